@@ -23,7 +23,7 @@ static int write_trace(struct run *r)
 	return code;
 }
 
-/* Why it may have been that no call was seen. */
+/* Tells the likely reason why no call was recorded. */
 static int nothing_seen(const struct run *r)
 {
 	const struct mdl_session *about = ses_about(r->ses);
@@ -47,7 +47,7 @@ static int nothing_seen(const struct run *r)
 	return CMD_NOTHING_SEEN;
 }
 
-/* Whether --ops left out everything, and said so. */
+/* Warns if --ops matched nothing. */
 static int no_ops(const struct run *r)
 {
 	char nearest[SES_NEAREST_BYTES];
@@ -71,7 +71,7 @@ static void say_recording(const struct run *r)
 		fmt_count(loss->truncated, n[3]), fmt_count(loss->unreadable, n[4]), fmt_count(loss->unmatched, n[5]));
 }
 
-/* Of the same spans, as events told them and as the kernel added them up. */
+/* --stats-check: prints the tables twice, from events and from the sums of the kernel. */
 static int print_both(const struct run *r, struct out *out)
 {
 	struct mdl_session added_up = *ses_about(r->ses); /* shallow */
@@ -100,13 +100,13 @@ static int print_tables(struct run *r)
 	return cmd_close_tables(r->o, out, code);
 }
 
-/* A failed output does not keep the others from being written; the first failure, or `stopped`, is the exit code. */
+/* Writes all outputs, even if one fails. The exit code is that of the first failure, or `stopped`. */
 static int results(struct run *r, int stopped)
 {
 	int code = stopped, err;
 
 	if (ses_failed(r->ses)) {
-		code = ses_failed(r->ses); /* the output takes no more, as was said */
+		code = ses_failed(r->ses); /* writing the tables of an interval failed, which has been reported */
 	} else if (!r->so.recording) {
 		err = print_tables(r);
 		code = code ? code : err;
@@ -122,7 +122,8 @@ static int results(struct run *r, int stopped)
 	return code;
 }
 
-/* What comes to stdout then stands behind all that the command wrote. Its status; -1: it does not run. */
+/* Waits until the command has ended, so that results on stdout come after its own output. Its status; -1: there is
+ * none. */
 static int end_of_command(struct run *r)
 {
 	if (!r->ses || !ses_launched(r->ses))
@@ -131,7 +132,7 @@ static int end_of_command(struct run *r)
 	return ses_wait_command(r->ses, r->signals);
 }
 
-/* A target that ends while it is looked at fails in any of many ways, and all of them mean the same. */
+/* If the target ends while mxbpf attaches, any step can fail; this reports the reason that they share. */
 static int not_started(const struct run *r, const struct err *e)
 {
 	const struct tgt *t = r->ses ? ses_target(r->ses) : NULL;
@@ -156,7 +157,7 @@ static int run(const struct cmd_opts *o, const char *recording)
 		code = not_started(&r, &e);
 		goto out;
 	}
-	if (!r.so.command && ses_stopped(r.ses, stopped)) /* a command that waits for mxbpf goes on by itself */
+	if (!r.so.command && ses_stopped(r.ses, stopped)) /* mxbpf itself holds up a command that it launches */
 		cmd_warn("%s", stopped);
 	run_wait(&r);
 	signals_results(&r, SIGNALS_STOPPING);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* `mxbpf check`: what the kernel can do and what each planned probe resolved to, with the remedy where it did not. */
+/* `mxbpf check`: what the kernel supports, and where each probe would lie or why it cannot be attached. */
 #include <stdio.h>
 
 #include "agent/agent.h"
@@ -51,7 +51,7 @@ static int check_probe(const struct plan_probe *p)
 	return CMD_OK;
 }
 
-/* How much of a process --ops leaves. */
+/* How many functions of operators --ops matches. */
 static int check_ops(const struct plan *p)
 {
 	unsigned left, n = plan_ops_matched(p, &left);
@@ -84,7 +84,7 @@ static void check_details(const struct plan *plan)
 	check_detail("forward-backward", &plan->no_seq, "joined by sequence numbers");
 }
 
-/* Whether a thread can be stopped for it shows when it is tried. */
+/* This cannot tell whether a thread will reach a point at which it can be stopped. */
 static void check_agent(const struct plan *plan, struct tgt *t)
 {
 	struct err no = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Subcommands. Only this layer prints: results on stdout, everything else on stderr. */
+/* Subcommands. Only this room prints: results on stdout, everything else on stderr. */
 #ifndef CMD_CMD_H
 #define CMD_CMD_H
 
@@ -15,7 +15,7 @@
 #include "session/session.h"
 #include "view/view.h"
 
-/* What a probe costs its process, as measured: README.md says it in the same words. */
+/* The measured cost of a probe hit; README.md has the same numbers. */
 #define CMD_COST_TRAP	"about 0.8 us"
 #define CMD_COST_STEP	"up to 9 us"
 #define CMD_COST_RECORD "about 2.4 us"
@@ -34,22 +34,22 @@ enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
 
 struct cmd {
-	const char *name; /* NULL name: the default command, attach */
+	const char *name; /* NULL: the default command, attach */
 	const char *synopsis;
 	const char *help; /* one line */
 	const char *example;
-	unsigned bit; /* of this command in cmd_option.commands */
+	unsigned bit; /* enum cmd_bit */
 	int min_args, max_args;
-	int (*run)(const struct cmd_opts *o); /* an exit code */
+	int (*run)(const struct cmd_opts *o); /* returns an exit code */
 };
 extern const struct cmd cmd_table[]; /* ends with run == NULL */
 
-/* The row of a command; NULL if there is none of that name. */
+/* Returns the row of a command, or NULL if no command has that name. */
 const struct cmd *cmd_find(const char *name);
 /* "mxbpf", "mxbpf record". Returns buf. */
 const char *cmd_title(const struct cmd *c, char buf[32]);
 
-/* Words -> command and options. 0, or -EINVAL with e set (ERR_USAGE). */
+/* Parses the command line. 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e);
 
 int cmd_attach(const struct cmd_opts *o); /* tables of a running process; also `record` */
@@ -61,44 +61,45 @@ int cmd_list(const struct cmd_opts *o);
 int cmd_now(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
-/* What stdout gets under --layout and --format; tables take no records. Borrowed. */
+/* Returns the output for tables that --layout and --format choose; NULL if there is none. Borrowed. */
 const struct view_ops *cmd_table_sink(const struct cmd_opts *o);
-/* What --by, --backward and --sort need among the details of calls and of their accounts: 0, or ERR_USAGE, for details
- * with `how` ("add") to ask for what is missing. */
+/* Checks that --by, --backward and --sort have the details or accounts of calls that they need. The error begins its
+ * advice with `how` ("add"). 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, const char *how, struct err *e);
-/* Of the terminal on stdout; 0 if it is none. */
+/* Width of the terminal on stdout; 0: stdout is no terminal. */
 unsigned cmd_columns(void);
 /*
- * Where tables go: stdout, or -o FILE, which has its name when it is complete, or at once if a series of tables comes.
- * Exit codes; errors are printed. cmd_close_tables: `code` is what became of the tables; only 0 completes a file.
+ * Open and close the output of tables: stdout, or -o FILE. A file gets its name when it is complete; with `series` it
+ * gets its name at once. `code` is the exit code so far, and only 0 completes the file. Print errors and return exit
+ * codes.
  */
 int cmd_open_tables(const struct cmd_opts *o, bool series, struct out **out);
 int cmd_close_tables(const struct cmd_opts *o, struct out *out, int code);
 /*
- * The tables, as wide as a terminal on stdout. nth: of a series, 0 if it is alone; then JSON is one line, CSV has one
- * heading, and a line stands between tables. An exit code; errors are printed.
+ * Prints the tables. nth: their number in a series, from 1; 0: there is no series. In a series JSON takes one line
+ * each, CSV has one heading, and a rule separates tables for people. Prints errors and returns an exit code.
  */
 int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth,
 		     struct out *out);
-/* The same of a recording, event by event too. */
+/* Prints the tables of a recording, and with --by event its calls. */
 int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m);
-/* -f names it, else the file's suffix, else a Chrome trace. */
+/* Returns the output that -f names, or the suffix of the file; a Chrome trace if neither does. */
 const struct view_ops *cmd_trace_sink(const char *form, const char *path);
-/* The trace, complete or not at all; ".gz" is compressed, "-" is stdout. An exit code; errors are printed. */
+/* Writes the whole trace or no file. ".gz" is compressed, "-" is stdout. Prints errors and returns an exit code. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
-/* outputs.c. The format of tables that -f does not name: by the suffix of -o. 0 or ERR_USAGE. */
+/* Without -f, chooses the format of tables by the suffix of -o. 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_settle_format(struct cmd_opts *o, struct err *e);
-/* Whether a file's suffix says what to write from records. 0 or ERR_USAGE, which lists the suffixes. */
+/* Checks that an output is known by the suffix of a file; the error lists the suffixes. */
 int cmd_check_suffix(const char *option, const char *path, struct err *e);
-/* Whether a file can be written, before anything else is done: a file that exists is only replaced if the sink (NULL:
- * the recorder) wrote it, or by force. 0 or -errno. */
+/* Checks early whether a file can be written. An existing file is replaced only if mxbpf wrote it in the format of
+ * `sink` (NULL: a recording), or with `force`. 0 or -errno. */
 int cmd_check_output(const char *path, const struct view_ops *sink, bool force, struct err *e);
-/* The same of all that a live session writes. recording: NULL if it makes tables. */
+/* Checks all files that a live session writes. recording: NULL if it prints tables. */
 int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e);
 
-/* A recording, or several as one, and its model, both for the caller to free. Warns on stderr of each that is cut or
- * damaged. events: all are needed. 0, 1 if something is damaged that is not needed, or -errno. */
+/* Opens a recording, or several as one, and its model; the caller frees both. Warns of each recording that is cut or
+ * damaged. events: all events are needed. 0, 1 if only something that is not needed is damaged, or -errno. */
 int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_reader **r, struct mdl **m,
 			struct err *e);
 

@@ -11,10 +11,10 @@
 #include "cmd/cmd.h"
 
 #define BAR_COLUMNS  40
-#define BAR_DELAY_NS 500000000ull /* a shorter export shows none */
+#define BAR_DELAY_NS 500000000ull /* an export that is shorter shows no progress */
 #define BAR_EVERY_NS 100000000ull
 
-/* Progress on a terminal; one line that is redrawn. */
+/* Shows progress on a terminal, in one line that is redrawn. */
 struct bar {
 	uint64_t next_ns;
 	bool drawn;
@@ -81,7 +81,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 	if (err)
 		return cmd_fail(&e);
 	err = view_write(sink, &in, &opts, out, &e);
-	if (err && rec_reader_error(r)->code) /* it knows what is wrong with the recording */
+	if (err && rec_reader_error(r)->code) /* the reader's error is more precise */
 		e = *rec_reader_error(r);
 	if (err)
 		out_abort(out);
@@ -96,7 +96,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 	return CMD_OK;
 }
 
-/* Before anything large is read. */
+/* Fails early, before anything large is read. */
 static int check_output(const struct cmd_opts *o, const char *path, const char *recording, struct err *e)
 {
 	struct stat a, b;
@@ -108,7 +108,7 @@ static int check_output(const struct cmd_opts *o, const char *path, const char *
 	return cmd_check_output(path, cmd_trace_sink(o->form, path), o->force, e);
 }
 
-/* One recording or several into one file. */
+/* Exports one recording, or several as one, into one file. */
 static int export_to(const struct cmd_opts *o, const char *path, char *const *inputs, unsigned n)
 {
 	struct err e = {0};
@@ -135,7 +135,7 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	return rc ? rc : opened ? CMD_FAILED : CMD_OK;
 }
 
-/* The last that a form goes by is the small one. */
+/* The last suffix of an output is that of its compressed form. */
 static const char *suffix_of(const char *form)
 {
 	const char *const *suffix = form ? view_find(form)->suffixes : NULL;
@@ -145,7 +145,7 @@ static const char *suffix_of(const char *form)
 	return suffix ? *suffix : ".json.gz";
 }
 
-/* Its name in a directory: the rank, or where there is none the number of the recording. */
+/* A file in a directory is named by the rank of the process, or by the number of the recording if it has no rank. */
 static int name_of(const char *dir, const char *input, unsigned nth, const char *form, char **path, struct err *e)
 {
 	struct rec_reader *r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tables say to people: usage, --help, and to bash: completion. */
+/* Usage, --help and the completion for bash, all made from the tables of commands and options. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #define WIDTH	    79
 #define TEXT_COLUMN 24
 
-/* Words of text between columns `from` and WIDTH; the cursor stands at column `at`. */
+/* Wraps a text between columns `from` and WIDTH. The cursor is at column `at`. */
 static void print_wrapped(const char *text, int at, int from)
 {
 	int col = at, len;
@@ -76,7 +76,7 @@ void cmd_print_usage(void)
 	fputs("Try: mxbpf --help\n", stderr);
 }
 
-/* What only `mxbpf --help` says. */
+/* The part of --help that only `mxbpf --help` has. */
 static void print_overview(void)
 {
 	const struct cmd_exit_text *x;
@@ -126,7 +126,7 @@ int cmd_print_version(const struct cmd *c)
 
 #define FILES "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")"
 
-/* How the value of an option is completed, by what it is called. */
+/* The name of an option's value says how it is completed. */
 static const struct {
 	const char *arg, *shell;
 } value_shell[] = {

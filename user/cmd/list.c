@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* `mxbpf list`: which processes of this machine run something that mxbpf knows, and whether it can attach. */
+/* `mxbpf list`: which processes have a runtime that mxbpf knows, and whether it can attach to them. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -18,31 +18,31 @@
 
 #define WIDTH	     80
 #define ADAPTERS_MAX 32
-#define TEXT_BYTES   4400 /* a path, escaped where it needs to be */
+#define TEXT_BYTES   4400 /* an escaped path */
 
-/* A runtime in a process. */
+/* A process and one runtime that it has mapped. */
 struct row {
 	pid_t pid;
 	char comm[32];
-	char *cmdline, *path; /* owned; NULL: could not be asked */
+	char *cmdline, *path; /* owned; NULL: not readable */
 	const struct adp *adp;
-	const char *version; /* NULL: not known */
+	const char *version; /* NULL: unknown build */
 	char build_id[2 * ELF_BUILD_ID_MAX + 1];
 	bool deleted, attachable;
 	struct tgt_container container;
-	unsigned groups;       /* that will work; meaningful while attachable */
-	const char *short_why; /* why not, or not all: a word or two; NULL: nothing to say */
-	char why[512];	       /* the same as a sentence */
+	unsigned groups;       /* of probes that can be attached; valid if attachable */
+	const char *short_why; /* why not all groups, in a word or two; NULL: all can be attached */
+	char why[512];	       /* short_why as a sentence */
 };
 
 struct list {
 	const char *globs[ADAPTERS_MAX + 1];
-	struct err unsupported;	 /* why nothing can be attached to on this machine; code 0: it can */
+	struct err unsupported;	 /* why this machine does not support mxbpf; code 0: it does */
 	struct buf rows;	 /* struct row */
-	unsigned looked, hidden; /* processes; those whose map may not be read */
+	unsigned looked, hidden; /* processes; processes whose memory map is not readable */
 };
 
-/* ---- looking */
+/* ---- find processes */
 
 static void refuse(struct row *r, const char *short_why, const struct err *e)
 {
@@ -51,7 +51,7 @@ static void refuse(struct row *r, const char *short_why, const struct err *e)
 	snprintf(r->why, sizeof(r->why), "%s", e->why);
 }
 
-/* The groups that work on a build that is not known: the code has to be looked at. */
+/* Groups of probes that can be attached to an unknown build. The plan finds out from the code of the library. */
 static unsigned groups_shown(const struct row *r, struct tgt *t)
 {
 	const struct plan_opts o = {.groups = ~0u, .runtime = r->adp->name, .lenient = true};
@@ -76,7 +76,7 @@ static void judge_build(struct row *r, struct tgt *t, const struct tgt_lib *lib)
 		 strrchr(lib->path, '/') + 1);
 }
 
-/* What would keep `mxbpf --pid` from it, the first thing first. */
+/* Finds the first reason why `mxbpf --pid` would fail. */
 static void judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *lib)
 {
 	struct err e = {0};
@@ -97,7 +97,7 @@ static void judge(struct list *l, struct row *r, struct tgt *t, struct tgt_lib *
 		refuse(r, "kernel", &l->unsupported);
 }
 
-/* 0 or -ENOMEM. A process that is gone by now is none. */
+/* Skips a process that has ended. 0 or -ENOMEM. */
 static int look_at(struct list *l, pid_t pid, unsigned mask)
 {
 	struct err e = {0};
@@ -154,7 +154,7 @@ static int walk(struct list *l, struct err *e)
 
 /* ---- the table */
 
-/* "op,mem", each in quotes of the caller's. */
+/* "op,mem", with the caller's quotes around each. */
 static const char *group_words(unsigned groups, const char *quote, char buf[128])
 {
 	size_t len = 0, i;
@@ -182,7 +182,7 @@ static void runtime_text(const struct row *r, char *text)
 	snprintf(text, TEXT_BYTES, "%s %s", r->adp->title, r->version ? r->version : "?");
 }
 
-/* A namespace of its own without a container's cgroup: a sandbox, a chroot, systemd's PrivateTmp. */
+/* A process may have a namespace but no container's cgroup: in a sandbox, a chroot, with systemd's PrivateTmp. */
 static void container_text(const struct row *r, char *text)
 {
 	const struct tgt_container *c = &r->container;
@@ -215,7 +215,7 @@ static void library_text(const struct row *r, char *text)
 	snprintf(text + len, TEXT_BYTES - len, "%s", !r->path ? "-" : r->deleted ? " (deleted)" : "");
 }
 
-/* The last one takes what is left of the line. */
+/* The last column takes the rest of the line. */
 static const struct {
 	const char *head;
 	size_t max;
@@ -228,7 +228,7 @@ static const struct {
 #define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
 #define LAST	 (NCOLUMNS - 1)
 
-/* Its end, or its last name alone if that fits only so. */
+/* Prints the end of a path, or only its last name if nothing more fits. */
 static void put_path(const char *text, size_t width)
 {
 	size_t n = fmt_columns(text);
@@ -240,7 +240,7 @@ static void put_path(const char *text, size_t width)
 		printf("%s%s\n", n > width ? ".." : "", end);
 }
 
-/* What is too long loses its end; a library its beginning. */
+/* Cuts the end of a text that is too long. put_path() cuts the beginning of a path. */
 static void put_cell(const char *text, size_t c, size_t width)
 {
 	size_t n = fmt_columns(text);
@@ -281,7 +281,7 @@ static void print_table(const struct list *l)
 
 /* ---- JSON */
 
-/* NULL and "" are null. */
+/* NULL and "" become null. */
 static void put_json(const char *key, const char *text)
 {
 	char safe[6 * 1024], *all = safe;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The man page: what the tables know, with the prose that they do not. man(7) macros. */
+/* The man page, in man(7) macros: prose, and lists that are made from the tables. */
 #include <stdio.h>
 
 #include "adapter/adapter.h"
@@ -7,7 +7,7 @@
 #include "mxbpf_thread.h"
 #include "view/sheet.h"
 
-/* Plain text for roff: no hyphenated minus, no escapes, no accidental request. */
+/* Escapes plain text for roff: minus signs, backslashes, and a dot or quote that begins a line. */
 static void put_roff(const char *text)
 {
 	if (*text == '.' || *text == '\'')
@@ -102,9 +102,8 @@ static void print_options(void)
 static void print_caps(void)
 {
 	printf("At most %d threads at a time, and %d nested spans a thread. All threads share room for %d spans beyond "
-	       "the "
-	       "first %d of each. What goes beyond these limits counts as dropped.\n",
-	       MXBPF_THREADS_MAX - 1 /* slot 0 is no thread's */, MXBPF_FRAMES_MAX,
+	       "the first %d of each. What goes beyond these limits counts as dropped.\n",
+	       MXBPF_THREADS_MAX - 1 /* slot 0 belongs to no thread */, MXBPF_FRAMES_MAX,
 	       MXBPF_SLOTS_DEEP * MXBPF_SLOT_FRAMES, MXBPF_SLOT_FRAMES);
 	printf("Names are kept up to %d bytes; longer ones are cut and counted as truncated.\n", MXBPF_NAME_BYTES_MAX);
 }
@@ -119,7 +118,7 @@ static void print_exits(void)
 	}
 }
 
-/* One column of a table: what it is called in each output, its unit and what it says. */
+/* A column: its names in the outputs, its unit, its meaning. */
 static void print_column(const struct view_sheet *sh, const struct view_column *c)
 {
 	static const char *const units[VIEW_NTYPES] = {
@@ -173,7 +172,7 @@ static void print_examples(void)
 	puts(".EE");
 }
 
-/* In the order of the page; `text` is roff and comes before what `print` prints. */
+/* Sections in the order of the page. `text` is roff and comes before what `print` prints. */
 static const struct {
 	const char *title;
 	void (*print)(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* `mxbpf now`: a short window, and what the threads of a job do at its end. */
+/* `mxbpf now`: records for a short time, and then shows what each thread does. */
 #include "cmd/now.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid)
 	return ses_last(v->ses, tid);
 }
 
-/* The stacks. Threads that moved meanwhile are looked at once more. */
+/* Takes the stacks. Tries once more for threads that ran meanwhile. */
 static int take(struct now_view *v, const struct regs *r)
 {
 	struct buf regs = {0};
@@ -60,7 +60,7 @@ static int take(struct now_view *v, const struct regs *r)
 	return moved < 0 ? moved : 0;
 }
 
-/* Of threads that moved before their stacks were taken, only what was open before that and is open behind it. */
+/* If a thread ran before its stack was taken, keeps only the calls that were open before and after that. */
 static void drop_passed(struct now_view *v)
 {
 	struct mxbpf_open *o = (struct mxbpf_open *)v->opens.data;
@@ -87,8 +87,8 @@ static void drop_passed(struct now_view *v)
 }
 
 /*
- * Between the first and the second look at each thread everything else is read, so that of one that has not moved it is
- * all of the same moment.
+ * Everything is read between two looks at each thread. If a thread has not run in between, all that is shown of it
+ * belongs to one moment.
  */
 static int look(struct now_view *v, const struct regs *r, struct err *e)
 {
@@ -127,7 +127,7 @@ int cmd_now(const struct cmd_opts *o)
 	int err;
 
 	own.ses.duration_ns = o->ses.duration_ns ? o->ses.duration_ns : WINDOW_NS;
-	own.ses.no_follow = true; /* one process, however many it has made */
+	own.ses.no_follow = true; /* `now` shows one process, without its children */
 	err = run_prepare(&r, &own, NULL, &e);
 	v.ses = r.ses;
 	if (!err) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `mxbpf now` has found, for who prints it. */
+/* What `mxbpf now` found, for the functions that print it. */
 #ifndef CMD_NOW_H
 #define CMD_NOW_H
 
@@ -10,16 +10,16 @@ struct now_view {
 	const struct cmd_opts *o;
 	struct session *ses;
 	struct now *now;
-	uint64_t at_ns;	  /* of the look */
-	struct buf opens; /* struct mxbpf_open as of then, the innermost of a thread first */
+	uint64_t at_ns;	  /* when the stacks were taken */
+	struct buf opens; /* struct mxbpf_open that were open then; the innermost of a thread first */
 };
 
-/* Open calls of a thread, innermost first; *n. Borrowed. */
+/* The *n open calls of a thread, innermost first. Borrowed. */
 const struct mxbpf_open *now_opens(const struct now_view *v, pid_t tid, size_t *n);
-/* The last call of a thread that ended within the look; NULL: none was seen. Borrowed. */
+/* The last call of a thread that ended in the window; NULL: none did. Borrowed. */
 const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid);
 
-/* On stdout. 0 or -ENOMEM. */
+/* Print on stdout. 0 or -ENOMEM. */
 int now_print_text(const struct now_view *v);
 int now_print_json(const struct now_view *v);
 

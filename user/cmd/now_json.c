@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For programs: every thread and every frame. */
+/* JSON of `mxbpf now`: every thread and every frame. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/syscall.h"
 #include "cmd/now.h"
 
-/* Of the target: whatever bytes it has. */
+/* The target chooses the bytes of this text, so it may not be UTF-8. */
 static void put_text(cJSON *o, const char *key, const char *text, size_t len)
 {
 	size_t n = fmt_json_exact(NULL, 0, text, len);
@@ -35,7 +35,7 @@ static void put_name(cJSON *o, const char *key, const char *text)
 		put_text(o, key, text, strlen(text));
 }
 
-/* Exact, as cJSON's numbers are doubles. */
+/* Writes all digits; numbers of cJSON are doubles. */
 static void put_number(cJSON *o, const char *key, uint64_t n)
 {
 	char text[24];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For people: the most telling threads first, those that do the same in one block. */
+/* The table of `mxbpf now`: threads in calls come first, and threads that do the same share a block. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,15 +14,15 @@
 #define TIDS_SHOWN   8
 #define NAME_COLUMNS 70
 
-/* How much a thread tells, the most first. */
+/* Order of the blocks. */
 enum rank { IN_SPAN, IN_CALL, IN_PYTHON, RUNS, OTHER };
 
 struct block {
 	enum rank rank;
 	uint64_t open_ns;
 	const struct now_thread *t;
-	struct buf text; /* all but its first words, NUL-terminated */
-	bool told;	 /* with another */
+	struct buf text; /* the block without its first words, NUL-terminated */
+	bool told;	 /* printed with the block of another thread */
 };
 
 static void put(struct buf *b, const char *text, size_t len)
@@ -81,7 +81,7 @@ static void put_doing(struct buf *b, const struct now_view *v, const struct now_
 	buf_printf(b, "\n");
 }
 
-/* The first line of a part bears its name. */
+/* Only the first line of a part has its name. */
 static void put_head(struct buf *b, const char *name, bool first)
 {
 	buf_printf(b, "  %-7s ", first ? name : "");
@@ -134,7 +134,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Of what a compiler made of templates, what they were made with is left out: "initialize<...>". */
+/* Shortens the arguments of a template: "initialize<...>". */
 static void put_function(struct buf *b, const char *name)
 {
 	unsigned angles = 0;
@@ -172,15 +172,16 @@ static void put_frame(struct buf *b, const struct now_view *v, const struct now_
 	buf_printf(b, "\n");
 }
 
-/* The interpreter's own functions say nothing that Python's frames do not say better. */
+/* Skips the interpreter's own functions, because Python's frames say more. */
 static void put_stack(struct buf *b, const struct now_view *v, const struct now_thread *t)
 {
 	size_t n = buf_count(&t->frames, struct now_frame), i, shown = 0;
 	const struct now_frame *f = (const struct now_frame *)t->frames.data;
 
-	while (n && !f[n - 1].name[0] && !f[n - 1].call) /* where threads begin, which libraries do not name */
+	while (n && !f[n - 1].name[0] && !f[n - 1].call) /* the start of a thread, which has no symbol */
 		n--;
-	for (i = 0; i < n && !f[i].name[0] && !f[i].call && i < 2; i++) /* the system call, likewise */
+	for (i = 0; i < n && !f[i].name[0] && !f[i].call && i < 2;
+	     i++) /* the system call, which may have no symbol either */
 		;
 	for (; i < n && shown < FRAMES_SHOWN; i++) {
 		if (f[i].python && i && f[i - 1].python && t->python)
@@ -258,7 +259,7 @@ static void print_thread(const struct now_thread *t)
 	printf("%d (%s)", t->tid, safe);
 }
 
-/* A block, and all behind it that say the same. */
+/* Prints a block, together with the later blocks of the same text. */
 static void print_block(struct block *b, const struct block *end)
 {
 	struct block *k;

@@ -9,7 +9,7 @@
 #include "cmd/cmd.h"
 #include "source/recording.h"
 
-/* O_NONBLOCK: a fifo must not hold us before we see that it is one. */
+/* With O_NONBLOCK, opening a fifo does not block before fstat() shows what it is. */
 static int open_plain(const char *path, struct err *e)
 {
 	struct stat st;
@@ -41,7 +41,7 @@ static int open_one(const char *path, bool events, bool *damaged, struct rec_rea
 	close(fd);
 	if (err)
 		return err_set(e, why.cls, err, "%s: %s", path, why.why[0] ? why.why : strerror(-err));
-	/* Its end alone was damaged if its events stand for it. */
+	/* If the events are complete, only the end of the file is damaged, and a warning is enough. */
 	if (rec_reader_verify(*r) && events && !rec_reader_session(*r)->incomplete) {
 		err = err_set(e, ERR_RUNTIME, -EBADMSG, "%s: %s", path, rec_reader_damage(*r)->why);
 		rec_reader_close(*r);
@@ -56,7 +56,7 @@ static int open_one(const char *path, bool events, bool *damaged, struct rec_rea
 	return 0;
 }
 
-/* All of them, as one. */
+/* Opens all recordings as one. */
 static int open_all(char *const *paths, unsigned n, bool events, bool *damaged, struct rec_reader **r, struct err *e)
 {
 	struct rec_reader **parts = calloc(n, sizeof(*parts));

@@ -9,13 +9,11 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
-#include "cmd/setters.h"
-#include "cmd/words.h"
+#include "base/near.h"
 #include "model/feature.h"
 #include "mxbpf_file.h"
 #include "plan/early.h"
 #include "plan/plan.h"
-#include "mxbpf_sample.h"
 #include "view/sheet.h"
 
 #define EVERY (CMD_BIT_HELP * 2 - 1)
@@ -29,7 +27,7 @@ static const char *word_sort(unsigned i)
 	return i < VIEW_SORT_NKEYS ? view_sort_keys[i].name : NULL;
 }
 
-/* As enum ses_follow. */
+/* In the order of enum ses_follow. */
 static const char *word_follow(unsigned i)
 {
 	static const char *const words[] = {"auto", "shared", "filtered", NULL};
@@ -37,7 +35,7 @@ static const char *word_follow(unsigned i)
 	return words[i];
 }
 
-/* Behind those that are it, what one of them is called as well. */
+/* The last word is another name of the first. */
 static const char *word_by(unsigned i)
 {
 	return i == VIEW_BY_NWORDS ? "operator" : i > VIEW_BY_NWORDS ? NULL : view_by_words[i];
@@ -60,7 +58,7 @@ static const char *word_list(unsigned i)
 	return i < CMD_CSV ? cmd_format_words[i] : NULL;
 }
 
-/* What can be written to a file from records: the sinks that ask for them. */
+/* Outputs that are made from records. */
 static const char *word_export(unsigned i)
 {
 	const struct view_ops *const *s;
@@ -71,7 +69,7 @@ static const char *word_export(unsigned i)
 	return NULL;
 }
 
-/* The bits of enum probe_group in order; those that are not for the user come last. */
+/* In the order of the bits of enum probe_group. Groups that users cannot choose come last and have no help. */
 static const char *word_probes(unsigned i)
 {
 	return plan_groups[i].help ? plan_groups[i].name : NULL;
@@ -131,27 +129,26 @@ static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const 
 	return 0;
 }
 
-#define YEAR_NS (366ull * 24 * 3600 * 1000000000) /* longer ones would overflow a clock one day */
+#define YEAR_NS (366ull * 24 * 3600 * 1000000000) /* far below what 64 bits hold */
 
-/* The defaults that the table puts in words. */
+/* The table has these defaults in words. */
 MXBPF_STATIC_ASSERT(MXBPF_RING_BYTES == 8u << 20);
 MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 
-/* A row is a paragraph. */
 /* clang-format off */
 static const struct cmd_option fixed[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_LIVE, .required = CMD_LIVE,
 	 .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
-	 .help = "the process whose probes to check; it is not changed", .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1,
-	 .max = 1 << 22},
+	 .help = "the process whose probes to check; it is not changed",
+	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
 	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = CMD_LIVE,
-	 .help = "what to probe, joined by commas", .def = "all", .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes,
-	 .word_help = help_probes},
+	 .help = "what to probe, joined by commas", .def = "all",
+	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = CMD_LIVE,
 	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
 	 .set = cmd_set_word, CMD_FIELD(ses.api), .word = word_api},
@@ -216,8 +213,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "format of the tables", .def = "by the suffix of -o, else table", .set = cmd_set_index,
 	 CMD_FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
-	 .help = "what to write", .def = "by the suffix of -o, else chrome",
-	 .set = cmd_set_word, CMD_FIELD(form), .word = word_export},
+	 .help = "what to write", .def = "by the suffix of -o, else chrome", .set = cmd_set_word, CMD_FIELD(form), .word = word_export},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
 	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
@@ -354,7 +350,7 @@ struct getopt_rows {
 	char shorts[2 * NOPTIONS + 3];
 };
 
-/* All names, also those the command does not take: naming such an option beats calling it unknown. */
+/* Includes options that the command does not take, for a better error than "unknown option". */
 static void getopt_fill(struct getopt_rows *g, bool in_order)
 {
 	const struct cmd_option *opt;
@@ -362,9 +358,9 @@ static void getopt_fill(struct getopt_rows *g, bool in_order)
 	size_t n = 0;
 
 	memset(g, 0, sizeof(*g));
-	if (in_order) /* or "--" would not tell where a command begins */
+	if (in_order) /* stop at the first operand, so that "--" marks where a command begins */
 		*s++ = '+';
-	*s++ = ':'; /* tells a missing value from an unknown option */
+	*s++ = ':'; /* makes getopt return ':' for a missing value */
 	for (opt = cmd_options; opt->name; opt++) {
 		if (find_option(opt->name, EVERY, opt))
 			continue;
@@ -381,7 +377,7 @@ static void getopt_fill(struct getopt_rows *g, bool in_order)
 	}
 }
 
-/* The row that getopt means by a letter or a LONG_VAL. */
+/* Returns the row of a letter or of a LONG_VAL. */
 static const struct cmd_option *option_of(int val)
 {
 	const struct cmd_option *opt;
@@ -398,14 +394,14 @@ static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
 {
 	size_t len = strcspn(word, "="), used = 0;
 	const struct cmd_option *opt;
-	struct cmd_near n = {0};
-	char text[64], hint[64], title[32], fits[200] = "";
+	struct near n = {0};
+	char text[64], hint[NEAR_HINT_BYTES], title[32], fits[200] = "";
 
 	snprintf(text, sizeof(text), "%.*s", (int)len, word);
 	for (opt = cmd_options; opt->name; opt++) {
 		if (!opt->group || !(opt->commands & c->bit))
 			continue;
-		cmd_near_try(&n, text + 2, opt->name);
+		near_try(&n, text + 2, opt->name);
 		if (!strncmp(opt->name, text + 2, len - 2) && used < sizeof(fits))
 			used += snprintf(fits + used, sizeof(fits) - used, "%s--%s", used ? ", " : "", opt->name);
 	}
@@ -413,10 +409,10 @@ static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
 	if (fits[0])
 		return err_set(e, ERR_USAGE, -EINVAL, "option '%s' can be %s", text, fits);
 	return err_set(e, ERR_USAGE, -EINVAL, "unknown option '%s'; see: %s --help%s", text, title,
-		       cmd_near_hint(&n, "--", hint));
+		       near_hint(&n, "--", hint));
 }
 
-/* An option of other commands: says of which. */
+/* Names the commands that take the option. */
 static int fail_foreign(const struct cmd *c, const char *name, struct err *e)
 {
 	char title[32], of[200] = "";
@@ -447,7 +443,7 @@ static int fail_getopt(const struct cmd *c, int got, const char *word, struct er
 	return err_set(e, ERR_USAGE, -EINVAL, "option --%s takes no value", opt->name);
 }
 
-/* getopt takes an optional value only behind "=". As a word of its own it is one if the option knows it. */
+/* getopt sees an optional value only after "=". This takes the next word, too, if it is a value of the option. */
 static char *optional_value(const struct cmd_option *opt, char **argv)
 {
 	unsigned i;
@@ -460,7 +456,7 @@ static char *optional_value(const struct cmd_option *opt, char **argv)
 	return NULL;
 }
 
-/* *seen: a bit for each row of cmd_options[] that was given. */
+/* *seen gets a bit for each row of cmd_options[] that was given. */
 static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_opts *o, uint64_t *seen, struct err *e)
 {
 	const struct cmd_option *opt;
@@ -490,7 +486,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	return 0;
 }
 
-/* What was given against what the rows of the table say of it. */
+/* Checks operands, and what the rows require or exclude. */
 static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
 	const struct cmd_option *opt;
@@ -523,7 +519,7 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 	return 0;
 }
 
-/* Whether the layout has what was asked for. For commands that print tables. */
+/* Checks that the layout can show what was asked for. For commands that print tables. */
 static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
 	const struct view_ops *sink = cmd_table_sink(o);
@@ -540,24 +536,11 @@ static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
 	return 0;
 }
 
-/* Conflicts that the rows of features have. */
-static int check_features(const struct cmd_opts *o, struct err *e)
-{
-	const struct cmd_conflict *c;
-	const struct cmd_option *opt;
-
-	for (opt = cmd_options; opt->name; opt++)
-		for (c = opt->conflicts; c && c->broken; c++)
-			if (c->broken(o))
-				return err_set(e, ERR_USAGE, -EINVAL, "%s", c->why);
-	return 0;
-}
-
 /* --agent sees no more of a call than its name, its times and its place among others. */
 #define NOT_AGENT(option, why) option " needs probes instead of --agent: " why
 #define STARTS		       "it is read in the kernel at the start of a call, which only a probe sees"
 
-/* Conflicts between options, none of which belongs to a feature. */
+/* Checks options against each other. The rules below are those of options that no feature has. */
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
 {
 	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == VIEW_BY_EVENT;
@@ -600,17 +583,21 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{agent && !(o->ses.probes & PROBE_OP),
 		 "--agent sees operators: --probes without op leaves it nothing to do"},
 	};
+	const struct cmd_conflict *conflict;
+	const struct cmd_option *opt;
 	size_t i;
 
 	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].broken)
 			return err_set(e, ERR_USAGE, -EINVAL, "%s", rules[i].why);
-	if (check_features(o, e))
-		return e->code;
+	for (opt = cmd_options; opt->name; opt++)
+		for (conflict = opt->conflicts; conflict && conflict->broken; conflict++)
+			if (conflict->broken(o))
+				return err_set(e, ERR_USAGE, -EINVAL, "%s", conflict->why);
 	return attach ? cmd_check_details(o, o->ses.details, !o->ses.no_account, "add", e) : 0;
 }
 
-/* Those that were not said are by the suffixes of files. */
+/* Without --format, the suffixes of files choose the formats. */
 static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e)
 {
 	int err = 0;
@@ -630,9 +617,9 @@ static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e
 
 static int fail_command(const char *word, struct err *e)
 {
-	struct cmd_near n = {0};
+	struct near n = {0};
 	const struct cmd *c;
-	char hint[64], all[200] = "";
+	char hint[NEAR_HINT_BYTES], all[200] = "";
 	size_t len = 0;
 
 	if (word[0] && !word[strspn(word, "0123456789")])
@@ -641,11 +628,11 @@ static int fail_command(const char *word, struct err *e)
 	for (c = cmd_table; c->run; c++) {
 		if (!c->name || len >= sizeof(all))
 			continue;
-		cmd_near_try(&n, word, c->name);
+		near_try(&n, word, c->name);
 		len += snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", c->name);
 	}
 	return err_set(e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s), and a process is named by --pid PID%s",
-		       word, all, cmd_near_hint(&n, "", hint));
+		       word, all, near_hint(&n, "", hint));
 }
 
 int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e)

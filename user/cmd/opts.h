@@ -10,6 +10,26 @@ extern struct cmd_option cmd_options[]; /* ends with name == NULL */
 /* Fills the table from opts.c and from the features. main() calls it before it parses anything. */
 void cmd_init_options(void);
 
+/* Setters that only opts.c uses; option.h says what a setter does, and has those that features use as well. */
+int cmd_set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_file(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_word(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_version(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+/* Index of a value among those of an option, or -EINVAL with e set. */
+int cmd_find_word(const struct cmd_option *opt, const char *text, struct err *e);
+
+/* "one, two, three". Returns buf. */
+const char *cmd_join_words(const char *(*word)(unsigned), char buf[200]);
 /* "help; ARG: word, word (default x)". Returns buf. */
 const char *cmd_option_text(const struct cmd_option *opt, char buf[512]);
 

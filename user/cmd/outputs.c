@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files that results go to: what their suffixes mean, and which existing files may be replaced. */
+/* Output files: the meaning of suffixes, and which existing files may be replaced. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const struct {
 } table_suffixes[] = {{".txt", CMD_TABLE}, {".json", CMD_JSON}, {".csv", CMD_CSV}};
 #define NTABLE_SUFFIXES (sizeof(table_suffixes) / sizeof(table_suffixes[0]))
 
-/* A device or a pipe has the name that it has; what cannot be written at all, as a directory, is said elsewhere. */
+/* The suffix of a device or pipe means nothing. A directory counts here as well; opening it fails later. */
 static bool is_stream(const char *path)
 {
 	struct stat st;
@@ -61,7 +61,7 @@ int cmd_check_suffix(const char *option, const char *path, struct err *e)
 	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' has no suffix of a format: %s", option, path, known);
 }
 
-/* A line that begins with the magic text. */
+/* Whether a line begins with the magic text. */
 static bool has_line(const char *text, size_t len, const char *magic)
 {
 	const char *at = text, *end = text + len;
@@ -74,7 +74,7 @@ static bool has_line(const char *text, size_t len, const char *magic)
 	return false;
 }
 
-/* Files without magic lines are known by suffixes that nothing else has. */
+/* A format without a magic line has suffixes that no other program uses. */
 static bool is_own(const char *path, const struct out_parts *p, const struct view_ops *sink)
 {
 	const char *const *text;

@@ -8,7 +8,7 @@
 
 #include "base/fmt.h"
 
-/* Words of a target, a file or a path may stand in the line: escaped, so that it stays one line. */
+/* Escapes the text, because it may have a target's name or a path with line feeds. */
 static void print_line(const char *kind, const char *text)
 {
 	char safe[2100];

@@ -4,7 +4,7 @@
 
 #include "cmd/cmd.h"
 
-/* That there is one to show. */
+/* Checks that a process of the recording has the role. */
 static int check_role(const char *role, const struct mdl_session *s, struct err *e)
 {
 	size_t i;

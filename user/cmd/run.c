@@ -17,7 +17,7 @@ static bool on_terminal(const struct run *r)
 	return !r->o->quiet && isatty(STDERR_FILENO);
 }
 
-/* A line of progress goes before anything else stands there. */
+/* Erases the line of progress before something else is printed. */
 static void clear_line(const struct run *r)
 {
 	if (on_terminal(r))
@@ -70,7 +70,7 @@ static int on_tables(void *ctx, const struct mdl_session *about, struct mdl *m)
 	return code ? code : cmd_print_tables(r->o, about, m, ++r->ntables, r->tables);
 }
 
-/* A signal that is not read stays pending, and would count as the second Ctrl-C. */
+/* Reads the signal. One that stays pending would count as the second Ctrl-C. */
 static bool on_signal(void *ctx)
 {
 	struct run *r = ctx;

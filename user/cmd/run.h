@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session as a command runs it: signals end it, progress is on stderr, tables of intervals go to stdout or -o FILE.
- */
+/* Runs a session for a command: signals end it, progress goes to stderr, tables of intervals to stdout or -o FILE. */
 #ifndef CMD_RUN_H
 #define CMD_RUN_H
 
@@ -11,24 +10,24 @@
 struct run {
 	const struct cmd_opts *o;
 	struct ses_opts so;
-	struct session *ses; /* NULL: there was no memory for it */
+	struct session *ses; /* NULL: out of memory */
 	int signals;	     /* signalfd; -1: not open */
-	struct out *tables;  /* --interval: where they go; NULL: none came yet */
+	struct out *tables;  /* --interval: the output; NULL: no tables were printed yet */
 	unsigned ntables;
-	uint64_t events; /* that the last line of progress has counted */
+	uint64_t events; /* events up to the last line of progress */
 };
 
-/* Opens and prepares a session for what o asks for. 0 or -errno with e set; run_free() in any case. */
+/* Opens and prepares a session. 0, or -errno with e set. Call run_free() in both cases. */
 int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, struct err *e);
-/* ses_wait(), with progress on a terminal. */
+/* Waits for the end of the window, and shows progress on a terminal. */
 void run_wait(struct run *r);
 void run_free(struct run *r);
 
 /*
- * signals.c. signals_open: before any thread starts. A launched command gets what was ignored before, so it is launched
- * by then. Returns a signalfd, or -errno with e set. signals_hold: from now on what ends mxbpf is kept for the
- * signalfd. signals_took: one was read from there. signals_results: the window has ended, and a second INT aborts,
- * which tells what is done.
+ * signals.c. Call signals_open() before any thread starts, and after the command is launched, because a command
+ * inherits ignored signals. It returns a signalfd, or -errno with e set. After signals_hold() signals no longer end
+ * mxbpf but go to the signalfd. Call signals_took() for each that was read. After signals_results() a second INT aborts
+ * mxbpf, and prints how far it got.
  */
 int signals_open(bool launched, struct err *e);
 void signals_hold(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What an option does with its value: one function a type of value. */
-#include "cmd/setters.h"
+/* Setters of options, one for each type of value. */
+#include "cmd/opts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,34 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "cmd/words.h"
+#include "base/near.h"
 #include "plan/plan.h"
+
+const char *cmd_join_words(const char *(*word)(unsigned), char buf[200])
+{
+	size_t len = 0;
+	unsigned i;
+
+	buf[0] = '\0';
+	for (i = 0; word(i) && len < 200; i++)
+		len += snprintf(buf + len, 200 - len, "%s%s", i ? ", " : "", word(i));
+	return buf;
+}
+
+int cmd_find_word(const struct cmd_option *opt, const char *text, struct err *e)
+{
+	struct near n = {0};
+	char hint[NEAR_HINT_BYTES], all[200];
+	unsigned i;
+
+	for (i = 0; opt->word(i); i++) {
+		if (!strcmp(opt->word(i), text))
+			return i;
+		near_try(&n, text, opt->word(i));
+	}
+	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not one of %s%s", opt->name, text,
+		       cmd_join_words(opt->word, all), near_hint(&n, "", hint));
+}
 
 static void *field(const struct cmd_option *opt, struct cmd_opts *o)
 {
@@ -19,12 +45,6 @@ static void *field(const struct cmd_option *opt, struct cmd_opts *o)
 int cmd_set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	*(bool *)field(opt, o) = true;
-	return 0;
-}
-
-int cmd_clear_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	*(bool *)field(opt, o) = false;
 	return 0;
 }
 
@@ -74,7 +94,7 @@ int cmd_set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *
 	return 0;
 }
 
-/* BPF ring buffers have no other sizes. */
+/* The size of a BPF ring buffer must be a power of two. */
 int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	int err = cmd_set_bytes(opt, o, text, e);
@@ -135,7 +155,7 @@ int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
 }
 
-/* "operator", behind the words, is the first of them. */
+/* "operator" is another name of the first word. */
 int cmd_set_by(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	int err = cmd_set_index(opt, o, text, e);

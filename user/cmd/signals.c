@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a signal does depends on what there is to lose. Before the window nothing has been seen: INT, TERM and HUP end
- * mxbpf at once, and the kernel removes what was attached. In the window they end it, and the results are written.
- * After that only a second INT ends mxbpf before all is written. A command that was launched gets them too, and mxbpf
- * waits for its end, so for a command they are never lost in mxbpf.
+ * Before the window begins there are no results: INT, TERM and HUP end mxbpf at once, and the kernel removes the
+ * probes. In the window they end the window, and the results are written. After that only a second INT ends mxbpf
+ * before it has written everything. mxbpf forwards these signals to a command that it launched, and waits for its end.
  *
- * A shell without job control ignores INT for what it runs in the background. Ctrl-C is meant for mxbpf all the same,
- * and so is kill -INT: an ignored INT counts in every phase. An ignored HUP (nohup) stays ignored.
+ * A shell without job control starts background programs with INT ignored. mxbpf handles INT even then, because Ctrl-C
+ * and kill -INT are meant for it. An ignored HUP (nohup) stays ignored.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,15 +18,15 @@
 #include "base/fmt.h"
 #include "cmd/run.h"
 
-/* Signals are the process's own, so this is no session's. */
-static char last_words[2200]; /* of a second INT */
+/* Signal handlers belong to the process, not to a session, so this state is static. */
+static char last_words[2200]; /* printed by a second INT */
 static volatile sig_atomic_t interrupts;
 
 static void say(const char *text)
 {
 	ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
 
-	(void)ignored; /* nobody could be told */
+	(void)ignored; /* a handler cannot report that writing failed */
 }
 
 static void end_early(int sig)
@@ -38,7 +37,7 @@ static void end_early(int sig)
 
 static void end_late(int sig)
 {
-	if (!interrupts++) { /* the window ended by itself just before */
+	if (!interrupts++) { /* the first INT came just after the window had ended by itself */
 		say("\nmxbpf: writing the results; another Ctrl-C aborts\n");
 		return;
 	}
@@ -65,7 +64,7 @@ int signals_open(bool launched, struct err *e)
 	sigset_t ending = ending_signals(), pausing, all = ending;
 	int sig, fd;
 
-	/* A command waits for mxbpf and gets its signals: they are read, or it would be left alone with them. */
+	/* With a command, mxbpf must not end early: it reads the signals and forwards them. */
 	for (sig = 1; !launched && sig < NSIG; sig++)
 		if (sigismember(&ending, sig) == 1)
 			sigaction(sig, &early, NULL);

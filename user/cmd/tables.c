@@ -11,7 +11,7 @@
 #include "cmd/cmd.h"
 #include "source/recording.h"
 
-/* Between the tables of a series. */
+/* Separates the tables of a series. */
 #define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"
 
 const char *const cmd_format_words[] = {[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_CSV] = "csv", NULL};
@@ -104,10 +104,10 @@ int cmd_close_tables(const struct cmd_opts *o, struct out *out, int code)
 	return CMD_OK;
 }
 
-/* What is to be printed, and where. */
+/* What to print, and where. */
 struct job {
 	const struct cmd_opts *o;
-	struct rec_reader *r; /* the recording whose events are to be shown; NULL: none */
+	struct rec_reader *r; /* the recording whose events are shown; NULL: there is none */
 	struct out *out;
 };
 
@@ -131,7 +131,7 @@ static int print(const struct job *j, const struct mdl_session *s, struct mdl *m
 	if (nth > 1 && o->format == CMD_TABLE)
 		out_puts(j->out, SERIES_RULE);
 	out_join_lines(j->out, nth && json);
-	if (view_write(cmd_table_sink(o), &in, &opts, j->out, &e)) /* of a recording it knows what is wrong with it */
+	if (view_write(cmd_table_sink(o), &in, &opts, j->out, &e)) /* the reader's error is more precise */
 		return cmd_fail(j->r && rec_reader_error(j->r)->code ? rec_reader_error(j->r) : &e);
 	out_join_lines(j->out, false);
 	if (nth && json)
@@ -170,7 +170,7 @@ static void put_members(struct out *out, const struct mdl_session *s)
 	out_printf(out, "%s\n\n", by_order ? "; numbered as they came, their environment does not say" : "");
 }
 
-/* The first process of each role stands for it. */
+/* Whether it is the first process of its role. */
 static bool is_first(const struct mdl_session *s, size_t i)
 {
 	size_t j;
@@ -181,7 +181,7 @@ static bool is_first(const struct mdl_session *s, size_t i)
 	return true;
 }
 
-/* Of `of`, which says whose. */
+/* Prints the tables of the processes that of->shown_role names; "": of those without a role. */
 static int print_part(const struct job *j, struct mdl_session *of, struct mdl *m, unsigned nth)
 {
 	struct mdl *sum = mdl_sum_of(m, is_shown, of);
@@ -192,7 +192,7 @@ static int print_part(const struct job *j, struct mdl_session *of, struct mdl *m
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	if (!*of->shown_role && !mdl_nprocesses(sum)) { /* all have one */
+	if (!*of->shown_role && !mdl_nprocesses(sum)) { /* every process has a role */
 		mdl_free(sum);
 		return CMD_OK;
 	}
@@ -203,10 +203,10 @@ static int print_part(const struct job *j, struct mdl_session *of, struct mdl *m
 	return code;
 }
 
-/* What a server does is none of what workers do: each role has tables of its own. */
+/* Each role has its own tables, because servers and workers do different things. */
 static int print_parts(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
-	struct mdl_session of = *s; /* shallow */
+	struct mdl_session of = *s; /* a shallow copy */
 	unsigned n = nth ? nth : 1;
 	int code = CMD_OK;
 	size_t i;
@@ -220,10 +220,10 @@ static int print_parts(const struct job *j, const struct mdl_session *s, struct 
 	return code || j->o->ses.role ? code : print_part(j, &of, m, n);
 }
 
-/* --role where each process is shown by itself: the others are as if they were not there. */
+/* --role where each process has its own rows: leaves out processes of other roles. */
 static int print_role(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
-	struct mdl_session of = *s; /* shallow, but for its processes */
+	struct mdl_session of = *s; /* a shallow copy except for its processes */
 	struct err e = {0};
 	struct mdl *some;
 	size_t i;
@@ -282,7 +282,7 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 	return print_summed(&(struct job){o, NULL, out}, s, m, nth);
 }
 
-/* Which thread it was is known of events alone. */
+/* Only events tell the thread of a call, so this folds them into a model of its own. */
 static int print_threads(const struct job *j, struct rec_reader *r, const struct mdl_session *s)
 {
 	struct mdl *m = mdl_new();
