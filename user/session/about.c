@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a session knows, for whoever runs it. */
+/* Getters of a session. */
 #include "session/priv.h"
 
 const struct mdl_session *ses_about(const struct session *ses)
@@ -57,7 +57,7 @@ int ses_wait_command(struct session *ses, int signals)
 {
 	if (!ses->launch.pid || ses->launch.go >= 0 || ses->launch.failed >= 0)
 		return -1;
-	ses_follow_free(ses); /* lets it go on */
+	ses_follow_free(ses); /* also resumes the command */
 	return launch_wait(&ses->launch, signals);
 }
 

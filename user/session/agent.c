@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --agent: operators are seen by code inside the process. */
+/* --agent: code inside the process records operators. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void say_entry(const struct session *ses)
 		 fmt_bytes(agt_memory_max(), memory));
 }
 
-/* A process that was launched or waited for has called operators. In the agent's thread. */
+/* A process that was launched or waited for has called an operator. Runs in the agent's thread. */
 static void on_entry(void *ctx, const struct err *e)
 {
 	struct session *ses = ctx;
@@ -68,7 +68,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 		return e->code;
 	ses->accounts = acc_new(ses->rings[ATT_SWITCHES]);
 	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
-	/* The last source: what the others say of the same time comes first. */
+	/* The hub delivers the last source last: records of the others come before calls of the same time. */
 	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt), ses->calls);
 	if (!ses->accounts || !ses->agent_source || (asks && !ses->calls))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
@@ -102,7 +102,7 @@ void ses_agent_fill(struct session *ses, struct mxbpf_rec *r)
 		__atomic_fetch_add(&ses->callless, 1, __ATOMIC_RELAXED);
 }
 
-/* A warning, and a note for every output. */
+/* Warns, and adds a note to every output. */
 static void __attribute__((format(printf, 2, 3))) tell(struct session *ses, const char *format, ...)
 {
 	char text[256];
@@ -116,7 +116,7 @@ static void __attribute__((format(printf, 2, 3))) tell(struct session *ses, cons
 		ses->write_error = -ENOMEM;
 }
 
-/* Records that may bear a call around theirs, or none. */
+/* Tells of records that have no call, or a call around the right one. */
 static void tell_joined(struct session *ses)
 {
 	uint64_t lost = calls_lost(ses->calls);
@@ -134,7 +134,7 @@ static void tell_joined(struct session *ses)
 		     fmt_count(lost, n), CALLS_OPEN_MAX);
 }
 
-/* A program that takes the agent out. */
+/* The program may remove all callbacks of torch, also the agent's. */
 static void say_cleared(struct session *ses)
 {
 	uint64_t ns = agt_cleared_ns(ses->agent);
@@ -149,7 +149,7 @@ static void say_cleared(struct session *ses)
 	     after);
 }
 
-/* What the hub has delivered has been folded by now. */
+/* All that the hub delivered is folded by now. */
 void ses_agent_end(struct session *ses)
 {
 	uint64_t threads = ses->accounts ? acc_forgotten(ses->accounts) : 0;
@@ -185,7 +185,7 @@ void ses_agent_end(struct session *ses)
 
 /* ---- windows of --iterations */
 
-/* Windows open and close in the kernel, at moments that are in the records of the probes. */
+/* BPF opens and closes windows; the records of steps have the times. */
 static void cut_at(struct session *ses, const struct mxbpf_step *r)
 {
 	struct ses_cuts *c = &ses->cuts;
@@ -201,7 +201,7 @@ static void cut_at(struct session *ses, const struct mxbpf_step *r)
 	}
 }
 
-/* Whether a call lies in a window, or, if it has not ended, in one that was open until the agent was stopped. */
+/* Whether a call lies in a window. A call that has not ended needs a window that has not, either. */
 static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
 {
 	const struct ses_cuts *c = &ses->cuts;
@@ -223,7 +223,7 @@ static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
 
 /* ---- join */
 
-/* 0 or -ENOMEM. *kept: whether it is shown. */
+/* Adds a record of the agent to ses->joined. *kept: whether it is shown. 0 or -ENOMEM. */
 static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 {
 	struct mxbpf_span s;
@@ -248,8 +248,8 @@ static int by_end(const void *x, const void *y)
 }
 
 /*
- * The model gives an iteration the calls that come before its end, so ends wait for the agent's calls of their time,
- * and all go in the order of their ends. 0 or -ENOMEM.
+ * The model assigns calls to the iteration whose end comes next. So ends of iterations wait for the agent's calls, and
+ * both are sorted by their ends. 0 or -ENOMEM.
  */
 static int join_steps(struct session *ses)
 {
@@ -273,7 +273,7 @@ static int join_steps(struct session *ses)
 	return err;
 }
 
-/* Takes the ends of iterations out of a batch. 0 or -ENOMEM. */
+/* Moves the ends of iterations from a batch to ses->steps. 0 or -ENOMEM. */
 static int take_steps(struct session *ses, void *recs, size_t *bytes)
 {
 	const struct mxbpf_rec *r;
@@ -300,12 +300,12 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 	bool agent = number == ses->agent_source->number;
 	bool switches = ses->rings[ATT_SWITCHES] && number == ses->rings[ATT_SWITCHES]->number;
 	const struct mxbpf_rec *r;
-	uint64_t taken = 0; /* without being shown */
+	uint64_t taken = 0; /* records that are used here and not shown */
 	size_t pos = 0;
 	bool kept;
 	int err = 0;
 
-	switches &= !ses->o->sched; /* else they are shown as well */
+	switches &= !ses->o->sched; /* --sched shows them as well */
 	ses->joined.len = 0;
 	while (!err && (r = kind_next(*recs, *bytes, &pos))) {
 		kept = !switches;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The session's description of itself, as it goes into every output. */
+/* Fills struct mdl_session, the session's description for every output. */
 #include "session/priv.h"
 
 #include <cpuid.h>
@@ -78,7 +78,6 @@ static int describe_devices(struct session *ses, const struct ses_target *of, st
 	return 0;
 }
 
-/* asprintf into a new note. */
 int ses_add_note(struct mdl_session *s, const char *name, const char *fmt, ...)
 {
 	struct mdl_note *notes = realloc(s->notes, (s->nnotes + 1) * sizeof(*notes)), *n;
@@ -139,7 +138,7 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 	return err;
 }
 
-/* Which of them an object is its class says. */
+/* Classes of user annotations. */
 static int describe_marks(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	unsigned cls;
@@ -153,7 +152,7 @@ static int describe_marks(struct session *ses, const struct ses_target *of, stru
 	return 0;
 }
 
-/* A table is in use if one of its probes is attached, or the agent sees its calls. */
+/* A table has a title if one of its probes is attached, or if the agent records its calls. */
 static int describe_tables(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	const struct adp *a = of->plan.adp;
@@ -187,7 +186,7 @@ static void describe_rank(struct session *ses, const struct ses_target *of, stru
 	int32_t rank = a->rank_env ? tgt_env_number(of->tgt, a->rank_env) : -1;
 	int32_t ranks = a->rank_env ? tgt_env_number(of->tgt, a->world_size_env) : -1;
 
-	if (p && !p->by_order && !strcmp(p->role, a->roles[0].role)) { /* those that the work is divided among */
+	if (p && !p->by_order && !strcmp(p->role, a->roles[0].role)) { /* only workers have a rank */
 		rank = (int32_t)p->rank;
 		ranks = (int32_t)p->of;
 	}
@@ -198,8 +197,8 @@ static void describe_rank(struct session *ses, const struct ses_target *of, stru
 }
 
 /*
- * A virtual machine may have given the page back: then its host has to find one as well, in what the machine takes for
- * time of its own. Of 18 GiB such a fault took 5.1 us where one of pages that had just been used took 1.5.
+ * In a virtual machine a page fault takes longer if the machine had given the page back to its host: 5.1 us instead of
+ * 1.5 us, measured on 18 GiB. The guest accounts the time of the host as its own.
  */
 #define HOST_TOO 4
 
@@ -207,10 +206,10 @@ static bool is_virtual(void)
 {
 	unsigned a, b, c = 0, d;
 
-	return __get_cpuid(1, &a, &b, &c, &d) && c >> 31; /* "hypervisor" */
+	return __get_cpuid(1, &a, &b, &c, &d) && c >> 31; /* bit "hypervisor" */
 }
 
-/* What a page fault without I/O may take here: of the target nobody can ask. 0: not known. */
+/* Measures how long a page fault without I/O takes, in mxbpf itself because the target cannot be asked. 0: unknown. */
 static uint32_t fault_ns(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 256;
@@ -229,7 +228,7 @@ static uint32_t fault_ns(void)
 	return (uint32_t)(ns / n) * (is_virtual() ? HOST_TOO : 1);
 }
 
-/* The process that the user named, where its child has the runtime. One that has ended already keeps its number. */
+/* If the runtime is in a child, describes the process that the user named. It may have ended already. */
 static int describe_given(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	pid_t pid = ses->launch.pid ? ses->launch.pid : ses->launcher ? tgt_pid(ses->launcher) : 0;

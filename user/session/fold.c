@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What comes goes into the models and the recording, after its names. */
+/* Folds records into the models and writes them to the recording, with their names first. */
 #include <string.h>
 
 #include "session/priv.h"
@@ -88,8 +88,8 @@ static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, b
 }
 
 /*
- * Walks once over a batch. Kept records move together, because the writer takes them from where they stand. few: keep
- * only records of kinds that arrive with --stats, too.
+ * Walks over a batch once. Moves records that are kept together, because the writer takes them from the batch. few:
+ * keep only kinds that arrive with --stats, too.
  */
 static void fold(struct session *ses, unsigned number, void *recs, size_t bytes, bool few)
 {
@@ -122,7 +122,7 @@ void ses_fold(struct session *ses, enum att_ring ring, void *recs, size_t bytes)
 	fold(ses, ses->rings[ring]->number, recs, bytes, false);
 }
 
-/* With --stats the probes also announce rows, whose sums stay in the kernel. */
+/* With --stats, BPF also sends a record for each new row, for its names; the sums stay in the kernel. */
 void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 {
 	struct session *ses = ctx;

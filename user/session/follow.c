@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes come, become others and go while a session runs. One that maps the runtime is attached to: at once where it
- * waits for that (the command that was launched, and what that runs), a little later elsewhere.
+ * Processes start, execute other programs and end while a session runs. A process that maps the runtime is attached to.
+ * The launched command and its children are stopped until that is done; other processes run meanwhile.
  */
 #include <errno.h>
 #include <glob.h>
@@ -13,16 +13,16 @@
 #include "session/priv.h"
 #include "plan/early.h"
 
-/* Something seen, until it is dealt with. */
+/* A sighting that is not handled yet. */
 struct sight {
 	struct mxbpf_sighting seen;
-	uint64_t ran_ns; /* how long it went on before it was stopped, if it was */
+	uint64_t ran_ns; /* how long the process ran before it was stopped; 0: it was not stopped */
 };
 
 /* A process that is followed. */
 struct member {
 	struct plan *plan;	/* borrowed */
-	struct mxbpf_target at; /* where things lie in it */
+	struct mxbpf_target at; /* addresses in this process */
 };
 
 /* Bits of follow.refused. */
@@ -30,16 +30,16 @@ enum { COUNTED = 1, TOLD = 2 };
 
 struct follow {
 	struct watch *watch;
-	struct buf queue;     /* of struct sight, oldest first */
-	struct buf ended;     /* of uint32_t: tgids whose probes are still there */
-	struct hash members;  /* tgid -> struct member *, owned, until it ends or becomes another program */
-	struct hash refused;  /* tgid -> bits of those that should be followed and are not, until they end */
-	uint64_t missed;      /* sightings there was no room for, as far as the session knows of them */
-	uint32_t half_mapped; /* --omp: a process whose loader had mapped the runtime, but not yet what that needs */
-	struct sight found;   /* of the runtime, while ses_await() waits for it; kind 0: none */
+	struct buf queue;     /* struct sight, oldest first */
+	struct buf ended;     /* uint32_t: tgids whose probes are still attached */
+	struct hash members;  /* tgid -> struct member *, owned, until the process ends or executes another program */
+	struct hash refused;  /* tgid -> bits, of processes that cannot be followed, until they end */
+	uint64_t missed;      /* sightings that were dropped because the queue was full, as of the last reading */
+	uint32_t half_mapped; /* --omp: a process whose loader has mapped the runtime but not its dependencies */
+	struct sight found;   /* the sighting of a runtime that ses_await() waits for; kind 0: none yet */
 };
 
-/* The agent is in one process: the one that was named, or the first that has the runtime. */
+/* The agent is loaded into one process only: the one that was named, or the first that maps the runtime. */
 static bool has_agent_target(const struct session *ses)
 {
 	return ses->o->agent && ses->targets[0].tgt;
@@ -50,7 +50,7 @@ bool ses_follows(const struct session *ses)
 	return !ses->o->no_follow && !has_agent_target(ses);
 }
 
-/* Whether this is the first time for a process: its loader may show it again, and its next program as well. */
+/* Whether a process is refused for the first time. Its loader, or its next program, may show it again. */
 static bool first_time(struct session *ses, uint32_t tgid, uint64_t what)
 {
 	uint64_t *bits = hash_put(&ses->follow->refused, tgid, 0), had = bits ? *bits : 0;
@@ -60,7 +60,7 @@ static bool first_time(struct session *ses, uint32_t tgid, uint64_t what)
 	return !(had & what);
 }
 
-/* It is followed after all: it was looked at while its loader had mapped a part of what is probed. */
+/* The process is followed after all: before, its loader had mapped only a part of what is probed. */
 static void take_back(struct session *ses, uint32_t tgid)
 {
 	uint64_t *bits = hash_get(&ses->follow->refused, tgid, 0);
@@ -73,7 +73,7 @@ static void take_back(struct session *ses, uint32_t tgid)
 
 static void give_up(struct session *ses, uint32_t tgid, const struct err *e)
 {
-	/* Most that cannot be looked at have ended by now. */
+	/* Most processes that cannot be attached to have ended by now. */
 	if ((e->cls != ERR_TARGET || ses->o->verbose) && first_time(ses, tgid, TOLD))
 		ses_warn(ses, "process %u is not followed: %s", tgid, e->why);
 }
@@ -88,7 +88,7 @@ static void watch_its_loader(struct session *ses, struct tgt *t)
 		ses_warn(ses, "%s", e.why);
 }
 
-/* A plan that is right for this process as well, and where things lie in it: planning takes long. */
+/* Finds an existing plan for the process, because planning takes long, and its addresses in the process. */
 static struct plan *known_plan(struct session *ses, struct tgt *t, struct mxbpf_target *at)
 {
 	unsigned i;
@@ -99,7 +99,7 @@ static struct plan *known_plan(struct session *ses, struct tgt *t, struct mxbpf_
 	return NULL;
 }
 
-/* Takes plan and target over, or leaves them: then NULL. */
+/* Adds a target, which owns plan and target then; NULL: there are too many, and the caller keeps them. */
 static struct plan *keep(struct session *ses, struct tgt **t, struct plan *p)
 {
 	struct ses_target *new;
@@ -134,7 +134,7 @@ static struct member *member_of(const struct session *ses, uint32_t tgid)
 	return member ? (struct member *)(uintptr_t)*member : NULL;
 }
 
-/* How long a process ran, while events were taken, before its probes were active. */
+/* Notes how long a process ran, while events were taken, before its probes were active. */
 static uint64_t gap_of(const struct session *ses, const struct sight *at)
 {
 	uint64_t active = ses->att ? att_active_since_ns(ses->att) : 0, since;
@@ -147,7 +147,7 @@ static uint64_t gap_of(const struct session *ses, const struct sight *at)
 	return clock_ns(CLOCK_MONOTONIC) - since;
 }
 
-/* What came of attaching to one more process. at: what led to it; NULL: it was there before. */
+/* Notes the result of attaching to a process. at: the sighting that led to it; NULL: the process was there before. */
 static int joined(struct session *ses, uint32_t tgid, const struct member *m, int err, const struct sight *at)
 {
 	uint64_t gap_ns = gap_of(ses, at);
@@ -166,7 +166,7 @@ static int joined(struct session *ses, uint32_t tgid, const struct member *m, in
 	return 0;
 }
 
-/* It may have ended, or have become another program, before BPF knew it: then BPF did not forget it either. */
+/* If a process ended or executed another program before BPF knew it, BPF still has it. */
 static int still_the_same(struct session *ses, uint32_t tgid, uint64_t execs, struct err *e)
 {
 	if (watch_execs(ses->follow->watch, (pid_t)tgid) == execs)
@@ -176,7 +176,7 @@ static int still_the_same(struct session *ses, uint32_t tgid, uint64_t execs, st
 		       tgid);
 }
 
-/* Names, tables and probes are one session's, hence one build's. On success target and plan belong to the session. */
+/* A session has names, tables and probes of one build. On success target and plan belong to the session. */
 static struct plan *new_plan(struct session *ses, struct tgt **t, struct mxbpf_target *at, struct err *e)
 {
 	struct plan p, *kept = NULL;
@@ -222,7 +222,7 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 	return joined(ses, tgid, &m, err, at);
 }
 
-/* What a process has mapped by now, and what it will map. */
+/* Probes the late libraries that a process has mapped, and watches its loader for more. */
 static void watch_late(struct session *ses, pid_t tgid)
 {
 	struct tgt *t;
@@ -232,13 +232,13 @@ static void watch_late(struct session *ses, pid_t tgid)
 	watch_its_loader(ses, t);
 	watch_any(ses->follow->watch, tgid);
 	tgt_close(t);
-	if (tgt_open(tgid, &t, NULL)) /* what came in between would be missed */
+	if (tgt_open(tgid, &t, NULL)) /* again, or libraries that were mapped in between would be missed */
 		return;
 	ses_late_look(ses, t);
 	tgt_close(t);
 }
 
-/* Reads the maps again: nothing tells what the process mapped before its loader was watched. */
+/* Reads the maps again, for libraries that were mapped before the loader was watched. */
 static int open_anew(struct tgt **t, struct err *e)
 {
 	pid_t pid = tgt_pid(*t);
@@ -247,14 +247,14 @@ static int open_anew(struct tgt **t, struct err *e)
 	return tgt_open(pid, t, e);
 }
 
-/* Its loader may be at work, and comes by once more with the rest of what it maps. */
+/* The loader may be mapping libraries; there is another sighting when it has finished. */
 static void look_again(struct session *ses, struct tgt *t)
 {
 	watch_its_loader(ses, t);
 	watch_any(ses->follow->watch, tgt_pid(t));
 }
 
-/* Looks at what a process has mapped by now. */
+/* Follows a process by what it has mapped by now. */
 static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
 {
 	uint64_t execs = watch_execs(ses->follow->watch, (pid_t)tgid);
@@ -270,9 +270,9 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 			return err;
 	}
 	if (!plan_has_runtime(t, &ses->want))
-		goto out; /* its loader tells */
+		goto out; /* there is a sighting when the loader maps it */
 	if (!ses_role_fits(ses, t)) {
-		goto out; /* its children may be what is looked for */
+		goto out; /* one of its children may map the runtime */
 	} else if (!ses->targets[0].tgt && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
 		ses->follow->half_mapped = tgid;
 		look_again(ses, t);
@@ -280,7 +280,7 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 		ses->targets[0].tgt = t;
 		return 0;
 	} else if (ses->att && !has_agent_target(ses) && !att_has(ses->att, (pid_t)tgid, NULL) &&
-		   !member_of(ses, tgid)) { /* a member has ended */
+		   !member_of(ses, tgid)) { /* a member that is gone has just ended */
 		err = attach_to(ses, &t, at, execs, e);
 		if (!err)
 			watch_late(ses, (pid_t)tgid);
@@ -299,7 +299,7 @@ static int sight_mapped(struct session *ses, const struct sight *at, struct err 
 	return look_at(ses, at->seen.tgid, at, e);
 }
 
-/* A child that shared links do not cover, or not yet. */
+/* Attaches to a child that shared links do not cover (yet). */
 static int attach_child(struct session *ses, const struct member *m, pid_t child, struct err *e)
 {
 	int err = ses_share_at_fork(ses, e);
@@ -317,13 +317,13 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 
 	if (has_agent_target(ses))
 		return 0;
-	if (member_of(ses, at->seen.tgid)) /* one of the same number has ended just now */
+	if (member_of(ses, at->seen.tgid)) /* a process with the same number has just ended */
 		ses_sweep(ses);
-	if (member_of(ses, at->seen.tgid)) /* it was found among the children that were there before */
+	if (member_of(ses, at->seen.tgid)) /* it was found among the existing children */
 		return 0;
 	watch_inherit(ses->follow->watch, child, parent);
 	m = member_of(ses, at->seen.parent);
-	if (!m && at->seen.covered) /* its parent's own sighting found no room */
+	if (!m && at->seen.covered) /* the sighting of its parent was dropped */
 		m = &first;
 	if (!m)
 		return 0;
@@ -349,14 +349,14 @@ static void leave(struct session *ses, uint32_t tgid, bool wait)
 	}
 }
 
-/* Probes of the program it was would hit in the one it is, with the wrong addresses. */
+/* Removes the probes of the old program, whose addresses are wrong in the new one. */
 static int sight_exec(struct session *ses, const struct sight *at, struct err *e)
 {
 	leave(ses, at->seen.tgid, true);
 	return look_at(ses, at->seen.tgid, at, e);
 }
 
-/* Removing probes holds up the attaching of others, so the dead wait for ses_sweep(). */
+/* Removing probes delays attaching others, so ses_sweep() does it later. */
 static int sight_exit(struct session *ses, const struct sight *at, struct err *e)
 {
 	return buf_put(&ses->follow->ended, &at->seen.tgid, sizeof(at->seen.tgid));
@@ -385,7 +385,7 @@ void ses_sweep(struct session *ses)
 	ended->len = 0;
 }
 
-/* Forked children of what was launched run, so they are stopped before anything else is dealt with. */
+/* Children of the command run when they are forked, so this stops them before other sightings are handled. */
 static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 {
 	struct sight at = {.seen = *seen};
@@ -421,8 +421,8 @@ static struct sight *later_stop(struct follow *f, uint32_t tgid)
 }
 
 /*
- * Lets a process go on that was stopped for a sighting, unless it was stopped for a later one as well: a child that was
- * stopped late may have become another program by then.
+ * Resumes a process that was stopped for a sighting, unless a later sighting needs it stopped, too: a child that was
+ * stopped late may have executed another program by then.
  */
 static void let_go_on(struct session *ses, const struct sight *at)
 {
@@ -437,7 +437,7 @@ static void let_go_on(struct session *ses, const struct sight *at)
 	watch_continue(&at->seen);
 	watch_take(f->watch, on_sighting, ses);
 	later = later_stop(f, at->seen.tgid);
-	if (later) /* it came just before it went on */
+	if (later) /* the later sighting came just before the process was resumed */
 		watch_stop(&later->seen);
 }
 
@@ -474,7 +474,7 @@ int ses_sight_fd(const struct session *ses)
 	return ses->follow ? watch_fd(ses->follow->watch) : -1;
 }
 
-/* Every plan that is in use, once at least. */
+/* Calls fn for every plan that is in use, at least once each. */
 int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e)
 {
 	int err = 0;
@@ -515,7 +515,7 @@ static void follow_child(struct session *ses, pid_t child)
 	follow_children(ses, child);
 }
 
-/* Those that were there before: each thread has a list of its own. */
+/* Follows the existing children. /proc has a list for each thread of the parent. */
 static int follow_children(struct session *ses, pid_t parent)
 {
 	char pattern[64], *list = NULL, *p, *end;
@@ -526,7 +526,7 @@ static int follow_children(struct session *ses, pid_t parent)
 
 	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/children", parent);
 	if (glob(pattern, GLOB_NOSORT, NULL, &threads))
-		return 0; /* it has ended, or the kernel does not tell */
+		return 0; /* the parent has ended, or the kernel lacks this file */
 	for (i = 0; i < threads.gl_pathc; i++) {
 		f = fopen(threads.gl_pathv[i], "re");
 		if (f && getline(&list, &cap, f) > 0)
@@ -564,8 +564,8 @@ int ses_await(struct session *ses, struct err *e)
 }
 
 /*
- * What launches others has no runtime itself: the first of its children that has one stands for it. With --wait that
- * may be one to come, and the launcher itself.
+ * A launcher such as torchrun has no runtime itself: the first child with a runtime becomes the target. With --wait
+ * this may be a future child, or the launcher itself.
  */
 static bool find_child(struct session *ses, struct err *e)
 {
@@ -585,13 +585,15 @@ static int wait_for_runtime(struct session *ses, struct err *e)
 	uint64_t off;
 	int err;
 
-	if (plan_loader(ses->waiting, &loader, &off, e) && ses->o->no_follow) /* else its children may have one */
+	if (plan_loader(ses->waiting, &loader, &off, e) &&
+	    ses->o->no_follow) /* without --no-follow, a child may still map a runtime */
 		return e->code;
 	*e = (struct err){0};
 	if (!ses->follow && (open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->waiting), false, e)))
 		return e->code;
 	watch_its_loader(ses, ses->waiting);
-	if (look_at(ses, (uint32_t)tgt_pid(ses->waiting), NULL, e)) /* what came before it was watched */
+	if (look_at(ses, (uint32_t)tgt_pid(ses->waiting), NULL,
+		    e)) /* it may have mapped a runtime before it was watched */
 		return e->code;
 	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(ses->waiting), tgt_comm(ses->waiting));
 	if (!ses->targets[0].tgt)
@@ -652,7 +654,7 @@ int ses_more(struct session *ses, struct err *e)
 	size_t pos = 0;
 
 	if (att_more(ses->att, &ses->targets[0].plan, tgid, e) &&
-	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* a command may go on */
+	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* the command may still do so later */
 		return e->code;
 	while (ses->follow && (h = hash_next(&ses->follow->members, &pos))) {
 		m = (struct member *)(uintptr_t)h->val;
@@ -669,7 +671,7 @@ void ses_go_on(struct session *ses)
 		return;
 	watch_continue(&ses->follow->found.seen);
 	ses->follow->found = (struct sight){0};
-	ses_sight(ses); /* what came meanwhile */
+	ses_sight(ses); /* sightings that came meanwhile */
 }
 
 void ses_follow_free(struct session *ses)

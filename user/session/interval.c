@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --interval: tables again and again while the session goes on. The sources' threads fold meanwhile, so what is
- * handed out is a copy: with the lock held for the copying alone, a slow reader of it holds up nothing but itself.
+ * --interval: tables at regular times while the session goes on. They show a copy of the model. The lock is held only
+ * for copying, so slow output does not delay the sources' threads.
  */
 #include <errno.h>
 
 #include "base/buf.h"
 #include "session/priv.h"
 
-/* The session as it stands, a shallow copy but for its sources. 0 or -ENOMEM. */
+/* Copies the session's description as of now; the copy owns only its sources. 0 or -ENOMEM. */
 static int session_now(const struct session *ses, struct mdl_session *s)
 {
 	*s = ses->about;
-	if (s->duration_ns) /* the window has ended, and this is what ses_stop() found */
+	if (s->duration_ns) /* the window has ended, and ses_stop() has filled ses->about */
 		return mdl_sources_copy(s, &ses->about);
 	s->duration_ns = ses_window_ns(ses);
 	ses_window_account(ses, s);
@@ -22,7 +22,7 @@ static int session_now(const struct session *ses, struct mdl_session *s)
 	return ses_loss_now(ses, s);
 }
 
-/* What came since the last interval, whose end is this one's beginning. */
+/* Subtracts the totals at the end of the last interval. */
 static void subtract(struct mdl_session *s, const struct ses_totals *m)
 {
 	s->start_unix_ns += m->window_ns + m->paused_ns;
@@ -34,7 +34,8 @@ static void subtract(struct mdl_session *s, const struct ses_totals *m)
 	s->iterations -= m->iterations;
 	s->sampled_iterations -= m->sampled_iterations;
 	s->followed -= m->followed;
-	s->unfollowed -= s->unfollowed < m->unfollowed ? s->unfollowed : m->unfollowed; /* some are followed by now */
+	s->unfollowed -=
+		s->unfollowed < m->unfollowed ? s->unfollowed : m->unfollowed; /* some may be followed by now */
 	s->late_libs -= m->late_libs;
 	s->stranger_hits -= m->stranger_hits;
 	s->stranger_ns -= m->stranger_ns;
@@ -42,8 +43,7 @@ static void subtract(struct mdl_session *s, const struct ses_totals *m)
 	ses_loss_subtract(s, m);
 }
 
-/* Room for the whole session so far, as the lock is not to be held while the kernel finds memory. NULL: out of memory.
- */
+/* Allocates memory for a copy of the model before the lock is taken. NULL: out of memory. */
 static struct mdl *room_for_whole(struct session *ses)
 {
 	struct mdl *m = mdl_new();
@@ -58,7 +58,7 @@ static struct mdl *room_for_whole(struct session *ses)
 	return NULL;
 }
 
-/* The whole session so far. With the lock. */
+/* Copies the model of the whole session. With the lock. */
 static int copy_whole(const struct session *ses, struct mdl *to)
 {
 	int err = mdl_copy_to(to, ses->model);
@@ -66,7 +66,7 @@ static int copy_whole(const struct session *ses, struct mdl *to)
 	return err ? err : mdl_fold_all(to, ses->going.data, ses->going.len);
 }
 
-/* Replaces the model of this interval, which becomes `taken`, by `next`, an empty one. With the lock. */
+/* Takes the model of this interval, and puts the empty model `next` in its place. With the lock. */
 static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 {
 	struct mdl *m = *taken = ses->fresh;
@@ -74,12 +74,12 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 
 	ses->fresh = next;
 	err = mdl_move(next, m, clock_ns(CLOCK_MONOTONIC));
-	if (!err) /* where this one ends, it begins */
+	if (!err) /* the readings at the end of this interval begin the next one */
 		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
 	return err ? err : mdl_copy_names(m, ses->model);
 }
 
-/* A model of its own of what is to be shown, and the session that goes with it. NULL: out of memory. */
+/* Returns a model to show, and fills the description that goes with it. NULL: out of memory. */
 static struct mdl *copy(struct session *ses, struct mdl_session *s)
 {
 	struct mdl *m = ses->fresh ? ses_new_model(ses) : room_for_whole(ses);
@@ -159,7 +159,7 @@ uint64_t ses_interval_due(struct session *ses, uint64_t window_ns)
 	if (!every)
 		return UINT64_MAX;
 	if (window_ns / every > ses->intervals && !ses->paused_at_ns) {
-		ses->intervals = window_ns / every; /* those that were missed come in one */
+		ses->intervals = window_ns / every; /* intervals that were missed count as one */
 		ses->failed = ses_interval(ses);
 		ses->ended = ses->ended || ses->failed;
 	}

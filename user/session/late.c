@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Libraries that a process makes and maps while it runs, hundreds perhaps: each is planned once, and probed in every
- * process that maps it. What is not probed is counted.
+ * Libraries that a process makes and maps while it runs, such as kernels of torch.compile. There may be hundreds. Each
+ * is planned once, and probed in every process that maps it. Libraries that are not probed are counted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 #include "session/priv.h"
 
-#define LATE_LIBS_MAX	  4096 /* looked at */
-#define LATE_ATTACHED_MAX 256  /* probed: each takes file descriptors */
+#define LATE_LIBS_MAX	  4096 /* libraries that are planned */
+#define LATE_ATTACHED_MAX 256  /* libraries that are probed; each needs file descriptors */
 
 bool ses_late_wanted(const struct session *ses)
 {
@@ -44,7 +44,7 @@ static void free_lib(struct late_lib *lib)
 	free(lib);
 }
 
-/* Of a file that stays open. */
+/* Makes the plan independent of the process: the file stays open here. */
 static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
 {
 	struct plan_site *site = (struct plan_site *)new->plan.sites.data;
@@ -64,7 +64,7 @@ static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
 	return 0;
 }
 
-/* The report says where what bears such a name came from. */
+/* Adds the library to the session's description, and the title of the table that its calls go to. */
 static int describe(struct session *ses, const struct late_lib *lib)
 {
 	const struct adp *a = ses->targets[0].plan.adp;
@@ -84,7 +84,7 @@ static int describe(struct session *ses, const struct late_lib *lib)
 	return s->class_title[cls] ? 0 : -ENOMEM;
 }
 
-/* Numbers of functions go on behind those of the plan, one a library. */
+/* A library has one function, whose number comes after those of the plan. */
 static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe,
 		     struct late_lib *new)
 {
@@ -103,7 +103,7 @@ static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, co
 		err = describe(ses, new);
 	if (err) {
 		new->plan.sites.len = 0;
-		if (err != -ENOENT) /* there are such libraries without a kernel */
+		if (err != -ENOENT) /* some of these libraries have no kernel */
 			refused(ses, lib, why.code ? why.why : strerror(-err));
 		return;
 	}
@@ -114,7 +114,7 @@ static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, co
 	pthread_mutex_unlock(&ses->lock);
 }
 
-/* Said and counted once, however often it is met. */
+/* Warns and counts only once for each library. */
 static int no_room(struct session *ses, const struct tgt_lib *lib)
 {
 	uint64_t *told = hash_put(&ses->late.beyond, lib->ino, lib->dev);
@@ -126,7 +126,7 @@ static int no_room(struct session *ses, const struct tgt_lib *lib)
 	return -1;
 }
 
-/* Its index; -1: there is no room. */
+/* Returns the index of a library; -1: there are too many. */
 static int lib_of(struct session *ses, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe)
 {
 	struct late_lib **libs = ses->late.libs, *new;
@@ -157,7 +157,7 @@ static void attach_lib(struct session *ses, pid_t tgid, unsigned index)
 
 	if (!in || *in)
 		return;
-	*in = 1; /* it is not tried again */
+	*in = 1; /* even if it fails, it is not tried again */
 	if (att_add(ses->att, &lib->plan, tgid, &e))
 		refused(ses, &lib->lib, e.why);
 	else
@@ -191,7 +191,7 @@ void ses_late_fork(struct session *ses, pid_t child, pid_t parent)
 			attach_lib(ses, child, i);
 }
 
-/* By links that all processes share, those that are probed in any. */
+/* Attaches shared links to all libraries that are probed. */
 int ses_late_share(struct session *ses, struct err *e)
 {
 	unsigned i;

@@ -17,12 +17,12 @@
 
 #include "session/launch_env.h"
 
-/* Who called sudo. */
+/* The user who called sudo. */
 struct who {
-	bool other; /* than mxbpf runs as */
+	bool other; /* another user than mxbpf runs as */
 	uid_t uid;
 	gid_t gid;
-	const struct passwd *pw; /* NULL: a number without a name */
+	const struct passwd *pw; /* NULL: the user has no name */
 };
 
 static struct who invoking_user(void)
@@ -39,7 +39,7 @@ static struct who invoking_user(void)
 	return who;
 }
 
-/* In the child. Nothing of mxbpf's rights is left afterwards. 0 or -errno. */
+/* In the child: drops all privileges of mxbpf. 0 or -errno. */
 static int become(const struct who *who)
 {
 	if (who->pw ? initgroups(who->pw->pw_name, who->gid) : setgroups(1, &who->gid))
@@ -49,7 +49,7 @@ static int become(const struct who *who)
 	return setuid(0) ? 0 : -EPERM;
 }
 
-/* In the child, which ends here or becomes the command. */
+/* In the child: executes the command, or ends. */
 static void run_command(const struct launch *l, char **argv, const struct who *who, char **env)
 {
 	char go;
@@ -64,7 +64,7 @@ static void run_command(const struct launch *l, char **argv, const struct who *w
 	if (read(l->go, &go, 1) != 1)
 		_exit(127);
 	if (!err) {
-		environ = env; /* execvpe() would look in mxbpf's own PATH */
+		environ = env; /* execvpe() would search the PATH of mxbpf */
 		execvp(argv[0], argv);
 		err = -errno;
 	}
@@ -119,7 +119,7 @@ int launch_go(struct launch *l, const char *name, struct err *e)
 		err = -errno;
 	close(l->go);
 	l->go = -1;
-	n = read(l->failed, &err, sizeof(err)); /* its end: the command runs */
+	n = read(l->failed, &err, sizeof(err)); /* end of file: the command runs */
 	close(l->failed);
 	l->failed = -1;
 	if (!n && !err)
@@ -129,7 +129,7 @@ int launch_go(struct launch *l, const char *name, struct err *e)
 
 void launch_forward(const struct launch *l, const struct signalfd_siginfo *sig)
 {
-	if (sig->ssi_code <= 0) /* by a process; the terminal's go to the whole group */
+	if (sig->ssi_code <= 0) /* sent by a process; the terminal signals the whole group */
 		syscall(SYS_pidfd_send_signal, l->pidfd, sig->ssi_signo, NULL, 0);
 }
 
@@ -153,7 +153,7 @@ void launch_fini(struct launch *l)
 {
 	if (!l->pid)
 		return;
-	if (l->go >= 0) { /* it waits for a word, and ends without one */
+	if (l->go >= 0) { /* the child waits for a byte, and exits at the end of file */
 		close(l->go);
 		waitpid(l->pid, NULL, 0);
 	}

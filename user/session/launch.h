@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command that mxbpf starts itself: as who called sudo, with that user's environment, in its own terminal group. */
+/* The command that mxbpf launches: as the user who called sudo, with that user's environment, in mxbpf's process group.
+ */
 #ifndef SESSION_LAUNCH_H
 #define SESSION_LAUNCH_H
 
@@ -12,21 +13,21 @@
 
 struct launch {
 	pid_t pid;  /* 0: none */
-	int pidfd;  /* polls readable at its end */
-	int go;	    /* while the child waits to become the command; then -1 */
-	int failed; /* what hinders it comes from here; likewise */
+	int pidfd;  /* readable when the command has ended */
+	int go;	    /* open while the child waits to execute the command; then -1 */
+	int failed; /* the child's error comes from here; open as long as go */
 };
 
-/* A child that has not run the command yet; to_stderr: its standard output goes there, where mxbpf's is for results.
- * Before any thread is started and any signal blocked. */
+/* Starts a child that waits before it executes the command. to_stderr: the command's standard output goes to stderr,
+ * because stdout has results. Call before any thread starts and any signal is blocked. */
 int launch_prepare(struct launch *l, char **argv, bool to_stderr, struct err *e);
-/* Lets it run the command; returns when that has begun. ERR_TARGET if it cannot. */
+/* Lets the child execute the command, and returns when it has. ERR_TARGET if it cannot. */
 int launch_go(struct launch *l, const char *name, struct err *e);
-/* A signal came to mxbpf: the command gets it, unless the terminal has given it one already. */
+/* Forwards a signal to the command, unless the terminal has sent it there, too. */
 void launch_forward(const struct launch *l, const struct signalfd_siginfo *sig);
-/* Waits for its end, forwarding what `signals` gets. Its exit code, 128 + signal if one ended it. */
+/* Waits for the end of the command, and forwards signals from the signalfd. Its exit code, or 128 + signal. */
 int launch_wait(struct launch *l, int signals);
-/* A child that has not run the command never will. */
+/* If the child still waits, it exits without executing the command. */
 void launch_fini(struct launch *l);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define ENV_BYTES_MAX (4u << 20)
 
-/* What sudo sets anew, so that mxbpf's own values say nothing. */
+/* Variables that sudo sets itself. */
 static const char *const sudo_sets[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "MAIL", NULL};
 
 static bool is_named(const char *entry, const char *name, size_t len)
@@ -40,7 +40,7 @@ static bool by_sudo(const char *entry)
 	return false;
 }
 
-/* The environment that sudo was called with, a NUL behind each entry and one more at the end; NULL if it cannot be had.
+/* Returns the environment that sudo was called with: entries that end with NUL, and one more NUL; NULL: not readable.
  */
 static char *sudo_environ(void)
 {
@@ -103,7 +103,7 @@ char **launch_env(const struct passwd *pw, bool user)
 		err = add(&env, p);
 	if (!err && pw)
 		err = of_passwd(&env, pw);
-	for (i = 0; !err && environ[i]; i++) /* PATH, if sudo's caller is not known */
+	for (i = 0; !err && environ[i]; i++) /* at least PATH, if the environment of sudo is not readable */
 		if (strncmp(environ[i], "SUDO_", 5))
 			err = add(&env, environ[i]);
 	if (err || buf_put(&env, &none, sizeof(none)))

@@ -6,9 +6,8 @@
 #include <stdbool.h>
 
 /*
- * The environment of the command. Under sudo (user): what sudo found when it was called, with the variables that were
- * given to mxbpf besides; where that cannot be known, mxbpf's own with the user's HOME. NULL: out of memory. Never
- * freed.
+ * Returns the environment of the command. Under sudo (user) it is the environment of sudo itself plus the variables
+ * that were set for mxbpf; if that is not readable, mxbpf's own with the user's HOME. NULL: out of memory. Never freed.
  */
 char **launch_env(const struct passwd *pw, bool user);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* No number is shown without its loss: what each source lost, and what this side lost of it. */
+/* Every output shows its loss: what each source lost, and what the session itself lost. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void add_up(struct mdl_session *s)
 		mxbpf_loss_add(&s->loss, &s->sources[i].loss);
 }
 
-/* What the sources know themselves. */
+/* Reads the loss that the sources count. */
 static int read_sources(const struct session *ses, struct mdl_session *s)
 {
 	unsigned i, n = src_count(ses->hub);
@@ -40,7 +40,7 @@ static struct mxbpf_loss *loss_of(const struct session *ses, struct mdl_session 
 	return &s->sources[ses->rings[ring]->number].loss;
 }
 
-/* Frames of stacks. Where calls have stacks as well as samples, most are those of calls. */
+/* Adds frames of stacks that were not readable. If both calls and samples have stacks, most are of calls. */
 static void add_unread(const struct session *ses, struct mdl_session *s)
 {
 	bool of_calls = ses->details & MXBPF_DETAIL_STACK || !ses->rings[ATT_SAMPLES];
@@ -49,8 +49,8 @@ static void add_unread(const struct session *ses, struct mdl_session *s)
 }
 
 /*
- * Records that are under way between a source and the model are in no table yet: they belong to the next interval, with
- * their account. A call that is open is no loss while it can still end.
+ * Records between a source and the model are in no table yet, so the next interval counts them. Open calls are not
+ * lost, because they can still end.
  */
 int ses_loss_now(const struct session *ses, struct mdl_session *s)
 {
@@ -102,7 +102,7 @@ void ses_loss_close(struct session *ses, unsigned left)
 	struct mxbpf_loss *l;
 	size_t i;
 
-	if (s->nsources < src_count(ses->hub)) { /* there was no memory: the sum is what the sources say now */
+	if (s->nsources < src_count(ses->hub)) { /* out of memory: the sum is what the sources count now */
 		src_loss_all(ses->hub, &s->loss);
 		return;
 	}
@@ -118,7 +118,8 @@ void ses_loss_close(struct session *ses, unsigned left)
 	for (i = 0; i < s->nsources; i++) {
 		check(ses, &s->sources[i], src_at(ses->hub, i)->malformed);
 		l = &s->sources[i].loss;
-		if (l->stored + l->dropped < l->attempted) /* for want of memory here: lost all the same */
+		if (l->stored + l->dropped <
+		    l->attempted) /* records that the session dropped when it was out of memory */
 			l->dropped = l->attempted - l->stored;
 	}
 	add_up(s);

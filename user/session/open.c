@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Spans that are open when a window ends, and what their threads wait for. What a thread does is asked while its spans
- * are open, and told only of those that are open still when they are read for the second time.
+ * Spans that are open when a window ends, and what their threads wait for. The first pass reads what each thread does.
+ * The second pass reports the spans that are still open then.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 struct pass {
 	struct session *ses;
 	struct ses_look *look;
-	struct buf *recs; /* of the second pass */
+	struct buf *recs; /* result of the second pass */
 	uint64_t now_ns;
 	int err;
 };
 
-/* What a thread does: looked at once, when its first span is seen. */
+/* Reads what a thread does, once for all its spans. */
 static struct ses_doing *doing_of(struct ses_look *k, uint32_t tgid, uint32_t tid)
 {
 	uint64_t *at = hash_put(&k->threads, tgid, tid);
@@ -37,9 +37,9 @@ static struct ses_doing *doing_of(struct ses_look *k, uint32_t tgid, uint32_t ti
 }
 
 /*
- * Whether its function had been left, by an exception or without an end of its own, and nothing of its thread came
- * since: its place lies above the thread's stack pointer, or what stood there has gone. This has to be asked while
- * events are taken. Afterwards a call that was in flight ends without an event as well.
+ * Whether the function has returned without an event, by an exception or because its end has no probe: its frame lies
+ * below the thread's stack pointer, or its return address has changed. This must be read while events are taken,
+ * because afterwards every call ends without an event.
  */
 static bool was_left(const struct session *ses, const struct att_open *o, const struct ses_doing *d)
 {
@@ -77,7 +77,7 @@ void ses_look(struct session *ses, struct ses_look *k)
 	k->err = p.err;
 }
 
-/* It was open before a pause, and whether it still is nobody knows; or its function has been left. */
+/* Whether the function has returned, or may have: a span that was open before a pause may have ended in it. */
 static bool is_over(const struct ses_look *k, const struct mxbpf_frame *f)
 {
 	return !k->since_ns || f->start_ns < k->since_ns || hash_get(&k->left, f->start_ns, f->tid);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --ops for names that are known only when they come: backward nodes, annotations, boxed calls, operators of MXNet's
- * engine. They are probed like all others, so this hides and saves nothing; before model and writer, so that every
- * output is of the same calls.
+ * --ops for names that only records have: backward nodes, annotations, boxed calls, operators of MXNet's engine. Their
+ * probes stay attached, so leaving them out saves no time. It happens before the model and the recording, so all
+ * outputs have the same calls.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { UNASKED, LEAVE, SHOW };
 
-/* A name that cannot be read, now or ever, is shown. */
+/* A name that is not readable is shown. */
 static bool leaves_out(struct session *ses, uint64_t name_id)
 {
 	uint64_t *asked = name_id && mdl_has_name(ses->model, name_id) ? hash_put(&ses->asked, name_id, 0) : NULL;
@@ -47,14 +47,14 @@ bool ses_ops_leave(struct session *ses, unsigned cls, uint64_t name_id, uint64_t
 	return false;
 }
 
-/* The thread was off the CPU, in nothing that is shown. */
+/* If its operator is left out, the thread was off the CPU outside of operators. */
 static void leave_span(struct session *ses, struct mxbpf_sched *r)
 {
 	if (r->span_cls == MXBPF_CLASS_OPERATOR && leaves_out(ses, r->span_name_id))
 		r->span_start_ns = r->span_name_id = r->span_cls = 0;
 }
 
-/* What ran, ran: a sample stays, and its spans are those that are shown. */
+/* A sample stays, because the CPU was used. Only its spans are left out. */
 static void keep_spans(struct session *ses, struct mxbpf_sample *s)
 {
 	struct mxbpf_sample_span *spans = (void *)(s + 1);
@@ -78,7 +78,7 @@ bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r)
 		return o->cls != MXBPF_CLASS_OPERATOR || !leaves_out(ses, o->name_id);
 	case MXBPF_SPAN:
 		return !ses_ops_leave(ses, s->cls, s->name_id, 1);
-	case MXBPF_TEAM: /* of one that is not probed: in no span */
+	case MXBPF_TEAM: /* cls is 0 outside of spans, so also in an operator that is not probed */
 		return t->cls && (t->cls != MXBPF_CLASS_OPERATOR || !leaves_out(ses, t->name_id));
 	case MXBPF_LIFE:
 		return !leaves_out(ses, ((const struct mxbpf_life *)r)->name_id);
@@ -92,7 +92,7 @@ bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r)
 	return true;
 }
 
-/* Functions of operators that --ops leaves out if it leaves out all; else 0. */
+/* If --ops matches no function of operators: how many there are; else 0. */
 static unsigned all_left(const struct session *ses)
 {
 	unsigned left;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Distributed jobs: what each process is in one, by the environment that it was started with. */
+/* The role of a process in a distributed job, by its initial environment. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define ROLE_BYTES 32
 
-/* NULL: the runtime has none, or it says nothing that is known. */
+/* NULL: the runtime has no roles, or the environment names an unknown one. */
 static const struct adp_role *role_of(const struct adp *a, const struct tgt *t)
 {
 	const struct adp_role *r = a->roles;
@@ -38,7 +38,7 @@ bool ses_role_fits(const struct session *ses, const struct tgt *t)
 	return !ses->o->role;
 }
 
-/* The next number of a role that none of its processes knows its own of. */
+/* Numbers processes of a role that do not know their rank. */
 static uint32_t next_of(const struct mdl_session *s, const char *role)
 {
 	uint32_t n = 0;
@@ -84,7 +84,7 @@ void ses_role_join(struct session *ses, uint32_t tgid)
 	tgt_close(t);
 }
 
-/* What recordings of several hosts are put side by side by. */
+/* Identifies the host, so that recordings of several hosts can be merged. */
 int ses_describe_host(struct mdl_session *s)
 {
 	struct timex clock = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the first look at the target to the last record. */
+/* The life of a session, from finding the target to the last record. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "source/account.h"
 #include "source/calls.h"
 
-/* By which probes it would be read, and what is wrong with the first of them. */
+/* Tells why a detail cannot be read, by the first probe that would read it. */
 static int refuse_detail(const struct session *ses, const struct ses_target *of, unsigned detail, const char *option,
 			 struct err *e)
 {
@@ -29,8 +29,9 @@ static int refuse_detail(const struct session *ses, const struct ses_target *of,
 }
 
 /*
- * What was asked for has to be there; what records have for the asking is said if it is not. Numbers join what runs in
- * the backward pass with what made it: arrows, and stacks. Where --ops leaves out either, they would join wrongly.
+ * Details that the user asked for must be readable. Sequence numbers, which join backward nodes with the operators that
+ * made them, are read for arrows and stacks as well; a warning says if they cannot be. With --ops they are not read,
+ * because they would join wrongly if either operator is left out.
  */
 static int choose_details(struct session *ses, const struct ses_target *of, struct err *e)
 {
@@ -93,7 +94,7 @@ static void on_symbols(void *ctx, const char *text)
 	ses_warn(ctx, "%s", text);
 }
 
-/* Samples have Python frames where that is possible. --py-stacks is asked for, so it must be. */
+/* Without Python frames --py-stacks fails, and --sample goes on. */
 static int open_symbols(struct session *ses, struct err *e)
 {
 	const bool stacks = ses->o->details & MXBPF_DETAIL_STACK;
@@ -114,17 +115,17 @@ static int open_symbols(struct session *ses, struct err *e)
 	return 0;
 }
 
-/* Which groups of probes it takes for what was asked for. */
+/* Returns the groups of probes that the options need. */
 static unsigned groups_of(const struct ses_opts *o)
 {
 	unsigned groups = o->probes;
 
 	if (o->api && !strcmp(o->api, "work"))
 		groups = (groups & ~PROBE_API) | PROBE_WORK;
-	if ((o->probes & PROBE_API) && !o->iterations) /* those come with moments of their own */
+	if ((o->probes & PROBE_API) && !o->iterations) /* --iterations has its own records of the ends of iterations */
 		groups |= PROBE_STEP;
 	groups |= ses_features_groups(o);
-	/* Hand-overs and starts are paired by counting: all or none. */
+	/* Hand-overs and starts are paired by counting, so both or neither are probed. */
 	if ((o->recording || o->trace) && !o->stats && !o->ops)
 		groups |= PROBE_LINK;
 	return groups;
@@ -139,7 +140,7 @@ static const struct ses_window *window_of(const struct ses_opts *o)
 
 int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session **ses, struct err *e)
 {
-	/* Why there is none is said when it is needed. */
+	/* If there is no backend, att_load() says why. */
 	const struct att_backend *backend = att_pick(o->backend, NULL);
 	struct session *new = *ses = calloc(1, sizeof(*new));
 
@@ -171,7 +172,7 @@ int ses_prepare(struct session *ses, struct err *e)
 
 	if (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e))
 		return e->code;
-	if (ses->o->command || ses->o->wait) /* that was no time of this side's */
+	if (ses->o->command || ses->o->wait) /* waiting for the target does not count as startup time */
 		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (ses_agent(ses, first, e) || ses_app_check(ses, first, e) || choose_details(ses, first, e) ||
 	    open_models(ses, e) || open_symbols(ses, e) || ses_features_check(ses, first, e))
@@ -242,7 +243,7 @@ static int open_sources(struct session *ses, struct err *e)
 	return src_open(ses->hub, e);
 }
 
-/* Probes that are in a process now. */
+/* How many probes are attached now. */
 static unsigned probes_attached(const struct session *ses)
 {
 	size_t n = buf_count(&ses->targets[0].plan.sites, struct plan_site), i;
@@ -276,7 +277,7 @@ int ses_start(struct session *ses, struct err *e)
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ses->o->delay_ns;
 	pid_t pid = tgt_pid(ses->targets[0].tgt);
 	struct err unfollowed = {0};
-	/* Nobody is followed, and libraries that come meanwhile are found when it begins. */
+	/* Without children to follow, the watch may begin later: it finds libraries that were mapped before. */
 	const bool watch_later = !ses->follow && !ses_follows(ses);
 
 	if (ses->o->delay_ns)
@@ -302,11 +303,11 @@ int ses_start(struct session *ses, struct err *e)
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);
 	mark_start(ses);
-	if (open_writer(ses, e)) /* as late as possible: it replaces what bears the name */
+	if (open_writer(ses, e)) /* as late as possible, because it replaces an existing file */
 		return e->code;
 	if (ses_features_start(ses, e))
 		return e->code;
-	if (!ses->ended) /* else nothing shall come of it */
+	if (!ses->ended) /* it ended during --delay, and there is no window */
 		ses->window->start(ses);
 	ses_go_on(ses);
 	ses_stage(ses, "attached: %u probes in %llu ms", probes_attached(ses),
@@ -362,10 +363,10 @@ void ses_wait(struct session *ses)
 		due = ses_interval_due(ses, window);
 		due = due < end ? due : end;
 		until = !ses_rests(ses) && due - window < next - now ? now + due - window : next;
-		/* An exec wakes nobody, so it is looked for once a second. */
+		/* An exec does not wake mxbpf, so tgt_gone() looks for one at least once a second. */
 		if (ses_interrupted(ses, until) ||
 		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt)))
-			ses->ended = true; /* which what it did may have said as well */
+			ses->ended = true; /* ses_interrupted() may have set it, too */
 	}
 }
 
@@ -384,7 +385,7 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 int ses_stop(struct session *ses, struct err *e)
 {
 	struct mdl_session *s = &ses->about;
-	bool on; /* else what is open was left open before */
+	bool on; /* events were taken until now; else spans that are open may have ended long ago */
 	struct ses_look look;
 	struct buf opens = {0};
 	uint64_t began;
@@ -401,10 +402,10 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_agent_settle(ses);
 	ses_features_rest(ses);
 	ses_window_account(ses, s);
-	began = clock_ns(CLOCK_MONOTONIC); /* the window has ended */
+	began = clock_ns(CLOCK_MONOTONIC); /* the end of the window */
 	ses_follow_free(ses);
 	att_detach(ses->att);
-	if (ses->o->verbose) /* asking for the maps takes a file of each */
+	if (ses->o->verbose) /* att_map_bytes() needs a file descriptor of each map */
 		ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
 			   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
 			   (unsigned long long)(att_map_bytes(ses->att) >> 10));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which links a session uses. A link with the kernel's process filter covers a child only once it has one of its own,
- * which takes longer than many children live. A shared link covers a child from its first instruction on, but strangers
- * that map the same library pay for each hit. So links are shared from the start where there is no stranger, where
- * there are children already, and for a command that mxbpf launches; otherwise from the first fork on.
+ * Chooses between two kinds of links. With a link that the kernel filters by process, each child needs its own link,
+ * and attaching it takes longer than many children live. A shared link covers a child from its first instruction, but
+ * strangers (other processes that map the library) pay for each hit. So links are shared from the start if there are no
+ * strangers, if there are children already, or if mxbpf launches the command; otherwise from the first fork on.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include "session/priv.h"
 
 #define HOPS_MAX     256  /* from a process to its ancestor */
-#define LIBS_MAX     8	  /* with probes */
+#define LIBS_MAX     8	  /* libraries with probes */
 #define MDL_GAPS_MAX 1000 /* processes whose gap is kept */
 
 struct census {
@@ -76,7 +76,7 @@ static void take_census(const struct session *ses, struct census *c)
 		closedir(proc);
 }
 
-/* Where the kernel cannot filter by process, links are shared in any case. */
+/* If the kernel cannot filter by process, links must be shared. */
 static bool must_share(const struct att_backend *b)
 {
 	return b->shares && !b->filters();
@@ -122,7 +122,7 @@ int ses_share_start(struct session *ses, struct err *e)
 	if (!ses->launch.pid && ses->o->follow == SES_FOLLOW_AUTO) {
 		take_census(ses, &c);
 		if (c.strangers && !c.children)
-			return 0; /* at the first fork, then */
+			return 0; /* they are shared at the first fork */
 	}
 	return share_all(ses, e);
 }

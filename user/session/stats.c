@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --stats: what the kernel added up is taken at each interval and at the end, and goes into the model as a row's
- * records.
- */
+/* --stats: reads the sums of the kernel at each interval and at the end, and folds them as records of rows. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +14,8 @@ struct taken_row {
 
 struct taken {
 	struct buf rows;   /* struct taken_row */
-	struct buf groups; /* struct mxbpf_group, of each row: what it is made of, to learn the names */
-	struct buf recs;   /* what the model is fed: of devices at once, of rows when their names are known */
+	struct buf groups; /* struct mxbpf_group of each row, which has the ids of its names */
+	struct buf recs;   /* records for the model; those of rows follow when their names are known */
 	uint64_t count;	   /* spans and allocations in all of it */
 	int err;
 };
@@ -70,7 +68,7 @@ static int put_unwound(struct buf *out, const struct taken_row *r)
 	return r->unwound ? buf_put(out, &c, sizeof(c)) : 0;
 }
 
-/* A row as records; its group says what it is made of. */
+/* Writes a row as records. */
 static int put_row(struct buf *out, struct taken_row *r, struct mxbpf_group *g)
 {
 	int err = 0;
@@ -118,7 +116,7 @@ static void take_mem(void *ctx, const struct mxbpf_stat_mem_key *key, const stru
 	t->err = t->err ? t->err : mdl_emit_mem(&r, &t->recs);
 }
 
-/* Names are in the model of events alone. */
+/* Only the model of events has names, so copies them first. */
 static int feed_beside(struct session *ses, const struct buf *recs)
 {
 	int err = mdl_copy_names(ses->beside, ses->model);
@@ -130,7 +128,7 @@ static int feed(struct session *ses, struct taken *t)
 {
 	int err;
 
-	ses_learn_locked(ses, t->groups.data, t->groups.len); /* stacks get other ids there */
+	ses_learn_locked(ses, t->groups.data, t->groups.len); /* this changes the ids of stacks */
 	err = put_rows(ses, t);
 	if (err || ses->beside)
 		return err ? err : feed_beside(ses, &t->recs);
@@ -139,8 +137,8 @@ static int feed(struct session *ses, struct taken *t)
 }
 
 /*
- * An account that goes on cannot be fed piece by piece, as each piece would have to know what was live before it: until
- * the end it is shown as it stands.
+ * Memory of devices cannot be folded in parts, because each part would need the bytes that were live before it. So
+ * until the end, `going` has the current sums.
  */
 void ses_take_stats(struct session *ses, bool last)
 {

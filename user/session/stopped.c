@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A target that is stopped calls nothing, and nobody sees why: it is said when mxbpf attaches, and at the end. */
+/* A stopped target calls nothing, and its user may not know. mxbpf says so when it attaches, and at the end. */
 #include <stdio.h>
 
 #include "session/priv.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a session tells whoever runs it. */
+/* Messages of a session to its user. */
 #include <stdarg.h>
 #include <stdio.h>
 
