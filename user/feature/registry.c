@@ -26,7 +26,6 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_sample,
 	&feature_sched,
 	&feature_omp,
-	&feature_counters,
 	&feature_life,
 	&feature_steps,
 	&feature_kv,

@@ -21,8 +21,8 @@ typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 /* Takes the number of a process. Returns 0 or -ENOMEM. */
 typedef int (*mdl_process_fn)(void *ctx, uint32_t tgid);
 
-struct ses_feature; /* session/feature.h */
-struct cmd_option;  /* cmd/option.h */
+struct ses_feature;	   /* session/feature.h */
+struct cmd_option;	   /* cmd/option.h */
 struct view_trace_feature; /* view/timeline/trace.h */
 
 #define MDL_FEATURE_KINDS 4
