@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/out.h"
+#include "view/compat/compat.h"
 #include "view/timeline/chrome_plan.h"
 #include "view/priv.h"
 #include "unit.h"

@@ -7,7 +7,7 @@
 
 #include "base/fmt.h"
 #include "read_file.h"
-#include "view/priv.h"
+#include "view/text/grid.h"
 #include "unit.h"
 
 #define WIDTH 40

@@ -20,8 +20,9 @@
 
 const struct mdl_feature *const mdl_features[] = {
 	/* clang-format off */
-	&feature_slow,
 	&feature_counters,
+	&feature_flops,
+	&feature_slow,
 	&feature_machine,
 	&feature_sample,
 	&feature_sched,

@@ -40,7 +40,7 @@ struct mdl_feature {
 	uint32_t bit;
 	const struct cmd_option *option;	/* options.c; NULL: none */
 	const struct ses_feature *session;	/* load.c: what it does in a live session; NULL: nothing */
-	const struct view_trace_feature *trace; /* its part of timelines; NULL: none, or in user/view/timeline/ */
+	const struct view_trace_feature *trace; /* its part of timelines; NULL: none */
 	size_t state_bytes;			/* size of mdl_state(); 0: the feature keeps no state */
 	bool by_process; /* sums of processes keep its rows apart if mdl_tell_processes() was called */
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What rows of one name differ in, as --by asks for. */
+/* Details in which rows of one name differ (--by). */
 #include "mxbpf_config.h"
 #include "view/priv.h"
+#include "view/text/grid.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -19,7 +20,7 @@ bool view_by_place(enum view_by by)
 	return by == VIEW_BY_DEVICE || by == VIEW_BY_PROCESS || by == VIEW_BY_THREAD;
 }
 
-/* Length of the first n lines. */
+/* Returns the length of the first n lines. */
 static size_t lines_len(const char *text, size_t len, unsigned n)
 {
 	const char *end = text;
@@ -58,7 +59,7 @@ static bool ends_in(const char *text, size_t len, const char *end)
 	return len > n && !memcmp(text + len - n, end, n);
 }
 
-/* A node is called after its layer, and what computes its gradient after the node: "conv0_fwd_backward". */
+/* A node has the name of its layer and a suffix, and the node of its gradient one more: "conv0_fwd_backward". */
 const char *view_layer(const struct mdl *m, const struct view_opts *opts, uint64_t layer_id, size_t *len)
 {
 	const char *text = mdl_text(m, MXBPF_NAME_LAYER, layer_id, len);
@@ -97,7 +98,7 @@ const char *view_process_label(const struct view *s, uint32_t tgid, char buf[VIE
 	return buf;
 }
 
-/* Of several processes, each thread says whose it is. */
+/* With several processes, a thread is shown with its process. */
 static const char *thread_label(const struct view *s, const struct mdl_row *r, char buf[VIEW_LABEL_BYTES])
 {
 	const char *name = mdl_thread_name(s->in->model, r->tgid, r->tid);
@@ -136,7 +137,7 @@ bool view_shows_outputs(const struct view *s)
 	return view_shows_shapes(s) && view_shows_flops(s);
 }
 
-/* Line i of a text; NULL: it has not as many. */
+/* Returns line i, or NULL if there are fewer lines. */
 static const char *line_at(const char *text, size_t left, unsigned i, size_t *len)
 {
 	const char *line;
@@ -166,7 +167,7 @@ const char *view_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 	return view_args_line(m, args_id, VIEW_ARGS_DIMS, len);
 }
 
-/* What comes out makes a row as well, where it is known, and the types of all. */
+/* If outputs are known, rows also differ in them and in types, so this is the whole text. */
 static const char *whole_shapes(const struct mdl *m, uint64_t args_id, size_t *len)
 {
 	const char *text = mdl_text(m, MXBPF_NAME_ARGS, args_id, len);
@@ -177,7 +178,7 @@ static const char *whole_shapes(const struct mdl *m, uint64_t args_id, size_t *l
 	return view_shapes(m, args_id, len);
 }
 
-/* The word that all of the types are, if they are one: `"float32","float32"`. */
+/* Returns the type that all words of a list `"float32","float32"` have, "" if none is known, NULL if they differ. */
 static const char *one_type(const char *types, size_t len, const char *word, size_t *word_len)
 {
 	const char *p = types + 1, *end = types + len - 1, *quote;
@@ -190,7 +191,7 @@ static const char *one_type(const char *types, size_t len, const char *word, siz
 		n = (size_t)(quote - p - 1);
 		if (n && word && (n != *word_len || memcmp(word, p + 1, n)))
 			return NULL;
-		if (!n) /* nothing is known of it */
+		if (!n) /* unknown type */
 			continue;
 		word = p + 1;
 		*word_len = n;
@@ -242,7 +243,8 @@ size_t view_flat_shapes(const char *shapes, size_t len, char *to)
 			depth -= shapes[i] == ']';
 			continue;
 		}
-		/* In a list of them: to its end, which the text of a file may lack. */
+		/* Skip the shapes in a list of tensors. The text comes from a file, so the end of the list may be
+		 * missing. */
 		while (depth > 1 && ++i < len)
 			depth += (shapes[i] == '[') - (shapes[i] == ']');
 		to[n++] = ']';
@@ -250,7 +252,7 @@ size_t view_flat_shapes(const char *shapes, size_t len, char *to)
 	return n;
 }
 
-/* The first line that names one. */
+/* Returns the first line that names a module. */
 static const char *module_line(const char *text, size_t *len)
 {
 	static const char word[] = "nn.Module: ";

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #define PART_BYTES 512
-#define GROWTH_MAX 6 /* one byte of input becomes at most \u00XX */
+#define GROWTH_MAX 6 /* one byte becomes at most 6 bytes: \u00XX */
 
 typedef size_t (*escape_fn)(char *dst, size_t cap, const char *src, size_t len);
 
-/* Where to split text that is too long for one part: never inside a UTF-8 sequence. */
+/* Returns how much of the text fits into one part without splitting a UTF-8 sequence. */
 static size_t part_len(const char *text, size_t len)
 {
 	size_t n = len < PART_BYTES ? len : PART_BYTES, back;
@@ -69,7 +69,7 @@ bool view_next_line(const char **rest, size_t *left, const char **line, size_t *
 	return true;
 }
 
-/* RFC 4180: in quotes, a quote twice. */
+/* RFC 4180: a quote within quotes is written twice. */
 void view_put_csv(struct out *o, const char *text, size_t len)
 {
 	const char *quote;
@@ -96,13 +96,13 @@ int view_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
 	return alen < blen ? -1 : alen > blen;
 }
 
-/* ---- lists in JSON: far less than it can have, but all that ours may */
+/* ---- the lists of JSON that mxbpf itself writes; other JSON is refused */
 
-#define DEPTH_MAX 4 /* lists of lists of dimensions */
+#define DEPTH_MAX 4 /* list of tensors, lists of tensors, dimensions */
 
 static const char *skip_value(const char *p, const char *end, bool words, int depth);
 
-/* Behind the list at p; NULL: it is none. */
+/* Returns the end of the list at p, or NULL if it is not a list. */
 static const char *skip_list(const char *p, const char *end, bool words, int depth)
 {
 	if (++p < end && *p == ']')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --by event: the spans of a recording one by one, the first of them in the order that is asked for. */
+/* --by event: single spans of a recording, the first ones in the order of --sort. */
 #include "view/priv.h"
 #include "feature/backward/backward.h"
 #include "feature/counters/counters.h"
@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define SPARE 4096 /* spans that are sorted at once even if few are shown */
+#define SPARE 4096 /* spans that are read before each sort, even if only few are shown */
 
 struct view_events {
-	struct mdl *makers;		   /* of backward nodes, for their stacks */
-	struct buf spans[MXBPF_CLASS_MAX]; /* struct mxbpf_span: twice as many as are shown, at most */
-	uint64_t n[MXBPF_CLASS_MAX];	   /* all that came */
-	size_t max;			   /* that are shown */
-	bool sorted[MXBPF_CLASS_MAX];	   /* the first `max` of spans are */
+	struct mdl *makers;		   /* follows backward nodes, because they have the stacks of their operators */
+	struct buf spans[MXBPF_CLASS_MAX]; /* struct mxbpf_span: at most twice as many as are shown, and SPARE */
+	uint64_t n[MXBPF_CLASS_MAX];	   /* spans that were read */
+	size_t max;			   /* spans that are shown */
+	bool sorted[MXBPF_CLASS_MAX];	   /* the first `max` of `spans` are sorted */
 };
 
-/* What a key compares: an offset in struct mxbpf_span. 0: nothing, as all have the same there. */
+/* Offset in struct mxbpf_span of the value that a key compares. 0: nothing, because a single call has no such value. */
 static const size_t key_off[VIEW_SORT_NKEYS] = {
 	[VIEW_SORT_TOTAL] = offsetof(struct mxbpf_span, dur_ns),
 	[VIEW_SORT_SELF] = offsetof(struct mxbpf_span, self_ns),
@@ -33,7 +33,7 @@ static const size_t key_off[VIEW_SORT_NKEYS] = {
 	[VIEW_SORT_BLOCKED] = offsetof(struct mxbpf_span, account.blocked_ns),
 };
 
-/* -1, 0 or 1 by the key, the smallest first. Of bytes, which may be below 0, the order is that of signed numbers. */
+/* Returns -1, 0 or 1; the smallest comes first. Bytes can be negative, so they are compared as signed numbers. */
 static int by_key(const struct mxbpf_span *a, const struct mxbpf_span *b, enum view_sort by)
 {
 	const uint64_t sign = by == VIEW_SORT_ALLOC || by == VIEW_SORT_SELF_ALLOC ? 1ull << 63 : 0;
@@ -46,7 +46,7 @@ static int by_key(const struct mxbpf_span *a, const struct mxbpf_span *b, enum v
 	return ka < kb ? -1 : ka > kb;
 }
 
-/* As torch does: what began first; of two that began together the one around the other. */
+/* The earlier start comes first; of two spans that start together, the enclosing one. */
 static int by_start(const struct mxbpf_span *a, const struct mxbpf_span *b)
 {
 	if (a->h.ts_ns != b->h.ts_ns)
@@ -77,7 +77,7 @@ static int by_opts(const void *va, const void *vb, void *vs)
 	return order ? order : by_start(a, b);
 }
 
-/* Sorts; of more than are shown the last ones go. */
+/* Sorts the spans and drops those that are not shown. */
 static void keep_first(const struct view *s, struct buf *spans)
 {
 	size_t n = buf_count(spans, struct mxbpf_span), max = s->events->max;
@@ -92,7 +92,7 @@ static int add(struct view *s, struct buf *spans, const struct mxbpf_span *span)
 {
 	const size_t max = s->events->max, n = buf_count(spans, struct mxbpf_span);
 
-	/* Among the first `max` that were sorted last time it would be the last: most of a long recording ends here. */
+	/* It comes after all of the `max` spans that were sorted last. Most spans of a long recording end here. */
 	if (s->events->sorted[span->cls] && by_opts(span, buf_at(spans, struct mxbpf_span, max - 1), s) > 0)
 		return 0;
 	if (buf_put(spans, span, sizeof(*span)))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/priv.h"
+/* All outputs. */
+#include <string.h>
 
 #include "base/fmt.h"
-
-#include <string.h>
+#include "view/compat/compat.h"
+#include "view/priv.h"
 
 const struct view_ops *const view_registry[] = {
 	&view_modern,	  &view_mxnet,	      &view_torch,  &view_torch_classic,  &view_json,
@@ -20,7 +21,7 @@ const struct view_ops *view_find(const char *name)
 	return *p;
 }
 
-/* Forms of a timeline that tools of a runtime read; its adapter names one. */
+/* Forms of an output that the tools of a runtime read. The adapter of the runtime names one. */
 static const struct {
 	const char *form;
 	const struct view_ops *of, *ops;

@@ -10,6 +10,7 @@
 
 #include "base/fmt.h"
 #include "view/priv.h"
+#include "view/text/grid.h"
 
 #define CELL_BYTES 64
 

@@ -160,24 +160,6 @@ static inline struct view_text view_word(const char *text)
 	return (struct view_text){text, text ? strlen(text) : 0};
 }
 
-/* held.c, --memory: what one kind of allocations holds, for timelines as well. */
-struct view_mem_owner {
-	struct view_text name, category, layer, scope, label; /* but for name without data where there is none */
-	struct mxbpf_mem_owner h;
-	int64_t start_bytes; /* that it held when the window began: with --reset */
-};
-struct view_mem_owners {
-	struct view_list list;		/* struct view_mem_owner, by device, the most at its peak first */
-	struct mxbpf_mem_time *devices; /* owned, by device */
-	size_t ndevices;
-	bool layers, scopes; /* any row has one */
-	bool carried, fresh; /* something, or nothing, was held at the start */
-	bool several;	     /* devices */
-};
-/* The same of a sheet; rows and devices are to be freed either way. */
-int view_mem_owners_make(const struct view *s, void *table);
-void view_mem_owners_fini(void *table); /* devices */
-
 /* account.c: the object "account" of rows of calls. */
 struct view_account {
 	uint64_t on_cpu_ns;

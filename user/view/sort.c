@@ -6,45 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUMS_OF(device)                                                                                                \
-	device "_time", device "_time_total", "self_" device "_time_total", device "_memory_usage",                    \
-		"self_" device "_memory_usage"
-
 const struct view_sort_key view_sort_keys[VIEW_SORT_NKEYS] = {
-	[VIEW_SORT_TOTAL] = {"total", {"cpu_time_total"}},
-	[VIEW_SORT_SELF] = {"self", {"self_cpu_time_total"}},
-	[VIEW_SORT_COUNT] = {"count"},
-	[VIEW_SORT_AVG] = {"avg", {"cpu_time"}},
-	[VIEW_SORT_MIN] = {"min"},
-	[VIEW_SORT_MAX] = {"max"},
-	[VIEW_SORT_P99] = {"p99"},
-	[VIEW_SORT_ALLOC] = {"alloc", {"cpu_memory_usage"}},
-	[VIEW_SORT_SELF_ALLOC] = {"self-alloc", {"self_cpu_memory_usage"}},
-	[VIEW_SORT_CPU] = {"cpu"},
-	[VIEW_SORT_RUNQ] = {"runq"},
-	[VIEW_SORT_BLOCKED] = {"blocked"},
-	[VIEW_SORT_DEVICE] = {"device", {SUMS_OF("cuda"), SUMS_OF("xpu"), SUMS_OF("privateuse1"), SUMS_OF("device")}},
-	[VIEW_SORT_NAME] = {"name"},
-	[VIEW_SORT_START] = {"start"},
+	[VIEW_SORT_TOTAL] = {"total"},	 [VIEW_SORT_SELF] = {"self"},	[VIEW_SORT_COUNT] = {"count"},
+	[VIEW_SORT_AVG] = {"avg"},	 [VIEW_SORT_MIN] = {"min"},	[VIEW_SORT_MAX] = {"max"},
+	[VIEW_SORT_P99] = {"p99"},	 [VIEW_SORT_ALLOC] = {"alloc"}, [VIEW_SORT_SELF_ALLOC] = {"self-alloc"},
+	[VIEW_SORT_CPU] = {"cpu"},	 [VIEW_SORT_RUNQ] = {"runq"},	[VIEW_SORT_BLOCKED] = {"blocked"},
+	[VIEW_SORT_DEVICE] = {"device"}, [VIEW_SORT_NAME] = {"name"},	[VIEW_SORT_START] = {"start"},
 };
 
 int view_sort_find(const char *name)
 {
-	const char *const *alias;
+	const struct view_sort_alias *alias;
 	int i;
 
-	for (i = 0; i < VIEW_SORT_NKEYS; i++) {
+	for (i = 0; i < VIEW_SORT_NKEYS; i++)
 		if (!strcmp(view_sort_keys[i].name, name))
 			return i;
-		for (alias = view_sort_keys[i].aliases; *alias; alias++)
-			if (!strcmp(*alias, name))
-				return i;
-	}
+	for (alias = view_sort_aliases; alias->name; alias++)
+		if (!strcmp(alias->name, name))
+			return (int)alias->sort;
 	return -1;
 }
 
 struct ranked {
-	long double key; /* 64 bits of mantissa: every u64 is itself */
+	long double key; /* has 64 bits of mantissa, so it holds every uint64_t exactly */
 	const struct mdl_row *row;
 	const char *name, *detail;
 	size_t len, detail_len;
@@ -104,10 +89,10 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 	return by_place(a, b);
 }
 
-/* What becomes one row. */
+/* Which rows become one. */
 struct grouping {
-	bool anywhere; /* whatever process and device */
-	bool users;    /* annotations of the program's apart from operators of their name */
+	bool anywhere; /* rows of different processes and devices do */
+	bool users;    /* user annotations and operators with the same name do not */
 	enum view_by by;
 };
 
@@ -116,13 +101,13 @@ static bool of_user(const struct mdl_row *r)
 	return r->traits & MXBPF_TRAIT_USER;
 }
 
-/* 0: an operator of some layer, by layer. */
+/* Returns 0 for all operators of a layer, if rows are grouped by layer. */
 static uint64_t named_by(const struct grouping *g, const struct mdl_row *r)
 {
 	return g->by == VIEW_BY_LAYER && r->layer_id ? 0 : r->name_id;
 }
 
-/* By device, process or thread, whatever ran there: of a process or a thread on whatever device. */
+/* Compares where calls ran: devices, processes or threads. The rows of a process or a thread can be of many devices. */
 static int by_runner(const struct mdl_row *a, const struct mdl_row *b, const struct grouping *g)
 {
 	int order;
@@ -134,7 +119,7 @@ static int by_runner(const struct mdl_row *a, const struct mdl_row *b, const str
 	return order || g->anywhere ? order : by_number(a->tgid, b->tgid);
 }
 
-/* Rows that compare equal become one. */
+/* Rows that compare equal become one row. */
 static int by_group(const void *va, const void *vb, void *vgrouping)
 {
 	const struct ranked *a = va, *b = vb;
@@ -165,13 +150,13 @@ static int by_group_then_bulk(const void *va, const void *vb, void *vgrouping)
 	return order ? order : is_bulk(a->row) - is_bulk(b->row);
 }
 
-/* It is not of one name: calls that are nested in one another are in it. */
+/* Returns whether the row has calls of many names. Such calls can be nested in one another. */
 static bool is_of_many(const struct grouping *g, const struct mdl_row *r)
 {
 	return view_by_place(g->by) || (g->by == VIEW_BY_LAYER && r->layer_id);
 }
 
-/* `sums` takes the rows that come of it; returns their number. */
+/* Writes the merged rows to sums. Returns their number. */
 static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, struct grouping g, struct mdl_row *sums)
 {
 	size_t kept = 0, i;
@@ -185,7 +170,7 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 				mdl_row_merge(&sums[kept - 1], ranks[i].row);
 			flops_add(m, &sums[kept - 1].flops, ranks[i].row);
 			if (sums[kept - 1].device != ranks[i].row->device)
-				sums[kept - 1].device = 0; /* as of what has none */
+				sums[kept - 1].device = 0; /* several devices, shown as none */
 			continue;
 		}
 		sums[kept] = *ranks[i].row;
@@ -200,7 +185,8 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 	return kept;
 }
 
-/* Details of rows as torch compares them, in a block for the caller to free; NULL: -ENOMEM. */
+/* Flattens the shapes in the details of rows (view_flat_shapes()). Returns the block that holds them, for free(); NULL:
+ * -ENOMEM. */
 static char *flatten_shapes(struct ranked *ranks, size_t n)
 {
 	size_t bytes = 1, i;
@@ -217,7 +203,7 @@ static char *flatten_shapes(struct ranked *ranks, size_t n)
 	return block;
 }
 
-/* One block, so that the caller frees one: the pointers, and behind them the rows that were made for them. */
+/* The caller frees one block: the pointers, and behind them the merged rows. */
 static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct view_opts *opts, struct grouping g, size_t *n,
 		       const struct mdl_row ***rows)
 {

@@ -53,7 +53,7 @@ int view_stacks_add(struct view_stacks *t, const struct mxbpf_rec *r)
 	n = mxbpf_sample_nspans(s);
 	for (i = 0; i < n; i++)
 		h = mix(mix(h, spans[i].name_id), (uint64_t)spans[i].cls << 32 | spans[i].device);
-	for (;; h++) { /* equal hashes of others stand side by side */
+	for (;; h++) { /* stacks with equal hashes have adjacent keys */
 		known = hash_put(&t->index, h, 0);
 		if (!known)
 			return -ENOMEM;
@@ -79,7 +79,7 @@ void view_stacks_fini(struct view_stacks *t)
 	hash_fini(&t->index);
 }
 
-/* "train.py(12): step". What has another form, as "nn.Module: Conv2d", is a name. */
+/* "train.py(12): step". A line of another form, such as "nn.Module: Conv2d", is a name. */
 static void split_python(const char *line, size_t len, struct view_stack_frame *f)
 {
 	const char *at = memmem(line, len, "): ", 3), *digit;
@@ -111,7 +111,7 @@ static void split_code(const char *line, size_t len, struct view_stack_frame *f)
 	}
 }
 
-/* Lines from the last to the first. */
+/* Calls fn for each line, the last one first. */
 static int each_line(const char *text, size_t len,
 		     void (*split)(const char *line, size_t len, struct view_stack_frame *f),
 		     int (*fn)(void *ctx, const struct view_stack_frame *f), void *ctx)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The one driver of all sinks. */
+/* Drives every output. */
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -20,7 +20,6 @@ static int one_window(struct view *s, record_fn each, const void *recs, size_t b
 	return err;
 }
 
-/* One pass over the records; *done counts over all passes. */
 int view_pass(struct view *s, record_fn each, uint64_t *done, uint64_t of)
 {
 	struct view_source *src = s->in->source;
@@ -28,7 +27,7 @@ int view_pass(struct view *s, record_fn each, uint64_t *done, uint64_t of)
 	size_t bytes;
 	int err = src->rewind(src->ctx);
 
-	/* After a failed write the rest would be for nothing; out_commit() says why. */
+	/* A failed write ends the pass; out_commit() reports the error. */
 	while (!err && !out_error(s->out) && (err = src->next(src->ctx, &recs, &bytes)) > 0) {
 		err = one_window(s, each, recs, bytes);
 		*done += bytes;

@@ -231,6 +231,7 @@ static void activity_fini(struct mdl *m)
 }
 
 const struct mdl_feature feature_activity = {
+	.trace = &activity_trace,
 	.state_bytes = sizeof(struct state),
 	.by_process = true, /* each process numbers its devices itself */
 	.kinds = {{MXBPF_ACTIVITY, activity_fold},

@@ -6,6 +6,7 @@
 #include "model/feature.h"
 
 extern const struct mdl_feature feature_counters;
+extern const struct view_trace_feature counters_trace;
 extern const struct ses_feature counters_session;
 extern const struct cmd_option counters_option;
 

@@ -68,6 +68,7 @@ static void counters_own_row(struct mdl_row *r)
 const struct mdl_feature feature_counters = {
 	.option = &counters_option,
 	.session = &counters_session,
+	.trace = &counters_trace,
 	.kinds = {{MXBPF_AGG_COUNTERS, counters_fold}},
 	.span = counters_span,
 	.emit_row = counters_emit_row,

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "view/timeline/trace.h"
+#include "view/priv.h"
+#include "view/text/grid.h"
 
 #define NAME_BYTES_MAX 24
 #define CELL_BYTES     32
@@ -91,21 +92,6 @@ void view_put_counters_json(const struct view *s, const struct mxbpf_counter_sum
 		if (view_ratio_of(ss, r, c, &v))
 			out_printf(s->out, ", \"%s\": %.4f", r->name, v);
 	out_puts(s->out, "}");
-}
-
-char *view_put_counters(const struct mdl_session *s, char *p, const struct mxbpf_span *span)
-{
-	unsigned i, n = view_ncounters(s);
-
-	if (!n || span->counters[0] == MXBPF_COUNTER_NONE)
-		return p;
-	for (i = 0; i < n; i++) {
-		p = put(p, ",\"");
-		p = put(p, view_counter_name(s, i));
-		p = put(p, "\":");
-		p = view_put_u64(p, span->counters[i]);
-	}
-	return span->flags & MXBPF_SPAN_SCALED ? put(p, ",\"scaled\":true") : p;
 }
 
 static void put_csv_head(struct out *o, const struct mdl_session *s)

@@ -5,6 +5,9 @@
 
 #include "model/feature.h"
 
+extern const struct mdl_feature feature_flops;
+extern const struct view_trace_feature flops_trace;
+
 enum flops_estimate {
 	FLOPS_OTHER,   /* there is no formula for the operator */
 	FLOPS_UNKNOWN, /* there is a formula, but the shapes are not enough */

@@ -272,3 +272,5 @@ void flops_add(const struct mdl *m, struct mdl_flops *to, const struct mdl_row *
 	add_sat(&to->calls, from->count);
 	add_sat(&to->ns, from->total_ns);
 }
+
+const struct mdl_feature feature_flops = {.trace = &flops_trace};

@@ -211,6 +211,7 @@ static void kv_fini(struct mdl *m)
 }
 
 const struct mdl_feature feature_kv = {
+	.trace = &kv_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_KV, kv_fold}, {MXBPF_AGG_KV, kv_fold_agg}},
 	.span = kv_span,

@@ -7,6 +7,7 @@
 
 extern const struct mdl_feature feature_kv;
 extern const struct view_sheet sheet_kv;
+extern const struct view_trace_feature kv_trace;
 
 /* Calls of one operation of a KVStore for one key. A call with several keys is in the row of each, with all its time.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Timelines: what calls of a store of parameters carry. */
+/* Keys and bytes of parameter store calls, as args of their spans. */
 #include "feature/kv/kv.h"
 #include "view/timeline/trace.h"
 
@@ -10,14 +10,21 @@
 
 #define KEYS_SHOWN 8
 
-int view_kv_survey(struct view_trace *t, const struct mxbpf_kv *k)
+struct state {
+	struct hash at;	  /* (start of a span, process and thread) -> 1 + offset in calls */
+	struct buf calls; /* struct mxbpf_kv, each with its values behind it */
+};
+
+static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 {
-	uint64_t *at = hash_put(&t->kv_at, k->h.ts_ns, (uint64_t)k->h.tgid << 32 | k->tid);
+	const struct mxbpf_kv *k = (const void *)r;
+	struct state *state = vstate;
+	uint64_t *at = hash_put(&state->at, k->h.ts_ns, (uint64_t)k->h.tgid << 32 | k->tid);
 
 	if (!at)
 		return -ENOMEM;
-	*at = 1 + t->kvs.len;
-	return buf_put(&t->kvs, k, k->h.size);
+	*at = 1 + state->calls.len;
+	return buf_put(&state->calls, k, k->h.size);
 }
 
 static void put_key(struct view_trace *t, const struct mxbpf_kv *k, uint64_t key)
@@ -32,7 +39,7 @@ static void put_key(struct view_trace *t, const struct mxbpf_kv *k, uint64_t key
 	out_write(t->s.out, name.data, name.len);
 }
 
-/* Sums of what is known; of a call in which that is not all, how many are not. */
+/* Sums of the values whose size is known, and the number of those whose size is not. */
 static void put_sums(struct view_trace *t, const struct mxbpf_kv *k, const struct mxbpf_kv_value *v)
 {
 	uint64_t bytes[2] = {0}, unknown = k->more;
@@ -54,16 +61,20 @@ static void put_sums(struct view_trace *t, const struct mxbpf_kv *k, const struc
 		out_printf(t->s.out, ",\"values_unknown\":%" PRIu64, unknown);
 }
 
-void view_trace_kv(struct view_trace *t, const struct mxbpf_span *s)
+static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 {
-	const uint64_t *at = t->kvs.len ? hash_get(&t->kv_at, s->h.ts_ns, (uint64_t)s->h.tgid << 32 | s->tid) : NULL;
+	const struct state *state = vstate;
 	const struct mxbpf_kv_value *v;
 	const struct mxbpf_kv *k;
+	const uint64_t *at;
 	unsigned i;
 
+	if (s->cls != MXBPF_CLASS_KVSTORE || !state->calls.len)
+		return;
+	at = hash_get(&state->at, s->h.ts_ns, (uint64_t)s->h.tgid << 32 | s->tid);
 	if (!at || !*at)
 		return;
-	k = (const void *)((const char *)t->kvs.data + *at - 1);
+	k = (const void *)((const char *)state->calls.data + *at - 1);
 	v = (const void *)(k + 1);
 	out_printf(t->s.out, ",\"values\":%u", k->nvalues + k->more);
 	if (k->flags & MXBPF_KV_SERVED)
@@ -76,3 +87,19 @@ void view_trace_kv(struct view_trace *t, const struct mxbpf_span *s)
 	out_puts(t->s.out, k->nvalues + k->more > KEYS_SHOWN ? ",...\"" : "\"");
 	put_sums(t, k, v);
 }
+
+static void fini(void *vstate)
+{
+	struct state *state = vstate;
+
+	hash_fini(&state->at);
+	buf_fini(&state->calls);
+}
+
+const struct view_trace_feature kv_trace = {
+	.state_bytes = sizeof(struct state),
+	.kinds = {MXBPF_KV},
+	.survey = survey,
+	.args = {[VIEW_ARGS_LAST] = args},
+	.fini = fini,
+};

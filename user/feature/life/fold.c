@@ -202,6 +202,7 @@ static void life_fini(struct mdl *m)
 const struct mdl_feature feature_life = {
 	.option = &life_option,
 	.session = &life_session,
+	.trace = &life_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_LIFE, life_fold},
 		  {MXBPF_AGG_LIFE, life_fold_agg},

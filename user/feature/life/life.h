@@ -10,6 +10,7 @@ extern const struct mdl_feature feature_life;
 extern const struct ses_feature life_session;
 extern const struct cmd_option life_option;
 extern const struct view_sheet sheet_life, sheet_life_waits;
+extern const struct view_trace_feature life_trace;
 
 /* One part of the lives of an operator, over the lives in which its duration is known. */
 struct life_part {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/life/sheet.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -20,14 +21,14 @@ struct life {
 	uint32_t tgid, device;
 };
 
-const char *const view_life_parts[MXBPF_LIFE_PARTS] = {
+const char *const life_parts[MXBPF_LIFE_PARTS] = {
 	[MXBPF_LIFE_DISPATCH] = "dispatch",
 	[MXBPF_LIFE_DEPENDENCIES] = "dependencies",
 	[MXBPF_LIFE_QUEUE] = "queue",
 	[MXBPF_LIFE_RUN] = "run",
 };
 
-const char *const view_wait_whats[MXBPF_WAIT_WHATS] = {
+const char *const life_wait_whats[MXBPF_WAIT_WHATS] = {
 	[MXBPF_WAIT_NOTHING] = "nothing",
 	[MXBPF_WAIT_OPERATOR] = "operator",
 	[MXBPF_WAIT_UNSEEN] = "unseen",
@@ -234,7 +235,7 @@ static int make_waits(const struct view *s, void *table)
 		r[i].in = r[i].call.data ? r[i].call : r[i].name;
 		r[i].op_or_what = r[i].op;
 		if (!r[i].op.data)
-			r[i].op_or_what = view_word(view_wait_whats[all[i].what]);
+			r[i].op_or_what = view_word(life_wait_whats[all[i].what]);
 		err = set_cause(&r[i]) ? -ENOMEM : err;
 	}
 	if (r)
@@ -260,7 +261,7 @@ static void above_waits(struct view *s, const void *table, const char *prefix)
 
 #define ROW struct wait
 static const struct view_column wait_columns[] = {
-	{"for", "", NULL, VIEW_WORD, AT(w.what), WORDS(view_wait_whats),
+	{"for", "", NULL, VIEW_WORD, AT(w.what), WORDS(life_wait_whats),
 	 .help = "nothing: all was done already; unseen: what was waited for was pushed before the window began"},
 	{NULL, "name", NULL, VIEW_TEXT, AT(op_or_what)},
 	{NULL, NULL, "for", VIEW_TEXT, AT(cause)},

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --life in timelines: what each operator waited for, what each wait was for, and how many wait for each thread. */
+/* Args of operators and waits, and the number of operators that wait for each thread (--life). */
 #include "feature/life/life.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/life/sheet.h"
 #include "view/timeline/trace.h"
+
+/* Indexes have the start of a span and its thread as the key, and 1 + a place in the buffer as the value. */
+struct state {
+	struct hash life_at, wait_at;
+	struct buf lives; /* struct mxbpf_life */
+	struct buf waits; /* struct mxbpf_wait */
+};
 
 /* ---- survey */
 
@@ -20,21 +29,23 @@ static int note(struct hash *at, struct buf *b, const struct mxbpf_rec *r, uint3
 	return 0;
 }
 
-int view_life_survey(struct view_trace *t, const struct mxbpf_rec *r)
+static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 {
+	struct state *s = vstate;
+
 	if (r->kind == MXBPF_LIFE)
-		return note(&t->life_at, &t->lives, r, ((const struct mxbpf_life *)r)->tid, sizeof(struct mxbpf_life));
-	if (r->kind == MXBPF_WAIT)
-		return note(&t->wait_at, &t->waits, r, ((const struct mxbpf_wait *)r)->tid, sizeof(struct mxbpf_wait));
-	return 0;
+		return note(&s->life_at, &s->lives, r, ((const struct mxbpf_life *)r)->tid, sizeof(struct mxbpf_life));
+	return note(&s->wait_at, &s->waits, r, ((const struct mxbpf_wait *)r)->tid, sizeof(struct mxbpf_wait));
 }
 
-void view_life_fini(struct view_trace *t)
+static void fini(void *vstate)
 {
-	hash_fini(&t->life_at);
-	buf_fini(&t->lives);
-	hash_fini(&t->wait_at);
-	buf_fini(&t->waits);
+	struct state *s = vstate;
+
+	hash_fini(&s->life_at);
+	buf_fini(&s->lives);
+	hash_fini(&s->wait_at);
+	buf_fini(&s->waits);
 }
 
 /* ---- args of spans */
@@ -47,7 +58,7 @@ static void write_life(struct view_trace *t, const struct mxbpf_life *l)
 	for (i = 0; i < MXBPF_LIFE_RUN; i++) {
 		if (l->ns[i] == MXBPF_LIFE_UNKNOWN)
 			continue;
-		p = put(put(put(p, ",\""), view_life_parts[i]), "_us\":");
+		p = put(put(put(p, ",\""), life_parts[i]), "_us\":");
 		p = view_put_us(p, l->ns[i]);
 	}
 	if (l->push_tid)
@@ -72,27 +83,30 @@ static void write_name(struct view_trace *t, const char *key, uint64_t id)
 static void write_wait(struct view_trace *t, const struct mxbpf_wait *w)
 {
 	if (w->what != MXBPF_WAIT_OPERATOR)
-		out_printf(t->s.out, ",\"waited_for\":\"(%s)\"", view_wait_whats[w->what]);
+		out_printf(t->s.out, ",\"waited_for\":\"(%s)\"", life_wait_whats[w->what]);
 	write_name(t, "waited_for", w->op_id);
 	write_name(t, "within", w->within_id);
 }
 
-void view_life_args(struct view_trace *t, const struct mxbpf_span *s)
+static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
 {
-	const uint64_t *at = NULL;
+	const struct state *state = vstate;
+	const uint64_t *at;
 
-	if (s->cls == MXBPF_CLASS_OPERATOR && t->lives.len)
-		at = hash_get(&t->life_at, s->h.ts_ns, s->tid);
-	if (at)
-		write_life(t, buf_at(&t->lives, struct mxbpf_life, *at - 1));
-	at = s->cls == MXBPF_CLASS_WAIT && t->waits.len ? hash_get(&t->wait_at, s->h.ts_ns, s->tid) : NULL;
-	if (at)
-		write_wait(t, buf_at(&t->waits, struct mxbpf_wait, *at - 1));
+	if (s->cls == MXBPF_CLASS_OPERATOR && state->lives.len) {
+		at = hash_get(&state->life_at, s->h.ts_ns, s->tid);
+		if (at)
+			write_life(t, buf_at(&state->lives, struct mxbpf_life, *at - 1));
+	} else if (s->cls == MXBPF_CLASS_WAIT && state->waits.len) {
+		at = hash_get(&state->wait_at, s->h.ts_ns, s->tid);
+		if (at)
+			write_wait(t, buf_at(&state->waits, struct mxbpf_wait, *at - 1));
+	}
 }
 
 /* ---- queues */
 
-/* An operator comes to the thread that will take it, or is taken. */
+/* An operator enters the queue of a thread, or the thread takes it. */
 struct step {
 	uint64_t ts_ns;
 	uint32_t tgid, tid;
@@ -108,20 +122,20 @@ static int by_time(const void *x, const void *y)
 	return a->comes < b->comes ? -1 : a->comes > b->comes;
 }
 
-/* What its pusher executes itself is in no queue. */
+/* An operator that the pushing thread executes itself is in no queue. */
 static bool queued(const struct view_trace *t, const struct mxbpf_life *l)
 {
 	return l->ready_tid && l->ns[MXBPF_LIFE_QUEUE] && l->ns[MXBPF_LIFE_QUEUE] != MXBPF_LIFE_UNKNOWN &&
 	       (l->ready_tid != l->tid || l->push_tid != l->tid) && l->h.ts_ns - l->ns[MXBPF_LIFE_QUEUE] >= t->base_ns;
 }
 
-static int put_steps(const struct view_trace *t, struct buf *steps)
+static int put_steps(const struct view_trace *t, const struct buf *lives, struct buf *steps)
 {
 	size_t i;
 	int err = 0;
 
-	for (i = 0; i < buf_count(&t->lives, struct mxbpf_life) && !err; i++) {
-		const struct mxbpf_life *l = buf_at(&t->lives, struct mxbpf_life, i);
+	for (i = 0; i < buf_count(lives, struct mxbpf_life) && !err; i++) {
+		const struct mxbpf_life *l = buf_at(lives, struct mxbpf_life, i);
 		const struct step pair[] = {{l->h.ts_ns - l->ns[MXBPF_LIFE_QUEUE], l->h.tgid, l->tid, true},
 					    {l->h.ts_ns, l->h.tgid, l->tid, false}};
 
@@ -145,13 +159,17 @@ static void write_depth(struct view_trace *t, const struct step *e, uint64_t dep
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-int view_life_queues(struct view_trace *t)
+static int write_queues(struct view_trace *t, void *vstate)
 {
+	const struct state *state = vstate;
 	struct buf steps = {0};
 	struct hash depths = {0};
-	int err = put_steps(t, &steps);
 	size_t i;
+	int err;
 
+	if (!t->form->thread)
+		return 0;
+	err = put_steps(t, &state->lives, &steps);
 	for (i = 0; i < buf_count(&steps, struct step) && !err; i++) {
 		const struct step *e = buf_at(&steps, struct step, i);
 		uint64_t *depth = hash_put(&depths, e->tgid, e->tid);
@@ -163,5 +181,14 @@ int view_life_queues(struct view_trace *t)
 	}
 	hash_fini(&depths);
 	buf_fini(&steps);
-	return err ? view_trace_no_memory(t) : t->error;
+	return err;
 }
+
+const struct view_trace_feature life_trace = {
+	.state_bytes = sizeof(struct state),
+	.kinds = {MXBPF_LIFE, MXBPF_WAIT},
+	.survey = survey,
+	.before = write_queues,
+	.args = {[VIEW_ARGS_LAST] = args},
+	.fini = fini,
+};

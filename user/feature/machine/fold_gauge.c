@@ -146,8 +146,18 @@ static void machine_fini(struct mdl *m)
 	mdl_items_fini(&state->index, &state->rows);
 }
 
+const char *machine_scope_name(const struct mdl *m, uint16_t scope, size_t *len)
+{
+	const char *name = scope ? mdl_text(m, MXBPF_NAME_SCOPE, scope, len) : NULL;
+
+	if (!name)
+		*len = 0;
+	return name ? name : "";
+}
+
 const struct mdl_feature feature_machine = {
 	.session = &machine_session,
+	.trace = &machine_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_GAUGE, gauge_fold}},
 	.emit = machine_emit,

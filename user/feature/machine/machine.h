@@ -7,11 +7,14 @@
 #include "model/feature.h"
 
 extern const struct mdl_feature feature_machine;
+extern const struct view_trace_feature machine_trace;
 extern const struct ses_feature machine_session;
 
 /* Returns *n rows in the order of their first readings. */
 const struct machine_row *machine_rows(const struct mdl *m, size_t *n);
 /* Returns the row of a gauge in a scope, or NULL if it was not read. */
 const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope);
+/* The control group of a gauge, or "" if it is of the machine. Borrowed and hostile, of *len bytes. */
+const char *machine_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
 
 #endif

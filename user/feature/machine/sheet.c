@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/machine/sheet.h"
 #include "view/priv.h"
 
 #define SAYS_BYTES   1024
@@ -81,23 +82,14 @@ static bool has_said(const struct mdl *m, uint16_t id)
 	return false;
 }
 
-bool view_throttled(const struct mdl *m)
+bool machine_throttled(const struct mdl *m)
 {
 	return has_said(m, MXBPF_GAUGE_THROTTLED);
 }
 
-bool view_stolen(const struct mdl *m)
+bool machine_stolen(const struct mdl *m)
 {
 	return has_said(m, MXBPF_GAUGE_CPU_STEAL);
-}
-
-const char *view_scope_name(const struct mdl *m, uint16_t scope, size_t *len)
-{
-	const char *name = scope ? mdl_text(m, MXBPF_NAME_SCOPE, scope, len) : NULL;
-
-	if (!name)
-		*len = 0;
-	return name ? name : "";
 }
 
 /* "cpu.max (0.30 CPUs)": the file as that version calls it. */
@@ -107,7 +99,7 @@ static void limit_text(const struct mdl *m, const struct machine_gauge *g, const
 	const struct machine_gauge *limit = &machine_gauges[g->limit];
 	const struct machine_row *of = machine_row(m, (uint16_t)g->limit, r->scope);
 	size_t len;
-	bool v1 = *view_scope_name(m, r->scope, &len) != '/';
+	bool v1 = *machine_scope_name(m, r->scope, &len) != '/';
 	int n = snprintf(text, cap, "%s", limit->from[v1].file ? limit->from[v1].file : limit->name);
 	char bytes[24];
 
@@ -144,7 +136,7 @@ static void sentence(const struct mdl *m, const struct machine_row *r, double va
 	if (g->limit)
 		limit_text(m, g, r, limit, sizeof(limit));
 	n = snprintf(text, SAYS_BYTES, g->says, number, limit);
-	name = view_scope_name(m, r->scope, &len);
+	name = machine_scope_name(m, r->scope, &len);
 	path = memchr(name, '/', len);
 	if (path && path + 1 < name + len)
 		snprintf(text + n, SAYS_BYTES - (size_t)n, ": %.*s", (int)(name + len - path), path);
@@ -199,7 +191,7 @@ static void put_row_json(struct view *s, const struct machine_row *r)
 	size_t len;
 
 	out_printf(s->out, "{\"name\": \"%s\", \"group\": ", g->name);
-	scope = view_scope_name(s->in->model, r->scope, &len);
+	scope = machine_scope_name(s->in->model, r->scope, &len);
 	if (len)
 		view_put_json(s->out, scope, len);
 	else

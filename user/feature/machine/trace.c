@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The gauges of the machine as counters of a timeline. */
+/* Gauges of the machine, as counters of a timeline. */
 #include "feature/machine/machine.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "view/timeline/trace.h"
 
-/* The reading before, of each gauge. */
+struct state {
+	struct buf readings; /* struct mxbpf_gauge, MXBPF_GAUGE_BYTES_MIN bytes each */
+};
+
+/* The previous reading of a gauge. */
 struct last {
 	uint64_t value, ns;
 };
@@ -14,12 +20,13 @@ struct last {
 static int text_scope(struct view_trace *t, uint64_t scope, struct buf *b)
 {
 	size_t len;
-	const char *name = view_scope_name(t->s.in->model, (uint16_t)scope, &len);
+	const char *name = machine_scope_name(t->s.in->model, (uint16_t)scope, &len);
 
 	return view_text_escape(b, name, len);
 }
 
-/* Perfetto shows "name key": "cgroup: memory bytes". Groups are told apart where there may be several. */
+/* Perfetto shows "name key": "cgroup: memory bytes". A gauge that several groups can have bears the name of its group.
+ */
 static void write_counter(struct view_trace *t, const struct mxbpf_gauge *g, uint64_t ts_ns, const char *value)
 {
 	static const char *const keys[] = {[MACHINE_TRACK_PERCENT] = "%", [MACHINE_TRACK_CPUS] = "CPUs"};
@@ -39,7 +46,7 @@ static void write_counter(struct view_trace *t, const struct mxbpf_gauge *g, uin
 		   gauge->track == MACHINE_TRACK_VALUE ? machine_units[gauge->unit] : keys[gauge->track], value);
 }
 
-/* From the reading before on, how fast it rose until this one; what a pause hides is drawn as nothing. */
+/* The rate since the previous reading, drawn from that reading on. It is 0 over a pause, which is not measured. */
 static void write_rate(struct view_trace *t, const struct mxbpf_gauge *g, const struct last *last)
 {
 	const double scale = machine_gauges[g->id].track == MACHINE_TRACK_PERCENT ? 100 : 1;
@@ -59,7 +66,7 @@ static void write_gauge(struct view_trace *t, const struct mxbpf_gauge *g, struc
 	bool rate = machine_gauges[g->id].track != MACHINE_TRACK_VALUE;
 	char value[32];
 
-	/* What never happened needs no track. */
+	/* A rate that is 0 all the time needs no track. */
 	if (rate && last->ns && g->h.ts_ns > last->ns && row && row->difference)
 		write_rate(t, g, last);
 	snprintf(value, sizeof(value), "%llu", (unsigned long long)g->value);
@@ -68,16 +75,22 @@ static void write_gauge(struct view_trace *t, const struct mxbpf_gauge *g, struc
 	*last = (struct last){g->value, g->h.ts_ns};
 }
 
-int view_trace_gauges(struct view_trace *t)
+static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)
 {
-	size_t i, n = t->gauges.len / MXBPF_GAUGE_BYTES_MIN;
+	return buf_put(&((struct state *)state)->readings, r, MXBPF_GAUGE_BYTES_MIN);
+}
+
+static int write_gauges(struct view_trace *t, void *state)
+{
+	const struct buf *readings = &((struct state *)state)->readings;
+	size_t i, n = readings->len / MXBPF_GAUGE_BYTES_MIN;
 	struct buf lasts = {0};
 	struct hash place = {0};
 	static const struct last none;
 	uint64_t *at;
 
 	for (i = 0; i < n; i++) {
-		const struct mxbpf_gauge *g = (const void *)(t->gauges.data + i * MXBPF_GAUGE_BYTES_MIN);
+		const struct mxbpf_gauge *g = (const void *)(readings->data + i * MXBPF_GAUGE_BYTES_MIN);
 
 		if (!g->id || g->id >= MXBPF_GAUGE_IDS || !machine_gauges[g->id].track || g->h.ts_ns < t->base_ns)
 			continue;
@@ -90,5 +103,18 @@ int view_trace_gauges(struct view_trace *t)
 	}
 	hash_fini(&place);
 	buf_fini(&lasts);
-	return i < n ? view_trace_no_memory(t) : t->error;
+	return i < n ? -ENOMEM : 0;
 }
+
+static void fini(void *state)
+{
+	buf_fini(&((struct state *)state)->readings);
+}
+
+const struct view_trace_feature machine_trace = {
+	.state_bytes = sizeof(struct state),
+	.kinds = {MXBPF_GAUGE},
+	.survey = survey,
+	.before = write_gauges,
+	.fini = fini,
+};

@@ -198,7 +198,16 @@ static void marks_fini(struct mdl *m)
 	mdl_rows_fini(&state->instant_index, &state->instants);
 }
 
+const char *marks_domain(const struct mdl *m, uint64_t name_id, size_t *len)
+{
+	const char *text = mdl_text(m, MXBPF_NAME_DOMAIN, name_id, len);
+
+	*len = text ? *len : 0;
+	return text ? text : "";
+}
+
 const struct mdl_feature feature_marks = {
+	.trace = &marks_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_INSTANT, instant_fold}, {MXBPF_VALUE, value_fold}, {MXBPF_AGG_EXTENT, extent_fold}},
 	.span = marks_span,

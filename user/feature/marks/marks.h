@@ -8,6 +8,10 @@
 
 extern const struct mdl_feature feature_marks;
 extern const struct view_sheet sheet_marks_values, sheet_marks_instants;
+extern const struct view_trace_feature marks_trace;
+
+/* The domain of a user annotation, or "". Borrowed and hostile, of *len bytes. */
+const char *marks_domain(const struct mdl *m, uint64_t name_id, size_t *len);
 
 /*
  * Return *n rows in no order: the user counters, and the instants, of one process by name. The text of kind

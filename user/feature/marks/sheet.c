@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/marks/sheet.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -25,25 +26,17 @@ static const char *const said[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_DUMP] = "dump",
 };
 
-const char *const view_scopes[MXBPF_SCOPES] = {
+const char *const marks_scopes[MXBPF_SCOPES] = {
 	[MXBPF_SCOPE_NONE] = "",	 [MXBPF_SCOPE_GLOBAL] = "global", [MXBPF_SCOPE_PROCESS] = "process",
 	[MXBPF_SCOPE_THREAD] = "thread", [MXBPF_SCOPE_TASK] = "task",	  [MXBPF_SCOPE_MARKER] = "marker",
 };
 
-const char *view_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len)
+const char *marks_instant_name(const struct mdl *m, const struct mxbpf_instant *i, size_t *len)
 {
 	if (i->what == MXBPF_INSTANT_MARKER)
 		return mdl_name(m, i->name_id, len);
 	*len = strlen(said[i->what]);
 	return said[i->what];
-}
-
-const char *view_domain(const struct mdl *m, uint64_t name_id, size_t *len)
-{
-	const char *text = mdl_text(m, MXBPF_NAME_DOMAIN, name_id, len);
-
-	*len = text ? *len : 0;
-	return text ? text : "";
 }
 
 static int by_text(const struct mark *a, const struct mark *b)
@@ -110,7 +103,7 @@ static int make_instants(const struct view *s, void *table)
 		return -ENOMEM;
 	for (i = 0; i < t->all; i++) {
 		r[i] = mark(m, all[i]->name_id, all[i]->h.tgid, all[i]->count);
-		r[i].name.data = view_instant_name(m, all[i], &r[i].name.len);
+		r[i].name.data = marks_instant_name(m, all[i], &r[i].name.len);
 		r[i].instant = *all[i];
 	}
 	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
@@ -180,7 +173,7 @@ static const struct view_column instant_columns[] = {
 	{"count", NULL, "times", VIEW_COUNT, AT(count)},
 	{"what", "", NULL, VIEW_WORD, AT(instant.what), WORDS(kinds),
 	 .help = "marker, or what was said to the profiler"},
-	{"scope", "", "scope", VIEW_WORD, AT(instant.scope), VIEW_OMIT, WORDS(view_scopes)},
+	{"scope", "", "scope", VIEW_WORD, AT(instant.scope), VIEW_OMIT, WORDS(marks_scopes)},
 	{"first_unix_ns", NULL, "first (s)", VIEW_MOMENT, AT(instant.h.ts_ns), VIEW_TIGHT, .digits = 6},
 	{"last_unix_ns", NULL, "last (s)", VIEW_MOMENT, AT(instant.last_ns), VIEW_TIGHT, .digits = 6},
 	{0},

@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The program's own counters and moments in a timeline. Its tasks, frames and events are spans like others there. */
+/* User annotations in a timeline: counters, instants, and the domain of each span. The spans themselves are like all
+ * others. */
 #include "feature/marks/marks.h"
+
 #include <string.h>
 
+#include "feature/marks/sheet.h"
 #include "view/timeline/trace.h"
 
-int view_text_domain(struct view_trace *t, uint64_t id, struct buf *b)
+static int text_domain(struct view_trace *t, uint64_t id, struct buf *b)
 {
 	size_t len;
-	const char *text = view_domain(t->s.in->model, id, &len);
+	const char *text = marks_domain(t->s.in->model, id, &len);
 
 	return view_text_escape(b, text, len);
 }
 
-/* Tracks of one name are one to a viewer, so counters bear their domain. */
+/* A viewer merges tracks with the same name, so the name of a counter begins with its domain. */
 static int text_counter(struct view_trace *t, uint64_t id, struct buf *b)
 {
-	int err = view_text_domain(t, id, b);
+	int err = text_domain(t, id, b);
 
 	err = err ? err : buf_put(b, ": ", 2);
 	return err ? err : view_text_name(t, id, b);
 }
 
-void view_trace_value(struct view_trace *t, const struct mxbpf_value *v)
+static void write_value(struct view_trace *t, const struct mxbpf_value *v)
 {
 	struct view_text name = view_trace_text(t, v->name_id, text_counter);
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + name.len), *p;
@@ -37,17 +40,17 @@ void view_trace_value(struct view_trace *t, const struct mxbpf_value *v)
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-/* How far its line reaches in a viewer. What only its own task or marker is to have is its thread's. */
+/* How far a viewer draws the line of an instant. The scopes of a task and a marker are drawn on their thread. */
 static const char *const lines[MXBPF_SCOPES] = {
 	[MXBPF_SCOPE_NONE] = "t",   [MXBPF_SCOPE_GLOBAL] = "g", [MXBPF_SCOPE_PROCESS] = "p",
 	[MXBPF_SCOPE_THREAD] = "t", [MXBPF_SCOPE_TASK] = "t",	[MXBPF_SCOPE_MARKER] = "t",
 };
 
-void view_trace_instant(struct view_trace *t, const struct mxbpf_instant *i)
+static void write_instant(struct view_trace *t, const struct mxbpf_instant *i)
 {
 	const bool marker = i->what == MXBPF_INSTANT_MARKER;
 	size_t len;
-	const char *text = view_instant_name(t->s.in->model, i, &len);
+	const char *text = marks_instant_name(t->s.in->model, i, &len);
 	char *start, *p;
 
 	out_puts(t->s.out, ",\n{\"name\":");
@@ -59,13 +62,38 @@ void view_trace_instant(struct view_trace *t, const struct mxbpf_instant *i)
 	p = put(p, lines[i->scope]);
 	p = put(p, marker ? "\",\"cat\":\"marker\",\"args\":{\"scope\":\""
 			  : "\",\"cat\":\"profiler\",\"args\":{\"scope\":\"");
-	p = put(p, view_scopes[i->scope]);
+	p = put(p, marks_scopes[i->scope]);
 	p = put(p, "\"");
 	out_filled(t->s.out, (size_t)(p - start));
 	if (marker) {
-		text = view_domain(t->s.in->model, i->name_id, &len);
+		text = marks_domain(t->s.in->model, i->name_id, &len);
 		out_puts(t->s.out, ",\"domain\":");
 		view_put_json_exact(t->s.out, text, len);
 	}
 	out_puts(t->s.out, "}}");
 }
+
+static void record(struct view_trace *t, void *state, const struct mxbpf_rec *r)
+{
+	if (r->kind == MXBPF_VALUE)
+		write_value(t, (const struct mxbpf_value *)r);
+	else
+		write_instant(t, (const struct mxbpf_instant *)r);
+}
+
+static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
+{
+	struct view_text domain;
+
+	if (!(s->flags & MXBPF_SPAN_USER))
+		return;
+	domain = view_trace_text(t, s->name_id, text_domain);
+	if (!domain.len)
+		return;
+	out_puts(t->s.out, "\"domain\":\"");
+	out_write(t->s.out, domain.data, domain.len);
+	out_puts(t->s.out, "\",");
+}
+
+const struct view_trace_feature marks_trace = {
+	.kinds = {MXBPF_VALUE, MXBPF_INSTANT}, .record = record, .args = {[VIEW_ARGS_FIRST] = args}};

@@ -510,6 +510,7 @@ static int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 const struct mdl_feature feature_memory = {
 	.option = &memory_option,
 	.session = &memory_session,
+	.trace = &memory_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_MEM_TIME, fold_device}, {MXBPF_MEM_OWNER, fold_owner}},
 	.alloc = memory_alloc,

@@ -10,6 +10,7 @@ extern const struct mdl_feature feature_memory;
 extern const struct ses_feature memory_session;
 extern const struct cmd_option memory_option;
 extern const struct view_sheet sheet_memory, sheet_memory_devices, sheet_memory_totals;
+extern const struct view_trace_feature memory_trace;
 
 #define MEMORY_BLOCKS_MAX (1u << 20) /* live allocations that are kept, 56 bytes each; others count as untracked */
 #define MEMORY_OWNERS_MAX (1u << 14) /* further owners are one row with MXBPF_MEM_OWNER_MORE */

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/memory/sheet.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
-static int by_name(const struct view_mem_owner *a, const struct view_mem_owner *b)
+static int by_name(const struct memory_owners_row *a, const struct memory_owners_row *b)
 {
 	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 
@@ -26,7 +27,7 @@ static int by_name(const struct view_mem_owner *a, const struct view_mem_owner *
 /* What was there before stands last: it is nobody's. */
 static int by_size(const void *va, const void *vb)
 {
-	const struct view_mem_owner *a = va, *b = vb;
+	const struct memory_owners_row *a = va, *b = vb;
 
 	if (a->h.device != b->h.device)
 		return a->h.device < b->h.device ? -1 : 1;
@@ -60,9 +61,9 @@ static struct view_text text_of(const struct mdl *m, enum mxbpf_name_kind kind, 
 	return text.len ? text : (struct view_text){0};
 }
 
-static struct view_mem_owner owner_of(const struct mdl *m, const struct mxbpf_mem_owner *h)
+static struct memory_owners_row owner_of(const struct mdl *m, const struct mxbpf_mem_owner *h)
 {
-	struct view_mem_owner r = {
+	struct memory_owners_row r = {
 		.h = *h,
 		.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id),
 		.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id),
@@ -82,13 +83,13 @@ static struct view_mem_owner owner_of(const struct mdl *m, const struct mxbpf_me
 	return r;
 }
 
-int view_mem_owners_make(const struct view *s, void *table)
+int memory_owners_make(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
 	const struct mxbpf_mem_time *d;
 	const struct mxbpf_mem_owner *h;
-	struct view_mem_owners *t = table;
-	struct view_mem_owner *r;
+	struct memory_owners *t = table;
+	struct memory_owners_row *r;
 	size_t i;
 
 	while (memory_device(m, t->ndevices))
@@ -114,9 +115,9 @@ int view_mem_owners_make(const struct view *s, void *table)
 	return 0;
 }
 
-void view_mem_owners_fini(void *table)
+void memory_owners_fini(void *table)
 {
-	free(((struct view_mem_owners *)table)->devices);
+	free(((struct memory_owners *)table)->devices);
 }
 
 static int64_t mean_bytes(const struct view *s, const struct mxbpf_mem_time *t)
@@ -145,9 +146,9 @@ static void put_count(struct view *s, uint64_t n, const char *prefix, const char
 }
 
 /* Of all of a device. */
-static int64_t start_bytes(const struct view_mem_owners *held, const struct mxbpf_mem_time *t)
+static int64_t start_bytes(const struct memory_owners *held, const struct mxbpf_mem_time *t)
 {
-	const struct view_mem_owner *r = held->list.rows;
+	const struct memory_owners_row *r = held->list.rows;
 	uint64_t sum = 0;
 	size_t i;
 
@@ -157,7 +158,7 @@ static int64_t start_bytes(const struct view_mem_owners *held, const struct mxbp
 	return (int64_t)sum;
 }
 
-static void put_device(struct view *s, const struct view_mem_owners *held, const struct mxbpf_mem_time *t,
+static void put_device(struct view *s, const struct memory_owners *held, const struct mxbpf_mem_time *t,
 		       const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -186,7 +187,7 @@ static void put_device(struct view *s, const struct view_mem_owners *held, const
 /* at start + allocated - freed = not freed: where something was there at the start (--reset), all four are shown. */
 static void above(struct view *s, const void *table, const char *prefix)
 {
-	const struct view_mem_owners *t = table;
+	const struct memory_owners *t = table;
 	size_t i;
 
 	out_printf(s->out, "%sMemory held", prefix);
@@ -212,9 +213,9 @@ static bool when(const struct view *s)
 	return s->in->session->held;
 }
 
-#define ROW	     struct view_mem_owner
-#define WHEN(member) .when = offsetof(struct view_mem_owners, member)
-#define SEEN(member) .shown = offsetof(struct view_mem_owners, member)
+#define ROW	     struct memory_owners_row
+#define WHEN(member) .when = offsetof(struct memory_owners, member)
+#define SEEN(member) .shown = offsetof(struct memory_owners, member)
 static const struct view_column columns[] = {
 	{"name", NULL, "made by", VIEW_TEXT, AT(name),
 	 .help = "of the innermost operator, or call of the C API, that allocated; [no operator]; [before]: frees of "
@@ -254,11 +255,11 @@ const struct view_sheet sheet_memory = {
 	.list = "holders",
 	.csv = "held",
 	.columns = columns,
-	.row_bytes = sizeof(struct view_mem_owner),
-	.table_bytes = sizeof(struct view_mem_owners),
+	.row_bytes = sizeof(struct memory_owners_row),
+	.table_bytes = sizeof(struct memory_owners),
 	.when = when,
-	.make = view_mem_owners_make,
-	.fini = view_mem_owners_fini,
+	.make = memory_owners_make,
+	.fini = memory_owners_fini,
 	.above = above,
 	.below = below,
 };
@@ -277,10 +278,10 @@ struct device {
 static int make_devices(const struct view *s, void *table)
 {
 	struct view_list *t = table;
-	struct view_mem_owners held = {0};
+	struct memory_owners held = {0};
 	struct device *r = NULL;
 	size_t i;
-	int err = view_mem_owners_make(s, &held);
+	int err = memory_owners_make(s, &held);
 
 	if (!err)
 		t->rows = r = calloc(held.ndevices + 1, sizeof(*r));
@@ -296,7 +297,7 @@ static int make_devices(const struct view *s, void *table)
 	}
 	t->all = held.ndevices;
 	free(held.list.rows);
-	view_mem_owners_fini(&held);
+	memory_owners_fini(&held);
 	return r ? 0 : -ENOMEM;
 }
 

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --memory in timelines: at each device's peak an instant, with what held the most of it then. */
+/* Live memory of each device, as a counter; with --memory also an instant at its peak, with the largest owners then. */
 #include "feature/memory/memory.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "feature/memory/sheet.h"
 #include "view/timeline/trace.h"
 
 #define OWNERS_SHOWN 8
 
-static void put_owners(struct view_trace *t, const struct view_mem_owners *h, const struct mxbpf_mem_time *d)
+static void put_owners(struct view_trace *t, const struct memory_owners *h, const struct mxbpf_mem_time *d)
 {
-	const struct view_mem_owner *r;
+	const struct memory_owners_row *r;
 	unsigned n = 0;
 
-	for (r = h->list.rows; r < (const struct view_mem_owner *)h->list.rows + h->list.all && n < OWNERS_SHOWN; r++) {
+	for (r = h->list.rows; r < (const struct memory_owners_row *)h->list.rows + h->list.all && n < OWNERS_SHOWN;
+	     r++) {
 		if (r->h.device != d->device || r->h.h.tgid != d->h.tgid || r->h.peak_bytes <= 0)
 			continue;
 		out_puts(t->s.out, n++ ? "," : "");
@@ -28,7 +31,7 @@ static void put_owners(struct view_trace *t, const struct view_mem_owners *h, co
 	}
 }
 
-static void put_peak(struct view_trace *t, const struct view_mem_owners *h, const struct mxbpf_mem_time *d)
+static void put_peak(struct view_trace *t, const struct memory_owners *h, const struct mxbpf_mem_time *d)
 {
 	struct view_text device = view_trace_text(t, d->device, view_text_device);
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p = start;
@@ -45,16 +48,48 @@ static void put_peak(struct view_trace *t, const struct view_mem_owners *h, cons
 	out_puts(t->s.out, "]}}");
 }
 
-int view_trace_peaks(struct view_trace *t)
+/* A block that was allocated before the window can be freed in it, so the counter does not go below 0. */
+static int put_allocs(struct view_trace *t)
 {
-	struct view_mem_owners h = {0};
+	const struct buf *b = &t->plan.allocs;
+	struct hash live = {0};
+	size_t i, n = buf_count(b, struct view_plan_alloc);
+
+	for (i = 0; i < n; i++) {
+		const struct view_plan_alloc *a = buf_at(b, struct view_plan_alloc, i);
+		uint64_t *bytes = hash_put(&live, a->tgid, a->device), freed = 0 - (uint64_t)a->bytes;
+
+		if (!bytes)
+			break;
+		if (a->bytes >= 0)
+			*bytes += (uint64_t)a->bytes;
+		else
+			*bytes = *bytes > freed ? *bytes - freed : 0;
+		t->form->alloc(t, a, *bytes);
+	}
+	hash_fini(&live);
+	return i < n ? -ENOMEM : 0;
+}
+
+static int put_peaks(struct view_trace *t)
+{
+	struct memory_owners h = {0};
 	size_t i;
-	int err = view_mem_owners_make(&t->s, &h);
+	int err = memory_owners_make(&t->s, &h);
 
 	for (i = 0; !err && i < h.ndevices; i++)
 		if (h.devices[i].peak_ns)
 			put_peak(t, &h, &h.devices[i]);
 	free(h.list.rows);
-	view_mem_owners_fini(&h);
-	return err ? view_trace_no_memory(t) : 0;
+	memory_owners_fini(&h);
+	return err;
 }
+
+static int before(struct view_trace *t, void *state)
+{
+	int err = t->form->alloc ? put_allocs(t) : 0;
+
+	return !err && t->form->alloc && !t->error && t->s.in->session->held ? put_peaks(t) : err;
+}
+
+const struct view_trace_feature memory_trace = {.before = before};

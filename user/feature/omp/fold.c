@@ -87,6 +87,7 @@ static void omp_fini(struct mdl *m)
 const struct mdl_feature feature_omp = {
 	.option = &omp_option,
 	.session = &omp_session,
+	.trace = &omp_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_TEAM, team_fold}},
 	.emit = omp_emit,

@@ -10,6 +10,7 @@ extern const struct mdl_feature feature_omp;
 extern const struct ses_feature omp_session;
 extern const struct cmd_option omp_option;
 extern const struct view_sheet sheet_omp;
+extern const struct view_trace_feature omp_trace;
 
 /* Returns *n rows in no order: the parallel regions that spans of one class and name opened in one process. */
 const struct mxbpf_team *const *omp_teams(const struct mdl *m, size_t *n);

@@ -2,8 +2,8 @@
 #include "feature/raised/raised.h"
 #include "view/timeline/trace.h"
 
-/* A moment on the thread, where the exception was seen to have left the call. */
-static void span(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid)
+/* An instant at the end of the call. That is when mxbpf noticed that an exception had left it. */
+static void span(struct view_trace *t, void *state, const struct mxbpf_span *s, uint32_t tid)
 {
 	struct view_text name;
 	char *start, *p;
@@ -20,4 +20,9 @@ static void span(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid)
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-const struct view_trace_feature raised_trace = {.span = span};
+static bool when(const struct view *s)
+{
+	return mdl_asked(s->in->session, &feature_raised);
+}
+
+const struct view_trace_feature raised_trace = {.when = when, .span = span};

@@ -134,6 +134,7 @@ static void sched_fini(struct mdl *m)
 const struct mdl_feature feature_sched = {
 	.option = &sched_option,
 	.session = &sched_session,
+	.trace = &sched_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_SCHED, sched_fold}, {MXBPF_AGG_SCHED, sched_fold_agg}},
 	.emit = sched_emit,

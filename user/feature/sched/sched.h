@@ -10,6 +10,7 @@ extern const struct mdl_feature feature_sched;
 extern const struct ses_feature sched_session;
 extern const struct cmd_option sched_option;
 extern const struct view_sheet sheet_sched;
+extern const struct view_trace_feature sched_trace;
 
 /* Returns *n rows in no order: time off the CPU by process, class, name, cause and the other process. */
 const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n);

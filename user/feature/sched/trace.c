@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --sched in timelines: states of threads, who woke them, and what kept them waiting. */
+/*
+ * States of threads, who woke them, and what ran while they waited for a CPU (--sched). Each thread has a track of its
+ * states below its own track, and each CPU has a track of what ran there while a thread of the target could have run.
+ */
 #include "feature/sched/sched.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +12,12 @@
 #include "base/fmt.h"
 #include "feature/sched/words.h"
 #include "view/timeline/trace.h"
+
+struct state {
+	struct hash threads; /* (process, thread) -> 1: seen, 2: its track has a name */
+	struct hash cpus;    /* number of a CPU -> time up to which its track is drawn */
+	uint64_t first_ns, narrows;
+};
 
 static int put_one(struct hash *h, uint64_t a, uint64_t b)
 {
@@ -18,9 +28,10 @@ static int put_one(struct hash *h, uint64_t a, uint64_t b)
 	return at ? 0 : -ENOMEM;
 }
 
-int view_sched_survey(struct view_trace *t, const struct mxbpf_sched *r)
+static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *rec)
 {
-	struct view_scheds *s = &t->scheds;
+	const struct mxbpf_sched *r = (const void *)rec;
+	struct state *s = state;
 	uint64_t first_ns = r->h.ts_ns - r->ran_ns;
 	unsigned i;
 	int err = put_one(&s->threads, r->h.tgid, r->tid);
@@ -34,12 +45,23 @@ int view_sched_survey(struct view_trace *t, const struct mxbpf_sched *r)
 	return err;
 }
 
+static int plan(struct view_trace *t, void *state)
+{
+	const struct state *s = state;
+
+	if (s->first_ns && s->first_ns < t->base_ns)
+		t->base_ns = s->first_ns;
+	t->places_per_thread += s->threads.len != 0;
+	return 0;
+}
+
 /* ---- tracks */
 
-void view_sched_track(struct view_trace *t, uint32_t tgid, uint32_t tid, size_t place)
+static void write_track(struct view_trace *t, void *state, uint32_t tgid, uint32_t tid, size_t place)
 {
+	struct state *s = state;
 	const struct view_plan_track k = {.tgid = tgid, .tid = tid};
-	uint64_t *at = hash_get(&t->scheds.threads, tgid, tid);
+	uint64_t *at = hash_get(&s->threads, tgid, tid);
 	char buf[32], name[96];
 
 	if (!at || *at != 1)
@@ -49,17 +71,17 @@ void view_sched_track(struct view_trace *t, uint32_t tgid, uint32_t tid, size_t 
 	view_trace_name_track(t, tgid, VIEW_SCHED_TID + tid, name, place);
 }
 
-/* Of threads without a span, and of CPUs. */
-void view_sched_tracks(struct view_trace *t, size_t place)
+/* Tracks of threads without a span, and of CPUs. */
+static void write_tracks(struct view_trace *t, void *state, size_t place)
 {
-	struct view_scheds *s = &t->scheds;
+	struct state *s = state;
 	const struct hash_entry *e;
 	char name[32];
 	size_t pos = 0;
 
 	while ((e = hash_next(&s->threads, &pos)))
 		if (e->val == 1)
-			view_sched_track(t, (uint32_t)e->a, (uint32_t)e->b, place++);
+			write_track(t, s, (uint32_t)e->a, (uint32_t)e->b, place++);
 	if (!s->cpus.len)
 		return;
 	out_printf(t->s.out,
@@ -74,7 +96,7 @@ void view_sched_tracks(struct view_trace *t, size_t place)
 
 /* ---- events */
 
-/* Up to its args, which the caller ends. */
+/* Writes an event up to its args, which the caller ends. */
 static char *put_slice(struct view_trace *t, char *p, uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns,
 		       const char *name)
 {
@@ -87,7 +109,7 @@ static char *put_slice(struct view_trace *t, char *p, uint32_t pid, uint32_t tid
 	return put(p, "\",\"args\":{");
 }
 
-/* The name of a process is its own choice. */
+/* A process chooses its name itself, so the name can have any bytes. */
 static char *put_comm(char *p, const char *key, const char comm[16])
 {
 	char safe[16 * 6 + 1];
@@ -148,36 +170,40 @@ static void write_waiting(struct view_trace *t, const struct mxbpf_sched *r)
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static char *put_end(struct view_trace *t, char *p, const char *ph, uint32_t tgid, uint32_t tid, uint64_t ts_ns)
+static char *put_end(struct view_trace *t, char *p, const char *ph, uint64_t id, uint32_t tgid, uint32_t tid,
+		     uint64_t ts_ns)
 {
 	p = put(put(p, ",\n{\"ph\":"), ph);
-	p = view_put_u64(put(p, ",\"id\":"), t->plan.narrows + t->scheds.narrows);
+	p = view_put_u64(put(p, ",\"id\":"), id);
 	p = view_put_where(t, put(p, ","), tgid, VIEW_SCHED_TID + tid, ts_ns);
 	return put(p, ",\"cat\":\"wake\",\"name\":\"wakes\"}");
 }
 
-/* From a slice of its own, as nobody knows yet whether the waker's running is among the records, to the waiting. */
-static void write_wake(struct view_trace *t, const struct mxbpf_sched *r)
+/*
+ * The arrow starts at a slice of its own, because the record of the time in which the waker ran may come later, and
+ * ends where the woken thread begins to wait for a CPU.
+ */
+static void write_wake(struct view_trace *t, struct state *s, const struct mxbpf_sched *r)
 {
 	const uint64_t at_ns = r->woken_ns - 1;
 	char *start, *p;
 
 	if (!(r->flags & MXBPF_SCHED_BY_OURS) || !sched_has_by(r) || r->state == MXBPF_SCHED_RUNNABLE ||
-	    r->back_ns == r->woken_ns || !hash_get(&t->scheds.threads, r->h.tgid, r->by_tid) || at_ns < t->base_ns)
+	    r->back_ns == r->woken_ns || !hash_get(&s->threads, r->h.tgid, r->by_tid) || at_ns < t->base_ns)
 		return;
-	t->scheds.narrows++;
+	s->narrows++;
 	start = out_reserve(t->s.out, 3 * VIEW_EVENT_BYTES);
 	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->by_tid, at_ns, r->woken_ns, "wakes");
 	p = put(view_put_u64(put(p, "\"tid\":"), r->tid), "}}");
-	p = put_end(t, p, "\"s\"", r->h.tgid, r->by_tid, at_ns);
-	p = put_end(t, p, "\"f\",\"bp\":\"e\"", r->h.tgid, r->tid, r->woken_ns);
+	p = put_end(t, p, "\"s\"", t->plan.narrows + s->narrows, r->h.tgid, r->by_tid, at_ns);
+	p = put_end(t, p, "\"f\",\"bp\":\"e\"", t->plan.narrows + s->narrows, r->h.tgid, r->tid, r->woken_ns);
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-/* Several threads may have waited for what ran on a CPU: it is drawn once. */
-static void write_slices(struct view_trace *t, const struct mxbpf_sched *r)
+/* Several threads may have waited while the same slice ran on a CPU: it is drawn once. */
+static void write_slices(struct view_trace *t, struct state *state, const struct mxbpf_sched *r)
 {
-	uint64_t *until = hash_get(&t->scheds.cpus, r->back_cpu, 0), from_ns;
+	uint64_t *until = hash_get(&state->cpus, r->back_cpu, 0), from_ns;
 	char *start, *p, safe[16 * 6 + 1];
 	unsigned i;
 
@@ -199,21 +225,35 @@ static void write_slices(struct view_trace *t, const struct mxbpf_sched *r)
 	}
 }
 
-int view_sched_write(struct view_trace *t, const struct mxbpf_sched *r)
+static void record(struct view_trace *t, void *state, const struct mxbpf_rec *rec)
 {
-	/* A recording that is being written has more by now than in the first pass. */
+	const struct mxbpf_sched *r = (const void *)rec;
+
+	/* The recording may have grown since the first pass. */
 	if (r->h.ts_ns - r->ran_ns < t->base_ns)
-		return 0;
+		return;
 	write_running(t, r);
 	write_sleep(t, r);
 	write_waiting(t, r);
-	write_wake(t, r);
-	write_slices(t, r);
-	return 0;
+	write_wake(t, state, r);
+	write_slices(t, state, r);
 }
 
-void view_sched_fini(struct view_trace *t)
+static void fini(void *state)
 {
-	hash_fini(&t->scheds.threads);
-	hash_fini(&t->scheds.cpus);
+	struct state *s = state;
+
+	hash_fini(&s->threads);
+	hash_fini(&s->cpus);
 }
+
+const struct view_trace_feature sched_trace = {
+	.state_bytes = sizeof(struct state),
+	.kinds = {MXBPF_SCHED},
+	.survey = survey,
+	.plan = plan,
+	.thread = write_track,
+	.tracks = write_tracks,
+	.record = record,
+	.fini = fini,
+};

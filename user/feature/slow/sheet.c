@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/machine/sheet.h"
 #include "feature/sched/words.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -53,7 +54,7 @@ static void why_runnable(const struct mdl *m, const struct slow_call *s, const c
 	const struct mxbpf_account *a = &s->span.account;
 	const struct mxbpf_slow_by *by = &s->span.kept;
 	const char *limited =
-		view_throttled(m) && by->ns < s->cause_ns / 2 ? "throttled by the cgroup's limit, or " : "";
+		machine_throttled(m) && by->ns < s->cause_ns / 2 ? "throttled by the cgroup's limit, or " : "";
 	char kept[24], n[40];
 	int at;
 
@@ -115,7 +116,7 @@ static void put_why(const struct mdl *m, const struct slow_call *s, char buf[WHY
 		break;
 	default:
 		snprintf(buf, WHY_BYTES, "computed %s longer: more work, %s", ns,
-			 view_stolen(m) ? "a slower CPU, or one that the hypervisor took" : "or a slower CPU");
+			 machine_stolen(m) ? "a slower CPU, or one that the hypervisor took" : "or a slower CPU");
 	}
 }
 

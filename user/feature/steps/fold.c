@@ -502,6 +502,7 @@ static int steps_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 const struct mdl_feature feature_steps = {
 	.option = &steps_option,
 	.session = &steps_session,
+	.trace = &steps_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_STEP, steps_fold}, {MXBPF_ITERATION, steps_fold_iteration}},
 	.span = steps_span,

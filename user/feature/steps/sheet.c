@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/steps/sheet.h"
 #include "view/priv.h"
 #include "view/sheet.h"
+#include "view/text/grid.h"
 
 #define CELL_BYTES  64
 #define WHY_BYTES   160
@@ -59,12 +61,12 @@ struct slowest {
 	struct view_list loops; /* owned */
 };
 
-const char *const view_parts[MXBPF_STEP_PARTS] = {
+const char *const steps_parts[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_DATA] = "data",	  [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
 	[MXBPF_PART_OPERATOR] = "inline", [MXBPF_PART_API] = "api",   [MXBPF_PART_OUTSIDE] = "outside",
 };
 
-const char *const view_tolds[MXBPF_STEP_WHATS] = {
+const char *const steps_tolds[MXBPF_STEP_WHATS] = {
 	[MXBPF_STEP_NONE] = "nothing",	[MXBPF_STEP_BACKWARD] = "backward",	   [MXBPF_STEP_KVSTORE] = "kvstore",
 	[MXBPF_STEP_UPDATE] = "update", [MXBPF_STEP_OPTIMIZER] = "optimizer_step", [MXBPF_STEP_COUNTED] = "sampled",
 };
@@ -157,7 +159,7 @@ static void set_csv_parts(struct loop *l)
 		const struct part *p = &l->known.parts[i];
 
 		l->csv_parts[i] =
-			(struct csv_part){view_word(view_parts[i]), l->known.count, p->total_ns, p->p50_ns, p->max_ns};
+			(struct csv_part){view_word(steps_parts[i]), l->known.count, p->total_ns, p->p50_ns, p->max_ns};
 	}
 	l->csv_parts[i] =
 		(struct csv_part){view_word("operators"), l->known.count, l->known.busy_ns, VIEW_UNKNOWN, VIEW_UNKNOWN};
@@ -393,7 +395,7 @@ static const struct view_column known_columns[] = {
 };
 
 static const struct view_column loop_columns[] = {
-	{"told_by", "name", NULL, VIEW_WORD, AT(told), WORDS(view_tolds),
+	{"told_by", "name", NULL, VIEW_WORD, AT(told), WORDS(steps_tolds),
 	 .help = "what an iteration ends with: the beginning of a backward pass, the last call of the KVStore or the "
 		 "last "
 		 "operator of the optimizer before one, a step of the optimizer, what --iterations counts"},
@@ -454,7 +456,7 @@ static void fill(struct slow *r, const struct mxbpf_iteration *it, const struct 
 		r->part_ns[i] = is_known(it) ? it->part_ns[i] : VIEW_UNKNOWN;
 	r->note = view_word(why(l, it, r->note_text));
 	snprintf(r->table, sizeof(r->table), "iterations.slowest%s%s", part < 0 ? "" : ".",
-		 part < 0 ? "" : view_parts[part]);
+		 part < 0 ? "" : steps_parts[part]);
 	r->csv_table = view_word(r->table);
 }
 
@@ -509,7 +511,7 @@ static const struct view_column slowest_columns[] = {
 	{NULL, "count", NULL, VIEW_COUNT, AT(one)},
 	{"total_ns", NULL, "took", VIEW_NS, AT(it.dur_ns), VIEW_TIGHT},
 	{"median_ns", "p50_ns", "median", VIEW_NS, AT(median_ns), VIEW_TIGHT, .help = "of its loop"},
-	{"longer", "", NULL, VIEW_WORD, AT(longer), VIEW_OMIT, WORDS(view_parts),
+	{"longer", "", NULL, VIEW_WORD, AT(longer), VIEW_OMIT, WORDS(steps_parts),
 	 .help = "the part that is the most beyond its median"},
 	{"longer_ns", "", NULL, VIEW_NS, AT(longer_ns), VIEW_OMIT},
 	NS_OF("operators", busy_ns),

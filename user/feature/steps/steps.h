@@ -11,6 +11,7 @@ extern const struct mdl_feature feature_steps;
 extern const struct ses_feature steps_session;
 extern const struct cmd_option steps_option;
 extern const struct view_sheet sheet_steps_loops, sheet_steps_slowest;
+extern const struct view_trace_feature steps_trace;
 
 /*
  * Returns the *n latest iterations, ordered by process and time; at least the last 65,536. Call it at the end of a

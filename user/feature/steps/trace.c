@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Iterations in a timeline, named as torch.profiler's are, which is what tools of traces look for. */
+/*
+ * Iterations in a timeline. They have a track of their own, because they need not nest with the calls of the thread.
+ * Tools that read traces search for the name "ProfilerStep#N".
+ */
 #include "feature/steps/steps.h"
+#include "feature/steps/sheet.h"
 #include "view/timeline/trace.h"
 
 #include <stdio.h>
@@ -28,11 +32,11 @@ static void write_iteration(struct view_trace *t, const struct mxbpf_iteration *
 	p = put(p, "\",\"name\":\"ProfilerStep#");
 	p = view_put_u64(p, it->nr);
 	p = put(p, "\",\"args\":{\"told_by\":\"");
-	p = put(p, view_tolds[it->told]);
+	p = put(p, steps_tolds[it->told]);
 	p = put(p, "\"");
 	for (i = 0; i < MXBPF_STEP_PARTS && it->flags & MXBPF_ITERATION_PARTS; i++) {
 		p = put(p, ",\"");
-		p = put(p, view_parts[i]);
+		p = put(p, steps_parts[i]);
 		p = put(p, "_us\":");
 		p = view_put_us(p, it->part_ns[i]);
 	}
@@ -40,14 +44,16 @@ static void write_iteration(struct view_trace *t, const struct mxbpf_iteration *
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-void view_trace_iterations(struct view_trace *t)
+static void after(struct view_trace *t, void *state)
 {
 	const struct mxbpf_iteration *it, *last = NULL;
 	size_t n, i;
 
+	if (!t->form->thread || t->form->own_iterations)
+		return;
 	it = steps_iterations(t->s.in->model, &n);
 	for (i = 0; i < n; i++, it++) {
-		if (it->h.ts_ns < t->base_ns) /* its calls were overwritten */
+		if (it->h.ts_ns < t->base_ns) /* newer records have overwritten its calls */
 			continue;
 		if (!last || last->h.tgid != it->h.tgid || last->tid != it->tid)
 			write_track(t, it);
@@ -55,3 +61,5 @@ void view_trace_iterations(struct view_trace *t)
 		last = it;
 	}
 }
+
+const struct view_trace_feature steps_trace = {.after = after};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What EventList.export_chrome_trace() of torch.autograd.profiler wrote in 2018, and wrote for years: an array of
- * spans, all in one process "CPU functions", threads by their index. No arrows and no memory; those are in the form of
- * today. Two things differ: spans come by their ends, for which viewers do not care, and before them stands who, when
- * and what was lost, and how the machine did.
+ * The trace that EventList.export_chrome_trace() of torch.autograd.profiler wrote from 2018 on: an array of spans, all
+ * in one process "CPU functions", with the index of the thread as its id. It has no arrows and no memory; form chrome
+ * has them. Two things differ from the original. Spans stand in order of their ends, which makes no difference to
+ * viewers. And the target, the window, the loss and the counters of the machine stand before the spans.
  */
 #include "view/timeline/trace.h"
 
@@ -11,7 +11,7 @@
 
 struct classic {
 	struct view_trace t;
-	struct hash index; /* (tgid, tid) -> index of the thread or lane, from 1 */
+	struct hash index; /* (tgid, tid) -> index of the thread or lane, counted from 1 */
 };
 
 static void write_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
@@ -37,8 +37,7 @@ static const struct view_form form = {.span = write_span, .process_json = "\"CPU
 
 static int classic_begin(struct view *s)
 {
-	((struct view_trace *)s)->form = &form;
-	return 0;
+	return view_trace_begin(s, &form);
 }
 
 static int classic_surveyed(struct view *s)
@@ -64,7 +63,7 @@ static int classic_surveyed(struct view *s)
 			 "0,\"args\":{\"name\":\"CPU functions\",");
 	view_trace_about(&c->t);
 	out_puts(s->out, "}}");
-	return view_trace_gauges(&c->t);
+	return view_trace_before(&c->t);
 }
 
 static int classic_end(struct view *s)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The timeline of a PyTorch session in the conventions of Kineto, torch.profiler's own writer, so that whatever reads
- * its traces reads this one: HTA, TensorBoard's plugin, Perfetto. Order and names of members are Kineto's.
+ * The timeline of a PyTorch session in the conventions of Kineto, which writes the traces of torch.profiler. Tools that
+ * read those traces read this one: HTA, TensorBoard's plugin, Perfetto. Kineto decides names and order of members.
  */
 #include "view/compat/kineto_plan.h"
 #include "view/compat/kineto_steps.h"
@@ -10,15 +10,15 @@
 
 #include <stdio.h>
 
-/* torch::DeviceType of a device: ours are one more, for 0 is "no device". A CPU has no number. */
+/* Types of devices are those of torch::DeviceType plus one, because 0 means "no device". A CPU has no index. */
 #define DEVICE_CPU 1
 
 struct kineto {
 	struct view_trace t;
 	struct view_numbers numbers;
 	struct view_steps steps;
-	bool own_steps; /* the program marks them: it runs under torch.profiler */
-	size_t alloc;	/* the next to be written */
+	bool own_steps; /* the program marks its steps itself: it runs under torch.profiler */
+	size_t alloc;	/* number of allocations that are written */
 };
 
 /* ---- before the spans */
@@ -79,7 +79,7 @@ static void write_thread(struct view_trace *t, const struct view_plan_track *k, 
 		   k->tgid, k->tid, place);
 }
 
-/* The report of the allocator, and beside it a counter, which Perfetto draws. */
+/* The instant that torch.profiler writes, and a counter, because Perfetto draws counters. */
 static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
 {
 	struct kineto *k = (struct kineto *)t;
@@ -138,14 +138,18 @@ static void write_args(struct view_trace *t, const struct mxbpf_span *s, const s
 		start = p = out_reserve(t->s.out, VIEW_EVENT_BYTES);
 	}
 	p = view_put_account(view_put_threads(p, s, place->tid), s);
-	p = view_put_team(t, view_put_counters(t->s.in->session, p, s), s);
+	if (t->args[VIEW_ARGS_NUMBERS].n) {
+		out_filled(t->s.out, (size_t)(p - start));
+		view_trace_args(t, VIEW_ARGS_NUMBERS, s);
+		start = p = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	}
 	p = put(p, ",\"Ev Idx\":");
 	p = view_put_u64(p, nr->ev_idx);
 	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-/* Exactly at the start of its span, and behind it in the file: that is how viewers tell which span is meant. */
+/* An arrow has the start time of its span and stands behind it in the file: so viewers find the span. */
 static void write_arrow(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id)
 {
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
@@ -166,7 +170,7 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 	struct view_text name = view_trace_text(t, s->name_id, view_text_name);
 	char *start, *p;
 
-	/* A recording that is being written has more by now than in the first pass. */
+	/* The recording may have grown since the first pass. */
 	if (place->ordinal >= buf_count(of_span, struct view_number))
 		nr = &none;
 
@@ -184,8 +188,10 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 		write_arrow(t, s, place->tid, nr->arrow);
 }
 
-/* From 2 ns behind the end of the one before to 1 ns behind its own: readers that add start and duration as doubles
- * find it around the optimizer's step with which it ends, and apart from the next. */
+/*
+ * A step starts 2 ns after the end of the previous one and ends 1 ns late. Readers add start and duration as doubles:
+ * with these margins the step encloses the optimizer's step at its end and does not touch the next one.
+ */
 static void write_steps(struct kineto *k)
 {
 	uint32_t external_id = (uint32_t)k->t.plan.nspans;
@@ -193,11 +199,11 @@ static void write_steps(struct kineto *k)
 	struct view_step step;
 	char *start, *p;
 
-	/* Where nothing was taken for a while a step would be several. */
+	/* After a pause, one step would stand for several. */
 	if (k->own_steps || k->t.s.in->session->paused_ns)
 		return;
 	while (view_steps_next(&k->steps, &pos, &step)) {
-		if (step.end_ns <= step.start_ns + 1) /* of spans that cross, which no thread can have */
+		if (step.end_ns <= step.start_ns + 1) /* from spans that cross: no thread can have them */
 			continue;
 		start = out_reserve(k->t.s.out, VIEW_EVENT_BYTES);
 		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
@@ -213,9 +219,9 @@ static void write_steps(struct kineto *k)
 	}
 }
 
-/* ---- the sink */
+/* ---- the output */
 
-/* Whether it is an annotation whose name begins like that. */
+/* Returns whether the span is an annotation whose name begins with prefix. */
 static bool has_prefix(const struct kineto *k, const struct mxbpf_span *s, const char *prefix)
 {
 	return (s->flags & MXBPF_SPAN_USER) &&
@@ -227,12 +233,12 @@ static const struct view_form form = {
 	.thread = write_thread,
 	.alloc = write_alloc,
 	.span = write_span,
+	.own_iterations = true,
 };
 
 static int kineto_begin(struct view *s)
 {
-	((struct view_trace *)s)->form = &form;
-	return 0;
+	return view_trace_begin(s, &form);
 }
 
 static int kineto_survey(struct view *s, const struct mxbpf_rec *r)
@@ -260,13 +266,12 @@ static int kineto_surveyed(struct view *s)
 		return ret;
 	if (view_numbers_finish(&k->numbers, &k->t.plan))
 		return view_trace_no_memory(&k->t);
-	/* The arrows of this form are these. */
+	/* This form draws these arrows only. */
 	k->t.plan.narrows = k->numbers.narrows;
 	k->t.plan.nedges = (uint64_t)k->numbers.narrows + k->numbers.nlonely;
 	write_head(k);
 	view_trace_tracks(&k->t);
-	ret = view_trace_gauges(&k->t);
-	return ret ? ret : view_trace_allocs(&k->t);
+	return view_trace_before(&k->t);
 }
 
 static int kineto_end(struct view *s)
@@ -275,8 +280,8 @@ static int kineto_end(struct view *s)
 	char name[320];
 
 	write_steps((struct kineto *)s);
-	view_trace_opens((struct view_trace *)s);
-	/* As TensorBoard's plugin wants a file to be called. */
+	view_trace_after((struct view_trace *)s);
+	/* TensorBoard's plugin expects a name of this form. */
 	snprintf(name, sizeof(name), "%s_%u.pt.trace.json", s->in->session->hostname, s->in->session->pid);
 	out_puts(s->out, "\n],\"traceName\":");
 	view_put_json_exact(s->out, name, strlen(name));

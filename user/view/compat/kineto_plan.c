@@ -6,7 +6,7 @@
 
 struct start {
 	uint64_t ts_ns;
-	uint64_t seq; /* 0: none */
+	uint64_t seq; /* 0: no number */
 	uint32_t tgid;
 	uint32_t ordinal : 31, backward : 1;
 };
@@ -20,7 +20,7 @@ int view_numbers_survey(struct view_numbers *n, const struct mxbpf_span *s)
 		.backward = !!(s->flags & MXBPF_SPAN_BACKWARD),
 	};
 
-	/* Without its thread a number says nothing. */
+	/* Each thread counts for itself, so a number without thread means nothing. */
 	if ((s->flags & MXBPF_SPAN_SEQ) && MXBPF_SEQ_THREAD(s->seq))
 		start.seq = s->seq;
 	n->args |= s->args_id != 0;
@@ -28,7 +28,7 @@ int view_numbers_survey(struct view_numbers *n, const struct mxbpf_span *s)
 	return buf_put(&n->starts, &start, sizeof(start));
 }
 
-/* Of those that start together the outer one was closed last. */
+/* Of two that start together, the outer one ended last. */
 static int by_start(const void *x, const void *y)
 {
 	const struct start *a = x, *b = y;
@@ -38,7 +38,7 @@ static int by_start(const void *x, const void *y)
 	return a->ordinal > b->ordinal ? -1 : 1;
 }
 
-/* The last operator to begin with a node's number made it; a node that runs again has no arrow, as in torch. */
+/* The last operator with the number of a node made the node. A node that runs again has no arrow, as in PyTorch. */
 static int join(struct view_numbers *n, struct hash *last, const struct start *starts, size_t i)
 {
 	const struct start *s = &starts[i], *maker;
@@ -58,7 +58,7 @@ static int join(struct view_numbers *n, struct hash *last, const struct start *s
 	}
 	maker = &starts[from];
 	if (maker->ts_ns == s->ts_ns)
-		return 0; /* an arrow must not arrive before it left */
+		return 0; /* an arrow must end after it started */
 	n->narrows++;
 	buf_at(&n->of_span, struct view_number, maker->ordinal)->arrow = n->narrows;
 	buf_at(&n->of_span, struct view_number, s->ordinal)->arrow = n->narrows;

@@ -3,17 +3,18 @@
 
 #include <errno.h>
 
-/* An end of an optimizer's step. */
+/* The end of a step of the optimizer. */
 struct mark {
 	uint64_t end_ns;
-	uint64_t until_ns; /* of the outermost span that encloses it and no other */
-	uint64_t from_ns;  /* before this begins or ends a span of several: the step that ends here starts no earlier */
+	uint64_t until_ns; /* end of the outermost span that encloses this end only */
+	uint64_t from_ns;  /* start or end of a span that encloses several ends: the step that ends here starts no
+			      earlier */
 };
 
 struct step_thread {
 	uint32_t tgid, tid;
-	uint64_t name_id;      /* of the optimizer that counts */
-	uint64_t next_from_ns; /* of the mark to come */
+	uint64_t name_id;      /* name of the step of the optimizer that counts */
+	uint64_t next_from_ns; /* from_ns of the next mark */
 	struct buf marks;      /* struct mark, by time */
 };
 
@@ -35,7 +36,7 @@ static void raise_to(uint64_t *v, uint64_t to)
 		*v = to;
 }
 
-/* The first mark at or behind a moment; their number if there is none. */
+/* Returns the index of the first mark at or after ns, or the number of marks. */
 static size_t mark_from(const struct step_thread *th, uint64_t ns)
 {
 	const struct mark *m = (const struct mark *)th->marks.data;
@@ -51,7 +52,7 @@ static size_t mark_from(const struct step_thread *th, uint64_t ns)
 	return low;
 }
 
-/* Spans come by their ends, so whose marks it encloses are the last ones. Whether there are any. */
+/* Spans come in order of their ends, so a span encloses the last marks. Returns whether it encloses any. */
 static bool enclose(struct step_thread *th, uint64_t start_ns, uint64_t end_ns)
 {
 	struct mark *m = (struct mark *)th->marks.data;

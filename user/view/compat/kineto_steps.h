@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The iterations of a training loop, which its program marks for torch.profiler alone: from the end of one step of the
- * optimizer to the end of the next on a thread. Of several optimizers the one that a thread is first seen with counts.
- * Where spans enclose such an end and no other (an annotation around the iteration), the outermost's end is meant. What
- * lies before the first end and behind the last is in no step, and a step does not cross a span of several.
+ * Iterations of a training loop whose program marks none. An iteration lasts from the end of one step of the optimizer
+ * to the end of the next one on the same thread. If a thread has several optimizers, the first one counts. If spans
+ * enclose only one such end, as an annotation of the iteration does, the iteration ends with the outermost of them. The
+ * time before the first end and after the last one is in no iteration, and an iteration does not cross the start or the
+ * end of a span that encloses several ends.
  */
 #ifndef VIEW_KINETO_STEPS_H
 #define VIEW_KINETO_STEPS_H
@@ -22,13 +23,13 @@ struct view_steps {
 
 struct view_step {
 	uint32_t tgid, tid;
-	uint32_t nr; /* from 0 on each thread */
+	uint32_t nr; /* counts the steps of the thread, from 0 on */
 	uint64_t start_ns, end_ns;
 };
 
-/* Every span, in order; optimizer: it is a step of one. 0, -ENOMEM. */
+/* Call it for every span, in order. optimizer: the span is a step of an optimizer. Returns 0 or -ENOMEM. */
 int view_steps_survey(struct view_steps *p, const struct mxbpf_span *s, bool optimizer);
-/* Iterates: *pos begins as {0}. False at the end. */
+/* Iterates over the steps. *pos is {0} at first. Returns false at the end. */
 struct view_steps_pos {
 	size_t thread, mark;
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/compat/kineto_text.h"
-#include "feature/flops/flops.h"
 
-#include <inttypes.h>
+#include "mxbpf_config.h"
 
 static int put_member(struct buf *b, const char *key, const char *text, size_t len)
 {
@@ -31,18 +30,6 @@ int view_text_args(struct view_trace *t, uint64_t id, struct buf *b)
 		if (i != VIEW_ARGS_STRIDES || !(t->s.in->session->details & MXBPF_DETAIL_OUTPUTS))
 			ret = put_member(b, keys[i], line, len);
 	return ret;
-}
-
-/* Its rate is that of this call alone. */
-void view_trace_flops(struct view_trace *t, const struct mxbpf_span *s)
-{
-	struct mdl_flops f = {0};
-
-	if (s->args_id && view_shows_flops(&t->s))
-		f = flops_of(t->s.in->model, s);
-	if (f.calls)
-		out_printf(t->s.out, ",\"flops\":%" PRIu64 ",\"GFLOP/s\":%.6g", f.ops,
-			   f.ns ? (double)f.ops / (double)f.ns : 0.0);
 }
 
 int view_text_stack(struct view_trace *t, uint64_t id, struct buf *b)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tables of mxnet.profiler.dumps(): same categories, rows, order and arithmetic, quirks included, so that
- * what parses them goes on working. What mxbpf has to say besides stands behind them, in lines with a '#'.
+ * The tables of mxnet.profiler.dumps(). Categories, rows, order and arithmetic are the same, also where they are odd,
+ * so that scripts can parse them. What mxbpf adds stands behind them in lines that begin with '#'.
  */
 #include "mxbpf_config.h"
 #include "feature/marks/marks.h"
+#include "view/compat/mxnet.h"
 #include "view/priv.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that the original leaves out: its own C API, which runs with profiling off, and names that have other tables. */
+/* Rows that MXNet leaves out: its profiler's own C API, which runs with profiling off, and names with other tables. */
 static const struct {
 	enum mxbpf_class cls;
 	bool prefix;
@@ -26,7 +27,7 @@ static const struct {
 	{MXBPF_CLASS_API, true, "MXSetProcessProfiler"},
 	{MXBPF_CLASS_API, true, "MXDumpP"}, /* MXDumpProfile, MXDumpProcessProfile */
 	{MXBPF_CLASS_API, false, "MXProcessProfilePause"},
-	{MXBPF_CLASS_API, false, "MXNotifyShutdown"}, /* runs at exit, after the last dumps() */
+	{MXBPF_CLASS_API, false, "MXNotifyShutdown"}, /* called at exit, after the last dumps() */
 };
 
 static bool is_hidden(enum mxbpf_class cls, const char *name, size_t len)
@@ -46,7 +47,8 @@ double view_mxnet_avg(const struct view_mxnet_row *r)
 {
 	if (!r->counter)
 		return r->total / (double)r->count;
-	return r->max > r->min ? (double)(uint64_t)((r->max - r->min) / 2) : 0; /* a file can say anything */
+	return r->max > r->min ? (double)(uint64_t)((r->max - r->min) / 2)
+			       : 0; /* the cast is defined, because a file can have any numbers */
 }
 
 float view_mxnet_thousandth(double v)
@@ -86,7 +88,7 @@ static void merge(struct view_mxnet_row *to, const struct view_mxnet_row *from)
 	to->max = from->max > to->max ? from->max : to->max;
 }
 
-/* The original knows a row by its name alone: those of all devices and processes become one. */
+/* MXNet tells rows apart by name only, so rows of all devices and processes are merged. */
 static void merge_names(struct buf *rows)
 {
 	struct view_mxnet_row *p = (void *)rows->data;
@@ -107,8 +109,8 @@ static void merge_names(struct buf *rows)
 }
 
 /*
- * Where the original adds up, MXNet runs each operator of a bulk by itself: so bulks whose operators were seen have no
- * row. The first recordings do not say which spans are bulks: there the name tells, of MXNet's operators.
+ * While its profiler aggregates, MXNet runs each operator of a bulk by itself. So a bulk whose operators were recorded
+ * has no row. The first recordings do not mark bulks; there the name of the operator tells.
  */
 static bool is_old_bulk(const struct view *s, const struct mdl_row *r, const char *name, size_t len)
 {
@@ -118,7 +120,7 @@ static bool is_old_bulk(const struct view *s, const struct mdl_row *r, const cha
 	       r->self_ns < r->total_ns && len == strlen(bulk) && !memcmp(name, bulk, len);
 }
 
-/* Operations to which MXNet gives no name have none either. */
+/* Operations that MXNet does not name have no row in its tables. */
 static bool has_row(const struct mdl_row *r, const char *name, size_t len)
 {
 	return r->name_id != MXBPF_NAME_UNNAMED && !is_hidden(r->cls, name, len);
@@ -158,7 +160,7 @@ static int gather(const struct view *s, enum mxbpf_class cls, struct view_mxnet_
 	return i < n ? -ENOMEM : 0;
 }
 
-/* Two counters that the original keeps among the durations: calls so far, and calls at this moment. */
+/* MXNet has two counters among the durations: calls so far, and calls that are running. */
 static int add_api_counters(const struct view *s, struct view_mxnet_category *c)
 {
 	struct view_mxnet_row *r;
@@ -176,7 +178,7 @@ static int add_api_counters(const struct view *s, struct view_mxnet_category *c)
 	r->count = count;
 	r->total = r->self = r->p99 = r->max = (double)count;
 	r->min = 1;
-	if (s->in->session->stats) /* nobody counted them */
+	if (s->in->session->stats) /* not counted with --stats */
 		return 0;
 	r = row_add(&c->rows, "MXNet C API Concurrency", 23);
 	if (!r)
@@ -224,7 +226,7 @@ static double key_of(const struct view_mxnet_row *r, enum view_sort by)
 	return keys[by];
 }
 
-/* A heap of (value, name) in the original: of equal values the larger name first, whatever the direction. */
+/* MXNet uses a heap of (value, name): of equal values the larger name comes first, in both directions. */
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct view_opts *opts = vopts;
@@ -248,7 +250,7 @@ static void sort_and_cut(struct buf *rows, const struct view_opts *opts)
 	rows->len = opts->top * sizeof(struct view_mxnet_row);
 }
 
-/* As in a std::map. */
+/* MXNet keeps categories in a std::map. */
 static int by_title(const void *va, const void *vb)
 {
 	const struct view_mxnet_category *a = va, *b = vb;
@@ -256,7 +258,7 @@ static int by_title(const void *va, const void *vb)
 	return strcmp(a->title, b->title);
 }
 
-/* The one of a title, whose end is cut off where the original has no room for it. NULL: -ENOMEM. */
+/* Returns the category with this title, cut as MXNet cuts it. NULL: -ENOMEM. */
 static struct view_mxnet_category *category(struct view_mxnet_tables *t, const char *of, size_t len, const char *kind)
 {
 	struct view_mxnet_category *c;
@@ -279,7 +281,7 @@ static struct view_mxnet_category *category(struct view_mxnet_tables *t, const c
 	return NULL;
 }
 
-/* What of the program's marks stands in which category: that of its domain, which its kind may be a part of. */
+/* The category of a user annotation: its domain, and for some kinds also the kind. */
 static const struct {
 	enum mxbpf_class cls;
 	const char *kind;
@@ -288,7 +290,7 @@ static const struct {
 static int gather_mark(const struct view *s, struct view_mxnet_tables *t, const struct mdl_row *r, const char *kind)
 {
 	size_t len, domain_len;
-	const char *domain = view_domain(s->in->model, r->name_id, &domain_len);
+	const char *domain = marks_domain(s->in->model, r->name_id, &domain_len);
 	const char *name = mdl_name(s->in->model, r->name_id, &len);
 	struct view_mxnet_category *c = category(t, domain, domain_len, kind);
 	struct view_mxnet_row *to = c ? row_add(&c->rows, name, len) : NULL;
@@ -309,7 +311,7 @@ static int gather_values(const struct view *s, struct view_mxnet_tables *t)
 
 	all = marks_values(s->in->model, &n);
 	for (i = 0; i < n; i++) {
-		domain = view_domain(s->in->model, all[i]->name_id, &len);
+		domain = marks_domain(s->in->model, all[i]->name_id, &len);
 		c = category(t, domain, len, "");
 		name = mdl_name(s->in->model, all[i]->name_id, &len);
 		to = c ? row_add(&c->rows, name, len) : NULL;
@@ -324,7 +326,7 @@ static int gather_values(const struct view *s, struct view_mxnet_tables *t)
 	return 0;
 }
 
-/* The original has a category for markers, and never a row in it. */
+/* MXNet has a category for markers that never has a row. */
 static int gather_markers(const struct view *s, struct view_mxnet_tables *t)
 {
 	const struct mxbpf_instant *const *all;
@@ -336,7 +338,7 @@ static int gather_markers(const struct view *s, struct view_mxnet_tables *t)
 	for (i = 0; i < n; i++) {
 		if (all[i]->what != MXBPF_INSTANT_MARKER)
 			continue;
-		domain = view_domain(s->in->model, all[i]->name_id, &len);
+		domain = marks_domain(s->in->model, all[i]->name_id, &len);
 		c = category(t, domain, len, ",instant_marker");
 		if (!c)
 			return -ENOMEM;
@@ -444,7 +446,7 @@ static void put_heads(const struct view_mxnet_category *c, struct out *o)
 		   "-------------", "-------------");
 }
 
-/* Long names push their line to the right. */
+/* A long name moves the rest of its line to the right. */
 static void put_row(const struct view_mxnet_row *r, bool memory, struct out *o)
 {
 	view_put_utf8(o, r->name, r->len);

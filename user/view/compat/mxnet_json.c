@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mxnet.profiler.dumps(format='json'), line breaks and four digits included, and one key more: "mxbpf". */
+/* mxnet.profiler.dumps(format='json') with its line breaks and four digits, and with one more key: "mxbpf". */
 #include "view/priv.h"
+#include "view/compat/mxnet.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static void put_row(struct out *o, const struct view_mxnet_row *r, bool memory)
 	out_puts(o, "            }\n");
 }
 
-/* The categories of one kind. */
+/* Writes the categories of one kind. */
 static void put_kind(struct out *o, const struct view_mxnet_tables *t, bool memory)
 {
 	const struct view_mxnet_category *c;

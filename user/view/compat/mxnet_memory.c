@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What MXNet 2.0's profiler writes of GPU memory as gpu_memory_profile-pid_N.csv: a line for each array that is alive
- * at the end, by its profiler scope and name. The same of any device: others than GPUs are named in full. What a pool
- * gave for an array is not known, nor whether it had been another's.
+ * gpu_memory_profile-pid_N.csv of MXNet 2.0: a line for each array that is live at the end, with its profiler scope and
+ * name. This has arrays of all devices; those that are not GPUs have their full name. It is not known how many bytes a
+ * pool gave for an array, nor whether they were used before.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 
 struct memory {
 	struct view s;
-	struct mdl *alive; /* of the allocations alone */
+	struct mdl *alive; /* folds allocations only */
 	struct buf batch;
 };
 
@@ -57,8 +57,7 @@ static int record(struct view *s, const struct mxbpf_rec *r)
 	return m->batch.len < BATCH_BYTES ? 0 : fold(m);
 }
 
-/* Gluon names a parameter by a UUID and what it is, of which the original shows the latter. Where that begins; 0: it is
- * no such name. */
+/* Gluon names a parameter by a UUID and a word, and MXNet shows the word. Returns its offset, or 0 for other names. */
 static size_t uuid_end(const char *text, size_t len)
 {
 	static const unsigned char parts[] = {8, 4, 4, 4, 12};
@@ -74,7 +73,7 @@ static size_t uuid_end(const char *text, size_t len)
 	return pos;
 }
 
-/* False: out of memory. */
+/* Returns false if there is no memory. */
 static bool set_name(struct memory *m, struct line *l, const struct mxbpf_mem_owner *h)
 {
 	size_t scope_len = 0, label_len = 0, skip;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tables of torch.profiler (today's) and of torch.autograd.profiler in 2017: same columns, widths, arithmetic and
- * cuts, so that what parses them goes on working. What mxbpf has to say besides stands behind them, in lines with a
- * '#'.
+ * The tables of torch.profiler (layout torch) and of torch.autograd.profiler in 2017 (layout torch-classic). Columns,
+ * widths, arithmetic and cuts are the same, so that scripts can parse them. What mxbpf adds stands behind them in lines
+ * that begin with '#'.
  */
 #include "feature/backward/backward.h"
 #include "view/priv.h"
@@ -27,17 +27,18 @@
 typedef void (*cell_fn)(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES]);
 
 struct layout {
-	size_t name_cut; /* columns that are left of a longer name. 0: all */
+	size_t name_cut; /* columns that remain of a longer name; 0: all */
 	bool name_left;
-	size_t width;						  /* of every other column */
-	bool event_details;					  /* shows shapes and stacks of single events */
-	bool end_gap;						  /* a gap stands behind the last column too */
-	void (*footer)(struct out *o, const struct mdl_row *sum); /* behind the rows and their rule; NULL: neither */
-	void (*repr)(struct out *o, const struct mdl_row *sum);	  /* what total_average() prints */
+	size_t width;	    /* of each column but the first */
+	bool event_details; /* shows shapes and stacks of single events */
+	bool end_gap;	    /* a gap also stands behind the last column */
+	void (*footer)(struct out *o,
+		       const struct mdl_row *sum); /* text behind the rows and their rule; NULL: no rule either */
+	void (*repr)(struct out *o, const struct mdl_row *sum); /* the text of total_average() */
 	struct {
 		const char *head;
 		cell_fn put;
-		bool memory; /* only if any span took memory */
+		bool memory; /* only if some span allocated memory */
 	} cols[COLS_MAX];
 };
 
@@ -46,7 +47,7 @@ struct table {
 	struct out *out;
 	struct mdl_row sum;
 	size_t name_width;
-	size_t shapes_width, source_width; /* of the columns of what --by asks for; 0: none */
+	size_t shapes_width, source_width; /* of the columns that --by adds; 0: no such column */
 	bool memory;
 };
 
@@ -58,7 +59,7 @@ struct line {
 	char source[NAME_BYTES];
 };
 
-/* ---- numbers as the originals write them */
+/* ---- numbers in the format of PyTorch */
 
 static double us(uint64_t ns)
 {
@@ -105,7 +106,7 @@ static void bytes(int64_t n, char cell[CELL_BYTES])
 	snprintf(cell, CELL_BYTES, "%" PRId64 " B", n);
 }
 
-/* ---- today's */
+/* ---- layout torch */
 
 static void self_share(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
 {
@@ -184,7 +185,7 @@ static const struct layout today = {
 		 {"# of Calls", calls}},
 };
 
-/* ---- 2017's */
+/* ---- layout torch-classic */
 
 static void avg_us_text(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
 {
@@ -281,7 +282,7 @@ static void put_heads(const struct table *t, struct line *line)
 	put_rule(t, line);
 }
 
-/* Fills line->name; returns its columns. */
+/* Fills line->name. Returns its width in columns. */
 static size_t name_of(const struct view *s, const struct mdl_row *r, struct line *line)
 {
 	char label[VIEW_LABEL_BYTES];
@@ -292,7 +293,7 @@ static size_t name_of(const struct view *s, const struct mdl_row *r, struct line
 	return fmt_chars(line->name);
 }
 
-/* As Python prints lists; returns what its columns would be without a limit. */
+/* Formats a list as Python prints it. Returns its width in columns without a limit. */
 static size_t shapes_of(const struct view *s, const struct mdl_row *r, char text[SHAPES_MAX + 1])
 {
 	char shapes[MXBPF_TEXT_BYTES_MAX];
@@ -315,7 +316,7 @@ static size_t shapes_of(const struct view *s, const struct mdl_row *r, char text
 	return n;
 }
 
-/* Fills line->source with the first line of a stack and takes it off; returns its columns. */
+/* Moves the first line of a stack to line->source. Returns its width in columns. */
 static size_t next_source(struct line *line, const char **stack, size_t *len)
 {
 	const char *source = "";
@@ -326,7 +327,7 @@ static size_t next_source(struct line *line, const char **stack, size_t *len)
 	return fmt_chars(line->source);
 }
 
-/* A path is known by its end. */
+/* Cut the beginning of a path, because its end tells more. */
 static void cut_source(struct line *line, size_t width)
 {
 	size_t n = fmt_chars(line->source), dots = width < strlen(ELLIPSIS) ? width : strlen(ELLIPSIS);
@@ -339,7 +340,7 @@ static void cut_source(struct line *line, size_t width)
 	memcpy(line->source, ELLIPSIS, dots);
 }
 
-/* The rest of a stack stands below its row, then an empty line. */
+/* The other lines of a stack stand below its row, and an empty line follows. */
 static void put_stack(const struct table *t, const char *stack, size_t len, struct line *line)
 {
 	size_t i;
@@ -361,7 +362,7 @@ static void put_row(const struct table *t, const struct view *s, const struct md
 	size_t columns = name_of(s, r, line), len = 0, i;
 	const char *stack = "";
 
-	/* Also one of just that length. */
+	/* PyTorch also cuts a name of exactly this length. */
 	if (t->l->name_cut && columns >= t->l->name_cut)
 		strcpy(line->name + (fmt_skip_chars(line->name, t->l->name_cut) - line->name), ELLIPSIS);
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++)
@@ -404,7 +405,7 @@ static void survey_details(struct table *t, const struct view *s, const struct m
 		widen(&t->source_width, widest_of_stack(s, r, line), SOURCE_MAX);
 }
 
-/* Names are as wide as the widest of all rows, shares are of all rows: also of those that --top leaves out. */
+/* The width of names and the sum for shares come from all rows, also from those that --top leaves out. */
 static void survey(struct table *t, const struct view *s, const struct view_table *rows, struct line *line)
 {
 	size_t i;
@@ -418,7 +419,7 @@ static void survey(struct table *t, const struct view *s, const struct view_tabl
 	}
 }
 
-/* Rows of one name are one by now: what their calls differ in is in the model's. */
+/* Rows of one name are merged here, so details of single calls come from the rows of the model. */
 static void survey_events(struct table *t, const struct view *s, enum mxbpf_class cls, struct line *line)
 {
 	const struct mdl_row *const *all;
@@ -454,7 +455,7 @@ static int put_table(struct view *s, const struct view_table *rows, const struct
 		put_rule(&t, &line);
 		l->footer(s->out, &t.sum);
 	}
-	out_puts(s->out, "\n"); /* print()'s */
+	out_puts(s->out, "\n"); /* of Python's print() */
 	if (n) {
 		out_puts(s->out, "# total    ");
 		l->repr(s->out, &t.sum);

@@ -8,6 +8,7 @@
 #include "feature/flops/flops.h"
 #include "feature/machine/gauge.h"
 #include "feature/machine/machine.h"
+#include "feature/marks/marks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -469,7 +470,7 @@ static int event_table(struct view *s, const struct view_table *t)
 
 		text = mdl_name(s->in->model, e->name_id, &len);
 		fill_text(&r, NAME, text, len);
-		text = view_domain(s->in->model, e->name_id, &len);
+		text = marks_domain(s->in->model, e->name_id, &len);
 		fill_text(&r, DOMAIN, text, len);
 		r.tgid = e->h.tgid;
 		fill(&r, COUNT, 1);
@@ -507,7 +508,7 @@ static int class_table(struct view *s, const struct view_table *t)
 
 		text = view_row_name(s, m, label, &len);
 		fill_text(&r, NAME, text, len);
-		text = view_domain(s->in->model, m->name_id, &len);
+		text = marks_domain(s->in->model, m->name_id, &len);
 		fill_text(&r, DOMAIN, text, len);
 		csv_fill_extent(s, &r, m->first_ns, m->last_ns);
 		r.tgid = m->tgid;
@@ -551,7 +552,7 @@ static void put_machine(struct view *s)
 		struct row r = {.table = "machine"};
 
 		fill_word(&r, NAME, gauge->name);
-		group = view_scope_name(s->in->model, g->scope, &len);
+		group = machine_scope_name(s->in->model, g->scope, &len);
 		fill_text(&r, GROUP, group, len);
 		fill_word(&r, UNIT, machine_units[gauge->unit]);
 		fill_limit(&r, FIRST, g->first);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Folded stacks, the input of flame graphs: a line for each stack, its frames from the outermost on with semicolons
- * between, and how many samples found it. The operator is the root.
+ * Folded stacks, the input of flame graphs. Each stack is a line: its frames from the outermost on, joined by
+ * semicolons, and the number of its samples. The operator is the root.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 struct folded {
 	struct view s;
 	struct view_stacks stacks;
-	size_t frames; /* of the line that is being written */
+	size_t frames; /* in the current line */
 };
 
 static int record(struct view *s, const struct mxbpf_rec *r)
@@ -23,7 +23,7 @@ static int record(struct view *s, const struct mxbpf_rec *r)
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-/* A semicolon would be two frames. */
+/* A semicolon would split the frame. */
 static void put_frame_text(struct out *o, const char *text, size_t len)
 {
 	const char *at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pprof's profile.proto (github.com/google/pprof/proto), the operator as root. Seven small messages of numbers and
- * references to one table of strings: written by hand they are fewer lines than what a library would need from us.
+ * profile.proto of pprof (github.com/google/pprof/proto), with the operator as root. It has seven small messages of
+ * numbers and references to one table of strings, so writing them by hand takes less code than using a library.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #define TEXT_BYTES 4096
 #define FRAMES_MAX 640 /* 512 spans, 64 of machine code, Python's 32 with their modules */
 
-/* Numbers of fields. */
+/* Numbers of fields in profile.proto. */
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING };
 enum { PROFILE_TIME_NS = 9, PROFILE_DURATION_NS, PROFILE_PERIOD_TYPE, PROFILE_PERIOD, PROFILE_COMMENT };
 enum { TYPE_TYPE = 1, TYPE_UNIT };
@@ -31,12 +31,12 @@ enum { WIRE_NUMBER = 0, WIRE_BYTES = 2 };
 struct pprof {
 	struct view s;
 	struct view_stacks stacks;
-	struct buf profile, message, part; /* part: of message */
+	struct buf profile, message, part; /* part: a message within `message` */
 	struct hash strings;		   /* two hashes of the text -> 1 + index */
 	struct hash functions;		   /* (name, file) -> id */
 	struct hash locations;		   /* (function, line) -> id */
 	uint64_t nstrings;
-	uint64_t at[FRAMES_MAX]; /* locations of the stack that is being walked, outermost first */
+	uint64_t at[FRAMES_MAX]; /* locations of the current stack, outermost first */
 	size_t depth;
 };
 
@@ -63,7 +63,7 @@ static int put_bytes(struct buf *b, unsigned field, const void *data, size_t len
 	return put_varint(b, field << 3 | WIRE_BYTES) || put_varint(b, len) || buf_put(b, data, len) ? -ENOMEM : 0;
 }
 
-/* What was collected in `from` as a field, which is then empty. */
+/* Adds the content of `from` as a field, and empties it. */
 static int put_message(struct buf *b, unsigned field, struct buf *from)
 {
 	int err = put_bytes(b, field, from->data, from->len);
@@ -79,7 +79,7 @@ static uint64_t text_hash(uint64_t h, const char *text, size_t len)
 	return h ^ h >> 32;
 }
 
-/* Index of a text, safe to show, in *index. */
+/* Sets *index to the index of a text, which is made safe to show. */
 static int string(struct pprof *p, const char *text, size_t len, uint64_t *index)
 {
 	char safe[TEXT_BYTES];
@@ -163,7 +163,7 @@ static int put_sample(struct pprof *p, const struct view_stack *k, uint64_t peri
 
 	p->depth = 0;
 	err = view_stack_frames(p->s.in->model, k, add_frame, p);
-	while (!err && p->depth) /* innermost first */
+	while (!err && p->depth) /* pprof wants the innermost first */
 		err = put_varint(&p->part, p->at[--p->depth]);
 	if (err || put_message(&p->message, SAMPLE_LOCATIONS, &p->part) || put_varint(&p->part, k->count) ||
 	    put_varint(&p->part, k->count * period_ns) || put_message(&p->message, SAMPLE_VALUES, &p->part) ||
@@ -183,7 +183,7 @@ static int put_type(struct pprof *p, unsigned field, const char *type, const cha
 	return put_message(&p->profile, field, &p->message);
 }
 
-/* The one mapping says that names are here: nobody shall look for them in files. */
+/* One mapping says that the profile has names, so pprof does not search for them in files. */
 static int put_head(struct pprof *p, uint64_t period_ns)
 {
 	const struct mdl_session *ss = p->s.in->session;
@@ -201,7 +201,7 @@ static int put_head(struct pprof *p, uint64_t period_ns)
 	return put_message(&p->profile, PROFILE_MAPPING, &p->message);
 }
 
-/* What was lost is said to whoever asks for the comments. */
+/* pprof -comments shows the loss. */
 static int put_loss(struct pprof *p)
 {
 	const struct mdl_session *s = p->s.in->session;

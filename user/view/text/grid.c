@@ -2,6 +2,7 @@
 #include "view/priv.h"
 
 #include "base/fmt.h"
+#include "view/text/grid.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "view/sheet.h"
 
 #include "base/fmt.h"
+#include "view/text/grid.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,7 +101,7 @@ static void blocked(const struct cell_of *c, char cell[CELL_BYTES])
 static void domain(const struct cell_of *c, char cell[CELL_BYTES])
 {
 	size_t len;
-	const char *text = view_domain(c->s->in->model, c->r->name_id, &len);
+	const char *text = marks_domain(c->s->in->model, c->r->name_id, &len);
 
 	snprintf(cell, CELL_BYTES, "%.*s", (int)len, text);
 }

@@ -10,6 +10,7 @@
 
 #include "base/fmt.h"
 #include "base/syscall.h"
+#include "view/text/grid.h"
 
 /* What people are told: calls of a healthy job are open as well when its window ends. */
 #define LONG_NS	  1000000000ull

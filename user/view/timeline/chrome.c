@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A timeline for Perfetto, HTA and TensorBoard: Chrome's JSON, as an object. What viewers require is in the tests
- * (tests/unit/test_chrome.c, tests/perfetto); the two that shape this file: times are relative to the window's start,
- * because a viewer's double loses ns of an epoch, and an arrow's ends stand at the start of their own spans.
+ * The timeline for Perfetto, HTA and TensorBoard: Chrome's JSON, as an object. The tests say what viewers require
+ * (tests/unit/test_chrome.c, tests/perfetto). One requirement shapes this file: both ends of an arrow have the start
+ * times of their spans.
  */
 #include "view/compat/kineto_text.h"
 #include "view/timeline/trace.h"
@@ -23,18 +23,7 @@ static void write_arrow(struct view_trace *t, const char *ph, uint64_t id, const
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static void write_domain(struct view_trace *t, const struct mxbpf_span *s)
-{
-	struct view_text domain = view_trace_text(t, s->name_id, view_text_domain);
-
-	if (!domain.len)
-		return;
-	out_puts(t->s.out, "\"domain\":\"");
-	out_write(t->s.out, domain.data, domain.len);
-	out_puts(t->s.out, "\",");
-}
-
-static char *put_args(struct view_trace *t, char *p, const struct mxbpf_span *s, struct view_text device)
+static char *put_args(char *p, const struct mxbpf_span *s, struct view_text device)
 {
 	p = put(p, "\"self_ns\":");
 	p = view_put_u64(p, s->self_ns);
@@ -50,10 +39,10 @@ static char *put_args(struct view_trace *t, char *p, const struct mxbpf_span *s,
 	}
 	if (s->flags & MXBPF_SPAN_PART)
 		p = put(p, ",\"in_segment\":true");
-	return view_put_team(t, view_put_counters(t->s.in->session, p, s), s);
+	return p;
 }
 
-/* What of a span is text of any length. */
+/* Texts of any length: the layer and the arguments. */
 static void write_details(struct view_trace *t, const struct mxbpf_span *s)
 {
 	struct view_text text = {"", 0};
@@ -65,7 +54,6 @@ static void write_details(struct view_trace *t, const struct mxbpf_span *s)
 	if (s->args_id)
 		text = view_trace_text(t, s->args_id, view_text_args);
 	out_write(t->s.out, text.data, text.len);
-	view_trace_flops(t, s);
 }
 
 static void write_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
@@ -85,26 +73,24 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 	name = view_trace_text(t, s->name_id, view_text_name);
 	out_write(t->s.out, name.data, name.len);
 	out_puts(t->s.out, "\",\"args\":{");
-	if (s->flags & MXBPF_SPAN_USER)
-		write_domain(t, s);
+	view_trace_args(t, VIEW_ARGS_FIRST, s);
 
-	/* A text is good until the next one. */
+	/* Made after the name has been written, because a text is borrowed until the next one. */
 	if (s->device)
 		device = view_trace_text(t, s->device, view_text_device);
 	start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len);
-	p = put_args(t, start, s, device);
+	p = put_args(start, s, device);
 	out_filled(t->s.out, (size_t)(p - start));
+	view_trace_args(t, VIEW_ARGS_NUMBERS, s);
 	write_details(t, s);
+	view_trace_args(t, VIEW_ARGS_CALL, s);
 	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
 	p = view_put_account(view_put_threads(start, s, place->tid), s);
 	out_filled(t->s.out, (size_t)(p - start));
-	if (t->s.in->session->life)
-		view_life_args(t, s);
-	if (s->cls == MXBPF_CLASS_KVSTORE)
-		view_trace_kv(t, s);
+	view_trace_args(t, VIEW_ARGS_LAST, s);
 	out_puts(t->s.out, "}}");
 
-	/* Behind their span, so that at equal times the viewer has it open. */
+	/* Arrows stand behind their span, so that a viewer has opened it when it reads an arrow with the same time. */
 	if (place->arrow_in)
 		write_arrow(t, "\"f\",\"bp\":\"e\"", place->arrow_in, s, place->tid);
 	for (i = 0; i < place->narrows_out; i++)
@@ -157,15 +143,14 @@ static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, u
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-/* ---- the sink */
+/* ---- the output */
 
 static const struct view_form form = {
 	.process = write_process, .thread = write_thread, .alloc = write_alloc, .span = write_span};
 
 static int chrome_begin(struct view *s)
 {
-	((struct view_trace *)s)->form = &form;
-	return 0;
+	return view_trace_begin(s, &form);
 }
 
 static int chrome_surveyed(struct view *s)
@@ -177,23 +162,20 @@ static int chrome_surveyed(struct view *s)
 		return ret;
 	write_head(t);
 	view_trace_tracks(t);
-	ret = view_trace_gauges(t);
-	ret = ret ? ret : view_life_queues(t);
-	return ret ? ret : view_trace_allocs(t);
+	return view_trace_before(t);
 }
 
 static int chrome_end(struct view *s)
 {
 	int ret = view_trace_late((struct view_trace *)s);
 
-	view_trace_iterations((struct view_trace *)s);
-	view_trace_opens((struct view_trace *)s);
+	view_trace_after((struct view_trace *)s);
 	out_puts(s->out, "\n]}\n");
 	return ret;
 }
 
 static const char *const suffixes[] = {".json", ".json.gz", NULL};
-/* The second: in the form of kineto. */
+/* The second one begins files in the form of Kineto. */
 static const char *const magic[] = {"{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,",
 				    "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":", NULL};
 

@@ -7,28 +7,28 @@
 
 #include "records/kinds.h"
 
-/* A span of a thread that lies in no other seen so far. They are disjoint and in order of time. */
+/* A span of a thread that is not nested in another one so far. They are disjoint and in order of time. */
 struct done {
 	uint64_t start_ns, end_ns, ordinal;
-	uint64_t inner; /* 1 + index of the trim of the span in it that ended with it; 0: none */
+	uint64_t inner; /* 1 + index of the trim of the nested span that ended at the same time; 0: none */
 };
 
-/* A span that is to end earlier than it did, so that its end is no other's. */
+/* A span whose end is shown earlier than it was, so that no other span has the same end. */
 struct trim {
 	uint64_t ordinal, back_ns;
 	uint64_t inner; /* as in struct done */
 };
 
-#define NESTING_MAX 512 /* spans that can end at the same moment: MXBPF_FRAMES_MAX */
+#define NESTING_MAX 512 /* most spans that end at the same time: MXBPF_FRAMES_MAX */
 
-/* A span that is not written where it stands. */
+/* A span that is written elsewhere than its place in the recording says. */
 struct moved {
 	uint64_t ordinal, start_ns, end_ns;
 	uint32_t tgid;
-	uint32_t lane_tid; /* 0: late, on its own thread */
+	uint32_t lane_tid; /* 0: on its own thread, behind all other spans */
 };
 
-/* What a link saw: it was handed over, or an operator with it began. */
+/* An event of a link: an edge passed it on, or an operator with it started. */
 struct moment {
 	uint64_t link, ts_ns;
 	uint64_t index; /* of its edge or linked operator */
@@ -37,8 +37,8 @@ struct moment {
 };
 
 struct edge {
-	uint64_t src_start_ns; /* NO_SOURCE until it was seen */
-	uint32_t next;	       /* chain of those that wait for the same source; index + 1 */
+	uint64_t src_start_ns; /* NO_SOURCE until the source is found */
+	uint32_t next;	       /* 1 + index of the next edge that waits for the same source */
 	uint32_t arrow;	       /* 0: none */
 };
 
@@ -101,7 +101,7 @@ static int move_span(struct view_plan *p, const struct mxbpf_span *s, uint64_t o
 	return buf_put(&p->moved, &m, sizeof(m));
 }
 
-/* So that a day of recording does not keep each operator: a span over more than these goes to a lane. */
+/* Limits the memory of long recordings. A span that encloses forgotten spans is drawn on a lane. */
 static void forget_oldest(struct view_plan_track *t)
 {
 	size_t half = buf_count(&t->done, struct done) / 2;
@@ -111,7 +111,7 @@ static void forget_oldest(struct view_plan_track *t)
 	memmove(t->done.data, t->done.data + half * sizeof(struct done), t->done.len);
 }
 
-/* Its end is shown one moment earlier, as are the ends of all in it that ended with it. */
+/* Shows the end of a span 1 ns earlier, and also the ends of all nested spans that ended at the same time. */
 static int trim_span(struct view_plan *p, const struct done *d)
 {
 	struct trim t = {.ordinal = d->ordinal, .back_ns = 1, .inner = d->inner}, *inner = &t;
@@ -125,9 +125,9 @@ static int trim_span(struct view_plan *p, const struct done *d)
 }
 
 /*
- * Several frames may end in one moment, and another begin then: those that an exception left, tail calls. Readers that
- * add start and duration as doubles need the inner to end before the outer, and all before what begins. prev, last:
- * the span before the new one and the last one in it; NULL none.
+ * After an exception or a tail call, several spans end at the same time, and another one can start then. Readers that
+ * add start and duration as doubles need the inner span to end before the outer one, and both before the next starts.
+ * prev: the span before the new one; last: the last span nested in it; NULL: none.
  */
 static int trim_ends(struct view_plan *p, const struct done *prev, const struct done *last, struct done *new)
 {
@@ -143,8 +143,8 @@ static int trim_ends(struct view_plan *p, const struct done *prev, const struct 
 }
 
 /*
- * Viewers draw a thread as one stack and drop what does not nest. Spans come by their ends, so an enclosing one finds
- * those inside it at the end of the list, and takes their place.
+ * Viewers draw a thread as one stack and drop spans that do not nest. Spans come in order of their ends. So the spans
+ * nested in a new one are at the end of the list, and the new one replaces them.
  */
 static int nest_span(struct view_plan *p, struct view_plan_track *t, const struct mxbpf_span *s, uint64_t ordinal)
 {
@@ -161,7 +161,7 @@ static int nest_span(struct view_plan *p, struct view_plan_track *t, const struc
 		return move_span(p, s, ordinal);
 	if (trim_ends(p, from ? &d[from - 1] : NULL, from < to ? &d[to - 1] : NULL, &new))
 		return -ENOMEM;
-	/* Of two that start together the viewer takes the first in the file for the outer one. */
+	/* If two spans start together, the viewer takes the first one in the file as the outer one. */
 	for (i = from; i < to && d[i].start_ns == new.start_ns; i++) {
 		struct moved late = {.ordinal = d[i].ordinal};
 
@@ -179,7 +179,7 @@ static int nest_span(struct view_plan *p, struct view_plan_track *t, const struc
 	return 0;
 }
 
-/* An edge names its source by these; it is handed over while the source is open, so it comes first. */
+/* An edge names its source by these keys. The source is still open then, so the edge comes before it. */
 static uint64_t source_key(uint64_t start_ns, uint8_t cls)
 {
 	return start_ns ^ (uint64_t)cls << 56;
@@ -241,7 +241,7 @@ static int survey_edge(struct view_plan *p, const struct mxbpf_edge *e)
 	struct edge edge = {.src_start_ns = NO_SOURCE};
 	uint64_t *first;
 
-	/* One handed over outside any span is kept as well: it takes its turn in the link's queue. */
+	/* An edge outside any span is kept, too, because it has a place in the queue of its link. */
 	if (e->src_cls == MXBPF_CLASS_NONE) {
 		p->nrootless++;
 	} else {
@@ -311,7 +311,8 @@ static bool same_link(const struct moment *a, const struct moment *b)
 	return a->link == b->link && a->tgid == b->tgid;
 }
 
-/* First handed over, first begun. An arrow must not arrive before it left, so equal times make none either. */
+/* The first edge of a link belongs to its first operator. An arrow must end after it started, so equal times give none.
+ */
 static void join_arrows(struct view_plan *p)
 {
 	const struct moment *m = (const struct moment *)p->moments.data;
@@ -372,7 +373,7 @@ static int by_ordinal(const void *x, const void *y)
 	return ORDER(a->ordinal, b->ordinal);
 }
 
-/* The first lane that is free at this time; taken in order of start, that needs the fewest. */
+/* Takes the first free lane. In order of the starts, this needs the fewest lanes. */
 static int assign_lanes(struct view_plan *p)
 {
 	size_t nmoved = buf_count(&p->moved, struct moved), nthreads = buf_count(&p->tracks, struct view_plan_track);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must be known of a whole recording before a timeline of it can be written: threads, which spans need a lane of
- * their own, which span caused which operator, allocations in order of time. Learnt in the survey, asked in the second
- * pass over the same records in the same order.
+ * The plan of a timeline: what must be known of the whole recording before the first event can be written. It has the
+ * threads, the spans that need a lane, the arrows from spans to operators, and the allocations in order of time. The
+ * first pass over the records collects it, and the second pass, in the same order, uses it.
  *
- * Memory, at worst and twice that while a buffer grows: 100 bytes an edge with its operator (40 once they are joined),
- * 48 an allocation, 32 a span in a lane, 32 a span for the last VIEW_PLAN_OPEN_MAX spans of a thread that lie in no
- * other.
+ * It needs at most this much memory, and twice that while a buffer grows: 100 bytes for an edge and its operator (40
+ * after they are joined), 48 for an allocation, 32 for a span in a lane, and 32 for each of the last VIEW_PLAN_OPEN_MAX
+ * spans of a thread that are not nested in another span.
  */
 #ifndef VIEW_CHROME_PLAN_H
 #define VIEW_CHROME_PLAN_H
@@ -21,16 +21,16 @@
 
 #define VIEW_PLAN_OPEN_MAX (1u << 18)
 
-/* Lanes have thread ids that no kernel gives (the largest is 2^22) and that Perfetto takes (below 2^32). */
+/* Lanes have thread ids above those of the kernel, which end at 2^22, and below 2^32, because Perfetto needs that. */
 #define VIEW_PLAN_LANE_TID 1000000000u
 
-/* A thread, or a lane for spans that overlap those of their thread. */
+/* A thread, or a lane: a track for spans that overlap other spans of their thread. */
 struct view_plan_track {
 	uint32_t tgid, tid;
-	uint32_t lane;	   /* 1, 2, ... within its process; 0: a thread */
-	uint64_t busy_ns;  /* lanes: until when taken */
-	uint64_t known_ns; /* threads: spans that end before it are forgotten */
-	struct buf done;   /* threads: struct done of the survey, spans that lie in no other so far */
+	uint32_t lane;	   /* number of the lane in its process, from 1 on; 0: a thread */
+	uint64_t busy_ns;  /* of a lane: the end of its last span */
+	uint64_t known_ns; /* of a thread: spans that end before this time are forgotten */
+	struct buf done;   /* of a thread, in the survey: struct done, spans that are not nested so far */
 };
 
 struct view_plan_alloc {
@@ -42,10 +42,10 @@ struct view_plan_alloc {
 struct view_plan {
 	uint64_t first_ns; /* earliest record, 0 if none */
 	uint64_t nspans;
-	struct buf tracks; /* struct view_plan_track; after view_plan_finish() processes by pid, main thread first */
-	struct buf allocs; /* struct view_plan_alloc, by time after view_plan_finish() */
-	uint64_t narrows;  /* edges that have both ends: their ids are 1..narrows */
-	uint64_t nedges, nrootless; /* all; those handed over outside any span, which make no arrow */
+	struct buf tracks;	    /* struct view_plan_track; after view_plan_finish() by pid, the main thread first */
+	struct buf allocs;	    /* struct view_plan_alloc, by time after view_plan_finish() */
+	uint64_t narrows;	    /* arrows: edges with both ends. Their ids are 1 to narrows. */
+	uint64_t nedges, nrootless; /* all edges; those that began outside any span, which have no arrow */
 
 	/* private */
 	struct hash track_of, waiting;
@@ -56,29 +56,30 @@ struct view_plan {
 	uint64_t pos;
 };
 
-/* 0, -ENOMEM. */
+/* Each record of the first pass. Returns 0 or -ENOMEM. */
 int view_plan_survey(struct view_plan *p, const struct mxbpf_rec *r);
-/* Between the passes: joins, assigns, sorts. 0, -ENOMEM. */
+/* Between the passes: joins edges, assigns lanes, sorts. Returns 0 or -ENOMEM. */
 int view_plan_finish(struct view_plan *p);
 
-/* One end of an arrow: the span at `ordinal` begins arrow `arrow`. */
+/* The start of an arrow: a span and the id of an arrow that starts there. */
 struct view_plan_source {
 	uint64_t ordinal;
-	uint64_t arrow; /* 0: its operator is missing */
+	uint64_t arrow; /* 0: no operator was found, so there is no arrow */
 };
 
 struct view_place {
-	uint64_t ordinal;  /* of the span in the recording */
-	uint32_t tid;	   /* thread or lane to draw on */
-	bool late;	   /* begins with a span around it that comes later: to be written behind all others */
-	uint64_t back_ns;  /* that its end is to be shown earlier, to be before that of one around it and the start of
-			      the next: to Kineto's readers, who nest by doubles; others get durations as measured */
-	uint64_t arrow_in; /* id of the arrow that ends here; 0 none */
+	uint64_t ordinal; /* number of the span in the recording */
+	uint32_t tid;	  /* thread or lane to draw on */
+	bool late;	  /* starts together with an enclosing span that comes later: write it behind all other spans */
+	/* The span must end this much earlier for readers that compute ends with doubles: before the end of the span
+	 * that encloses it, and before the start of the next one. Other readers get the measured duration. */
+	uint64_t back_ns;
+	uint64_t arrow_in;			   /* id of the arrow that ends here; 0: none */
 	const struct view_plan_source *arrows_out; /* borrowed from the plan */
 	size_t narrows_out;
 };
 
-/* Where the next span of the second pass goes: to be called for every span, in order. */
+/* Returns where to draw the next span of the second pass. Call it once for each span, in order. */
 struct view_place view_plan_place(struct view_plan *p, const struct mxbpf_span *s);
 
 void view_plan_fini(struct view_plan *p);

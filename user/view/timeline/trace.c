@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feature/omp/omp.h"
-#include "model/feature.h"
 #include "base/fmt.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_kv.h"
@@ -103,7 +101,7 @@ char *view_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid)
 	return p;
 }
 
-/* Of the record itself: only the span's own thread, and not what was elsewhere. */
+/* The record has the account of the span's own thread only. */
 char *view_put_account(char *p, const struct mxbpf_span *s)
 {
 	const struct mxbpf_account *a = &s->account;
@@ -138,28 +136,6 @@ char *view_put_account(char *p, const struct mxbpf_span *s)
 	return p;
 }
 
-char *view_put_team(struct view_trace *t, char *p, const struct mxbpf_span *s)
-{
-	const uint64_t *at = t->teams.len ? hash_get(&t->team_at, s->h.ts_ns, s->tid) : NULL;
-	const struct mxbpf_team *k = at ? buf_at(&t->teams, struct mxbpf_team, *at - 1) : NULL;
-	const struct {
-		const char *key;
-		uint64_t v;
-	} args[] = {
-		{",\"team_threads\":", k ? k->threads : 0},	  {",\"team_regions\":", k ? k->regions : 0},
-		{",\"team_threads_ns\":", k ? k->threads_ns : 0}, {",\"team_cpu_ns\":", k ? k->cpu_ns : 0},
-		{",\"team_runq_ns\":", k ? k->runq_ns : 0},	  {",\"team_late_ns\":", k ? k->late_ns : 0},
-		{",\"team_barrier_ns\":", k ? k->barrier_ns : 0}, {",\"team_spun_ns\":", k ? k->spun_ns : 0},
-	};
-	size_t i;
-
-	for (i = 0; k && i < sizeof(args) / sizeof(args[0]); i++) {
-		p = put(p, args[i].key);
-		p = view_put_u64(p, args[i].v);
-	}
-	return p;
-}
-
 char *view_put_live(const struct view_trace *t, char *p, const struct view_plan_alloc *a, struct view_text device,
 		    uint64_t live_bytes)
 {
@@ -172,7 +148,7 @@ char *view_put_live(const struct view_trace *t, char *p, const struct view_plan_
 	return put(p, "}}");
 }
 
-/* ---- strings of the target */
+/* ---- names from the target */
 
 int view_text_escape(struct buf *b, const char *text, size_t len)
 {
@@ -272,9 +248,9 @@ void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, con
 		   pid, tid, place);
 }
 
-/* ---- who, when, what was lost */
+/* ---- the target, the window, the loss */
 
-/* `,"key":"text"` */
+/* ,"key":"text" */
 static void write_member(struct view_trace *t, const char *key, const char *text)
 {
 	out_printf(t->s.out, ",\"%s\":", key);
@@ -325,7 +301,7 @@ uint64_t view_trace_base_unix_ns(const struct view_trace *t)
 	return s->start_unix_ns - (s->start_mono_ns - t->base_ns);
 }
 
-/* HTA looks for the blank behind the colon. */
+/* HTA searches for the blank behind the colon. */
 void view_trace_rank(struct view_trace *t)
 {
 	const struct mdl_session *s = t->s.in->session;
@@ -346,6 +322,7 @@ void view_trace_about(struct view_trace *t)
 	const struct mdl_session *s = t->s.in->session;
 	const struct view_plan *p = &t->plan;
 	struct out *o = t->s.out;
+	unsigned i;
 
 	out_puts(o, "\"otherData\":{\"mxbpf_version\":");
 	view_trace_string(t, s->mxbpf_version);
@@ -366,48 +343,65 @@ void view_trace_about(struct view_trace *t)
 		   (unsigned long long)p->nspans, buf_count(&p->allocs, struct view_plan_alloc),
 		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->nrootless - p->narrows),
 		   (unsigned long long)p->nrootless);
-	if (t->activities.len)
-		out_printf(o, ",\"activities_unlaunched\":%llu", (unsigned long long)t->nunlaunched);
+	for (i = 0; i < t->non; i++)
+		if (t->on[i].f->about)
+			t->on[i].f->about(t, t->on[i].state);
 	write_probes(t, s);
 	out_puts(o, "}");
 }
 
 /* ---- the two passes */
 
-/* Regions come before their span. */
-static int note_team(struct view_trace *t, const struct mxbpf_team *k)
+static void add_call(struct view_trace_calls *calls, unsigned on)
 {
-	uint64_t *at = k->span_start_ns ? hash_put(&t->team_at, k->span_start_ns, k->tid) : NULL;
+	calls->on[calls->n++] = (uint8_t)on;
+}
 
-	if (!k->span_start_ns)
-		return 0;
-	if (!at)
+static int add_feature(struct view_trace *t, const struct view_trace_feature *f)
+{
+	const unsigned on = t->non;
+	unsigned i;
+
+	t->on[on].f = f;
+	t->on[on].state = calloc(1, f->state_bytes ? f->state_bytes : 1);
+	if (!t->on[on].state)
 		return -ENOMEM;
-	if (*at) {
-		omp_team_merge(buf_at(&t->teams, struct mxbpf_team, *at - 1), k);
-		return 0;
-	}
-	if (buf_put(&t->teams, k, sizeof(*k)))
-		return -ENOMEM;
-	*at = buf_count(&t->teams, struct mxbpf_team);
+	t->non++;
+	for (i = 0; i < VIEW_TRACE_KINDS && f->kinds[i]; i++)
+		t->of_kind[f->kinds[i]] = (uint8_t)(on + 1);
+	if (f->span)
+		add_call(&t->spans, on);
+	for (i = 0; i < VIEW_ARGS_PLACES; i++)
+		if (f->args[i])
+			add_call(&t->args[i], on);
 	return 0;
+}
+
+int view_trace_begin(struct view *s, const struct view_form *form)
+{
+	struct view_trace *t = (struct view_trace *)s;
+	const struct mdl_feature *const *f;
+
+	t->form = form;
+	t->places_per_thread = 1;
+	for (f = mdl_features; *f; f++)
+		if ((*f)->trace && (!(*f)->trace->when || (*f)->trace->when(s)) && add_feature(t, (*f)->trace))
+			return view_trace_no_memory(t);
+	return 0;
+}
+
+/* The feature of a kind, as 1 + its place; 0: none. */
+static unsigned of_kind(const struct view_trace *t, const struct mxbpf_rec *r)
+{
+	return r->kind < VIEW_TRACE_KIND_MAX ? t->of_kind[r->kind] : 0;
 }
 
 int view_trace_survey(struct view *s, const struct mxbpf_rec *r)
 {
 	struct view_trace *t = (struct view_trace *)s;
+	const unsigned at = of_kind(t, r);
 
-	if (r->kind == MXBPF_TEAM && note_team(t, (const void *)r))
-		return view_trace_no_memory(t);
-	if (view_life_survey(t, r))
-		return view_trace_no_memory(t);
-	if (r->kind == MXBPF_KV && view_kv_survey(t, (const struct mxbpf_kv *)r))
-		return view_trace_no_memory(t);
-	if (r->kind == MXBPF_SCHED && view_sched_survey(t, (const struct mxbpf_sched *)r))
-		return view_trace_no_memory(t);
-	if (t->form->thread && view_stream_survey(t, r))
-		return view_trace_no_memory(t);
-	if (r->kind == MXBPF_GAUGE && buf_put(&t->gauges, r, MXBPF_GAUGE_BYTES_MIN))
+	if (at && t->on[at - 1].f->survey && t->on[at - 1].f->survey(t, t->on[at - 1].state, r))
 		return view_trace_no_memory(t);
 	return view_plan_survey(&t->plan, r) ? view_trace_no_memory(t) : 0;
 }
@@ -415,20 +409,23 @@ int view_trace_survey(struct view *s, const struct mxbpf_rec *r)
 int view_trace_plan(struct view_trace *t)
 {
 	uint64_t start_ns = t->s.in->session->start_mono_ns;
+	unsigned i;
 
 	if (view_plan_finish(&t->plan))
 		return view_trace_no_memory(t);
 	t->base_ns = t->plan.first_ns && t->plan.first_ns < start_ns ? t->plan.first_ns : start_ns;
-	if (t->scheds.first_ns && t->scheds.first_ns < t->base_ns)
-		t->base_ns = t->scheds.first_ns;
-	return view_stream_plan(t) ? view_trace_no_memory(t) : 0;
+	for (i = 0; i < t->non; i++)
+		if (t->on[i].f->plan && t->on[i].f->plan(t, t->on[i].state))
+			return view_trace_no_memory(t);
+	return 0;
 }
 
 void view_trace_tracks(struct view_trace *t)
 {
 	const struct buf *b = &t->plan.tracks;
 	uint32_t pid = t->s.in->session->pid, last = pid;
-	const size_t step = t->scheds.threads.len ? 2 : 1; /* a track of states under each */
+	const size_t step = t->places_per_thread;
+	unsigned j;
 	size_t i;
 
 	t->form->process(t, pid, true);
@@ -439,63 +436,49 @@ void view_trace_tracks(struct view_trace *t)
 			t->form->process(t, k->tgid, false);
 		last = k->tgid;
 		t->form->thread(t, k, step * i);
-		view_sched_track(t, k->tgid, k->tid, step * i + 1);
+		for (j = 0; j < t->non && step > 1; j++)
+			if (t->on[j].f->thread)
+				t->on[j].f->thread(t, t->on[j].state, k->tgid, k->tid, step * i + 1);
 	}
-	view_sched_tracks(t, step * i);
-	view_stream_tracks(t, step * i);
+	for (j = 0; j < t->non; j++)
+		if (t->on[j].f->tracks)
+			t->on[j].f->tracks(t, t->on[j].state, step * i);
 }
 
-/* What was allocated before the window is unknown: its being freed must not show as less than nothing. */
-int view_trace_allocs(struct view_trace *t)
+int view_trace_before(struct view_trace *t)
 {
-	const struct buf *b = &t->plan.allocs;
-	struct hash live = {0};
-	size_t i, n = buf_count(b, struct view_plan_alloc);
+	unsigned i;
 
-	for (i = 0; i < n; i++) {
-		const struct view_plan_alloc *a = buf_at(b, struct view_plan_alloc, i);
-		uint64_t *bytes = hash_put(&live, a->tgid, a->device), freed = 0 - (uint64_t)a->bytes;
-
-		if (!bytes)
-			break;
-		if (a->bytes >= 0)
-			*bytes += (uint64_t)a->bytes;
-		else
-			*bytes = *bytes > freed ? *bytes - freed : 0;
-		t->form->alloc(t, a, *bytes);
-	}
-	hash_fini(&live);
-	if (i == n && !t->error && t->s.in->session->held)
-		return view_trace_peaks(t);
-	return i < n ? view_trace_no_memory(t) : t->error;
+	for (i = 0; i < t->non && !t->error; i++)
+		if (t->on[i].f->before && t->on[i].f->before(t, t->on[i].state))
+			return view_trace_no_memory(t);
+	return t->error;
 }
 
-static void add_features(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid)
+void view_trace_args(struct view_trace *t, enum view_trace_args place, const struct mxbpf_span *s)
 {
-	const struct mdl_feature *const *f;
+	const struct view_trace_calls *calls = &t->args[place];
+	unsigned i;
 
-	for (f = mdl_features; *f && t->form->thread; f++)
-		if ((*f)->trace && mdl_asked(t->s.in->session, *f))
-			(*f)->trace->span(t, s, tid);
+	for (i = 0; i < calls->n; i++)
+		t->on[calls->on[i]].f->args[place](t, t->on[calls->on[i]].state, s);
 }
 
 int view_trace_record(struct view *s, const struct mxbpf_rec *r)
 {
 	struct view_trace *t = (struct view_trace *)s;
+	const unsigned at = t->form->thread ? of_kind(t, r) : 0;
 	struct late late;
+	unsigned i;
 
-	if (r->kind == MXBPF_SCHED && t->form->thread) /* a form without threads has no tracks of theirs */
-		return view_sched_write(t, (const struct mxbpf_sched *)r) ? view_trace_no_memory(t) : t->error;
-	if (r->kind == MXBPF_VALUE && t->form->alloc)
-		view_trace_value(t, (const struct mxbpf_value *)r);
-	if (r->kind == MXBPF_INSTANT && t->form->thread)
-		view_trace_instant(t, (const struct mxbpf_instant *)r);
+	if (at && t->on[at - 1].f->record)
+		t->on[at - 1].f->record(t, t->on[at - 1].state, r);
 	if (r->kind != MXBPF_SPAN)
 		return t->error;
 	late.span = kind_span(r);
 	late.place = view_plan_place(&t->plan, &late.span);
-	view_stream_span(t, &late.span, late.place.tid);
-	add_features(t, &late.span, late.place.tid);
+	for (i = 0; i < t->spans.n && t->form->thread; i++)
+		t->on[t->spans.on[i]].f->span(t, t->on[t->spans.on[i]].state, &late.span, late.place.tid);
 	if (!late.place.late) {
 		t->form->span(t, &late.span, &late.place);
 		return t->error;
@@ -503,7 +486,7 @@ int view_trace_record(struct view *s, const struct mxbpf_rec *r)
 	return buf_put(&t->late, &late, sizeof(late)) ? view_trace_no_memory(t) : 0;
 }
 
-/* Of those that start together the outer one was closed last. */
+/* Of two that start together, the outer one ended last. */
 static int by_nesting(const void *x, const void *y)
 {
 	const struct late *a = x, *b = y;
@@ -524,7 +507,9 @@ int view_trace_late(struct view_trace *t)
 
 		t->form->span(t, &l->span, &l->place);
 	}
-	view_stream_arrows(t);
+	for (i = 0; i < t->non && t->form->thread; i++)
+		if (t->on[i].f->arrows)
+			t->on[i].f->arrows(t, t->on[i].state);
 	return t->error;
 }
 
@@ -553,11 +538,14 @@ static void write_open(struct view_trace *t, const struct mxbpf_open *o)
 	out_puts(t->s.out, "}}");
 }
 
-void view_trace_opens(struct view_trace *t)
+void view_trace_after(struct view_trace *t)
 {
 	const struct mxbpf_open *rows;
 	size_t n, i;
 
+	for (i = 0; i < t->non; i++)
+		if (t->on[i].f->after)
+			t->on[i].f->after(t, t->on[i].state);
 	rows = mdl_opens(t->s.in->model, &n);
 	for (i = 0; i < n; i++)
 		write_open(t, &rows[i]);
@@ -566,18 +554,16 @@ void view_trace_opens(struct view_trace *t)
 void view_trace_fini(struct view *s)
 {
 	struct view_trace *t = (struct view_trace *)s;
+	unsigned i;
 
 	view_plan_fini(&t->plan);
-	view_sched_fini(t);
 	hash_fini(&t->refs);
 	buf_fini(&t->ref);
 	buf_fini(&t->texts);
-	buf_fini(&t->gauges);
 	buf_fini(&t->late);
-	view_life_fini(t);
-	view_stream_fini(t);
-	hash_fini(&t->team_at);
-	hash_fini(&t->kv_at);
-	buf_fini(&t->kvs);
-	buf_fini(&t->teams);
+	for (i = 0; i < t->non; i++) {
+		if (t->on[i].f->fini)
+			t->on[i].f->fini(t->on[i].state);
+		free(t->on[i].state);
+	}
 }

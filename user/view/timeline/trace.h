@@ -1,139 +1,144 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What timelines in Chrome's JSON have in common, whatever the form: two passes with a plan between them, spans that
- * have to wait for the end, names that are escaped once, numbers without printf (which would be most of the time of an
- * export), who, when and what was lost. Times are relative to the window's start: a viewer's double loses ns of an
- * epoch.
+ * Timelines in Chrome's JSON. A form (struct view_form) decides how events look. This header has what all forms share:
+ * two passes over the records with a plan between them, spans that must be written last, names that are escaped once,
+ * and numbers without printf(), which would take most of an export's time. What a feature adds to a timeline is in its
+ * own trace.c, a struct view_trace_feature. Times are relative to the start of the window, because a viewer keeps them
+ * as doubles and would lose the nanoseconds of an epoch.
  */
 #ifndef VIEW_TRACE_H
 #define VIEW_TRACE_H
 
 #include <string.h>
 
-#include "mxbpf_sched.h"
-#include "view/timeline/chrome_plan.h"
+#include "model/feature.h"
 #include "view/priv.h"
 #include "view/sheet.h"
+#include "view/timeline/chrome_plan.h"
 
-/* Longest text of an event without its names. */
+/* Longest text of an event without its names, in bytes. */
 #define VIEW_EVENT_BYTES 2048
+
+/*
+ * Ids of tracks that are not threads. The kernel gives no thread such an id: its largest is 2^22. A feature adds the
+ * thread id to a base when each thread has one such track.
+ */
+#define VIEW_SCHED_TID	2000000000u /* states of a thread */
+#define VIEW_STEP_TID	2400000000u /* iterations of a thread */
+#define VIEW_STREAM_TID 2600000000u /* streams of devices, counted from here */
+#define VIEW_SCHED_PID	3000000000u /* process of the CPUs; its threads are 1 + the number of the CPU more */
 
 struct view_trace;
 
-/* How a form writes events. The first process is the first event: no comma before it. */
+/* How a form writes events. A NULL function means that the form does not have such events. */
 struct view_form {
+	/* first: no comma before it, because it is the first event. */
 	void (*process)(struct view_trace *t, uint32_t tgid, bool first);
 	void (*thread)(struct view_trace *t, const struct view_plan_track *k, size_t place);
 	void (*alloc)(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes);
 	void (*span)(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place);
-	const char *process_json; /* whose the machine's counters are; NULL: the target's */
+	const char *process_json; /* process that shows counters of the machine; NULL: the target */
+	bool own_iterations;	  /* the form marks iterations itself */
 };
 
-/*
- * MXBPF_SCHED records: under each thread a track of its states, for each CPU one of what ran there while a thread of
- * the target could have. Their ids are given by no kernel, as those of lanes.
- */
-#define VIEW_SCHED_TID 2000000000u /* and the thread's */
-#define VIEW_SCHED_PID 3000000000u /* of CPUs; as a thread id, with 1 and the CPU's number */
-
-struct view_scheds {
-	struct hash threads; /* (tgid, tid) -> 1: seen, 2: its track has a name */
-	struct hash cpus;    /* number -> until when it is drawn */
-	uint64_t first_ns, narrows;
+/* Where a feature's args stand among those of a span. */
+enum view_trace_args {
+	VIEW_ARGS_FIRST,   /* before all others, so each is followed by a comma; form chrome only */
+	VIEW_ARGS_NUMBERS, /* behind the numbers of the span; a comma before each, in these and those below */
+	VIEW_ARGS_CALL,	   /* behind the arguments of the call; form chrome only */
+	VIEW_ARGS_LAST,	   /* behind all others; form chrome only */
+	VIEW_ARGS_PLACES,
 };
 
-/*
- * Activities of devices, on a track for each stream. Ids of tracks count on from this number. A survey takes 80 bytes
- * an activity and 40 bytes a launch, twice that while a buffer grows.
- */
-#define VIEW_STREAM_TID 2600000000u
+#define VIEW_TRACE_KINDS 2
 
-/* First member of a sink's own state. */
+/*
+ * What a feature adds to timelines. A function that is NULL does nothing. Each gets the feature's own state, which is
+ * zeros at first. int: 0 or -ENOMEM. The functions stand in the order in which they are called, and features are called
+ * in the order of mdl_features[].
+ */
+struct view_trace_feature {
+	size_t state_bytes;
+	bool (*when)(const struct view *s);	 /* NULL: always; if false, nothing below is called */
+	enum mxbpf_kind kinds[VIEW_TRACE_KINDS]; /* records for `survey` and `record`, of no other feature */
+	int (*survey)(struct view_trace *t, void *state, const struct mxbpf_rec *r); /* in the first pass */
+	int (*plan)(struct view_trace *t, void *state);	  /* between the passes; may lower base_ns */
+	void (*about)(struct view_trace *t, void *state); /* members of "otherData", a comma before each */
+	/* After each thread's own track: a track below it. Only if `plan` has raised places_per_thread. */
+	void (*thread)(struct view_trace *t, void *state, uint32_t tgid, uint32_t tid, size_t place);
+	void (*tracks)(struct view_trace *t, void *state, size_t place); /* tracks below those of all threads */
+	int (*before)(struct view_trace *t, void *state);		 /* events from the survey; all forms */
+	/* In the second pass; not in forms without threads. tid: the track on which the span is drawn. */
+	void (*record)(struct view_trace *t, void *state, const struct mxbpf_rec *r);
+	void (*span)(struct view_trace *t, void *state, const struct mxbpf_span *s, uint32_t tid);
+	void (*args[VIEW_ARGS_PLACES])(struct view_trace *t, void *state, const struct mxbpf_span *s);
+	void (*arrows)(struct view_trace *t, void *state); /* behind the last span */
+	void (*after)(struct view_trace *t, void *state);  /* behind the arrows */
+	void (*fini)(void *state);
+};
+
+/* The features that have a function, as places in view_trace.on. Spans are many, so nothing else is looked at. */
+struct view_trace_calls {
+	unsigned n;
+	uint8_t on[MDL_FEATURES_MAX];
+};
+
+#define VIEW_TRACE_KIND_MAX 64 /* no smaller than the largest number of a kind that has a feature */
+
+/* First member of a form's own state. */
 struct view_trace {
 	struct view s;
 	const struct view_form *form;
 	struct view_plan plan;
-	uint64_t base_ns; /* time 0 of the trace */
-	int error;	  /* the first, 0 */
+	uint64_t base_ns;	    /* time 0 of the trace */
+	unsigned places_per_thread; /* sort indexes that the tracks of a thread take */
+	int error;		    /* the first one, or 0 */
 
 	/* private */
-	struct view_scheds scheds;
-	struct hash refs;      /* (id, what) -> index + 1 in ref */
-	struct buf ref, texts; /* where in texts; escaped, one behind the other */
-	struct buf gauges;     /* struct mxbpf_gauge of the survey, MXBPF_GAUGE_BYTES_MIN each */
-	struct buf late;       /* spans that begin with one around them that comes later */
-	struct hash life_at;   /* (start of a span, thread) -> index + 1 in lives, likewise in waits */
-	struct buf lives;      /* struct mxbpf_life */
-	struct hash wait_at;
-	struct buf waits;      /* struct mxbpf_wait */
-	struct hash team_at;   /* (start of a span, thread) -> index + 1 in teams */
-	struct buf teams;      /* struct mxbpf_team, of each span one */
-	struct hash kv_at;     /* (start of a span, thread) -> 1 + place in kvs */
-	struct buf kvs;	       /* struct mxbpf_kv with their values */
-	struct buf activities; /* struct activity of stream_trace.c, by track and time after the survey */
-	struct buf launches;   /* struct launch of stream_trace.c, by thread and time after the survey */
-	uint64_t nunlaunched;  /* activities with an edge that nothing began */
+	struct {
+		const struct view_trace_feature *f;
+		void *state; /* owned */
+	} on[MDL_FEATURES_MAX];
+	unsigned non;
+	uint8_t of_kind[VIEW_TRACE_KIND_MAX]; /* 1 + place in `on`; 0: no feature */
+	struct view_trace_calls spans, args[VIEW_ARGS_PLACES];
+	struct hash refs; /* (id, function) -> 1 + place in ref */
+	struct buf ref;	  /* where a text lies in texts */
+	struct buf texts; /* escaped texts, one behind the other */
+	struct buf late;  /* spans that begin together with one that encloses them and comes later in the recording */
 };
 
-/* What a feature that was asked for adds to timelines that have threads. */
-struct view_trace_feature {
-	/* Behind each span; tid: of the track that it is drawn on. */
-	void (*span)(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid);
-};
+/* ---- For forms: functions of struct view_ops, and what these call. int: 0 or -errno with the error set. */
 
-/* Of struct view_ops. */
+int view_trace_begin(struct view *s, const struct view_form *form);
 int view_trace_survey(struct view *s, const struct mxbpf_rec *r);
 int view_trace_record(struct view *s, const struct mxbpf_rec *r);
 void view_trace_fini(struct view *s);
 
-/* Between the passes; sets base_ns. 0 or -errno. */
+/* Between the passes; sets base_ns. */
 int view_trace_plan(struct view_trace *t);
-/* After that: processes with their threads; allocations in order of time. 0 or -errno. */
+/* After the plan: processes with their threads, and tracks of features. */
 void view_trace_tracks(struct view_trace *t);
-int view_trace_allocs(struct view_trace *t);
-int view_trace_peaks(struct view_trace *t); /* memory_trace.c; the same */
-/* gauges.c: the machine's, as counters. 0 or -errno. */
-int view_trace_gauges(struct view_trace *t);
-/* Calls that had not ended: begun, without an end. Behind all other events. */
-void view_trace_opens(struct view_trace *t);
-/* step_trace.c: iterations, on a track of their own, as no mark of the program's says that they nest with its calls. */
-#define VIEW_STEP_TID 2400000000u /* and the thread's */
-void view_trace_iterations(struct view_trace *t);
-/* marks_trace.c: an event for each. */
-void view_trace_value(struct view_trace *t, const struct mxbpf_value *v);
-void view_trace_instant(struct view_trace *t, const struct mxbpf_instant *i);
-int view_text_domain(struct view_trace *t, uint64_t id, struct buf *b);
-/* Behind the second pass: spans that had to wait. 0 or -errno. */
+/* After the tracks: events that need the survey only. */
+int view_trace_before(struct view_trace *t);
+/* Within the args of a span. */
+void view_trace_args(struct view_trace *t, enum view_trace_args place, const struct mxbpf_span *s);
+/* After the second pass: spans that had to wait, and arrows. */
 int view_trace_late(struct view_trace *t);
+/* After the form's own last events: iterations, and calls that had not ended. */
+void view_trace_after(struct view_trace *t);
 
-struct mxbpf_kv;
-int view_kv_survey(struct view_trace *t, const struct mxbpf_kv *k); /* kv_trace.c, for trace.c: 0, -ENOMEM */
-/* sched_trace.c, for trace.c: 0, -ENOMEM. The track of a thread that has one, the other tracks; places as those of
- * view_form.thread. */
-int view_sched_survey(struct view_trace *t, const struct mxbpf_sched *r);
-void view_sched_track(struct view_trace *t, uint32_t tgid, uint32_t tid, size_t place);
-void view_sched_tracks(struct view_trace *t, size_t place);
-int view_sched_write(struct view_trace *t, const struct mxbpf_sched *r);
-void view_sched_fini(struct view_trace *t);
+/* "otherData":{...}: the target, the window, the loss, every probe. */
+void view_trace_about(struct view_trace *t);
+/* ,"distributedInfo":{...} if the process is one of a job. */
+void view_trace_rank(struct view_trace *t);
+uint64_t view_trace_base_unix_ns(const struct view_trace *t);
 
-/* stream_trace.c: 0, -ENOMEM. Between the passes; tracks with their activities; each span of the second pass and the
- * track that it is drawn on; behind the last span, arrows from spans to activities. */
-int view_stream_survey(struct view_trace *t, const struct mxbpf_rec *r);
-int view_stream_plan(struct view_trace *t);
-void view_stream_tracks(struct view_trace *t, size_t place);
-void view_stream_span(struct view_trace *t, const struct mxbpf_span *s, uint32_t drawn_tid);
-void view_stream_arrows(struct view_trace *t);
-void view_stream_fini(struct view_trace *t);
+/* ---- For forms and features */
 
-/* life_trace.c: likewise. What is known of a span, as args of its own; how many operators wait for each thread. */
-int view_life_survey(struct view_trace *t, const struct mxbpf_rec *r);
-void view_life_args(struct view_trace *t, const struct mxbpf_span *s);
-int view_life_queues(struct view_trace *t);
-void view_life_fini(struct view_trace *t);
+int view_trace_no_memory(struct view_trace *t); /* sets the error and returns it */
 
-int view_trace_no_memory(struct view_trace *t); /* sets the error, returns it */
-
-/* The inside of a JSON string, made once for each (id, what). make: appends it to b; 0, -ENOMEM. */
+/* The inside of a JSON string, made once for each (id, make). make appends it to b and returns 0 or -ENOMEM. */
 typedef int (*view_text_fn)(struct view_trace *t, uint64_t id, struct buf *b);
 /* Borrowed until the next call. */
 struct view_text view_trace_text(struct view_trace *t, uint64_t id, view_text_fn make);
@@ -141,21 +146,16 @@ int view_text_name(struct view_trace *t, uint64_t id, struct buf *b);
 int view_text_device(struct view_trace *t, uint64_t device, struct buf *b);
 int view_text_escape(struct buf *b, const char *text, size_t len);
 
-/* "worker 0 (python of a)"; of no job: "python". Returns buf or a name that is borrowed. */
+/* "worker 0 (python of a)" for a process of a job, else "python". Returns buf or a borrowed name. */
 #define VIEW_PROCESS_BYTES 384
 const char *view_trace_process_name(const struct view_trace *t, uint32_t tgid, char buf[VIEW_PROCESS_BYTES]);
-/* A track that is neither thread nor lane. Places as those of view_form.thread. */
-void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place);
-/* Of a thread or a lane. Returns buf or a name that is borrowed. */
+/* Name of a thread or a lane. Returns buf or a borrowed name. */
 const char *view_trace_track_name(const struct view_trace *t, const struct view_plan_track *k, char buf[32]);
-
-/* "otherData":{...}: who was looked at, the window, what was lost, every probe. */
-void view_trace_about(struct view_trace *t);
-void view_trace_rank(struct view_trace *t); /* ,"distributedInfo":{...} of a process of a job; nothing of others */
-uint64_t view_trace_base_unix_ns(const struct view_trace *t);
+/* Names a track that is neither thread nor lane. place: its sort index. */
+void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place);
 void view_trace_string(struct view_trace *t, const char *text); /* with its quotes */
 
-/* ---- text into a reserved buffer (out_reserve()): each returns the end */
+/* ---- Text into a reserved buffer (out_reserve()): each function returns the end */
 
 static inline char *put_bytes(char *p, const char *text, size_t n)
 {
@@ -171,19 +171,15 @@ static inline char *put(char *p, const char *text)
 char *view_put_u64(char *p, uint64_t v);
 char *view_put_i64(char *p, int64_t v);
 char *view_put_hex(char *p, uint64_t v);
-/* Microseconds, exact to the ns. */
+/* Microseconds with three digits behind the point, so they are exact. */
 char *view_put_us(char *p, uint64_t ns);
 /* "pid":,"tid":,"ts": */
 char *view_put_where(const struct view_trace *t, char *p, uint32_t tgid, uint32_t tid, uint64_t ts_ns);
-/* ,"thread":,"end_thread":,"unwound": of a span that is drawn on tid; what goes without saying is left out. */
+/* ,"thread":,"end_thread":,"unwound": of a span on track tid, without members that have their usual value. */
 char *view_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
-/* ,"cpu": and, of a span that was not on it all the time, where its time went; nothing of sessions without accounts. */
+/* ,"cpu": and, if the span was not on CPU all the time, where its time went. Nothing without an account. */
 char *view_put_account(char *p, const struct mxbpf_span *s);
-/* ,"team_threads": and what they did, of a span that opened parallel regions: nothing of others. */
-char *view_put_team(struct view_trace *t, char *p, const struct mxbpf_span *s);
-/* ,"keys":"0,a","sent_bytes": and so on, of a call of a store of parameters; straight into the output. */
-void view_trace_kv(struct view_trace *t, const struct mxbpf_span *s);
-/* The counter of a device's live memory: VIEW_EVENT_BYTES and its name. */
+/* The counter of a device's live memory: at most VIEW_EVENT_BYTES and the name of the device. */
 char *view_put_live(const struct view_trace *t, char *p, const struct view_plan_alloc *a, struct view_text device,
 		    uint64_t live_bytes);
 

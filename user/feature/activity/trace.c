@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Activities of devices in a timeline: a track for each stream, and an arrow to each activity from the span that
- * launched it. That span is known only when all spans have been seen, because records of a device and of threads come
- * in any order. So activities are written before the spans, and arrows behind them.
+ * launched it. Records of devices and of threads come in any order, so the span is known only when all spans have been
+ * read. Therefore activities are written before the spans, and arrows behind them.
+ *
+ * The survey needs 80 bytes for an activity and 40 bytes for a launch, and twice that while a buffer grows.
  */
+#include "feature/activity/activity.h"
+
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,46 +17,53 @@
 #include "mxbpf_track.h"
 #include "view/timeline/trace.h"
 
-/* Names of classes as Kineto has them: tools look for these. */
+/* Kineto's names of the classes: tools search for these. */
 static const char *const categories[MXBPF_ACTIVITY_MAX] = {
 	[MXBPF_ACTIVITY_KERNEL] = "kernel", [MXBPF_ACTIVITY_COPY] = "gpu_memcpy", [MXBPF_ACTIVITY_SET] = "gpu_memset"};
 
-/* Tracks of one stream. CUPTI may tell of kernels that overlap in one: those of a CUDA graph. */
+/* Most tracks of one stream. CUPTI reports kernels of a CUDA graph in one stream although they overlap. */
 #define LANES_MAX 16
 
 struct activity {
 	struct kind_track track;
 	uint64_t start_ns, dur_ns, name_id, bytes, edge_id;
 	uint64_t launch; /* 1 + place in launches; 0: none */
-	uint32_t tid;	 /* of its track in the trace */
+	uint32_t tid;	 /* of its track in the timeline */
 	uint16_t domain;
 	uint8_t cls;
 };
 
 struct launch {
 	uint64_t ts_ns, edge_id;
-	uint64_t span_start_ns; /* of the innermost span found so far; with span_tid 0: none */
+	uint64_t span_start_ns; /* of the innermost span found so far; if span_tid is 0, there is none */
 	uint32_t tgid, tid;
 	uint32_t span_tid; /* thread or lane on which that span is drawn */
 	uint16_t domain;
 };
 
+struct state {
+	struct buf activities; /* struct activity; after the survey by track and time */
+	struct buf launches;   /* struct launch; after the survey by thread and time */
+	uint64_t nunlaunched;  /* activities with an edge whose launch is unknown */
+};
+
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-int view_stream_survey(struct view_trace *t, const struct mxbpf_rec *r)
+static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 {
+	struct state *state = vstate;
 	const struct mxbpf_activity *a = (const void *)r;
 	const struct mxbpf_launch *l = (const void *)r;
 	struct launch launch;
 	struct activity activity;
 
+	if (!t->form->thread)
+		return 0;
 	if (r->kind == MXBPF_LAUNCH) {
 		launch = (struct launch){
 			.ts_ns = r->ts_ns, .edge_id = l->edge_id, .tgid = r->tgid, .tid = l->tid, .domain = l->domain};
-		return buf_put(&t->launches, &launch, sizeof(launch));
+		return buf_put(&state->launches, &launch, sizeof(launch));
 	}
-	if (r->kind != MXBPF_ACTIVITY)
-		return 0;
 	activity = (struct activity){.start_ns = r->ts_ns,
 				     .dur_ns = a->dur_ns,
 				     .name_id = a->name_id,
@@ -60,7 +72,7 @@ int view_stream_survey(struct view_trace *t, const struct mxbpf_rec *r)
 				     .domain = a->domain,
 				     .cls = a->cls};
 	kind_track(r, &activity.track);
-	return buf_put(&t->activities, &activity, sizeof(activity));
+	return buf_put(&state->activities, &activity, sizeof(activity));
 }
 
 /* ---- between the passes */
@@ -108,17 +120,17 @@ static int by_track_and_time(const void *x, const void *y)
 	return order ? order : ORDER(b->dur_ns, a->dur_ns);
 }
 
-/* The last launch of the activity's edge that is not later than its start, as a place from 1 on; 0: none. */
-static uint64_t launch_of(const struct view_trace *t, const struct activity *a, const uint64_t *order)
+/* Returns 1 + the place of the last launch of the activity's edge before the activity started; 0: none. */
+static uint64_t launch_of(const struct state *state, const struct activity *a, const uint64_t *order)
 {
 	const struct launch key = {.tgid = a->track.tgid, .domain = a->domain, .edge_id = a->edge_id};
-	size_t low = 0, high = buf_count(&t->launches, struct launch), mid;
+	size_t low = 0, high = buf_count(&state->launches, struct launch), mid;
 	const struct launch *l;
 	int side;
 
 	while (low < high) {
 		mid = low + (high - low) / 2;
-		l = buf_at(&t->launches, struct launch, order[mid]);
+		l = buf_at(&state->launches, struct launch, order[mid]);
 		side = by_edge(l, &key);
 		if (side < 0 || (!side && l->ts_ns <= a->start_ns))
 			low = mid + 1;
@@ -126,14 +138,14 @@ static uint64_t launch_of(const struct view_trace *t, const struct activity *a, 
 			high = mid;
 	}
 	if (!low || a->domain == MXBPF_DOMAIN_NONE ||
-	    by_edge(buf_at(&t->launches, struct launch, order[low - 1]), &key))
+	    by_edge(buf_at(&state->launches, struct launch, order[low - 1]), &key))
 		return 0;
 	return order[low - 1] + 1;
 }
 
-static int join(struct view_trace *t)
+static int join(struct state *state)
 {
-	size_t n = buf_count(&t->launches, struct launch), i;
+	size_t n = buf_count(&state->launches, struct launch), i;
 	uint64_t *order = calloc(n + 1, sizeof(*order));
 
 	if (!order)
@@ -141,14 +153,14 @@ static int join(struct view_trace *t)
 	for (i = 0; i < n; i++)
 		order[i] = i;
 	if (n) {
-		qsort(t->launches.data, n, sizeof(struct launch), by_thread);
-		qsort_r(order, n, sizeof(*order), by_edge_and_time, t->launches.data);
+		qsort(state->launches.data, n, sizeof(struct launch), by_thread);
+		qsort_r(order, n, sizeof(*order), by_edge_and_time, state->launches.data);
 	}
-	for (i = 0; i < buf_count(&t->activities, struct activity); i++) {
-		struct activity *a = buf_at(&t->activities, struct activity, i);
+	for (i = 0; i < buf_count(&state->activities, struct activity); i++) {
+		struct activity *a = buf_at(&state->activities, struct activity, i);
 
-		a->launch = launch_of(t, a, order);
-		t->nunlaunched += !a->launch && a->domain != MXBPF_DOMAIN_NONE;
+		a->launch = launch_of(state, a, order);
+		state->nunlaunched += !a->launch && a->domain != MXBPF_DOMAIN_NONE;
 	}
 	free(order);
 	return 0;
@@ -177,17 +189,18 @@ static void assign_lanes(struct activity *a, size_t n)
 	}
 }
 
-int view_stream_plan(struct view_trace *t)
+static int plan(struct view_trace *t, void *vstate)
 {
-	size_t n = buf_count(&t->activities, struct activity), i;
-	struct activity *a = (struct activity *)t->activities.data;
+	struct state *state = vstate;
+	size_t n = buf_count(&state->activities, struct activity), i;
+	struct activity *a = (struct activity *)state->activities.data;
 
 	for (i = 0; i < n; i++)
 		t->base_ns = a[i].start_ns < t->base_ns ? a[i].start_ns : t->base_ns;
 	if (n)
 		qsort(a, n, sizeof(*a), by_track_and_time);
 	assign_lanes(a, n);
-	return join(t);
+	return join(state);
 }
 
 /* ---- tracks and activities */
@@ -251,11 +264,21 @@ static bool has_thread(const struct view_trace *t, uint32_t tgid)
 	return tgid == t->s.in->session->pid;
 }
 
-void view_stream_tracks(struct view_trace *t, size_t place)
+static void about(struct view_trace *t, void *vstate)
 {
-	const struct activity *a = (const struct activity *)t->activities.data;
-	size_t n = buf_count(&t->activities, struct activity), i;
-	uint32_t first = VIEW_STREAM_TID, next = VIEW_STREAM_TID; /* of the stream; not named so far */
+	const struct state *state = vstate;
+
+	if (state->activities.len)
+		out_printf(t->s.out, ",\"activities_unlaunched\":%" PRIu64, state->nunlaunched);
+}
+
+static void write_tracks(struct view_trace *t, void *vstate, size_t place)
+{
+	const struct state *state = vstate;
+	const struct activity *a = (const struct activity *)state->activities.data;
+	size_t n = buf_count(&state->activities, struct activity), i;
+	uint32_t first = VIEW_STREAM_TID; /* first track of the stream */
+	uint32_t next = VIEW_STREAM_TID;  /* first track without a name */
 	bool contexts = false;
 
 	for (i = 0; i < n; i++) {
@@ -275,15 +298,15 @@ void view_stream_tracks(struct view_trace *t, size_t place)
 
 /* ---- arrows */
 
-/* The first launch of the thread from that time on. */
-static size_t first_launch(const struct view_trace *t, const struct mxbpf_span *s)
+/* The first launch of the thread since the start of the span. */
+static size_t first_launch(const struct state *state, const struct mxbpf_span *s)
 {
 	const struct launch key = {.tgid = s->h.tgid, .tid = s->tid, .ts_ns = s->h.ts_ns};
-	size_t low = 0, high = buf_count(&t->launches, struct launch), mid;
+	size_t low = 0, high = buf_count(&state->launches, struct launch), mid;
 
 	while (low < high) {
 		mid = low + (high - low) / 2;
-		if (by_thread(buf_at(&t->launches, struct launch, mid), &key) < 0)
+		if (by_thread(buf_at(&state->launches, struct launch, mid), &key) < 0)
 			low = mid + 1;
 		else
 			high = mid;
@@ -292,15 +315,16 @@ static size_t first_launch(const struct view_trace *t, const struct mxbpf_span *
 }
 
 /* While a span with MXBPF_SPAN_ASYNC was open, its thread was in other spans. */
-void view_stream_span(struct view_trace *t, const struct mxbpf_span *s, uint32_t drawn_tid)
+static void span(struct view_trace *t, void *vstate, const struct mxbpf_span *s, uint32_t drawn_tid)
 {
-	size_t n = buf_count(&t->launches, struct launch), i;
+	const struct state *state = vstate;
+	size_t n = buf_count(&state->launches, struct launch), i;
 	struct launch *l;
 
 	if (!n || s->flags & MXBPF_SPAN_ASYNC)
 		return;
-	for (i = first_launch(t, s); i < n; i++) {
-		l = buf_at(&t->launches, struct launch, i);
+	for (i = first_launch(state, s); i < n; i++) {
+		l = buf_at(&state->launches, struct launch, i);
 		if (l->tgid != s->h.tgid || l->tid != s->tid ||
 		    (l->ts_ns > s->h.ts_ns && l->ts_ns - s->h.ts_ns >= s->dur_ns))
 			break;
@@ -326,16 +350,17 @@ static void write_end(struct view_trace *t, const char *ph, uint64_t id, uint32_
 }
 
 /* Each activity has an arrow of its own, because a flow of this format has one end. No arrow goes back in time. */
-void view_stream_arrows(struct view_trace *t)
+static void arrows(struct view_trace *t, void *vstate)
 {
+	const struct state *state = vstate;
 	uint64_t id = t->plan.narrows;
 	const struct launch *l;
 	size_t i;
 
-	for (i = 0; i < buf_count(&t->activities, struct activity); i++) {
-		const struct activity *a = buf_at(&t->activities, struct activity, i);
+	for (i = 0; i < buf_count(&state->activities, struct activity); i++) {
+		const struct activity *a = buf_at(&state->activities, struct activity, i);
 
-		l = a->launch ? buf_at(&t->launches, struct launch, a->launch - 1) : NULL;
+		l = a->launch ? buf_at(&state->launches, struct launch, a->launch - 1) : NULL;
 		if (!l || !l->span_tid || l->span_start_ns >= a->start_ns)
 			continue;
 		id++;
@@ -344,8 +369,22 @@ void view_stream_arrows(struct view_trace *t)
 	}
 }
 
-void view_stream_fini(struct view_trace *t)
+static void fini(void *vstate)
 {
-	buf_fini(&t->activities);
-	buf_fini(&t->launches);
+	struct state *state = vstate;
+
+	buf_fini(&state->activities);
+	buf_fini(&state->launches);
 }
+
+const struct view_trace_feature activity_trace = {
+	.state_bytes = sizeof(struct state),
+	.kinds = {MXBPF_ACTIVITY, MXBPF_LAUNCH},
+	.survey = survey,
+	.plan = plan,
+	.about = about,
+	.tracks = write_tracks,
+	.span = span,
+	.arrows = arrows,
+	.fini = fini,
+};
