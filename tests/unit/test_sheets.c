@@ -3,6 +3,7 @@
  * Tests that every output shows what the columns of a sheet describe. Each test walks all sheets, so a new sheet needs
  * no test of its own.
  */
+#include "mxbpf_gauge.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 
 #include "cmd/opts.h"
 #include "read_file.h"
+#include "records.h"
 #include "schema.h"
 #include "view/sheet.h"
 
@@ -24,7 +26,7 @@ struct table {
 	char items[8][256]; /* rows of lists */
 	unsigned nitems;
 };
-static char texts[512][8];
+static char texts[512][8], raws[512][8];
 
 static unsigned first_word(const struct view_column *c)
 {
@@ -43,16 +45,19 @@ static void fill_column(struct table *t, const struct view_column *c, char *to)
 	uint64_t n = c->type == VIEW_WORD ? first_word(c) : last;
 	const double part = 0.5;
 
+	if (c->generate) /* the session names none */
+		return;
 	last = last == 255 ? 100 : last + 1; /* values fit into a byte */
 	snprintf(texts[last], sizeof(texts[0]), "t%u", last);
-	if (c->type == VIEW_OBJECT) {
+	snprintf(raws[last], sizeof(raws[0]), "[\"%u\"]", last);
+	if (c->type == VIEW_OBJECT || c->type == VIEW_PART) {
 		fill_columns(t, c->columns, to);
 	} else if (c->type == VIEW_LIST) {
 		*(struct view_list *)to = (struct view_list){.rows = t->items[t->nitems++], .n = 1};
 		fill_columns(t, c->columns, ((struct view_list *)to)->rows);
 	} else if (view_is_text(c) && c->type != VIEW_WORD) {
-		*(struct view_text *)to = (struct view_text){texts[last], strlen(texts[last])};
-	} else if (c->type == VIEW_SHARE || c->type == VIEW_RATIO) {
+		*(struct view_text *)to = view_word(c->type == VIEW_RAW ? raws[last] : texts[last]);
+	} else if (view_is_double(c)) {
 		memcpy(to, &part, sizeof(part));
 	} else {
 		memcpy(to, &n, c->bytes); /* valid on little endian only */
@@ -65,6 +70,8 @@ static void fill_columns(struct table *t, const struct view_column *columns, cha
 
 	for (c = columns; c && c->bytes; c++) {
 		fill_column(t, c, row + c->at);
+		if (c->has)
+			*(bool *)(row + c->has) = true;
 		if (c->when)
 			*((bool *)t->list + c->when) = true;
 		if (c->shown)
@@ -80,7 +87,7 @@ static struct table *table_new(const struct view_sheet *sh)
 	t->row = calloc(1, sh->row_bytes);
 	fill_columns(t, sh->totals, (char *)t->list);
 	fill_columns(t, sh->columns, t->row);
-	t->list->title = sh->def;
+	t->list->title = sh->def ? sh->def : sh->of_class ? "calls" : NULL;
 	t->list->rows = t->row;
 	t->list->n = t->list->all = 1;
 	return t;
@@ -98,24 +105,40 @@ static const char *value_of(const struct view_column *c, const void *row, char b
 {
 	if (view_is_text(c))
 		snprintf(buf, 64, "%.*s", (int)view_cell_text(c, row).len, view_cell_text(c, row).data);
+	else if (view_is_double(c))
+		snprintf(buf, 64, c->flags & VIEW_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
+			 view_cell_double(c, row));
 	else
 		snprintf(buf, 64, "%llu", (unsigned long long)view_cell_number(c, row));
 	return buf;
+}
+
+static void read_gauge(struct mdl *m)
+{
+	const struct mxbpf_gauge g = {.h = {.kind = MXBPF_GAUGE, .size = MXBPF_GAUGE_BYTES_MIN},
+				      .id = MXBPF_GAUGE_CPU_BUSY};
+	struct buf b = {0};
+
+	CHECK(!buf_put(&b, &g, MXBPF_GAUGE_BYTES_MIN) && !feed(m, &b));
 }
 
 /* Returns what a sink writes for the table, with all features of the session on. The caller frees it. */
 static char *render(const char *format, const struct view_sheet *sh, struct table *t)
 {
 	struct mdl_session session = {
-		.comm = "", .cmdline = "", .held = true, .sched = true, .life = true, .features = ~0u};
+		.comm = "", .cmdline = "", .held = true, .sched = true, .life = true, .features = ~0u, .details = ~0u};
 	const struct view_sheet *const *other;
 	const struct view_ops *ops = view_find(format);
-	const bool csv = !strcmp(format, "csv"); /* has some columns only with --by event */
-	const struct view_opts opts = {.backward = true, .by = csv ? VIEW_BY_EVENT : VIEW_BY_PROCESS, .width = 400};
+	/* Shapes, stacks and layers are all there with --by event. */
+	const struct view_opts opts = {.backward = true, .by = VIEW_BY_EVENT, .width = 400};
 	struct view_input in = {.session = &session, .model = mdl_new()};
 	struct view *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
 	struct err e = {0};
 
+	if (!strcmp(format, "csv")) /* has columns of the machine if a gauge was read */
+		read_gauge(in.model);
+	if (!strcmp(format, "json")) /* rows have pids if there are several processes */
+		session.shown_role = "worker";
 	session.account = true;
 	session.team_cpus = 4;
 	session.sample_hz = 99;
@@ -159,12 +182,20 @@ static bool holds(const cJSON *v, const struct view_column *c, const void *row)
 		return cJSON_IsTrue(v);
 	if (c->type == VIEW_DEVICE)
 		return v != NULL;
+	if (c->type == VIEW_RAW || c->type == VIEW_LINES)
+		v = cJSON_GetArrayItem(v, 0);
+	if (view_is_double(c))
+		return cJSON_IsNumber(v) && v->valuedouble > 0.49 && v->valuedouble < 0.51;
+	if (c->type == VIEW_RAW)
+		return cJSON_IsString(v) && atoi(v->valuestring) == atoi(value_of(c, row, want) + 2);
 	if (cJSON_IsNumber(v))
 		snprintf(got, sizeof(got), "%.0f", v->valuedouble);
 	else
 		snprintf(got, sizeof(got), "%s", cJSON_IsString(v) ? v->valuestring : "missing");
 	return !strcmp(value_of(c, row, want), got);
 }
+
+static const cJSON *defs; /* of the schema */
 
 /* Checks an object and its schema. */
 static void check_object(const struct view_sheet *sh, const struct view_column *columns, const cJSON *o,
@@ -175,8 +206,14 @@ static void check_object(const struct view_sheet *sh, const struct view_column *
 	for (c = columns; c->bytes; c++) {
 		const cJSON *v = c->key ? member(o, c->key) : NULL, *says = c->key ? member(schema, c->key) : NULL;
 
-		if (!c->key)
+		if (c->type == VIEW_PART) {
+			check_object(sh, c->columns, o, schema, row + c->at);
 			continue;
+		}
+		if (!c->key || c->generate)
+			continue;
+		if (says && c->def)
+			says = member(defs, c->def);
 		if (!says)
 			missing(sh, c->key, "the schema");
 		if (c->type == VIEW_OBJECT)
@@ -198,6 +235,8 @@ static void check_json(const struct view_sheet *sh, const cJSON *schema)
 	const cJSON *rows = sh->member ? member(root, sh->member) : NULL, *of = NULL;
 
 	CHECK(root && valid(schema, schema, root));
+	if (!root || !valid(schema, schema, root))
+		fprintf(stderr, "%s %.3000s\n", sh->title, text);
 	if (sh->def) {
 		rows = member(member(root, "tables"), t->list->title);
 		of = member(member(schema, "$defs"), sh->def);
@@ -240,13 +279,15 @@ static void check_csv(const struct view_sheet *sh, const struct view_column *col
 	for (c = columns; c->bytes; c++) {
 		const char *head = view_csv_head(sh, c);
 
-		if (c->type == VIEW_OBJECT && !(c->csv && !*c->csv))
+		if (c->generate)
+			continue;
+		if (c->type == VIEW_PART || (c->type == VIEW_OBJECT && !(c->csv && !*c->csv)))
 			check_csv(sh, c->columns, row + c->at, csv);
 		else if (c->type == VIEW_LIST && c->csv && *c->csv)
 			check_csv(sh, c->columns, ((const struct view_list *)(row + c->at))->rows, csv);
 		if (!c->columns && view_has_own_row(c))
 			head = "count";
-		if (!head || c->columns || c->type == VIEW_DEVICE)
+		if (!head || c->columns || c->type == VIEW_DEVICE || c->type == VIEW_RAW)
 			continue;
 		snprintf(want, sizeof(want), view_is_text(c) ? "\"%s\"" : "%s", value_of(c, row, value));
 		if (!has_cell(csv, head, want))
@@ -261,13 +302,15 @@ static void check_people(const struct view_sheet *sh)
 	const struct view_column *c;
 	struct view_flat flat = {0};
 
-	view_flatten(&flat, sh->columns, 0);
+	view_flatten(NULL, &flat, sh->columns, 0);
 	for (c = flat.columns; c->bytes; c++) {
-		if (!c->head)
-			continue;
-		if (c->type != VIEW_NOTE && !strstr(text, c->head))
+		const bool below =
+			c->flags & VIEW_BELOW || c->type == VIEW_NOTE || c->type == VIEW_LINES || c->type == VIEW_RAW;
+
+		if (!below && c->head && !strstr(text, c->head))
 			missing(sh, c->head, "the headings for people");
-		if ((c->type == VIEW_COUNT || view_is_text(c)) && !strstr(text, value_of(c, t->row, cell)))
+		if (c->head && !c->cell && (c->type == VIEW_COUNT || view_is_text(c)) &&
+		    !strstr(text, value_of(c, t->row, cell)))
 			missing(sh, c->head, "the rows for people");
 	}
 	table_free(t);
@@ -288,10 +331,30 @@ static char *print_man(void)
 	return read_file(path);
 }
 
+static void check_names(const struct view_sheet *sh, const struct view_column *columns, const char *section)
+{
+	const struct view_column *c;
+	char name[128];
+	unsigned k;
+
+	for (c = columns; c->bytes; c++) {
+		const char *names[] = {c->key, c->head, view_csv_head(sh, c)};
+
+		if (c->type == VIEW_PART) {
+			check_names(sh, c->columns, section);
+			continue;
+		}
+		for (k = 0; k < 3; k++) {
+			snprintf(name, sizeof(name), "\\fB%s\\fR", names[k] ? names[k] : "");
+			if (names[k] && !strstr(section, name))
+				missing(sh, names[k], "the manual");
+		}
+	}
+}
+
 static void check_man(const struct view_sheet *sh, const char *man)
 {
 	char head[128], *at, *end, *section;
-	unsigned i, k;
 
 	snprintf(head, sizeof(head), "\n.SS %s\n", sh->title);
 	at = strstr(man, head);
@@ -301,15 +364,7 @@ static void check_man(const struct view_sheet *sh, const char *man)
 	}
 	end = strstr(at + 1, "\n.S");
 	section = strndup(at, end ? (size_t)(end - at) : strlen(at));
-	for (i = 0; sh->columns[i].bytes; i++) {
-		const char *names[] = {sh->columns[i].key, sh->columns[i].head, view_csv_head(sh, &sh->columns[i])};
-
-		for (k = 0; k < 3; k++) {
-			snprintf(head, sizeof(head), "\\fB%s\\fR", names[k] ? names[k] : "");
-			if (names[k] && !strstr(section, head))
-				missing(sh, names[k], "the manual");
-		}
-	}
+	check_names(sh, sh->columns, section);
 	free(section);
 }
 
@@ -326,8 +381,10 @@ int main(void)
 		text = read_schema();
 		schema = cJSON_Parse(text);
 		CHECK(schema != NULL);
+		defs = member(schema, "$defs");
 		for (sh = view_sheets; *sh; sh++)
-			check_json(*sh, schema);
+			if ((*sh)->def || (*sh)->member)
+				check_json(*sh, schema);
 		cJSON_Delete(schema);
 		free(text);
 	}

@@ -130,6 +130,13 @@ static void print_column(const struct view_sheet *sh, const struct view_column *
 	const char *sep = "";
 	unsigned i;
 
+	if (c->type == VIEW_PART) {
+		for (of = c->columns; of->bytes; of++)
+			print_column(sh, of);
+		return;
+	}
+	if (!c->key && !c->head && !csv)
+		return;
 	puts(".TP");
 	for (i = 0; i < 3; i++)
 		if (names[i][1]) {

@@ -16,6 +16,7 @@
 #include "feature/slow/slow.h"
 #include "feature/steps/steps.h"
 #include "model/feature.h"
+#include "view/calls.h"
 #include "view/sheet.h"
 
 const struct mdl_feature *const mdl_features[] = {
@@ -42,6 +43,9 @@ _Static_assert(sizeof(mdl_features) / sizeof(mdl_features[0]) <= MDL_FEATURES_MA
 
 const struct view_sheet *const view_sheets[] = {
 	/* clang-format off */
+	&sheet_calls,
+	&sheet_events,
+	&sheet_counters,
 	&sheet_memory_totals,
 	&sheet_memory_devices,
 	&sheet_memory,
@@ -59,6 +63,8 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_raised,
 	&sheet_steps_loops,
 	&sheet_steps_slowest,
+	&sheet_opens,
+	&sheet_machine,
 	NULL,
 	/* clang-format on */
 };

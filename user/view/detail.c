@@ -199,7 +199,7 @@ static const char *one_type(const char *types, size_t len, const char *word, siz
 	return word ? word : "";
 }
 
-static int shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b)
+int view_shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b)
 {
 	const char *line[VIEW_ARGS_LINES], *type;
 	size_t len[VIEW_ARGS_LINES], n = 0;
@@ -219,17 +219,6 @@ static int shapes_note(const struct mdl *m, uint64_t args_id, struct buf *b)
 	return type ? buf_printf(b, " %.*s", (int)n, type)
 		    : buf_printf(b, " %.*s -> %.*s", (int)len[VIEW_ARGS_TYPES], line[VIEW_ARGS_TYPES],
 				 (int)len[VIEW_ARGS_OUT_TYPES], line[VIEW_ARGS_OUT_TYPES]);
-}
-
-int view_grid_shapes(const struct view *s, struct view_grid *g, uint64_t args_id)
-{
-	struct buf note = {0};
-	int err = shapes_note(s->in->model, args_id, &note);
-
-	if (!err && note.len > strlen("[]")) /* of no shapes */
-		err = view_grid_note(g, note.data, note.len);
-	buf_fini(&note);
-	return err;
 }
 
 size_t view_flat_shapes(const char *shapes, size_t len, char *to)

@@ -66,16 +66,10 @@ const char *view_row_name(const struct view *s, const struct mdl_row *r, char bu
 /* The name by which rows are sorted: "" for devices and threads, which are sorted by their numbers. */
 const char *view_row_key(const struct mdl *m, const struct view_opts *opts, const struct mdl_row *r, size_t *len);
 
-/* flops.c. Where calls have outputs, there are estimates. For people: operations, and billions of them in a second. */
+/* feature/flops/sheet.c: estimates, of sessions that read the outputs of calls. */
 bool view_shows_flops(const struct view *s);
-#define VIEW_FLOPS_BYTES 32
-void view_flops_cell(const struct mdl_flops *f, char cell[VIEW_FLOPS_BYTES]);
-void view_flops_rate_cell(const struct mdl_flops *f, char cell[VIEW_FLOPS_BYTES]);
 /* How many calls it is of: a line or two, if there are such. */
 void view_put_flops_footer(const struct view *s, const struct mdl_flops *sum);
-/* Behind other members of an object, and other cells of a line; NULL: of the heading. Nothing where none are shown. */
-void view_put_flops_json(const struct view *s, const struct mdl_flops *f);
-void view_put_flops_csv(const struct view *s, const struct mdl_flops *f);
 
 /* counters.c: what --counters counted. How many counters a session has, and their names, which are words. */
 unsigned view_ncounters(const struct mdl_session *s);
@@ -90,12 +84,6 @@ const struct view_ratio *view_ratio(const struct mdl_session *s, unsigned i);
 /* False where nothing was counted that it could be made of. */
 bool view_ratio_of(const struct mdl_session *s, const struct view_ratio *ratio, const struct mxbpf_counter_sum *c,
 		   double *v);
-/* Behind other members of a row: ", "counters": {...}" if the session has any. */
-void view_put_counters_json(const struct view *s, const struct mxbpf_counter_sum *c);
-/* Cells behind the others of a line; NULL: of the heading. */
-void view_put_counters_csv(const struct view *s, const struct mxbpf_counter_sum *c);
-/* The table for people below that of a class. 0, -ENOMEM. */
-int view_counter_table(struct view *s, const struct view_table *t);
 
 /* view.c: one pass over the records. *done counts the bytes of all passes, which have `of` bytes together. */
 int view_pass(struct view *s, int (*each)(struct view *s, const struct mxbpf_rec *r), uint64_t *done, uint64_t of);
@@ -119,18 +107,14 @@ uint64_t view_tally(const struct mdl *m, enum mxbpf_tally_id id);
 /* Behind another member of the window: what is not in the numbers, and functions that fell back, if there are such. */
 void view_put_window_json(struct out *o, const struct mdl_session *ss);
 
-/* machine.c. What explains slow calls, a line each; as the last member of an object, if the machine was read. */
+/* machine.c. What explains slow calls, a line each. */
 void view_put_machine(struct view *s, const char *prefix);
-void view_put_machine_json(struct view *s);
 
 /* open.c */
 #define VIEW_WAITS_BYTES 128
 const char *view_open_state(const struct mxbpf_open *o); /* a word; "" where it is not known */
 /* In which system call and function of the kernel: "futex: futex_do_wait". Returns buf. */
 const char *view_open_waits(const struct mdl *m, const struct mxbpf_open *o, char buf[VIEW_WAITS_BYTES]);
-/* As a table for people, of those that were open for long. 0 or -errno with s->err set. */
-int view_put_opens(struct view *s, const struct mxbpf_open *rows, size_t n);
-
 /* The name of what ran outside of all operators. */
 #define VIEW_NO_OPERATOR "[no operator]"
 
@@ -141,7 +125,7 @@ void view_csv_lines(struct out *o, const char *text, size_t len);
 
 /* detail.c: whether the row is a user annotation among the operators of the runtime. */
 bool view_is_annotation(const struct view *s, const struct mdl_row *r);
-/* detail.c: all that is known of an args_id's arrays, if anything is: "[[2,3]] -> [[2,4]] float32". 0, -ENOMEM. */
-int view_grid_shapes(const struct view *s, struct view_grid *g, uint64_t args_id);
+/* detail.c: adds what is known of the arrays of an args_id: "[[2,3]] -> [[2,4]] float32", or "[]". 0, -ENOMEM. */
+int view_shapes_note(const struct mdl *m, uint64_t args_id, struct buf *note);
 
 #endif

@@ -12,8 +12,6 @@
 #include "view/priv.h"
 #include "view/text/grid.h"
 
-#define CELL_BYTES 64
-
 uint64_t view_cell_number(const struct view_column *c, const void *row)
 {
 	const char *at = (const char *)row + c->at;
@@ -27,6 +25,14 @@ uint64_t view_cell_number(const struct view_column *c, const void *row)
 		return *(const uint32_t *)at;
 	}
 	return *(const uint64_t *)at;
+}
+
+double view_cell_double(const struct view_column *c, const void *row)
+{
+	double v;
+
+	memcpy(&v, (const char *)row + c->at, sizeof(v));
+	return v;
 }
 
 struct view_text view_cell_text(const struct view_column *c, const void *row)
@@ -43,7 +49,12 @@ struct view_text view_cell_text(const struct view_column *c, const void *row)
 
 bool view_is_text(const struct view_column *c)
 {
-	return c->type == VIEW_TEXT || c->type == VIEW_KEY || c->type == VIEW_NOTE || c->type == VIEW_WORD;
+	return c->type <= VIEW_WORD;
+}
+
+bool view_is_double(const struct view_column *c)
+{
+	return c->type == VIEW_SHARE || c->type == VIEW_RATIO;
 }
 
 bool view_is_there(const struct view_column *c, const void *row)
@@ -62,14 +73,27 @@ bool view_is_there(const struct view_column *c, const void *row)
 	return false;
 }
 
+bool view_has_value(const struct view_column *c, const void *row)
+{
+	return (!c->has || *((const bool *)row + c->has)) && !(view_is_double(c) && isnan(view_cell_double(c, row)));
+}
+
 static bool is_set(const void *table, uint16_t at)
 {
 	return !at || *((const bool *)table + at);
 }
 
-bool view_has_column(const struct view_column *c, const void *table)
+bool view_has_column(const struct view *s, const struct view_column *c, const void *table)
 {
-	return c->key && is_set(table, c->when);
+	return (c->key || c->type == VIEW_PART) && is_set(table, c->when) && view_is_asked(s, c);
+}
+
+const struct view_column *view_members(const struct view *s, const struct view_column *c, struct view_made *made)
+{
+	if (!c->generate)
+		return c->columns;
+	made->columns[s ? c->generate(s->in->session, made->columns) : 0] = (struct view_column){0};
+	return made->columns;
 }
 
 const char *view_csv_head(const struct view_sheet *sh, const struct view_column *c)
@@ -81,15 +105,15 @@ const char *view_csv_head(const struct view_sheet *sh, const struct view_column 
 
 bool view_has_own_row(const struct view_column *c)
 {
-	return c->csv && *c->csv && (c->columns || c->flags & VIEW_OWN_ROW);
+	return c->csv && *c->csv && (c->columns || c->generate || c->flags & VIEW_OWN_ROW);
 }
 
 /* ---- for people */
 
-static void number_text(const struct view *s, const struct view_column *c, uint64_t n, char cell[CELL_BYTES])
+static void number_text(const struct view *s, const struct view_column *c, uint64_t n, char cell[VIEW_CELL_BYTES])
 {
 	const bool below = c->flags & VIEW_SIGNED && (int64_t)n < 0;
-	char text[CELL_BYTES];
+	char text[VIEW_CELL_BYTES];
 
 	if ((c->flags & VIEW_DASH && !n) || (c->flags & VIEW_NULL && n == VIEW_UNKNOWN)) {
 		strcpy(cell, "-");
@@ -102,95 +126,134 @@ static void number_text(const struct view *s, const struct view_column *c, uint6
 	case VIEW_BYTES:
 	case VIEW_RATE:
 		fmt_bytes(below ? -n : n, text);
-		snprintf(cell, CELL_BYTES, "%s%.40s%s", below ? "-" : "", text, c->type == VIEW_RATE ? "/s" : "");
+		snprintf(cell, VIEW_CELL_BYTES, "%s%.40s%s", below ? "-" : "", text, c->type == VIEW_RATE ? "/s" : "");
 		break;
 	case VIEW_MOMENT:
-		snprintf(cell, CELL_BYTES, c->flags & VIEW_TIGHT ? "%.*f" : "%.*f s", c->digits,
+		snprintf(cell, VIEW_CELL_BYTES, c->flags & VIEW_TIGHT ? "%.*f" : "%.*f s", c->digits,
 			 (double)(int64_t)(n - s->in->session->start_mono_ns) / 1e9);
 		break;
 	case VIEW_DEVICE:
 		mdl_device_name(s->in->session, (uint32_t)n, cell);
 		break;
 	default:
-		snprintf(cell, CELL_BYTES, "%" PRIu64, n);
+		snprintf(cell, VIEW_CELL_BYTES, c->flags & VIEW_SIGNED ? "%" PRId64 : "%" PRIu64, n);
 	}
 }
 
 /* From 99.95 % on, a digit behind the point is one too many. */
-static void double_text(const struct view_column *c, const void *row, char cell[CELL_BYTES])
+static void double_text(const struct view_column *c, const void *row, char cell[VIEW_CELL_BYTES])
 {
-	double v;
+	const double v = view_cell_double(c, row);
 
-	memcpy(&v, (const char *)row + c->at, sizeof(v));
 	if (c->type == VIEW_SHARE)
-		snprintf(cell, CELL_BYTES, "%.*f%%", 100 * v < 99.95 ? c->digits : 0, 100 * v);
+		snprintf(cell, VIEW_CELL_BYTES, "%.*f%%", 100 * v < 99.95 ? c->digits : 0, 100 * v);
 	else
-		snprintf(cell, CELL_BYTES, isnan(v) ? "-" : "%.*f", c->digits, v);
+		snprintf(cell, VIEW_CELL_BYTES, isnan(v) ? "-" : "%.*f", c->digits, v);
+}
+
+static bool is_unknown(const struct view_column *c, const void *row)
+{
+	if (c->type == VIEW_RATIO)
+		return isnan(view_cell_double(c, row));
+	return c->flags & VIEW_NULL && view_cell_number(c, row) == VIEW_UNKNOWN;
 }
 
 static int add_cell(const struct view *s, struct view_grid *g, const struct view_column *c, const void *row)
 {
 	struct view_text text;
-	char cell[CELL_BYTES];
+	char cell[VIEW_CELL_BYTES];
 
-	switch (c->type) {
-	case VIEW_TEXT:
-	case VIEW_KEY:
-	case VIEW_WORD:
+	if (view_is_text(c)) {
 		text = view_cell_text(c, row);
 		return view_grid_add(g, text.data, text.len);
-	case VIEW_SHARE:
-	case VIEW_RATIO:
-		double_text(c, row, cell);
-		break;
-	default:
-		number_text(s, c, view_cell_number(c, row), cell);
 	}
+	if (c->cell && !is_unknown(c, row))
+		c->cell((const char *)row + c->at, cell);
+	else if (view_is_double(c))
+		double_text(c, row, cell);
+	else
+		number_text(s, c, view_cell_number(c, row), cell);
 	return view_grid_add(g, cell, strlen(cell));
 }
 
-void view_flatten(struct view_flat *flat, const struct view_column *columns, uint16_t at)
+/* What holds for a part or an object holds for its members. */
+static void inherit(struct view_column *member, const struct view_column *of, uint16_t at)
+{
+	if (of->shown)
+		member->shown = of->shown;
+	if (of->has && !member->has)
+		member->has = (uint16_t)(of->has + at);
+}
+
+void view_flatten(const struct view *s, struct view_flat *flat, const struct view_column *columns, uint16_t at)
 {
 	const struct view_column *c;
+	struct view_made made;
+	struct view_column *to;
+	unsigned first;
 
-	for (c = columns; c->bytes && flat->n < VIEW_COLUMNS_MAX; c++)
-		if (c->type == VIEW_OBJECT && !c->csv) {
-			view_flatten(flat, c->columns, (uint16_t)(at + c->at));
-		} else if (!c->columns) {
-			flat->columns[flat->n] = *c;
-			flat->columns[flat->n++].at += at;
+	for (c = columns; c && c->bytes && flat->n < VIEW_COLUMNS_MAX; c++) {
+		if (!view_is_asked(s, c))
+			continue;
+		if (c->type == VIEW_PART || (c->type == VIEW_OBJECT && !c->csv)) {
+			first = flat->n;
+			view_flatten(s, flat, view_members(s, c, &made), (uint16_t)(at + c->at));
+			for (; first < flat->n; first++)
+				inherit(&flat->columns[first], c, at);
+		} else if (!c->columns && !c->generate) {
+			to = &flat->columns[flat->n++];
+			*to = *c;
+			to->at = (uint16_t)(c->at + at);
+			to->has = (uint16_t)(c->has ? c->has + at : 0);
 		}
+	}
 }
 
-/* Whether people see it, of this table. */
-static bool is_seen(const struct view_column *c, const void *table)
+static bool is_below(const struct view_column *c)
 {
-	return c->head && is_set(table, c->when) && is_set(table, c->shown);
+	return c->flags & VIEW_BELOW || c->type == VIEW_NOTE || c->type == VIEW_LINES || c->type == VIEW_RAW;
 }
 
-static int add_row(const struct view *s, struct view_grid *g, const struct view_column *columns, const void *table,
-		   const void *row)
+/* Puts the columns that people do not see of this table out of the list, and the others in their places. */
+static void choose_seen(struct view_flat *flat, const void *table)
+{
+	struct view_column one;
+	unsigned n = 0, i, k;
+
+	for (i = 0; i < flat->n; i++) {
+		one = flat->columns[i];
+		if (!one.head || !is_set(table, one.when) || !is_set(table, one.shown))
+			continue;
+		for (k = n++; k && flat->columns[k - 1].place > one.place; k--)
+			flat->columns[k] = flat->columns[k - 1];
+		flat->columns[k] = one;
+	}
+	flat->columns[n] = (struct view_column){0};
+	flat->n = n;
+}
+
+static int add_row(const struct view *s, struct view_grid *g, const struct view_column *columns, const void *row)
 {
 	const struct view_column *c;
 	struct view_text note;
-	int err = 0;
+	int err = row ? 0 : -ENOMEM;
 
 	for (c = columns; !err && c->bytes; c++)
-		if (is_seen(c, table) && c->type != VIEW_NOTE)
+		if (!is_below(c))
 			err = add_cell(s, g, c, row);
 	for (c = columns; !err && c->bytes; c++) {
-		note = c->head && c->type == VIEW_NOTE ? view_cell_text(c, row) : (struct view_text){0};
+		note = is_below(c) ? view_cell_text(c, row) : (struct view_text){0};
 		err = note.len ? view_grid_note(g, note.data, note.len) : 0;
 	}
 	return err;
 }
 
-static void open_grid(struct view_grid *g, const struct view_column *columns, const void *table)
+static void open_grid(struct view_grid *g, const struct view_column *columns)
 {
 	const struct view_column *c;
 
-	for (c = columns; c->bytes; c++)
-		if (is_seen(c, table) && c->type != VIEW_NOTE)
+	for (c = columns; c->bytes && g->ncols < VIEW_GRID_COLS_MAX; c++)
+		if (!is_below(c))
 			g->cols[g->ncols++] = (struct view_grid_col){
 				.head = c->head,
 				.left = view_is_text(c) || c->type == VIEW_DEVICE,
@@ -202,17 +265,19 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 {
 	const unsigned width = (s->opts->width ? s->opts->width : VIEW_WIDTH) - (unsigned)strlen(prefix);
 	const struct view_list *list = table;
-	const size_t n = sh->people_max && !s->opts->top && list->n > sh->people_max ? sh->people_max : list->n;
+	const size_t max = !sh->people_max ? list->n : s->opts->top ? s->opts->top : sh->people_max;
+	const size_t n = list->n < max ? list->n : max;
 	struct view_grid g = {.prefix = prefix};
 	struct view_flat flat = {0};
 	int err = 0;
 	size_t i;
 
-	view_flatten(&flat, sh->columns, 0);
+	view_flatten(s, &flat, sh->columns, 0);
+	choose_seen(&flat, table);
 	sh->above(s, table, prefix);
-	open_grid(&g, flat.columns, table);
+	open_grid(&g, flat.columns);
 	for (i = 0; !err && i < n; i++)
-		err = add_row(s, &g, flat.columns, table, view_row(sh, table, i));
+		err = add_row(s, &g, flat.columns, view_row(s, sh, table, i));
 	if (!err && n)
 		view_grid_print(&g, width, s->out);
 	view_grid_fini(&g);

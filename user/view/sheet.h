@@ -11,13 +11,13 @@
 #include "mxbpf_memory.h"
 #include "view/view.h"
 
-/* Borrowed from the model, hostile, not NUL-terminated. data is NULL where there is no text. */
+/* Text of the model or of the row. Hostile, not NUL-terminated. data is NULL if there is no text. */
 struct view_text {
 	const char *data;
 	size_t len;
 };
 
-/* A name, or the digits of a number, which is one in JSON. */
+/* A name, or the digits of a number. JSON has the number as such. */
 struct view_key {
 	struct view_text text;
 	bool number;
@@ -27,7 +27,10 @@ struct view_key {
 enum view_type {
 	VIEW_TEXT,   /* struct view_text */
 	VIEW_KEY,    /* struct view_key */
-	VIEW_NOTE,   /* struct view_text: for people lines below the row, for programs a text */
+	VIEW_NOTE,   /* struct view_text: people see it below the row */
+	VIEW_LINES,  /* struct view_text of lines: people see them below the row, JSON has a list, CSV joins them by ';'
+		      */
+	VIEW_RAW,    /* struct view_text that is JSON already: people see it below the row */
 	VIEW_WORD,   /* index into the column's words */
 	VIEW_COUNT,  /* number */
 	VIEW_NS,     /* duration */
@@ -35,11 +38,12 @@ enum view_type {
 	VIEW_RATE,   /* bytes per second */
 	VIEW_MOMENT, /* CLOCK_MONOTONIC in ns. Programs get Unix time, people get seconds since the window began. */
 	VIEW_SHARE,  /* double, in percent for people */
-	VIEW_RATIO,  /* double */
+	VIEW_RATIO,  /* double; NAN if it is not known */
 	VIEW_BOOL,
 	VIEW_DEVICE,
-	VIEW_PID,    /* only where several processes were seen */
-	VIEW_OBJECT, /* a struct in the row, with columns of its own */
+	VIEW_PID,    /* JSON has it only if several processes were seen */
+	VIEW_PART,   /* a struct in the row, whose columns are columns of the row in each output */
+	VIEW_OBJECT, /* a struct in the row, which is an object in JSON */
 	VIEW_LIST,   /* struct view_list in the row, with columns of its own; people do not see it */
 	VIEW_NTYPES,
 };
@@ -48,42 +52,56 @@ enum view_column_flag {
 	VIEW_SIGNED = 1 << 0, /* the integer can be below 0 */
 	/* A text without data, or a number that is VIEW_UNKNOWN, is null in JSON, empty in CSV and "-" for people. */
 	VIEW_NULL = 1 << 1,
-	/* What is 0, false, without text, or an object of such, has no member in JSON. Of a number that is VIEW_NULL as
-	 * well, VIEW_UNKNOWN has none, and 0 has one. */
+	/* JSON has no member for 0, false, a text without data, or an object that holds nothing else. With VIEW_NULL,
+	 * JSON has a member for the number 0, and none for VIEW_UNKNOWN. */
 	VIEW_OMIT = 1 << 2,
-	VIEW_DASH = 1 << 3,    /* people see 0 as "-" */
-	VIEW_TIGHT = 1 << 4,   /* people see no blank between number and unit */
-	VIEW_OWN_ROW = 1 << 5, /* CSV has a row for it: of the table `csv`, with its key as the name */
+	VIEW_DASH = 1 << 3,	   /* people see 0 as "-" */
+	VIEW_TIGHT = 1 << 4,	   /* people see no blank between number and unit */
+	VIEW_OWN_ROW = 1 << 5,	   /* CSV has a row for it: of the table `csv`, with its key as the name */
+	VIEW_BELOW = 1 << 6,	   /* people see the text below the row */
+	VIEW_SIGNIFICANT = 1 << 7, /* data_digits counts all digits, not only those behind the point */
+	VIEW_KEEP = 1 << 8,	   /* JSON has the member even if `has` is false */
 };
 #define VIEW_UNKNOWN UINT64_MAX
 
 /* First member of each table. */
 struct view_list {
 	const char *title; /* where the runtime names the table; else NULL */
-	void *rows;	   /* owned */
-	size_t n, all;	   /* the first that are to be shown (opts.top), all */
+	void *rows;	   /* owned; NULL: view_sheet.row makes each one */
+	size_t n, all;	   /* rows to show (opts.top), all rows */
 	bool empty_too;	   /* programs get it even without rows */
-	bool faults;	   /* accounts have page faults; set by who calls `make` */
+	bool people;	   /* the table is for people; set before `make` runs */
 };
 
+#define VIEW_CELL_BYTES 64
 struct view_column {
 	const char *key; /* in JSON; NULL: not there */
 	/* Heading in CSV; NULL: as in JSON; "": not there. Of a list, an object and VIEW_OWN_ROW: first cell of their
-	 * own rows, which also have the name, the device and the pid of the row that they are of. */
+	 * own rows, which also have the name, the device and the pid of the row that they belong to. */
 	const char *csv;
 	const char *head; /* heading for people; NULL: not there */
 	enum view_type type;
 	uint16_t at, bytes; /* of the value in the row; no bytes: behind the last column */
 	uint16_t flags;
-	uint16_t when;		  /* offset in the table of a bool that says whether it has this column; 0: always */
-	uint16_t shown;		  /* the same for the table that people see */
-	uint8_t name_min;	  /* as in struct view_grid_col */
-	uint8_t digits;		  /* behind the point: of VIEW_SHARE, VIEW_RATIO, VIEW_MOMENT */
-	const char *const *words; /* of VIEW_WORD: nwords texts; the schema has those that are there */
+	uint16_t when;	     /* offset in the table of a bool that says whether it has this column; 0: always */
+	uint16_t shown;	     /* offset in the table of a bool that says whether people see the column; 0: always */
+	uint16_t has;	     /* offset in the row of a bool that says whether JSON and CSV have the value; 0: always */
+	uint8_t name_min;    /* as in struct view_grid_col */
+	uint8_t digits;	     /* behind the point for people: of VIEW_SHARE, VIEW_RATIO, VIEW_MOMENT */
+	uint8_t data_digits; /* behind the point in JSON and CSV: of VIEW_RATIO */
+	uint8_t place;	     /* people see columns with a place behind the others, ordered by place */
+	const char *const *words; /* of VIEW_WORD: nwords texts; the schema lists them */
 	uint16_t nwords;
-	const struct view_column *columns; /* of VIEW_OBJECT and VIEW_LIST */
 	uint16_t item_bytes;		   /* of VIEW_LIST */
-	const char *help;		   /* for the schema and the manual; NULL: the names say it */
+	const struct view_column *columns; /* of VIEW_PART, VIEW_OBJECT and VIEW_LIST */
+	/* Instead of columns: writes those that this session names, at most VIEW_MADE_MAX. Returns their number. */
+	unsigned (*generate)(const struct mdl_session *ss, struct view_column *to);
+	/* Whether a session has the column in any output; NULL: every session. */
+	bool (*asked)(const struct view *s);
+	/* The text for people if its type does not say enough. */
+	void (*cell)(const void *value, char cell[VIEW_CELL_BYTES]);
+	const char *def;  /* one of the $defs in share/report.schema.in.json, which is its schema; NULL: by its type */
+	const char *help; /* for the schema and the manual; NULL: the names say it */
 };
 /* The place of a member of ROW, which the file of the sheet defines as the type of its rows. */
 #define AT(member)   .at = offsetof(ROW, member), .bytes = sizeof(((ROW *)0)->member)
@@ -108,12 +126,16 @@ struct view_sheet {
 	const char *row_help, *list_help; /* for the schema; NULL: help says it */
 	size_t row_bytes, table_bytes;
 	unsigned people_max; /* rows that people see unless --top says otherwise; 0: all */
-	bool whole;	     /* --top does not cut it */
+	bool whole;	     /* --top does not cut it, but for people if it has people_max */
 	bool if_any;	     /* not shown without rows; else whenever it was asked for */
+	bool at_end;	     /* outputs write it at their end, see view_write_sheet(); JSON indents it deeper */
+	bool of_class;	     /* calls.c makes one for each class of calls; make is NULL */
 	/* Whether it was asked for: then CSV has its columns. The same for all windows of a session. */
 	bool (*when)(const struct view *s);
 	/* Fills a zeroed table: rows, all, and what else it has. 0, -ENOMEM; fini is called either way. */
 	int (*make)(const struct view *s, void *table);
+	/* Makes row i, which is valid until the next one is made; NULL: out of memory. For tables without list.rows. */
+	const void *(*row)(const struct view *s, void *table, size_t i);
 	void (*fini)(void *table); /* NULL: nothing but rows is owned */
 	/* For people, who do not get it without `above`: the line above, and the lines below. Each line begins with
 	 * prefix. */
@@ -123,27 +145,46 @@ struct view_sheet {
 extern const struct view_sheet
 	*const view_sheets[]; /* user/feature/registry.c: in the order of the outputs, NULL-terminated */
 
-static inline const void *view_row(const struct view_sheet *sh, const void *table, size_t i)
+/* Row i of the table. NULL: out of memory. */
+static inline const void *view_row(const struct view *s, const struct view_sheet *sh, const void *table, size_t i)
 {
-	return (const char *)((const struct view_list *)table)->rows + i * sh->row_bytes;
+	const char *rows = ((const struct view_list *)table)->rows;
+
+	return rows ? rows + i * sh->row_bytes : sh->row(s, (void *)table, i);
 }
 
-/* The columns with those of objects in their place. */
-#define VIEW_COLUMNS_MAX 64
+#define VIEW_MADE_MAX 16
+struct view_made {
+	struct view_column columns[VIEW_MADE_MAX + 1];
+};
+/* The columns of a part, an object or a list; NULL: the column has none. `made` takes those that the session names. */
+const struct view_column *view_members(const struct view *s, const struct view_column *c, struct view_made *made);
+
+/* The columns that the session has, with those of parts and objects in their place. s is NULL: of any session. */
+#define VIEW_COLUMNS_MAX 96
 struct view_flat {
 	struct view_column columns[VIEW_COLUMNS_MAX + 1];
 	unsigned n;
 };
-void view_flatten(struct view_flat *flat, const struct view_column *columns, uint16_t at);
+void view_flatten(const struct view *s, struct view_flat *flat, const struct view_column *columns, uint16_t at);
 
 bool view_is_text(const struct view_column *c);
+bool view_is_double(const struct view_column *c);
 /* Whether it is not what VIEW_OMIT leaves out. */
 bool view_is_there(const struct view_column *c, const void *row);
+/* Whether the row has the value, for programs. */
+bool view_has_value(const struct view_column *c, const void *row);
 /* Values of a row. */
 uint64_t view_cell_number(const struct view_column *c, const void *row);
+double view_cell_double(const struct view_column *c, const void *row);
 struct view_text view_cell_text(const struct view_column *c, const void *row);
-/* Whether the table has the column, for programs. */
-bool view_has_column(const struct view_column *c, const void *table);
+/* Whether the session asked for the column. */
+static inline bool view_is_asked(const struct view *s, const struct view_column *c)
+{
+	return !c->asked || !s || c->asked(s);
+}
+/* Whether JSON has the column in this table. */
+bool view_has_column(const struct view *s, const struct view_column *c, const void *table);
 /* Whether CSV has anything of an object or a list. */
 static inline bool view_in_csv(const struct view_column *c)
 {
@@ -169,6 +210,9 @@ struct view_account view_account_of(const struct mdl_row *r);
 extern const struct view_column view_account_columns[];
 #define VIEW_ACCOUNT_HELP "Where total_ns went, by the kernel; the four times sum up to it. Not with --no-account."
 #define VIEW_CPU_HELP	  "null: not known, which is possible with --agent"
+
+/* view.c: makes a table and has the output write it, if it was asked for. 0 or -errno with s->err set. */
+int view_write_sheet(struct view *s, const struct view_sheet *sh);
 
 /* The three forms. 0 or -errno with s->err set. */
 int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *table, const char *prefix);

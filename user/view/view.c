@@ -83,16 +83,7 @@ static int one_table(struct view *s, enum mxbpf_class cls)
 	return err;
 }
 
-static int opens(struct view *s)
-{
-	const struct mxbpf_open *rows;
-	size_t n;
-
-	rows = mdl_opens(s->in->model, &n);
-	return n ? s->ops->opens(s, rows, n) : 0;
-}
-
-static int sheet(struct view *s, const struct view_sheet *sh)
+int view_write_sheet(struct view *s, const struct view_sheet *sh)
 {
 	struct view_list *t;
 	int err;
@@ -102,7 +93,7 @@ static int sheet(struct view *s, const struct view_sheet *sh)
 	t = calloc(1, sh->table_bytes);
 	if (!t)
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
-	t->faults = !s->in->session->no_faults;
+	t->people = s->ops->people;
 	err = sh->make(s, t);
 	t->n = !sh->whole && s->opts->top && s->opts->top < t->all ? s->opts->top : t->all;
 	if (err)
@@ -139,9 +130,7 @@ static int run(struct view *s)
 		    (!mdl_classes[i].rare || has_rows(s, mdl_classes[i].cls)))
 			err = one_table(s, mdl_classes[i].cls);
 	for (sh = view_sheets; !err && *sh; sh++)
-		err = sheet(s, *sh);
-	if (!err && s->ops->opens)
-		err = opens(s);
+		err = (*sh)->of_class || (*sh)->at_end ? 0 : view_write_sheet(s, *sh);
 	if (!err && s->ops->end)
 		err = s->ops->end(s);
 	return err;

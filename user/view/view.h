@@ -133,6 +133,7 @@ struct view_ops {
 	bool merge_names;   /* in tables, merge rows that differ only in process and device */
 	bool merge_users;   /* in tables, merge user annotations with operators of the same name */
 	bool by_process;    /* shows processes one by one; other outputs get their sum */
+	bool people;	    /* its tables are for people, not for programs */
 	bool details;	    /* can group by other keys than VIEW_BY_NAME */
 	size_t state_bytes; /* of the output's struct, which begins with struct view; 0: sizeof(struct view) */
 	int (*begin)(struct view *s);
@@ -143,7 +144,6 @@ struct view_ops {
 	/* Every sheet that was asked for, in the order of view_sheets[]. For table see view/sheet.h. */
 	int (*sheet)(struct view *s, const struct view_sheet *sh, const void *table);
 	const struct view_sheet *only; /* the only sheet that it shows; NULL: all */
-	int (*opens)(struct view *s, const struct mxbpf_open *rows, size_t n); /* the oldest first, if any */
 	int (*end)(struct view *s);
 	void (*fini)(struct view *s); /* called even after an error */
 };

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What --counters counted, and what follows from it. */
 #include "feature/counters/counters.h"
+
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fmt.h"
+#include "view/calls.h"
 #include "view/priv.h"
 #include "view/text/grid.h"
 
 #define NAME_BYTES_MAX 24
-#define CELL_BYTES     32
 
 static const struct view_ratio ratios[] = {
 	{"instructions_per_cycle", "IPC", "instructions", "cycles", 1},
@@ -75,130 +77,50 @@ bool view_ratio_of(const struct mdl_session *s, const struct view_ratio *ratio, 
 	return under;
 }
 
-void view_put_counters_json(const struct view *s, const struct mxbpf_counter_sum *c)
+bool view_asks_counters(const struct view *s)
 {
-	const struct mdl_session *ss = s->in->session;
-	unsigned i, n = view_ncounters(ss);
-	const struct view_ratio *r;
-	double v;
-
-	if (!n)
-		return;
-	out_printf(s->out, ", \"counters\": {\"calls\": %" PRIu64 ", \"scaled\": %" PRIu64, (uint64_t)c->spans,
-		   (uint64_t)c->scaled);
-	for (i = 0; i < n; i++)
-		out_printf(s->out, ", \"%s\": %" PRIu64, view_counter_name(ss, i), (uint64_t)c->value[i]);
-	for (i = 0; (r = view_ratio(ss, i)); i++)
-		if (view_ratio_of(ss, r, c, &v))
-			out_printf(s->out, ", \"%s\": %.4f", r->name, v);
-	out_puts(s->out, "}");
+	return view_ncounters(s->in->session);
 }
 
-static void put_csv_head(struct out *o, const struct mdl_session *s)
+struct view_counters view_counters_of(const struct view *s, const struct mxbpf_counter_sum *sum, bool people)
 {
+	const struct mdl_session *ss = s->in->session;
+	struct view_counters c = {.calls = sum->spans, .scaled = sum->scaled};
 	const struct view_ratio *ratio;
 	unsigned i;
 
-	out_puts(o, ",counted_calls,scaled_calls");
-	for (i = 0; i < view_ncounters(s); i++)
-		out_printf(o, ",%s", view_counter_name(s, i));
-	for (i = 0; (ratio = view_ratio(s, i)); i++)
-		out_printf(o, ",%s", ratio->name);
+	for (i = 0; i < view_ncounters(ss); i++)
+		c.value[i] = people && !sum->spans ? VIEW_UNKNOWN : sum->value[i];
+	for (i = 0; (ratio = view_ratio(ss, i)); i++)
+		if (!view_ratio_of(ss, ratio, sum, &c.ratio[i]))
+			c.ratio[i] = NAN;
+	return c;
 }
-
-void view_put_counters_csv(const struct view *s, const struct mxbpf_counter_sum *c)
-{
-	const struct mdl_session *ss = s->in->session;
-	unsigned i, n = view_ncounters(ss);
-	const struct view_ratio *ratio;
-	double v;
-
-	if (!n)
-		return;
-	if (!c) {
-		put_csv_head(s->out, ss);
-		return;
-	}
-	if (c->spans)
-		out_printf(s->out, ",%" PRIu64 ",%" PRIu64, (uint64_t)c->spans, (uint64_t)c->scaled);
-	for (i = 0; i < n && c->spans; i++)
-		out_printf(s->out, ",%" PRIu64, (uint64_t)c->value[i]);
-	for (i = 0; i < n + 2 && !c->spans; i++)
-		out_puts(s->out, ",");
-	for (i = 0; (ratio = view_ratio(ss, i)); i++) {
-		out_puts(s->out, ",");
-		if (view_ratio_of(ss, ratio, c, &v))
-			out_printf(s->out, "%.4f", v);
-	}
-}
-
-/* ---- for people */
 
 /* "998", "12.3k", "4.56G". */
-static void put_short(uint64_t n, char cell[CELL_BYTES])
+static void short_cell(const void *value, char cell[VIEW_CELL_BYTES])
 {
 	static const char units[] = "kMGTPE";
+	const uint64_t n = *(const uint64_t *)value;
 	double v = (double)n;
 	unsigned unit = 0;
 
 	if (n < 1000) {
-		snprintf(cell, CELL_BYTES, "%" PRIu64, n);
+		snprintf(cell, VIEW_CELL_BYTES, "%" PRIu64, n);
 		return;
 	}
 	for (v /= 1000; v >= 999.5; v /= 1000)
 		unit++;
-	snprintf(cell, CELL_BYTES, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
+	snprintf(cell, VIEW_CELL_BYTES, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
 }
 
 /* Clocks count ns. */
-static void put_value(const char *name, uint64_t n, char cell[CELL_BYTES])
+static void clock_cell(const void *value, char cell[VIEW_CELL_BYTES])
 {
-	char *blank;
+	char *blank = strchr(fmt_ns(*(const uint64_t *)value, cell), ' ');
 
-	if (!strstr(name, "-clock")) {
-		put_short(n, cell);
-		return;
-	}
-	blank = strchr(fmt_ns(n, cell), ' ');
 	if (blank)
 		memmove(blank, blank + 1, strlen(blank));
-}
-
-static int add_cell(struct view_grid *g, const char *text)
-{
-	return view_grid_add(g, text, strlen(text));
-}
-
-static int add_row(struct view *s, struct view_grid *g, const struct mdl_row *r)
-{
-	const struct mdl_session *ss = s->in->session;
-	const struct mxbpf_counter_sum *c = &r->counters;
-	const struct view_ratio *ratio;
-	char cell[CELL_BYTES], label[VIEW_LABEL_BYTES];
-	const char *text;
-	unsigned i;
-	size_t len;
-	double v;
-	int err;
-
-	text = view_row_name(s, r, label, &len);
-	err = view_grid_add(g, text, len);
-	put_short(c->spans, cell);
-	err = err ? err : add_cell(g, cell);
-	for (i = 0; !err && i < view_ncounters(ss); i++) {
-		put_value(view_counter_name(ss, i), c->value[i], cell);
-		err = add_cell(g, c->spans ? cell : "-");
-	}
-	for (i = 0; !err && (ratio = view_ratio(ss, i)); i++) {
-		bool known = view_ratio_of(ss, ratio, c, &v);
-
-		snprintf(cell, sizeof(cell), "%.2f", v);
-		err = add_cell(g, known ? cell : "-");
-	}
-	if (s->opts->by == VIEW_BY_SHAPE)
-		return err ? err : view_grid_shapes(s, g, r->args_id);
-	text = view_detail(s->in->model, s->opts, r, &len);
-	return err || len <= strlen("[]") ? err : view_grid_note(g, text, len);
 }
 
 static const char *head_of(const char *name)
@@ -211,28 +133,60 @@ static const char *head_of(const char *name)
 	return name;
 }
 
-int view_counter_table(struct view *s, const struct view_table *t)
+#define ROW struct view_counters
+unsigned view_counter_columns(const struct mdl_session *ss, struct view_column *to)
 {
-	const struct mdl_session *ss = s->in->session;
-	struct view_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2};
 	const struct view_ratio *ratio;
-	unsigned i;
-	size_t row;
-	int err = 0;
+	unsigned n = 0, i;
 
-	if (!view_ncounters(ss) || !t->nrows)
-		return 0;
-	for (i = 0; i < view_ncounters(ss); i++)
-		g.cols[g.ncols++].head = head_of(view_counter_name(ss, i));
-	for (i = 0; g.ncols < VIEW_GRID_COLS_MAX && (ratio = view_ratio(ss, i)); i++)
-		g.cols[g.ncols++].head = ratio->head;
-	for (row = 0; !err && row < t->nrows; row++)
-		err = add_row(s, &g, t->rows[row]);
+	to[n++] = (struct view_column){"calls", "counted_calls", "calls", VIEW_COUNT, AT(calls), .cell = short_cell};
+	to[n++] = (struct view_column){"scaled", "scaled_calls", NULL, VIEW_COUNT, AT(scaled)};
+	for (i = 0; i < view_ncounters(ss); i++) {
+		const char *name = view_counter_name(ss, i);
+
+		to[n++] = (struct view_column){name,
+					       NULL,
+					       head_of(name),
+					       VIEW_COUNT,
+					       AT(value[i]),
+					       VIEW_NULL,
+					       .cell = strstr(name, "-clock") ? clock_cell : short_cell};
+	}
+	for (i = 0; (ratio = view_ratio(ss, i)); i++)
+		to[n++] = (struct view_column){ratio->name,  NULL,	  ratio->head,	   VIEW_RATIO,
+					       AT(ratio[i]), .digits = 2, .data_digits = 4};
+	return n;
+}
+_Static_assert(2 + MXBPF_COUNTERS_MAX + VIEW_RATIOS_MAX <= VIEW_MADE_MAX, "there is room for each column");
+_Static_assert(sizeof(ratios) / sizeof(ratios[0]) <= VIEW_RATIOS_MAX, "a row has room for each ratio");
+#undef ROW
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_list *t = table;
+
 	view_put_safe(s->out, t->title, strlen(t->title));
 	out_puts(s->out, ": counted by the thread of each call, what it calls included\n");
-	if (!err)
-		view_grid_print(&g, s->opts->width ? s->opts->width : VIEW_WIDTH, s->out);
-	out_puts(s->out, "\n");
-	view_grid_fini(&g);
-	return err;
 }
+
+#define ROW struct view_call
+static const struct view_column columns[] = {
+	{NULL, NULL, "name", VIEW_TEXT, AT(name)},
+	{NULL, NULL, NULL, VIEW_OBJECT, AT(counters), .generate = view_counter_columns},
+	{NULL, NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
+	{0},
+};
+
+const struct view_sheet sheet_counters = {
+	.title = "Performance counters",
+	.help = "Only with --counters: the table for people, below that of the calls. Programs find the counters in "
+		"the "
+		"rows of the calls.",
+	.columns = columns,
+	.row_bytes = sizeof(struct view_call),
+	.table_bytes = sizeof(struct view_calls),
+	.of_class = true,
+	.when = view_asks_counters,
+	.row = view_call_make,
+	.above = above,
+};

@@ -1,67 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Estimates of floating-point operations, as each sink writes them. */
+/* Estimates of floating-point operations, as columns of calls. */
 #include "feature/flops/flops.h"
+
+#include <math.h>
+#include <stdio.h>
+
 #include "base/fmt.h"
 #include "mxbpf_config.h"
-#include "view/priv.h"
-
-#include <inttypes.h>
-#include <stdio.h>
+#include "view/calls.h"
 
 bool view_shows_flops(const struct view *s)
 {
 	return s->in->session->details & MXBPF_DETAIL_OUTPUTS;
 }
 
-/* Operations in a nanosecond are as many billions of them in a second. */
-static double rate(const struct mdl_flops *f)
+struct view_flops view_flops_of(const struct mdl_flops *f)
 {
-	return f->ns ? (double)f->ops / (double)f->ns : 0;
+	return (struct view_flops){
+		.ops = f->calls ? f->ops : VIEW_UNKNOWN,
+		.calls = f->calls,
+		.ns = f->ns,
+		.unknown = f->unknown,
+		.rate = !f->calls ? NAN
+			: f->ns	  ? (double)f->ops / (double)f->ns
+				  : 0,
+		.known = f->calls,
+		.counted = f->calls || f->unknown,
+	};
 }
 
-void view_flops_cell(const struct mdl_flops *f, char cell[VIEW_FLOPS_BYTES])
+static void ops_cell(const void *value, char cell[VIEW_CELL_BYTES])
 {
 	static const char units[] = "\0KMGTPE";
-	double v = (double)f->ops;
+	double v = (double)*(const uint64_t *)value;
 	size_t i = 0;
 
 	for (; v >= 999.5; v /= 1000)
 		i++;
-	snprintf(cell, VIEW_FLOPS_BYTES, !f->calls ? "-" : i && v < 9.95 ? "%.1f%.1s" : "%.0f%.1s", v, &units[i]);
+	snprintf(cell, VIEW_CELL_BYTES, i && v < 9.95 ? "%.1f%.1s" : "%.0f%.1s", v, &units[i]);
 }
 
-void view_flops_rate_cell(const struct mdl_flops *f, char cell[VIEW_FLOPS_BYTES])
+static void rate_cell(const void *value, char cell[VIEW_CELL_BYTES])
 {
-	double v = rate(f);
+	const double v = *(const double *)value;
 
-	snprintf(cell, VIEW_FLOPS_BYTES, !f->calls ? "-" : v < 0.0995 ? "%.3f" : v < 9.95 ? "%.2f" : "%.1f", v);
+	snprintf(cell, VIEW_CELL_BYTES, v < 0.0995 ? "%.3f" : v < 9.95 ? "%.2f" : "%.1f", v);
 }
 
-void view_put_flops_json(const struct view *s, const struct mdl_flops *f)
-{
-	if (!view_shows_flops(s))
-		return;
-	if (f->calls)
-		out_printf(s->out,
-			   ", \"flops\": %" PRIu64 ", \"flops_calls\": %" PRIu64 ", \"flops_ns\": %" PRIu64
-			   ", \"gflop_per_s\": %.6g",
-			   f->ops, f->calls, f->ns, rate(f));
-	if (f->unknown)
-		out_printf(s->out, ", \"flops_unknown\": %" PRIu64, f->unknown);
-}
-
-void view_put_flops_csv(const struct view *s, const struct mdl_flops *f)
-{
-	if (!view_shows_flops(s))
-		return;
-	if (!f)
-		out_puts(s->out, ",flops,flops_calls,flops_ns,flops_unknown,gflop_per_s");
-	else if (f->calls)
-		out_printf(s->out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.6g", f->ops, f->calls, f->ns,
-			   f->unknown, rate(f));
-	else
-		out_printf(s->out, f->unknown ? ",,,,%" PRIu64 "," : ",,,,,", f->unknown);
-}
+/* Operations per nanosecond are billions of operations per second. */
+#define ROW	    struct view_flops
+#define SEEN	    .shown = offsetof(struct view_calls, flops)
+#define HAS(member) .has = offsetof(ROW, member)
+const struct view_column view_flops_columns[] = {
+	{"flops", NULL, "flop", VIEW_COUNT, AT(ops), VIEW_NULL | VIEW_OMIT, SEEN, .place = 10, .name_min = 22,
+	 .cell = ops_cell,
+	 .help = "floating-point operations, a multiplication with its addition being two: an estimate of convolutions "
+		 "and matrix products, by their shapes; absent where there is none"},
+	{"flops_calls", NULL, NULL, VIEW_COUNT, AT(calls), HAS(known), .help = "that it is of"},
+	{"flops_ns", NULL, NULL, VIEW_NS, AT(ns), HAS(known), .help = "their time"},
+	{"gflop_per_s", NULL, "GFLOP/s", VIEW_RATIO, AT(rate), VIEW_SIGNIFICANT, HAS(known), SEEN, .place = 11,
+	 .digits = 1, .data_digits = 6, .cell = rate_cell, .help = "flops / flops_ns"},
+	{"flops_unknown", NULL, NULL, VIEW_COUNT, AT(unknown), VIEW_OMIT, HAS(counted),
+	 .help = "of these calls, which ought to have an estimate, the shapes do not say"},
+	{0},
+};
 
 void view_put_flops_footer(const struct view *s, const struct mdl_flops *sum)
 {

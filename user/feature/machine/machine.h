@@ -17,4 +17,6 @@ const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t
 /* The control group of a gauge, or "" if it is of the machine. Borrowed and hostile, of *len bytes. */
 const char *machine_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
 
+extern const struct view_sheet sheet_machine;
+
 #endif

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the gauges of the machine say: all of it for programs, to people what explains slow calls. */
 #include "feature/machine/machine.h"
-#include <inttypes.h>
+
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fmt.h"
 #include "feature/machine/sheet.h"
+#include "view/sheet.h"
 #include "view/priv.h"
 
 #define SAYS_BYTES   1024
@@ -175,60 +178,112 @@ void view_put_machine(struct view *s, const char *prefix)
 	}
 }
 
-static void put_value(struct out *o, const char *key, uint64_t value)
-{
-	out_printf(o, ", \"%s\": ", key);
-	if (value == MXBPF_GAUGE_NO_LIMIT)
-		out_puts(o, "null");
-	else
-		out_printf(o, "%" PRIu64, value);
-}
+/* ---- the sheet */
 
-static void put_row_json(struct view *s, const struct machine_row *r)
-{
-	const struct machine_gauge *g = &machine_gauges[r->id];
-	const char *scope;
-	size_t len;
+struct gauge_row {
+	struct view_text name, group;
+	uint64_t first, last, difference, elapsed_ns, min, max, mean; /* VIEW_UNKNOWN: no limit */
+	uint8_t unit;
+	bool rises, ranges; /* it only rises; it went up and down */
+};
+_Static_assert(MXBPF_GAUGE_NO_LIMIT == VIEW_UNKNOWN, "no limit is null in JSON");
 
-	out_printf(s->out, "{\"name\": \"%s\", \"group\": ", g->name);
-	scope = machine_scope_name(s->in->model, r->scope, &len);
-	if (len)
-		view_put_json(s->out, scope, len);
-	else
-		out_puts(s->out, "null");
-	out_printf(s->out, ", \"unit\": \"%s\"", machine_units[g->unit]);
-	put_value(s->out, "first", r->first);
-	put_value(s->out, "last", r->last);
-	if (g->rises) {
-		put_value(s->out, "difference", r->difference);
-		put_value(s->out, "elapsed_ns", r->elapsed_ns);
-	} else if (r->count) {
-		put_value(s->out, "min", r->min);
-		put_value(s->out, "max", r->max);
-		put_value(s->out, "mean", r->sum / r->count);
-	}
-	out_puts(s->out, "}");
-}
+struct gauge_table {
+	struct view_list list;
+	struct view_text says;
+	struct buf says_text; /* a line for each sentence */
+};
 
-void view_put_machine_json(struct view *s)
+static int make(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
-	const struct machine_row *rows;
-	char text[SAYS_BYTES];
-	size_t n, i = 0, said = 0;
+	struct gauge_table *t = table;
+	const struct machine_row *g;
+	struct gauge_row *r;
+	char text[SAYS_BYTES], line[4 * SAYS_BYTES];
+	size_t i = 0, n;
+	int err = 0;
 
-	rows = machine_rows(m, &n);
-	if (!n)
-		return;
-	out_puts(s->out, ",\n  \"machine\": {\n    \"says\": [");
-	while (next_finding(m, &i, text)) {
-		out_puts(s->out, said++ ? ",\n      " : "\n      ");
-		view_put_json(s->out, text, strlen(text));
+	while (!err && next_finding(m, &i, text)) {
+		fmt_utf8(line, sizeof(line), text, strlen(text)); /* a group's name may hold newlines */
+		err = buf_printf(&t->says_text, "%s\n", line);
 	}
-	out_puts(s->out, "],\n    \"gauges\": [");
-	for (i = 0; i < n; i++) {
-		out_puts(s->out, i ? ",\n      " : "\n      ");
-		put_row_json(s, &rows[i]);
+	t->says = (struct view_text){t->says_text.data, t->says_text.len};
+	g = machine_rows(m, &n);
+	t->list.rows = r = calloc(n + 1, sizeof(*r));
+	t->list.all = r ? n : 0;
+	for (i = 0; r && i < n; i++, g++) {
+		r[i] = (struct gauge_row){
+			.name = view_word(machine_gauges[g->id].name),
+			.unit = (uint8_t)machine_gauges[g->id].unit,
+			.first = g->first,
+			.last = g->last,
+			.difference = g->difference,
+			.elapsed_ns = g->elapsed_ns,
+			.min = g->min,
+			.max = g->max,
+			.mean = g->count ? g->sum / g->count : 0,
+			.rises = machine_gauges[g->id].rises,
+			.ranges = !machine_gauges[g->id].rises && g->count,
+		};
+		r[i].group.data = machine_scope_name(m, g->scope, &r[i].group.len);
+		if (!r[i].group.len)
+			r[i].group.data = NULL;
 	}
-	out_puts(s->out, "]\n  }");
+	return !err && r ? 0 : -ENOMEM;
 }
+
+static void fini(void *table)
+{
+	buf_fini(&((struct gauge_table *)table)->says_text);
+}
+
+static bool when(const struct view *s)
+{
+	size_t n;
+
+	machine_rows(s->in->model, &n);
+	return n;
+}
+
+#define ROW	    struct gauge_row
+#define HAS(member) .has = offsetof(ROW, member)
+static const struct view_column columns[] = {
+	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
+	{"group", NULL, NULL, VIEW_TEXT, AT(group), VIEW_NULL,
+	 .help = "path of the control group; of version 1 with its controller, as cpu:/a. null: the machine's"},
+	{"unit", NULL, NULL, VIEW_WORD, AT(unit), .words = machine_units, .nwords = MACHINE_UNIT_KHZ + 1},
+	{"first", NULL, NULL, VIEW_COUNT, AT(first), VIEW_NULL, .help = "null: no limit"},
+	{"last", NULL, NULL, VIEW_COUNT, AT(last), VIEW_NULL},
+	{"difference", NULL, NULL, VIEW_COUNT, AT(difference), HAS(rises),
+	 .help = "of what only rises, less what came in pauses; throttled: summed over CPUs"},
+	{"elapsed_ns", "", NULL, VIEW_NS, AT(elapsed_ns), HAS(rises), .help = "between the readings of the difference"},
+	{"min", "least", NULL, VIEW_COUNT, AT(min), HAS(ranges)},
+	{"max", "most", NULL, VIEW_COUNT, AT(max), HAS(ranges)},
+	{"mean", NULL, NULL, VIEW_COUNT, AT(mean), HAS(ranges)},
+	{0},
+};
+#undef ROW
+#define ROW struct gauge_table
+static const struct view_column totals[] = {
+	{"says", "", NULL, VIEW_LINES, AT(says), .help = "what explains slow calls, in words"},
+	{0},
+};
+
+const struct view_sheet sheet_machine = {
+	.title = "Machine, in JSON and CSV",
+	.help = "The machine and the control groups of the target, read about once a second; absent where nothing was.",
+	.member = "machine",
+	.list = "gauges",
+	.csv = "machine",
+	.columns = columns,
+	.totals = totals,
+	.row_bytes = sizeof(struct gauge_row),
+	.table_bytes = sizeof(struct gauge_table),
+	.whole = true,
+	.if_any = true,
+	.at_end = true,
+	.when = when,
+	.make = make,
+	.fini = fini,
+};

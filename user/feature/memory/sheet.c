@@ -225,7 +225,7 @@ static const struct view_column columns[] = {
 	PID_COLUMN(h.h.tgid),
 	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL, WHEN(layers), .help = "where --layers was asked for"},
 	{"scope", NULL, "scope", VIEW_TEXT, AT(scope), VIEW_NULL, WHEN(scopes),
-	 .help = "of mxnet.profiler.scope, where the runtime has such"},
+	 .help = "profiler scope of the allocating call, if the runtime has scopes"},
 	{"array", NULL, "array", VIEW_TEXT, AT(label), VIEW_NULL, WHEN(scopes), .name_min = 20,
 	 .help = "what the runtime calls it"},
 	{"allocs", NULL, "allocs", VIEW_COUNT, AT(h.allocs)},

@@ -79,7 +79,7 @@ static const struct view_column columns[] = {
 
 const struct view_sheet sheet_memory_totals = {
 	.title = "memory",
-	.help = "Called Device Storage of MXNet: what the runtime allocated and freed on each device.",
+	.help = "What the runtime allocated and freed on each device.",
 	.def = "memory",
 	.csv = "memory",
 	.columns = columns,

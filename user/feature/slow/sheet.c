@@ -222,7 +222,7 @@ static const struct view_column columns[] = {
 	 .help = "with --sched: for what it slept the longest, and who ended that"},
 	{"cpu", "", NULL, VIEW_COUNT, AT(cpu), VIEW_NULL, .help = VIEW_CPU_HELP},
 	{"end_cpu", "", NULL, VIEW_COUNT, AT(end_cpu), VIEW_NULL, .help = VIEW_CPU_HELP},
-	{"account", NULL, NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .help = VIEW_ACCOUNT_HELP},
+	{"account", "", NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .help = VIEW_ACCOUNT_HELP},
 	{0},
 };
 

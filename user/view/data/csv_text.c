@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Texts of spreadsheets. */
+/* Text cells of CSV. */
 #include "view/priv.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ void view_csv_text(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
-/* One cell more: lines with semicolons between, as of folded stacks. */
+/* Writes a comma and one cell of lines, joined by semicolons as in folded stacks. */
 void view_csv_lines(struct out *o, const char *text, size_t len)
 {
 	const char *line, *mark = ",\"";
@@ -31,7 +31,7 @@ void view_csv_lines(struct out *o, const char *text, size_t len)
 	out_puts(o, "\"");
 }
 
-/* "worker operator": of a job, whose rows they are. */
+/* Writes the name of the table. In a distributed job the role comes first: "worker operator". */
 void view_csv_table(struct view *s, const char *table, uint32_t tgid)
 {
 	const struct mdl_process *p = tgid ? mdl_process_of(s->in->session, tgid) : NULL;

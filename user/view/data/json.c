@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tables for programs: exact integers, schema by mxbpf --generate schema. */
-#include "base/syscall.h"
-#include "feature/counters/counters.h"
-#include "feature/flops/flops.h"
-#include "feature/marks/marks.h"
+/* JSON: exact integers. `mxbpf --generate schema` prints the schema. */
+#include "view/calls.h"
 #include "view/data/json.h"
 
 #include <inttypes.h>
@@ -47,7 +44,7 @@ static void put_target(struct view *s)
 	out_puts(s->out, "]},\n");
 }
 
-/* Of a distributed job. */
+/* Writes the roles of the processes of a distributed job. */
 static void put_processes(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -131,7 +128,7 @@ void json_open_table(struct view *s, const char *title)
 	j->tables = true;
 }
 
-/* "-" of the tables for people is null here. */
+/* No device is null in JSON, and "-" for people. */
 void json_put_device(struct view *s, uint32_t device)
 {
 	char dev[48];
@@ -143,214 +140,9 @@ void json_put_device(struct view *s, uint32_t device)
 		out_puts(s->out, "null");
 }
 
-void json_device(struct view *s, uint32_t device)
-{
-	out_puts(s->out, "\"device\": ");
-	json_put_device(s, device);
-}
-
-void json_process(struct view *s, uint32_t tgid)
-{
-	if (((struct json *)s)->several)
-		out_printf(s->out, ", \"pid\": %" PRIu32, tgid);
-}
-
-static void put_stack(struct view *s, const char *stack, size_t len)
-{
-	const char *line, *comma = "";
-	size_t n;
-
-	out_puts(s->out, ", \"stack\": [");
-	for (; view_next_line(&stack, &len, &line, &n); comma = ", ") {
-		out_puts(s->out, comma);
-		view_put_json(s->out, line, n);
-	}
-	out_puts(s->out, "]");
-}
-
-/* What rows of one name, or events, differ in. */
-static void put_details(struct view *s, uint64_t args_id, uint64_t stack_id, uint64_t layer_id)
-{
-	static const struct {
-		enum view_args_line line;
-		const char *key;
-	} lines[] = {{VIEW_ARGS_TYPES, "types"},
-		     {VIEW_ARGS_OUT_DIMS, "output_shapes"},
-		     {VIEW_ARGS_OUT_TYPES, "output_types"}};
-	const char *text;
-	size_t len, i;
-
-	if (view_shows_shapes(s)) {
-		text = view_shapes(s->in->model, args_id, &len);
-		out_puts(s->out, ", \"shapes\": ");
-		out_write(s->out, text, len);
-	}
-	for (i = 0; i < sizeof(lines) / sizeof(lines[0]) && view_shows_outputs(s); i++) {
-		text = view_args_line(s->in->model, args_id, lines[i].line, &len);
-		out_printf(s->out, ", \"%s\": ", lines[i].key);
-		out_write(s->out, text, len);
-	}
-	if (view_shows_stack(s)) {
-		text = view_stack(s->in->model, s->opts, stack_id, &len);
-		put_stack(s, text, len);
-	}
-	if (view_shows_layer(s)) {
-		text = view_layer(s->in->model, s->opts, layer_id, &len);
-		out_puts(s->out, text ? ", \"layer\": " : ", \"layer\": null");
-		if (text)
-			view_put_json(s->out, text, len);
-	}
-}
-
-static void put_account(struct view *s, const struct mdl_row *r)
-{
-	const struct view_account account = view_account_of(r);
-	const struct view_list list = {.faults = !s->in->session->no_faults};
-
-	out_puts(s->out, ", \"account\": ");
-	json_put_object(s, view_account_columns, &list, &account);
-}
-
-static void put_cpu(struct view *s, const char *key, uint16_t cpu)
-{
-	if (cpu == MXBPF_CPU_NONE)
-		out_printf(s->out, ", \"%s\": null", key);
-	else
-		out_printf(s->out, ", \"%s\": %u", key, cpu);
-}
-
-static void put_event_account(struct view *s, const struct mxbpf_span *e)
-{
-	const struct mdl_row r = view_event_row(e);
-
-	if (!(e->flags & MXBPF_SPAN_ACCOUNT))
-		return;
-	put_cpu(s, "cpu", e->cpu);
-	put_cpu(s, "end_cpu", e->account.end_cpu);
-	put_account(s, &r);
-}
-
 uint64_t json_unix_ns(const struct view *s, uint64_t mono_ns)
 {
 	return s->in->session->start_unix_ns + (mono_ns - s->in->session->start_mono_ns);
-}
-
-/* Of the program's own marks. */
-void json_domain(struct view *s, uint64_t name_id)
-{
-	size_t len;
-	const char *text = mdl_text(s->in->model, MXBPF_NAME_DOMAIN, name_id, &len);
-
-	if (!text)
-		return;
-	out_puts(s->out, ", \"domain\": ");
-	view_put_json(s->out, text, len);
-}
-
-static void put_event(struct view *s, const struct mxbpf_span *e, bool memory)
-{
-	const struct mdl_flops flops = flops_of(s->in->model, e);
-	struct mxbpf_counter_sum counters = {0};
-	const char *text;
-	size_t len;
-
-	counters_add(&counters, e);
-	text = mdl_name(s->in->model, e->name_id, &len);
-	view_put_json(s->out, text, len);
-	out_puts(s->out, ", ");
-	json_device(s, e->device);
-	json_process(s, e->h.tgid);
-	json_domain(s, e->name_id);
-	out_printf(s->out,
-		   ", \"thread\": %" PRIu32 ", \"start_unix_ns\": %" PRIu64 ", \"total_ns\": %" PRIu64
-		   ", \"self_ns\": %" PRIu64,
-		   e->tid, json_unix_ns(s, e->h.ts_ns), (uint64_t)e->dur_ns, (uint64_t)e->self_ns);
-	if (memory)
-		out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
-			   (int64_t)e->alloc_bytes, (int64_t)e->self_alloc_bytes);
-	put_event_account(s, e);
-	view_put_counters_json(s, &counters);
-	put_details(s, e->args_id, e->stack_id, e->layer_id);
-	view_put_flops_json(s, &flops);
-	if (e->flags & MXBPF_SPAN_UNWOUND)
-		out_puts(s->out, ", \"unwound\": true");
-	if (e->flags & MXBPF_SPAN_PART)
-		out_puts(s->out, ", \"in_segment\": true");
-	if (e->bulk)
-		out_puts(s->out, ", \"bulk\": true");
-	if (mxbpf_traits(e) & MXBPF_TRAIT_USER)
-		out_puts(s->out, ", \"annotation\": true");
-	out_puts(s->out, "}");
-}
-
-static int event_table(struct view *s, const struct view_table *t)
-{
-	size_t i;
-
-	json_open_table(s, t->title);
-	for (i = 0; i < t->nspans; i++) {
-		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
-		put_event(s, &t->spans[i], t->memory);
-	}
-	out_puts(s->out, "]");
-	return 0;
-}
-
-static void put_extent(struct view *s, const struct mdl_row *r)
-{
-	if (r->last_ns)
-		out_printf(s->out,
-			   ", \"first_start_unix_ns\": %" PRIu64 ", \"last_end_unix_ns\": %" PRIu64
-			   ", \"per_second\": %.3f",
-			   json_unix_ns(s, r->first_ns), json_unix_ns(s, r->last_ns), marks_rate(r));
-}
-
-static int class_table(struct view *s, const struct view_table *t)
-{
-	char label[VIEW_LABEL_BYTES];
-	const struct mdl_row *r;
-	const char *name;
-	size_t i, len;
-
-	if (s->opts->by == VIEW_BY_EVENT)
-		return event_table(s, t);
-	json_open_table(s, t->title);
-	for (i = 0; i < t->nrows; i++) {
-		r = t->rows[i];
-		name = view_row_name(s, r, label, &len);
-		out_puts(s->out, i ? ",\n      {\"name\": " : "\n      {\"name\": ");
-		view_put_json(s->out, name, len);
-		out_puts(s->out, ", ");
-		json_device(s, r->device);
-		json_process(s, r->tgid);
-		if (s->opts->by == VIEW_BY_THREAD && r->tid)
-			out_printf(s->out, ", \"thread\": %" PRIu32, r->tid);
-		json_domain(s, r->name_id);
-		put_details(s, r->args_id, r->stack_id, r->layer_id);
-		out_printf(s->out,
-			   ", \"count\": %" PRIu64 ", \"total_ns\": %" PRIu64 ", \"self_ns\": %" PRIu64
-			   ", \"min_ns\": %" PRIu64 ", \"max_ns\": %" PRIu64 ", \"avg_ns\": %" PRIu64
-			   ", \"p50_ns\": %" PRIu64 ", \"p99_ns\": %" PRIu64,
-			   r->count, r->total_ns, r->self_ns, r->min_ns, r->max_ns, mdl_row_avg(r),
-			   mdl_percentile(r, 0.50), mdl_percentile(r, 0.99));
-		if (r->nparts)
-			out_printf(s->out, ", \"in_segments\": %" PRIu64, r->nparts);
-		if (r->nbulks)
-			out_printf(s->out, ", \"bulks\": %" PRIu64, r->nbulks);
-		if (view_is_annotation(s, r))
-			out_puts(s->out, ", \"annotation\": true");
-		if (t->memory)
-			out_printf(s->out, ", \"alloc_bytes\": %" PRId64 ", \"self_alloc_bytes\": %" PRId64,
-				   r->alloc_bytes, r->self_alloc_bytes);
-		put_extent(s, r);
-		if (s->in->session->account)
-			put_account(s, r);
-		view_put_counters_json(s, &r->counters);
-		view_put_flops_json(s, &r->flops);
-		out_puts(s->out, "}");
-	}
-	out_puts(s->out, "]");
-	return 0;
 }
 
 void json_close_tables(struct view *s)
@@ -363,57 +155,20 @@ void json_close_tables(struct view *s)
 	j->member = NULL;
 }
 
-static void put_open(struct view *s, const struct mxbpf_open *o)
-{
-	const char *thread = mdl_thread_name(s->in->model, o->h.tgid, o->tid), *name;
-	size_t len;
-
-	name = mdl_name(s->in->model, o->name_id, &len);
-	view_put_json(s->out, name, len);
-	json_domain(s, o->name_id);
-	out_printf(s->out, ", \"class\": \"%s\", ", mdl_category(o->cls));
-	json_device(s, o->device);
-	out_printf(s->out, ", \"pid\": %" PRIu32 ", \"thread\": %" PRIu32, o->h.tgid, o->tid);
-	json_optional(s, "thread_name", thread);
-	out_printf(s->out, ", \"start_unix_ns\": %" PRIu64 ", \"open_ns\": %" PRIu64, json_unix_ns(s, o->h.ts_ns),
-		   (uint64_t)o->open_ns);
-	if (o->flags & MXBPF_SPAN_ASYNC)
-		out_puts(s->out, ", \"async\": true");
-	if (o->state)
-		out_printf(s->out, ", \"state\": \"%c\"", o->state);
-	json_optional(s, "syscall", syscall_name(o->syscall));
-	json_optional(s, "wchan", mdl_text(s->in->model, MXBPF_NAME_WCHAN, o->wchan_id, NULL));
-	put_details(s, o->args_id, o->stack_id, o->layer_id);
-	out_puts(s->out, "}");
-}
-
-static int opens(struct view *s, const struct mxbpf_open *rows, size_t n)
-{
-	size_t i;
-
-	json_close_tables(s);
-	out_puts(s->out, ",\n  \"open\": [");
-	for (i = 0; i < n; i++) {
-		out_puts(s->out, i ? ",\n    {\"name\": " : "\n    {\"name\": ");
-		put_open(s, &rows[i]);
-	}
-	out_puts(s->out, "]");
-	return 0;
-}
-
 static int end(struct view *s)
 {
 	uint64_t not_shown = view_events_not_shown(s);
+	int err;
 
 	json_close_tables(s);
 	if (not_shown)
 		out_printf(s->out, ",\n  \"events_not_shown\": %" PRIu64, not_shown);
-	view_put_machine_json(s);
+	err = view_write_sheet(s, &sheet_machine);
 	out_puts(s->out, "\n}\n");
-	return 0;
+	return err;
 }
 
-/* The second: as one line of a series. */
+/* The second one begins a line of a series. */
 static const char *const magic[] = {"{\n  \"schema_version\": ", "{\"schema_version\": ", NULL};
 
 const struct view_ops view_json = {
@@ -424,8 +179,7 @@ const struct view_ops view_json = {
 	.by_process = true,
 	.begin = begin,
 	.details = true,
-	.table = class_table,
+	.table = view_calls_table,
 	.sheet = view_sheet_json,
-	.opens = opens,
 	.end = end,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that write the one JSON document share. */
+/* What the files that write the JSON document share. */
 #ifndef VIEW_JSON_H
 #define VIEW_JSON_H
 
@@ -8,25 +8,23 @@
 
 struct json {
 	struct view s;
-	bool tables;	    /* one stands already */
-	bool several;	    /* processes: each has rows of its own */
-	const char *member; /* its object is open still, for another list; NULL: none is */
-	bool closed;	    /* the tables have their end: what follows are members beside them */
+	bool tables;	    /* one has been written */
+	bool several;	    /* several processes were seen: each row has its pid */
+	const char *member; /* its object is still open for another list; NULL: none is open */
+	bool deep;	    /* the sheet has a line for each text of a list */
+	bool closed;	    /* the object of the tables has ended; other members follow */
 };
 
-/* "key": "text" */
+/* Writes "key": "text". */
 void json_text(struct view *s, const char *key, const char *text);
-/* A comma before it; nothing without a text. */
+/* Writes a comma and "key": "text"; nothing if text is NULL. */
 void json_optional(struct view *s, const char *key, const char *text);
 void json_put_device(struct view *s, uint32_t device);
-void json_device(struct view *s, uint32_t device); /* with its key */
-void json_process(struct view *s, uint32_t tgid);  /* a comma before it; nothing unless there are several */
-void json_domain(struct view *s, uint64_t name_id);
 uint64_t json_unix_ns(const struct view *s, uint64_t mono_ns);
-/* A row, or an object in one. */
+/* Writes a row, or an object of a row. */
 void json_put_object(struct view *s, const struct view_column *columns, const void *table, const void *row);
-void json_open_table(struct view *s, const char *title); /* its list */
-/* Before the first member beside the tables. */
+void json_open_table(struct view *s, const char *title); /* and its list */
+/* To be called before each member behind the tables. */
 void json_close_tables(struct view *s);
 
 #endif

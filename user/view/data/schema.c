@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The published schema of the JSON document: what share/report.schema.in.json says of the rest, with the sheets. */
+/* The published schema of the JSON document: share/report.schema.in.json with the sheets filled in. */
 #include <string.h>
 
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* Where members of the document, and $defs, stand in it. */
+/* These lines of the file are replaced by members and by $defs. */
 #define MEMBERS "    \"@sheets\": true,\n"
 #define DEFS	"    \"@defs\": true,\n"
 
@@ -46,6 +46,10 @@ static void put_type(struct out *o, const struct view_column *c)
 {
 	const bool null = c->flags & VIEW_NULL && !(c->flags & VIEW_OMIT);
 
+	if (c->def) {
+		out_printf(o, "\"$ref\": \"#/$defs/%s\"", c->def);
+		return;
+	}
 	switch (c->type) {
 	case VIEW_TEXT:
 	case VIEW_NOTE:
@@ -59,6 +63,9 @@ static void put_type(struct out *o, const struct view_column *c)
 		break;
 	case VIEW_OBJECT:
 		put_object(o, c->columns);
+		break;
+	case VIEW_LINES:
+		out_puts(o, "\"type\": \"array\", \"items\": { \"type\": \"string\" }");
 		break;
 	case VIEW_LIST:
 		out_puts(o, "\"type\": \"array\", \"items\": { ");
@@ -84,31 +91,49 @@ static void put_type(struct out *o, const struct view_column *c)
 
 static bool is_required(const struct view_column *c)
 {
-	return c->key && c->type != VIEW_PID && !(c->flags & VIEW_OMIT) && !c->when;
+	return c->key && c->type != VIEW_PID && !(c->flags & VIEW_OMIT) && !c->when && !c->has && !c->asked;
 }
 
-/* The words for an object with these columns. */
-static void put_object(struct out *o, const struct view_column *columns)
+static const char *put_required(struct out *o, const struct view_column *columns, const char *comma)
 {
 	const struct view_column *c;
-	const char *comma = "";
 
-	out_puts(o, "\"type\": \"object\", \"additionalProperties\": false,\n      \"required\": [");
-	for (c = columns; c->bytes; c++)
-		if (is_required(c)) {
+	for (c = columns; c->bytes; c++) {
+		if (c->type == VIEW_PART) {
+			comma = put_required(o, c->columns, comma);
+		} else if (is_required(c)) {
 			out_printf(o, "%s\"%s\"", comma, c->key);
 			comma = ", ";
 		}
-	out_puts(o, "],\n      \"properties\": {");
-	comma = "";
-	for (c = columns; c->bytes; c++)
-		if (c->key) {
+	}
+	return comma;
+}
+
+static const char *put_properties(struct out *o, const struct view_column *columns, const char *comma)
+{
+	const struct view_column *c;
+
+	for (c = columns; c->bytes; c++) {
+		if (c->type == VIEW_PART) {
+			comma = put_properties(o, c->columns, comma);
+		} else if (c->key) {
 			out_printf(o, "%s\n        \"%s\": { ", comma, c->key);
 			put_type(o, c);
 			put_string(o, "description", c->help);
 			out_puts(o, " }");
 			comma = ",";
 		}
+	}
+	return comma;
+}
+
+/* The schema of an object with these columns, without its braces. */
+static void put_object(struct out *o, const struct view_column *columns)
+{
+	out_puts(o, "\"type\": \"object\", \"additionalProperties\": false,\n      \"required\": [");
+	put_required(o, columns, "");
+	out_puts(o, "],\n      \"properties\": {");
+	put_properties(o, columns, "");
 	out_puts(o, " }");
 }
 
@@ -120,8 +145,8 @@ static void put_rows(struct out *o, const struct view_sheet *sh)
 	out_puts(o, " }");
 }
 
-/* One property for each total and each list of the sheets from `first` on that have one member. Returns the sheet
- * behind them. `names`: their names alone. */
+/* Writes a property for each total and each list of the sheets that share the member of `first`, or with `names` only
+ * the names. Returns the next sheet. */
 static const struct view_sheet *const *put_lists(struct out *o, const struct view_sheet *const *first, bool names)
 {
 	const struct view_sheet *const *sh;
@@ -151,7 +176,7 @@ static const struct view_sheet *const *put_lists(struct out *o, const struct vie
 	return sh;
 }
 
-/* A property of the document. Returns the sheet behind those that it is of. */
+/* Writes a property of the document, which one or more sheets make. Returns the next sheet. */
 static const struct view_sheet *const *put_member(struct out *o, const struct view_sheet *const *sh)
 {
 	out_printf(o, "    \"%s\": {\n      \"description\": ", (*sh)->member);

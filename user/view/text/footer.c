@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* No number is shown without its loss: the lines that end every table. */
+/* The lines behind the tables: window, events and loss. No table is shown without its loss. */
 #include "view/priv.h"
 
 #include "base/fmt.h"
@@ -36,7 +36,7 @@ static void put_pause(struct view *s, const char *prefix)
 			   prefix, fmt_ns(s->in->session->paused_ns, ns));
 }
 
-/* What was left out because it was asked to be. */
+/* Calls and columns that options left out. */
 static void put_notes(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -113,7 +113,7 @@ static void put_events(struct view *s, const char *prefix)
 			   fmt_count(ss->open_spans, n));
 }
 
-/* The longest gaps, as far as a line has room for them. */
+/* The longest gaps, as many as fit on a line. */
 static void put_gaps(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -141,7 +141,7 @@ static void put_gaps(struct view *s, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-/* What the probes cost processes that nobody asked about. */
+/* What the probes cost processes that are not followed. */
 static void put_strangers(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -155,7 +155,7 @@ static void put_strangers(struct view *s, const char *prefix)
 			   prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
 }
 
-/* Other processes of the job: what they did before probes were in is in no table. */
+/* Child processes. No table has what they did before their probes were attached. */
 static void put_followed(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -179,8 +179,8 @@ static void put_followed(struct view *s, const char *prefix)
 }
 
 /*
- * Calls in flight at attach or detach are unmatched in every healthy session, and a name that was cut at its limit
- * still has all of its calls: those two alone raise no alarm.
+ * Unmatched and truncated records alone raise no alarm. Every healthy session has unmatched calls, which were running
+ * at attach or detach, and a name that was cut still has all of its calls.
  */
 static void put_loss(struct view *s, const char *prefix)
 {
@@ -195,7 +195,7 @@ static void put_loss(struct view *s, const char *prefix)
 		   l->truncated == 1 ? "" : "s", fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
 }
 
-/* Where the records came from, and what each source lost of them, where there are several. */
+/* The records and the loss of each source if there are several. */
 static void put_sources(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -228,7 +228,7 @@ uint64_t view_tally(const struct mdl *m, enum mxbpf_tally_id id)
 	return sum;
 }
 
-/* A sum over calls of which some have none is less than it seems to be. */
+/* A sum is too small if some of its calls have no value. */
 static void put_uncounted(struct view *s, const char *prefix)
 {
 	uint64_t calls = 0, counted = 0, scaled = 0;
@@ -256,7 +256,7 @@ static void put_uncounted(struct view *s, const char *prefix)
 			   prefix, fmt_count(scaled, n));
 }
 
-/* What makes the tables say less than they seem to. */
+/* What is missing in the tables. */
 static void put_caveats(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -313,7 +313,7 @@ static void put_caveats(struct view *s, const char *prefix)
 	}
 }
 
-/* put_window(), behind the prefixes that layouts have. */
+/* Line beginnings that put_window() writes, behind the prefix of each layout. */
 const char *const view_text_magic[] = {"window   ", "# window   ", NULL};
 
 void view_footer(struct view *s, const char *prefix)

@@ -75,7 +75,7 @@ static size_t widest(const struct view_grid *g, unsigned col)
 	return max;
 }
 
-/* What is left for the first column when every other one has what it needs. */
+/* Width that the other columns leave to the first one. */
 static size_t first_room(const struct view_grid *g, const size_t *widths, unsigned width)
 {
 	size_t used = 0;
@@ -110,7 +110,7 @@ static void put_pad(struct out *o, size_t n)
 	out_printf(o, "%*s", (int)n, "");
 }
 
-/* The beginning and the end of a text in `width` columns, of which the beginning has `head`. */
+/* Writes the beginning of a text in `head` columns, and its end in what is left of `width`. */
 static void put_ends(struct out *o, const char *text, size_t head, size_t width)
 {
 	const char *end = fmt_head(text, head);
@@ -123,8 +123,8 @@ static void put_ends(struct out *o, const char *text, size_t head, size_t width)
 }
 
 /*
- * A name that is too long for its column loses the beginning that it shares with another one, so that its tail, which
- * tells the two apart, stays; else its middle, as in "_backward_Fully…nected".
+ * Writes a name. If it is too long and begins like another long name, it loses that beginning, because the tail tells
+ * the two apart. Otherwise it loses its middle, as in "_backward_Fully…nected".
  */
 static void put_name(struct out *o, const char *text, size_t shared, size_t width)
 {
@@ -139,7 +139,7 @@ static void put_name(struct out *o, const char *text, size_t shared, size_t widt
 	put_pad(o, width - n);
 }
 
-/* Bytes of the longest beginning that two names share and that ends where a name of its own could begin. */
+/* Bytes of the longest beginning that two names share, up to a character that separates parts of names. */
 static size_t shared_part(const char *a, const char *b)
 {
 	size_t i, end = 0;
@@ -155,7 +155,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(**(char *const *const *)a, **(char *const *const *)b);
 }
 
-/* How many bytes of each first cell that does not fit stand in another such cell too. NULL: none, or no memory. */
+/* For each first cell that is too long: bytes of its beginning that another such cell shares. NULL: out of memory. */
 static size_t *shared_parts(const struct view_grid *g, size_t width)
 {
 	char **cells = (char **)g->cells.data, ***longs = calloc(nrows(g) + 1, sizeof(*longs));
@@ -166,7 +166,7 @@ static size_t *shared_parts(const struct view_grid *g, size_t width)
 			longs[n++] = &cells[i * g->ncols];
 	if (n)
 		qsort(longs, n, sizeof(*longs), by_text);
-	for (i = 1; shared && i < n; i++) { /* whoever shares the most stands beside it in this order */
+	for (i = 1; shared && i < n; i++) { /* sorted: the name that shares most is a neighbour */
 		part = shared_part(*longs[i - 1], *longs[i]);
 		for (size_t j = i - 1; j <= i; j++) {
 			size_t *most = &shared[(size_t)(longs[j] - cells) / g->ncols];
@@ -207,7 +207,7 @@ static void put_row(const struct view_grid *g, const char *const *cells, size_t 
 	out_puts(o, "\n");
 }
 
-/* The last blank within the first n columns, or NULL. */
+/* Returns the last blank within the first n columns, or NULL. */
 static const char *line_break(const char *text, size_t n)
 {
 	const char *end = fmt_head(text, n), *p;
@@ -218,7 +218,7 @@ static const char *line_break(const char *text, size_t n)
 	return NULL;
 }
 
-/* A note that is too long goes on in the next line; one without a blank to break it at loses its middle. */
+/* Writes a note, on several lines if it is too long. A line without a blank to break it at loses its middle. */
 static void put_note(const struct view_grid *g, const char *text, size_t room, struct out *o)
 {
 	const char *end;

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The sheets of calls, and their rows. */
+#include "feature/counters/counters.h"
+#include "feature/flops/flops.h"
+#include "feature/marks/marks.h"
+#include "view/text/grid.h"
+#include "view/calls.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fmt.h"
+
+#define DOMAIN_BYTES_MAX 63 /* that people see: the name is what they read first */
+
+static bool by_event(const struct view *s)
+{
+	return s->opts->by == VIEW_BY_EVENT;
+}
+
+static bool has_account(const struct view *s)
+{
+	return s->in->session->account;
+}
+
+static bool always(const struct view *s)
+{
+	return true;
+}
+
+/* CSV has the columns of user annotations if the runtime can have some, so that a series has the same columns. */
+static bool has_annotations(const struct view *s)
+{
+	return s->in->session->class_title[MXBPF_CLASS_TASK];
+}
+
+static struct view_text domain_of(const struct view *s, uint64_t name_id, bool people)
+{
+	struct view_text text = {0};
+
+	text.data = mdl_text(s->in->model, MXBPF_NAME_DOMAIN, name_id, &text.len);
+	if (people && text.len > DOMAIN_BYTES_MAX)
+		text.len = DOMAIN_BYTES_MAX;
+	return text.data ? text : (struct view_text){0};
+}
+
+/* ---- details */
+
+int view_details_fill(const struct view *s, struct view_detail_ids ids, struct buf *note, struct view_details *d)
+{
+	const struct mdl *m = s->in->model;
+	int err = 0;
+
+	memset(d, 0, sizeof(*d));
+	if (view_shows_shapes(s) && note) {
+		note->len = 0;
+		err = view_shapes_note(m, ids.args, note);
+		if (note->len > strlen("[]"))
+			d->shapes = (struct view_text){note->data, note->len};
+	} else if (view_shows_shapes(s)) {
+		d->shapes.data = view_args_line(m, ids.args, VIEW_ARGS_DIMS, &d->shapes.len);
+		d->types.data = view_args_line(m, ids.args, VIEW_ARGS_TYPES, &d->types.len);
+		d->out_shapes.data = view_args_line(m, ids.args, VIEW_ARGS_OUT_DIMS, &d->out_shapes.len);
+		d->out_types.data = view_args_line(m, ids.args, VIEW_ARGS_OUT_TYPES, &d->out_types.len);
+	}
+	if (view_shows_stack(s))
+		d->stack.data = view_stack(m, s->opts, ids.stack, &d->stack.len);
+	if (view_shows_layer(s))
+		d->layer.data = view_layer(m, s->opts, ids.layer, &d->layer.len);
+	if (!d->layer.data)
+		d->layer.len = 0;
+	return err;
+}
+
+#define ROW struct view_details
+const struct view_column view_details_columns[] = {
+	{"shapes", NULL, "shapes", VIEW_RAW, AT(shapes), .asked = view_shows_shapes, .def = "shapes",
+	 .help = "of the tensors among the arguments; with --by shape, or of events where --shapes was asked for"},
+	{"types", NULL, NULL, VIEW_RAW, AT(types), .asked = view_shows_outputs, .def = "types"},
+	{"output_shapes", NULL, NULL, VIEW_RAW, AT(out_shapes), .asked = view_shows_outputs, .def = "shapes"},
+	{"output_types", NULL, NULL, VIEW_RAW, AT(out_types), .asked = view_shows_outputs, .def = "types"},
+	{"stack", NULL, "stack", VIEW_LINES, AT(stack), .asked = view_shows_stack,
+	 .help = "innermost first; with --by stack, or of events where --py-stacks was asked for"},
+	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL | VIEW_BELOW, .asked = view_shows_layer,
+	 .help = "node of the model's graph; null: none. With --by layer, or of events where --layers was asked for"},
+	{0},
+};
+#undef ROW
+
+/* ---- rows by name, layer, device, process or thread */
+
+/* A user annotation that has the name of an operator of the same table. */
+static bool is_namesake(const struct view *s, const struct view_table *t, const struct mdl_row *r,
+			struct view_text name)
+{
+	const char *other;
+	size_t len, i;
+
+	for (i = 0; view_is_annotation(s, r) && i < t->nrows; i++) {
+		if (view_is_annotation(s, t->rows[i]))
+			continue;
+		other = mdl_name(s->in->model, t->rows[i]->name_id, &len);
+		if (len == name.len && !memcmp(name.data, other, len))
+			return true;
+	}
+	return false;
+}
+
+/* What people alone see in another form. */
+static int make_people(const struct view *s, struct view_calls *c, const struct mdl_row *r)
+{
+	struct view_call *to = &c->call;
+
+	if (s->opts->by == VIEW_BY_LAYER) /* which is the name of the row */
+		to->details.layer = (struct view_text){0};
+	if (c->counters || !is_namesake(s, c->of, r, to->name))
+		return 0;
+	c->name.len = 0;
+	if (buf_printf(&c->name, "%.*s (annotation)", (int)to->name.len, to->name.data))
+		return -ENOMEM;
+	to->name = (struct view_text){c->name.data, c->name.len};
+	return 0;
+}
+
+static double percent(uint64_t n, uint64_t of)
+{
+	return of ? 100.0 * (double)n / (double)of : 0;
+}
+
+/* Of the row's own time. Below 0: none at all. */
+static double own_percent(uint64_t ns, const struct mdl_row *r)
+{
+	return ns ? percent(ns, r->total_ns) : -1;
+}
+
+const void *view_call_make(const struct view *s, void *table, size_t i)
+{
+	struct view_calls *c = table;
+	const struct mdl_row *r = c->of->rows[i];
+	struct view_call *to = &c->call;
+	const bool people = c->list.people;
+	int err;
+
+	*to = (struct view_call){
+		.domain = domain_of(s, r->name_id, people),
+		.device = r->device,
+		.tgid = r->tgid,
+		.tid = s->opts->by == VIEW_BY_THREAD ? r->tid : 0,
+		.first_ns = r->first_ns,
+		.last_ns = r->last_ns,
+		.lasts = r->last_ns,
+		.rate = marks_rate(r),
+		.count = r->count,
+		.total_ns = r->total_ns,
+		.self_ns = r->self_ns,
+		.min_ns = r->min_ns,
+		.max_ns = r->max_ns,
+		.avg_ns = mdl_row_avg(r),
+		.p50_ns = mdl_percentile(r, 0.50),
+		.p99_ns = mdl_percentile(r, 0.99),
+		.nparts = r->nparts,
+		.nbulks = r->nbulks,
+		.alloc_bytes = r->alloc_bytes,
+		.self_alloc_bytes = r->self_alloc_bytes,
+		.memory = c->of->memory,
+		.annotation = view_is_annotation(s, r),
+		.share = percent(r->self_ns, c->of->self_ns),
+		.cpu = own_percent(mdl_on_cpu_ns(r), r),
+		.runq = own_percent(r->account.runq_ns, r),
+		.blocked = own_percent(r->account.blocked_ns, r),
+		.account = view_account_of(r),
+		.counters = view_counters_of(s, &r->counters, people),
+		.counted = r->counters.spans,
+		.flops = view_flops_of(&r->flops),
+	};
+	to->name.data = view_row_name(s, r, to->label, &to->name.len);
+	err = view_details_fill(s, (struct view_detail_ids){r->args_id, r->stack_id, r->layer_id},
+				people ? &c->note : NULL, &to->details);
+	if (!err && people)
+		err = make_people(s, c, r);
+	return err ? NULL : to;
+}
+
+static void percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	const double v = *(const double *)value;
+
+	snprintf(cell, VIEW_CELL_BYTES, v < 99.95 ? "%.1f%%" : "%.0f%%", v);
+}
+
+static void own_percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	const double v = *(const double *)value;
+
+	snprintf(cell, VIEW_CELL_BYTES, v < 0 ? "-" : v < 1 ? "<1%%" : "%.0f%%", v);
+}
+
+static void rate_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	const double v = *(const double *)value;
+
+	snprintf(cell, VIEW_CELL_BYTES, v < 100 ? "%.2f" : "%.0f", v);
+}
+
+#define ROW	     struct view_call
+#define SEEN(member) .shown = offsetof(struct view_calls, member)
+#define HAS(member)  .has = offsetof(ROW, member)
+static const struct view_column calls_columns[] = {
+	{"name", NULL, "name", VIEW_TEXT, AT(name)},
+	{"device", NULL, "device", VIEW_DEVICE, AT(device), SEEN(devices)},
+	PID_COLUMN(tgid),
+	{"thread", "", NULL, VIEW_COUNT, AT(tid), VIEW_OMIT,
+	 .help = "only with --by thread; absent of the rest, of which it is not known"},
+	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, SEEN(domain), .place = 12,
+	 .asked = has_annotations, .def = "domain"},
+	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
+	{"count", NULL, "calls", VIEW_COUNT, AT(count)},
+	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT,
+	 .help = "sum of the calls' times, each with the calls nested in it, so that rows of one table have nested "
+		 "time "
+		 "in common. A thread, a device (--by) and a layer have calls of many names: total_ns is self_ns "
+		 "there, "
+		 "and so are the account and alloc_bytes"},
+	{"self_ns", NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(nested),
+	 .help = "sum of the calls' times less the time in calls nested directly, of whatever table; 0 of a call that "
+		 "ended on another thread or after its function had returned. Each moment of a thread is in the self "
+		 "time of one row at most: self times can be added up, and shares in text are of their sum"},
+	/* The first to give way if nothing was nested: it is the total then. */
+	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = VIEW_GRID_NAME_MIN_MAX},
+	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, .place = 2, .name_min = 24},
+	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, .place = 5},
+	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, .place = 1,
+	 .help = "mean of the durations that min_ns and max_ns are of, rounded down: total_ns / count, but of a "
+		 "thread, "
+		 "a device and a layer, where each call is as long as it was, with the calls nested in it"},
+	{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, SEEN(flat), .place = 3, .name_min = 12,
+	 .help = "middle of its histogram bucket, at most 12.5 % wide"},
+	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, SEEN(nested), .place = 3, .name_min = 16},
+	{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .place = 4},
+	{NULL, NULL, "share", VIEW_SHARE, AT(share), .place = 6, .cell = percent_cell,
+	 .help = "self_ns as part of the self time of the table"},
+	{"in_segments", "", NULL, VIEW_COUNT, AT(nparts), VIEW_OMIT,
+	 .help = "of the calls, those in a segment of a static graph, whose name names them as well; absent: none"},
+	{"bulks", "", NULL, VIEW_COUNT, AT(nbulks), VIEW_OMIT,
+	 .help = "of the calls, those in which the engine ran several operators that have rows as well; absent: none"},
+	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
+	 .help = "calls that the program wrote itself (record_function), apart from the runtime's operators of that "
+		 "name"},
+	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED, HAS(memory),
+	 .help = "taken less given back by the calls' own threads while they were open; in all rows of a table or in "
+		 "none"},
+	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED, HAS(memory),
+	 .help = "of these, outside the calls nested directly"},
+	{"first_start_unix_ns", "", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts),
+	 .help = "of user annotations, as the next two"},
+	{NULL, "first_unix_ns", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts), .asked = has_annotations},
+	{"last_end_unix_ns", "", NULL, VIEW_MOMENT, AT(last_ns), HAS(lasts)},
+	{NULL, "last_unix_ns", NULL, VIEW_MOMENT, AT(last_ns), HAS(lasts), .asked = has_annotations},
+	{"per_second", "", "per s", VIEW_RATIO, AT(rate), HAS(lasts), SEEN(rate), .place = 13, .data_digits = 3,
+	 .cell = rate_cell, .help = "count over the time from the first start to the last end: of frames their rate"},
+	{"account", NULL, NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .asked = has_account,
+	 .def = "account"},
+	{NULL, NULL, "cpu", VIEW_SHARE, AT(cpu), SEEN(cpu), .place = 7, .name_min = 20, .cell = own_percent_cell,
+	 .help = "on_cpu_ns as part of total_ns"},
+	{NULL, NULL, "runq", VIEW_SHARE, AT(runq), SEEN(runq), .place = 8, .cell = own_percent_cell,
+	 .help = "runq_ns as part of total_ns"},
+	{NULL, NULL, "blocked", VIEW_SHARE, AT(blocked), SEEN(blocked), .place = 9, .cell = own_percent_cell,
+	 .help = "blocked_ns as part of total_ns"},
+	{"counters", NULL, NULL, VIEW_OBJECT, AT(counters), VIEW_KEEP, HAS(counted), SEEN(counters),
+	 .generate = view_counter_columns, .asked = view_asks_counters, .def = "counters"},
+	{"flops", NULL, NULL, VIEW_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
+	{0},
+};
+
+static bool has_domain(const struct view *s, const struct view_table *t)
+{
+	size_t i, len;
+
+	for (i = 0; i < t->nrows; i++)
+		if (mdl_text(s->in->model, MXBPF_NAME_DOMAIN, t->rows[i]->name_id, &len))
+			return true;
+	return false;
+}
+
+/* At least 1 % of the table's time, in one row. */
+static bool is_worth(uint64_t ns, const struct view_table *t)
+{
+	return ns && ns >= t->self_ns / 100;
+}
+
+/* Chooses the columns that say something about these rows; all of the account on a terminal with room to spare. */
+static void choose_columns(const struct view *s, struct view_calls *c)
+{
+	const bool wide = s->opts->width > VIEW_WIDTH, account = has_account(s);
+	const struct view_table *t = c->of;
+	size_t i;
+
+	c->runq = c->blocked = wide;
+	for (i = 0; i < t->nrows; i++) {
+		const struct mdl_row *r = t->rows[i];
+
+		c->devices |= r->device != t->rows[0]->device;
+		c->nested |= r->self_ns != r->total_ns;
+		c->runq |= is_worth(r->account.runq_ns, t);
+		c->blocked |= is_worth(r->account.blocked_ns, t);
+		c->migrated += r->account.migrated;
+		if (view_shows_flops(s)) {
+			c->sum.calls += r->flops.calls;
+			c->sum.unknown += r->flops.unknown;
+		}
+	}
+	c->flat = !c->nested;
+	c->runq &= account;
+	c->blocked &= account;
+	c->cpu = c->runq || c->blocked;
+	c->flops = c->sum.calls;
+	c->domain = has_domain(s, t);
+	c->rate = t->cls == MXBPF_CLASS_FRAME;
+}
+
+/* The heading names the device if all rows have the same. */
+static void calls_above(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_calls *c = table;
+	char ns[24], device[48];
+
+	view_put_safe(s->out, c->list.title, strlen(c->list.title));
+	if (!c->list.n) {
+		out_puts(s->out, ": nothing seen\n");
+		return;
+	}
+	if (!c->devices && c->of && c->of->rows[0]->device) {
+		out_puts(s->out, " on ");
+		mdl_device_name(s->in->session, c->of->rows[0]->device, device);
+		view_put_safe(s->out, device, strlen(device));
+	}
+	out_printf(s->out, ": %s in ", fmt_ns(c->of ? c->of->self_ns : 0, ns));
+	if (c->list.n < c->list.all)
+		out_printf(s->out, "%zu rows, of which %zu are shown\n", c->list.all, c->list.n);
+	else
+		out_printf(s->out, "%zu row%s\n", c->list.all, c->list.all == 1 ? "" : "s");
+}
+
+const struct view_sheet sheet_calls = {
+	.title = "Calls",
+	.help = "Operators, calls of the C API and user annotations. Each class of calls is a table, which has the "
+		"title "
+		"that the runtime uses.",
+	.def = "row",
+	.csv = "calls",
+	.columns = calls_columns,
+	.row_bytes = sizeof(struct view_call),
+	.table_bytes = sizeof(struct view_calls),
+	.of_class = true,
+	.when = always,
+	.row = view_call_make,
+	.above = calls_above,
+};
+#undef ROW
+
+/* ---- events */
+
+static const void *make_event(const struct view *s, void *table, size_t i)
+{
+	struct view_calls *c = table;
+	const struct mxbpf_span *e = &c->of->spans[i];
+	const struct mdl_row r = view_event_row(e);
+	const struct mdl_flops flops = flops_of(s->in->model, e);
+	struct view_event *to = &c->event;
+
+	*to = (struct view_event){
+		.domain = domain_of(s, e->name_id, c->list.people),
+		.device = e->device,
+		.tgid = e->h.tgid,
+		.tid = e->tid,
+		.start_ns = e->h.ts_ns,
+		.count = 1,
+		.self_ns = e->self_ns,
+		.time = {e->dur_ns, e->flags & MXBPF_SPAN_UNWOUND},
+		.unwound = e->flags & MXBPF_SPAN_UNWOUND,
+		.part = e->flags & MXBPF_SPAN_PART,
+		.bulk = e->bulk,
+		.annotation = mxbpf_traits(e) & MXBPF_TRAIT_USER,
+		.memory = c->of->memory,
+		.alloc_bytes = e->alloc_bytes,
+		.self_alloc_bytes = e->self_alloc_bytes,
+		.has_account = e->flags & MXBPF_SPAN_ACCOUNT,
+		.cpu = e->cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : e->cpu,
+		.end_cpu = e->account.end_cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : e->account.end_cpu,
+		.on_cpu_ns = e->account.on_cpu_ns,
+		.runq_ns = e->account.runq_ns,
+		.blocked_ns = e->account.blocked_ns,
+		.account = view_account_of(&r),
+		.counters = view_counters_of(s, &r.counters, c->list.people),
+		.counted = r.counters.spans,
+		.flops = view_flops_of(&flops),
+	};
+	to->name.data = mdl_name(s->in->model, e->name_id, &to->name.len);
+	return view_details_fill(s, (struct view_detail_ids){e->args_id, e->stack_id, e->layer_id},
+				 c->list.people ? &c->note : NULL, &to->details)
+		       ? NULL
+		       : to;
+}
+
+static void time_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	const struct view_event_time *t = value;
+
+	cell[0] = '<'; /* an upper bound: its end was not seen */
+	fmt_tight_ns(t->ns, cell + t->unwound);
+}
+
+#define ROW struct view_event
+static const struct view_column events_columns[] = {
+	{"name", NULL, "name", VIEW_TEXT, AT(name)},
+	{"device", NULL, NULL, VIEW_DEVICE, AT(device)},
+	PID_COLUMN(tgid),
+	{"domain", "", NULL, VIEW_TEXT, AT(domain), VIEW_OMIT, .def = "domain"},
+	{NULL, "domain", NULL, VIEW_TEXT, AT(domain), .asked = has_annotations},
+	{"thread", NULL, "thread", VIEW_COUNT, AT(tid)},
+	{"start_unix_ns", NULL, "start", VIEW_MOMENT, AT(start_ns), VIEW_TIGHT, .digits = 6},
+	{NULL, "count", NULL, VIEW_COUNT, AT(count)},
+	{"total_ns", NULL, "time", VIEW_NS, AT(time), .cell = time_cell},
+	{"self_ns", NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT},
+	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED, HAS(memory)},
+	{NULL, "", "bytes", VIEW_COUNT, AT(alloc_bytes), VIEW_SIGNED, SEEN(memory)},
+	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED, HAS(memory)},
+	{"cpu", NULL, NULL, VIEW_COUNT, AT(cpu), VIEW_NULL, HAS(has_account), .asked = has_account,
+	 .help = "on which it began. " VIEW_CPU_HELP},
+	{"end_cpu", NULL, NULL, VIEW_COUNT, AT(end_cpu), VIEW_NULL, HAS(has_account), .asked = has_account,
+	 .help = VIEW_CPU_HELP},
+	{"account", NULL, NULL, VIEW_OBJECT, AT(account), HAS(has_account), .columns = view_account_columns,
+	 .asked = has_account, .def = "account"},
+	{NULL, "", "cpu", VIEW_NS, AT(on_cpu_ns), VIEW_TIGHT | VIEW_DASH, .asked = has_account},
+	{NULL, "", "runq", VIEW_NS, AT(runq_ns), VIEW_TIGHT | VIEW_DASH, .asked = has_account},
+	{NULL, "", "blocked", VIEW_NS, AT(blocked_ns), VIEW_TIGHT | VIEW_DASH, .asked = has_account},
+	{"counters", NULL, NULL, VIEW_OBJECT, AT(counters), VIEW_KEEP, HAS(counted), SEEN(counters),
+	 .generate = view_counter_columns, .asked = view_asks_counters, .def = "counters"},
+	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
+	{"flops", NULL, NULL, VIEW_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
+	{"unwound", NULL, NULL, VIEW_BOOL, AT(unwound), VIEW_OMIT,
+	 .help = "left without its end: its time lasts until that was noticed"},
+	{"in_segment", "", NULL, VIEW_BOOL, AT(part), VIEW_OMIT, .help = "in a segment of a static graph"},
+	{"bulk", "", NULL, VIEW_BOOL, AT(bulk), VIEW_OMIT,
+	 .help = "the engine ran several operators as one: those have calls as well"},
+	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
+	 .help = "the program wrote it itself (record_function)"},
+	{0},
+};
+
+static void events_above(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_list *t = table;
+
+	view_put_safe(s->out, t->title, strlen(t->title));
+	if (!t->n)
+		out_puts(s->out, ": nothing kept\n");
+	else if (t->n < t->all)
+		out_printf(s->out, ": %zu calls, of which %zu are shown\n", t->all, t->n);
+	else
+		out_printf(s->out, ": %zu call%s\n", t->n, t->n == 1 ? "" : "s");
+}
+
+const struct view_sheet sheet_events = {
+	.title = "Calls one by one",
+	.help = "With --by event: one call.",
+	.row_help = "With --by event: one call.",
+	.def = "event",
+	.csv = "calls",
+	.columns = events_columns,
+	.row_bytes = sizeof(struct view_event),
+	.table_bytes = sizeof(struct view_calls),
+	.of_class = true,
+	.when = by_event,
+	.row = make_event,
+	.above = events_above,
+};
+
+int view_calls_table(struct view *s, const struct view_table *t)
+{
+	const bool events = by_event(s);
+	struct view_calls c = {
+		.list = {.title = t->title,
+			 .n = events ? t->nspans : t->nrows,
+			 .all = events ? t->nspans_all : t->nrows_all,
+			 .people = s->ops->people},
+		.of = t,
+		.memory = t->memory,
+	};
+	int err;
+
+	if (!events)
+		choose_columns(s, &c);
+	err = s->ops->sheet(s, events ? &sheet_events : &sheet_calls, &c);
+	c.counters = true;
+	if (!err && !events && t->nrows && view_asks_counters(s))
+		err = s->ops->sheet(s, &sheet_counters, &c);
+	buf_fini(&c.name);
+	buf_fini(&c.note);
+	return err;
+}
