@@ -163,7 +163,7 @@ while True:
 	start_torch --tiny
 	run "$MXBPF" --pid "$WORKLOAD_PID" --api work -d 1s
 	expect_status 2
-	expect_re 'no C API of PyTorch is probed' "$output"
+	expect_re 'mxbpf probes no C API of PyTorch' "$output"
 }
 
 @test "--iterations leaves a PyTorch job's result unchanged and counts every iteration" {

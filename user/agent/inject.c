@@ -313,6 +313,8 @@ static int write_image(struct inject *x, int remote_fd, struct mapped_file *agen
 	}
 	if (fd >= 0)
 		close(fd);
+	if (err == -ENOENT) /* only the end of the process takes its descriptors away */
+		return inject_ended(x, e);
 	return err ? err_set(e, ERR_RUNTIME, err, "cannot write the agent to %s: %s", path, strerror(-err)) : 0;
 }
 
