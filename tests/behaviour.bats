@@ -244,7 +244,7 @@ end_by_signal() {
 	shared_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
 	expect_status 2
-	expect_re 'wait needs api' "$stderr"
+	expect_re 'wait requires api' "$stderr"
 	[[ -z $output && $stderr != *attached* ]]
 }
 
