@@ -64,7 +64,7 @@ go_on() { : >in; }
 	start_gated
 	go_on
 	wait_exit "$MXBPF_PID"
-	expect_re 'the agent is in process [0-9]+: one thread was held up for' "$(<"$(err mxbpf)")"
+	expect_re 'loaded the agent into process [0-9]+: one thread was stopped for' "$(<"$(err mxbpf)")"
 	expect_re '^has an agent' "$(<"$(out mxbpf)")"
 	[[ $(grep -c '^sum 1500$' "$(out mxbpf)") == 3 ]]
 	jq -e '[.tables.operator[] | {(.name): .count}] | add | ."aten::add_" == 1500 and ."aten::zeros" == 3 and ."aten::sum" == 3' mxbpf.json
@@ -79,7 +79,7 @@ go_on() { : >in; }
 	[[ $(grep -c '^sum 1500$' "$(out mxbpf)") == 3 ]]
 	jq -c .sources mxbpf.json
 	jq -e '.sources[] | select(.source == "agent") | .attempted >= 7524 and .attempted <= 7526 and .stored + .dropped == .attempted' mxbpf.json
-	[[ $(jq '.loss.dropped' mxbpf.json) == 0 ]] || grep 'operators that other threads called while the agent was loaded' "$(err mxbpf)"
+	[[ $(jq '.loss.dropped' mxbpf.json) == 0 ]] || grep 'operators are not recorded: other threads called them while the agent was being loaded' "$(err mxbpf)"
 }
 
 @test "SIGKILL of mxbpf while the program is stopped at its first operator leaves the program running" {
@@ -131,7 +131,7 @@ for _ in range(100):
 	start_bg mxbpf "$MXBPF" --wait --pid "$later" --agent --format json
 	wait_line "$(err mxbpf)" '^waiting until'
 	: >in
-	wait_line "$(err mxbpf)" 'the agent is in process [0-9]+: one thread was held up for' "$BG_PID"
+	wait_line "$(err mxbpf)" 'loaded the agent into process [0-9]+: one thread was stopped for' "$BG_PID"
 	kill -s USR1 "$later"
 	wait_exit "$BG_PID"
 	jq -e '[.tables.operator[] | select(.name == "aten::mul_").count] == [100]' "$(out mxbpf)"

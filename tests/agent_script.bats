@@ -64,7 +64,7 @@ refused() { # REASON
 	expect_re '^  ok +route of the agent +by ptrace, else by a script' "$output"
 	before=$(ask USR2 state)
 	session 'PEP 768'
-	expect_re 'one thread was held up for .*PEP 768' "$(<"$(err mxbpf)")"
+	expect_re 'one thread was stopped for .*PEP 768' "$(<"$(err mxbpf)")"
 	expect_same "${before/\"agent\": false\} scripts 0/\"agent\": true\} scripts 1}" "$(ask USR2 state)"
 	ask USR1 worked # without a reader the agent removes its callbacks; the next session adds them again
 	session 'PEP 768'

@@ -70,7 +70,7 @@ judged() { # PROGRAM PROG_ARGS...
 	start_toy 1 1
 	run "$MXBPF" --pid "$READY_PID" --backward
 	expect_status 2
-	[[ $output == *'of MXNet, forward and backward cannot be joined'* ]]
+	[[ $output == *'--backward is not supported with MXNet'* ]]
 	run "$MXBPF" report --by shape job.mxd
 	expect_status 2
 	[[ $output == *'record with --shapes'* ]]

@@ -78,7 +78,7 @@ end_by_signal() {
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
 	expect_status 5
 	[[ $(grep -c "process $READY_PID (toy) is stopped by a signal.*kill -CONT $READY_PID" <<<"$stderr") == 2 ]]
-	expect_re 'nothing was seen in 0.2 s: process .* is stopped' "$stderr"
+	expect_re 'no event was recorded in 0.2 s: process .* is stopped' "$stderr"
 	kill -s CONT "$READY_PID"
 	start_bg gdb gdb -q -batch -p "$READY_PID" -ex 'shell echo ready 1' -ex 'shell sleep 1000'
 	wait_line "$(out gdb)" '^ready 1$' "$BG_PID"
@@ -266,7 +266,7 @@ end_by_signal() {
 	kill -s TERM "$BG_PID"
 	wait_exit "$BG_PID" || status=$?
 	[[ $status == 5 && ! -s $(out mxbpf) && ! -e $BATS_TEST_TMPDIR/t.json ]]
-	expect_re '^mxbpf: interrupted before the window began: nothing was seen$' "$(<"$(err mxbpf)")"
+	expect_re '^mxbpf: interrupted before recording began; no event was recorded$' "$(<"$(err mxbpf)")"
 }
 
 @test "A target that calls exec ends the session with the events seen so far" {

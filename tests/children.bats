@@ -157,7 +157,7 @@ if sys.argv[1] == "again":
 	run --separate-stderr "$MXBPF" --format json -- bash -c '"$0/toy" 20 1 | { read -r _ pid; kill -s USR1 "$pid"; cat >/dev/null; }
 		"$1" -c "$LOADS" again "$0/other.d/libmxnet.so"; exit 0' "$TOY" "$PYTHON_TORCH"
 	expect_status 0
-	[[ $(grep -c 'is another build than the first one' <<<"$stderr") == 1 ]]
+	[[ $(grep -c 'is a different build from' <<<"$stderr") == 1 ]]
 	jq -e '.window | .followed == 0 and .unfollowed == 1' <<<"$output"
 }
 
@@ -173,7 +173,7 @@ if sys.argv[1] == "again":
 		start_bg mxbpf "$MXBPF" --wait --pid "$launcher" --format json
 		MXBPF_PID=$BG_PID
 		if [[ $when == later ]]; then
-			wait_line "$(err mxbpf)" '^waiting until process .*, or a child of it, maps' "$MXBPF_PID"
+			wait_line "$(err mxbpf)" '^waiting until process .* or a child of it loads' "$MXBPF_PID"
 			echo >"$BATS_TEST_TMPDIR/$when.in"
 		fi
 		wait_line "$(err mxbpf)" '^attached: ' "$MXBPF_PID"

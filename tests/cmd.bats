@@ -45,7 +45,7 @@ header() { # MAJOR, two hex digits
 	done <<-'CASES'
 		--pid 1 --sort foo|--sort.*total, self, count, avg, min, max, p99, alloc, self-alloc, cpu, runq, blocked, device, name
 		--pid 1 --layout html|--layout.*modern, mxnet, torch, torch-classic
-		--pid 1 --layout torch -f json|--layout torch has no --format json
+		--pid 1 --layout torch -f json|--layout torch does not support --format json
 		--pid 1 --format xml|--format.*table, json, csv
 		export f -f pdf|--format.*chrome
 		--pid 1 --probes gpu|--probes.*op, api, mem, wait
@@ -71,8 +71,8 @@ header() { # MAJOR, two hex digits
 		record --pid 1 -o a.json --trace a.json|same file
 		--pid 1 --interval 99ms|--interval.*too short
 		--pid 1 --reset|--reset.*--interval TIME
-		--pid 1 --stack-depth 3|--stack-depth is for the rows of --by stack
-		report f --by module --stack-depth 3|--stack-depth is for the rows of --by stack
+		--pid 1 --stack-depth 3|--stack-depth needs --by stack
+		report f --by module --stack-depth 3|--stack-depth needs --by stack
 	CASES
 }
 
@@ -81,27 +81,27 @@ header() { # MAJOR, two hex digits
 		read -ra args <<<"$words"
 		fails 2 "$regex" "${args[@]}"
 	done <<-'CASES'
-		--pid 1 --memory --probes op|--memory is of the probes of mem
-		--pid 1 --memory --iterations 5|--memory has to see every allocation
-		--pid 1 --sched --iterations 5|--sched sees every switch
+		--pid 1 --memory --probes op|--memory needs the probes of allocations
+		--pid 1 --memory --iterations 5|--memory needs every allocation
+		--pid 1 --sched --iterations 5|--sched records every context switch
 		--pid 1 --follow-app --iterations 5|--follow-app and --iterations both
 		--pid 1 --backward --ops mm|--backward needs all operators.*remove --ops
-		--pid 1 --agent --sample 99|--sample needs probes instead of --agent
-		--pid 1 --agent --counters cycles|--counters needs probes instead of --agent
-		--pid 1 --agent --raised|--raised needs probes instead of --agent
-		--pid 1 --agent --follow-app|--follow-app needs probes instead of --agent
-		--pid 1 --agent --stats-check|--stats needs probes instead of --agent
-		--pid 1 --agent --py-stacks|--py-stacks needs probes instead of --agent
-		--pid 1 --agent --shapes|--shapes needs probes instead of --agent
-		--pid 1 --agent --layers|--layers needs probes instead of --agent
-		--pid 1 --agent --probes api|--agent sees operators
+		--pid 1 --agent --sample 99|--sample cannot be used with --agent
+		--pid 1 --agent --counters cycles|--counters cannot be used with --agent
+		--pid 1 --agent --raised|--raised cannot be used with --agent
+		--pid 1 --agent --follow-app|--follow-app cannot be used with --agent
+		--pid 1 --agent --stats-check|--stats cannot be used with --agent
+		--pid 1 --agent --py-stacks|--py-stacks cannot be used with --agent
+		--pid 1 --agent --shapes|--shapes cannot be used with --agent
+		--pid 1 --agent --layers|--layers cannot be used with --agent
+		--pid 1 --agent --probes api|--agent records operators
 		--pid 1 --agent --follow shared|--follow cannot be used with --agent
-		--pid 1 --stats --memory|--stats keeps no events, and --memory is about events
-		--pid 1 --stats --raised|--stats keeps no events, and --raised is about events
-		--pid 1 --layout mxnet --life|--layout mxnet has no --life
-		--pid 1 --layout mxnet --memory|--layout mxnet has no --memory
-		--pid 1 --layout torch --raised|--layout torch has no --raised
-		report f --layout mxnet --backward|--layout mxnet has no --backward
+		--pid 1 --stats --memory|--memory needs events, and --stats keeps none
+		--pid 1 --stats --raised|--raised needs events, and --stats keeps none
+		--pid 1 --layout mxnet --life|--layout mxnet has no table for --life
+		--pid 1 --layout mxnet --memory|--layout mxnet has no table for --memory
+		--pid 1 --layout torch --raised|--layout torch has no table for --raised
+		report f --layout mxnet --backward|--layout mxnet has no table for --backward
 	CASES
 }
 
@@ -118,7 +118,7 @@ header() { # MAJOR, two hex digits
 		export|mxbpf export FILE
 		--pid 1 --quiet=yes|--quiet takes no value
 		--pid 1 -Z|unknown option '-Z'
-		--d 3|'--d' can be --duration, --delay
+		--d 3|'--d' is ambiguous: --duration, --delay
 	CASES
 	fails 2 'file name is empty' record --pid 1 -o ''
 	fails 2 "'' is not one of" --pid 1 --sort ''
@@ -236,9 +236,9 @@ lost_output() {
 	mkfifo pipe
 	for c in report export; do
 		fails 1 'none.mxd: No such file' $c none.mxd
-		fails 1 'not a plain file' $c .
-		fails 1 'pipe: not a plain file' $c pipe
-		fails 2 "'-' does not work" $c -
+		fails 1 'it is not a regular file' $c .
+		fails 1 'pipe: it is not a regular file' $c pipe
+		fails 2 "'-' .standard input. is not supported" $c -
 	done
 }
 
@@ -289,7 +289,7 @@ lost_output() {
 @test "export writes no trace to a terminal" {
 	header 01 >f.mxd
 	run script -qec "'$MXBPF' export f.mxd" /dev/null
-	[[ $status == 2 && $output == *"standard output is a terminal"* ]]
+	[[ $status == 2 && $output == *"cannot write a trace to a terminal"* ]]
 }
 
 @test "The man page has its sections and no roff warnings" {
@@ -379,18 +379,18 @@ need_recording() {
 	done
 	"$MXBPF" report "$REAL" --layout mxnet -o m.json
 	jq -e .mxbpf.loss m.json
-	fails 2 '--layout torch has no --format json' report "$REAL" --layout torch -o x.json
+	fails 2 '--layout torch does not support --format json' report "$REAL" --layout torch -o x.json
 	"$MXBPF" report "$REAL" -o - | cmp - table.stdout
 	[[ $(stat -c %a t.json) == 600 ]]
 }
 
 @test "An unknown suffix is an error that lists the known ones" {
 	need_recording
-	fails 2 "'t.xyz' has no suffix.*\.json, \.json\.gz, \.folded, .*\.pb\.gz, .*\.memory\.csv" export "$REAL" -o t.xyz
-	fails 2 "'t' has no suffix.*\.json" --pid 1 --trace t
-	fails 2 "'t' has no suffix.*\.json" record --pid 1 --trace t
-	fails 2 "'t.xyz' has no suffix.*\.txt, \.json or \.csv" report "$REAL" -o t.xyz
-	fails 2 "'t.xyz' has no suffix.*\.txt, \.json or \.csv" --pid 1 -o t.xyz
+	fails 2 "'t.xyz' sets no format.*\.json, \.json\.gz, \.folded, .*\.pb\.gz, .*\.memory\.csv" export "$REAL" -o t.xyz
+	fails 2 "'t' sets no format.*\.json" --pid 1 --trace t
+	fails 2 "'t' sets no format.*\.json" record --pid 1 --trace t
+	fails 2 "'t.xyz' sets no format.*\.txt, \.json, \.csv" report "$REAL" -o t.xyz
+	fails 2 "'t.xyz' sets no format.*\.txt, \.json, \.csv" --pid 1 -o t.xyz
 	[[ -z $(ls) ]]
 	"$MXBPF" export "$REAL" -f chrome -o t.xyz # -f gives the format
 	"$MXBPF" export "$REAL" -o /dev/null       # a device needs no suffix

@@ -188,7 +188,7 @@ watch_job() { # after start_workload or start_torch
 	expect_re "'page-fault' is not one of cycles, instructions, .*alignment-faults; did you mean 'page-faults'" "$output"
 	run "$MXBPF" --pid 1 --counters task-clock,page-faults,minor-faults,major-faults,cycles
 	expect_status 2
-	expect_re 'at most 4 at once' "$output"
+	expect_re 'at most 4 counters can be read at once' "$output"
 	run "$MXBPF" report x.mxd --counters cycles
 	expect_status 2
 }

@@ -11,7 +11,7 @@ setup() {
 
 @test "A function whose end probe is unreliable falls back to upper bounds, and every output says since when" {
 	start_bg recording "$MXBPF" record --pid "$READY_PID" --probes op -o "$BATS_TEST_TMPDIR/r.mxd"
-	wait_line "$(err recording)" 'the end of aten::liar does not hold'
+	wait_line "$(err recording)" 'the probe at the end of aten::liar missed calls'
 	kill -s INT "$BG_PID"
 	wait_exit "$BG_PID"
 	cd "$BATS_TEST_TMPDIR"
@@ -34,5 +34,5 @@ setup() {
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --probes op -d 300ms
 	expect_status 0
 	expect_re '^FALLBACK aten::liar' "$output"
-	expect_re 'the end of aten::liar does not hold' "$stderr"
+	expect_re 'the probe at the end of aten::liar missed calls' "$stderr"
 }

@@ -74,11 +74,11 @@ operators() { jq -c '[.tables.operator[].name | select(. != "DeleteVariable" and
 @test "--follow-app is refused where there is nothing to follow" {
 	run "$MXBPF" --pid $$ --follow-app --probes op
 	expect_status 2
-	expect_re 'probes of mark, which --probes leaves out' "$output"
+	expect_re '--probes leaves out; add mark to --probes' "$output"
 	run "$MXBPF" --pid $$ --follow-app --iterations 1/2
 	expect_status 2
 	torch_server
 	run "$MXBPF" --pid "$SERVER_PID" --follow-app
 	expect_status 2
-	expect_re '--follow-app: PyTorch has no profiler whose calls could be followed' "$output"
+	expect_re '--follow-app: PyTorch has no profiler that mxbpf can follow' "$output"
 }

@@ -95,7 +95,7 @@ for _ in range(21):
 	run --separate-stderr "$MXBPF" --pid "$pid"
 	expect_status 3
 	start_bg mxbpf "$MXBPF" --wait --pid "$pid" --format json
-	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\), or a child of it, maps libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
+	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\) or a child of it loads libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
 	echo >&9
 	wait_line "$(out later)" '^half'
 	run --separate-stderr "$MXBPF" --pid "$pid"
@@ -125,7 +125,7 @@ for _ in range(21):
 	status=0
 	wait_exit "$BG_PID" || status=$?
 	[[ $status == 3 ]]
-	expect_re 'has mapped no library that mxbpf knows' "$(<"$(err mxbpf)")"
+	expect_re 'loaded no supported library' "$(<"$(err mxbpf)")"
 	no_new_links "$links"
 	run --separate-stderr "$MXBPF" --wait -- true
 	expect_status 2
@@ -134,11 +134,11 @@ for _ in range(21):
 @test "One of two runtimes in a process is profiled, every output names the other, and --runtime selects it" {
 	LD_PRELOAD=$O/toy/libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
-	expect_re '^runtime +PyTorch is mapped as well, and not looked at: --runtime pytorch does that$' "$output"
+	expect_re '^runtime +PyTorch is loaded, too, but not profiled; use --runtime pytorch$' "$output"
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms --runtime pytorch --probes op --format json
 	expect_status 0
 	jq -e '.tables.operator | length == 2' <<<"$output"
-	jq -e '.window.notes[0] | .name == "runtime" and (.text | startswith("MXNet is mapped as well"))' <<<"$output"
+	jq -e '.window.notes[0] | .name == "runtime" and (.text | startswith("MXNet is loaded, too"))' <<<"$output"
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime jax
 	expect_status 2
 	start_ready one "$O/toy/libtorch_cpu.so" >/dev/null

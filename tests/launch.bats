@@ -27,7 +27,7 @@ setup() {
 	run --separate-stderr "$MXBPF" -- echo hello
 	expect_status 3
 	[[ $output == hello ]]
-	expect_re 'has mapped no library that mxbpf knows; looked for libmxnet' "$stderr"
+	expect_re 'loaded no supported library \(looked for libmxnet' "$stderr"
 }
 
 # Imitates sudo: the parent process has the user's own environment.

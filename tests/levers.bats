@@ -31,7 +31,7 @@ counts() { # TABLE JSON [FILTER]
 		(map(select(.shown).self_ns) | add) / (map(.self_ns) | add) > 0.8' all.json
 	# A wait ends with the call around it, so none is lost without an end.
 	expect_same "$(counts 'Engine wait' work.json)" "$(counts 'Engine wait' all.json)"
-	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^work: [12][0-9] functions")))' work.json
+	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^work: only the [12][0-9] functions")))' work.json
 	jq -e '.window | has("notes") | not' all.json
 }
 
@@ -56,7 +56,7 @@ print(array.asnumpy().sum())' >json 2>said
 	"$MXBPF" export r.mxd -q -f chrome -o t.json
 	jq -e '.otherData.arrows > 100 and (.otherData.window.notes | length == 1) and
 		([.traceEvents[] | select(.cat == "c_api") | .name] | unique | length >= 4)' t.json
-	expect_re '^api +work: .* calls of the others are in no row' "$("$MXBPF" report r.mxd)"
+	expect_re '^api +work: .* calls of other functions are not included' "$("$MXBPF" report r.mxd)"
 	expect_re '^# api +work: ' "$("$MXBPF" report r.mxd --layout mxnet)"
 	expect_re '^"api","work: ' "$("$MXBPF" report r.mxd --format csv)"
 	"$PYTHON" -m jsonschema -i <("$MXBPF" report r.mxd --format json) "$O/report.schema.json"
@@ -74,7 +74,7 @@ print(array.asnumpy().sum())' >json 2>said
 	# --ops leaves out no allocations, which have a table of their own.
 	memory='.tables.memory[0] | {allocs, frees, alloc_bytes, free_bytes} | select(.allocs > 0)'
 	expect_same "$(jq "$memory" some.json)" "$(jq "$memory" all.json)"
-	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,[01][0-9]+ functions"))' some.json
+	jq -e '.loss.dropped == 0 and .window.left_out > 0 and (.window.notes[0].text | test(" of 3,[01][0-9]+ operator functions"))' some.json
 	"$PYTHON" -m jsonschema -i some.json "$O/report.schema.json"
 }
 
@@ -101,7 +101,7 @@ print(array.asnumpy().sum())' >json 2>said
 	expect_re '^left out [0-9,]+ calls' "$(<some)"
 	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'conv*,mm'
 	expect_status 0
-	expect_re 'ok +--ops +matches [0-9]+ of 3[01][0-9]+ functions' "$output"
+	expect_re 'ok +--ops +matches [0-9]+ of 3[01][0-9]+ operator functions' "$output"
 }
 
 @test "--ops leaves MXNet operators that do not match out of the tables and the trace" {
@@ -123,15 +123,15 @@ print(array.asnumpy().sum())' >json 2>said
 	start_workload --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --ops log_sotfmax --probes op
 	expect_status 3
-	expect_re "nothing matched --ops 'log_sotfmax'; nearest of what there is: log_softmax" "$stderr"
+	expect_re "no operator matched --ops 'log_sotfmax'; nearest: log_softmax" "$stderr"
 	kill_started
 	start_torch --tiny
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --ops 'covn2d'
 	expect_status 3
-	expect_re "warning: --ops 'covn2d' matches none of 3[01][0-9]+ functions of operators \(nearest: .*conv2d" "$stderr"
+	expect_re "warning: --ops 'covn2d' matches none of 3[01][0-9]+ operator functions \(nearest: .*conv2d" "$stderr"
 	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'covn2d'
 	expect_status 3
-	expect_re 'NO +--ops +matches none of 3[01][0-9]+ operators; nearest: .*conv2d' "$output"
+	expect_re 'NO +--ops +matches none of 3[01][0-9]+ operator functions; nearest: .*conv2d' "$output"
 	kill_started
 	start_code forward 'import os, torch
 a = torch.ones(4, 4)
@@ -305,5 +305,5 @@ while True:
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --iterations 1/10 -d 11s
 	expect_status 5
 	expect_re 'no iteration has ended in 10 s.* the step\(\) of an optimizer' "$stderr"
-	expect_re 'nothing was seen: 0 iterations ended in 11\.. s' "$stderr"
+	expect_re 'no event was recorded: 0 iterations ended in 11\.. s' "$stderr"
 }

@@ -140,7 +140,7 @@ chain_holds() {
 	torch_server
 	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life
 	expect_status 2
-	expect_re 'life: operators of PyTorch run where they are called' "$stderr"
+	expect_re 'life: PyTorch has no queue of operators' "$stderr"
 	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --stats
 	expect_status 2
 	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --layout mxnet

@@ -122,7 +122,7 @@ list_alone() { # BEFORE COMMAND...
 	expect_status 0
 	expect_re "^$fake .* no: permission " "$output"
 	[[ -z $(line_of "$WORKLOAD_PID") ]]
-	expect_re '^mxbpf: warning: [0-9]+ of [0-9]+ processes may not be looked at: run mxbpf with sudo$' "$stderr"
+	expect_re '^mxbpf: warning: [0-9]+ of [0-9]+ processes cannot be read: run mxbpf with sudo$' "$stderr"
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" list --format json 2>/dev/null |
 		jq -e '.not_permitted > 0 and ([.processes[] | .attachable or .reason == null] | any | not)'
 }

@@ -189,7 +189,7 @@ gauge() { # NAME FILE: prints that gauge of the cgroup with the limit
 	for what in stall_cpu stall_io stall_memory cpu_khz cpu_khz_max; do
 		jq -e --arg name "$what" 'all(.machine.gauges[]; .name != $name)' "$(out mxbpf)"
 	done
-	expect_re 'not read: stall_cpu: /proc/pressure/cpu: No such file or directory' "$(<"$(err mxbpf)")"
+	expect_re 'cannot read stall_cpu: /proc/pressure/cpu: No such file or directory' "$(<"$(err mxbpf)")"
 	[[ $(jq -r '.machine.says[]' "$(out mxbpf)" | grep -c -v '^throttled\|^the hypervisor') == 0 ]]
 	expect_re "^throttled .* $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(jq -r '.machine.says[]' "$(out mxbpf)")"
 }

@@ -81,7 +81,7 @@ END
 	"$READERS" "$REPO/tests/readers/read_hta.py" one >hta.json
 	jq -e '.rank == 1 and .slices.kvstore.push == 14' hta.json
 	run -2 "$MXBPF" export beta.mxd beta.mxd -o twice/
-	expect_re "both of one rank" "$output"
+	expect_re "have the same rank" "$output"
 }
 
 @test "merge reports a truncated input and counts what is left of it" {

@@ -102,7 +102,7 @@ expect_as_measured() {
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
-	expect_re 'libiomp5\.so is not understood: its teams are not seen' "$(<"$(out mxbpf)")"
+	expect_re 'libiomp5\.so is not understood; its OpenMP teams are not recorded' "$(<"$(out mxbpf)")"
 	expect_re '^aten::even +20 +2 ' "$(<"$(out mxbpf)")"
 }
 
@@ -158,7 +158,7 @@ expect_as_measured() {
 	expect_status 2
 	run --separate-stderr "$MXBPF" --pid $$ --omp --layout mxnet
 	expect_status 2
-	expect_re '^mxbpf: error: --layout mxnet has no --omp$' "$stderr"
+	expect_re '^mxbpf: error: --layout mxnet has no table for --omp; remove one of them$' "$stderr"
 	start_ready toy "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --omp --probes op
 	expect_status 3

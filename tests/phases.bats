@@ -70,7 +70,7 @@ run_on() {
 		kill -s INT "$BG_PID"
 		run_on
 		[[ $status == 5 ]]
-		expect_re '^mxbpf: interrupted before the window began: nothing was seen$' "$(<"$(err mxbpf)")"
+		expect_re '^mxbpf: interrupted before recording began; no event was recorded$' "$(<"$(err mxbpf)")"
 		[[ -z $(ls) ]]
 	done
 }
@@ -115,6 +115,6 @@ run_on() {
 		wait_gone "$READY_PID"
 		run_on
 		[[ $status == 5 ]]
-		expect_re 'nothing was seen' "$(<"$(err mxbpf)")"
+		expect_re 'no event was recorded' "$(<"$(err mxbpf)")"
 	done
 }

@@ -179,9 +179,9 @@ every_output_has_sources() {
 
 @test "--sched is refused without events, or with some of them" {
 	run -2 "$MXBPF" --pid 1 --sched --stats
-	expect_re '--stats keeps no events, and --sched is about events' "$output"
+	expect_re '--sched needs events, and --stats keeps none' "$output"
 	run -2 "$MXBPF" --pid 1 --sched --iterations 1/10
-	expect_re '--sched sees every switch' "$output"
+	expect_re '--sched records every context switch' "$output"
 }
 
 tracepoints() { grep -h '^tp_name' "/proc/$MXBPF_PID/fdinfo/"* 2>/dev/null | sort; }

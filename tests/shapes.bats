@@ -77,5 +77,5 @@ flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), m
 	start_workload
 	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
 	expect_status 2
-	expect_re '^mxbpf: error: --shapes needs --probes inside, in MXNet$' "$output"
+	expect_re '^mxbpf: error: --shapes needs --probes inside with MXNet$' "$output"
 }

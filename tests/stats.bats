@@ -221,6 +221,6 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 		# shellcheck disable=SC2086 # two words
 		run --separate-stderr "$MXBPF" --pid 1 --stats $option
 		expect_status 2
-		expect_re "^mxbpf: error: --stats keeps no events, and ${option%% *} is about events" "$stderr"
+		expect_re "^mxbpf: error: ${option%% *} needs events, and --stats keeps none" "$stderr"
 	done
 }

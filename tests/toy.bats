@@ -103,7 +103,7 @@ code() { # PID
 		done
 		cat "$0/other.so" >"$0/libmxnet.so"
 		toy 30' "$TOY" >dumps 2>said
-	expect_re 'libmxnet.so is another build than the first one' "$(<said)"
+	expect_re 'libmxnet.so is a different build from' "$(<said)"
 	# The toys' own counts; stdout has only the tables.
 	grep '^{' said | sed -n 1p >first
 	grep '^{' said | sed -n 2p >second

@@ -148,7 +148,7 @@ other_build_is_judged() { # VERSION
 		other_build "$v"
 		start_ready "anew-$v" "$O/prog/maps_elf" "$PWD/lib/libmxnet.so"
 		resolves "$READY_PID" '(api|operator|memory|wait)\.'
-		expect_re '^  ok +operator\.start .*; offsets as its code shows' "$("$MXBPF" check --pid "$READY_PID")"
+		expect_re '^  ok +operator\.start .*; offsets read from its code' "$("$MXBPF" check --pid "$READY_PID")"
 		# Features whose offsets the code does not show are off.
 		run grep -E '^  ok +(inside|custom|mark\.st|counter|marker|life\.(push|ready)|pool)' <("$MXBPF" check --pid "$READY_PID")
 		expect_status 1

@@ -31,17 +31,18 @@ static int nothing_seen(const struct run *r)
 	char stopped[SES_STOPPED_BYTES];
 
 	if (ses_stopped(r->ses, stopped))
-		cmd_warn("attached, but nothing was seen in %.1f s: %s", s, stopped);
+		cmd_warn("attached, but no event was recorded in %.1f s: %s", s, stopped);
 	else if (r->so.iterations)
-		cmd_warn("attached to process %u, but nothing was seen: %llu iterations ended in %.1f s, %llu of them "
-			 "were sampled; what ends one is %s",
+		cmd_warn("attached to process %u, but no event was recorded: %llu iterations ended in %.1f s, %llu of "
+			 "them "
+			 "were recorded; an iteration ends with %s",
 			 about->pid, (unsigned long long)about->iterations, s + (double)about->paused_ns / 1e9,
 			 (unsigned long long)about->sampled_iterations, ses_plan(r->ses)->adp->iteration_title);
 	else if (about->hits)
-		cmd_warn("attached to process %u, but nothing was seen: no call began and ended in %.1f s", about->pid,
-			 s);
+		cmd_warn("attached to process %u, but no event was recorded: no call started and ended within %.1f s",
+			 about->pid, s);
 	else
-		cmd_warn("attached to process %u, but nothing was seen: it called none of the probed functions in "
+		cmd_warn("attached to process %u, but no event was recorded: it called none of the probed functions in "
 			 "%.1f s%s",
 			 about->pid, s, tgt_alive(ses_target(r->ses)) ? "" : ", and has ended");
 	return CMD_NOTHING_SEEN;
@@ -54,7 +55,7 @@ static int no_ops(const struct run *r)
 
 	if (!r->so.ops || ses_ops_matched(r->ses, nearest))
 		return CMD_OK;
-	cmd_warn("nothing matched --ops '%s'; nearest of what there is: %s", r->so.ops, nearest);
+	cmd_warn("no operator matched --ops '%s'; nearest: %s", r->so.ops, nearest);
 	return CMD_NO_TARGET;
 }
 
@@ -140,8 +141,8 @@ static int not_started(const struct run *r, const struct err *e)
 
 	if (r->so.command || !t || !tgt_gone(t) || e->cls == ERR_USAGE)
 		return cmd_fail(e);
-	err_set(&ended, ERR_TARGET, -ESRCH, "process %d %s before the window began: nothing was seen", tgt_pid(t),
-		tgt_alive(t) ? "became another program" : "ended");
+	err_set(&ended, ERR_TARGET, -ESRCH, "process %d %s before recording began; no event was recorded", tgt_pid(t),
+		tgt_alive(t) ? "executed another program" : "ended");
 	cmd_fail(&ended);
 	return CMD_NOTHING_SEEN;
 }

@@ -40,14 +40,14 @@ static int check_probe(const struct plan_probe *p)
 		return optional ? CMD_OK : CMD_NO_TARGET;
 	}
 	if (p->row->each_lib)
-		printf("  ok   %-26s in each library of its kind, whenever it is mapped\n", p->row->name);
+		printf("  ok   %-26s in every such library, whenever it is loaded\n", p->row->name);
 	else if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
-		printf("  ok   %-26s %u functions, %u without an end of their own\n", p->row->name, p->nfuncs,
+		printf("  ok   %-26s %u functions, %u without a probe at their end\n", p->row->name, p->nfuncs,
 		       p->nendless);
 	else
 		printf("  ok   %-26s +0x%llx %s (%s)%s%s\n", p->row->name, (unsigned long long)p->off, p->entry.text,
-		       costs[p->entry.cost], p->hidden ? "; the library does not name it" : "",
-		       p->calibrated ? "; offsets as its code shows" : "");
+		       costs[p->entry.cost], p->hidden ? "; found without a symbol" : "",
+		       p->calibrated ? "; offsets read from its code" : "");
 	return CMD_OK;
 }
 
@@ -58,12 +58,12 @@ static int check_ops(const struct plan *p)
 	char near[300];
 
 	if (!n && !left)
-		printf("  --   %-26s names are known only when they come\n", "--ops");
+		printf("  --   %-26s names are known only at run time\n", "--ops");
 	else if (!n)
-		printf("  NO   %-26s matches none of %u operators; nearest: %s\n", "--ops", left,
+		printf("  NO   %-26s matches none of %u operator functions; nearest: %s\n", "--ops", left,
 		       plan_near_text(&p->near, near));
 	else
-		printf("  ok   %-26s matches %u of %u functions of operators\n", "--ops", n, n + left);
+		printf("  ok   %-26s matches %u of %u operator functions\n", "--ops", n, n + left);
 	return n || !left ? CMD_OK : CMD_NO_TARGET;
 }
 

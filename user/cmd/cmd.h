@@ -32,6 +32,7 @@ enum cmd_exit {
 
 enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
+#define CMD_LAYOUT "modern"		     /* the default of --layout */
 
 struct cmd {
 	const char *name; /* NULL: the default command, attach */

@@ -68,13 +68,14 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 	if (!o->quiet && isatty(STDERR_FILENO))
 		opts.progress = bar_draw;
 	if (sink->of_samples && !s->sample_hz) {
-		err_set(&e, ERR_USAGE, -ENODATA, "%s shows samples, and none were asked for: record with --sample HZ",
-			sink->name);
+		err_set(&e, ERR_USAGE, -ENODATA,
+			"--format %s needs samples, and the recording has none: record with --sample HZ", sink->name);
 		return cmd_fail(&e);
 	}
 	if (sink->of_memory && !s->held) {
 		err_set(&e, ERR_USAGE, -ENODATA,
-			"%s shows who holds memory, which was not asked for: record with --memory", sink->name);
+			"--format %s needs memory attribution, and the recording has none: record with --memory",
+			sink->name);
 		return cmd_fail(&e);
 	}
 	err = out_open(path, sink->gzip || fmt_ends_with(path, ".gz"), &out, &e);
@@ -102,9 +103,9 @@ static int check_output(const struct cmd_opts *o, const char *path, const char *
 	struct stat a, b;
 
 	if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
-		return err_set(e, ERR_USAGE, -EINVAL, "standard output is a terminal: name a file with -o");
+		return err_set(e, ERR_USAGE, -EINVAL, "cannot write a trace to a terminal; name a file with -o");
 	if (!stat(path, &a) && !stat(recording, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-		return err_set(e, ERR_USAGE, -EINVAL, "--output: %s is the recording itself", path);
+		return err_set(e, ERR_USAGE, -EINVAL, "--output: %s is the recording itself; give another name", path);
 	return cmd_check_output(path, cmd_trace_sink(o->form, path), o->force, e);
 }
 
@@ -124,7 +125,8 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 	if (opened < 0)
 		return cmd_fail(&e);
 	if (rec_reader_session(r)->stats) {
-		err_set(&e, ERR_RUNTIME, -ENODATA, "%s was recorded with --stats: it holds tables, no events to export",
+		err_set(&e, ERR_RUNTIME, -ENODATA,
+			"cannot export %s: it was recorded with --stats and has no events; record without --stats",
 			inputs[0]);
 		rc = cmd_fail(&e);
 	} else {
@@ -172,13 +174,15 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 	if (!paths)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	else if (mkdir(dir, 0700) && errno != EEXIST)
-		err_set(&e, ERR_RUNTIME, -errno, "cannot make %s: %s", dir, strerror(errno));
+		err_set(&e, ERR_RUNTIME, -errno, "cannot create %s: %s", dir, strerror(errno));
 	for (i = 0; i < o->nargs && !e.code; i++) {
 		name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e);
 		for (j = 0; j < i && !e.code; j++)
 			if (!strcmp(paths[i], paths[j]))
-				err_set(&e, ERR_USAGE, -EEXIST, "%s and %s are both of one rank", o->args[j],
-					o->args[i]);
+				err_set(&e, ERR_USAGE, -EEXIST,
+					"%s and %s have the same rank, so their traces would have the same name; "
+					"export them one by one",
+					o->args[j], o->args[i]);
 	}
 	if (e.code)
 		rc = cmd_fail(&e);

@@ -347,10 +347,11 @@ static int nothing_found(const struct list *l)
 
 	for (i = 0; adapters[i]; i++)
 		buf_printf(&names, "%s%s", i ? " or " : "", adapters[i]->title);
-	err_set(&e, ERR_TARGET, -ENOENT, "no process with %.*s among %u%s", (int)names.len, names.data, l->looked,
+	err_set(&e, ERR_TARGET, -ENOENT, "no process with %.*s among %u processes%s", (int)names.len, names.data,
+		l->looked,
 		!l->hidden  ? ""
-		: geteuid() ? "; not all of them may be looked at: run mxbpf with sudo"
-			    : "; not all of them may be looked at");
+		: geteuid() ? "; some of them cannot be read: run mxbpf with sudo"
+			    : "; some of them cannot be read");
 	buf_fini(&names);
 	return cmd_fail(&e);
 }
@@ -385,7 +386,7 @@ int cmd_list(const struct cmd_opts *o)
 		print_table(&l);
 	code = l.rows.len ? CMD_OK : nothing_found(&l);
 	if (l.rows.len && l.hidden)
-		cmd_warn("%u of %u processes may not be looked at%s", l.hidden, l.looked,
+		cmd_warn("%u of %u processes cannot be read%s", l.hidden, l.looked,
 			 geteuid() ? ": run mxbpf with sudo" : "");
 out:
 	list_fini(&l);

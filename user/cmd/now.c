@@ -136,7 +136,7 @@ int cmd_now(const struct cmd_opts *o)
 	}
 	if (!err) {
 		if (regs_open(tgt_pid(ses_target(r.ses)), &regs, &why))
-			cmd_warn("%s: stacks are short, and Python has none", why.why);
+			cmd_warn("%s: native stacks are cut short, and Python stacks are missing", why.why);
 		run_wait(&r);
 		err = look(&v, regs, &e);
 		signals_results(&r, SIGNALS_STOPPING);

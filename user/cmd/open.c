@@ -16,7 +16,8 @@ static int open_plain(const char *path, struct err *e)
 	int fd, err;
 
 	if (!strcmp(path, "-"))
-		return err_set(e, ERR_USAGE, -EINVAL, "a recording is read from a file, '-' does not work here");
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "a recording must be a file; '-' (standard input) is not supported");
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
 		err = -errno;
@@ -24,7 +25,7 @@ static int open_plain(const char *path, struct err *e)
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return err_set(e, ERR_RUNTIME, -EINVAL, "cannot read %s: not a plain file", path);
+		return err_set(e, ERR_RUNTIME, -EINVAL, "cannot read %s: it is not a regular file", path);
 	}
 	return fd;
 }
@@ -52,7 +53,8 @@ static int open_one(const char *path, bool events, bool *damaged, struct rec_rea
 		cmd_warn("%s: %s", path, rec_reader_damage(*r)->why);
 		*damaged = true;
 	} else if (rec_reader_session(*r)->incomplete)
-		cmd_warn("%s is incomplete: it ends before its session did; what follows covers what is left", path);
+		cmd_warn("%s is incomplete: it ends before its session did; the results cover only what was written",
+			 path);
 	return 0;
 }
 

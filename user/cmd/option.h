@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "plan/ability.h"
 #include "session/session.h"
 
 struct cmd;
@@ -19,7 +20,7 @@ struct cmd_opts {
 	bool force;	      /* --force */
 	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */
 	const char *form;     /* --format of `export`: name of a sink; NULL: the default follows from the suffix */
-	const char *layout;   /* --layout: one of word_layout() */
+	const char *layout;   /* --layout: one of view_layout_name() */
 	int sort;	      /* --sort: enum view_sort */
 	int by;		      /* --by: enum view_by */
 	unsigned stack_depth; /* --stack-depth; 0: the default */
@@ -62,8 +63,9 @@ struct cmd_option {
 	unsigned commands; /* that take it: mask of enum cmd_bit */
 	unsigned required; /* that do not work without it: mask of enum cmd_bit */
 	bool of_events;	   /* refused with --stats, which keeps no events */
-	const char *help;
-	const char *def; /* the default, in words; NULL: --help does not mention it */
+	const char *help;  /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
+	bool (*supports)(const struct adp *a); /* whether the option works with a runtime; NULL: with all */
+	const char *def;		       /* the default, in words; NULL: --help does not mention it */
 	int (*set)(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 	size_t field;			      /* offset in struct cmd_opts of the field that set() fills */
 	uint64_t min, max;		      /* smallest and largest value; some setters use min for the bits to set */

@@ -41,13 +41,6 @@ static const char *word_by(unsigned i)
 	return i == VIEW_BY_NWORDS ? "operator" : i > VIEW_BY_NWORDS ? NULL : view_by_words[i];
 }
 
-static const char *word_layout(unsigned i)
-{
-	static const char *const words[] = {"modern", "mxnet", "torch", "torch-classic", NULL};
-
-	return words[i];
-}
-
 static const char *word_format(unsigned i)
 {
 	return cmd_format_words[i];
@@ -56,17 +49,6 @@ static const char *word_format(unsigned i)
 static const char *word_list(unsigned i)
 {
 	return i < CMD_CSV ? cmd_format_words[i] : NULL;
-}
-
-/* Outputs that are made from records. */
-static const char *word_export(unsigned i)
-{
-	const struct view_ops *const *s;
-
-	for (s = view_registry; *s; s++)
-		if ((*s)->needs_records && !i--)
-			return (*s)->name;
-	return NULL;
 }
 
 /* In the order of the bits of enum probe_group. Groups that users cannot choose come last and have no help. */
@@ -81,18 +63,6 @@ static const char *help_probes(unsigned i)
 #define PROBES_ALL                                                                                                     \
 	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA |       \
 	 PROBE_KV)
-
-static const char *word_role(unsigned i)
-{
-	const struct adp_role *r;
-	const struct adp *const *a;
-
-	for (a = adapters; *a; a++)
-		for (r = (*a)->roles; r && r->role; r++)
-			if (!i--)
-				return r->role;
-	return NULL;
-}
 
 static const char *word_api(unsigned i)
 {
@@ -138,138 +108,136 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 /* clang-format off */
 static const struct cmd_option fixed[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_LIVE, .required = CMD_LIVE,
-	 .help = "the process to look at; it is not changed or restarted; or -- COMMAND",
+	 .help = "Profile this running process; it is not changed or restarted. To start one: -- COMMAND",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
-	 .help = "the process whose probes to check; it is not changed",
+	 .help = "Check the probes of this process; it is not changed",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
-	 .required = CMD_BIT_NOW, .help = "the process to look at; it is not changed, and none of its threads is stopped",
+	 .required = CMD_BIT_NOW, .help = "Show the threads of this process; it is not changed, and none of its threads is stopped",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
 	{.name = "probes", .arg = "LIST", .group = "Target", .commands = CMD_LIVE,
-	 .help = "what to probe, joined by commas", .def = "all",
+	 .help = "Probe only these kinds of calls, joined by commas", .def = "all",
 	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = CMD_LIVE,
-	 .help = "calls of MXNet's C API: work is only those that do work or wait, which costs much less", .def = "all",
-	 .set = cmd_set_word, CMD_FIELD(ses.api), .word = word_api},
+	 .help = "Probe these calls of the C API: work leaves out calls that neither work nor wait, which costs much less",
+	 .def = "all", .set = cmd_set_word, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
 	{.name = "ops", .arg = "LIST", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK,
-	 .help = "only operators whose names match, shell patterns joined by commas: 'conv*,mm'; of PyTorch others are "
-		 "not even probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
+	 .help = "Record only operators whose names match one of the shell patterns, joined by commas: 'conv*,mm'. Other "
+		 "operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
-	 .help = "which one to look at, where a process has several", .def = "whichever is mapped", .set = cmd_set_word,
+	 .help = "Profile this runtime if the process has several", .def = "whichever is mapped", .set = cmd_set_word,
 	 CMD_FIELD(ses.runtime), .word = plan_runtime_name},
 	{.name = "role", .arg = "ROLE", .group = "Target", .commands = CMD_LIVE | CMD_BIT_REPORT,
-	 .help = "of a distributed job only such processes; MXNet, by DMLC_ROLE", .def = "all",
-	 .set = cmd_set_word, CMD_FIELD(ses.role), .word = word_role},
+	 .help = "Include only processes with this role in a distributed job, by their environment", .def = "all",
+	 .set = cmd_set_word, CMD_FIELD(ses.role), .word = plan_role_name, .supports = plan_has_roles},
 	{.name = "wait", .group = "Target", .commands = CMD_LIVE,
-	 .help = "with --pid: if the process has no runtime yet, wait until it maps one", .set = cmd_set_flag, CMD_FIELD(ses.wait)},
+	 .help = "With --pid, if the process has no runtime yet, wait until it loads one", .set = cmd_set_flag, CMD_FIELD(ses.wait)},
 	{.name = "py-stacks", .group = "Target", .commands = CMD_LIVE,
-	 .help = "read the Python stack at the start of each operator or call: source lines, modules",
+	 .help = "Read the Python stack at the start of each operator or call: source lines, modules",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
 	{.name = "shapes", .group = "Target", .commands = CMD_LIVE,
-	 .help = "read sizes and types of the tensors that operators get (PyTorch's strides, what MXNet's make), for --by "
-		 "shape, traces and recordings; MXNet's convolutions and matrix products get their GFLOP/s", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	 .help = "Read tensor shapes and types, for --by shape, traces and recordings. Some runtimes add strides, the "
+		 "shapes of results, and GFLOP/s of convolutions and matrix products", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
 	{.name = "layers", .group = "Target", .commands = CMD_LIVE,
-	 .help = "read which layer of the model each operator is of, for --by layer, traces and recordings; MXNet",
-	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER},
+	 .help = "Read the model layer of each operator, for --by layer, traces and recordings",
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER, .supports = plan_has_layers},
 	{.name = "agent", .of_events = true, .group = "Target", .commands = CMD_LIVE,
-	 .help = "load a small library into the process, which sees PyTorch's operators at a tenth of what a probe costs; "
-		 "it goes silent when mxbpf ends, and stays mapped. Children are left alone. --memory, --omp, --sched and --iterations go with it",
-	 .set = cmd_set_flag, CMD_FIELD(ses.agent)},
+	 .help = "Load a small library into the process; it records operators at a tenth of the cost of probes, falls silent "
+		 "when mxbpf ends, and stays loaded. Child processes are not followed. Use it alone or with --memory, --omp, --sched and --iterations",
+	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent},
 	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = CMD_LIVE,
-	 .help = "follow child processes. shared: from their first instruction on, by probes in all processes that map the "
-		 "library; others pay for theirs, which is measured. filtered: probe each child on its own, some time after its "
-		 "birth. auto: shared, but while others map the library not before the target forks", .def = "auto",
+	 .help = "Follow child processes. shared: put probes into all processes that load the library, so that children are "
+		 "seen from their first instruction; the cost for other processes is measured. filtered: probe each child on its "
+		 "own, shortly after it starts. auto: like shared, but if other processes use the library, only once the target forks", .def = "auto",
 	 .set = cmd_set_follow, CMD_FIELD(ses.follow), .word = word_follow},
-	{.name = "no-follow", .group = "Target", .commands = CMD_LIVE, .help = "leave children alone",
+	{.name = "no-follow", .group = "Target", .commands = CMD_LIVE, .help = "Do not follow child processes",
 	 .set = cmd_set_flag, CMD_FIELD(ses.no_follow)},
 	{.name = "no-account", .group = "Target", .commands = CMD_LIVE,
-	 .help = "do not read what the kernel says of each call: time on a CPU, waiting for one, blocked, page faults",
+	 .help = "Do not record on-CPU, run-queue and blocked time and page faults of each call",
 	 .set = cmd_set_flag, CMD_FIELD(ses.no_account)},
 	{.name = "stats", .group = "Target", .commands = CMD_LIVE,
-	 .help = "add up in the kernel, send no events: the tables alone, at the least cost outside of the target",
+	 .help = "Sum up in the kernel and send no events: tables only, at the least cost outside the target",
 	 .set = cmd_set_flag, CMD_FIELD(ses.stats)},
 	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
-	 .help = "add up in the kernel and send events: the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check)},
+	 .help = "Sum up in the kernel and send events: print the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check)},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_LIVE,
-	 .help = "stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
+	 .help = "Stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
 	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns), .min = 1,
 	 .max = YEAR_NS},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_BIT_NOW,
-	 .help = "watch for TIME what is called, then look", .def = "1s", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns),
+	 .help = "Record calls for TIME, then show what each thread does", .def = "1s", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns),
 	 .min = 1, .max = YEAR_NS},
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = CMD_LIVE,
-	 .help = "wait TIME before looking", .def = "0", .set = cmd_set_duration, CMD_FIELD(ses.delay_ns),
+	 .help = "Wait for TIME before recording", .def = "0", .set = cmd_set_duration, CMD_FIELD(ses.delay_ns),
 	 .max = YEAR_NS},
 	{.name = "follow-app", .group = "Window", .commands = CMD_LIVE,
-	 .help = "look while the program has its runtime's own profiler record: from set_state('run') or resume() to "
-		 "set_state('stop') or pause(); of MXNet", .set = cmd_set_flag, CMD_FIELD(ses.follow_app)},
+	 .help = "Record only while the program runs its runtime's own profiler: from set_state('run') or resume() to "
+		 "set_state('stop') or pause()", .set = cmd_set_flag, CMD_FIELD(ses.follow_app), .supports = plan_has_profiler},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "print the tables each TIME: those from the start until then; JSON as a line each, CSV as one table",
+	 .help = "Print the tables every TIME, each from the start until then; JSON as one line each, CSV as one table",
 	 .set = cmd_set_duration, CMD_FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS},
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "with --interval: those of what came since the last ones", .set = cmd_set_flag, CMD_FIELD(ses.reset)},
+	 .help = "With --interval, print only what happened since the last tables", .set = cmd_set_flag, CMD_FIELD(ses.reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "format of the tables", .def = "by the suffix of -o, else table", .set = cmd_set_index,
+	 .help = "Print the tables in this format", .def = "by the suffix of -o, else table", .set = cmd_set_index,
 	 CMD_FIELD(format), .word = word_format},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
-	 .help = "what to write", .def = "by the suffix of -o, else chrome", .set = cmd_set_word, CMD_FIELD(form), .word = word_export},
+	 .help = "Write this format", .def = "by the suffix of -o, else chrome", .set = cmd_set_word, CMD_FIELD(form), .word = view_export_name},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
-	 .help = "what stdout gets", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
+	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "of the tables and the JSON; mxnet is what mxnet.profiler.dumps() prints, torch what "
-		 "torch.profiler's table() prints, torch-classic what it printed in 2017", .def = "modern",
-	 .set = cmd_set_word, CMD_FIELD(layout), .word = word_layout},
+	 .help = "Print tables and JSON in this layout", .def = CMD_LAYOUT,
+	 .set = cmd_set_word, CMD_FIELD(layout), .word = view_layout_name, .word_help = view_layout_help},
 	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "order of the rows, largest first; the names of torch's sort_by are understood too", .def = "total, of events start",
+	 .help = "Sort rows by KEY, largest first; the keys of the runtimes' own profilers work, too", .def = "total, of events start",
 	 .set = cmd_set_sort, CMD_FIELD(sort), .word = word_sort},
-	{.name = "ascending", .group = "Tables", .commands = CMD_TABLES, .help = "smallest first",
+	{.name = "ascending", .group = "Tables", .commands = CMD_TABLES, .help = "Sort the smallest first",
 	 .set = cmd_set_flag, CMD_FIELD(ascending)},
 	{.name = "top", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "at most N rows a table", .def = "all; of events 262144", .set = cmd_set_number, CMD_FIELD(top), .min = 1,
+	 .help = "Print at most N rows per table", .def = "all; of events 262144", .set = cmd_set_number, CMD_FIELD(top), .min = 1,
 	 .max = 1000000000},
-	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "torch's name of --top",
+	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "Another name of --top",
 	 .set = cmd_set_number, CMD_FIELD(top), .min = 1, .max = 1000000000},
-	{.name = "by", .arg = "WHAT", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "what has a row: each name (operator), each with the shapes of its tensors (of --shapes), with the top of "
-		 "its Python stack or its nn.Module (of --py-stacks), each layer of the model (of --layers), each device, "
-		 "process or thread; of a recording also each call, in order of start", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by},
+	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
+	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "
+		 "event (a row for each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "lines of a stack that --by stack looks at, and --by event shows", .def = "5, of events all", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
+	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5, of events all", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
 	 .max = 128},
 	{.name = "trace", .of_events = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
-	 .help = "write a timeline for Perfetto when the window ends: .json, or .json.gz compressed",
+	 .help = "Write a timeline for Perfetto at the end: .json, or .json.gz compressed",
 	 .set = cmd_set_file, CMD_FIELD(ses.trace)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
-	 .help = "write the tables to FILE; its suffix says the format unless -f does: .txt, .json or .csv, with .gz compressed",
+	 .help = "Write the tables to FILE. Without -f its suffix sets the format: .txt, .json or .csv; .gz after it compresses",
 	 .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
-	 .help = "the recording", .def = "mxbpf-PID-UTC.mxd here", .set = cmd_set_file, CMD_FIELD(output)},
+	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
-	 .help = "where to write; .gz is compressed, - is stdout; a directory (DIR/) gets one trace a recording, named by rank", .def = "stdout, unless it is a terminal",
+	 .help = "Write to FILE; .gz compresses, - is stdout. In a directory (DIR/), write one trace per recording, named by rank", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "force", .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT,
-	 .help = "replace existing files whatever they are, not only what mxbpf wrote in the same format",
+	 .help = "Replace any existing file; without this option, only files that mxbpf wrote in the same format",
 	 .set = cmd_set_flag, CMD_FIELD(force)},
 	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = CMD_LIVE,
-	 .help = "keep at most SIZE of records; the oldest go, counted, and stay in the tables", .def = "2G",
+	 .help = "Keep at most SIZE of records; the oldest are deleted and counted, and stay in the tables", .def = "2G",
 	 .set = cmd_set_bytes, CMD_FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
 	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
-	 .help = "ring buffer of the probes, and that of the samples, a power of two; larger if events are dropped", .def = "8M",
+	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
-	 .help = "how probes are attached", .def = "the first that the kernel has",
+	 .help = "Attach probes by this kernel interface", .def = "the first that the kernel supports",
 	 .set = cmd_set_word, CMD_FIELD(ses.backend), .word = word_backend},
 	{.name = "quiet", .letter = 'q', .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
-	 .help = "no progress on stderr", .set = cmd_set_flag, CMD_FIELD(quiet)},
+	 .help = "Print no progress on stderr", .set = cmd_set_flag, CMD_FIELD(quiet)},
 	{.name = "verbose", .letter = 'v', .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
-	 .help = "more detail on stderr", .set = cmd_set_flag, CMD_FIELD(ses.verbose)},
+	 .help = "Print more detail on stderr", .set = cmd_set_flag, CMD_FIELD(ses.verbose)},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
-	 .help = "print this help", .set = cmd_set_help},
+	 .help = "Print this help", .set = cmd_set_help},
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
-	 .help = "print the version", .set = cmd_set_version},
+	 .help = "Print the version", .set = cmd_set_version},
 	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
-	 .help = "print the man page, the bash completion or the schema of the JSON", .set = set_generate, .word = word_generate},
+	 .help = "Print the man page, the bash completion or the JSON schema", .set = set_generate, .word = word_generate},
 	{.name = NULL},
 };
 /* clang-format on */
@@ -278,12 +246,19 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 {
 	size_t len = snprintf(buf, 512, "%s", opt->help);
 	char words[200];
+	bool some = false;
 	unsigned i;
 
 	for (i = 0; opt->word_help && opt->word(i); i++)
 		len += snprintf(buf + len, 512 - len, "%s %s (%s)", i ? "," : ":", opt->word(i), opt->word_help(i));
 	if (opt->word && !opt->word_help)
 		len += snprintf(buf + len, 512 - len, "; %s: %s", opt->arg, cmd_join_words(opt->word, words));
+	for (i = 0; opt->supports && adapters[i]; i++)
+		if (opt->supports(adapters[i])) {
+			len += snprintf(buf + len, 512 - len, "%s%s", some ? " or " : "; requires ",
+					adapters[i]->title);
+			some = true;
+		}
 	if (opt->def)
 		snprintf(buf + len, 512 - len, " (default %s)", opt->def);
 	return buf;
@@ -407,7 +382,7 @@ static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
 	}
 	cmd_title(c, title);
 	if (fits[0])
-		return err_set(e, ERR_USAGE, -EINVAL, "option '%s' can be %s", text, fits);
+		return err_set(e, ERR_USAGE, -EINVAL, "option '%s' is ambiguous: %s", text, fits);
 	return err_set(e, ERR_USAGE, -EINVAL, "unknown option '%s'; see: %s --help%s", text, title,
 		       near_hint(&n, "--", hint));
 }
@@ -496,8 +471,8 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 	cmd_title(c, title);
 	if (o->nargs > c->max_args && !c->max_args)
 		return err_set(e, ERR_USAGE, -EINVAL,
-			       "unexpected '%.60s': a process is named by --pid PID, a command of "
-			       "mxbpf comes first, one to be run behind --; see: %s --help",
+			       "unexpected '%.60s': name a process with --pid PID, put a command of mxbpf first and a "
+			       "command to run after --; see: %s --help",
 			       o->args[0], title);
 	if (o->nargs < c->min_args || o->nargs > c->max_args)
 		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d operand%s, not %d; usage: %s %s", title,
@@ -514,7 +489,7 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 				       title, c->synopsis);
 		if (opt->of_events && o->ses.stats && given)
 			return err_set(e, ERR_USAGE, -EINVAL,
-				       "--stats keeps no events, and --%s is about events: use one of them", opt->name);
+				       "--%s needs events, and --stats keeps none; remove one of them", opt->name);
 	}
 	return 0;
 }
@@ -526,19 +501,21 @@ static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
 	const struct cmd_option *opt;
 
 	if (!sink)
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --format %s", o->layout,
-			       cmd_format_words[o->format]);
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --format %s; remove one of them",
+			       o->layout, cmd_format_words[o->format]);
 	if (o->by != VIEW_BY_NAME && !sink->details)
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --by %s", o->layout, view_by_words[o->by]);
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --by %s; remove one of them",
+			       o->layout, view_by_words[o->by]);
 	for (opt = cmd_options; opt->name; opt++)
 		if (opt->sheet && seen >> (opt - cmd_options) & 1 && !view_shows_sheet(sink, opt->sheet))
-			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no --%s", o->layout, opt->name);
+			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no table for --%s; remove one of them",
+				       o->layout, opt->name);
 	return 0;
 }
 
-/* --agent sees no more of a call than its name, its times and its place among others. */
-#define NOT_AGENT(option, why) option " needs probes instead of --agent: " why
-#define STARTS		       "it is read in the kernel at the start of a call, which only a probe sees"
+/* The agent records the name, the times and the nesting of a call, and nothing else. */
+#define NOT_AGENT(option, why) option " cannot be used with --agent: " why "; remove one of them"
+#define STARTS		       "only probes read it, at the start of a call"
 
 /* Checks options against each other. The rules below are those of options that no feature has. */
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
@@ -550,38 +527,41 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		bool broken;
 		const char *why;
 	} rules[] = {
-		{attach && event, "--by event shows single calls, of which tables keep none: mxbpf record, then mxbpf "
-				  "report --by event"},
-		{o->sort == VIEW_SORT_START && !event, "--sort start is for the rows of --by event"},
-		{o->stack_depth && o->by != VIEW_BY_STACK && !event,
-		 "--stack-depth is for the rows of --by stack and --by event"},
+		{attach && event,
+		 "--by event shows single calls, which only recordings have: run mxbpf record, then mxbpf "
+		 "report --by event"},
+		{o->sort == VIEW_SORT_START && !event, "--sort start needs --by event"},
+		{o->stack_depth && o->by != VIEW_BY_STACK && !event, "--stack-depth needs --by stack or --by event"},
 		{o->ses.api && !(o->ses.probes & PROBE_API),
-		 "--api is for the probes of api, which --probes leaves out"},
-		{o->ses.ops && !(o->ses.probes & PROBE_OP), "--ops is for the probes of op, which --probes leaves out"},
-		{o->ses.ops && check && !o->ses.pid, "--ops is for the probes of a process: --pid PID is missing"},
-		{o->ses.reset && !o->ses.interval_ns, "--reset is for the tables of --interval TIME, which is missing"},
+		 "--api needs the probes of the C API, which --probes leaves out; add api to --probes"},
+		{o->ses.ops && !(o->ses.probes & PROBE_OP),
+		 "--ops needs the probes of operators, which --probes leaves out; add op to --probes"},
+		{o->ses.ops && check && !o->ses.pid, "--ops needs a process; add --pid PID"},
+		{o->ses.reset && !o->ses.interval_ns, "--reset needs --interval TIME"},
 		{agent && o->follow_said && !o->ses.no_follow,
-		 "--follow cannot be used with --agent, which leaves children alone: use one of them"},
+		 "--follow cannot be used with --agent, which does not follow child processes; remove one of them"},
 		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
-		 "--follow-app is by the probes of mark, which --probes leaves out"},
-		{o->ses.pid && o->ses.command, "either --pid PID or -- COMMAND, not both"},
-		{o->ses.wait && o->ses.command, "--wait is for --pid: a command that is launched is waited for anyway"},
+		 "--follow-app needs the probes of the program's profiler, which --probes leaves out; add mark to "
+		 "--probes"},
+		{o->ses.pid && o->ses.command, "--pid PID and -- COMMAND cannot be used together; remove one of them"},
+		{o->ses.wait && o->ses.command,
+		 "--wait needs --pid: mxbpf always waits for a command that it launches; remove --wait"},
 		{trace && trace->of_samples && !o->ses.sample_hz,
-		 "--trace: a file of this suffix shows samples, which need --sample HZ"},
+		 "--trace: a file with this suffix contains samples; add --sample HZ"},
 		{trace && trace->of_memory && !o->ses.memory,
-		 "--trace: a file of this suffix shows who holds memory, which needs --memory"},
+		 "--trace: a file with this suffix contains memory attribution; add --memory"},
 		{o->output && o->ses.trace && !strcmp(o->output, o->ses.trace),
-		 "--output and --trace name the same file"},
+		 "--output and --trace name the same file; rename one of them"},
 		{agent && o->ses.stats_check,
-		 NOT_AGENT("--stats", "it adds up calls in the kernel, which does not see the agent's")},
+		 NOT_AGENT("--stats", "the kernel sums up calls, and it does not see those of the agent")},
 		{agent && o->ses.follow_app,
 		 NOT_AGENT("--follow-app",
-			   "its windows open and close in the kernel, which cannot switch the agent on and off")},
+			   "probes open and close its windows, and they cannot switch the agent on and off")},
 		{agent && o->ses.details & MXBPF_DETAIL_STACK, NOT_AGENT("--py-stacks", STARTS)},
 		{agent && o->ses.details & MXBPF_DETAIL_ARGS, NOT_AGENT("--shapes", STARTS)},
 		{agent && o->ses.details & MXBPF_DETAIL_LAYER, NOT_AGENT("--layers", STARTS)},
 		{agent && !(o->ses.probes & PROBE_OP),
-		 "--agent sees operators: --probes without op leaves it nothing to do"},
+		 "--agent records operators, which --probes leaves out; add op to --probes, or remove --agent"},
 	};
 	const struct cmd_conflict *conflict;
 	const struct cmd_option *opt;
@@ -624,15 +604,15 @@ static int fail_command(const char *word, struct err *e)
 
 	if (word[0] && !word[strspn(word, "0123456789")])
 		return err_set(e, ERR_USAGE, -EINVAL,
-			       "'%.60s' is not a command; to look at a process: mxbpf --pid %.60s", word, word);
+			       "'%.60s' is not a command; to profile a process: mxbpf --pid %.60s", word, word);
 	for (c = cmd_table; c->run; c++) {
 		if (!c->name || len >= sizeof(all))
 			continue;
 		near_try(&n, word, c->name);
 		len += snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", c->name);
 	}
-	return err_set(e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s), and a process is named by --pid PID%s",
-		       word, all, near_hint(&n, "", hint));
+	return err_set(e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s); name a process with --pid PID%s", word,
+		       all, near_hint(&n, "", hint));
 }
 
 int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e)
@@ -640,7 +620,8 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	uint64_t seen = 0;
 	int err;
 
-	*o = (struct cmd_opts){.layout = "modern", .ses.probes = PROBES_ALL, .sort = SORT_UNSAID, .format = CMD_UNSAID};
+	*o = (struct cmd_opts){
+		.layout = CMD_LAYOUT, .ses.probes = PROBES_ALL, .sort = SORT_UNSAID, .format = CMD_UNSAID};
 	*c = &cmd_table[0];
 	if (argv[1][0] != '-') {
 		*c = cmd_find(argv[1]);

@@ -39,10 +39,11 @@ int cmd_settle_format(struct cmd_opts *o, struct err *e)
 	o->format = CMD_TABLE;
 	if (!o->output || is_stream(o->output))
 		return 0;
-	return err_set(e, ERR_USAGE, -EINVAL,
-		       "--output: '%.60s' has no suffix of a format: .txt, .json or .csv, also with .gz behind it; or "
-		       "add -f FORMAT",
-		       o->output);
+	return err_set(
+		e, ERR_USAGE, -EINVAL,
+		"--output: the suffix of '%.60s' sets no format (.txt, .json, .csv, each also with .gz); rename it, "
+		"or add -f FORMAT",
+		o->output);
 }
 
 int cmd_check_suffix(const char *option, const char *path, struct err *e)
@@ -58,10 +59,11 @@ int cmd_check_suffix(const char *option, const char *path, struct err *e)
 	for (s = view_registry; *s; s++)
 		for (suffix = (*s)->suffixes; suffix && *suffix && len < sizeof(known); suffix++)
 			len += snprintf(known + len, sizeof(known) - len, "%s%s", len ? ", " : "", *suffix);
-	return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' has no suffix of a format: %s", option, path, known);
+	return err_set(e, ERR_USAGE, -EINVAL, "--%s: the suffix of '%.60s' sets no format; use one of %s", option, path,
+		       known);
 }
 
-/* Whether a line begins with the magic text. */
+/* Returns true if a line begins with the magic text. */
 static bool has_line(const char *text, size_t len, const char *magic)
 {
 	const char *at = text, *end = text + len;

@@ -12,7 +12,7 @@ static int check_role(const char *role, const struct mdl_session *s, struct err 
 	for (i = 0; role && i < s->nprocesses; i++)
 		if (!strcmp(s->processes[i].role, role))
 			return 0;
-	return role ? err_set(e, ERR_USAGE, -ENOENT, "--role %s: no process of the recording is one", role) : 0;
+	return role ? err_set(e, ERR_USAGE, -ENOENT, "--role %s: no process of the recording has this role", role) : 0;
 }
 
 int cmd_report(const struct cmd_opts *o)

@@ -71,9 +71,10 @@ int cmd_set_duration(const struct cmd_option *opt, struct cmd_opts *o, const cha
 	if (!err && ns < opt->min)
 		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is too short", opt->name, text);
 	if (err)
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--%s: '%.60s' is not a duration: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
-			       opt->name, text);
+		return err_set(
+			e, ERR_USAGE, -EINVAL,
+			"--%s: '%.60s' is not a duration, such as 10s, 500ms, 2m, 1.5h; a bare number is seconds",
+			opt->name, text);
 	*(uint64_t *)field(opt, o) = ns;
 	return 0;
 }
@@ -88,7 +89,7 @@ int cmd_set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *
 		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not from %s to %s", opt->name, text,
 			       fmt_bytes(opt->min, lo), fmt_bytes(opt->max, hi));
 	if (err)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a size: 64M, 2GiB, 4194304 (bytes)",
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a size, such as 64M, 2GiB, 4194304 (bytes)",
 			       opt->name, text);
 	*(uint64_t *)field(opt, o) = bytes;
 	return 0;
@@ -102,8 +103,8 @@ int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	if (err)
 		return err;
 	if (o->ses.ring_bytes & (o->ses.ring_bytes - 1))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a power of two: 1M, 8M, 64M", opt->name,
-			       text);
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a power of two, such as 1M, 8M, 64M",
+			       opt->name, text);
 	return 0;
 }
 
@@ -118,7 +119,8 @@ int cmd_set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 int cmd_set_file(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	if (!strcmp(text, "-"))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '-' does not work here; name a file", opt->name);
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '-' (standard output) is not supported; name a file",
+			       opt->name);
 	return cmd_set_path(opt, o, text, e);
 }
 

@@ -31,7 +31,7 @@ static void say(const char *text)
 
 static void end_early(int sig)
 {
-	say("\nmxbpf: interrupted before the window began: nothing was seen\n");
+	say("\nmxbpf: interrupted before recording began; no event was recorded\n");
 	_exit(CMD_NOTHING_SEEN); /* the kernel removes the probes with the file descriptors */
 }
 
@@ -76,7 +76,7 @@ int signals_open(bool launched, struct err *e)
 	sigaddset(&all, SIGUSR1);
 	sigaddset(&all, SIGUSR2);
 	fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? err_set(e, ERR_RUNTIME, -errno, "signalfd: %s", strerror(errno)) : fd;
+	return fd < 0 ? err_set(e, ERR_RUNTIME, -errno, "cannot wait for signals (signalfd): %s", strerror(errno)) : fd;
 }
 
 void signals_hold(void)

@@ -43,7 +43,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "now",
 		.synopsis = "--pid PID [-d TIME]",
-		.help = "say what each thread does at this moment: for a job that hangs",
+		.help = "show what each thread does at this moment, for a job that hangs",
 		.example = "sudo mxbpf now --pid 1234",
 		.bit = CMD_BIT_NOW,
 		.run = cmd_now,
@@ -51,7 +51,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "check",
 		.synopsis = "[--pid PID]",
-		.help = "say what the kernel offers, what each probe resolves to, and why not",
+		.help = "show what the kernel supports, and where each probe is or why it is refused",
 		.example = "sudo mxbpf check --pid 1234",
 		.bit = CMD_BIT_CHECK,
 		.run = cmd_check,
@@ -59,7 +59,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "list",
 		.synopsis = "[--format FORMAT]",
-		.help = "name the processes of this machine that can be looked at, or why not",
+		.help = "list the processes that can be profiled, and the reasons for others",
 		.example = "sudo mxbpf list",
 		.bit = CMD_BIT_LIST,
 		.run = cmd_list,
@@ -67,7 +67,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "help",
 		.synopsis = "[COMMAND]",
-		.help = "the same as mxbpf COMMAND --help",
+		.help = "print the help of a command, like mxbpf COMMAND --help",
 		.example = "mxbpf help record",
 		.bit = CMD_BIT_HELP,
 		.max_args = 1,
@@ -77,13 +77,13 @@ const struct cmd cmd_table[] = {
 };
 
 const struct cmd_exit_text cmd_exits[] = {
-	{CMD_OK, "done; also after Ctrl-C, TERM or HUP in the window, with all files complete"},
-	{CMD_FAILED, "something failed: a file, a full disk, a closed stdout, a damaged recording"},
-	{CMD_USAGE, "wrong words on the command line"},
+	{CMD_OK, "success, also after Ctrl-C, TERM or HUP; all files are complete"},
+	{CMD_FAILED, "failure: a file, a full disk, a closed stdout, a damaged recording"},
+	{CMD_USAGE, "the command line is wrong; the message says where"},
 	{CMD_NO_TARGET, "no such target, or nothing in it to attach to"},
 	{CMD_PRIVILEGE, "a permission or a kernel feature is missing; the message says which"},
-	{CMD_NOTHING_SEEN, "no event was seen, whatever ended the session"},
-	{CMD_ABORTED, "a second Ctrl-C ended the writing of the results; the message says of which"},
+	{CMD_NOTHING_SEEN, "no event was recorded"},
+	{CMD_ABORTED, "a second Ctrl-C interrupted the writing of results; the message names the file"},
 	{.text = NULL},
 };
 

@@ -16,31 +16,17 @@
 
 const char *const cmd_format_words[] = {[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_CSV] = "csv", NULL};
 
-/* clang-format off */
-static const struct {
-	const char *layout; /* NULL: any */
-	enum cmd_format format;
-	const char *sink;
-} table_sinks[] = {
-	{"modern", CMD_TABLE, "modern"},
-	{"modern", CMD_JSON, "json"},
-	{"mxnet", CMD_TABLE, "mxnet"},
-	{"mxnet", CMD_JSON, "mxnet-json"},
-	{"torch", CMD_TABLE, "torch"},
-	{"torch-classic", CMD_TABLE, "torch-classic"},
-	{NULL, CMD_CSV, "csv"},
-};
-/* clang-format on */
-
 const struct view_ops *cmd_table_sink(const struct cmd_opts *o)
 {
-	size_t i;
+	const char *prefix = !strcmp(o->layout, CMD_LAYOUT) ? "" : o->layout;
+	char name[64];
 
-	for (i = 0; i < sizeof(table_sinks) / sizeof(table_sinks[0]); i++)
-		if ((!table_sinks[i].layout || !strcmp(table_sinks[i].layout, o->layout)) &&
-		    (int)table_sinks[i].format == o->format)
-			return view_find(table_sinks[i].sink);
-	return NULL;
+	if (o->format == CMD_TABLE)
+		return view_find(o->layout);
+	if (o->format == CMD_CSV) /* the same in every layout */
+		return view_find("csv");
+	snprintf(name, sizeof(name), "%s%sjson", prefix, *prefix ? "-" : "");
+	return view_find(name);
 }
 
 int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, const char *how, struct err *e)
@@ -59,15 +45,15 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, 
 
 	if (!account && o->sort >= VIEW_SORT_CPU && o->sort <= VIEW_SORT_BLOCKED)
 		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--sort %s: calls have no account (--no-account, or an old recording)",
+			       "--sort %s needs on-CPU, run-queue and blocked times, which --no-account and old "
+			       "recordings leave out",
 			       view_sort_keys[o->sort].name);
 	if (needs[o->by].detail & ~details)
-		return err_set(e, ERR_USAGE, -EINVAL, "--by %s: %s were not asked for: %s %s", view_by_words[o->by],
+		return err_set(e, ERR_USAGE, -EINVAL, "--by %s: %s were not read: %s %s", view_by_words[o->by],
 			       needs[o->by].what, how, needs[o->by].option);
 	if (o->backward && !(details & MXBPF_DETAIL_SEQ))
 		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--backward: what joins forward and backward was not asked for: "
-			       "record with --backward");
+			       "--backward: sequence numbers of operators were not read: record with --backward");
 	return 0;
 }
 
@@ -104,7 +90,7 @@ int cmd_close_tables(const struct cmd_opts *o, struct out *out, int code)
 	return CMD_OK;
 }
 
-/* What to print, and where. */
+/* A printing of tables: the data and where it goes. */
 struct job {
 	const struct cmd_opts *o;
 	struct rec_reader *r; /* the recording whose events are shown; NULL: there is none */
@@ -170,7 +156,7 @@ static void put_members(struct out *out, const struct mdl_session *s)
 	out_printf(out, "%s\n\n", by_order ? "; numbered as they came, their environment does not say" : "");
 }
 
-/* Whether it is the first process of its role. */
+/* Returns true for the first process of a role. */
 static bool is_first(const struct mdl_session *s, size_t i)
 {
 	size_t j;
@@ -294,7 +280,8 @@ static int print_threads(const struct job *j, struct rec_reader *r, const struct
 	else
 		mdl_tell_threads(m);
 	if (m && s->cut_records)
-		cmd_warn("--by thread: of events that were kept; %" PRIu64 " were not", s->cut_records);
+		cmd_warn("--by thread covers only events that were kept; %" PRIu64 " were deleted (--max-size)",
+			 s->cut_records);
 	code = !m || src_read_recording(r, true, m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
 	mdl_free(m);
 	return code;
@@ -313,8 +300,8 @@ static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 	if (by != VIEW_BY_EVENT && (by != VIEW_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return print_summed(j, s, m, 0);
 	if (s->stats) {
-		err_set(&e, ERR_USAGE, -EINVAL, "--by %s: no events were kept: record without --stats",
-			view_by_words[by]);
+		err_set(&e, ERR_USAGE, -EINVAL,
+			"--by %s needs events, and the recording has none: record without --stats", view_by_words[by]);
 		return cmd_fail(&e);
 	}
 	if (by == VIEW_BY_THREAD)

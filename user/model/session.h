@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a session besides its records: the target process, the probes, the time window, and the loss. A live
- * session fills it, or record/ does from the metadata of a recording. Outputs print it. Strings are owned, and never
- * NULL unless a comment says so. Strings of the target process can contain any bytes.
+ * The description of a session: the target process, the probes, the time window, and the loss. A live session fills it,
+ * or record/ does from the metadata of a recording. Outputs print it. Strings are owned, and never NULL unless a
+ * comment says so. Strings of the target process can contain any bytes.
  */
 #ifndef MODEL_SESSION_H
 #define MODEL_SESSION_H
@@ -17,7 +17,7 @@
 struct mdl_lib {
 	char *path;
 	char *build_id; /* hex, "" if none */
-	char *runtime;	/* "MXNet 1.9.1"; "" if not a runtime's library */
+	char *runtime;	/* title and version; "" if not a runtime's library */
 };
 
 struct mdl_probe {
@@ -64,7 +64,7 @@ struct mdl_gap {
 	uint64_t gap_ns;
 };
 
-/* What an option excludes from the numbers. Every output shows it, so that nobody takes them for all of it. */
+/* A note about data that an option excludes. Every output shows it, so that nobody takes the numbers for complete. */
 struct mdl_note {
 	char *name; /* "ops" */
 	char *text; /* "conv*: 23 of 3,101 functions are probed" */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --agent: code inside the process records operators. */
+/* --agent: code inside the target process records operators. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,10 +25,12 @@ static void say_entry(const struct session *ses)
 	char pause[24], memory[24];
 
 	if (!in->stops) {
-		ses_note(ses, "the agent was in process %d already", tgt_pid(ses->targets[0].tgt));
+		ses_note(ses, "the agent was already loaded in process %d", tgt_pid(ses->targets[0].tgt));
 		return;
 	}
-	ses_note(ses, "the agent is in process %d: one thread was held up for %s (%s); it takes up to %s there",
+	ses_note(ses,
+		 "loaded the agent into process %d: one thread was stopped for %s (%s); the agent uses up to %s of "
+		 "memory there",
 		 tgt_pid(ses->targets[0].tgt), fmt_ns(in->pause_ns, pause), in->route,
 		 fmt_bytes(agt_memory_max(), memory));
 }
@@ -43,7 +45,8 @@ static void on_entry(void *ctx, const struct err *e)
 		say_entry(ses);
 		if (agt_injected(ses->agent)->missed)
 			ses_warn(ses,
-				 "%s operators that other threads called while the agent was loaded are not recorded",
+				 "%s operators are not recorded: other threads called them while the agent was being "
+				 "loaded",
 				 fmt_count(agt_injected(ses->agent)->missed, n));
 		return;
 	}
@@ -116,7 +119,7 @@ static void __attribute__((format(printf, 2, 3))) tell(struct session *ses, cons
 		ses->write_error = -ENOMEM;
 }
 
-/* Tells of records that have no call, or a call around the right one. */
+/* Reports records that were assigned to no call, or to a call that encloses the right one. */
 static void tell_joined(struct session *ses)
 {
 	uint64_t lost = calls_lost(ses->calls);
@@ -124,17 +127,18 @@ static void tell_joined(struct session *ses)
 
 	if (ses->callless)
 		tell(ses,
-		     "%s allocations, parallel regions and times off the CPU came before the agent's calls of their "
-		     "time, and are shown outside of operators",
+		     "%s allocations, parallel regions and off-CPU times are shown outside operators: they arrived "
+		     "before the agent's calls of the same time",
 		     fmt_count(ses->callless, n));
 	if (lost)
 		tell(ses,
-		     "%s calls were open beside more than %u others of their thread: memory, parallel regions and "
-		     "times off the CPU in them are shown for a call around them",
+		     "%s calls were nested in more than %u others: their memory, parallel regions and off-CPU times "
+		     "are "
+		     "shown for an enclosing call",
 		     fmt_count(lost, n), CALLS_OPEN_MAX);
 }
 
-/* The program may remove all callbacks of torch, also the agent's. */
+/* The program may remove all callbacks of its runtime, including the agent's. */
 static void say_cleared(struct session *ses)
 {
 	uint64_t ns = agt_cleared_ns(ses->agent);
@@ -144,8 +148,8 @@ static void say_cleared(struct session *ses)
 		return;
 	fmt_ns(ns > ses->about.start_mono_ns ? ns - ses->about.start_mono_ns : 0, after);
 	tell(ses,
-	     "the program removed all callbacks, the agent's too, %s after the start of the window; operators that it "
-	     "called later are not recorded",
+	     "the program removed all callbacks, including the agent's, %s after the start of the window; operators "
+	     "after that are not recorded",
 	     after);
 }
 
@@ -162,8 +166,9 @@ void ses_agent_end(struct session *ses)
 		tell_joined(ses);
 	if (threads)
 		tell(ses,
-		     "accounts and bytes of calls that were open in %s threads may lack their beginning: there were "
-		     "more than %u threads",
+		     "on-CPU, run-queue and blocked times and bytes of calls in %s threads may be too low: mxbpf keeps "
+		     "at "
+		     "most %u threads",
 		     fmt_count(threads, n), ACC_THREADS_MAX);
 	if (ses->agent_failed.code &&
 	    ses_add_note(&ses->about, "agent", "operators are not recorded: %s", ses->agent_failed.why) &&
@@ -177,9 +182,9 @@ void ses_agent_end(struct session *ses)
 			ses->write_error = -ENOMEM;
 	}
 	if (agt_numbers_wrong(ses->agent))
-		tell(ses,
-		     "a call had a sequence number that it cannot have: the numbers of this library are not where its "
-		     "code says; forward and backward are not joined from then on");
+		tell(ses, "a call had an impossible sequence number, so the numbers of this library are read at a "
+			  "wrong place; "
+			  "later backward nodes are not matched with forward operators");
 	say_cleared(ses);
 }
 
@@ -201,7 +206,7 @@ static void cut_at(struct session *ses, const struct mxbpf_step *r)
 	}
 }
 
-/* Whether a call lies in a window. A call that has not ended needs a window that has not, either. */
+/* Returns true if a call lies in a window. A call that is still running needs a window that is still open. */
 static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
 {
 	const struct ses_cuts *c = &ses->cuts;
@@ -223,7 +228,7 @@ static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
 
 /* ---- join */
 
-/* Adds a record of the agent to ses->joined. *kept: whether it is shown. 0 or -ENOMEM. */
+/* Adds a record of the agent to ses->joined. *kept: the record is shown. Returns 0 or -ENOMEM. */
 static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 {
 	struct mxbpf_span s;
@@ -273,7 +278,7 @@ static int join_steps(struct session *ses)
 	return err;
 }
 
-/* Moves the ends of iterations from a batch to ses->steps. 0 or -ENOMEM. */
+/* Moves the ends of iterations from a batch to ses->steps. Returns 0 or -ENOMEM. */
 static int take_steps(struct session *ses, void *recs, size_t *bytes)
 {
 	const struct mxbpf_rec *r;

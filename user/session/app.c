@@ -20,11 +20,12 @@ int ses_app_check(struct session *ses, const struct ses_target *of, struct err *
 		if (p->row->row.action == MXBPF_ACT_APP && p->reason[0])
 			return err_set(e, ERR_TARGET, -ENOTSUP, "--follow-app: %s: %s", p->row->name, p->reason);
 	if (!of->plan.adp->marks.profiler)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--follow-app: %s has no profiler whose calls could be followed",
+		return err_set(e, ERR_USAGE, -ENOTSUP,
+			       "--follow-app: %s has no profiler that mxbpf can follow; remove --follow-app",
 			       of->plan.adp->title);
 	if (plan_app_state(&of->plan, of->tgt, &ses->app_was, &why))
 		return err_set(e, ERR_TARGET, -ENOTSUP,
-			       "--follow-app: whether the program's profiler runs cannot be told: %s", why.why);
+			       "--follow-app: cannot read whether the program's profiler runs: %s", why.why);
 	return 0;
 }
 

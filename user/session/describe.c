@@ -109,31 +109,30 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
 	}
 	if (of->plan.beside)
-		err = ses_add_note(s, "runtime", "%s is mapped as well, and not looked at: --runtime %s does that",
+		err = ses_add_note(s, "runtime", "%s is loaded, too, but not profiled; use --runtime %s",
 				   of->plan.beside->title, of->plan.beside->name);
 	if (!err && calls)
 		err = ses_add_note(s, "api",
-				   "work: %u functions of the C API are probed, those that do work or wait; "
-				   "calls of the others are in no row",
+				   "work: only the %u functions of the C API that work or wait are probed; calls of "
+				   "other functions are not included",
 				   calls);
 	if (!err && !of->plan.version && (ses->want.groups & plan_groups_of(of->plan.adp, true) & PROBE_KV))
 		err = ses_add_note(s, "kvstore",
-				   "keys and bytes are not read: where arrays of this build have their shapes is "
-				   "not known");
+				   "keys and bytes are not read: the layout of arrays in this build is not known");
 	if (!err && ses->o->ops && left)
 		err = ses_add_note(s, "ops",
-				   "%s: %s of %s functions of operators are probed; self times hold what the "
-				   "others took",
+				   "%s: %s of %s operator functions are probed; self times include the time of the "
+				   "others",
 				   ses->o->ops, fmt_count(funcs, n[0]), fmt_count(funcs + left, n[1]));
 	else if (!err && ses->o->ops)
-		err = ses_add_note(s, "ops", "%s: operators of other names are left out", ses->o->ops);
+		err = ses_add_note(s, "ops", "%s: operators with other names are not included", ses->o->ops);
 	if (!err)
 		err = ses_features_describe(ses, of, s);
 	if (!err && ses->o->agent)
 		err = ses_add_note(
 			s, "agent",
-			"operators are seen by the agent, with the names that a profiler of %s shows; their page "
-			"faults are not known",
+			"the agent records operators, with the names that a profiler of %s shows; their page faults "
+			"are not known",
 			of->plan.adp->title);
 	return err;
 }

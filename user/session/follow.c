@@ -50,7 +50,9 @@ bool ses_follows(const struct session *ses)
 	return !ses->o->no_follow && !has_agent_target(ses);
 }
 
-/* Whether a process is refused for the first time. Its loader, or its next program, may show it again. */
+/*
+ * Returns true if a process is refused for the first time. Its loader or its next program may cause another sighting.
+ */
 static bool first_time(struct session *ses, uint32_t tgid, uint64_t what)
 {
 	uint64_t *bits = hash_put(&ses->follow->refused, tgid, 0), had = bits ? *bits : 0;
@@ -99,7 +101,7 @@ static struct plan *known_plan(struct session *ses, struct tgt *t, struct mxbpf_
 	return NULL;
 }
 
-/* Adds a target, which owns plan and target then; NULL: there are too many, and the caller keeps them. */
+/* Adds a target, which then owns plan and process. Returns NULL if there are too many; the caller keeps both then. */
 static struct plan *keep(struct session *ses, struct tgt **t, struct plan *p)
 {
 	struct ses_target *new;
@@ -172,8 +174,8 @@ static int still_the_same(struct session *ses, uint32_t tgid, uint64_t execs, st
 	if (watch_execs(ses->follow->watch, (pid_t)tgid) == execs)
 		return 0;
 	att_drop(ses->att, (pid_t)tgid);
-	return err_set(e, ERR_TARGET, -ESRCH, "process %u ended, or became another program, while it was attached to",
-		       tgid);
+	return err_set(e, ERR_TARGET, -ESRCH,
+		       "process %u ended or executed another program while probes were being attached", tgid);
 }
 
 /* A session has names, tables and probes of one build. On success target and plan belong to the session. */
@@ -185,18 +187,19 @@ static struct plan *new_plan(struct session *ses, struct tgt **t, struct mxbpf_t
 		goto out;
 	*at = p.target;
 	if (!plan_same_build(ses->targets[0].plan.lib, p.lib)) {
-		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is another build than the first one, %s", p.lib->path,
-			ses->targets[0].plan.lib->path);
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is a different build from %s, which the session began with",
+			p.lib->path, ses->targets[0].plan.lib->path);
 		goto out;
 	}
 	if (plan_like(&p, &ses->targets[0].plan)) {
-		err_set(e, ERR_RUNTIME, -ENOTSUP, "beside %s it has mapped other libraries than the first process",
-			p.lib->path);
+		err_set(e, ERR_RUNTIME, -ENOTSUP,
+			"it has loaded %s together with other libraries than the first process has", p.lib->path);
 		goto out;
 	}
 	kept = keep(ses, t, &p);
 	if (!kept)
-		err_set(e, ERR_RUNTIME, -E2BIG, "more than %d copies of the library", SES_TARGETS_MAX - 1);
+		err_set(e, ERR_RUNTIME, -E2BIG, "a session can follow at most %d copies of the library",
+			SES_TARGETS_MAX - 1);
 out:
 	plan_fini(&p);
 	return kept;
@@ -232,7 +235,7 @@ static void watch_late(struct session *ses, pid_t tgid)
 	watch_its_loader(ses, t);
 	watch_any(ses->follow->watch, tgid);
 	tgt_close(t);
-	if (tgt_open(tgid, &t, NULL)) /* again, or libraries that were mapped in between would be missed */
+	if (tgt_open(tgid, &t, NULL)) /* look again, because libraries may have been mapped in between */
 		return;
 	ses_late_look(ses, t);
 	tgt_close(t);
@@ -247,7 +250,7 @@ static int open_anew(struct tgt **t, struct err *e)
 	return tgt_open(pid, t, e);
 }
 
-/* The loader may be mapping libraries; there is another sighting when it has finished. */
+/* The loader may still be mapping libraries. Another sighting comes when it has finished. */
 static void look_again(struct session *ses, struct tgt *t)
 {
 	watch_its_loader(ses, t);
@@ -270,7 +273,7 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 			return err;
 	}
 	if (!plan_has_runtime(t, &ses->want))
-		goto out; /* there is a sighting when the loader maps it */
+		goto out; /* a sighting comes when the loader maps it */
 	if (!ses_role_fits(ses, t)) {
 		goto out; /* one of its children may map the runtime */
 	} else if (!ses->targets[0].tgt && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
@@ -280,7 +283,7 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 		ses->targets[0].tgt = t;
 		return 0;
 	} else if (ses->att && !has_agent_target(ses) && !att_has(ses->att, (pid_t)tgid, NULL) &&
-		   !member_of(ses, tgid)) { /* a member that is gone has just ended */
+		   !member_of(ses, tgid)) { /* the process has just ended */
 		err = attach_to(ses, &t, at, execs, e);
 		if (!err)
 			watch_late(ses, (pid_t)tgid);
@@ -546,8 +549,7 @@ static int await_target(struct session *ses, const char *who, struct err *e)
 
 	while (!ses->targets[0].tgt)
 		if (ses_interrupted(ses, UINT64_MAX))
-			return err_set(e, ERR_TARGET, -ENOENT,
-				       "%s has mapped no library that mxbpf knows; looked for %s", who,
+			return err_set(e, ERR_TARGET, -ENOENT, "%s loaded no supported library (looked for %s)", who,
 				       plan_looked_for(ses->want.runtime, looked));
 	return plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
 }
@@ -564,7 +566,7 @@ int ses_await(struct session *ses, struct err *e)
 }
 
 /*
- * A launcher such as torchrun has no runtime itself: the first child with a runtime becomes the target. With --wait
+ * A launcher of a distributed job has no runtime itself: the first child with a runtime becomes the target. With --wait
  * this may be a future child, or the launcher itself.
  */
 static bool find_child(struct session *ses, struct err *e)
@@ -597,7 +599,7 @@ static int wait_for_runtime(struct session *ses, struct err *e)
 		return e->code;
 	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(ses->waiting), tgt_comm(ses->waiting));
 	if (!ses->targets[0].tgt)
-		ses_stage(ses, "waiting until %s%s maps %s", who, ses->o->no_follow ? "" : ", or a child of it,",
+		ses_stage(ses, "waiting until %s%s loads %s", who, ses->o->no_follow ? "" : " or a child of it",
 			  plan_looked_for(ses->want.runtime, looked));
 	err = await_target(ses, who, e);
 	if (ses->targets[0].tgt && tgt_pid(ses->targets[0].tgt) != tgt_pid(ses->waiting))
@@ -610,7 +612,9 @@ int ses_await_pid(struct session *ses, struct err *e)
 	if (tgt_open(ses->o->pid, &ses->waiting, e))
 		return e->code;
 	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, &ses->want))
-		return err_set(e, ERR_TARGET, -ENOENT, "process %d is no %s", ses->o->pid, ses->o->role);
+		return err_set(e, ERR_TARGET, -ENOENT,
+			       "process %d does not have the role %s; choose another process, or remove --role",
+			       ses->o->pid, ses->o->role);
 	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, &ses->want) && find_child(ses, e))
 		return e->code ? e->code : plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
 	if (ses->o->wait && !plan_has_runtime(ses->waiting, &ses->want))
@@ -654,7 +658,7 @@ int ses_more(struct session *ses, struct err *e)
 	size_t pos = 0;
 
 	if (att_more(ses->att, &ses->targets[0].plan, tgid, e) &&
-	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* the command may still do so later */
+	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* the command may still load a runtime later */
 		return e->code;
 	while (ses->follow && (h = hash_next(&ses->follow->members, &pos))) {
 		m = (struct member *)(uintptr_t)h->val;

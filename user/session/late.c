@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Libraries that a process makes and maps while it runs, such as kernels of torch.compile. There may be hundreds. Each
+ * Libraries that a process makes and maps while it runs, such as compiled kernels. There may be hundreds. Each
  * is planned once, and probed in every process that maps it. Libraries that are not probed are counted.
  */
 #include <errno.h>
@@ -96,7 +96,9 @@ static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, co
 	if (ses->late.nattached < LATE_ATTACHED_MAX && func < MXBPF_FUNCS_MAX)
 		err = plan_late(&ses->targets[0].plan, probe, t, lib, func, &new->plan, &why);
 	else
-		err = err_set(&why, ERR_RUNTIME, -E2BIG, "%u such libraries are already", ses->late.nattached);
+		err = err_set(&why, ERR_RUNTIME, -E2BIG,
+			      "%u libraries that were loaded later are probed already, which is the limit",
+			      ses->late.nattached);
 	if (!err)
 		err = own_lib(new, lib);
 	if (!err)
@@ -157,7 +159,7 @@ static void attach_lib(struct session *ses, pid_t tgid, unsigned index)
 
 	if (!in || *in)
 		return;
-	*in = 1; /* even if it fails, it is not tried again */
+	*in = 1; /* do not try again, even if this fails */
 	if (att_add(ses->att, &lib->plan, tgid, &e))
 		refused(ses, &lib->lib, e.why);
 	else

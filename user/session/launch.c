@@ -101,7 +101,7 @@ int launch_prepare(struct launch *l, char **argv, bool to_stderr, struct err *e)
 	l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
 	return l->pidfd < 0 ? err_set(e, ERR_RUNTIME, -errno, "pidfd_open: %s", strerror(errno)) : 0;
 fail:
-	err = err_set(e, ERR_RUNTIME, -errno, "the command cannot be started: %s", strerror(errno));
+	err = err_set(e, ERR_RUNTIME, -errno, "cannot start the command: %s", strerror(errno));
 	close(go[0]);
 	close(go[1]);
 	close(failed[0]);
@@ -119,7 +119,7 @@ int launch_go(struct launch *l, const char *name, struct err *e)
 		err = -errno;
 	close(l->go);
 	l->go = -1;
-	n = read(l->failed, &err, sizeof(err)); /* end of file: the command runs */
+	n = read(l->failed, &err, sizeof(err)); /* end of file means that the command runs */
 	close(l->failed);
 	l->failed = -1;
 	if (!n && !err)

@@ -78,7 +78,7 @@ static void check(const struct session *ses, const struct mdl_source *of, uint64
 
 	if (l->stored + l->dropped != l->attempted)
 		ses_warn(ses,
-			 "the accounts of %s do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
+			 "the counts of %s do not agree: %llu attempted, %llu stored, %llu dropped, %llu malformed",
 			 of->name, (unsigned long long)l->attempted, (unsigned long long)l->stored,
 			 (unsigned long long)l->dropped, (unsigned long long)malformed);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --ops for names that only records have: backward nodes, annotations, boxed calls, operators of MXNet's engine. Their
+ * --ops for names that only records have: backward nodes, annotations, boxed calls, operators of an engine. Their
  * probes stay attached, so leaving them out saves no time. It happens before the model and the recording, so all
  * outputs have the same calls.
  */
@@ -15,7 +15,7 @@
 
 enum { UNASKED, LEAVE, SHOW };
 
-/* A name that is not readable is shown. */
+/* Operators with unreadable names are shown. */
 static bool leaves_out(struct session *ses, uint64_t name_id)
 {
 	uint64_t *asked = name_id && mdl_has_name(ses->model, name_id) ? hash_put(&ses->asked, name_id, 0) : NULL;
@@ -47,14 +47,14 @@ bool ses_ops_leave(struct session *ses, unsigned cls, uint64_t name_id, uint64_t
 	return false;
 }
 
-/* If its operator is left out, the thread was off the CPU outside of operators. */
+/* If the operator is excluded, the record counts as off-CPU time outside operators. */
 static void leave_span(struct session *ses, struct mxbpf_sched *r)
 {
 	if (r->span_cls == MXBPF_CLASS_OPERATOR && leaves_out(ses, r->span_name_id))
 		r->span_start_ns = r->span_name_id = r->span_cls = 0;
 }
 
-/* A sample stays, because the CPU was used. Only its spans are left out. */
+/* Keeps a sample, because it used the CPU, and removes only its excluded spans. */
 static void keep_spans(struct session *ses, struct mxbpf_sample *s)
 {
 	struct mxbpf_sample_span *spans = (void *)(s + 1);
@@ -78,7 +78,7 @@ bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r)
 		return o->cls != MXBPF_CLASS_OPERATOR || !leaves_out(ses, o->name_id);
 	case MXBPF_SPAN:
 		return !ses_ops_leave(ses, s->cls, s->name_id, 1);
-	case MXBPF_TEAM: /* cls is 0 outside of spans, so also in an operator that is not probed */
+	case MXBPF_TEAM: /* cls is 0 outside spans, and therefore also inside an operator that is not probed */
 		return t->cls && (t->cls != MXBPF_CLASS_OPERATOR || !leaves_out(ses, t->name_id));
 	case MXBPF_LIFE:
 		return !leaves_out(ses, ((const struct mxbpf_life *)r)->name_id);
@@ -92,7 +92,7 @@ bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r)
 	return true;
 }
 
-/* If --ops matches no function of operators: how many there are; else 0. */
+/* Returns the number of operator functions if --ops matches none of them, else 0. */
 static unsigned all_left(const struct session *ses)
 {
 	unsigned left;
@@ -106,11 +106,11 @@ void ses_ops_warn(const struct session *ses)
 	char near[300];
 
 	if (left)
-		ses_warn(
-			ses,
-			"--ops '%s' matches none of %u functions of operators (nearest: %s); names that are known only "
-			"when they come are waited for",
-			ses->o->ops, left, plan_near_text(&ses->targets[0].plan.near, near));
+		ses_warn(ses,
+			 "--ops '%s' matches none of %u operator functions (nearest: %s); names that are known only at "
+			 "run "
+			 "time may still match",
+			 ses->o->ops, left, plan_near_text(&ses->targets[0].plan.near, near));
 }
 
 bool ses_ops_matched(const struct session *ses, char nearest[SES_NEAREST_BYTES])

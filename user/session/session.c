@@ -12,7 +12,7 @@
 #include "source/account.h"
 #include "source/calls.h"
 
-/* Tells why a detail cannot be read, by the first probe that would read it. */
+/* Sets e to the reason why a detail cannot be read: that of the first probe that would read it. */
 static int refuse_detail(const struct session *ses, const struct ses_target *of, unsigned detail, const char *option,
 			 struct err *e)
 {
@@ -21,11 +21,11 @@ static int refuse_detail(const struct session *ses, const struct ses_target *of,
 	while (p < end && (!(p->row->row.details & detail) || p->spare))
 		p++;
 	if (p == end)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: of %s, it cannot be read", option, of->plan.adp->title);
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s is not supported with %s", option, of->plan.adp->title);
 	if (!p->wanted)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs --probes %s, in %s", option,
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s needs --probes %s with %s", option,
 			       plan_group_name(p->row->group), of->plan.adp->title);
-	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: %s is refused: %s", option, p->row->name, p->reason);
+	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: the probe %s is refused: %s", option, p->row->name, p->reason);
 }
 
 /*
@@ -40,26 +40,28 @@ static int choose_details(struct session *ses, const struct ses_target *of, stru
 	unsigned lacking = ses->o->details & ~of->plan.details;
 
 	if (lacking & MXBPF_DETAIL_SEQ && of->plan.no_seq.code)
-		return err_set(e, ERR_TARGET, of->plan.no_seq.code, "forward and backward cannot be joined: %s",
+		return err_set(e, ERR_TARGET, of->plan.no_seq.code,
+			       "--backward: cannot match backward nodes with forward operators: %s",
 			       of->plan.no_seq.why);
 	if (lacking & MXBPF_DETAIL_SEQ && !of->plan.adp->seq.next_symbol)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--backward: of %s, forward and backward cannot be joined",
-			       of->plan.adp->title);
+		return err_set(e, ERR_USAGE, -ENOTSUP, "--backward is not supported with %s", of->plan.adp->title);
 	if (lacking & MXBPF_DETAIL_STACK)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--py-stacks: of what is probed of %s, Python calls nothing",
-			       of->plan.adp->title);
+		return err_set(
+			e, ERR_USAGE, -ENOTSUP,
+			"--py-stacks: Python calls none of the probed functions of %s; add op or api to --probes",
+			of->plan.adp->title);
 	if (lacking & MXBPF_DETAIL_ARGS && of->plan.no_args.code)
-		return err_set(e, ERR_TARGET, of->plan.no_args.code, "shapes of tensors cannot be read: %s",
+		return err_set(e, ERR_TARGET, of->plan.no_args.code, "--shapes: cannot read tensor shapes: %s",
 			       of->plan.no_args.why);
 	if (lacking & MXBPF_DETAIL_ARGS && (ses->want.groups & PROBE_OP))
 		return refuse_detail(ses, of, MXBPF_DETAIL_ARGS, "--shapes", e);
 	if (lacking & MXBPF_DETAIL_LAYER && (ses->want.groups & PROBE_OP))
 		return refuse_detail(ses, of, MXBPF_DETAIL_LAYER, "--layers", e);
 	if (lacking)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "what was asked for of operators needs --probes op, in %s",
-			       of->plan.adp->title);
+		return err_set(e, ERR_USAGE, -ENOTSUP,
+			       "options that read details of operators need --probes op with %s", of->plan.adp->title);
 	if (kept && of->plan.no_seq.code && (ses->want.groups & PROBE_OP))
-		ses_warn(ses, "no arrows from forward to backward: %s", of->plan.no_seq.why);
+		ses_warn(ses, "traces will have no arrows from forward to backward: %s", of->plan.no_seq.why);
 	ses->details = ses->o->details | (joined ? of->plan.details & MXBPF_DETAIL_SEQ : 0);
 	if (ses->o->by_thread)
 		ses->details |= MXBPF_DETAIL_THREAD;
@@ -243,7 +245,7 @@ static int open_sources(struct session *ses, struct err *e)
 	return src_open(ses->hub, e);
 }
 
-/* How many probes are attached now. */
+/* Returns the number of probes that are attached now. */
 static unsigned probes_attached(const struct session *ses)
 {
 	size_t n = buf_count(&ses->targets[0].plan.sites, struct plan_site), i;
@@ -285,7 +287,7 @@ int ses_start(struct session *ses, struct err *e)
 	while (!ses->ended && clock_ns(CLOCK_MONOTONIC) < until)
 		ses->ended = ses_interrupted(ses, until);
 	if (tgt_gone(ses->targets[0].tgt))
-		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before probes were attached", pid);
+		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before the probes were attached", pid);
 	if (!watch_later && ses_follow_open(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses_follow_watch(ses))
@@ -307,13 +309,13 @@ int ses_start(struct session *ses, struct err *e)
 		return e->code;
 	if (ses_features_start(ses, e))
 		return e->code;
-	if (!ses->ended) /* it ended during --delay, and there is no window */
+	if (!ses->ended) /* it ended during --delay, so there is no window */
 		ses->window->start(ses);
 	ses_go_on(ses);
 	ses_stage(ses, "attached: %u probes in %llu ms", probes_attached(ses),
 		  (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns) / NS_PER_MS));
 	if (watch_later && !ses->ended && (ses_follow_open(ses, &unfollowed) || ses_follow(ses, &unfollowed)))
-		ses_warn(ses, "libraries that come later are not probed: %s", unfollowed.why);
+		ses_warn(ses, "libraries that are loaded later are not probed: %s", unfollowed.why);
 	return 0;
 }
 
@@ -323,7 +325,10 @@ static void on_fallen_cut(void *ctx, const char *name, uint64_t spans)
 	struct mdl_session *s = &ses->about;
 	struct mdl_fallback *all = realloc(s->fallbacks, (s->nfallbacks + 1) * sizeof(*all)), *new;
 
-	ses_warn(ses, "the end of %s does not hold: its calls last until the next event from now on", name);
+	ses_warn(ses,
+		 "the probe at the end of %s missed calls; from now on its durations are upper bounds (until the next "
+		 "event)",
+		 name);
 	if (!all)
 		return;
 	s->fallbacks = all;
@@ -366,7 +371,7 @@ void ses_wait(struct session *ses)
 		/* An exec does not wake mxbpf, so tgt_gone() looks for one at least once a second. */
 		if (ses_interrupted(ses, until) ||
 		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt)))
-			ses->ended = true; /* ses_interrupted() may have set it, too */
+			ses->ended = true; /* ses_interrupted() may have set it */
 	}
 }
 
@@ -385,7 +390,7 @@ static void on_left_span(void *ctx, const struct mxbpf_span *s)
 int ses_stop(struct session *ses, struct err *e)
 {
 	struct mdl_session *s = &ses->about;
-	bool on; /* events were taken until now; else spans that are open may have ended long ago */
+	bool on; /* events were recorded until now; otherwise open spans may have ended long ago */
 	struct ses_look look;
 	struct buf opens = {0};
 	uint64_t began;
@@ -424,7 +429,7 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_fold(ses, ATT_CALLS, opens.data, opens.len);
 	buf_fini(&opens);
 	if (ses->write_error)
-		err_set(e, ERR_RUNTIME, ses->write_error, "events were not all folded or written: %s",
+		err_set(e, ERR_RUNTIME, ses->write_error, "some events were neither counted nor written: %s",
 			strerror(-ses->write_error));
 	if (ses->writer) {
 		s->cut_records = rec_writer_cut_records(ses->writer);

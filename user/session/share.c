@@ -113,8 +113,8 @@ int ses_share_start(struct session *ses, struct err *e)
 	if (ses->o->follow == SES_FOLLOW_FILTERED && must_share(b))
 		return err_set(
 			e, ERR_PRIVILEGE, -ENOTSUP,
-			"--follow filtered: this kernel cannot filter probes by process (Linux 6.10 and later can); "
-			"use --backend perf, or leave it out");
+			"--follow filtered needs probes that the kernel filters by process (Linux 6.10 and later); "
+			"use --backend perf, or remove --follow filtered");
 	if (must_share(b))
 		return share_all(ses, e);
 	if (!may_share(ses, b))

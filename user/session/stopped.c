@@ -19,10 +19,10 @@ bool ses_stopped(const struct session *ses, char text[SES_STOPPED_BYTES])
 		       tgt_comm(ses->targets[0].tgt), s.stopped < s.threads ? "are" : "is");
 	if (s.tracer)
 		snprintf(text + len, (size_t)(SES_STOPPED_BYTES - len),
-			 "by its tracer, %s (pid %d): nothing is called until that lets it go on",
+			 "by its tracer, %s (pid %d): it calls nothing until the tracer continues it",
 			 s.tracer_comm[0] ? s.tracer_comm : "a process", s.tracer);
 	else
 		snprintf(text + len, (size_t)(SES_STOPPED_BYTES - len),
-			 "by a signal (SIGSTOP, Ctrl-Z): nothing is called until it goes on: kill -CONT %d", pid);
+			 "by a signal (SIGSTOP, Ctrl-Z): it calls nothing until it is continued: kill -CONT %d", pid);
 	return true;
 }

@@ -7,9 +7,7 @@
 #include "view/priv.h"
 
 const struct view_ops *const view_registry[] = {
-	&view_modern,	  &view_mxnet,	      &view_torch,  &view_torch_classic,  &view_json,
-	&view_mxnet_json, &view_csv,	      &view_chrome, &view_chrome_classic, &view_folded,
-	&view_pprof,	  &view_mxnet_memory, NULL,
+	&view_modern, &view_json, &view_csv, &view_chrome, &view_folded, &view_pprof, VIEW_COMPAT, NULL,
 };
 
 const struct view_ops *view_find(const char *name)
@@ -47,4 +45,32 @@ const struct view_ops *view_find_suffix(const char *path)
 			if (fmt_ends_with(path, *suffix))
 				return *p;
 	return NULL;
+}
+
+static const struct view_ops *layout(unsigned i)
+{
+	const struct view_ops *const *p = view_registry;
+
+	while (*p && (!(*p)->layout || i--))
+		p++;
+	return *p;
+}
+
+const char *view_layout_name(unsigned i)
+{
+	return layout(i) ? layout(i)->name : NULL;
+}
+
+const char *view_layout_help(unsigned i)
+{
+	return layout(i)->help;
+}
+
+const char *view_export_name(unsigned i)
+{
+	const struct view_ops *const *p = view_registry;
+
+	while (*p && (!(*p)->needs_records || i--))
+		p++;
+	return *p ? (*p)->name : NULL;
 }

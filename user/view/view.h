@@ -126,6 +126,7 @@ struct view_ops {
 	const char *help;	     /* one line */
 	const char *const *suffixes; /* of -o files; ends with NULL. NULL: none */
 	const char *const *magic;    /* each of its files has a line that begins with one of these; NULL: unknown */
+	bool layout; /* of tables, for --layout; its JSON, if it has a layout of its own, is the output NAME-json */
 	bool needs_records;
 	bool of_samples;    /* shows only samples */
 	bool of_memory;	    /* shows only results of --memory */
@@ -151,6 +152,10 @@ struct view_ops {
 extern const struct view_ops *const view_registry[]; /* ends with NULL */
 const struct view_ops *view_find(const char *name);
 const struct view_ops *view_find_suffix(const char *path);
+/* Words of options, by number; NULL after the last: layouts, what they are, and outputs that are made from records. */
+const char *view_layout_name(unsigned i);
+const char *view_layout_help(unsigned i);
+const char *view_export_name(unsigned i);
 
 /* Writes one output. Does not commit `out`. */
 int view_write(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts, struct out *out,

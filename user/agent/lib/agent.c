@@ -221,7 +221,7 @@ static int open_shared(void)
 	return 0;
 }
 
-static const struct agent_module *const modules[] = {&agent_torch};
+static const struct agent_module *const modules[] = {&agent_record_function};
 
 /*
  * mxbpf calls this in a thread that is stopped at the entry of a function. A second call in the same process

@@ -18,7 +18,7 @@ struct agent_module {
 	int (*start)(void); /* returns 0 or -errno; may be called again after stop */
 	void (*stop)(void); /* called by any thread that finds no mxbpf attached */
 };
-extern const struct agent_module agent_torch;
+extern const struct agent_module agent_record_function;
 
 extern struct mxbpf_agent_config mxbpf_agent_config;
 extern volatile uint16_t mxbpf_agent_switch;

@@ -17,7 +17,8 @@ static bool with_ops(const struct cmd_opts *o)
 }
 
 static const struct cmd_conflict conflicts[] = {
-	{with_ops, "--backward needs all operators: each of them may have made a backward node; remove --ops"},
+	{with_ops,
+	 "--backward needs all operators, because any of them may have created a backward node; remove --ops"},
 	{0},
 };
 
@@ -26,7 +27,7 @@ const struct cmd_option backward_option = {
 	.group = "Tables",
 	.commands = CMD_LIVE | CMD_BIT_REPORT,
 	.of_events = true,
-	.help = "one table more: forward operators with the time of the backward nodes that they made",
+	.help = "Print another table: forward operators with the time of the backward nodes that they created",
 	.set = set,
 	.after = "stack-depth",
 	.sheet = &sheet_backward,

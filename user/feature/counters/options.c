@@ -12,7 +12,8 @@ static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *tex
 	int err = cmd_set_mask(opt, o, text, e);
 
 	if (!err && __builtin_popcount(o->ses.counters) > MXBPF_COUNTERS_MAX)
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: at most %d at once", opt->name, MXBPF_COUNTERS_MAX);
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: at most %d counters can be read at once", opt->name,
+			       MXBPF_COUNTERS_MAX);
 	return err;
 }
 
@@ -23,8 +24,8 @@ static bool with_agent(const struct cmd_opts *o)
 
 static const struct cmd_conflict conflicts[] = {
 	{with_agent,
-	 "--counters needs probes instead of --agent: the counters are read in the kernel at both ends of a "
-	 "call, which only a probe sees"},
+	 "--counters cannot be used with --agent: only probes read performance counters at the start and end of a "
+	 "call; remove one of them"},
 	{0},
 };
 
@@ -33,7 +34,8 @@ const struct cmd_option counters_option = {
 	.arg = "LIST",
 	.group = "Target",
 	.commands = CMD_LIVE,
-	.help = "count in each call, at most four, joined by commas, as perf does: cycles,instructions,task-clock",
+	.help = "Read performance counters (perf events) for each call, at most four, joined by commas: "
+		"cycles,instructions,task-clock",
 	.set = set,
 	CMD_FIELD(ses.counters),
 	.word = ctr_name,

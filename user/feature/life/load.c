@@ -11,7 +11,7 @@ static bool asked(const struct ses_opts *o)
 	return o->life;
 }
 
-/* Whether the runtime has an engine, in which operators wait before they run. */
+/* Returns true if the runtime has an engine, in which operators wait before they run. */
 static bool has_lives(const struct plan *p)
 {
 	unsigned i;
@@ -25,10 +25,13 @@ static bool has_lives(const struct plan *p)
 static int check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	if (!has_lives(&of->plan))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--life: operators of %s run where they are called",
-			       of->plan.adp->title);
+		return err_set(
+			e, ERR_USAGE, -ENOTSUP,
+			"--life: %s has no queue of operators: it runs them where they are called; remove --life",
+			of->plan.adp->title);
 	if (!(ses->want.groups & PROBE_OP))
-		return err_set(e, ERR_USAGE, -EINVAL, "--life needs --probes op as well: lives end with those");
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--life needs the probes of operators, which --probes leaves out; add op to --probes");
 	ses->about.life = true;
 	return 0;
 }

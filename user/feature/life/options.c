@@ -8,8 +8,10 @@ const struct cmd_option life_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "see operators from being pushed on: what each waited for before it ran, and which of them the program "
-		"waited for; MXNet",
+	.help = "Track each operator from push to completion: dependency wait, queue wait, run, and which operators "
+		"the "
+		"program waited for",
+	.supports = plan_has_lives,
 	.set = cmd_set_flag,
 	CMD_FIELD(ses.life),
 	.after = "omp",

@@ -11,7 +11,7 @@
 
 static void on_absent(void *ctx, const char *gauge, const char *why)
 {
-	ses_detail(ctx, "not read: %s: %s", gauge, why);
+	ses_detail(ctx, "cannot read %s: %s", gauge, why);
 }
 
 static void read_gauges(struct session *ses, bool resumed)
@@ -41,8 +41,8 @@ static void end(struct session *ses)
 
 	if (!ses->paused_at_ns) /* else the machine was read when the pause began */
 		read_gauges(ses, false);
-	ses_detail(ses, "the machine was read %llu times, in %s of CPU time each", (unsigned long long)ses->nreadings,
-		   fmt_ns(ses->reading_ns / ses->nreadings, ns));
+	ses_detail(ses, "read the machine's gauges %llu times, each in %s of CPU time",
+		   (unsigned long long)ses->nreadings, fmt_ns(ses->reading_ns / ses->nreadings, ns));
 }
 
 static void fini(struct session *ses)

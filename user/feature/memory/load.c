@@ -19,7 +19,9 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
 		if (p->row->row.action == MXBPF_ACT_ALLOC && p->wanted && p->nendless)
 			return err_set(e, ERR_TARGET, -ENOTSUP,
-				       "--memory: in %s is no place at which an allocation has its address for certain",
+				       "--memory: no instruction in %s was found at which the address of an allocation "
+				       "is known for certain; "
+				       "remove --memory",
 				       p->lib->path);
 	ses->about.held = true;
 	return 0;

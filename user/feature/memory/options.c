@@ -14,9 +14,9 @@ static bool with_iterations(const struct cmd_opts *o)
 }
 
 static const struct cmd_conflict conflicts[] = {
-	{without_probes, "--memory is of the probes of mem, which --probes leaves out"},
+	{without_probes, "--memory needs the probes of allocations, which --probes leaves out; add mem to --probes"},
 	{with_iterations,
-	 "--memory has to see every allocation and its end, and --iterations is to see little: use one of them"},
+	 "--memory needs every allocation and every free, and --iterations leaves most out; remove one of them"},
 	{0},
 };
 
@@ -25,8 +25,8 @@ const struct cmd_option memory_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "see who holds the memory of a device: of each operator what it allocated, what of that was freed, "
-		"what was alive at the peak and never freed",
+	.help = "Attribute memory to operators: what each allocated, what of that was freed, what was alive at the "
+		"peak, and what was never freed",
 	.set = cmd_set_flag,
 	CMD_FIELD(ses.memory),
 	.after = "life",

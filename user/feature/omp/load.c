@@ -34,7 +34,8 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 		return err_set(e, ERR_TARGET, -ENOENT, "--omp: %s", p->reason);
 	if (access("/proc/self/schedstat", F_OK))
 		return err_set(e, ERR_PRIVILEGE, -ENOTSUP,
-			       "--omp: this kernel does not count what its tasks wait for (CONFIG_SCHED_INFO)");
+			       "--omp: this kernel does not record how long threads wait for a CPU (it lacks "
+			       "CONFIG_SCHED_INFO); remove --omp");
 	ses->about.team_cpus = cpus_of(tgt_pid(of->tgt));
 	return 0;
 }
@@ -43,7 +44,8 @@ static int describe(struct session *ses, const struct ses_target *of, struct mdl
 {
 	if (!of->plan.omp_unseen)
 		return 0;
-	return ses_add_note(s, "omp", "%s is not understood: its teams are not seen", of->plan.omp_unseen->path);
+	return ses_add_note(s, "omp", "the code of %s is not understood; its OpenMP teams are not recorded",
+			    of->plan.omp_unseen->path);
 }
 
 const struct ses_feature omp_session = {

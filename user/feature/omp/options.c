@@ -8,7 +8,7 @@ const struct cmd_option omp_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "look at OpenMP's parallel regions as well: of each operator the CPU time of its team, and what it "
+	.help = "Record OpenMP parallel regions: for each operator the CPU time of its OpenMP team, and what the team "
 		"waited for",
 	.set = cmd_set_flag,
 	CMD_FIELD(ses.omp),

@@ -9,7 +9,8 @@ static bool with_agent(const struct cmd_opts *o)
 }
 
 static const struct cmd_conflict conflicts[] = {
-	{with_agent, "--raised needs probes instead of --agent: PyTorch tells the agent that a call ends, and not why"},
+	{with_agent,
+	 "--raised cannot be used with --agent: the agent learns that a call ended, but not why; remove one of them"},
 	{0},
 };
 
@@ -18,8 +19,9 @@ const struct cmd_option raised_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "see which calls an exception left, how often, and when first and last; with --py-stacks from which "
-		"line",
+	.help = "Count the calls that an exception left, with the times of the first and last one, and with "
+		"--py-stacks "
+		"the Python line",
 	.set = cmd_set_feature,
 	.min = RAISED_BIT,
 	.after = "agent",

@@ -11,8 +11,8 @@ static bool with_agent(const struct cmd_opts *o)
 
 static const struct cmd_conflict conflicts[] = {
 	{with_agent,
-	 "--sample needs probes instead of --agent: its samples get their operators in the kernel, which does "
-	 "not see the agent's"},
+	 "--sample cannot be used with --agent: the kernel assigns samples to operators, and it does not see those "
+	 "of the agent; remove one of them"},
 	{0},
 };
 
@@ -22,8 +22,8 @@ const struct cmd_option sample_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "look HZ times a second at what runs on each CPU: 99; samples of the target's threads by operator, "
-		"with their Python and machine code, for flame graphs (export -f folded, pprof)",
+	.help = "Sample the target's threads on each CPU HZ times a second (99 is a good rate): operators with Python "
+		"and native stacks, for flame graphs (export -f folded, pprof)",
 	.set = cmd_set_number,
 	CMD_FIELD(ses.sample_hz),
 	.min = 1,

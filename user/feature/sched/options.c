@@ -9,7 +9,7 @@ static bool with_iterations(const struct cmd_opts *o)
 }
 
 static const struct cmd_conflict conflicts[] = {
-	{with_iterations, "--sched sees every switch, and --iterations is to see little: use one of them"},
+	{with_iterations, "--sched records every context switch, and --iterations leaves most out; remove one of them"},
 	{0},
 };
 
@@ -18,8 +18,8 @@ const struct cmd_option sched_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "see what becomes of threads off the CPU: who preempted them, what they waited for, who woke them; "
-		"each switch of a thread on this machine costs a little more",
+	.help = "Record why threads are off the CPU: who preempted them, what they waited for, who woke them. Every "
+		"context switch on this machine then costs a little more",
 	.set = cmd_set_flag,
 	CMD_FIELD(ses.sched),
 	.after = "memory",

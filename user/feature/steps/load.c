@@ -120,7 +120,9 @@ static void second(struct session *ses)
 		return;
 	ses->warned = true;
 	if (!att_iteration_window(ses->att).iterations)
-		ses_warn(ses, "no iteration has ended in 10 s, and nothing is seen until two have: what ends one is %s",
+		ses_warn(ses,
+			 "no iteration has ended in 10 s, and recording starts after two have: an iteration ends with "
+			 "%s",
 			 ses->targets[0].plan.adp->iteration_title);
 }
 
@@ -157,9 +159,10 @@ static int describe(struct session *ses, const struct ses_target *of, struct mdl
 	}
 	if (ses->o->stats && steps)
 		return ses_add_note(s, "steps",
-				    "where the time of iterations went is told by calls, which --stats does not send");
+				    "the parts of iterations are made of single calls, and --stats sends no calls");
 	if (ses->o->stats && (ses->want.groups & PROBE_STEP))
-		return ses_add_note(s, "steps", "iterations of %s are told by its calls, which --stats does not send",
+		return ses_add_note(s, "steps",
+				    "iterations of %s are recognised by their calls, and --stats sends no calls",
 				    of->plan.adp->title);
 	return 0;
 }

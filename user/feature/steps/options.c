@@ -20,7 +20,7 @@ static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *tex
 		sscanf(text, "%7u%n", &n, &used);
 	if (!used || text[used] || !n || (some && n >= period))
 		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--%s: '%.60s' is neither N, as 20, nor N/M with N less than M: 5/100", opt->name, text);
+			       "--%s: '%.60s' is neither N (20) nor N/M with N less than M (5/100)", opt->name, text);
 	o->ses.iterations = n;
 	o->ses.period = period;
 	return 0;
@@ -32,7 +32,7 @@ static bool with_follow_app(const struct cmd_opts *o)
 }
 
 static const struct cmd_conflict conflicts[] = {
-	{with_follow_app, "--follow-app and --iterations both say when the window is open: use one of them"},
+	{with_follow_app, "--follow-app and --iterations both open and close the window; remove one of them"},
 	{0},
 };
 
@@ -41,7 +41,7 @@ const struct cmd_option steps_option = {
 	.arg = "N[/M]",
 	.group = "Window",
 	.commands = CMD_LIVE,
-	.help = "see N training iterations and stop: 20; or N of each M, and be detached in between: 5/100",
+	.help = "Record N training iterations and stop: 20; or N of every M, detached in between: 5/100",
 	.set = set,
 	.after = "follow-app",
 	.conflicts = conflicts,

@@ -484,6 +484,7 @@ out:
 
 const struct view_ops view_mxnet = {
 	.name = "mxnet",
+	.layout = true,
 	.help = "the text of mxnet.profiler.dumps(), with lines about loss behind it",
 	.magic = view_text_magic,
 	.end = end,

@@ -488,6 +488,7 @@ static int end(struct view *s)
 
 const struct view_ops view_torch = {
 	.name = "torch",
+	.layout = true,
 	.help = "the text of torch.profiler's key_averages().table(), with lines about loss behind it",
 	.magic = view_text_magic,
 	.merge_names = true,
@@ -501,6 +502,7 @@ const struct view_ops view_torch = {
 
 const struct view_ops view_torch_classic = {
 	.name = "torch-classic",
+	.layout = true,
 	.help = "the same as torch.autograd.profiler printed it in 2017",
 	.magic = view_text_magic,
 	.merge_names = true,

@@ -65,6 +65,7 @@ static int end(struct view *s)
 
 const struct view_ops view_modern = {
 	.name = "modern",
+	.layout = true,
 	.help = "tables with percentiles and shares, for 80 columns",
 	.magic = view_text_magic,
 	.details = true,
