@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `mxbpf now` found, for the functions that print it. */
+/* The result of `mxbpf now`, for the functions that print it. */
 #ifndef CMD_NOW_H
 #define CMD_NOW_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a feature of the model is, and what its fold may use. The fold of a feature turns records into a state of its
- * own. Its tables and its records in a recording come from that state. The model calls the functions of struct
+ * Features of the model, and the functions that their folds may use. The fold of a feature turns records into a state
+ * of its own. Its tables and its records in a recording come from that state. The model calls the functions of struct
  * mdl_feature and knows no feature by name.
  */
 #ifndef MODEL_FEATURE_H
@@ -39,7 +39,7 @@ struct mdl_feature {
 	 */
 	uint32_t bit;
 	const struct cmd_option *option;	/* options.c; NULL: none */
-	const struct ses_feature *session;	/* load.c: what it does in a live session; NULL: nothing */
+	const struct ses_feature *session;	/* load.c: its part in a live session; NULL: none */
 	const struct view_trace_feature *trace; /* its part of timelines; NULL: none */
 	size_t state_bytes;			/* size of mdl_state(); 0: the feature keeps no state */
 	bool by_process; /* sums of processes keep its rows apart if mdl_tell_processes() was called */

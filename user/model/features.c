@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the model does for each feature. */
+/* Calls the features of a model. */
 #include "model/priv.h"
 
 #include <stdlib.h>

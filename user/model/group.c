@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Groups: what the ids of rows are made of that have more than a name. */
+/* Groups: rows with more than a name, and how their ids are made. */
 #include "model/priv.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of user/model/ share. Other rooms may not include this header. */
+/* Declarations that the files of user/model/ share. Other rooms may not include this header. */
 #ifndef MODEL_PRIV_H
 #define MODEL_PRIV_H
 
@@ -26,7 +26,7 @@ struct window {
 /* The compiler refuses a larger kind: in folds[] of model.c as an index, and in struct mdl_feature as a bit-field. */
 #define MDL_KINDS (1u << MDL_KIND_BITS)
 
-/* Which fold a kind of records has; fold NULL: the model skips the kind. */
+/* The fold of a kind of records. fold NULL: the model skips the kind. */
 struct kind_fold {
 	mdl_fold_fn fold;
 	const struct mdl_feature *feature; /* NULL: the fold is in model.c */

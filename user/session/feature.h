@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a feature does in a live session. user/feature/NAME/load.c defines a struct ses_feature, and the session calls
- * all of them at the moments below, in the order of mdl_features[]. A function that is NULL does nothing.
+ * The part of a feature in a live session. user/feature/NAME/load.c defines a struct ses_feature, and the session calls
+ * its functions at the moments below, in the order of mdl_features[]. A function that is NULL does nothing.
  */
 #ifndef SESSION_FEATURE_H
 #define SESSION_FEATURE_H
@@ -16,22 +16,22 @@ struct ses_opts;
 struct ses_target;
 struct session;
 
-/* When events are taken. A session has one of these. */
+/* Decides when events are recorded. A session has one of these. */
 struct ses_window {
-	bool (*asked)(const struct ses_opts *o); /* NULL: this is the window of sessions without another */
-	/* Probes are attached. Takes events now, or when a window opens. */
+	bool (*asked)(const struct ses_opts *o); /* NULL: the window of sessions that have no other */
+	/* Called when probes are attached. Starts recording now, or when a window opens. */
 	void (*start)(struct session *ses);
-	/* BPF says that it has opened or closed a window. NULL: it never does. */
+	/* Called when BPF has opened or closed a window. NULL: BPF never does. */
 	void (*told)(struct session *ses);
-	/* The user pauses the session, or resumes it. */
+	/* Called when the user pauses or resumes the session. */
 	void (*take)(struct session *ses, bool on);
-	/* The session ends, and no window opens any more. Returns whether events were taken until now. */
+	/* Called when the session ends; no window opens after that. Returns true if events were recorded until now. */
 	bool (*stop)(struct session *ses);
 	/* About once a second. NULL: nothing */
 	void (*second)(struct session *ses);
-	/* Whether no window is open at the moment. NULL: one is, unless the user has paused the session. */
+	/* Returns true if no window is open now. NULL: a window is open unless the user has paused the session. */
 	bool (*rests)(const struct session *ses);
-	/* How long windows have been open. NULL: the time since the start without pauses. */
+	/* Returns how long windows have been open, in ns. NULL: the time since the start without pauses. */
 	uint64_t (*window_ns)(const struct session *ses);
 	/* Corrects duration and pauses of a session, which are those of one window that only the user pauses. NULL:
 	 * they are right. */
@@ -39,32 +39,35 @@ struct ses_window {
 };
 
 struct ses_feature {
-	/* Whether this session has to do with the feature: without it, nothing below counts. NULL: always. */
+	/* Returns true if the session uses the feature. If not, the members below are ignored. NULL: always true. */
 	bool (*asked)(const struct ses_opts *o);
-	unsigned groups; /* of probes that it takes: mask of enum probe_group */
-	bool of_calls;	 /* BPF puts the call into its records; with --agent mxbpf does that */
+	unsigned groups; /* probes that it needs: mask of enum probe_group */
+	bool of_calls;	 /* its records name their call: BPF fills it in, and with --agent mxbpf does */
 	const struct ses_window *window;
 
-	/* The target is planned and nothing is attached: chooses what is possible. 0, or -errno with e set, which says
-	 * what the target lacks. */
-	int (*check)(struct session *ses, const struct ses_target *of, struct err *e);
-	/* Adds to the session's description of itself, and notes. 0 or -ENOMEM. */
-	int (*describe)(struct session *ses, const struct ses_target *of, struct mdl_session *s);
-	/* The window begins. 0, or -errno with e set. */
-	int (*start)(struct session *ses, struct err *e);
-	/* Reads the state of something: at both ends of a window and of an interval, and about once a second between.
-	 * resumed: what happened since the last reading is not in the window. */
-	void (*read)(struct session *ses, bool resumed);
-	/* Events are not taken any more, for now or for good: puts what was under way into the model. Without the lock.
+	/*
+	 * Called when the target is planned and nothing is attached. Returns 0, or -errno with e set to what the target
+	 * lacks.
 	 */
+	int (*check)(struct session *ses, const struct ses_target *of, struct err *e);
+	/* Adds to the session's description and its notes. Returns 0 or -ENOMEM. */
+	int (*describe)(struct session *ses, const struct ses_target *of, struct mdl_session *s);
+	/* Called when the window begins. Returns 0, or -errno with e set. */
+	int (*start)(struct session *ses, struct err *e);
+	/*
+	 * Reads the current state of what the feature watches, at both ends of a window and of an interval, and about
+	 * once a second in between. resumed: the time since the last reading is not part of the window.
+	 */
+	void (*read)(struct session *ses, bool resumed);
+	/* Called when recording has paused or ended: puts unfinished items into the model. The lock is not held. */
 	void (*rest)(struct session *ses);
 	/* The window ends. */
 	void (*end)(struct session *ses);
-	/* Frees what the feature has in the session. */
+	/* Frees the data of the feature in the session. */
 	void (*fini)(struct session *ses);
 };
 
-/* The functions of all features that the session has to do with. */
+/* The functions below call all features that the session uses. */
 int ses_features_check(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_features_describe(struct session *ses, const struct ses_target *of, struct mdl_session *s);
 int ses_features_start(struct session *ses, struct err *e);
@@ -73,8 +76,8 @@ void ses_features_rest(struct session *ses);
 void ses_features_end(struct session *ses);
 void ses_features_fini(struct session *ses);
 
-unsigned ses_features_groups(const struct ses_opts *o); /* probes that they take: mask of enum probe_group */
-bool ses_features_of_calls(const struct ses_opts *o);	/* whether any has records that need their call */
+unsigned ses_features_groups(const struct ses_opts *o); /* probes that they need: mask of enum probe_group */
+bool ses_features_of_calls(const struct ses_opts *o);	/* true if a feature has records that name their call */
 const struct ses_window *ses_features_window(const struct ses_opts *o); /* NULL: none has one */
 
 #endif

@@ -5,7 +5,7 @@
 #include "model/feature.h"
 #include "session/priv.h"
 
-/* The next feature that a session with such options has to do with, from *at on; NULL: there is no more. */
+/* Returns the next feature, from *at on, that a session with such options uses, or NULL. */
 static const struct ses_feature *next(const struct ses_opts *o, const struct mdl_feature *const **at)
 {
 	const struct ses_feature *f;

@@ -37,9 +37,9 @@ static struct ses_doing *doing_of(struct ses_look *k, uint32_t tgid, uint32_t ti
 }
 
 /*
- * Whether the function has returned without an event, by an exception or because its end has no probe: its frame lies
- * below the thread's stack pointer, or its return address has changed. This must be read while events are taken,
- * because afterwards every call ends without an event.
+ * Returns true if the function has returned without an event, because of an exception or because its end has no probe:
+ * its frame lies below the thread's stack pointer, or its return address has changed. This must be read while events
+ * are recorded, because afterwards every call ends without an event.
  */
 static bool was_left(const struct session *ses, const struct att_open *o, const struct ses_doing *d)
 {
@@ -77,7 +77,10 @@ void ses_look(struct session *ses, struct ses_look *k)
 	k->err = p.err;
 }
 
-/* Whether the function has returned, or may have: a span that was open before a pause may have ended in it. */
+/*
+ * Returns true if the function has returned or may have returned. A span that was open before a pause may have ended
+ * during it.
+ */
 static bool is_over(const struct ses_look *k, const struct mxbpf_frame *f)
 {
 	return !k->since_ns || f->start_ns < k->since_ns || hash_get(&k->left, f->start_ns, f->tid);

@@ -57,7 +57,7 @@ static void say(const struct session *ses, const char *what)
 
 void ses_pause(struct session *ses, bool pause)
 {
-	if (!ses->about.start_mono_ns) /* there is no window yet */
+	if (!ses->about.start_mono_ns) /* the window has not begun */
 		return;
 	if (pause && !ses->paused_at_ns) {
 		ses->window->take(ses, false);

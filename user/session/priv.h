@@ -21,12 +21,12 @@
 
 struct ses_doing {
 	struct tgt_doing doing;
-	uint64_t asked_ns; /* just before it was read; it says nothing of spans that began later */
+	uint64_t asked_ns; /* time just before the reading; spans that began later are not covered */
 };
 
-/* What the threads with open spans do. Filled by ses_look(), freed by ses_open_spans(). */
+/* The state of threads with open spans. ses_look() fills it, ses_open_spans() frees it. */
 struct ses_look {
-	uint64_t since_ns;   /* since when events are taken; 0: they are not */
+	uint64_t since_ns;   /* time since which events are recorded; 0: they are not */
 	struct hash spans;   /* (start, tid) -> 1 + index of the thread in doings */
 	struct hash threads; /* (tgid, tid) -> 1 + index in doings */
 	struct hash left;    /* (start, tid) of spans whose functions have returned without an event */
@@ -66,7 +66,7 @@ struct ses_target {
 };
 #define SES_TARGETS_MAX 9
 
-/* The last windows of --iterations. The agent also records calls outside of them, which the session leaves out. */
+/* The last windows of --iterations. The agent also records calls outside these windows; the session drops those. */
 #define SES_CUTS_MAX 64
 struct ses_cuts {
 	struct {
@@ -78,7 +78,7 @@ struct ses_cuts {
 
 struct session {
 	const struct ses_opts *o;
-	const struct ses_window *window; /* when events are taken */
+	const struct ses_window *window; /* when events are recorded */
 	struct ses_ui ui;
 	struct plan_opts want; /* probes to plan */
 	unsigned details;      /* mask of enum mxbpf_detail, of spans */
@@ -92,7 +92,7 @@ struct session {
 				 none */
 	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct att *att;
-	struct agt *agent;	  /* --agent; NULL: not asked for, or not loaded yet */
+	struct agt *agent;	  /* --agent; NULL: not requested, or not loaded yet */
 	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
 	struct src *agent_source; /* NULL: no agent */
 	struct acc *accounts;	  /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
@@ -104,15 +104,15 @@ struct session {
 	struct buf steps;	  /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
 	struct buf joined;	  /* hub's thread: the agent's batch with accounts */
 	struct src_hub *hub;	  /* has the sources below; set after att_load() */
-	struct src *rings[ATT_RINGS]; /* NULL: not asked for */
+	struct src *rings[ATT_RINGS]; /* NULL: not requested */
 	pthread_mutex_t
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */
 	struct mdl *model; /* of the whole session */
-	struct mdl *fresh; /* --reset: model of this interval, without names; NULL: not asked for */
+	struct mdl *fresh; /* --reset: model of this interval, without names; NULL: not requested */
 	uint64_t folded[SRC_MAX];  /* records in the model, by the number of the source */
 	struct rec_writer *writer; /* NULL: records are not kept */
 	struct sym *symbols;	   /* finds the names of records */
-	struct hash asked;	   /* --ops: name id -> 1: left out, 2: shown */
+	struct hash asked;	   /* --ops: name id -> 1: excluded, 2: shown */
 	uint64_t shown;		   /* --ops: spans of operators that are shown */
 	int write_error;	   /* first error of the writer or the model */
 	bool wants_lasts;	   /* `now`: keep the last call of each thread */
@@ -140,28 +140,33 @@ struct session {
 	bool warned;	  /* warned that no iteration ends */
 	uint64_t windows; /* windows that have closed and were handled */
 
-	uint64_t sched_ended; /* --sched: records of threads that were off the CPU when events ceased to be taken */
+	uint64_t sched_ended; /* --sched: records of threads that were off the CPU when recording stopped */
 
 	/* --stats */
-	struct mdl *beside; /* --stats-check: model of the sums of the kernel; NULL: not asked for */
+	struct mdl *beside; /* --stats-check: model of the sums of the kernel; NULL: not requested */
 	struct buf going;   /* without --reset: current memory of devices, which is not in the model yet */
 	uint64_t ngoing;    /* records in them */
 };
 
 /*
- * Tell the user of the session: a warning, the start of a stage, a note, a detail for --verbose. From any thread.
+ * Send a message to the user: a warning, the start of a stage, a note, a detail for --verbose. Any thread may call
+ * these.
  */
 __attribute__((format(printf, 2, 3))) void ses_warn(const struct session *ses, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ses_stage(const struct session *ses, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ses_note(const struct session *ses, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ses_detail(const struct session *ses, const char *format, ...);
 
-/* Sleeps until a time of CLOCK_MONOTONIC (UINT64_MAX: forever), a sighting, ui.wake_fd or the end of the target.
- * Returns whether the session has to end. */
+/*
+ * Sleeps until a time of CLOCK_MONOTONIC (UINT64_MAX: forever), a sighting, ui.wake_fd or the end of the target.
+ * Returns true if the session has to end.
+ */
 bool ses_interrupted(struct session *ses, uint64_t until_ns);
 
-/* roles.c. ses_role_fits: whether --role selects a process. ses_role_note, ses_role_join: describe the role of the
- * first process, and of each that is followed. */
+/*
+ * roles.c. ses_role_fits: returns true if --role selects a process. ses_role_note, ses_role_join: describe the role of
+ * the first process, and of each process that is followed.
+ */
 bool ses_role_fits(const struct session *ses, const struct tgt *t);
 int ses_role_note(struct session *ses, const struct tgt *t);
 void ses_role_join(struct session *ses, uint32_t tgid);
@@ -193,11 +198,14 @@ void ses_loss_subtract(struct mdl_session *s, const struct ses_totals *from);
 int ses_await(struct session *ses, struct err *e);
 /* --pid: finds the runtime in the process; with --wait, waits for one. */
 int ses_await_pid(struct session *ses, struct err *e);
-/* Call before attaching to a target: its children are seen from now on. Does nothing if nothing is to be followed. */
+/*
+ * Call before attaching to a target, so that its children are seen from then on. Does nothing if no process is
+ * followed.
+ */
 int ses_follow_open(struct session *ses, struct err *e);
 struct watch *ses_follow_watch(const struct session *ses); /* NULL: nothing is followed; borrowed */
 int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e);
-bool ses_follows(const struct session *ses); /* whether children are followed now */
+bool ses_follows(const struct session *ses); /* true if children are followed now */
 pid_t ses_root(const struct session *ses);   /* the command, or the process that the user named */
 int ses_follow(struct session *ses, struct err *e);
 void ses_go_on(struct session *ses);
@@ -233,14 +241,15 @@ void ses_late_free(struct session *ses);
 void ses_close_pause(struct session *ses);
 
 /*
- * When events are taken. pause.c has the window of most sessions, which is open from start to end. ses_rests: no event
- * is taken at the moment, and the window does not grow. ses_window_account: as account() of struct ses_window.
+ * Windows: the times in which events are recorded. pause.c has the window of most sessions, which is open from start to
+ * end. ses_rests: returns true if no event is recorded now and the window does not grow. ses_window_account: calls
+ * account() of struct ses_window.
  */
 extern const struct ses_window ses_one_window;
 bool ses_rests(const struct session *ses);
 void ses_window_account(const struct session *ses, struct mdl_session *s);
 
-/* app.c, for --follow-app. ses_app_check: whether mxbpf can tell when the program's profiler runs. */
+/* app.c, for --follow-app. ses_app_check: checks that mxbpf can see when the program's profiler runs. */
 extern const struct ses_window ses_app_window;
 int ses_app_check(struct session *ses, const struct ses_target *of, struct err *e);
 
@@ -267,14 +276,15 @@ void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid,
  * lock. */
 void ses_take_stats(struct session *ses, bool last);
 
-/* ops.c: whether --ops keeps a record, whose names are known. Removes what the record says of spans that are left out.
+/*
+ * ops.c: returns true if --ops keeps a record. The names of the record must be known. Removes excluded spans from it.
  */
 bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r);
-/* Whether --ops leaves out a name; counts its calls. */
+/* Returns true if --ops excludes a name, and counts its calls. */
 bool ses_ops_leave(struct session *ses, unsigned cls, uint64_t name_id, uint64_t count);
 /* At the start: warns if no function of the plan matches. */
 void ses_ops_warn(const struct session *ses);
-/* Returns an empty model with the rows that were asked for, for mdl_free(); NULL: out of memory. */
+/* Returns an empty model with the requested kinds of rows, for mdl_free(). NULL: out of memory. */
 struct mdl *ses_new_model(const struct session *ses);
 
 /* fold.c: folds records that are no events of a source. err: error of the caller, which is kept for the end. */
@@ -284,8 +294,8 @@ void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
 
 /*
  * agent.c. ses_agent: checks that the runtime has an agent. ses_agent_open: loads the agent, which does not record yet,
- * and adds its source to the hub. Both: 0, also if no agent was asked for, or -errno with e set. ses_agent_take: the
- * agent begins or ceases to record.
+ * and adds its source to the hub. Both return 0, also without --agent, or -errno with e set. ses_agent_take: starts or
+ * stops recording by the agent.
  */
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
@@ -294,11 +304,11 @@ void ses_agent_take(struct session *ses, bool on);
 void ses_agent_settle(struct session *ses);
 /* With the agent: puts the operator that a record of BPF was in into the record. */
 void ses_agent_fill(struct session *ses, struct mxbpf_rec *r);
-/* Call after the last record: warns of calls that the agent could not see. */
+/* Call after the last record. Warns about calls that the agent could not see. */
 void ses_agent_end(struct session *ses);
 /*
- * Prepares a batch of a source: the agent's calls get their accounts from the records of the other sources, which it
- * keeps for that. Returns whether to fold the batch. *recs is borrowed until the next call.
+ * Prepares a batch of a source: the agent's calls get their accounts from records of the other sources, which are kept
+ * for that. Returns true if the batch has to be folded. *recs is borrowed until the next call.
  */
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes);
 

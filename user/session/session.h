@@ -32,8 +32,10 @@
  */
 enum ses_follow { SES_FOLLOW_AUTO, SES_FOLLOW_SHARED, SES_FOLLOW_FILTERED };
 
-/* What a session does. Each field has the value of the option of that name. Sessions do not check options against each
- * other; the command line does. */
+/*
+ * Options of a session. Each field has the value of the option of that name. The command line checks options against
+ * each other; sessions do not.
+ */
 struct ses_opts {
 	int pid;		/* 0: there is a command */
 	char **command;		/* NULL: none */
@@ -60,8 +62,8 @@ struct ses_opts {
 	unsigned counters;     /* mask of ctr_name()s */
 	bool by_thread;	       /* tables need rows for each thread */
 	bool by_process;
-	bool wait;	 /* until the process maps a runtime */
-	bool no_follow;	 /* leave children alone */
+	bool wait;	 /* wait until the process maps a runtime */
+	bool no_follow;	 /* do not follow child processes */
 	int follow;	 /* enum ses_follow */
 	bool follow_app; /* the window is open while the program's own profiler runs */
 	bool no_account;
@@ -70,14 +72,14 @@ struct ses_opts {
 	bool memory;
 	bool sched;
 	bool agent; /* code inside the process records operators */
-	bool stats; /* the kernel adds up calls and sends no events */
+	bool stats; /* the kernel sums up calls and sends no events */
 	bool stats_check;
-	bool verbose; /* tell SES_DETAIL, too */
+	bool verbose; /* send messages of SES_DETAIL, too */
 };
 
 enum ses_level {
 	SES_WARNING, /* a result is missing or incomplete */
-	SES_STAGE,   /* a stage begins that Ctrl-C ends: waiting, the window */
+	SES_STAGE,   /* a stage begins that Ctrl-C ends: waiting, or the window */
 	SES_NOTE,    /* progress */
 	SES_DETAIL,  /* only with ses_opts.verbose */
 };
@@ -93,7 +95,7 @@ struct ses_ui {
 	void (*second)(void *ctx);
 	/* An interval has ended. If it returns anything but 0, the session ends, and ses_failed() returns that. */
 	int (*tables)(void *ctx, const struct mdl_session *about, struct mdl *m);
-	/* wake_fd is readable. Returns whether the session ends. */
+	/* Called when wake_fd is readable. Returns true to end the session. */
 	bool (*woken)(void *ctx);
 	int wake_fd; /* borrowed; -1: none. ses_wake_by() may set it later. */
 };
@@ -119,7 +121,7 @@ int ses_failed(const struct session *ses); /* code of ui.tables if it ended the 
 
 /* Forwards a signal to the command, unless the terminal has sent it there, too. */
 void ses_forward(const struct session *ses, const struct signalfd_siginfo *sig);
-bool ses_launched(const struct session *ses); /* whether there is a command that ses_wait_command() has to wait for */
+bool ses_launched(const struct session *ses); /* true if there is a command that ses_wait_command() has to wait for */
 /*
  * Resumes the command and waits for its end; forwards signals from the signalfd. Returns its exit code, or 128 +
  * signal; -1: it never ran.
@@ -135,10 +137,13 @@ const struct plan *ses_plan(const struct session *ses);	 /* of the target */
 int ses_events_fd(const struct session *ses);	   /* after ses_stop(): a recording of the events that were kept */
 uint64_t ses_window_ns(const struct session *ses); /* without pauses */
 void ses_loss(const struct session *ses, struct mxbpf_loss *loss); /* of all sources, so far */
-/* Whether threads of the target are stopped, and by what: "process 12 (python) is stopped ...". */
+/*
+ * Returns true if threads of the target are stopped, and writes what stopped them: "process 12 (python) is stopped
+ * ...".
+ */
 #define SES_STOPPED_BYTES 256
 bool ses_stopped(const struct session *ses, char text[SES_STOPPED_BYTES]);
-/* --ops, after ses_stop(): false if it matched nothing; then `nearest` has the nearest names. */
+/* --ops, after ses_stop(): returns false if no operator matched, and then writes the nearest names to `nearest`. */
 #define SES_NEAREST_BYTES 300
 bool ses_ops_matched(const struct session *ses, char nearest[SES_NEAREST_BYTES]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gauges: what is read of the machine and of the target's control group while a session goes on. One table says of
- * each where it stands, how it is read, what it is and when it is worth a sentence; read.c reads by it, outputs
- * show by it.
+ * Gauges: numbers of the machine and of the target's control group that are read during a session. One table describes
+ * each gauge: its file, the format of the file, its unit, and when outputs mention it. read.c and the outputs use this
+ * table.
  */
 #ifndef MODEL_GAUGE_H
 #define MODEL_GAUGE_H
@@ -15,68 +15,70 @@
 
 enum machine_of {
 	MACHINE_OF_MACHINE,
-	MACHINE_OF_GROUP,  /* the target's own */
-	MACHINE_OF_GROUPS, /* that and each around it: limits of all of them hold */
+	MACHINE_OF_GROUP,  /* the control group of the target */
+	MACHINE_OF_GROUPS, /* that group and all its ancestors, because the limits of all apply */
 };
 
 enum machine_form {
-	MACHINE_FORM_NUMBER,  /* one number; "max", or what is below 0: no limit */
-	MACHINE_FORM_KEYED,   /* behind `key` and a blank, in a line of its own */
-	MACHINE_FORM_TICKS,   /* of the line `key`, the sum of `fields` */
-	MACHINE_FORM_STALL,   /* of the line `key`, behind "total=" */
-	MACHINE_FORM_QUOTA,   /* two numbers, the quota of each period: thousandths of a CPU */
-	MACHINE_FORM_CPUS,    /* how many in a list as "0-3,8" */
-	MACHINE_FORM_KHZ,     /* the mean frequency of CPUs that are busy, by that file and others */
-	MACHINE_FORM_KHZ_MAX, /* the mean of what these could have */
+	MACHINE_FORM_NUMBER,  /* one number; "max" or a negative number means no limit */
+	MACHINE_FORM_KEYED,   /* the number after `key` and a space, on a line of its own */
+	MACHINE_FORM_TICKS,   /* on the line `key`, the sum of `fields` */
+	MACHINE_FORM_STALL,   /* on the line `key`, the number after "total=" */
+	MACHINE_FORM_QUOTA,   /* two numbers, quota and period: thousandths of a CPU */
+	MACHINE_FORM_CPUS,    /* number of CPUs in a list such as "0-3,8" */
+	MACHINE_FORM_KHZ,     /* mean frequency of the busy CPUs, from this file and others */
+	MACHINE_FORM_KHZ_MAX, /* mean of the highest frequencies of the busy CPUs */
 };
 
 struct machine_source {
-	const char *controller; /* of version 1, in whose hierarchy the file stands; NULL: of version 2 */
+	const char *controller; /* controller of cgroup version 1 whose hierarchy has the file; NULL: version 2 */
 	const char *file;	/* NULL: there is no such source */
-	const char *file2;	/* read behind it; NULL: none */
+	const char *file2;	/* read after `file`; NULL: none */
 	enum machine_form form;
 	const char *key;
-	unsigned fields; /* bits */
-	uint64_t times;	 /* from its unit to the gauge's; 0: the same */
+	unsigned fields; /* mask of columns */
+	uint64_t times;	 /* factor from the file's unit to the gauge's; 0: no conversion */
 };
 
 enum machine_unit { MACHINE_UNIT_NS, MACHINE_UNIT_BYTES, MACHINE_UNIT_COUNT, MACHINE_UNIT_MILLICPUS, MACHINE_UNIT_KHZ };
 extern const char *const machine_units[];
 
-/* Of what its share is that is compared with its threshold. */
+/* The quantity that is compared with the threshold. */
 enum machine_share {
 	MACHINE_SHARE_NONE,
-	MACHINE_SHARE_TIME,	/* difference of elapsed time */
-	MACHINE_SHARE_CPU_TIME, /* difference of that of all CPU_* */
-	MACHINE_SHARE_KHZ,	/* mean of that of CPU_KHZ_MAX; from the threshold downwards */
-	MACHINE_SHARE_HITS,	/* no share: the difference itself */
+	MACHINE_SHARE_TIME,	/* difference as a share of the elapsed time */
+	MACHINE_SHARE_CPU_TIME, /* difference as a share of the difference of all CPU_* gauges */
+	MACHINE_SHARE_KHZ,	/* mean as a share of the mean of CPU_KHZ_MAX; mentioned if below the threshold */
+	MACHINE_SHARE_HITS,	/* the difference itself */
 };
 
 enum machine_track {
 	MACHINE_TRACK_NONE,
 	MACHINE_TRACK_VALUE,
-	MACHINE_TRACK_PERCENT, /* of the time from reading to reading */
-	MACHINE_TRACK_CPUS,    /* CPU time in that time */
+	MACHINE_TRACK_PERCENT, /* share of the time between two readings */
+	MACHINE_TRACK_CPUS,    /* CPU time between two readings, in CPUs */
 };
 
 struct machine_gauge {
 	const char *name;
 	enum machine_unit unit;
-	bool rises; /* counted from some time on: differences say something */
+	bool rises; /* a counter that only rises, so outputs use differences */
 	enum machine_of of;
-	struct machine_source from[2]; /* the first that is there */
+	struct machine_source from[2]; /* the first one that exists counts */
 	enum machine_track track;
-	const char *title; /* of the track */
+	const char *title; /* title of the track */
 	enum machine_share share;
-	unsigned threshold; /* percent, or hits, from which on it is said */
-	const char *says;   /* "%s": its share or hits, then its limit with the name of its file; NULL: nothing */
-	unsigned limit;	    /* id of it; 0 none */
-	unsigned unless;    /* id of one that says it better where it is there; 0 none */
+	unsigned threshold; /* percent or hits from which outputs mention it */
+	const char
+		*says;	 /* sentence; "%s" is the share or hits, then the limit with the name of its file; NULL: none */
+	unsigned limit;	 /* id of the gauge of its limit; 0: none */
+	unsigned unless; /* id of a gauge that replaces this one if it exists; 0: none */
 };
 
-extern const struct machine_gauge machine_gauges[MXBPF_GAUGE_IDS]; /* by enum mxbpf_gauge_id; name NULL: none */
+extern const struct machine_gauge
+	machine_gauges[MXBPF_GAUGE_IDS]; /* by enum mxbpf_gauge_id; name NULL: no such gauge */
 
-/* What a gauge read over the window, in its unit; as struct mxbpf_gauge. */
+/* Readings of a gauge over the window, in its unit, like struct mxbpf_gauge. */
 struct machine_row {
 	uint16_t id, scope;
 	uint64_t first_ns, last_ns;

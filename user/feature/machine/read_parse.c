@@ -325,7 +325,7 @@ int mach_group_dir(const char *mountinfo, const char *controller, const char *pa
 		if (!is_mount(line, next, controller, &m))
 			continue;
 		rest = below(path, m.root);
-		/* Of equal mounts the last one wins, because it may cover the others. */
+		/* The last of several equal mounts wins, because it may cover the others. */
 		if (!rest || climbs(rest) || strlen(m.root) > best || strlen(m.point) + strlen(rest) >= room)
 			continue;
 		best = strlen(m.root);

@@ -16,7 +16,7 @@ extern const struct view_trace_feature raised_trace;
 /* The rows of a model, in no order; borrowed until the next record is folded. */
 const struct mxbpf_agg_raised *raised_rows(const struct mdl *m, size_t *n);
 
-/* Whether a span was left by an exception. */
+/* Returns true if an exception left the span. */
 static inline bool raised_left(const struct mxbpf_span *s)
 {
 	return s->flags & MXBPF_SPAN_UNWOUND;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads did while they were off the CPU (--sched). */
+/* --sched: reasons why threads were off the CPU. */
 #ifndef FEATURE_SCHED_H
 #define FEATURE_SCHED_H
 

@@ -10,7 +10,7 @@
 
 /* Returns why the thread was off its CPU until it was woken; WAITED if there was no such time. */
 enum mxbpf_sched_what sched_cause(const struct mxbpf_sched *r);
-/* for example "futex", as in tables and JSON */
+/* names in tables and JSON, such as "futex" */
 extern const char *const sched_what_names[MXBPF_SCHED_WHATS];
 
 #define SCHED_WORDS_BYTES 64

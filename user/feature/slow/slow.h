@@ -15,7 +15,7 @@ extern const struct view_sheet sheet_slow;
 #define SLOW_CALLS     16  /* the first calls of a row are not compared: their median says little */
 #define SLOW_MAX       256 /* calls that are kept: those that exceed their median by the most time */
 
-/* Where the most time of a slow call beyond the median went. */
+/* The largest part of the time by which a slow call exceeds the median. */
 enum slow_cause {
 	SLOW_COMPUTED,	/* on CPU: more work, or a slower CPU */
 	SLOW_FAULTED,	/* on CPU, and page faults may account for most of it */

@@ -20,7 +20,7 @@
 #define PIECES_MAX  (1u << 18) /* per process */
 #define FOREIGN_MAX 16	       /* steps of other optimizers, after which another one counts */
 
-/* What the name of a span says about iterations. */
+/* The meaning of a span for iterations, by its name. */
 enum role {
 	ROLE_NONE,
 	ROLE_LOADER,	/* takes a batch from a worker of a loader: the thread waited for it before the call */
