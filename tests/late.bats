@@ -144,5 +144,5 @@ for _ in range(21):
 	start_ready one "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime mxnet
 	expect_status 3
-	expect_re 'looked for libmxnet\.so\* \(MXNet\)$' "$stderr"
+	expect_re '\(looked for libmxnet\.so\* \(MXNet\)\)' "$stderr"
 }
