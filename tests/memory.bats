@@ -41,8 +41,11 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 	"$MXBPF" report -f json held.mxd >report.json
 	compare report.json
 	"$MXBPF" export -f chrome -o trace.json held.mxd
-	jq -e --slurpfile m report.json '.traceEvents | map(select(.ph == "i" and .name == "memory peak cpu/0")) |
-		length == 1 and .[0].args.bytes == $m[0].memory.devices[0].peak_bytes and
+	# The peak is on the track "memory events" of its process.
+	jq -e --slurpfile m report.json '.traceEvents |
+		map(select(.name == "thread_name" and .args.name == "memory events") | {pid, tid}) as $track |
+		map(select(.ph == "i" and .name == "memory peak cpu/0")) |
+		length == 1 and (.[0] | {pid, tid}) == $track[0] and ($track | length) == 1 and .[0].args.bytes == $m[0].memory.devices[0].peak_bytes and
 		(.[0].args["held by"] | map(.bytes)) == ($m[0].memory.holders | map(.peak_bytes | select(. > 0)) | sort | reverse)' trace.json
 	"$MXBPF" report -f csv held.mxd >held.csv
 	python3 - held.csv books.json <<-'EOF'

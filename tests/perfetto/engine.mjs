@@ -107,6 +107,8 @@ async function inspect(query, trace) {
     counters: await number("select count(*) as n from counter c join counter_track t on c.track_id = t.id " +
       "where t.name glob 'memory *'"),
     counter_tracks: await query(`select t.name as name, count(*) as n, min(c.value) as min, max(c.value) as max
+    thread_instants: await number("select count(*) as n from slice s join thread_track t on s.track_id = t.id " +
+      "where s.category = 'cpu_instant_event'"),
       from counter c join counter_track t on c.track_id = t.id group by t.name order by t.name`),
     processes: await query('select pid, name from process where pid in (select distinct pid from thread ' +
       'join process using (upid) join thread_track using (utid)) order by pid'),

@@ -80,6 +80,8 @@ def main():
             'shapes': [{'name': row['name'], 'input_shape': row['input_shape']} for row in shapes],
             'steps': [row[0] for row in answers['overview'][1]['steps']['rows']],
             'memory_events': len(answers['memory_events'][1]['rows'].get('CPU', [])),
+            # Operators to which the plugin attributes an allocation: the innermost one of the allocating thread.
+            'memory_operators': sorted({str(row[0]) for row in answers['memory_events'][1]['rows'].get('CPU', [])}),
             'slices': len([e for e in answers['trace'][1]['traceEvents'] if e.get('ph') == 'X']),
             'errors': re.findall(r'^[EC]\d{4} .*', server.said(), re.M),
         }, sys.stdout)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Live memory of each device, as a counter; with --memory also an instant at its peak, with the largest owners then. */
+/*
+ * Live memory of each device, as a counter. With --memory there is also an instant at its peak, with the largest owners
+ * then. Such instants have a track of their own in each process.
+ */
 #include "feature/memory/memory.h"
 
 #include <errno.h>
@@ -31,13 +34,13 @@ static void put_owners(struct view_trace *t, const struct memory_owners *h, cons
 	}
 }
 
-static void put_peak(struct view_trace *t, const struct memory_owners *h, const struct mxbpf_mem_time *d)
+static void put_peak(struct view_trace *t, const struct memory_owners *h, const struct mxbpf_mem_time *d, uint32_t tid)
 {
 	struct view_text device = view_trace_text(t, d->device, view_text_device);
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p = start;
 
-	p = put(p, ",\n{\"ph\":\"i\",\"s\":\"p\",");
-	p = view_put_where(t, p, d->h.tgid, d->h.tgid, d->peak_ns);
+	p = put(p, t->form->memory_in_process ? ",\n{\"ph\":\"i\",\"s\":\"p\"," : ",\n{\"ph\":\"i\",\"s\":\"t\",");
+	p = view_put_where(t, p, d->h.tgid, tid, d->peak_ns);
 	p = put(p, ",\"name\":\"memory peak ");
 	p = put_bytes(p, device.data, device.len);
 	p = put(p, "\",\"args\":{\"bytes\":");
@@ -71,15 +74,41 @@ static int put_allocs(struct view_trace *t)
 	return i < n ? -ENOMEM : 0;
 }
 
+/* Returns the track of the process, which is named when it is first needed. *ntracks: those named so far. */
+static uint32_t track_of(struct view_trace *t, struct hash *tracks, uint32_t tgid, uint32_t *ntracks)
+{
+	uint64_t *at;
+
+	if (t->form->memory_in_process)
+		return tgid;
+	at = hash_put(tracks, tgid, 0);
+	if (!at)
+		return 0;
+	if (!*at) {
+		*at = VIEW_MEMORY_TID + (*ntracks)++;
+		view_trace_name_track(t, tgid, (uint32_t)*at, "memory events", UINT32_MAX);
+	}
+	return (uint32_t)*at;
+}
+
 static int put_peaks(struct view_trace *t)
 {
 	struct memory_owners h = {0};
+	struct hash tracks = {0};
+	uint32_t ntracks = 0, tid;
 	size_t i;
 	int err = memory_owners_make(&t->s, &h);
 
-	for (i = 0; !err && i < h.ndevices; i++)
-		if (h.devices[i].peak_ns)
-			put_peak(t, &h, &h.devices[i]);
+	for (i = 0; !err && i < h.ndevices; i++) {
+		if (!h.devices[i].peak_ns)
+			continue;
+		tid = track_of(t, &tracks, h.devices[i].h.tgid, &ntracks);
+		if (tid)
+			put_peak(t, &h, &h.devices[i], tid);
+		else
+			err = -ENOMEM;
+	}
+	hash_fini(&tracks);
 	free(h.list.rows);
 	memory_owners_fini(&h);
 	return err;

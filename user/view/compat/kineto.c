@@ -79,7 +79,13 @@ static void write_thread(struct view_trace *t, const struct view_plan_track *k, 
 		   k->tgid, k->tid, place);
 }
 
-/* The instant that torch.profiler writes, and a counter, because Perfetto draws counters. */
+/*
+ * The instant that torch.profiler writes, and a counter, because Perfetto draws counters. torch.profiler gives the
+ * instant the scope of its thread, and Perfetto draws it among the thread's operators. In a trace of 100,000
+ * allocations they cannot be read any more. With the scope of the process, Perfetto draws all instants on a track of
+ * their own. TensorBoard's plugin needs the thread, to find the operator that allocated, and takes it from "tid" in any
+ * scope.
+ */
 static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
 {
 	struct kineto *k = (struct kineto *)t;
@@ -87,7 +93,7 @@ static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, u
 	struct view_text device = view_trace_text(t, a->device, view_text_device);
 	char *start = out_reserve(t->s.out, 2 * VIEW_EVENT_BYTES + device.len), *p;
 
-	p = put(start, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",");
+	p = put(start, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"p\",\"name\":\"[memory]\",");
 	p = view_put_where(t, p, a->tgid, a->tid, a->ts_ns);
 	p = put(p, ",\"args\":{\"Total Reserved\":0,\"Total Allocated\":");
 	p = view_put_u64(p, live_bytes);
@@ -234,6 +240,7 @@ static const struct view_form form = {
 	.alloc = write_alloc,
 	.span = write_span,
 	.own_iterations = true,
+	.memory_in_process = true,
 };
 
 static int kineto_begin(struct view *s)

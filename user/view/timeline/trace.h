@@ -26,6 +26,7 @@
 #define VIEW_SCHED_TID	2000000000u /* states of a thread */
 #define VIEW_STEP_TID	2400000000u /* iterations of a thread */
 #define VIEW_STREAM_TID 2600000000u /* streams of devices, counted from here */
+#define VIEW_MEMORY_TID 2800000000u /* events of memory, one track for each process, counted from here */
 #define VIEW_SCHED_PID	3000000000u /* process of the CPUs; its threads are 1 + the number of the CPU more */
 
 struct view_trace;
@@ -39,6 +40,7 @@ struct view_form {
 	void (*span)(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place);
 	const char *process_json; /* process that shows counters of the machine; NULL: the target */
 	bool own_iterations;	  /* the form marks iterations itself */
+	bool memory_in_process;	  /* instants of memory are on the process's own track, not on one with a name */
 };
 
 /* Where a feature's args stand among those of a span. */
