@@ -61,7 +61,7 @@ expect_open() {
 	go_on
 }
 
-@test "A recording has hanging calls in its tables and CSV, and as begun in its timeline" {
+@test "A recording has hanging calls in its tables and CSV, and as unfinished slices in its timeline" {
 	local rec=$BATS_TEST_TMPDIR/hang.mxd
 	start_hang
 	start_mxbpf record --pid "$HANG_PID" -o "$rec"
@@ -69,8 +69,9 @@ expect_open() {
 	stop_pid "$MXBPF_PID" INT
 	expect_open <("$MXBPF" report "$rec" --format json)
 	[[ $("$MXBPF" report "$rec" --format csv | grep -c '^"open",.*,"sleeping","futex: ') == 3 ]]
-	"$MXBPF" export "$rec" -o - | jq -e '[.traceEvents[] | select(.ph == "B") | .name] | sort ==
-		["MXNDArrayWaitToRead", "WaitForVar", "gated"]'
+	"$MXBPF" export "$rec" -o - | jq -e '(.traceEvents | map(select(.args.unfinished?))) as $open |
+		($open | map(.name) | sort) == ["MXNDArrayWaitToRead", "WaitForVar", "gated"] and
+		all($open[]; .ph == "X" and .dur > 0) and all(.traceEvents[]; .ph != "B" and .ph != "b")'
 	go_on
 }
 

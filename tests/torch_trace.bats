@@ -164,6 +164,31 @@ need_readers() {
 		\$tb == (\$t | with_entries(select(.key | IN(\$own[]) | not)))" tb.json mxbpf.json trace.json
 }
 
+# torch.profiler's own trace has no calls that have not ended, so readers of such traces must not count them.
+@test "TensorBoard's plugin and HolisticTraceAnalysis leave out a call that has not ended, and Perfetto shows it" {
+	need_readers
+	start_code open 'import os, time, torch
+x = torch.ones(4)
+print("ready", os.getpid(), flush=True)
+while True:
+    with torch.profiler.record_function("outer"), torch.profiler.record_function("inner"):
+        for _ in range(50):
+            (x + 1).sum()
+            time.sleep(0.005)'
+	mkdir -p logs/run
+	"$MXBPF" --pid "$READY_PID" -d 2s --format json --trace logs/run/job_1.pt.trace.json >report.json
+	stop_pid "$READY_PID"
+	expect '.[0].open | map(.name) | index("outer") and index("inner")' report.json
+	expect '.[0].traceEvents | map(select(.args.unfinished?)) | length >= 2 and all(.ph == "X" and .cat != "cpu_op")' \
+		logs/run/job_1.pt.trace.json
+	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" logs/run/job_1.pt.trace.json --json >engine.json
+	expect '([.[0].open[].name] | sort) == ([.[1].open[].name] | sort) and .[0].endless == []' engine.json report.json
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect ".[0].errors == [] and .[0].operators == ($OPERATORS | del(.outer, .inner))" tb.json report.json
+	"$READERS" "$REPO/tests/readers/read_hta.py" logs/run/job_1.pt.trace.json >hta.json
+	expect ".[0].slices.cpu_op + .[0].slices.user_annotation == $OPERATORS" hta.json report.json
+}
+
 @test "TensorBoard's plugin shows the Python stacks of --py-stacks" {
 	need_readers
 	recording_stacks sgd

@@ -97,8 +97,9 @@ async function inspect(query, trace) {
   return {
     errors: await query("select name, value from stats where value > 0 and severity != 'info'"),
     slices: Object.fromEntries(slices.map((r) => [r.category, r.n])),
-    // Slices without an end.
-    open: await query('select name from slice where dur < 0'),
+    // Spans that had not ended, and slices without an end, of which a trace must have none.
+    open: await query("select name from slice where category glob '*,unfinished'"),
+    endless: await query('select name from slice where dur < 0'),
     flows: await number('select count(*) as n from flow'),
     // Both ends are the slices that the file names, and the arrow ends at an operator or at a GPU activity.
     flow_pairs_ok: flows.filter((f) => ['cpu_op', 'kernel', 'gpu_memcpy', 'gpu_memset'].includes(f.dst_cat) &&
@@ -106,9 +107,9 @@ async function inspect(query, trace) {
     // Tracks of allocations. Those of the machine and its control groups vary.
     counters: await number("select count(*) as n from counter c join counter_track t on c.track_id = t.id " +
       "where t.name glob 'memory *'"),
-    counter_tracks: await query(`select t.name as name, count(*) as n, min(c.value) as min, max(c.value) as max
     thread_instants: await number("select count(*) as n from slice s join thread_track t on s.track_id = t.id " +
       "where s.category = 'cpu_instant_event'"),
+    counter_tracks: await query(`select t.name as name, count(*) as n, min(c.value) as min, max(c.value) as max
       from counter c join counter_track t on c.track_id = t.id group by t.name order by t.name`),
     processes: await query('select pid, name from process where pid in (select distinct pid from thread ' +
       'join process using (upid) join thread_track using (utid)) order by pid'),

@@ -118,6 +118,20 @@ static inline void async_op(struct tape *t, uint32_t tid, uint64_t start_ns, uin
 	s->end_tid = tid + 1;
 }
 
+/* A span that has not ended when the window ends. */
+static inline struct mxbpf_open *open_span(struct tape *t, uint8_t cls, uint32_t tid, uint64_t start_ns,
+					   uint64_t window_end_ns)
+{
+	struct mxbpf_open *o = rec_add(t, MXBPF_OPEN, sizeof(*o), start_ns);
+
+	o->open_ns = window_end_ns - start_ns;
+	o->name_id = cls;
+	o->tid = tid;
+	o->cls = cls;
+	o->syscall = -1;
+	return o;
+}
+
 static inline void edge(struct tape *t, uint32_t tid, uint64_t at_ns, uint64_t src_start_ns, uint64_t link)
 {
 	struct mxbpf_edge *e = rec_add(t, MXBPF_EDGE, sizeof(*e), at_ns);
@@ -325,7 +339,7 @@ static inline int by_drawing(const void *x, const void *y)
 
 /*
  * Counts the slices that Perfetto would drop. Perfetto sorts slices by time, keeps the file's order for equal times,
- * and puts them on a stack.
+ * and puts them on a stack. A slice without an end counts as well.
  */
 static inline int dropped(const struct trace *r)
 {
@@ -336,6 +350,7 @@ static inline int dropped(const struct trace *r)
 
 	cJSON_ArrayForEach(e, r->events)
 	{
+		bad += !strcmp(str(e, "ph"), "B") || !strcmp(str(e, "ph"), "b"); /* a slice without an end */
 		if (strcmp(str(e, "ph"), "X"))
 			continue;
 		d[n] = (struct drawn){num(e, "tid"), at_ns(e), end_ns(e), n};

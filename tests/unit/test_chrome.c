@@ -259,6 +259,83 @@ static void test_whole(void)
 	}
 }
 
+/* ---- spans that have not ended */
+
+static bool is_unfinished(const cJSON *e, double tid, long start_ns, long until_ns)
+{
+	return e && num(e, "tid") == tid && at_ns(e) == start_ns && end_ns(e) == until_ns &&
+	       cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetObjectItem(e, "args"), "unfinished"));
+}
+
+static void test_unfinished(void)
+{
+	static const struct view_ops *const forms[] = {&view_chrome, &view_kineto};
+	const char *outer;
+	unsigned i;
+
+	TEST("a span that has not ended is a slice until the end of the window, around the spans nested in it")
+	{
+		for (i = 0; i < 2; i++) {
+			struct tape t = tape_new();
+			struct trace r;
+
+			t.ops = forms[i];
+			open_span(&t, API, PID, 1000, 9000);
+			open_span(&t, WAIT, PID, 4000, 9000);
+			op(&t, PID, 1000, 2000, 0); /* starts together with the first one */
+			op(&t, PID, 4500, 5000, 0);
+			open_span(&t, OP, PID + 1, 6000, 9000);
+			r = trace_of(&t);
+			CHECK(!dropped(&r) && count(&r, "X") == 5);
+			CHECK(is_unfinished(slice(&r, "c_api,unfinished", 1000), PID, 1000, 9000));
+			/* Two that end together differ by 1 ns, for readers that add start and duration. */
+			CHECK(is_unfinished(slice(&r, "wait,unfinished", 4000), PID, 4000, 8999));
+			CHECK(is_unfinished(slice(&r, "cpu_op,unfinished", 6000), PID + 1, 6000, 9000));
+			CHECK(slice(&r, "cpu_op", 1000) && slice(&r, "cpu_op", 4500));
+			outer = strstr(r.text, "\"c_api,unfinished\"");
+			CHECK(outer && strstr(outer, "\"cat\":\"cpu_op\""));
+			trace_free(&r);
+			tape_free(&t);
+		}
+	}
+
+	TEST("an asynchronous span that has not ended is a slice on a lane, and one before the window moves the time "
+	     "base")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+		const cJSON *e;
+
+		open_span(&t, OP, PID, 2000, 9000)->flags = MXBPF_SPAN_ASYNC;
+		open_span(&t, OP, PID, (uint64_t)-1000, 9000)->flags = MXBPF_SPAN_ASYNC;
+		async_op(&t, PID, 100, 3000, 0);
+		r = trace_of(&t);
+		CHECK(!dropped(&r) && count(&r, "X") == 3);
+		e = slice(&r, "cpu_op,unfinished", 0);
+		CHECK(is_unfinished(e, VIEW_PLAN_LANE_TID + 1, 0, 10000));
+		CHECK(num(cJSON_GetObjectItem(e, "args"), "thread") == PID);
+		CHECK(is_unfinished(slice(&r, "cpu_op,unfinished", 3000), VIEW_PLAN_LANE_TID + 3, 3000, 10000));
+		CHECK(num(slice(&r, "cpu_op", 1100), "tid") == VIEW_PLAN_LANE_TID + 2);
+		trace_free(&r);
+		tape_free(&t);
+	}
+
+	TEST("a recording that grows between the passes keeps its unfinished spans apart from the new ones")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		open_span(&t, API, PID, 1000, 9000);
+		op(&t, PID, 2000, 3000, 0);
+		t.surveyed = t.recs.len;
+		op(&t, PID + 1, 4000, 5000, 0);
+		r = trace_of(&t);
+		CHECK(is_unfinished(slice(&r, "c_api,unfinished", 1000), PID, 1000, 9000) && count(&r, "X") == 3);
+		trace_free(&r);
+		tape_free(&t);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
@@ -274,5 +351,6 @@ int main(int argc, char **argv)
 	test_memory();
 	test_names();
 	test_whole();
+	test_unfinished();
 	UNIT_MAIN_END;
 }

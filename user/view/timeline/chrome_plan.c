@@ -291,6 +291,48 @@ int view_plan_survey(struct view_plan *p, const struct mxbpf_rec *r)
 
 /* ---- between the passes */
 
+/* Ordinals of spans that have not ended. They are larger than those of all others, even if the recording grows. */
+#define OPEN_ORDINAL (1ull << 63)
+
+static uint64_t open_end(const struct mxbpf_open *o)
+{
+	return o->open_ns > UINT64_MAX - o->h.ts_ns ? UINT64_MAX : o->h.ts_ns + o->open_ns;
+}
+
+/* Of two that end together, which is usual, the nested one started last. */
+static int by_end(const void *x, const void *y)
+{
+	const struct mxbpf_open *a = x, *b = y;
+
+	if (open_end(a) != open_end(b))
+		return ORDER(open_end(a), open_end(b));
+	return ORDER(b->h.ts_ns, a->h.ts_ns);
+}
+
+int view_plan_opens(struct view_plan *p, const struct mxbpf_open *rows, size_t n)
+{
+	struct view_plan_track *t;
+	size_t i;
+	int ret = n ? buf_put(&p->opens, rows, n * sizeof(*rows)) : 0;
+
+	if (ret)
+		return ret;
+	sort(&p->opens, sizeof(*rows), by_end);
+	for (i = 0; i < n && !ret; i++) {
+		const struct mxbpf_open *o = buf_at(&p->opens, struct mxbpf_open, i);
+		struct mxbpf_span s = {.h = o->h, .dur_ns = o->open_ns, .tid = o->tid};
+
+		if (!p->first_ns || o->h.ts_ns < p->first_ns)
+			p->first_ns = o->h.ts_ns;
+		t = o->flags & MXBPF_SPAN_ASYNC ? NULL : track_find(p, o->h.tgid, o->tid);
+		if (t)
+			ret = nest_span(p, t, &s, OPEN_ORDINAL | i);
+		else
+			ret = o->flags & MXBPF_SPAN_ASYNC ? move_span(p, &s, OPEN_ORDINAL | i) : -ENOMEM;
+	}
+	return ret;
+}
+
 static int by_link(const void *x, const void *y)
 {
 	const struct moment *a = x, *b = y;
@@ -498,6 +540,35 @@ struct view_place view_plan_place(struct view_plan *p, const struct mxbpf_span *
 	return place;
 }
 
+const struct mxbpf_open *view_plan_open(const struct view_plan *p, size_t i, struct view_place *place)
+{
+	const size_t n = buf_count(&p->opens, struct mxbpf_open);
+	const struct mxbpf_open *o;
+	const struct moved *m;
+	const struct trim *t;
+
+	if (i >= n)
+		return NULL;
+	o = buf_at(&p->opens, struct mxbpf_open, n - 1 - i);
+	*place = (struct view_place){.ordinal = OPEN_ORDINAL | (n - 1 - i), .tid = o->tid};
+	/* Few spans have not ended, and they are the last ones in these lists. */
+	for (i = buf_count(&p->moved, struct moved); i--;) {
+		m = buf_at(&p->moved, struct moved, i);
+		if (m->ordinal < place->ordinal)
+			break;
+		if (m->ordinal == place->ordinal && m->lane_tid)
+			place->tid = m->lane_tid;
+	}
+	for (i = buf_count(&p->trims, struct trim); i--;) {
+		t = buf_at(&p->trims, struct trim, i);
+		if (t->ordinal < place->ordinal)
+			break;
+		if (t->ordinal == place->ordinal && t->back_ns > place->back_ns)
+			place->back_ns = t->back_ns;
+	}
+	return o;
+}
+
 void view_plan_fini(struct view_plan *p)
 {
 	size_t i;
@@ -512,6 +583,7 @@ void view_plan_fini(struct view_plan *p)
 	buf_fini(&p->arrows_in);
 	buf_fini(&p->moved);
 	buf_fini(&p->trims);
+	buf_fini(&p->opens);
 	hash_fini(&p->track_of);
 	hash_fini(&p->waiting);
 }

@@ -6,7 +6,7 @@
  *
  * It needs at most this much memory, and twice that while a buffer grows: 100 bytes for an edge and its operator (40
  * after they are joined), 48 for an allocation, 32 for a span in a lane, and 32 for each of the last VIEW_PLAN_OPEN_MAX
- * spans of a thread that are not nested in another span.
+ * spans of a thread that are not nested in another span. Each span that has not ended needs 80 bytes more.
  */
 #ifndef VIEW_CHROME_PLAN_H
 #define VIEW_CHROME_PLAN_H
@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "mxbpf_mark.h"
+#include "mxbpf_table.h"
 
 #define VIEW_PLAN_OPEN_MAX (1u << 18)
 
@@ -50,7 +51,7 @@ struct view_plan {
 	/* private */
 	struct hash track_of, waiting;
 	size_t last_track;
-	struct buf moments, edges, sources, arrows_in, moved, trims;
+	struct buf moments, edges, sources, arrows_in, moved, trims, opens;
 	uint64_t nops;
 	size_t source_pos, op_pos, moved_pos, trim_pos;
 	uint64_t pos;
@@ -58,6 +59,8 @@ struct view_plan {
 
 /* Each record of the first pass. Returns 0 or -ENOMEM. */
 int view_plan_survey(struct view_plan *p, const struct mxbpf_rec *r);
+/* Between the passes, before view_plan_finish(): the spans that have not ended. Returns 0 or -ENOMEM. */
+int view_plan_opens(struct view_plan *p, const struct mxbpf_open *rows, size_t n);
 /* Between the passes: joins edges, assigns lanes, sorts. Returns 0 or -ENOMEM. */
 int view_plan_finish(struct view_plan *p);
 
@@ -81,6 +84,12 @@ struct view_place {
 
 /* Returns where to draw the next span of the second pass. Call it once for each span, in order. */
 struct view_place view_plan_place(struct view_plan *p, const struct mxbpf_span *s);
+
+/*
+ * Returns the i-th span that has not ended, with an outer span before those nested in it; NULL behind the last one. Of
+ * *place, tid and back_ns are set. Write these spans before those that are late.
+ */
+const struct mxbpf_open *view_plan_open(const struct view_plan *p, size_t i, struct view_place *place);
 
 void view_plan_fini(struct view_plan *p);
 

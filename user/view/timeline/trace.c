@@ -409,8 +409,13 @@ int view_trace_survey(struct view *s, const struct mxbpf_rec *r)
 int view_trace_plan(struct view_trace *t)
 {
 	uint64_t start_ns = t->s.in->session->start_mono_ns;
+	const struct mxbpf_open *opens;
+	size_t nopens;
 	unsigned i;
 
+	opens = mdl_opens(t->s.in->model, &nopens);
+	if (view_plan_opens(&t->plan, opens, t->form->thread ? nopens : 0))
+		return view_trace_no_memory(t);
 	if (view_plan_finish(&t->plan))
 		return view_trace_no_memory(t);
 	t->base_ns = t->plan.first_ns && t->plan.first_ns < start_ns ? t->plan.first_ns : start_ns;
@@ -496,10 +501,46 @@ static int by_nesting(const void *x, const void *y)
 	return a->place.ordinal > b->place.ordinal ? -1 : 1;
 }
 
+/*
+ * A span that has not ended is a slice until the end of the window, because a viewer draws a slice without an end to
+ * the end of the trace, over everything that follows. Its category is not that of the spans that have ended: tools that
+ * count calls or add up durations leave it out, as the tables do.
+ */
+static void write_open(struct view_trace *t, const struct mxbpf_open *o, const struct view_place *place)
+{
+	struct view_text name = view_trace_text(t, o->name_id, view_text_name);
+	char waits[VIEW_WAITS_BYTES], *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+
+	p = put(start, ",\n{\"ph\":\"X\",");
+	p = view_put_where(t, p, o->h.tgid, place->tid, o->h.ts_ns);
+	p = put(p, ",\"dur\":");
+	p = view_put_us(p, o->open_ns - (o->open_ns > place->back_ns ? place->back_ns : 0));
+	p = put(p, ",\"cat\":\"");
+	p = put(p, mdl_category(o->cls));
+	p = put(p, ",unfinished\",\"name\":\"");
+	out_filled(t->s.out, (size_t)(p - start));
+	out_write(t->s.out, name.data, name.len);
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = put(start, "\",\"args\":{\"unfinished\":true,\"open_ns\":");
+	p = view_put_u64(p, o->open_ns);
+	if (place->tid != o->tid)
+		p = view_put_u64(put(p, ",\"thread\":"), o->tid);
+	p = put(p, ",\"state\":\"");
+	p = put(p, view_open_state(o));
+	p = put(p, "\",\"waits in\":");
+	out_filled(t->s.out, (size_t)(p - start));
+	view_trace_string(t, view_open_waits(t->s.in->model, o, waits));
+	out_puts(t->s.out, "}}");
+}
+
 int view_trace_late(struct view_trace *t)
 {
 	size_t i, n = buf_count(&t->late, struct late);
+	const struct mxbpf_open *o;
+	struct view_place place;
 
+	for (i = 0; t->form->thread && (o = view_plan_open(&t->plan, i, &place)); i++)
+		write_open(t, o, &place);
 	if (n)
 		qsort(t->late.data, n, sizeof(struct late), by_nesting);
 	for (i = 0; i < n; i++) {
@@ -513,42 +554,13 @@ int view_trace_late(struct view_trace *t)
 	return t->error;
 }
 
-static void write_open(struct view_trace *t, const struct mxbpf_open *o)
-{
-	struct view_text name = view_trace_text(t, o->name_id, view_text_name);
-	bool async = o->flags & MXBPF_SPAN_ASYNC;
-	char waits[VIEW_WAITS_BYTES], *start, *p;
-
-	out_printf(t->s.out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"name\":\"", async ? "b" : "B", mdl_category(o->cls));
-	out_write(t->s.out, name.data, name.len);
-	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = put(start, "\",");
-	p = view_put_where(t, p, o->h.tgid, o->tid, o->h.ts_ns);
-	if (async) {
-		p = put(p, ",\"id\":\"0x");
-		p = put(view_put_hex(p, o->h.ts_ns), "\"");
-	}
-	p = put(p, ",\"args\":{\"open_ns\":");
-	p = view_put_u64(p, o->open_ns);
-	p = put(p, ",\"state\":\"");
-	p = put(p, view_open_state(o));
-	p = put(p, "\",\"waits in\":");
-	out_filled(t->s.out, (size_t)(p - start));
-	view_trace_string(t, view_open_waits(t->s.in->model, o, waits));
-	out_puts(t->s.out, "}}");
-}
-
 void view_trace_after(struct view_trace *t)
 {
-	const struct mxbpf_open *rows;
-	size_t n, i;
+	unsigned i;
 
 	for (i = 0; i < t->non; i++)
 		if (t->on[i].f->after)
 			t->on[i].f->after(t, t->on[i].state);
-	rows = mdl_opens(t->s.in->model, &n);
-	for (i = 0; i < n; i++)
-		write_open(t, &rows[i]);
 }
 
 void view_trace_fini(struct view *s)

@@ -125,9 +125,9 @@ void view_trace_tracks(struct view_trace *t);
 int view_trace_before(struct view_trace *t);
 /* Within the args of a span. */
 void view_trace_args(struct view_trace *t, enum view_trace_args place, const struct mxbpf_span *s);
-/* After the second pass: spans that had to wait, and arrows. */
+/* After the second pass: spans that have not ended, spans that had to wait, and arrows. */
 int view_trace_late(struct view_trace *t);
-/* After the form's own last events: iterations, and calls that had not ended. */
+/* After the form's own last events: iterations. */
 void view_trace_after(struct view_trace *t);
 
 /* "otherData":{...}: the target, the window, the loss, every probe. */
