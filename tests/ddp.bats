@@ -78,3 +78,15 @@ assert rows == want and len({k[2] for k in rows}) >= 2, (rows, want)'
 	expect_re "^[0-9]+ [^ ]+ of $(jq .pid 0.json) " "$(report --by thread)"
 	expect_re "^[0-9]+ [^ ]+ of $(jq .pid 1.json) " "$(report --by thread)"
 }
+
+@test "A timeline names each worker by its rank, whichever process of the job it is" {
+	local rank
+	"$MXBPF" export r.mxd -o ranks.json.gz
+	zcat ranks.json.gz | jq '[.traceEvents[] | select(.name == "process_name") | {pid, name: .args.name}]' >names.json
+	for rank in 0 1; do
+		jq -e --argjson p "$(jq .pid "$rank.json")" --arg rank "^rank $rank of 2: " \
+			'any(.[]; .pid == $p and (.name | test($rank)))' names.json || { cat names.json; return 1; }
+	done
+	# A worker is no role, so tables and CSV have the same rows as without ranks.
+	[[ $(report --format csv | grep -c '^"rank ') == 0 ]]
+}

@@ -133,7 +133,8 @@ need_readers() {
 	RANK=3 WORLD_SIZE=8 traced '--format json --trace trace.json' mxbpf.json "$PYTHON_TORCH" "$JUDGE/prog.py" sgd --bare
 	mv trace.json ranks
 	"$READERS" "$REPO/tests/readers/read_hta.py" ranks >hta.json
-	expect '.[0].rank == 3 and (.[0].slices.cpu_op | length) > 50 and .[1].distributedInfo.world_size == 8' \
+	expect '.[0].rank == 3 and (.[0].slices.cpu_op | length) > 50 and .[1].distributedInfo.world_size == 8 and
+		any(.[1].traceEvents[]; .name == "process_name" and (.args.name | test("^rank 3 of 8: python.* sgd --bare")))' \
 		hta.json ranks/trace.json
 }
 

@@ -259,6 +259,75 @@ static void test_whole(void)
 	}
 }
 
+/* ---- processes of a distributed job */
+
+/* Returns the name of a process in the trace. */
+static char *process_name(struct tape *t, double pid)
+{
+	struct trace r = trace_of(t);
+	char *name = NULL;
+	cJSON *e;
+
+	cJSON_ArrayForEach(e, r.events)
+	{
+		if (!strcmp(str(e, "name"), "process_name") && num(e, "pid") == pid)
+			name = strdup(str(cJSON_GetObjectItem(e, "args"), "name"));
+	}
+	trace_free(&r);
+	return name ? name : strdup("");
+}
+
+static bool process_is(struct tape *t, double pid, const char *want)
+{
+	char *name = process_name(t, pid);
+	bool same = !strcmp(name, want);
+
+	if (!same)
+		printf("# \"%s\" instead of \"%s\"\n", name, want);
+	free(name);
+	return same;
+}
+
+static void test_processes(void)
+{
+	TEST("a process of a distributed job has its rank or its role in its name, and any other process has its "
+	     "program")
+	{
+		static struct mdl_process roles[] = {{PID, (char *)"worker", 1, 2, false, (char *)"alpha"}};
+		static struct mdl_process local[] = {{PID + 9, (char *)"", 1, 2, false, (char *)"alpha"}};
+		static struct mdl_process ranks[] = {{PID, (char *)"rank", 3, 8, false, (char *)"alpha"},
+						     {PID + 9, (char *)"rank", 4, 8, false, (char *)"beta"}};
+		struct tape t = tape_new();
+
+		name(&t, PID + 9, MXBPF_NAME_THREAD, "python", 6);
+		((struct mxbpf_name *)t.recs.data)->h.tgid = PID + 9;
+		op(&t, PID, 10, 20, 0);
+		span(&t, OP, PID + 9, 10, 20)->h.tgid = PID + 9;
+		CHECK(process_is(&t, PID, "trainer") && process_is(&t, PID + 9, "python"));
+		t.session.cmdline = (char *)"/usr/bin/python train.py --data /x";
+		CHECK(process_is(&t, PID, "trainer"));
+		t.session.rank = 3;
+		t.session.world_size = 8;
+		CHECK(process_is(&t, PID, "rank 3 of 8: python train.py --data /x"));
+		CHECK(process_is(&t, PID + 9, "python"));
+		t.ops = &view_kineto;
+		CHECK(process_is(&t, PID, "rank 3 of 8: python train.py --data /x"));
+		t.ops = NULL;
+		t.session.world_size = 0;
+		t.session.processes = ranks;
+		t.session.nprocesses = 2;
+		CHECK(process_is(&t, PID, "rank 3 of 8: python train.py --data /x on alpha"));
+		CHECK(process_is(&t, PID + 9, "rank 4 of 8: python on beta"));
+		t.session.processes = local;
+		t.session.nprocesses = 1;
+		CHECK(process_is(&t, PID + 9, "rank 1 of 2: python") && process_is(&t, PID, "trainer"));
+		t.session.processes = roles;
+		t.session.nprocesses = 1;
+		CHECK(process_is(&t, PID, "worker 1 (trainer of alpha)"));
+		tape_free(&t);
+	}
+}
+
 /* ---- spans that have not ended */
 
 static bool is_unfinished(const cJSON *e, double tid, long start_ns, long until_ns)
@@ -351,6 +420,7 @@ int main(int argc, char **argv)
 	test_memory();
 	test_names();
 	test_whole();
+	test_processes();
 	test_unfinished();
 	UNIT_MAIN_END;
 }

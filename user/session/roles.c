@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The role of a process in a distributed job, by its initial environment. */
+/* The role and the rank of a process in a distributed job, by its initial environment. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,29 +50,64 @@ static uint32_t next_of(const struct mdl_session *s, const char *role)
 	return n;
 }
 
+static int process_add(struct mdl_session *s, uint32_t pid, const char *role, int32_t rank, int32_t of)
+{
+	struct mdl_process *all = realloc(s->processes, (s->nprocesses + 1) * sizeof(*all)), *p;
+
+	if (!all)
+		return -ENOMEM;
+	s->processes = all;
+	p = &all[s->nprocesses];
+	*p = (struct mdl_process){.pid = pid, .of = of > 0 ? (uint32_t)of : 0, .by_order = rank < 0};
+	p->rank = rank < 0 ? next_of(s, role) : (uint32_t)rank;
+	p->role = strdup(role);
+	p->hostname = strdup(s->hostname);
+	s->nprocesses++;
+	return p->role && p->hostname ? 0 : -ENOMEM;
+}
+
 int ses_role_note(struct session *ses, const struct tgt *t)
 {
-	const struct adp *a = ses->targets[0].plan.adp;
-	const struct adp_role *r = role_of(a, t);
-	struct mdl_session *s = &ses->about;
-	struct mdl_process *all, *p;
+	const struct adp_role *r = role_of(ses->targets[0].plan.adp, t);
 	int32_t rank, of;
 
 	if (!r)
 		return 0;
-	all = realloc(s->processes, (s->nprocesses + 1) * sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	s->processes = all;
 	rank = r->rank_env ? tgt_env_number(t, r->rank_env) : 0;
 	of = r->count_env ? tgt_env_number(t, r->count_env) : 1;
-	p = &all[s->nprocesses];
-	*p = (struct mdl_process){.pid = (uint32_t)tgt_pid(t), .of = of > 0 ? (uint32_t)of : 0, .by_order = rank < 0};
-	p->rank = rank < 0 ? next_of(s, r->role) : (uint32_t)rank;
-	p->role = strdup(r->role);
-	p->hostname = strdup(s->hostname);
-	s->nprocesses++;
-	return p->role && p->hostname ? 0 : -ENOMEM;
+	return process_add(&ses->about, (uint32_t)tgt_pid(t), r->role, rank, of);
+}
+
+/* Data loaders inherit the environment of the process whose rank it has, and come anew in each epoch. */
+static bool is_ranked(const struct mdl_session *s, int32_t rank)
+{
+	size_t i;
+
+	if (!s->nprocesses)
+		return s->world_size && s->rank == (uint32_t)rank;
+	for (i = 0; i < s->nprocesses; i++)
+		if (s->processes[i].rank == (uint32_t)rank && !kill((pid_t)s->processes[i].pid, 0))
+			return true;
+	return false;
+}
+
+/* Adds a further process of a job without roles. The session has the rank of the first process. */
+static int note_rank(struct session *ses, const struct tgt *t)
+{
+	const struct adp *a = ses->targets[0].plan.adp;
+	struct mdl_session *s = &ses->about;
+	int32_t rank, of;
+	int err = 0;
+
+	if (a->role_env || !a->rank_env)
+		return 0;
+	rank = tgt_env_number(t, a->rank_env);
+	of = tgt_env_number(t, a->world_size_env);
+	if (rank < 0 || rank >= of || is_ranked(s, rank))
+		return 0;
+	if (!s->nprocesses && s->world_size)
+		err = process_add(s, s->pid, "", (int32_t)s->rank, (int32_t)s->world_size);
+	return err ? err : process_add(s, (uint32_t)tgt_pid(t), "", rank, of);
 }
 
 void ses_role_join(struct session *ses, uint32_t tgid)
@@ -81,6 +117,7 @@ void ses_role_join(struct session *ses, uint32_t tgid)
 	if (tgid == (uint32_t)tgt_pid(ses->targets[0].tgt) || tgt_open((pid_t)tgid, &t, NULL))
 		return;
 	ses_role_note(ses, t);
+	note_rank(ses, t);
 	tgt_close(t);
 }
 

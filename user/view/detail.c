@@ -90,7 +90,7 @@ const char *view_process_label(const struct view *s, uint32_t tgid, char buf[VIE
 	const char *name = tgid == ss->pid ? ss->comm : mdl_thread_name(s->in->model, tgid, tgid & MDL_PID_MASK);
 	int n = snprintf(buf, VIEW_LABEL_BYTES, "%" PRIu32, tgid & MDL_PID_MASK);
 
-	if (p)
+	if (p && *p->role)
 		snprintf(buf + n, VIEW_LABEL_BYTES - (size_t)n, " %s %u%s%.40s", p->role, p->rank,
 			 *p->hostname ? " of " : "", p->hostname);
 	else if (name)

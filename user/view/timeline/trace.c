@@ -209,17 +209,48 @@ void view_trace_string(struct view_trace *t, const char *text)
 	view_put_json_exact(t->s.out, text, strlen(text));
 }
 
+/* What a process executes: its command line without the directory of the program, or its name. */
+static const char *program_of(const struct view_trace *t, uint32_t tgid)
+{
+	const struct mdl_session *s = t->s.in->session;
+	const char *name = mdl_thread_name(t->s.in->model, tgid, tgid & MDL_PID_MASK), *end, *at;
+
+	if (tgid != s->pid)
+		return name ? name : "process";
+	if (!s->cmdline || !*s->cmdline)
+		return s->comm;
+	end = s->cmdline + strcspn(s->cmdline, " ");
+	at = memrchr(s->cmdline, '/', (size_t)(end - s->cmdline));
+	return at ? at + 1 : s->cmdline;
+}
+
+static bool several_hosts(const struct mdl_session *s)
+{
+	size_t i;
+
+	for (i = 1; i < s->nprocesses; i++)
+		if (strcmp(s->processes[i].hostname, s->processes[0].hostname))
+			return true;
+	return false;
+}
+
 const char *view_trace_process_name(const struct view_trace *t, uint32_t tgid, char buf[VIEW_PROCESS_BYTES])
 {
 	const struct mdl_session *s = t->s.in->session;
 	const char *name = tgid == s->pid ? s->comm : mdl_thread_name(t->s.in->model, tgid, tgid & MDL_PID_MASK);
 	const struct mdl_process *p = mdl_process_of(s, tgid);
+	const bool ranked = p ? !*p->role || !strcmp(p->role, "rank") : tgid == s->pid && s->world_size;
+	const char *host = p && ranked && several_hosts(s) ? p->hostname : "";
 
 	name = name ? name : "process";
-	if (!p)
+	if (!p && !ranked)
 		return name;
-	snprintf(buf, VIEW_PROCESS_BYTES, "%s %u (%s%s%s)", p->role, p->rank, name, *p->hostname ? " of " : "",
-		 p->hostname);
+	if (ranked)
+		snprintf(buf, VIEW_PROCESS_BYTES, "rank %u of %u: %.160s%s%s", p ? p->rank : s->rank,
+			 p ? p->of : s->world_size, program_of(t, tgid), *host ? " on " : "", host);
+	else
+		snprintf(buf, VIEW_PROCESS_BYTES, "%s %u (%s%s%s)", p->role, p->rank, name, *p->hostname ? " of " : "",
+			 p->hostname);
 	return buf;
 }
 

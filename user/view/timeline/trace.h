@@ -148,7 +148,10 @@ int view_text_name(struct view_trace *t, uint64_t id, struct buf *b);
 int view_text_device(struct view_trace *t, uint64_t device, struct buf *b);
 int view_text_escape(struct buf *b, const char *text, size_t len);
 
-/* "worker 0 (python of a)" for a process of a job, else "python". Returns buf or a borrowed name. */
+/*
+ * "rank 3 of 8: python train.py" for a process of a distributed job, with its host if there are several. "worker 0
+ * (python of a)" if the job has roles, else "python". Returns buf or a borrowed name.
+ */
 #define VIEW_PROCESS_BYTES 384
 const char *view_trace_process_name(const struct view_trace *t, uint32_t tgid, char buf[VIEW_PROCESS_BYTES]);
 /* Name of a thread or a lane. Returns buf or a borrowed name. */
