@@ -15,6 +15,8 @@
 
 #define BUF_BYTES     (256u << 10)
 #define RESERVE_BYTES 4096u
+/* Bytes of text to escape at once. One byte becomes at most 6 bytes (\u00XX), so all of them fit into RESERVE_BYTES. */
+#define PART_BYTES 512u
 
 struct out {
 	int fd;
@@ -286,6 +288,29 @@ char *out_reserve(struct out *o, size_t n)
 void out_filled(struct out *o, size_t used)
 {
 	o->len += used;
+}
+
+/* Returns how much of the text fits into one part without splitting a UTF-8 sequence. */
+static size_t part_len(const char *text, size_t len)
+{
+	size_t n = len < PART_BYTES ? len : PART_BYTES, back;
+
+	for (back = 0; n < len && back < 4; back++)
+		if (((unsigned char)text[n - back] & 0xc0) != 0x80)
+			return n - back;
+	return n;
+}
+
+void out_escaped(struct out *o, out_escape escape, const char *text, size_t len)
+{
+	size_t n;
+	char *p;
+
+	for (; len; text += n, len -= n) {
+		n = part_len(text, len);
+		p = out_reserve(o, RESERVE_BYTES);
+		out_filled(o, escape(p, RESERVE_BYTES, text, n));
+	}
 }
 
 void out_printf(struct out *o, const char *fmt, ...)

@@ -33,6 +33,9 @@ int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e)
 /* Writes to a buffer. After an error further writes are ignored, and out_error() and out_commit() return the error. */
 void out_write(struct out *o, const void *data, size_t n);
 void out_puts(struct out *o, const char *text);
+/* Writes text that a function like fmt_json() makes safe. */
+typedef size_t (*out_escape)(char *dst, size_t cap, const char *src, size_t len);
+void out_escaped(struct out *o, out_escape escape, const char *text, size_t len);
 void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
  * Returns n contiguous bytes of the buffer to fill (n <= 4096). Then call out_filled() with the number of bytes used.

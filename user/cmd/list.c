@@ -12,6 +12,7 @@
 #include "attach/attach.h"
 #include "base/buf.h"
 #include "base/fmt.h"
+#include "base/json.h"
 #include "cmd/cmd.h"
 #include "plan/plan.h"
 #include "target/target.h"
@@ -154,16 +155,15 @@ static int walk(struct list *l, struct err *e)
 
 /* ---- the table */
 
-/* "op,mem", with the caller's quotes around each. */
-static const char *group_words(unsigned groups, const char *quote, char buf[128])
+/* Returns "op,mem". */
+static const char *group_words(unsigned groups, char buf[128])
 {
 	size_t len = 0, i;
 
 	buf[0] = '\0';
 	for (i = 0; plan_groups[i].name && len < 100; i++)
 		if (plan_groups[i].help && (groups & plan_groups[i].group))
-			len += (size_t)snprintf(buf + len, 128 - len, "%s%s%s%s", len ? "," : "", quote,
-						plan_groups[i].name, quote);
+			len += (size_t)snprintf(buf + len, 128 - len, "%s%s", len ? "," : "", plan_groups[i].name);
 	return buf;
 }
 
@@ -201,7 +201,7 @@ static void attach_text(const struct row *r, char *text)
 	if (!r->attachable)
 		snprintf(text, TEXT_BYTES, "no: %s", r->short_why);
 	else if (r->short_why)
-		snprintf(text, TEXT_BYTES, "%s only", group_words(r->groups, "", words));
+		snprintf(text, TEXT_BYTES, "%s only", group_words(r->groups, words));
 	else
 		snprintf(text, TEXT_BYTES, "yes");
 }
@@ -281,60 +281,68 @@ static void print_table(const struct list *l)
 
 /* ---- JSON */
 
-/* NULL and "" become null. */
-static void put_json(const char *key, const char *text)
+/* Writes null for NULL and for "". */
+static void put_text(struct json *j, const char *key, const char *text)
 {
-	char safe[6 * 1024], *all = safe;
-	size_t len = text ? strlen(text) : 0, need = len * 6 + 1;
-
-	if (!len) {
-		printf("\"%s\": null", key);
-		return;
-	}
-	if (need > sizeof(safe))
-		all = malloc(need);
-	if (all)
-		fmt_json_exact(all, need, text, len);
-	printf("\"%s\": \"%s\"", key, all ? all : "");
-	if (all != safe)
-		free(all);
+	if (text && *text)
+		json_string(j, key, text);
+	else
+		json_null(j, key);
 }
 
-static void put_json_row(const struct row *r)
-{
-	const struct {
-		const char *key, *text;
-	} texts[] = {
-		{"comm", r->comm},	 {"cmdline", r->cmdline},	 {"runtime", r->adp->title},
-		{"version", r->version}, {"library", r->path},		 {"build_id", r->build_id},
-		{"reason", r->why},	 {"container", r->container.id},
-	};
-	char words[128];
-	size_t i;
-
-	printf("    {\"pid\": %d", r->pid);
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		fputs(", ", stdout);
-		put_json(texts[i].key, texts[i].text);
-	}
-	printf(", \"deleted\": %s, \"other_pid_namespace\": %s, \"other_mount_namespace\": %s, \"attachable\": %s, "
-	       "\"groups\": [%s]}",
-	       r->deleted ? "true" : "false", r->container.other_pid_ns ? "true" : "false",
-	       r->container.other_mount_ns ? "true" : "false", r->attachable ? "true" : "false",
-	       group_words(r->attachable ? r->groups : 0, "\"", words));
-}
-
-static void print_json(const struct list *l)
+static void put_row(struct json *j, const struct row *r)
 {
 	size_t i;
 
-	printf("{\n  \"schema_version\": 1,\n  \"looked_at\": %u,\n  \"not_permitted\": %u,\n  \"processes\": [",
-	       l->looked, l->hidden);
-	for (i = 0; i < buf_count(&l->rows, struct row); i++) {
-		puts(i ? "," : "");
-		put_json_row(buf_at(&l->rows, struct row, i));
-	}
-	puts("\n  ]\n}");
+	json_line(j, 4);
+	json_object(j, NULL);
+	json_i64(j, "pid", r->pid);
+	put_text(j, "comm", r->comm);
+	put_text(j, "cmdline", r->cmdline);
+	put_text(j, "runtime", r->adp->title);
+	put_text(j, "version", r->version);
+	put_text(j, "library", r->path);
+	put_text(j, "build_id", r->build_id);
+	put_text(j, "reason", r->why);
+	put_text(j, "container", r->container.id);
+	json_bool(j, "deleted", r->deleted);
+	json_bool(j, "other_pid_namespace", r->container.other_pid_ns);
+	json_bool(j, "other_mount_namespace", r->container.other_mount_ns);
+	json_bool(j, "attachable", r->attachable);
+	json_array(j, "groups");
+	for (i = 0; r->attachable && plan_groups[i].name; i++)
+		if (plan_groups[i].help && r->groups & plan_groups[i].group)
+			json_string(j, NULL, plan_groups[i].name);
+	json_end(j);
+	json_end(j);
+}
+
+/* Returns 0, or -errno with e set. */
+static int print_json(const struct list *l, struct err *e)
+{
+	struct json j = {.exact = true};
+	int err = out_open("-", false, &j.out, e);
+	size_t i;
+
+	if (err)
+		return err;
+	json_object(&j, NULL);
+	json_line(&j, 2);
+	json_u64(&j, "schema_version", 1);
+	json_line(&j, 2);
+	json_u64(&j, "looked_at", l->looked);
+	json_line(&j, 2);
+	json_u64(&j, "not_permitted", l->hidden);
+	json_line(&j, 2);
+	json_array(&j, "processes");
+	for (i = 0; i < buf_count(&l->rows, struct row); i++)
+		put_row(&j, buf_at(&l->rows, struct row, i));
+	json_line(&j, 2);
+	json_end(&j);
+	json_line(&j, 0);
+	json_end(&j);
+	out_puts(j.out, "\n");
+	return out_commit(j.out, e);
 }
 
 /* ---- the command */
@@ -380,10 +388,12 @@ int cmd_list(const struct cmd_opts *o)
 		code = cmd_fail(&e);
 		goto out;
 	}
-	if (o->format == CMD_JSON)
-		print_json(&l);
-	else if (l.rows.len)
+	if (o->format != CMD_JSON && l.rows.len)
 		print_table(&l);
+	if (o->format == CMD_JSON && print_json(&l, &e)) {
+		code = cmd_fail(&e);
+		goto out;
+	}
 	code = l.rows.len ? CMD_OK : nothing_found(&l);
 	if (l.rows.len && l.hidden)
 		cmd_warn("%u of %u processes cannot be read%s", l.hidden, l.looked,

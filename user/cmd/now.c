@@ -109,12 +109,10 @@ static int look(struct now_view *v, const struct regs *r, struct err *e)
 static int show(struct now_view *v, struct err *e)
 {
 	struct err why = {0};
-	int err;
 
 	if (now_finish(v->now, &why))
 		cmd_warn("%s", why.why);
-	err = v->o->format == CMD_JSON ? now_print_json(v) : now_print_text(v);
-	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
+	return v->o->format == CMD_JSON ? now_print_json(v, e) : now_print_text(v, e);
 }
 
 int cmd_now(const struct cmd_opts *o)

@@ -19,8 +19,8 @@ const struct mxbpf_open *now_opens(const struct now_view *v, pid_t tid, size_t *
 /* The last call of a thread that ended in the window; NULL: none did. Borrowed. */
 const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid);
 
-/* Print on stdout. 0 or -ENOMEM. */
-int now_print_text(const struct now_view *v);
-int now_print_json(const struct now_view *v);
+/* Print on stdout. Return 0, or -errno with e set. */
+int now_print_text(const struct now_view *v, struct err *e);
+int now_print_json(const struct now_view *v, struct err *e);
 
 #endif

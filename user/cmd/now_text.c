@@ -297,7 +297,7 @@ static void print_head(const struct now_view *v, size_t n)
 	printf(": %zu thread%s, looked at for %s\n", n, n == 1 ? "" : "s", fmt_ns(s->duration_ns, ns));
 }
 
-int now_print_text(const struct now_view *v)
+int now_print_text(const struct now_view *v, struct err *e)
 {
 	const struct now_thread *t;
 	struct buf blocks = {0};
@@ -321,5 +321,5 @@ int now_print_text(const struct now_view *v)
 	for (b = (struct block *)blocks.data; b < end; b++)
 		buf_fini(&b->text);
 	buf_fini(&blocks);
-	return err;
+	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
 }

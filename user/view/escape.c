@@ -5,54 +5,20 @@
 
 #include <string.h>
 
-#define PART_BYTES 512
-#define GROWTH_MAX 6 /* one byte becomes at most 6 bytes: \u00XX */
-
-typedef size_t (*escape_fn)(char *dst, size_t cap, const char *src, size_t len);
-
-/* Returns how much of the text fits into one part without splitting a UTF-8 sequence. */
-static size_t part_len(const char *text, size_t len)
-{
-	size_t n = len < PART_BYTES ? len : PART_BYTES, back;
-
-	for (back = 0; n < len && back < 4; back++)
-		if (((unsigned char)text[n - back] & 0xc0) != 0x80)
-			return n - back;
-	return n;
-}
-
-static void put(struct out *o, escape_fn escape, const char *text, size_t len)
-{
-	char part[PART_BYTES * GROWTH_MAX + 1];
-	size_t n;
-
-	for (; len; text += n, len -= n) {
-		n = part_len(text, len);
-		out_write(o, part, escape(part, sizeof(part), text, n));
-	}
-}
-
 void view_put_safe(struct out *o, const char *text, size_t len)
 {
-	put(o, fmt_safe, text, len);
+	out_escaped(o, fmt_safe, text, len);
 }
 
 void view_put_utf8(struct out *o, const char *text, size_t len)
 {
-	put(o, fmt_utf8, text, len);
-}
-
-void view_put_json(struct out *o, const char *text, size_t len)
-{
-	out_puts(o, "\"");
-	put(o, fmt_json, text, len);
-	out_puts(o, "\"");
+	out_escaped(o, fmt_utf8, text, len);
 }
 
 void view_put_json_exact(struct out *o, const char *text, size_t len)
 {
 	out_puts(o, "\"");
-	put(o, fmt_json_exact, text, len);
+	out_escaped(o, fmt_json_exact, text, len);
 	out_puts(o, "\"");
 }
 

@@ -18,7 +18,6 @@ const struct view_ops *view_for(const struct view_ops *ops, const struct mdl_ses
 /* escape.c: hostile text of any length. view_put_safe() is for people (see fmt_safe()), the others are for programs. */
 void view_put_safe(struct out *o, const char *text, size_t len);
 void view_put_utf8(struct out *o, const char *text, size_t len);
-void view_put_json(struct out *o, const char *text, size_t len);       /* with its quotes */
 void view_put_json_exact(struct out *o, const char *text, size_t len); /* see fmt_json_exact(); with its quotes */
 void view_put_csv(struct out *o, const char *text, size_t len);	       /* without them */
 /* Takes the next line from *rest. Returns false if there is none. */
@@ -98,14 +97,16 @@ struct mdl_row view_event_row(const struct mxbpf_span *s); /* of one call; witho
 /* footer.c: window, events and loss, a line each behind `prefix`. */
 void view_footer(struct view *s, const char *prefix);
 extern const char *const view_text_magic[]; /* view_ops.magic of what ends with that */
-/* The six counters as the inside of a JSON object on one line. */
-void view_put_loss_json(struct out *o, const struct mxbpf_loss *l);
-/* `before` and "sources": [...], the loss of each; nothing for recordings that have the sum alone. */
-void view_put_sources_json(struct out *o, const struct mdl_session *s, const char *before);
 /* Of all classes. */
 uint64_t view_tally(const struct mdl *m, enum mxbpf_tally_id id);
-/* Behind another member of the window: what is not in the numbers, and functions that fell back, if there are such. */
-void view_put_window_json(struct out *o, const struct mdl_session *ss);
+/* data/about.c: members of the object that is open in the JSON of a document or a trace. */
+struct json;
+/* The six counters of records. */
+void view_json_loss(struct json *j, const struct mxbpf_loss *l);
+/* "sources": the loss of each source. Recordings of older versions have only the sum. */
+void view_json_sources(struct json *j, const struct mdl_session *s);
+/* What the numbers of the window do not contain, and functions that fell back. Writes only members with a value. */
+void view_json_window(struct json *j, const struct mdl_session *s);
 
 /* machine.c. What explains slow calls, a line each. */
 void view_put_machine(struct view *s, const char *prefix);

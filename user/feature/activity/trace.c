@@ -264,12 +264,12 @@ static bool has_thread(const struct view_trace *t, uint32_t tgid)
 	return tgid == t->s.in->session->pid;
 }
 
-static void about(struct view_trace *t, void *vstate)
+static void about(struct json *j, const void *vstate)
 {
 	const struct state *state = vstate;
 
 	if (state->activities.len)
-		out_printf(t->s.out, ",\"activities_unlaunched\":%" PRIu64, state->nunlaunched);
+		json_u64(j, "activities_unlaunched", state->nunlaunched);
 }
 
 static void write_tracks(struct view_trace *t, void *vstate, size_t place)

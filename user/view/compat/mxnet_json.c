@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* mxnet.profiler.dumps(format='json') with its line breaks and four digits, and with one more key: "mxbpf". */
-#include "view/priv.h"
+#include "base/json.h"
 #include "view/compat/mxnet.h"
+#include "view/priv.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -48,6 +49,30 @@ static void put_kind(struct out *o, const struct view_mxnet_tables *t, bool memo
 	}
 }
 
+/* Writes the object of the key that the profiler of MXNet does not have. */
+static void put_about(struct out *o, const struct mdl_session *ss)
+{
+	struct json j = {.out = o};
+
+	json_object(&j, NULL);
+	json_line(&j, 8);
+	json_object(&j, "window");
+	json_u64(&j, "start_unix_ns", ss->start_unix_ns);
+	json_u64(&j, "duration_ns", ss->duration_ns);
+	json_bool(&j, "incomplete", ss->incomplete);
+	json_u64(&j, "cut_records", ss->cut_records);
+	view_json_window(&j, ss);
+	json_end(&j);
+	json_line(&j, 8);
+	json_object(&j, "loss");
+	view_json_loss(&j, &ss->loss);
+	json_end(&j);
+	json_line(&j, 8);
+	view_json_sources(&j, ss);
+	json_line(&j, 4);
+	json_end(&j);
+}
+
 static int end(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -63,16 +88,9 @@ static int end(struct view *s)
 	out_puts(s->out, "    }\n    ,\n    \"Memory\": {\n");
 	put_kind(s->out, &t, true);
 	out_puts(s->out, "    }\n,\n    \"Unit\": {\n        \"Time\": \"ms\",\n        \"Memory\": \"kB\"\n    }\n");
-	out_printf(s->out,
-		   ",\n    \"mxbpf\": {\n        \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64
-		   ", \"incomplete\": %s, \"cut_records\": %" PRIu64,
-		   ss->start_unix_ns, ss->duration_ns, ss->incomplete ? "true" : "false", ss->cut_records);
-	view_put_window_json(s->out, ss);
-	out_puts(s->out, "},\n        \"loss\": {");
-	view_put_loss_json(s->out, &ss->loss);
-	out_puts(s->out, "}");
-	view_put_sources_json(s->out, ss, ",\n        ");
-	out_puts(s->out, "\n    }\n}\n");
+	out_puts(s->out, ",\n    \"mxbpf\": ");
+	put_about(s->out, ss);
+	out_puts(s->out, "\n}\n");
 out:
 	view_mxnet_fini(&t);
 	return err;

@@ -3,179 +3,181 @@
 #include "view/calls.h"
 #include "view/data/json.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-void json_text(struct view *s, const char *key, const char *text)
+static void put_target(struct json *j, const struct mdl_session *ss)
 {
-	out_printf(s->out, "\"%s\": ", key);
-	view_put_json(s->out, text, strlen(text));
-}
-
-void json_optional(struct view *s, const char *key, const char *text)
-{
-	if (!text)
-		return;
-	out_puts(s->out, ", ");
-	json_text(s, key, text);
-}
-
-static void put_target(struct view *s)
-{
-	const struct mdl_session *ss = s->in->session;
 	const struct mdl_target target = mdl_target_of(ss);
 	size_t i;
 
-	out_printf(s->out, "  \"target\": {\"pid\": %" PRIu32 ", ", target.pid);
-	json_text(s, "comm", target.comm);
-	out_puts(s->out, ", ");
-	json_text(s, "cmdline", target.cmdline);
-	json_optional(s, "agent", ss->agent_route);
-	out_puts(s->out, ", \"libraries\": [");
+	json_object(j, "target");
+	json_u64(j, "pid", target.pid);
+	json_string(j, "comm", target.comm);
+	json_string(j, "cmdline", target.cmdline);
+	if (ss->agent_route)
+		json_string(j, "agent", ss->agent_route);
+	json_array(j, "libraries");
 	for (i = 0; i < ss->nlibs; i++) {
-		out_puts(s->out, i ? ",\n    {" : "\n    {");
-		json_text(s, "path", ss->libs[i].path);
-		out_puts(s->out, ", ");
-		json_text(s, "build_id", ss->libs[i].build_id);
-		out_puts(s->out, ", ");
-		json_text(s, "runtime", ss->libs[i].runtime);
-		out_puts(s->out, "}");
+		json_line(j, 4);
+		json_object(j, NULL);
+		json_string(j, "path", ss->libs[i].path);
+		json_string(j, "build_id", ss->libs[i].build_id);
+		json_string(j, "runtime", ss->libs[i].runtime);
+		json_end(j);
 	}
-	out_puts(s->out, "]},\n");
+	json_end(j);
+	json_end(j);
 }
 
 /* Writes the roles of the processes of a distributed job. */
-static void put_processes(struct view *s)
+static void put_processes(struct json *j, const struct mdl_session *ss)
 {
-	const struct mdl_session *ss = s->in->session;
 	const struct mdl_process *p;
 
 	if (!ss->nprocesses)
 		return;
-	out_puts(s->out, "  \"processes\": [");
+	json_line(j, 2);
+	json_array(j, "processes");
 	for (p = ss->processes; p < ss->processes + ss->nprocesses; p++) {
-		out_printf(s->out, "%s\n    {\"pid\": %" PRIu32 ", ", p > ss->processes ? "," : "", p->pid);
-		json_text(s, "role", p->role);
-		out_printf(s->out, ", \"rank\": %" PRIu32 ", \"of\": %" PRIu32 ", \"rank_known\": %s, ", p->rank, p->of,
-			   p->by_order ? "false" : "true");
-		json_text(s, "hostname", p->hostname);
-		out_puts(s->out, "}");
+		json_line(j, 4);
+		json_object(j, NULL);
+		json_u64(j, "pid", p->pid);
+		json_string(j, "role", p->role);
+		json_u64(j, "rank", p->rank);
+		json_u64(j, "of", p->of);
+		json_bool(j, "rank_known", !p->by_order);
+		json_string(j, "hostname", p->hostname);
+		json_end(j);
 	}
-	out_puts(s->out, "],\n");
+	json_end(j);
 }
 
-static void put_probes(struct view *s)
+static void put_window(struct json *j, const struct mdl_session *ss)
 {
-	const struct mdl_session *ss = s->in->session;
+	json_object(j, "window");
+	json_u64(j, "start_unix_ns", ss->start_unix_ns);
+	json_u64(j, "duration_ns", ss->duration_ns);
+	view_json_window(j, ss);
+	if (ss->incomplete)
+		json_bool(j, "incomplete", true);
+	if (ss->cut_records)
+		json_u64(j, "cut_records", ss->cut_records);
+	json_end(j);
+}
+
+static void put_loss(struct json *j, const struct mdl_session *ss)
+{
+	json_object(j, "loss");
+	view_json_loss(j, &ss->loss);
+	json_end(j);
+	json_line(j, 2);
+	view_json_sources(j, ss);
+}
+
+/* Writes the tallies. Those of `rare` are members only if they are not 0. */
+static void put_tallies(struct json *j, const struct view *s)
+{
+	static const struct {
+		const char *key;
+		enum mxbpf_tally_id id;
+	} rare[] = {
+		{"moments", MXBPF_TALLY_MOMENTS},
+		{"unkeyed", MXBPF_TALLY_UNKEYED},
+		{"ungrouped", MXBPF_TALLY_UNGROUPED},
+	};
+	uint64_t n;
 	size_t i;
 
-	out_puts(s->out, "  \"probes\": [");
-	for (i = 0; i < ss->nprobes; i++) {
-		out_puts(s->out, i ? ",\n    {" : "\n    {");
-		json_text(s, "name", ss->probes[i].name);
-		out_puts(s->out, ", ");
-		json_text(s, "status", ss->probes[i].status);
-		out_puts(s->out, ", ");
-		json_text(s, "reason", ss->probes[i].reason);
-		out_puts(s->out, "}");
+	json_line(j, 2);
+	json_u64(j, "late", view_tally(s->in->model, MXBPF_TALLY_LATE));
+	json_u64(j, "unwound", view_tally(s->in->model, MXBPF_TALLY_UNWOUND));
+	for (i = 0; i < sizeof(rare) / sizeof(rare[0]); i++) {
+		n = view_tally(s->in->model, rare[i].id);
+		if (!n || (rare[i].id == MXBPF_TALLY_UNGROUPED && s->opts->by == VIEW_BY_NAME))
+			continue;
+		json_line(j, 2);
+		json_u64(j, rare[i].key, n);
 	}
-	out_puts(s->out, "],\n");
+}
+
+static void put_probes(struct json *j, const struct mdl_session *ss)
+{
+	size_t i;
+
+	json_line(j, 2);
+	json_array(j, "probes");
+	for (i = 0; i < ss->nprobes; i++) {
+		json_line(j, 4);
+		json_object(j, NULL);
+		json_string(j, "name", ss->probes[i].name);
+		json_string(j, "status", ss->probes[i].status);
+		json_string(j, "reason", ss->probes[i].reason);
+		json_end(j);
+	}
+	json_end(j);
 }
 
 static int begin(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
-	const uint64_t ungrouped = view_tally(s->in->model, MXBPF_TALLY_UNGROUPED);
-	const uint64_t moments = view_tally(s->in->model, MXBPF_TALLY_MOMENTS);
-	const uint64_t unkeyed = view_tally(s->in->model, MXBPF_TALLY_UNKEYED);
+	struct document *d = (struct document *)s;
+	struct json *j = &d->json;
 
-	((struct json *)s)->several =
-		mdl_nprocesses(s->in->model) > 1 || ss->shown_role || s->opts->by == VIEW_BY_PROCESS;
-	out_puts(s->out, "{\n  \"schema_version\": 1,\n");
-	put_target(s);
-	put_processes(s);
-	out_printf(s->out, "  \"window\": {\"start_unix_ns\": %" PRIu64 ", \"duration_ns\": %" PRIu64,
-		   ss->start_unix_ns, ss->duration_ns);
-	view_put_window_json(s->out, ss);
-	if (ss->incomplete)
-		out_puts(s->out, ", \"incomplete\": true");
-	if (ss->cut_records)
-		out_printf(s->out, ", \"cut_records\": %" PRIu64, ss->cut_records);
-	out_printf(s->out, "},\n  \"mode\": \"%s\",\n  \"loss\": {", ss->stats ? "stats" : "events");
-	view_put_loss_json(s->out, &ss->loss);
-	out_puts(s->out, "}");
-	view_put_sources_json(s->out, ss, ",\n  ");
-	out_printf(s->out, ",\n  \"late\": %" PRIu64 ", \"unwound\": %" PRIu64 ",\n",
-		   view_tally(s->in->model, MXBPF_TALLY_LATE), view_tally(s->in->model, MXBPF_TALLY_UNWOUND));
-	if (moments)
-		out_printf(s->out, "  \"moments\": %" PRIu64 ",\n", moments);
-	if (unkeyed)
-		out_printf(s->out, "  \"unkeyed\": %" PRIu64 ",\n", unkeyed);
-	if (ungrouped && s->opts->by != VIEW_BY_NAME)
-		out_printf(s->out, "  \"ungrouped\": %" PRIu64 ",\n", ungrouped);
-	put_probes(s);
-	out_puts(s->out, "  \"tables\": {");
+	d->several = mdl_nprocesses(s->in->model) > 1 || ss->shown_role || s->opts->by == VIEW_BY_PROCESS;
+	*j = (struct json){.out = s->out};
+	json_object(j, NULL);
+	json_line(j, 2);
+	json_u64(j, "schema_version", 1);
+	json_line(j, 2);
+	put_target(j, ss);
+	put_processes(j, ss);
+	json_line(j, 2);
+	put_window(j, ss);
+	json_line(j, 2);
+	json_string(j, "mode", ss->stats ? "stats" : "events");
+	json_line(j, 2);
+	put_loss(j, ss);
+	put_tallies(j, s);
+	put_probes(j, ss);
+	json_line(j, 2);
+	json_object(j, "tables");
 	return 0;
 }
 
-void json_open_table(struct view *s, const char *title)
+void document_close_tables(struct document *d)
 {
-	struct json *j = (struct json *)s;
-
-	out_puts(s->out, j->tables ? ",\n    " : "\n    ");
-	view_put_json(s->out, title, strlen(title));
-	out_puts(s->out, ": [");
-	j->tables = true;
-}
-
-/* No device is null in JSON, and "-" for people. */
-void json_put_device(struct view *s, uint32_t device)
-{
-	char dev[48];
-
-	mdl_device_name(s->in->session, device, dev);
-	if (MXBPF_DEVICE_TYPE(device))
-		view_put_json(s->out, dev, strlen(dev));
-	else
-		out_puts(s->out, "null");
-}
-
-uint64_t json_unix_ns(const struct view *s, uint64_t mono_ns)
-{
-	return s->in->session->start_unix_ns + (mono_ns - s->in->session->start_mono_ns);
-}
-
-void json_close_tables(struct view *s)
-{
-	struct json *j = (struct json *)s;
-
-	if (!j->closed || j->member)
-		out_puts(s->out, j->closed ? "}" : "\n  }");
-	j->closed = true;
-	j->member = NULL;
+	if (!d->closed)
+		json_line(&d->json, 2);
+	if (!d->closed || d->member)
+		json_end(&d->json);
+	d->closed = true;
+	d->member = NULL;
 }
 
 static int end(struct view *s)
 {
-	uint64_t not_shown = view_events_not_shown(s);
+	const uint64_t not_shown = view_events_not_shown(s);
+	struct document *d = (struct document *)s;
 	int err;
 
-	json_close_tables(s);
-	if (not_shown)
-		out_printf(s->out, ",\n  \"events_not_shown\": %" PRIu64, not_shown);
+	document_close_tables(d);
+	if (not_shown) {
+		json_line(&d->json, 2);
+		json_u64(&d->json, "events_not_shown", not_shown);
+	}
 	err = view_write_sheet(s, &sheet_machine);
-	out_puts(s->out, "\n}\n");
+	json_line(&d->json, 0);
+	json_end(&d->json);
+	out_puts(s->out, "\n");
 	return err;
 }
 
-/* The second one begins a line of a series. */
+/* A document on its own, and a line of a series. */
 static const char *const magic[] = {"{\n  \"schema_version\": ", "{\"schema_version\": ", NULL};
 
 const struct view_ops view_json = {
 	.name = "json",
 	.help = "exact integers (ns, bytes); schema in report.schema.json",
 	.magic = magic,
-	.state_bytes = sizeof(struct json),
+	.state_bytes = sizeof(struct document),
 	.by_process = true,
 	.begin = begin,
 	.details = true,

@@ -1,30 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that write the JSON document share. */
+/* The state of the JSON document, for the files that write it. */
 #ifndef VIEW_JSON_H
 #define VIEW_JSON_H
 
+#include "base/json.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
-struct json {
+struct document {
 	struct view s;
-	bool tables;	    /* one has been written */
+	struct json json;
 	bool several;	    /* several processes were seen: each row has its pid */
 	const char *member; /* its object is still open for another list; NULL: none is open */
-	bool deep;	    /* the sheet has a line for each text of a list */
+	bool deep;	    /* each text of a list gets a line of its own */
 	bool closed;	    /* the object of the tables has ended; other members follow */
 };
 
-/* Writes "key": "text". */
-void json_text(struct view *s, const char *key, const char *text);
-/* Writes a comma and "key": "text"; nothing if text is NULL. */
-void json_optional(struct view *s, const char *key, const char *text);
-void json_put_device(struct view *s, uint32_t device);
-uint64_t json_unix_ns(const struct view *s, uint64_t mono_ns);
-/* Writes a row, or an object of a row. */
-void json_put_object(struct view *s, const struct view_column *columns, const void *table, const void *row);
-void json_open_table(struct view *s, const char *title); /* and its list */
-/* To be called before each member behind the tables. */
-void json_close_tables(struct view *s);
+/* Call this before each member that follows the tables. */
+void document_close_tables(struct document *d);
 
 #endif

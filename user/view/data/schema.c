@@ -2,12 +2,13 @@
 /* The published schema of the JSON document: share/report.schema.in.json with the sheets filled in. */
 #include <string.h>
 
+#include "base/json.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* These lines of the file are replaced by members and by $defs. */
-#define MEMBERS "    \"@sheets\": true,\n"
-#define DEFS	"    \"@defs\": true,\n"
+/* Members and $defs replace these lines of the file. */
+#define MEMBERS "\n    \"@sheets\": true"
+#define DEFS	"\n    \"@defs\": true"
 
 extern const char view_schema_rest[];
 __asm__(".section .rodata\n"
@@ -17,75 +18,96 @@ __asm__(".section .rodata\n"
 	".byte 0\n"
 	".previous\n");
 
-static void put_string(struct out *o, const char *key, const char *text)
+static void put_object(struct json *j, const struct view_column *columns);
+
+static void put_type(struct json *j, const char *type)
 {
-	if (!text)
-		return;
-	out_printf(o, ", \"%s\": ", key);
-	view_put_json(o, text, strlen(text));
+	json_string(j, "type", type);
 }
 
-static void put_words(struct out *o, const struct view_column *c)
+static void put_types(struct json *j, const char *first, const char *second)
 {
-	const char *comma = "";
+	json_array(j, "type");
+	json_string(j, NULL, first);
+	json_string(j, NULL, second);
+	json_end(j);
+}
+
+static void put_ref(struct json *j, const char *def)
+{
+	json_printf(j, "$ref", "\"#/$defs/%s\"", def);
+}
+
+static void put_help(struct json *j, const char *help)
+{
+	if (help)
+		json_string(j, "description", help);
+}
+
+static void put_words(struct json *j, const struct view_column *c)
+{
 	unsigned i;
 
-	out_puts(o, "\"enum\": [");
-	for (i = 0; i < c->nwords; i++) {
-		if (!c->words[i] || !*c->words[i])
-			continue;
-		out_printf(o, "%s\"%s\"", comma, c->words[i]);
-		comma = ", ";
-	}
-	out_puts(o, "]");
+	json_array(j, "enum");
+	for (i = 0; i < c->nwords; i++)
+		if (c->words[i] && *c->words[i])
+			json_string(j, NULL, c->words[i]);
+	json_end(j);
 }
 
-static void put_object(struct out *o, const struct view_column *columns);
-
-static void put_type(struct out *o, const struct view_column *c)
+/* Writes the type of an array. The items are texts if there are no columns. */
+static void put_array(struct json *j, const struct view_column *columns, const char *item_help)
 {
-	const bool null = c->flags & VIEW_NULL && !(c->flags & VIEW_OMIT);
+	put_type(j, "array");
+	json_object(j, "items");
+	if (columns)
+		put_object(j, columns);
+	else
+		put_type(j, "string");
+	put_help(j, item_help);
+	json_end(j);
+}
 
-	if (c->def) {
-		out_printf(o, "\"$ref\": \"#/$defs/%s\"", c->def);
-		return;
+static void put_integer(struct json *j, const struct view_column *c)
+{
+	if (c->flags & VIEW_NULL && !(c->flags & VIEW_OMIT)) {
+		put_types(j, "integer", "null");
+		json_u64(j, "minimum", 0);
+	} else if (c->flags & VIEW_SIGNED) {
+		put_type(j, "integer");
+	} else {
+		put_ref(j, "count");
 	}
+}
+
+static void put_column(struct json *j, const struct view_column *c)
+{
+	if (c->def)
+		return put_ref(j, c->def);
 	switch (c->type) {
 	case VIEW_TEXT:
 	case VIEW_NOTE:
-		out_puts(o, null ? "\"type\": [\"string\", \"null\"]" : "\"type\": \"string\"");
-		break;
+		return c->flags & VIEW_NULL && !(c->flags & VIEW_OMIT) ? put_types(j, "string", "null")
+								       : put_type(j, "string");
 	case VIEW_KEY:
-		out_puts(o, "\"type\": [\"integer\", \"string\"]");
-		break;
+		return put_types(j, "integer", "string");
 	case VIEW_WORD:
-		put_words(o, c);
-		break;
+		return put_words(j, c);
 	case VIEW_OBJECT:
-		put_object(o, c->columns);
-		break;
+		return put_object(j, c->columns);
 	case VIEW_LINES:
-		out_puts(o, "\"type\": \"array\", \"items\": { \"type\": \"string\" }");
-		break;
+		return put_array(j, NULL, NULL);
 	case VIEW_LIST:
-		out_puts(o, "\"type\": \"array\", \"items\": { ");
-		put_object(o, c->columns);
-		out_puts(o, " }");
-		break;
+		return put_array(j, c->columns, NULL);
 	case VIEW_BOOL:
-		out_puts(o, c->flags & VIEW_OMIT ? "\"const\": true" : "\"type\": \"boolean\"");
-		break;
+		return c->flags & VIEW_OMIT ? json_bool(j, "const", true) : put_type(j, "boolean");
 	case VIEW_DEVICE:
-		out_puts(o, "\"$ref\": \"#/$defs/device\"");
-		break;
+		return put_ref(j, "device");
 	case VIEW_SHARE:
 	case VIEW_RATIO:
-		out_puts(o, "\"type\": \"number\"");
-		break;
+		return put_type(j, "number");
 	default:
-		out_puts(o, null		     ? "\"type\": [\"integer\", \"null\"], \"minimum\": 0"
-			    : c->flags & VIEW_SIGNED ? "\"type\": \"integer\""
-						     : "\"$ref\": \"#/$defs/count\"");
+		put_integer(j, c);
 	}
 }
 
@@ -94,128 +116,136 @@ static bool is_required(const struct view_column *c)
 	return c->key && c->type != VIEW_PID && !(c->flags & VIEW_OMIT) && !c->when && !c->has && !c->asked;
 }
 
-static const char *put_required(struct out *o, const struct view_column *columns, const char *comma)
+static void put_required(struct json *j, const struct view_column *columns)
 {
 	const struct view_column *c;
 
-	for (c = columns; c->bytes; c++) {
-		if (c->type == VIEW_PART) {
-			comma = put_required(o, c->columns, comma);
-		} else if (is_required(c)) {
-			out_printf(o, "%s\"%s\"", comma, c->key);
-			comma = ", ";
-		}
-	}
-	return comma;
+	for (c = columns; c->bytes; c++)
+		if (c->type == VIEW_PART)
+			put_required(j, c->columns);
+		else if (is_required(c))
+			json_string(j, NULL, c->key);
 }
 
-static const char *put_properties(struct out *o, const struct view_column *columns, const char *comma)
+static void put_properties(struct json *j, const struct view_column *columns)
 {
 	const struct view_column *c;
 
-	for (c = columns; c->bytes; c++) {
+	for (c = columns; c && c->bytes; c++) {
 		if (c->type == VIEW_PART) {
-			comma = put_properties(o, c->columns, comma);
+			put_properties(j, c->columns);
 		} else if (c->key) {
-			out_printf(o, "%s\n        \"%s\": { ", comma, c->key);
-			put_type(o, c);
-			put_string(o, "description", c->help);
-			out_puts(o, " }");
-			comma = ",";
+			json_line(j, 8);
+			json_object(j, c->key);
+			put_column(j, c);
+			put_help(j, c->help);
+			json_end(j);
 		}
 	}
-	return comma;
 }
 
-/* The schema of an object with these columns, without its braces. */
-static void put_object(struct out *o, const struct view_column *columns)
+/* Opens the list of required members. */
+static void open_object(struct json *j)
 {
-	out_puts(o, "\"type\": \"object\", \"additionalProperties\": false,\n      \"required\": [");
-	put_required(o, columns, "");
-	out_puts(o, "],\n      \"properties\": {");
-	put_properties(o, columns, "");
-	out_puts(o, " }");
+	put_type(j, "object");
+	json_bool(j, "additionalProperties", false);
+	json_line(j, 6);
+	json_array(j, "required");
 }
 
-static void put_rows(struct out *o, const struct view_sheet *sh)
+/* Ends the list of required members. */
+static void open_properties(struct json *j)
 {
-	out_puts(o, "\"type\": \"array\", \"items\": {\n      ");
-	put_object(o, sh->columns);
-	put_string(o, "description", sh->row_help);
-	out_puts(o, " }");
+	json_end(j);
+	json_line(j, 6);
+	json_object(j, "properties");
 }
 
-/* Writes a property for each total and each list of the sheets that share the member of `first`, or with `names` only
- * the names. Returns the next sheet. */
-static const struct view_sheet *const *put_lists(struct out *o, const struct view_sheet *const *first, bool names)
+/* Writes the schema of an object with these columns, without its braces. */
+static void put_object(struct json *j, const struct view_column *columns)
 {
-	const struct view_sheet *const *sh;
+	open_object(j);
+	put_required(j, columns);
+	open_properties(j);
+	put_properties(j, columns);
+	json_end(j);
+}
+
+/*
+ * Writes a property of the document: an object with the totals and the lists of all sheets that share the member of
+ * `first`. Returns the next sheet.
+ */
+static const struct view_sheet *const *put_lists(struct json *j, const struct view_sheet *const *first)
+{
+	const struct view_sheet *const *sh, *const *end;
 	const struct view_column *c;
-	const char *comma = "";
 
-	for (sh = first; *sh && (!(*sh)->member || !strcmp((*sh)->member, (*first)->member)); sh++) {
+	for (end = first; *end && (!(*end)->member || !strcmp((*end)->member, (*first)->member)); end++)
+		;
+	open_object(j);
+	for (sh = first; sh < end; sh++) {
+		for (c = (*sh)->totals; (*sh)->member && c && c->bytes; c++)
+			json_string(j, NULL, c->key);
+		if ((*sh)->member)
+			json_string(j, NULL, (*sh)->list);
+	}
+	open_properties(j);
+	for (sh = first; sh < end; sh++) {
 		if (!(*sh)->member)
 			continue;
-		for (c = (*sh)->totals; c && c->bytes; c++) {
-			out_printf(o, names ? "%s\"%s\"" : "%s\n        \"%s\": { ", comma, c->key);
-			comma = ", ";
-			if (names)
-				continue;
-			put_type(o, c);
-			put_string(o, "description", c->help);
-			out_puts(o, " }");
-		}
-		out_printf(o, names ? "%s\"%s\"" : "%s\n        \"%s\": { ", comma, (*sh)->list);
-		comma = ", ";
-		if (names)
-			continue;
-		put_rows(o, *sh);
-		put_string(o, "description", (*sh)->list_help);
-		out_puts(o, " }");
+		put_properties(j, (*sh)->totals);
+		json_line(j, 8);
+		json_object(j, (*sh)->list);
+		put_array(j, (*sh)->columns, (*sh)->row_help);
+		put_help(j, (*sh)->list_help);
+		json_end(j);
 	}
-	return sh;
+	json_end(j);
+	return end;
 }
 
 /* Writes a property of the document, which one or more sheets make. Returns the next sheet. */
-static const struct view_sheet *const *put_member(struct out *o, const struct view_sheet *const *sh)
+static const struct view_sheet *const *put_member(struct json *j, const struct view_sheet *const *sh)
 {
-	out_printf(o, "    \"%s\": {\n      \"description\": ", (*sh)->member);
-	view_put_json(o, (*sh)->help, strlen((*sh)->help));
-	out_puts(o, ",\n      ");
-	if (!(*sh)->list) {
-		put_rows(o, *sh++);
-	} else {
-		out_puts(o, "\"type\": \"object\", \"additionalProperties\": false,\n      \"required\": [");
-		put_lists(o, sh, true);
-		out_puts(o, "],\n      \"properties\": {");
-		sh = put_lists(o, sh, false);
-		out_puts(o, " }");
-	}
-	out_puts(o, "\n    },\n");
-	return sh;
+	const struct view_sheet *const *next = sh + 1;
+
+	json_line(j, 4);
+	json_object(j, (*sh)->member);
+	put_help(j, (*sh)->help);
+	json_line(j, 6);
+	if ((*sh)->list)
+		next = put_lists(j, sh);
+	else
+		put_array(j, (*sh)->columns, (*sh)->row_help);
+	json_line(j, 4);
+	json_end(j);
+	return next;
 }
 
-static void put_def(struct out *o, const char *name, const struct view_column *columns, const char *help)
+static void put_def(struct json *j, const char *name, const struct view_column *columns, const char *help)
 {
-	out_printf(o, "    \"%s\": {\n      ", name);
-	put_object(o, columns);
-	put_string(o, "description", help);
-	out_puts(o, "\n    },\n");
+	json_line(j, 4);
+	json_object(j, name);
+	put_object(j, columns);
+	put_help(j, help);
+	json_line(j, 4);
+	json_end(j);
 }
 
 void view_put_schema(struct out *o)
 {
 	const char *members = strstr(view_schema_rest, MEMBERS), *defs = strstr(view_schema_rest, DEFS);
+	struct json properties = {.out = o}, definitions = {.out = o};
 	const struct view_sheet *const *sh;
 
 	out_write(o, view_schema_rest, (size_t)(members - view_schema_rest));
 	for (sh = view_sheets; *sh;)
-		sh = (*sh)->member ? put_member(o, sh) : sh + 1;
+		sh = (*sh)->member ? put_member(&properties, sh) : sh + 1;
 	members += strlen(MEMBERS);
 	out_write(o, members, (size_t)(defs - members));
 	for (sh = view_sheets; *sh; sh++)
 		if ((*sh)->def)
-			put_def(o, (*sh)->def, (*sh)->columns, (*sh)->row_help);
-	put_def(o, "account", view_account_columns, VIEW_ACCOUNT_HELP);
+			put_def(&definitions, (*sh)->def, (*sh)->columns, (*sh)->row_help);
+	put_def(&definitions, "account", view_account_columns, VIEW_ACCOUNT_HELP);
 	out_puts(o, defs + strlen(DEFS));
 }

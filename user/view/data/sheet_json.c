@@ -1,176 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Sheets as members of the JSON document. */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "view/data/json.h"
 
-static const char *put_members(struct view *s, const struct view_column *columns, const void *table, const void *row,
-			       const char *comma);
+static void put_members(struct document *d, const struct view_column *columns, const void *table, const void *row);
 
 static const void *place(const struct view_column *c, const void *row)
 {
 	return (const char *)row + c->at;
 }
 
-static bool has_member(const struct view *s, const struct view_column *c, const void *row)
+static bool has_member(const struct document *d, const struct view_column *c, const void *row)
 {
 	if (!view_has_value(c, row) && !(c->flags & VIEW_KEEP))
 		return false;
 	if (c->type == VIEW_PID)
-		return ((const struct json *)s)->several;
+		return d->several;
 	if (c->flags & VIEW_OMIT && c->flags & VIEW_NULL && !view_is_text(c))
 		return view_cell_number(c, row) != VIEW_UNKNOWN;
 	return !(c->flags & VIEW_OMIT) || view_is_there(c, row);
 }
 
-static void put_lines(struct view *s, struct view_text text)
+static void put_lines(struct document *d, const char *key, struct view_text text)
 {
-	const bool deep = ((struct json *)s)->deep;
-	const char *before = deep ? "\n      " : "";
 	struct view_text line;
 
-	out_puts(s->out, "[");
-	for (; view_next_line(&text.data, &text.len, &line.data, &line.len); before = deep ? ",\n      " : ", ") {
-		out_puts(s->out, before);
-		view_put_json(s->out, line.data, line.len);
+	json_array(&d->json, key);
+	while (view_next_line(&text.data, &text.len, &line.data, &line.len)) {
+		if (d->deep)
+			json_line(&d->json, 6);
+		json_text(&d->json, NULL, line.data, line.len);
 	}
-	out_puts(s->out, "]");
+	json_end(&d->json);
 }
 
-static void put_text(struct view *s, const struct view_column *c, const void *row)
+static void put_text(struct document *d, const struct view_column *c, const void *row)
 {
 	const struct view_text text = view_cell_text(c, row);
 
 	if (c->flags & VIEW_NULL && !text.data)
-		out_puts(s->out, "null");
+		json_null(&d->json, c->key);
 	else if (c->type == VIEW_LINES)
-		put_lines(s, text);
+		put_lines(d, c->key, text);
 	else if (c->type == VIEW_RAW || (c->type == VIEW_KEY && ((const struct view_key *)place(c, row))->number))
-		out_write(s->out, text.data, text.len);
+		json_raw(&d->json, c->key, text.data, text.len);
 	else
-		view_put_json(s->out, text.data, text.len);
+		json_text(&d->json, c->key, text.data, text.len);
 }
 
-static void put_number(struct view *s, const struct view_column *c, uint64_t n)
+/* No device is null here, and "-" in tables. */
+static void put_device(struct document *d, const char *key, uint32_t device)
 {
+	char name[48];
+
+	mdl_device_name(d->s.in->session, device, name);
+	if (MXBPF_DEVICE_TYPE(device))
+		json_string(&d->json, key, name);
+	else
+		json_null(&d->json, key);
+}
+
+static uint64_t unix_ns(const struct document *d, uint64_t mono_ns)
+{
+	const struct mdl_session *ss = d->s.in->session;
+
+	return ss->start_unix_ns + (mono_ns - ss->start_mono_ns);
+}
+
+static void put_number(struct document *d, const struct view_column *c, uint64_t n)
+{
+	if (c->type == VIEW_DEVICE)
+		return put_device(d, c->key, (uint32_t)n);
+	if (c->flags & VIEW_NULL && n == VIEW_UNKNOWN)
+		return json_null(&d->json, c->key);
 	if (c->type == VIEW_MOMENT)
-		n = json_unix_ns(s, n);
+		n = unix_ns(d, n);
 	if (c->type == VIEW_BOOL)
-		out_puts(s->out, n ? "true" : "false");
+		json_bool(&d->json, c->key, n);
 	else if (c->flags & VIEW_SIGNED)
-		out_printf(s->out, "%" PRId64, (int64_t)n);
+		json_i64(&d->json, c->key, (int64_t)n);
 	else
-		out_printf(s->out, "%" PRIu64, n);
+		json_u64(&d->json, c->key, n);
 }
 
-void json_put_object(struct view *s, const struct view_column *columns, const void *table, const void *row)
+static void put_object(struct document *d, const char *key, const struct view_column *columns, const void *table,
+		       const void *row)
 {
-	out_puts(s->out, "{");
-	put_members(s, columns, table, row, "");
-	out_puts(s->out, "}");
+	json_object(&d->json, key);
+	put_members(d, columns, table, row);
+	json_end(&d->json);
 }
 
-static void put_list(struct view *s, const struct view_column *c, const void *table, const struct view_list *list)
+static void put_list(struct document *d, const struct view_column *c, const void *table, const struct view_list *list)
 {
 	size_t i;
 
-	out_puts(s->out, "[");
-	for (i = 0; i < list->n; i++) {
-		out_puts(s->out, i ? ", " : "");
-		json_put_object(s, c->columns, table, (const char *)list->rows + i * c->item_bytes);
-	}
-	out_puts(s->out, "]");
+	json_array(&d->json, c->key);
+	for (i = 0; i < list->n; i++)
+		put_object(d, NULL, c->columns, table, (const char *)list->rows + i * c->item_bytes);
+	json_end(&d->json);
 }
 
-static void put_value(struct view *s, const struct view_column *c, const void *table, const void *row)
+static void put_member(struct document *d, const struct view_column *c, const void *table, const void *row)
 {
 	struct view_made made;
-	uint64_t n;
 
-	if (view_is_text(c))
-		return put_text(s, c, row);
-	if (c->type == VIEW_OBJECT)
-		return json_put_object(s, view_members(s, c, &made), table, place(c, row));
-	if (c->type == VIEW_LIST)
-		return put_list(s, c, table, place(c, row));
-	if (view_is_double(c)) {
-		out_printf(s->out, c->flags & VIEW_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
-			   view_cell_double(c, row));
-		return;
-	}
-	n = view_cell_number(c, row);
-	if (c->type == VIEW_DEVICE)
-		json_put_device(s, (uint32_t)n);
-	else if (c->flags & VIEW_NULL && n == VIEW_UNKNOWN)
-		out_puts(s->out, "null");
+	if (c->type == VIEW_PART)
+		put_members(d, c->columns, table, place(c, row));
+	else if (view_is_text(c))
+		put_text(d, c, row);
+	else if (c->type == VIEW_OBJECT)
+		put_object(d, c->key, view_members(&d->s, c, &made), table, place(c, row));
+	else if (c->type == VIEW_LIST)
+		put_list(d, c, table, place(c, row));
+	else if (view_is_double(c))
+		json_printf(&d->json, c->key, c->flags & VIEW_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
+			    view_cell_double(c, row));
 	else
-		put_number(s, c, n);
+		put_number(d, c, view_cell_number(c, row));
 }
 
-/* Writes `comma` before the first member. Returns what stands before the next one. */
-static const char *put_members(struct view *s, const struct view_column *columns, const void *table, const void *row,
-			       const char *comma)
+static void put_members(struct document *d, const struct view_column *columns, const void *table, const void *row)
 {
 	const struct view_column *c;
 
-	for (c = columns; c && c->bytes; c++) {
-		if (!view_has_column(s, c, table) || !has_member(s, c, row))
-			continue;
-		if (c->type == VIEW_PART) {
-			comma = put_members(s, c->columns, table, place(c, row), comma);
-			continue;
-		}
-		out_puts(s->out, comma);
-		out_puts(s->out, "\"");
-		out_puts(s->out, c->key);
-		out_puts(s->out, "\": ");
-		put_value(s, c, table, row);
-		comma = ", ";
-	}
-	return comma;
+	for (c = columns; c && c->bytes; c++)
+		if (view_has_column(&d->s, c, table) && has_member(d, c, row))
+			put_member(d, c, table, row);
 }
 
-/* Writes all that stands before the first row. */
-static void open_list(struct view *s, const struct view_sheet *sh, const void *table)
+/* Opens the list of a sheet among the tables. */
+static void open_table(struct document *d, const char *title)
 {
-	struct json *j = (struct json *)s;
-	const bool goes_on = j->member && !strcmp(j->member, sh->member);
-	const char *comma = ", ";
+	json_line(&d->json, 4);
+	json_key(&d->json, title, strlen(title));
+	json_array(&d->json, NULL);
+}
+
+/* Opens the list of a sheet that follows the tables. Lists with the same member share an object. */
+static void open_list(struct document *d, const struct view_sheet *sh, const void *table)
+{
+	struct json *j = &d->json;
+	const bool goes_on = d->member && !strcmp(d->member, sh->member);
 
 	if (!goes_on) {
-		json_close_tables(s);
-		out_printf(s->out, ",\n  \"%s\": %s%s", sh->member, sh->list ? "{" : "[", j->deep ? "\n    " : "");
-		comma = sh->list ? put_members(s, sh->totals, table, table, "") : "";
+		document_close_tables(d);
+		json_line(j, 2);
 	}
-	if (sh->list)
-		out_printf(s->out, "%s\"%s\": [", *comma && j->deep ? ",\n    " : comma, sh->list);
-	j->member = sh->list ? sh->member : NULL;
+	if (!sh->list)
+		return json_array(j, sh->member);
+	if (!goes_on) {
+		json_object(j, sh->member);
+		if (d->deep)
+			json_line(j, 4);
+		put_members(d, sh->totals, table, table);
+	}
+	if (d->deep)
+		json_line(j, 4);
+	json_array(j, sh->list);
+	d->member = sh->member;
 }
 
 int view_sheet_json(struct view *s, const struct view_sheet *sh, const void *table)
 {
+	struct document *d = (struct document *)s;
 	const struct view_list *list = table;
 	const void *row;
 	size_t i;
 
 	if (!sh->def && !sh->member)
 		return 0;
-	((struct json *)s)->deep = sh->at_end;
+	d->deep = sh->at_end;
 	if (sh->def)
-		json_open_table(s, list->title);
+		open_table(d, list->title);
 	else
-		open_list(s, sh, table);
+		open_list(d, sh, table);
 	for (i = 0; i < list->n; i++) {
 		row = view_row(s, sh, table, i);
 		if (!row)
 			return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
-		out_printf(s->out, "%s\n    %s", i ? "," : "", sh->def || sh->at_end ? "  " : "");
-		json_put_object(s, sh->columns, table, row);
+		json_line(&d->json, sh->def || sh->at_end ? 6 : 4);
+		put_object(d, NULL, sh->columns, table, row);
 	}
-	out_puts(s->out, sh->at_end ? "]\n  }" : "]");
-	if (sh->at_end)
-		((struct json *)s)->member = NULL;
+	json_end(&d->json);
+	if (sh->at_end) {
+		json_line(&d->json, 2);
+		json_end(&d->json);
+		d->member = NULL;
+	}
 	return 0;
 }

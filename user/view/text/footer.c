@@ -58,46 +58,6 @@ static void put_notes(struct view *s, const char *prefix)
 			   fmt_count(ss->left_out, n));
 }
 
-void view_put_window_json(struct out *o, const struct mdl_session *ss)
-{
-	size_t i;
-
-	if (ss->paused_ns)
-		out_printf(o, ", \"paused_ns\": %" PRIu64, ss->paused_ns);
-	if (ss->iterations)
-		out_printf(o, ", \"iterations\": %" PRIu64 ", \"sampled_iterations\": %" PRIu64, ss->iterations,
-			   ss->sampled_iterations);
-	if (ss->left_out)
-		out_printf(o, ", \"left_out\": %" PRIu64, ss->left_out);
-	if (ss->followed || ss->unfollowed)
-		out_printf(o, ", \"followed\": %" PRIu64 ", \"unfollowed\": %" PRIu64 ", \"follow_lag_ns\": %" PRIu64,
-			   ss->followed, ss->unfollowed, ss->follow_lag_ns);
-	for (i = 0; i < ss->ngaps; i++)
-		out_printf(o, "%s{\"pid\": %" PRIu32 ", \"gap_ns\": %" PRIu64 "}%s", i ? ", " : ", \"gaps\": [",
-			   ss->gaps[i].pid, ss->gaps[i].gap_ns, i + 1 == ss->ngaps ? "]" : "");
-	if (ss->stranger_hits)
-		out_printf(o, ", \"strangers\": {\"hits\": %" PRIu64 ", \"time_ns\": %" PRIu64 "}", ss->stranger_hits,
-			   ss->stranger_ns);
-	if (ss->late_libs || ss->late_refused)
-		out_printf(o, ", \"late_libraries\": %" PRIu64 ", \"late_refused\": %" PRIu64, ss->late_libs,
-			   ss->late_refused);
-	for (i = 0; i < ss->nfallbacks; i++) {
-		out_puts(o, i ? ", {\"name\": " : ", \"fallbacks\": [{\"name\": ");
-		view_put_json(o, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
-		out_printf(o, ", \"at_ns\": %" PRIu64 ", \"calls_before\": %" PRIu64 "}", ss->fallbacks[i].at_ns,
-			   ss->fallbacks[i].spans);
-	}
-	if (i)
-		out_puts(o, "]");
-	for (i = 0; i < ss->nnotes; i++) {
-		out_puts(o, i ? ", {\"name\": " : ", \"notes\": [{\"name\": ");
-		view_put_json(o, ss->notes[i].name, strlen(ss->notes[i].name));
-		out_puts(o, ", \"text\": ");
-		view_put_json(o, ss->notes[i].text, strlen(ss->notes[i].text));
-		out_puts(o, i + 1 == ss->nnotes ? "}]" : "}");
-	}
-}
-
 static void put_events(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -328,31 +288,4 @@ void view_footer(struct view *s, const char *prefix)
 	put_loss(s, prefix);
 	put_sources(s, prefix);
 	put_caveats(s, prefix);
-}
-
-void view_put_sources_json(struct out *o, const struct mdl_session *s, const char *before)
-{
-	size_t i;
-
-	if (!s->nsources)
-		return;
-	out_puts(o, before);
-	out_puts(o, "\"sources\": [");
-	for (i = 0; i < s->nsources; i++) {
-		out_puts(o, i ? ", {\"source\": " : "{\"source\": ");
-		view_put_json(o, s->sources[i].name, strlen(s->sources[i].name));
-		out_puts(o, ", ");
-		view_put_loss_json(o, &s->sources[i].loss);
-		out_printf(o, ", \"late\": %" PRIu64 "}", s->sources[i].late);
-	}
-	out_puts(o, "]");
-}
-
-void view_put_loss_json(struct out *o, const struct mxbpf_loss *l)
-{
-	out_printf(o,
-		   "\"attempted\": %" PRIu64 ", \"stored\": %" PRIu64 ", \"dropped\": %" PRIu64
-		   ", \"truncated\": %" PRIu64 ", \"unreadable\": %" PRIu64 ", \"unmatched\": %" PRIu64,
-		   (uint64_t)l->attempted, (uint64_t)l->stored, (uint64_t)l->dropped, (uint64_t)l->truncated,
-		   (uint64_t)l->unreadable, (uint64_t)l->unmatched);
 }

@@ -281,48 +281,66 @@ void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, con
 
 /* ---- the target, the window, the loss */
 
-/* ,"key":"text" */
-static void write_member(struct view_trace *t, const char *key, const char *text)
-{
-	out_printf(t->s.out, ",\"%s\":", key);
-	view_trace_string(t, text);
-}
-
-static void write_target(struct view_trace *t, const struct mdl_session *s)
+static void write_target(struct json *j, const struct mdl_session *s)
 {
 	const struct mdl_target target = mdl_target_of(s);
 	size_t i;
 
-	out_printf(t->s.out, ",\"target\":{\"pid\":%u", target.pid);
-	write_member(t, "comm", target.comm);
-	write_member(t, "cmdline", target.cmdline);
-	write_member(t, "hostname", s->hostname);
-	out_puts(t->s.out, ",\"libraries\":[");
+	json_object(j, "target");
+	json_u64(j, "pid", target.pid);
+	json_string(j, "comm", target.comm);
+	json_string(j, "cmdline", target.cmdline);
+	json_string(j, "hostname", s->hostname);
+	json_array(j, "libraries");
 	for (i = 0; i < s->nlibs; i++) {
-		out_puts(t->s.out, i ? ",{\"path\":" : "{\"path\":");
-		view_trace_string(t, s->libs[i].path);
-		write_member(t, "build_id", s->libs[i].build_id);
-		write_member(t, "runtime", s->libs[i].runtime);
-		out_puts(t->s.out, "}");
+		json_object(j, NULL);
+		json_string(j, "path", s->libs[i].path);
+		json_string(j, "build_id", s->libs[i].build_id);
+		json_string(j, "runtime", s->libs[i].runtime);
+		json_end(j);
 	}
-	out_puts(t->s.out, "]}");
+	json_end(j);
+	json_end(j);
 }
 
-static void write_probes(struct view_trace *t, const struct mdl_session *s)
+static void write_window(struct json *j, const struct mdl_session *s)
+{
+	json_object(j, "window");
+	json_u64(j, "start_unix_ns", s->start_unix_ns);
+	json_u64(j, "start_mono_ns", s->start_mono_ns);
+	json_u64(j, "duration_ns", s->duration_ns);
+	json_bool(j, "incomplete", s->incomplete);
+	view_json_window(j, s);
+	json_end(j);
+}
+
+static void write_counts(struct json *j, const struct mdl_session *s, const struct view_plan *p)
+{
+	json_u64(j, "hits", s->hits);
+	json_u64(j, "open_spans", s->open_spans);
+	json_u64(j, "cut_records", s->cut_records);
+	json_u64(j, "spans", p->nspans);
+	json_u64(j, "allocations", buf_count(&p->allocs, struct view_plan_alloc));
+	json_u64(j, "arrows", p->narrows);
+	json_u64(j, "arrows_unmatched", p->nedges - p->nrootless - p->narrows);
+	json_u64(j, "edges_rootless", p->nrootless);
+}
+
+static void write_probes(struct json *j, const struct mdl_session *s)
 {
 	size_t i;
 
-	out_puts(t->s.out, ",\"probes\":[");
+	json_array(j, "probes");
 	for (i = 0; i < s->nprobes; i++) {
-		out_puts(t->s.out, i ? ",{\"name\":" : "{\"name\":");
-		view_trace_string(t, s->probes[i].name);
-		write_member(t, "group", s->probes[i].group);
-		write_member(t, "symbol", s->probes[i].symbol);
-		write_member(t, "status", s->probes[i].status);
-		write_member(t, "reason", s->probes[i].reason);
-		out_puts(t->s.out, "}");
+		json_object(j, NULL);
+		json_string(j, "name", s->probes[i].name);
+		json_string(j, "group", s->probes[i].group);
+		json_string(j, "symbol", s->probes[i].symbol);
+		json_string(j, "status", s->probes[i].status);
+		json_string(j, "reason", s->probes[i].reason);
+		json_end(j);
 	}
-	out_puts(t->s.out, "]");
+	json_end(j);
 }
 
 uint64_t view_trace_base_unix_ns(const struct view_trace *t)
@@ -332,53 +350,43 @@ uint64_t view_trace_base_unix_ns(const struct view_trace *t)
 	return s->start_unix_ns - (s->start_mono_ns - t->base_ns);
 }
 
-/* HTA searches for the blank behind the colon. */
+/* Continues an object of the trace. HTA searches for the blank after each colon. */
 void view_trace_rank(struct view_trace *t)
 {
 	const struct mdl_session *s = t->s.in->session;
+	struct json j = {.out = t->s.out, .exact = true};
 
 	if (!s->world_size)
 		return;
-	out_puts(t->s.out, ",\"distributedInfo\":{");
-	if (s->job_backend) {
-		out_puts(t->s.out, "\"backend\": ");
-		view_trace_string(t, s->job_backend);
-		out_puts(t->s.out, ", ");
-	}
-	out_printf(t->s.out, "\"rank\": %u, \"world_size\": %u}", s->rank, s->world_size);
+	out_puts(t->s.out, ",\"distributedInfo\":");
+	json_object(&j, NULL);
+	if (s->job_backend)
+		json_string(&j, "backend", s->job_backend);
+	json_u64(&j, "rank", s->rank);
+	json_u64(&j, "world_size", s->world_size);
+	json_end(&j);
 }
 
 void view_trace_about(struct view_trace *t)
 {
 	const struct mdl_session *s = t->s.in->session;
-	const struct view_plan *p = &t->plan;
-	struct out *o = t->s.out;
+	struct json j = {.out = t->s.out, .exact = true, .tight = true};
 	unsigned i;
 
-	out_puts(o, "\"otherData\":{\"mxbpf_version\":");
-	view_trace_string(t, s->mxbpf_version);
-	write_target(t, s);
-	out_printf(o,
-		   ",\"window\":{\"start_unix_ns\":%llu,\"start_mono_ns\":%llu,\"duration_ns\":%llu,\"incomplete\":%s",
-		   (unsigned long long)s->start_unix_ns, (unsigned long long)s->start_mono_ns,
-		   (unsigned long long)s->duration_ns, s->incomplete ? "true" : "false");
-	view_put_window_json(o, s);
-	out_puts(o, "},\"loss\":{");
-	view_put_loss_json(o, &s->loss);
-	out_puts(o, "}");
-	view_put_sources_json(o, s, ",");
-	out_printf(o,
-		   ",\"hits\":%llu,\"open_spans\":%llu,\"cut_records\":%llu,\"spans\":%llu,\"allocations\":%zu,"
-		   "\"arrows\":%llu,\"arrows_unmatched\":%llu,\"edges_rootless\":%llu",
-		   (unsigned long long)s->hits, (unsigned long long)s->open_spans, (unsigned long long)s->cut_records,
-		   (unsigned long long)p->nspans, buf_count(&p->allocs, struct view_plan_alloc),
-		   (unsigned long long)p->narrows, (unsigned long long)(p->nedges - p->nrootless - p->narrows),
-		   (unsigned long long)p->nrootless);
+	json_object(&j, "otherData");
+	json_string(&j, "mxbpf_version", s->mxbpf_version);
+	write_target(&j, s);
+	write_window(&j, s);
+	json_object(&j, "loss");
+	view_json_loss(&j, &s->loss);
+	json_end(&j);
+	view_json_sources(&j, s);
+	write_counts(&j, s, &t->plan);
 	for (i = 0; i < t->non; i++)
 		if (t->on[i].f->about)
-			t->on[i].f->about(t, t->on[i].state);
-	write_probes(t, s);
-	out_puts(o, "}");
+			t->on[i].f->about(&j, t->on[i].state);
+	write_probes(&j, s);
+	json_end(&j);
 }
 
 /* ---- the two passes */

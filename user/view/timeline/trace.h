@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "model/feature.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -65,7 +66,7 @@ struct view_trace_feature {
 	enum mxbpf_kind kinds[VIEW_TRACE_KINDS]; /* records for `survey` and `record`, of no other feature */
 	int (*survey)(struct view_trace *t, void *state, const struct mxbpf_rec *r); /* in the first pass */
 	int (*plan)(struct view_trace *t, void *state);	  /* between the passes; may lower base_ns */
-	void (*about)(struct view_trace *t, void *state); /* members of "otherData", a comma before each */
+	void (*about)(struct json *j, const void *state); /* writes members of "otherData" */
 	/* After each thread's own track: a track below it. Only if `plan` has raised places_per_thread. */
 	void (*thread)(struct view_trace *t, void *state, uint32_t tgid, uint32_t tid, size_t place);
 	void (*tracks)(struct view_trace *t, void *state, size_t place); /* tracks below those of all threads */
