@@ -274,7 +274,8 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 
 	view_flatten(s, &flat, sh->columns, 0);
 	choose_seen(&flat, table);
-	sh->above(s, table, prefix);
+	if (sh->above)
+		sh->above(s, table, prefix);
 	open_grid(&g, flat.columns);
 	for (i = 0; !err && i < n; i++)
 		err = add_row(s, &g, flat.columns, view_row(s, sh, table, i));

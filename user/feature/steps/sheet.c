@@ -11,9 +11,7 @@
 #include "feature/steps/sheet.h"
 #include "view/priv.h"
 #include "view/sheet.h"
-#include "view/text/grid.h"
 
-#define CELL_BYTES  64
 #define WHY_BYTES   160
 #define SLOWEST_MAX 8  /* unless --top says so */
 #define NOTABLE	    10 /* percent of the median from which on it is worth a sentence what was longer */
@@ -249,81 +247,102 @@ static int longer(const struct loop *l, const struct mxbpf_iteration *it, uint64
 
 /* ---- for people */
 
-static int add_ns(struct view_grid *g, uint64_t ns)
-{
-	char cell[24];
+/* The only row of a loop. */
+struct seen_loop {
+	struct view_text count;
+	double per_s;
+	uint64_t mean_ns, p50_ns, p99_ns, max_ns;
+};
 
-	fmt_tight_ns(ns, cell);
-	return view_grid_add(g, cell, strlen(cell));
+struct seen_part {
+	struct view_text title;
+	double percent;
+	uint64_t mean_ns, p50_ns, max_ns;
+};
+
+/* Unlike VIEW_SHARE, this keeps the digit of 100.0%. */
+static void percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	snprintf(cell, VIEW_CELL_BYTES, "%.1f%%", *(const double *)value);
 }
 
-static int add_share(struct view_grid *g, uint64_t ns, uint64_t of)
-{
-	char cell[CELL_BYTES];
+#define ROW struct seen_loop
+static const struct view_column seen_loop_columns[] = {
+	{NULL, NULL, "iterations", VIEW_TEXT, AT(count)},
+	{NULL, NULL, "per s", VIEW_RATIO, AT(per_s), .digits = 2},
+	{NULL, NULL, "mean", VIEW_NS, AT(mean_ns), VIEW_TIGHT},
+	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT},
+	{NULL, NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT},
+	{NULL, NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT},
+	{0},
+};
+#undef ROW
 
-	snprintf(cell, sizeof(cell), "%.1f%%", of ? 100.0 * (double)ns / (double)of : 0.0);
-	return view_grid_add(g, cell, strlen(cell));
+#define ROW struct seen_part
+static const struct view_column seen_part_columns[] = {
+	{NULL, NULL, "where their time went", VIEW_TEXT, AT(title)},
+	{NULL, NULL, "share", VIEW_RATIO, AT(percent), .cell = percent_cell},
+	{NULL, NULL, "mean", VIEW_NS, AT(mean_ns), VIEW_TIGHT},
+	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT},
+	{NULL, NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT},
+	{0},
+};
+#undef ROW
+
+/* People see these two for each loop, above the slowest iterations. They are not among view_sheets[]. */
+static const struct view_sheet seen_loops = {.columns = seen_loop_columns, .row_bytes = sizeof(struct seen_loop)};
+static const struct view_sheet seen_parts = {.columns = seen_part_columns, .row_bytes = sizeof(struct seen_part)};
+
+static double percent(uint64_t ns, uint64_t of)
+{
+	return of ? 100.0 * (double)ns / (double)of : 0.0;
 }
 
-static int put_parts(struct view *s, const struct loop *l)
+static void put_parts(struct view *s, const struct loop *l)
 {
-	struct view_grid g = {.cols = {{"where their time went", .left = true}, {"share"}, {"mean"}, {"p50"}, {"max"}},
-			      .ncols = 5};
+	struct seen_part rows[MXBPF_STEP_PARTS];
+	struct view_list table = {.rows = rows};
+	const struct part *part;
 	char known[24];
 	unsigned i;
-	int err = 0;
 
-	for (i = 0; !err && i < MXBPF_STEP_PARTS; i++) {
-		const struct part *part = &l->known.parts[i];
-
-		if (!part->total_ns)
-			continue;
-		err = view_grid_add(&g, titles[i], strlen(titles[i]));
-		err = err ? err : add_share(&g, part->total_ns, l->known.total_ns);
-		err = err ? err : add_ns(&g, part->total_ns / l->known.count);
-		err = err ? err : add_ns(&g, part->p50_ns);
-		err = err ? err : add_ns(&g, part->max_ns);
+	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
+		part = &l->known.parts[i];
+		if (part->total_ns)
+			rows[table.n++] =
+				(struct seen_part){view_word(titles[i]), percent(part->total_ns, l->known.total_ns),
+						   part->total_ns / l->known.count, part->p50_ns, part->max_ns};
 	}
-	if (!err)
-		view_grid_print(&g, s->opts->width ? s->opts->width : VIEW_WIDTH, s->out);
-	view_grid_fini(&g);
-	if (!err)
-		out_printf(s->out, "share is of %s, the time of these iterations on the thread that runs them\n",
-			   fmt_ns(l->known.total_ns, known));
-	if (!err && l->known.busy_ns)
+	view_sheet_print(s, &seen_parts, &table, "");
+	out_printf(s->out, "share is of %s, the time of these iterations on the thread that runs them\n",
+		   fmt_ns(l->known.total_ns, known));
+	if (l->known.busy_ns)
 		out_printf(s->out, "on whatever thread, an operator%s ran in %.1f%% of it\n",
 			   s->in->session->left_out ? " that --ops shows" : "",
 			   100.0 * (double)l->known.busy_ns / (double)(l->known.total_ns ? l->known.total_ns : 1));
-	return err;
 }
 
-static int put_loop(struct view *s, const struct loop *l)
+static void put_loop(struct view *s, const struct loop *l)
 {
-	struct view_grid g = {.cols = {{"iterations", .left = true}, {"per s"}, {"mean"}, {"p50"}, {"p99"}, {"max"}},
-			      .ncols = 6};
-	const uint64_t n = l->count - l->missing;
-	char cell[CELL_BYTES], count[32];
-	int err;
+	char n[32], count[32];
+	struct seen_loop row = {
+		.per_s = l->total_ns ? 1e9 * (double)l->told_count / (double)l->total_ns : 0.0,
+		.mean_ns = l->avg_ns,
+		.p50_ns = l->p50_ns,
+		.p99_ns = l->p99_ns,
+		.max_ns = l->max_ns,
+	};
+	const struct view_list table = {.rows = &row, .n = 1};
 
 	out_printf(s->out, "Iterations: each ends %s\n", ends[l->told]);
 	if (l->missing)
-		out_printf(s->out, "the first %s of %s are not in what follows\n", fmt_count(l->missing, cell),
+		out_printf(s->out, "the first %s of %s are not in what follows\n", fmt_count(l->missing, n),
 			   fmt_count(l->count, count));
-	fmt_count(n, count);
-	err = view_grid_add(&g, count, strlen(count));
-	snprintf(cell, sizeof(cell), "%.2f", l->total_ns ? 1e9 * (double)n / (double)l->total_ns : 0.0);
-	err = err ? err : view_grid_add(&g, cell, strlen(cell));
-	err = err ? err : add_ns(&g, l->total_ns / n);
-	err = err ? err : add_ns(&g, l->p50_ns);
-	err = err ? err : add_ns(&g, l->p99_ns);
-	err = err ? err : add_ns(&g, l->max_ns);
-	if (!err)
-		view_grid_print(&g, s->opts->width ? s->opts->width : VIEW_WIDTH, s->out);
-	view_grid_fini(&g);
-	if (!err && l->known.count)
-		err = put_parts(s, l);
+	row.count = view_word(fmt_count(l->told_count, count));
+	view_sheet_print(s, &seen_loops, &table, "");
+	if (l->known.count)
+		put_parts(s, l);
 	out_puts(s->out, "\n");
-	return err;
 }
 
 /* What of it was longer than in others; nothing where that is not much. */
