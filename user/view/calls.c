@@ -76,14 +76,14 @@ int view_details_fill(const struct view *s, struct view_detail_ids ids, struct b
 #define ROW struct view_details
 const struct view_column view_details_columns[] = {
 	{"shapes", NULL, "shapes", VIEW_RAW, AT(shapes), .asked = view_shows_shapes, .def = "shapes",
-	 .help = "of the tensors among the arguments; with --by shape, or of events where --shapes was asked for"},
+	 .help = "shapes of the tensor arguments; with --by shape, and of events with --shapes"},
 	{"types", NULL, NULL, VIEW_RAW, AT(types), .asked = view_shows_outputs, .def = "types"},
 	{"output_shapes", NULL, NULL, VIEW_RAW, AT(out_shapes), .asked = view_shows_outputs, .def = "shapes"},
 	{"output_types", NULL, NULL, VIEW_RAW, AT(out_types), .asked = view_shows_outputs, .def = "types"},
 	{"stack", NULL, "stack", VIEW_LINES, AT(stack), .asked = view_shows_stack,
-	 .help = "innermost first; with --by stack, or of events where --py-stacks was asked for"},
+	 .help = "innermost first; with --by stack, and of events with --py-stacks"},
 	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL | VIEW_BELOW, .asked = view_shows_layer,
-	 .help = "node of the model's graph; null: none. With --by layer, or of events where --layers was asked for"},
+	 .help = "node of the model's graph; null: calls of no layer. With --by layer, and of events with --layers"},
 	{0},
 };
 #undef ROW
@@ -211,62 +211,60 @@ static const struct view_column calls_columns[] = {
 	{"device", NULL, "device", VIEW_DEVICE, AT(device), SEEN(devices)},
 	PID_COLUMN(tgid),
 	{"thread", "", NULL, VIEW_COUNT, AT(tid), VIEW_OMIT,
-	 .help = "only with --by thread; absent of the rest, of which it is not known"},
+	 .help = "only with --by thread; absent for calls whose thread is unknown"},
 	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, SEEN(domain), .place = 12,
 	 .asked = has_annotations, .def = "domain"},
 	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
 	{"count", NULL, "calls", VIEW_COUNT, AT(count)},
 	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT,
-	 .help = "sum of the calls' times, each with the calls nested in it, so that rows of one table have nested "
-		 "time "
-		 "in common. A thread, a device (--by) and a layer have calls of many names: total_ns is self_ns "
-		 "there, "
-		 "and so are the account and alloc_bytes"},
+	 .help = "sum of the calls' durations including nested calls, so nested time is in several rows of a table. "
+		 "Rows "
+		 "by thread, device and layer have calls of many names: there total_ns equals self_ns, and the account "
+		 "and alloc_bytes exclude nested calls, too"},
 	{"self_ns", NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(nested),
-	 .help = "sum of the calls' times less the time in calls nested directly, of whatever table; 0 of a call that "
-		 "ended on another thread or after its function had returned. Each moment of a thread is in the self "
-		 "time of one row at most: self times can be added up, and shares in text are of their sum"},
+	 .help = "sum of the calls' durations minus directly nested calls of any table; 0 for a call that ended on "
+		 "another thread or after its function had returned. Each moment of a thread is in the self time of at "
+		 "most one row, so self times can be added up; shares in text are shares of their sum"},
 	/* The first to give way if nothing was nested: it is the total then. */
 	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = VIEW_GRID_NAME_MIN_MAX},
 	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, .place = 2, .name_min = 24},
 	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, .place = 5},
 	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, .place = 1,
-	 .help = "mean of the durations that min_ns and max_ns are of, rounded down: total_ns / count, but of a "
-		 "thread, "
-		 "a device and a layer, where each call is as long as it was, with the calls nested in it"},
+	 .help = "mean duration, rounded down: total_ns / count, except in rows by thread, device and layer, where "
+		 "durations include nested calls, as min_ns and max_ns do"},
 	{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, SEEN(flat), .place = 3, .name_min = 12,
-	 .help = "middle of its histogram bucket, at most 12.5 % wide"},
+	 .help = "middle of the histogram bucket, which is at most 12.5 % wide"},
 	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, SEEN(nested), .place = 3, .name_min = 16},
 	{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .place = 4},
 	{NULL, NULL, "share", VIEW_SHARE, AT(share), .place = 6, .cell = percent_cell,
-	 .help = "self_ns as part of the self time of the table"},
+	 .help = "self_ns as a share of the self time of the table"},
 	{"in_segments", "", NULL, VIEW_COUNT, AT(nparts), VIEW_OMIT,
-	 .help = "of the calls, those in a segment of a static graph, whose name names them as well; absent: none"},
+	 .help = "calls in a segment of a static graph, whose name includes theirs; absent if 0"},
 	{"bulks", "", NULL, VIEW_COUNT, AT(nbulks), VIEW_OMIT,
-	 .help = "of the calls, those in which the engine ran several operators that have rows as well; absent: none"},
+	 .help = "calls that are bulks of several operators, which have rows, too; absent if 0"},
 	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
-	 .help = "calls that the program wrote itself (record_function), apart from the runtime's operators of that "
-		 "name"},
+	 .help = "user annotations (record_function), separate from the runtime's operators of that name"},
 	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED, HAS(memory),
-	 .help = "taken less given back by the calls' own threads while they were open; in all rows of a table or in "
-		 "none"},
+	 .help = "bytes allocated minus bytes freed by the calls' own threads during the calls; in all rows of a table "
+		 "or in none"},
 	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED, HAS(memory),
-	 .help = "of these, outside the calls nested directly"},
+	 .help = "of these, outside of directly nested calls"},
 	{"first_start_unix_ns", "", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts),
-	 .help = "of user annotations, as the next two"},
+	 .help = "only for user annotations, like the next two"},
 	{NULL, "first_unix_ns", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts), .asked = has_annotations},
 	{"last_end_unix_ns", "", NULL, VIEW_MOMENT, AT(last_ns), HAS(lasts)},
 	{NULL, "last_unix_ns", NULL, VIEW_MOMENT, AT(last_ns), HAS(lasts), .asked = has_annotations},
 	{"per_second", "", "per s", VIEW_RATIO, AT(rate), HAS(lasts), SEEN(rate), .place = 13, .data_digits = 3,
-	 .cell = rate_cell, .help = "count over the time from the first start to the last end: of frames their rate"},
+	 .cell = rate_cell,
+	 .help = "count divided by the time from the first start to the last end; for frames their rate"},
 	{"account", NULL, NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .asked = has_account,
 	 .def = "account"},
 	{NULL, NULL, "cpu", VIEW_SHARE, AT(cpu), SEEN(cpu), .place = 7, .name_min = 20, .cell = own_percent_cell,
-	 .help = "on_cpu_ns as part of total_ns"},
+	 .help = "on_cpu_ns as a share of total_ns"},
 	{NULL, NULL, "runq", VIEW_SHARE, AT(runq), SEEN(runq), .place = 8, .cell = own_percent_cell,
-	 .help = "runq_ns as part of total_ns"},
+	 .help = "runq_ns as a share of total_ns"},
 	{NULL, NULL, "blocked", VIEW_SHARE, AT(blocked), SEEN(blocked), .place = 9, .cell = own_percent_cell,
-	 .help = "blocked_ns as part of total_ns"},
+	 .help = "blocked_ns as a share of total_ns"},
 	{"counters", NULL, NULL, VIEW_OBJECT, AT(counters), VIEW_KEEP, HAS(counted), SEEN(counters),
 	 .generate = view_counter_columns, .asked = view_asks_counters, .def = "counters"},
 	{"flops", NULL, NULL, VIEW_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
@@ -344,9 +342,9 @@ static void calls_above(struct view *s, const void *table, const char *prefix)
 
 const struct view_sheet sheet_calls = {
 	.title = "Calls",
-	.help = "Operators, calls of the C API and user annotations. Each class of calls is a table, which has the "
-		"title "
-		"that the runtime uses.",
+	.help = "Operators, calls of the C API and user annotations. Each class of calls is a table with the title "
+		"that "
+		"the runtime uses.",
 	.def = "row",
 	.csv = "calls",
 	.columns = calls_columns,
@@ -427,7 +425,7 @@ static const struct view_column events_columns[] = {
 	{NULL, "", "bytes", VIEW_COUNT, AT(alloc_bytes), VIEW_SIGNED, SEEN(memory)},
 	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED, HAS(memory)},
 	{"cpu", NULL, NULL, VIEW_COUNT, AT(cpu), VIEW_NULL, HAS(has_account), .asked = has_account,
-	 .help = "on which it began. " VIEW_CPU_HELP},
+	 .help = "CPU on which the call began. " VIEW_CPU_HELP},
 	{"end_cpu", NULL, NULL, VIEW_COUNT, AT(end_cpu), VIEW_NULL, HAS(has_account), .asked = has_account,
 	 .help = VIEW_CPU_HELP},
 	{"account", NULL, NULL, VIEW_OBJECT, AT(account), HAS(has_account), .columns = view_account_columns,
@@ -440,12 +438,12 @@ static const struct view_column events_columns[] = {
 	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
 	{"flops", NULL, NULL, VIEW_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
 	{"unwound", NULL, NULL, VIEW_BOOL, AT(unwound), VIEW_OMIT,
-	 .help = "left without its end: its time lasts until that was noticed"},
+	 .help = "left without reaching its end: the duration is an upper bound"},
 	{"in_segment", "", NULL, VIEW_BOOL, AT(part), VIEW_OMIT, .help = "in a segment of a static graph"},
 	{"bulk", "", NULL, VIEW_BOOL, AT(bulk), VIEW_OMIT,
-	 .help = "the engine ran several operators as one: those have calls as well"},
+	 .help = "a bulk: the engine ran several operators, which have calls of their own, as one"},
 	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
-	 .help = "the program wrote it itself (record_function)"},
+	 .help = "user annotation (record_function)"},
 	{0},
 };
 

@@ -109,7 +109,7 @@ struct view_column {
 #define PID_COLUMN(tgid)                                                                                               \
 	{                                                                                                              \
 		"pid", NULL, NULL, VIEW_PID, AT(tgid),                                                                 \
-			.help = "only where several processes were seen: each has rows of its own"                     \
+			.help = "only if several processes were recorded: each has rows of its own"                    \
 	}
 
 struct view_sheet {
@@ -209,7 +209,7 @@ struct view_account {
 struct view_account view_account_of(const struct mdl_row *r);
 extern const struct view_column view_account_columns[];
 #define VIEW_ACCOUNT_HELP "Where total_ns went, by the kernel; the four times sum up to it. Not with --no-account."
-#define VIEW_CPU_HELP	  "null: not known, which is possible with --agent"
+#define VIEW_CPU_HELP	  "null: unknown, which is possible with --agent"
 
 /* view.c: makes a table and has the output write it, if it was asked for. 0 or -errno with s->err set. */
 int view_write_sheet(struct view *s, const struct view_sheet *sh);

@@ -54,14 +54,15 @@ static void rate_cell(const void *value, char cell[VIEW_CELL_BYTES])
 const struct view_column view_flops_columns[] = {
 	{"flops", NULL, "flop", VIEW_COUNT, AT(ops), VIEW_NULL | VIEW_OMIT, SEEN, .place = 10, .name_min = 22,
 	 .cell = ops_cell,
-	 .help = "floating-point operations, a multiplication with its addition being two: an estimate of convolutions "
-		 "and matrix products, by their shapes; absent where there is none"},
-	{"flops_calls", NULL, NULL, VIEW_COUNT, AT(calls), HAS(known), .help = "that it is of"},
-	{"flops_ns", NULL, NULL, VIEW_NS, AT(ns), HAS(known), .help = "their time"},
+	 .help = "estimated floating-point operations of convolutions and matrix products by their shapes; a "
+		 "multiplication "
+		 "with its addition counts as two; absent if there is no estimate"},
+	{"flops_calls", NULL, NULL, VIEW_COUNT, AT(calls), HAS(known), .help = "calls with an estimate"},
+	{"flops_ns", NULL, NULL, VIEW_NS, AT(ns), HAS(known), .help = "time of these calls"},
 	{"gflop_per_s", NULL, "GFLOP/s", VIEW_RATIO, AT(rate), VIEW_SIGNIFICANT, HAS(known), SEEN, .place = 11,
 	 .digits = 1, .data_digits = 6, .cell = rate_cell, .help = "flops / flops_ns"},
 	{"flops_unknown", NULL, NULL, VIEW_COUNT, AT(unknown), VIEW_OMIT, HAS(counted),
-	 .help = "of these calls, which ought to have an estimate, the shapes do not say"},
+	 .help = "calls that should have an estimate, but whose shapes are insufficient"},
 	{0},
 };
 

@@ -251,13 +251,14 @@ static bool when(const struct view *s)
 static const struct view_column columns[] = {
 	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
 	{"group", NULL, NULL, VIEW_TEXT, AT(group), VIEW_NULL,
-	 .help = "path of the control group; of version 1 with its controller, as cpu:/a. null: the machine's"},
+	 .help = "path of the control group, for version 1 with its controller (cpu:/a); null: the machine"},
 	{"unit", NULL, NULL, VIEW_WORD, AT(unit), .words = machine_units, .nwords = MACHINE_UNIT_KHZ + 1},
 	{"first", NULL, NULL, VIEW_COUNT, AT(first), VIEW_NULL, .help = "null: no limit"},
 	{"last", NULL, NULL, VIEW_COUNT, AT(last), VIEW_NULL},
 	{"difference", NULL, NULL, VIEW_COUNT, AT(difference), HAS(rises),
-	 .help = "of what only rises, less what came in pauses; throttled: summed over CPUs"},
-	{"elapsed_ns", "", NULL, VIEW_NS, AT(elapsed_ns), HAS(rises), .help = "between the readings of the difference"},
+	 .help = "only for counters: increase in the window without pauses; throttled: summed over CPUs"},
+	{"elapsed_ns", "", NULL, VIEW_NS, AT(elapsed_ns), HAS(rises),
+	 .help = "time between the two readings of the difference"},
 	{"min", "least", NULL, VIEW_COUNT, AT(min), HAS(ranges)},
 	{"max", "most", NULL, VIEW_COUNT, AT(max), HAS(ranges)},
 	{"mean", NULL, NULL, VIEW_COUNT, AT(mean), HAS(ranges)},
@@ -266,13 +267,14 @@ static const struct view_column columns[] = {
 #undef ROW
 #define ROW struct gauge_table
 static const struct view_column totals[] = {
-	{"says", "", NULL, VIEW_LINES, AT(says), .help = "what explains slow calls, in words"},
+	{"says", "", NULL, VIEW_LINES, AT(says), .help = "explanations of slow calls, as sentences"},
 	{0},
 };
 
 const struct view_sheet sheet_machine = {
 	.title = "Machine, in JSON and CSV",
-	.help = "The machine and the control groups of the target, read about once a second; absent where nothing was.",
+	.help = "Readings of the machine and of the target's control groups, about once a second; absent if there are "
+		"none.",
 	.member = "machine",
 	.list = "gauges",
 	.csv = "machine",
