@@ -11,7 +11,7 @@ O=$(realpath -m "${1:-build}")
 seed_fuzz_record() { cp tests/golden/real.mxd "$1"; }
 
 # shellcheck disable=SC2317
-seed_fuzz_sinks() { head -c 4000 tests/golden/real.mxd >"$1/real"; }
+seed_fuzz_views() { head -c 4000 tests/golden/real.mxd >"$1/real"; }
 
 # shellcheck disable=SC2317
 seed_fuzz_elf() {

@@ -119,8 +119,8 @@ static int next_of_tape(void *ctx, const void **recs, size_t *bytes)
 	return played;
 }
 
-/* Returns what the sink writes for the records in b; b keeps them. The caller frees the text. */
-static char *render(const char *sink, const struct buf *b, bool account, struct view_opts opts)
+/* Returns what the view writes for the records in b; b keeps them. The caller frees the text. */
+static char *render(const char *view, const struct buf *b, bool account, struct view_opts opts)
 {
 	struct mdl_session s = {.account = account, .comm = "c", .cmdline = "", .hostname = "", .mxbpf_version = ""};
 	struct view_source source = {.rewind = rewind_tape, .next = next_of_tape};
@@ -128,21 +128,21 @@ static char *render(const char *sink, const struct buf *b, bool account, struct 
 	struct err e = {0};
 	struct out *o;
 
-	if (!strcmp(sink, "kineto"))
+	if (!strcmp(view, "kineto"))
 		s.trace_form = "kineto";
 	tape = b->data;
 	tape_bytes = b->len;
 	s.class_title[OP] = "operator";
 	CHECK(!mdl_feed(in.model, b->data, b->len));
 	CHECK(!out_open(path, false, &o, &e) &&
-	      !view_write(view_find(s.trace_form ? "chrome" : sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	      !view_write(view_find(s.trace_form ? "chrome" : view), &in, &opts, o, &e) && !out_commit(o, &e));
 	mdl_free(in.model);
 	return read_file(path);
 }
 
-static bool says(const char *sink, const struct buf *b, struct view_opts opts, const char *text)
+static bool says(const char *view, const struct buf *b, struct view_opts opts, const char *text)
 {
-	char *all = render(sink, b, true, opts);
+	char *all = render(view, b, true, opts);
 	bool found = strstr(all, text);
 
 	if (!found)
@@ -206,7 +206,7 @@ static void test_trace(struct buf *b)
 static void test_long(struct buf *b)
 {
 	const struct mxbpf_account lie = {MAX, MAX - 1, MAX, ~0u, ~0u, ~0u, ~0u, 65535, 0xff, {0}};
-	static const char *const sinks[] = {"chrome", "kineto", "json"};
+	static const char *const views[] = {"chrome", "kineto", "json"};
 	struct view_opts by_event = {.by = VIEW_BY_EVENT};
 	struct mxbpf_span *s;
 	size_t i;
@@ -216,7 +216,7 @@ static void test_long(struct buf *b)
 	s->self_ns = s->link = s->seq = MAX;
 	s->end_tid = s->device = ~0u;
 	for (i = 0; i < 3; i++) {
-		char *text = render(sinks[i], b, true, by_event);
+		char *text = render(views[i], b, true, by_event);
 		cJSON *root = cJSON_Parse(text);
 
 		CHECK(root != NULL && strstr(text, "18446744073709551"));

@@ -19,8 +19,8 @@
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 static struct mdl_perf_event events[] = {{"cycles"}, {"instructions"}, {"cache-misses"}, {"task-clock"}};
 
-/* Returns what a sink prints of m. The caller frees it. */
-static char *render(const char *sink, struct mdl *m)
+/* Returns what a view prints of m. The caller frees it. */
+static char *render(const char *view, struct mdl *m)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "train.py",
@@ -34,7 +34,7 @@ static char *render(const char *sink, struct mdl *m)
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || view_write(view_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(view), &in, &opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}

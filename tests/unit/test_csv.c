@@ -15,7 +15,7 @@
 static char path[] = "/tmp/mxbpf-test-csv-XXXXXX";
 static bool with_runtime; /* also puts records of memory attribution and iterations into the model */
 
-/* Returns what the sink prints of one row with that name. The caller frees it. */
+/* Returns what the view prints of one row with that name. The caller frees it. */
 static char *render(const char *name, size_t len, bool continued)
 {
 	struct mdl_session s = {.mem_title = "Device Storage", .start_unix_ns = 5, .duration_ns = 7};

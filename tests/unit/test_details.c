@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests rows of one name that differ in shapes or stacks, in every sink that can show them. */
+/* Tests rows of one name that differ in shapes or stacks, in every view that can show them. */
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-/* Returns what a sink prints of m. The caller frees it. */
-static char *render(const char *sink, struct mdl *m, const struct view_opts *opts)
+/* Returns what a view prints of m. The caller frees it. */
+static char *render(const char *view, struct mdl *m, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python", .cmdline = "train.py", .class_title = {[OP] = "ops"}};
 	const struct view_input in = {.session = &s, .model = m};
@@ -27,7 +27,7 @@ static char *render(const char *sink, struct mdl *m, const struct view_opts *opt
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || view_write(view_find(sink), &in, opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(view), &in, opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}
@@ -200,7 +200,7 @@ static void test_as_torch(void)
 /* Recordings may hold very long shapes; a column shows their beginning. */
 static void test_long_shapes(void)
 {
-	static const char *const sinks[] = {"torch", "torch-classic", "modern", "csv", "json"};
+	static const char *const views[] = {"torch", "torch-classic", "modern", "csv", "json"};
 	static uint64_t room[(sizeof(struct mxbpf_name) + MXBPF_TEXT_BYTES_MAX) / 8];
 	struct mxbpf_name *n = (struct mxbpf_name *)room;
 	struct mdl *m = mdl_new();
@@ -221,8 +221,8 @@ static void test_long_shapes(void)
 	put_span(&b, 100, 1, 0);
 	CHECK(!mdl_feed(m, b.data, b.len));
 	buf_fini(&b);
-	for (i = 0; i < sizeof(sinks) / sizeof(*sinks); i++) {
-		t = render(sinks[i], m, &(struct view_opts){.by = VIEW_BY_SHAPE});
+	for (i = 0; i < sizeof(views) / sizeof(*views); i++) {
+		t = render(views[i], m, &(struct view_opts){.by = VIEW_BY_SHAPE});
 		CHECK(count(t, "aten::mm") == 1 && strstr(t, "[8,"));
 		free(t);
 	}
@@ -364,7 +364,7 @@ int main(void)
 	test_hostile_shapes();
 	TEST("torch layouts leave out shapes of lists of tensors, as torch's own tables do")
 	test_as_torch();
-	TEST("shapes of the maximum length harm no sink")
+	TEST("shapes of the maximum length harm no view")
 	test_long_shapes();
 	TEST("shapes with unbalanced brackets are read only to the end of the text")
 	test_endless();

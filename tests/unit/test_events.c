@@ -44,8 +44,8 @@ static int next_window(void *ctx, const void **recs, size_t *bytes)
 	return *bytes > 0;
 }
 
-/* Returns what a sink prints, or "" if it fails. The caller frees it. */
-static char *render(const char *sink, struct tape *t, unsigned details, const struct view_opts *opts)
+/* Returns what a view prints, or "" if it fails. The caller frees it. */
+static char *render(const char *view, struct tape *t, unsigned details, const struct view_opts *opts)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "train.py",
@@ -63,7 +63,7 @@ static char *render(const char *sink, struct tape *t, unsigned details, const st
 	CHECK(!mdl_feed(m, t->recs.data, t->recs.len));
 	snprintf(path, sizeof(path), "%s/out", dir);
 	CHECK(!out_open(path, false, &o, &e));
-	if (view_write(view_find(sink), &in, opts, o, &e)) {
+	if (view_write(view_find(view), &in, opts, o, &e)) {
 		out_abort(o);
 		text = strdup("");
 	} else {

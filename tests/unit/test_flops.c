@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests estimates of floating-point operations, and how sinks show output shapes. */
+/* Tests estimates of floating-point operations, and how views show output shapes. */
 #include "feature/flops/flops.h"
 #include "view/view.h"
 
@@ -120,8 +120,8 @@ static void test_hostile(void)
 	CHECK(true);
 }
 
-/* Returns what a sink prints of m. The caller frees it. */
-static char *render(const char *sink, struct mdl *m, enum view_by by)
+/* Returns what a view prints of m. The caller frees it. */
+static char *render(const char *view, struct mdl *m, enum view_by by)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "train.py",
@@ -134,7 +134,7 @@ static char *render(const char *sink, struct mdl *m, enum view_by by)
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	if (out_open(path, false, &o, &e) || view_write(view_find(sink), &in, &opts, o, &e) || out_commit(o, &e)) {
+	if (out_open(path, false, &o, &e) || view_write(view_find(view), &in, &opts, o, &e) || out_commit(o, &e)) {
 		printf("# %s\n", e.why);
 		return strdup("");
 	}

@@ -37,7 +37,7 @@ static void put_ten(struct buf *b, unsigned id, unsigned scope, uint64_t from, u
 	put_gauge(b, id, scope, 15 * S, to, 0);
 }
 
-/* Returns what a sink prints of a model. The caller frees it. */
+/* Returns what a view prints of a model. The caller frees it. */
 static char *shown(const char *format, struct mdl *m)
 {
 	struct mdl_session s = {.start_mono_ns = 5 * S,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests --layers: spans with a layer, in rows, recordings of any age, sinks and traces. */
+/* Tests --layers: spans with a layer, in rows, recordings of any age, views and traces. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -54,8 +54,8 @@ static struct tape layered(void)
 	return t;
 }
 
-/* Returns what a sink prints. The caller frees it. */
-static char *render(const char *sink, struct tape *t, const struct view_opts *opts)
+/* Returns what a view prints. The caller frees it. */
+static char *render(const char *view, struct tape *t, const struct view_opts *opts)
 {
 	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
 	struct mdl *m = mdl_new();
@@ -67,7 +67,7 @@ static char *render(const char *sink, struct tape *t, const struct view_opts *op
 	CHECK(!mdl_feed(m, t->recs.data, t->recs.len));
 	snprintf(path, sizeof(path), "%s/out", dir);
 	CHECK(!out_open(path, false, &o, &e));
-	CHECK(!view_write(view_find(sink), &in, opts, o, &e) && !out_commit(o, &e));
+	CHECK(!view_write(view_find(view), &in, opts, o, &e) && !out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);
 	mdl_free(m);
@@ -233,13 +233,13 @@ static void test_tables(void)
 
 static void test_trace(void)
 {
-	const struct view_ops *const sinks[] = {&view_chrome, &view_kineto};
+	const struct view_ops *const views[] = {&view_chrome, &view_kineto};
 	struct tape t = layered();
 	struct trace r;
 	size_t i;
 
-	for (i = 0; i < sizeof(sinks) / sizeof(*sinks); i++) {
-		t.ops = sinks[i];
+	for (i = 0; i < sizeof(views) / sizeof(*views); i++) {
+		t.ops = views[i];
 		r = trace_of(&t);
 		CHECK(r.json && strstr(r.text, ",\"layer\":\"dense1_fwd_backward\""));
 		trace_free(&r);

@@ -56,8 +56,8 @@ static struct mdl *fill(void)
 	return m;
 }
 
-/* Returns what a sink prints of m. The caller frees it. */
-static char *render(const char *sink, struct mdl *m)
+/* Returns what a view prints of m. The caller frees it. */
+static char *render(const char *view, struct mdl *m)
 {
 	const struct view_input in = {.session = &session, .model = m};
 	const struct view_opts opts = {0};
@@ -67,7 +67,7 @@ static char *render(const char *sink, struct mdl *m)
 	struct out *o;
 	FILE *f;
 
-	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(view), &in, &opts, o, &e) && !out_commit(o, &e));
 	f = fopen(path, "r");
 	if (!f || getdelim(&text, &cap, 0, f) < 0)
 		text = strdup("");

@@ -87,7 +87,7 @@ static struct mdl *recorded(const struct mdl *m)
 	return again;
 }
 
-static char *render(const char *sink, struct mdl *m, struct view_opts opts)
+static char *render(const char *view, struct mdl *m, struct view_opts opts)
 {
 	struct mdl_session s = {.comm = "python",
 				.cmdline = "",
@@ -102,7 +102,7 @@ static char *render(const char *sink, struct mdl *m, struct view_opts opts)
 	struct out *o;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
-	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(sink), &in, &opts, o, &e) && !out_commit(o, &e));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(view_find(view), &in, &opts, o, &e) && !out_commit(o, &e));
 	text = read_file(path);
 	unlink(path);
 	return text;

@@ -122,7 +122,7 @@ static void read_gauge(struct mdl *m)
 	CHECK(!buf_put(&b, &g, MXBPF_GAUGE_BYTES_MIN) && !feed(m, &b));
 }
 
-/* Returns what a sink writes for the table, with all features of the session on. The caller frees it. */
+/* Returns what a view writes for the table, with all features of the session on. The caller frees it. */
 static char *render(const char *format, const struct view_sheet *sh, struct table *t)
 {
 	struct mdl_session session = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests the sinks that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
+/* Tests the views that print tables. Runs in the top folder: reads tests/golden/mxnet and share/. */
 #include "view/view.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 static char dir[] = "/tmp/mxbpf-test-XXXXXX";
 
-/* Returns what a sink prints. The caller frees it. */
+/* Returns what a view prints. The caller frees it. */
 static char *render(const char *format, const struct mdl_session *s, struct mdl *m, const struct view_opts *opts)
 {
 	const struct view_input in = {.session = s, .model = m};
@@ -212,7 +212,7 @@ static void test_golden(const char *name, bool avg_ascending)
 	char path[128], *want, *got;
 	struct mdl *m;
 
-	/* The records always come from the table in default order, so the sink must sort them. */
+	/* The records always come from the table in default order, so the view must sort them. */
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table.txt", name);
 	m = parse_table(path);
 	snprintf(path, sizeof(path), "tests/golden/mxnet/%s.table%s.txt", name, avg_ascending ? "-avg-asc" : "");
@@ -678,7 +678,7 @@ static void test_devices(void)
 /* A hostile file may contain any number. */
 static void test_iteration(void)
 {
-	static const char *const sinks[] = {"modern", "json", "csv"};
+	static const char *const views[] = {"modern", "json", "csv"};
 	const struct mxbpf_iteration it = {
 		.h = {MXBPF_ITERATION, sizeof(it), 7, 1}, .dur_ns = 5, .nr = UINT64_MAX, .told = MXBPF_STEP_UPDATE};
 	struct mdl_session s = session_new();
@@ -688,8 +688,8 @@ static void test_iteration(void)
 	char *t;
 
 	CHECK(!mdl_feed(m, &it, sizeof(it)));
-	for (i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++) {
-		t = render(sinks[i], &s, m, &opts);
+	for (i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+		t = render(views[i], &s, m, &opts);
 		CHECK(strstr(t, "18446744073709551615"));
 		free(t);
 	}
@@ -779,9 +779,9 @@ int main(void)
 	test_top();
 	TEST("json has exact integers and obeys the schema")
 	test_json();
-	TEST("the driver calls a sink in order, reports progress, and always ends")
+	TEST("the driver calls a view in order, reports progress, and always ends")
 	test_driver();
-	TEST("every sink is found by its name and suffix")
+	TEST("every view is found by its name and suffix")
 	test_registry();
 	TEST("devices have the runtime's names")
 	test_devices();

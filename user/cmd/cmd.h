@@ -63,7 +63,7 @@ int cmd_now(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
 /* Returns the output for tables that --layout and --format choose; NULL if there is none. Borrowed. */
-const struct view_ops *cmd_table_sink(const struct cmd_opts *o);
+const struct view_ops *cmd_table_view(const struct cmd_opts *o);
 /* Checks that --by, --backward and --sort have the details or accounts of calls that they need. The error begins its
  * advice with `how` ("add"). 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, const char *how, struct err *e);
@@ -85,7 +85,7 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 /* Prints the tables of a recording, and with --by event its calls. */
 int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m);
 /* Returns the output that -f names, or the suffix of the file; a Chrome trace if neither does. */
-const struct view_ops *cmd_trace_sink(const char *form, const char *path);
+const struct view_ops *cmd_trace_view(const char *form, const char *path);
 /* Writes the whole trace or no file. ".gz" is compressed, "-" is stdout. Prints errors and returns an exit code. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
@@ -94,8 +94,8 @@ int cmd_settle_format(struct cmd_opts *o, struct err *e);
 /* Checks that an output is known by the suffix of a file; the error lists the suffixes. */
 int cmd_check_suffix(const char *option, const char *path, struct err *e);
 /* Checks early whether a file can be written. An existing file is replaced only if mxbpf wrote it in the format of
- * `sink` (NULL: a recording), or with `force`. 0 or -errno. */
-int cmd_check_output(const char *path, const struct view_ops *sink, bool force, struct err *e);
+ * `view` (NULL: a recording), or with `force`. 0 or -errno. */
+int cmd_check_output(const char *path, const struct view_ops *view, bool force, struct err *e);
 /* Checks all files that a live session writes. recording: NULL if it prints tables. */
 int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e);
 

@@ -43,7 +43,7 @@ static void bar_clear(const struct bar *b)
 		fputs("\r\033[K", stderr);
 }
 
-const struct view_ops *cmd_trace_sink(const char *form, const char *path)
+const struct view_ops *cmd_trace_view(const char *form, const char *path)
 {
 	const struct view_ops *by_suffix = view_find_suffix(path);
 
@@ -58,7 +58,7 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	const struct view_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
-	const struct view_ops *sink = cmd_trace_sink(o->form, path);
+	const struct view_ops *view = cmd_trace_view(o->form, path);
 	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
 	struct view_opts opts = {.progress_ctx = &bar};
 	struct err e = {0};
@@ -67,21 +67,21 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 
 	if (!o->quiet && isatty(STDERR_FILENO))
 		opts.progress = bar_draw;
-	if (sink->of_samples && !s->sample_hz) {
+	if (view->of_samples && !s->sample_hz) {
 		err_set(&e, ERR_USAGE, -ENODATA,
-			"--format %s needs samples, and the recording has none: record with --sample HZ", sink->name);
+			"--format %s needs samples, and the recording has none: record with --sample HZ", view->name);
 		return cmd_fail(&e);
 	}
-	if (sink->of_memory && !s->held) {
+	if (view->of_memory && !s->held) {
 		err_set(&e, ERR_USAGE, -ENODATA,
 			"--format %s needs memory attribution, and the recording has none: record with --memory",
-			sink->name);
+			view->name);
 		return cmd_fail(&e);
 	}
-	err = out_open(path, sink->gzip || fmt_ends_with(path, ".gz"), &out, &e);
+	err = out_open(path, view->gzip || fmt_ends_with(path, ".gz"), &out, &e);
 	if (err)
 		return cmd_fail(&e);
-	err = view_write(sink, &in, &opts, out, &e);
+	err = view_write(view, &in, &opts, out, &e);
 	if (err && rec_reader_error(r)->code) /* the reader's error is more precise */
 		e = *rec_reader_error(r);
 	if (err)
@@ -106,7 +106,7 @@ static int check_output(const struct cmd_opts *o, const char *path, const char *
 		return err_set(e, ERR_USAGE, -EINVAL, "cannot write a trace to a terminal; name a file with -o");
 	if (!stat(path, &a) && !stat(recording, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
 		return err_set(e, ERR_USAGE, -EINVAL, "--output: %s is the recording itself; give another name", path);
-	return cmd_check_output(path, cmd_trace_sink(o->form, path), o->force, e);
+	return cmd_check_output(path, cmd_trace_view(o->form, path), o->force, e);
 }
 
 /* Exports one recording, or several as one, into one file. */

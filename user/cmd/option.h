@@ -19,7 +19,7 @@ struct cmd_opts {
 	const char *output;   /* -o; NULL: tables go to stdout */
 	bool force;	      /* --force */
 	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */
-	const char *form;     /* --format of `export`: name of a sink; NULL: the default follows from the suffix */
+	const char *form;     /* --format of `export`: name of a view; NULL: the default follows from the suffix */
 	const char *layout;   /* --layout: one of view_layout_name() */
 	int sort;	      /* --sort: enum view_sort */
 	int by;		      /* --by: enum view_by */

@@ -497,17 +497,17 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 /* Checks that the layout can show what was asked for. For commands that print tables. */
 static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
-	const struct view_ops *sink = cmd_table_sink(o);
+	const struct view_ops *view = cmd_table_view(o);
 	const struct cmd_option *opt;
 
-	if (!sink)
+	if (!view)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --format %s; remove one of them",
 			       o->layout, cmd_format_words[o->format]);
-	if (o->by != VIEW_BY_NAME && !sink->details)
+	if (o->by != VIEW_BY_NAME && !view->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --by %s; remove one of them",
 			       o->layout, view_by_words[o->by]);
 	for (opt = cmd_options; opt->name; opt++)
-		if (opt->sheet && seen >> (opt - cmd_options) & 1 && !view_shows_sheet(sink, opt->sheet))
+		if (opt->sheet && seen >> (opt - cmd_options) & 1 && !view_shows_sheet(view, opt->sheet))
 			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no table for --%s; remove one of them",
 				       o->layout, opt->name);
 	return 0;

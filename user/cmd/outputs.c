@@ -77,14 +77,14 @@ static bool has_line(const char *text, size_t len, const char *magic)
 }
 
 /* A format without a magic line has suffixes that no other program uses. */
-static bool is_own(const char *path, const struct out_parts *p, const struct view_ops *sink)
+static bool is_own(const char *path, const struct out_parts *p, const struct view_ops *view)
 {
 	const char *const *text;
 
-	for (text = sink->magic; text && *text; text++)
+	for (text = view->magic; text && *text; text++)
 		if (has_line(p->head, p->head_len, *text) || has_line(p->tail, p->tail_len, *text))
 			return true;
-	for (text = sink->suffixes; !sink->magic && text && *text; text++)
+	for (text = view->suffixes; !view->magic && text && *text; text++)
 		if (fmt_ends_with(path, *text))
 			return true;
 	return false;
@@ -97,7 +97,7 @@ static bool is_recording(const struct out_parts *p)
 	return p->head_len >= len && !memcmp(p->head, MXBPF_FILE_MAGIC, len);
 }
 
-int cmd_check_output(const char *path, const struct view_ops *sink, bool force, struct err *e)
+int cmd_check_output(const char *path, const struct view_ops *view, bool force, struct err *e)
 {
 	struct out_parts *p;
 	int ret = out_check(path, e);
@@ -108,13 +108,13 @@ int cmd_check_output(const char *path, const struct view_ops *sink, bool force, 
 	p = malloc(sizeof(*p));
 	if (!p)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	ours = !out_read_existing(path, p) || (sink ? is_own(path, p, sink) : is_recording(p));
+	ours = !out_read_existing(path, p) || (view ? is_own(path, p, view) : is_recording(p));
 	free(p);
 	if (ours)
 		return 0;
 	return err_set(e, ERR_RUNTIME, -EEXIST,
 		       "%s exists and is not %s%s that mxbpf wrote; give another name, or replace it with --force",
-		       path, sink ? "a file of format " : "a recording", sink ? sink->name : "");
+		       path, view ? "a file of format " : "a recording", view ? view->name : "");
 }
 
 int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e)
@@ -124,8 +124,8 @@ int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct er
 	if (recording)
 		ret = cmd_check_output(recording, NULL, o->force, e);
 	else
-		ret = cmd_check_output(o->output ? o->output : "-", cmd_table_sink(o), o->force, e);
+		ret = cmd_check_output(o->output ? o->output : "-", cmd_table_view(o), o->force, e);
 	if (!ret && o->ses.trace)
-		ret = cmd_check_output(o->ses.trace, cmd_trace_sink(NULL, o->ses.trace), o->force, e);
+		ret = cmd_check_output(o->ses.trace, cmd_trace_view(NULL, o->ses.trace), o->force, e);
 	return ret;
 }

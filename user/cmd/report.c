@@ -23,7 +23,7 @@ int cmd_report(const struct cmd_opts *o)
 	struct mdl *m;
 	int rc, opened;
 
-	if (cmd_check_output(o->output ? o->output : "-", cmd_table_sink(o), o->force, &e))
+	if (cmd_check_output(o->output ? o->output : "-", cmd_table_view(o), o->force, &e))
 		return cmd_fail(&e);
 	opened = cmd_open_recordings(o->args, (unsigned)o->nargs, o->by == VIEW_BY_EVENT, &r, &m, &e);
 	if (opened < 0)

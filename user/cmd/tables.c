@@ -16,7 +16,7 @@
 
 const char *const cmd_format_words[] = {[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_CSV] = "csv", NULL};
 
-const struct view_ops *cmd_table_sink(const struct cmd_opts *o)
+const struct view_ops *cmd_table_view(const struct cmd_opts *o)
 {
 	const char *prefix = !strcmp(o->layout, CMD_LAYOUT) ? "" : o->layout;
 	char name[64];
@@ -117,7 +117,7 @@ static int print(const struct job *j, const struct mdl_session *s, struct mdl *m
 	if (nth > 1 && o->format == CMD_TABLE)
 		out_puts(j->out, SERIES_RULE);
 	out_join_lines(j->out, nth && json);
-	if (view_write(cmd_table_sink(o), &in, &opts, j->out, &e)) /* the reader's error is more precise */
+	if (view_write(cmd_table_view(o), &in, &opts, j->out, &e)) /* the reader's error is more precise */
 		return cmd_fail(j->r && rec_reader_error(j->r)->code ? rec_reader_error(j->r) : &e);
 	out_join_lines(j->out, false);
 	if (nth && json)
@@ -246,11 +246,11 @@ static int print_summed(const struct job *j, const struct mdl_session *s, struct
 	struct mdl *sum;
 	int code;
 
-	if (!cmd_table_sink(o)->by_process && (has_roles(s) || (o->ses.role && s->nprocesses)))
+	if (!cmd_table_view(o)->by_process && (has_roles(s) || (o->ses.role && s->nprocesses)))
 		return print_parts(j, s, m, nth);
 	if (o->ses.role && s->nprocesses)
 		return print_role(j, s, m, nth);
-	if (cmd_table_sink(o)->by_process || mdl_nprocesses(m) < 2)
+	if (cmd_table_view(o)->by_process || mdl_nprocesses(m) < 2)
 		return print(j, s, m, nth);
 	sum = mdl_sum(m);
 	if (!sum) {

@@ -543,20 +543,20 @@ const struct mdl_session *rec_reader_session(const struct rec_reader *r)
 	return &r->session;
 }
 
-/* The receiver of batches. */
-struct sink {
+/* Whom the batches of records are handed to. */
+struct receiver {
 	rec_batch_fn fn;
 	void *ctx;
 };
 
-static int hand_on(const struct sink *to, const void *recs, size_t bytes, struct err *e)
+static int hand_on(const struct receiver *to, const void *recs, size_t bytes, struct err *e)
 {
 	int ret = to->fn(to->ctx, recs, bytes);
 
 	return ret ? err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret)) : 0;
 }
 
-static int each_agg(struct rec_reader *r, const struct sink *to, struct err *e)
+static int each_agg(struct rec_reader *r, const struct receiver *to, struct err *e)
 {
 	uint64_t off;
 	int ret;
@@ -597,7 +597,7 @@ const struct err *rec_reader_damage(const struct rec_reader *r)
 	return &r->damage;
 }
 
-static int each_event(struct rec_reader *r, const struct sink *to, struct err *e)
+static int each_event(struct rec_reader *r, const struct receiver *to, struct err *e)
 {
 	struct view_source *source = rec_reader_source(r);
 	const void *recs;
@@ -615,7 +615,7 @@ static int each_event(struct rec_reader *r, const struct sink *to, struct err *e
 int rec_reader_each(struct rec_reader *r, bool events, const struct mdl *like, rec_batch_fn fn, void *ctx,
 		    struct err *e)
 {
-	const struct sink to = {fn, ctx};
+	const struct receiver to = {fn, ctx};
 
 	if (r->merge) /* each part on its own, because they ran at the same time */
 		return merge_each(r->merge, events, like, fn, ctx, e);
