@@ -92,7 +92,7 @@ static int add(struct view *s, struct buf *spans, const struct mxbpf_span *span)
 {
 	const size_t max = s->events->max, n = buf_count(spans, struct mxbpf_span);
 
-	/* It comes after all of the `max` spans that were sorted last. Most spans of a long recording end here. */
+	/* Drop a span that comes after all `max` spans sorted last: in a long recording, most do. */
 	if (s->events->sorted[span->cls] && by_opts(span, buf_at(spans, struct mxbpf_span, max - 1), s) > 0)
 		return 0;
 	if (buf_put(spans, span, sizeof(*span)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sheets: the values of their cells, and the tables for people. */
+/* Values of the cells of sheets, and tables for people. */
 #include "view/sheet.h"
 
 #include <errno.h>
@@ -140,7 +140,7 @@ static void number_text(const struct view *s, const struct view_column *c, uint6
 	}
 }
 
-/* From 99.95 % on, a digit behind the point is one too many. */
+/* From 99.95 % on, a decimal place would make the text too wide. */
 static void double_text(const struct view_column *c, const void *row, char cell[VIEW_CELL_BYTES])
 {
 	const double v = view_cell_double(c, row);
@@ -176,7 +176,7 @@ static int add_cell(const struct view *s, struct view_grid *g, const struct view
 	return view_grid_add(g, cell, strlen(cell));
 }
 
-/* What holds for a part or an object holds for its members. */
+/* Members inherit the conditions of their part or object. */
 static void inherit(struct view_column *member, const struct view_column *of, uint16_t at)
 {
 	if (of->shown)
@@ -214,7 +214,7 @@ static bool is_below(const struct view_column *c)
 	return c->flags & VIEW_BELOW || c->type == VIEW_NOTE || c->type == VIEW_LINES || c->type == VIEW_RAW;
 }
 
-/* Puts the columns that people do not see of this table out of the list, and the others in their places. */
+/* Removes the columns that people do not see in this table and sorts the others by place. */
 static void choose_seen(struct view_flat *flat, const void *table)
 {
 	struct view_column one;

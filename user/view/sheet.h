@@ -11,19 +11,19 @@
 #include "mxbpf_memory.h"
 #include "view/view.h"
 
-/* Text of the model or of the row. Hostile, not NUL-terminated. data is NULL if there is no text. */
+/* Text of the model or of the row. It is untrusted and not NUL-terminated. data is NULL if there is no text. */
 struct view_text {
 	const char *data;
 	size_t len;
 };
 
-/* A name, or the digits of a number. JSON has the number as such. */
+/* A name, or the digits of a number, which JSON writes as a number. */
 struct view_key {
 	struct view_text text;
 	bool number;
 };
 
-/* What a cell holds. Integers may have any size. */
+/* Type of a cell. Integers can have 1, 2, 4 or 8 bytes. */
 enum view_type {
 	VIEW_TEXT,   /* struct view_text */
 	VIEW_KEY,    /* struct view_key */
@@ -59,17 +59,17 @@ enum view_column_flag {
 	VIEW_TIGHT = 1 << 4,	   /* people see no blank between number and unit */
 	VIEW_OWN_ROW = 1 << 5,	   /* CSV has a row for it: of the table `csv`, with its key as the name */
 	VIEW_BELOW = 1 << 6,	   /* people see the text below the row */
-	VIEW_SIGNIFICANT = 1 << 7, /* data_digits counts all digits, not only those behind the point */
+	VIEW_SIGNIFICANT = 1 << 7, /* data_digits counts all significant digits, not decimal places */
 	VIEW_KEEP = 1 << 8,	   /* JSON has the member even if `has` is false */
 };
 #define VIEW_UNKNOWN UINT64_MAX
 
 /* First member of each table. */
 struct view_list {
-	const char *title; /* where the runtime names the table; else NULL */
+	const char *title; /* if the runtime names the table, else NULL */
 	void *rows;	   /* owned; NULL: view_sheet.row makes each one */
 	size_t n, all;	   /* rows to show (opts.top), all rows */
-	bool empty_too;	   /* programs get it even without rows */
+	bool empty_too;	   /* JSON and CSV get the table even without rows */
 	bool people;	   /* the table is for people; set before `make` runs */
 };
 
@@ -81,20 +81,21 @@ struct view_column {
 	const char *csv;
 	const char *head; /* heading for people; NULL: not there */
 	enum view_type type;
-	uint16_t at, bytes; /* of the value in the row; no bytes: behind the last column */
+	uint16_t at, bytes; /* offset and size of the value in the row; 0 bytes end the columns */
 	uint16_t flags;
-	uint16_t when;	     /* offset in the table of a bool that says whether it has this column; 0: always */
-	uint16_t shown;	     /* offset in the table of a bool that says whether people see the column; 0: always */
-	uint16_t has;	     /* offset in the row of a bool that says whether JSON and CSV have the value; 0: always */
-	uint8_t name_min;    /* as in struct view_grid_col */
-	uint8_t digits;	     /* behind the point for people: of VIEW_SHARE, VIEW_RATIO, VIEW_MOMENT */
-	uint8_t data_digits; /* behind the point in JSON and CSV: of VIEW_RATIO */
-	uint8_t place;	     /* people see columns with a place behind the others, ordered by place */
+	uint16_t when;		  /* offset in the table of a bool: the table has the column; 0: always */
+	uint16_t shown;		  /* offset in the table of a bool: people see the column; 0: always */
+	uint16_t has;		  /* offset in the row of a bool: JSON and CSV have the value; 0: always */
+	uint8_t name_min;	  /* as in struct view_grid_col */
+	uint8_t digits;		  /* decimal places for people, of VIEW_SHARE, VIEW_RATIO and VIEW_MOMENT */
+	uint8_t data_digits;	  /* decimal places in JSON and CSV, of VIEW_RATIO */
+	uint8_t place;		  /* people see columns with a place after the others, sorted by place */
 	const char *const *words; /* of VIEW_WORD: nwords texts; the schema lists them */
 	uint16_t nwords;
 	uint16_t item_bytes;		   /* of VIEW_LIST */
 	const struct view_column *columns; /* of VIEW_PART, VIEW_OBJECT and VIEW_LIST */
-	/* Instead of columns: writes those that this session names, at most VIEW_MADE_MAX. Returns their number. */
+	/* Instead of columns: writes the columns that this session names, at most VIEW_MADE_MAX. Returns their number.
+	 */
 	unsigned (*generate)(const struct mdl_session *ss, struct view_column *to);
 	/* Whether a session has the column in any output; NULL: every session. */
 	bool (*asked)(const struct view *s);
@@ -114,7 +115,7 @@ struct view_column {
 
 struct view_sheet {
 	const char *title; /* in the manual */
-	const char *help;  /* what it is; for the schema and the manual */
+	const char *help;  /* what the table shows; for the schema and the manual */
 	/* In JSON {"member": {"list": [...]}}, without list {"member": [...]}. The lists of sheets that follow one
 	 * another and have one member stand in one object. */
 	const char *member, *list;
@@ -122,30 +123,31 @@ struct view_sheet {
 	/* First cell of its rows; "": only columns with rows of their own are in CSV; NULL: nothing is. */
 	const char *csv;
 	const struct view_column *columns;
-	const struct view_column *totals; /* of the table as a whole: members beside the list; NULL: none */
+	const struct view_column *totals; /* values of the whole table: members next to the list; NULL: none */
 	const char *row_help, *list_help; /* for the schema; NULL: help says it */
 	size_t row_bytes, table_bytes;
-	unsigned people_max; /* rows that people see unless --top says otherwise; 0: all */
-	bool whole;	     /* --top does not cut it, but for people if it has people_max */
-	bool if_any;	     /* not shown without rows; else whenever it was asked for */
-	bool at_end;	     /* outputs write it at their end, see view_write_sheet(); JSON indents it deeper */
+	unsigned people_max; /* rows that people see without --top; 0: all */
+	bool whole;	     /* --top does not shorten it, except for people if people_max is set */
+	bool if_any;	     /* shown only if it has rows; else whenever an option asked for it */
+	bool at_end;	     /* outputs write it last, see view_write_sheet(); JSON indents it deeper */
 	bool of_class;	     /* calls.c makes one for each class of calls; make is NULL */
-	/* Whether it was asked for: then CSV has its columns. The same for all windows of a session. */
+	/* Returns whether an option asked for the table; CSV then has its columns. The same in all windows of a
+	 * session. */
 	bool (*when)(const struct view *s);
-	/* Fills a zeroed table: rows, all, and what else it has. 0, -ENOMEM; fini is called either way. */
+	/* Fills a zeroed table. Returns 0 or -ENOMEM; fini is called in both cases. */
 	int (*make)(const struct view *s, void *table);
-	/* Makes row i, which is valid until the next one is made; NULL: out of memory. For tables without list.rows. */
+	/* For tables without list.rows: makes row i, valid until the next call. Returns NULL if memory is out. */
 	const void *(*row)(const struct view *s, void *table, size_t i);
-	void (*fini)(void *table); /* NULL: nothing but rows is owned */
-	/* For people, who do not get it without `above`: the line above, and the lines below. Each line begins with
-	 * prefix. */
+	void (*fini)(void *table); /* NULL: the table owns only its rows */
+	/* For people: write the line above the table and the lines below it, each with the prefix. People do not get a
+	 * table of view_sheets[] without `above`. */
 	void (*above)(struct view *s, const void *table, const char *prefix);
 	void (*below)(struct view *s, const void *table, const char *prefix);
 };
 extern const struct view_sheet
 	*const view_sheets[]; /* user/feature/registry.c: in the order of the outputs, NULL-terminated */
 
-/* Row i of the table. NULL: out of memory. */
+/* Returns row i of the table, or NULL if memory is out. */
 static inline const void *view_row(const struct view *s, const struct view_sheet *sh, const void *table, size_t i)
 {
 	const char *rows = ((const struct view_list *)table)->rows;
@@ -157,10 +159,10 @@ static inline const void *view_row(const struct view *s, const struct view_sheet
 struct view_made {
 	struct view_column columns[VIEW_MADE_MAX + 1];
 };
-/* The columns of a part, an object or a list; NULL: the column has none. `made` takes those that the session names. */
+/* Returns the columns of a part, an object or a list, or NULL. `made` stores columns that the session names. */
 const struct view_column *view_members(const struct view *s, const struct view_column *c, struct view_made *made);
 
-/* The columns that the session has, with those of parts and objects in their place. s is NULL: of any session. */
+/* Lists the columns of the session and replaces parts and objects by their columns. s NULL: of any session. */
 #define VIEW_COLUMNS_MAX 96
 struct view_flat {
 	struct view_column columns[VIEW_COLUMNS_MAX + 1];
@@ -170,38 +172,38 @@ void view_flatten(const struct view *s, struct view_flat *flat, const struct vie
 
 bool view_is_text(const struct view_column *c);
 bool view_is_double(const struct view_column *c);
-/* Whether it is not what VIEW_OMIT leaves out. */
+/* Returns false for values that VIEW_OMIT leaves out. */
 bool view_is_there(const struct view_column *c, const void *row);
-/* Whether the row has the value, for programs. */
+/* Returns whether JSON and CSV have the value of this row. */
 bool view_has_value(const struct view_column *c, const void *row);
-/* Values of a row. */
+/* Return values of a row. */
 uint64_t view_cell_number(const struct view_column *c, const void *row);
 double view_cell_double(const struct view_column *c, const void *row);
 struct view_text view_cell_text(const struct view_column *c, const void *row);
-/* Whether the session asked for the column. */
+/* Returns whether the session asked for the column. */
 static inline bool view_is_asked(const struct view *s, const struct view_column *c)
 {
 	return !c->asked || !s || c->asked(s);
 }
-/* Whether JSON has the column in this table. */
+/* Returns whether JSON has the column in this table. */
 bool view_has_column(const struct view *s, const struct view_column *c, const void *table);
-/* Whether CSV has anything of an object or a list. */
+/* Returns whether CSV shows an object or a list. */
 static inline bool view_in_csv(const struct view_column *c)
 {
 	return !c->csv || *c->csv;
 }
-/* Whether CSV has rows for it. */
+/* Returns whether the column has rows of its own in CSV. */
 bool view_has_own_row(const struct view_column *c);
-/* In CSV; NULL: not there. */
+/* Returns the heading in CSV, or NULL if CSV does not have the column. */
 const char *view_csv_head(const struct view_sheet *sh, const struct view_column *c);
 
-/* A text that ends with NUL; without data if it is NULL. */
+/* Returns a NUL-terminated text. It has no data if `text` is NULL. */
 static inline struct view_text view_word(const char *text)
 {
 	return (struct view_text){text, text ? strlen(text) : 0};
 }
 
-/* account.c: the object "account" of rows of calls. */
+/* account.c: the object "account" in rows of calls. */
 struct view_account {
 	uint64_t on_cpu_ns;
 	struct mxbpf_account_sum sum;
@@ -211,26 +213,26 @@ extern const struct view_column view_account_columns[];
 #define VIEW_ACCOUNT_HELP "Where total_ns went, by the kernel; the four times sum up to it. Not with --no-account."
 #define VIEW_CPU_HELP	  "null: unknown, which is possible with --agent"
 
-/* view.c: makes a table and has the output write it, if it was asked for. 0 or -errno with s->err set. */
+/* view.c: if an option asked for the table, makes it and lets the output write it. 0 or -errno with s->err set. */
 int view_write_sheet(struct view *s, const struct view_sheet *sh);
 
-/* The three forms. 0 or -errno with s->err set. */
+/* Write a table for people, as JSON and as CSV. 0 or -errno with s->err set. */
 int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *table, const char *prefix);
 int view_sheet_json(struct view *s, const struct view_sheet *sh, const void *table);
 int view_sheet_csv(struct view *s, const struct view_sheet *sh, const void *table);
 
-/* Whether an output shows it. */
+/* Returns whether an output shows the sheet. */
 static inline bool view_shows_sheet(const struct view_ops *ops, const struct view_sheet *sh)
 {
 	return ops->sheet && (!ops->only || ops->only == sh);
 }
 
-/* schema.c: the whole published schema. */
+/* data/schema.c: writes the whole published schema. */
 void view_put_schema(struct out *o);
 
-/* "5 rows", "1 row, not all of them shown" */
+/* Writes "5 rows" or "1 row, not all of them shown". */
 void view_put_rows(struct view *s, const struct view_list *t);
-/* "5 rows", "5 rows, of which 2 are shown", "nothing seen", and the end of the line. */
+/* Writes a line: "5 rows", "5 rows, of which 2 are shown" or "nothing seen". */
 void view_put_shown(struct view *s, const struct view_list *t, const char *row);
 
 #endif

@@ -89,10 +89,10 @@ static int by_rank(const void *va, const void *vb, void *vopts)
 	return by_place(a, b);
 }
 
-/* Which rows become one. */
+/* Which rows to merge. */
 struct grouping {
-	bool anywhere; /* rows of different processes and devices do */
-	bool users;    /* user annotations and operators with the same name do not */
+	bool anywhere; /* merge rows of different processes and devices */
+	bool users;    /* keep user annotations apart from operators with the same name */
 	enum view_by by;
 };
 
@@ -119,7 +119,7 @@ static int by_runner(const struct mdl_row *a, const struct mdl_row *b, const str
 	return order || g->anywhere ? order : by_number(a->tgid, b->tgid);
 }
 
-/* Rows that compare equal become one row. */
+/* Rows that compare equal are merged. */
 static int by_group(const void *va, const void *vb, void *vgrouping)
 {
 	const struct ranked *a = va, *b = vb;
@@ -170,7 +170,7 @@ static size_t merge_groups(const struct mdl *m, struct ranked *ranks, size_t n, 
 				mdl_row_merge(&sums[kept - 1], ranks[i].row);
 			flops_add(m, &sums[kept - 1].flops, ranks[i].row);
 			if (sums[kept - 1].device != ranks[i].row->device)
-				sums[kept - 1].device = 0; /* several devices, shown as none */
+				sums[kept - 1].device = 0; /* several devices are shown as no device */
 			continue;
 		}
 		sums[kept] = *ranks[i].row;
@@ -203,7 +203,7 @@ static char *flatten_shapes(struct ranked *ranks, size_t n)
 	return block;
 }
 
-/* The caller frees one block: the pointers, and behind them the merged rows. */
+/* Allocates the pointers and the merged rows in one block, which the caller frees. */
 static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct view_opts *opts, struct grouping g, size_t *n,
 		       const struct mdl_row ***rows)
 {

@@ -25,7 +25,7 @@ enum view_sort {
 	VIEW_SORT_P99,
 	VIEW_SORT_ALLOC,
 	VIEW_SORT_SELF_ALLOC,
-	VIEW_SORT_CPU, /* this and the next two: from the account */
+	VIEW_SORT_CPU, /* CPU, RUNQ and BLOCKED sort by times of the account */
 	VIEW_SORT_RUNQ,
 	VIEW_SORT_BLOCKED,
 	VIEW_SORT_DEVICE, /* time on a GPU; no row has it yet */
@@ -37,7 +37,7 @@ struct view_sort_key {
 	const char *name;
 };
 extern const struct view_sort_key view_sort_keys[VIEW_SORT_NKEYS];
-/* Other names of keys: those of a runtime's profiler. Ends with a NULL name. */
+/* Aliases of keys, from the profilers of the runtimes. Ends with a NULL name. */
 struct view_sort_alias {
 	const char *name;
 	enum view_sort sort;
@@ -46,7 +46,7 @@ extern const struct view_sort_alias view_sort_aliases[];
 /* Returns the key with this name or alias, or -1. */
 int view_sort_find(const char *name);
 
-/* Keys of --by: what has a row. */
+/* Keys of --by: rows are grouped by KEY. */
 enum view_by {
 	VIEW_BY_NAME,
 	VIEW_BY_SHAPE,	 /* a name with the dimensions of its tensors */

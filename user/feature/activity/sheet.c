@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Activities of devices, by class and name. */
+/* Device activities (kernels, copies) by class and name. */
 #include "feature/activity/activity.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ struct activity {
 struct activities {
 	struct view_list list;
 	uint64_t count, total_ns; /* of all rows */
-	uint64_t unlaunched;	  /* of count; struct mxbpf_agg_activity */
-	bool devices;		  /* rows are of several devices */
+	uint64_t unlaunched;	  /* part of count: see struct mxbpf_agg_activity */
+	bool devices;		  /* the rows have several devices */
 };
 
 static const char *const kinds[MXBPF_ACTIVITY_MAX] = {
@@ -99,7 +99,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 			   fmt_count(t->unlaunched, n));
 }
 
-/* No session says yet that it has a GPU. */
+/* False: a session does not know in advance whether the target uses a GPU. */
 static bool when(const struct view *s)
 {
 	return false;
@@ -123,7 +123,7 @@ static const struct view_column columns[] = {
 	{0},
 };
 
-/* Not in CSV: the columns of a series of windows must be known before the first activity. */
+/* CSV has no activities: the columns of a series must be known before the first activity arrives. */
 const struct view_sheet sheet_activity = {
 	.title = "GPU activities",
 	.help = "What ran on GPUs, by GPU, kind and name; absent where nothing did.",

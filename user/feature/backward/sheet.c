@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --backward: forward operators with the time of the backward nodes that they made. */
+/* --backward: forward operators with the time of the backward nodes that they created. */
 #include "feature/backward/backward.h"
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* Forward operators of one name, whatever thread. */
+/* Forward operators of one name, on any thread. */
 struct join {
 	struct view_text name;
 	struct mxbpf_join j;
@@ -19,7 +19,7 @@ struct join {
 
 struct joins {
 	struct view_list list;
-	uint64_t unjoined; /* nodes under their own names */
+	uint64_t unjoined; /* nodes that are listed under their own names */
 };
 
 static uint64_t all_ns(const struct mxbpf_join *j)

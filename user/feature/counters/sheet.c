@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What --counters counted, and what follows from it. */
+/* Performance counters (--counters) and the ratios of two counters. */
 #include "feature/counters/counters.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ unsigned view_ncounters(const struct mdl_session *s)
 	return s->ncounters < MXBPF_COUNTERS_MAX ? (unsigned)s->ncounters : MXBPF_COUNTERS_MAX;
 }
 
-/* Heads of columns where perf's own names are wide. */
+/* Shorter headings for wide names of perf. */
 static const struct {
 	const char *name, *head;
 } heads[] = {
@@ -38,7 +38,7 @@ static const struct {
 	{"alignment-faults", "alignments"},
 };
 
-/* It may come from a file that is anybody's. */
+/* The name may come from an untrusted recording. */
 const char *view_counter_name(const struct mdl_session *s, unsigned i)
 {
 	static const char *const others[MXBPF_COUNTERS_MAX] = {"counter-1", "counter-2", "counter-3", "counter-4"};
@@ -48,7 +48,7 @@ const char *view_counter_name(const struct mdl_session *s, unsigned i)
 	return len && len <= NAME_BYTES_MAX && len == strspn(name, "abcdefghijklmnopqrstuvwxyz-") ? name : others[i];
 }
 
-/* Its place among the session's; MXBPF_COUNTERS_MAX: it is none. */
+/* Returns the index of a counter in the session, or MXBPF_COUNTERS_MAX. */
 static unsigned find(const struct mdl_session *s, const char *name)
 {
 	unsigned i, n = view_ncounters(s);
@@ -97,7 +97,7 @@ struct view_counters view_counters_of(const struct view *s, const struct mxbpf_c
 	return c;
 }
 
-/* "998", "12.3k", "4.56G". */
+/* Formats "998", "12.3k", "4.56G". */
 static void short_cell(const void *value, char cell[VIEW_CELL_BYTES])
 {
 	static const char units[] = "kMGTPE";
@@ -114,7 +114,7 @@ static void short_cell(const void *value, char cell[VIEW_CELL_BYTES])
 	snprintf(cell, VIEW_CELL_BYTES, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
 }
 
-/* Clocks count ns. */
+/* Clock counters count nanoseconds. */
 static void clock_cell(const void *value, char cell[VIEW_CELL_BYTES])
 {
 	char *blank = strchr(fmt_ns(*(const uint64_t *)value, cell), ' ');

@@ -47,7 +47,7 @@ static void rate_cell(const void *value, char cell[VIEW_CELL_BYTES])
 	snprintf(cell, VIEW_CELL_BYTES, v < 0.0995 ? "%.3f" : v < 9.95 ? "%.2f" : "%.1f", v);
 }
 
-/* Operations per nanosecond are billions of operations per second. */
+/* One operation per nanosecond is 1 GFLOP/s. */
 #define ROW	    struct view_flops
 #define SEEN	    .shown = offsetof(struct view_calls, flops)
 #define HAS(member) .has = offsetof(ROW, member)

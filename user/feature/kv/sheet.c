@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What went to a store of parameters and came from it, by operation and key. */
+/* Bytes sent to and received from a parameter store, by operation and key. */
 #include "feature/kv/kv.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -12,11 +12,11 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* Calls of a store of parameters, by operation and key. */
+/* Calls of a parameter store with one operation and key. */
 struct kv {
 	struct view_text name; /* owned */
 	struct view_key key;   /* owned */
-	uint64_t number;       /* of a key that is one */
+	uint64_t number;       /* valid if key.number */
 	uint64_t count, total_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns;
 	uint64_t values, unknown, sent_bytes, received_bytes, rate;
 	uint32_t tgid;
@@ -29,7 +29,7 @@ static uint64_t bytes_of(const struct kv_row *k)
 	return __builtin_add_overflow(k->sent_bytes, k->received_bytes, &sum) ? UINT64_MAX : sum;
 }
 
-/* Numbers by size, then names. */
+/* Sorts numeric keys by value, before names. */
 static int by_key(const struct kv *a, const struct kv *b)
 {
 	if (a->key.number != b->key.number)
@@ -56,7 +56,7 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
 
-/* Both parts, as one text. data is NULL if there is no memory. Owned. */
+/* Joins both parts. data is NULL if there is no memory. The caller frees it. */
 static struct view_text joined(const char *a, size_t alen, const char *b)
 {
 	struct view_text text = {NULL, alen + strlen(b)};
@@ -70,7 +70,7 @@ static struct view_text joined(const char *a, size_t alen, const char *b)
 	return text;
 }
 
-/* "serve pull": what a server does says what it was asked for. */
+/* Returns "serve pull" for a server that was asked to pull. */
 static struct view_text operation(const struct mdl *m, const struct kv_row *k)
 {
 	const char *asked = !(k->flags & MXBPF_KV_SERVED) ? "" : k->flags & MXBPF_KV_PULLED ? " pull" : " push";
@@ -156,7 +156,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-/* What the bytes are not. */
+/* Writes which bytes are not included. */
 static void below(struct view *s, const void *table, const char *prefix)
 {
 	const uint64_t unkeyed = view_tally(s->in->model, MXBPF_TALLY_UNKEYED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --life: what operators waited for before they ran, and what the program waited for. */
+/* --life: waits of operators before they ran, and waits of the program. */
 #include "feature/life/life.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 
 struct part {
 	uint64_t count, total_ns, min_ns, max_ns, p50_ns, p99_ns;
-	uint64_t known_p50_ns, known_p99_ns; /* the same, or VIEW_UNKNOWN without calls */
+	uint64_t known_p50_ns, known_p99_ns; /* p50 and p99, or VIEW_UNKNOWN without calls */
 };
 
 struct life {
 	struct view_text name;
-	uint64_t ns; /* all of it but for the dispatch: what the program sees between pushing it and having it */
+	uint64_t ns; /* all parts except the dispatch: from push to result, as the program sees it */
 	struct part parts[MXBPF_LIFE_PARTS];
 	uint32_t tgid, device;
 };
@@ -168,10 +168,10 @@ const struct view_sheet sheet_life = {
 /* ---- waits of the program */
 
 struct wait {
-	struct view_text op, within, call, name; /* without data where there is none */
+	struct view_text op, within, call, name; /* without data if there is none */
 	struct view_text op_or_what;
 	struct view_text cause; /* for people; owned */
-	struct view_text in;	/* the call, or else the wait */
+	struct view_text in;	/* the call, or the wait if there is no call */
 	struct mxbpf_wait w;
 };
 
@@ -195,7 +195,7 @@ static struct view_text name_of(const struct mdl *m, uint64_t id)
 	return text;
 }
 
-/* "dot", "dot in ImperativeBulk": names that the target gave. 0, -ENOMEM. */
+/* Writes "dot" or "dot in ImperativeBulk". The names are untrusted. Returns 0 or -ENOMEM. */
 static int set_cause(struct wait *r)
 {
 	static const char *const words[MXBPF_WAIT_WHATS] = {

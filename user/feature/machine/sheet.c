@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the gauges of the machine say: all of it for programs, to people what explains slow calls. */
+/* Gauges of the machine: programs get all readings, people get those that explain slow calls. */
 #include "feature/machine/machine.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "view/priv.h"
 
 #define SAYS_BYTES   1024
-#define TICKS_MIN_NS 50000000 /* of what is counted in ticks of 10 ms, less may be chance */
+#define TICKS_MIN_NS 50000000 /* a shorter time may be chance, because the kernel counts ticks of 10 ms */
 
 static double ratio(double a, double b)
 {
@@ -32,7 +32,7 @@ static double difference(const struct mdl *m, uint16_t id)
 	return r ? (double)r->difference : 0;
 }
 
-/* In percent, or hits. */
+/* Returns a percentage, or the number of hits. */
 static double share(const struct mdl *m, const struct machine_gauge *g, const struct machine_row *r)
 {
 	const struct machine_row *max = machine_row(m, MXBPF_GAUGE_CPU_KHZ_MAX, r->scope);
@@ -95,7 +95,7 @@ bool machine_stolen(const struct mdl *m)
 	return has_said(m, MXBPF_GAUGE_CPU_STEAL);
 }
 
-/* "cpu.max (0.30 CPUs)": the file as that version calls it. */
+/* Writes "cpu.max (0.30 CPUs)" with the name of the file in this version of control groups. */
 static void limit_text(const struct mdl *m, const struct machine_gauge *g, const struct machine_row *r, char *text,
 		       size_t cap)
 {
@@ -114,7 +114,7 @@ static void limit_text(const struct mdl *m, const struct machine_gauge *g, const
 		snprintf(text + n, cap - (size_t)n, " (%s)", fmt_bytes(of->last, bytes));
 }
 
-/* Of time that each CPU counts for itself: more than one may have. */
+/* Each CPU counts its own time, so the sum can exceed the elapsed time. */
 static bool is_summed(const struct mdl *m, const struct machine_row *r, double value)
 {
 	const struct machine_row *max = machine_row(m, MXBPF_GAUGE_CPU_MAX, r->scope);
@@ -122,7 +122,7 @@ static bool is_summed(const struct mdl *m, const struct machine_row *r, double v
 	return r->id == MXBPF_GAUGE_THROTTLED && (value > 100 || (max && max->last > 1000));
 }
 
-/* Where it is the group's, with its path, but for one of which nothing is known to be around it. */
+/* Writes the sentence of a gauge. A reading of a control group ends with its path, unless that is the root. */
 static void sentence(const struct mdl *m, const struct machine_row *r, double value, char text[SAYS_BYTES])
 {
 	const struct machine_gauge *g = &machine_gauges[r->id];
@@ -145,8 +145,10 @@ static void sentence(const struct mdl *m, const struct machine_row *r, double va
 		snprintf(text + n, SAYS_BYTES - (size_t)n, ": %.*s", (int)(name + len - path), path);
 }
 
-/* The next row from *i on that is worth a sentence, which has bytes of anybody's; those with a limit are causes, and
- * come before the others. */
+/*
+ * Writes the sentence of the next row from *i on that is worth one. Limits are causes and come before the others. The
+ * text is untrusted.
+ */
 static bool next_finding(const struct mdl *m, size_t *i, char text[SAYS_BYTES])
 {
 	size_t n;
@@ -178,13 +180,13 @@ void view_put_machine(struct view *s, const char *prefix)
 	}
 }
 
-/* ---- the sheet */
+/* ---- sheet */
 
 struct gauge_row {
 	struct view_text name, group;
 	uint64_t first, last, difference, elapsed_ns, min, max, mean; /* VIEW_UNKNOWN: no limit */
 	uint8_t unit;
-	bool rises, ranges; /* it only rises; it went up and down */
+	bool rises, ranges; /* a counter; a value that rises and falls */
 };
 _Static_assert(MXBPF_GAUGE_NO_LIMIT == VIEW_UNKNOWN, "no limit is null in JSON");
 
@@ -205,7 +207,7 @@ static int make(const struct view *s, void *table)
 	int err = 0;
 
 	while (!err && next_finding(m, &i, text)) {
-		fmt_utf8(line, sizeof(line), text, strlen(text)); /* a group's name may hold newlines */
+		fmt_utf8(line, sizeof(line), text, strlen(text)); /* the name of a group can contain newlines */
 		err = buf_printf(&t->says_text, "%s\n", line);
 	}
 	t->says = (struct view_text){t->says_text.data, t->says_text.len};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The program's own marks that are no spans: its counters, and the moments that it marked. */
+/* User annotations without a duration: user counters and instants. */
 #include "feature/marks/marks.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* A counter or an instant: the other one is zero. */
+/* A counter or an instant. The other member is zero. */
 struct mark {
-	struct view_text name, domain; /* domain: without data where there is none */
+	struct view_text name, domain; /* domain: without data if there is none */
 	uint64_t count;
 	struct mxbpf_value value;
 	struct mxbpf_instant instant;
@@ -47,7 +47,7 @@ static int by_text(const struct mark *a, const struct mark *b)
 	return order ? order : a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
 
-/* By name, or by how many there were of it. */
+/* Sorts by name or by count. */
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct mark *a = va, *b = vb;
@@ -124,13 +124,13 @@ static void above_instants(struct view *s, const void *table, const char *prefix
 	out_puts(s->out, "\n");
 }
 
-/* They can be, so that all tables of a series have their columns. */
+/* True if they are possible: all tables of a series need the same columns. */
 static bool when(const struct view *s)
 {
 	return s->in->session->class_title[MXBPF_CLASS_TASK];
 }
 
-/* What instants say beside their names. */
+/* Words for the kinds of instants. */
 static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_MARKER] = "marker", [MXBPF_INSTANT_RUN] = "run",	      [MXBPF_INSTANT_STOP] = "stop",
 	[MXBPF_INSTANT_PAUSE] = "pause",   [MXBPF_INSTANT_RESUME] = "resume", [MXBPF_INSTANT_DUMP] = "dump",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --memory: who holds the memory of each device, and what it held when it held the most. */
+/* --memory: memory attribution of each device, at the end and at the peak. */
 #include "feature/memory/memory.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static int by_name(const struct memory_owners_row *a, const struct memory_owners
 	return a->h.h.tgid < b->h.h.tgid ? -1 : a->h.h.tgid > b->h.h.tgid;
 }
 
-/* What was there before stands last: it is nobody's. */
+/* Memory from before the window has no owner and comes last. */
 static int by_size(const void *va, const void *vb)
 {
 	const struct memory_owners_row *a = va, *b = vb;
@@ -49,7 +49,7 @@ static int by_device(const void *va, const void *vb)
 	return a->h.tgid < b->h.tgid ? -1 : a->h.tgid > b->h.tgid;
 }
 
-/* Of an id that is none, none. */
+/* Returns a text without data for an id without a name. */
 static struct view_text text_of(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id)
 {
 	struct view_text text = {0};
@@ -68,7 +68,7 @@ static struct memory_owners_row owner_of(const struct mdl *m, const struct mxbpf
 		.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id),
 		.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id),
 		.label = text_of(m, MXBPF_NAME_SPAN, h->label_id),
-		/* Allocated less freed is what the window added to it. */
+		/* Bytes at the end, without those that the window allocated and with those that it freed. */
 		.start_bytes = (int64_t)((uint64_t)h->live_bytes - h->alloc_bytes + h->free_bytes),
 	};
 
@@ -127,7 +127,7 @@ static int64_t mean_bytes(const struct view *s, const struct mxbpf_mem_time *t)
 	return memory_mean(t, ss->start_mono_ns, ss->start_mono_ns + ss->duration_ns + ss->paused_ns);
 }
 
-/* What was there before and is freed counts below 0. */
+/* Freed memory from before the window counts as negative. */
 static const char *signed_bytes(int64_t bytes, char buf[32])
 {
 	char text[24];
@@ -145,7 +145,7 @@ static void put_count(struct view *s, uint64_t n, const char *prefix, const char
 		out_printf(s->out, "%s         %s %s\n", prefix, fmt_count(n, text), what);
 }
 
-/* Of all of a device. */
+/* Returns the bytes of a device at the start, summed over all rows. */
 static int64_t start_bytes(const struct memory_owners *held, const struct mxbpf_mem_time *t)
 {
 	const struct memory_owners_row *r = held->list.rows;
@@ -184,7 +184,7 @@ static void put_device(struct view *s, const struct memory_owners *held, const s
 	put_count(s, t->untracked, prefix, "allocations were not kept: what of them was freed is not known");
 }
 
-/* at start + allocated - freed = not freed: where something was there at the start (--reset), all four are shown. */
+/* Shows all four if memory existed at the start (--reset): at start + allocated - freed = not freed. */
 static void above(struct view *s, const void *table, const char *prefix)
 {
 	const struct memory_owners *t = table;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The runtime's own account of memory: what each device gave and got back. */
+/* Memory statistics of the runtime: bytes allocated and freed on each device. */
 #include "feature/memory/memory.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static int make(const struct view *s, void *table)
 	return 0;
 }
 
-/* What was allocated before the attach is unknown, so live and peak are not the device's. */
+/* Allocations before the attach are unknown, so live and peak are not totals of the device. */
 static void above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;

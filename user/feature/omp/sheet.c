@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --omp: what the teams of OpenMP's threads did for the operators that opened their regions. */
+/* --omp: times of OpenMP teams, by the operator that opened the parallel region. */
 #include "feature/omp/omp.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-#define NOTABLE 20 /* percent of the threads' time from which on a wait is worth a sentence */
+#define NOTABLE 20 /* percent of the threads' time: a longer wait gets a sentence */
 
 /* The parallel regions of one span name. */
 struct team {
-	struct view_text op, name; /* op: without data where no call was open */
+	struct view_text op, name; /* op: without data if no call was open */
 	struct mxbpf_team t;
 	bool migrated;
-	double cpu, queue, late, barrier; /* of the threads' time */
+	double cpu, queue, late, barrier; /* shares of the threads' time */
 };
 
 struct teams {
@@ -59,7 +59,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Numbers of a file may be anything. */
+/* A recording is untrusted, so each number is capped at the threads' time: the sum cannot overflow. */
 static uint64_t queue_ns(const struct mxbpf_team *t)
 {
 	return least(t->runq_ns, t->threads_ns) + least(t->late_runq_ns, t->threads_ns);
@@ -109,7 +109,7 @@ static int make(const struct view *s, void *table)
 	return 0;
 }
 
-/* What the whole says, in words that a person can act on. */
+/* Writes advice on the sum of all rows. */
 static void below(struct view *s, const void *table, const char *prefix)
 {
 	const struct mxbpf_team *sum = &((const struct teams *)table)->sum;

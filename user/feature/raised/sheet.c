@@ -7,12 +7,11 @@
 #include "view/sheet.h"
 
 struct row {
-	struct view_text name, title,
-		line; /* line: innermost of the interpreter's; without data where it is not known */
+	struct view_text name, title, line; /* line: innermost Python line; without data if it is unknown */
 	struct mxbpf_agg_raised r;
 };
 
-/* The first line of a stack. */
+/* Returns the first line of a stack. */
 static struct view_text line_of(const struct view *s, uint64_t stack_id)
 {
 	struct view_text line = {0};
@@ -45,7 +44,7 @@ static int most_first(const void *va, const void *vb)
 	return by_line(a, b);
 }
 
-/* Several stacks have one line: they are one row. Returns how many rows there are. */
+/* Merges stacks that have the same first line. Returns the number of rows. */
 static size_t merge(struct row *r, size_t n)
 {
 	struct mxbpf_agg_raised *to, *from;

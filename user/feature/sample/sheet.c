@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --sample in tables: how many samples each operator has, of what ran in it and in nothing that is probed below. */
+/* --sample: samples of each operator, without samples in calls nested in it. */
 #include "feature/sample/sample.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* What ran in one span's calls, and in nothing that is probed below them. */
+/* Samples in calls of one name, without samples in calls nested in them. */
 struct sample {
-	struct view_text name, title; /* title: of its table; without data outside of all that is probed */
+	struct view_text name, title; /* title: of its table; without data for samples outside all calls */
 	uint64_t count;
 	double share;
 	uint32_t tgid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --sched: where operators were off the CPU, and who had to do with it. */
+/* --sched: where operators were off the CPU, who took the CPU and who woke them. */
 #include "feature/sched/sched.h"
 #include <errno.h>
 #include <stdio.h>
@@ -13,16 +13,16 @@
 
 #define PARTIES_SHOWN 3
 
-/* Who kept a CPU, or who woke. */
+/* A thread that occupied the CPU, or that woke the waiting thread. */
 struct party {
 	struct view_text comm;
 	uint64_t count, ns;
 	bool own;
 };
 
-/* Off the CPU while a call was the innermost open one. */
+/* Time off the CPU while a call was the innermost open one. */
 struct sched {
-	struct view_text op, category; /* without data where no call was open */
+	struct view_text op, category; /* without data if no call was open */
 	struct view_text name;
 	uint64_t off_ns, ns[MXBPF_SCHED_KEPT_BY];
 	struct view_list kept, woken; /* struct party, the longest first; borrowed from the table */
@@ -38,7 +38,7 @@ struct scheds {
 	struct party *parties;		/* owned */
 };
 
-/* Of one operator what is of one kind stands together, the longest first. */
+/* Groups the items of an operator by kind, the longest first. */
 static int by_row(const void *va, const void *vb)
 {
 	const struct mxbpf_agg_sched *a = va, *b = vb;
@@ -56,7 +56,7 @@ static int by_row(const void *va, const void *vb)
 	return a->own != b->own ? a->own - b->own : memcmp(a->comm, b->comm, sizeof(a->comm));
 }
 
-/* The longest off the CPU first, of what no span was open last: idle threads wait all day. */
+/* Sorts by time off the CPU. Time outside all calls comes last, because idle threads wait all the time. */
 static int by_time(const void *va, const void *vb)
 {
 	const struct sched *a = va, *b = vb;
@@ -96,7 +96,7 @@ static void add_item(struct sched *r, const struct mxbpf_agg_sched *a, struct pa
 		of->rows = party;
 }
 
-/* "woken by python (own) 1.20 ms, kworker/0:1 3.10 us, and 2 more" */
+/* Writes "woken by python (own) 1.20 ms, kworker/0:1 3.10 us, and 2 more". */
 static int put_parties(struct buf *line, const struct view_list *of, const char *verb)
 {
 	const struct party *p = of->rows;

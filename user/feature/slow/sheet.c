@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that took much longer than their like, and what kept them. */
+/* Calls that took much longer than the median call of their row, and why. */
 #include "feature/slow/slow.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-#define SHOWN_MAX 8 /* for people, unless --top says so */
+#define SHOWN_MAX 8 /* rows for people without --top */
 #define WHY_BYTES 192
 
-/* Only with --sched. */
+/* Known only with --sched. */
 struct by {
 	struct view_text comm;
 	uint64_t ns;
@@ -29,7 +29,7 @@ struct slow {
 	struct slow_call s;
 	struct by kept, slept;
 	struct view_account account;
-	uint64_t one;	       /* call */
+	uint64_t one;	       /* always 1: number of calls */
 	uint64_t cpu, end_cpu; /* VIEW_UNKNOWN */
 	char why_text[WHY_BYTES];
 };
@@ -39,7 +39,7 @@ static const char *const causes[SLOW_NCAUSES] = {
 	[SLOW_BLOCKED] = "blocked",   [SLOW_READ] = "read",	  [SLOW_ELSEWHERE] = "elsewhere",
 };
 
-/* "once", "12 times". Returns buf. */
+/* Writes "once" or "12 times". Returns buf. */
 static const char *times(uint32_t n, char buf[40])
 {
 	char count[32];
@@ -48,7 +48,8 @@ static const char *times(uint32_t n, char buf[40])
 	return buf;
 }
 
-/* A limit takes a CPU away as another thread does: where it did over the window, nobody can tell of a single call. */
+/* Throttling looks like preemption. If it happened in the window, a single call may have been throttled or preempted.
+ */
 static void why_runnable(const struct mdl *m, const struct slow_call *s, const char *ns, char buf[WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;
@@ -67,7 +68,7 @@ static void why_runnable(const struct mdl *m, const struct slow_call *s, const c
 			 by->comm, by->tid, by->cpu);
 }
 
-/* What --sched knows of a sleep; elsewhere it may be any. */
+/* The kind of sleep, which only --sched knows. */
 static const char *const sleeps[MXBPF_SCHED_WHATS] = {
 	[MXBPF_SCHED_FUTEX] = "a lock (futex)",
 	[MXBPF_SCHED_IO] = "a disk",
@@ -90,7 +91,7 @@ static void why_blocked(const struct slow_call *s, const char *ns, char buf[WHY_
 		snprintf(buf + at, WHY_BYTES - (size_t)at, ", until %.16s (%u) woke it", by->comm, by->tid);
 }
 
-/* What kept a call, in words: "preempted 3.10 ms (12 times)". Hostile, as it may name programs. */
+/* Writes why a call was slow: "preempted 3.10 ms (12 times)". The names of programs in it are untrusted. */
 static void put_why(const struct mdl *m, const struct slow_call *s, char buf[WHY_BYTES])
 {
 	const struct mxbpf_account *a = &s->span.account;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Iterations: how long, where their time went, and which were the slowest and why. */
+/* Iterations: durations, the parts of their time, and the slowest ones. */
 #include "feature/steps/steps.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -13,33 +13,33 @@
 #include "view/sheet.h"
 
 #define WHY_BYTES   160
-#define SLOWEST_MAX 8  /* unless --top says so */
-#define NOTABLE	    10 /* percent of the median from which on it is worth a sentence what was longer */
+#define SLOWEST_MAX 8  /* rows without --top */
+#define NOTABLE	    10 /* percent of the median: a part that is longer by more gets a sentence */
 
 struct part {
 	uint64_t total_ns, p50_ns, max_ns;
 };
 
-/* A row of a part in CSV. */
+/* A row of CSV: a part of the iterations of a loop. */
 struct csv_part {
 	struct view_text name;
-	uint64_t count, total_ns, p50_ns, max_ns; /* the last two may be VIEW_UNKNOWN */
+	uint64_t count, total_ns, p50_ns, max_ns; /* p50_ns, max_ns: VIEW_UNKNOWN if not known */
 };
 
-/* Iterations of a process, or of all as one. */
+/* Iterations of a process, or of all processes together. */
 struct loop {
 	uint32_t tgid;
 	uint8_t told;	     /* enum mxbpf_step_what */
-	uint64_t count;	     /* that ended and began in the window, */
-	uint64_t missing;    /* of these, the first, of which nothing is known any more; in none of the others */
-	uint64_t told_count; /* the others */
+	uint64_t count;	     /* iterations that began and ended in the window */
+	uint64_t missing;    /* the first of count, whose records were dropped; not in the other members */
+	uint64_t told_count; /* count without missing */
 	uint64_t total_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns;
 	struct {
 		uint64_t count, total_ns, busy_ns;
 		struct part parts[MXBPF_STEP_PARTS];
-	} known;		   /* of those of which they are known */
-	uint64_t first_p50_ns;	   /* of OUTSIDE, before the first call */
-	struct view_list csv_list; /* of csv_parts */
+	} known;		   /* sums of the iterations with known parts */
+	uint64_t first_p50_ns;	   /* median time before the first call, part of OUTSIDE */
+	struct view_list csv_list; /* rows: csv_parts */
 	struct csv_part csv_parts[MXBPF_STEP_PARTS + 1];
 };
 
@@ -47,7 +47,7 @@ struct slow {
 	struct mxbpf_iteration it;
 	uint64_t median_ns;
 	uint64_t one;
-	uint8_t longer; /* the part that is the most beyond its median; MXBPF_STEP_PARTS: none is */
+	uint8_t longer; /* the part that exceeds its median the most; MXBPF_STEP_PARTS: none does */
 	uint64_t longer_ns;
 	uint64_t busy_ns, part_ns[MXBPF_STEP_PARTS]; /* VIEW_UNKNOWN */
 	struct view_text number, hash_number, note, csv_table;
@@ -84,7 +84,7 @@ static const char *const titles[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_API] = "the rest of the C API", [MXBPF_PART_OUTSIDE] = "outside the runtime",
 };
 
-/* ---- what they add up to */
+/* ---- sums */
 
 static int by_ns(const void *va, const void *vb)
 {
@@ -93,7 +93,7 @@ static int by_ns(const void *va, const void *vb)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* The nearest rank; sorts them. */
+/* Sorts ns and returns the percentile by nearest rank. */
 static uint64_t percentile(uint64_t *ns, size_t n, unsigned percent)
 {
 	size_t rank = (n * percent + 99) / 100;
@@ -175,7 +175,7 @@ static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n,
 		l->min_ns = it[i].dur_ns < l->min_ns ? it[i].dur_ns : l->min_ns;
 		l->missing = it[i].nr < l->missing ? it[i].nr : l->missing;
 	}
-	if (l->missing > UINT64_MAX - n) /* a file can say anything */
+	if (l->missing > UINT64_MAX - n) /* a recording is untrusted */
 		l->missing = UINT64_MAX - n;
 	l->count = n + l->missing;
 	sum_part(&all, ns, n);
@@ -228,7 +228,7 @@ static const struct loop *loop_of(const struct view_list *loops, const struct mx
 	return l;
 }
 
-/* Which part of it is the most beyond its median, and how much; -1: none is. */
+/* Returns the part that exceeds its median the most, with *ns the excess, or -1 if none does. */
 static int longer(const struct loop *l, const struct mxbpf_iteration *it, uint64_t *ns)
 {
 	int part, best = -1;
@@ -345,7 +345,7 @@ static void put_loop(struct view *s, const struct loop *l)
 	out_puts(s->out, "\n");
 }
 
-/* What of it was longer than in others; nothing where that is not much. */
+/* Writes which part was longer than its median, or "" if the excess is small. Returns buf. */
 static const char *why(const struct loop *l, const struct mxbpf_iteration *it, char buf[WHY_BYTES])
 {
 	const uint64_t first = it->first_ns > l->first_p50_ns ? it->first_ns - l->first_p50_ns : 0;
@@ -364,7 +364,7 @@ static const char *why(const struct loop *l, const struct mxbpf_iteration *it, c
 
 static bool when(const struct view *s)
 {
-	return false; /* all that CSV has of them is in its fixed columns */
+	return false; /* CSV shows iterations in its fixed columns */
 }
 
 #define ROW struct part
@@ -403,7 +403,7 @@ static const struct view_column known_columns[] = {
 	{"count", NULL, NULL, VIEW_COUNT, KNOWN(count)},
 	{"total_ns", NULL, NULL, VIEW_NS, KNOWN(total_ns)},
 	{"operators_ns", NULL, NULL, VIEW_NS, KNOWN(busy_ns),
-	 .help = "while at least one operator ran, on whatever thread"},
+	 .help = "time in which at least one operator ran, on any thread"},
 	PART_COLUMN("data", MXBPF_PART_DATA, "waits for data: an iterator, or a loader's workers"),
 	PART_COLUMN("wait", MXBPF_PART_WAIT, "waits for the engine"),
 	PART_COLUMN("kvstore", MXBPF_PART_KVSTORE, "calls of the KVStore"),
@@ -415,14 +415,14 @@ static const struct view_column known_columns[] = {
 
 static const struct view_column loop_columns[] = {
 	{"told_by", "name", NULL, VIEW_WORD, AT(told), WORDS(steps_tolds),
-	 .help = "what an iteration ends with: the beginning of a backward pass, the last call of the KVStore or the "
+	 .help = "the end of an iteration: the beginning of a backward pass, the last call of the KVStore or the "
 		 "last "
 		 "operator of the optimizer before one, a step of the optimizer, what --iterations counts"},
 	PID_COLUMN(tgid),
 	{"count", "", NULL, VIEW_COUNT, AT(count), .help = "an end in the window makes the beginning of the first"},
 	{NULL, "count", NULL, VIEW_COUNT, AT(told_count)},
 	{"missing", "", NULL, VIEW_COUNT, AT(missing),
-	 .help = "of these, the first, of which only the number is left; in none of the times"},
+	 .help = "the first of these, of which only the number is known; not included in the times"},
 	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
 	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
 	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
@@ -456,7 +456,7 @@ const struct view_sheet sheet_steps_loops = {
 	.make = make_loops,
 };
 
-/* What becomes of one of the slowest. */
+/* Fills a row of the slowest iterations. */
 static void fill(struct slow *r, const struct mxbpf_iteration *it, const struct view_list *loops)
 {
 	const struct loop *l = loop_of(loops, it);
@@ -522,15 +522,15 @@ static const struct view_column slowest_columns[] = {
 	{NULL, "table", NULL, VIEW_TEXT, AT(csv_table)},
 	{NULL, "name", NULL, VIEW_TEXT, AT(number)},
 	{NULL, NULL, "slowest iterations", VIEW_TEXT, AT(hash_number)},
-	{"number", "", NULL, VIEW_COUNT, AT(it.nr), .help = "of its process, from 0: N of ProfilerStep#N in traces"},
+	{"number", "", NULL, VIEW_COUNT, AT(it.nr), .help = "in its process, from 0: N of ProfilerStep#N in traces"},
 	PID_COLUMN(it.h.tgid),
 	{"thread", NULL, NULL, VIEW_COUNT, AT(it.tid)},
 	{"start_unix_ns", NULL, "at", VIEW_MOMENT, AT(it.h.ts_ns), .digits = 3},
 	{NULL, "count", NULL, VIEW_COUNT, AT(one)},
 	{"total_ns", NULL, "took", VIEW_NS, AT(it.dur_ns), VIEW_TIGHT},
-	{"median_ns", "p50_ns", "median", VIEW_NS, AT(median_ns), VIEW_TIGHT, .help = "of its loop"},
+	{"median_ns", "p50_ns", "median", VIEW_NS, AT(median_ns), VIEW_TIGHT, .help = "median of its loop"},
 	{"longer", "", NULL, VIEW_WORD, AT(longer), VIEW_OMIT, WORDS(steps_parts),
-	 .help = "the part that is the most beyond its median"},
+	 .help = "the part that exceeds its median the most"},
 	{"longer_ns", "", NULL, VIEW_NS, AT(longer_ns), VIEW_OMIT},
 	NS_OF("operators", busy_ns),
 	NS_OF("data", part_ns[MXBPF_PART_DATA]),
