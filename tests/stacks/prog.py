@@ -10,6 +10,7 @@ list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.13.
 import asyncio
 import ctypes
 import functools
+import importlib.machinery
 import json
 import os
 import re
@@ -110,6 +111,37 @@ def from_c():
     type('Made', (), {'method': lambda self: call()})().method()
 
 
+class Made:
+    def __init__(self):
+        call()
+
+
+def made_often():
+    """From 3.12 on, the interpreter puts a frame of its own between this function and an __init__ that is called often."""
+    for _ in range(100):
+        Made()
+
+
+class Importer:
+    """Calls while it imports a module, below the interpreter's frozen code."""
+    @staticmethod
+    def find_spec(name, path, target=None):
+        return importlib.machinery.ModuleSpec(name, Importer) if name == 'made_by_importer' else None
+
+    @staticmethod
+    def create_module(spec):
+        call()
+
+    @staticmethod
+    def exec_module(module):
+        call()
+
+
+def imported():
+    sys.meta_path.append(Importer)
+    import made_by_importer  # noqa: F401
+
+
 def control():
     with Things():
         try:
@@ -189,6 +221,8 @@ def main():
     from_c()
     control()
     decorated()
+    made_often()
+    imported()
     threads = [threading.Thread(target=thread) for _ in range(4)]
     for t in threads:
         t.start()

@@ -33,6 +33,7 @@ struct code {
 	size_t lines_bytes;
 	uint32_t first;
 	bool of_module; /* it is in the module file: py_set_module_file() */
+	bool hidden;	/* the program does not see its frames */
 };
 
 static void code_free(struct code *c)
@@ -203,6 +204,11 @@ static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame
 		return NULL;
 	}
 	c->of_module = p->module_file && fmt_ends_with(c->file, p->module_file);
+	/*
+	 * From 3.12 on, the interpreter puts a frame of its own, _Py_InitCleanup, around an __init__ that is called
+	 * often. Its code is in no line, but code of a program begins at line 1 or later.
+	 */
+	c->hidden = !c->first && !strcmp(c->file, "__init__") && !strcmp(c->name, "__init__");
 	return c;
 }
 
@@ -311,6 +317,8 @@ size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size
 		*lost += !codes[i];
 	}
 	for (i = 0; i < n; i++) {
+		if (codes[i] && codes[i]->hidden)
+			continue;
 		more = frame_text(p, s, codes, i, text + used, end - used);
 		if (more >= end - used) {
 			cut = true;
