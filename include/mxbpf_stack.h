@@ -25,7 +25,8 @@
 #define MXBPF_PY_PRINT_TEXT  64 /* bytes of the file name that go into the print */
 
 #define MXBPF_PY_NONE	     0xffff
-#define MXBPF_PY_OWNER_C     3 /* frame of the interpreter between two C functions */
+#define MXBPF_PY_OWNER_C     3	     /* frame of the interpreter between two C functions; 3.14 has two kinds: 3 and 4 */
+#define MXBPF_PY_POINTER     (~3ull) /* the address in a reference of a frame: from 3.14 on, the low bits are a tag */
 #define MXBPF_PY_TEXT_STATE  (32 - MXBPF_PY_TEXT_START)
 #define MXBPF_PY_STATE_ASCII (1 << 6)
 

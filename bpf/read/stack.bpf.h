@@ -109,8 +109,10 @@ static __always_inline int module_type(__u64 local, __u64 *type)
 {
 	__u64 self = 0;
 
-	return bpf_probe_read_user(&self, sizeof(self), (void *)local) ||
-	       (self && bpf_probe_read_user(type, sizeof(*type), (void *)(self + 8)));
+	if (bpf_probe_read_user(&self, sizeof(self), (void *)local))
+		return -1;
+	self &= MXBPF_PY_POINTER;
+	return self && bpf_probe_read_user(type, sizeof(*type), (void *)(self + 8));
 }
 
 /* Appends the frame at r->next as frame i. Returns 0 if there is none. */
@@ -130,9 +132,9 @@ __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 	}
 	r->read = 0;
 	r->next = MXBPF_PY_WORD(r->frame, cfg_python.frame_back);
-	if (cfg_python.frame_owner != MXBPF_PY_NONE && *((__u8 *)r->frame + cfg_python.frame_owner) == MXBPF_PY_OWNER_C)
+	if (cfg_python.frame_owner != MXBPF_PY_NONE && *((__u8 *)r->frame + cfg_python.frame_owner) >= MXBPF_PY_OWNER_C)
 		return 1;
-	code = MXBPF_PY_WORD(r->frame, cfg_python.frame_code);
+	code = MXBPF_PY_WORD(r->frame, cfg_python.frame_code) & MXBPF_PY_POINTER;
 	instr = MXBPF_PY_WORD(r->frame, cfg_python.frame_instr);
 	print = code_print(r, code);
 	if (!r->failed && code == module_code)

@@ -5,7 +5,7 @@
 usage: prog.py LIBMXNET OUT    the toy of ../toy; has the gates of the programs of ../judge
 
 OUT gets a JSON object: "stable" and "dying" (code that is gone when its call has returned), each {tid: [stack...]}, a stack a
-list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.13.
+list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.14.
 """
 import asyncio
 import ctypes

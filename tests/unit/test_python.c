@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests the line tables of Python's code objects, and the refusal of a process without an interpreter. */
+/*
+ * Tests the line tables of Python's code objects, the tables of offsets from 3.13 on, how user space walks and names
+ * frames of 3.14, and the refusal of a process without an interpreter.
+ */
 #include "unit.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,6 +55,187 @@ static void read_damaged(py_line_fn line)
 	}
 }
 
+/* ---- tables of offsets */
+
+/* The first words of _PyRuntime in 3.13.5 and 3.14.8, without the cookie. */
+static const uint64_t of_3_13[50] = {
+	0,    0x30d05f0, 0,   283376, 608, 632, 194976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0,
+	7768, 7760,	 304, 0,      8,   16,	72,	152,  160,  232,  32,	80,   8,    0,	  56, 72,   70,
+	208,  112,	 120, 128,    136, 68,	52,	96,   104,  200,  16,	8,    416,  24,	  88, 168};
+static const uint64_t of_3_14[50] = {
+	0,  0x30e08f0, 0,    316616, 784, 808, 225864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784,
+	0,  7800,      7792, 7992,   0,	  832, 0,      8,    16,   72,	 152,  160,  232,  32,	 88,   8,  0,
+	56, 80,	       74,   64,     0,	  216, 112,    120,  128,  136,	 68,   52,   96,   104,	 208,  0};
+
+static uint64_t table[50]; /* this process's imitation of _PyRuntime */
+
+/* Describes *p by a table that differs in one word (0: in none). */
+static int describe(struct py *p, unsigned minor, unsigned word, uint64_t value, struct err *e)
+{
+	memcpy(table, minor == 13 ? of_3_13 : of_3_14, sizeof(table));
+	memcpy(table, PY_COOKIE, sizeof(table[0]));
+	if (word)
+		table[word] = value;
+	p->l = *py_layout_of(minor);
+	p->runtime = (uintptr_t)table;
+	*e = (struct err){0};
+	return py_describe(p, e);
+}
+
+static void check_described(struct tgt *t)
+{
+	struct py p = {.t = t};
+	const struct mxbpf_python *w = &p.l.walk;
+	struct err e;
+
+	CHECK(!describe(&p, 13, 0, 0, &e) && p.l.runtime_interp == 632 && p.l.interp_states == 7344);
+	CHECK(p.l.state_next == 8 && w->state_start == 72 && w->state_thread == 152 - 72 && w->frame_back == 8);
+	CHECK(!w->frame_code && w->frame_instr == 56 && w->frame_local == 72 && w->frame_owner == 70);
+	CHECK(p.l.code_file == 112 && p.l.code_name == 120 && p.l.code_lines == 136 && p.l.code_first == 68);
+	CHECK(w->code_instrs == 200);
+	CHECK(!describe(&p, 14, 0, 0, &e) && p.l.runtime_interp == 808 && p.l.interp_states == 7344);
+	CHECK(p.l.state_next == 8 && w->state_start == 72 && w->state_thread == 152 - 72 && w->frame_back == 8);
+	CHECK(!w->frame_code && w->frame_instr == 56 && w->frame_local == 80 && w->frame_owner == 74);
+	CHECK(p.l.code_file == 112 && p.l.code_name == 120 && p.l.code_lines == 136 && p.l.code_first == 68);
+	CHECK(w->code_instrs == 208);
+}
+
+static void check_refused(struct tgt *t)
+{
+	struct py p = {.t = t};
+	unsigned minor;
+	struct err e;
+
+	for (minor = 13; minor <= 14; minor++) {
+		CHECK(describe(&p, minor, 2, 1, &e) == -ENOTSUP && strstr(e.why, "free-threaded"));
+		CHECK(describe(&p, minor, 1, 0x30000b4 | minor << 16, &e) == -ENOTSUP);
+		CHECK(describe(&p, minor, 1, 0x30f00f0, &e) == -ENOTSUP);
+		CHECK(describe(&p, minor, minor == 14 ? 36 : 33, 80, &e) == -ENOTSUP);
+		CHECK(strstr(e.why, "another layout than the release"));
+	}
+}
+
+/* ---- frames of 3.14, which this process imitates */
+
+#define STATIC_COUNT (5ull << 48 | 3ull << 30) /* of a static object: flags and count */
+
+enum { OWNER_THREAD, OWNER_INTERPRETER = 3, OWNER_CSTACK };
+
+struct text {
+	uint64_t head[2], len, hash;
+	uint32_t state, pad;
+	char bytes[MXBPF_PY_TEXT_BYTES];
+};
+struct bytes {
+	uint64_t head[2], len, hash;
+	uint8_t bytes[8];
+};
+struct code {
+	uint64_t head[2], words[6];
+	uint32_t stack, first, more[10];
+	const struct text *file, *name, *full_name;
+	const struct bytes *lines;
+	uint64_t rest[8];
+	uint8_t instrs[16];
+};
+struct frame {
+	uint64_t code;
+	struct frame *back;
+	uint64_t objects[5], instr, stack;
+	uint16_t returns;
+	uint8_t owner, visited;
+	uint64_t local;
+};
+struct state {
+	uint64_t before[9];
+	struct frame *frame;
+	uint64_t between[9], thread;
+};
+
+static uint64_t code_type, text_type, bytes_type;
+static struct text file = {.len = 8, .bytes = "train.py"}, step = {.len = 4, .bytes = "step"};
+static struct text init = {.len = 8, .bytes = "__init__"};
+static struct bytes lines = {.head = {1, (uintptr_t)&bytes_type}, .len = 2, .bytes = {0x80 | 11 << 3 | 3, 0}};
+static struct code code = {
+	.head = {1, (uintptr_t)&code_type}, .first = 7, .file = &file, .name = &step, .lines = &lines};
+static struct code cleanup = {.file = &init, .name = &init, .lines = &lines};
+static struct frame frames[5]; /* the first frame is the outermost one */
+static struct state state;
+static struct state *thread[1] = {&state};
+
+static void run_frames(uint64_t tag)
+{
+	static struct text *const texts[] = {&file, &step, &init};
+	size_t i;
+
+	for (i = 0; i < COUNT(texts); i++) {
+		texts[i]->head[0] = STATIC_COUNT;
+		texts[i]->head[1] = (uintptr_t)&text_type;
+		texts[i]->state = MXBPF_PY_STATE_ASCII | 1 << 5 | 1 << 2;
+	}
+	cleanup.head[0] = STATIC_COUNT;
+	cleanup.head[1] = (uintptr_t)&code_type;
+	for (i = 0; i < COUNT(frames); i++)
+		frames[i] = (struct frame){.code = (uintptr_t)&code | tag,
+					   .back = i ? &frames[i - 1] : NULL,
+					   .instr = (uintptr_t)code.instrs + 2};
+	frames[0].owner = OWNER_INTERPRETER;
+	frames[2].owner = OWNER_CSTACK;
+	frames[0].code = frames[2].code = 1;
+	frames[3].code = (uintptr_t)&cleanup | tag;
+	frames[3].instr = (uintptr_t)cleanup.instrs;
+	state.frame = &frames[4];
+	state.thread = (uintptr_t)thread;
+}
+
+static struct py *open_imitation(struct tgt *t)
+{
+	struct py *p = calloc(1, sizeof(*p));
+	struct err e;
+
+	if (!p)
+		abort();
+	*p = (struct py){.t = t,
+			 .code_type = (uintptr_t)&code_type,
+			 .text_type = (uintptr_t)&text_type,
+			 .bytes_type = (uintptr_t)&bytes_type};
+	CHECK(!describe(p, 14, 0, 0, &e));
+	return p;
+}
+
+/* Returns true if the stack of the imitated thread has this text. */
+static bool stack_is(struct tgt *t, const char *text, unsigned frames_lost)
+{
+	struct py *p = open_imitation(t);
+	struct mxbpf_stack s;
+	unsigned lost = 0;
+	char buf[256];
+	size_t n = 0;
+
+	if (!py_thread_stack(p, (uintptr_t)thread, &s))
+		n = py_stack_text(p, &s, buf, sizeof(buf), &lost);
+	py_close(p);
+	return n == strlen(text) && !memcmp(buf, text, n) && lost == frames_lost;
+}
+
+static void check_walk(struct tgt *t)
+{
+	static const char two[] = "train.py(8): step\ntrain.py(8): step";
+
+	run_frames(0);
+	CHECK(stack_is(t, two, 0));
+	run_frames(1);
+	CHECK(stack_is(t, two, 0));
+}
+
+/* A freed object keeps everything but its count, which becomes a pointer to another freed object. */
+static void check_freed(struct tgt *t)
+{
+	run_frames(1);
+	file.head[0] = (uintptr_t)&step;
+	CHECK(stack_is(t, "[its code is gone]\n[its code is gone]", 2));
+}
+
 int main(void)
 {
 	unsigned minor;
@@ -79,15 +264,15 @@ int main(void)
 		CHECK(!py_line_ranges(NULL, 0, 7, 0));
 		CHECK(!py_line_location(NULL, 0, 7, 0));
 	}
-	TEST("CPython 3.8 to 3.13 are known, and other versions are not")
+	TEST("CPython 3.8 to 3.14 are known, and other versions are not")
 	{
-		for (minor = 8; minor <= 13; minor++)
+		for (minor = 8; minor <= 14; minor++)
 			CHECK(py_layout_of(minor) && py_layout_of(minor)->minor == minor);
-		CHECK(!py_layout_of(7) && !py_layout_of(14) && !py_layout_of(0));
+		CHECK(!py_layout_of(7) && !py_layout_of(15) && !py_layout_of(0));
 	}
 	TEST("each object that BPF reads at once fits its buffer with all fields that BPF uses")
 	{
-		for (minor = 8; minor <= 13; minor++) {
+		for (minor = 8; minor <= 14; minor++) {
 			const struct mxbpf_python *w = &py_layout_of(minor)->walk;
 
 			CHECK(w->state_thread + 8 <= MXBPF_PY_STATE_BYTES &&
@@ -101,6 +286,25 @@ int main(void)
 			CHECK(w->text + MXBPF_PY_PRINT_TEXT <= MXBPF_PY_TEXT_BYTES);
 		}
 	}
+	if (tgt_open(getpid(), &t, &e))
+		return 1;
+	TEST("the offsets of CPython 3.13 and 3.14 are read from the tables of their releases")
+	{
+		check_described(t);
+	}
+	TEST("a free-threaded build, a preview and a frame that is too large are refused with the reason")
+	{
+		check_refused(t);
+	}
+	TEST("user space walks frames of CPython 3.14 with and without tags, without the interpreter's own frames")
+	{
+		check_walk(t);
+	}
+	TEST("a freed string is not read, and static strings are")
+	{
+		check_freed(t);
+	}
+	tgt_close(t);
 	TEST("a process without Python is refused with a reason")
 	{
 		CHECK(!tgt_open(getpid(), &t, &e));

@@ -225,6 +225,31 @@ static void frames_of_c(void)
 	api(NULL);
 }
 
+/* CPython 3.14 has two kinds of such frames. */
+static void frames_of_both_kinds(void)
+{
+	run_frames(5);
+	frames[1].owner = MXBPF_PY_OWNER_C + 1;
+	frames[3].owner = MXBPF_PY_OWNER_C;
+	frames[1].code = frames[3].code = NULL;
+	api(NULL);
+}
+
+/* Returns a reference with a tag in its low bits, as CPython 3.14 keeps references in frames. */
+static const void *tagged(const void *object)
+{
+	return (const char *)object + 1;
+}
+
+static void tagged_code(void)
+{
+	run_frames(3);
+	api(NULL);
+	frames[0].code = tagged(&code);
+	frames[2].code = tagged(&code);
+	api(NULL);
+}
+
 static void call_alone(void)
 {
 	api(NULL);
@@ -286,11 +311,19 @@ static void modules(void)
 	api(NULL);
 }
 
+static void tagged_modules(void)
+{
+	modules();
+	frames[1].code = tagged(&module_call);
+	frames[1].local = tagged(object_too);
+	api(NULL);
+}
+
 static void module_of_no_class(void)
 {
 	run_frames(4);
 	frames[1].code = &module_call;
-	frames[1].local = (const void *)1;
+	frames[1].local = (const void *)8;
 	api(NULL);
 }
 
@@ -383,6 +416,15 @@ int main(void)
 		watch(frames_of_c);
 		CHECK(nspans == 1 && stacks[0].n == 3 && stacks[0].frames[1].instr == 4 &&
 		      stacks[0].frames[2].instr == 0);
+		watch(frames_of_both_kinds);
+		CHECK(nspans == 1 && stacks[0].n == 3 && !stacks[0].cut && stacks[0].frames[1].instr == 4 &&
+		      stacks[0].frames[2].instr == 0);
+	}
+	TEST("a reference to code has the same stack with and without CPython 3.14's tag")
+	{
+		watch(tagged_code);
+		CHECK(nspans == 2 && spans[0].stack_id && spans[0].stack_id == spans[1].stack_id && !loss.unreadable);
+		CHECK(stacks[1].n == 3 && stacks[1].frames[0].code == (uintptr_t)&code);
 	}
 	TEST("a nested call has the stack of its caller unless Python runs in between")
 	{
@@ -406,6 +448,8 @@ int main(void)
 		CHECK(nspans == 3 && stacks[0].frames[2].type == 0x1234 && stacks[1].frames[2].type == 0x5678);
 		CHECK(spans[0].stack_id != spans[1].stack_id && spans[0].stack_id == spans[2].stack_id);
 		CHECK(!stacks[0].frames[1].type && !loss.unreadable);
+		watch(tagged_modules);
+		CHECK(nspans == 4 && stacks[3].frames[2].type == 0x5678 && spans[3].stack_id == spans[1].stack_id);
 		watch(module_of_no_class);
 		CHECK(nspans == 1 && stacks[0].cut && loss.unreadable == 1);
 	}

@@ -11,7 +11,6 @@
 #define PATH_MIN_BYTES 256
 #define PATH_MAX_BYTES 4096
 #define OFFSET_MAX     (1u << 30)
-#define HEX_FINAL      0xf0u /* a final release; in a preview the table may differ */
 
 /* Indices of 8-byte words from the start of the table. All versions share these. */
 enum {
@@ -67,8 +66,7 @@ static int read_table(const struct py *p, struct py_exec *x, struct places *at, 
 			       x->minor);
 	at->support = s = d + versions[i].support;
 	if (tgt_read(p->t, p->runtime, at->d, sizeof(at->d[0]) * (versions[i].support + SUPPORT_WORDS)) ||
-	    memcmp(d, PY_COOKIE, sizeof(d[0])) || d[WORD_VERSION] >> 16 != (3u << 8 | x->minor) ||
-	    (d[WORD_VERSION] & HEX_FINAL) != HEX_FINAL)
+	    memcmp(d, PY_COOKIE, sizeof(d[0])) || !py_is_release(d[WORD_VERSION], x->minor))
 		return not_known(x, e);
 	if (d[WORD_FREE_THREADED])
 		return err_set(e, ERR_TARGET, -ENOTSUP,

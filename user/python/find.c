@@ -82,7 +82,7 @@ static int choose_layout(struct py *p, const struct tgt_lib *lib, struct err *e)
 	if (!minor)
 		return err_set(e, ERR_TARGET, -ENOTSUP, "cannot find the Python version of %s", lib->path);
 	if (!l)
-		return err_set(e, ERR_TARGET, -ENOTSUP, "Python 3.%u is not supported (3.8 to 3.13 are)", minor);
+		return err_set(e, ERR_TARGET, -ENOTSUP, "Python 3.%u is not supported (3.8 to 3.14 are)", minor);
 	p->l = *l;
 	return py_describe(p, e);
 }

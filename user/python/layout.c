@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Offsets in CPython's structures, from the headers of each version. They are the same in all its releases. From 3.13
- * on the process describes itself.
+ * on, the process describes itself.
  */
 #include "python/priv.h"
 
@@ -106,7 +106,15 @@ static const struct py_layout layouts[] = {
 		.version = "3.13",
 		.walk = {.cframe_frame = MXBPF_PY_NONE, .frame_bytes = 72, .text = OF_TEXT(40), NEW_PRINT(64)},
 		.line = py_line_location,
-		.self_described = true,
+		.described = {3, 6, 19, 28, 34},
+		.wide_text = 56,
+	},
+	{
+		.minor = 14,
+		.version = "3.14",
+		.walk = {.cframe_frame = MXBPF_PY_NONE, .frame_bytes = 80, .text = OF_TEXT(40), NEW_PRINT(64)},
+		.line = py_line_location,
+		.described = {3, 6, 22, 31, 39},
 		.wide_text = 56,
 	},
 };
@@ -121,23 +129,24 @@ const struct py_layout *py_layout_of(unsigned minor)
 	return NULL;
 }
 
-/* struct _Py_DebugOffsets of 3.13, as 8-byte words from its start. */
-enum { DESC_COOKIE = 0, DESC_FREE_THREADED = 2, DESC_WORDS = 44 };
+/* struct _Py_DebugOffsets, as 8-byte words from its start. */
+enum { DESC_COOKIE = 0, DESC_VERSION = 1, DESC_FREE_THREADED = 2, DESC_WORDS = 50 };
 
-#define FIELD(word, f)                                                                                                 \
+/* Fields that 3.13 and 3.14 have in the same order, as words from the start of their part. */
+#define FIELD(part, word, f)                                                                                           \
 	{                                                                                                              \
-		word, offsetof(struct py_layout, f)                                                                    \
+		PY_PART_##part, word, offsetof(struct py_layout, f)                                                    \
 	}
 static const struct {
-	unsigned word;
+	unsigned part, word;
 	size_t field;
 } described[] = {
-	FIELD(5, runtime_interp),    FIELD(9, interp_states),	   FIELD(21, state_next),
-	FIELD(23, walk.state_start), FIELD(24, walk.state_thread), FIELD(29, walk.frame_back),
-	FIELD(30, walk.frame_code),  FIELD(31, walk.frame_instr),  FIELD(32, walk.frame_local),
-	FIELD(33, walk.frame_owner), FIELD(35, code_file),	   FIELD(36, code_name),
-	FIELD(36, walk.code_name),   FIELD(38, code_lines),	   FIELD(39, code_first),
-	FIELD(43, walk.code_instrs),
+	FIELD(RUNTIME, 2, runtime_interp), FIELD(INTERP, 3, interp_states),    FIELD(STATE, 2, state_next),
+	FIELD(STATE, 4, walk.state_start), FIELD(STATE, 5, walk.state_thread), FIELD(FRAME, 1, walk.frame_back),
+	FIELD(FRAME, 2, walk.frame_code),  FIELD(FRAME, 3, walk.frame_instr),  FIELD(FRAME, 4, walk.frame_local),
+	FIELD(FRAME, 5, walk.frame_owner), FIELD(CODE, 1, code_file),	       FIELD(CODE, 2, code_name),
+	FIELD(CODE, 2, walk.code_name),	   FIELD(CODE, 4, code_lines),	       FIELD(CODE, 5, code_first),
+	FIELD(CODE, 9, walk.code_instrs),
 };
 
 static bool in_frame(const struct mxbpf_python *w, uint64_t off, uint64_t bytes)
@@ -164,20 +173,22 @@ static bool fits(const struct py_layout *l)
 int py_describe(struct py *p, struct err *e)
 {
 	uint64_t d[DESC_WORDS];
-	bool fit = true;
+	bool fit;
 	size_t i;
 
-	if (!p->l.self_described)
+	if (!p->l.described[0])
 		return 0;
 	if (tgt_read(p->t, p->runtime, d, sizeof(d)) || memcmp(&d[DESC_COOKIE], PY_COOKIE, sizeof(d[0])))
 		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python %s has no table of its offsets", p->l.version);
 	if (d[DESC_FREE_THREADED])
 		return err_set(e, ERR_TARGET, -ENOTSUP,
 			       "its Python %s is the free-threaded build, which is not supported", p->l.version);
+	fit = py_is_release(d[DESC_VERSION], p->l.minor);
 	for (i = 0; i < COUNT(described); i++) {
-		uint16_t off = (uint16_t)d[described[i].word];
+		uint64_t word = d[p->l.described[described[i].part] + described[i].word];
+		uint16_t off = (uint16_t)word;
 
-		fit = fit && off == d[described[i].word];
+		fit = fit && off == word;
 		memcpy((char *)&p->l + described[i].field, &off, sizeof(off));
 	}
 	if (!fit || !fits(&p->l))

@@ -17,13 +17,16 @@ uint32_t py_line_lnotab(const uint8_t *table, size_t bytes, uint32_t first, uint
 uint32_t py_line_ranges(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr);   /* 3.10 */
 uint32_t py_line_location(const uint8_t *table, size_t bytes, uint32_t first, uint32_t instr); /* 3.11 and later */
 
+enum { PY_PART_RUNTIME, PY_PART_INTERP, PY_PART_STATE, PY_PART_FRAME, PY_PART_CODE, PY_PARTS };
+
 /* The offsets in the structures of a minor version of CPython 3. */
 struct py_layout {
 	unsigned minor;
 	const char *version;
 	struct mxbpf_python walk; /* without tls, which is found in the process */
 	py_line_fn line;
-	bool self_described; /* the process has a table of its offsets: _Py_DebugOffsets */
+	/* First words of the parts of the process's own table of its offsets (_Py_DebugOffsets). 0: it has no table. */
+	uint8_t described[PY_PARTS];
 	uint16_t runtime_interp;
 	uint16_t interp_states;
 	uint16_t state_next;
@@ -58,6 +61,12 @@ unsigned py_minor(const struct py *p, const struct tgt_lib *lib);
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
 
 #define PY_COOKIE "xdebugpy" /* the first 8 bytes of _PyRuntime from 3.13 on, before the offsets */
+
+/* Returns true if PY_VERSION_HEX is that of a release. The table of a preview may differ. */
+static inline bool py_is_release(uint64_t hex, unsigned minor)
+{
+	return hex >> 16 == (3u << 8 | minor) && (hex & 0xf0) == 0xf0;
+}
 
 /*
  * Reads the offsets that the process describes itself. Returns -ENOTSUP if they are outside of what BPF reads at once,

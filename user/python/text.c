@@ -94,15 +94,20 @@ static size_t put_char(char *to, uint32_t c)
 	return 4;
 }
 
+#define COUNT_FLAGS (0xffffull << 48) /* from 3.14 on, the upper bits of the reference count are flags */
+
 /*
  * Returns true if a live object of that type is at addr. Freed memory keeps everything but its first word: the
- * reference count becomes a pointer or 0.
+ * reference count becomes a pointer, which has no bits among the flags, or 0.
  */
 static bool lives(const struct py *p, uint64_t addr, uint64_t type)
 {
-	uint64_t head[2]; /* count, type */
+	uint64_t head[2], count; /* count, type */
 
-	return addr && !tgt_read(p->t, addr, head, sizeof(head)) && head[0] && head[0] <= UINT32_MAX && head[1] == type;
+	if (!addr || tgt_read(p->t, addr, head, sizeof(head)))
+		return false;
+	count = head[0] & ~COUNT_FLAGS;
+	return count && count <= UINT32_MAX && head[1] == type;
 }
 
 /* Returns the text of a string object, at most `max` characters. NULL: it is no string, or there is no memory. */

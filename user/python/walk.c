@@ -29,9 +29,9 @@ static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *
 	if (tgt_read(p->t, *frame + w->frame_start, bytes, w->frame_bytes))
 		return false;
 	*frame = MXBPF_PY_WORD(bytes, w->frame_back);
-	if (w->frame_owner != MXBPF_PY_NONE && *((uint8_t *)bytes + w->frame_owner) == MXBPF_PY_OWNER_C)
+	if (w->frame_owner != MXBPF_PY_NONE && *((uint8_t *)bytes + w->frame_owner) >= MXBPF_PY_OWNER_C)
 		return true;
-	*f = (struct mxbpf_stack_frame){.code = MXBPF_PY_WORD(bytes, w->frame_code)};
+	*f = (struct mxbpf_stack_frame){.code = MXBPF_PY_WORD(bytes, w->frame_code) & MXBPF_PY_POINTER};
 	instr = MXBPF_PY_WORD(bytes, w->frame_instr);
 	f->instr = w->instr_bytes ? (uint32_t)instr * w->instr_bytes : (uint32_t)(instr - f->code - w->code_instrs);
 	if (!py_code_print(p, f->code, &print))
