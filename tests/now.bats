@@ -144,8 +144,8 @@ same_as_gdb() {
 }
 
 # Starts a real job; sets HANG_PID. faulthandler prints Python's own frames.
-start_job() { # INTERPRETER MODE
-	start_ready hang "$1" "$REPO/tests/now/hang.py" "$2" >/dev/null
+start_job() { # INTERPRETER MODE [LIBMXNET]
+	start_ready hang "$1" "$REPO/tests/now/hang.py" "${@:2}" >/dev/null
 	HANG_PID=$READY_PID
 }
 
@@ -214,6 +214,21 @@ job_goes_on() { # RESULT
 	same_as_python
 	job_goes_on '\[2.0, 2.0, 2.0\]'
 }
+
+frames_on() { # VERSION
+	local python=$O/deps/pythons/$1/python
+	[[ -x $python ]] || skip "no $python: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
+	start_job "$python" frames "$O/toy/libmxnet.so"
+	hang
+	now "$HANG_PID" -d 100ms
+	expect_now 'any(.[]; any(.python[]?; test("hang.py.*: generator$")))'
+	same_as_python
+	job_goes_on 7
+}
+
+@test "now shows the frames that CPython 3.9 itself shows" { frames_on 3.9; }
+@test "now shows the frames that CPython 3.13 itself shows" { frames_on 3.13; }
+@test "now shows the frames that CPython 3.14 itself shows" { frames_on 3.14; }
 
 @test "now leaves a stopped process stopped, and says that an ended one has ended" {
 	start_hang

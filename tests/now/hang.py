@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real job that hangs until it is told to go on, and knows nothing of mxbpf.
 
-usage: hang.py torch-operator | torch-collective | mxnet-operator
+usage: hang.py torch-operator | torch-collective | mxnet-operator | frames LIBMXNET
 Prints "ready PID", waits for SIGUSR1, hangs, and prints "hung" when it does. SIGUSR2 lets it go on. Then it prints its result
 and ends. A SIGUSR1 while it hangs makes faulthandler write the Python stacks of its threads to stderr."""
 import ctypes
@@ -85,8 +85,28 @@ def mxnet_operator():
     print('result', mx.nd.Custom(mx.nd.ones(3), op_type='toy_wait').asnumpy().tolist(), flush=True)
 
 
+def frames():
+    """Hangs below frames of several kinds. The library is the toy of ../toy, which makes this process a job."""
+    lib = ctypes.CDLL(sys.argv[2])
+
+    class Waits:
+        def __index__(self):
+            hung()
+            GO_ON.wait()
+            return 1
+
+    def generator():
+        yield [0, 7][Waits()]
+
+    yield
+    lib.MXNDArrayWaitAll()
+    callback = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: max(map(abs, generator())))
+    print('result', callback(), flush=True)
+
+
 OTHERS = []
-BODIES = {'torch-operator': torch_operator, 'torch-collective': torch_collective, 'mxnet-operator': mxnet_operator}
+BODIES = {'torch-operator': torch_operator, 'torch-collective': torch_collective, 'mxnet-operator': mxnet_operator,
+          'frames': frames}
 
 
 def wait_for_go_on():
