@@ -58,7 +58,9 @@ struct mxbpf_iteration {
 	__u8 told;  /* enum mxbpf_step_what */
 	__u8 flags; /* enum mxbpf_iteration_flag */
 	__u8 pad[2];
+	__s64 live_bytes; /* allocated less freed since the window began, at its end; not before version 1.3 */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_iteration) == 104);
+#define MXBPF_ITERATION_BYTES_MIN 104
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_iteration) == 112);
 
 #endif

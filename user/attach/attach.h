@@ -201,6 +201,8 @@ struct att_open {
 };
 typedef void (*att_open_fn)(void *ctx, const struct att_open *o);
 unsigned att_open_spans(const struct att *a, att_open_fn fn, void *ctx);
+/* The same of those that are on a thread: without the ones that end on another thread by a key. */
+void att_open_on_threads(const struct att *a, att_open_fn fn, void *ctx);
 /*
  * Checks the cuts (the probed instructions where a function ends). A function whose cut misses ends falls back for
  * good: its spans then end at the next event of their thread. fn gets each such function once, with its number of

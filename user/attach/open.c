@@ -109,3 +109,14 @@ unsigned att_open_spans(const struct att *a, att_open_fn fn, void *ctx)
 	hash_fini(&w.levels);
 	return w.n;
 }
+
+void att_open_on_threads(const struct att *a, att_open_fn fn, void *ctx)
+{
+	struct walk w = {.a = a, .fn = fn, .ctx = ctx};
+	unsigned i;
+	int err = 0;
+
+	for (i = 1; !err && i < MXBPF_THREADS_MAX; i++)
+		err = walk_thread(&w, &a->threads[i]);
+	hash_fini(&w.levels);
+}

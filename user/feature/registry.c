@@ -3,12 +3,15 @@
 #include "feature/activity/activity.h"
 #include "feature/backward/backward.h"
 #include "feature/counters/counters.h"
+#include "feature/findings/findings.h"
 #include "feature/flops/flops.h"
 #include "feature/kv/kv.h"
 #include "feature/life/life.h"
+#include "feature/lines/lines.h"
 #include "feature/machine/machine.h"
 #include "feature/marks/marks.h"
 #include "feature/memory/memory.h"
+#include "feature/neighbours/neighbours.h"
 #include "feature/omp/omp.h"
 #include "feature/raised/raised.h"
 #include "feature/sample/sample.h"
@@ -36,6 +39,8 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_activity,
 	&feature_backward,
 	&feature_raised,
+	&feature_lines,
+	&feature_neighbours,
 	NULL,
 	/* clang-format on */
 };
@@ -43,6 +48,7 @@ _Static_assert(sizeof(mdl_features) / sizeof(mdl_features[0]) <= MDL_FEATURES_MA
 
 const struct view_sheet *const view_sheets[] = {
 	/* clang-format off */
+	&sheet_findings,
 	&sheet_calls,
 	&sheet_events,
 	&sheet_counters,
@@ -61,6 +67,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_sched,
 	&sheet_sample,
 	&sheet_raised,
+	&sheet_lines,
 	&sheet_steps_loops,
 	&sheet_steps_slowest,
 	&sheet_opens,

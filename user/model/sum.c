@@ -80,7 +80,9 @@ static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 
 	if (features_keep_process(m, r))
 		return m->tells_processes;
-	if (!k || !k->of_row)
+	if (!k || k->of_process)
+		return k;
+	if (!k->of_row)
 		return false;
 	if (m->tells_processes || !m->tells_threads)
 		return m->tells_processes;

@@ -99,39 +99,80 @@ static void match_words(const struct py *p, uint64_t thread, uint64_t state, boo
 		words[i] = has[i] == state;
 }
 
-/* The place is the same in all threads, so one that another thread does not confirm is wrong. */
-static int find_tls(struct py *p, struct err *e)
+/* Calls fn for the state of each thread and the base of that thread. */
+static void each_state(const struct py *p, void (*fn)(void *ctx, uint64_t state, uint64_t fs_base), void *ctx)
 {
-	unsigned votes[THREAD_WORDS] = {0}, i, k, best = 0, threads = 0;
-	uint64_t interp, state = 0, thread;
-	bool words[THREAD_WORDS], tie = false;
+	uint64_t interp, state = 0, fs_base;
+	unsigned i;
 
 	if (py_word(p, p->runtime + p->l.runtime_interp, &interp) && interp)
 		py_word(p, interp + p->l.interp_states, &state);
 	for (i = 0; state && i < STATES_MAX; i++) {
-		memset(words, 0, sizeof(words));
-		if (py_word(p, state + p->l.walk.state_start + p->l.walk.state_thread, &thread) && thread) {
-			match_words(p, thread, state, words);
-			threads++;
-		}
-		for (k = 0; k < THREAD_WORDS; k++)
-			votes[k] += words[k];
+		if (py_word(p, state + p->l.walk.state_start + p->l.walk.state_thread, &fs_base) && fs_base)
+			fn(ctx, state, fs_base);
 		if (!py_word(p, state + p->l.state_next, &state))
 			break;
 	}
-	if (!threads)
+}
+
+struct vote {
+	const struct py *p;
+	unsigned votes[THREAD_WORDS], threads;
+};
+
+static void vote(void *ctx, uint64_t state, uint64_t fs_base)
+{
+	bool words[THREAD_WORDS] = {0};
+	struct vote *v = ctx;
+	unsigned k;
+
+	match_words(v->p, fs_base, state, words);
+	v->threads++;
+	for (k = 0; k < THREAD_WORDS; k++)
+		v->votes[k] += words[k];
+}
+
+/* The place is the same in all threads, so one that another thread does not confirm is wrong. */
+static int find_tls(struct py *p, struct err *e)
+{
+	struct vote v = {.p = p};
+	unsigned k, best = 0;
+	bool tie = false;
+
+	each_state(p, vote, &v);
+	if (!v.threads)
 		return err_set(e, ERR_TARGET, -ENOENT, "its Python %s runs no thread yet", p->l.version);
 	for (k = 0; k < THREAD_WORDS; k++) {
-		tie = votes[k] > votes[best] ? false : tie || (k != best && votes[k] && votes[k] == votes[best]);
-		best = votes[k] > votes[best] ? k : best;
+		tie = v.votes[k] > v.votes[best] ? false
+						 : tie || (k != best && v.votes[k] && v.votes[k] == v.votes[best]);
+		best = v.votes[k] > v.votes[best] ? k : best;
 	}
-	if (!votes[best] || tie)
+	if (!v.votes[best] || tie)
 		return err_set(
 			e, ERR_TARGET, -ENOTSUP,
 			"its Python %s keeps thread states in an unknown place (only threads of glibc are supported)",
 			p->l.version);
 	p->l.walk.tls = (int32_t)(best * sizeof(uint64_t));
 	return 0;
+}
+
+struct each_thread {
+	void (*fn)(void *ctx, uint64_t fs_base);
+	void *ctx;
+};
+
+static void tell_thread(void *ctx, uint64_t state, uint64_t fs_base)
+{
+	const struct each_thread *each = ctx;
+
+	each->fn(each->ctx, fs_base);
+}
+
+void py_each_thread(const struct py *p, void (*fn)(void *ctx, uint64_t fs_base), void *ctx)
+{
+	struct each_thread each = {fn, ctx};
+
+	each_state(p, tell_thread, &each);
 }
 
 int py_open(struct tgt *t, struct py **out, struct err *e)

@@ -41,6 +41,16 @@ const struct mxbpf_python *py_offsets(const struct py *p);
 int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s);
 
 /*
+ * Calls fn for each thread that the main interpreter knows, the newest first, at most 64 of them; fs_base as
+ * py_thread_stack() takes it. The list is read while the process runs: a thread that comes or goes meanwhile may be
+ * missing.
+ */
+void py_each_thread(const struct py *p, void (*fn)(void *ctx, uint64_t fs_base), void *ctx);
+
+/* The id of the thread with that base, as its own namespace numbers it; 0: before CPython 3.11 nothing says. */
+int py_thread_id(const struct py *p, uint64_t fs_base);
+
+/*
  * Writes the text of a stack in the form of MXBPF_NAME_STACK: at most `max` bytes (more than 8) in complete lines,
  * without a NUL. Returns its length. *lost counts frames whose code object was freed; their line says so.
  */

@@ -53,3 +53,16 @@ int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
 	s->cut = !!frame;
 	return s->n ? 0 : -ENOENT;
 }
+
+#define MINOR_NATIVE_ID 11 /* from this version on, the native id stands behind the base of the thread */
+
+int py_thread_id(const struct py *p, uint64_t fs_base)
+{
+	const struct mxbpf_python *w = &p->l.walk;
+	uint64_t state, id;
+
+	if (p->l.minor < MINOR_NATIVE_ID || !py_word(p, fs_base + (uint64_t)w->tls, &state) ||
+	    !py_word(p, state + w->state_start + w->state_thread + sizeof(id), &id))
+		return 0;
+	return (int)id;
+}

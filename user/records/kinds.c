@@ -170,7 +170,7 @@ static const struct kind kinds[] = {
 			       .ids = true,
 			       .id = {AT(kv_value, key), MXBPF_NAME_SPAN, KIND_ID_OF_NAMED}},
 		      .fits = fits_kv},
-	[MXBPF_ITERATION] = {.name = "iteration", BYTES(iteration), .fits = fits_iteration},
+	[MXBPF_ITERATION] = {.name = "iteration", .bytes = MXBPF_ITERATION_BYTES_MIN, .fits = fits_iteration},
 	[MXBPF_AGG_EXTENT] = {.name = "extent of a row",
 			      BYTES(agg_extent),
 			      .times = {AT(agg_extent, first_ns), AT(agg_extent, last_ns)},
@@ -195,6 +195,11 @@ static const struct kind kinds[] = {
 			      BYTES(agg_raised),
 			      .ids = {NAME(agg_raised, name_id), {AT(agg_raised, stack_id), MXBPF_NAME_STACK, 0}},
 			      .times = {AT(agg_raised, last_ns)}},
+	[MXBPF_NEIGHBOUR] = {.name = "process of the machine", BYTES(neighbour), .of_process = true},
+	[MXBPF_AGG_LINE] = {.name = "row of lines",
+			    .of_process = true,
+			    BYTES(agg_line),
+			    .ids = {NAME(agg_line, name_id), {AT(agg_line, stack_id), MXBPF_NAME_STACK, 0}}},
 };
 
 const struct kind *kind_numbered(unsigned number)

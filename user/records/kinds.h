@@ -54,8 +54,9 @@ struct kind {
 	uint16_t end;			    /* one of times: the end of the event; 0: see dur */
 	uint16_t track;			    /* struct mxbpf_track; 0: the record belongs to its first thread, if any */
 	struct kind_tail tail;
-	bool of_row; /* starts with the id of a table row: the record is that row or belongs to it */
-	bool few;    /* arrives through the ring with --stats, too */
+	bool of_row;	 /* starts with the id of a table row: the record is that row or belongs to it */
+	bool of_process; /* the record belongs to one process, in a sum of processes as well */
+	bool few;	 /* arrives through the ring with --stats, too */
 	bool (*fits)(const struct mxbpf_rec *r);		   /* checks field values; NULL: any value is valid */
 	bool (*sent_fits)(const struct mxbpf_rec *r, size_t size); /* replaces `sent` if the size depends on content */
 };

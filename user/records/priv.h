@@ -8,6 +8,8 @@
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
 #include "mxbpf_mark.h"
+#include "mxbpf_lines.h"
+#include "mxbpf_neighbours.h"
 #include "mxbpf_raised.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"

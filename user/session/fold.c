@@ -71,6 +71,17 @@ void ses_learn_locked(struct session *ses, void *recs, size_t bytes)
 	note_error(ses, sym_learn_all(ses->symbols, recs, bytes));
 }
 
+uint64_t ses_learn_stack(struct session *ses, struct mxbpf_rec *r, const char *text, size_t len)
+{
+	uint64_t id;
+
+	pthread_mutex_lock(&ses->lock);
+	note_error(ses, sym_learn(ses->symbols, r));
+	id = sym_text_id(ses->symbols, MXBPF_NAME_STACK, r->tgid, text, len);
+	pthread_mutex_unlock(&ses->lock);
+	return id;
+}
+
 void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text)
 {
 	note_error(ses, sym_add(ses->symbols, kind, tgid, id, text, strlen(text)));

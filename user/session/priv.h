@@ -126,6 +126,9 @@ struct session {
 	uint64_t paused_at_ns;	   /* when this pause began; 0: not paused */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 
+	struct neighbours *neighbours; /* of feature/neighbours/; NULL: not started */
+	struct lines *lines;	       /* of feature/lines/; NULL: not started */
+
 	/* feature machine */
 	struct mach *machine;
 	struct buf readings; /* records of the last reading; with the lock */
@@ -269,6 +272,8 @@ void ses_note_last(struct session *ses, const struct mxbpf_rec *r);
 
 /* Adds the names of records to the model. With the lock. */
 void ses_learn_locked(struct session *ses, void *recs, size_t bytes);
+/* Learns the names of a record and the text of its stack, and gives it the text as stack_id. Without the lock. */
+uint64_t ses_learn_stack(struct session *ses, struct mxbpf_rec *r, const char *text, size_t len);
 /* Adds one name to the model. With the lock. */
 void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text);
 

@@ -46,7 +46,4 @@ uint64_t sym_stack_id(struct sym *s, uint32_t tgid, uint64_t bpf_id);
 uint64_t sym_stack_text_id(struct sym *s, uint32_t tgid, const struct mxbpf_stack *frames);
 void sym_stacks_free(struct sym *s);
 
-/* symbols.c: gives the model a text of that kind, and returns its id. */
-uint64_t sym_text_id(struct sym *s, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len);
-
 #endif

@@ -59,6 +59,9 @@ void sym_retry(struct sym *s);
 /* Gives the model a name. Returns 0 or -ENOMEM. */
 int sym_add(struct sym *s, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len);
 
+/* The id of a text, which is its hash; the model gets the text. 0: no memory. */
+uint64_t sym_text_id(struct sym *s, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len);
+
 /* Returns the number of frames whose code was freed before it was read, and of stacks that could not be read. */
 uint64_t sym_lost(const struct sym *s);
 

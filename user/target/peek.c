@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -149,4 +151,27 @@ void tgt_container(pid_t pid, struct tgt_container *c)
 	c->other_pid_ns = other_namespace(pid, "pid");
 	c->other_mount_ns = other_namespace(pid, "mnt");
 	buf_fini(&cgroup);
+}
+
+void tgt_each_child(pid_t pid, void (*fn)(void *ctx, pid_t child), void *ctx)
+{
+	char pattern[64], *list = NULL, *p, *end;
+	glob_t threads = {0};
+	size_t cap = 0, i;
+	long child;
+	FILE *f;
+
+	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/children", pid);
+	if (glob(pattern, GLOB_NOSORT, NULL, &threads))
+		return; /* it has ended */
+	for (i = 0; i < threads.gl_pathc; i++) {
+		f = fopen(threads.gl_pathv[i], "re");
+		if (f && getline(&list, &cap, f) > 0)
+			for (p = list; (child = strtol(p, &end, 10)) > 0; p = end)
+				fn(ctx, (pid_t)child);
+		if (f)
+			fclose(f);
+	}
+	globfree(&threads);
+	free(list);
 }

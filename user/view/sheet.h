@@ -128,6 +128,7 @@ struct view_sheet {
 	size_t row_bytes, table_bytes;
 	unsigned people_max; /* rows that people see without --top; 0: all */
 	bool whole;	     /* --top does not shorten it, except for people if people_max is set */
+	bool first;	     /* people read it before the tables of calls */
 	bool if_any;	     /* shown only if it has rows; else whenever an option asked for it */
 	bool at_end;	     /* outputs write it last, see view_write_sheet(); JSON indents it deeper */
 	bool of_class;	     /* calls.c makes one for each class of calls; make is NULL */
@@ -143,6 +144,8 @@ struct view_sheet {
 	 * table of view_sheets[] without `above`. */
 	void (*above)(struct view *s, const void *table, const char *prefix);
 	void (*below)(struct view *s, const void *table, const char *prefix);
+	/* Instead of these two and the rows: everything that people get. 0 or -errno with s->err set. */
+	int (*print)(struct view *s, const void *table);
 };
 extern const struct view_sheet
 	*const view_sheets[]; /* user/feature/registry.c: in the order of the outputs, NULL-terminated */

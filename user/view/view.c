@@ -107,6 +107,18 @@ int view_write_sheet(struct view *s, const struct view_sheet *sh)
 	return err;
 }
 
+/* The sheets that stand before the tables of calls, or behind them. */
+static int sheets(struct view *s, bool first)
+{
+	const struct view_sheet *const *sh;
+	int err = 0;
+
+	for (sh = view_sheets; !err && *sh; sh++)
+		if (!(*sh)->of_class && !(*sh)->at_end && first == (s->ops->people && (*sh)->first))
+			err = view_write_sheet(s, *sh);
+	return err;
+}
+
 static bool has_rows(const struct view *s, enum mxbpf_class cls)
 {
 	size_t n;
@@ -118,19 +130,18 @@ static bool has_rows(const struct view *s, enum mxbpf_class cls)
 static int run(struct view *s)
 {
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
-	const struct view_sheet *const *sh;
 	size_t i;
 
 	if (!err && s->ops->needs_records)
 		err = all_records(s);
 	if (!err && s->opts->by == VIEW_BY_EVENT && s->ops->details)
 		err = view_events_read(s);
+	err = err ? err : sheets(s, true);
 	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
 		if (s->in->session->class_title[mdl_classes[i].cls] &&
 		    (!mdl_classes[i].rare || has_rows(s, mdl_classes[i].cls)))
 			err = one_table(s, mdl_classes[i].cls);
-	for (sh = view_sheets; !err && *sh; sh++)
-		err = (*sh)->of_class || (*sh)->at_end ? 0 : view_write_sheet(s, *sh);
+	err = err ? err : sheets(s, false);
 	if (!err && s->ops->end)
 		err = s->ops->end(s);
 	return err;

@@ -61,6 +61,7 @@ struct process {
 	unsigned foreign;    /* steps of other optimizers since its last step */
 	struct extent ended; /* the last iteration; end_ns 0: none. It waits for spans that ran across its end. */
 	struct buf pieces;   /* struct piece, of the last iteration and the current one */
+	int64_t live_bytes;  /* allocated less freed since the window began */
 	bool full;	     /* a piece of the current iteration is missing, see PIECES_MAX */
 };
 
@@ -104,6 +105,18 @@ static int keep(struct state *m, const struct mxbpf_iteration *it)
 	return buf_put(&m->iterations, it, sizeof(*it));
 }
 
+/* A process that has no iterations so far may have some later, so its memory counts from the start. */
+static int steps_alloc(struct mdl *m, const struct mxbpf_alloc *a)
+{
+	struct state *state = mdl_state(m, &feature_steps);
+	struct process *p = state ? process_add(state, a->h.tgid) : NULL;
+
+	if (!p)
+		return -ENOMEM;
+	add_sat_signed(&p->live_bytes, a->flags & MXBPF_ALLOC_FREED ? -(int64_t)a->bytes : (int64_t)a->bytes);
+	return 0;
+}
+
 static int settle_ended(struct state *m, struct process *p)
 {
 	struct mxbpf_iteration it;
@@ -112,6 +125,7 @@ static int settle_ended(struct state *m, struct process *p)
 	if (!p->ended.end_ns)
 		return 0;
 	err = parts_make(&p->pieces, p->tgid, &p->ended, p->nr++, &it);
+	it.live_bytes = p->live_bytes;
 	p->ended.end_ns = 0;
 	return err ? err : keep(m, &it);
 }
@@ -372,13 +386,13 @@ int steps_resumed(struct mdl *m, const struct mxbpf_gauge *g)
 
 static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_iteration *from = (const void *)rec;
 	struct state *state = mdl_state(m, &feature_steps);
-	struct mxbpf_iteration it = *from;
+	struct mxbpf_iteration it = {0};
 
 	if (!state)
 		return -ENOMEM;
-	it.h.size = sizeof(it); /* a newer version has a longer record */
+	memcpy(&it, rec, rec->size < sizeof(it) ? rec->size : sizeof(it)); /* before version 1.3 it was shorter */
+	it.h.size = sizeof(it);						   /* a newer version has a longer record */
 	return keep(state, &it);
 }
 
@@ -392,6 +406,7 @@ static int emit_pending(const struct state *m, const struct process *p, struct b
 
 	if (p->ended.end_ns) {
 		err = parts_make(&p->pieces, p->tgid, &p->ended, nr++, &it);
+		it.live_bytes = p->live_bytes;
 		err = err ? err : buf_put(out, &it, sizeof(it));
 	}
 	if (err || !p->burst || !burst_counts(p) || !is_whole(m, p, p->burst_end_ns))
@@ -504,6 +519,7 @@ const struct mdl_feature feature_steps = {
 	.session = &steps_session,
 	.trace = &steps_trace,
 	.state_bytes = sizeof(struct state),
+	.alloc = steps_alloc,
 	.kinds = {{MXBPF_STEP, steps_fold}, {MXBPF_ITERATION, steps_fold_iteration}},
 	.span = steps_span,
 	.emit = steps_emit,

@@ -43,8 +43,10 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 
 	if (sh == &sheet_calls)
 		take(s, table);
-	if (!sh->above || (!((const struct view_list *)table)->n && sh->if_any))
+	if ((!sh->above && !sh->print) || (!((const struct view_list *)table)->n && sh->if_any))
 		return 0;
+	if (sh->print)
+		return sh->print(s, table);
 	err = view_sheet_print(s, sh, table, "");
 	out_puts(s->out, "\n");
 	return err;

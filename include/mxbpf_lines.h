@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines of Python that the threads of a job stood on, by the clock: user space looks at each thread several times a
+ * second, whether it runs or sleeps. BPF sends none of these.
+ */
+#ifndef MXBPF_LINES_H
+#define MXBPF_LINES_H
+
+#include "mxbpf_event.h"
+
+#define MXBPF_AGG_LINE ((enum mxbpf_kind)38)
+
+/* Looks at one thread that found the same stack, in the same call of the runtime, in the same state. */
+struct mxbpf_agg_line {
+	struct mxbpf_rec h; /* ts_ns: of the first look */
+	__u64 stack_id;	    /* a name of kind MXBPF_NAME_STACK */
+	__u64 name_id;	    /* innermost span that was open on the thread; with cls 0: none was */
+	__u64 count;	    /* looks */
+	__u32 tid;	    /* 0: not known */
+	__s32 syscall;	    /* in which it slept; -1: it ran, or slept elsewhere */
+	__u8 cls;	    /* enum mxbpf_class */
+	__u8 sleeps;	    /* 1: it was not runnable */
+	__u8 main;	    /* 1: the main thread of its process */
+	__u8 pad[5];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
+
+#endif

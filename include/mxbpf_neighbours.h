@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPU time of the processes of a machine in the window: user space reads /proc at its edges. BPF sends none of these.
+ */
+#ifndef MXBPF_NEIGHBOURS_H
+#define MXBPF_NEIGHBOURS_H
+
+#include "mxbpf_event.h"
+
+#define MXBPF_NEIGHBOUR ((enum mxbpf_kind)39)
+
+/* A process that ran at both edges of the window, or began in it. What ended before its end is not known. */
+struct mxbpf_neighbour {
+	struct mxbpf_rec h; /* ts_ns: the end of the time that cpu_ns is of */
+	__u64 cpu_ns;	    /* user and system time of all its threads, in steps of 10 ms */
+	__u64 elapsed_ns;   /* between the two readings */
+	__u8 job;	    /* 1: the target or a descendant of it */
+	char comm[15];	    /* name of its main thread, hostile, ends with NUL */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 48);
+
+#endif

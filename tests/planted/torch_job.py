@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch training job with a fault that was planted on purpose, or with none. It knows nothing of mxbpf.
+
+usage: torch_job.py FAULT [--seconds N]     prints "ready PID" after five steps; ends at SIGTERM or after N seconds
+"""
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+KEPT = []
+
+
+def net(width=256, depth=3):
+    layers = []
+    for _ in range(depth):
+        layers += [nn.Linear(width, width), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(width, 10))
+
+
+class Samples(Dataset):
+    """256 features and a label; subclasses make it slow."""
+    def __init__(self, count=100000, width=256):
+        self.count = count
+        self.row = torch.randn(width)
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        return self.row, i % 10
+
+
+class Sleeping(Samples):
+    def __getitem__(self, i):
+        time.sleep(0.002)  # a slow remote store
+        return super().__getitem__(i)
+
+
+class Reading(Samples):
+    """Each sample is read from a pipe that is slow, as a network file system is."""
+    def __getitem__(self, i):
+        if not hasattr(self, 'pipe'):
+            r, w = os.pipe()
+            if not os.fork():
+                while True:
+                    time.sleep(0.002)
+                    os.write(w, b'x' * 16)
+            os.close(w)
+            self.pipe = open(r, 'rb', buffering=0)
+        self.pipe.read(16)
+        return super().__getitem__(i)
+
+
+class Decoding(Samples):
+    def __getitem__(self, i):
+        total = 0
+        for k in range(6000):  # a decoder in Python
+            total += k * i
+        return super().__getitem__(i)[0] + total % 2, i % 10
+
+
+def loop(args, data, workers=0, width=256, depth=3, batch=64, step=None):
+    model = net(width, depth)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loss_of = nn.CrossEntropyLoss()
+    loader = DataLoader(data, batch, num_workers=workers)
+    n = 0
+    while True:
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = loss_of(model(x), y)
+            loss.backward()
+            optimizer.step()
+            if step:
+                step(n, model, x, loss)
+            n += 1
+            if n == 5:
+                print('ready', os.getpid(), flush=True)
+
+
+class Ready(Samples):
+    """Batches that are made already."""
+    def __getitems__(self, indices):
+        return [(self.row, i % 10) for i in indices]
+
+
+def batches(args, width=256, batch=64, depth=3, step=None, inner=None, lr=0.01):
+    """Without a loader: the data is there."""
+    model = net(width, depth)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    loss_of = nn.CrossEntropyLoss()
+    x, y = torch.randn(batch, width), torch.randint(0, 10, (batch,))
+    n = 0
+    while True:
+        optimizer.zero_grad()
+        out = model(x)
+        if inner:
+            out = inner(out)
+        loss = loss_of(out, y)
+        loss.backward()
+        optimizer.step()
+        if step:
+            step(n, model, x, loss)
+        n += 1
+        if n == 5:
+            print('ready', os.getpid(), flush=True)
+
+
+def tiny(out):
+    for i in range(400):
+        out = out + 0.001
+    return out
+
+
+def leak(n, model, x, loss):
+    KEPT.append(model[0](x).detach().clone())
+
+
+def evaluate(n, model, x, loss):
+    if n % 10 == 9:
+        with torch.no_grad():
+            for _ in range(30):
+                torch.softmax(model(x), 1)
+
+
+def checkpoint(n, model, x, loss):
+    if n % 12 == 11:
+        with tempfile.NamedTemporaryFile() as f:
+            for _ in range(6):
+                torch.save(model.state_dict(), f.name)
+
+
+def faulting(n, model, x, loss):
+    a = torch.empty(24 << 20, dtype=torch.uint8)  # above glibc's largest mmap threshold when it is freed: new pages each time
+    a.fill_(1)
+
+
+FAULTS = {
+    'healthy': lambda a: batches(a, 512, 256),
+    'healthy-loader': lambda a: loop(a, Ready(), 1, 1024, 3, 512),
+    'healthy-wide': lambda a: batches(a, 1024, 256, 2),
+    'healthy-deep': lambda a: batches(a, 384, 512, 8),
+    'loader-sleeps': lambda a: loop(a, Sleeping(), 1),
+    'loader-reads': lambda a: loop(a, Reading(), 1),
+    'loader-decodes': lambda a: loop(a, Decoding(), 1),
+    'loader-main': lambda a: loop(a, Decoding(), 0),
+    'tiny': lambda a: batches(a, 32, 8, 2, inner=tiny),
+    'threads': lambda a: (torch.set_num_threads(16), batches(a, 512, 256))[1],
+    'leak': lambda a: batches(a, 512, 256, step=leak),
+    'evaluation': lambda a: batches(a, 512, 128, step=evaluate),
+    'checkpoint': lambda a: batches(a, 512, 128, step=checkpoint),
+    'faults': lambda a: batches(a, 256, 64, step=faulting),
+}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument('fault', choices=FAULTS)
+    p.add_argument('--seconds', type=int, default=0)
+    p.add_argument('--threads', type=int, default=1)
+    args = p.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    if args.seconds:
+        signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+        signal.alarm(args.seconds)
+    torch.manual_seed(1)
+    torch.set_num_threads(args.threads)
+    FAULTS[args.fault](args)
+
+
+sys.exit(main())

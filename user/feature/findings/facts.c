@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Numbers for the rules: each function fills one group of struct facts from the rows of the model. */
+#include "feature/findings/findings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/lines/lines.h"
+#include "feature/machine/machine.h"
+#include "feature/memory/memory.h"
+#include "feature/neighbours/neighbours.h"
+#include "feature/steps/steps.h"
+
+#define THIRDS	  3
+#define LOOPS_MAX 64 /* threads that run a loop; others are not judged */
+
+static double share(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+/* ---- the loop */
+
+struct loop_sum {
+	uint32_t tgid, tid;
+	uint64_t total_ns;
+};
+
+/* The thread with the most time in iterations. In a sum of processes all are of process 0, and only threads differ. */
+static struct loop_sum largest_loop(const struct mxbpf_iteration *it, size_t n)
+{
+	struct loop_sum loops[LOOPS_MAX] = {0}, *best = loops;
+	size_t i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < LOOPS_MAX && loops[k].total_ns; k++)
+			if (loops[k].tgid == it[i].h.tgid && loops[k].tid == it[i].tid)
+				break;
+		if (k == LOOPS_MAX)
+			continue;
+		loops[k].tgid = it[i].h.tgid;
+		loops[k].tid = it[i].tid;
+		add_sat(&loops[k].total_ns, it[i].dur_ns);
+		best = loops[k].total_ns > best->total_ns ? &loops[k] : best;
+	}
+	return *best;
+}
+
+static int by_ns(const void *va, const void *vb)
+{
+	const uint64_t *a = va, *b = vb;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static uint64_t median(uint64_t *ns, size_t n)
+{
+	qsort(ns, n, sizeof(*ns), by_ns);
+	return n ? ns[n / 2] : 0;
+}
+
+static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
+{
+	unsigned part;
+
+	f->loop.n++;
+	add_sat(&f->loop.total_ns, it->dur_ns);
+	if (!(it->flags & MXBPF_ITERATION_PARTS))
+		return;
+	add_sat(&f->loop.known_ns, it->dur_ns);
+	add_sat(&f->loop.busy_ns, it->busy_ns);
+	for (part = 0; part < MXBPF_STEP_PARTS; part++)
+		add_sat(&f->loop.part_ns[part], it->part_ns[part]);
+}
+
+/* ---- iterations that form a group of their own */
+
+#define GROUP_TIMES	1.5 /* a slow one takes at least so many times the median of all */
+#define GROUP_LEAST	2   /* so many make a group */
+#define GROUP_MOST	0.4 /* of all iterations: more of them are no exception */
+#define REGULAR_PERCENT 20  /* by which distances between slow ones may differ and still be regular */
+
+static void add_excess(struct facts *f, const struct mxbpf_iteration *it, uint64_t excess[MXBPF_STEP_PARTS])
+{
+	unsigned part;
+
+	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
+		const uint64_t usual = f->loop.n ? f->loop.part_ns[part] / f->loop.n : 0;
+
+		excess[part] += it->part_ns[part] > usual ? it->part_ns[part] - usual : 0;
+	}
+}
+
+/* Whether the slow ones come at equal distances: those are evaluations, checkpoints, logging. */
+static uint64_t regular_distance(const uint64_t *nr, size_t n)
+{
+	uint64_t mean, apart;
+	size_t i;
+
+	if (n < 3)
+		return 0;
+	mean = (nr[n - 1] - nr[0] + (n - 1) / 2) / (n - 1);
+	for (i = 1; i < n; i++) {
+		apart = nr[i] - nr[i - 1];
+		if (apart * 100 > mean * (100 + REGULAR_PERCENT) || apart * 100 < mean * (100 - REGULAR_PERCENT))
+			return 0;
+	}
+	return mean > 1 ? mean : 0;
+}
+
+bool facts_is_slow(const struct facts *f, const struct mxbpf_iteration *it)
+{
+	return (double)it->dur_ns > GROUP_TIMES * (double)f->loop.median_ns;
+}
+
+static int find_slow_group(struct facts *f, const struct mxbpf_iteration *it, size_t n)
+{
+	uint64_t *ns = calloc(2 * n + 1, sizeof(*ns)), *nr = ns + n, excess[MXBPF_STEP_PARTS] = {0};
+	size_t i, k = 0;
+	unsigned part;
+
+	if (!ns)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		if (!facts_is_slow(f, &it[i]))
+			continue;
+		ns[k] = it[i].dur_ns;
+		nr[k++] = it[i].nr;
+		f->slow.total_ns += it[i].dur_ns;
+		f->slow.excess_ns += it[i].dur_ns - f->loop.median_ns;
+		add_excess(f, &it[i], excess);
+	}
+	if (k >= GROUP_LEAST && (double)k <= GROUP_MOST * (double)n) {
+		f->slow.n = k;
+		f->slow.every = regular_distance(nr, k);
+		f->slow.median_ns = median(ns, k);
+		for (part = 1; part < MXBPF_STEP_PARTS; part++)
+			f->slow.part = excess[part] > excess[f->slow.part] ? part : f->slow.part;
+	}
+	free(ns);
+	return 0;
+}
+
+/* ---- memory that grows from iteration to iteration */
+
+/* The least of each third of the window, because within an iteration memory goes up and down. */
+static void find_growth(struct facts *f, const struct mxbpf_iteration *it, size_t n)
+{
+	int64_t least[THIRDS];
+	size_t i, third;
+
+	if (n < 2 * THIRDS)
+		return;
+	for (third = 0; third < THIRDS; third++) {
+		least[third] = INT64_MAX;
+		for (i = n * third / THIRDS; i < n * (third + 1) / THIRDS; i++)
+			least[third] = it[i].live_bytes < least[third] ? it[i].live_bytes : least[third];
+	}
+	if (least[1] <= least[0] || least[2] <= least[1] ||
+	    least[2] - least[1] < (least[1] - least[0]) / 4) /* it levels off, as a cache does */
+		return;
+	f->grown_bytes = (least[2] - least[0]) * THIRDS / (THIRDS - 1);
+	f->grown_over = n;
+}
+
+static void find_owner(struct facts *f, const struct mdl *m)
+{
+	const struct mxbpf_mem_owner *o;
+	const char *name;
+	size_t i, len;
+
+	for (i = 0; (o = memory_owner(m, i)); i++) {
+		if (o->live_bytes <= f->grown_owner.live_bytes || o->h.tgid != f->loop.tgid || !o->cls)
+			continue;
+		name = mdl_name(m, o->name_id, &len);
+		f->grown_owner.live_bytes = o->live_bytes;
+		snprintf(f->grown_owner.text, sizeof(f->grown_owner.text), "%.*s", (int)len, name);
+	}
+}
+
+static int make_loop(struct mdl *m, struct facts *f)
+{
+	size_t n, i, k = 0;
+	const struct mxbpf_iteration *all = steps_iterations(m, &n);
+	const struct loop_sum loop = largest_loop(all, n);
+	struct mxbpf_iteration *it = calloc(n + 1, sizeof(*it));
+	uint64_t *ns = calloc(n + 1, sizeof(*ns));
+	int err = it && ns ? 0 : -ENOMEM;
+
+	f->loop.tgid = loop.tgid;
+	f->loop.tid = loop.tid;
+	for (i = 0; i < n && !err; i++) {
+		if (all[i].h.tgid != loop.tgid || all[i].tid != loop.tid)
+			continue;
+		add_iteration(f, &all[i]);
+		ns[k] = all[i].dur_ns;
+		it[k++] = all[i];
+	}
+	f->loop.median_ns = err ? 0 : median(ns, k);
+	if (k) {
+		err = find_slow_group(f, it, k);
+		find_growth(f, it, k);
+		find_owner(f, m);
+		err = err || !f->slow.n ? err : facts_slow_line(m, f, it, k);
+	}
+	free(it);
+	free(ns);
+	return err;
+}
+
+/* ---- operators */
+
+static void make_operators(struct mdl *m, const struct mdl_session *s, struct facts *f)
+{
+	size_t n, i;
+	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n);
+
+	for (i = 0; i < n; i++) {
+		const struct mdl_row *r = rows[i];
+		const struct mxbpf_account_sum *a = &r->account;
+
+		if (!r->count || r->self_ns == 0)
+			continue;
+		f->op_calls += r->count;
+		f->op_self_ns += r->self_ns;
+		if (r->self_ns / r->count < FACTS_TINY_NS) {
+			f->tiny_calls += r->count;
+			f->tiny_self_ns += r->self_ns;
+		}
+		f->op_runq_ns += a->runq_ns > a->nested_runq_ns ? a->runq_ns - a->nested_runq_ns : 0;
+		f->op_blocked_ns += a->blocked_ns > a->nested_blocked_ns ? a->blocked_ns - a->nested_blocked_ns : 0;
+		f->faults += a->minflt > a->nested_minflt ? a->minflt - a->nested_minflt : 0;
+	}
+	f->op_total_ns = f->op_self_ns;
+	f->faults_ns = f->faults * s->fault_ns;
+}
+
+/* ---- CPUs */
+
+static void keep_other(struct facts *f, const struct mxbpf_neighbour *r)
+{
+	struct mxbpf_neighbour moved = *r, was;
+	unsigned i;
+
+	for (i = 0; i < FACTS_OTHERS_MAX; i++) {
+		if (moved.cpu_ns <= f->others[i].cpu_ns)
+			continue;
+		was = f->others[i];
+		f->others[i] = moved;
+		moved = was;
+	}
+}
+
+static double gauge_share(const struct mdl *m, unsigned id, double whole)
+{
+	size_t n, i;
+	const struct machine_row *rows = machine_rows(m, &n);
+	double most = 0;
+
+	for (i = 0; i < n; i++)
+		if (rows[i].id == id &&
+		    share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns) > most)
+			most = share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns);
+	return most;
+}
+
+static void make_cpus(const struct mdl *m, struct facts *f)
+{
+	size_t n, i;
+	const struct mxbpf_neighbour *r = neighbours_rows(m, &n);
+	const struct machine_row *gauge;
+	double all = 0;
+	unsigned id;
+
+	for (i = 0; i < n; i++) {
+		f->cpu_elapsed_ns = r[i].elapsed_ns > f->cpu_elapsed_ns ? r[i].elapsed_ns : f->cpu_elapsed_ns;
+		*(r[i].job ? &f->job_cpu_ns : &f->others_cpu_ns) += r[i].cpu_ns;
+		if (!r[i].job)
+			keep_other(f, &r[i]);
+	}
+	for (id = MXBPF_GAUGE_CPU_BUSY; id <= MXBPF_GAUGE_CPU_STEAL; id++) {
+		gauge = machine_row(m, (uint16_t)id, 0);
+		all += gauge ? (double)gauge->difference : 0;
+	}
+	gauge = machine_row(m, MXBPF_GAUGE_CPU_BUSY, 0);
+	if (gauge && (double)gauge->difference > (double)(f->job_cpu_ns + f->others_cpu_ns))
+		f->others_cpu_ns = gauge->difference - f->job_cpu_ns; /* others ended before they could be read */
+	f->cpus = gauge ? (unsigned)(share(all, (double)gauge->elapsed_ns) + 0.5) : 0;
+	f->throttled = gauge_share(m, MXBPF_GAUGE_THROTTLED, 0);
+	f->stolen = gauge_share(m, MXBPF_GAUGE_CPU_STEAL, all);
+}
+
+int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
+{
+	int err;
+
+	*f = (struct facts){.window_ns = s->duration_ns};
+	err = make_loop(m, f);
+	if (err)
+		return err;
+	make_operators(m, s, f);
+	make_cpus(m, f);
+	return facts_lines(m, f);
+}

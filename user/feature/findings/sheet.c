@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "feature/findings/findings.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+struct row {
+	struct view_text key, text, evidence, next, advice;
+	uint64_t permille;
+};
+
+struct table {
+	struct view_list list;
+	struct findings found;
+};
+
+static struct view_text text_of(const struct buf *b)
+{
+	return (struct view_text){b->len ? b->data : NULL, b->len};
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct table *t = table;
+	int err = findings_make(s->in->model, s->in->session, &t->found);
+	struct row *r = calloc(t->found.n + 1, sizeof(*r));
+	unsigned i;
+
+	t->list.rows = r;
+	t->list.all = t->found.n;
+	t->list.empty_too = true;
+	if (err || !r)
+		return -ENOMEM;
+	for (i = 0; i < t->found.n; i++) {
+		const struct finding *f = &t->found.list[i];
+
+		r[i] = (struct row){
+			.key = view_word(f->rule->key),
+			.text = text_of(&f->text),
+			.evidence = text_of(&f->evidence),
+			.next = view_word(f->rule->next),
+			.advice = view_word(f->rule->advice),
+			.permille = (uint64_t)(1000 * f->share + 0.5),
+		};
+	}
+	return 0;
+}
+
+static void fini(void *table)
+{
+	findings_fini(&((struct table *)table)->found);
+}
+
+static void put_parts(struct view *s, const struct facts *f)
+{
+	static const char *const words[MXBPF_STEP_PARTS] = {
+		[MXBPF_PART_DATA] = "waiting for data",
+		[MXBPF_PART_WAIT] = "waiting for results",
+		[MXBPF_PART_KVSTORE] = "communicating",
+		[MXBPF_PART_OPERATOR] = "in operators",
+		[MXBPF_PART_API] = "in other calls of the runtime",
+		[MXBPF_PART_OUTSIDE] = "in the program itself",
+	};
+	const char *before = ": ";
+	unsigned part, i, best;
+	bool said[MXBPF_STEP_PARTS] = {0};
+
+	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
+		for (part = best = 0; part < MXBPF_STEP_PARTS; part++)
+			if (!said[part] && (said[best] || f->loop.part_ns[part] > f->loop.part_ns[best]))
+				best = part;
+		said[best] = true;
+		if (f->loop.part_ns[best] * 100 < f->loop.known_ns)
+			break;
+		out_printf(s->out, "%s%.0f%% %s", before,
+			   100.0 * (double)f->loop.part_ns[best] / (double)f->loop.known_ns, words[best]);
+		before = ", ";
+	}
+}
+
+/* How fast the job goes on, before what holds it up. */
+static void put_rate(struct view *s, const struct facts *f)
+{
+	char each[24];
+
+	if (!f->loop.n)
+		return;
+	out_printf(s->out, "%.3g iterations per second, %s each", 1e9 * (double)f->loop.n / (double)f->loop.total_ns,
+		   fmt_ns(f->loop.total_ns / f->loop.n, each));
+	if (f->loop.known_ns)
+		put_parts(s, f);
+	out_puts(s->out, "\n");
+}
+
+static int print(struct view *s, const void *table)
+{
+	const struct table *t = table;
+	const struct row *r = t->list.rows;
+	size_t i;
+
+	put_rate(s, &t->found.facts);
+	for (i = 0; i < t->list.all; i++, r++) {
+		out_printf(s->out, "%zu. ", i + 1);
+		view_put_safe(s->out, r->text.data, r->text.len);
+		out_puts(s->out, ".\n");
+		if (r->evidence.len) {
+			out_puts(s->out, "   seen: ");
+			view_put_safe(s->out, r->evidence.data, r->evidence.len);
+			out_puts(s->out, "\n");
+		}
+		if (r->next.len)
+			out_printf(s->out, "   next: mxbpf %s\n", r->next.data);
+	}
+	if (!t->list.all)
+		out_puts(s->out, "No finding: nothing that mxbpf looks for holds the job up.\n");
+	out_puts(s->out, "\n");
+	return 0;
+}
+
+static bool when(const struct view *s)
+{
+	return true;
+}
+
+#define ROW struct row
+static const struct view_column columns[] = {
+	{"finding", NULL, "finding", VIEW_TEXT, AT(key), .help = "name of the rule"},
+	{"text", NULL, "text", VIEW_TEXT, AT(text), .help = "the sentence"},
+	{"evidence", NULL, NULL, VIEW_TEXT, AT(evidence), VIEW_NULL, .help = "where it was seen"},
+	{"share", NULL, NULL, VIEW_COUNT, AT(permille), .help = "thousandths of the time that it explains"},
+	{"next", NULL, NULL, VIEW_TEXT, AT(next), VIEW_NULL, .help = "arguments of mxbpf that show more"},
+	{"advice", NULL, NULL, VIEW_TEXT, AT(advice), VIEW_NULL},
+	{0},
+};
+
+const struct view_sheet sheet_findings = {
+	.title = "Findings",
+	.help = "What bounds the job, the largest first.",
+	.member = "findings",
+	.csv = "findings",
+	.columns = columns,
+	.row_bytes = sizeof(struct row),
+	.table_bytes = sizeof(struct table),
+	.first = true,
+	.whole = true,
+	.when = when,
+	.make = make,
+	.fini = fini,
+	.print = print,
+};

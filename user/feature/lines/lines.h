@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of Python that the threads of a job stood on, by the clock. */
+#ifndef FEATURE_LINES_H
+#define FEATURE_LINES_H
+
+#include "model/feature.h"
+#include "mxbpf_lines.h"
+
+extern const struct mdl_feature feature_lines;
+extern const struct ses_feature lines_session;
+extern const struct view_sheet sheet_lines;
+
+/* Rows of a model, in no order; *n their number. Borrowed until the next record is folded. */
+const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n);
+/* Single looks, in no order, the newest 16,384; *n their number. A recording that is read has none. Borrowed as above.
+ */
+struct lines_look {
+	uint64_t ts_ns, stack_id;
+	uint32_t tid;
+};
+const struct lines_look *lines_looks(const struct mdl *m, size_t *n);
+
+/*
+ * The innermost line of a stack that is neither of Python's own library nor of an installed package; if there is none,
+ * the innermost line: "/path/train.py(12): step", *len bytes, not terminated. NULL: the stack is not known. Borrowed
+ * from the model.
+ */
+const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len);
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Looks at the Python threads of a job ten times a second and notes the line on which each of them stands. Everything
+ * is read from /proc and from the memory of the processes while they run: nothing is stopped. A stack that changes
+ * while it is read shows up as one that cannot be read, because each code object is checked by its print.
+ */
+#include "feature/lines/lines.h"
+#include "session/feature.h"
+#include "session/priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "mxbpf_lines.h"
+#include "python/python.h"
+
+#define LOOK_MS	      100 /* between two looks */
+#define REFRESH_LOOKS 10  /* looks until the children are listed again */
+#define PROCESSES_MAX 32  /* of one job; others are not looked at */
+#define TEXT_BYTES    4096
+
+struct process {
+	pid_t pid;
+	struct tgt *tgt;
+	struct py *py; /* NULL: it runs no Python, or one that cannot be read */
+	bool seen;     /* in the present walk over the children */
+};
+
+struct lines {
+	struct session *ses;
+	pthread_t thread;
+	int wake; /* eventfd: the end */
+	struct process *processes[PROCESSES_MAX];
+	unsigned nprocesses;
+	struct hash frames; /* (tid, tgid) -> 1 + place in opens, of the present look */
+	struct buf opens;   /* struct mxbpf_frame, the innermost of each thread */
+	struct buf recs;    /* of the present look */
+	char text[TEXT_BYTES];
+	/* of the present process */
+	struct process *at;
+	uint64_t bases[64];
+	unsigned nbases;
+};
+
+static void process_free(struct process *p)
+{
+	if (!p)
+		return;
+	py_close(p->py);
+	tgt_close(p->tgt);
+	free(p);
+}
+
+static struct process *process_new(pid_t pid)
+{
+	struct process *p = calloc(1, sizeof(*p));
+	struct err e = {0};
+
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	if (tgt_open(pid, &p->tgt, &e) || tgt_pid(p->tgt) != pid || py_open(p->tgt, &p->py, &e))
+		p->py = NULL;
+	return p;
+}
+
+static void see(void *ctx, pid_t pid)
+{
+	struct lines *l = ctx;
+	struct process *p;
+	unsigned i;
+
+	for (i = 0; i < l->nprocesses; i++)
+		if (l->processes[i]->pid == pid)
+			break;
+	if (i == l->nprocesses && i < PROCESSES_MAX) {
+		p = process_new(pid);
+		if (!p)
+			return;
+		l->processes[l->nprocesses++] = p;
+	}
+	if (i == PROCESSES_MAX || l->processes[i]->seen)
+		return;
+	l->processes[i]->seen = true;
+	if (l->ses->o->no_follow)
+		return;
+	tgt_each_child(pid, see, l);
+}
+
+/* Lists the target with all that descends from it; drops what has ended. */
+static void list_processes(struct lines *l)
+{
+	unsigned i, kept = 0;
+
+	for (i = 0; i < l->nprocesses; i++)
+		l->processes[i]->seen = false;
+	see(l, tgt_pid(l->ses->targets[0].tgt));
+	for (i = 0; i < l->nprocesses; i++) {
+		if (l->processes[i]->seen)
+			l->processes[kept++] = l->processes[i];
+		else
+			process_free(l->processes[i]);
+	}
+	l->nprocesses = kept;
+}
+
+static void on_open(void *ctx, const struct att_open *o)
+{
+	struct lines *l = ctx;
+	uint64_t *at = hash_put(&l->frames, o->frame->tid, o->tgid);
+
+	if (!at)
+		return;
+	if (!*at && buf_put(&l->opens, o->frame, sizeof(*o->frame)))
+		return;
+	if (*at)
+		*buf_at(&l->opens, struct mxbpf_frame, *at - 1) = *o->frame; /* outer ones come first */
+	else
+		*at = buf_count(&l->opens, struct mxbpf_frame);
+}
+
+static void keep_base(void *ctx, uint64_t fs_base)
+{
+	struct lines *l = ctx;
+
+	if (l->nbases < sizeof(l->bases) / sizeof(l->bases[0]))
+		l->bases[l->nbases++] = fs_base;
+}
+
+static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
+{
+	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
+				   .syscall = -1,
+				   .count = 1,
+				   .main = is_main};
+	struct mxbpf_stack stack;
+	struct tgt_doing doing;
+	struct mxbpf_frame *f;
+	unsigned lost = 0;
+	uint64_t *at;
+	size_t len;
+
+	r.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
+	r.tid = is_main ? (uint32_t)l->at->pid : (uint32_t)py_thread_id(l->at->py, fs_base);
+	if (py_thread_stack(l->at->py, fs_base, &stack))
+		return;
+	len = py_stack_text(l->at->py, &stack, l->text, sizeof(l->text), &lost);
+	if (!len || lost)
+		return;
+	if (r.tid && tgt_peek_doing(l->at->pid, (pid_t)r.tid, &doing) != -ESRCH) {
+		r.sleeps = doing.state != 'R';
+		r.syscall = r.sleeps ? doing.syscall : -1;
+	}
+	at = hash_get(&l->frames, r.tid, r.h.tgid);
+	if (at) {
+		f = buf_at(&l->opens, struct mxbpf_frame, *at - 1);
+		r.cls = f->cls;
+		r.name_id = f->name_id;
+	}
+	r.stack_id = ses_learn_stack(l->ses, &r.h, l->text, len);
+	buf_put(&l->recs, &r, sizeof(r)); /* without memory a look is lost, which is one in many */
+}
+
+static void look(struct lines *l)
+{
+	unsigned i, k;
+
+	hash_fini(&l->frames);
+	l->frames = (struct hash){0};
+	l->opens.len = l->recs.len = 0;
+	att_open_on_threads(l->ses->att, on_open, l);
+	for (i = 0; i < l->nprocesses; i++) {
+		l->at = l->processes[i];
+		l->nbases = 0;
+		if (l->at->py)
+			py_each_thread(l->at->py, keep_base, l);
+		for (k = 0; k < l->nbases; k++)
+			look_at_thread(l, l->bases[k], k + 1 == l->nbases);
+	}
+	if (l->recs.len && att_active_since_ns(l->ses->att))
+		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
+}
+
+static void *run(void *arg)
+{
+	struct lines *l = arg;
+	struct pollfd end = {.fd = l->wake, .events = POLLIN};
+	unsigned looks;
+
+	for (looks = 0; !poll(&end, 1, LOOK_MS); looks++) {
+		if (looks % REFRESH_LOOKS == 0)
+			list_processes(l);
+		look(l);
+	}
+	return NULL;
+}
+
+static int lines_start(struct session *ses, struct err *e)
+{
+	struct lines *l = calloc(1, sizeof(*l));
+	int err;
+
+	if (!l)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	l->ses = ses;
+	l->wake = eventfd(0, EFD_CLOEXEC);
+	err = l->wake < 0 ? -errno : thread_start(&l->thread, run, l);
+	if (!err) {
+		ses->lines = l;
+		return 0;
+	}
+	if (l->wake >= 0)
+		close(l->wake);
+	free(l);
+	return err_set(e, ERR_RUNTIME, err, "cannot start the thread that looks at lines of Python: %s",
+		       strerror(-err));
+}
+
+static void lines_end(struct session *ses)
+{
+	struct lines *l = ses->lines;
+	const uint64_t one = 1;
+	unsigned i;
+
+	if (!l)
+		return;
+	ses->lines = NULL;
+	if (write(l->wake, &one, sizeof(one)) != sizeof(one))
+		return; /* cannot happen: the counter is 0 */
+	pthread_join(l->thread, NULL);
+	close(l->wake);
+	for (i = 0; i < l->nprocesses; i++)
+		process_free(l->processes[i]);
+	hash_fini(&l->frames);
+	buf_fini(&l->opens);
+	buf_fini(&l->recs);
+	free(l);
+}
+
+const struct ses_feature lines_session = {.start = lines_start, .end = lines_end, .fini = lines_end};

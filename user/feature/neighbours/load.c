@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/* CPU time of all processes, read when the window begins and when it ends. */
+#include <errno.h>
+
+#include "feature/neighbours/neighbours.h"
+#include "feature/neighbours/read.h"
+#include "session/feature.h"
+#include "session/priv.h"
+
+static int neighbours_start(struct session *ses, struct err *e)
+{
+	ses->neighbours = neighbours_begin(ses_root(ses));
+	return ses->neighbours ? 0 : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+}
+
+static void neighbours_fini(struct session *ses)
+{
+	neighbours_free(ses->neighbours);
+	ses->neighbours = NULL;
+}
+
+static void neighbours_tell(struct session *ses)
+{
+	struct buf recs = {0};
+	int err;
+
+	if (!ses->neighbours)
+		return;
+	err = neighbours_end(ses->neighbours, &recs);
+	ses_keep(ses, recs.data, recs.len, err == -ENOMEM ? err : 0);
+	buf_fini(&recs);
+	neighbours_fini(ses);
+}
+
+const struct ses_feature neighbours_session = {
+	.start = neighbours_start,
+	.end = neighbours_tell,
+	.fini = neighbours_fini,
+};

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "feature/neighbours/read.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "mxbpf_neighbours.h"
+
+#define ANCESTORS_MAX 32 /* generations between the job and a process */
+#define NS_PER_S      1000000000ull
+
+struct process {
+	pid_t pid, parent;
+	char comm[16];
+	uint64_t ticks, start; /* start: in ticks since boot; tells a process from an earlier one with its number */
+};
+
+struct neighbours {
+	pid_t job;
+	uint64_t began_ns;
+	struct buf processes; /* struct process */
+	struct hash index;    /* (pid, start) -> 1 + place in processes */
+};
+
+/* The name stands in parentheses and may have any character, so it is found by the last one. */
+static bool parse_stat(char *text, struct process *p)
+{
+	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	unsigned long long user, system, start;
+	int parent;
+
+	if (!open || !close ||
+	    sscanf(close + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
+		   &parent, &user, &system, &start) != 4)
+		return false;
+	*close = '\0';
+	snprintf(p->comm, sizeof(p->comm), "%s", open + 1);
+	p->parent = parent;
+	p->ticks = user + system;
+	p->start = start;
+	return true;
+}
+
+static int read_all(struct buf *processes)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *d;
+	struct process p;
+	char path[300], text[1024];
+	int err = 0;
+	size_t n;
+	FILE *f;
+
+	if (!proc)
+		return -errno;
+	while (!err && (d = readdir(proc))) {
+		if (!isdigit((unsigned char)d->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/stat", d->d_name);
+		f = fopen(path, "re");
+		if (!f)
+			continue; /* it has ended */
+		n = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+		text[n] = '\0';
+		p = (struct process){.pid = atoi(d->d_name)};
+		if (parse_stat(text, &p))
+			err = buf_put(processes, &p, sizeof(p));
+	}
+	closedir(proc);
+	return err;
+}
+
+struct neighbours *neighbours_begin(pid_t job)
+{
+	struct neighbours *n = calloc(1, sizeof(*n));
+	struct process *p;
+	uint64_t *at;
+	size_t i;
+
+	if (!n)
+		return NULL;
+	n->job = job;
+	n->began_ns = clock_ns(CLOCK_MONOTONIC);
+	read_all(&n->processes); /* what is missing counts as begun in the window, which its start denies below */
+	for (i = 0; i < buf_count(&n->processes, struct process); i++) {
+		p = buf_at(&n->processes, struct process, i);
+		at = hash_put(&n->index, (uint64_t)p->pid, p->start);
+		if (at)
+			*at = i + 1;
+	}
+	return n;
+}
+
+static const struct process *find(const struct buf *now, const struct hash *by_pid, pid_t pid)
+{
+	const uint64_t *at = hash_get(by_pid, (uint64_t)pid, 0);
+
+	return at ? buf_at(now, struct process, *at - 1) : NULL;
+}
+
+static bool of_job(const struct neighbours *n, const struct buf *now, const struct hash *by_pid,
+		   const struct process *p)
+{
+	unsigned i;
+
+	for (i = 0; p && i < ANCESTORS_MAX; i++) {
+		if (p->pid == n->job)
+			return true;
+		p = find(now, by_pid, p->parent);
+	}
+	return false;
+}
+
+int neighbours_end(struct neighbours *n, struct buf *out)
+{
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), tick_ns = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct mxbpf_neighbour r = {.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(r), .ts_ns = now_ns}};
+	struct buf now = {0};
+	struct hash by_pid = {0};
+	int err = read_all(&now);
+	uint64_t *at, before;
+	struct process *p;
+	size_t i;
+
+	for (i = 0; !err && i < buf_count(&now, struct process); i++) {
+		at = hash_put(&by_pid, (uint64_t)buf_at(&now, struct process, i)->pid, 0);
+		err = at ? 0 : -ENOMEM;
+		if (at)
+			*at = i + 1;
+	}
+	for (i = 0; !err && i < buf_count(&now, struct process); i++) {
+		p = buf_at(&now, struct process, i);
+		at = hash_get(&n->index, (uint64_t)p->pid, p->start);
+		before = at ? buf_at(&n->processes, struct process, *at - 1)->ticks : 0;
+		if (p->pid == getpid() || p->ticks <= before)
+			continue;
+		r.h.tgid = (uint32_t)p->pid;
+		r.cpu_ns = (p->ticks - before) * tick_ns;
+		r.elapsed_ns = now_ns - n->began_ns;
+		r.job = of_job(n, &now, &by_pid, p);
+		snprintf(r.comm, sizeof(r.comm), "%.14s", p->comm);
+		err = buf_put(out, &r, sizeof(r));
+	}
+	buf_fini(&now);
+	hash_fini(&by_pid);
+	return err;
+}
+
+void neighbours_free(struct neighbours *n)
+{
+	if (!n)
+		return;
+	buf_fini(&n->processes);
+	hash_fini(&n->index);
+	free(n);
+}
