@@ -5,6 +5,8 @@
 
 #include "base/fmt.h"
 #include "feature/findings/findings.h"
+#include "feature/lines/lines.h"
+#include "feature/neighbours/neighbours.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -121,9 +123,14 @@ static int print(struct view *s, const void *table)
 	return 0;
 }
 
+/* Recordings of before version 1.3 have nothing that rules could judge by. */
 static bool when(const struct view *s)
 {
-	return true;
+	size_t nlines, nprocesses;
+
+	lines_rows(s->in->model, &nlines);
+	neighbours_rows(s->in->model, &nprocesses);
+	return nlines || nprocesses;
 }
 
 #define ROW struct row
@@ -141,7 +148,6 @@ const struct view_sheet sheet_findings = {
 	.title = "Findings",
 	.help = "What bounds the job, the largest first.",
 	.member = "findings",
-	.csv = "findings",
 	.columns = columns,
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct table),

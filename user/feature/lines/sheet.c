@@ -42,13 +42,6 @@ static int make(const struct view *s, void *table)
 	return 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
-{
-	out_printf(s->out, "%sLines of Python, by the clock: ", prefix);
-	view_put_rows(s, table);
-	out_puts(s->out, "\n");
-}
-
 static bool when(const struct view *s)
 {
 	size_t n;
@@ -73,11 +66,9 @@ const struct view_sheet sheet_lines = {
 	.title = "Lines",
 	.help = "Lines of Python on which the threads of the job stood, by the clock.",
 	.member = "lines",
-	.csv = "lines",
 	.columns = columns,
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct view_list),
 	.when = when,
 	.make = make,
-	.above = above,
 };
