@@ -159,7 +159,7 @@ static void find_growth(struct facts *f, const struct mxbpf_iteration *it, size_
 			least[third] = it[i].live_bytes < least[third] ? it[i].live_bytes : least[third];
 	}
 	if (least[1] <= least[0] || least[2] <= least[1] ||
-	    least[2] - least[1] < (least[1] - least[0]) / 4) /* it levels off, as a cache does */
+	    least[2] - least[1] < (least[1] - least[0]) / 2) /* it levels off, as a cache does */
 		return;
 	f->grown_bytes = (least[2] - least[0]) * THIRDS / (THIRDS - 1);
 	f->grown_over = n;

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests which findings a model of records gives, without a target: each fault alone, and none. */
+#include <string.h>
+
+#include "feature/findings/findings.h"
+#include "mxbpf_gauge.h"
+#include "mxbpf_lines.h"
+#include "unit.h"
+
+#define MS     1000000ull
+#define PID    100
+#define WORKER 200
+
+static struct mdl *model;
+static struct mdl_session session = {.fault_ns = 1000, .duration_ns = 4000 * MS};
+
+static void feed(const void *rec)
+{
+	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
+}
+
+/* An iteration of dur_ms, of which part_ms are of the part and the rest is operators. */
+static void iteration(uint64_t nr, uint64_t dur_ms, enum mxbpf_step_part part, uint64_t part_ms, int64_t live)
+{
+	static uint64_t now_ns;
+	struct mxbpf_iteration it = {
+		.h = {.kind = MXBPF_ITERATION, .size = sizeof(it), .tgid = PID},
+		.dur_ns = dur_ms * MS,
+		.nr = nr,
+		.busy_ns = (dur_ms - part_ms) * MS,
+		.tid = PID,
+		.flags = MXBPF_ITERATION_PARTS,
+		.live_bytes = live,
+	};
+
+	now_ns = nr ? now_ns : 1000 * MS;
+	it.h.ts_ns = now_ns;
+	now_ns += it.dur_ns;
+	it.part_ns[part] = part_ms * MS;
+	it.part_ns[MXBPF_PART_OPERATOR] += (dur_ms - part_ms) * MS;
+	feed(&it);
+}
+
+static void operators(uint64_t calls, uint64_t each_ns, uint64_t runq_ns, uint64_t faults)
+{
+	struct mxbpf_span s = {
+		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = PID, .ts_ns = 2000 * MS},
+		.name_id = 7,
+		.tid = PID,
+		.cls = MXBPF_CLASS_OPERATOR,
+		.dur_ns = each_ns,
+		.self_ns = each_ns,
+		.flags = MXBPF_SPAN_ACCOUNT,
+		.account = {.on_cpu_ns = each_ns - runq_ns, .runq_ns = runq_ns, .minflt = (uint32_t)faults},
+	};
+
+	for (; calls; calls--) {
+		feed(&s);
+		s.h.ts_ns += each_ns;
+	}
+}
+
+static void process(uint32_t pid, uint64_t cpu_ms, bool job)
+{
+	struct mxbpf_neighbour n = {
+		.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(n), .tgid = pid, .ts_ns = 5000 * MS},
+		.cpu_ns = cpu_ms * MS,
+		.elapsed_ns = 4000 * MS,
+		.job = job,
+		.comm = "noisy",
+	};
+
+	feed(&n);
+}
+
+static void machine(uint64_t busy_ms, uint64_t idle_ms)
+{
+	const uint16_t ids[] = {MXBPF_GAUGE_CPU_BUSY, MXBPF_GAUGE_CPU_IDLE};
+	const uint64_t ms[] = {busy_ms, idle_ms};
+	unsigned i, k;
+
+	for (k = 0; k < 2; k++)
+		for (i = 0; i < 2; i++) {
+			struct mxbpf_gauge g = {
+				.h = {.kind = MXBPF_GAUGE,
+				      .size = MXBPF_GAUGE_BYTES_MIN,
+				      .ts_ns = (1000 + 4000 * k) * MS},
+				.id = ids[i],
+			};
+
+			g.value = 1 + k * ms[i] * MS;
+			feed(&g);
+		}
+}
+
+static void begin(void)
+{
+	model = mdl_new();
+	machine(4000, 4000);
+	process(PID, 4000, true);
+}
+
+/* The keys of the findings, joined by blanks. Owned by this function until its next call. */
+static const char *found(struct findings *f)
+{
+	static char keys[256];
+	unsigned i;
+
+	CHECK(!findings_make(model, &session, f));
+	keys[0] = '\0';
+	for (i = 0; i < f->n; i++) {
+		strcat(keys, i ? " " : "");
+		strcat(keys, f->list[i].rule->key);
+	}
+	return keys;
+}
+
+static void end(struct findings *f)
+{
+	findings_fini(f);
+	mdl_free(model);
+}
+
+static void loop(uint64_t n, uint64_t dur_ms, enum mxbpf_step_part part, uint64_t part_ms)
+{
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		iteration(i, dur_ms, part, part_ms, 0);
+}
+
+static bool says(const struct findings *f, const char *text)
+{
+	return f->n && f->list[0].text.len && strstr(f->list[0].text.data, text);
+}
+
+static void test_rules(void)
+{
+	struct findings f;
+	uint64_t i;
+
+	TEST("a job that computes most of its time has no findings")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 0, 0);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+	TEST("a loop that waits for data is reported with the share of its time")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_DATA, 80);
+		operators(400, 2 * MS, 0, 0);
+		CHECK(!strcmp(found(&f), "data_wait") && says(&f, "80% of its time"));
+		end(&f);
+	}
+	TEST("waiting for results is reported only for the time in which no operator runs")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_WAIT, 60);
+		operators(400, 4 * MS, 0, 0);
+		CHECK(!strcmp(found(&f), "sync_wait"));
+		end(&f);
+	}
+	TEST("many calls that take less than 15 us each are reported as bound by launches")
+	{
+		begin();
+		loop(40, 10, MXBPF_PART_OUTSIDE, 4);
+		operators(40 * 500, 8000, 0, 0);
+		CHECK(!strcmp(found(&f), "tiny_operators"));
+		end(&f);
+	}
+	TEST("waiting for a CPU is the fault of neighbours if they use CPU time, else of the job's own threads")
+	{
+		begin();
+		process(300, 2000, false);
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 4 * MS, 0);
+		CHECK(!strcmp(found(&f), "neighbours") && strstr(f.list[0].evidence.data, "noisy (pid 300) 0.5 CPUs"));
+		end(&f);
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 4 * MS, 0);
+		CHECK(!strcmp(found(&f), "own_threads"));
+		end(&f);
+	}
+	TEST("page faults are reported if their estimate is a notable part of the operators' time")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 0, 4000);
+		CHECK(!strcmp(found(&f), "page_faults"));
+		end(&f);
+	}
+	TEST("memory that grows in every third of the window is reported, and a cache that levels off is not")
+	{
+		begin();
+		for (i = 0; i < 60; i++)
+			iteration(i, 60, MXBPF_PART_OUTSIDE, 3, (int64_t)i << 17);
+		CHECK(!strcmp(found(&f), "memory_growth") && says(&f, "128 KiB in each iteration"));
+		end(&f);
+		begin();
+		for (i = 0; i < 60; i++)
+			iteration(i, 60, MXBPF_PART_OUTSIDE, 3, (int64_t)(i < 25 ? i : 25) << 17);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+	TEST("slow iterations at equal distances are reported with the distance")
+	{
+		begin();
+		for (i = 0; i < 60; i++)
+			iteration(i, i % 10 == 9 ? 200 : 50, MXBPF_PART_OUTSIDE, 2, 0);
+		CHECK(!strcmp(found(&f), "slow_iterations") && says(&f, "6 of 60 iterations, about every 10th,"));
+		end(&f);
+	}
+}
+
+static void test_lines(void)
+{
+	struct findings f;
+
+	TEST("single slow iterations without a pattern are no finding unless they cost much")
+	{
+		begin();
+		uint64_t i;
+
+		for (i = 0; i < 60; i++)
+			iteration(i, i == 31 || i == 44 ? 90 : 50, MXBPF_PART_OUTSIDE, 2, 0);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+}
+
+int main(void)
+{
+	test_rules();
+	test_lines();
+	UNIT_MAIN_END;
+}
