@@ -154,7 +154,17 @@ int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char 
 int cmd_set_sort(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->sort = view_sort_find(text);
+	o->sorted = true;
 	return o->sort < 0 ? cmd_set_index(opt, o, text, e) : 0;
+}
+
+/* 0 asks for all rows. */
+int cmd_set_top(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int err = cmd_set_number(opt, o, text, e);
+
+	o->all |= !err && !o->top;
+	return err;
 }
 
 /* "operator" is another name of the first word. */

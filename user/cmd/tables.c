@@ -97,17 +97,25 @@ struct job {
 	struct out *out;
 };
 
+/* A terminal gets what fits on it. Files, pipes and who asks for rows get all of them. */
+static bool is_brief(const struct cmd_opts *o)
+{
+	return o->format == CMD_TABLE && !o->all && !o->top && !o->output && o->by != VIEW_BY_EVENT &&
+	       !strcmp(o->layout, "modern") && isatty(STDOUT_FILENO);
+}
+
 static int print(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	const struct cmd_opts *o = j->o;
 	const struct view_input in = {.session = s, .model = m, .source = j->r ? rec_reader_source(j->r) : NULL};
 	const struct view_opts opts = {
-		.sort = o->sort,
+		.sort = is_brief(o) && o->sort == VIEW_SORT_TOTAL && !o->sorted ? VIEW_SORT_SELF : o->sort,
 		.by = o->by,
 		.stack_depth = o->stack_depth,
 		.backward = o->backward,
 		.ascending = o->ascending,
 		.top = o->top,
+		.brief = is_brief(o),
 		.width = o->output ? 0 : cmd_columns(),
 		.continued = nth > 1,
 	};

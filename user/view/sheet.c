@@ -265,7 +265,10 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 {
 	const unsigned width = (s->opts->width ? s->opts->width : VIEW_WIDTH) - (unsigned)strlen(prefix);
 	const struct view_list *list = table;
-	const size_t max = !sh->people_max ? list->n : s->opts->top ? s->opts->top : sh->people_max;
+	const size_t max = !sh->people_max  ? list->n
+			   : s->opts->top   ? s->opts->top
+			   : s->opts->brief ? VIEW_BRIEF_WORST
+					    : sh->people_max;
 	const size_t n = list->n < max ? list->n : max;
 	struct view_grid g = {.prefix = prefix};
 	struct view_flat flat = {0};

@@ -54,6 +54,14 @@ static int all_records(struct view *s)
 	return err;
 }
 
+/* How many of n rows are shown. */
+static size_t rows_max(const struct view *s, size_t n)
+{
+	const size_t max = s->opts->top ? s->opts->top : s->opts->brief && s->ops->people ? VIEW_BRIEF_ROWS : n;
+
+	return max < n ? max : n;
+}
+
 static int one_table(struct view *s, enum mxbpf_class cls)
 {
 	struct view_table t = {.cls = cls, .title = s->in->session->class_title[cls]};
@@ -73,7 +81,7 @@ static int one_table(struct view *s, enum mxbpf_class cls)
 		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
 	}
 	t.rows = rows;
-	t.nrows = s->opts->top && s->opts->top < t.nrows_all ? s->opts->top : t.nrows_all;
+	t.nrows = rows_max(s, t.nrows_all);
 	if (s->events) {
 		t.nrows = t.nrows_all;
 		view_events_table(s, &t);
@@ -95,7 +103,7 @@ int view_write_sheet(struct view *s, const struct view_sheet *sh)
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	t->people = s->ops->people;
 	err = sh->make(s, t);
-	t->n = !sh->whole && s->opts->top && s->opts->top < t->all ? s->opts->top : t->all;
+	t->n = sh->whole && !(t->people && s->opts->brief) ? t->all : rows_max(s, t->all);
 	if (err)
 		err_set(s->err, ERR_RUNTIME, err, "out of memory");
 	else if (t->n || t->empty_too || !sh->if_any)
@@ -107,6 +115,11 @@ int view_write_sheet(struct view *s, const struct view_sheet *sh)
 	return err;
 }
 
+static bool is_first(const struct view *s, const struct view_sheet *sh)
+{
+	return s->ops->people && (sh->first || (sh->brief_first && s->opts->brief));
+}
+
 /* The sheets that stand before the tables of calls, or behind them. */
 static int sheets(struct view *s, bool first)
 {
@@ -114,7 +127,7 @@ static int sheets(struct view *s, bool first)
 	int err = 0;
 
 	for (sh = view_sheets; !err && *sh; sh++)
-		if (!(*sh)->of_class && !(*sh)->at_end && first == (s->ops->people && (*sh)->first))
+		if (!(*sh)->of_class && !(*sh)->at_end && first == is_first(s, *sh))
 			err = view_write_sheet(s, *sh);
 	return err;
 }

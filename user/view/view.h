@@ -63,6 +63,9 @@ enum view_by {
 #define VIEW_EVENTS_MAX	 (1u << 18)	  /* events in a table without opts.top; they need 59 MB */
 extern const char *const view_by_words[]; /* words of --by; ends with NULL */
 
+#define VIEW_BRIEF_ROWS	 10
+#define VIEW_BRIEF_WORST 3 /* of tables of the worst calls and iterations */
+
 struct view_opts {
 	enum view_sort sort;
 	enum view_by by;
@@ -71,6 +74,7 @@ struct view_opts {
 	unsigned top;	/* most rows of a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* also show forward operators with their backward time */
+	bool brief;	/* people get the first VIEW_BRIEF_ROWS rows, and no tables without rows */
 	bool no_parts;	/* show segments, but not the operators in them */
 	bool continued; /* no heading: an output with the same columns precedes this one */
 	/* Called during long exports; NULL: nothing is called. */

@@ -155,6 +155,34 @@ static void fill(const struct view *s, struct slow *r, const struct slow_call *s
 	r->end_cpu = known_cpu(e.account.end_cpu);
 }
 
+/* Calls of one name that were slow for one cause are one row: that of the worst, which says how many there are. */
+static void group(struct view_list *t)
+{
+	struct slow *r = t->rows;
+	size_t i, k, n = 0, len;
+
+	for (i = 0; i < t->all; i++) {
+		for (k = 0; k < n; k++)
+			if (r[k].s.row == r[i].s.row && r[k].s.cause == r[i].s.cause)
+				break;
+		if (k < n) {
+			r[k].one++;
+			continue;
+		}
+		if (n != i)
+			r[n] = r[i];
+		n++;
+	}
+	for (k = 0; k < n; k++) {
+		len = strlen(r[k].why_text);
+		if (r[k].one > 1)
+			snprintf(r[k].why_text + len, sizeof(r[k].why_text) - len,
+				 "; %" PRIu64 " calls were slow for this cause", r[k].one);
+		r[k].why = view_word(r[k].why_text);
+	}
+	t->all = n;
+}
+
 static int make(const struct view *s, void *table)
 {
 	struct view_list *t = table;
@@ -169,6 +197,8 @@ static int make(const struct view *s, void *table)
 	t->rows = r = calloc(t->all + 1, sizeof(*r));
 	for (i = 0; r && i < t->all; i++)
 		fill(s, &r[i], &all[i]);
+	if (r && t->people && s->opts->brief)
+		group(t);
 	free(all);
 	return r ? 0 : -ENOMEM;
 }

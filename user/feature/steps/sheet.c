@@ -482,7 +482,7 @@ static void fill(struct slow *r, const struct mxbpf_iteration *it, const struct 
 static int make_slowest(const struct view *s, void *table)
 {
 	struct slowest *t = table;
-	size_t n, i, top = s->opts->top ? s->opts->top : SLOWEST_MAX;
+	size_t n, i, top = s->opts->top ? s->opts->top : s->opts->brief ? VIEW_BRIEF_WORST : SLOWEST_MAX;
 	const struct mxbpf_iteration *all = steps_iterations(s->in->model, &n), **order = calloc(n + 1, sizeof(*order));
 	int err = make_loops(s, &t->loops);
 
@@ -550,6 +550,7 @@ const struct view_sheet sheet_steps_slowest = {
 	.member = "iterations",
 	.list = "slowest",
 	.csv = "iterations.slowest",
+	.brief_first = true,
 	.columns = slowest_columns,
 	.row_bytes = sizeof(struct slow),
 	.table_bytes = sizeof(struct slowest),

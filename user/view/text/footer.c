@@ -58,11 +58,21 @@ static void put_notes(struct view *s, const char *prefix)
 			   fmt_count(ss->left_out, n));
 }
 
+/* People who want a short output get one line if nothing was lost. */
+static bool is_complete(const struct view *s)
+{
+	const struct mxbpf_loss *l = &s->in->session->loss;
+
+	return s->opts->brief && s->ops->people && l->attempted && !l->dropped && !l->unreadable && !l->truncated;
+}
+
 static void put_events(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
 	char attempted[32], stored[32], n[32];
 
+	if (is_complete(s))
+		return;
 	out_printf(s->out, "%sevents   %s attempted, %s stored", prefix, fmt_count(ss->loss.attempted, attempted),
 		   fmt_count(ss->loss.stored, stored));
 	if (ss->hits)
@@ -147,6 +157,15 @@ static void put_loss(struct view *s, const char *prefix)
 	const struct mxbpf_loss *l = &s->in->session->loss;
 	bool lost = l->dropped || l->unreadable;
 	char n[4][32];
+
+	if (is_complete(s)) {
+		out_printf(s->out, "%sevents   all %s were recorded", prefix, fmt_count(l->attempted, n[0]));
+		if (l->unmatched)
+			out_printf(s->out, "; the window cut off %s call%s", fmt_count(l->unmatched, n[1]),
+				   l->unmatched == 1 ? "" : "s");
+		out_puts(s->out, "\n");
+		return;
+	}
 
 	out_printf(s->out, "%s%s     %s dropped", prefix, lost ? "LOST" : "loss", fmt_count(l->dropped, n[0]));
 	if (l->dropped && l->attempted)
@@ -286,6 +305,7 @@ void view_footer(struct view *s, const char *prefix)
 	view_put_machine(s, prefix);
 	put_events(s, prefix);
 	put_loss(s, prefix);
-	put_sources(s, prefix);
+	if (!is_complete(s))
+		put_sources(s, prefix);
 	put_caveats(s, prefix);
 }

@@ -39,14 +39,17 @@ static void take(struct view *s, const struct view_calls *c)
 
 static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 {
+	const struct view_list *list = table;
 	int err;
 
 	if (sh == &sheet_calls)
 		take(s, table);
-	if ((!sh->above && !sh->print) || (!((const struct view_list *)table)->n && sh->if_any))
+	if ((!sh->above && !sh->print) || (!list->n && sh->if_any))
 		return 0;
 	if (sh->print)
 		return sh->print(s, table);
+	if (s->opts->brief && !list->n && !list->empty_too)
+		return 0;
 	err = view_sheet_print(s, sh, table, "");
 	out_puts(s->out, "\n");
 	return err;
@@ -56,9 +59,9 @@ static int end(struct view *s)
 {
 	const struct modern *m = (const struct modern *)s;
 
-	if (m->nested)
+	if (m->nested && !s->opts->brief)
 		out_puts(s->out, "share    of its table's self time (the heading); totals have nested calls too\n");
-	if (m->account)
+	if (m->account && !s->opts->brief)
 		put_account(m);
 	view_put_flops_footer(s, &((struct modern *)s)->flops);
 	view_footer(s, "");
