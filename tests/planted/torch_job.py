@@ -145,7 +145,7 @@ def faulting(n, model, x, loss):
 
 FAULTS = {
     'healthy': lambda a: batches(a, 512, 256),
-    'healthy-loader': lambda a: loop(a, Ready(), 1, 1024, 3, 512),
+    'healthy-loader': lambda a: loop(a, Ready(width=1024), 1, 1024, 3, 512),
     'healthy-wide': lambda a: batches(a, 1024, 256, 2),
     'healthy-deep': lambda a: batches(a, 384, 512, 8),
     'loader-sleeps': lambda a: loop(a, Sleeping(), 1),

@@ -1,0 +1,25 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Findings on jobs with a planted fault, and on healthy ones. tests/planted/run.py all --runs 3 does it for all of them.
+
+load helpers
+
+judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
+
+@test "The first or second finding names a slow DataLoader worker, a leak and an evaluation of PyTorch jobs" {
+	judge torch/loader-sleeps torch/leak torch/evaluation
+}
+
+@test "The first or second finding names tiny operators and a checkpoint of MXNet jobs" {
+	judge mxnet/tiny mxnet/checkpoint
+}
+
+@test "Healthy jobs have no findings but the load of the machine" {
+	judge torch/healthy mxnet/healthy
+}
+
+@test "The finding about a worker names the Python line on which it sleeps" {
+	run judge torch/loader-sleeps
+	line=$(grep -n 'time.sleep(0.002)  # a slow remote store' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
+	expect_re "its workers are at .*torch_job.py\\($line\\): __getitem__" "$output"
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs jobs with planted faults under mxbpf and compares its findings with the fault.
+
+usage: run.py [--runs N] [--beside COMMAND] RUNTIME/FAULT...     or "all"
+A planted fault must be the first or second finding; a healthy job must have none but those that the load of the machine
+explains. Prints a line for each run and, at the end, how many were right. Exit code 1 if any was wrong.
+environment: MXBPF, PYTHON (of MXNet), PYTHON_TORCH
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# What the load of the machine explains, whatever the job does.
+LOAD = {'neighbours', 'stolen', 'throttled'}
+# fault -> findings, any of which names it
+FAULTS = {
+    'torch/loader-sleeps': {'data_wait'}, 'torch/loader-reads': {'data_wait'}, 'torch/loader-decodes': {'data_wait'},
+    'torch/loader-main': {'data_wait'}, 'torch/tiny': {'tiny_operators'}, 'torch/leak': {'memory_growth'},
+    'torch/evaluation': {'slow_iterations'}, 'torch/checkpoint': {'slow_iterations'},
+    'mxnet/tiny': {'tiny_operators'}, 'mxnet/leak': {'memory_growth'}, 'mxnet/evaluation': {'slow_iterations'},
+    'mxnet/checkpoint': {'slow_iterations'},
+    'torch/healthy': set(), 'torch/healthy-wide': set(), 'torch/healthy-deep': set(), 'torch/healthy-loader': set(),
+    'mxnet/healthy': set(), 'mxnet/healthy-wide': set(), 'mxnet/healthy-deep': set(), 'mxnet/healthy-async': set(),
+}
+SECONDS = 4
+READY_SECONDS = 60
+
+
+def start(runtime, fault):
+    python = os.environ['PYTHON_TORCH' if runtime == 'torch' else 'PYTHON']
+    job = subprocess.Popen([python, '-u', f'{HERE}/{runtime}_job.py', fault, '--seconds', str(READY_SECONDS + 10 * SECONDS)],
+                           stdout=subprocess.PIPE, text=True)
+    line = job.stdout.readline()
+    if not line.startswith('ready '):
+        job.kill()
+        sys.exit(f'{runtime}/{fault} did not start: {line!r}')
+    return job, line.split()[1]
+
+
+def findings(name):
+    runtime, fault = name.split('/')
+    job, pid = start(runtime, fault)
+    with tempfile.TemporaryDirectory() as d:
+        try:
+            subprocess.run([os.environ['MXBPF'], '--pid', pid, '-d', f'{SECONDS}s', '-o', f'{d}/tables.json'], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+            with open(f'{d}/tables.json', encoding='utf-8') as f:
+                return json.load(f)['findings']
+        finally:
+            job.kill()
+            job.wait()
+
+
+def right(name, keys):
+    wanted = FAULTS[name]
+    if wanted:
+        return bool(wanted & set(keys[:2]))
+    return set(keys) <= LOAD
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('names', nargs='+', metavar='RUNTIME/FAULT')
+    p.add_argument('--runs', type=int, default=1)
+    args = p.parse_args()
+    names = list(FAULTS) if args.names == ['all'] else args.names
+    good = total = 0
+    for name in names:
+        for _ in range(args.runs):
+            found = findings(name)
+            keys = [f['finding'] for f in found]
+            ok = right(name, keys)
+            good += ok
+            total += 1
+            print('right' if ok else 'WRONG', name, *keys, flush=True)
+            for f in found:
+                print('     ', f['text'], '|', f['evidence'] or '')
+    print(f'{good} of {total} are right')
+    return good != total
+
+
+sys.exit(main())
