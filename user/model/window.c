@@ -155,7 +155,7 @@ static int fold_allocs(struct mdl *m)
 			return -ENOMEM;
 		if (r)
 			account(r, a->bytes);
-		if (a->h.size >= sizeof(*a) && features_alloc(m, a))
+		if (features_alloc(m, a))
 			return -ENOMEM;
 	}
 	return 0;

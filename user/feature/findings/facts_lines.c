@@ -145,7 +145,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 		more = (double)line->looks / (double)slow.of - (other ? (double)other->looks / (double)usual.of : 0);
 		if (more <= most)
 			continue;
-		most = more;
+		most = f->slow_line_more = more;
 		f->slow_line = *line;
 		f->slow_line.of = slow.of;
 	}

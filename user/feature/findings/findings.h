@@ -39,6 +39,7 @@ struct facts {
 	double data_worker_busy;       /* share of the looks at workers that found them at work */
 	uint32_t data_worker;	       /* process that was found there most often */
 	struct fact_line wait_line;    /* the loop's thread in calls that wait for the engine */
+	double slow_line_more;	       /* share of the looks at slow iterations beyond that at others */
 	struct fact_line slow_line;    /* the loop's thread in iterations of the slow group */
 	struct fact_line outside_line; /* the loop's thread outside the runtime */
 

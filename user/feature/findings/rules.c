@@ -99,7 +99,8 @@ static double others_share(const struct facts *f)
 	return share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns * f->cpus);
 }
 
-#define OTHERS_LEAST 0.1 /* of all CPU time: neighbours that took less have not caused much waiting */
+#define OWN_LINE_LEAST 0.4 /* share of the looks at slow iterations by which their line is more frequent there */
+#define OTHERS_LEAST   0.1 /* of all CPU time: neighbours that took less have not caused much waiting */
 
 static double threads_share(const struct facts *f)
 {
@@ -194,8 +195,12 @@ static void growth_evidence(const struct facts *f, struct buf *b)
 
 /* ---- iterations of another kind */
 
+/* Preemption makes single iterations slow on a busy machine. A group of another kind comes regularly, or has its line.
+ */
 static double slow_share(const struct facts *f)
 {
+	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST && others_share(f) >= OTHERS_LEAST)
+		return 0;
 	return share((double)f->slow.excess_ns, (double)f->loop.total_ns) * (f->slow.n > 0);
 }
 

@@ -242,9 +242,13 @@ static int fold_take(struct mdl *m, struct state *h, struct mem_device *d, const
 
 static int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	struct state *h = mdl_state(m, &feature_memory);
-	struct mem_device *d = h ? device_of(h, a->h.tgid, a->device) : NULL;
+	struct mem_device *d;
+	struct state *h;
 
+	if (a->h.size < sizeof(*a)) /* without --memory it does not say whose it is */
+		return 0;
+	h = mdl_state(m, &feature_memory);
+	d = h ? device_of(h, a->h.tgid, a->device) : NULL;
 	if (!d)
 		return -ENOMEM;
 	device_until(d, a->h.ts_ns);

@@ -113,7 +113,7 @@ static int steps_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 
 	if (!p)
 		return -ENOMEM;
-	add_sat_signed(&p->live_bytes, a->flags & MXBPF_ALLOC_FREED ? -(int64_t)a->bytes : (int64_t)a->bytes);
+	add_sat_signed(&p->live_bytes, a->bytes);
 	return 0;
 }
 
