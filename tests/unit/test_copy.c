@@ -17,6 +17,8 @@
 #include "mxbpf_track.h"
 #include "record/record.h"
 #include "records.h"
+#include "mxbpf_lines.h"
+#include "mxbpf_neighbours.h"
 #include "mxbpf_raised.h"
 #include "unit.h"
 
@@ -213,6 +215,25 @@ static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 }
 
 /* Feeds two windows. Each round has later times than the previous one. */
+static void put_looks(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	const struct mxbpf_agg_line line = {
+		.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(line), .tgid = 7, .ts_ns = at_ns},
+		.stack_id = 1000 + nr,
+		.count = 3,
+		.tid = 7,
+		.syscall = -1,
+	};
+	const struct mxbpf_neighbour process = {
+		.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(process), .tgid = 900 + nr, .ts_ns = at_ns},
+		.cpu_ns = 10000000,
+		.elapsed_ns = 20000000,
+		.comm = "other",
+	};
+
+	CHECK(!buf_put(b, &line, sizeof(line)) && !buf_put(b, &process, sizeof(process)));
+}
+
 static void feed_round(struct mdl *m, unsigned nr)
 {
 	const uint64_t at_ns = (nr + 1) * ROUND_NS;
@@ -230,6 +251,7 @@ static void feed_round(struct mdl *m, unsigned nr)
 	put_kv(&b, nr, at_ns);
 	put_allocs(&b, nr, at_ns);
 	put_others(&b, nr, at_ns);
+	put_looks(&b, nr, at_ns);
 	CHECK(!feed(m, &b));
 	buf_fini(&b);
 }
@@ -285,7 +307,7 @@ static void test_kinds(void)
 		MXBPF_SAMPLE,	    MXBPF_AGG_EXTENT, MXBPF_OPEN,      MXBPF_AGG_SCHED, MXBPF_TEAM,
 		MXBPF_AGG_LIFE,	    MXBPF_AGG_WAIT,   MXBPF_ITERATION, MXBPF_AGG_KV,	MXBPF_MEM_TIME,
 		MXBPF_MEM_OWNER,    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
-		MXBPF_AGG_RAISED,
+		MXBPF_AGG_RAISED,   MXBPF_AGG_LINE,   MXBPF_NEIGHBOUR,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;
