@@ -29,6 +29,7 @@ struct cmd_opts {
 	bool backward;	  /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
 	unsigned top;	  /* --top; 0: all rows */
 	bool all;	  /* --all, or --top 0 */
+	bool advice;	  /* --advice */
 	bool sorted;	  /* --sort was given */
 	bool quiet;	  /* -q: no progress on stderr */
 	char **args;	  /* operands; borrowed from argv */

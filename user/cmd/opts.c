@@ -201,6 +201,8 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000},
 	{.name = "all", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print every table with all of its rows, also on a terminal and without rows", .set = cmd_set_flag, CMD_FIELD(all)},
+	{.name = "advice", .group = "Tables", .commands = CMD_TABLES,
+	 .help = "Explain each finding in a paragraph, with what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "
 		 "event (a row for each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by},

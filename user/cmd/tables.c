@@ -116,6 +116,7 @@ static int print(const struct job *j, const struct mdl_session *s, struct mdl *m
 		.ascending = o->ascending,
 		.top = o->top,
 		.brief = is_brief(o),
+		.advice = o->advice,
 		.width = o->output ? 0 : cmd_columns(),
 		.continued = nth > 1,
 	};

@@ -75,6 +75,7 @@ struct view_opts {
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* also show forward operators with their backward time */
 	bool brief;	/* people get the first VIEW_BRIEF_ROWS rows, and no tables without rows */
+	bool advice;	/* findings have a paragraph each */
 	bool no_parts;	/* show segments, but not the operators in them */
 	bool continued; /* no heading: an output with the same columns precedes this one */
 	/* Called during long exports; NULL: nothing is called. */

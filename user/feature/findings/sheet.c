@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,34 @@ static void put_rate(struct view *s, const struct facts *f)
 	out_puts(s->out, "\n");
 }
 
+/* The rule says PID, and people get the number. */
+static void put_next(struct view *s, const char *next)
+{
+	const char *pid = strstr(next, "PID");
+
+	if (pid)
+		out_printf(s->out, "   next: mxbpf %.*s%" PRIu32 "%s\n", (int)(pid - next), next,
+			   mdl_target_of(s->in->session).pid, pid + strlen("PID"));
+	else
+		out_printf(s->out, "   next: mxbpf %s\n", next);
+}
+
+#define ADVICE_COLUMNS 76 /* without the indentation */
+
+/* A paragraph, broken between words. */
+static void put_advice(struct view *s, const char *text)
+{
+	size_t len, fits;
+
+	for (; *text; text += len + strspn(text + len, " ")) {
+		for (len = fits = 0; text[len] && len <= ADVICE_COLUMNS; len++)
+			if (text[len] == ' ')
+				fits = len;
+		len = text[len] && fits ? fits : len;
+		out_printf(s->out, "   %.*s\n", (int)len, text);
+	}
+}
+
 static int print(struct view *s, const void *table)
 {
 	const struct table *t = table;
@@ -115,7 +144,9 @@ static int print(struct view *s, const void *table)
 			out_puts(s->out, "\n");
 		}
 		if (r->next.len)
-			out_printf(s->out, "   next: mxbpf %s\n", r->next.data);
+			put_next(s, r->next.data);
+		if (s->opts->advice)
+			put_advice(s, r->advice.data);
 	}
 	if (!t->list.all)
 		out_puts(s->out, "No finding: nothing that mxbpf looks for holds the job up.\n");
@@ -138,7 +169,7 @@ static const struct view_column columns[] = {
 	{"finding", NULL, "finding", VIEW_TEXT, AT(key), .help = "name of the rule"},
 	{"text", NULL, "text", VIEW_TEXT, AT(text), .help = "the sentence"},
 	{"evidence", NULL, NULL, VIEW_TEXT, AT(evidence), VIEW_NULL, .help = "where it was seen"},
-	{"share", NULL, NULL, VIEW_COUNT, AT(permille), .help = "thousandths of the time that it explains"},
+	{"share_permille", NULL, NULL, VIEW_COUNT, AT(permille), .help = "thousandths of the time that it explains"},
 	{"next", NULL, NULL, VIEW_TEXT, AT(next), VIEW_NULL, .help = "arguments of mxbpf that show more"},
 	{"advice", NULL, NULL, VIEW_TEXT, AT(advice), VIEW_NULL},
 	{0},
