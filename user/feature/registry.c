@@ -48,7 +48,6 @@ _Static_assert(sizeof(mdl_features) / sizeof(mdl_features[0]) <= MDL_FEATURES_MA
 
 const struct view_sheet *const view_sheets[] = {
 	/* clang-format off */
-	&sheet_findings,
 	&sheet_calls,
 	&sheet_events,
 	&sheet_counters,
@@ -67,6 +66,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_sched,
 	&sheet_sample,
 	&sheet_raised,
+	&sheet_findings,
 	&sheet_lines,
 	&sheet_steps_loops,
 	&sheet_steps_slowest,
