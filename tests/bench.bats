@@ -10,7 +10,7 @@ load helpers
 		import subprocess
 		from extra import plan_groups
 		from modes import GROUPS, MODES
-		known = subprocess.check_output(['$MXBPF', '--help'], text=True)
+		known = subprocess.check_output(['$MXBPF', 'help', 'all'], text=True)
 		groups = plan_groups()
 		assert set(groups) == set(GROUPS), set(groups) ^ set(GROUPS)
 		rows = [words for _, words in GROUPS.values()] + [getattr(mode[0], 'options', ()) for mode in MODES.values()]

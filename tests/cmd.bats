@@ -165,13 +165,30 @@ header() { # MAJOR, two hex digits
 	((${#COMMANDS[@]} >= 5))
 	for c in '' "${COMMANDS[@]}"; do
 		run --separate-stderr "$MXBPF" ${c:+"$c"} --help
-		[[ $status == 0 && -z $stderr && $output == *"Usage: mxbpf"* ]]
+		[[ $status == 0 && -z $stderr && $output == *"mxbpf"* ]]
+		[[ -z $c || $output == "Usage: mxbpf $c "* ]]
 		[[ $(wc -L <<<"$output") -le 80 ]]
 		[[ $output == "$("$MXBPF" ${c:+"$c"} -h)" ]]
 		[[ $output == "$("$MXBPF" help ${c:+"$c"})" ]]
 	done
-	[[ $("$MXBPF" --help) == *"Exit status:"*"Examples:"* ]]
-	fails 2 'not a command' help nonsense
+	[[ $("$MXBPF" help all) == "Usage: mxbpf --pid"*"Exit status:"*"Examples:"* ]]
+}
+
+@test "The first page of --help has at most 60 lines and names the groups of options, each of which has a page" {
+	(($("$MXBPF" --help | wc -l) <= 60))
+	mapfile -t groups < <("$MXBPF" --help | sed -n '/by group/,/^$/s/^  \([a-z]\+\) .*/\1/p')
+	[[ ${groups[*]} == "target window tables files general all" ]]
+	for group in "${groups[@]}"; do
+		run --separate-stderr "$MXBPF" help "$group"
+		[[ $status == 0 && -z $stderr && $(wc -L <<<"$output") -le 80 ]]
+		(($(options_of_help <<<"$output" | wc -l) >= 5))
+	done
+	for group in "${groups[@]:0:5}"; do
+		"$MXBPF" help "$group" | options_of_help
+	done | sort | cmp - <("$MXBPF" help all | options_of_help | sort)
+	fails 2 "'nonsense' is not a command \(record, .*\) or a group of options \(target, .*, all\)$" help nonsense
+	fails 2 "did you mean 'tables'" help table
+	fails 2 "did you mean 'record'" help recrod
 }
 
 options_of_help() {
@@ -179,11 +196,11 @@ options_of_help() {
 }
 
 @test "The help lists exactly the options that the command takes" {
-	for c in '' "${COMMANDS[@]}"; do
-		"$MXBPF" ${c:+"$c"} --help | options_of_help
-	done | sort -u >all
+	"$MXBPF" help all | options_of_help | sort -u >all
 	(($(wc -l <all) > 15))
 	for c in "${COMMANDS[@]}"; do
+		"$MXBPF" "$c" --help | options_of_help | sort -u >listed
+		[[ -z $(comm -23 listed all) ]]
 		while read -r option; do
 			run --separate-stderr "$MXBPF" "$c" "$option=x"
 			listed=$("$MXBPF" "$c" --help | options_of_help | grep -cx -- "$option" || true)
@@ -302,7 +319,7 @@ lost_output() {
 	page=$(groff -man -Tascii -P-cbou mxbpf.1)
 	while read -r option; do
 		[[ $page == *"$option"* ]]
-	done < <("$MXBPF" --help | options_of_help)
+	done < <("$MXBPF" help all | options_of_help)
 }
 
 complete_words() {
@@ -323,6 +340,7 @@ complete_words() {
 	[[ $(complete_words mxbpf --sort p) == "p99" ]]
 	[[ $(complete_words mxbpf --sort = na) == "name" ]]
 	[[ $(complete_words mxbpf --probes op,w) == "op,wait" ]]
+	[[ $(complete_words mxbpf help t) == "target tables" ]]
 	[[ $(complete_words mxbpf report --tra) == "" ]]
 	[[ $(complete_words mxbpf report a) == "a job.mxd" ]]
 	[[ $(complete_words mxbpf export f -f c) == "chrome chrome-classic" ]]
@@ -501,7 +519,7 @@ need_recording() {
 @test "The help of --probes explains each word, and the help of check lists no subcommand" {
 	local word
 	for word in op api mem wait inside custom mark data kv; do
-		"$MXBPF" --help | tr -s '\n ' ' ' | grep -qE -- "--probes LIST [^-]*\b$word \([a-zA-Z ]+\)"
+		"$MXBPF" help target | tr -s '\n ' ' ' | grep -qE -- "--probes LIST [^-]*\b$word \([a-zA-Z ]+\)"
 	done
 	! "$MXBPF" check --help | grep -- '-- COMMAND'
 }

@@ -38,7 +38,7 @@ def names_of(text, known, what):
 
 def offered_modes(mxbpf, base):
     """Leaves out modes with options that this binary does not have, and modes of another build if there is none."""
-    known = subprocess.check_output([mxbpf, '--help']).decode()
+    known = subprocess.check_output([mxbpf, 'help', 'all']).decode()
     return [name for name, (cls, _, _) in MODES.items()
             if (base or name not in PAIRS) and all(word in known for word in getattr(cls, 'options', ()) if word.startswith('--'))]
 

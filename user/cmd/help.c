@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Usage, --help and the completion for bash, all made from the tables of commands and options. */
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "cmd/opts.h"
 #include "view/sheet.h"
 
-#define WIDTH	    79
-#define TEXT_COLUMN 24
+#define WIDTH	     79
+#define TEXT_COLUMN  24 /* of options */
+#define SHORT_COLUMN 11 /* of commands and groups */
+#define START_COLUMN 43 /* of the commands to start with */
 
 /* Wraps a text between columns `from` and WIDTH. The cursor is at column `at`. */
 static void print_wrapped(const char *text, int at, int from)
@@ -31,9 +36,9 @@ static void print_wrapped(const char *text, int at, int from)
 	putchar('\n');
 }
 
-static void print_option(const struct cmd_option *opt)
+static void print_option_text(const struct cmd_option *opt, const char *text)
 {
-	char text[512], head[64];
+	char head[64];
 	int len;
 
 	len = snprintf(head, sizeof(head), opt->letter ? "  -%c, " : "      ", opt->letter);
@@ -44,7 +49,44 @@ static void print_option(const struct cmd_option *opt)
 		putchar('\n');
 		len = 0;
 	}
-	print_wrapped(cmd_option_text(opt, text), len, TEXT_COLUMN);
+	print_wrapped(text, len, TEXT_COLUMN);
+}
+
+static void print_option(const struct cmd_option *opt)
+{
+	char text[512];
+
+	print_option_text(opt, cmd_option_text(opt, text));
+}
+
+/* Prints only what stands before the first period, colon or semicolon of the text. */
+static void print_option_short(const struct cmd_option *opt)
+{
+	char text[512];
+	size_t len = 0;
+
+	snprintf(text, sizeof(text), "%s", opt->help);
+	while (text[len] && !(strchr(".:;", text[len]) && strchr(" ", text[len + 1])))
+		len++;
+	text[len] = 0;
+	print_option_text(opt, text);
+}
+
+/* The text ends with the commands that take the option if `mxbpf --pid` does not. */
+static void print_option_takers(const struct cmd_option *opt)
+{
+	char text[640];
+	const struct cmd *c;
+	const char *sep = "; for ";
+	size_t used;
+
+	used = strlen(cmd_option_text(opt, text));
+	for (c = cmd_table; !(opt->commands & CMD_BIT_ATTACH) && c->run && used < sizeof(text); c++)
+		if (opt->commands & c->bit) {
+			used += snprintf(text + used, sizeof(text) - used, "%s%s", sep, c->name);
+			sep = ", ";
+		}
+	print_option_text(opt, text);
 }
 
 static void print_options(const struct cmd *c)
@@ -62,38 +104,117 @@ static void print_options(const struct cmd *c)
 	}
 }
 
-static void print_commands(FILE *f, const struct cmd *c)
+static void print_usage(FILE *f)
 {
+	const struct cmd *c;
 	char title[32];
 
-	for (; c->run; c++)
+	for (c = cmd_table; c->run; c++)
 		fprintf(f, "%s %s %s\n", c == cmd_table ? "Usage:" : "      ", cmd_title(c, title), c->synopsis);
 }
 
 void cmd_print_usage(void)
 {
-	print_commands(stderr, cmd_table);
+	print_usage(stderr);
 	fputs("Try: mxbpf --help\n", stderr);
 }
 
-/* The part of --help that only `mxbpf --help` has. */
-static void print_overview(void)
+/* The groups that options name, in the order of the pages. */
+static const struct {
+	const char *name; /* what options call it; `mxbpf help` takes it in lower case */
+	const char *help;
+} groups[] = {
+	{"Target", "the process, and what to read of it"},  {"Window", "when to begin and to stop"},
+	{"Tables", "format, order and rows of the tables"}, {"Files", "recordings, traces and other outputs"},
+	{"General", "progress, buffers, backends"},
+};
+#define NGROUPS	   (sizeof(groups) / sizeof(groups[0]))
+#define GROUP_NAME 16
+
+static const char *group_word(unsigned i, char buf[GROUP_NAME])
+{
+	const char *name = i < NGROUPS ? groups[i].name : "all";
+	size_t len = snprintf(buf, GROUP_NAME, "%s", name);
+
+	while (len--)
+		buf[len] = tolower((unsigned char)buf[len]);
+	return buf;
+}
+
+static void print_group(unsigned i)
+{
+	const struct cmd_option *opt;
+
+	printf("%s (%s):\n", groups[i].name, groups[i].help);
+	for (opt = cmd_options; opt->name; opt++)
+		if (opt->group && !strcmp(opt->group, groups[i].name))
+			print_option_takers(opt);
+}
+
+static void print_exits(void)
 {
 	const struct cmd_exit_text *x;
-	const struct cmd *c;
-	char head[32];
 
-	puts("\nCommands (mxbpf COMMAND --help tells more):");
-	for (c = cmd_table + 1; c->run; c++) {
-		snprintf(head, sizeof(head), "  %s", c->name);
-		print_wrapped(c->help, printf("%s", head), TEXT_COLUMN);
-	}
 	puts("\nExit status:");
 	for (x = cmd_exits; x->text; x++)
 		print_wrapped(x->text, printf("  %d", x->code), 8);
+}
+
+/* Everything that the tables know: `mxbpf help all`. */
+static void print_all(void)
+{
+	const struct cmd *c;
+	unsigned i;
+
+	print_usage(stdout);
+	for (i = 0; i < NGROUPS; i++) {
+		putchar('\n');
+		print_group(i);
+	}
+	print_exits();
 	puts("\nExamples:");
 	for (c = cmd_table; c->run; c++)
 		printf("  %s\n", c->example);
+}
+
+/* Commands and options of the first page, which has at most 60 lines. */
+static const struct {
+	const char *command, *help;
+} start[] = {
+	{"sudo mxbpf --pid 1234", "profile a job until Ctrl-C"},
+	{"sudo mxbpf -- python train.py", "run a job and profile it"},
+	{"sudo mxbpf record --pid 1234 -o job.mxd", "write a recording"},
+	{"mxbpf report job.mxd", "print its tables, without root"},
+	{"sudo mxbpf now --pid 1234", "show where a job hangs"},
+	{"sudo mxbpf list", "list processes to profile"},
+};
+static const char *const common[] = {"duration",  "iterations", "by",	 "sort",  "top",   "shapes",
+				     "py-stacks", "memory",	"sched", "trace", "output"};
+
+static void print_first_page(void)
+{
+	const struct cmd_option *opt;
+	const struct cmd *c;
+	char word[GROUP_NAME];
+	unsigned i;
+
+	puts("mxbpf: what a running deep-learning job (MXNet, PyTorch) does: operators, C API\n"
+	     "calls, memory, a timeline. The job needs no change and no restart.\n\nStart with:");
+	for (i = 0; i < sizeof(start) / sizeof(start[0]); i++)
+		print_wrapped(start[i].help, printf("  %s", start[i].command), START_COLUMN);
+	puts("\nCommands (mxbpf help COMMAND tells more):");
+	for (c = cmd_table + 1; c->run; c++)
+		print_wrapped(c->help, printf("  %s", c->name), SHORT_COLUMN);
+	puts("\nOptions used most:");
+	for (i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+		for (opt = cmd_options; opt->name; opt++)
+			if (!strcmp(opt->name, common[i]) && (opt->commands & CMD_BIT_ATTACH))
+				print_option_short(opt);
+	puts("\nAll options, by group (mxbpf help GROUP):");
+	for (i = 0; i <= NGROUPS; i++)
+		print_wrapped(i < NGROUPS ? groups[i].help : "every option, exit status, examples",
+			      printf("  %s", group_word(i, word)), SHORT_COLUMN);
+	puts("\nMore: man mxbpf; README.md and docs/ of the source");
 }
 
 int cmd_print_help(const struct cmd *c)
@@ -101,18 +222,57 @@ int cmd_print_help(const struct cmd *c)
 	char title[32];
 
 	if (c == cmd_table) {
-		puts("mxbpf: what a running deep-learning job does: operators, C API calls, memory,\n"
-		     "a timeline. The job needs no change and no restart.\n");
-		print_commands(stdout, c);
-	} else {
-		printf("Usage: %s %s\n\n", cmd_title(c, title), c->synopsis);
-		print_wrapped(c->help, 0, 0);
+		print_first_page();
+		return CMD_OK;
 	}
+	printf("Usage: %s %s\n\n", cmd_title(c, title), c->synopsis);
+	print_wrapped(c->help, 0, 0);
 	print_options(c);
-	if (c == cmd_table)
-		print_overview();
+	printf("\nExample:\n  %s\n", c->example);
+	return CMD_OK;
+}
+
+/* Lists the words that `help` takes, and the one that was probably meant. */
+static int fail_topic(const char *topic)
+{
+	char commands[200] = "", words[100] = "", hint[NEAR_HINT_BYTES], names[NGROUPS + 1][GROUP_NAME];
+	struct near n = {0};
+	struct err e = {0};
+	const struct cmd *c;
+	size_t len = 0;
+	unsigned i;
+
+	for (c = cmd_table + 1; c->run && len < sizeof(commands); c++) {
+		near_try(&n, topic, c->name);
+		len += snprintf(commands + len, sizeof(commands) - len, "%s%s", len ? ", " : "", c->name);
+	}
+	for (i = len = 0; i <= NGROUPS && len < sizeof(words); i++) {
+		near_try(&n, topic, group_word(i, names[i]));
+		len += snprintf(words + len, sizeof(words) - len, "%s%s", len ? ", " : "", names[i]);
+	}
+	err_set(&e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s) or a group of options (%s)%s", topic, commands,
+		words, near_hint(&n, "", hint));
+	return cmd_fail(&e);
+}
+
+int cmd_help(const struct cmd_opts *o)
+{
+	const char *topic = o->nargs ? o->args[0] : NULL;
+	char word[GROUP_NAME];
+	const struct cmd *c;
+	unsigned i;
+
+	c = topic ? cmd_find(topic) : cmd_table;
+	if (c)
+		return cmd_print_help(c);
+	for (i = 0; i <= NGROUPS && strcmp(topic, group_word(i, word)); i++)
+		;
+	if (i > NGROUPS)
+		return fail_topic(topic);
+	if (i == NGROUPS)
+		print_all();
 	else
-		printf("\nExample:\n  %s\n", c->example);
+		print_group(i);
 	return CMD_OK;
 }
 
@@ -161,6 +321,8 @@ static void print_words_case(const struct cmd *c)
 {
 	const struct cmd_option *opt;
 	const struct cmd *other;
+	char word[GROUP_NAME];
+	unsigned i;
 
 	printf("\t%s) words='", c->name ? c->name : "''");
 	for (opt = cmd_options; opt->name; opt++)
@@ -169,6 +331,8 @@ static void print_words_case(const struct cmd *c)
 	if (c == cmd_table || c->run == cmd_help)
 		for (other = cmd_table + 1; other->run; other++)
 			printf("%s ", other->name);
+	for (i = 0; c->run == cmd_help && i <= NGROUPS; i++)
+		printf("%s ", group_word(i, word));
 	printf("'; operand=%d ;;\n", c->min_args);
 }
 

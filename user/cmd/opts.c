@@ -646,14 +646,3 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 		err = check_layout(o, seen, e);
 	return err ? err : check_whole(*c, o, e);
 }
-
-int cmd_help(const struct cmd_opts *o)
-{
-	struct err e = {0};
-	const struct cmd *c = o->nargs ? cmd_find(o->args[0]) : &cmd_table[0];
-
-	if (c)
-		return cmd_print_help(c);
-	fail_command(o->args[0], &e);
-	return cmd_fail(&e);
-}

@@ -66,8 +66,8 @@ const struct cmd cmd_table[] = {
 	},
 	{
 		.name = "help",
-		.synopsis = "[COMMAND]",
-		.help = "print the help of a command, like mxbpf COMMAND --help",
+		.synopsis = "[COMMAND | GROUP]",
+		.help = "print the help of a command or of a group of options",
 		.example = "mxbpf help record",
 		.bit = CMD_BIT_HELP,
 		.max_args = 1,
