@@ -109,9 +109,12 @@ $(O)/mxbpf: $(O)/obj/user/main.o $(O)/libmxbpf.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/libmxbpf.a $(LIBS)
 
-$(O)/mxbpf.1: $(O)/mxbpf
+# share/man.awk makes roff of the Markdown and inserts the lists of options, columns and the like.
+$(O)/mxbpf.1: docs/man/mxbpf.1.md share/man.awk $(O)/mxbpf
 	$(call say,MAN,$@)
-	$(Q)$(O)/mxbpf --generate man >$@
+	$(Q)$(O)/mxbpf --generate lists >$@.lists
+	$(Q)awk -v version="$$($(O)/mxbpf --version)" -f share/man.awk $@.lists $< >$@
+	$(Q)rm -f $@.lists
 
 $(O)/report.schema.json: $(O)/mxbpf
 	$(call say,SCHEMA,$@)

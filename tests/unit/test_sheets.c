@@ -317,13 +317,13 @@ static void check_people(const struct view_sheet *sh)
 	free(text);
 }
 
-static char *print_man(void)
+static char *print_lists(void)
 {
 	int stdout_fd = dup(1), fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	fflush(stdout);
 	dup2(fd, 1);
-	cmd_print_man(NULL);
+	cmd_print_lists(NULL);
 	fflush(stdout);
 	dup2(stdout_fd, 1);
 	close(fd);
@@ -345,7 +345,7 @@ static void check_names(const struct view_sheet *sh, const struct view_column *c
 			continue;
 		}
 		for (k = 0; k < 3; k++) {
-			snprintf(name, sizeof(name), "\\fB%s\\fR", names[k] ? names[k] : "");
+			snprintf(name, sizeof(name), "**%s**", names[k] ? names[k] : "");
 			if (names[k] && !strstr(section, name))
 				missing(sh, names[k], "the manual");
 		}
@@ -356,13 +356,13 @@ static void check_man(const struct view_sheet *sh, const char *man)
 {
 	char head[128], *at, *end, *section;
 
-	snprintf(head, sizeof(head), "\n.SS %s\n", sh->title);
+	snprintf(head, sizeof(head), "\n### %s\n", sh->title);
 	at = strstr(man, head);
 	if (!at) {
 		missing(sh, "title", "the manual");
 		return;
 	}
-	end = strstr(at + 1, "\n.S");
+	end = strstr(at + 1, "\n###");
 	section = strndup(at, end ? (size_t)(end - at) : strlen(at));
 	check_names(sh, sh->columns, section);
 	free(section);
@@ -407,7 +407,7 @@ int main(void)
 	}
 	TEST("every column of every sheet is in the manual under each of its names")
 	{
-		text = print_man();
+		text = print_lists();
 		for (sh = view_sheets; *sh; sh++)
 			check_man(*sh, text);
 		free(text);

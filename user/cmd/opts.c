@@ -80,7 +80,7 @@ static const struct {
 	const char *what;
 	int (*print)(const struct cmd *c);
 } generators[] = {
-	{"man", cmd_print_man}, {"completion", cmd_print_completion}, {"schema", cmd_print_schema}, {NULL, NULL}};
+	{"lists", cmd_print_lists}, {"completion", cmd_print_completion}, {"schema", cmd_print_schema}, {NULL, NULL}};
 
 static const char *word_generate(unsigned i)
 {
@@ -241,7 +241,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
 	 .help = "Print the version", .set = cmd_set_version},
 	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
-	 .help = "Print the man page, the bash completion or the JSON schema", .set = set_generate, .word = word_generate},
+	 .help = "Print the lists of the manual, the bash completion or the JSON schema", .set = set_generate, .word = word_generate},
 	{.name = NULL},
 };
 /* clang-format on */

@@ -43,7 +43,7 @@ extern const struct cmd_exit_text cmd_exits[]; /* ends with text == NULL */
 /* --help, --version and --generate print on stdout and return an exit code. */
 int cmd_print_help(const struct cmd *c);
 int cmd_print_version(const struct cmd *c);
-int cmd_print_man(const struct cmd *c);
+int cmd_print_lists(const struct cmd *c);
 int cmd_print_completion(const struct cmd *c);
 int cmd_print_schema(const struct cmd *c);
 /* Prints the synopses on stderr. */
