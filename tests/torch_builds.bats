@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Builds of PyTorch other than the wheel: without symbols, Debian's 1.13, and any build if only few probes can be attached.
-# Each build's own profiler is the reference (tests/judge_torch), and the README's table must equal the results.
+# Each build's own profiler is the reference (tests/judge_torch), and the table of docs/pytorch.md must equal the results.
 
 load helpers
 
@@ -148,7 +148,7 @@ few_probes() { # PROGRAM...
 	jq -e '[.traceEvents[] | select(.cat == "cpu_op")] | length > 1000' t.json
 }
 
-# The cells of a row in the README's table, from `check`: the number of probed functions, and those without an end probe.
+# The cells of a row in the table of docs/pytorch.md, from `check`: the number of probed functions, and those without an end probe.
 row_of() { # PID
 	"$MXBPF" check --pid "$1" | awk '
 		$1 == "ok" && $4 == "functions," { n[$2] = $3; without[$2] = $5 }
@@ -173,16 +173,16 @@ expect_row() { # TITLE BUILD
 	torch_server
 	row="| $1$(row_of "$SERVER_PID")"
 	echo "$row"
-	grep -qF "$row" "$REPO/README.md"
+	grep -qF "$row" "$REPO/docs/pytorch.md"
 }
 
-@test "The README's column for PyTorch's wheel, with and without symbols, equals what these tests measured" {
+@test "The row of docs/pytorch.md for PyTorch's wheel, with and without symbols, equals what these tests measured" {
 	need_stripped
 	expect_row "2.13.0 (CPU) of PyPI" wheel
 	expect_row "the same, stripped" stripped
 }
 
-@test "The README's column for Debian's PyTorch equals what these tests measured" {
+@test "The row of docs/pytorch.md for Debian's PyTorch equals what these tests measured" {
 	need_debian
 	expect_row "1.13.1 of Debian 12, which is stripped" debian
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# One program on every MXNet on PyPI, with that version's own profiler as the reference for each table. The README's table
+# One program on every MXNet on PyPI, with that version's own profiler as the reference for each table. The table of docs/mxnet.md
 # has the results.
 
 load helpers
@@ -59,7 +59,7 @@ with_options() { # VERSION
 	traced "--format json $chosen" options.json "$PYTHON" -W ignore "$HERE/prog.py" --bare --bulk
 }
 
-# Features that may be missing are in the README's table.
+# Features that may be missing are in the table of docs/mxnet.md.
 judged() { # VERSION [MAY_BE_MISSING...]
 	local version=$1 without=() feature
 	for feature in "${@:2}"; do without+=(--without "$feature"); done
@@ -157,7 +157,7 @@ other_build_is_judged() { # VERSION
 	done
 }
 
-@test "The README's table equals what these tests measured" {
+@test "The table of docs/mxnet.md equals what these tests measured" {
 	[[ $(find "$BATS_FILE_TMPDIR" -name '*.cells' | wc -l) == 8 ]] || skip "not every version was there"
-	"$PYTHON" "$HERE/table.py" --check "$REPO/README.md" "$BATS_FILE_TMPDIR"/*.cells
+	"$PYTHON" "$HERE/table.py" --check "$REPO/docs/mxnet.md" "$BATS_FILE_TMPDIR"/*.cells
 }

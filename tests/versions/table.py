@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the README's table of features by MXNet version, from the results of compare.py.
+"""Makes the table of features in docs/mxnet.md by MXNet version, from the results of compare.py.
 
   table.py CELLS.json...                    prints it
-  table.py --check README.md CELLS.json...  exit 1, and prints the right table, if README.md has another one
+  table.py --check PAGE.md CELLS.json...  exit 1, and prints the right table, if the page has another one
 """
 import argparse
 import json
@@ -38,7 +38,7 @@ def table(all_measured):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('cells', nargs='+')
-    p.add_argument('--check', metavar='README')
+    p.add_argument('--check', metavar='PAGE')
     args = p.parse_args()
     measured = {}
     for path in args.cells:

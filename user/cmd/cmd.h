@@ -15,7 +15,7 @@
 #include "session/session.h"
 #include "view/view.h"
 
-/* The measured cost of a probe hit; README.md has the same numbers. */
+/* The measured cost of a probe hit; docs/overhead.md has the same numbers. */
 #define CMD_COST_TRAP	"about 0.8 us"
 #define CMD_COST_STEP	"up to 9 us"
 #define CMD_COST_RECORD "about 2.4 us"

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Each command of README.md and docs/ runs, and the first line of its output is the one that the page shows.
+# tests/docs/commands.py runs them, and says how a page names the job of a command.
+
+load helpers
+
+COMMANDS=$REPO/tests/docs/commands.py
+
+page() { # PAGE
+	local needed jobs=()
+	need_root
+	needed=$("$COMMANDS" --jobs "$1")
+	[[ -n $needed ]] || skip "no command of this page is run"
+	cd "$BATS_TEST_TMPDIR"
+	if [[ $needed == *mxnet* ]]; then
+		shared_workload --tiny --hybridize none
+		jobs+=("mxnet=$WORKLOAD_PID")
+	fi
+	if [[ $needed == *torch* ]]; then
+		need_torch
+		torch_server
+		start_ready torch "${SERVED[@]}" "$REPO/tests/workload/torch_train.py" >/dev/null
+		jobs+=("torch=$READY_PID")
+	fi
+	"$COMMANDS" "$1" "${jobs[@]}"
+}
+
+@test "Every command of the pages is in a block that is run, and every option that they name exists" {
+	run "$COMMANDS" --check
+	[[ $status == 0 && -z $output ]] || { echo "$output"; return 1; }
+}
+
+@test "Every page of docs/ is in its contents and has a test here" {
+	local page
+	while read -r page; do
+		[[ $page == README.md || $page == docs/README.md ]] || grep -qF "](${page#docs/})" "$REPO/docs/README.md"
+		[[ -z $("$COMMANDS" --jobs "$page") ]] || grep -q "page $page;" "$BATS_TEST_FILENAME"
+	done < <("$COMMANDS" --pages)
+}
+
+@test "README.md has at most 200 lines" { (($(wc -l <"$REPO/README.md") <= 200)); }
+
+@test "The commands of README.md print what it shows" { page README.md; }
+@test "The commands of docs/counters.md print what it shows" { page docs/counters.md; }
+@test "The commands of docs/distributed.md print what it shows" { page docs/distributed.md; }
+@test "The commands of docs/hang.md print what it shows" { page docs/hang.md; }
+@test "The commands of docs/iterations.md print what it shows" { page docs/iterations.md; }
+@test "The commands of docs/lifecycle.md print what it shows" { page docs/lifecycle.md; }
+@test "The commands of docs/limits.md print what it shows" { page docs/limits.md; }
+@test "The commands of docs/memory.md print what it shows" { page docs/memory.md; }
+@test "The commands of docs/mxnet.md print what it shows" { page docs/mxnet.md; }
+@test "The commands of docs/openmp.md print what it shows" { page docs/openmp.md; }
+@test "The commands of docs/operators.md print what it shows" { page docs/operators.md; }
+@test "The commands of docs/overhead.md print what it shows" { page docs/overhead.md; }
+@test "The commands of docs/pytorch.md print what it shows" { page docs/pytorch.md; }
+@test "The commands of docs/sampling.md print what it shows" { page docs/sampling.md; }
+@test "The commands of docs/traces.md print what it shows" { page docs/traces.md; }
+@test "The commands of docs/why-slow.md print what it shows" { page docs/why-slow.md; }
