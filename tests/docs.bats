@@ -44,6 +44,7 @@ page() { # PAGE
 @test "The commands of README.md print what it shows" { page README.md; }
 @test "The commands of docs/counters.md print what it shows" { page docs/counters.md; }
 @test "The commands of docs/distributed.md print what it shows" { page docs/distributed.md; }
+@test "The commands of docs/findings.md print what it shows" { page docs/findings.md; }
 @test "The commands of docs/hang.md print what it shows" { page docs/hang.md; }
 @test "The commands of docs/iterations.md print what it shows" { page docs/iterations.md; }
 @test "The commands of docs/lifecycle.md print what it shows" { page docs/lifecycle.md; }

@@ -6,18 +6,22 @@ load helpers
 
 judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 
+# bats test_tags=alone
 @test "The first or second finding names a slow DataLoader worker, a leak and an evaluation of PyTorch jobs" {
 	judge torch/loader-sleeps torch/leak torch/evaluation
 }
 
+# bats test_tags=alone
 @test "The first or second finding names tiny operators and a checkpoint of MXNet jobs" {
 	judge mxnet/tiny mxnet/checkpoint
 }
 
+# bats test_tags=alone
 @test "Healthy jobs have no findings but the load of the machine" {
 	judge torch/healthy mxnet/healthy
 }
 
+# bats test_tags=alone
 @test "The finding about a worker names the Python line on which it sleeps" {
 	run judge torch/loader-sleeps
 	line=$(grep -n 'time.sleep(0.002)  # a slow remote store' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
