@@ -22,7 +22,7 @@ setup() {
 	local layout
 	for layout in modern torch torch-classic mxnet; do
 		"$MXBPF" report r.mxd --layout "$layout" >table
-		expect_re '(^|# )FALLBACK aten::liar: its end did not hold; from .*s on each call lasts until the next event, and [0-9,]+ calls' \
+		expect_re '(^|# )FALLBACK aten::liar: its end was found to be wrong; since .*s times are upper bounds, and [0-9,]+ earlier calls' \
 			"$(<table)"
 	done
 	expect_re '^"fallback","aten::liar",' "$("$MXBPF" report r.mxd --format csv)"

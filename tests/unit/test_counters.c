@@ -106,7 +106,7 @@ static void check_table(struct mdl *m)
 	CHECK(strstr(t, "relu     0      -            -            -          -    -    -        -\n"));
 	CHECK(strstr(t, "zero     1      0            0            0        0ns    -    -        -\n"));
 	CHECK(strstr(t, "\ncounters 3 of 6 calls have none: "));
-	CHECK(strstr(t, "\ncounters of 1 calls are estimates: "));
+	CHECK(strstr(t, "\ncounters of 1 calls are estimates, "));
 	free(t);
 }
 

@@ -260,7 +260,7 @@ static void test_bound(void)
 
 	CHECK(!mdl_feed(m, &c, sizeof(c)));
 	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
-	CHECK(strstr(t, "\n# UNTOLD   1,234 calls are in the row of their name alone"));
+	CHECK(strstr(t, "\n# UNTOLD   1,234 calls are only in the row of their name"));
 	free(t);
 	t = render("torch", m, &(struct view_opts){0});
 	CHECK(!strstr(t, "UNTOLD"));

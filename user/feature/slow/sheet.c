@@ -62,7 +62,7 @@ static void why_runnable(const struct mdl *m, const struct slow_call *s, const c
 	if (a->nivcsw)
 		at = snprintf(buf, WHY_BYTES, "%spreempted %s (%s)", limited, ns, times(a->nivcsw, n));
 	else
-		at = snprintf(buf, WHY_BYTES, "%swaited %s for a CPU after waking", limited, ns);
+		at = snprintf(buf, WHY_BYTES, "%swaited %s for a CPU after it woke", limited, ns);
 	if (by->ns)
 		snprintf(buf + at, WHY_BYTES - (size_t)at, ", %s by %.16s (%u) on CPU %u", fmt_ns(by->ns, kept),
 			 by->comm, by->tid, by->cpu);
@@ -86,7 +86,8 @@ static void why_blocked(const struct slow_call *s, const char *ns, char buf[WHY_
 	if (what)
 		at = snprintf(buf, WHY_BYTES, "blocked %s, for %s", ns, what);
 	else
-		at = snprintf(buf, WHY_BYTES, "slept or waited for a lock %s: %s", times(s->span.account.nvcsw, n), ns);
+		at = snprintf(buf, WHY_BYTES, "blocked %s, asleep or for a lock (%s)", ns,
+			      times(s->span.account.nvcsw, n));
 	if (by->ns && by->tid)
 		snprintf(buf + at, WHY_BYTES - (size_t)at, ", until %.16s (%u) woke it", by->comm, by->tid);
 }
@@ -110,13 +111,14 @@ static void put_why(const struct mdl *m, const struct slow_call *s, char buf[WHY
 		why_blocked(s, ns, buf);
 		break;
 	case SLOW_FAULTED:
-		snprintf(buf, WHY_BYTES, "computed %s longer, with %s page faults", ns, fmt_count(a->minflt, n));
+		snprintf(buf, WHY_BYTES, "%s more CPU time than the median call, with %s page faults", ns,
+			 fmt_count(a->minflt, n));
 		break;
 	case SLOW_ELSEWHERE:
-		snprintf(buf, WHY_BYTES, "ended %s after its own thread was through", ns);
+		snprintf(buf, WHY_BYTES, "ended %s after its own thread had left it", ns);
 		break;
 	default:
-		snprintf(buf, WHY_BYTES, "computed %s longer: more work, %s", ns,
+		snprintf(buf, WHY_BYTES, "%s more CPU time than the median call: more work, %s", ns,
 			 machine_stolen(m) ? "a slower CPU, or one that the hypervisor took" : "or a slower CPU");
 	}
 }

@@ -32,7 +32,7 @@ static void put_pause(struct view *s, const char *prefix)
 	char ns[24];
 
 	if (s->in->session->paused_ns)
-		out_printf(s->out, "%spaused   %s, not in the window; allocations of that time are not counted\n",
+		out_printf(s->out, "%spaused   %s, not in the window; allocations during the pause are not counted\n",
 			   prefix, fmt_ns(s->in->session->paused_ns, ns));
 }
 
@@ -44,7 +44,7 @@ static void put_notes(struct view *s, const char *prefix)
 	size_t i;
 
 	if (ss->iterations)
-		out_printf(s->out, "%ssampled  %s of %s iterations, of which the tables are\n", prefix,
+		out_printf(s->out, "%swindows  the tables cover %s of %s iterations\n", prefix,
 			   fmt_count(ss->sampled_iterations, n), fmt_count(ss->iterations, all));
 	for (i = 0; i < ss->nnotes; i++) {
 		out_puts(s->out, prefix);
@@ -54,7 +54,7 @@ static void put_notes(struct view *s, const char *prefix)
 		out_puts(s->out, "\n");
 	}
 	if (ss->left_out)
-		out_printf(s->out, "%sleft out %s calls of other operators, as --ops says\n", prefix,
+		out_printf(s->out, "%sleft out %s calls of operators that --ops excludes\n", prefix,
 			   fmt_count(ss->left_out, n));
 }
 
@@ -79,7 +79,7 @@ static void put_events(struct view *s, const char *prefix)
 		out_printf(s->out, ", from %s probe hits", fmt_count(ss->hits, n));
 	out_puts(s->out, "\n");
 	if (ss->open_spans)
-		out_printf(s->out, "%sopen     %s calls had not ended: they are in no table\n", prefix,
+		out_printf(s->out, "%sopen     %s calls were still running at the end and are not included\n", prefix,
 			   fmt_count(ss->open_spans, n));
 }
 
@@ -93,7 +93,7 @@ static void put_gaps(struct view *s, const char *prefix)
 
 	if (!ss->ngaps)
 		return;
-	out_printf(s->out, "%sgaps     not seen before their probes were active:", prefix);
+	out_printf(s->out, "%sgaps     not recorded before the probes were active:", prefix);
 	while (shown < GAPS_SHOWN && shown < ss->ngaps) {
 		for (i = 0, next = 0, longest = ss->ngaps; i < ss->ngaps; i++)
 			if (ss->gaps[i].gap_ns < below && ss->gaps[i].gap_ns >= next) {
@@ -118,11 +118,11 @@ static void put_strangers(struct view *s, const char *prefix)
 	char hits[32], ns[32];
 
 	if (ss->stranger_hits)
-		out_printf(s->out,
-			   "%sstrangers paid for %s probe hits, at least %s in all: they map the library and are not "
-			   "followed; "
-			   "--follow filtered spares them\n",
-			   prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
+		out_printf(
+			s->out,
+			"%sstrangers other processes that map the library had %s probe hits, which took at least %s; "
+			"--follow filtered avoids them\n",
+			prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
 }
 
 /* Child processes. No table has what they did before their probes were attached. */
@@ -136,13 +136,13 @@ static void put_followed(struct view *s, const char *prefix)
 		out_printf(s->out, "%sothers   %s more process%s followed", prefix, fmt_count(ss->followed, text),
 			   ss->followed == 1 ? "" : "es");
 		if (ss->follow_lag_ns)
-			out_printf(s->out, ", each from at most %s after its start on",
-				   fmt_ns(ss->follow_lag_ns, text));
-		out_puts(s->out, n > 1 ? "; rows are sums\n" : "\n");
+			out_printf(s->out, ", each at most %s after its start", fmt_ns(ss->follow_lag_ns, text));
+		out_puts(s->out, n > 1 ? "; rows are sums over the processes\n" : "\n");
 	}
 	if (ss->unfollowed)
 		out_printf(s->out,
-			   "%sMISSED   %s more process%s: ended before probes were in, or could not be looked at\n",
+			   "%sMISSED   %s more process%s ended before the probes were attached, or could not be "
+			   "profiled\n",
 			   prefix, fmt_count(ss->unfollowed, text), ss->unfollowed == 1 ? "" : "es");
 	put_gaps(s, prefix);
 	put_strangers(s, prefix);
@@ -225,13 +225,13 @@ static void put_uncounted(struct view *s, const char *prefix)
 		}
 	}
 	if (counted < calls)
-		out_printf(
-			s->out,
-			"%scounters %s of %s calls have none: they ended on another thread, or theirs was just born\n",
-			prefix, fmt_count(calls - counted, n), fmt_count(calls, all));
+		out_printf(s->out,
+			   "%scounters %s of %s calls have none: they ended on another thread, or their thread had "
+			   "just started\n",
+			   prefix, fmt_count(calls - counted, n), fmt_count(calls, all));
 	if (scaled)
 		out_printf(s->out,
-			   "%scounters of %s calls are estimates: the CPU had too few, so that they took turns\n",
+			   "%scounters of %s calls are estimates, because the CPU has too few and they took turns\n",
 			   prefix, fmt_count(scaled, n));
 }
 
@@ -247,27 +247,29 @@ static void put_caveats(struct view *s, const char *prefix)
 
 	if (ss->stats)
 		out_printf(s->out,
-			   "%smode     added up in the kernel: single calls, and how many were open at once, are not "
+			   "%smode     sums were computed in the kernel; single calls and concurrency are not "
 			   "known\n",
 			   prefix);
 	put_uncounted(s, prefix);
 	if (ungrouped && s->opts->by != VIEW_BY_NAME)
-		out_printf(s->out, "%sUNTOLD   %s calls are in the row of their name alone: there were too many rows\n",
+		out_printf(s->out,
+			   "%sUNTOLD   %s calls are only in the row of their name, because there were too many rows\n",
 			   prefix, fmt_count(ungrouped, n));
 	if (unwound)
 		out_printf(s->out,
-			   "%sunwound  %s calls were left without their end: their time lasts until that was noticed\n",
+			   "%sunwound  %s calls were left by an exception or a jump: their times are upper bounds\n",
 			   prefix, fmt_count(unwound, n));
 	if (late)
-		out_printf(s->out, "%slate     %s records came after their window: peak and concurrency may be off\n",
-			   prefix, fmt_count(late, n));
+		out_printf(s->out, "%slate     %s records arrived late: peak and concurrency may be inexact\n", prefix,
+			   fmt_count(late, n));
 	if (ss->cut_records)
-		out_printf(s->out, "%sCUT      %s records overwritten by --max-size: missing in %s\n", prefix,
-			   fmt_count(ss->cut_records, n),
+		out_printf(s->out, "%sCUT      %s records were overwritten because of --max-size: missing in %s\n",
+			   prefix, fmt_count(ss->cut_records, n),
 			   s->opts->by == VIEW_BY_EVENT ? "traces and here, not in other tables"
 							: "traces, not in tables");
 	if (ss->incomplete)
-		out_printf(s->out, "%sPARTIAL  the recording was cut: totals cover what is left of it\n", prefix);
+		out_printf(s->out, "%sPARTIAL  the recording was cut off: totals cover the part that is readable\n",
+			   prefix);
 	if (ss->late_refused)
 		out_printf(s->out, "%sMISSED   %s libraries of compiled code are not probed\n", prefix,
 			   fmt_count(ss->late_refused, n));
@@ -275,8 +277,8 @@ static void put_caveats(struct view *s, const char *prefix)
 		out_printf(s->out, "%sFALLBACK ", prefix);
 		view_put_safe(s->out, ss->fallbacks[i].name, strlen(ss->fallbacks[i].name));
 		out_printf(s->out,
-			   ": its end did not hold; from %s on each call lasts until the next event, and %s calls "
-			   "before have wrong times\n",
+			   ": its end was found to be wrong; since %s times are upper bounds, and %s earlier "
+			   "calls have wrong times\n",
 			   fmt_ns(ss->fallbacks[i].at_ns, ns), fmt_count(ss->fallbacks[i].spans, n));
 	}
 	for (i = 0; i < ss->nprobes; i++) {

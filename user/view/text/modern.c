@@ -16,7 +16,7 @@ static void put_account(const struct modern *m)
 {
 	char n[32];
 
-	out_puts(m->s.out, "account  of each row's time, runq waited for a CPU, blocked for anything else\n");
+	out_puts(m->s.out, "account  share of a row's time on CPU (cpu), waiting for one (runq), blocked\n");
 	if (m->migrated)
 		out_printf(
 			m->s.out,
@@ -60,7 +60,7 @@ static int end(struct view *s)
 	const struct modern *m = (const struct modern *)s;
 
 	if (m->nested && !s->opts->brief)
-		out_puts(s->out, "share    of its table's self time (the heading); totals have nested calls too\n");
+		out_puts(s->out, "share    of the table's self time (in the heading); totals include nested calls\n");
 	if (m->account && !s->opts->brief)
 		put_account(m);
 	view_put_flops_footer(s, &((struct modern *)s)->flops);
