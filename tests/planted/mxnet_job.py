@@ -62,6 +62,7 @@ def train(batch_of, width=256, depth=3, hybrid=True, step=None, inner=None, wait
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
     n = 0
     for x, y in batch_of():
+        x, y = x.as_in_context(mx.cpu()), y.as_in_context(mx.cpu())  # workers hand over shared memory
         with autograd.record():
             out = model(x)
             if inner:

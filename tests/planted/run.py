@@ -22,8 +22,8 @@ FAULTS = {
     'torch/loader-sleeps': {'data_wait'}, 'torch/loader-reads': {'data_wait'}, 'torch/loader-decodes': {'data_wait'},
     'torch/loader-main': {'data_wait'}, 'torch/tiny': {'tiny_operators'}, 'torch/leak': {'memory_growth'},
     'torch/evaluation': {'slow_iterations'}, 'torch/checkpoint': {'slow_iterations'},
-    'mxnet/tiny': {'tiny_operators'}, 'mxnet/leak': {'memory_growth'}, 'mxnet/evaluation': {'slow_iterations'},
-    'mxnet/checkpoint': {'slow_iterations'},
+    'mxnet/loader-sleeps': {'data_wait'}, 'mxnet/loader-decodes': {'data_wait'}, 'mxnet/tiny': {'tiny_operators'},
+    'mxnet/leak': {'memory_growth'}, 'mxnet/evaluation': {'slow_iterations'}, 'mxnet/checkpoint': {'slow_iterations'},
     'torch/healthy': set(), 'torch/healthy-wide': set(), 'torch/healthy-deep': set(), 'torch/healthy-loader': set(),
     'mxnet/healthy': set(), 'mxnet/healthy-wide': set(), 'mxnet/healthy-deep': set(), 'mxnet/healthy-async': set(),
 }
@@ -34,7 +34,7 @@ READY_SECONDS = 60
 def start(runtime, fault):
     python = os.environ['PYTHON_TORCH' if runtime == 'torch' else 'PYTHON']
     job = subprocess.Popen([python, '-u', f'{HERE}/{runtime}_job.py', fault, '--seconds', str(READY_SECONDS + 10 * SECONDS)],
-                           stdout=subprocess.PIPE, text=True)
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     line = job.stdout.readline()
     if not line.startswith('ready '):
         job.kill()
