@@ -21,7 +21,6 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 	judge torch/healthy mxnet/healthy
 }
 
-# bats test_tags=alone
 @test "The finding about a worker names the Python line on which it sleeps" {
 	run judge torch/loader-sleeps
 	line=$(grep -n 'time.sleep(0.002)  # a slow remote store' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
