@@ -444,6 +444,7 @@ void ses_free(struct session *ses)
 
 	if (!ses)
 		return;
+	ses_features_fini(ses); /* first: a feature may have a thread that uses what follows */
 	ses_follow_free(ses);
 	if (ses->hub) {
 		att_detach(ses->att);
@@ -471,7 +472,6 @@ void ses_free(struct session *ses)
 	hash_fini(&ses->last_of);
 	buf_fini(&ses->lasts);
 	hash_fini(&ses->asked);
-	ses_features_fini(ses);
 	mdl_session_fini(&ses->about);
 	launch_fini(&ses->launch);
 	pthread_mutex_destroy(&ses->lock);
