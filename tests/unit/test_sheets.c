@@ -60,7 +60,7 @@ static void fill_column(struct table *t, const struct view_column *c, char *to)
 	} else if (view_is_double(c)) {
 		memcpy(to, &part, sizeof(part));
 	} else {
-		memcpy(to, &n, c->bytes); /* valid on little endian only */
+		memcpy(to, &n, c->bytes < sizeof(n) ? c->bytes : sizeof(n)); /* valid on little endian only */
 	}
 }
 
