@@ -223,7 +223,7 @@ END
 		# shellcheck disable=SC2086
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
 		expect_status 2
-		expect_re "${option%% *}.*(--agent|cannot)" "$stderr"
+		expect_re "${option%% *}.*(--agent|cannot)|--agent.*${option%% *}" "$stderr"
 	done
 	! grep -q mxbpf-agent "/proc/$WORKLOAD_PID/maps"
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
