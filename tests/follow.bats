@@ -62,7 +62,7 @@ wait_followed() { # N
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"
 	expect_re '^MXRandomSeed +100 ' "$output"
 	expect_re '^others   2 more processes followed, each at most .* after its start; rows are sums over the processes$' "$output"
-	expect_re '^gaps     not seen before their probes were active: process [0-9]+ for [^,]+, process [0-9]+ for [^,]+$' "$output"
+	expect_re '^gaps     not recorded before the probes were active: process [0-9]+ for [^,]+, process [0-9]+ for [^,]+$' "$output"
 	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd" --layout mxnet
 	expect_re '^MXRandomSeed +100 ' "$output"
 }

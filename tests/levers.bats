@@ -210,7 +210,7 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 	wait_exit "$MXBPF_PID"
 	local hits iterations
 	hits=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' "$(out mxbpf)" | tr -d ,)
-	iterations=$(sed -nE 's/^sampled +1 of ([0-9,]+) iterations.*/\1/p' "$(out mxbpf)" | tr -d ,)
+	iterations=$(sed -nE 's/^windows +the tables cover 1 of ([0-9,]+) iterations.*/\1/p' "$(out mxbpf)" | tr -d ,)
 	((iterations > 20 && hits > iterations && hits < iterations + 1000))
 }
 
