@@ -117,12 +117,13 @@ bool facts_is_slow(const struct facts *f, const struct mxbpf_iteration *it)
 
 static int find_slow_group(struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
-	uint64_t *ns = calloc(2 * n + 1, sizeof(*ns)), *nr = ns + n, excess[MXBPF_STEP_PARTS] = {0};
+	uint64_t *ns = calloc(2 * n + 1, sizeof(*ns)), *nr, excess[MXBPF_STEP_PARTS] = {0};
 	size_t i, k = 0;
 	unsigned part;
 
 	if (!ns)
 		return -ENOMEM;
+	nr = ns + n;
 	for (i = 0; i < n; i++) {
 		if (!facts_is_slow(f, &it[i]))
 			continue;

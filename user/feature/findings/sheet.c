@@ -119,7 +119,7 @@ static void put_advice(struct view *s, const char *text)
 	size_t len, fits;
 
 	for (; *text; text += len + strspn(text + len, " ")) {
-		for (len = fits = 0; text[len] && len <= ADVICE_COLUMNS; len++)
+		for (len = fits = 0; len <= ADVICE_COLUMNS && text[len]; len++)
 			if (text[len] == ' ')
 				fits = len;
 		len = text[len] && fits ? fits : len;
