@@ -57,8 +57,7 @@ header() { # MAJOR, two hex digits
 		--pid 1 -d 99999999999999999h|--duration.*too long
 		--pid 1 -d 10000h|--duration.*too long
 		--pid 1 --delay x|--delay.*10s, 500ms
-		--pid 1 --top 0|--top.*from 1 to
-		--pid 1 --top 1e3|--top.*from 1 to
+		--pid 1 --top 1e3|--top.*from 0 to
 		--pid 0|--pid.*from 1 to
 		--pid 12x|--pid.*from 1 to
 		--pid -1|--pid.*from 1 to
