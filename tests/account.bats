@@ -177,8 +177,8 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 	jq -e '[.traceEvents[] | select(.ph == "X") | .args | has("cpu")] | any | not' t.json
 	run --separate-stderr "$MXBPF" --pid 1 --no-account --sort runq
 	expect_status 2
-	expect_re '^mxbpf: error: --sort runq: calls have no account \(--no-account' "$stderr"
+	expect_re '^mxbpf: error: --sort runq needs .*times, which --no-account' "$stderr"
 	run --separate-stderr "$MXBPF" report "$REPO/tests/golden/real.mxd" --sort cpu
 	expect_status 2
-	expect_re '^mxbpf: error: --sort cpu: calls have no account .*old recording' "$stderr"
+	expect_re '^mxbpf: error: --sort cpu needs .* old recordings' "$stderr"
 }
