@@ -18,7 +18,7 @@ enum mxbpf_gauge_id {
 	MXBPF_GAUGE_STALL_IO_ALL = 9,
 	MXBPF_GAUGE_STALL_MEMORY = 10,
 	MXBPF_GAUGE_STALL_MEMORY_ALL = 11,
-	/* Of the target's control group. */
+	/* The next ones are of the target's own control group. */
 	MXBPF_GAUGE_GROUP_WEIGHT = 12,
 	MXBPF_GAUGE_GROUP_CPUS = 13,
 	MXBPF_GAUGE_GROUP_STALL_CPU = 14,
@@ -28,7 +28,7 @@ enum mxbpf_gauge_id {
 	MXBPF_GAUGE_GROUP_STALL_MEMORY_ALL = 18,
 	MXBPF_GAUGE_GROUP_MEMORY = 19,
 	MXBPF_GAUGE_GROUP_CPU = 20,
-	/* Of the target's control group and of each group that contains it. */
+	/* The next ones are of that group and of each group that contains it. */
 	MXBPF_GAUGE_PERIODS = 21,
 	MXBPF_GAUGE_PERIODS_THROTTLED = 22,
 	MXBPF_GAUGE_THROTTLED = 23,

@@ -4,7 +4,6 @@
  * The launched command and its children are stopped until that is done; other processes run meanwhile.
  */
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -507,40 +506,14 @@ static int open_follow(struct session *ses, struct err *e)
 	return 0;
 }
 
-static int follow_children(struct session *ses, pid_t parent);
-
-static void follow_child(struct session *ses, pid_t child)
+static void follow_child(void *ctx, pid_t child)
 {
+	struct session *ses = ctx;
 	struct err e = {0};
 
 	if (watch_add(ses->follow->watch, child, false, &e) || look_at(ses, (uint32_t)child, NULL, &e))
 		give_up(ses, (uint32_t)child, &e);
-	follow_children(ses, child);
-}
-
-/* Follows the existing children. /proc has a list for each thread of the parent. */
-static int follow_children(struct session *ses, pid_t parent)
-{
-	char pattern[64], *list = NULL, *p, *end;
-	glob_t threads = {0};
-	size_t cap = 0, i;
-	long child;
-	FILE *f;
-
-	snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/children", parent);
-	if (glob(pattern, GLOB_NOSORT, NULL, &threads))
-		return 0; /* the parent has ended, or the kernel lacks this file */
-	for (i = 0; i < threads.gl_pathc; i++) {
-		f = fopen(threads.gl_pathv[i], "re");
-		if (f && getline(&list, &cap, f) > 0)
-			for (p = list; (child = strtol(p, &end, 10)) > 0; p = end)
-				follow_child(ses, (pid_t)child);
-		if (f)
-			fclose(f);
-	}
-	globfree(&threads);
-	free(list);
-	return 0;
+	tgt_each_child(child, follow_child, ses);
 }
 
 static int await_target(struct session *ses, const char *who, struct err *e)
@@ -575,7 +548,7 @@ static bool find_child(struct session *ses, struct err *e)
 
 	if (open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(launcher), false, e))
 		return true;
-	follow_children(ses, tgt_pid(launcher));
+	tgt_each_child(tgt_pid(launcher), follow_child, ses);
 	ses->launcher = ses->targets[0].tgt ? launcher : NULL;
 	return ses->targets[0].tgt;
 }
@@ -646,7 +619,9 @@ int ses_follow(struct session *ses, struct err *e)
 	if (remember(ses, (uint32_t)tgid, &ses->targets[0].plan, &ses->targets[0].plan.target))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(ses, tgid);
-	return ses_follows(ses) ? follow_children(ses, ses_root(ses)) : 0;
+	if (ses_follows(ses))
+		tgt_each_child(ses_root(ses), follow_child, ses);
+	return 0;
 }
 
 int ses_more(struct session *ses, struct err *e)

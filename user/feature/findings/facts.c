@@ -16,11 +16,6 @@
 #define THIRDS	  3
 #define LOOPS_MAX 64 /* threads that run a loop; others are not judged */
 
-static double share(double part, double whole)
-{
-	return whole > 0 ? part / whole : 0;
-}
-
 /* ---- the loop */
 
 struct loop_sum {
@@ -262,8 +257,8 @@ static double gauge_share(const struct mdl *m, unsigned id, double whole)
 
 	for (i = 0; i < n; i++)
 		if (rows[i].id == id &&
-		    share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns) > most)
-			most = share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns);
+		    facts_share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns) > most)
+			most = facts_share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns);
 	return most;
 }
 
@@ -288,7 +283,7 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	gauge = machine_row(m, MXBPF_GAUGE_CPU_BUSY, 0);
 	if (gauge && (double)gauge->difference > (double)(f->job_cpu_ns + f->others_cpu_ns))
 		f->others_cpu_ns = gauge->difference - f->job_cpu_ns; /* others ended before they could be read */
-	f->cpus = gauge ? (unsigned)(share(all, (double)gauge->elapsed_ns) + 0.5) : 0;
+	f->cpus = gauge ? (unsigned)(facts_share(all, (double)gauge->elapsed_ns) + 0.5) : 0;
 	f->throttled = gauge_share(m, MXBPF_GAUGE_THROTTLED, 0);
 	f->stolen = gauge_share(m, MXBPF_GAUGE_CPU_STEAL, all);
 }

@@ -74,6 +74,12 @@ struct facts {
 
 #define FACTS_TINY_NS 15000
 
+/* Part of a whole; 0 of nothing. */
+static inline double facts_share(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
 /* Computes all. 0 or -ENOMEM. */
 int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f);
 

@@ -8,21 +8,16 @@
 
 #include "base/fmt.h"
 
-static double share(double part, double whole)
-{
-	return whole > 0 ? part / whole : 0;
-}
-
 static double part(const struct facts *f, enum mxbpf_step_part p)
 {
-	return share((double)f->loop.part_ns[p], (double)f->loop.known_ns);
+	return facts_share((double)f->loop.part_ns[p], (double)f->loop.known_ns);
 }
 
 static void put_line(const struct fact_line *l, struct buf *b)
 {
 	if (l->looks)
 		buf_printf(b, "%s, %.0f%% of %" PRIu64 " looks%s", l->text,
-			   100 * share((double)l->looks, (double)l->of), l->of,
+			   100 * facts_share((double)l->looks, (double)l->of), l->of,
 			   l->asleep * 2 > l->looks ? ", asleep in a system call" : "");
 }
 
@@ -51,16 +46,17 @@ static void data_evidence(const struct facts *f, struct buf *b)
 static double wait_share(const struct facts *f)
 {
 	const double wait = part(f, MXBPF_PART_WAIT);
-	const double idle = 1 - share((double)f->loop.busy_ns, (double)f->loop.known_ns);
+	const double idle = 1 - facts_share((double)f->loop.busy_ns, (double)f->loop.known_ns);
 
 	return wait < idle ? wait : idle;
 }
 
 static void wait_say(const struct facts *f, struct buf *b)
 {
-	buf_printf(
-		b, "The program waits for single results in %.0f%% of its time, and no operator runs in %.0f%% of it",
-		100 * part(f, MXBPF_PART_WAIT), 100 * (1 - share((double)f->loop.busy_ns, (double)f->loop.known_ns)));
+	buf_printf(b,
+		   "The program waits for single results in %.0f%% of its time, and no operator runs in %.0f%% of it",
+		   100 * part(f, MXBPF_PART_WAIT),
+		   100 * (1 - facts_share((double)f->loop.busy_ns, (double)f->loop.known_ns)));
 }
 
 static void wait_evidence(const struct facts *f, struct buf *b)
@@ -74,9 +70,9 @@ static double tiny_share(const struct facts *f)
 {
 	const double busy = (double)f->loop.part_ns[MXBPF_PART_OPERATOR] + (double)f->loop.part_ns[MXBPF_PART_OUTSIDE] +
 			    (double)f->loop.part_ns[MXBPF_PART_API];
-	const double tiny = share((double)f->tiny_self_ns, (double)f->op_self_ns);
+	const double tiny = facts_share((double)f->tiny_self_ns, (double)f->op_self_ns);
 
-	return f->loop.n && f->tiny_calls / f->loop.n >= 50 ? tiny * share(busy, (double)f->loop.known_ns) : 0;
+	return f->loop.n && f->tiny_calls / f->loop.n >= 50 ? tiny * facts_share(busy, (double)f->loop.known_ns) : 0;
 }
 
 static void tiny_say(const struct facts *f, struct buf *b)
@@ -91,12 +87,12 @@ static void tiny_say(const struct facts *f, struct buf *b)
 
 static double runq_share(const struct facts *f)
 {
-	return share((double)f->op_runq_ns, (double)f->op_total_ns);
+	return facts_share((double)f->op_runq_ns, (double)f->op_total_ns);
 }
 
 static double others_share(const struct facts *f)
 {
-	return share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns * f->cpus);
+	return facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns * f->cpus);
 }
 
 #define OWN_LINE_LEAST 0.4 /* share of the looks at slow iterations by which their line is more frequent there */
@@ -121,7 +117,7 @@ static double neighbours_share(const struct facts *f)
 static void neighbours_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "Operators wait for a CPU in %.0f%% of their time, while other processes use %.1f of %u CPUs",
-		   100 * runq_share(f), share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns), f->cpus);
+		   100 * runq_share(f), facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns), f->cpus);
 }
 
 static void neighbours_evidence(const struct facts *f, struct buf *b)
@@ -130,7 +126,7 @@ static void neighbours_evidence(const struct facts *f, struct buf *b)
 
 	for (i = 0; i < FACTS_OTHERS_MAX && f->others[i].cpu_ns; i++)
 		buf_printf(b, "%s%s (pid %u) %.1f CPUs", i ? ", " : "", f->others[i].comm, f->others[i].h.tgid,
-			   share((double)f->others[i].cpu_ns, (double)f->cpu_elapsed_ns));
+			   facts_share((double)f->others[i].cpu_ns, (double)f->cpu_elapsed_ns));
 }
 
 static double throttled_share(const struct facts *f)
@@ -157,7 +153,7 @@ static void stolen_say(const struct facts *f, struct buf *b)
 
 static double faults_share(const struct facts *f)
 {
-	return share((double)f->faults_ns, (double)f->op_self_ns);
+	return facts_share((double)f->faults_ns, (double)f->op_self_ns);
 }
 
 static void faults_say(const struct facts *f, struct buf *b)
@@ -201,7 +197,7 @@ static double slow_share(const struct facts *f)
 {
 	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST && others_share(f) >= OTHERS_LEAST)
 		return 0;
-	return share((double)f->slow.excess_ns, (double)f->loop.total_ns) * (f->slow.n > 0);
+	return facts_share((double)f->slow.excess_ns, (double)f->loop.total_ns) * (f->slow.n > 0);
 }
 
 static void slow_say(const struct facts *f, struct buf *b)
