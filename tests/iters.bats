@@ -29,7 +29,7 @@ torch_loops() {
 }
 
 # agree TOLD: each process has one iteration less than steps, because the first end starts the first iteration. Their sum is the
-# time by the program's account, except between an end and reading the clock, and the slow iteration is the longest.
+# time by the program's account, except between an end and reading the clock, and the longest is the one of that account.
 agree() {
 	python3 - "$DIR" "$1" <<-'END'
 		import json, sys
@@ -45,7 +45,8 @@ agree() {
 		    assert l['min_ns'] <= l['p50_ns'] <= l['p99_ns'] <= l['max_ns'] and l['avg_ns'] == l['total_ns'] // l['count']
 		    slowest = next(i for i in seen['iterations']['slowest'] if i['pid'] == s['pid'])
 		    assert slowest['number'] == s['slow'] - 1 and slowest['total_ns'] == l['max_ns'], (s, slowest)
-		    assert slowest['longer'] == 'outside' and slowest['longer_ns'] > slowest['total_ns'] / 2, (s, slowest)
+		    if s['slow'] == s['planted']:  # on a busy machine another step can be slower than the one that sleeps
+		        assert slowest['longer'] == 'outside' and slowest['longer_ns'] > slowest['total_ns'] / 2, (s, slowest)
 		    parts = {k: p['total_ns'] for k, p in l['parts'].items() if isinstance(p, dict)}
 		    assert l['parts']['count'] == l['count'] and sum(parts.values()) == l['total_ns'] == l['parts']['total_ns'], (s, l)
 		    assert 0 < l['parts']['operators_ns'] < l['total_ns'], (s, l)
