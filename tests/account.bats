@@ -26,7 +26,7 @@ TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"
 	start_rivals 1
 	start_bg perf "${TRACED[@]}" perf record -a -k CLOCK_MONOTONIC -m 1024 -e sched:sched_switch,sched:sched_wakeup -o perf.data
 	local perf=$BG_PID
-	timeout 20 bash -c 'until [[ -s perf.data ]]; do sleep 0.02; done'
+	timeout "$WAIT_SECONDS" bash -c 'until [[ -s perf.data ]]; do sleep 0.02; done'
 	"$MXBPF" record --pid "$READY_PID" -d 2s -o r.mxd
 	kill -s INT "$perf"
 	wait_exit "$perf" || true

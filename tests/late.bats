@@ -135,7 +135,7 @@ for _ in range(21):
 	LD_PRELOAD=$O/toy/libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
 	expect_re '^runtime +PyTorch is loaded, too, but not profiled; use --runtime pytorch$' "$output"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms --runtime pytorch --probes op --format json
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 2s --runtime pytorch --probes op --format json
 	expect_status 0
 	jq -e '.tables.operator | length == 2' <<<"$output"
 	jq -e '.window.notes[0] | .name == "runtime" and (.text | startswith("MXNet is loaded, too"))' <<<"$output"
