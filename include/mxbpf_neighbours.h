@@ -15,7 +15,9 @@ struct mxbpf_neighbour {
 	__u64 elapsed_ns;   /* between the two readings */
 	__u8 job;	    /* 1: the target or a descendant of it */
 	char comm[15];	    /* name of its main thread, hostile, ends with NUL */
+	__u64 runq_ns;	    /* of processes of the job: how long their threads were runnable and waited for a CPU */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 48);
+#define MXBPF_NEIGHBOUR_BYTES_MIN 48 /* without runq_ns */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 56);
 
 #endif

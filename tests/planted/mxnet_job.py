@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 
 import mxnet as mx
@@ -102,9 +103,24 @@ def tiny(out):
 
 
 def each_value(n, model, x, loss):
-    for _ in range(40):
-        float((x[0:1] * 2 + n).sum().asscalar())
-        time.sleep(0.0005)  # the program looks at it
+    for i in range(loss.shape[0]):
+        (loss[i] * 2).asscalar()  # one value at a time
+
+
+def own(n, model, x, loss):
+    total = 0
+    for k in range(150000):  # statistics in Python
+        total += k * n
+    return total
+
+
+def compute_beside():
+    """A thread that computes in Python all the time, so that the loop waits for the interpreter."""
+    def count():
+        total = 0
+        while True:
+            total += 1  # metrics
+    threading.Thread(target=count, daemon=True).start()
 
 
 def leak(n, model, x, loss):
@@ -135,6 +151,8 @@ FAULTS = {
     'loader-main': lambda: train(loader(Decoding(), 0)),
     'tiny': lambda: train(same(8, 32), 32, 2, hybrid=False, inner=tiny),
     'sync': lambda: train(same(64, 256), 256, 2, step=each_value),
+    'own': lambda: train(same(64, 512), 512, step=own),
+    'lock': lambda: (compute_beside(), train(same(64, 512), 512))[1],
     'leak': lambda: train(same(256, 512), 512, step=leak),
     'evaluation': lambda: train(same(128, 512), 512, step=evaluate),
     'checkpoint': lambda: train(same(128, 512), 512, step=checkpoint),

@@ -21,8 +21,12 @@ LOAD = {'neighbours', 'stolen', 'throttled'}
 FAULTS = {
     'torch/loader-sleeps': {'data_wait'}, 'torch/loader-reads': {'data_wait'}, 'torch/loader-decodes': {'data_wait'},
     'torch/loader-main': {'data_wait'}, 'torch/tiny': {'tiny_operators'}, 'torch/leak': {'memory_growth'},
-    'torch/evaluation': {'slow_iterations'}, 'torch/checkpoint': {'slow_iterations'},
+    'torch/evaluation': {'slow_iterations'}, 'torch/checkpoint': {'slow_iterations'}, 'torch/own': {'own_code'},
+    'torch/queued': {'data_wait'}, 'torch/lock': {'interpreter_lock'}, 'torch/threads': {'own_threads'},
+    'torch/faults': {'page_faults'}, 'torch/throttled': {'throttled'}, 'mxnet/throttled': {'throttled'}, 'torch/straggler': {'exchange', 'own_code'},
     'mxnet/loader-sleeps': {'data_wait'}, 'mxnet/loader-decodes': {'data_wait'}, 'mxnet/tiny': {'tiny_operators'},
+    'mxnet/loader-main': {'data_wait'}, 'mxnet/own': {'own_code'}, 'mxnet/lock': {'interpreter_lock'},
+    'mxnet/sync': {'sync_wait'},
     'mxnet/leak': {'memory_growth'}, 'mxnet/evaluation': {'slow_iterations'}, 'mxnet/checkpoint': {'slow_iterations'},
     'torch/healthy': set(), 'torch/healthy-wide': set(), 'torch/healthy-deep': set(), 'torch/healthy-loader': set(),
     'mxnet/healthy': set(), 'mxnet/healthy-wide': set(), 'mxnet/healthy-deep': set(), 'mxnet/healthy-async': set(),
@@ -33,6 +37,38 @@ READY_SECONDS = 60
 
 # glibc gives large blocks back to the system, and each new one costs page faults: a fault of its own, which mxbpf finds.
 KEEP_MEMORY = {'MALLOC_MMAP_THRESHOLD_': '33554432', 'MALLOC_TRIM_THRESHOLD_': '1073741824'}
+
+
+class Limited:
+    """A control group whose processes get a part of one CPU."""
+    PERIOD_US, QUOTA_US = 100000, 50000
+
+    def __init__(self, pid):
+        for line in open('/proc/mounts', encoding='utf-8'):
+            _, where, kind, options = line.split()[:4]
+            if kind == 'cgroup' and 'cpu' in options.split(','):
+                self.begin(where, pid, {'cpu.cfs_period_us': self.PERIOD_US, 'cpu.cfs_quota_us': self.QUOTA_US})
+                return
+        self.begin('/sys/fs/cgroup', pid, {'cpu.max': f'{self.QUOTA_US} {self.PERIOD_US}'})
+
+    def begin(self, where, pid, limits):
+        self.root, self.path = where, f'{where}/mxbpf-planted-{os.getpid()}'
+        os.mkdir(self.path)
+        try:
+            for name, value in limits.items():
+                self.write(f'{self.path}/{name}', value)
+            self.write(f'{self.path}/cgroup.procs', pid)
+        except OSError:
+            self.end()
+            raise
+
+    @staticmethod
+    def write(path, value):
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(str(value))
+
+    def end(self):
+        os.rmdir(self.path)
 
 
 def start(runtime, fault):
@@ -49,7 +85,9 @@ def start(runtime, fault):
 
 def findings(name):
     runtime, fault = name.split('/')
-    job, pid = start(runtime, fault)
+    limited = fault == 'throttled'
+    job, pid = start(runtime, 'healthy' if limited else fault)
+    group = Limited(pid) if limited else None
     with tempfile.TemporaryDirectory() as d:
         try:
             subprocess.run([os.environ['MXBPF'], '--pid', pid, '-d', f'{SECONDS}s', '-o', f'{d}/tables.json'], check=True,
@@ -59,6 +97,8 @@ def findings(name):
         finally:
             job.kill()
             job.wait()
+            if group:
+                group.end()
 
 
 def right(name, keys):

@@ -6,9 +6,11 @@ usage: torch_job.py FAULT [--seconds N]     prints "ready PID" after five steps;
 """
 import argparse
 import os
+import queue
 import signal
 import sys
 import tempfile
+import threading
 import time
 
 import torch
@@ -92,14 +94,16 @@ class Ready(Samples):
         return [(self.row, i % 10) for i in indices]
 
 
-def batches(args, width=256, batch=64, depth=3, step=None, inner=None, lr=0.01):
-    """Without a loader: the data is there."""
+def batches(args, width=256, batch=64, depth=3, step=None, inner=None, lr=0.01, source=None):
+    """Without a loader: the data is there, or the source yields it."""
     model = net(width, depth)
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     loss_of = nn.CrossEntropyLoss()
     x, y = torch.randn(batch, width), torch.randint(0, 10, (batch,))
     n = 0
     while True:
+        if source:
+            x, y = next(source)
         optimizer.zero_grad()
         out = model(x)
         if inner:
@@ -143,6 +147,59 @@ def faulting(n, model, x, loss):
     a.fill_(1)
 
 
+def own(n, model, x, loss):
+    total = 0
+    for k in range(150000):  # statistics in Python
+        total += k * n
+    return total
+
+
+def queued():
+    """A loader that the program has written itself: a thread that fills a queue from a slow store."""
+    batches_of = queue.Queue(2)
+
+    def fill():
+        while True:
+            time.sleep(0.03)  # a slow remote store
+            batches_of.put((torch.randn(64, 256), torch.randint(0, 10, (64,))))
+    threading.Thread(target=fill, daemon=True).start()
+    while True:
+        yield batches_of.get()
+
+
+def compute_beside():
+    """A thread that computes in Python all the time, so that the loop waits for the interpreter."""
+    def count():
+        total = 0
+        while True:
+            total += 1  # metrics
+    threading.Thread(target=count, daemon=True).start()
+
+
+def straggler(args):
+    """Two ranks of DistributedDataParallel, of which one has more to do. The other prints "ready"."""
+    with tempfile.NamedTemporaryFile(delete=False) as f:
+        torch.multiprocessing.start_processes(rank, (f.name,), 2, start_method='fork')
+
+
+def rank(number, store):
+    torch.distributed.init_process_group('gloo', f'file://{store}', rank=number, world_size=2)
+    model = nn.parallel.DistributedDataParallel(net(128))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y = torch.randn(64, 128), torch.randint(0, 10, (64,))
+    n, parent = 0, os.getppid()
+    while os.getppid() == parent:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        if number:
+            time.sleep(0.02)  # its samples are longer
+        loss.backward()
+        optimizer.step()
+        n += 1
+        if n == 5 and not number:
+            print('ready', parent, flush=True)
+
+
 FAULTS = {
     'healthy': lambda a: batches(a, 512, 256),
     'healthy-loader': lambda a: loop(a, Ready(width=1024), 1, 1024, 3, 512),
@@ -157,6 +214,10 @@ FAULTS = {
     'leak': lambda a: batches(a, 512, 256, step=leak),
     'evaluation': lambda a: batches(a, 512, 128, step=evaluate),
     'checkpoint': lambda a: batches(a, 512, 128, step=checkpoint),
+    'own': lambda a: batches(a, 512, 64, step=own),
+    'queued': lambda a: batches(a, source=queued()),
+    'lock': lambda a: (compute_beside(), batches(a, 512, 64))[1],
+    'straggler': straggler,
     'faults': lambda a: batches(a, 256, 64, step=faulting),
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests which findings a model of records gives, without a target: each fault alone, and none. */
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "feature/findings/findings.h"
 #include "mxbpf_gauge.h"
@@ -10,6 +11,7 @@
 #define MS     1000000ull
 #define PID    100
 #define WORKER 200
+#define RANK   300
 
 static struct mdl *model;
 static struct mdl_session session = {.fault_ns = 1000, .duration_ns = 4000 * MS};
@@ -17,6 +19,22 @@ static struct mdl_session session = {.fault_ns = 1000, .duration_ns = 4000 * MS}
 static void feed(const void *rec)
 {
 	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
+}
+
+static void iteration_of(uint32_t pid, uint64_t nr, uint64_t dur_ms, enum mxbpf_step_part part, uint64_t part_ms)
+{
+	struct mxbpf_iteration it = {
+		.h = {.kind = MXBPF_ITERATION, .size = sizeof(it), .tgid = pid, .ts_ns = (1000 + nr * dur_ms) * MS},
+		.dur_ns = dur_ms * MS,
+		.nr = nr,
+		.tid = pid,
+		.flags = MXBPF_ITERATION_PARTS,
+	};
+
+	it.part_ns[part] = part_ms * MS;
+	it.part_ns[MXBPF_PART_OPERATOR] += (dur_ms - part_ms) * MS;
+	it.busy_ns = it.part_ns[MXBPF_PART_OPERATOR];
+	feed(&it);
 }
 
 /* An iteration of dur_ms, of which part_ms are of the part and the rest is operators. */
@@ -60,17 +78,76 @@ static void operators(uint64_t calls, uint64_t each_ns, uint64_t runq_ns, uint64
 	}
 }
 
-static void process(uint32_t pid, uint64_t cpu_ms, bool job)
+static void process_that_waits(uint32_t pid, uint64_t cpu_ms, uint64_t runq_ms, bool job)
 {
 	struct mxbpf_neighbour n = {
 		.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(n), .tgid = pid, .ts_ns = 5000 * MS},
 		.cpu_ns = cpu_ms * MS,
+		.runq_ns = runq_ms * MS,
 		.elapsed_ns = 4000 * MS,
 		.job = job,
 		.comm = "noisy",
 	};
 
 	feed(&n);
+}
+
+static void process(uint32_t pid, uint64_t cpu_ms, bool job)
+{
+	process_that_waits(pid, cpu_ms, 0, job);
+}
+
+static void name(uint64_t id, enum mxbpf_name_kind kind, const char *text)
+{
+	char rec[256] = {0};
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){
+		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), .tgid = PID};
+	n->id = id;
+	n->kind = (uint8_t)kind;
+	memcpy(n->text, text, n->len);
+	feed(rec);
+}
+
+enum { ASLEEP = 1, IN_LOCK = 2, IN_API = 4 };
+
+/* Looks at a thread that stood in that stack, outside calls of the runtime unless IN_API; name 9 is that of the call.
+ */
+static void looks(uint32_t pid, uint32_t tid, const char *stack, uint64_t count, unsigned flags)
+{
+	static uint64_t id = 1000;
+	struct mxbpf_agg_line l = {
+		.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(l), .tgid = pid, .ts_ns = 2000 * MS},
+		.stack_id = ++id,
+		.count = count,
+		.tid = tid,
+		.syscall = flags & IN_LOCK ? SYS_futex : -1,
+		.sleeps = !!(flags & (ASLEEP | IN_LOCK)),
+		.main = pid == tid,
+	};
+
+	if (flags & IN_API) {
+		l.cls = MXBPF_CLASS_API;
+		l.name_id = 9;
+	}
+	name(id, MXBPF_NAME_STACK, stack);
+	feed(&l);
+}
+
+static void calls(uint32_t pid, uint8_t cls, uint64_t name_id, uint64_t n, uint64_t each_ns)
+{
+	struct mxbpf_span s = {
+		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = pid, .ts_ns = 2000 * MS},
+		.name_id = name_id,
+		.tid = pid + 1,
+		.cls = cls,
+		.dur_ns = each_ns,
+	};
+
+	for (; n; n--, s.h.ts_ns += each_ns)
+		feed(&s);
 }
 
 static void machine(uint64_t busy_ms, uint64_t idle_ms)
@@ -216,18 +293,141 @@ static void test_rules(void)
 	}
 }
 
+static bool shows(const struct findings *f, unsigned nth, const char *text)
+{
+	return f->n > nth && f->list[nth].evidence.len && strstr(f->list[nth].evidence.data, text);
+}
+
 static void test_lines(void)
 {
 	struct findings f;
+	uint64_t i;
 
 	TEST("single slow iterations without a pattern are no finding unless they cost much")
 	{
 		begin();
-		uint64_t i;
-
 		for (i = 0; i < 60; i++)
 			iteration(i, i == 31 || i == 44 ? 90 : 50, MXBPF_PART_OUTSIDE, 2, 0);
 		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+	TEST("the program's own code is reported with its line, beside packages and code that they make")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		looks(PID, PID, "<string>(3): make\nnumpy/core/fromnumeric.py(12): sum\n/app/train.py(7): metrics", 30,
+		      0);
+		looks(PID, PID, "/app/train.py(9): step", 10, IN_API);
+		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/train.py(7): metrics, 100% of 30 looks"));
+		end(&f);
+	}
+	TEST("a loader that works in the program itself counts as waiting for data")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		looks(PID, PID,
+		      "/app/data.py(5): decode\nmxnet/gluon/data/dataloader.py(8): __iter__\n/app/train.py(7): main",
+		      30, 0);
+		CHECK(!strcmp(found(&f), "data_wait") && says(&f, "it is at /app/data.py(5): decode"));
+		end(&f);
+	}
+	TEST("waiting for a queue counts as waiting for data, and the thread that fills it is shown")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		looks(PID, PID,
+		      "/usr/lib/python3.11/threading.py(3): wait\n/usr/lib/python3.11/queue.py(1): get\n/app/t.py(7): "
+		      "main",
+		      30, IN_LOCK);
+		looks(PID, PID + 1, "/app/data.py(6): fetch", 30, ASLEEP);
+		looks(PID, PID + 2, "/usr/lib/python3.11/threading.py(3): wait\n/app/log.py(1): flush", 40, IN_LOCK);
+		CHECK(!strcmp(found(&f), "data_wait") && shows(&f, 0, "/app/data.py(6): fetch, 100% of 30 looks"));
+		end(&f);
+	}
+	TEST("a process that was started by multiprocessing does not wait for data because of that")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		looks(PID, PID, "/app/t.py(7): rank\n/usr/lib/python3.11/multiprocessing/process.py(1): run", 30,
+		      ASLEEP);
+		CHECK(!strcmp(found(&f), "own_code"));
+		end(&f);
+	}
+	TEST("a thread that runs while the loop sleeps in a lock holds the interpreter; without it the wait is the "
+	     "program's own")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
+		looks(PID, PID + 1, "/app/t.py(3): metrics", 30, 0);
+		CHECK(!strcmp(found(&f), "interpreter_lock") && shows(&f, 0, "/app/t.py(3): metrics"));
+		end(&f);
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
+		looks(PID, PID + 1, "/app/t.py(3): metrics", 5, 0);
+		CHECK(!strcmp(found(&f), "own_code"));
+		end(&f);
+	}
+	TEST("a line that asks for one result after the other is reported, and one wait in an iteration is not")
+	{
+		for (i = 1; i <= 10; i += 9) {
+			begin();
+			loop(40, 100, MXBPF_PART_API, 60);
+			name(9, MXBPF_NAME_SPAN, "MXNDArraySyncCopyToCPU");
+			calls(PID, MXBPF_CLASS_API, 9, 40 * i, MS);
+			looks(PID, PID, "/app/t.py(7): main", 30, IN_API);
+			CHECK(!strcmp(found(&f), i == 1 ? "" : "sync_wait") &&
+			      (i == 1 || shows(&f, 0, "/app/t.py(7): main")));
+			end(&f);
+		}
+	}
+}
+
+static void test_processes(void)
+{
+	struct findings f;
+	uint64_t i;
+
+	TEST("a rank that waits in exchanges is reported with the rank that is the last, and where that one is")
+	{
+		begin();
+		name(8, MXBPF_NAME_SPAN, "gloo:all_reduce");
+		for (i = 0; i < 40; i++)
+			iteration_of(RANK, i, 99, MXBPF_PART_OUTSIDE, 80);
+		loop(40, 100, MXBPF_PART_OUTSIDE, 80);
+		calls(PID, MXBPF_CLASS_OPERATOR, 8, 40, 75 * MS);
+		calls(RANK, MXBPF_CLASS_OPERATOR, 8, 40, MS);
+		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
+		looks(RANK, RANK, "/app/t.py(8): decode", 30, 0);
+		CHECK(!strcmp(found(&f), "exchange") && shows(&f, 0, "process 300 is the last: /app/t.py(8): decode"));
+		end(&f);
+	}
+	TEST("a job that wants more CPUs than there are competes with itself, also beside neighbours")
+	{
+		begin();
+		process_that_waits(PID, 4000, 20000, true);
+		process(400, 2000, false);
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 4 * MS, 0);
+		CHECK(!strcmp(found(&f), "own_threads neighbours") &&
+		      shows(&f, 0, "6.0 threads of the job want to run"));
+		end(&f);
+		begin();
+		process_that_waits(PID, 4000, 2000, true);
+		process(400, 4000, false);
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 4 * MS, 0);
+		CHECK(!strcmp(found(&f), "neighbours"));
+		end(&f);
+	}
+	TEST("page faults are reported with the operators that have them")
+	{
+		begin();
+		name(7, MXBPF_NAME_SPAN, "aten::fill_");
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 0, 4000);
+		CHECK(!strcmp(found(&f), "page_faults") && shows(&f, 0, "aten::fill_ 100% of the faults"));
 		end(&f);
 	}
 }
@@ -236,5 +436,6 @@ int main(void)
 {
 	test_rules();
 	test_lines();
+	test_processes();
 	UNIT_MAIN_END;
 }

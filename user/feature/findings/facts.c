@@ -13,34 +13,28 @@
 #include "feature/neighbours/neighbours.h"
 #include "feature/steps/steps.h"
 
-#define THIRDS	  3
-#define LOOPS_MAX 64 /* threads that run a loop; others are not judged */
+#define THIRDS 3
 
 /* ---- the loop */
 
-struct loop_sum {
-	uint32_t tgid, tid;
-	uint64_t total_ns;
-};
-
 /* The thread with the most time in iterations. In a sum of processes all are of process 0, and only threads differ. */
-static struct loop_sum largest_loop(const struct mxbpf_iteration *it, size_t n)
+static unsigned sum_loops(struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
-	struct loop_sum loops[LOOPS_MAX] = {0}, *best = loops;
-	size_t i, k;
+	unsigned best = 0, k;
+	size_t i;
 
 	for (i = 0; i < n; i++) {
-		for (k = 0; k < LOOPS_MAX && loops[k].total_ns; k++)
-			if (loops[k].tgid == it[i].h.tgid && loops[k].tid == it[i].tid)
+		for (k = 0; k < FACTS_LOOPS_MAX && f->loops[k].total_ns; k++)
+			if (f->loops[k].tgid == it[i].h.tgid && f->loops[k].tid == it[i].tid)
 				break;
-		if (k == LOOPS_MAX)
+		if (k == FACTS_LOOPS_MAX)
 			continue;
-		loops[k].tgid = it[i].h.tgid;
-		loops[k].tid = it[i].tid;
-		add_sat(&loops[k].total_ns, it[i].dur_ns);
-		best = loops[k].total_ns > best->total_ns ? &loops[k] : best;
+		f->loops[k].tgid = it[i].h.tgid;
+		f->loops[k].tid = it[i].tid;
+		add_sat(&f->loops[k].total_ns, it[i].dur_ns);
+		best = f->loops[k].total_ns > f->loops[best].total_ns ? k : best;
 	}
-	return *best;
+	return best;
 }
 
 static int by_ns(const void *va, const void *vb)
@@ -180,15 +174,15 @@ static int make_loop(struct mdl *m, struct facts *f)
 {
 	size_t n, i, k = 0;
 	const struct mxbpf_iteration *all = steps_iterations(m, &n);
-	const struct loop_sum loop = largest_loop(all, n);
+	const unsigned largest = sum_loops(f, all, n);
 	struct mxbpf_iteration *it = calloc(n + 1, sizeof(*it));
 	uint64_t *ns = calloc(n + 1, sizeof(*ns));
 	int err = it && ns ? 0 : -ENOMEM;
 
-	f->loop.tgid = loop.tgid;
-	f->loop.tid = loop.tid;
+	f->loop.tgid = f->loops[largest].tgid;
+	f->loop.tid = f->loops[largest].tid;
 	for (i = 0; i < n && !err; i++) {
-		if (all[i].h.tgid != loop.tgid || all[i].tid != loop.tid)
+		if (all[i].h.tgid != f->loop.tgid || all[i].tid != f->loop.tid)
 			continue;
 		add_iteration(f, &all[i]);
 		ns[k] = all[i].dur_ns;
@@ -206,7 +200,86 @@ static int make_loop(struct mdl *m, struct facts *f)
 	return err;
 }
 
+/* ---- calls that wait */
+
+bool facts_is_wait(const char *name, size_t len)
+{
+	static const char *const words[] = {"SyncCopyToCPU", "WaitToRead", "WaitAll", "WaitForVar", "WaitForAll"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (memmem(name, len, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
+static void make_waits(struct mdl *m, struct facts *f)
+{
+	size_t n, i, len;
+	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_API, &n);
+	const char *name;
+
+	for (i = 0; i < n; i++) {
+		name = mdl_name(m, rows[i]->name_id, &len);
+		if (rows[i]->tgid == f->loop.tgid && facts_is_wait(name, len))
+			f->waits += rows[i]->count;
+	}
+}
+
 /* ---- operators */
+
+/* Keeps the largest, the largest first. An operator can have several rows, for example one for each shape. */
+static void keep_operator(struct fact_operator *list, const struct mdl *m, uint64_t name_id, uint64_t much)
+{
+	struct fact_operator moved = {.much = much}, was;
+	unsigned i;
+
+	moved.name = mdl_name(m, name_id, &moved.len);
+	for (i = 0; i < FACTS_OPERATORS_MAX; i++)
+		if (list[i].name == moved.name) {
+			moved.much += list[i].much;
+			memmove(&list[i], &list[i + 1], (FACTS_OPERATORS_MAX - i - 1) * sizeof(*list));
+			list[FACTS_OPERATORS_MAX - 1] = (struct fact_operator){.much = 0};
+		}
+	for (i = 0; i < FACTS_OPERATORS_MAX; i++) {
+		if (moved.much <= list[i].much)
+			continue;
+		was = list[i];
+		list[i] = moved;
+		moved = was;
+	}
+}
+
+/* Beginnings of the names of operators that exchange data with other ranks, from start to end. */
+static const char *const exchanges[] = {"gloo:", "nccl:", "mpi:", "ucc:", "xccl:"};
+
+static void add_exchange(struct facts *f, const struct mdl *m, const struct mdl_row *r)
+{
+	size_t len, i, k;
+	const char *name = mdl_name(m, r->name_id, &len);
+
+	for (i = 0; i < sizeof(exchanges) / sizeof(exchanges[0]); i++)
+		if (len >= strlen(exchanges[i]) && !memcmp(name, exchanges[i], strlen(exchanges[i])))
+			break;
+	for (k = 0; k < FACTS_LOOPS_MAX && i < sizeof(exchanges) / sizeof(exchanges[0]); k++)
+		if (f->loops[k].tid && f->loops[k].tgid == r->tgid)
+			add_sat(&f->loops[k].exchange_ns, r->total_ns);
+}
+
+#define LAST_TIMES 2 /* the last rank waits for less than a half of what the loop's waits for */
+
+static void find_last_rank(struct facts *f)
+{
+	unsigned k, least = 0;
+
+	for (k = 0; k < FACTS_LOOPS_MAX && f->loops[k].tid; k++) {
+		if (f->loops[k].tgid == f->loop.tgid)
+			f->exchange_ns = f->loops[k].exchange_ns;
+		least = f->loops[k].exchange_ns < f->loops[least].exchange_ns ? k : least;
+	}
+	if (f->loops[least].exchange_ns < f->exchange_ns / LAST_TIMES)
+		f->last_rank = f->loops[least].tgid;
+}
 
 static void make_operators(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
@@ -216,7 +289,9 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 	for (i = 0; i < n; i++) {
 		const struct mdl_row *r = rows[i];
 		const struct mxbpf_account_sum *a = &r->account;
+		const uint64_t faults = a->minflt > a->nested_minflt ? a->minflt - a->nested_minflt : 0;
 
+		add_exchange(f, m, r);
 		if (!r->count || r->self_ns == 0)
 			continue;
 		f->op_calls += r->count;
@@ -224,13 +299,16 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 		if (r->self_ns / r->count < FACTS_TINY_NS) {
 			f->tiny_calls += r->count;
 			f->tiny_self_ns += r->self_ns;
+			keep_operator(f->tiny, m, r->name_id, r->count);
 		}
+		keep_operator(f->faulty, m, r->name_id, faults);
 		f->op_runq_ns += a->runq_ns > a->nested_runq_ns ? a->runq_ns - a->nested_runq_ns : 0;
 		f->op_blocked_ns += a->blocked_ns > a->nested_blocked_ns ? a->blocked_ns - a->nested_blocked_ns : 0;
-		f->faults += a->minflt > a->nested_minflt ? a->minflt - a->nested_minflt : 0;
+		f->faults += faults;
 	}
 	f->op_total_ns = f->op_self_ns;
 	f->faults_ns = f->faults * s->fault_ns;
+	find_last_rank(f);
 }
 
 /* ---- CPUs */
@@ -273,6 +351,7 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	for (i = 0; i < n; i++) {
 		f->cpu_elapsed_ns = r[i].elapsed_ns > f->cpu_elapsed_ns ? r[i].elapsed_ns : f->cpu_elapsed_ns;
 		*(r[i].job ? &f->job_cpu_ns : &f->others_cpu_ns) += r[i].cpu_ns;
+		f->job_runq_ns += r[i].job ? r[i].runq_ns : 0;
 		if (!r[i].job)
 			keep_other(f, &r[i]);
 	}
@@ -285,6 +364,7 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 		f->others_cpu_ns = gauge->difference - f->job_cpu_ns; /* others ended before they could be read */
 	f->cpus = gauge ? (unsigned)(facts_share(all, (double)gauge->elapsed_ns) + 0.5) : 0;
 	f->throttled = gauge_share(m, MXBPF_GAUGE_THROTTLED, 0);
+	f->throttled = f->throttled > 1 ? 1 : f->throttled; /* it is the sum over CPUs */
 	f->stolen = gauge_share(m, MXBPF_GAUGE_CPU_STEAL, all);
 }
 
@@ -296,6 +376,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	err = make_loop(m, f);
 	if (err)
 		return err;
+	make_waits(m, f);
 	make_operators(m, s, f);
 	make_cpus(m, f);
 	return facts_lines(m, f);

@@ -5,11 +5,22 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "feature/lines/lines.h"
 
 /* Which looks a fact is about. */
-enum about { ABOUT_WORKERS, ABOUT_DATA, ABOUT_WAIT, ABOUT_OUTSIDE, ABOUT_NABOUT };
+enum about {
+	ABOUT_WORKERS, /* processes without a loop of their own */
+	ABOUT_LAST,    /* the rank that the others wait for */
+	ABOUT_THREADS, /* other threads of the loop's process */
+	ABOUT_DATA,    /* from here on the loop's thread */
+	ABOUT_WAIT,
+	ABOUT_API,
+	ABOUT_LOCK,
+	ABOUT_OWN,
+	ABOUT_NABOUT
+};
 
 struct tally {
 	struct hash index; /* hash of the line, 0 -> 1 + place in lines */
@@ -41,16 +52,47 @@ static int count(struct tally *t, const char *text, size_t len, const struct mxb
 	return 0;
 }
 
-static void take(struct tally *t, struct fact_line *to)
+/* The line with the most looks. */
+static struct fact_line top(const struct tally *t)
 {
+	struct fact_line best = {.text = ""};
 	size_t i;
 
 	for (i = 0; i < buf_count(&t->lines, struct fact_line); i++)
-		if (buf_at(&t->lines, struct fact_line, i)->looks > to->looks)
-			*to = *buf_at(&t->lines, struct fact_line, i);
-	to->of = t->of;
+		if (buf_at(&t->lines, struct fact_line, i)->looks > best.looks)
+			best = *buf_at(&t->lines, struct fact_line, i);
+	best.of = t->of;
+	return best;
+}
+
+static uint64_t looks_at(const struct tally *t, const char *text)
+{
+	const uint64_t *at = hash_get(&t->index, hash_of(text, strlen(text)), 0);
+
+	return at ? buf_at(&t->lines, struct fact_line, *at - 1)->looks : 0;
+}
+
+static void tally_fini(struct tally *t)
+{
 	hash_fini(&t->index);
 	buf_fini(&t->lines);
+}
+
+/* Files in which a thread waits for other threads or processes, in Python's own library. */
+static const char *const waiting[] = {"/queue.py(",	"/threading.py(",      "multiprocessing/",
+				      "/selectors.py(", "concurrent/futures/", NULL};
+/* Those in which it waits for what another one puts into a queue. */
+static const char *const queues[] = {"/queue.py(", "multiprocessing/queues.py(", "multiprocessing/connection.py(",
+				     NULL};
+/* Files of data loaders. */
+static const char *const loaders[] = {"torch/utils/data/", "gluon/data/", "mxnet/io/", NULL};
+
+static bool has_one_of(const char *text, size_t len, const char *const *words)
+{
+	for (; *words; words++)
+		if (memmem(text, len, *words, strlen(*words)))
+			return true;
+	return false;
 }
 
 /* A worker between two requests, or handing over a batch, has a frame of its loader's queue inside. */
@@ -61,6 +103,35 @@ static bool waits_for_work(const struct mdl *m, const struct mxbpf_agg_line *l)
 
 	return text && (memmem(text, len, "multiprocessing/", 16) || memmem(text, len, "queue.py(", 9)) &&
 	       memmem(text, len, ": get\n", 6);
+}
+
+/* The length of the first frames of a stack, which are the innermost ones. */
+static size_t innermost(const char *text, size_t len, unsigned frames)
+{
+	const char *end = text;
+
+	while (frames-- && end)
+		end = memchr(end + (end != text), '\n', len - (size_t)(end - text) - (end != text));
+	return end ? (size_t)(end - text) : len;
+}
+
+/* The innermost frame is in a function that waits for others. */
+static bool is_idle(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t len;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
+
+	return text && l->sleeps && has_one_of(text, innermost(text, len, 1), waiting);
+}
+
+/* In a data loader, or waiting for a queue, which is a loader that the program has written itself. */
+static bool is_in_loader(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t len;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
+
+	return text &&
+	       (has_one_of(text, len, loaders) || (l->sleeps && has_one_of(text, innermost(text, len, 3), queues)));
 }
 
 static bool starts_with(const char *name, size_t len, const char *with)
@@ -79,25 +150,45 @@ static uint32_t process_of(const struct facts *f, const struct mxbpf_agg_line *l
 	return f->loop.tgid;
 }
 
-static enum about about_of(const struct mdl *m, const struct facts *f, uint32_t tgid, const struct mxbpf_agg_line *l)
+/* The process has a loop of its own. */
+static bool is_rank(const struct facts *f, uint32_t tgid)
+{
+	unsigned i;
+
+	for (i = 0; i < FACTS_LOOPS_MAX; i++)
+		if (f->loops[i].tid == tgid)
+			return true;
+	return false;
+}
+
+static enum about about_loop(const struct mdl *m, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *name;
 
-	if (!l->main)
-		return ABOUT_NABOUT;
-	if (l->h.tgid != tgid)
-		return ABOUT_WORKERS;
-	if (l->tid != f->loop.tid)
-		return ABOUT_NABOUT;
+	if (!l->cls && is_in_loader(m, l))
+		return ABOUT_DATA;
 	if (!l->cls)
-		return ABOUT_OUTSIDE;
+		return l->sleeps && l->syscall == SYS_futex ? ABOUT_LOCK : ABOUT_OWN;
 	if (l->cls == MXBPF_CLASS_DATA)
 		return ABOUT_DATA;
 	name = mdl_name(m, l->name_id, &len);
 	if (starts_with(name, len, "enumerate(DataLoader)"))
 		return ABOUT_DATA;
-	return l->cls == MXBPF_CLASS_API && l->sleeps ? ABOUT_WAIT : ABOUT_NABOUT;
+	if (l->cls == MXBPF_CLASS_WAIT || (l->cls == MXBPF_CLASS_API && (l->sleeps || facts_is_wait(name, len))))
+		return ABOUT_WAIT;
+	return ABOUT_API;
+}
+
+static enum about about_of(const struct mdl *m, const struct facts *f, uint32_t tgid, const struct mxbpf_agg_line *l)
+{
+	if (l->h.tgid == tgid && l->tid == f->loop.tid)
+		return about_loop(m, l);
+	if (l->h.tgid == tgid)
+		return is_idle(m, l) ? ABOUT_NABOUT : ABOUT_THREADS;
+	if (f->last_rank && l->h.tgid == f->last_rank)
+		return l->main && !is_idle(m, l) ? ABOUT_LAST : ABOUT_NABOUT;
+	return l->main && !is_rank(f, l->h.tgid) ? ABOUT_WORKERS : ABOUT_NABOUT;
 }
 
 /* Whether a moment lies in an iteration, and whether in a slow one. The iterations are in order of time. */
@@ -149,23 +240,23 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 		f->slow_line = *line;
 		f->slow_line.of = slow.of;
 	}
-	hash_fini(&slow.index);
-	hash_fini(&usual.index);
-	buf_fini(&slow.lines);
-	buf_fini(&usual.lines);
+	tally_fini(&slow);
+	tally_fini(&usual);
 	return err;
 }
 
-int facts_lines(const struct mdl *m, struct facts *f)
+struct tallies {
+	struct tally about[ABOUT_NABOUT];
+	uint64_t loop, loader, held; /* looks: at the loop's thread; in a loader, outside calls; at threads that ran */
+};
+
+static int tally_all(const struct mdl *m, const struct facts *f, struct tallies *t)
 {
-	struct tally tallies[ABOUT_NABOUT] = {0};
 	size_t n, i, len;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
 	const uint32_t tgid = process_of(f, l, n);
-	struct fact_line workers = {.text = ""};
 	enum about about;
 	const char *text;
-	uint64_t at_work = 0;
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++) {
@@ -173,19 +264,60 @@ int facts_lines(const struct mdl *m, struct facts *f)
 		text = about < ABOUT_NABOUT ? lines_of_program(m, l[i].stack_id, &len) : NULL;
 		if (!text)
 			continue;
-		tallies[about].of += l[i].count;
-		if (about == ABOUT_WORKERS && waits_for_work(m, &l[i]))
-			continue;
-		at_work += about == ABOUT_WORKERS ? l[i].count : 0;
-		err = count(&tallies[about], text, len, &l[i]);
+		t->about[about].of += l[i].count;
+		t->loop += about >= ABOUT_DATA ? l[i].count : 0;
+		t->loader += about == ABOUT_DATA && !l[i].cls ? l[i].count : 0;
+		t->held += about == ABOUT_THREADS && !l[i].sleeps ? l[i].count : 0;
+		if (about != ABOUT_WORKERS || !(waits_for_work(m, &l[i]) || is_idle(m, &l[i])))
+			err = count(&t->about[about], text, len, &l[i]);
 	}
-	f->data_worker_busy = tallies[ABOUT_WORKERS].of ? (double)at_work / (double)tallies[ABOUT_WORKERS].of : 0;
-	take(&tallies[ABOUT_WORKERS], &workers);
-	take(&tallies[ABOUT_DATA], &f->data_line);
-	take(&tallies[ABOUT_WAIT], &f->wait_line);
-	take(&tallies[ABOUT_OUTSIDE], &f->outside_line);
-	f->data_workers = workers.looks;
+	return err;
+}
+
+/* Where data is prepared: by workers, else by other threads while the loop waits, else by the loop itself. */
+static void take_data(struct facts *f, const struct tallies *t)
+{
+	const struct fact_line workers = top(&t->about[ABOUT_WORKERS]);
+
+	f->data_line = top(&t->about[ABOUT_DATA]);
+	f->data_workers = workers.looks || (f->other_line.looks && f->data_line.asleep * 2 > f->data_line.looks);
 	if (f->data_workers)
-		f->data_line = workers;
+		f->data_line = workers.looks ? workers : f->other_line;
+}
+
+/* Waiting for the interpreter, unless no other thread runs: then it waits for something else, which is its own code. */
+static void take_own(struct facts *f, const struct tallies *t)
+{
+	const struct fact_line lock = top(&t->about[ABOUT_LOCK]);
+	const bool locked = t->held * 2 >= t->about[ABOUT_LOCK].of;
+	uint64_t own = t->about[ABOUT_OWN].of - looks_at(&t->about[ABOUT_OWN], f->wait_line.text);
+
+	own += locked ? 0 : t->about[ABOUT_LOCK].of - looks_at(&t->about[ABOUT_LOCK], f->wait_line.text);
+	f->own_line = top(&t->about[ABOUT_OWN]);
+	f->own_line = !locked && lock.looks > f->own_line.looks ? lock : f->own_line;
+	f->own_line.of = own;
+	f->own_share = facts_share((double)own, (double)t->loop);
+	f->lock_share = locked ? facts_share((double)t->about[ABOUT_LOCK].of, (double)t->loop) : 0;
+}
+
+int facts_lines(const struct mdl *m, struct facts *f)
+{
+	struct tallies t = {.loop = 0};
+	int err = tally_all(m, f, &t);
+	unsigned about;
+	uint64_t looks = 0;
+
+	f->other_line = top(&t.about[ABOUT_THREADS]);
+	f->last_line = top(&t.about[ABOUT_LAST]);
+	f->wait_line = top(&t.about[ABOUT_WAIT]);
+	f->api_line = top(&t.about[ABOUT_API]);
+	for (about = ABOUT_WAIT; about < ABOUT_NABOUT; about++)
+		looks += looks_at(&t.about[about], f->wait_line.text);
+	f->wait_line_share = facts_share((double)looks, (double)t.loop);
+	f->loader_share = facts_share((double)t.loader, (double)t.loop);
+	take_data(f, &t);
+	take_own(f, &t);
+	for (about = 0; about < ABOUT_NABOUT; about++)
+		tally_fini(&t.about[about]);
 	return err;
 }

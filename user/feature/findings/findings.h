@@ -13,14 +13,23 @@
 
 extern const struct view_sheet sheet_findings;
 
-#define FACTS_LINE_BYTES 200
-#define FACTS_OTHERS_MAX 3
+#define FACTS_LINE_BYTES    200
+#define FACTS_OTHERS_MAX    3
+#define FACTS_OPERATORS_MAX 3
+#define FACTS_LOOPS_MAX	    64 /* threads that run a loop; others are not judged */
 
 /* A line of Python and how many looks found a thread there; text "": none is known. */
 struct fact_line {
 	char text[FACTS_LINE_BYTES]; /* "train.py(12): step", hostile */
 	uint64_t looks, of;	     /* of so many looks at these threads */
 	uint64_t asleep;	     /* of the looks, those that found it asleep */
+};
+
+/* An operator and how much of something it has; much 0: none. */
+struct fact_operator {
+	const char *name; /* hostile, len bytes, borrowed from the model */
+	size_t len;
+	uint64_t much;
 };
 
 /* All times in ns, all shares between 0 and 1. */
@@ -34,24 +43,44 @@ struct facts {
 		uint64_t n, total_ns, median_ns;
 		uint64_t known_ns, part_ns[MXBPF_STEP_PARTS], busy_ns; /* of iterations whose parts are known */
 	} loop;
-	struct fact_line data_line;    /* workers, or the loop's own thread while it waits for data */
-	bool data_workers;	       /* data_line is of other processes */
-	double data_worker_busy;       /* share of the looks at workers that found them at work */
-	uint32_t data_worker;	       /* process that was found there most often */
-	struct fact_line wait_line;    /* the loop's thread in calls that wait for the engine */
-	double slow_line_more;	       /* share of the looks at slow iterations beyond that at others */
-	struct fact_line slow_line;    /* the loop's thread in iterations of the slow group */
-	struct fact_line outside_line; /* the loop's thread outside the runtime */
+	/* All threads that run a loop, also of other processes; tid 0: no more. */
+	struct {
+		uint32_t tgid, tid;
+		uint64_t total_ns, exchange_ns; /* exchange: operators that exchange data with other ranks */
+	} loops[FACTS_LOOPS_MAX];
+	uint64_t exchange_ns; /* of the loop's process */
+	uint32_t last_rank;   /* process that spends the least in them, so that the others wait for it; 0: none */
+
+	struct fact_line data_line;  /* workers, or the loop's own thread while it waits for data */
+	bool data_workers;	     /* data_line is of other processes or threads */
+	struct fact_line wait_line;  /* the loop's thread in calls that wait for the engine */
+	struct fact_line api_line;   /* the loop's thread in other calls of the runtime */
+	struct fact_line slow_line;  /* the loop's thread in iterations of the slow group */
+	struct fact_line last_line;  /* the main thread of last_rank */
+	double slow_line_more;	     /* share of the looks at slow iterations beyond that at others */
+	struct fact_line own_line;   /* the loop's thread in the program's own code */
+	struct fact_line other_line; /* other threads of its process that do not wait for work */
+	/* Shares of the looks at the loop's thread, all outside calls of the runtime. */
+	double loader_share; /* in a loader that works in the program itself, or waiting for a queue */
+	double lock_share;   /* asleep in a lock of the interpreter, while another thread ran Python */
+	double own_share;    /* in the program's own code, without wait_line */
+	/* The share of all looks at the line of wait_line, waiting or not, without those in operators. */
+	double wait_line_share;
+
+	uint64_t waits; /* calls of the loop's process that wait for results, also if they were there */
 
 	/* Calls of operators, without those that only contain others. */
 	uint64_t op_calls, op_self_ns;
-	uint64_t tiny_calls, tiny_self_ns;		 /* of rows whose calls take less than FACTS_TINY_NS each */
-	uint64_t op_total_ns, op_runq_ns, op_blocked_ns; /* of the same calls, by the kernel's account */
-	uint64_t faults_ns;				 /* estimate: page faults without I/O times what one takes */
+	uint64_t tiny_calls, tiny_self_ns;		  /* of rows whose calls take less than FACTS_TINY_NS each */
+	struct fact_operator tiny[FACTS_OPERATORS_MAX];	  /* those with the most calls */
+	struct fact_operator faulty[FACTS_OPERATORS_MAX]; /* those with the most page faults */
+	uint64_t op_total_ns, op_runq_ns, op_blocked_ns;  /* of the same calls, by the kernel's account */
+	uint64_t faults_ns;				  /* estimate: page faults without I/O times what one takes */
 	uint64_t faults;
 
 	/* Where CPU time went. */
 	uint64_t cpu_elapsed_ns, job_cpu_ns, others_cpu_ns;
+	uint64_t job_runq_ns;				 /* all threads of the job, runnable without running */
 	struct mxbpf_neighbour others[FACTS_OTHERS_MAX]; /* the largest; cpu_ns 0: no more */
 	double throttled, stolen;			 /* shares of the window and of CPU time */
 	unsigned threads;				 /* that ran operators */
@@ -86,6 +115,8 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f);
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */
 int facts_lines(const struct mdl *m, struct facts *f);
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
+/* The function of the C API waits for results. */
+bool facts_is_wait(const char *name, size_t len);
 bool facts_is_slow(const struct facts *f, const struct mxbpf_iteration *it);
 
 struct finding_rule {

@@ -13,6 +13,11 @@ static double part(const struct facts *f, enum mxbpf_step_part p)
 	return facts_share((double)f->loop.part_ns[p], (double)f->loop.known_ns);
 }
 
+static double least_of(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 static void put_line(const struct fact_line *l, struct buf *b)
 {
 	if (l->looks)
@@ -23,9 +28,13 @@ static void put_line(const struct fact_line *l, struct buf *b)
 
 /* ---- input */
 
+/* Calls of a loader, and a loader that works in the program itself, which makes no call that is probed. */
 static double data_share(const struct facts *f)
 {
-	return part(f, MXBPF_PART_DATA);
+	const double outside =
+		f->loader_share < part(f, MXBPF_PART_OUTSIDE) ? f->loader_share : part(f, MXBPF_PART_OUTSIDE);
+
+	return part(f, MXBPF_PART_DATA) + outside;
 }
 
 static void data_say(const struct facts *f, struct buf *b)
@@ -42,21 +51,34 @@ static void data_evidence(const struct facts *f, struct buf *b)
 
 /* ---- the engine */
 
-/* What it waits while nothing computes: waiting for work that goes on is no loss. */
+static double idle_share(const struct facts *f)
+{
+	return f->loop.known_ns ? 1 - facts_share((double)f->loop.busy_ns, (double)f->loop.known_ns) : 0;
+}
+
+#define WAITS_LEAST 3 /* in an iteration: an engine that is asked once for the loss does not run dry */
+
+/*
+ * What it waits while nothing computes: waiting for work that goes on is no loss. That nothing computes counts as due
+ * to the other parts of an iteration first. But a line that asks for one result after the other spends much of its time
+ * beside the waits, in starting the next operator.
+ */
 static double wait_share(const struct facts *f)
 {
-	const double wait = part(f, MXBPF_PART_WAIT);
-	const double idle = 1 - facts_share((double)f->loop.busy_ns, (double)f->loop.known_ns);
+	const double wait = part(f, MXBPF_PART_WAIT), others = 1 - wait - part(f, MXBPF_PART_OPERATOR);
+	const double alone = least_of(wait, idle_share(f) - others);
 
-	return wait < idle ? wait : idle;
+	if (f->loop.n && f->waits / f->loop.n >= WAITS_LEAST)
+		return least_of(f->wait_line_share > wait ? f->wait_line_share : wait, idle_share(f));
+	return alone > 0 ? alone : 0;
 }
 
 static void wait_say(const struct facts *f, struct buf *b)
 {
-	buf_printf(b,
-		   "The program waits for single results in %.0f%% of its time, and no operator runs in %.0f%% of it",
-		   100 * part(f, MXBPF_PART_WAIT),
-		   100 * (1 - facts_share((double)f->loop.busy_ns, (double)f->loop.known_ns)));
+	buf_printf(b, "The program asks for single results, and no operator runs in %.0f%% of its time",
+		   100 * wait_share(f));
+	if (f->loop.n && f->waits / f->loop.n > 1)
+		buf_printf(b, ": %" PRIu64 " waits in an iteration", f->waits / f->loop.n);
 }
 
 static void wait_evidence(const struct facts *f, struct buf *b)
@@ -65,6 +87,8 @@ static void wait_evidence(const struct facts *f, struct buf *b)
 }
 
 /* ---- operators that are too small */
+
+#define TINY_LEAST 0.4
 
 static double tiny_share(const struct facts *f)
 {
@@ -83,6 +107,88 @@ static void tiny_say(const struct facts *f, struct buf *b)
 		   f->op_calls / f->loop.n, fmt_ns(f->op_self_ns / f->op_calls, each));
 }
 
+static void put_operators(const struct fact_operator *o, uint64_t of, struct buf *b)
+{
+	unsigned i;
+
+	for (i = 0; i < FACTS_OPERATORS_MAX && o[i].much * 100 >= of && of; i++)
+		buf_printf(b, "%s%.*s %.0f%%", i ? ", " : "", (int)o[i].len, o[i].name,
+			   100 * facts_share((double)o[i].much, (double)of));
+}
+
+static void tiny_evidence(const struct facts *f, struct buf *b)
+{
+	const struct fact_line *line = f->api_line.looks >= f->own_line.looks ? &f->api_line : &f->own_line;
+
+	put_operators(f->tiny, f->op_calls, b);
+	buf_printf(b, " of the calls%s", line->looks ? "; " : "");
+	put_line(line, b);
+}
+
+/* ---- other processes of the job */
+
+/* In calls of the store, or outside the runtime while another thread exchanges. What runs beside operators is no loss.
+ */
+static double exchange_share(const struct facts *f)
+{
+	const double beside = facts_share((double)f->exchange_ns, (double)f->loop.total_ns);
+
+	return part(f, MXBPF_PART_KVSTORE) + least_of(beside, part(f, MXBPF_PART_OUTSIDE));
+}
+
+static void exchange_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b, "The loop waits in %.0f%% of its time for the exchange with other processes",
+		   100 * exchange_share(f));
+}
+
+static void exchange_evidence(const struct facts *f, struct buf *b)
+{
+	if (!f->last_rank)
+		return;
+	buf_printf(b, "process %" PRIu32 " is the last%s", f->last_rank, f->last_line.looks ? ": " : "");
+	put_line(&f->last_line, b);
+}
+
+/* ---- the program itself */
+
+/* Its own code, while nothing computes; what tiny operators explain is theirs. */
+static double own_share(const struct facts *f)
+{
+	const double own = least_of(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - exchange_share(f);
+
+	return tiny_share(f) >= TINY_LEAST ? 0 : least_of(own, idle_share(f));
+}
+
+static void own_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b, "The program's own code takes %.0f%% of the loop's time, while no operator runs",
+		   100 * own_share(f));
+}
+
+static void own_evidence(const struct facts *f, struct buf *b)
+{
+	put_line(&f->own_line, b);
+}
+
+static double lock_share(const struct facts *f)
+{
+	return f->lock_share;
+}
+
+static void lock_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b,
+		   "The loop waits in %.0f%% of its time for the interpreter (GIL), which other threads of the program "
+		   "hold",
+		   100 * f->lock_share);
+}
+
+static void lock_evidence(const struct facts *f, struct buf *b)
+{
+	put_line(&f->other_line, b);
+}
+
 /* ---- CPUs */
 
 static double runq_share(const struct facts *f)
@@ -95,18 +201,33 @@ static double others_share(const struct facts *f)
 	return facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns * f->cpus);
 }
 
-#define OWN_LINE_LEAST 0.4 /* share of the looks at slow iterations by which their line is more frequent there */
-#define OTHERS_LEAST   0.1 /* of all CPU time: neighbours that took less have not caused much waiting */
+#define OWN_LINE_LEAST 0.4  /* share of the looks at slow iterations by which their line is more frequent there */
+#define WANTED_TIMES   1.25 /* the job wants so many times the CPUs that there are */
+#define OTHERS_LEAST   0.1  /* of all CPU time: neighbours that took less have not caused much waiting */
+
+/* How many CPUs the job's threads would use at once, if there were enough. */
+static double wanted(const struct facts *f)
+{
+	return facts_share((double)(f->job_cpu_ns + f->job_runq_ns), (double)f->cpu_elapsed_ns);
+}
 
 static double threads_share(const struct facts *f)
 {
-	return others_share(f) < OTHERS_LEAST && f->throttled < 0.02 ? runq_share(f) : 0;
+	const bool many = wanted(f) >= WANTED_TIMES * f->cpus;
+
+	return f->throttled < 0.02 && (many || (!f->job_runq_ns && others_share(f) < OTHERS_LEAST)) ? runq_share(f) : 0;
 }
 
 static void threads_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "The job's own threads compete for %u CPUs: operators wait for a CPU in %.0f%% of their time",
 		   f->cpus, 100 * runq_share(f));
+}
+
+static void threads_evidence(const struct facts *f, struct buf *b)
+{
+	if (f->job_runq_ns)
+		buf_printf(b, "%.1f threads of the job want to run at a time", wanted(f));
 }
 
 static double neighbours_share(const struct facts *f)
@@ -162,6 +283,12 @@ static void faults_say(const struct facts *f, struct buf *b)
 
 	buf_printf(b, "Page faults take about %.0f%% of the operators' time: %s faults in fresh memory",
 		   100 * faults_share(f), fmt_count(f->faults, n));
+}
+
+static void faults_evidence(const struct facts *f, struct buf *b)
+{
+	put_operators(f->faulty, f->faults, b);
+	buf_printf(b, " of the faults");
 }
 
 #define GROWTH_LEAST (1 << 20) /* bytes over the window */
@@ -232,11 +359,23 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "The program asks for a result before it has started more work, so that the engine runs dry. Ask for values "
 		   "such as the loss every few iterations only, or one iteration late."},
-	{.key = "tiny_operators", .least = 0.4, .share = tiny_share, .say = tiny_say,
+	{.key = "tiny_operators", .least = TINY_LEAST, .share = tiny_share, .say = tiny_say, .evidence = tiny_evidence,
 	 .next = "--pid PID --py-stacks --by stack --sort count",
 	 .advice = "Each operator computes for less time than it takes to call it. Use larger batches, fuse operators "
 		   "(hybridize, torch.compile), or use fused and foreach optimizers."},
-	{.key = "own_threads", .least = 0.15, .share = threads_share, .say = threads_say,
+	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
+	 .next = "now --pid PID",
+	 .advice = "The loop's thread computes in Python, or waits for something, outside the runtime. Do it once before the "
+		   "loop, do it less often, use operators of the runtime or numpy for it, or do it in another process."},
+	{.key = "interpreter_lock", .least = 0.15, .share = lock_share, .say = lock_say, .evidence = lock_evidence,
+	 .next = "now --pid PID",
+	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
+		   "thread does to another process."},
+	{.key = "exchange", .least = 0.2, .share = exchange_share, .say = exchange_say, .evidence = exchange_evidence,
+	 .next = "--pid PID --kv",
+	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
+		   "less often or in larger parts, and let the exchange run beside the backward pass."},
+	{.key = "own_threads", .least = 0.15, .share = threads_share, .say = threads_say, .evidence = threads_evidence,
 	 .next = "--pid PID --omp --sched",
 	 .advice = "The job starts more threads than there are CPUs for it. Set OMP_NUM_THREADS or the runtime's number of "
 		   "threads to the CPUs that the job has, less those that its workers need."},
@@ -249,7 +388,7 @@ const struct finding_rule finding_rules[] = {
 		   "group (the CPU limit of the container), or use fewer threads."},
 	{.key = "stolen", .least = 0.1, .share = stolen_share, .say = stolen_say,
 	 .advice = "The host of this virtual machine runs other machines in its time. Only the host can change that."},
-	{.key = "page_faults", .least = 0.15, .share = faults_share, .say = faults_say,
+	{.key = "page_faults", .least = 0.15, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
 		   "jemalloc or tcmalloc, or raise glibc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD."},

@@ -6,36 +6,47 @@
 
 /* Parts of paths of Python's own library and of installed packages. */
 static const char *const foreign[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
+/* Code that is made while the program runs: by a package, or by the program itself. */
+#define MADE "<string>("
+
+enum origin { FOREIGN, MADE_CODE, PROGRAM };
 
 /* The path of an installed package stands without the directory of packages before it: "torch/nn/modules/module.py". */
-static bool is_foreign(const char *line, size_t len)
+static enum origin origin_of(const char *line, size_t len)
 {
 	size_t i;
 
+	if (len >= strlen(MADE) && !memcmp(line, MADE, strlen(MADE)))
+		return MADE_CODE;
 	if (*line != '/' && memchr(line, '/', len))
-		return true;
+		return FOREIGN;
 	for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		if (memmem(line, len, foreign[i], strlen(foreign[i])))
-			return true;
-	return false;
+			return FOREIGN;
+	return PROGRAM;
 }
 
+/* The innermost line of the program, else of code that was made, else of all. */
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len)
 {
-	size_t left, n;
-	const char *text = stack_id ? mdl_text(m, MXBPF_NAME_STACK, stack_id, &left) : NULL, *line, *end;
+	size_t left, n, best_len = 0;
+	const char *text = stack_id ? mdl_text(m, MXBPF_NAME_STACK, stack_id, &left) : NULL, *line, *end, *best = NULL;
+	enum origin origin, found = FOREIGN;
 
 	*len = 0;
 	if (!text)
 		return NULL;
-	for (line = text; left; line += n, left -= n) {
+	for (line = text; left && found != PROGRAM; line += n, left -= n) {
 		end = memchr(line, '\n', left);
 		*len = end ? (size_t)(end - line) : left;
-		if (*len && !is_foreign(line, *len))
-			return line;
 		n = end ? *len + 1 : left;
+		origin = *len ? origin_of(line, *len) : FOREIGN;
+		if (best && origin <= found)
+			continue;
+		best = line;
+		best_len = *len;
+		found = origin;
 	}
-	end = strchr(text, '\n'); /* all are foreign: the innermost one */
-	*len = end ? (size_t)(end - text) : strlen(text);
-	return text;
+	*len = best_len;
+	return best ? best : text;
 }

@@ -25,7 +25,8 @@ static int fold(struct mdl *m, const struct mxbpf_rec *rec)
 	row = mdl_item_put(&state->index, &state->rows, rec->tgid, 0, sizeof(*row), &added);
 	if (!row)
 		return -ENOMEM;
-	memcpy(row, rec, sizeof(*row));
+	*row = (struct mxbpf_neighbour){.cpu_ns = 0};
+	memcpy(row, rec, rec->size < sizeof(*row) ? rec->size : sizeof(*row));
 	row->h.size = sizeof(*row);
 	row->comm[sizeof(row->comm) - 1] = '\0';
 	return 0;

@@ -14,13 +14,16 @@
 #include "base/hash.h"
 #include "mxbpf_neighbours.h"
 
-#define ANCESTORS_MAX 32 /* generations between the job and a process */
+#define THREADS_MAX   1024 /* of a process; the wait of others is not read */
+#define ANCESTORS_MAX 32   /* generations between the job and a process */
 #define NS_PER_S      1000000000ull
 
 struct process {
 	pid_t pid, parent;
+	bool job;
 	char comm[16];
 	uint64_t ticks, start; /* start: in ticks since boot; tells a process from an earlier one with its number */
+	uint64_t runq_ns;      /* of processes of the job: waited for a CPU, sum of its threads */
 };
 
 struct neighbours {
@@ -79,9 +82,83 @@ static int read_all(struct buf *processes)
 	return err;
 }
 
+static int index_pids(const struct buf *processes, struct hash *by_pid)
+{
+	uint64_t *at;
+	size_t i;
+
+	for (i = 0; i < buf_count(processes, struct process); i++) {
+		at = hash_put(by_pid, (uint64_t)buf_at(processes, struct process, i)->pid, 0);
+		if (!at)
+			return -ENOMEM;
+		*at = i + 1;
+	}
+	return 0;
+}
+
+static const struct process *find(const struct buf *now, const struct hash *by_pid, pid_t pid)
+{
+	const uint64_t *at = hash_get(by_pid, (uint64_t)pid, 0);
+
+	return at ? buf_at(now, struct process, *at - 1) : NULL;
+}
+
+static bool of_job(pid_t job, const struct buf *now, const struct hash *by_pid, const struct process *p)
+{
+	unsigned i;
+
+	for (i = 0; p && i < ANCESTORS_MAX; i++) {
+		if (p->pid == job)
+			return true;
+		p = find(now, by_pid, p->parent);
+	}
+	return false;
+}
+
+/* The kernel says for each thread how long it ran and how long it was runnable without running; 0: it does not. */
+static uint64_t runq_of(pid_t pid)
+{
+	unsigned long long runq, sum = 0;
+	struct dirent *d;
+	unsigned threads;
+	char path[300];
+	DIR *tasks;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	for (threads = 0; tasks && threads < THREADS_MAX && (d = readdir(tasks)); threads++) {
+		if (!isdigit((unsigned char)d->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", pid, d->d_name);
+		f = fopen(path, "re");
+		if (f && fscanf(f, "%*u %llu", &runq) == 1)
+			sum += runq;
+		if (f)
+			fclose(f);
+	}
+	if (tasks)
+		closedir(tasks);
+	return sum;
+}
+
+/* Marks the processes of the job and reads how long their threads waited. */
+static void read_runq(pid_t job, struct buf *processes, const struct hash *by_pid)
+{
+	struct process *p;
+	size_t i;
+
+	for (i = 0; i < buf_count(processes, struct process); i++) {
+		p = buf_at(processes, struct process, i);
+		p->job = of_job(job, processes, by_pid, p);
+		p->runq_ns = p->job ? runq_of(p->pid) : 0;
+	}
+}
+
 struct neighbours *neighbours_begin(pid_t job)
 {
 	struct neighbours *n = calloc(1, sizeof(*n));
+	struct hash by_pid = {0};
 	struct process *p;
 	uint64_t *at;
 	size_t i;
@@ -97,27 +174,10 @@ struct neighbours *neighbours_begin(pid_t job)
 		if (at)
 			*at = i + 1;
 	}
+	if (!index_pids(&n->processes, &by_pid))
+		read_runq(job, &n->processes, &by_pid);
+	hash_fini(&by_pid);
 	return n;
-}
-
-static const struct process *find(const struct buf *now, const struct hash *by_pid, pid_t pid)
-{
-	const uint64_t *at = hash_get(by_pid, (uint64_t)pid, 0);
-
-	return at ? buf_at(now, struct process, *at - 1) : NULL;
-}
-
-static bool of_job(const struct neighbours *n, const struct buf *now, const struct hash *by_pid,
-		   const struct process *p)
-{
-	unsigned i;
-
-	for (i = 0; p && i < ANCESTORS_MAX; i++) {
-		if (p->pid == n->job)
-			return true;
-		p = find(now, by_pid, p->parent);
-	}
-	return false;
 }
 
 int neighbours_end(struct neighbours *n, struct buf *out)
@@ -127,26 +187,25 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 	struct buf now = {0};
 	struct hash by_pid = {0};
 	int err = read_all(&now);
-	uint64_t *at, before;
+	const struct process none = {0}, *before;
 	struct process *p;
+	uint64_t *at;
 	size_t i;
 
-	for (i = 0; !err && i < buf_count(&now, struct process); i++) {
-		at = hash_put(&by_pid, (uint64_t)buf_at(&now, struct process, i)->pid, 0);
-		err = at ? 0 : -ENOMEM;
-		if (at)
-			*at = i + 1;
-	}
+	err = err ? err : index_pids(&now, &by_pid);
+	if (!err)
+		read_runq(n->job, &now, &by_pid);
 	for (i = 0; !err && i < buf_count(&now, struct process); i++) {
 		p = buf_at(&now, struct process, i);
 		at = hash_get(&n->index, (uint64_t)p->pid, p->start);
-		before = at ? buf_at(&n->processes, struct process, *at - 1)->ticks : 0;
-		if (p->pid == getpid() || p->ticks <= before)
+		before = at ? buf_at(&n->processes, struct process, *at - 1) : &none;
+		if (p->pid == getpid() || p->ticks <= before->ticks)
 			continue;
 		r.h.tgid = (uint32_t)p->pid;
-		r.cpu_ns = (p->ticks - before) * tick_ns;
+		r.cpu_ns = (p->ticks - before->ticks) * tick_ns;
 		r.elapsed_ns = now_ns - n->began_ns;
-		r.job = of_job(n, &now, &by_pid, p);
+		r.job = p->job;
+		r.runq_ns = p->runq_ns > before->runq_ns ? p->runq_ns - before->runq_ns : 0;
 		snprintf(r.comm, sizeof(r.comm), "%.14s", p->comm);
 		err = buf_put(out, &r, sizeof(r));
 	}
