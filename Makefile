@@ -30,7 +30,7 @@ $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install cla
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
 PKGS   := libbpf libelf zlib libcjson libdw
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
-LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lstdc++ -lpthread
+LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -lstdc++ -lpthread -lm
 endif
 
 comma := ,

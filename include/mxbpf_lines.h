@@ -25,4 +25,15 @@ struct mxbpf_agg_line {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
 
+/* A single look, of those that the rows above count. */
+#define MXBPF_LOOK ((enum mxbpf_kind)40)
+
+struct mxbpf_look {
+	struct mxbpf_rec h;
+	__u64 stack_id;
+	__u32 tid;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 32);
+
 #endif

@@ -26,3 +26,13 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 	line=$(grep -n 'time.sleep(0.002)  # a slow remote store' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
 	expect_re "its workers are at .*torch_job.py\\($line\\): __getitem__" "$output"
 }
+
+@test "The first or second finding names single results, a rank that is late, a queue of the program and a CPU limit" {
+	judge mxnet/sync torch/straggler torch/queued torch/throttled
+}
+
+@test "A recording has the findings of live tables, with the line of slow iterations" {
+	run judge --recorded torch/evaluation
+	expect_status 0
+	expect_re 'iterations.*torch_job.py\([0-9]+\): evaluate' "$output"
+}

@@ -137,7 +137,7 @@ def evaluate(n, model, x, loss):
 def checkpoint(n, model, x, loss):
     if n % 12 == 11:
         with tempfile.TemporaryDirectory() as d:
-            for _ in range(10):
+            for _ in range(25):
                 model.save_parameters(os.path.join(d, 'p'))
 
 

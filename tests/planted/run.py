@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs jobs with planted faults under mxbpf and compares its findings with the fault.
 
-usage: run.py [--runs N] [--beside COMMAND] RUNTIME/FAULT...     or "all"
+usage: run.py [--runs N] [--recorded] [--beside COMMAND] RUNTIME/FAULT...     or "all"
 A planted fault must be the first or second finding; a healthy job must have none but those that the load of the machine
 explains. Prints a line for each run and, at the end, how many were right. Exit code 1 if any was wrong.
 environment: MXBPF, PYTHON (of MXNet), PYTHON_TORCH
@@ -41,7 +41,7 @@ KEEP_MEMORY = {'MALLOC_MMAP_THRESHOLD_': '33554432', 'MALLOC_TRIM_THRESHOLD_': '
 
 class Limited:
     """A control group whose processes get a part of one CPU."""
-    PERIOD_US, QUOTA_US = 100000, 50000
+    PERIOD_US, QUOTA_US = 100000, 30000
 
     def __init__(self, pid):
         for line in open('/proc/mounts', encoding='utf-8'):
@@ -83,15 +83,26 @@ def start(runtime, fault):
     return job, line.split()[1]
 
 
-def findings(name):
+def mxbpf(*args):
+    subprocess.run([os.environ['MXBPF'], *args], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+
+
+def measure(pid, tables, recorded):
+    if recorded:
+        mxbpf('record', '--pid', pid, '-d', f'{SECONDS}s', '-o', f'{tables}.mxd')
+        mxbpf('report', f'{tables}.mxd', '-o', tables)
+    else:
+        mxbpf('--pid', pid, '-d', f'{SECONDS}s', '-o', tables)
+
+
+def findings(name, recorded):
     runtime, fault = name.split('/')
     limited = fault == 'throttled'
     job, pid = start(runtime, 'healthy' if limited else fault)
     group = Limited(pid) if limited else None
     with tempfile.TemporaryDirectory() as d:
         try:
-            subprocess.run([os.environ['MXBPF'], '--pid', pid, '-d', f'{SECONDS}s', '-o', f'{d}/tables.json'], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+            measure(pid, f'{d}/tables.json', recorded)
             with open(f'{d}/tables.json', encoding='utf-8') as f:
                 return json.load(f)['findings']
         finally:
@@ -112,12 +123,24 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('names', nargs='+', metavar='RUNTIME/FAULT')
     p.add_argument('--runs', type=int, default=1)
+    p.add_argument('--beside', help='a command that runs meanwhile: "stress-ng --cpu 2"')
+    p.add_argument('--recorded', action='store_true', help='report a recording instead of live tables')
     args = p.parse_args()
     names = list(FAULTS) if args.names == ['all'] else args.names
+    beside = subprocess.Popen(args.beside.split(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if args.beside else None
+    try:
+        return judge(names, args)
+    finally:
+        if beside:
+            beside.terminate()
+            beside.wait()
+
+
+def judge(names, args):
     good = total = 0
     for name in names:
         for _ in range(args.runs):
-            found = findings(name)
+            found = findings(name, args.recorded)
             keys = [f['finding'] for f in found]
             ok = right(name, keys)
             good += ok

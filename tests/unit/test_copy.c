@@ -231,7 +231,14 @@ static void put_looks(struct buf *b, unsigned nr, uint64_t at_ns)
 		.comm = "other",
 	};
 
-	CHECK(!buf_put(b, &line, sizeof(line)) && !buf_put(b, &process, sizeof(process)));
+	const struct mxbpf_look look = {
+		.h = {.kind = MXBPF_LOOK, .size = sizeof(look), .tgid = 7, .ts_ns = at_ns},
+		.stack_id = 1000 + nr,
+		.tid = 7,
+	};
+
+	CHECK(!buf_put(b, &line, sizeof(line)) && !buf_put(b, &process, sizeof(process)) &&
+	      !buf_put(b, &look, sizeof(look)));
 }
 
 static void feed_round(struct mdl *m, unsigned nr)
@@ -307,7 +314,7 @@ static void test_kinds(void)
 		MXBPF_SAMPLE,	    MXBPF_AGG_EXTENT, MXBPF_OPEN,      MXBPF_AGG_SCHED, MXBPF_TEAM,
 		MXBPF_AGG_LIFE,	    MXBPF_AGG_WAIT,   MXBPF_ITERATION, MXBPF_AGG_KV,	MXBPF_MEM_TIME,
 		MXBPF_MEM_OWNER,    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
-		MXBPF_AGG_RAISED,   MXBPF_AGG_LINE,   MXBPF_NEIGHBOUR,
+		MXBPF_AGG_RAISED,   MXBPF_AGG_LINE,   MXBPF_NEIGHBOUR, MXBPF_LOOK,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

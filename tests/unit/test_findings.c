@@ -293,6 +293,12 @@ static void test_rules(void)
 	}
 }
 
+/* One in five, without a pattern. */
+static bool noise(uint64_t i)
+{
+	return (i * 2654435761u >> 7 ^ i * 40503u >> 3) % 1000 < 200;
+}
+
 static bool shows(const struct findings *f, unsigned nth, const char *text)
 {
 	return f->n > nth && f->list[nth].evidence.len && strstr(f->list[nth].evidence.data, text);
@@ -308,6 +314,21 @@ static void test_lines(void)
 		begin();
 		for (i = 0; i < 60; i++)
 			iteration(i, i == 31 || i == 44 ? 90 : 50, MXBPF_PART_OUTSIDE, 2, 0);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+	TEST("every 12th iteration that is slow is found among others that are slow without a pattern")
+	{
+		begin();
+		process(400, 6000, false);
+		for (i = 0; i < 200; i++)
+			iteration(i, i % 12 == 5 || noise(i) ? 90 : 20, MXBPF_PART_OUTSIDE, 2, 0);
+		CHECK(!strcmp(found(&f), "slow_iterations") && says(&f, "17 of 200 iterations, about every 12th,"));
+		end(&f);
+		begin();
+		process(400, 6000, false);
+		for (i = 0; i < 200; i++)
+			iteration(i, noise(i) || noise(i + 1000) ? 90 : 20, MXBPF_PART_OUTSIDE, 2, 0);
 		CHECK(!strcmp(found(&f), ""));
 		end(&f);
 	}

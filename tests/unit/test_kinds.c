@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the table of record kinds: each row must fit its struct, and walks by the table must find the right fields. */
+#include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_gauge.h"
 #include "unit.h"
@@ -19,7 +20,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_NEIGHBOUR
+#define LAST_KIND MXBPF_LOOK
 
 static unsigned nkinds(void)
 {

@@ -196,6 +196,7 @@ static const struct kind kinds[] = {
 			      .ids = {NAME(agg_raised, name_id), {AT(agg_raised, stack_id), MXBPF_NAME_STACK, 0}},
 			      .times = {AT(agg_raised, last_ns)}},
 	[MXBPF_NEIGHBOUR] = {.name = "process of the machine", .bytes = MXBPF_NEIGHBOUR_BYTES_MIN, .of_process = true},
+	[MXBPF_LOOK] = {.name = "look at a thread", BYTES(look), .of_process = true},
 	[MXBPF_AGG_LINE] = {.name = "row of lines",
 			    .of_process = true,
 			    BYTES(agg_line),

@@ -44,7 +44,7 @@ static int by_ns(const void *va, const void *vb)
 	return *a < *b ? -1 : *a > *b;
 }
 
-static uint64_t median(uint64_t *ns, size_t n)
+uint64_t facts_median(uint64_t *ns, size_t n)
 {
 	qsort(ns, n, sizeof(*ns), by_ns);
 	return n ? ns[n / 2] : 0;
@@ -62,75 +62,6 @@ static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
 	add_sat(&f->loop.busy_ns, it->busy_ns);
 	for (part = 0; part < MXBPF_STEP_PARTS; part++)
 		add_sat(&f->loop.part_ns[part], it->part_ns[part]);
-}
-
-/* ---- iterations that form a group of their own */
-
-#define GROUP_TIMES	1.5 /* a slow one takes at least so many times the median of all */
-#define GROUP_LEAST	2   /* so many make a group */
-#define GROUP_MOST	0.4 /* of all iterations: more of them are no exception */
-#define REGULAR_PERCENT 20  /* by which distances between slow ones may differ and still be regular */
-
-static void add_excess(struct facts *f, const struct mxbpf_iteration *it, uint64_t excess[MXBPF_STEP_PARTS])
-{
-	unsigned part;
-
-	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
-		const uint64_t usual = f->loop.n ? f->loop.part_ns[part] / f->loop.n : 0;
-
-		excess[part] += it->part_ns[part] > usual ? it->part_ns[part] - usual : 0;
-	}
-}
-
-/* Whether the slow ones come at equal distances: those are evaluations, checkpoints, logging. */
-static uint64_t regular_distance(const uint64_t *nr, size_t n)
-{
-	uint64_t mean, apart;
-	size_t i;
-
-	if (n < 3)
-		return 0;
-	mean = (nr[n - 1] - nr[0] + (n - 1) / 2) / (n - 1);
-	for (i = 1; i < n; i++) {
-		apart = nr[i] - nr[i - 1];
-		if (apart * 100 > mean * (100 + REGULAR_PERCENT) || apart * 100 < mean * (100 - REGULAR_PERCENT))
-			return 0;
-	}
-	return mean > 1 ? mean : 0;
-}
-
-bool facts_is_slow(const struct facts *f, const struct mxbpf_iteration *it)
-{
-	return (double)it->dur_ns > GROUP_TIMES * (double)f->loop.median_ns;
-}
-
-static int find_slow_group(struct facts *f, const struct mxbpf_iteration *it, size_t n)
-{
-	uint64_t *ns = calloc(2 * n + 1, sizeof(*ns)), *nr, excess[MXBPF_STEP_PARTS] = {0};
-	size_t i, k = 0;
-	unsigned part;
-
-	if (!ns)
-		return -ENOMEM;
-	nr = ns + n;
-	for (i = 0; i < n; i++) {
-		if (!facts_is_slow(f, &it[i]))
-			continue;
-		ns[k] = it[i].dur_ns;
-		nr[k++] = it[i].nr;
-		f->slow.total_ns += it[i].dur_ns;
-		f->slow.excess_ns += it[i].dur_ns - f->loop.median_ns;
-		add_excess(f, &it[i], excess);
-	}
-	if (k >= GROUP_LEAST && (double)k <= GROUP_MOST * (double)n) {
-		f->slow.n = k;
-		f->slow.every = regular_distance(nr, k);
-		f->slow.median_ns = median(ns, k);
-		for (part = 1; part < MXBPF_STEP_PARTS; part++)
-			f->slow.part = excess[part] > excess[f->slow.part] ? part : f->slow.part;
-	}
-	free(ns);
-	return 0;
 }
 
 /* ---- memory that grows from iteration to iteration */
@@ -188,9 +119,9 @@ static int make_loop(struct mdl *m, struct facts *f)
 		ns[k] = all[i].dur_ns;
 		it[k++] = all[i];
 	}
-	f->loop.median_ns = err ? 0 : median(ns, k);
+	f->loop.median_ns = err ? 0 : facts_median(ns, k);
 	if (k) {
-		err = find_slow_group(f, it, k);
+		err = facts_slow_group(f, it, k);
 		find_growth(f, it, k);
 		find_owner(f, m);
 		err = err || !f->slow.n ? err : facts_slow_line(m, f, it, k);
@@ -290,19 +221,20 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 		const struct mdl_row *r = rows[i];
 		const struct mxbpf_account_sum *a = &r->account;
 		const uint64_t faults = a->minflt > a->nested_minflt ? a->minflt - a->nested_minflt : 0;
+		const uint64_t runq = a->runq_ns > a->nested_runq_ns ? a->runq_ns - a->nested_runq_ns : 0;
 
 		add_exchange(f, m, r);
 		if (!r->count || r->self_ns == 0)
 			continue;
 		f->op_calls += r->count;
 		f->op_self_ns += r->self_ns;
-		if (r->self_ns / r->count < FACTS_TINY_NS) {
+		if (r->self_ns < r->count * FACTS_TINY_NS + runq) {
 			f->tiny_calls += r->count;
 			f->tiny_self_ns += r->self_ns;
 			keep_operator(f->tiny, m, r->name_id, r->count);
 		}
 		keep_operator(f->faulty, m, r->name_id, faults);
-		f->op_runq_ns += a->runq_ns > a->nested_runq_ns ? a->runq_ns - a->nested_runq_ns : 0;
+		f->op_runq_ns += runq;
 		f->op_blocked_ns += a->blocked_ns > a->nested_blocked_ns ? a->blocked_ns - a->nested_blocked_ns : 0;
 		f->faults += faults;
 	}
@@ -327,17 +259,31 @@ static void keep_other(struct facts *f, const struct mxbpf_neighbour *r)
 	}
 }
 
-static double gauge_share(const struct mdl *m, unsigned id, double whole)
+/* The row of a gauge whose value rose most, over all control groups. */
+static const struct machine_row *largest_gauge(const struct mdl *m, unsigned id)
 {
 	size_t n, i;
-	const struct machine_row *rows = machine_rows(m, &n);
-	double most = 0;
+	const struct machine_row *rows = machine_rows(m, &n), *best = NULL;
 
 	for (i = 0; i < n; i++)
-		if (rows[i].id == id &&
-		    facts_share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns) > most)
-			most = facts_share((double)rows[i].difference, whole ? whole : (double)rows[i].elapsed_ns);
-	return most;
+		if (rows[i].id == id && (!best || rows[i].difference > best->difference))
+			best = &rows[i];
+	return best;
+}
+
+/* The kernel's figure is the sum over CPUs. */
+static void make_throttled(const struct mdl *m, struct facts *f)
+{
+	const struct machine_row *row = largest_gauge(m, MXBPF_GAUGE_THROTTLED);
+	const char *name;
+	size_t len;
+
+	if (!row)
+		return;
+	f->throttled = facts_share((double)row->difference, (double)row->elapsed_ns);
+	f->throttled = f->throttled > 1 ? 1 : f->throttled;
+	name = machine_scope_name(m, row->scope, &len);
+	snprintf(f->throttled_by, sizeof(f->throttled_by), "%.*s", (int)len, name);
 }
 
 static void make_cpus(const struct mdl *m, struct facts *f)
@@ -363,9 +309,9 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	if (gauge && (double)gauge->difference > (double)(f->job_cpu_ns + f->others_cpu_ns))
 		f->others_cpu_ns = gauge->difference - f->job_cpu_ns; /* others ended before they could be read */
 	f->cpus = gauge ? (unsigned)(facts_share(all, (double)gauge->elapsed_ns) + 0.5) : 0;
-	f->throttled = gauge_share(m, MXBPF_GAUGE_THROTTLED, 0);
-	f->throttled = f->throttled > 1 ? 1 : f->throttled; /* it is the sum over CPUs */
-	f->stolen = gauge_share(m, MXBPF_GAUGE_CPU_STEAL, all);
+	gauge = machine_row(m, MXBPF_GAUGE_CPU_STEAL, 0);
+	f->stolen = gauge ? facts_share((double)gauge->difference, all) : 0;
+	make_throttled(m, f);
 }
 
 int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)

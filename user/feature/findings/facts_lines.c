@@ -213,7 +213,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 	struct tally slow = {0}, usual = {0};
 	const struct mxbpf_agg_line one = {.count = 1};
 	size_t nlooks, i, at, len;
-	const struct lines_look *looks = lines_looks(m, &nlooks);
+	const struct mxbpf_look *looks = lines_looks(m, &nlooks);
 	const struct fact_line *line, *other;
 	double more, most = 0;
 	const uint64_t *place;
@@ -223,9 +223,9 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 
 	for (i = 0; i < nlooks && !err; i++) {
 		text = looks[i].tid == f->loop.tid ? lines_of_program(m, looks[i].stack_id, &len) : NULL;
-		if (!text || !find_iteration(it, n, looks[i].ts_ns, &at))
+		if (!text || !find_iteration(it, n, looks[i].h.ts_ns, &at))
 			continue;
-		to = facts_is_slow(f, &it[at]) ? &slow : &usual;
+		to = facts_in_group(f, &it[at]) ? &slow : &usual;
 		to->of++;
 		err = count(to, text, len, &one);
 	}

@@ -71,7 +71,8 @@ struct facts {
 
 	/* Calls of operators, without those that only contain others. */
 	uint64_t op_calls, op_self_ns;
-	uint64_t tiny_calls, tiny_self_ns;		  /* of rows whose calls take less than FACTS_TINY_NS each */
+	uint64_t tiny_calls,
+		tiny_self_ns; /* of rows whose calls take less than FACTS_TINY_NS each, run-queue wait aside */
 	struct fact_operator tiny[FACTS_OPERATORS_MAX];	  /* those with the most calls */
 	struct fact_operator faulty[FACTS_OPERATORS_MAX]; /* those with the most page faults */
 	uint64_t op_total_ns, op_runq_ns, op_blocked_ns;  /* of the same calls, by the kernel's account */
@@ -83,7 +84,7 @@ struct facts {
 	uint64_t job_runq_ns;				 /* all threads of the job, runnable without running */
 	struct mxbpf_neighbour others[FACTS_OTHERS_MAX]; /* the largest; cpu_ns 0: no more */
 	double throttled, stolen;			 /* shares of the window and of CPU time */
-	unsigned threads;				 /* that ran operators */
+	char throttled_by[FACTS_LINE_BYTES];		 /* control group, hostile */
 
 	/* Memory that grows. */
 	int64_t grown_bytes; /* from the first to the last iteration, if it grew all the way; else 0 */
@@ -95,9 +96,10 @@ struct facts {
 
 	/* Iterations that take much longer than the others. */
 	struct {
-		uint64_t n, total_ns, median_ns, excess_ns; /* excess: beyond the median of all */
-		uint64_t every;				    /* each so many iterations; 0: not regular */
-		unsigned part;				    /* of which they have the most more */
+		uint64_t n, median_ns, excess_ns; /* excess: beyond the median of all */
+		uint64_t every;			  /* each so many iterations; 0: not regular */
+		uint64_t period, phase;		  /* numbers with that rest are the group; 0: all slow ones are */
+		unsigned part;			  /* of which they have the most more */
 	} slow;
 };
 
@@ -117,7 +119,14 @@ int facts_lines(const struct mdl *m, struct facts *f);
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
 /* The function of the C API waits for results. */
 bool facts_is_wait(const char *name, size_t len);
+
+/* facts_slow.c: iterations in order of time, of one loop. 0 or -ENOMEM. */
+int facts_slow_group(struct facts *f, const struct mxbpf_iteration *it, size_t n);
 bool facts_is_slow(const struct facts *f, const struct mxbpf_iteration *it);
+/* It belongs to the group that was found. */
+bool facts_in_group(const struct facts *f, const struct mxbpf_iteration *it);
+/* Sorts them; 0 of none. */
+uint64_t facts_median(uint64_t *ns, size_t n);
 
 struct finding_rule {
 	const char *key;					/* "data_wait", for programs; never changes */

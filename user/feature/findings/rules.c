@@ -101,10 +101,11 @@ static double tiny_share(const struct facts *f)
 
 static void tiny_say(const struct facts *f, struct buf *b)
 {
+	const uint64_t ns = f->op_self_ns > f->op_runq_ns ? f->op_self_ns - f->op_runq_ns : 0;
 	char each[24];
 
 	buf_printf(b, "The job is bound by launching operators: %" PRIu64 " of them in an iteration, %s each",
-		   f->op_calls / f->loop.n, fmt_ns(f->op_self_ns / f->op_calls, each));
+		   f->op_calls / f->loop.n, fmt_ns(ns / f->op_calls, each));
 }
 
 static void put_operators(const struct fact_operator *o, uint64_t of, struct buf *b)
@@ -230,15 +231,17 @@ static void threads_evidence(const struct facts *f, struct buf *b)
 		buf_printf(b, "%.1f threads of the job want to run at a time", wanted(f));
 }
 
+/* A thread that its control group has stopped waits for a CPU, too. */
 static double neighbours_share(const struct facts *f)
 {
-	return others_share(f) >= OTHERS_LEAST ? runq_share(f) : 0;
+	return others_share(f) >= OTHERS_LEAST ? runq_share(f) - f->throttled : 0;
 }
 
 static void neighbours_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "Operators wait for a CPU in %.0f%% of their time, while other processes use %.1f of %u CPUs",
-		   100 * runq_share(f), facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns), f->cpus);
+		   100 * neighbours_share(f), facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns),
+		   f->cpus);
 }
 
 static void neighbours_evidence(const struct facts *f, struct buf *b)
@@ -258,6 +261,12 @@ static double throttled_share(const struct facts *f)
 static void throttled_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "The control group's CPU limit stops the job in %.0f%% of the time", 100 * f->throttled);
+}
+
+static void throttled_evidence(const struct facts *f, struct buf *b)
+{
+	if (f->throttled_by[0])
+		buf_printf(b, "the control group %s", f->throttled_by);
 }
 
 static double stolen_share(const struct facts *f)
@@ -382,7 +391,7 @@ const struct finding_rule finding_rules[] = {
 	{.key = "neighbours", .least = 0.1, .share = neighbours_share, .say = neighbours_say, .evidence = neighbours_evidence,
 	 .next = "--pid PID --sched",
 	 .advice = "Other processes run on the CPUs that the job needs. Give the job CPUs of its own (cpusets, a dedicated node)."},
-	{.key = "throttled", .least = 0.05, .share = throttled_share, .say = throttled_say,
+	{.key = "throttled", .least = 0.05, .share = throttled_share, .say = throttled_say, .evidence = throttled_evidence,
 	 .next = "--pid PID --sched",
 	 .advice = "The job has used its quota of CPU time and is stopped until the next period. Raise cpu.max of the control "
 		   "group (the CPU limit of the container), or use fewer threads."},

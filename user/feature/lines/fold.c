@@ -8,7 +8,7 @@
 #define LOOKS_MAX 16384 /* single looks that are kept, the newest; others are in their rows alone */
 
 struct state {
-	struct buf looks; /* struct lines_look, a ring once it is full */
+	struct buf looks; /* struct mxbpf_look, a ring once it is full */
 	size_t oldest;
 	struct hash index; /* hash of what tells rows apart, (process and thread) -> 1 + place in rows */
 	struct buf rows;   /* struct mxbpf_agg_line */
@@ -46,35 +46,34 @@ static int add(struct mdl *m, const struct mxbpf_agg_line *from)
 	return 0;
 }
 
-static int keep_look(struct mdl *m, const struct mxbpf_agg_line *l)
+static int fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct lines_look look = {l->h.ts_ns, l->stack_id, l->tid};
+	struct mxbpf_agg_line row = *(const struct mxbpf_agg_line *)rec;
+
+	row.h.size = sizeof(row); /* a newer one is longer */
+	return row.cls < MXBPF_CLASS_MAX ? add(m, &row) : 0;
+}
+
+static int fold_look(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct mxbpf_look look = *(const struct mxbpf_look *)rec;
 	struct state *state = mdl_state(m, &feature_lines);
 
+	if (!state)
+		return -ENOMEM;
+	look.h.size = sizeof(look);
 	if (buf_count(&state->looks, look) < LOOKS_MAX)
 		return buf_put(&state->looks, &look, sizeof(look));
-	*buf_at(&state->looks, struct lines_look, state->oldest) = look;
+	*buf_at(&state->looks, struct mxbpf_look, state->oldest) = look;
 	state->oldest = (state->oldest + 1) % LOOKS_MAX;
 	return 0;
 }
 
-static int fold(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	struct mxbpf_agg_line row = *(const struct mxbpf_agg_line *)rec;
-	int err;
-
-	row.h.size = sizeof(row); /* a newer one is longer */
-	if (row.cls >= MXBPF_CLASS_MAX)
-		return 0;
-	err = add(m, &row);
-	return err || row.count != 1 ? err : keep_look(m, &row);
-}
-
-const struct lines_look *lines_looks(const struct mdl *m, size_t *n)
+const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n)
 {
 	const struct state *state = mdl_state_of(m, &feature_lines);
 
-	*n = state ? buf_count(&state->looks, struct lines_look) : 0;
+	*n = state ? buf_count(&state->looks, struct mxbpf_look) : 0;
 	return state ? (const void *)state->looks.data : NULL;
 }
 
@@ -90,18 +89,25 @@ static int emit(const struct mdl *m, struct buf *out)
 {
 	size_t n;
 	const struct mxbpf_agg_line *rows = lines_rows(m, &n);
+	const struct mxbpf_look *looks;
+	int err = buf_put(out, rows, n * sizeof(*rows));
 
-	return buf_put(out, rows, n * sizeof(*rows));
+	looks = lines_looks(m, &n);
+	return err ? err : buf_put(out, looks, n * sizeof(*looks));
 }
 
 static int copy(struct mdl *to, const struct mdl *from)
 {
 	size_t i, n;
 	const struct mxbpf_agg_line *rows = lines_rows(from, &n);
+	const struct mxbpf_look *looks;
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
 		err = add(to, &rows[i]);
+	looks = lines_looks(from, &n);
+	for (i = 0; i < n && !err; i++)
+		err = fold_look(to, &looks[i].h);
 	return err;
 }
 
@@ -117,7 +123,7 @@ static void fini(struct mdl *m)
 const struct mdl_feature feature_lines = {
 	.session = &lines_session,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_AGG_LINE, fold}},
+	.kinds = {{MXBPF_AGG_LINE, fold}, {MXBPF_LOOK, fold_look}},
 	.emit = emit,
 	.copy = copy,
 	.fini = fini,

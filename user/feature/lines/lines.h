@@ -12,13 +12,8 @@ extern const struct view_sheet sheet_lines;
 
 /* Rows of a model, in no order; *n their number. Borrowed until the next record is folded. */
 const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n);
-/* Single looks, in no order, the newest 16,384; *n their number. A recording that is read has none. Borrowed as above.
- */
-struct lines_look {
-	uint64_t ts_ns, stack_id;
-	uint32_t tid;
-};
-const struct lines_look *lines_looks(const struct mdl *m, size_t *n);
+/* Single looks, in no order, the newest 16,384; *n their number. Borrowed as above. */
+const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
 
 /*
  * The innermost line of a stack that is neither of Python's own library nor of an installed package; if there is none,

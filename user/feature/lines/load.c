@@ -141,6 +141,7 @@ static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
 				   .syscall = -1,
 				   .count = 1,
 				   .main = is_main};
+	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct mxbpf_stack stack;
 	struct tgt_doing doing;
 	struct mxbpf_frame *f;
@@ -166,7 +167,11 @@ static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
 		r.name_id = f->name_id;
 	}
 	r.stack_id = ses_learn_stack(l->ses, &r.h, l->text, len);
+	single.h.ts_ns = r.h.ts_ns;
+	single.stack_id = r.stack_id;
+	single.tid = r.tid;
 	buf_put(&l->recs, &r, sizeof(r)); /* without memory a look is lost, which is one in many */
+	buf_put(&l->recs, &single, sizeof(single));
 }
 
 static void look(struct lines *l)
