@@ -4,6 +4,8 @@
 
 load helpers
 
+setup() { cd "$BATS_TEST_TMPDIR"; }
+
 judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 
 # bats test_tags=alone
@@ -35,4 +37,18 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 	run judge --recorded torch/evaluation
 	expect_status 0
 	expect_re 'iterations.*torch_job.py\([0-9]+\): evaluate' "$output"
+}
+
+@test "Every command that a finding says to type next is one that mxbpf accepts" {
+	local next
+	start_toy
+	sed -n 's/.*\.next = "\([^"]*\)".*/\1/p' "$REPO/user/feature/findings/rules.c" | sort -u >commands
+	[[ $(wc -l <commands) -ge 4 ]]
+	while read -r next; do
+		[[ $next == now* || $next == record* ]] || next+=" -d 100ms"
+		[[ $next != record* ]] || next+=" -d 100ms -o r.mxd"
+		# shellcheck disable=SC2086 # words
+		run "$MXBPF" ${next/PID/$READY_PID}
+		[[ $status != 2 ]] || expect_status "never, it is refused: $next"
+	done <commands
 }

@@ -381,7 +381,7 @@ const struct finding_rule finding_rules[] = {
 	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
 		   "thread does to another process."},
 	{.key = "exchange", .least = 0.2, .share = exchange_share, .say = exchange_say, .evidence = exchange_evidence,
-	 .next = "--pid PID --kv",
+	 .next = "now --pid PID",
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
 	{.key = "own_threads", .least = 0.15, .share = threads_share, .say = threads_say, .evidence = threads_evidence,
