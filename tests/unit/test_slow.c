@@ -126,6 +126,34 @@ static void test_not_slow(void)
 	mdl_free(m);
 }
 
+/* Of two kinds of calls, one call in ten takes 20 times as long. */
+static void test_kinds(void)
+{
+	struct mdl *m = steady(3);
+	struct slow_call slow;
+	struct mxbpf_span s;
+	unsigned i;
+
+	for (i = 0; i < 400; i++)
+		put(m, call(3, i % 10 ? TYPICAL : 20 * TYPICAL));
+	CHECK(!count(m));
+	put(m, call(3, 60 * TYPICAL)); /* three times as long as its kind */
+	slow = only(m);
+	CHECK(slow.span.dur_ns == 60 * TYPICAL && slow.median_ns > 17 * TYPICAL && slow.median_ns < 23 * TYPICAL);
+	mdl_free(m);
+
+	m = steady(3);
+	for (i = 0; i < 400; i++)
+		put(m, call(3, i % 10 ? TYPICAL : 20 * TYPICAL));
+	s = call(3, 20 * TYPICAL); /* it lasts as long as the second kind, and computes as long as the first */
+	s.account.on_cpu_ns = TYPICAL;
+	s.account.runq_ns = 19 * TYPICAL;
+	put(m, s);
+	slow = only(m);
+	CHECK(slow.cause == SLOW_RUNNABLE && slow.median_ns < 2 * TYPICAL);
+	mdl_free(m);
+}
+
 static void test_short(void)
 {
 	struct mdl *m = mdl_new();
@@ -182,12 +210,16 @@ static void test_bounded(void)
 {
 	struct mdl *m = mdl_new();
 	struct slow_call *all;
+	struct mxbpf_span s;
 	size_t n, i;
 
 	for (i = 0; i < 20 * SLOW_MAX; i++)
 		put(m, call(3, TYPICAL));
-	for (i = 0; i < 2 * SLOW_MAX; i++)
-		put(m, call(3, MS + i * 10 * US));
+	for (i = 0; i < 2 * SLOW_MAX; i++) {
+		s = call(3, MS + i * 10 * US);
+		s.account.on_cpu_ns = TYPICAL; /* many that compute would be a kind of their own */
+		put(m, s);
+	}
 	CHECK(!slow_calls(m, FAULT_NS, &all, &n) && n == SLOW_MAX);
 	for (i = 0; i < n; i++)
 		CHECK(all[i].span.dur_ns == MS + (2 * SLOW_MAX - 1 - i) * 10 * US);
@@ -291,6 +323,8 @@ int main(void)
 	test_causes();
 	TEST("a call near the median, without account or end, of a wait class, or first in its row is not slow")
 	test_not_slow();
+	TEST("a call of a row with several kinds of calls is judged within the kind that computes as long")
+	test_kinds();
 	TEST("a call too short to matter is not slow")
 	test_short();
 	TEST("a call that has become typical is not slow any more")

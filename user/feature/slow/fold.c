@@ -29,6 +29,36 @@ static uint64_t slow_from(uint64_t median_ns)
 	return times > more ? times : more;
 }
 
+#define KIND_PART  20 /* a kind has at least this part of the calls of a row: 5 % */
+#define KIND_BELOW 4  /* buckets below the time that a call computes: 2/3 of it */
+#define KIND_ABOVE 16 /* and above: four times it, because calls of the kind also wait for CPUs */
+
+/*
+ * A row can mix several kinds of calls, for example of two shapes. Returns the median of the kind that a call belongs
+ * to which is on a CPU for cpu_ns: of calls that lasted about as long, or, if they are few, of the longest kind below.
+ * Kinds begin at twice the median of the row, which is returned if there is none.
+ */
+static uint64_t median_of_kind(const struct mdl_row *r, uint64_t median_ns, uint64_t cpu_ns)
+{
+	const uint64_t least = r->count / KIND_PART > SLOW_CALLS ? r->count / KIND_PART : SLOW_CALLS;
+	const unsigned from = mxbpf_bucket(SLOW_TIMES * median_ns);
+	unsigned at, first, last, i;
+	uint64_t calls, below;
+
+	for (at = mxbpf_bucket(cpu_ns); at >= from; at--) {
+		first = at - from > KIND_BELOW ? at - KIND_BELOW : from;
+		last = at + KIND_ABOVE < MXBPF_HIST_BUCKETS ? at + KIND_ABOVE : MXBPF_HIST_BUCKETS - 1;
+		for (i = first, calls = 0; i <= last; i++)
+			calls += r->hist[i];
+		if (calls < least)
+			continue;
+		for (i = first, below = r->hist[i]; below * 2 < calls; i++)
+			below += r->hist[i + 1];
+		return mdl_bucket_low(i);
+	}
+	return median_ns;
+}
+
 static int slow_keep(struct state *state, const struct mxbpf_slow *s, uint64_t median_ns)
 {
 	struct kept_slow new = {.beyond_ns = s->dur_ns > median_ns ? s->dur_ns - median_ns : 0}, *k, *least;
@@ -101,6 +131,7 @@ static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *
 {
 	struct mxbpf_slow slow;
 	struct state *state;
+	uint64_t median_ns;
 
 	if (r->count < SLOW_CALLS || !may_be_slow(s))
 		return 0;
@@ -111,6 +142,9 @@ static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *
 		r->slow.due = r->count > UINT64_MAX / 2 ? UINT64_MAX : 2 * r->count;
 	}
 	if (s->dur_ns < r->slow.from_ns)
+		return 0;
+	median_ns = median_of_kind(r, r->slow.median_ns, s->account.on_cpu_ns);
+	if (s->dur_ns < slow_from(median_ns))
 		return 0;
 	state = mdl_state(m, &feature_slow);
 	if (!state)
@@ -126,7 +160,7 @@ static int slow_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_span *
 		.account = s->account,
 	};
 	recent_during(&state->recent, &slow);
-	return slow_keep(state, &slow, r->slow.median_ns);
+	return slow_keep(state, &slow, median_ns);
 }
 
 static void explain(struct slow_call *s, uint64_t fault_ns)
@@ -209,7 +243,8 @@ int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, 
 
 		s.row = mdl_row_find(m, s.span.cls, s.span.name_id, s.span.h.tgid, s.span.device);
 		/* The median can have risen since the call was kept. */
-		s.median_ns = s.row ? mdl_percentile(s.row, 0.50) : UINT64_MAX;
+		s.median_ns = s.row ? median_of_kind(s.row, mdl_percentile(s.row, 0.50), s.span.account.on_cpu_ns)
+				    : UINT64_MAX;
 		if (s.span.dur_ns < slow_from(s.median_ns))
 			continue;
 		explain(&s, fault_ns);
