@@ -16,8 +16,10 @@ struct mxbpf_neighbour {
 	__u8 job;	    /* 1: the target or a descendant of it */
 	char comm[15];	    /* name of its main thread, hostile, ends with NUL */
 	__u64 runq_ns;	    /* of processes of the job: how long their threads were runnable and waited for a CPU */
+	__u32 cpus;	    /* of processes of the job: on which their main thread may run; 0: not known */
+	__u32 pad;
 };
-#define MXBPF_NEIGHBOUR_BYTES_MIN 48 /* without runq_ns */
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 56);
+#define MXBPF_NEIGHBOUR_BYTES_MIN 48 /* up to comm */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 64);
 
 #endif

@@ -30,7 +30,7 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 }
 
 @test "The first or second finding names single results, a rank that is late, a queue of the program and a CPU limit" {
-	judge mxnet/sync torch/straggler torch/queued torch/throttled
+	judge mxnet/sync mxnet/straggler torch/straggler torch/queued torch/throttled
 }
 
 @test "A recording has the findings of live tables, with the line of slow iterations" {

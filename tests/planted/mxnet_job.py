@@ -141,6 +141,30 @@ def checkpoint(n, model, x, loss):
                 model.save_parameters(os.path.join(d, 'p'))
 
 
+def straggler():
+    """Two workers, a server and a scheduler. One worker has more to do. The other prints the number of the launcher."""
+    launcher = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../workload/mxnet_job.py')
+    if 'DMLC_ROLE' not in os.environ:
+        os.execv(sys.executable, [sys.executable, launcher, '2', os.path.abspath(__file__), 'straggler'])
+    store = mx.kv.create('dist_sync')  # a server and a scheduler stay here
+    model, loss_of = net(128), gluon.loss.SoftmaxCrossEntropyLoss()
+    trainer = gluon.Trainer(model.collect_params(), 'sgd', {'learning_rate': 0.01}, kvstore=store)
+    x, y = next(same(64, 128)())
+    n = 0
+    while True:
+        with autograd.record():
+            loss = loss_of(model(x), y)
+        loss.backward()
+        if store.rank:
+            time.sleep(0.02)  # its samples are longer
+        trainer.step(64)
+        loss.wait_to_read()
+        model[0].weight.data().wait_to_read()
+        n += 1
+        if n == 5 and not store.rank:
+            print('ready', os.getppid(), flush=True)
+
+
 FAULTS = {
     'healthy': lambda: train(same(256, 512), 512),
     'healthy-wide': lambda: train(same(256, 1024), 1024, 2),
@@ -153,6 +177,7 @@ FAULTS = {
     'sync': lambda: train(same(64, 256), 256, 2, step=each_value),
     'own': lambda: train(same(64, 512), 512, step=own),
     'lock': lambda: (compute_beside(), train(same(64, 512), 512))[1],
+    'straggler': straggler,
     'leak': lambda: train(same(256, 512), 512, step=leak),
     'evaluation': lambda: train(same(128, 512), 512, step=evaluate),
     'checkpoint': lambda: train(same(128, 512), 512, step=checkpoint),

@@ -26,7 +26,7 @@ FAULTS = {
     'torch/faults': {'page_faults'}, 'torch/throttled': {'throttled'}, 'mxnet/throttled': {'throttled'}, 'torch/straggler': {'exchange', 'own_code'},
     'mxnet/loader-sleeps': {'data_wait'}, 'mxnet/loader-decodes': {'data_wait'}, 'mxnet/tiny': {'tiny_operators'},
     'mxnet/loader-main': {'data_wait'}, 'mxnet/own': {'own_code'}, 'mxnet/lock': {'interpreter_lock'},
-    'mxnet/sync': {'sync_wait'},
+    'mxnet/sync': {'sync_wait'}, 'mxnet/straggler': {'exchange', 'own_code'},
     'mxnet/leak': {'memory_growth'}, 'mxnet/evaluation': {'slow_iterations'}, 'mxnet/checkpoint': {'slow_iterations'},
     'torch/healthy': set(), 'torch/healthy-wide': set(), 'torch/healthy-deep': set(), 'torch/healthy-loader': set(),
     'mxnet/healthy': set(), 'mxnet/healthy-wide': set(), 'mxnet/healthy-deep': set(), 'mxnet/healthy-async': set(),

@@ -442,6 +442,24 @@ static void test_processes(void)
 		CHECK(!strcmp(found(&f), "neighbours"));
 		end(&f);
 	}
+	TEST("a job that is bound to one CPU of several competes with itself for that one")
+	{
+		struct mxbpf_neighbour own = {
+			.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(own), .tgid = PID, .ts_ns = 5000 * MS},
+			.cpu_ns = 4000 * MS,
+			.runq_ns = 4000 * MS,
+			.elapsed_ns = 4000 * MS,
+			.job = 1,
+			.cpus = 1,
+		};
+
+		begin();
+		feed(&own);
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 4 * MS, 0);
+		CHECK(!strcmp(found(&f), "own_threads") && says(&f, "compete for 1 CPU:"));
+		end(&f);
+	}
 	TEST("page faults are reported with the operators that have them")
 	{
 		begin();

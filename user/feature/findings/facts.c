@@ -182,7 +182,7 @@ static void keep_operator(struct fact_operator *list, const struct mdl *m, uint6
 }
 
 /* Beginnings of the names of operators that exchange data with other ranks, from start to end. */
-static const char *const exchanges[] = {"gloo:", "nccl:", "mpi:", "ucc:", "xccl:"};
+static const char *const exchanges[] = {"gloo:", "nccl:", "mpi:", "ucc:", "xccl:", "KVStoreDist"};
 
 static void add_exchange(struct facts *f, const struct mdl *m, const struct mdl_row *r)
 {
@@ -226,6 +226,7 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 		add_exchange(f, m, r);
 		if (!r->count || r->self_ns == 0)
 			continue;
+		f->loop_self_ns += r->tgid == f->loop.tgid ? r->self_ns : 0;
 		f->op_calls += r->count;
 		f->op_self_ns += r->self_ns;
 		if (r->self_ns < r->count * FACTS_TINY_NS + runq) {
@@ -292,12 +293,13 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	const struct mxbpf_neighbour *r = neighbours_rows(m, &n);
 	const struct machine_row *gauge;
 	double all = 0;
-	unsigned id;
+	unsigned id, allowed = 0;
 
 	for (i = 0; i < n; i++) {
 		f->cpu_elapsed_ns = r[i].elapsed_ns > f->cpu_elapsed_ns ? r[i].elapsed_ns : f->cpu_elapsed_ns;
 		*(r[i].job ? &f->job_cpu_ns : &f->others_cpu_ns) += r[i].cpu_ns;
 		f->job_runq_ns += r[i].job ? r[i].runq_ns : 0;
+		allowed = r[i].cpus > allowed ? r[i].cpus : allowed;
 		if (!r[i].job)
 			keep_other(f, &r[i]);
 	}
@@ -309,6 +311,7 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	if (gauge && (double)gauge->difference > (double)(f->job_cpu_ns + f->others_cpu_ns))
 		f->others_cpu_ns = gauge->difference - f->job_cpu_ns; /* others ended before they could be read */
 	f->cpus = gauge ? (unsigned)(facts_share(all, (double)gauge->elapsed_ns) + 0.5) : 0;
+	f->allowed_cpus = allowed && allowed < f->cpus ? allowed : f->cpus;
 	gauge = machine_row(m, MXBPF_GAUGE_CPU_STEAL, 0);
 	f->stolen = gauge ? facts_share((double)gauge->difference, all) : 0;
 	make_throttled(m, f);

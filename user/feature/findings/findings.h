@@ -35,7 +35,8 @@ struct fact_operator {
 /* All times in ns, all shares between 0 and 1. */
 struct facts {
 	uint64_t window_ns;
-	unsigned cpus; /* 0: not known */
+	unsigned cpus;	       /* of the machine; 0: not known */
+	unsigned allowed_cpus; /* of these, the job may use so many */
 
 	/* The loop with the most time; its parts are sums over its iterations. */
 	struct {
@@ -48,7 +49,7 @@ struct facts {
 		uint32_t tgid, tid;
 		uint64_t total_ns, exchange_ns; /* exchange: operators that exchange data with other ranks */
 	} loops[FACTS_LOOPS_MAX];
-	uint64_t exchange_ns; /* of the loop's process */
+	uint64_t exchange_ns; /* of the loop's process; exchanges that run at once add up */
 	uint32_t last_rank;   /* process that spends the least in them, so that the others wait for it; 0: none */
 
 	struct fact_line data_line;  /* workers, or the loop's own thread while it waits for data */
@@ -71,6 +72,7 @@ struct facts {
 
 	/* Calls of operators, without those that only contain others. */
 	uint64_t op_calls, op_self_ns;
+	uint64_t loop_self_ns; /* of op_self_ns, in the loop's process */
 	uint64_t tiny_calls,
 		tiny_self_ns; /* of rows whose calls take less than FACTS_TINY_NS each, run-queue wait aside */
 	struct fact_operator tiny[FACTS_OPERATORS_MAX];	  /* those with the most calls */

@@ -128,13 +128,14 @@ static void tiny_evidence(const struct facts *f, struct buf *b)
 
 /* ---- other processes of the job */
 
-/* In calls of the store, or outside the runtime while another thread exchanges. What runs beside operators is no loss.
- */
+/* In calls of the store, or waiting while other threads exchange. What runs beside operators is no loss. */
 static double exchange_share(const struct facts *f)
 {
 	const double beside = facts_share((double)f->exchange_ns, (double)f->loop.total_ns);
+	const double alone = 1 - facts_share((double)f->loop_self_ns, (double)f->loop.total_ns);
+	const double waits = part(f, MXBPF_PART_OUTSIDE) + part(f, MXBPF_PART_WAIT);
 
-	return part(f, MXBPF_PART_KVSTORE) + least_of(beside, part(f, MXBPF_PART_OUTSIDE));
+	return part(f, MXBPF_PART_KVSTORE) + least_of(beside, least_of(alone > 0 ? alone : 0, waits));
 }
 
 static void exchange_say(const struct facts *f, struct buf *b)
@@ -214,15 +215,15 @@ static double wanted(const struct facts *f)
 
 static double threads_share(const struct facts *f)
 {
-	const bool many = wanted(f) >= WANTED_TIMES * f->cpus;
+	const bool many = wanted(f) >= WANTED_TIMES * f->allowed_cpus;
 
 	return f->throttled < 0.02 && (many || (!f->job_runq_ns && others_share(f) < OTHERS_LEAST)) ? runq_share(f) : 0;
 }
 
 static void threads_say(const struct facts *f, struct buf *b)
 {
-	buf_printf(b, "The job's own threads compete for %u CPUs: operators wait for a CPU in %.0f%% of their time",
-		   f->cpus, 100 * runq_share(f));
+	buf_printf(b, "The job's own threads compete for %u CPU%s: operators wait for a CPU in %.0f%% of their time",
+		   f->allowed_cpus, f->allowed_cpus == 1 ? "" : "s", 100 * runq_share(f));
 }
 
 static void threads_evidence(const struct facts *f, struct buf *b)

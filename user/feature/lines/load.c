@@ -95,14 +95,14 @@ static void see(void *ctx, pid_t pid)
 	tgt_each_child(pid, see, l);
 }
 
-/* Lists the target with all that descends from it; drops what has ended. */
+/* Lists the process that was asked for with all that descends from it; drops what has ended. */
 static void list_processes(struct lines *l)
 {
 	unsigned i, kept = 0;
 
 	for (i = 0; i < l->nprocesses; i++)
 		l->processes[i]->seen = false;
-	see(l, tgt_pid(l->ses->targets[0].tgt));
+	see(l, ses_root(l->ses));
 	for (i = 0; i < l->nprocesses; i++) {
 		if (l->processes[i]->seen)
 			l->processes[kept++] = l->processes[i];

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "mxbpf_neighbours.h"
 
 #define THREADS_MAX   1024 /* of a process; the wait of others is not read */
-#define ANCESTORS_MAX 32   /* generations between the job and a process */
+#define CPUS_MAX      8192
+#define ANCESTORS_MAX 32 /* generations between the job and a process */
 #define NS_PER_S      1000000000ull
 
 struct process {
@@ -142,6 +144,19 @@ static uint64_t runq_of(pid_t pid)
 	return sum;
 }
 
+/* By its affinity, which a cpuset narrows. */
+static unsigned cpus_of(pid_t pid)
+{
+	cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+	const size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
+	unsigned n = 0;
+
+	if (set && !sched_getaffinity(pid, bytes, set))
+		n = (unsigned)CPU_COUNT_S(bytes, set);
+	CPU_FREE(set);
+	return n;
+}
+
 /* Marks the processes of the job and reads how long their threads waited. */
 static void read_runq(pid_t job, struct buf *processes, const struct hash *by_pid)
 {
@@ -205,6 +220,7 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 		r.cpu_ns = (p->ticks - before->ticks) * tick_ns;
 		r.elapsed_ns = now_ns - n->began_ns;
 		r.job = p->job;
+		r.cpus = p->job ? cpus_of(p->pid) : 0;
 		r.runq_ns = p->runq_ns > before->runq_ns ? p->runq_ns - before->runq_ns : 0;
 		snprintf(r.comm, sizeof(r.comm), "%.14s", p->comm);
 		err = buf_put(out, &r, sizeof(r));
