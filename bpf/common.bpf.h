@@ -16,13 +16,14 @@
 #define EEXIST 17
 
 const volatile struct mxbpf_row cfg_rows[MXBPF_ROWS_MAX];
-const volatile __u64 cfg_wake_bytes;		   /* bytes in the ring at which the consumer is woken */
-const volatile __u64 cfg_hidden[MXBPF_HIDDEN_MAX]; /* name ids of operators that get no span; 0: unused entry */
-const volatile __u8 cfg_endless;		   /* some rows have spans without an end probe (MXBPF_END_NEXT) */
-const volatile __u8 cfg_custom;			   /* some rows probe custom operators, which are written in Python */
-const volatile __u8 cfg_details;		   /* enum mxbpf_detail: the details that the user asked for */
-const volatile __u8 cfg_stats;			   /* enum mxbpf_stats: how spans are summed in the kernel */
-const volatile __u8 cfg_account;		   /* spans carry on-CPU, run-queue and blocked time */
+const volatile __u64 cfg_wake_bytes; /* bytes in the ring at which the consumer is woken */
+const volatile __u64
+	cfg_hidden[MXBPF_HIDDEN_MAX]; /* name ids of operators whose hits have no effect; 0: unused entry */
+const volatile __u8 cfg_endless;      /* some rows have spans without an end probe (MXBPF_END_NEXT) */
+const volatile __u8 cfg_custom;	      /* some rows probe custom operators, which are written in Python */
+const volatile __u8 cfg_details;      /* enum mxbpf_detail: the details that the user asked for */
+const volatile __u8 cfg_stats;	      /* enum mxbpf_stats: how spans are summed in the kernel */
+const volatile __u8 cfg_account;      /* spans carry on-CPU, run-queue and blocked time */
 
 /*
  * Nonzero if spans can be open while a program runs. Programs that are loaded at the start read [0]. Programs for
@@ -159,6 +160,7 @@ static __noinline __u32 thread_slot_new(bool shared)
 	t->top_sp = 0;
 	t->noted_since = 0;
 	t->custom_id = 0;
+	t->pushed_stack = 0;
 	t->slot = t->slots[0] = slot;
 	t->nslots = 1;
 	if (cfg_sched)

@@ -9,6 +9,7 @@
 
 #include "common.bpf.h"
 #include "frame.bpf.h"
+#include "pushed.bpf.h"
 #include "read/name.bpf.h"
 #include "read/ndarray.bpf.h"
 #include "read/segment.bpf.h"
@@ -199,6 +200,17 @@ static __always_inline void inside_placed(struct mxbpf_thread *t, const struct m
 		segment_name(t, addr, before, out);
 }
 
+/* Finds the Python stack that pushed the operator. */
+static __always_inline void inside_pushed(struct pt_regs *ctx, struct mxbpf_thread *t, const struct mxbpf_frame *top,
+					  const volatile struct mxbpf_row *row)
+{
+	__u64 array;
+	__u16 n;
+
+	if (inside_array(PT_REGS_PARM1(ctx) + row->outputs_off, !row->by_address, &n, &array) && n)
+		pushed_starts(t, array, !!(top->flags & MXBPF_FRAME_BULK));
+}
+
 /*
  * Decides whether the operator gets a span of its own in `top`, the innermost open frame. If so, `out` gets its
  * name and layer. On a thread without open work, the operator has not begun: it is about to be pushed.
@@ -211,6 +223,8 @@ static __always_inline bool inside_opens(struct pt_regs *ctx, struct mxbpf_threa
 
 	if (!top || !inside_is_work(top, row->cls))
 		return false;
+	if (READS_LINES && row->outputs_off)
+		inside_pushed(ctx, t, top, row);
 	before = top->return_off;
 	if (row->span_flags & MXBPF_SPAN_PART && top->end == MXBPF_END_KEY)
 		top->return_off++;

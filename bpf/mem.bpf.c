@@ -19,7 +19,6 @@ struct mxbpf_allocating {
 
 #define CPU_TYPE 0 /* DeviceType of the CPU */
 
-const volatile __u8 cfg_memory; /* --memory: records name the address and the owner */
 const volatile __u64
 	cfg_lenders[MXBPF_LENDERS_MAX]; /* name ids of operators that allocate for others; 0: unused entry */
 
@@ -158,10 +157,40 @@ static __always_inline void owner_fill(struct mxbpf_alloc *r, struct mxbpf_threa
 	r->cls = f ? f->cls : MXBPF_CLASS_NONE;
 }
 
+/* An operator is pushed: row.link is the object that the engine runs, or row.key the vector of arrays that it writes.
+ */
+static __always_inline void on_pushed(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
+{
+	struct mxbpf_key key = {};
+	__u64 stack_id, array;
+	__u16 n;
+
+	frames_end(t, PT_REGS_SP(ctx));
+	stack_id = running_stack(t);
+	if (!row->link.base) {
+		if (stack_id && inside_array(fetch(ctx, t, &row->key), false, &n, &array) && n)
+			pushed_note(t, array, stack_id);
+		return;
+	}
+	key.key = fetch_link(ctx, t, &row->link);
+	key.tgid = t->tgid;
+	key.cls = MXBPF_CLASS_OPERATOR;
+	if (stack_id && !name_hidden(name_of(ctx, t, row)))
+		bpf_map_update_elem(&pushed_stacks, &key, &stack_id, BPF_ANY);
+	else
+		bpf_map_delete_elem(&pushed_stacks, &key);
+}
+
+#define ALLOC_BYTES                                                                                                    \
+	(!cfg_memory			    ? MXBPF_ALLOC_BYTES_PLAIN                                                  \
+	 : cfg_details & MXBPF_DETAIL_STACK ? sizeof(struct mxbpf_alloc)                                               \
+					    : MXBPF_ALLOC_BYTES_OWNER)
+
 /* Sends a record of a->bytes bytes at addr; a->bytes < 0: they are freed. */
 __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u64 addr)
 {
 	struct mxbpf_alloc *r;
+	__u64 stack_id = 0;
 
 	if (!t || !a)
 		return 0;
@@ -169,11 +198,13 @@ __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u6
 		stats_alloc(t, a->device, a->bytes);
 	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
-	r = ring_reserve(t, cfg_memory ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN);
+	if (cfg_memory && cfg_details & MXBPF_DETAIL_STACK && a->sp)
+		stack_id = alloc_stack(t);
+	r = ring_reserve(t, ALLOC_BYTES);
 	if (!r)
 		return 0;
 	r->h.kind = MXBPF_ALLOC;
-	r->h.size = cfg_memory ? sizeof(*r) : MXBPF_ALLOC_BYTES_PLAIN;
+	r->h.size = ALLOC_BYTES;
 	r->h.tgid = t->tgid;
 	r->h.ts_ns = bpf_ktime_get_ns();
 	r->bytes = a->bytes;
@@ -187,6 +218,8 @@ __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u6
 		r->pool_bytes = a->pool;
 		r->flags = a->sp ? 0 : MXBPF_ALLOC_FREED;
 		__builtin_memset(r->pad, 0, sizeof(r->pad));
+		if (cfg_details & MXBPF_DETAIL_STACK)
+			r->stack_id = stack_id;
 	}
 	ring_submit(t, r);
 	return 0;

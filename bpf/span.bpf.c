@@ -500,11 +500,24 @@ static __always_inline __u64 custom_of(struct pt_regs *ctx, struct mxbpf_thread 
 	return top && top->cls == MXBPF_CLASS_CUSTOM ? custom_name_in(t, custom_half(top->name_id, 0), name_id) : 0;
 }
 
+/* Frame f opens, and ends by key. */
+static __always_inline void key_open(struct mxbpf_thread *t, struct mxbpf_frame *f,
+				     const volatile struct mxbpf_row *row)
+{
+	struct mxbpf_key key = {};
+
+	key.key = f->key;
+	key.tgid = t->tgid;
+	key.cls = row->cls; /* the class in frame_key_class() */
+	key_put(t, &key, f);
+	if (READS_LINES && row->link.base)
+		pushed_runs(t, f->link);
+}
+
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id, custom = 0;
 	struct mxbpf_noted inside = {};
-	struct mxbpf_key key = {};
 	struct mxbpf_frame *f;
 	__u32 d;
 
@@ -573,12 +586,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		counters_open(t);
 	f->start_ns = bpf_ktime_get_ns(); /* taken after the fetches, so the span does not include their cost */
 	t->depth = d + 1;
-	if (row->end != MXBPF_END_KEY)
-		return;
-	key.key = f->key;
-	key.tgid = t->tgid;
-	key.cls = row->cls; /* the class in frame_key_class() */
-	key_put(t, &key, f);
+	if (row->end == MXBPF_END_KEY)
+		key_open(t, f, row);
 }
 
 static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_thread *t,

@@ -19,6 +19,7 @@
 #define MXBPF_TEAMS_MAX	  4096	/* parallel regions open at one time */
 #define MXBPF_LIVES_MAX	  16384 /* --life: operators that are pushed and have not ended */
 #define MXBPF_WRITERS_MAX 65536 /* --life: variables whose last writer is kept */
+#define MXBPF_OUTPUTS_MAX 65536 /* --memory with --py-stacks: operators that are pushed and have not started */
 
 /* What a probe does when it is hit. */
 enum mxbpf_action {
@@ -49,6 +50,12 @@ enum mxbpf_action {
 	 * one.
 	 */
 	MXBPF_ACT_PUSHED = 17,
+	/*
+	 * --memory with --py-stacks: an operator is pushed. `link` is the object that the engine will run, unless it
+	 * has a name in cfg_hidden. Without `link`, `key` is the vector with the addresses of the arrays that it
+	 * writes.
+	 */
+	MXBPF_ACT_OUTPUT = 18,
 	/*
 	 * --life. PUSH: an operator with this name is pushed, and writes the variables from *key to *size. CLAIM:
 	 * such an operator will be pushed, perhaps in a bulk. READY: block `key` of operator `link` is ready to

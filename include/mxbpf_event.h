@@ -285,10 +285,16 @@ struct mxbpf_alloc {
 	__u8 cls;		  /* enum mxbpf_class; NONE: no operator or call was open */
 	__u8 flags;		  /* enum mxbpf_alloc_flag */
 	__u8 pad[6];
+	/*
+	 * Only with --memory and --py-stacks (size MXBPF_ALLOC_BYTES_OWNER without): the Python stack that allocated.
+	 * If an engine's thread allocated, it is the stack that pushed the first operator which writes the array.
+	 */
+	__u64 stack_id; /* a name of kind MXBPF_NAME_STACK; 0: unknown, or memory is freed */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 88);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 96);
 #define MXBPF_ALLOC_BYTES_MIN	32
 #define MXBPF_ALLOC_BYTES_PLAIN 40
+#define MXBPF_ALLOC_BYTES_OWNER 88
 
 enum mxbpf_alloc_flag {
 	MXBPF_ALLOC_FREED = 1 << 0, /* memory is freed; bytes 0: size unknown */

@@ -25,7 +25,8 @@
  * 1.1: activities of devices and their edges: MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_AGG_ACTIVITY (mxbpf_track.h)
  * 1.2: calls that an exception left: MXBPF_AGG_RAISED (mxbpf_raised.h)
  * 1.3: lines of Python: MXBPF_AGG_LINE (mxbpf_lines.h); CPU time of processes: MXBPF_NEIGHBOUR (mxbpf_neighbours.h)
- * 1.4: single looks at threads: MXBPF_LOOK (mxbpf_lines.h); mxbpf_neighbour.runq_ns and .cpus
+ * 1.4: single looks at threads: MXBPF_LOOK (mxbpf_lines.h); mxbpf_neighbour.runq_ns and .cpus;
+ *      Python stacks of allocations and of owners of memory: stack_id of MXBPF_ALLOC and MXBPF_MEM_OWNER
  */
 #define MXBPF_FILE_MAJOR  1
 #define MXBPF_FILE_MINOR  4

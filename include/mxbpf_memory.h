@@ -29,8 +29,10 @@ struct mxbpf_mem_owner {
 	__u8 cls;   /* enum mxbpf_class */
 	__u8 flags; /* enum mxbpf_mem_owner_flag */
 	__u8 pad[2];
+	__u64 stack_id; /* Python stack that allocated, see struct mxbpf_alloc; old recordings lack this member */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_owner) == 112);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_owner) == 120);
+#define MXBPF_MEM_OWNER_BYTES_MIN 112
 
 /* Memory of a device over time. It comes before its owners. */
 struct mxbpf_mem_time {

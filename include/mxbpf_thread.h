@@ -113,6 +113,7 @@ struct mxbpf_thread {
 	 * window in which it was set.
 	 */
 	__u64 custom_id, custom_since_ns;
+	__u64 pushed_stack;		     /* stack_id of the push of the operator that it runs; 0: unknown */
 	__u64 counted_at;		     /* 1 + number of its group of perf events; 0: none so far */
 	__u64 marked_ns[MXBPF_MARK_CLASSES]; /* self time of its ended annotations, by class */
 	__u32 nslots;			     /* number of its slots */

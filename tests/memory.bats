@@ -138,3 +138,80 @@ need_2() {
 		assert names == sorted(names)
 	EOF
 }
+
+lines() { # MXBPF_ARGS RUNTIME: the tables go to lines.json or where the arguments say
+	local python=$PYTHON
+	[[ $2 == mxnet ]] || python=$PYTHON_TORCH
+	# shellcheck disable=SC2086 # words
+	"$MXBPF" $1 --memory --py-stacks -q -- "$python" "$PROGS/lines.py" "$2" books.json
+}
+
+same_lines() { # TABLES.json
+	python3 "$PROGS/compare_lines.py" books.json "$1"
+	jq -e '[.memory.devices[].lineless_allocs] | add == 0' "$1"
+}
+
+@test "Each line of a PyTorch program holds the memory that the program says it keeps" {
+	lines '-o lines.json' torch
+	same_lines lines.json
+	# A line that is reached on two ways is one row.
+	jq -e '[.memory.holders[] | select(.name == "aten::mul" and (.line // "" | endswith(": doubled")))] | length == 1 and .[0].live_blocks == 80' lines.json
+}
+
+@test "Each line of an MXNet program holds the memory that the program says it keeps, although other threads allocate it" {
+	lines '-o lines.json' mxnet
+	same_lines lines.json
+	jq -e '[.memory.holders[] | select(.name == "_mul_scalar" and (.line // "" | endswith(": doubled")))] | length == 1 and .[0].live_blocks == 80' lines.json
+	MXNET_ENGINE_TYPE=NaiveEngine lines '-o naive.json' mxnet
+	same_lines naive.json
+}
+
+@test "A recording has the lines of memory and their stacks, in every output" {
+	lines 'record -o lines.mxd' mxnet
+	"$MXBPF" report -f json lines.mxd >lines.json
+	same_lines lines.json
+	# Its lines are those of the stacks, which are more rows with the same bytes.
+	"$MXBPF" report -f json --by stack --stack-depth 20 lines.mxd >stacks.json
+	jq -e --slurpfile l lines.json '(.memory.holders | length) > ($l[0].memory.holders | length) and
+		([.memory.holders[].live_bytes] | add) == ([$l[0].memory.holders[].live_bytes] | add) and
+		([.memory.holders[] | select(.line // "" | endswith(": doubled"))] | length == 2 and
+			all(.[]; .line as $line | .stack | index([$line])) and .[0].stack != .[1].stack)' stacks.json
+	"$MXBPF" report -f csv lines.mxd >lines.csv
+	python3 - lines.csv lines.json <<-'EOF'
+		import csv, json, sys
+		rows = [r for r in csv.DictReader(open(sys.argv[1])) if r['table'] == 'held']
+		holders = json.load(open(sys.argv[2]))['memory']['holders']
+		assert [(r['name'], r['line'], int(r['live_bytes'])) for r in rows] == [(h['name'], h['line'] or '', h['live_bytes']) for h in holders]
+	EOF
+	# People read the line below its row.
+	"$MXBPF" report lines.mxd >lines.txt
+	grep -A 1 '^_minus_scalar ' lines.txt | grep -E '^    .*/lines\.py\([0-9]+\): of_mxnet$'
+	"$MXBPF" export -f chrome -o trace.json lines.mxd
+	jq -e '[.traceEvents[] | select(.name == "memory peak cpu/0") | .args["held by"][0].line] | length == 1 and (.[0] | endswith(": of_mxnet"))' trace.json
+	# The end record is cut off, so the report folds the allocations again.
+	head -c $(($(stat -c %s lines.mxd) - 4096)) lines.mxd >cut.mxd
+	"$MXBPF" report -f json cut.mxd >cut.json
+	jq -e '.window.incomplete' cut.json
+	same_lines cut.json
+}
+
+@test "Allocations whose line is not known are counted, and have no line of another operator" {
+	# Without the probes in bulks it is not known which of the pushed operators allocates.
+	lines '-o lines.json --probes op,api,mem' mxnet
+	jq -e '([.memory.holders[] | select(.line == null) | .allocs] | add) as $n | $n > 5 and .memory.devices[0].lineless_allocs == $n' lines.json
+	jq -e '[.memory.holders[] | select(.name == "ImperativeBulk")] | length == 1 and .[0].line == null' lines.json
+	lines '-o lines.txt --probes op,api,mem' mxnet
+	expect_re '[0-9]+ allocations have no line: their Python stacks are not known' "$(<lines.txt)"
+	"$MXBPF" --memory -q -o plain.json -- "$PYTHON" "$PROGS/lines.py" mxnet books.json
+	jq -e 'all(.memory.holders[]; has("line") | not) and all(.memory.devices[]; has("lineless_allocs") | not)' plain.json
+}
+
+@test "Each line holds its memory on other versions of MXNet" {
+	local version
+	for version in 1.7.0.post2 1.8.0.post0 2.0.0b1; do
+		[[ -d $O/deps/versions/$version/mxnet ]] || skip "no MXNet $version at $O/deps/versions: tests/versions/setup.sh"
+		mkdir -p "$version" && ln -s "$O/deps/versions/$version" "$version/site-packages" # where a package lies
+		PYTHONPATH=$PWD/$version/site-packages lines "-o $version.json" mxnet
+		same_lines "$version.json"
+	done
+}

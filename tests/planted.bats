@@ -52,3 +52,34 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 		[[ $status != 2 ]] || expect_status "never, it is refused: $next"
 	done <commands
 }
+
+# The line keeps one array in each iteration, and its text says how many bytes that is.
+leaking_line() { # FILE TEXT BYTES TABLES.json
+	local line
+	line=$(grep -n "$2" "$REPO/tests/planted/$1" | cut -d: -f1)
+	jq -r '.findings[] | select(.finding == "memory_growth") | .evidence' "$4" | tee evidence
+	expect_re " at .*/$1\\($line\\): leak has .* alive" "$(<evidence)"
+	jq -e --arg line "/$1($line): leak" --argjson bytes "$3" '([.iterations.loops[].count] | max) as $n |
+		[.memory.holders[] | select(.live_bytes > 0 and (.line // "" | endswith($line)))] | length == 1 and
+		(.[0] | .live_bytes == .live_blocks * $bytes and .live_blocks >= $n - 1 and .live_blocks <= $n + 2)' "$4"
+}
+
+leaking() { # FILE TEXT BYTES PYTHON
+	cd "$BATS_TEST_TMPDIR"
+	start_ready job "$4" -u "$REPO/tests/planted/$1" leak --seconds 120
+	"$MXBPF" --pid "$READY_PID" -d 4s --memory --py-stacks -o live.json
+	leaking_line "$1" "$2" "$3" live.json
+	"$MXBPF" record --pid "$READY_PID" -d 4s --memory --py-stacks -o leak.mxd
+	"$MXBPF" report -f json leak.mxd >recorded.json
+	leaking_line "$1" "$2" "$3" recorded.json
+}
+
+# bats test_tags=alone
+@test "A leak of a PyTorch job is found with the line that leaks, live and in a recording" {
+	leaking torch_job.py 'KEPT.append(model\[0\](x)' $((256 * 512 * 4)) "$PYTHON_TORCH"
+}
+
+# bats test_tags=alone
+@test "A leak of an MXNet job is found with the line that leaks, live and in a recording" {
+	leaking mxnet_job.py 'KEPT.append(x \* 2)' $((256 * 512 * 4)) "$PYTHON"
+}

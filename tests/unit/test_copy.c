@@ -396,16 +396,23 @@ static void test_later(void)
 
 static void test_iterations(void)
 {
-	struct mdl *m = model(), *copy = copy_of(m);
-	const struct mxbpf_iteration *a, *b;
+	struct mdl *m = model(), *copy = copy_of(m), *report = mdl_new();
+	const struct mxbpf_iteration *a, *b, *c;
 	struct buf before = {0};
-	size_t na, nb;
+	size_t na, nb, nc, i;
 
 	CHECK(!mdl_emit(m, &before));
 	b = steps_iterations(copy, &nb);
 	CHECK(emits(m, &before)); /* steps_iterations() ends the iteration of the copy, but not of the model */
 	a = steps_iterations(m, &na);
 	CHECK(na == nb && na && !memcmp(a, b, na * sizeof(*a)));
+	/* The report of a recording knows the memory at the end of each iteration, as the session does. */
+	CHECK(!mdl_feed(report, before.data, before.len));
+	c = steps_iterations(report, &nc);
+	CHECK(nc == na && a[na - 1].live_bytes);
+	for (i = 0; i < na && i < nc; i++)
+		CHECK(c[i].live_bytes == a[i].live_bytes);
+	mdl_free(report);
 	buf_fini(&before);
 	mdl_free(m);
 	mdl_free(copy);

@@ -6,6 +6,7 @@
 #include "feature/findings/findings.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_lines.h"
+#include "mxbpf_memory.h"
 #include "unit.h"
 
 #define MS     1000000ull
@@ -209,6 +210,85 @@ static void loop(uint64_t n, uint64_t dur_ms, enum mxbpf_step_part part, uint64_
 static bool says(const struct findings *f, const char *text)
 {
 	return f->n && f->list[0].text.len && strstr(f->list[0].text.data, text);
+}
+
+static void text(enum mxbpf_name_kind kind, uint64_t id, const char *text)
+{
+	union {
+		struct mxbpf_name n;
+		char bytes[256];
+	} r = {.n = {.h = {.kind = MXBPF_NAME}, .kind = kind, .id = id, .len = (uint32_t)strlen(text)}};
+
+	r.n.h.size = (uint16_t)((sizeof(r.n) + strlen(text) + 7) / 8 * 8);
+	memcpy(r.bytes + sizeof(r.n), text, strlen(text));
+	feed(&r);
+}
+
+static void owner(uint64_t name_id, uint64_t stack_id, int64_t live)
+{
+	struct mxbpf_mem_owner o = {
+		.h = {.kind = MXBPF_MEM_OWNER, .size = sizeof(o), .tgid = PID},
+		.name_id = name_id,
+		.stack_id = stack_id,
+		.cls = MXBPF_CLASS_OPERATOR,
+		.device = MXBPF_DEVICE(1, 0),
+		.live_bytes = live,
+	};
+
+	feed(&o);
+}
+
+static void growth(void)
+{
+	uint64_t i;
+
+	begin();
+	for (i = 0; i < 60; i++)
+		iteration(i, 60, MXBPF_PART_OUTSIDE, 3, (int64_t)i << 17);
+	text(MXBPF_NAME_SPAN, 8, "mul");
+	text(MXBPF_NAME_SPAN, 9, "clone");
+	text(MXBPF_NAME_STACK, 20, "lib/a.py(1): f\n/srv/train.py(12): keep\n/srv/train.py(40): main");
+	text(MXBPF_NAME_STACK, 21, "/srv/train.py(12): keep\n/srv/train.py(41): main");
+	text(MXBPF_NAME_STACK, 22, "/srv/train.py(99): other");
+}
+
+static bool is_evidence(const struct findings *f, const char *text)
+{
+	const struct buf *b = &f->list[0].evidence;
+
+	return f->n && b->len == strlen(text) && !memcmp(b->len ? b->data : "", text, b->len);
+}
+
+static void test_growth(void)
+{
+	struct findings f;
+
+	TEST("memory that grows is of the operator and the line that hold the most, in however many ways the line is "
+	     "reached")
+	{
+		growth();
+		owner(9, 22, 5 << 20);
+		owner(8, 20, 3 << 20);
+		owner(8, 21, 3 << 20);
+		owner(8, 22, 4 << 20);
+		CHECK(!strcmp(found(&f), "memory_growth"));
+		CHECK(is_evidence(&f, "mul at /srv/train.py(12): keep has 6.00 MiB alive"));
+		end(&f);
+	}
+	TEST("memory that grows is of an operator alone if no stacks were read")
+	{
+		growth();
+		owner(9, 0, 5 << 20);
+		owner(8, 0, 3 << 20);
+		CHECK(!strcmp(found(&f), "memory_growth") && is_evidence(&f, "clone has 5.00 MiB alive"));
+		end(&f);
+	}
+	TEST("memory that grows has no owner without --memory")
+	{
+		growth();
+		CHECK(!strcmp(found(&f), "memory_growth") && is_evidence(&f, ""));
+		end(&f);
+	}
 }
 
 static void test_rules(void)
@@ -473,6 +553,7 @@ static void test_processes(void)
 
 int main(void)
 {
+	test_growth();
 	test_rules();
 	test_lines();
 	test_processes();

@@ -34,9 +34,10 @@ static unsigned nkinds(void)
 /* Returns true if all offsets lie in the longest form of the record: the one that BPF sends, or else the fixed part. */
 static bool is_inside(const struct kind *k, unsigned kind)
 {
-	size_t size = kind == MXBPF_GAUGE  ? sizeof(struct mxbpf_gauge)
-		      : kind == MXBPF_OPEN ? sizeof(struct mxbpf_open)
-					   : k->bytes;
+	size_t size = kind == MXBPF_GAUGE	? sizeof(struct mxbpf_gauge)
+		      : kind == MXBPF_OPEN	? sizeof(struct mxbpf_open)
+		      : kind == MXBPF_MEM_OWNER ? sizeof(struct mxbpf_mem_owner)
+						: k->bytes;
 	unsigned i;
 
 	for (i = 0; i < KIND_SIZES_MAX; i++)

@@ -159,6 +159,81 @@ static struct mdl *again(const struct mdl *m)
 	return copy;
 }
 
+/* Returns the owner with this stack, or zeros. */
+static struct mxbpf_mem_owner of_stack(const struct mdl *m, uint64_t stack_id)
+{
+	const struct mxbpf_mem_owner *h;
+	size_t i;
+
+	for (i = 0; (h = memory_owner(m, i)); i++)
+		if (!h->flags && h->stack_id == stack_id)
+			return *h;
+	return (struct mxbpf_mem_owner){0};
+}
+
+/* One operator allocates from the stacks 5 and 6 and from an unknown one, and frees some of it. */
+static void feed_stacks(struct mdl *m)
+{
+	const struct {
+		uint64_t stack_id, addr;
+		int64_t bytes;
+	} all[] = {{5, 1, 100}, {6, 2, 30}, {0, 3, 7}, {5, 4, 50}, {0, 1, -100}, {0, 3, -7}};
+	struct mxbpf_alloc a;
+	size_t i;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		a = record(10 + i, 7, 0, all[i].addr, all[i].bytes);
+		a.stack_id = all[i].stack_id;
+		CHECK(!mdl_feed(m, &a, sizeof(a)));
+	}
+}
+
+static void test_stacks(void)
+{
+	struct mdl *m = mdl_new(), *copy;
+	struct mxbpf_alloc a[2];
+	struct mxbpf_mem_owner o;
+	char old[MXBPF_MEM_OWNER_BYTES_MIN + 8];
+
+	TEST("an operator's allocations from different Python stacks have different owners, which add up to its memory")
+	{
+		feed_stacks(m);
+		CHECK(nholders(m) == 3 && of_stack(m, 5).live_bytes == 50 && of_stack(m, 5).peak_bytes == 150);
+		CHECK(of_stack(m, 5).allocs == 2 && of_stack(m, 5).frees == 1 && of_stack(m, 6).live_bytes == 30);
+		CHECK(of_stack(m, 0).allocs == 1 && of_stack(m, 0).live_bytes == 0);
+		o = of_stack(m, 5);
+		memory_owner_add(
+			&o, &(struct mxbpf_mem_owner){.allocs = 1, .alloc_bytes = 9, .live_bytes = 4, .peak_bytes = 2});
+		CHECK(o.allocs == 3 && o.alloc_bytes == 159 && o.live_bytes == 54 && o.peak_bytes == 152);
+	}
+	TEST("emitted owners have their stacks again")
+	{
+		copy = again(m);
+		CHECK(copy && nholders(copy) == 3 && of_stack(copy, 5).live_bytes == 50 &&
+		      of_stack(copy, 6).peak_bytes == 30);
+		mdl_free(copy);
+	}
+	TEST("records without a stack, which older recordings have, are of an unknown stack, whatever follows them")
+	{
+		copy = mdl_new();
+		a[0] = record(10, 7, 0, 1, 100);
+		a[0].h.size = MXBPF_ALLOC_BYTES_OWNER;
+		a[0].stack_id = 5;
+		CHECK(!mdl_feed(copy, a, MXBPF_ALLOC_BYTES_OWNER) && of_stack(copy, 0).live_bytes == 100);
+		o = of_stack(copy, 0);
+		o.h.size = MXBPF_MEM_OWNER_BYTES_MIN;
+		memcpy(old, &o, MXBPF_MEM_OWNER_BYTES_MIN);
+		memset(old + MXBPF_MEM_OWNER_BYTES_MIN, 0xff, 8);
+		CHECK(!mdl_feed(copy, old, MXBPF_MEM_OWNER_BYTES_MIN) && of_stack(copy, 0).live_bytes == 200);
+		CHECK(nholders(copy) == 1);
+		a[0] = record(20, 7, 0, 9, 0); /* a free of unknown size */
+		a[0].h.size = MXBPF_ALLOC_BYTES_OWNER;
+		CHECK(!mdl_feed(copy, a, MXBPF_ALLOC_BYTES_OWNER) && memory_device(copy, 0)->unsized == 1);
+		mdl_free(copy);
+	}
+	mdl_free(m);
+}
+
 int main(void)
 {
 	enum { N = 20000 };
@@ -278,5 +353,6 @@ int main(void)
 		CHECK(more && live == 3 * (MEMORY_OWNERS_MAX + 10));
 		mdl_free(m);
 	}
+	test_stacks();
 	UNIT_MAIN_END;
 }

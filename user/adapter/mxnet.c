@@ -4,6 +4,7 @@
  * the same in all of them: OprBlock.opr +8, .ctx +16; ThreadedOpr.opr_name +88; Storage::Handle.size +8, .ctx +16.
  */
 #include "adapter/adapter.h"
+#include "adapter/mxnet_names.h"
 #include "mxbpf_kv.h"
 
 #include <stddef.h>
@@ -34,6 +35,11 @@
 		.row = {.action = MXBPF_ACT_POOL,                                                                      \
 			.key = {ARG2},                                                                                 \
 			.link = {.base = MXBPF_BASE_ARG1, .off = {taken_off}}},                                        \
+	}
+#define OUTPUTS(called, symbol)                                                                                        \
+	{                                                                                                              \
+		.name = called, .group = PROBE_OUTPUT, .optional = true, .symbols = {symbol},                          \
+		.row = {.action = MXBPF_ACT_OUTPUT, .key = {STACK, AT1(24)}},                                          \
 	}
 
 /*
@@ -245,10 +251,7 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.versions = closures,
 		.layouts = fcompute_2,
-		.symbols = {"_ZZN5mxnet10imperative12PushFComputeERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCont"
-			    "extERKSt6vectorINS_5TBlobESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_RKNS"
-			    "_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPNS_7N"
-			    "DArrayESaIS17_EES1B_RKS9_IjSaIjEESJ_ENKUlNS_10RunContextEE_clES1G_"},
+		.symbols = {"_ZZ" PUSH_FCOMPUTE "ENKUlNS_10RunContextEE_clES1G_"},
 		.row = {INSIDE_SPAN, IN_BULK, NODE(176), ARRAYS(56, 8)},
 	},
 	{
@@ -258,10 +261,7 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.versions = closures,
 		.layouts = fcompute_ex_2,
-		.symbols = {"_ZZN5mxnet10imperative14PushFComputeExERKSt8functionIFvRKN4nnvm9NodeAttrsERKNS_9OpCo"
-			    "ntextERKSt6vectorINS_7NDArrayESaISA_EERKS9_INS_9OpReqTypeESaISF_EESE_EEPKNS2_2OpES5_"
-			    "RKNS_7ContextERKS9_IPNS_6engine3VarESaISW_EES10_RKS9_INS_8ResourceESaIS11_EERKS9_IPS"
-			    "A_SaIS16_EES1A_SJ_ENKUlNS_10RunContextEE_clES1B_"},
+		.symbols = {"_ZZ" PUSH_FCOMPUTE_EX "ENKUlNS_10RunContextEE_clES1B_"},
 		.row = {INSIDE_SPAN, IN_BULK, NODE(88), ARRAYS(208, 40)},
 	},
 	{
@@ -271,14 +271,9 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.versions = closures,
 		.layouts = stateful_ex_2,
-		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
-			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
-			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
-			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_",
-			    "_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
-			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
-			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
-			    "eEENKUlNS_10RunContextENSF_15CallbackOnStartENSF_18CallbackOnCompleteEE_clES17_S18_S19_"},
+		.symbols = {"_ZZ" PUSH_OPERATOR "ENKUlNS_10RunContextENSF_18CallbackOnCompleteEE_clES17_S18_",
+			    "_ZZ" PUSH_OPERATOR
+			    "ENKUlNS_10RunContextENSF_15CallbackOnStartENSF_18CallbackOnCompleteEE_clES17_S18_S19_"},
 		.row = {INSIDE_SPAN, IN_BULK, NODE(88), ARRAYS(208, 40)},
 	},
 	/* This closure holds only the state. The operator's name is known when it is pushed. */
@@ -288,10 +283,7 @@ static const struct adp_probe probes[] = {
 		.needs = PROBE_OP,
 		.optional = true,
 		.versions = pushes,
-		.symbols = {"_ZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsER"
-			    "KNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_"
-			    "IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMode"
-			    "E"},
+		.symbols = {"_Z" PUSH_OPERATOR},
 		.row = {.action = MXBPF_ACT_NOTE,
 			.name_type = MXBPF_NAMED_BYTES,
 			.key = {ARG1, AT1(0)},
@@ -306,10 +298,7 @@ static const struct adp_probe probes[] = {
 		.versions = closures,
 		.layouts = stateful_2,
 		.ends = "inside.push",
-		.symbols = {"_ZZN5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsE"
-			    "RKNS_7ContextERKSt6vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE"
-			    "_IPNS_7NDArrayESaISS_EESW_RKSE_IjSaIjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchMod"
-			    "eEENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
+		.symbols = {"_ZZ" PUSH_OPERATOR "ENKUlNS_10RunContextENSF_18CallbackOnCompleteEE1_clES17_S18_"},
 		.hidden = {.places = stateful_places}, /* in 2.0 only its callers are named */
 		.row = {STATEFUL_SPAN, IN_BULK},
 	},
@@ -442,6 +431,25 @@ static const struct adp_probe probes[] = {
 			.size = {STACK, AT1(16)},
 			.device = {STACK, AT1(24)}},
 	},
+	/*
+	 * Push(engine, Opr *, ...), the function of operator.push. A bulk is pushed as a whole, and its operators
+	 * through the functions behind, which have resources, inputs and outputs on the stack: vectors of addresses of
+	 * arrays.
+	 */
+	{
+		.name = "output.push",
+		.group = PROBE_OUTPUT,
+		.optional = true,
+		.symbols = {"_ZN5mxnet6engine14ThreadedEngine4PushEPNS0_3OprENS_7ContextEib"},
+		.hidden = {ENGINE = 6},
+		.row = {.action = MXBPF_ACT_OUTPUT,
+			.name_type = MXBPF_NAMED_BYTES,
+			.name = {ARG2, AT1(88)},
+			.link = {ARG2}},
+	},
+	OUTPUTS("output.fcompute", "_Z" PUSH_FCOMPUTE),
+	OUTPUTS("output.fcompute_ex", "_Z" PUSH_FCOMPUTE_EX),
+	OUTPUTS("output.operator", "_Z" PUSH_OPERATOR),
 	/*
 	 * In 2.0 an allocation of 0 bytes does not count, and a Handle has strings, so it is passed by address. Alloc
 	 * passes it to OnAlloc(profiler, const Handle &) after it has set the address.
@@ -727,6 +735,9 @@ static const struct adp_probe probes[] = {
 static const char *const dtypes[] = {"float32", "float64", "float16", "uint8",		"int32",
 				     "int8",	"int64",   "bool",    [12] = "bfloat16"};
 
+/* It has the Python stack of the call that had to wait for it, and each of its operators has its own. */
+static const char *const hidden[] = {BULK, NULL};
+
 static const struct adp_device devices[] = {
 	{1, "cpu", true},
 	{2, "gpu", true},
@@ -759,6 +770,7 @@ const struct adp adapter_mxnet = {
 	.lib_glob = "libmxnet.so*",
 	.probes = probes,
 	.nprobes = COUNT(probes),
+	.hidden = hidden,
 	.devices = devices,
 	.ndevices = COUNT(devices),
 	.builds = builds,

@@ -180,6 +180,8 @@ static void choose_sizes(struct att *a, unsigned details)
 		bpf_map__set_max_entries(a->skel->maps.kv_calls, MXBPF_THREADS_MAX);
 	if (a->skel->rodata->cfg_memory)
 		bpf_map__set_max_entries(a->skel->maps.allocating, MXBPF_THREADS_MAX);
+	if (a->skel->rodata->cfg_memory && details & MXBPF_DETAIL_STACK)
+		bpf_map__set_max_entries(a->skel->maps.pushed_stacks, MXBPF_OUTPUTS_MAX);
 	bpf_map__set_max_entries(a->skel->maps.calls, a->ring_bytes);
 	bpf_map__set_max_entries(a->skel->maps.samples, a->ring_bytes);
 	for (i = 0; i < sizeof(of_args) / sizeof(of_args[0]) && !(details & MXBPF_DETAIL_ARGS); i++)

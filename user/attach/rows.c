@@ -39,6 +39,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_STEP] = "on_step",
 	[MXBPF_ACT_NOTE] = "on_note",
 	[MXBPF_ACT_PUSHED] = "on_custom_push",
+	[MXBPF_ACT_OUTPUT] = "on_output",
 	[MXBPF_ACT_LIFE_PUSH] = "on_life_push",
 	[MXBPF_ACT_LIFE_CLAIM] = "on_life_push",
 	[MXBPF_ACT_LIFE_READY] = "on_life_ready",

@@ -44,7 +44,7 @@ int window_span(struct mdl *m, const struct mxbpf_span *s)
 
 int window_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	if (!a->bytes && a->h.size < sizeof(*a))
+	if (!a->bytes && a->h.size < MXBPF_ALLOC_BYTES_OWNER)
 		return 0;
 	note_time(m, MXBPF_CLASS_NONE, a->h.ts_ns);
 	return add_moment(&m->window.allocs, a->h.ts_ns, (uintptr_t)a);

@@ -44,6 +44,7 @@ const struct plan_group plan_groups[] = {
 	{"step", PROBE_STEP, NULL},
 	{"life", PROBE_LIFE, NULL},
 	{"held", PROBE_POOL, NULL},
+	{"output", PROBE_OUTPUT, NULL},
 	{.name = NULL},
 };
 

@@ -18,18 +18,19 @@ enum probe_group {
 	PROBE_API = 1 << 1,
 	PROBE_MEM = 1 << 2,
 	PROBE_WAIT = 1 << 3,
-	PROBE_INSIDE = 1 << 4, /* operators inside bulks and segments */
-	PROBE_CUSTOM = 1 << 5, /* operators written in the program's language */
-	PROBE_MARK = 1 << 6,   /* user annotations, and the program's calls of the built-in profiler */
-	PROBE_DATA = 1 << 7,   /* fetching the next batch of data */
-	PROBE_KV = 1 << 8,     /* parameters sent to or received from other devices and hosts */
-	PROBE_LINK = 1 << 9,   /* arrows; only for a trace or a recording */
-	PROBE_WORK = 1 << 10,  /* instead of PROBE_API: only the calls that do work */
-	PROBE_ITER = 1 << 11,  /* ends of iterations that no other group probes */
-	PROBE_OMP = 1 << 12,   /* parallel regions of OpenMP */
-	PROBE_STEP = 1 << 13,  /* calls that make iterations */
-	PROBE_LIFE = 1 << 14,  /* operators from push to start, and waits of the program for them */
-	PROBE_POOL = 1 << 15,  /* owners of memory: pools, scopes */
+	PROBE_INSIDE = 1 << 4,	/* operators inside bulks and segments */
+	PROBE_CUSTOM = 1 << 5,	/* operators written in the program's language */
+	PROBE_MARK = 1 << 6,	/* user annotations, and the program's calls of the built-in profiler */
+	PROBE_DATA = 1 << 7,	/* fetching the next batch of data */
+	PROBE_KV = 1 << 8,	/* parameters sent to or received from other devices and hosts */
+	PROBE_LINK = 1 << 9,	/* arrows; only for a trace or a recording */
+	PROBE_WORK = 1 << 10,	/* instead of PROBE_API: only the calls that do work */
+	PROBE_ITER = 1 << 11,	/* ends of iterations that no other group probes */
+	PROBE_OMP = 1 << 12,	/* parallel regions of OpenMP */
+	PROBE_STEP = 1 << 13,	/* calls that make iterations */
+	PROBE_LIFE = 1 << 14,	/* operators from push to start, and waits of the program for them */
+	PROBE_POOL = 1 << 15,	/* owners of memory: pools, scopes */
+	PROBE_OUTPUT = 1 << 16, /* arrays that pushed operators write, for the Python stacks of owners of memory */
 };
 
 /* A member function of a family and the operator that it calls. */

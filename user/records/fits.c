@@ -118,7 +118,7 @@ bool fits_mem_owner(const struct mxbpf_rec *r)
 
 bool fits_alloc(const struct mxbpf_rec *r)
 {
-	return r->size < sizeof(struct mxbpf_alloc) || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;
+	return r->size < MXBPF_ALLOC_BYTES_OWNER || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;
 }
 
 bool fits_instant(const struct mxbpf_rec *r)

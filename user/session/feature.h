@@ -41,8 +41,9 @@ struct ses_window {
 struct ses_feature {
 	/* Returns true if the session uses the feature. If not, the members below are ignored. NULL: always true. */
 	bool (*asked)(const struct ses_opts *o);
-	unsigned groups; /* probes that it needs: mask of enum probe_group */
-	bool of_calls;	 /* its records name their call: BPF fills it in, and with --agent mxbpf does */
+	unsigned groups;       /* probes that it needs: mask of enum probe_group */
+	unsigned stack_groups; /* those that it needs with --py-stacks as well */
+	bool of_calls;	       /* its records name their call: BPF fills it in, and with --agent mxbpf does */
 	const struct ses_window *window;
 
 	/*

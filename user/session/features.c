@@ -99,7 +99,7 @@ unsigned ses_features_groups(const struct ses_opts *o)
 	unsigned groups = 0;
 
 	while ((f = next(o, &at)))
-		groups |= f->groups;
+		groups |= f->groups | (o->details & MXBPF_DETAIL_STACK ? f->stack_groups : 0);
 	return groups;
 }
 

@@ -376,7 +376,7 @@ static bool fill(struct calls *c, struct mxbpf_rec *r)
 	struct mxbpf_team *team = (void *)r;
 	struct mxbpf_sched *off = (void *)r;
 
-	if (r->kind == MXBPF_ALLOC && r->size >= sizeof(struct mxbpf_alloc))
+	if (r->kind == MXBPF_ALLOC && r->size >= MXBPF_ALLOC_BYTES_OWNER)
 		return fill_alloc(c, (void *)r);
 	if (r->kind == MXBPF_TEAM)
 		return fill_span(c, r, team->tid,

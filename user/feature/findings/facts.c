@@ -9,7 +9,6 @@
 
 #include "feature/lines/lines.h"
 #include "feature/machine/machine.h"
-#include "feature/memory/memory.h"
 #include "feature/neighbours/neighbours.h"
 #include "feature/steps/steps.h"
 
@@ -86,21 +85,6 @@ static void find_growth(struct facts *f, const struct mxbpf_iteration *it, size_
 	f->grown_over = n;
 }
 
-static void find_owner(struct facts *f, const struct mdl *m)
-{
-	const struct mxbpf_mem_owner *o;
-	const char *name;
-	size_t i, len;
-
-	for (i = 0; (o = memory_owner(m, i)); i++) {
-		if (o->live_bytes <= f->grown_owner.live_bytes || o->h.tgid != f->loop.tgid || !o->cls)
-			continue;
-		name = mdl_name(m, o->name_id, &len);
-		f->grown_owner.live_bytes = o->live_bytes;
-		snprintf(f->grown_owner.text, sizeof(f->grown_owner.text), "%.*s", (int)len, name);
-	}
-}
-
 static int make_loop(struct mdl *m, struct facts *f)
 {
 	size_t n, i, k = 0;
@@ -123,7 +107,7 @@ static int make_loop(struct mdl *m, struct facts *f)
 	if (k) {
 		err = facts_slow_group(f, it, k);
 		find_growth(f, it, k);
-		find_owner(f, m);
+		err = err ? err : facts_owner(m, f);
 		err = err || !f->slow.n ? err : facts_slow_line(m, f, it, k);
 	}
 	free(it);

@@ -91,8 +91,8 @@ struct facts {
 	/* Memory that grows. */
 	int64_t grown_bytes; /* from the first to the last iteration, if it grew all the way; else 0 */
 	uint64_t grown_over; /* iterations */
-	struct {
-		char text[FACTS_LINE_BYTES];
+	struct fact_owner {
+		char text[2 * FACTS_LINE_BYTES]; /* "operator", or "operator at train.py(12): step"; hostile */
 		int64_t live_bytes;
 	} grown_owner; /* "": not known */
 
@@ -129,6 +129,9 @@ bool facts_is_slow(const struct facts *f, const struct mxbpf_iteration *it);
 bool facts_in_group(const struct facts *f, const struct mxbpf_iteration *it);
 /* Sorts them; 0 of none. */
 uint64_t facts_median(uint64_t *ns, size_t n);
+
+/* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
+int facts_owner(const struct mdl *m, struct facts *f);
 
 struct finding_rule {
 	const char *key;					/* "data_wait", for programs; never changes */

@@ -16,9 +16,9 @@ const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n);
 const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
 
 /*
- * The innermost line of a stack that is neither of Python's own library nor of an installed package; if there is none,
- * the innermost line: "/path/train.py(12): step", *len bytes, not terminated. NULL: the stack is not known. Borrowed
- * from the model.
+ * The innermost line of a stack that is neither of Python's own library nor of an installed package, nor in a function
+ * that a package made from text; if there is none, the innermost line: "/path/train.py(12): step", *len bytes, not
+ * terminated. NULL: the stack is not known. Borrowed from the model.
  */
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len);
 

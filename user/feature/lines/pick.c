@@ -8,6 +8,8 @@
 static const char *const foreign[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
 /* Code that is made while the program runs: by a package, or by the program itself. */
 #define MADE "<string>("
+/* Not a line: a call of a module, which stands among the lines of --py-stacks. */
+#define MODULE "nn.Module: "
 
 enum origin { FOREIGN, MADE_CODE, PROGRAM };
 
@@ -18,7 +20,8 @@ static enum origin origin_of(const char *line, size_t len)
 
 	if (len >= strlen(MADE) && !memcmp(line, MADE, strlen(MADE)))
 		return MADE_CODE;
-	if (*line != '/' && memchr(line, '/', len))
+	if ((*line != '/' && memchr(line, '/', len)) ||
+	    (len >= strlen(MODULE) && !memcmp(line, MODULE, strlen(MODULE))))
 		return FOREIGN;
 	for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		if (memmem(line, len, foreign[i], strlen(foreign[i])))

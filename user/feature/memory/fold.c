@@ -7,6 +7,7 @@
 #include "feature/memory/memory.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct mem_device {
 	struct mxbpf_mem_time t;
@@ -63,7 +64,10 @@ static uint64_t mix(uint64_t h, uint64_t v)
 
 static uint64_t key_of(const struct mxbpf_mem_owner *o)
 {
-	return mix(mix(mix(mix(o->name_id, o->layer_id), o->scope_id), o->label_id), (uint64_t)o->flags << 8 | o->cls);
+	const uint64_t h =
+		mix(mix(mix(mix(o->name_id, o->layer_id), o->scope_id), o->label_id), (uint64_t)o->flags << 8 | o->cls);
+
+	return o->stack_id ? mix(h, o->stack_id) : h;
 }
 
 /*
@@ -215,7 +219,8 @@ static int fold_take(struct mdl *m, struct state *h, struct mem_device *d, const
 					     .layer_id = a->layer_id,
 					     .scope_id = a->scope_id,
 					     .label_id = a->label_id,
-					     .cls = a->cls};
+					     .cls = a->cls,
+					     .stack_id = a->h.size < sizeof(*a) ? 0 : a->stack_id};
 	struct mem_block b = {.bytes = (uint64_t)a->bytes};
 	struct mem_owner *o = owner_like(m, h, d, &like, &b.owner);
 	uint64_t at;
@@ -245,7 +250,7 @@ static int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 	struct mem_device *d;
 	struct state *h;
 
-	if (a->h.size < sizeof(*a)) /* without --memory it does not say whose it is */
+	if (a->h.size < MXBPF_ALLOC_BYTES_OWNER) /* without --memory it does not say whose it is */
 		return 0;
 	h = mdl_state(m, &feature_memory);
 	d = h ? device_of(h, a->h.tgid, a->device) : NULL;
@@ -301,19 +306,28 @@ static void add_counts(struct mxbpf_mem_owner *to, const struct mxbpf_mem_owner 
 
 static int fold_owner(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_mem_owner *from = (const void *)rec;
 	struct state *h = mdl_state(m, &feature_memory);
-	struct mem_device *d = h ? device_of(h, rec->tgid, from->device) : NULL;
+	struct mxbpf_mem_owner from = {0};
+	struct mem_device *d;
+	struct mem_owner *o;
 	uint32_t place;
-	struct mem_owner *o = d ? owner_like(m, h, d, from, &place) : NULL;
 
+	memcpy(&from, rec, rec->size < sizeof(from) ? rec->size : sizeof(from)); /* old recordings lack the stack */
+	d = h ? device_of(h, rec->tgid, from.device) : NULL;
+	o = d ? owner_like(m, h, d, &from, &place) : NULL;
 	if (!o)
 		return -ENOMEM;
 	owner_settle(o, d);
 	if (d->later_peak)
-		add_sat_any(&o->h.peak_bytes, from->peak_bytes);
-	add_counts(&o->h, from);
+		add_sat_any(&o->h.peak_bytes, from.peak_bytes);
+	add_counts(&o->h, &from);
 	return 0;
+}
+
+void memory_owner_add(struct mxbpf_mem_owner *to, const struct mxbpf_mem_owner *from)
+{
+	add_counts(to, from);
+	add_sat_any(&to->peak_bytes, from->peak_bytes);
 }
 
 const struct mxbpf_mem_time *memory_device(const struct mdl *m, size_t i)

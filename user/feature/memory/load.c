@@ -30,6 +30,7 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 const struct ses_feature memory_session = {
 	.asked = asked,
 	.groups = PROBE_POOL,
+	.stack_groups = PROBE_OUTPUT,
 	.of_calls = true,
 	.check = check,
 };

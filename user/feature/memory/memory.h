@@ -24,6 +24,8 @@ struct memory_block {
 /* Return the i-th device or owner, in no order; NULL behind the last. */
 const struct mxbpf_mem_time *memory_device(const struct mdl *m, size_t i);
 const struct mxbpf_mem_owner *memory_owner(const struct mdl *m, size_t i);
+/* Adds the numbers of an owner to those of another one of the same device. */
+void memory_owner_add(struct mxbpf_mem_owner *to, const struct mxbpf_mem_owner *from);
 /* Returns the mean of a device's live bytes between two times. */
 int64_t memory_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns);
 /* Iterates live allocations in no order: start with *pos = 0. Returns false at the end. */

@@ -25,8 +25,8 @@ const struct cmd_option memory_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "Attribute memory to operators: what each allocated, what of that was freed, what was alive at the "
-		"peak, and what was never freed",
+	.help = "Attribute memory to operators, with --py-stacks also to lines of Python: what each allocated, what of "
+		"that was freed, what was alive at the peak, and what was never freed",
 	.set = cmd_set_flag,
 	CMD_FIELD(ses.memory),
 	.after = "life",

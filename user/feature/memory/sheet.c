@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/lines/lines.h"
 #include "feature/memory/sheet.h"
+#include "mxbpf_config.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -19,6 +21,8 @@ static int by_name(const struct memory_owners_row *a, const struct memory_owners
 	order = order ? order : view_name_cmp(a->layer.data, a->layer.len, b->layer.data, b->layer.len);
 	order = order ? order : view_name_cmp(a->scope.data, a->scope.len, b->scope.data, b->scope.len);
 	order = order ? order : view_name_cmp(a->label.data, a->label.len, b->label.data, b->label.len);
+	order = order ? order : view_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
+	order = order ? order : view_name_cmp(a->stack.data, a->stack.len, b->stack.data, b->stack.len);
 	if (order)
 		return order;
 	return a->h.h.tgid < b->h.h.tgid ? -1 : a->h.h.tgid > b->h.h.tgid;
@@ -38,6 +42,33 @@ static int by_size(const void *va, const void *vb)
 	if (a->h.alloc_bytes != b->h.alloc_bytes)
 		return a->h.alloc_bytes > b->h.alloc_bytes ? -1 : 1;
 	return by_name(a, b);
+}
+
+/* Rows that are equal in this order look the same. */
+static int by_looks(const void *va, const void *vb)
+{
+	const struct memory_owners_row *a = va, *b = vb;
+
+	if (a->h.device != b->h.device)
+		return a->h.device < b->h.device ? -1 : 1;
+	if (a->h.flags != b->h.flags || a->h.cls != b->h.cls)
+		return a->h.flags != b->h.flags ? a->h.flags - b->h.flags : a->h.cls - b->h.cls;
+	return by_name(a, b);
+}
+
+/* Merges rows that look the same. Returns the number of rows. */
+static size_t merge(struct memory_owners_row *r, size_t n)
+{
+	size_t i, last = 0;
+
+	qsort(r, n, sizeof(*r), by_looks);
+	for (i = 1; i < n; i++) {
+		if (by_looks(&r[last], &r[i]))
+			r[++last] = r[i];
+		else
+			memory_owner_add(&r[last].h, &r[i].h);
+	}
+	return n ? last + 1 : 0;
 }
 
 static int by_device(const void *va, const void *vb)
@@ -61,16 +92,30 @@ static struct view_text text_of(const struct mdl *m, enum mxbpf_name_kind kind, 
 	return text.len ? text : (struct view_text){0};
 }
 
-static struct memory_owners_row owner_of(const struct mdl *m, const struct mxbpf_mem_owner *h)
+/* Returns the bytes at the end, without those that the window allocated and with those that it freed. */
+static int64_t bytes_at_start(const struct mxbpf_mem_owner *h)
 {
+	return (int64_t)((uint64_t)h->live_bytes - h->alloc_bytes + h->free_bytes);
+}
+
+static bool has_stacks(const struct view *s)
+{
+	return s->in->session->details & MXBPF_DETAIL_STACK;
+}
+
+static struct memory_owners_row owner_of(const struct view *s, const struct mxbpf_mem_owner *h)
+{
+	const struct mdl *m = s->in->model;
 	struct memory_owners_row r = {
 		.h = *h,
 		.layer = text_of(m, MXBPF_NAME_LAYER, h->layer_id),
 		.scope = text_of(m, MXBPF_NAME_SPAN, h->scope_id),
 		.label = text_of(m, MXBPF_NAME_SPAN, h->label_id),
-		/* Bytes at the end, without those that the window allocated and with those that it freed. */
-		.start_bytes = (int64_t)((uint64_t)h->live_bytes - h->alloc_bytes + h->free_bytes),
 	};
+
+	r.line.data = lines_of_program(m, h->stack_id, &r.line.len);
+	if (h->stack_id && view_shows_stack(s))
+		r.stack.data = view_stack(m, s->opts, h->stack_id, &r.stack.len);
 
 	if (h->cls) {
 		r.name.data = mdl_name(m, h->name_id, &r.name.len);
@@ -103,7 +148,15 @@ int memory_owners_make(const struct view *s, void *table)
 	for (i = 0; (d = memory_device(m, i)); i++)
 		t->devices[i] = *d;
 	for (i = 0; (h = memory_owner(m, i)); i++) {
-		r[i] = owner_of(m, h);
+		r[i] = owner_of(s, h);
+		if (has_stacks(s) && !h->stack_id)
+			add_sat(&t->lineless, h->allocs);
+	}
+	if (has_stacks(s))
+		t->list.all = merge(r, t->list.all);
+	t->lines = has_stacks(s) && !view_shows_stack(s);
+	for (i = 0; i < t->list.all; i++) {
+		r[i].start_bytes = bytes_at_start(&r[i].h);
 		t->layers |= !!r[i].layer.len;
 		t->scopes |= r[i].scope.len || r[i].label.len;
 		t->carried |= r[i].start_bytes != 0;
@@ -204,8 +257,13 @@ static void below(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
 
+	char n[32];
+
 	if (t->n < t->all)
 		out_printf(s->out, "%s%zu rows more are not shown\n", prefix, t->all - t->n);
+	if (((const struct memory_owners *)table)->lineless)
+		out_printf(s->out, "%s%s allocations have no line: their Python stacks are not known\n", prefix,
+			   fmt_count(((const struct memory_owners *)table)->lineless, n));
 }
 
 static bool when(const struct view *s)
@@ -243,6 +301,11 @@ static const struct view_column columns[] = {
 	{"live_bytes", NULL, "not freed", VIEW_BYTES, AT(h.live_bytes), VIEW_SIGNED,
 	 .help = "alive at the end of the window"},
 	{"live_blocks", NULL, "blocks", VIEW_COUNT, AT(h.live_blocks), .name_min = 12},
+	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL | VIEW_BELOW, SEEN(lines), .asked = has_stacks,
+	 .help = "with --py-stacks: the line of the program that allocated, that is the innermost one that is neither "
+		 "of Python's library nor of an installed package; null: unknown"},
+	{"stack", NULL, "stack", VIEW_LINES, AT(stack), .asked = view_shows_stack,
+	 .help = "of the allocation, innermost first; with --by stack"},
 	{0},
 };
 #undef ROW
@@ -269,11 +332,25 @@ const struct view_sheet sheet_memory = {
 struct device {
 	struct mxbpf_mem_time t;
 	int64_t mean_bytes;
+	uint64_t lineless;
 	uint64_t peak_ns; /* VIEW_UNKNOWN */
 	struct {
 		uint64_t last_bytes, peak_bytes, used_bytes;
 	} pool;
 };
+
+/* Returns the number of allocations whose stack is unknown. */
+static uint64_t lineless_of(const struct view *s, const struct mxbpf_mem_time *t)
+{
+	const struct mxbpf_mem_owner *h;
+	uint64_t n = 0;
+	size_t i;
+
+	for (i = 0; (h = memory_owner(s->in->model, i)); i++)
+		if (h->device == t->device && h->h.tgid == t->h.tgid && !h->stack_id)
+			add_sat(&n, h->allocs);
+	return n;
+}
 
 static int make_devices(const struct view *s, void *table)
 {
@@ -288,7 +365,10 @@ static int make_devices(const struct view *s, void *table)
 	for (i = 0; r && i < held.ndevices; i++) {
 		const struct mxbpf_mem_time *d = &held.devices[i];
 
-		r[i] = (struct device){.t = *d, mean_bytes(s, d), d->peak_ns ? d->peak_ns : VIEW_UNKNOWN};
+		r[i] = (struct device){.t = *d,
+				       .mean_bytes = mean_bytes(s, d),
+				       .lineless = lineless_of(s, d),
+				       .peak_ns = d->peak_ns ? d->peak_ns : VIEW_UNKNOWN};
 		if (d->pool_peak_bytes) {
 			r[i].pool.last_bytes = d->pool_bytes;
 			r[i].pool.peak_bytes = d->pool_peak_bytes;
@@ -326,6 +406,8 @@ static const struct view_column device_columns[] = {
 	 .help = "that were not seen: their addresses were given out again"},
 	{"untracked_allocs", "held.lost", NULL, VIEW_COUNT, AT(t.untracked), VIEW_OWN_ROW,
 	 .help = "that there was no room to remember: they count as alive for ever"},
+	{"lineless_allocs", "held.lost", NULL, VIEW_COUNT, AT(lineless), VIEW_OWN_ROW, .asked = has_stacks,
+	 .help = "with --py-stacks: those whose Python stack is not known"},
 	{"pool", NULL, NULL, VIEW_OBJECT, .at = 0, .bytes = sizeof(struct device), VIEW_OMIT, .columns = pool_columns,
 	 .help = "where the runtime keeps a pool: all that this has taken from the device, also before the window"},
 	{0},

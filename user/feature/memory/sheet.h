@@ -6,9 +6,13 @@
 #include "mxbpf_memory.h"
 #include "view/sheet.h"
 
-/* One owner, that is one kind of allocations on one device. */
+/*
+ * One owner, that is one kind of allocations on one device. Owners that differ in their stacks alone are one row if
+ * what is shown of the stacks is the same.
+ */
 struct memory_owners_row {
 	struct view_text name, category, layer, scope, label; /* without data if there is none */
+	struct view_text line, stack;			      /* of Python; without data if unknown or not asked for */
 	struct mxbpf_mem_owner h;
 	int64_t start_bytes; /* live bytes when the window began; with --reset */
 };
@@ -17,6 +21,8 @@ struct memory_owners {
 	struct mxbpf_mem_time *devices; /* owned, by device */
 	size_t ndevices;
 	bool layers, scopes; /* some row has one */
+	bool lines;	     /* people see the lines in a column */
+	uint64_t lineless;   /* with --py-stacks: allocations whose stack is unknown */
 	bool carried, fresh; /* some memory was live at the start; or none was */
 	bool several;	     /* more than one device */
 };

@@ -30,6 +30,10 @@ static void put_owners(struct view_trace *t, const struct memory_owners *h, cons
 			out_puts(t->s.out, ",\"layer\":");
 			view_put_json_exact(t->s.out, r->layer.data, r->layer.len);
 		}
+		if (r->line.len) {
+			out_puts(t->s.out, ",\"line\":");
+			view_put_json_exact(t->s.out, r->line.data, r->line.len);
+		}
 		out_printf(t->s.out, ",\"bytes\":%" PRId64 "}", (int64_t)r->h.peak_bytes);
 	}
 }

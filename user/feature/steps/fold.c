@@ -412,6 +412,7 @@ static int emit_pending(const struct state *m, const struct process *p, struct b
 	if (err || !p->burst || !burst_counts(p) || !is_whole(m, p, p->burst_end_ns))
 		return err;
 	err = parts_make(&p->pieces, p->tgid, &last, nr, &it);
+	it.live_bytes = p->live_bytes;
 	return err ? err : buf_put(out, &it, sizeof(it));
 }
 
