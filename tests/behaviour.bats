@@ -234,7 +234,7 @@ end_by_signal() {
 
 @test "--probes attaches the named groups and no others" {
 	shared_workload --tiny
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes api --format json
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes api --api all --format json
 	expect_status 0
 	jq -e '(.tables.MXNET_C_API | length > 0) and (.tables.operator == null) and
 		([.probes[] | select(.status == "attached") | .name | select(startswith("step.") | not)] == ["api.enter", "api.exit"])' <<<"$output"

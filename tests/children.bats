@@ -81,7 +81,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 
 @test "2000 successive children return their entries and slots in the kernel, which has 1024 of each" {
 	own_toy 3 2000 fork
-	start_mxbpf --pid "$TOY_PID" --probes api --format json
+	start_mxbpf --pid "$TOY_PID" --probes api --api all --format json
 	kill -s STOP "$MXBPF_PID"
 	toy_forks
 	kill -s CONT "$MXBPF_PID"
@@ -98,7 +98,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	before=$(code "$stranger")
 	mv "$(out toy)" "$(out stranger)"
 	own_toy 3 1 fork
-	start_mxbpf -v --pid "$TOY_PID" --probes api --format json
+	start_mxbpf -v --pid "$TOY_PID" --probes api --api all --format json
 	[[ $(code "$stranger") == "$before" ]]
 	toy_forks # a child that ends before its probes are active is missed and reported
 	wait_lines "$(err mxbpf)" '^mxbpf: following process|is not followed' 1

@@ -153,7 +153,7 @@ watch_job() { # after start_workload or start_torch
 	local forks=$BG_PID
 	exec 9>in
 	wait_line "$(out forks)" '^ready' "$forks"
-	start_mxbpf -v --pid "$forks" --format json --counters task-clock,page-faults
+	start_mxbpf -v --pid "$forks" --api all --format json --counters task-clock,page-faults
 	echo 2 >&9
 	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do sleep 0.02; done' "$(err mxbpf)"
 	printf '\n0\n' >&9

@@ -71,7 +71,7 @@ loader() {
 		print('thrown', bad)
 	END
 	"$PYTHON" throws.py >unwatched
-	"$MXBPF" --format json -- "$PYTHON" throws.py >seen 2>said
+	"$MXBPF" --api all --format json -- "$PYTHON" throws.py >seen 2>said
 	[[ $(<unwatched) == 'thrown 5' ]]
 	grep -q -x 'thrown 5' said
 	jq -e '[.tables.Data[].count] == [.tables.MXNET_C_API[] | select(.name == "MXDataIterNext").count] and

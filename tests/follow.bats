@@ -35,7 +35,7 @@ wait_followed() { # N
 
 @test "Every call of forked workers after the attach is counted in rows of each process" {
 	start_forks --calls 50
-	start_mxbpf -v --pid "$FORKS_PID" --follow filtered --format json
+	start_mxbpf -v --pid "$FORKS_PID" --follow filtered --api all --format json
 	workers 3
 	wait_followed 3
 	printf '\n0\n' >&9
@@ -70,7 +70,7 @@ wait_followed() { # N
 @test "Existing worker processes are followed from the start" {
 	start_forks --calls 50
 	workers 2
-	start_mxbpf -v --pid "$FORKS_PID" --format json
+	start_mxbpf -v --pid "$FORKS_PID" --api all --format json
 	wait_followed 2
 	printf '\n0\n' >&9
 	wait_exit "$MXBPF_PID"
@@ -79,7 +79,7 @@ wait_followed() { # N
 
 @test "Worker processes that are new interpreters are followed when they map the library" {
 	start_forks --calls 50 --spawn
-	start_mxbpf -v --pid "$FORKS_PID" --format json
+	start_mxbpf -v --pid "$FORKS_PID" --api all --format json
 	workers 2
 	wait_followed 2
 	printf '\n0\n' >&9
@@ -92,7 +92,7 @@ wait_followed() { # N
 
 @test "--no-follow does not record child processes" {
 	start_forks --calls 50
-	start_mxbpf --no-follow --pid "$FORKS_PID" --format json
+	start_mxbpf --no-follow --pid "$FORKS_PID" --api all --format json
 	workers 2
 	printf '\n0\n' >&9
 	wait_exit "$FORKS_PID"
@@ -104,7 +104,7 @@ wait_followed() { # N
 
 @test "Child processes of a launched command that call exec are recorded from their first call" {
 	printf '2\n\n0\n' >"$BATS_TEST_TMPDIR/in"
-	run --separate-stderr "$MXBPF" --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
+	run --separate-stderr "$MXBPF" --api all --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
 		"${FORKS[@]}" --calls 50 --spawn --launched
 	expect_status 0
 	echo "$output" >"$BATS_TEST_TMPDIR/json"
@@ -159,7 +159,7 @@ print(mx.nd.ones((2,)).asnumpy())'
 		if len(sys.argv) == 1:
 		    os.execv(sys.executable, [sys.executable, __file__, 'again'])
 	EOF
-	run --separate-stderr "$MXBPF" --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
+	run --separate-stderr "$MXBPF" --api all --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
 	expect_status 0
 	# Both calls have the same stack, so they are one row.
 	jq -e '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | .count, (.stack[1] | test("seed_here$"))] == [2, true] and

@@ -19,7 +19,7 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 
 @test "An unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
 	mxnet_reference "$JUDGE/prog.py"
-	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
+	take_shared mxnet-session traced '--api all --format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	compare builtin mxbpf.json --bytes-of naive
 }
 
@@ -44,7 +44,7 @@ naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 documented() { # NAME
 	"$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$1.py" --builtin builtin
 	naive "$JUDGE/run_doc.py" "$JUDGE/$1.py"
-	traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$1.py" --bare
+	traced '--api all --format json' mxbpf.json "$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$1.py" --bare
 	compare builtin mxbpf.json --bytes-of naive --may-race WaitForVar
 }
 
@@ -54,7 +54,7 @@ documented() { # NAME
 @test "mxbpf and MXNet's profiler in the same run count the same, also operators whose number is a race" {
 	local doc
 	for doc in doc1 doc2; do
-		traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$doc.py" --builtin builtin --gates
+		traced '--api all --format json' mxbpf.json "$PYTHON" "$JUDGE/run_doc.py" "$JUDGE/$doc.py" --builtin builtin --gates
 		compare builtin mxbpf.json
 	done
 }
@@ -67,7 +67,7 @@ documented() { # NAME
 
 @test "The judge detects a surplus row, count, allocation or byte" {
 	mxnet_reference "$JUDGE/prog.py"
-	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
+	take_shared mxnet-session traced '--api all --format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare
 	local change
 	for change in '.tables.operator[0].count += 1' 'del(.tables.operator[3])' '.tables.MXNET_C_API[0].count -= 1' \
 		'.tables.MXNET_C_API += [{name: "MXNew", count: 1}]' '.tables["Device Storage"][0].frees += 1' \

@@ -111,7 +111,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	expected=$(<"$SHARED/calls")
 	jq -e 'length >= 6' <<<"$expected"
 	for wrapper in '"$@"' 'exec "$@"' '"$@"; exit $?' 'env -- "$@" | cat'; do
-		"$MXBPF" --format json -- sh -c "$wrapper" - "$PYTHON" "$BATS_TEST_TMPDIR/p.py" >"$BATS_TEST_TMPDIR/out"
+		"$MXBPF" --api all --format json -- sh -c "$wrapper" - "$PYTHON" "$BATS_TEST_TMPDIR/p.py" >"$BATS_TEST_TMPDIR/out"
 		echo "$wrapper"
 		same_calls "$expected" "$BATS_TEST_TMPDIR/out"
 	done
@@ -123,7 +123,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	shared launch-calls count_calls
 	expected=$(<"$SHARED/calls")
 	mkfifo "$BATS_TEST_TMPDIR/in"
-	start_ready mxbpf "$MXBPF" -o "$BATS_TEST_TMPDIR/json.json" -- "$PYTHON" "$BATS_TEST_TMPDIR/p.py" "$BATS_TEST_TMPDIR/in"
+	start_ready mxbpf "$MXBPF" --api all -o "$BATS_TEST_TMPDIR/json.json" -- "$PYTHON" "$BATS_TEST_TMPDIR/p.py" "$BATS_TEST_TMPDIR/in"
 	kill -s STOP "$BG_PID"
 	: >"$BATS_TEST_TMPDIR/in"
 	local waited=0

@@ -18,7 +18,7 @@ counts() { # TABLE JSON [FILTER]
 	need_mxnet
 	# One program runs without MXNet's profiler, and one has both profilers in the same run.
 	traced '--format json --api work' work.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
-	traced '--format json' all.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
+	traced '--api all --format json' all.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
 	traced '--format json --api work' both.json "$PYTHON" "$REPO/tests/judge/prog.py" --builtin builtin --gates
 	local names
 	names=$(jq -c '[.tables.MXNET_C_API[].name]' work.json)
@@ -31,7 +31,7 @@ counts() { # TABLE JSON [FILTER]
 		(map(select(.shown).self_ns) | add) / (map(.self_ns) | add) > 0.8' all.json
 	# A wait ends with the call around it, so none is lost without an end.
 	expect_same "$(counts 'Engine wait' work.json)" "$(counts 'Engine wait' all.json)"
-	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^work: only the [12][0-9] functions")))' work.json
+	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^[12][0-9] functions of the C API that work or wait are probed; 2[0-9][0-9] others")))' work.json
 	jq -e '.window | has("notes") | not' all.json
 }
 
@@ -56,10 +56,76 @@ print(array.asnumpy().sum())' >json 2>said
 	"$MXBPF" export r.mxd -q -f chrome -o t.json
 	jq -e '.otherData.arrows > 100 and (.otherData.window.notes | length == 1) and
 		([.traceEvents[] | select(.cat == "c_api") | .name] | unique | length >= 4)' t.json
-	expect_re '^api +work: .* calls of other functions are not included' "$("$MXBPF" report r.mxd)"
-	expect_re '^# api +work: ' "$("$MXBPF" report r.mxd --layout mxnet)"
-	expect_re '^"api","work: ' "$("$MXBPF" report r.mxd --format csv)"
+	expect_re '^api +[12][0-9] functions of the C API .* others are not, and their calls are not included' "$("$MXBPF" report r.mxd)"
+	expect_re '^# api +[12][0-9] functions of the C API' "$("$MXBPF" report r.mxd --layout mxnet)"
+	expect_re '^"api","[12][0-9] functions of the C API' "$("$MXBPF" report r.mxd --format csv)"
 	"$PYTHON" -m jsonschema -i <("$MXBPF" report r.mxd --format json) "$O/report.schema.json"
+}
+
+# Attached probes of the C API: api.enter is in all of its functions, api.work in those that work or wait.
+probed() { # JSON
+	jq -c '[.probes[] | select(.status == "attached" and (.name | startswith("api."))).name]' "$1"
+}
+
+@test "Tables leave out getters by default and say how many functions are not probed; recordings and traces have all" {
+	need_mxnet
+	start_workload --tiny
+	local usual=(--pid "$WORKLOAD_PID" -d 1s -q) not_probed more
+	"$MXBPF" "${usual[@]}" >text
+	not_probed=$(sed -nE 's/^MXNET_C_API: .* rows?; (2[0-9]{2}) functions are not probed \(see --api all\)$/\1/p' text)
+	[[ -n $not_probed ]]
+	expect_re "^api .*; $not_probed others are not, .*--api all" "$(<text)"
+	expect_re '^[0-9.]+ iterations per second.* or calls not probed' "$(<text)"
+	expect_re '^probed calls of the C API ' "$(<text)"
+	expect_re '^outside the runtime or not probed ' "$(<text)"
+	"$MXBPF" "${usual[@]}" -o usual.json
+	[[ $(probed usual.json) == '["api.work"]' ]]
+	jq -e --argjson n "$not_probed" '.window.api | .not_probed == $n and .probed >= 20' usual.json
+	"$PYTHON" -m jsonschema -i usual.json "$O/report.schema.json"
+	"$MXBPF" "${usual[@]}" --interval 300ms --format json | tail -n 1 >series.json
+	[[ $(probed series.json) == '["api.work"]' ]]
+	for more in '--api all' '--trace t.json' --memory --raised; do
+		# shellcheck disable=SC2086 # words
+		"$MXBPF" "${usual[@]}" $more --force --format json >all.json
+		[[ $(probed all.json) == '["api.enter","api.exit"]' ]]
+		jq -e '.window | has("api") or has("notes") | not' all.json
+	done
+	"$MXBPF" "${usual[@]}" --api all >text
+	expect_re '^MXNET_C_API: [^;]* rows' "$(<text)"
+	expect_re '^the rest of the C API ' "$(<text)"
+	"$MXBPF" record "${usual[@]}" -o r.mxd
+	"$MXBPF" report r.mxd -o all.json
+	[[ $(probed all.json) == '["api.enter","api.exit"]' ]]
+	# Getters are most of the C API's calls of a small training step.
+	more='[.tables.MXNET_C_API[].name] | any(startswith("MXSymbolGet") or startswith("MXNDArrayGet"))'
+	jq -e "$more" all.json
+	jq -e "$more | not" usual.json
+	"$MXBPF" "${usual[@]}" --layout mxnet | grep -E '^MX(Symbol|NDArray)Get'
+}
+
+@test "A PyTorch job, which has no C API, has the same tables by default" {
+	need_torch
+	start_torch --tiny
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q >text
+	! grep -E 'not probed|^api ' text
+	expect_re '^aten::mm +' "$(<text)"
+}
+
+@test "A program that only calls getters is told about --api all" {
+	need_mxnet
+	start_ready getters "$PYTHON" -c 'import mxnet as mx, os, time
+array = mx.nd.ones((2, 3))
+array.asnumpy()
+print("ready", os.getpid(), flush=True)
+while True:
+    array.shape
+    time.sleep(0.01)' >/dev/null
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 500ms
+	expect_status 5
+	expect_re 'it called none of the probed functions .*; --api all probes every function of the C API' "$stderr"
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 500ms --api all
+	expect_status 0
+	expect_re '^MXNDArrayGetShape' "$output"
 }
 
 @test "--ops probes only functions that match and has the counts of a full session" {

@@ -66,10 +66,10 @@ assert [(r[at["domain"]], r[at["count"]], r[at["last_value"]], r[at["max_value"]
 }
 
 @test "A program without user annotations has no table of them, and --probes can leave them out" {
-	take_shared mxnet-session traced '--format json' mxbpf.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
+	take_shared mxnet-session traced '--api all --format json' mxbpf.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
 	jq -e '(.tables | has("Task") or has("Frame") or has("Event") | not) and (has("values") or has("instants") | not) and
 		(.probes[] | select(.name == "mark.start") | .status == "attached")' mxbpf.json
-	traced '--probes op,api --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
+	traced '--probes op,api --api all --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
 	jq -e '(.tables | has("Task") | not) and (has("values") | not) and
 		([.tables.MXNET_C_API[] | select(.name == "MXProfileDurationStart") | .count] == [80])' mxbpf.json
 }

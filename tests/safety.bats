@@ -126,7 +126,7 @@ copy_library() {
 	expect_status 3
 	expect_re 'not verified for this build.*, and its code does not show' "$stderr"
 	[[ -z $output ]]
-	start_mxbpf --pid "$READY_PID" --probes api,wait --format json
+	start_mxbpf --pid "$READY_PID" --probes api,wait --api all --format json
 	kill -s USR1 "$READY_PID"
 	wait_exit "$MXBPF_PID"
 	(($(count_of "$(out mxbpf)" MXNET_C_API MXNDArrayFree) > 0))

@@ -27,7 +27,7 @@ same_tables() { # JSON
 
 toy() { # MXBPF_ARGS...
 	start_toy 200 3
-	start_mxbpf --pid "$READY_PID" --format json "$@"
+	start_mxbpf --pid "$READY_PID" --api all --format json "$@"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
@@ -51,7 +51,7 @@ toy() { # MXBPF_ARGS...
 
 # Runs mxbpf around exactly the section of a program between its gates. The report is in mxbpf.out.
 held() { # MXBPF_ARGS PROGRAM...
-	traced "--format json $1" "$(out mxbpf)" "${@:2}"
+	traced "--api all --format json $1" "$(out mxbpf)" "${@:2}"
 }
 
 @test "PyTorch operators with exceptions have the tables of events and torch.profiler's counts" {
@@ -119,7 +119,7 @@ held() { # MXBPF_ARGS PROGRAM...
 
 @test "A launched program is counted from its first call" {
 	: >"$(err mxbpf)" # the toy's output; stdout has only the tables
-	"$MXBPF" -q --stats --format json -- "$O/toy/toy" 20 2 >"$(out mxbpf)" 2>"$(err mxbpf)" 3>&- &
+	"$MXBPF" -q --stats --api all --format json -- "$O/toy/toy" 20 2 >"$(out mxbpf)" 2>"$(err mxbpf)" 3>&- &
 	local pid=$!
 	wait_line "$(err mxbpf)" '^ready'
 	kill -s USR1 "$(sed -n 's/^ready //p' "$(err mxbpf)")"
@@ -134,7 +134,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	local forks=$BG_PID
 	exec 9>"$BATS_TEST_TMPDIR/in"
 	wait_line "$(out forks)" '^ready' "$forks"
-	start_mxbpf -v --pid "$forks" --format json --stats-check
+	start_mxbpf -v --pid "$forks" --api all --format json --stats-check
 	echo 2 >&9
 	wait_line "$(out forks)" '^workers'
 	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do sleep 0.02; done' "$(err mxbpf)"
@@ -172,7 +172,7 @@ intervals() { # TOY_ARGS MXBPF_ARGS...
 	# shellcheck disable=SC2086 # words
 	start_toy $1
 	shift
-	start_mxbpf --pid "$READY_PID" --format json --stats --interval 100ms "$@"
+	start_mxbpf --pid "$READY_PID" --api all --format json --stats --interval 100ms "$@"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"

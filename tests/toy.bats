@@ -11,7 +11,7 @@ setup() {
 
 count_exactly() { # MXBPF_ARGS...
 	start_toy 200 3
-	start_mxbpf --pid "$READY_PID" --format json "$@"
+	start_mxbpf --pid "$READY_PID" --api all --format json "$@"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
@@ -40,7 +40,7 @@ code() { # PID
 	cp -r "$O/toy" "$TOY"
 	start_toy 20 2
 	rm "$TOY/libmxnet.so"
-	start_mxbpf --pid "$READY_PID" --format json --backend perf
+	start_mxbpf --pid "$READY_PID" --api all --format json --backend perf
 	kill -s USR1 "$READY_PID"
 	wait_exit "$MXBPF_PID"
 	same_counts "$(out toy)" "$(out mxbpf)"
@@ -52,7 +52,7 @@ code() { # PID
 	local other=$READY_PID before
 	before=$(code "$other")
 	start_toy 20 2
-	start_mxbpf --pid "$READY_PID" --format json --backend perf
+	start_mxbpf --pid "$READY_PID" --api all --format json --backend perf
 	[[ $(code "$other") == "$before" ]]
 	kill -s USR1 "$other"
 	wait_exit "$other"
@@ -96,7 +96,7 @@ code() { # PID
 	cd "$BATS_TEST_TMPDIR"
 	# mxbpf reads names of C API functions from the file when it reads their first events, so the file is overwritten after that.
 	# shellcheck disable=SC2016 # for that shell
-	"$MXBPF" --format json --interval 100ms -- bash -c 'toy() { "$0/toy" "$1" 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
+	"$MXBPF" --api all --format json --interval 100ms -- bash -c 'toy() { "$0/toy" "$1" 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
 		toy 20
 		for name in MXImperativeInvoke MXNDArray{Create,Free,WaitAll,WaitToRead}; do
 			until grep -q "\"$name\"" dumps; do sleep 0.05; done

@@ -42,7 +42,7 @@ builtin() { # VERSION
 	[[ -f $BUILTIN.table.txt ]] || "$PYTHON" -W ignore "$HERE/prog.py" --builtin "$BUILTIN" >/dev/null
 }
 
-traced_prog_of() { traced '--format json' mxbpf.json "$PYTHON" -W ignore "$HERE/prog.py" --bare "$@"; }
+traced_prog_of() { traced '--api all --format json' mxbpf.json "$PYTHON" -W ignore "$HERE/prog.py" --bare "$@"; }
 
 # Runs mxbpf with every option that the version supports; mxbpf refuses others before it touches the program.
 with_options() { # VERSION
@@ -56,7 +56,7 @@ with_options() { # VERSION
 		expect_re 'error: --(shapes|memory): ' "$stderr"
 	done
 	[[ -n $chosen ]]
-	traced "--format json $chosen" options.json "$PYTHON" -W ignore "$HERE/prog.py" --bare --bulk
+	traced "--api all --format json $chosen" options.json "$PYTHON" -W ignore "$HERE/prog.py" --bare --bulk
 }
 
 # Features that may be missing are in the table of docs/mxnet.md.

@@ -121,7 +121,7 @@ class Bpftrace(External):
 
 
 class Mxbpf(External):
-    options = ()
+    options = ('--api', 'all')
     trace = False
 
     def binary(self):
@@ -162,7 +162,7 @@ class MxbpfMark(Mxbpf):
 
 
 class MxbpfNoAccount(Mxbpf):
-    options = ('--no-account',)
+    options = ('--api', 'all', '--no-account')
 
 
 class MxbpfTrace(Mxbpf):
@@ -170,7 +170,7 @@ class MxbpfTrace(Mxbpf):
 
 
 class MxbpfApiWork(Mxbpf):
-    options = ('--api', 'work')
+    options = () # the default of tables
 
 
 class MxbpfOps(Mxbpf):
@@ -178,33 +178,33 @@ class MxbpfOps(Mxbpf):
 
 
 class MxbpfCounters(Mxbpf):
-    options = ('--counters', 'task-clock,page-faults') # every machine has these
+    options = ('--api', 'all', '--counters', 'task-clock,page-faults') # every machine has these
 
 
 class MxbpfSample(Mxbpf):
-    options = ('--sample', '99')
+    options = ('--api', 'all', '--sample', '99')
 
 
 class MxbpfShapes(Mxbpf):
-    options = ('--shapes',)
+    options = ('--api', 'all', '--shapes')
 
 
 class MxbpfMemory(Mxbpf):
-    options = ('--memory',)
+    options = ('--api', 'all', '--memory')
 
 
 class MxbpfLife(Mxbpf):
-    options = ('--life',)
+    options = ('--api', 'all', '--life')
 
 
 class MxbpfStats(Mxbpf):
-    options = ('--stats',)
+    options = ('--api', 'all', '--stats')
 
 
 class MxbpfAll(Mxbpf):
     """With all options, which cost more."""
 
-    options = ('--life', '--layers', '--shapes', '--memory')
+    options = ('--api', 'all', '--life', '--layers', '--shapes', '--memory')
 
 
 class MxbpfMem(Mxbpf):
@@ -263,7 +263,7 @@ MODES = {
     'mxbpf-memory': (MxbpfMemory, 'mxbpf, everything, --memory', 2),
     'mxbpf-life': (MxbpfLife, 'mxbpf, everything, --life', 2),
     'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
-    'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, everything, --api work', 2),
+    'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, the default: --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),
     'mxbpf-mem': (MxbpfMem, 'mxbpf, memory only', 2),
     'mxbpf-agent': (MxbpfAgent, 'mxbpf, operators only, --agent --no-account', 2),
@@ -286,9 +286,9 @@ MODES.update({name: (of_base(MODES[of][0]), 'the other build' + MODES[of][1][len
 # requirements. A group without a row here stops the block `groups` and fails tests/bench.bats.
 GROUPS = {
     'op': ('tiny', ('--probes', 'op')),
-    'api': ('tiny', ('--probes', 'api')),
+    'api': ('tiny', ('--probes', 'api', '--api', 'all')),
     'mem': ('tiny', ('--probes', 'mem')),
-    'wait': ('tiny', ('--probes', 'api,wait')),
+    'wait': ('tiny', ('--probes', 'api,wait', '--api', 'all')),
     'inside': ('static', ('--probes', 'op,inside')),
     'custom': ('tiny', ('--probes', 'op,custom')),
     'mark': ('tiny', ('--probes', 'mark')),
@@ -298,7 +298,7 @@ GROUPS = {
     'work': ('tiny', ('--probes', 'api', '--api', 'work')),
     'iter': ('tiny', ('--probes', 'op', '--iterations', '50/100')),
     'team': ('tiny', ('--probes', 'op', '--omp')),
-    'step': ('tiny', ('--probes', 'api')), # comes with that group
+    'step': ('tiny', ('--probes', 'api', '--api', 'all')), # comes with that group
     'life': ('tiny', ('--probes', 'op', '--life')),
     'held': ('tiny', ('--probes', 'op,mem', '--memory')),
 }

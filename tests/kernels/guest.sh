@@ -68,7 +68,7 @@ watch_toy() { # BACKEND
 	[ "$1" != throttled ] || limit "$pid"
 	{
 		# shellcheck disable=SC2086 # no word, or two
-		mxbpf --pid "$pid" --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
+		mxbpf --pid "$pid" --api all --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
 		echo $? >"$dir/status"
 	} &
 	while read -r line; do

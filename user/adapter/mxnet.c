@@ -56,6 +56,7 @@ static const char *const work[] = {
 	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
 	"MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
 	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArrayGetDataNDArray", "MXNDArrayGetAuxNDArray",
+	"MXNDArrayCreateFromSharedMem", "MXNDArrayCreateFromSharedMemEx", /* show how long a loader's batch was waited for */
 	"MXNDArrayGetSharedMemHandle", "MXNDArraySave", "MXNDArrayLoad", "MXNDArraySaveRawBytes", "MXPredForward",
 	"MXNotifyShutdown", NULL,
 };
@@ -207,7 +208,8 @@ static const struct adp_probe probes[] = {
 			.end = MXBPF_END_CUT,
 			.cls = MXBPF_CLASS_API,
 			.name_type = MXBPF_NAMED_COOKIE,
-			.name = {.base = MXBPF_BASE_COOKIE}},
+			.name = {.base = MXBPF_BASE_COOKIE},
+			.details = MXBPF_DETAIL_STACK},
 	},
 	/*
 	 * ExecuteOprBlock(engine, RunContext on the stack, OprBlock *; two more in 2.0) starts one engine operation.
@@ -794,6 +796,7 @@ const struct adp adapter_mxnet = {
 	.roles = roles,
 	.job_backend = "ps-lite",
 	.mem_title = "Device Storage",
+	.c_api = "MX",
 	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 	.call_end = "_ZN5mxnet11on_exit_apiEv",

@@ -43,8 +43,9 @@ static int nothing_seen(const struct run *r)
 			 about->pid, s);
 	else
 		cmd_warn("attached to process %u, but no event was recorded: it called none of the probed functions in "
-			 "%.1f s%s",
-			 about->pid, s, tgt_alive(ses_target(r->ses)) ? "" : ", and has ended");
+			 "%.1f s%s%s",
+			 about->pid, s, tgt_alive(ses_target(r->ses)) ? "" : ", and has ended",
+			 about->api_left ? "; --api all probes every function of the C API" : "");
 	return CMD_NOTHING_SEEN;
 }
 

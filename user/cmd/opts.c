@@ -66,7 +66,7 @@ static const char *help_probes(unsigned i)
 
 static const char *word_api(unsigned i)
 {
-	static const char *const words[] = {"all", "work", NULL};
+	static const char *const words[] = {[SES_API_ALL] = "all", [SES_API_WORK] = "work", NULL};
 
 	return words[i];
 }
@@ -121,7 +121,8 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes},
 	{.name = "api", .arg = "WHICH", .group = "Target", .commands = CMD_LIVE,
 	 .help = "Probe these calls of the C API: work leaves out calls that neither work nor wait, which costs much less",
-	 .def = "all", .set = cmd_set_word, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
+	 .def = "work for tables; all with record, --trace, --memory, --raised and a --layout of another profiler",
+	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
 	{.name = "ops", .arg = "LIST", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK,
 	 .help = "Record only operators whose names match one of the shell patterns, joined by commas: 'conv*,mm'. Other "
 		 "operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
@@ -209,7 +210,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5, of events all", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
 	 .max = 128},
-	{.name = "trace", .of_events = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
+	{.name = "trace", .of_events = true, .whole_api = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "Write a timeline for Perfetto at the end: .json, or .json.gz compressed",
 	 .set = cmd_set_file, CMD_FIELD(ses.trace)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
@@ -536,7 +537,7 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "report --by event"},
 		{o->sort == VIEW_SORT_START && !event, "--sort start needs --by event"},
 		{o->stack_depth && o->by != VIEW_BY_STACK && !event, "--stack-depth needs --by stack or --by event"},
-		{o->ses.api && !(o->ses.probes & PROBE_API),
+		{o->ses.api != SES_API_USUAL && !(o->ses.probes & PROBE_API),
 		 "--api needs the probes of the C API, which --probes leaves out; add api to --probes"},
 		{o->ses.ops && !(o->ses.probes & PROBE_OP),
 		 "--ops needs the probes of operators, which --probes leaves out; add op to --probes"},
@@ -579,6 +580,21 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 			if (conflict->broken(o))
 				return err_set(e, ERR_USAGE, -EINVAL, "%s", conflict->why);
 	return attach ? cmd_check_details(o, o->ses.details, !o->ses.no_account, "add", e) : 0;
+}
+
+/*
+ * Without --api, live tables leave out the calls that neither work nor wait. Recordings and traces have all calls, and
+ * so have layouts of the runtimes' own profilers, which record all.
+ */
+static void settle_api(const struct cmd *c, struct cmd_opts *o, uint64_t seen)
+{
+	bool all = !(c->bit & CMD_BIT_ATTACH) || strcmp(o->layout, CMD_LAYOUT) != 0;
+	const struct cmd_option *opt;
+
+	for (opt = cmd_options; opt->name; opt++)
+		all |= opt->whole_api && seen >> (opt - cmd_options) & 1;
+	if (o->ses.api == SES_API_USUAL && all)
+		o->ses.api = SES_API_ALL;
 }
 
 /* Without --format, the suffixes of files choose the formats. */
@@ -624,8 +640,11 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	uint64_t seen = 0;
 	int err;
 
-	*o = (struct cmd_opts){
-		.layout = CMD_LAYOUT, .ses.probes = PROBES_ALL, .sort = SORT_UNSAID, .format = CMD_UNSAID};
+	*o = (struct cmd_opts){.layout = CMD_LAYOUT,
+			       .ses.probes = PROBES_ALL,
+			       .ses.api = SES_API_USUAL,
+			       .sort = SORT_UNSAID,
+			       .format = CMD_UNSAID};
 	*c = &cmd_table[0];
 	if (argv[1][0] != '-') {
 		*c = cmd_find(argv[1]);
@@ -644,5 +663,8 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 		err = settle_formats(*c, o, e);
 	if (!err && ((*c)->bit & CMD_TABLES))
 		err = check_layout(o, seen, e);
-	return err ? err : check_whole(*c, o, e);
+	if (!err)
+		err = check_whole(*c, o, e);
+	settle_api(*c, o, seen);
+	return err;
 }

@@ -122,6 +122,8 @@ struct mdl_session {
 	uint32_t fault_ns;	/* duration of a page fault without I/O on this machine; 0: not known */
 	uint64_t hits;		/* probe hits in the kernel */
 	uint64_t left_out;	/* events of operators that --ops excludes */
+	uint32_t api_probed;	/* --api work: functions of the C API that are probed; else 0 */
+	uint32_t api_left;	/* --api work: functions of the C API that are not probed; else 0 */
 	uint64_t iterations;	/* --iterations: iterations since the start of the window; else 0 */
 	uint64_t sampled_iterations; /* those of them that were recorded; duration_ns is their time */
 	uint64_t open_spans;	     /* spans that were open when the window ended */

@@ -444,7 +444,7 @@ static int check_groups(const struct plan *p, struct err *e)
 	char others[64] = "";
 	size_t len = 0;
 
-	if (p->opts.lenient || !(p->opts.groups & PROBE_WORK) || has_group(p->adp, PROBE_WORK))
+	if (!p->opts.needs_api || p->opts.lenient || !(p->opts.groups & PROBE_WORK) || has_group(p->adp, PROBE_WORK))
 		return 0;
 	for (a = adapters; *a && len < sizeof(others); a++)
 		if (has_group(*a, PROBE_WORK))
@@ -541,6 +541,15 @@ static int check_iteration_ends(const struct plan *p, struct err *e)
 		       p->lib->path);
 }
 
+/* Functions of versioned and cold symbols, which have a '.', are parts of other functions. */
+static int count_api(void *ctx, const char *name, const struct elf_sym *sym)
+{
+	unsigned *n = ctx;
+
+	*n += sym->type == ELF_SYM_FUNC && !strchr(name, '.');
+	return 0;
+}
+
 /* Frees tables that only planning needs. */
 static void forget_tables(struct tgt *t, const struct plan *p)
 {
@@ -594,6 +603,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	hide_names(out);
 	plan_order_sites(out);
 	plan_place_images(out, t);
+	if (o->groups & PROBE_WORK && out->adp->c_api)
+		elf_each_func(elf, out->adp->c_api, count_api, &out->napi);
 	forget_tables(t, out);
 	return o->iterations ? check_iteration_ends(out, e) : 0;
 }

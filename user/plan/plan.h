@@ -69,6 +69,7 @@ struct plan_opts {
 	const char *ops;     /* patterns of operator names; NULL: all operators */
 	bool iterations;     /* also probe the ends of iterations */
 	bool agent;	     /* do not probe what the agent sees */
+	bool needs_api;	     /* with PROBE_WORK: refuse a runtime without a C API */
 	const char *runtime; /* name of the runtime; NULL: the one that is mapped */
 	bool lenient;	     /* for `check`: a refused probe is no error */
 	unsigned probes_max; /* limit of the backend; 0: no limit */
@@ -110,6 +111,7 @@ struct plan {
 	unsigned details;			  /* enum mxbpf_detail: details that its spans can have */
 	int32_t number_off,
 		of_thread_off; /* with opts.agent, unless no_seq is set: offsets in the object that identifies a call */
+	unsigned napi;	       /* with PROBE_WORK: functions of the runtime's C API */
 	struct err no_seq, no_args; /* why they are refused; code 0: they work, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* for MXBPF_DETAIL_ARGS; tensor_storage_off 0: unknown */
 	uint64_t mark_vtables[MXBPF_MARK_CLASSES];    /* vtables of TASK, FRAME and EVENT, in the file; 0: unknown */
@@ -154,6 +156,11 @@ const char *plan_why(const struct plan_probe *p, char buf[PLAN_WHY_BYTES]);
  * Counts only operators with a known name.
  */
 unsigned plan_ops_matched(const struct plan *p, unsigned *left);
+/*
+ * With PROBE_WORK, returns the number of probed functions of the C API, and in *left the number of the others.
+ * Otherwise both are 0.
+ */
+unsigned plan_api_probed(const struct plan *p, unsigned *left);
 
 /*
  * Gives the plan the rows and function numbers of another plan for the same build, whose process has other libraries

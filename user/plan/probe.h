@@ -235,11 +235,12 @@ struct adp {
 	unsigned nbuilds;
 	const char *class_title[MXBPF_CLASS_MAX]; /* table titles; NULL: no such class */
 	const char *mem_title;
-	const char *iteration_title;	       /* what ends an iteration, such as "the step of an optimizer" */
-	const char *trace_form;		       /* form of its timelines (view/registry.c); NULL: the general form */
-	struct adp_seq seq;		       /* in the runtime's library */
-	struct adp_args args;		       /* in the runtime's library */
-	struct adp_marks marks;		       /* in the runtime's library */
+	const char *c_api;	     /* beginning of the names of the functions of its C API; NULL: it has none */
+	const char *iteration_title; /* what ends an iteration, such as "the step of an optimizer" */
+	const char *trace_form;	     /* form of its timelines (view/registry.c); NULL: the general form */
+	struct adp_seq seq;	     /* in the runtime's library */
+	struct adp_args args;	     /* in the runtime's library */
+	struct adp_marks marks;	     /* in the runtime's library */
 	const char *rank_env, *world_size_env; /* rank in a distributed job, and its size; NULL: none */
 	const struct adp_array *arrays;	       /* for rows with kv or outputs_off; NULL: layout unknown */
 	const char *role_env; /* variable with the role of the process; NULL: all processes have the same role */

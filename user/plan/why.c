@@ -32,6 +32,17 @@ unsigned plan_ops_matched(const struct plan *p, unsigned *left)
 	return n;
 }
 
+unsigned plan_api_probed(const struct plan *p, unsigned *left)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < p->nprobes; i++)
+		n += p->probes[i].row->group == PROBE_WORK && p->probes[i].wanted ? p->probes[i].nfuncs : 0;
+	*left = p->napi > n ? p->napi - n : 0;
+	return n;
+}
+
 const struct plan_probe *plan_teams(const struct plan *p)
 {
 	size_t i;

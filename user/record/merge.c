@@ -398,6 +398,10 @@ static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 	mxbpf_loss_add(&s->loss, &from->loss);
 	s->incomplete |= from->incomplete;
 	s->account &= from->account;
+	if (from->api_left > s->api_left) {
+		s->api_probed = from->api_probed;
+		s->api_left = from->api_left;
+	}
 	if (from->follow_lag_ns > s->follow_lag_ns)
 		s->follow_lag_ns = from->follow_lag_ns;
 }

@@ -69,6 +69,8 @@ static const struct field session_fields[] = {
 	IN(mdl_session, paused_ns, U64),
 	IN(mdl_session, hits, U64),
 	IN(mdl_session, left_out, U64),
+	IN(mdl_session, api_probed, U32),
+	IN(mdl_session, api_left, U32),
 	IN(mdl_session, iterations, U64),
 	IN(mdl_session, sampled_iterations, U64),
 	IN(mdl_session, open_spans, U64),

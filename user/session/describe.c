@@ -98,24 +98,19 @@ int ses_add_note(struct mdl_session *s, const char *name, const char *fmt, ...)
 
 static int describe_notes(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	unsigned calls = 0, left, funcs = plan_ops_matched(&of->plan, &left);
+	unsigned left, funcs = plan_ops_matched(&of->plan, &left);
 	char n[2][32];
-	size_t i;
 	int err = 0;
 
-	for (i = 0; i < of->plan.nprobes; i++) {
-		const struct plan_probe *p = &of->plan.probes[i];
-
-		calls += p->row->group == PROBE_WORK && p->wanted ? p->nfuncs : 0;
-	}
+	s->api_probed = plan_api_probed(&of->plan, &s->api_left);
 	if (of->plan.beside)
 		err = ses_add_note(s, "runtime", "%s is loaded, too, but not profiled; use --runtime %s",
 				   of->plan.beside->title, of->plan.beside->name);
-	if (!err && calls)
+	if (!err && s->api_left)
 		err = ses_add_note(s, "api",
-				   "work: only the %u functions of the C API that work or wait are probed; calls of "
-				   "other functions are not included",
-				   calls);
+				   "%u functions of the C API that work or wait are probed; %u others are not, and "
+				   "their calls are not included; --api all probes them",
+				   s->api_probed, s->api_left);
 	if (!err && !of->plan.version && (ses->want.groups & plan_groups_of(of->plan.adp, true) & PROBE_KV))
 		err = ses_add_note(s, "kvstore",
 				   "keys and bytes are not read: the layout of arrays in this build is not known");

@@ -122,7 +122,7 @@ static unsigned groups_of(const struct ses_opts *o)
 {
 	unsigned groups = o->probes;
 
-	if (o->api && !strcmp(o->api, "work"))
+	if (o->api != SES_API_ALL && groups & PROBE_API)
 		groups = (groups & ~PROBE_API) | PROBE_WORK;
 	if ((o->probes & PROBE_API) && !o->iterations) /* --iterations has its own records of the ends of iterations */
 		groups |= PROBE_STEP;
@@ -156,6 +156,7 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 				       .ops = o->ops,
 				       .iterations = o->iterations,
 				       .agent = o->agent,
+				       .needs_api = o->api == SES_API_WORK,
 				       .runtime = o->runtime,
 				       .probes_max = backend ? backend->probes_max : 0};
 	pthread_mutex_init(&new->lock, NULL);

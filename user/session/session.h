@@ -33,6 +33,12 @@
 enum ses_follow { SES_FOLLOW_AUTO, SES_FOLLOW_SHARED, SES_FOLLOW_FILTERED };
 
 /*
+ * Functions of the C API to probe. WORK: only those that work or wait; a runtime without a C API is refused. USUAL: the
+ * same functions, and such a runtime is not refused.
+ */
+enum ses_api { SES_API_ALL, SES_API_WORK, SES_API_USUAL };
+
+/*
  * Options of a session. Each field has the value of the option of that name. The command line checks options against
  * each other; sessions do not.
  */
@@ -49,7 +55,7 @@ struct ses_opts {
 	uint64_t max_bytes;    /* --max-size; 0: the default */
 	uint64_t ring_bytes;   /* 0: the default */
 	unsigned probes;       /* mask of enum probe_group */
-	const char *api;       /* "work": only functions of the C API that do work or wait; NULL: all */
+	int api;	       /* enum ses_api */
 	const char *ops;       /* patterns; NULL: all operators */
 	const char *runtime;   /* name of an adapter; NULL: whichever is mapped */
 	const char *role;      /* NULL: all */

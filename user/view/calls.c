@@ -7,6 +7,7 @@
 #include "view/calls.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -321,11 +322,14 @@ static void choose_columns(const struct view *s, struct view_calls *c)
 static void calls_above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_calls *c = table;
-	char ns[24], device[48];
+	char ns[24], device[48], left[80] = "";
 
+	if (c->of && c->of->cls == MXBPF_CLASS_API && s->in->session->api_left)
+		snprintf(left, sizeof(left), "; %" PRIu32 " functions are not probed (see --api all)",
+			 s->in->session->api_left);
 	view_put_safe(s->out, c->list.title, strlen(c->list.title));
 	if (!c->list.n) {
-		out_puts(s->out, ": nothing seen\n");
+		out_printf(s->out, ": nothing seen%s\n", left);
 		return;
 	}
 	if (!c->devices && c->of && c->of->rows[0]->device) {
@@ -335,9 +339,9 @@ static void calls_above(struct view *s, const void *table, const char *prefix)
 	}
 	out_printf(s->out, ": %s in ", fmt_ns(c->of ? c->of->self_ns : 0, ns));
 	if (c->list.n < c->list.all)
-		out_printf(s->out, "%zu rows, of which %zu are shown\n", c->list.all, c->list.n);
+		out_printf(s->out, "%zu rows, of which %zu are shown%s\n", c->list.all, c->list.n, left);
 	else
-		out_printf(s->out, "%zu row%s\n", c->list.all, c->list.all == 1 ? "" : "s");
+		out_printf(s->out, "%zu row%s%s\n", c->list.all, c->list.all == 1 ? "" : "s", left);
 }
 
 const struct view_sheet sheet_calls = {

@@ -305,7 +305,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
 
-	*f = (struct facts){.window_ns = s->duration_ns};
+	*f = (struct facts){.window_ns = s->duration_ns, .unprobed = s->api_left};
 	err = make_loop(m, f);
 	if (err)
 		return err;

@@ -37,6 +37,7 @@ struct facts {
 	uint64_t window_ns;
 	unsigned cpus;	       /* of the machine; 0: not known */
 	unsigned allowed_cpus; /* of these, the job may use so many */
+	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
 
 	/* The loop with the most time; its parts are sums over its iterations. */
 	struct {

@@ -79,8 +79,9 @@ static void put_parts(struct view *s, const struct facts *f)
 		said[best] = true;
 		if (f->loop.part_ns[best] * 100 < f->loop.known_ns)
 			break;
-		out_printf(s->out, "%s%.0f%% %s", before,
-			   100.0 * (double)f->loop.part_ns[best] / (double)f->loop.known_ns, words[best]);
+		out_printf(s->out, "%s%.0f%% %s%s", before,
+			   100.0 * (double)f->loop.part_ns[best] / (double)f->loop.known_ns, words[best],
+			   best == MXBPF_PART_OUTSIDE && f->unprobed ? " or calls not probed" : "");
 		before = ", ";
 	}
 }

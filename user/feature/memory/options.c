@@ -25,6 +25,7 @@ const struct cmd_option memory_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
+	.whole_api = true,
 	.help = "Attribute memory to operators, with --py-stacks also to lines of Python: what each allocated, what of "
 		"that was freed, what was alive at the peak, and what was never freed",
 	.set = cmd_set_flag,

@@ -19,6 +19,7 @@ const struct cmd_option raised_option = {
 	.group = "Target",
 	.commands = CMD_LIVE,
 	.of_events = true,
+	.whole_api = true,
 	.help = "Count the calls that an exception left, with the times of the first and last one, and with "
 		"--py-stacks "
 		"the Python line",

@@ -84,6 +84,16 @@ static const char *const titles[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_API] = "the rest of the C API", [MXBPF_PART_OUTSIDE] = "outside the runtime",
 };
 
+/* Calls of the C API that are not probed count as time outside the runtime, so both parts have other titles then. */
+static const char *title_of(const struct view *s, unsigned part)
+{
+	if (part == MXBPF_PART_API && s->in->session->api_left)
+		return "probed calls of the C API";
+	if (part == MXBPF_PART_OUTSIDE && s->in->session->api_left)
+		return "outside the runtime or not probed";
+	return titles[part];
+}
+
 /* ---- sums */
 
 static int by_ns(const void *va, const void *vb)
@@ -309,9 +319,9 @@ static void put_parts(struct view *s, const struct loop *l)
 	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
 		part = &l->known.parts[i];
 		if (part->total_ns)
-			rows[table.n++] =
-				(struct seen_part){view_word(titles[i]), percent(part->total_ns, l->known.total_ns),
-						   part->total_ns / l->known.count, part->p50_ns, part->max_ns};
+			rows[table.n++] = (struct seen_part){
+				view_word(title_of(s, i)), percent(part->total_ns, l->known.total_ns),
+				part->total_ns / l->known.count, part->p50_ns, part->max_ns};
 	}
 	view_sheet_print(s, &seen_parts, &table, "");
 	out_printf(s->out, "share is of %s, the time of these iterations on the thread that runs them\n",
@@ -346,7 +356,8 @@ static void put_loop(struct view *s, const struct loop *l)
 }
 
 /* Writes which part was longer than its median, or "" if the excess is small. Returns buf. */
-static const char *why(const struct loop *l, const struct mxbpf_iteration *it, char buf[WHY_BYTES])
+static const char *why(const struct view *s, const struct loop *l, const struct mxbpf_iteration *it,
+		       char buf[WHY_BYTES])
 {
 	const uint64_t first = it->first_ns > l->first_p50_ns ? it->first_ns - l->first_p50_ns : 0;
 	char more[24];
@@ -355,7 +366,7 @@ static const char *why(const struct loop *l, const struct mxbpf_iteration *it, c
 
 	buf[0] = 0;
 	if (part >= 0 && ns > l->p50_ns / 100 * NOTABLE)
-		snprintf(buf, WHY_BYTES, "%s: %s more than the median%s", titles[part], fmt_ns(ns, more),
+		snprintf(buf, WHY_BYTES, "%s: %s more than the median%s", title_of(s, (unsigned)part), fmt_ns(ns, more),
 			 part == MXBPF_PART_OUTSIDE && first > ns / 2 ? ", before its first call" : "");
 	return buf;
 }
@@ -408,8 +419,9 @@ static const struct view_column known_columns[] = {
 	PART_COLUMN("wait", MXBPF_PART_WAIT, "waits for the engine"),
 	PART_COLUMN("kvstore", MXBPF_PART_KVSTORE, "calls of the KVStore"),
 	PART_COLUMN("inline", MXBPF_PART_OPERATOR, "operators on the iteration's own thread"),
-	PART_COLUMN("api", MXBPF_PART_API, "other calls of the C API"),
-	PART_COLUMN("outside", MXBPF_PART_OUTSIDE, "outside the runtime: the program itself"),
+	PART_COLUMN("api", MXBPF_PART_API, "other calls of the C API, of those that are probed"),
+	PART_COLUMN("outside", MXBPF_PART_OUTSIDE,
+		    "outside the runtime: the program itself, and calls of the C API that are not probed"),
 	{0},
 };
 
@@ -457,7 +469,7 @@ const struct view_sheet sheet_steps_loops = {
 };
 
 /* Fills a row of the slowest iterations. */
-static void fill(struct slow *r, const struct mxbpf_iteration *it, const struct view_list *loops)
+static void fill(const struct view *s, struct slow *r, const struct mxbpf_iteration *it, const struct view_list *loops)
 {
 	const struct loop *l = loop_of(loops, it);
 	int part = longer(l, it, &r->longer_ns);
@@ -473,7 +485,7 @@ static void fill(struct slow *r, const struct mxbpf_iteration *it, const struct 
 	r->busy_ns = is_known(it) ? it->busy_ns : VIEW_UNKNOWN;
 	for (i = 0; i < MXBPF_STEP_PARTS; i++)
 		r->part_ns[i] = is_known(it) ? it->part_ns[i] : VIEW_UNKNOWN;
-	r->note = view_word(why(l, it, r->note_text));
+	r->note = view_word(why(s, l, it, r->note_text));
 	snprintf(r->table, sizeof(r->table), "iterations.slowest%s%s", part < 0 ? "" : ".",
 		 part < 0 ? "" : steps_parts[part]);
 	r->csv_table = view_word(r->table);
@@ -494,7 +506,7 @@ static int make_slowest(const struct view *s, void *table)
 	if (!err)
 		qsort(order, n, sizeof(*order), by_length);
 	for (i = 0; !err && i < t->list.all; i++)
-		fill((struct slow *)t->list.rows + i, order[i], &t->loops);
+		fill(s, (struct slow *)t->list.rows + i, order[i], &t->loops);
 	free(order);
 	return err;
 }

@@ -62,6 +62,12 @@ void view_json_window(struct json *j, const struct mdl_session *s)
 	}
 	if (s->left_out)
 		json_u64(j, "left_out", s->left_out);
+	if (s->api_left) {
+		json_object(j, "api");
+		json_u64(j, "probed", s->api_probed);
+		json_u64(j, "not_probed", s->api_left);
+		json_end(j);
+	}
 	if (s->followed || s->unfollowed) {
 		json_u64(j, "followed", s->followed);
 		json_u64(j, "unfollowed", s->unfollowed);
