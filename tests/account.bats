@@ -40,7 +40,7 @@ contended() {
 	"$MXBPF" record --pid "$READY_PID" -d 2s -o alone.mxd
 	start_rivals 2
 	"$MXBPF" record --pid "$READY_PID" -d 3s -o rivals.mxd
-	"$MXBPF" report rivals.mxd >rivals.txt
+	"$MXBPF" report --all rivals.mxd >rivals.txt
 	"$MXBPF" report alone.mxd --by event --format json >alone.json
 	"$MXBPF" report rivals.mxd --by event --format json >rivals.json
 	cat rivals.txt
@@ -171,7 +171,7 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 	"$MXBPF" report r.mxd --format json | jq -e '[.tables[][] | has("account")] | any | not'
 	"$MXBPF" report r.mxd --by event --format csv >r.csv
 	[[ $(head -n 1 r.csv) != *runq* ]]
-	run "$MXBPF" report r.mxd
+	run "$MXBPF" report --all r.mxd
 	[[ $output != *runq* && $output != *blocked* ]]
 	"$MXBPF" export r.mxd -f chrome -o t.json
 	jq -e '[.traceEvents[] | select(.ph == "X") | .args | has("cpu")] | any | not' t.json

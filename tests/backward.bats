@@ -29,7 +29,7 @@ judged() { # PROGRAM PROG_ARGS...
 	reference custom
 	"$MXBPF" report --backward --format json job.mxd >report.json
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json report.json
-	"$MXBPF" report --backward job.mxd | grep -A1 '^forward and backward: 12 operators$'
+	"$MXBPF" report --all --backward job.mxd | grep -A1 '^forward and backward: 12 operators$'
 	"$MXBPF" report --backward --layout torch job.mxd | grep '^# aten::tanh '
 	"$MXBPF" report --backward --format csv job.mxd | grep '^"backward","SquareBackward",,0,0,'
 }

@@ -26,14 +26,14 @@ expect_complete() {
 
 @test "-d ends the session with complete outputs and exit code 0" {
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" -d 1500ms --trace "$BATS_TEST_TMPDIR/t.json"
+	start_mxbpf --pid "$WORKLOAD_PID" --all -d 1500ms --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_exit "$MXBPF_PID"
 	expect_complete
 }
 
 end_by_signal() {
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	start_mxbpf --pid "$WORKLOAD_PID" --all --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_new_line "$(out workload)" '^step' # the job prints a line per second and makes many steps in between
 	wait_new_line "$(out workload)" '^step'
 	kill -s "$1" "$MXBPF_PID"
@@ -57,7 +57,7 @@ end_by_signal() {
 @test "The exit of the target ends the session with complete outputs and exit code 0" {
 	start_workload --tiny --steps 400
 	kill -s STOP "$WORKLOAD_PID" # otherwise it may end before mxbpf attaches
-	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	start_mxbpf --pid "$WORKLOAD_PID" --all --trace "$BATS_TEST_TMPDIR/t.json"
 	kill -s CONT "$WORKLOAD_PID"
 	wait_exit "$MXBPF_PID" 60
 	expect_complete
@@ -65,7 +65,7 @@ end_by_signal() {
 
 @test "SIGKILL of the target ends the session with complete outputs and exit code 0" {
 	start_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --trace "$BATS_TEST_TMPDIR/t.json"
+	start_mxbpf --pid "$WORKLOAD_PID" --all --trace "$BATS_TEST_TMPDIR/t.json"
 	wait_line "$(out workload)" '^step' "$WORKLOAD_PID"
 	kill -s KILL "$WORKLOAD_PID"
 	wait_exit "$MXBPF_PID"
@@ -197,7 +197,7 @@ end_by_signal() {
 	mkdir "$dir"
 	mkfifo "$dir/t.json" # without a reader the export blocks forever
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --trace "$dir/t.json"
+	start_mxbpf --pid "$WORKLOAD_PID" --all --trace "$dir/t.json"
 	wait_new_line "$(out workload)" '^step'
 	wait_new_line "$(out workload)" '^step'
 	kill -s INT "$MXBPF_PID"

@@ -481,7 +481,7 @@ need_recording() {
 		def run(words, *files):
 		    p = subprocess.run([mxbpf, *words.split(), *files], capture_output=True)
 		    return p.returncode, p.stdout, p.stderr
-		commands = {'report': [], 'report -f json': [], 'export': [], 'report -f csv': ['other.mxd']}
+		commands = {'report --all': [], 'report -f json': [], 'export': [], 'report -f csv': ['other.mxd']}
 		right = {c: run(c, real, *more) for c, more in commands.items()}
 		assert all(r[0] == 0 and r[1] for r in right.values())
 		random.seed(13)

@@ -52,7 +52,7 @@ seen() {
 @test "Each process has rows of its own calls, time and memory, which add up to the job's" {
 	local rank pid
 	report --by process --format json >processes.json
-	report --by process >processes.txt
+	report --by process --all >processes.txt
 	for rank in 0 1; do
 		pid=$(jq .pid "$rank.json")
 		expect_same "$(jq --argjson p "$pid" '[.tables.operator[] | select(.pid == $p) | .count] | add' report.json)" \

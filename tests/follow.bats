@@ -59,7 +59,7 @@ wait_followed() { # N
 	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do :; done' "$(err recording)"
 	printf '\n0\n' >&9
 	wait_exit "$MXBPF_PID"
-	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"
+	run --separate-stderr "$MXBPF" report --all "$BATS_TEST_TMPDIR/r.mxd"
 	expect_re '^MXRandomSeed +100 ' "$output"
 	expect_re '^others   2 more processes followed, each at most .* after its start; rows are sums over the processes$' "$output"
 	expect_re '^gaps     not recorded before the probes were active: process [0-9]+ for [^,]+, process [0-9]+ for [^,]+$' "$output"

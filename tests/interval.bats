@@ -66,7 +66,7 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 }
 
 @test "A line separates the tables of a series, and CSV has one heading" {
-	MARK='^window' dumps 2 --reset
+	MARK='^window' dumps 2 --all --reset
 	(($(grep -c '^-\{70,\}$' "$(out mxbpf)") == $(grep -c '^window ' "$(out mxbpf)") - 1))
 	(($(grep -c -E '^(loss|LOST) ' "$(out mxbpf)") == $(grep -c '^window ' "$(out mxbpf)")))
 	kill_started

@@ -69,7 +69,7 @@ agree() {
 @test "Every format has the iterations, and Perfetto accepts a trace with a ProfilerStep#N for each" {
 	mxnet_loops
 	"$PYTHON" -m jsonschema -i "$DIR/seen" "$O/report.schema.json"
-	"$MXBPF" report "$DIR/loops.mxd" --layout modern >modern
+	"$MXBPF" report "$DIR/loops.mxd" --layout modern --all >modern
 	expect_re '^Iterations: each ends with the optimizer.s last operator before the next backward pass' "$(<modern)"
 	expect_re '^slowest iterations +at +took +median' "$(<modern)"
 	expect_re 'outside the runtime: [0-9]+ ms more than the median' "$(<modern)"

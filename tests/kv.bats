@@ -48,7 +48,7 @@ record_kind() { # KIND
 		"$MXBPF" report $kind.mxd -f json >report.json
 		same_keys own report.json
 	done
-	"$MXBPF" report device.mxd >text
+	"$MXBPF" report --all device.mxd >text
 	grep -q "^KVStore by key" text
 	grep -Eq "^fc1_weight +pushpull +4 +384 B +384 B" text
 	"$MXBPF" report device.mxd -f csv >csv

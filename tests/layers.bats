@@ -50,7 +50,7 @@ of_model() { # ARGUMENTS...
 @test "Each operator of a hybridized net has the name of its node, forward and backward, in bulks" {
 	of_model
 	"$MXBPF" report layers.mxb --by layer --format csv | grep -q '"net_conv0"'
-	"$MXBPF" report layers.mxb --by layer | grep -q '^net_dense0 '
+	"$MXBPF" report layers.mxb --all --by layer | grep -q '^net_dense0 '
 	"$MXBPF" export layers.mxb -f chrome -o t.json
 	[[ $(jq '[.traceEvents[] | select(.args.layer == "net_conv0_fwd_backward")] | length' t.json) == "$STEPS" ]]
 	# A process without a runtime is refused.

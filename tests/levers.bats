@@ -56,7 +56,7 @@ print(array.asnumpy().sum())' >json 2>said
 	"$MXBPF" export r.mxd -q -f chrome -o t.json
 	jq -e '.otherData.arrows > 100 and (.otherData.window.notes | length == 1) and
 		([.traceEvents[] | select(.cat == "c_api") | .name] | unique | length >= 4)' t.json
-	expect_re '^api +[12][0-9] functions of the C API .* others are not, and their calls are not included' "$("$MXBPF" report r.mxd)"
+	expect_re '^api +[12][0-9] functions of the C API .* others are not, and their calls are not included' "$("$MXBPF" report --all r.mxd)"
 	expect_re '^# api +[12][0-9] functions of the C API' "$("$MXBPF" report r.mxd --layout mxnet)"
 	expect_re '^"api","[12][0-9] functions of the C API' "$("$MXBPF" report r.mxd --format csv)"
 	"$PYTHON" -m jsonschema -i <("$MXBPF" report r.mxd --format json) "$O/report.schema.json"
@@ -71,7 +71,7 @@ probed() { # JSON
 	need_mxnet
 	start_workload --tiny
 	local usual=(--pid "$WORKLOAD_PID" -d 1s -q) not_probed more
-	"$MXBPF" "${usual[@]}" >text
+	"$MXBPF" "${usual[@]}" --all >text
 	not_probed=$(sed -nE 's/^MXNET_C_API: .* rows?; (2[0-9]{2}) functions are not probed \(see --api all\)$/\1/p' text)
 	[[ -n $not_probed ]]
 	expect_re "^api .*; $not_probed others are not, .*--api all" "$(<text)"
@@ -90,7 +90,7 @@ probed() { # JSON
 		[[ $(probed all.json) == '["api.enter","api.exit"]' ]]
 		jq -e '.window | has("api") or has("notes") | not' all.json
 	done
-	"$MXBPF" "${usual[@]}" --api all >text
+	"$MXBPF" "${usual[@]}" --all --api all >text
 	expect_re '^MXNET_C_API: [^;]* rows' "$(<text)"
 	expect_re '^the rest of the C API ' "$(<text)"
 	"$MXBPF" record "${usual[@]}" -o r.mxd
@@ -106,8 +106,8 @@ probed() { # JSON
 @test "A PyTorch job, which has no C API, has the same tables by default" {
 	need_torch
 	start_torch --tiny
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q >text
-	! grep -E 'not probed|^api ' text
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --all >text
+	[[ -z $(grep -E 'not probed|^api ' text) ]]
 	expect_re '^aten::mm +' "$(<text)"
 }
 
@@ -157,8 +157,8 @@ while True:
 @test "--ops saves probe hits if the plan knows the names" {
 	need_torch
 	start_torch --tiny
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --probes op >all
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --probes op --ops mm >some
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --all --probes op >all
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --all --probes op --ops mm >some
 	local all some
 	all=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' all | tr -d ,)
 	some=$(sed -nE 's/^events .* from ([0-9,]+) probe hits/\1/p' some | tr -d ,)
@@ -265,7 +265,7 @@ probes_of() { cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "uprobe_cnt:" {n 
 @test "--iterations keeps one probe attached between windows, which is hit once per iteration" {
 	need_mxnet
 	start_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --iterations 1/1000000 -v
+	start_mxbpf --pid "$WORKLOAD_PID" --all --iterations 1/1000000 -v
 	wait_line "$(err mxbpf)" 'all but one detached in ' "$MXBPF_PID"
 	# MXNet has two functions that end an iteration, of which one is hit. The third probe is for its loader.
 	local left

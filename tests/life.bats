@@ -120,7 +120,7 @@ chain_holds() {
 	"$MXBPF" export fan.mxbpf -o trace.json
 	nothing_lost
 	all_known '{"dot": 1, "exp": 4}'
-	"$MXBPF" report fan.mxbpf | grep -A 3 '^what the program waited for' >table
+	"$MXBPF" report --all fan.mxbpf | grep -A 3 '^what the program waited for' >table
 	expect_re '^exp +MXNDArrayWaitAll +3 ' "$(<table)"
 	"$MXBPF" report fan.mxbpf --format csv >csv
 	expect_re '^"waits","exp",.*,"MXNDArrayWaitAll",$' "$(<csv)"

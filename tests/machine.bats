@@ -94,7 +94,7 @@ gauge() { # NAME FILE: prints that gauge of the cgroup with the limit
 	start_mxbpf record --pid "$WORKLOAD_PID" -o r.mxd
 	throttle 20
 	stop_pid "$MXBPF_PID" INT
-	"$MXBPF" report r.mxd >report
+	"$MXBPF" report --all r.mxd >report
 	expect_re "^machine  throttled [0-9]+ %.* of the window by the cgroup's $LIMIT_NAME \(0\.30 CPUs\): $GROUP_PATH\$" "$(<report)"
 	# A throttled call is not blamed on another process.
 	expect_re "throttled by the cgroup's limit, or preempted [0-9.]+ [mu]?s \(" "$(<report)"

@@ -44,7 +44,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "load: shared")] | sort_by(.ts) | map(.args.value) |
 		length == 161 and .[0] == 100 and .[-1] == 180 and max == 260 and .[80] == 260 and
 		.[:81] == (.[:81] | sort)' t.json
-	"$MXBPF" report r.mxd >table.txt
+	"$MXBPF" report --all r.mxd >table.txt
 	"$MXBPF" report r.mxd --layout mxnet >mxnet.txt
 	"$MXBPF" report r.mxd --format csv >t.csv
 	run grep -lP '[\x00-\x08\x0b-\x1f\x7f]' table.txt mxnet.txt t.csv

@@ -55,7 +55,7 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 		assert {r['name']: int(r['peak_bytes']) for r in rows} == {op: b['peak_bytes'] for op, b in books.items()}, rows
 		assert sum(int(r['live_bytes']) for r in rows) == sum(b['live_bytes'] for b in books.values())
 	EOF
-	"$MXBPF" report held.mxd >report.txt
+	"$MXBPF" report --all held.mxd >report.txt
 	expect_re '^Memory held, beyond what was there when the window began$' "$(<report.txt)"
 	expect_re '^cpu/0: peak [0-9.]+ MiB at [0-9.]+ s, mean [0-9.]+ MiB, [0-9.]+ MiB at the end$' "$(<report.txt)"
 	expect_re '^_ones +[0-9]+ ' "$(<report.txt)"

@@ -50,7 +50,7 @@ for one, name in ((a, "alpha"), (b, "beta")):
               if host[r["pid"]][0] == name}
     assert mine == merged
 END
-	"$MXBPF" report alpha.mxd beta.mxd >text
+	"$MXBPF" report --all alpha.mxd beta.mxd >text
 	grep -q "^input    alpha, pid .* 0 dropped; its clock: " text
 	grep -q "^input    beta, pid " text
 	"$MXBPF" export alpha.mxd beta.mxd -o both.trace.json
@@ -88,7 +88,7 @@ END
 	recorded alpha 0
 	recorded beta 1
 	truncate -s $(($(stat -c %s beta.mxd) - 100)) beta.mxd
-	"$MXBPF" report alpha.mxd beta.mxd >text 2>warnings
+	"$MXBPF" report --all alpha.mxd beta.mxd >text 2>warnings
 	grep -q "beta.mxd is incomplete" warnings
 	grep -q "^input    beta, .*INCOMPLETE" text
 	grep -q "^PARTIAL" text

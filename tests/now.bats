@@ -86,7 +86,7 @@ expect_open() {
 
 @test "A window without long open calls has no table of them" {
 	start_toy 20 1
-	start_mxbpf --pid "$READY_PID"
+	start_mxbpf --pid "$READY_PID" --all
 	kill -USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"

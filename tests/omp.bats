@@ -19,7 +19,7 @@ run_toy() { # THREADS ROUNDS MXBPF_ARGS...
 	local threads=$1 rounds=$2
 	shift 2
 	start_ready toy "${TOY:-$O/toy/omp/libtorch_cpu.so}" "$threads" "$rounds" >/dev/null
-	start_mxbpf --pid "$READY_PID" --omp --probes op "$@"
+	start_mxbpf --pid "$READY_PID" --all --omp --probes op "$@"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
@@ -98,7 +98,7 @@ expect_as_measured() {
 @test "An unsupported OpenMP library is named, and the others are seen" {
 	echo 'int nothing;' | cc -shared -fPIC -o "$BATS_TEST_TMPDIR/libiomp5.so" -x c -
 	start_ready toy env LD_PRELOAD="$BATS_TEST_TMPDIR/libiomp5.so" "$O/toy/omp/libtorch_cpu.so" 2 10 >/dev/null
-	start_mxbpf --pid "$READY_PID" --omp --probes op
+	start_mxbpf --pid "$READY_PID" --all --omp --probes op
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"
@@ -126,7 +126,7 @@ expect_as_measured() {
 
 @test "A process that may use fewer CPUs than the machine has gets the same report" {
 	start_ready toy taskset -c 0 "$O/toy/omp/libtorch_cpu.so" 2 20 >/dev/null
-	start_mxbpf --pid "$READY_PID" --omp --probes op
+	start_mxbpf --pid "$READY_PID" --all --omp --probes op
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 	wait_exit "$MXBPF_PID"

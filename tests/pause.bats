@@ -68,7 +68,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --form
 
 @test "A session that ends in a pause says so in tables and CSV, and signals that change nothing print nothing" {
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID"
+	start_mxbpf --pid "$WORKLOAD_PID" --all
 	kill -s USR2 "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'
 	kill -s USR1 "$MXBPF_PID"

@@ -51,7 +51,7 @@ signal.pause()
 		.first_unix_ns >= \$first - 1000 and .last_unix_ns <= \$last + 1000 and .first_unix_ns < .last_unix_ns" r.json ||
 		{ jq -c "$mm" r.json; echo "$first $last"; return 1; }
 	[[ $("$MXBPF" report r.mxd -f csv | grep -c '^"raised","aten::mm",,40,') == 1 ]]
-	"$MXBPF" report r.mxd >tables
+	"$MXBPF" report --all r.mxd >tables
 	expect_re $'\nRaised: ' "$(<tables)"
 	grep -E '^aten::mm +40 .*: fails' tables
 	"$MXBPF" export r.mxd -o trace.json

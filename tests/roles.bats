@@ -27,10 +27,10 @@ served = {role[k["pid"]] for k in r["kvstore"] if k["operation"].startswith("ser
 called = {role[k["pid"]] for k in r["kvstore"] if not k["operation"].startswith("serve")}
 assert served == {"server"} and called == {"worker"}, (served, called)
 END
-	"$MXBPF" report job.mxd >all
+	"$MXBPF" report --all job.mxd >all
 	grep -Eq '^worker: [01] \(pid [0-9]+\), [01] \(pid [0-9]+\)$' all
 	grep -Eq '^server: 0 \(pid [0-9]+\)$' all
-	"$MXBPF" report job.mxd --role server >server
+	"$MXBPF" report --all job.mxd --role server >server
 	grep -q "serve push" server
 	run -1 grep -qE "^worker|MXKVStorePush" server
 	"$MXBPF" report job.mxd --role server -f json >server.json
@@ -42,7 +42,7 @@ END
 		"$MXBPF" report job.mxd --role $role -f json >$role.json
 		jq -e --argjson n "$(grep -c "^\"$role MXNET_C_API\"" $role.csv)" '[.tables.MXNET_C_API[].count] | add == $n' $role.json
 	done
-	"$MXBPF" report job.mxd --role server >server
+	"$MXBPF" report --all job.mxd --role server >server
 	run -1 grep -q "rows are sums" server
 	run -2 "$MXBPF" report "$REPO/tests/golden/real.mxd" --role worker
 	"$MXBPF" report job.mxd -f csv >csv

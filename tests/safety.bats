@@ -84,7 +84,7 @@ count_of() { # JSON TABLE NAME
 	start_mxbpf record --pid "$WORKLOAD_PID" -o "$BATS_TEST_TMPDIR/r.mxd"
 	timeout 20 bash -c 'until [[ $(stat -c %s "$0") -gt 1200000 ]]; do sleep 0.02; done' "$BATS_TEST_TMPDIR/r.mxd"
 	stop_pid "$MXBPF_PID" KILL
-	run --separate-stderr "$MXBPF" report "$BATS_TEST_TMPDIR/r.mxd"
+	run --separate-stderr "$MXBPF" report --all "$BATS_TEST_TMPDIR/r.mxd"
 	expect_status 0
 	expect_re incomplete "$stderr"
 	expect_re log_softmax "$output"

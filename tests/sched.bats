@@ -108,7 +108,7 @@ every_output_has_sources() {
 	losses=$(jq -c '[.sources[] | {source, attempted, dropped}]' mxbpf.out)
 	jq -e --argjson of "$losses" '($of | map(.source)) == ["probes", "scheduler"] and
 		([.sources[].attempted] | add) == .loss.attempted and all($of[]; .attempted > 0)' mxbpf.out
-	expect_re '^sources  probes: [0-9,]+ attempted, 0 dropped; scheduler: [0-9,]+ attempted, 0 dropped$' "$("$MXBPF" report r.mxd)"
+	expect_re '^sources  probes: [0-9,]+ attempted, 0 dropped; scheduler: [0-9,]+ attempted, 0 dropped$' "$("$MXBPF" report --all r.mxd)"
 	expect_re '^# sources  probes: ' "$("$MXBPF" report r.mxd --layout torch)"
 	expect_re '^"loss","scheduler: attempted",,[0-9]+,' "$("$MXBPF" report r.mxd -f csv)"
 	expect_same "$losses" "$(jq -c '[first(.. | .sources? // empty)[] | {source, attempted, dropped}]' t.json)"

@@ -88,10 +88,10 @@ few_probes() { # PROGRAM...
 }
 
 @test "perf reports that the times of operators are upper bounds" {
-	traced_prog '--backend perf' sgd --bare
+	traced_prog '--backend perf --all' sgd --bare
 	expect_re '^note +probe operator\.step: .* upper bounds' "$(<mxbpf.json)"
 	recording sgd
-	"$MXBPF" report job.mxd >tables
+	"$MXBPF" report --all job.mxd >tables
 	expect_re '^aten::conv2d ' "$(<tables)"
 	[[ $(<tables) != *"upper bounds"* ]]
 }

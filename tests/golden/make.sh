@@ -18,8 +18,9 @@ if [[ ${1:-} == record ]]; then
 	chmod 644 "$GOLDEN/real.mxd"
 fi
 
-"$MXBPF" report "$GOLDEN/real.mxd" >"$GOLDEN/real.modern.txt"
-"$MXBPF" report "$GOLDEN/real.mxd" --sort avg --ascending --top 3 >"$GOLDEN/real.modern-avg-top3.txt"
+"$MXBPF" report --all "$GOLDEN/real.mxd" >"$GOLDEN/real.modern.txt"
+"$MXBPF" report "$GOLDEN/real.mxd" >"$GOLDEN/real.short.txt"
+"$MXBPF" report --all "$GOLDEN/real.mxd" --sort avg --ascending --top 3 >"$GOLDEN/real.modern-avg-top3.txt"
 "$MXBPF" report "$GOLDEN/real.mxd" --format json >"$GOLDEN/real.json"
 "$MXBPF" report "$GOLDEN/real.mxd" --layout mxnet >"$GOLDEN/real.mxnet.txt"
 "$MXBPF" report "$GOLDEN/real.mxd" --layout mxnet --format json >"$GOLDEN/real.mxnet.json"

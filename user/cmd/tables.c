@@ -97,11 +97,13 @@ struct job {
 	struct out *out;
 };
 
-/* A terminal gets what fits on it. Files, pipes and who asks for rows get all of them. */
+/*
+ * People get a short output, on a terminal, in a pipe and in a file alike. Single calls, data and the layouts of other
+ * profilers are whole.
+ */
 static bool is_brief(const struct cmd_opts *o)
 {
-	return o->format == CMD_TABLE && !o->all && !o->top && !o->output && o->by != VIEW_BY_EVENT &&
-	       !strcmp(o->layout, "modern") && isatty(STDOUT_FILENO);
+	return o->format == CMD_TABLE && !o->all && o->by != VIEW_BY_EVENT && !strcmp(o->layout, CMD_LAYOUT);
 }
 
 static int print(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)

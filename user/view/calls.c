@@ -339,7 +339,8 @@ static void calls_above(struct view *s, const void *table, const char *prefix)
 	}
 	out_printf(s->out, ": %s in ", fmt_ns(c->of ? c->of->self_ns : 0, ns));
 	if (c->list.n < c->list.all)
-		out_printf(s->out, "%zu rows, of which %zu are shown%s\n", c->list.all, c->list.n, left);
+		out_printf(s->out, "%zu rows, of which %zu are shown%s%s\n", c->list.all, c->list.n, view_hint(s),
+			   left);
 	else
 		out_printf(s->out, "%zu row%s%s\n", c->list.all, c->list.all == 1 ? "" : "s", left);
 }

@@ -118,11 +118,14 @@ static const void *make_row(const struct view *s, void *table, size_t i)
 static void above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
-	const size_t max = s->opts->top ? s->opts->top : SHOWN_MAX, shown = t->n < max ? t->n : max;
+	const size_t max = s->opts->top	    ? s->opts->top
+			   : s->opts->brief ? VIEW_BRIEF_WORST
+					    : SHOWN_MAX,
+		     shown = t->n < max ? t->n : max;
 
 	out_printf(s->out, "still open when the window ended: %zu call%s", t->all, t->all == 1 ? "" : "s");
 	if (shown < t->all)
-		out_printf(s->out, ", of which %zu are shown", shown);
+		out_printf(s->out, ", of which %zu are shown%s", shown, s->opts->top ? "" : " (--top N: more)");
 	out_puts(s->out, "\n");
 }
 

@@ -96,6 +96,8 @@ void view_events_fini(struct view *s);
 struct mdl_row view_event_row(const struct mxbpf_span *s); /* a row of one call, without a histogram */
 
 /* text/footer.c: writes window, events and loss, each on a line that begins with `prefix`. */
+/* Notes that a short output leaves this out. The footer names it. */
+void view_leave_out(struct view *s, const char *what);
 void view_footer(struct view *s, const char *prefix);
 extern const char *const view_text_magic[]; /* view_ops.magic of outputs with this footer */
 /* Returns the sum over all classes. */

@@ -290,16 +290,22 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
+const char *view_hint(const struct view *s)
+{
+	return s->opts->brief && !s->opts->top ? " (--top 0: all)" : "";
+}
+
 void view_put_rows(struct view *s, const struct view_list *t)
 {
-	out_printf(s->out, "%zu row%s%s", t->all, t->all == 1 ? "" : "s",
-		   t->n < t->all ? ", not all of them shown" : "");
+	out_printf(s->out, "%zu row%s", t->all, t->all == 1 ? "" : "s");
+	if (t->n < t->all)
+		out_printf(s->out, ", of which %zu are shown%s", t->n, view_hint(s));
 }
 
 void view_put_shown(struct view *s, const struct view_list *t, const char *row)
 {
 	if (t->n < t->all)
-		out_printf(s->out, "%zu %ss, of which %zu are shown\n", t->all, row, t->n);
+		out_printf(s->out, "%zu %ss, of which %zu are shown%s\n", t->all, row, t->n, view_hint(s));
 	else if (t->n)
 		out_printf(s->out, "%zu %s%s\n", t->n, row, t->n == 1 ? "" : "s");
 	else

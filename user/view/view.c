@@ -54,12 +54,35 @@ static int all_records(struct view *s)
 	return err;
 }
 
+static bool has_rows(const struct view *s, enum mxbpf_class cls)
+{
+	size_t n;
+
+	mdl_rows(s->in->model, cls, &n);
+	return n;
+}
+
+/* A finding has three lines. Each one beyond VIEW_BRIEF_SAID takes as many from the tables, so that all fit on a
+ * screen. */
+static size_t brief_rows(const struct view *s)
+{
+	const size_t lines = s->said > VIEW_BRIEF_SAID ? 3 * (s->said - VIEW_BRIEF_SAID) : 0;
+
+	return lines + VIEW_BRIEF_LEAST < VIEW_BRIEF_ROWS ? VIEW_BRIEF_ROWS - lines : VIEW_BRIEF_LEAST;
+}
+
 /* How many of n rows are shown. */
 static size_t rows_max(const struct view *s, size_t n)
 {
-	const size_t max = s->opts->top ? s->opts->top : s->opts->brief && s->ops->people ? VIEW_BRIEF_ROWS : n;
+	const size_t max = s->opts->top ? s->opts->top : s->opts->brief && s->ops->people ? brief_rows(s) : n;
 
 	return max < n ? max : n;
+}
+
+/* Each wait is inside a call of the C API, whose row has its time. */
+static bool is_said(const struct view *s, enum mxbpf_class cls)
+{
+	return cls == MXBPF_CLASS_WAIT && s->opts->by == VIEW_BY_NAME && has_rows(s, MXBPF_CLASS_API);
 }
 
 static int one_table(struct view *s, enum mxbpf_class cls)
@@ -69,6 +92,11 @@ static int one_table(struct view *s, enum mxbpf_class cls)
 	size_t i;
 	int err;
 
+	if (s->opts->brief && s->ops->people && is_said(s, cls)) {
+		if (has_rows(s, cls))
+			view_leave_out(s, t.title);
+		return 0;
+	}
 	if (s->ops->merge_names)
 		err = view_merged_rows(s->in->model, cls, s->opts, !s->ops->merge_users, &rows, &t.nrows_all);
 	else
@@ -130,14 +158,6 @@ static int sheets(struct view *s, bool first)
 		if (!(*sh)->of_class && !(*sh)->at_end && first == is_first(s, *sh))
 			err = view_write_sheet(s, *sh);
 	return err;
-}
-
-static bool has_rows(const struct view *s, enum mxbpf_class cls)
-{
-	size_t n;
-
-	mdl_rows(s->in->model, cls, &n);
-	return n;
 }
 
 static int run(struct view *s)

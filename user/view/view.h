@@ -64,7 +64,9 @@ enum view_by {
 extern const char *const view_by_words[]; /* words of --by; ends with NULL */
 
 #define VIEW_BRIEF_ROWS	 10
-#define VIEW_BRIEF_WORST 3 /* of tables of the worst calls and iterations */
+#define VIEW_BRIEF_LEAST 4 /* rows, if there are many findings */
+#define VIEW_BRIEF_SAID	 2 /* findings that take no rows from the tables */
+#define VIEW_BRIEF_WORST 2 /* of tables of the worst calls */
 
 struct view_opts {
 	enum view_sort sort;
@@ -74,7 +76,11 @@ struct view_opts {
 	unsigned top;	/* most rows of a table; 0: all */
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* also show forward operators with their backward time */
-	bool brief;	/* people get the first VIEW_BRIEF_ROWS rows, and no tables without rows */
+	/*
+	 * People get the VIEW_BRIEF_ROWS largest rows of each table, no tables without rows, and only tables that add
+	 * to the others. The output says what it leaves out.
+	 */
+	bool brief;
 	bool advice;	/* findings have a paragraph each */
 	bool no_parts;	/* show segments, but not the operators in them */
 	bool continued; /* no heading: an output with the same columns precedes this one */
@@ -123,6 +129,9 @@ struct view {
 	struct view_events *events; /* private */
 	struct out *out;	    /* borrowed; it keeps the first error, so callbacks need not check each write */
 	struct err *err;
+	bool parts_said; /* the first line for people has the parts of an iteration */
+	unsigned said;	 /* findings that people have read before the tables */
+	char more[160];	 /* what a short output leaves out, joined by commas; "": nothing */
 };
 
 /* All callbacks are optional. They return 0 or -errno with err set, and are called in this order. */

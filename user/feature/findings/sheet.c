@@ -97,6 +97,7 @@ static void put_rate(struct view *s, const struct facts *f)
 		   fmt_ns(f->loop.total_ns / f->loop.n, each));
 	if (f->loop.known_ns)
 		put_parts(s, f);
+	s->parts_said = f->loop.known_ns;
 	out_puts(s->out, "\n");
 }
 
@@ -134,6 +135,7 @@ static int print(struct view *s, const void *table)
 	const struct row *r = t->list.rows;
 	size_t i;
 
+	s->said = (unsigned)t->list.all;
 	put_rate(s, &t->found.facts);
 	for (i = 0; i < t->list.all; i++, r++) {
 		out_printf(s->out, "%zu. ", i + 1);

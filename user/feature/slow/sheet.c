@@ -29,7 +29,7 @@ struct slow {
 	struct slow_call s;
 	struct by kept, slept;
 	struct view_account account;
-	uint64_t one;	       /* always 1: number of calls */
+	uint64_t one;	       /* number of calls: 1, or that of the group */
 	uint64_t cpu, end_cpu; /* VIEW_UNKNOWN */
 	char why_text[WHY_BYTES];
 };
@@ -208,10 +208,17 @@ static int make(const struct view *s, void *table)
 static void above(struct view *s, const void *table, const char *prefix)
 {
 	const struct view_list *t = table;
+	const size_t max = s->opts->top ? s->opts->top : s->opts->brief ? VIEW_BRIEF_WORST : SHOWN_MAX;
+	uint64_t calls = 0;
+	size_t i;
 
-	out_printf(s->out, "%swhy slow: %zu call%s took %d times the median of their row, or more%s\n", prefix, t->all,
-		   t->all == 1 ? "" : "s", SLOW_TIMES,
-		   t->n < t->all || (!s->opts->top && t->n > SHOWN_MAX) ? "; the worst" : "");
+	for (i = 0; i < t->all; i++)
+		calls += ((const struct slow *)t->rows)[i].one;
+	out_printf(s->out, "%swhy slow: %" PRIu64 " call%s took %d times the median of their row, or more", prefix,
+		   calls, calls == 1 ? "" : "s", SLOW_TIMES);
+	if (max < t->all)
+		out_printf(s->out, "; the worst%s", s->opts->top ? "" : " (--top N: more)");
+	out_puts(s->out, "\n");
 }
 
 static bool when(const struct view *s)

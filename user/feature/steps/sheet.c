@@ -332,6 +332,12 @@ static void put_parts(struct view *s, const struct loop *l)
 			   100.0 * (double)l->known.busy_ns / (double)(l->known.total_ns ? l->known.total_ns : 1));
 }
 
+/* The first line of a short output has the parts. */
+static bool is_said(const struct view *s)
+{
+	return s->opts->brief && s->parts_said;
+}
+
 static void put_loop(struct view *s, const struct loop *l)
 {
 	char n[32], count[32];
@@ -350,7 +356,7 @@ static void put_loop(struct view *s, const struct loop *l)
 			   fmt_count(l->count, count));
 	row.count = view_word(fmt_count(l->told_count, count));
 	view_sheet_print(s, &seen_loops, &table, "");
-	if (l->known.count)
+	if (l->known.count && !is_said(s))
 		put_parts(s, l);
 	out_puts(s->out, "\n");
 }
@@ -494,7 +500,7 @@ static void fill(const struct view *s, struct slow *r, const struct mxbpf_iterat
 static int make_slowest(const struct view *s, void *table)
 {
 	struct slowest *t = table;
-	size_t n, i, top = s->opts->top ? s->opts->top : s->opts->brief ? VIEW_BRIEF_WORST : SLOWEST_MAX;
+	size_t n, i, top = s->opts->top ? s->opts->top : SLOWEST_MAX;
 	const struct mxbpf_iteration *all = steps_iterations(s->in->model, &n), **order = calloc(n + 1, sizeof(*order));
 	int err = make_loops(s, &t->loops);
 
@@ -523,6 +529,22 @@ static void above_slowest(struct view *s, const void *table, const char *prefix)
 
 	for (i = 0; i < loops->all; i++)
 		put_loop(s, (const struct loop *)loops->rows + i);
+}
+
+static int print_slowest(struct view *s, const void *table)
+{
+	int err;
+
+	if (!s->opts->brief || s->opts->top) {
+		err = view_sheet_print(s, &sheet_steps_slowest, table, "");
+		out_puts(s->out, "\n");
+		return err;
+	}
+	above_slowest(s, table, "");
+	if (is_said(s))
+		view_leave_out(s, "parts of iterations");
+	view_leave_out(s, "slowest iterations");
+	return 0;
 }
 
 #define ROW struct slow
@@ -572,4 +594,5 @@ const struct view_sheet sheet_steps_slowest = {
 	.make = make_slowest,
 	.fini = fini_slowest,
 	.above = above_slowest,
+	.print = print_slowest,
 };

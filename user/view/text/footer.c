@@ -36,6 +36,26 @@ static void put_pause(struct view *s, const char *prefix)
 			   prefix, fmt_ns(s->in->session->paused_ns, ns));
 }
 
+void view_leave_out(struct view *s, const char *what)
+{
+	const size_t len = strlen(s->more);
+
+	snprintf(s->more + len, sizeof(s->more) - len, "%s%s", len ? ", " : "", what);
+}
+
+static bool is_brief(const struct view *s)
+{
+	return s->opts->brief && s->ops->people;
+}
+
+static bool has_rows(const struct view *s, enum mxbpf_class cls)
+{
+	size_t n;
+
+	mdl_rows(s->in->model, cls, &n);
+	return n;
+}
+
 /* Calls and columns that options left out. */
 static void put_notes(struct view *s, const char *prefix)
 {
@@ -47,6 +67,9 @@ static void put_notes(struct view *s, const char *prefix)
 		out_printf(s->out, "%swindows  the tables cover %s of %s iterations\n", prefix,
 			   fmt_count(ss->sampled_iterations, n), fmt_count(ss->iterations, all));
 	for (i = 0; i < ss->nnotes; i++) {
+		/* The heading of the table has this number. */
+		if (is_brief(s) && !strcmp(ss->notes[i].name, "api") && has_rows(s, MXBPF_CLASS_API))
+			continue;
 		out_puts(s->out, prefix);
 		view_put_safe(s->out, ss->notes[i].name, strlen(ss->notes[i].name));
 		out_printf(s->out, "%*s", (int)(9 - strnlen(ss->notes[i].name, 8)), "");
@@ -63,7 +86,7 @@ static bool is_complete(const struct view *s)
 {
 	const struct mxbpf_loss *l = &s->in->session->loss;
 
-	return s->opts->brief && s->ops->people && l->attempted && !l->dropped && !l->unreadable && !l->truncated;
+	return is_brief(s) && l->attempted && !l->dropped && !l->unreadable && !l->truncated;
 }
 
 static void put_events(struct view *s, const char *prefix)
@@ -235,6 +258,49 @@ static void put_uncounted(struct view *s, const char *prefix)
 			   prefix, fmt_count(scaled, n));
 }
 
+static bool is_limited(const struct mdl_probe *p)
+{
+	return !strcmp(p->status, "attached") && p->reason[0];
+}
+
+/* Returns the number of other probes with the same limit; a short output has one line for all. -1: it has that line. */
+static long same_limits(const struct mdl_session *ss, size_t of)
+{
+	long n = 0;
+	size_t i;
+
+	for (i = 0; i < ss->nprobes; i++) {
+		if (i == of || !is_limited(&ss->probes[i]) || strcmp(ss->probes[i].reason, ss->probes[of].reason))
+			continue;
+		if (i < of)
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+/* Probes that are refused, and those whose results are limited. */
+static void put_probes(struct view *s, const char *prefix)
+{
+	const struct mdl_session *ss = s->in->session;
+	size_t i;
+
+	for (i = 0; i < ss->nprobes; i++) {
+		const bool refused = !strcmp(ss->probes[i].status, "refused");
+		const long others = is_brief(s) && !refused ? same_limits(ss, i) : 0;
+
+		if ((!refused && !is_limited(&ss->probes[i])) || others < 0)
+			continue;
+		out_printf(s->out, "%s%s probe ", prefix, refused ? "refused " : "note    ");
+		view_put_safe(s->out, ss->probes[i].name, strlen(ss->probes[i].name));
+		if (others)
+			out_printf(s->out, " (%ld more like it)", others);
+		out_puts(s->out, ": ");
+		view_put_safe(s->out, ss->probes[i].reason, strlen(ss->probes[i].reason));
+		out_puts(s->out, "\n");
+	}
+}
+
 /* What is missing in the tables. */
 static void put_caveats(struct view *s, const char *prefix)
 {
@@ -281,17 +347,7 @@ static void put_caveats(struct view *s, const char *prefix)
 			   "calls have wrong times\n",
 			   fmt_ns(ss->fallbacks[i].at_ns, ns), fmt_count(ss->fallbacks[i].spans, n));
 	}
-	for (i = 0; i < ss->nprobes; i++) {
-		bool refused = !strcmp(ss->probes[i].status, "refused");
-
-		if (!refused && (strcmp(ss->probes[i].status, "attached") || !ss->probes[i].reason[0]))
-			continue;
-		out_printf(s->out, "%s%s probe ", prefix, refused ? "refused " : "note    ");
-		view_put_safe(s->out, ss->probes[i].name, strlen(ss->probes[i].name));
-		out_puts(s->out, ": ");
-		view_put_safe(s->out, ss->probes[i].reason, strlen(ss->probes[i].reason));
-		out_puts(s->out, "\n");
-	}
+	put_probes(s, prefix);
 }
 
 /* Line beginnings that put_window() writes, behind the prefix of each layout. */
@@ -310,4 +366,9 @@ void view_footer(struct view *s, const char *prefix)
 	if (!is_complete(s))
 		put_sources(s, prefix);
 	put_caveats(s, prefix);
+	if (!*s->more)
+		return;
+	out_printf(s->out, "%smore     ", prefix);
+	view_put_safe(s->out, s->more, strlen(s->more));
+	out_puts(s->out, ": --all\n");
 }
