@@ -88,6 +88,31 @@ whole() {
 	expect_same "$("$MXBPF" report "$REAL" --sort self --top 10 | sed -n '3,/^$/p')" "$(sed -n '3,/^$/p' pipe)"
 }
 
+@test "Tables of options say how many rows they leave out, too" {
+	need_root
+	need_mxnet
+	start_workload --tiny
+	"$MXBPF" record --pid "$WORKLOAD_PID" -d 2s -q --memory --life --sample 499 -o job.mxd
+	"$MXBPF" report job.mxd >short
+	"$MXBPF" report job.mxd --all >all
+	"$MXBPF" report job.mxd --format json >json
+	local table sizes memory life shown left
+	sizes=$(jq -r '[(.memory.holders | length), (.life.operators | length)] | @tsv' json)
+	read -r memory life <<<"$sizes"
+	((memory > 10 && life > 10))
+	for table in 'Memory held' 'made by' 'life of operators: medians, in ' 'samples at '; do
+		expect_re "^$table" "$(<short)"
+	done
+	expect_re "^life of operators: .* in $life rows, of which ([4-9]|10) are shown \(--top 0: all\)\$" "$(<short)"
+	left=$(sed -nE 's/^([0-9]+) rows more are not shown \(--top 0: all\)$/\1/p' short)
+	shown=$(sed -n '/^made by/,/rows more/p' short | grep -vc -E '^made by|rows more')
+	((shown + left == memory))
+	left=$(sed -nE 's/^([0-9]+) more rows? \(--top 0: all\)$/\1/p' short)
+	shown=$(sed -n '/^ran in/,/more row/p' short | grep -vc -E '^ran in|more row')
+	((left && shown + left == $(jq '.samples.ran_in | length' json)))
+	[[ -z $(grep -E 'rows more|more row|are shown' all) ]]
+}
+
 @test "Data, single calls and other layouts are whole" {
 	local words
 	for words in '--format json' '--format csv' '--layout mxnet' '--layout torch'; do

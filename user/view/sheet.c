@@ -277,6 +277,7 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 
 	view_flatten(s, &flat, sh->columns, 0);
 	choose_seen(&flat, table);
+	s->hinted = !s->opts->brief || list->n >= list->all;
 	if (sh->above)
 		sh->above(s, table, prefix);
 	open_grid(&g, flat.columns);
@@ -287,11 +288,15 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 	view_grid_fini(&g);
 	if (sh->below)
 		sh->below(s, table, prefix);
+	if (!s->hinted) /* neither of them has said how many rows are left out */
+		out_printf(s->out, "%s%zu more row%s%s\n", prefix, list->all - list->n,
+			   list->all - list->n == 1 ? "" : "s", view_hint(s));
 	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-const char *view_hint(const struct view *s)
+const char *view_hint(struct view *s)
 {
+	s->hinted = true;
 	return s->opts->brief && !s->opts->top ? " (--top 0: all)" : "";
 }
 

@@ -130,6 +130,7 @@ struct view {
 	struct out *out;	    /* borrowed; it keeps the first error, so callbacks need not check each write */
 	struct err *err;
 	bool parts_said; /* the first line for people has the parts of an iteration */
+	bool hinted;	 /* people have read how many rows of this table are left out */
 	unsigned said;	 /* findings that people have read before the tables */
 	char more[160];	 /* what a short output leaves out, joined by commas; "": nothing */
 };

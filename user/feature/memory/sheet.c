@@ -260,7 +260,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 	char n[32];
 
 	if (t->n < t->all)
-		out_printf(s->out, "%s%zu rows more are not shown\n", prefix, t->all - t->n);
+		out_printf(s->out, "%s%zu rows more are not shown%s\n", prefix, t->all - t->n, view_hint(s));
 	if (((const struct memory_owners *)table)->lineless)
 		out_printf(s->out, "%s%s allocations have no line: their Python stacks are not known\n", prefix,
 			   fmt_count(((const struct memory_owners *)table)->lineless, n));

@@ -216,6 +216,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 		calls += ((const struct slow *)t->rows)[i].one;
 	out_printf(s->out, "%swhy slow: %" PRIu64 " call%s took %d times the median of their row, or more", prefix,
 		   calls, calls == 1 ? "" : "s", SLOW_TIMES);
+	s->hinted = true;
 	if (max < t->all)
 		out_printf(s->out, "; the worst%s", s->opts->top ? "" : " (--top N: more)");
 	out_puts(s->out, "\n");
