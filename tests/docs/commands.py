@@ -15,8 +15,8 @@ is run:
   <!-- not run: WHY -->            not at all
 
 1234 stands for the job's pid, "python train.py" for a short job of the same kind, and job.mxd, a.mxd, b.mxd, c.mxd for recordings of
-the job. Windows are a second long. Numbers may differ. If the shown output begins with "...", its next line may be any line of
-the output.
+the job. Windows are a second long. Numbers may differ, and how many rows are shown. If the shown output begins with "...", its
+next line may be any line of the output.
 """
 import glob
 import os
@@ -103,6 +103,7 @@ def check():
 def normal(line):
     """Leaves out what differs from run to run: numbers with their units, the job's command line, the width of columns."""
     line = re.sub(r'\d[\d.,]*( ?(ns|us|ms|s|%|B|KiB|MiB|GiB)\b)?', '#', line)
+    line = re.sub(r', of which # are shown \(--top #: all\)$', '', line)
     line = re.sub(r'^process # \(.*?\), ', 'process #, ', line)
     return re.sub(r'\s+', ' ', re.sub(r'\b(row|thread)s\b', r'\1', line)).strip()
 

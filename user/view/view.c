@@ -62,13 +62,13 @@ static bool has_rows(const struct view *s, enum mxbpf_class cls)
 	return n;
 }
 
-/* A finding has three lines. Each one beyond VIEW_BRIEF_SAID takes as many from the tables, so that all fit on a
- * screen. */
+/* A finding has three lines. Each one after the first takes rows from the tables, so that the output fits on 50 lines.
+ */
 static size_t brief_rows(const struct view *s)
 {
-	const size_t lines = s->said > VIEW_BRIEF_SAID ? 3 * (s->said - VIEW_BRIEF_SAID) : 0;
+	const size_t less = s->said > 1 ? VIEW_BRIEF_LESS * (s->said - 1) : 0;
 
-	return lines + VIEW_BRIEF_LEAST < VIEW_BRIEF_ROWS ? VIEW_BRIEF_ROWS - lines : VIEW_BRIEF_LEAST;
+	return less + VIEW_BRIEF_LEAST < VIEW_BRIEF_ROWS ? VIEW_BRIEF_ROWS - less : VIEW_BRIEF_LEAST;
 }
 
 /* How many of n rows are shown. */

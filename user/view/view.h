@@ -64,8 +64,8 @@ enum view_by {
 extern const char *const view_by_words[]; /* words of --by; ends with NULL */
 
 #define VIEW_BRIEF_ROWS	 10
-#define VIEW_BRIEF_LEAST 4 /* rows, if there are many findings */
-#define VIEW_BRIEF_SAID	 2 /* findings that take no rows from the tables */
+#define VIEW_BRIEF_LESS	 2 /* rows that a table loses for each finding after the first */
+#define VIEW_BRIEF_LEAST 4 /* rows that it keeps */
 #define VIEW_BRIEF_WORST 2 /* of tables of the worst calls */
 
 struct view_opts {

@@ -338,9 +338,9 @@ static bool is_said(const struct view *s)
 	return s->opts->brief && s->parts_said;
 }
 
-static void put_loop(struct view *s, const struct loop *l)
+static void put_loop(struct view *s, const struct loop *l, bool only)
 {
-	char n[32], count[32];
+	char n[32], count[32], ns[3][24];
 	struct seen_loop row = {
 		.per_s = l->total_ns ? 1e9 * (double)l->told_count / (double)l->total_ns : 0.0,
 		.mean_ns = l->avg_ns,
@@ -354,8 +354,13 @@ static void put_loop(struct view *s, const struct loop *l)
 	if (l->missing)
 		out_printf(s->out, "the first %s of %s are not in what follows\n", fmt_count(l->missing, n),
 			   fmt_count(l->count, count));
-	row.count = view_word(fmt_count(l->told_count, count));
-	view_sheet_print(s, &seen_loops, &table, "");
+	fmt_count(l->told_count, count);
+	row.count = view_word(count);
+	if (is_said(s) && only) /* the first line has the rate and the mean */
+		out_printf(s->out, "%s iterations: median %s, p99 %s, max %s\n", count, fmt_ns(l->p50_ns, ns[0]),
+			   fmt_ns(l->p99_ns, ns[1]), fmt_ns(l->max_ns, ns[2]));
+	else
+		view_sheet_print(s, &seen_loops, &table, "");
 	if (l->known.count && !is_said(s))
 		put_parts(s, l);
 	out_puts(s->out, "\n");
@@ -528,7 +533,7 @@ static void above_slowest(struct view *s, const void *table, const char *prefix)
 	size_t i;
 
 	for (i = 0; i < loops->all; i++)
-		put_loop(s, (const struct loop *)loops->rows + i);
+		put_loop(s, (const struct loop *)loops->rows + i, loops->all == 1);
 }
 
 static int print_slowest(struct view *s, const void *table)
