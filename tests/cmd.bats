@@ -176,13 +176,14 @@ header() { # MAJOR, two hex digits
 @test "The first page of --help has at most 60 lines and names the groups of options, each of which has a page" {
 	(($("$MXBPF" --help | wc -l) <= 60))
 	mapfile -t groups < <("$MXBPF" --help | sed -n '/by group/,/^$/s/^  \([a-z]\+\) .*/\1/p')
-	[[ ${groups[*]} == "target window tables files general all" ]]
+	[[ ${groups[*]} == "target probes measure window tables files general all" ]]
 	for group in "${groups[@]}"; do
 		run --separate-stderr "$MXBPF" help "$group"
 		[[ $status == 0 && -z $stderr && $(wc -L <<<"$output") -le 80 ]]
 		(($(options_of_help <<<"$output" | wc -l) >= 5))
+		[[ $group == all ]] || ((${#lines[@]} <= 40))
 	done
-	for group in "${groups[@]:0:5}"; do
+	for group in "${groups[@]:0:7}"; do
 		"$MXBPF" help "$group" | options_of_help
 	done | sort | cmp - <("$MXBPF" help all | options_of_help | sort)
 	fails 2 "'nonsense' is not a command \(record, .*\) or a group of options \(target, .*, all\)$" help nonsense
@@ -519,7 +520,7 @@ need_recording() {
 @test "The help of --probes explains each word, and the help of check lists no subcommand" {
 	local word
 	for word in op api mem wait inside custom mark data kv; do
-		"$MXBPF" help target | tr -s '\n ' ' ' | grep -qE -- "--probes LIST [^-]*\b$word \([a-zA-Z ]+\)"
+		"$MXBPF" help probes | tr -s '\n ' ' ' | grep -qE -- "--probes LIST [^-]*\b$word \([a-zA-Z ]+\)"
 	done
 	! "$MXBPF" check --help | grep -- '-- COMMAND'
 }

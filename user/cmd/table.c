@@ -76,6 +76,13 @@ const struct cmd cmd_table[] = {
 	{.run = NULL},
 };
 
+const struct cmd_group cmd_groups[CMD_NGROUPS] = {
+	{"Target", "which processes to profile"},	    {"Probes", "which calls to record, and how"},
+	{"Measure", "what to read with each call"},	    {"Window", "when to begin and to stop"},
+	{"Tables", "format, order and rows of the tables"}, {"Files", "recordings, traces and other outputs"},
+	{"General", "progress, buffers, backends"},
+};
+
 const struct cmd_exit_text cmd_exits[] = {
 	{CMD_OK, "success, also after Ctrl-C, TERM or HUP; all files are complete"},
 	{CMD_FAILED, "failure: a file, a full disk, a closed stdout, a damaged recording"},

@@ -22,7 +22,7 @@ static const struct cmd_conflict conflicts[] = {
 
 const struct cmd_option memory_option = {
 	.name = "memory",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
 	.help = "Attribute memory to operators: what each allocated, what of that was freed, what was alive at the "

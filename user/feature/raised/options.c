@@ -16,7 +16,7 @@ static const struct cmd_conflict conflicts[] = {
 
 const struct cmd_option raised_option = {
 	.name = "raised",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
 	.help = "Count the calls that an exception left, with the times of the first and last one, and with "
@@ -24,7 +24,7 @@ const struct cmd_option raised_option = {
 		"the Python line",
 	.set = cmd_set_feature,
 	.min = RAISED_BIT,
-	.after = "agent",
+	.after = "sched",
 	.sheet = &sheet_raised,
 	.conflicts = conflicts,
 };
