@@ -117,8 +117,9 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 				   "other functions are not included",
 				   calls);
 	if (!err && !of->plan.version && (ses->want.groups & plan_groups_of(of->plan.adp, true) & PROBE_KV))
-		err = ses_add_note(s, "kvstore",
-				   "keys and bytes are not read: the layout of arrays in this build is not known");
+		err = ses_add_note(
+			s, "kvstore",
+			"keys and bytes are not read, because the layout of arrays in this build is not known");
 	if (!err && ses->o->ops && left)
 		err = ses_add_note(s, "ops",
 				   "%s: %s of %s operator functions are probed; self times include the time of the "

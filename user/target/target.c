@@ -99,8 +99,8 @@ static const char *forbidden_by(void)
 	if (!can_ptrace())
 		return "CAP_SYS_PTRACE is missing; run mxbpf with sudo";
 	if (yama_forbids_all())
-		return "Yama forbids it to every process (kernel.yama.ptrace_scope is 3), until the machine is started "
-		       "anew with another value";
+		return "Yama forbids it to every process (kernel.yama.ptrace_scope is 3); set another value and "
+		       "restart the machine";
 	return "a security module or a user namespace forbids it; run mxbpf on the host itself";
 }
 
@@ -216,7 +216,8 @@ static int identify(struct tgt *t, struct err *e)
 		err = err_set(e, ERR_TARGET, -EINVAL, "%s is a kernel thread, which runs no program", t->label);
 	else if ((state == 'Z' || state == 'X') && threads > 1)
 		err = err_set(e, ERR_TARGET, -ESRCH,
-			      "the main thread of process %s has exited: the kernel hides the rest", t->label);
+			      "the main thread of process %s has exited, and the kernel hides the other threads",
+			      t->label);
 	else if (state == 'Z' || state == 'X')
 		err = err_set(e, ERR_TARGET, -ESRCH, "process %s has exited and waits to be reaped", t->label);
 out:
