@@ -73,7 +73,7 @@ static void write_thread(struct view_trace *t, const struct view_plan_track *k, 
 		   ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
 		   k->tgid, k->tid);
 	snprintf(name, sizeof(name), "thread %u (%s)", k->tid, view_trace_track_name(t, k, lane));
-	view_trace_string(t, name);
+	view_trace_string(t, k->lane ? lane : name); /* a lane is no thread, and its id says nothing */
 	out_printf(o,
 		   "}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":"
 		   "{\"sort_index\":%zu}}",
