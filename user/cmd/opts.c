@@ -404,7 +404,7 @@ static int fail_foreign(const struct cmd *c, const char *name, struct err *e)
 static int fail_getopt(const struct cmd *c, int got, const char *word, struct err *e)
 {
 	const struct cmd_option *opt = optopt ? option_of(optopt) : NULL;
-	char title[32];
+	char title[32], words[200];
 
 	if (!optopt)
 		return fail_unknown(c, word, e);
@@ -414,7 +414,8 @@ static int fail_getopt(const struct cmd *c, int got, const char *word, struct er
 	if (!find_option(opt->name, c->bit, NULL))
 		return fail_foreign(c, opt->name, e);
 	if (got == ':')
-		return err_set(e, ERR_USAGE, -EINVAL, "option --%s needs a value: %s", opt->name, opt->arg);
+		return err_set(e, ERR_USAGE, -EINVAL, "option --%s needs a value: %s%s%s", opt->name, opt->arg,
+			       opt->word ? ", one of " : "", opt->word ? cmd_join_words(opt->word, words) : "");
 	return err_set(e, ERR_USAGE, -EINVAL, "option --%s takes no value", opt->name);
 }
 
@@ -475,7 +476,7 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 			       "command to run after --; see: %s --help",
 			       o->args[0], title);
 	if (o->nargs < c->min_args || o->nargs > c->max_args)
-		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d operand%s, not %d; usage: %s %s", title,
+		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d argument%s, not %d; usage: %s %s", title,
 			       c->min_args == c->max_args ? ""
 			       : o->nargs < c->min_args	  ? "at least "
 							  : "at most ",
@@ -485,7 +486,10 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 	for (opt = cmd_options; opt->name; opt++) {
 		given = seen >> (opt - cmd_options) & 1;
 		if ((opt->required & c->bit) && !o->ses.command && !given)
-			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
+			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing%s; usage: %s %s", opt->name, opt->arg,
+				       opt->field == offsetof(struct cmd_opts, ses.pid)
+					       ? "; mxbpf list shows the processes"
+					       : "",
 				       title, c->synopsis);
 		if (opt->of_events && o->ses.stats && given)
 			return err_set(e, ERR_USAGE, -EINVAL,
@@ -611,8 +615,10 @@ static int fail_command(const char *word, struct err *e)
 		near_try(&n, word, c->name);
 		len += snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", c->name);
 	}
-	return err_set(e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s); name a process with --pid PID%s", word,
-		       all, near_hint(&n, "", hint));
+	return err_set(
+		e, ERR_USAGE, -EINVAL,
+		"'%.60s' is not a command (%s); name a process with --pid PID, or a program to run with -- COMMAND%s",
+		word, all, near_hint(&n, "", hint));
 }
 
 int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e)

@@ -122,7 +122,8 @@ static int missing(pid_t pid, struct err *e)
 	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
 	if (fd < 0)
-		return err_set(e, ERR_TARGET, -ESRCH, "no process with pid %d", pid);
+		return err_set(e, ERR_TARGET, -ESRCH,
+			       "no process with pid %d; mxbpf list shows those that can be profiled", pid);
 	close(fd);
 	return err_set(e, ERR_PRIVILEGE, -EACCES,
 		       "process %d is hidden in /proc (hidepid): CAP_SYS_PTRACE is missing; run mxbpf with sudo", pid);
