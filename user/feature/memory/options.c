@@ -25,8 +25,8 @@ const struct cmd_option memory_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
-	.help = "Attribute memory to operators: what each allocated, what of that was freed, what was alive at the "
-		"peak, and what was never freed",
+	.help = "Attribute memory to operators: for each, what it allocated, freed and never freed, and what was alive "
+		"at the peak",
 	.set = cmd_set_flag,
 	CMD_FIELD(ses.memory),
 	.after = "life",
