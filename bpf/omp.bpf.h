@@ -531,7 +531,9 @@ static __always_inline __u64 team_words(__u64 words, __u32 n)
 }
 
 /*
- * Discards a league: a region of masters, each of which forks next. Only the regions of these masters are recorded.
+ * Discards the region of an OpenMP league (the construct `teams`). LLVM's library opens it as a parallel region whose
+ * threads only fork the teams of the league. Each of these threads is the master of a team, and only the regions of
+ * the teams are recorded.
  */
 __noinline int team_league(struct mxbpf_thread *t)
 {
@@ -543,7 +545,10 @@ __noinline int team_league(struct mxbpf_thread *t)
 	return 0;
 }
 
-/* A master forks a team. The masters of a league pass no argument list, since they hand on what they were given. */
+/*
+ * A master forks a team. The masters of a league's teams pass no argument list, because they pass on the arguments of
+ * the league.
+ */
 static __always_inline void team_fork(struct pt_regs *ctx, struct mxbpf_thread *t, __u64 sp)
 {
 	struct {

@@ -216,11 +216,15 @@ enum mxbpf_inside {
 	 * compared.
 	 */
 	MXBPF_INSIDE_NAMED = 1,
-	/* As MXBPF_INSIDE_NAMED, but the name was noted when the operator was pushed (MXBPF_ACT_NOTE). */
+	/*
+	 * The work is the operator itself or a bulk, as with MXBPF_INSIDE_NAMED. The name to compare is the one that
+	 * was noted when the operator was pushed (MXBPF_ACT_NOTE).
+	 */
 	MXBPF_INSIDE_NOTED = 2,
 	/*
-	 * As MXBPF_INSIDE_NAMED, but the name is found in the text that names the work, by the number of operators
-	 * with MXBPF_SPAN_PART that ran in it before. row.name leads from the work's key to the text.
+	 * The work is the operator itself or a bulk, as with MXBPF_INSIDE_NAMED. The name to compare is in the text
+	 * that names the work, at the number of operators with MXBPF_SPAN_PART that ran in the work before. row.name
+	 * leads from the work's key to the text.
 	 */
 	MXBPF_INSIDE_PLACED = 3,
 };

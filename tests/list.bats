@@ -144,7 +144,7 @@ list_alone() { # BEFORE COMMAND...
 	run --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list
 	expect_status 3
 	[[ -z $output && ${#stderr_lines[@]} == 1 ]]
-	expect_re '^mxbpf: error: no process with MXNet' "$stderr"
+	expect_re '^mxbpf: error: no process has loaded MXNet' "$stderr"
 	run --separate-stderr unshare --pid --fork --mount-proc "$MXBPF" list --format json
 	expect_status 3
 	jq -e '.processes == [] and .looked_at >= 1' <<<"$output"

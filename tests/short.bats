@@ -104,13 +104,13 @@ whole() {
 		expect_re "^$table" "$(<short)"
 	done
 	expect_re "^life of operators: .* in $life rows, of which ([4-9]|10) are shown \(--top 0: all\)\$" "$(<short)"
-	left=$(sed -nE 's/^([0-9]+) rows more are not shown \(--top 0: all\)$/\1/p' short)
-	shown=$(sed -n '/^made by/,/rows more/p' short | grep -vc -E '^made by|rows more')
+	left=$(sed -nE 's/^([0-9]+) more rows are not shown \(--top 0: all\)$/\1/p' short)
+	shown=$(sed -n '/^made by/,/more rows/p' short | grep -vc -E '^made by|more rows')
 	((shown + left == memory))
 	left=$(sed -nE 's/^([0-9]+) more rows? \(--top 0: all\)$/\1/p' short)
 	shown=$(sed -n '/^ran in/,/more row/p' short | grep -vc -E '^ran in|more row')
 	((left && shown + left == $(jq '.samples.ran_in | length' json)))
-	[[ -z $(grep -E 'rows more|more row|are shown' all) ]]
+	[[ -z $(grep -E 'more rows|more row|are shown' all) ]]
 }
 
 @test "Data, single calls and other layouts are whole" {

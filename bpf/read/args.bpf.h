@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Tensor arguments of an operator: sizes, types and strides, interned like names. A tensor is a row of map
- * `tensors`. The arguments of a call are a list of words, some of which are keys of such rows. User space turns
- * both into text.
+ * Tensor arguments of an operator: sizes, types and strides. BPF hashes them to an id, as it does with names. The map
+ * `tensors` holds each id once, with its sizes, types and strides. The arguments of a call are a list of words, enum
+ * mxbpf_arg_word or the id of a tensor. User space turns ids and lists into text.
  */
 #ifndef ARGS_BPF_H
 #define ARGS_BPF_H

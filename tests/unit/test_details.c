@@ -308,7 +308,7 @@ static void test_backward(void)
 			"name     calls forward backward  deeper   total ratio\n"
 			"aten::mm     4 4.00 us  10.0 us 7.00 us 21.0 us  4.25\n"
 			"aten::t      9    0 ns    40 ns    0 ns   40 ns     -\n"
-			"3 backward nodes stand under their own names: their operator is from before the window, or "
+			"3 backward nodes are listed under their own names: their operator ran before the window or "
 			"cannot be seen\n\n"));
 	free(t);
 	t = render("torch", m, &(struct view_opts){.backward = true, .sort = VIEW_SORT_COUNT, .top = 1});

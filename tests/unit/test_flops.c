@@ -223,8 +223,8 @@ static void test_tables(struct mdl *m)
 	CHECK(strstr(t, "\n    [\"unreadable\",[5,4]] -> [[3,4]] float32\n"));
 	CHECK(strstr(t, "\n    [] -> [[4],\"unwanted\"] int8\n"));
 	CHECK(strstr(t, " flop GFLOP/s\n") && strstr(t, " 240    0.12\n"));
-	CHECK(strstr(t, "estimated of 3 convolutions and matrix products"));
-	CHECK(strstr(t, "of 1 more there is no estimate"));
+	CHECK(strstr(t, "estimated for 3 convolutions and matrix products"));
+	CHECK(strstr(t, "1 more have no estimate"));
 	free(t);
 }
 

@@ -316,7 +316,8 @@ static char *traced(const char *format)
 }
 
 #define COUNTER(pid, ts, name, key, value)                                                                             \
-	"{\"ph\":\"C\",\"pid\":" pid ",\"tid\":7,\"ts\":" ts ",\"name\":\"" name "\",\"args\":{\"" key "\":" value "}" \
+	"{\"ph\":\"C\",\"pid\":" pid ",\"tid\":3100000000,\"ts\":" ts ",\"name\":\"" name "\",\"args\":{\"" key        \
+	"\":" value "}"                                                                                                \
 	"}"
 
 static void test_counters(void)
@@ -338,11 +339,11 @@ static void test_counters(void)
 	     "drawn")
 	{
 		all = traced("chrome");
-		CHECK(strstr(all, COUNTER("7", "0.000", "cgroup /a\\\"b: throttled", "%", "70.000")));
-		CHECK(strstr(all, COUNTER("7", "1000000.000", "cgroup /a\\\"b: throttled", "%", "0.000")));
-		CHECK(strstr(all, COUNTER("7", "4000000.000", "cgroup /a\\\"b: throttled", "%", "5.000")));
-		CHECK(strstr(all, COUNTER("7", "0.000", "machine: busy", "CPUs", "1.500")));
-		CHECK(strstr(all, COUNTER("7", "1000000.000", "cgroup: memory", "bytes", "4096")));
+		CHECK(strstr(all, COUNTER("3100000000", "0.000", "cgroup /a\\\"b: throttled", "%", "70.000")));
+		CHECK(strstr(all, COUNTER("3100000000", "1000000.000", "cgroup /a\\\"b: throttled", "%", "0.000")));
+		CHECK(strstr(all, COUNTER("3100000000", "4000000.000", "cgroup /a\\\"b: throttled", "%", "5.000")));
+		CHECK(strstr(all, COUNTER("3100000000", "0.000", "machine: busy", "CPUs", "1.500")));
+		CHECK(strstr(all, COUNTER("3100000000", "1000000.000", "cgroup: memory", "bytes", "4096")));
 		CHECK(!strstr(all, "steal"));
 		free(all);
 	}

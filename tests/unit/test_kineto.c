@@ -495,6 +495,20 @@ static const char *steps(struct tape *t, uint32_t tid, char buf[200])
 	return buf;
 }
 
+/* Three iterations, the last of which has no annotation that has ended. */
+static struct tape three_steps(void)
+{
+	struct tape t = training_tape();
+	uint64_t i;
+
+	for (i = 0; i < 3; i++) {
+		annotation(&t, PID, i * 10000 + 5000, i * 10000 + 6000, STEP);
+		if (i < 2)
+			annotation(&t, PID, i * 10000 + 3000, i * 10000 + 8000, OUTER);
+	}
+	return t;
+}
+
 static void test_steps(void)
 {
 	TEST("a step lasts from the end of one optimizer step to the end of the next, separately for each thread")
@@ -557,6 +571,31 @@ static void test_steps(void)
 				annotation(&t, PID, 12000, 37000, OUTER); /* around iterations 1, 2 and 3 */
 		}
 		CHECK(!strcmp(steps(&t, PID, buf), "0:12-16 1:16-26 2:26-36 3:37-46 "));
+		tape_free(&t);
+	}
+
+	TEST("an annotation that has not ended limits the steps as one that has ended")
+	{
+		struct tape t = three_steps();
+		char buf[200];
+
+		/* The window ends between the end of the optimizer's step and that of the iteration. */
+		open_span(&t, OP, PID, 23000, 27000)->name_id = OUTER;
+		CHECK(!strcmp(steps(&t, PID, buf), "0:8-18 1:18-27 "));
+		tape_free(&t);
+
+		/* An annotation around two iterations, and one around all, end with the window as well. */
+		t = three_steps();
+		open_span(&t, OP, PID, 23000, 27000)->name_id = OUTER;
+		open_span(&t, OP, PID, 12500, 27000)->name_id = OUTER;
+		open_span(&t, OP, PID, 2000, 27000)->name_id = OUTER;
+		CHECK(!strcmp(steps(&t, PID, buf), "0:12.5-18 1:18-26.998 "));
+		tape_free(&t);
+
+		/* A span on a lane is on no thread. */
+		t = three_steps();
+		open_span(&t, OP, PID, 12500, 27000)->flags = MXBPF_SPAN_ASYNC;
+		CHECK(!strcmp(steps(&t, PID, buf), "0:8-18 1:18-26 "));
 		tape_free(&t);
 	}
 

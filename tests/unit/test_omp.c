@@ -183,8 +183,8 @@ static void test_forks(void)
 	{
 		CHECK(elf && !fork_find(elf, &names, &f, NULL));
 		/*
-		 * forked: after GCC's forms, after a league, after its masters. invoked: by the threads. joined:
-		 * LLVM's form, GCC's form, a league.
+		 * forked: after GCC's forms, after an OpenMP league (`teams`), after the masters of its teams. invoked:
+		 * by the threads. joined: LLVM's form, GCC's form, a league.
 		 */
 		check_points(elf, &f.forked, 3);
 		check_points(elf, &f.invoked, 1);

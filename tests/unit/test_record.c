@@ -444,8 +444,8 @@ static void check_damage(const struct small *s, bool finished)
 			  : same(&out, &s->recs) || (!finished && rec_reader_session(r)->incomplete));
 		/* Damage without effect on the tables must be noticed, too. */
 		CHECK(!finished || rec_reader_verify(r) || rec_reader_session(r)->incomplete || same(&out, &s->recs));
-		CHECK(!rec_reader_damage(r)->code || strstr(rec_reader_damage(r)->why, ", among its events: ") ||
-		      (rec_reader_session(r)->incomplete && strstr(rec_reader_damage(r)->why, ", in its tables: ")));
+		CHECK(!rec_reader_damage(r)->code || strstr(rec_reader_damage(r)->why, ", among its events") ||
+		      (rec_reader_session(r)->incomplete && strstr(rec_reader_damage(r)->why, ", in its tables")));
 		/* A length that leads out of the file looks like a truncated file. */
 		CHECK(!finished || rec_reader_session(r)->incomplete || same_session(rec_reader_session(r), &session));
 		CHECK(!rec_reader_model(r, m, &e) || e.code == -EBADMSG);

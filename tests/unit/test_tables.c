@@ -724,7 +724,7 @@ static void test_unkeyed(void)
 
 	CHECK(!mdl_feed(m, &call, sizeof(call)) && !mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
 	t = render("modern", &s, again, &opts);
-	CHECK(strstr(t, " 1 values more are in no row"));
+	CHECK(strstr(t, " 1 more values are in no row"));
 	free(t);
 	t = render("json", &s, again, &opts);
 	CHECK(strstr(t, "\"unkeyed\": 1,"));

@@ -371,7 +371,7 @@ static void test_report(void)
 		CHECK(!mdl_feed(plain.model, plain.recs.data, plain.recs.len));
 		text = render("modern", &t.session, t.model, &by_total);
 		CHECK(strstr(text, "GPU activities: 10, ") && strstr(text, "Memcpy DtoD") && strstr(text, "4.00 KiB"));
-		CHECK(strstr(text, "2 of them have no call: their launch was not seen"));
+		CHECK(strstr(text, "2 of them belong to no call, because their launch was not seen"));
 		free(text);
 		text = render("modern", &t.session, t.model, &one);
 		CHECK(strstr(text, ", of which 1 are shown") && strstr(text, "gemm") && !strstr(text, "relu"));

@@ -127,8 +127,8 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 	for (i = 0; !ret && i < n; i++)
 		if (!done[i])
 			ret = err_set(e, ERR_RUNTIME, -ENOTSUP,
-				      "cannot attach: the process has mapped other libraries beside %s than the first "
-				      "process",
+				      "cannot attach: the libraries that this process has mapped beside %s differ from "
+				      "those of the first process",
 				      p->lib->path);
 	free(offs);
 	free(done);

@@ -79,18 +79,18 @@ static const struct {
 	bool privileged;    /* without privileges it fails on every kernel, so a failure says nothing about this one */
 } features[] = {
 	{"CAP_BPF, CAP_PERFMON", true, try_capabilities, "load and attach the BPF programs", SUDO, false},
-	{"CAP_SYS_PTRACE", true, try_ptrace, "look at processes of other users", SUDO, false},
+	{"CAP_SYS_PTRACE", true, try_ptrace, "inspect processes of other users", SUDO, false},
 	{"ring buffer", true, try_ring, "carries the events", "Linux 5.8 or later has it", true},
 	{"task storage", true, try_task_storage, "keeps each thread's open spans", "Linux 5.11 or later has it", true},
 	{"attach cookies", true, try_cookie, "tell probes apart", "Linux 5.15 or later has them", true},
 	{"kernel type information", true, try_btf, "/sys/kernel/btf/vmlinux",
 	 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions do", false},
 	{"raw tracepoints", false, try_raw_tp, "give back the slots of ended threads",
-	 "without it at most 1023 threads in a session", true},
+	 "without them a session has room for 1023 threads", true},
 	{"hardware counters", false, try_hardware, "--counters cycles,instructions,...",
-	 "this machine shows none, as most virtual ones; --counters task-clock,page-faults,... works", true},
+	 "this machine has none, like most virtual machines; --counters task-clock,page-faults,... works", true},
 	{"process filter", false, try_filter, "keeps probes out of other processes on the same library",
-	 "other processes on the library are slowed too; Linux 6.10 or later has it", true},
+	 "without it, probes also slow other processes on the library; Linux 6.10 or later has it", true},
 };
 
 /* Adds one row per backend. One backend must work, so the last one is required if all others fail. */
@@ -124,7 +124,7 @@ unsigned att_features(struct att_feature *rows, unsigned max)
 		snprintf(rows[n].detail, sizeof(rows[n].detail), "%s",
 			 ok	 ? features[i].use
 			 : known ? features[i].remedy
-				 : "not known without the right to try it; " SUDO);
+				 : "not known, because trying it is not permitted; " SUDO);
 	}
 	return n;
 }

@@ -72,21 +72,19 @@ static void print_option_short(const struct cmd_option *opt)
 	print_option_text(opt, text);
 }
 
-/* The text ends with the commands that take the option if `mxbpf --pid` does not. */
+/* The text begins with the commands that take the option if `mxbpf --pid` does not. */
 static void print_option_takers(const struct cmd_option *opt)
 {
-	char text[640];
+	char text[512], all[640];
 	const struct cmd *c;
-	const char *sep = "; for ";
-	size_t used;
+	size_t used = 0;
 
-	used = strlen(cmd_option_text(opt, text));
-	for (c = cmd_table; !(opt->commands & CMD_BIT_ATTACH) && c->run && used < sizeof(text); c++)
-		if (opt->commands & c->bit) {
-			used += snprintf(text + used, sizeof(text) - used, "%s%s", sep, c->name);
-			sep = ", ";
-		}
-	print_option_text(opt, text);
+	for (c = cmd_table; !(opt->commands & CMD_BIT_ATTACH) && c->run && used < sizeof(all); c++)
+		if (opt->commands & c->bit)
+			used += snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", c->name);
+	if (used < sizeof(all))
+		snprintf(all + used, sizeof(all) - used, "%s%s", used ? ": " : "", cmd_option_text(opt, text));
+	print_option_text(opt, all);
 }
 
 static void print_options(const struct cmd *c)
@@ -119,21 +117,11 @@ void cmd_print_usage(void)
 	fputs("Try: mxbpf --help\n", stderr);
 }
 
-/* The groups that options name, in the order of the pages. */
-static const struct {
-	const char *name; /* what options call it; `mxbpf help` takes it in lower case */
-	const char *help;
-} groups[] = {
-	{"Target", "the process, and what to read of it"},  {"Window", "when to begin and to stop"},
-	{"Tables", "format, order and rows of the tables"}, {"Files", "recordings, traces and other outputs"},
-	{"General", "progress, buffers, backends"},
-};
-#define NGROUPS	   (sizeof(groups) / sizeof(groups[0]))
 #define GROUP_NAME 16
 
 static const char *group_word(unsigned i, char buf[GROUP_NAME])
 {
-	const char *name = i < NGROUPS ? groups[i].name : "all";
+	const char *name = i < CMD_NGROUPS ? cmd_groups[i].name : "all";
 	size_t len = snprintf(buf, GROUP_NAME, "%s", name);
 
 	while (len--)
@@ -145,9 +133,9 @@ static void print_group(unsigned i)
 {
 	const struct cmd_option *opt;
 
-	printf("%s (%s):\n", groups[i].name, groups[i].help);
+	printf("%s (%s):\n", cmd_groups[i].name, cmd_groups[i].help);
 	for (opt = cmd_options; opt->name; opt++)
-		if (opt->group && !strcmp(opt->group, groups[i].name))
+		if (opt->group && !strcmp(opt->group, cmd_groups[i].name))
 			print_option_takers(opt);
 }
 
@@ -167,7 +155,7 @@ static void print_all(void)
 	unsigned i;
 
 	print_usage(stdout);
-	for (i = 0; i < NGROUPS; i++) {
+	for (i = 0; i < CMD_NGROUPS; i++) {
 		putchar('\n');
 		print_group(i);
 	}
@@ -211,8 +199,8 @@ static void print_first_page(void)
 			if (!strcmp(opt->name, common[i]) && (opt->commands & CMD_BIT_ATTACH))
 				print_option_short(opt);
 	puts("\nAll options, by group (mxbpf help GROUP):");
-	for (i = 0; i <= NGROUPS; i++)
-		print_wrapped(i < NGROUPS ? groups[i].help : "every option, exit status, examples",
+	for (i = 0; i <= CMD_NGROUPS; i++)
+		print_wrapped(i < CMD_NGROUPS ? cmd_groups[i].help : "every option, exit status, examples",
 			      printf("  %s", group_word(i, word)), SHORT_COLUMN);
 	puts("\nMore: man mxbpf; README.md and docs/ of the source");
 }
@@ -235,7 +223,7 @@ int cmd_print_help(const struct cmd *c)
 /* Lists the words that `help` takes, and the one that was probably meant. */
 static int fail_topic(const char *topic)
 {
-	char commands[200] = "", words[100] = "", hint[NEAR_HINT_BYTES], names[NGROUPS + 1][GROUP_NAME];
+	char commands[200] = "", words[100] = "", hint[NEAR_HINT_BYTES], names[CMD_NGROUPS + 1][GROUP_NAME];
 	struct near n = {0};
 	struct err e = {0};
 	const struct cmd *c;
@@ -246,7 +234,7 @@ static int fail_topic(const char *topic)
 		near_try(&n, topic, c->name);
 		len += snprintf(commands + len, sizeof(commands) - len, "%s%s", len ? ", " : "", c->name);
 	}
-	for (i = len = 0; i <= NGROUPS && len < sizeof(words); i++) {
+	for (i = len = 0; i <= CMD_NGROUPS && len < sizeof(words); i++) {
 		near_try(&n, topic, group_word(i, names[i]));
 		len += snprintf(words + len, sizeof(words) - len, "%s%s", len ? ", " : "", names[i]);
 	}
@@ -265,11 +253,11 @@ int cmd_help(const struct cmd_opts *o)
 	c = topic ? cmd_find(topic) : cmd_table;
 	if (c)
 		return cmd_print_help(c);
-	for (i = 0; i <= NGROUPS && strcmp(topic, group_word(i, word)); i++)
+	for (i = 0; i <= CMD_NGROUPS && strcmp(topic, group_word(i, word)); i++)
 		;
-	if (i > NGROUPS)
+	if (i > CMD_NGROUPS)
 		return fail_topic(topic);
-	if (i == NGROUPS)
+	if (i == CMD_NGROUPS)
 		print_all();
 	else
 		print_group(i);
@@ -331,7 +319,7 @@ static void print_words_case(const struct cmd *c)
 	if (c == cmd_table || c->run == cmd_help)
 		for (other = cmd_table + 1; other->run; other++)
 			printf("%s ", other->name);
-	for (i = 0; c->run == cmd_help && i <= NGROUPS; i++)
+	for (i = 0; c->run == cmd_help && i <= CMD_NGROUPS; i++)
 		printf("%s ", group_word(i, word));
 	printf("'; operand=%d ;;\n", c->min_args);
 }

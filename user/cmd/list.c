@@ -355,8 +355,8 @@ static int nothing_found(const struct list *l)
 
 	for (i = 0; adapters[i]; i++)
 		buf_printf(&names, "%s%s", i ? " or " : "", adapters[i]->title);
-	err_set(&e, ERR_TARGET, -ENOENT, "no process with %.*s among %u processes%s", (int)names.len, names.data,
-		l->looked,
+	err_set(&e, ERR_TARGET, -ENOENT, "no process has loaded %.*s: looked at %u processes%s", (int)names.len,
+		names.data, l->looked,
 		!l->hidden  ? ""
 		: geteuid() ? "; some of them cannot be read: run mxbpf with sudo"
 			    : "; some of them cannot be read");

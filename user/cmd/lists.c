@@ -72,13 +72,13 @@ static void print_takers(const struct cmd_option *opt)
 	puts(".");
 }
 
-static void print_options(void)
+static void print_options_of(const struct cmd_group *group)
 {
 	const struct cmd_option *opt;
 	char text[512];
 
 	for (opt = cmd_options; opt->name; opt++) {
-		if (!opt->group)
+		if (!opt->group || strcmp(opt->group, group->name))
 			continue;
 		if (opt->letter)
 			printf("**-%c**, ", opt->letter);
@@ -88,6 +88,17 @@ static void print_options(void)
 		if (text[strlen(text) - 1] != '.')
 			putchar('.');
 		print_takers(opt);
+	}
+}
+
+static void print_options(void)
+{
+	unsigned i;
+
+	for (i = 0; i < CMD_NGROUPS; i++) {
+		printf("### %s: %s\n\n", cmd_groups[i].name, cmd_groups[i].help);
+		print_options_of(&cmd_groups[i]);
+		putchar('\n');
 	}
 }
 

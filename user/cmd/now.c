@@ -130,7 +130,7 @@ int cmd_now(const struct cmd_opts *o)
 	v.ses = r.ses;
 	if (!err) {
 		ses_keep_lasts(r.ses);
-		err = ses_start(r.ses, &e);
+		err = run_start(&r, &e);
 	}
 	if (!err) {
 		if (regs_open(tgt_pid(ses_target(r.ses)), &regs, &why))

@@ -73,7 +73,7 @@ static void put_doing(struct buf *b, const struct now_view *v, const struct now_
 		buf_printf(b, call ? ")" : "");
 	}
 	if (t->holder) {
-		buf_printf(b, ", for a lock that thread %d (", t->holder);
+		buf_printf(b, ", waiting for a lock that thread %d (", t->holder);
 		tgt_thread_comm(ses_target(v->ses), t->holder, comm);
 		put_name(b, comm);
 		buf_printf(b, ") holds");
@@ -100,7 +100,7 @@ static void put_opens(struct buf *b, const struct now_view *v, const struct now_
 		name = mdl_name(ses_model(v->ses), o[i].name_id, &len);
 		put(b, name, len);
 		buf_printf(b, ", for %s%s\n", fmt_ns(o[i].open_ns, ns),
-			   o[i].flags & MXBPF_SPAN_ASYNC ? ", begun here and going on elsewhere" : "");
+			   o[i].flags & MXBPF_SPAN_ASYNC ? ", started here and continued on another thread" : "");
 	}
 }
 
@@ -117,7 +117,7 @@ static void put_last(struct buf *b, const struct now_view *v, const struct now_t
 		return;
 	put_head(b, "last", true);
 	if (!s) {
-		buf_printf(b, "nothing that is probed within the look\n");
+		buf_printf(b, "no probed call in this time\n");
 		return;
 	}
 	name = mdl_name(ses_model(v->ses), s->name_id, &len);
@@ -197,7 +197,7 @@ static void put_stack(struct buf *b, const struct now_view *v, const struct now_
 		buf_printf(b, "... and %zu more\n", n - i);
 	} else if (n && t->cut) {
 		put_head(b, "", false);
-		buf_printf(b, "... (the way up is not known)\n");
+		buf_printf(b, "... (the callers are not known)\n");
 	}
 }
 
@@ -294,7 +294,7 @@ static void print_head(const struct now_view *v, size_t n)
 	printf("process %u (%s), %s", s->pid, safe, s->libs[0].runtime);
 	if (python)
 		printf(", Python %s", python);
-	printf(": %zu thread%s, looked at for %s\n", n, n == 1 ? "" : "s", fmt_ns(s->duration_ns, ns));
+	printf(": %zu thread%s, observed for %s\n", n, n == 1 ? "" : "s", fmt_ns(s->duration_ns, ns));
 }
 
 int now_print_text(const struct now_view *v, struct err *e)

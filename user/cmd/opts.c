@@ -108,60 +108,56 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 /* clang-format off */
 static const struct cmd_option fixed[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_LIVE, .required = CMD_LIVE,
-	 .help = "Profile this running process; it is not changed or restarted. To start one: -- COMMAND",
+	 .help = "Profile this running process; mxbpf does not change or restart it. To launch a process instead, use -- COMMAND",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
-	 .help = "Check the probes of this process; it is not changed",
+	 .help = "Check the probes of this process; mxbpf does not change it",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
-	 .required = CMD_BIT_NOW, .help = "Show the threads of this process; it is not changed, and none of its threads is stopped",
+	 .required = CMD_BIT_NOW, .help = "Show the threads of this process; mxbpf neither changes it nor stops its threads",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
-	{.name = "probes", .arg = "LIST", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Probe only these kinds of calls, joined by commas", .def = "all",
-	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes},
-	{.name = "api", .arg = "WHICH", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Probe these calls of the C API: work leaves out calls that neither work nor wait, which costs much less",
-	 .def = "work for tables; all with record, --trace, --memory, --raised and a --layout of another profiler",
-	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
-	{.name = "ops", .arg = "LIST", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK,
-	 .help = "Record only operators whose names match one of the shell patterns, joined by commas: 'conv*,mm'. Other "
-		 "operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
-	 .help = "Profile this runtime if the process has several", .def = "whichever is mapped", .set = cmd_set_word,
+	 .help = "Profile this runtime if the process has several", .def = "the one that is mapped", .set = cmd_set_word,
 	 CMD_FIELD(ses.runtime), .word = plan_runtime_name},
 	{.name = "role", .arg = "ROLE", .group = "Target", .commands = CMD_LIVE | CMD_BIT_REPORT,
-	 .help = "Include only processes with this role in a distributed job, by their environment", .def = "all",
+	 .help = "Include only processes that have this role in a distributed job; mxbpf reads the role from their environment", .def = "all",
 	 .set = cmd_set_word, CMD_FIELD(ses.role), .word = plan_role_name, .supports = plan_has_roles},
 	{.name = "wait", .group = "Target", .commands = CMD_LIVE,
 	 .help = "With --pid, if the process has no runtime yet, wait until it loads one", .set = cmd_set_flag, CMD_FIELD(ses.wait)},
-	{.name = "py-stacks", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Read the Python stack at the start of each operator or call: source lines, modules",
-	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
-	{.name = "shapes", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Read tensor shapes and types, for --by shape, traces and recordings. Some runtimes add strides, the "
-		 "shapes of results, and GFLOP/s of convolutions and matrix products", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
-	{.name = "layers", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Read the model layer of each operator, for --by layer, traces and recordings",
-	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER, .supports = plan_has_layers},
-	{.name = "agent", .of_events = true, .group = "Target", .commands = CMD_LIVE,
-	 .help = "Load a small library into the process; it records operators at a tenth of the cost of probes, falls silent "
-		 "when mxbpf ends, and stays loaded. Child processes are not followed. Use it alone or with --memory, --omp, --sched and --iterations",
-	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent},
 	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Follow child processes. shared: put probes into all processes that load the library, so that children are "
-		 "seen from their first instruction; the cost for other processes is measured. filtered: probe each child on its "
-		 "own, shortly after it starts. auto: like shared, but if other processes use the library, only once the target forks", .def = "auto",
+	 .help = "Follow child processes. shared: probe all processes that load the library, so that children are seen from their first instruction; mxbpf measures what this costs other processes. filtered: probe each child separately, shortly after it starts. auto: like shared; if other processes use the library, switch to shared when the target forks", .def = "auto",
 	 .set = cmd_set_follow, CMD_FIELD(ses.follow), .word = word_follow},
 	{.name = "no-follow", .group = "Target", .commands = CMD_LIVE, .help = "Do not follow child processes",
 	 .set = cmd_set_flag, CMD_FIELD(ses.no_follow)},
-	{.name = "no-account", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Do not record on-CPU, run-queue and blocked time and page faults of each call",
-	 .set = cmd_set_flag, CMD_FIELD(ses.no_account)},
-	{.name = "stats", .group = "Target", .commands = CMD_LIVE,
-	 .help = "Sum up in the kernel and send no events: tables only, at the least cost outside the target",
+	{.name = "probes", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE,
+	 .help = "Probe only these kinds of calls, joined by commas", .def = "all",
+	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes},
+	{.name = "api", .arg = "WHICH", .group = "Probes", .commands = CMD_LIVE,
+	 .help = "Probe these calls of the C API; work leaves out calls that neither work nor wait, which costs much less",
+	 .def = "work for tables; all with record, --trace, --memory, --raised and a --layout of another profiler",
+	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
+	{.name = "ops", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE | CMD_BIT_CHECK,
+	 .help = "Record only operators whose names match one of these shell patterns, joined by commas: 'conv*,mm'. Other operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
+	{.name = "agent", .of_events = true, .group = "Probes", .commands = CMD_LIVE,
+	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Child processes are not followed. Use it alone or with --memory, --omp, --sched and --iterations",
+	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent},
+	{.name = "stats", .group = "Probes", .commands = CMD_LIVE,
+	 .help = "Sum up calls in the kernel and send no events; this gives tables only, at the lowest cost outside the target",
 	 .set = cmd_set_flag, CMD_FIELD(ses.stats)},
 	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
-	 .help = "Sum up in the kernel and send events: print the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check)},
+	 .help = "Sum up calls in the kernel and send events, too; print the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check)},
+	{.name = "py-stacks", .group = "Measure", .commands = CMD_LIVE,
+	 .help = "Read the Python stack at the start of each operator or call; it gives source lines and modules",
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
+	{.name = "shapes", .group = "Measure", .commands = CMD_LIVE,
+	 .help = "Read tensor shapes and types, for --by shape, traces and recordings. Some runtimes add strides, the "
+		 "shapes of results, and GFLOP/s of convolutions and matrix products", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+	{.name = "layers", .group = "Measure", .commands = CMD_LIVE,
+	 .help = "Read the model layer of each operator, for --by layer, traces and recordings",
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER, .supports = plan_has_layers},
+	{.name = "no-account", .group = "Measure", .commands = CMD_LIVE,
+	 .help = "Do not record on-CPU, run-queue and blocked time and page faults of each call",
+	 .set = cmd_set_flag, CMD_FIELD(ses.no_account)},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_LIVE,
 	 .help = "Stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
 	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns), .min = 1,
@@ -176,7 +172,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Record only while the program runs its runtime's own profiler: from set_state('run') or resume() to "
 		 "set_state('stop') or pause()", .set = cmd_set_flag, CMD_FIELD(ses.follow_app), .supports = plan_has_profiler},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "Print the tables every TIME, each from the start until then; JSON as one line each, CSV as one table",
+	 .help = "Print the tables every TIME; each covers the time from the start until then. JSON has one line for each print, CSV is one table",
 	 .set = cmd_set_duration, CMD_FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS},
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "With --interval, print only what happened since the last tables", .set = cmd_set_flag, CMD_FIELD(ses.reset)},
@@ -191,12 +187,12 @@ static const struct cmd_option fixed[] = {
 	 .help = "Print tables and JSON in this layout", .def = CMD_LAYOUT,
 	 .set = cmd_set_word, CMD_FIELD(layout), .word = view_layout_name, .word_help = view_layout_help},
 	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Sort rows by KEY, largest first; the keys of the runtimes' own profilers work, too", .def = "self; total with --all and in data; of events start",
+	 .help = "Sort rows by KEY, largest first; the keys of the runtimes' own profilers work, too", .def = "self; total with --all and in data; start with --by event",
 	 .set = cmd_set_sort, CMD_FIELD(sort), .word = word_sort},
-	{.name = "ascending", .group = "Tables", .commands = CMD_TABLES, .help = "Sort the smallest first",
+	{.name = "ascending", .group = "Tables", .commands = CMD_TABLES, .help = "Sort the smallest value first",
 	 .set = cmd_set_flag, CMD_FIELD(ascending)},
 	{.name = "top", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Print at most N rows per table; 0: all", .def = "10; of events 262144", .set = cmd_set_top,
+	 .help = "Print at most N rows per table; 0: all", .def = "10; 262144 with --by event", .set = cmd_set_top,
 	 CMD_FIELD(top), .max = 1000000000},
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "Another name of --top",
 	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000},
@@ -204,18 +200,18 @@ static const struct cmd_option fixed[] = {
 	 .help = "Print every table with all of its rows, also tables without rows. Without it, tables for people are short and "
 		 "name what they leave out; JSON, CSV, --by event and other layouts are always whole", .set = cmd_set_flag, CMD_FIELD(all)},
 	{.name = "advice", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Explain each finding in a paragraph, with what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
+	 .help = "Explain each finding in a paragraph, and say what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "
 		 "event (a row for each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5, of events all", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
+	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5; all with --by event", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
 	 .max = 128},
 	{.name = "trace", .of_events = true, .whole_api = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "Write a timeline for Perfetto at the end: .json, or .json.gz compressed",
 	 .set = cmd_set_file, CMD_FIELD(ses.trace)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
-	 .help = "Write the tables to FILE. Without -f its suffix sets the format: .txt, .json or .csv; .gz after it compresses",
+	 .help = "Write the tables to FILE. Without -f its suffix sets the format: .txt, .json or .csv; a further .gz compresses",
 	 .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output)},
@@ -226,7 +222,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Replace any existing file; without this option, only files that mxbpf wrote in the same format",
 	 .set = cmd_set_flag, CMD_FIELD(force)},
 	{.name = "max-size", .of_events = true, .arg = "SIZE", .group = "Files", .commands = CMD_LIVE,
-	 .help = "Keep at most SIZE of records; the oldest are deleted and counted, and stay in the tables", .def = "2G",
+	 .help = "Keep at most SIZE of records; mxbpf deletes the oldest records, counts them, and keeps them in the tables", .def = "2G",
 	 .set = cmd_set_bytes, CMD_FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
 	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
 	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
@@ -410,7 +406,7 @@ static int fail_foreign(const struct cmd *c, const char *name, struct err *e)
 static int fail_getopt(const struct cmd *c, int got, const char *word, struct err *e)
 {
 	const struct cmd_option *opt = optopt ? option_of(optopt) : NULL;
-	char title[32];
+	char title[32], words[200];
 
 	if (!optopt)
 		return fail_unknown(c, word, e);
@@ -420,7 +416,8 @@ static int fail_getopt(const struct cmd *c, int got, const char *word, struct er
 	if (!find_option(opt->name, c->bit, NULL))
 		return fail_foreign(c, opt->name, e);
 	if (got == ':')
-		return err_set(e, ERR_USAGE, -EINVAL, "option --%s needs a value: %s", opt->name, opt->arg);
+		return err_set(e, ERR_USAGE, -EINVAL, "option --%s needs a value: %s%s%s", opt->name, opt->arg,
+			       opt->word ? ", one of " : "", opt->word ? cmd_join_words(opt->word, words) : "");
 	return err_set(e, ERR_USAGE, -EINVAL, "option --%s takes no value", opt->name);
 }
 
@@ -481,7 +478,7 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 			       "command to run after --; see: %s --help",
 			       o->args[0], title);
 	if (o->nargs < c->min_args || o->nargs > c->max_args)
-		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d operand%s, not %d; usage: %s %s", title,
+		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d argument%s, not %d; usage: %s %s", title,
 			       c->min_args == c->max_args ? ""
 			       : o->nargs < c->min_args	  ? "at least "
 							  : "at most ",
@@ -491,7 +488,10 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 	for (opt = cmd_options; opt->name; opt++) {
 		given = seen >> (opt - cmd_options) & 1;
 		if ((opt->required & c->bit) && !o->ses.command && !given)
-			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing; usage: %s %s", opt->name, opt->arg,
+			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing%s; usage: %s %s", opt->name, opt->arg,
+				       opt->field == offsetof(struct cmd_opts, ses.pid)
+					       ? "; mxbpf list shows the processes"
+					       : "",
 				       title, c->synopsis);
 		if (opt->of_events && o->ses.stats && given)
 			return err_set(e, ERR_USAGE, -EINVAL,
@@ -632,8 +632,10 @@ static int fail_command(const char *word, struct err *e)
 		near_try(&n, word, c->name);
 		len += snprintf(all + len, sizeof(all) - len, "%s%s", len ? ", " : "", c->name);
 	}
-	return err_set(e, ERR_USAGE, -EINVAL, "'%.60s' is not a command (%s); name a process with --pid PID%s", word,
-		       all, near_hint(&n, "", hint));
+	return err_set(
+		e, ERR_USAGE, -EINVAL,
+		"'%.60s' is not a command (%s); name a process with --pid PID, or a program to run with -- COMMAND%s",
+		word, all, near_hint(&n, "", hint));
 }
 
 int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e)

@@ -6,6 +6,14 @@
 #include "cmd/cmd.h"
 #include "cmd/option.h"
 
+/* The groups of options, in the order of the help's pages. `mxbpf help` takes their names in lower case. */
+struct cmd_group {
+	const char *name; /* an option's `group` is one of these */
+	const char *help;
+};
+#define CMD_NGROUPS 7
+extern const struct cmd_group cmd_groups[CMD_NGROUPS];
+
 extern struct cmd_option cmd_options[]; /* ends with name == NULL */
 /* Fills the table from opts.c and from the features. main() calls it before it parses anything. */
 void cmd_init_options(void);

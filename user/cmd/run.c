@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -12,9 +13,12 @@
 
 #define NS_PER_S 1000000000ull
 
+/* A terminal that shows a line of progress, which the next one replaces. A dumb one would show the escapes. */
 static bool on_terminal(const struct run *r)
 {
-	return !r->o->quiet && isatty(STDERR_FILENO);
+	const char *term = getenv("TERM");
+
+	return !r->o->quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb");
 }
 
 /* Erases the line of progress before something else is printed. */
@@ -29,6 +33,7 @@ static void on_tell(void *ctx, enum ses_level level, const char *text)
 	const struct run *r = ctx;
 	char safe[4096];
 
+	clear_line(r);
 	if (level == SES_WARNING) {
 		cmd_warn("%s", text);
 		return;
@@ -36,8 +41,6 @@ static void on_tell(void *ctx, enum ses_level level, const char *text)
 	if (r->o->quiet && level != SES_DETAIL)
 		return;
 	fmt_safe(safe, sizeof(safe), text, strlen(text));
-	if (level == SES_NOTE)
-		clear_line(r);
 	fprintf(stderr, "%s%s%s\n", level == SES_DETAIL ? "mxbpf: " : "", safe,
 		level == SES_STAGE ? "; Ctrl-C ends" : "");
 }
@@ -111,7 +114,23 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 	if (e->code)
 		return e->code;
 	ses_wake_by(r->ses, r->signals);
-	return ses_prepare(r->ses, e);
+	if (on_terminal(r) && !o->ses.command) { /* seconds, if there are thousands of probes */
+		fprintf(stderr, "attaching to process %d ...", o->ses.pid);
+		fflush(stderr);
+	}
+	ses_prepare(r->ses, e);
+	if (e->code)
+		clear_line(r);
+	return e->code;
+}
+
+int run_start(struct run *r, struct err *e)
+{
+	int err = ses_start(r->ses, e);
+
+	if (err)
+		clear_line(r);
+	return err;
 }
 
 void run_wait(struct run *r)

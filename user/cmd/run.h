@@ -19,6 +19,8 @@ struct run {
 
 /* Opens and prepares a session. 0, or -errno with e set. Call run_free() in both cases. */
 int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, struct err *e);
+/* Attaches. 0, or -errno with e set. */
+int run_start(struct run *r, struct err *e);
 /* Waits for the end of the window, and shows progress on a terminal. */
 void run_wait(struct run *r);
 void run_free(struct run *r);

@@ -15,7 +15,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "record",
 		.synopsis = "--pid PID [options] | [options] -- COMMAND [ARG...]",
-		.help = "attach, or run a command, and write a recording, to report or export later",
+		.help = "attach, or run a command, and write a recording for report and export",
 		.example = "sudo mxbpf record --pid 1234 -d 1m -o job.mxd",
 		.bit = CMD_BIT_RECORD,
 		.run = cmd_record,
@@ -23,7 +23,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "report",
 		.synopsis = "FILE... [options]",
-		.help = "print the tables of a recording, or of several (of the hosts of a job) as one",
+		.help = "print the tables of a recording, or of the hosts of a job as one",
 		.example = "mxbpf report job.mxd --sort p99 --top 20",
 		.bit = CMD_BIT_REPORT,
 		.min_args = 1,
@@ -33,7 +33,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "export",
 		.synopsis = "FILE... [options]",
-		.help = "write a recording, or several as one, in another format: a trace for Perfetto",
+		.help = "convert recordings into another format, such as a trace for Perfetto",
 		.example = "mxbpf export job.mxd -f chrome -o job.json.gz",
 		.bit = CMD_BIT_EXPORT,
 		.min_args = 1,
@@ -51,7 +51,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "check",
 		.synopsis = "[--pid PID]",
-		.help = "show what the kernel supports, and where each probe is or why it is refused",
+		.help = "show what the kernel supports, where each probe is, and why others are refused",
 		.example = "sudo mxbpf check --pid 1234",
 		.bit = CMD_BIT_CHECK,
 		.run = cmd_check,
@@ -59,7 +59,7 @@ const struct cmd cmd_table[] = {
 	{
 		.name = "list",
 		.synopsis = "[--format FORMAT]",
-		.help = "list the processes that can be profiled, and the reasons for others",
+		.help = "list processes that can be profiled, and say why others cannot",
 		.example = "sudo mxbpf list",
 		.bit = CMD_BIT_LIST,
 		.run = cmd_list,
@@ -74,6 +74,13 @@ const struct cmd cmd_table[] = {
 		.run = cmd_help,
 	},
 	{.run = NULL},
+};
+
+const struct cmd_group cmd_groups[CMD_NGROUPS] = {
+	{"Target", "which processes to profile"},	    {"Probes", "which calls to record, and how"},
+	{"Measure", "what to read with each call"},	    {"Window", "when to begin and to stop"},
+	{"Tables", "format, order and rows of the tables"}, {"Files", "recordings, traces and other outputs"},
+	{"General", "progress, buffers, backends"},
 };
 
 const struct cmd_exit_text cmd_exits[] = {

@@ -164,7 +164,9 @@ static void put_members(struct out *out, const struct mdl_session *s)
 		first = false;
 		by_order |= p->by_order;
 	}
-	out_printf(out, "%s\n\n", by_order ? "; numbered as they came, their environment does not say" : "");
+	out_printf(out, "%s\n\n",
+		   by_order ? "; numbered in the order of arrival, because their environment does not tell their ranks"
+			    : "");
 }
 
 /* Returns true for the first process of a role. */

@@ -9,9 +9,9 @@ const char *plan_why(const struct plan_probe *p, char buf[PLAN_WHY_BYTES])
 	if (p->spare)
 		return p->reason[0] ? p->reason : "not needed";
 	if (!p->wanted)
-		return "not asked for";
+		return "not selected by the options";
 	if (p->stand_in) {
-		snprintf(buf, PLAN_WHY_BYTES, "%s; %s stands in for it", p->reason, p->stand_in);
+		snprintf(buf, PLAN_WHY_BYTES, "%s; %s is probed instead", p->reason, p->stand_in);
 		return buf;
 	}
 	if (!p->reason[0] && p->nfuncs && p->nendless == p->nfuncs)

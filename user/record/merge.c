@@ -226,7 +226,7 @@ static int check(const struct rec_merge *g, struct err *e)
 					       b->pid, b->hostname);
 		if (strcmp(build_of(a), build_of(b)))
 			return err_set(e, ERR_RUNTIME, -ENOTSUP,
-				       "they are of different builds of the runtime (%s of %s, %s of %s): report each "
+				       "they are of different builds of the runtime (%s on %s, %s on %s): report each "
 				       "separately",
 				       a->nlibs ? a->libs[0].runtime : "none", a->hostname,
 				       b->nlibs ? b->libs[0].runtime : "none", b->hostname);
@@ -309,7 +309,7 @@ static int add_input(struct mdl_session *s, const struct mdl_session *from, bool
 		     from->hostname, from->pid, from->comm, (double)from->duration_ns / 1e9,
 		     from->incomplete ? ", INCOMPLETE" : "", (unsigned long long)from->loss.stored,
 		     (unsigned long long)from->loss.dropped, *clock ? clock : "not known how exact",
-		     first ? "; readings of the machine are its own" : "") < 0)
+		     first ? "; the readings of the machine are those of this host" : "") < 0)
 		note = NULL;
 	return add_note(s, "input", note);
 }

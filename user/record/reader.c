@@ -46,12 +46,12 @@ struct rec_reader {
 };
 
 /* Parts of a file, and what remains readable without each of them. */
-#define IN_HEADER "in its header: nothing of it can be read"
-#define IN_META	  "in the description of its session: nothing of it can be read"
-#define IN_END	  "in its tables: they are folded again from its events, without the final account of the session"
-#define IN_STATS  "in its tables, and it has no events (--stats): nothing of it can be read"
-#define IN_EVENTS "among its events: its tables are whole (mxbpf report), traces and --by event need all events"
-#define IN_CUT	  "among its events, and it has no tables, as its session did not end: nothing of it can be read"
+#define IN_HEADER "in its header; nothing of it can be read"
+#define IN_META	  "in the description of its session; nothing of it can be read"
+#define IN_END	  "in its tables, which are made again from its events, without the final loss counts of the session"
+#define IN_STATS  "in its tables, and it has no events (--stats); nothing of it can be read"
+#define IN_EVENTS "among its events; mxbpf report can print its tables, but traces and --by event need all events"
+#define IN_CUT	  "among its events, and it has no tables, because its session did not end; nothing of it can be read"
 
 static int damaged(struct err *e, uint64_t off, const char *where)
 {

@@ -112,8 +112,9 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 				   "their calls are not included; --api all probes them",
 				   s->api_probed, s->api_left);
 	if (!err && !of->plan.version && (ses->want.groups & plan_groups_of(of->plan.adp, true) & PROBE_KV))
-		err = ses_add_note(s, "kvstore",
-				   "keys and bytes are not read: the layout of arrays in this build is not known");
+		err = ses_add_note(
+			s, "kvstore",
+			"keys and bytes are not read, because the layout of arrays in this build is not known");
 	if (!err && ses->o->ops && left)
 		err = ses_add_note(s, "ops",
 				   "%s: %s of %s operator functions are probed; self times include the time of the "

@@ -186,13 +186,14 @@ static struct plan *new_plan(struct session *ses, struct tgt **t, struct mxbpf_t
 		goto out;
 	*at = p.target;
 	if (!plan_same_build(ses->targets[0].plan.lib, p.lib)) {
-		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is a different build from %s, which the session began with",
+		err_set(e, ERR_RUNTIME, -ENOTSUP, "%s is a different build from %s, with which the session began",
 			p.lib->path, ses->targets[0].plan.lib->path);
 		goto out;
 	}
 	if (plan_like(&p, &ses->targets[0].plan)) {
 		err_set(e, ERR_RUNTIME, -ENOTSUP,
-			"it has loaded %s together with other libraries than the first process has", p.lib->path);
+			"the libraries that it has loaded beside %s differ from those of the first process",
+			p.lib->path);
 		goto out;
 	}
 	kept = keep(ses, t, &p);

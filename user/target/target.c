@@ -99,8 +99,8 @@ static const char *forbidden_by(void)
 	if (!can_ptrace())
 		return "CAP_SYS_PTRACE is missing; run mxbpf with sudo";
 	if (yama_forbids_all())
-		return "Yama forbids it to every process (kernel.yama.ptrace_scope is 3), until the machine is started "
-		       "anew with another value";
+		return "Yama forbids it to every process (kernel.yama.ptrace_scope is 3); set another value and "
+		       "restart the machine";
 	return "a security module or a user namespace forbids it; run mxbpf on the host itself";
 }
 
@@ -122,7 +122,8 @@ static int missing(pid_t pid, struct err *e)
 	int fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
 	if (fd < 0)
-		return err_set(e, ERR_TARGET, -ESRCH, "no process with pid %d", pid);
+		return err_set(e, ERR_TARGET, -ESRCH,
+			       "no process with pid %d; mxbpf list shows those that can be profiled", pid);
 	close(fd);
 	return err_set(e, ERR_PRIVILEGE, -EACCES,
 		       "process %d is hidden in /proc (hidepid): CAP_SYS_PTRACE is missing; run mxbpf with sudo", pid);
@@ -216,7 +217,8 @@ static int identify(struct tgt *t, struct err *e)
 		err = err_set(e, ERR_TARGET, -EINVAL, "%s is a kernel thread, which runs no program", t->label);
 	else if ((state == 'Z' || state == 'X') && threads > 1)
 		err = err_set(e, ERR_TARGET, -ESRCH,
-			      "the main thread of process %s has exited: the kernel hides the rest", t->label);
+			      "the main thread of process %s has exited, and the kernel hides the other threads",
+			      t->label);
 	else if (state == 'Z' || state == 'X')
 		err = err_set(e, ERR_TARGET, -ESRCH, "process %s has exited and waits to be reaped", t->label);
 out:

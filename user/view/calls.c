@@ -77,14 +77,14 @@ int view_details_fill(const struct view *s, struct view_detail_ids ids, struct b
 #define ROW struct view_details
 const struct view_column view_details_columns[] = {
 	{"shapes", NULL, "shapes", VIEW_RAW, AT(shapes), .asked = view_shows_shapes, .def = "shapes",
-	 .help = "shapes of the tensor arguments; with --by shape, and of events with --shapes"},
+	 .help = "shapes of the tensor arguments, with --by shape; of single calls, with --shapes"},
 	{"types", NULL, NULL, VIEW_RAW, AT(types), .asked = view_shows_outputs, .def = "types"},
 	{"output_shapes", NULL, NULL, VIEW_RAW, AT(out_shapes), .asked = view_shows_outputs, .def = "shapes"},
 	{"output_types", NULL, NULL, VIEW_RAW, AT(out_types), .asked = view_shows_outputs, .def = "types"},
 	{"stack", NULL, "stack", VIEW_LINES, AT(stack), .asked = view_shows_stack,
-	 .help = "innermost first; with --by stack, and of events with --py-stacks"},
+	 .help = "lines, the innermost first, with --by stack; of single calls, with --py-stacks"},
 	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL | VIEW_BELOW, .asked = view_shows_layer,
-	 .help = "node of the model's graph; null: calls of no layer. With --by layer, and of events with --layers"},
+	 .help = "node of the model's graph, with --by layer; of single calls, with --layers; null: calls of no layer"},
 	{0},
 };
 #undef ROW
@@ -249,7 +249,7 @@ static const struct view_column calls_columns[] = {
 	 .help = "bytes allocated minus bytes freed by the calls' own threads during the calls; in all rows of a table "
 		 "or in none"},
 	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED, HAS(memory),
-	 .help = "of these, outside of directly nested calls"},
+	 .help = "alloc_bytes without those of directly nested calls"},
 	{"first_start_unix_ns", "", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts),
 	 .help = "only for user annotations, like the next two"},
 	{NULL, "first_unix_ns", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts), .asked = has_annotations},
@@ -257,7 +257,7 @@ static const struct view_column calls_columns[] = {
 	{NULL, "last_unix_ns", NULL, VIEW_MOMENT, AT(last_ns), HAS(lasts), .asked = has_annotations},
 	{"per_second", "", "per s", VIEW_RATIO, AT(rate), HAS(lasts), SEEN(rate), .place = 13, .data_digits = 3,
 	 .cell = rate_cell,
-	 .help = "count divided by the time from the first start to the last end; for frames their rate"},
+	 .help = "count divided by the time from the first start to the last end; for frames, the frame rate"},
 	{"account", NULL, NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .asked = has_account,
 	 .def = "account"},
 	{NULL, NULL, "cpu", VIEW_SHARE, AT(cpu), SEEN(cpu), .place = 7, .name_min = 20, .cell = own_percent_cell,

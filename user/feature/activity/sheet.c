@@ -95,8 +95,8 @@ static void below(struct view *s, const void *table, const char *prefix)
 	char n[32];
 
 	if (t->unlaunched)
-		out_printf(s->out, "%s         %s of them have no call: their launch was not seen\n", prefix,
-			   fmt_count(t->unlaunched, n));
+		out_printf(s->out, "%s         %s of them belong to no call, because their launch was not seen\n",
+			   prefix, fmt_count(t->unlaunched, n));
 }
 
 /* False: a session does not know in advance whether the target uses a GPU. */
@@ -110,23 +110,24 @@ static bool when(const struct view *s)
 static const struct view_column columns[] = {
 	{"name", NULL, "name", VIEW_TEXT, AT(name)},
 	{"kind", NULL, "kind", VIEW_WORD, AT(a.cls), .name_min = 20, WORDS(kinds)},
-	{"gpu", NULL, "gpu", VIEW_COUNT, AT(a.device), SEEN(devices), .help = "its ordinal in the process"},
+	{"gpu", NULL, "gpu", VIEW_COUNT, AT(a.device), SEEN(devices), .help = "number of the GPU in the process"},
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
 	{"total_ns", NULL, "total", VIEW_NS, AT(a.total_ns), VIEW_TIGHT,
-	 .help = "on the GPU; activities of several streams overlap"},
+	 .help = "time on the GPU; activities of several streams overlap"},
 	{NULL, NULL, "mean", VIEW_NS, AT(mean_ns), VIEW_TIGHT},
 	{"min_ns", NULL, "min", VIEW_NS, AT(a.min_ns), VIEW_TIGHT, .name_min = 16},
 	{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT, .name_min = 12},
-	{"bytes", NULL, "bytes", VIEW_BYTES, AT(a.bytes), VIEW_DASH, .help = "copied or set; 0 of kernels"},
-	{"unlaunched", NULL, NULL, VIEW_COUNT, AT(a.unlaunched), .help = "of count, those whose launch was not seen"},
+	{"bytes", NULL, "bytes", VIEW_BYTES, AT(a.bytes), VIEW_DASH, .help = "bytes copied or set; 0 for kernels"},
+	{"unlaunched", NULL, NULL, VIEW_COUNT, AT(a.unlaunched),
+	 .help = "number of activities whose launch was not seen; count includes them"},
 	{0},
 };
 
 /* CSV has no activities: the columns of a series must be known before the first activity arrives. */
 const struct view_sheet sheet_activity = {
 	.title = "GPU activities",
-	.help = "What ran on GPUs, by GPU, kind and name; absent where nothing did.",
+	.help = "Activities of GPUs, by GPU, kind and name; absent if there are none.",
 	.member = "activities",
 	.columns = columns,
 	.row_bytes = sizeof(struct activity),

@@ -103,8 +103,8 @@ static void below(struct view *s, const void *table, const char *prefix)
 
 	if (t->unjoined)
 		out_printf(s->out,
-			   "%s%s backward nodes stand under their own names: their operator is from before the "
-			   "window, or cannot be seen\n",
+			   "%s%s backward nodes are listed under their own names: their operator ran before the window "
+			   "or cannot be seen\n",
 			   prefix, fmt_count(t->unjoined, n));
 }
 
@@ -116,8 +116,8 @@ static bool when(const struct view *s)
 #define ROW struct joins
 static const struct view_column totals[] = {
 	{"unjoined", NULL, NULL, VIEW_COUNT, AT(unjoined),
-	 .help = "runs of nodes whose operator is from before the window or cannot be seen: they stand under their own "
-		 "names, with count 0"},
+	 .help = "runs of nodes whose operator ran before the window or cannot be seen; they are listed under their "
+		 "own names, with count 0"},
 	{0},
 };
 #undef ROW
@@ -127,21 +127,22 @@ static const struct view_column columns[] = {
 	{"name", NULL, "name", VIEW_TEXT, AT(name)},
 	PID_COLUMN(j.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(j.count),
-	 .help = "calls of the forward operator of which a backward node has run"},
-	{"total_ns", NULL, "forward", VIEW_NS, AT(j.total_ns), .help = "of these calls"},
-	{"backward_count", NULL, NULL, VIEW_COUNT, AT(j.bwd_count), .help = "runs of the nodes that they made"},
+	 .help = "calls of the forward operator for which a backward node has run"},
+	{"total_ns", NULL, "forward", VIEW_NS, AT(j.total_ns), .help = "time of these calls"},
+	{"backward_count", NULL, NULL, VIEW_COUNT, AT(j.bwd_count),
+	 .help = "runs of the backward nodes that these calls created"},
 	{"backward_ns", NULL, "backward", VIEW_NS, AT(j.bwd_total_ns)},
 	{"deeper_count", NULL, NULL, VIEW_COUNT, AT(j.deep_count),
-	 .help = "runs of nodes that were made while those ran: double backward and deeper"},
+	 .help = "runs of nodes that were created while backward nodes ran: double backward and deeper"},
 	{"deeper_ns", NULL, "deeper", VIEW_NS, AT(j.deep_total_ns)},
-	{NULL, NULL, "total", VIEW_NS, AT(all_ns), .help = "forward, backward and deeper"},
-	{NULL, NULL, "ratio", VIEW_RATIO, AT(ratio), .digits = 2, .help = "backward and deeper to forward"},
+	{NULL, NULL, "total", VIEW_NS, AT(all_ns), .help = "sum of forward, backward and deeper"},
+	{NULL, NULL, "ratio", VIEW_RATIO, AT(ratio), .digits = 2, .help = "backward plus deeper, divided by forward"},
 	{0},
 };
 
 const struct view_sheet sheet_backward = {
 	.title = "forward and backward",
-	.help = "Only with --backward.",
+	.help = "Requires --backward: forward operators, with the time of the backward nodes that they created.",
 	.member = "backward",
 	.list = "operators",
 	.csv = "backward",

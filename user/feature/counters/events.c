@@ -82,8 +82,8 @@ int ctr_keep_countable(unsigned *mask, struct err *e)
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "--counters: %s: counting is not permitted: run with sudo, or with CAP_PERFMON", names);
 	return err_set(e, ERR_PRIVILEGE, err,
-		       "--counters: %s: this machine has no such counters, as most virtual machines have none of "
-		       "their CPU's; task-clock, page-faults and context-switches are everywhere",
+		       "--counters: %s: this machine has no such counters, like most virtual machines; every machine "
+		       "has task-clock, page-faults and context-switches",
 		       names);
 }
 

@@ -32,7 +32,7 @@ static const struct cmd_conflict conflicts[] = {
 const struct cmd_option counters_option = {
 	.name = "counters",
 	.arg = "LIST",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.help = "Read performance counters (perf events) for each call, at most four, joined by commas: "
 		"cycles,instructions,task-clock",

@@ -179,9 +179,8 @@ static const struct view_column columns[] = {
 
 const struct view_sheet sheet_counters = {
 	.title = "Performance counters",
-	.help = "Only with --counters: the table for people, below that of the calls. Programs find the counters in "
-		"the "
-		"rows of the calls.",
+	.help = "Requires --counters. Text has this table below that of the calls; JSON and CSV have the counters in "
+		"the rows of the calls.",
 	.columns = columns,
 	.row_bytes = sizeof(struct view_call),
 	.table_bytes = sizeof(struct view_calls),

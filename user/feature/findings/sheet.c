@@ -152,7 +152,7 @@ static int print(struct view *s, const void *table)
 			put_advice(s, r->advice.data);
 	}
 	if (!t->list.all)
-		out_puts(s->out, "No finding: nothing that mxbpf looks for holds the job up.\n");
+		out_puts(s->out, "No finding: mxbpf found nothing that holds the job up.\n");
 	out_puts(s->out, "\n");
 	return 0;
 }
@@ -170,9 +170,10 @@ static bool when(const struct view *s)
 #define ROW struct row
 static const struct view_column columns[] = {
 	{"finding", NULL, "finding", VIEW_TEXT, AT(key), .help = "name of the rule"},
-	{"text", NULL, "text", VIEW_TEXT, AT(text), .help = "the sentence"},
-	{"evidence", NULL, NULL, VIEW_TEXT, AT(evidence), VIEW_NULL, .help = "where it was seen"},
-	{"share_permille", NULL, NULL, VIEW_COUNT, AT(permille), .help = "thousandths of the time that it explains"},
+	{"text", NULL, "text", VIEW_TEXT, AT(text), .help = "the finding as a sentence"},
+	{"evidence", NULL, NULL, VIEW_TEXT, AT(evidence), VIEW_NULL, .help = "what was seen, and where"},
+	{"share_permille", NULL, NULL, VIEW_COUNT, AT(permille),
+	 .help = "thousandths of the time that the finding explains"},
 	{"next", NULL, NULL, VIEW_TEXT, AT(next), VIEW_NULL, .help = "arguments of mxbpf that show more"},
 	{"advice", NULL, NULL, VIEW_TEXT, AT(advice), VIEW_NULL},
 	{0},

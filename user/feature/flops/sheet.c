@@ -72,9 +72,9 @@ void view_put_flops_footer(const struct view *s, const struct mdl_flops *sum)
 
 	if (!sum->calls && !sum->unknown)
 		return;
-	out_printf(s->out, "flop     estimated of %s convolutions and matrix products; a multiply-add is two\n",
+	out_printf(s->out, "flop     estimated for %s convolutions and matrix products; a multiply-add is two\n",
 		   fmt_count(sum->calls, n));
 	if (sum->unknown)
-		out_printf(s->out, "         of %s more there is no estimate: their shapes do not say\n",
+		out_printf(s->out, "         %s more have no estimate, because their shapes are insufficient\n",
 			   fmt_count(sum->unknown, n));
 }

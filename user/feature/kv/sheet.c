@@ -168,18 +168,17 @@ static void below(struct view *s, const void *table, const char *prefix)
 
 	for (i = 0; i < t->n; i++)
 		unknown += r[i].unknown;
-	out_printf(
-		s->out,
-		"%s         bytes by shape and type, as the program has them; a call with several keys is in the row "
-		"of each\n",
-		prefix);
+	out_printf(s->out,
+		   "%s         bytes follow from shape and type in the program; a call with several keys is in the row "
+		   "of each key\n",
+		   prefix);
 	if (unknown)
-		out_printf(
-			s->out,
-			"%s         of %s values the bytes are not known: sparse ones, and what servers answer with\n",
-			prefix, fmt_count(unknown, n));
+		out_printf(s->out,
+			   "%s         the bytes of %s values are not known: sparse values, and answers of servers\n",
+			   prefix, fmt_count(unknown, n));
 	if (unkeyed)
-		out_printf(s->out, "%s         %s values more are in no row: of a call the first %d are looked at\n",
+		out_printf(s->out,
+			   "%s         %s more values are in no row, because mxbpf reads the first %d of a call\n",
 			   prefix, fmt_count(unkeyed, n), MXBPF_KV_VALUES_MAX);
 }
 
@@ -192,14 +191,14 @@ static bool when(const struct view *s)
 static const struct view_column columns[] = {
 	{"key", NULL, "key", VIEW_KEY, AT(key)},
 	{"operation", "name", "operation", VIEW_TEXT, AT(name),
-	 .help = "push, pull, pushpull, broadcast, init, row_sparse_pull; of a server: serve push, serve pull"},
+	 .help = "push, pull, pushpull, broadcast, init, row_sparse_pull; a server has serve push, serve pull"},
 	PID_COLUMN(tgid),
 	{"calls", "count", "calls", VIEW_COUNT, AT(count)},
-	{"values", NULL, NULL, VIEW_COUNT, AT(values), .help = "arrays; of several devices a key has several"},
+	{"values", NULL, NULL, VIEW_COUNT, AT(values), .help = "number of arrays; a key has one for each device"},
 	{"values_unknown", NULL, NULL, VIEW_COUNT, AT(unknown),
-	 .help = "of these, those whose bytes are not known, and not summed up"},
+	 .help = "number of values whose bytes are not known; the sums of bytes leave them out"},
 	{"sent_bytes", NULL, "sent", VIEW_BYTES, AT(sent_bytes), VIEW_DASH,
-	 .help = "to the store; of a server, from a worker"},
+	 .help = "bytes sent to the store; for a server, bytes that workers sent to it"},
 	{"received_bytes", NULL, "received", VIEW_BYTES, AT(received_bytes), VIEW_DASH},
 	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT},
 	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
@@ -208,14 +207,14 @@ static const struct view_column columns[] = {
 	{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, .name_min = 12},
 	{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .name_min = 16},
 	{"bytes_per_second", "", "rate", VIEW_RATE, AT(rate), VIEW_DASH, .name_min = 20,
-	 .help = "of the window, both ways"},
+	 .help = "bytes in both directions for each second of the window"},
 	{0},
 };
 
 const struct view_sheet sheet_kv = {
 	.title = "KVStore by key",
-	.help = "What calls of a KVStore carried, by operation and key. A call with several keys is in the row of "
-		"each. Not with --stats.",
+	.help = "Data that calls of a KVStore transferred, by operation and key. A call with several keys is in the "
+		"row of each key. Absent with --stats.",
 	.member = "kvstore",
 	.csv = "KVStore by key",
 	.columns = columns,

@@ -5,7 +5,7 @@
 
 const struct cmd_option life_option = {
 	.name = "life",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
 	.help = "Track each operator from push to completion: dependency wait, queue wait, run, and which operators "

@@ -117,8 +117,8 @@ static bool when(const struct view *s)
 #define ROW struct part
 static const struct view_column part_columns[] = {
 	{"count", NULL, NULL, VIEW_COUNT, AT(count),
-	 .help = "operators of which it is known: of those that were pushed before the window began some parts are "
-		 "not"},
+	 .help = "operators for which this part is known; some parts of operators that were pushed before the window "
+		 "are not"},
 	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
 	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
 	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
@@ -142,18 +142,19 @@ static const struct view_column columns[] = {
 	PID_COLUMN(tgid),
 	{NULL, NULL, "calls", VIEW_COUNT, AT(parts[MXBPF_LIFE_RUN].count), .name_min = 12},
 	PART(MXBPF_LIFE_DISPATCH, "dispatch", "dispatch", 18, 30,
-	     "its thread made it: since the call around it began, or since the operator before it in that call"),
+	     "from the start of the enclosing call, or from the push of the previous operator in that call, to the "
+	     "push of this one"),
 	PART(MXBPF_LIFE_DEPENDENCIES, "dependencies", "depend", 0, 24,
-	     "pushed, until all that it reads and writes was free"),
-	PART(MXBPF_LIFE_QUEUE, "queue", "queue", 0, 24, "ready, until a thread took it"),
-	PART(MXBPF_LIFE_RUN, "run", "run", 0, 28, "started, until it was done: its row in the table of operators"),
+	     "from the push until all arrays that the operator reads and writes were free"),
+	PART(MXBPF_LIFE_QUEUE, "queue", "queue", 0, 24, "from then until a thread took the operator"),
+	PART(MXBPF_LIFE_RUN, "run", "run", 0, 28, "from its start to its end, as in the table of operators"),
 	{0},
 };
 #undef ROW
 
 const struct view_sheet sheet_life = {
 	.title = "life of operators",
-	.help = "Only with --life: operators from being pushed to their end, and what the program waited for.",
+	.help = "Requires --life: operators from push to completion, and what the program waited for.",
 	.member = "life",
 	.list = "operators",
 	.csv = "",
@@ -262,16 +263,16 @@ static void above_waits(struct view *s, const void *table, const char *prefix)
 #define ROW struct wait
 static const struct view_column wait_columns[] = {
 	{"for", "", NULL, VIEW_WORD, AT(w.what), WORDS(life_wait_whats),
-	 .help = "nothing: all was done already; unseen: what was waited for was pushed before the window began"},
+	 .help = "nothing: everything had completed already; unseen: the operator was pushed before the window"},
 	{NULL, "name", NULL, VIEW_TEXT, AT(op_or_what)},
 	{NULL, NULL, "for", VIEW_TEXT, AT(cause)},
 	{NULL, NULL, "in", VIEW_TEXT, AT(in), .name_min = 12},
 	{"operator", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL,
-	 .help = "that was the last to write what was waited for, by the order of pushing; of a wait for all, the last "
-		 "that ended"},
-	{"within", NULL, NULL, VIEW_TEXT, AT(within), VIEW_NULL, .help = "the bulk that it ran in"},
-	{"call", NULL, NULL, VIEW_TEXT, AT(call), VIEW_NULL, .help = "of the C API, that waited"},
-	{"wait", "", NULL, VIEW_TEXT, AT(name), VIEW_NULL, .help = "of the engine"},
+	 .help = "operator that was pushed last of those that write the array; for a wait for all, the operator that "
+		 "ended last"},
+	{"within", NULL, NULL, VIEW_TEXT, AT(within), VIEW_NULL, .help = "bulk in which the operator ran"},
+	{"call", NULL, NULL, VIEW_TEXT, AT(call), VIEW_NULL, .help = "call of the C API that waited"},
+	{"wait", "", NULL, VIEW_TEXT, AT(name), VIEW_NULL, .help = "wait of the engine"},
 	PID_COLUMN(w.h.tgid),
 	{"count", NULL, "waits", VIEW_COUNT, AT(w.count)},
 	{"total_ns", NULL, "total", VIEW_NS, AT(w.total_ns), VIEW_TIGHT},
@@ -281,7 +282,7 @@ static const struct view_column wait_columns[] = {
 
 const struct view_sheet sheet_life_waits = {
 	.title = "waits of the program",
-	.help = "Only with --life: what the program waited for.",
+	.help = "Requires --life: what the program waited for.",
 	.member = "life",
 	.list = "waits",
 	.csv = "waits",

@@ -225,8 +225,7 @@ static int lines_start(struct session *ses, struct err *e)
 	if (l->wake >= 0)
 		close(l->wake);
 	free(l);
-	return err_set(e, ERR_RUNTIME, err, "cannot start the thread that looks at lines of Python: %s",
-		       strerror(-err));
+	return err_set(e, ERR_RUNTIME, err, "cannot start the thread that samples lines of Python: %s", strerror(-err));
 }
 
 static void lines_end(struct session *ses)

@@ -290,7 +290,7 @@ static void tell(const struct mach *m, const struct outcome *all, const char *no
 			continue;
 		if (all[id].file)
 			snprintf(why, sizeof(why), "%s: %s", all[id].file,
-				 all[id].err == -ENODATA ? "says nothing of it" : strerror(-all[id].err));
+				 all[id].err == -ENODATA ? "the file does not contain it" : strerror(-all[id].err));
 		for (other = id; other < MXBPF_GAUGE_IDS; other++) {
 			if (!machine_gauges[other].name || !same_outcome(&all[other], &all[id]) || n >= sizeof(names))
 				continue;

@@ -119,13 +119,13 @@ const char *mach_groups_reason(int err)
 {
 	switch (err) {
 	case -ENOENT:
-		return "there is none";
+		return "the process has none";
 	case -EDOM:
-		return "the process is in the root";
+		return "the process is in the root group";
 	case -ENXIO:
-		return "no mount shows the process's";
+		return "no mount shows the group of the process";
 	case -ESTALE:
-		return "the process's was removed";
+		return "the group of the process was removed";
 	}
 	return strerror(-err);
 }

@@ -258,7 +258,7 @@ static const struct view_column columns[] = {
 	{"first", NULL, NULL, VIEW_COUNT, AT(first), VIEW_NULL, .help = "null: no limit"},
 	{"last", NULL, NULL, VIEW_COUNT, AT(last), VIEW_NULL},
 	{"difference", NULL, NULL, VIEW_COUNT, AT(difference), HAS(rises),
-	 .help = "only for counters: increase in the window without pauses; throttled: summed over CPUs"},
+	 .help = "increase in the window without pauses, for gauges that only rise; throttled: summed over CPUs"},
 	{"elapsed_ns", "", NULL, VIEW_NS, AT(elapsed_ns), HAS(rises),
 	 .help = "time between the two readings of the difference"},
 	{"min", "least", NULL, VIEW_COUNT, AT(min), HAS(ranges)},

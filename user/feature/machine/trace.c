@@ -8,6 +8,8 @@
 
 #include "view/timeline/trace.h"
 
+#define LAST_PROCESS 2000000000 /* processes of the job have their pid as index, or none */
+
 struct state {
 	struct buf readings; /* struct mxbpf_gauge, MXBPF_GAUGE_BYTES_MIN bytes each */
 };
@@ -36,9 +38,9 @@ static void write_counter(struct view_trace *t, const struct mxbpf_gauge *g, uin
 
 	if (gauge->of == MACHINE_OF_GROUPS)
 		name = view_trace_text(t, g->scope, text_scope);
-	snprintf(process, sizeof(process), "%u", t->s.in->session->pid);
+	snprintf(process, sizeof(process), "%u", VIEW_MACHINE_PID);
 	out_printf(t->s.out, ",\n{\"ph\":\"C\",\"pid\":%s,\"tid\":%u,\"ts\":%llu.%03u,\"name\":\"%s%s",
-		   t->form->process_json ? t->form->process_json : process, t->s.in->session->pid,
+		   t->form->process_json ? t->form->process_json : process, VIEW_MACHINE_PID,
 		   (unsigned long long)(ts_ns - t->base_ns) / 1000, (unsigned)((ts_ns - t->base_ns) % 1000),
 		   gauge->of == MACHINE_OF_MACHINE ? "machine" : "cgroup", name.len ? " " : "");
 	out_write(t->s.out, name.data, name.len);
@@ -75,6 +77,22 @@ static void write_gauge(struct view_trace *t, const struct mxbpf_gauge *g, struc
 	*last = (struct last){g->value, g->h.ts_ns};
 }
 
+/*
+ * The gauges belong to no process of the job. As a process of their own, behind the others, they do not stand between
+ * the threads of a process and its memory.
+ */
+static void write_process(struct view_trace *t)
+{
+	if (t->form->process_json)
+		return;
+	out_printf(t->s.out,
+		   ",\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
+		   "\"machine\"}},\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"name\":\"process_sort_index\","
+		   "\"args\":"
+		   "{\"sort_index\":%d}}",
+		   VIEW_MACHINE_PID, VIEW_MACHINE_PID, LAST_PROCESS);
+}
+
 static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)
 {
 	return buf_put(&((struct state *)state)->readings, r, MXBPF_GAUGE_BYTES_MIN);
@@ -89,6 +107,8 @@ static int write_gauges(struct view_trace *t, void *state)
 	static const struct last none;
 	uint64_t *at;
 
+	if (n)
+		write_process(t);
 	for (i = 0; i < n; i++) {
 		const struct mxbpf_gauge *g = (const void *)(readings->data + i * MXBPF_GAUGE_BYTES_MIN);
 

@@ -137,13 +137,13 @@ static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 };
 
 #define ROW	    struct mark
-#define DOMAIN_HELP "only of the program's own marks: what they belong to"
+#define DOMAIN_HELP "domain of a user annotation; absent for others"
 
 static const struct view_column value_columns[] = {
 	{"name", NULL, "name", VIEW_TEXT, AT(name)},
 	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, .help = DOMAIN_HELP},
 	PID_COLUMN(tgid),
-	{"count", NULL, "sets", VIEW_COUNT, AT(count), .help = "times that it was set, added to or taken from"},
+	{"count", NULL, "sets", VIEW_COUNT, AT(count), .help = "number of changes of the counter"},
 	{"last", "last_value", "last", VIEW_COUNT, AT(value.value)},
 	{"min", "min_value", "min", VIEW_COUNT, AT(value.min)},
 	{"max", "max_value", "max", VIEW_COUNT, AT(value.max)},
@@ -153,8 +153,7 @@ static const struct view_column value_columns[] = {
 
 const struct view_sheet sheet_marks_values = {
 	.title = "Counter",
-	.help = "Counters of the program's own, as it set them; absent with instants if it marked nothing of either "
-		"kind.",
+	.help = "User counters of the program; absent, together with instants, if there are neither.",
 	.member = "values",
 	.csv = "counter",
 	.columns = value_columns,
@@ -172,7 +171,7 @@ static const struct view_column instant_columns[] = {
 	PID_COLUMN(tgid),
 	{"count", NULL, "times", VIEW_COUNT, AT(count)},
 	{"what", "", NULL, VIEW_WORD, AT(instant.what), WORDS(kinds),
-	 .help = "marker, or what was said to the profiler"},
+	 .help = "marker, or the call of the runtime's own profiler"},
 	{"scope", "", "scope", VIEW_WORD, AT(instant.scope), VIEW_OMIT, WORDS(marks_scopes)},
 	{"first_unix_ns", NULL, "first (s)", VIEW_MOMENT, AT(instant.h.ts_ns), VIEW_TIGHT, .digits = 6},
 	{"last_unix_ns", NULL, "last (s)", VIEW_MOMENT, AT(instant.last_ns), VIEW_TIGHT, .digits = 6},
@@ -181,7 +180,7 @@ static const struct view_column instant_columns[] = {
 
 const struct view_sheet sheet_marks_instants = {
 	.title = "Instant",
-	.help = "Moments that the program marked, and what it said to its runtime's own profiler.",
+	.help = "Moments that the program marked, and its calls of the runtime's own profiler.",
 	.member = "instants",
 	.csv = "instant",
 	.columns = instant_columns,

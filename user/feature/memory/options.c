@@ -22,12 +22,12 @@ static const struct cmd_conflict conflicts[] = {
 
 const struct cmd_option memory_option = {
 	.name = "memory",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
 	.whole_api = true,
-	.help = "Attribute memory to operators, with --py-stacks also to lines of Python: what each allocated, what of "
-		"that was freed, what was alive at the peak, and what was never freed",
+	.help = "Attribute memory to operators, with --py-stacks also to lines of Python: for each, what it allocated, "
+		"freed and never freed, and what was alive at the peak",
 	.set = cmd_set_flag,
 	CMD_FIELD(ses.memory),
 	.after = "life",

@@ -229,12 +229,12 @@ static void put_device(struct view *s, const struct memory_owners *held, const s
 	out_printf(s->out, ", mean %s, %s at the end\n", signed_bytes(mean_bytes(s, t), bytes[1]),
 		   signed_bytes(t->live_bytes, bytes[2]));
 	if (t->pool_peak_bytes)
-		out_printf(s->out, "%s         its pool took %s at most, of which %s were asked for then\n", prefix,
+		out_printf(s->out, "%s         its pool took %s at most; the program used %s of it then\n", prefix,
 			   signed_bytes((int64_t)t->pool_peak_bytes, bytes[0]),
 			   signed_bytes((int64_t)t->pool_used_bytes, bytes[1]));
-	put_count(s, t->unsized, prefix, "frees of what was there before are of unknown size");
+	put_count(s, t->unsized, prefix, "frees of earlier memory have an unknown size");
 	put_count(s, t->missed, prefix, "frees were not seen: their addresses were given out again");
-	put_count(s, t->untracked, prefix, "allocations were not kept: what of them was freed is not known");
+	put_count(s, t->untracked, prefix, "allocations were not tracked, so their frees are not known");
 }
 
 /* Shows all four if memory existed at the start (--reset): at start + allocated - freed = not freed. */
@@ -260,7 +260,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 	char n[32];
 
 	if (t->n < t->all)
-		out_printf(s->out, "%s%zu rows more are not shown%s\n", prefix, t->all - t->n, view_hint(s));
+		out_printf(s->out, "%s%zu more rows are not shown%s\n", prefix, t->all - t->n, view_hint(s));
 	if (((const struct memory_owners *)table)->lineless)
 		out_printf(s->out, "%s%s allocations have no line: their Python stacks are not known\n", prefix,
 			   fmt_count(((const struct memory_owners *)table)->lineless, n));
@@ -276,30 +276,32 @@ static bool when(const struct view *s)
 #define SEEN(member) .shown = offsetof(struct memory_owners, member)
 static const struct view_column columns[] = {
 	{"name", NULL, "made by", VIEW_TEXT, AT(name),
-	 .help = "of the innermost operator, or call of the C API, that allocated; [no operator]; [before]: frees of "
-		 "what was there before; [more]: those that there was no room for"},
+	 .help = "innermost operator or call of the C API that allocated; [no operator]: none was open; [before]: "
+		 "frees of memory from before the window; [more]: rows beyond the limit"},
 	{"category", "", NULL, VIEW_TEXT, AT(category), VIEW_NULL},
 	{"device", NULL, "device", VIEW_DEVICE, AT(h.device), SEEN(several)},
 	PID_COLUMN(h.h.tgid),
-	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL, WHEN(layers), .help = "where --layers was asked for"},
+	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL, WHEN(layers),
+	 .help = "layer of the operator; requires --layers"},
 	{"scope", NULL, "scope", VIEW_TEXT, AT(scope), VIEW_NULL, WHEN(scopes),
 	 .help = "profiler scope of the allocating call, if the runtime has scopes"},
 	{"array", NULL, "array", VIEW_TEXT, AT(label), VIEW_NULL, WHEN(scopes), .name_min = 20,
 	 .help = "what the runtime calls it"},
 	{"allocs", NULL, "allocs", VIEW_COUNT, AT(h.allocs)},
-	{"frees", NULL, NULL, VIEW_COUNT, AT(h.frees), .help = "of these allocations, by whomever"},
+	{"frees", NULL, NULL, VIEW_COUNT, AT(h.frees),
+	 .help = "number of these allocations that were freed, by any thread"},
 	{"start_bytes", NULL, "at start", VIEW_BYTES, AT(start_bytes), VIEW_SIGNED, SEEN(carried),
-	 .help = "that it held when the window began, since the session began: 0 but for --reset. start_bytes + "
-		 "alloc_bytes - free_bytes = live_bytes"},
-	{"alloc_bytes", NULL, "allocated", VIEW_BYTES, AT(h.alloc_bytes), .help = "in the window"},
+	 .help = "bytes that were alive at the start of the window; 0 without --reset. start_bytes + alloc_bytes - "
+		 "free_bytes = live_bytes"},
+	{"alloc_bytes", NULL, "allocated", VIEW_BYTES, AT(h.alloc_bytes), .help = "bytes allocated in the window"},
 	{"free_bytes", NULL, "freed", VIEW_BYTES, AT(h.free_bytes), SEEN(fresh), .name_min = 16,
-	 .help = "in the window"},
+	 .help = "bytes freed in the window"},
 	{NULL, NULL, "freed", VIEW_BYTES, AT(h.free_bytes), SEEN(carried)},
 	{"peak_bytes", NULL, "at peak", VIEW_BYTES, AT(h.peak_bytes), VIEW_SIGNED, SEEN(fresh),
-	 .help = "alive at the peak of the device"},
+	 .help = "bytes that were alive at the peak of the device"},
 	{NULL, NULL, "at peak", VIEW_BYTES, AT(h.peak_bytes), VIEW_SIGNED, SEEN(carried), .name_min = 16},
 	{"live_bytes", NULL, "not freed", VIEW_BYTES, AT(h.live_bytes), VIEW_SIGNED,
-	 .help = "alive at the end of the window"},
+	 .help = "bytes that were alive at the end of the window"},
 	{"live_blocks", NULL, "blocks", VIEW_COUNT, AT(h.live_blocks), .name_min = 12},
 	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL | VIEW_BELOW, SEEN(lines), .asked = has_stacks,
 	 .help = "with --py-stacks: the line of the program that allocated, that is the innermost one that is neither "
@@ -312,7 +314,7 @@ static const struct view_column columns[] = {
 
 const struct view_sheet sheet_memory = {
 	.title = "Memory held",
-	.help = "Only with --memory: who holds the memory of each device.",
+	.help = "Requires --memory: operators that hold the memory of each device.",
 	.list_help = "the sum of their peak_bytes is the device's peak_bytes, that of their live_bytes its live_bytes",
 	.member = "memory",
 	.list = "holders",
@@ -383,10 +385,10 @@ static int make_devices(const struct view *s, void *table)
 
 #define ROW struct device
 static const struct view_column pool_columns[] = {
-	{"last_bytes", "", NULL, VIEW_BYTES, AT(pool.last_bytes), .help = "at its last allocation"},
+	{"last_bytes", "", NULL, VIEW_BYTES, AT(pool.last_bytes), .help = "size of the pool at its last allocation"},
 	{"peak_bytes", "", NULL, VIEW_BYTES, AT(pool.peak_bytes)},
 	{"used_bytes", "", NULL, VIEW_BYTES, AT(pool.used_bytes),
-	 .help = "what was asked for, of what was allocated in the window, at that moment"},
+	 .help = "bytes of the window's allocations that were alive at that moment"},
 	{0},
 };
 
@@ -394,30 +396,31 @@ static const struct view_column device_columns[] = {
 	{"device", NULL, NULL, VIEW_DEVICE, AT(t.device)},
 	PID_COLUMN(t.h.tgid),
 	{"peak_bytes", NULL, NULL, VIEW_BYTES, AT(t.peak_bytes), VIEW_SIGNED,
-	 .help = "of several processes as one an upper bound: the sum of their peaks"},
+	 .help = "largest number of bytes alive; for several processes the sum of their peaks, an upper bound"},
 	{"peak_unix_ns", NULL, NULL, VIEW_MOMENT, AT(peak_ns), VIEW_NULL,
-	 .help = "when it first held as much; null: it never held more than at the start"},
-	{"mean_bytes", NULL, NULL, VIEW_BYTES, AT(mean_bytes), VIEW_SIGNED, .help = "over the time of the window"},
+	 .help = "when the device first held as much; null: it never held more than at the start"},
+	{"mean_bytes", NULL, NULL, VIEW_BYTES, AT(mean_bytes), VIEW_SIGNED, .help = "mean over the time of the window"},
 	{"live_bytes", NULL, NULL, VIEW_BYTES, AT(t.live_bytes), VIEW_SIGNED,
-	 .help = "at the end; below 0 if more of what was there before was freed"},
+	 .help = "bytes alive at the end; below 0 if more earlier memory was freed"},
 	{"unsized_frees", "held.lost", NULL, VIEW_COUNT, AT(t.unsized), VIEW_OWN_ROW,
-	 .help = "of what was there before, of a size that is not known"},
+	 .help = "number of frees of earlier memory whose size is not known"},
 	{"missed_frees", "held.lost", NULL, VIEW_COUNT, AT(t.missed), VIEW_OWN_ROW,
-	 .help = "that were not seen: their addresses were given out again"},
+	 .help = "number of frees that were not seen; their addresses were allocated again"},
 	{"untracked_allocs", "held.lost", NULL, VIEW_COUNT, AT(t.untracked), VIEW_OWN_ROW,
 	 .help = "that there was no room to remember: they count as alive for ever"},
 	{"lineless_allocs", "held.lost", NULL, VIEW_COUNT, AT(lineless), VIEW_OWN_ROW, .asked = has_stacks,
 	 .help = "with --py-stacks: those whose Python stack is not known"},
 	{"pool", NULL, NULL, VIEW_OBJECT, .at = 0, .bytes = sizeof(struct device), VIEW_OMIT, .columns = pool_columns,
-	 .help = "where the runtime keeps a pool: all that this has taken from the device, also before the window"},
+	 .help = "pool of the runtime, if it keeps one: all bytes that the pool has taken from the device, also before "
+		 "the window"},
 	{0},
 };
 #undef ROW
 
 const struct view_sheet sheet_memory_devices = {
 	.title = "Memory held: devices, in JSON and CSV",
-	.help = "Only with --memory: who holds the memory of each device, beyond what was there when the window began. "
-		"Bytes are those that the runtime was asked for.",
+	.help = "Requires --memory: memory of each device, beyond what was there when the window began. Bytes are "
+		"those that the runtime requested.",
 	.member = "memory",
 	.list = "devices",
 	.csv = "held.device",

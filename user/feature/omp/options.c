@@ -5,7 +5,7 @@
 
 const struct cmd_option omp_option = {
 	.name = "omp",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
 	.help = "Record OpenMP parallel regions: for each operator the CPU time of its OpenMP team, and what the team "

@@ -124,23 +124,22 @@ static void below(struct view *s, const void *table, const char *prefix)
 			   "OMP_NUM_THREADS=%u gives each its own\n",
 			   prefix, queue, sum->threads, cpus, cpus == 1 ? "" : "s", cpus);
 	else if (queue >= NOTABLE)
-		out_printf(s->out, "%steam waits for a CPU %d %% of its threads' time: others run on them\n", prefix,
-			   queue);
+		out_printf(s->out, "%steam waits for a CPU %d %% of its threads' time: other threads run on its CPUs\n",
+			   prefix, queue);
 	if (apart >= NOTABLE)
 		out_printf(s->out,
-			   "%steam waits for each other %d %% of its threads' time: until they begin, and at the "
-			   "barrier\n",
+			   "%sthreads wait for each other %d %% of their time: before they start, and at the barrier\n",
 			   prefix, apart);
 	if (sum->spun_ns > sum->cpu_ns)
 		out_printf(s->out,
-			   "%steam spins: %s of CPU time without work, more than with it; OMP_WAIT_POLICY=passive lets "
-			   "it sleep\n",
+			   "%steam spins: %s of CPU time without work is more than that with work; "
+			   "OMP_WAIT_POLICY=passive lets it sleep\n",
 			   prefix, fmt_ns(sum->spun_ns, ns));
 	if (sum->flags & MXBPF_TEAM_MIGRATED)
-		out_printf(
-			s->out,
-			"%sthreads changed their CPU at work: their CPU times are up to a tick of the kernel's off\n",
-			prefix);
+		out_printf(s->out,
+			   "%sthreads changed their CPU at work: each of their CPU times may be wrong by a tick of the "
+			   "kernel\n",
+			   prefix);
 }
 
 static void above(struct view *s, const void *table, const char *prefix)
@@ -166,7 +165,7 @@ static bool when(const struct view *s)
 
 #define ROW struct teams
 static const struct view_column totals[] = {
-	{"cpus", "", NULL, VIEW_COUNT, AT(cpus), .help = "that the process may use"},
+	{"cpus", "", NULL, VIEW_COUNT, AT(cpus), .help = "number of CPUs that the process may use"},
 	{0},
 };
 #undef ROW
@@ -174,37 +173,39 @@ static const struct view_column totals[] = {
 #define ROW struct team
 static const struct view_column columns[] = {
 	{"name", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL,
-	 .help = "of the operator or call that opened them; null: none was open"},
+	 .help = "operator or call that opened the regions; null: none was open"},
 	{NULL, "name", "name", VIEW_TEXT, AT(name)},
 	PID_COLUMN(t.h.tgid),
 	{"regions", "count", "regions", VIEW_COUNT, AT(t.regions), .name_min = 16},
-	{"threads", NULL, "threads", VIEW_COUNT, AT(t.threads), .help = "of the largest team"},
+	{"threads", NULL, "threads", VIEW_COUNT, AT(t.threads), .help = "number of threads of the largest team"},
 	{"wall_ns", "total_ns", "wall", VIEW_NS, AT(t.dur_ns), .name_min = 12},
 	{"threads_ns", NULL, NULL, VIEW_NS, AT(t.threads_ns), .help = "wall time of each region times its threads"},
-	{"cpu_ns", "team_cpu_ns", "team CPU", VIEW_NS, AT(t.cpu_ns), .help = "at work and on a CPU"},
-	{NULL, NULL, "CPU", VIEW_SHARE, AT(cpu), .help = "part of threads_ns at work and on a CPU"},
+	{"cpu_ns", "team_cpu_ns", "team CPU", VIEW_NS, AT(t.cpu_ns), .help = "time at work on a CPU"},
+	{NULL, NULL, "CPU", VIEW_SHARE, AT(cpu), .help = "part of threads_ns at work on a CPU"},
 	{NULL, NULL, "queue", VIEW_SHARE, AT(queue), .help = "part of threads_ns that waited for a CPU"},
-	{"runq_ns", "team_runq_ns", NULL, VIEW_NS, AT(t.runq_ns), .help = "at work, but waiting for a CPU"},
+	{"runq_ns", "team_runq_ns", NULL, VIEW_NS, AT(t.runq_ns),
+	 .help = "time at work in which the thread waited for a CPU"},
 	{"work_ns", "team_work_ns", NULL, VIEW_NS, AT(t.work_ns),
-	 .help = "what cpu_ns and runq_ns leave of it the threads were blocked"},
+	 .help = "time at work; in the part that is neither cpu_ns nor runq_ns the threads were blocked"},
 	{"late_ns", "team_late_ns", NULL, VIEW_NS, AT(t.late_ns),
 	 .help = "from the region's start until each thread began"},
-	{"late_runq_ns", "team_late_runq_ns", NULL, VIEW_NS, AT(t.late_runq_ns), .help = "of that, waiting for a CPU"},
+	{"late_runq_ns", "team_late_runq_ns", NULL, VIEW_NS, AT(t.late_runq_ns),
+	 .help = "part of late_ns in which the thread waited for a CPU"},
 	{NULL, NULL, "late", VIEW_SHARE, AT(late),
-	 .help = "part of threads_ns before each thread began, not waiting for a CPU"},
+	 .help = "part of threads_ns before each thread began, without waits for a CPU"},
 	{"barrier_ns", "team_barrier_ns", NULL, VIEW_NS, AT(t.barrier_ns),
-	 .help = "from the end of each thread's work to that of the region"},
-	{NULL, NULL, "barrier", VIEW_SHARE, AT(barrier), .help = "part of threads_ns"},
+	 .help = "from the end of each thread's work to the end of the region"},
+	{NULL, NULL, "barrier", VIEW_SHARE, AT(barrier), .help = "barrier_ns as a part of threads_ns"},
 	{"spun_ns", "team_spun_ns", "spun", VIEW_NS, AT(t.spun_ns), .name_min = 20,
-	 .help = "CPU time without work: in waiting, and in starting the team"},
+	 .help = "CPU time without work: while threads wait, and while the team starts"},
 	{"migrated", "", NULL, VIEW_BOOL, AT(migrated),
-	 .help = "threads changed their CPU at work: cpu_ns is up to a tick of the kernel's off for each"},
+	 .help = "threads changed their CPU at work; cpu_ns may be wrong by a tick of the kernel for each of them"},
 	{0},
 };
 
 const struct view_sheet sheet_omp = {
 	.title = "OpenMP teams",
-	.help = "Only with --omp: parallel regions of OpenMP's threads.",
+	.help = "Requires --omp: parallel regions of OpenMP.",
 	.row_help = "late_ns + work_ns + barrier_ns is threads_ns; with them the team's efficiency is cpu_ns / "
 		    "threads_ns",
 	.member = "teams",

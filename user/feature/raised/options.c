@@ -16,7 +16,7 @@ static const struct cmd_conflict conflicts[] = {
 
 const struct cmd_option raised_option = {
 	.name = "raised",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
 	.whole_api = true,
@@ -25,7 +25,7 @@ const struct cmd_option raised_option = {
 		"the Python line",
 	.set = cmd_set_feature,
 	.min = RAISED_BIT,
-	.after = "agent",
+	.after = "sched",
 	.sheet = &sheet_raised,
 	.conflicts = conflicts,
 };

@@ -107,21 +107,20 @@ static bool when(const struct view *s)
 #define ROW struct row
 static const struct view_column columns[] = {
 	{"name", NULL, "call", VIEW_TEXT, AT(name), .name_min = 24},
-	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL, .help = "whose row it is"},
+	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL, .help = "table that has the row of the call"},
 	PID_COLUMN(r.h.tgid),
-	{"count", NULL, "times", VIEW_COUNT, AT(r.count), .help = "times that an exception left it"},
+	{"count", NULL, "times", VIEW_COUNT, AT(r.count), .help = "number of calls that an exception left"},
 	{"first_unix_ns", NULL, "first (s)", VIEW_MOMENT, AT(r.h.ts_ns), VIEW_TIGHT, .digits = 6,
 	 .help = "when the first of these calls began"},
 	{"last_unix_ns", NULL, "last (s)", VIEW_MOMENT, AT(r.last_ns), VIEW_TIGHT, .digits = 6},
 	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL,
-	 .help = "with --py-stacks: the line of the program that made the call"},
+	 .help = "line of the program that made the call; requires --py-stacks"},
 	{0},
 };
 
 const struct view_sheet sheet_raised = {
 	.title = "Raised",
-	.help = "Only with --raised: calls that an exception left, by their names and, with --py-stacks, by their "
-		"lines.",
+	.help = "Requires --raised: calls that an exception left, by name and, with --py-stacks, by line.",
 	.member = "raised",
 	.csv = "raised",
 	.columns = columns,

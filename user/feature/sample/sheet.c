@@ -78,7 +78,7 @@ static bool when(const struct view *s)
 static const struct view_column totals[] = {
 	{"hz", "sample_hz", NULL, VIEW_COUNT, AT(hz), .help = "samples a second of each CPU"},
 	{"count", "", NULL, VIEW_COUNT, AT(count),
-	 .help = "of threads of the processes: each stands for 1/hz seconds of CPU time"},
+	 .help = "samples of threads of the target; each stands for 1/hz seconds of CPU time"},
 	{0},
 };
 #undef ROW
@@ -86,17 +86,18 @@ static const struct view_column totals[] = {
 #define ROW struct sample
 static const struct view_column columns[] = {
 	{"name", NULL, "ran in", VIEW_TEXT, AT(name),
-	 .help = "of the innermost call that was open; [no operator]: none was"},
-	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL, .help = "whose row it is; null: none's"},
+	 .help = "name of the innermost open call; [no operator]: none was open"},
+	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL,
+	 .help = "table that has the row of this call; null: no call was open"},
 	PID_COLUMN(tgid),
 	{"count", NULL, "samples", VIEW_COUNT, AT(count)},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .help = "of all samples"},
+	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .help = "share of all samples"},
 	{0},
 };
 
 const struct view_sheet sheet_sample = {
 	.title = "samples",
-	.help = "Only with --sample.",
+	.help = "Requires --sample: calls in which the samples fell.",
 	.member = "samples",
 	.list = "ran_in",
 	.csv = "samples",

@@ -15,7 +15,7 @@ static const struct cmd_conflict conflicts[] = {
 
 const struct cmd_option sched_option = {
 	.name = "sched",
-	.group = "Target",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
 	.help = "Record why threads are off the CPU: who preempted them, what they waited for, who woke them. Every "

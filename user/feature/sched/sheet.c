@@ -192,7 +192,7 @@ static bool when(const struct view *s)
 #define ROW struct party
 static const struct view_column party_columns[] = {
 	{"comm", "by", NULL, VIEW_TEXT, AT(comm)},
-	{"own", "", NULL, VIEW_BOOL, AT(own), .help = "a thread of what is looked at"},
+	{"own", "", NULL, VIEW_BOOL, AT(own), .help = "true for a thread of the target"},
 	{"count", NULL, NULL, VIEW_COUNT, AT(count)},
 	{"ns", "total_ns", NULL, VIEW_NS, AT(ns)},
 	{0},
@@ -208,19 +208,22 @@ static const struct view_column columns[] = {
 	{NULL, "name", "name", VIEW_TEXT, AT(name)},
 	{"category", "", NULL, VIEW_TEXT, AT(category), VIEW_NULL},
 	PID_COLUMN(tgid),
-	{"off_cpu_ns", NULL, "off CPU", VIEW_NS, AT(off_ns), .help = "the sum of the next six"},
-	{"waited_ns", NULL, "waited", VIEW_NS, OFF(MXBPF_SCHED_WAITED), .help = "able to run, but others had the CPU"},
+	{"off_cpu_ns", NULL, "off CPU", VIEW_NS, AT(off_ns), .help = "sum of the next six columns"},
+	{"waited_ns", NULL, "waited", VIEW_NS, OFF(MXBPF_SCHED_WAITED),
+	 .help = "time in which the thread could run, but others had the CPU"},
 	{"futex_ns", NULL, "futex", VIEW_NS, OFF(MXBPF_SCHED_FUTEX),
-	 .help = "asleep for a lock, a condition or a thread's end"},
+	 .help = "asleep until a lock is free, a condition is signalled or a thread ends"},
 	{"io_ns", NULL, "I/O", VIEW_NS, OFF(MXBPF_SCHED_IO),
-	 .help = "asleep for a disk or what a file system has in its place"},
+	 .help = "asleep for a disk or another store of a file system"},
 	{"fault_ns", NULL, "fault", VIEW_NS, OFF(MXBPF_SCHED_FAULT), .help = "asleep in a page fault"},
-	{"sleep_ns", NULL, "sleep", VIEW_NS, OFF(MXBPF_SCHED_NAP), .help = "asleep as it asked to"},
+	{"sleep_ns", NULL, "sleep", VIEW_NS, OFF(MXBPF_SCHED_NAP),
+	 .help = "asleep for a time that the thread requested"},
 	{"other_ns", NULL, "other", VIEW_NS, OFF(MXBPF_SCHED_OTHER)},
 	{"kept_by", "kept_by", NULL, VIEW_LIST, AT(kept), PARTIES,
-	 .help = "what ran on its CPU while it waited; [not kept] is the beginning of waits with many changes"},
+	 .help = "threads that ran on its CPU while it waited; [not kept] is the beginning of waits with many "
+		 "switches"},
 	{"woken_by", "woken_by", NULL, VIEW_LIST, AT(woken), PARTIES,
-	 .help = "who ended its sleep, and how long that had been"},
+	 .help = "threads that ended its sleep, and how long the sleep was"},
 	{NULL, NULL, "", VIEW_NOTE, AT(note)},
 	{0},
 };
@@ -228,7 +231,7 @@ static const struct view_column columns[] = {
 
 const struct view_sheet sheet_sched = {
 	.title = "off the CPU",
-	.help = "Only with --sched: threads off the CPU, by the innermost call that was open as they left it.",
+	.help = "Requires --sched: time of threads off the CPU, by the innermost call that was open when they left it.",
 	.member = "off_cpu",
 	.list = "calls",
 	.csv = "off_cpu",

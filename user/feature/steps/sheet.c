@@ -327,7 +327,7 @@ static void put_parts(struct view *s, const struct loop *l)
 	out_printf(s->out, "share is of %s, the time of these iterations on the thread that runs them\n",
 		   fmt_ns(l->known.total_ns, known));
 	if (l->known.busy_ns)
-		out_printf(s->out, "on whatever thread, an operator%s ran in %.1f%% of it\n",
+		out_printf(s->out, "an operator%s ran on some thread in %.1f%% of this time\n",
 			   s->in->session->left_out ? " that --ops shows" : "",
 			   100.0 * (double)l->known.busy_ns / (double)(l->known.total_ns ? l->known.total_ns : 1));
 }
@@ -352,7 +352,7 @@ static void put_loop(struct view *s, const struct loop *l, bool only)
 
 	out_printf(s->out, "Iterations: each ends %s\n", ends[l->told]);
 	if (l->missing)
-		out_printf(s->out, "the first %s of %s are not in what follows\n", fmt_count(l->missing, n),
+		out_printf(s->out, "the rows below leave out the first %s of %s iterations\n", fmt_count(l->missing, n),
 			   fmt_count(l->count, count));
 	fmt_count(l->told_count, count);
 	row.count = view_word(count);
@@ -438,14 +438,14 @@ static const struct view_column known_columns[] = {
 
 static const struct view_column loop_columns[] = {
 	{"told_by", "name", NULL, VIEW_WORD, AT(told), WORDS(steps_tolds),
-	 .help = "the end of an iteration: the beginning of a backward pass, the last call of the KVStore or the "
-		 "last "
-		 "operator of the optimizer before one, a step of the optimizer, what --iterations counts"},
+	 .help = "event that ends an iteration: the beginning of a backward pass, the last call of the KVStore or the "
+		 "last operator of the optimizer before one, a step of the optimizer, or the end that --iterations "
+		 "counts"},
 	PID_COLUMN(tgid),
-	{"count", "", NULL, VIEW_COUNT, AT(count), .help = "an end in the window makes the beginning of the first"},
+	{"count", "", NULL, VIEW_COUNT, AT(count), .help = "the first iteration begins at the first end in the window"},
 	{NULL, "count", NULL, VIEW_COUNT, AT(told_count)},
 	{"missing", "", NULL, VIEW_COUNT, AT(missing),
-	 .help = "the first of these, of which only the number is known; not included in the times"},
+	 .help = "the first iterations, of which only the number is known; the times leave them out"},
 	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
 	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
 	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
@@ -454,9 +454,9 @@ static const struct view_column loop_columns[] = {
 	{"p99_ns", NULL, NULL, VIEW_NS, AT(p99_ns)},
 	{NULL, "iterations.missing", NULL, VIEW_OBJECT, AT(missing), VIEW_OMIT, .columns = missing_columns},
 	{"parts", "", NULL, VIEW_OBJECT, AT(known), VIEW_OMIT, .columns = known_columns,
-	 .help = "Where the time of the thread that runs them went, of those iterations of which that is known; not "
-		 "with "
-		 "--stats. But for operators_ns they add up to total_ns, which the shares in text are of."},
+	 .help = "Parts of the time of the thread that runs the iterations, for the iterations for which that is "
+		 "known; absent with --stats. Without operators_ns the parts add up to total_ns, and the shares in "
+		 "text are shares of it."},
 	{NULL, "iterations.part", NULL, VIEW_LIST, AT(csv_list), .columns = csv_part_columns,
 	 .item_bytes = sizeof(struct csv_part)},
 	{0},
@@ -466,7 +466,7 @@ static const struct view_column loop_columns[] = {
 const struct view_sheet sheet_steps_loops = {
 	.title = "Iterations, in JSON and CSV",
 	.help = "Iterations of training loops that began and ended in the window; absent if there are none.",
-	.list_help = "one a process",
+	.list_help = "one for each process",
 	.member = "iterations",
 	.list = "loops",
 	.csv = "iterations",
@@ -561,7 +561,8 @@ static const struct view_column slowest_columns[] = {
 	{NULL, "table", NULL, VIEW_TEXT, AT(csv_table)},
 	{NULL, "name", NULL, VIEW_TEXT, AT(number)},
 	{NULL, NULL, "slowest iterations", VIEW_TEXT, AT(hash_number)},
-	{"number", "", NULL, VIEW_COUNT, AT(it.nr), .help = "in its process, from 0: N of ProfilerStep#N in traces"},
+	{"number", "", NULL, VIEW_COUNT, AT(it.nr),
+	 .help = "number of the iteration in its process, from 0; traces call it ProfilerStep#N"},
 	PID_COLUMN(it.h.tgid),
 	{"thread", NULL, NULL, VIEW_COUNT, AT(it.tid)},
 	{"start_unix_ns", NULL, "at", VIEW_MOMENT, AT(it.h.ts_ns), .digits = 3},
@@ -585,7 +586,7 @@ static const struct view_column slowest_columns[] = {
 const struct view_sheet sheet_steps_slowest = {
 	.title = "slowest iterations",
 	.help = "Iterations of training loops, the longest first.",
-	.list_help = "the longest first: 8, or as many as --top says",
+	.list_help = "the longest iterations first: 8, or as many as --top says",
 	.member = "iterations",
 	.list = "slowest",
 	.csv = "iterations.slowest",

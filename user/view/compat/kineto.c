@@ -8,6 +8,7 @@
 #include "view/compat/kineto_text.h"
 #include "view/timeline/trace.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 /* Types of devices are those of torch::DeviceType plus one, because 0 means "no device". A CPU has no index. */
@@ -72,7 +73,7 @@ static void write_thread(struct view_trace *t, const struct view_plan_track *k, 
 		   ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
 		   k->tgid, k->tid);
 	snprintf(name, sizeof(name), "thread %u (%s)", k->tid, view_trace_track_name(t, k, lane));
-	view_trace_string(t, name);
+	view_trace_string(t, k->lane ? lane : name); /* a lane is no thread, and its id says nothing */
 	out_printf(o,
 		   "}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":"
 		   "{\"sort_index\":%zu}}",
@@ -225,6 +226,25 @@ static void write_steps(struct kineto *k)
 	}
 }
 
+/*
+ * Spans that have not ended limit the steps as others do. Without this, a step that ends in an open annotation would
+ * cross it, and Perfetto drops slices that cross.
+ */
+static int survey_opens(struct kineto *k)
+{
+	const struct mxbpf_open *o;
+	struct view_place place;
+	size_t i;
+
+	for (i = 0; (o = view_plan_open(&k->t.plan, i, &place)); i++) {
+		struct mxbpf_span s = {.h = o->h, .dur_ns = o->open_ns - place.back_ns, .tid = o->tid};
+
+		if (place.tid == o->tid && o->open_ns > place.back_ns && view_steps_survey(&k->steps, &s, false))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* ---- the output */
 
 /* Returns whether the span is an annotation whose name begins with prefix. */
@@ -271,7 +291,7 @@ static int kineto_surveyed(struct view *s)
 
 	if (ret)
 		return ret;
-	if (view_numbers_finish(&k->numbers, &k->t.plan))
+	if (survey_opens(k) || view_numbers_finish(&k->numbers, &k->t.plan))
 		return view_trace_no_memory(&k->t);
 	/* This form draws these arrows only. */
 	k->t.plan.narrows = k->numbers.narrows;

@@ -6,9 +6,10 @@
 /* The end of a step of the optimizer. */
 struct mark {
 	uint64_t end_ns;
-	uint64_t until_ns; /* end of the outermost span that encloses this end only */
-	uint64_t from_ns;  /* start or end of a span that encloses several ends: the step that ends here starts no
-			      earlier */
+	uint64_t until_ns;  /* end of the outermost span that encloses this end only */
+	uint64_t inside_ns; /* end of the innermost span that encloses this end as the last of several */
+	uint64_t from_ns;   /* start or end of a span that encloses several ends: the step that ends here starts no
+			       earlier */
 };
 
 struct step_thread {
@@ -65,6 +66,8 @@ static bool enclose(struct step_thread *th, uint64_t start_ns, uint64_t end_ns)
 	} else {
 		raise_to(&m[first].from_ns, start_ns);
 		raise_to(&th->next_from_ns, end_ns);
+		if (m[n - 1].inside_ns > end_ns)
+			m[n - 1].inside_ns = end_ns;
 	}
 	return true;
 }
@@ -72,7 +75,7 @@ static bool enclose(struct step_thread *th, uint64_t start_ns, uint64_t end_ns)
 int view_steps_survey(struct view_steps *p, const struct mxbpf_span *s, bool optimizer)
 {
 	uint64_t end_ns = s->h.ts_ns + s->dur_ns;
-	struct mark m = {.end_ns = end_ns, .until_ns = end_ns};
+	struct mark m = {.end_ns = end_ns, .until_ns = end_ns, .inside_ns = UINT64_MAX};
 	struct step_thread *th;
 
 	if ((!optimizer && !p->threads.len) || (s->flags & MXBPF_SPAN_ASYNC))
@@ -100,7 +103,7 @@ bool view_steps_next(const struct view_steps *p, struct view_steps_pos *pos, str
 			.tid = th->tid,
 			.nr = (uint32_t)pos->mark++,
 			.start_ns = m[0].until_ns > m[1].from_ns ? m[0].until_ns : m[1].from_ns,
-			.end_ns = m[1].until_ns,
+			.end_ns = m[1].until_ns < m[1].inside_ns ? m[1].until_ns : m[1].inside_ns - 1,
 		};
 		return true;
 	}

@@ -27,7 +27,10 @@ struct view_step {
 	uint64_t start_ns, end_ns;
 };
 
-/* Call it for every span, in order. optimizer: the span is a step of an optimizer. Returns 0 or -ENOMEM. */
+/*
+ * Call it for every span, in order, and then for those that have not ended. optimizer: the span is a step of an
+ * optimizer. Returns 0 or -ENOMEM.
+ */
 int view_steps_survey(struct view_steps *p, const struct mxbpf_span *s, bool optimizer);
 /* Iterates over the steps. *pos is {0} at first. Returns false at the end. */
 struct view_steps_pos {

@@ -184,7 +184,7 @@ static const char *const suffixes[] = {".memory.csv", ".memory.csv.gz", NULL};
 
 const struct view_ops view_mxnet_memory = {
 	.name = "mxnet-memory",
-	.help = "the CSV of MXNet 2.0's profiler of arrays that are alive, by scope; of --memory",
+	.help = "the CSV of MXNet 2.0's memory profiler: arrays that are alive, by scope; requires --memory",
 	.suffixes = suffixes,
 	.magic = magic,
 	.needs_records = true,

@@ -484,7 +484,7 @@ static const char *const magic[] = {"table,name,", NULL};
 
 const struct view_ops view_csv = {
 	.name = "csv",
-	.help = "one table of exact integers (ns, bytes), loss included",
+	.help = "one table of exact integers (ns, bytes), with the loss counts",
 	.magic = magic,
 	.begin = begin,
 	.details = true,

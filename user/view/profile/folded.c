@@ -77,7 +77,7 @@ static const char *const suffixes[] = {".folded", ".folded.gz", NULL};
 
 const struct view_ops view_folded = {
 	.name = "folded",
-	.help = "stacks of --sample as flamegraph.pl and speedscope read them, the operator first",
+	.help = "stacks of --sample for flamegraph.pl and speedscope, the operator first",
 	.suffixes = suffixes,
 	.needs_records = true,
 	.of_samples = true,

@@ -24,11 +24,12 @@
  * Ids of tracks that are not threads. The kernel gives no thread such an id: its largest is 2^22. A feature adds the
  * thread id to a base when each thread has one such track.
  */
-#define VIEW_SCHED_TID	2000000000u /* states of a thread */
-#define VIEW_STEP_TID	2400000000u /* iterations of a thread */
-#define VIEW_STREAM_TID 2600000000u /* streams of devices, counted from here */
-#define VIEW_MEMORY_TID 2800000000u /* events of memory, one track for each process, counted from here */
-#define VIEW_SCHED_PID	3000000000u /* process of the CPUs; its threads are 1 + the number of the CPU more */
+#define VIEW_SCHED_TID	 2000000000u /* states of a thread */
+#define VIEW_STEP_TID	 2400000000u /* iterations of a thread */
+#define VIEW_STREAM_TID	 2600000000u /* streams of devices, counted from here */
+#define VIEW_MEMORY_TID	 2800000000u /* events of memory, one track for each process, counted from here */
+#define VIEW_SCHED_PID	 3000000000u /* process of the CPUs; its threads are 1 + the number of the CPU more */
+#define VIEW_MACHINE_PID 3100000000u /* process of the machine's gauges */
 
 struct view_trace;
 
@@ -39,7 +40,7 @@ struct view_form {
 	void (*thread)(struct view_trace *t, const struct view_plan_track *k, size_t place);
 	void (*alloc)(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes);
 	void (*span)(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place);
-	const char *process_json; /* process that shows counters of the machine; NULL: the target */
+	const char *process_json; /* process that shows counters of the machine; NULL: VIEW_MACHINE_PID */
 	bool own_iterations;	  /* the form marks iterations itself */
 	bool memory_in_process;	  /* instants of memory are on the process's own track, not on one with a name */
 };
