@@ -50,11 +50,9 @@
  */
 /* clang-format off */
 static const char *const work[] = {
-	"MXNetFuncCall",
-	"MXImperativeInvoke", "MXImperativeInvokeEx", "MXInvokeCachedOp", "MXCreateCachedOpEx",
-	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx",
-	"MXNDArrayWaitToRead", "MXNDArrayWaitToWrite", "MXNDArrayWaitAll",
-	"MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
+	"MXNetFuncCall", "MXImperativeInvoke", "MXImperativeInvokeEx", "MXInvokeCachedOp", "MXCreateCachedOpEx",
+	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx", "MXNDArrayWaitToRead", "MXNDArrayWaitToWrite",
+	"MXNDArrayWaitAll", "MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
 	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArrayGetDataNDArray", "MXNDArrayGetAuxNDArray",
 	"MXNDArrayCreateFromSharedMem", "MXNDArrayCreateFromSharedMemEx", /* show how long a loader's batch was waited for */
 	"MXNDArrayGetSharedMemHandle", "MXNDArraySave", "MXNDArrayLoad", "MXNDArraySaveRawBytes", "MXPredForward",
@@ -62,10 +60,7 @@ static const char *const work[] = {
 };
 /* clang-format on */
 
-/*
- * Calls of C++ iterators, with a table of their own. Python iterators (NDArrayIter, DataLoader) do not call the
- * library.
- */
+/* Calls of C++ iterators, with a table of their own. Python's (NDArrayIter, DataLoader) do not call the library. */
 static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
 /* KVStore calls that send, receive, or do both. */
