@@ -184,7 +184,7 @@ same_lines() { # TABLES.json
 		assert [(r['name'], r['line'], int(r['live_bytes'])) for r in rows] == [(h['name'], h['line'] or '', h['live_bytes']) for h in holders]
 	EOF
 	# People read the line below its row.
-	"$MXBPF" report lines.mxd >lines.txt
+	"$MXBPF" report --all lines.mxd >lines.txt
 	grep -A 1 '^_minus_scalar ' lines.txt | grep -E '^    .*/lines\.py\([0-9]+\): of_mxnet$'
 	"$MXBPF" export -f chrome -o trace.json lines.mxd
 	jq -e '[.traceEvents[] | select(.name == "memory peak cpu/0") | .args["held by"][0].line] | length == 1 and (.[0] | endswith(": of_mxnet"))' trace.json
