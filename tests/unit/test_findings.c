@@ -432,6 +432,24 @@ static void test_lines(void)
 		CHECK(!strcmp(found(&f), "data_wait") && says(&f, "it is at /app/data.py(5): decode"));
 		end(&f);
 	}
+	TEST("a job of tiny operators that mostly does something else is not bound by launching them")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 70);
+		operators(40 * 500, 8000, 0, 0);
+		looks(PID, PID, "/app/t.py(7): decode", 30, 0);
+		looks(PID, PID, "/app/t.py(9): step", 5, IN_API);
+		looks(PID, PID, "/app/t.py(9): step", 3, 0);
+		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/t.py(7): decode, 100% of 30 looks"));
+		end(&f);
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 70);
+		operators(40 * 500, 8000, 0, 0);
+		looks(PID, PID, "/app/t.py(9): step", 10, IN_API);
+		looks(PID, PID, "/app/t.py(9): step", 28, 0);
+		CHECK(!strcmp(found(&f), "tiny_operators") && shows(&f, 0, "/app/t.py(9): step"));
+		end(&f);
+	}
 	TEST("waiting for a queue counts as waiting for data, and the thread that fills it is shown")
 	{
 		begin();

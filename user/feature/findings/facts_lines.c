@@ -285,15 +285,42 @@ static void take_data(struct facts *f, const struct tallies *t)
 		f->data_line = workers.looks ? workers : f->other_line;
 }
 
+#define CALLS_PART 4 /* a line calls the runtime if looks find it there for this part of the looks outside, or more */
+
+static bool is_apart(const struct tallies *t, const struct fact_line *line)
+{
+	const uint64_t calls = looks_at(&t->about[ABOUT_API], line->text) + looks_at(&t->about[ABOUT_WAIT], line->text);
+
+	return calls * CALLS_PART < line->looks;
+}
+
+/* Looks outside the runtime, at lines of the program that do not call it; *most: the one with the most. */
+static uint64_t looks_apart(const struct tallies *t, struct fact_line *most)
+{
+	const struct tally *own = &t->about[ABOUT_OWN];
+	const struct fact_line *line;
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&own->lines, struct fact_line); i++) {
+		line = buf_at(&own->lines, struct fact_line, i);
+		if (!is_apart(t, line))
+			continue;
+		sum += line->looks;
+		*most = line->looks > most->looks ? *line : *most;
+	}
+	return sum;
+}
+
 /* Waiting for the interpreter, unless no other thread runs: then it waits for something else, which is its own code. */
 static void take_own(struct facts *f, const struct tallies *t)
 {
 	const struct fact_line lock = top(&t->about[ABOUT_LOCK]);
 	const bool locked = t->held * 2 >= t->about[ABOUT_LOCK].of;
-	uint64_t own = t->about[ABOUT_OWN].of - looks_at(&t->about[ABOUT_OWN], f->wait_line.text);
+	uint64_t own = looks_apart(t, &f->own_line);
 
-	own += locked ? 0 : t->about[ABOUT_LOCK].of - looks_at(&t->about[ABOUT_LOCK], f->wait_line.text);
-	f->own_line = top(&t->about[ABOUT_OWN]);
+	f->launch_share = t->loop ? facts_share((double)(t->about[ABOUT_OWN].of - own), (double)t->loop) : 1;
+	own += locked ? 0 : t->about[ABOUT_LOCK].of;
 	f->own_line = !locked && lock.looks > f->own_line.looks ? lock : f->own_line;
 	f->own_line.of = own;
 	f->own_share = facts_share((double)own, (double)t->loop);

@@ -65,7 +65,8 @@ struct facts {
 	/* Shares of the looks at the loop's thread, all outside calls of the runtime. */
 	double loader_share; /* in a loader that works in the program itself, or waiting for a queue */
 	double lock_share;   /* asleep in a lock of the interpreter, while another thread ran Python */
-	double own_share;    /* in the program's own code, without wait_line */
+	double own_share;    /* in lines of the program that do not call the runtime */
+	double launch_share; /* in lines that do; 1: no lines are known */
 	/* The share of all looks at the line of wait_line, waiting or not, without those in operators. */
 	double wait_line_share;
 

@@ -88,15 +88,13 @@ static void wait_evidence(const struct facts *f, struct buf *b)
 
 /* ---- operators that are too small */
 
-#define TINY_LEAST 0.4
-
+/* Operators, and what the program needs to call them. */
 static double tiny_share(const struct facts *f)
 {
-	const double busy = (double)f->loop.part_ns[MXBPF_PART_OPERATOR] + (double)f->loop.part_ns[MXBPF_PART_OUTSIDE] +
-			    (double)f->loop.part_ns[MXBPF_PART_API];
+	const double calling = least_of(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
 	const double tiny = facts_share((double)f->tiny_self_ns, (double)f->op_self_ns);
 
-	return f->loop.n && f->tiny_calls / f->loop.n >= 50 ? tiny * facts_share(busy, (double)f->loop.known_ns) : 0;
+	return f->loop.n && f->tiny_calls / f->loop.n >= 50 ? tiny * (part(f, MXBPF_PART_OPERATOR) + calling) : 0;
 }
 
 static void tiny_say(const struct facts *f, struct buf *b)
@@ -119,11 +117,9 @@ static void put_operators(const struct fact_operator *o, uint64_t of, struct buf
 
 static void tiny_evidence(const struct facts *f, struct buf *b)
 {
-	const struct fact_line *line = f->api_line.looks >= f->own_line.looks ? &f->api_line : &f->own_line;
-
 	put_operators(f->tiny, f->op_calls, b);
-	buf_printf(b, " of the calls%s", line->looks ? "; " : "");
-	put_line(line, b);
+	buf_printf(b, " of the calls%s", f->api_line.looks ? "; " : "");
+	put_line(&f->api_line, b);
 }
 
 /* ---- other processes of the job */
@@ -154,12 +150,10 @@ static void exchange_evidence(const struct facts *f, struct buf *b)
 
 /* ---- the program itself */
 
-/* Its own code, while nothing computes; what tiny operators explain is theirs. */
+/* Its own code, while nothing computes and nothing is exchanged. */
 static double own_share(const struct facts *f)
 {
-	const double own = least_of(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - exchange_share(f);
-
-	return tiny_share(f) >= TINY_LEAST ? 0 : least_of(own, idle_share(f));
+	return least_of(least_of(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - exchange_share(f), idle_share(f));
 }
 
 static void own_say(const struct facts *f, struct buf *b)
@@ -370,7 +364,7 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "The program asks for a result before it has started more work, so that the engine runs dry. Ask for values "
 		   "such as the loss every few iterations only, or one iteration late."},
-	{.key = "tiny_operators", .least = TINY_LEAST, .share = tiny_share, .say = tiny_say, .evidence = tiny_evidence,
+	{.key = "tiny_operators", .least = 0.4, .share = tiny_share, .say = tiny_say, .evidence = tiny_evidence,
 	 .next = "--pid PID --py-stacks --by stack --sort count",
 	 .advice = "Each operator computes for less time than it takes to call it. Use larger batches, fuse operators "
 		   "(hybridize, torch.compile), or use fused and foreach optimizers."},
