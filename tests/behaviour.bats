@@ -70,6 +70,7 @@ end_by_signal() {
 	kill -s KILL "$WORKLOAD_PID"
 	wait_exit "$MXBPF_PID"
 	expect_complete
+	expect_re "^process $WORKLOAD_PID has ended\$" "$(<"$(err mxbpf)")"
 }
 
 @test "A stopped or traced target is reported at attach and at the end, with its tracer and exit code 5" {
