@@ -301,4 +301,5 @@ GROUPS = {
     'step': ('tiny', ('--probes', 'api', '--api', 'all')), # comes with that group
     'life': ('tiny', ('--probes', 'op', '--life')),
     'held': ('tiny', ('--probes', 'op,mem', '--memory')),
+    'output': ('tiny', ('--probes', 'op,mem', '--memory', '--py-stacks')),
 }

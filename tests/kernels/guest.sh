@@ -37,7 +37,7 @@ end_while_it_holds() { # PID DIR
 }
 
 watch_toy() { # BACKEND
-	local dir=$1 option="--backend $1" rounds=40 line pid hold toy=/toy/toy
+	local dir=$1 option="--backend $1" api="--api all" rounds=40 line pid hold toy=/toy/toy
 	case $1 in
 	best) option= ;;
 	options)
@@ -46,6 +46,7 @@ watch_toy() { # BACKEND
 		;;
 	omp)
 		option="--omp --probes op"
+		api=
 		toy=/toy/omp/libtorch_cpu.so
 		rounds=2 # two threads
 		;;
@@ -67,8 +68,8 @@ watch_toy() { # BACKEND
 	read -r line pid <&3
 	[ "$1" != throttled ] || limit "$pid"
 	{
-		# shellcheck disable=SC2086 # no word, or two
-		mxbpf --pid "$pid" --api all --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
+		# shellcheck disable=SC2086 # no word, or several
+		mxbpf --pid "$pid" $api --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
 		echo $? >"$dir/status"
 	} &
 	while read -r line; do

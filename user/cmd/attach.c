@@ -163,8 +163,6 @@ static int run(const struct cmd_opts *o, const char *recording)
 		cmd_warn("%s", stopped);
 	run_wait(&r);
 	signals_results(&r, SIGNALS_STOPPING);
-	if (!o->quiet && !r.so.command && !tgt_alive(ses_target(r.ses)))
-		fprintf(stderr, "process %d has ended\n", tgt_pid(ses_target(r.ses)));
 	code = ses_stop(r.ses, &e) ? cmd_fail(&e) : CMD_OK;
 	ended = end_of_command(&r);
 	signals_results(&r, code ? SIGNALS_STOPPING : SIGNALS_RECORDED);
@@ -174,6 +172,8 @@ static int run(const struct cmd_opts *o, const char *recording)
 		code = nothing_seen(&r);
 	else if (!r.so.command && ses_stopped(r.ses, stopped))
 		cmd_warn("at the end of the window, %s", stopped);
+	else if (!o->quiet && !r.so.command && !tgt_alive(ses_target(r.ses)))
+		fprintf(stderr, "process %d has ended\n", tgt_pid(ses_target(r.ses)));
 out:
 	ended = ended < 0 ? end_of_command(&r) : ended;
 	run_free(&r);
