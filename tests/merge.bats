@@ -58,6 +58,7 @@ END
 import json, sys
 t, b = (json.load(open(f)) for f in sys.argv[1:])
 names = {e["pid"]: e["args"]["name"] for e in t["traceEvents"] if e["name"] == "process_name"}
+names = {pid: name for pid, name in names.items() if name != "machine"}
 assert sorted(n.split(" (")[0] for n in names.values()) == ["worker 0", "worker 1"], names
 spans = {pid: [e for e in t["traceEvents"] if e["ph"] == "X" and e["pid"] == pid] for pid in names}
 second = next(pid for pid, n in names.items() if n.startswith("worker 1"))
