@@ -18,7 +18,7 @@ start_rivals() { # N
 }
 
 # Runs a command with tracefs mounted: perf reads tracepoints from there.
-TRACED=(unshare -m sh -c 'mount -t tracefs none /sys/kernel/tracing && exec "$@"' -)
+TRACED=(unshare -m sh -c '{ mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing; } && exec "$@"' -)
 
 @test "The on-CPU, run-queue and blocked times of a real job equal those of perf's scheduler tracepoints" {
 	need_mxnet
