@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 import time
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
+
+from common import compute_beside, own
 
 KEPT = []
 
@@ -105,22 +106,6 @@ def tiny(out):
 def each_value(n, model, x, loss):
     for i in range(loss.shape[0]):
         (loss[i] * 2).asscalar()  # one value at a time
-
-
-def own(n, model, x, loss):
-    total = 0
-    for k in range(150000):  # statistics in Python
-        total += k * n
-    return total
-
-
-def compute_beside():
-    """A thread that computes in Python all the time, so that the loop waits for the interpreter."""
-    def count():
-        total = 0
-        while True:
-            total += 1  # metrics
-    threading.Thread(target=count, daemon=True).start()
 
 
 def leak(n, model, x, loss):

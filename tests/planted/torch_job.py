@@ -17,6 +17,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+from common import compute_beside, own
+
 KEPT = []
 
 
@@ -147,13 +149,6 @@ def faulting(n, model, x, loss):
     a.fill_(1)
 
 
-def own(n, model, x, loss):
-    total = 0
-    for k in range(150000):  # statistics in Python
-        total += k * n
-    return total
-
-
 def queued():
     """A loader that the program has written itself: a thread that fills a queue from a slow store."""
     batches_of = queue.Queue(2)
@@ -165,15 +160,6 @@ def queued():
     threading.Thread(target=fill, daemon=True).start()
     while True:
         yield batches_of.get()
-
-
-def compute_beside():
-    """A thread that computes in Python all the time, so that the loop waits for the interpreter."""
-    def count():
-        total = 0
-        while True:
-            total += 1  # metrics
-    threading.Thread(target=count, daemon=True).start()
 
 
 def straggler(args):

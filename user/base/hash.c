@@ -126,3 +126,12 @@ void hash_fini(struct hash *h)
 	free(h->slots);
 	*h = (struct hash){0};
 }
+
+uint64_t hash_text(uint64_t seed, const char *text, size_t len)
+{
+	uint64_t h = seed;
+
+	while (len--)
+		h = (h ^ (uint8_t)*text++) * 0x100000001b3ull;
+	return h ^ h >> 32;
+}

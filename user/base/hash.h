@@ -30,4 +30,8 @@ void hash_clear(struct hash *h);
 int hash_copy(struct hash *to, const struct hash *from);
 void hash_fini(struct hash *h);
 
+/* A text as a key: the FNV-1a hash of its len bytes from a seed, folded. NULL is legal with len 0. */
+#define HASH_SEED 0xcbf29ce484222325ull
+uint64_t hash_text(uint64_t seed, const char *text, size_t len);
+
 #endif

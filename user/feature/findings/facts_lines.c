@@ -28,13 +28,10 @@ struct tally {
 	uint64_t of;
 };
 
+/* Longer lines are cut in struct fact_line. */
 static uint64_t hash_of(const char *text, size_t len)
 {
-	uint64_t h = 1469598103934665603ull;
-
-	while (len--)
-		h = (h ^ (uint8_t)*text++) * 1099511628211ull;
-	return h;
+	return hash_text(HASH_SEED, text, len < FACTS_LINE_BYTES ? len : FACTS_LINE_BYTES - 1);
 }
 
 static int count(struct tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l)

@@ -13,15 +13,6 @@ struct sum {
 	int64_t live_bytes;
 };
 
-static uint64_t hash_of(const char *text, size_t len)
-{
-	uint64_t h = 1469598103934665603ull;
-
-	while (len--)
-		h = (h ^ (uint8_t)*text++) * 1099511628211ull;
-	return h;
-}
-
 static void describe(const struct mdl *m, const struct sum *s, struct fact_owner *to)
 {
 	size_t len, line_len;
@@ -50,7 +41,7 @@ int facts_owner(const struct mdl *m, struct facts *f)
 		if (o->h.tgid != f->loop.tgid || !o->cls)
 			continue;
 		line = lines_of_program(m, o->stack_id, &len);
-		s = mdl_item_put(&index, &sums, o->name_id, hash_of(line, len), sizeof(*s), &added);
+		s = mdl_item_put(&index, &sums, o->name_id, hash_text(HASH_SEED, line, len), sizeof(*s), &added);
 		if (!s) {
 			err = -ENOMEM;
 			break;

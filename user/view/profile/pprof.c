@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/hash.h"
 #include "view/priv.h"
 #include "view/stacks.h"
 
@@ -72,13 +73,6 @@ static int put_message(struct buf *b, unsigned field, struct buf *from)
 	return err;
 }
 
-static uint64_t text_hash(uint64_t h, const char *text, size_t len)
-{
-	while (len--)
-		h = (h ^ (uint8_t)*text++) * 0x100000001b3ull;
-	return h ^ h >> 32;
-}
-
 /* Sets *index to the index of a text, which is made safe to show. */
 static int string(struct pprof *p, const char *text, size_t len, uint64_t *index)
 {
@@ -87,7 +81,7 @@ static int string(struct pprof *p, const char *text, size_t len, uint64_t *index
 
 	len = fmt_utf8(safe, sizeof(safe), text, len);
 	len = len < sizeof(safe) ? len : sizeof(safe) - 1;
-	known = hash_put(&p->strings, text_hash(0xcbf29ce484222325ull, safe, len), text_hash(len + 1, safe, len));
+	known = hash_put(&p->strings, hash_text(HASH_SEED, safe, len), hash_text(len + 1, safe, len));
 	if (!known)
 		return -ENOMEM;
 	if (!*known) {
