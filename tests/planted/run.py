@@ -4,7 +4,8 @@
 
 usage: run.py [--runs N] [--recorded] [--beside COMMAND] RUNTIME/FAULT...     or "all"
 A planted fault must be the first or second finding; a healthy job must have none but those that the load of the machine
-explains. Prints a line for each run and, at the end, how many were right. Exit code 1 if any was wrong.
+explains. Prints a line for each run and, at the end, how many were right. Exit code 1 if any was wrong, 77 if this machine
+cannot have the fault.
 environment: MXBPF, PYTHON (of MXNet), PYTHON_TORCH
 """
 import argparse
@@ -33,6 +34,7 @@ FAULTS = {
 }
 SECONDS = 4
 READY_SECONDS = 60
+EXIT_SKIP = 77
 
 
 # glibc gives large blocks back to the system, and each new one costs page faults: a fault of its own, which mxbpf finds.
@@ -99,7 +101,12 @@ def findings(name, recorded):
     runtime, fault = name.split('/')
     limited = fault == 'throttled'
     job, pid = start(runtime, 'healthy' if limited else fault)
-    group = Limited(pid) if limited else None
+    try:
+        group = Limited(pid) if limited else None
+    except OSError as e:
+        job.kill()
+        print(f'this machine has no control group for CPU time: {e}')
+        sys.exit(EXIT_SKIP)
     with tempfile.TemporaryDirectory() as d:
         try:
             measure(pid, f'{d}/tables.json', recorded)
