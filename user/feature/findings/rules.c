@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fmt.h"
 
@@ -150,9 +151,17 @@ static void exchange_evidence(const struct facts *f, struct buf *b)
 
 /* ---- the program itself */
 
-/* Its own code, while nothing computes and nothing is exchanged. */
+static double slow_share(const struct facts *f);
+
+#define SLOW_LEAST     0.1
+#define OWN_LINE_LEAST 0.4 /* share of the looks at slow iterations by which their line is more frequent there */
+
+/* Its own code, while nothing computes and nothing is exchanged. A line of slow iterations only is reported as such. */
 static double own_share(const struct facts *f)
 {
+	if (slow_share(f) >= SLOW_LEAST && f->slow_line_more >= OWN_LINE_LEAST &&
+	    !strcmp(f->own_line.text, f->slow_line.text))
+		return 0;
 	return least_of(least_of(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - exchange_share(f), idle_share(f));
 }
 
@@ -197,9 +206,8 @@ static double others_share(const struct facts *f)
 	return facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns * f->cpus);
 }
 
-#define OWN_LINE_LEAST 0.4  /* share of the looks at slow iterations by which their line is more frequent there */
-#define WANTED_TIMES   1.25 /* the job wants so many times the CPUs that there are */
-#define OTHERS_LEAST   0.1  /* of all CPU time: neighbours that took less have not caused much waiting */
+#define WANTED_TIMES 1.25 /* the job wants so many times the CPUs that there are */
+#define OTHERS_LEAST 0.1  /* of all CPU time: neighbours that took less have not caused much waiting */
 
 /* How many CPUs the job's threads would use at once, if there were enough. */
 static double wanted(const struct facts *f)
@@ -401,7 +409,7 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --memory --py-stacks",
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
 		   "limit. Keep numbers (.item(), float()) instead of tensors."},
-	{.key = "slow_iterations", .least = 0.1, .share = slow_share, .say = slow_say, .evidence = slow_evidence,
+	{.key = "slow_iterations", .least = SLOW_LEAST, .share = slow_share, .say = slow_say, .evidence = slow_evidence,
 	 .next = "record --pid PID --py-stacks",
 	 .advice = "Some iterations do what the others do not: an evaluation, a checkpoint, logging. Do it less often, or beside "
 		   "the training, in another thread or process."},
