@@ -54,6 +54,7 @@ class Reading(Samples):
         if not hasattr(self, 'pipe'):
             r, w = os.pipe()
             if not os.fork():
+                os.close(r)  # so that it ends with its reader
                 while True:
                     time.sleep(0.002)
                     os.write(w, b'x' * 16)
