@@ -15,7 +15,7 @@ expect_short() { # FILE
 	expect_re '^[0-9.]+ iterations per second, .* each: ' "$(sed -n 1p "$1")"
 	expect_re '^(1\. |No finding: )' "$(sed -n 2p "$1")"
 	(($(grep -n -m 1 '^Iterations: ' "$1" | cut -d : -f 1) < $(grep -n -m 1 '^operator' "$1" | cut -d : -f 1)))
-	expect_re '^operator.* in [0-9]+ rows, of which ([4-9]|10) are shown \(--top 0: all\)$' "$(<"$1")"
+	expect_re '^operator.* in [0-9]+ rows, of which ([4-9]|10) are shown \(--top 0 shows all\)$' "$(<"$1")"
 	expect_re '^more     .*slowest iterations.*: --all$' "$(<"$1")"
 	[[ -z $(grep -E 'nothing seen|^where their time went|^slowest iterations' "$1") ]]
 }
@@ -71,7 +71,7 @@ whole() {
 	"$MXBPF" report "$REAL" -q -o file.txt
 	cmp pipe file.txt
 	script -qec "'$MXBPF' report '$REAL'" /dev/null | tr -d '\r' | cmp - pipe
-	expect_re "^operator .* in $rows rows, of which 10 are shown \(--top 0: all\)$" "$(<pipe)"
+	expect_re "^operator .* in $rows rows, of which 10 are shown \(--top 0 shows all\)$" "$(<pipe)"
 	for n in 3 12; do
 		"$MXBPF" report "$REAL" --top $n >top
 		expect_re "^operator .* in $rows rows, of which $n are shown$" "$(<top)"
@@ -103,11 +103,11 @@ whole() {
 	for table in 'Memory held' 'made by' 'life of operators: medians, in ' 'samples at '; do
 		expect_re "^$table" "$(<short)"
 	done
-	expect_re "^life of operators: .* in $life rows, of which ([4-9]|10) are shown \(--top 0: all\)\$" "$(<short)"
-	left=$(sed -nE 's/^([0-9]+) more rows are not shown \(--top 0: all\)$/\1/p' short)
+	expect_re "^life of operators: .* in $life rows, of which ([4-9]|10) are shown \(--top 0 shows all\)\$" "$(<short)"
+	left=$(sed -nE 's/^([0-9]+) more rows are not shown \(--top 0 shows all\)$/\1/p' short)
 	shown=$(sed -n '/^made by/,/more rows/p' short | grep -vc -E '^made by|more rows')
 	((shown + left == memory))
-	left=$(sed -nE 's/^([0-9]+) more rows? \(--top 0: all\)$/\1/p' short)
+	left=$(sed -nE 's/^([0-9]+) more rows? \(--top 0 shows all\)$/\1/p' short)
 	shown=$(sed -n '/^ran in/,/more row/p' short | grep -vc -E '^ran in|more row')
 	((left && shown + left == $(jq '.samples.ran_in | length' json)))
 	[[ -z $(grep -E 'more rows|more row|are shown' all) ]]

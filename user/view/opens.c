@@ -126,7 +126,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_printf(s->out, "still open when the window ended: %zu call%s", t->all, t->all == 1 ? "" : "s");
 	s->hinted = true;
 	if (shown < t->all)
-		out_printf(s->out, ", of which %zu are shown%s", shown, s->opts->top ? "" : " (--top N: more)");
+		out_printf(s->out, ", of which %zu are shown%s", shown, s->opts->top ? "" : " (--top N shows more)");
 	out_puts(s->out, "\n");
 }
 

@@ -297,7 +297,7 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 const char *view_hint(struct view *s)
 {
 	s->hinted = true;
-	return s->opts->brief && !s->opts->top ? " (--top 0: all)" : "";
+	return s->opts->brief && !s->opts->top ? " (--top 0 shows all)" : "";
 }
 
 void view_put_rows(struct view *s, const struct view_list *t)

@@ -220,10 +220,8 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 		}
 		keep_operator(f->faulty, m, r->name_id, faults);
 		f->op_runq_ns += runq;
-		f->op_blocked_ns += a->blocked_ns > a->nested_blocked_ns ? a->blocked_ns - a->nested_blocked_ns : 0;
 		f->faults += faults;
 	}
-	f->op_total_ns = f->op_self_ns;
 	f->faults_ns = f->faults * s->fault_ns;
 	find_last_rank(f);
 }
@@ -305,7 +303,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
 
-	*f = (struct facts){.window_ns = s->duration_ns, .unprobed = s->api_left};
+	*f = (struct facts){.unprobed = s->api_left};
 	err = make_loop(m, f);
 	if (err)
 		return err;

@@ -34,7 +34,6 @@ struct fact_operator {
 
 /* All times in ns, all shares between 0 and 1. */
 struct facts {
-	uint64_t window_ns;
 	unsigned cpus;	       /* of the machine; 0: not known */
 	unsigned allowed_cpus; /* of these, the job may use so many */
 	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
@@ -79,7 +78,7 @@ struct facts {
 		tiny_self_ns; /* of rows whose calls take less than FACTS_TINY_NS each, run-queue wait aside */
 	struct fact_operator tiny[FACTS_OPERATORS_MAX];	  /* those with the most calls */
 	struct fact_operator faulty[FACTS_OPERATORS_MAX]; /* those with the most page faults */
-	uint64_t op_total_ns, op_runq_ns, op_blocked_ns;  /* of the same calls, by the kernel's account */
+	uint64_t op_runq_ns;				  /* of the same calls, by the kernel's account */
 	uint64_t faults_ns;				  /* estimate: page faults without I/O times what one takes */
 	uint64_t faults;
 

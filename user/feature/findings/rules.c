@@ -198,7 +198,7 @@ static void lock_evidence(const struct facts *f, struct buf *b)
 
 static double runq_share(const struct facts *f)
 {
-	return facts_share((double)f->op_runq_ns, (double)f->op_total_ns);
+	return facts_share((double)f->op_runq_ns, (double)f->op_self_ns);
 }
 
 static double others_share(const struct facts *f)

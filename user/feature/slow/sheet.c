@@ -218,7 +218,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 		   calls, calls == 1 ? "" : "s", SLOW_TIMES);
 	s->hinted = true;
 	if (max < t->all)
-		out_printf(s->out, "; the worst%s", s->opts->top ? "" : " (--top N: more)");
+		out_printf(s->out, "; the worst%s", s->opts->top ? "" : " (--top N shows more)");
 	out_puts(s->out, "\n");
 }
 
