@@ -519,7 +519,7 @@ static void test_processes(void)
 		calls(RANK, MXBPF_CLASS_OPERATOR, 8, 40, MS);
 		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
 		looks(RANK, RANK, "/app/t.py(8): decode", 30, 0);
-		CHECK(!strcmp(found(&f), "exchange") && shows(&f, 0, "process 300 is the last: /app/t.py(8): decode"));
+		CHECK(!strcmp(found(&f), "exchange") && shows(&f, 0, "process 300 arrives last: /app/t.py(8): decode"));
 		end(&f);
 	}
 	TEST("a job that wants more CPUs than there are competes with itself, also beside neighbours")

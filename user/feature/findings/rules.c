@@ -145,7 +145,7 @@ static void exchange_evidence(const struct facts *f, struct buf *b)
 {
 	if (!f->last_rank)
 		return;
-	buf_printf(b, "process %" PRIu32 " is the last%s", f->last_rank, f->last_line.looks ? ": " : "");
+	buf_printf(b, "process %" PRIu32 " arrives last%s", f->last_rank, f->last_line.looks ? ": " : "");
 	put_line(&f->last_line, b);
 }
 
@@ -184,7 +184,8 @@ static double lock_share(const struct facts *f)
 static void lock_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b,
-		   "The loop waits in %.0f%% of its time for the interpreter (GIL), which other threads of the program "
+		   "The loop waits in %.0f%% of its time for the interpreter lock (GIL), which other threads of the "
+		   "program "
 		   "hold",
 		   100 * f->lock_share);
 }
