@@ -103,7 +103,7 @@ def check():
 def normal(line):
     """Leaves out what differs from run to run: numbers with their units, the job's command line, the width of columns."""
     line = re.sub(r'\d[\d.,]*( ?(ns|us|ms|s|%|B|KiB|MiB|GiB)\b)?', '#', line)
-    line = re.sub(r', of which # are shown \(--top #: all\)$', '', line)
+    line = re.sub(r', of which # are shown( \(--top # shows all\))?$', '', line)
     line = re.sub(r'^process # \(.*?\), ', 'process #, ', line)
     return re.sub(r'\s+', ' ', re.sub(r'\b(row|thread)s\b', r'\1', line)).strip()
 
