@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
-/* Reads the batches of calls that the agent inside a target hands over by calling its bell function. */
+/* Reads the batches that the agent inside a target hands over by calling its bell function. */
 #include "ids.bpf.h"
 #include "mxbpf_agent.h"
 #include <bpf/bpf_tracing.h>
@@ -12,37 +12,41 @@ struct {
 	__uint(max_entries, 4096);
 } batches SEC(".maps");
 
-/* Calls lost because the ring was full or the batch could not be read. */
-__u64 lost_calls;
+/* Calls and records of a GPU that were lost because the ring was full or the batch could not be read. */
+__u64 lost_calls, lost_gpu;
 
-static __always_inline int lose(__u32 calls)
+static __always_inline int lose(__u32 what, __u32 n)
 {
-	__sync_fetch_and_add(&lost_calls, calls);
+	if (what == MXBPF_AGENT_GPU)
+		__sync_fetch_and_add(&lost_gpu, n);
+	else
+		__sync_fetch_and_add(&lost_calls, n);
 	return 0;
 }
 
 /*
- * Reads only the part of the batch that holds calls. The pages after it may not be mapped in yet, and reading such
- * a page would fail here.
+ * Reads only the part of the batch that holds calls or records. The pages after it may not be mapped in yet, and
+ * reading such a page would fail here.
  */
 SEC("uprobe") int on_bell(struct pt_regs *ctx)
 {
 	const struct mxbpf_agent_batch *from = (void *)PT_REGS_PARM1(ctx);
 	struct mxbpf_agent_batch *b;
 	struct bpf_pidns_info ids = thread_ids();
-	__u32 n, bytes;
+	__u32 n, what, bytes;
 
 	if (ids.tgid != cfg_tgid)
 		return 0;
-	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || n > MXBPF_AGENT_BATCH)
-		return lose(MXBPF_AGENT_BATCH);
+	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || n > MXBPF_AGENT_BATCH ||
+	    bpf_probe_read_user(&what, sizeof(what), &from->what))
+		return lose(MXBPF_AGENT_CALLS, MXBPF_AGENT_BATCH);
 	b = bpf_ringbuf_reserve(&batches, sizeof(*b), 0);
 	if (!b)
-		return lose(n);
-	bytes = n * sizeof(b->calls[0]) + MXBPF_AGENT_BATCH_HEAD;
+		return lose(what, n);
+	bytes = n * (what == MXBPF_AGENT_GPU ? sizeof(b->gpu[0]) : sizeof(b->calls[0])) + MXBPF_AGENT_BATCH_HEAD;
 	if (bytes > sizeof(*b) || bpf_probe_read_user(b, bytes, from)) {
 		bpf_ringbuf_discard(b, BPF_RB_NO_WAKEUP);
-		return lose(n);
+		return lose(what, n);
 	}
 	b->our_tid = ids.pid;
 	bpf_ringbuf_submit(b, BPF_RB_NO_WAKEUP);

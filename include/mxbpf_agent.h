@@ -8,6 +8,7 @@
 #define MXBPF_AGENT_H
 
 #include "mxbpf_event.h"
+#include "mxbpf_gpu.h"
 
 /* Symbols of the shared object that mxbpf looks up. */
 #define MXBPF_AGENT_START  "mxbpf_agent_start"	/* function: see struct mxbpf_agent_config */
@@ -22,11 +23,12 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 2
+#define MXBPF_AGENT_VERSION 3
 
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
 #define MXBPF_AGENT_BATCH      292	  /* calls handed over at once, 16 KiB */
+#define MXBPF_AGENT_GPU_BATCH  185	  /* records of a GPU handed over at once, 16 KiB */
 #define MXBPF_AGENT_NAMES      16384	  /* different names; a power of two */
 #define MXBPF_AGENT_TEXTS      (1u << 20) /* bytes of all names */
 #define MXBPF_AGENT_NAME_BYTES 256	  /* bytes of one name with its NUL; longer names are cut */
@@ -92,18 +94,28 @@ enum mxbpf_agent_inner {
 	MXBPF_AGENT_INNER_MORE = 2,
 };
 
-/* A batch of calls of one thread. */
+/* What a batch holds. */
+enum mxbpf_agent_what {
+	MXBPF_AGENT_CALLS = 0, /* calls of one thread */
+	MXBPF_AGENT_GPU = 1,   /* records of CUPTI, from any thread */
+};
+
 struct mxbpf_agent_batch {
-	__u64 slot_use; /* slot number in the upper 32 bits, its `uses` in the lower */
-	__u32 seq;	/* number of this batch in this use of the slot, from 0 */
-	__u32 ncalls;
-	__u32 our_tid; /* thread id that mxbpf knows, set by BPF; 0: not handed over */
-	__u32 pad;
-	struct mxbpf_agent_call calls[MXBPF_AGENT_BATCH];
+	__u64 slot_use; /* CALLS: slot number in the upper 32 bits, its `uses` in the lower; GPU: 0 */
+	__u32 seq;	/* number of this batch, from 0: in this use of the slot, or of all batches of the GPU */
+	__u32 ncalls;	/* number of calls or records */
+	__u32 our_tid;	/* thread id that mxbpf knows, set by BPF; 0: not handed over */
+	__u32 what;	/* enum mxbpf_agent_what */
+	union {
+		struct mxbpf_agent_call calls[MXBPF_AGENT_BATCH];
+		struct mxbpf_gpu_rec gpu[MXBPF_AGENT_GPU_BATCH];
+	};
 };
 #define MXBPF_AGENT_BATCH_HEAD 24
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_batch) ==
 		    MXBPF_AGENT_BATCH_HEAD + MXBPF_AGENT_BATCH * sizeof(struct mxbpf_agent_call));
+MXBPF_STATIC_ASSERT(MXBPF_AGENT_GPU_BATCH * sizeof(struct mxbpf_gpu_rec) <=
+		    MXBPF_AGENT_BATCH * sizeof(struct mxbpf_agent_call));
 
 /* Cache from the address of a name in the runtime to its text, private to the agent. */
 struct mxbpf_agent_cached {
@@ -151,6 +163,13 @@ struct mxbpf_agent_shared {
 	__u32 names[MXBPF_AGENT_NAMES]; /* offsets of texts by the hash of the text; 0: free */
 	char texts[MXBPF_AGENT_TEXTS];	/* NUL-terminated names; the first byte is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
+	struct mxbpf_gpu_shared gpu;
+};
+
+/* The parts of the agent. */
+enum mxbpf_agent_module {
+	MXBPF_AGENT_MODULE_CALLS = 1 << 0, /* records operators of the runtime */
+	MXBPF_AGENT_MODULE_GPU = 1 << 1,   /* a client of CUPTI, see mxbpf_gpu.h */
 };
 
 /*
@@ -165,6 +184,7 @@ struct mxbpf_agent_config {
 	__u64 next_number;		 /* sequence_number::peek() */
 	__u64 thread_number;		 /* RecordFunction::currentThreadId() */
 	__u32 number_off, of_thread_off; /* offsets in a RecordFunction: its number, the thread of its node */
+	__u64 modules;			 /* mask of enum mxbpf_agent_module: what mxbpf_agent_start() starts */
 	__u64 shared;			 /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
 	__s64 error;			 /* set by the agent if it did not start: -errno */
 };

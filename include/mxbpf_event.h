@@ -84,7 +84,8 @@ enum mxbpf_class {
 	MXBPF_CLASS_DATA = 9,	  /* the program waits for its next batch of data */
 	MXBPF_CLASS_KVSTORE = 10, /* a parameter moves to or from other devices or hosts */
 	MXBPF_CLASS_CUSTOM = 11,  /* an operator written in the program's language, or its part in that language */
-	MXBPF_CLASS_MAX = 12,
+	MXBPF_CLASS_CUDA = 12,	  /* a call of CUDA's runtime or driver */
+	MXBPF_CLASS_MAX = 13,
 };
 
 enum mxbpf_span_flag {

@@ -28,7 +28,46 @@ enum mxbpf_activity_class {
 	MXBPF_ACTIVITY_KERNEL = 1, /* CONCURRENT_KERNEL */
 	MXBPF_ACTIVITY_COPY = 2,   /* MEMCPY, MEMCPY2: between host and device, or between devices */
 	MXBPF_ACTIVITY_SET = 3,	   /* MEMSET */
-	MXBPF_ACTIVITY_MAX = 4,
+	/*
+	 * SYNCHRONIZATION: the host waited for the device, or a stream for an event. It is no work of the device, so it
+	 * counts for no busy time. Since 1.5.
+	 */
+	MXBPF_ACTIVITY_SYNC = 4,
+	MXBPF_ACTIVITY_MAX = 5,
+};
+
+/* Direction of a COPY: CUpti_ActivityMemcpyKind. Stored as it comes, so a newer driver may report others. */
+enum mxbpf_copy {
+	MXBPF_COPY_UNKNOWN = 0,
+	MXBPF_COPY_HTOD = 1,
+	MXBPF_COPY_DTOH = 2,
+	MXBPF_COPY_HTOA = 3,
+	MXBPF_COPY_ATOH = 4,
+	MXBPF_COPY_ATOA = 5,
+	MXBPF_COPY_ATOD = 6,
+	MXBPF_COPY_DTOA = 7,
+	MXBPF_COPY_DTOD = 8,
+	MXBPF_COPY_HTOH = 9,
+	MXBPF_COPY_PTOP = 10,
+};
+
+/* Kind of a memory that a copy reads or writes, or that a set writes: CUpti_ActivityMemoryKind. */
+enum mxbpf_memory_kind {
+	MXBPF_MEMORY_UNKNOWN = 0,
+	MXBPF_MEMORY_PAGEABLE = 1,
+	MXBPF_MEMORY_PINNED = 2,
+	MXBPF_MEMORY_DEVICE = 3,
+	MXBPF_MEMORY_ARRAY = 4,
+	MXBPF_MEMORY_MANAGED = 5,
+};
+
+/* What was waited for: the sync_type of a SYNC, CUpti_ActivitySynchronizationType. */
+enum mxbpf_sync_type {
+	MXBPF_SYNC_UNKNOWN = 0,
+	MXBPF_SYNC_EVENT = 1,	     /* the host waited for an event */
+	MXBPF_SYNC_STREAM_WAITS = 2, /* a stream waits for an event; the host does not wait */
+	MXBPF_SYNC_STREAM = 3,	     /* the host waited for a stream */
+	MXBPF_SYNC_CONTEXT = 4,	     /* the host waited for the whole device */
 };
 
 /* A queue of a device, in which activities run one after another. The numbers are those of CUPTI. */
@@ -50,8 +89,20 @@ struct mxbpf_activity {
 	__u16 domain; /* enum mxbpf_edge_domain */
 	__u8 cls;     /* enum mxbpf_activity_class */
 	__u8 pad;
+	/* Since 1.5; a record of MXBPF_ACTIVITY_BYTES_MIN lacks these members, and they count as 0. */
+	__u64 graph_node;		     /* node of the CUDA graph */
+	__u32 graph;			     /* the CUDA graph that ran it; 0: none */
+	__u32 grid[3];			     /* KERNEL: blocks in each dimension */
+	__u32 static_shared, dynamic_shared; /* KERNEL: shared memory of a block in bytes */
+	__u16 block[3];			     /* KERNEL: threads in each dimension of a block */
+	__u16 registers;		     /* KERNEL: of a thread */
+	__u8 copy;			     /* COPY: enum mxbpf_copy */
+	__u8 from, to;			     /* COPY: enum mxbpf_memory_kind; SET: only `to` */
+	__u8 sync_type;			     /* SYNC: enum mxbpf_sync_type */
+	__u8 pad2[4];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_activity) == 64);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_activity) == 112);
+#define MXBPF_ACTIVITY_BYTES_MIN 64
 
 /*
  * A thread began an edge: the innermost span that was open in the thread at this moment launched the activities of the
@@ -65,8 +116,12 @@ struct mxbpf_launch {
 	__u32 tid; /* thread of the call, as other records have it */
 	__u16 domain;
 	__u16 pad;
+	/* Since 1.5; a record of MXBPF_LAUNCH_BYTES_MIN lacks these members, and they count as 0. */
+	__u64 dur_ns;  /* of the call */
+	__u64 call_id; /* its name, of kind MXBPF_NAME_SPAN: "cudaLaunchKernel" */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_launch) == 32);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_launch) == 48);
+#define MXBPF_LAUNCH_BYTES_MIN 32
 
 /* Activities of one process, device, class and name, added up by user space. */
 struct mxbpf_agg_activity {
@@ -82,5 +137,49 @@ struct mxbpf_agg_activity {
 	__u8 pad[3];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_activity) == 80);
+
+/* Kinds of records, which continue enum mxbpf_kind. */
+#define MXBPF_GPU_DEVICE  ((enum mxbpf_kind)41) /* agent: a device that a process can use, struct mxbpf_gpu_device */
+#define MXBPF_GPU_ACCOUNT ((enum mxbpf_kind)42) /* user: what became of CUPTI's records, struct mxbpf_gpu_account */
+
+/* A device that the process can use, once per session before its first activity. Since 1.5. The agent asks libcuda. */
+struct mxbpf_gpu_device {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;	    /* a name of kind MXBPF_NAME_SPAN: "NVIDIA H200" */
+	__u64 memory_bytes;
+	__u32 device; /* ordinal in the process */
+	__u32 multiprocessors;
+	__u16 major, minor;   /* compute capability */
+	__u32 threads_per_mp; /* most threads, blocks, registers and shared bytes of a multiprocessor; 0: unknown */
+	__u32 blocks_per_mp, registers_per_mp, shared_per_mp;
+	__u32 warp;	  /* threads of a warp */
+	__u32 clock_khz;  /* highest clock of the multiprocessors */
+	__u32 pci_domain; /* place on the PCI bus */
+	__u8 pci_bus, pci_device;
+	__u8 pad[2];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_device) == 80);
+
+/*
+ * Account of the records of CUPTI of a process, at the end of each interval: sums since the session's start. Since 1.5.
+ * attempted = stored + what is lost: dropped, scrapped, unsent, unmeasured.
+ */
+struct mxbpf_gpu_account {
+	struct mxbpf_rec h;  /* ts_ns: 0 */
+	__u64 records;	     /* records that CUPTI delivered to the agent */
+	__u64 stored;	     /* activities, calls and launches that mxbpf made of them */
+	__u64 dropped;	     /* CUPTI had no buffer (cuptiActivityGetNumDroppedRecords) */
+	__u64 scrapped;	     /* CUPTI wrote them into the agent's last-resort buffer: none of its buffers was free */
+	__u64 unsent;	     /* the ring buffer was full */
+	__u64 unmeasured;    /* start or end 0: CUPTI did not measure it */
+	__u64 early;	     /* of stored: activities that begin before their launch, after the conversion of times */
+	__u64 threadless;    /* launches with a thread number that is no thread of the process: no record */
+	__u64 unnamed;	     /* of stored: their name did not fit into the agent's memory */
+	__u64 unknown;	     /* records of a kind that the agent did not enable */
+	__u64 subscriptions; /* times that the agent has held CUPTI */
+	__u64 held_ns;	     /* how long it has held CUPTI in all */
+	__u64 counted_launches; /* launches that probes on CUDA's libraries counted meanwhile; 0: not probed */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 120);
 
 #endif

@@ -104,6 +104,7 @@ static bool load(const char *dir)
 	listens = dlsym(lib, MXBPF_AGENT_SWITCH);
 	if (!start || !config || !listens)
 		return false;
+	config->modules = MXBPF_AGENT_MODULE_CALLS;
 	config->add_callback = (uint64_t)(uintptr_t)add_callback;
 	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
 	config->name = (uint64_t)(uintptr_t)name_of;

@@ -20,7 +20,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_LOOK
+#define LAST_KIND MXBPF_GPU_ACCOUNT
 
 static unsigned nkinds(void)
 {

@@ -140,6 +140,7 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
 		    plan_place(elf, &sym, &entry, &r->clear_offs[i], NULL))
 			r->clear_offs[i] = 0;
+	r->config.modules = MXBPF_AGENT_MODULE_CALLS;
 	r->config.number_off = (uint32_t)p->number_off;
 	r->config.of_thread_off = (uint32_t)p->of_thread_off;
 	r->path = p->lib->open_path;
@@ -673,7 +674,7 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 	struct taken *t = &a->taken[slot % MXBPF_AGENT_THREADS];
 	uint64_t since_ns = __atomic_load_n(&a->since_ns, __ATOMIC_ACQUIRE);
 
-	if (n > MXBPF_AGENT_BATCH)
+	if (n > MXBPF_AGENT_BATCH || b->what != MXBPF_AGENT_CALLS)
 		return;
 	if (t->uses == uses && t->seq == b->seq)
 		from = t->calls;
@@ -716,6 +717,7 @@ static void take_tail(struct agt *a, const struct mxbpf_agent_slot *s)
 	copy.slot_use = s->batch.slot_use;
 	copy.seq = seq;
 	copy.our_tid = 0;
+	copy.what = MXBPF_AGENT_CALLS;
 	memcpy(copy.calls, s->batch.calls, n * sizeof(copy.calls[0]));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&s->batch.seq, __ATOMIC_RELAXED) != seq || s->batch.slot_use != copy.slot_use)

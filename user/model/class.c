@@ -18,6 +18,7 @@ const struct mdl_class mdl_classes[] = {
 	{MXBPF_CLASS_STEP, "step", false},
 	{MXBPF_CLASS_DATA, "data", true},
 	{MXBPF_CLASS_KVSTORE, "kvstore", true},
+	{MXBPF_CLASS_CUDA, "cuda_runtime", true},
 };
 
 const char *mdl_category(unsigned cls)

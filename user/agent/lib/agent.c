@@ -243,7 +243,8 @@ long mxbpf_agent_start(uint64_t unused)
 		err = open_shared();
 	}
 	for (i = 0; !err && i < sizeof(modules) / sizeof(modules[0]); i++)
-		err = modules[i]->start();
+		if (mxbpf_agent_config.modules & modules[i]->bit)
+			err = modules[i]->start();
 	mxbpf_agent_config.error = err;
 	return err;
 }

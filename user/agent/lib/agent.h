@@ -15,6 +15,7 @@
 /* The parts of the agent; one row for each runtime. */
 struct agent_module {
 	const char *name;
+	unsigned bit;	    /* enum mxbpf_agent_module */
 	int (*start)(void); /* returns 0 or -errno; may be called again after stop */
 	void (*stop)(void); /* called by any thread that finds no mxbpf attached */
 };

@@ -379,4 +379,4 @@ static int start(void)
 	return 0;
 }
 
-const struct agent_module agent_record_function = {"torch", start, stop};
+const struct agent_module agent_record_function = {"torch", MXBPF_AGENT_MODULE_CALLS, start, stop};

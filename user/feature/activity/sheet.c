@@ -21,8 +21,10 @@ struct activities {
 	bool devices;		  /* the rows have several devices */
 };
 
-static const char *const kinds[MXBPF_ACTIVITY_MAX] = {
-	[MXBPF_ACTIVITY_KERNEL] = "kernel", [MXBPF_ACTIVITY_COPY] = "copy", [MXBPF_ACTIVITY_SET] = "set"};
+static const char *const kinds[MXBPF_ACTIVITY_MAX] = {[MXBPF_ACTIVITY_KERNEL] = "kernel",
+						      [MXBPF_ACTIVITY_COPY] = "copy",
+						      [MXBPF_ACTIVITY_SET] = "set",
+						      [MXBPF_ACTIVITY_SYNC] = "wait"};
 
 static int by_name(const struct activity *a, const struct activity *b)
 {

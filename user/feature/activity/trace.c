@@ -18,8 +18,10 @@
 #include "view/timeline/trace.h"
 
 /* Kineto's names of the classes: tools search for these. */
-static const char *const categories[MXBPF_ACTIVITY_MAX] = {
-	[MXBPF_ACTIVITY_KERNEL] = "kernel", [MXBPF_ACTIVITY_COPY] = "gpu_memcpy", [MXBPF_ACTIVITY_SET] = "gpu_memset"};
+static const char *const categories[MXBPF_ACTIVITY_MAX] = {[MXBPF_ACTIVITY_KERNEL] = "kernel",
+							   [MXBPF_ACTIVITY_COPY] = "gpu_memcpy",
+							   [MXBPF_ACTIVITY_SET] = "gpu_memset",
+							   [MXBPF_ACTIVITY_SYNC] = "cuda_sync"};
 
 /* Most tracks of one stream. CUPTI reports kernels of a CUDA graph in one stream although they overlap. */
 #define LANES_MAX 16

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of the agent that is a client of CUPTI, and mxbpf outside: what they share, and the records that the agent
+ * hands over. See mxbpf_agent.h for the bell, the batches and the shared memory.
+ *
+ * The agent copies fields of CUPTI's records. Everything else is done outside: mxbpf converts the times, joins calls
+ * and activities, and counts what does not join.
+ */
+#ifndef MXBPF_GPU_H
+#define MXBPF_GPU_H
+
+#include "mxbpf_event.h"
+
+#define MXBPF_GPU_NAMES	     16384	/* different names; a power of two */
+#define MXBPF_GPU_TEXTS	     (8u << 20) /* bytes of all names */
+#define MXBPF_GPU_NAME_BYTES 4096	/* bytes of one name with its NUL; longer names are cut */
+#define MXBPF_GPU_DEVICES    32
+
+/* What mxbpf wants the agent to do: a mask. 0: hold nothing. */
+enum mxbpf_gpu_want {
+	MXBPF_GPU_WANT_KERNELS = 1 << 0, /* kernels, copies, sets, waits */
+	MXBPF_GPU_WANT_CALLS = 1 << 1,	 /* calls of the runtime */
+	MXBPF_GPU_WANT_DRIVER = 1 << 2,	 /* calls of the driver */
+};
+
+enum mxbpf_gpu_state {
+	MXBPF_GPU_OFF = 0,	   /* CUPTI is not held, as mxbpf wants */
+	MXBPF_GPU_NO_CUDA = 1,	   /* waits for the process to initialise CUDA */
+	MXBPF_GPU_SUBSCRIBING = 2, /* may take 15 s */
+	MXBPF_GPU_ON = 3,	   /* CUPTI delivers records */
+	MXBPF_GPU_BUSY = 4,	   /* another client holds CUPTI; the agent asks again every few seconds */
+	MXBPF_GPU_YIELDED = 5,	   /* the agent has let go because the process wanted CUPTI itself; asks again, too */
+	MXBPF_GPU_FAILED = 6,	   /* see `failed` and `result`; the agent does not try again */
+};
+
+/* Where the agent failed. The values of `result` are a CUptiResult, or those of CUDA for GPU_AT_DRIVER. */
+enum mxbpf_gpu_at {
+	MXBPF_GPU_AT_NONE = 0,
+	MXBPF_GPU_AT_LIBRARY = 1, /* there is no libcupti, or it cannot be loaded */
+	MXBPF_GPU_AT_SYMBOL = 2,  /* it lacks a function that is needed */
+	MXBPF_GPU_AT_VERSION = 3, /* cuptiGetVersion failed, or the version is too old */
+	MXBPF_GPU_AT_SUBSCRIBE = 4,
+	MXBPF_GPU_AT_REGISTER = 5, /* cuptiActivityRegisterCallbacks */
+	MXBPF_GPU_AT_ENABLE = 6,   /* no kind of record could be enabled */
+	MXBPF_GPU_AT_CLOCK = 7,	   /* cuptiGetTimestamp */
+	MXBPF_GPU_AT_DRIVER = 8,   /* libcuda */
+	MXBPF_GPU_AT_THREAD = 9,   /* the agent could not start its thread; result is an errno */
+};
+
+/* Kind of a record. The first four are enum mxbpf_activity_class. */
+enum mxbpf_gpu_kind {
+	MXBPF_GPU_KERNEL = 1,
+	MXBPF_GPU_COPY = 2,
+	MXBPF_GPU_SET = 3,
+	MXBPF_GPU_SYNC = 4,
+	MXBPF_GPU_CALL = 5,	/* of the runtime */
+	MXBPF_GPU_DRIVER = 6,	/* call of the driver */
+	MXBPF_GPU_OVERHEAD = 7, /* CUPTI's own work */
+	MXBPF_GPU_CLOCK = 8,	/* start_ns is CUPTI's time; clock.before_ns and after_ns enclose it */
+};
+
+struct mxbpf_gpu_rec {
+	__u64 start_ns, end_ns; /* in CUPTI's clock. Both 0: CUPTI did not measure it */
+	__u64 bytes;		/* COPY, SET */
+	__u64 graph_node;
+	__u32 name;	   /* KERNEL, CALL, DRIVER: offset in gpu.texts; 0: no room */
+	__u32 correlation; /* joins calls and activities */
+	__u32 device, context, stream;
+	__u32 graph; /* 0: none */
+	union {
+		struct {
+			__u32 grid[3], static_shared, dynamic_shared;
+			__u16 block[3], registers;
+		} kernel;
+		struct {
+			__u8 copy, from, to; /* enum mxbpf_copy, mxbpf_memory_kind; SET: only `to` */
+		} copy;
+		struct {
+			__u32 pid, tid, cbid, result; /* as the target numbers them */
+		} call;
+		struct {
+			__u32 type; /* SYNC: enum mxbpf_sync_type; OVERHEAD: CUpti_ActivityOverheadKind */
+		} sync;
+		struct {
+			__u32 before_high, before_low, after_high, after_low; /* CLOCK_MONOTONIC in ns */
+		} clock;
+	};
+	__u8 kind; /* enum mxbpf_gpu_kind */
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_rec) == 88);
+
+/* Attributes of a device, from libcuda. */
+struct mxbpf_gpu_about {
+	char name[64];
+	__u64 memory_bytes;
+	__u32 multiprocessors, major, minor, threads_per_mp, blocks_per_mp, registers_per_mp, shared_per_mp, warp,
+		clock_khz, pci_domain, pci_bus, pci_device;
+};
+
+struct mxbpf_gpu_shared {
+	/* Set by mxbpf. The agent's thread sleeps on `want`, so mxbpf wakes it (FUTEX_WAKE) after a change. */
+	__u32 want;	   /* mask of enum mxbpf_gpu_want */
+	__u32 flush_ms;	   /* interval of flushes; 0: 100 */
+	char library[256]; /* libcupti to load if the process has mapped none; "": none was found */
+	/* Set by the agent. */
+	__u32 thread; /* 1: the agent's thread runs */
+	__u32 state;  /* enum mxbpf_gpu_state */
+	__u32 failed; /* enum mxbpf_gpu_at; also the reason of BUSY */
+	__u32 result;
+	__u32 version;	    /* cuptiGetVersion() */
+	__u32 driver;	    /* cuDriverGetVersion() */
+	__u32 enabled;	    /* mask of enum mxbpf_gpu_kind that CUPTI delivers: 1 << kind */
+	__u32 unhooked;	    /* 1: calls of CUPTI by others are not seen, see `result` for the errno */
+	__u32 others;	    /* calls of CUPTI by others that were seen */
+	__u32 foreign_tids; /* 1: cuptiSetThreadIdType failed, so thread numbers mean nothing */
+	char path[256];	    /* libcupti that is used */
+	char holder[64];    /* BUSY: name that the holder of CUPTI gave itself; "": unknown */
+	__u64 subscribe_ns, enable_ns, stop_ns; /* duration of the last of each */
+	__u64 subscriptions, held_ns;
+	/* Sums since the agent was started. A record is in one of: handed over, scrapped, unknown. */
+	__u64 records;	/* handed over through the bell; without CLOCK records */
+	__u64 batches;	/* bells; the seq of the next batch */
+	__u64 dropped;	/* cuptiActivityGetNumDroppedRecords */
+	__u64 scrapped; /* in the last-resort buffer */
+	__u64 unknown;	/* of a kind that the agent did not enable */
+	__u64 no_name;	/* names without room */
+	__u64 buffers;	/* buffers of the pool that exist */
+	__u32 ndevices;
+	__u32 texts_len;
+	struct mxbpf_gpu_about devices[MXBPF_GPU_DEVICES];
+	__u32 names[MXBPF_GPU_NAMES]; /* offsets of texts by the hash of the text; 0: free */
+	char texts[MXBPF_GPU_TEXTS];  /* NUL-terminated names; the first byte is not used */
+};
+
+#endif
