@@ -45,7 +45,7 @@ __asm__(".text\n"
 	"ret\n"
 	".size mxbpf_agent_bell, .-mxbpf_agent_bell\n");
 
-static long call(long nr, long a, long b, long c, long d, long e, long f)
+long agent_call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
@@ -65,6 +65,34 @@ uint64_t agent_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- handing over */
+
+static int file = -1; /* batches go into a file, because there is no BPF */
+static uint64_t file_end;
+
+bool agent_is_heard(void)
+{
+	return mxbpf_agent_switch || file >= 0;
+}
+
+/* The memory that mxbpf shares comes first in the file, then the batches as they are. */
+static void write_batch(const struct mxbpf_agent_batch *b)
+{
+	const size_t each = b->what == MXBPF_AGENT_GPU ? sizeof(b->gpu[0]) : sizeof(b->calls[0]);
+	const uint64_t bytes = MXBPF_AGENT_BATCH_HEAD + b->ncalls * each;
+	const uint64_t at = __atomic_fetch_add(&file_end, bytes, __ATOMIC_RELAXED);
+
+	agent_call(SYS_pwrite64, file, (long)b, (long)bytes, (long)at, 0, 0);
+}
+
+void agent_hand_over(const struct mxbpf_agent_batch *b)
+{
+	if (file >= 0)
+		write_batch(b);
+	else if (mxbpf_agent_switch)
+		mxbpf_agent_bell(b);
 }
 
 /* ---- threads */
@@ -87,7 +115,7 @@ static void leave_slot(void *slot)
 
 struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
 {
-	uint32_t tid = (uint32_t)call(SYS_gettid, 0, 0, 0, 0, 0, 0), nobody, i;
+	uint32_t tid = (uint32_t)agent_call(SYS_gettid, 0, 0, 0, 0, 0, 0), nobody, i;
 	struct mxbpf_agent_slot *t;
 
 	for (i = 0; i < MXBPF_AGENT_THREADS; i++) {
@@ -194,7 +222,7 @@ uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, co
 
 static void *map(size_t bytes, int flags)
 {
-	long at = call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+	long at = agent_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
 
 	return at < 0 && at > -PAGE ? NULL : (void *)at;
 }
@@ -208,20 +236,20 @@ static int open_shared(void)
 
 	if (!s || !gate)
 		return -ENOMEM;
-	err = call(SYS_madvise, (long)s, sizeof(*s), MADV_DONTFORK, 0, 0, 0);
-	err = err ? err : call(SYS_madvise, (long)gate, PAGE, MADV_WIPEONFORK, 0, 0, 0);
+	err = agent_call(SYS_madvise, (long)s, sizeof(*s), MADV_DONTFORK, 0, 0, 0);
+	err = err ? err : agent_call(SYS_madvise, (long)gate, PAGE, MADV_WIPEONFORK, 0, 0, 0);
 	if (err)
 		return (int)err;
 	s->magic = MXBPF_AGENT_MAGIC;
 	s->version = MXBPF_AGENT_VERSION;
-	s->pid = (uint32_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	s->pid = (uint32_t)agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	gate->shared = s;
 	agent_gate = gate;
 	mxbpf_agent_config.shared = (uint64_t)(uintptr_t)s;
 	return 0;
 }
 
-static const struct agent_module *const modules[] = {&agent_record_function};
+static const struct agent_module *const modules[] = {&agent_record_function, &agent_gpu};
 
 /*
  * mxbpf calls this in a thread that is stopped at the entry of a function. A second call in the same process

@@ -19,7 +19,7 @@ struct agent_module {
 	int (*start)(void); /* returns 0 or -errno; may be called again after stop */
 	void (*stop)(void); /* called by any thread that finds no mxbpf attached */
 };
-extern const struct agent_module agent_record_function;
+extern const struct agent_module agent_record_function, agent_gpu;
 
 extern struct mxbpf_agent_config mxbpf_agent_config;
 extern volatile uint16_t mxbpf_agent_switch;
@@ -41,6 +41,10 @@ extern __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("in
 struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
 
 uint64_t agent_now(void);
+long agent_call(long nr, long a, long b, long c, long d, long e, long f); /* a system call: its result or -errno */
+/* Returns true if somebody wants what the agent hands over: mxbpf is attached, or it goes into a file. */
+bool agent_is_heard(void);
+void agent_hand_over(const struct mxbpf_agent_batch *b);
 /* Returns the offset of a name's text in the shared memory, or 0 if there is no room. */
 uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, const char *text);
 /* Records a call that has ended. */

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Holds CUPTI while mxbpf has a window open. Only one client can hold it, and the job's own profiler comes first: its
+ * calls of CUPTI pass through functions of this file, which let go of CUPTI before they go on.
+ */
+#include "cupti.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent.h"
+
+#define LIBCUPTI	 "libcupti.so"
+#define LIBCUDA		 "libcuda.so.1"
+#define NS_PER_MS	 1000000ull
+#define WAIT_NS		 20000000000ull /* how long a client waits for the agent to let go */
+#define CLOCK_ROUNDS	 16		/* readings of the clock; the one that took the shortest time counts */
+#define DRIVER_CALLS	 1024		/* more than the driver has functions */
+#define VERSION_MULTIPLE 130200		/* CUDA 13.2: struct cupti_subscriber_params has all its members */
+
+struct cupti cupti;
+struct cupti_others cupti_others;
+
+/* Who may call CUPTI for the agent. The one who changes it from HELD to USING or LEAVING. */
+enum phase { IDLE, TAKING, HELD, USING, LEAVING };
+static uint32_t phase;
+static void *subscriber;
+static uint64_t held_since_ns;
+
+static const struct {
+	const char *name;
+	void *to;
+	bool needed;
+} functions[] = {
+	{"cuptiGetVersion", &cupti.get_version, true},
+	{"cuptiGetTimestamp", &cupti.get_timestamp, true},
+	{"cuptiGetCallbackName", &cupti.get_callback_name, false},
+	{"cuptiSubscribe", &cupti.subscribe, true},
+	{"cuptiSubscribe_v2", &cupti.subscribe_v2, false},
+	{"cuptiUnsubscribe", &cupti.unsubscribe, true},
+	{"cuptiActivityRegisterCallbacks", &cupti.register_callbacks, true},
+	{"cuptiActivityEnable", &cupti.enable, true},
+	{"cuptiActivityDisable", &cupti.disable, true},
+	{"cuptiActivityEnableDriverApi", &cupti.enable_driver_api, false},
+	{"cuptiActivityFlushAll", &cupti.flush_all, true},
+	{"cuptiActivityGetNextRecord", &cupti.get_next_record, true},
+	{"cuptiActivityGetNumDroppedRecords", &cupti.get_dropped, true},
+	{"cuptiSetThreadIdType", &cupti.set_thread_id_type, false},
+};
+
+static int fail(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
+{
+	g->failed = at;
+	g->result = (uint32_t)result;
+	__atomic_store_n(&g->state, MXBPF_GPU_FAILED, __ATOMIC_RELEASE);
+	return -1;
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+static bool ends(const char *text, const char *with)
+{
+	const size_t n = strlen(text), m = strlen(with);
+
+	return n >= m && !strcmp(text + n - m, with);
+}
+
+/* ---- CUDA's driver */
+
+static struct {
+	int (*get_count)(int *count);
+	int (*get_name)(char *name, int bytes, int device);
+	int (*get_attribute)(int *value, int attribute, int device);
+	int (*total_memory)(size_t *bytes, int device);
+	int (*driver_version)(int *version);
+} driver;
+
+static uint32_t attribute(int device, int number)
+{
+	int value = 0;
+
+	return driver.get_attribute && !driver.get_attribute(&value, number, device) && value > 0 ? (uint32_t)value : 0;
+}
+
+static void describe_device(struct mxbpf_gpu_about *a, int i)
+{
+	size_t bytes = 0;
+
+	if (driver.get_name)
+		driver.get_name(a->name, sizeof(a->name), i);
+	if (driver.total_memory && !driver.total_memory(&bytes, i))
+		a->memory_bytes = bytes;
+	a->multiprocessors = attribute(i, CUDA_MULTIPROCESSORS);
+	a->major = attribute(i, CUDA_MAJOR);
+	a->minor = attribute(i, CUDA_MINOR);
+	a->threads_per_mp = attribute(i, CUDA_THREADS_PER_MP);
+	a->blocks_per_mp = attribute(i, CUDA_BLOCKS_PER_MP);
+	a->registers_per_mp = attribute(i, CUDA_REGISTERS_PER_MP);
+	a->shared_per_mp = attribute(i, CUDA_SHARED_PER_MP);
+	a->warp = attribute(i, CUDA_WARP_SIZE);
+	a->clock_khz = attribute(i, CUDA_CLOCK_RATE);
+	a->pci_domain = attribute(i, CUDA_PCI_DOMAIN);
+	a->pci_bus = attribute(i, CUDA_PCI_BUS);
+	a->pci_device = attribute(i, CUDA_PCI_DEVICE);
+}
+
+/* cuDeviceGetCount() fails until the process has called cuInit(), and changes nothing. */
+bool cupti_has_cuda(struct mxbpf_gpu_shared *g)
+{
+	struct agent_dso d;
+	int n = 0, i, version = 0;
+
+	if (g->ndevices)
+		return true;
+	if (!agent_dso_find(LIBCUDA, &d))
+		return false;
+	agent_dso_get(&d, "cuDeviceGetCount", &driver.get_count);
+	agent_dso_get(&d, "cuDeviceGetName", &driver.get_name);
+	agent_dso_get(&d, "cuDeviceGetAttribute", &driver.get_attribute);
+	agent_dso_get(&d, "cuDeviceTotalMem_v2", &driver.total_memory);
+	agent_dso_get(&d, "cuDriverGetVersion", &driver.driver_version);
+	if (!driver.get_count || driver.get_count(&n) || n < 1)
+		return false;
+	if (driver.driver_version && !driver.driver_version(&version))
+		g->driver = (uint32_t)version;
+	n = n < MXBPF_GPU_DEVICES ? n : MXBPF_GPU_DEVICES;
+	for (i = 0; i < n; i++)
+		describe_device(&g->devices[i], i);
+	__atomic_store_n(&g->ndevices, (uint32_t)n, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* ---- other clients */
+
+static void nap(void)
+{
+	const struct timespec t = {.tv_nsec = (long)NS_PER_MS};
+
+	nanosleep(&t, NULL);
+}
+
+static bool step(enum phase from, enum phase to)
+{
+	uint32_t was = from;
+
+	return __atomic_compare_exchange_n(&phase, &was, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state);
+
+/*
+ * Another client is about to use CUPTI. Lets go first. If the agent is just subscribing, the client waits, because
+ * otherwise CUPTI would refuse it, and PyTorch never asks a second time.
+ */
+static void give_way(void)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+	const uint64_t now = agent_now();
+
+	__atomic_store_n(&cupti_others.last_ns, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&cupti_others.seen, true, __ATOMIC_RELEASE);
+	if (!s) /* a forked child: the agent does not run here */
+		return;
+	__atomic_fetch_add(&s->gpu.others, 1, __ATOMIC_RELAXED);
+	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE && agent_now() - now < WAIT_NS) {
+		if (step(HELD, LEAVING))
+			let_go(&s->gpu, MXBPF_GPU_YIELDED);
+		else
+			nap();
+	}
+}
+
+typedef long (*any_fn)(long a, long b, long c, long d, long e, long f);
+
+enum hook {
+	SUBSCRIBE,
+	SUBSCRIBE_2,
+	REGISTER,
+	REGISTER_2,
+	ENABLE,
+	ENABLE_2,
+	DUMP,
+	DUMP_2,
+	FINALIZE,
+	DISABLE,
+	UNSUBSCRIBE,
+	HOOKS
+};
+static struct agent_hook hooks[HOOKS];
+
+static long pass(enum hook n, long a, long b, long c, long d, long e, long f)
+{
+	return ((any_fn)(uintptr_t)hooks[n].original)(a, b, c, d, e, f);
+}
+
+#define ARGS long a, long b, long c, long d, long e, long f
+#define GIVES_WAY(name, n)                                                                                             \
+	static long name(ARGS)                                                                                         \
+	{                                                                                                              \
+		give_way();                                                                                            \
+		return pass(n, a, b, c, d, e, f);                                                                      \
+	}
+GIVES_WAY(on_subscribe, SUBSCRIBE)
+GIVES_WAY(on_subscribe_2, SUBSCRIBE_2)
+GIVES_WAY(on_register, REGISTER)
+GIVES_WAY(on_register_2, REGISTER_2)
+GIVES_WAY(on_finalize, FINALIZE)
+
+/* The agent does not come back while others have kinds enabled. */
+#define ENABLES(name, n)                                                                                               \
+	static long name(ARGS)                                                                                         \
+	{                                                                                                              \
+		give_way();                                                                                            \
+		__atomic_fetch_add(&cupti_others.kinds, 1, __ATOMIC_RELAXED);                                          \
+		return pass(n, a, b, c, d, e, f);                                                                      \
+	}
+ENABLES(on_enable, ENABLE)
+ENABLES(on_enable_2, ENABLE_2)
+ENABLES(on_dump, DUMP)
+ENABLES(on_dump_2, DUMP_2)
+
+static long on_disable(ARGS)
+{
+	__atomic_store_n(&cupti_others.last_ns, agent_now(), __ATOMIC_RELAXED);
+	if (__atomic_fetch_sub(&cupti_others.kinds, 1, __ATOMIC_RELAXED) <= 0)
+		__atomic_store_n(&cupti_others.kinds, 0, __ATOMIC_RELAXED);
+	return pass(DISABLE, a, b, c, d, e, f);
+}
+
+static long on_unsubscribe(ARGS)
+{
+	__atomic_store_n(&cupti_others.last_ns, agent_now(), __ATOMIC_RELAXED);
+	__atomic_store_n(&cupti_others.kinds, 0, __ATOMIC_RELAXED);
+	return pass(UNSUBSCRIBE, a, b, c, d, e, f);
+}
+
+#define HOOK(n, function, by) [n] = {.name = function, .instead = (uint64_t)(uintptr_t)by}
+static struct agent_hook hooks[HOOKS] = {
+	HOOK(SUBSCRIBE, "cuptiSubscribe", on_subscribe),
+	HOOK(SUBSCRIBE_2, "cuptiSubscribe_v2", on_subscribe_2),
+	HOOK(REGISTER, "cuptiActivityRegisterCallbacks", on_register),
+	HOOK(REGISTER_2, "cuptiActivityRegisterCallbacks_v2", on_register_2),
+	HOOK(ENABLE, "cuptiActivityEnable", on_enable),
+	HOOK(ENABLE_2, "cuptiActivityEnable_v2", on_enable_2),
+	HOOK(DUMP, "cuptiActivityEnableAndDump", on_dump),
+	HOOK(DUMP_2, "cuptiActivityEnableAndDump_v2", on_dump_2),
+	HOOK(FINALIZE, "cuptiFinalize", on_finalize),
+	HOOK(DISABLE, "cuptiActivityDisable", on_disable),
+	HOOK(UNSUBSCRIBE, "cuptiUnsubscribe", on_unsubscribe),
+};
+
+static void find_hooks(const struct agent_dso *d)
+{
+	unsigned i;
+
+	for (i = 0; i < HOOKS; i++)
+		hooks[i].original = agent_dso_symbol(d, hooks[i].name);
+}
+
+static void watch_others(struct mxbpf_gpu_shared *g)
+{
+	const int err = agent_dso_hook(hooks, HOOKS, LIBCUPTI);
+
+	if (err)
+		__atomic_store_n(&g->unhooked, (uint32_t)-err, __ATOMIC_RELAXED);
+}
+
+/* ---- the library */
+
+static bool load_library(const char *path)
+{
+	const uint64_t at = agent_dso_of_libc("dlopen");
+	void *(*open)(const char *, int);
+
+	memcpy(&open, &at, sizeof(open));
+	return *path && open && open(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+int cupti_open(struct mxbpf_gpu_shared *g)
+{
+	struct agent_dso d;
+	unsigned i;
+	int err;
+
+	if (cupti.get_version)
+		return 0;
+	if (!agent_dso_find(LIBCUPTI, &d) && (!load_library(g->library) || !agent_dso_find(LIBCUPTI, &d)))
+		return fail(g, MXBPF_GPU_AT_LIBRARY, 0);
+	memcpy(g->path, d.path, sizeof(g->path));
+	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		if (!agent_dso_get(&d, functions[i].name, functions[i].to) && functions[i].needed) {
+			memset(&cupti, 0, sizeof(cupti));
+			return fail(g, MXBPF_GPU_AT_SYMBOL, 0);
+		}
+	}
+	err = cupti.get_version(&g->version);
+	if (err || g->version < CUPTI_VERSION_MIN) {
+		memset(&cupti, 0, sizeof(cupti));
+		return fail(g, MXBPF_GPU_AT_VERSION, err);
+	}
+	find_hooks(&d);
+	return 0;
+}
+
+/* ---- subscription */
+
+static void read_clock(struct mxbpf_gpu_shared *g)
+{
+	uint64_t before, after, ns, best = UINT64_MAX;
+	struct mxbpf_gpu_rec r = {.kind = MXBPF_GPU_CLOCK};
+	unsigned i;
+
+	for (i = 0; i < CLOCK_ROUNDS; i++) {
+		before = agent_now();
+		if (cupti.get_timestamp(&ns))
+			return;
+		after = agent_now();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		r.start_ns = ns;
+		r.clock.before_high = (uint32_t)(before >> 32);
+		r.clock.before_low = (uint32_t)before;
+		r.clock.after_high = (uint32_t)(after >> 32);
+		r.clock.after_low = (uint32_t)after;
+	}
+	cupti_send(g, &r);
+}
+
+/*
+ * From CUDA 12.5 on, single functions of the driver can be enabled. They are those that start work, for programs that
+ * do not use CUDA's runtime, and those that wait.
+ */
+static bool enable_driver(void)
+{
+	static const char *const wanted[] = {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"};
+	const char *name;
+	uint32_t cbid;
+	unsigned i;
+	bool any = false, want;
+
+	if (!cupti.enable_driver_api || !cupti.get_callback_name)
+		return !cupti.enable(CUPTI_KIND_DRIVER);
+	for (cbid = 1; cbid < DRIVER_CALLS; cbid++) {
+		if (cupti.get_callback_name(CUPTI_DOMAIN_DRIVER, cbid, &name) || !name)
+			continue;
+		want = ends(name, "Synchronize") || ends(name, "Synchronize_ptsz");
+		for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+			want |= begins(name, wanted[i]);
+		any |= want && !cupti.enable_driver_api(cbid, 1);
+	}
+	return any;
+}
+
+static const struct {
+	uint32_t want, kind, gives;
+} kinds[] = {
+	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_KERNEL, MXBPF_GPU_KERNEL},
+	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMCPY, MXBPF_GPU_COPY},
+	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMCPY2, MXBPF_GPU_COPY},
+	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMSET, MXBPF_GPU_SET},
+	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_SYNC, MXBPF_GPU_SYNC},
+	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_OVERHEAD, MXBPF_GPU_OVERHEAD},
+	{MXBPF_GPU_WANT_CALLS, CUPTI_KIND_RUNTIME, MXBPF_GPU_CALL},
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* A kind that this device or version does not have is no failure, as long as there are others. */
+static int enable_kinds(struct mxbpf_gpu_shared *g)
+{
+	uint32_t want = __atomic_load_n(&g->want, __ATOMIC_RELAXED), enabled = 0;
+	int err = 0, one;
+	unsigned i;
+
+	for (i = 0; i < KINDS; i++) {
+		if (!(want & kinds[i].want))
+			continue;
+		one = cupti.enable(kinds[i].kind);
+		err = one ? one : err;
+		if (!one)
+			enabled |= 1u << kinds[i].gives;
+	}
+	if (want & MXBPF_GPU_WANT_DRIVER && enable_driver())
+		enabled |= 1u << MXBPF_GPU_DRIVER;
+	g->enabled = enabled;
+	return want & MXBPF_GPU_WANT_KERNELS && !(enabled & 1u << MXBPF_GPU_KERNEL) ? err : 0;
+}
+
+static void disable_kinds(const struct mxbpf_gpu_shared *g)
+{
+	unsigned i;
+
+	for (i = 0; i < KINDS; i++)
+		if (g->enabled & 1u << kinds[i].gives)
+			cupti.disable(kinds[i].kind);
+	if (g->enabled & 1u << MXBPF_GPU_DRIVER)
+		cupti.disable(CUPTI_KIND_DRIVER);
+}
+
+/* Asks for the name of the client that holds CUPTI. It must not become a client itself in this way. */
+static void ask_holder(struct mxbpf_gpu_shared *g)
+{
+	struct cupti_subscriber_params p = {
+		.struct_size = g->version < VERSION_MULTIPLE ? offsetof(struct cupti_subscriber_params, allow_multiple)
+							     : sizeof(p),
+		.name = "mxbpf",
+		.old_name = g->holder,
+		.old_name_size = sizeof(g->holder)};
+	void *by_chance = NULL;
+
+	memset(g->holder, 0, sizeof(g->holder));
+	if (cupti.subscribe_v2 && !cupti.subscribe_v2(&by_chance, NULL, NULL, &p))
+		cupti.unsubscribe(by_chance);
+	g->holder[sizeof(g->holder) - 1] = '\0';
+}
+
+/* Sets the state and undoes the subscription. */
+static int give_up(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
+{
+	if (at == MXBPF_GPU_AT_SUBSCRIBE && result == CUPTI_MULTIPLE_SUBSCRIBERS) {
+		ask_holder(g);
+		g->failed = at;
+		g->result = (uint32_t)result;
+		__atomic_store_n(&g->state, MXBPF_GPU_BUSY, __ATOMIC_RELEASE);
+	} else {
+		fail(g, at, result);
+	}
+	if (at != MXBPF_GPU_AT_SUBSCRIBE)
+		cupti.unsubscribe(subscriber);
+	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
+	return -1;
+}
+
+int cupti_hold(struct mxbpf_gpu_shared *g)
+{
+	const uint64_t begun = agent_now();
+	uint64_t subscribed;
+	int err;
+
+	watch_others(g);
+	if (!step(IDLE, TAKING))
+		return -1;
+	__atomic_store_n(&g->state, MXBPF_GPU_SUBSCRIBING, __ATOMIC_RELEASE);
+	err = cupti.subscribe(&subscriber, NULL, NULL);
+	if (err)
+		return give_up(g, MXBPF_GPU_AT_SUBSCRIBE, err);
+	subscribed = agent_now();
+	g->subscribe_ns = subscribed - begun;
+	g->foreign_tids = !cupti.set_thread_id_type || cupti.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
+	err = cupti.register_callbacks(cupti_on_requested, cupti_on_completed);
+	if (err)
+		return give_up(g, MXBPF_GPU_AT_REGISTER, err);
+	read_clock(g);
+	err = enable_kinds(g);
+	if (err) {
+		disable_kinds(g);
+		return give_up(g, MXBPF_GPU_AT_ENABLE, err);
+	}
+	held_since_ns = agent_now();
+	g->enable_ns = held_since_ns - subscribed;
+	g->failed = MXBPF_GPU_AT_NONE;
+	g->result = 0;
+	__atomic_fetch_add(&g->subscriptions, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&g->state, MXBPF_GPU_ON, __ATOMIC_RELEASE);
+	__atomic_store_n(&phase, HELD, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* The phase is LEAVING. CUPTI is not finalised: that is a race with the threads of the process that use it. */
+static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
+{
+	const uint64_t begun = agent_now();
+
+	disable_kinds(g);
+	cupti.flush_all(CUPTI_FLUSH_FORCED);
+	read_clock(g);
+	cupti.unsubscribe(subscriber);
+	subscriber = NULL;
+	g->stop_ns = agent_now() - begun;
+	__atomic_fetch_add(&g->held_ns, begun - held_since_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&g->state, state, __ATOMIC_RELEASE);
+	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
+}
+
+void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
+{
+	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE)
+		if (step(HELD, LEAVING))
+			let_go(g, state);
+		else
+			nap();
+	cupti_trim();
+}
+
+bool cupti_is_held(void)
+{
+	return __atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE;
+}
+
+void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
+{
+	if (tick)
+		watch_others(g);
+	if (!step(HELD, USING))
+		return;
+	if (tick)
+		read_clock(g);
+	cupti.flush_all(0);
+	__atomic_store_n(&phase, HELD, __ATOMIC_RELEASE);
+}
+
+void cupti_forget(void)
+{
+	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
+	cupti_forget_buffers();
+}

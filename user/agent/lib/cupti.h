@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUPTI inside the target. gpu.c decides when it is held. cupti.c holds it, gives way to other clients, and lets go.
+ * cupti_records.c turns its buffers into batches.
+ */
+#ifndef AGENT_LIB_CUPTI_H
+#define AGENT_LIB_CUPTI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cupti_abi.h"
+#include "dso.h"
+#include "mxbpf_agent.h"
+
+typedef void (*cupti_requested_fn)(uint8_t **buffer, size_t *bytes, size_t *records_max);
+typedef void (*cupti_completed_fn)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
+
+/* Functions of the libcupti in use. Those that a version lacks are NULL; cupti_open() refuses one that is needed. */
+struct cupti {
+	int (*get_version)(uint32_t *version);
+	int (*get_timestamp)(uint64_t *ns);
+	int (*get_callback_name)(uint32_t domain, uint32_t cbid, const char **name);
+	int (*subscribe)(void **subscriber, void *callback, void *data);
+	int (*subscribe_v2)(void **subscriber, void *callback, void *data, struct cupti_subscriber_params *params);
+	int (*unsubscribe)(void *subscriber);
+	int (*register_callbacks)(cupti_requested_fn requested, cupti_completed_fn completed);
+	int (*enable)(uint32_t kind);
+	int (*disable)(uint32_t kind);
+	int (*enable_driver_api)(uint32_t cbid, uint8_t enable);
+	int (*flush_all)(uint32_t flag);
+	int (*get_next_record)(uint8_t *buffer, size_t valid, uint8_t **record);
+	int (*get_dropped)(void *context, uint32_t stream, size_t *dropped);
+	int (*set_thread_id_type)(uint32_t type);
+};
+extern struct cupti cupti;
+
+/* What other clients of CUPTI in this process did since the agent saw them first. */
+struct cupti_others {
+	bool seen;	  /* a client other than the agent has called CUPTI */
+	int32_t kinds;	  /* kinds that they have enabled and not disabled */
+	uint64_t last_ns; /* CLOCK_MONOTONIC of their last call */
+};
+extern struct cupti_others cupti_others;
+
+/* Returns true if the process has initialised CUDA; then the devices are in the shared memory. It calls only libcuda.
+ */
+bool cupti_has_cuda(struct mxbpf_gpu_shared *g);
+/* Finds libcupti, or loads it. Returns 0, or -1 with `failed` and `result` set. It calls CUPTI only for the version. */
+int cupti_open(struct mxbpf_gpu_shared *g);
+/*
+ * Subscribes and enables the kinds that mxbpf wants. Returns 0, or -1 with the state set: BUSY, YIELDED or FAILED. It
+ * may take 15 s. cupti_release() flushes, unsubscribes and sets the state.
+ */
+int cupti_hold(struct mxbpf_gpu_shared *g);
+void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state);
+bool cupti_is_held(void);
+/*
+ * While CUPTI is held: delivers the records that are complete. tick: also a reading of the clock, and looks for new
+ * objects that call CUPTI.
+ */
+void cupti_flush(struct mxbpf_gpu_shared *g, bool tick);
+/* In a forked child: forgets what the parent holds. */
+void cupti_forget(void);
+void cupti_forget_buffers(void);
+/* Records that CUPTI has delivered so far. */
+uint64_t cupti_delivered(void);
+
+/* cupti_records.c */
+void cupti_on_requested(uint8_t **buffer, size_t *bytes, size_t *records_max);
+void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
+/* Hands one record over at once. */
+void cupti_send(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r);
+/* Gives the memory of unused buffers back. */
+void cupti_trim(void);
+
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The agent's own thread, which is the client of CUPTI. It does what mxbpf asks for in the shared memory, and sleeps
+ * when nothing is wanted. If no mxbpf is attached, nothing is wanted.
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "agent.h"
+#include "cupti.h"
+
+__asm__(".symver pthread_create,pthread_create@GLIBC_2.2.5");
+__asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5");
+
+#define NS_PER_MS   1000000ull
+#define FLUSH_MS    100
+#define SECOND_NS   1000000000ull
+#define AGAIN_NS    5000000000ull /* interval between attempts while another client has CUPTI */
+#define STACK_BYTES (256u << 10)
+/* Timestamps were wrong after 25 million records in one version of CUPTI. After these, the agent subscribes anew. */
+#define RECORDS_MAX 20000000ull
+
+int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
+
+static bool at_exit;
+
+/* ---- what mxbpf wants */
+
+static uint32_t wanted(const struct mxbpf_gpu_shared *g)
+{
+	return agent_is_heard() ? __atomic_load_n(&g->want, __ATOMIC_ACQUIRE) : 0;
+}
+
+/* Sleeps until the time has passed, or mxbpf has changed what it wants. timeout_ns 0: no limit. */
+static void sleep_on(struct mxbpf_gpu_shared *g, uint32_t want, uint64_t timeout_ns)
+{
+	const struct timespec t = {.tv_sec = (time_t)(timeout_ns / SECOND_NS),
+				   .tv_nsec = (long)(timeout_ns % SECOND_NS)};
+
+	agent_call(SYS_futex, (long)&g->want, FUTEX_WAIT, want, timeout_ns ? (long)&t : 0, 0, 0);
+}
+
+/* ---- the thread */
+
+/* The process ends. CUPTI still has records, and after this it has no device any more. */
+static void flush_at_exit(void *unused)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+
+	(void)unused;
+	if (s && cupti_is_held())
+		cupti_release(&s->gpu, MXBPF_GPU_OFF);
+}
+
+static bool may_try_again(uint64_t tried_ns)
+{
+	const uint64_t now = agent_now(), last = __atomic_load_n(&cupti_others.last_ns, __ATOMIC_RELAXED);
+
+	return now - tried_ns >= AGAIN_NS && now - last >= AGAIN_NS &&
+	       __atomic_load_n(&cupti_others.kinds, __ATOMIC_RELAXED) <= 0;
+}
+
+/* Tries to hold CUPTI. Returns the time of the attempt. */
+static uint64_t try(struct mxbpf_gpu_shared *g)
+{
+	if (!cupti_has_cuda(g)) {
+		__atomic_store_n(&g->state, MXBPF_GPU_NO_CUDA, __ATOMIC_RELEASE);
+		return agent_now();
+	}
+	if (!cupti_open(g) && !cupti_hold(g) && !at_exit)
+		at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL); /* it runs before what CUPTI has registered */
+	return agent_now();
+}
+
+/* Holds CUPTI until mxbpf wants something else, or another client has come. */
+static void serve(struct mxbpf_gpu_shared *g, uint32_t want)
+{
+	const uint64_t first = cupti_delivered(), flush_ns = (g->flush_ms ? g->flush_ms : FLUSH_MS) * NS_PER_MS;
+	uint64_t clock_ns = agent_now(), now;
+	bool tick;
+
+	while (wanted(g) == want && cupti_is_held()) {
+		sleep_on(g, want, flush_ns);
+		now = agent_now();
+		tick = now - clock_ns >= SECOND_NS;
+		clock_ns = tick ? now : clock_ns;
+		cupti_flush(g, tick);
+		if (cupti_delivered() - first >= (g->records_max ? g->records_max : RECORDS_MAX))
+			break;
+	}
+	if (cupti_is_held())
+		cupti_release(g, MXBPF_GPU_OFF);
+}
+
+static void work(struct mxbpf_gpu_shared *g, uint32_t want)
+{
+	uint64_t tried_ns = 0;
+	uint32_t state;
+
+	while (wanted(g) == want) {
+		state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE);
+		if (state == MXBPF_GPU_FAILED)
+			sleep_on(g, want, SECOND_NS);
+		else if (!tried_ns || state == MXBPF_GPU_NO_CUDA || state == MXBPF_GPU_OFF || may_try_again(tried_ns))
+			tried_ns = try(g);
+		if (cupti_is_held())
+			serve(g, want);
+		else
+			sleep_on(g, want, FLUSH_MS * NS_PER_MS);
+	}
+	__atomic_store_n(&g->state, MXBPF_GPU_OFF, __ATOMIC_RELEASE);
+}
+
+static void *run(void *ctx)
+{
+	struct mxbpf_gpu_shared *g = ctx;
+	uint32_t want;
+
+	prctl(PR_SET_NAME, "mxbpf-gpu");
+	for (;;) {
+		want = wanted(g);
+		if (want)
+			work(g, want);
+		else
+			sleep_on(g, __atomic_load_n(&g->want, __ATOMIC_ACQUIRE), 0);
+	}
+	return NULL;
+}
+
+/* All signals are blocked in the thread, because those of the process belong to its own threads. */
+static int start(void)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+	pthread_attr_t attr;
+	pthread_t thread;
+	const uint64_t all = ~0ull;
+	uint64_t before = 0;
+	uint32_t none = 0;
+	int err;
+
+	if (!__atomic_compare_exchange_n(&s->gpu.thread, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return 0;
+	cupti_forget();
+	agent_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	err = -pthread_create(&thread, &attr, run, &s->gpu);
+	agent_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof(before), 0, 0);
+	if (err) {
+		s->gpu.failed = MXBPF_GPU_AT_THREAD;
+		s->gpu.result = (uint32_t)-err;
+		s->gpu.thread = 0;
+	}
+	return err;
+}
+
+static void stop(void)
+{
+}
+
+const struct agent_module agent_gpu = {"gpu", MXBPF_AGENT_MODULE_GPU, start, stop};

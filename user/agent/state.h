@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of an attached agent, for the files that take its records. */
+#ifndef AGENT_STATE_H
+#define AGENT_STATE_H
+
+#include <bpf/libbpf.h>
+#include <pthread.h>
+
+#include "agent.skel.h"
+#include "agent/agent.h"
+#include "agent/threads.h"
+#include "agent/waiting.h"
+
+/* Number of a slot's calls that were taken before they were handed over. */
+struct taken {
+	uint32_t uses, seq, calls;
+};
+
+struct agt {
+	pid_t pid;
+	struct agt_opts o;
+	struct tgt *target; /* borrowed, like the plan; only while agt_open() runs */
+	const struct plan *plan;
+	struct agt_wait wait; /* for an idle process */
+	struct agt_injected injected;
+	unsigned char *image; /* the shared object with its configuration; the next members belong to it */
+	struct agt_inject_opts inject;
+	struct inject *injection;
+	pid_t helper; /* helper process of the script; 0: none */
+	struct agent_bpf *skel;
+	struct bpf_link *bell;
+	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
+	struct ring_buffer *ring;
+	struct mxbpf_agent_shared *shared; /* mapped in this process too */
+	uint64_t since_ns; /* atomic: start of the first activation; earlier calls belong to another session */
+
+	/* A thread of mxbpf that waits for the target's first call. */
+	pthread_t waits;
+	int cancel_fd; /* ends the wait; -1: no thread waits */
+	pthread_mutex_t lock;
+	uint64_t active_ns; /* guarded by the lock: value for the agent's since_ns */
+
+	bool in; /* atomic: the agent is loaded, and mxbpf is attached to it */
+	uint64_t calls_before, too_deep_before, no_slot_before;
+	struct taken taken[MXBPF_AGENT_THREADS];
+	struct threads threads;		   /* thread ids of the process */
+	struct mxbpf_agent_batch numbered; /* copy of a batch with our thread ids */
+	agt_calls_fn fn;		   /* set during agt_take() */
+	void *ctx;
+};
+
+static inline bool agt_is_in(const struct agt *a)
+{
+	return __atomic_load_n(&a->in, __ATOMIC_ACQUIRE);
+}
+
+/* take.c: receives the calls' ring buffer; the number of calls that have ended, and of those that were too deep. */
+int agt_on_batch(void *ctx, void *data, size_t bytes);
+uint64_t agt_sum_calls(const struct agt *a, uint64_t *too_deep);
+
+/* gpu.c */
+int agt_gpu_open(struct agt *a, struct err *e);
+void agt_gpu_close(struct agt *a);
+
+#endif
