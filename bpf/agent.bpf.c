@@ -10,7 +10,7 @@ const volatile __u32 cfg_tgid;
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
-} batches SEC(".maps");
+} batches SEC(".maps"), gpu_batches SEC(".maps");
 
 /* Calls and records of a GPU that were lost because the ring was full or the batch could not be read. */
 __u64 lost_calls, lost_gpu;
@@ -40,7 +40,8 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || n > MXBPF_AGENT_BATCH ||
 	    bpf_probe_read_user(&what, sizeof(what), &from->what))
 		return lose(MXBPF_AGENT_CALLS, MXBPF_AGENT_BATCH);
-	b = bpf_ringbuf_reserve(&batches, sizeof(*b), 0);
+	b = what == MXBPF_AGENT_GPU ? bpf_ringbuf_reserve(&gpu_batches, sizeof(*b), 0)
+				    : bpf_ringbuf_reserve(&batches, sizeof(*b), 0);
 	if (!b)
 		return lose(what, n);
 	bytes = n * (what == MXBPF_AGENT_GPU ? sizeof(b->gpu[0]) : sizeof(b->calls[0])) + MXBPF_AGENT_BATCH_HEAD;

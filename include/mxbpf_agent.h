@@ -11,7 +11,7 @@
 #include "mxbpf_gpu.h"
 
 /* Symbols of the shared object that mxbpf looks up. */
-#define MXBPF_AGENT_START  "mxbpf_agent_start"	/* function: see struct mxbpf_agent_config */
+#define MXBPF_AGENT_START  "mxbpf_agent_start"	/* function: see struct mxbpf_agent_config, mxbpf_agent_module */
 #define MXBPF_AGENT_BELL   "mxbpf_agent_bell"	/* function; its argument is a struct mxbpf_agent_batch to hand over */
 #define MXBPF_AGENT_SWITCH "mxbpf_agent_switch" /* 16 bits: number of attached mxbpf processes, kept by the kernel */
 #define MXBPF_AGENT_CONFIG "mxbpf_agent_config"
@@ -166,7 +166,7 @@ struct mxbpf_agent_shared {
 	struct mxbpf_gpu_shared gpu;
 };
 
-/* The parts of the agent. */
+/* The parts of the agent: the argument of its start function is a mask of those to start. */
 enum mxbpf_agent_module {
 	MXBPF_AGENT_MODULE_CALLS = 1 << 0, /* records operators of the runtime */
 	MXBPF_AGENT_MODULE_GPU = 1 << 1,   /* a client of CUPTI, see mxbpf_gpu.h */
@@ -184,7 +184,6 @@ struct mxbpf_agent_config {
 	__u64 next_number;		 /* sequence_number::peek() */
 	__u64 thread_number;		 /* RecordFunction::currentThreadId() */
 	__u32 number_off, of_thread_off; /* offsets in a RecordFunction: its number, the thread of its node */
-	__u64 modules;			 /* mask of enum mxbpf_agent_module: what mxbpf_agent_start() starts */
 	__u64 shared;			 /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
 	__s64 error;			 /* set by the agent if it did not start: -errno */
 };

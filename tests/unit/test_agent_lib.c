@@ -90,7 +90,7 @@ static struct mxbpf_agent_shared *shared;
 static bool load(const char *dir)
 {
 	char path[300];
-	long (*start)(uint64_t unused);
+	long (*start)(uint64_t modules);
 	void *lib;
 
 	snprintf(path, sizeof(path), "%s/gen/agent.so", dir);
@@ -104,7 +104,6 @@ static bool load(const char *dir)
 	listens = dlsym(lib, MXBPF_AGENT_SWITCH);
 	if (!start || !config || !listens)
 		return false;
-	config->modules = MXBPF_AGENT_MODULE_CALLS;
 	config->add_callback = (uint64_t)(uintptr_t)add_callback;
 	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
 	config->name = (uint64_t)(uintptr_t)name_of;
@@ -112,7 +111,7 @@ static bool load(const char *dir)
 	config->thread_number = (uint64_t)(uintptr_t)thread_number;
 	config->number_off = offsetof(struct record, number);
 	config->of_thread_off = offsetof(struct record, of_thread);
-	if (start(0) || config->error)
+	if (start(MXBPF_AGENT_MODULE_CALLS) || config->error)
 		return false;
 	shared = (struct mxbpf_agent_shared *)(uintptr_t)config->shared;
 	return true;

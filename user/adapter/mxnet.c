@@ -795,4 +795,5 @@ const struct adp adapter_mxnet = {
 	.args = {.dtypes = dtypes, .ndtypes = COUNT(dtypes)},
 	.iteration_title = "a backward pass (MXAutogradBackwardEx, MXExecutorBackwardEx)",
 	.call_end = "_ZN5mxnet11on_exit_apiEv",
+	.agent = {.entries = {"MXImperativeInvokeEx", "MXImperativeInvoke"}},
 };

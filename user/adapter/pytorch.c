@@ -553,7 +553,7 @@ const struct adp adapter_pytorch = {
 	.lenders = lenders,
 	.object_scope = "torch::autograd::generated::",
 	.module_file = "torch/nn/modules/module.py", /* of nn.Module */
-	.agent = {STEP_CALLBACKS,
+	.agent = {{STEP_CALLBACKS},
 		  "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
 		  "_ZN2at14removeCallbackEm",
 		  "_ZNK2at14RecordFunction4nameEv",

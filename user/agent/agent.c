@@ -56,7 +56,8 @@ struct runtime {
 	struct mxbpf_agent_config config;
 };
 
-static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, struct err *e)
+/* Without `calls` the agent calls nothing of the runtime. */
+static int find_callbacks(const struct plan *p, struct elf *elf, bool calls, struct runtime *r, struct err *e)
 {
 	const struct adp_agent *names = &p->adp->agent;
 	bool numbers = !p->no_seq.code;
@@ -68,35 +69,48 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
 		      {names->name, &r->config.name},
 		      {numbers ? p->adp->seq.next_symbol : NULL, &r->config.next_number},
 		      {numbers ? p->adp->seq.thread_symbol : NULL, &r->config.thread_number}};
+	struct elf_sym sym;
+	unsigned i;
+
+	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		if (!wanted[i].name)
+			continue;
+		if (!elf_find_sym(elf, wanted[i].name, &sym, NULL))
+			*wanted[i].to = sym.va + p->lib->load_bias;
+		else if (calls)
+			return err_set(e, ERR_TARGET, -ENOENT,
+				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
+				       wanted[i].name);
+	}
+	r->config.number_off = (uint32_t)p->number_off;
+	r->config.of_thread_off = (uint32_t)p->of_thread_off;
+	return 0;
+}
+
+static int find_runtime(const struct plan *p, struct tgt *t, bool calls, struct runtime *r, struct err *e)
+{
+	const struct adp_agent *names = &p->adp->agent;
+	const char *option = calls ? "--agent" : "--gpu";
 	struct insn_entry entry;
 	struct elf_sym sym;
 	struct elf *elf;
 	unsigned i;
 
 	*r = (struct runtime){.path = NULL};
-	if (!names->entry)
-		return err_set(e, ERR_USAGE, -ENOTSUP, "--agent: %s is not supported; remove --agent", p->adp->title);
-	if (tgt_lib_elf(t, p->lib, &elf, e))
+	if (!names->entries[0] || (calls && !names->add_callback))
+		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: %s is not supported; remove %s", option, p->adp->title,
+			       option);
+	if (tgt_lib_elf(t, p->lib, &elf, e) || find_callbacks(p, elf, calls, r, e))
 		return e->code;
-	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		if (!wanted[i].name)
-			continue;
-		if (elf_find_sym(elf, wanted[i].name, &sym, NULL))
-			return err_set(e, ERR_TARGET, -ENOENT,
-				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
-				       wanted[i].name);
-		*wanted[i].to = sym.va + p->lib->load_bias;
-	}
-	if (elf_find_sym(elf, names->entry, &sym, NULL) || elf_exec_off(elf, sym.va, &r->entry_off))
-		return err_set(e, ERR_TARGET, -ENOENT, "--agent: cannot use %s: it exports no %s; remove --agent",
-			       p->lib->path, names->entry);
+	for (i = 0; i < ADP_AGENT_ENTRIES && names->entries[i] && elf_find_sym(elf, names->entries[i], &sym, NULL); i++)
+		;
+	if (i == ADP_AGENT_ENTRIES || !names->entries[i] || elf_exec_off(elf, sym.va, &r->entry_off))
+		return err_set(e, ERR_TARGET, -ENOENT, "%s: cannot use %s: it exports no %s; remove %s", option,
+			       p->lib->path, names->entries[0], option);
 	for (i = 0; i < ADP_AGENT_CLEARS; i++)
 		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
 		    plan_place(elf, &sym, &entry, &r->clear_offs[i], NULL))
 			r->clear_offs[i] = 0;
-	r->config.modules = MXBPF_AGENT_MODULE_CALLS;
-	r->config.number_off = (uint32_t)p->number_off;
-	r->config.of_thread_off = (uint32_t)p->of_thread_off;
 	r->path = p->lib->open_path;
 	return 0;
 }
@@ -105,11 +119,11 @@ static int find_runtime(const struct plan *p, struct tgt *t, struct runtime *r, 
  * Any build works that exports the functions that the agent calls. Unless the plan has no_seq, calls have numbers
  * too.
  */
-int agt_usable(const struct plan *p, struct tgt *t, struct err *e)
+int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e)
 {
 	struct runtime r;
 
-	return find_runtime(p, t, &r, e);
+	return find_runtime(p, t, calls, &r, e);
 }
 
 /* ---- loading */
@@ -151,6 +165,7 @@ static int map_shared(struct agt *a, struct err *e)
 			"until the process ends; restart the process",
 			a->pid);
 	__atomic_store_n(&a->shared->since_ns, 0, __ATOMIC_RELEASE); /* clears what a killed mxbpf may have left */
+	agt_gpu_mapped(a);
 	__atomic_store_n(&a->shared->numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF,
 			 __ATOMIC_RELEASE);
 	return 0;
@@ -164,8 +179,11 @@ static int load(struct agt *a, struct err *e)
 	a->skel->rodata->cfg_tgid = (__u32)a->pid;
 	backend_namespace(&a->skel->rodata->cfg_pidns_dev, &a->skel->rodata->cfg_pidns_ino);
 	bpf_map__set_max_entries(a->skel->maps.batches, a->o.ring_bytes ? a->o.ring_bytes : AGT_RING_BYTES);
+	bpf_map__set_max_entries(a->skel->maps.gpu_batches, a->o.gpu ? AGT_GPU_RING_BYTES : 4096);
 	if (agent_bpf__load(a->skel))
 		return backend_load_failed(-errno, e);
+	if (a->o.gpu && agt_gpu_open(a, e))
+		return e->code;
 	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.batches), agt_on_batch, a, NULL);
 	return a->ring ? 0
 		       : err_set(e, ERR_RUNTIME, -errno, "cannot read the agent's ring buffer: %s", strerror(errno));
@@ -290,6 +308,13 @@ static int check_free(const struct agt *a, struct err *e)
 		       "cannot attach to the agent in process %d: another mxbpf is attached to it", a->pid);
 }
 
+/* Returns true if all parts of the agent that are wanted were started. */
+static bool started(const struct agt *a)
+{
+	return (!a->o.calls || __atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE)) &&
+	       (!a->o.gpu || __atomic_load_n(&a->shared->gpu.thread, __ATOMIC_ACQUIRE));
+}
+
 /*
  * Finds the agent of an earlier session. The runtime may still call it, because the agent removes its callbacks
  * only when it is called and no mxbpf is attached. In this case *there is set, and nothing has to be called in the
@@ -309,7 +334,7 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		return 0;
 	if (listen_to(a, e))
 		return e->code;
-	*there = __atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE);
+	*there = started(a);
 	a->injected.route = "it was there";
 	return 0;
 }
@@ -330,6 +355,11 @@ static int make_image(struct agt *a, const struct runtime *r, struct err *e)
 	return 0;
 }
 
+static uint64_t modules_of(const struct agt *a)
+{
+	return (a->o.calls ? MXBPF_AGENT_MODULE_CALLS : 0) | (a->o.gpu ? MXBPF_AGENT_MODULE_GPU : 0);
+}
+
 static int arm(struct agt *a, const struct runtime *r, struct err *e)
 {
 	if (!a->image && make_image(a, r, e))
@@ -339,6 +369,7 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .off = r->entry_off,
 					     .image = a->image,
 					     .image_bytes = agent_image_bytes,
+					     .arg = modules_of(a),
 					     .reuse = true,
 					     .wait = a->wait,
 					     .launched = a->o.launched,
@@ -379,7 +410,8 @@ static int run_ptrace(struct agt *a, const struct runtime *r, struct err *e)
 
 static int run_script(struct agt *a, struct err *e)
 {
-	struct agt_script_opts o = {.t = a->target, .image = a->image, .image_bytes = agent_image_bytes};
+	struct agt_script_opts o = {
+		.t = a->target, .image = a->image, .image_bytes = agent_image_bytes, .arg = modules_of(a)};
 	uint64_t start_va, there = find_mapped(a->pid);
 
 	if (symbol(MXBPF_AGENT_START, &start_va, e))
@@ -428,7 +460,7 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 		return e->code;
 	if (!there && (inject(a, r, e) || (!a->shared && map_shared(a, e)) || (!a->bell && listen_to(a, e))))
 		return e->code;
-	if (!__atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE))
+	if (!started(a))
 		return err_set(e, ERR_RUNTIME, -ETIMEDOUT,
 			       "cannot attach to the agent in process %d: it waited too long for mxbpf and removed its "
 			       "callbacks; try again",
@@ -455,8 +487,9 @@ static int enter(void *ctx, struct err *e)
 		return err;
 	a->skel->bss->cleared_ns = 0; /* removals before this point did not remove the agent's callbacks */
 	pthread_mutex_lock(&a->lock);
-	__atomic_store_n(&a->shared->since_ns, a->active_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&a->shared->since_ns, a->o.calls ? a->active_ns : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
+	agt_gpu_tell(a);
 	pthread_mutex_unlock(&a->lock);
 	return 0;
 }
@@ -519,8 +552,8 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 	a->cancel_fd = -1;
 	pthread_mutex_init(&a->lock, NULL);
 	threads_init(&a->threads, a->pid);
-	if (find_runtime(p, t, &r, e) || load(a, e) ||
-	    (o->launched || o->patient ? await(a, &r, e) : bring_in(a, &r, e)) || watch_clears(a, &r, e))
+	if (find_runtime(p, t, o->calls, &r, e) || load(a, e) ||
+	    (o->launched || o->patient ? await(a, &r, e) : bring_in(a, &r, e)) || (o->calls && watch_clears(a, &r, e)))
 		return e->code;
 	return 0;
 }
@@ -543,7 +576,7 @@ void agt_activate(struct agt *a, bool on)
 		__atomic_store_n(&a->since_ns, now, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&a->lock);
 	a->active_ns = now;
-	if (agt_is_in(a))
+	if (agt_is_in(a) && a->o.calls)
 		__atomic_store_n(&a->shared->since_ns, now, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&a->lock);
 }
@@ -575,6 +608,7 @@ void agt_close(struct agt *a)
 		return;
 	agt_activate(a, false);
 	agt_detach(a);
+	agt_gpu_close(a);
 	if (a->shared)
 		munmap(a->shared, sizeof(*a->shared));
 	agt_inject_free(a->injection);
@@ -585,4 +619,3 @@ void agt_close(struct agt *a)
 	free(a->image);
 	free(a);
 }
-

@@ -16,14 +16,24 @@
 
 struct agt;
 
-#define AGT_RING_BYTES (16u << 20) /* bytes of unread batches; a power of two */
+#define AGT_RING_BYTES	   (16u << 20) /* bytes of unread batches; a power of two */
+#define AGT_GPU_RING_BYTES (64u << 20)
+
+/* What the agent and BPF counted of CUPTI's records. */
+struct agt_gpu_sums {
+	uint64_t records, dropped, scrapped, unknown, no_name, subscriptions, held_ns;
+	uint64_t unsent; /* of records: the ring buffer was full */
+};
 
 /*
- * Checks that the agent supports the runtime of a plan, without touching the process. Returns 0, or -errno with e
- * set.
+ * Checks that the agent supports the runtime of a plan, without touching the process. calls: it can record operators,
+ * too. Returns 0, or -errno with e set.
  */
-int agt_usable(const struct plan *p, struct tgt *t, struct err *e);
+int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e);
 struct agt_opts {
+	bool calls;	     /* record operators */
+	bool gpu;	     /* be a client of CUPTI, see agt_gpu_want() */
+	const char *cupti;   /* with gpu: path of the libcupti to load if the process has none; NULL: none */
 	uint32_t ring_bytes; /* 0: AGT_RING_BYTES */
 	bool numbers;	     /* record sequence numbers, unless the plan has no_seq */
 	/*
@@ -79,6 +89,24 @@ const char *agt_name(const struct agt *a, uint32_t name);
  * call this.
  */
 void agt_loss(const struct agt *a, struct mxbpf_loss *loss);
+/*
+ * The GPU. agt_gpu() returns the agent's state, or NULL if it is not loaded yet; the agent goes on writing it.
+ * agt_gpu_want() starts and stops its client of CUPTI: a mask of enum mxbpf_gpu_want.
+ */
+const struct mxbpf_gpu_shared *agt_gpu(const struct agt *a);
+void agt_gpu_want(struct agt *a, uint32_t want);
+/* Returns false if the process has ended. */
+bool agt_alive(const struct agt *a);
+/* Passes fn the records that were handed over since the last call. Times are in the clock of CUPTI. */
+typedef void (*agt_gpu_fn)(void *ctx, const struct mxbpf_gpu_rec *recs, unsigned n);
+void agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx);
+/* The agent's sums since mxbpf attached. */
+void agt_gpu_count(const struct agt *a, struct agt_gpu_sums *sums);
+/* Returns the text of a name in a record, or "". Borrowed: valid until agt_close(). */
+const char *agt_gpu_name(const struct agt *a, uint32_t name);
+/* Returns our id of a thread of the process by its own id, or 0 if there is no such thread. */
+uint32_t agt_thread(struct agt *a, uint32_t its);
+
 /* Returns the most memory that the agent can use inside the process, in bytes. */
 uint64_t agt_memory_max(void);
 

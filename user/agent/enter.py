@@ -20,5 +20,5 @@ if posix.getpid() == pid:  # a child that was just forked has the request too
             function = ctypes.CDLL('/proc/self/fd/%d' % fd).mxbpf_agent_start
         finally:
             posix.close(fd)
-    function(ctypes.c_ulong(0))
+    function(ctypes.c_ulong(modules))
     ctypes.memmove(box, b'1', 1)

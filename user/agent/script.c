@@ -381,8 +381,9 @@ static pid_t start_helper(struct ask *a, int end)
 static int make_text(struct ask *a, const struct agt_script_opts *o, uint32_t pid)
 {
 	const unsigned char *image = o->image;
-	int err = buf_printf(&a->text, "script = set()\npid, box, start = %u, %#llx, %#llx\nimage = '", pid,
-			     (unsigned long long)box_at(&a->x), (unsigned long long)o->start);
+	int err = buf_printf(&a->text, "script = set()\npid, box, start, modules = %u, %#llx, %#llx, %#llx\nimage = '",
+			     pid, (unsigned long long)box_at(&a->x), (unsigned long long)o->start,
+			     (unsigned long long)o->arg);
 	size_t i;
 
 	for (i = 0; !err && !o->start && i < o->image_bytes; i++)

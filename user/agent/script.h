@@ -21,6 +21,7 @@ struct agt_script_opts {
 	const void *image; /* the shared object with its configuration */
 	size_t image_bytes;
 	uint64_t start; /* address of the start function of a mapped agent; 0: not mapped */
+	uint64_t arg;	/* its argument */
 };
 
 /* Checks that the interpreter of a process accepts such requests, without touching it. Returns 0 or -errno. */

@@ -10,6 +10,7 @@
 #include "agent/agent.h"
 #include "agent/threads.h"
 #include "agent/waiting.h"
+#include "base/hash.h"
 
 /* Number of a slot's calls that were taken before they were handed over. */
 struct taken {
@@ -45,7 +46,14 @@ struct agt {
 	struct taken taken[MXBPF_AGENT_THREADS];
 	struct threads threads;		   /* thread ids of the process */
 	struct mxbpf_agent_batch numbered; /* copy of a batch with our thread ids */
-	agt_calls_fn fn;		   /* set during agt_take() */
+	struct ring_buffer *gpu_ring;	   /* NULL: without gpu */
+	uint32_t gpu_want;		   /* guarded by the lock: mask of enum mxbpf_gpu_want */
+	struct agt_gpu_sums gpu_before;	   /* when mxbpf attached */
+	struct hash gpu_threads;	   /* thread ids that were seen in the process -> 1 */
+	uint64_t gpu_threads_ns;	   /* when they were listed */
+	agt_gpu_fn gpu_fn;		   /* set during agt_take_gpu() */
+	void *gpu_ctx;
+	agt_calls_fn fn; /* set during agt_take() */
 	void *ctx;
 };
 
@@ -61,5 +69,9 @@ uint64_t agt_sum_calls(const struct agt *a, uint64_t *too_deep);
 /* gpu.c */
 int agt_gpu_open(struct agt *a, struct err *e);
 void agt_gpu_close(struct agt *a);
+/* The shared memory was mapped just now. */
+void agt_gpu_mapped(struct agt *a);
+/* Tells the agent what mxbpf wants of it; with the lock held. */
+void agt_gpu_tell(struct agt *a);
 
 #endif

@@ -89,9 +89,9 @@ static void check_agent(const struct plan *plan, struct tgt *t)
 {
 	struct err no = {0};
 
-	if (!plan->adp->agent.entry)
+	if (!plan->adp->agent.add_callback)
 		return;
-	agt_usable(plan, t, &no);
+	agt_usable(plan, t, true, &no);
 	check_detail("agent", &no, "can be loaded");
 	if (no.code)
 		return;

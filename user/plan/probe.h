@@ -210,10 +210,13 @@ struct adp_marks {
 
 #define ADP_AGENT_CLEARS  2
 #define ADP_AGENT_BEFORES 2
+#define ADP_AGENT_ENTRIES 2
 
-/* What the agent inside a process needs of the runtime's library. entry NULL: the runtime has no agent. */
+/* What the agent inside a process needs of the runtime's library. No entries: the runtime has no agent. */
 struct adp_agent {
-	const char *entry; /* every operator call enters it, without any lock of the allocator or the loader */
+	/* Operator calls enter it, without any lock of the allocator or the loader; the first that exists counts. */
+	const char *entries[ADP_AGENT_ENTRIES];
+	/* To record operators; NULL: only the GPU. */
 	const char *add_callback, *remove_callback, *name;
 	/*
 	 * Functions whose code shows where a call has its number: they construct such an object and pass it the number.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --agent: code inside the target process records operators. */
+/* The code inside the target process: with --agent it records operators, with --gpu it is a client of CUPTI. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e)
 {
-	return ses->o->agent ? agt_usable(&of->plan, of->tgt, e) : 0;
+	return ses->o->agent || ses->o->gpu ? agt_usable(&of->plan, of->tgt, ses->o->agent, e) : 0;
 }
 
 static void say_entry(const struct session *ses)
@@ -54,35 +54,49 @@ static void on_entry(void *ctx, const struct err *e)
 	ses_warn(ses, "operators are not recorded: %s", e->why);
 }
 
-int ses_agent_open(struct session *ses, struct err *e)
+static int open_calls(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
-	const struct agt_opts ao = {.ring_bytes = (uint32_t)ses->o->ring_bytes,
-				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
-				    .launched = ses->o->command,
-				    .patient = ses->o->wait && !ses->o->command,
-				    .on_entry = on_entry,
-				    .ctx = ses};
 	const bool asks = ses_features_of_calls(ses->o);
 
-	if (!ses->o->agent)
-		return 0;
-	if (agt_open(&first->plan, first->tgt, &ao, &ses->agent, e))
-		return e->code;
 	ses->accounts = acc_new(ses->rings[ATT_SWITCHES]);
 	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The hub delivers the last source last: records of the others come before calls of the same time. */
 	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt), ses->calls);
 	if (!ses->accounts || !ses->agent_source || (asks && !ses->calls))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
+int ses_agent_open(struct session *ses, struct err *e)
+{
+	const struct ses_target *first = &ses->targets[0];
+	const struct agt_opts ao = {.calls = ses->o->agent,
+				    .gpu = ses->o->gpu,
+				    .cupti = ses->o->gpu ? ses_gpu_library(ses) : NULL,
+				    .ring_bytes = (uint32_t)ses->o->ring_bytes,
+				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
+				    .launched = ses->o->command,
+				    .patient = ses->o->wait && !ses->o->command,
+				    .on_entry = on_entry,
+				    .ctx = ses};
+
+	if (!ses->o->agent && !ses->o->gpu)
+		return 0;
+	if (agt_open(&first->plan, first->tgt, &ao, &ses->agent, e))
+		return e->code;
 	if (!ao.launched && !ao.patient)
 		say_entry(ses);
-	return 0;
+	if (ses->o->gpu && ses_gpu_open(ses, e)) /* before the other source, whose flush detaches the agent */
+		return e->code;
+	return ses->o->agent ? open_calls(ses, e) : 0;
 }
 
 void ses_agent_take(struct session *ses, bool on)
 {
-	if (!ses->agent || on == ses->agent_records)
+	if (ses->gpu_source)
+		ses_gpu_take(ses, on);
+	if (!ses->agent_source || on == ses->agent_records)
 		return;
 	ses->agent_records = on;
 	if (on) {
@@ -95,7 +109,7 @@ void ses_agent_take(struct session *ses, bool on)
 
 void ses_agent_settle(struct session *ses)
 {
-	if (ses->agent)
+	if (ses->agent_source)
 		src_agent_settle(ses->agent_source);
 }
 
@@ -174,6 +188,8 @@ void ses_agent_end(struct session *ses)
 	    ses_add_note(&ses->about, "agent", "operators are not recorded: %s", ses->agent_failed.why) &&
 	    !ses->write_error)
 		ses->write_error = -ENOMEM;
+	if (ses->gpu_source)
+		ses_gpu_end(ses);
 	if (!ses->agent)
 		return;
 	if (!ses->agent_failed.code && agt_injected(ses->agent)->base) {

@@ -94,16 +94,19 @@ struct session {
 	struct att *att;
 	struct agt *agent;	  /* --agent; NULL: not requested, or not loaded yet */
 	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
-	struct src *agent_source; /* NULL: no agent */
-	struct acc *accounts;	  /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
-	struct calls *calls;	  /* finds the agent's call that a record was in; NULL: no record needs it */
-	uint64_t stopped_ns;	  /* atomic: when the agent was last told to stop; 0: never */
-	bool agent_records;	  /* the agent was told to record */
-	uint64_t callless;	  /* atomic: records whose call was not known in time */
-	struct ses_cuts cuts;	  /* --iterations, hub's thread */
-	struct buf steps;	  /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
-	struct buf joined;	  /* hub's thread: the agent's batch with accounts */
-	struct src_hub *hub;	  /* has the sources below; set after att_load() */
+	struct src *agent_source; /* NULL: the agent records no operators */
+	struct src *gpu_source;	  /* --gpu; NULL: not requested */
+	char gpu_library[512];
+	uint32_t gpu_said;    /* 1 + the last enum mxbpf_gpu_state that the user was told */
+	struct acc *accounts; /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
+	struct calls *calls;  /* finds the agent's call that a record was in; NULL: no record needs it */
+	uint64_t stopped_ns;  /* atomic: when the agent was last told to stop; 0: never */
+	bool agent_records;   /* the agent was told to record */
+	uint64_t callless;    /* atomic: records whose call was not known in time */
+	struct ses_cuts cuts; /* --iterations, hub's thread */
+	struct buf steps;     /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
+	struct buf joined;    /* hub's thread: the agent's batch with accounts */
+	struct src_hub *hub;  /* has the sources below; set after att_load() */
 	struct src *rings[ATT_RINGS]; /* NULL: not requested */
 	pthread_mutex_t
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */
@@ -174,6 +177,18 @@ bool ses_role_fits(const struct session *ses, const struct tgt *t);
 int ses_role_note(struct session *ses, const struct tgt *t);
 void ses_role_join(struct session *ses, uint32_t tgid);
 int ses_describe_host(struct mdl_session *s);
+/*
+ * gpu.c: --gpu. ses_gpu_open: adds the source; the agent is attached or will be. ses_gpu_await: asks for CUPTI and
+ * waits until it delivers, or it is clear that it will not; false: the session has to end. ses_gpu_take: the window
+ * opens or closes. ses_gpu_end: all is folded; adds what has to be said to every output.
+ */
+int ses_gpu_open(struct session *ses, struct err *e);
+const char *ses_gpu_library(struct session *ses);
+bool ses_gpu_await(struct session *ses);
+void ses_gpu_take(struct session *ses, bool on);
+void ses_gpu_end(struct session *ses);
+/* gpu_text.c: a sentence that says why there are no records of the GPU. Returns buf. */
+const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);
 /*
  * fold.c. ses_fold: folds records into the model and the recording that the session made itself, in the name of a
  * source. From any thread, without the lock.

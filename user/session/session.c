@@ -297,12 +297,13 @@ int ses_start(struct session *ses, struct err *e)
 	    open_sources(ses, e) || att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;
-	ses->about.account = ses->agent ? !!ses->rings[ATT_SWITCHES] : att_accounts(ses->att);
-	ses->about.no_faults = ses->agent;
+	ses->about.account = ses->agent_source ? !!ses->rings[ATT_SWITCHES] : att_accounts(ses->att);
+	ses->about.no_faults = ses->agent_source;
 	if (watch_later)
 		ses_late_look(ses, ses->targets[0].tgt);
 	else if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
+	ses->ended = ses->ended || (ses->gpu_source && !ses_gpu_await(ses));
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);
 	mark_start(ses);

@@ -78,7 +78,10 @@ struct ses_opts {
 	bool memory;
 	bool sched;
 	bool agent; /* code inside the process records operators */
-	bool stats; /* the kernel sums up calls and sends no events */
+	bool gpu;   /* code inside the process is a client of CUPTI */
+	const char *
+		cupti; /* with gpu: libcupti to load if the process has none, as it sees the path; NULL: look for one */
+	bool stats;    /* the kernel sums up calls and sends no events */
 	bool stats_check;
 	bool verbose; /* send messages of SES_DETAIL, too */
 };

@@ -78,6 +78,8 @@ static uint64_t watermark(const struct src_hub *h)
 	if (h->nopened < h->n)
 		return 0;
 	for (i = 0; i < h->n; i++) {
+		if (h->sources[i]->ops->any_time)
+			continue;
 		of = h->sources[i]->ops->watermark ? h->sources[i]->ops->watermark(h->sources[i]) : in_time;
 		least = of < least ? of : least;
 	}
@@ -153,7 +155,8 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 	while ((r = kind_next(recs, bytes, &pos))) {
 		uint64_t end_ns = kind_end_ns(r);
 
-		if (end_ns && end_ns < h->released_ns) /* end 0 means that the record has no time */
+		if (end_ns && end_ns < h->released_ns &&
+		    !s->ops->any_time) /* end 0 means that the record has no time */
 			__atomic_fetch_add(&s->late, 1, __ATOMIC_RELAXED);
 		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
 	}

@@ -41,6 +41,9 @@ struct src_ops {
 	uint64_t (*watermark)(const struct src *s);
 	/* Called after flush(), or without open(). NULL: there is nothing to free. */
 	void (*close)(struct src *s);
+	/* Records come seconds later than those of other sources. No record waits for them, and none of them is late.
+	 */
+	bool any_time;
 };
 
 struct src_hub;

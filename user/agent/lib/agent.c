@@ -255,14 +255,13 @@ static const struct agent_module *const modules[] = {&agent_record_function, &ag
  * mxbpf calls this in a thread that is stopped at the entry of a function. A second call in the same process
  * registers the callbacks again after a stop. In a child that was forked since then, the agent starts anew.
  */
-VISIBLE long mxbpf_agent_start(uint64_t unused);
-long mxbpf_agent_start(uint64_t unused)
+VISIBLE long mxbpf_agent_start(uint64_t wanted);
+long mxbpf_agent_start(uint64_t wanted)
 {
 	static bool has_key;
 	unsigned i;
 	int err = 0;
 
-	(void)unused;
 	if (!has_key)
 		err = -pthread_key_create(&at_exit, leave_slot);
 	has_key = !err;
@@ -271,7 +270,7 @@ long mxbpf_agent_start(uint64_t unused)
 		err = open_shared();
 	}
 	for (i = 0; !err && i < sizeof(modules) / sizeof(modules[0]); i++)
-		if (mxbpf_agent_config.modules & modules[i]->bit)
+		if (wanted & modules[i]->bit)
 			err = modules[i]->start();
 	mxbpf_agent_config.error = err;
 	return err;

@@ -507,9 +507,8 @@ void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 		watch_others(g);
 	if (!step(HELD, USING))
 		return;
-	if (tick)
-		read_clock(g);
 	cupti.flush_all(0);
+	read_clock(g);
 	__atomic_store_n(&phase, HELD, __ATOMIC_RELEASE);
 }
 

@@ -57,7 +57,7 @@ int cupti_hold(struct mxbpf_gpu_shared *g);
 void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state);
 bool cupti_is_held(void);
 /*
- * While CUPTI is held: delivers the records that are complete. tick: also a reading of the clock, and looks for new
+ * While CUPTI is held: delivers the records that are complete, and a reading of the clock. tick: also looks for new
  * objects that call CUPTI.
  */
 void cupti_flush(struct mxbpf_gpu_shared *g, bool tick);

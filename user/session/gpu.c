@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --gpu: the agent is a client of CUPTI while a window is open. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "session/priv.h"
+#include "source/gpu.h"
+
+#define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
+#define AWAIT_NS    (60 * NS_PER_S) /* CUPTI has taken 15 s to accept its first client in a process */
+#define LOOK_NS	    (20 * NS_PER_MS)
+#define PROGRESS_NS (2 * NS_PER_S)
+#define STOP_MS	    5000
+
+/* ---- which libcupti */
+
+static const char *after(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+
+	return at ? at + strlen(what) : NULL;
+}
+
+/* Returns true if the process can open the file. */
+static bool is_there(pid_t pid, const char *path)
+{
+	char at[600];
+
+	snprintf(at, sizeof(at), "/proc/%d/root%s", pid, path);
+	return !access(at, R_OK);
+}
+
+/*
+ * Places of libcupti from the directory of libcudart: that of the wheels of NVIDIA, and that of the CUDA Toolkit. The
+ * number is that of the libcudart.
+ */
+static bool find_beside(pid_t pid, const char *cudart, char path[512])
+{
+	static const char *const places[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64",
+					     "/../../extras/CUPTI/lib64", "/../../../extras/CUPTI/lib64"};
+	const char *slash = strrchr(cudart, '/'), *version = after(cudart, "libcudart.so");
+	const int dir = slash ? (int)(slash - cudart) : 0;
+	char exact[32] = "";
+	unsigned i, k;
+
+	snprintf(exact, sizeof(exact), "%s", version ? version : "");
+	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++)
+		for (k = 0; k < 2; k++) {
+			snprintf(path, 512, "%.*s%s/libcupti.so%s", dir, cudart, places[i], k ? "" : exact);
+			if (is_there(pid, path))
+				return true;
+		}
+	return false;
+}
+
+/*
+ * Returns the libcupti to load if the process has mapped none; NULL: none was found. CUDA of one major version has one
+ * libcupti, but 11.0 to 11.8 have one for each minor version.
+ */
+const char *ses_gpu_library(struct session *ses)
+{
+	struct tgt *t = ses->targets[0].tgt;
+	static const char *const globs[] = {"libcudart.so*", "libcudart-*.so*", "libcuda.so*"};
+	const struct tgt_lib *lib;
+	unsigned i;
+
+	if (ses->o->cupti)
+		return ses->o->cupti;
+	for (i = 0; t && i < sizeof(globs) / sizeof(globs[0]); i++) {
+		lib = tgt_find_lib(t, globs[i]);
+		if (lib && find_beside(tgt_pid(t), lib->path, ses->gpu_library))
+			return ses->gpu_library;
+	}
+	return "libcupti.so.12"; /* where the loader looks */
+}
+
+/* ---- the state of the agent */
+
+static void say_on(struct session *ses, const struct mxbpf_gpu_shared *g)
+{
+	char subscribe[24], enable[24];
+
+	ses_note(ses, "CUPTI delivers records: version %u, %.256s; subscribing took %s, enabling %s", g->version,
+		 g->path, fmt_ns(g->subscribe_ns, subscribe), fmt_ns(g->enable_ns, enable));
+	if (g->unhooked)
+		ses_warn(ses,
+			 "calls of CUPTI by the program's own profiler are not seen (%s), so mxbpf cannot give way to "
+			 "it; do not start it now",
+			 strerror((int)g->unhooked));
+}
+
+/* Tells the user of a new state once. */
+static void look(struct session *ses)
+{
+	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
+	const uint32_t state = g ? __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
+	char why[512];
+
+	if (!g || state + 1 == ses->gpu_said || state == MXBPF_GPU_OFF)
+		return;
+	ses->gpu_said = state + 1;
+	if (state == MXBPF_GPU_ON)
+		say_on(ses, g);
+	else if (state == MXBPF_GPU_SUBSCRIBING)
+		ses_detail(ses, "asking for CUPTI");
+	else
+		ses_warn(ses, "%s", ses_gpu_why(g, why));
+}
+
+static bool is_settled(const struct mxbpf_gpu_shared *g)
+{
+	const uint32_t state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE);
+
+	return state != MXBPF_GPU_OFF && state != MXBPF_GPU_SUBSCRIBING;
+}
+
+bool ses_gpu_await(struct session *ses)
+{
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
+	const struct mxbpf_gpu_shared *g;
+	uint64_t now = begun, said = begun;
+
+	if (!agt_gpu(ses->agent)) /* it will be loaded when the command calls its first operator */
+		return true;
+	agt_gpu_want(ses->agent, WANT);
+	while ((g = agt_gpu(ses->agent)) && !is_settled(g) && now - begun < AWAIT_NS) {
+		if (ses_interrupted(ses, now + LOOK_NS))
+			return false;
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now - said >= PROGRESS_NS) {
+			said = now;
+			ses_note(ses, "waiting for CUPTI, %llu s; the first time in a process can take 15 s",
+				 (unsigned long long)((now - begun) / NS_PER_S));
+		}
+	}
+	look(ses);
+	return true;
+}
+
+/* ---- session */
+
+int ses_gpu_open(struct session *ses, struct err *e)
+{
+	ses->gpu_source = src_add_gpu(ses->hub, ses->agent, (uint32_t)tgt_pid(ses->targets[0].tgt));
+	return ses->gpu_source ? 0 : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+}
+
+void ses_gpu_take(struct session *ses, bool on)
+{
+	if (on) {
+		src_gpu_since(ses->gpu_source, clock_ns(CLOCK_MONOTONIC));
+		agt_gpu_want(ses->agent, WANT);
+		return;
+	}
+	look(ses);
+	if (!src_gpu_stop(ses->gpu_source, STOP_MS))
+		ses_warn(ses, "CUPTI did not return within %u s, so the last records of the GPU are missing",
+			 STOP_MS / 1000);
+}
+
+static void note(struct session *ses, const char *text)
+{
+	if (ses_add_note(&ses->about, "gpu", "%s", text) && !ses->write_error)
+		ses->write_error = -ENOMEM;
+}
+
+void ses_gpu_end(struct session *ses)
+{
+	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
+	struct mxbpf_gpu_account a;
+	char text[600], why[512];
+
+	src_gpu_account(ses->gpu_source, &a);
+	if (!g) {
+		note(ses, "no record of the GPU: no operator was called, so the agent was not loaded");
+		return;
+	}
+	if (a.subscriptions) {
+		snprintf(text, sizeof(text), "CUPTI %u, %.256s", g->version, g->path);
+		note(ses, text);
+	}
+	if (ses->gpu_said && ses->gpu_said != MXBPF_GPU_ON + 1)
+		note(ses, ses_gpu_why(g, why));
+	if (g->foreign_tids)
+		note(ses, "CUPTI does not number threads as the system does, so kernels are not joined to operators");
+	else if (a.threadless) {
+		snprintf(text, sizeof(text),
+			 "%llu calls of CUDA have a thread number that is no thread of the process: their kernels are "
+			 "not joined to operators",
+			 (unsigned long long)a.threadless);
+		note(ses, text);
+	}
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Delivers what the agent's client of CUPTI hands over. */
+#include "source/gpu.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "source/gpu_convert.h"
+
+#define LOOK_MS	   20		 /* interval between two reads */
+#define ACCOUNT_NS 1000000000ull /* interval between two accounts */
+
+struct gpu_source {
+	struct agt *agt;
+	uint32_t tgid;
+	struct src *src;
+	pthread_t thread;
+	int stop_fd;	      /* readable: the thread must end; -1: the thread does not run */
+	pthread_mutex_t lock; /* protects what follows */
+	struct gpu_convert convert;
+	uint32_t ndevices;   /* devices that were delivered */
+	uint64_t account_ns; /* when the last account was delivered */
+	uint64_t accounts;   /* accounts that were delivered */
+};
+
+static const char *name(void *ctx, uint32_t number)
+{
+	return agt_gpu_name(ctx, number);
+}
+
+static uint32_t thread(void *ctx, uint32_t its)
+{
+	return agt_thread(ctx, its);
+}
+
+static void on_records(void *ctx, const struct mxbpf_gpu_rec *recs, unsigned n)
+{
+	gpu_take(ctx, recs, n);
+}
+
+/* ---- the account */
+
+static void fill_account(const struct gpu_source *g, struct mxbpf_gpu_account *to)
+{
+	const struct gpu_convert *c = &g->convert;
+	struct agt_gpu_sums sums;
+
+	agt_gpu_count(g->agt, &sums);
+	*to = (struct mxbpf_gpu_account){
+		.h = {.kind = MXBPF_GPU_ACCOUNT, .size = sizeof(*to), .tgid = g->tgid},
+		.records = sums.records,
+		.stored = c->stored,
+		.dropped = sums.dropped,
+		.scrapped = sums.scrapped,
+		.unsent = sums.unsent,
+		.unmeasured = c->unmeasured,
+		.early = c->early,
+		.threadless = c->threadless,
+		.unnamed = c->unnamed,
+		.unknown = sums.unknown,
+		.subscriptions = sums.subscriptions,
+		.held_ns = sums.held_ns,
+	};
+}
+
+void src_gpu_account(const struct src *s, struct mxbpf_gpu_account *to)
+{
+	struct gpu_source *g = s->ctx;
+
+	pthread_mutex_lock(&g->lock);
+	fill_account(g, to);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void put_account(struct gpu_source *g)
+{
+	struct mxbpf_gpu_account account;
+
+	fill_account(g, &account);
+	g->account_ns = clock_ns(CLOCK_MONOTONIC);
+	if (!account.records && !account.dropped && !account.unknown)
+		return;
+	if (!buf_put(&g->convert.recs, &account, sizeof(account)))
+		g->accounts++;
+}
+
+/* ---- delivery */
+
+static void deliver(struct gpu_source *g)
+{
+	struct gpu_convert *c = &g->convert;
+
+	if (c->texts.len)
+		src_deliver_names(g->src, c->texts.data, c->texts.len);
+	if (c->recs.len)
+		src_deliver(g->src, c->recs.data, c->recs.len);
+	c->texts.len = c->recs.len = 0;
+}
+
+static void take(struct gpu_source *g, bool all)
+{
+	const struct mxbpf_gpu_shared *shared = agt_gpu(g->agt);
+	uint32_t n;
+
+	pthread_mutex_lock(&g->lock);
+	if (shared) {
+		n = __atomic_load_n(&shared->ndevices, __ATOMIC_ACQUIRE);
+		for (; g->ndevices < n && g->ndevices < MXBPF_GPU_DEVICES; g->ndevices++)
+			gpu_put_device(&g->convert, g->ndevices, &shared->devices[g->ndevices]);
+		g->convert.foreign_tids = __atomic_load_n(&shared->foreign_tids, __ATOMIC_RELAXED);
+		agt_take_gpu(g->agt, on_records, &g->convert);
+		gpu_convert(&g->convert, all);
+	}
+	if (all || clock_ns(CLOCK_MONOTONIC) - g->account_ns >= ACCOUNT_NS)
+		put_account(g);
+	deliver(g);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void *run(void *ctx)
+{
+	struct gpu_source *g = ctx;
+	struct pollfd stop = {.fd = g->stop_fd, .events = POLLIN};
+
+	do {
+		take(g, false);
+	} while (poll(&stop, 1, LOOK_MS) <= 0);
+	return NULL;
+}
+
+/* ---- the source */
+
+static bool is_released(const struct gpu_source *g)
+{
+	const struct mxbpf_gpu_shared *shared = agt_gpu(g->agt);
+	const uint32_t state = shared ? __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
+
+	return state != MXBPF_GPU_ON && state != MXBPF_GPU_SUBSCRIBING;
+}
+
+bool src_gpu_stop(struct src *s, unsigned ms)
+{
+	struct gpu_source *g = s->ctx;
+	const struct timespec nap = {.tv_nsec = 1000000};
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
+
+	agt_gpu_want(g->agt, 0);
+	while (!is_released(g) && clock_ns(CLOCK_MONOTONIC) < until_ns && agt_alive(g->agt))
+		nanosleep(&nap, NULL);
+	return is_released(g);
+}
+
+void src_gpu_since(struct src *s, uint64_t since_ns)
+{
+	struct gpu_source *g = s->ctx;
+
+	pthread_mutex_lock(&g->lock);
+	g->convert.since_ns = since_ns;
+	pthread_mutex_unlock(&g->lock);
+}
+
+static int gpu_open(struct src *s, struct err *e)
+{
+	struct gpu_source *g = s->ctx;
+	int err;
+
+	g->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (g->stop_fd < 0)
+		return err_set(e, ERR_RUNTIME, -errno, "eventfd: %s", strerror(errno));
+	err = thread_start(&g->thread, run, g);
+	if (!err)
+		return 0;
+	close(g->stop_fd);
+	g->stop_fd = -1;
+	return err_set(e, ERR_RUNTIME, err, "cannot start a thread: %s", strerror(-err));
+}
+
+static void gpu_flush(struct src *s)
+{
+	struct gpu_source *g = s->ctx;
+	uint64_t one = 1;
+
+	if (g->stop_fd < 0)
+		return;
+	if (write(g->stop_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(g->thread, NULL);
+	close(g->stop_fd);
+	g->stop_fd = -1;
+	take(g, true);
+}
+
+static void gpu_loss(const struct src *s, struct mxbpf_loss *loss)
+{
+	struct gpu_source *g = s->ctx;
+	struct mxbpf_gpu_account a;
+
+	src_gpu_account(s, &a);
+	*loss = (struct mxbpf_loss){.stored = a.stored + g->accounts,
+				    .dropped = a.dropped + a.scrapped + a.unsent + a.unmeasured};
+	loss->attempted = loss->stored + loss->dropped;
+}
+
+static void gpu_close(struct src *s)
+{
+	struct gpu_source *g = s->ctx;
+
+	gpu_convert_fini(&g->convert);
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+}
+
+static const struct src_ops ops = {
+	.open = gpu_open, .flush = gpu_flush, .loss = gpu_loss, .close = gpu_close, .any_time = true};
+
+struct src *src_add_gpu(struct src_hub *h, struct agt *agt, uint32_t tgid)
+{
+	struct gpu_source *g = calloc(1, sizeof(*g));
+	struct src *s = g ? src_add(h, &ops, "gpu", g) : NULL;
+
+	if (!s) {
+		free(g);
+		return NULL;
+	}
+	g->agt = agt;
+	g->tgid = tgid;
+	g->convert = (struct gpu_convert){.from = {name, thread, agt}, .tgid = tgid};
+	pthread_mutex_init(&g->lock, NULL);
+	g->src = s;
+	g->stop_fd = -1;
+	return s;
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/gpu_convert.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/demangle.h"
+#include "mxbpf_table.h"
+#include "plan/plan.h"
+
+#define CALLED_HALF  (1u << 18) /* calls whose correlation is remembered; then the older half is forgotten */
+#define CLOCKS_KEPT  4096	/* readings of the clock */
+#define NAME_MAX_LEN 4000
+#define RATE_MAX     1e-3 /* largest difference between the rates of two clocks that were not set */
+
+/* ---- the clock */
+
+static void take_clock(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const uint64_t before = (uint64_t)r->clock.before_high << 32 | r->clock.before_low;
+	const uint64_t after = (uint64_t)r->clock.after_high << 32 | r->clock.after_low;
+	const struct gpu_clock one = {r->start_ns, before + (after - before) / 2};
+	const size_t n = buf_count(&c->clocks, struct gpu_clock);
+
+	if (n && one.gpu_ns <= buf_at(&c->clocks, struct gpu_clock, n - 1)->gpu_ns) {
+		/* CUPTI's clock was set back, so earlier readings mean nothing for later records. */
+		gpu_convert(c, true);
+		c->clocks.len = 0;
+	}
+	if (n >= CLOCKS_KEPT) {
+		c->clocks.len -= c->clocks.len / 2 / sizeof(one) * sizeof(one);
+		memmove(c->clocks.data, c->clocks.data + (n * sizeof(one) - c->clocks.len), c->clocks.len);
+	}
+	if (buf_put(&c->clocks, &one, sizeof(one)))
+		c->err = -ENOMEM;
+}
+
+/*
+ * Between two readings the clocks run at nearly the same rate. If they do not, one was set: then the nearer reading
+ * counts.
+ */
+uint64_t gpu_time(const struct gpu_convert *c, uint64_t gpu_ns)
+{
+	const struct gpu_clock *all = buf_at(&c->clocks, const struct gpu_clock, 0);
+	size_t n = buf_count(&c->clocks, struct gpu_clock), low = 0, high = n, mid;
+	const struct gpu_clock *from;
+	double rate;
+
+	if (!n)
+		return gpu_ns;
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (all[mid].gpu_ns <= gpu_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low)
+		return all[0].ns - (all[0].gpu_ns - gpu_ns);
+	if (low == n)
+		return all[n - 1].ns + (gpu_ns - all[n - 1].gpu_ns);
+	from = &all[low - 1];
+	rate = (double)(all[low].ns - all[low - 1].ns) / (double)(all[low].gpu_ns - all[low - 1].gpu_ns);
+	if (rate > 1 - RATE_MAX && rate < 1 + RATE_MAX)
+		return from->ns + (uint64_t)((double)(gpu_ns - from->gpu_ns) * rate);
+	if (gpu_ns - from->gpu_ns > all[low].gpu_ns - gpu_ns)
+		from = &all[low];
+	return from->ns + (gpu_ns - from->gpu_ns);
+}
+
+/* ---- names */
+
+static int put_text(struct gpu_convert *c, uint64_t id, const char *text)
+{
+	const uint32_t len = (uint32_t)strnlen(text, NAME_MAX_LEN);
+	const size_t pad = -len & 7;
+	const uint64_t zeros = 0;
+	const struct mxbpf_name r = {
+		.h = {.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(r) + len + pad), .tgid = c->tgid},
+		.id = id,
+		.len = len,
+		.kind = MXBPF_NAME_SPAN};
+
+	if (buf_put(&c->texts, &r, sizeof(r)) || buf_put(&c->texts, text, len))
+		return -ENOMEM;
+	return buf_put(&c->texts, &zeros, pad);
+}
+
+/* Returns the id of a text, and delivers it the first time. The key is any number that stands for it. */
+static uint64_t id_of(struct gpu_convert *c, uint64_t key, uint64_t space, const char *text)
+{
+	uint64_t *known = hash_put(&c->names, key, space);
+
+	if (!known) {
+		c->err = -ENOMEM;
+		return 0;
+	}
+	if (!*known) {
+		*known = *text ? plan_hash(text) : MXBPF_NAME_UNNAMED;
+		if (*text && put_text(c, *known, text))
+			c->err = -ENOMEM;
+	}
+	return *known;
+}
+
+enum { SPACE_NAME, SPACE_COPY, SPACE_SET, SPACE_SYNC, SPACE_DEVICE };
+
+static uint64_t name_of(struct gpu_convert *c, uint32_t name)
+{
+	const uint64_t *known = hash_get(&c->names, name, SPACE_NAME);
+	const char *text;
+	char *readable;
+	uint64_t id;
+
+	c->unnamed += !name;
+	if (known && *known)
+		return *known;
+	text = c->from.name(c->from.ctx, name);
+	readable = demangle(text);
+	id = id_of(c, name, SPACE_NAME, readable ? readable : text);
+	free(readable);
+	return id;
+}
+
+static const char *const memories[] = {"Unknown", "Pageable", "Pinned",	       "Device",
+				       "Array",	  "Managed",  "Device Static", "Managed Static"};
+static const char *const copies[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+				     "AtoD",	"DtoA", "DtoD", "HtoH", "PtoP"};
+static const char *const syncs[] = {"Synchronize", "Event Synchronize", "Stream Wait Event", "Stream Synchronize",
+				    "Context Synchronize"};
+#define WORD(words, i) ((i) < sizeof(words) / sizeof((words)[0]) ? (words)[i] : (words)[0])
+
+/* Names as PyTorch's profiler writes them. */
+static uint64_t activity_name(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	char text[96];
+
+	switch (r->kind) {
+	case MXBPF_GPU_COPY:
+		snprintf(text, sizeof(text), "Memcpy %s (%s -> %s)", WORD(copies, r->copy.copy),
+			 WORD(memories, r->copy.from), WORD(memories, r->copy.to));
+		return id_of(c, (uint64_t)r->copy.copy << 16 | (uint64_t)r->copy.from << 8 | r->copy.to, SPACE_COPY,
+			     text);
+	case MXBPF_GPU_SET:
+		snprintf(text, sizeof(text), "Memset (%s)", WORD(memories, r->copy.to));
+		return id_of(c, r->copy.to, SPACE_SET, text);
+	case MXBPF_GPU_SYNC:
+		return id_of(c, r->sync.type, SPACE_SYNC, WORD(syncs, r->sync.type));
+	default:
+		return name_of(c, r->name);
+	}
+}
+
+/* ---- calls */
+
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* Returns true if the call starts work of a device. */
+static bool launches(const char *call)
+{
+	static const char *const starts[] = {"cudaLaunch", "cudaMemcpy", "cudaMemset", "cudaGraphLaunch",
+					     "cuLaunch",   "cuMemcpy",	 "cuMemset",   "cuGraphLaunch"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (begins(call, starts[i]))
+			return true;
+	return false;
+}
+
+static void remember(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t start_ns)
+{
+	struct hash full = c->called;
+	uint64_t *at;
+
+	if (full.len >= CALLED_HALF) {
+		c->called = c->before;
+		c->before = full;
+		hash_clear(&c->called);
+	}
+	at = hash_put(&c->called, r->correlation, 0);
+	if (at)
+		*at = start_ns;
+	else
+		c->err = -ENOMEM;
+}
+
+static const uint64_t *called_at(const struct gpu_convert *c, uint32_t correlation)
+{
+	const uint64_t *at = hash_get(&c->called, correlation, 0);
+
+	return at ? at : hash_get(&c->before, correlation, 0);
+}
+
+static void put(struct gpu_convert *c, const void *r, size_t bytes)
+{
+	if (buf_put(&c->recs, r, bytes))
+		c->err = -ENOMEM;
+	else
+		c->stored++;
+}
+
+static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
+	const uint32_t tid = c->foreign_tids ? 0 : c->from.thread(c->from.ctx, r->call.tid);
+	const uint64_t dur_ns = end_ns > start_ns ? end_ns - start_ns : 1;
+	const struct mxbpf_span s = {
+		.h = {.kind = MXBPF_SPAN, .size = MXBPF_SPAN_BYTES_PLAIN, .tgid = c->tgid, .ts_ns = start_ns},
+		.dur_ns = dur_ns,
+		.self_ns = dur_ns,
+		.name_id = name_of(c, r->name),
+		.tid = tid,
+		.end_tid = tid,
+		.cls = MXBPF_CLASS_CUDA,
+	};
+	const struct mxbpf_launch l = {
+		.h = {.kind = MXBPF_LAUNCH, .size = sizeof(l), .tgid = c->tgid, .ts_ns = start_ns},
+		.edge_id = r->correlation,
+		.tid = tid,
+		.domain = MXBPF_DOMAIN_CUPTI,
+		.dur_ns = dur_ns,
+		.call_id = s.name_id,
+	};
+
+	remember(c, r, start_ns);
+	c->threadless += !tid;
+	put(c, &s, s.h.size);
+	if (tid && launches(c->from.name(c->from.ctx, r->name)))
+		put(c, &l, sizeof(l));
+}
+
+/* ---- activities */
+
+/* Records of waits name a context and no device. */
+static uint32_t device_of(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	uint64_t *at;
+
+	if (r->kind == MXBPF_GPU_SYNC) {
+		at = hash_get(&c->contexts, r->context, 0);
+		return at ? (uint32_t)*at : 0;
+	}
+	at = hash_put(&c->contexts, r->context, 0);
+	if (at)
+		*at = r->device;
+	return r->device;
+}
+
+static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
+	const uint64_t *called_ns = called_at(c, r->correlation);
+	struct mxbpf_activity a = {
+		.h = {.kind = MXBPF_ACTIVITY, .size = sizeof(a), .tgid = c->tgid, .ts_ns = start_ns},
+		.dur_ns = end_ns > start_ns ? end_ns - start_ns : 0,
+		.name_id = activity_name(c, r),
+		.bytes = r->bytes,
+		.edge_id = r->correlation,
+		.track = {.device = device_of(c, r), .context = r->context, .stream = r->stream},
+		.domain = r->correlation ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE,
+		.cls = r->kind,
+		.graph = r->graph,
+		.graph_node = r->graph_node,
+	};
+
+	if (r->kind == MXBPF_GPU_KERNEL) {
+		memcpy(a.grid, r->kernel.grid, sizeof(a.grid));
+		memcpy(a.block, r->kernel.block, sizeof(a.block));
+		a.registers = r->kernel.registers;
+		a.static_shared = r->kernel.static_shared;
+		a.dynamic_shared = r->kernel.dynamic_shared;
+	} else if (r->kind == MXBPF_GPU_SYNC) {
+		a.sync_type = (__u8)r->sync.type;
+		a.domain = MXBPF_DOMAIN_NONE; /* the call of the same correlation waited; it launched nothing */
+		a.edge_id = 0;
+	} else {
+		a.copy = r->copy.copy;
+		a.from = r->copy.from;
+		a.to = r->copy.to;
+	}
+	c->early += called_ns && r->kind != MXBPF_GPU_SYNC && start_ns < *called_ns;
+	put(c, &a, sizeof(a));
+}
+
+void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_gpu_about *about)
+{
+	char name[sizeof(about->name) + 1] = {0};
+	struct mxbpf_gpu_device r = {
+		.h = {.kind = MXBPF_GPU_DEVICE, .size = sizeof(r), .tgid = c->tgid},
+		.memory_bytes = about->memory_bytes,
+		.device = device,
+		.multiprocessors = about->multiprocessors,
+		.major = (__u16)about->major,
+		.minor = (__u16)about->minor,
+		.threads_per_mp = about->threads_per_mp,
+		.blocks_per_mp = about->blocks_per_mp,
+		.registers_per_mp = about->registers_per_mp,
+		.shared_per_mp = about->shared_per_mp,
+		.warp = about->warp,
+		.clock_khz = about->clock_khz,
+		.pci_domain = about->pci_domain,
+		.pci_bus = (__u8)about->pci_bus,
+		.pci_device = (__u8)about->pci_device,
+	};
+
+	memcpy(name, about->name, sizeof(about->name));
+	r.name_id = id_of(c, device, SPACE_DEVICE, name);
+	put(c, &r, sizeof(r));
+}
+
+/* ---- records */
+
+void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		if (recs[i].kind == MXBPF_GPU_CLOCK)
+			take_clock(c, &recs[i]);
+		else if (buf_put(&c->waiting, &recs[i], sizeof(recs[i])))
+			c->err = -ENOMEM;
+}
+
+static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	if (!r->start_ns || !r->end_ns) {
+		c->unmeasured++;
+	} else if (gpu_time(c, r->start_ns) < c->since_ns) {
+		c->outside++;
+	} else if (r->kind == MXBPF_GPU_OVERHEAD) {
+		c->overheads++;
+		c->overhead_ns += r->end_ns > r->start_ns ? r->end_ns - r->start_ns : 0;
+	} else if (r->kind == MXBPF_GPU_DRIVER && called_at(c, r->correlation)) {
+		c->nested++;
+	} else if (r->kind == MXBPF_GPU_CALL || r->kind == MXBPF_GPU_DRIVER) {
+		put_call(c, r);
+	} else if (r->kind > 0 && r->kind <= MXBPF_GPU_SYNC) {
+		put_activity(c, r);
+	}
+}
+
+/*
+ * Three passes: calls of the runtime, calls of the driver, and activities, so that each finds what it is joined with. A
+ * record that ended after the last reading of the clock waits for the next one. A call of the driver waits for one more
+ * reading, because the runtime's call around it ends later.
+ */
+static unsigned pass_of(const struct mxbpf_gpu_rec *r)
+{
+	return r->kind == MXBPF_GPU_CALL ? 0 : r->kind == MXBPF_GPU_DRIVER ? 1 : 2;
+}
+
+void gpu_convert(struct gpu_convert *c, bool all)
+{
+	const size_t nclocks = buf_count(&c->clocks, struct gpu_clock),
+		     n = buf_count(&c->waiting, struct mxbpf_gpu_rec);
+	const struct gpu_clock *clocks = buf_at(&c->clocks, const struct gpu_clock, 0);
+	const uint64_t last = nclocks ? clocks[nclocks - 1].gpu_ns : 0;
+	const uint64_t until[3] = {last, nclocks > 1 ? clocks[nclocks - 2].gpu_ns : 0, last};
+	struct mxbpf_gpu_rec *r = buf_at(&c->waiting, struct mxbpf_gpu_rec, 0);
+	size_t i, kept = 0;
+	unsigned pass;
+
+	for (pass = 0; pass < 3; pass++)
+		for (i = 0; i < n; i++)
+			if (pass_of(&r[i]) == pass && (all || r[i].end_ns < until[pass])) {
+				convert(c, &r[i]);
+				r[i].kind = 0;
+			}
+	for (i = 0; i < n; i++)
+		if (r[i].kind)
+			r[kept++] = r[i];
+	c->waiting.len = kept * sizeof(*r);
+}
+
+void gpu_convert_fini(struct gpu_convert *c)
+{
+	buf_fini(&c->clocks);
+	buf_fini(&c->waiting);
+	hash_fini(&c->names);
+	hash_fini(&c->called);
+	hash_fini(&c->before);
+	hash_fini(&c->contexts);
+	buf_fini(&c->texts);
+	buf_fini(&c->recs);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns the agent's records of CUPTI into records of mxbpf: times become CLOCK_MONOTONIC, calls of CUDA become spans
+ * and launches, kernels and copies become activities. Records come in any order, so some wait for others: all for the
+ * next reading of the clock, and calls of the driver for the runtime's call around them.
+ */
+#ifndef SOURCE_GPU_CONVERT_H
+#define SOURCE_GPU_CONVERT_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "mxbpf_agent.h"
+#include "mxbpf_track.h"
+
+/* Where the records come from. */
+struct gpu_from {
+	const char *(*name)(void *ctx, uint32_t name); /* text of a name in a record; borrowed */
+	uint32_t (*thread)(void *ctx, uint32_t its);   /* our id of a thread, 0: the process has no such thread */
+	void *ctx;
+};
+
+/* A reading of both clocks. */
+struct gpu_clock {
+	uint64_t gpu_ns, ns;
+};
+
+struct gpu_convert {
+	struct gpu_from from;
+	uint32_t tgid;
+	bool foreign_tids;  /* set by the user: thread numbers mean nothing, so no launch has a thread */
+	uint64_t since_ns;  /* set by the user: what began before is left out */
+	struct buf clocks;  /* struct gpu_clock, rising */
+	struct buf waiting; /* struct mxbpf_gpu_rec without CLOCK */
+	struct hash names;  /* number of a name -> its id */
+	struct hash called; /* (correlation) of calls of the runtime -> start in ns; the older half is in `before` */
+	struct hash before;
+	struct hash contexts; /* context -> device */
+	struct buf texts;     /* out: names, to be delivered before the records */
+	struct buf recs;      /* out: records */
+	/* Sums since the beginning. */
+	uint64_t stored;  /* records in recs so far */
+	uint64_t outside; /* what began before since_ns */
+	uint64_t nested;  /* calls of the driver inside a call of the runtime: no record */
+	uint64_t unmeasured, early, threadless, unnamed, overheads;
+	uint64_t overhead_ns; /* time of CUPTI's own work */
+	int err;	      /* -ENOMEM: some records are lost */
+};
+
+/* Takes n records. */
+void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n);
+/*
+ * Converts what is known by now, or with `all` everything. The output is appended to texts and recs, which the caller
+ * empties.
+ */
+void gpu_convert(struct gpu_convert *c, bool all);
+/* Appends the record of a device. */
+void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_gpu_about *about);
+void gpu_convert_fini(struct gpu_convert *c);
+/* Converts a time of CUPTI by the readings around it. */
+uint64_t gpu_time(const struct gpu_convert *c, uint64_t gpu_ns);
+
+#endif
