@@ -53,7 +53,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all check test units progs bench soak demo lint fuzz install uninstall clean distclean help
+.PHONY: all check test units progs gpu-double bench soak demo lint fuzz install uninstall clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -191,8 +191,30 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
 		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
 
+# The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
+# libcudart's functions begin with `push %rbp`, as those of the real one do.
+GPU := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcudart.so.11.0 libcupti.so.12 old/libcupti.so.11.8 libkineto_double.so libgpuops.so)
+GPU_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Wno-format-zero-length -D_GNU_SOURCE -fPIC -fvisibility=hidden \
+	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map=$(CURDIR)/=
+gpu-double: $(GPU)
+
+double := tests/gpu/double
+$(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c account.c)
+$(O)/gpu/libcudart.so.12 $(O)/gpu/libcudart.so.11.0: $(double)/cudart.c | $(O)/gpu/libcuda.so.1
+$(O)/gpu/libcudart.so.12 $(O)/gpu/libcudart.so.11.0: GPU_FLAGS = -L$(O)/gpu -l:libcuda.so.1
+$(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8: $(addprefix $(double)/,cupti.c gate.c collect.c records.c clock.c names.c)
+$(O)/gpu/old/libcupti.so.11.8: GPU_FLAGS = -DDOUBLE_OLD
+$(O)/gpu/libkineto_double.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
+$(O)/gpu/libkineto_double.so: GPU_FLAGS = -L$(O)/gpu -l:libcupti.so.12
+$(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12 $(O)/gpu/libcuda.so.1
+$(O)/gpu/libgpuops.so: GPU_FLAGS = -L$(O)/gpu -l:libcudart.so.12 -l:libcuda.so.1
+$(GPU): $(wildcard $(double)/*.h)
+	$(call say,GPU,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(GPU_CFLAGS) -shared -Wl,-soname,$(@F),-rpath,'$$ORIGIN',-z,now,-z,relro,--no-undefined -o $@ $(filter %.c,$^) $(GPU_FLAGS) -lpthread -ldl
+
 units: $(UNITS)
-progs: $(PROGS) $(TOY)
+progs: $(PROGS) $(TOY) $(GPU)
 
 help:
 	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench soak lint fuzz install uninstall clean'
@@ -241,7 +263,7 @@ uninstall:
 
 # Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
-	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
+	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/gpu $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 
 distclean:
 	rm -rf $(O)

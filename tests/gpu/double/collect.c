@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Collects records into the buffers of the client and hands them over. Calls are recorded by their own thread when they
+ * end. Operations wait in a queue per stream until the simulated device has done them; then the thread of the device
+ * records them. Callbacks of completed buffers are called without the lock.
+ */
+#include "collect.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#define CHUNK	       1024
+#define QUEUES	       64
+#define NULL_BUFFER_OK 27     /* first API version that survives a NULL buffer */
+#define PER_THREAD     130000 /* first API version with buffers per thread */
+#define FLUSH_OVERHEAD (1u << 16)
+#define LATE_NS	       50000000ull
+#define ABSURD_NS      100000000000000ull
+
+struct lane {
+	struct lane *next;
+	uint8_t *data;
+	size_t size, used, records, records_max;
+	struct arena *names;
+	uint64_t counts[KINDS], kernel_ns;
+	uint64_t closed; /* when it went to the kept ones */
+};
+
+struct chunk {
+	struct chunk *next;
+	unsigned from, to;
+	struct double_op ops[CHUNK];
+};
+
+struct queue {
+	uint32_t stream;
+	struct chunk *first, *last;
+};
+
+bool system_tids;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below but the atomic ones */
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
+static requested_fn on_requested;
+static completed_fn on_completed;
+static uint64_t kinds; /* atomic: mask of enabled kinds */
+static struct lane device_lane, shared_lane, *thread_lanes;
+static struct lane *ready, **ready_end = &ready; /* buffers to hand over */
+static struct lane *kept;			 /* with late and at-exit; the last one first */
+static struct queue queues[QUEUES];
+static unsigned nqueues;
+static bool thread_runs, graph_level;
+static unsigned delivering;
+static size_t dropped;
+static uint64_t nrecords, nkernels, since_subscription, corrupt_left, corrupt_by;
+static __thread struct lane *my_lane;
+static __thread bool in_delivery;
+
+static void count(uint64_t *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- buffers; the lock is held */
+
+static void close_lane(struct lane *l)
+{
+	struct lane *full;
+
+	if (!l->data)
+		return;
+	full = malloc(sizeof(*full));
+	*full = *l;
+	full->next = NULL;
+	*ready_end = full;
+	ready_end = &full->next;
+	memset(&l->data, 0, sizeof(*l) - offsetof(struct lane, data));
+}
+
+static bool open_lane(struct lane *l)
+{
+	uint8_t *data = NULL;
+	size_t size = 0, most = 0;
+
+	if (!on_requested)
+		return false;
+	on_requested(&data, &size, &most);
+	count(&account->buffers_requested);
+	if (!data) {
+		count(&account->null_buffers);
+		if (version < NULL_BUFFER_OK)
+			double_abort("null-buffer", "a NULL buffer crashes CUPTI of API version %u", version);
+		return false;
+	}
+	if ((uintptr_t)data & 7)
+		double_abort("alignment", "buffer %p is not aligned to 8 bytes", (void *)data);
+	l->data = data;
+	l->size = size;
+	l->records_max = most;
+	if (options.reuse_names)
+		l->names = arena_take();
+	return true;
+}
+
+/* Returns room for a record, or NULL if it is dropped. */
+static uint8_t *room(struct lane *l, uint32_t kind)
+{
+	size_t bytes = record_bytes(kind, version);
+
+	count(&account->made[kind]);
+	nrecords++;
+	if (options.drop && nrecords % options.drop == 0)
+		goto drop;
+	if (l->data && (l->used + bytes > l->size || (l->records_max && l->records == l->records_max)))
+		close_lane(l);
+	if (!l->data && !open_lane(l))
+		goto drop;
+	if (bytes > l->size)
+		goto drop;
+	l->used += bytes;
+	l->records++;
+	l->counts[kind]++;
+	return l->data + l->used - bytes;
+drop:
+	dropped++;
+	count(&account->dropped[kind]);
+	return NULL;
+}
+
+static struct lane *lane_of_thread(void)
+{
+	if (version < PER_THREAD)
+		return &shared_lane;
+	if (!my_lane) {
+		my_lane = calloc(1, sizeof(*my_lane));
+		my_lane->next = thread_lanes;
+		thread_lanes = my_lane;
+	}
+	return my_lane;
+}
+
+static void close_all(void)
+{
+	struct lane *l;
+
+	for (l = thread_lanes; l; l = l->next)
+		close_lane(l);
+	close_lane(&shared_lane);
+	close_lane(&device_lane);
+}
+
+static struct lane *take_ready(void)
+{
+	struct lane *list = ready, *next;
+
+	ready = NULL;
+	ready_end = &ready;
+	if (options.late || options.at_exit) {
+		for (; list; list = next) {
+			next = list->next;
+			list->closed = double_now();
+			list->next = kept;
+			kept = list;
+		}
+	}
+	if (list)
+		delivering++;
+	return list;
+}
+
+/* ---- handing over; without the lock */
+
+static void hand_over(struct lane *l)
+{
+	completed_fn f = on_completed;
+	unsigned k;
+
+	in_delivery = true;
+	if (f)
+		f(NULL, 0, l->data, l->size, l->used);
+	in_delivery = false;
+	for (k = 0; k < KINDS; k++)
+		__atomic_fetch_add(f ? &account->delivered[k] : &account->lost[k], l->counts[k], __ATOMIC_RELAXED);
+	count(&account->buffers_completed);
+	__atomic_fetch_add(&account->kernel_ns, l->kernel_ns, __ATOMIC_RELAXED);
+	if (l->names) {
+		pthread_mutex_lock(&lock);
+		arena_reuse(l->names);
+		pthread_mutex_unlock(&lock);
+	}
+	free(l);
+}
+
+static void *hand_over_thread(void *l)
+{
+	hand_over(l);
+	return NULL;
+}
+
+/* Hands over from a thread that the program does not know. */
+static void hand_over_foreign(struct lane *l)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, hand_over_thread, l))
+		hand_over(l);
+	else
+		pthread_join(t, NULL);
+}
+
+static void deliver(struct lane *list, bool foreign)
+{
+	struct lane *next;
+
+	if (!list)
+		return;
+	for (; list; list = next) {
+		next = list->next;
+		if (foreign)
+			hand_over_foreign(list);
+		else
+			hand_over(list);
+	}
+	pthread_mutex_lock(&lock);
+	delivering--;
+	pthread_cond_broadcast(&idle);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Takes the kept buffers that are old enough, the last one first. The lock is held. */
+static struct lane *take_kept(bool all)
+{
+	struct lane *list = kept;
+
+	if (!list || (options.at_exit && !all) || (!all && list->closed + LATE_NS > double_now()))
+		return NULL;
+	kept = NULL;
+	delivering++;
+	return list;
+}
+
+static void unlock_and_deliver(void)
+{
+	struct lane *list = take_ready();
+
+	pthread_mutex_unlock(&lock);
+	deliver(list, false);
+}
+
+/* ---- records */
+
+static uint32_t thread_number(void)
+{
+	return system_tids ? (uint32_t)syscall(SYS_gettid) : (uint32_t)pthread_self();
+}
+
+void collect_call(const struct double_call *call)
+{
+	uint32_t kind = call->domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER;
+	uint8_t *r;
+
+	if (!(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> kind & 1))
+		return;
+	pthread_mutex_lock(&lock);
+	r = room(lane_of_thread(), kind);
+	if (r)
+		record_call(r, call, (uint32_t)getpid(), thread_number(), clock_of(call->start), clock_of(call->end));
+	unlock_and_deliver();
+}
+
+static bool every(uint64_t interval)
+{
+	return interval && nkernels % interval == 0;
+}
+
+/* Makes the times of a kernel wrong if MXBPF_DOUBLE or a broken rule demands it. */
+static void spoil(const struct double_op *op, uint64_t *start, uint64_t *end)
+{
+	if (every(options.zero)) {
+		*start = *end = 0;
+		count(&account->zero_times);
+		return;
+	}
+	if (every(options.early)) {
+		*end -= *start - clock_of(op->called - 5000);
+		*start = clock_of(op->called - 5000);
+		count(&account->early);
+	}
+	if (corrupt_left || (options.spoil && since_subscription > options.spoil)) {
+		*start += corrupt_left ? corrupt_by : ABSURD_NS;
+		*end += corrupt_left ? corrupt_by : ABSURD_NS;
+		corrupt_left -= corrupt_left > 0;
+		count(&account->corrupted);
+	}
+}
+
+/* Returns NULL without a name or without room for it. */
+static const char *name_in(struct lane *l, const char *name)
+{
+	const char *copy;
+
+	if (!name || every(options.no_name))
+		return NULL;
+	if (!l->names)
+		return name;
+	copy = arena_name(l->names, name);
+	return copy;
+}
+
+static void write_op(struct lane *l, const struct double_op *op)
+{
+	uint64_t start = clock_of(op->start), end = clock_of(op->end);
+	const char *name = op->name;
+	uint8_t *r;
+
+	since_subscription++;
+	if (op->kind == KIND_KERNEL) {
+		nkernels++;
+		if (l->names && !arena_name(l->names, name))
+			close_lane(l); /* the arena of the buffer is full */
+		spoil(op, &start, &end);
+	}
+	r = room(l, op->kind);
+	if (!r)
+		return;
+	if (op->kind == KIND_KERNEL) {
+		name = name_in(l, name);
+		l->kernel_ns += end - start;
+	}
+	record_op(r, op, name, start, end);
+}
+
+static struct queue *queue_of(uint32_t stream)
+{
+	unsigned i;
+
+	for (i = 0; i < nqueues && queues[i].stream != stream; i++)
+		;
+	if (i == QUEUES)
+		return &queues[QUEUES - 1];
+	if (i == nqueues)
+		queues[nqueues++].stream = stream;
+	return &queues[i];
+}
+
+static void push(const struct double_op *op)
+{
+	struct queue *q = queue_of(op->stream);
+	struct chunk *c = q->last;
+
+	/* At graph level the operations of one launch are one record. */
+	if (op->kind == KIND_GRAPH && c && c->to > c->from && c->ops[c->to - 1].kind == KIND_GRAPH &&
+	    c->ops[c->to - 1].correlation == op->correlation) {
+		c->ops[c->to - 1].end = op->end;
+		return;
+	}
+	if (!c || c->to == CHUNK) {
+		c = malloc(sizeof(*c));
+		c->next = NULL;
+		c->from = c->to = 0;
+		*(q->last ? &q->last->next : &q->first) = c;
+		q->last = c;
+	}
+	c->ops[c->to++] = *op;
+}
+
+/* Records the operations that have ended. Returns true if others remain. */
+static bool record_ended(uint64_t now)
+{
+	bool remain = false;
+	struct chunk *c;
+	unsigned i;
+
+	for (i = 0; i < nqueues; i++) {
+		while ((c = queues[i].first) != NULL) {
+			for (; c->from < c->to && c->ops[c->from].end <= now; c->from++)
+				write_op(&device_lane, &c->ops[c->from]);
+			if (c->from < c->to || c->to < CHUNK)
+				break;
+			queues[i].first = c->next;
+			queues[i].last = c->next ? queues[i].last : NULL;
+			free(c);
+		}
+		remain |= c && c->from < c->to;
+	}
+	return remain;
+}
+
+static void *device_thread(void *ctx)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	struct lane *list, *late;
+	bool remain;
+
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		while (!(remain = record_ended(double_now())) && !ready && (!kept || options.at_exit))
+			pthread_cond_wait(&work, &lock);
+		list = take_ready();
+		late = take_kept(false);
+		pthread_mutex_unlock(&lock);
+		deliver(list, false);
+		deliver(late, true);
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+void collect_op(const struct double_op *given)
+{
+	struct double_op op = *given;
+
+	if (graph_level && op.graph)
+		op.kind = KIND_GRAPH;
+	if (!(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> op.kind & 1))
+		return;
+	pthread_mutex_lock(&lock);
+	if (op.kind == KIND_SYNC) {
+		write_op(lane_of_thread(), &op);
+	} else {
+		push(&op);
+		pthread_cond_signal(&work);
+	}
+	unlock_and_deliver();
+}
+
+void collect_devices(void)
+{
+	uint8_t *r;
+
+	pthread_mutex_lock(&lock);
+	r = room(&device_lane, KIND_DEVICE);
+	if (r)
+		record_device(r, 0);
+	unlock_and_deliver();
+}
+
+/* ---- what the client sets */
+
+void collect_register(requested_fn requested, completed_fn completed)
+{
+	pthread_mutex_lock(&lock);
+	on_requested = requested;
+	on_completed = completed;
+	pthread_mutex_unlock(&lock);
+}
+
+void collect_enable(uint32_t kind, bool on)
+{
+	pthread_attr_t attributes;
+	pthread_t t;
+
+	if (on)
+		__atomic_or_fetch(&kinds, 1ull << kind, __ATOMIC_RELAXED);
+	else
+		__atomic_and_fetch(&kinds, ~(1ull << kind), __ATOMIC_RELAXED);
+	pthread_mutex_lock(&lock);
+	if (on && !thread_runs) {
+		pthread_attr_init(&attributes);
+		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		thread_runs = !pthread_create(&t, &attributes, device_thread, NULL);
+		pthread_attr_destroy(&attributes);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t collect_kinds(void)
+{
+	return __atomic_load_n(&kinds, __ATOMIC_RELAXED);
+}
+
+void collect_graph_level(void)
+{
+	graph_level = true;
+	account->graph_level = 1;
+}
+
+static void flush_overhead(uint64_t began)
+{
+	uint8_t *r;
+
+	if (!(kinds >> KIND_OVERHEAD & 1))
+		return;
+	pthread_mutex_lock(&lock);
+	r = room(&device_lane, KIND_OVERHEAD);
+	if (r)
+		record_overhead(r, FLUSH_OVERHEAD, (uint32_t)getpid(), clock_of(began), clock_of(double_now()));
+	pthread_mutex_unlock(&lock);
+}
+
+static bool worth_it(const struct lane *list)
+{
+	for (; list; list = list->next)
+		if (list->records > list->counts[KIND_OVERHEAD])
+			return true;
+	return false;
+}
+
+void collect_flush(bool forced)
+{
+	uint64_t began = double_now();
+	struct lane *list, *late;
+	bool overhead;
+
+	pthread_mutex_lock(&lock);
+	record_ended(began);
+	close_all();
+	list = take_ready();
+	late = take_kept(forced && !options.at_exit);
+	overhead = worth_it(list) || worth_it(late);
+	pthread_mutex_unlock(&lock);
+	deliver(list, false);
+	deliver(late, true);
+	pthread_mutex_lock(&lock);
+	while (delivering && !in_delivery)
+		pthread_cond_wait(&idle, &lock);
+	pthread_mutex_unlock(&lock);
+	if (overhead)
+		flush_overhead(began);
+}
+
+static void lose(const struct lane *l)
+{
+	unsigned k;
+
+	for (; l; l = l->next)
+		for (k = 0; k < KINDS; k++)
+			__atomic_fetch_add(&account->lost[k], l->counts[k], __ATOMIC_RELAXED);
+}
+
+static void lose_queues(void)
+{
+	struct chunk *c;
+	unsigned i;
+
+	for (i = 0; i < nqueues; i++) {
+		while ((c = queues[i].first) != NULL) {
+			for (; c->from < c->to; c->from++) {
+				count(&account->made[c->ops[c->from].kind]);
+				count(&account->lost[c->ops[c->from].kind]);
+			}
+			queues[i].first = c->next;
+			free(c);
+		}
+		queues[i].last = NULL;
+	}
+}
+
+void collect_reset(void)
+{
+	pthread_mutex_lock(&lock);
+	close_all();
+	lose(ready);
+	lose(kept);
+	lose_queues();
+	ready = kept = NULL;
+	ready_end = &ready;
+	kinds = 0;
+	graph_level = false;
+	on_requested = NULL;
+	on_completed = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+/* At exit the buffers are handed over for the last time; operations that have not ended are lost. */
+void collect_exit(void)
+{
+	struct lane *list, *late;
+
+	pthread_mutex_lock(&lock);
+	record_ended(double_now());
+	kinds = 0;
+	if (!options.lost_at_exit) {
+		close_all();
+		list = take_ready();
+		late = take_kept(true);
+		pthread_mutex_unlock(&lock);
+		deliver(list, false);
+		deliver(late, true);
+		pthread_mutex_lock(&lock);
+	}
+	close_all();
+	lose(ready);
+	lose(kept);
+	lose_queues();
+	ready = kept = NULL;
+	ready_end = &ready;
+	pthread_mutex_unlock(&lock);
+}
+
+void collect_forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	kinds = 0;
+}
+
+void collect_corrupt(uint64_t records)
+{
+	pthread_mutex_lock(&lock);
+	corrupt_left = records;
+	corrupt_by = records * ABSURD_NS;
+	pthread_mutex_unlock(&lock);
+}
+
+void collect_subscribed(void)
+{
+	since_subscription = 0;
+}
+
+size_t collect_take_dropped(void)
+{
+	return __atomic_exchange_n(&dropped, 0, __ATOMIC_RELAXED);
+}

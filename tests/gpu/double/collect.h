@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the double of CUPTI: records, buffers, the state of its clients. */
+#ifndef DOUBLE_COLLECT_H
+#define DOUBLE_COLLECT_H
+
+#include "double.h"
+
+#include <stdbool.h>
+
+/* CUptiResult */
+enum {
+	CUPTI_OK = 0,
+	CUPTI_INVALID_PARAMETER = 1,
+	CUPTI_MAX_LIMIT_REACHED = 12,
+	CUPTI_NOT_COMPATIBLE = 14,
+	CUPTI_NOT_INITIALIZED = 15,
+	CUPTI_INVALID_KIND = 21,
+	CUPTI_MULTIPLE_SUBSCRIBERS = 39,
+};
+
+typedef void (*requested_fn)(uint8_t **buffer, size_t *size, size_t *records_max);
+typedef void (*completed_fn)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+typedef uint64_t (*timestamp_fn)(void);
+
+/* What MXBPF_DOUBLE asks for. An interval of 0 is never. */
+struct options {
+	uint64_t drop, zero, early, no_name, spoil; /* every Nth record; spoil: after N records of a subscription */
+	double drift_ppm;
+	int64_t step_ns;
+	uint64_t step_after_ns;
+	bool late, at_exit, lost_at_exit, reuse_names;
+};
+extern struct options options;
+extern struct double_account *account; /* of libcuda */
+extern uint32_t version;	       /* as cuptiGetVersion() returns it */
+
+/* records.c */
+/* Returns the size of a record of this kind in bytes, or 0 if the double does not make such records. */
+size_t record_bytes(uint32_t kind, uint32_t api_version);
+void record_op(uint8_t *r, const struct double_op *op, const char *name, uint64_t start, uint64_t end);
+void record_call(uint8_t *r, const struct double_call *call, uint32_t pid, uint32_t tid, uint64_t start, uint64_t end);
+void record_overhead(uint8_t *r, uint32_t overhead, uint32_t pid, uint64_t start, uint64_t end);
+void record_device(uint8_t *r, uint32_t device);
+
+/* clock.c */
+void clock_start(void);
+uint64_t clock_of(uint64_t mono); /* CUPTI's time at this time of CLOCK_MONOTONIC */
+void clock_replace(timestamp_fn f);
+
+/* names.c: with reuse-names, the names in a buffer lie in an arena that is overwritten after the buffer's completion.
+ */
+struct arena;
+struct arena *arena_take(void);
+void arena_reuse(struct arena *a);
+/* Returns the copy of a name in the arena, or NULL if there is no room. */
+const char *arena_name(struct arena *a, const char *name);
+
+/* collect.c */
+void collect_register(requested_fn requested, completed_fn completed);
+void collect_enable(uint32_t kind, bool on);
+uint64_t collect_kinds(void);
+void collect_graph_level(void);
+void collect_flush(bool forced);
+/* Throws all records away, as cuptiFinalize() does. */
+void collect_reset(void);
+void collect_exit(void);
+void collect_forked(void);
+void collect_call(const struct double_call *call);
+void collect_op(const struct double_op *op);
+void collect_devices(void);
+void collect_corrupt(uint64_t records);
+void collect_subscribed(void);
+size_t collect_take_dropped(void);
+extern bool system_tids;
+
+#endif

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A simulated device. The times of an operation are known when it is queued: it begins when the operation before it in
+ * its stream has ended, and lasts as long as its function says. So the device needs no thread, and only those who wait
+ * for it sleep.
+ */
+#include "device.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#define LATENCY_NS     3000 /* from the launching call to the start on an idle stream */
+#define DEVICE_MEMORY  0x200000000000ull
+#define DEVICE_BYTES   (1ull << 40)
+#define PINNED_MAX     4096
+#define GRAPH_NODE_BIT 32 /* a node's id has the graph's id above this bit */
+
+struct pinned {
+	const char *p;
+	size_t bytes;
+};
+
+const struct double_hooks *device_hooks;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
+static struct stream default_stream = {.id = DEFAULT_STREAM, .context = 1};
+static struct stream *streams = &default_stream;
+static uint32_t nstreams, ngraphs;
+static uint64_t next_address = DEVICE_MEMORY;
+static struct pinned pinned[PINNED_MAX];
+static unsigned npinned;
+
+void device_count(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+struct stream *device_stream(void *handle)
+{
+	return (uintptr_t)handle <= 2 ? &default_stream : handle;
+}
+
+struct stream *device_stream_new(void)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	pthread_mutex_lock(&lock);
+	s->id = DEFAULT_STREAM + ++nstreams;
+	/* With MXBPF_DOUBLE=contexts every other stream is in a second context. */
+	s->context = double_option("contexts") && nstreams & 1 ? 2 : 1;
+	s->next = streams;
+	streams = s;
+	pthread_mutex_unlock(&lock);
+	return s;
+}
+
+void device_stream_free(struct stream *s)
+{
+	struct stream **at;
+
+	pthread_mutex_lock(&lock);
+	for (at = &streams; *at && *at != s; at = &(*at)->next)
+		;
+	if (*at && s != &default_stream) {
+		*at = s->next;
+		free(s);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void capture(struct graph *g, const struct double_op *op, uint64_t ns)
+{
+	if (!g->id)
+		g->id = ++ngraphs;
+	if (g->n == g->room) {
+		g->room = g->room ? 2 * g->room : 16;
+		g->nodes = realloc(g->nodes, g->room * sizeof(*g->nodes));
+		g->ns = realloc(g->ns, g->room * sizeof(*g->ns));
+	}
+	g->nodes[g->n] = *op;
+	g->nodes[g->n].graph = g->id;
+	g->nodes[g->n].node = (uint64_t)g->id << GRAPH_NODE_BIT | (g->n + 1);
+	g->ns[g->n++] = ns;
+}
+
+/* Sets the times. The lock is held. */
+static void queue(struct stream *s, struct double_op *op, uint64_t ns)
+{
+	uint64_t now = double_now();
+
+	op->called = now;
+	op->start = now + LATENCY_NS > s->free_at ? now + LATENCY_NS : s->free_at;
+	op->end = op->start + ns;
+	op->context = s->context;
+	op->stream = s->id;
+	op->device = s->device;
+	s->free_at = op->end;
+	device_count(&double_account()->launched[op->kind], 1);
+	if (op->kind == KIND_KERNEL)
+		device_count(&double_account()->launched_ns, ns);
+}
+
+void device_run(struct stream *s, struct double_op *op, uint64_t ns)
+{
+	pthread_mutex_lock(&lock);
+	if (s->capture) {
+		capture(s->capture, op, ns);
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	queue(s, op, ns);
+	pthread_mutex_unlock(&lock);
+	if (device_hooks)
+		device_hooks->op(op);
+}
+
+void device_graph_run(struct stream *s, const struct graph *g)
+{
+	struct double_op op;
+	size_t i;
+
+	for (i = 0; i < g->n; i++) {
+		op = g->nodes[i];
+		op.correlation = double_corr();
+		device_run(s, &op, g->ns[i]);
+	}
+}
+
+void device_graph_free(struct graph *g)
+{
+	if (!g)
+		return;
+	free(g->nodes);
+	free(g->ns);
+	free(g);
+}
+
+uint64_t device_free_at(void)
+{
+	const struct stream *s;
+	uint64_t at = 0;
+
+	pthread_mutex_lock(&lock);
+	for (s = streams; s; s = s->next)
+		at = s->free_at > at ? s->free_at : at;
+	pthread_mutex_unlock(&lock);
+	return at;
+}
+
+void device_sleep_until(uint64_t at)
+{
+	struct timespec t = {.tv_sec = (time_t)(at / 1000000000), .tv_nsec = (long)(at % 1000000000)};
+
+	while (at > double_now() && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+void *device_alloc(size_t bytes)
+{
+	uint64_t rounded = (bytes + 511) & ~511ull;
+
+	return (void *)(uintptr_t)__atomic_fetch_add(&next_address, rounded, __ATOMIC_RELAXED);
+}
+
+void *device_alloc_pinned(size_t bytes)
+{
+	void *p = malloc(bytes ? bytes : 1);
+
+	pthread_mutex_lock(&lock);
+	if (p && npinned < PINNED_MAX)
+		pinned[npinned++] = (struct pinned){p, bytes};
+	pthread_mutex_unlock(&lock);
+	return p;
+}
+
+void device_free_pinned(void *p)
+{
+	unsigned i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < npinned; i++)
+		if (pinned[i].p == p) {
+			pinned[i] = pinned[--npinned];
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+	free(p);
+}
+
+unsigned device_memory_kind(const void *p)
+{
+	uintptr_t at = (uintptr_t)p;
+	unsigned i, kind = MEMORY_PAGEABLE;
+
+	if (at >= DEVICE_MEMORY && at < DEVICE_MEMORY + DEVICE_BYTES)
+		return MEMORY_DEVICE;
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < npinned && kind == MEMORY_PAGEABLE; i++)
+		if ((const char *)p >= pinned[i].p && (const char *)p < pinned[i].p + pinned[i].bytes)
+			kind = MEMORY_PINNED;
+	pthread_mutex_unlock(&lock);
+	return kind;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulated device behind libcuda.so.1: streams, events, graphs, memory. */
+#ifndef DOUBLE_DEVICE_H
+#define DOUBLE_DEVICE_H
+
+#include "double.h"
+
+#include <stdbool.h>
+
+#define DEFAULT_STREAM 7 /* number of the default stream, as CUDA has it */
+
+struct event {
+	uint64_t at; /* when the work before the event ends */
+	uint32_t id;
+};
+
+struct graph {
+	struct double_op *nodes;
+	uint64_t *ns;
+	size_t n, room;
+	uint32_t id;
+};
+
+struct stream {
+	struct stream *next;
+	uint64_t free_at; /* when the last operation ends */
+	struct graph *capture;
+	uint32_t id, context, device;
+};
+
+extern const struct double_hooks *device_hooks;
+
+/* Returns the default stream for NULL and CUDA's special values 1 and 2. */
+struct stream *device_stream(void *handle);
+struct stream *device_stream_new(void);
+void device_stream_free(struct stream *s);
+/* Queues an operation, or adds it to the graph that the stream captures. */
+void device_run(struct stream *s, struct double_op *op, uint64_t ns);
+uint64_t device_free_at(void);
+void device_sleep_until(uint64_t at);
+void device_graph_free(struct graph *g);
+void device_graph_run(struct stream *s, const struct graph *g);
+
+/* Kinds of memory by address. */
+void *device_alloc(size_t bytes);
+void *device_alloc_pinned(size_t bytes);
+void device_free_pinned(void *p);
+unsigned device_memory_kind(const void *p);
+
+void device_count(uint64_t *counter, uint64_t n);
+
+#endif

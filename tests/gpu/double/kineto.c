@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A double of Kineto, the profiler inside PyTorch, as a client of CUPTI. Like libtorch_cpu.so it is linked against
+ * libcupti with all imports bound at load and read-only afterwards.
+ *
+ * Before the middle of 2026 Kineto subscribes when it is first used, once and for the life of the process. Each trace
+ * only registers its callbacks and enables kinds. If that one subscription fails, no trace ever has records of the GPU.
+ * The newer Kineto subscribes at the start of each trace and unsubscribes at its end.
+ */
+#include "double.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define BUFFER_BYTES (4u << 20)
+#define ABSURD_NS    3600000000000ull
+#define PARTS_MAX    4096
+
+extern int cuptiSubscribe(void **handle, void *callback, void *data);
+extern int cuptiUnsubscribe(void *handle);
+extern int cuptiActivityRegisterCallbacks(void *requested, void *completed);
+extern int cuptiActivityRegisterTimestampCallback(uint64_t (*f)(void));
+extern int cuptiActivityEnable(int kind);
+extern int cuptiActivityDisable(int kind);
+extern int cuptiActivityFlushAll(uint32_t flag);
+extern int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
+extern int cuptiGetTimestamp(uint64_t *t);
+
+enum { MODE_ONCE = 0, MODE_EACH_TRACE = 1, MODE_CLOCK_EACH_TRACE = 2 };
+
+static const int kinds[] = {KIND_KERNEL, KIND_COPY, KIND_SET, KIND_RUNTIME, KIND_SYNC, KIND_OVERHEAD};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
+static uint8_t *parts[PARTS_MAX];			 /* buffers that CUPTI has */
+static int mode, tried, clock_registered;
+static void *subscriber;
+static uint64_t kernels, calls, others, foreign, absurd;
+
+static uint64_t clock_of_kineto(void)
+{
+	return double_clock(CLOCK_REALTIME);
+}
+
+static void requested(uint8_t **buffer, size_t *size, size_t *records_max)
+{
+	unsigned i;
+
+	*buffer = aligned_alloc(8, BUFFER_BYTES);
+	*size = BUFFER_BYTES;
+	*records_max = 0;
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < PARTS_MAX && parts[i]; i++)
+		;
+	if (i < PARTS_MAX)
+		parts[i] = *buffer;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Returns true if this buffer is one of ours. The lock is held. */
+static bool take_part(const uint8_t *buffer)
+{
+	unsigned i;
+
+	for (i = 0; i < PARTS_MAX; i++)
+		if (parts[i] == buffer) {
+			parts[i] = NULL;
+			return true;
+		}
+	return false;
+}
+
+static void count(const uint8_t *r)
+{
+	uint64_t start, now = double_clock(CLOCK_REALTIME);
+	uint32_t kind;
+
+	memcpy(&kind, r, 4);
+	if (kind == KIND_RUNTIME)
+		calls++;
+	else if (kind != KIND_KERNEL)
+		others++;
+	if (kind != KIND_KERNEL)
+		return;
+	kernels++;
+	memcpy(&start, r + 16, 8);
+	absurd += start > now + ABSURD_NS || start + ABSURD_NS < now;
+}
+
+static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+{
+	uint8_t *r = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (!take_part(buffer)) {
+		foreign++;
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	while (!cuptiActivityGetNextRecord(buffer, valid, &r))
+		count(r);
+	pthread_mutex_unlock(&lock);
+	free(buffer);
+}
+
+static void callback(void *data, int domain, uint32_t id, const void *info)
+{
+}
+
+DOUBLE_EXPORT void kineto_mode(int m)
+{
+	mode = m;
+}
+
+/* Starts a trace. Returns 0, or the error of CUPTI. */
+DOUBLE_EXPORT int kineto_start(void)
+{
+	size_t i;
+	int err;
+
+	if (mode == MODE_EACH_TRACE || !tried) {
+		tried = 1;
+		subscriber = NULL;
+		err = cuptiSubscribe(&subscriber, callback, NULL);
+		if (err)
+			return err;
+	}
+	if (!subscriber)
+		return -1; /* the one subscription failed in an earlier trace */
+	pthread_mutex_lock(&lock);
+	kernels = calls = others = foreign = absurd = 0;
+	pthread_mutex_unlock(&lock);
+	err = cuptiActivityRegisterCallbacks(requested, completed);
+	if (!err && (!clock_registered || mode == MODE_CLOCK_EACH_TRACE)) {
+		clock_registered = 1;
+		err = cuptiActivityRegisterTimestampCallback(clock_of_kineto);
+	}
+	for (i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		err = cuptiActivityEnable(kinds[i]);
+	return err;
+}
+
+/* Ends the trace. Returns the number of its kernels, or a CUPTI error as a negative number. */
+DOUBLE_EXPORT long kineto_stop(void)
+{
+	size_t i;
+	int err = 0;
+
+	if (!subscriber)
+		return -1;
+	for (i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		err = cuptiActivityDisable(kinds[i]);
+	if (!err)
+		err = cuptiActivityFlushAll(1);
+	if (mode == MODE_EACH_TRACE) {
+		cuptiUnsubscribe(subscriber);
+		subscriber = NULL;
+	}
+	return err ? -err : (long)kernels;
+}
+
+/* Counts of the last trace: calls of the runtime, other records, buffers of somebody else, kernels at impossible times.
+ */
+DOUBLE_EXPORT long kineto_calls(void)
+{
+	return (long)calls;
+}
+
+DOUBLE_EXPORT long kineto_others(void)
+{
+	return (long)others;
+}
+
+DOUBLE_EXPORT long kineto_foreign(void)
+{
+	return (long)foreign;
+}
+
+DOUBLE_EXPORT long kineto_absurd(void)
+{
+	return (long)absurd;
+}
