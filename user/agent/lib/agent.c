@@ -6,7 +6,10 @@
 #include "agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -227,10 +230,24 @@ static void *map(size_t bytes, int flags)
 	return at < 0 && at > -PAGE ? NULL : (void *)at;
 }
 
+static struct mxbpf_agent_shared *map_shared(void)
+{
+	const size_t bytes = (sizeof(struct mxbpf_agent_shared) + PAGE - 1) & ~(size_t)(PAGE - 1);
+	long at;
+
+	if (file < 0)
+		return map(bytes, MAP_SHARED | MAP_NORESERVE);
+	if (agent_call(SYS_ftruncate, file, (long)bytes, 0, 0, 0, 0))
+		return NULL;
+	file_end = bytes;
+	at = agent_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	return at < 0 && at > -PAGE ? NULL : (void *)at;
+}
+
 /* Creates the shared memory. A child does not inherit it, and the gate's page shows that it is missing there. */
 static int open_shared(void)
 {
-	struct mxbpf_agent_shared *s = map(sizeof(*s), MAP_SHARED | MAP_NORESERVE);
+	struct mxbpf_agent_shared *s = map_shared();
 	struct agent_gate *gate = map(PAGE, MAP_PRIVATE);
 	long err;
 
@@ -274,4 +291,48 @@ long mxbpf_agent_start(uint64_t wanted)
 			err = modules[i]->start();
 	mxbpf_agent_config.error = err;
 	return err;
+}
+
+/* ---- without BPF */
+
+/* Writes "PREFIX.PID". Each process has a file of its own, because children inherit the environment. */
+static bool file_name(char path[512], const char *prefix)
+{
+	long pid = agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0), rest;
+	size_t len = strlen(prefix), digits = 1;
+
+	for (rest = pid; rest >= 10; rest /= 10)
+		digits++;
+	if (len + digits + 2 > 512)
+		return false;
+	memcpy(path, prefix, len);
+	path[len] = '.';
+	for (path[len + 1 + digits] = '\0'; digits; pid /= 10)
+		path[len + digits--] = (char)('0' + pid % 10);
+	return true;
+}
+
+/*
+ * CUDA's driver loads the library that CUDA_INJECTION64_PATH names, and calls this when the process initialises CUDA.
+ * MXBPF_AGENT_FILE is the beginning of the name of the file for the records. Without it this does nothing, because a
+ * child of a process with mxbpf may have inherited the first variable.
+ */
+VISIBLE int InitializeInjection(void);
+int InitializeInjection(void)
+{
+	const char *prefix = getenv("MXBPF_AGENT_FILE"), *cupti = getenv("MXBPF_CUPTI");
+	struct mxbpf_gpu_shared *g;
+	char path[512];
+
+	if (!prefix || file >= 0 || agent_gate->shared || !file_name(path, prefix))
+		return 1;
+	file = (int)agent_call(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0, 0);
+	if (file < 0 || mxbpf_agent_start(MXBPF_AGENT_MODULE_GPU))
+		return 1;
+	g = &agent_gate->shared->gpu;
+	if (cupti)
+		strncpy(g->library, cupti, sizeof(g->library) - 1);
+	g->want = MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER;
+	agent_call(SYS_futex, (long)&g->want, FUTEX_WAKE, 1, 0, 0, 0);
+	return 1;
 }

@@ -187,9 +187,25 @@ static uint32_t kernel_name(struct mxbpf_gpu_shared *g, struct buffer *b, const 
 	return n->text;
 }
 
+/* Copies the name of a function without the version that CUPTI appends: "cudaLaunchKernel_v7000". */
+static const char *without_version(const char *text, char copy[128])
+{
+	const size_t n = strlen(text);
+	size_t i = n;
+
+	while (i && text[i - 1] >= '0' && text[i - 1] <= '9')
+		i--;
+	if (n - i < 4 || i < 2 || text[i - 1] != 'v' || text[i - 2] != '_' || i - 2 > 127)
+		return text;
+	memcpy(copy, text, i - 2);
+	copy[i - 2] = '\0';
+	return copy;
+}
+
 static uint32_t call_name(struct mxbpf_gpu_shared *g, bool driver, uint32_t cbid)
 {
 	const char *text = NULL;
+	char copy[128];
 	uint32_t name = cbid < CALLS_NAMED ? __atomic_load_n(&call_names[driver][cbid], __ATOMIC_RELAXED) : 0;
 
 	if (name)
@@ -197,7 +213,7 @@ static uint32_t call_name(struct mxbpf_gpu_shared *g, bool driver, uint32_t cbid
 	if (!cupti.get_callback_name ||
 	    cupti.get_callback_name(driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME, cbid, &text) || !text)
 		text = driver ? "driver call" : "runtime call";
-	name = intern(g, text);
+	name = intern(g, without_version(text, copy));
 	if (cbid < CALLS_NAMED)
 		__atomic_store_n(&call_names[driver][cbid], name, __ATOMIC_RELAXED);
 	return name;
