@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* --life: the actions of its probes. */
-#include "life.bpf.h"
+#include "feature/life.bpf.h"
 
 /* Handles a push. An operator whose name cannot be read counts as a loss and is shown without a name. */
 static __always_inline void on_writes(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)

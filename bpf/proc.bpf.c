@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* The end of threads. A thread gives its slot back when it ends or calls exec. */
 #include "common.bpf.h"
-#include "omp.bpf.h"
+#include "feature/omp.bpf.h"
 
 /* Closes the top frame of a thread that is gone. Returns 0 if there is none. */
 __noinline int frame_abandon(struct mxbpf_thread *t, __u64 now)

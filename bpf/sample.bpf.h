@@ -11,7 +11,7 @@
 #include "common.bpf.h"
 #include "frame.bpf.h"
 #include "read/stack.bpf.h"
-#include "omp.bpf.h"
+#include "feature/omp.bpf.h"
 
 /* Scratch area of a CPU. The timer of a CPU does not fire again before its program has ended. */
 struct sample_room {

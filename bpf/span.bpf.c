@@ -10,7 +10,7 @@
 #include "custom.bpf.h"
 #include "frame.bpf.h"
 #include "inside.bpf.h"
-#include "life.bpf.h"
+#include "feature/life.bpf.h"
 #include "read/name.bpf.h"
 #include "stats.bpf.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/demangle.h"
 #include "mxbpf_table.h"
-#include "plan/plan.h"
+#include "agent/agent.h"
 
 #define CALLED_HALF  (1u << 18) /* calls whose correlation is remembered; then the older half is forgotten */
 #define CLOCKS_KEPT  4096	/* readings of the clock */

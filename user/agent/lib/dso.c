@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGE	      4096ull
-#define HASH_SYMBOLS  1 /* words of a GNU hash table: number of buckets, first symbol, words of the filter */
-#define HASH_FILTER   2
-#define HASH_HEADER   4
-#define MODULES_KNOWN 1024 /* objects of which it is known whether they import a hooked function */
+#define PAGE	     4096ull
+#define HASH_SYMBOLS 1 /* words of a GNU hash table: number of buckets, first symbol, words of the filter */
+#define HASH_FILTER  2
+#define HASH_HEADER  4
+#define OBJECTS_SEEN 1024 /* objects of which it is known whether they import a hooked function */
 
 /* ---- one object */
 
@@ -160,14 +160,14 @@ uint64_t agent_dso_of_libc(const char *name)
 /* ---- import tables */
 
 /* An object, by the address of its tables. */
-struct known {
+struct seen {
 	const Elf64_Sym *symbols;
 	bool imports; /* a hooked function */
 };
 
-static struct known known[MODULES_KNOWN];
-static unsigned nknown;
-static uint64_t known_adds, known_subs;
+static struct seen seen[OBJECTS_SEEN];
+static unsigned nseen;
+static uint64_t seen_adds, seen_subs;
 
 struct hooking {
 	const struct agent_hook *hooks;
@@ -196,13 +196,13 @@ static bool is_importer(const struct hooking *h, const struct agent_dso *d)
 {
 	unsigned i;
 
-	for (i = 0; i < nknown; i++)
-		if (known[i].symbols == d->symbols)
-			return known[i].imports;
-	if (nknown == MODULES_KNOWN)
+	for (i = 0; i < nseen; i++)
+		if (seen[i].symbols == d->symbols)
+			return seen[i].imports;
+	if (nseen == OBJECTS_SEEN)
 		return imports(h, d);
-	known[nknown] = (struct known){d->symbols, imports(h, d)};
-	return known[nknown++].imports;
+	seen[nseen] = (struct seen){d->symbols, imports(h, d)};
+	return seen[nseen++].imports;
 }
 
 static const char *read_hex(const char *text, uint64_t *value)
@@ -302,10 +302,10 @@ static int on_importer(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	size_t i;
 
 	if (!h->changed && bytes >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
-		if (info->dlpi_adds != known_adds || info->dlpi_subs != known_subs)
-			nknown = 0;
-		known_adds = info->dlpi_adds;
-		known_subs = info->dlpi_subs;
+		if (info->dlpi_adds != seen_adds || info->dlpi_subs != seen_subs)
+			nseen = 0;
+		seen_adds = info->dlpi_adds;
+		seen_subs = info->dlpi_subs;
 		h->changed = true;
 	}
 	if (!describe(info, &d) || d.from == h->of.from || !is_importer(h, &d))
