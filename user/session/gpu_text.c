@@ -10,31 +10,36 @@ static const struct {
 	uint32_t result;
 	const char *why;
 } results[] = {
-	{1, "it found an invalid parameter; this is an error in mxbpf, please report it"},
-	{2, "it found an invalid device; set CUDA_VISIBLE_DEVICES to devices that exist"},
-	{6, "the operation is not allowed now; end the other tool that uses CUPTI"},
-	{8, "its request for memory failed; free memory of the host"},
-	{9, "the device has a hardware error; look at nvidia-smi"},
-	{14, "calls of two interfaces of CUPTI are mixed in this process; end the other profiler of the process"},
-	{15, "it is not initialised, because its version does not fit the driver; choose another with --cupti PATH"},
-	{20, "the driver does not support it; update the driver, or choose an older libcupti with --cupti PATH"},
-	{27, "the device or the driver does not support it; use a libcupti of the driver's version with --cupti PATH"},
-	{28, "the device does not support it"},
-	{35, "only administrators may profile this GPU: load the nvidia module with "
+	{1, "a parameter is not valid for this version; choose a libcupti of the driver's version with --cupti PATH"},
+	{2, "a device is not valid; set CUDA_VISIBLE_DEVICES to devices that exist"},
+	{3, "the process has no valid CUDA context; wait until it has used the GPU, and try again"},
+	{7, "another profiler is at work; end it and try again"},
+	{8, "there is not enough memory; free some of the host's and of the GPU's"},
+	{9, "the hardware that counts events has failed; look at the kernel's log and nvidia-smi"},
+	{14, "two families of CUPTI's functions are mixed in this process; end the process's other profiler"},
+	{15, "it cannot reach the driver; choose a libcupti of the driver's version with --cupti PATH"},
+	{21, "it does not know a kind of record; choose a newer libcupti with --cupti PATH"},
+	{23, "it is disabled, because another profiler is enabled; end that and try again"},
+	{26, "another tool uses the hardware that counts events (nsys, ncu, DCGM); end it, or pause DCGM's profiling"},
+	{27, "the machine or the device does not support it; update the driver, or choose another libcupti with "
+	     "--cupti PATH"},
+	{31, "the GPU is shared by MPS, which does not allow this; stop the MPS daemon"},
+	{33, "a virtual GPU does not support it; use a machine with the whole GPU"},
+	{34, "the version of CUDA that compiled the program does not fit; choose the libcupti of that version with "
+	     "--cupti PATH"},
+	{35, "only administrators may profile this GPU; load the module nvidia with "
 	     "NVreg_RestrictProfilingToAdminUsers=0, or give the process CAP_SYS_ADMIN"},
-	{36, "an older profiling interface is in use in this process; end the other tool"},
-	{38, "this GPU needs a newer libcupti; choose one with --cupti PATH"},
+	{36, "the process uses an older profiling interface; end its other profiler"},
+	{38, "this GPU needs a newer interface; choose a newer libcupti with --cupti PATH"},
 	{39,
 	 "another client holds it: a profiler in the process, nsys, ncu, cuda-gdb or the compute sanitizer; end it"},
-	{40, "the virtual GPU does not allow profiling; ask its administrator to enable it for this machine"},
-	{41, "confidential computing is on, which forbids profiling; turn it off for this GPU"},
-	{42, "this model of GPU does not support profiling (CMP)"},
-	{43, "the GPU is divided by MIG and this part does not allow profiling; use a part with all compute slices, or "
-	     "turn MIG off"},
-	{44, "the GPUs are coupled by SLI, which forbids profiling; turn SLI off"},
-	{45, "profiling is not possible in this version of WSL; update WSL and the driver"},
-	{999,
-	 "an unknown error, as under MPS or the compute sanitizer; stop the MPS daemon or run without the sanitizer"},
+	{40, "the hypervisor does not allow it for this virtual GPU; ask its administrator"},
+	{41, "confidential computing does not allow it; turn that off for this GPU"},
+	{42, "NVIDIA's processors for mining (CMP) do not support it; use another GPU"},
+	{43, "the GPU is divided by MIG, which does not support it; turn MIG off, or use a GPU without it"},
+	{44, "GPUs that are coupled by SLI do not support it; turn SLI off"},
+	{45, "this version of WSL does not support it; update WSL and the driver"},
+	{999, "there is an internal error, as under the compute sanitizer; run the program without other tools"},
 };
 
 static const char *result_text(uint32_t result)

@@ -20,7 +20,7 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 #define NS_PER_MS   1000000ull
 #define FLUSH_MS    100
 #define SECOND_NS   1000000000ull
-#define AGAIN_NS    5000000000ull /* interval between attempts while another client has CUPTI */
+#define again_ns    5000000000ull /* interval between attempts while another client has CUPTI */
 #define STACK_BYTES (256u << 10)
 /* Timestamps were wrong after 25 million records in one version of CUPTI. After these, the agent subscribes anew. */
 #define RECORDS_MAX 20000000ull
@@ -57,11 +57,12 @@ static void flush_at_exit(void *unused)
 		cupti_release(&s->gpu, MXBPF_GPU_OFF);
 }
 
-static bool may_try_again(uint64_t tried_ns)
+static bool may_try_again(const struct mxbpf_gpu_shared *g, uint64_t tried_ns)
 {
+	const uint64_t again_ns = (g->again_ms ? g->again_ms : AGAIN_MS) * NS_PER_MS;
 	const uint64_t now = agent_now(), last = __atomic_load_n(&cupti_others.last_ns, __ATOMIC_RELAXED);
 
-	return now - tried_ns >= AGAIN_NS && now - last >= AGAIN_NS &&
+	return now - tried_ns >= again_ns && now - last >= again_ns &&
 	       __atomic_load_n(&cupti_others.kinds, __ATOMIC_RELAXED) <= 0;
 }
 
@@ -106,7 +107,8 @@ static void work(struct mxbpf_gpu_shared *g, uint32_t want)
 		state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE);
 		if (state == MXBPF_GPU_FAILED)
 			sleep_on(g, want, SECOND_NS);
-		else if (!tried_ns || state == MXBPF_GPU_NO_CUDA || state == MXBPF_GPU_OFF || may_try_again(tried_ns))
+		else if (!tried_ns || state == MXBPF_GPU_NO_CUDA || state == MXBPF_GPU_OFF ||
+			 may_try_again(g, tried_ns))
 			tried_ns = try(g);
 		if (cupti_is_held())
 			serve(g, want);

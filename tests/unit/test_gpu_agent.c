@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The agent as a client of CUPTI, with the double of tests/gpu/double, which ends a process that breaks a rule. Each
+ * test runs in a process of its own, because libraries keep their state. This program takes the part of mxbpf: it sets
+ * what is wanted in the shared memory. Where the records count, they go into a file.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "mxbpf_agent.h"
+#include "unit.h"
+
+#define ALL	(MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
+#define WAIT_S	20
+#define PATH	400
+#define LOG_MAX (1 << 20)
+
+static char dir[PATH / 2], work[] = "/tmp/test_gpu_agent.XXXXXX";
+static struct mxbpf_gpu_shared *gpu;
+static volatile uint16_t *heard;
+
+/* ---- libraries of the double */
+
+static uint64_t (*launch)(const char *name, uint64_t ns, unsigned stream);
+static void (*burst)(long n);
+static int (*sync_all)(void);
+static int (*kineto_start)(void);
+static long (*kineto_stop)(void);
+static void (*kineto_mode)(int mode);
+
+static void *open_lib(const char *name)
+{
+	char path[PATH];
+	void *lib;
+
+	snprintf(path, sizeof(path), "%s/gpu/%s", dir, name);
+	lib = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+	if (!lib)
+		printf("# %s\n", dlerror());
+	return lib;
+}
+
+static void get(void *lib, const char *name, void *to)
+{
+	void *at = lib ? dlsym(lib, name) : NULL;
+
+	if (!at) {
+		printf("# no %s\n", name);
+		_exit(3);
+	}
+	memcpy(to, &at, sizeof(at));
+}
+
+static void open_ops(void)
+{
+	void *ops = open_lib("libgpuops.so");
+
+	get(ops, "gpuops_launch", &launch);
+	get(ops, "gpu_burst", &burst);
+	get(ops, "gpuops_sync", &sync_all);
+}
+
+static void open_kineto(void)
+{
+	void *lib = open_lib("libkineto_double.so");
+
+	get(lib, "kineto_start", &kineto_start);
+	get(lib, "kineto_stop", &kineto_stop);
+	get(lib, "kineto_mode", &kineto_mode);
+}
+
+/* ---- the agent */
+
+static void *agent_lib(void)
+{
+	char path[PATH];
+	void *lib;
+
+	snprintf(path, sizeof(path), "%s/gen/agent.so", dir);
+	lib = dlopen(path, RTLD_NOW);
+	if (!lib)
+		printf("# %s\n", dlerror());
+	return lib;
+}
+
+static void open_agent(void)
+{
+	void *lib = agent_lib();
+	struct mxbpf_agent_config *config;
+	long (*start)(uint64_t modules);
+
+	get(lib, MXBPF_AGENT_START, &start);
+	get(lib, MXBPF_AGENT_CONFIG, &config);
+	get(lib, MXBPF_AGENT_SWITCH, &heard);
+	*heard = 1;
+	CHECK(!start(MXBPF_AGENT_MODULE_GPU));
+	gpu = &((struct mxbpf_agent_shared *)(uintptr_t)config->shared)->gpu;
+}
+
+static void want(uint32_t what)
+{
+	__atomic_store_n(&gpu->want, what, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &gpu->want, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void nap(void)
+{
+	const struct timespec t = {.tv_nsec = 2000000};
+
+	nanosleep(&t, NULL);
+}
+
+static bool reach(uint32_t state)
+{
+	const double until = now() + WAIT_S;
+
+	while (__atomic_load_n(&gpu->state, __ATOMIC_ACQUIRE) != state && now() < until)
+		nap();
+	if (gpu->state != state)
+		printf("# state %u, failed %u, result %u\n", gpu->state, gpu->failed, gpu->result);
+	return gpu->state == state;
+}
+
+/* Opens a window, and closes it again. */
+static bool begin(void)
+{
+	want(ALL);
+	return reach(MXBPF_GPU_ON);
+}
+
+static bool end(void)
+{
+	want(0);
+	return reach(MXBPF_GPU_OFF);
+}
+
+/* ---- the double's log of calls */
+
+static char log_text[LOG_MAX];
+
+static const char *read_log(void)
+{
+	char path[PATH];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/log", work);
+	fd = open(path, O_RDONLY);
+	n = fd < 0 ? 0 : read(fd, log_text, sizeof(log_text) - 1);
+	log_text[n > 0 ? n : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	return log_text;
+}
+
+static unsigned calls_of(const char *function)
+{
+	char what[96];
+	const char *at = read_log();
+	unsigned n = 0;
+
+	snprintf(what, sizeof(what), " %s(", function);
+	for (; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* ---- tests: each runs in its process */
+
+static void test_window(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("before", 1000, 1);
+	open_agent();
+	CHECK(!calls_of("cuptiSubscribe") && gpu->state == MXBPF_GPU_OFF);
+	CHECK(begin());
+	launch("in it", 1000, 1);
+	sync_all();
+	CHECK(end());
+	CHECK(gpu->subscriptions == 1 && gpu->records >= 3);
+	CHECK(calls_of("cuptiSubscribe") == 1 && calls_of("cuptiUnsubscribe") == 1);
+	CHECK(begin());
+	CHECK(end());
+	CHECK(calls_of("cuptiSubscribe") == 2 && calls_of("cuptiUnsubscribe") == 2);
+	CHECK(!calls_of("cuptiFinalize"));
+}
+
+/* mxbpf is killed: the kernel clears the switch, and nobody changes what is wanted. */
+static void test_killed(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	*heard = 0;
+	CHECK(reach(MXBPF_GPU_OFF));
+	CHECK(calls_of("cuptiUnsubscribe") == 1);
+	*heard = 1;
+	want(0);
+	CHECK(begin());
+	CHECK(end());
+}
+
+static void trace(int mode)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	open_kineto();
+	kineto_mode(mode);
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	burst(100);
+	CHECK(!kineto_start());
+	CHECK(gpu->state == MXBPF_GPU_YIELDED && gpu->others);
+	burst(1000);
+	sync_all();
+	CHECK(kineto_stop() == 1000);
+	CHECK(!calls_of("cuptiFinalize"));
+}
+
+static void test_kineto_new(void)
+{
+	trace(1);
+	gpu->again_ms = 50;
+	CHECK(reach(MXBPF_GPU_ON)); /* it is asked for again, and Kineto has left */
+	burst(100);
+	CHECK(end());
+	CHECK(!kineto_start()); /* and Kineto works afterwards */
+	burst(50);
+	sync_all();
+	CHECK(kineto_stop() == 50);
+}
+
+static void test_kineto_old(void)
+{
+	trace(0);
+	gpu->again_ms = 50;
+	CHECK(reach(MXBPF_GPU_BUSY)); /* Kineto keeps it */
+	CHECK(gpu->result == 39);
+	CHECK(!kineto_start());
+	burst(70);
+	sync_all();
+	CHECK(kineto_stop() == 70);
+	want(0);
+	CHECK(reach(MXBPF_GPU_OFF));
+}
+
+static void test_kineto_first(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	open_kineto();
+	launch("a", 1000, 1);
+	CHECK(!kineto_start());
+	open_agent();
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_BUSY));
+	burst(500);
+	sync_all();
+	CHECK(kineto_stop() == 500);
+	CHECK(!gpu->subscriptions && calls_of("cuptiActivityRegisterCallbacks") == 1);
+}
+
+static void test_holder(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_BUSY));
+	CHECK(!strcmp(gpu->holder, "nsys"));
+}
+
+static void test_no_calls(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	burst(100);
+	CHECK(end());
+	CHECK(!calls_of("cuptiActivityRegisterTimestampCallback") && !calls_of("cuptiFinalize"));
+	CHECK(!strstr(read_log(), "cuptiActivityEnable(51)") && !strstr(log_text, "cuptiActivityEnable(3)"));
+	CHECK(strstr(log_text, "cuptiActivityEnable(10)"));
+}
+
+static void test_cuinit(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	open_agent();
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_NO_CUDA));
+	CHECK(!*read_log());
+	launch("a", 1000, 1);
+	CHECK(reach(MXBPF_GPU_ON));
+	CHECK(gpu->ndevices && gpu->devices[0].multiprocessors && gpu->devices[0].name[0]);
+	CHECK(end());
+}
+
+/* More threads than the agent has buffers: CUPTI gives each thread a buffer of its own. */
+static void *launch_one(void *barrier)
+{
+	launch("a", 1000, 1);
+	pthread_barrier_wait(barrier);
+	return NULL;
+}
+
+static void many_threads(void)
+{
+	enum { N = 100 };
+	pthread_barrier_t barrier;
+	pthread_t threads[N];
+	unsigned i;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	pthread_barrier_init(&barrier, NULL, N);
+	for (i = 0; i < N; i++)
+		pthread_create(&threads[i], NULL, launch_one, &barrier);
+	for (i = 0; i < N; i++)
+		pthread_join(threads[i], NULL);
+	sync_all();
+	CHECK(end());
+}
+
+static void *subscribe_too(void *result)
+{
+	*(int *)result = kineto_start();
+	return NULL;
+}
+
+static void test_slow(void)
+{
+	pthread_t thread;
+	int result = -1;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	open_kineto();
+	launch("a", 1000, 1);
+	open_agent();
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_SUBSCRIBING));
+	launch("while it subscribes", 1000, 1); /* nobody waits for the agent */
+	CHECK(gpu->state == MXBPF_GPU_SUBSCRIBING);
+	pthread_create(&thread, NULL, subscribe_too, &result);
+	pthread_join(thread, NULL);
+	CHECK(!result && gpu->state == MXBPF_GPU_YIELDED);
+	burst(10);
+	sync_all();
+	CHECK(kineto_stop() == 10);
+}
+
+static void test_anew(void)
+{
+	const double until = now() + WAIT_S;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	gpu->records_max = 5000;
+	CHECK(begin());
+	while (gpu->subscriptions < 3 && now() < until)
+		burst(1000);
+	CHECK(gpu->subscriptions >= 3);
+	CHECK(reach(MXBPF_GPU_ON));
+	CHECK(end());
+}
+
+static void test_library(void)
+{
+	char path[PATH];
+
+	open_ops();
+	launch("a", 1000, 1);
+	open_agent();
+	snprintf(path, sizeof(path), "%s/gpu/libcupti.so.12", dir);
+	memcpy(gpu->library, path, strlen(path) + 1);
+	CHECK(begin());
+	CHECK(!strcmp(gpu->path, path));
+	CHECK(end());
+}
+
+static void test_no_library(void)
+{
+	open_ops();
+	launch("a", 1000, 1);
+	open_agent();
+	memcpy(gpu->library, "/nowhere/libcupti.so", 21);
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_FAILED));
+	CHECK(gpu->failed == MXBPF_GPU_AT_LIBRARY);
+}
+
+static void test_threads(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	CHECK(gpu->foreign_tids);
+	CHECK(end());
+}
+
+static uint32_t expected;
+
+static void test_code(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	want(ALL);
+	CHECK(reach(expected == 39 ? MXBPF_GPU_BUSY : MXBPF_GPU_FAILED));
+	CHECK(gpu->result == expected);
+	CHECK(!gpu->subscriptions && calls_of("cuptiUnsubscribe") <= 1);
+}
+
+/* ---- processes */
+
+static int run(void (*test)(void), const char *words, const char *version)
+{
+	char path[PATH];
+	pid_t child;
+	int status;
+
+	snprintf(path, sizeof(path), "%s/log", work);
+	unlink(path);
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		setenv("MXBPF_DOUBLE", words, 1);
+		setenv("MXBPF_DOUBLE_VERSION", version ? version : "130001", 1);
+		setenv("MXBPF_DOUBLE_LOG", path, 1);
+		unit_bad = 0;
+		test();
+		fflush(stdout);
+		_exit(unit_bad ? 1 : 0);
+	}
+	waitpid(child, &status, 0);
+	if (status)
+		printf("# status %x\n", status);
+	return status;
+}
+
+static const struct {
+	const char *word;
+	uint32_t code;
+} codes[] = {
+	{"permissions", 35},
+	{"permissions-virtual", 40},
+	{"virtual", 33},
+	{"mig", 43},
+	{"mps", 31},
+	{"confidential", 41},
+	{"cmp", 42},
+	{"sli", 44},
+	{"wsl", 45},
+	{"old-profiler", 36},
+	{"legacy-device", 38},
+	{"incompatible", 14},
+	{"not-supported", 27},
+	{"hardware-busy", 26},
+	{"out-of-memory", 8},
+	{"compute-sanitizer", 39},
+	{"other-tool", 39},
+	{"version", 34},
+	{"not-initialized", 15},
+	{"unknown", 999},
+	{"no-privilege-subscribe", 35},
+};
+
+int main(int argc, char **argv)
+{
+	unsigned i;
+
+	snprintf(dir, sizeof(dir), "%.*s/..", (int)(strrchr(argv[0], '/') - argv[0]), argv[0]);
+	(void)argc;
+	CHECK(mkdtemp(work) != NULL);
+	TEST("CUPTI is held only while a window is open, and is never finalised")
+	CHECK(!run(test_window, "", NULL));
+	TEST("CUPTI is let go when mxbpf is killed, and held again by the next mxbpf")
+	CHECK(!run(test_killed, "", NULL));
+	TEST("A profiler that subscribes at each trace gets CUPTI with all its kernels, and mxbpf comes back after it")
+	CHECK(!run(test_kineto_new, "", NULL));
+	TEST("A profiler that subscribes once gets CUPTI with all its kernels, and keeps it")
+	CHECK(!run(test_kineto_old, "", NULL));
+	TEST("A profiler that was there first loses nothing, and its callbacks are not replaced")
+	CHECK(!run(test_kineto_first, "", NULL));
+	TEST("The holder of CUPTI is named if CUPTI tells it")
+	CHECK(!run(test_holder, "busy,holder=nsys", "130500"));
+	TEST("A version without names of holders is busy without a name")
+	CHECK(!run(test_kineto_first, "", "18"));
+	TEST("No timestamp callback is registered, nothing is finalised, no graph level and no serial kernels are "
+	     "enabled")
+	CHECK(!run(test_no_calls, "", NULL));
+	TEST("Nothing of CUPTI is called before the process initialises CUDA")
+	CHECK(!run(test_cuinit, "", NULL));
+	TEST("CUPTI always gets a buffer in versions that crash without one")
+	CHECK(!run(many_threads, "", "18") && !run(many_threads, "", "130001"));
+	TEST("While subscribing takes seconds, nobody waits but another client, which then gets CUPTI")
+	CHECK(!run(test_slow, "slow-subscribe=1", NULL));
+	TEST("After a number of records the agent subscribes anew")
+	CHECK(!run(test_anew, "", NULL));
+	TEST("Without a libcupti in the process, the one that mxbpf names is loaded")
+	CHECK(!run(test_library, "", NULL));
+	TEST("A libcupti that cannot be loaded is reported")
+	CHECK(!run(test_no_library, "", NULL));
+	TEST("If CUPTI does not number threads as the system does, mxbpf learns it")
+	CHECK(!run(test_threads, "cuptiSetThreadIdType=1", NULL));
+	TEST("Every error of CUPTI is reported with its code, and leaves no subscription")
+	{
+		for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+			expected = codes[i].code;
+			if (run(test_code, codes[i].word, NULL)) {
+				printf("# %s\n", codes[i].word);
+				CHECK(false);
+			}
+		}
+	}
+	snprintf(log_text, sizeof(log_text), "rm -rf %s", work);
+	CHECK(!system(log_text));
+	return unit_end();
+}
