@@ -20,7 +20,7 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 #define NS_PER_MS   1000000ull
 #define FLUSH_MS    100
 #define SECOND_NS   1000000000ull
-#define again_ns    5000000000ull /* interval between attempts while another client has CUPTI */
+#define AGAIN_MS    5000
 #define STACK_BYTES (256u << 10)
 /* Timestamps were wrong after 25 million records in one version of CUPTI. After these, the agent subscribes anew. */
 #define RECORDS_MAX 20000000ull
