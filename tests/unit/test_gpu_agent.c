@@ -321,33 +321,19 @@ static void test_cuinit(void)
 	CHECK(end());
 }
 
-/* More threads than the agent has buffers: CUPTI gives each thread a buffer of its own. */
-static void *launch_one(void *barrier)
+/* CUPTI hands buffers over late, so it asks for more than there are. */
+static void test_buffers(void)
 {
-	launch("a", 1000, 1);
-	pthread_barrier_wait(barrier);
-	return NULL;
-}
-
-static void many_threads(void)
-{
-	enum { N = 100 };
-	pthread_barrier_t barrier;
-	pthread_t threads[N];
-	unsigned i;
-
 	open_ops();
 	open_lib("libcupti.so.12");
 	launch("a", 1000, 1);
 	open_agent();
+	gpu->buffers_max = 1;
 	CHECK(begin());
-	pthread_barrier_init(&barrier, NULL, N);
-	for (i = 0; i < N; i++)
-		pthread_create(&threads[i], NULL, launch_one, &barrier);
-	for (i = 0; i < N; i++)
-		pthread_join(threads[i], NULL);
+	burst(30000);
 	sync_all();
 	CHECK(end());
+	CHECK(gpu->version < 27 ? gpu->scrapped : gpu->dropped);
 }
 
 static void *subscribe_too(void *result)

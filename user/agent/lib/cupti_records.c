@@ -56,9 +56,10 @@ static bool take(uint32_t i)
 
 static struct buffer *take_buffer(struct mxbpf_gpu_shared *g)
 {
+	const uint32_t n = g && g->buffers_max && g->buffers_max < BUFFERS ? g->buffers_max : BUFFERS;
 	uint32_t i;
 
-	for (i = 0; i < BUFFERS; i++) {
+	for (i = 0; i < n; i++) {
 		if (!take(i))
 			continue;
 		if (!pool[i]) {
