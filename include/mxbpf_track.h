@@ -123,7 +123,18 @@ struct mxbpf_launch {
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_launch) == 48);
 #define MXBPF_LAUNCH_BYTES_MIN 32
 
-/* Activities of one process, device, class and name, added up by user space. */
+/* Parts of a kernel's shape that differ between the calls of a row. */
+enum mxbpf_shape_part {
+	MXBPF_SHAPE_GRID = 1 << 0,
+	MXBPF_SHAPE_BLOCK = 1 << 1,
+	MXBPF_SHAPE_REGISTERS = 1 << 2,
+	MXBPF_SHAPE_SHARED = 1 << 3, /* static or dynamic shared memory */
+};
+
+/*
+ * Activities of one process, device, class and name, added up by user space. Copies of different directions or memory
+ * kinds have different rows. nbuckets structs mxbpf_bucket follow: how many activities took how long.
+ */
 struct mxbpf_agg_activity {
 	struct mxbpf_rec h; /* ts_ns: 0 */
 	__u64 name_id;
@@ -131,16 +142,31 @@ struct mxbpf_agg_activity {
 	/* Sum and extremes of dur_ns. Activities of several streams overlap, so a total can exceed the window. */
 	__u64 total_ns, min_ns, max_ns;
 	__u64 bytes;
-	__u64 unlaunched; /* of count: activities with an edge that no record seen so far began */
+	__u64 unlaunched; /* of count: activities with an edge that no record seen so far began; 0 of SYNC */
 	__u32 device;
 	__u8 cls; /* enum mxbpf_activity_class */
 	__u8 pad[3];
+	/* Since 1.5; a record of MXBPF_AGG_ACTIVITY_BYTES_MIN lacks these members, and they count as 0. */
+	__u64 shape_ns; /* KERNEL: start of the last one, which has the shape below; 0: unknown */
+	__u32 grid[3];
+	__u32 static_shared, dynamic_shared;
+	__u16 block[3];
+	__u16 registers;
+	__u8 copy, from, to, sync_type; /* as in struct mxbpf_activity */
+	__u8 varies;			/* enum mxbpf_shape_part */
+	__u8 pad2[5];
+	__u16 nbuckets;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_activity) == 80);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_activity) == 128);
+#define MXBPF_AGG_ACTIVITY_BYTES_MIN 80
 
 /* Kinds of records, which continue enum mxbpf_kind. */
 #define MXBPF_GPU_DEVICE  ((enum mxbpf_kind)41) /* agent: a device that a process can use, struct mxbpf_gpu_device */
 #define MXBPF_GPU_ACCOUNT ((enum mxbpf_kind)42) /* user: what became of CUPTI's records, struct mxbpf_gpu_account */
+
+#define MXBPF_AGG_GPU_WORK   ((enum mxbpf_kind)43) /* user: a row of work for GPUs, struct mxbpf_agg_gpu_work */
+#define MXBPF_AGG_GPU_STREAM ((enum mxbpf_kind)44) /* user: how busy a stream was, struct mxbpf_agg_gpu_stream */
+#define MXBPF_AGG_GPU_JOIN   ((enum mxbpf_kind)45) /* user: what could not be joined, struct mxbpf_agg_gpu_join */
 
 /* A device that the process can use, once per session before its first activity. Since 1.5. The agent asks libcuda. */
 struct mxbpf_gpu_device {
@@ -181,5 +207,72 @@ struct mxbpf_gpu_account {
 	__u64 counted_launches; /* launches that probes on CUDA's libraries counted meanwhile; 0: not probed */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 120);
+
+/* What a row of work for GPUs belongs to. */
+enum mxbpf_gpu_work_of {
+	MXBPF_WORK_OF_CALLS = 0,   /* calls of one class and name */
+	MXBPF_WORK_OF_LAYER = 1,   /* spans with this layer_id */
+	MXBPF_WORK_OF_GRAPH = 2,   /* a CUDA graph */
+	MXBPF_WORK_OF_OUTSIDE = 3, /* launches that no span enclosed */
+	MXBPF_WORK_OF_UNKNOWN = 4, /* activities whose launch was not seen */
+	MXBPF_WORK_OFS = 5,
+};
+
+/* Work for devices: launches, and the activities that they caused. */
+struct mxbpf_gpu_work {
+	__u64 launches;
+	__u64 kernels, copies; /* SETs are neither */
+	__u64 gpu_ns;	       /* sum of the activities' durations; those of several streams overlap */
+	__u64 bytes;	       /* of COPY */
+};
+
+/*
+ * Work that calls launched on devices. A launch belongs to the spans of its thread that enclose its start. One of them
+ * has it as its own (`self`): the innermost operator, else the innermost call of another class, else the innermost
+ * user annotation. nbuckets structs mxbpf_bucket follow: launches by latency. Since 1.5.
+ */
+struct mxbpf_agg_gpu_work {
+	struct mxbpf_rec h;	     /* ts_ns: 0 */
+	__u64 name_id;		     /* OF_CALLS: of kind MXBPF_NAME_SPAN; else 0 */
+	__u64 layer_id;		     /* OF_LAYER: of kind MXBPF_NAME_LAYER; else 0 */
+	struct mxbpf_gpu_work total; /* of all launches that a span of the row encloses; each counts once */
+	struct mxbpf_gpu_work self;
+	/* Latency: from the start of a launch to the start of its first activity; of the launches in `self`. */
+	__u64 latencies, latency_ns, latency_max_ns;
+	__u32 graph; /* OF_GRAPH; else 0 */
+	__u8 of;     /* enum mxbpf_gpu_work_of */
+	__u8 cls;    /* OF_CALLS: enum mxbpf_class; else 0 */
+	__u8 user;   /* OF_CALLS: 1: spans with MXBPF_SPAN_USER */
+	__u8 pad[3];
+	__u16 nbuckets;
+	__u32 pad2;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_work) == 152);
+
+/*
+ * How busy a stream or a whole device was: lengths of unions of intervals. Copies and other work overlapped for
+ * compute_ns + copy_ns - busy_ns. Since 1.5.
+ */
+struct mxbpf_agg_gpu_stream {
+	struct mxbpf_rec h;		    /* ts_ns: 0 */
+	__u64 count;			    /* activities without SYNC */
+	__u64 busy_ns, compute_ns, copy_ns; /* compute: KERNEL and SET */
+	__u64 first_ns, last_ns;	    /* start of the first activity, end of the last one */
+	__u64 late; /* activities that came so late that the part of them before later ones counts as idle */
+	struct mxbpf_track track;
+	__u8 whole; /* 1: the device; context and stream are 0 */
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_stream) == 88);
+
+/* What could not be joined in a process. Since 1.5. */
+struct mxbpf_agg_gpu_join {
+	struct mxbpf_rec h;  /* ts_ns: 0 */
+	__u64 launches;	     /* all of them */
+	__u64 without_work;  /* launches without an activity so far */
+	__u64 late_launches; /* launches that came when the spans of their time were forgotten */
+	__u64 late_spans;    /* spans that ended when launches since their start were forgotten */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_join) == 48);
 
 #endif

@@ -187,9 +187,15 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 {
 	unsigned cls;
 
-	PUT(b, launch, MXBPF_LAUNCH, at_ns, .edge_id = 100 + nr, .tid = 78, .domain = MXBPF_DOMAIN_CUPTI);
+	/* Each launch has a thread of its own, because the copy lacks the launches of earlier rounds. */
+	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 30, .name_id = CONV, .tid = 200 + nr, .cls = API, .layer_id = CONV,
+	    .counters = {MXBPF_COUNTER_NONE});
+	PUT(b, launch, MXBPF_LAUNCH, at_ns, .edge_id = 100 + nr, .tid = 200 + nr, .domain = MXBPF_DOMAIN_CUPTI);
+	PUT(b, gpu_device, MXBPF_GPU_DEVICE, 0, .name_id = CONV, .device = nr, .multiprocessors = 132);
+	PUT(b, gpu_account, MXBPF_GPU_ACCOUNT, 0, .records = 10 + nr, .stored = 9 + nr, .dropped = 1);
 	PUT(b, activity, MXBPF_ACTIVITY, at_ns + 10, .dur_ns = 5 + nr, .name_id = CONV, .edge_id = 100 + nr,
-	    .domain = MXBPF_DOMAIN_CUPTI, .cls = MXBPF_ACTIVITY_KERNEL);
+	    .domain = MXBPF_DOMAIN_CUPTI, .cls = MXBPF_ACTIVITY_KERNEL, .graph = 7, .grid = {nr, 1, 1},
+	    .registers = 32);
 	for (cls = 1; cls < MXBPF_ACTIVITY_MAX; cls++)
 		PUT(b, activity, MXBPF_ACTIVITY, at_ns + 20, .dur_ns = 50, .name_id = nr ? NEW : TASK, .bytes = 4096,
 		    .edge_id = 200 + nr, .domain = MXBPF_DOMAIN_CUPTI, .cls = (__u8)cls);
@@ -309,12 +315,15 @@ static struct mdl *copy_of(const struct mdl *m)
 static void test_kinds(void)
 {
 	static const unsigned emitted[] = {
-		MXBPF_NAME,	    MXBPF_GROUP,      MXBPF_AGG,       MXBPF_AGG_MEM,	MXBPF_AGG_ACCOUNT,
-		MXBPF_AGG_COUNTERS, MXBPF_MEM,	      MXBPF_TALLY,     MXBPF_SLOW,	MXBPF_GAUGE,
-		MXBPF_SAMPLE,	    MXBPF_AGG_EXTENT, MXBPF_OPEN,      MXBPF_AGG_SCHED, MXBPF_TEAM,
-		MXBPF_AGG_LIFE,	    MXBPF_AGG_WAIT,   MXBPF_ITERATION, MXBPF_AGG_KV,	MXBPF_MEM_TIME,
-		MXBPF_MEM_OWNER,    MXBPF_VALUE,      MXBPF_INSTANT,   MXBPF_JOIN,	MXBPF_AGG_ACTIVITY,
-		MXBPF_AGG_RAISED,   MXBPF_AGG_LINE,   MXBPF_NEIGHBOUR, MXBPF_LOOK,
+		MXBPF_NAME,	      MXBPF_GROUP,	  MXBPF_AGG,	     MXBPF_AGG_MEM,
+		MXBPF_AGG_ACCOUNT,    MXBPF_AGG_COUNTERS, MXBPF_MEM,	     MXBPF_TALLY,
+		MXBPF_SLOW,	      MXBPF_GAUGE,	  MXBPF_SAMPLE,	     MXBPF_AGG_EXTENT,
+		MXBPF_OPEN,	      MXBPF_AGG_SCHED,	  MXBPF_TEAM,	     MXBPF_AGG_LIFE,
+		MXBPF_AGG_WAIT,	      MXBPF_ITERATION,	  MXBPF_AGG_KV,	     MXBPF_MEM_TIME,
+		MXBPF_MEM_OWNER,      MXBPF_VALUE,	  MXBPF_INSTANT,     MXBPF_JOIN,
+		MXBPF_AGG_ACTIVITY,   MXBPF_AGG_RAISED,	  MXBPF_AGG_LINE,    MXBPF_NEIGHBOUR,
+		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	  MXBPF_GPU_ACCOUNT, MXBPF_AGG_GPU_WORK,
+		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

@@ -20,7 +20,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_GPU_ACCOUNT
+#define LAST_KIND MXBPF_AGG_GPU_JOIN
 
 static unsigned nkinds(void)
 {
@@ -34,10 +34,11 @@ static unsigned nkinds(void)
 /* Returns true if all offsets lie in the longest form of the record: the one that BPF sends, or else the fixed part. */
 static bool is_inside(const struct kind *k, unsigned kind)
 {
-	size_t size = kind == MXBPF_GAUGE	? sizeof(struct mxbpf_gauge)
-		      : kind == MXBPF_OPEN	? sizeof(struct mxbpf_open)
-		      : kind == MXBPF_MEM_OWNER ? sizeof(struct mxbpf_mem_owner)
-						: k->bytes;
+	size_t size = kind == MXBPF_GAUGE	   ? sizeof(struct mxbpf_gauge)
+		      : kind == MXBPF_OPEN	   ? sizeof(struct mxbpf_open)
+		      : kind == MXBPF_MEM_OWNER	   ? sizeof(struct mxbpf_mem_owner)
+		      : kind == MXBPF_AGG_ACTIVITY ? sizeof(struct mxbpf_agg_activity)
+						   : k->bytes;
 	unsigned i;
 
 	for (i = 0; i < KIND_SIZES_MAX; i++)

@@ -109,13 +109,13 @@ static struct tape tape_in_order(unsigned order)
 
 static struct mxbpf_agg_activity row(const struct mdl *m, uint64_t name_id, uint32_t tgid)
 {
-	const struct mxbpf_agg_activity *rows, none = {.count = 0};
+	const struct mxbpf_agg_activity none = {.count = 0};
 	size_t n, i;
+	const struct activity_row *const *rows = activity_rows(m, &n);
 
-	rows = activity_rows(m, &n);
 	for (i = 0; i < n; i++)
-		if (rows[i].name_id == name_id && rows[i].h.tgid == tgid)
-			return rows[i];
+		if (rows[i]->a.name_id == name_id && rows[i]->a.h.tgid == tgid)
+			return rows[i]->a;
 	return none;
 }
 
@@ -241,7 +241,7 @@ static void test_kind(void)
 		CHECK(kind_check(&a, sizeof(a)));
 		l.domain = MXBPF_DOMAIN_NONE;
 		CHECK(kind_check(&l, sizeof(l)));
-		none.h.kind = MXBPF_AGG_ACTIVITY + 1; /* from a newer version */
+		none.h.kind = MXBPF_AGG_GPU_JOIN + 1; /* from a newer version */
 		CHECK(!kind_check(&none, sizeof(none)) && !mdl_feed(t.model, &none, sizeof(none)));
 		tape_free(&t);
 	}
@@ -370,7 +370,8 @@ static void test_report(void)
 		put_spans(&plain);
 		CHECK(!mdl_feed(plain.model, plain.recs.data, plain.recs.len));
 		text = render("modern", &t.session, t.model, &by_total);
-		CHECK(strstr(text, "GPU activities: 10, ") && strstr(text, "Memcpy DtoD") && strstr(text, "4.00 KiB"));
+		CHECK(strstr(text, "GPU kernels: 8, ") && strstr(text, "GPU copies: 1, 4.00 KiB, ") &&
+		      strstr(text, "GPU sets: 1, ") && strstr(text, "Memcpy DtoD"));
 		CHECK(strstr(text, "2 of them belong to no call, because their launch was not seen"));
 		free(text);
 		text = render("modern", &t.session, t.model, &one);
@@ -380,7 +381,7 @@ static void test_report(void)
 		CHECK(*text && !strstr(text, "GPU"));
 		free(text);
 		text = render("json", &plain.session, plain.model, &by_total);
-		CHECK(*text && !strstr(text, "activities"));
+		CHECK(*text && !strstr(text, "gpu"));
 		free(text);
 		tape_free(&plain);
 		tape_free(&t);
@@ -394,10 +395,10 @@ static void test_report(void)
 		CHECK(!mdl_feed(t.model, t.recs.data, t.recs.len));
 		text = render("json", &t.session, t.model, &by_total);
 		root = cJSON_Parse(text);
-		rows = cJSON_GetObjectItem(root, "activities");
-		CHECK(is_valid(root) && cJSON_GetArraySize(rows) == 5);
+		rows = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "gpu"), "kernels");
+		CHECK(is_valid(root) && cJSON_GetArraySize(rows) == 3);
 		r = cJSON_GetArrayItem(rows, 0);
-		CHECK(!strcmp(str(r, "name"), "gemm") && !strcmp(str(r, "kind"), "kernel") && num(r, "count") == 4);
+		CHECK(!strcmp(str(r, "name"), "gemm") && num(r, "count") == 4);
 		CHECK(num(r, "pid") == PID && num(r, "gpu") == 0 && num(r, "total_ns") == 310 &&
 		      num(r, "min_ns") == 10 && num(r, "max_ns") == 100 && num(r, "unlaunched") == 0);
 		cJSON_Delete(root);

@@ -25,12 +25,13 @@ struct ses_feature;	   /* session/feature.h */
 struct cmd_option;	   /* cmd/option.h */
 struct view_trace_feature; /* view/timeline/trace.h */
 
-#define MDL_FEATURE_KINDS 4
+#define MDL_FEATURE_KINDS 8
 #define MDL_KIND_BITS	  6 /* the model has a table of all kinds: their numbers fit into so many bits */
 
 /*
  * A feature. A function that is NULL is not called. Functions that return int return 0 or -ENOMEM. The model calls
- * emit(), copy(), move(), sum(), processes() and fini() only for a model in which mdl_state() has made the state.
+ * window(), emit(), copy(), move(), sum(), processes() and fini() only for a model in which mdl_state() has made the
+ * state.
  */
 struct mdl_feature {
 	/*
@@ -54,6 +55,8 @@ struct mdl_feature {
 	int (*before_row)(struct mdl *m, struct mxbpf_span *s);
 	/* Sees each span. `row` does not contain the span yet. */
 	int (*span)(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s);
+	/* Is called at the end of each window of records. */
+	int (*window)(struct mdl *m);
 	/* Sees each allocation that says who made it. Within a window they come in the order of time. */
 	int (*alloc)(struct mdl *m, const struct mxbpf_alloc *a);
 

@@ -87,6 +87,16 @@ int features_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 	return err;
 }
 
+int features_window(struct mdl *m)
+{
+	const struct mdl_feature *const *f;
+	int err = 0;
+
+	for (f = mdl_features; *f && !err; f++)
+		err = (*f)->window && has_state(m, *f) ? (*f)->window(m) : 0;
+	return err;
+}
+
 int features_emit(const struct mdl *m, struct buf *out)
 {
 	const struct mdl_feature *const *f;

@@ -50,18 +50,25 @@ static uint64_t rank_of(uint64_t count, double fraction)
 	return rank;
 }
 
-uint64_t mdl_percentile(const struct mdl_row *r, double fraction)
+uint64_t mdl_hist_percentile(const uint64_t hist[MXBPF_HIST_BUCKETS], const struct mdl_extent *of, double fraction)
 {
-	uint64_t rank = rank_of(r->count, fraction), seen = 0, middle;
+	uint64_t rank = rank_of(of->count, fraction), seen = 0, middle;
 	unsigned i;
 
 	for (i = 0; i < LAST_BUCKET; i++) {
-		if (r->hist[i] >= rank - seen)
+		if (hist[i] >= rank - seen)
 			break;
-		seen += r->hist[i];
+		seen += hist[i];
 	}
 	middle = mdl_bucket_low(i) + (mdl_bucket_low(i + 1) - mdl_bucket_low(i)) / 2;
-	if (i == LAST_BUCKET || middle > r->max_ns)
-		return r->max_ns;
-	return middle < r->min_ns ? r->min_ns : middle;
+	if (i == LAST_BUCKET || middle > of->max_ns)
+		return of->max_ns;
+	return middle < of->min_ns ? of->min_ns : middle;
+}
+
+uint64_t mdl_percentile(const struct mdl_row *r, double fraction)
+{
+	const struct mdl_extent of = {r->count, r->min_ns, r->max_ns};
+
+	return mdl_hist_percentile(r->hist, &of, fraction);
 }

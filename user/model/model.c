@@ -232,7 +232,9 @@ int mdl_fold(struct mdl *m, const struct mxbpf_rec *r)
 
 int mdl_fold_end(struct mdl *m)
 {
-	return window_fold(m);
+	const int err = window_fold(m);
+
+	return err ? err : features_window(m);
 }
 
 int mdl_fold_all(struct mdl *m, const void *recs, size_t bytes)

@@ -19,6 +19,7 @@
 #include "records/kinds.h"
 
 struct mdl;
+struct mdl_session;
 
 /* Classes of spans in the order of their tables. The titles of the tables are in struct mdl_session. */
 #define MDL_NCLASSES (MXBPF_CLASS_MAX - 1)
@@ -26,9 +27,12 @@ struct mdl_class {
 	enum mxbpf_class cls;
 	const char *category; /* the category of its events in traces */
 	bool rare;	      /* its table is shown only if it has rows */
+	const char *title;    /* title of the table of a class that belongs to no runtime; NULL: the session has it */
 };
 extern const struct mdl_class mdl_classes[MDL_NCLASSES];
 const char *mdl_category(unsigned cls);
+/* Returns the title of the table of a class, or NULL if neither the runtime nor mxbpf has one. */
+const char *mdl_class_title(const struct mdl_session *s, unsigned cls);
 
 /* A column that feature/flops fills: estimates of floating-point operations. */
 struct mdl_flops {
@@ -73,6 +77,11 @@ uint64_t mdl_on_cpu_ns(const struct mdl_row *r);
 void mdl_account_add(struct mxbpf_account_sum *to, const struct mxbpf_span *s);
 /* Returns a percentile of durations: the middle of a bucket, within min_ns and max_ns. `fraction` is 0.5 for p50. */
 uint64_t mdl_percentile(const struct mdl_row *r, double fraction);
+/* Returns a percentile of a histogram of durations. */
+struct mdl_extent {
+	uint64_t count, min_ns, max_ns;
+};
+uint64_t mdl_hist_percentile(const uint64_t hist[MXBPF_HIST_BUCKETS], const struct mdl_extent *of, double fraction);
 /* Returns the lower bound of a bucket, in ns. */
 uint64_t mdl_bucket_low(unsigned index);
 

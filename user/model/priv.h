@@ -86,6 +86,7 @@ int window_sort(struct buf *moments, struct buf *spare);
  */
 void features_init(struct mdl *m);
 void features_fini(struct mdl *m);
+int features_window(struct mdl *m);
 int features_alloc(struct mdl *m, const struct mxbpf_alloc *a);
 int features_emit(const struct mdl *m, struct buf *out);
 int features_emit_row(const struct mdl_row *row, struct buf *out);

@@ -78,10 +78,10 @@ static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 	const struct kind *k = kind_of(r);
 	const struct mxbpf_group *g;
 
-	if (features_keep_process(m, r))
-		return m->tells_processes;
 	if (!k || k->of_process)
 		return k;
+	if (features_keep_process(m, r))
+		return m->tells_processes;
 	if (!k->of_row)
 		return false;
 	if (m->tells_processes || !m->tells_threads)

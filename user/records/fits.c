@@ -203,5 +203,14 @@ bool fits_agg_activity(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_agg_activity *a = (const void *)r;
 
-	return activity_class_fits(a->cls) && a->unlaunched <= a->count;
+	return activity_class_fits(a->cls) && a->unlaunched <= a->count &&
+	       (r->size < sizeof(*a) || buckets_fit((const void *)(a + 1), a->nbuckets, r->size - sizeof(*a)));
+}
+
+bool fits_agg_gpu_work(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_gpu_work *a = (const void *)r;
+
+	return a->of < MXBPF_WORK_OFS && a->cls < MXBPF_CLASS_MAX &&
+	       buckets_fit((const void *)(a + 1), a->nbuckets, r->size - sizeof(*a));
 }

@@ -196,11 +196,24 @@ static const struct kind kinds[] = {
 			  .threads = {AT(launch, tid)},
 			  .fits = fits_launch},
 	[MXBPF_AGG_ACTIVITY] = {.name = "row of activities",
-				BYTES(agg_activity),
+				.bytes = MXBPF_AGG_ACTIVITY_BYTES_MIN,
 				.ids = {NAME(agg_activity, name_id)},
+				.times = {AT(agg_activity, shape_ns)},
 				.fits = fits_agg_activity},
-	[MXBPF_GPU_DEVICE] = {.name = "device", BYTES(gpu_device), .ids = {NAME(gpu_device, name_id)}},
-	[MXBPF_GPU_ACCOUNT] = {.name = "account of CUPTI's records", BYTES(gpu_account)},
+	[MXBPF_GPU_DEVICE] = {.name = "device",
+			      BYTES(gpu_device),
+			      .ids = {NAME(gpu_device, name_id)},
+			      .of_process = true},
+	[MXBPF_GPU_ACCOUNT] = {.name = "account of CUPTI's records", BYTES(gpu_account), .of_process = true},
+	[MXBPF_AGG_GPU_WORK] = {.name = "row of work for devices",
+				BYTES(agg_gpu_work),
+				.ids = {NAME(agg_gpu_work, name_id), {AT(agg_gpu_work, layer_id), MXBPF_NAME_LAYER, 0}},
+				.fits = fits_agg_gpu_work},
+	[MXBPF_AGG_GPU_STREAM] = {.name = "row of a stream",
+				  BYTES(agg_gpu_stream),
+				  .times = {AT(agg_gpu_stream, first_ns), AT(agg_gpu_stream, last_ns)},
+				  .of_process = true},
+	[MXBPF_AGG_GPU_JOIN] = {.name = "what launches could not be joined with", BYTES(agg_gpu_join)},
 	[MXBPF_AGG_RAISED] = {.name = "row of calls that an exception left",
 			      BYTES(agg_raised),
 			      .ids = {NAME(agg_raised, name_id), {AT(agg_raised, stack_id), MXBPF_NAME_STACK, 0}},
@@ -400,4 +413,20 @@ struct mxbpf_span kind_span(const struct mxbpf_rec *r)
 	if (r->size < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
 		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
 	return s;
+}
+
+struct mxbpf_activity kind_activity(const struct mxbpf_rec *r)
+{
+	struct mxbpf_activity a = {.cls = MXBPF_ACTIVITY_NONE};
+
+	memcpy(&a, r, r->size < sizeof(a) ? r->size : sizeof(a));
+	return a;
+}
+
+struct mxbpf_launch kind_launch(const struct mxbpf_rec *r)
+{
+	struct mxbpf_launch l = {.edge_id = 0};
+
+	memcpy(&l, r, r->size < sizeof(l) ? r->size : sizeof(l));
+	return l;
 }

@@ -14,6 +14,7 @@
 
 #include "mxbpf_event.h"
 #include "mxbpf_table.h"
+#include "mxbpf_track.h"
 
 enum { KIND_SIZES_MAX = 4, KIND_IDS_MAX = 6, KIND_THREADS_MAX = 2, KIND_TIMES_MAX = 3 };
 
@@ -126,5 +127,8 @@ uint64_t kind_end_ns(const struct mxbpf_rec *r);
  * the account is complete; missing performance counters are MXBPF_COUNTER_NONE.
  */
 struct mxbpf_span kind_span(const struct mxbpf_rec *r);
+/* Return an activity and a launch with all fields set. Fields that a shorter record lacks are 0. */
+struct mxbpf_activity kind_activity(const struct mxbpf_rec *r);
+struct mxbpf_launch kind_launch(const struct mxbpf_rec *r);
 
 #endif

@@ -175,7 +175,7 @@ uint64_t view_events_not_shown(const struct view *s)
 	unsigned cls;
 
 	for (cls = 0; s->events && cls < MXBPF_CLASS_MAX; cls++)
-		if (s->in->session->class_title[cls])
+		if (mdl_class_title(s->in->session, cls))
 			n += s->events->n[cls] - buf_count(&s->events->spans[cls], struct mxbpf_span);
 	return n;
 }

@@ -87,7 +87,7 @@ static bool is_said(const struct view *s, enum mxbpf_class cls)
 
 static int one_table(struct view *s, enum mxbpf_class cls)
 {
-	struct view_table t = {.cls = cls, .title = s->in->session->class_title[cls]};
+	struct view_table t = {.cls = cls, .title = mdl_class_title(s->in->session, cls)};
 	const struct mdl_row **rows;
 	size_t i;
 	int err;
@@ -171,7 +171,7 @@ static int run(struct view *s)
 		err = view_events_read(s);
 	err = err ? err : sheets(s, true);
 	for (i = 0; !err && s->ops->table && i < MDL_NCLASSES; i++)
-		if (s->in->session->class_title[mdl_classes[i].cls] &&
+		if (mdl_class_title(s->in->session, mdl_classes[i].cls) &&
 		    (!mdl_classes[i].rare || has_rows(s, mdl_classes[i].cls)))
 			err = one_table(s, mdl_classes[i].cls);
 	err = err ? err : sheets(s, false);

@@ -1,16 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels and copies on devices. */
+/* What GPUs did: kernels, copies, sets and waits, and the calls that launched them. */
 #ifndef FEATURE_ACTIVITY_H
 #define FEATURE_ACTIVITY_H
 
 #include "model/feature.h"
 #include "mxbpf_track.h"
 
+#define GPU_BIT (1u << 1) /* in mdl_session.features: the session looks at GPUs */
+
 extern const struct mdl_feature feature_activity;
-extern const struct view_sheet sheet_activity;
+extern const struct view_sheet sheet_gpu_kernels, sheet_gpu_copies, sheet_gpu_sets, sheet_gpu_waits, sheet_gpu_work,
+	sheet_gpu_layers, sheet_gpu_graphs, sheet_gpu_streams, sheet_gpu_devices, sheet_gpu_loss;
 extern const struct view_trace_feature activity_trace;
 
-/* Returns *n rows in no order: the activities of one process, device, class and name. The agent reports them. */
-const struct mxbpf_agg_activity *activity_rows(const struct mdl *m, size_t *n);
+/* Activities of one process, device, class, name, direction and memory kinds. */
+struct activity_row {
+	struct mxbpf_agg_activity a;
+	uint64_t hist[MXBPF_HIST_BUCKETS]; /* number of activities by duration */
+};
+
+/* Work of calls of one class and name, of a layer, or of a CUDA graph; see enum mxbpf_gpu_work_of. */
+struct activity_work {
+	struct mxbpf_agg_gpu_work a;
+	uint64_t hist[MXBPF_HIST_BUCKETS]; /* number of launches by latency */
+};
+
+/* Return *n rows in no order. Rows can have count 0, and no launches and activities, which outputs leave out. */
+const struct activity_row *const *activity_rows(const struct mdl *m, size_t *n);
+const struct activity_work *const *activity_work_rows(const struct mdl *m, size_t *n);
+/* Returns the work of calls of a class and name, or NULL. user: of user annotations. */
+const struct mxbpf_agg_gpu_work *activity_work_of(const struct mdl *m, uint32_t tgid, unsigned cls, uint64_t name_id,
+						  bool user);
+
+/* Appends struct mxbpf_agg_gpu_stream: the streams and devices that had work. Returns 0 or -ENOMEM. */
+int activity_streams(const struct mdl *m, struct buf *out);
+
+/* Return *n records, one for each process, and for each device of each process. */
+const struct mxbpf_agg_gpu_join *activity_joins(const struct mdl *m, size_t *n);
+const struct mxbpf_gpu_device *activity_devices(const struct mdl *m, size_t *n);
+/* Returns the accounts of CUPTI's records since the model began. */
+const struct mxbpf_gpu_account *activity_accounts(const struct mdl *m, size_t *n);
 
 #endif

@@ -1,105 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Adds activities of devices up by process, device, class and name. An activity counts as unlaunched until the launch
- * of its edge arrives. The agent gets launches and activities in different buffers, so either can be first.
- */
-#include "feature/activity/activity.h"
-
+/* Adds activities of devices up by process, device, class and name. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-/*
- * Launches are remembered in two halves. When a half is full, it replaces the older half. A half takes 16 MiB, and at
- * 200,000 launches per second it lasts for more than a second.
- */
-#define LAUNCHES_HALF (1u << 18)
-/* Activities that can wait for their launch. If there are more, all that wait stay unlaunched. */
-#define WAITERS_MAX (1u << 18)
-
-struct waiter {
-	uint32_t row;  /* 1 + index in rows */
-	uint32_t next; /* 1 + index of the next waiter for the edge, or of the next free one; 0: none */
-};
+#include "feature/activity/state.h"
 
 struct state {
-	struct hash index[MXBPF_ACTIVITY_MAX]; /* by class: (name_id, tgid and device) -> 1 + index in rows */
-	struct buf rows;		       /* struct mxbpf_agg_activity */
-	struct hash launches, older;	       /* (id, tgid and domain) of edges that were launched */
-	struct hash waiting;		       /* (id, tgid and domain) -> 1 + index of the first waiter */
-	struct buf waiters;		       /* struct waiter */
-	uint32_t free_waiter;		       /* 1 + index; 0: none */
+	struct hash index;	   /* (name_id, class and kinds; process and device) -> struct activity_row * */
+	struct buf rows;	   /* struct activity_row *, owned */
+	struct hash device_index;  /* (process, device) -> 1 + index in devices */
+	struct buf devices;	   /* struct mxbpf_gpu_device */
+	struct hash account_index; /* (process, 0) -> 1 + index in accounts and since */
+	struct buf accounts;	   /* struct mxbpf_gpu_account: since the model began */
+	struct buf since;	   /* struct mxbpf_gpu_account: what it was when the model began */
+	struct join join;
+	struct streams streams;
 };
 
-/* Returns the second word of an edge's key. The first word is its id. */
-static uint64_t edge_of(uint32_t tgid, uint16_t domain)
+static struct state *state_of(struct mdl *m)
 {
-	return (uint64_t)tgid << 16 | domain;
+	return mdl_state(m, &feature_activity);
 }
 
-static struct mxbpf_agg_activity *row_at(struct state *all, uint64_t place)
+/* ---- rows */
+
+/* Copies have rows by direction and memory kinds, sets by memory kind, waits by type. */
+static uint64_t key_of(const struct mxbpf_agg_activity *a)
 {
-	return buf_at(&all->rows, struct mxbpf_agg_activity, place - 1);
+	const uint64_t kinds = (uint64_t)a->cls << 32 | (uint64_t)a->copy << 24 | (uint64_t)a->from << 16 |
+			       (uint64_t)a->to << 8 | a->sync_type;
+
+	return a->name_id ^ kinds * 0x9e3779b97f4a7c15ull;
 }
 
-/* Adds a row of activities to the state. *place receives 1 + the index of the row. */
-static int add(struct mdl *m, const struct mxbpf_agg_activity *from, uint64_t *place)
+static bool has_shape(const struct mxbpf_agg_activity *a)
 {
-	struct state *all = mdl_state(m, &feature_activity);
+	return a->cls == MXBPF_ACTIVITY_KERNEL && a->shape_ns;
+}
+
+/* The later shape stays. */
+static void shape_add(struct mxbpf_agg_activity *to, const struct mxbpf_agg_activity *from)
+{
+	uint8_t varies = to->varies | from->varies;
+
+	if (!has_shape(from))
+		return;
+	if (has_shape(to)) {
+		varies |= memcmp(to->grid, from->grid, sizeof(to->grid)) ? MXBPF_SHAPE_GRID : 0;
+		varies |= memcmp(to->block, from->block, sizeof(to->block)) ? MXBPF_SHAPE_BLOCK : 0;
+		varies |= to->registers != from->registers ? MXBPF_SHAPE_REGISTERS : 0;
+		varies |= to->static_shared != from->static_shared || to->dynamic_shared != from->dynamic_shared
+				  ? MXBPF_SHAPE_SHARED
+				  : 0;
+	}
+	if (from->shape_ns >= to->shape_ns) {
+		to->shape_ns = from->shape_ns;
+		memcpy(to->grid, from->grid, sizeof(to->grid));
+		memcpy(to->block, from->block, sizeof(to->block));
+		to->registers = from->registers;
+		to->static_shared = from->static_shared;
+		to->dynamic_shared = from->dynamic_shared;
+	}
+	to->varies = varies;
+}
+
+/* Returns the row to which `from` was added, or NULL if out of memory. */
+static struct activity_row *add(struct mdl *m, const struct mxbpf_agg_activity *from)
+{
+	struct state *all = state_of(m);
 	const uint64_t process = (uint64_t)from->h.tgid << 32 | from->device;
-	struct mxbpf_agg_activity *row;
+	struct activity_row *row;
 	bool added;
 
-	if (!all)
-		return -ENOMEM;
-	row = mdl_item_put(&all->index[from->cls], &all->rows, from->name_id, process, sizeof(*row), &added);
+	row = all ? mdl_row_put(&all->index, &all->rows, key_of(from), process, sizeof(*row), &added) : NULL;
 	if (!row || mdl_expect_name(m, from->name_id))
-		return -ENOMEM;
-	*place = (uint64_t)(row - row_at(all, 1)) + 1;
+		return NULL;
 	if (added) {
-		*row = *from;
-		return 0;
+		row->a = *from;
+		return row;
 	}
-	add_sat(&row->count, from->count);
-	add_sat(&row->total_ns, from->total_ns);
-	row->min_ns = from->min_ns < row->min_ns ? from->min_ns : row->min_ns;
-	row->max_ns = from->max_ns > row->max_ns ? from->max_ns : row->max_ns;
-	add_sat(&row->bytes, from->bytes);
-	add_sat(&row->unlaunched, from->unlaunched);
-	return 0;
+	row->a.min_ns = from->min_ns < row->a.min_ns || !row->a.count ? from->min_ns : row->a.min_ns;
+	row->a.max_ns = from->max_ns > row->a.max_ns ? from->max_ns : row->a.max_ns;
+	add_sat(&row->a.count, from->count);
+	add_sat(&row->a.total_ns, from->total_ns);
+	add_sat(&row->a.bytes, from->bytes);
+	add_sat(&row->a.unlaunched, from->unlaunched);
+	shape_add(&row->a, from);
+	return row;
 }
 
-static int wait_for(struct state *all, const struct mxbpf_activity *a, uint32_t row)
+static struct mxbpf_agg_activity row_of_one(const struct mxbpf_activity *a)
 {
-	struct waiter w = {.row = row};
-	uint64_t *at;
-	uint32_t place = all->free_waiter;
-
-	if (!place && buf_count(&all->waiters, struct waiter) == WAITERS_MAX) {
-		hash_clear(&all->waiting);
-		all->waiters.len = 0;
-	}
-	at = hash_put(&all->waiting, a->edge_id, edge_of(a->h.tgid, a->domain));
-	if (!at)
-		return -ENOMEM;
-	w.next = (uint32_t)*at;
-	if (place) {
-		all->free_waiter = buf_at(&all->waiters, struct waiter, place - 1)->next;
-		*buf_at(&all->waiters, struct waiter, place - 1) = w;
-	} else {
-		if (buf_put(&all->waiters, &w, sizeof(w)))
-			return -ENOMEM;
-		place = (uint32_t)buf_count(&all->waiters, struct waiter);
-	}
-	*at = place;
-	return 0;
-}
-
-static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	const struct mxbpf_activity *a = (const void *)rec;
-	struct state *all = mdl_state(m, &feature_activity);
-	const uint64_t edge = edge_of(rec->tgid, a->domain);
+	const bool copy = a->cls == MXBPF_ACTIVITY_COPY, set = a->cls == MXBPF_ACTIVITY_SET;
 	struct mxbpf_agg_activity one = {
-		.h = {.kind = MXBPF_AGG_ACTIVITY, .size = sizeof(one), .tgid = rec->tgid},
+		.h = {.kind = MXBPF_AGG_ACTIVITY, .size = sizeof(one), .tgid = a->h.tgid},
 		.name_id = a->name_id,
 		.count = 1,
 		.total_ns = a->dur_ns,
@@ -108,135 +103,312 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		.bytes = a->bytes,
 		.device = a->track.device,
 		.cls = a->cls,
+		.copy = copy ? a->copy : 0,
+		.from = copy ? a->from : 0,
+		.to = copy || set ? a->to : 0,
+		.sync_type = a->cls == MXBPF_ACTIVITY_SYNC ? a->sync_type : 0,
 	};
-	uint64_t row;
-	int err;
 
-	if (!all)
-		return -ENOMEM;
-	one.unlaunched = a->domain != MXBPF_DOMAIN_NONE && !hash_get(&all->launches, a->edge_id, edge) &&
-			 !hash_get(&all->older, a->edge_id, edge);
-	err = add(m, &one, &row);
-	return err || !one.unlaunched ? err : wait_for(all, a, (uint32_t)row);
+	if (a->cls != MXBPF_ACTIVITY_KERNEL || !a->grid[0])
+		return one;
+	one.shape_ns = a->h.ts_ns;
+	memcpy(one.grid, a->grid, sizeof(one.grid));
+	memcpy(one.block, a->block, sizeof(one.block));
+	one.registers = a->registers;
+	one.static_shared = a->static_shared;
+	one.dynamic_shared = a->dynamic_shared;
+	return one;
 }
 
-static int remember(struct state *all, const struct mxbpf_launch *l)
+/* A wait is no work of a device, and the call that waits launches nothing. */
+static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct hash full = all->launches;
+	const struct mxbpf_activity a = kind_activity(rec);
+	const struct mxbpf_agg_activity one = row_of_one(&a);
+	struct activity_row *row = add(m, &one);
+	struct state *all = state_of(m);
 
-	if (full.len >= LAUNCHES_HALF) {
-		all->launches = all->older;
-		all->older = full;
-		hash_clear(&all->launches);
-	}
-	return hash_put(&all->launches, l->edge_id, edge_of(l->h.tgid, l->domain)) ? 0 : -ENOMEM;
+	if (!row)
+		return -ENOMEM;
+	add_sat(&row->hist[mxbpf_bucket(a.dur_ns)], 1);
+	if (a.cls == MXBPF_ACTIVITY_SYNC)
+		return 0;
+	return streams_activity(&all->streams, &a) || join_activity(m, &all->join, &a, row) ? -ENOMEM : 0;
 }
 
 static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_launch *l = (const void *)rec;
-	struct state *all = mdl_state(m, &feature_activity);
-	uint64_t place = 0;
-	struct waiter *w;
-	uint32_t next;
+	const struct mxbpf_launch l = kind_launch(rec);
+	struct state *all = state_of(m);
 
-	if (!all)
-		return -ENOMEM;
-	hash_del(&all->waiting, l->edge_id, edge_of(rec->tgid, l->domain), &place);
-	for (; place; place = next) {
-		w = buf_at(&all->waiters, struct waiter, place - 1);
-		next = w->next;
-		row_at(all, w->row)->unlaunched--;
-		w->next = all->free_waiter;
-		all->free_waiter = (uint32_t)place;
-	}
-	return remember(all, l);
+	return all ? join_launch(m, &all->join, &l) : -ENOMEM;
 }
 
-static int activity_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
+static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
-	struct mxbpf_agg_activity a = *(const struct mxbpf_agg_activity *)rec;
-	uint64_t row;
+	struct state *all = state_of(m);
 
-	a.h.size = sizeof(a); /* a newer version has a longer record */
-	return a.count ? add(m, &a, &row) : 0;
+	return all ? join_span(m, &all->join, s) : -ENOMEM;
 }
 
-const struct mxbpf_agg_activity *activity_rows(const struct mdl *m, size_t *n)
+static int activity_window(struct mdl *m)
+{
+	struct state *all = state_of(m);
+	const int err = join_window(m, &all->join);
+
+	return err ? err : streams_window(&all->streams);
+}
+
+static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct mxbpf_agg_activity a = {.nbuckets = 0};
+	struct activity_row *row;
+
+	memcpy(&a, rec, rec->size < sizeof(a) ? rec->size : sizeof(a));
+	a.h.size = sizeof(a);
+	if (!a.count)
+		return 0;
+	row = add(m, &a);
+	if (!row)
+		return -ENOMEM;
+	if (rec->size > sizeof(a))
+		mdl_hist_fold(row->hist, (const void *)((const char *)rec + sizeof(a)), a.nbuckets);
+	return 0;
+}
+
+static int fold_work(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *all = state_of(m);
+
+	return all ? join_fold_work(m, &all->join, (const void *)rec) : -ENOMEM;
+}
+
+static int fold_stream(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *all = state_of(m);
+
+	return all ? streams_fold(&all->streams, (const void *)rec) : -ENOMEM;
+}
+
+static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *all = state_of(m);
+
+	return all ? join_fold_counts(&all->join, (const void *)rec) : -ENOMEM;
+}
+
+/* ---- devices and accounts */
+
+static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct mxbpf_gpu_device d = *(const struct mxbpf_gpu_device *)rec, *to;
+	struct state *all = state_of(m);
+	bool added;
+
+	d.h.size = sizeof(d); /* a newer version has a longer record */
+	to = all ? mdl_item_put(&all->device_index, &all->devices, rec->tgid, d.device, sizeof(d), &added) : NULL;
+	if (!to || mdl_expect_name(m, d.name_id))
+		return -ENOMEM;
+	*to = d;
+	return join_on(m, &all->join);
+}
+
+/* The members of an account after its header. */
+#define COUNTERS ((sizeof(struct mxbpf_gpu_account) - sizeof(struct mxbpf_rec)) / sizeof(__u64))
+
+/* An account has sums since the session's start. */
+static int fold_account(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const __u64 *now = (const void *)(rec + 1);
+	struct state *all = state_of(m);
+	struct mxbpf_gpu_account *a;
+	const __u64 *was;
+	__u64 *to;
+	bool added;
+	size_t i;
+
+	a = all ? mdl_item_put(&all->account_index, &all->accounts, rec->tgid, 0, sizeof(*a), &added) : NULL;
+	if (!a || (added && !buf_add(&all->since, sizeof(*a))))
+		return -ENOMEM;
+	i = (size_t)(a - buf_at(&all->accounts, struct mxbpf_gpu_account, 0));
+	if (added)
+		memset(buf_at(&all->since, struct mxbpf_gpu_account, i), 0, sizeof(*a));
+	a->h = (struct mxbpf_rec){.kind = MXBPF_GPU_ACCOUNT, .size = sizeof(*a), .tgid = rec->tgid};
+	was = (const void *)(&buf_at(&all->since, struct mxbpf_gpu_account, i)->h + 1);
+	to = (void *)(&a->h + 1);
+	for (i = 0; i < COUNTERS; i++)
+		to[i] = now[i] > was[i] ? now[i] - was[i] : 0;
+	return 0;
+}
+
+static int move_accounts(struct state *to, const struct state *from)
+{
+	struct mxbpf_gpu_account *was, *a;
+	size_t i, k;
+
+	if (hash_copy(&to->account_index, &from->account_index) ||
+	    buf_put(&to->accounts, from->accounts.data, from->accounts.len) ||
+	    buf_put(&to->since, from->since.data, from->since.len))
+		return -ENOMEM;
+	for (i = 0; i < buf_count(&to->accounts, *a); i++) {
+		a = buf_at(&to->accounts, struct mxbpf_gpu_account, i);
+		was = buf_at(&to->since, struct mxbpf_gpu_account, i);
+		for (k = 0; k < COUNTERS; k++) {
+			add_sat((__u64 *)(&was->h + 1) + k, *((__u64 *)(&a->h + 1) + k));
+			*((__u64 *)(&a->h + 1) + k) = 0;
+		}
+	}
+	return 0;
+}
+
+/* ---- results */
+
+const struct activity_row *const *activity_rows(const struct mdl *m, size_t *n)
 {
 	const struct state *all = mdl_state_of(m, &feature_activity);
 
-	*n = all ? buf_count(&all->rows, struct mxbpf_agg_activity) : 0;
+	*n = all ? buf_count(&all->rows, void *) : 0;
 	return all ? (const void *)all->rows.data : NULL;
 }
 
+const struct activity_work *const *activity_work_rows(const struct mdl *m, size_t *n)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	*n = all ? buf_count(&all->join.rows, void *) : 0;
+	return all ? (const void *)all->join.rows.data : NULL;
+}
+
+const struct mxbpf_agg_gpu_work *activity_work_of(const struct mdl *m, uint32_t tgid, unsigned cls, uint64_t name_id,
+						  bool user)
+{
+	size_t n, i;
+	const struct activity_work *const *rows = activity_work_rows(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (rows[i]->a.of == MXBPF_WORK_OF_CALLS && rows[i]->a.h.tgid == tgid && rows[i]->a.cls == cls &&
+		    rows[i]->a.name_id == name_id && rows[i]->a.user == user)
+			return &rows[i]->a;
+	return NULL;
+}
+
+int activity_streams(const struct mdl *m, struct buf *out)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	return all ? streams_rows(&all->streams, out) : 0;
+}
+
+const struct mxbpf_agg_gpu_join *activity_joins(const struct mdl *m, size_t *n)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	*n = all ? buf_count(&all->join.counts, struct mxbpf_agg_gpu_join) : 0;
+	return all ? (const void *)all->join.counts.data : NULL;
+}
+
+const struct mxbpf_gpu_device *activity_devices(const struct mdl *m, size_t *n)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	*n = all ? buf_count(&all->devices, struct mxbpf_gpu_device) : 0;
+	return all ? (const void *)all->devices.data : NULL;
+}
+
+const struct mxbpf_gpu_account *activity_accounts(const struct mdl *m, size_t *n)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	*n = all ? buf_count(&all->accounts, struct mxbpf_gpu_account) : 0;
+	return all ? (const void *)all->accounts.data : NULL;
+}
+
+/* ---- the state */
+
 static int activity_emit(const struct mdl *m, struct buf *out)
 {
-	size_t n;
-	const struct mxbpf_agg_activity *rows = activity_rows(m, &n);
+	const struct state *all = mdl_state_of(m, &feature_activity);
+	struct mxbpf_agg_activity a;
+	size_t n, i;
+	const struct activity_row *const *rows = activity_rows(m, &n);
+	int err = buf_put(out, all->devices.data, all->devices.len);
 
-	return buf_put(out, rows, n * sizeof(*rows));
+	for (i = 0; !err && i < n; i++) {
+		a = rows[i]->a;
+		err = a.count ? mdl_hist_emit(rows[i]->hist, &a, sizeof(a), &a.nbuckets, out) : 0;
+	}
+	err = err ? err : join_emit(&all->join, out);
+	err = err ? err : streams_rows(&all->streams, out);
+	return err ? err : buf_put(out, all->accounts.data, all->accounts.len);
 }
 
 static int activity_processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
 	size_t i, n;
-	const struct mxbpf_agg_activity *rows = activity_rows(m, &n);
+	const struct activity_row *const *rows = activity_rows(m, &n);
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
-		err = fn(ctx, rows[i].h.tgid);
+		err = fn(ctx, rows[i]->a.h.tgid);
 	return err;
 }
 
-/* The copy lacks launches and waiting activities. */
+static int copy_devices(struct state *to, const struct state *from)
+{
+	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
+}
+
+/* The copy lacks spans, launches and waiting activities. */
 static int activity_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_activity);
-	struct state *t = mdl_state(to, &feature_activity);
-	unsigned cls;
-	int err = t ? buf_put(&t->rows, f->rows.data, f->rows.len) : -ENOMEM;
+	struct state *t = state_of(to);
+	int err = t ? mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct activity_row)) : -ENOMEM;
 
-	for (cls = 0; cls < MXBPF_ACTIVITY_MAX && !err; cls++)
-		err = hash_copy(&t->index[cls], &f->index[cls]);
-	return err;
+	err = err ? err : copy_devices(t, f);
+	err = err ? err : mdl_items_copy(&t->account_index, &t->accounts, &f->account_index, &f->accounts);
+	err = err ? err : buf_put(&t->since, f->since.data, f->since.len);
+	err = err ? err : join_copy(&t->join, &f->join);
+	return err ? err : streams_copy(&t->streams, &f->streams);
 }
 
-/* Activities that wait stay unlaunched, because their rows stay in `from`. */
 static int activity_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct state *t = mdl_state(to, &feature_activity), *f = mdl_state(from, &feature_activity);
+	struct state *t = state_of(to), *f = state_of(from);
+	int err = t ? move_accounts(t, f) : -ENOMEM;
 
-	if (!t)
-		return -ENOMEM;
-	hash_fini(&t->launches);
-	hash_fini(&t->older);
-	t->launches = f->launches;
-	t->older = f->older;
-	f->launches = f->older = (struct hash){0};
-	return 0;
+	err = err ? err : copy_devices(t, f);
+	err = err ? err : join_move(&t->join, &f->join);
+	return err ? err : streams_move(&t->streams, &f->streams);
 }
 
 static void activity_fini(struct mdl *m)
 {
-	struct state *all = mdl_state(m, &feature_activity);
-	unsigned cls;
+	struct state *all = state_of(m);
 
-	for (cls = 0; cls < MXBPF_ACTIVITY_MAX; cls++)
-		hash_fini(&all->index[cls]);
-	hash_fini(&all->launches);
-	hash_fini(&all->older);
-	mdl_items_fini(&all->waiting, &all->waiters);
-	buf_fini(&all->rows);
+	mdl_rows_fini(&all->index, &all->rows);
+	mdl_items_fini(&all->device_index, &all->devices);
+	mdl_items_fini(&all->account_index, &all->accounts);
+	buf_fini(&all->since);
+	join_fini(&all->join);
+	streams_fini(&all->streams);
 }
 
 const struct mdl_feature feature_activity = {
+	.bit = GPU_BIT,
 	.trace = &activity_trace,
 	.state_bytes = sizeof(struct state),
 	.by_process = true, /* each process numbers its devices itself */
 	.kinds = {{MXBPF_ACTIVITY, activity_fold},
 		  {MXBPF_LAUNCH, launch_fold},
-		  {MXBPF_AGG_ACTIVITY, activity_fold_agg}},
+		  {MXBPF_AGG_ACTIVITY, fold_row},
+		  {MXBPF_GPU_DEVICE, fold_device},
+		  {MXBPF_GPU_ACCOUNT, fold_account},
+		  {MXBPF_AGG_GPU_WORK, fold_work},
+		  {MXBPF_AGG_GPU_STREAM, fold_stream},
+		  {MXBPF_AGG_GPU_JOIN, fold_join}},
+	.span = activity_span,
+	.window = activity_window,
 	.emit = activity_emit,
 	.copy = activity_copy,
 	.move = activity_move,

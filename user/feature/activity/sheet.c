@@ -1,94 +1,211 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Device activities (kernels, copies) by class and name. */
-#include "feature/activity/activity.h"
+/* Kernels, copies, sets and waits of GPUs, by name. */
+#include "feature/activity/sheet.h"
+
 #include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fmt.h"
+#include "feature/activity/occupancy.h"
 #include "view/priv.h"
-#include "view/sheet.h"
 
 struct activity {
 	struct view_text name;
 	struct mxbpf_agg_activity a;
-	uint64_t mean_ns;
+	uint64_t avg_ns, p50_ns, p99_ns;
+	uint64_t rate;	 /* bytes per second of its own time */
+	uint64_t shared; /* static and dynamic */
+	double share, occupancy;
+	struct view_text grid, block;
+	bool shaped, varies;
+	char grid_text[40], block_text[24];
 };
 
 struct activities {
 	struct view_list list;
-	uint64_t count, total_ns; /* of all rows */
-	uint64_t unlaunched;	  /* part of count: see struct mxbpf_agg_activity */
-	bool devices;		  /* the rows have several devices */
+	uint64_t count, total_ns, bytes; /* of all rows */
+	uint64_t unlaunched;		 /* part of count: see struct mxbpf_agg_activity */
+	bool devices;			 /* the rows have several devices */
+	bool shapes, varies, occupied;	 /* some row has a shape, one that differs between its calls, an occupancy */
+	bool kinds;			 /* some row has a kind of memory */
 };
 
-static const char *const kinds[MXBPF_ACTIVITY_MAX] = {[MXBPF_ACTIVITY_KERNEL] = "kernel",
-						      [MXBPF_ACTIVITY_COPY] = "copy",
-						      [MXBPF_ACTIVITY_SET] = "set",
-						      [MXBPF_ACTIVITY_SYNC] = "wait"};
+/* ---- what the sheets share */
 
-static int by_name(const struct activity *a, const struct activity *b)
+int gpu_order(const struct view_opts *opts, const struct gpu_keys *a, const struct gpu_keys *b,
+	      const struct view_text *name_a, const struct view_text *name_b)
 {
-	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+	static const uint16_t places[VIEW_SORT_NKEYS] = {
+		[VIEW_SORT_SELF] = offsetof(struct gpu_keys, self_ns),
+		[VIEW_SORT_COUNT] = offsetof(struct gpu_keys, count),
+		[VIEW_SORT_AVG] = offsetof(struct gpu_keys, avg_ns),
+		[VIEW_SORT_MIN] = offsetof(struct gpu_keys, min_ns),
+		[VIEW_SORT_MAX] = offsetof(struct gpu_keys, max_ns),
+		[VIEW_SORT_P99] = offsetof(struct gpu_keys, p99_ns),
+	};
+	const uint16_t at = places[opts->sort];
+	const uint64_t ka = *(const uint64_t *)((const char *)a + at), kb = *(const uint64_t *)((const char *)b + at);
 
-	if (order)
-		return order;
-	if (a->a.cls != b->a.cls)
-		return a->a.cls < b->a.cls ? -1 : 1;
-	if (a->a.device != b->a.device)
-		return a->a.device < b->a.device ? -1 : 1;
-	return a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
+	if (opts->sort != VIEW_SORT_NAME && ka != kb)
+		return (ka < kb) == opts->ascending ? -1 : 1;
+	return view_name_cmp(name_a->data, name_a->len, name_b->data, name_b->len);
 }
+
+bool gpu_when(const struct view *s)
+{
+	return mdl_asked(s->in->session, &feature_activity);
+}
+
+void gpu_show_empty(const struct view *s, struct view_list *list)
+{
+	size_t nrows, nwork, naccounts;
+
+	activity_rows(s->in->model, &nrows);
+	activity_work_rows(s->in->model, &nwork);
+	activity_accounts(s->in->model, &naccounts);
+	list->empty_too = !list->people && (nrows || nwork || naccounts);
+}
+
+void gpu_percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	snprintf(cell, VIEW_CELL_BYTES, "%.0f%%", 100 * *(const double *)value);
+}
+
+void gpu_put_title(struct view *s, const struct view_list *list, const char *prefix, const char *text)
+{
+	out_printf(s->out, "%s%s in ", prefix, text);
+	view_put_rows(s, list);
+	out_puts(s->out, "\n");
+}
+
+const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, uint32_t device)
+{
+	size_t n, i;
+	const struct mxbpf_gpu_device *d = activity_devices(s->in->model, &n);
+
+	for (i = 0; i < n; i++)
+		if ((!tgid || d[i].h.tgid == tgid) && d[i].device == device)
+			return &d[i];
+	return NULL;
+}
+
+/* ---- rows */
 
 static int by_opts(const void *va, const void *vb, void *vopts)
 {
 	const struct activity *a = va, *b = vb;
-	const struct view_opts *opts = vopts;
-	bool count = opts->sort == VIEW_SORT_COUNT;
-	uint64_t ka = count ? a->a.count : a->a.total_ns, kb = count ? b->a.count : b->a.total_ns;
+	const struct gpu_keys ka = {a->a.total_ns, a->a.total_ns, a->a.count, a->avg_ns,
+				    a->a.min_ns,   a->a.max_ns,	  a->p99_ns};
+	const struct gpu_keys kb = {b->a.total_ns, b->a.total_ns, b->a.count, b->avg_ns,
+				    b->a.min_ns,   b->a.max_ns,	  b->p99_ns};
+	const int order = gpu_order(vopts, &ka, &kb, &a->name, &b->name);
 
-	if (opts->sort != VIEW_SORT_NAME && ka != kb)
-		return (ka < kb) == opts->ascending ? -1 : 1;
-	return by_name(a, b);
+	if (order)
+		return order;
+	if (a->a.device != b->a.device)
+		return a->a.device < b->a.device ? -1 : 1;
+	if (a->a.h.tgid != b->a.h.tgid)
+		return a->a.h.tgid < b->a.h.tgid ? -1 : 1;
+	return memcmp(&a->a.copy, &b->a.copy, 4);
 }
 
-static void add(uint64_t *sum, uint64_t n)
+/* People read "128" instead of "128x1x1", and "~128" if calls differ. */
+static struct view_text put_shape(char *to, size_t size, const uint32_t n[3], bool people, bool varies)
 {
-	if (__builtin_add_overflow(*sum, n, sum))
-		*sum = UINT64_MAX;
+	const char *mark = people && varies ? "~" : "";
+
+	if (people && n[2] <= 1 && n[1] <= 1)
+		snprintf(to, size, "%s%" PRIu32, mark, n[0]);
+	else if (people && n[2] <= 1)
+		snprintf(to, size, "%s%" PRIu32 "x%" PRIu32, mark, n[0], n[1]);
+	else
+		snprintf(to, size, "%s%" PRIu32 "x%" PRIu32 "x%" PRIu32, mark, n[0], n[1], n[2]);
+	return view_word(to);
 }
 
-static int make(const struct view *s, void *table)
+static void fill_shape(const struct view *s, struct activity *r, bool people)
 {
-	struct activities *t = table;
-	const struct mxbpf_agg_activity *all = activity_rows(s->in->model, &t->list.all);
-	struct activity *r = calloc(t->list.all + 1, sizeof(*r));
-	size_t i;
+	const uint32_t block[3] = {r->a.block[0], r->a.block[1], r->a.block[2]};
+
+	r->occupancy = activity_occupancy(gpu_device(s, r->a.h.tgid, r->a.device), &r->a);
+	r->shaped = r->a.shape_ns;
+	if (!r->shaped)
+		return;
+	r->varies = r->a.varies;
+	r->shared = (uint64_t)r->a.static_shared + r->a.dynamic_shared;
+	r->grid = put_shape(r->grid_text, sizeof(r->grid_text), r->a.grid, people, r->a.varies & MXBPF_SHAPE_GRID);
+	r->block = put_shape(r->block_text, sizeof(r->block_text), block, people, r->a.varies & MXBPF_SHAPE_BLOCK);
+}
+
+static void fill(const struct view *s, struct activity *r, const struct activity_row *of, bool people)
+{
+	const struct mdl_extent extent = {of->a.count, of->a.min_ns, of->a.max_ns};
+
+	r->a = of->a;
+	r->avg_ns = of->a.total_ns / of->a.count;
+	r->p50_ns = mdl_hist_percentile(of->hist, &extent, 0.50);
+	r->p99_ns = mdl_hist_percentile(of->hist, &extent, 0.99);
+	r->rate = of->a.total_ns ? (uint64_t)((double)of->a.bytes * 1e9 / (double)of->a.total_ns) : 0;
+	r->name.data = mdl_name(s->in->model, of->a.name_id, &r->name.len);
+	fill_shape(s, r, people);
+}
+
+static void add_up(struct activities *t, const struct activity *r, const struct activity *first)
+{
+	add_sat(&t->count, r->a.count);
+	add_sat(&t->total_ns, r->a.total_ns);
+	add_sat(&t->bytes, r->a.bytes);
+	add_sat(&t->unlaunched, r->a.unlaunched);
+	t->devices |= r->a.device != first->a.device;
+	t->shapes |= r->shaped;
+	t->varies |= r->shaped && r->a.varies;
+	t->occupied |= !isnan(r->occupancy);
+	t->kinds |= r->a.from || r->a.to;
+}
+
+static int make_class(const struct view *s, struct activities *t, unsigned cls)
+{
+	size_t n, i;
+	const struct activity_row *const *all = activity_rows(s->in->model, &n);
+	struct activity *r = calloc(n + 1, sizeof(*r)), *last = r;
 
 	t->list.rows = r;
+	gpu_show_empty(s, &t->list);
 	if (!r)
 		return -ENOMEM;
-	for (i = 0; i < t->list.all; i++) {
-		r[i].a = all[i];
-		r[i].mean_ns = all[i].total_ns / all[i].count;
-		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
-		add(&t->count, all[i].count);
-		add(&t->total_ns, all[i].total_ns);
-		add(&t->unlaunched, all[i].unlaunched);
-		t->devices |= all[i].device != all[0].device;
+	for (i = 0; i < n; i++) {
+		if (all[i]->a.cls != cls || !all[i]->a.count)
+			continue;
+		fill(s, last, all[i], t->list.people);
+		add_up(t, last, r);
+		last++;
 	}
+	t->list.all = (size_t)(last - r);
+	for (i = 0; i < t->list.all; i++)
+		r[i].share = t->total_ns ? (double)r[i].a.total_ns / (double)t->total_ns : 0;
 	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	/* Sorting has moved the texts. */
+	for (i = 0; i < t->list.all && t->shapes; i++) {
+		r[i].grid.data = r[i].grid.len ? r[i].grid_text : NULL;
+		r[i].block.data = r[i].block.len ? r[i].block_text : NULL;
+	}
 	return 0;
 }
 
-static void above(struct view *s, const void *table, const char *prefix)
+static void above(struct view *s, const void *table, const char *prefix, const char *what)
 {
 	const struct activities *t = table;
-	char n[32], ns[24];
+	char n[32], ns[24], bytes[24] = "", text[128];
 
-	out_printf(s->out, "%sGPU activities: %s, %s in all, in ", prefix, fmt_count(t->count, n),
-		   fmt_ns(t->total_ns, ns));
-	view_put_rows(s, &t->list);
-	out_puts(s->out, "\n");
+	if (t->bytes)
+		fmt_bytes(t->bytes, bytes);
+	snprintf(text, sizeof(text), "%s: %s%s%s, %s in all,", what, fmt_count(t->count, n), t->bytes ? ", " : "",
+		 bytes, fmt_ns(t->total_ns, ns));
+	gpu_put_title(s, &t->list, prefix, text);
 }
 
 static void below(struct view *s, const void *table, const char *prefix)
@@ -96,47 +213,242 @@ static void below(struct view *s, const void *table, const char *prefix)
 	const struct activities *t = table;
 	char n[32];
 
+	if (t->varies)
+		out_printf(s->out, "%s~ calls differ, and the last one is shown\n", prefix);
 	if (t->unlaunched)
-		out_printf(s->out, "%s         %s of them belong to no call, because their launch was not seen\n",
-			   prefix, fmt_count(t->unlaunched, n));
+		out_printf(s->out, "%s%s of them belong to no call, because their launch was not seen\n", prefix,
+			   fmt_count(t->unlaunched, n));
 }
 
-/* False: a session does not know in advance whether the target uses a GPU. */
-static bool when(const struct view *s)
+/* ---- kernels */
+
+static int make_kernels(const struct view *s, void *table)
 {
-	return false;
+	return make_class(s, table, MXBPF_ACTIVITY_KERNEL);
+}
+
+static void above_kernels(struct view *s, const void *table, const char *prefix)
+{
+	above(s, table, prefix, "GPU kernels");
 }
 
 #define ROW	     struct activity
 #define SEEN(member) .shown = offsetof(struct activities, member)
-static const struct view_column columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"kind", NULL, "kind", VIEW_WORD, AT(a.cls), .name_min = 20, WORDS(kinds)},
-	{"gpu", NULL, "gpu", VIEW_COUNT, AT(a.device), SEEN(devices), .help = "number of the GPU in the process"},
+#define HAS(member)  .has = offsetof(struct activity, member)
+#define TIMES                                                                                                          \
+	{"total_ns",                                                                                                   \
+	 NULL,                                                                                                         \
+	 "total",                                                                                                      \
+	 VIEW_NS,                                                                                                      \
+	 AT(a.total_ns),                                                                                               \
+	 VIEW_TIGHT,                                                                                                   \
+	 .help = "time on the GPU; activities of several streams overlap"},                                            \
+		{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT},                                              \
+		{"min_ns", NULL, "min", VIEW_NS, AT(a.min_ns), VIEW_TIGHT, .name_min = 28},                            \
+		{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, .name_min = 24},                              \
+		{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .name_min = 20},                              \
+		{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT, .name_min = 12},                            \
+	{                                                                                                              \
+		NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 18,                               \
+							    .help = "part of the total time of this table"             \
+	}
+#define GPU_COLUMN                                                                                                     \
+	{                                                                                                              \
+		"gpu", NULL, "gpu", VIEW_COUNT, AT(a.device), SEEN(devices),                                           \
+			.help = "number of the GPU in the process"                                                     \
+	}
+#define UNLAUNCHED_COLUMN                                                                                              \
+	{                                                                                                              \
+		"unlaunched", NULL, NULL, VIEW_COUNT, AT(a.unlaunched),                                                \
+			.help = "number of activities whose launch was not seen; count includes them"                  \
+	}
+
+static const struct view_column kernel_columns[] = {
+	{"name", NULL, "kernel", VIEW_TEXT, AT(name)},
+	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
-	{"total_ns", NULL, "total", VIEW_NS, AT(a.total_ns), VIEW_TIGHT,
-	 .help = "time on the GPU; activities of several streams overlap"},
-	{NULL, NULL, "mean", VIEW_NS, AT(mean_ns), VIEW_TIGHT},
-	{"min_ns", NULL, "min", VIEW_NS, AT(a.min_ns), VIEW_TIGHT, .name_min = 16},
-	{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT, .name_min = 12},
-	{"bytes", NULL, "bytes", VIEW_BYTES, AT(a.bytes), VIEW_DASH, .help = "bytes copied or set; 0 for kernels"},
-	{"unlaunched", NULL, NULL, VIEW_COUNT, AT(a.unlaunched),
-	 .help = "number of activities whose launch was not seen; count includes them"},
+	TIMES,
+	{"registers", NULL, "regs", VIEW_COUNT, AT(a.registers), SEEN(shapes), HAS(shaped), .name_min = 30,
+	 .help = "registers of a thread, in the last call"},
+	{"shared_bytes", NULL, "shared", VIEW_BYTES, AT(shared), VIEW_DASH, SEEN(shapes), HAS(shaped), .name_min = 31,
+	 .help = "static and dynamic shared memory of a block, in the last call"},
+	{"grid", NULL, "grid", VIEW_TEXT, AT(grid), VIEW_OMIT, SEEN(shapes), .name_min = 26,
+	 .help = "blocks in each dimension, in the last call"},
+	{"block", NULL, "block", VIEW_TEXT, AT(block), VIEW_OMIT, SEEN(shapes), .name_min = 25,
+	 .help = "threads of a block in each dimension, in the last call"},
+	{"varies", NULL, NULL, VIEW_BOOL, AT(varies), HAS(shaped),
+	 .help = "calls differ in registers, shared memory, grid or block"},
+	{"occupancy", NULL, "occup", VIEW_RATIO, AT(occupancy), VIEW_OMIT, SEEN(occupied), .data_digits = 3,
+	 .name_min = 22, .cell = gpu_percent_cell,
+	 .help = "theoretical occupancy of the last call: the part of a multiprocessor's warps that its registers, its "
+		 "shared memory and its block allow to run at once; absent if not known"},
+	UNLAUNCHED_COLUMN,
 	{0},
 };
 
-/* CSV has no activities: the columns of a series must be known before the first activity arrives. */
-const struct view_sheet sheet_activity = {
-	.title = "GPU activities",
-	.help = "Activities of GPUs, by GPU, kind and name; absent if there are none.",
-	.member = "activities",
-	.columns = columns,
+const struct view_sheet sheet_gpu_kernels = {
+	.title = "GPU kernels",
+	.help = "Kernels by GPU and name; absent if there are none.",
+	.list_help = "kernels by GPU and name",
+	.member = "gpu",
+	.list = "kernels",
+	.csv = "GPU kernels",
+	.columns = kernel_columns,
 	.row_bytes = sizeof(struct activity),
 	.table_bytes = sizeof(struct activities),
 	.if_any = true,
-	.when = when,
-	.make = make,
-	.above = above,
+	.when = gpu_when,
+	.make = make_kernels,
+	.above = above_kernels,
 	.below = below,
+};
+
+/* ---- copies and sets */
+
+static int make_copies(const struct view *s, void *table)
+{
+	return make_class(s, table, MXBPF_ACTIVITY_COPY);
+}
+
+static void above_copies(struct view *s, const void *table, const char *prefix)
+{
+	above(s, table, prefix, "GPU copies");
+}
+
+static const char *const directions[] = {
+	[MXBPF_COPY_HTOD] = "HtoD", [MXBPF_COPY_DTOH] = "DtoH", [MXBPF_COPY_HTOA] = "HtoA", [MXBPF_COPY_ATOH] = "AtoH",
+	[MXBPF_COPY_ATOA] = "AtoA", [MXBPF_COPY_ATOD] = "AtoD", [MXBPF_COPY_DTOA] = "DtoA", [MXBPF_COPY_DTOD] = "DtoD",
+	[MXBPF_COPY_HTOH] = "HtoH", [MXBPF_COPY_PTOP] = "PtoP",
+};
+static const char *const memories[] = {
+	[MXBPF_MEMORY_PAGEABLE] = "pageable", [MXBPF_MEMORY_PINNED] = "pinned",	  [MXBPF_MEMORY_DEVICE] = "device",
+	[MXBPF_MEMORY_ARRAY] = "array",	      [MXBPF_MEMORY_MANAGED] = "managed",
+};
+
+static const struct view_column copy_columns[] = {
+	{"name", NULL, "copy", VIEW_TEXT, AT(name)},
+	{"direction", NULL, NULL, VIEW_WORD, AT(a.copy), VIEW_OMIT, WORDS(directions),
+	 .help = "between H (host), D (device), A (array of a device) and P (another device)"},
+	{"from", NULL, "from", VIEW_WORD, AT(a.from), VIEW_OMIT, SEEN(kinds), WORDS(memories),
+	 .help = "kind of the memory that is read; the host's memory is pageable or pinned"},
+	{"to", NULL, "to", VIEW_WORD, AT(a.to), VIEW_OMIT, SEEN(kinds), WORDS(memories),
+	 .help = "kind of the memory that is written"},
+	GPU_COLUMN,
+	PID_COLUMN(a.h.tgid),
+	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
+	{"bytes", NULL, "bytes", VIEW_BYTES, AT(a.bytes), VIEW_DASH},
+	{"bytes_per_second", NULL, "rate", VIEW_RATE, AT(rate), VIEW_DASH,
+	 .help = "bytes for each second that the copies took"},
+	TIMES,
+	UNLAUNCHED_COLUMN,
+	{0},
+};
+
+const struct view_sheet sheet_gpu_copies = {
+	.title = "GPU copies",
+	.help = "Copies to, from and between GPUs, by GPU, direction and kinds of memory; absent if there are none.",
+	.list_help = "copies by GPU, direction and kinds of memory",
+	.member = "gpu",
+	.list = "copies",
+	.csv = "GPU copies",
+	.columns = copy_columns,
+	.row_bytes = sizeof(struct activity),
+	.table_bytes = sizeof(struct activities),
+	.if_any = true,
+	.when = gpu_when,
+	.make = make_copies,
+	.above = above_copies,
+	.below = below,
+};
+
+static int make_sets(const struct view *s, void *table)
+{
+	return make_class(s, table, MXBPF_ACTIVITY_SET);
+}
+
+static void above_sets(struct view *s, const void *table, const char *prefix)
+{
+	above(s, table, prefix, "GPU sets");
+}
+
+static const struct view_column set_columns[] = {
+	{"name", NULL, "set", VIEW_TEXT, AT(name)},
+	{"to", NULL, "to", VIEW_WORD, AT(a.to), VIEW_OMIT, SEEN(kinds), WORDS(memories),
+	 .help = "kind of the memory that is set"},
+	GPU_COLUMN,
+	PID_COLUMN(a.h.tgid),
+	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
+	{"bytes", NULL, "bytes", VIEW_BYTES, AT(a.bytes), VIEW_DASH},
+	{"bytes_per_second", NULL, "rate", VIEW_RATE, AT(rate), VIEW_DASH,
+	 .help = "bytes for each second that the sets took"},
+	TIMES,
+	UNLAUNCHED_COLUMN,
+	{0},
+};
+
+const struct view_sheet sheet_gpu_sets = {
+	.title = "GPU sets",
+	.help = "Settings of GPU memory to a value (memset), by GPU and kind of memory; absent if there are none.",
+	.list_help = "settings of memory by GPU and kind of memory",
+	.member = "gpu",
+	.list = "sets",
+	.csv = "GPU sets",
+	.columns = set_columns,
+	.row_bytes = sizeof(struct activity),
+	.table_bytes = sizeof(struct activities),
+	.if_any = true,
+	.when = gpu_when,
+	.make = make_sets,
+	.above = above_sets,
+	.below = below,
+};
+
+/* ---- waits */
+
+static int make_waits(const struct view *s, void *table)
+{
+	return make_class(s, table, MXBPF_ACTIVITY_SYNC);
+}
+
+static void above_waits(struct view *s, const void *table, const char *prefix)
+{
+	above(s, table, prefix, "Waits for GPUs");
+}
+
+static const char *const sync_types[] = {
+	[MXBPF_SYNC_EVENT] = "event",
+	[MXBPF_SYNC_STREAM_WAITS] = "stream for event",
+	[MXBPF_SYNC_STREAM] = "stream",
+	[MXBPF_SYNC_CONTEXT] = "device",
+};
+
+static const struct view_column wait_columns[] = {
+	{"name", NULL, "wait", VIEW_TEXT, AT(name)},
+	{"for", NULL, "for", VIEW_WORD, AT(a.sync_type), VIEW_OMIT, WORDS(sync_types),
+	 .help = "what was waited for: an event, all work of a stream, or of the device. A stream that waits for an "
+		 "event does not make the program wait."},
+	GPU_COLUMN,
+	PID_COLUMN(a.h.tgid),
+	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
+	TIMES,
+	{0},
+};
+
+const struct view_sheet sheet_gpu_waits = {
+	.title = "Waits for GPUs",
+	.help = "Synchronisation as CUPTI reports it; the calls that wait are in the table of CUDA calls. Absent if "
+		"there "
+		"are none.",
+	.list_help = "synchronisation by GPU and what was waited for",
+	.member = "gpu",
+	.list = "waits",
+	.csv = "Waits for GPUs",
+	.columns = wait_columns,
+	.row_bytes = sizeof(struct activity),
+	.table_bytes = sizeof(struct activities),
+	.if_any = true,
+	.when = gpu_when,
+	.make = make_waits,
+	.above = above_waits,
 };

@@ -77,7 +77,7 @@ static int make(const struct view *s, void *table)
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < t->all; i++) {
-		r[i] = (struct row){.title = view_word(s->in->session->class_title[all[i].cls]),
+		r[i] = (struct row){.title = view_word(mdl_class_title(s->in->session, all[i].cls)),
 				    .line = line_of(s, all[i].stack_id),
 				    .r = all[i]};
 		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);

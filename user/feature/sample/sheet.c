@@ -52,7 +52,7 @@ static int make(const struct view *s, void *table)
 		if (!all[i].cls)
 			continue;
 		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
-		r[i].title = view_word(s->in->session->class_title[all[i].cls]);
+		r[i].title = view_word(mdl_class_title(s->in->session, all[i].cls));
 	}
 	qsort(r, t->list.all, sizeof(*r), most_first);
 	for (i = 0; i < t->list.all; i++)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sheets of GPUs share. */
+#ifndef FEATURE_ACTIVITY_SHEET_H
+#define FEATURE_ACTIVITY_SHEET_H
+
+#include "feature/activity/activity.h"
+#include "view/sheet.h"
+
+/* What --sort looks at. */
+struct gpu_keys {
+	uint64_t total_ns, self_ns, count, avg_ns, min_ns, max_ns, p99_ns;
+};
+/* Orders two rows by opts, and rows of equal keys by name. */
+int gpu_order(const struct view_opts *opts, const struct gpu_keys *a, const struct gpu_keys *b,
+	      const struct view_text *name_a, const struct view_text *name_b);
+
+/* Whether the session looks at GPUs, so that CSV has the columns. */
+bool gpu_when(const struct view *s);
+/* JSON has all lists if there is something in one of them. */
+void gpu_show_empty(const struct view *s, struct view_list *list);
+/* Writes a share as percent, without decimal places. */
+void gpu_percent_cell(const void *value, char cell[VIEW_CELL_BYTES]);
+/* Writes "TITLE: " and how much it is of a total. */
+void gpu_put_title(struct view *s, const struct view_list *list, const char *prefix, const char *text);
+/* Returns the device with this number in a process, or NULL. A process of 0 has those of all. */
+const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, uint32_t device);
+
+#endif

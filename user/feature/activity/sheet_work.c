@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Work that operators and other calls, layers and CUDA graphs gave to GPUs. */
+#include "feature/activity/sheet.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/fmt.h"
+#include "view/priv.h"
+
+enum caller {
+	CALLER_OPERATOR = 1,
+	CALLER_CALL,
+	CALLER_ANNOTATION,
+	CALLER_OUTSIDE,
+	CALLER_UNKNOWN,
+};
+static const char *const kinds[] = {
+	[CALLER_OPERATOR] = "operator",	    [CALLER_CALL] = "call",	    [CALLER_ANNOTATION] = "annotation",
+	[CALLER_OUTSIDE] = "no call known", [CALLER_UNKNOWN] = "no launch",
+};
+
+struct work {
+	struct view_text name;
+	struct mxbpf_agg_gpu_work a;
+	uint64_t latency_avg_ns, latency_p50_ns, latency_max_ns; /* VIEW_UNKNOWN: no launch has a latency */
+	double share;
+	uint8_t kind;
+	char text[32];
+};
+
+struct works {
+	struct view_list list;
+	uint64_t self_ns; /* of all rows */
+	bool copies;	  /* some row has copies */
+};
+
+static int by_opts(const void *va, const void *vb, void *vopts)
+{
+	const struct work *a = va, *b = vb;
+	const struct gpu_keys ka = {a->a.total.gpu_ns, a->a.self.gpu_ns,  a->a.total.kernels, a->latency_avg_ns,
+				    a->a.total.gpu_ns, a->latency_max_ns, a->latency_max_ns};
+	const struct gpu_keys kb = {b->a.total.gpu_ns, b->a.self.gpu_ns,  b->a.total.kernels, b->latency_avg_ns,
+				    b->a.total.gpu_ns, b->latency_max_ns, b->latency_max_ns};
+	const int order = gpu_order(vopts, &ka, &kb, &a->name, &b->name);
+
+	if (order)
+		return order;
+	if (a->a.cls != b->a.cls || a->a.user != b->a.user)
+		return a->a.cls != b->a.cls ? a->a.cls - b->a.cls : a->a.user - b->a.user;
+	return a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
+}
+
+static uint8_t caller_of(const struct mxbpf_agg_gpu_work *a)
+{
+	if (a->of == MXBPF_WORK_OF_OUTSIDE)
+		return CALLER_OUTSIDE;
+	if (a->of == MXBPF_WORK_OF_UNKNOWN)
+		return CALLER_UNKNOWN;
+	if (a->user || a->cls == MXBPF_CLASS_TASK || a->cls == MXBPF_CLASS_FRAME || a->cls == MXBPF_CLASS_EVENT ||
+	    a->cls == MXBPF_CLASS_STEP)
+		return CALLER_ANNOTATION;
+	return a->cls == MXBPF_CLASS_OPERATOR || a->cls == MXBPF_CLASS_KERNEL ? CALLER_OPERATOR : CALLER_CALL;
+}
+
+static bool is_nothing(const struct mxbpf_gpu_work *w)
+{
+	return !w->launches && !w->kernels && !w->copies && !w->gpu_ns;
+}
+
+static void fill_name(const struct view *s, struct work *r)
+{
+	switch (r->a.of) {
+	case MXBPF_WORK_OF_CALLS:
+		r->name.data = mdl_name(s->in->model, r->a.name_id, &r->name.len);
+		break;
+	case MXBPF_WORK_OF_LAYER:
+		r->name.data = mdl_text(s->in->model, MXBPF_NAME_LAYER, r->a.layer_id, &r->name.len);
+		r->name = r->name.data ? r->name : view_word("[unknown]");
+		break;
+	case MXBPF_WORK_OF_OUTSIDE:
+		r->name = view_word("[outside of calls]");
+		break;
+	case MXBPF_WORK_OF_UNKNOWN:
+		r->name = view_word("[launch not seen]");
+		break;
+	}
+}
+
+static void fill(const struct view *s, struct work *r, const struct activity_work *of)
+{
+	const struct mdl_extent extent = {of->a.latencies, 0, of->a.latency_max_ns};
+
+	r->a = of->a;
+	if (r->a.of == MXBPF_WORK_OF_OUTSIDE || r->a.of == MXBPF_WORK_OF_UNKNOWN)
+		r->a.total = r->a.self;
+	r->kind = caller_of(&r->a);
+	r->latency_avg_ns = r->latency_p50_ns = r->latency_max_ns = VIEW_UNKNOWN;
+	if (of->a.latencies) {
+		r->latency_avg_ns = of->a.latency_ns / of->a.latencies;
+		r->latency_p50_ns = mdl_hist_percentile(of->hist, &extent, 0.50);
+		r->latency_max_ns = mdl_hist_percentile(of->hist, &extent, 1.00);
+	}
+	fill_name(s, r);
+}
+
+static bool belongs(const struct mxbpf_agg_gpu_work *a, enum mxbpf_gpu_work_of of)
+{
+	if (is_nothing(&a->total) && is_nothing(&a->self))
+		return false;
+	return a->of == of ||
+	       (of == MXBPF_WORK_OF_CALLS && (a->of == MXBPF_WORK_OF_OUTSIDE || a->of == MXBPF_WORK_OF_UNKNOWN));
+}
+
+static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of of)
+{
+	size_t n, i;
+	const struct activity_work *const *all = activity_work_rows(s->in->model, &n);
+	struct work *r = calloc(n + 1, sizeof(*r)), *last = r;
+
+	t->list.rows = r;
+	gpu_show_empty(s, &t->list);
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		if (!belongs(&all[i]->a, of))
+			continue;
+		fill(s, last, all[i]);
+		add_sat(&t->self_ns, last->a.self.gpu_ns);
+		t->copies |= last->a.total.copies;
+		last++;
+	}
+	t->list.all = (size_t)(last - r);
+	for (i = 0; i < t->list.all; i++)
+		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
+	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	for (i = 0; of == MXBPF_WORK_OF_GRAPH && i < t->list.all; i++) {
+		snprintf(r[i].text, sizeof(r[i].text), "graph %" PRIu32, r[i].a.graph);
+		r[i].name = view_word(r[i].text);
+	}
+	return 0;
+}
+
+/* ---- operators and other calls */
+
+static int make_work(const struct view *s, void *table)
+{
+	return make_of(s, table, MXBPF_WORK_OF_CALLS);
+}
+
+static void above_work(struct view *s, const void *table, const char *prefix)
+{
+	const struct works *t = table;
+	char ns[24], text[96];
+
+	snprintf(text, sizeof(text), "Operators on the GPU: %s", fmt_ns(t->self_ns, ns));
+	gpu_put_title(s, &t->list, prefix, text);
+}
+
+/* Writes how many launches and activities could not be joined, by cause. */
+static void below_work(struct view *s, const void *table, const char *prefix)
+{
+	size_t n, i;
+	const struct mxbpf_agg_gpu_join *all = activity_joins(s->in->model, &n);
+	struct mxbpf_agg_gpu_join sum = {.launches = 0};
+	char text[32];
+
+	for (i = 0; i < n; i++) {
+		add_sat(&sum.without_work, all[i].without_work);
+		add_sat(&sum.late_launches, all[i].late_launches);
+		add_sat(&sum.late_spans, all[i].late_spans);
+	}
+	if (sum.without_work)
+		out_printf(s->out, "%s%s launches have no activity: it was lost, or had not ended\n", prefix,
+			   fmt_count(sum.without_work, text));
+	if (sum.late_launches)
+		out_printf(s->out, "%s%s launches arrived after the calls of their time were forgotten\n", prefix,
+			   fmt_count(sum.late_launches, text));
+	if (sum.late_spans)
+		out_printf(s->out, "%s%s calls were so long that their first launches were forgotten\n", prefix,
+			   fmt_count(sum.late_spans, text));
+}
+
+#define ROW	     struct work
+#define SEEN(member) .shown = offsetof(struct works, member)
+static const struct view_column work_columns[] = {
+	{"name", NULL, "operator", VIEW_TEXT, AT(name)},
+	{"kind", NULL, "kind", VIEW_WORD, AT(kind), WORDS(kinds), .name_min = 26,
+	 .help = "operator, another call, or user annotation; \"no call known\": no call enclosed the launch; \"no "
+		 "launch\": activities whose launch was not seen"},
+	PID_COLUMN(a.h.tgid),
+	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches), .name_min = 24,
+	 .help = "launches of kernels, copies, sets and CUDA graphs in these calls, nested calls included"},
+	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels),
+	 .help = "kernels that they launched, nested calls included"},
+	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(a.total.gpu_ns), VIEW_TIGHT,
+	 .help = "time on the GPU of what they launched, nested calls included"},
+	{"gpu_self_ns", NULL, "gpu self", VIEW_NS, AT(a.self.gpu_ns), VIEW_TIGHT,
+	 .help = "the part of it that no nested operator launched"},
+	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 12, .help = "gpu self as part of all"},
+	{"self_kernels", NULL, NULL, VIEW_COUNT, AT(a.self.kernels),
+	 .help = "kernels that no nested operator launched"},
+	{"copies", NULL, NULL, VIEW_COUNT, AT(a.total.copies)},
+	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.total.bytes), VIEW_DASH, SEEN(copies), .name_min = 20,
+	 .help = "bytes of the copies that they launched, nested calls included"},
+	{"latency_avg_ns", NULL, "latency", VIEW_NS, AT(latency_avg_ns), VIEW_TIGHT | VIEW_NULL, .name_min = 16,
+	 .help = "mean time from the begin of a launch to the begin of its first activity, of their own launches"},
+	{"latency_p50_ns", NULL, "lat p50", VIEW_NS, AT(latency_p50_ns), VIEW_TIGHT | VIEW_NULL, .name_min = 30},
+	{"latency_max_ns", NULL, "lat max", VIEW_NS, AT(latency_max_ns), VIEW_TIGHT | VIEW_NULL, .name_min = 28},
+	{0},
+};
+
+const struct view_sheet sheet_gpu_work = {
+	.title = "Operators on the GPU",
+	.help = "Work that operators and other calls launched on GPUs. Work belongs to the calls that enclose its "
+		"launch; "
+		"its own caller is the innermost operator, else the innermost other call, else the innermost user "
+		"annotation. Absent if there is none.",
+	.list_help = "work on GPUs by the call that launched it",
+	.member = "gpu",
+	.list = "operators",
+	.csv = "Operators on the GPU",
+	.columns = work_columns,
+	.row_bytes = sizeof(struct work),
+	.table_bytes = sizeof(struct works),
+	.if_any = true,
+	.when = gpu_when,
+	.make = make_work,
+	.above = above_work,
+	.below = below_work,
+};
+
+/* ---- layers and graphs */
+
+static int make_layers(const struct view *s, void *table)
+{
+	return make_of(s, table, MXBPF_WORK_OF_LAYER);
+}
+
+static int make_graphs(const struct view *s, void *table)
+{
+	return make_of(s, table, MXBPF_WORK_OF_GRAPH);
+}
+
+static void above_layers(struct view *s, const void *table, const char *prefix)
+{
+	gpu_put_title(s, table, prefix, "Layers on the GPU:");
+}
+
+static void above_graphs(struct view *s, const void *table, const char *prefix)
+{
+	gpu_put_title(s, table, prefix, "CUDA graphs:");
+}
+
+static int print_layers(struct view *s, const void *table)
+{
+	int err;
+
+	if (s->opts->brief && !s->opts->top) {
+		view_leave_out(s, "layers on the GPU");
+		return 0;
+	}
+	err = view_sheet_print(s, &sheet_gpu_layers, table, "");
+	out_puts(s->out, "\n");
+	return err;
+}
+
+static const struct view_column layer_columns[] = {
+	{"layer", "name", "layer", VIEW_TEXT, AT(name)},
+	PID_COLUMN(a.h.tgid),
+	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches)},
+	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels)},
+	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(a.total.gpu_ns), VIEW_TIGHT,
+	 .help = "time on the GPU of what calls of the layer launched"},
+	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.total.bytes), VIEW_DASH, SEEN(copies)},
+	{0},
+};
+
+const struct view_sheet sheet_gpu_layers = {
+	.title = "Layers on the GPU",
+	.help = "Work on GPUs by layer, if calls have layers; absent if there is none.",
+	.list_help = "work on GPUs by layer",
+	.member = "gpu",
+	.list = "layers",
+	.csv = "Layers on the GPU",
+	.columns = layer_columns,
+	.row_bytes = sizeof(struct work),
+	.table_bytes = sizeof(struct works),
+	.if_any = true,
+	.when = gpu_when,
+	.make = make_layers,
+	.above = above_layers,
+	.print = print_layers,
+};
+
+static const struct view_column graph_columns[] = {
+	{NULL, "name", "graph", VIEW_TEXT, AT(name)},
+	{"graph", "", NULL, VIEW_COUNT, AT(a.graph), .help = "its number, as CUPTI gives it"},
+	PID_COLUMN(a.h.tgid),
+	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches), .help = "launches of the whole graph"},
+	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels)},
+	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(a.total.gpu_ns), VIEW_TIGHT},
+	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.total.bytes), VIEW_DASH, SEEN(copies)},
+	{0},
+};
+
+const struct view_sheet sheet_gpu_graphs = {
+	.title = "CUDA graphs",
+	.help = "Work on GPUs by CUDA graph; it belongs to the operators that launch the graphs as well. Absent if "
+		"there "
+		"is none.",
+	.list_help = "work on GPUs by CUDA graph",
+	.member = "gpu",
+	.list = "graphs",
+	.csv = "CUDA graphs",
+	.columns = graph_columns,
+	.row_bytes = sizeof(struct work),
+	.table_bytes = sizeof(struct works),
+	.if_any = true,
+	.when = gpu_when,
+	.make = make_graphs,
+	.above = above_graphs,
+};

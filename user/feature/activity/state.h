@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the feature: its parts and the functions that fold into them. All return 0 or -ENOMEM. */
+#ifndef FEATURE_ACTIVITY_STATE_H
+#define FEATURE_ACTIVITY_STATE_H
+
+#include "feature/activity/activity.h"
+
+/* ---- fold_join.c: launches, their activities, and the spans around them */
+
+struct join {
+	struct hash row_index; /* (name, layer or graph; process, class and kind) -> struct activity_work * */
+	struct buf rows;       /* struct activity_work *, owned */
+	struct hash counts_index;
+	struct buf counts; /* struct mxbpf_agg_gpu_join */
+
+	bool on;	    /* a sign of a GPU was seen: spans go to their threads */
+	struct buf backlog; /* struct span: the last spans before that */
+	size_t backlog_at;  /* place of the oldest one, once the backlog is full */
+
+	struct hash thread_index; /* (tid, tgid) -> 1 + index in threads */
+	struct buf threads;	  /* struct thread, owns its buffers */
+	struct buf fresh;	  /* uint32_t: threads that have fresh launches */
+	size_t nspans;		  /* of all threads */
+
+	struct buf launches;  /* struct launch, a ring: the launch with number n is at n % LAUNCHES_MAX */
+	uint64_t nlaunches;   /* number of the next launch */
+	struct hash by_edge;  /* (id, tgid and domain) -> 1 + number of the last launch */
+	struct hash waiting;  /* (id, tgid and domain) -> 1 + index of the first waiter */
+	struct buf waiters;   /* struct waiter */
+	uint32_t free_waiter; /* 1 + index; 0: none */
+};
+
+int join_span(struct mdl *m, struct join *j, const struct mxbpf_span *s);
+int join_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *l);
+/* `unlaunched` belongs to the row of the activity and is 1 higher until the launch arrives. */
+int join_activity(struct mdl *m, struct join *j, const struct mxbpf_activity *a, struct activity_row *row);
+int join_window(struct mdl *m, struct join *j);
+/* From now on spans are kept for launches. */
+int join_on(struct mdl *m, struct join *j);
+int join_move(struct join *to, struct join *from);
+void join_fini(struct join *j);
+
+/* ---- fold_work.c: the rows */
+
+/* *place receives 1 + the index of the row for the ids of `like`, or 0 if there are too many rows. */
+int work_row(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_work *like, uint32_t *place);
+int work_row_of_kind(struct mdl *m, struct join *j, uint32_t tgid, enum mxbpf_gpu_work_of of, uint32_t graph,
+		     uint32_t *place);
+struct activity_work *work_row_at(const struct join *j, uint32_t place);
+/* Returns the counts of a process, or NULL if out of memory. */
+struct mxbpf_agg_gpu_join *work_counts(struct join *j, uint32_t tgid);
+uint64_t work_less(uint64_t a, uint64_t b); /* a - b, or 0 */
+void work_add(struct mxbpf_gpu_work *to, const struct mxbpf_gpu_work *from);
+void work_sub(struct mxbpf_gpu_work *to, const struct mxbpf_gpu_work *from);
+void work_latency_add(struct activity_work *r, uint64_t ns);
+void work_latency_sub(struct activity_work *r, uint64_t ns);
+void work_clear(struct join *j); /* sets all to 0, and keeps the places of the rows */
+
+int join_fold_work(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_work *a);
+int join_fold_counts(struct join *j, const struct mxbpf_agg_gpu_join *a);
+int join_emit(const struct join *j, struct buf *out);
+int join_copy(struct join *to, const struct join *from);
+
+/* ---- fold_streams.c: how busy streams and devices were */
+
+struct streams {
+	struct hash index;  /* (process and device, context and stream) -> 1 + index in rows */
+	struct hash whole;  /* (process and device, 0) -> 1 + index in rows */
+	struct buf rows;    /* struct stream */
+	struct buf pending; /* struct interval: those that are not swept yet */
+	size_t kept;	    /* those that the last sweep left */
+	uint64_t newest_ns; /* latest start of an activity */
+	uint64_t swept_ns;  /* start of the last interval that was swept */
+};
+
+int streams_activity(struct streams *s, const struct mxbpf_activity *a);
+int streams_window(struct streams *s);
+int streams_fold(struct streams *s, const struct mxbpf_agg_gpu_stream *a);
+int streams_rows(const struct streams *s, struct buf *out);
+int streams_copy(struct streams *to, const struct streams *from);
+int streams_move(struct streams *to, struct streams *from);
+void streams_fini(struct streams *s);
+
+#endif
