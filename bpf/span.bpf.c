@@ -198,6 +198,14 @@ static __always_inline struct mxbpf_cut_check *cut_check(__u32 func)
 	return func ? bpf_map_lookup_elem(&cut_checks, &func) : 0;
 }
 
+static __always_inline void span_count(struct pt_regs *ctx)
+{
+	struct mxbpf_cut_check *c = cut_check(probe_cookie(ctx) & MXBPF_FUNC_MASK);
+
+	if (c)
+		__sync_fetch_and_add(&c->entries, 1);
+}
+
 /*
  * Copies memory and account of frame f, which leaves its thread's stack, to the map's copy. That copy was made when
  * f opened, and the record is made from it now.

@@ -44,6 +44,7 @@ enum mxbpf_action {
 	MXBPF_ACT_OMP_JOIN = 14,  /* a worker thread begins its part; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_OMP_LEAVE = 15, /* a worker thread ends its part */
 	MXBPF_ACT_STEP = 31,	  /* an event that may mark an iteration */
+	MXBPF_ACT_COUNT = 32,	  /* only count calls of the cookie's function, in cut_checks */
 	MXBPF_ACT_NOTE = 16,	  /* an operator with a state is pushed: note its name for MXBPF_INSIDE_NOTED */
 	/*
 	 * An operator is pushed. If the thread runs the program's part of a custom operator, it belongs to that

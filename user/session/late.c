@@ -79,18 +79,33 @@ static int describe(struct session *ses, const struct late_lib *lib)
 	if (!libs[s->nlibs].path || !libs[s->nlibs].build_id || !libs[s->nlibs].runtime)
 		return -ENOMEM;
 	s->nlibs++;
-	if (!s->class_title[cls])
-		s->class_title[cls] = strdup(a->class_title[cls]);
+	if (lib->plan.rows[0].action != MXBPF_ACT_OPEN || s->class_title[cls])
+		return 0;
+	if (cls == MXBPF_CLASS_CUDA && ses_add_note(s, "cuda", "CUDA calls are from probes; --gpu shows the kernels"))
+		return -ENOMEM;
+	s->class_title[cls] = strdup(a->class_title[cls] ? a->class_title[cls] : lib->plan.probes[0].row->title);
 	return s->class_title[cls] ? 0 : -ENOMEM;
 }
 
-/* A library has one function, whose number comes after those of the plan. */
+/* The names of its functions, whose numbers come after those of the plan and of the libraries before. */
+static void name_funcs(struct session *ses, const struct tgt *t, const struct plan *p)
+{
+	const struct plan_name *name;
+	size_t i;
+
+	pthread_mutex_lock(&ses->lock);
+	for (i = 0; i < buf_count(&p->names, struct plan_name); i++) {
+		name = buf_at(&p->names, struct plan_name, i);
+		ses_add_name(ses, MXBPF_NAME_SPAN, (uint32_t)tgt_pid(t), name->id, name->text);
+	}
+	pthread_mutex_unlock(&ses->lock);
+}
+
 static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe,
 		     struct late_lib *new)
 {
-	uint32_t func = (uint32_t)buf_count(&ses->targets[0].plan.funcs, uint64_t) + ses->late.nattached;
+	uint32_t func = (uint32_t)buf_count(&ses->targets[0].plan.funcs, uint64_t) + ses->late.nfuncs;
 	struct err why = {0};
-	const char *name;
 	int err;
 
 	if (ses->late.nattached < LATE_ATTACHED_MAX && func < MXBPF_FUNCS_MAX)
@@ -110,10 +125,8 @@ static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, co
 		return;
 	}
 	ses->late.nattached++;
-	name = plan_func_name(&new->plan, new->plan.probes, func);
-	pthread_mutex_lock(&ses->lock);
-	ses_add_name(ses, MXBPF_NAME_SPAN, (uint32_t)tgt_pid(t), *buf_at(&new->plan.funcs, uint64_t, 0), name);
-	pthread_mutex_unlock(&ses->lock);
+	ses->late.nfuncs += (uint32_t)buf_count(&new->plan.funcs, uint64_t);
+	name_funcs(ses, t, &new->plan);
 }
 
 /* Warns and counts only once for each library. */
@@ -176,7 +189,7 @@ void ses_late_look(struct session *ses, struct tgt *t)
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
 		for (p = ses->targets[0].plan.probes;
-		     p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes && !plan_is_late(p, lib); p++)
+		     p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes && !plan_is_late(p, t, lib); p++)
 			;
 		index = p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes ? lib_of(ses, t, lib, p) : -1;
 		if (index >= 0)

@@ -52,6 +52,7 @@ struct late_lib {
 struct late {
 	struct late_lib **libs; /* owned */
 	unsigned nlibs, nattached;
+	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
 	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
 	struct hash beyond; /* (inode, device) of libraries beyond the limit */
 };
