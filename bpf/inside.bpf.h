@@ -9,7 +9,7 @@
 
 #include "common.bpf.h"
 #include "frame.bpf.h"
-#include "read/pushed.bpf.h"
+#include "pushed.bpf.h"
 #include "read/name.bpf.h"
 #include "read/ndarray.bpf.h"
 #include "read/segment.bpf.h"

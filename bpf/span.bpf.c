@@ -536,6 +536,9 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		sp = cookie_sp(cookie, sp + 8, ctx->bp);
 	}
 	frames_end(t, sp);
+	f = frame_top(t);
+	if (row->outermost && f && f->cls == row->cls)
+		return;
 	if (row->inside && !inside_opens(ctx, t, frame_top(t), row, &inside))
 		return;
 	name_id = row->inside ? inside.name_id : span_name(ctx, t, row, cookie);

@@ -204,7 +204,8 @@ struct mxbpf_row {
 	struct mxbpf_fetch layer; /* MXBPF_DETAIL_LAYER: address of a C string */
 	__u64 bulk_id;		  /* for operators inside: name id of a bulk; 0: the guard tells bulks */
 	__u8 by_address;	  /* the vectors hold addresses of arrays */
-	__u8 pad[7];
+	__u8 outermost;		  /* no span directly in one of the same class */
+	__u8 pad[6];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 280);
 

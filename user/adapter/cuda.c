@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls of CUDA, shared by all runtimes: those of each runtime library (libcudart) that a process has mapped, or, if
- * its runtime is linked statically, those of the driver (libcuda). Calls of the runtime end in calls of the driver, so
- * only one of the two is probed.
+ * Calls of CUDA, shared by all runtimes: those of each runtime library (libcudart) that a process has mapped, and the
+ * launches of the driver (libcuda), which compiled code such as Triton's calls directly. If no libcudart is mapped,
+ * because it is linked statically, all calls of the driver are probed. A call of the runtime makes calls of the driver;
+ * only the outermost call has a span.
  *
  * Functions of libcudart and libcuda are C. They neither throw nor call functions of the program on the calling thread:
  * host functions of a stream (cudaLaunchHostFunc) run on a thread of the driver. Their ends have no instruction that
@@ -13,36 +14,16 @@
 
 /*
  * A function, and its variants for streams of their own per thread (_ptsz, _ptds) and for later interfaces (_v2). All
- * have the name of the function, as CUPTI's users know it.
+ * have the name of the function.
  */
-#define PLAIN(f)                                                                                                       \
-	{                                                                                                              \
-#f, #f                                                                                                 \
-	}
-#define PTSZ(f)                                                                                                        \
-	{#f, #f},                                                                                                      \
-	{                                                                                                              \
-#f "_ptsz", #f                                                                                         \
-	}
-#define PTDS(f)                                                                                                        \
-	{#f, #f},                                                                                                      \
-	{                                                                                                              \
-#f "_ptds", #f                                                                                         \
-	}
-#define V2(f)                                                                                                          \
-	{                                                                                                              \
-#f "_v2", #f                                                                                           \
-	}
-#define V2PTSZ(f)                                                                                                      \
-	{#f "_v2", #f},                                                                                                \
-	{                                                                                                              \
-#f "_v2_ptsz", #f                                                                                      \
-	}
-#define V2PTDS(f)                                                                                                      \
-	{#f "_v2", #f},                                                                                                \
-	{                                                                                                              \
-#f "_v2_ptds", #f                                                                                      \
-	}
+// clang-format off
+#define PLAIN(f)  {#f, #f}
+#define PTSZ(f)	  {#f, #f}, {#f "_ptsz", #f}
+#define PTDS(f)	  {#f, #f}, {#f "_ptds", #f}
+#define V2(f)	  {#f "_v2", #f}
+#define V2PTSZ(f) {#f "_v2", #f}, {#f "_v2_ptsz", #f}
+#define V2PTDS(f) {#f "_v2", #f}, {#f "_v2_ptds", #f}
+// clang-format on
 
 #define RUNTIME_LAUNCHES                                                                                               \
 	PTSZ(cudaLaunchKernel), PTSZ(cudaLaunchKernelExC), PTSZ(cudaLaunchCooperativeKernel), PTSZ(cudaGraphLaunch),   \
@@ -138,7 +119,7 @@ static const struct adp_member driver_calls[] = {
 /* PyTorch's wheels have given the library a name with a hash: libcudart-d0da41ae.so.11.0. */
 #define RUNTIME_GLOB "libcudart*.so*"
 #define RUNTIME	     .each_lib = "*/" RUNTIME_GLOB
-#define DRIVER	     .each_lib = "*/libcuda.so*", .unless_lib = RUNTIME_GLOB
+#define DRIVER	     .each_lib = "*/libcuda.so*"
 #define CALLS                                                                                                          \
 	.group = PROBE_CUDA, .optional = true, .any_build = true, .returns = true, .title = "CUDA call",               \
 	.row = {.action = MXBPF_ACT_OPEN,                                                                              \
@@ -146,13 +127,15 @@ static const struct adp_member driver_calls[] = {
 		.cls = MXBPF_CLASS_CUDA,                                                                               \
 		.name_type = MXBPF_NAMED_COOKIE,                                                                       \
 		.name = {.base = MXBPF_BASE_COOKIE},                                                                   \
+		.outermost = 1,                                                                                        \
 		.details = MXBPF_DETAIL_STACK}
 #define COUNTS .group = PROBE_LAUNCH, .optional = true, .any_build = true, .row = {.action = MXBPF_ACT_COUNT}
 
 const struct adp_probe adapter_cuda[] = {
 	{.name = "cuda.call", RUNTIME, CALLS, .family = {.members = runtime_calls}},
-	{.name = "cuda.driver_call", DRIVER, CALLS, .family = {.members = driver_calls}},
-	{.name = "cuda.launch", RUNTIME, COUNTS, .family = {.members = runtime_launches}},
-	{.name = "cuda.driver_launch", DRIVER, COUNTS, .family = {.members = driver_launches}},
+	{.name = "cuda.driver", DRIVER, .unless_lib = RUNTIME_GLOB, CALLS, .family = {.members = driver_calls}},
+	{.name = "cuda.driver_launch", DRIVER, CALLS, .family = {.members = driver_launches}},
+	{.name = "cuda.count", RUNTIME, COUNTS, .family = {.members = runtime_launches}},
+	{.name = "cuda.driver_count", DRIVER, COUNTS, .family = {.members = driver_launches}},
 	{.name = NULL},
 };

@@ -70,11 +70,12 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
 }
 
 /*
- * Adds a return probe. The kernel runs it when the function has returned, so the frame address is the stack pointer.
+ * Adds a return probe. The kernel runs it when the function has returned, so the frame address is the stack pointer. A
+ * call may have no frame, because it was nested in another one (row.outermost).
  */
 static int add_return(struct plan *plan, const struct plan_probe *p, uint64_t off, uint64_t func)
 {
-	struct plan_site site = {p, &cut_row, p->lib, off, func, true};
+	struct plan_site site = {p, &cut_row, p->lib, off, func | MXBPF_CUT_MERGED, true};
 
 	if (func >= MXBPF_FUNCS_MAX)
 		return -ENOENT;

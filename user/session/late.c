@@ -141,14 +141,14 @@ static int no_room(struct session *ses, const struct tgt_lib *lib)
 	return -1;
 }
 
-/* Returns the index of a library; -1: there are too many. */
+/* Returns the index of a library with this probe; -1: there are too many. */
 static int lib_of(struct session *ses, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe)
 {
 	struct late_lib **libs = ses->late.libs, *new;
 	unsigned i;
 
 	for (i = 0; i < ses->late.nlibs; i++)
-		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino)
+		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row == probe->row)
 			return (int)i;
 	if (i == LATE_LIBS_MAX)
 		return no_room(ses, lib);
@@ -157,11 +157,25 @@ static int lib_of(struct session *ses, struct tgt *t, struct tgt_lib *lib, const
 	ses->late.libs = libs;
 	if (!new)
 		return -1;
+	new->row = probe->row;
 	new->lib.dev = lib->dev;
 	new->lib.ino = lib->ino;
 	plan_lib(ses, t, lib, probe, new);
 	libs[ses->late.nlibs++] = new;
 	return (int)i;
+}
+
+/* Returns true if the library has probes of this group in the process, perhaps of another row. */
+static bool is_probed(const struct session *ses, pid_t tgid, const struct tgt_lib *lib, enum probe_group group)
+{
+	struct late_lib **libs = ses->late.libs;
+	unsigned i;
+
+	for (i = 0; i < ses->late.nlibs; i++)
+		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row->group == group &&
+		    hash_get(&ses->late.in, (uint64_t)tgid, i))
+			return true;
+	return false;
 }
 
 static void attach_lib(struct session *ses, pid_t tgid, unsigned index)
@@ -181,6 +195,7 @@ static void attach_lib(struct session *ses, pid_t tgid, unsigned index)
 
 void ses_late_look(struct session *ses, struct tgt *t)
 {
+	const struct plan *plan = &ses->targets[0].plan;
 	const struct plan_probe *p;
 	struct tgt_lib *lib;
 	size_t i;
@@ -188,10 +203,11 @@ void ses_late_look(struct session *ses, struct tgt *t)
 
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
-		for (p = ses->targets[0].plan.probes;
-		     p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes && !plan_is_late(p, t, lib); p++)
+		for (p = plan->probes; p < plan->probes + plan->nprobes && !plan_is_late(p, t, lib); p++)
 			;
-		index = p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes ? lib_of(ses, t, lib, p) : -1;
+		if (p == plan->probes + plan->nprobes || is_probed(ses, tgt_pid(t), lib, p->row->group))
+			continue;
+		index = lib_of(ses, t, lib, p);
 		if (index >= 0)
 			attach_lib(ses, tgt_pid(t), (unsigned)index);
 	}

@@ -46,7 +46,8 @@ struct ses_totals {
 /* A library that a process maps while it runs; a row with each_lib probes it. */
 struct late_lib {
 	struct tgt_lib lib; /* a copy: the process that mapped it first may end */
-	struct plan plan;   /* without sites the library is not probed */
+	const struct adp_probe *row;
+	struct plan plan; /* without sites the library is not probed */
 };
 
 struct late {
