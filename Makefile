@@ -53,7 +53,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all check test units progs gpu-double bench soak demo lint fuzz install uninstall clean distclean help
+.PHONY: all static check test units progs gpu-double bench soak demo lint fuzz install uninstall clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -108,6 +108,25 @@ $(O)/libmxbpf.a: $(OBJ)
 $(O)/mxbpf: $(O)/obj/user/main.o $(O)/libmxbpf.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(O)/libmxbpf.a $(LIBS)
+
+# A binary for machines without the libraries. The linker's warnings name what would load a library at run time, so they are errors.
+static: $(O)/mxbpf-static
+
+$(O)/deps/static/stamp: share/static.sh
+	$(call say,DEPS,$(@D))
+	$(Q)CC=$(CC) PKG_CONFIG=$(PKG_CONFIG) $< $(@D) && touch $@
+
+$(O)/gen/columns.h: share/columns.c
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -o $@.program $< && $@.program >$@ && rm $@.program
+
+$(O)/obj/user/static.o $(O)/unit/test_static: $(O)/gen/columns.h
+
+$(O)/mxbpf-static: $(O)/obj/user/main.o $(O)/obj/user/static.o $(O)/libmxbpf.a $(O)/deps/static/stamp
+	$(call say,LINK,$@)
+	$(Q)$(CC) -static-pie -Wl,-z,relro,-z,now,--fatal-warnings,--wrap=dlopen $(LDFLAGS) -L$(O)/deps/static -o $@ $(filter-out %/stamp,$^) \
+		$(shell $(PKG_CONFIG) --static --libs $(PKGS)) -lZydis -lstdc++ -lpthread -lm
 
 # share/man.awk makes roff of the Markdown and inserts the lists of options, columns and the like.
 $(O)/mxbpf.1: docs/man/mxbpf.1.md share/man.awk $(O)/mxbpf
@@ -217,7 +236,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) $(GPU)
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench soak lint fuzz install uninstall clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak lint fuzz install uninstall clean'
 	@echo 'test, check: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
@@ -263,9 +282,9 @@ uninstall:
 
 # Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
-	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/gpu $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
+	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/gpu $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf-static $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 
 distclean:
 	rm -rf $(O)
 
--include $(OBJ:.o=.d) $(UNITS:=.d) $(O)/obj/user/main.d
+-include $(OBJ:.o=.d) $(UNITS:=.d) $(O)/obj/user/main.d $(O)/obj/user/static.d

@@ -198,6 +198,14 @@ static __always_inline struct mxbpf_cut_check *cut_check(__u32 func)
 	return func ? bpf_map_lookup_elem(&cut_checks, &func) : 0;
 }
 
+static __always_inline void span_count(struct pt_regs *ctx)
+{
+	struct mxbpf_cut_check *c = cut_check(probe_cookie(ctx) & MXBPF_FUNC_MASK);
+
+	if (c)
+		__sync_fetch_and_add(&c->entries, 1);
+}
+
 /*
  * Copies memory and account of frame f, which leaves its thread's stack, to the map's copy. That copy was made when
  * f opened, and the record is made from it now.
@@ -528,6 +536,9 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		sp = cookie_sp(cookie, sp + 8, ctx->bp);
 	}
 	frames_end(t, sp);
+	f = frame_top(t);
+	if (row->outermost && f && f->cls == row->cls)
+		return;
 	if (row->inside && !inside_opens(ctx, t, frame_top(t), row, &inside))
 		return;
 	name_id = row->inside ? inside.name_id : span_name(ctx, t, row, cookie);

@@ -44,6 +44,7 @@ enum mxbpf_action {
 	MXBPF_ACT_OMP_JOIN = 14,  /* a worker thread begins its part; cookie: MXBPF_WORKER_* */
 	MXBPF_ACT_OMP_LEAVE = 15, /* a worker thread ends its part */
 	MXBPF_ACT_STEP = 31,	  /* an event that may mark an iteration */
+	MXBPF_ACT_COUNT = 32,	  /* only count calls of the cookie's function, in cut_checks */
 	MXBPF_ACT_NOTE = 16,	  /* an operator with a state is pushed: note its name for MXBPF_INSIDE_NOTED */
 	/*
 	 * An operator is pushed. If the thread runs the program's part of a custom operator, it belongs to that
@@ -203,7 +204,8 @@ struct mxbpf_row {
 	struct mxbpf_fetch layer; /* MXBPF_DETAIL_LAYER: address of a C string */
 	__u64 bulk_id;		  /* for operators inside: name id of a bulk; 0: the guard tells bulks */
 	__u8 by_address;	  /* the vectors hold addresses of arrays */
-	__u8 pad[7];
+	__u8 outermost;		  /* no span directly in one of the same class */
+	__u8 pad[6];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 280);
 

@@ -21,6 +21,7 @@ PACKAGES=(
 TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto
 	bats jq libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4 # tests and bench
+	libbz2-dev liblzma-dev                                                                              # make static
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint
 )
 # These programs may be installed without the Debian package.
@@ -136,6 +137,12 @@ speedscope() { # DIRECTORY
 	rm -rf "$DEPS/npm-cache"
 }
 
+# Without these libraries the tests of the static binary are skipped with the reason.
+static_libraries() {
+	share/static.sh "$DEPS/static" 2>"$DEPS/static.log" ||
+		{ tail -n 5 "$DEPS/static.log" >&2; say "skipping the tests of the static binary (output: $DEPS/static.log)"; }
+}
+
 # Without other kernels the tests on them are skipped with the reason.
 kernels() {
 	[[ -f $DEPS/kernels/vmlinuz-6.1 ]] || say "installing QEMU, and other kernels under $DEPS/kernels"
@@ -183,6 +190,7 @@ debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
 perfetto
 speedscope "$DEPS/speedscope"
+static_libraries
 kernels
 pythons
 versions

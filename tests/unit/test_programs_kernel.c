@@ -24,8 +24,8 @@ struct row {
 
 /* Actions that no adapter has: the planner's own, and those of OpenMP runtimes. */
 static const enum mxbpf_action actions[] = {
-	MXBPF_ACT_CLOSE_CUT, MXBPF_ACT_ALLOCATED, MXBPF_ACT_OMP_OPEN, MXBPF_ACT_OMP_BEGIN,
-	MXBPF_ACT_OMP_WAIT,  MXBPF_ACT_OMP_CLOSE, MXBPF_ACT_OMP_JOIN, MXBPF_ACT_OMP_LEAVE,
+	MXBPF_ACT_CLOSE_CUT, MXBPF_ACT_ALLOCATED, MXBPF_ACT_OMP_OPEN,  MXBPF_ACT_OMP_BEGIN, MXBPF_ACT_OMP_WAIT,
+	MXBPF_ACT_OMP_CLOSE, MXBPF_ACT_OMP_JOIN,  MXBPF_ACT_OMP_LEAVE, MXBPF_ACT_COUNT,
 };
 
 /* The verifier's work does not depend on the argument or on offsets. */

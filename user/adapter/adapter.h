@@ -12,6 +12,7 @@ extern const struct adp adapter_mxnet, adapter_pytorch;
 
 extern const struct adp *const adapters[]; /* NULL-terminated */
 
-extern const struct adp_probe adapter_openmp; /* used in addition to the rows of every runtime */
+/* Rows that are used in addition to those of every runtime. The last one has no name. */
+extern const struct adp_probe adapter_openmp, adapter_cuda[];
 
 #endif

@@ -25,14 +25,14 @@ static int attach_failed(int err, const struct tgt_lib *lib, uint32_t n, pid_t t
 	return err_set(e, ERR_RUNTIME, err, "cannot attach %u probes to %s: %s", n, lib->path, strerror(-err));
 }
 
-static bool is_shared_already(const struct att *a, const struct variant *v, const struct tgt_lib *lib)
+static bool is_shared_already(const struct att *a, const struct variant *v, const struct tgt_lib *lib, bool returns)
 {
 	const struct att_link *link = (const struct att_link *)a->links.data;
 	size_t i, n = buf_count(&a->links, struct att_link);
 
 	for (i = 0; i < n; i++)
 		if (link[i].tgid == ATT_SHARED && link[i].prog_fd == v->prog_fd && link[i].dev == lib->dev &&
-		    link[i].ino == lib->ino)
+		    link[i].ino == lib->ino && link[i].returns == returns)
 			return true;
 	return false;
 }
@@ -50,14 +50,17 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	uint32_t n = 0;
 	size_t i, nsites;
 	struct att_link *links;
+	bool returns = false;
 	int *fds, made, k;
 
 	sites = sites_of(p, &nsites);
 	cookies = offs + nsites;
 	for (i = 0; i < nsites; i++) {
-		if (done[i] || (lib && sites[i].lib != lib) || memcmp(sites[i].row, v->row, sizeof(*v->row)))
+		if (done[i] || (lib && (sites[i].lib != lib || sites[i].returns != returns)) ||
+		    memcmp(sites[i].row, v->row, sizeof(*v->row)))
 			continue;
 		done[i] = true;
+		returns = sites[i].returns;
 		lib = sites[i].lib;
 		offs[n] = sites[i].off;
 		cookies[n++] =
@@ -65,7 +68,7 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	}
 	if (!n)
 		return 0;
-	if (tgid == ATT_SHARED && is_shared_already(a, v, lib))
+	if (tgid == ATT_SHARED && is_shared_already(a, v, lib, returns))
 		return 1;
 	fds = calloc(n, sizeof(*fds));
 	links = fds ? buf_add(&a->links, n * sizeof(*links)) : NULL;
@@ -73,9 +76,11 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 		free(fds);
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	}
-	made = a->backend->attach(v->prog_fd, lib->open_path, offs, cookies, n, tgid, fds);
+	made = (returns ? a->backend->attach_returns : a->backend->attach)(v->prog_fd, lib->open_path, offs, cookies, n,
+									   tgid, fds);
 	for (k = 0; k < made; k++)
-		links[k] = (struct att_link){tgid, fds[k], v->row->iteration_end[0], v->prog_fd, lib->dev, lib->ino};
+		links[k] = (struct att_link){tgid,     fds[k], v->row->iteration_end[0], v->prog_fd, lib->dev,
+					     lib->ino, returns};
 	a->links.len -=
 		(n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* a backend may make one link for all probes */
 	free(fds);

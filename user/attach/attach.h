@@ -54,6 +54,9 @@ struct att_backend {
 	 */
 	int (*attach)(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
 		      pid_t pid, int *fds);
+	/* Like attach, but the program runs when the functions at these offsets return. NULL: not supported. */
+	int (*attach_returns)(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
+			      pid_t pid, int *fds);
 };
 extern const struct att_backend *const att_backends[]; /* best first, NULL-terminated */
 

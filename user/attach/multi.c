@@ -19,8 +19,10 @@ struct link_create_uprobe_multi {
 	__u32 cnt, uprobe_flags, pid, pad;
 };
 
+#define AT_RETURN 1u /* BPF_F_UPROBE_MULTI_RETURN */
+
 static int link_create(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
-		       pid_t pid)
+		       pid_t pid, uint32_t flags)
 {
 	struct link_create_uprobe_multi a;
 	int fd;
@@ -33,6 +35,7 @@ static int link_create(int prog_fd, const char *path, const uint64_t *offs, cons
 	a.cookies = (uintptr_t)cookies;
 	a.cnt = n;
 	a.pid = (__u32)pid;
+	a.uprobe_flags = flags;
 	fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &a, sizeof(a));
 	return fd < 0 ? -errno : fd;
 }
@@ -46,7 +49,7 @@ static int supported(struct err *e)
 	prog = backend_trial_prog(TRACE_UPROBE_MULTI, e);
 	if (prog < 0)
 		return prog;
-	err = link_create(prog, "/", &off, NULL, 1, 0);
+	err = link_create(prog, "/", &off, NULL, 1, 0, 0);
 	close(prog);
 	if (err >= 0)
 		close(err);
@@ -67,7 +70,7 @@ static bool pid_is_process(void)
 
 	if (prog < 0)
 		return false;
-	err = link_create(prog, "/", &off, NULL, 1, -1);
+	err = link_create(prog, "/", &off, NULL, 1, -1, 0);
 	close(prog);
 	return err == -EINVAL;
 }
@@ -76,16 +79,28 @@ static bool pid_is_process(void)
  * BPF checks the process anyway. If the kernel's filter is broken, attach without it; hits then cost other processes
  * time.
  */
-static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
-		  int *fds)
+static int attach_at(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
+		     pid_t pid, uint32_t flags, int *fds)
 {
 	static atomic_int filter =
 		-1; /* result of pid_is_process(), or -1; two threads may both compute it, which is harmless */
 
 	if (filter < 0)
 		filter = pid_is_process();
-	fds[0] = link_create(prog_fd, path, offs, cookies, n, filter ? pid : 0);
+	fds[0] = link_create(prog_fd, path, offs, cookies, n, filter ? pid : 0, flags);
 	return fds[0] < 0 ? fds[0] : 1;
+}
+
+static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
+		  int *fds)
+{
+	return attach_at(prog_fd, path, offs, cookies, n, pid, 0, fds);
+}
+
+static int attach_returns(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
+			  pid_t pid, int *fds)
+{
+	return attach_at(prog_fd, path, offs, cookies, n, pid, AT_RETURN, fds);
 }
 
 const struct att_backend att_backend_multi = {
@@ -96,4 +111,5 @@ const struct att_backend att_backend_multi = {
 	.filters = pid_is_process,
 	.shares = true,
 	.attach = attach,
+	.attach_returns = attach_returns,
 };

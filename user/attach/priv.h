@@ -30,6 +30,7 @@ struct att_link {
 	bool iteration_ends; /* the probe sees iterations end */
 	int prog_fd;	     /* the program of its variant, and the file that it is in */
 	uint64_t dev, ino;
+	bool returns; /* return probes */
 };
 
 struct att {

@@ -37,6 +37,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_OMP_JOIN] = "on_region",
 	[MXBPF_ACT_OMP_LEAVE] = "on_region",
 	[MXBPF_ACT_STEP] = "on_step",
+	[MXBPF_ACT_COUNT] = "on_count",
 	[MXBPF_ACT_NOTE] = "on_note",
 	[MXBPF_ACT_PUSHED] = "on_custom_push",
 	[MXBPF_ACT_OUTPUT] = "on_output",

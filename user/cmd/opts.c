@@ -62,7 +62,7 @@ static const char *help_probes(unsigned i)
 }
 #define PROBES_ALL                                                                                                     \
 	(PROBE_OP | PROBE_API | PROBE_MEM | PROBE_WAIT | PROBE_INSIDE | PROBE_CUSTOM | PROBE_MARK | PROBE_DATA |       \
-	 PROBE_KV)
+	 PROBE_KV | PROBE_CUDA)
 
 static const char *word_api(unsigned i)
 {

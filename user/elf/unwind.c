@@ -11,6 +11,7 @@
 
 #include "elf/cursor.h"
 #include "elf/image.h"
+#include "elf/names.h"
 
 #define FDES_MAX       (4u << 20) /* the largest library seen has 0.6 million */
 #define RECORD_MAX     (1u << 20) /* limit of one entry or one call-site table, in bytes */
@@ -107,6 +108,7 @@ static void read_augmentation(struct cursor *c, const char *aug, struct augmenta
 {
 	uint64_t n = cursor_uleb(c), end = c->va + n;
 
+	fde->personality = strchr(aug, 'P');
 	for (aug++; *aug && !c->err; aug++) {
 		if (*aug == 'R')
 			a->ptr_enc = (uint8_t)cursor_u(c, 1);
@@ -204,6 +206,27 @@ int elf_fde_find(struct elf *f, uint64_t va, struct elf_fde *out, struct err *e)
 	if (va < out->start_va || va >= out->end_va)
 		return err_set(e, ERR_TARGET, -ENOENT, "no unwind entry for 0x%llx", (unsigned long long)va);
 	return 0;
+}
+
+bool elf_has_exceptions(struct elf *f)
+{
+	static const char *const imports[] = {"__cxa_throw", "__cxa_rethrow", "_Unwind_RaiseException",
+					      "_Unwind_Resume", "_Unwind_ForcedUnwind"};
+	struct elf_fde fde;
+	uint64_t slot;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(imports) / sizeof(imports[0]); i++)
+		if (elf_import_slots(f, imports[i], &slot, 1))
+			return true;
+	if (!f->eh_rows && read_rows(f, NULL))
+		return true;
+	for (i = 0; i < f->neh_rows; i++) {
+		memset(&fde, 0, sizeof(fde));
+		if (read_fde(f, f->eh_hdr_va + (uint64_t)(int64_t)f->eh_rows[i].fde, &fde) || fde.personality)
+			return true;
+	}
+	return false;
 }
 
 /* ---- position of the frame */

@@ -24,6 +24,7 @@ struct elf_fde {
 	uint64_t insns_va, insns_end_va;
 	uint8_t ptr_enc;
 	bool signal_frame;
+	bool personality; /* a routine handles exceptions in it */
 };
 
 enum elf_cfa_base {
@@ -53,6 +54,12 @@ struct elf_call_site {
  * or -errno of I/O.
  */
 int elf_fde_find(struct elf *f, uint64_t va, struct elf_fde *out, struct err *e);
+
+/*
+ * Returns true if exceptions may begin or be handled in this file: it imports the functions that throw, or an entry
+ * has a personality routine. Also true if that cannot be read.
+ */
+bool elf_has_exceptions(struct elf *f);
 
 /* Appends struct elf_cfa in ascending order; the first is at start_va. Returns 0, -EBADMSG or -ENOMEM. */
 int elf_fde_cfas(const struct elf *f, const struct elf_fde *fde, struct buf *cfas, struct err *e);

@@ -232,9 +232,16 @@ static bool keeps_entry_state(const struct decoded *d)
 	return true;
 }
 
+/* Jump tables have an index; a single pointer is relative to the instruction. */
+static bool through_pointer(const ZydisDecodedInstruction *insn)
+{
+	return insn->raw.modrm.mod == 0 && insn->raw.modrm.rm == 5;
+}
+
 /*
  * Returns true if a branch of the function may lead into (0, to], because a probe at `to` would then count wrong.
  * Branches with an unknown target count as leading there, except with only_padding: no indirect jump leads to a nop.
+ * A jump through one pointer of the library's data is a tail call.
  */
 static bool comes_back(const uint8_t *code, size_t size, size_t to, bool only_padding)
 {
@@ -247,7 +254,8 @@ static bool comes_back(const uint8_t *code, size_t size, size_t to, bool only_pa
 
 		if (decode_light(&decoder, code + at, size - at, &insn))
 			return true;
-		if (insn.mnemonic == ZYDIS_MNEMONIC_JMP && !insn.raw.imm[0].is_relative && !only_padding)
+		if (insn.mnemonic == ZYDIS_MNEMONIC_JMP && !insn.raw.imm[0].is_relative && !only_padding &&
+		    !through_pointer(&insn))
 			return true;
 		if (!insn.raw.imm[0].is_relative)
 			continue;

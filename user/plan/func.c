@@ -15,7 +15,7 @@ static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT},
 static int add_site(struct plan *plan, const struct plan_probe *p, const struct mxbpf_row *row, uint64_t off,
 		    uint64_t cookie)
 {
-	struct plan_site site = {p, row, p->lib, off, cookie};
+	struct plan_site site = {p, row, p->lib, off, cookie, false};
 
 	return p->wanted ? buf_put(&plan->sites, &site, sizeof(site)) : 0;
 }
@@ -67,6 +67,19 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
 		err = add_site(plan, p, row, offs[i], plan_cut_cookie(func, &cut.points[i]));
 	*tail = cut.tail_exit;
 	return err;
+}
+
+/*
+ * Adds a return probe. The kernel runs it when the function has returned, so the frame address is the stack pointer. A
+ * call may have no frame, because it was nested in another one (row.outermost).
+ */
+static int add_return(struct plan *plan, const struct plan_probe *p, uint64_t off, uint64_t func)
+{
+	struct plan_site site = {p, &cut_row, p->lib, off, func | MXBPF_CUT_MERGED, true};
+
+	if (func >= MXBPF_FUNCS_MAX)
+		return -ENOENT;
+	return buf_put(&plan->sites, &site, sizeof(site));
 }
 
 uint64_t plan_text_id(unsigned tag, const char *text, size_t len)
@@ -164,7 +177,9 @@ int plan_add_func(struct plan *plan, struct plan_probe *p, struct elf *elf, cons
 	}
 	*endless = *row;
 	endless->end = MXBPF_END_NEXT;
-	err = row->end == MXBPF_END_CUT ? add_cut(plan, p, elf, f->va, func, &tail) : 0;
+	err = row->end != MXBPF_END_CUT ? 0
+	      : p->returns		? add_return(plan, p, f->entry_off, func)
+					: add_cut(plan, p, elf, f->va, func, &tail);
 	if (err == -ENOENT) {
 		row = endless;
 		p->nendless++;

@@ -37,6 +37,7 @@ const struct plan_group plan_groups[] = {
 	{"mark", PROBE_MARK, "user annotations"},
 	{"data", PROBE_DATA, "waits for data"},
 	{"kv", PROBE_KV, "exchange of parameters"},
+	{"cuda", PROBE_CUDA, "calls of CUDA's libraries"},
 	{"link", PROBE_LINK, NULL},
 	{"work", PROBE_WORK, NULL},
 	{"iter", PROBE_ITER, NULL},
@@ -45,6 +46,7 @@ const struct plan_group plan_groups[] = {
 	{"life", PROBE_LIFE, NULL},
 	{"held", PROBE_POOL, NULL},
 	{"output", PROBE_OUTPUT, NULL},
+	{"launch", PROBE_LAUNCH, NULL},
 	{.name = NULL},
 };
 
@@ -561,6 +563,19 @@ static void forget_tables(struct tgt *t, const struct plan *p)
 			elf_forget_funcs(elf);
 }
 
+/* Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. */
+static const struct adp_probe *shared_row(unsigned groups, size_t i)
+{
+	const struct adp_probe *row = adapter_cuda;
+
+	if (groups & PROBE_OMP && !i--)
+		return &adapter_openmp;
+	for (; row->name; row++)
+		if (row->group & groups && !i--)
+			return row;
+	return NULL;
+}
+
 int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e)
 {
 	struct elf *elf;
@@ -581,7 +596,9 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 		return err;
 	out->version = plan_version(out->adp, out->lib);
 	out->array = array_of(out->adp, out->version);
-	out->nprobes = out->adp->nprobes + (o->groups & PROBE_OMP ? 1 : 0);
+	out->nprobes = out->adp->nprobes;
+	while (shared_row(o->groups, out->nprobes - out->adp->nprobes))
+		out->nprobes++;
 	out->probes = calloc(out->nprobes, sizeof(*out->probes));
 	out->rows = calloc(out->nprobes, sizeof(*out->rows));
 	out->endless = calloc(out->nprobes, sizeof(*out->endless));
@@ -589,7 +606,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	if (!out->probes || !out->rows || !out->endless || !out->iteration_ends)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	for (i = 0; i < out->nprobes; i++)
-		out->probes[i].row = i < out->adp->nprobes ? &out->adp->probes[i] : &adapter_openmp;
+		out->probes[i].row =
+			i < out->adp->nprobes ? &out->adp->probes[i] : shared_row(o->groups, i - out->adp->nprobes);
 	plan_image(out, out->lib);
 	for (i = 0; i < out->nprobes; i++) {
 		err = plan_row(t, out, &out->probes[i], e);
@@ -609,9 +627,12 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	return o->iterations ? check_iteration_ends(out, e) : 0;
 }
 
-bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib)
+bool plan_is_late(const struct plan_probe *probe, struct tgt *t, const struct tgt_lib *lib)
 {
-	return probe->wanted && probe->row->each_lib && !fnmatch(probe->row->each_lib, lib->path, 0);
+	const struct adp_probe *row = probe->row;
+
+	return probe->wanted && row->each_lib && !fnmatch(row->each_lib, lib->path, 0) &&
+	       !(row->unless_lib && tgt_find_lib(t, row->unless_lib));
 }
 
 /*
@@ -643,8 +664,19 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 	out->iteration_ends = calloc(1, sizeof(*out->iteration_ends));
 	if (!out->probes || !out->rows || !out->endless || !out->iteration_ends)
 		return -ENOMEM;
-	out->probes[0] = (struct plan_probe){.row = probe->row, .lib = lib, .wanted = true};
+	out->probes[0] = (struct plan_probe){
+		.row = probe->row,
+		.lib = lib,
+		.wanted = true,
+		.first_func = first_func,
+		.returns = p->opts.returns && probe->row->returns && !elf_has_exceptions(elf),
+	};
 	out->rows[0] = p->rows[probe - p->probes];
+	if (probe->row->family.members) {
+		err = plan_family(out, out->probes, elf);
+		plan_order_sites(out);
+		return err;
+	}
 	late_name(out->probes, name);
 	if (p->opts.ops && !plan_ops_match(p->opts.ops, name))
 		return -ENOENT;

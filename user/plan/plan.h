@@ -33,6 +33,7 @@ struct plan_probe {
 	struct insn_entry entry;
 	unsigned nfuncs;      /* number of probed functions: 1, or those of the family */
 	uint32_t first_func;  /* number of the first function */
+	bool returns;	      /* spans end by return probes */
 	unsigned nendless;    /* functions without a cut: their spans end at the next event of their thread */
 	unsigned nleft;	      /* functions that --ops excludes */
 	bool calibrated;      /* its structure offsets were read from the code of this build */
@@ -55,6 +56,7 @@ struct plan_site {
 	struct tgt_lib *lib;
 	uint64_t off; /* file offset */
 	uint64_t cookie;
+	bool returns; /* a return probe */
 };
 
 /* A function that BPF recognizes by the return address of a call. */
@@ -69,6 +71,7 @@ struct plan_opts {
 	const char *ops;     /* patterns of operator names; NULL: all operators */
 	bool iterations;     /* also probe the ends of iterations */
 	bool agent;	     /* do not probe what the agent sees */
+	bool returns;	     /* the backend has return probes */
 	bool needs_api;	     /* with PROBE_WORK: refuse a runtime without a C API */
 	const char *runtime; /* name of the runtime; NULL: the one that is mapped */
 	bool lenient;	     /* for `check`: a refused probe is no error */
@@ -174,8 +177,8 @@ int plan_like(struct plan *p, const struct plan *other);
  */
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
 	      uint32_t first_func, struct plan *out, struct err *e);
-/* Returns true if the library matches the each_lib of the probe. */
-bool plan_is_late(const struct plan_probe *probe, const struct tgt_lib *lib);
+/* Returns true if the probe is for this library of the process: see each_lib and unless_lib. */
+bool plan_is_late(const struct plan_probe *probe, struct tgt *t, const struct tgt_lib *lib);
 /* Returns the name of a function in the tables, or the name of the probe. */
 const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);
 /* Reads the state (`runs` and `paused`) of the runtime's own profiler. Returns 0, or -errno with e set. */

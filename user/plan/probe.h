@@ -23,14 +23,16 @@ enum probe_group {
 	PROBE_MARK = 1 << 6,	/* user annotations, and the program's calls of the built-in profiler */
 	PROBE_DATA = 1 << 7,	/* fetching the next batch of data */
 	PROBE_KV = 1 << 8,	/* parameters sent to or received from other devices and hosts */
-	PROBE_LINK = 1 << 9,	/* arrows; only for a trace or a recording */
-	PROBE_WORK = 1 << 10,	/* instead of PROBE_API: only the calls that do work */
-	PROBE_ITER = 1 << 11,	/* ends of iterations that no other group probes */
-	PROBE_OMP = 1 << 12,	/* parallel regions of OpenMP */
-	PROBE_STEP = 1 << 13,	/* calls that make iterations */
-	PROBE_LIFE = 1 << 14,	/* operators from push to start, and waits of the program for them */
-	PROBE_POOL = 1 << 15,	/* owners of memory: pools, scopes */
-	PROBE_OUTPUT = 1 << 16, /* arrays that pushed operators write, for the Python stacks of owners of memory */
+	PROBE_CUDA = 1 << 9,	/* calls of CUDA's libraries */
+	PROBE_LINK = 1 << 10,	/* arrows; only for a trace or a recording */
+	PROBE_WORK = 1 << 11,	/* instead of PROBE_API: only the calls that do work */
+	PROBE_ITER = 1 << 12,	/* ends of iterations that no other group probes */
+	PROBE_OMP = 1 << 13,	/* parallel regions of OpenMP */
+	PROBE_STEP = 1 << 14,	/* calls that make iterations */
+	PROBE_LIFE = 1 << 15,	/* operators from push to start, and waits of the program for them */
+	PROBE_POOL = 1 << 16,	/* owners of memory: pools, scopes */
+	PROBE_OUTPUT = 1 << 17, /* arrays that pushed operators write, for the Python stacks of owners of memory */
+	PROBE_LAUNCH = 1 << 18, /* instead of PROBE_CUDA: only count launches */
 };
 
 /* A member function of a family and the operator that it calls. */
@@ -107,15 +109,21 @@ enum adp_shown {
 struct adp_probe {
 	const char *name; /* "operator.start"; in reports, `check` and JSON */
 	enum probe_group group;
-	unsigned needs;		     /* spans end with those of one of these groups; 0: none */
-	unsigned pair_inside;	     /* if one of these groups is probed, spans end with its first span in them */
-	bool by_agent;		     /* the agent, if there is one, sees these calls */
-	bool optional;		     /* may be missing; a missing required row refuses the group */
-	const char *ends;	     /* name of an earlier row whose spans this row ends; refused together with it */
-	const char *instead_of;	     /* name of an earlier row; this row is used only if that one is refused */
-	const char *lib_glob;	     /* basename of its library; NULL: that of the runtime */
-	const char *each_lib;	     /* or every library with such a path, even later; its name is added to span_name */
-	const char *const *versions; /* those of adp.builds where its offsets hold; ends with NULL. NULL: all */
+	unsigned needs;		/* spans end with those of one of these groups; 0: none */
+	unsigned pair_inside;	/* if one of these groups is probed, spans end with its first span in them */
+	bool by_agent;		/* the agent, if there is one, sees these calls */
+	bool optional;		/* may be missing; a missing required row refuses the group */
+	const char *ends;	/* name of an earlier row whose spans this row ends; refused together with it */
+	const char *instead_of; /* name of an earlier row; this row is used only if that one is refused */
+	const char *lib_glob;	/* basename of its library; NULL: that of the runtime */
+	const char *each_lib;	/* or every library with such a path, even later; its name is added to span_name */
+	const char *unless_lib; /* with each_lib: not in a process that has mapped a library with this basename */
+	/*
+	 * With each_lib: functions of a C API that call nothing of the program. If the library shows no trace of
+	 * exceptions, a return probe ends their spans.
+	 */
+	bool returns;
+	const char *const *versions;	  /* those of adp.builds where its offsets hold; ends with NULL. NULL: all */
 	const struct adp_layout *layouts; /* builds where the row is another */
 	enum adp_shown shown;		  /* how to find the offsets in an unknown build */
 	bool any_build; /* its recipes follow the C++ ABI, not a layout of one build; alt_name may: see alt_readers */
@@ -136,6 +144,7 @@ struct adp_probe {
 	 * the build. 0: none; the schema describes the arguments.
 	 */
 	uint8_t tensors_arg, values_arg;
+	const char *title;     /* with each_lib: of the table, if the runtime has no title for the class */
 	const char *span_name; /* NAMED_COOKIE: the span's name. NAMED_OBJECT: prefix of the class's name */
 	struct mxbpf_row row;
 };

@@ -153,7 +153,7 @@ static int describe_tables(struct session *ses, const struct ses_target *of, str
 	const struct adp *a = of->plan.adp;
 	size_t i;
 
-	for (i = 0; i < of->plan.nprobes; i++) {
+	for (i = 0; i < a->nprobes; i++) { /* the rows of all runtimes wait for their libraries: late.c */
 		const struct plan_probe *p = &of->plan.probes[i];
 		const struct mxbpf_row *row = &p->row->row;
 		char **title = row->action == MXBPF_ACT_OPEN	? &s->class_title[row->cls]

@@ -79,18 +79,33 @@ static int describe(struct session *ses, const struct late_lib *lib)
 	if (!libs[s->nlibs].path || !libs[s->nlibs].build_id || !libs[s->nlibs].runtime)
 		return -ENOMEM;
 	s->nlibs++;
-	if (!s->class_title[cls])
-		s->class_title[cls] = strdup(a->class_title[cls]);
+	if (lib->plan.rows[0].action != MXBPF_ACT_OPEN || s->class_title[cls])
+		return 0;
+	if (cls == MXBPF_CLASS_CUDA && ses_add_note(s, "cuda", "CUDA calls are from probes; --gpu shows the kernels"))
+		return -ENOMEM;
+	s->class_title[cls] = strdup(a->class_title[cls] ? a->class_title[cls] : lib->plan.probes[0].row->title);
 	return s->class_title[cls] ? 0 : -ENOMEM;
 }
 
-/* A library has one function, whose number comes after those of the plan. */
+/* The names of its functions, whose numbers come after those of the plan and of the libraries before. */
+static void name_funcs(struct session *ses, const struct tgt *t, const struct plan *p)
+{
+	const struct plan_name *name;
+	size_t i;
+
+	pthread_mutex_lock(&ses->lock);
+	for (i = 0; i < buf_count(&p->names, struct plan_name); i++) {
+		name = buf_at(&p->names, struct plan_name, i);
+		ses_add_name(ses, MXBPF_NAME_SPAN, (uint32_t)tgt_pid(t), name->id, name->text);
+	}
+	pthread_mutex_unlock(&ses->lock);
+}
+
 static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe,
 		     struct late_lib *new)
 {
-	uint32_t func = (uint32_t)buf_count(&ses->targets[0].plan.funcs, uint64_t) + ses->late.nattached;
+	uint32_t func = (uint32_t)buf_count(&ses->targets[0].plan.funcs, uint64_t) + ses->late.nfuncs;
 	struct err why = {0};
-	const char *name;
 	int err;
 
 	if (ses->late.nattached < LATE_ATTACHED_MAX && func < MXBPF_FUNCS_MAX)
@@ -110,10 +125,8 @@ static void plan_lib(struct session *ses, struct tgt *t, struct tgt_lib *lib, co
 		return;
 	}
 	ses->late.nattached++;
-	name = plan_func_name(&new->plan, new->plan.probes, func);
-	pthread_mutex_lock(&ses->lock);
-	ses_add_name(ses, MXBPF_NAME_SPAN, (uint32_t)tgt_pid(t), *buf_at(&new->plan.funcs, uint64_t, 0), name);
-	pthread_mutex_unlock(&ses->lock);
+	ses->late.nfuncs += (uint32_t)buf_count(&new->plan.funcs, uint64_t);
+	name_funcs(ses, t, &new->plan);
 }
 
 /* Warns and counts only once for each library. */
@@ -128,14 +141,14 @@ static int no_room(struct session *ses, const struct tgt_lib *lib)
 	return -1;
 }
 
-/* Returns the index of a library; -1: there are too many. */
+/* Returns the index of a library with this probe; -1: there are too many. */
 static int lib_of(struct session *ses, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe)
 {
 	struct late_lib **libs = ses->late.libs, *new;
 	unsigned i;
 
 	for (i = 0; i < ses->late.nlibs; i++)
-		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino)
+		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row == probe->row)
 			return (int)i;
 	if (i == LATE_LIBS_MAX)
 		return no_room(ses, lib);
@@ -144,11 +157,25 @@ static int lib_of(struct session *ses, struct tgt *t, struct tgt_lib *lib, const
 	ses->late.libs = libs;
 	if (!new)
 		return -1;
+	new->row = probe->row;
 	new->lib.dev = lib->dev;
 	new->lib.ino = lib->ino;
 	plan_lib(ses, t, lib, probe, new);
 	libs[ses->late.nlibs++] = new;
 	return (int)i;
+}
+
+/* Returns true if the library has probes of this group in the process, perhaps of another row. */
+static bool is_probed(const struct session *ses, pid_t tgid, const struct tgt_lib *lib, enum probe_group group)
+{
+	struct late_lib **libs = ses->late.libs;
+	unsigned i;
+
+	for (i = 0; i < ses->late.nlibs; i++)
+		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row->group == group &&
+		    hash_get(&ses->late.in, (uint64_t)tgid, i))
+			return true;
+	return false;
 }
 
 static void attach_lib(struct session *ses, pid_t tgid, unsigned index)
@@ -168,6 +195,7 @@ static void attach_lib(struct session *ses, pid_t tgid, unsigned index)
 
 void ses_late_look(struct session *ses, struct tgt *t)
 {
+	const struct plan *plan = &ses->targets[0].plan;
 	const struct plan_probe *p;
 	struct tgt_lib *lib;
 	size_t i;
@@ -175,10 +203,11 @@ void ses_late_look(struct session *ses, struct tgt *t)
 
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
-		for (p = ses->targets[0].plan.probes;
-		     p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes && !plan_is_late(p, lib); p++)
+		for (p = plan->probes; p < plan->probes + plan->nprobes && !plan_is_late(p, t, lib); p++)
 			;
-		index = p < ses->targets[0].plan.probes + ses->targets[0].plan.nprobes ? lib_of(ses, t, lib, p) : -1;
+		if (p == plan->probes + plan->nprobes || is_probed(ses, tgt_pid(t), lib, p->row->group))
+			continue;
+		index = lib_of(ses, t, lib, p);
 		if (index >= 0)
 			attach_lib(ses, tgt_pid(t), (unsigned)index);
 	}

@@ -46,12 +46,14 @@ struct ses_totals {
 /* A library that a process maps while it runs; a row with each_lib probes it. */
 struct late_lib {
 	struct tgt_lib lib; /* a copy: the process that mapped it first may end */
-	struct plan plan;   /* without sites the library is not probed */
+	const struct adp_probe *row;
+	struct plan plan; /* without sites the library is not probed */
 };
 
 struct late {
 	struct late_lib **libs; /* owned */
 	unsigned nlibs, nattached;
+	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
 	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
 	struct hash beyond; /* (inode, device) of libraries beyond the limit */
 };

@@ -118,7 +118,7 @@ static int open_symbols(struct session *ses, struct err *e)
 }
 
 /* Returns the groups of probes that the options need. */
-static unsigned groups_of(const struct ses_opts *o)
+static unsigned groups_of(const struct ses_opts *o, const struct att_backend *backend)
 {
 	unsigned groups = o->probes;
 
@@ -127,6 +127,8 @@ static unsigned groups_of(const struct ses_opts *o)
 	if ((o->probes & PROBE_API) && !o->iterations) /* --iterations has its own records of the ends of iterations */
 		groups |= PROBE_STEP;
 	groups |= ses_features_groups(o);
+	if (backend && backend->probes_max) /* the functions of CUDA alone are more than that */
+		groups &= ~(unsigned)PROBE_CUDA;
 	/* Hand-overs and starts are paired by counting, so both or neither are probed. */
 	if ((o->recording || o->trace) && !o->stats && !o->ops)
 		groups |= PROBE_LINK;
@@ -152,12 +154,13 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 	new->ui = *ui;
 	new->ntargets = 1;
 	new->window = window_of(o);
-	new->want = (struct plan_opts){.groups = groups_of(o),
+	new->want = (struct plan_opts){.groups = groups_of(o, backend),
 				       .ops = o->ops,
 				       .iterations = o->iterations,
 				       .agent = o->agent,
 				       .needs_api = o->api == SES_API_WORK,
 				       .runtime = o->runtime,
+				       .returns = backend && backend->attach_returns,
 				       .probes_max = backend ? backend->probes_max : 0};
 	pthread_mutex_init(&new->lock, NULL);
 	new->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
