@@ -196,9 +196,10 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libgpuops.so)
 GPU_OLD := $(addprefix $(O)/gpu/old/,libcudart.so.11.0 libcupti.so.11.8 libgpuops.so)
 GPU := $(GPU_NEW) $(GPU_OLD)
+GPU_CLIENT := $(O)/gpu/client
 GPU_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Wno-format-zero-length -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map=$(CURDIR)/=
-gpu-double: $(GPU)
+gpu-double: $(GPU) $(GPU_CLIENT)
 
 double := tests/gpu/double
 $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c account.c)
@@ -218,8 +219,12 @@ $(GPU): $(wildcard $(double)/*.h)
 	$(Q)$(CC) $(GPU_CFLAGS) -shared -Wl,-soname,$(@F),-rpath,'$$ORIGIN:$$ORIGIN/..',-z,now,-z,relro,--no-undefined $(GPU_FLAGS) \
 		-L$(O)/gpu -L$(O)/gpu/old -o $@ $(filter %.c,$^) $(GPU_LIBS) -lpthread -ldl
 
+$(GPU_CLIENT): $(double)/client.c $(double)/double.h $(GPU_NEW)
+	$(call say,GPU,$@)
+	$(Q)$(CC) $(GPU_CFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $< -L$(O)/gpu -l:libgpuops.so -l:libcupti.so.12 -lpthread
+
 units: $(UNITS)
-progs: $(PROGS) $(TOY) $(GPU)
+progs: $(PROGS) $(TOY) gpu-double
 
 help:
 	@sed -n '2,4p' Makefile; echo 'targets: all demo test check bench soak lint fuzz install uninstall clean'

@@ -183,6 +183,7 @@ class Loop:
     def end(self, steps, up):
         if up:
             self.ops.lib.gpuops_sync()
+            ctypes.CDLL("libcuda.so.1").double_write_account()  # a child of the fork server runs no exit handlers
         account = json.dumps(self.ops.account(steps=steps, pid=os.getpid()))
         if self.args.account:
             with open(self.args.account, "w") as file:
