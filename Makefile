@@ -212,28 +212,38 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 
 # The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
 # libcudart's functions begin with `push %rbp`, as those of the real one do.
-GPU := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcudart.so.11.0 libcupti.so.12 old/libcupti.so.11.8 libkineto_double.so libgpuops.so)
+GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libgpuops.so)
+GPU_OLD := $(addprefix $(O)/gpu/old/,libcudart.so.11.0 libcupti.so.11.8 libgpuops.so)
+GPU := $(GPU_NEW) $(GPU_OLD)
+GPU_CLIENT := $(O)/gpu/client
 GPU_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Wno-format-zero-length -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map=$(CURDIR)/=
-gpu-double: $(GPU)
+gpu-double: $(GPU) $(GPU_CLIENT)
 
 double := tests/gpu/double
 $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c account.c)
-$(O)/gpu/libcudart.so.12 $(O)/gpu/libcudart.so.11.0: $(double)/cudart.c | $(O)/gpu/libcuda.so.1
-$(O)/gpu/libcudart.so.12 $(O)/gpu/libcudart.so.11.0: GPU_FLAGS = -L$(O)/gpu -l:libcuda.so.1
+$(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0: $(double)/cudart.c | $(O)/gpu/libcuda.so.1
 $(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8: $(addprefix $(double)/,cupti.c gate.c collect.c records.c clock.c names.c)
-$(O)/gpu/old/libcupti.so.11.8: GPU_FLAGS = -DDOUBLE_OLD
 $(O)/gpu/libkineto_double.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
-$(O)/gpu/libkineto_double.so: GPU_FLAGS = -L$(O)/gpu -l:libcupti.so.12
-$(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12 $(O)/gpu/libcuda.so.1
-$(O)/gpu/libgpuops.so: GPU_FLAGS = -L$(O)/gpu -l:libcudart.so.12 -l:libcuda.so.1
+$(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12
+$(O)/gpu/old/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/old/libcudart.so.11.0
+$(GPU_OLD): GPU_FLAGS = -DDOUBLE_OLD
+$(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0: GPU_LIBS = -l:libcuda.so.1
+$(O)/gpu/libkineto_double.so: GPU_LIBS = -l:libcupti.so.12
+$(O)/gpu/libgpuops.so: GPU_LIBS = -l:libcudart.so.12 -l:libcuda.so.1
+$(O)/gpu/old/libgpuops.so: GPU_LIBS = -l:libcudart.so.11.0 -l:libcuda.so.1
 $(GPU): $(wildcard $(double)/*.h)
 	$(call say,GPU,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(GPU_CFLAGS) -shared -Wl,-soname,$(@F),-rpath,'$$ORIGIN',-z,now,-z,relro,--no-undefined -o $@ $(filter %.c,$^) $(GPU_FLAGS) -lpthread -ldl
+	$(Q)$(CC) $(GPU_CFLAGS) -shared -Wl,-soname,$(@F),-rpath,'$$ORIGIN:$$ORIGIN/..',-z,now,-z,relro,--no-undefined $(GPU_FLAGS) \
+		-L$(O)/gpu -L$(O)/gpu/old -o $@ $(filter %.c,$^) $(GPU_LIBS) -lpthread -ldl
+
+$(GPU_CLIENT): $(double)/client.c $(double)/double.h $(GPU_NEW)
+	$(call say,GPU,$@)
+	$(Q)$(CC) $(GPU_CFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $< -L$(O)/gpu -l:libgpuops.so -l:libcupti.so.12 -lpthread
 
 units: $(UNITS)
-progs: $(PROGS) $(TOY) $(GPU)
+progs: $(PROGS) $(TOY) gpu-double
 
 help:
 	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak lint fuzz install uninstall clean'

@@ -62,10 +62,15 @@ static int nsubscribers(void)
 }
 
 /* CUPTI refuses to mix the functions of both generations in a process while one of them is in use. */
-static int use_scope(enum scope wanted)
+static void forget_scope(void)
 {
 	if (!nsubscribers() && !collect_kinds())
 		scope = SCOPE_NONE;
+}
+
+static int use_scope(enum scope wanted)
+{
+	forget_scope();
 	if (scope != SCOPE_NONE && scope != wanted) {
 		account->mixed_versions++;
 		return CUPTI_NOT_COMPATIBLE;
@@ -218,6 +223,7 @@ static int unsubscribe(struct subscriber *s)
 		return CUPTI_INVALID_PARAMETER;
 	pthread_mutex_lock(&lock);
 	s->used = false;
+	forget_scope();
 	account->unsubscriptions++;
 	pthread_mutex_unlock(&lock);
 	return CUPTI_OK;

@@ -106,6 +106,7 @@ extern int double_call_end(int result);
 extern int double_initialised(void);
 extern int double_attach(const struct double_hooks *hooks);
 extern struct double_account *double_account(void);
+extern void double_write_account(void);
 extern uint64_t double_corr(void);
 
 static inline uint64_t double_clock(clockid_t id)

@@ -82,6 +82,12 @@ static void over(void)
 	__atomic_store_n(&state, OVER, __ATOMIC_RELEASE);
 }
 
+/* For programs that end by _exit(), which write no account otherwise. */
+DOUBLE_EXPORT void double_write_account(void)
+{
+	account_write(&account);
+}
+
 /* Runs behind the exit handlers, so the account has what they did. */
 static void __attribute__((destructor)) at_end(void)
 {

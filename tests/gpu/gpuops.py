@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs work on the double of a GPU on behalf of operators, and counts it. torch_job.py and mxnet_job.py share it.
+
+The counts are the truth against which tests compare what mxbpf reports.
+"""
+import collections
+import ctypes
+import glob
+import json
+import os
+import signal
+import threading
+import time
+
+STREAMS = {"compute": 0, "side": 1, "copy": 2}
+ELEMENTWISE = ("_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_12_GLOBAL__N_127%s_kernel_cuda_implERNS_14TensorIteratorBaseE"
+               "ENKUlvE_clEvENKUlvE0_clEvEUlfE_St5arrayIPcLm2EEEEviT0_T1_")
+LONG = ("_ZN7cutlass7KernelI66cutlass_80_tensorop_f16_s16816gemm_relu_f16_256x128_32x3_nn_align8_%s" + "EN12very_long_policyIJ" * 12
+        + "Lm1ELm2ELm3" + "EEE" * 12 + "Ev")
+NAMES = {
+    "gemm": LONG % "fwd", "gemm_dx": LONG % "dgrad", "gemm_dw": LONG % "wgrad",
+    "relu": ELEMENTWISE % "relu", "relu_dx": ELEMENTWISE % "threshold", "add": ELEMENTWISE % "add",
+    "reduce": "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(at::native::ReduceOp<float>)",
+    "stub": "_ZN6gpuops6gemm_kILi128ELi64EEEvPKfS2_Pf",  # a host function of libgpuops.so
+    "triton": "triton_poi_fused_add_mul_0",
+}
+TRACE_STEPS = 20
+
+
+class Ops:
+    """libgpuops.so with an account of each operator: kernels and their ns, copies and their bytes, sets, waits, graphs."""
+
+    def __init__(self, directory, cupti):
+        self.lib = ctypes.CDLL(os.path.join(directory, "libgpuops.so"))
+        self.cupti = ctypes.CDLL(glob.glob(os.path.join(directory, "libcupti.so.*"))[0]) if cupti else None
+        for name in ("gpuops_launch", "gpuops_launch_ex", "gpuops_launch_driver"):
+            getattr(self.lib, name).restype = ctypes.c_uint64
+            getattr(self.lib, name).argtypes = ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint
+        self.lib.gpuops_copy.argtypes = ctypes.c_bool, ctypes.c_bool, ctypes.c_size_t, ctypes.c_int
+        for name in ("gpuops_copy_inside", "gpuops_set"):
+            getattr(self.lib, name).argtypes = ctypes.c_size_t, ctypes.c_uint
+        self.operators = collections.defaultdict(collections.Counter)
+        self.kernels = collections.defaultdict(collections.Counter)
+        self.graphs = {}
+        self.lock = threading.Lock()
+
+    def add(self, operator, **counts):
+        with self.lock:
+            self.operators[operator].update(counts)
+
+    def kernel(self, operator, kernel, us, stream="compute", how="gpuops_launch"):
+        """Launches a kernel that lasts `us` microseconds."""
+        name = NAMES[kernel]
+        ns = getattr(self.lib, how)(name.encode(), us * 1000, STREAMS[stream])
+        self.count(operator, name, ns)
+
+    def count(self, operator, name, ns):
+        self.add(operator, kernels=1, ns=ns)
+        with self.lock:
+            self.kernels[name].update(kernels=1, ns=ns)
+
+    def copy(self, operator, size, to_device=True, pinned=False, wait=False):
+        self.lib.gpuops_copy(to_device, pinned, size, -1 if wait else STREAMS["copy"])
+        kind = ("pinned" if pinned else "pageable") + ("_to_device" if to_device else "_to_host")
+        self.add(operator, copies=1, bytes=size, **{kind: 1})
+
+    def set(self, operator, size):
+        self.lib.gpuops_set(size, STREAMS["compute"])
+        self.add(operator, sets=1)
+
+    def wait(self, operator, stream=None):
+        """Waits for a stream, or for the whole device."""
+        if stream is None:
+            self.lib.gpuops_sync()
+        else:
+            self.lib.gpuops_sync_stream(STREAMS[stream])
+        self.add(operator, waits=1)
+
+    def capture(self, operator, kernels):
+        """Captures a graph of (kernel, us). The launches of a capture run nothing."""
+        self.lib.gpuops_capture_begin(STREAMS["side"])
+        for kernel, us in kernels:
+            self.lib.gpuops_launch(NAMES[kernel].encode(), us * 1000, STREAMS["side"])
+        self.graphs[operator] = self.lib.gpuops_capture_end(STREAMS["side"]), kernels
+
+    def graph(self, operator):
+        """Launches the graph that the operator has captured."""
+        graph, kernels = self.graphs[operator]
+        self.lib.gpuops_graph_launch(graph, STREAMS["side"])
+        self.add(operator, graphs=1)
+        for kernel, us in kernels:
+            self.count(operator, NAMES[kernel], us * 1000)
+
+    def account(self, **more):
+        with self.lock:
+            sums = sum(self.operators.values(), collections.Counter())
+            return dict(more, total=sums, operators=self.operators, kernels=self.kernels)
+
+
+class Kineto:
+    """The job's own profiler: a trace of TRACE_STEPS steps after each SIGUSR1, and a line with its counts."""
+
+    def __init__(self, directory, mode):
+        self.lib = ctypes.CDLL(os.path.join(directory, "libkineto_double.so"))
+        for name in ("stop", "calls", "others", "foreign", "absurd"):
+            getattr(self.lib, "kineto_" + name).restype = ctypes.c_long
+        self.lib.kineto_mode({"once": 0, "each": 1, "clock": 2}[mode])
+        self.wanted, self.left = 0, 0
+        signal.signal(signal.SIGUSR1, self.want)
+
+    def want(self, number, frame):
+        self.wanted += 1
+
+    def before_step(self, ops):
+        if self.wanted and not self.left:
+            self.wanted -= 1
+            self.left = TRACE_STEPS
+            ops.lib.gpuops_sync()  # no kernel from before is in the trace
+            self.launched = launched(ops)
+            self.error = self.lib.kineto_start()
+
+    def after_step(self, ops):
+        self.left -= self.left > 0
+        if self.left or not hasattr(self, "launched"):
+            return
+        ops.lib.gpuops_sync()
+        counts = {"error": self.error, "launched": launched(ops) - self.launched, "kernels": self.lib.kineto_stop()}
+        counts.update((name, getattr(self.lib, "kineto_" + name)()) for name in ("calls", "others", "foreign", "absurd"))
+        del self.launched
+        print("kineto", json.dumps(counts), flush=True)
+
+
+def launched(ops):
+    return sum(counts["kernels"] for counts in ops.operators.values())
+
+
+def add_arguments(parser, cupti, directory):
+    parser.add_argument("--steps", type=int, default=0, help="training steps; 0: until a signal comes")
+    parser.add_argument("--seconds", type=float, default=0, help="end after so long; 0: no limit")
+    parser.add_argument("--gpu", default=os.path.join(os.environ.get("O", "build"), directory), help="directory of the double")
+    parser.add_argument("--cupti", choices=("mapped", "absent"), default=cupti, help="whether the job has libcupti mapped")
+    parser.add_argument("--init-at", type=int, default=0, help="initialise CUDA before this step; 0: before the first")
+    parser.add_argument("--kineto", choices=("once", "each", "clock"),
+                        help="profile after each SIGUSR1; subscribe once in the process, or for each trace; clock: once, but register a clock for each trace")
+    parser.add_argument("--account", help="write the account to this file, too")
+    parser.add_argument("--pause-ms", type=float, default=5, help="sleep after each step")
+
+
+class Loop:
+    """The steps of a job: prints `ready PID` after the first one, ends on SIGTERM and SIGINT, prints the account."""
+
+    def __init__(self, args):
+        self.args = args
+        self.stopped = []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, frame: self.stopped.append(number))
+        self.ops = Ops(args.gpu, args.cupti == "mapped")
+        self.kineto = Kineto(args.gpu, args.kineto) if args.kineto else None
+
+    def run(self, step, captures=None):
+        """Calls step(gpu) for each step. gpu is False before CUDA is initialised."""
+        begin = time.monotonic()
+        steps, up = 0, False
+        while True:
+            if not up and steps + 1 >= self.args.init_at:
+                self.ops.lib.gpuops_init()
+                if captures:
+                    captures()
+                up = True
+            if self.kineto:
+                self.kineto.before_step(self.ops)
+            step(up)
+            if self.kineto:
+                self.kineto.after_step(self.ops)
+            steps += 1
+            if steps == 1:
+                print("ready", os.getpid(), flush=True)
+            if self.stopped or steps == self.args.steps or (self.args.seconds and time.monotonic() - begin >= self.args.seconds):
+                break
+            time.sleep(self.args.pause_ms / 1000)
+        return self.end(steps, up)
+
+    def end(self, steps, up):
+        if up:
+            self.ops.lib.gpuops_sync()
+            ctypes.CDLL("libcuda.so.1").double_write_account()  # a child of the fork server runs no exit handlers
+        account = json.dumps(self.ops.account(steps=steps, pid=os.getpid()))
+        if self.args.account:
+            with open(self.args.account, "w") as file:
+                file.write(account + "\n")
+        print(account, flush=True)
+        return 0
+
+
