@@ -23,7 +23,8 @@ static int add_moment(struct buf *b, uint64_t ns, uint64_t what)
 
 static void note_time(struct mdl *m, unsigned cls, uint64_t ns)
 {
-	if (ns < m->folded_ns[m->source][cls])
+	/* CUPTI reports calls of CUDA seconds later, in no order; there is nothing to warn of. */
+	if (ns < m->folded_ns[m->source][cls] && cls != MXBPF_CLASS_CUDA)
 		m->tallies[cls][MXBPF_TALLY_LATE]++;
 	if (ns > m->window.newest_ns[cls])
 		m->window.newest_ns[cls] = ns;

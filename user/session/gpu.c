@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --gpu: the agent is a client of CUPTI while a window is open. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "source/gpu.h"
 
 #define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
+#define LIBCUPTI    "libcupti.so"
 #define AWAIT_NS    (60 * NS_PER_S) /* CUPTI has taken 15 s to accept its first client in a process */
 #define LOOK_NS	    (20 * NS_PER_MS)
 #define PROGRESS_NS (2 * NS_PER_S)
@@ -18,53 +20,57 @@
 
 /* ---- which libcupti */
 
-static const char *after(const char *text, const char *what)
-{
-	const char *at = strstr(text, what);
-
-	return at ? at + strlen(what) : NULL;
-}
-
-/* Returns true if the process can open the file. */
-static bool is_there(pid_t pid, const char *path)
+/* Finds a libcupti for a major version of CUDA, such as libcupti.so.11.8 for 11. */
+static bool find_in(pid_t pid, const char *dir, int dir_len, unsigned major, char path[512])
 {
 	char at[600];
+	const char *version;
+	struct dirent *entry;
+	bool found = false;
+	DIR *d;
 
-	snprintf(at, sizeof(at), "/proc/%d/root%s", pid, path);
-	return !access(at, R_OK);
+	snprintf(at, sizeof(at), "/proc/%d/root%.*s", pid, dir_len, dir);
+	d = opendir(at);
+	while (d && !found && (entry = readdir(d))) {
+		version = strncmp(entry->d_name, LIBCUPTI, strlen(LIBCUPTI)) ? NULL : entry->d_name + strlen(LIBCUPTI);
+		if (!version || (*version && (unsigned)atoi(version + 1) != major))
+			continue;
+		snprintf(path, 512, "%.*s/%.100s", dir_len, dir, entry->d_name);
+		found = true;
+	}
+	if (d)
+		closedir(d);
+	return found;
 }
 
 /*
- * Places of libcupti from the directory of libcudart: that of the wheels of NVIDIA, and that of the CUDA Toolkit. The
- * number is that of the libcudart.
+ * Looks in places that are known from the directory of libcudart: those of NVIDIA's wheels, and of the CUDA Toolkit.
  */
 static bool find_beside(pid_t pid, const char *cudart, char path[512])
 {
 	static const char *const places[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64",
 					     "/../../extras/CUPTI/lib64", "/../../../extras/CUPTI/lib64"};
-	const char *slash = strrchr(cudart, '/'), *version = after(cudart, "libcudart.so");
-	const int dir = slash ? (int)(slash - cudart) : 0;
-	char exact[32] = "";
-	unsigned i, k;
+	const char *slash = strrchr(cudart, '/'), *version = strstr(cudart, ".so.");
+	const unsigned major = version ? (unsigned)atoi(version + 4) : 0;
+	char dir[512];
+	unsigned i;
+	int n;
 
-	snprintf(exact, sizeof(exact), "%s", version ? version : "");
-	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++)
-		for (k = 0; k < 2; k++) {
-			snprintf(path, 512, "%.*s%s/libcupti.so%s", dir, cudart, places[i], k ? "" : exact);
-			if (is_there(pid, path))
-				return true;
-		}
+	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+		n = snprintf(dir, sizeof(dir), "%.*s%s", (int)(slash - cudart), cudart, places[i]);
+		if (n < (int)sizeof(dir) && find_in(pid, dir, n, major, path))
+			return true;
+	}
 	return false;
 }
 
 /*
- * Returns the libcupti to load if the process has mapped none; NULL: none was found. CUDA of one major version has one
- * libcupti, but 11.0 to 11.8 have one for each minor version.
+ * Returns the libcupti to load if the process has mapped none. Any libcupti of the major version of CUDA will do.
  */
 const char *ses_gpu_library(struct session *ses)
 {
 	struct tgt *t = ses->targets[0].tgt;
-	static const char *const globs[] = {"libcudart.so*", "libcudart-*.so*", "libcuda.so*"};
+	static const char *const globs[] = {"libcudart.so*", "libcudart-*.so*"};
 	const struct tgt_lib *lib;
 	unsigned i;
 
@@ -118,14 +124,23 @@ static bool is_settled(const struct mxbpf_gpu_shared *g)
 	return state != MXBPF_GPU_OFF && state != MXBPF_GPU_SUBSCRIBING;
 }
 
+/* CUPTI sees all calls of CUDA. If it cannot be held, probes see those of the libraries that are mapped. */
+static void leave_out_probes(struct session *ses)
+{
+	plan_leave_out(&ses->targets[0].plan, PROBE_CUDA, "CUPTI sees it");
+	ses->want.groups &= ~(unsigned)PROBE_CUDA;
+}
+
 bool ses_gpu_await(struct session *ses)
 {
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
 	const struct mxbpf_gpu_shared *g;
 	uint64_t now = begun, said = begun;
 
-	if (!agt_gpu(ses->agent)) /* it will be loaded when the command calls its first operator */
+	if (!agt_gpu(ses->agent)) { /* it will be loaded when the command calls its first operator */
+		leave_out_probes(ses);
 		return true;
+	}
 	agt_gpu_want(ses->agent, WANT);
 	while ((g = agt_gpu(ses->agent)) && !is_settled(g) && now - begun < AWAIT_NS) {
 		if (ses_interrupted(ses, now + LOOK_NS))
@@ -138,6 +153,8 @@ bool ses_gpu_await(struct session *ses)
 		}
 	}
 	look(ses);
+	if (g && __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == MXBPF_GPU_ON)
+		leave_out_probes(ses);
 	return true;
 }
 

@@ -296,8 +296,11 @@ int ses_start(struct session *ses, struct err *e)
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses_follow_watch(ses))
 		ao.targets_fd = watch_targets_fd(ses_follow_watch(ses));
-	if (att_load(&ses->targets[0].plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) ||
-	    open_sources(ses, e) || att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
+	if (att_load(&ses->targets[0].plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) || open_sources(ses, e))
+		return e->code;
+	if (ses->gpu_source)
+		ses->ended |= !ses_gpu_await(ses);
+	if (att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;
 	ses->about.account = ses->agent_source ? !!ses->rings[ATT_SWITCHES] : att_accounts(ses->att);
@@ -306,7 +309,6 @@ int ses_start(struct session *ses, struct err *e)
 		ses_late_look(ses, ses->targets[0].tgt);
 	else if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
-	ses->ended = ses->ended || (ses->gpu_source && !ses_gpu_await(ses));
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);
 	mark_start(ses);

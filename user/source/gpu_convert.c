@@ -327,11 +327,21 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
 			c->err = -ENOMEM;
 }
 
+/* What a call before the window launched is outside, too. */
+static bool is_outside(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const uint64_t start_ns = gpu_time(c, r->start_ns), *called_ns = called_at(c, r->correlation);
+
+	if (start_ns < c->since_ns && r->kind == MXBPF_GPU_CALL)
+		remember(c, r, start_ns);
+	return start_ns < c->since_ns || (called_ns && *called_ns < c->since_ns);
+}
+
 static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
 	if (!r->start_ns || !r->end_ns) {
 		c->unmeasured++;
-	} else if (gpu_time(c, r->start_ns) < c->since_ns) {
+	} else if (is_outside(c, r)) {
 		c->outside++;
 	} else if (r->kind == MXBPF_GPU_OVERHEAD) {
 		c->overheads++;
