@@ -188,25 +188,29 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_device) == 80);
 
 /*
  * Account of the records of CUPTI of a process, at the end of each interval: sums since the session's start. Since 1.5.
- * attempted = stored + what is lost: dropped, scrapped, unsent, unmeasured.
+ * Nothing is left over: records = activities + calls + nested + overheads + outside + unmeasured + unsent.
  */
 struct mxbpf_gpu_account {
-	struct mxbpf_rec h;  /* ts_ns: 0 */
-	__u64 records;	     /* records that CUPTI delivered to the agent */
-	__u64 stored;	     /* activities, calls and launches that mxbpf made of them */
-	__u64 dropped;	     /* CUPTI had no buffer (cuptiActivityGetNumDroppedRecords) */
-	__u64 scrapped;	     /* CUPTI wrote them into the agent's last-resort buffer: none of its buffers was free */
-	__u64 unsent;	     /* the ring buffer was full */
-	__u64 unmeasured;    /* start or end 0: CUPTI did not measure it */
-	__u64 early;	     /* of stored: activities that begin before their launch, after the conversion of times */
-	__u64 threadless;    /* launches with a thread number that is no thread of the process: no record */
-	__u64 unnamed;	     /* of stored: their name did not fit into the agent's memory */
-	__u64 unknown;	     /* records of a kind that the agent did not enable */
-	__u64 subscriptions; /* times that the agent has held CUPTI */
-	__u64 held_ns;	     /* how long it has held CUPTI in all */
+	struct mxbpf_rec h;	/* ts_ns: 0 */
+	__u64 records;		/* records that the agent read, without `unknown` */
+	__u64 activities;	/* of records: they became MXBPF_ACTIVITY */
+	__u64 calls;		/* of records: they became spans, and MXBPF_LAUNCH if they launch something */
+	__u64 nested;		/* of records: calls of the driver inside a call of the runtime */
+	__u64 overheads;	/* of records: CUPTI's own work */
+	__u64 outside;		/* of records: they began before the window, or their launch did */
+	__u64 dropped;		/* CUPTI had no buffer (cuptiActivityGetNumDroppedRecords) */
+	__u64 scrapped;		/* CUPTI wrote them into the agent's last-resort buffer: none of its buffers was free */
+	__u64 unsent;		/* of records: the ring buffer was full */
+	__u64 unmeasured;	/* of records: start or end 0, CUPTI did not measure it */
+	__u64 early;		/* of activities: they begin before their launch, after the conversion of times */
+	__u64 threadless;	/* launches with a thread number that is no thread of the process: no record */
+	__u64 unnamed;		/* of records: their name did not fit into the agent's memory */
+	__u64 unknown;		/* records of a kind that the agent did not enable */
+	__u64 subscriptions;	/* times that the agent has held CUPTI */
+	__u64 held_ns;		/* how long it has held CUPTI in all */
 	__u64 counted_launches; /* launches that probes on CUDA's libraries counted meanwhile; 0: not probed */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 120);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 152);
 
 /* What a row of work for GPUs belongs to. */
 enum mxbpf_gpu_work_of {

@@ -192,7 +192,7 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 	    .counters = {MXBPF_COUNTER_NONE});
 	PUT(b, launch, MXBPF_LAUNCH, at_ns, .edge_id = 100 + nr, .tid = 200 + nr, .domain = MXBPF_DOMAIN_CUPTI);
 	PUT(b, gpu_device, MXBPF_GPU_DEVICE, 0, .name_id = CONV, .device = nr, .multiprocessors = 132);
-	PUT(b, gpu_account, MXBPF_GPU_ACCOUNT, 0, .records = 10 + nr, .stored = 9 + nr, .dropped = 1);
+	PUT(b, gpu_account, MXBPF_GPU_ACCOUNT, 0, .records = 10 + nr, .activities = 9 + nr, .dropped = 1);
 	PUT(b, activity, MXBPF_ACTIVITY, at_ns + 10, .dur_ns = 5 + nr, .name_id = CONV, .edge_id = 100 + nr,
 	    .domain = MXBPF_DOMAIN_CUPTI, .cls = MXBPF_ACTIVITY_KERNEL, .graph = 7, .grid = {nr, 1, 1},
 	    .registers = 32);

@@ -27,6 +27,7 @@ struct gpu_source {
 	pthread_mutex_t lock; /* protects what follows */
 	struct gpu_convert convert;
 	uint32_t ndevices;   /* devices that were delivered */
+	bool ended;	     /* nothing more will be taken: what was not is lost */
 	uint64_t account_ns; /* when the last account was delivered */
 	uint64_t accounts;   /* accounts that were delivered */
 };
@@ -57,10 +58,14 @@ static void fill_account(const struct gpu_source *g, struct mxbpf_gpu_account *t
 	*to = (struct mxbpf_gpu_account){
 		.h = {.kind = MXBPF_GPU_ACCOUNT, .size = sizeof(*to), .tgid = g->tgid},
 		.records = sums.records,
-		.stored = c->stored,
+		.activities = c->activities,
+		.calls = c->calls,
+		.nested = c->nested,
+		.overheads = c->overheads,
+		.outside = c->outside,
 		.dropped = sums.dropped,
 		.scrapped = sums.scrapped,
-		.unsent = sums.unsent,
+		.unsent = g->ended && sums.records > c->taken ? sums.records - c->taken : sums.unsent,
 		.unmeasured = c->unmeasured,
 		.early = c->early,
 		.threadless = c->threadless,
@@ -194,6 +199,7 @@ static void gpu_flush(struct src *s)
 		pthread_join(g->thread, NULL);
 	close(g->stop_fd);
 	g->stop_fd = -1;
+	g->ended = true;
 	take(g, true);
 }
 
@@ -203,7 +209,7 @@ static void gpu_loss(const struct src *s, struct mxbpf_loss *loss)
 	struct mxbpf_gpu_account a;
 
 	src_gpu_account(s, &a);
-	*loss = (struct mxbpf_loss){.stored = a.stored + g->accounts,
+	*loss = (struct mxbpf_loss){.stored = g->convert.stored + g->accounts,
 				    .dropped = a.dropped + a.scrapped + a.unsent + a.unmeasured};
 	loss->attempted = loss->stored + loss->dropped;
 }

@@ -228,6 +228,7 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		.call_id = s.name_id,
 	};
 
+	c->calls++;
 	remember(c, r, start_ns);
 	c->threadless += !tid;
 	put(c, &s, s.h.size);
@@ -284,6 +285,7 @@ static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		a.from = r->copy.from;
 		a.to = r->copy.to;
 	}
+	c->activities++;
 	c->early += called_ns && r->kind != MXBPF_GPU_SYNC && start_ns < *called_ns;
 	put(c, &a, sizeof(a));
 }
@@ -323,7 +325,9 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
 	for (i = 0; i < n; i++)
 		if (recs[i].kind == MXBPF_GPU_CLOCK)
 			take_clock(c, &recs[i]);
-		else if (buf_put(&c->waiting, &recs[i], sizeof(recs[i])))
+		else if (!buf_put(&c->waiting, &recs[i], sizeof(recs[i])))
+			c->taken++;
+		else
 			c->err = -ENOMEM;
 }
 
@@ -378,7 +382,7 @@ void gpu_convert(struct gpu_convert *c, bool all)
 
 	for (pass = 0; pass < 3; pass++)
 		for (i = 0; i < n; i++)
-			if (pass_of(&r[i]) == pass && (all || r[i].end_ns < until[pass])) {
+			if (r[i].kind && pass_of(&r[i]) == pass && (all || r[i].end_ns < until[pass])) {
 				convert(c, &r[i]);
 				r[i].kind = 0;
 			}

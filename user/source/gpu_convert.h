@@ -40,7 +40,9 @@ struct gpu_convert {
 	struct buf texts;     /* out: names, to be delivered before the records */
 	struct buf recs;      /* out: records */
 	/* Sums since the beginning. */
-	uint64_t stored;  /* records in recs so far */
+	uint64_t stored; /* records in recs so far */
+	uint64_t taken;	 /* records without CLOCK */
+	uint64_t activities, calls;
 	uint64_t outside; /* what began before since_ns */
 	uint64_t nested;  /* calls of the driver inside a call of the runtime: no record */
 	uint64_t unmeasured, early, threadless, unnamed, overheads;

@@ -15,6 +15,7 @@
 #define LIBCUDA		 "libcuda.so.1"
 #define NS_PER_MS	 1000000ull
 #define WAIT_NS		 20000000000ull /* how long a client waits for the agent to let go */
+#define BUFFERS_NS	 1000000000ull	/* how long the agent waits for buffers after it has let go of CUPTI */
 #define CLOCK_ROUNDS	 16		/* readings of the clock; the one that took the shortest time counts */
 #define DRIVER_CALLS	 1024		/* more than the driver has functions */
 #define VERSION_MULTIPLE 130200		/* CUDA 13.2: struct cupti_subscriber_params has all its members */
@@ -477,6 +478,8 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 
 	disable_kinds(g);
 	cupti.flush_all(CUPTI_FLUSH_FORCED);
+	while (cupti_has_buffers() && agent_now() - begun < BUFFERS_NS) /* threads of CUPTI may complete them */
+		nap();
 	read_clock(g);
 	cupti.unsubscribe(subscriber);
 	subscriber = NULL;

@@ -72,6 +72,8 @@ void cupti_on_requested(uint8_t **buffer, size_t *bytes, size_t *records_max);
 void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
 /* Hands one record over at once. */
 void cupti_send(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r);
+/* Returns true if CUPTI has a buffer, or has completed one that is being read. */
+bool cupti_has_buffers(void);
 /* Gives the memory of unused buffers back. */
 void cupti_trim(void);
 

@@ -109,6 +109,16 @@ void cupti_on_requested(uint8_t **buffer, size_t *bytes, size_t *records_max)
 	*buffer = take_scrap();
 }
 
+bool cupti_has_buffers(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < BUFFERS; i++)
+		if (__atomic_load_n(&used[i], __ATOMIC_ACQUIRE))
+			return true;
+	return false;
+}
+
 void cupti_trim(void)
 {
 	uint32_t i;
@@ -391,6 +401,9 @@ static void send(struct mxbpf_gpu_shared *g, struct mxbpf_agent_batch *b)
 	b->slot_use = 0;
 	b->our_tid = 0;
 	b->what = MXBPF_AGENT_GPU;
+	if (b->gpu[0].kind !=
+	    MXBPF_GPU_CLOCK) /* before mxbpf can read them, so that it never has more than were counted */
+		__atomic_fetch_add(&g->records, b->ncalls, __ATOMIC_RELAXED);
 	b->seq = (uint32_t)__atomic_fetch_add(&g->batches, 1, __ATOMIC_RELAXED);
 	agent_hand_over(b);
 	b->ncalls = 0;
@@ -423,7 +436,6 @@ static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t val
 	}
 	if (batch->ncalls)
 		send(g, batch);
-	__atomic_fetch_add(&g->records, n, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&g->unknown, unknown, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&delivered, n + unknown, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&record_count, n + unknown, __ATOMIC_RELAXED);

@@ -325,8 +325,13 @@ static int print_loss(struct view *s, const void *table)
 #define ROW struct mxbpf_gpu_account
 static const struct view_column loss_columns[] = {
 	PID_COLUMN(h.tgid),
-	{"records", NULL, NULL, VIEW_COUNT, AT(records), .help = "records that CUPTI delivered"},
-	{"stored", NULL, NULL, VIEW_COUNT, AT(stored), .help = "activities, calls and launches made of them"},
+	{"records", NULL, NULL, VIEW_COUNT, AT(records),
+	 .help = "records of CUPTI; the next five counts, unmeasured and unsent add up to it"},
+	{"activities", NULL, NULL, VIEW_COUNT, AT(activities), .help = "kernels, copies, sets and waits"},
+	{"calls", NULL, NULL, VIEW_COUNT, AT(calls), .help = "calls of CUDA"},
+	{"nested", NULL, NULL, VIEW_COUNT, AT(nested), .help = "calls of the driver inside a call of the runtime"},
+	{"overheads", NULL, NULL, VIEW_COUNT, AT(overheads), .help = "CUPTI's own work"},
+	{"outside", NULL, NULL, VIEW_COUNT, AT(outside), .help = "began before the window, or their launch did"},
 	{"dropped", NULL, NULL, VIEW_COUNT, AT(dropped), .help = "lost because CUPTI had no buffer"},
 	{"scrapped", NULL, NULL, VIEW_COUNT, AT(scrapped), .help = "lost because all buffers of the agent were full"},
 	{"unsent", NULL, NULL, VIEW_COUNT, AT(unsent), .help = "lost because mxbpf could not read them fast enough"},
