@@ -167,6 +167,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_activity) == 128);
 #define MXBPF_AGG_GPU_WORK   ((enum mxbpf_kind)43) /* user: a row of work for GPUs, struct mxbpf_agg_gpu_work */
 #define MXBPF_AGG_GPU_STREAM ((enum mxbpf_kind)44) /* user: how busy a stream was, struct mxbpf_agg_gpu_stream */
 #define MXBPF_AGG_GPU_JOIN   ((enum mxbpf_kind)45) /* user: what could not be joined, struct mxbpf_agg_gpu_join */
+#define MXBPF_AGG_GPU_WAIT   ((enum mxbpf_kind)46) /* user: waits of a thread, struct mxbpf_agg_gpu_wait */
 
 /* A device that the process can use, once per session before its first activity. Since 1.5. The agent asks libcuda. */
 struct mxbpf_gpu_device {
@@ -278,5 +279,15 @@ struct mxbpf_agg_gpu_join {
 	__u64 late_spans;    /* spans that ended when launches since their start were forgotten */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_join) == 48);
+
+/* Calls of CUDA in which a thread waited for a device, by thread and name. Since 1.5. */
+struct mxbpf_agg_gpu_wait {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;	    /* of kind MXBPF_NAME_SPAN: "cudaStreamSynchronize" */
+	__u64 count, total_ns;
+	__u32 tid;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_wait) == 48);
 
 #endif

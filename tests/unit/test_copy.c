@@ -33,7 +33,7 @@
 #define RECORDING "tests/golden/real.mxd"
 
 /* Ids of names. The last one never gets a text. */
-enum { CONV = 11, CONV_BACKWARD = 13, PUSH = 15, STEP = 17, TASK = 19, ARGS = 21, NEW = 23, UNNAMED = 25 };
+enum { CONV = 11, CONV_BACKWARD = 13, PUSH = 15, STEP = 17, TASK = 19, ARGS = 21, NEW = 23, UNNAMED = 25, SYNC = 27 };
 
 static void put(struct buf *b, const void *rec)
 {
@@ -53,6 +53,7 @@ static void put_names(struct buf *b)
 	put_name(b, STEP, MXBPF_NAME_SPAN, "Optimizer.step#SGD.step");
 	put_name(b, TASK, MXBPF_NAME_SPAN, "task");
 	put_name(b, TASK, MXBPF_NAME_DOMAIN, "domain");
+	put_name(b, SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
 	put_name(b, ARGS, MXBPF_NAME_ARGS, "[[8,3]]");
 	put_name(b, 78, MXBPF_NAME_THREAD, "python");
 }
@@ -191,6 +192,8 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 30, .name_id = CONV, .tid = 200 + nr, .cls = API, .layer_id = CONV,
 	    .counters = {MXBPF_COUNTER_NONE});
 	PUT(b, launch, MXBPF_LAUNCH, at_ns, .edge_id = 100 + nr, .tid = 200 + nr, .domain = MXBPF_DOMAIN_CUPTI);
+	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 30, .name_id = SYNC, .tid = 200 + nr, .cls = MXBPF_CLASS_CUDA,
+	    .counters = {MXBPF_COUNTER_NONE});
 	PUT(b, gpu_device, MXBPF_GPU_DEVICE, 0, .name_id = CONV, .device = nr, .multiprocessors = 132);
 	PUT(b, gpu_account, MXBPF_GPU_ACCOUNT, 0, .records = 10 + nr, .activities = 9 + nr, .dropped = 1);
 	PUT(b, activity, MXBPF_ACTIVITY, at_ns + 10, .dur_ns = 5 + nr, .name_id = CONV, .edge_id = 100 + nr,
@@ -315,15 +318,15 @@ static struct mdl *copy_of(const struct mdl *m)
 static void test_kinds(void)
 {
 	static const unsigned emitted[] = {
-		MXBPF_NAME,	      MXBPF_GROUP,	  MXBPF_AGG,	     MXBPF_AGG_MEM,
-		MXBPF_AGG_ACCOUNT,    MXBPF_AGG_COUNTERS, MXBPF_MEM,	     MXBPF_TALLY,
-		MXBPF_SLOW,	      MXBPF_GAUGE,	  MXBPF_SAMPLE,	     MXBPF_AGG_EXTENT,
-		MXBPF_OPEN,	      MXBPF_AGG_SCHED,	  MXBPF_TEAM,	     MXBPF_AGG_LIFE,
-		MXBPF_AGG_WAIT,	      MXBPF_ITERATION,	  MXBPF_AGG_KV,	     MXBPF_MEM_TIME,
-		MXBPF_MEM_OWNER,      MXBPF_VALUE,	  MXBPF_INSTANT,     MXBPF_JOIN,
-		MXBPF_AGG_ACTIVITY,   MXBPF_AGG_RAISED,	  MXBPF_AGG_LINE,    MXBPF_NEIGHBOUR,
-		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	  MXBPF_GPU_ACCOUNT, MXBPF_AGG_GPU_WORK,
-		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,
+		MXBPF_NAME,	      MXBPF_GROUP,	  MXBPF_AGG,	      MXBPF_AGG_MEM,
+		MXBPF_AGG_ACCOUNT,    MXBPF_AGG_COUNTERS, MXBPF_MEM,	      MXBPF_TALLY,
+		MXBPF_SLOW,	      MXBPF_GAUGE,	  MXBPF_SAMPLE,	      MXBPF_AGG_EXTENT,
+		MXBPF_OPEN,	      MXBPF_AGG_SCHED,	  MXBPF_TEAM,	      MXBPF_AGG_LIFE,
+		MXBPF_AGG_WAIT,	      MXBPF_ITERATION,	  MXBPF_AGG_KV,	      MXBPF_MEM_TIME,
+		MXBPF_MEM_OWNER,      MXBPF_VALUE,	  MXBPF_INSTANT,      MXBPF_JOIN,
+		MXBPF_AGG_ACTIVITY,   MXBPF_AGG_RAISED,	  MXBPF_AGG_LINE,     MXBPF_NEIGHBOUR,
+		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	  MXBPF_GPU_ACCOUNT,  MXBPF_AGG_GPU_WORK,
+		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN, MXBPF_AGG_GPU_WAIT,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

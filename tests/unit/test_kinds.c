@@ -20,7 +20,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_GPU_JOIN
+#define LAST_KIND MXBPF_AGG_GPU_WAIT
 
 static unsigned nkinds(void)
 {

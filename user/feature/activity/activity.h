@@ -32,6 +32,12 @@ const struct activity_work *const *activity_work_rows(const struct mdl *m, size_
 const struct mxbpf_agg_gpu_work *activity_work_of(const struct mdl *m, uint32_t tgid, unsigned cls, uint64_t name_id,
 						  bool user);
 
+/* Returns whether a call of CUDA makes its thread wait for a device. */
+bool activity_is_wait(const char *name, size_t len);
+const struct mxbpf_agg_gpu_wait *activity_waits(const struct mdl *m, size_t *n);
+/* Returns how long activities of a process were seen in a window of this duration: while CUPTI was held. */
+uint64_t activity_seen_ns(const struct mdl *m, uint32_t tgid, uint64_t window_ns);
+
 /* Appends struct mxbpf_agg_gpu_stream: the streams and devices that had work. Returns 0 or -ENOMEM. */
 int activity_streams(const struct mdl *m, struct buf *out);
 

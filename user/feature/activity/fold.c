@@ -14,6 +14,9 @@ struct state {
 	struct hash account_index; /* (process, 0) -> 1 + index in accounts and since */
 	struct buf accounts;	   /* struct mxbpf_gpu_account: since the model began */
 	struct buf since;	   /* struct mxbpf_gpu_account: what it was when the model began */
+	struct hash is_wait;	   /* (name_id, 0) -> 1: a call that does not wait, 2: one that waits */
+	struct hash wait_index;	   /* (name_id, process and thread) -> 1 + index in waits */
+	struct buf waits;	   /* struct mxbpf_agg_gpu_wait */
 	struct join join;
 	struct streams streams;
 };
@@ -144,12 +147,76 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return all ? join_launch(m, &all->join, &l) : -ENOMEM;
 }
 
-static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+/* ---- calls that wait */
+
+bool activity_is_wait(const char *name, size_t len)
 {
+	if (memmem(name, len, "Synchronize", strlen("Synchronize")))
+		return true;
+	return memmem(name, len, "Memcpy", strlen("Memcpy")) && !memmem(name, len, "Async", strlen("Async"));
+}
+
+static bool waits(const struct mdl *m, struct state *all, uint64_t name_id)
+{
+	uint64_t *at = hash_get(&all->is_wait, name_id, 0);
+	const char *name;
+	size_t len;
+
+	if (at && *at)
+		return *at == 2;
+	if (!mdl_has_name(m, name_id))
+		return false;
+	name = mdl_name(m, name_id, &len);
+	at = hash_put(&all->is_wait, name_id, 0);
+	if (at)
+		*at = 1 + activity_is_wait(name, len);
+	return activity_is_wait(name, len);
+}
+
+static int add_waits(struct state *all, const struct mxbpf_agg_gpu_wait *from)
+{
+	const uint64_t thread = (uint64_t)from->h.tgid << 32 | from->tid;
+	struct mxbpf_agg_gpu_wait *w;
+	bool added;
+
+	w = mdl_item_put(&all->wait_index, &all->waits, from->name_id, thread, sizeof(*w), &added);
+	if (!w)
+		return -ENOMEM;
+	if (added) {
+		*w = *from;
+		return 0;
+	}
+	add_sat(&w->count, from->count);
+	add_sat(&w->total_ns, from->total_ns);
+	return 0;
+}
+
+static int fold_waits(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct mxbpf_agg_gpu_wait w = *(const struct mxbpf_agg_gpu_wait *)rec;
 	struct state *all = state_of(m);
 
-	return all ? join_span(m, &all->join, s) : -ENOMEM;
+	w.h.size = sizeof(w); /* a newer version has a longer record */
+	return all && !mdl_expect_name(m, w.name_id) ? add_waits(all, &w) : -ENOMEM;
 }
+
+static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+{
+	struct mxbpf_agg_gpu_wait w = {.h = {.kind = MXBPF_AGG_GPU_WAIT, .size = sizeof(w), .tgid = s->h.tgid},
+				       .name_id = s->name_id,
+				       .count = 1,
+				       .total_ns = s->dur_ns,
+				       .tid = s->tid};
+	struct state *all = state_of(m);
+
+	if (!all)
+		return -ENOMEM;
+	if (s->cls != MXBPF_CLASS_CUDA)
+		return join_span(m, &all->join, s);
+	return waits(m, all, s->name_id) ? add_waits(all, &w) : 0;
+}
+
+/* ---- other records */
 
 static int activity_window(struct mdl *m)
 {
@@ -292,6 +359,25 @@ const struct mxbpf_agg_gpu_work *activity_work_of(const struct mdl *m, uint32_t 
 	return NULL;
 }
 
+const struct mxbpf_agg_gpu_wait *activity_waits(const struct mdl *m, size_t *n)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	*n = all ? buf_count(&all->waits, struct mxbpf_agg_gpu_wait) : 0;
+	return all ? (const void *)all->waits.data : NULL;
+}
+
+uint64_t activity_seen_ns(const struct mdl *m, uint32_t tgid, uint64_t window_ns)
+{
+	size_t n, i;
+	const struct mxbpf_gpu_account *a = activity_accounts(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (a[i].h.tgid == tgid && a[i].held_ns && (!window_ns || a[i].held_ns < window_ns))
+			window_ns = a[i].held_ns;
+	return window_ns;
+}
+
 int activity_streams(const struct mdl *m, struct buf *out)
 {
 	const struct state *all = mdl_state_of(m, &feature_activity);
@@ -339,6 +425,7 @@ static int activity_emit(const struct mdl *m, struct buf *out)
 	}
 	err = err ? err : join_emit(&all->join, out);
 	err = err ? err : streams_rows(&all->streams, out);
+	err = err ? err : buf_put(out, all->waits.data, all->waits.len);
 	return err ? err : buf_put(out, all->accounts.data, all->accounts.len);
 }
 
@@ -368,6 +455,7 @@ static int activity_copy(struct mdl *to, const struct mdl *from)
 	err = err ? err : copy_devices(t, f);
 	err = err ? err : mdl_items_copy(&t->account_index, &t->accounts, &f->account_index, &f->accounts);
 	err = err ? err : buf_put(&t->since, f->since.data, f->since.len);
+	err = err ? err : mdl_items_copy(&t->wait_index, &t->waits, &f->wait_index, &f->waits);
 	err = err ? err : join_copy(&t->join, &f->join);
 	return err ? err : streams_copy(&t->streams, &f->streams);
 }
@@ -390,6 +478,8 @@ static void activity_fini(struct mdl *m)
 	mdl_items_fini(&all->device_index, &all->devices);
 	mdl_items_fini(&all->account_index, &all->accounts);
 	buf_fini(&all->since);
+	hash_fini(&all->is_wait);
+	mdl_items_fini(&all->wait_index, &all->waits);
 	join_fini(&all->join);
 	streams_fini(&all->streams);
 }
@@ -406,7 +496,8 @@ const struct mdl_feature feature_activity = {
 		  {MXBPF_GPU_ACCOUNT, fold_account},
 		  {MXBPF_AGG_GPU_WORK, fold_work},
 		  {MXBPF_AGG_GPU_STREAM, fold_stream},
-		  {MXBPF_AGG_GPU_JOIN, fold_join}},
+		  {MXBPF_AGG_GPU_JOIN, fold_join},
+		  {MXBPF_AGG_GPU_WAIT, fold_waits}},
 	.span = activity_span,
 	.window = activity_window,
 	.emit = activity_emit,

@@ -285,19 +285,9 @@ static int keep_span(struct mdl *m, struct join *j, const struct span *span)
 	return enclose_all(m, j, &t->launches, t->first, &s);
 }
 
-static int keep_backlog(struct join *j, const struct span *s)
+static struct span span_of(const struct mxbpf_span *s)
 {
-	if (buf_count(&j->backlog, struct span) < BACKLOG_MAX)
-		return buf_put(&j->backlog, s, sizeof(*s));
-	*buf_at(&j->backlog, struct span, j->backlog_at) = *s;
-	j->backlog_at = (j->backlog_at + 1) % BACKLOG_MAX;
-	return 0;
-}
-
-/* While a span with MXBPF_SPAN_ASYNC was open, its thread was in other spans. */
-int join_span(struct mdl *m, struct join *j, const struct mxbpf_span *s)
-{
-	const struct span span = {
+	return (struct span){
 		.start_ns = s->h.ts_ns,
 		.end_ns = s->h.ts_ns + s->dur_ns,
 		.name_id = s->name_id,
@@ -307,24 +297,39 @@ int join_span(struct mdl *m, struct join *j, const struct mxbpf_span *s)
 		.cls = s->cls,
 		.user = !!(s->flags & MXBPF_SPAN_USER),
 	};
+}
 
-	if (s->cls == MXBPF_CLASS_CUDA || s->flags & MXBPF_SPAN_ASYNC)
+/* While a span with MXBPF_SPAN_ASYNC was open, its thread was in other spans. */
+int join_span(struct mdl *m, struct join *j, const struct mxbpf_span *s)
+{
+	struct span span;
+
+	if (s->flags & MXBPF_SPAN_ASYNC)
 		return 0;
-	return j->on ? keep_span(m, j, &span) : keep_backlog(j, &span);
+	if (j->on) {
+		span = span_of(s);
+		return keep_span(m, j, &span);
+	}
+	if (!j->backlog)
+		j->backlog = malloc(BACKLOG_MAX * sizeof(*j->backlog));
+	if (!j->backlog)
+		return -ENOMEM;
+	j->backlog[j->nbacklog++ % BACKLOG_MAX] = span_of(s);
+	return 0;
 }
 
 int join_on(struct mdl *m, struct join *j)
 {
-	const size_t n = buf_count(&j->backlog, struct span);
-	size_t i;
+	uint64_t i = j->nbacklog > BACKLOG_MAX ? j->nbacklog - BACKLOG_MAX : 0;
 	int err = 0;
 
 	if (j->on)
 		return 0;
 	j->on = true;
-	for (i = 0; !err && i < n; i++)
-		err = keep_span(m, j, buf_at(&j->backlog, struct span, (j->backlog_at + i) % n));
-	buf_fini(&j->backlog);
+	for (; !err && i < j->nbacklog; i++)
+		err = keep_span(m, j, &j->backlog[i % BACKLOG_MAX]);
+	free(j->backlog);
+	j->backlog = NULL;
 	return err;
 }
 
@@ -621,7 +626,7 @@ int join_move(struct join *to, struct join *from)
 		l->works = l->moved = true;
 	}
 	MOVE(backlog);
-	MOVE(backlog_at);
+	MOVE(nbacklog);
 	MOVE(thread_index);
 	MOVE(threads);
 	MOVE(fresh);
@@ -648,5 +653,5 @@ void join_fini(struct join *j)
 	hash_fini(&j->by_edge);
 	buf_fini(&j->launches);
 	buf_fini(&j->fresh);
-	buf_fini(&j->backlog);
+	free(j->backlog);
 }

@@ -28,16 +28,10 @@ struct streams {
 
 /* ---- rows */
 
-/* The time in which CUPTI was held, which is the time in which activities were seen. */
 static uint64_t seen_ns(const struct view *s, const struct mxbpf_agg_gpu_stream *a)
 {
-	size_t n, i;
-	const struct mxbpf_gpu_account *accounts = activity_accounts(s->in->model, &n);
-	uint64_t ns = s->in->session->duration_ns;
+	const uint64_t ns = activity_seen_ns(s->in->model, a->h.tgid, s->in->session->duration_ns);
 
-	for (i = 0; i < n; i++)
-		if (accounts[i].h.tgid == a->h.tgid && accounts[i].held_ns && (!ns || accounts[i].held_ns < ns))
-			ns = accounts[i].held_ns;
 	return ns ? ns : a->last_ns - a->first_ns;
 }
 

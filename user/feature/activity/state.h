@@ -13,9 +13,9 @@ struct join {
 	struct hash counts_index;
 	struct buf counts; /* struct mxbpf_agg_gpu_join */
 
-	bool on;	    /* a sign of a GPU was seen: spans go to their threads */
-	struct buf backlog; /* struct span: the last spans before that */
-	size_t backlog_at;  /* place of the oldest one, once the backlog is full */
+	bool on;	      /* a sign of a GPU was seen: spans go to their threads */
+	struct span *backlog; /* owned: the last spans before that; span n is at n % BACKLOG_MAX */
+	uint64_t nbacklog;    /* number of the next span */
 
 	struct hash thread_index; /* (tid, tgid) -> 1 + index in threads */
 	struct buf threads;	  /* struct thread, owns its buffers */

@@ -143,8 +143,8 @@ static void make_waits(struct mdl *m, struct facts *f)
 
 /* ---- operators */
 
-/* Keeps the largest, the largest first. An operator can have several rows, for example one for each shape. */
-static void keep_operator(struct fact_operator *list, const struct mdl *m, uint64_t name_id, uint64_t much)
+void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const struct mdl *m, uint64_t name_id,
+			 uint64_t much)
 {
 	struct fact_operator moved = {.much = much}, was;
 	unsigned i;
@@ -216,9 +216,9 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 		if (r->self_ns < r->count * FACTS_TINY_NS + runq) {
 			f->tiny_calls += r->count;
 			f->tiny_self_ns += r->self_ns;
-			keep_operator(f->tiny, m, r->name_id, r->count);
+			facts_keep_operator(f->tiny, m, r->name_id, r->count);
 		}
-		keep_operator(f->faulty, m, r->name_id, faults);
+		facts_keep_operator(f->faulty, m, r->name_id, faults);
 		f->op_runq_ns += runq;
 		f->faults += faults;
 	}
@@ -310,5 +310,6 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	make_waits(m, f);
 	make_operators(m, s, f);
 	make_cpus(m, f);
-	return facts_lines(m, f);
+	err = facts_gpu(m, s, f);
+	return err ? err : facts_lines(m, f);
 }

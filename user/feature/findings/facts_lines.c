@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "feature/activity/activity.h"
 #include "feature/lines/lines.h"
 
 /* Which looks a fact is about. */
@@ -158,7 +159,23 @@ static bool is_rank(const struct facts *f, uint32_t tgid)
 	return false;
 }
 
-static enum about about_loop(const struct mdl *m, const struct mxbpf_agg_line *l)
+/* Beginnings of the names of PyTorch's operators that read a value of a GPU, and wait for it. */
+static const char *const reads[] = {"aten::_local_scalar_dense", "aten::item", "aten::is_nonzero", "aten::nonzero"};
+
+/* The call waits for a GPU. */
+static bool waits_for_gpu(const struct facts *f, const struct mxbpf_agg_line *l, const char *name, size_t len)
+{
+	size_t i;
+
+	if (l->cls == MXBPF_CLASS_CUDA)
+		return activity_is_wait(name, len);
+	for (i = 0; f->gpu.known && i < sizeof(reads) / sizeof(reads[0]); i++)
+		if (starts_with(name, len, reads[i]))
+			return true;
+	return false;
+}
+
+static enum about about_loop(const struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l)
 {
 	size_t len;
 	const char *name;
@@ -172,6 +189,8 @@ static enum about about_loop(const struct mdl *m, const struct mxbpf_agg_line *l
 	name = mdl_name(m, l->name_id, &len);
 	if (starts_with(name, len, "enumerate(DataLoader)"))
 		return ABOUT_DATA;
+	if (waits_for_gpu(f, l, name, len))
+		return ABOUT_WAIT;
 	if (l->cls == MXBPF_CLASS_WAIT || (l->cls == MXBPF_CLASS_API && (l->sleeps || facts_is_wait(name, len))))
 		return ABOUT_WAIT;
 	return ABOUT_API;
@@ -180,7 +199,7 @@ static enum about about_loop(const struct mdl *m, const struct mxbpf_agg_line *l
 static enum about about_of(const struct mdl *m, const struct facts *f, uint32_t tgid, const struct mxbpf_agg_line *l)
 {
 	if (l->h.tgid == tgid && l->tid == f->loop.tid)
-		return about_loop(m, l);
+		return about_loop(m, f, l);
 	if (l->h.tgid == tgid)
 		return is_idle(m, l) ? ABOUT_NABOUT : ABOUT_THREADS;
 	if (f->last_rank && l->h.tgid == f->last_rank)

@@ -97,6 +97,20 @@ struct facts {
 		int64_t live_bytes;
 	} grown_owner; /* "": not known */
 
+	/* GPUs that had work, of all processes. */
+	struct {
+		bool known; /* there is one, and it is known how long it was watched */
+		unsigned n;
+		uint64_t seen_ns, busy_ns, compute_ns; /* sums over the GPUs; compute: without copies */
+		double busy;			       /* busy_ns of seen_ns */
+		uint64_t kernels, kernel_ns;
+		struct fact_operator longest[FACTS_OPERATORS_MAX];   /* kernels with the most time */
+		struct fact_operator launching[FACTS_OPERATORS_MAX]; /* operators that launch the most kernels */
+		uint64_t launches, latency_p50_ns;		/* from the launch to the begin of its first activity */
+		uint64_t pageable, pageable_ns, pageable_bytes; /* copies from or to pageable memory */
+		uint64_t waits, wait_ns; /* calls of CUDA in which the loop's thread waited for a GPU */
+	} gpu;
+
 	/* Iterations that take much longer than the others. */
 	struct {
 		uint64_t n, median_ns, excess_ns; /* excess: beyond the median of all */
@@ -112,6 +126,13 @@ struct facts {
 static inline double facts_share(double part, double whole)
 {
 	return whole > 0 ? part / whole : 0;
+}
+
+#define FACTS_GPU_FULL 0.9 /* busy time of GPUs that is as much as a job can have */
+
+static inline bool facts_is_gpu_full(const struct facts *f)
+{
+	return f->gpu.known && f->gpu.busy >= FACTS_GPU_FULL;
 }
 
 /* Computes all. 0 or -ENOMEM. */
@@ -131,12 +152,18 @@ bool facts_in_group(const struct facts *f, const struct mxbpf_iteration *it);
 /* Sorts them; 0 of none. */
 uint64_t facts_median(uint64_t *ns, size_t n);
 
+/* Keeps the largest, the largest first. An operator can have several rows, for example one for each shape. */
+void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const struct mdl *m, uint64_t name_id,
+			 uint64_t much);
+/* facts_gpu.c: what GPUs did. It needs the loop. 0 or -ENOMEM. */
+int facts_gpu(struct mdl *m, const struct mdl_session *s, struct facts *f);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
 int facts_owner(const struct mdl *m, struct facts *f);
 
 struct finding_rule {
-	const char *key;					/* "data_wait", for programs; never changes */
-	double least;						/* the finding is silent below this share */
+	const char *key; /* "data_wait", for programs; never changes */
+	bool full_gpu;	 /* also if GPUs are busy nearly all the time, so that little on the CPU holds the job up */
+	double least;	 /* the finding is silent below this share */
 	double (*share)(const struct facts *f);			/* of the time that it explains */
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */
 	void (*evidence)(const struct facts *f, struct buf *b); /* where it was seen; NULL: nothing more */

@@ -89,13 +89,15 @@ static void wait_evidence(const struct facts *f, struct buf *b)
 
 /* ---- operators that are too small */
 
-/* Operators, and what the program needs to call them. */
+/* Operators, and what the program needs to call them. With a GPU they only launch, see launch_share(). */
 static double tiny_share(const struct facts *f)
 {
 	const double calling = least_of(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
 	const double tiny = facts_share((double)f->tiny_self_ns, (double)f->op_self_ns);
 
-	return f->loop.n && f->tiny_calls / f->loop.n >= 50 ? tiny * (part(f, MXBPF_PART_OPERATOR) + calling) : 0;
+	return f->loop.n && !f->gpu.known && f->tiny_calls / f->loop.n >= 50
+		       ? tiny * (part(f, MXBPF_PART_OPERATOR) + calling)
+		       : 0;
 }
 
 static void tiny_say(const struct facts *f, struct buf *b)
@@ -116,11 +118,115 @@ static void put_operators(const struct fact_operator *o, uint64_t of, struct buf
 			   100 * facts_share((double)o[i].much, (double)of));
 }
 
+static void launching_evidence(const struct facts *f, struct buf *b)
+{
+	char ns[24];
+
+	buf_printf(b, "a kernel begins %s after its launch (median), so none is queued",
+		   fmt_ns(f->gpu.latency_p50_ns, ns));
+	if (!f->gpu.launching[0].much)
+		return;
+	buf_printf(b, "; ");
+	put_operators(f->gpu.launching, f->gpu.kernels, b);
+	buf_printf(b, " of the kernels");
+}
+
 static void tiny_evidence(const struct facts *f, struct buf *b)
 {
 	put_operators(f->tiny, f->op_calls, b);
 	buf_printf(b, " of the calls%s", f->api_line.looks ? "; " : "");
 	put_line(&f->api_line, b);
+}
+
+/* ---- GPUs */
+
+#define QUEUED_NS     50000 /* a launch that waits for longer than this finds other work in the queue */
+#define KERNELS_LEAST 50    /* in an iteration */
+#define PAUSES_LEAST  0.1   /* of the loop's time in waits for a GPU */
+
+static double gpu_idle(const struct facts *f)
+{
+	return f->gpu.known ? 1 - f->gpu.busy : 0;
+}
+
+static double gpu_wait_share(const struct facts *f)
+{
+	return least_of(facts_share((double)f->gpu.wait_ns, (double)f->loop.total_ns), 1);
+}
+
+static uint64_t each_iteration(const struct facts *f, uint64_t n)
+{
+	return f->loop.n && f->gpu.n ? n / f->loop.n / f->gpu.n : 0;
+}
+
+/*
+ * The GPU is idle while threads are in operators that do not wait for it, and kernels begin as soon as they are
+ * launched: so the next launch is what the GPU waits for.
+ */
+static double launching_share(const struct facts *f)
+{
+	const double calling = least_of(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
+	const double running = facts_share((double)f->loop.busy_ns, (double)f->loop.known_ns);
+
+	if (each_iteration(f, f->gpu.kernels) < KERNELS_LEAST || !f->gpu.launches || f->gpu.latency_p50_ns > QUEUED_NS)
+		return 0;
+	return least_of(gpu_idle(f), least_of(running + calling, 1) - gpu_wait_share(f));
+}
+
+static void launching_say(const struct facts *f, struct buf *b)
+{
+	char each[24];
+
+	buf_printf(b,
+		   "The GPU is idle in %.0f%% of the time because the program launches too slowly: %" PRIu64
+		   " kernels in an iteration, %s each",
+		   100 * gpu_idle(f), each_iteration(f, f->gpu.kernels),
+		   fmt_ns(f->gpu.kernel_ns / f->gpu.kernels, each));
+}
+
+/* The GPU is idle beside waits of the loop, and that is more than waiting for data explains. */
+static double gpu_sync_share(const struct facts *f)
+{
+	const double others = part(f, MXBPF_PART_DATA) + f->loader_share + part(f, MXBPF_PART_KVSTORE);
+	const double idle = gpu_idle(f) - others;
+
+	if (!f->loop.n || f->gpu.waits / f->loop.n < WAITS_LEAST || gpu_wait_share(f) < PAUSES_LEAST)
+		return 0;
+	return idle > 0 ? idle : 0;
+}
+
+static void gpu_sync_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b,
+		   "The program waits for the GPU %" PRIu64
+		   " times in an iteration, %.0f%% of the loop's time, and the GPU is idle in %.0f%% of it",
+		   f->gpu.waits / f->loop.n, 100 * gpu_wait_share(f), 100 * gpu_idle(f));
+}
+
+/* Copies beside which nothing else runs on the GPU. */
+static double pageable_share(const struct facts *f)
+{
+	const uint64_t alone = f->gpu.busy_ns > f->gpu.compute_ns ? f->gpu.busy_ns - f->gpu.compute_ns : 0;
+	const uint64_t ns = f->gpu.pageable_ns < alone ? f->gpu.pageable_ns : alone;
+
+	return f->gpu.known ? facts_share((double)ns, (double)f->gpu.seen_ns) : 0;
+}
+
+static void pageable_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b,
+		   "Copies between pageable memory and the GPU take %.0f%% of the time, and no kernel runs meanwhile",
+		   100 * pageable_share(f));
+}
+
+static void pageable_evidence(const struct facts *f, struct buf *b)
+{
+	char n[32], bytes[24], ns[24], rate[24];
+
+	buf_printf(b, "%s copies, %s in %s, %s/s", fmt_count(f->gpu.pageable, n),
+		   fmt_bytes(f->gpu.pageable_bytes, bytes), fmt_ns(f->gpu.pageable_ns, ns),
+		   fmt_bytes((uint64_t)(1e9 * facts_share((double)f->gpu.pageable_bytes, (double)f->gpu.pageable_ns)),
+			     rate));
 }
 
 /* ---- other processes of the job */
@@ -377,6 +483,18 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --py-stacks --by stack --sort count",
 	 .advice = "Each operator computes for less time than it takes to call it. Use larger batches, fuse operators "
 		   "(hybridize, torch.compile), or use fused and foreach optimizers."},
+	{.key = "gpu_launch", .least = 0.3, .share = launching_share, .say = launching_say, .evidence = launching_evidence,
+	 .next = "--pid PID --gpu --trace t.json.gz",
+	 .advice = "Each kernel takes less time than Python and the runtime need to launch the next one. Use larger batches, "
+		   "CUDA graphs, torch.compile, hybridize, or fused and foreach optimizers."},
+	{.key = "gpu_sync", .least = 0.15, .share = gpu_sync_share, .say = gpu_sync_say, .evidence = wait_evidence,
+	 .next = "--pid PID --gpu --py-stacks --by stack",
+	 .advice = "After a wait the GPU has nothing to do until the program has launched more. Read values such as the loss "
+		   "every few iterations only, keep them on the GPU, and copy with non_blocking=True."},
+	{.key = "gpu_pageable", .least = 0.05, .share = pageable_share, .say = pageable_say, .evidence = pageable_evidence,
+	 .next = "--pid PID --gpu --py-stacks",
+	 .advice = "The driver copies pageable memory through a buffer of its own, and the program waits meanwhile. Use "
+		   "pin_memory=True in the data loader, or tensor.pin_memory(), and copy with non_blocking=True."},
 	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
 	 .next = "now --pid PID",
 	 .advice = "The loop's thread computes in Python, or waits for something, outside the runtime. Do it once before the "
@@ -385,7 +503,7 @@ const struct finding_rule finding_rules[] = {
 	 .next = "now --pid PID",
 	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
 		   "thread does to another process."},
-	{.key = "exchange", .least = 0.2, .share = exchange_share, .say = exchange_say, .evidence = exchange_evidence,
+	{.key = "exchange", .full_gpu = true, .least = 0.2, .share = exchange_share, .say = exchange_say, .evidence = exchange_evidence,
 	 .next = "now --pid PID",
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
@@ -406,11 +524,11 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
 		   "jemalloc or tcmalloc, or raise glibc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD."},
-	{.key = "memory_growth", .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
+	{.key = "memory_growth", .full_gpu = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
 	 .next = "--pid PID --memory --py-stacks",
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
 		   "limit. Keep numbers (.item(), float()) instead of tensors."},
-	{.key = "slow_iterations", .least = SLOW_LEAST, .share = slow_share, .say = slow_say, .evidence = slow_evidence,
+	{.key = "slow_iterations", .full_gpu = true, .least = SLOW_LEAST, .share = slow_share, .say = slow_say, .evidence = slow_evidence,
 	 .next = "record --pid PID --py-stacks",
 	 .advice = "Some iterations do what the others do not: an evaluation, a checkpoint, logging. Do it less often, or beside "
 		   "the training, in another thread or process."},
@@ -434,7 +552,7 @@ int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *o
 	*out = (struct findings){.n = 0};
 	err = facts_make(m, s, &out->facts);
 	for (rule = finding_rules; !err && rule->key; rule++) {
-		found = rule->share(&out->facts);
+		found = facts_is_gpu_full(&out->facts) && !rule->full_gpu ? 0 : rule->share(&out->facts);
 		if (found < rule->least || out->n == FINDINGS_MAX)
 			continue;
 		out->list[out->n] = (struct finding){.rule = rule, .share = found};

@@ -91,14 +91,37 @@ static void put_rate(struct view *s, const struct facts *f)
 {
 	char each[24];
 
+	if (!f->loop.n && f->gpu.known)
+		out_printf(s->out, "GPU%s busy in %.0f%% of the time\n", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
 	if (!f->loop.n)
 		return;
 	out_printf(s->out, "%.3g iterations per second, %s each", 1e9 * (double)f->loop.n / (double)f->loop.total_ns,
 		   fmt_ns(f->loop.total_ns / f->loop.n, each));
 	if (f->loop.known_ns)
 		put_parts(s, f);
+	if (f->gpu.known)
+		out_printf(s->out, "; GPU%s busy %.0f%%", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
 	s->parts_said = f->loop.known_ns;
 	out_puts(s->out, "\n");
+}
+
+/* A GPU that is busy all the time is what the job is for. Says with what. */
+static void put_none(struct view *s, const struct facts *f)
+{
+	unsigned i;
+
+	if (!facts_is_gpu_full(f)) {
+		out_puts(s->out, "No finding: mxbpf found nothing that holds the job up.\n");
+		return;
+	}
+	out_puts(s->out, "No finding: the GPU is busy nearly all the time");
+	for (i = 0; i < FACTS_OPERATORS_MAX && f->gpu.longest[i].much; i++) {
+		out_puts(s->out, i ? ", " : ", with ");
+		view_put_safe(s->out, f->gpu.longest[i].name, f->gpu.longest[i].len);
+		out_printf(s->out, " %.0f%%",
+			   100 * facts_share((double)f->gpu.longest[i].much, (double)f->gpu.kernel_ns));
+	}
+	out_puts(s->out, ".\n");
 }
 
 /* The rule says PID, and people get the number. */
@@ -152,7 +175,7 @@ static int print(struct view *s, const void *table)
 			put_advice(s, r->advice.data);
 	}
 	if (!t->list.all)
-		out_puts(s->out, "No finding: mxbpf found nothing that holds the job up.\n");
+		put_none(s, &t->found.facts);
 	out_puts(s->out, "\n");
 	return 0;
 }

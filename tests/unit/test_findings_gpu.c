@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests which findings records of GPUs give: each fault alone, and healthy jobs. */
+#include <string.h>
+
+#include "feature/findings/findings.h"
+#include "mxbpf_lines.h"
+#include "mxbpf_track.h"
+#include "unit.h"
+
+#define MS    1000000ull
+#define PID   100
+#define GEMM  11
+#define SYNC  12
+#define ITEM  13
+#define STACK 14
+#define STEPS 40 /* iterations of 100 ms */
+
+static struct mdl *model;
+static struct mdl_session session = {.duration_ns = STEPS * 100 * MS};
+
+static void feed(const void *rec)
+{
+	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
+}
+
+static void name(uint64_t id, enum mxbpf_name_kind kind, const char *text)
+{
+	char rec[256] = {0};
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){
+		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), .tgid = PID};
+	n->id = id;
+	n->kind = (uint8_t)kind;
+	memcpy(n->text, text, n->len);
+	feed(rec);
+}
+
+/* Iterations of which so many ms are of the part and the rest is operators. */
+static void begin(enum mxbpf_step_part part, uint64_t part_ms)
+{
+	struct mxbpf_iteration it = {.h = {.kind = MXBPF_ITERATION, .size = sizeof(it), .tgid = PID},
+				     .dur_ns = 100 * MS,
+				     .busy_ns = (100 - part_ms) * MS,
+				     .tid = PID,
+				     .flags = MXBPF_ITERATION_PARTS};
+
+	model = mdl_new();
+	name(GEMM, MXBPF_NAME_SPAN, "gemm");
+	name(SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
+	name(ITEM, MXBPF_NAME_SPAN, "aten::_local_scalar_dense");
+	name(STACK, MXBPF_NAME_STACK, "/app/t.py(7): main");
+	it.part_ns[part] = part_ms * MS;
+	it.part_ns[MXBPF_PART_OPERATOR] += (100 - part_ms) * MS;
+	for (; it.nr < STEPS; it.nr++) {
+		it.h.ts_ns = (1000 + it.nr * 100) * MS;
+		feed(&it);
+	}
+}
+
+static struct mxbpf_activity activity(uint64_t start_ns, uint64_t dur_ns)
+{
+	return (struct mxbpf_activity){.h = {MXBPF_ACTIVITY, sizeof(struct mxbpf_activity), PID, start_ns},
+				       .dur_ns = dur_ns,
+				       .name_id = GEMM,
+				       .cls = MXBPF_ACTIVITY_KERNEL};
+}
+
+/* Kernels in each iteration, evenly, each of which begins so long after its launch in an operator. */
+static void kernels(uint64_t each_iteration, uint64_t dur_ns, uint64_t latency_ns)
+{
+	const uint64_t gap_ns = 100 * MS / each_iteration;
+	struct mxbpf_launch l = {.h = {MXBPF_LAUNCH, sizeof(l), PID, 0}, .tid = PID, .domain = MXBPF_DOMAIN_CUPTI};
+	struct mxbpf_span s = {.h = {MXBPF_SPAN, sizeof(s), PID, 0},
+			       .dur_ns = 100,
+			       .name_id = ITEM,
+			       .tid = PID,
+			       .cls = MXBPF_CLASS_OPERATOR};
+	struct mxbpf_activity a;
+	uint64_t i;
+
+	for (i = 0; i < STEPS * each_iteration; i++) {
+		s.h.ts_ns = 1000 * MS + i * gap_ns;
+		feed(&s);
+		l.h.ts_ns = 1000 * MS + i * gap_ns;
+		l.edge_id = i + 1;
+		feed(&l);
+		a = activity(l.h.ts_ns + latency_ns, dur_ns);
+		a.edge_id = l.edge_id;
+		a.domain = MXBPF_DOMAIN_CUPTI;
+		feed(&a);
+	}
+}
+
+static void copies(uint64_t n, uint64_t dur_ns, enum mxbpf_memory_kind from)
+{
+	struct mxbpf_activity a;
+	uint64_t i;
+
+	for (i = 0; i < n; i++) {
+		a = activity(1000 * MS + 50 * MS + i * 100 * MS, dur_ns);
+		a.cls = MXBPF_ACTIVITY_COPY;
+		a.copy = MXBPF_COPY_HTOD;
+		a.from = (uint8_t)from;
+		a.to = MXBPF_MEMORY_DEVICE;
+		a.bytes = 1 << 20;
+		feed(&a);
+	}
+}
+
+static void waits(uint32_t tid, uint64_t n, uint64_t each_ns)
+{
+	struct mxbpf_span s = {.h = {MXBPF_SPAN, sizeof(s), PID, 1000 * MS},
+			       .name_id = SYNC,
+			       .tid = tid,
+			       .cls = MXBPF_CLASS_CUDA,
+			       .dur_ns = each_ns};
+
+	for (; n; n--, s.h.ts_ns += each_ns)
+		feed(&s);
+}
+
+/* Looks that found the loop's thread in an operator that reads a value. */
+static void looks(uint64_t count)
+{
+	struct mxbpf_agg_line l = {.h = {MXBPF_AGG_LINE, sizeof(l), PID, 2000 * MS},
+				   .stack_id = STACK,
+				   .count = count,
+				   .name_id = ITEM,
+				   .cls = MXBPF_CLASS_OPERATOR,
+				   .tid = PID,
+				   .syscall = -1,
+				   .main = 1};
+
+	feed(&l);
+}
+
+static const char *found(struct findings *f)
+{
+	static char keys[256];
+	unsigned i;
+
+	CHECK(!findings_make(model, &session, f));
+	keys[0] = '\0';
+	for (i = 0; i < f->n; i++) {
+		strcat(keys, i ? " " : "");
+		strcat(keys, f->list[i].rule->key);
+	}
+	return keys;
+}
+
+static bool has(const struct buf *b, const char *text)
+{
+	return b->len && memmem(b->data, b->len, text, strlen(text));
+}
+
+static void end(struct findings *f)
+{
+	findings_fini(f);
+	mdl_free(model);
+}
+
+static void test_launch(void)
+{
+	struct findings f;
+
+	TEST("a GPU that is idle because kernels are launched too slowly is reported with their number and duration")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		kernels(500, 20000, 8000);
+		CHECK(!strcmp(found(&f), "gpu_launch"));
+		CHECK(has(&f.list[0].text, "idle in 90% of the time") &&
+		      has(&f.list[0].text, "500 kernels in an iteration, 20.0 us each"));
+		CHECK(has(&f.list[0].evidence, "a kernel begins 7.94 us after its launch (median)") &&
+		      has(&f.list[0].evidence, "aten::_local_scalar_dense 100% of the kernels"));
+		end(&f);
+	}
+	TEST("a job whose kernels wait in the queue of the GPU is not bound by launching them")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		kernels(500, 100000, 5 * MS);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+	TEST("a job with few kernels, or one whose loop waits for data, is not bound by launching them")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		kernels(20, 20000, 8000);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		begin(MXBPF_PART_DATA, 80);
+		kernels(500, 20000, 8000);
+		CHECK(!strcmp(found(&f), "data_wait"));
+		end(&f);
+	}
+	TEST("nothing on the CPU is reported while the GPU is busy nearly all the time")
+	{
+		begin(MXBPF_PART_DATA, 50);
+		kernels(500, 195000, 5 * MS);
+		CHECK(!strcmp(found(&f), "") && f.facts.gpu.busy > 0.95);
+		end(&f);
+	}
+}
+
+static void test_sync(void)
+{
+	struct findings f;
+
+	TEST("waits for the GPU are reported with their line if the GPU is idle beside them")
+	{
+		begin(MXBPF_PART_OUTSIDE, 10);
+		kernels(40, 1500000, 9000);
+		waits(PID, STEPS * 20, 3 * MS);
+		looks(30);
+		CHECK(!strcmp(found(&f), "gpu_sync"));
+		CHECK(has(&f.list[0].text, "waits for the GPU 20 times in an iteration, 60% of the loop's time"));
+		CHECK(has(&f.list[0].evidence, "/app/t.py(7): main"));
+		end(&f);
+	}
+	TEST("one wait in an iteration, waits of other threads, and waits while data is missing are no finding")
+	{
+		begin(MXBPF_PART_OUTSIDE, 10);
+		kernels(40, 1500000, 9000);
+		waits(PID, STEPS, 60 * MS);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		begin(MXBPF_PART_OUTSIDE, 10);
+		kernels(40, 1500000, 9000);
+		waits(PID + 1, STEPS * 20, 3 * MS);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		begin(MXBPF_PART_DATA, 40);
+		kernels(40, 1500000, 9000);
+		waits(PID, STEPS * 20, 3 * MS);
+		CHECK(!strcmp(found(&f), "data_wait"));
+		end(&f);
+	}
+}
+
+static void test_copies(void)
+{
+	struct findings f;
+
+	TEST("copies from pageable memory are reported with their bytes, and those from pinned memory are not")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		copies(STEPS, 20 * MS, MXBPF_MEMORY_PAGEABLE);
+		CHECK(!strcmp(found(&f), "gpu_pageable") && has(&f.list[0].text, "take 20% of the time"));
+		CHECK(has(&f.list[0].evidence, "40 copies, 40.0 MiB in 800 ms, 50.0 MiB/s"));
+		end(&f);
+		begin(MXBPF_PART_OUTSIDE, 5);
+		copies(STEPS, 20 * MS, MXBPF_MEMORY_PINNED);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+	TEST("copies from pageable memory beside kernels are no finding")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		kernels(40, 2000000, 5 * MS);
+		copies(STEPS, 20 * MS, MXBPF_MEMORY_PAGEABLE);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+}
+
+int main(void)
+{
+	test_launch();
+	test_sync();
+	test_copies();
+	UNIT_MAIN_END;
+}
