@@ -48,6 +48,29 @@ aborts() { # RULE COMMAND
 	done
 }
 
+@test "The GPU double knows the sizes of all records in NVIDIA's headers" {
+	python3 - "$O/gpu/libcupti.so.12" "$REPO/tests/gpu/abi.txt" <<-'EOF'
+		import ctypes, re, sys
+		cupti = ctypes.CDLL(sys.argv[1])
+		kinds = {"Kernel": [10], "Memcpy": [1], "MemcpyPtoP": [22], "Memset": [2], "API": [4, 5], "Synchronization": [38],
+		    "Overhead": [17], "GraphTrace": [51], "Device": [8]}
+		bad, checked = [], 0
+		for line in open(sys.argv[2]):
+		    words = line.split()
+		    if line.startswith("release"):
+		        release, version = words[1], int(words[2])
+		    row = re.match(r"CUpti_Activity(\D+?)\d* (\d+) ", line)
+		    # CUDA 12.0 and 12.1 have the version of CUDA 11.8 and longer kernels.
+		    if row and not release.startswith("12.0"):
+		        for kind in kinds[row[1]]:
+		            got = cupti.double_record_bytes(kind, version)
+		            checked += 1
+		            if got != int(row[2]):
+		                bad.append(f"{release} ({version}): {row[1]} has {row[2]} bytes, the double {got}")
+		sys.exit("\n".join(bad) if bad else checked < 30 and "too few rows")
+	EOF
+}
+
 @test "The GPU double aborts a process that calls CUPTI before CUDA is initialised" {
 	aborts before-cuinit before-cuinit
 }

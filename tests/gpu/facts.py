@@ -4,7 +4,8 @@
 
 usage: facts.py LIBRARY CHECK   LIBRARY is facts.c, compiled. facts.py --list prints the names of the checks.
 facts.sh runs each check in its own process, because CUPTI's state outlives a subscription.
-With MXBPF_GPU_DOUBLE=PATH a double of libcupti (double.c) replaces the GPU; this tests the checks and not CUPTI.
+With MXBPF_GPU_DOUBLE=PATH a double of libcupti replaces the GPU; this tests the checks and not CUPTI. libgpuops.so, which
+launches kernels on it, lies in the same directory (tests/gpu/double/README.md).
 """
 import ctypes
 import os
@@ -72,10 +73,12 @@ class Job:
             import torch
             self.torch = torch
             self.x = torch.ones(1, device="cuda")
+        self.double = ctypes.CDLL(os.path.join(os.path.dirname(DOUBLE), "libgpuops.so")) if DOUBLE else None
+        if DOUBLE:
+            self.double.gpuops_init()
         self.path = (self.lib.facts_open(DOUBLE.encode() if DOUBLE else None) or b"").decode()
         if not self.path:
             sys.exit("no libcupti is mapped in this process")
-        self.double = ctypes.CDLL(DOUBLE) if DOUBLE else None
         if warm:
             self.launch(100)
             self.sync()
@@ -83,13 +86,14 @@ class Job:
     def launch(self, n):
         """Launches n tiny kernels."""
         if self.double:
-            return self.double.double_launch(n)
+            return self.double.gpu_burst(ctypes.c_long(n))
         for _ in range(n):
             self.x.add_(1)
 
     def sync(self):
-        if not self.double:
-            self.torch.cuda.synchronize()
+        if self.double:
+            return self.double.gpuops_sync()
+        self.torch.cuda.synchronize()
 
     def seen(self):
         return self.lib.facts_seen().contents

@@ -13,13 +13,18 @@ static const struct {
 } sizes[] = {
 	/* Newest first; the first row that is not newer than the library counts. */
 	{KIND_KERNEL, 130400, 248}, {KIND_KERNEL, 130300, 232}, {KIND_KERNEL, 130100, 224}, {KIND_KERNEL, 130000, 216},
-	{KIND_KERNEL, 19, 208},	    {KIND_KERNEL, 18, 200},	{KIND_KERNEL, 17, 176},	    {KIND_KERNEL, 14, 168},
-	{KIND_KERNEL, 0, 160},	    {KIND_COPY, 130400, 112},	{KIND_COPY, 26, 96},	    {KIND_COPY, 0, 88},
-	{KIND_PEER, 0, 96},	    {KIND_SET, 130400, 104},	{KIND_SET, 0, 88},	    {KIND_RUNTIME, 0, 40},
-	{KIND_DRIVER, 0, 40},	    {KIND_SYNC, 26, 56},	{KIND_SYNC, 0, 40},	    {KIND_OVERHEAD, 22, 56},
-	{KIND_OVERHEAD, 21, 48},    {KIND_OVERHEAD, 0, 40},	{KIND_GRAPH, 21, 56},	    {KIND_GRAPH, 0, 48},
-	{KIND_DEVICE, 0, 192},
+	{KIND_KERNEL, 19, 208}, /* CUDA 12.0 and 12.1 have these, too, but call themselves 18 as CUDA 11.8 does */
+	{KIND_KERNEL, 18, 200},	    {KIND_KERNEL, 17, 176},	{KIND_KERNEL, 15, 168},	    {KIND_KERNEL, 0, 160},
+	{KIND_COPY, 130400, 112},   {KIND_COPY, 26, 96},	{KIND_COPY, 17, 88},	    {KIND_COPY, 14, 80},
+	{KIND_COPY, 0, 72},	    {KIND_PEER, 17, 96},	{KIND_PEER, 14, 88},	    {KIND_PEER, 0, 80},
+	{KIND_SET, 130400, 104},    {KIND_SET, 17, 88},		{KIND_SET, 14, 80},	    {KIND_SET, 0, 72},
+	{KIND_RUNTIME, 0, 40},	    {KIND_DRIVER, 0, 40},	{KIND_SYNC, 26, 56},	    {KIND_SYNC, 0, 40},
+	{KIND_OVERHEAD, 22, 56},    {KIND_OVERHEAD, 21, 48},	{KIND_OVERHEAD, 0, 40},	    {KIND_GRAPH, 21, 56},
+	{KIND_GRAPH, 0, 48},	    {KIND_DEVICE, 130200, 192}, {KIND_DEVICE, 20, 184},	    {KIND_DEVICE, 17, 176},
+	{KIND_DEVICE, 0, 152},
 };
+
+#define API_OF_GRAPHS 14 /* first API version whose copies and sets have the number of their graph */
 
 /* End of the fields that all versions have. */
 static const struct {
@@ -56,13 +61,13 @@ static void put8(uint8_t *r, size_t off, uint64_t value)
 
 static void clear(uint8_t *r, uint32_t kind)
 {
-	size_t i, n = 4;
+	size_t i, n = 4, bytes = record_bytes(kind, version);
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (known[i].kind == kind)
-			n = known[i].bytes;
+			n = known[i].bytes < bytes ? known[i].bytes : bytes;
 	memset(r, 0, n);
-	memset(r + n, POISON, record_bytes(kind, version) - n);
+	memset(r + n, POISON, bytes - n);
 	put4(r, 0, kind);
 }
 
@@ -106,12 +111,14 @@ static void record_copy(uint8_t *r, const struct double_op *op)
 		put4(r, 56, op->context);
 		put4(r, 60, op->correlation);
 		put8(r, 72, op->node);
-		put4(r, 80, op->graph);
+		if (version >= API_OF_GRAPHS)
+			put4(r, 80, op->graph);
 		return;
 	}
 	put4(r, 44, op->correlation);
 	put8(r, 64, op->node);
-	put4(r, 72, op->graph);
+	if (version >= API_OF_GRAPHS)
+		put4(r, 72, op->graph);
 }
 
 static void record_set(uint8_t *r, const struct double_op *op)
@@ -126,7 +133,8 @@ static void record_set(uint8_t *r, const struct double_op *op)
 	put4(r, 44, op->correlation);
 	memcpy(r + 50, &memory, 2);
 	put8(r, 64, op->node);
-	put4(r, 72, op->graph);
+	if (version >= API_OF_GRAPHS)
+		put4(r, 72, op->graph);
 }
 
 static void record_sync(uint8_t *r, const struct double_op *op)
