@@ -99,8 +99,7 @@ static void say_on(struct session *ses, const struct mxbpf_gpu_shared *g)
 			 strerror((int)g->unhooked));
 }
 
-/* Tells the user of a new state once. */
-static void look(struct session *ses)
+void ses_gpu_look(struct session *ses)
 {
 	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
 	const uint32_t state = g ? __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
@@ -152,7 +151,7 @@ bool ses_gpu_await(struct session *ses)
 				 (unsigned long long)((now - begun) / NS_PER_S));
 		}
 	}
-	look(ses);
+	ses_gpu_look(ses);
 	if (g && __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == MXBPF_GPU_ON)
 		leave_out_probes(ses);
 	return true;
@@ -173,7 +172,7 @@ void ses_gpu_take(struct session *ses, bool on)
 		agt_gpu_want(ses->agent, WANT);
 		return;
 	}
-	look(ses);
+	ses_gpu_look(ses);
 	if (!src_gpu_stop(ses->gpu_source, STOP_MS))
 		ses_warn(ses, "CUPTI did not return within %u s, so the last records of the GPU are missing",
 			 STOP_MS / 1000);

@@ -336,7 +336,7 @@ static bool is_outside(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
 	const uint64_t start_ns = gpu_time(c, r->start_ns), *called_ns = called_at(c, r->correlation);
 
-	if (start_ns < c->since_ns && r->kind == MXBPF_GPU_CALL)
+	if (start_ns < c->since_ns && (r->kind == MXBPF_GPU_CALL || r->kind == MXBPF_GPU_DRIVER))
 		remember(c, r, start_ns);
 	return start_ns < c->since_ns || (called_ns && *called_ns < c->since_ns);
 }
