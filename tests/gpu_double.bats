@@ -119,6 +119,11 @@ aborts() { # RULE COMMAND
 	expect_re '^enable=0 dump=1$' "$("$CLIENT" dump)"
 }
 
+@test "Single functions of the driver are recorded if only these are enabled" {
+	# Two launches only make nodes of a graph.
+	expect_re '^kernels=1002 driver=1002$' "$("$CLIENT" filter)"
+}
+
 @test "cuptiFinalize throws away the records that were not flushed" {
 	local seen
 	seen=$(MXBPF_DOUBLE_ACCOUNT=$BATS_TEST_TMPDIR/account client '' finalize)
@@ -134,6 +139,10 @@ aborts() { # RULE COMMAND
 	expect_same 100 "$(jq .early "$account")"
 	expect_same 143 "$(value zero "$(client zero=7 collect)")"
 	expect_same 143 "$(jq .zero_times "$account")"
+	expect_same 902 "$(value kernels "$(client lose=10 collect)")"
+	seen=$(client lose-calls=10 collect)
+	expect_same "1002 0 $(value driver "$seen")" "$(for name in kernels dropped runtime; do value $name "$seen"; done | paste -sd ' ')"
+	jq -e '.lost.runtime > 90 and .made.runtime == 1017 and .lost.runtime == .lost.driver' "$account"
 	expect_same 10 "$(value no_name "$(client no-name=100 collect)")"
 	seen=$(client drop=10 collect)
 	expect_same "$(jq '[.dropped[]] | add' "$account")" "$(value dropped "$seen")"

@@ -437,9 +437,30 @@ DOUBLE_EXPORT int cuptiFinalize(void)
 	RETURN(CUPTI_OK);
 }
 
-/* ---- the functions of CUDA 13.2 and later: only their refusal to be mixed with the older ones */
+/* ---- the functions that came after CUDA 11; those of 13.2 only to be refused beside the older ones */
 
 #ifndef DOUBLE_OLD
+static int enable_call(uint32_t domain, uint32_t cbid, uint8_t on)
+{
+	int err = use_scope(SCOPE_GLOBAL);
+
+	if (!err)
+		collect_enable_call(domain, cbid, on != 0);
+	return err;
+}
+
+DOUBLE_EXPORT int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t on)
+{
+	GATE("%u %u", cbid, on);
+	RETURN(enable_call(DOUBLE_DRIVER, cbid, on));
+}
+
+DOUBLE_EXPORT int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t on)
+{
+	GATE("%u %u", cbid, on);
+	RETURN(enable_call(DOUBLE_RUNTIME, cbid, on));
+}
+
 DOUBLE_EXPORT int cuptiActivityEnable_v2(struct subscriber *s, int kind, void *config)
 {
 	GATE("%d", kind);

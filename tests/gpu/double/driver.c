@@ -110,6 +110,7 @@ static void initialise(void)
 {
 	const char *path = getenv("CUDA_INJECTION64_PATH");
 
+	correlation = (uint32_t)double_number("correlation", 4294967200.0, 0);
 	pthread_atfork(NULL, NULL, forked);
 	atexit(over);
 	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);

@@ -145,6 +145,8 @@ static void read_options(void)
 	options.zero = (uint64_t)double_number("zero", 10, 0);
 	options.early = (uint64_t)double_number("early", 10, 0);
 	options.no_name = (uint64_t)double_number("no-name", 10, 0);
+	options.lose = (uint64_t)double_number("lose", 10, 0);
+	options.lose_calls = (uint64_t)double_number("lose-calls", 10, 0);
 	options.spoil = (uint64_t)double_number("spoil", 20e6, 0);
 	options.drift_ppm = double_number("drift", 100, 0);
 	options.step_ns = (int64_t)double_number("step", 1e9, 0);
