@@ -210,6 +210,16 @@ aborts() { # RULE COMMAND
 	expect_re '^(<cuda(PeekAtLastError|GetLastError|GetErrorString|DriverGetVersion|RuntimeGetVersion)>:[[:space:]]*)*$' "$wrong"
 }
 
+@test "cuInit of the GPU double starts the library in CUDA_INJECTION64_PATH once" {
+	cc -shared -fPIC -o "$BATS_TEST_TMPDIR/inject.so" -x c - <<-'EOF'
+		#include <stdio.h>
+		int InitializeInjection(void) { return fprintf(stderr, "injected\n") > 0; }
+	EOF
+	CUDA_INJECTION64_PATH=$BATS_TEST_TMPDIR/inject.so run "$CLIENT" collect
+	expect_same 1 "$(grep -c '^injected$' <<<"$output")"
+	expect_re '^kernels=1002 ' "$output"
+}
+
 # job PROGRAM: the job of this runtime does what its account says on the simulated device, with its own profiler.
 job_agrees() {
 	local account=$BATS_TEST_TMPDIR/account

@@ -138,6 +138,21 @@ DOUBLE_EXPORT uint64_t gpuops_launch_driver(const char *name, uint64_t ns, unsig
 	return cuLaunchKernel(f, 32, 1, 1, 128, 1, 1, 0, s, NULL, NULL) ? 0 : ns ? ns : f->ns;
 }
 
+struct task {
+	const char *name;
+	uint64_t ns;
+	uint32_t stream, kernels;
+};
+
+/* Launches the kernels of a struct task; for MXEnginePushSyncND(), which calls it on a worker of MXNet's engine. */
+DOUBLE_EXPORT void gpuops_task(void *context, const struct task *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->kernels; i++)
+		gpuops_launch(t->name, t->ns, t->stream);
+}
+
 /* Launches n kernels of 100 ns back to back, with four names in turn. */
 DOUBLE_EXPORT void gpu_burst(long n)
 {
