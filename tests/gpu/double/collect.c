@@ -544,13 +544,21 @@ void collect_flush(bool forced)
 		flush_overhead(began);
 }
 
-static void lose(const struct lane *l)
+/* The client never sees these buffers again, nor can it free them. */
+static void lose(struct lane **list)
 {
+	struct lane *l;
 	unsigned k;
 
-	for (; l; l = l->next)
+	while ((l = *list) != NULL) {
+		*list = l->next;
 		for (k = 0; k < KINDS; k++)
 			__atomic_fetch_add(&account->lost[k], l->counts[k], __ATOMIC_RELAXED);
+		if (l->names)
+			arena_reuse(l->names);
+		free(l);
+	}
+	ready_end = &ready;
 }
 
 static void lose_queues(void)
@@ -575,11 +583,9 @@ void collect_reset(void)
 {
 	pthread_mutex_lock(&lock);
 	close_all();
-	lose(ready);
-	lose(kept);
+	lose(&ready);
+	lose(&kept);
 	lose_queues();
-	ready = kept = NULL;
-	ready_end = &ready;
 	kinds = 0;
 	memset(cbids, 0, sizeof(cbids));
 	graph_level = false;
@@ -607,11 +613,9 @@ void collect_exit(void)
 		pthread_mutex_lock(&lock);
 	}
 	close_all();
-	lose(ready);
-	lose(kept);
+	lose(&ready);
+	lose(&kept);
 	lose_queues();
-	ready = kept = NULL;
-	ready_end = &ready;
 	pthread_mutex_unlock(&lock);
 }
 
