@@ -204,6 +204,14 @@ aborts() { # RULE COMMAND
 	nm -D "$O/gpu/libcupti.so.12" | grep -q cuptiSubscribe_v2
 }
 
+@test "An operator library that has the runtime in itself has no symbols of it, and its calls have records" {
+	local seen
+	run nm -D "$O/gpu/static/libgpuops.so"
+	[[ $output == *gpuops_launch* && $output != *cudaLaunch* ]]
+	seen=$(LD_PRELOAD=$O/gpu/static/libgpuops.so client '' collect)
+	expect_same "1002 1017" "$(value kernels "$seen") $(value runtime "$seen")"
+}
+
 @test "Functions of the double's runtime begin with push %rbp, as the real ones do" {
 	local wrong
 	wrong=$(objdump -d "$O/gpu/libcudart.so.12" | awk '/^[0-9a-f]+ <cuda[A-Z]/ { name = $2; getline; if ($0 !~ /push +%rbp/) print name }')
@@ -239,6 +247,13 @@ job_agrees() {
 	need_mxnet
 	cd "$BATS_TEST_TMPDIR"
 	job_agrees "$PYTHON" "$REPO/tests/gpu/mxnet_job.py"
+}
+
+@test "A job on two devices launches kernels on both" {
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	MXBPF_DOUBLE=devices=2 MXBPF_DOUBLE_LOG=$PWD/log job_agrees "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --devices 2
+	tail -n 1 job.out | jq -e '.operators["gpuops::others"] == {"kernels": 20, "ns": 2000000}'
 }
 
 # profile MODE: prints the counts of two traces of the job's own profiler.

@@ -170,6 +170,12 @@ DOUBLE_EXPORT void double_next_ns(uint64_t ns)
 	self.next_ns = ns;
 }
 
+/* Sets the device of the calling thread. */
+DOUBLE_EXPORT void double_set_device(uint32_t device)
+{
+	device_current = device < DEVICES ? device : 0;
+}
+
 static uint64_t take_ns(uint64_t otherwise)
 {
 	uint64_t ns = self.next_ns;
@@ -305,7 +311,7 @@ void driver_set(const void *at, uint32_t value, size_t bytes, void *stream)
 
 void driver_wait(uint32_t type, struct stream *s, const struct event *e)
 {
-	struct double_op op = {.kind = KIND_SYNC, .type = type, .context = 1, .start = double_now()};
+	struct double_op op = {.kind = KIND_SYNC, .type = type, .context = 1 + device_current, .start = double_now()};
 	uint64_t until = e ? e->at : s ? s->free_at : device_free_at();
 
 	op.correlation = (uint32_t)double_corr();
