@@ -13,14 +13,14 @@ import threading
 import time
 
 STREAMS = {"compute": 0, "side": 1, "copy": 2}
-ELEMENTWISE = ("_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_12_GLOBAL__N_127%s_kernel_cuda_implERNS_14TensorIteratorBaseE"
-               "ENKUlvE_clEvENKUlvE0_clEvEUlfE_St5arrayIPcLm2EEEEviT0_T1_")
-LONG = ("_ZN7cutlass7KernelI66cutlass_80_tensorop_f16_s16816gemm_relu_f16_256x128_32x3_nn_align8_%s" + "EN12very_long_policyIJ" * 12
-        + "Lm1ELm2ELm3" + "EEE" * 12 + "Ev")
+ELEMENTWISE = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_12_GLOBAL__N_1%sIfEESt5arrayIPcLm3EEEEviT0_T1_"
+GEMM = ("_ZN7cutlass6KernelINS_4GemmINS_4gemm3MmaINS2_9GemmShapeILi256ELi128ELi32EEENS4_ILi64ELi64ELi32EEENS4_ILi16ELi8ELi16EEELi3EEE"
+        "NS_8epilogue8EpilogueIS5_NS9_6thread21LinearCombinationReluIfLi8EdEELi4EEE"
+        "NS_70GemmIdentityThreadblockSwizzleOfANameThatIsLongerThanThreeHundredBytesILi8EEENS2_%sEEEEEvNS_6ParamsIT_EE")
 NAMES = {
-    "gemm": LONG % "fwd", "gemm_dx": LONG % "dgrad", "gemm_dw": LONG % "wgrad",
-    "relu": ELEMENTWISE % "relu", "relu_dx": ELEMENTWISE % "threshold", "add": ELEMENTWISE % "add",
-    "reduce": "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(at::native::ReduceOp<float>)",
+    "gemm": GEMM % "3fwd", "gemm_dx": GEMM % "5dgrad", "gemm_dw": GEMM % "5wgrad",
+    "relu": ELEMENTWISE % "12relu_functor", "relu_dx": ELEMENTWISE % "17threshold_functor", "add": ELEMENTWISE % "15CUDAFunctor_add",
+    "reduce": "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfLj4ENS0_14func_wrapper_tIfEEEEEEvT1_",
     "stub": "_ZN6gpuops6gemm_kILi128ELi64EEEvPKfS2_Pf",  # a host function of libgpuops.so
     "triton": "triton_poi_fused_add_mul_0",
 }
@@ -153,7 +153,8 @@ def add_arguments(parser, cupti, directory):
     parser.add_argument("--cupti", choices=("mapped", "absent"), default=cupti, help="whether the job has libcupti mapped")
     parser.add_argument("--init-at", type=int, default=0, help="initialise CUDA before this step; 0: before the first")
     parser.add_argument("--kineto", choices=("once", "each", "clock"),
-                        help="profile after each SIGUSR1; subscribe once in the process, or for each trace; clock: once, but register a clock for each trace")
+                        help="profile after each SIGUSR1; subscribe once in the process, or for each trace; clock: once, but register "
+                             "a clock for each trace")
     parser.add_argument("--devices", type=int, default=1, help="use so many devices, at most 8")
     parser.add_argument("--account", help="write the account to this file, too")
     parser.add_argument("--pause-ms", type=float, default=5, help="sleep after each step")
