@@ -46,6 +46,7 @@ void record_device(uint8_t *r, uint32_t device);
 /* clock.c */
 void clock_start(void);
 uint64_t clock_of(uint64_t mono); /* CUPTI's time at this time of CLOCK_MONOTONIC */
+uint64_t clock_now(void);
 void clock_replace(timestamp_fn f);
 
 /* names.c: with reuse-names, the names in a buffer lie in an arena that is overwritten after the buffer's completion.

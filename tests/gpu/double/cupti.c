@@ -115,7 +115,7 @@ DOUBLE_EXPORT int cuptiGetVersion(uint32_t *v)
 DOUBLE_EXPORT int cuptiGetTimestamp(uint64_t *t)
 {
 	GATE("");
-	*t = clock_of(double_now());
+	*t = clock_now();
 	RETURN(CUPTI_OK);
 }
 
@@ -482,7 +482,7 @@ DOUBLE_EXPORT int cuptiActivityRegisterCallbacks_v2(struct subscriber *s, void *
 DOUBLE_EXPORT int cuptiGetTimestamp_v2(struct subscriber *s, uint64_t *t)
 {
 	GATE("");
-	*t = clock_of(double_now());
+	*t = clock_now();
 	RETURN(use_scope(SCOPE_SUBSCRIBER));
 }
 #endif
