@@ -49,8 +49,8 @@ CUPTI_ACTIVITY_KIND_MEMSET CUPTI_ACTIVITY_KIND_DRIVER CUPTI_ACTIVITY_KIND_RUNTIM
 CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL CUPTI_ACTIVITY_KIND_OVERHEAD CUPTI_ACTIVITY_KIND_MEMCPY2
 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION CUPTI_CB_DOMAIN_DRIVER_API CUPTI_CB_DOMAIN_RUNTIME_API
 CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM CUPTI_ACTIVITY_FLAG_FLUSH_FORCED CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000
-CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000 CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch CUPTI_ACTIVITY_KIND_GRAPH_TRACE
-CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060 CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx""".split()
+CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000 CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch
+CUPTI_ACTIVITY_KIND_GRAPH_TRACE CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060 CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx""".split()
 PARAMS = "structSize subscriberName oldSubscriberName oldSubscriberSize allowMultipleSubscribers"
 
 
@@ -93,7 +93,8 @@ def text_of(include):
 def structs(text):
     """Returns the text of each struct of records, by (family, version)."""
     found = {}
-    for match in re.finditer(r"typedef struct(?: PACKED_ALIGNMENT)? \{((?:(?!typedef struct).)*?)\}\s*CUpti_Activity([A-Za-z]+?)(\d*)\s*;", text, re.S):
+    pattern = r"typedef struct(?: PACKED_ALIGNMENT)? \{((?:(?!typedef struct).)*?)\}\s*CUpti_Activity([A-Za-z]+?)(\d*)\s*;"
+    for match in re.finditer(pattern, text, re.S):
         found[match[2], int(match[3] or 1)] = match[1]
     return found
 
@@ -101,7 +102,8 @@ def structs(text):
 def rows(name, fields, text):
     """Returns statements that print the row of a struct. text: its declaration"""
     return [f'printf("{name} %zu", sizeof({name}));',
-            *(f'printf(" {field}=%zu", offsetof({name}, {field}));' for field in fields.split() if re.search(rf"\b{field}\s*;", text)),
+            *(f'printf(" {field}=%zu", offsetof({name}, {field}));' for field in fields.split()
+              if re.search(rf"\b{field}\s*;", text)),
             'puts("");']
 
 
@@ -152,8 +154,8 @@ def main():
         cuda_include = unpack(wheel(cache, CUDA_H), os.path.join(directory, "cuda"))
         file.write("# Made by tests/gpu/abi.py from NVIDIA's headers. release NAME CUPTI_API_VERSION SOURCE, then its rows:\n"
                    "# STRUCT BYTES FIELD=OFFSET... (the version of each struct that the release writes), or CONSTANT VALUE.\n"
-                   "# Rows that are the same as in the release before are left out. The rows of 11.0 to 11.6 come from the header\n"
-                   "# of 11.7, which names the records that its predecessors wrote.\n")
+                   "# Rows that are the same as in the release before are left out. The rows of 11.0 to 11.6 come from the\n"
+                   "# header of 11.7, which names the records that its predecessors wrote.\n")
         before = {}
         for i, what in enumerate(WHEELS):
             release = what.split("==")[1]

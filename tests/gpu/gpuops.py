@@ -13,26 +13,31 @@ import threading
 import time
 
 STREAMS = {"compute": 0, "side": 1, "copy": 2}
-ELEMENTWISE = ("_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_12_GLOBAL__N_127%s_kernel_cuda_implERNS_14TensorIteratorBaseE"
-               "ENKUlvE_clEvENKUlvE0_clEvEUlfE_St5arrayIPcLm2EEEEviT0_T1_")
-LONG = ("_ZN7cutlass7KernelI66cutlass_80_tensorop_f16_s16816gemm_relu_f16_256x128_32x3_nn_align8_%s" + "EN12very_long_policyIJ" * 12
-        + "Lm1ELm2ELm3" + "EEE" * 12 + "Ev")
+ELEMENTWISE = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_12_GLOBAL__N_1%sIfEESt5arrayIPcLm3EEEEviT0_T1_"
+GEMM = ("_ZN7cutlass6KernelINS_4GemmINS_4gemm3MmaINS2_9GemmShapeILi256ELi128ELi32EEENS4_ILi64ELi64ELi32EEENS4_ILi16ELi8ELi16EEELi3EEE"
+        "NS_8epilogue8EpilogueIS5_NS9_6thread21LinearCombinationReluIfLi8EdEELi4EEE"
+        "NS_70GemmIdentityThreadblockSwizzleOfANameThatIsLongerThanThreeHundredBytesILi8EEENS2_%sEEEEEvNS_6ParamsIT_EE")
 NAMES = {
-    "gemm": LONG % "fwd", "gemm_dx": LONG % "dgrad", "gemm_dw": LONG % "wgrad",
-    "relu": ELEMENTWISE % "relu", "relu_dx": ELEMENTWISE % "threshold", "add": ELEMENTWISE % "add",
-    "reduce": "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(at::native::ReduceOp<float>)",
+    "gemm": GEMM % "3fwd", "gemm_dx": GEMM % "5dgrad", "gemm_dw": GEMM % "5wgrad",
+    "relu": ELEMENTWISE % "12relu_functor", "relu_dx": ELEMENTWISE % "17threshold_functor", "add": ELEMENTWISE % "15CUDAFunctor_add",
+    "reduce": "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfLj4ENS0_14func_wrapper_tIfEEEEEEvT1_",
     "stub": "_ZN6gpuops6gemm_kILi128ELi64EEEvPKfS2_Pf",  # a host function of libgpuops.so
     "triton": "triton_poi_fused_add_mul_0",
 }
 TRACE_STEPS = 20
 
 
+def find(directory, pattern):
+    """Returns the library in this directory or the one above."""
+    return next(path for d in (directory, os.path.dirname(directory)) for path in glob.glob(os.path.join(d, pattern)))
+
+
 class Ops:
     """libgpuops.so with an account of each operator: kernels and their ns, copies and their bytes, sets, waits, graphs."""
 
     def __init__(self, directory, cupti):
-        self.lib = ctypes.CDLL(os.path.join(directory, "libgpuops.so"))
-        self.cupti = ctypes.CDLL(glob.glob(os.path.join(directory, "libcupti.so.*"))[0]) if cupti else None
+        self.lib = ctypes.CDLL(find(directory, "libgpuops.so"))
+        self.cupti = ctypes.CDLL(find(directory, "libcupti.so.*")) if cupti else None
         for name in ("gpuops_launch", "gpuops_launch_ex", "gpuops_launch_driver"):
             getattr(self.lib, name).restype = ctypes.c_uint64
             getattr(self.lib, name).argtypes = ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint
@@ -53,6 +58,13 @@ class Ops:
         name = NAMES[kernel]
         ns = getattr(self.lib, how)(name.encode(), us * 1000, STREAMS[stream])
         self.count(operator, name, ns)
+
+    def others(self, operator, devices):
+        """Launches a kernel of 100 us on each device but the first."""
+        for device in range(1, devices):
+            self.lib.gpuops_device(device)
+            self.kernel(operator, "reduce", 100)
+        self.lib.gpuops_device(0)
 
     def count(self, operator, name, ns):
         self.add(operator, kernels=1, ns=ns)
@@ -101,7 +113,7 @@ class Kineto:
     """The job's own profiler: a trace of TRACE_STEPS steps after each SIGUSR1, and a line with its counts."""
 
     def __init__(self, directory, mode):
-        self.lib = ctypes.CDLL(os.path.join(directory, "libkineto_double.so"))
+        self.lib = ctypes.CDLL(find(directory, "libkineto_double.so"))
         for name in ("stop", "calls", "others", "foreign", "absurd"):
             getattr(self.lib, "kineto_" + name).restype = ctypes.c_long
         self.lib.kineto_mode({"once": 0, "each": 1, "clock": 2}[mode])
@@ -141,7 +153,9 @@ def add_arguments(parser, cupti, directory):
     parser.add_argument("--cupti", choices=("mapped", "absent"), default=cupti, help="whether the job has libcupti mapped")
     parser.add_argument("--init-at", type=int, default=0, help="initialise CUDA before this step; 0: before the first")
     parser.add_argument("--kineto", choices=("once", "each", "clock"),
-                        help="profile after each SIGUSR1; subscribe once in the process, or for each trace; clock: once, but register a clock for each trace")
+                        help="profile after each SIGUSR1; subscribe once in the process, or for each trace; clock: once, but register "
+                             "a clock for each trace")
+    parser.add_argument("--devices", type=int, default=1, help="use so many devices, at most 8")
     parser.add_argument("--account", help="write the account to this file, too")
     parser.add_argument("--pause-ms", type=float, default=5, help="sleep after each step")
 
@@ -182,7 +196,9 @@ class Loop:
 
     def end(self, steps, up):
         if up:
-            self.ops.lib.gpuops_sync()
+            for device in range(self.args.devices):
+                self.ops.lib.gpuops_device(device)
+                self.ops.lib.gpuops_sync()
             ctypes.CDLL("libcuda.so.1").double_write_account()  # a child of the fork server runs no exit handlers
         account = json.dumps(self.ops.account(steps=steps, pid=os.getpid()))
         if self.args.account:

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """An MXNet training job whose custom operators run kernels on the double of a GPU (tests/gpu/double).
 
-The arrays are on the CPU. MXNet's engine runs custom operators in threads of its own, where they launch kernels and
-copies. Prints "ready PID" after the first step, and at the end one line of JSON: its own account of what each operator
-launched. Like MXNet's builds for CUDA, the job has no libcupti mapped unless --cupti mapped is given.
+The arrays are on the CPU. MXNet runs custom operators in threads of their own, where they launch kernels and copies. The
+operator gpu_worker launches kernels on a worker of the engine. Prints "ready PID" after the first step, and at the end one
+line of JSON: its own account of what each operator launched, by the names of MXNet's profiler. Like MXNet's builds for
+CUDA, the job has no libcupti mapped unless --cupti mapped is given.
 """
 import argparse
+import ctypes
 import os
 import sys
 
@@ -15,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import mxnet as mx  # noqa: E402
 from mxnet import autograd, nd  # noqa: E402
 
-from gpuops import Loop, add_arguments  # noqa: E402
+from gpuops import NAMES, Loop, add_arguments  # noqa: E402
 
 OPS = None
 
@@ -23,23 +25,23 @@ OPS = None
 class Dense(mx.operator.CustomOp):
     def forward(self, is_train, req, in_data, out_data, aux):
         if OPS:
-            OPS.kernel("gpu_dense", "gemm", 150)
-            OPS.kernel("gpu_dense", "add", 25, how="gpuops_launch_ex")
+            OPS.kernel("gpu_dense::pure_python", "gemm", 150)
+            OPS.kernel("gpu_dense::pure_python", "add", 25, how="gpuops_launch_ex")
         self.assign(out_data[0], req[0], in_data[0])
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
         if OPS:
-            OPS.kernel("_backward_gpu_dense", "gemm_dx", 120)
-            OPS.kernel("_backward_gpu_dense", "gemm_dw", 130, "side")
+            OPS.kernel("_backward_gpu_dense::pure_python", "gemm_dx", 120)
+            OPS.kernel("_backward_gpu_dense::pure_python", "gemm_dw", 130, "side")
         self.assign(in_grad[0], req[0], out_grad[0])
 
 
 class Load(mx.operator.CustomOp):
     def forward(self, is_train, req, in_data, out_data, aux):
         if OPS:
-            OPS.copy("gpu_load", 1 << 18)
-            OPS.copy("gpu_load", 1 << 20, pinned=True)
-            OPS.set("gpu_load", 4096)
+            OPS.copy("gpu_load::pure_python", 1 << 18)
+            OPS.copy("gpu_load::pure_python", 1 << 20, pinned=True)
+            OPS.set("gpu_load::pure_python", 4096)
         self.assign(out_data[0], req[0], in_data[0])
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
@@ -49,8 +51,8 @@ class Load(mx.operator.CustomOp):
 class Item(mx.operator.CustomOp):
     def forward(self, is_train, req, in_data, out_data, aux):
         if OPS:
-            OPS.copy("gpu_item", 4, to_device=False, wait=True)
-            OPS.wait("gpu_item")
+            OPS.copy("gpu_item::pure_python", 4, to_device=False, wait=True)
+            OPS.wait("gpu_item::pure_python")
         self.assign(out_data[0], req[0], in_data[0])
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
@@ -63,6 +65,30 @@ def register(name, operator):
             return operator()
 
     mx.operator.register(name)(Properties)
+
+
+class Task(ctypes.Structure):
+    """struct task of libgpuops.so."""
+    _fields_ = [("name", ctypes.c_char_p), ("ns", ctypes.c_uint64), ("stream", ctypes.c_uint32), ("kernels", ctypes.c_uint32)]
+
+
+class Context(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int32), ("number", ctypes.c_int32)]
+
+
+CPU = Context(1, 0)
+NAME = b"gpu_worker"
+TASK = Task(NAMES["relu"].encode(), 40000, 0, 2)
+
+
+def push(ops, array):
+    """Pushes an operator that launches kernels, without Python, on a worker of the engine."""
+    handles = (ctypes.c_void_p * 1)(array.handle)
+    work = ctypes.cast(ops.lib.gpuops_task, ctypes.c_void_p)
+    mx.base.check_call(mx.base._LIB.MXEnginePushSyncND(work, ctypes.byref(TASK), None, ctypes.byref(CPU), None, 0, handles, 1,
+                                                       None, 0, NAME))
+    for _ in range(TASK.kernels):
+        ops.count(NAME.decode(), NAMES["relu"], TASK.ns)
 
 
 def main():
@@ -86,6 +112,8 @@ def main():
         loss.backward()
         weight[:] = weight - 0.001 * weight.grad
         nd.Custom(loss, op_type="gpu_item").wait_to_read()
+        if gpu:
+            push(loop.ops, weight)
         nd.waitall()
 
     return loop.run(step)

@@ -16,7 +16,7 @@ from gpuops import Loop, add_arguments
 LIBRARY = torch.library.Library("gpuops", "DEF")
 
 
-def define(ops):
+def define(ops, devices):
     """Defines the operators. Their names in the profiler are gpuops::NAME."""
     def add(name, schema, work):
         def run(*args):
@@ -57,6 +57,7 @@ def define(ops):
     add("item", "(Tensor x) -> Tensor", item)
     add("replay", "(Tensor x) -> Tensor", ops.graph)
     add("step", "(Tensor x) -> Tensor", step)
+    add("others", "(Tensor x) -> Tensor", lambda operator: ops.others(operator, devices))
 
 
 class Gemm(torch.autograd.Function):
@@ -85,7 +86,7 @@ def main():
     args = parser.parse_args()
     loop = Loop(args)
     torch.set_num_threads(1)
-    define(loop.ops)
+    define(loop.ops, args.devices)
     weight = torch.ones(32, 32, requires_grad=True)
     data = torch.ones(32, 32)
     graph = (("relu", 40), ("reduce", 60), ("relu", 40))
@@ -103,6 +104,8 @@ def main():
                 torch.ops.gpuops.step(weight)
                 torch.ops.gpuops.replay(weight)
                 torch.ops.gpuops.item(weight)
+                if args.devices > 1:
+                    torch.ops.gpuops.others(weight)
 
     return loop.run(step, lambda: loop.ops.capture("gpuops::replay", graph))
 

@@ -35,6 +35,7 @@ extern int cuptiActivityEnable(int kind);
 extern int cuptiActivityEnable_v2(void *handle, int kind, void *config);
 extern int cuptiActivityEnableAndDump(int kind);
 extern int cuptiActivityDisable(int kind);
+extern int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t on);
 extern int cuptiActivityFlushAll(uint32_t flag);
 extern int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
 extern int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *n);
@@ -401,13 +402,27 @@ static int dump(void)
 static int watch_clock(void)
 {
 	const struct timespec nap = {.tv_nsec = 100000000};
-	uint64_t first, last, before = double_now(), after;
+	uint64_t first, last, before, after;
 
+	cuptiGetTimestamp(&first); /* the first call takes longer */
+	before = double_now();
 	cuptiGetTimestamp(&first);
 	nanosleep(&nap, NULL);
 	after = double_now();
 	cuptiGetTimestamp(&last);
 	printf("moved_us=%ld\n", (long)(last - first - (after - before)) / 1000);
+	return 0;
+}
+
+/* Of the driver only cuLaunchKernel is recorded. */
+static int filter(void)
+{
+	begin();
+	cuptiActivityDisable(KIND_DRIVER);
+	cuptiActivityEnableDriverApi(307, 1);
+	work();
+	end();
+	printf("kernels=%lu driver=%lu\n", seen.of[KIND_KERNEL], seen.of[KIND_DRIVER]);
 	return 0;
 }
 
@@ -431,7 +446,7 @@ static const struct {
 	{"clock", clock_twice}, {"graph", graph_level},
 	{"replaced", replaced}, {"thread-ids", thread_ids},
 	{"dump", dump},		{"watch-clock", watch_clock},
-	{"finalize", finalize},
+	{"finalize", finalize}, {"filter", filter},
 };
 
 int main(int argc, char **argv)

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * CUPTI's clock: CLOCK_REALTIME as it was at the first call, with a drift and a step against CLOCK_MONOTONIC if
- * MXBPF_DOUBLE asks for them; or the clock of a client's timestamp callback.
+ * MXBPF_DOUBLE asks for them; or the clock of a client's timestamp callback, which need not count nanoseconds.
  */
 #include "collect.h"
 
-static uint64_t began;	     /* CLOCK_MONOTONIC */
-static int64_t real_ahead;   /* of CLOCK_MONOTONIC */
-static int64_t client_ahead; /* of CLOCK_MONOTONIC */
+#include <pthread.h>
+
+#define FIRST_NS 2000000   /* between the first two samples of a client's clock */
+#define AGAIN_NS 100000000 /* between later ones */
+
+struct sample {
+	uint64_t mono, client;
+};
+
+static uint64_t began;	   /* CLOCK_MONOTONIC */
+static int64_t real_ahead; /* of CLOCK_MONOTONIC */
 static timestamp_fn client;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the samples */
+static struct sample first, last;
 
 void clock_start(void)
 {
@@ -18,23 +28,56 @@ void clock_start(void)
 	real_ahead = (int64_t)(real - (before + (after - before) / 2));
 }
 
+static struct sample take_sample(void)
+{
+	struct sample s;
+	uint64_t before = double_now();
+
+	s.client = client();
+	s.mono = before + (double_now() - before) / 2;
+	return s;
+}
+
+static uint64_t clock_of_client(uint64_t mono)
+{
+	double rate;
+	uint64_t t;
+
+	pthread_mutex_lock(&lock);
+	if (double_now() > last.mono + AGAIN_NS)
+		last = take_sample();
+	rate = (double)(last.client - first.client) / (double)(last.mono - first.mono);
+	t = first.client + (uint64_t)(int64_t)((double)(int64_t)(mono - first.mono) * rate);
+	pthread_mutex_unlock(&lock);
+	return t;
+}
+
 uint64_t clock_of(uint64_t mono)
 {
 	int64_t ahead = real_ahead;
 	double passed = (double)(int64_t)(mono - began);
 
 	if (client)
-		return mono + (uint64_t)client_ahead;
+		return clock_of_client(mono);
 	ahead += (int64_t)(passed * options.drift_ppm / 1e6);
 	if (options.step_ns && mono > began + options.step_after_ns)
 		ahead += options.step_ns;
 	return mono + (uint64_t)ahead;
 }
 
+uint64_t clock_now(void)
+{
+	return client ? client() : clock_of(double_now());
+}
+
 void clock_replace(timestamp_fn f)
 {
-	uint64_t before = double_now(), there = f ? f() : 0, after = double_now();
+	const struct timespec nap = {.tv_nsec = FIRST_NS};
 
-	client_ahead = (int64_t)(there - (before + (after - before) / 2));
+	pthread_mutex_lock(&lock);
 	client = f;
+	first = take_sample();
+	nanosleep(&nap, NULL);
+	last = take_sample();
+	pthread_mutex_unlock(&lock);
 }

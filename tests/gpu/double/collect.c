@@ -17,6 +17,7 @@
 #define FLUSH_OVERHEAD (1u << 16)
 #define LATE_NS	       50000000ull
 #define ABSURD_NS      100000000000000ull
+#define CBIDS	       1024
 
 struct lane {
 	struct lane *next;
@@ -43,7 +44,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below b
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
 static requested_fn on_requested;
 static completed_fn on_completed;
-static uint64_t kinds; /* atomic: mask of enabled kinds */
+static uint64_t kinds;		/* atomic: mask of enabled kinds */
+static uint8_t cbids[2][CBIDS]; /* by domain - 1: calls that are recorded */
 static struct lane device_lane, shared_lane, *thread_lanes;
 static struct lane *ready, **ready_end = &ready; /* buffers to hand over */
 static struct lane *kept;			 /* with late and at-exit; the last one first */
@@ -254,13 +256,24 @@ static uint32_t thread_number(void)
 	return system_tids ? (uint32_t)syscall(SYS_gettid) : (uint32_t)pthread_self();
 }
 
+/* A record that the client never sees, nor hears of. */
+static void lose_one(uint32_t kind)
+{
+	count(&account->made[kind]);
+	count(&account->lost[kind]);
+}
+
 void collect_call(const struct double_call *call)
 {
 	uint32_t kind = call->domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER;
 	uint8_t *r;
 
-	if (!(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> kind & 1))
+	if (call->cbid >= CBIDS || !__atomic_load_n(&cbids[call->domain - 1][call->cbid], __ATOMIC_RELAXED))
 		return;
+	if (options.lose_calls && call->correlation % options.lose_calls == 0) {
+		lose_one(kind);
+		return;
+	}
 	pthread_mutex_lock(&lock);
 	r = room(lane_of_thread(), kind);
 	if (r)
@@ -316,6 +329,10 @@ static void write_op(struct lane *l, const struct double_op *op)
 	since_subscription++;
 	if (op->kind == KIND_KERNEL) {
 		nkernels++;
+		if (every(options.lose)) {
+			lose_one(op->kind);
+			return;
+		}
 		if (l->names && !arena_name(l->names, name))
 			close_lane(l); /* the arena of the buffer is full */
 		spoil(op, &start, &end);
@@ -454,6 +471,8 @@ void collect_enable(uint32_t kind, bool on)
 		__atomic_or_fetch(&kinds, 1ull << kind, __ATOMIC_RELAXED);
 	else
 		__atomic_and_fetch(&kinds, ~(1ull << kind), __ATOMIC_RELAXED);
+	if (kind == KIND_RUNTIME || kind == KIND_DRIVER)
+		memset(cbids[kind == KIND_RUNTIME], on, CBIDS);
 	pthread_mutex_lock(&lock);
 	if (on && !thread_runs) {
 		pthread_attr_init(&attributes);
@@ -462,6 +481,12 @@ void collect_enable(uint32_t kind, bool on)
 		pthread_attr_destroy(&attributes);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void collect_enable_call(uint32_t domain, uint32_t cbid, bool on)
+{
+	if (cbid < CBIDS)
+		__atomic_store_n(&cbids[domain - 1][cbid], on, __ATOMIC_RELAXED);
 }
 
 uint64_t collect_kinds(void)
@@ -519,13 +544,21 @@ void collect_flush(bool forced)
 		flush_overhead(began);
 }
 
-static void lose(const struct lane *l)
+/* The client never sees these buffers again, nor can it free them. */
+static void lose(struct lane **list)
 {
+	struct lane *l;
 	unsigned k;
 
-	for (; l; l = l->next)
+	while ((l = *list) != NULL) {
+		*list = l->next;
 		for (k = 0; k < KINDS; k++)
 			__atomic_fetch_add(&account->lost[k], l->counts[k], __ATOMIC_RELAXED);
+		if (l->names)
+			arena_reuse(l->names);
+		free(l);
+	}
+	ready_end = &ready;
 }
 
 static void lose_queues(void)
@@ -550,12 +583,11 @@ void collect_reset(void)
 {
 	pthread_mutex_lock(&lock);
 	close_all();
-	lose(ready);
-	lose(kept);
+	lose(&ready);
+	lose(&kept);
 	lose_queues();
-	ready = kept = NULL;
-	ready_end = &ready;
 	kinds = 0;
+	memset(cbids, 0, sizeof(cbids));
 	graph_level = false;
 	on_requested = NULL;
 	on_completed = NULL;
@@ -570,6 +602,7 @@ void collect_exit(void)
 	pthread_mutex_lock(&lock);
 	record_ended(double_now());
 	kinds = 0;
+	memset(cbids, 0, sizeof(cbids));
 	if (!options.lost_at_exit) {
 		close_all();
 		list = take_ready();
@@ -580,11 +613,9 @@ void collect_exit(void)
 		pthread_mutex_lock(&lock);
 	}
 	close_all();
-	lose(ready);
-	lose(kept);
+	lose(&ready);
+	lose(&kept);
 	lose_queues();
-	ready = kept = NULL;
-	ready_end = &ready;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -592,6 +623,7 @@ void collect_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	kinds = 0;
+	memset(cbids, 0, sizeof(cbids));
 }
 
 void collect_corrupt(uint64_t records)

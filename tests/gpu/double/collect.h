@@ -24,7 +24,8 @@ typedef uint64_t (*timestamp_fn)(void);
 
 /* What MXBPF_DOUBLE asks for. An interval of 0 is never. */
 struct options {
-	uint64_t drop, zero, early, no_name, spoil; /* every Nth record; spoil: after N records of a subscription */
+	uint64_t drop, zero, early, no_name, lose, lose_calls; /* every Nth record */
+	uint64_t spoil;					       /* after N records of a subscription */
 	double drift_ppm;
 	int64_t step_ns;
 	uint64_t step_after_ns;
@@ -45,6 +46,7 @@ void record_device(uint8_t *r, uint32_t device);
 /* clock.c */
 void clock_start(void);
 uint64_t clock_of(uint64_t mono); /* CUPTI's time at this time of CLOCK_MONOTONIC */
+uint64_t clock_now(void);
 void clock_replace(timestamp_fn f);
 
 /* names.c: with reuse-names, the names in a buffer lie in an arena that is overwritten after the buffer's completion.
@@ -58,6 +60,8 @@ const char *arena_name(struct arena *a, const char *name);
 /* collect.c */
 void collect_register(requested_fn requested, completed_fn completed);
 void collect_enable(uint32_t kind, bool on);
+/* Records a single function of the runtime or the driver, or no longer does. */
+void collect_enable_call(uint32_t domain, uint32_t cbid, bool on);
 uint64_t collect_kinds(void);
 void collect_graph_level(void);
 void collect_flush(bool forced);

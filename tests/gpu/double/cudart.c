@@ -56,6 +56,13 @@ extern int cuGraphDestroy(void *g);
 extern int cuDeviceGetCount(int *n);
 extern int cuDriverGetVersion(int *v);
 
+/* A program can have the runtime in itself, without symbols. */
+#ifdef DOUBLE_STATIC
+#define RUNTIME_EXPORT
+#else
+#define RUNTIME_EXPORT DOUBLE_EXPORT
+#endif
+
 static __thread int last_error, device;
 
 #define CALL(cbid, call)                                                                                               \
@@ -80,8 +87,8 @@ static int launch(const void *stub, struct dim3 grid, struct dim3 block, size_t 
 			      NULL);
 }
 
-DOUBLE_EXPORT int cudaLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **args, size_t shared,
-				   void *stream)
+RUNTIME_EXPORT int cudaLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **args, size_t shared,
+				    void *stream)
 {
 	CALL(211, launch(stub, grid, block, shared, stream));
 }
@@ -99,7 +106,7 @@ static int launch_ex(const struct config *c, const void *stub)
 	return f ? cuLaunchKernelEx(&config, f, NULL, NULL) : INVALID_DEVICE_FUNCTION;
 }
 
-DOUBLE_EXPORT int cudaLaunchKernelExC(const struct config *c, const void *stub, void **args)
+RUNTIME_EXPORT int cudaLaunchKernelExC(const struct config *c, const void *stub, void **args)
 {
 	CALL(430, launch_ex(c, stub));
 }
@@ -118,7 +125,7 @@ static int copy(void *to, const void *from, size_t bytes, int kind)
 	}
 }
 
-DOUBLE_EXPORT int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
+RUNTIME_EXPORT int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
 {
 	CALL(31, copy(to, from, bytes, kind));
 }
@@ -137,168 +144,168 @@ static int copy_async(void *to, const void *from, size_t bytes, int kind, void *
 	}
 }
 
-DOUBLE_EXPORT int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
+RUNTIME_EXPORT int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
 {
 	CALL(41, copy_async(to, from, bytes, kind, stream));
 }
 
-DOUBLE_EXPORT int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
-				      void *stream)
+RUNTIME_EXPORT int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+				       void *stream)
 {
 	CALL(161, cuMemcpyPeerAsync(to, NULL, from, NULL, bytes, stream));
 }
 
-DOUBLE_EXPORT int cudaMemset(void *at, int value, size_t bytes)
+RUNTIME_EXPORT int cudaMemset(void *at, int value, size_t bytes)
 {
 	CALL(49, cuMemsetD8_v2(at, (uint8_t)value, bytes));
 }
 
-DOUBLE_EXPORT int cudaMemsetAsync(void *at, int value, size_t bytes, void *stream)
+RUNTIME_EXPORT int cudaMemsetAsync(void *at, int value, size_t bytes, void *stream)
 {
 	CALL(51, cuMemsetD8Async(at, (uint8_t)value, bytes, stream));
 }
 
-DOUBLE_EXPORT int cudaMalloc(void **p, size_t bytes)
+RUNTIME_EXPORT int cudaMalloc(void **p, size_t bytes)
 {
 	CALL(20, cuMemAlloc_v2(p, bytes));
 }
 
-DOUBLE_EXPORT int cudaFree(void *p)
+RUNTIME_EXPORT int cudaFree(void *p)
 {
 	CALL(22, p ? cuMemFree_v2(p) : 0);
 }
 
-DOUBLE_EXPORT int cudaMallocAsync(void **p, size_t bytes, void *stream)
+RUNTIME_EXPORT int cudaMallocAsync(void **p, size_t bytes, void *stream)
 {
 	CALL(373, cuMemAlloc_v2(p, bytes));
 }
 
-DOUBLE_EXPORT int cudaFreeAsync(void *p, void *stream)
+RUNTIME_EXPORT int cudaFreeAsync(void *p, void *stream)
 {
 	CALL(375, cuMemFree_v2(p));
 }
 
-DOUBLE_EXPORT int cudaMallocHost(void **p, size_t bytes)
+RUNTIME_EXPORT int cudaMallocHost(void **p, size_t bytes)
 {
 	CALL(25, cuMemAllocHost_v2(p, bytes));
 }
 
-DOUBLE_EXPORT int cudaHostAlloc(void **p, size_t bytes, uint32_t flags)
+RUNTIME_EXPORT int cudaHostAlloc(void **p, size_t bytes, uint32_t flags)
 {
 	CALL(27, cuMemAllocHost_v2(p, bytes));
 }
 
-DOUBLE_EXPORT int cudaFreeHost(void *p)
+RUNTIME_EXPORT int cudaFreeHost(void *p)
 {
 	CALL(26, cuMemFreeHost(p));
 }
 
-DOUBLE_EXPORT int cudaStreamCreate(void **s)
+RUNTIME_EXPORT int cudaStreamCreate(void **s)
 {
 	CALL(129, cuStreamCreate(s, 0));
 }
 
-DOUBLE_EXPORT int cudaStreamCreateWithFlags(void **s, uint32_t flags)
+RUNTIME_EXPORT int cudaStreamCreateWithFlags(void **s, uint32_t flags)
 {
 	CALL(198, cuStreamCreate(s, flags));
 }
 
-DOUBLE_EXPORT int cudaStreamDestroy(void *s)
+RUNTIME_EXPORT int cudaStreamDestroy(void *s)
 {
 	CALL(201, cuStreamDestroy_v2(s));
 }
 
-DOUBLE_EXPORT int cudaStreamSynchronize(void *s)
+RUNTIME_EXPORT int cudaStreamSynchronize(void *s)
 {
 	CALL(131, cuStreamSynchronize(s));
 }
 
-DOUBLE_EXPORT int cudaStreamWaitEvent(void *s, void *e, uint32_t flags)
+RUNTIME_EXPORT int cudaStreamWaitEvent(void *s, void *e, uint32_t flags)
 {
 	CALL(147, cuStreamWaitEvent(s, e, flags));
 }
 
-DOUBLE_EXPORT int cudaDeviceSynchronize(void)
+RUNTIME_EXPORT int cudaDeviceSynchronize(void)
 {
 	CALL(165, cuCtxSynchronize());
 }
 
-DOUBLE_EXPORT int cudaEventCreate(void **e)
+RUNTIME_EXPORT int cudaEventCreate(void **e)
 {
 	CALL(133, cuEventCreate(e, 0));
 }
 
-DOUBLE_EXPORT int cudaEventCreateWithFlags(void **e, uint32_t flags)
+RUNTIME_EXPORT int cudaEventCreateWithFlags(void **e, uint32_t flags)
 {
 	CALL(134, cuEventCreate(e, flags));
 }
 
-DOUBLE_EXPORT int cudaEventRecord(void *e, void *s)
+RUNTIME_EXPORT int cudaEventRecord(void *e, void *s)
 {
 	CALL(135, cuEventRecord(e, s));
 }
 
-DOUBLE_EXPORT int cudaEventQuery(void *e)
+RUNTIME_EXPORT int cudaEventQuery(void *e)
 {
 	CALL(138, cuEventQuery(e));
 }
 
-DOUBLE_EXPORT int cudaEventSynchronize(void *e)
+RUNTIME_EXPORT int cudaEventSynchronize(void *e)
 {
 	CALL(137, cuEventSynchronize(e));
 }
 
-DOUBLE_EXPORT int cudaEventDestroy(void *e)
+RUNTIME_EXPORT int cudaEventDestroy(void *e)
 {
 	CALL(136, cuEventDestroy_v2(e));
 }
 
-DOUBLE_EXPORT int cudaStreamBeginCapture(void *s, int mode)
+RUNTIME_EXPORT int cudaStreamBeginCapture(void *s, int mode)
 {
 	CALL(315, cuStreamBeginCapture_v2(s, mode));
 }
 
-DOUBLE_EXPORT int cudaStreamEndCapture(void *s, void **g)
+RUNTIME_EXPORT int cudaStreamEndCapture(void *s, void **g)
 {
 	CALL(319, cuStreamEndCapture(s, g));
 }
 
-DOUBLE_EXPORT int cudaGraphInstantiate(void **exec, void *g, uint64_t flags)
+RUNTIME_EXPORT int cudaGraphInstantiate(void **exec, void *g, uint64_t flags)
 {
 	CALL(443, cuGraphInstantiateWithFlags(exec, g, flags));
 }
 
-DOUBLE_EXPORT int cudaGraphLaunch(void *exec, void *s)
+RUNTIME_EXPORT int cudaGraphLaunch(void *exec, void *s)
 {
 	CALL(311, cuGraphLaunch(exec, s));
 }
 
-DOUBLE_EXPORT int cudaGraphExecDestroy(void *exec)
+RUNTIME_EXPORT int cudaGraphExecDestroy(void *exec)
 {
 	CALL(313, cuGraphExecDestroy(exec));
 }
 
-DOUBLE_EXPORT int cudaGraphDestroy(void *g)
+RUNTIME_EXPORT int cudaGraphDestroy(void *g)
 {
 	CALL(314, cuGraphDestroy(g));
 }
 
-DOUBLE_EXPORT int cudaGetDevice(int *d)
+RUNTIME_EXPORT int cudaGetDevice(int *d)
 {
 	CALL(17, (*d = device, 0));
 }
 
-DOUBLE_EXPORT int cudaSetDevice(int d)
+RUNTIME_EXPORT int cudaSetDevice(int d)
 {
-	CALL(16, (device = d, 0));
+	CALL(16, (device = d, double_set_device((uint32_t)d), 0));
 }
 
-DOUBLE_EXPORT int cudaGetDeviceCount(int *n)
+RUNTIME_EXPORT int cudaGetDeviceCount(int *n)
 {
 	CALL(3, cuDeviceGetCount(n));
 }
 
-DOUBLE_EXPORT int cudaGetLastError(void)
+RUNTIME_EXPORT int cudaGetLastError(void)
 {
 	int error = last_error;
 
@@ -306,29 +313,29 @@ DOUBLE_EXPORT int cudaGetLastError(void)
 	return error;
 }
 
-DOUBLE_EXPORT int cudaPeekAtLastError(void)
+RUNTIME_EXPORT int cudaPeekAtLastError(void)
 {
 	return last_error;
 }
 
-DOUBLE_EXPORT const char *cudaGetErrorString(int error)
+RUNTIME_EXPORT const char *cudaGetErrorString(int error)
 {
 	return error ? "an error of the GPU double" : "no error";
 }
 
-DOUBLE_EXPORT int cudaDriverGetVersion(int *v)
+RUNTIME_EXPORT int cudaDriverGetVersion(int *v)
 {
 	return cuDriverGetVersion(v);
 }
 
-DOUBLE_EXPORT int cudaRuntimeGetVersion(int *v)
+RUNTIME_EXPORT int cudaRuntimeGetVersion(int *v)
 {
 	*v = 12080;
 	return 0;
 }
 
-DOUBLE_EXPORT void __cudaRegisterFunction(void **fatbin, const void *stub, char *device_function, const char *name,
-					  int limit, void *tid, void *bid, void *block, void *grid, int *warp)
+RUNTIME_EXPORT void __cudaRegisterFunction(void **fatbin, const void *stub, char *device_function, const char *name,
+					   int limit, void *tid, void *bid, void *block, void *grid, int *warp)
 {
 	double_register_stub(stub, name);
 }

@@ -115,7 +115,7 @@ DOUBLE_EXPORT int cuptiGetVersion(uint32_t *v)
 DOUBLE_EXPORT int cuptiGetTimestamp(uint64_t *t)
 {
 	GATE("");
-	*t = clock_of(double_now());
+	*t = clock_now();
 	RETURN(CUPTI_OK);
 }
 
@@ -437,9 +437,30 @@ DOUBLE_EXPORT int cuptiFinalize(void)
 	RETURN(CUPTI_OK);
 }
 
-/* ---- the functions of CUDA 13.2 and later: only their refusal to be mixed with the older ones */
+/* ---- the functions that came after CUDA 11; those of 13.2 only to be refused beside the older ones */
 
 #ifndef DOUBLE_OLD
+static int enable_call(uint32_t domain, uint32_t cbid, uint8_t on)
+{
+	int err = use_scope(SCOPE_GLOBAL);
+
+	if (!err)
+		collect_enable_call(domain, cbid, on != 0);
+	return err;
+}
+
+DOUBLE_EXPORT int cuptiActivityEnableDriverApi(uint32_t cbid, uint8_t on)
+{
+	GATE("%u %u", cbid, on);
+	RETURN(enable_call(DOUBLE_DRIVER, cbid, on));
+}
+
+DOUBLE_EXPORT int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t on)
+{
+	GATE("%u %u", cbid, on);
+	RETURN(enable_call(DOUBLE_RUNTIME, cbid, on));
+}
+
 DOUBLE_EXPORT int cuptiActivityEnable_v2(struct subscriber *s, int kind, void *config)
 {
 	GATE("%d", kind);
@@ -461,7 +482,7 @@ DOUBLE_EXPORT int cuptiActivityRegisterCallbacks_v2(struct subscriber *s, void *
 DOUBLE_EXPORT int cuptiGetTimestamp_v2(struct subscriber *s, uint64_t *t)
 {
 	GATE("");
-	*t = clock_of(double_now());
+	*t = clock_now();
 	RETURN(use_scope(SCOPE_SUBSCRIBER));
 }
 #endif

@@ -21,9 +21,10 @@ struct pinned {
 };
 
 const struct double_hooks *device_hooks;
+__thread uint32_t device_current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
-static struct stream default_stream = {.id = DEFAULT_STREAM, .context = 1};
-static struct stream *streams = &default_stream;
+static struct stream defaults[DEVICES];
+static struct stream *streams; /* without the default ones */
 static uint32_t nstreams, ngraphs;
 static uint64_t next_address = DEVICE_MEMORY;
 static struct pinned pinned[PINNED_MAX];
@@ -34,9 +35,23 @@ void device_count(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
+static uint32_t context_of(uint32_t device)
+{
+	return 1 + device;
+}
+
 struct stream *device_stream(void *handle)
 {
-	return (uintptr_t)handle <= 2 ? &default_stream : handle;
+	struct stream *s = &defaults[device_current];
+
+	if ((uintptr_t)handle > 2)
+		return handle;
+	if (!__atomic_load_n(&s->id, __ATOMIC_ACQUIRE)) {
+		s->device = device_current;
+		s->context = context_of(device_current);
+		__atomic_store_n(&s->id, DEFAULT_STREAM, __ATOMIC_RELEASE);
+	}
+	return s;
 }
 
 struct stream *device_stream_new(void)
@@ -45,8 +60,9 @@ struct stream *device_stream_new(void)
 
 	pthread_mutex_lock(&lock);
 	s->id = DEFAULT_STREAM + ++nstreams;
+	s->device = device_current;
 	/* With MXBPF_DOUBLE=contexts every other stream is in a second context. */
-	s->context = double_option("contexts") && nstreams & 1 ? 2 : 1;
+	s->context = context_of(s->device) + (double_option("contexts") && nstreams & 1);
 	s->next = streams;
 	streams = s;
 	pthread_mutex_unlock(&lock);
@@ -60,7 +76,7 @@ void device_stream_free(struct stream *s)
 	pthread_mutex_lock(&lock);
 	for (at = &streams; *at && *at != s; at = &(*at)->next)
 		;
-	if (*at && s != &default_stream) {
+	if (*at) {
 		*at = s->next;
 		free(s);
 	}
@@ -141,7 +157,9 @@ uint64_t device_free_at(void)
 
 	pthread_mutex_lock(&lock);
 	for (s = streams; s; s = s->next)
-		at = s->free_at > at ? s->free_at : at;
+		if (s->device == device_current && s->free_at > at)
+			at = s->free_at;
+	at = defaults[device_current].free_at > at ? defaults[device_current].free_at : at;
 	pthread_mutex_unlock(&lock);
 	return at;
 }

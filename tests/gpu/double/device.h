@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#define DEVICES	       8
 #define DEFAULT_STREAM 7 /* number of the default stream, as CUDA has it */
 
 struct event {
@@ -30,12 +31,16 @@ struct stream {
 
 extern const struct double_hooks *device_hooks;
 
-/* Returns the default stream for NULL and CUDA's special values 1 and 2. */
+/* The device of the calling thread. */
+extern __thread uint32_t device_current;
+
+/* Returns the device's default stream for NULL and CUDA's special values 1 and 2. */
 struct stream *device_stream(void *handle);
 struct stream *device_stream_new(void);
 void device_stream_free(struct stream *s);
 /* Queues an operation, or adds it to the graph that the stream captures. */
 void device_run(struct stream *s, struct double_op *op, uint64_t ns);
+/* Returns when the device of the calling thread has done all that was queued. */
 uint64_t device_free_at(void);
 void device_sleep_until(uint64_t at);
 void device_graph_free(struct graph *g);

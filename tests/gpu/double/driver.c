@@ -110,6 +110,7 @@ static void initialise(void)
 {
 	const char *path = getenv("CUDA_INJECTION64_PATH");
 
+	correlation = (uint32_t)double_number("correlation", 4294967200.0, 0);
 	pthread_atfork(NULL, NULL, forked);
 	atexit(over);
 	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);
@@ -167,6 +168,12 @@ DOUBLE_EXPORT uint64_t double_corr(void)
 DOUBLE_EXPORT void double_next_ns(uint64_t ns)
 {
 	self.next_ns = ns;
+}
+
+/* Sets the device of the calling thread. */
+DOUBLE_EXPORT void double_set_device(uint32_t device)
+{
+	device_current = device < DEVICES ? device : 0;
 }
 
 static uint64_t take_ns(uint64_t otherwise)
@@ -304,7 +311,7 @@ void driver_set(const void *at, uint32_t value, size_t bytes, void *stream)
 
 void driver_wait(uint32_t type, struct stream *s, const struct event *e)
 {
-	struct double_op op = {.kind = KIND_SYNC, .type = type, .context = 1, .start = double_now()};
+	struct double_op op = {.kind = KIND_SYNC, .type = type, .context = 1 + device_current, .start = double_now()};
 	uint64_t until = e ? e->at : s ? s->free_at : device_free_at();
 
 	op.correlation = (uint32_t)double_corr();

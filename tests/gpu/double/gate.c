@@ -16,6 +16,7 @@ uint32_t version = DEFAULT_VERSION;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int (*initialised)(void);
 static int log_fd = -1;
+static bool misbehaves; /* MXBPF_DOUBLE is set */
 
 static const struct double_hooks hooks = {
 	.enter = cupti_enter, .leave = cupti_leave, .op = collect_op, .forked = collect_forked};
@@ -141,10 +142,13 @@ static void read_options(void)
 		version = (uint32_t)strtoul(v, NULL, 10);
 	if (path && *path)
 		log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	misbehaves = getenv("MXBPF_DOUBLE") != NULL;
 	options.drop = (uint64_t)double_number("drop", 10, 0);
 	options.zero = (uint64_t)double_number("zero", 10, 0);
 	options.early = (uint64_t)double_number("early", 10, 0);
 	options.no_name = (uint64_t)double_number("no-name", 10, 0);
+	options.lose = (uint64_t)double_number("lose", 10, 0);
+	options.lose_calls = (uint64_t)double_number("lose-calls", 10, 0);
 	options.spoil = (uint64_t)double_number("spoil", 20e6, 0);
 	options.drift_ppm = double_number("drift", 100, 0);
 	options.step_ns = (int64_t)double_number("step", 1e9, 0);
@@ -188,8 +192,12 @@ static void use(const char *function)
 
 static int failure_of(const char *function)
 {
-	int err = (int)double_number(function, 999, 0);
 	size_t i;
+	int err;
+
+	if (!misbehaves)
+		return 0;
+	err = (int)double_number(function, 999, 0);
 
 	for (i = 0; !err && i < sizeof(causes) / sizeof(causes[0]); i++)
 		if (!strncmp(causes[i].function, function, strlen(causes[i].function)) &&

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#define DEVICES	   8
 #define STREAMS	   16
 #define GRAPHS	   16
 #define SLOTS	   64
@@ -23,6 +24,7 @@ extern int cuLaunchKernel(struct double_function *f, uint32_t gx, uint32_t gy, u
 extern int cudaLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **args, size_t shared,
 			    void *stream);
 extern int cudaLaunchKernelExC(const void *config, const void *stub, void **args);
+extern int cudaSetDevice(int d);
 extern int cudaMalloc(void **p, size_t bytes);
 extern int cudaMallocHost(void **p, size_t bytes);
 extern int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
@@ -42,8 +44,9 @@ extern int cudaGraphInstantiate(void **exec, void *g, uint64_t flags);
 extern int cudaGraphLaunch(void *exec, void *s);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
-static void *streams[STREAMS], *graphs[GRAPHS];
+static void *streams[DEVICES][STREAMS], *graphs[GRAPHS];
 static unsigned ngraphs;
+static __thread unsigned device;
 static void *device_memory, *pinned_memory, *pageable_memory;
 
 /*
@@ -83,16 +86,24 @@ DOUBLE_EXPORT void gpuops_init(void)
 	pthread_once(&once, start);
 }
 
-/* Returns stream i; 0 is the default stream. */
+/* Selects the device of the calling thread. */
+DOUBLE_EXPORT void gpuops_device(unsigned d)
+{
+	gpuops_init();
+	device = d % DEVICES;
+	cudaSetDevice((int)device);
+}
+
+/* Returns stream i of the thread's device; 0 is the default stream. */
 static void *stream(unsigned i)
 {
 	gpuops_init();
 	i %= STREAMS;
 	pthread_mutex_lock(&lock);
-	if (i && !streams[i])
-		cudaStreamCreate(&streams[i]);
+	if (i && !streams[device][i])
+		cudaStreamCreate(&streams[device][i]);
 	pthread_mutex_unlock(&lock);
-	return streams[i];
+	return streams[device][i];
 }
 
 static const void *stub_of(struct double_function *f)
@@ -136,6 +147,21 @@ DOUBLE_EXPORT uint64_t gpuops_launch_driver(const char *name, uint64_t ns, unsig
 
 	double_next_ns(ns);
 	return cuLaunchKernel(f, 32, 1, 1, 128, 1, 1, 0, s, NULL, NULL) ? 0 : ns ? ns : f->ns;
+}
+
+struct task {
+	const char *name;
+	uint64_t ns;
+	uint32_t stream, kernels;
+};
+
+/* Launches the kernels of a struct task; for MXEnginePushSyncND(), which calls it on a worker of MXNet's engine. */
+DOUBLE_EXPORT void gpuops_task(void *context, const struct task *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->kernels; i++)
+		gpuops_launch(t->name, t->ns, t->stream);
 }
 
 /* Launches n kernels of 100 ns back to back, with four names in turn. */
