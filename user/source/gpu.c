@@ -80,9 +80,17 @@ void src_gpu_account(const struct src *s, struct mxbpf_gpu_account *to)
 {
 	struct gpu_source *g = s->ctx;
 
-	pthread_mutex_lock(&g->lock);
-	fill_account(g, to);
-	pthread_mutex_unlock(&g->lock);
+	pthread_mutex_lock(&g->sum_lock);
+	*to = g->sums;
+	pthread_mutex_unlock(&g->sum_lock);
+}
+
+static void sum_up(struct gpu_source *g)
+{
+	pthread_mutex_lock(&g->sum_lock);
+	fill_account(g, &g->sums);
+	g->stored = g->convert.stored + g->accounts;
+	pthread_mutex_unlock(&g->sum_lock);
 }
 
 static void put_account(struct gpu_source *g)
@@ -126,6 +134,7 @@ static void take(struct gpu_source *g, bool all)
 	}
 	if (all || clock_ns(CLOCK_MONOTONIC) - g->account_ns >= ACCOUNT_NS)
 		put_account(g);
+	sum_up(g);
 	deliver(g);
 	pthread_mutex_unlock(&g->lock);
 }
@@ -206,11 +215,12 @@ static void gpu_flush(struct src *s)
 static void gpu_loss(const struct src *s, struct mxbpf_loss *loss)
 {
 	struct gpu_source *g = s->ctx;
-	struct mxbpf_gpu_account a;
+	const struct mxbpf_gpu_account *a = &g->sums;
 
-	src_gpu_account(s, &a);
-	*loss = (struct mxbpf_loss){.stored = g->convert.stored + g->accounts,
-				    .dropped = a.dropped + a.scrapped + a.unsent + a.unmeasured};
+	pthread_mutex_lock(&g->sum_lock);
+	*loss = (struct mxbpf_loss){.stored = g->stored,
+				    .dropped = a->dropped + a->scrapped + a->unsent + a->unmeasured};
+	pthread_mutex_unlock(&g->sum_lock);
 	loss->attempted = loss->stored + loss->dropped;
 }
 
@@ -220,6 +230,7 @@ static void gpu_close(struct src *s)
 
 	gpu_convert_fini(&g->convert);
 	pthread_mutex_destroy(&g->lock);
+	pthread_mutex_destroy(&g->sum_lock);
 	free(g);
 }
 
@@ -239,6 +250,7 @@ struct src *src_add_gpu(struct src_hub *h, struct agt *agt, uint32_t tgid)
 	g->tgid = tgid;
 	g->convert = (struct gpu_convert){.from = {name, thread, agt}, .tgid = tgid};
 	pthread_mutex_init(&g->lock, NULL);
+	pthread_mutex_init(&g->sum_lock, NULL);
 	g->src = s;
 	g->stop_fd = -1;
 	return s;
