@@ -56,8 +56,13 @@ struct plan_site {
 	struct tgt_lib *lib;
 	uint64_t off; /* file offset */
 	uint64_t cookie;
-	bool returns; /* a return probe */
 };
+
+/* Returns true if the probe runs when the function at its offset returns. */
+static inline bool plan_at_return(const struct plan_site *s)
+{
+	return s->probe && s->probe->returns && s->row->action == MXBPF_ACT_CLOSE_CUT;
+}
 
 /* A function that BPF recognizes by the return address of a call. */
 struct plan_caller {
