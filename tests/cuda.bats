@@ -80,6 +80,21 @@ same_calls() {
 	expect_same "$(sed -n 's/^attached: \([0-9]* probes\).*/\1/p' "$(err mxbpf)")" "$(<with)"
 }
 
+@test "With --gpu, CUPTI tells the calls, and probes only count launches" {
+	attached "$O/gpu" runtime 30 --gpu
+	expect_same "$(told)" "$(jq -S -c --argjson told "$(told)" '[.tables["CUDA call"][] | select($told[.name]) | {(.name): .count}] | add' mxbpf.json)"
+	# Each round launches a kernel by the runtime and one by the driver.
+	[[ $(jq '.gpu.records[0].counted_launches' mxbpf.json) == 60 ]]
+	jq -e '[.window.notes[]? | select(.name == "cuda")] == []' mxbpf.json
+}
+
+@test "With --gpu, probes tell the calls if another client holds CUPTI" {
+	export MXBPF_DOUBLE=busy
+	attached "$O/gpu" runtime 30 --gpu
+	same_calls
+	jq -e '[.window.notes[] | select(.name == "cuda").text] == ["CUDA calls are from probes"]' mxbpf.json
+}
+
 @test "--probes without cuda leaves the calls out" {
 	attached "$O/gpu" runtime 3 --probes op
 	[[ $(calls) == '{}' ]]

@@ -170,9 +170,6 @@ unsigned plan_ops_matched(const struct plan *p, unsigned *left);
  */
 unsigned plan_api_probed(const struct plan *p, unsigned *left);
 
-/* Takes the probes of these groups out of a plan that is not attached yet, because something else sees the calls. */
-void plan_leave_out(struct plan *p, unsigned groups, const char *why);
-
 /*
  * Gives the plan the rows and function numbers of another plan for the same build, whose process has other libraries
  * mapped. Returns 0, or -ENOTSUP if the plans differ in more than that.

@@ -81,7 +81,8 @@ static int describe(struct session *ses, const struct late_lib *lib)
 	s->nlibs++;
 	if (lib->plan.rows[0].action != MXBPF_ACT_OPEN || s->class_title[cls])
 		return 0;
-	if (cls == MXBPF_CLASS_CUDA && ses_add_note(s, "cuda", "CUDA calls are from probes; --gpu shows the kernels"))
+	if (cls == MXBPF_CLASS_CUDA &&
+	    ses_add_note(s, "cuda", "CUDA calls are from probes%s", ses->o->gpu ? "" : "; --gpu shows the kernels"))
 		return -ENOMEM;
 	s->class_title[cls] = strdup(a->class_title[cls] ? a->class_title[cls] : lib->plan.probes[0].row->title);
 	return s->class_title[cls] ? 0 : -ENOMEM;
@@ -208,6 +209,7 @@ void ses_late_look(struct session *ses, struct tgt *t)
 	size_t i;
 	int index;
 
+	ses->late.looked = true;
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
 		for (p = plan->probes; p < plan->probes + plan->nprobes; p++)
@@ -246,6 +248,8 @@ void ses_late_cuda(struct session *ses, bool spans)
 	if (ses->late.counts != spans || !(ses->want.groups & PROBE_LAUNCH))
 		return;
 	ses->late.counts = !spans;
+	if (!ses->late.looked)
+		return;
 	if (!spans)
 		remove_group(ses, PROBE_CUDA);
 	else if (!tgt_open(pid, &t, NULL)) {

@@ -53,6 +53,7 @@ struct late_lib {
 struct late {
 	struct late_lib **libs; /* owned */
 	unsigned nlibs, nattached;
+	bool looked;	    /* libraries have been looked for */
 	bool counts;	    /* launches of CUDA are counted, and its calls have no spans */
 	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
 	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
@@ -183,11 +184,12 @@ int ses_describe_host(struct mdl_session *s);
 /*
  * gpu.c: --gpu. ses_gpu_open: adds the source; the agent is attached or will be. ses_gpu_await: asks for CUPTI and
  * waits until it delivers, or it is clear that it will not; false: the session has to end. ses_gpu_take: the window
- * opens or closes. ses_gpu_end: all is folded; adds what has to be said to every output.
+ * opens or closes. ses_gpu_tick: each second. ses_gpu_end: all is folded; adds what has to be said to every output.
  */
 int ses_gpu_open(struct session *ses, struct err *e);
 const char *ses_gpu_library(struct session *ses);
 bool ses_gpu_await(struct session *ses);
+void ses_gpu_tick(struct session *ses);
 void ses_gpu_take(struct session *ses, bool on);
 void ses_gpu_end(struct session *ses);
 /* gpu_text.c: a sentence that says why there are no records of the GPU. Returns buf. */

@@ -373,6 +373,8 @@ void ses_wait(struct session *ses)
 			if (ses->window->second)
 				ses->window->second(ses);
 			check_cuts(ses);
+			if (ses->gpu_source)
+				ses_gpu_tick(ses);
 			next = now + NS_PER_S;
 		}
 		due = ses_interval_due(ses, window);
