@@ -5,7 +5,7 @@ usage: calls.py DIRECTORY runtime|driver|both|none|throws [ROUNDS]
 The libraries are those of the double in DIRECTORY. They are loaded after the first operator, as `dlopen` does. `driver` is a
 program with a static runtime: it loads only libcuda. `both` also loads a second libcudart. The job prints "ready PID", goes on
 at SIGUSR1, loads the libraries, and ends after ROUNDS. With EARLY in the environment it has loaded them before "ready", and with
-GO it does not wait.
+GO it does not wait. TRITON is a library to load; then the job also launches by the driver, as code that Triton compiled does.
 """
 import ctypes
 import json
@@ -36,8 +36,9 @@ def load(name):
 def run_runtime(ops, libraries):
     ops.gpuops_launch(b"a_kernel", ctypes.c_uint64(20_000_000), 1)
     account.setdefault("cudaLaunchKernel", [0, 0])[0] += 1
-    ops.gpuops_launch_driver(b"compiled", ctypes.c_uint64(1000), 1)
-    account.setdefault("cuLaunchKernel", [0, 0])[0] += 1
+    if "TRITON" in os.environ:
+        ops.gpuops_launch_driver(b"compiled", ctypes.c_uint64(1000), 1)
+        account.setdefault("cuLaunchKernel", [0, 0])[0] += 1
     call(ops, "gpuops_sync_stream", 1, shown="cudaStreamSynchronize")
     for library in libraries:
         call(library, "cudaDeviceSynchronize")
@@ -63,6 +64,8 @@ def run_throws(runtime):
 def prepare():
     """Returns a function that does one round."""
     if kind in ("runtime", "both"):
+        if "TRITON" in os.environ:
+            ctypes.CDLL(os.environ["TRITON"])
         ops = load("libgpuops.so")
         ops.gpuops_init()
         libraries = [load("libcudart.so.12")] + ([load("libcudart.so.11.0")] if kind == "both" else [])

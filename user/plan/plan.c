@@ -632,6 +632,7 @@ bool plan_is_late(const struct plan_probe *probe, struct tgt *t, const struct tg
 	const struct adp_probe *row = probe->row;
 
 	return probe->wanted && row->each_lib && !fnmatch(row->each_lib, lib->path, 0) &&
+	       !(row->with_lib && !tgt_find_lib(t, row->with_lib)) &&
 	       !(row->unless_lib && tgt_find_lib(t, row->unless_lib));
 }
 

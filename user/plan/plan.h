@@ -182,7 +182,7 @@ int plan_like(struct plan *p, const struct plan *other);
  */
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
 	      uint32_t first_func, struct plan *out, struct err *e);
-/* Returns true if the probe is for this library of the process: see each_lib and unless_lib. */
+/* Returns true if the probe is for this library of the process: see each_lib, with_lib and unless_lib. */
 bool plan_is_late(const struct plan_probe *probe, struct tgt *t, const struct tgt_lib *lib);
 /* Returns the name of a function in the tables, or the name of the probe. */
 const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);

@@ -82,7 +82,9 @@ static int describe(struct session *ses, const struct late_lib *lib)
 	if (lib->plan.rows[0].action != MXBPF_ACT_OPEN || s->class_title[cls])
 		return 0;
 	if (cls == MXBPF_CLASS_CUDA &&
-	    ses_add_note(s, "cuda", "CUDA calls are from probes%s", ses->o->gpu ? "" : "; --gpu shows the kernels"))
+	    ses_add_note(s, "cuda", "%s",
+			 ses->o->gpu ? "calls of CUDA are from probes while CUPTI did not deliver them"
+				     : "CUDA calls are from probes; --gpu shows the kernels"))
 		return -ENOMEM;
 	s->class_title[cls] = strdup(a->class_title[cls] ? a->class_title[cls] : lib->plan.probes[0].row->title);
 	return s->class_title[cls] ? 0 : -ENOMEM;
