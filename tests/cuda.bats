@@ -95,6 +95,17 @@ same_calls() {
 	jq -e '[.window.notes[] | select(.name == "cuda").text] == ["calls of CUDA are from probes while CUPTI did not deliver them"]' mxbpf.json
 }
 
+@test "mxbpf now shows a wait for the GPU that began after the attach, with its callers" {
+	EARLY=1 start_ready job "${JOB[@]}" "$O/gpu" hang >/dev/null
+	start_bg now "$MXBPF" now --pid "$READY_PID" --format json -d 10m
+	wait_line "$(err now)" '^attached' "$BG_PID"
+	kill -s USR1 "$READY_PID"
+	until grep -q gpuops_sync_stream <("$MXBPF" now --pid "$READY_PID" --format json -q -d 100ms); do :; done
+	stop_pid "$BG_PID" INT
+	jq -e --argjson pid "$READY_PID" '.threads[] | select(.tid == $pid) |
+		[.open[].name] == ["cudaStreamSynchronize"] and any(.stack[]; .function == "gpuops_sync_stream")' "$(out now)"
+}
+
 @test "--probes without cuda leaves the calls out" {
 	attached "$O/gpu" runtime 3 --probes op
 	[[ $(calls) == '{}' ]]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch job that calls CUDA's libraries, and its own account of the calls as one line of JSON: count and ns by name.
 
-usage: calls.py DIRECTORY runtime|driver|both|none|throws [ROUNDS]
+usage: calls.py DIRECTORY runtime|driver|both|hang|none|throws [ROUNDS]
 The libraries are those of the double in DIRECTORY. They are loaded after the first operator, as `dlopen` does. `driver` is a
-program with a static runtime: it loads only libcuda. `both` also loads a second libcudart. The job prints "ready PID", goes on
+program with a static runtime: it loads only libcuda. `both` also loads a second libcudart. `hang` waits for a kernel that takes an hour. The job prints "ready PID", goes on
 at SIGUSR1, loads the libraries, and ends after ROUNDS. With EARLY in the environment it has loaded them before "ready", and with
 GO it does not wait. TRITON is a library to load; then the job also launches by the driver, as code that Triton compiled does.
 """
@@ -56,6 +56,11 @@ def run_driver(cuda):
     call(cuda, "cuMemFree_v2", memory, shown="cuMemFree")
 
 
+def run_hang(ops):
+    ops.gpuops_launch(b"endless", ctypes.c_uint64(3600 * 10**9), 1)
+    ops.gpuops_sync_stream(1)
+
+
 def run_throws(runtime):
     caught = sum(runtime.call_and_catch() for i in range(100))
     account["caught"] = [caught, 0]
@@ -63,11 +68,13 @@ def run_throws(runtime):
 
 def prepare():
     """Returns a function that does one round."""
-    if kind in ("runtime", "both"):
+    if kind in ("runtime", "both", "hang"):
         if "TRITON" in os.environ:
             ctypes.CDLL(os.environ["TRITON"])
         ops = load("libgpuops.so")
         ops.gpuops_init()
+        if kind == "hang":
+            return lambda: run_hang(ops)
         libraries = [load("libcudart.so.12")] + ([load("libcudart.so.11.0")] if kind == "both" else [])
         return lambda: run_runtime(ops, libraries)
     if kind == "driver":

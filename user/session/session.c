@@ -163,7 +163,7 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 				       .agent = o->agent,
 				       .needs_api = o->api == SES_API_WORK,
 				       .runtime = o->runtime,
-				       .returns = backend && backend->attach_returns,
+				       .returns = backend && backend->attach_returns && !o->no_returns,
 				       .probes_max = backend ? backend->probes_max : 0};
 	pthread_mutex_init(&new->lock, NULL);
 	new->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
