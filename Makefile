@@ -267,7 +267,7 @@ demo:
 
 bench:
 	$(Q)tests/setup.sh
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory all gpu-double
 	$(Q)tests/bench/run.sh $(O)
 
 soak:

@@ -7,6 +7,8 @@
   loop.py kv TRACE      tiny with its parameters in a KVStore: a push and a pull of each per step
   loop.py cnn TRACE     a convolutional net with real work in its operators
   loop.py calls TRACE   no training: the cheapest call of the C API in a loop
+  loop.py launch TRACE  no training: launches of kernels on the double of a GPU (tests/gpu/double), whose libraries are in
+                        $O/gpu; a launch takes about 1 us there
 
 TRACE: the path of MXNet's own profiler's file. Its kinds are "trace", "aggregate" and "late", a trace that is written only at
 the end.
@@ -83,6 +85,16 @@ class Calls(job.Loop):
             self.call(self.version)
 
 
+class Launches(job.Loop):
+    def __init__(self):
+        self.ops = ctypes.CDLL(os.path.join(os.environ['O'], 'gpu/libgpuops.so'))
+        self.ops.gpuops_init()
+
+    def step(self):
+        self.ops.gpu_burst(1000)
+        self.ops.gpuops_sync()
+
+
 class Builtin(job.Builtin):
     """MXNet's own profiler, as a user would start it. It writes a trace once a second in any case."""
 
@@ -117,4 +129,5 @@ class Builtin(job.Builtin):
 
 
 if __name__ == '__main__':
-    job.serve(Calls() if sys.argv[1] == 'calls' else Job(sys.argv[1]), Builtin(sys.argv[2]), mxnet.libinfo.find_lib_path()[0])
+    loop = {'calls': Calls, 'launch': Launches}.get(sys.argv[1], lambda: Job(sys.argv[1]))
+    job.serve(loop(), Builtin(sys.argv[2]), mxnet.libinfo.find_lib_path()[0])

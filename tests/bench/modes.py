@@ -294,6 +294,8 @@ GROUPS = {
     'mark': ('tiny', ('--probes', 'mark')),
     'data': ('tiny', ('--probes', 'data')),
     'kv': ('kv', ('--probes', 'kv')),
+    'cuda': ('launch', ('--probes', 'cuda')),
+    'launch': ('launch', ('--probes', 'op', '--gpu')),
     'link': ('tiny', ('--probes', 'op,api', '--trace', '@WORK@/group.json')),
     'work': ('tiny', ('--probes', 'api', '--api', 'work')),
     'iter': ('tiny', ('--probes', 'op', '--iterations', '50/100')),

@@ -27,6 +27,7 @@ die() {
 	exit 1
 }
 
+export O # of the double of a GPU
 [[ $(id -u) == 0 ]] || die "BPF needs root; run: sudo make bench"
 [[ -x $MXBPF ]] || die "no $MXBPF; run make"
 [[ -x $PYTHON ]] || die "no MXNet at $PYTHON; run tests/setup.sh"

@@ -212,8 +212,7 @@ static void make_plan(void)
 	memcpy(functions, all, sizeof(all));
 	for (i = 0; i < NPROBES; i++) {
 		probes[i] = (struct plan_probe){.row = &rows[i], .wanted = true};
-		sites[i] = (struct plan_site){
-			.probe = &probes[i], .row = &rows[i].row, .lib = &self, .off = offset_of(functions[i])};
+		sites[i] = (struct plan_site){&probes[i], &rows[i].row, &self, offset_of(functions[i]), 0};
 	}
 }
 

@@ -12,9 +12,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/buf.h"
 #include "elf/elf.h"
+#include "elf/unwind.h"
+
+void __cxa_throw(void *thrown, void *type, void (*destroy)(void *));
 
 /* ---- a small library, made here, so that each field can be damaged separately */
 
@@ -645,6 +649,21 @@ static void check_libmxnet(const char *path)
 extern const char __executable_start; /* defined by the linker */
 static char zeros[1 << 20];
 
+/* Asks about the file that an address is in. */
+static bool has_exceptions(void *in)
+{
+	struct elf *f;
+	Dl_info info;
+	bool has;
+
+	if (!dladdr(in, &info))
+		return false;
+	f = open_path(strcmp(info.dli_fname, program_invocation_name) ? info.dli_fname : "/proc/self/exe");
+	has = elf_has_exceptions(f);
+	elf_close(f);
+	return has;
+}
+
 int main(void)
 {
 	uint64_t start_va, end_va;
@@ -675,6 +694,12 @@ int main(void)
 		check_build_id(f, libc.dli_fname);
 		check_against_nm(f, "nm -DS --defined-only", libc.dli_fname, 1000);
 		elf_close(f);
+	}
+	TEST("a C library has no exceptions, a C++ library has, and so has a program that imports what throws")
+	{
+		CHECK(!has_exceptions((void *)(uintptr_t)zlibVersion) &&
+		      has_exceptions((void *)(uintptr_t)__cxa_throw));
+		CHECK(has_exceptions((void *)(uintptr_t)main)); /* the line above imports it */
 	}
 	TEST("a library without section headers can be read")
 	check_no_sections(libc.dli_fname);

@@ -71,7 +71,7 @@ static void make_plan(void)
 	int i;
 
 	for (i = 0; i < NSITES; i++)
-		sites[i] = (struct plan_site){NULL, all[i].row, &self, offset_of(all[i].at), all[i].cookie, false};
+		sites[i] = (struct plan_site){NULL, all[i].row, &self, offset_of(all[i].at), all[i].cookie};
 }
 
 static void take(void *ctx, void *recs, size_t bytes)
@@ -248,17 +248,17 @@ int main(void)
 		watch(pass_again, true);
 		CHECK(nfallen == 1 && !strcmp(fallen, "3") && nbefore == TIMES && nspans >= 2 * TIMES - 1);
 	}
-	sites[1] = (struct plan_site){
-		NULL, &ends, &self, offset_of(aligned_cut), 2 | MXBPF_CUT_RBP | MXBPF_CUT_AT | CFA(-8), false};
-	sites[4] = (struct plan_site){NULL, &opens, &self, offset_of((void *)aligns), 2, false};
+	sites[1] = (struct plan_site){NULL, &ends, &self, offset_of(aligned_cut),
+				      2 | MXBPF_CUT_RBP | MXBPF_CUT_AT | CFA(-8)};
+	sites[4] = (struct plan_site){NULL, &opens, &self, offset_of((void *)aligns), 2};
 	TEST("a cut in a function that aligns its stack works with a frame address stored on the stack")
 	{
 		watch(align, true);
 		CHECK(!nfallen && nspans == 2 * TIMES && !nunwound);
 	}
 	/* The exceptions leave a function whose cut is never passed. */
-	sites[1] = (struct plan_site){NULL, &ends, &self, offset_of(left_cut), 0, false};
-	sites[4] = (struct plan_site){NULL, &opens, &self, offset_of((void *)calls_back), 2, false};
+	sites[1] = (struct plan_site){NULL, &ends, &self, offset_of(left_cut), 0};
+	sites[4] = (struct plan_site){NULL, &opens, &self, offset_of((void *)calls_back), 2};
 	TEST("calls left by an exception do not cause a fallback")
 	{
 		watch(throw_it, true);

@@ -390,7 +390,7 @@ int main(void)
 	}
 	for (i = 0; i < NPROBES; i++) {
 		probes[i] = (struct plan_probe){.row = &rows[i], .wanted = true};
-		sites[i] = (struct plan_site){.probe = &probes[i], .row = &rows[i].row, .lib = &self, .off = offset_of(functions[i])};
+		sites[i] = (struct plan_site){&probes[i], &rows[i].row, &self, offset_of(functions[i]), 0};
 	}
 	python.tls = (int32_t)((char *)&my_state - (char *)pthread_self());
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Calls of CUDA, shared by all runtimes: those of each runtime library (libcudart) that a process has mapped, and the
- * launches of the driver (libcuda), which compiled code such as Triton's calls directly. If no libcudart is mapped,
- * because it is linked statically, all calls of the driver are probed. A call of the runtime makes calls of the driver;
- * only the outermost call has a span.
+ * launches of the driver (libcuda), if Triton is loaded, whose compiled code calls it directly. If no libcudart is
+ * mapped, because it is linked statically, all calls of the driver are probed. A call of the runtime makes calls of the
+ * driver; only the outermost call has a span.
  *
  * Functions of libcudart and libcuda are C. They neither throw nor call functions of the program on the calling thread:
  * host functions of a stream (cudaLaunchHostFunc) run on a thread of the driver. Their ends have no instruction that
@@ -134,8 +134,16 @@ static const struct adp_member driver_calls[] = {
 const struct adp_probe adapter_cuda[] = {
 	{.name = "cuda.call", RUNTIME, CALLS, .family = {.members = runtime_calls}},
 	{.name = "cuda.driver", DRIVER, .unless_lib = RUNTIME_GLOB, CALLS, .family = {.members = driver_calls}},
-	{.name = "cuda.driver_launch", DRIVER, CALLS, .family = {.members = driver_launches}},
+	{.name = "cuda.driver_launch",
+	 DRIVER,
+	 .with_lib = "libtriton*.so*",
+	 CALLS,
+	 .family = {.members = driver_launches}},
 	{.name = "cuda.count", RUNTIME, COUNTS, .family = {.members = runtime_launches}},
-	{.name = "cuda.driver_count", DRIVER, COUNTS, .family = {.members = driver_launches}},
+	{.name = "cuda.driver_count",
+	 DRIVER,
+	 .unless_lib = RUNTIME_GLOB,
+	 COUNTS,
+	 .family = {.members = driver_launches}},
 	{.name = NULL},
 };

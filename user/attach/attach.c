@@ -56,11 +56,11 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	sites = sites_of(p, &nsites);
 	cookies = offs + nsites;
 	for (i = 0; i < nsites; i++) {
-		if (done[i] || (lib && (sites[i].lib != lib || sites[i].returns != returns)) ||
+		if (done[i] || (lib && (sites[i].lib != lib || plan_at_return(&sites[i]) != returns)) ||
 		    memcmp(sites[i].row, v->row, sizeof(*v->row)))
 			continue;
 		done[i] = true;
-		returns = sites[i].returns;
+		returns = plan_at_return(&sites[i]);
 		lib = sites[i].lib;
 		offs[n] = sites[i].off;
 		cookies[n++] =
@@ -216,6 +216,32 @@ int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 		buf_at(&a->links, struct att_link, n)->iteration_ends =
 			true; /* these are few and stay attached between iterations */
 	return err;
+}
+
+static bool is_program_of(struct att *a, const struct plan *p, int prog_fd)
+{
+	const struct plan_site *sites;
+	size_t i, n;
+
+	sites = sites_of(p, &n);
+	for (i = 0; i < n; i++)
+		if (att_variant_of(a, sites[i].row)->prog_fd == prog_fd)
+			return true;
+	return false;
+}
+
+void att_remove(struct att *a, const struct plan *p)
+{
+	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
+	struct att_link *links = (struct att_link *)a->links.data;
+	struct buf fds = {0};
+
+	for (i = 0; i < n; i++)
+		if (links[i].dev != p->lib->dev || links[i].ino != p->lib->ino ||
+		    !is_program_of(a, p, links[i].prog_fd) || buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
+			links[kept++] = links[i];
+	a->links.len = kept * sizeof(*links);
+	backend_close(&fds, true);
 }
 
 bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)

@@ -91,6 +91,10 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
  * processes.
  */
 int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
+/* Removes the probes of a plan_late() from all processes. */
+void att_remove(struct att *a, const struct plan *p);
+/* Returns how often the functions of a plan_late() were called, as far as their rows count or open spans. */
+uint64_t att_entries(const struct att *a, const struct plan *p);
 /*
  * Attaches a plan by links without a process filter: BPF then tells targets from other processes. A process that
  * already has links of its own keeps them, and each of its hits counts once. Call it for each plan in use.

@@ -49,6 +49,16 @@ void att_loss(const struct att *a, enum att_ring ring, struct mxbpf_loss *loss)
 	};
 }
 
+uint64_t att_entries(const struct att *a, const struct plan *p)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < buf_count(&p->funcs, uint64_t) && p->first_func + i < MXBPF_FUNCS_MAX; i++)
+		sum += __atomic_load_n(&a->cut_checks[p->first_func + i].entries, __ATOMIC_RELAXED);
+	return sum;
+}
+
 uint64_t att_hits(const struct att *a)
 {
 	uint64_t sum[MXBPF_COUNT_MAX] = {0};

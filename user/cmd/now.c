@@ -125,6 +125,7 @@ int cmd_now(const struct cmd_opts *o)
 	int err;
 
 	own.ses.duration_ns = o->ses.duration_ns ? o->ses.duration_ns : WINDOW_NS;
+	own.ses.no_returns = true;
 	own.ses.no_follow = true; /* `now` shows one process, without its children */
 	err = run_prepare(&r, &own, NULL, &e);
 	v.ses = r.ses;

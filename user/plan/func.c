@@ -15,7 +15,7 @@ static const struct mxbpf_row cut_row = {.action = MXBPF_ACT_CLOSE_CUT},
 static int add_site(struct plan *plan, const struct plan_probe *p, const struct mxbpf_row *row, uint64_t off,
 		    uint64_t cookie)
 {
-	struct plan_site site = {p, row, p->lib, off, cookie, false};
+	struct plan_site site = {p, row, p->lib, off, cookie};
 
 	return p->wanted ? buf_put(&plan->sites, &site, sizeof(site)) : 0;
 }
@@ -75,7 +75,7 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
  */
 static int add_return(struct plan *plan, const struct plan_probe *p, uint64_t off, uint64_t func)
 {
-	struct plan_site site = {p, &cut_row, p->lib, off, func | MXBPF_CUT_MERGED, true};
+	struct plan_site site = {p, &cut_row, p->lib, off, func | MXBPF_CUT_MERGED};
 
 	if (func >= MXBPF_FUNCS_MAX)
 		return -ENOENT;

@@ -31,7 +31,7 @@ struct lib_plan {
 
 static int add(struct lib_plan *p, enum mxbpf_action action, uint64_t off, uint64_t cookie)
 {
-	struct plan_site site = {p->probe, &rows[action - MXBPF_ACT_OMP_OPEN], p->lib, off, cookie, false};
+	struct plan_site site = {p->probe, &rows[action - MXBPF_ACT_OMP_OPEN], p->lib, off, cookie};
 
 	return buf_put(&p->plan->sites, &site, sizeof(site));
 }

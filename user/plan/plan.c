@@ -632,6 +632,7 @@ bool plan_is_late(const struct plan_probe *probe, struct tgt *t, const struct tg
 	const struct adp_probe *row = probe->row;
 
 	return probe->wanted && row->each_lib && !fnmatch(row->each_lib, lib->path, 0) &&
+	       !(row->with_lib && !tgt_find_lib(t, row->with_lib)) &&
 	       !(row->unless_lib && tgt_find_lib(t, row->unless_lib));
 }
 
@@ -725,22 +726,4 @@ const char *plan_span_name(const struct plan *p, uint64_t id)
 		if (buf_at(&p->names, struct plan_name, i)->id == id)
 			return buf_at(&p->names, struct plan_name, i)->text;
 	return NULL;
-}
-
-void plan_leave_out(struct plan *p, unsigned groups, const char *why)
-{
-	struct plan_site *sites = buf_at(&p->sites, struct plan_site, 0);
-	size_t n = buf_count(&p->sites, struct plan_site), kept = 0, i;
-
-	for (i = 0; i < n; i++)
-		if (!(sites[i].probe->row->group & groups))
-			sites[kept++] = sites[i];
-	p->sites.len = kept * sizeof(*sites);
-	for (i = 0; i < p->nprobes; i++) {
-		if (!(p->probes[i].row->group & groups))
-			continue;
-		p->probes[i].wanted = false;
-		p->probes[i].spare = true;
-		plan_refuse(&p->probes[i], "%s", why);
-	}
 }

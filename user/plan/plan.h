@@ -56,8 +56,13 @@ struct plan_site {
 	struct tgt_lib *lib;
 	uint64_t off; /* file offset */
 	uint64_t cookie;
-	bool returns; /* a return probe */
 };
+
+/* Returns true if the probe runs when the function at its offset returns. */
+static inline bool plan_at_return(const struct plan_site *s)
+{
+	return s->probe && s->probe->returns && s->row->action == MXBPF_ACT_CLOSE_CUT;
+}
 
 /* A function that BPF recognizes by the return address of a call. */
 struct plan_caller {
@@ -165,9 +170,6 @@ unsigned plan_ops_matched(const struct plan *p, unsigned *left);
  */
 unsigned plan_api_probed(const struct plan *p, unsigned *left);
 
-/* Takes the probes of these groups out of a plan that is not attached yet, because something else sees the calls. */
-void plan_leave_out(struct plan *p, unsigned groups, const char *why);
-
 /*
  * Gives the plan the rows and function numbers of another plan for the same build, whose process has other libraries
  * mapped. Returns 0, or -ENOTSUP if the plans differ in more than that.
@@ -180,7 +182,7 @@ int plan_like(struct plan *p, const struct plan *other);
  */
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
 	      uint32_t first_func, struct plan *out, struct err *e);
-/* Returns true if the probe is for this library of the process: see each_lib and unless_lib. */
+/* Returns true if the probe is for this library of the process: see each_lib, with_lib and unless_lib. */
 bool plan_is_late(const struct plan_probe *probe, struct tgt *t, const struct tgt_lib *lib);
 /* Returns the name of a function in the tables, or the name of the probe. */
 const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);

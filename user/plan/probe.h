@@ -117,7 +117,8 @@ struct adp_probe {
 	const char *instead_of; /* name of an earlier row; this row is used only if that one is refused */
 	const char *lib_glob;	/* basename of its library; NULL: that of the runtime */
 	const char *each_lib;	/* or every library with such a path, even later; its name is added to span_name */
-	const char *unless_lib; /* with each_lib: not in a process that has mapped a library with this basename */
+	/* With each_lib: only, or not, in a process that has mapped a library with such a basename. */
+	const char *with_lib, *unless_lib;
 	/*
 	 * With each_lib: functions of a C API that call nothing of the program. If the library shows no trace of
 	 * exceptions, a return probe ends their spans.

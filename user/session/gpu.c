@@ -123,11 +123,28 @@ static bool is_settled(const struct mxbpf_gpu_shared *g)
 	return state != MXBPF_GPU_OFF && state != MXBPF_GPU_SUBSCRIBING;
 }
 
-/* CUPTI sees all calls of CUDA. If it cannot be held, probes see those of the libraries that are mapped. */
-static void leave_out_probes(struct session *ses)
+/*
+ * If CUPTI does not deliver the calls of CUDA, probes see those of the libraries that are mapped. A process that exits
+ * tears CUDA down: then CUPTI fails.
+ */
+static void choose_probes(struct session *ses)
 {
-	plan_leave_out(&ses->targets[0].plan, PROBE_CUDA, "CUPTI sees it");
-	ses->want.groups &= ~(unsigned)PROBE_CUDA;
+	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
+	const uint32_t state = g ? __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
+	const bool was_on = g && g->subscriptions;
+
+	if (state == MXBPF_GPU_ON)
+		ses_late_cuda(ses, false);
+	else if (state == MXBPF_GPU_BUSY || state == MXBPF_GPU_YIELDED ||
+		 (!was_on && (state == MXBPF_GPU_FAILED || state == MXBPF_GPU_NO_CUDA)))
+		ses_late_cuda(ses, true);
+}
+
+void ses_gpu_tick(struct session *ses)
+{
+	look(ses);
+	choose_probes(ses);
+	src_gpu_launches(ses->gpu_source, ses_late_launches(ses));
 }
 
 bool ses_gpu_await(struct session *ses)
@@ -136,10 +153,8 @@ bool ses_gpu_await(struct session *ses)
 	const struct mxbpf_gpu_shared *g;
 	uint64_t now = begun, said = begun;
 
-	if (!agt_gpu(ses->agent)) { /* it will be loaded when the command calls its first operator */
-		leave_out_probes(ses);
+	if (!agt_gpu(ses->agent)) /* it will be loaded when the command calls its first operator */
 		return true;
-	}
 	agt_gpu_want(ses->agent, WANT);
 	while ((g = agt_gpu(ses->agent)) && !is_settled(g) && now - begun < AWAIT_NS) {
 		if (ses_interrupted(ses, now + LOOK_NS))
@@ -152,8 +167,7 @@ bool ses_gpu_await(struct session *ses)
 		}
 	}
 	ses_gpu_look(ses);
-	if (g && __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == MXBPF_GPU_ON)
-		leave_out_probes(ses);
+	choose_probes(ses);
 	return true;
 }
 
@@ -173,6 +187,7 @@ void ses_gpu_take(struct session *ses, bool on)
 		return;
 	}
 	ses_gpu_look(ses);
+	src_gpu_launches(ses->gpu_source, ses_late_launches(ses));
 	if (!src_gpu_stop(ses->gpu_source, STOP_MS))
 		ses_warn(ses, "CUPTI did not return within %u s, so the last records of the GPU are missing",
 			 STOP_MS / 1000);

@@ -81,7 +81,10 @@ static int describe(struct session *ses, const struct late_lib *lib)
 	s->nlibs++;
 	if (lib->plan.rows[0].action != MXBPF_ACT_OPEN || s->class_title[cls])
 		return 0;
-	if (cls == MXBPF_CLASS_CUDA && ses_add_note(s, "cuda", "CUDA calls are from probes; --gpu shows the kernels"))
+	if (cls == MXBPF_CLASS_CUDA &&
+	    ses_add_note(s, "cuda", "%s",
+			 ses->o->gpu ? "calls of CUDA are from probes while CUPTI did not deliver them"
+				     : "CUDA calls are from probes; --gpu shows the kernels"))
 		return -ENOMEM;
 	s->class_title[cls] = strdup(a->class_title[cls] ? a->class_title[cls] : lib->plan.probes[0].row->title);
 	return s->class_title[cls] ? 0 : -ENOMEM;
@@ -165,6 +168,13 @@ static int lib_of(struct session *ses, struct tgt *t, struct tgt_lib *lib, const
 	return (int)i;
 }
 
+static bool is_in(const struct session *ses, pid_t tgid, unsigned index)
+{
+	const uint64_t *in = hash_get(&ses->late.in, (uint64_t)tgid, index);
+
+	return in && *in;
+}
+
 /* Returns true if the library has probes of this group in the process, perhaps of another row. */
 static bool is_probed(const struct session *ses, pid_t tgid, const struct tgt_lib *lib, enum probe_group group)
 {
@@ -173,7 +183,7 @@ static bool is_probed(const struct session *ses, pid_t tgid, const struct tgt_li
 
 	for (i = 0; i < ses->late.nlibs; i++)
 		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row->group == group &&
-		    hash_get(&ses->late.in, (uint64_t)tgid, i))
+		    is_in(ses, tgid, i))
 			return true;
 	return false;
 }
@@ -201,10 +211,12 @@ void ses_late_look(struct session *ses, struct tgt *t)
 	size_t i;
 	int index;
 
+	ses->late.looked = true;
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
-		for (p = plan->probes; p < plan->probes + plan->nprobes && !plan_is_late(p, t, lib); p++)
-			;
+		for (p = plan->probes; p < plan->probes + plan->nprobes; p++)
+			if (p->row->group != (ses->late.counts ? PROBE_CUDA : PROBE_LAUNCH) && plan_is_late(p, t, lib))
+				break;
 		if (p == plan->probes + plan->nprobes || is_probed(ses, tgt_pid(t), lib, p->row->group))
 			continue;
 		index = lib_of(ses, t, lib, p);
@@ -213,12 +225,74 @@ void ses_late_look(struct session *ses, struct tgt *t)
 	}
 }
 
+/* Removes the probes of a group from all processes. */
+static void remove_group(struct session *ses, enum probe_group group)
+{
+	struct hash_entry *e;
+	size_t pos;
+	unsigned i;
+
+	for (i = 0; i < ses->late.nlibs; i++) {
+		if (ses->late.libs[i]->row->group != group || !ses->late.libs[i]->plan.sites.len)
+			continue;
+		att_remove(ses->att, &ses->late.libs[i]->plan);
+		for (pos = 0; (e = hash_next(&ses->late.in, &pos));)
+			if (e->b == i)
+				e->val = 0;
+	}
+}
+
+void ses_late_cuda(struct session *ses, bool spans)
+{
+	pid_t pid = tgt_pid(ses->targets[0].tgt);
+	struct tgt *t;
+
+	if (ses->late.counts != spans || !(ses->want.groups & PROBE_LAUNCH))
+		return;
+	ses->late.counts = !spans;
+	if (!ses->late.looked)
+		return;
+	if (!spans)
+		remove_group(ses, PROBE_CUDA);
+	else if (!tgt_open(pid, &t, NULL)) {
+		ses_late_look(ses, t);
+		tgt_close(t);
+	}
+}
+
+/* Launches that the row has counted in all libraries. */
+static uint64_t launches_of(const struct session *ses, const struct adp_probe *row)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < ses->late.nlibs; i++)
+		if (ses->late.libs[i]->row == row)
+			sum += att_entries(ses->att, &ses->late.libs[i]->plan);
+	return sum;
+}
+
+/* A launch of the runtime is a launch of the driver, too, if it goes through its exported functions. */
+uint64_t ses_late_launches(const struct session *ses)
+{
+	uint64_t most = 0, n;
+	unsigned i;
+
+	for (i = 0; i < ses->late.nlibs; i++) {
+		if (ses->late.libs[i]->row->group != PROBE_LAUNCH)
+			continue;
+		n = launches_of(ses, ses->late.libs[i]->row);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
 void ses_late_fork(struct session *ses, pid_t child, pid_t parent)
 {
 	unsigned i;
 
 	for (i = 0; i < ses->late.nlibs; i++)
-		if (hash_get(&ses->late.in, (uint64_t)parent, i))
+		if (is_in(ses, parent, i))
 			attach_lib(ses, child, i);
 }
 

@@ -53,6 +53,8 @@ struct late_lib {
 struct late {
 	struct late_lib **libs; /* owned */
 	unsigned nlibs, nattached;
+	bool looked;	    /* libraries have been looked for */
+	bool counts;	    /* launches of CUDA are counted, and its calls have no spans */
 	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
 	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
 	struct hash beyond; /* (inode, device) of libraries beyond the limit */
@@ -182,11 +184,12 @@ int ses_describe_host(struct mdl_session *s);
 /*
  * gpu.c: --gpu. ses_gpu_open: adds the source; the agent is attached or will be. ses_gpu_await: asks for CUPTI and
  * waits until it delivers, or it is clear that it will not; false: the session has to end. ses_gpu_take: the window
- * opens or closes. ses_gpu_end: all is folded; adds what has to be said to every output.
+ * opens or closes. ses_gpu_tick: each second. ses_gpu_end: all is folded; adds what has to be said to every output.
  */
 int ses_gpu_open(struct session *ses, struct err *e);
 const char *ses_gpu_library(struct session *ses);
 bool ses_gpu_await(struct session *ses);
+void ses_gpu_tick(struct session *ses);
 void ses_gpu_take(struct session *ses, bool on);
 void ses_gpu_look(struct session *ses); /* tells the user of a new state of the agent once */
 void ses_gpu_end(struct session *ses);
@@ -249,10 +252,15 @@ void ses_share_account(const struct session *ses, struct mdl_session *s);
 
 /*
  * late.c: libraries that a process maps while it runs. ses_late_look: probes those that it has mapped by now.
- * ses_late_fork: a child has those of its parent. ses_late_leave: a process has ended.
+ * ses_late_fork: a child has those of its parent. ses_late_leave: a process has ended. With --gpu, only launches of
+ * CUDA are counted until ses_late_cuda() asks for spans of its calls, because CUPTI does not deliver them; it may
+ * change as often as CUPTI comes and goes. ses_late_launches: launches that were counted so far, a lower bound; 0: not
+ * probed.
  */
 bool ses_late_wanted(const struct session *ses);
 void ses_late_look(struct session *ses, struct tgt *t);
+void ses_late_cuda(struct session *ses, bool spans);
+uint64_t ses_late_launches(const struct session *ses);
 void ses_late_fork(struct session *ses, pid_t child, pid_t parent);
 int ses_late_share(struct session *ses, struct err *e);
 void ses_late_leave(struct session *ses, pid_t tgid);

@@ -127,8 +127,10 @@ static unsigned groups_of(const struct ses_opts *o, const struct att_backend *ba
 	if ((o->probes & PROBE_API) && !o->iterations) /* --iterations has its own records of the ends of iterations */
 		groups |= PROBE_STEP;
 	groups |= ses_features_groups(o);
+	if (o->gpu) /* CUPTI tells the calls, if it can be had */
+		groups |= PROBE_LAUNCH;
 	if (backend && backend->probes_max) /* the functions of CUDA alone are more than that */
-		groups &= ~(unsigned)PROBE_CUDA;
+		groups &= ~(unsigned)(PROBE_CUDA | PROBE_LAUNCH);
 	/* Hand-overs and starts are paired by counting, so both or neither are probed. */
 	if ((o->recording || o->trace) && !o->stats && !o->ops)
 		groups |= PROBE_LINK;
@@ -154,13 +156,14 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 	new->ui = *ui;
 	new->ntargets = 1;
 	new->window = window_of(o);
+	new->late.counts = o->gpu;
 	new->want = (struct plan_opts){.groups = groups_of(o, backend),
 				       .ops = o->ops,
 				       .iterations = o->iterations,
 				       .agent = o->agent,
 				       .needs_api = o->api == SES_API_WORK,
 				       .runtime = o->runtime,
-				       .returns = backend && backend->attach_returns,
+				       .returns = backend && backend->attach_returns && !o->no_returns,
 				       .probes_max = backend ? backend->probes_max : 0};
 	pthread_mutex_init(&new->lock, NULL);
 	new->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
@@ -372,6 +375,8 @@ void ses_wait(struct session *ses)
 			if (ses->gpu_source)
 				ses_gpu_look(ses);
 			check_cuts(ses);
+			if (ses->gpu_source)
+				ses_gpu_tick(ses);
 			next = now + NS_PER_S;
 		}
 		due = ses_interval_due(ses, window);

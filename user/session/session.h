@@ -73,6 +73,7 @@ struct ses_opts {
 	int follow;	 /* enum ses_follow */
 	bool follow_app; /* the window is open while the program's own profiler runs */
 	bool no_account;
+	bool no_returns; /* stacks will be read, and a return probe would hide callers */
 	bool omp;
 	bool life;
 	bool memory;

@@ -33,6 +33,11 @@ struct gpu_source {
 	bool ended;	     /* nothing more will be taken: what was not is lost */
 	uint64_t account_ns; /* when the last account was delivered */
 	uint64_t accounts;   /* accounts that were delivered */
+	uint64_t launches;   /* launches that probes have counted; changed atomically, without the lock */
+
+	pthread_mutex_t sum_lock; /* protects what follows; taken inside of `lock`, too */
+	struct mxbpf_gpu_account sums;
+	uint64_t stored; /* records that were delivered */
 };
 
 static const char *name(void *ctx, uint32_t number)
@@ -76,7 +81,15 @@ static void fill_account(const struct gpu_source *g, struct mxbpf_gpu_account *t
 		.unknown = sums.unknown,
 		.subscriptions = sums.subscriptions,
 		.held_ns = sums.held_ns,
+		.counted_launches = __atomic_load_n(&g->launches, __ATOMIC_RELAXED),
 	};
+}
+
+void src_gpu_launches(struct src *s, uint64_t counted)
+{
+	struct gpu_source *g = s->ctx;
+
+	__atomic_store_n(&g->launches, counted, __ATOMIC_RELAXED);
 }
 
 void src_gpu_account(const struct src *s, struct mxbpf_gpu_account *to)

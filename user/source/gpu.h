@@ -14,6 +14,8 @@
 struct src *src_add_gpu(struct src_hub *h, struct agt *a, uint32_t tgid);
 /* Reads what became of the records so far; from any thread. */
 void src_gpu_account(const struct src *s, struct mxbpf_gpu_account *to);
+/* Tells the account how many launches probes have counted so far. */
+void src_gpu_launches(struct src *s, uint64_t counted);
 /* Activities and calls that began before a time are not delivered. */
 void src_gpu_since(struct src *s, uint64_t since_ns);
 /*
