@@ -44,6 +44,7 @@ enum mxbpf_step_part {
 
 enum mxbpf_iteration_flag {
 	MXBPF_ITERATION_PARTS = 1 << 0, /* the parts and busy_ns are known */
+	MXBPF_ITERATION_GPU = 1 << 1,	/* gpu_ns and kernels are known */
 };
 
 /* Made by user space when an iteration has ended. Iterations are numbered from 0 in each process. */
@@ -59,8 +60,16 @@ struct mxbpf_iteration {
 	__u8 flags; /* enum mxbpf_iteration_flag */
 	__u8 pad[2];
 	__s64 live_bytes; /* allocated less freed since the window began, at its end; not before version 1.3 */
+	/*
+	 * Only with MXBPF_ITERATION_GPU (size MXBPF_ITERATION_BYTES_PLAIN without), since version 1.5: what the process
+	 * launched on GPUs in this time, on any thread. gpu_ns is the sum of durations; those of several streams
+	 * overlap.
+	 */
+	__u64 gpu_ns;
+	__u64 kernels;
 };
-#define MXBPF_ITERATION_BYTES_MIN 104
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_iteration) == 112);
+#define MXBPF_ITERATION_BYTES_MIN   104
+#define MXBPF_ITERATION_BYTES_PLAIN 112
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_iteration) == 128);
 
 #endif

@@ -186,7 +186,9 @@ static void put_sample(struct buf *b, uint64_t at_ns, uint64_t name_id)
 /* One activity has its launch in the same round, the others have none. */
 static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 {
+	const size_t first = b->len;
 	unsigned cls;
+	size_t pos;
 
 	/* Each launch has a thread of its own, because the copy lacks the launches of earlier rounds. */
 	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 30, .name_id = CONV, .tid = 200 + nr, .cls = API, .layer_id = CONV,
@@ -202,6 +204,9 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 	for (cls = 1; cls < MXBPF_ACTIVITY_MAX; cls++)
 		PUT(b, activity, MXBPF_ACTIVITY, at_ns + 20, .dur_ns = 50, .name_id = nr ? NEW : TASK, .bytes = 4096,
 		    .edge_id = 200 + nr, .domain = MXBPF_DOMAIN_CUPTI, .cls = (__u8)cls);
+	/* In a process without iterations, because the copy does not know the launches of an iteration that goes on. */
+	for (pos = first; pos < b->len; pos += ((struct mxbpf_rec *)(b->data + pos))->size)
+		((struct mxbpf_rec *)(b->data + pos))->tgid = 99;
 }
 
 static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)

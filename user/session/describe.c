@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "feature/activity/activity.h"
 
 static char *dup_or_empty(const char *s)
 {
@@ -251,7 +252,7 @@ int ses_describe(struct session *ses)
 	s->mxbpf_version = strdup(MXBPF_VERSION);
 	s->pid = (uint32_t)tgt_pid(of->tgt);
 	s->details = ses->details;
-	s->features = ses->o->features;
+	s->features = ses->o->features | (ses->o->gpu ? GPU_BIT : 0);
 	s->sample_hz = ses->o->sample_hz;
 	s->comm = dup_or_empty(tgt_comm(of->tgt));
 	s->cmdline = dup_or_empty(tgt_cmdline(of->tgt));

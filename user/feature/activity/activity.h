@@ -38,6 +38,10 @@ const struct mxbpf_agg_gpu_wait *activity_waits(const struct mdl *m, size_t *n);
 /* Returns how long activities of a process were seen in a window of this duration: while CUPTI was held. */
 uint64_t activity_seen_ns(const struct mdl *m, uint32_t tgid, uint64_t window_ns);
 
+/* Finds the work that a process launched in an iteration. Returns false if it is not known. */
+bool activity_of_iteration(const struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t dur_ns,
+			   struct mxbpf_gpu_work *work);
+
 /* Appends struct mxbpf_agg_gpu_stream: the streams and devices that had work. Returns 0 or -ENOMEM. */
 int activity_streams(const struct mdl *m, struct buf *out);
 

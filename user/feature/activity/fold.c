@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "feature/activity/state.h"
+#include "feature/steps/steps.h"
 
 struct state {
 	struct hash index;	   /* (name_id, class and kinds; process and device) -> struct activity_row * */
@@ -218,11 +219,36 @@ static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_
 
 /* ---- other records */
 
+/* Iterations end before their activities come, so their launches add the activities to them later. */
+static int take_iterations(struct mdl *m, struct state *all)
+{
+	const struct steps_end *end;
+	struct buf ended = {0};
+	int err = steps_take_ended(m, &ended);
+	size_t i;
+
+	for (i = 0; !err && i < buf_count(&ended, *end); i++) {
+		end = buf_at(&ended, struct steps_end, i);
+		err = join_iteration(&all->join, end->tgid, end->start_ns, end->end_ns);
+	}
+	buf_fini(&ended);
+	return err;
+}
+
+bool activity_of_iteration(const struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t dur_ns,
+			   struct mxbpf_gpu_work *work)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	return all && all->join.on && join_of_iteration(&all->join, tgid, start_ns, start_ns + dur_ns, work);
+}
+
 static int activity_window(struct mdl *m)
 {
 	struct state *all = state_of(m);
-	const int err = join_window(m, &all->join);
+	int err = join_window(m, &all->join);
 
+	err = err ? err : take_iterations(m, all);
 	return err ? err : streams_window(&all->streams);
 }
 

@@ -11,58 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feature/activity/state.h"
+#include "feature/activity/join.h"
 
-#define LAUNCHES_MAX                                                                                                   \
-	(1u << 18)	       /* remembered launches: 42 MiB; at 200,000 a second they last for more than a second    \
-				*/
 #define WAITERS_MAX (1u << 18) /* activities that can wait for their launch; if there are more, all that wait stay */
 #define SPANS_MAX   (1u << 19) /* remembered spans of all threads: 28 MiB */
-#define BACKLOG_MAX (1u << 13) /* remembered spans while there is no sign of a GPU: 0.5 MiB */
+#define BACKLOG_MAX (1u << 12) /* remembered spans while there is no sign of a GPU: 224 KiB */
 #define THREADS_MAX 4096
-#define ROWS_MAX    (1u << 14) /* rows of 2.8 KB */
-#define CREDITS_MAX 12	       /* spans of different rows around a launch */
-#define REUSES_MAX  16	       /* launches with the same id that an activity looks at */
-#define NONE	    UINT64_MAX
-
-struct span {
-	uint64_t start_ns, end_ns;
-	uint64_t max_end_ns; /* latest end of this span and those that came before it in the thread */
-	uint64_t name_id, layer_id;
-	uint32_t tgid, tid;
-	uint8_t cls, user;
-};
-
-struct moment {
-	uint64_t ns, launch; /* launch: its number */
-};
-
-struct thread {
-	struct buf spans;	 /* struct span, as they came */
-	struct buf fresh;	 /* struct moment: launches that have not looked at the spans */
-	struct buf launches;	 /* struct moment, by time */
-	size_t first;		 /* of launches: the first one that is remembered */
-	uint64_t lost_spans_ns;	 /* latest end of a span that was forgotten */
-	uint64_t lost_launch_ns; /* latest launch that was forgotten */
-};
+#define REUSES_MAX  16 /* launches with the same id that an activity looks at */
 
 /* What a span wants to be the owner of a launch. The highest rank wins, and of equals the innermost one. */
 enum rank { RANK_OUTSIDE, RANK_ANNOTATION, RANK_CALL, RANK_OPERATOR };
-
-struct launch {
-	uint64_t edge_id, edge_of;
-	uint64_t ts_ns;
-	uint64_t previous;		 /* 1 + number of the launch before with the same id; 0: none */
-	uint64_t owner_start, owner_end; /* of the span that has the launch as its own */
-	uint64_t latency_ns;		 /* NONE: no activity has come */
-	struct mxbpf_gpu_work work;	 /* of this launch, in this model */
-	uint32_t own;			 /* place of the row that has the launch as its own; 0: none */
-	uint32_t credits[CREDITS_MAX];	 /* places of the rows whose total has the launch */
-	uint8_t ncredits, rank;
-	bool works; /* an activity has come */
-	bool moved; /* an earlier model has its latency */
-	bool graph; /* the row of its graph has it */
-};
 
 /* An activity, as far as the join needs it. */
 struct work {
@@ -81,24 +39,6 @@ struct waiter {
 static uint64_t edge_of(uint32_t tgid, uint16_t domain)
 {
 	return (uint64_t)tgid << 16 | domain;
-}
-
-static uint32_t tgid_of(const struct launch *l)
-{
-	return (uint32_t)(l->edge_of >> 16);
-}
-
-static struct thread *thread_at(const struct join *j, size_t i)
-{
-	return buf_at(&j->threads, struct thread, i);
-}
-
-/* Returns a launch by its number, or NULL if it was forgotten. */
-static struct launch *launch_at(const struct join *j, uint64_t number)
-{
-	if (number >= j->nlaunches || j->nlaunches - number > LAUNCHES_MAX)
-		return NULL;
-	return buf_at(&j->launches, struct launch, number % LAUNCHES_MAX);
 }
 
 /* ---- a launch and its spans */
@@ -186,7 +126,7 @@ static int enclose(struct mdl *m, struct join *j, struct launch *l, const struct
 	return 0;
 }
 
-static size_t first_moment(const struct buf *moments, size_t low, uint64_t ns)
+size_t join_first_moment(const struct buf *moments, size_t low, uint64_t ns)
 {
 	size_t high = buf_count(moments, struct moment), mid;
 
@@ -208,7 +148,7 @@ static int enclose_all(struct mdl *m, struct join *j, const struct buf *launches
 	size_t i;
 	int err = 0;
 
-	for (i = first_moment(launches, first, s->start_ns); !err && i < buf_count(launches, struct moment); i++) {
+	for (i = join_first_moment(launches, first, s->start_ns); !err && i < buf_count(launches, struct moment); i++) {
 		if (buf_at(launches, struct moment, i)->ns >= s->end_ns)
 			break;
 		l = launch_at(j, buf_at(launches, struct moment, i)->launch);
@@ -228,6 +168,8 @@ static int thread_of(struct join *j, uint32_t tgid, uint32_t tid, struct thread 
 	if (buf_count(&j->threads, struct thread) >= THREADS_MAX && !hash_get(&j->thread_index, tid, tgid))
 		return 0;
 	*t = mdl_item_put(&j->thread_index, &j->threads, tid, tgid, sizeof(**t), &added);
+	if (*t)
+		(*t)->tgid = tgid;
 	return *t ? 0 : -ENOMEM;
 }
 
@@ -359,6 +301,8 @@ static int attach(struct mdl *m, struct join *j, struct launch *l, const struct 
 		l->graph = true;
 	}
 	work_add(&l->work, &w->sum);
+	if (l->slot)
+		work_add(&buf_at(&j->slots, struct slot, l->slot - 1)->work, &w->sum);
 	for (i = 0; i < l->ncredits; i++)
 		work_add(&work_row_at(j, l->credits[i])->a.total, &w->sum);
 	if (r)
@@ -382,6 +326,7 @@ static struct launch *launch_new(struct join *j)
 	if (j->nlaunches < LAUNCHES_MAX)
 		return buf_add(&j->launches, sizeof(*l));
 	l = buf_at(&j->launches, struct launch, j->nlaunches % LAUNCHES_MAX);
+	j->lost_ns = l->ts_ns > j->lost_ns ? l->ts_ns : j->lost_ns;
 	last = hash_get(&j->by_edge, l->edge_id, l->edge_of);
 	if (last && *last == j->nlaunches - LAUNCHES_MAX + 1)
 		hash_del(&j->by_edge, l->edge_id, l->edge_of, NULL);
@@ -404,6 +349,7 @@ static int add_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *
 			      .previous = *at,
 			      .latency_ns = NONE,
 			      .work = {.launches = 1}};
+	j->first_ns = !j->nlaunches || from->h.ts_ns < j->first_ns ? from->h.ts_ns : j->first_ns;
 	*at = ++j->nlaunches;
 	own(j, *l, place);
 	return 0;
@@ -465,6 +411,8 @@ static int by_time(const void *va, const void *vb)
 	return a->launch < b->launch ? -1 : a->launch > b->launch;
 }
 
+/* ---- the end of a window */
+
 /* Moves the fresh launches of a thread to the others, which stay ordered by time. */
 static int merge_fresh(struct thread *t)
 {
@@ -505,6 +453,8 @@ static int settle(struct mdl *m, struct join *j, struct thread *t)
 		if (s->start_ns <= last_ns)
 			err = enclose_all(m, j, &t->fresh, 0, s);
 	}
+	for (i = 0; i < n; i++)
+		join_find_slot(j, t->tgid, buf_at(&t->fresh, struct moment, i));
 	forget_launches(j, t);
 	return err ? err : merge_fresh(t);
 }
@@ -620,10 +570,12 @@ int join_move(struct join *to, struct join *from)
 	if (join_copy(to, from))
 		return -ENOMEM;
 	work_clear(to);
+	join_forget_slots(to);
 	for (i = 0; i < buf_count(&from->launches, struct launch); i++) {
 		l = buf_at(&from->launches, struct launch, i);
 		memset(&l->work, 0, sizeof(l->work));
 		l->works = l->moved = true;
+		l->slot = 0;
 	}
 	MOVE(backlog);
 	MOVE(nbacklog);
@@ -633,6 +585,8 @@ int join_move(struct join *to, struct join *from)
 	MOVE(nspans);
 	MOVE(launches);
 	MOVE(nlaunches);
+	MOVE(lost_ns);
+	MOVE(first_ns);
 	MOVE(by_edge);
 	return 0;
 }
@@ -650,6 +604,8 @@ void join_fini(struct join *j)
 	mdl_rows_fini(&j->row_index, &j->rows);
 	mdl_items_fini(&j->counts_index, &j->counts);
 	mdl_items_fini(&j->waiting, &j->waiters);
+	mdl_items_fini(&j->slot_index, &j->slots);
+	hash_fini(&j->last_slots);
 	hash_fini(&j->by_edge);
 	buf_fini(&j->launches);
 	buf_fini(&j->fresh);

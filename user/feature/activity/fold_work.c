@@ -191,6 +191,8 @@ int join_copy(struct join *to, const struct join *from)
 		*r = *work_row_at(from, (uint32_t)i + 1);
 	}
 	to->on = from->on;
+	err = err ? err : mdl_items_copy(&to->slot_index, &to->slots, &from->slot_index, &from->slots);
+	err = err ? err : hash_copy(&to->last_slots, &from->last_slots);
 	return err ? err : mdl_items_copy(&to->counts_index, &to->counts, &from->counts_index, &from->counts);
 }
 

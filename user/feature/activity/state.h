@@ -22,8 +22,14 @@ struct join {
 	struct buf fresh;	  /* uint32_t: threads that have fresh launches */
 	size_t nspans;		  /* of all threads */
 
+	struct hash slot_index; /* (start, tgid) -> 1 + index in slots */
+	struct buf slots;	/* struct slot: iterations */
+	struct hash last_slots; /* (tgid, 0) -> 1 + index of the last slot of the process */
+
 	struct buf launches;  /* struct launch, a ring: the launch with number n is at n % LAUNCHES_MAX */
 	uint64_t nlaunches;   /* number of the next launch */
+	uint64_t lost_ns;     /* the latest launch that was forgotten */
+	uint64_t first_ns;    /* the first launch */
 	struct hash by_edge;  /* (id, tgid and domain) -> 1 + number of the last launch */
 	struct hash waiting;  /* (id, tgid and domain) -> 1 + index of the first waiter */
 	struct buf waiters;   /* struct waiter */
@@ -37,6 +43,10 @@ int join_activity(struct mdl *m, struct join *j, const struct mxbpf_activity *a,
 int join_window(struct mdl *m, struct join *j);
 /* From now on spans are kept for launches. */
 int join_on(struct mdl *m, struct join *j);
+/* Gives the launches of an iteration to it. */
+int join_iteration(struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
+bool join_of_iteration(const struct join *j, uint32_t tgid, uint64_t start_ns, uint64_t end_ns,
+		       struct mxbpf_gpu_work *work);
 int join_move(struct join *to, struct join *from);
 void join_fini(struct join *j);
 

@@ -9,6 +9,7 @@
  *
  * Records of one thread must come in the order of their ends.
  */
+#include "feature/activity/activity.h"
 #include "feature/steps/parts.h"
 #include "feature/steps/steps.h"
 
@@ -18,7 +19,8 @@
 
 #define KEPT_MAX    (1u << 16) /* iterations; the older half of twice as many is dropped */
 #define PIECES_MAX  (1u << 18) /* per process */
-#define FOREIGN_MAX 16	       /* steps of other optimizers, after which another one counts */
+#define TAKEN_MAX   4096
+#define FOREIGN_MAX 16 /* steps of other optimizers, after which another one counts */
 
 /* The meaning of a span for iterations, by its name. */
 enum role {
@@ -69,6 +71,7 @@ struct state {
 	struct hash processes; /* tgid -> struct process *, owned */
 	struct hash roles;     /* name_id -> enum role */
 	struct buf iterations; /* struct mxbpf_iteration */
+	struct buf taken;      /* struct steps_end: ended, but not taken by steps_take_ended() */
 	uint64_t resumed_ns;   /* end of the last pause of the session */
 };
 
@@ -119,11 +122,14 @@ static int steps_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 
 static int settle_ended(struct state *m, struct process *p)
 {
+	const struct steps_end end = {p->tgid, p->ended.start_ns, p->ended.end_ns};
 	struct mxbpf_iteration it;
 	int err;
 
 	if (!p->ended.end_ns)
 		return 0;
+	if (buf_count(&m->taken, end) < TAKEN_MAX && buf_put(&m->taken, &end, sizeof(end)))
+		return -ENOMEM;
 	err = parts_make(&p->pieces, p->tgid, &p->ended, p->nr++, &it);
 	it.live_bytes = p->live_bytes;
 	p->ended.end_ns = 0;
@@ -396,8 +402,29 @@ static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 	return keep(state, &it);
 }
 
+/* Adds what is known of GPUs. The iterations of a recording have it already. */
+static void add_gpu(const struct mdl *m, struct mxbpf_iteration *it)
+{
+	struct mxbpf_gpu_work work;
+
+	if (!activity_of_iteration(m, it->h.tgid, it->h.ts_ns, it->dur_ns, &work))
+		return;
+	it->flags |= MXBPF_ITERATION_GPU;
+	it->gpu_ns = work.gpu_ns;
+	it->kernels = work.kernels;
+}
+
+static int emit_one(const struct mdl *m, const struct mxbpf_iteration *from, struct buf *out)
+{
+	struct mxbpf_iteration it = *from;
+
+	add_gpu(m, &it);
+	it.h.size = it.flags & MXBPF_ITERATION_GPU ? sizeof(it) : MXBPF_ITERATION_BYTES_PLAIN;
+	return buf_put(out, &it, it.h.size);
+}
+
 /* Writes the iterations that steps_iterations() would end, without ending them, because the window goes on. */
-static int emit_pending(const struct state *m, const struct process *p, struct buf *out)
+static int emit_pending(const struct mdl *model, const struct state *m, const struct process *p, struct buf *out)
 {
 	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full};
 	struct mxbpf_iteration it;
@@ -407,13 +434,13 @@ static int emit_pending(const struct state *m, const struct process *p, struct b
 	if (p->ended.end_ns) {
 		err = parts_make(&p->pieces, p->tgid, &p->ended, nr++, &it);
 		it.live_bytes = p->live_bytes;
-		err = err ? err : buf_put(out, &it, sizeof(it));
+		err = err ? err : emit_one(model, &it, out);
 	}
 	if (err || !p->burst || !burst_counts(p) || !is_whole(m, p, p->burst_end_ns))
 		return err;
 	err = parts_make(&p->pieces, p->tgid, &last, nr, &it);
 	it.live_bytes = p->live_bytes;
-	return err ? err : buf_put(out, &it, sizeof(it));
+	return err ? err : emit_one(model, &it, out);
 }
 
 static int steps_emit(const struct mdl *m, struct buf *out)
@@ -421,10 +448,25 @@ static int steps_emit(const struct mdl *m, struct buf *out)
 	const struct state *state = mdl_state_of(m, &feature_steps);
 	const struct hash_entry *h;
 	size_t pos = 0;
-	int err = buf_put(out, state->iterations.data, state->iterations.len);
+	size_t i;
+	int err = 0;
 
+	for (i = 0; !err && i < buf_count(&state->iterations, struct mxbpf_iteration); i++)
+		err = emit_one(m, buf_at(&state->iterations, struct mxbpf_iteration, i), out);
 	while (!err && (h = hash_next(&state->processes, &pos)))
-		err = emit_pending(state, (const void *)(uintptr_t)h->val, out);
+		err = emit_pending(m, state, (const void *)(uintptr_t)h->val, out);
+	return err;
+}
+
+int steps_take_ended(struct mdl *m, struct buf *out)
+{
+	struct state *state = mdl_state(m, &feature_steps);
+	int err;
+
+	if (!state)
+		return -ENOMEM;
+	err = buf_put(out, state->taken.data, state->taken.len);
+	state->taken.len = 0;
 	return err;
 }
 
@@ -441,7 +483,7 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 {
 	struct state *state = mdl_state(m, &feature_steps);
 	const struct hash_entry *h;
-	size_t pos = 0;
+	size_t pos = 0, i;
 
 	*n = 0;
 	if (!state)
@@ -455,6 +497,8 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 		settle_ended(state, p);
 	}
 	*n = buf_count(&state->iterations, struct mxbpf_iteration);
+	for (i = 0; i < *n; i++)
+		add_gpu(m, buf_at(&state->iterations, struct mxbpf_iteration, i));
 	if (*n)
 		qsort(state->iterations.data, *n, sizeof(struct mxbpf_iteration), by_start);
 	return (const void *)state->iterations.data;
@@ -499,6 +543,7 @@ static void steps_fini(struct mdl *m)
 			buf_fini(&((struct process *)(uintptr_t)h->val)->pieces);
 	mdl_owned_fini(&state->processes);
 	mdl_items_fini(&state->roles, &state->iterations);
+	buf_fini(&state->taken);
 }
 
 /* The iterations that have ended stay in `from`. */

@@ -37,7 +37,13 @@ struct loop {
 	struct {
 		uint64_t count, total_ns, busy_ns;
 		struct part parts[MXBPF_STEP_PARTS];
-	} known;		   /* sums of the iterations with known parts */
+	} known; /* sums of the iterations with known parts */
+	struct {
+		uint64_t count;	      /* iterations for which it is known */
+		struct part part;     /* time on GPUs of what they launched */
+		uint64_t kernels;     /* in all of them */
+		uint64_t kernels_p50; /* in one */
+	} gpu;
 	uint64_t first_p50_ns;	   /* median time before the first call, part of OUTSIDE */
 	struct view_list csv_list; /* rows: csv_parts */
 	struct csv_part csv_parts[MXBPF_STEP_PARTS + 1];
@@ -50,6 +56,7 @@ struct slow {
 	uint8_t longer; /* the part that exceeds its median the most; MXBPF_STEP_PARTS: none does */
 	uint64_t longer_ns;
 	uint64_t busy_ns, part_ns[MXBPF_STEP_PARTS]; /* VIEW_UNKNOWN */
+	uint64_t gpu_ns, kernels;		     /* VIEW_UNKNOWN */
 	struct view_text number, hash_number, note, csv_table;
 	char number_text[24], note_text[WHY_BYTES], table[64];
 };
@@ -159,6 +166,29 @@ static void sum_parts(struct loop *l, const struct mxbpf_iteration *it, size_t n
 	l->first_p50_ns = first.p50_ns;
 }
 
+static bool is_gpu_known(const struct mxbpf_iteration *it)
+{
+	return it->flags & MXBPF_ITERATION_GPU;
+}
+
+static void sum_gpu(struct loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
+{
+	struct part kernels = {0};
+	size_t i, k = 0;
+
+	for (i = 0; i < n; i++)
+		if (is_gpu_known(&it[i]))
+			ns[k++] = it[i].kernels;
+	sum_part(&kernels, ns, k);
+	l->gpu.count = k;
+	l->gpu.kernels = kernels.total_ns;
+	l->gpu.kernels_p50 = kernels.p50_ns;
+	for (i = k = 0; i < n; i++)
+		if (is_gpu_known(&it[i]))
+			ns[k++] = it[i].gpu_ns;
+	sum_part(&l->gpu.part, ns, k);
+}
+
 static void set_csv_parts(struct loop *l)
 {
 	unsigned i;
@@ -196,6 +226,7 @@ static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n,
 	l->told_count = n;
 	l->avg_ns = l->total_ns / n;
 	sum_parts(l, it, n, ns);
+	sum_gpu(l, it, n, ns);
 	set_csv_parts(l);
 }
 
@@ -363,6 +394,9 @@ static void put_loop(struct view *s, const struct loop *l, bool only)
 		view_sheet_print(s, &seen_loops, &table, "");
 	if (l->known.count && !is_said(s))
 		put_parts(s, l);
+	if (l->gpu.part.total_ns)
+		out_printf(s->out, "an iteration launches %s kernels, and its work takes %s on GPUs (medians)\n",
+			   fmt_count(l->gpu.kernels_p50, n), fmt_ns(l->gpu.part.p50_ns, ns[0]));
 	out_puts(s->out, "\n");
 }
 
@@ -436,6 +470,17 @@ static const struct view_column known_columns[] = {
 	{0},
 };
 
+#define OF_GPU(member) .at = offsetof(ROW, gpu.member) - offsetof(ROW, gpu), .bytes = sizeof(uint64_t)
+static const struct view_column gpu_columns[] = {
+	{"count", NULL, NULL, VIEW_COUNT, OF_GPU(count), .help = "iterations for which it is known"},
+	{"total_ns", NULL, NULL, VIEW_NS, OF_GPU(part.total_ns)},
+	{"p50_ns", NULL, NULL, VIEW_NS, OF_GPU(part.p50_ns)},
+	{"max_ns", NULL, NULL, VIEW_NS, OF_GPU(part.max_ns)},
+	{"kernels", NULL, NULL, VIEW_COUNT, OF_GPU(kernels), .help = "in all of them"},
+	{"kernels_p50", NULL, NULL, VIEW_COUNT, OF_GPU(kernels_p50), .help = "median"},
+	{0},
+};
+
 static const struct view_column loop_columns[] = {
 	{"told_by", "name", NULL, VIEW_WORD, AT(told), WORDS(steps_tolds),
 	 .help = "event that ends an iteration: the beginning of a backward pass, the last call of the KVStore or the "
@@ -457,6 +502,10 @@ static const struct view_column loop_columns[] = {
 	 .help = "Parts of the time of the thread that runs the iterations, for the iterations for which that is "
 		 "known; absent with --stats. Without operators_ns the parts add up to total_ns, and the shares in "
 		 "text are shares of it."},
+	{"gpu", "", NULL, VIEW_OBJECT, AT(gpu), VIEW_OMIT, .columns = gpu_columns,
+	 .help = "Work that the iterations launched on GPUs; the durations of several streams add up. Absent if none "
+		 "is "
+		 "known."},
 	{NULL, "iterations.part", NULL, VIEW_LIST, AT(csv_list), .columns = csv_part_columns,
 	 .item_bytes = sizeof(struct csv_part)},
 	{0},
@@ -494,6 +543,8 @@ static void fill(const struct view *s, struct slow *r, const struct mxbpf_iterat
 	r->hash_number = view_word(r->number_text);
 	r->number = view_word(r->number_text + 1);
 	r->busy_ns = is_known(it) ? it->busy_ns : VIEW_UNKNOWN;
+	r->gpu_ns = is_gpu_known(it) ? it->gpu_ns : VIEW_UNKNOWN;
+	r->kernels = is_gpu_known(it) ? it->kernels : VIEW_UNKNOWN;
 	for (i = 0; i < MXBPF_STEP_PARTS; i++)
 		r->part_ns[i] = is_known(it) ? it->part_ns[i] : VIEW_UNKNOWN;
 	r->note = view_word(why(s, l, it, r->note_text));
@@ -579,6 +630,9 @@ static const struct view_column slowest_columns[] = {
 	NS_OF("inline", part_ns[MXBPF_PART_OPERATOR]),
 	NS_OF("api", part_ns[MXBPF_PART_API]),
 	NS_OF("outside", part_ns[MXBPF_PART_OUTSIDE]),
+	NS_OF("gpu", gpu_ns),
+	{"kernels", "", NULL, VIEW_COUNT, AT(kernels), VIEW_NULL | VIEW_OMIT,
+	 .help = "kernels that it launched on GPUs"},
 	{NULL, NULL, "", VIEW_NOTE, AT(note)},
 	{0},
 };

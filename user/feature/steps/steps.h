@@ -18,6 +18,13 @@ extern const struct view_trace_feature steps_trace;
  * window: it ends an iteration at the last call that can be its end.
  */
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
+/* An iteration that has ended. */
+struct steps_end {
+	uint32_t tgid;
+	uint64_t start_ns, end_ns;
+};
+/* Takes the iterations that have ended since the last call: appends struct steps_end. Returns 0 or -ENOMEM. */
+int steps_take_ended(struct mdl *m, struct buf *out);
 /* Notes where a pause of the session ended, as a reading of the machine says. Returns 0 or -ENOMEM. */
 int steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
 
