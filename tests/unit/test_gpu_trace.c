@@ -235,13 +235,17 @@ static void write_recording(const char *path, unsigned nsteps)
 	struct err e = {0};
 	const struct mxbpf_loss loss = {.attempted = 20, .stored = 20};
 	const struct mxbpf_rec *r;
-	size_t pos = 0;
+	size_t pos = 0, from = 0;
 
 	CHECK(!rec_writer_open(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), 0, &t.session, &w, &e));
 	while ((r = kind_next(t.recs.data, t.recs.len, &pos))) {
 		CHECK(!mdl_feed(t.model, r, r->size));
-		if (r->kind != MXBPF_NAME)
-			CHECK(!rec_writer_append(w, r, r->size, t.model, &loss));
+		if (r->kind == MXBPF_NAME) {
+			from = pos;
+		} else if (pos - from > 65536 || pos == t.recs.len) {
+			CHECK(!rec_writer_append(w, t.recs.data + from, pos - from, t.model, &loss));
+			from = pos;
+		}
 	}
 	CHECK(!rec_writer_finish(w, t.model, &t.session, &e));
 	rec_writer_free(w);
