@@ -76,7 +76,7 @@ static inline void gpu_put_names(struct tape *t, unsigned nsteps)
 		"gemm",
 		"relu",
 		"ncclKernel_AllReduce",
-		"Stream Sync",
+		"Stream Synchronize",
 		"NVIDIA H200",
 	};
 	char text[32];

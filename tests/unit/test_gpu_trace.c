@@ -157,6 +157,8 @@ static void test_args(void)
 		CHECK(drawn_on(&r, wait, "GPU 0: NVIDIA H200", "stream 7 waits"));
 		CHECK(arg(wait, "stream") == -1 && has(wait, "stream") && arg(wait, "wait_on_stream") == 7);
 		CHECK(!strcmp(str(cJSON_GetObjectItem(wait, "args"), "cuda_sync_kind"), "Stream Sync"));
+		CHECK(!strcmp(str(wait, "name"),
+			      "Stream Sync")); /* whatever the record calls it: HTA knows this name */
 		wait = slice(&r, "cuda_sync", 910 * 1000);
 		CHECK(drawn_on(&r, wait, "GPU 0: NVIDIA H200", "device waits") && !has(wait, "wait_on_stream"));
 		CHECK(num(r.other, "activities_unlaunched") == 0);

@@ -217,19 +217,20 @@ static char *put_bytes_moved(char *p, const struct activity_slice *a)
 	return a->dur_ns ? put_ratio(p, "memory bandwidth (GB/s)", (double)a->bytes / (double)a->dur_ns) : p;
 }
 
+static const char *sync_kind(const struct activity_slice *a)
+{
+	return sync_kinds[a->copy < sizeof(sync_kinds) / sizeof(sync_kinds[0]) ? a->copy : MXBPF_SYNC_UNKNOWN];
+}
+
 /*
  * HTA takes everything with a stream for work of the device, so a wait has none. The stream that was waited for is in
  * the member that HTA reads for it.
  */
 static char *put_stream(char *p, const struct activity_slice *a)
 {
-	unsigned kind = a->copy;
-
 	if (a->cls != MXBPF_ACTIVITY_SYNC)
 		return view_put_u64(put(p, ",\"stream\":"), a->track.stream);
-	if (kind >= sizeof(sync_kinds) / sizeof(sync_kinds[0]))
-		kind = MXBPF_SYNC_UNKNOWN;
-	p = put(put(p, ",\"stream\":-1,\"cuda_sync_kind\":\""), sync_kinds[kind]);
+	p = put(put(p, ",\"stream\":-1,\"cuda_sync_kind\":\""), sync_kind(a));
 	*p++ = '"';
 	return a->track.stream == NO_STREAM ? p : view_put_u64(put(p, ",\"wait_on_stream\":"), a->track.stream);
 }
@@ -240,7 +241,9 @@ static void write_activity(struct view_trace *t, const struct activity_plan *pla
 	const struct activity_shape *s = buf_at(&plan->shapes, struct activity_shape, a->shape);
 	const struct activity_launch *l =
 		a->launch ? buf_at(&plan->launches, struct activity_launch, a->launch - 1) : NULL;
-	struct view_text name = view_trace_text(t, a->name_id, view_text_name);
+	const bool wait = a->cls == MXBPF_ACTIVITY_SYNC && a->copy; /* HTA knows waits by the name of their kind */
+	struct view_text name = wait ? (struct view_text){sync_kind(a), strlen(sync_kind(a))}
+				     : view_trace_text(t, a->name_id, view_text_name);
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
 
 	p = put(put(start, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->cls]);

@@ -33,7 +33,7 @@ struct activity_slice {
 	uint32_t shape;	 /* place in shapes */
 	uint16_t gpu;	 /* place in gpus */
 	uint16_t domain;
-	uint8_t cls, copy, from, to;
+	uint8_t cls, copy, from, to; /* SYNC: copy is enum mxbpf_sync_type */
 };
 _Static_assert(sizeof(struct activity_slice) == 80, "as documented above");
 
