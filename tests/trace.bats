@@ -61,7 +61,7 @@ real_recording() {
 	"$MXBPF" export "$BATS_TEST_TMPDIR/gpu.mxd" -o "$BATS_TEST_TMPDIR/t.json"
 	engine "$BATS_TEST_TMPDIR/t.json"
 	expect '.[0] | .flows == 6 and .flow_pairs_ok == 6' "$BATS_TEST_TMPDIR/engine.json"
-	expect '.[0].slices as $s | ([.[1].activities[] | select(.kind == "kernel").count] | add) == $s.kernel' \
+	expect '.[0].slices as $s | ([.[1].gpu.kernels[].count] | add) == $s.kernel' \
 		"$BATS_TEST_TMPDIR"/{engine,report}.json
 	expect '.[0] | [.processes[] | select(.name // "" | startswith("GPU")) | [.pid, .name]] == [
 		[0, "GPU 0, process 4242 (trainer)"], [1, "GPU 1, process 4242 (trainer)"], [3200000002, "GPU 0, process 5242 (process)"]]' \
