@@ -83,3 +83,15 @@ expect() {
 	expect '.[0].threads | map(select(.pid == 0) | [.tid, .name, .depth, .slices]) == [[7, "stream 7", 1, 7 * $n],
 		[13, "stream 13", 1, $n], [2600000000, "stream 7 waits", 1, $n]]' engine.json
 }
+
+# Rows that compare equal have another order in torch, so lines are compared in any order.
+@test "The table of the layout torch is what torch's own code makes of the same events" {
+	local key
+	for key in self_cpu_time_total cuda_time_total; do
+		"$PYTHON_TORCH" "$REPO/tests/readers/torch_table.py" job_1.pt.trace.json "$key" | sed "/^$/d" >torch.txt
+		"$MXBPF" report loop.mxd --layout torch --sort "$key" --top 0 | sed '/^$/,$d' >mxbpf.txt
+		expect_same "$(sort torch.txt)" "$(sort mxbpf.txt)"
+		[[ $(sed -n 4p torch.txt) == "$(sed -n 4p mxbpf.txt)" ]]
+	done
+	grep -q '^Self CUDA time total: ' mxbpf.txt
+}

@@ -186,13 +186,14 @@ static inline void gpu_put_activities(struct tape *t, uint64_t at, uint64_t edge
 static inline void gpu_put_step(struct tape *t, unsigned step)
 {
 	const uint64_t at = (uint64_t)step * GPU_STEP_US, edge = 100 + 10ull * step;
+	struct mxbpf_span *s;
 
 	gpu_put_activities(t, at, edge);
 	gpu_call(t, PID, N_MEMCPY_CALL, at + 20, at + 30, edge + 1);
 	gpu_span(t, OP, PID, N_COPY_OP, at + 10, at + 60);
 	gpu_call(t, PID, N_LAUNCH_CALL, at + 120, at + 130, edge + 2);
 	gpu_span(t, OP, PID, N_ADDMM, at + 110, at + 190);
-	gpu_span(t, OP, PID, N_LINEAR, at + 100, at + 200);
+	gpu_span(t, OP, PID, N_LINEAR, at + 100, at + 200)->self_ns = 20 * 1000;
 	gpu_call(t, PID, N_DRIVER_CALL, at + 220, at + 225, edge + 3);
 	gpu_span(t, OP, PID, N_RELU_OP, at + 210, at + 250);
 	gpu_call(t, BACKWARD, N_LAUNCH_CALL, at + 405, at + 410, edge + 5);
@@ -203,7 +204,9 @@ static inline void gpu_put_step(struct tape *t, unsigned step)
 	gpu_span(t, OP, PID, N_ZERO, at + 600, at + 650);
 	gpu_call(t, PID, N_SYNC_CALL, at + 700, at + 800, 0);
 	gpu_call(t, PID, N_GRAPH_CALL, at + 810, at + 830, edge + 7);
-	gpu_span(t, OP, PID, N_STEP + step, at, at + 990)->flags = MXBPF_SPAN_USER;
+	s = gpu_span(t, OP, PID, N_STEP + step, at, at + 990);
+	s->flags = MXBPF_SPAN_USER;
+	s->self_ns = 725 * 1000; /* less the operators on this thread */
 }
 
 static inline struct tape gpu_tape(unsigned nsteps)
