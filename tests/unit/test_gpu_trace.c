@@ -71,6 +71,57 @@ static void test_calls(void)
 			tape_free(&t);
 		}
 	}
+	TEST("calls of CUDA that are recorded after the operator around them are drawn inside it")
+	{
+		unsigned form;
+
+		for (form = 0; form < 2; form++) {
+			struct tape t = gpu_tape(3);
+			struct trace r;
+
+			t.ops = forms[form];
+			r = trace_of(&t);
+			CHECK(num(slice(&r, "cuda_runtime", 120 * 1000), "tid") == PID);
+			CHECK(num(slice(&r, "cuda_runtime", 1405 * 1000), "tid") == BACKWARD);
+			CHECK(!dropped(&r) && !strstr(r.text, "async 1"));
+			trace_free(&r);
+			tape_free(&t);
+		}
+	}
+	TEST("a call of CUDA that crosses the end of its operator by an error of the clock is drawn beside the thread")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+
+		gpu_span(&t, OP, PID, N_ADDMM, 100, 200);
+		gpu_span(&t, OP, PID, N_LINEAR, 90, 300);
+		gpu_call(&t, PID, N_LAUNCH_CALL, 190, 201, 1);
+		gpu_call(&t, PID, N_LAUNCH_CALL, 110, 120, 2);
+		r = trace_of(&t);
+		CHECK(num(slice(&r, "cuda_runtime", 110 * 1000), "tid") == PID && !dropped(&r));
+		CHECK(num(slice(&r, "cpu_op", 90 * 1000), "tid") == PID);
+		CHECK(num(slice(&r, "cuda_runtime", 190 * 1000), "tid") != num(slice(&r, "cpu_op", 100 * 1000), "tid"));
+		trace_free(&r);
+		tape_free(&t);
+	}
+	TEST("calls of CUDA that are recorded late move no iteration")
+	{
+		struct tape t = tape_new();
+		struct trace r;
+		unsigned i;
+
+		t.ops = &view_kineto;
+		name(&t, N_STEP, MXBPF_NAME_SPAN, "Optimizer.step#SGD.step", 23);
+		for (i = 0; i < 4; i++)
+			gpu_span(&t, OP, PID, N_STEP, i * 100 + 50, i * 100 + 90)->flags = MXBPF_SPAN_USER;
+		gpu_call(&t, PID, N_LAUNCH_CALL, 60, 70, 1);
+		gpu_call(&t, PID, N_LAUNCH_CALL, 120, 130, 2);
+		r = trace_of(&t);
+		CHECK(!dropped(&r) && end_ns(slice(&r, "user_annotation", 90 * 1000 + 2)) == 190 * 1000 + 1);
+		CHECK(end_ns(slice(&r, "user_annotation", 190 * 1000 + 2)) == 290 * 1000 + 1);
+		trace_free(&r);
+		tape_free(&t);
+	}
 	TEST("calls of the driver have a category of their own")
 	{
 		struct tape t = gpu_tape(1);

@@ -34,7 +34,7 @@ static size_t nslices(const struct activity_plan *p)
 
 static const struct mxbpf_gpu_device *about_of(const struct activity_plan *p, const struct activity_gpu *gpu)
 {
-	return gpu->about ? buf_at(&p->abouts, struct mxbpf_gpu_device, gpu->about - 1) : NULL;
+	return gpu->about ? &p->abouts[gpu->about - 1] : NULL;
 }
 
 /* ---- the plan */
@@ -54,7 +54,9 @@ static int plan(struct view_trace *t, void *state)
 
 		t->base_ns = a->start_ns < t->base_ns ? a->start_ns : t->base_ns;
 	}
-	t->ndevices += (unsigned)buf_count(&p->abouts, struct mxbpf_gpu_device);
+	if (t->form->thread)
+		p->abouts = activity_devices(t->s.in->model, &p->nabouts);
+	t->ndevices += (unsigned)p->nabouts;
 	return activity_plan_finish(p, t);
 }
 
@@ -71,7 +73,7 @@ static void about(struct json *j, const void *state)
 /* Several processes of a job may number the same devices. A reader takes the first of a number. */
 static bool is_first(const struct activity_plan *p, size_t i)
 {
-	const struct mxbpf_gpu_device *d = (const struct mxbpf_gpu_device *)p->abouts.data;
+	const struct mxbpf_gpu_device *d = p->abouts;
 	size_t k;
 
 	for (k = 0; k < i && d[k].device != d[i].device; k++)
@@ -84,8 +86,8 @@ static void devices(struct view_trace *t, struct json *j, const void *state)
 	const struct activity_plan *p = state;
 	size_t i;
 
-	for (i = 0; i < buf_count(&p->abouts, struct mxbpf_gpu_device); i++) {
-		const struct mxbpf_gpu_device *d = buf_at(&p->abouts, struct mxbpf_gpu_device, i);
+	for (i = 0; i < p->nabouts; i++) {
+		const struct mxbpf_gpu_device *d = &p->abouts[i];
 
 		if (!is_first(p, i))
 			continue;
@@ -343,7 +345,7 @@ static void fini(void *state)
 
 const struct view_trace_feature activity_trace = {
 	.state_bytes = sizeof(struct activity_plan),
-	.kinds = {MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_GPU_DEVICE},
+	.kinds = {MXBPF_ACTIVITY, MXBPF_LAUNCH},
 	.survey = survey,
 	.plan = plan,
 	.about = about,

@@ -74,8 +74,6 @@ int activity_plan_survey(struct activity_plan *p, const struct mxbpf_rec *r)
 	const struct mxbpf_launch *l = (const void *)r;
 	struct activity_launch launch;
 
-	if (r->kind == MXBPF_GPU_DEVICE)
-		return buf_put(&p->abouts, r, sizeof(struct mxbpf_gpu_device));
 	if (r->kind == MXBPF_ACTIVITY)
 		return survey_activity(p, r);
 	launch = (struct activity_launch){
@@ -214,12 +212,9 @@ static int add_gpu(struct activity_plan *p, const struct view_trace *t, const st
 
 	if (gpu.device > ORDINAL_MAX || has_process(p, t, gpu.pid))
 		gpu.pid = VIEW_DEVICE_PID + (uint32_t)n;
-	for (i = 0; i < buf_count(&p->abouts, struct mxbpf_gpu_device) && !gpu.about; i++) {
-		const struct mxbpf_gpu_device *d = buf_at(&p->abouts, struct mxbpf_gpu_device, i);
-
-		if (d->h.tgid == gpu.tgid && d->device == gpu.device)
+	for (i = 0; i < p->nabouts && !gpu.about; i++)
+		if (p->abouts[i].h.tgid == gpu.tgid && p->abouts[i].device == gpu.device)
 			gpu.about = (uint32_t)i + 1;
-	}
 	return buf_put(&p->gpus, &gpu, sizeof(gpu));
 }
 
@@ -349,6 +344,5 @@ void activity_plan_fini(struct activity_plan *p)
 	buf_fini(&p->launches);
 	buf_fini(&p->shapes);
 	buf_fini(&p->gpus);
-	buf_fini(&p->abouts);
 	hash_fini(&p->shape_of);
 }

@@ -57,16 +57,17 @@ struct activity_gpu {
 };
 
 struct activity_plan {
-	struct buf slices;    /* struct activity_slice; after activity_plan_finish() by track and time */
-	struct buf launches;  /* struct activity_launch; after activity_plan_finish() by thread and time */
-	struct buf shapes;    /* struct activity_shape */
-	struct buf gpus;      /* struct activity_gpu, after activity_plan_finish() */
-	struct buf abouts;    /* struct mxbpf_gpu_device */
+	struct buf slices;   /* struct activity_slice; after activity_plan_finish() by track and time */
+	struct buf launches; /* struct activity_launch; after activity_plan_finish() by thread and time */
+	struct buf shapes;   /* struct activity_shape */
+	struct buf gpus;     /* struct activity_gpu, after activity_plan_finish() */
+	const struct mxbpf_gpu_device *abouts; /* all devices that the processes can use; borrowed from the model */
+	size_t nabouts;
 	struct hash shape_of; /* (graph node, hash of the others) -> 1 + place in shapes */
 	uint64_t nunlaunched; /* activities with an edge whose launch is unknown */
 };
 
-/* Each record of MXBPF_ACTIVITY, MXBPF_LAUNCH and MXBPF_GPU_DEVICE. Returns 0 or -ENOMEM. */
+/* Each record of MXBPF_ACTIVITY and MXBPF_LAUNCH. Returns 0 or -ENOMEM. */
 int activity_plan_survey(struct activity_plan *p, const struct mxbpf_rec *r);
 /* Between the passes. Returns 0 or -ENOMEM. */
 int activity_plan_finish(struct activity_plan *p, const struct view_trace *t);

@@ -300,7 +300,8 @@ static int kineto_survey(struct view *s, const struct mxbpf_rec *r)
 		return ret;
 	span = kind_span(r);
 	ret = view_numbers_survey(&k->numbers, &span);
-	if (!ret)
+	/* Calls of CUDA come late, and are in an iteration or outside. */
+	if (!ret && span.cls != MXBPF_CLASS_CUDA)
 		ret = view_steps_survey(&k->steps, &span, has_prefix(k, &span, "Optimizer.step#"));
 	k->own_steps |= has_prefix(k, &span, "ProfilerStep#");
 	return ret ? view_trace_no_memory(&k->t) : 0;

@@ -445,9 +445,12 @@ int view_trace_begin(struct view *s, const struct view_form *form)
 {
 	struct view_trace *t = (struct view_trace *)s;
 	const struct mdl_feature *const *f;
+	size_t ncalls;
 
 	t->form = form;
 	t->places_per_thread = 1;
+	mdl_rows(s->in->model, MXBPF_CLASS_CUDA, &ncalls);
+	t->plan.reorder = ncalls;
 	for (f = mdl_features; *f; f++)
 		if ((*f)->trace && (!(*f)->trace->when || (*f)->trace->when(s)) && add_feature(t, (*f)->trace))
 			return view_trace_no_memory(t);

@@ -57,7 +57,7 @@ enum view_trace_args {
 	VIEW_ARGS_PLACES,
 };
 
-#define VIEW_TRACE_KINDS 3
+#define VIEW_TRACE_KINDS 2
 
 /*
  * What a feature adds to timelines. A function that is NULL does nothing. Each gets the feature's own state, which is
