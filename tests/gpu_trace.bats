@@ -95,3 +95,44 @@ expect() {
 	done
 	grep -q '^Self CUDA time total: ' mxbpf.txt
 }
+
+# A real PyTorch job whose kernels run on the double of a GPU (tests/gpu/double).
+record_gpu_job() {
+	torch_setup
+	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --account "$PWD/account.json" >/dev/null
+	"$MXBPF" record --pid "$READY_PID" --gpu -d 2s -q -o real.mxd
+	stop_pid "$READY_PID"
+	"$MXBPF" export real.mxd -o real.pt.trace.json
+}
+
+@test "HolisticTraceAnalysis, TensorBoard's plugin and Perfetto read the trace of a PyTorch job on a GPU, with all its kernels" {
+	record_gpu_job
+	"$MXBPF" report real.mxd --format json >report.json
+	"$READERS" "$REPO/tests/readers/read_hta.py" real.pt.trace.json >hta.json
+	expect '.[0].analyses | length == 8 and all(.[]; . == "ok")' hta.json
+	expect '.[0].slices as $s | ([.[1].gpu | .kernels[], .copies[], .sets[] | {(.name): .count}] | add) ==
+		([$s.kernel, $s.gpu_memcpy, $s.gpu_memset] | add)' hta.json report.json
+	mkdir -p logs/run
+	cp real.pt.trace.json logs/run
+	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
+	expect '.[0] | .errors == [] and all(.status[]; . == 200)' tb.json
+	expect '([.[0].gpu.kernels | to_entries[] | {(.key): .value.Calls}] | add) == ([.[1].gpu.kernels[] | {(.name): .count}] | add)' \
+		tb.json report.json
+	# Every activity has an arrow, no stream overlaps itself, and each call of CUDA is drawn inside its operator.
+	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" real.pt.trace.json --json >engine.json || { jq .errors engine.json; return 1; }
+	expect '.[0] | .flows == .flow_pairs_ok and .flows - .other_data.arrows == .slices.kernel + .slices.gpu_memcpy + .slices.gpu_memset and .flows > 500' \
+		engine.json
+	expect '.[0].threads | all(.[] | select(.pid == 0); .depth == 1) and ([.[] | select(.pid == 0)] | length) >= 3' engine.json
+	expect '.[0].processes | map(select(.pid == 0 and .name).name) == ["GPU 0: Double H200 0"]' engine.json
+}
+
+@test "The table of the layout torch of a PyTorch job on a GPU is what torch's own code makes of its trace" {
+	record_gpu_job
+	"$PYTHON_TORCH" "$REPO/tests/readers/torch_table.py" real.pt.trace.json self_cuda_time_total | sed '/^$/d' >torch.txt
+	"$MXBPF" report real.mxd --layout torch --sort self_cuda_time_total --top 0 | sed '/^$/,$d' >mxbpf.txt
+	grep -q '  CPU Mem  Self CPU Mem ' mxbpf.txt
+	# torch was given no memory. Its columns stand behind a name of 55 and nine numbers of 12 columns.
+	sed -E -i 's/ +CPU Mem  Self CPU Mem//; s/^(.{183}).{28}(.{14})$/\1\2/' mxbpf.txt
+	expect_same "$(sort torch.txt)" "$(sort mxbpf.txt)"
+	[[ $(wc -l <torch.txt) -gt 40 ]]
+}
