@@ -55,16 +55,20 @@ real_recording() {
 	expect '.[0] | [.threads[].name] == ["trainer", "worker", "async 1", "async 2", "async 3"]' "$BATS_TEST_TMPDIR/engine.json"
 }
 
-@test "Perfetto's engine shows tracks of GPU streams, with an arrow from the launching call to each activity" {
+@test "Perfetto's engine shows a process for each GPU and a track for each stream, with an arrow from the launching call to each activity" {
 	"$O/unit/test_tracks" "$BATS_TEST_TMPDIR/gpu.mxd"
 	"$MXBPF" report "$BATS_TEST_TMPDIR/gpu.mxd" --format json >"$BATS_TEST_TMPDIR/report.json"
 	"$MXBPF" export "$BATS_TEST_TMPDIR/gpu.mxd" -o "$BATS_TEST_TMPDIR/t.json"
 	engine "$BATS_TEST_TMPDIR/t.json"
 	expect '.[0] | .flows == 6 and .flow_pairs_ok == 6' "$BATS_TEST_TMPDIR/engine.json"
-	expect '.[0].slices as $s | ([.[1].activities[] | select(.kind == "kernel").count] | add) == $s.kernel' \
+	expect '.[0].slices as $s | ([.[1].gpu.kernels[].count] | add) == $s.kernel' \
 		"$BATS_TEST_TMPDIR"/{engine,report}.json
-	expect '.[0] | [.threads[] | select(.name // "" | startswith("GPU")).name] == ["GPU 0 stream 7", "GPU 0 stream 7 (2)",
-		"GPU 0 stream 13", "GPU 1 stream 7", "GPU 0 stream 7"]' "$BATS_TEST_TMPDIR/engine.json"
+	expect '.[0] | [.processes[] | select(.name // "" | startswith("GPU")) | [.pid, .name]] == [
+		[0, "GPU 0, process 4242 (trainer)"], [1, "GPU 1, process 4242 (trainer)"], [3200000002, "GPU 0, process 5242 (process)"]]' \
+		"$BATS_TEST_TMPDIR/engine.json"
+	# A track of a stream that overlaps itself would have a depth of 2.
+	expect '.[0] | [.threads[] | select(.name // "" | startswith("stream")) | [.pid, .name, .depth]] == [[0, "stream 7", 1],
+		[0, "stream 13", 1], [0, "stream 7 (2)", 1], [1, "stream 7", 1], [3200000002, "stream 7", 1]]' "$BATS_TEST_TMPDIR/engine.json"
 }
 
 @test "A real job's trace, plain or gzipped, has as many slices, arrows and counters as the tables count" {

@@ -6,7 +6,7 @@
 
 `rank`: the rank. `slices`: calls by category and name, as it reads them (its analyses omit slices that begin after the last
 iteration). `steps`: calls of the operators in each iteration. `analyses`: "ok" or the exception for each; those of GPUs raise
-on any trace without one, torch's own included.
+on any trace without one, torch's own included. `gpu`: the results of those analyses, each a list of rows, for those that are "ok".
 """
 import collections
 import json
@@ -30,11 +30,28 @@ ANALYSES = {
 }
 
 
-def outcome(analysis, trace):
+# The analyses above whose results are printed.
+GPU = ('temporal breakdown', 'idle time', 'kernel breakdown', 'overlap', 'bandwidth', 'launches')
+
+
+def tables(result):
+    """The rows of all tables in a result, which is a table, or several in a tuple or a dictionary."""
+    if isinstance(result, dict):
+        result = tuple(result.values())
+    if result is None:  # the trace has no GPU
+        return []
+    if isinstance(result, tuple):
+        return [rows for part in result for rows in tables(part)]
+    return json.loads(result.reset_index().to_json(orient='records'))
+
+
+def outcome(name, trace, results):
     try:
-        analysis(trace)
+        result = ANALYSES[name](trace)
     except Exception as e:  # any exception is the result
         return type(e).__name__
+    if name in GPU:
+        results[name] = tables(result)
     return 'ok'
 
 
@@ -53,13 +70,16 @@ def main():
     for category, name, step in zip(events['cat'], events['name'], events['iteration']):
         if step >= 0 and text[category] == 'cpu_op':
             steps[int(step)][text[name]] += 1
+    results = {}
+    analyses = {name: outcome(name, trace, results) for name in ANALYSES}
     json.dump({
         'rank': rank,
         'slices': slices,
         'steps': steps,
         'profiler_steps': [int(step) for step in trace.get_profiler_steps()],
         'shapes': sum(isinstance(dims, list) for dims in events['input_dims']),
-        'analyses': {name: outcome(analysis, trace) for name, analysis in ANALYSES.items()},
+        'analyses': analyses,
+        'gpu': results,
     }, sys.stdout)
 
 

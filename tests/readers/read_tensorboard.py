@@ -6,7 +6,8 @@ as one JSON object.
   read_tensorboard.py LOGDIR
 
 LOGDIR/RUN/WORKER.pt.trace.json is the trace. `status`: of each request; `operators`: calls by name; `shapes`: rows by sizes;
-`steps`: names; `errors`: the plugin's log.
+`steps`: names; `errors`: the plugin's log. With kernels of a GPU also `gpu`: the summary, the kernels by name, the average time
+of a step by part, and the counters that the plugin adds to the trace.
 """
 import gzip
 import json
@@ -19,7 +20,9 @@ import urllib.error
 import urllib.request
 
 PLUGIN = '/data/plugin/pytorch_profiler/'
-VIEWS = ('overview', 'operation', 'operation/table', 'trace', 'memory', 'memory_curve', 'memory_events')
+VIEWS = ('overview', 'operation', 'operation/table', 'trace')
+MEMORY_VIEWS = ('memory', 'memory_curve', 'memory_events')
+KERNEL_VIEWS = ('kernel', 'kernel/table', 'kernel/tc_pie')
 
 
 class Server:
@@ -58,6 +61,17 @@ class Server:
         return status == 200 and runs['runs'] and not runs['loading'] and runs['runs']
 
 
+def gpu(answers):
+    overview, kernels = answers['overview'][1], answers['kernel/table'][1]['data']
+    names = [column['name'] for column in kernels['columns']]
+    return {
+        'summary': {row['title']: row['value'] for row in overview['gpu_metrics']['data']},
+        'kernels': {row[0]: dict(zip(names[1:], row[1:])) for row in kernels['rows']},
+        'step': {part['name']: part['value'] for part in overview['performance'][0]['children']},
+        'counters': sorted({e['name'] for e in answers['trace'][1]['traceEvents'] if e['ph'] == 'C'}),
+    }
+
+
 def main():
     with open('tensorboard.log', 'w') as log:
         server = Server(sys.argv[1], log)
@@ -68,10 +82,13 @@ def main():
             span = server.ask('spans', run=run, worker=worker)[1]
             where = {'run': run, 'worker': worker, 'span': span[0] if span else '', 'group_by': 'Operation'}
             shapes = server.ask('operation/table', **{**where, 'group_by': 'OperationAndInputShape'})[1]['data']
-            answers = {view: server.ask(view, **where) for view in VIEWS}
+            answers = {view: server.ask(view, **where) for view in VIEWS + (MEMORY_VIEWS if 'Memory' in views else ())}
+            if 'Kernel' in views:
+                answers.update({view: server.ask(view, **{**where, 'group_by': 'Kernel'}) for view in KERNEL_VIEWS})
         finally:
             server.process.terminate()
             server.process.wait()
+        memory = answers['memory_events'][1]['rows'].get('CPU', []) if 'Memory' in views else []
         json.dump({
             'views': views,
             'status': {view: status for view, (status, _) in answers.items()},
@@ -79,10 +96,11 @@ def main():
             'stacks': any(row['has_call_stack'] for row in answers['operation/table'][1]['data']),
             'shapes': [{'name': row['name'], 'input_shape': row['input_shape']} for row in shapes],
             'steps': [row[0] for row in answers['overview'][1]['steps']['rows']],
-            'memory_events': len(answers['memory_events'][1]['rows'].get('CPU', [])),
+            'memory_events': len(memory),
             # Operators to which the plugin attributes an allocation: the innermost one of the allocating thread.
-            'memory_operators': sorted({str(row[0]) for row in answers['memory_events'][1]['rows'].get('CPU', [])}),
+            'memory_operators': sorted({str(row[0]) for row in memory}),
             'slices': len([e for e in answers['trace'][1]['traceEvents'] if e.get('ph') == 'X']),
+            'gpu': gpu(answers) if 'Kernel' in views else None,
             'errors': re.findall(r'^[EC]\d{4} .*', server.said(), re.M),
         }, sys.stdout)
 

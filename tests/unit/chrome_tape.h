@@ -320,6 +320,35 @@ static inline const char *track_name(const struct trace *r, double tid)
 	return "";
 }
 
+/* The value of a member of the args of the process's event of this name. "" if there is none. */
+static inline const char *process_about(const struct trace *r, double pid, const char *name, const char *key)
+{
+	cJSON *e;
+
+	cJSON_ArrayForEach(e, r->events)
+	{
+		if (!strcmp(str(e, "name"), name) && num(e, "pid") == pid)
+			return str(cJSON_GetObjectItem(e, "args"), key);
+	}
+	return "";
+}
+
+/* Whether a slice is on the track of this name in the process of this name. */
+static inline bool drawn_on(const struct trace *r, const cJSON *slice, const char *process, const char *track)
+{
+	const cJSON *e;
+
+	if (!slice || strcmp(process_about(r, num(slice, "pid"), "process_name", "name"), process))
+		return false;
+	cJSON_ArrayForEach(e, r->events)
+	{
+		if (!strcmp(str(e, "name"), "thread_name") && num(e, "pid") == num(slice, "pid") &&
+		    num(e, "tid") == num(slice, "tid"))
+			return !strcmp(str(cJSON_GetObjectItem(e, "args"), "name"), track);
+	}
+	return false;
+}
+
 struct drawn {
 	double tid;
 	long start_ns, end_ns;

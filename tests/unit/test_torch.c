@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "mxbpf_config.h"
+#include "mxbpf_track.h"
 #include "read_file.h"
 #include "schema.h"
 #include "unit.h"
@@ -173,6 +174,42 @@ static struct mdl *read_rows(const char *path, bool are_events)
 	return m;
 }
 
+/* Of an operator if calls is 0, else of kernels or copies. */
+static void feed_work(struct mdl *m, uint64_t calls, uint64_t self_ns, uint64_t total_ns, const char *name)
+{
+	struct mxbpf_agg_gpu_work work = {.h = {MXBPF_AGG_GPU_WORK, sizeof(work), 1, 0}};
+	struct mxbpf_agg_activity activity = {.h = {MXBPF_AGG_ACTIVITY, sizeof(activity), 1, 0}};
+	struct buf b = {0};
+
+	work.name_id = activity.name_id = put_name(&b, MXBPF_NAME_SPAN, 0, name);
+	work.cls = OP;
+	work.total.gpu_ns = total_ns;
+	work.self.gpu_ns = self_ns;
+	activity.cls = MXBPF_ACTIVITY_KERNEL;
+	activity.count = calls;
+	activity.total_ns = total_ns;
+	CHECK(calls ? !buf_put(&b, &activity, sizeof(activity)) : !buf_put(&b, &work, sizeof(work)));
+	CHECK(!mdl_feed(m, b.data, b.len));
+	buf_fini(&b);
+}
+
+/* A line has calls, self ns, total ns and the name. The file is optional. */
+static void read_work(struct mdl *m, const char *path)
+{
+	FILE *f = fopen(path, "r");
+	uint64_t calls, self_ns, total_ns;
+	char line[512];
+	int name;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		CHECK(sscanf(line, "%lu %lu %lu %n", &calls, &self_ns, &total_ns, &name) == 3);
+		feed_work(m, calls, self_ns, total_ns, line + name);
+	}
+	if (f)
+		fclose(f);
+}
+
 /* The file name is CASE.LAYOUT.KEY[.TOP].txt. The layout of 2017 sorts the smallest first. */
 static void check_golden(const char *path)
 {
@@ -195,6 +232,8 @@ static void check_golden(const char *path)
 	opts.by = !strcmp(file, "events") ? VIEW_BY_EVENT : opts.by;
 	events.len = 0;
 	m = read_rows(rows, opts.by == VIEW_BY_EVENT);
+	snprintf(rows, sizeof(rows), GOLDEN "%s.work", file);
+	read_work(m, rows);
 	want = read_file(path);
 	got = render(layout, m, &opts);
 	if (strncmp(got, want, strlen(want)) || (got[strlen(want)] != '#')) {
@@ -231,6 +270,47 @@ static void test_merge(void)
 			"1.00 KB       1.00 KB             4  \n"));
 	CHECK(!strstr(t, "Py_Main"));
 	free(t);
+	mdl_free(m);
+}
+
+/* Work of one name in two processes, of an operator and of an annotation of the same name. */
+static void test_gpu(void)
+{
+	struct mxbpf_agg_gpu_work work = {.h = {MXBPF_AGG_GPU_WORK, sizeof(work), 1, 0}, .cls = OP};
+	struct mxbpf_span step = {.h = {MXBPF_SPAN, sizeof(step), 1, 0}, .dur_ns = 9000, .self_ns = 9000, .cls = OP};
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+	char *t;
+
+	feed_row(m, &(struct row){1, 1000, 500, 0, 0, 1, 0, 0, 0, 0}, "step");
+	work.name_id = step.name_id = put_name(&b, MXBPF_NAME_SPAN, 0, "step");
+	step.flags = MXBPF_SPAN_USER;
+	buf_put(&b, &step, sizeof(step));
+	work.total.gpu_ns = 2000;
+	work.self.gpu_ns = 500;
+	buf_put(&b, &work, sizeof(work));
+	work.h.tgid = 2;
+	buf_put(&b, &work, sizeof(work));
+	work.user = 1;
+	buf_put(&b, &work, sizeof(work));
+	work.of = MXBPF_WORK_OF_OUTSIDE;
+	buf_put(&b, &work, sizeof(work));
+	CHECK(!mdl_feed(m, b.data, b.len));
+	feed_work(m, 4, 7000, 7000, "gemm");
+	t = render("torch", m, &(struct view_opts){0});
+	/* The annotation has the work of operators in it, and none of its own. */
+	CHECK(strstr(t, "       9.000us       0.000us         0.00%       1.500us       1.500us             1  \n"));
+	CHECK(strstr(t, "       1.000us       1.000us        14.29%       4.000us       4.000us             1  \n"));
+	CHECK(strstr(t, "       0.000us       7.000us       100.00%       7.000us       1.750us             4  \n"));
+	CHECK(strstr(t, "\nSelf CUDA time total: 7.000us\n"));
+	free(t);
+	t = render("torch", m, &(struct view_opts){.by = VIEW_BY_SHAPE});
+	CHECK(!strstr(t, "CUDA total") && !strstr(t, "gemm"));
+	free(t);
+	t = render("torch-classic", m, &(struct view_opts){0});
+	CHECK(strstr(t, " CUDA total\n") && strstr(t, "4.000us\n") && !strstr(t, "gemm"));
+	free(t);
+	buf_fini(&b);
 	mdl_free(m);
 }
 
@@ -301,12 +381,12 @@ static void test_keys(void)
 		{"count", VIEW_SORT_COUNT},
 		{"cpu_memory_usage", VIEW_SORT_ALLOC},
 		{"self_cpu_memory_usage", VIEW_SORT_SELF_ALLOC},
-		{"cuda_time", VIEW_SORT_DEVICE},
+		{"cuda_time", VIEW_SORT_AVG_DEVICE},
 		{"cuda_time_total", VIEW_SORT_DEVICE},
 		{"cuda_memory_usage", VIEW_SORT_DEVICE},
 		{"self_cuda_memory_usage", VIEW_SORT_DEVICE},
-		{"device_time", VIEW_SORT_DEVICE},
-		{"self_device_time_total", VIEW_SORT_DEVICE},
+		{"device_time", VIEW_SORT_AVG_DEVICE},
+		{"self_device_time_total", VIEW_SORT_SELF_DEVICE},
 	};
 	size_t i;
 
@@ -323,6 +403,8 @@ int main(void)
 	test_golden();
 	TEST("operators of all libraries, processes and devices share a row per name")
 	test_merge();
+	TEST("work on GPUs is added up over processes, and annotations have no work of their own, as in torch")
+	test_gpu();
 	TEST("JSON rows have byte counts if any row of the table has some")
 	test_json();
 	TEST("hostile names and numbers are escaped and never overrun a line")

@@ -431,9 +431,9 @@ static int arrows(const struct trace *r, long pid, long tid, long from_ns, const
 
 	for (i = 0; (f = event(r, "f", i)); i++) {
 		s = start_of(r, f);
-		n += s && slice(r, cat, at_ns(f)) && num(f, "pid") == pid && num(s, "pid") == pid &&
-		     num(s, "tid") == tid && at_ns(s) == from_ns &&
-		     num(f, "tid") == num(slice(r, cat, at_ns(f)), "tid");
+		n += s && slice(r, cat, at_ns(f)) && num(s, "pid") == pid && num(s, "tid") == tid &&
+		     at_ns(s) == from_ns && num(f, "tid") == num(slice(r, cat, at_ns(f)), "tid") &&
+		     num(f, "pid") == num(slice(r, cat, at_ns(f)), "pid");
 	}
 	return n;
 }
@@ -447,11 +447,11 @@ static void check_trace(const struct trace *r)
 	CHECK(arrows(r, PID, PID, 400, "kernel") == 3 && arrows(r, PID, PID, 400, "gpu_memcpy") == 1);
 	CHECK(arrows(r, PID, PID + 1, 700, "gpu_memset") == 1);
 	CHECK(num(r->other, "activities_unlaunched") == 2 && num(r->other, "arrows") == 0);
-	CHECK(!strcmp(track_name(r, num(graph, "tid")), "GPU 0 stream 7"));
-	CHECK(!strcmp(track_name(r, num(slice(r, "kernel", 650), "tid")), "GPU 0 stream 7 (2)"));
-	CHECK(!strcmp(track_name(r, num(slice(r, "kernel", 620), "tid")), "GPU 0 stream 13"));
-	CHECK(!strcmp(track_name(r, num(copy, "tid")), "GPU 1 stream 7"));
-	CHECK(num(slice(r, "kernel", 1300), "tid") == num(graph, "tid") && num(graph, "pid") == PID);
+	CHECK(drawn_on(r, graph, "GPU 0, process 4242 (trainer)", "stream 7"));
+	CHECK(drawn_on(r, slice(r, "kernel", 650), "GPU 0, process 4242 (trainer)", "stream 7 (2)"));
+	CHECK(drawn_on(r, slice(r, "kernel", 620), "GPU 0, process 4242 (trainer)", "stream 13"));
+	CHECK(drawn_on(r, copy, "GPU 1, process 4242 (trainer)", "stream 7"));
+	CHECK(num(slice(r, "kernel", 1300), "tid") == num(graph, "tid"));
 	args = cJSON_GetObjectItem(copy, "args");
 	CHECK(num(args, "device") == 1 && num(args, "context") == 2 && num(args, "stream") == 7);
 	CHECK(num(args, "correlation") == 2 && num(args, "bytes") == 4096);
@@ -460,7 +460,8 @@ static void check_trace(const struct trace *r)
 
 static void test_trace(void)
 {
-	TEST("a timeline has a track per stream, and an arrow from the innermost span to each activity that it "
+	TEST("a timeline has a process per device and a track per stream, and an arrow from the innermost span to each "
+	     "activity that it "
 	     "launched")
 	{
 		static const struct view_ops *const forms[] = {&view_chrome, &view_kineto};
@@ -488,8 +489,9 @@ static void test_trace(void)
 		activity(&t, GEMM, 0, 100, 200);
 		activity(&t, GEMM, 0, 150, 250)->track.context = 3;
 		r = trace_of(&t);
-		CHECK(!strcmp(track_name(&r, num(slice(&r, "kernel", 100), "tid")), "GPU 0 context 1 stream 7"));
-		CHECK(!strcmp(track_name(&r, num(slice(&r, "kernel", 150), "tid")), "GPU 0 context 3 stream 7"));
+		CHECK(drawn_on(&r, slice(&r, "kernel", 100), "GPU 0", "context 1 stream 7"));
+		CHECK(drawn_on(&r, slice(&r, "kernel", 150), "GPU 0", "context 3 stream 7"));
+		CHECK(num(slice(&r, "kernel", 100), "tid") != num(slice(&r, "kernel", 150), "tid"));
 		trace_free(&r);
 		tape_free(&t);
 	}

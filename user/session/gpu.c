@@ -99,7 +99,8 @@ static void say_on(struct session *ses, const struct mxbpf_gpu_shared *g)
 			 strerror((int)g->unhooked));
 }
 
-void ses_gpu_look(struct session *ses)
+/* Tells the user of a new state once. */
+static void look(struct session *ses)
 {
 	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
 	const uint32_t state = g ? __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
@@ -166,7 +167,7 @@ bool ses_gpu_await(struct session *ses)
 				 (unsigned long long)((now - begun) / NS_PER_S));
 		}
 	}
-	ses_gpu_look(ses);
+	look(ses);
 	choose_probes(ses);
 	return true;
 }
@@ -186,7 +187,7 @@ void ses_gpu_take(struct session *ses, bool on)
 		agt_gpu_want(ses->agent, WANT);
 		return;
 	}
-	ses_gpu_look(ses);
+	look(ses);
 	src_gpu_launches(ses->gpu_source, ses_late_launches(ses));
 	if (!src_gpu_stop(ses->gpu_source, STOP_MS))
 		ses_warn(ses, "CUPTI did not return within %u s, so the last records of the GPU are missing",

@@ -191,7 +191,6 @@ const char *ses_gpu_library(struct session *ses);
 bool ses_gpu_await(struct session *ses);
 void ses_gpu_tick(struct session *ses);
 void ses_gpu_take(struct session *ses, bool on);
-void ses_gpu_look(struct session *ses); /* tells the user of a new state of the agent once */
 void ses_gpu_end(struct session *ses);
 /* gpu_text.c: a sentence that says why there are no records of the GPU. Returns buf. */
 const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);

@@ -372,8 +372,6 @@ void ses_wait(struct session *ses)
 				ses_features_read(ses, false);
 			if (ses->window->second)
 				ses->window->second(ses);
-			if (ses->gpu_source)
-				ses_gpu_look(ses);
 			check_cuts(ses);
 			if (ses->gpu_source)
 				ses_gpu_tick(ses);

@@ -123,20 +123,21 @@ static void put_account(struct gpu_source *g)
 
 /* ---- delivery */
 
-static void deliver(struct gpu_source *g)
+/* Not under the lock: whoever gets the records asks for the loss. */
+static void deliver(struct gpu_source *g, struct buf *texts, struct buf *recs)
 {
-	struct gpu_convert *c = &g->convert;
-
-	if (c->texts.len)
-		src_deliver_names(g->src, c->texts.data, c->texts.len);
-	if (c->recs.len)
-		src_deliver(g->src, c->recs.data, c->recs.len);
-	c->texts.len = c->recs.len = 0;
+	if (texts->len)
+		src_deliver_names(g->src, texts->data, texts->len);
+	if (recs->len)
+		src_deliver(g->src, recs->data, recs->len);
+	buf_fini(texts);
+	buf_fini(recs);
 }
 
 static void take(struct gpu_source *g, bool all)
 {
 	const struct mxbpf_gpu_shared *shared = agt_gpu(g->agt);
+	struct buf texts, recs;
 	uint32_t n;
 
 	pthread_mutex_lock(&g->lock);
@@ -151,8 +152,11 @@ static void take(struct gpu_source *g, bool all)
 	if (all || clock_ns(CLOCK_MONOTONIC) - g->account_ns >= ACCOUNT_NS)
 		put_account(g);
 	sum_up(g);
-	deliver(g);
+	texts = g->convert.texts;
+	recs = g->convert.recs;
+	g->convert.texts = g->convert.recs = (struct buf){0};
 	pthread_mutex_unlock(&g->lock);
+	deliver(g, &texts, &recs);
 }
 
 static void *run(void *ctx)

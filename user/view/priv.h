@@ -90,6 +90,10 @@ int view_pass(struct view *s, int (*each)(struct view *s, const struct mxbpf_rec
 
 /* events.c */
 int view_events_read(struct view *s); /* 0 or -errno with s->err set */
+/* view.c: how many of n rows are shown. */
+size_t view_rows_max(const struct view *s, size_t n);
+/* sort.c: the value that a key compares; 0 if rows do not have it, or for a name. */
+long double view_sort_value(const struct mdl_row *r, enum view_sort by);
 void view_events_table(const struct view *s, struct view_table *t);
 uint64_t view_events_not_shown(const struct view *s); /* events of classes that have a table */
 void view_events_fini(struct view *s);

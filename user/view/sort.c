@@ -7,11 +7,23 @@
 #include <string.h>
 
 const struct view_sort_key view_sort_keys[VIEW_SORT_NKEYS] = {
-	[VIEW_SORT_TOTAL] = {"total"},	 [VIEW_SORT_SELF] = {"self"},	[VIEW_SORT_COUNT] = {"count"},
-	[VIEW_SORT_AVG] = {"avg"},	 [VIEW_SORT_MIN] = {"min"},	[VIEW_SORT_MAX] = {"max"},
-	[VIEW_SORT_P99] = {"p99"},	 [VIEW_SORT_ALLOC] = {"alloc"}, [VIEW_SORT_SELF_ALLOC] = {"self-alloc"},
-	[VIEW_SORT_CPU] = {"cpu"},	 [VIEW_SORT_RUNQ] = {"runq"},	[VIEW_SORT_BLOCKED] = {"blocked"},
-	[VIEW_SORT_DEVICE] = {"device"}, [VIEW_SORT_NAME] = {"name"},	[VIEW_SORT_START] = {"start"},
+	[VIEW_SORT_TOTAL] = {"total"},
+	[VIEW_SORT_SELF] = {"self"},
+	[VIEW_SORT_COUNT] = {"count"},
+	[VIEW_SORT_AVG] = {"avg"},
+	[VIEW_SORT_MIN] = {"min"},
+	[VIEW_SORT_MAX] = {"max"},
+	[VIEW_SORT_P99] = {"p99"},
+	[VIEW_SORT_ALLOC] = {"alloc"},
+	[VIEW_SORT_SELF_ALLOC] = {"self-alloc"},
+	[VIEW_SORT_CPU] = {"cpu"},
+	[VIEW_SORT_RUNQ] = {"runq"},
+	[VIEW_SORT_BLOCKED] = {"blocked"},
+	[VIEW_SORT_DEVICE] = {"device"},
+	[VIEW_SORT_NAME] = {"name"},
+	[VIEW_SORT_START] = {"start"},
+	[VIEW_SORT_SELF_DEVICE] = {"self-device"},
+	[VIEW_SORT_AVG_DEVICE] = {"avg-device"},
 };
 
 int view_sort_find(const char *name)
@@ -35,7 +47,7 @@ struct ranked {
 	size_t len, detail_len;
 };
 
-static long double key_of(const struct mdl_row *r, enum view_sort by)
+long double view_sort_value(const struct mdl_row *r, enum view_sort by)
 {
 	const long double keys[VIEW_SORT_NKEYS] = {
 		[VIEW_SORT_TOTAL] = (long double)r->total_ns,
@@ -242,7 +254,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct view_op
 	if (merge)
 		*n = merge_groups(m, ranks, *n, g, (struct mdl_row *)(*rows + *n + 1));
 	for (i = 0; i < *n; i++)
-		ranks[i].key = key_of(ranks[i].row, opts->sort);
+		ranks[i].key = view_sort_value(ranks[i].row, opts->sort);
 	qsort_r(ranks, *n, sizeof(*ranks), by_rank, (void *)opts);
 	for (i = 0; i < *n; i++)
 		(*rows)[i] = ranks[i].row;

@@ -71,8 +71,7 @@ static size_t brief_rows(const struct view *s)
 	return less + VIEW_BRIEF_LEAST < VIEW_BRIEF_ROWS ? VIEW_BRIEF_ROWS - less : VIEW_BRIEF_LEAST;
 }
 
-/* How many of n rows are shown. */
-static size_t rows_max(const struct view *s, size_t n)
+size_t view_rows_max(const struct view *s, size_t n)
 {
 	const size_t max = s->opts->top ? s->opts->top : s->opts->brief && s->ops->people ? brief_rows(s) : n;
 
@@ -109,7 +108,7 @@ static int one_table(struct view *s, enum mxbpf_class cls)
 		t.memory |= rows[i]->alloc_bytes || rows[i]->self_alloc_bytes;
 	}
 	t.rows = rows;
-	t.nrows = rows_max(s, t.nrows_all);
+	t.nrows = view_rows_max(s, t.nrows_all);
 	if (s->events) {
 		t.nrows = t.nrows_all;
 		view_events_table(s, &t);
@@ -131,7 +130,7 @@ int view_write_sheet(struct view *s, const struct view_sheet *sh)
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	t->people = s->ops->people;
 	err = sh->make(s, t);
-	t->n = sh->whole && !(t->people && s->opts->brief) ? t->all : rows_max(s, t->all);
+	t->n = sh->whole && !(t->people && s->opts->brief) ? t->all : view_rows_max(s, t->all);
 	if (err)
 		err_set(s->err, ERR_RUNTIME, err, "out of memory");
 	else if (t->n || t->empty_too || !sh->if_any)

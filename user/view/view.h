@@ -28,9 +28,11 @@ enum view_sort {
 	VIEW_SORT_CPU, /* CPU, RUNQ and BLOCKED sort by times of the account */
 	VIEW_SORT_RUNQ,
 	VIEW_SORT_BLOCKED,
-	VIEW_SORT_DEVICE, /* time on a GPU; no row has it yet */
+	VIEW_SORT_DEVICE, /* DEVICE, SELF_DEVICE and AVG_DEVICE sort by time on a GPU, in the layout torch */
 	VIEW_SORT_NAME,
 	VIEW_SORT_START, /* of events; the first one comes first, also without --ascending */
+	VIEW_SORT_SELF_DEVICE,
+	VIEW_SORT_AVG_DEVICE,
 	VIEW_SORT_NKEYS,
 };
 struct view_sort_key {

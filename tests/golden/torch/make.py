@@ -5,12 +5,14 @@ usage: make.py          writes the tables of every .rows file here, by torch's o
        make.py made-up  first writes the other .rows files again
 
 A row has calls (for an event its start in ns), total ns, self ns, bytes, own bytes and name, and after tabs shapes and the
-lines of a stack. A table, FILE.LAYOUT.KEY[.TOP].txt, has the output of print(), and then total_average()."""
+lines of a stack. A .work file beside it has what ran on a GPU: calls (0: of an operator that is a row), self ns and total ns, and
+the name of the operator, kernel or copy. A table, FILE.LAYOUT.KEY[.TOP].txt, has the output of print(), and then total_average()."""
 import ast
 import os
 import sys
 
 import torch
+from torch.autograd import DeviceType
 from torch.autograd.profiler_util import EventList, FunctionEventAvg
 
 import doc4
@@ -39,9 +41,21 @@ MADE_UP = {
         0, 1, -1, 1023, 1024, -1024, 1025, 10 * KB + 51, MB - 1, MB, -MB, MB + MB // 200, GB - 1, GB, -3 * GB - GB // 2,
         123 * GB))],
 }
+# Calls (0: of an operator), own ns and total ns on a GPU.
+WORK = {
+    'gpu': [(0, 0, 41000, 'outer'), (0, 33333, 41000, 'third'), (0, 7667, 7667, 'rest'), (0, 5, 5, 'dust'),
+            (3, 33333, 33333, 'void gemm<float, 128, 64>(float const*, float*, int) [clone .kd]'), (9, 7667, 7667, 'rest'),
+            (1, 5, 5, 'Memset (Device)'), (2, 1234567890, 1234567890, 'Memcpy HtoD (Pageable -> Device)')],
+    'gpu-none': [(0, 0, 0, 'mm'), (4, 0, 0, 'empty kernel')],
+    'gpu-only': [(7, 9000, 9000, 'kernel')],
+}
+MADE_UP['gpu'] = MADE_UP['shares'] + [(1, 5000, 5000, 2048, 2048, 'mm')]
+MADE_UP['gpu-none'] = MADE_UP['short']
+MADE_UP['gpu-only'] = MADE_UP['short']
 CPU = [torch.profiler.ProfilerActivity.CPU]
 TODAY_KEYS = ('cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'cpu_memory_usage', 'self_cpu_memory_usage', 'count',
               'device_time_total')
+GPU_KEYS = ('cuda_time', 'cuda_time_total', 'self_cuda_time_total', 'self_cpu_time_total', 'count')
 CLASSIC_KEYS = ('cpu_time', 'cuda_time', 'cpu_time_total', 'cuda_time_total', 'count')
 
 
@@ -95,10 +109,37 @@ def torch_names(event):
     return '(' not in event.key and not event.key.startswith(('<', 'nn.Module'))
 
 
-def today(rows, sort_by, top):
-    events = EventList(profile_memory=any(row[3] or row[4] for row in rows))
+def write_work(case, work):
+    with open(path(case + '.work'), 'w') as f:
+        for row in work:
+            f.write('%d %d %d %s\n' % row)
+
+
+def read_work(case):
+    """Own and total ns of operators, and rows of kernels and copies with their ns."""
+    if not os.path.exists(path(case + '.work')):
+        return {}, []
+    with open(path(case + '.work')) as f:
+        work = [line.rstrip('\n').split(' ', 3) for line in f]
+    of = {name: (int(own), int(total)) for count, own, total, name in work if count == '0'}
+    return of, [(int(count), 0, 0, 0, 0, name, int(total)) for count, _, total, name in work if count != '0']
+
+
+def today(rows, sort_by, top, work=({}, [])):
+    of_operators, devices = work
+    gpu = {'use_device': 'cuda'} if of_operators or devices else {}
+    events = EventList(profile_memory=any(row[3] or row[4] for row in rows), **gpu)
+    # Both kinds in one order, operators first. A row of a device has a number instead of shapes.
+    if gpu:
+        rows = sorted(rows + devices, key=lambda row: (row[5], len(row) == 6), reverse=True)
     for count, total, own, size, own_size, name, *detail in rows:
         e = FunctionEventAvg()
+        if gpu:
+            e.use_device = 'cuda'
+            e.self_device_time_total, e.device_time_total = (ns / 1000 for ns in of_operators.get(name, (0, 0)))
+        if detail and isinstance(detail[0], int):
+            e.device_type = DeviceType.CUDA
+            e.self_device_time_total = e.device_time_total = detail.pop() / 1000
         e.key, e.count, e.node_id, e.is_user_annotation = name, count, -1, False
         e.cpu_time_total, e.self_cpu_time_total = total / 1000, own / 1000
         e.cpu_memory_usage, e.self_cpu_memory_usage = size, own_size
@@ -131,7 +172,7 @@ def read_events():
 
 def write_table(make, layout, case, key, top=0):
     rows = read_events() if case == 'events' else read_rows(case)
-    text, total = make(rows, None if key == 'start' else key, top)
+    text, total = make(rows, None if key == 'start' else key, top, *[read_work(case)] * (make is today))
     with open(path('.'.join([case, layout, key] + [str(top)] * bool(top)) + '.txt'), 'w') as f:
         f.write(text + '\n')
         if rows:
@@ -144,12 +185,17 @@ def main():
     if 'made-up' in sys.argv:
         for case, rows in MADE_UP.items():
             write_rows(case, rows)
+        for case, work in WORK.items():
+            write_work(case, work)
     for name in os.listdir(HERE):
         if name.endswith('.txt'):
             os.unlink(path(name))
     for case in MADE_UP:
         write_table(today, 'torch', case, 'cpu_time_total')
-        write_table(classic, 'torch-classic', case, 'cpu_time_total')
+        if case not in WORK:
+            write_table(classic, 'torch-classic', case, 'cpu_time_total')
+    for key in GPU_KEYS:
+        write_table(today, 'torch', 'gpu', key, 5)
     for key in TODAY_KEYS:
         write_table(today, 'torch', 'real', key, 10)
     for key in CLASSIC_KEYS:

@@ -1,343 +1,305 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Activities of devices in a timeline: a track for each stream, and an arrow to each activity from the span that
- * launched it. Records of devices and of threads come in any order, so the span is known only when all spans have been
- * read. Therefore activities are written before the spans, and arrows behind them.
- *
- * The survey needs 80 bytes for an activity and 40 bytes for a launch, and twice that while a buffer grows.
+ * Devices in a timeline: a process for each device, a track for each stream, and an arrow to each activity from the
+ * span that launched it, which is a call of CUDA if these are recorded. Categories and args are those of Kineto, which
+ * writes the traces of torch.profiler, because HTA and TensorBoard's plugin search for them.
  */
-#include "feature/activity/activity.h"
-
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "mxbpf_track.h"
-#include "view/timeline/trace.h"
+#include "feature/activity/activity.h"
+#include "feature/activity/trace_plan.h"
 
-/* Kineto's names of the classes: tools search for these. */
 static const char *const categories[MXBPF_ACTIVITY_MAX] = {[MXBPF_ACTIVITY_KERNEL] = "kernel",
 							   [MXBPF_ACTIVITY_COPY] = "gpu_memcpy",
 							   [MXBPF_ACTIVITY_SET] = "gpu_memset",
 							   [MXBPF_ACTIVITY_SYNC] = "cuda_sync"};
 
-/* Most tracks of one stream. CUPTI reports kernels of a CUDA graph in one stream although they overlap. */
-#define LANES_MAX 16
+static const char *const sync_kinds[] = {[MXBPF_SYNC_UNKNOWN] = "Unknown Sync",
+					 [MXBPF_SYNC_EVENT] = "Event Sync",
+					 [MXBPF_SYNC_STREAM_WAITS] = "Stream Wait Event",
+					 [MXBPF_SYNC_STREAM] = "Stream Sync",
+					 [MXBPF_SYNC_CONTEXT] = "Context Sync"};
 
-struct activity {
-	struct kind_track track;
-	uint64_t start_ns, dur_ns, name_id, bytes, edge_id;
-	uint64_t launch; /* 1 + place in launches; 0: none */
-	uint32_t tid;	 /* of its track in the timeline */
-	uint16_t domain;
-	uint8_t cls;
-};
+/* CUPTI_SYNCHRONIZATION_INVALID_VALUE: a wait for no stream in particular */
+#define NO_STREAM UINT32_MAX
 
-struct launch {
-	uint64_t ts_ns, edge_id;
-	uint64_t span_start_ns; /* of the innermost span found so far; if span_tid is 0, there is none */
-	uint32_t tgid, tid;
-	uint32_t span_tid; /* thread or lane on which that span is drawn */
-	uint16_t domain;
-};
+/* torch's traces sort devices behind all processes of the host. */
+#define SORT_INDEX 5000000u
 
-struct state {
-	struct buf activities; /* struct activity; after the survey by track and time */
-	struct buf launches;   /* struct launch; after the survey by thread and time */
-	uint64_t nunlaunched;  /* activities with an edge whose launch is unknown */
-};
-
-#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
-
-static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
+static size_t nslices(const struct activity_plan *p)
 {
-	struct state *state = vstate;
-	const struct mxbpf_activity *a = (const void *)r;
-	const struct mxbpf_launch *l = (const void *)r;
-	struct launch launch;
-	struct activity activity;
-
-	if (!t->form->thread)
-		return 0;
-	if (r->kind == MXBPF_LAUNCH) {
-		launch = (struct launch){
-			.ts_ns = r->ts_ns, .edge_id = l->edge_id, .tgid = r->tgid, .tid = l->tid, .domain = l->domain};
-		return buf_put(&state->launches, &launch, sizeof(launch));
-	}
-	activity = (struct activity){.start_ns = r->ts_ns,
-				     .dur_ns = a->dur_ns,
-				     .name_id = a->name_id,
-				     .bytes = a->bytes,
-				     .edge_id = a->edge_id,
-				     .domain = a->domain,
-				     .cls = a->cls};
-	kind_track(r, &activity.track);
-	return buf_put(&state->activities, &activity, sizeof(activity));
+	return buf_count(&p->slices, struct activity_slice);
 }
 
-/* ---- between the passes */
-
-static int by_thread(const void *x, const void *y)
+static const struct mxbpf_gpu_device *about_of(const struct activity_plan *p, const struct activity_gpu *gpu)
 {
-	const struct launch *a = x, *b = y;
-
-	if (a->tgid != b->tgid)
-		return ORDER(a->tgid, b->tgid);
-	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->ts_ns, b->ts_ns);
+	return gpu->about ? &p->abouts[gpu->about - 1] : NULL;
 }
 
-static int by_edge(const struct launch *a, const struct launch *b)
+/* ---- the plan */
+
+static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)
 {
-	if (a->tgid != b->tgid)
-		return ORDER(a->tgid, b->tgid);
-	return a->domain != b->domain ? ORDER(a->domain, b->domain) : ORDER(a->edge_id, b->edge_id);
+	return t->form->thread ? activity_plan_survey(state, r) : 0;
 }
 
-static int by_edge_and_time(const void *x, const void *y, void *launches)
+static int plan(struct view_trace *t, void *state)
 {
-	const struct launch *a = (struct launch *)launches + *(const uint64_t *)x;
-	const struct launch *b = (struct launch *)launches + *(const uint64_t *)y;
-	int order = by_edge(a, b);
-
-	return order ? order : ORDER(a->ts_ns, b->ts_ns);
-}
-
-static int by_track(const struct kind_track *a, const struct kind_track *b)
-{
-	if (a->tgid != b->tgid)
-		return ORDER(a->tgid, b->tgid);
-	if (a->a != b->a)
-		return ORDER(a->a, b->a);
-	return a->b != b->b ? ORDER(a->b, b->b) : ORDER(a->c, b->c);
-}
-
-static int by_track_and_time(const void *x, const void *y)
-{
-	const struct activity *a = x, *b = y;
-	int order = by_track(&a->track, &b->track);
-
-	order = order ? order : ORDER(a->start_ns, b->start_ns);
-	return order ? order : ORDER(b->dur_ns, a->dur_ns);
-}
-
-/* Returns 1 + the place of the last launch of the activity's edge before the activity started; 0: none. */
-static uint64_t launch_of(const struct state *state, const struct activity *a, const uint64_t *order)
-{
-	const struct launch key = {.tgid = a->track.tgid, .domain = a->domain, .edge_id = a->edge_id};
-	size_t low = 0, high = buf_count(&state->launches, struct launch), mid;
-	const struct launch *l;
-	int side;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		l = buf_at(&state->launches, struct launch, order[mid]);
-		side = by_edge(l, &key);
-		if (side < 0 || (!side && l->ts_ns <= a->start_ns))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low || a->domain == MXBPF_DOMAIN_NONE ||
-	    by_edge(buf_at(&state->launches, struct launch, order[low - 1]), &key))
-		return 0;
-	return order[low - 1] + 1;
-}
-
-static int join(struct state *state)
-{
-	size_t n = buf_count(&state->launches, struct launch), i;
-	uint64_t *order = calloc(n + 1, sizeof(*order));
-
-	if (!order)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		order[i] = i;
-	if (n) {
-		qsort(state->launches.data, n, sizeof(struct launch), by_thread);
-		qsort_r(order, n, sizeof(*order), by_edge_and_time, state->launches.data);
-	}
-	for (i = 0; i < buf_count(&state->activities, struct activity); i++) {
-		struct activity *a = buf_at(&state->activities, struct activity, i);
-
-		a->launch = launch_of(state, a, order);
-		state->nunlaunched += !a->launch && a->domain != MXBPF_DOMAIN_NONE;
-	}
-	free(order);
-	return 0;
-}
-
-/* Activities of one stream that do not overlap share a lane. */
-static void assign_lanes(struct activity *a, size_t n)
-{
-	uint64_t busy_ns[LANES_MAX];
-	uint32_t tid = VIEW_STREAM_TID;
-	unsigned nlanes = 0, k;
+	struct activity_plan *p = state;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		if (i && by_track(&a[i].track, &a[i - 1].track)) {
-			tid += nlanes;
-			nlanes = 0;
-		}
-		for (k = 0; k < nlanes && busy_ns[k] > a[i].start_ns; k++)
-			;
-		if (k == LANES_MAX)
-			k--;
-		nlanes = k == nlanes ? k + 1 : nlanes;
-		busy_ns[k] = a[i].start_ns + a[i].dur_ns;
-		a[i].tid = tid + k;
+	for (i = 0; i < nslices(p); i++) {
+		const struct activity_slice *a = buf_at(&p->slices, struct activity_slice, i);
+
+		t->base_ns = a->start_ns < t->base_ns ? a->start_ns : t->base_ns;
+	}
+	if (t->form->thread)
+		p->abouts = activity_devices(t->s.in->model, &p->nabouts);
+	t->ndevices += (unsigned)p->nabouts;
+	return activity_plan_finish(p, t);
+}
+
+/* ---- devices */
+
+static void about(struct json *j, const void *state)
+{
+	const struct activity_plan *p = state;
+
+	if (nslices(p))
+		json_u64(j, "activities_unlaunched", p->nunlaunched);
+}
+
+/* Several processes of a job may number the same devices. A reader takes the first of a number. */
+static bool is_first(const struct activity_plan *p, size_t i)
+{
+	const struct mxbpf_gpu_device *d = p->abouts;
+	size_t k;
+
+	for (k = 0; k < i && d[k].device != d[i].device; k++)
+		;
+	return k == i;
+}
+
+static void devices(struct view_trace *t, struct json *j, const void *state)
+{
+	const struct activity_plan *p = state;
+	size_t i;
+
+	for (i = 0; i < p->nabouts; i++) {
+		const struct mxbpf_gpu_device *d = &p->abouts[i];
+
+		if (!is_first(p, i))
+			continue;
+		json_object(j, NULL);
+		json_u64(j, "id", d->device);
+		json_string(j, "name", mdl_name(t->s.in->model, d->name_id, NULL));
+		json_u64(j, "totalGlobalMem", d->memory_bytes);
+		json_u64(j, "computeMajor", d->major);
+		json_u64(j, "computeMinor", d->minor);
+		json_u64(j, "maxThreadsPerMultiprocessor", d->threads_per_mp);
+		json_u64(j, "regsPerMultiprocessor", d->registers_per_mp);
+		json_u64(j, "warpSize", d->warp);
+		json_u64(j, "sharedMemPerMultiprocessor", d->shared_per_mp);
+		json_u64(j, "numSms", d->multiprocessors);
+		json_end(j);
 	}
 }
 
-static int plan(struct view_trace *t, void *vstate)
+static void write_meta(struct view_trace *t, const char *name, uint32_t pid)
 {
-	struct state *state = vstate;
-	size_t n = buf_count(&state->activities, struct activity), i;
-	struct activity *a = (struct activity *)state->activities.data;
-
-	for (i = 0; i < n; i++)
-		t->base_ns = a[i].start_ns < t->base_ns ? a[i].start_ns : t->base_ns;
-	if (n)
-		qsort(a, n, sizeof(*a), by_track_and_time);
-	assign_lanes(a, n);
-	return join(state);
+	out_printf(t->s.out, ",\n{\"ph\":\"M\",\"name\":\"%s\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":{", name,
+		   pid);
 }
 
-/* ---- tracks and activities */
-
-static bool has_contexts(const struct activity *a, size_t n, size_t i)
+/* "GPU 0: NVIDIA H200", and the process that used it if several did. */
+static void write_process(struct view_trace *t, const struct activity_plan *p, const struct activity_gpu *gpu,
+			  bool several)
 {
-	size_t first = i, last = i;
+	const struct mxbpf_gpu_device *d = about_of(p, gpu);
+	char name[VIEW_PROCESS_BYTES + 256], of[VIEW_PROCESS_BYTES];
+	size_t n = (size_t)snprintf(name, sizeof(name), "GPU %u", gpu->device);
 
-	while (first && a[first - 1].track.tgid == a[i].track.tgid && a[first - 1].track.a == a[i].track.a)
-		first--;
-	while (last + 1 < n && a[last + 1].track.tgid == a[i].track.tgid && a[last + 1].track.a == a[i].track.a)
-		last++;
-	return a[first].track.b != a[last].track.b;
+	if (d)
+		n += (size_t)snprintf(name + n, sizeof(name) - n, ": %.160s",
+				      mdl_name(t->s.in->model, d->name_id, NULL));
+	if (several)
+		snprintf(name + n, sizeof(name) - n, ", process %u (%.300s)", gpu->tgid & MDL_PID_MASK,
+			 view_trace_process_name(t, gpu->tgid, of));
+	write_meta(t, "process_name", gpu->pid);
+	out_puts(t->s.out, "\"name\":");
+	view_trace_string(t, name);
+	out_puts(t->s.out, "}}");
+	write_meta(t, "process_labels", gpu->pid);
+	out_printf(t->s.out, "\"labels\":\"GPU %u\"}}", gpu->device);
+	write_meta(t, "process_sort_index", gpu->pid);
+	out_printf(t->s.out, "\"sort_index\":%u}}",
+		   SORT_INDEX + (unsigned)(gpu - (const struct activity_gpu *)p->gpus.data));
 }
 
-static void write_track(struct view_trace *t, const struct activity *a, unsigned lane, bool contexts, size_t place)
+static void write_track(struct view_trace *t, const struct activity_gpu *gpu, const struct activity_slice *a,
+			unsigned lane, size_t place)
 {
-	char name[96], in[32] = "", nth[32] = "";
+	char name[96], in[32] = "", stream[32] = "device", nth[32] = "";
 
-	if (contexts)
-		snprintf(in, sizeof(in), " context %u", a->track.b);
+	if (gpu->contexts)
+		snprintf(in, sizeof(in), "context %u ", a->track.context);
+	if (a->track.stream != NO_STREAM)
+		snprintf(stream, sizeof(stream), "stream %u", a->track.stream);
 	if (lane)
 		snprintf(nth, sizeof(nth), " (%u)", lane + 1);
-	snprintf(name, sizeof(name), "GPU %u%s stream %u%s", a->track.a, in, a->track.c, nth);
-	view_trace_name_track(t, a->track.tgid, a->tid, name, place);
+	snprintf(name, sizeof(name), "%s%s%s%s", in, stream, a->cls == MXBPF_ACTIVITY_SYNC ? " waits" : "", nth);
+	view_trace_name_track(t, gpu->pid, a->tid, name, place);
 }
 
-static void write_activity(struct view_trace *t, const struct activity *a)
+/* The lanes of a track appear in the order of their numbers, but for the first one, whose id is any number. */
+static void write_tracks(struct view_trace *t, void *state, size_t place)
 {
-	struct view_text name = view_trace_text(t, a->name_id, view_text_name);
+	const struct activity_plan *p = state;
+	const struct activity_slice *a = (const struct activity_slice *)p->slices.data;
+	const struct activity_gpu *gpus = (const struct activity_gpu *)p->gpus.data;
+	const size_t ngpus = buf_count(&p->gpus, struct activity_gpu);
+	uint32_t next = VIEW_STREAM_TID; /* first id that has no name */
+	unsigned lane = 0;
+	size_t i;
+
+	for (i = 0; i < nslices(p); i++) {
+		const bool begins = !i || !activity_plan_same_track(&a[i], &a[i - 1]);
+
+		if (!i || a[i].gpu != a[i - 1].gpu)
+			write_process(t, p, &gpus[a[i].gpu], gpus[0].tgid != gpus[ngpus - 1].tgid);
+		if (!begins && a[i].tid != next)
+			continue;
+		lane = begins ? 0 : lane + 1;
+		write_track(t, &gpus[a[i].gpu], &a[i], lane, place++);
+		next += a[i].tid == next;
+	}
+}
+
+/* ---- activities */
+
+static char *put_ratio(char *p, const char *key, double value)
+{
+	return p + sprintf(p, ",\"%s\":%.6g", key, value);
+}
+
+/* The args whose values depend on the number of multiprocessors. */
+static char *put_load(char *p, const struct activity_shape *s, const struct mxbpf_gpu_device *d)
+{
+	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2] / d->multiprocessors;
+	const uint32_t threads = (uint32_t)s->block[0] * s->block[1] * s->block[2];
+
+	p = put_ratio(p, "blocks per SM", blocks);
+	return d->warp ? put_ratio(p, "warps per SM", blocks * threads / d->warp) : p;
+}
+
+static char *put_kernel(char *p, const struct activity_shape *s, const struct mxbpf_gpu_device *d)
+{
+	unsigned i;
+
+	if (s->block[0]) { /* 0: a record of an older format */
+		p = view_put_u64(put(p, ",\"registers per thread\":"), s->registers);
+		p = view_put_u64(put(p, ",\"shared memory\":"), (uint64_t)s->static_shared + s->dynamic_shared);
+		if (d && d->multiprocessors)
+			p = put_load(p, s, d);
+		for (i = 0; i < 3; i++)
+			p = view_put_u64(put(p, i ? "," : ",\"grid\":["), s->grid[i]);
+		for (i = 0; i < 3; i++)
+			p = view_put_u64(put(p, i ? "," : "],\"block\":["), s->block[i]);
+		*p++ = ']';
+	}
+	return p;
+}
+
+static char *put_bytes_moved(char *p, const struct activity_slice *a)
+{
+	if (a->cls != MXBPF_ACTIVITY_COPY && a->cls != MXBPF_ACTIVITY_SET)
+		return p;
+	p = view_put_u64(put(p, ",\"bytes\":"), a->bytes);
+	return a->dur_ns ? put_ratio(p, "memory bandwidth (GB/s)", (double)a->bytes / (double)a->dur_ns) : p;
+}
+
+static const char *sync_kind(const struct activity_slice *a)
+{
+	return sync_kinds[a->copy < sizeof(sync_kinds) / sizeof(sync_kinds[0]) ? a->copy : MXBPF_SYNC_UNKNOWN];
+}
+
+/*
+ * HTA takes everything with a stream for work of the device, so a wait has none. The stream that was waited for is in
+ * the member that HTA reads for it.
+ */
+static char *put_stream(char *p, const struct activity_slice *a)
+{
+	if (a->cls != MXBPF_ACTIVITY_SYNC)
+		return view_put_u64(put(p, ",\"stream\":"), a->track.stream);
+	p = put(put(p, ",\"stream\":-1,\"cuda_sync_kind\":\""), sync_kind(a));
+	*p++ = '"';
+	return a->track.stream == NO_STREAM ? p : view_put_u64(put(p, ",\"wait_on_stream\":"), a->track.stream);
+}
+
+static void write_activity(struct view_trace *t, const struct activity_plan *plan, const struct activity_slice *a)
+{
+	const struct activity_gpu *gpu = buf_at(&plan->gpus, struct activity_gpu, a->gpu);
+	const struct activity_shape *s = buf_at(&plan->shapes, struct activity_shape, a->shape);
+	const struct activity_launch *l =
+		a->launch ? buf_at(&plan->launches, struct activity_launch, a->launch - 1) : NULL;
+	const bool wait = a->cls == MXBPF_ACTIVITY_SYNC && a->copy; /* HTA knows waits by the name of their kind */
+	struct view_text name = wait ? (struct view_text){sync_kind(a), strlen(sync_kind(a))}
+				     : view_trace_text(t, a->name_id, view_text_name);
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
 
-	p = put(start, ",\n{\"ph\":\"X\",");
-	p = view_put_where(t, p, a->track.tgid, a->tid, a->start_ns);
-	p = put(p, ",\"dur\":");
-	p = view_put_us(p, a->dur_ns);
-	p = put(p, ",\"cat\":\"");
-	p = put(p, categories[a->cls]);
+	p = put(put(start, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->cls]);
 	p = put(p, "\",\"name\":\"");
 	out_filled(t->s.out, (size_t)(p - start));
 	out_write(t->s.out, name.data, name.len);
 	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = view_put_u64(put(start, "\",\"args\":{\"device\":"), a->track.a);
-	p = view_put_u64(put(p, ",\"context\":"), a->track.b);
-	p = view_put_u64(put(p, ",\"stream\":"), a->track.c);
-	if (a->domain != MXBPF_DOMAIN_NONE)
+	p = view_put_where(t, put(start, "\","), gpu->pid, a->tid, a->start_ns);
+	p = view_put_us(put(p, ",\"dur\":"), a->dur_ns);
+	p = put(p, ",\"args\":{");
+	if (l && l->external_id)
+		p = put(view_put_u64(put(p, "\"External id\":"), l->external_id), ",");
+	p = view_put_u64(put(p, "\"device\":"), a->track.device);
+	p = view_put_u64(put(p, ",\"context\":"), a->track.context);
+	p = put_stream(p, a);
+	/* A wait has the id of a call that launches nothing, and HTA takes what it cannot join for an error. */
+	if (a->domain != MXBPF_DOMAIN_NONE && (l || a->cls != MXBPF_ACTIVITY_SYNC))
 		p = view_put_u64(put(p, ",\"correlation\":"), a->edge_id);
-	if (a->bytes)
-		p = view_put_u64(put(p, ",\"bytes\":"), a->bytes);
+	if (a->cls == MXBPF_ACTIVITY_KERNEL)
+		p = put_kernel(p, s, about_of(plan, gpu));
+	p = put_bytes_moved(p, a);
+	if (s->graph) {
+		p = view_put_u64(put(p, ",\"graph id\":"), s->graph);
+		p = view_put_u64(put(p, ",\"graph node id\":"), s->graph_node);
+	}
 	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static bool has_thread(const struct view_trace *t, uint32_t tgid)
-{
-	size_t i;
+/* ---- spans and arrows */
 
-	for (i = 0; i < buf_count(&t->plan.tracks, struct view_plan_track); i++)
-		if (buf_at(&t->plan.tracks, struct view_plan_track, i)->tgid == tgid)
-			return true;
-	return tgid == t->s.in->session->pid;
+static void span(struct view_trace *t, void *state, const struct mxbpf_span *s, const struct view_place *place)
+{
+	struct activity_plan *p = state;
+
+	if (p->launches.len)
+		activity_plan_span(p, s, place->tid,
+				   t->form->external_id ? t->form->external_id(t, place->ordinal) : 0);
 }
 
-static void about(struct json *j, const void *vstate)
+/* The id that a call of CUDA shares with what it launched. */
+static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 {
-	const struct state *state = vstate;
+	const struct activity_launch *l = s->cls == MXBPF_CLASS_CUDA ? activity_plan_launch(state, s) : NULL;
+	char *start, *p;
 
-	if (state->activities.len)
-		json_u64(j, "activities_unlaunched", state->nunlaunched);
-}
-
-static void write_tracks(struct view_trace *t, void *vstate, size_t place)
-{
-	const struct state *state = vstate;
-	const struct activity *a = (const struct activity *)state->activities.data;
-	size_t n = buf_count(&state->activities, struct activity), i;
-	uint32_t first = VIEW_STREAM_TID; /* first track of the stream */
-	uint32_t next = VIEW_STREAM_TID;  /* first track without a name */
-	bool contexts = false;
-
-	for (i = 0; i < n; i++) {
-		if ((!i || a[i].track.tgid != a[i - 1].track.tgid) && !has_thread(t, a[i].track.tgid))
-			t->form->process(t, a[i].track.tgid, false);
-		if (!i || a[i].track.tgid != a[i - 1].track.tgid || a[i].track.a != a[i - 1].track.a)
-			contexts = has_contexts(a, n, i);
-		if (!i || by_track(&a[i].track, &a[i - 1].track))
-			first = next;
-		if (a[i].tid == next) {
-			write_track(t, &a[i], a[i].tid - first, contexts, place++);
-			next++;
-		}
-		write_activity(t, &a[i]);
-	}
-}
-
-/* ---- arrows */
-
-/* The first launch of the thread since the start of the span. */
-static size_t first_launch(const struct state *state, const struct mxbpf_span *s)
-{
-	const struct launch key = {.tgid = s->h.tgid, .tid = s->tid, .ts_ns = s->h.ts_ns};
-	size_t low = 0, high = buf_count(&state->launches, struct launch), mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (by_thread(buf_at(&state->launches, struct launch, mid), &key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* While a span with MXBPF_SPAN_ASYNC was open, its thread was in other spans. */
-static void span(struct view_trace *t, void *vstate, const struct mxbpf_span *s, uint32_t drawn_tid)
-{
-	const struct state *state = vstate;
-	size_t n = buf_count(&state->launches, struct launch), i;
-	struct launch *l;
-
-	if (!n || s->flags & MXBPF_SPAN_ASYNC)
+	if (!l)
 		return;
-	for (i = first_launch(state, s); i < n; i++) {
-		l = buf_at(&state->launches, struct launch, i);
-		if (l->tgid != s->h.tgid || l->tid != s->tid ||
-		    (l->ts_ns > s->h.ts_ns && l->ts_ns - s->h.ts_ns >= s->dur_ns))
-			break;
-		if (l->span_tid && l->span_start_ns >= s->h.ts_ns)
-			continue;
-		l->span_start_ns = s->h.ts_ns;
-		l->span_tid = drawn_tid;
-	}
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = view_put_u64(put(start, ",\"correlation\":"), l->edge_id);
+	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static void write_end(struct view_trace *t, const char *ph, uint64_t id, uint32_t tgid, uint32_t tid, uint64_t ts_ns)
+static void write_end(struct view_trace *t, const char *ph, uint64_t id, uint32_t pid, uint32_t tid, uint64_t ts_ns)
 {
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
 
@@ -346,47 +308,51 @@ static void write_end(struct view_trace *t, const char *ph, uint64_t id, uint32_
 	p = put(p, ",\"id\":");
 	p = view_put_u64(p, id);
 	*p++ = ',';
-	p = view_put_where(t, p, tgid, tid, ts_ns);
+	p = view_put_where(t, p, pid, tid, ts_ns);
 	p = put(p, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"}");
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-/* Each activity has an arrow of its own, because a flow of this format has one end. No arrow goes back in time. */
-static void arrows(struct view_trace *t, void *vstate)
+/*
+ * Activities, behind all spans, because the operator of a launch is known then, and their arrows. Each activity has an
+ * arrow of its own, because a flow of this format has one end. No arrow goes back in time.
+ */
+static void activities(struct view_trace *t, void *state)
 {
-	const struct state *state = vstate;
+	const struct activity_plan *p = state;
 	uint64_t id = t->plan.narrows;
-	const struct launch *l;
+	const struct activity_launch *l;
 	size_t i;
 
-	for (i = 0; i < buf_count(&state->activities, struct activity); i++) {
-		const struct activity *a = buf_at(&state->activities, struct activity, i);
+	for (i = 0; i < nslices(p); i++) {
+		const struct activity_slice *a = buf_at(&p->slices, struct activity_slice, i);
 
-		l = a->launch ? buf_at(&state->launches, struct launch, a->launch - 1) : NULL;
+		write_activity(t, p, a);
+		l = a->launch ? buf_at(&p->launches, struct activity_launch, a->launch - 1) : NULL;
 		if (!l || !l->span_tid || l->span_start_ns >= a->start_ns)
 			continue;
 		id++;
 		write_end(t, "\"s\"", id, l->tgid, l->span_tid, l->span_start_ns);
-		write_end(t, "\"f\",\"bp\":\"e\"", id, a->track.tgid, a->tid, a->start_ns);
+		write_end(t, "\"f\",\"bp\":\"e\"", id, buf_at(&p->gpus, struct activity_gpu, a->gpu)->pid, a->tid,
+			  a->start_ns);
 	}
 }
 
-static void fini(void *vstate)
+static void fini(void *state)
 {
-	struct state *state = vstate;
-
-	buf_fini(&state->activities);
-	buf_fini(&state->launches);
+	activity_plan_fini(state);
 }
 
 const struct view_trace_feature activity_trace = {
-	.state_bytes = sizeof(struct state),
+	.state_bytes = sizeof(struct activity_plan),
 	.kinds = {MXBPF_ACTIVITY, MXBPF_LAUNCH},
 	.survey = survey,
 	.plan = plan,
 	.about = about,
+	.devices = devices,
 	.tracks = write_tracks,
 	.span = span,
-	.arrows = arrows,
+	.args = {[VIEW_ARGS_NUMBERS] = args},
+	.arrows = activities,
 	.fini = fini,
 };

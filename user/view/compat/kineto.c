@@ -30,7 +30,9 @@ static void write_head(struct kineto *k)
 	const struct mdl_session *s = t->s.in->session;
 	struct out *o = t->s.out;
 
-	out_puts(o, "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":");
+	out_puts(o, "{\"schemaVersion\":1,");
+	view_trace_devices(t);
+	out_puts(o, ",\n\"host_name\":");
 	view_trace_string(t, s->hostname);
 	view_trace_rank(t);
 	if (s->mem_title)
@@ -128,6 +130,15 @@ static void write_args(struct view_trace *t, const struct mxbpf_span *s, const s
 {
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
 
+	/* A call of CUDA is no operator, so it has no id of one. */
+	if (s->cls == MXBPF_CLASS_CUDA) {
+		p = view_put_u64(put(start, ",\"args\":{\"Ev Idx\":"), nr->ev_idx);
+		p = view_put_account(view_put_threads(p, s, place->tid), s);
+		out_filled(t->s.out, (size_t)(p - start));
+		view_trace_args(t, VIEW_ARGS_NUMBERS, s);
+		out_puts(t->s.out, "}}");
+		return;
+	}
 	p = put(start, ",\"args\":{\"External id\":");
 	p = view_put_u64(p, nr->external_id);
 	if (s->flags & MXBPF_SPAN_SEQ) {
@@ -182,7 +193,7 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 		nr = &none;
 
 	out_printf(t->s.out, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"",
-		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : mdl_category(s->cls));
+		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : view_trace_category(t, s));
 	out_write(t->s.out, name.data, name.len);
 	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
 	p = put(start, "\",");
@@ -254,11 +265,22 @@ static bool has_prefix(const struct kineto *k, const struct mxbpf_span *s, const
 	       !strncmp(mdl_name(k->t.s.in->model, s->name_id, NULL), prefix, strlen(prefix));
 }
 
+static uint32_t external_id(const struct view_trace *t, uint64_t ordinal)
+{
+	const struct buf *of_span = &((const struct kineto *)t)->numbers.of_span;
+
+	/* The recording may have grown since the first pass. */
+	if (ordinal >= buf_count(of_span, struct view_number))
+		return 0;
+	return buf_at(of_span, struct view_number, ordinal)->external_id;
+}
+
 static const struct view_form form = {
 	.process = write_process,
 	.thread = write_thread,
 	.alloc = write_alloc,
 	.span = write_span,
+	.external_id = external_id,
 	.own_iterations = true,
 	.memory_in_process = true,
 };
@@ -278,7 +300,8 @@ static int kineto_survey(struct view *s, const struct mxbpf_rec *r)
 		return ret;
 	span = kind_span(r);
 	ret = view_numbers_survey(&k->numbers, &span);
-	if (!ret)
+	/* Calls of CUDA come late, and are in an iteration or outside. */
+	if (!ret && span.cls != MXBPF_CLASS_CUDA)
 		ret = view_steps_survey(&k->steps, &span, has_prefix(k, &span, "Optimizer.step#"));
 	k->own_steps |= has_prefix(k, &span, "ProfilerStep#");
 	return ret ? view_trace_no_memory(&k->t) : 0;

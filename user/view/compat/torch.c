@@ -5,6 +5,7 @@
  * that begin with '#'.
  */
 #include "feature/backward/backward.h"
+#include "view/compat/torch_gpu.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -18,13 +19,21 @@
 #define CELL_BYTES 64
 #define NAME_PAD   4
 #define NAME_BYTES (4 * MXBPF_NAME_BYTES_MAX + NAME_PAD + 1) /* one byte becomes at most \xNN */
-#define COLS_MAX   8
+#define COLS_MAX   12
 #define SHAPES_MAX 80 /* columns */
 #define SOURCE_MAX 75
 #define GAP	   "  "
 #define ELLIPSIS   "..."
 
-typedef void (*cell_fn)(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES]);
+/* The sums of all rows. */
+struct sums {
+	struct mdl_row r;
+	uint64_t gpu_self_ns, gpu_total_ns; /* also of rows that count the same work */
+	uint64_t device_ns;		    /* of kernels, copies and sets */
+	bool gpu;
+};
+
+typedef void (*cell_fn)(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES]);
 
 struct layout {
 	size_t name_cut; /* columns that remain of a longer name; 0: all */
@@ -32,20 +41,22 @@ struct layout {
 	size_t width;	    /* of each column but the first */
 	bool event_details; /* shows shapes and stacks of single events */
 	bool end_gap;	    /* a gap also stands behind the last column */
-	void (*footer)(struct out *o,
-		       const struct mdl_row *sum); /* text behind the rows and their rule; NULL: no rule either */
-	void (*repr)(struct out *o, const struct mdl_row *sum); /* the text of total_average() */
+	bool devices;	    /* has rows of kernels, copies and sets */
+	/* Text behind the rows and their rule; NULL: no rule either. */
+	void (*footer)(struct out *o, const struct sums *sum);
+	void (*repr)(struct out *o, const struct sums *sum); /* the text of total_average() */
 	struct {
 		const char *head;
 		cell_fn put;
 		bool memory; /* only if some span allocated memory */
+		bool gpu;    /* only if some row has work on a GPU */
 	} cols[COLS_MAX];
 };
 
 struct table {
 	const struct layout *l;
 	struct out *out;
-	struct mdl_row sum;
+	struct sums sum;
 	size_t name_width;
 	size_t shapes_width, source_width; /* of the columns that --by adds; 0: no such column */
 	bool memory;
@@ -108,64 +119,89 @@ static void bytes(int64_t n, char cell[CELL_BYTES])
 
 /* ---- layout torch */
 
-static void self_share(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void self_share(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	share(r->self_ns, sum->self_ns, cell);
+	share(row->r.self_ns, sum->r.self_ns, cell);
 }
 
-static void self_time(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void self_time(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	scaled(us(r->self_ns), cell);
+	scaled(us(row->r.self_ns), cell);
 }
 
-static void total_share(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void total_share(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	share(r->total_ns, sum->self_ns, cell);
+	share(row->r.total_ns, sum->r.self_ns, cell);
 }
 
-static void total_time(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void total_time(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	scaled(us(r->total_ns), cell);
+	scaled(us(row->r.total_ns), cell);
 }
 
-static void avg_time(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void avg_time(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	scaled(avg_us(r), cell);
+	scaled(avg_us(&row->r), cell);
 }
 
-static void total_mem(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void total_mem(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	bytes(r->alloc_bytes, cell);
+	bytes(row->r.alloc_bytes, cell);
 }
 
-static void self_mem(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void self_mem(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	bytes(r->self_alloc_bytes, cell);
+	bytes(row->r.self_alloc_bytes, cell);
 }
 
-static void calls(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void calls(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	snprintf(cell, CELL_BYTES, "%" PRIu64, r->count);
+	snprintf(cell, CELL_BYTES, "%" PRIu64, row->r.count);
 }
 
-static void self_total(struct out *o, const struct mdl_row *sum)
+static void gpu_self(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
+{
+	scaled(us(row->gpu_self_ns), cell);
+}
+
+static void gpu_self_share(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
+{
+	share(row->gpu_self_ns, sum->device_ns, cell);
+}
+
+static void gpu_total(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
+{
+	scaled(us(row->gpu_total_ns), cell);
+}
+
+static void gpu_avg(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
+{
+	scaled(us(row->gpu_total_ns) / (double)row->r.count, cell);
+}
+
+static void self_total(struct out *o, const struct sums *sum)
 {
 	char cell[CELL_BYTES];
 
-	self_time(sum, sum, cell);
+	scaled(us(sum->r.self_ns), cell);
 	out_printf(o, "Self CPU time total: %s\n", cell);
+	scaled(us(sum->device_ns), cell);
+	if (sum->gpu)
+		out_printf(o, "Self CUDA time total: %s\n", cell);
 }
 
-static void repr(struct out *o, const struct mdl_row *sum)
+static void repr(struct out *o, const struct sums *sum)
 {
-	char self[CELL_BYTES], avg[CELL_BYTES];
+	char self[CELL_BYTES], avg[CELL_BYTES], self_cuda[CELL_BYTES], cuda[CELL_BYTES];
 
-	self_time(sum, sum, self);
-	avg_time(sum, sum, avg);
+	scaled(us(sum->r.self_ns), self);
+	scaled(avg_us(&sum->r), avg);
+	scaled(us(sum->gpu_self_ns), self_cuda);
+	scaled(us(sum->gpu_total_ns) / (double)sum->r.count, cuda);
 	out_printf(o,
-		   "<FunctionEventAvg key=Total self_cpu_time=%s cpu_time=%s  self_cuda_time=0.000us "
-		   "cuda_time=0.000us input_shapes= cpu_memory_usage=%" PRId64 " cuda_memory_usage=0>\n",
-		   self, avg, sum->alloc_bytes);
+		   "<FunctionEventAvg key=Total self_cpu_time=%s cpu_time=%s  self_cuda_time=%s "
+		   "cuda_time=%s input_shapes= cpu_memory_usage=%" PRId64 " cuda_memory_usage=0>\n",
+		   self, avg, self_cuda, cuda, sum->r.alloc_bytes);
 }
 
 static const struct layout today = {
@@ -173,6 +209,7 @@ static const struct layout today = {
 	.width = 12,
 	.event_details = true,
 	.end_gap = true,
+	.devices = true,
 	.footer = self_total,
 	.repr = repr,
 	.cols = {{"Self CPU %", self_share},
@@ -180,6 +217,10 @@ static const struct layout today = {
 		 {"CPU total %", total_share},
 		 {"CPU total", total_time},
 		 {"CPU time avg", avg_time},
+		 {"Self CUDA", gpu_self, .gpu = true},
+		 {"Self CUDA %", gpu_self_share, .gpu = true},
+		 {"CUDA total", gpu_total, .gpu = true},
+		 {"CUDA time avg", gpu_avg, .gpu = true},
 		 {"CPU Mem", total_mem, .memory = true},
 		 {"Self CPU Mem", self_mem, .memory = true},
 		 {"# of Calls", calls}},
@@ -187,24 +228,30 @@ static const struct layout today = {
 
 /* ---- layout torch-classic */
 
-static void avg_us_text(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void avg_us_text(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	snprintf(cell, CELL_BYTES, "%.3fus", avg_us(r));
+	snprintf(cell, CELL_BYTES, "%.3fus", avg_us(&row->r));
 }
 
-static void total_us_text(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void total_us_text(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	snprintf(cell, CELL_BYTES, "%.3fus", us(r->total_ns));
+	snprintf(cell, CELL_BYTES, "%.3fus", us(row->r.total_ns));
 }
 
-static void no_us_text(const struct mdl_row *r, const struct mdl_row *sum, char cell[CELL_BYTES])
+static void gpu_avg_us_text(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	snprintf(cell, CELL_BYTES, "0.000us");
+	snprintf(cell, CELL_BYTES, "%.3fus", us(row->gpu_total_ns) / (double)row->r.count);
 }
 
-static void classic_repr(struct out *o, const struct mdl_row *sum)
+static void gpu_us_text(const struct torch_row *row, const struct sums *sum, char cell[CELL_BYTES])
 {
-	out_printf(o, "<FunctionEventAvg cpu_time=%.3fus cuda_time=0.000us key=Total>\n", avg_us(sum));
+	snprintf(cell, CELL_BYTES, "%.3fus", us(row->gpu_total_ns));
+}
+
+static void classic_repr(struct out *o, const struct sums *sum)
+{
+	out_printf(o, "<FunctionEventAvg cpu_time=%.3fus cuda_time=%.3fus key=Total>\n", avg_us(&sum->r),
+		   us(sum->gpu_total_ns) / (double)sum->r.count);
 }
 
 static const struct layout classic = {
@@ -212,10 +259,10 @@ static const struct layout classic = {
 	.width = 15,
 	.repr = classic_repr,
 	.cols = {{"CPU time", avg_us_text},
-		 {"CUDA time", no_us_text},
+		 {"CUDA time", gpu_avg_us_text},
 		 {"Calls", calls},
 		 {"CPU total", total_us_text},
-		 {"CUDA total", no_us_text}},
+		 {"CUDA total", gpu_us_text}},
 };
 
 /* ---- lines */
@@ -234,7 +281,7 @@ static void put_line(const struct table *t, const struct line *line)
 
 	put_padded(t->out, line->name, t->name_width, t->l->name_left);
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++) {
-		if (t->l->cols[i].memory && !t->memory)
+		if ((t->l->cols[i].memory && !t->memory) || (t->l->cols[i].gpu && !t->sum.gpu))
 			continue;
 		out_puts(t->out, GAP);
 		put_padded(t->out, line->cells[i], t->l->width, false);
@@ -357,8 +404,9 @@ static void put_stack(const struct table *t, const char *stack, size_t len, stru
 	put_line(t, line);
 }
 
-static void put_row(const struct table *t, const struct view *s, const struct mdl_row *r, struct line *line)
+static void put_row(const struct table *t, const struct view *s, const struct torch_row *row, struct line *line)
 {
+	const struct mdl_row *r = &row->r;
 	size_t columns = name_of(s, r, line), len = 0, i;
 	const char *stack = "";
 
@@ -366,7 +414,7 @@ static void put_row(const struct table *t, const struct view *s, const struct md
 	if (t->l->name_cut && columns >= t->l->name_cut)
 		strcpy(line->name + (fmt_skip_chars(line->name, t->l->name_cut) - line->name), ELLIPSIS);
 	for (i = 0; i < COLS_MAX && t->l->cols[i].head; i++)
-		t->l->cols[i].put(r, &t->sum, line->cells[i]);
+		t->l->cols[i].put(row, &t->sum, line->cells[i]);
 	if (t->shapes_width)
 		shapes_of(s, r, line->shapes);
 	if (t->source_width)
@@ -406,16 +454,22 @@ static void survey_details(struct table *t, const struct view *s, const struct m
 }
 
 /* The width of names and the sum for shares come from all rows, also from those that --top leaves out. */
-static void survey(struct table *t, const struct view *s, const struct view_table *rows, struct line *line)
+static void survey(struct table *t, const struct view *s, const struct torch_rows *rows, struct line *line)
 {
 	size_t i;
 
-	for (i = 0; i < rows->nrows_all; i++) {
-		mdl_row_merge(&t->sum, rows->rows[i]);
-		widen(&t->name_width, name_of(s, rows->rows[i], line) + NAME_PAD,
+	t->sum.gpu = rows->gpu;
+	t->sum.device_ns = rows->device_ns;
+	for (i = 0; i < rows->n; i++) {
+		const struct torch_row *r = &rows->rows[i];
+
+		mdl_row_merge(&t->sum.r, &r->r);
+		t->sum.gpu_self_ns += r->gpu_self_ns;
+		t->sum.gpu_total_ns += r->gpu_total_ns;
+		widen(&t->name_width, name_of(s, &r->r, line) + NAME_PAD,
 		      t->l->name_cut ? t->l->name_cut + strlen(ELLIPSIS) : 0);
 		if (s->opts->by != VIEW_BY_EVENT)
-			survey_details(t, s, rows->rows[i], line);
+			survey_details(t, s, &r->r, line);
 	}
 }
 
@@ -430,39 +484,52 @@ static void survey_events(struct table *t, const struct view *s, enum mxbpf_clas
 		survey_details(t, s, all[i], line);
 }
 
-static int put_table(struct view *s, const struct view_table *rows, const struct layout *l)
+static void put_rows(struct table *t, struct view *s, const struct view_table *of, const struct torch_rows *rows,
+		     struct line *line)
 {
-	struct table t = {.l = l, .out = s->out, .memory = rows->memory};
 	const bool event = s->opts->by == VIEW_BY_EVENT;
-	const uint64_t all = event ? rows->nspans_all : rows->nrows_all;
-	const size_t n = event ? rows->nspans : rows->nrows;
-	struct mdl_row one;
-	struct line line;
+	const size_t n = event ? of->nspans : rows->shown;
+	const uint64_t all = event ? of->nspans_all : rows->n;
+	struct torch_row one;
 	size_t i;
 
-	if (rows->cls != MXBPF_CLASS_OPERATOR)
-		return 0;
-	survey(&t, s, rows, &line);
-	if (event && l->event_details)
-		survey_events(&t, s, rows->cls, &line);
 	if (n)
-		put_heads(&t, &line);
+		put_heads(t, line);
 	for (i = 0; i < n; i++) {
-		one = event ? view_event_row(&rows->spans[i]) : *rows->rows[i];
-		put_row(&t, s, &one, &line);
+		one = event ? (struct torch_row){.r = view_event_row(&of->spans[i])} : rows->rows[i];
+		put_row(t, s, &one, line);
 	}
-	if (n && l->footer) {
-		put_rule(&t, &line);
-		l->footer(s->out, &t.sum);
+	if (n && t->l->footer) {
+		put_rule(t, line);
+		t->l->footer(s->out, &t->sum);
 	}
 	out_puts(s->out, "\n"); /* of Python's print() */
 	if (n) {
 		out_puts(s->out, "# total    ");
-		l->repr(s->out, &t.sum);
+		t->l->repr(s->out, &t->sum);
 	}
 	if (n < all)
 		out_printf(s->out, "# rows     %" PRIu64 ", of which %zu are shown\n", all, n);
-	return 0;
+}
+
+static int put_table(struct view *s, const struct view_table *of, const struct layout *l)
+{
+	struct table t = {.l = l, .out = s->out, .memory = of->memory};
+	struct torch_rows rows;
+	struct line line;
+	int err;
+
+	if (of->cls != MXBPF_CLASS_OPERATOR)
+		return 0;
+	err = torch_rows_make(&rows, s, of, l->devices);
+	if (!err) {
+		survey(&t, s, &rows, &line);
+		if (s->opts->by == VIEW_BY_EVENT && l->event_details)
+			survey_events(&t, s, of->cls, &line);
+		put_rows(&t, s, of, &rows, &line);
+	}
+	torch_rows_fini(&rows);
+	return err ? err_set(s->err, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
 static int table_today(struct view *s, const struct view_table *rows)

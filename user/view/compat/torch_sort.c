@@ -4,10 +4,10 @@
 
 #include "view/view.h"
 
-/* No row has time on a device yet, so all of these compare equal. */
+/* No row has memory of a device, so all of these keys compare equal where no row has time on one either. */
 #define SUMS_OF(device)                                                                                                \
-	{device "_time", VIEW_SORT_DEVICE}, {device "_time_total", VIEW_SORT_DEVICE},                                  \
-		{"self_" device "_time_total", VIEW_SORT_DEVICE}, {device "_memory_usage", VIEW_SORT_DEVICE},          \
+	{device "_time", VIEW_SORT_AVG_DEVICE}, {device "_time_total", VIEW_SORT_DEVICE},                              \
+		{"self_" device "_time_total", VIEW_SORT_SELF_DEVICE}, {device "_memory_usage", VIEW_SORT_DEVICE},     \
 	{                                                                                                              \
 		"self_" device "_memory_usage", VIEW_SORT_DEVICE                                                       \
 	}

@@ -67,7 +67,7 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 	p = put(p, ",\"dur\":");
 	p = view_put_us(p, s->dur_ns);
 	p = put(p, ",\"cat\":\"");
-	p = put(p, mdl_category(s->cls));
+	p = put(p, view_trace_category(t, s));
 	p = put(p, "\",\"name\":\"");
 	out_filled(t->s.out, (size_t)(p - start));
 	name = view_trace_text(t, s->name_id, view_text_name);
@@ -104,6 +104,10 @@ static void write_head(struct view_trace *t)
 {
 	out_puts(t->s.out, "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1");
 	view_trace_rank(t);
+	if (t->ndevices) {
+		out_puts(t->s.out, ",\n");
+		view_trace_devices(t);
+	}
 	out_printf(t->s.out, ",\"baseTimeNanoseconds\":%llu,\n", (unsigned long long)view_trace_base_unix_ns(t));
 	view_trace_about(t);
 	out_puts(t->s.out, ",\n\"traceEvents\":[");
@@ -177,7 +181,7 @@ static int chrome_end(struct view *s)
 static const char *const suffixes[] = {".json", ".json.gz", NULL};
 /* The second one begins files in the form of Kineto. */
 static const char *const magic[] = {"{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,",
-				    "{\"schemaVersion\":1,\"deviceProperties\":[],\n\"host_name\":", NULL};
+				    "{\"schemaVersion\":1,\"deviceProperties\":[", NULL};
 
 const struct view_ops view_chrome = {
 	.name = "chrome",

@@ -19,6 +19,13 @@ struct trim {
 	uint64_t inner; /* as in struct done */
 };
 
+/* A span that waits for all others of its thread. */
+struct unordered {
+	uint64_t start_ns, end_ns, ordinal;
+	uint32_t track; /* its index */
+	uint8_t cls;
+};
+
 #define NESTING_MAX 512 /* most spans that end at the same time: MXBPF_FRAMES_MAX */
 
 /* A span that is written elsewhere than its place in the recording says. */
@@ -214,6 +221,51 @@ static int begin_arrows(struct view_plan *p, const struct mxbpf_span *s, uint64_
 	return 0;
 }
 
+/* track_find() has just found its track. */
+static int keep_span(struct view_plan *p, const struct mxbpf_span *s, uint64_t ordinal)
+{
+	struct unordered u = {.start_ns = s->h.ts_ns,
+			      .end_ns = span_end(s),
+			      .ordinal = ordinal,
+			      .track = (uint32_t)p->last_track,
+			      .cls = s->cls};
+
+	return buf_put(&p->unordered, &u, sizeof(u));
+}
+
+/* Of two that end together, the inner one started last. A call of CUDA is in the operator with the same times. */
+static int by_nesting(const void *x, const void *y)
+{
+	const struct unordered *a = x, *b = y;
+
+	if (a->end_ns != b->end_ns)
+		return ORDER(a->end_ns, b->end_ns);
+	if (a->start_ns != b->start_ns)
+		return ORDER(b->start_ns, a->start_ns);
+	if ((a->cls == MXBPF_CLASS_CUDA) != (b->cls == MXBPF_CLASS_CUDA))
+		return a->cls == MXBPF_CLASS_CUDA ? -1 : 1;
+	return ORDER(a->ordinal, b->ordinal);
+}
+
+static int nest_kept(struct view_plan *p)
+{
+	size_t i;
+	int ret = 0;
+
+	sort(&p->unordered, sizeof(struct unordered), by_nesting);
+	for (i = 0; i < buf_count(&p->unordered, struct unordered) && !ret; i++) {
+		const struct unordered *u = buf_at(&p->unordered, struct unordered, i);
+		struct view_plan_track *t = buf_at(&p->tracks, struct view_plan_track, u->track);
+		struct mxbpf_span s = {
+			.h = {.tgid = t->tgid, .ts_ns = u->start_ns}, .dur_ns = u->end_ns - u->start_ns, .tid = t->tid};
+
+		ret = nest_span(p, t, &s, u->ordinal);
+	}
+	buf_fini(&p->unordered);
+	p->unordered = (struct buf){0};
+	return ret;
+}
+
 static int survey_span(struct view_plan *p, const struct mxbpf_span *s)
 {
 	struct moment began = {.link = s->link, .ts_ns = s->h.ts_ns, .index = p->nops, .tgid = s->h.tgid, .is_op = 1};
@@ -232,7 +284,9 @@ static int survey_span(struct view_plan *p, const struct mxbpf_span *s)
 	if (s->flags & MXBPF_SPAN_ASYNC)
 		return move_span(p, s, ordinal);
 	t = track_find(p, s->h.tgid, s->tid);
-	return t ? nest_span(p, t, s, ordinal) : -ENOMEM;
+	if (!t)
+		return -ENOMEM;
+	return p->reorder ? keep_span(p, s, ordinal) : nest_span(p, t, s, ordinal);
 }
 
 static int survey_edge(struct view_plan *p, const struct mxbpf_edge *e)
@@ -313,8 +367,10 @@ int view_plan_opens(struct view_plan *p, const struct mxbpf_open *rows, size_t n
 {
 	struct view_plan_track *t;
 	size_t i;
-	int ret = n ? buf_put(&p->opens, rows, n * sizeof(*rows)) : 0;
+	int ret = nest_kept(p);
 
+	if (!ret && n)
+		ret = buf_put(&p->opens, rows, n * sizeof(*rows));
 	if (ret)
 		return ret;
 	sort(&p->opens, sizeof(*rows), by_end);
@@ -577,6 +633,7 @@ void view_plan_fini(struct view_plan *p)
 		buf_fini(&buf_at(&p->tracks, struct view_plan_track, i)->done);
 	buf_fini(&p->tracks);
 	buf_fini(&p->allocs);
+	buf_fini(&p->unordered);
 	buf_fini(&p->edges);
 	buf_fini(&p->sources);
 	buf_fini(&p->moments);

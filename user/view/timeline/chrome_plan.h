@@ -6,7 +6,8 @@
  *
  * It needs at most this much memory, and twice that while a buffer grows: 100 bytes for an edge and its operator (40
  * after they are joined), 48 for an allocation, 32 for a span in a lane, and 32 for each of the last VIEW_PLAN_OPEN_MAX
- * spans of a thread that are not nested in another span. Each span that has not ended needs 80 bytes more.
+ * spans of a thread that are not nested in another span. Each span that has not ended needs 80 bytes more. With
+ * `reorder`, each span needs 32 bytes more until view_plan_opens().
  */
 #ifndef VIEW_CHROME_PLAN_H
 #define VIEW_CHROME_PLAN_H
@@ -47,11 +48,14 @@ struct view_plan {
 	struct buf allocs;	    /* struct view_plan_alloc, by time after view_plan_finish() */
 	uint64_t narrows;	    /* arrows: edges with both ends. Their ids are 1 to narrows. */
 	uint64_t nedges, nrootless; /* all edges; those that began outside any span, which have no arrow */
+	/* Set before the survey: spans of a thread do not come in the order of their ends, as calls of CUDA from CUPTI.
+	 */
+	bool reorder;
 
 	/* private */
 	struct hash track_of, waiting;
 	size_t last_track;
-	struct buf moments, edges, sources, arrows_in, moved, trims, opens;
+	struct buf unordered, moments, edges, sources, arrows_in, moved, trims, opens;
 	uint64_t nops;
 	size_t source_pos, op_pos, moved_pos, trim_pos;
 	uint64_t pos;

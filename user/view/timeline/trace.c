@@ -267,6 +267,18 @@ const char *view_trace_track_name(const struct view_trace *t, const struct view_
 	return k->tid == t->s.in->session->pid ? t->s.in->session->comm : "thread";
 }
 
+const char *view_trace_category(const struct view_trace *t, const struct mxbpf_span *s)
+{
+	const char *name;
+
+	if (s->cls == MXBPF_CLASS_CUDA) {
+		name = mdl_name(t->s.in->model, s->name_id, NULL);
+		if (!strncmp(name, "cu", 2) && strncmp(name, "cuda", 4))
+			return "cuda_driver";
+	}
+	return mdl_category(s->cls);
+}
+
 void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place)
 {
 	out_printf(t->s.out,
@@ -367,6 +379,19 @@ void view_trace_rank(struct view_trace *t)
 	json_end(&j);
 }
 
+void view_trace_devices(struct view_trace *t)
+{
+	struct json j = {.out = t->s.out, .exact = true, .tight = true};
+	unsigned i;
+
+	out_puts(t->s.out, "\"deviceProperties\":");
+	json_array(&j, NULL);
+	for (i = 0; i < t->non; i++)
+		if (t->on[i].f->devices)
+			t->on[i].f->devices(t, &j, t->on[i].state);
+	json_end(&j);
+}
+
 void view_trace_about(struct view_trace *t)
 {
 	const struct mdl_session *s = t->s.in->session;
@@ -420,9 +445,12 @@ int view_trace_begin(struct view *s, const struct view_form *form)
 {
 	struct view_trace *t = (struct view_trace *)s;
 	const struct mdl_feature *const *f;
+	size_t ncalls;
 
 	t->form = form;
 	t->places_per_thread = 1;
+	mdl_rows(s->in->model, MXBPF_CLASS_CUDA, &ncalls);
+	t->plan.reorder = ncalls;
 	for (f = mdl_features; *f; f++)
 		if ((*f)->trace && (!(*f)->trace->when || (*f)->trace->when(s)) && add_feature(t, (*f)->trace))
 			return view_trace_no_memory(t);
@@ -522,7 +550,7 @@ int view_trace_record(struct view *s, const struct mxbpf_rec *r)
 	late.span = kind_span(r);
 	late.place = view_plan_place(&t->plan, &late.span);
 	for (i = 0; i < t->spans.n && t->form->thread; i++)
-		t->on[t->spans.on[i]].f->span(t, t->on[t->spans.on[i]].state, &late.span, late.place.tid);
+		t->on[t->spans.on[i]].f->span(t, t->on[t->spans.on[i]].state, &late.span, &late.place);
 	if (!late.place.late) {
 		t->form->span(t, &late.span, &late.place);
 		return t->error;

@@ -26,10 +26,11 @@
  */
 #define VIEW_SCHED_TID	 2000000000u /* states of a thread */
 #define VIEW_STEP_TID	 2400000000u /* iterations of a thread */
-#define VIEW_STREAM_TID	 2600000000u /* streams of devices, counted from here */
+#define VIEW_STREAM_TID	 2600000000u /* tracks of devices that have no number of their own, counted from here */
 #define VIEW_MEMORY_TID	 2800000000u /* events of memory, one track for each process, counted from here */
 #define VIEW_SCHED_PID	 3000000000u /* process of the CPUs; its threads are 1 + the number of the CPU more */
 #define VIEW_MACHINE_PID 3100000000u /* process of the machine's gauges */
+#define VIEW_DEVICE_PID	 3200000000u /* processes of devices whose ordinal is taken, counted from here */
 
 struct view_trace;
 
@@ -40,6 +41,8 @@ struct view_form {
 	void (*thread)(struct view_trace *t, const struct view_plan_track *k, size_t place);
 	void (*alloc)(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes);
 	void (*span)(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place);
+	uint32_t (*external_id)(const struct view_trace *t,
+				uint64_t ordinal); /* number of a span in this form; 0: none */
 	const char *process_json; /* process that shows counters of the machine; NULL: VIEW_MACHINE_PID */
 	bool own_iterations;	  /* the form marks iterations itself */
 	bool memory_in_process;	  /* instants of memory are on the process's own track, not on one with a name */
@@ -68,13 +71,15 @@ struct view_trace_feature {
 	int (*survey)(struct view_trace *t, void *state, const struct mxbpf_rec *r); /* in the first pass */
 	int (*plan)(struct view_trace *t, void *state);	  /* between the passes; may lower base_ns */
 	void (*about)(struct json *j, const void *state); /* writes members of "otherData" */
+	/* Writes items of "deviceProperties". `plan` counts them in `ndevices`. */
+	void (*devices)(struct view_trace *t, struct json *j, const void *state);
 	/* After each thread's own track: a track below it. Only if `plan` has raised places_per_thread. */
 	void (*thread)(struct view_trace *t, void *state, uint32_t tgid, uint32_t tid, size_t place);
 	void (*tracks)(struct view_trace *t, void *state, size_t place); /* tracks below those of all threads */
 	int (*before)(struct view_trace *t, void *state);		 /* events from the survey; all forms */
-	/* In the second pass; not in forms without threads. tid: the track on which the span is drawn. */
+	/* In the second pass; not in forms without threads. */
 	void (*record)(struct view_trace *t, void *state, const struct mxbpf_rec *r);
-	void (*span)(struct view_trace *t, void *state, const struct mxbpf_span *s, uint32_t tid);
+	void (*span)(struct view_trace *t, void *state, const struct mxbpf_span *s, const struct view_place *place);
 	void (*args[VIEW_ARGS_PLACES])(struct view_trace *t, void *state, const struct mxbpf_span *s);
 	void (*arrows)(struct view_trace *t, void *state); /* behind the last span */
 	void (*after)(struct view_trace *t, void *state);  /* behind the arrows */
@@ -96,6 +101,7 @@ struct view_trace {
 	struct view_plan plan;
 	uint64_t base_ns;	    /* time 0 of the trace */
 	unsigned places_per_thread; /* sort indexes that the tracks of a thread take */
+	unsigned ndevices;	    /* items that features write into "deviceProperties" */
 	int error;		    /* the first one, or 0 */
 
 	/* private */
@@ -134,6 +140,8 @@ void view_trace_after(struct view_trace *t);
 
 /* "otherData":{...}: the target, the window, the loss, every probe. */
 void view_trace_about(struct view_trace *t);
+/* "deviceProperties":[...] */
+void view_trace_devices(struct view_trace *t);
 /* ,"distributedInfo":{...} if the process is one of a job. */
 void view_trace_rank(struct view_trace *t);
 uint64_t view_trace_base_unix_ns(const struct view_trace *t);
@@ -158,6 +166,8 @@ int view_text_escape(struct buf *b, const char *text, size_t len);
 const char *view_trace_process_name(const struct view_trace *t, uint32_t tgid, char buf[VIEW_PROCESS_BYTES]);
 /* Name of a thread or a lane. Returns buf or a borrowed name. */
 const char *view_trace_track_name(const struct view_trace *t, const struct view_plan_track *k, char buf[32]);
+/* The category of a span. torch's tools distinguish calls of CUDA's runtime and of its driver. */
+const char *view_trace_category(const struct view_trace *t, const struct mxbpf_span *s);
 /* Names a track that is neither thread nor lane. place: its sort index. */
 void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place);
 void view_trace_string(struct view_trace *t, const char *text); /* with its quotes */
