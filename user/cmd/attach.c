@@ -192,9 +192,9 @@ int cmd_record(const struct cmd_opts *o)
 	struct tm tm;
 
 	if (o->output)
-		return run(o, o->output);
+		return o->ses.no_bpf ? cmd_record_without_bpf(o, o->output) : run(o, o->output);
 	gmtime_r(&now, &tm);
 	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
 	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->ses.pid ? o->ses.pid : getpid(), stamp);
-	return run(o, name);
+	return o->ses.no_bpf ? cmd_record_without_bpf(o, name) : run(o, name);
 }

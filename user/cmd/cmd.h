@@ -55,6 +55,7 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 
 int cmd_attach(const struct cmd_opts *o); /* tables of a running process; also `record` */
 int cmd_record(const struct cmd_opts *o);
+int cmd_record_without_bpf(const struct cmd_opts *o, const char *recording); /* --no-bpf */
 int cmd_report(const struct cmd_opts *o);
 int cmd_export(const struct cmd_opts *o);
 int cmd_check(const struct cmd_opts *o);

@@ -66,6 +66,7 @@ struct cmd_option {
 	unsigned commands; /* that take it: mask of enum cmd_bit */
 	unsigned required; /* that do not work without it: mask of enum cmd_bit */
 	bool of_events;	   /* refused with --stats, which keeps no events */
+	bool sees_gpu;	   /* can be used with --no-bpf, which records nothing but the GPU */
 	bool whole_api;	   /* its result needs every call of the C API, so it makes --api all the default */
 	const char *help;  /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
 	bool (*supports)(const struct adp *a); /* whether the option works with a runtime; NULL: with all */

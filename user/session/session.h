@@ -82,6 +82,7 @@ struct ses_opts {
 	bool gpu;   /* code inside the process is a client of CUPTI */
 	const char *
 		cupti; /* with gpu: libcupti to load if the process has none, as it sees the path; NULL: look for one */
+	bool no_bpf;   /* with gpu and command: no probes; see gpu_only.h, as sessions do not use it */
 	bool stats;    /* the kernel sums up calls and sends no events */
 	bool stats_check;
 	bool verbose; /* send messages of SES_DETAIL, too */

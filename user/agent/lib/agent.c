@@ -230,6 +230,18 @@ static void *map(size_t bytes, int flags)
 	return at < 0 && at > -PAGE ? NULL : (void *)at;
 }
 
+/*
+ * A page of the file for which the disk has no room would kill the process when the agent writes to it. So the parts
+ * that the agent uses without BPF get their room at once. Returns false if there is none. A file system that cannot
+ * promise room is used as it is.
+ */
+static bool reserve(size_t from, size_t to)
+{
+	const long err = agent_call(SYS_fallocate, file, 0, (long)from, (long)(to - from), 0, 0);
+
+	return err != -ENOSPC && err != -EDQUOT && err != -EFBIG;
+}
+
 static struct mxbpf_agent_shared *map_shared(void)
 {
 	const size_t bytes = (sizeof(struct mxbpf_agent_shared) + PAGE - 1) & ~(size_t)(PAGE - 1);
@@ -237,7 +249,8 @@ static struct mxbpf_agent_shared *map_shared(void)
 
 	if (file < 0)
 		return map(bytes, MAP_SHARED | MAP_NORESERVE);
-	if (agent_call(SYS_ftruncate, file, (long)bytes, 0, 0, 0, 0))
+	if (agent_call(SYS_ftruncate, file, (long)bytes, 0, 0, 0, 0) || !reserve(0, PAGE) ||
+	    !reserve(offsetof(struct mxbpf_agent_shared, gpu), bytes))
 		return NULL;
 	file_end = bytes;
 	at = agent_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -327,12 +340,13 @@ int InitializeInjection(void)
 	if (!prefix || file >= 0 || agent_gate->shared || !file_name(path, prefix))
 		return 1;
 	file = (int)agent_call(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0, 0);
-	if (file < 0 || mxbpf_agent_start(MXBPF_AGENT_MODULE_GPU))
+	if (file < 0 || mxbpf_agent_start(0))
 		return 1;
 	g = &agent_gate->shared->gpu;
 	if (cupti)
 		strncpy(g->library, cupti, sizeof(g->library) - 1);
 	g->want = MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER;
-	agent_call(SYS_futex, (long)&g->want, FUTEX_WAKE, 1, 0, 0, 0);
+	agent_gpu_hold(g);
+	mxbpf_agent_start(MXBPF_AGENT_MODULE_GPU);
 	return 1;
 }

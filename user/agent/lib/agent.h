@@ -20,6 +20,8 @@ struct agent_module {
 	void (*stop)(void); /* called by any thread that finds no mxbpf attached */
 };
 extern const struct agent_module agent_record_function, agent_gpu;
+/* Tries to hold CUPTI in the calling thread, before the module agent_gpu is started. */
+void agent_gpu_hold(struct mxbpf_gpu_shared *g);
 
 extern struct mxbpf_agent_config mxbpf_agent_config;
 extern volatile uint16_t mxbpf_agent_switch;

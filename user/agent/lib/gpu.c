@@ -27,7 +27,7 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 
 int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-static bool at_exit;
+static bool at_exit, again_at_exit;
 
 /* ---- what mxbpf wants */
 
@@ -53,8 +53,28 @@ static void flush_at_exit(void *unused)
 	struct mxbpf_agent_shared *s = agent_gate->shared;
 
 	(void)unused;
-	if (s && cupti_is_held())
-		cupti_release(&s->gpu, MXBPF_GPU_OFF);
+	if (!s || !cupti_is_held())
+		return;
+	cupti_has_cuda(&s->gpu);
+	cupti_release(&s->gpu, MXBPF_GPU_OFF);
+}
+
+static void hold(struct mxbpf_gpu_shared *g)
+{
+	if (!cupti_open(g) && !cupti_hold(g) && !at_exit)
+		at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL); /* it runs before what CUPTI has registered */
+}
+
+/*
+ * cuInit() calls this, so that the first kernel is recorded. NVIDIA's own samples subscribe at this moment, too. The
+ * devices are not known before cuInit() has returned. If CUPTI refuses, the agent's thread asks again.
+ */
+void agent_gpu_hold(struct mxbpf_gpu_shared *g)
+{
+	cupti_forget();
+	hold(g);
+	if (!cupti_is_held())
+		__atomic_store_n(&g->state, MXBPF_GPU_OFF, __ATOMIC_RELEASE);
 }
 
 static bool may_try_again(const struct mxbpf_gpu_shared *g, uint64_t tried_ns)
@@ -73,8 +93,7 @@ static uint64_t try(struct mxbpf_gpu_shared *g)
 		__atomic_store_n(&g->state, MXBPF_GPU_NO_CUDA, __ATOMIC_RELEASE);
 		return agent_now();
 	}
-	if (!cupti_open(g) && !cupti_hold(g) && !at_exit)
-		at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL); /* it runs before what CUPTI has registered */
+	hold(g);
 	return agent_now();
 }
 
@@ -88,6 +107,9 @@ static void serve(struct mxbpf_gpu_shared *g, uint32_t want)
 	while (wanted(g) == want && cupti_is_held()) {
 		sleep_on(g, want, flush_ns);
 		now = agent_now();
+		cupti_has_cuda(g);
+		if (!again_at_exit) /* what cuInit() has registered since agent_gpu_hold() must run later */
+			again_at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL);
 		tick = now - clock_ns >= SECOND_NS;
 		clock_ns = tick ? now : clock_ns;
 		cupti_flush(g, tick);
@@ -105,7 +127,9 @@ static void work(struct mxbpf_gpu_shared *g, uint32_t want)
 
 	while (wanted(g) == want) {
 		state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE);
-		if (state == MXBPF_GPU_FAILED)
+		if (cupti_is_held())
+			tried_ns = agent_now();
+		else if (state == MXBPF_GPU_FAILED)
 			sleep_on(g, want, SECOND_NS);
 		else if (!tried_ns || state == MXBPF_GPU_NO_CUDA || state == MXBPF_GPU_OFF ||
 			 may_try_again(g, tried_ns))
@@ -147,7 +171,8 @@ static int start(void)
 
 	if (!__atomic_compare_exchange_n(&s->gpu.thread, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
-	cupti_forget();
+	if (s->gpu.state == MXBPF_GPU_OFF)
+		cupti_forget();
 	agent_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);

@@ -1,0 +1,210 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf record --gpu --no-bpf: the GPU of a command is recorded without BPF and without privileges, on the double of a GPU
+# (tests/gpu/double), whose own account says what there is to record.
+
+load helpers
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	export MXBPF_DOUBLE_ACCOUNT=$PWD/account.%p
+}
+
+# Writes job.py: Python code that uses the double. $1 is indented with tabs, which are removed.
+job() { # CODE
+	cat >job.py <<-EOF
+		import ctypes, os, signal, sys, time
+		ops = ctypes.CDLL("$O/gpu/libgpuops.so")
+		cupti = ctypes.CDLL("$O/gpu/libcupti.so.12")
+		ops.gpuops_launch.argtypes = (ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint)
+		ops.gpuops_copy.argtypes = (ctypes.c_bool, ctypes.c_bool, ctypes.c_size_t, ctypes.c_int)
+		def launch(count, name=b"my_kernel", ns=10000):
+		    for _ in range(count):
+		        ops.gpuops_launch(name, ns, 0)
+	EOF
+	sed 's/^\t*//' <<<"$1" >>job.py
+}
+
+# Runs job.py without any privilege. The first argument, if any, is the name of the recording.
+record() {
+	run --separate-stderr timeout 60 setpriv --inh-caps=-all --bounding-set=-all --no-new-privs \
+		"$MXBPF" record --gpu --no-bpf -o "${1:-job.mxd}" -- /usr/bin/python3 job.py
+	[[ -z $(find . -name '.mxbpf-*') ]] || { echo "the agent's directory was not removed"; return 1; }
+}
+
+# Prints NUMBER, a Python expression of `report` (JSON), `account` (by process, sorted), count(TABLE), calls and notes.
+told() { # NUMBER
+	"$MXBPF" report job.mxd --all -f json >report.json
+	python3 - "$1" <<-'EOF'
+		import glob, json, sys
+		report = json.load(open("report.json"))
+		account = [json.load(open(path)) for path in sorted(glob.glob("account.*"))]
+		def count(kind, what="count"):
+		    return sum(row[what] for row in report.get("gpu", {}).get(kind, []))
+		calls = sum(row["count"] for row in report["tables"].get("CUDA call", []))
+		notes = " ".join(note["text"] for note in report["window"]["notes"])
+		print(eval(sys.argv[1]))
+	EOF
+}
+
+@test "Without BPF and without privileges, every kernel, copy and call of the double's account is recorded" {
+	job 'launch(1000)
+		ops.gpuops_copy(True, True, 4096, 1)
+		ops.gpuops_sync()'
+	record
+	expect_status 0
+	expect_same "$(told 'count("kernels"), count("copies"), calls')" \
+		"$(told 'account[0]["launched"]["kernel"], account[0]["launched"]["copy"], account[0]["made"]["runtime"]')"
+	expect_same "$(told 'count("kernels"), count("copies", "bytes")')" "(1000, 4096)"
+	expect_same "$(told 'report["loss"]["attempted"] == report["loss"]["stored"] > 3000')" True
+	expect_re 'no probes: operators are not recorded' "$(told notes)"
+}
+
+@test "Records that the process had not flushed when it exited are in the recording" {
+	export MXBPF_DOUBLE=at-exit
+	job 'launch(500)
+		ops.gpuops_sync()'
+	record
+	expect_same "$(told 'count("kernels"), account[0]["lost"]["kernel"]')" "(500, 0)"
+}
+
+@test "Everything that a process handed over before SIGKILL is in the recording, which says that the end is missing" {
+	job 'launch(3000)
+		ops.gpuops_sync()
+		while b"cuptiActivityFlushAll" not in open("log", "rb").read():
+		    time.sleep(.01)
+		time.sleep(.3)
+		os.kill(os.getpid(), signal.SIGKILL)'
+	MXBPF_DOUBLE_LOG=$PWD/log record
+	expect_status 137
+	expect_same "$(told 'count("kernels")')" 3000
+	expect_re 'ended without a regular exit' "$(told notes)"
+}
+
+@test "Children that use the GPU have records of their own, and a child that only inherits CUDA has none" {
+	job 'if os.fork() == 0:
+		    launch(30)
+		    ops.gpuops_sync()
+		    sys.exit()
+		os.wait()
+		launch(70)
+		ops.gpuops_sync()
+		if os.fork() == 0:
+		    sys.exit()
+		os.wait()'
+	record
+	expect_status 0
+	expect_same "$(told 'count("kernels")')" 100
+	"$MXBPF" report job.mxd --all --by process -f json >by.json
+	expect_same "$(python3 -c 'import json; print(len({row["pid"] for row in json.load(open("by.json"))["tables"]["CUDA call"]}))')" 2
+}
+
+@test "Times of the records are those of the system's clock, although CUPTI's clock runs faster and jumps" {
+	export MXBPF_DOUBLE=drift=100,step=1000000000,step-after=1
+	job 'begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+		for i in range(300):
+		    launch(1)
+		    ops.gpuops_sync()
+		    time.sleep(.01)
+		print(begin, time.clock_gettime_ns(time.CLOCK_MONOTONIC))'
+	record
+	"$MXBPF" export job.mxd -o trace.json
+	python3 - $output <<-'EOF'
+		import json, sys
+		begin, end = map(int, sys.argv[1:])
+		trace = json.load(open("trace.json"))
+		start = trace["otherData"]["window"]["start_mono_ns"]
+		kernels = [e for e in trace["traceEvents"] if e.get("cat") == "kernel"]
+		times = [start + e["ts"] * 1000 for e in kernels]
+		assert len(kernels) == 300, len(kernels)
+		assert begin - 20000 < min(times) and max(times) < end + 20000, (begin, min(times), max(times), end)
+		assert all(9990 < e["dur"] * 1000 < 10010 for e in kernels)
+	EOF
+}
+
+@test "A command that does not use CUDA runs to its end, and mxbpf says that nothing was recorded" {
+	printf 'print("hello")\nraise SystemExit(0)\n' >job.py
+	record
+	expect_status 5
+	[[ $output == hello ]]
+	expect_re 'no process of the command initialised CUDA' "$stderr"
+	expect_same "$(told 'report["loss"]["attempted"]')" 0
+}
+
+@test "If another client holds CUPTI, the recording says so" {
+	export MXBPF_DOUBLE=busy
+	job 'launch(10)
+		ops.gpuops_sync()
+		time.sleep(.3)'
+	record
+	expect_re 'another client .*holds CUPTI' "$(told notes)"
+	expect_same "$(told 'count("kernels")')" 0
+}
+
+@test "The command's exit status and signals pass through mxbpf, and a missing command has status 127" {
+	printf 'raise SystemExit(7)\n' >job.py
+	record
+	expect_status 7
+	printf 'import os\nos.kill(os.getpid(), 15)\n' >job.py
+	record
+	expect_status 143
+	run -127 --separate-stderr "$MXBPF" record --gpu --no-bpf -o job.mxd -- ./absent
+	[[ $stderr == "mxbpf: error: cannot run './absent': No such file or directory" ]]
+	[[ -z $(find . -name '.mxbpf-*') ]]
+	job 'launch(10)
+		ops.gpuops_sync()
+		while b"cuptiActivityFlushAll" not in open("log", "rb").read():
+		    time.sleep(.01)
+		time.sleep(.3)
+		print("ready", os.getpid(), flush=True)
+		time.sleep(60)'
+	MXBPF_DOUBLE_LOG=$PWD/log start_ready mxbpf "$MXBPF" record --gpu --no-bpf -o job.mxd -- /usr/bin/python3 job.py >/dev/null
+	kill -TERM "$BG_PID"
+	wait_exit "$BG_PID" 20 || status=$?
+	expect_status 143
+	expect_same "$(told 'count("kernels")')" 10
+}
+
+@test "A full disk costs records, but never the job, and mxbpf says what is missing" {
+	need_root
+	job 'for _ in range(20):
+		    ops.gpu_burst(20000)
+		    ops.gpuops_sync()
+		print("the job has ended")'
+	mkdir small
+	on_disk() { # SIZE
+		run unshare -m sh -c "mount -t tmpfs -o size=$1 none small && timeout 60 '$MXBPF' record --gpu --no-bpf \
+			-o small/job.mxd -- /usr/bin/python3 job.py; code=\$?; cp small/job.mxd .; exit \$code"
+		expect_re 'the job has ended' "$output"
+	}
+	on_disk 24m
+	expect_status 1
+	expect_re 'cannot write .*job.mxd: No space left on device' "$output"
+	on_disk 2m
+	expect_status 5
+	expect_re 'the agent has not started: there is no room' "$output"
+}
+
+@test "Records that the agent could not write are counted as dropped" {
+	# Python ignores SIGXFSZ, so a write beyond the limit fails as on a full disk.
+	job 'import resource
+		resource.setrlimit(resource.RLIMIT_FSIZE, (60 << 20, 60 << 20))
+		for _ in range(10):
+		    ops.gpu_burst(20000)
+		    ops.gpuops_sync()'
+	record
+	expect_status 0
+	expect_same "$(told 'count("kernels") > 1000 and 0 < report["loss"]["dropped"] < report["loss"]["attempted"]')" True
+	expect_re 'records are missing in the agent.s file' "$(told notes)"
+}
+
+@test "Options that need probes are refused with --no-bpf, and so is a process that runs already" {
+	run -2 "$MXBPF" record --gpu --no-bpf --py-stacks -- true
+	expect_re '--py-stacks needs probes, and --no-bpf uses none' "$output"
+	run -2 "$MXBPF" record --gpu --no-bpf --pid $$
+	expect_re '--no-bpf needs -- COMMAND' "$output"
+	run -2 "$MXBPF" record --no-bpf -- true
+	expect_re '--no-bpf needs --gpu' "$output"
+	CUDA_INJECTION64_PATH=/other.so run -2 "$MXBPF" record --gpu --no-bpf -- true
+	expect_re 'CUDA_INJECTION64_PATH is set to /other.so' "$output"
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/gpu_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PAGE	     4096u
+#define HEAD_BYTES   ((sizeof(struct mxbpf_agent_shared) + PAGE - 1) & ~(size_t)(PAGE - 1))
+#define WINDOW_BYTES (1u << 20) /* of the file in memory */
+#define GPU_OFF	     offsetof(struct mxbpf_agent_shared, gpu)
+
+struct gpu_file {
+	int fd;
+	struct mxbpf_gpu_shared *shared; /* a copy, so that the file can change meanwhile */
+	struct gpu_convert convert;
+	uint64_t at, end; /* of the file: the next batch, and its size */
+	uint64_t window_at;
+	size_t window_len;
+	bool begun, done; /* the devices were put; everything was converted */
+	uint8_t window[WINDOW_BYTES];
+};
+
+/* ---- the beginning */
+
+static const char *name(void *ctx, uint32_t number)
+{
+	const struct gpu_file *f = ctx;
+	const char *texts = f->shared->texts;
+
+	return number && number < MXBPF_GPU_TEXTS && memchr(texts + number, '\0', MXBPF_GPU_TEXTS - number)
+		       ? texts + number
+		       : "";
+}
+
+/* The process has ended, so its threads cannot be asked for. The file has the numbers that the process itself sees. */
+static uint32_t thread(void *ctx, uint32_t its)
+{
+	return its;
+}
+
+/* Reads what is there. The rest stays as it is. */
+static ssize_t read_at(const struct gpu_file *f, void *to, size_t bytes, uint64_t at)
+{
+	size_t got = 0;
+	ssize_t n = 1;
+
+	while (got < bytes && n > 0) {
+		n = pread(f->fd, (char *)to + got, bytes - got, (off_t)(at + got));
+		if (n < 0 && errno == EINTR)
+			n = 1;
+		else if (n > 0)
+			got += (size_t)n;
+	}
+	return n < 0 ? -errno : (ssize_t)got;
+}
+
+static int read_head(struct gpu_file *f, struct err *e)
+{
+	char head[offsetof(struct mxbpf_agent_shared, since_ns)] = {0};
+	struct stat st;
+	uint64_t magic;
+	uint32_t version;
+	ssize_t n;
+
+	if (fstat(f->fd, &st) || !S_ISREG(st.st_mode))
+		return err_set(e, ERR_RUNTIME, -EINVAL, "the agent's file is not a plain file");
+	n = read_at(f, head, sizeof(head), 0);
+	memcpy(&magic, head + offsetof(struct mxbpf_agent_shared, magic), sizeof(magic));
+	memcpy(&version, head + offsetof(struct mxbpf_agent_shared, version), sizeof(version));
+	if (n >= 0 && !magic)
+		return err_set(e, ERR_RUNTIME, -ENODATA,
+			       "the agent has not started: there is no room for its file of records");
+	if (n < (ssize_t)sizeof(head) || magic != MXBPF_AGENT_MAGIC || version != MXBPF_AGENT_VERSION)
+		return err_set(e, ERR_RUNTIME, -EBADMSG,
+			       "its file of records is not one that this mxbpf's agent wrote");
+	n = read_at(f, f->shared, sizeof(*f->shared), GPU_OFF);
+	if (n < (ssize_t)sizeof(*f->shared))
+		return err_set(e, ERR_RUNTIME, n < 0 ? (int)n : -EBADMSG, "its file of records is cut");
+	f->end = (uint64_t)st.st_size;
+	return 0;
+}
+
+int gpu_file_open(int fd, uint32_t tgid, struct gpu_file **out, struct err *e)
+{
+	struct gpu_file *f = *out = calloc(1, sizeof(*f));
+	int err;
+
+	if (f)
+		f->shared = calloc(1, sizeof(*f->shared));
+	if (!f || !f->shared) {
+		close(fd);
+		free(f);
+		*out = NULL;
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	}
+	f->fd = fd;
+	f->at = HEAD_BYTES;
+	f->convert = (struct gpu_convert){.from = {name, thread, f}, .tgid = tgid};
+	err = read_head(f, e);
+	if (!err)
+		return 0;
+	gpu_file_close(f);
+	*out = NULL;
+	return err;
+}
+
+void gpu_file_stop(struct gpu_file *f, unsigned ms)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
+	const uint32_t nothing = 0;
+	uint32_t state = f->shared->state;
+	struct err ignored = {0};
+
+	if (pwrite(f->fd, &nothing, sizeof(nothing), GPU_OFF + offsetof(struct mxbpf_gpu_shared, want)) < 0)
+		return;
+	while (state != MXBPF_GPU_OFF && state != MXBPF_GPU_FAILED && clock_ns(CLOCK_MONOTONIC) < until_ns) {
+		nanosleep(&nap, NULL);
+		read_at(f, &state, sizeof(state), GPU_OFF + offsetof(struct mxbpf_gpu_shared, state));
+	}
+	state = f->shared->state; /* the one that matters to the user is that before the stop */
+	read_head(f, &ignored);
+	f->shared->state = state;
+}
+
+const struct mxbpf_gpu_shared *gpu_file_shared(const struct gpu_file *f)
+{
+	return f->shared;
+}
+
+struct gpu_convert *gpu_file_convert(struct gpu_file *f)
+{
+	return &f->convert;
+}
+
+/* ---- batches */
+
+/* Returns `bytes` bytes of the file at f->at; NULL: the file ends before. *err is set if it cannot be read. */
+static const uint8_t *peek(struct gpu_file *f, size_t bytes, int *err)
+{
+	const uint64_t skip = f->at - f->window_at;
+	ssize_t n;
+
+	if (f->at + bytes > f->end)
+		return NULL;
+	if (f->window_len && f->at >= f->window_at && skip + bytes <= f->window_len)
+		return f->window + skip;
+	n = read_at(f, f->window, sizeof(f->window), f->at);
+	f->window_at = f->at;
+	f->window_len = n < 0 ? 0 : (size_t)n;
+	*err = n < 0 ? (int)n : 0;
+	return f->window_len >= bytes ? f->window : NULL;
+}
+
+/* Takes the records of a batch. A record that was not written has no kind. */
+static void take(struct gpu_file *f, const uint8_t *at, uint32_t n)
+{
+	struct mxbpf_gpu_rec r;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&r, at + i * sizeof(r), sizeof(r));
+		if (r.kind)
+			gpu_take(&f->convert, &r, 1);
+	}
+}
+
+/*
+ * Takes one batch, or skips eight bytes where no batch begins. The first word of a batch of the GPU is 0 and the second
+ * is not, so after a range of zeros the next batch is found again.
+ */
+static bool step(struct gpu_file *f, int *err)
+{
+	struct mxbpf_agent_batch head;
+	const uint8_t *at = peek(f, MXBPF_AGENT_BATCH_HEAD, err);
+
+	if (!at)
+		return false;
+	memcpy(&head, at, MXBPF_AGENT_BATCH_HEAD);
+	if (head.slot_use || head.what != MXBPF_AGENT_GPU || !head.ncalls || head.ncalls > MXBPF_AGENT_GPU_BATCH) {
+		f->at += sizeof(uint64_t);
+		return true;
+	}
+	f->at += MXBPF_AGENT_BATCH_HEAD;
+	while (head.ncalls && f->at + head.ncalls * sizeof(struct mxbpf_gpu_rec) > f->end)
+		head.ncalls--; /* the end of the file is in this batch */
+	at = peek(f, head.ncalls * sizeof(struct mxbpf_gpu_rec), err);
+	if (!at)
+		return false;
+	take(f, at, head.ncalls);
+	f->at += head.ncalls * sizeof(struct mxbpf_gpu_rec);
+	return true;
+}
+
+static void put_devices(struct gpu_file *f)
+{
+	uint32_t i;
+
+	f->convert.foreign_tids = f->shared->foreign_tids;
+	for (i = 0; i < f->shared->ndevices && i < MXBPF_GPU_DEVICES; i++)
+		gpu_put_device(&f->convert, i, &f->shared->devices[i]);
+}
+
+int gpu_file_next(struct gpu_file *f)
+{
+	const uint64_t until = f->at + WINDOW_BYTES;
+	struct mxbpf_gpu_account account;
+	int err = 0;
+
+	if (!f->begun)
+		put_devices(f);
+	f->begun = true;
+	if (f->done)
+		return 0;
+	while (f->at < until && step(f, &err))
+		;
+	f->done = f->at < until;
+	gpu_convert(&f->convert, f->done);
+	if (f->done) {
+		gpu_file_account(f, &account);
+		if (buf_put(&f->convert.recs, &account, sizeof(account)))
+			err = -ENOMEM;
+	}
+	err = err ? err : f->convert.err;
+	return err ? err : 1;
+}
+
+void gpu_file_account(const struct gpu_file *f, struct mxbpf_gpu_account *to)
+{
+	const struct mxbpf_gpu_shared *g = f->shared;
+	const struct gpu_convert *c = &f->convert;
+	const uint64_t records = g->records > c->taken ? g->records : c->taken; /* the sum is written after the batch */
+
+	*to = (struct mxbpf_gpu_account){
+		.h = {.kind = MXBPF_GPU_ACCOUNT, .size = sizeof(*to), .tgid = c->tgid},
+		.records = records,
+		.activities = c->activities,
+		.calls = c->calls,
+		.nested = c->nested,
+		.overheads = c->overheads,
+		.outside = c->outside,
+		.dropped = g->dropped,
+		.scrapped = g->scrapped,
+		.unsent = records - c->taken,
+		.unmeasured = c->unmeasured,
+		.early = c->early,
+		.threadless = c->threadless,
+		.unnamed = c->unnamed,
+		.unknown = g->unknown,
+		.subscriptions = g->subscriptions,
+		.held_ns = g->held_ns,
+	};
+}
+
+void gpu_file_close(struct gpu_file *f)
+{
+	if (!f)
+		return;
+	gpu_convert_fini(&f->convert);
+	close(f->fd);
+	free(f->shared);
+	free(f);
+}
