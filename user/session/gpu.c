@@ -183,7 +183,7 @@ int ses_gpu_open(struct session *ses, struct err *e)
 void ses_gpu_take(struct session *ses, bool on)
 {
 	if (on) {
-		src_gpu_since(ses->gpu_source, clock_ns(CLOCK_MONOTONIC));
+		src_gpu_start(ses->gpu_source);
 		agt_gpu_want(ses->agent, WANT);
 		return;
 	}

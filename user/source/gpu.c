@@ -24,7 +24,8 @@ struct gpu_source {
 	struct src *src;
 	pthread_t thread;
 	int stop_fd;		  /* readable: the thread must end; -1: the thread does not run */
-	pthread_mutex_t sum_lock; /* protects the next two, which any thread reads, also while this one delivers */
+	bool settle;		  /* atomic: the thread has to take all that is there, once */
+	pthread_mutex_t sum_lock; /* protects the next two; taken inside of `lock`, too */
 	struct mxbpf_gpu_account sums;
 	uint64_t stored;      /* records that were delivered or are about to be */
 	pthread_mutex_t lock; /* protects what follows */
@@ -34,10 +35,6 @@ struct gpu_source {
 	uint64_t account_ns; /* when the last account was delivered */
 	uint64_t accounts;   /* accounts that were delivered */
 	uint64_t launches;   /* launches that probes have counted; changed atomically, without the lock */
-
-	pthread_mutex_t sum_lock; /* protects what follows; taken inside of `lock`, too */
-	struct mxbpf_gpu_account sums;
-	uint64_t stored; /* records that were delivered */
 };
 
 static const char *name(void *ctx, uint32_t number)
@@ -163,9 +160,13 @@ static void *run(void *ctx)
 {
 	struct gpu_source *g = ctx;
 	struct pollfd stop = {.fd = g->stop_fd, .events = POLLIN};
+	bool settle;
 
 	do {
-		take(g, false);
+		settle = __atomic_load_n(&g->settle, __ATOMIC_ACQUIRE);
+		take(g, settle);
+		if (settle)
+			__atomic_store_n(&g->settle, false, __ATOMIC_RELEASE);
 	} while (poll(&stop, 1, LOOK_MS) <= 0);
 	return NULL;
 }
@@ -177,27 +178,34 @@ static bool is_released(const struct gpu_source *g)
 	const struct mxbpf_gpu_shared *shared = agt_gpu(g->agt);
 	const uint32_t state = shared ? __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
 
-	return state != MXBPF_GPU_ON && state != MXBPF_GPU_SUBSCRIBING;
+	return state != MXBPF_GPU_ON; /* if it is just subscribing, it lets go as soon as CUPTI returns to it */
 }
 
 bool src_gpu_stop(struct src *s, unsigned ms)
 {
 	struct gpu_source *g = s->ctx;
 	const struct timespec nap = {.tv_nsec = 1000000};
-	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), until_ns = now + ms * 1000000ull;
 
+	pthread_mutex_lock(&g->lock);
+	g->convert.until_ns = now;
+	pthread_mutex_unlock(&g->lock);
 	agt_gpu_want(g->agt, 0);
 	while (!is_released(g) && clock_ns(CLOCK_MONOTONIC) < until_ns && agt_alive(g->agt))
+		nanosleep(&nap, NULL);
+	__atomic_store_n(&g->settle, true, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&g->settle, __ATOMIC_ACQUIRE) && g->stop_fd >= 0)
 		nanosleep(&nap, NULL);
 	return is_released(g);
 }
 
-void src_gpu_since(struct src *s, uint64_t since_ns)
+void src_gpu_start(struct src *s)
 {
 	struct gpu_source *g = s->ctx;
 
 	pthread_mutex_lock(&g->lock);
-	g->convert.since_ns = since_ns;
+	g->convert.since_ns = clock_ns(CLOCK_MONOTONIC);
+	g->convert.until_ns = 0;
 	pthread_mutex_unlock(&g->lock);
 }
 
@@ -268,7 +276,8 @@ struct src *src_add_gpu(struct src_hub *h, struct agt *agt, uint32_t tgid)
 	}
 	g->agt = agt;
 	g->tgid = tgid;
-	g->convert = (struct gpu_convert){.from = {name, thread, agt}, .tgid = tgid};
+	g->convert = (struct gpu_convert){
+		.from = {name, thread, agt}, .tgid = tgid, .since_ns = UINT64_MAX /* no window is open */};
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_mutex_init(&g->sum_lock, NULL);
 	g->src = s;

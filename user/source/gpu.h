@@ -16,11 +16,11 @@ struct src *src_add_gpu(struct src_hub *h, struct agt *a, uint32_t tgid);
 void src_gpu_account(const struct src *s, struct mxbpf_gpu_account *to);
 /* Tells the account how many launches probes have counted so far. */
 void src_gpu_launches(struct src *s, uint64_t counted);
-/* Activities and calls that began before a time are not delivered. */
-void src_gpu_since(struct src *s, uint64_t since_ns);
+/* A window opens: calls that begin earlier are not delivered, nor what they launched. */
+void src_gpu_start(struct src *s);
 /*
- * Tells the agent to let go of CUPTI, and waits until it has. Returns false if it has not after `ms`: it will do so as
- * soon as CUPTI returns to it, and what it hands over until then is lost.
+ * The window closes. Tells the agent to let go of CUPTI, and waits until it has. Returns false if it has not after
+ * `ms`: it will do so as soon as CUPTI returns to it, and what it hands over until then is lost.
  */
 bool src_gpu_stop(struct src *s, unsigned ms);
 

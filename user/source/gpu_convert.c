@@ -331,14 +331,23 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
 			c->err = -ENOMEM;
 }
 
-/* What a call before the window launched is outside, too. */
+static bool is_beyond(const struct gpu_convert *c, uint64_t ns)
+{
+	return ns < c->since_ns || (c->until_ns && ns >= c->until_ns);
+}
+
+/* What a call outside of the window launched is outside, too, and what a call in the window launched is not. */
 static bool is_outside(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
-	const uint64_t start_ns = gpu_time(c, r->start_ns), *called_ns = called_at(c, r->correlation);
+	const uint64_t start_ns = gpu_time(c, r->start_ns), *called_ns;
 
-	if (start_ns < c->since_ns && (r->kind == MXBPF_GPU_CALL || r->kind == MXBPF_GPU_DRIVER))
-		remember(c, r, start_ns);
-	return start_ns < c->since_ns || (called_ns && *called_ns < c->since_ns);
+	if (r->kind == MXBPF_GPU_CALL || r->kind == MXBPF_GPU_DRIVER) {
+		if (is_beyond(c, start_ns))
+			remember(c, r, start_ns);
+		return is_beyond(c, start_ns);
+	}
+	called_ns = called_at(c, r->correlation);
+	return called_ns ? is_beyond(c, *called_ns) : is_beyond(c, start_ns);
 }
 
 static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)

@@ -31,6 +31,7 @@ struct gpu_convert {
 	uint32_t tgid;
 	bool foreign_tids;  /* set by the user: thread numbers mean nothing, so no launch has a thread */
 	uint64_t since_ns;  /* set by the user: what began before is left out */
+	uint64_t until_ns;  /* set by the user: what begins later is left out, too; 0: no limit */
 	struct buf clocks;  /* struct gpu_clock, rising */
 	struct buf waiting; /* struct mxbpf_gpu_rec without CLOCK */
 	struct hash names;  /* number of a name -> its id */
