@@ -13,6 +13,8 @@
 
 #define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
 #define LIBCUPTI    "libcupti.so"
+#define LEAKS_FROM  130000 /* versions of CUPTI that are known to grow */
+#define LEAKS_UNTIL 130402
 #define AWAIT_NS    (60 * NS_PER_S) /* CUPTI has taken 15 s to accept its first client in a process */
 #define LOOK_NS	    (20 * NS_PER_MS)
 #define PROGRESS_NS (2 * NS_PER_S)
@@ -92,6 +94,9 @@ static void say_on(struct session *ses, const struct mxbpf_gpu_shared *g)
 
 	ses_note(ses, "CUPTI delivers records: version %u, %.256s; subscribing took %s, enabling %s", g->version,
 		 g->path, fmt_ns(g->subscribe_ns, subscribe), fmt_ns(g->enable_ns, enable));
+	if (g->version >= LEAKS_FROM && g->version < LEAKS_UNTIL)
+		ses_note(ses, "this version of CUPTI loses memory in long windows (about 1 GiB in 25 million records); "
+			      "13.4.2 and later do not");
 	if (g->unhooked)
 		ses_warn(ses,
 			 "calls of CUPTI by the program's own profiler are not seen (%s), so mxbpf cannot give way to "
