@@ -319,7 +319,7 @@ static int enable(int kind, bool on, enum scope wanted)
 	if (kind == KIND_GRAPH && on)
 		collect_graph_level();
 	collect_enable((uint32_t)kind, on);
-	if (replay_on() && kind == KIND_KERNEL && on)
+	if (replay_on() && on)
 		replay_start();
 	gate_at_exit();
 	return CUPTI_OK;

@@ -13,11 +13,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define NAMES 65536 /* a power of two */
+#define NAMES	   65536     /* a power of two */
+#define SETTLED_NS 100000000 /* a client that enables nothing for so long has enabled all that it wants */
 
 static const uint8_t *tape, *tape_end;
 static uint32_t sizes[KINDS];
-static uint64_t first_clock;
+static uint64_t first_clock, enabled_at;
 static struct {
 	uint64_t address;
 	const char *text;
@@ -177,6 +178,8 @@ static void *play_thread(void *ctx)
 	const struct tape_chunk *c;
 	uint64_t last;
 
+	while (__atomic_load_n(&enabled_at, __ATOMIC_RELAXED) + SETTLED_NS > double_now())
+		nanosleep(&nap, NULL);
 	for (c = first_chunk(); c; c = next_chunk(c)) {
 		if (c->type == TAPE_NAME)
 			take_name(c);
@@ -194,6 +197,7 @@ void replay_start(void)
 	static bool started;
 	pthread_t t;
 
+	__atomic_store_n(&enabled_at, double_now(), __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&started, true, __ATOMIC_RELAXED))
 		return;
 	if (!pthread_create(&t, NULL, play_thread, NULL))

@@ -14,6 +14,7 @@ bool replay_on(void);
 size_t replay_bytes(uint32_t kind);
 /* Returns CUPTI's time at the begin of the tape. */
 uint64_t replay_clock(void);
+/* Starts the replay when the last of these calls is some time ago. */
 void replay_start(void);
 
 #endif
