@@ -223,7 +223,7 @@ gpu-double: $(GPU) $(GPU_CLIENT)
 double := tests/gpu/double
 $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c account.c)
 $(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0: $(double)/cudart.c | $(O)/gpu/libcuda.so.1
-$(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8: $(addprefix $(double)/,cupti.c gate.c collect.c records.c clock.c names.c)
+$(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8: $(addprefix $(double)/,cupti.c gate.c collect.c records.c clock.c names.c replay.c)
 $(O)/gpu/libkineto_double.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12
 $(O)/gpu/old/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/old/libcudart.so.11.0

@@ -218,6 +218,18 @@ aborts() { # RULE COMMAND
 	expect_re '^(<cuda(PeekAtLastError|GetLastError|GetErrorString|DriverGetVersion|RuntimeGetVersion)>:[[:space:]]*)*$' "$wrong"
 }
 
+@test "The GPU double replays the buffers that a tape has, with their names, and here they have this process and thread" {
+	local seen
+	cd "$BATS_TEST_TMPDIR"
+	cc -O2 -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared -o facts.so "$REPO/tests/gpu/facts.c" -ldl
+	FACTS_TAPE=$PWD/cupti.tape MXBPF_GPU_DOUBLE=$O/gpu/libcupti.so.12 MXBPF_DOUBLE_VERSION=130401 \
+		python3 "$REPO/tests/gpu/facts.py" ./facts.so tape
+	seen=$(MXBPF_DOUBLE_TAPE=$PWD/cupti.tape client '' replay)
+	expect_same "500 505 505 50000 0 0 248" \
+		"$(for name in kernels runtime driver ns absurd wrong_tid kernel_bytes; do value $name "$seen"; done | paste -sd ' ')"
+	expect_same "4 burst_a" "$(value names "$seen") $(value first "$seen")"
+}
+
 @test "cuInit of the GPU double starts the library in CUDA_INJECTION64_PATH once" {
 	cc -shared -fPIC -o "$BATS_TEST_TMPDIR/inject.so" -x c - <<-'EOF'
 		#include <stdio.h>

@@ -25,6 +25,7 @@
 #define GAPS_MAX	      4
 #define KEPT_MAX	      65536
 #define SUBSCRIBER_NAME_BYTES 128
+#define TAPE_NAMES	      4096
 
 enum { DRIVER = 4, RUNTIME = 5, KERNEL = 10 }; /* CUpti_ActivityKind */
 enum { DOMAIN_RUNTIME = 2, API_EXIT = 1 };
@@ -71,6 +72,7 @@ static void *cupti, *subscriber;
 static char path[1024];
 static volatile int finalize_wanted, finalize_result = -1;
 static int offset_clock;
+static FILE *tape;
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -98,6 +100,8 @@ const char *facts_open(const char *bring)
 	cupti = *path ? dlopen(path, RTLD_NOW) : NULL;
 	return cupti ? path : NULL;
 }
+
+#include "double/tape.h"
 
 #define CALL(name, type, ...)                                                                                          \
 	({                                                                                                             \
@@ -225,6 +229,86 @@ static void take(const uint8_t *r)
 		take_api(r, kind);
 }
 
+static void tape_put(uint32_t type, const void *head, size_t head_bytes, const void *body, size_t bytes)
+{
+	struct tape_chunk c = {type, (uint32_t)(head_bytes + bytes)};
+	static const char zeros[8];
+
+	fwrite(&c, sizeof(c), 1, tape);
+	fwrite(head, 1, head_bytes, tape);
+	fwrite(body, 1, bytes, tape);
+	fwrite(zeros, 1, -c.bytes & 7, tape);
+}
+
+/* Writes the name of a kernel, unless the tape has this text for this address. */
+static void tape_name(const uint8_t *r)
+{
+	static struct {
+		uint64_t address;
+		char *text;
+	} known[TAPE_NAMES];
+	uint64_t address = AT(uint64_t, r, 104);
+	const char *text = (const char *)(uintptr_t)address;
+	size_t i = (address >> 4) % TAPE_NAMES;
+
+	if (!text || (known[i].address == address && !strcmp(known[i].text, text)))
+		return;
+	free(known[i].text);
+	known[i].address = address;
+	known[i].text = strdup(text);
+	tape_put(TAPE_NAME, &address, sizeof(address), text, strlen(text) + 1);
+}
+
+static void tape_clock(void)
+{
+	uint64_t t[3];
+
+	t[0] = clock_ns(CLOCK_MONOTONIC);
+	if (CALL(cuptiGetTimestamp, (uint64_t *), &t[1]))
+		return;
+	t[2] = clock_ns(CLOCK_MONOTONIC);
+	tape_put(TAPE_CLOCK, t, sizeof(t), NULL, 0);
+}
+
+/* From now on all buffers are written to the tape as well. Returns 0, or -1 if the file cannot be written. */
+int facts_tape(const char *file)
+{
+	struct tape_head head = {.version = facts_version(), .pid = (uint32_t)getpid()};
+
+	memcpy(head.magic, TAPE_MAGIC, sizeof(head.magic));
+	pthread_mutex_lock(&lock);
+	tape = fopen(file, "we");
+	if (tape) {
+		fwrite(&head, sizeof(head), 1, tape);
+		tape_clock();
+	}
+	pthread_mutex_unlock(&lock);
+	return tape ? 0 : -1;
+}
+
+/* Ends the tape. Returns its number of bytes, or -1. */
+long facts_tape_end(void)
+{
+	uint32_t size[2];
+	long bytes = -1;
+
+	pthread_mutex_lock(&lock);
+	if (tape) {
+		tape_clock();
+		for (size[0] = 0; size[0] < KINDS_MAX; size[0]++) {
+			size[1] = (uint32_t)seen.bytes[size[0]];
+			if (size[1])
+				tape_put(TAPE_SIZE, size, sizeof(size), NULL, 0);
+		}
+		bytes = ftell(tape);
+		if (fclose(tape))
+			bytes = -1;
+		tape = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
 static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
 	uint8_t *r = NULL, *last = NULL;
@@ -240,8 +324,16 @@ static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
 		if (last && kind < KINDS_MAX)
 			seen.bytes[kind] = (uint64_t)(r - last);
 		take(r);
+		if (tape && AT(uint32_t, r, 0) == KERNEL)
+			tape_name(r);
 		last = r;
 	}
+	/* The size of the last record is where the buffer ends. */
+	kind = last ? AT(uint32_t, last, 0) : 0;
+	if (last && kind < KINDS_MAX && !seen.bytes[kind])
+		seen.bytes[kind] = (uint64_t)(buffer + valid - last);
+	if (tape && valid)
+		tape_put(TAPE_BUFFER, buffer, valid, NULL, 0);
 	if (!CALL(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *), context, stream, &dropped))
 		seen.dropped += dropped;
 	pthread_mutex_unlock(&lock);

@@ -495,6 +495,28 @@ def timestamp_callback(library):
 
 
 @check
+def tape(library):
+    """Records the buffers of a short run as they are, with names and clock readings, for the double to replay."""
+    path = os.environ.get("FACTS_TAPE", "cupti.tape")
+    job = Job(library)
+    job.lib.facts_tape_end.restype = ctypes.c_long
+    kinds = ("kernel", "runtime", "driver", "memcpy", "memset", "sync", "overhead")
+    job.lib.facts_thread_ids(1)
+    job.begin(*kinds)
+    say("tape", "begins" if job.lib.facts_tape(path.encode()) == 0 else f"cannot write {path}")
+    for _ in range(5):
+        job.launch(100)
+        job.sync()
+        if not DOUBLE:
+            job.x.cpu()
+            job.torch.zeros(1000, device="cuda").copy_(job.torch.ones(1000))
+        job.lib.facts_flush(0)
+    job.end(*kinds)
+    seen = job.seen()
+    say("tape", f"{job.lib.facts_tape_end()} bytes, {seen.records[KIND['kernel']]} kernels, in {os.path.basename(path)}")
+
+
+@check
 def graphs(library):
     """Counts kernels of CUDA graphs captured before the first, during and after a subscription."""
     job = Job(library)

@@ -23,6 +23,7 @@ out=${1:-$here/../../docs/gpu-facts.md}
 python=${PYTHON:-python3}
 limit=${LIMIT:-60}
 
+export FACTS_TAPE=${FACTS_TAPE:-${out%.md}.tape}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 library=${FACTS:-$work/facts.so}

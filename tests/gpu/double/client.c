@@ -435,6 +435,29 @@ static int finalize(void)
 	return 0;
 }
 
+/* Takes what a tape has, until there was nothing for half a second. */
+static int replay(void)
+{
+	const struct timespec nap = {.tv_nsec = 50000000};
+	uint64_t last = 0;
+	int idle;
+
+	begin();
+	for (idle = 0; idle < 10; idle++) {
+		nanosleep(&nap, NULL);
+		cuptiActivityFlushAll(0);
+		pthread_mutex_lock(&lock);
+		if (seen.buffers != last)
+			idle = 0;
+		last = seen.buffers;
+		pthread_mutex_unlock(&lock);
+	}
+	end();
+	print();
+	printf("names=%u first=%s\n", nnames, nnames ? name_was[0] : "");
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -447,6 +470,7 @@ static const struct {
 	{"replaced", replaced}, {"thread-ids", thread_ids},
 	{"dump", dump},		{"watch-clock", watch_clock},
 	{"finalize", finalize}, {"filter", filter},
+	{"replay", replay},
 };
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
  * MXBPF_DOUBLE asks for them; or the clock of a client's timestamp callback, which need not count nanoseconds.
  */
 #include "collect.h"
+#include "replay.h"
 
 #include <pthread.h>
 
@@ -25,6 +26,8 @@ void clock_start(void)
 	uint64_t before = double_now(), real = double_clock(CLOCK_REALTIME), after = double_now();
 
 	began = after;
+	if (replay_on())
+		real = replay_clock() - (uint64_t)(double_number("replay-after", 3, 0) * 1e9);
 	real_ahead = (int64_t)(real - (before + (after - before) / 2));
 }
 

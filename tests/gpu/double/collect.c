@@ -5,6 +5,7 @@
  * records them. Callbacks of completed buffers are called without the lock.
  */
 #include "collect.h"
+#include "replay.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -268,7 +269,8 @@ void collect_call(const struct double_call *call)
 	uint32_t kind = call->domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER;
 	uint8_t *r;
 
-	if (call->cbid >= CBIDS || !__atomic_load_n(&cbids[call->domain - 1][call->cbid], __ATOMIC_RELAXED))
+	if (replay_on() || call->cbid >= CBIDS ||
+	    !__atomic_load_n(&cbids[call->domain - 1][call->cbid], __ATOMIC_RELAXED))
 		return;
 	if (options.lose_calls && call->correlation % options.lose_calls == 0) {
 		lose_one(kind);
@@ -429,7 +431,7 @@ void collect_op(const struct double_op *given)
 
 	if (graph_level && op.graph)
 		op.kind = KIND_GRAPH;
-	if (!(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> op.kind & 1))
+	if (replay_on() || !(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> op.kind & 1))
 		return;
 	pthread_mutex_lock(&lock);
 	if (op.kind == KIND_SYNC) {
@@ -438,6 +440,19 @@ void collect_op(const struct double_op *given)
 		push(&op);
 		pthread_cond_signal(&work);
 	}
+	unlock_and_deliver();
+}
+
+void collect_raw(uint32_t kind, const uint8_t *record)
+{
+	uint8_t *r;
+
+	if (!(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> kind & 1))
+		return;
+	pthread_mutex_lock(&lock);
+	r = room(&device_lane, kind);
+	if (r)
+		memcpy(r, record, record_bytes(kind, version));
 	unlock_and_deliver();
 }
 
@@ -504,7 +519,7 @@ static void flush_overhead(uint64_t began)
 {
 	uint8_t *r;
 
-	if (!(kinds >> KIND_OVERHEAD & 1))
+	if (replay_on() || !(kinds >> KIND_OVERHEAD & 1))
 		return;
 	pthread_mutex_lock(&lock);
 	r = room(&device_lane, KIND_OVERHEAD);

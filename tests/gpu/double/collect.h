@@ -71,6 +71,8 @@ void collect_exit(void);
 void collect_forked(void);
 void collect_call(const struct double_call *call);
 void collect_op(const struct double_op *op);
+/* Records a record that somebody else has made, if its kind is enabled. */
+void collect_raw(uint32_t kind, const uint8_t *record);
 void collect_devices(void);
 void collect_corrupt(uint64_t records);
 void collect_subscribed(void);

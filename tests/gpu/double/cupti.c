@@ -2,6 +2,7 @@
 /* The double of libcupti: its functions, and the rules that a client must keep. README.md has the rules. */
 #include "collect.h"
 #include "gate.h"
+#include "replay.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -310,7 +311,7 @@ static int enable(int kind, bool on, enum scope wanted)
 
 	if (err)
 		return err;
-	if (kind < 0 || kind >= KINDS || (!silent(kind) && !record_bytes((uint32_t)kind, version)))
+	if (kind < 0 || kind >= KINDS || (!silent(kind) && !record_bytes((uint32_t)kind, version) && !replay_on()))
 		return CUPTI_INVALID_KIND;
 	err = on ? gate_failure_of_kind(kind) : 0;
 	if (err)
@@ -318,6 +319,8 @@ static int enable(int kind, bool on, enum scope wanted)
 	if (kind == KIND_GRAPH && on)
 		collect_graph_level();
 	collect_enable((uint32_t)kind, on);
+	if (replay_on() && on)
+		replay_start();
 	gate_at_exit();
 	return CUPTI_OK;
 }

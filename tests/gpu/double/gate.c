@@ -2,6 +2,7 @@
 /* The gate of CUPTI's double: attaches it to libcuda, checks that it may be called, fails on demand, writes the log. */
 #include "gate.h"
 #include "collect.h"
+#include "replay.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -137,7 +138,10 @@ const char *gate_cbid(uint32_t domain, uint32_t cbid)
 static void read_options(void)
 {
 	const char *v = getenv("MXBPF_DOUBLE_VERSION"), *path = getenv("MXBPF_DOUBLE_LOG");
+	const char *tape = getenv("MXBPF_DOUBLE_TAPE");
 
+	if (tape && *tape)
+		version = replay_open(tape);
 	if (v && *v)
 		version = (uint32_t)strtoul(v, NULL, 10);
 	if (path && *path)

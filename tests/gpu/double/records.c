@@ -5,6 +5,7 @@
  * finds nonsense.
  */
 #include "collect.h"
+#include "replay.h"
 
 #define POISON 0xa5
 
@@ -43,6 +44,8 @@ size_t record_bytes(uint32_t kind, uint32_t api_version)
 {
 	size_t i;
 
+	if (replay_on())
+		return replay_bytes(kind);
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		if (sizes[i].kind == kind && sizes[i].since <= api_version)
 			return sizes[i].bytes;
