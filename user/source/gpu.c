@@ -34,10 +34,6 @@ struct gpu_source {
 	uint64_t account_ns; /* when the last account was delivered */
 	uint64_t accounts;   /* accounts that were delivered */
 	uint64_t launches;   /* launches that probes have counted; changed atomically, without the lock */
-
-	pthread_mutex_t sum_lock; /* protects what follows; taken inside of `lock`, too */
-	struct mxbpf_gpu_account sums;
-	uint64_t stored; /* records that were delivered */
 };
 
 static const char *name(void *ctx, uint32_t number)
