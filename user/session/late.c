@@ -15,12 +15,26 @@
 #define LATE_LIBS_MAX	  4096 /* libraries that are planned */
 #define LATE_ATTACHED_MAX 256  /* libraries that are probed; each needs file descriptors */
 
-bool ses_late_wanted(const struct session *ses)
+static bool is_mapped(struct tgt *t, const struct plan_probe *p)
 {
 	size_t i;
 
-	for (i = 0; i < ses->targets[0].plan.nprobes; i++)
-		if (ses->targets[0].plan.probes[i].wanted && ses->targets[0].plan.probes[i].row->each_lib)
+	for (i = 0; i < tgt_nlibs(t); i++)
+		if (plan_is_late(p, t, tgt_lib(t, i)))
+			return true;
+	return false;
+}
+
+/* To watch the loader takes time at the end. A job that has not mapped CUDA with its runtime will hardly do so later.
+ */
+bool ses_late_wanted(const struct session *ses)
+{
+	const struct ses_target *of = &ses->targets[0];
+	const struct plan_probe *p;
+
+	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
+		if (p->wanted && p->row->each_lib &&
+		    (!(p->row->group & (PROBE_CUDA | PROBE_LAUNCH)) || is_mapped(of->tgt, p)))
 			return true;
 	return false;
 }

@@ -165,6 +165,10 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 				       .runtime = o->runtime,
 				       .returns = backend && backend->attach_returns && !o->no_returns,
 				       .probes_max = backend ? backend->probes_max : 0};
+	if (o->probes == PROBE_CUDA && backend && backend->probes_max)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--probes cuda needs more probes than the %u that the backend %s can attach",
+			       backend->probes_max, backend->name);
 	pthread_mutex_init(&new->lock, NULL);
 	new->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	return o->command ? launch_prepare(&new->launch, o->command, o->command_to_stderr, e) : 0;
