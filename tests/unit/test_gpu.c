@@ -237,6 +237,8 @@ static void test_join(void)
 		CHECK(calls(t.model, CONV)->self.gpu_ns == 10 && calls(t.model, CONV)->latency_ns == 750);
 		CHECK(!calls(t.model, BLOCK)->self.gpu_ns && calls(t.model, BLOCK)->total.gpu_ns == 10);
 		CHECK(!calls(t.model, BLOCK)->latencies && !calls(t.model, BLOCK)->latency_max_ns);
+		launch(&t, PID, 350, 2); /* after the inner one, whose record came last */
+		CHECK(!fold(&t) && calls(t.model, BLOCK)->self.launches == 1);
 		tape_free(&t);
 	}
 	TEST("a span that ended elsewhere, and a call of CUDA itself, own no work")
@@ -340,12 +342,13 @@ static void test_bounds(void)
 		CHECK(!fold(&t));
 		CHECK(!mdl_move(next, t.model, 0));
 		CHECK(calls(t.model, CONV)->self.gpu_ns == 10);
-		activity(&t, 1, 1020, 1040);
+		activity(&t, 1, 900, 920); /* earlier than the one that gave the latency */
 		activity(&t, 2, 1050, 1080);
 		call(&t, OP, CALL, 50, 900);
 		CHECK(!mdl_feed(next, t.recs.data, t.recs.len));
 		CHECK(calls(next, CONV)->self.gpu_ns == 20 && !calls(next, CONV)->self.launches);
 		CHECK(calls(next, BLOCK)->self.gpu_ns == 30 && calls(next, BLOCK)->total.gpu_ns == 50);
+		CHECK(!calls(next, CONV)->latencies && calls(next, BLOCK)->latency_ns == 1050 - 350);
 		CHECK(row_of(next, MXBPF_WORK_OF_OUTSIDE, 0)->self.launches == 0);
 		mdl_free(next);
 		tape_free(&t);
@@ -407,13 +410,16 @@ static void test_iterations(void)
 	{
 		unsigned order, k;
 
-		for (order = 0; order < 6; order++) {
-			const unsigned first = order / 2, second = (first + 1 + order % 2) % 3;
+		for (order = 0; order < 12; order++) {
+			const unsigned first = order % 6 / 2, second = (first + 1 + order % 2) % 3;
 			const unsigned all[] = {first, second, 3 - first - second};
 			struct mdl *again = mdl_new();
 			struct tape t = tape_new();
 			struct buf recs = {0};
 
+			if (order >= 6) /* the process is known to launch before its iterations end */
+				launch(&t, PID, 10, 77);
+			CHECK(!fold(&t));
 			for (k = 0; k < 3; k++) {
 				of_loop[all[k]](&t);
 				CHECK(!fold(&t));
@@ -680,8 +686,11 @@ static void test_busy(void)
 		CHECK(!fold(&t));
 		CHECK(stream(t.model, true, 0).busy_ns == 60000ull * 50000 && !stream(t.model, true, 0).late);
 		activity(&t, 0, 50000, 60000);
+		activity(&t, 0, 50000, 60000)->track.stream = 8; /* nothing else ran there */
 		CHECK(!fold(&t));
-		CHECK(stream(t.model, true, 0).busy_ns == 60000ull * 50000 && stream(t.model, true, 0).late == 1);
+		CHECK(stream(t.model, false, 8).busy_ns == 10000 && !stream(t.model, false, 8).late);
+		CHECK(stream(t.model, false, 7).late == 1 && stream(t.model, true, 0).busy_ns == 60000ull * 50000 &&
+		      stream(t.model, true, 0).late == 2);
 		tape_free(&t);
 	}
 }
