@@ -28,7 +28,7 @@
  * 1.4: single looks at threads: MXBPF_LOOK (mxbpf_lines.h); mxbpf_neighbour.runq_ns and .cpus;
  *      Python stacks of allocations and of owners of memory: stack_id of MXBPF_ALLOC and MXBPF_MEM_OWNER
  * 1.5: more members of MXBPF_ACTIVITY and MXBPF_LAUNCH, waits for devices, MXBPF_GPU_DEVICE, MXBPF_GPU_ACCOUNT
- *      (mxbpf_track.h); calls of CUDA: MXBPF_CLASS_CUDA
+ *      (mxbpf_track.h), their rows, and what iterations launch on GPUs; calls of CUDA: MXBPF_CLASS_CUDA
  */
 #define MXBPF_FILE_MAJOR  1
 #define MXBPF_FILE_MINOR  5

@@ -263,7 +263,7 @@ struct mxbpf_agg_gpu_stream {
 	__u64 count;			    /* activities without SYNC */
 	__u64 busy_ns, compute_ns, copy_ns; /* compute: KERNEL and SET */
 	__u64 first_ns, last_ns;	    /* start of the first activity, end of the last one */
-	__u64 late; /* activities that came so late that the part of them before later ones counts as idle */
+	__u64 late; /* activities that came so late that the part of them before the end of others counts as idle */
 	struct mxbpf_track track;
 	__u8 whole; /* 1: the device; context and stream are 0 */
 	__u8 pad[3];

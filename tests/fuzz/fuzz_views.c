@@ -58,6 +58,12 @@ static const size_t bytes_of[] = {
 	[MXBPF_ACTIVITY] = sizeof(struct mxbpf_activity),
 	[MXBPF_LAUNCH] = sizeof(struct mxbpf_launch),
 	[MXBPF_AGG_ACTIVITY] = sizeof(struct mxbpf_agg_activity),
+	[MXBPF_GPU_DEVICE] = sizeof(struct mxbpf_gpu_device),
+	[MXBPF_GPU_ACCOUNT] = sizeof(struct mxbpf_gpu_account),
+	[MXBPF_AGG_GPU_WORK] = sizeof(struct mxbpf_agg_gpu_work),
+	[MXBPF_AGG_GPU_STREAM] = sizeof(struct mxbpf_agg_gpu_stream),
+	[MXBPF_AGG_GPU_JOIN] = sizeof(struct mxbpf_agg_gpu_join),
+	[MXBPF_AGG_GPU_WAIT] = sizeof(struct mxbpf_agg_gpu_wait),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -115,6 +121,24 @@ static void tame_launch(struct mxbpf_launch *l)
 		l->h.ts_ns %= 64;
 }
 
+static void tame_agg_activity(struct mxbpf_agg_activity *a)
+{
+	a->cls = 1 + a->cls % (MXBPF_ACTIVITY_MAX - 1);
+	a->name_id %= IDS;
+	a->device %= 2;
+	a->unlaunched %= a->count ? a->count : 1;
+	a->nbuckets = 0;
+}
+
+static void tame_work(struct mxbpf_agg_gpu_work *a)
+{
+	a->of %= MXBPF_WORK_OFS;
+	a->cls %= MXBPF_CLASS_MAX;
+	a->name_id %= IDS;
+	a->layer_id %= IDS;
+	a->nbuckets = 0;
+}
+
 /* Changes the fields that kind_check_next() would reject, so that the record passes. */
 static void tame(struct mxbpf_rec *r)
 {
@@ -168,9 +192,20 @@ static void tame(struct mxbpf_rec *r)
 		tame_launch((struct mxbpf_launch *)r);
 		break;
 	case MXBPF_AGG_ACTIVITY:
-		((struct mxbpf_agg_activity *)r)->cls = 1;
-		((struct mxbpf_agg_activity *)r)->name_id %= IDS;
+		tame_agg_activity((struct mxbpf_agg_activity *)r);
 		break;
+	case MXBPF_AGG_GPU_WORK:
+		tame_work((struct mxbpf_agg_gpu_work *)r);
+		break;
+	case MXBPF_AGG_GPU_STREAM:
+		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
+		break;
+	case MXBPF_GPU_DEVICE:
+		((struct mxbpf_gpu_device *)r)->name_id %= IDS;
+		((struct mxbpf_gpu_device *)r)->device %= 2;
+		((struct mxbpf_gpu_device *)r)->major %= 16;
+		break;
+	case MXBPF_AGG_GPU_WAIT:
 	case MXBPF_KV:
 	case MXBPF_AGG_KV:
 	case MXBPF_LIFE:

@@ -74,6 +74,7 @@ static void kernels(uint64_t each_iteration, uint64_t dur_ns, uint64_t latency_n
 	struct mxbpf_launch l = {.h = {MXBPF_LAUNCH, sizeof(l), PID, 0}, .tid = PID, .domain = MXBPF_DOMAIN_CUPTI};
 	struct mxbpf_span s = {.h = {MXBPF_SPAN, sizeof(s), PID, 0},
 			       .dur_ns = 100,
+			       .self_ns = 100,
 			       .name_id = ITEM,
 			       .tid = PID,
 			       .cls = MXBPF_CLASS_OPERATOR};

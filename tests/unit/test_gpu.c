@@ -6,6 +6,7 @@
 #include "feature/activity/activity.h"
 #include "feature/activity/occupancy.h"
 #include "feature/steps/steps.h"
+#include "read_file.h"
 
 #define GEMM  101
 #define COPY  102
@@ -236,6 +237,8 @@ static void test_join(void)
 		CHECK(calls(t.model, CONV)->self.gpu_ns == 10 && calls(t.model, CONV)->latency_ns == 750);
 		CHECK(!calls(t.model, BLOCK)->self.gpu_ns && calls(t.model, BLOCK)->total.gpu_ns == 10);
 		CHECK(!calls(t.model, BLOCK)->latencies && !calls(t.model, BLOCK)->latency_max_ns);
+		launch(&t, PID, 350, 2); /* after the inner one, whose record came last */
+		CHECK(!fold(&t) && calls(t.model, BLOCK)->self.launches == 1);
 		tape_free(&t);
 	}
 	TEST("a span that ended elsewhere, and a call of CUDA itself, own no work")
@@ -339,12 +342,13 @@ static void test_bounds(void)
 		CHECK(!fold(&t));
 		CHECK(!mdl_move(next, t.model, 0));
 		CHECK(calls(t.model, CONV)->self.gpu_ns == 10);
-		activity(&t, 1, 1020, 1040);
+		activity(&t, 1, 900, 920); /* earlier than the one that gave the latency */
 		activity(&t, 2, 1050, 1080);
 		call(&t, OP, CALL, 50, 900);
 		CHECK(!mdl_feed(next, t.recs.data, t.recs.len));
 		CHECK(calls(next, CONV)->self.gpu_ns == 20 && !calls(next, CONV)->self.launches);
 		CHECK(calls(next, BLOCK)->self.gpu_ns == 30 && calls(next, BLOCK)->total.gpu_ns == 50);
+		CHECK(!calls(next, CONV)->latencies && calls(next, BLOCK)->latency_ns == 1050 - 350);
 		CHECK(row_of(next, MXBPF_WORK_OF_OUTSIDE, 0)->self.launches == 0);
 		mdl_free(next);
 		tape_free(&t);
@@ -406,13 +410,16 @@ static void test_iterations(void)
 	{
 		unsigned order, k;
 
-		for (order = 0; order < 6; order++) {
-			const unsigned first = order / 2, second = (first + 1 + order % 2) % 3;
+		for (order = 0; order < 12; order++) {
+			const unsigned first = order % 6 / 2, second = (first + 1 + order % 2) % 3;
 			const unsigned all[] = {first, second, 3 - first - second};
 			struct mdl *again = mdl_new();
 			struct tape t = tape_new();
 			struct buf recs = {0};
 
+			if (order >= 6) /* the process is known to launch before its iterations end */
+				launch(&t, PID, 10, 77);
+			CHECK(!fold(&t));
 			for (k = 0; k < 3; k++) {
 				of_loop[all[k]](&t);
 				CHECK(!fold(&t));
@@ -512,6 +519,109 @@ static void test_rows(void)
 	}
 }
 
+/* ---- tables */
+
+/* Returns what people read. The caller frees it. */
+static char *text_of(const struct tape *t, bool brief)
+{
+	const struct view_input in = {.session = &t->session, .model = t->model};
+	const struct view_opts opts = {.sort = VIEW_SORT_TOTAL, .brief = brief, .width = 160};
+	char path[] = "/tmp/mxbpf-test-gpu-XXXXXX", *text;
+	struct err e = {0};
+	struct out *o;
+
+	close(mkstemp(path));
+	CHECK(!out_open(path, false, &o, &e) && !view_write(&view_modern, &in, &opts, o, &e) && !out_commit(o, &e));
+	text = read_file(path);
+	unlink(path);
+	return text;
+}
+
+static void put_device(struct tape *t)
+{
+	struct mxbpf_gpu_device *d = rec_add(t, MXBPF_GPU_DEVICE, sizeof(*d), 0);
+
+	name(t, COPY, MXBPF_NAME_SPAN, "NVIDIA H200", 11);
+	d->name_id = COPY;
+	d->multiprocessors = 132;
+	d->major = 9;
+	d->threads_per_mp = 2048;
+	d->blocks_per_mp = 32;
+	d->registers_per_mp = 65536;
+	d->shared_per_mp = 233472;
+	d->warp = 32;
+}
+
+static void test_tables(void)
+{
+	TEST("tables show kernels with their shapes and occupancy, and mark shapes that differ")
+	{
+		struct tape t = tape_new();
+		char *text;
+
+		put_device(&t);
+		name(&t, GEMM, MXBPF_NAME_SPAN, "gemm", 4);
+		put_shape(activity(&t, 0, 100, 150), 64, 256, 40);
+		put_shape(activity(&t, 0, 200, 300), 128, 256, 40);
+		CHECK(!fold(&t));
+		text = text_of(&t, false);
+		CHECK(strstr(text, "GPU kernels: 2, 150 ns in all, in 1 row") && strstr(text, " ~128 ") &&
+		      strstr(text, " 256 ") && strstr(text, " 75%\n") && strstr(text, "~ calls differ"));
+		CHECK(strstr(text, "GPU 0 NVIDIA H200"));
+		free(text);
+		tape_free(&t);
+	}
+	TEST("what was lost and what could not be joined stands below the tables, and nothing else does")
+	{
+		struct tape t = tape_new();
+		struct mxbpf_gpu_account *a = rec_add(&t, MXBPF_GPU_ACCOUNT, sizeof(*a), 0);
+		char *text;
+
+		a->dropped = 1234;
+		activity(&t, 5, 100, 150);
+		launch(&t, PID, 50, 1);
+		CHECK(!fold(&t));
+		text = text_of(&t, false);
+		CHECK(strstr(text, "GPU records lost because CUPTI had no buffer: 1,234\n"));
+		CHECK(strstr(text, "1 of them belongs to no call, because the launch was not seen\n"));
+		CHECK(strstr(text, "1 launch without an activity, which was lost or had not ended\n"));
+		CHECK(strstr(text, "[outside of calls]") && strstr(text, "[launch not seen]"));
+		CHECK(!strstr(text, "full") && !strstr(text, "clocks") && !strstr(text, "forgotten"));
+		free(text);
+		tape_free(&t);
+	}
+	TEST("a short output names the tables of GPUs that it leaves out")
+	{
+		struct tape t = tape_new();
+		char *text;
+
+		activity(&t, 0, 100, 150)->cls = MXBPF_ACTIVITY_SYNC;
+		activity(&t, 0, 100, 150)->cls = MXBPF_ACTIVITY_SET;
+		activity(&t, 0, 200, 250)->graph = 7;
+		CHECK(!fold(&t));
+		text = text_of(&t, true);
+		CHECK(strstr(text, "more     GPU memsets, waits for GPUs, CUDA graphs, streams of GPUs: --all"));
+		CHECK(strstr(text, "GPU kernels: 1") && !strstr(text, "GPU memsets: 1"));
+		free(text);
+		text = text_of(&t, false);
+		CHECK(strstr(text, "GPU memsets: 1") && strstr(text, "CUDA graphs: 1 row") && strstr(text, "graph 7"));
+		free(text);
+		tape_free(&t);
+	}
+	TEST("calls of CUDA have a table although they belong to no runtime")
+	{
+		struct tape t = tape_new();
+		char *text;
+
+		call(&t, MXBPF_CLASS_CUDA, CALL, 100, 200);
+		CHECK(!fold(&t));
+		text = text_of(&t, false);
+		CHECK(strstr(text, "CUDA call: 100 ns in 1 row"));
+		free(text);
+		tape_free(&t);
+	}
+}
+
 /* ---- busy times */
 
 static struct mxbpf_agg_gpu_stream stream(const struct mdl *m, bool whole, uint32_t number)
@@ -576,8 +686,11 @@ static void test_busy(void)
 		CHECK(!fold(&t));
 		CHECK(stream(t.model, true, 0).busy_ns == 60000ull * 50000 && !stream(t.model, true, 0).late);
 		activity(&t, 0, 50000, 60000);
+		activity(&t, 0, 50000, 60000)->track.stream = 8; /* nothing else ran there */
 		CHECK(!fold(&t));
-		CHECK(stream(t.model, true, 0).busy_ns == 60000ull * 50000 && stream(t.model, true, 0).late == 1);
+		CHECK(stream(t.model, false, 8).busy_ns == 10000 && !stream(t.model, false, 8).late);
+		CHECK(stream(t.model, false, 7).late == 1 && stream(t.model, true, 0).busy_ns == 60000ull * 50000 &&
+		      stream(t.model, true, 0).late == 2);
 		tape_free(&t);
 	}
 }
@@ -623,6 +736,7 @@ int main(void)
 	test_bounds();
 	test_iterations();
 	test_rows();
+	test_tables();
 	test_busy();
 	test_occupancy();
 	UNIT_MAIN_END;

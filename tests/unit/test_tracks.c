@@ -371,8 +371,8 @@ static void test_report(void)
 		CHECK(!mdl_feed(plain.model, plain.recs.data, plain.recs.len));
 		text = render("modern", &t.session, t.model, &by_total);
 		CHECK(strstr(text, "GPU kernels: 8, ") && strstr(text, "GPU copies: 1, 4.00 KiB, ") &&
-		      strstr(text, "GPU sets: 1, ") && strstr(text, "Memcpy DtoD"));
-		CHECK(strstr(text, "2 of them belong to no call, because their launch was not seen"));
+		      strstr(text, "GPU memsets: 1, ") && strstr(text, "Memcpy DtoD"));
+		CHECK(strstr(text, "2 of them belong to no call, because the launch was not seen"));
 		free(text);
 		text = render("modern", &t.session, t.model, &one);
 		CHECK(strstr(text, ", of which 1 are shown") && strstr(text, "gemm") && !strstr(text, "relu"));

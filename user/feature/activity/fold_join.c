@@ -574,7 +574,8 @@ int join_move(struct join *to, struct join *from)
 	for (i = 0; i < buf_count(&from->launches, struct launch); i++) {
 		l = buf_at(&from->launches, struct launch, i);
 		memset(&l->work, 0, sizeof(l->work));
-		l->works = l->moved = true;
+		l->works = true;
+		l->moved = l->latency_ns != NONE;
 		l->slot = 0;
 	}
 	MOVE(backlog);

@@ -53,25 +53,20 @@ static void extend(uint64_t *until_ns, __u64 *sum, uint64_t start_ns, uint64_t e
 	*until_ns = end_ns;
 }
 
-/* The part of a late activity before the last one that was swept is left out, because it may count already. */
+/* The part of a late activity before the end of others is left out, because it may count already. */
 static void sweep_row(struct stream *r, const struct interval *i, uint64_t swept_ns)
 {
-	const bool late = i->start_ns < swept_ns;
-	const uint64_t start_ns = late ? swept_ns : i->start_ns;
-
 	if (!r->a.count || i->start_ns < r->a.first_ns)
 		r->a.first_ns = i->start_ns;
 	if (i->end_ns > r->a.last_ns)
 		r->a.last_ns = i->end_ns;
 	r->a.count++;
-	r->a.late += late;
-	if (i->end_ns <= start_ns)
-		return;
-	extend(&r->busy_until_ns, &r->a.busy_ns, start_ns, i->end_ns);
+	r->a.late += i->start_ns < swept_ns && i->start_ns < r->busy_until_ns;
+	extend(&r->busy_until_ns, &r->a.busy_ns, i->start_ns, i->end_ns);
 	if (i->copy)
-		extend(&r->copy_until_ns, &r->a.copy_ns, start_ns, i->end_ns);
+		extend(&r->copy_until_ns, &r->a.copy_ns, i->start_ns, i->end_ns);
 	else
-		extend(&r->compute_until_ns, &r->a.compute_ns, start_ns, i->end_ns);
+		extend(&r->compute_until_ns, &r->a.compute_ns, i->start_ns, i->end_ns);
 }
 
 static int by_start(const void *va, const void *vb)

@@ -75,9 +75,27 @@ void gpu_percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
 	snprintf(cell, VIEW_CELL_BYTES, "%.0f%%", 100 * *(const double *)value);
 }
 
+int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what)
+{
+	int err;
+
+	if (s->opts->brief && !s->opts->top) {
+		view_leave_out(s, what);
+		return 0;
+	}
+	err = view_sheet_print(s, sh, table, "");
+	out_puts(s->out, "\n");
+	return err;
+}
+
+const char *gpu_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 void gpu_put_title(struct view *s, const struct view_list *list, const char *prefix, const char *text)
 {
-	out_printf(s->out, "%s%s in ", prefix, text);
+	out_printf(s->out, "%s%s ", prefix, text);
 	view_put_rows(s, list);
 	out_puts(s->out, "\n");
 }
@@ -203,7 +221,7 @@ static void above(struct view *s, const void *table, const char *prefix, const c
 
 	if (t->bytes)
 		fmt_bytes(t->bytes, bytes);
-	snprintf(text, sizeof(text), "%s: %s%s%s, %s in all,", what, fmt_count(t->count, n), t->bytes ? ", " : "",
+	snprintf(text, sizeof(text), "%s: %s%s%s, %s in all, in", what, fmt_count(t->count, n), t->bytes ? ", " : "",
 		 bytes, fmt_ns(t->total_ns, ns));
 	gpu_put_title(s, &t->list, prefix, text);
 }
@@ -216,8 +234,8 @@ static void below(struct view *s, const void *table, const char *prefix)
 	if (t->varies)
 		out_printf(s->out, "%s~ calls differ, and the last one is shown\n", prefix);
 	if (t->unlaunched)
-		out_printf(s->out, "%s%s of them belong to no call, because their launch was not seen\n", prefix,
-			   fmt_count(t->unlaunched, n));
+		out_printf(s->out, "%s%s of them belong%s to no call, because the launch was not seen\n", prefix,
+			   fmt_count(t->unlaunched, n), t->unlaunched == 1 ? "s" : "");
 }
 
 /* ---- kernels */
@@ -369,11 +387,16 @@ static int make_sets(const struct view *s, void *table)
 
 static void above_sets(struct view *s, const void *table, const char *prefix)
 {
-	above(s, table, prefix, "GPU sets");
+	above(s, table, prefix, "GPU memsets");
+}
+
+static int print_sets(struct view *s, const void *table)
+{
+	return gpu_print_more(s, &sheet_gpu_sets, table, "GPU memsets");
 }
 
 static const struct view_column set_columns[] = {
-	{"name", NULL, "set", VIEW_TEXT, AT(name)},
+	{"name", NULL, "memset", VIEW_TEXT, AT(name)},
 	{"to", NULL, "to", VIEW_WORD, AT(a.to), VIEW_OMIT, SEEN(kinds), WORDS(memories),
 	 .help = "kind of the memory that is set"},
 	GPU_COLUMN,
@@ -388,18 +411,19 @@ static const struct view_column set_columns[] = {
 };
 
 const struct view_sheet sheet_gpu_sets = {
-	.title = "GPU sets",
+	.title = "GPU memsets",
 	.help = "Settings of GPU memory to a value (memset), by GPU and kind of memory; absent if there are none.",
 	.list_help = "settings of memory by GPU and kind of memory",
 	.member = "gpu",
-	.list = "sets",
-	.csv = "GPU sets",
+	.list = "memsets",
+	.csv = "GPU memsets",
 	.columns = set_columns,
 	.row_bytes = sizeof(struct activity),
 	.table_bytes = sizeof(struct activities),
 	.if_any = true,
 	.when = gpu_when,
 	.make = make_sets,
+	.print = print_sets,
 	.above = above_sets,
 	.below = below,
 };
@@ -414,6 +438,11 @@ static int make_waits(const struct view *s, void *table)
 static void above_waits(struct view *s, const void *table, const char *prefix)
 {
 	above(s, table, prefix, "Waits for GPUs");
+}
+
+static int print_waits(struct view *s, const void *table)
+{
+	return gpu_print_more(s, &sheet_gpu_waits, table, "waits for GPUs");
 }
 
 static const char *const sync_types[] = {
@@ -450,5 +479,6 @@ const struct view_sheet sheet_gpu_waits = {
 	.if_any = true,
 	.when = gpu_when,
 	.make = make_waits,
+	.print = print_waits,
 	.above = above_waits,
 };

@@ -20,7 +20,11 @@ bool gpu_when(const struct view *s);
 void gpu_show_empty(const struct view *s, struct view_list *list);
 /* Writes a share as percent, without decimal places. */
 void gpu_percent_cell(const void *value, char cell[VIEW_CELL_BYTES]);
-/* Writes "TITLE: " and how much it is of a total. */
+/* Writes the table, or names it among what a short output leaves out. */
+int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what);
+/* Returns "" for 1 and "s" for other numbers. */
+const char *gpu_plural(uint64_t n);
+/* Writes a title and the number of rows. */
 void gpu_put_title(struct view *s, const struct view_list *list, const char *prefix, const char *text);
 /* Returns the device with this number in a process, or NULL. A process of 0 has those of all. */
 const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, uint32_t device);

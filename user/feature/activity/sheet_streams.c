@@ -152,15 +152,7 @@ static void above_streams(struct view *s, const void *table, const char *prefix)
 
 static int print_streams(struct view *s, const void *table)
 {
-	int err;
-
-	if (s->opts->brief && !s->opts->top) {
-		view_leave_out(s, "streams of GPUs");
-		return 0;
-	}
-	err = view_sheet_print(s, &sheet_gpu_streams, table, "");
-	out_puts(s->out, "\n");
-	return err;
+	return gpu_print_more(s, &sheet_gpu_streams, table, "streams of GPUs");
 }
 
 #define ROW	     struct stream
@@ -282,7 +274,7 @@ static void put_count(struct view *s, uint64_t n, const char *what)
 	char text[32];
 
 	if (n)
-		out_printf(s->out, "GPU      %s %s\n", fmt_count(n, text), what);
+		out_printf(s->out, "%s: %s\n", what, fmt_count(n, text));
 }
 
 static int print_loss(struct view *s, const void *table)
@@ -302,14 +294,15 @@ static int print_loss(struct view *s, const void *table)
 		add_sat(&sum.unnamed, r->unnamed);
 		add_sat(&sum.unknown, r->unknown);
 	}
-	put_count(s, sum.dropped, "records were lost because CUPTI had no buffer for them");
-	put_count(s, sum.scrapped, "records were lost because all buffers of the agent were full");
-	put_count(s, sum.unsent, "records were lost because mxbpf could not read them fast enough");
-	put_count(s, sum.unmeasured, "records are left out because CUPTI did not measure their times");
-	put_count(s, sum.unknown, "records of unknown kinds are left out");
-	put_count(s, sum.threadless, "launches are in no operator because their thread is not known");
-	put_count(s, sum.unnamed, "records have no name because the agent's memory for names was full");
-	put_count(s, sum.early, "activities begin before their launch, because the clocks differ a little");
+	put_count(s, sum.dropped, "GPU records lost because CUPTI had no buffer");
+	put_count(s, sum.scrapped, "GPU records lost because all buffers of the agent were full");
+	put_count(s, sum.unsent, "GPU records lost because mxbpf did not read them fast enough");
+	put_count(s, sum.unmeasured, "GPU records left out because CUPTI did not measure their times");
+	put_count(s, sum.unknown, "GPU records left out because their kind is unknown");
+	put_count(s, sum.threadless, "launches in no operator because their thread is unknown");
+	put_count(s, sum.unnamed, "GPU records without a name because the agent's memory for names was full");
+	put_count(s, sum.early,
+		  "activities that begin before their launch, because the clocks of CPU and GPU differ a little");
 	if (sum.dropped || sum.scrapped || sum.unsent || sum.unmeasured || sum.unknown || sum.threadless ||
 	    sum.unnamed || sum.early)
 		out_puts(s->out, "\n");

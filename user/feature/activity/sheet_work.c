@@ -155,7 +155,7 @@ static void above_work(struct view *s, const void *table, const char *prefix)
 	const struct works *t = table;
 	char ns[24], text[96];
 
-	snprintf(text, sizeof(text), "Operators on the GPU: %s", fmt_ns(t->self_ns, ns));
+	snprintf(text, sizeof(text), "Operators on the GPU: %s in", fmt_ns(t->self_ns, ns));
 	gpu_put_title(s, &t->list, prefix, text);
 }
 
@@ -173,14 +173,14 @@ static void below_work(struct view *s, const void *table, const char *prefix)
 		add_sat(&sum.late_spans, all[i].late_spans);
 	}
 	if (sum.without_work)
-		out_printf(s->out, "%s%s launches have no activity: it was lost, or had not ended\n", prefix,
-			   fmt_count(sum.without_work, text));
+		out_printf(s->out, "%s%s launch%s without an activity, which was lost or had not ended\n", prefix,
+			   fmt_count(sum.without_work, text), sum.without_work == 1 ? "" : "es");
 	if (sum.late_launches)
-		out_printf(s->out, "%s%s launches arrived after the calls of their time were forgotten\n", prefix,
-			   fmt_count(sum.late_launches, text));
+		out_printf(s->out, "%s%s launch%s arrived after the calls of that time were forgotten\n", prefix,
+			   fmt_count(sum.late_launches, text), sum.late_launches == 1 ? "" : "es");
 	if (sum.late_spans)
-		out_printf(s->out, "%s%s calls were so long that their first launches were forgotten\n", prefix,
-			   fmt_count(sum.late_spans, text));
+		out_printf(s->out, "%s%s call%s took so long that the first launches were forgotten\n", prefix,
+			   fmt_count(sum.late_spans, text), gpu_plural(sum.late_spans));
 }
 
 #define ROW	     struct work
@@ -256,15 +256,12 @@ static void above_graphs(struct view *s, const void *table, const char *prefix)
 
 static int print_layers(struct view *s, const void *table)
 {
-	int err;
+	return gpu_print_more(s, &sheet_gpu_layers, table, "layers on the GPU");
+}
 
-	if (s->opts->brief && !s->opts->top) {
-		view_leave_out(s, "layers on the GPU");
-		return 0;
-	}
-	err = view_sheet_print(s, &sheet_gpu_layers, table, "");
-	out_puts(s->out, "\n");
-	return err;
+static int print_graphs(struct view *s, const void *table)
+{
+	return gpu_print_more(s, &sheet_gpu_graphs, table, "CUDA graphs");
 }
 
 static const struct view_column layer_columns[] = {
@@ -321,5 +318,6 @@ const struct view_sheet sheet_gpu_graphs = {
 	.if_any = true,
 	.when = gpu_when,
 	.make = make_graphs,
+	.print = print_graphs,
 	.above = above_graphs,
 };
