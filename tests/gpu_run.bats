@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# tests/gpu/run.sh runs all checks on a machine with a GPU. These tests run it on the double of a GPU, in a directory tree that
+# has what such a machine has: Python with PyTorch, a driver (the double's), and a static mxbpf. There are none of the libraries
+# that mxbpf needs otherwise, and no compiler.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# Makes the tree in ./root. The directories of Python, PyTorch and the checks are mounted by in_root.
+make_root() {
+	local file
+	TORCH=$(realpath "$O/deps/torch")
+	ROOT=$PWD/root
+	mkdir -p root/proc root/sys root/dev root/tmp root/usr/bin root/bin root/gpu root/double "root$TORCH" root/usr/lib/python3.11 copied
+	chmod 1777 root/tmp
+	cp "$REPO"/tests/gpu/*.py "$REPO/tests/gpu/run.sh" "$O/mxbpf-static" copied
+	cp -L /usr/bin/python3.11 root/usr/bin/python3
+	cp -L /bin/dash root/bin/sh
+	cp -L /usr/bin/dirname root/bin/dirname
+	find "$TORCH"/lib/python3.*/site-packages/torch/lib /usr/lib/python3.11/lib-dynload "$O/gpu" -maxdepth 1 -name '*.so*' |
+		xargs ldd /usr/bin/python3.11 /bin/dash /usr/bin/dirname 2>/dev/null | grep -oE '/(usr/)?lib[^ ]*' | grep -v "$TORCH" | sort -u >libraries
+	while read -r file; do
+		mkdir -p "root$(dirname "$file")"
+		[[ ! -f $file ]] || cp -L "$file" "root$file"
+	done <libraries
+	! find root -name 'libbpf*' -o -name 'libelf*' -o -name 'libZydis*' -o -name 'libcjson*' | grep .
+}
+
+# Runs a command in the tree. OPTION is one of chroot.
+in_root() { # OPTION COMMAND...
+	# shellcheck disable=SC2016 # for that shell
+	run timeout 280 unshare -m bash -ec '
+		root=$1 torch=$2 double=$3 copied=$4 option=$5
+		shift 5
+		for pair in "$torch:$torch" "/usr/lib/python3.11:/usr/lib/python3.11" "$double:/double" "$copied:/gpu"; do
+			mount --bind "${pair%%:*}" "$root${pair#*:}"
+			mount -o remount,bind,ro "$root${pair#*:}"
+		done
+		for dir in proc sys dev; do mount --rbind /$dir "$root/$dir"; done
+		cd /
+		exec env -i PATH=/bin:/usr/bin:/usr/sbin PYTHON="$torch/bin/python" chroot $option "$root" "$@"' - "$ROOT" "$TORCH" "$O/gpu" "$PWD/copied" "$@"
+}
+
+# Prints the verdicts of the rows whose check matches.
+verdicts() { # CHECK
+	python3 -c 'import json, sys
+rows = [r for r in json.load(open("root/tmp/out/results.json"))["results"] if r["check"] == sys.argv[1]]
+print(*sorted({r["verdict"] for r in rows}))' "$1"
+}
+
+@test "run.sh needs nothing but Python with PyTorch, a static mxbpf and its own files; with BPF no check is skipped for it" {
+	make_root
+	in_root --userspec=0:0 /gpu/run.sh --double /double --out /tmp/out machine launched attached own-profiler
+	expect_status 0
+	expect_re 'These are results of the double' "$output"
+	expect_same "$(verdicts launched) $(verdicts attached) $(verdicts own-profiler)" "measured passed measured passed passed"
+}
+
+@test "Without BPF and without root, run.sh does the checks that need no BPF, and skips the others with the reason" {
+	make_root
+	in_root --userspec=65534:65534 /gpu/run.sh --double /double --out /tmp/out \
+		machine launched attached graph own-profiler workers exits
+	expect_status 0
+	expect_same "$(verdicts launched) $(verdicts attached) $(verdicts graph) $(verdicts own-profiler)" "measured passed skipped passed passed"
+	expect_re 'skipped \| without BPF \(.+\)' "$output"
+}
+
+@test "A check that fails, one that hangs and one that has no time left are in the table, and in the exit code" {
+	mkdir copied
+	cp "$REPO"/tests/gpu/*.py "$REPO/tests/gpu/run.sh" copied
+	python3 - <<-'EOF'
+		text = open("copied/checks.py").read()
+		open("copied/checks.py", "w").write(text.replace("def main():", '''@check
+		def hangs(test):
+		    """It hangs."""
+		    test.judge("before it hangs", True, 1)
+		    time.sleep(100)
+
+
+		@check
+		def dies(test):
+		    """It dies."""
+		    os.kill(os.getpid(), signal.SIGKILL)
+
+
+		@check
+		def differs(test):
+		    """It differs."""
+		    test.judge("two and three", False, "2 | 3")
+
+
+		def main():''', 1))
+	EOF
+	LIMIT=2 run copied/run.sh --double "$O/gpu" --out out hangs dies differs
+	expect_status 1
+	expect_re '^\| before it hangs \| yes \| 1 \|$' "$output"
+	expect_re '^\| hangs \| \*\*no\*\* \| it did not end within 2 s \|$' "$output"
+	expect_re '^\| dies \| \*\*no\*\* \| the check ended with status -9; see log \|$' "$output"
+	expect_re '^\| two and three \| \*\*no\*\* \| 2 .\| 3 \|$' "$output"
+	expect_same "$(wc -l <out/results.jsonl)" 4
+	TOTAL=0 run copied/run.sh --double "$O/gpu" --out out hangs
+	expect_status 0
+	expect_re '^\| hangs \| skipped \| 0 s had passed \|$' "$output"
+}
+
+@test "Without a GPU run.sh refuses with the reason and status 3" {
+	[[ ! -e /dev/nvidia0 ]] || skip "there is a GPU"
+	PYTHON=$PYTHON_TORCH run "$REPO/tests/gpu/run.sh" --out out
+	expect_status 3
+	expect_re '^run.sh: there is no GPU that PyTorch can use: ' "$output"
+	[[ ! -e out ]]
+}
