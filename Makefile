@@ -212,7 +212,7 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 
 # The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
 # libcudart's functions begin with `push %rbp`, as those of the real one do.
-GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libgpuops.so static/libgpuops.so)
+GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libgpuops.so libgpucost.so static/libgpuops.so)
 GPU_OLD := $(addprefix $(O)/gpu/old/,libcudart.so.11.0 libcupti.so.11.8 libgpuops.so)
 GPU := $(GPU_NEW) $(GPU_OLD)
 GPU_CLIENT := $(O)/gpu/client
@@ -225,13 +225,14 @@ $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c account.c
 $(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0: $(double)/cudart.c | $(O)/gpu/libcuda.so.1
 $(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8: $(addprefix $(double)/,cupti.c gate.c collect.c records.c clock.c names.c replay.c)
 $(O)/gpu/libkineto_double.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
+$(O)/gpu/libgpucost.so: $(double)/cost.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12
 $(O)/gpu/old/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/old/libcudart.so.11.0
 $(O)/gpu/static/libgpuops.so: $(double)/gpuops.c $(double)/cudart.c | $(O)/gpu/libcuda.so.1
 $(GPU_OLD): GPU_FLAGS = -DDOUBLE_OLD
 $(O)/gpu/static/libgpuops.so: GPU_FLAGS = -DDOUBLE_STATIC
 $(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0 $(O)/gpu/static/libgpuops.so: GPU_LIBS = -l:libcuda.so.1
-$(O)/gpu/libkineto_double.so: GPU_LIBS = -l:libcupti.so.12
+$(O)/gpu/libkineto_double.so $(O)/gpu/libgpucost.so: GPU_LIBS = -l:libcupti.so.12
 $(O)/gpu/libgpuops.so: GPU_LIBS = -l:libcudart.so.12 -l:libcuda.so.1
 $(O)/gpu/old/libgpuops.so: GPU_LIBS = -l:libcudart.so.11.0 -l:libcuda.so.1
 $(GPU): $(wildcard $(double)/*.h)

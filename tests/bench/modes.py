@@ -295,7 +295,7 @@ GROUPS = {
     'data': ('tiny', ('--probes', 'data')),
     'kv': ('kv', ('--probes', 'kv')),
     'cuda': ('launch', ('--probes', 'cuda')),
-    'launch': ('launch', ('--probes', 'op', '--gpu')),
+    'launch': ('launch', ('--probes', 'op,cuda', '--gpu')),
     'link': ('tiny', ('--probes', 'op,api', '--trace', '@WORK@/group.json')),
     'work': ('tiny', ('--probes', 'api', '--api', 'work')),
     'iter': ('tiny', ('--probes', 'op', '--iterations', '50/100')),

@@ -42,3 +42,5 @@ trap give_back EXIT
 
 "$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" ${BASE:+--base "$BASE"} --python-torch "$PYTHON_TORCH" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
 	${ROUNDS:+--rounds "$ROUNDS"} --loops "${LOOPS:-}" --modes "${MODES:-}" --blocks "${BLOCKS:-}"
+printf '\nGPU, on the double:\n'
+(cd "$O/bench" && MXBPF=$MXBPF "$PYTHON" -B "$OLDPWD/tests/bench/gpu_cost.py" ${QUICK:+1})

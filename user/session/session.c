@@ -127,7 +127,7 @@ static unsigned groups_of(const struct ses_opts *o, const struct att_backend *ba
 	if ((o->probes & PROBE_API) && !o->iterations) /* --iterations has its own records of the ends of iterations */
 		groups |= PROBE_STEP;
 	groups |= ses_features_groups(o);
-	if (o->gpu) /* CUPTI tells the calls, if it can be had */
+	if (o->gpu && groups & PROBE_CUDA) /* CUPTI tells the calls, if it can be had */
 		groups |= PROBE_LAUNCH;
 	if (backend && backend->probes_max) /* the functions of CUDA alone are more than that */
 		groups &= ~(unsigned)(PROBE_CUDA | PROBE_LAUNCH);
