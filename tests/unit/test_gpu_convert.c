@@ -101,6 +101,17 @@ static void test_times(void)
 		CHECK(gpu_time(&c, AHEAD + 202000) == 202010);
 		CHECK(gpu_time(&c, 2 * AHEAD + 300000) == 300010);
 	}
+	TEST("if CUPTI's clock counts in other units, times are right as well")
+	{
+		struct gpu_convert ticks = begin();
+
+		clock_at(&ticks, 5000000, 1000);
+		clock_at(&ticks, 5200000, 101000);
+		clock_at(&ticks, 5400010, 201000);
+		CHECK(gpu_time(&ticks, 5100000) == 51000);
+		CHECK(gpu_time(&ticks, 5600000) / 100 == 300999 / 100);
+		gpu_convert_fini(&ticks);
+	}
 	TEST("if CUPTI's clock is set back, waiting records are converted with the readings before")
 	{
 		kernel(&c, 1, AHEAD + 301500);

@@ -37,15 +37,52 @@ static void take_clock(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		c->err = -ENOMEM;
 }
 
+/* Nanoseconds of CLOCK_MONOTONIC in a unit of CUPTI's clock, between reading i and the next one. */
+static double rate_at(const struct gpu_clock *all, size_t i)
+{
+	return (double)(all[i + 1].ns - all[i].ns) / (double)(all[i + 1].gpu_ns - all[i].gpu_ns);
+}
+
+static bool is_near(double rate, double other)
+{
+	return rate > other * (1 - RATE_MAX) && rate < other * (1 + RATE_MAX);
+}
+
 /*
- * Between two readings the clocks run at nearly the same rate. If they do not, one was set: then the nearer reading
- * counts.
+ * The rate between reading i and the next one, or 0 if the clock was set in between: then the rate is neither 1 nor
+ * that of a neighbour. It is not 1 if PyTorch's profiler has made the CPU's time stamp counter CUPTI's clock.
  */
+static double steady_rate(const struct gpu_clock *all, size_t n, size_t i)
+{
+	const double rate = rate_at(all, i);
+
+	return is_near(rate, 1) || (i && is_near(rate, rate_at(all, i - 1))) ||
+			       (i + 2 < n && is_near(rate, rate_at(all, i + 1)))
+		       ? rate
+		       : 0;
+}
+
+/* The rate for times beside reading i, from the steady piece at its side. */
+static double rate_beside(const struct gpu_clock *all, size_t n, size_t i)
+{
+	double rate = i ? steady_rate(all, n, i - 1) : 0;
+
+	if (!rate && i + 1 < n)
+		rate = steady_rate(all, n, i);
+	return rate ? rate : 1;
+}
+
+static uint64_t time_from(const struct gpu_clock *from, uint64_t gpu_ns, double rate)
+{
+	return gpu_ns >= from->gpu_ns ? from->ns + (uint64_t)((double)(gpu_ns - from->gpu_ns) * rate)
+				      : from->ns - (uint64_t)((double)(from->gpu_ns - gpu_ns) * rate);
+}
+
+/* Between readings at which the clock was set, the nearer one counts. */
 uint64_t gpu_time(const struct gpu_convert *c, uint64_t gpu_ns)
 {
 	const struct gpu_clock *all = buf_at(&c->clocks, const struct gpu_clock, 0);
 	size_t n = buf_count(&c->clocks, struct gpu_clock), low = 0, high = n, mid;
-	const struct gpu_clock *from;
 	double rate;
 
 	if (!n)
@@ -58,16 +95,15 @@ uint64_t gpu_time(const struct gpu_convert *c, uint64_t gpu_ns)
 			high = mid;
 	}
 	if (!low)
-		return all[0].ns - (all[0].gpu_ns - gpu_ns);
+		return time_from(&all[0], gpu_ns, rate_beside(all, n, 0));
 	if (low == n)
-		return all[n - 1].ns + (gpu_ns - all[n - 1].gpu_ns);
-	from = &all[low - 1];
-	rate = (double)(all[low].ns - all[low - 1].ns) / (double)(all[low].gpu_ns - all[low - 1].gpu_ns);
-	if (rate > 1 - RATE_MAX && rate < 1 + RATE_MAX)
-		return from->ns + (uint64_t)((double)(gpu_ns - from->gpu_ns) * rate);
-	if (gpu_ns - from->gpu_ns > all[low].gpu_ns - gpu_ns)
-		from = &all[low];
-	return from->ns + (gpu_ns - from->gpu_ns);
+		return time_from(&all[n - 1], gpu_ns, rate_beside(all, n, n - 1));
+	rate = steady_rate(all, n, low - 1);
+	if (rate)
+		return time_from(&all[low - 1], gpu_ns, rate);
+	if (gpu_ns - all[low - 1].gpu_ns <= all[low].gpu_ns - gpu_ns)
+		return time_from(&all[low - 1], gpu_ns, low > 1 ? rate_beside(all, low, low - 1) : 1);
+	return time_from(&all[low], gpu_ns, low + 1 < n ? rate_beside(&all[low], n - low, 0) : 1);
 }
 
 /* ---- names */

@@ -360,13 +360,14 @@ static bool enable_driver(void)
 static const struct {
 	uint32_t want, kind, gives;
 } kinds[] = {
+	/* Calls come first, so that no kernel is recorded without its launch. */
+	{MXBPF_GPU_WANT_CALLS, CUPTI_KIND_RUNTIME, MXBPF_GPU_CALL},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_KERNEL, MXBPF_GPU_KERNEL},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMCPY, MXBPF_GPU_COPY},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMCPY2, MXBPF_GPU_COPY},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMSET, MXBPF_GPU_SET},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_SYNC, MXBPF_GPU_SYNC},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_OVERHEAD, MXBPF_GPU_OVERHEAD},
-	{MXBPF_GPU_WANT_CALLS, CUPTI_KIND_RUNTIME, MXBPF_GPU_CALL},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -377,6 +378,8 @@ static int enable_kinds(struct mxbpf_gpu_shared *g)
 	int err = 0, one;
 	unsigned i;
 
+	if (want & MXBPF_GPU_WANT_DRIVER && enable_driver())
+		enabled |= 1u << MXBPF_GPU_DRIVER;
 	for (i = 0; i < KINDS; i++) {
 		if (!(want & kinds[i].want))
 			continue;
@@ -385,8 +388,6 @@ static int enable_kinds(struct mxbpf_gpu_shared *g)
 		if (!one)
 			enabled |= 1u << kinds[i].gives;
 	}
-	if (want & MXBPF_GPU_WANT_DRIVER && enable_driver())
-		enabled |= 1u << MXBPF_GPU_DRIVER;
 	g->enabled = enabled;
 	return want & MXBPF_GPU_WANT_KERNELS && !(enabled & 1u << MXBPF_GPU_KERNEL) ? err : 0;
 }

@@ -7,6 +7,7 @@
 #define AGENT_LIB_CUPTI_ABI_H
 
 #define CUPTI_VERSION_MIN      13 /* CUDA 11.0: the first with these offsets */
+#define CUPTI_VERSION_GRAPHS   14 /* CUDA 11.1: records of copies and sets have a graph */
 #define CUPTI_VERSION_NULL_OK  27 /* CUDA 12.9: earlier versions crash if they get no buffer */
 #define CUPTI_VERSION_OVERHEAD 21 /* CUDA 12.3: overhead records have a correlation */
 

@@ -293,7 +293,14 @@ static void read_kernel(struct mxbpf_gpu_shared *g, struct buffer *b, const uint
 	}
 }
 
-static void read_copy(const uint8_t *r, bool between_devices, struct mxbpf_gpu_rec *to)
+/* In CUDA 11.0 these records end before the graph. */
+static uint32_t graph_of(const struct mxbpf_gpu_shared *g, const uint8_t *r, unsigned off)
+{
+	return g->version >= CUPTI_VERSION_GRAPHS ? u32(r, off) : 0;
+}
+
+static void read_copy(const struct mxbpf_gpu_shared *g, const uint8_t *r, bool between_devices,
+		      struct mxbpf_gpu_rec *to)
 {
 	*to = (struct mxbpf_gpu_rec){
 		.kind = MXBPF_GPU_COPY,
@@ -305,14 +312,14 @@ static void read_copy(const uint8_t *r, bool between_devices, struct mxbpf_gpu_r
 		.context = u32(r, CUPTI_MEMCPY_CONTEXT),
 		.stream = u32(r, CUPTI_MEMCPY_STREAM),
 		.graph_node = u64(r, between_devices ? CUPTI_PTOP_GRAPH_NODE : CUPTI_MEMCPY_GRAPH_NODE),
-		.graph = u32(r, between_devices ? CUPTI_PTOP_GRAPH : CUPTI_MEMCPY_GRAPH),
+		.graph = graph_of(g, r, between_devices ? CUPTI_PTOP_GRAPH : CUPTI_MEMCPY_GRAPH),
 		.copy = {.copy = u8(r, CUPTI_MEMCPY_COPY),
 			 .from = u8(r, CUPTI_MEMCPY_FROM),
 			 .to = u8(r, CUPTI_MEMCPY_TO)},
 	};
 }
 
-static void read_set(const uint8_t *r, struct mxbpf_gpu_rec *to)
+static void read_set(const struct mxbpf_gpu_shared *g, const uint8_t *r, struct mxbpf_gpu_rec *to)
 {
 	*to = (struct mxbpf_gpu_rec){
 		.kind = MXBPF_GPU_SET,
@@ -324,7 +331,7 @@ static void read_set(const uint8_t *r, struct mxbpf_gpu_rec *to)
 		.context = u32(r, CUPTI_MEMSET_CONTEXT),
 		.stream = u32(r, CUPTI_MEMSET_STREAM),
 		.graph_node = u64(r, CUPTI_MEMSET_GRAPH_NODE),
-		.graph = u32(r, CUPTI_MEMSET_GRAPH),
+		.graph = graph_of(g, r, CUPTI_MEMSET_GRAPH),
 		.copy = {.to = (uint8_t)u16(r, CUPTI_MEMSET_TO)},
 	};
 }
@@ -376,10 +383,10 @@ static bool read_record(struct mxbpf_gpu_shared *g, struct buffer *b, const uint
 		return true;
 	case CUPTI_KIND_MEMCPY:
 	case CUPTI_KIND_MEMCPY2:
-		read_copy(r, u32(r, 0) == CUPTI_KIND_MEMCPY2, to);
+		read_copy(g, r, u32(r, 0) == CUPTI_KIND_MEMCPY2, to);
 		return true;
 	case CUPTI_KIND_MEMSET:
-		read_set(r, to);
+		read_set(g, r, to);
 		return true;
 	case CUPTI_KIND_RUNTIME:
 	case CUPTI_KIND_DRIVER:
