@@ -268,6 +268,13 @@ job_agrees() {
 	tail -n 1 job.out | jq -e '.operators["gpuops::others"] == {"kernels": 20, "ns": 2000000}'
 }
 
+@test "Forked children of a job cannot use CUDA, run on without it and end well" {
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	job_agrees "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --fork-every 5
+	tail -n 1 job.out | jq -e '.forks == 4 and .failed == 0'
+}
+
 # profile MODE: prints the counts of two traces of the job's own profiler.
 profile() {
 	local pid
