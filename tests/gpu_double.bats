@@ -29,7 +29,7 @@ aborts() { # RULE COMMAND
 	expect_same "0 0 0 0 0" "$(for name in zero no_name absurd early wrong_tid; do value $name "$seen"; done | paste -sd ' ')"
 	expect_same '{"kernel":1002,"copy":1,"peer":1,"set":1,"runtime":1017,"driver":1017,"sync":3,"device":0,"graph":0}' \
 		"$(jq -c '.delivered | del(.overhead)' "$BATS_TEST_TMPDIR/account")"
-	jq -e '.made == .delivered and .launched_ns == .kernel_ns and .launched.kernel == 1002' "$BATS_TEST_TMPDIR/account"
+	jq -e '.left_enabled == 0 and .made == .delivered and .launched_ns == .kernel_ns and .launched.kernel == 1002' "$BATS_TEST_TMPDIR/account"
 }
 
 @test "The GPU double delivers a burst of a million kernels without loss" {
@@ -122,6 +122,11 @@ aborts() { # RULE COMMAND
 @test "Single functions of the driver are recorded if only these are enabled" {
 	# Two launches only make nodes of a graph.
 	expect_re '^kernels=1002 driver=1002$' "$("$CLIENT" filter)"
+}
+
+@test "The account of the GPU double has the kinds that a subscriber left enabled" {
+	MXBPF_DOUBLE_ACCOUNT=$BATS_TEST_TMPDIR/account "$CLIENT" left
+	expect_same 8 "$(jq .left_enabled "$BATS_TEST_TMPDIR/account")"
 }
 
 @test "cuptiFinalize throws away the records that were not flushed" {
