@@ -280,6 +280,18 @@ job_agrees() {
 	tail -n 1 job.out | jq -e '.forks == 4 and .failed == 0'
 }
 
+@test "A job launches a million kernels on demand and has them in its account" {
+	need_torch
+	local pid
+	pid=$(MXBPF_DOUBLE_ACCOUNT=$BATS_TEST_TMPDIR/account start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py")
+	kill -s USR2 "$pid"
+	wait_line "$(out job)" '^burst 1000000$' "$pid"
+	stop_pid "$pid"
+	tail -n 1 "$(out job)" | jq -e '.operators["gpuops::burst"] == {"kernels": 1000000, "ns": 100000000}
+		and ([.kernels | to_entries[] | select(.key | startswith("burst_")) | .value.kernels] | add) == 1000000'
+	expect_same "$(tail -n 1 "$(out job)" | jq .total.kernels)" "$(jq .launched.kernel "$BATS_TEST_TMPDIR/account")"
+}
+
 # profile MODE: prints the counts of two traces of the job's own profiler.
 profile() {
 	local pid

@@ -66,6 +66,15 @@ class Ops:
             self.kernel(operator, "reduce", 100)
         self.lib.gpuops_device(0)
 
+    def burst(self, operator, kernels):
+        """Launches kernels of 100 ns back to back, without Python between them."""
+        self.lib.gpu_burst(ctypes.c_long(kernels))
+        self.add(operator, kernels=kernels, ns=100 * kernels)
+        with self.lock:
+            for i in range(4):
+                n = (kernels + 3 - i) // 4
+                self.kernels["burst_" + "abcd"[i]].update(kernels=n, ns=100 * n)
+
     def count(self, operator, name, ns):
         self.add(operator, kernels=1, ns=ns)
         with self.lock:
@@ -157,6 +166,7 @@ def add_arguments(parser, cupti, directory):
                              "a clock for each trace")
     parser.add_argument("--devices", type=int, default=1, help="use so many devices, at most 8")
     parser.add_argument("--fork-every", type=int, default=0, help="fork a child after every N steps, wait for it, fail if it fails")
+    parser.add_argument("--burst", type=int, default=1000000, help="at SIGUSR2 launch so many kernels of 100 ns")
     parser.add_argument("--account", help="write the account to this file, too")
     parser.add_argument("--pause-ms", type=float, default=5, help="sleep after each step")
 
@@ -167,11 +177,22 @@ class Loop:
     def __init__(self, args):
         self.args = args
         self.stopped = []
-        self.forks = self.failed = 0
+        self.forks = self.failed = self.bursts = 0
+        signal.signal(signal.SIGUSR2, self.want_burst)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, frame: self.stopped.append(number))
         self.ops = Ops(args.gpu, args.cupti == "mapped")
         self.kineto = Kineto(args.gpu, args.kineto) if args.kineto else None
+
+    def want_burst(self, number, frame):
+        self.bursts += 1
+
+    def burst(self, operator):
+        """Launches a burst for each SIGUSR2 since the last call."""
+        while self.bursts:
+            self.bursts -= 1
+            self.ops.burst(operator, self.args.burst)
+            print("burst", self.args.burst, flush=True)
 
     def run(self, step, captures=None):
         """Calls step(gpu) for each step. gpu is False before CUDA is initialised."""
