@@ -29,7 +29,7 @@ aborts() { # RULE COMMAND
 	expect_same "0 0 0 0 0" "$(for name in zero no_name absurd early wrong_tid; do value $name "$seen"; done | paste -sd ' ')"
 	expect_same '{"kernel":1002,"copy":1,"peer":1,"set":1,"runtime":1017,"driver":1017,"sync":3,"device":0,"graph":0}' \
 		"$(jq -c '.delivered | del(.overhead)' "$BATS_TEST_TMPDIR/account")"
-	jq -e '.made == .delivered and .launched_ns == .kernel_ns and .launched.kernel == 1002' "$BATS_TEST_TMPDIR/account"
+	jq -e '.left_enabled == 0 and .made == .delivered and .launched_ns == .kernel_ns and .launched.kernel == 1002' "$BATS_TEST_TMPDIR/account"
 }
 
 @test "The GPU double delivers a burst of a million kernels without loss" {
@@ -122,6 +122,11 @@ aborts() { # RULE COMMAND
 @test "Single functions of the driver are recorded if only these are enabled" {
 	# Two launches only make nodes of a graph.
 	expect_re '^kernels=1002 driver=1002$' "$("$CLIENT" filter)"
+}
+
+@test "The account of the GPU double has the kinds that a subscriber left enabled" {
+	MXBPF_DOUBLE_ACCOUNT=$BATS_TEST_TMPDIR/account "$CLIENT" left
+	expect_same 8 "$(jq .left_enabled "$BATS_TEST_TMPDIR/account")"
 }
 
 @test "cuptiFinalize throws away the records that were not flushed" {
@@ -266,6 +271,25 @@ job_agrees() {
 	cd "$BATS_TEST_TMPDIR"
 	MXBPF_DOUBLE=devices=2 MXBPF_DOUBLE_LOG=$PWD/log job_agrees "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --devices 2
 	tail -n 1 job.out | jq -e '.operators["gpuops::others"] == {"kernels": 20, "ns": 2000000}'
+}
+
+@test "Forked children of a job cannot use CUDA, run on without it and end well" {
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	job_agrees "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --fork-every 5
+	tail -n 1 job.out | jq -e '.forks == 4 and .failed == 0'
+}
+
+@test "A job launches a million kernels on demand and has them in its account" {
+	need_torch
+	local pid
+	pid=$(MXBPF_DOUBLE_ACCOUNT=$BATS_TEST_TMPDIR/account start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py")
+	kill -s USR2 "$pid"
+	wait_line "$(out job)" '^burst 1000000$' "$pid"
+	stop_pid "$pid"
+	tail -n 1 "$(out job)" | jq -e '.operators["gpuops::burst"] == {"kernels": 1000000, "ns": 100000000}
+		and ([.kernels | to_entries[] | select(.key | startswith("burst_")) | .value.kernels] | add) == 1000000'
+	expect_same "$(tail -n 1 "$(out job)" | jq .total.kernels)" "$(jq .launched.kernel "$BATS_TEST_TMPDIR/account")"
 }
 
 # profile MODE: prints the counts of two traces of the job's own profiler.

@@ -66,6 +66,15 @@ class Ops:
             self.kernel(operator, "reduce", 100)
         self.lib.gpuops_device(0)
 
+    def burst(self, operator, kernels):
+        """Launches kernels of 100 ns back to back, without Python between them."""
+        self.lib.gpu_burst(ctypes.c_long(kernels))
+        self.add(operator, kernels=kernels, ns=100 * kernels)
+        with self.lock:
+            for i in range(4):
+                n = (kernels + 3 - i) // 4
+                self.kernels["burst_" + "abcd"[i]].update(kernels=n, ns=100 * n)
+
     def count(self, operator, name, ns):
         self.add(operator, kernels=1, ns=ns)
         with self.lock:
@@ -156,6 +165,8 @@ def add_arguments(parser, cupti, directory):
                         help="profile after each SIGUSR1; subscribe once in the process, or for each trace; clock: once, but register "
                              "a clock for each trace")
     parser.add_argument("--devices", type=int, default=1, help="use so many devices, at most 8")
+    parser.add_argument("--fork-every", type=int, default=0, help="fork a child after every N steps, wait for it, fail if it fails")
+    parser.add_argument("--burst", type=int, default=1000000, help="at SIGUSR2 launch so many kernels of 100 ns")
     parser.add_argument("--account", help="write the account to this file, too")
     parser.add_argument("--pause-ms", type=float, default=5, help="sleep after each step")
 
@@ -166,10 +177,22 @@ class Loop:
     def __init__(self, args):
         self.args = args
         self.stopped = []
+        self.forks = self.failed = self.bursts = 0
+        signal.signal(signal.SIGUSR2, self.want_burst)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, frame: self.stopped.append(number))
         self.ops = Ops(args.gpu, args.cupti == "mapped")
         self.kineto = Kineto(args.gpu, args.kineto) if args.kineto else None
+
+    def want_burst(self, number, frame):
+        self.bursts += 1
+
+    def burst(self, operator):
+        """Launches a burst for each SIGUSR2 since the last call."""
+        while self.bursts:
+            self.bursts -= 1
+            self.ops.burst(operator, self.args.burst)
+            print("burst", self.args.burst, flush=True)
 
     def run(self, step, captures=None):
         """Calls step(gpu) for each step. gpu is False before CUDA is initialised."""
@@ -187,6 +210,8 @@ class Loop:
             if self.kineto:
                 self.kineto.after_step(self.ops)
             steps += 1
+            if self.args.fork_every and steps % self.args.fork_every == 0:
+                self.fork(step)
             if steps == 1:
                 print("ready", os.getpid(), flush=True)
             if self.stopped or steps == self.args.steps or (self.args.seconds and time.monotonic() - begin >= self.args.seconds):
@@ -194,17 +219,29 @@ class Loop:
             time.sleep(self.args.pause_ms / 1000)
         return self.end(steps, up)
 
+    def fork(self, step):
+        """Runs a step without a GPU in a forked child, where CUDA cannot be used."""
+        child = os.fork()
+        if not child:
+            try:
+                step(False)
+                os._exit(0 if self.ops.lib.gpuops_sync() else 1)
+            finally:
+                os._exit(2)
+        self.forks += 1
+        self.failed += os.waitpid(child, 0)[1] != 0
+
     def end(self, steps, up):
         if up:
             for device in range(self.args.devices):
                 self.ops.lib.gpuops_device(device)
                 self.ops.lib.gpuops_sync()
             ctypes.CDLL("libcuda.so.1").double_write_account()  # a child of the fork server runs no exit handlers
-        account = json.dumps(self.ops.account(steps=steps, pid=os.getpid()))
+        account = json.dumps(self.ops.account(steps=steps, pid=os.getpid(), forks=self.forks, failed=self.failed))
         if self.args.account:
             with open(self.args.account, "w") as file:
                 file.write(account + "\n")
         print(account, flush=True)
-        return 0
+        return int(self.failed > 0)
 
 

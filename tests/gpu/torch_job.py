@@ -16,8 +16,10 @@ from gpuops import Loop, add_arguments
 LIBRARY = torch.library.Library("gpuops", "DEF")
 
 
-def define(ops, devices):
+def define(loop):
     """Defines the operators. Their names in the profiler are gpuops::NAME."""
+    ops, devices = loop.ops, loop.args.devices
+
     def add(name, schema, work):
         def run(*args):
             work("gpuops::" + name)
@@ -57,6 +59,7 @@ def define(ops, devices):
     add("item", "(Tensor x) -> Tensor", item)
     add("replay", "(Tensor x) -> Tensor", ops.graph)
     add("step", "(Tensor x) -> Tensor", step)
+    add("burst", "(Tensor x) -> Tensor", loop.burst)
     add("others", "(Tensor x) -> Tensor", lambda operator: ops.others(operator, devices))
 
 
@@ -86,7 +89,7 @@ def main():
     args = parser.parse_args()
     loop = Loop(args)
     torch.set_num_threads(1)
-    define(loop.ops, args.devices)
+    define(loop)
     weight = torch.ones(32, 32, requires_grad=True)
     data = torch.ones(32, 32)
     graph = (("relu", 40), ("reduce", 60), ("relu", 40))
@@ -104,6 +107,8 @@ def main():
                 torch.ops.gpuops.step(weight)
                 torch.ops.gpuops.replay(weight)
                 torch.ops.gpuops.item(weight)
+                if loop.bursts:
+                    torch.ops.gpuops.burst(weight)
                 if args.devices > 1:
                     torch.ops.gpuops.others(weight)
 

@@ -57,6 +57,7 @@ void account_write(const struct double_account *a)
 		{"callback_registrations", a->callback_registrations},
 		{"mixed_versions", a->mixed_versions},
 		{"graph_level", a->graph_level},
+		{"left_enabled", a->left_enabled},
 		{"calls_runtime", a->calls_runtime},
 		{"calls_driver", a->calls_driver},
 	};

@@ -414,6 +414,13 @@ static int watch_clock(void)
 	return 0;
 }
 
+/* Leaves without disabling anything. */
+static int left(void)
+{
+	begin();
+	return cuptiUnsubscribe(subscriber);
+}
+
 /* Of the driver only cuLaunchKernel is recorded. */
 static int filter(void)
 {
@@ -470,7 +477,7 @@ static const struct {
 	{"replaced", replaced}, {"thread-ids", thread_ids},
 	{"dump", dump},		{"watch-clock", watch_clock},
 	{"finalize", finalize}, {"filter", filter},
-	{"replay", replay},
+	{"replay", replay},	{"left", left},
 };
 
 int main(int argc, char **argv)

@@ -224,6 +224,8 @@ static int unsubscribe(struct subscriber *s)
 		return CUPTI_INVALID_PARAMETER;
 	pthread_mutex_lock(&lock);
 	s->used = false;
+	if (!nsubscribers())
+		account->left_enabled = (uint64_t)__builtin_popcountll(collect_kinds());
 	forget_scope();
 	account->unsubscriptions++;
 	pthread_mutex_unlock(&lock);

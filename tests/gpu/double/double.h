@@ -93,6 +93,7 @@ struct double_account {
 	uint64_t corrupted, zero_times, early; /* records that the double made wrong on purpose */
 	uint64_t subscriptions, refused, unsubscriptions, finalized;
 	uint64_t timestamp_registrations, callback_registrations, mixed_versions, graph_level;
+	uint64_t left_enabled; /* kinds that were enabled when the last subscriber left: they go on to cost time */
 	uint64_t calls_runtime, calls_driver; /* calls that CUDA got */
 };
 
