@@ -571,6 +571,22 @@ static void test_tables(void)
 		free(text);
 		tape_free(&t);
 	}
+	TEST("people read the names of kernels without their results, parameters and common beginnings")
+	{
+		static const char full[] =
+			"void at::native::vectorized<4, at::native::(anonymous namespace)::Add<float> >"
+			"(int, at::native::Add<float>)";
+		struct tape t = tape_new();
+		char *text;
+
+		name(&t, GEMM, MXBPF_NAME_SPAN, full, sizeof(full) - 1);
+		activity(&t, 0, 100, 150);
+		CHECK(!fold(&t));
+		text = text_of(&t, false);
+		CHECK(strstr(text, "\nvectorized<4, Add<float> > ") && !strstr(text, "native"));
+		free(text);
+		tape_free(&t);
+	}
 	TEST("what was lost and what could not be joined stands below the tables, and nothing else does")
 	{
 		struct tape t = tape_new();

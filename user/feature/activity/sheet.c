@@ -23,6 +23,7 @@ struct activity {
 	struct view_text grid, block;
 	bool shaped, varies;
 	char grid_text[40], block_text[24];
+	char short_name[512]; /* people read this one */
 };
 
 struct activities {
@@ -185,6 +186,37 @@ static void add_up(struct activities *t, const struct activity *r, const struct 
 	t->kinds |= r->a.from || r->a.to;
 }
 
+static bool starts_with(const char *text, size_t len, const char *with)
+{
+	return len >= strlen(with) && !memcmp(text, with, strlen(with));
+}
+
+/* People read the name of a kernel without its result, its parameters and what all names of a library begin with. */
+static struct view_text shorten(struct view_text name, char *to, size_t size)
+{
+	static const char *const words[] = {"(anonymous namespace)::", "at::native::"};
+	const char *p = name.data, *end = p + name.len;
+	unsigned depth = 0, i;
+	size_t n = 0;
+
+	p += starts_with(p, name.len, "void ") ? strlen("void ") : 0;
+	while (p < end && n + 1 < size) {
+		for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (starts_with(p, (size_t)(end - p), words[i]))
+				break;
+		if (i < sizeof(words) / sizeof(words[0])) {
+			p += strlen(words[i]);
+			continue;
+		}
+		if (*p == '(' && !depth && n)
+			break;
+		depth += *p == '<';
+		depth -= *p == '>' && depth;
+		to[n++] = *p++;
+	}
+	return n && n + 1 < size ? (struct view_text){to, n} : name;
+}
+
 static int make_class(const struct view *s, struct activities *t, unsigned cls)
 {
 	size_t n, i;
@@ -206,6 +238,8 @@ static int make_class(const struct view *s, struct activities *t, unsigned cls)
 	for (i = 0; i < t->list.all; i++)
 		r[i].share = t->total_ns ? (double)r[i].a.total_ns / (double)t->total_ns : 0;
 	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	for (i = 0; cls == MXBPF_ACTIVITY_KERNEL && t->list.people && i < t->list.all; i++)
+		r[i].name = shorten(r[i].name, r[i].short_name, sizeof(r[i].short_name));
 	/* Sorting has moved the texts. */
 	for (i = 0; i < t->list.all && t->shapes; i++) {
 		r[i].grid.data = r[i].grid.len ? r[i].grid_text : NULL;
@@ -415,7 +449,7 @@ const struct view_sheet sheet_gpu_sets = {
 	.help = "Settings of GPU memory to a value (memset), by GPU and kind of memory; absent if there are none.",
 	.list_help = "settings of memory by GPU and kind of memory",
 	.member = "gpu",
-	.list = "memsets",
+	.list = "sets",
 	.csv = "GPU memsets",
 	.columns = set_columns,
 	.row_bytes = sizeof(struct activity),

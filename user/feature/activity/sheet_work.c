@@ -80,6 +80,10 @@ static void fill_name(const struct view *s, struct work *r)
 		r->name.data = mdl_text(s->in->model, MXBPF_NAME_LAYER, r->a.layer_id, &r->name.len);
 		r->name = r->name.data ? r->name : view_word("[unknown]");
 		break;
+	case MXBPF_WORK_OF_GRAPH:
+		snprintf(r->text, sizeof(r->text), "graph %" PRIu32, r->a.graph);
+		r->name = view_word(r->text);
+		break;
 	case MXBPF_WORK_OF_OUTSIDE:
 		r->name = view_word("[outside of calls]");
 		break;
@@ -136,10 +140,9 @@ static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of
 	for (i = 0; i < t->list.all; i++)
 		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
 	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
-	for (i = 0; of == MXBPF_WORK_OF_GRAPH && i < t->list.all; i++) {
-		snprintf(r[i].text, sizeof(r[i].text), "graph %" PRIu32, r[i].a.graph);
-		r[i].name = view_word(r[i].text);
-	}
+	/* Sorting has moved the texts. */
+	for (i = 0; of == MXBPF_WORK_OF_GRAPH && i < t->list.all; i++)
+		r[i].name.data = r[i].text;
 	return 0;
 }
 
