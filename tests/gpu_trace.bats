@@ -63,7 +63,8 @@ expect() {
 	cp job_1.pt.trace.json logs/run
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
 	expect '.[0] | .errors == [] and all(.status[]; . == 200) and (.views | index("Kernel")) and (.steps | length) == $n' tb.json
-	expect '.[0].gpu.summary | .Name == "NVIDIA H200" and .Memory == "150.0 GB" and .["Compute Capability"] == "9.0"' tb.json
+	expect '.[0].gpu.summary | .Name == "NVIDIA H200" and .Memory == "150.0 GB" and .["Compute Capability"] == "9.0" and
+		.["Est. Achieved Occupancy"] == "13.0 %"' tb.json
 	# Kernels run 520 us in each step. The steps last from 0 to 990 of the last one.
 	expect '.[0].gpu.summary["GPU Utilization"] | rtrimstr(" %") | tonumber as $use |
 		(52000 * $n / (1000 * ($n - 1) + 990) - $use) | fabs < 0.006' tb.json
