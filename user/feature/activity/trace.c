@@ -5,9 +5,11 @@
  * writes the traces of torch.profiler, because HTA and TensorBoard's plugin search for them.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "feature/activity/activity.h"
+#include "feature/activity/occupancy.h"
 #include "feature/activity/trace_plan.h"
 
 static const char *const categories[MXBPF_ACTIVITY_MAX] = {[MXBPF_ACTIVITY_KERNEL] = "kernel",
@@ -193,6 +195,28 @@ static char *put_load(char *p, const struct activity_shape *s, const struct mxbp
 	return d->warp ? put_ratio(p, "warps per SM", blocks * threads / d->warp) : p;
 }
 
+/* Kineto's estimate: the theoretical occupancy, or less if there are too few blocks for it. */
+static char *put_occupancy(char *p, const struct activity_shape *s, const struct mxbpf_gpu_device *d)
+{
+	struct mxbpf_agg_activity a = {.cls = MXBPF_ACTIVITY_KERNEL,
+				       .shape_ns = 1,
+				       .static_shared = s->static_shared,
+				       .dynamic_shared = s->dynamic_shared,
+				       .registers = s->registers};
+	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2] / d->multiprocessors;
+	const double threads = (double)s->block[0] * s->block[1] * s->block[2];
+	double occupancy;
+
+	memcpy(a.grid, s->grid, sizeof(a.grid));
+	memcpy(a.block, s->block, sizeof(a.block));
+	occupancy = activity_occupancy(d, &a);
+	if (isnan(occupancy) || !d->threads_per_mp)
+		return p;
+	if (blocks * threads / d->threads_per_mp < occupancy)
+		occupancy = blocks * threads / d->threads_per_mp;
+	return view_put_u64(put(p, ",\"est. achieved occupancy %\":"), (uint64_t)(0.5 + occupancy * 100));
+}
+
 static char *put_kernel(char *p, const struct activity_shape *s, const struct mxbpf_gpu_device *d)
 {
 	unsigned i;
@@ -207,6 +231,8 @@ static char *put_kernel(char *p, const struct activity_shape *s, const struct mx
 		for (i = 0; i < 3; i++)
 			p = view_put_u64(put(p, i ? "," : "],\"block\":["), s->block[i]);
 		*p++ = ']';
+		if (d && d->multiprocessors)
+			p = put_occupancy(p, s, d);
 	}
 	return p;
 }
