@@ -71,6 +71,39 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 	expect_re 'skipped \| without BPF \(.+\)' "$output"
 }
 
+@test "The double of a GPU replays the tape that run.sh brings back, with the same kernels, copies and calls" {
+	make -s -C "$REPO" O="$O" static
+	PYTHON=$PYTHON_TORCH run "$REPO/tests/gpu/run.sh" --double "$O/gpu" --out out fixtures
+	expect_status 0
+	gunzip -c out/fixtures/double.tape.gz >tape
+	cat >job.py <<-EOF
+		import ctypes, struct, time
+		cupti = ctypes.CDLL("$O/gpu/libcupti.so.12")
+		ctypes.CDLL("$O/gpu/libgpuops.so").gpuops_init()
+		tape = open("tape", "rb").read()
+		clocks, at = [], 16
+		while at < len(tape):
+		    kind, size = struct.unpack_from("II", tape, at)
+		    if kind == 3:
+		        clocks.append(struct.unpack_from("QQQ", tape, at + 8)[1])
+		    at += 8 + (size + 7 & ~7)
+		time.sleep((clocks[-1] - clocks[0]) / 1e9 + 1)  # the tape is replayed in its own time
+	EOF
+	MXBPF_DOUBLE_TAPE=$PWD/tape MXBPF_DOUBLE_VERSION=17 "$MXBPF" record --gpu --no-bpf -q -o job.mxd -- /usr/bin/python3 job.py
+	"$MXBPF" report job.mxd --all -f json >report.json
+	python3 - <<-'EOF'
+		import json
+		gpu = json.load(open("report.json"))["gpu"]
+		told = json.load(open("out/fixtures/double.json"))
+		seen = {"kernels": sorted([row["name"], row["count"], row["total_ns"]] for row in gpu["kernels"]),
+		        "copies": sum(row["count"] for row in gpu["copies"]), "activities": gpu["records"][0]["activities"], "calls": gpu["records"][0]["calls"]}
+		# Each time is rounded to a ns when CUPTI's clock is converted.
+		for (name, count, ns), (name2, count2, ns2) in zip(seen.pop("kernels"), told.pop("kernels"), strict=True):
+		    assert (name, count) == (name2, count2) and abs(ns - ns2) <= 2 * count, (name, count, ns, name2, count2, ns2)
+		assert seen == told, (seen, told)
+	EOF
+}
+
 @test "A check that fails, one that hangs and one that has no time left are in the table, and in the exit code" {
 	mkdir copied
 	cp "$REPO"/tests/gpu/*.py "$REPO/tests/gpu/run.sh" copied

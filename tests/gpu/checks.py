@@ -4,6 +4,7 @@
 
 usage: checks.py CHECK OUT DOUBLE   DOUBLE: directory of the double of a GPU; empty: use the GPU
 """
+import gzip
 import json
 import os
 import re
@@ -463,6 +464,33 @@ def exits(test):
     count = len(last)
     test.judge("a process that exits at once after its last kernel: nothing is missing", count >= truth and not report["loss"]["dropped"],
                f"{count} kernels, at least {truth:.0f} expected")
+
+
+@check
+def fixtures(test):
+    """A tape of CUPTI's buffers, which the double of a GPU replays in tests."""
+    where = os.path.join(test.out, "fixtures")
+    os.makedirs(where, exist_ok=True)
+    for name in os.listdir(where):
+        os.unlink(os.path.join(where, name))
+    os.environ["MXBPF_AGENT_TAPE"] = os.path.join(test.work, "tape")
+    job, file = test.without_bpf()
+    pid = job.ask("steps 20")["pid"]
+    job.ask("streams 5")
+    job.ask("capture 10")
+    job.ask("replay 10 3")
+    job.end()
+    report = test.report(file)
+    records = report["gpu"]["records"][0]
+    told = {"kernels": sorted((row["name"], row["count"], row["total_ns"]) for row in report["gpu"]["kernels"]),
+            "copies": sum(row["count"] for row in report["gpu"]["copies"]), "activities": records["activities"], "calls": records["calls"]}
+    name = "double" if test.double else re.sub(r"\W+", "-", test.about().get("device", "gpu")).lower()
+    with open(os.path.join(test.work, f"tape.{pid}"), "rb") as tape, gzip.open(os.path.join(where, name + ".tape.gz"), "wb") as packed:
+        packed.write(tape.read())
+    with open(os.path.join(where, name + ".json"), "w") as f:
+        json.dump(told, f, indent=1)
+    size = os.path.getsize(os.path.join(where, name + ".tape.gz"))
+    test.judge("fixtures: a tape of CUPTI's buffers", records["records"] > 100 and size < 1 << 20, f"{records['records']} records, {size >> 10} KiB")
 
 
 @check

@@ -451,11 +451,22 @@ void collect_op(const struct double_op *given)
 	unlock_and_deliver();
 }
 
+/* Single functions of the driver can be enabled without the kind of their records. */
+static bool is_wanted(uint32_t kind, const uint8_t *record)
+{
+	uint32_t cbid;
+
+	if (kind != KIND_RUNTIME && kind != KIND_DRIVER)
+		return __atomic_load_n(&kinds, __ATOMIC_RELAXED) >> kind & 1;
+	memcpy(&cbid, record + 4, sizeof(cbid));
+	return cbid < CBIDS && __atomic_load_n(&cbids[kind == KIND_RUNTIME][cbid], __ATOMIC_RELAXED);
+}
+
 void collect_raw(uint32_t kind, const uint8_t *record)
 {
 	uint8_t *r;
 
-	if (!(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> kind & 1))
+	if (!is_wanted(kind, record))
 		return;
 	pthread_mutex_lock(&lock);
 	r = room(&device_lane, kind);

@@ -4,6 +4,7 @@
  * blocks and allocates only its shared memory. Its code stays mapped, because the runtime may call it late.
  */
 #include "agent.h"
+#include "cupti_tape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -333,7 +334,8 @@ static bool file_name(char path[512], const char *prefix)
 VISIBLE int InitializeInjection(void);
 int InitializeInjection(void)
 {
-	const char *prefix = getenv("MXBPF_AGENT_FILE"), *cupti = getenv("MXBPF_CUPTI");
+	const char *prefix = getenv("MXBPF_AGENT_FILE"), *cupti = getenv("MXBPF_CUPTI"),
+		   *tape = getenv("MXBPF_AGENT_TAPE");
 	struct mxbpf_gpu_shared *g;
 	char path[512];
 
@@ -342,6 +344,8 @@ int InitializeInjection(void)
 	file = (int)agent_call(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0, 0);
 	if (file < 0 || mxbpf_agent_start(0))
 		return 1;
+	if (tape && file_name(path, tape)) /* for tests, see cupti_tape.h */
+		cupti_tape_open(path);
 	g = &agent_gate->shared->gpu;
 	if (cupti)
 		strncpy(g->library, cupti, sizeof(g->library) - 1);

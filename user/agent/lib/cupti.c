@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "agent.h"
+#include "cupti_tape.h"
 
 #define LIBCUPTI	 "libcupti.so"
 #define LIBCUDA		 "libcuda.so.1"
@@ -304,6 +305,7 @@ int cupti_open(struct mxbpf_gpu_shared *g)
 		return fail(g, MXBPF_GPU_AT_VERSION, err);
 	}
 	find_hooks(&d);
+	cupti_tape_begin(g->version);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "agent.h"
 #include "cupti.h"
+#include "cupti_tape.h"
 
 #define BUFFERS	     64		/* most buffers of the pool */
 #define BUFFER_BYTES (1u << 20) /* of records in a buffer */
@@ -420,6 +421,8 @@ void cupti_send(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r)
 {
 	struct mxbpf_agent_batch b;
 
+	cupti_tape_clock((uint64_t)r->clock.before_high << 32 | r->clock.before_low, r->start_ns,
+			 (uint64_t)r->clock.after_high << 32 | r->clock.after_low);
 	b.ncalls = 1;
 	b.gpu[0] = *r;
 	send(g, &b);
@@ -431,6 +434,7 @@ static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t val
 	uint64_t n = 0, unknown = 0;
 	uint8_t *r = NULL;
 
+	cupti_tape_buffer(b->records, valid);
 	batch->ncalls = 0;
 	while (valid && !cupti.get_next_record(b->records, valid, &r)) {
 		if (!read_record(g, b, r, &batch->gpu[batch->ncalls])) {
