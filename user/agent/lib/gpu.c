@@ -33,9 +33,9 @@ static bool at_exit, again_at_exit;
 
 static uint32_t wanted(const struct mxbpf_gpu_shared *g)
 {
-	return agent_is_heard() && !__atomic_load_n(&exits, __ATOMIC_ACQUIRE)
-		       ? __atomic_load_n(&g->want, __ATOMIC_ACQUIRE)
-		       : 0;
+	const bool heard = agent_is_heard() && !__atomic_load_n(&exits, __ATOMIC_ACQUIRE);
+
+	return heard ? __atomic_load_n(&g->want, __ATOMIC_ACQUIRE) : 0;
 }
 
 /* Sleeps until the time has passed, or mxbpf has changed what it wants. timeout_ns 0: no limit. */
