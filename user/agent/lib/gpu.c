@@ -27,7 +27,8 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 
 int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-static bool at_exit, again_at_exit;
+static bool at_exit, again_at_exit; /* flush_at_exit() is registered */
+static bool exits;		   /* the process ends: CUPTI is not asked for any more */
 
 /* ---- what mxbpf wants */
 
@@ -55,6 +56,7 @@ static void flush_at_exit(void *unused)
 	struct mxbpf_agent_shared *s = agent_gate->shared;
 
 	(void)unused;
+	__atomic_store_n(&exits, true, __ATOMIC_RELEASE);
 	if (!s || !cupti_is_held())
 		return;
 	cupti_has_cuda(&s->gpu);
