@@ -28,7 +28,7 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
 static bool at_exit, again_at_exit; /* flush_at_exit() is registered */
-static bool exits;		   /* the process ends: CUPTI is not asked for any more */
+static bool exits;		    /* the process ends: CUPTI is not asked for any more */
 
 /* ---- what mxbpf wants */
 
