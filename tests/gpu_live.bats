@@ -54,8 +54,8 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 		per_call "$file" gpuops::replay operator 3 0
 		per_call "$file" gpuops::step operator 2 0
 		# Every activity but waits has an operator.
-		jq -e '([.gpu.operators[] | .gpu_self_ns] | add) == ([.gpu.kernels, .gpu.copies, .gpu.memsets] | map(.[].total_ns) | add)' "$file"
-		jq -e '[.gpu.kernels[], .gpu.copies[], .gpu.memsets[] | .unlaunched] | add <= 1' "$file" # a call that was open at the end
+		jq -e '([.gpu.operators[] | .gpu_self_ns] | add) == ([.gpu.kernels, .gpu.copies, .gpu.sets] | map(.[].total_ns) | add)' "$file"
+		jq -e '[.gpu.kernels[], .gpu.copies[], .gpu.sets[] | .unlaunched] | add <= 1' "$file" # a call that was open at the end
 		# An operator that was open when the window began is not known, nor is its step.
 		jq -e '([.gpu.operators[] | select(.kind != "operator") | .launches] | add // 0) <= 15' "$file"
 		jq -e '[.gpu.operators[] | select(.name == "GemmBackward") | .gpu_self_ns == 0 and .gpu_total_ns > 0] == [true]' "$file"

@@ -42,9 +42,9 @@ expect() {
 @test "HolisticTraceAnalysis has the kernels and copies of the tables, to the microsecond" {
 	"$READERS" "$REPO/tests/readers/read_hta.py" job_1.pt.trace.json >hta.json
 	expect '([.[0].gpu["kernel breakdown"][] | select(.name) | {name, us: .["sum (us)"], max: .["max (us)"], min: .["min (us)"]}] | sort)
-		== ([.[1].gpu | .kernels[], .copies[], .memsets[] | {name, us: (.total_ns / 1000), max: (.max_ns / 1000), min: (.min_ns / 1000)}]
+		== ([.[1].gpu | .kernels[], .copies[], .sets[] | {name, us: (.total_ns / 1000), max: (.max_ns / 1000), min: (.min_ns / 1000)}]
 		| sort) and (.[1].gpu.kernels | length) == 3' hta.json report.json
-	expect '.[0].slices as $s | ([.[1].gpu | .kernels[], .copies[], .memsets[] | {(.name): .count}] | add) ==
+	expect '.[0].slices as $s | ([.[1].gpu | .kernels[], .copies[], .sets[] | {(.name): .count}] | add) ==
 		([$s.kernel, $s.gpu_memcpy, $s.gpu_memset] | add) and $s.cuda_sync == {"Stream Sync": $n}' hta.json report.json
 	expect '.[0].gpu.bandwidth | map(to_entries | map({(.key): .value}) | add | {(.["('"'name', '')"'"]): .["('"'memory_bw_gbps', 'mean')"'"]})
 		| add == {"Memcpy HtoD": 81.92, "Memset": 6.5536}' hta.json
