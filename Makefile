@@ -218,7 +218,13 @@ GPU := $(GPU_NEW) $(GPU_OLD)
 GPU_CLIENT := $(O)/gpu/client
 GPU_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Wno-format-zero-length -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map=$(CURDIR)/=
-gpu-double: $(GPU) $(GPU_CLIENT)
+gpu-double: $(GPU) $(GPU_CLIENT) $(O)/gpu/facts.so
+
+# For tests/gpu/run.sh, because a machine with a GPU may have no compiler.
+$(O)/gpu/facts.so: tests/gpu/facts.c
+	$(call say,GPU,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared -ffile-prefix-map=$(CURDIR)/= -o $@ $< -ldl
 
 double := tests/gpu/double
 $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c account.c)

@@ -9,6 +9,7 @@ load helpers
 setup() {
 	need_root
 	need_torch
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C "$REPO" O="$O" static
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
@@ -65,14 +66,14 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 @test "Without BPF and without root, run.sh does the checks that need no BPF, and skips the others with the reason" {
 	make_root
 	in_root --userspec=65534:65534 /gpu/run.sh --double /double --out /tmp/out \
-		machine launched attached graph own-profiler workers exits
+		machine launched attached graph own-profiler workers exits facts-small-buffers
 	expect_status 0
 	expect_same "$(verdicts launched) $(verdicts attached) $(verdicts graph) $(verdicts own-profiler)" "measured passed skipped passed passed"
+	expect_re 'CUPTI itself: small-buffers \| +\| kernels: 5000 of 5000' "$output"
 	expect_re 'skipped \| without BPF \(.+\)' "$output"
 }
 
 @test "The double of a GPU replays the tape that run.sh brings back, with the same kernels, copies and calls" {
-	make -s -C "$REPO" O="$O" static
 	PYTHON=$PYTHON_TORCH run "$REPO/tests/gpu/run.sh" --double "$O/gpu" --out out fixtures
 	expect_status 0
 	gunzip -c out/fixtures/double.tape.gz >tape

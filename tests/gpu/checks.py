@@ -542,6 +542,34 @@ def overhead(test):
                        f"{ratio(added[name], added['torch.profiler']):.2f} of torch.profiler's, {100 * added[name] / alone:+.1f} %")
 
 
+def add_fact(name):
+    """Makes a check of one of facts.py, which asks CUPTI itself. Its findings go to facts.md."""
+    def fact(test):
+        paths = [os.environ.get("FACTS", ""), os.path.join(HERE, "facts.so"), os.path.join(test.double or HERE, "facts.so"),
+                 os.path.join(HERE, "../../build/gpu/facts.so")]
+        library = next((path for path in paths if os.path.exists(path)), None)
+        if not library:
+            raise Skip("there is no facts.so beside run.sh: cc -O2 -fPIC -shared -o facts.so facts.c -ldl, on any machine")
+        environment = dict(os.environ)
+        if test.double:
+            environment["MXBPF_GPU_DOUBLE"] = os.path.join(test.double, "libcupti.so.12")
+        run = subprocess.run([sys.executable, os.path.join(HERE, "facts.py"), library, name], env=environment, capture_output=True,
+                             text=True, timeout=50, check=False)
+        with open(os.path.join(test.out, "facts.md"), "a") as f:
+            f.write(run.stdout)
+        found = [line[2:] for line in run.stdout.splitlines() if line.startswith("- ")]
+        said = "; ".join(found) if run.returncode == 0 else run.stderr.strip()[-300:]
+        test.tell("measured" if run.returncode == 0 else "failed", f"CUPTI itself: {name}", said[:400])
+    fact.__doc__ = f"CUPTI itself: {name}."
+    CHECKS["facts-" + name] = fact
+
+
+for fact_name in ("versions", "subscribe-idle", "enable-busy", "launch-cost", "profiler-while-held", "profiler-first", "after-finalize",
+                  "multiple-subscribers", "graphs", "empty-session-first", "timestamp-callback", "late-objects", "small-buffers",
+                  "unsubscribe-with-work-under-way"):
+    add_fact(fact_name)
+
+
 def main():
     name, out, double = sys.argv[1:]
     test = Test(name, out, double or None)

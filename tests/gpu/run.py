@@ -8,6 +8,7 @@ import argparse
 import datetime
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,8 +31,10 @@ def run_check(name, out, double, limit, log):
     command = [sys.executable, os.path.join(HERE, "checks.py"), name, out, double or ""]
     begin = time.monotonic()
     results = []
+    scratch = os.path.join(out, "scratch")
+    os.makedirs(scratch, exist_ok=True)
     with open(os.path.join(out, "current"), "w+") as answers:
-        process = subprocess.Popen(command, stdout=answers, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, stdout=answers, stderr=log, start_new_session=True, env=dict(os.environ, TMPDIR=scratch))
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -41,6 +44,7 @@ def run_check(name, out, double, limit, log):
         except ProcessLookupError:
             pass
         process.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
         answers.seek(0)
         for line in answers:
             try:
@@ -98,7 +102,7 @@ def main():
         return 3
     out = os.path.abspath(args.out)
     os.makedirs(out, exist_ok=True)
-    for name in ("about.json", "results.jsonl"):
+    for name in ("about.json", "results.jsonl", "facts.md"):
         if os.path.exists(os.path.join(out, name)):
             os.unlink(os.path.join(out, name))
     begin = time.monotonic()

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs every check of the GPU in under ten minutes. The machine needs Python with PyTorch for CUDA and a driver; this directory
-# and a statically linked mxbpf (make static) are all that has to be copied there. It installs and compiles nothing.
+# and a statically linked mxbpf (make static) are all that has to be copied there, and facts.so (make gpu-double) for the checks
+# of CUPTI itself. It installs and compiles nothing.
 # Without BPF, the checks that need it are skipped with the reason.
 # usage: run.sh [--out DIR] [--list] [--double DIR] [CHECK...]
-#   --out DIR      write gpu.md, results.json, log and the fixtures here; default ./gpu-results
+#   --out DIR      write gpu.md, facts.md, results.json, log and fixtures/ here; default ./gpu-results
 #   --list         print the names of the checks
 #   --double DIR   use the double of a GPU in DIR (make gpu-double), which tests the checks
 #   CHECK          run only these checks
