@@ -46,6 +46,7 @@ in_root() { # OPTION COMMAND...
 		for dir in proc sys dev; do mount --rbind /$dir "$root/$dir"; done
 		cd /
 		exec env -i PATH=/bin:/usr/bin:/usr/sbin PYTHON="$torch/bin/python" chroot $option "$root" "$@"' - "$ROOT" "$TORCH" "$O/gpu" "$PWD/copied" "$@"
+	[[ $status == 0 ]] || output+=$'\n'$(tail -n 40 root/tmp/out/log)
 }
 
 # Prints the verdicts of the rows whose check matches.

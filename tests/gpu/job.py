@@ -240,11 +240,13 @@ class Double(Work):
         import torch_job
         super().__init__()
         torch.set_num_threads(1)
-        self.ops = gpuops.Ops(directory, True)
-        self.lib = self.ops.lib
+        parser = argparse.ArgumentParser()
+        gpuops.add_arguments(parser, "mapped", "gpu")
+        # Kineto is a part of PyTorch, so it is there from the beginning.
+        loop = gpuops.Loop(parser.parse_args(["--gpu", directory, "--kineto", "once"]))
+        self.ops, self.lib, self.kineto = loop.ops, loop.ops.lib, loop.kineto
         self.torch, self.job = torch, torch_job
-        self.kineto = gpuops.Kineto(directory, "once")  # a part of PyTorch, so it is there from the beginning
-        torch_job.define(self.ops, 1)
+        torch_job.define(loop)
         self.ops.lib.gpuops_init()
         self.ops.capture("gpuops::replay", (("relu", 40), ("reduce", 60), ("relu", 40)))
         self.weight = torch.ones(32, 32, requires_grad=True)
