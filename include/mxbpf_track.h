@@ -220,7 +220,8 @@ enum mxbpf_gpu_work_of {
 	MXBPF_WORK_OF_GRAPH = 2,   /* a CUDA graph */
 	MXBPF_WORK_OF_OUTSIDE = 3, /* launches that no span enclosed */
 	MXBPF_WORK_OF_UNKNOWN = 4, /* activities whose launch was not seen */
-	MXBPF_WORK_OFS = 5,
+	MXBPF_WORK_OF_STACK = 5,   /* launches whose owner has this Python stack; only `self` counts */
+	MXBPF_WORK_OFS = 6,
 };
 
 /* Work for devices: launches, and the activities that they caused. */
@@ -240,6 +241,7 @@ struct mxbpf_agg_gpu_work {
 	struct mxbpf_rec h;	     /* ts_ns: 0 */
 	__u64 name_id;		     /* OF_CALLS: of kind MXBPF_NAME_SPAN; else 0 */
 	__u64 layer_id;		     /* OF_LAYER: of kind MXBPF_NAME_LAYER; else 0 */
+	__u64 stack_id;		     /* OF_STACK: of kind MXBPF_NAME_STACK; else 0 */
 	struct mxbpf_gpu_work total; /* of all launches that a span of the row encloses; each counts once */
 	struct mxbpf_gpu_work self;
 	/* Latency: from the start of a launch to the start of its first activity; of the launches in `self`. */
@@ -252,7 +254,7 @@ struct mxbpf_agg_gpu_work {
 	__u16 nbuckets;
 	__u32 pad2;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_work) == 152);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_work) == 160);
 
 /*
  * How busy a stream or a whole device was: lengths of unions of intervals. Copies and other work overlapped for

@@ -75,7 +75,7 @@ def prepare():
         ops.gpuops_init()
         if kind == "hang":
             return lambda: run_hang(ops)
-        libraries = [load("libcudart.so.12")] + ([load("libcudart.so.11.0")] if kind == "both" else [])
+        libraries = [load("libcudart.so.12")] + ([load("old/libcudart.so.11.0")] if kind == "both" else [])
         return lambda: run_runtime(ops, libraries)
     if kind == "driver":
         cuda = load("libcuda.so.1")

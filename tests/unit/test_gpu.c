@@ -571,6 +571,35 @@ static void test_tables(void)
 		free(text);
 		tape_free(&t);
 	}
+	TEST("work on the GPU is shown by the innermost module of the owner's Python stack, each launch once")
+	{
+		static const char conv[] = "nn.Module: Conv2d_1\nnn.Module: Net_0\ntrain.py(7): main\n";
+		static const char line[] = "train.py(3): forward\nnn.Module: Conv2d_1\nnn.Module: Net_0\n";
+		static const char none[] = "train.py(9): main\n";
+		struct tape t = tape_new();
+		char *text;
+
+		name(&t, 901, MXBPF_NAME_STACK, conv, sizeof(conv) - 1);
+		name(&t, 902, MXBPF_NAME_STACK, line, sizeof(line) - 1);
+		name(&t, 903, MXBPF_NAME_STACK, none, sizeof(none) - 1);
+		launch(&t, PID, 250, 1);
+		launch(&t, PID, 350, 2);
+		launch(&t, PID, 550, 3);
+		activity(&t, 1, 1000, 1010);
+		call(&t, OP, BLOCK, 150, 400)->stack_id = 902; /* comes before the operator inside it */
+		call(&t, OP, CONV, 200, 300)->stack_id = 901;
+		call(&t, OP, USER, 500, 600)->stack_id = 903;
+		activity(&t, 2, 1020, 1040);
+		activity(&t, 3, 1050, 1090);
+		CHECK(!fold(&t));
+		text = text_of(&t, false);
+		CHECK(strstr(text, "Modules on the GPU: 1 row\n"));
+		CHECK(strstr(text, "\nnn.Module: Conv2d_1        2       2     30ns"));
+		if (!strstr(text, "Conv2d_1  "))
+			printf("%s", text);
+		free(text);
+		tape_free(&t);
+	}
 	TEST("people read the names of kernels without their results, parameters and common beginnings")
 	{
 		static const char full[] =

@@ -63,6 +63,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_copies,
 	&sheet_gpu_sets,
 	&sheet_gpu_waits,
+	&sheet_gpu_modules,
 	&sheet_gpu_layers,
 	&sheet_gpu_graphs,
 	&sheet_gpu_devices,

@@ -241,8 +241,7 @@ size_t view_flat_shapes(const char *shapes, size_t len, char *to)
 	return n;
 }
 
-/* Returns the first line that names a module. */
-static const char *module_line(const char *text, size_t *len)
+const char *view_module_line(const char *text, size_t *len)
 {
 	static const char word[] = "nn.Module: ";
 	const char *line;
@@ -263,7 +262,7 @@ const char *view_stack(const struct mdl *m, const struct view_opts *opts, uint64
 	const char *text = mdl_text(m, MXBPF_NAME_STACK, stack_id, len);
 
 	if (opts->by == VIEW_BY_MODULE)
-		return module_line(text ? text : "", len);
+		return view_module_line(text ? text : "", len);
 	*len = text ? lines_len(text, *len, opts->stack_depth ? opts->stack_depth : depth) : 0;
 	return text ? text : "";
 }

@@ -57,6 +57,8 @@ const char *view_args_line(const struct mdl *m, uint64_t args_id, enum view_args
 bool view_shows_outputs(const struct view *s); /* the session has output shapes and types */
 /* Copies shapes to `to`, without the shapes within lists of tensors. `to` has len bytes. Returns the bytes used. */
 size_t view_flat_shapes(const char *shapes, size_t len, char *to);
+/* Returns the first line of a Python stack that names a module, and its length; "" and 0 if there is none. */
+const char *view_module_line(const char *text, size_t *len);
 const char *view_stack(const struct mdl *m, const struct view_opts *opts, uint64_t stack_id, size_t *len);
 bool view_shows_layer(const struct view *s);
 /* Returns NULL if there is no layer or its name was lost. Rows by layer drop the suffixes of forward and backward. */

@@ -63,6 +63,16 @@ static void own(struct join *j, struct launch *l, uint32_t place)
 	}
 }
 
+/* Moves a launch to the row of its owner's Python stack; 0: the owner has none. */
+static void own_stack(struct join *j, struct launch *l, uint32_t place)
+{
+	if (l->own_stack)
+		work_sub(&work_row_at(j, l->own_stack)->a.self, &l->work);
+	l->own_stack = place;
+	if (place)
+		work_add(&work_row_at(j, place)->a.self, &l->work);
+}
+
 static void credit(struct join *j, struct launch *l, uint32_t place)
 {
 	unsigned i;
@@ -101,7 +111,7 @@ static bool is_better_owner(const struct launch *l, const struct span *s, enum r
 /* The rows of a span, which are looked up for its first launch. */
 struct rows_of_span {
 	bool known;
-	uint32_t calls, layer; /* places; 0: none */
+	uint32_t calls, layer, stack; /* places; 0: none */
 };
 
 static int enclose(struct mdl *m, struct join *j, struct launch *l, const struct span *s, struct rows_of_span *rows)
@@ -109,16 +119,19 @@ static int enclose(struct mdl *m, struct join *j, struct launch *l, const struct
 	const struct mxbpf_agg_gpu_work calls = {
 		.h.tgid = s->tgid, .of = MXBPF_WORK_OF_CALLS, .name_id = s->name_id, .cls = s->cls, .user = s->user};
 	const struct mxbpf_agg_gpu_work layer = {.h.tgid = s->tgid, .of = MXBPF_WORK_OF_LAYER, .layer_id = s->layer_id};
+	const struct mxbpf_agg_gpu_work stack = {.h.tgid = s->tgid, .of = MXBPF_WORK_OF_STACK, .stack_id = s->stack_id};
 	const enum rank rank = rank_of(s);
 
 	if (!rows->known &&
-	    (work_row(m, j, &calls, &rows->calls) || (s->layer_id && work_row(m, j, &layer, &rows->layer))))
+	    (work_row(m, j, &calls, &rows->calls) || (s->layer_id && work_row(m, j, &layer, &rows->layer)) ||
+	     (s->stack_id && work_row(m, j, &stack, &rows->stack))))
 		return -ENOMEM;
 	rows->known = true;
 	credit(j, l, rows->calls);
 	credit(j, l, rows->layer);
 	if (rows->calls && is_better_owner(l, s, rank)) {
 		own(j, l, rows->calls);
+		own_stack(j, l, rows->stack);
 		l->rank = (uint8_t)rank;
 		l->owner_start = s->start_ns;
 		l->owner_end = s->end_ns;
@@ -234,6 +247,7 @@ static struct span span_of(const struct mxbpf_span *s)
 		.end_ns = s->h.ts_ns + s->dur_ns,
 		.name_id = s->name_id,
 		.layer_id = s->layer_id,
+		.stack_id = s->stack_id,
 		.tgid = s->h.tgid,
 		.tid = s->tid,
 		.cls = s->cls,
@@ -307,6 +321,8 @@ static int attach(struct mdl *m, struct join *j, struct launch *l, const struct 
 		work_add(&work_row_at(j, l->credits[i])->a.total, &w->sum);
 	if (r)
 		work_add(&r->a.self, &w->sum);
+	if (l->own_stack)
+		work_add(&work_row_at(j, l->own_stack)->a.self, &w->sum);
 	if (l->moved || latency_ns >= l->latency_ns)
 		return 0;
 	if (r && l->latency_ns != NONE)

@@ -26,7 +26,10 @@ struct activity_work *work_row_at(const struct join *j, uint32_t place)
 
 static uint64_t key_of(const struct mxbpf_agg_gpu_work *a)
 {
-	return a->of == MXBPF_WORK_OF_LAYER ? a->layer_id : a->of == MXBPF_WORK_OF_GRAPH ? a->graph : a->name_id;
+	return a->of == MXBPF_WORK_OF_LAYER   ? a->layer_id
+	       : a->of == MXBPF_WORK_OF_STACK ? a->stack_id
+	       : a->of == MXBPF_WORK_OF_GRAPH ? a->graph
+					      : a->name_id;
 }
 
 static uint64_t kind_of_row(const struct mxbpf_agg_gpu_work *a)
@@ -47,6 +50,7 @@ static int row_add(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_wor
 		.h = {.kind = MXBPF_AGG_GPU_WORK, .size = sizeof(r->a), .tgid = like->h.tgid},
 		.name_id = like->name_id,
 		.layer_id = like->layer_id,
+		.stack_id = like->stack_id,
 		.graph = like->graph,
 		.of = like->of,
 		.cls = like->cls,

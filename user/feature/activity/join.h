@@ -12,7 +12,7 @@
 struct span {
 	uint64_t start_ns, end_ns;
 	uint64_t max_end_ns; /* latest end of this span and those that came before it in the thread */
-	uint64_t name_id, layer_id;
+	uint64_t name_id, layer_id, stack_id;
 	uint32_t tgid, tid;
 	uint8_t cls, user;
 };
@@ -40,6 +40,7 @@ struct launch {
 	struct mxbpf_gpu_work work;	 /* of this launch, in this model */
 	uint32_t slot;			 /* 1 + index of the slot of its iteration; 0: none */
 	uint32_t own;			 /* place of the row that has the launch as its own; 0: none */
+	uint32_t own_stack;		 /* place of the row of the owner's Python stack; 0: none */
 	uint32_t credits[CREDITS_MAX];	 /* places of the rows whose total has the launch */
 	uint8_t ncredits, rank;
 	bool works; /* an activity has come */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Work that operators and other calls, layers and CUDA graphs gave to GPUs. */
 #include "feature/activity/sheet.h"
+#include "feature/activity/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -79,6 +80,10 @@ static void fill_name(const struct view *s, struct work *r)
 	case MXBPF_WORK_OF_LAYER:
 		r->name.data = mdl_text(s->in->model, MXBPF_NAME_LAYER, r->a.layer_id, &r->name.len);
 		r->name = r->name.data ? r->name : view_word("[unknown]");
+		break;
+	case MXBPF_WORK_OF_STACK:
+		r->name.data = mdl_text(s->in->model, MXBPF_NAME_STACK, r->a.stack_id, &r->name.len);
+		r->name.data = view_module_line(r->name.data ? r->name.data : "", &r->name.len);
 		break;
 	case MXBPF_WORK_OF_GRAPH:
 		snprintf(r->text, sizeof(r->text), "graph %" PRIu32, r->a.graph);
@@ -235,7 +240,43 @@ const struct view_sheet sheet_gpu_work = {
 	.below = below_work,
 };
 
-/* ---- layers and graphs */
+/* ---- modules, layers and graphs */
+
+static int by_module(const void *va, const void *vb)
+{
+	const struct work *a = va, *b = vb;
+	const int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+
+	return order ? order : a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
+}
+
+/* Adds the rows of stacks with the same module in a process. Stacks without a module are left out. */
+static int make_modules(const struct view *s, void *table)
+{
+	struct works *t = table;
+	const int err = make_of(s, t, MXBPF_WORK_OF_STACK);
+	struct work *r = t->list.rows;
+	size_t i, n = 0;
+
+	if (err)
+		return err;
+	qsort(r, t->list.all, sizeof(*r), by_module);
+	t->self_ns = 0;
+	for (i = 0; i < t->list.all; i++) {
+		if (!r[i].name.len)
+			continue;
+		add_sat(&t->self_ns, r[i].a.self.gpu_ns);
+		if (n && !by_module(&r[n - 1], &r[i]))
+			work_add(&r[n - 1].a.self, &r[i].a.self);
+		else
+			r[n++] = r[i];
+	}
+	t->list.all = n;
+	for (i = 0; i < n; i++)
+		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
+	qsort_r(r, n, sizeof(*r), by_opts, (void *)s->opts);
+	return 0;
+}
 
 static int make_layers(const struct view *s, void *table)
 {
@@ -245,6 +286,16 @@ static int make_layers(const struct view *s, void *table)
 static int make_graphs(const struct view *s, void *table)
 {
 	return make_of(s, table, MXBPF_WORK_OF_GRAPH);
+}
+
+static void above_modules(struct view *s, const void *table, const char *prefix)
+{
+	gpu_put_title(s, table, prefix, "Modules on the GPU:");
+}
+
+static int print_modules(struct view *s, const void *table)
+{
+	return gpu_print_more(s, &sheet_gpu_modules, table, "modules on the GPU");
 }
 
 static void above_layers(struct view *s, const void *table, const char *prefix)
@@ -266,6 +317,36 @@ static int print_graphs(struct view *s, const void *table)
 {
 	return gpu_print_more(s, &sheet_gpu_graphs, table, "CUDA graphs");
 }
+
+static const struct view_column module_columns[] = {
+	{"module", "name", "module", VIEW_TEXT, AT(name)},
+	PID_COLUMN(a.h.tgid),
+	{"launches", NULL, "launches", VIEW_COUNT, AT(a.self.launches)},
+	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.self.kernels)},
+	{"gpu_self_ns", NULL, "gpu self", VIEW_NS, AT(a.self.gpu_ns), VIEW_TIGHT,
+	 .help = "time on the GPU of what operators in calls of this module launched, without modules inside it"},
+	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 12},
+	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.self.bytes), VIEW_DASH, SEEN(copies)},
+	{0},
+};
+
+const struct view_sheet sheet_gpu_modules = {
+	.title = "Modules on the GPU",
+	.help = "Requires --py-stacks: work on GPUs by the innermost nn.Module of the Python stack; absent if there is "
+		"none.",
+	.list_help = "work on GPUs by module",
+	.member = "gpu",
+	.list = "modules",
+	.csv = "Modules on the GPU",
+	.columns = module_columns,
+	.row_bytes = sizeof(struct work),
+	.table_bytes = sizeof(struct works),
+	.if_any = true,
+	.when = gpu_when,
+	.make = make_modules,
+	.above = above_modules,
+	.print = print_modules,
+};
 
 static const struct view_column layer_columns[] = {
 	{"layer", "name", "layer", VIEW_TEXT, AT(name)},
