@@ -146,13 +146,13 @@ enum { SPACE_NAME, SPACE_COPY, SPACE_SET, SPACE_SYNC, SPACE_DEVICE };
 static uint64_t name_of(struct gpu_convert *c, uint32_t name)
 {
 	const uint64_t *known = hash_get(&c->names, name, SPACE_NAME);
+	uint64_t id = known ? *known : 0;
 	const char *text;
 	char *readable;
-	uint64_t id;
 
 	c->unnamed += !name;
-	if (known && *known)
-		return *known;
+	if (id)
+		return id;
 	text = c->from.name(c->from.ctx, name);
 	readable = demangle(text);
 	id = id_of(c, name, SPACE_NAME, readable ? readable : text);

@@ -164,8 +164,9 @@ static uint32_t intern(struct mxbpf_gpu_shared *g, const char *text)
 	uint64_t h = 0xcbf29ce484222325ull;
 	uint32_t len, at = 0, was, i;
 
-	for (len = 0; len < MXBPF_GPU_NAME_BYTES - 1 && text[len]; len++)
-		h = (h ^ (uint8_t)text[len]) * 0x100000001b3ull;
+	len = (uint32_t)strnlen(text, MXBPF_GPU_NAME_BYTES - 1);
+	for (i = 0; i < len; i++)
+		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
 	h ^= h >> 32;
 	for (i = 0; i < MXBPF_GPU_NAMES; i++) {
 		uint32_t *place = &g->names[(h + i) & (MXBPF_GPU_NAMES - 1)];

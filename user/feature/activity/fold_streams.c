@@ -40,7 +40,9 @@ static int row_of(struct streams *s, uint32_t tgid, const struct mxbpf_track *tr
 	if (!added)
 		return 0;
 	r->a.h = (struct mxbpf_rec){.kind = MXBPF_AGG_GPU_STREAM, .size = sizeof(r->a), .tgid = tgid};
-	r->a.track = whole ? (struct mxbpf_track){.device = track->device} : *track;
+	r->a.track = *track;
+	if (whole)
+		r->a.track.context = r->a.track.stream = 0;
 	r->a.whole = whole;
 	return 0;
 }

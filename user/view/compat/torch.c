@@ -496,7 +496,12 @@ static void put_rows(struct table *t, struct view *s, const struct view_table *o
 	if (n)
 		put_heads(t, line);
 	for (i = 0; i < n; i++) {
-		one = event ? (struct torch_row){.r = view_event_row(&of->spans[i])} : rows->rows[i];
+		if (event) {
+			one = (struct torch_row){0};
+			one.r = view_event_row(&of->spans[i]);
+		} else {
+			one = rows->rows[i];
+		}
 		put_row(t, s, &one, line);
 	}
 	if (n && t->l->footer) {
