@@ -364,6 +364,18 @@ static void test_slow(void)
 	CHECK(kineto_stop() == 10);
 }
 
+/* The process ends while CUPTI does not return. */
+static void test_exit(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_SUBSCRIBING));
+	exit(unit_bad ? 1 : 0);
+}
+
 static void test_anew(void)
 {
 	const double until = now() + WAIT_S;
@@ -515,6 +527,13 @@ int main(int argc, char **argv)
 	CHECK(!run(test_buffers, "late", "18") && !run(test_buffers, "late", "130001"));
 	TEST("While subscribing takes seconds, nobody waits but another client, which then gets CUPTI")
 	CHECK(!run(test_slow, "slow-subscribe=1", NULL));
+	TEST("A process ends at most a second later although CUPTI does not return to the agent")
+	{
+		const double begun = now();
+
+		CHECK(!run(test_exit, "slow-subscribe=60", NULL));
+		CHECK(now() - begun < 30);
+	}
 	TEST("After a number of records the agent subscribes anew")
 	CHECK(!run(test_anew, "", NULL));
 	TEST("Without a libcupti in the process, the one that mxbpf names is loaded")

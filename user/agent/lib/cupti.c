@@ -492,9 +492,11 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
 }
 
-void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
+void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state, uint64_t limit_ns)
 {
-	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE)
+	const uint64_t begun = agent_now();
+
+	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE && agent_now() - begun < limit_ns)
 		if (step(HELD, LEAVING))
 			let_go(g, state);
 		else

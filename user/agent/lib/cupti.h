@@ -51,10 +51,11 @@ bool cupti_has_cuda(struct mxbpf_gpu_shared *g);
 int cupti_open(struct mxbpf_gpu_shared *g);
 /*
  * Subscribes and enables the kinds that mxbpf wants. Returns 0, or -1 with the state set: BUSY, YIELDED or FAILED. It
- * may take 15 s. cupti_release() flushes, unsubscribes and sets the state.
+ * may take 15 s. cupti_release() flushes, unsubscribes and sets the state; it waits so long if another thread uses
+ * CUPTI for the agent just now.
  */
 int cupti_hold(struct mxbpf_gpu_shared *g);
-void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state);
+void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state, uint64_t limit_ns);
 bool cupti_is_held(void);
 /*
  * While CUPTI is held: delivers the records that are complete, and a reading of the clock. tick: also looks for new

@@ -20,6 +20,7 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 #define NS_PER_MS   1000000ull
 #define FLUSH_MS    100
 #define SECOND_NS   1000000000ull
+#define EXIT_NS	    1000000000ull /* how much later a process may end because CUPTI does not return */
 #define AGAIN_MS    5000
 #define STACK_BYTES (256u << 10)
 /* Timestamps were wrong after 25 million records in one version of CUPTI. After these, the agent subscribes anew. */
@@ -27,8 +28,8 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 
 int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-static bool at_exit, again_at_exit; /* flush_at_exit() is registered */
-static bool exits;		    /* the process ends: CUPTI is not asked for any more */
+static bool asked_at_exit, at_exit, again_at_exit; /* flush_at_exit() is registered */
+static bool exits;				   /* the process ends: CUPTI is not asked for any more */
 
 /* ---- what mxbpf wants */
 
@@ -60,11 +61,16 @@ static void flush_at_exit(void *unused)
 	if (!s || !cupti_is_held())
 		return;
 	cupti_has_cuda(&s->gpu);
-	cupti_release(&s->gpu, MXBPF_GPU_OFF);
+	cupti_release(&s->gpu, MXBPF_GPU_OFF, EXIT_NS);
 }
 
+/* The first handler is there for a process that never gets CUPTI: its end must not meet a request of the agent. */
 static void hold(struct mxbpf_gpu_shared *g)
 {
+	if (__atomic_load_n(&exits, __ATOMIC_ACQUIRE))
+		return;
+	if (!asked_at_exit)
+		asked_at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL);
 	if (!cupti_open(g) && !cupti_hold(g) && !at_exit)
 		at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL); /* it runs before what CUPTI has registered */
 }
@@ -121,7 +127,7 @@ static void serve(struct mxbpf_gpu_shared *g, uint32_t want)
 			break;
 	}
 	if (cupti_is_held())
-		cupti_release(g, MXBPF_GPU_OFF);
+		cupti_release(g, MXBPF_GPU_OFF, UINT64_MAX);
 }
 
 static void work(struct mxbpf_gpu_shared *g, uint32_t want)
