@@ -207,8 +207,8 @@ static const struct cmd_option fixed[] = {
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "Another name of --top",
 	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000},
 	{.name = "all", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Print every table with all of its rows, also tables without rows. Without it, tables for people are short and "
-		 "name what they leave out; JSON, CSV, --by event and other layouts are always whole", .set = cmd_set_flag, CMD_FIELD(all)},
+	 .help = "Print every table with all rows. Without it, tables for people are short and name what they leave out; data, "
+		 "--by event and other layouts are whole", .set = cmd_set_flag, CMD_FIELD(all)},
 	{.name = "advice", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Explain each finding in a paragraph, and say what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
