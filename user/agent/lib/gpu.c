@@ -83,7 +83,7 @@ void agent_gpu_hold(struct mxbpf_gpu_shared *g)
 {
 	cupti_forget();
 	hold(g);
-	if (!cupti_is_held())
+	if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == MXBPF_GPU_FAILED) /* as it may before CUDA is initialised */
 		__atomic_store_n(&g->state, MXBPF_GPU_OFF, __ATOMIC_RELEASE);
 }
 
@@ -149,7 +149,8 @@ static void work(struct mxbpf_gpu_shared *g, uint32_t want)
 		else
 			sleep_on(g, want, FLUSH_MS * NS_PER_MS);
 	}
-	__atomic_store_n(&g->state, MXBPF_GPU_OFF, __ATOMIC_RELEASE);
+	if (!__atomic_load_n(&exits, __ATOMIC_ACQUIRE)) /* the last state says why there are no records */
+		__atomic_store_n(&g->state, MXBPF_GPU_OFF, __ATOMIC_RELEASE);
 }
 
 static void *run(void *ctx)
