@@ -94,7 +94,7 @@ enum mxbpf_agent_inner {
 	MXBPF_AGENT_INNER_MORE = 2,
 };
 
-/* What a batch holds. */
+/* The kind of the records in a batch. */
 enum mxbpf_agent_what {
 	MXBPF_AGENT_CALLS = 0, /* calls of one thread */
 	MXBPF_AGENT_GPU = 1,   /* records of CUPTI, from any thread */

@@ -16,7 +16,7 @@
 #define MXBPF_GPU_NAME_BYTES 4096	/* bytes of one name with its NUL; longer names are cut */
 #define MXBPF_GPU_DEVICES    32
 
-/* What mxbpf wants the agent to do: a mask. 0: hold nothing. */
+/* mxbpf tells the agent by a mask of these bits what it has to record. 0: the agent must not hold CUPTI. */
 enum mxbpf_gpu_want {
 	MXBPF_GPU_WANT_KERNELS = 1 << 0, /* kernels, copies, sets, waits */
 	MXBPF_GPU_WANT_CALLS = 1 << 1,	 /* calls of the runtime */

@@ -61,7 +61,7 @@ enum mxbpf_memory_kind {
 	MXBPF_MEMORY_MANAGED = 5,
 };
 
-/* What was waited for: the sync_type of a SYNC, CUpti_ActivitySynchronizationType. */
+/* The sync_type of a SYNC says what the host or the stream waited for: CUpti_ActivitySynchronizationType. */
 enum mxbpf_sync_type {
 	MXBPF_SYNC_UNKNOWN = 0,
 	MXBPF_SYNC_EVENT = 1,	     /* the host waited for an event */
@@ -213,7 +213,7 @@ struct mxbpf_gpu_account {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 152);
 
-/* What a row of work for GPUs belongs to. */
+/* A row of work for GPUs belongs to one of these. */
 enum mxbpf_gpu_work_of {
 	MXBPF_WORK_OF_CALLS = 0,   /* calls of one class and name */
 	MXBPF_WORK_OF_LAYER = 1,   /* spans with this layer_id */
@@ -272,7 +272,7 @@ struct mxbpf_agg_gpu_stream {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_stream) == 88);
 
-/* What could not be joined in a process. Since 1.5. */
+/* The launches of a process, and those that could not be joined. Since 1.5. */
 struct mxbpf_agg_gpu_join {
 	struct mxbpf_rec h;  /* ts_ns: 0 */
 	__u64 launches;	     /* all of them */

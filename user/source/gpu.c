@@ -25,9 +25,10 @@ struct gpu_source {
 	pthread_t thread;
 	int stop_fd;		  /* readable: the thread must end; -1: the thread does not run */
 	bool settle;		  /* atomic: the thread has to take all that is there, once */
-	pthread_mutex_t sum_lock; /* protects the next two; taken inside of `lock`, too */
+	pthread_mutex_t sum_lock; /* protects the next three; taken inside of `lock`, too */
 	struct mxbpf_gpu_account sums;
 	uint64_t stored;      /* records that were delivered or are about to be */
+	uint64_t lost;	      /* records for which there was no memory */
 	pthread_mutex_t lock; /* protects what follows */
 	struct gpu_convert convert;
 	uint32_t ndevices;   /* devices that were delivered */
@@ -103,6 +104,7 @@ static void sum_up(struct gpu_source *g)
 	pthread_mutex_lock(&g->sum_lock);
 	fill_account(g, &g->sums);
 	g->stored = g->convert.stored + g->accounts;
+	g->lost = g->convert.lost;
 	pthread_mutex_unlock(&g->sum_lock);
 }
 
@@ -247,7 +249,7 @@ static void gpu_loss(const struct src *s, struct mxbpf_loss *loss)
 
 	pthread_mutex_lock(&g->sum_lock);
 	*loss = (struct mxbpf_loss){.stored = g->stored,
-				    .dropped = a->dropped + a->scrapped + a->unsent + a->unmeasured};
+				    .dropped = a->dropped + a->scrapped + a->unsent + a->unmeasured + g->lost};
 	pthread_mutex_unlock(&g->sum_lock);
 	loss->attempted = loss->stored + loss->dropped;
 }

@@ -235,10 +235,12 @@ static const uint64_t *called_at(const struct gpu_convert *c, uint32_t correlati
 
 static void put(struct gpu_convert *c, const void *r, size_t bytes)
 {
-	if (buf_put(&c->recs, r, bytes))
-		c->err = -ENOMEM;
-	else
+	if (!buf_put(&c->recs, r, bytes)) {
 		c->stored++;
+		return;
+	}
+	c->err = -ENOMEM;
+	c->lost++;
 }
 
 static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
@@ -394,7 +396,6 @@ static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		c->outside++;
 	} else if (r->kind == MXBPF_GPU_OVERHEAD) {
 		c->overheads++;
-		c->overhead_ns += r->end_ns > r->start_ns ? r->end_ns - r->start_ns : 0;
 	} else if (r->kind == MXBPF_GPU_DRIVER && called_at(c, r->correlation)) {
 		c->nested++;
 	} else if (r->kind == MXBPF_GPU_CALL || r->kind == MXBPF_GPU_DRIVER) {

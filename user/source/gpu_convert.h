@@ -42,13 +42,13 @@ struct gpu_convert {
 	struct buf recs;      /* out: records */
 	/* Sums since the beginning. */
 	uint64_t stored; /* records in recs so far */
+	uint64_t lost;	 /* records for which there was no memory */
 	uint64_t taken;	 /* records without CLOCK */
 	uint64_t activities, calls;
-	uint64_t outside; /* what began before since_ns */
+	uint64_t outside; /* what did not begin in the window, or whose launch did not */
 	uint64_t nested;  /* calls of the driver inside a call of the runtime: no record */
 	uint64_t unmeasured, early, threadless, unnamed, overheads;
-	uint64_t overhead_ns; /* time of CUPTI's own work */
-	int err;	      /* -ENOMEM: some records are lost */
+	int err; /* -ENOMEM: some records are lost */
 };
 
 /* Takes n records. */

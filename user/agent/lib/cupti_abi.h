@@ -6,10 +6,9 @@
 #ifndef AGENT_LIB_CUPTI_ABI_H
 #define AGENT_LIB_CUPTI_ABI_H
 
-#define CUPTI_VERSION_MIN      13 /* CUDA 11.0: the first with these offsets */
-#define CUPTI_VERSION_GRAPHS   14 /* CUDA 11.1: records of copies and sets have a graph */
-#define CUPTI_VERSION_NULL_OK  27 /* CUDA 12.9: earlier versions crash if they get no buffer */
-#define CUPTI_VERSION_OVERHEAD 21 /* CUDA 12.3: overhead records have a correlation */
+#define CUPTI_VERSION_MIN     13 /* CUDA 11.0: the first with these offsets */
+#define CUPTI_VERSION_GRAPHS  14 /* CUDA 11.1: records of copies and sets have a graph */
+#define CUPTI_VERSION_NULL_OK 27 /* CUDA 12.9: earlier versions crash if they get no buffer */
 
 /* CUptiResult. */
 enum {
@@ -28,7 +27,6 @@ enum {
 	CUPTI_KIND_OVERHEAD = 17,
 	CUPTI_KIND_MEMCPY2 = 22,
 	CUPTI_KIND_SYNC = 38,
-	CUPTI_KINDS = 64,
 };
 
 /* CUpti_CallbackDomain. */
