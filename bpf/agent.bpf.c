@@ -14,6 +14,8 @@ struct {
 
 /* Calls and records of a GPU that were lost because the ring was full or the batch could not be read. */
 __u64 lost_calls, lost_gpu;
+/* Batches with more calls or records than a batch has. */
+__u64 impossible;
 
 static __always_inline int lose(__u32 what, __u32 n)
 {
@@ -37,9 +39,12 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 
 	if (ids.tgid != cfg_tgid)
 		return 0;
-	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || n > MXBPF_AGENT_BATCH ||
-	    bpf_probe_read_user(&what, sizeof(what), &from->what))
+	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || bpf_probe_read_user(&what, sizeof(what), &from->what))
 		return lose(MXBPF_AGENT_CALLS, MXBPF_AGENT_BATCH);
+	if (n > MXBPF_AGENT_BATCH || what > MXBPF_AGENT_GPU || (what == MXBPF_AGENT_GPU && n > MXBPF_AGENT_GPU_BATCH)) {
+		__sync_fetch_and_add(&impossible, 1);
+		return 0;
+	}
 	b = what == MXBPF_AGENT_GPU ? bpf_ringbuf_reserve(&gpu_batches, sizeof(*b), 0)
 				    : bpf_ringbuf_reserve(&batches, sizeof(*b), 0);
 	if (!b)
@@ -49,6 +54,8 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 		bpf_ringbuf_discard(b, BPF_RB_NO_WAKEUP);
 		return lose(what, n);
 	}
+	b->ncalls = n; /* another thread may have changed them since */
+	b->what = what;
 	b->our_tid = ids.pid;
 	bpf_ringbuf_submit(b, BPF_RB_NO_WAKEUP);
 	return 0;

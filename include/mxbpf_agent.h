@@ -23,7 +23,7 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 3
+#define MXBPF_AGENT_VERSION 4
 
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
@@ -164,6 +164,7 @@ struct mxbpf_agent_shared {
 	char texts[MXBPF_AGENT_TEXTS];	/* NUL-terminated names; the first byte is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
 	struct mxbpf_gpu_shared gpu;
+	struct mxbpf_gpu_names gpu_names;
 };
 
 /* The parts of the agent: the argument of its start function is a mask of those to start. */

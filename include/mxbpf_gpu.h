@@ -63,7 +63,7 @@ struct mxbpf_gpu_rec {
 	__u64 start_ns, end_ns; /* in CUPTI's clock. Both 0: CUPTI did not measure it */
 	__u64 bytes;		/* COPY, SET */
 	__u64 graph_node;
-	__u32 name;	   /* KERNEL, CALL, DRIVER: offset in gpu.texts; 0: no room */
+	__u32 name;	   /* KERNEL, CALL, DRIVER: offset in gpu_names.texts; 0: no room */
 	__u32 correlation; /* joins calls and activities */
 	__u32 device, context, stream;
 	__u32 graph; /* 0: none */
@@ -132,6 +132,10 @@ struct mxbpf_gpu_shared {
 	__u32 ndevices;
 	__u32 texts_len;
 	struct mxbpf_gpu_about devices[MXBPF_GPU_DEVICES];
+};
+
+/* The names in records. */
+struct mxbpf_gpu_names {
 	__u32 names[MXBPF_GPU_NAMES]; /* offsets of texts by the hash of the text; 0: free */
 	char texts[MXBPF_GPU_TEXTS];  /* NUL-terminated names; the first byte is not used */
 };

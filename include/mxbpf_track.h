@@ -202,7 +202,7 @@ struct mxbpf_gpu_account {
 	__u64 dropped;		/* CUPTI had no buffer (cuptiActivityGetNumDroppedRecords) */
 	__u64 scrapped;		/* CUPTI wrote them into the agent's last-resort buffer: none of its buffers was free */
 	__u64 unsent;		/* of records: the ring buffer was full */
-	__u64 unmeasured;	/* of records: start or end 0, CUPTI did not measure it */
+	__u64 unmeasured;	/* of records: without times (start or end 0), or with times that cannot be */
 	__u64 early;		/* of activities: they begin before their launch, after the conversion of times */
 	__u64 threadless;	/* launches with a thread number that is no thread of the process: no record */
 	__u64 unnamed;		/* of records: their name did not fit into the agent's memory */

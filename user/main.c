@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "base/memory.h"
 #include "cmd/opts.h"
 
 /*
@@ -61,5 +62,6 @@ int main(int argc, char **argv)
 	}
 	if (cmd_parse(argc, argv, &c, &o, &e))
 		return cmd_fail(&e);
+	mem_limit(o.max_memory ? o.max_memory : MEM_LIMIT_DEFAULT);
 	return close_stdout(o.instead ? o.instead(c) : c->run(&o));
 }

@@ -20,8 +20,8 @@ ROOMS = {
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
     'attach': ('base feature.read plan', 'bpf/ mxbpf.skel.h'),
-    'agent': ('adapter attach base elf now plan python target', 'bpf/ elf.h'),
-    'records': ('', ''),
+    'records': ('base', ''),
+    'agent': ('adapter attach base elf now plan python records target', 'bpf/ elf.h'),
     'ring': ('base records', 'bpf/'),
     'model': ('base feature.read records', ''),
     # A feature is a folder. FEATURE_FILES has the layer of each of its files by name.

@@ -12,9 +12,9 @@
 static const char *const names[] = {"", "cudaLaunchKernel", "cuLaunchKernel", "_Z4convPfS_i", "cudaDeviceSynchronize"};
 enum { LAUNCH = 1, DRIVER_LAUNCH, CONV, SYNC };
 
-static const char *name(void *ctx, uint32_t number)
+static void name(void *ctx, uint32_t number, char to[MXBPF_GPU_NAME_BYTES])
 {
-	return names[number];
+	strcpy(to, names[number]);
 }
 
 static uint32_t thread(void *ctx, uint32_t its)

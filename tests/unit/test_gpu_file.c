@@ -29,7 +29,7 @@ static void begin(uint64_t records)
 
 	s = (struct mxbpf_agent_shared){
 		.magic = MXBPF_AGENT_MAGIC, .version = MXBPF_AGENT_VERSION, .gpu = {.records = records, .ndevices = 1}};
-	memcpy(s.gpu.texts + 1, "k", 2);
+	memcpy(s.gpu_names.texts + 1, "k", 2);
 	fd = memfd_create("test", MFD_CLOEXEC);
 	put(&s, sizeof(s), 0);
 	at = HEAD;

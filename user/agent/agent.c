@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -128,16 +127,27 @@ int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e)
 
 /* ---- loading */
 
-/* Maps the agent's shared memory. The agent's configuration has its address. */
-static int map_shared(struct agt *a, struct err *e)
+static int refuse_version(const struct agt *a, struct err *e)
+{
+	return err_set(e, ERR_TARGET, -EPROTO,
+		       "cannot use the agent in process %d: it is an agent of another version of mxbpf and stays until "
+		       "the process ends; restart the process",
+		       a->pid);
+}
+
+static int refuse_broken(const struct agt *a, struct err *e)
+{
+	return err_set(e, ERR_RUNTIME, -EPROTO, "process %d broke the agent's contract: %s", a->pid,
+		       gate_why(&a->gate));
+}
+
+/* Opens the agent's shared memory. The agent's configuration has its address. */
+static int open_shared(struct agt *a, struct err *e)
 {
 	struct mxbpf_agent_config config = {0};
 	struct iovec to = {&config, sizeof(config)}, from = {.iov_len = sizeof(config)};
-	uint64_t va;
-	char path[96];
-	size_t bytes = (sizeof(*a->shared) + 4095) & ~(size_t)4095;
-	void *at;
-	int fd;
+	struct gate_head head;
+	uint64_t va, bytes;
 
 	if (symbol(MXBPF_AGENT_CONFIG, &va, e))
 		return e->code;
@@ -145,29 +155,21 @@ static int map_shared(struct agt *a, struct err *e)
 	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(config))
 		return err_set(e, ERR_TARGET, -errno, "cannot read the agent in process %d: %s", a->pid,
 			       strerror(errno));
+	if (gate_config(&a->gate, &config, &bytes))
+		return refuse_broken(a, e);
 	if (config.error || !config.shared)
 		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
 			       "cannot start the agent in process %d: %s", a->pid, strerror((int)-config.error));
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, a->pid, (uint64_t)config.shared,
-		 (uint64_t)config.shared + bytes);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	at = fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (at == MAP_FAILED)
-		return err_set(e, ERR_PRIVILEGE, -errno, "cannot map the agent's memory in process %d: %s", a->pid,
-			       strerror(errno));
-	a->shared = at;
-	if (a->shared->magic != MXBPF_AGENT_MAGIC || a->shared->version != MXBPF_AGENT_VERSION)
-		return err_set(
-			e, ERR_TARGET, -EPROTO,
-			"cannot use the agent in process %d: it is an agent of another version of mxbpf and stays "
-			"until the process ends; restart the process",
-			a->pid);
-	__atomic_store_n(&a->shared->since_ns, 0, __ATOMIC_RELEASE); /* clears what a killed mxbpf may have left */
-	agt_gpu_mapped(a);
-	__atomic_store_n(&a->shared->numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF,
-			 __ATOMIC_RELEASE);
+	if (shared_open(&a->shared, a->pid, &config, bytes, e))
+		return e->code;
+	a->gate.fd = a->shared.fd;
+	if (gate_head(&a->gate, &head))
+		return refuse_broken(a, e);
+	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
+		return refuse_version(a, e);
+	SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
+	agt_gpu_opened(a);
+	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
 	return 0;
 }
 
@@ -284,12 +286,7 @@ static int check_same(const struct agt *a, struct err *e)
 	       !memcmp(mapped, agent_image, bytes);
 
 	free(mapped);
-	return same ? 0
-		    : err_set(e, ERR_TARGET, -EPROTO,
-			      "cannot use the agent in process %d: it is an agent of another version of mxbpf and "
-			      "stays "
-			      "until the process ends; restart the process",
-			      a->pid);
+	return same ? 0 : refuse_version(a, e);
 }
 
 /* Returns -EBUSY if another mxbpf is attached to the agent, else 0. */
@@ -309,10 +306,13 @@ static int check_free(const struct agt *a, struct err *e)
 }
 
 /* Returns true if all parts of the agent that are wanted were started. */
-static bool started(const struct agt *a)
+static bool started(struct agt *a)
 {
-	return (!a->o.calls || __atomic_load_n(&a->shared->registered, __ATOMIC_ACQUIRE)) &&
-	       (!a->o.gpu || __atomic_load_n(&a->shared->gpu.thread, __ATOMIC_ACQUIRE));
+	struct mxbpf_gpu_shared gpu;
+	struct gate_head head;
+
+	return (!a->o.calls || (!gate_head(&a->gate, &head) && head.registered)) &&
+	       (!a->o.gpu || (!gate_gpu(&a->gate, &gpu) && gpu.thread));
 }
 
 /*
@@ -330,8 +330,8 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		return 0;
 	if (check_same(a, e) || check_free(a, e))
 		return e->code;
-	if (map_shared(a, &why))
-		return 0;
+	if (open_shared(a, &why))
+		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
 	if (listen_to(a, e))
 		return e->code;
 	*there = started(a);
@@ -452,21 +452,32 @@ static int inject(struct agt *a, const struct runtime *r, struct err *e)
 	return err_set(e, no_stop.cls, no_stop.code, "%s; %s", no_stop.why, no_script.why);
 }
 
+/* The agent's counts go on from session to session. */
+static void count_before(struct agt *a)
+{
+	struct gate_head head = {0};
+
+	a->calls_before = agt_sum_calls(a, &a->too_deep_before);
+	if (!gate_head(&a->gate, &head))
+		a->no_slot_before = head.no_slot;
+}
+
 static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 {
 	bool there;
 
 	if (find_agent(a, &there, e))
 		return e->code;
-	if (!there && (inject(a, r, e) || (!a->shared && map_shared(a, e)) || (!a->bell && listen_to(a, e))))
+	if (!there && (inject(a, r, e) || (a->shared.fd < 0 && open_shared(a, e)) || (!a->bell && listen_to(a, e))))
 		return e->code;
 	if (!started(a))
-		return err_set(e, ERR_RUNTIME, -ETIMEDOUT,
-			       "cannot attach to the agent in process %d: it waited too long for mxbpf and removed its "
-			       "callbacks; try again",
-			       a->pid);
-	a->calls_before = agt_sum_calls(a, &a->too_deep_before);
-	a->no_slot_before = a->shared->no_slot;
+		return gate_why(&a->gate) ? refuse_broken(a, e)
+					  : err_set(e, ERR_RUNTIME, -ETIMEDOUT,
+						    "cannot attach to the agent in process %d: it waited too long for "
+						    "mxbpf and removed its "
+						    "callbacks; try again",
+						    a->pid);
+	count_before(a);
 	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -480,14 +491,15 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 static int enter(void *ctx, struct err *e)
 {
 	struct agt *a = ctx;
-	int err = map_shared(a, e);
+	int err = open_shared(a, e);
 
 	err = err ? err : listen_to(a, e);
 	if (err)
 		return err;
+	count_before(a);
 	a->skel->bss->cleared_ns = 0; /* removals before this point did not remove the agent's callbacks */
 	pthread_mutex_lock(&a->lock);
-	__atomic_store_n(&a->shared->since_ns, a->o.calls ? a->active_ns : 0, __ATOMIC_RELEASE);
+	SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
 	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
 	agt_gpu_tell(a);
 	pthread_mutex_unlock(&a->lock);
@@ -546,6 +558,8 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 	if (!a)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	a->pid = tgt_pid(t);
+	a->opened_ns = clock_ns(CLOCK_MONOTONIC);
+	a->shared.fd = a->gate.fd = -1;
 	a->o = *o;
 	a->target = t;
 	a->plan = p;
@@ -563,9 +577,16 @@ const struct agt_injected *agt_injected(const struct agt *a)
 	return &a->injected;
 }
 
-bool agt_numbers_wrong(const struct agt *a)
+bool agt_numbers_wrong(struct agt *a)
 {
-	return agt_is_in(a) && __atomic_load_n(&a->shared->numbers, __ATOMIC_RELAXED) == MXBPF_AGENT_NUMBERS_WRONG;
+	struct gate_head head;
+
+	return agt_is_in(a) && !gate_head(&a->gate, &head) && head.numbers == MXBPF_AGENT_NUMBERS_WRONG;
+}
+
+const char *agt_broken(const struct agt *a)
+{
+	return gate_why(&a->gate);
 }
 
 void agt_activate(struct agt *a, bool on)
@@ -577,7 +598,7 @@ void agt_activate(struct agt *a, bool on)
 	pthread_mutex_lock(&a->lock);
 	a->active_ns = now;
 	if (agt_is_in(a) && a->o.calls)
-		__atomic_store_n(&a->shared->since_ns, now, __ATOMIC_RELEASE);
+		SHARED_SET(&a->shared, since_ns, now);
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -594,7 +615,7 @@ void agt_detach(struct agt *a)
 		a->clear[i] = NULL;
 	}
 	if (agt_is_in(a) && a->skel->bss->cleared_ns) /* the next session registers the callbacks again */
-		__atomic_store_n(&a->shared->registered, 0, __ATOMIC_RELEASE);
+		SHARED_SET(&a->shared, registered, 0);
 }
 
 uint64_t agt_cleared_ns(const struct agt *a)
@@ -609,8 +630,8 @@ void agt_close(struct agt *a)
 	agt_activate(a, false);
 	agt_detach(a);
 	agt_gpu_close(a);
-	if (a->shared)
-		munmap(a->shared, sizeof(*a->shared));
+	shared_close(&a->shared);
+	hash_fini(&a->tids);
 	agt_inject_free(a->injection);
 	ring_buffer__free(a->ring);
 	agent_bpf__destroy(a->skel);

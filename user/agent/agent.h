@@ -58,7 +58,7 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 /* Cost and route of the loading. With `launched` or `patient`, call this only after on_entry() or agt_detach(). */
 const struct agt_injected *agt_injected(const struct agt *a);
 /* With `numbers`: true if the agent read an impossible sequence number. Calls after it have no numbers. */
-bool agt_numbers_wrong(const struct agt *a);
+bool agt_numbers_wrong(struct agt *a);
 /* Starts or stops recording. A call is recorded if it begins while recording is on. */
 void agt_activate(struct agt *a, bool on);
 /* Detaches from the agent. Calls that have ended can still be read. */
@@ -82,18 +82,28 @@ void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx);
  */
 typedef void (*agt_open_fn)(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived);
 void agt_opens(struct agt *a, agt_open_fn fn, void *ctx);
-/* Returns the text of a name of the agent, or "". Borrowed: valid until agt_close(). */
-const char *agt_name(const struct agt *a, uint32_t name);
+/*
+ * Passes fn the batches that are left, after agt_detach(). agt_take() takes only so many at once that a process which
+ * hands over faster than they are taken does not hold it up.
+ */
+void agt_drain(struct agt *a, agt_calls_fn fn, void *ctx);
+/* Writes the text of a name of the agent to `to`, or "". Call it once for each name. */
+void agt_name(struct agt *a, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES]);
+/*
+ * Returns how the process broke the agent's contract: it has written what the agent does not write. NULL: it did not.
+ * Nothing is read from it any more then. Borrowed.
+ */
+const char *agt_broken(const struct agt *a);
 /*
  * Adds up the calls recorded and lost. `stored` is 0, because the receiver of the calls counts them. Any thread may
  * call this.
  */
-void agt_loss(const struct agt *a, struct mxbpf_loss *loss);
+void agt_loss(struct agt *a, struct mxbpf_loss *loss);
 /*
- * The GPU. agt_gpu() returns the agent's state, or NULL if it is not loaded yet; the agent goes on writing it.
- * agt_gpu_want() starts and stops its client of CUPTI: a mask of enum mxbpf_gpu_want.
+ * The GPU. agt_gpu() copies the agent's state; it returns false if the agent is not loaded yet or its process has
+ * broken the contract. agt_gpu_want() starts and stops its client of CUPTI: a mask of enum mxbpf_gpu_want.
  */
-const struct mxbpf_gpu_shared *agt_gpu(const struct agt *a);
+bool agt_gpu(struct agt *a, struct mxbpf_gpu_shared *to);
 void agt_gpu_want(struct agt *a, uint32_t want);
 /* Returns false if the process has ended. */
 bool agt_alive(const struct agt *a);
@@ -101,9 +111,9 @@ bool agt_alive(const struct agt *a);
 typedef void (*agt_gpu_fn)(void *ctx, const struct mxbpf_gpu_rec *recs, unsigned n);
 void agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx);
 /* The agent's sums since mxbpf attached. */
-void agt_gpu_count(const struct agt *a, struct agt_gpu_sums *sums);
-/* Returns the text of a name in a record, or "". Borrowed: valid until agt_close(). */
-const char *agt_gpu_name(const struct agt *a, uint32_t name);
+void agt_gpu_count(struct agt *a, struct agt_gpu_sums *sums);
+/* Writes the text of a name in a record to `to`, or "". Call it once for each name. */
+void agt_gpu_name(struct agt *a, uint32_t name, char to[MXBPF_GPU_NAME_BYTES]);
 /* Returns our id of a thread of the process by its own id, or 0 if there is no such thread. */
 uint32_t agt_thread(struct agt *a, uint32_t its);
 

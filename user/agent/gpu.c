@@ -2,26 +2,27 @@
 /* The agent's client of CUPTI, seen from mxbpf. */
 #include <dirent.h>
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/state.h"
 #include "base/clock.h"
 
-#define THREADS_NS 10000000ull /* interval between two lists of the threads */
+#define THREADS_NS  10000000ull /* interval between two lists of the threads */
+#define BATCHES_MAX 4096	/* taken at once */
+#define THREADS_MAX (1u << 16)	/* that were seen in the process */
 
+/* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
 static int on_gpu_batch(void *ctx, void *data, size_t bytes)
 {
 	const struct mxbpf_agent_batch *b = data;
 	struct agt *a = ctx;
 
-	if (bytes >= sizeof(*b) && b->what == MXBPF_AGENT_GPU && b->ncalls <= MXBPF_AGENT_GPU_BATCH)
+	if (!gate_gpu_batch(&a->gate, b, bytes))
 		a->gpu_fn(a->gpu_ctx, b->gpu, b->ncalls);
-	return 0;
+	return ++a->gpu_batches % BATCHES_MAX ? 0 : -EAGAIN;
 }
 
 int agt_gpu_open(struct agt *a, struct err *e)
@@ -42,43 +43,45 @@ void agt_gpu_close(struct agt *a)
 static void sums_of(const struct mxbpf_gpu_shared *g, struct agt_gpu_sums *sums)
 {
 	*sums = (struct agt_gpu_sums){
-		.records = __atomic_load_n(&g->records, __ATOMIC_ACQUIRE),
-		.dropped = __atomic_load_n(&g->dropped, __ATOMIC_RELAXED),
-		.scrapped = __atomic_load_n(&g->scrapped, __ATOMIC_RELAXED),
-		.unknown = __atomic_load_n(&g->unknown, __ATOMIC_RELAXED),
-		.no_name = __atomic_load_n(&g->no_name, __ATOMIC_RELAXED),
-		.subscriptions = __atomic_load_n(&g->subscriptions, __ATOMIC_RELAXED),
-		.held_ns = __atomic_load_n(&g->held_ns, __ATOMIC_RELAXED),
+		.records = g->records,
+		.dropped = g->dropped,
+		.scrapped = g->scrapped,
+		.unknown = g->unknown,
+		.no_name = g->no_name,
+		.subscriptions = g->subscriptions,
+		.held_ns = g->held_ns,
 	};
 }
 
 /* Sleeping in the agent's thread ends when the word changes. */
-static void set_want(struct mxbpf_gpu_shared *g, uint32_t want)
+static void set_want(struct agt *a, uint32_t want)
 {
-	__atomic_store_n(&g->want, want, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &g->want, FUTEX_WAKE, 1, NULL, NULL, 0);
+	SHARED_SET(&a->shared, gpu.want, want);
+	shared_wake(&a->shared);
 }
 
-void agt_gpu_mapped(struct agt *a)
+void agt_gpu_opened(struct agt *a)
 {
-	struct mxbpf_gpu_shared *g = &a->shared->gpu;
+	char library[sizeof(((struct mxbpf_gpu_shared *)0)->library)];
+	struct mxbpf_gpu_shared g;
 
-	set_want(g, 0); /* clears what a killed mxbpf may have left */
-	if (!a->o.gpu)
+	set_want(a, 0); /* clears what a killed mxbpf may have left */
+	if (!a->o.gpu || gate_gpu(&a->gate, &g))
 		return;
-	sums_of(g, &a->gpu_before);
-	snprintf(g->library, sizeof(g->library), "%s", a->o.cupti ? a->o.cupti : "");
+	sums_of(&g, &a->gpu_before);
+	snprintf(library, sizeof(library), "%s", a->o.cupti ? a->o.cupti : "");
+	shared_write(&a->shared, offsetof(struct mxbpf_agent_shared, gpu.library), library, sizeof(library));
 }
 
 void agt_gpu_tell(struct agt *a)
 {
 	if (a->o.gpu && agt_is_in(a))
-		set_want(&a->shared->gpu, a->gpu_want);
+		set_want(a, a->gpu_want);
 }
 
-const struct mxbpf_gpu_shared *agt_gpu(const struct agt *a)
+bool agt_gpu(struct agt *a, struct mxbpf_gpu_shared *to)
 {
-	return agt_is_in(a) ? &a->shared->gpu : NULL;
+	return agt_is_in(a) && !gate_gpu(&a->gate, to);
 }
 
 void agt_gpu_want(struct agt *a, uint32_t want)
@@ -102,6 +105,7 @@ void agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx)
 	a->gpu_fn = fn;
 	a->gpu_ctx = ctx;
 	ring_buffer__consume(a->gpu_ring);
+	agt_check_bell(a);
 }
 
 /* ---- threads */
@@ -117,7 +121,7 @@ static void read_threads(struct agt *a)
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		tid = atoi(entry->d_name);
-		if (tid > 0)
+		if (tid > 0 && a->gpu_threads.len < THREADS_MAX)
 			hash_put(&a->gpu_threads, (uint64_t)tid, 0);
 	}
 	if (dir)
@@ -141,27 +145,44 @@ uint32_t agt_thread(struct agt *a, uint32_t its)
 	return hash_get(&a->gpu_threads, ours, 0) ? ours : 0;
 }
 
-void agt_gpu_count(const struct agt *a, struct agt_gpu_sums *sums)
+static uint64_t since(uint64_t sum, uint64_t before)
 {
-	const struct agt_gpu_sums *was = &a->gpu_before;
-
-	*sums = (struct agt_gpu_sums){0};
-	if (!agt_is_in(a))
-		return;
-	sums_of(&a->shared->gpu, sums);
-	sums->records -= was->records;
-	sums->dropped -= was->dropped;
-	sums->scrapped -= was->scrapped;
-	sums->unknown -= was->unknown;
-	sums->no_name -= was->no_name;
-	sums->subscriptions -= was->subscriptions;
-	sums->held_ns -= was->held_ns;
-	sums->unsent = __atomic_load_n(&a->skel->bss->lost_gpu, __ATOMIC_RELAXED);
+	return sum > before ? sum - before : 0;
 }
 
-const char *agt_gpu_name(const struct agt *a, uint32_t name)
+/* No GPU and no driver makes records faster than one in a nanosecond. */
+static void check_sums(struct agt *a, struct agt_gpu_sums *sums)
 {
-	const char *texts = a->shared->gpu.texts;
+	const uint64_t most = clock_ns(CLOCK_MONOTONIC) - a->opened_ns;
 
-	return name && name < MXBPF_GPU_TEXTS && memchr(texts + name, '\0', MXBPF_GPU_TEXTS - name) ? texts + name : "";
+	if (sums->records <= most && sums->dropped <= most && sums->scrapped <= most && sums->unknown <= most)
+		return;
+	gate_break(&a->gate, "its client of CUPTI counted more records than there was time for");
+	*sums = (struct agt_gpu_sums){0};
+}
+
+/* Sums that a broken contract makes meaningless are 0. A sum that fell counts as one that did not change. */
+void agt_gpu_count(struct agt *a, struct agt_gpu_sums *sums)
+{
+	const struct agt_gpu_sums *was = &a->gpu_before;
+	struct mxbpf_gpu_shared g;
+
+	*sums = (struct agt_gpu_sums){0};
+	if (!agt_gpu(a, &g))
+		return;
+	sums_of(&g, sums);
+	sums->records = since(sums->records, was->records);
+	sums->dropped = since(sums->dropped, was->dropped);
+	sums->scrapped = since(sums->scrapped, was->scrapped);
+	sums->unknown = since(sums->unknown, was->unknown);
+	sums->no_name = since(sums->no_name, was->no_name);
+	sums->subscriptions = since(sums->subscriptions, was->subscriptions);
+	sums->held_ns = since(sums->held_ns, was->held_ns);
+	sums->unsent = __atomic_load_n(&a->skel->bss->lost_gpu, __ATOMIC_RELAXED);
+	check_sums(a, sums);
+}
+
+void agt_gpu_name(struct agt *a, uint32_t name, char to[MXBPF_GPU_NAME_BYTES])
+{
+	gate_gpu_name(&a->gate, name, to);
 }

@@ -8,9 +8,11 @@
 
 #include "agent.skel.h"
 #include "agent/agent.h"
+#include "agent/shared.h"
 #include "agent/threads.h"
 #include "agent/waiting.h"
 #include "base/hash.h"
+#include "records/gate.h"
 
 /* Number of a slot's calls that were taken before they were handed over. */
 struct taken {
@@ -32,7 +34,8 @@ struct agt {
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
 	struct ring_buffer *ring;
-	struct mxbpf_agent_shared *shared; /* mapped in this process too */
+	struct shared shared;
+	struct gate gate;  /* everything that is read of the process's memory passes it */
 	uint64_t since_ns; /* atomic: start of the first activation; earlier calls belong to another session */
 
 	/* A thread of mxbpf that waits for the target's first call. */
@@ -42,11 +45,16 @@ struct agt {
 	uint64_t active_ns; /* guarded by the lock: value for the agent's since_ns */
 
 	bool in; /* atomic: the agent is loaded, and mxbpf is attached to it */
-	uint64_t calls_before, too_deep_before, no_slot_before;
+	uint64_t opened_ns, calls_before, too_deep_before, no_slot_before;
 	struct taken taken[MXBPF_AGENT_THREADS];
+	uint64_t received;		   /* atomic: calls that were passed on; every one was counted by the agent */
+	uint64_t batches;		   /* that were taken from the ring */
+	struct hash tids;		   /* threads that began calls which other threads ended */
+	struct mxbpf_agent_batch tail;	   /* copy of a batch that is being filled */
 	struct threads threads;		   /* thread ids of the process */
 	struct mxbpf_agent_batch numbered; /* copy of a batch with our thread ids */
 	struct ring_buffer *gpu_ring;	   /* NULL: without gpu */
+	uint64_t gpu_batches;		   /* that were taken from it */
 	uint32_t gpu_want;		   /* guarded by the lock: mask of enum mxbpf_gpu_want */
 	struct agt_gpu_sums gpu_before;	   /* when mxbpf attached */
 	struct hash gpu_threads;	   /* thread ids that were seen in the process -> 1 */
@@ -64,13 +72,15 @@ static inline bool agt_is_in(const struct agt *a)
 
 /* take.c: receives the calls' ring buffer; the number of calls that have ended, and of those that were too deep. */
 int agt_on_batch(void *ctx, void *data, size_t bytes);
-uint64_t agt_sum_calls(const struct agt *a, uint64_t *too_deep);
+uint64_t agt_sum_calls(struct agt *a, uint64_t *too_deep);
+/* Breaks the gate if the bell's program has seen a batch that cannot be. */
+void agt_check_bell(struct agt *a);
 
 /* gpu.c */
 int agt_gpu_open(struct agt *a, struct err *e);
 void agt_gpu_close(struct agt *a);
-/* The shared memory was mapped just now. */
-void agt_gpu_mapped(struct agt *a);
+/* The shared memory was opened just now. */
+void agt_gpu_opened(struct agt *a);
 /* Tells the agent what mxbpf wants of it; with the lock held. */
 void agt_gpu_tell(struct agt *a);
 

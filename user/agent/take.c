@@ -2,17 +2,33 @@
 /* Takes the calls that the agent has recorded. */
 #include "agent/state.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
-uint64_t agt_sum_calls(const struct agt *a, uint64_t *too_deep)
+#include "base/clock.h"
+
+#define BATCHES_MAX   1024  /* taken at once; a process that hands over faster than mxbpf reads gets no further */
+#define TIDS_MAX      65536 /* threads whose calls ended on another thread */
+#define CALL_NS_LEAST 20    /* no CPU records calls faster */
+
+/* Returns true if a slot was ever used. The agent takes the first free one, so those behind an unused one are unused.
+ */
+static bool next_slot(struct agt *a, unsigned i, struct gate_slot *slot)
 {
+	return i < MXBPF_AGENT_THREADS && !gate_slot(&a->gate, i, slot) && slot->uses;
+}
+
+uint64_t agt_sum_calls(struct agt *a, uint64_t *too_deep)
+{
+	struct gate_slot slot;
 	uint64_t n = 0;
 	unsigned i;
 
 	*too_deep = 0;
-	for (i = 0; i < MXBPF_AGENT_THREADS; i++) {
-		n += __atomic_load_n(&a->shared->slots[i].calls, __ATOMIC_RELAXED);
-		*too_deep += __atomic_load_n(&a->shared->slots[i].too_deep, __ATOMIC_RELAXED);
+	for (i = 0; next_slot(a, i, &slot); i++) {
+		n += slot.calls;
+		*too_deep += slot.too_deep;
 	}
 	return n;
 }
@@ -26,7 +42,7 @@ static const struct mxbpf_agent_call *numbered(struct agt *a, const struct mxbpf
 
 	if (!a->threads.other)
 		return b->calls + from;
-	threads_learn(&a->threads, b->calls[from].end_tid, b->our_tid);
+	threads_learn_ours(&a->threads, b->our_tid, b->calls[from].end_tid);
 	memcpy(c, b->calls + from, (n - from) * sizeof(*c));
 	for (i = 0; i < n - from; i++) {
 		c[i].tid = threads_ours(&a->threads, c[i].tid);
@@ -35,32 +51,46 @@ static const struct mxbpf_agent_call *numbered(struct agt *a, const struct mxbpf
 	return c;
 }
 
-/* Passes the calls of a batch to fn, without those taken before as a tail. */
+/*
+ * A call that another thread ended has a thread number that nobody else knows, so a process could name any number of
+ * threads.
+ */
+static int count_tids(struct agt *a, const struct mxbpf_agent_batch *b, unsigned from, unsigned n)
+{
+	for (; from < n; from++)
+		if (b->calls[from].flags & MXBPF_AGENT_CALL_ASYNC)
+			hash_put(&a->tids, b->calls[from].tid, 0);
+	return a->tids.len > TIDS_MAX ? gate_break(&a->gate, "its calls name more than %d threads", TIDS_MAX) : 0;
+}
+
+/* Passes the calls of a checked batch to fn, without those taken before as a tail. */
 static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n)
 {
 	uint32_t slot = (uint32_t)(b->slot_use >> 32), uses = (uint32_t)b->slot_use, from = 0;
-	struct taken *t = &a->taken[slot % MXBPF_AGENT_THREADS];
+	struct taken *t = &a->taken[slot];
 	uint64_t since_ns = __atomic_load_n(&a->since_ns, __ATOMIC_ACQUIRE);
 
-	if (n > MXBPF_AGENT_BATCH || b->what != MXBPF_AGENT_CALLS)
-		return;
 	if (t->uses == uses && t->seq == b->seq)
 		from = t->calls;
 	/* Skip what an earlier session left: calls before the first activation, or all if there was none yet. */
 	while (from < n && (!since_ns || b->calls[from].start_ns < since_ns))
 		from++;
-	if (from < n)
+	if (from < n && !count_tids(a, b, from, n)) {
+		a->received += n - from;
 		a->fn(a->ctx, numbered(a, b, from, n), n - from);
+	}
 	*t = (struct taken){uses, b->seq, n};
 }
 
+/* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
 int agt_on_batch(void *ctx, void *data, size_t bytes)
 {
 	const struct mxbpf_agent_batch *b = data;
+	struct agt *a = ctx;
 
-	if (bytes >= sizeof(*b))
-		hand_on(ctx, b, b->ncalls);
-	return 0;
+	if (!gate_batch(&a->gate, b, bytes))
+		hand_on(a, b, b->ncalls);
+	return ++a->batches % BATCHES_MAX ? 0 : -EAGAIN;
 }
 
 /* Returns true if a later batch of the slot was taken. Both numbers may wrap. */
@@ -74,95 +104,121 @@ static bool is_behind(const struct taken *t, uint32_t uses, uint32_t seq)
  * earlier batches of the thread come first. Otherwise the previous batch would count as one without taken calls. If
  * the thread hands this batch over during the copy, it is in the ring.
  */
-static void take_tail(struct agt *a, const struct mxbpf_agent_slot *s)
+static void take_tail(struct agt *a, unsigned slot)
 {
-	struct mxbpf_agent_batch copy;
-	uint32_t seq = __atomic_load_n(&s->batch.seq, __ATOMIC_ACQUIRE);
-	uint32_t n = __atomic_load_n(&s->batch.ncalls, __ATOMIC_ACQUIRE);
+	struct mxbpf_agent_batch *copy = &a->tail;
+	int n = gate_tail(&a->gate, slot, copy);
 
-	if (!n || n > MXBPF_AGENT_BATCH)
-		return;
-	copy.slot_use = s->batch.slot_use;
-	copy.seq = seq;
-	copy.our_tid = 0;
-	copy.what = MXBPF_AGENT_CALLS;
-	memcpy(copy.calls, s->batch.calls, n * sizeof(copy.calls[0]));
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&s->batch.seq, __ATOMIC_RELAXED) != seq || s->batch.slot_use != copy.slot_use)
+	if (n <= 0)
 		return;
 	ring_buffer__consume(a->ring);
-	if (!is_behind(&a->taken[s - a->shared->slots], (uint32_t)copy.slot_use, seq))
-		hand_on(a, &copy, n);
+	if (!is_behind(&a->taken[slot], (uint32_t)copy->slot_use, copy->seq))
+		hand_on(a, copy, (unsigned)n);
+}
+
+void agt_check_bell(struct agt *a)
+{
+	if (__atomic_load_n(&a->skel->bss->impossible, __ATOMIC_RELAXED))
+		gate_break(&a->gate, "a batch has more calls than a batch can have, or a kind that does not exist");
+}
+
+/*
+ * The agent counts a call before it hands it over. So mxbpf never has more calls than were counted, and they cannot be
+ * more than the CPUs had time for.
+ */
+static void check_counts(struct agt *a)
+{
+	const uint64_t ns = clock_ns(CLOCK_MONOTONIC) - a->opened_ns;
+	const uint64_t most = (ns / CALL_NS_LEAST + 1) * (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+	struct gate_head head;
+	uint64_t too_deep, calls;
+
+	calls = agt_sum_calls(a, &too_deep);
+	if (gate_head(&a->gate, &head))
+		return;
+	agt_check_bell(a);
+	if (calls < a->calls_before || calls - a->calls_before < a->received)
+		gate_break(&a->gate, "it counted fewer calls than it handed over");
+	else if (calls - a->calls_before > most || too_deep - a->too_deep_before > most ||
+		 head.no_slot - a->no_slot_before > most)
+		gate_break(&a->gate, "it counted more calls than the CPUs had time for");
+}
+
+static void take_tails(struct agt *a)
+{
+	struct gate_slot slot;
+	unsigned i;
+
+	for (i = 0; next_slot(a, i, &slot); i++)
+		take_tail(a, i);
+	ring_buffer__consume(a->ring); /* handed over while their tails were read */
+	check_counts(a);
 }
 
 void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx)
 {
-	unsigned i;
-
 	a->fn = fn;
 	a->ctx = ctx;
 	if (tails)
 		threads_read(&a->threads);
 	ring_buffer__consume(a->ring);
-	if (!tails || !agt_is_in(a))
-		return;
-	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
-		take_tail(a, &a->shared->slots[i]);
-	ring_buffer__consume(a->ring); /* handed over while their tails were read */
+	if (tails && agt_is_in(a))
+		take_tails(a);
 }
 
-/*
- * Copies an open call. Returns false if it has ended. Its thread goes on, and writes the name of its next call here
- * before that call's start.
- */
-static bool copy_open(const struct mxbpf_agent_open *from, struct mxbpf_agent_open *to)
+void agt_drain(struct agt *a, agt_calls_fn fn, void *ctx)
 {
-	if (!__atomic_load_n(&from->call, __ATOMIC_ACQUIRE))
-		return false;
-	to->start_ns = __atomic_load_n(&from->start_ns, __ATOMIC_ACQUIRE);
-	memcpy(to, from, sizeof(*to));
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&from->call, __ATOMIC_ACQUIRE) &&
-	       __atomic_load_n(&from->start_ns, __ATOMIC_RELAXED) == to->start_ns;
+	a->fn = fn;
+	a->ctx = ctx;
+	while (ring_buffer__consume(a->ring) == -EAGAIN)
+		;
 }
 
 void agt_opens(struct agt *a, agt_open_fn fn, void *ctx)
 {
 	uint64_t since_ns = __atomic_load_n(&a->since_ns, __ATOMIC_ACQUIRE);
 	struct mxbpf_agent_open o;
+	struct gate_slot slot;
+	bool outlived;
 	unsigned i, k;
+	int is_open;
 
-	for (i = 0; since_ns && agt_is_in(a) && i < MXBPF_AGENT_THREADS; i++) {
-		const struct mxbpf_agent_slot *s = &a->shared->slots[i];
-		uint32_t depth = __atomic_load_n(&s->depth, __ATOMIC_ACQUIRE), tid = s->tid;
-		bool outlived = false;
-
-		for (k = 0; tid && k < depth && k < MXBPF_AGENT_OPEN; k++)
-			if (!copy_open(&s->open[k], &o)) {
+	for (i = 0; since_ns && agt_is_in(a) && next_slot(a, i, &slot); i++) {
+		outlived = false;
+		for (k = 0; slot.tid && k < slot.depth; k++) {
+			is_open = gate_open(&a->gate, i, k, &o);
+			if (is_open < 0)
+				return;
+			if (!is_open) {
 				outlived = true;
 			} else if (o.start_ns >= since_ns) {
-				o.twin.tid = o.twin.end_tid = threads_ours(&a->threads, tid);
+				o.twin.tid = o.twin.end_tid = threads_ours(&a->threads, slot.tid);
 				fn(ctx, &o, o.twin.tid, k, outlived);
 			}
+		}
 	}
 }
 
-const char *agt_name(const struct agt *a, uint32_t name)
+void agt_name(struct agt *a, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES])
 {
-	return name < MXBPF_AGENT_TEXTS && memchr(a->shared->texts + name, '\0', MXBPF_AGENT_TEXTS - name)
-		       ? a->shared->texts + name
-		       : "";
+	gate_name(&a->gate, name, to);
 }
 
-void agt_loss(const struct agt *a, struct mxbpf_loss *loss)
+void agt_loss(struct agt *a, struct mxbpf_loss *loss)
 {
+	struct gate_head head;
 	uint64_t too_deep, calls, unseen;
 
 	*loss = (struct mxbpf_loss){0};
 	if (!agt_is_in(a))
 		return;
 	calls = agt_sum_calls(a, &too_deep) - a->calls_before;
-	unseen = too_deep - a->too_deep_before + a->shared->no_slot - a->no_slot_before;
+	if (gate_head(&a->gate, &head)) {
+		loss->dropped = __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
+		loss->attempted = a->received + loss->dropped;
+		return;
+	}
+	unseen = too_deep - a->too_deep_before + head.no_slot - a->no_slot_before;
 	unseen += __atomic_load_n(&a->injected.missed, __ATOMIC_RELAXED);
 	loss->attempted = calls + unseen;
 	loss->dropped = unseen + __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);

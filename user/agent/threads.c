@@ -8,6 +8,8 @@
 
 #include "target/target.h"
 
+#define THREADS_MAX (1u << 16)
+
 uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels)
 {
 	struct buf status = {0};
@@ -40,20 +42,41 @@ void threads_init(struct threads *t, pid_t pid)
 void threads_fini(struct threads *t)
 {
 	hash_fini(&t->ours);
+	hash_fini(&t->known);
 	pthread_mutex_destroy(&t->lock);
 }
 
-void threads_learn(struct threads *t, uint32_t its, uint32_t ours)
+/* Beyond the limit, threads keep the ids that the process itself knows them by. */
+static void learn(struct threads *t, uint32_t its, uint32_t ours)
 {
 	uint64_t *at;
 
 	if (!t->other || !its || !ours)
 		return;
 	pthread_mutex_lock(&t->lock);
-	at = hash_put(&t->ours, its, 0);
+	at = t->ours.len < THREADS_MAX ? hash_put(&t->ours, its, 0) : hash_get(&t->ours, its, 0);
 	if (at)
 		*at = ours;
+	if (t->known.len < THREADS_MAX)
+		hash_put(&t->known, ours, 0);
 	pthread_mutex_unlock(&t->lock);
+}
+
+void threads_learn_ours(struct threads *t, uint32_t ours, uint32_t told)
+{
+	uint32_t its;
+	unsigned levels;
+	bool known;
+
+	if (!t->other || !ours)
+		return;
+	pthread_mutex_lock(&t->lock);
+	known = hash_get(&t->known, ours, 0);
+	pthread_mutex_unlock(&t->lock);
+	if (known)
+		return;
+	its = threads_its_number(t->pid, (pid_t)ours, &levels);
+	learn(t, its ? its : told, ours);
 }
 
 void threads_read(struct threads *t)
@@ -71,7 +94,7 @@ void threads_read(struct threads *t)
 	while (dir && (entry = readdir(dir))) {
 		tid = atoi(entry->d_name);
 		if (tid > 0)
-			threads_learn(t, threads_its_number(t->pid, tid, &levels), (uint32_t)tid);
+			learn(t, threads_its_number(t->pid, tid, &levels), (uint32_t)tid);
 	}
 	if (dir)
 		closedir(dir);

@@ -18,7 +18,8 @@ struct threads {
 	pid_t pid;
 	bool other; /* the ids differ; if not, the functions below do nothing */
 	pthread_mutex_t lock;
-	struct hash ours; /* guarded by the lock: maps the process's id to ours */
+	struct hash ours;  /* guarded by the lock: maps the process's id to ours */
+	struct hash known; /* guarded by the lock: our ids of threads that were learned */
 };
 
 /*
@@ -31,8 +32,11 @@ void threads_init(struct threads *t, pid_t pid);
 void threads_fini(struct threads *t);
 /* Reads the ids of all present threads. */
 void threads_read(struct threads *t);
-/* Adds the ids of a thread from another source. */
-void threads_learn(struct threads *t, uint32_t its, uint32_t ours);
+/*
+ * Learns the id of a thread by ours, from the kernel. told: the id that the process itself has told, which counts only
+ * if the thread has ended. 0: ours is unknown.
+ */
+void threads_learn_ours(struct threads *t, uint32_t ours, uint32_t told);
 /*
  * Returns our id of a thread. Returns the process's own id if ours is unknown, because the thread ended before it
  * was seen.

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 void *buf_add(struct buf *b, size_t n)
 {
 	size_t cap = b->cap ? b->cap : 64;
@@ -17,7 +19,7 @@ void *buf_add(struct buf *b, size_t n)
 	while (cap < b->len + n)
 		cap *= 2;
 	if (cap != b->cap) {
-		p = realloc(b->data, cap);
+		p = mem_resize(b->data, cap);
 		if (!p)
 			return NULL;
 		b->data = p;
@@ -57,6 +59,6 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 
 void buf_fini(struct buf *b)
 {
-	free(b->data);
+	mem_free(b->data);
 	*b = (struct buf){0};
 }

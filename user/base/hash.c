@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static size_t slot_of(uint64_t a, uint64_t b, size_t cap)
 {
 	uint64_t x = a * 0x9e3779b97f4a7c15ull ^ (b + 0x7f4a7c15ull) * 0xbf58476d1ce4e5b9ull;
@@ -41,7 +43,7 @@ static int grow(struct hash *h)
 	size_t i;
 
 	h->cap = old.cap ? old.cap * 2 : 16;
-	h->slots = calloc(h->cap, sizeof(*h->slots));
+	h->slots = mem_zalloc(h->cap * sizeof(*h->slots));
 	if (!h->slots) {
 		*h = old;
 		return -1;
@@ -49,7 +51,7 @@ static int grow(struct hash *h)
 	for (i = 0; i < old.cap; i++)
 		if (old.slots[i].used)
 			*find(h, old.slots[i].a, old.slots[i].b) = old.slots[i];
-	free(old.slots);
+	mem_free(old.slots);
 	return 0;
 }
 
@@ -112,7 +114,7 @@ int hash_copy(struct hash *to, const struct hash *from)
 {
 	if (!from->cap)
 		return 0;
-	to->slots = malloc(from->cap * sizeof(*to->slots));
+	to->slots = mem_alloc(from->cap * sizeof(*to->slots));
 	if (!to->slots)
 		return -ENOMEM;
 	memcpy(to->slots, from->slots, from->cap * sizeof(*to->slots));
@@ -123,7 +125,7 @@ int hash_copy(struct hash *to, const struct hash *from)
 
 void hash_fini(struct hash *h)
 {
-	free(h->slots);
+	mem_free(h->slots);
 	*h = (struct hash){0};
 }
 

@@ -25,14 +25,15 @@ struct cmd_opts {
 	int by;		      /* --by: enum view_by */
 	unsigned stack_depth; /* --stack-depth; 0: the default */
 	bool ascending;
-	bool follow_said; /* --follow was given */
-	bool backward;	  /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
-	unsigned top;	  /* --top; 0: all rows */
-	bool all;	  /* --all, or --top 0 */
-	bool advice;	  /* --advice */
-	bool sorted;	  /* --sort was given */
-	bool quiet;	  /* -q: no progress on stderr */
-	char **args;	  /* operands; borrowed from argv */
+	bool follow_said;    /* --follow was given */
+	bool backward;	     /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
+	unsigned top;	     /* --top; 0: all rows */
+	bool all;	     /* --all, or --top 0 */
+	bool advice;	     /* --advice */
+	bool sorted;	     /* --sort was given */
+	bool quiet;	     /* -q: no progress on stderr */
+	uint64_t max_memory; /* --max-memory, bytes */
+	char **args;	     /* operands; borrowed from argv */
 	int nargs;
 	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL: not given */
 };

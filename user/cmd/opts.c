@@ -9,6 +9,7 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
+#include "base/memory.h"
 #include "base/near.h"
 #include "model/feature.h"
 #include "mxbpf_file.h"
@@ -237,6 +238,9 @@ static const struct cmd_option fixed[] = {
 	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
 	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30},
+	{.name = "max-memory", .sees_gpu = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
+	 .help = "Use at most SIZE of memory in mxbpf itself; what finds no room is counted as dropped", .def = "512M",
+	 .set = cmd_set_bytes, CMD_FIELD(max_memory), .min = MEM_LIMIT_MIN, .max = 1ull << 40},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
 	 .help = "Attach probes by this kernel interface", .def = "the first that the kernel supports",
 	 .set = cmd_set_word, CMD_FIELD(ses.backend), .word = word_backend},

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static int copy_stores(struct mdl *to, const struct mdl *m)
 {
 	unsigned cls;
@@ -50,9 +52,9 @@ int mdl_reserve(struct mdl *to, size_t nrows)
 	void *row;
 
 	for (; nrows; nrows--) {
-		row = malloc(sizeof(struct mdl_row));
+		row = mem_alloc(sizeof(struct mdl_row));
 		if (!row || buf_put(&to->reserved, &row, sizeof(row))) {
-			free(row);
+			mem_free(row);
 			return -ENOMEM;
 		}
 		memset(row, 0, sizeof(struct mdl_row)); /* makes the kernel allocate the pages now */

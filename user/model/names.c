@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 struct name {
 	uint32_t len;
 	bool defined;
@@ -15,7 +17,7 @@ struct name {
 
 static struct name *name_new(const char *text, size_t len, bool defined)
 {
-	struct name *n = malloc(sizeof(*n) + len + 1);
+	struct name *n = mem_alloc(sizeof(*n) + len + 1);
 
 	if (!n)
 		return NULL;
@@ -39,10 +41,10 @@ static int name_set(struct hash *h, uint64_t a, uint64_t b, struct name *n)
 	uint64_t *val = n ? hash_put(h, a, b) : NULL;
 
 	if (!val) {
-		free(n);
+		mem_free(n);
 		return -ENOMEM;
 	}
-	free((void *)(uintptr_t)*val);
+	mem_free((void *)(uintptr_t)*val);
 	*val = (uintptr_t)n;
 	return 0;
 }

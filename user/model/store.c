@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 void *mdl_row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, size_t bytes, bool *added)
 {
 	uint64_t *at = hash_put(index, a, b);
@@ -14,9 +16,9 @@ void *mdl_row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, 
 	*added = false;
 	if (!at || *at)
 		return at ? (void *)(uintptr_t)*at : NULL;
-	r = calloc(1, bytes);
+	r = mem_zalloc(bytes);
 	if (!r || buf_put(rows, &r, sizeof(r))) {
-		free(r);
+		mem_free(r);
 		return NULL;
 	}
 	*at = (uintptr_t)r;
@@ -54,7 +56,7 @@ int mdl_rows_emit(const struct buf *rows, size_t bytes, struct buf *out)
 static void *row_new(struct buf *reserved, size_t bytes)
 {
 	if (!reserved || !reserved->len)
-		return malloc(bytes);
+		return mem_alloc(bytes);
 	reserved->len -= sizeof(void *);
 	return *(void **)(reserved->data + reserved->len);
 }
@@ -70,7 +72,7 @@ static int copy_rows(struct buf *to, const struct buf *from, size_t bytes, struc
 		old = *buf_at(from, void *, i);
 		new = row_new(reserved, bytes);
 		if (!new || buf_put(to, &new, sizeof(new))) {
-			free(new);
+			mem_free(new);
 			return -ENOMEM;
 		}
 		memcpy(new, old, bytes);
@@ -133,7 +135,7 @@ void mdl_rows_fini(struct hash *index, struct buf *rows)
 	size_t i;
 
 	for (i = 0; i < buf_count(rows, void *); i++)
-		free(*buf_at(rows, void *, i));
+		mem_free(*buf_at(rows, void *, i));
 	buf_fini(rows);
 	hash_fini(index);
 }
@@ -150,6 +152,6 @@ void mdl_owned_fini(struct hash *h)
 	size_t pos = 0;
 
 	while ((e = hash_next(h, &pos)))
-		free((void *)(uintptr_t)e->val);
+		mem_free((void *)(uintptr_t)e->val);
 	hash_fini(h);
 }

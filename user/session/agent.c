@@ -122,7 +122,7 @@ void ses_agent_fill(struct session *ses, struct mxbpf_rec *r)
 /* Warns, and adds a note to every output. */
 static void __attribute__((format(printf, 2, 3))) tell(struct session *ses, const char *format, ...)
 {
-	char text[256];
+	char text[512];
 	va_list args;
 
 	va_start(args, format);
@@ -150,6 +150,28 @@ static void tell_joined(struct session *ses)
 		     "are "
 		     "shown for an enclosing call",
 		     fmt_count(lost, n), CALLS_OPEN_MAX);
+}
+
+/* The other processes of the session are not concerned. Whatever this one has told so far may be invented. */
+void ses_agent_check(struct session *ses)
+{
+	const char *why = ses->agent ? agt_broken(ses->agent) : NULL;
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), begun = ses->about.start_mono_ns;
+	char after[24];
+
+	if (!why || ses->agent_failed.code)
+		return;
+	err_set(&ses->agent_failed, ERR_RUNTIME, -EPROTO, "process %d broke the agent's contract: %s",
+		tgt_pid(ses->targets[0].tgt), why);
+	fmt_ns(begun && now > begun ? now - begun : 0, after);
+	tell(ses,
+	     "%s; mxbpf reads nothing from its agent any more, since %s after the start of the window; what it told "
+	     "before may be invented",
+	     ses->agent_failed.why, after);
+	agt_activate(ses->agent, false);
+	agt_gpu_want(ses->agent, 0);
+	if (!ses->about.followed)
+		ses->ended = true;
 }
 
 /* The program may remove all callbacks of its runtime, including the agent's. */
@@ -184,7 +206,8 @@ void ses_agent_end(struct session *ses)
 		     "at "
 		     "most %u threads",
 		     fmt_count(threads, n), ACC_THREADS_MAX);
-	if (ses->agent_failed.code &&
+	ses_agent_check(ses);
+	if (ses->agent_failed.code && !agt_broken(ses->agent) &&
 	    ses_add_note(&ses->about, "agent", "operators are not recorded: %s", ses->agent_failed.why) &&
 	    !ses->write_error)
 		ses->write_error = -ENOMEM;

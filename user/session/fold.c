@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Folds records into the models and writes them to the recording, with their names first. */
+#include <errno.h>
 #include <string.h>
+
+#include "base/fmt.h"
+#include "base/memory.h"
 
 #include "session/priv.h"
 
@@ -8,9 +12,11 @@ MXBPF_STATIC_ASSERT(SRC_MAX <= MDL_SOURCES_MAX);
 
 /* The functions below run with the lock held. */
 
+/* Without memory the session goes on, and says at the end what is missing. */
 static void note_error(struct session *ses, int err)
 {
-	if (err && !ses->write_error)
+	ses->short_of_memory |= err == -ENOMEM;
+	if (err && err != -ENOMEM && !ses->write_error)
 		ses->write_error = err;
 }
 
@@ -60,8 +66,11 @@ void ses_keep(struct session *ses, const void *recs, size_t bytes, int err)
 
 	pthread_mutex_lock(&ses->lock);
 	begin_keep(ses, recs);
-	while (!err && (r = kind_next(recs, bytes, &pos)))
+	while (!err && (r = kind_next(recs, bytes, &pos))) {
 		err = keep_one(ses, r);
+		note_error(ses, err);
+		err = err == -ENOMEM ? 0 : err;
+	}
 	end_keep(ses, err);
 	pthread_mutex_unlock(&ses->lock);
 }
@@ -85,6 +94,27 @@ uint64_t ses_learn_stack(struct session *ses, struct mxbpf_rec *r, const char *t
 void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text)
 {
 	note_error(ses, sym_add(ses->symbols, kind, tgid, id, text, strlen(text)));
+}
+
+void ses_tell_memory(struct session *ses)
+{
+	uint64_t unkept = 0;
+	char limit[24], n[32];
+	unsigned i;
+
+	for (i = 0; i < SRC_MAX; i++)
+		unkept += ses->unkept[i];
+	if (!ses->short_of_memory)
+		return;
+	fmt_bytes(mem_limit_bytes(), limit);
+	ses_warn(ses, "mxbpf has reached its limit of %s of memory (--max-memory): %s events were dropped", limit,
+		 fmt_count(unkept, n));
+	if (ses_add_note(
+		    &ses->about, "memory",
+		    "mxbpf has reached its limit of %s of memory (--max-memory): %s events were dropped, and names "
+		    "may be missing",
+		    limit, n))
+		note_error(ses, -ENOMEM);
 }
 
 /* Completes a record with names and text ids. Returns false if no output needs the record. */
@@ -122,6 +152,12 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 		if (to != r)
 			memmove(to, r, r->size);
 		err = keep_one(ses, to);
+		if (err == -ENOMEM) {
+			ses->unkept[number]++;
+			note_error(ses, err);
+			err = 0;
+			continue;
+		}
 		to = (struct mxbpf_rec *)((char *)to + to->size);
 	}
 	end_keep(ses, err);

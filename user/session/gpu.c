@@ -107,26 +107,23 @@ static void say_on(struct session *ses, const struct mxbpf_gpu_shared *g)
 /* Tells the user of a new state once. */
 static void look(struct session *ses)
 {
-	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
-	const uint32_t state = g ? __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
+	struct mxbpf_gpu_shared g;
 	char why[512];
 
-	if (!g || state + 1 == ses->gpu_said || state == MXBPF_GPU_OFF)
+	if (!agt_gpu(ses->agent, &g) || g.state + 1 == ses->gpu_said || g.state == MXBPF_GPU_OFF)
 		return;
-	ses->gpu_said = state + 1;
-	if (state == MXBPF_GPU_ON)
-		say_on(ses, g);
-	else if (state == MXBPF_GPU_SUBSCRIBING)
+	ses->gpu_said = g.state + 1;
+	if (g.state == MXBPF_GPU_ON)
+		say_on(ses, &g);
+	else if (g.state == MXBPF_GPU_SUBSCRIBING)
 		ses_detail(ses, "asking for CUPTI");
 	else
-		ses_warn(ses, "%s", ses_gpu_why(g, why));
+		ses_warn(ses, "%s", ses_gpu_why(&g, why));
 }
 
 static bool is_settled(const struct mxbpf_gpu_shared *g)
 {
-	const uint32_t state = __atomic_load_n(&g->state, __ATOMIC_ACQUIRE);
-
-	return state != MXBPF_GPU_OFF && state != MXBPF_GPU_SUBSCRIBING;
+	return g->state != MXBPF_GPU_OFF && g->state != MXBPF_GPU_SUBSCRIBING;
 }
 
 /*
@@ -135,9 +132,9 @@ static bool is_settled(const struct mxbpf_gpu_shared *g)
  */
 static void choose_probes(struct session *ses)
 {
-	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
-	const uint32_t state = g ? __atomic_load_n(&g->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
-	const bool was_on = g && g->subscriptions;
+	struct mxbpf_gpu_shared g;
+	const bool known = agt_gpu(ses->agent, &g), was_on = known && g.subscriptions;
+	const uint32_t state = known ? g.state : MXBPF_GPU_OFF;
 
 	if (state == MXBPF_GPU_ON)
 		ses_late_cuda(ses, false);
@@ -156,13 +153,13 @@ void ses_gpu_tick(struct session *ses)
 bool ses_gpu_await(struct session *ses)
 {
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
-	const struct mxbpf_gpu_shared *g;
+	struct mxbpf_gpu_shared g;
 	uint64_t now = begun, said = begun;
 
-	if (!agt_gpu(ses->agent)) /* it will be loaded when the command calls its first operator */
+	if (!agt_gpu(ses->agent, &g)) /* it will be loaded when the command calls its first operator */
 		return true;
 	agt_gpu_want(ses->agent, WANT);
-	while ((g = agt_gpu(ses->agent)) && !is_settled(g) && now - begun < AWAIT_NS) {
+	while (agt_gpu(ses->agent, &g) && !is_settled(&g) && now - begun < AWAIT_NS) {
 		if (ses_interrupted(ses, now + LOOK_NS))
 			return false;
 		now = clock_ns(CLOCK_MONOTONIC);
@@ -207,22 +204,23 @@ static void note(struct session *ses, const char *text)
 
 void ses_gpu_end(struct session *ses)
 {
-	const struct mxbpf_gpu_shared *g = agt_gpu(ses->agent);
+	struct mxbpf_gpu_shared g;
 	struct mxbpf_gpu_account a;
 	char text[600], why[512];
 
 	src_gpu_account(ses->gpu_source, &a);
-	if (!g) {
-		note(ses, "no record of the GPU: no operator was called, so the agent was not loaded");
+	if (!agt_gpu(ses->agent, &g)) {
+		if (!agt_broken(ses->agent))
+			note(ses, "no record of the GPU: no operator was called, so the agent was not loaded");
 		return;
 	}
 	if (a.subscriptions) {
-		snprintf(text, sizeof(text), "CUPTI %u, %.256s", g->version, g->path);
+		snprintf(text, sizeof(text), "CUPTI %u, %.256s", g.version, g.path);
 		note(ses, text);
 	}
 	if (ses->gpu_said && ses->gpu_said != MXBPF_GPU_ON + 1)
-		note(ses, ses_gpu_why(g, why));
-	if (g->foreign_tids)
+		note(ses, ses_gpu_why(&g, why));
+	if (g.foreign_tids)
 		note(ses, "CUPTI does not number threads as the system does, so kernels are not joined to operators");
 	else if (a.threadless) {
 		snprintf(text, sizeof(text),

@@ -48,6 +48,19 @@ static void add_unread(const struct session *ses, struct mdl_session *s)
 	loss_of(ses, s, of_calls ? ATT_CALLS : ATT_SAMPLES)->unreadable += sym_lost(ses->symbols);
 }
 
+/* The sources have delivered these records, and there was no memory for them. */
+static void drop_unkept(const struct session *ses, struct mdl_session *s)
+{
+	struct mxbpf_loss *l;
+	size_t i;
+
+	for (i = 0; i < s->nsources; i++) {
+		l = &s->sources[i].loss;
+		l->stored -= ses->unkept[i] < l->stored ? ses->unkept[i] : l->stored;
+		l->dropped += ses->unkept[i];
+	}
+}
+
 /*
  * Records between a source and the model are in no table yet, so the next interval counts them. Open calls are not
  * lost, because they can still end.
@@ -62,6 +75,7 @@ int ses_loss_now(const struct session *ses, struct mdl_session *s)
 		return err;
 	for (i = 0; i < s->nsources; i++)
 		s->sources[i].loss.stored = ses->folded[i];
+	drop_unkept(ses, s);
 	loss_of(ses, s, ATT_CALLS)->stored += ses->ngoing;
 	for (i = 0; i < s->nsources; i++) {
 		l = &s->sources[i].loss;
@@ -92,6 +106,7 @@ int ses_loss_end(struct session *ses)
 		return err;
 	if (ses->o->stats)
 		loss_of(ses, s, ATT_CALLS)->stored = ses->folded[ses->rings[ATT_CALLS]->number];
+	drop_unkept(ses, s);
 	add_unread(ses, s);
 	return 0;
 }

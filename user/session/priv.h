@@ -117,6 +117,8 @@ struct session {
 	struct mdl *model; /* of the whole session */
 	struct mdl *fresh; /* --reset: model of this interval, without names; NULL: not requested */
 	uint64_t folded[SRC_MAX];  /* records in the model, by the number of the source */
+	uint64_t unkept[SRC_MAX];  /* of them: records that were dropped because there was no memory */
+	bool short_of_memory;	   /* there was no memory for a record, or for a name */
 	struct rec_writer *writer; /* NULL: records are not kept */
 	struct sym *symbols;	   /* finds the names of records */
 	struct hash asked;	   /* --ops: name id -> 1: excluded, 2: shown */
@@ -319,6 +321,8 @@ struct mdl *ses_new_model(const struct session *ses);
 
 /* fold.c: folds records that are no events of a source. err: error of the caller, which is kept for the end. */
 void ses_keep(struct session *ses, const void *recs, size_t bytes, int err);
+/* Call after the last record. Says what was dropped because there was no memory. */
+void ses_tell_memory(struct session *ses);
 /* Counts n records of a source as stored although they are not folded. err: as in ses_keep(). */
 void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
 
@@ -330,6 +334,11 @@ void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
+/*
+ * Lets go of a process that has broken the agent's contract, and says so; the session ends if it has no other process.
+ * Called each second, and after the last record.
+ */
+void ses_agent_check(struct session *ses);
 /* Call after ses_agent_take(ses, false), when the end of the window is known. */
 void ses_agent_settle(struct session *ses);
 /* With the agent: puts the operator that a record of BPF was in into the record. */

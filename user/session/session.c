@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attach/watch.h"
+#include "base/memory.h"
 #include "base/out.h"
 #include "session/priv.h"
 #include "source/account.h"
@@ -323,6 +324,7 @@ int ses_start(struct session *ses, struct err *e)
 		return e->code;
 	if (ses_features_start(ses, e))
 		return e->code;
+	mem_measure(true);
 	if (!ses->ended) /* it ended during --delay, so there is no window */
 		ses->window->start(ses);
 	ses_go_on(ses);
@@ -379,6 +381,8 @@ void ses_wait(struct session *ses)
 			check_cuts(ses);
 			if (ses->gpu_source)
 				ses_gpu_tick(ses);
+			ses_agent_check(ses);
+			mem_measure(true);
 			next = now + NS_PER_S;
 		}
 		due = ses_interval_due(ses, window);
@@ -444,6 +448,10 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_open_spans(ses, &look, began, &opens);
 	ses_fold(ses, ATT_CALLS, opens.data, opens.len);
 	buf_fini(&opens);
+	mem_measure(false);
+	ses_tell_memory(ses);
+	if (ses->agent && agt_broken(ses->agent))
+		err_set(e, ses->agent_failed.cls, ses->agent_failed.code, "%s", ses->agent_failed.why);
 	if (ses->write_error)
 		err_set(e, ERR_RUNTIME, ses->write_error, "some events were neither counted nor written: %s",
 			strerror(-ses->write_error));

@@ -16,8 +16,9 @@
 #include "base/thread.h"
 #include "records/kinds.h"
 
-#define LOOK_MS	 20	      /* interval between two reads of full batches */
-#define TAILS_NS 200000000ull /* interval between two reads of batches that threads are still filling */
+#define LOOK_MS	    20		 /* interval between two reads of full batches */
+#define TAILS_NS    200000000ull /* interval between two reads of batches that threads are still filling */
+#define SPANS_BYTES (128u << 20) /* of calls that wait for their turn; more are lost */
 
 struct agent_source {
 	struct agt *agt;
@@ -60,11 +61,11 @@ static int put_name(struct agent_source *a, uint64_t id, const char *text, uint3
 static uint64_t name_id(struct agent_source *a, uint32_t name)
 {
 	uint64_t *known = name ? hash_put(&a->names, name, 0) : NULL, id;
-	const char *text;
+	char text[MXBPF_AGENT_NAME_BYTES];
 
 	if (!known || *known)
 		return known ? *known : 0;
-	text = agt_name(a->agt, name);
+	agt_name(a->agt, name, text);
 	id = *text ? plan_hash(text) : MXBPF_NAME_UNNAMED;
 	if (*text && put_name(a, id, text, (uint32_t)strlen(text)))
 		return 0;
@@ -105,7 +106,8 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 
 		if (s.seq || s.origin)
 			s.h.size = MXBPF_SPAN_BYTES_DETAILS;
-		if (buf_put(&a->spans, &s, sizeof(s)) || (a->calls && calls_ended(a->calls, &s)))
+		if (a->spans.len >= SPANS_BYTES || buf_put(&a->spans, &s, sizeof(s)) ||
+		    (a->calls && calls_ended(a->calls, &s)))
 			__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
 		else
 			__atomic_fetch_add(&a->stored, 1, __ATOMIC_RELAXED);
@@ -341,6 +343,7 @@ static void agent_flush(struct src *s)
 	a->stop_fd = -1;
 	take(a, true);
 	agt_detach(a->agt);
+	agt_drain(a->agt, on_calls, a);
 	take(a, true);
 	agt_opens(a->agt, on_open, a);
 	put_spans(a, UINT64_MAX);

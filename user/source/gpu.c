@@ -38,9 +38,9 @@ struct gpu_source {
 	uint64_t launches;   /* launches that probes have counted; changed atomically, without the lock */
 };
 
-static const char *name(void *ctx, uint32_t number)
+static void name(void *ctx, uint32_t number, char to[MXBPF_GPU_NAME_BYTES])
 {
-	return agt_gpu_name(ctx, number);
+	agt_gpu_name(ctx, number, to);
 }
 
 static uint32_t thread(void *ctx, uint32_t its)
@@ -135,16 +135,14 @@ static void deliver(struct gpu_source *g, struct buf *texts, struct buf *recs)
 
 static void take(struct gpu_source *g, bool all)
 {
-	const struct mxbpf_gpu_shared *shared = agt_gpu(g->agt);
+	struct mxbpf_gpu_shared shared;
 	struct buf texts, recs;
-	uint32_t n;
 
 	pthread_mutex_lock(&g->lock);
-	if (shared) {
-		n = __atomic_load_n(&shared->ndevices, __ATOMIC_ACQUIRE);
-		for (; g->ndevices < n && g->ndevices < MXBPF_GPU_DEVICES; g->ndevices++)
-			gpu_put_device(&g->convert, g->ndevices, &shared->devices[g->ndevices]);
-		g->convert.foreign_tids = __atomic_load_n(&shared->foreign_tids, __ATOMIC_RELAXED);
+	if (agt_gpu(g->agt, &shared)) {
+		for (; g->ndevices < shared.ndevices; g->ndevices++)
+			gpu_put_device(&g->convert, g->ndevices, &shared.devices[g->ndevices]);
+		g->convert.foreign_tids = shared.foreign_tids;
 		agt_take_gpu(g->agt, on_records, &g->convert);
 		gpu_convert(&g->convert, all);
 	}
@@ -177,10 +175,10 @@ static void *run(void *ctx)
 
 static bool is_released(const struct gpu_source *g)
 {
-	const struct mxbpf_gpu_shared *shared = agt_gpu(g->agt);
-	const uint32_t state = shared ? __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE) : MXBPF_GPU_OFF;
+	struct mxbpf_gpu_shared shared;
 
-	return state != MXBPF_GPU_ON; /* if it is just subscribing, it lets go as soon as CUPTI returns to it */
+	return !agt_gpu(g->agt, &shared) ||
+	       shared.state != MXBPF_GPU_ON; /* if it is just subscribing, it lets go as soon as CUPTI returns to it */
 }
 
 bool src_gpu_stop(struct src *s, unsigned ms)

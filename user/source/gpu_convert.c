@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/demangle.h"
 #include "mxbpf_table.h"
 #include "agent/agent.h"
@@ -13,7 +14,10 @@
 #define CALLED_HALF  (1u << 18) /* calls whose correlation is remembered; then the older half is forgotten */
 #define CLOCKS_KEPT  4096	/* readings of the clock */
 #define NAME_MAX_LEN 4000
-#define RATE_MAX     1e-3 /* largest difference between the rates of two clocks that were not set */
+#define WAITING_MAX  (1u << 19) /* records that wait for the clock: 44 MiB */
+#define CONTEXTS_MAX 65536
+#define AHEAD_NS     1000000000ull /* by how much a converted time may be wrong */
+#define RATE_MAX     1e-3	   /* largest difference between the rates of two clocks that were not set */
 
 /* ---- the clock */
 
@@ -72,10 +76,18 @@ static double rate_beside(const struct gpu_clock *all, size_t n, size_t i)
 	return rate ? rate : 1;
 }
 
+/* A clock that a process invents may have any rate. Beyond 2^63 a number would not fit, and means nothing. */
+static uint64_t scaled(uint64_t gpu_ns, double rate)
+{
+	const double ns = (double)gpu_ns * rate;
+
+	return ns < 0x1p63 ? (uint64_t)ns : 1ull << 63;
+}
+
 static uint64_t time_from(const struct gpu_clock *from, uint64_t gpu_ns, double rate)
 {
-	return gpu_ns >= from->gpu_ns ? from->ns + (uint64_t)((double)(gpu_ns - from->gpu_ns) * rate)
-				      : from->ns - (uint64_t)((double)(from->gpu_ns - gpu_ns) * rate);
+	return gpu_ns >= from->gpu_ns ? from->ns + scaled(gpu_ns - from->gpu_ns, rate)
+				      : from->ns - scaled(from->gpu_ns - gpu_ns, rate);
 }
 
 /* Between readings at which the clock was set, the nearer one counts. */
@@ -143,54 +155,6 @@ static uint64_t id_of(struct gpu_convert *c, uint64_t key, uint64_t space, const
 
 enum { SPACE_NAME, SPACE_COPY, SPACE_SET, SPACE_SYNC, SPACE_DEVICE };
 
-static uint64_t name_of(struct gpu_convert *c, uint32_t name)
-{
-	const uint64_t *known = hash_get(&c->names, name, SPACE_NAME);
-	uint64_t id = known ? *known : 0;
-	const char *text;
-	char *readable;
-
-	c->unnamed += !name;
-	if (id)
-		return id;
-	text = c->from.name(c->from.ctx, name);
-	readable = demangle(text);
-	id = id_of(c, name, SPACE_NAME, readable ? readable : text);
-	free(readable);
-	return id;
-}
-
-static const char *const memories[] = {"Unknown", "Pageable", "Pinned",	       "Device",
-				       "Array",	  "Managed",  "Device Static", "Managed Static"};
-static const char *const copies[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
-				     "AtoD",	"DtoA", "DtoD", "HtoH", "PtoP"};
-static const char *const syncs[] = {"Synchronize", "Event Synchronize", "Stream Wait Event", "Stream Synchronize",
-				    "Context Synchronize"};
-#define WORD(words, i) ((i) < sizeof(words) / sizeof((words)[0]) ? (words)[i] : (words)[0])
-
-/* Names as PyTorch's profiler writes them. */
-static uint64_t activity_name(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
-{
-	char text[96];
-
-	switch (r->kind) {
-	case MXBPF_GPU_COPY:
-		snprintf(text, sizeof(text), "Memcpy %s (%s -> %s)", WORD(copies, r->copy.copy),
-			 WORD(memories, r->copy.from), WORD(memories, r->copy.to));
-		return id_of(c, (uint64_t)r->copy.copy << 16 | (uint64_t)r->copy.from << 8 | r->copy.to, SPACE_COPY,
-			     text);
-	case MXBPF_GPU_SET:
-		snprintf(text, sizeof(text), "Memset (%s)", WORD(memories, r->copy.to));
-		return id_of(c, r->copy.to, SPACE_SET, text);
-	case MXBPF_GPU_SYNC:
-		return id_of(c, r->sync.type, SPACE_SYNC, WORD(syncs, r->sync.type));
-	default:
-		return name_of(c, r->name);
-	}
-}
-
-/* ---- calls */
-
 static bool begins(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
@@ -208,6 +172,56 @@ static bool launches(const char *call)
 			return true;
 	return false;
 }
+
+static uint64_t name_of(struct gpu_convert *c, uint32_t name)
+{
+	const uint64_t *known = hash_get(&c->names, name, SPACE_NAME);
+	uint64_t id = known ? *known : 0;
+	char text[MXBPF_GPU_NAME_BYTES], *readable;
+
+	c->unnamed += !name;
+	if (id)
+		return id;
+	c->from.name(c->from.ctx, name, text);
+	if (launches(text) && !hash_put(&c->starts, name, 0))
+		c->err = -ENOMEM;
+	readable = demangle(text);
+	id = id_of(c, name, SPACE_NAME, readable ? readable : text);
+	free(readable);
+	return id;
+}
+
+static const char *const memories[] = {"Unknown", "Pageable", "Pinned",	       "Device",
+				       "Array",	  "Managed",  "Device Static", "Managed Static"};
+static const char *const copies[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+				     "AtoD",	"DtoA", "DtoD", "HtoH", "PtoP"};
+static const char *const syncs[] = {"Synchronize", "Event Synchronize", "Stream Wait Event", "Stream Synchronize",
+				    "Context Synchronize"};
+/* Index of a word. A newer CUPTI may have numbers that are unknown here. */
+#define KNOWN(words, i) ((i) < sizeof(words) / sizeof((words)[0]) ? (i) : 0u)
+
+/* Names as PyTorch's profiler writes them. */
+static uint64_t activity_name(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const unsigned copy = KNOWN(copies, r->copy.copy), from = KNOWN(memories, r->copy.from),
+		       to = KNOWN(memories, r->copy.to), sync = KNOWN(syncs, r->sync.type);
+	char text[96];
+
+	switch (r->kind) {
+	case MXBPF_GPU_COPY:
+		snprintf(text, sizeof(text), "Memcpy %s (%s -> %s)", copies[copy], memories[from], memories[to]);
+		return id_of(c, (uint64_t)copy << 16 | from << 8 | to, SPACE_COPY, text);
+	case MXBPF_GPU_SET:
+		snprintf(text, sizeof(text), "Memset (%s)", memories[to]);
+		return id_of(c, to, SPACE_SET, text);
+	case MXBPF_GPU_SYNC:
+		return id_of(c, sync, SPACE_SYNC, syncs[sync]);
+	default:
+		return name_of(c, r->name);
+	}
+}
+
+/* ---- calls */
 
 static void remember(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t start_ns)
 {
@@ -270,7 +284,7 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	remember(c, r, start_ns);
 	c->threadless += !tid;
 	put(c, &s, s.h.size);
-	if (tid && launches(c->from.name(c->from.ctx, r->name)))
+	if (tid && hash_get(&c->starts, r->name, 0))
 		put(c, &l, sizeof(l));
 }
 
@@ -285,7 +299,7 @@ static uint32_t device_of(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		at = hash_get(&c->contexts, r->context, 0);
 		return at ? (uint32_t)*at : 0;
 	}
-	at = hash_put(&c->contexts, r->context, 0);
+	at = c->contexts.len < CONTEXTS_MAX ? hash_put(&c->contexts, r->context, 0) : NULL;
 	if (at)
 		*at = r->device;
 	return r->device;
@@ -356,6 +370,13 @@ void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_g
 
 /* ---- records */
 
+/* So many records wait for a reading of the clock that none may come. */
+static void leave_out(struct gpu_convert *c)
+{
+	c->unmeasured++;
+	c->taken++;
+}
+
 void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n)
 {
 	unsigned i;
@@ -363,6 +384,8 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
 	for (i = 0; i < n; i++)
 		if (recs[i].kind == MXBPF_GPU_CLOCK)
 			take_clock(c, &recs[i]);
+		else if (buf_count(&c->waiting, struct mxbpf_gpu_rec) >= WAITING_MAX)
+			leave_out(c);
 		else if (!buf_put(&c->waiting, &recs[i], sizeof(recs[i])))
 			c->taken++;
 		else
@@ -388,9 +411,18 @@ static bool is_outside(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	return called_ns ? is_beyond(c, *called_ns) : is_beyond(c, start_ns);
 }
 
+/* A time that is far from now would hold other records up, or push them out. */
+static bool is_possible(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
+	const uint64_t latest_ns = clock_ns(CLOCK_MONOTONIC) + AHEAD_NS;
+
+	return r->start_ns && r->end_ns && start_ns < latest_ns && end_ns < latest_ns;
+}
+
 static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
-	if (!r->start_ns || !r->end_ns) {
+	if (!is_possible(c, r)) {
 		c->unmeasured++;
 	} else if (is_outside(c, r)) {
 		c->outside++;
@@ -443,6 +475,7 @@ void gpu_convert_fini(struct gpu_convert *c)
 	buf_fini(&c->clocks);
 	buf_fini(&c->waiting);
 	hash_fini(&c->names);
+	hash_fini(&c->starts);
 	hash_fini(&c->called);
 	hash_fini(&c->before);
 	hash_fini(&c->contexts);

@@ -16,8 +16,9 @@
 
 /* Where the records come from. */
 struct gpu_from {
-	const char *(*name)(void *ctx, uint32_t name); /* text of a name in a record; borrowed */
-	uint32_t (*thread)(void *ctx, uint32_t its);   /* our id of a thread, 0: the process has no such thread */
+	void (*name)(void *ctx, uint32_t name,
+		     char to[MXBPF_GPU_NAME_BYTES]); /* text of a name in a record; once for each */
+	uint32_t (*thread)(void *ctx, uint32_t its); /* our id of a thread, 0: the process has no such thread */
 	void *ctx;
 };
 
@@ -35,6 +36,7 @@ struct gpu_convert {
 	struct buf clocks;  /* struct gpu_clock, rising */
 	struct buf waiting; /* struct mxbpf_gpu_rec without CLOCK */
 	struct hash names;  /* number of a name -> its id */
+	struct hash starts; /* numbers of names of calls that start work of a device */
 	struct hash called; /* (correlation) of calls of the runtime -> start in ns; the older half is in `before` */
 	struct hash before;
 	struct hash contexts; /* context -> device */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "records/gate.h"
 
 #define PAGE	     4096u
 #define HEAD_BYTES   ((sizeof(struct mxbpf_agent_shared) + PAGE - 1) & ~(size_t)(PAGE - 1))
@@ -17,7 +18,8 @@
 
 struct gpu_file {
 	int fd;
-	struct mxbpf_gpu_shared *shared; /* a copy, so that the file can change meanwhile */
+	struct gate gate; /* the file may be one that somebody else wrote, and may change meanwhile */
+	struct mxbpf_gpu_shared shared;
 	struct gpu_convert convert;
 	uint64_t at, end; /* of the file: the next batch, and its size */
 	uint64_t window_at;
@@ -28,14 +30,9 @@ struct gpu_file {
 
 /* ---- the beginning */
 
-static const char *name(void *ctx, uint32_t number)
+static void name(void *ctx, uint32_t number, char to[MXBPF_GPU_NAME_BYTES])
 {
-	const struct gpu_file *f = ctx;
-	const char *texts = f->shared->texts;
-
-	return number && number < MXBPF_GPU_TEXTS && memchr(texts + number, '\0', MXBPF_GPU_TEXTS - number)
-		       ? texts + number
-		       : "";
+	gate_gpu_name(&((struct gpu_file *)ctx)->gate, number, to);
 }
 
 /* The process has ended, so its threads cannot be asked for. The file has the numbers that the process itself sees. */
@@ -79,9 +76,10 @@ static int read_head(struct gpu_file *f, struct err *e)
 	if (n < (ssize_t)sizeof(head) || magic != MXBPF_AGENT_MAGIC || version != MXBPF_AGENT_VERSION)
 		return err_set(e, ERR_RUNTIME, -EBADMSG,
 			       "its file of records is not one that this mxbpf's agent wrote");
-	n = read_at(f, f->shared, sizeof(*f->shared), GPU_OFF);
-	if (n < (ssize_t)sizeof(*f->shared))
-		return err_set(e, ERR_RUNTIME, n < 0 ? (int)n : -EBADMSG, "its file of records is cut");
+	if (st.st_size < (off_t)sizeof(struct mxbpf_agent_shared))
+		return err_set(e, ERR_RUNTIME, -EBADMSG, "its file of records is cut");
+	if (gate_gpu(&f->gate, &f->shared))
+		return err_set(e, ERR_RUNTIME, -EBADMSG, "its file of records is damaged: %s", gate_why(&f->gate));
 	f->end = (uint64_t)st.st_size;
 	return 0;
 }
@@ -91,15 +89,11 @@ int gpu_file_open(int fd, uint32_t tgid, struct gpu_file **out, struct err *e)
 	struct gpu_file *f = *out = calloc(1, sizeof(*f));
 	int err;
 
-	if (f)
-		f->shared = calloc(1, sizeof(*f->shared));
-	if (!f || !f->shared) {
+	if (!f) {
 		close(fd);
-		free(f);
-		*out = NULL;
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	}
-	f->fd = fd;
+	f->fd = f->gate.fd = fd;
 	f->at = HEAD_BYTES;
 	f->convert = (struct gpu_convert){.from = {name, thread, f}, .tgid = tgid};
 	err = read_head(f, e);
@@ -115,7 +109,7 @@ void gpu_file_stop(struct gpu_file *f, unsigned ms)
 	const struct timespec nap = {.tv_nsec = 10000000};
 	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
 	const uint32_t nothing = 0;
-	uint32_t state = f->shared->state;
+	uint32_t state = f->shared.state;
 	struct err ignored = {0};
 
 	if (pwrite(f->fd, &nothing, sizeof(nothing), GPU_OFF + offsetof(struct mxbpf_gpu_shared, want)) < 0)
@@ -124,14 +118,14 @@ void gpu_file_stop(struct gpu_file *f, unsigned ms)
 		nanosleep(&nap, NULL);
 		read_at(f, &state, sizeof(state), GPU_OFF + offsetof(struct mxbpf_gpu_shared, state));
 	}
-	state = f->shared->state; /* the one that matters to the user is that before the stop */
+	state = f->shared.state; /* the one that matters to the user is that before the stop */
 	read_head(f, &ignored);
-	f->shared->state = state;
+	f->shared.state = state;
 }
 
 const struct mxbpf_gpu_shared *gpu_file_shared(const struct gpu_file *f)
 {
-	return f->shared;
+	return &f->shared;
 }
 
 struct gpu_convert *gpu_file_convert(struct gpu_file *f)
@@ -158,7 +152,7 @@ static const uint8_t *peek(struct gpu_file *f, size_t bytes, int *err)
 	return f->window_len >= bytes ? f->window : NULL;
 }
 
-/* Takes the records of a batch. A record that was not written has no kind. */
+/* Takes the records of a batch. A record that was not written has no kind, and one that is damaged is missing, too. */
 static void take(struct gpu_file *f, const uint8_t *at, uint32_t n)
 {
 	struct mxbpf_gpu_rec r;
@@ -166,7 +160,7 @@ static void take(struct gpu_file *f, const uint8_t *at, uint32_t n)
 
 	for (i = 0; i < n; i++) {
 		memcpy(&r, at + i * sizeof(r), sizeof(r));
-		if (r.kind)
+		if (!gate_gpu_rec(&r))
 			gpu_take(&f->convert, &r, 1);
 	}
 }
@@ -202,9 +196,9 @@ static void put_devices(struct gpu_file *f)
 {
 	uint32_t i;
 
-	f->convert.foreign_tids = f->shared->foreign_tids;
-	for (i = 0; i < f->shared->ndevices && i < MXBPF_GPU_DEVICES; i++)
-		gpu_put_device(&f->convert, i, &f->shared->devices[i]);
+	f->convert.foreign_tids = f->shared.foreign_tids;
+	for (i = 0; i < f->shared.ndevices; i++)
+		gpu_put_device(&f->convert, i, &f->shared.devices[i]);
 }
 
 int gpu_file_next(struct gpu_file *f)
@@ -233,7 +227,7 @@ int gpu_file_next(struct gpu_file *f)
 
 void gpu_file_account(const struct gpu_file *f, struct mxbpf_gpu_account *to)
 {
-	const struct mxbpf_gpu_shared *g = f->shared;
+	const struct mxbpf_gpu_shared *g = &f->shared;
 	const struct gpu_convert *c = &f->convert;
 	const uint64_t records = g->records > c->taken ? g->records : c->taken; /* the sum is written after the batch */
 
@@ -264,6 +258,5 @@ void gpu_file_close(struct gpu_file *f)
 		return;
 	gpu_convert_fini(&f->convert);
 	close(f->fd);
-	free(f->shared);
 	free(f);
 }

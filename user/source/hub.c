@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "records/kinds.h"
 
 struct src_hub {
@@ -98,7 +99,7 @@ static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 {
 	const struct held all = s->held;
 	const struct mxbpf_rec *r;
-	char *due = malloc(all.len), *to;
+	char *due = mem_alloc(all.len), *to;
 	size_t pos = 0, len = 0, kept = 0, size;
 	bool is_due;
 
@@ -117,7 +118,7 @@ static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 	h->held_bytes -= len;
 	if (len)
 		h->fn(h->ctx, s->number, due, len);
-	free(due);
+	mem_free(due);
 }
 
 static void release(struct src_hub *h)
@@ -144,7 +145,7 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 
 	while (size < need)
 		size *= 2;
-	data = size > s->held.size ? realloc(s->held.data, size) : s->held.data;
+	data = size > s->held.size ? mem_resize(s->held.data, size) : s->held.data;
 	if (!data)
 		return -ENOMEM;
 	s->held.data = data;
@@ -163,10 +164,26 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 	return 0;
 }
 
+/* Returns the bytes before the first record that must not be seen. What follows it has no known beginning. */
+static size_t whole(struct src *s, const void *recs, size_t bytes)
+{
+	size_t pos = 0;
+	bool bad = false;
+
+	if (s->ops->checked)
+		return bytes;
+	while (kind_check_next(recs, bytes, &pos, &bad))
+		;
+	if (bad)
+		__atomic_fetch_add(&s->malformed, 1, __ATOMIC_RELAXED);
+	return pos;
+}
+
 void src_deliver(struct src *s, void *recs, size_t bytes)
 {
 	struct src_hub *h = s->hub;
 
+	bytes = whole(s, recs, bytes);
 	if (!h->holds) {
 		h->fn(h->ctx, s->number, recs, bytes);
 		return;
@@ -182,6 +199,7 @@ void src_deliver_names(struct src *s, void *recs, size_t bytes)
 {
 	struct src_hub *h = s->hub;
 
+	bytes = whole(s, recs, bytes);
 	pthread_mutex_lock(&h->lock);
 	h->fn(h->ctx, s->number, recs, bytes);
 	pthread_mutex_unlock(&h->lock);
@@ -213,7 +231,7 @@ void src_hub_free(struct src_hub *h)
 	for (i = 0; i < SRC_MAX && h->sources[i]; i++) {
 		if (h->sources[i]->ops->close)
 			h->sources[i]->ops->close(h->sources[i]);
-		free(h->sources[i]->held.data);
+		mem_free(h->sources[i]->held.data);
 		free(h->sources[i]);
 	}
 	pthread_mutex_destroy(&h->lock);

@@ -34,7 +34,7 @@ static void recording_loss(const struct src *s, struct mxbpf_loss *loss)
 	*loss = rec_reader_session(r->reader)->loss;
 }
 
-static const struct src_ops ops = {.open = recording_open, .loss = recording_loss};
+static const struct src_ops ops = {.open = recording_open, .loss = recording_loss, .checked = true};
 
 static void fold(void *ctx, unsigned number, void *recs, size_t bytes)
 {

@@ -51,7 +51,8 @@ static void ring_close(struct src *s)
 	free(r);
 }
 
-static const struct src_ops ops = {.open = ring_open, .flush = ring_flush, .loss = ring_loss, .close = ring_close};
+static const struct src_ops ops = {
+	.open = ring_open, .flush = ring_flush, .loss = ring_loss, .close = ring_close, .checked = true};
 
 struct src *src_add_ring(struct src_hub *h, const struct att *att, enum att_ring ring)
 {

@@ -44,6 +44,9 @@ struct src_ops {
 	/* Records come seconds later than those of other sources. No record waits for them, and none of them is late.
 	 */
 	bool any_time;
+	/* The source has checked each record where it entered the process. The hub checks those of all other sources.
+	 */
+	bool checked;
 };
 
 struct src_hub;
@@ -54,7 +57,7 @@ struct src {
 	void *ctx;	  /* belongs to the source */
 	struct src_hub *hub;
 	unsigned number;    /* place in the hub, from 0 */
-	uint64_t malformed; /* after flush: number of refused records; not 0 only if there is a bug */
+	uint64_t malformed; /* atomic, after flush: number of refused records; not 0 only if there is a bug */
 	uint64_t late;	    /* atomic: records that came after later ones were passed on */
 	/* private to the hub */
 	struct held {

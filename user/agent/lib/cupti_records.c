@@ -143,24 +143,25 @@ static bool same(const char *kept, const char *text)
 	return !strncmp(kept, text, MXBPF_GPU_NAME_BYTES - 1);
 }
 
-static uint32_t add_text(struct mxbpf_gpu_shared *g, const char *text, uint32_t len)
+static uint32_t add_text(struct mxbpf_agent_shared *s, const char *text, uint32_t len)
 {
-	uint32_t at = __atomic_load_n(&g->texts_len, __ATOMIC_RELAXED);
+	uint32_t at = __atomic_load_n(&s->gpu.texts_len, __ATOMIC_RELAXED);
 
 	do {
 		if (at + len + 2 > MXBPF_GPU_TEXTS)
 			return 0;
-	} while (!__atomic_compare_exchange_n(&g->texts_len, &at, at + len + 1, true, __ATOMIC_RELAXED,
+	} while (!__atomic_compare_exchange_n(&s->gpu.texts_len, &at, at + len + 1, true, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
 	at++; /* the first byte is not used */
-	memcpy(g->texts + at, text, len);
-	g->texts[at + len] = '\0';
+	memcpy(s->gpu_names.texts + at, text, len);
+	s->gpu_names.texts[at + len] = '\0';
 	return at;
 }
 
 /* Finds a text by its content, because CUPTI uses an address again for another name. */
-static uint32_t intern(struct mxbpf_gpu_shared *g, const char *text)
+static uint32_t intern(const char *text)
 {
+	struct mxbpf_agent_shared *s = agent_gate->shared;
 	uint64_t h = 0xcbf29ce484222325ull;
 	uint32_t len, at = 0, was, i;
 
@@ -169,33 +170,34 @@ static uint32_t intern(struct mxbpf_gpu_shared *g, const char *text)
 		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;
 	h ^= h >> 32;
 	for (i = 0; i < MXBPF_GPU_NAMES; i++) {
-		uint32_t *place = &g->names[(h + i) & (MXBPF_GPU_NAMES - 1)];
+		uint32_t *place = &s->gpu_names.names[(h + i) & (MXBPF_GPU_NAMES - 1)];
 
 		was = __atomic_load_n(place, __ATOMIC_ACQUIRE);
 		if (!was) {
-			at = at ? at : add_text(g, text, len);
+			at = at ? at : add_text(s, text, len);
 			if (!at)
 				break;
 			if (__atomic_compare_exchange_n(place, &was, at, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
 				return at;
 		}
-		if (same(g->texts + was, text))
+		if (same(s->gpu_names.texts + was, text))
 			return was;
 	}
-	__atomic_fetch_add(&g->no_name, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&s->gpu.no_name, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
-static uint32_t kernel_name(struct mxbpf_gpu_shared *g, struct buffer *b, const char *text)
+static uint32_t kernel_name(struct buffer *b, const char *text)
 {
+	const char *texts = agent_gate->shared->gpu_names.texts;
 	const uint64_t at = (uint64_t)(uintptr_t)text;
 	struct name *n = &b->names[(at ^ at >> 9) & (NAMES_CACHED - 1)];
 
 	if (!text)
-		return intern(g, "");
-	if (n->address == text && n->text && same(g->texts + n->text, text))
+		return intern("");
+	if (n->address == text && n->text && same(texts + n->text, text))
 		return n->text;
-	n->text = intern(g, text);
+	n->text = intern(text);
 	n->address = text;
 	return n->text;
 }
@@ -215,7 +217,7 @@ static const char *without_version(const char *text, char copy[128])
 	return copy;
 }
 
-static uint32_t call_name(struct mxbpf_gpu_shared *g, bool driver, uint32_t cbid)
+static uint32_t call_name(bool driver, uint32_t cbid)
 {
 	const char *text = NULL;
 	char copy[128];
@@ -226,7 +228,7 @@ static uint32_t call_name(struct mxbpf_gpu_shared *g, bool driver, uint32_t cbid
 	if (!cupti.get_callback_name ||
 	    cupti.get_callback_name(driver ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME, cbid, &text) || !text)
 		text = driver ? "driver call" : "runtime call";
-	name = intern(g, without_version(text, copy));
+	name = intern(without_version(text, copy));
 	if (cbid < CALLS_NAMED)
 		__atomic_store_n(&call_names[driver][cbid], name, __ATOMIC_RELAXED);
 	return name;
@@ -269,7 +271,7 @@ static uint16_t short_of(uint32_t value)
 	return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
 }
 
-static void read_kernel(struct mxbpf_gpu_shared *g, struct buffer *b, const uint8_t *r, struct mxbpf_gpu_rec *to)
+static void read_kernel(struct buffer *b, const uint8_t *r, struct mxbpf_gpu_rec *to)
 {
 	const char *name = (const char *)(uintptr_t)u64(r, CUPTI_KERNEL_NAME);
 	unsigned i;
@@ -278,7 +280,7 @@ static void read_kernel(struct mxbpf_gpu_shared *g, struct buffer *b, const uint
 		.kind = MXBPF_GPU_KERNEL,
 		.start_ns = u64(r, CUPTI_KERNEL_START),
 		.end_ns = u64(r, CUPTI_KERNEL_END),
-		.name = kernel_name(g, b, name),
+		.name = kernel_name(b, name),
 		.correlation = u32(r, CUPTI_KERNEL_CORRELATION),
 		.device = u32(r, CUPTI_KERNEL_DEVICE),
 		.context = u32(r, CUPTI_KERNEL_CONTEXT),
@@ -338,13 +340,13 @@ static void read_set(const struct mxbpf_gpu_shared *g, const uint8_t *r, struct 
 	};
 }
 
-static void read_call(struct mxbpf_gpu_shared *g, const uint8_t *r, bool driver, struct mxbpf_gpu_rec *to)
+static void read_call(const uint8_t *r, bool driver, struct mxbpf_gpu_rec *to)
 {
 	*to = (struct mxbpf_gpu_rec){
 		.kind = driver ? MXBPF_GPU_DRIVER : MXBPF_GPU_CALL,
 		.start_ns = u64(r, CUPTI_API_START),
 		.end_ns = u64(r, CUPTI_API_END),
-		.name = call_name(g, driver, u32(r, CUPTI_API_CBID)),
+		.name = call_name(driver, u32(r, CUPTI_API_CBID)),
 		.correlation = u32(r, CUPTI_API_CORRELATION),
 		.call = {.pid = u32(r, CUPTI_API_PID),
 			 .tid = u32(r, CUPTI_API_TID),
@@ -381,7 +383,7 @@ static bool read_record(struct mxbpf_gpu_shared *g, struct buffer *b, const uint
 {
 	switch (u32(r, 0)) {
 	case CUPTI_KIND_KERNEL:
-		read_kernel(g, b, r, to);
+		read_kernel(b, r, to);
 		return true;
 	case CUPTI_KIND_MEMCPY:
 	case CUPTI_KIND_MEMCPY2:
@@ -392,7 +394,7 @@ static bool read_record(struct mxbpf_gpu_shared *g, struct buffer *b, const uint
 		return true;
 	case CUPTI_KIND_RUNTIME:
 	case CUPTI_KIND_DRIVER:
-		read_call(g, r, u32(r, 0) == CUPTI_KIND_DRIVER, to);
+		read_call(r, u32(r, 0) == CUPTI_KIND_DRIVER, to);
 		return true;
 	case CUPTI_KIND_SYNC:
 		read_sync(r, to);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "feature/activity/state.h"
 
 #define ROWS_MAX (1u << 14) /* of 2.8 KB */
@@ -39,11 +40,11 @@ static uint64_t kind_of_row(const struct mxbpf_agg_gpu_work *a)
 
 static int row_add(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_work *like)
 {
-	struct activity_work *r = calloc(1, sizeof(*r));
+	struct activity_work *r = mem_zalloc(sizeof(*r));
 
 	if (!r || (like->of == MXBPF_WORK_OF_CALLS && mdl_expect_name(m, like->name_id)) ||
 	    buf_put(&j->rows, &r, sizeof(r))) {
-		free(r);
+		mem_free(r);
 		return -ENOMEM;
 	}
 	r->a = (struct mxbpf_agg_gpu_work){
@@ -187,9 +188,9 @@ int join_copy(struct join *to, const struct join *from)
 	int err = hash_copy(&to->row_index, &from->row_index);
 
 	for (i = 0; !err && i < buf_count(&from->rows, void *); i++) {
-		r = malloc(sizeof(*r));
+		r = mem_alloc(sizeof(*r));
 		if (!r || buf_put(&to->rows, &r, sizeof(r))) {
-			free(r);
+			mem_free(r);
 			return -ENOMEM;
 		}
 		*r = *work_row_at(from, (uint32_t)i + 1);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "mxbpf_kv.h"
 
 struct state {
@@ -50,7 +51,7 @@ static int kv_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!at)
 		return -ENOMEM;
-	copy = realloc((void *)(uintptr_t)*at, rec->size);
+	copy = mem_resize((void *)(uintptr_t)*at, rec->size);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, rec, rec->size);
@@ -108,7 +109,7 @@ static int kv_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *
 	for (i = 0; i < k->nvalues && !err; i++)
 		err = add_value(m, k, i, s->dur_ns);
 	mdl_tally_add(m, s->cls, MXBPF_TALLY_UNKEYED, k->more);
-	free(k);
+	mem_free(k);
 	return err;
 }
 
@@ -172,7 +173,7 @@ static int kv_emit(const struct mdl *m, struct buf *out)
 static void *dup_begun(const void *item)
 {
 	const struct mxbpf_rec *rec = item;
-	void *begun = malloc(rec->size);
+	void *begun = mem_alloc(rec->size);
 
 	return begun ? memcpy(begun, rec, rec->size) : NULL;
 }

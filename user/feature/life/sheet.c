@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "feature/life/sheet.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -251,7 +252,7 @@ static void fini_waits(void *table)
 	size_t i;
 
 	for (i = 0; r && i < t->all; i++)
-		free((void *)r[i].cause.data);
+		mem_free((void *)r[i].cause.data);
 }
 
 static void above_waits(struct view *s, const void *table, const char *prefix)

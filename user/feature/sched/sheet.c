@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/memory.h"
 #include "feature/sched/words.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -173,7 +174,7 @@ static void fini(void *table)
 	size_t i;
 
 	for (i = 0; r && i < t->list.all; i++)
-		free((void *)r[i].note.data);
+		mem_free((void *)r[i].note.data);
 	free(t->items);
 	free(t->parties);
 }

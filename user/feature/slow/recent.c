@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define OFFS_MAX 16 /* per thread */
 
 /* One time off the CPU: it waited for a CPU that `kept` used, and before that it slept. */
@@ -88,7 +90,7 @@ int recent_put(struct hash *threads, const struct mxbpf_sched *r)
 
 	if (!slot)
 		return -ENOMEM;
-	t = *slot ? (void *)(uintptr_t)*slot : calloc(1, sizeof(*t));
+	t = *slot ? (void *)(uintptr_t)*slot : mem_zalloc(sizeof(*t));
 	if (!t)
 		return -ENOMEM;
 	*slot = (uintptr_t)t;
@@ -118,7 +120,7 @@ void recent_during(const struct hash *threads, struct mxbpf_slow *s)
 
 static void *dup_recent(const void *item)
 {
-	struct recent *t = malloc(sizeof(*t));
+	struct recent *t = mem_alloc(sizeof(*t));
 
 	if (t)
 		*t = *(const struct recent *)item;

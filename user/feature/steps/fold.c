@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define KEPT_MAX    (1u << 16) /* iterations; the older half of twice as many is dropped */
 #define PIECES_MAX  (1u << 18) /* per process */
 #define TAKEN_MAX   4096
@@ -89,9 +91,11 @@ static struct process *process_add(struct state *m, uint32_t tgid)
 
 	if (!at || *at)
 		return at ? (void *)(uintptr_t)*at : NULL;
-	p = calloc(1, sizeof(*p));
-	if (!p)
+	p = mem_zalloc(sizeof(*p));
+	if (!p) {
+		hash_del(&m->processes, tgid, 0, NULL);
 		return NULL;
+	}
 	p->tgid = tgid;
 	*at = (uintptr_t)p;
 	return p;
@@ -507,7 +511,7 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 static void *dup_process(const void *item)
 {
 	const struct process *from = item;
-	struct process *p = malloc(sizeof(*p));
+	struct process *p = mem_alloc(sizeof(*p));
 
 	if (!p)
 		return NULL;
@@ -515,7 +519,7 @@ static void *dup_process(const void *item)
 	p->pieces = (struct buf){0};
 	if (!buf_put(&p->pieces, from->pieces.data, from->pieces.len))
 		return p;
-	free(p);
+	mem_free(p);
 	return NULL;
 }
 

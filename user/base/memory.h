@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One limit for the memory of this process. What a target makes grow (tables, names, queues) takes its memory through
+ * these functions: buffers and hashes do so by themselves. Beyond the limit there is none, as if malloc() had failed,
+ * and the caller counts what it could not keep. All functions may be called from any thread.
+ */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MEM_LIMIT_DEFAULT (512ull << 20) /* bytes */
+#define MEM_LIMIT_MIN	  (64ull << 20)
+
+/* Sets the limit of the whole process, in bytes. 0: no limit, which is the state at the start. */
+void mem_limit(uint64_t bytes);
+uint64_t mem_limit_bytes(void);
+/*
+ * Measures what the process holds besides memory that was taken here (code, libraries, rings), which counts against the
+ * limit too. collecting: keep an eighth of the limit free for the outputs, which come after the last record.
+ */
+void mem_measure(bool collecting);
+uint64_t mem_used(void);    /* bytes that are taken now */
+uint64_t mem_refused(void); /* how often there was not enough left */
+
+/* As malloc(), calloc(), realloc() and free(). Memory that was taken by one of the first three is freed by the last. */
+void *mem_alloc(size_t bytes);
+void *mem_zalloc(size_t bytes);
+void *mem_resize(void *at, size_t bytes); /* at NULL is legal; if it returns NULL, the memory at `at` stays as it was */
+void mem_free(void *at);		  /* NULL is legal */
+
+#endif
