@@ -210,6 +210,16 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
 		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
 
+# Fuzzers that play a target which attacks mxbpf. They include the source that they test, and stand for the kernel's ring.
+HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c user/source/gpu_convert.c
+$(O)/fuzz/fuzz_agent: HOSTILE_SRC += user/agent/take.c
+$(O)/fuzz/fuzz_gpu: HOSTILE_SRC += user/agent/gpu.c
+$(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: $(O)/fuzz/%: tests/fuzz/%.c tests/fuzz/hostile.h $(SRC) $(O)/gen/agent.skel.h $(O)/gen/syscalls.h
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' -Wl,--wrap=pread \
+		-Iuser -Iinclude -I$(O)/gen -Itests/fuzz $(CFLAGS_PKG) -o $@ $< $(HOSTILE_SRC) $(LIBS)
+
 # The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
 # libcudart's functions begin with `push %rbp`, as those of the real one do.
 GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libgpuops.so libgpucost.so static/libgpuops.so)

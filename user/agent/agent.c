@@ -559,6 +559,7 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	a->pid = tgt_pid(t);
 	a->opened_ns = clock_ns(CLOCK_MONOTONIC);
+	a->ncpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
 	a->shared.fd = a->gate.fd = -1;
 	a->o = *o;
 	a->target = t;

@@ -45,6 +45,7 @@ struct agt {
 	uint64_t active_ns; /* guarded by the lock: value for the agent's since_ns */
 
 	bool in; /* atomic: the agent is loaded, and mxbpf is attached to it */
+	unsigned ncpus;
 	uint64_t opened_ns, calls_before, too_deep_before, no_slot_before;
 	struct taken taken[MXBPF_AGENT_THREADS];
 	uint64_t received;		   /* atomic: calls that were passed on; every one was counted by the agent */

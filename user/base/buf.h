@@ -7,6 +7,7 @@
 #define BASE_BUF_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf {
 	char *data; /* owned; NULL while empty */
@@ -21,6 +22,12 @@ int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf
 void buf_fini(struct buf *b);
 
 #define buf_count(b, type) ((b)->len / sizeof(type))
-#define buf_at(b, type, i) (&((type *)(b)->data)[i])
+#define buf_at(b, type, i) ((type *)buf_place((b), (i) * sizeof(type)))
+
+/* The address of a byte. In integers, because an empty buffer has none, and nothing may be added to NULL. */
+static inline void *buf_place(const struct buf *b, size_t off)
+{
+	return (void *)((uintptr_t)b->data + off);
+}
 
 #endif

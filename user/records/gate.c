@@ -221,16 +221,20 @@ int gate_batch(struct gate *g, const struct mxbpf_agent_batch *b, size_t bytes)
 
 /* ---- names */
 
-/* Reads a text of fewer than max bytes that begins at a place in a table of texts. */
+/* Reads a text of fewer than max bytes that begins at a place in a table of texts. If it fails, the text is "". */
 static int text_at(struct gate *g, uint64_t texts, uint64_t texts_bytes, uint32_t name, char *to, size_t max)
 {
 	const size_t n = name >= texts_bytes ? 0 : texts_bytes - name < max ? texts_bytes - name : max;
+	int err;
 
 	if (!n)
 		return gate_break(g, "a name lies outside of the texts");
-	if (copy(g, texts + name, to, n))
-		return -EPROTO;
-	return memchr(to, '\0', n) ? 0 : gate_break(g, "a name has more than %zu bytes", max - 1);
+	err = copy(g, texts + name, to, n);
+	if (!err && !memchr(to, '\0', n))
+		err = gate_break(g, "a name has more than %zu bytes", max - 1);
+	if (err)
+		*to = '\0';
+	return err;
 }
 
 static bool are_too_many(uint32_t *names, uint32_t max)

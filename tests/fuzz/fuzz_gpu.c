@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A hostile target hands over records of a GPU, with clocks, names and states of its own. See hostile.h. */
+#include "hostile.h"
+
+#include "../../user/source/gpu.c"
+
+static int (*on_batch)(void *ctx, void *data, size_t bytes);
+
+struct ring_buffer *ring_buffer__new(int fd, ring_buffer_sample_fn fn, void *ctx, const struct ring_buffer_opts *opts)
+{
+	(void)fd;
+	(void)ctx;
+	(void)opts;
+	on_batch = fn;
+	return (struct ring_buffer *)&agt;
+}
+
+void ring_buffer__free(struct ring_buffer *ring)
+{
+	(void)ring;
+}
+
+int ring_buffer__consume(struct ring_buffer *ring)
+{
+	(void)ring;
+	apply_patch();
+	return on_batch(&agt, &bell, sizeof(bell));
+}
+
+void agt_check_bell(struct agt *a)
+{
+	(void)a;
+}
+
+static void begin_bell(void)
+{
+	static const uint8_t kinds[CALLS] = {MXBPF_GPU_CLOCK, MXBPF_GPU_CALL, MXBPF_GPU_KERNEL, MXBPF_GPU_COPY};
+	unsigned i;
+
+	bell.ncalls = CALLS;
+	bell.our_tid = 7;
+	bell.what = MXBPF_AGENT_GPU;
+	for (i = 0; i < CALLS; i++)
+		bell.gpu[i] = (struct mxbpf_gpu_rec){.start_ns = now - 9000 + i,
+						     .end_ns = now - 8000 + i,
+						     .name = i == 1 ? 20 : 1,
+						     .correlation = 3,
+						     .kind = kinds[i]};
+	bell.gpu[0].clock.before_high = bell.gpu[0].clock.after_high = (uint32_t)(now >> 32);
+	bell.gpu[0].clock.before_low = bell.gpu[0].clock.after_low = (uint32_t)now;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct src_hub *hub = src_hub_new(on_delivered, NULL);
+	struct mxbpf_loss loss;
+	struct gpu_source *g;
+	struct err e = {0};
+	struct src *s;
+	unsigned i;
+
+	begin_memory(data, size);
+	begin_bell();
+	s = hub ? src_add_gpu(hub, &agt, 1) : NULL;
+	if (!s || agt_gpu_open(&agt, &e))
+		abort();
+	g = s->ctx;
+	g->convert.since_ns = now - 1000000;
+	for (i = 0; i < 4; i++)
+		take(g, i == 3);
+	src_loss(s, &loss);
+	if (s->malformed)
+		abort();
+	src_hub_free(hub);
+	agt_gpu_close(&agt);
+	return 0;
+}
