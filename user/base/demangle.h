@@ -14,8 +14,8 @@
  * A name that is too slow counts as 20 that are too long. Beyond these numbers every name stays mangled. So names that
  * are too slow cost a run of mxbpf at most 1.1 s of CPU.
  *
- * An ordinary name costs 2 us of computing and two switches between processes: 10 us, or up to
- * 80 us if other programs use all CPUs. Callers keep what they get. The processes end with mxbpf, also after a SIGKILL.
+ * An ordinary name costs 2 us of computing and two switches between processes: 12 to 15 us, or up to 80 us if other
+ * programs use all CPUs. Callers keep what they get. The processes end with mxbpf, also after a SIGKILL.
  */
 #ifndef BASE_DEMANGLE_H
 #define BASE_DEMANGLE_H
