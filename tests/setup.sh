@@ -15,7 +15,7 @@ VENV=$DEPS/venv
 JOB=${2:-}
 # For building mxbpf and starting a job.
 PACKAGES=(
-	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev
+	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev libiberty-dev
 	python3-venv
 )
 TEST_PACKAGES=(

@@ -33,6 +33,13 @@ seed_fuzz_elf() {
 		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/hidden.so"
 }
 
+# shellcheck disable=SC2317
+seed_fuzz_demangle() {
+	grep -o '"_Z[^"]*"' tests/unit/test_demangle.c | tr -d '"' | while read -r name; do
+		printf '%s' "$name" >"$1/${#name}"
+	done
+}
+
 status=0
 for source in tests/fuzz/fuzz_*.c; do
 	name=$(basename "$source" .c)

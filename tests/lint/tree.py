@@ -12,7 +12,7 @@ ROOM_LINES = 6000  # lines of a folder in user/, bpf/ and include/; a subfolder 
 
 # room: (rooms and headers that it may include besides itself and the contracts in include/, libraries that it may use)
 ROOMS = {
-    'base': ('', 'zlib.h'),
+    'base': ('', 'zlib.h libiberty/'),
     'elf': ('base', 'elf.h'),
     'target': ('base elf', 'elf.h'),
     'insn': ('base elf', 'Zydis/'),
@@ -49,7 +49,7 @@ FEATURE_FILES = (
 )
 # These rooms know nothing of events, so they may not include a contract.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}
-LIBRARIES = ('bpf/', 'Zydis/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h')
+LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 
 # Split strings, so that this table does not match itself.

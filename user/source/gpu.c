@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/demangle.h"
 #include "base/thread.h"
 #include "source/gpu_convert.h"
 
@@ -281,6 +282,7 @@ struct src *src_add_gpu(struct src_hub *h, struct agt *agt, uint32_t tgid)
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_mutex_init(&g->sum_lock, NULL);
 	g->src = s;
+	demangle_start();
 	g->stop_fd = -1;
 	return s;
 }

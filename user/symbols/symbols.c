@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "records/kinds.h"
 #include "ring/ring.h"
 #include "symbols/sample.h"
@@ -33,6 +34,7 @@ void sym_free(struct sym *s)
 int sym_samples_open(struct sym *s)
 {
 	s->code = smp_new();
+	demangle_start();
 	return s->code ? 0 : -ENOMEM;
 }
 
