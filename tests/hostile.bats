@@ -11,11 +11,14 @@ load helpers
 
 HOSTILE=$BATS_TEST_DIRNAME/hostile
 UNDER_TEST=$(realpath "${HOSTILE_ASAN:-$MXBPF}")
-WINDOW=0.4 # s; an attack begins with the window
+OBJECT=${UNDER_TEST%/*}/gen/agent.so
+WINDOW=0.3 # s; an attack begins with the window
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
 
 setup_file() {
 	need_root
+	OFFSETS=$(nm -D "$OBJECT" | awk '{ at[$3] = $1 } END { print at["mxbpf_agent_config"], at["mxbpf_agent_bell"], at["mxbpf_agent_switch"] }')
+	export OFFSETS # of the agent's configuration, bell and switch
 	cc -O2 -Wall -Wextra -Werror -shared -fPIC -pthread -I"$REPO/include" -o "$BATS_FILE_TMPDIR/evil.so" "$HOSTILE"/evil*.c -ldl
 }
 
@@ -24,16 +27,10 @@ setup() {
 	torch_server
 }
 
-# The offsets of the agent's configuration, bell and switch.
-offsets() {
-	nm -D "$1" | awk '{ at[$3] = $1 } END { print at["mxbpf_agent_config"], at["mxbpf_agent_bell"], at["mxbpf_agent_switch"] }'
-}
-
 start_evil() { # ATTACK [OPTIONS OF job.py]
-	local object=${UNDER_TEST%/*}/gen/agent.so
 	! is_gpu "$1" || set -- "$@" --gpu "$O/gpu"
-	start_ready "$1" "${SERVED[@]}" "$HOSTILE/job.py" "$1" "$BATS_FILE_TMPDIR/evil.so" "$object" "$PWD/$1.victim" \
-		"$(offsets "$object")" "${@:2}" >/dev/null
+	start_ready "$1" "${SERVED[@]}" "$HOSTILE/job.py" "$1" "$BATS_FILE_TMPDIR/evil.so" "$OBJECT" "$PWD/$1.victim" \
+		"$OFFSETS" "${@:2}" >/dev/null
 }
 
 # Runs mxbpf against a job for a window. Its status is in NAME.status, its output in NAME.json and NAME.said.
@@ -93,6 +90,9 @@ either() {
 	*) complain "$1" "exit status $STATUS" ;;
 	esac
 }
+
+# The memory is not used: mxbpf refuses it, or the session is as usual with other memory.
+unused() { if ((STATUS)); then either "$@"; else legal "$1"; fi; }
 
 is_gpu() { [[ $1 == gpu-* || $1 == *-gpu || $1 == want-* ]]; }
 
@@ -169,12 +169,12 @@ happened() {
 shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit status $STATUS, or no table"; }
 
 @test "Calls with an impossible scope, flag, self time or thread are forged" {
-	attack forged call-scope left-scope call-flags left-flags call-self left-self call-tid-0 left-tid-0
+	attack forged call-scope left-scope call-flags call-self left-self call-tid-0
 }
 
 @test "Calls that begin or end in the future are forged, and one from before the window is not recorded" {
-	attack forged call-dur left-dur call-end left-end call-future left-future
-	attack either call-start-0 left-start-0
+	attack forged call-dur call-end call-future left-future
+	attack either call-start-0
 }
 
 @test "Threads without end take no memory" { attack either threads-many; }
@@ -204,7 +204,8 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 }
 
 @test "An agent that the job has loaded itself, with other memory, cannot end mxbpf" {
-	attack either fake-legal fake-magic fake-unmapped fake-unaligned fake-kernel fake-error fake-short fake-truncated
+	attack either fake-legal fake-unaligned fake-kernel fake-error fake-short fake-truncated
+	attack unused fake-magic fake-unmapped
 }
 
 @test "Memory that is a file of another user stays as it is" {
