@@ -28,11 +28,7 @@ static uint64_t gpu_now(void)
 
 static char *texts(void)
 {
-#if MXBPF_AGENT_VERSION > 3
 	return evil_shared->gpu_names.texts;
-#else
-	return evil_shared->gpu.texts;
-#endif
 }
 
 static uint32_t name(const char *text)
