@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that change, cut or lock the files that they have mapped while mxbpf reads them. */
+/*
+ * Processes that change, cut or lock the files that they have mapped while mxbpf reads them, and recordings made to use
+ * up memory.
+ */
 #include "unit.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
@@ -17,6 +21,7 @@
 #include "base/clock.h"
 #include "elf/copy.h"
 #include "now/unwind.h"
+#include "record/record.h"
 #include "target/target.h"
 
 static char lib[4200]; /* the library of all tests; beside the program, because /tmp may be noexec */
@@ -207,12 +212,42 @@ static void test_lease(void)
 	end(&k);
 }
 
+/* ---- recordings */
+
+static bool is_refused(const char *start, const char *again, unsigned n)
+{
+	struct buf json = {0};
+	struct mdl_session s;
+	bool refused;
+
+	buf_printf(&json, "%s", start);
+	while (n--)
+		buf_put(&json, again, strlen(again));
+	buf_printf(&json, "]}");
+	refused = rec_meta_read(json.data, json.len, &s, NULL) == -EBADMSG;
+	mdl_session_fini(&s);
+	buf_fini(&json);
+	return refused;
+}
+
+static void test_metadata(void)
+{
+	TEST("metadata of a recording in which each few bytes would need hundreds of bytes of memory is refused")
+	{
+		CHECK(!is_refused("{\"libs\":[{}", ",{}", 100));
+		CHECK(is_refused("{\"libs\":[{}", ",{}", 300000));
+		CHECK(is_refused("{\"other\":[0", ",0", 2200000));
+		CHECK(is_refused("{\"libs\":[0", ",0", 100));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	build(argv[0]);
 	test_unwind();
 	test_elf();
 	test_lease();
+	test_metadata();
 	unlink(lib);
 	return unit_end();
 }
