@@ -134,7 +134,7 @@ no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files
 }
 
 # Starts the job in a root of its own, like a container's. /tmp is a symlink there, to a path that is another directory outside.
-start_in_root() { # DIRECTORY
+start_in_root() { # DIRECTORY [MODE]
 	local user=(setpriv --reuid 65534 --regid 65534 --clear-groups) program=$REPO/tests/workload/torch_ctypes.py
 	"${user[@]}" test -r "$LIBTORCH" -a -x "$PYTHON_314" -a -r "$program" || user=()
 	mkdir root
@@ -145,9 +145,9 @@ start_in_root() { # DIRECTORY
 			[[ ! -L $dir ]] || cp -P "$dir" root/
 			[[ -L $dir || ! -d $dir || $dir == /tmp ]] || { mkdir "root$dir" && mount --rbind "$dir" "root$dir"; }
 		done
-		mount -t tmpfs -o mode=1777 none "root$1"
+		mount -t tmpfs -o mode="$2" none "root$1"
 		ln -s "$1" root/tmp
-		exec chroot root "${@:2}"' - "$1" env OMP_NUM_THREADS=1 "${user[@]}" "$PYTHON_314" "$program" "$LIBTORCH"
+		exec chroot root "${@:3}"' - "$1" "${2:-1777}" env OMP_NUM_THREADS=1 "${user[@]}" "$PYTHON_314" "$program" "$LIBTORCH"
 }
 
 @test "A symlink in a container does not redirect the script's file to the host" {
@@ -161,5 +161,17 @@ start_in_root() { # DIRECTORY
 	# Creating and removing a file changes the modification time of its directory.
 	expect_same "$(head -n 1 <<<"$before")" "$(stat -c %y "$outside")"
 	[[ $(tail -n 1 <<<"$before") != $(stat -c %y "/proc/$READY_PID/root$outside") ]]
+	rmdir "$outside"
+}
+
+@test "The script's file is in no directory that the process's user may not write to" {
+	local outside before
+	outside=$(mktemp -d "$O/outside.XXXXXX")
+	start_in_root "$outside" 755
+	[[ $(stat -c %u "/proc/$READY_PID") != 0 ]] || skip "no other user can read the program"
+	before=$(stat -c %y "/proc/$READY_PID/root$outside")
+	session 'PEP 768' # by /var/tmp
+	silent
+	expect_same "$before" "$(stat -c %y "/proc/$READY_PID/root$outside")"
 	rmdir "$outside"
 }

@@ -13,6 +13,20 @@ seed_fuzz_record() { cp tests/golden/real.mxd "$1"; }
 # shellcheck disable=SC2317
 seed_fuzz_views() { head -c 4000 tests/golden/real.mxd >"$1/real"; }
 
+# The first byte selects the parser.
+# shellcheck disable=SC2317
+seed_fuzz_text() {
+	local byte=0 file
+	for file in self/maps self/maps self/status self/mountinfo stat; do
+		{ printf '%b' "\\x0$byte"; head -c 4000 "/proc/$file"; } >"$1/text$byte"
+		byte=$((byte + 1))
+	done
+	printf '\x05{"pid":1,"libs":[{"path":"a"}],"hits":"5"}' >"$1/session"
+	for byte in 6 7 8; do
+		printf '%b\0\x02\x02\x01\x7f\x80\xda\x01\xf8\x02' "\\x0$byte" >"$1/lines$byte"
+	done
+}
+
 # shellcheck disable=SC2317
 seed_fuzz_elf() {
 	local hash

@@ -236,6 +236,37 @@ static void check_freed(struct tgt *t)
 	CHECK(stack_is(t, "[its code is gone]\n[its code is gone]", 2));
 }
 
+/* A program that makes new code for ever, each with a large table of lines. Returns the most bytes that were kept. */
+static size_t most_kept(struct tgt *t, unsigned codes)
+{
+	struct big {
+		struct bytes b;
+		uint8_t more[1000000];
+	} *big = calloc(1, sizeof(*big));
+	struct py *p = open_imitation(t);
+	struct mxbpf_stack s;
+	size_t most = 0;
+	unsigned lost;
+	char buf[256];
+
+	if (!big)
+		abort();
+	run_frames(0);
+	big->b = (struct bytes){.head = {1, (uintptr_t)&bytes_type}, .len = sizeof(big->more)};
+	code.lines = &big->b;
+	for (; codes; codes--) {
+		code.first = codes;
+		CHECK(!py_thread_stack(p, (uintptr_t)thread, &s) && py_stack_text(p, &s, buf, sizeof(buf), &lost) &&
+		      !lost);
+		most = p->codes_bytes > most ? p->codes_bytes : most;
+	}
+	py_close(p);
+	code.lines = &lines;
+	code.first = 7;
+	free(big);
+	return most;
+}
+
 int main(void)
 {
 	unsigned minor;
@@ -299,6 +330,12 @@ int main(void)
 	TEST("user space walks frames of CPython 3.14 with and without tags, without the interpreter's own frames")
 	{
 		check_walk(t);
+	}
+	TEST("a program that makes new code for ever costs a limited amount of memory")
+	{
+		size_t most = most_kept(t, 80);
+
+		CHECK(most > 60000000 && most < 70000000);
 	}
 	TEST("a freed string is not read, and static strings are")
 	{

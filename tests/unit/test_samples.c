@@ -3,13 +3,17 @@
 #include "feature/sample/sample.h"
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "read_file.h"
 #include "records.h"
+#include "symbols/ended.h"
 #include "symbols/sample_priv.h"
 #include "view/view.h"
 #include "mxbpf_thread.h"
@@ -200,6 +204,48 @@ static void test_deep(void)
 	buf_fini(&recs);
 }
 
+/* Names a frame of a new process, which then ends. */
+static void sample_process(struct smp *s)
+{
+	const struct mxbpf_sample_where w = {.naddrs = 1, .addrs = {(uintptr_t)test_deep}};
+	struct mxbpf_sample r = {.h = {.kind = MXBPF_SAMPLE}};
+	char text[512];
+	pid_t kid = fork();
+
+	if (!kid) {
+		pause();
+		_exit(0);
+	}
+	r.h.tgid = (uint32_t)kid;
+	CHECK(memmem(text, smp_text(s, &r, &w, text, sizeof(text)), "test_deep", 9));
+	kill(kid, SIGKILL);
+	waitpid(kid, NULL, 0);
+}
+
+static unsigned open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void test_processes(void)
+{
+	struct smp *s = smp_new();
+	unsigned i, most = 0;
+
+	for (i = 0; s && i < 60; i++) {
+		sample_process(s);
+		most = i == SYM_PROCESSES_KEPT - 1 ? open_fds() : most;
+	}
+	CHECK(most && open_fds() <= most);
+	smp_free(s);
+}
+
 int main(void)
 {
 	TEST("a return address must follow a call instruction of any form, and nothing else")
@@ -212,5 +258,7 @@ int main(void)
 	test_folded();
 	TEST("a sample can have the maximum number of open spans")
 	test_deep();
+	TEST("processes that come and go for ever need a limited number of file descriptors")
+	test_processes();
 	UNIT_MAIN_END;
 }

@@ -3,13 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define LIBC_MAX_BYTES	 (64u << 20)
 #define RTLD_DLOPEN_FLAG 0x80000000u /* __RTLD_DLOPEN: __libc_dlopen_mode() fails without it */
 
 static const uint8_t restorer_code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
@@ -35,34 +30,14 @@ static int address_of(struct tgt *t, struct tgt_lib *lib, const char *name, uint
 	return err;
 }
 
-/*
- * Finds the signal restorer by its bytes in executable parts of the file, because no exported symbol leads to it.
- */
+/* Finds the signal restorer by its bytes, because no exported symbol leads to it. */
 static int find_restorer(struct tgt_lib *lib, uint64_t *addr)
 {
-	const uint8_t *at, *map, *end;
-	int fd = open(lib->open_path, O_RDONLY | O_CLOEXEC), err = -ENOENT;
-	uint64_t off, va;
-	struct stat st;
+	uint64_t va;
+	int err = elf_find_code(lib->elf, restorer_code, sizeof(restorer_code), &va);
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || st.st_size <= 0 || st.st_size > LIBC_MAX_BYTES) {
-		close(fd);
-		return -EFBIG;
-	}
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		return -errno;
-	end = map + st.st_size;
-	for (at = map; err && (at = memmem(at, (size_t)(end - at), restorer_code, sizeof(restorer_code))); at++) {
-		if (elf_off_va(lib->elf, (uint64_t)(at - map), &va) || elf_exec_off(lib->elf, va, &off))
-			continue;
+	if (!err)
 		*addr = lib->load_bias + va;
-		err = 0;
-	}
-	munmap((void *)(uintptr_t)map, (size_t)st.st_size);
 	return err;
 }
 

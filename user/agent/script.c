@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
@@ -121,18 +122,32 @@ static bool is_safe(const struct ask *a, int dir)
 	       (!(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX);
 }
 
+/*
+ * Opens with the rights of the process's user, who may have mounted a directory of somebody else at this path. The
+ * groups of mxbpf do not count: start_helper() drops them.
+ */
+static int open_as_user(const struct ask *a, int dir, const char *path, uint64_t flags)
+{
+	struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
+			       .mode = flags & O_CREAT ? 0444 : 0,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	gid_t gid = (gid_t)setfsgid(a->gid);
+	uid_t uid = (uid_t)setfsuid(a->uid);
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	setfsuid(uid);
+	setfsgid(gid);
+	return fd;
+}
+
 /* Returns true if the path leads the process's user to this very file. */
 static bool is_found(const struct ask *a)
 {
-	gid_t gid = (gid_t)setfsgid(a->gid);
-	uid_t uid = (uid_t)setfsuid(a->uid);
-	int fd = open_in_root(a, a->path, O_RDONLY | O_NOFOLLOW);
+	int fd = open_as_user(a, a->root, a->path, O_RDONLY);
 	struct stat here, there;
 	bool same = fd >= 0 && !fstat(fd, &there) && !fstat(a->file, &here) && here.st_dev == there.st_dev &&
 		    here.st_ino == there.st_ino;
 
-	setfsuid(uid);
-	setfsgid(gid);
 	if (fd >= 0)
 		close(fd);
 	return same;
@@ -152,8 +167,10 @@ static bool was_opened(const struct ask *a)
 {
 	char events[4096];
 	bool any = false;
+	unsigned i;
 
-	while (read(a->opens, events, sizeof(events)) > 0)
+	/* The kernel merges equal events. A process that opens the file all the time could feed this for ever. */
+	for (i = 0; i < 16 && read(a->opens, events, sizeof(events)) > 0; i++)
 		any = true;
 	return any;
 }
@@ -166,8 +183,7 @@ static int put_file(struct ask *a, const char *dir)
 	if (a->dir < 0)
 		return -errno;
 	snprintf(a->path, sizeof(a->path), "%s/%s", dir, a->name);
-	a->file = is_safe(a, a->dir) ? openat(a->dir, a->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444)
-				     : -1;
+	a->file = is_safe(a, a->dir) ? open_as_user(a, a->dir, a->name, O_RDWR | O_CREAT | O_EXCL) : -1;
 	if (a->file < 0) {
 		close(a->dir);
 		return -EPERM;
@@ -360,6 +376,7 @@ static pid_t start_helper(struct ask *a, int end)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
+	setgroups(0, NULL);
 	dup2(a->root, 0);
 	dup2(a->mem, 1);
 	dup2(end, 2);
@@ -395,12 +412,31 @@ static int make_text(struct ask *a, const struct agt_script_opts *o, uint32_t pi
 				agent_enter, agent_failed);
 }
 
+/*
+ * Reads with which ids the process opens files. The owner of /proc/PID is another one if the process has made itself
+ * undumpable. Returns 0, or -1 with errno.
+ */
+static int read_user(struct ask *a, pid_t pid)
+{
+	const char *uids, *gids;
+	struct buf status = {0};
+	int err = tgt_peek_status(pid, pid, &status);
+	bool found;
+
+	uids = err ? NULL : tgt_status_field(status.data, "Uid");
+	gids = err ? NULL : tgt_status_field(status.data, "Gid");
+	found = uids && gids && sscanf(uids, "%*u %*u %*u %u", &a->uid) == 1 &&
+		sscanf(gids, "%*u %*u %*u %u", &a->gid) == 1;
+	buf_fini(&status);
+	errno = found ? 0 : err ? -err : EBADMSG;
+	return found ? 0 : -1;
+}
+
 /* Collects the data of the process, with ids as the process itself sees them. */
 static int prepare(struct ask *a, const struct agt_script_opts *o, struct err *e)
 {
 	pid_t pid = tgt_pid(o->t);
 	uint64_t number;
-	struct stat st;
 	char path[64];
 	unsigned levels;
 
@@ -408,12 +444,9 @@ static int prepare(struct ask *a, const struct agt_script_opts *o, struct err *e
 	a->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	a->mem = open(path, O_RDWR | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	if (a->root < 0 || a->mem < 0 || stat(path, &st) || getrandom(&number, sizeof(number), 0) != sizeof(number))
+	if (a->root < 0 || a->mem < 0 || read_user(a, pid) || getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return err_set(e, ERR_PRIVILEGE, -errno, "cannot open the memory or the files of process %d: %s", pid,
 			       strerror(errno));
-	a->uid = st.st_uid;
-	a->gid = st.st_gid;
 	snprintf(a->name, sizeof(a->name), ".mxbpf-%016llx.py", (unsigned long long)number);
 	/* The memory was opened before. This checks that it still belongs to the same program. */
 	if (py_exec_find(o->t, &a->x, e))

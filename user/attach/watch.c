@@ -15,6 +15,7 @@
 
 #include "attach/backend.h"
 #include "base/hash.h"
+#include "base/open_now.h"
 #include "watch.skel.h"
 
 #define LOADERS_MAX  16
@@ -154,7 +155,7 @@ void watch_any(struct watch *w, pid_t tgid)
 /* Finds or adds the loader at path. Returns 0 or -errno. */
 static int loader_of(struct watch *w, const char *path, uint64_t off, const struct loader **out)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	int fd = open_now(AT_FDCWD, path), err;
 	struct loader *l = w->loaders;
 	struct stat st;
 

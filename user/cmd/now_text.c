@@ -137,13 +137,14 @@ static const char *base_name(const char *path)
 /* Shortens the arguments of a template: "initialize<...>". */
 static void put_function(struct buf *b, const char *name)
 {
+	const bool is_long = strlen(name) > NAME_COLUMNS;
 	unsigned angles = 0;
 	const char *c;
 
 	for (c = name; *c; c++) {
 		if (*c == '<' && !angles++)
-			buf_printf(b, strlen(name) > NAME_COLUMNS ? "<...>" : "<");
-		else if (!angles || strlen(name) <= NAME_COLUMNS)
+			buf_printf(b, is_long ? "<...>" : "<");
+		else if (!angles || !is_long)
 			put(b, c, 1);
 		angles -= *c == '>' && angles;
 	}

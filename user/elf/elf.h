@@ -77,6 +77,9 @@ int elf_each_call(struct elf *f, const char *name, int (*fn)(void *ctx, uint64_t
 /* Calls fn for every direct call (e8) of the function at an address, without stubs. */
 int elf_each_call_at(struct elf *f, uint64_t va, int (*fn)(void *ctx, uint64_t va), void *ctx);
 
+/* Sets *va to the first place in executable segments that has these n bytes. Returns 0, -ENOENT or -errno. */
+int elf_find_code(const struct elf *f, const void *want, size_t n, uint64_t *va);
+
 /* Sets *off to the file offset of an address inside a PT_LOAD segment with PF_X. Returns 0 or -ENOENT. */
 int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off);
 

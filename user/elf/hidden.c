@@ -127,23 +127,27 @@ static void words_with(const struct elf *f, uint64_t value, struct found *out)
 
 /* ---- texts */
 
+struct text_search {
+	uint64_t off, va; /* the file offset `off` is mapped at va */
+	struct found *out;
+};
+
+/* A match begins with the NUL before the text. */
+static int on_text(void *ctx, uint64_t off)
+{
+	const struct text_search *s = ctx;
+
+	add(s->out, s->va + (off - s->off) + 1);
+	return 0;
+}
+
 /* Searches [off, off + bytes) of the file, which is mapped at va. */
 static int find_text_in(const struct elf *f, uint64_t off, uint64_t bytes, uint64_t va, const char *want, size_t n,
 			struct found *out)
 {
-	char *block = malloc(BLOCK_BYTES);
-	int err = block ? 0 : -ENOMEM;
+	struct text_search s = {off, va, out};
 
-	for (uint64_t at = 0, size; !err && at + n <= bytes; at += size - (n - 1)) {
-		const char *hit = block;
-
-		size = bytes - at < BLOCK_BYTES ? bytes - at : BLOCK_BYTES;
-		err = elf_pread(f, off + at, block, size);
-		while (!err && (hit = memmem(hit, (size_t)(block + size - hit), want, n)))
-			add(out, va + at + (uint64_t)(hit++ - block) + 1);
-	}
-	free(block);
-	return err;
+	return elf_each_match(f, off, bytes, want, n, on_text, &s);
 }
 
 /* Finds the text in read-only data. The end of a longer text does not count. */

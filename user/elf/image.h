@@ -85,6 +85,13 @@ const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n)
 /* Reads through the cache. Bytes read twice are the same, even if the file has changed. */
 int elf_pread_kept(const struct elf *f, uint64_t off, void *buf, size_t n);
 
+/*
+ * Calls fn with the file offset of each place in [off, off + bytes) that has these n bytes, at most 1 MiB. A nonzero
+ * result of fn ends the search and is returned. Otherwise returns 0 or -errno as elf_pread() does.
+ */
+int elf_each_match(const struct elf *f, uint64_t off, uint64_t bytes, const void *want, size_t n,
+		   int (*fn)(void *ctx, uint64_t off), void *ctx);
+
 /* Reads a C string at a file offset through the cache. Returns like elf_read_str_va(). */
 int elf_read_str_kept(const struct elf *f, uint64_t off, char *buf, size_t max);
 

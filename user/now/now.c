@@ -13,8 +13,9 @@
 #include "now/unwind.h"
 #include "python/python.h"
 
-#define STACK_BYTES  (256u << 10) /* limit of copied stack per thread, in bytes; outer frames are cut */
-#define PYTHON_BYTES 8192
+#define STACK_BYTES	 (256u << 10) /* limit of copied stack per thread, in bytes; outer frames are cut */
+#define STACKS_MAX_BYTES (256u << 20) /* of all threads; those of the last threads are cut */
+#define PYTHON_BYTES	 8192
 
 /* The start of glibc's pthread_mutex_t. `lock` is 2 while another thread waits for the mutex. */
 struct mutex {
@@ -41,6 +42,7 @@ struct now {
 	struct unwind *unwind; /* owns the names of frames */
 	struct taken *threads; /* owned */
 	size_t n;
+	size_t stack_bytes; /* in the copies of stacks */
 };
 
 /* Lists the threads. Sets *n. NULL: see errno. */
@@ -124,15 +126,17 @@ static void take_regs(struct taken *k, const struct buf *regs)
 	k->regs.r[MXBPF_REGS_PC] = k->t.doing.pc;
 }
 
-static int take_stack(const struct now *n, struct taken *k)
+static int take_stack(struct now *n, struct taken *k)
 {
-	char *at = buf_add(&k->stack, STACK_BYTES);
+	size_t left = STACKS_MAX_BYTES - n->stack_bytes, want = left < STACK_BYTES ? left : STACK_BYTES;
+	char *at = want ? buf_add(&k->stack, want) : NULL;
 	ssize_t got;
 
 	if (!at)
-		return -ENOMEM;
-	got = tgt_read_some(n->target, k->t.doing.sp, at, STACK_BYTES);
+		return want ? -ENOMEM : 0;
+	got = tgt_read_some(n->target, k->t.doing.sp, at, want);
 	k->stack.len = got > 0 ? (size_t)got : 0;
+	n->stack_bytes += k->stack.len;
 	at = realloc(k->stack.data, k->stack.len + 1);
 	if (at) {
 		k->stack.data = at;
@@ -177,6 +181,7 @@ static int take(struct now *n, struct taken *k, const struct buf *regs)
 	int err;
 
 	k->looked = false;
+	n->stack_bytes -= k->stack.len;
 	k->stack.len = 0;
 	take_regs(k, regs);
 	take_owner(n, k);

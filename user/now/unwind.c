@@ -8,10 +8,24 @@
 
 #include "base/demangle.h"
 #include "base/hash.h"
+#include "elf/copy.h"
+
+#define COPIES_MAX_BYTES (1ull << 30) /* limit of the copied tables of all files */
+#define SYMBOL_BYTES	 4096	      /* the end of a longer name is cut */
+
+/* A file that the process has mapped. */
+struct file {
+	const struct tgt_lib *lib;
+	struct unwind *of;
+	struct elf_copy copy; /* taken when a stack leads into the file */
+};
 
 struct unwind {
 	Dwfl *dwfl;
-	struct hash names; /* pc -> char *, owned */
+	struct hash names;  /* pc -> char *, owned */
+	struct file *files; /* owned */
+	size_t nfiles;
+	size_t copied; /* bytes in the copies of files */
 
 	/* the stack that is being unwound */
 	const struct mxbpf_regs *regs;
@@ -27,13 +41,22 @@ static int no_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_A
 	return -1;
 }
 
-/* libdw need not search for files, because all are reported in advance. */
-static int no_elf(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base, char **file, Elf **elf)
+/* libdw reads a copy of the file, because the process may change the file meanwhile. */
+static int copied_elf(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base, char **path, Elf **elf)
 {
-	return -1;
+	struct file *f = *user;
+
+	if (f->copy.image || elf_copy(f->lib->elf, COPIES_MAX_BYTES - f->of->copied, &f->copy)) {
+		elf_copy_fini(&f->copy);
+		return -1;
+	}
+	f->of->copied += f->copy.copied;
+	*elf = elf_memory(f->copy.image, f->copy.bytes);
+	*path = strdup(f->lib->path);
+	return -1; /* no file descriptor */
 }
 
-static const Dwfl_Callbacks files = {.find_elf = no_elf, .find_debuginfo = no_debuginfo};
+static const Dwfl_Callbacks callbacks = {.find_elf = copied_elf, .find_debuginfo = no_debuginfo};
 
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread)
 {
@@ -117,7 +140,7 @@ static const char *name_of(struct unwind *u, Dwfl_Module *mod, uint64_t pc)
 	if (name)
 		shorten(name);
 	else
-		name = strdup(symbol ? symbol : "");
+		name = strndup(symbol ? symbol : "", SYMBOL_BYTES);
 	*known = (uintptr_t)name;
 	return name ? name : "";
 }
@@ -142,7 +165,7 @@ static int on_frame(Dwfl_Frame *state, void *arg)
 	mod = dwfl_addrmodule(u->dwfl, f.pc);
 	if (mod) {
 		dwfl_module_info(mod, &user, NULL, NULL, NULL, NULL, NULL, NULL);
-		lib = *user;
+		lib = ((const struct file *)*user)->lib;
 		f.name = name_of(u, mod, f.pc);
 	}
 	f.lib = lib;
@@ -166,24 +189,30 @@ bool unwind_stack(struct unwind *u, const struct mxbpf_regs *r, const struct buf
 
 static int report(struct unwind *u, struct tgt *t)
 {
+	struct file *f;
 	struct tgt_lib *lib;
 	struct elf *elf;
 	Dwfl_Module *mod;
+	uint64_t start, end;
 	void **user;
 	size_t i;
 
-	for (i = 0; i < tgt_nlibs(t); i++) {
+	u->files = calloc(tgt_nlibs(t) + 1, sizeof(*u->files));
+	for (i = 0; u->files && i < tgt_nlibs(t); i++) {
 		lib = tgt_lib(t, i);
 		if (tgt_lib_elf(t, lib, &elf,
 				NULL)) /* the file was replaced or is no ELF file, so its frames get no names */
 			continue;
-		mod = dwfl_report_elf(u->dwfl, lib->path, lib->open_path, -1, lib->load_bias, true);
+		elf_copy_extent(elf, &start, &end);
+		mod = dwfl_report_module(u->dwfl, lib->path, lib->load_bias + start, lib->load_bias + end);
 		if (!mod)
 			continue;
+		f = &u->files[u->nfiles++];
+		*f = (struct file){.lib = lib, .of = u};
 		dwfl_module_info(mod, &user, NULL, NULL, NULL, NULL, NULL, NULL);
-		*user = lib;
+		*user = f;
 	}
-	return dwfl_report_end(u->dwfl, NULL, NULL);
+	return u->files ? dwfl_report_end(u->dwfl, NULL, NULL) : -ENOMEM;
 }
 
 int unwind_open(struct tgt *t, struct unwind **out, struct err *e)
@@ -193,7 +222,7 @@ int unwind_open(struct tgt *t, struct unwind **out, struct err *e)
 	*out = NULL;
 	if (!u)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	u->dwfl = dwfl_begin(&files);
+	u->dwfl = dwfl_begin(&callbacks);
 	if (!u->dwfl || report(u, t) || !dwfl_attach_state(u->dwfl, NULL, tgt_pid(t), &threads, u)) {
 		err_set(e, ERR_RUNTIME, -ENOTSUP, "cannot unwind stacks: %s", dwfl_errmsg(-1));
 		unwind_close(u);
@@ -206,7 +235,7 @@ int unwind_open(struct tgt *t, struct unwind **out, struct err *e)
 void unwind_close(struct unwind *u)
 {
 	const struct hash_entry *h;
-	size_t pos = 0;
+	size_t pos = 0, i;
 
 	if (!u)
 		return;
@@ -215,5 +244,8 @@ void unwind_close(struct unwind *u)
 	hash_fini(&u->names);
 	if (u->dwfl)
 		dwfl_end(u->dwfl);
+	for (i = 0; i < u->nfiles; i++)
+		elf_copy_fini(&u->files[i].copy);
+	free(u->files);
 	free(u);
 }

@@ -44,6 +44,7 @@ struct py {
 	uint64_t runtime;	 /* addresses of _PyRuntime and of the types of code objects, strings and bytes */
 	uint64_t code_type, text_type, bytes_type;
 	struct hash codes; /* (address, print) -> struct code *, owned */
+	size_t codes_bytes;
 };
 
 /* Reads a word of the process. Returns false if it is not mapped. */

@@ -15,6 +15,7 @@
 #define FILE_BYTES_MAX	1024
 #define NAME_BYTES_MAX	256
 #define LINES_BYTES_MAX (1u << 20)
+#define CODES_BYTES_MAX (64u << 20) /* limit of kept code objects; a program can make new ones for ever */
 
 /* Offsets that all versions share. */
 #define OBJECT_TYPE  8
@@ -46,15 +47,22 @@ static void code_free(struct code *c)
 	free(c);
 }
 
-void py_close(struct py *p)
+static void forget_codes(struct py *p)
 {
 	const struct hash_entry *e;
 	size_t pos = 0;
 
-	if (!p)
-		return;
 	while ((e = hash_next(&p->codes, &pos)))
 		code_free((struct code *)(uintptr_t)e->val);
+	hash_clear(&p->codes);
+	p->codes_bytes = 0;
+}
+
+void py_close(struct py *p)
+{
+	if (!p)
+		return;
+	forget_codes(p);
 	hash_fini(&p->codes);
 	free(p);
 }
@@ -232,6 +240,7 @@ static const struct code *code_of(struct py *p, const struct mxbpf_stack_frame *
 		return NULL;
 	}
 	*known = (uintptr_t)c;
+	p->codes_bytes += sizeof(*c) + strlen(c->file) + strlen(c->name) + c->lines_bytes;
 	return c;
 }
 
@@ -257,15 +266,14 @@ static void class_name(const struct py *p, uint64_t type, char name[NAME_BYTES_M
 {
 	uint64_t meta, flags, text;
 	char *dot, *c;
-	size_t n = 0;
+	ssize_t n;
 
 	name[0] = '\0';
 	if (!py_word(p, type + OBJECT_TYPE, &meta) || !py_word(p, meta + TYPE_FLAGS, &flags) || !(flags & IS_A_TYPE) ||
 	    !py_word(p, type + TYPE_NAME, &text))
 		return;
-	while (n < NAME_BYTES_MAX - 1 && !tgt_read(p->t, text + n, &name[n], 1) && name[n])
-		n++;
-	name[n] = '\0';
+	n = tgt_read_some(p->t, text, name, NAME_BYTES_MAX - 1);
+	name[n > 0 ? n : 0] = '\0';
 	for (c = name; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';
@@ -317,6 +325,8 @@ size_t py_stack_text(struct py *p, const struct mxbpf_stack *s, char *text, size
 	bool cut = s->cut;
 
 	*lost = 0;
+	if (p->codes_bytes > CODES_BYTES_MAX)
+		forget_codes(p);
 	for (i = 0; i < n; i++) {
 		codes[i] = code_of(p, &s->frames[i]);
 		*lost += !codes[i];

@@ -8,11 +8,16 @@
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/record.h"
+
+/* Limits far above real recordings. Without them 16 MiB of "[0,0,0" would need gigabytes of memory. */
+#define TOKENS_MAX (2u << 20) /* members and items of all lists */
+#define ITEMS_MAX  (1 << 18)  /* of one list */
 
 enum field_type {
 	TEXT,	      /* char *, never NULL */
@@ -336,13 +341,15 @@ static int get_array(const cJSON *o, struct mdl_session *s, const struct array *
 
 	if (!n)
 		return 0;
+	if (n > ITEMS_MAX)
+		return -EBADMSG;
 	items = calloc(n, a->item_bytes);
 	if (!items)
 		return -ENOMEM;
 	*(char **)((char *)s + a->items_off) = items;
 	cJSON_ArrayForEach(item, list)
 	{
-		ret = get_fields(item, items + (*count)++ * a->item_bytes, a->fields);
+		ret = cJSON_IsObject(item) ? get_fields(item, items + (*count)++ * a->item_bytes, a->fields) : -EBADMSG;
 		if (ret)
 			return ret;
 	}
@@ -364,9 +371,20 @@ static int get_session(const cJSON *o, struct mdl_session *s)
 	return ret;
 }
 
+/* The parser takes 64 bytes for each value. Commas of texts count as well. */
+static bool is_too_much(const char *json, size_t len)
+{
+	const char *end = json + len;
+	size_t n = 0;
+
+	for (; n <= TOKENS_MAX && (json = memchr(json, ',', (size_t)(end - json))); json++)
+		n++;
+	return n > TOKENS_MAX;
+}
+
 int rec_meta_read(const char *json, size_t len, struct mdl_session *s, struct err *e)
 {
-	cJSON *o = cJSON_ParseWithLength(json, len);
+	cJSON *o = is_too_much(json, len) ? NULL : cJSON_ParseWithLength(json, len);
 	int ret;
 
 	memset(s, 0, sizeof(*s));

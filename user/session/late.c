@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/open_now.h"
 #include "session/priv.h"
 
 #define LATE_LIBS_MAX	  4096 /* libraries that are planned */
@@ -63,7 +64,7 @@ static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
 {
 	struct plan_site *site = (struct plan_site *)new->plan.sites.data;
 	size_t i;
-	int fd = open(lib->open_path, O_RDONLY | O_CLOEXEC);
+	int fd = open_now(AT_FDCWD, lib->open_path);
 
 	if (fd < 0)
 		return -errno;

@@ -8,6 +8,7 @@
 #include "base/demangle.h"
 #include "elf/names.h"
 #include "elf/unwind.h"
+#include "symbols/ended.h"
 #include "symbols/sample_priv.h"
 #include "target/target.h"
 
@@ -42,6 +43,19 @@ static void forget_names(struct smp *s)
 	hash_clear(&s->known);
 }
 
+static const struct tgt *process_target(const void *value)
+{
+	return ((const struct process *)value)->t;
+}
+
+static void process_free(void *value)
+{
+	tgt_close(((struct process *)value)->t);
+	free(value);
+}
+
+static const struct sym_owner processes = {process_target, process_free};
+
 void smp_free(struct smp *s)
 {
 	const struct hash_entry *e;
@@ -49,10 +63,9 @@ void smp_free(struct smp *s)
 
 	if (!s)
 		return;
-	while ((e = hash_next(&s->processes, &pos))) {
-		tgt_close(((struct process *)(uintptr_t)e->val)->t);
-		free((void *)(uintptr_t)e->val);
-	}
+	while ((e = hash_next(&s->processes, &pos)))
+		if (e->val)
+			process_free((void *)(uintptr_t)e->val);
 	hash_fini(&s->processes);
 	forget_names(s);
 	hash_fini(&s->known);
@@ -74,8 +87,11 @@ static void look(struct process *p, uint32_t tgid, uint64_t now_ns)
 
 static struct process *process_of(struct smp *s, uint32_t tgid)
 {
-	uint64_t *known = hash_put(&s->processes, tgid, 0);
+	uint64_t *known;
 
+	if (!hash_get(&s->processes, tgid, 0))
+		sym_forget_ended(&s->processes, &processes);
+	known = hash_put(&s->processes, tgid, 0);
 	if (known && !*known)
 		*known = (uintptr_t)calloc(1, sizeof(struct process));
 	return known ? (struct process *)(uintptr_t)*known : NULL;

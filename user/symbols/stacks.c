@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "python/python.h"
+#include "symbols/ended.h"
 #include "symbols/priv.h"
 
 /* The interpreter of a process. */
@@ -44,14 +45,23 @@ const struct mxbpf_python *sym_python(const struct sym *s)
 	return s->stacks ? py_offsets(s->stacks->first.py) : NULL;
 }
 
-static void interp_free(struct interp *i)
+static void interp_free(void *value)
 {
+	struct interp *i = value;
+
 	if (!i)
 		return;
 	py_close(i->py);
 	tgt_close(i->owned);
 	free(i);
 }
+
+static const struct tgt *interp_target(const void *value)
+{
+	return ((const struct interp *)value)->owned;
+}
+
+static const struct sym_owner interps = {interp_target, interp_free};
 
 /* Opens the interpreter of another process. BPF can walk its stacks only if it is the same Python as the first. */
 static struct interp *interp_new(struct sym *s, uint32_t tgid)
@@ -85,6 +95,8 @@ static struct py *py_of(struct sym *s, uint32_t tgid)
 
 	if (tgid == (uint32_t)tgt_pid(s->o.target) && !tgt_gone(s->o.target))
 		return s->stacks->first.py;
+	if (!hash_get(&s->stacks->interps, tgid, 0))
+		sym_forget_ended(&s->stacks->interps, &interps);
 	known = hash_put(&s->stacks->interps, tgid, 0);
 	if (known && !*known)
 		*known = (uintptr_t)interp_new(s, tgid);

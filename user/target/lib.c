@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "base/open_now.h"
 #include "target/priv.h"
 
 #define PHDRS_MAX	256
@@ -58,7 +59,7 @@ static int open_inode(struct look *k, const char *name, bool by_name)
 	if (!fstat(path_fd, &st) && S_ISREG(st.st_mode) && (!by_name || st.st_ino == lib->ino)) {
 		k->same_inode = st.st_ino == lib->ino && (!by_name || st.st_dev == lib->dev);
 		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-		fd = open(self, O_RDONLY | O_CLOEXEC);
+		fd = open_now(AT_FDCWD, self);
 		if (fd < 0)
 			fd = -errno;
 	}

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "base/open_now.h"
 #include "target/priv.h"
 
 #define CMDLINE_MAX_BYTES (64u << 10)
@@ -229,7 +230,7 @@ out:
 static int refuse_32bit(const struct tgt *t, struct err *e)
 {
 	unsigned char ident[5];
-	int fd = openat(t->procfd, "exe", O_RDONLY | O_CLOEXEC);
+	int fd = open_now(t->procfd, "exe");
 	ssize_t n;
 
 	if (fd < 0)

@@ -55,7 +55,8 @@ void view_put_csv(struct out *o, const char *text, size_t len)
 
 int view_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
 {
-	int order = memcmp(a, b, alen < blen ? alen : blen);
+	size_t n = alen < blen ? alen : blen;
+	int order = n ? memcmp(a, b, n) : 0; /* an empty name may be NULL */
 
 	if (order)
 		return order;

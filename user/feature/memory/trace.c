@@ -78,21 +78,26 @@ static int put_allocs(struct view_trace *t)
 	return i < n ? -ENOMEM : 0;
 }
 
-/* Returns the track of the process, which is named when it is first needed. *ntracks: those named so far. */
-static uint32_t track_of(struct view_trace *t, struct hash *tracks, uint32_t tgid, uint32_t *ntracks)
+/*
+ * Sets the track of the process, which is named when it is first needed. *ntracks: those named so far. Returns 0 or
+ * -ENOMEM.
+ */
+static int track_of(struct view_trace *t, struct hash *tracks, uint32_t tgid, uint32_t *ntracks, uint32_t *tid)
 {
 	uint64_t *at;
 
+	*tid = tgid; /* 0 in a recording that says so */
 	if (t->form->memory_in_process)
-		return tgid;
+		return 0;
 	at = hash_put(tracks, tgid, 0);
 	if (!at)
-		return 0;
+		return -ENOMEM;
 	if (!*at) {
 		*at = VIEW_MEMORY_TID + (*ntracks)++;
 		view_trace_name_track(t, tgid, (uint32_t)*at, "memory events", UINT32_MAX);
 	}
-	return (uint32_t)*at;
+	*tid = (uint32_t)*at;
+	return 0;
 }
 
 static int put_peaks(struct view_trace *t)
@@ -106,11 +111,9 @@ static int put_peaks(struct view_trace *t)
 	for (i = 0; !err && i < h.ndevices; i++) {
 		if (!h.devices[i].peak_ns)
 			continue;
-		tid = track_of(t, &tracks, h.devices[i].h.tgid, &ntracks);
-		if (tid)
+		err = track_of(t, &tracks, h.devices[i].h.tgid, &ntracks, &tid);
+		if (!err)
 			put_peak(t, &h, &h.devices[i], tid);
-		else
-			err = -ENOMEM;
 	}
 	hash_fini(&tracks);
 	free(h.list.rows);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that change, cut or lock the files that they have mapped while mxbpf reads them, and recordings made to use
+ * up memory.
+ */
+#include "unit.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "elf/copy.h"
+#include "now/unwind.h"
+#include "record/record.h"
+#include "target/target.h"
+
+static char lib[4200]; /* the library of all tests; beside the program, because /tmp may be noexec */
+
+static void build(const char *program)
+{
+	static const char source[] = "int probe_me(int x) { return x + 1; }\n";
+	char command[9000], self[4096];
+
+	snprintf(self, sizeof(self), "%s", program);
+	snprintf(lib, sizeof(lib), "%s/hostile.so", dirname(self));
+	snprintf(command, sizeof(command), "echo '%s' | cc -x c - -shared -fPIC -nostdlib -O1 -Wl,--build-id -o '%s'",
+		 source, lib);
+	unlink(lib);
+	if (system(command))
+		abort();
+}
+
+/* ---- children */
+
+struct kid {
+	pid_t pid;
+	int say;
+	uint64_t addr; /* of probe_me(); 0: the child failed */
+};
+
+static void tell(int say, void *addr)
+{
+	uint64_t value = (uint64_t)(uintptr_t)addr;
+
+	if (write(say, &value, sizeof(value)) == sizeof(value))
+		pause();
+}
+
+static void load_and_stay(int say)
+{
+	void *so = dlopen(lib, RTLD_NOW);
+
+	tell(say, so ? dlsym(so, "probe_me") : NULL);
+}
+
+/* A lease delays others that open the file, by default by 45 s. */
+static void lease_and_stay(int say)
+{
+	int fd = open(lib, O_RDONLY);
+	void *map = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	signal(SIGIO, SIG_IGN);
+	tell(say, map == MAP_FAILED || fcntl(fd, F_SETLEASE, F_WRLCK) ? NULL : map);
+}
+
+static struct kid start(void (*fn)(int say))
+{
+	struct kid k = {.addr = 0};
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		abort();
+	k.pid = fork();
+	if (!k.pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fn(ends[1]);
+		_exit(0);
+	}
+	close(ends[1]);
+	k.say = ends[0];
+	if (read(k.say, &k.addr, sizeof(k.addr)) != sizeof(k.addr))
+		k.addr = 0;
+	return k;
+}
+
+static void end(const struct kid *k)
+{
+	kill(k->pid, SIGKILL);
+	waitpid(k->pid, NULL, 0);
+	close(k->say);
+}
+
+/* ---- tests */
+
+/* Returns true if the innermost frame of a thread at this address is probe_me(). */
+static bool is_named(struct unwind *u, uint64_t pc)
+{
+	char words[64] = {0};
+	const struct buf stack = {.data = words, .len = sizeof(words)};
+	struct mxbpf_regs r = {.tid = 1};
+	struct buf frames = {0};
+	bool named;
+
+	r.r[MXBPF_REGS_PC] = pc;
+	r.r[MXBPF_REGS_SP] = 0x1000;
+	unwind_stack(u, &r, &stack, 8, &frames);
+	named = frames.len && !strcmp(buf_at(&frames, struct unwind_frame, 0)->name, "probe_me");
+	buf_fini(&frames);
+	return named;
+}
+
+static void test_unwind(void)
+{
+	struct unwind *u = NULL;
+	struct tgt *t = NULL;
+	struct kid k = start(load_and_stay);
+
+	CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, &u, NULL));
+	TEST("a function on a stack is named although the process cuts its file after the first look")
+	{
+		CHECK(u && is_named(u, k.addr));
+		CHECK(!truncate(lib, 0));
+		CHECK(u && is_named(u, k.addr + 1)); /* an address whose name is not known yet */
+	}
+	unwind_close(u);
+	u = NULL;
+	build(lib);
+	tgt_close(t);
+	end(&k);
+	k = start(load_and_stay);
+	CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, &u, NULL));
+	TEST("a stack in a file that the process cuts before the first look has no name, and mxbpf goes on")
+	{
+		CHECK(!truncate(lib, 0));
+		CHECK(u && !is_named(u, k.addr));
+	}
+	unwind_close(u);
+	tgt_close(t);
+	end(&k);
+}
+
+static struct elf *opened(void)
+{
+	struct elf *f = NULL;
+	int fd = open(lib, O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && !elf_open(fd, &f, NULL));
+	close(fd);
+	return f;
+}
+
+static void test_elf(void)
+{
+	static const uint8_t code[] = {0x8d, 0x47, 0x01, 0xc3}; /* lea eax, [rdi+1]; ret */
+	struct elf_sym sym = {.va = 0};
+	struct elf_copy c;
+	uint64_t va = 0;
+	struct elf *f;
+
+	build(lib);
+	f = opened();
+	TEST("code is found by its bytes, in executable segments only, and not in a file that was cut")
+	{
+		CHECK(!elf_find_sym(f, "probe_me", &sym, NULL) && !elf_find_code(f, code, sizeof(code), &va));
+		CHECK(va == sym.va);
+		CHECK(elf_find_code(f, "probe_me", 8, &va) && va == sym.va);
+		CHECK(!truncate(lib, 0) && elf_find_code(f, code, sizeof(code), &va) && va == sym.va);
+	}
+	elf_close(f);
+	build(lib);
+	f = opened();
+	TEST("a copy has the tables of the file, keeps them when the file is cut, and has a limit")
+	{
+		CHECK(!elf_copy(f, 1u << 20, &c) && c.copied < c.bytes && memmem(c.image, c.bytes, "probe_me", 8));
+		CHECK(!truncate(lib, 100));
+		CHECK(memmem(c.image, c.bytes, "probe_me", 8) && !memmem(c.image, c.bytes, code, sizeof(code)));
+		elf_copy_fini(&c);
+		build(lib);
+		CHECK(!elf_copy(f, 100, &c) && c.copied <= 100);
+		elf_copy_fini(&c);
+	}
+	elf_close(f);
+}
+
+static void test_lease(void)
+{
+	struct kid k;
+	struct tgt *t = NULL;
+	struct elf *f;
+	uint64_t began_ns;
+
+	build(lib);
+	k = start(lease_and_stay);
+	CHECK(k.addr && !tgt_open(k.pid, &t, NULL));
+	TEST("a file with a lease, which would delay mxbpf, is refused at once")
+	{
+		began_ns = clock_ns(CLOCK_MONOTONIC);
+		CHECK(t && tgt_find_lib(t, "hostile.so") && tgt_lib_elf(t, tgt_find_lib(t, "hostile.so"), &f, NULL));
+		CHECK(clock_ns(CLOCK_MONOTONIC) - began_ns < 3000000000ull);
+	}
+	tgt_close(t);
+	end(&k);
+}
+
+/* ---- recordings */
+
+static bool is_refused(const char *start, const char *again, unsigned n)
+{
+	struct buf json = {0};
+	struct mdl_session s;
+	bool refused;
+
+	buf_printf(&json, "%s", start);
+	while (n--)
+		buf_put(&json, again, strlen(again));
+	buf_printf(&json, "]}");
+	refused = rec_meta_read(json.data, json.len, &s, NULL) == -EBADMSG;
+	mdl_session_fini(&s);
+	buf_fini(&json);
+	return refused;
+}
+
+static void test_metadata(void)
+{
+	TEST("metadata of a recording in which each few bytes would need hundreds of bytes of memory is refused")
+	{
+		CHECK(!is_refused("{\"libs\":[{}", ",{}", 100));
+		CHECK(is_refused("{\"libs\":[{}", ",{}", 300000));
+		CHECK(is_refused("{\"other\":[0", ",0", 2200000));
+		CHECK(is_refused("{\"libs\":[0", ",0", 100));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	build(argv[0]);
+	test_unwind();
+	test_elf();
+	test_lease();
+	test_metadata();
+	unlink(lib);
+	return unit_end();
+}
