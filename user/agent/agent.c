@@ -142,7 +142,7 @@ static int refuse_broken(const struct agt *a, struct err *e)
 }
 
 /* Opens the agent's shared memory. The agent's configuration has its address. */
-static int open_shared(struct agt *a, struct err *e)
+static int try_shared(struct agt *a, struct err *e)
 {
 	struct mxbpf_agent_config config = {0};
 	struct iovec to = {&config, sizeof(config)}, from = {.iov_len = sizeof(config)};
@@ -171,6 +171,16 @@ static int open_shared(struct agt *a, struct err *e)
 	agt_gpu_opened(a);
 	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
 	return 0;
+}
+
+/* Memory that cannot be used is not kept, because the agent may still be started anew. */
+static int open_shared(struct agt *a, struct err *e)
+{
+	if (!try_shared(a, e))
+		return 0;
+	shared_close(&a->shared);
+	a->gate.fd = -1;
+	return e->code;
 }
 
 static int load(struct agt *a, struct err *e)

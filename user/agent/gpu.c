@@ -11,7 +11,8 @@
 #include "base/clock.h"
 
 #define THREADS_NS  10000000ull /* interval between two lists of the threads */
-#define BATCHES_MAX 4096	/* taken at once */
+#define BATCHES_MAX 512 /* taken at once */
+#define RING_BATCHES (AGT_GPU_RING_BYTES / sizeof(struct mxbpf_agent_batch))
 #define THREADS_MAX (1u << 16)	/* that were seen in the process */
 
 /* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
@@ -100,11 +101,14 @@ bool agt_alive(const struct agt *a)
 	return !access(path, F_OK);
 }
 
-void agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx)
+void agt_take_gpu(struct agt *a, bool all, agt_gpu_fn fn, void *ctx)
 {
+	unsigned i;
+
 	a->gpu_fn = fn;
 	a->gpu_ctx = ctx;
-	ring_buffer__consume(a->gpu_ring);
+	for (i = 0; i < (all ? RING_BATCHES / BATCHES_MAX : 1) && ring_buffer__consume(a->gpu_ring) == -EAGAIN; i++)
+		;
 	agt_check_bell(a);
 }
 

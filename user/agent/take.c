@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-#define BATCHES_MAX   1024  /* taken at once; a process that hands over faster than mxbpf reads gets no further */
+#define BATCHES_MAX   256   /* taken at once; a process that hands over faster than mxbpf reads gets no further */
 #define TIDS_MAX      65536 /* threads whose calls ended on another thread */
 #define CALL_NS_LEAST 20    /* no CPU records calls faster */
 
@@ -136,7 +136,9 @@ static void check_counts(struct agt *a)
 	if (gate_head(&a->gate, &head))
 		return;
 	agt_check_bell(a);
-	if (calls < a->calls_before || calls - a->calls_before < a->received)
+	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
+		gate_break(&a->gate, "its shared memory does not begin any more as it did");
+	else if (calls < a->calls_before || calls - a->calls_before < a->received)
 		gate_break(&a->gate, "it counted fewer calls than it handed over");
 	else if (calls - a->calls_before > most || too_deep - a->too_deep_before > most ||
 		 head.no_slot - a->no_slot_before > most)

@@ -211,6 +211,16 @@ static int by_pid(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
+/* The command could put a link to somebody else's file there, and mxbpf writes to the agent's files. */
+static bool is_own(int fd)
+{
+	const char *uid = getenv("SUDO_UID");
+	const uid_t user = !geteuid() && uid ? (uid_t)strtoul(uid, NULL, 10) : geteuid();
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == user;
+}
+
 /* Opens the file of each process. The directory may belong to another user. */
 static void find_parts(struct gpu_only *g)
 {
@@ -224,9 +234,10 @@ static void find_parts(struct gpu_only *g)
 			continue;
 		p.pid = (pid_t)strtol(f->d_name + strlen(RECORDS "."), NULL, 10);
 		p.fd = openat(g->dir_fd, f->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-		if (p.fd >= 0 && buf_put(&g->parts, &p, sizeof(p)))
+		if (p.fd >= 0 && (!is_own(p.fd) || buf_put(&g->parts, &p, sizeof(p)))) {
+			warn(g, "the records of process %d are not read: their file is not one that the agent made", p.pid);
 			close(p.fd);
-		if (p.fd < 0)
+		} else if (p.fd < 0)
 			warn(g, "the records of process %d cannot be read: %s", p.pid, strerror(errno));
 	}
 	if (d)

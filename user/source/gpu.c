@@ -144,7 +144,7 @@ static void take(struct gpu_source *g, bool all)
 		for (; g->ndevices < shared.ndevices; g->ndevices++)
 			gpu_put_device(&g->convert, g->ndevices, &shared.devices[g->ndevices]);
 		g->convert.foreign_tids = shared.foreign_tids;
-		agt_take_gpu(g->agt, on_records, &g->convert);
+		agt_take_gpu(g->agt, all, on_records, &g->convert);
 		gpu_convert(&g->convert, all);
 	}
 	if (all || clock_ns(CLOCK_MONOTONIC) - g->account_ns >= ACCOUNT_NS)

@@ -201,10 +201,21 @@ static void put_devices(struct gpu_file *f)
 		gpu_put_device(&f->convert, i, &f->shared.devices[i]);
 }
 
+/* A process can make a file of any size that has no data. */
+static void skip_hole(struct gpu_file *f)
+{
+	const off_t data = lseek(f->fd, (off_t)f->at, SEEK_DATA);
+
+	if (data < 0 && errno == ENXIO)
+		f->at = f->end;
+	else if (data > (off_t)f->at)
+		f->at = (uint64_t)data / sizeof(uint64_t) * sizeof(uint64_t);
+}
+
 int gpu_file_next(struct gpu_file *f)
 {
-	const uint64_t until = f->at + WINDOW_BYTES;
 	struct mxbpf_gpu_account account;
+	uint64_t until;
 	int err = 0;
 
 	if (!f->begun)
@@ -212,6 +223,8 @@ int gpu_file_next(struct gpu_file *f)
 	f->begun = true;
 	if (f->done)
 		return 0;
+	skip_hole(f);
+	until = f->at + WINDOW_BYTES;
 	while (f->at < until && step(f, &err))
 		;
 	f->done = f->at < until;
