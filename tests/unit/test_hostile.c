@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/memfd.h"
 #include "base/clock.h"
 #include "elf/copy.h"
 #include "now/unwind.h"
@@ -212,6 +213,40 @@ static void test_lease(void)
 	end(&k);
 }
 
+/* ---- descriptors */
+
+/* Returns what memfd_open() returns for a descriptor of this process, which may only read the file. */
+static int opened_again(int fd)
+{
+	char path[64];
+	int got;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
+	got = memfd_open(path);
+	close(fd);
+	if (got >= 0)
+		close(got);
+	return got;
+}
+
+static void test_memfd(void)
+{
+	char shm[] = "/dev/shm/mxbpf-test.XXXXXX";
+	int ends[2];
+
+	TEST("the agent's image is written to memory of the process alone, whatever file has the number of its "
+	     "descriptor")
+	{
+		CHECK(opened_again(memfd_create("mxbpf-agent", MFD_CLOEXEC)) >= 0);
+		CHECK(opened_again(open(lib, O_RDONLY)) == -EPERM);
+		CHECK(opened_again(mkstemp(shm)) == -EPERM && !unlink(shm));
+		CHECK(opened_again(open("/dev/null", O_RDWR)) == -EPERM);
+		CHECK(opened_again(open("/", O_PATH)) == -EPERM);
+		CHECK(!pipe(ends) && opened_again(ends[0]) == -EPERM && !close(ends[1]));
+		CHECK(memfd_open("/proc/self/fd/999999") == -ENOENT);
+	}
+}
+
 /* ---- recordings */
 
 static bool is_refused(const char *start, const char *again, unsigned n)
@@ -247,6 +282,7 @@ int main(int argc, char **argv)
 	test_unwind();
 	test_elf();
 	test_lease();
+	test_memfd();
 	test_metadata();
 	unlink(lib);
 	return unit_end();

@@ -20,6 +20,7 @@
 
 #include "agent/libc.h"
 #include "agent/mapped.h"
+#include "agent/memfd.h"
 #include "agent/priv.h"
 #include "agent/seccomp.h"
 #include "attach/backend.h"
@@ -300,8 +301,8 @@ static int write_image(struct inject *x, int remote_fd, struct mapped_file *agen
 	int fd, err;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", x->pid, remote_fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	err = fd < 0 || fstat(fd, &st) ? -errno : 0;
+	fd = memfd_open(path);
+	err = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
 	for (; !err && left; left -= (size_t)n, from += n) {
 		n = write(fd, from, left);
 		if (n <= 0)

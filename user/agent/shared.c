@@ -2,7 +2,6 @@
 #include "agent/shared.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -12,56 +11,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/memfd.h"
+
 #define PAGE 4096u
 #define WANT offsetof(struct mxbpf_agent_shared, gpu.want)
 
-/* The number of the file system of memory without a path, which is one for the whole machine. */
-static int memory_dev(struct statx *st)
-{
-	const int fd = memfd_create("mxbpf", MFD_CLOEXEC);
-	const int err = fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, st) ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	return err;
-}
-
-/*
- * Returns 0 if a file of a process's mapping may be opened. Neither this call nor the opening of such a file asks the
- * file system, which may be one that never answers. The link has the mode in which the process has opened the file.
- */
-static int check_file(int path_fd, const char *path)
-{
-	struct statx memory, st;
-	struct stat link;
-
-	if (lstat(path, &link) || memory_dev(&memory) ||
-	    statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st))
-		return -errno;
-	if (st.stx_dev_major != memory.stx_dev_major || st.stx_dev_minor != memory.stx_dev_minor ||
-	    !S_ISREG(st.stx_mode) || !(link.st_mode & S_IWUSR))
-		return -EBADF;
-	return 0;
-}
-
 int shared_open(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c, uint64_t bytes, struct err *e)
 {
-	char path[96], again[32];
-	int path_fd, err;
+	struct stat link;
+	char path[96];
 	void *page;
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, (uint64_t)c->shared,
 		 (uint64_t)c->shared + bytes);
-	path_fd = open(path, O_PATH | O_CLOEXEC);
-	err = path_fd < 0 ? -errno : check_file(path_fd, path);
-	if (!err) {
-		snprintf(again, sizeof(again), "/proc/self/fd/%d", path_fd);
-		s->fd = open(again, O_RDWR | O_CLOEXEC);
-		err = s->fd < 0 ? -errno : 0;
-	}
-	if (path_fd >= 0)
-		close(path_fd);
-	if (err == -EBADF)
+	err = lstat(path, &link) ? -errno : link.st_mode & S_IWUSR ? 0 : -EPERM; /* as the process has opened the file */
+	s->fd = err ? err : memfd_open(path);
+	err = s->fd < 0 ? s->fd : 0;
+	if (err == -EPERM)
 		return err_set(e, ERR_TARGET, err,
 			       "cannot use the agent in process %d: what it shares is a file, not memory of its own",
 			       pid);

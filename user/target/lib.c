@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fmt.h"
 #include "base/open_now.h"
 #include "target/priv.h"
@@ -23,7 +24,7 @@
 #define NOTES_MAX_BYTES 4096
 #define DYNS_MAX	256
 /* How long to wait for the loader to finish mapping a library: it takes milliseconds if the disk must be read. */
-#define LOADING_TRIES  500
+#define LOADING_NS     1000000000ull /* each look takes long if the process has made many mappings */
 #define LOADING_NAP_NS 2000000
 
 /* The state of opening one library. */
@@ -182,10 +183,9 @@ static bool find_dynamic(const struct look *k, Elf64_Phdr *ph)
 static int await_loader(const struct look *k, const Elf64_Phdr *dynamic, struct err *e)
 {
 	const struct timespec nap = {.tv_nsec = LOADING_NAP_NS};
-	uint64_t addr = k->s->lib.load_bias + dynamic->p_vaddr;
-	int i;
+	uint64_t addr = k->s->lib.load_bias + dynamic->p_vaddr, end_ns = clock_ns(CLOCK_MONOTONIC) + LOADING_NS;
 
-	for (i = 0; i < LOADING_TRIES; i++) {
+	while (clock_ns(CLOCK_MONOTONIC) < end_ns) {
 		if (tgt_maps_has(k->t, &k->s->lib, addr, dynamic->p_offset))
 			return 0;
 		if (tgt_gone(k->t))

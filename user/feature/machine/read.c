@@ -105,7 +105,7 @@ static int put_scopes(struct mach *m, struct buf *out)
 	int err = 0;
 
 	for (; g < end && !err; g++) {
-		if (!g->named)
+		if (!g->named && g->scope)
 			err = put_scope(g, out);
 		g->named = true;
 	}
@@ -265,6 +265,8 @@ static int open_groups(struct mach *m, struct outcome *all, char why[256])
 	for (i = 0; i < buf_count(&m->groups, struct mach_group) && err != -ENOMEM; i++) {
 		struct mach_group *g = buf_at(&m->groups, struct mach_group, i);
 
+		if (m->nscopes == UINT16_MAX) /* it moves all the time; its last groups stay unread */
+			break;
 		g->scope = ++m->nscopes;
 		err = open_group(m, g, all);
 	}
