@@ -26,7 +26,16 @@ static void legal(void)
 	}
 }
 
+/* The agent stops when mxbpf does not record any more. */
 static void flood(void)
+{
+	while (__atomic_load_n(&evil_shared->since_ns, __ATOMIC_ACQUIRE)) {
+		evil_fill(&b, MXBPF_AGENT_BATCH);
+		evil_hand_over(&b);
+	}
+}
+
+static void flood_on(void)
 {
 	for (;;) {
 		evil_fill(&b, MXBPF_AGENT_BATCH);
@@ -449,7 +458,7 @@ static void open_twin(void)
 static void *ring_on(void *unused)
 {
 	(void)unused;
-	flood();
+	flood_on();
 	return NULL;
 }
 
@@ -475,6 +484,7 @@ const struct attack evil_calls[] = {
 	{.name = "none", .run = evil_wait},
 	{.name = "legal", .run = legal},
 	{.name = "flood", .run = flood},
+	{.name = "flood-on", .run = flood_on},
 	{.name = "name-256", .run = name_256},
 	{.name = "name-wraps-to-0", .run = name_wraps_to_0},
 	{.name = "name-wraps-to-64", .run = name_wraps_to_64},

@@ -96,7 +96,16 @@ static void legal(void)
 	}
 }
 
+/* The agent stops when mxbpf does not want records any more. */
 static void flood(void)
+{
+	while (__atomic_load_n(&evil_shared->gpu.want, __ATOMIC_ACQUIRE)) {
+		fill(MXBPF_AGENT_GPU_BATCH);
+		hand_over();
+	}
+}
+
+static void flood_on(void)
 {
 	for (;;) {
 		fill(MXBPF_AGENT_GPU_BATCH);
@@ -470,6 +479,7 @@ static void gpu_strings_escape(void)
 const struct attack evil_gpu[] = {
 	{.name = "gpu-legal", .run = legal, .gpu = true},
 	{.name = "gpu-flood", .run = flood, .gpu = true},
+	{.name = "gpu-flood-on", .run = flood_on, .gpu = true},
 	{.name = "gpu-kind", .run = gpu_kind, .gpu = true},
 	{.name = "gpu-kind-0", .run = gpu_kind_0, .gpu = true},
 	{.name = "gpu-name-beyond", .run = gpu_name, .gpu = true},

@@ -3,7 +3,7 @@
 
 usage: within.py WINDOW STDOUT STDERR COMMAND...
 
-WINDOW is the length of the window in seconds. Prints one line: exit status, MiB, seconds after the window. Exits with 1
+WINDOW is the length of the window in seconds. Prints one line: exit status, MiB, seconds after the window and of CPU time. Exits with 1
 if a limit was broken. The environment may have HOSTILE_MIB and HOSTILE_SECONDS, other limits than 512 and 2.
 """
 import os
@@ -54,7 +54,8 @@ def main():
     code = os.waitstatus_to_exitcode(status)
     mib = usage.ru_maxrss / 1024
     late = ended - (attached[0] + window if attached else began + START_SECONDS)
-    print("status %d, %d MiB, %.2f s after the window" % (code, mib, late))
+    print("status %d, %d MiB, %.2f s after the window, %.2f s of CPU time"
+          % (code, mib, late, usage.ru_utime + usage.ru_stime))
     broken = []
     if hung:
         broken.append("mxbpf hung and was killed")
