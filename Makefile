@@ -150,6 +150,8 @@ $(O)/unit/%: tests/unit/%.c $(O)/libmxbpf.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(O)/libmxbpf.a $(LIBS)
 
+$(O)/unit/test_elf: LIBS += -lstdc++ # it looks at the exceptions of a C++ library
+
 $(O)/prog/%: tests/prog/%.c
 	$(call say,PROG,$@)
 	@mkdir -p $(@D)
