@@ -25,6 +25,8 @@
  * the static bit, so neither equals this.
  */
 #define MXBPF_NAME_UNNAMED 2ull
+/* name_id of the row of all further names of a process, see MDL_ROWS_MAX. No record of BPF has it. */
+#define MXBPF_NAME_MORE 4ull
 
 /* Tag of a name that joins two names with "::". Its bytes are their ids. */
 #define MXBPF_NAME_TAG_PAIR 0xffff

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "mxbpf_table.h"
 #include "records/gate.h"
+#include "source/source.h"
 #include "unit.h"
 
 static struct mxbpf_agent_shared *shared;
@@ -303,6 +305,45 @@ static void test_config(void)
 	}
 }
 
+/* ---- before the hub */
+
+static size_t delivered;
+
+static void on_delivered(void *ctx, unsigned number, void *recs, size_t bytes)
+{
+	(void)ctx;
+	(void)number;
+	(void)recs;
+	delivered += bytes;
+}
+
+/* A name of 64 KiB whose 16-bit size has wrapped to 64, and a whole one before it. */
+static void test_hub(void)
+{
+	static const struct src_ops ops = {.open = NULL};
+	struct src_hub *h = src_hub_new(on_delivered, NULL);
+	struct src *s = src_add(h, &ops, "forged", NULL);
+	static struct {
+		struct mxbpf_name whole;
+		char text[8];
+		struct mxbpf_name wrapped;
+		char rest[65536];
+	} recs;
+
+	recs.whole = (struct mxbpf_name){
+		.h = {.kind = MXBPF_NAME, .size = sizeof(recs.whole) + 8}, .id = 3, .len = 8, .kind = MXBPF_NAME_SPAN};
+	recs.wrapped = (struct mxbpf_name){
+		.h = {.kind = MXBPF_NAME, .size = 64}, .id = 5, .len = 65536 + 64 - 32, .kind = MXBPF_NAME_SPAN};
+	TEST("the hub passes on whole records alone, also names that wait for nothing, and counts")
+	{
+		src_deliver_names(s, &recs, sizeof(recs));
+		CHECK(delivered == sizeof(recs.whole) + 8 && s->malformed == 1);
+		src_deliver(s, &recs, sizeof(recs));
+		CHECK(delivered == 2 * (sizeof(recs.whole) + 8) && s->malformed == 2);
+	}
+	src_hub_free(h);
+}
+
 /* ---- a target that writes while mxbpf reads */
 
 static bool ended;
@@ -376,6 +417,7 @@ int main(void)
 	test_names();
 	test_gpu();
 	test_config();
+	test_hub();
 	test_race();
 	return unit_end();
 }

@@ -10,10 +10,10 @@
 #include "agent/state.h"
 #include "base/clock.h"
 
-#define THREADS_NS  10000000ull /* interval between two lists of the threads */
-#define BATCHES_MAX 512 /* taken at once */
+#define THREADS_NS   10000000ull /* interval between two lists of the threads */
+#define BATCHES_MAX  512	 /* taken at once */
 #define RING_BATCHES (AGT_GPU_RING_BYTES / sizeof(struct mxbpf_agent_batch))
-#define THREADS_MAX (1u << 16)	/* that were seen in the process */
+#define THREADS_MAX  (1u << 16) /* that were seen in the process */
 
 /* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
 static int on_gpu_batch(void *ctx, void *data, size_t bytes)

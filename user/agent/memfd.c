@@ -15,8 +15,8 @@
 
 /*
  * The kernel has one file system for all such memory, which nobody can mount. A name in /proc proves nothing: a process
- * can give any file the name of a memfd in a mount namespace of its own. DONT_SYNC: the file system is not asked, because
- * it may be one that never answers.
+ * can give any file the name of a memfd in a mount namespace of its own. DONT_SYNC: the file system is not asked,
+ * because it may be one that never answers.
  */
 static bool is_kernels_memory(int held)
 {

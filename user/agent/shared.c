@@ -25,7 +25,9 @@ int shared_open(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c,
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, (uint64_t)c->shared,
 		 (uint64_t)c->shared + bytes);
-	err = lstat(path, &link) ? -errno : link.st_mode & S_IWUSR ? 0 : -EPERM; /* as the process has opened the file */
+	err = lstat(path, &link)       ? -errno
+	      : link.st_mode & S_IWUSR ? 0
+				       : -EPERM; /* as the process has opened the file */
 	s->fd = err ? err : memfd_open(path);
 	err = s->fd < 0 ? s->fd : 0;
 	if (err == -EPERM)

@@ -24,12 +24,15 @@ static int copy_stores(struct mdl *to, const struct mdl *m)
 				    sizeof(struct mdl_mem_row));
 	if (!err)
 		err = mdl_items_copy(&to->group_index, &to->groups, &m->group_index, &m->groups);
+	err = err ? err : hash_copy(&to->nrows, &m->nrows);
+	err = err ? err : hash_copy(&to->text_bytes, &m->text_bytes);
 	return err ? err : buf_put(&to->opens, m->opens.data, m->opens.len);
 }
 
 static void copy_numbers(struct mdl *to, const struct mdl *m)
 {
 	to->ngrouped = m->ngrouped;
+	to->texts_left_out = m->texts_left_out;
 	to->tells_threads = m->tells_threads;
 	to->tells_processes = m->tells_processes;
 	memcpy(to->tallies, m->tallies, sizeof(to->tallies));

@@ -39,6 +39,8 @@ void mdl_free(struct mdl *m)
 	mdl_rows_fini(&none, &m->reserved);
 	mdl_rows_fini(&m->mem_index, &m->mem_rows);
 	groups_fini(m);
+	hash_fini(&m->nrows);
+	hash_fini(&m->text_bytes);
 	features_fini(m);
 	buf_fini(&m->opens);
 	names_fini(m);

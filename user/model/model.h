@@ -90,6 +90,10 @@ uint64_t mdl_bucket_low(unsigned index);
  * go into the row of their name, and MXBPF_TALLY_UNGROUPED counts them.
  */
 #define MDL_GROUPED_MAX (1u << 14)
+/* A process that has more rows than this has one row of each class for all further names, "[more names]". */
+#define MDL_ROWS_MAX (1u << 15)
+/* Bytes of texts of a process that are kept. Rows of other texts have a number for a name. */
+#define MDL_TEXT_BYTES_MAX (64u << 20)
 /* Computes the id of a row from all members but h and id. It is name_id if the others are 0. */
 uint64_t mdl_group_id(const struct mxbpf_group *g);
 
@@ -172,6 +176,7 @@ uint64_t mdl_tally(const struct mdl *m, enum mxbpf_class cls, enum mxbpf_tally_i
  * was never defined. The text of an id that no row has is valid until the next call in this thread.
  */
 const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len);
+uint64_t mdl_texts_left_out(const struct mdl *m); /* texts beyond MDL_TEXT_BYTES_MAX */
 /* Returns a text of any kind but MXBPF_NAME_THREAD, or NULL if it was never defined. */
 const char *mdl_text(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, size_t *len);
 bool mdl_has_name(const struct mdl *m, uint64_t name_id);

@@ -58,24 +58,54 @@ static bool is_known(const struct name *old, const char *text, size_t len, bool 
 	return old && old->defined && (!thread || (old->len == len && !memcmp(old->text, text, len)));
 }
 
+/*
+ * A process decides how many texts it has. Names in a recording belong to no process; the limit of all memory is
+ * theirs. Returns 1 if the text is kept, 0, or -ENOMEM.
+ */
+static int take_text(struct mdl *m, const struct mxbpf_name *r)
+{
+	uint64_t *bytes = r->h.tgid ? hash_put(&m->text_bytes, r->h.tgid, 0) : NULL;
+
+	if (!r->h.tgid)
+		return 1;
+	if (!bytes)
+		return -ENOMEM;
+	if (*bytes + r->len > MDL_TEXT_BYTES_MAX) {
+		m->texts_left_out++;
+		return 0;
+	}
+	*bytes += r->len;
+	return 1;
+}
+
+uint64_t mdl_texts_left_out(const struct mdl *m)
+{
+	return m->texts_left_out;
+}
+
 int names_define(struct mdl *m, const struct mxbpf_name *r)
 {
 	bool thread = r->kind == MXBPF_NAME_THREAD;
 	struct hash *h = thread ? &m->threads : &m->names;
 	uint64_t a = thread ? r->h.tgid : r->id, b = thread ? r->id : r->kind;
+	int kept;
 
 	if (r->kind > MXBPF_NAME_DOMAIN || is_known(name_get(h, a, b), r->text, r->len, thread))
 		return 0;
-	return name_set(h, a, b, name_new(r->text, r->len, true));
+	kept = take_text(m, r);
+	return kept <= 0 ? kept : name_set(h, a, b, name_new(r->text, r->len, true));
 }
 
 int mdl_expect_name(struct mdl *m, uint64_t id)
 {
+	static const char more[] = "[more names]";
 	char text[24];
 	int len;
 
 	if (!id || name_get(&m->names, id, MXBPF_NAME_SPAN))
 		return 0;
+	if (id == MXBPF_NAME_MORE)
+		return name_set(&m->names, id, MXBPF_NAME_SPAN, name_new(more, strlen(more), true));
 	len = snprintf(text, sizeof(text), "[0x%llx]", (unsigned long long)id);
 	return name_set(&m->names, id, MXBPF_NAME_SPAN, name_new(text, (size_t)len, false));
 }

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "mxbpf_name.h"
+
 /* A program has few names, but it can have any number of shapes, stacks and threads. */
 static bool has_details(const struct mxbpf_group *g)
 {
@@ -13,14 +15,20 @@ static bool has_details(const struct mxbpf_group *g)
 static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
 {
 	const struct mxbpf_group *g = group_find(m, id);
+	uint64_t *nrows = hash_put(&m->nrows, tgid, 0);
 	struct mdl_row *r;
 	bool added;
 
+	if (!nrows)
+		return NULL;
+	if (*nrows >= MDL_ROWS_MAX && id != MXBPF_NAME_MORE)
+		return row_get(m, cls, MXBPF_NAME_MORE, tgid, device);
 	if (mdl_expect_name(m, g ? g->name_id : id))
 		return NULL;
 	r = mdl_row_put(&m->row_index[cls], &m->rows[cls], id, (uint64_t)tgid << 32 | device, sizeof(*r), &added);
 	if (!added)
 		return r;
+	++*nrows;
 	*r = (struct mdl_row){.tgid = tgid, .device = device, .cls = (uint8_t)cls, .id = id, .name_id = id};
 	if (g) {
 		r->name_id = g->name_id;

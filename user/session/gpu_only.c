@@ -235,7 +235,8 @@ static void find_parts(struct gpu_only *g)
 		p.pid = (pid_t)strtol(f->d_name + strlen(RECORDS "."), NULL, 10);
 		p.fd = openat(g->dir_fd, f->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		if (p.fd >= 0 && (!is_own(p.fd) || buf_put(&g->parts, &p, sizeof(p)))) {
-			warn(g, "the records of process %d are not read: their file is not one that the agent made", p.pid);
+			warn(g, "the records of process %d are not read: their file is not one that the agent made",
+			     p.pid);
 			close(p.fd);
 		} else if (p.fd < 0)
 			warn(g, "the records of process %d cannot be read: %s", p.pid, strerror(errno));

@@ -45,7 +45,8 @@ static void add_unread(const struct session *ses, struct mdl_session *s)
 {
 	bool of_calls = ses->details & MXBPF_DETAIL_STACK || !ses->rings[ATT_SAMPLES];
 
-	loss_of(ses, s, of_calls ? ATT_CALLS : ATT_SAMPLES)->unreadable += sym_lost(ses->symbols);
+	loss_of(ses, s, of_calls ? ATT_CALLS : ATT_SAMPLES)->unreadable +=
+		sym_lost(ses->symbols) + mdl_texts_left_out(ses->model);
 }
 
 /* The sources have delivered these records, and there was no memory for them. */

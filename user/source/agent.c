@@ -18,7 +18,7 @@
 
 #define LOOK_MS	    20		 /* interval between two reads of full batches */
 #define TAILS_NS    200000000ull /* interval between two reads of batches that threads are still filling */
-#define SPANS_BYTES (64u << 20) /* of calls that wait for their turn; more are lost */
+#define SPANS_BYTES (64u << 20)	 /* of calls that wait for their turn; more are lost */
 
 struct agent_source {
 	struct agt *agt;
