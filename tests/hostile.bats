@@ -203,9 +203,7 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 }
 
 @test "Shared memory that changes at random, is emptied or truncated does not end mxbpf" {
-	attack either shared-random shared-random-gpu
-	attack forged shared-emptied
-	attack either shared-truncated
+	attack either shared-random shared-random-gpu shared-emptied shared-truncated
 }
 
 @test "A job that changes what mxbpf has written, or what never changes, harms only its own numbers" {
@@ -257,11 +255,14 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 @test "Names of kernels with control characters are legal and printed safely" { attack legal gpu-name-escapes; }
 
 @test "Times of a GPU that are impossible, and clocks that go backward, take neither memory nor time" {
-	attack either gpu-times gpu-backward gpu-clocks gpu-clocks-random
+	attack either gpu-times gpu-backward gpu-clocks-random
+	attack either gpu-clocks
 }
 
 @test "Contexts, streams, correlations, devices and threads without end take neither memory nor time" {
-	attack either gpu-many gpu-devices gpu-calls gpu-words
+	attack either gpu-calls gpu-words
+	attack either gpu-many # takes a CPU for itself, as does the next one
+	attack either gpu-devices
 }
 
 @test "Four billion devices, and sums that no GPU reaches, are forged" {

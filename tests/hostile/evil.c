@@ -131,19 +131,27 @@ void evil_hand_over(struct mxbpf_agent_batch *b)
 	t->batch.seq++;
 }
 
-/* Address of the agent in this process, 0: mxbpf has not loaded it yet. */
+/*
+ * Address of the agent in this process, 0: mxbpf has not loaded it yet. The loader first maps the whole object as it is
+ * in the file, so the agent is there when its data can be written.
+ */
 static uint64_t find_agent(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
-	uint64_t base = 0;
-	char line[512];
+	uint64_t from, to, base = 0;
+	char line[512], mode[5];
+	bool there = false;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, "/memfd:mxbpf-agent") && sscanf(line, "%" SCNx64, &base) == 1)
-			break;
+	while (f && !there && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "/memfd:mxbpf-agent") ||
+		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, mode) != 3)
+			continue;
+		base = base ? base : from;
+		there = mode[1] == 'w' && base + config_off >= from && base + config_off < to;
+	}
 	if (f)
 		fclose(f);
-	return base;
+	return there ? base : 0;
 }
 
 static bool records(const struct mxbpf_agent_shared *s)

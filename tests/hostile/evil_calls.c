@@ -11,6 +11,7 @@
 
 #define NAME_HEAD 32u /* bytes of a record of mxbpf before the text of a name */
 #define HUGE	  9000000000000000000ull
+#define CALL_NS	  40 /* the shortest call of an operator with its callbacks */
 
 static struct mxbpf_agent_batch b;
 
@@ -26,12 +27,17 @@ static void legal(void)
 	}
 }
 
-/* The agent stops when mxbpf does not record any more. */
+/* As many calls as a thread can make. The agent stops when mxbpf does not record any more. */
 static void flood(void)
 {
+	uint64_t began;
+
 	while (__atomic_load_n(&evil_shared->since_ns, __ATOMIC_ACQUIRE)) {
+		began = evil_now();
 		evil_fill(&b, MXBPF_AGENT_BATCH);
 		evil_hand_over(&b);
+		while (evil_now() < began + CALL_NS * MXBPF_AGENT_BATCH)
+			;
 	}
 }
 

@@ -47,7 +47,7 @@ def main():
             if not hung and time.monotonic() > until + HANG_SECONDS:
                 hung = True
                 p.send_signal(signal.SIGKILL)
-            time.sleep(0.005)
+            time.sleep(0.01)
         ended = time.monotonic()
         p.returncode = 0  # it is waited for
         reader.join()
