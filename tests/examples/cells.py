@@ -518,6 +518,7 @@ CELLS = [
     cell('--no-follow', alone),
     cell('--sort self --top 3', some, '--sort self --top 3'),
     cell('--max-size 1M', plain_option, '--max-size 1M'),
+    cell('--max-memory 1G', plain_option, '--max-memory 1G'),
     cell('--ring-size 64M', plain_option, '--ring-size 64M'),
     cell('--verbose', plain_option, '--verbose'),
     cell('--trace t.json', trace, '', 't.json', reference="Perfetto's engine"),

@@ -23,6 +23,14 @@ uint64_t mem_limit_bytes(void)
 	return __atomic_load_n(&limit, __ATOMIC_RELAXED);
 }
 
+void mem_allow(int64_t bytes)
+{
+	if (!mem_limit_bytes())
+		return;
+	__atomic_fetch_add(&limit, (uint64_t)bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&room, (uint64_t)bytes, __ATOMIC_RELAXED);
+}
+
 /* Resident memory, in bytes; 0 if it cannot be read. */
 static uint64_t resident(void)
 {

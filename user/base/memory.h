@@ -12,11 +12,16 @@
 #include <stdint.h>
 
 #define MEM_LIMIT_DEFAULT (512ull << 20) /* bytes */
-#define MEM_LIMIT_MIN	  (64ull << 20)
+#define MEM_LIMIT_MIN	  (128ull << 20)
 
 /* Sets the limit of the whole process, in bytes. 0: no limit, which is the state at the start. */
 void mem_limit(uint64_t bytes);
 uint64_t mem_limit_bytes(void);
+/*
+ * Changes the limit by as much as a recording takes on the disk, while it is open: its size has a limit of its own
+ * (--max-size), and an output of all events needs less memory than they take there. Without a limit nothing changes.
+ */
+void mem_allow(int64_t bytes);
 /*
  * Measures what the process holds besides memory that was taken here (code, libraries, rings), which counts against the
  * limit too. collecting: keep an eighth of the limit free for the outputs, which come after the last record.

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/memory.h"
 #include "mxbpf_file.h"
 #include "record/format.h"
 #include "record/record.h"
@@ -24,6 +25,7 @@ struct slot {
 struct rec_reader {
 	int fd;
 	uint64_t size;
+	int64_t allowed; /* bytes on the disk, see mem_allow() */
 	struct mxbpf_file_header h;
 	struct mdl_session session;
 	bool complete;
@@ -498,6 +500,8 @@ int rec_reader_open(int fd, struct rec_reader **rp, struct err *e)
 		goto out;
 	}
 	r->size = (uint64_t)st.st_size;
+	r->allowed = (int64_t)st.st_blocks * 512; /* a file may have holes of any size */
+	mem_allow(r->allowed);
 	ret = read_header(r, e);
 	if (!ret)
 		ret = read_first_meta(r, e);
@@ -535,6 +539,7 @@ void rec_reader_close(struct rec_reader *r)
 	mdl_session_fini(&r->session);
 	buf_fini(&r->slots);
 	buf_fini(&r->payload);
+	mem_allow(-r->allowed);
 	free(r);
 }
 
