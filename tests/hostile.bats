@@ -5,9 +5,8 @@
 # cannot write, mxbpf says so and exits with 1. Amounts are legal, however large.
 #
 # HOSTILE_ASAN=build-asan/mxbpf runs the same tests with another binary, such as one with sanitizers, made by
-# `make O=build-asan ASAN=1`. It is slower, so it may take 4 s instead of 2 s to end (HOSTILE_SECONDS changes that).
-
-# bats file_tags=alone
+# `make O=build-asan ASAN=1`. HOSTILE_SECONDS=2 judges on a quiet machine whether mxbpf ends within 2 s of its window.
+# HOSTILE_ALL=1 makes all attacks; otherwise each test makes the first three of each kind.
 
 load helpers
 
@@ -15,7 +14,6 @@ HOSTILE=$BATS_TEST_DIRNAME/hostile
 UNDER_TEST=$(realpath "${HOSTILE_ASAN:-$MXBPF}")
 OBJECT=${UNDER_TEST%/*}/gen/agent.so
 WINDOW=0.3 # s; an attack begins with the window
-[[ -z ${HOSTILE_ASAN:-} ]] || export HOSTILE_SECONDS=${HOSTILE_SECONDS:-4}
 export ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
 
 setup_file() {
@@ -115,6 +113,7 @@ attack() { # VERDICT ATTACK... [-- OPTIONS]
 		shift
 	done
 	shift $(($# > 0))
+	[[ -n ${HOSTILE_ALL:-} ]] || all=("${all[@]:0:3}")
 	while ((${#all[@]})); do
 		names=("${all[@]:0:3}") all=("${all[@]:3}") pids=() runs=()
 		for i in "${!names[@]}"; do
@@ -161,7 +160,7 @@ happened() {
 }
 
 @test "Names that are longer than the agent's do not become records" {
-	attack forged name-256 name-wraps-to-0 name-wraps-to-64 name-is-records name-random name-forges-span name-forges-two
+	attack forged name-is-records name-forges-span name-forges-two name-256 name-wraps-to-0 name-wraps-to-64 name-random
 }
 
 @test "Names without an end, beyond the texts, or with an end that comes and goes are forged" {
@@ -183,14 +182,14 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 }
 
 @test "Calls that begin or end in the future are forged, and one from before the window is not recorded" {
-	attack forged call-dur call-end call-future left-future
+	attack forged call-dur left-future call-end call-future
 	attack either call-start-0
 }
 
 @test "Threads without end take no memory" { attack either threads-many; }
 
 @test "Batches with too many calls, of an unknown kind or of an unknown slot are forged" {
-	attack forged batch-long batch-what batch-slot batches-random
+	attack forged batch-long batches-random batch-slot batch-what
 	attack either batch-seq batch-nowhere
 }
 
@@ -204,15 +203,15 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 }
 
 @test "Shared memory that changes at random, is emptied or truncated does not end mxbpf" {
-	attack either shared-random shared-random-gpu shared-emptied shared-truncated
+	attack either shared-random shared-truncated shared-emptied shared-random-gpu
 }
 
 @test "A job that changes what mxbpf has written, or what never changes, harms only its own numbers" {
-	attack either shared-magic shared-version since-0 since-back want-back config-changed
+	attack either shared-magic since-back want-back shared-version since-0 config-changed
 }
 
 @test "An agent that the job has loaded itself, with other memory, cannot end mxbpf" {
-	attack either fake-legal fake-unaligned fake-kernel fake-error fake-short fake-truncated
+	attack either fake-truncated fake-error fake-short fake-legal fake-unaligned fake-kernel
 	attack unused fake-magic fake-unmapped
 }
 
@@ -256,8 +255,7 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 @test "Names of kernels with control characters are legal and printed safely" { attack legal gpu-name-escapes; }
 
 @test "Times of a GPU that are impossible, and clocks that go backward, take neither memory nor time" {
-	attack either gpu-times gpu-backward gpu-clocks-random
-	attack either gpu-clocks
+	attack either gpu-times gpu-clocks gpu-backward gpu-clocks-random
 }
 
 @test "Contexts, streams, correlations, devices and threads without end take neither memory nor time" {

@@ -53,8 +53,8 @@ static struct place place_of(unsigned piece)
 	case SLOT0:
 	case SLOT1:
 		return (struct place){&shared->slots[piece == SLOT1], offsetof(struct mxbpf_agent_slot, batch) +
-									     MXBPF_AGENT_BATCH_HEAD +
-									     CALLS * sizeof(struct mxbpf_agent_call)};
+									      MXBPF_AGENT_BATCH_HEAD +
+									      CALLS * sizeof(struct mxbpf_agent_call)};
 	case OPEN0:
 		return (struct place){shared->slots[0].open, 2 * sizeof(struct mxbpf_agent_open)};
 	case GPU:

@@ -59,7 +59,8 @@ int gate_tail(struct gate *g, unsigned slot, struct mxbpf_agent_batch *to);
 int gate_open(struct gate *g, unsigned slot, unsigned level, struct mxbpf_agent_open *to);
 /* A batch of calls that the bell's program has copied. */
 int gate_batch(struct gate *g, const struct mxbpf_agent_batch *b, size_t bytes);
-/* The text of a name, "" for 0 and on failure. Call it once for each name: more names than an agent can have break the gate. */
+/* The text of a name, "" for 0 and on failure. Call it once for each name: more names than an agent can have break the
+ * gate. */
 int gate_name(struct gate *g, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES]);
 
 /* The state of the client of CUPTI. Its texts are terminated. */

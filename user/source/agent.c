@@ -364,6 +364,9 @@ static void agent_loss(const struct src *s, struct mxbpf_loss *loss)
 	loss->attempted += __atomic_load_n(&a->twins, __ATOMIC_RELAXED);
 	loss->stored = __atomic_load_n(&a->stored, __ATOMIC_RELAXED);
 	loss->dropped += __atomic_load_n(&a->lost, __ATOMIC_RELAXED);
+	/* Calls that were taken while their batch was filled are not lost with the batch. */
+	if (loss->stored <= loss->attempted && loss->dropped > loss->attempted - loss->stored)
+		loss->dropped = loss->attempted - loss->stored;
 }
 
 static void agent_close(struct src *s)

@@ -18,6 +18,7 @@
 
 #define LOOK_MS	   20		 /* interval between two reads */
 #define ACCOUNT_NS 1000000000ull /* interval between two accounts */
+#define STILL_NS   1500000000ull /* how long CUPTI may deliver nothing while it ends */
 
 struct gpu_source {
 	struct agt *agt;
@@ -182,17 +183,34 @@ static bool is_released(const struct gpu_source *g)
 	       shared.state != MXBPF_GPU_ON; /* if it is just subscribing, it lets go as soon as CUPTI returns to it */
 }
 
+struct progress {
+	uint64_t records, ns; /* when the number of records changed last */
+};
+
+/* Returns false if CUPTI has delivered nothing for too long: the process may only say that it still holds CUPTI. */
+static bool goes_on(const struct gpu_source *g, struct progress *p)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct agt_gpu_sums sums;
+
+	agt_gpu_count(g->agt, &sums);
+	if (sums.records != p->records)
+		*p = (struct progress){sums.records, now};
+	return now - p->ns < STILL_NS;
+}
+
 bool src_gpu_stop(struct src *s, unsigned ms)
 {
 	struct gpu_source *g = s->ctx;
 	const struct timespec nap = {.tv_nsec = 1000000};
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), until_ns = now + ms * 1000000ull;
+	struct progress p = {.ns = now};
 
 	pthread_mutex_lock(&g->lock);
 	g->convert.until_ns = now;
 	pthread_mutex_unlock(&g->lock);
 	agt_gpu_want(g->agt, 0);
-	while (!is_released(g) && clock_ns(CLOCK_MONOTONIC) < until_ns && agt_alive(g->agt))
+	while (!is_released(g) && goes_on(g, &p) && clock_ns(CLOCK_MONOTONIC) < until_ns && agt_alive(g->agt))
 		nanosleep(&nap, NULL);
 	__atomic_store_n(&g->settle, true, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&g->settle, __ATOMIC_ACQUIRE) && g->stop_fd >= 0)
