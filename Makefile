@@ -54,7 +54,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test units progs gpu-double bench soak demo lint fuzz install uninstall clean distclean help
+.PHONY: all static check test units progs gpu-double bench soak demo lint fuzz fuzz-hostile install uninstall clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -217,6 +217,7 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c user/source/gpu_convert.c
 $(O)/fuzz/fuzz_agent: HOSTILE_SRC += user/agent/take.c
 $(O)/fuzz/fuzz_gpu: HOSTILE_SRC += user/agent/gpu.c
+fuzz-hostile: $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu
 $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: $(O)/fuzz/%: tests/fuzz/%.c tests/fuzz/hostile.h $(SRC) $(O)/gen/agent.skel.h $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)

@@ -327,3 +327,8 @@ sys.exit(evil.evil(sys.argv[2].encode(), b"", sys.argv[3].encode(), (ctypes.c_ul
 	done
 	((!failed))
 }
+
+@test "Half a minute of forged memory, batches, names and states finds nothing that a sanitizer reports" {
+	make -s -C "$REPO" O="$O" fuzz-hostile
+	FUZZ_SECONDS=15 "$REPO/tests/fuzz/run.sh" "$O" fuzz_agent fuzz_gpu
+}

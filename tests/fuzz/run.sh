@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# usage: tests/fuzz/run.sh [O]
+# usage: tests/fuzz/run.sh [O [NAME...]]     NAME: only these targets, such as fuzz_agent
 # Runs every fuzz target (built by `make fuzz`) for FUZZ_SECONDS (default 60) each. The corpus grows under O/fuzz/corpus. It
 # starts from the recording of a real job and from small ELF objects that this script compiles.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 O=$(realpath -m "${1:-build}")
+names=("${@:2}")
+((${#names[@]})) || mapfile -t names < <(basename -s .c tests/fuzz/fuzz_*.c)
 
 # shellcheck disable=SC2317 # called as "seed_$name"
 seed_fuzz_record() { cp tests/golden/real.mxd "$1"; }
@@ -54,9 +56,20 @@ seed_fuzz_demangle() {
 	done
 }
 
+# Patches of 12 bytes: piece of memory, size, offset, value (hostile.h).
+# shellcheck disable=SC2317
+seed_fuzz_agent() {
+	local piece
+	for piece in 0 1 2 3 4 5 6 7 8; do
+		printf '%b' "\\x0$piece\\x02\\x04\\x00\\xff\\xff\\xff\\xff\\x00\\x00\\x00\\x00" >"$1/piece-$piece"
+	done
+}
+
+# shellcheck disable=SC2317
+seed_fuzz_gpu() { seed_fuzz_agent "$1"; }
+
 status=0
-for source in tests/fuzz/fuzz_*.c; do
-	name=$(basename "$source" .c)
+for name in "${names[@]}"; do
 	corpus=$O/fuzz/corpus/$name
 	mkdir -p "$corpus"
 	"seed_$name" "$corpus"
