@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface between the agent inside a target and mxbpf outside. Both map one piece of shared memory, and the
- * agent hands over batches of calls. The agent writes the shared memory and mxbpf reads it, except for the fields
- * that say otherwise. mxbpf uses only an agent of its own MXBPF_AGENT_VERSION.
+ * The interface between the agent inside a target and mxbpf outside. The agent maps a piece of memory that
+ * mxbpf opens as a file, and hands over batches of calls. The agent writes the memory and mxbpf reads it, except for
+ * the fields that say otherwise. Other code of the target can write it, too, so mxbpf reads it through records/gate.h
+ * alone. mxbpf uses only an agent of its own MXBPF_AGENT_VERSION.
  */
 #ifndef MXBPF_AGENT_H
 #define MXBPF_AGENT_H

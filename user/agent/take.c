@@ -11,9 +11,10 @@
 #define TIDS_MAX      65536 /* threads whose calls ended on another thread */
 #define CALL_NS_LEAST 20    /* no CPU records calls faster */
 
-/* Returns true if a slot was ever used. The agent takes the first free one, so those behind an unused one are unused.
+/* Reads a slot. Returns true if it was ever used. The agent takes the first free one, so those behind an unused one are
+ * unused.
  */
-static bool next_slot(struct agt *a, unsigned i, struct gate_slot *slot)
+static bool read_slot(struct agt *a, unsigned i, struct gate_slot *slot)
 {
 	return i < MXBPF_AGENT_THREADS && !gate_slot(&a->gate, i, slot) && slot->uses;
 }
@@ -25,7 +26,7 @@ uint64_t agt_sum_calls(struct agt *a, uint64_t *too_deep)
 	unsigned i;
 
 	*too_deep = 0;
-	for (i = 0; next_slot(a, i, &slot); i++) {
+	for (i = 0; read_slot(a, i, &slot); i++) {
 		n += slot.calls;
 		*too_deep += slot.too_deep;
 	}
@@ -75,7 +76,7 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 	while (from < n && (!since_ns || b->calls[from].start_ns < since_ns))
 		from++;
 	if (from < n && !count_tids(a, b, from, n)) {
-		a->received += n - from;
+		__atomic_fetch_add(&a->received, n - from, __ATOMIC_RELAXED);
 		a->fn(a->ctx, numbered(a, b, from, n), n - from);
 	}
 	*t = (struct taken){uses, b->seq, n};
@@ -150,7 +151,7 @@ static void take_tails(struct agt *a)
 	struct gate_slot slot;
 	unsigned i;
 
-	for (i = 0; next_slot(a, i, &slot); i++)
+	for (i = 0; read_slot(a, i, &slot); i++)
 		take_tail(a, i);
 	ring_buffer__consume(a->ring); /* handed over while their tails were read */
 	check_counts(a);
@@ -184,7 +185,7 @@ void agt_opens(struct agt *a, agt_open_fn fn, void *ctx)
 	unsigned i, k;
 	int is_open;
 
-	for (i = 0; since_ns && agt_is_in(a) && next_slot(a, i, &slot); i++) {
+	for (i = 0; since_ns && agt_is_in(a) && read_slot(a, i, &slot); i++) {
 		outlived = false;
 		for (k = 0; slot.tid && k < slot.depth; k++) {
 			is_open = gate_open(&a->gate, i, k, &o);
@@ -216,7 +217,7 @@ void agt_loss(struct agt *a, struct mxbpf_loss *loss)
 	calls = agt_sum_calls(a, &too_deep) - a->calls_before;
 	if (gate_head(&a->gate, &head)) {
 		loss->dropped = __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
-		loss->attempted = a->received + loss->dropped;
+		loss->attempted = __atomic_load_n(&a->received, __ATOMIC_RELAXED) + loss->dropped;
 		return;
 	}
 	unseen = too_deep - a->too_deep_before + head.no_slot - a->no_slot_before;

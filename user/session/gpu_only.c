@@ -238,8 +238,9 @@ static void find_parts(struct gpu_only *g)
 			warn(g, "the records of process %d are not read: their file is not one that the agent made",
 			     p.pid);
 			close(p.fd);
-		} else if (p.fd < 0)
+		} else if (p.fd < 0) {
 			warn(g, "the records of process %d cannot be read: %s", p.pid, strerror(errno));
+		}
 	}
 	if (d)
 		closedir(d);

@@ -191,8 +191,11 @@ static void put_loss(struct view *s, const char *prefix)
 	}
 
 	out_printf(s->out, "%s%s     %s dropped", prefix, lost ? "LOST" : "loss", fmt_count(l->dropped, n[0]));
-	if (l->dropped && l->attempted)
-		out_printf(s->out, " (%.2g %%)", 100.0 * (double)l->dropped / (double)l->attempted);
+	if (l->dropped && l->attempted) {
+		const double share = 100.0 * (double)l->dropped / (double)l->attempted;
+
+		out_printf(s->out, share < 10 ? " (%.2g %%)" : " (%.0f %%)", share);
+	}
 	out_printf(s->out, ", %s name%s truncated, %s unreadable, %s unmatched\n", fmt_count(l->truncated, n[1]),
 		   l->truncated == 1 ? "" : "s", fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
 }
