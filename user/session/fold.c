@@ -12,7 +12,10 @@ MXBPF_STATIC_ASSERT(SRC_MAX <= MDL_SOURCES_MAX);
 
 /* The functions below run with the lock held. */
 
-/* Without memory the session goes on, and says at the end what is missing. */
+/*
+ * Without memory the session goes on, and drops all further events: a part of the model may lack what it needs for
+ * them. At the end it says what is missing.
+ */
 static void note_error(struct session *ses, int err)
 {
 	ses->short_of_memory |= err == -ENOMEM;
@@ -128,6 +131,14 @@ static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, b
 	return !ses->o->ops || ses_ops_keeps(ses, r);
 }
 
+static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r, bool few)
+{
+	if (few && !kind_of(r)->few)
+		return;
+	ses->folded[number]++;
+	ses->unkept[number]++;
+}
+
 /*
  * Walks over a batch once. Moves records that are kept together, because the writer takes them from the batch. few:
  * keep only kinds that arrive with --stats, too.
@@ -147,6 +158,10 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 	begin_keep(ses, recs);
 	while (!err && (next = kind_next(recs, bytes, &pos))) {
 		r = (struct mxbpf_rec *)next;
+		if (ses->short_of_memory) {
+			drop(ses, number, r, few);
+			continue;
+		}
 		if (!prepare(ses, number, r, few))
 			continue;
 		if (to != r)

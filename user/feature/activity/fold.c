@@ -77,8 +77,11 @@ static struct activity_row *add(struct mdl *m, const struct mxbpf_agg_activity *
 	struct activity_row *row;
 	bool added;
 
-	row = all ? mdl_row_put(&all->index, &all->rows, key_of(from), process, sizeof(*row), &added) : NULL;
-	if (!row || mdl_expect_name(m, from->name_id))
+	/* First the name: a row without one must not stay. */
+	if (!all || mdl_expect_name(m, from->name_id))
+		return NULL;
+	row = mdl_row_put(&all->index, &all->rows, key_of(from), process, sizeof(*row), &added);
+	if (!row)
 		return NULL;
 	if (added) {
 		row->a = *from;
@@ -299,8 +302,10 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 	bool added;
 
 	d.h.size = sizeof(d); /* a newer version has a longer record */
-	to = all ? mdl_item_put(&all->device_index, &all->devices, rec->tgid, d.device, sizeof(d), &added) : NULL;
-	if (!to || mdl_expect_name(m, d.name_id))
+	if (!all || mdl_expect_name(m, d.name_id))
+		return -ENOMEM;
+	to = mdl_item_put(&all->device_index, &all->devices, rec->tgid, d.device, sizeof(d), &added);
+	if (!to)
 		return -ENOMEM;
 	*to = d;
 	return join_on(m, &all->join);
@@ -314,18 +319,21 @@ static int fold_account(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const __u64 *now = (const void *)(rec + 1);
 	struct state *all = state_of(m);
+	const struct mxbpf_gpu_account none = {.records = 0};
 	struct mxbpf_gpu_account *a;
 	const __u64 *was;
 	__u64 *to;
 	bool added;
 	size_t i;
 
-	a = all ? mdl_item_put(&all->account_index, &all->accounts, rec->tgid, 0, sizeof(*a), &added) : NULL;
-	if (!a || (added && !buf_add(&all->since, sizeof(*a))))
+	if (!all || buf_put(&all->since, &none, sizeof(none))) /* for an account that is added */
+		return -ENOMEM;
+	a = mdl_item_put(&all->account_index, &all->accounts, rec->tgid, 0, sizeof(*a), &added);
+	if (!a || !added)
+		all->since.len -= sizeof(none);
+	if (!a)
 		return -ENOMEM;
 	i = (size_t)(a - buf_at(&all->accounts, struct mxbpf_gpu_account, 0));
-	if (added)
-		memset(buf_at(&all->since, struct mxbpf_gpu_account, i), 0, sizeof(*a));
 	a->h = (struct mxbpf_rec){.kind = MXBPF_GPU_ACCOUNT, .size = sizeof(*a), .tgid = rec->tgid};
 	was = (const void *)(&buf_at(&all->since, struct mxbpf_gpu_account, i)->h + 1);
 	to = (void *)(&a->h + 1);

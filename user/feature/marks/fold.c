@@ -42,8 +42,10 @@ static int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!state)
 		return -ENOMEM;
-	r = mdl_row_put(&state->value_index, &state->values, v->name_id, v->h.tgid, sizeof(*r), &added);
-	if (!r || (added && mdl_expect_name(m, v->name_id)))
+	r = mdl_expect_name(m, v->name_id)
+		    ? NULL
+		    : mdl_row_put(&state->value_index, &state->values, v->name_id, v->h.tgid, sizeof(*r), &added);
+	if (!r)
 		return -ENOMEM;
 	if (added) {
 		*r = *v;
@@ -76,8 +78,10 @@ static int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!state)
 		return -ENOMEM;
-	r = mdl_row_put(&state->instant_index, &state->instants, v->name_id, kind, sizeof(*r), &added);
-	if (!r || (added && mdl_expect_name(m, v->name_id)))
+	r = mdl_expect_name(m, v->name_id)
+		    ? NULL
+		    : mdl_row_put(&state->instant_index, &state->instants, v->name_id, kind, sizeof(*r), &added);
+	if (!r)
 		return -ENOMEM;
 	if (added) {
 		*r = *v;

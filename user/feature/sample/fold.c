@@ -23,8 +23,10 @@ static int sample_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!state)
 		return -ENOMEM;
-	r = mdl_item_put(&state->index, &state->rows, last->name_id, process, sizeof(*r), &added);
-	if (!r || mdl_expect_name(m, last->name_id))
+	r = mdl_expect_name(m, last->name_id)
+		    ? NULL
+		    : mdl_item_put(&state->index, &state->rows, last->name_id, process, sizeof(*r), &added);
+	if (!r)
 		return -ENOMEM;
 	if (added)
 		*r = (struct sample_row){.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};

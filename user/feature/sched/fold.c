@@ -36,8 +36,10 @@ static int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!state)
 		return -ENOMEM;
-	r = mdl_item_put(&state->index, &state->rows, key_of(a), kind, sizeof(*r), &added);
-	if (!r || mdl_expect_name(m, a->name_id))
+	r = mdl_expect_name(m, a->name_id)
+		    ? NULL
+		    : mdl_item_put(&state->index, &state->rows, key_of(a), kind, sizeof(*r), &added);
+	if (!r)
 		return -ENOMEM;
 	if (added) {
 		*r = *a;
