@@ -109,6 +109,8 @@ def of_torch():
     loss = net(x).sum()
     loss.backward(); keep(*(p.grad for p in net.parameters()))  # noqa: E702
     del loss
+    for _ in range(5000):  # a job goes on; code that is gone before mxbpf has read it has no lines
+        x + 1
 
 
 def main():
