@@ -108,11 +108,11 @@ void agt_gpu_want(struct agt *a, uint32_t want);
 /* Returns false if the process has ended. */
 bool agt_alive(const struct agt *a);
 /*
- * Passes fn the records that were handed over since the last call. all: as many as the ring buffer holds, not only
- * those that are taken at once. Times are in the clock of CUPTI.
+ * Passes fn records that were handed over since the last call, but no more than a piece of them. Returns true if more
+ * may be left. Times are in the clock of CUPTI.
  */
 typedef void (*agt_gpu_fn)(void *ctx, const struct mxbpf_gpu_rec *recs, unsigned n);
-void agt_take_gpu(struct agt *a, bool all, agt_gpu_fn fn, void *ctx);
+bool agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx);
 /* The agent's sums since mxbpf attached. */
 void agt_gpu_count(struct agt *a, struct agt_gpu_sums *sums);
 /* Writes the text of a name in a record to `to`, or "". Call it once for each name. */

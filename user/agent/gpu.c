@@ -10,10 +10,9 @@
 #include "agent/state.h"
 #include "base/clock.h"
 
-#define THREADS_NS   10000000ull /* interval between two lists of the threads */
-#define BATCHES_MAX  512	 /* taken at once */
-#define RING_BATCHES (AGT_GPU_RING_BYTES / sizeof(struct mxbpf_agent_batch))
-#define THREADS_MAX  (1u << 16) /* that were seen in the process */
+#define THREADS_NS  10000000ull /* interval between two lists of the threads */
+#define BATCHES_MAX 512		/* taken at once */
+#define THREADS_MAX (1u << 16)	/* that were seen in the process */
 
 /* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
 static int on_gpu_batch(void *ctx, void *data, size_t bytes)
@@ -101,15 +100,15 @@ bool agt_alive(const struct agt *a)
 	return !access(path, F_OK);
 }
 
-void agt_take_gpu(struct agt *a, bool all, agt_gpu_fn fn, void *ctx)
+bool agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx)
 {
-	unsigned i;
+	bool more;
 
 	a->gpu_fn = fn;
 	a->gpu_ctx = ctx;
-	for (i = 0; i < (all ? RING_BATCHES / BATCHES_MAX : 1) && ring_buffer__consume(a->gpu_ring) == -EAGAIN; i++)
-		;
+	more = ring_buffer__consume(a->gpu_ring) == -EAGAIN;
 	agt_check_bell(a);
+	return more;
 }
 
 /* ---- threads */

@@ -52,12 +52,19 @@ void mem_measure(bool collecting)
 	__atomic_store_n(&room, all > besides ? all - besides : 0, __ATOMIC_RELAXED);
 }
 
+static _Thread_local bool insists;
+
+void mem_insist(bool on)
+{
+	insists = on;
+}
+
 /* Returns false, and counts it, if less than this is left. */
 static bool take(size_t bytes)
 {
 	const uint64_t now = __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED);
 
-	if (!mem_limit_bytes() || now <= __atomic_load_n(&room, __ATOMIC_RELAXED))
+	if (insists || !mem_limit_bytes() || now <= __atomic_load_n(&room, __ATOMIC_RELAXED))
 		return true;
 	__atomic_fetch_sub(&used, bytes, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);

@@ -27,6 +27,8 @@ void mem_allow(int64_t bytes);
  * limit too. collecting: keep an eighth of the limit free for the outputs, which come after the last record.
  */
 void mem_measure(bool collecting);
+/* While on, the calling thread may go beyond the limit: for the few bytes that say what was lost. */
+void mem_insist(bool on);
 uint64_t mem_used(void);    /* bytes that are taken now */
 uint64_t mem_refused(void); /* how often there was not enough left */
 

@@ -133,7 +133,9 @@ static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, b
 
 static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r, bool few)
 {
-	if (few && !kind_of(r)->few)
+	const struct kind *k = kind_of(r);
+
+	if (few && !(k && k->few))
 		return;
 	ses->folded[number]++;
 	ses->unkept[number]++;
@@ -146,6 +148,7 @@ static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r
 static void fold(struct session *ses, unsigned number, void *recs, size_t bytes, bool few)
 {
 	const struct mxbpf_rec *next;
+	const struct kind *k;
 	struct mxbpf_rec *r, *to = recs;
 	size_t pos = 0;
 	int err = 0;
@@ -158,7 +161,9 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 	begin_keep(ses, recs);
 	while (!err && (next = kind_next(recs, bytes, &pos))) {
 		r = (struct mxbpf_rec *)next;
-		if (ses->short_of_memory) {
+		k = kind_of(r);
+		mem_insist(k && k->counts);
+		if (ses->short_of_memory && !(k && k->counts)) {
 			drop(ses, number, r, few);
 			continue;
 		}
@@ -175,6 +180,7 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 		}
 		to = (struct mxbpf_rec *)((char *)to + to->size);
 	}
+	mem_insist(false);
 	end_keep(ses, err);
 	pthread_mutex_unlock(&ses->lock);
 }

@@ -18,6 +18,7 @@
 
 #define LOOK_MS	   20		 /* interval between two reads */
 #define ACCOUNT_NS 1000000000ull /* interval between two accounts */
+#define PIECES	   8		 /* of a full ring buffer */
 #define STILL_NS   1500000000ull /* how long CUPTI may deliver nothing while it ends */
 
 struct gpu_source {
@@ -135,20 +136,22 @@ static void deliver(struct gpu_source *g, struct buf *texts, struct buf *recs)
 	buf_fini(recs);
 }
 
-static void take(struct gpu_source *g, bool all)
+/* Takes a piece. last: converts everything that waits. Returns true if more may be left. */
+static bool take_piece(struct gpu_source *g, bool last)
 {
 	struct mxbpf_gpu_shared shared;
 	struct buf texts, recs;
+	bool more = false;
 
 	pthread_mutex_lock(&g->lock);
 	if (agt_gpu(g->agt, &shared)) {
 		for (; g->ndevices < shared.ndevices; g->ndevices++)
 			gpu_put_device(&g->convert, g->ndevices, &shared.devices[g->ndevices]);
 		g->convert.foreign_tids = shared.foreign_tids;
-		agt_take_gpu(g->agt, all, on_records, &g->convert);
-		gpu_convert(&g->convert, all);
+		more = agt_take_gpu(g->agt, on_records, &g->convert);
+		gpu_convert(&g->convert, last);
 	}
-	if (all || clock_ns(CLOCK_MONOTONIC) - g->account_ns >= ACCOUNT_NS)
+	if (last || clock_ns(CLOCK_MONOTONIC) - g->account_ns >= ACCOUNT_NS)
 		put_account(g);
 	sum_up(g);
 	texts = g->convert.texts;
@@ -156,6 +159,17 @@ static void take(struct gpu_source *g, bool all)
 	g->convert.texts = g->convert.recs = (struct buf){0};
 	pthread_mutex_unlock(&g->lock);
 	deliver(g, &texts, &recs);
+	return more;
+}
+
+/* all: what the ring buffer holds now, in pieces, because all of it at once would need as much memory again. */
+static void take(struct gpu_source *g, bool all)
+{
+	unsigned i;
+
+	for (i = 0; all && i < PIECES && take_piece(g, false); i++)
+		;
+	take_piece(g, all);
 }
 
 static void *run(void *ctx)

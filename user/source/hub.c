@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "records/kinds.h"
 
+#define HELD_STEP (8u << 20) /* bytes by which the memory of held records grows */
+
 struct src_hub {
 	src_fn fn;
 	void *ctx;
@@ -144,7 +146,7 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 	char *data;
 
 	while (size < need)
-		size *= 2;
+		size += size < HELD_STEP ? size : HELD_STEP;
 	data = size > s->held.size ? mem_resize(s->held.data, size) : s->held.data;
 	if (!data)
 		return -ENOMEM;
