@@ -27,6 +27,7 @@ def honest(ready):
         print("did", flush=True)
 
     a = torch.ones(8)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGUSR1, work)
     os.write(ready, b"x")
     while True:
