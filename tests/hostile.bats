@@ -53,7 +53,7 @@ complain() { # NAME WHAT
 	return 1
 }
 
-# What holds for every attack. Sets STATUS.
+# Checks what every attack must leave intact. Sets STATUS.
 unharmed() { # NAME PID
 	local text
 	STATUS=$(sed -n 's/^status \([0-9-]*\),.*/\1/p' "$(out "within-$1")")

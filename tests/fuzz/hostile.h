@@ -173,7 +173,7 @@ static void begin_memory(const uint8_t *data, size_t size)
 	bss.impossible = bss.lost_calls = bss.lost_gpu = 0;
 }
 
-/* What the session sees of the records of a source. */
+/* Stands for the session: it gets the records of a source and checks them. */
 static void on_delivered(void *ctx, unsigned number, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *r;

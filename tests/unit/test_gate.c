@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a target hands over is copied and checked before anything else sees it. Each test forges one thing. */
+/* The gate copies and checks everything that a target hands over. Each test forges one thing. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

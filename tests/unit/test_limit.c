@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a target makes grow has a limit, and what exceeds it is counted. */
+/* Every amount that a target can make grow has a limit, and mxbpf counts what exceeds it. */
 #include <errno.h>
 #include <string.h>
 

@@ -32,7 +32,7 @@ void mem_insist(bool on);
 uint64_t mem_used(void);    /* bytes that are taken now */
 uint64_t mem_refused(void); /* how often there was not enough left */
 
-/* As malloc(), calloc(), realloc() and free(). Memory that was taken by one of the first three is freed by the last. */
+/* These replace malloc(), calloc(), realloc() and free(). Free memory of the first three by mem_free() only. */
 void *mem_alloc(size_t bytes);
 void *mem_zalloc(size_t bytes);
 void *mem_resize(void *at, size_t bytes); /* at NULL is legal; if it returns NULL, the memory at `at` stays as it was */
