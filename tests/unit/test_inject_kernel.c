@@ -292,6 +292,19 @@ static bool is_waiting(const struct target *t, struct agt_wait *w)
 	return true;
 }
 
+static bool is_traced(const struct target *t, pid_t tid)
+{
+	struct buf status = {0};
+	const char *tracer = NULL;
+	bool traced;
+
+	if (tid && !tgt_peek_status(t->pid, tid, &status))
+		tracer = tgt_status_field(status.data, "TracerPid");
+	traced = tracer && atoi(tracer);
+	buf_fini(&status);
+	return traced;
+}
+
 /* The waits of the target are short, so it has often moved on before it is interrupted. */
 static void test_waiting(void)
 {
@@ -310,6 +323,7 @@ static void test_waiting(void)
 		e = (struct err){0};
 		snprintf(name, sizeof(name), "waits-%u", done);
 		if (!is_waiting(&t, &o.wait) || agt_inject(&o, &in, &e) == -EAGAIN) {
+			CHECK(!is_traced(&t, o.wait.tid));
 			moved++;
 			continue;
 		}
@@ -345,16 +359,24 @@ static pid_t start_injector(const struct target *t, const char *name, struct dea
 {
 	struct agt_inject_opts o = opts(t);
 	struct agt_injected in;
+	struct err e = {0};
 	pid_t pid = fork();
+	int err;
 
 	if (pid)
 		return pid;
 	o.name = name;
 	o.on_step = on_step;
 	o.ctx = d;
-	while (d->in_wait && (!is_waiting(t, &o.wait) || agt_inject(&o, &in, NULL) == -EAGAIN))
-		;
-	_exit(agt_inject(&o, &in, NULL) ? 1 : 0);
+	do {
+		while (d->in_wait && !is_waiting(t, &o.wait))
+			;
+		e = (struct err){0};
+		err = agt_inject(&o, &in, &e);
+	} while (d->in_wait && err == -EAGAIN);
+	if (err)
+		fprintf(stderr, "# %s: %s\n", name, e.why);
+	_exit(err ? 1 : 0);
 }
 
 /* Returns true if a later injection succeeds or finds the agent that the killed injector has loaded. */

@@ -420,6 +420,7 @@ static void *trace(void *arg)
 	struct remote *r = &x->remote;
 	uint64_t pause_ns;
 
+	x->tracer = gettid();
 	/*
 	 * The target waits for this thread, so it gets a real-time priority. If that is not permitted, the pause is
 	 * longer.
@@ -459,6 +460,19 @@ static int not_called(const struct inject *x, bool any, struct err *e)
 	return any && tgt_gone(x->t) ? inject_ended(x, e) : stop_cancelled(x, e);
 }
 
+/*
+ * pthread_join() returns a moment before the kernel detaches what the thread traced. A retry in that moment would find
+ * the target traced, by mxbpf itself. The kernel detaches before it forgets the thread.
+ */
+static void join_tracer(const struct inject *x, pthread_t thread)
+{
+	const struct timespec pause = {.tv_nsec = POLL_NS};
+
+	pthread_join(thread, NULL);
+	while (!syscall(SYS_tgkill, getpid(), x->tracer, 0))
+		nanosleep(&pause, NULL);
+}
+
 static int try_thread(struct inject *x, pid_t tid, struct err *e)
 {
 	pthread_t thread;
@@ -469,7 +483,7 @@ static int try_thread(struct inject *x, pid_t tid, struct err *e)
 	err = pthread_create(&thread, NULL, trace, x);
 	if (err)
 		return err_set(e, ERR_RUNTIME, -err, "cannot start a thread: %s", strerror(err));
-	pthread_join(thread, NULL);
+	join_tracer(x, thread);
 	x->out->tid = tid;
 	if (x->code && tgt_gone(x->t))
 		return inject_ended(x, e);

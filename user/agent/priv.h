@@ -36,6 +36,7 @@ struct inject {
 	struct buf stacks;
 	struct remote remote;
 	struct err err; /* error of the tracer's thread */
+	pid_t tracer;	/* the id of that thread */
 	int code;
 };
 
