@@ -168,6 +168,14 @@ struct mxbpf_agent_shared {
 	struct mxbpf_gpu_names gpu_names;
 };
 
+/* Without BPF: the beginning of the file of an agent that could not start, instead of that struct. */
+#define MXBPF_AGENT_FAILED 0x74694e6761666d78ull
+struct mxbpf_agent_failed {
+	__u64 magic;
+	__u32 error; /* errno */
+	__u32 pad;
+};
+
 /* The parts of the agent: the argument of its start function is a mask of those to start. */
 enum mxbpf_agent_module {
 	MXBPF_AGENT_MODULE_CALLS = 1 << 0, /* records operators of the runtime */

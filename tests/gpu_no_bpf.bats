@@ -25,10 +25,10 @@ job() { # CODE
 	sed 's/^\t*//' <<<"$1" >>job.py
 }
 
-# Runs job.py without any privilege. The first argument, if any, is the name of the recording.
-record() {
+# Runs job.py without any privilege. The first argument, if any, is the name of the recording; the others run the command.
+record() { # [RECORDING [LAUNCHER...]]
 	run --separate-stderr timeout 60 setpriv --inh-caps=-all --bounding-set=-all --no-new-privs \
-		"$MXBPF" record --gpu --no-bpf -o "${1:-job.mxd}" -- /usr/bin/python3 job.py
+		"$MXBPF" record --gpu --no-bpf -o "${1:-job.mxd}" -- "${@:2}" /usr/bin/python3 job.py
 	[[ -z $(find . -name '.mxbpf-*') ]] || { echo "the agent's directory was not removed"; return 1; }
 }
 
@@ -97,6 +97,28 @@ told() { # NUMBER
 	expect_same "$(told 'count("kernels")')" 100
 	"$MXBPF" report job.mxd --all --by process -f json >by.json
 	expect_same "$(python3 -c 'import json; print(len({row["pid"] for row in json.load(open("by.json"))["tables"]["CUDA call"]}))')" 2
+}
+
+@test "Where the kernel has no MADV_WIPEONFORK, everything is recorded, and a forked child writes nothing" {
+	job 'libc = ctypes.CDLL(None)
+		launch(1000)
+		ops.gpuops_copy(True, True, 4096, 1)
+		ops.gpuops_sync()
+		def child(number):
+		    if number == 0:
+		        libc.exit(0)
+		    assert os.waitpid(number, 0)[1] == 0, "the child was killed"
+		child(os.fork())
+		child(libc.syscall(57)) # fork without the handlers of pthread_atfork()'
+	record job.mxd "$O/prog/refuse_madvise" 18
+	expect_status 0
+	expect_same "$(told 'count("kernels"), count("copies"), calls')" \
+		"$(told '1000, 1, account[0]["made"]["runtime"]')"
+	expect_same "$(told 'report["loss"]["attempted"] == report["loss"]["stored"] > 3000')" True
+	job 'launch(10)'
+	record other.mxd "$O/prog/refuse_madvise" 10 # MADV_DONTFORK
+	expect_status 5
+	expect_re 'the agent has not started: Invalid argument' "$stderr"
 }
 
 @test "Times of the records are those of the system's clock, although CUPTI's clock runs faster and jumps" {

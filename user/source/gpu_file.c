@@ -57,6 +57,17 @@ static ssize_t read_at(const struct gpu_file *f, void *to, size_t bytes, uint64_
 	return n < 0 ? -errno : (ssize_t)got;
 }
 
+static int explain_start(struct err *e, const char *head)
+{
+	struct mxbpf_agent_failed failed;
+	bool no_room;
+
+	memcpy(&failed, head, sizeof(failed));
+	no_room = !failed.magic || failed.error == ENOSPC || failed.error == EDQUOT || failed.error == EFBIG;
+	return err_set(e, ERR_RUNTIME, -ENODATA, "the agent has not started: %s",
+		       no_room ? "there is no room for its file of records" : strerror((int)failed.error));
+}
+
 static int read_head(struct gpu_file *f, struct err *e)
 {
 	char head[offsetof(struct mxbpf_agent_shared, since_ns)] = {0};
@@ -70,9 +81,8 @@ static int read_head(struct gpu_file *f, struct err *e)
 	n = read_at(f, head, sizeof(head), 0);
 	memcpy(&magic, head + offsetof(struct mxbpf_agent_shared, magic), sizeof(magic));
 	memcpy(&version, head + offsetof(struct mxbpf_agent_shared, version), sizeof(version));
-	if (n >= 0 && !magic)
-		return err_set(e, ERR_RUNTIME, -ENODATA,
-			       "the agent has not started: there is no room for its file of records");
+	if (n >= 0 && (!magic || magic == MXBPF_AGENT_FAILED))
+		return explain_start(e, head);
 	if (n < (ssize_t)sizeof(head) || magic != MXBPF_AGENT_MAGIC || version != MXBPF_AGENT_VERSION)
 		return err_set(e, ERR_RUNTIME, -EBADMSG,
 			       "its file of records is not one that this mxbpf's agent wrote");

@@ -71,6 +71,13 @@ uint64_t agent_now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+struct mxbpf_agent_shared *agent_shared(void)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+
+	return !s || !agent_gate->pid || agent_gate->pid == agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0) ? s : NULL;
+}
+
 /* ---- handing over */
 
 static int file = -1; /* batches go into a file, because there is no BPF */
@@ -104,7 +111,7 @@ void agent_hand_over(const struct mxbpf_agent_batch *b)
 /* Runs at the end of a thread: hands over its calls and frees its slot. */
 static void leave_slot(void *slot)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t = slot;
 
 	agent_slot = NULL;
@@ -233,43 +240,51 @@ static void *map(size_t bytes, int flags)
 
 /*
  * A page of the file for which the disk has no room would kill the process when the agent writes to it. So the parts
- * that the agent uses without BPF get their room at once. Returns false if there is none. A file system that cannot
+ * that the agent uses without BPF get their room at once. Returns -errno if there is none. A file system that cannot
  * promise room is used as it is.
  */
-static bool reserve(size_t from, size_t to)
+static long reserve(size_t from, size_t to)
 {
 	const long err = agent_call(SYS_fallocate, file, 0, (long)from, (long)(to - from), 0, 0);
 
-	return err != -ENOSPC && err != -EDQUOT && err != -EFBIG;
+	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? err : 0;
 }
 
-static struct mxbpf_agent_shared *map_shared(void)
+static long map_shared(struct mxbpf_agent_shared **out)
 {
 	const size_t bytes = (sizeof(struct mxbpf_agent_shared) + PAGE - 1) & ~(size_t)(PAGE - 1);
 	long at;
 
-	if (file < 0)
-		return map(bytes, MAP_SHARED | MAP_NORESERVE);
-	if (agent_call(SYS_ftruncate, file, (long)bytes, 0, 0, 0, 0) || !reserve(0, PAGE) ||
-	    !reserve(offsetof(struct mxbpf_agent_shared, gpu), bytes))
-		return NULL;
+	if (file < 0) {
+		*out = map(bytes, MAP_SHARED | MAP_NORESERVE);
+		return *out ? 0 : -ENOMEM;
+	}
+	at = agent_call(SYS_ftruncate, file, (long)bytes, 0, 0, 0, 0);
+	at = at ? at : reserve(0, PAGE);
+	at = at ? at : reserve(offsetof(struct mxbpf_agent_shared, gpu), bytes);
+	if (at)
+		return at;
 	file_end = bytes;
 	at = agent_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	return at < 0 && at > -PAGE ? NULL : (void *)at;
+	*out = (void *)at;
+	return at < 0 && at > -PAGE ? at : 0;
 }
 
-/* Creates the shared memory. A child does not inherit it, and the gate's page shows that it is missing there. */
+/* Creates the shared memory. A child does not inherit it, and the gate shows that it is missing there. */
 static int open_shared(void)
 {
-	struct mxbpf_agent_shared *s = map_shared();
 	struct agent_gate *gate = map(PAGE, MAP_PRIVATE);
-	long err;
+	struct mxbpf_agent_shared *s = NULL;
+	long err = map_shared(&s);
 
-	if (!s || !gate)
-		return -ENOMEM;
-	err = agent_call(SYS_madvise, (long)s, sizeof(*s), MADV_DONTFORK, 0, 0, 0);
-	err = err ? err : agent_call(SYS_madvise, (long)gate, PAGE, MADV_WIPEONFORK, 0, 0, 0);
+	err = err ? err : gate ? 0 : -ENOMEM;
+	err = err ? err : agent_call(SYS_madvise, (long)s, sizeof(*s), MADV_DONTFORK, 0, 0, 0);
 	if (err)
+		return (int)err;
+	err = agent_call(SYS_madvise, (long)gate, PAGE, MADV_WIPEONFORK, 0, 0, 0);
+	if (err == -EINVAL)
+		gate->pid = agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	else if (err)
 		return (int)err;
 	s->magic = MXBPF_AGENT_MAGIC;
 	s->version = MXBPF_AGENT_VERSION;
@@ -296,7 +311,7 @@ long mxbpf_agent_start(uint64_t wanted)
 	if (!has_key)
 		err = -pthread_key_create(&at_exit, leave_slot);
 	has_key = !err;
-	if (!err && !agent_gate->shared) {
+	if (!err && !agent_shared()) {
 		agent_slot = NULL; /* in a forked child this is the parent's slot */
 		err = open_shared();
 	}
@@ -336,14 +351,20 @@ int InitializeInjection(void)
 {
 	const char *prefix = getenv("MXBPF_AGENT_FILE"), *cupti = getenv("MXBPF_CUPTI"),
 		   *tape = getenv("MXBPF_AGENT_TAPE");
+	struct mxbpf_agent_failed failed = {.magic = MXBPF_AGENT_FAILED};
 	struct mxbpf_gpu_shared *g;
 	char path[512];
 
 	if (!prefix || file >= 0 || agent_gate->shared || !file_name(path, prefix))
 		return 1;
 	file = (int)agent_call(SYS_open, (long)path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0, 0);
-	if (file < 0 || mxbpf_agent_start(0))
+	if (file < 0)
 		return 1;
+	failed.error = (uint32_t)-mxbpf_agent_start(0);
+	if (failed.error) {
+		agent_call(SYS_pwrite64, file, (long)&failed, sizeof(failed), 0, 0, 0);
+		return 1;
+	}
 	if (tape && file_name(path, tape)) /* for tests, see cupti_tape.h */
 		cupti_tape_open(path);
 	g = &agent_gate->shared->gpu;

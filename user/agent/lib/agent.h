@@ -27,11 +27,12 @@ extern struct mxbpf_agent_config mxbpf_agent_config;
 extern volatile uint16_t mxbpf_agent_switch;
 
 /*
- * The shared memory, or NULL in a forked child until mxbpf attaches to that child. The kernel clears this page in
- * every child (MADV_WIPEONFORK), whatever call made the child.
+ * A page that the kernel clears in every child (MADV_WIPEONFORK), whatever call made the child. A kernel that cannot do
+ * so, as gVisor, copies it: then `pid` says whose memory it is.
  */
 struct agent_gate {
 	struct mxbpf_agent_shared *volatile shared;
+	long pid; /* 0: the kernel clears the page */
 };
 extern struct agent_gate *agent_gate;
 
@@ -44,6 +45,8 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
 
 uint64_t agent_now(void);
 long agent_call(long nr, long a, long b, long c, long d, long e, long f); /* a system call: its result or -errno */
+/* Returns the shared memory, or NULL in a forked child until mxbpf attaches to that child. */
+struct mxbpf_agent_shared *agent_shared(void);
 /* Returns true if somebody wants what the agent hands over: mxbpf is attached, or it goes into a file. */
 bool agent_is_heard(void);
 void agent_hand_over(const struct mxbpf_agent_batch *b);

@@ -160,7 +160,7 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state);
  */
 static void give_way(void)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	const uint64_t now = agent_now();
 
 	__atomic_store_n(&cupti_others.last_ns, now, __ATOMIC_RELAXED);

@@ -92,7 +92,7 @@ static uint8_t *take_scrap(void)
 
 static struct mxbpf_gpu_shared *shared_gpu(void)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 
 	return s ? &s->gpu : NULL;
 }
@@ -161,7 +161,7 @@ static uint32_t add_text(struct mxbpf_agent_shared *s, const char *text, uint32_
 /* Finds a text by its content, because CUPTI uses an address again for another name. */
 static uint32_t intern(const char *text)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	uint64_t h = 0xcbf29ce484222325ull;
 	uint32_t len, at = 0, was, i;
 

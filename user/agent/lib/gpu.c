@@ -54,7 +54,7 @@ static void sleep_on(struct mxbpf_gpu_shared *g, uint32_t want, uint64_t timeout
 /* The process ends. CUPTI still has records, and after this it has no device any more. */
 static void flush_at_exit(void *unused)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 
 	(void)unused;
 	__atomic_store_n(&exits, true, __ATOMIC_RELEASE);
@@ -172,7 +172,7 @@ static void *run(void *ctx)
 /* All signals are blocked in the thread, because those of the process belong to its own threads. */
 static int start(void)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	pthread_attr_t attr;
 	pthread_t thread;
 	const uint64_t all = ~0ull;

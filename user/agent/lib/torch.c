@@ -254,7 +254,7 @@ static void end_elsewhere(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot 
 
 static void on_end(const void *rf, void *context)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t = agent_slot;
 	uint64_t call = (uint64_t)(uintptr_t)rf, now;
 	struct mxbpf_agent_open *top;
@@ -279,7 +279,7 @@ static void on_end(const void *rf, void *context)
 
 static void stop(void)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	uint32_t registered = 1;
 	unsigned i;
 
@@ -299,7 +299,7 @@ static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_sh
 
 static void begin(const void *rf, unsigned scope)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t = agent_slot;
 	struct mxbpf_agent_open *o;
 	const char *name;
@@ -360,7 +360,7 @@ static const struct {
 
 static int start(void)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
+	struct mxbpf_agent_shared *s = agent_shared();
 	unsigned i;
 
 	if (!mxbpf_agent_config.add_callback || !mxbpf_agent_config.remove_callback || !mxbpf_agent_config.name)
