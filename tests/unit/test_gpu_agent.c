@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "../gpu/double/double.h"
 #include "mxbpf_agent.h"
 #include "unit.h"
 
@@ -28,12 +29,15 @@
 static char dir[PATH / 2], work[] = "/tmp/test_gpu_agent.XXXXXX";
 static struct mxbpf_gpu_shared *gpu;
 static volatile uint16_t *heard;
+static struct double_account *account;
 
 /* ---- libraries of the double */
 
 static uint64_t (*launch)(const char *name, uint64_t ns, unsigned stream);
 static void (*burst)(long n);
-static int (*sync_all)(void);
+static uint64_t (*launch_torch)(const char *name, uint64_t ns, unsigned stream);
+static int (*query)(unsigned stream);
+static int (*sync_all)(void), (*sync_driver)(void);
 static int (*kineto_start)(void);
 static long (*kineto_stop)(void);
 static void (*kineto_mode)(int mode);
@@ -64,10 +68,16 @@ static void get(void *lib, const char *name, void *to)
 static void open_ops(void)
 {
 	void *ops = open_lib("libgpuops.so");
+	struct double_account *(*account_of)(void);
 
+	get(ops, "double_account", &account_of);
+	account = account_of();
 	get(ops, "gpuops_launch", &launch);
 	get(ops, "gpu_burst", &burst);
 	get(ops, "gpuops_sync", &sync_all);
+	get(ops, "gpuops_sync_driver", &sync_driver);
+	get(ops, "gpuops_launch_torch", &launch_torch);
+	get(ops, "gpuops_query", &query);
 }
 
 static void open_kineto(void)
@@ -202,6 +212,49 @@ static void test_window(void)
 	CHECK(end());
 	CHECK(calls_of("cuptiSubscribe") == 2 && calls_of("cuptiUnsubscribe") == 2);
 	CHECK(!calls_of("cuptiFinalize"));
+}
+
+static void test_windows(void)
+{
+	int (*get_type)(int *type), (*set_type)(int type), type;
+	unsigned i;
+	void *lib;
+
+	open_ops();
+	lib = open_lib("libcupti.so.12");
+	get(lib, "cuptiGetThreadIdType", &get_type);
+	get(lib, "cuptiSetThreadIdType", &set_type);
+	launch("a", 1000, 1);
+	open_agent();
+	for (i = 0; i < 10; i++) {
+		set_type(i & 1);
+		CHECK(begin());
+		burst(100);
+		CHECK(end());
+		CHECK(!account->left_functions && !account->left_enabled);
+		CHECK(!get_type(&type) && type == (int)(i & 1));
+		burst(100);
+	}
+	CHECK(gpu->subscriptions == 10 && !account->idle_callbacks);
+	CHECK(account->delivered[KIND_KERNEL] && account->delivered[KIND_RUNTIME] && account->delivered[KIND_DRIVER]);
+}
+
+/* What PyTorch calls for a launch: that of the runtime and that of the driver in it have records, and no others. */
+static void test_few_calls(void)
+{
+	unsigned i;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	for (i = 0; i < 100; i++)
+		launch_torch("a", 1000, 1);
+	sync_driver();
+	CHECK(end());
+	CHECK(account->delivered[KIND_KERNEL] == 100 && account->delivered[KIND_RUNTIME] == 100);
+	CHECK(account->delivered[KIND_DRIVER] == 101); /* with cuCtxSynchronize_v2 */
 }
 
 /* mxbpf is killed: the kernel clears the switch, and nobody changes what is wanted. */
@@ -506,6 +559,11 @@ int main(int argc, char **argv)
 	CHECK(mkdtemp(work) != NULL);
 	TEST("CUPTI is held only while a window is open, and is never finalised")
 	CHECK(!run(test_window, "", NULL));
+	TEST("After ten windows CUPTI runs at no call of CUDA, and numbers threads as before")
+	CHECK(!run(test_windows, "", NULL));
+	CHECK(!run(test_windows, "", "26"));
+	TEST("Only calls that launch, wait or allocate have records, those of CUDA 13 as well")
+	CHECK(!run(test_few_calls, "", NULL));
 	TEST("CUPTI is let go when mxbpf is killed, and held again by the next mxbpf")
 	CHECK(!run(test_killed, "", NULL));
 	TEST("A profiler that subscribes at each trace gets CUPTI with all its kernels, and mxbpf comes back after it")

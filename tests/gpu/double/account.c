@@ -58,6 +58,8 @@ void account_write(const struct double_account *a)
 		{"mixed_versions", a->mixed_versions},
 		{"graph_level", a->graph_level},
 		{"left_enabled", a->left_enabled},
+		{"left_functions", a->left_functions},
+		{"idle_callbacks", a->idle_callbacks},
 		{"calls_runtime", a->calls_runtime},
 		{"calls_driver", a->calls_driver},
 	};

@@ -40,13 +40,15 @@ struct queue {
 	struct chunk *first, *last;
 };
 
-bool system_tids;
+bool system_tids, all_syncs = true;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below but the atomic ones */
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
 static requested_fn on_requested;
 static completed_fn on_completed;
-static uint64_t kinds;		/* atomic: mask of enabled kinds */
-static uint8_t cbids[2][CBIDS]; /* by domain - 1: calls that are recorded */
+static uint64_t kinds; /* atomic: mask of enabled kinds */
+/* By domain - 1: how often this call alone was enabled; and whether calls that CUPTI is called back at have records. */
+static uint32_t singles[2][CBIDS];
+static bool recorded[2];
 static struct lane device_lane, shared_lane, *thread_lanes;
 static struct lane *ready, **ready_end = &ready; /* buffers to hand over */
 static struct lane *kept;			 /* with late and at-exit; the last one first */
@@ -272,13 +274,37 @@ static void lose_one(uint32_t kind)
 	count(&account->lost[kind]);
 }
 
+static bool is_kind_on(uint32_t domain)
+{
+	return __atomic_load_n(&kinds, __ATOMIC_RELAXED) >> (domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER) & 1;
+}
+
+bool collect_is_called_back(uint32_t domain, uint32_t cbid)
+{
+	return cbid < CBIDS && (is_kind_on(domain) || __atomic_load_n(&singles[domain - 1][cbid], __ATOMIC_RELAXED));
+}
+
+static bool is_recorded(uint32_t domain, uint32_t cbid)
+{
+	return collect_is_called_back(domain, cbid) && __atomic_load_n(&recorded[domain - 1], __ATOMIC_RELAXED);
+}
+
+uint64_t collect_singles(void)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < CBIDS; i++)
+		n += singles[0][i] + singles[1][i];
+	return n;
+}
+
 void collect_call(const struct double_call *call)
 {
 	uint32_t kind = call->domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER;
 	uint8_t *r;
 
-	if (replay_on() || call->cbid >= CBIDS ||
-	    !__atomic_load_n(&cbids[call->domain - 1][call->cbid], __ATOMIC_RELAXED))
+	if (replay_on() || !is_recorded(call->domain, call->cbid))
 		return;
 	if (options.lose_calls && call->correlation % options.lose_calls == 0) {
 		lose_one(kind);
@@ -439,7 +465,7 @@ void collect_op(const struct double_op *given)
 
 	if (graph_level && op.graph)
 		op.kind = KIND_GRAPH;
-	if (replay_on() || !(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> op.kind & 1))
+	if (replay_on() || !(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> op.kind & 1) || (op.unready && !all_syncs))
 		return;
 	pthread_mutex_lock(&lock);
 	if (op.kind == KIND_SYNC) {
@@ -459,7 +485,7 @@ static bool is_wanted(uint32_t kind, const uint8_t *record)
 	if (kind != KIND_RUNTIME && kind != KIND_DRIVER)
 		return __atomic_load_n(&kinds, __ATOMIC_RELAXED) >> kind & 1;
 	memcpy(&cbid, record + 4, sizeof(cbid));
-	return cbid < CBIDS && __atomic_load_n(&cbids[kind == KIND_RUNTIME][cbid], __ATOMIC_RELAXED);
+	return is_recorded(kind == KIND_RUNTIME ? DOUBLE_RUNTIME : DOUBLE_DRIVER, cbid);
 }
 
 void collect_raw(uint32_t kind, const uint8_t *record)
@@ -506,7 +532,7 @@ void collect_enable(uint32_t kind, bool on)
 	else
 		__atomic_and_fetch(&kinds, ~(1ull << kind), __ATOMIC_RELAXED);
 	if (kind == KIND_RUNTIME || kind == KIND_DRIVER)
-		memset(cbids[kind == KIND_RUNTIME], on, CBIDS);
+		__atomic_store_n(&recorded[kind == KIND_RUNTIME], on, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&lock);
 	if (on && !thread_runs) {
 		pthread_attr_init(&attributes);
@@ -519,8 +545,14 @@ void collect_enable(uint32_t kind, bool on)
 
 void collect_enable_call(uint32_t domain, uint32_t cbid, bool on)
 {
-	if (cbid < CBIDS)
-		__atomic_store_n(&cbids[domain - 1][cbid], on, __ATOMIC_RELAXED);
+	uint32_t *n = &singles[domain - 1][cbid < CBIDS ? cbid : 0];
+
+	if (on)
+		__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
+	else if (__atomic_load_n(n, __ATOMIC_RELAXED))
+		__atomic_fetch_sub(n, 1, __ATOMIC_RELAXED);
+	if (on)
+		__atomic_store_n(&recorded[domain - 1], true, __ATOMIC_RELAXED);
 }
 
 uint64_t collect_kinds(void)
@@ -621,7 +653,8 @@ void collect_reset(void)
 	lose(&kept);
 	lose_queues();
 	kinds = 0;
-	memset(cbids, 0, sizeof(cbids));
+	memset(singles, 0, sizeof(singles));
+	memset(recorded, 0, sizeof(recorded));
 	graph_level = false;
 	on_requested = NULL;
 	on_completed = NULL;
@@ -636,7 +669,8 @@ void collect_exit(void)
 	pthread_mutex_lock(&lock);
 	record_ended(double_now());
 	kinds = 0;
-	memset(cbids, 0, sizeof(cbids));
+	memset(singles, 0, sizeof(singles));
+	memset(recorded, 0, sizeof(recorded));
 	if (!options.lost_at_exit) {
 		close_all();
 		list = take_ready();
@@ -657,7 +691,8 @@ void collect_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	kinds = 0;
-	memset(cbids, 0, sizeof(cbids));
+	memset(singles, 0, sizeof(singles));
+	memset(recorded, 0, sizeof(recorded));
 }
 
 void collect_corrupt(uint64_t records)

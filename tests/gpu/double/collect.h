@@ -60,8 +60,13 @@ const char *arena_name(struct arena *a, const char *name);
 /* collect.c */
 void collect_register(requested_fn requested, completed_fn completed);
 void collect_enable(uint32_t kind, bool on);
-/* Records a single function of the runtime or the driver, or no longer does. */
+/*
+ * Enables a single function of the runtime or the driver: CUPTI counts how often, and is called back until each has
+ * been undone by the same function. Disabling the kind ends only the records.
+ */
 void collect_enable_call(uint32_t domain, uint32_t cbid, bool on);
+bool collect_is_called_back(uint32_t domain, uint32_t cbid);
+uint64_t collect_singles(void); /* single functions that are enabled, each as often as it was */
 uint64_t collect_kinds(void);
 void collect_graph_level(void);
 void collect_flush(bool forced);
@@ -77,6 +82,6 @@ void collect_devices(void);
 void collect_corrupt(uint64_t records);
 void collect_subscribed(void);
 size_t collect_take_dropped(void);
-extern bool system_tids;
+extern bool system_tids, all_syncs;
 
 #endif

@@ -134,6 +134,16 @@ DOUBLE_EXPORT int cuCtxSynchronize(void)
 	CALL(17, driver_wait(SYNC_CONTEXT, NULL, NULL));
 }
 
+DOUBLE_EXPORT int cuCtxSynchronize_v2(void *context)
+{
+	CALL(800, driver_wait(SYNC_CONTEXT, NULL, NULL));
+}
+
+DOUBLE_EXPORT int cuStreamQuery(void *s)
+{
+	CALL(125, result_ = driver_query(SYNC_STREAM, device_stream(s), NULL));
+}
+
 DOUBLE_EXPORT int cuEventSynchronize(struct event *e)
 {
 	CALL(121, driver_wait(SYNC_EVENT, NULL, e));
@@ -156,7 +166,7 @@ DOUBLE_EXPORT int cuEventRecord(struct event *e, void *s)
 
 DOUBLE_EXPORT int cuEventQuery(const struct event *e)
 {
-	CALL(120, result_ = e->at <= double_now() ? 0 : CUDA_NOT_READY);
+	CALL(120, result_ = driver_query(SYNC_EVENT, NULL, e));
 }
 
 DOUBLE_EXPORT int cuEventDestroy_v2(struct event *e)

@@ -40,6 +40,7 @@ extern int cuMemFreeHost(void *p);
 extern int cuStreamCreate(void **s, uint32_t flags);
 extern int cuStreamDestroy_v2(void *s);
 extern int cuStreamSynchronize(void *s);
+extern int cuStreamQuery(void *s);
 extern int cuStreamWaitEvent(void *s, void *e, uint32_t flags);
 extern int cuCtxSynchronize(void);
 extern int cuEventCreate(void **e, uint32_t flags);
@@ -305,17 +306,37 @@ RUNTIME_EXPORT int cudaGetDeviceCount(int *n)
 	CALL(3, cuDeviceGetCount(n));
 }
 
+/* CUPTI has records of these, too; they neither initialise CUDA nor change the last error. */
+static int asked(uint32_t cbid, int result)
+{
+	if (double_initialised() != 1)
+		return result;
+	double_call_begin(DOUBLE_RUNTIME, cbid);
+	return double_call_end(result);
+}
+
 RUNTIME_EXPORT int cudaGetLastError(void)
 {
 	int error = last_error;
 
 	last_error = 0;
-	return error;
+	return asked(10, error);
 }
 
 RUNTIME_EXPORT int cudaPeekAtLastError(void)
 {
-	return last_error;
+	return asked(11, last_error);
+}
+
+RUNTIME_EXPORT int cudaStreamIsCapturing(void *s, int *status)
+{
+	*status = 0;
+	return asked(317, 0);
+}
+
+RUNTIME_EXPORT int cudaStreamQuery(void *s)
+{
+	CALL(132, cuStreamQuery(s));
 }
 
 RUNTIME_EXPORT const char *cudaGetErrorString(int error)

@@ -99,6 +99,8 @@ void cupti_enter(const struct double_call *call)
 
 void cupti_leave(const struct double_call *call)
 {
+	if (!nsubscribers() && !collect_kinds() && collect_is_called_back(call->domain, call->cbid))
+		__atomic_fetch_add(&account->idle_callbacks, 1, __ATOMIC_RELAXED);
 	collect_call(call);
 	if (callbacks_wanted)
 		call_back(call, 1);
@@ -224,8 +226,10 @@ static int unsubscribe(struct subscriber *s)
 		return CUPTI_INVALID_PARAMETER;
 	pthread_mutex_lock(&lock);
 	s->used = false;
-	if (!nsubscribers())
+	if (!nsubscribers()) {
 		account->left_enabled = (uint64_t)__builtin_popcountll(collect_kinds());
+		account->left_functions = collect_singles();
+	}
 	forget_scope();
 	account->unsubscriptions++;
 	pthread_mutex_unlock(&lock);
@@ -464,6 +468,13 @@ DOUBLE_EXPORT int cuptiActivityEnableRuntimeApi(uint32_t cbid, uint8_t on)
 {
 	GATE("%u %u", cbid, on);
 	RETURN(enable_call(DOUBLE_RUNTIME, cbid, on));
+}
+
+DOUBLE_EXPORT int cuptiActivityEnableAllSyncRecords(uint8_t on)
+{
+	GATE("%u", on);
+	all_syncs = on;
+	RETURN(CUPTI_OK);
 }
 
 DOUBLE_EXPORT int cuptiActivityEnable_v2(struct subscriber *s, int kind, void *config)

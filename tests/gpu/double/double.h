@@ -62,7 +62,7 @@ struct double_op {
 	uint32_t kind, correlation, device, context, stream, graph;
 	uint32_t grid[3], block[3], shared, dynamic, registers, value;
 	uint32_t type, event, to_device;
-	uint8_t copy, from, to, async;
+	uint8_t copy, from, to, async, unready; /* unready: a query of what has not ended */
 };
 
 struct double_call {
@@ -93,7 +93,10 @@ struct double_account {
 	uint64_t corrupted, zero_times, early; /* records that the double made wrong on purpose */
 	uint64_t subscriptions, refused, unsubscriptions, finalized;
 	uint64_t timestamp_registrations, callback_registrations, mixed_versions, graph_level;
-	uint64_t left_enabled; /* kinds that were enabled when the last subscriber left: they go on to cost time */
+	uint64_t left_enabled;	 /* kinds that were enabled when the last subscriber left: they go on to cost time */
+	uint64_t left_functions; /* and single functions of the driver and the runtime, each as often as it was enabled
+				  */
+	uint64_t idle_callbacks; /* calls of CUDA at which CUPTI ran although nobody used it */
 	uint64_t calls_runtime, calls_driver; /* calls that CUDA got */
 };
 

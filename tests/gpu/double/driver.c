@@ -309,24 +309,37 @@ void driver_set(const void *at, uint32_t value, size_t bytes, void *stream)
 	device_run(device_stream(stream), &op, take_ns(1000 + bytes * 1000 / DEVICE_PER_US));
 }
 
+static void record_wait(struct double_op *op, const struct stream *s, const struct event *e)
+{
+	op->correlation = (uint32_t)double_corr();
+	op->stream = s ? s->id : UINT32_MAX; /* CUPTI_SYNCHRONIZATION_INVALID_VALUE */
+	op->event = e ? e->id : UINT32_MAX;
+	op->context = s ? s->context : 1 + device_current;
+	op->end = double_now();
+	device_count(&account.launched[KIND_SYNC], 1);
+	if (device_hooks)
+		device_hooks->op(op);
+}
+
 void driver_wait(uint32_t type, struct stream *s, const struct event *e)
 {
-	struct double_op op = {.kind = KIND_SYNC, .type = type, .context = 1 + device_current, .start = double_now()};
+	struct double_op op = {.kind = KIND_SYNC, .type = type, .start = double_now()};
 	uint64_t until = e ? e->at : s ? s->free_at : device_free_at();
 
-	op.correlation = (uint32_t)double_corr();
-	op.stream = s ? s->id : UINT32_MAX; /* CUPTI_SYNCHRONIZATION_INVALID_VALUE */
-	op.event = e ? e->id : UINT32_MAX;
-	if (s)
-		op.context = s->context;
 	if (type == SYNC_WAIT)
 		s->free_at = until > s->free_at ? until : s->free_at;
 	else
 		device_sleep_until(until);
-	op.end = double_now();
-	device_count(&account.launched[KIND_SYNC], 1);
-	if (device_hooks)
-		device_hooks->op(&op);
+	record_wait(&op, s, e);
+}
+
+int driver_query(uint32_t type, struct stream *s, const struct event *e)
+{
+	struct double_op op = {.kind = KIND_SYNC, .type = type, .start = double_now()};
+
+	op.unready = (e ? e->at : s->free_at) > op.start;
+	record_wait(&op, s, e);
+	return op.unready ? CUDA_NOT_READY : 0;
 }
 
 struct event *driver_event_new(void)

@@ -55,6 +55,8 @@ static const struct {
 	const char *name;
 } cbids[] = {
 	{DOUBLE_RUNTIME, 3, "cudaGetDeviceCount_v3020"},
+	{DOUBLE_RUNTIME, 10, "cudaGetLastError_v3020"},
+	{DOUBLE_RUNTIME, 11, "cudaPeekAtLastError_v3020"},
 	{DOUBLE_RUNTIME, 16, "cudaSetDevice_v3020"},
 	{DOUBLE_RUNTIME, 17, "cudaGetDevice_v3020"},
 	{DOUBLE_RUNTIME, 20, "cudaMalloc_v3020"},
@@ -68,6 +70,7 @@ static const struct {
 	{DOUBLE_RUNTIME, 51, "cudaMemsetAsync_v3020"},
 	{DOUBLE_RUNTIME, 129, "cudaStreamCreate_v3020"},
 	{DOUBLE_RUNTIME, 131, "cudaStreamSynchronize_v3020"},
+	{DOUBLE_RUNTIME, 132, "cudaStreamQuery_v3020"},
 	{DOUBLE_RUNTIME, 133, "cudaEventCreate_v3020"},
 	{DOUBLE_RUNTIME, 134, "cudaEventCreateWithFlags_v3020"},
 	{DOUBLE_RUNTIME, 135, "cudaEventRecord_v3020"},
@@ -84,6 +87,7 @@ static const struct {
 	{DOUBLE_RUNTIME, 313, "cudaGraphExecDestroy_v10000"},
 	{DOUBLE_RUNTIME, 314, "cudaGraphDestroy_v10000"},
 	{DOUBLE_RUNTIME, 315, "cudaStreamBeginCapture_v10000"},
+	{DOUBLE_RUNTIME, 317, "cudaStreamIsCapturing_v10000"},
 	{DOUBLE_RUNTIME, 319, "cudaStreamEndCapture_v10000"},
 	{DOUBLE_RUNTIME, 373, "cudaMallocAsync_v11020"},
 	{DOUBLE_RUNTIME, 375, "cudaFreeAsync_v11020"},
@@ -97,6 +101,7 @@ static const struct {
 	{DOUBLE_DRIVER, 120, "cuEventQuery"},
 	{DOUBLE_DRIVER, 121, "cuEventSynchronize"},
 	{DOUBLE_DRIVER, 124, "cuStreamCreate"},
+	{DOUBLE_DRIVER, 125, "cuStreamQuery"},
 	{DOUBLE_DRIVER, 126, "cuStreamSynchronize"},
 	{DOUBLE_DRIVER, 216, "cuMemsetD8Async"},
 	{DOUBLE_DRIVER, 220, "cuMemsetD32Async"},
@@ -123,6 +128,7 @@ static const struct {
 	{DOUBLE_DRIVER, 539, "cuStreamBeginCapture_v2"},
 	{DOUBLE_DRIVER, 643, "cuGraphInstantiateWithFlags"},
 	{DOUBLE_DRIVER, 652, "cuLaunchKernelEx"},
+	{DOUBLE_DRIVER, 800, "cuCtxSynchronize_v2"},
 };
 
 const char *gate_cbid(uint32_t domain, uint32_t cbid)

@@ -33,6 +33,12 @@ extern int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int fr
 extern int cudaMemsetAsync(void *at, int value, size_t bytes, void *stream);
 extern int cudaStreamCreate(void **s);
 extern int cudaStreamSynchronize(void *s);
+extern int cudaStreamQuery(void *s);
+extern int cudaStreamIsCapturing(void *s, int *status);
+extern int cudaGetLastError(void);
+extern int cudaPeekAtLastError(void);
+extern int cudaGetDevice(int *d);
+extern int cuCtxSynchronize_v2(void *context);
 extern int cudaDeviceSynchronize(void);
 extern int cudaEventCreate(void **e);
 extern int cudaEventRecord(void *e, void *s);
@@ -149,6 +155,21 @@ DOUBLE_EXPORT uint64_t gpuops_launch_driver(const char *name, uint64_t ns, unsig
 	return cuLaunchKernel(f, 32, 1, 1, 128, 1, 1, 0, s, NULL, NULL) ? 0 : ns ? ns : f->ns;
 }
 
+/* Launches a kernel with the calls of the runtime that PyTorch makes around each launch, and a query. */
+DOUBLE_EXPORT uint64_t gpuops_launch_torch(const char *name, uint64_t ns, unsigned on)
+{
+	uint64_t lasts;
+	int i;
+
+	cudaGetDevice(&i);
+	cudaStreamIsCapturing(stream(on), &i);
+	lasts = gpuops_launch(name, ns, on);
+	cudaGetLastError();
+	cudaPeekAtLastError();
+	cudaStreamQuery(stream(on));
+	return lasts;
+}
+
 struct task {
 	const char *name;
 	uint64_t ns;
@@ -222,6 +243,18 @@ DOUBLE_EXPORT int gpuops_sync(void)
 {
 	gpuops_init();
 	return cudaDeviceSynchronize();
+}
+
+DOUBLE_EXPORT int gpuops_query(unsigned on)
+{
+	return cudaStreamQuery(stream(on));
+}
+
+/* Waits as the headers of CUDA 13 do. */
+DOUBLE_EXPORT int gpuops_sync_driver(void)
+{
+	gpuops_init();
+	return cuCtxSynchronize_v2(NULL);
 }
 
 DOUBLE_EXPORT int gpuops_sync_event(unsigned on)

@@ -18,7 +18,7 @@
 #define WAIT_NS		 20000000000ull /* how long a client waits for the agent to let go */
 #define BUFFERS_NS	 1000000000ull	/* how long the agent waits for buffers after it has let go of CUPTI */
 #define CLOCK_ROUNDS	 16		/* readings of the clock; the one that took the shortest time counts */
-#define DRIVER_CALLS	 1024		/* more than the driver has functions */
+#define CALLS_MAX	 1024		/* more than the driver or the runtime have functions */
 #define VERSION_MULTIPLE 130200		/* CUDA 13.2: struct cupti_subscriber_params has all its members */
 
 struct cupti cupti;
@@ -29,6 +29,7 @@ enum phase { IDLE, TAKING, HELD, USING, LEAVING };
 static uint32_t phase;
 static void *subscriber;
 static uint64_t held_since_ns;
+static uint32_t thread_id_type; /* before the agent has changed it */
 
 static const struct {
 	const char *name;
@@ -45,10 +46,12 @@ static const struct {
 	{"cuptiActivityEnable", &cupti.enable, true},
 	{"cuptiActivityDisable", &cupti.disable, true},
 	{"cuptiActivityEnableDriverApi", &cupti.enable_driver_api, false},
+	{"cuptiActivityEnableRuntimeApi", &cupti.enable_runtime_api, false},
 	{"cuptiActivityFlushAll", &cupti.flush_all, true},
 	{"cuptiActivityGetNextRecord", &cupti.get_next_record, true},
 	{"cuptiActivityGetNumDroppedRecords", &cupti.get_dropped, true},
 	{"cuptiSetThreadIdType", &cupti.set_thread_id_type, false},
+	{"cuptiGetThreadIdType", &cupti.get_thread_id_type, false},
 };
 
 static int fail(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
@@ -57,18 +60,6 @@ static int fail(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
 	g->result = (uint32_t)result;
 	__atomic_store_n(&g->state, MXBPF_GPU_FAILED, __ATOMIC_RELEASE);
 	return -1;
-}
-
-static bool begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
-
-static bool ends(const char *text, const char *with)
-{
-	const size_t n = strlen(text), m = strlen(with);
-
-	return n >= m && !strcmp(text + n - m, with);
 }
 
 /* ---- CUDA's driver */
@@ -335,35 +326,81 @@ static void read_clock(struct mxbpf_gpu_shared *g)
 }
 
 /*
- * From CUDA 12.5 on, single functions of the driver can be enabled. They are those that start work, for programs that
- * do not use CUDA's runtime, and those that wait.
+ * The calls of CUDA that mxbpf uses: those that start work on the GPU, those that wait for it, and those that allocate.
+ * A program calls others far more often, and each would have a record. From CUDA 12.5 on, single functions of the
+ * driver can be enabled, and from CUDA 12.6 on those of the runtime. CUPTI counts how often, and only the same function
+ * undoes it: disabling the kind ends the records, but CUPTI goes on to run at each call.
  */
-static bool enable_driver(void)
+static struct calls {
+	uint32_t want, kind, domain, gives;
+	int (**one)(uint32_t cbid, uint8_t enable);
+	size_t prefix; /* length of "cuda" or "cu" */
+	bool whole;    /* the kind is enabled */
+	bool on[CALLS_MAX];
+} calls[] = {
+	{MXBPF_GPU_WANT_DRIVER,
+	 CUPTI_KIND_DRIVER,
+	 CUPTI_DOMAIN_DRIVER,
+	 MXBPF_GPU_DRIVER,
+	 &cupti.enable_driver_api,
+	 2,
+	 false,
+	 {0}},
+	{MXBPF_GPU_WANT_CALLS,
+	 CUPTI_KIND_RUNTIME,
+	 CUPTI_DOMAIN_RUNTIME,
+	 MXBPF_GPU_CALL,
+	 &cupti.enable_runtime_api,
+	 4,
+	 false,
+	 {0}},
+};
+#define DOMAINS (sizeof(calls) / sizeof(calls[0]))
+
+static bool is_used(const char *name)
 {
-	static const char *const wanted[] = {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"};
+	static const char *const begin[] = {"Launch", "GraphLaunch", "Memcpy", "Memset",	 "MemPrefetch",
+					    "Malloc", "HostAlloc",   "Free",   "StreamWaitEvent"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
+		if (!strncmp(name, begin[i], strlen(begin[i])))
+			return true;
+	return strstr(name, "Synchronize");
+}
+
+static bool enable_calls(struct calls *c)
+{
 	const char *name;
 	uint32_t cbid;
-	unsigned i;
-	bool any = false, want;
+	bool any = false;
 
-	if (!cupti.enable_driver_api || !cupti.get_callback_name)
-		return !cupti.enable(CUPTI_KIND_DRIVER);
-	for (cbid = 1; cbid < DRIVER_CALLS; cbid++) {
-		if (cupti.get_callback_name(CUPTI_DOMAIN_DRIVER, cbid, &name) || !name)
+	for (cbid = 1; *c->one && cupti.get_callback_name && cbid < CALLS_MAX; cbid++) {
+		if (cupti.get_callback_name((int)c->domain, cbid, &name) || !name || strlen(name) < c->prefix)
 			continue;
-		want = ends(name, "Synchronize") || ends(name, "Synchronize_ptsz");
-		for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-			want |= begins(name, wanted[i]);
-		any |= want && !cupti.enable_driver_api(cbid, 1);
+		c->on[cbid] = is_used(name + c->prefix) && !(*c->one)(cbid, 1);
+		any |= c->on[cbid];
 	}
-	return any;
+	c->whole = !any && !cupti.enable(c->kind);
+	return any || c->whole;
+}
+
+static void disable_calls(struct calls *c)
+{
+	uint32_t cbid;
+
+	if (c->whole)
+		cupti.disable(c->kind);
+	c->whole = false;
+	for (cbid = 1; cbid < CALLS_MAX; cbid++)
+		if (c->on[cbid])
+			(*c->one)(cbid, 0);
+	memset(c->on, 0, sizeof(c->on));
 }
 
 static const struct {
 	uint32_t want, kind, gives;
 } kinds[] = {
-	/* Calls come first, so that no kernel is recorded without its launch. */
-	{MXBPF_GPU_WANT_CALLS, CUPTI_KIND_RUNTIME, MXBPF_GPU_CALL},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_KERNEL, MXBPF_GPU_KERNEL},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMCPY, MXBPF_GPU_COPY},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMCPY2, MXBPF_GPU_COPY},
@@ -380,8 +417,9 @@ static int enable_kinds(struct mxbpf_gpu_shared *g)
 	int err = 0, one;
 	unsigned i;
 
-	if (want & MXBPF_GPU_WANT_DRIVER && enable_driver())
-		enabled |= 1u << MXBPF_GPU_DRIVER;
+	for (i = 0; i < DOMAINS; i++) /* first, so that no kernel is recorded without its launch */
+		if (want & calls[i].want && enable_calls(&calls[i]))
+			enabled |= 1u << calls[i].gives;
 	for (i = 0; i < KINDS; i++) {
 		if (!(want & kinds[i].want))
 			continue;
@@ -401,8 +439,22 @@ static void disable_kinds(const struct mxbpf_gpu_shared *g)
 	for (i = 0; i < KINDS; i++)
 		if (g->enabled & 1u << kinds[i].gives)
 			cupti.disable(kinds[i].kind);
-	if (g->enabled & 1u << MXBPF_GPU_DRIVER)
-		cupti.disable(CUPTI_KIND_DRIVER);
+	for (i = 0; i < DOMAINS; i++)
+		disable_calls(&calls[i]);
+}
+
+/* What other clients may see is put back by restore_options(). */
+static void set_options(struct mxbpf_gpu_shared *g)
+{
+	if (!cupti.get_thread_id_type || cupti.get_thread_id_type(&thread_id_type))
+		thread_id_type = CUPTI_THREAD_ID_DEFAULT;
+	g->foreign_tids = !cupti.set_thread_id_type || cupti.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
+}
+
+static void restore_options(void)
+{
+	if (cupti.set_thread_id_type)
+		cupti.set_thread_id_type(thread_id_type);
 }
 
 /* Asks for the name of the client that holds CUPTI. It must not become a client itself in this way. */
@@ -433,8 +485,10 @@ static int give_up(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
 	} else {
 		fail(g, at, result);
 	}
-	if (at != MXBPF_GPU_AT_SUBSCRIBE)
+	if (at != MXBPF_GPU_AT_SUBSCRIBE) {
+		restore_options();
 		cupti.unsubscribe(subscriber);
+	}
 	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
 	return -1;
 }
@@ -454,7 +508,7 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 		return give_up(g, MXBPF_GPU_AT_SUBSCRIBE, err);
 	subscribed = agent_now();
 	g->subscribe_ns = subscribed - begun;
-	g->foreign_tids = !cupti.set_thread_id_type || cupti.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
+	set_options(g);
 	err = cupti.register_callbacks(cupti_on_requested, cupti_on_completed);
 	if (err)
 		return give_up(g, MXBPF_GPU_AT_REGISTER, err);
@@ -484,6 +538,7 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 	while (cupti_has_buffers() && agent_now() - begun < BUFFERS_NS) /* threads of CUPTI may complete them */
 		nap();
 	read_clock(g);
+	restore_options();
 	cupti.unsubscribe(subscriber);
 	subscriber = NULL;
 	g->stop_ns = agent_now() - begun;

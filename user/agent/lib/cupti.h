@@ -29,10 +29,12 @@ struct cupti {
 	int (*enable)(uint32_t kind);
 	int (*disable)(uint32_t kind);
 	int (*enable_driver_api)(uint32_t cbid, uint8_t enable);
+	int (*enable_runtime_api)(uint32_t cbid, uint8_t enable);
 	int (*flush_all)(uint32_t flag);
 	int (*get_next_record)(uint8_t *buffer, size_t valid, uint8_t **record);
 	int (*get_dropped)(void *context, uint32_t stream, size_t *dropped);
 	int (*set_thread_id_type)(uint32_t type);
+	int (*get_thread_id_type)(uint32_t *type);
 };
 extern struct cupti cupti;
 

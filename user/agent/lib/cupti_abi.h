@@ -32,8 +32,8 @@ enum {
 /* CUpti_CallbackDomain. */
 enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
 
-enum { CUPTI_THREAD_ID_SYSTEM = 1 }; /* CUpti_ActivityThreadIdType */
-enum { CUPTI_FLUSH_FORCED = 1 };     /* CUpti_ActivityFlag */
+enum { CUPTI_THREAD_ID_DEFAULT = 0, CUPTI_THREAD_ID_SYSTEM = 1 }; /* CUpti_ActivityThreadIdType */
+enum { CUPTI_FLUSH_FORCED = 1 };				  /* CUpti_ActivityFlag */
 
 /* Offsets in CUpti_ActivityKernel5 and later. */
 enum {
