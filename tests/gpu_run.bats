@@ -46,13 +46,15 @@ in_root() { # OPTION COMMAND...
 		for dir in proc sys dev; do mount --rbind /$dir "$root/$dir"; done
 		cd /
 		exec env -i PATH=/bin:/usr/bin:/usr/sbin PYTHON="$torch/bin/python" chroot $option "$root" "$@"' - "$ROOT" "$TORCH" "$O/gpu" "$PWD/copied" "$@"
-	[[ $status == 0 ]] || output+=$'\n'$(tail -n 40 root/tmp/out/log)
+	mkdir -p results
+	tar -xzf root/tmp/out/gpu.tar.gz -C results
+	[[ $status == 0 ]] || output+=$'\n'$(tail -n 10 results/log/*)
 }
 
 # Prints the verdicts of the rows whose check matches.
 verdicts() { # CHECK
 	python3 -c 'import json, sys
-rows = [r for r in json.load(open("root/tmp/out/results.json"))["results"] if r["check"] == sys.argv[1]]
+rows = [r for r in json.load(open("results/results.json"))["results"] if r["check"] == sys.argv[1]]
 print(*sorted({r["verdict"] for r in rows}))' "$1"
 }
 
@@ -77,7 +79,8 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 @test "The double of a GPU replays the tape that run.sh brings back, with the same kernels, copies and calls" {
 	PYTHON=$PYTHON_TORCH run "$REPO/tests/gpu/run.sh" --double "$O/gpu" --out out fixtures
 	expect_status 0
-	gunzip -c out/fixtures/double.tape.gz >tape
+	tar -xzf out/gpu.tar.gz fixtures
+	gunzip -c fixtures/double.tape.gz >tape
 	cat >job.py <<-EOF
 		import ctypes, struct, time
 		cupti = ctypes.CDLL("$O/gpu/libcupti.so.12")
@@ -96,7 +99,7 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 	python3 - <<-'EOF'
 		import json
 		gpu = json.load(open("report.json"))["gpu"]
-		told = json.load(open("out/fixtures/double.json"))
+		told = json.load(open("fixtures/double.json"))
 		seen = {"kernels": sorted([row["name"], row["count"], row["total_ns"]] for row in gpu["kernels"]),
 		        "copies": sum(row["count"] for row in gpu["copies"]), "activities": gpu["records"][0]["activities"], "calls": gpu["records"][0]["calls"]}
 		# Each time is rounded to a ns when CUPTI's clock is converted.
@@ -136,18 +139,80 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 	expect_status 1
 	expect_re '^\| before it hangs \| yes \| 1 \|$' "$output"
 	expect_re '^\| hangs \| \*\*no\*\* \| it did not end within 2 s \|$' "$output"
-	expect_re '^\| dies \| \*\*no\*\* \| the check ended with status -9; see log \|$' "$output"
+	expect_re '^\| dies \| \*\*no\*\* \| the check ended with status -9; see log/dies \|$' "$output"
 	expect_re '^\| two and three \| \*\*no\*\* \| 2 .\| 3 \|$' "$output"
-	expect_same "$(wc -l <out/results.jsonl)" 4
-	TOTAL=0 run copied/run.sh --double "$O/gpu" --out out hangs
+	TOTAL=0 run copied/run.sh --double "$O/gpu" --out other hangs
+	expect_status 4
+	expect_re '^\| hangs \| skipped \| 0 s had passed; run.sh --resume runs it \|$' "$output"
+}
+
+# Prints the names of checks with a result, and how often each was run; fails if the archive or the table is not whole.
+have_run() {
+	python3 - <<-'EOF'
+		import json, tarfile
+		with tarfile.open("out/gpu.tar.gz") as tar:
+		    texts = {m.name: tar.extractfile(m).read() for m in tar if m.isfile()}
+		results = json.loads(texts["results.json"])
+		assert texts["gpu.md"].decode().endswith("|\n") and open("out/gpu.md").read().endswith("|\n")
+		names = [row["check"] for row in results["results"] + results["earlier"]]
+		print(*sorted(f"{name}={names.count(name)}" for name in set(names)))
+	EOF
+}
+
+@test "run.sh is interrupted after some checks and killed within one: the archive is whole, and --resume does the rest" {
+	local pid child
+	mkdir copied fifo
+	cp "$REPO"/tests/gpu/*.py "$REPO/tests/gpu/run.sh" copied
+	mkfifo fifo/begun
+	# This check hangs when it is run for the first time and for the second time.
+	python3 - <<-'EOF'
+		text = open("copied/checks.py").read()
+		open("copied/checks.py", "w").write(text.replace("def main():", '''@check
+		def hangs(test):
+		    """It hangs."""
+		    turns = os.path.join(os.environ["TURNS"], "turns")
+		    with open(turns, "a") as f:
+		        f.write("x")
+		    if os.path.getsize(turns) > 2:
+		        return test.judge("it does not hang", True, 1)
+		    with open(os.path.join(os.environ["TURNS"], "begun"), "w") as f:
+		        f.write(f"{os.getpid()}")
+		    time.sleep(100)
+
+
+		PLAN["hangs"] = Entry(60, ALONE)
+
+
+		def main():''', 1))
+	EOF
+	export TURNS=$PWD/fifo PYTHON=$PYTHON_TORCH
+	copied/run.sh --double "$O/gpu" --out out facts-machine facts-late-objects hangs facts-versions 3>&- &
+	pid=$!
+	child=$(<fifo/begun)
+	kill -TERM "$pid"
+	wait "$pid" || [[ $? == 143 ]]
+	wait_gone "$child"
+	expect_re '^facts-late-objects=1 facts-machine=1$' "$(have_run)"
+	copied/run.sh --double "$O/gpu" --out out --resume facts-machine facts-late-objects hangs facts-versions 3>&- &
+	pid=$!
+	child=$(<fifo/begun)
+	kill -KILL "$pid"
+	wait "$pid" || [[ $? == 137 ]]
+	wait_gone "$child"
+	expect_re '^facts-late-objects=1 facts-machine=1$' "$(have_run)"
+	run copied/run.sh --double "$O/gpu" --out out --resume facts-machine facts-late-objects hangs facts-versions
 	expect_status 0
-	expect_re '^\| hangs \| skipped \| 0 s had passed \|$' "$output"
+	expect_same "$(have_run)" "facts-late-objects=1 facts-machine=1 facts-versions=1 hangs=1"
+	expect_same "$(cat fifo/turns)" xxx
+	run copied/run.sh --double "$O/gpu" --out out facts-machine
+	expect_same "$(have_run)" "facts-late-objects=1 facts-machine=2 facts-versions=1 hangs=1"
+	expect_same "$(find out -type f | wc -l)" 2
 }
 
 @test "Without a GPU run.sh refuses with the reason and status 3" {
 	[[ ! -e /dev/nvidia0 ]] || skip "there is a GPU"
 	PYTHON=$PYTHON_TORCH run "$REPO/tests/gpu/run.sh" --out out
 	expect_status 3
-	expect_re '^run.sh: there is no GPU that PyTorch can use: ' "$output"
+	expect_re '^run.sh: there is no GPU that can be used: ' "$output"
 	[[ ! -e out ]]
 }

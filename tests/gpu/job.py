@@ -8,6 +8,7 @@ the CPU, the operators run kernels on the double of a GPU (tests/gpu/double), an
 import argparse
 import json
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -51,6 +52,26 @@ class Work:
             took.append(time.perf_counter_ns() - begin)
         self._sync()
         return {"ns": statistics.median(took)}
+
+    def warm(self, seconds):
+        """Keeps the GPU busy, so that its clock rises."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self._warm()
+            self._sync()
+        return {}
+
+    def leave(self, count, how):
+        """Ends the process with kernels under way: 0 returns, 1 by os._exit(7), 2 by SIGTERM."""
+        self._sync()
+        for _ in range(count):
+            self._one(0)
+        if how == 1:
+            os._exit(7)
+        if how == 2:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+        sys.exit(0)
 
     def spin(self, on):
         """Launches kernels in a thread of its own from now on, or no longer."""
@@ -132,6 +153,10 @@ class Cuda(Work):
             self.weight.grad.zero_()
         self.weight[0, 0].item()
 
+    def _warm(self):
+        for _ in range(10):
+            self.torch.bmm(self.large[None], self.large[None])  # another operator than those of a step
+
     def _one(self, large):
         if large:
             self.torch.mm(self.large, self.large)
@@ -164,7 +189,8 @@ class Cuda(Work):
                 answer["bytes"] += e["args"].get("bytes", 0)
         for row in p.key_averages():
             self_us = getattr(row, "self_device_time_total", 0)
-            if self_us and "CPU" in str(row.device_type):
+            # Rows of the CPU also have CUPTI's own work ("Activity Buffer Request") and user annotations.
+            if self_us and "CPU" in str(row.device_type) and "::" in row.key:
                 answer["operators"][row.key] = self_us * 1000
         return answer
 
@@ -184,7 +210,7 @@ class Cuda(Work):
         for stream in streams:
             with torch.cuda.stream(stream):
                 for _ in range(count):
-                    torch.mm(self.large, self.large)
+                    self.small.add_(1)  # one kernel; a product may have several
         self._sync()
         return {"begin": begin, "end": now(), "kernels": 2 * count}
 
@@ -269,6 +295,9 @@ class Double(Work):
             ops.replay(self.weight)
             ops.item(self.weight)
 
+    def warm(self, seconds):
+        return {}
+
     def _one(self, large):
         self.lib.gpuops_launch(b"large" if large else b"small", 2000000 if large else 1000, 0)
 
@@ -328,7 +357,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--double", metavar="DIR", help="use the double of a GPU in this directory")
     args = parser.parse_args()
-    work = Double(args.double) if args.double else Cuda()
+    try:
+        work = Double(args.double) if args.double else Cuda()
+    except Exception as e:  # pylint: disable=broad-except; the check has to know
+        print(json.dumps({"failed": f"{type(e).__name__}: {e}"}), flush=True)
+        return
     for line in sys.stdin:
         name, *numbers = line.split()
         try:
