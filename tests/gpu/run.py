@@ -210,7 +210,7 @@ def markdown(rows, about, took):
     lines = ["| check | result | value |", "|---|---|---|"]
     lines += [f"| {cell(r['what'])} | {WORDS[r['verdict']]} | {cell(r['value'])} |" for r in rows]
     head = (f"Run on {about.get('date')} on {about.get('device', 'an unknown device')}: driver {about.get('driver', 'unknown')}, "
-            f"CUDA {about.get('cuda', 'unknown')}, PyTorch {about.get('torch', 'unknown')}, Linux {about.get('kernel')}, "
+            f"CUDA {about.get('cuda', 'unknown')}, PyTorch {about.get('torch', 'unknown') or 'not installed'}, Linux {about.get('kernel')}, "
             f"{about.get('bpf', 'BPF unknown')}. It took {took:.0f} s.")
     if about.get("double"):
         head = "**These are results of the double of a GPU, and say nothing about a GPU.** " + head

@@ -10,7 +10,7 @@
 #   --list         print the names of the checks
 #   --double DIR   use the double of a GPU in DIR (make gpu-double; default build/gpu), which tests the checks
 #   CHECK          run only these checks
-#   PYTHON=PATH    use this Python; default python3
+#   PYTHON=PATH    use this Python; default python3, and with the double the one that tests use (build/deps/torch)
 #   MXBPF=PATH     use this mxbpf; default: mxbpf-static beside this file, else in build/
 #   FACTS=PATH     use this facts.so; default: facts.so beside this file, else in build/gpu
 #   LIMIT=SECONDS  limit the time of each check
@@ -22,4 +22,9 @@ for MXBPF in "$MXBPF" "$here/mxbpf-static" "$here/../../build/mxbpf-static" "$he
 	[ -x "$MXBPF" ] && break
 done
 [ "$MXBPF" ] || echo "run.sh: no mxbpf: copy build/mxbpf-static beside run.sh (make static), or set MXBPF=PATH; only CUPTI itself is checked" >&2
+case " $* " in *" --double "*)
+	python=$here/../../build/deps/torch/bin/python
+	[ "$PYTHON" ] || [ ! -x "$python" ] || PYTHON=$python
+	;;
+esac
 exec "${PYTHON:-python3}" "$here/run.py" "$@"
