@@ -220,6 +220,16 @@ told() { # NUMBER
 	expect_re 'records are missing in the agent.s file' "$(told notes)"
 }
 
+@test "A directory whose path is too long for CUDA's driver is refused" {
+	local deep part=$(printf '%0250d' 0)
+	deep=$part/$part/$part/$part
+	mkdir -p "$deep"
+	job 'launch(10)'
+	run -1 --separate-stderr "$MXBPF" record --gpu --no-bpf -o "$deep/job.mxd" -- /usr/bin/python3 job.py
+	expect_re "the agent's path .* has [0-9]+ bytes, and CUDA's driver ignores one of more than 1023; .* -o FILE" "$stderr"
+	[[ -z $(ls "$deep") ]]
+}
+
 @test "Options that need probes are refused with --no-bpf, and so is a process that runs already" {
 	run -2 "$MXBPF" record --gpu --no-bpf --py-stacks -- true
 	expect_re '--py-stacks needs probes, and --no-bpf uses none' "$output"

@@ -10,6 +10,7 @@
 #define PAGEABLE_PER_US 5000 /* bytes copied per microsecond */
 #define PINNED_PER_US	25000
 #define DEVICE_PER_US	1000000
+#define INJECTION_MAX	1023 /* bytes of a path; libcuda ignores a longer one */
 
 enum state { NEW, READY, OVER, FORKED };
 
@@ -114,7 +115,7 @@ static void initialise(void)
 	pthread_atfork(NULL, NULL, forked);
 	atexit(over);
 	__atomic_store_n(&state, READY, __ATOMIC_RELEASE);
-	if (path && *path)
+	if (path && *path && strlen(path) <= INJECTION_MAX)
 		inject(path);
 }
 
