@@ -228,7 +228,12 @@ $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: $(O)/fuzz/%: tests/fuzz/%.c tests/fuzz/
 # libcudart's functions begin with `push %rbp`, as those of the real one do.
 GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libgpuops.so libgpucost.so static/libgpuops.so)
 GPU_OLD := $(addprefix $(O)/gpu/old/,libcudart.so.11.0 libcupti.so.11.8 libgpuops.so)
-GPU := $(GPU_NEW) $(GPU_OLD)
+# The runtime and CUPTI under the names and in the places of NVIDIA's wheels and of the CUDA Toolkit.
+GPU_PLACES := $(O)/gpu/places/
+GPU_CUDART := $(addprefix $(GPU_PLACES),nvidia/cu13/lib/libcudart.so.13 nvidia/cuda_runtime/lib/libcudart.so.12 cuda/lib64/libcudart.so.11.0)
+GPU_CUPTI := $(addprefix $(GPU_PLACES),nvidia/cu13/lib/libcupti.so.13 nvidia/cuda_cupti/lib/libcupti.so.12 \
+	cuda/extras/CUPTI/lib64/libcupti.so.11.2)
+GPU := $(GPU_NEW) $(GPU_OLD) $(GPU_CUDART) $(GPU_CUPTI)
 GPU_CLIENT := $(O)/gpu/client
 GPU_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Wno-format-zero-length -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map=$(CURDIR)/=
@@ -242,16 +247,18 @@ $(O)/gpu/facts.so: tests/gpu/facts.c
 
 double := tests/gpu/double
 $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c account.c)
-$(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0: $(double)/cudart.c | $(O)/gpu/libcuda.so.1
-$(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8: $(addprefix $(double)/,cupti.c gate.c collect.c records.c clock.c names.c replay.c)
+$(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0 $(GPU_CUDART): $(double)/cudart.c | $(O)/gpu/libcuda.so.1
+$(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8 $(GPU_CUPTI): $(addprefix $(double)/,cupti.c gate.c collect.c records.c clock.c names.c replay.c)
 $(O)/gpu/libkineto_double.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libgpucost.so: $(double)/cost.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12
 $(O)/gpu/old/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/old/libcudart.so.11.0
 $(O)/gpu/static/libgpuops.so: $(double)/gpuops.c $(double)/cudart.c | $(O)/gpu/libcuda.so.1
-$(GPU_OLD): GPU_FLAGS = -DDOUBLE_OLD
+$(GPU_OLD) $(filter %.11.0,$(GPU_CUDART)): GPU_FLAGS = -DDOUBLE_OLD
+$(GPU_PLACES)nvidia/cuda_cupti/lib/libcupti.so.12: GPU_FLAGS = -DDEFAULT_VERSION=22
+$(GPU_PLACES)cuda/extras/CUPTI/lib64/libcupti.so.11.2: GPU_FLAGS = -DDOUBLE_OLD -DDEFAULT_VERSION=15
 $(O)/gpu/static/libgpuops.so: GPU_FLAGS = -DDOUBLE_STATIC
-$(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0 $(O)/gpu/static/libgpuops.so: GPU_LIBS = -l:libcuda.so.1
+$(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0 $(GPU_CUDART) $(O)/gpu/static/libgpuops.so: GPU_LIBS = -l:libcuda.so.1
 $(O)/gpu/libkineto_double.so $(O)/gpu/libgpucost.so: GPU_LIBS = -l:libcupti.so.12
 $(O)/gpu/libgpuops.so: GPU_LIBS = -l:libcudart.so.12 -l:libcuda.so.1
 $(O)/gpu/old/libgpuops.so: GPU_LIBS = -l:libcudart.so.11.0 -l:libcuda.so.1

@@ -65,10 +65,10 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 		($l[0].gpu.records[0].records + $r[0].gpu.records[0].records)' double.json
 }
 
-@test "Kernels of an MXNet job are joined to its operators, with a libcupti that mxbpf brings" {
+@test "Kernels of an MXNet job are joined to its operators, with the libcupti beside its libcudart" {
 	need_mxnet
 	start_ready job "$PYTHON" "$REPO/tests/gpu/mxnet_job.py" --account "$PWD/job.json" >/dev/null
-	"$MXBPF" --pid "$READY_PID" --gpu --cupti "$O/gpu/old/libcupti.so.11.8" -d 1500ms --format json -o live.json
+	"$MXBPF" --pid "$READY_PID" --gpu -d 1500ms --format json -o live.json
 	end_job
 	nothing_lost live.json
 	per_call live.json gpu_dense::pure_python 'Custom Operator' 2 0

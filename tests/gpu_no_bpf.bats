@@ -121,6 +121,61 @@ told() { # NUMBER
 	expect_re 'the agent has not started: Invalid argument' "$stderr"
 }
 
+@test "libcupti is found under the names and in the places of CUDA 11, 12 and 13, and is not newer than the driver" {
+	# The driver, the libcudart that is mapped, whether the loader finds all, and the libcupti that must be used.
+	cat >rows <<-'EOF'
+		13000 nvidia/cu13/lib/libcudart.so.13          - nvidia/cu13/lib/libcupti.so.13
+		13000 nvidia/cuda_runtime/lib/libcudart.so.12  - nvidia/cuda_cupti/lib/libcupti.so.12
+		12040 cuda/lib64/libcudart.so.11.0             - cuda/extras/CUPTI/lib64/libcupti.so.11.2
+		13000 torch/lib/libcudart-0a1b.so.13           - nvidia/cu13/lib/libcupti.so.13
+		13000 -                                        all ../all/libcupti.so.13
+		12040 -                                        all ../all/libcupti.so.12
+		11080 -                                        all ../all/libcupti.so.11.2
+		11010 -                                        all none
+		12040 nvidia/cu13/lib/libcudart.so.13          - none
+		13000 cuda/lib64/libcudart.so.11.0             mapped ../all/libcupti.so.12
+	EOF
+	cp -r "$O/gpu/places" .
+	mkdir -p places/torch/lib all
+	cp places/nvidia/cu13/lib/libcudart.so.13 places/torch/lib/libcudart-0a1b.so.13
+	cp places/nvidia/cu13/lib/libcupti.so.13 places/nvidia/cuda_cupti/lib/libcupti.so.12 \
+		places/cuda/extras/CUPTI/lib64/libcupti.so.11.2 all
+	cat >job.py <<-EOF
+		import ctypes, os, subprocess, sys
+		if len(sys.argv) > 1:
+		    ops = ctypes.CDLL("$O/gpu/static/libgpuops.so")
+		    cudart, path = sys.argv[1:]
+		    cudart == "-" or ctypes.CDLL("places/" + cudart)
+		    path == "mapped" and ctypes.CDLL("all/libcupti.so.12")
+		    ops.gpuops_launch(b"k", ctypes.c_uint64(1000), 0)
+		    ops.gpuops_sync()
+		    sys.exit()
+		jobs = []
+		for number, line in enumerate(open("rows")):
+		    driver, cudart, path, _ = line.split()
+		    env = dict(os.environ, MXBPF_DOUBLE="driver=" + driver, MXBPF_DOUBLE_ACCOUNT="")
+		    if path == "all":
+		        env["LD_LIBRARY_PATH"] = "all"
+		    jobs.append(subprocess.Popen([sys.executable, __file__, cudart, path], env=env))
+		for job in jobs:
+		    job.wait()
+		with open("pids", "w") as f:
+		    print(*(job.pid for job in jobs), sep="\n", file=f)
+	EOF
+	record
+	expect_status 0
+	told notes >notes
+	paste -d ' ' pids rows | while read -r pid driver cudart path library; do
+		if [[ $library == none ]]; then
+			expect_re "process $pid: no record of the GPU: .* not newer than the driver .* beside [a-z]+" "$(<notes)"
+		else
+			seen=$(sed -n "s/.*process $pid: CUPTI [0-9]*, \([^;]*\);.*/\1/p" notes)
+			expect_same "$library" "$(realpath --relative-to=places "${seen:-none}")"
+		fi
+	done
+	expect_same 8 "$(told 'count("kernels")')"
+}
+
 @test "Times of the records are those of the system's clock, although CUPTI's clock runs faster and jumps" {
 	export MXBPF_DOUBLE=drift=100,step=1000000000,step-after=1
 	job 'begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)

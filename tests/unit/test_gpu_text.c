@@ -56,6 +56,17 @@ int main(void)
 		memcpy(gpu.holder, "nsys", 5);
 		CHECK(strstr(why(MXBPF_GPU_BUSY, MXBPF_GPU_AT_SUBSCRIBE, 39), "another client (nsys) holds CUPTI"));
 	}
+	TEST("where a libcupti was looked for is told, with the driver's version")
+	{
+		gpu.driver = 12040;
+		text = why(MXBPF_GPU_FAILED, MXBPF_GPU_AT_LIBRARY, 0);
+		CHECK(is_whole(text) && strstr(text, "(CUDA 12.4)") &&
+		      strstr(text, "a libcudart, which is not mapped"));
+		memset(gpu.path, 'x', sizeof(gpu.path) - 1);
+		memcpy(gpu.path, "/opt/libcudart.so.12 ", 21);
+		text = why(MXBPF_GPU_FAILED, MXBPF_GPU_AT_LIBRARY, 0);
+		CHECK(is_whole(text) && strstr(text, "/opt/libcudart.so.12") && strstr(text, "--cupti PATH"));
+	}
 	TEST("a missing library is named, with the option that names another")
 	{
 		memcpy(gpu.library, "/opt/libcupti.so.12", 20);

@@ -73,7 +73,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 	const struct ses_target *first = &ses->targets[0];
 	const struct agt_opts ao = {.calls = ses->o->agent,
 				    .gpu = ses->o->gpu,
-				    .cupti = ses->o->gpu ? ses_gpu_library(ses) : NULL,
+				    .cupti = ses->o->cupti,
 				    .ring_bytes = (uint32_t)ses->o->ring_bytes,
 				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
 				    .launched = ses->o->command,

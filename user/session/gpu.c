@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --gpu: the agent is a client of CUPTI while a window is open. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,79 +11,12 @@
 #include "source/gpu.h"
 
 #define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
-#define LIBCUPTI    "libcupti.so"
 #define LEAKS_FROM  130000 /* versions of CUPTI that are known to grow */
 #define LEAKS_UNTIL 130402
 #define AWAIT_NS    (60 * NS_PER_S) /* CUPTI has taken 15 s to accept its first client in a process */
 #define LOOK_NS	    (20 * NS_PER_MS)
 #define PROGRESS_NS (2 * NS_PER_S)
 #define STOP_MS	    5000
-
-/* ---- which libcupti */
-
-/* Finds a libcupti for a major version of CUDA, such as libcupti.so.11.8 for 11. */
-static bool find_in(pid_t pid, const char *dir, int dir_len, unsigned major, char path[512])
-{
-	char at[600];
-	const char *version;
-	struct dirent *entry;
-	bool found = false;
-	DIR *d;
-
-	snprintf(at, sizeof(at), "/proc/%d/root%.*s", pid, dir_len, dir);
-	d = opendir(at);
-	while (d && !found && (entry = readdir(d))) {
-		version = strncmp(entry->d_name, LIBCUPTI, strlen(LIBCUPTI)) ? NULL : entry->d_name + strlen(LIBCUPTI);
-		if (!version || (*version && (unsigned)atoi(version + 1) != major))
-			continue;
-		snprintf(path, 512, "%.*s/%.100s", dir_len, dir, entry->d_name);
-		found = true;
-	}
-	if (d)
-		closedir(d);
-	return found;
-}
-
-/*
- * Looks in places that are known from the directory of libcudart: those of NVIDIA's wheels, and of the CUDA Toolkit.
- */
-static bool find_beside(pid_t pid, const char *cudart, char path[512])
-{
-	static const char *const places[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64",
-					     "/../../extras/CUPTI/lib64", "/../../../extras/CUPTI/lib64"};
-	const char *slash = strrchr(cudart, '/'), *version = strstr(cudart, ".so.");
-	const unsigned major = version ? (unsigned)atoi(version + 4) : 0;
-	char dir[512];
-	unsigned i;
-	int n;
-
-	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
-		n = snprintf(dir, sizeof(dir), "%.*s%s", (int)(slash - cudart), cudart, places[i]);
-		if (n < (int)sizeof(dir) && find_in(pid, dir, n, major, path))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Returns the libcupti to load if the process has mapped none. Any libcupti of the major version of CUDA will do.
- */
-const char *ses_gpu_library(struct session *ses)
-{
-	struct tgt *t = ses->targets[0].tgt;
-	static const char *const globs[] = {"libcudart.so*", "libcudart-*.so*"};
-	const struct tgt_lib *lib;
-	unsigned i;
-
-	if (ses->o->cupti)
-		return ses->o->cupti;
-	for (i = 0; t && i < sizeof(globs) / sizeof(globs[0]); i++) {
-		lib = tgt_find_lib(t, globs[i]);
-		if (lib && find_beside(tgt_pid(t), lib->path, ses->gpu_library))
-			return ses->gpu_library;
-	}
-	return "libcupti.so.12"; /* where the loader looks */
-}
 
 /* ---- the state of the agent */
 

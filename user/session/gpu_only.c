@@ -151,7 +151,7 @@ static int set_variables(const struct gpu_only *g)
 	snprintf(agent, sizeof(agent), "%s/" AGENT, g->dir);
 	snprintf(records, sizeof(records), "%s/" RECORDS, g->dir);
 	return setenv(INJECTION, agent, 1) || setenv("MXBPF_AGENT_FILE", records, 1) ||
-	       setenv("MXBPF_CUPTI", g->o->cupti ? g->o->cupti : "libcupti.so.12", 1);
+	       setenv("MXBPF_CUPTI", g->o->cupti ? g->o->cupti : "", 1);
 }
 
 int gpu_only_open(const struct ses_opts *o, const struct ses_ui *ui, struct gpu_only **out, struct err *e)

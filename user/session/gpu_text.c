@@ -72,11 +72,20 @@ static const char *failed_text(const struct mxbpf_gpu_shared *g, char buf[512])
 {
 	const uint32_t failed = g->failed, result = g->result;
 
-	if (failed == MXBPF_GPU_AT_LIBRARY)
+	if (failed == MXBPF_GPU_AT_LIBRARY && g->library[0])
 		snprintf(buf, 512,
 			 "no record of the GPU: the process has no libcupti, and %.200s cannot be loaded; install "
 			 "nvidia-cuda-cupti of the process's CUDA version, or name a file with --cupti PATH",
-			 g->library[0] ? g->library : "libcupti.so");
+			 g->library);
+	else if (failed == MXBPF_GPU_AT_LIBRARY)
+		snprintf(
+			buf, 512,
+			"no record of the GPU: the process has no libcupti, and none that is not newer than the driver "
+			"(CUDA %u.%u) was found by the loader, nor beside %.150s%s; install nvidia-cuda-cupti of the "
+			"process's CUDA version, or name a file with --cupti PATH",
+			g->driver / 1000, g->driver % 1000 / 10,
+			g->path[0] ? g->path : "a libcudart, which is not mapped",
+			g->path[0] ? ", in cuda_cupti/lib and in extras/CUPTI/lib64" : "");
 	else if (failed == MXBPF_GPU_AT_SYMBOL)
 		snprintf(buf, 512,
 			 "no record of the GPU: %.200s lacks a function that mxbpf needs; name another with "

@@ -100,17 +100,16 @@ struct session {
 	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
 	struct src *agent_source; /* NULL: the agent records no operators */
 	struct src *gpu_source;	  /* --gpu; NULL: not requested */
-	char gpu_library[512];
-	uint32_t gpu_said;    /* 1 + the last enum mxbpf_gpu_state that the user was told */
-	struct acc *accounts; /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
-	struct calls *calls;  /* finds the agent's call that a record was in; NULL: no record needs it */
-	uint64_t stopped_ns;  /* atomic: when the agent was last told to stop; 0: never */
-	bool agent_records;   /* the agent was told to record */
-	uint64_t callless;    /* atomic: records whose call was not known in time */
-	struct ses_cuts cuts; /* --iterations, hub's thread */
-	struct buf steps;     /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
-	struct buf joined;    /* hub's thread: the agent's batch with accounts */
-	struct src_hub *hub;  /* has the sources below; set after att_load() */
+	uint32_t gpu_said;	  /* 1 + the last enum mxbpf_gpu_state that the user was told */
+	struct acc *accounts;	  /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
+	struct calls *calls;	  /* finds the agent's call that a record was in; NULL: no record needs it */
+	uint64_t stopped_ns;	  /* atomic: when the agent was last told to stop; 0: never */
+	bool agent_records;	  /* the agent was told to record */
+	uint64_t callless;	  /* atomic: records whose call was not known in time */
+	struct ses_cuts cuts;	  /* --iterations, hub's thread */
+	struct buf steps;	  /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
+	struct buf joined;	  /* hub's thread: the agent's batch with accounts */
+	struct src_hub *hub;	  /* has the sources below; set after att_load() */
 	struct src *rings[ATT_RINGS]; /* NULL: not requested */
 	pthread_mutex_t
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */
@@ -189,7 +188,6 @@ int ses_describe_host(struct mdl_session *s);
  * opens or closes. ses_gpu_tick: each second. ses_gpu_end: all is folded; adds what has to be said to every output.
  */
 int ses_gpu_open(struct session *ses, struct err *e);
-const char *ses_gpu_library(struct session *ses);
 bool ses_gpu_await(struct session *ses);
 void ses_gpu_tick(struct session *ses);
 void ses_gpu_take(struct session *ses, bool on);

@@ -9,7 +9,9 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#ifndef DEFAULT_VERSION
 #define DEFAULT_VERSION 130001
+#endif
 
 struct options options;
 struct double_account *account;

@@ -5,7 +5,6 @@
  */
 #include "cupti.h"
 
-#include <dlfcn.h>
 #include <string.h>
 #include <time.h>
 
@@ -264,15 +263,6 @@ static void watch_others(struct mxbpf_gpu_shared *g)
 
 /* ---- the library */
 
-static bool load_library(const char *path)
-{
-	const uint64_t at = agent_dso_of_libc("dlopen");
-	void *(*open)(const char *, int);
-
-	memcpy(&open, &at, sizeof(open));
-	return *path && open && open(path, RTLD_NOW | RTLD_LOCAL);
-}
-
 int cupti_open(struct mxbpf_gpu_shared *g)
 {
 	struct agent_dso d;
@@ -281,7 +271,7 @@ int cupti_open(struct mxbpf_gpu_shared *g)
 
 	if (cupti.get_version)
 		return 0;
-	if (!agent_dso_find(LIBCUPTI, &d) && (!load_library(g->library) || !agent_dso_find(LIBCUPTI, &d)))
+	if (!agent_dso_find(LIBCUPTI, &d) && (!cupti_load(g) || !agent_dso_find(LIBCUPTI, &d)))
 		return fail(g, MXBPF_GPU_AT_LIBRARY, 0);
 	memcpy(g->path, d.path, sizeof(g->path));
 	for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {

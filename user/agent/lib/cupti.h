@@ -49,6 +49,11 @@ extern struct cupti_others cupti_others;
 /* Returns true if the process has initialised CUDA; then the devices are in the shared memory. It calls only libcuda.
  */
 bool cupti_has_cuda(struct mxbpf_gpu_shared *g);
+/*
+ * cupti_find.c: loads `library`, or without that the libcupti of the process's version of CUDA. Returns false if there
+ * is none; then `path` is the libcudart beside which it was looked for.
+ */
+bool cupti_load(struct mxbpf_gpu_shared *g);
 /* Finds libcupti, or loads it. Returns 0, or -1 with `failed` and `result` set. It calls CUPTI only for the version. */
 int cupti_open(struct mxbpf_gpu_shared *g);
 /*
