@@ -121,14 +121,16 @@ struct mxbpf_gpu_shared {
 	char holder[64];    /* BUSY: name that the holder of CUPTI gave itself; "": unknown */
 	__u64 subscribe_ns, enable_ns, stop_ns; /* duration of the last of each */
 	__u64 subscriptions, held_ns;
-	/* Sums since the agent was started. A record is in one of: handed over, scrapped, unknown. */
-	__u64 records;	/* handed over through the bell; without CLOCK records */
-	__u64 batches;	/* bells; the seq of the next batch */
-	__u64 dropped;	/* cuptiActivityGetNumDroppedRecords */
-	__u64 scrapped; /* in the last-resort buffer */
-	__u64 unknown;	/* of a kind that the agent did not enable */
-	__u64 no_name;	/* names without room */
-	__u64 buffers;	/* buffers of the pool that exist */
+	/* Sums since the agent was started. A record is in one of: handed over, scrapped, unreadable, unknown. */
+	__u64 records;	  /* handed over through the bell; without CLOCK records */
+	__u64 batches;	  /* bells; the seq of the next batch */
+	__u64 dropped;	  /* cuptiActivityGetNumDroppedRecords */
+	__u64 scrapped;	  /* in the last-resort buffer */
+	__u64 unreadable; /* behind an incomplete or invalid record in a buffer, with that one; an estimate */
+	__u64 flushes;	  /* of CUPTI's buffers: what changes while the agent waits for work that has not ended */
+	__u64 unknown;	  /* of a kind that the agent did not enable */
+	__u64 no_name;	  /* names without room */
+	__u64 buffers;	  /* buffers of the pool that exist */
 	__u32 ndevices;
 	__u32 texts_len;
 	struct mxbpf_gpu_about devices[MXBPF_GPU_DEVICES];

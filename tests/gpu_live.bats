@@ -29,7 +29,7 @@ balanced() { # JSON
 
 nothing_lost() { # JSON
 	balanced "$1"
-	jq -e '.gpu.records[0] | .dropped + .scrapped + .unsent + .unmeasured + .early + .threadless + .unknown + .unnamed == 0' "$1"
+	jq -e '.gpu.records[0] | .dropped + .scrapped + .unreadable + .unsent + .unmeasured + .early + .threadless + .unknown + .unnamed == 0' "$1"
 }
 
 # Kernels of an operator are a fixed number for each of its calls. A call at an edge of the window may be cut.

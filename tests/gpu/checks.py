@@ -238,7 +238,7 @@ def judge_sums(test, report, route):
     unlaunched = sum(row["unlaunched"] for row in gpu["kernels"])
     records = gpu["records"][0]
     became = sum(records[key] for key in ("activities", "calls", "nested", "overheads", "outside", "unmeasured", "unsent"))
-    lost = records["dropped"] + records["scrapped"] + records["unsent"] + records["unmeasured"]
+    lost = records["dropped"] + records["scrapped"] + records["unreadable"] + records["unsent"] + records["unmeasured"]
     count = sum(row["count"] for row in gpu["kernels"])
     test.judge(f"{route}: every kernel is joined to its launch", not unlaunched, f"{unlaunched} of {count} have none")
     test.judge(f"{route}: the account of records balances", became == records["records"] and report["loss"]["attempted"] ==

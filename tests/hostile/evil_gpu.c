@@ -420,7 +420,7 @@ static void gpu_sums(void)
 	struct mxbpf_gpu_shared *g = &evil_shared->gpu;
 
 	fill(1);
-	g->records = g->dropped = g->scrapped = g->unknown = g->no_name = HUGE;
+	g->records = g->dropped = g->scrapped = g->unreadable = g->unknown = g->no_name = HUGE;
 	g->subscriptions = g->held_ns = HUGE;
 }
 

@@ -389,6 +389,29 @@ static void test_buffers(void)
 	CHECK(gpu->version < 27 ? gpu->scrapped : gpu->dropped);
 }
 
+/* A kernel runs longer than the window, and CUPTI cannot say how many records are behind its own. */
+static void test_unreadable(void)
+{
+	uint64_t all;
+	int i;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	for (i = 0; i < 50; i++)
+		launch("before", 1000, 1);
+	launch("long", 3600000000000ull, 2);
+	for (i = 0; i < 100; i++)
+		launch("behind", 1000, 1);
+	CHECK(end());
+	all = gpu->records + gpu->unreadable + gpu->unknown;
+	CHECK(gpu->records >= 100 && gpu->records <= 153);
+	CHECK(gpu->unreadable > 200 && all > 400 && all < 500); /* of 453 and CUPTI's own */
+	CHECK(!gpu->dropped && !gpu->scrapped);
+}
+
 static void *subscribe_too(void *result)
 {
 	*(int *)result = kineto_start();
@@ -583,6 +606,8 @@ int main(int argc, char **argv)
 	CHECK(!run(test_cuinit, "", NULL));
 	TEST("CUPTI always gets a buffer in versions that crash without one, and what is lost is counted")
 	CHECK(!run(test_buffers, "late", "18") && !run(test_buffers, "late", "130001"));
+	TEST("Records that are incomplete at the end of a window are counted, and those behind them")
+	CHECK(!run(test_unreadable, "", NULL));
 	TEST("While subscribing takes seconds, nobody waits but another client, which then gets CUPTI")
 	CHECK(!run(test_slow, "slow-subscribe=1", NULL));
 	TEST("A process ends at most a second later although CUPTI does not return to the agent")

@@ -21,8 +21,9 @@ struct agt;
 
 /* What the agent and BPF counted of CUPTI's records. */
 struct agt_gpu_sums {
-	uint64_t records, dropped, scrapped, unknown, no_name, subscriptions, held_ns;
-	uint64_t unsent; /* of records: the ring buffer was full */
+	uint64_t records, dropped, scrapped, unreadable, unknown, no_name, subscriptions, held_ns;
+	uint64_t flushes; /* of CUPTI's buffers */
+	uint64_t unsent;  /* of records: the ring buffer was full */
 };
 
 /*

@@ -46,6 +46,8 @@ static void sums_of(const struct mxbpf_gpu_shared *g, struct agt_gpu_sums *sums)
 		.records = g->records,
 		.dropped = g->dropped,
 		.scrapped = g->scrapped,
+		.unreadable = g->unreadable,
+		.flushes = g->flushes,
 		.unknown = g->unknown,
 		.no_name = g->no_name,
 		.subscriptions = g->subscriptions,
@@ -158,7 +160,8 @@ static void check_sums(struct agt *a, struct agt_gpu_sums *sums)
 {
 	const uint64_t most = clock_ns(CLOCK_MONOTONIC) - a->opened_ns;
 
-	if (sums->records <= most && sums->dropped <= most && sums->scrapped <= most && sums->unknown <= most)
+	if (sums->records <= most && sums->dropped <= most && sums->scrapped <= most && sums->unreadable <= most &&
+	    sums->unknown <= most)
 		return;
 	gate_break(&a->gate, "its client of CUPTI counted more records than there was time for");
 	*sums = (struct agt_gpu_sums){0};
@@ -177,6 +180,7 @@ void agt_gpu_count(struct agt *a, struct agt_gpu_sums *sums)
 	sums->records = since(sums->records, was->records);
 	sums->dropped = since(sums->dropped, was->dropped);
 	sums->scrapped = since(sums->scrapped, was->scrapped);
+	sums->unreadable = since(sums->unreadable, was->unreadable);
 	sums->unknown = since(sums->unknown, was->unknown);
 	sums->no_name = since(sums->no_name, was->no_name);
 	sums->subscriptions = since(sums->subscriptions, was->subscriptions);

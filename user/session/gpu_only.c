@@ -319,7 +319,7 @@ static int write_part(struct gpu_only *g, const struct part *p)
 	}
 	gpu_file_account(f, &a);
 	g->loss.stored += gpu_file_convert(f)->stored + 1; /* with the account itself */
-	g->loss.dropped += a.dropped + a.scrapped + a.unsent + a.unmeasured;
+	g->loss.dropped += a.dropped + a.scrapped + a.unreadable + a.unsent + a.unmeasured;
 	g->loss.attempted = g->loss.stored + g->loss.dropped;
 	err = err ? err : add_notes(g, f, p->pid);
 	gpu_file_close(f);

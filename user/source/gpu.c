@@ -74,6 +74,7 @@ static void fill_account(const struct gpu_source *g, struct mxbpf_gpu_account *t
 		.outside = c->outside,
 		.dropped = sums.dropped,
 		.scrapped = sums.scrapped,
+		.unreadable = sums.unreadable,
 		.unsent = g->ended && sums.records > c->taken ? sums.records - c->taken : sums.unsent,
 		.unmeasured = c->unmeasured,
 		.early = c->early,
@@ -117,7 +118,7 @@ static void put_account(struct gpu_source *g)
 
 	fill_account(g, &account);
 	g->account_ns = clock_ns(CLOCK_MONOTONIC);
-	if (!account.records && !account.dropped && !account.unknown)
+	if (!account.records && !account.dropped && !account.unreadable && !account.unknown)
 		return;
 	if (!buf_put(&g->convert.recs, &account, sizeof(account)))
 		g->accounts++;
@@ -280,7 +281,8 @@ static void gpu_loss(const struct src *s, struct mxbpf_loss *loss)
 
 	pthread_mutex_lock(&g->sum_lock);
 	*loss = (struct mxbpf_loss){.stored = g->stored,
-				    .dropped = a->dropped + a->scrapped + a->unsent + a->unmeasured + g->lost};
+				    .dropped = a->dropped + a->scrapped + a->unreadable + a->unsent + a->unmeasured +
+					       g->lost};
 	pthread_mutex_unlock(&g->sum_lock);
 	loss->attempted = loss->stored + loss->dropped;
 }

@@ -264,6 +264,7 @@ void gpu_file_account(const struct gpu_file *f, struct mxbpf_gpu_account *to)
 		.outside = c->outside,
 		.dropped = g->dropped,
 		.scrapped = g->scrapped,
+		.unreadable = g->unreadable,
 		.unsent = records - c->taken,
 		.unmeasured = c->unmeasured,
 		.early = c->early,

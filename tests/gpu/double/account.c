@@ -46,6 +46,7 @@ void account_write(const struct double_account *a)
 		{"buffers_requested", a->buffers_requested},
 		{"buffers_completed", a->buffers_completed},
 		{"null_buffers", a->null_buffers},
+		{"unreadable", a->unreadable},
 		{"corrupted", a->corrupted},
 		{"zero_times", a->zero_times},
 		{"early", a->early},

@@ -67,6 +67,7 @@ static char *name_was[NAMES];
 static unsigned nnames;
 static void *subscriber;
 static bool give_null;
+static int last_code; /* that ended the last walk through a buffer */
 
 static uint64_t u64(const uint8_t *r, size_t off)
 {
@@ -136,7 +137,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
 	pthread_mutex_lock(&lock);
 	seen.buffers++;
 	seen.foreign_thread += syscall(SYS_gettid) != getpid();
-	while (!cuptiActivityGetNextRecord(buffer, valid, &r)) {
+	while (!(last_code = cuptiActivityGetNextRecord(buffer, valid, &r))) {
 		if (last)
 			seen.bytes[u32(last, 0)] = (uint64_t)(r - last);
 		last = r;
@@ -414,6 +415,29 @@ static int watch_clock(void)
 	return 0;
 }
 
+/* A kernel runs on while a hundred before and behind it have ended. */
+static int incomplete(void)
+{
+	uint64_t begun;
+	int i;
+
+	begin();
+	for (i = 0; i < 200; i++) {
+		gpuops_launch("short", 1000, 0);
+		if (i == 99)
+			gpuops_launch("long", 3600000000000ull, 1);
+	}
+	begun = double_now();
+	while (double_now() < begun + 10000000) /* the device needs 203 us */
+		;
+	cuptiActivityFlushAll(0);
+	printf("held=%lu ", seen.buffers);
+	cuptiActivityFlushAll(1);
+	printf("kernels=%lu runtime=%lu code=%d\n", seen.of[KIND_KERNEL], seen.of[KIND_RUNTIME], last_code);
+	fflush(stdout);
+	return 0;
+}
+
 /* Leaves without disabling anything. */
 static int left(void)
 {
@@ -469,15 +493,25 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } commands[] = {
-	{"collect", collect},	{"leave", leave},
-	{"burst", burst},	{"before-cuinit", before_cuinit},
-	{"fork", forked},	{"second", second},
-	{"mixed", mixed},	{"null-buffer", null_buffer},
-	{"clock", clock_twice}, {"graph", graph_level},
-	{"replaced", replaced}, {"thread-ids", thread_ids},
-	{"dump", dump},		{"watch-clock", watch_clock},
-	{"finalize", finalize}, {"filter", filter},
-	{"replay", replay},	{"left", left},
+	{"collect", collect},
+	{"leave", leave},
+	{"burst", burst},
+	{"before-cuinit", before_cuinit},
+	{"fork", forked},
+	{"second", second},
+	{"mixed", mixed},
+	{"null-buffer", null_buffer},
+	{"clock", clock_twice},
+	{"graph", graph_level},
+	{"replaced", replaced},
+	{"thread-ids", thread_ids},
+	{"dump", dump},
+	{"watch-clock", watch_clock},
+	{"finalize", finalize},
+	{"filter", filter},
+	{"replay", replay},
+	{"left", left},
+	{"incomplete", incomplete},
 };
 
 int main(int argc, char **argv)

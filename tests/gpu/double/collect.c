@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Collects records into the buffers of the client and hands them over. Calls are recorded by their own thread when they
- * end. Operations wait in a queue per stream until the simulated device has done them; then the thread of the device
- * records them. Callbacks of completed buffers are called without the lock.
+ * end. An operation has its place in the buffer of the launching thread from its launch on, and its record is complete
+ * when the simulated device has done it; until then it waits in a queue per stream. A buffer with an incomplete record
+ * is handed over only by a forced flush. Callbacks of completed buffers are called without the lock.
  */
+#include "buffers.h"
 #include "collect.h"
 #include "replay.h"
 
@@ -11,7 +13,6 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#define CHUNK	       1024
 #define QUEUES	       64
 #define NULL_BUFFER_OK 27     /* first API version that survives a NULL buffer */
 #define PER_THREAD     130000 /* first API version with buffers per thread */
@@ -19,26 +20,6 @@
 #define LATE_NS	       50000000ull
 #define ABSURD_NS      100000000000000ull
 #define CBIDS	       1024
-
-struct lane {
-	struct lane *next;
-	uint8_t *data;
-	size_t size, used, records, records_max;
-	struct arena *names;
-	uint64_t counts[KINDS], kernel_ns;
-	uint64_t closed; /* when it went to the kept ones */
-};
-
-struct chunk {
-	struct chunk *next;
-	unsigned from, to;
-	struct double_op ops[CHUNK];
-};
-
-struct queue {
-	uint32_t stream;
-	struct chunk *first, *last;
-};
 
 bool system_tids, all_syncs = true;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below but the atomic ones */
@@ -50,8 +31,9 @@ static uint64_t kinds; /* atomic: mask of enabled kinds */
 static uint32_t singles[2][CBIDS];
 static bool recorded[2];
 static struct lane device_lane, shared_lane, *thread_lanes;
-static struct lane *ready, **ready_end = &ready; /* buffers to hand over */
-static struct lane *kept;			 /* with late and at-exit; the last one first */
+static struct buffer *held, **held_end = &held;	   /* full ones with incomplete records */
+static struct buffer *ready, **ready_end = &ready; /* buffers to hand over */
+static struct buffer *kept;			   /* with late and at-exit; the last one first */
 static struct queue queues[QUEUES];
 static unsigned nqueues;
 static bool thread_runs, graph_level;
@@ -76,18 +58,47 @@ static void count(uint64_t *counter)
 
 /* ---- buffers; the lock is held */
 
-static void close_lane(struct lane *l)
+static void append(struct buffer ***end, struct buffer *b)
 {
-	struct lane *full;
+	b->next = NULL;
+	**end = b;
+	*end = &b->next;
+}
 
-	if (!l->data)
+static void make_ready(struct buffer *b)
+{
+	b->gone = b->incomplete > 0;
+	append(&ready_end, b);
+}
+
+/* A buffer with an incomplete record stays open, and a full one is held, unless the client insists. */
+static void close_lane(struct lane *l, bool full, bool forced)
+{
+	struct buffer *b = l->b;
+
+	if (!b || (b->incomplete && !full && !forced))
 		return;
-	full = malloc(sizeof(*full));
-	*full = *l;
-	full->next = NULL;
-	*ready_end = full;
-	ready_end = &full->next;
-	memset(&l->data, 0, sizeof(*l) - offsetof(struct lane, data));
+	l->b = NULL;
+	if (b->incomplete && !forced)
+		append(&held_end, b);
+	else
+		make_ready(b);
+}
+
+/* Buffers that were held and have become complete are ready. */
+static void release_held(bool forced)
+{
+	struct buffer *list = held, *next;
+
+	held = NULL;
+	held_end = &held;
+	for (; list; list = next) {
+		next = list->next;
+		if (list->incomplete && !forced)
+			append(&held_end, list);
+		else
+			make_ready(list);
+	}
 }
 
 static bool open_lane(struct lane *l)
@@ -107,11 +118,10 @@ static bool open_lane(struct lane *l)
 	}
 	if ((uintptr_t)data & 7)
 		double_abort("alignment", "buffer %p is not aligned to 8 bytes", (void *)data);
-	l->data = data;
-	l->size = size;
-	l->records_max = most;
-	if (options.reuse_names)
-		l->names = arena_take();
+	l->b = calloc(1, sizeof(*l->b));
+	l->b->data = data;
+	l->b->size = size;
+	l->b->records_max = most;
 	return true;
 }
 
@@ -119,21 +129,24 @@ static bool open_lane(struct lane *l)
 static uint8_t *room(struct lane *l, uint32_t kind)
 {
 	size_t bytes = record_bytes(kind, version);
+	struct buffer *b;
 
 	count(&account->made[kind]);
 	nrecords++;
 	if (options.drop && nrecords % options.drop == 0)
 		goto drop;
-	if (l->data && (l->used + bytes > l->size || (l->records_max && l->records == l->records_max)))
-		close_lane(l);
-	if (!l->data && !open_lane(l))
+	b = l->b;
+	if (b && (b->used + bytes > b->size || (b->records_max && b->records == b->records_max)))
+		close_lane(l, true, false);
+	if (!l->b && !open_lane(l))
 		goto drop;
-	if (bytes > l->size)
+	b = l->b;
+	if (bytes > b->size)
 		goto drop;
-	l->used += bytes;
-	l->records++;
-	l->counts[kind]++;
-	return l->data + l->used - bytes;
+	b->used += bytes;
+	b->records++;
+	b->counts[kind]++;
+	return b->data + b->used - bytes;
 drop:
 	dropped++;
 	count(&account->dropped[kind]);
@@ -152,19 +165,20 @@ static struct lane *lane_of_thread(void)
 	return my_lane;
 }
 
-static void close_all(void)
+static void close_all(bool forced)
 {
 	struct lane *l;
 
+	release_held(forced);
 	for (l = thread_lanes; l; l = l->next)
-		close_lane(l);
-	close_lane(&shared_lane);
-	close_lane(&device_lane);
+		close_lane(l, false, forced);
+	close_lane(&shared_lane, false, forced);
+	close_lane(&device_lane, false, forced);
 }
 
-static struct lane *take_ready(void)
+static struct buffer *take_ready(void)
 {
-	struct lane *list = ready, *next;
+	struct buffer *list = ready, *next;
 
 	ready = NULL;
 	ready_end = &ready;
@@ -183,25 +197,68 @@ static struct lane *take_ready(void)
 
 /* ---- handing over; without the lock */
 
-static void hand_over(struct lane *l)
+static void add(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/* Of a buffer with incomplete records the client can read what is before the first of them. */
+static void count_readable(struct buffer *b)
+{
+	const uint8_t *r = b->data, *end = r + b->used;
+	uint64_t times[2];
+	uint32_t kind;
+
+	memset(b->counts, 0, sizeof(b->counts));
+	b->kernel_ns = 0;
+	for (; r < end; r += record_bytes(kind, version)) {
+		memcpy(&kind, r, sizeof(kind));
+		if (!kind)
+			return;
+		b->counts[kind]++;
+		memcpy(times, r + 16, sizeof(times));
+		b->kernel_ns += kind == KIND_KERNEL ? times[1] - times[0] : 0;
+	}
+}
+
+/* The last who has the buffer frees it. The lock is held. */
+static void free_if_unused(struct buffer *b)
+{
+	if (b->handed_over && !b->incomplete)
+		free(b);
+}
+
+static void drop_buffer(struct buffer *b)
+{
+	if (b->names)
+		arena_reuse(b->names);
+	b->handed_over = true;
+	free_if_unused(b);
+}
+
+static void hand_over(struct buffer *b)
 {
 	completed_fn f = on_completed;
+	uint64_t all[KINDS];
 	unsigned k;
 
+	memcpy(all, b->counts, sizeof(all));
+	if (b->gone)
+		count_readable(b);
 	in_delivery = true;
 	if (f)
-		f(NULL, 0, l->data, l->size, l->used);
+		f(NULL, 0, b->data, b->size, b->used);
 	in_delivery = false;
-	for (k = 0; k < KINDS; k++)
-		__atomic_fetch_add(f ? &account->delivered[k] : &account->lost[k], l->counts[k], __ATOMIC_RELAXED);
-	count(&account->buffers_completed);
-	__atomic_fetch_add(&account->kernel_ns, l->kernel_ns, __ATOMIC_RELAXED);
-	if (l->names) {
-		pthread_mutex_lock(&lock);
-		arena_reuse(l->names);
-		pthread_mutex_unlock(&lock);
+	for (k = 0; k < KINDS; k++) {
+		add(f ? &account->delivered[k] : &account->lost[k], b->counts[k]);
+		add(&account->lost[k], all[k] - b->counts[k]);
+		add(&account->unreadable, all[k] - b->counts[k]);
 	}
-	free(l);
+	count(&account->buffers_completed);
+	add(&account->kernel_ns, b->kernel_ns);
+	pthread_mutex_lock(&lock);
+	drop_buffer(b);
+	pthread_mutex_unlock(&lock);
 }
 
 static void *hand_over_thread(void *l)
@@ -211,7 +268,7 @@ static void *hand_over_thread(void *l)
 }
 
 /* Hands over from a thread that the program does not know. */
-static void hand_over_foreign(struct lane *l)
+static void hand_over_foreign(struct buffer *l)
 {
 	pthread_t t;
 
@@ -221,9 +278,9 @@ static void hand_over_foreign(struct lane *l)
 		pthread_join(t, NULL);
 }
 
-static void deliver(struct lane *list, bool foreign)
+static void deliver(struct buffer *list, bool foreign)
 {
-	struct lane *next;
+	struct buffer *next;
 
 	if (!list)
 		return;
@@ -241,9 +298,9 @@ static void deliver(struct lane *list, bool foreign)
 }
 
 /* Takes the kept buffers that are old enough, the last one first. The lock is held. */
-static struct lane *take_kept(bool all)
+static struct buffer *take_kept(bool all)
 {
-	struct lane *list = kept;
+	struct buffer *list = kept;
 
 	if (!list || (options.at_exit && !all) || (!all && list->closed + LATE_NS > double_now()))
 		return NULL;
@@ -254,7 +311,7 @@ static struct lane *take_kept(bool all)
 
 static void unlock_and_deliver(void)
 {
-	struct lane *list = take_ready();
+	struct buffer *list = take_ready();
 
 	pthread_mutex_unlock(&lock);
 	deliver(list, false);
@@ -317,22 +374,22 @@ void collect_call(const struct double_call *call)
 	unlock_and_deliver();
 }
 
-static bool every(uint64_t interval)
+static bool every(uint64_t interval, uint64_t number)
 {
-	return interval && nkernels % interval == 0;
+	return interval && number % interval == 0;
 }
 
 /* Makes the times of a kernel wrong if MXBPF_DOUBLE or a broken rule demands it. */
-static void spoil(const struct double_op *op, uint64_t *start, uint64_t *end)
+static void spoil(const struct waiting *w, uint64_t *start, uint64_t *end)
 {
-	if (every(options.zero)) {
+	if (every(options.zero, w->number)) {
 		*start = *end = 0;
 		count(&account->zero_times);
 		return;
 	}
-	if (every(options.early)) {
-		*end -= *start - clock_of(op->called - 5000);
-		*start = clock_of(op->called - 5000);
+	if (every(options.early, w->number)) {
+		*end -= *start - clock_of(w->op.called - 5000);
+		*start = clock_of(w->op.called - 5000);
 		count(&account->early);
 	}
 	if (corrupt_left || (options.spoil && since_subscription > options.spoil)) {
@@ -344,43 +401,57 @@ static void spoil(const struct double_op *op, uint64_t *start, uint64_t *end)
 }
 
 /* Returns NULL without a name or without room for it. */
-static const char *name_in(struct lane *l, const char *name)
+static const char *name_in(struct buffer *b, const char *name)
 {
-	const char *copy;
-
-	if (!name || every(options.no_name))
+	if (!name || every(options.no_name, nkernels))
 		return NULL;
-	if (!l->names)
-		return name;
-	copy = arena_name(l->names, name);
-	return copy;
+	if (options.reuse_names && !b->names)
+		b->names = arena_take();
+	return b->names ? arena_name(b->names, name) : name;
 }
 
-static void write_op(struct lane *l, const struct double_op *op)
+/* Finds a place for the record of an operation that was launched. Returns false if it has none. */
+static bool reserve(struct lane *l, struct waiting *w)
 {
-	uint64_t start = clock_of(op->start), end = clock_of(op->end);
-	const char *name = op->name;
-	uint8_t *r;
+	const uint32_t kind = w->op.kind;
 
 	since_subscription++;
-	if (op->kind == KIND_KERNEL) {
-		nkernels++;
-		if (every(options.lose)) {
-			lose_one(op->kind);
-			return;
+	if (kind == KIND_KERNEL) {
+		w->number = ++nkernels;
+		if (every(options.lose, nkernels)) {
+			lose_one(kind);
+			return false;
 		}
-		if (l->names && !arena_name(l->names, name))
-			close_lane(l); /* the arena of the buffer is full */
-		spoil(op, &start, &end);
+		if (l->b && l->b->names && !arena_name(l->b->names, w->op.name))
+			close_lane(l, true, false); /* the arena of the buffer is full */
 	}
-	r = room(l, op->kind);
-	if (!r)
+	w->at = room(l, kind);
+	if (!w->at)
+		return false;
+	w->in = l->b;
+	w->in->incomplete++;
+	if (kind == KIND_KERNEL)
+		w->name = name_in(w->in, w->op.name);
+	memset(w->at, 0, record_bytes(kind, version)); /* kind 0: incomplete */
+	return true;
+}
+
+/* The operation has ended. */
+static void complete(const struct waiting *w)
+{
+	uint64_t start = clock_of(w->op.start), end = clock_of(w->op.end);
+	struct buffer *b = w->in;
+
+	b->incomplete--;
+	if (b->gone) {
+		free_if_unused(b);
 		return;
-	if (op->kind == KIND_KERNEL) {
-		name = name_in(l, name);
-		l->kernel_ns += end - start;
 	}
-	record_op(r, op, name, start, end);
+	if (w->op.kind == KIND_KERNEL)
+		spoil(w, &start, &end);
+	if (w->op.kind == KIND_KERNEL)
+		b->kernel_ns += end - start;
+	record_op(w->at, &w->op, w->name, start, end);
 }
 
 static struct queue *queue_of(uint32_t stream)
@@ -400,13 +471,16 @@ static void push(const struct double_op *op)
 {
 	struct queue *q = queue_of(op->stream);
 	struct chunk *c = q->last;
+	struct waiting w = {.op = *op};
 
 	/* At graph level the operations of one launch are one record. */
-	if (op->kind == KIND_GRAPH && c && c->to > c->from && c->ops[c->to - 1].kind == KIND_GRAPH &&
-	    c->ops[c->to - 1].correlation == op->correlation) {
-		c->ops[c->to - 1].end = op->end;
+	if (op->kind == KIND_GRAPH && c && c->to > c->from && c->ops[c->to - 1].op.kind == KIND_GRAPH &&
+	    c->ops[c->to - 1].op.correlation == op->correlation) {
+		c->ops[c->to - 1].op.end = op->end;
 		return;
 	}
+	if (!reserve(lane_of_thread(), &w))
+		return;
 	if (!c || c->to == CHUNK) {
 		c = malloc(sizeof(*c));
 		c->next = NULL;
@@ -414,10 +488,10 @@ static void push(const struct double_op *op)
 		*(q->last ? &q->last->next : &q->first) = c;
 		q->last = c;
 	}
-	c->ops[c->to++] = *op;
+	c->ops[c->to++] = w;
 }
 
-/* Records the operations that have ended. Returns true if others remain. */
+/* Completes the records of operations that have ended. Returns true if others remain. */
 static bool record_ended(uint64_t now)
 {
 	bool remain = false;
@@ -426,8 +500,8 @@ static bool record_ended(uint64_t now)
 
 	for (i = 0; i < nqueues; i++) {
 		while ((c = queues[i].first) != NULL) {
-			for (; c->from < c->to && c->ops[c->from].end <= now; c->from++)
-				write_op(&device_lane, &c->ops[c->from]);
+			for (; c->from < c->to && c->ops[c->from].op.end <= now; c->from++)
+				complete(&c->ops[c->from]);
 			if (c->from < c->to || c->to < CHUNK)
 				break;
 			queues[i].first = c->next;
@@ -436,13 +510,14 @@ static bool record_ended(uint64_t now)
 		}
 		remain |= c && c->from < c->to;
 	}
+	release_held(false);
 	return remain;
 }
 
 static void *device_thread(void *ctx)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
-	struct lane *list, *late;
+	struct buffer *list, *late;
 	bool remain;
 
 	for (;;) {
@@ -462,6 +537,7 @@ static void *device_thread(void *ctx)
 void collect_op(const struct double_op *given)
 {
 	struct double_op op = *given;
+	struct waiting wait;
 
 	if (graph_level && op.graph)
 		op.kind = KIND_GRAPH;
@@ -469,7 +545,9 @@ void collect_op(const struct double_op *given)
 		return;
 	pthread_mutex_lock(&lock);
 	if (op.kind == KIND_SYNC) {
-		write_op(lane_of_thread(), &op);
+		wait = (struct waiting){.op = op};
+		if (reserve(lane_of_thread(), &wait))
+			complete(&wait);
 	} else {
 		push(&op);
 		pthread_cond_signal(&work);
@@ -579,7 +657,7 @@ static void flush_overhead(uint64_t began)
 	pthread_mutex_unlock(&lock);
 }
 
-static bool worth_it(const struct lane *list)
+static bool worth_it(const struct buffer *list)
 {
 	for (; list; list = list->next)
 		if (list->records > list->counts[KIND_OVERHEAD])
@@ -590,12 +668,12 @@ static bool worth_it(const struct lane *list)
 void collect_flush(bool forced)
 {
 	uint64_t began = double_now();
-	struct lane *list, *late;
+	struct buffer *list, *late;
 	bool overhead;
 
 	pthread_mutex_lock(&lock);
 	record_ended(began);
-	close_all();
+	close_all(forced);
 	list = take_ready();
 	late = take_kept(forced && !options.at_exit);
 	overhead = worth_it(list) || worth_it(late);
@@ -610,23 +688,22 @@ void collect_flush(bool forced)
 		flush_overhead(began);
 }
 
-/* The client never sees these buffers again, nor can it free them. */
-static void lose(struct lane **list)
+/* The client never sees these buffers again, nor can it free them. Nothing waits for a place in them. */
+static void lose(struct buffer **list)
 {
-	struct lane *l;
+	struct buffer *b;
 	unsigned k;
 
-	while ((l = *list) != NULL) {
-		*list = l->next;
+	while ((b = *list) != NULL) {
+		*list = b->next;
 		for (k = 0; k < KINDS; k++)
-			__atomic_fetch_add(&account->lost[k], l->counts[k], __ATOMIC_RELAXED);
-		if (l->names)
-			arena_reuse(l->names);
-		free(l);
+			add(&account->lost[k], b->counts[k]);
+		drop_buffer(b);
 	}
 	ready_end = &ready;
 }
 
+/* The records of operations that have not ended are lost with their buffers. */
 static void lose_queues(void)
 {
 	struct chunk *c;
@@ -635,8 +712,8 @@ static void lose_queues(void)
 	for (i = 0; i < nqueues; i++) {
 		while ((c = queues[i].first) != NULL) {
 			for (; c->from < c->to; c->from++) {
-				count(&account->made[c->ops[c->from].kind]);
-				count(&account->lost[c->ops[c->from].kind]);
+				c->ops[c->from].in->incomplete--;
+				free_if_unused(c->ops[c->from].in);
 			}
 			queues[i].first = c->next;
 			free(c);
@@ -648,10 +725,10 @@ static void lose_queues(void)
 void collect_reset(void)
 {
 	pthread_mutex_lock(&lock);
-	close_all();
+	lose_queues();
+	close_all(true);
 	lose(&ready);
 	lose(&kept);
-	lose_queues();
 	kinds = 0;
 	memset(singles, 0, sizeof(singles));
 	memset(recorded, 0, sizeof(recorded));
@@ -664,7 +741,7 @@ void collect_reset(void)
 /* At exit the buffers are handed over for the last time; operations that have not ended are lost. */
 void collect_exit(void)
 {
-	struct lane *list, *late;
+	struct buffer *list, *late;
 
 	pthread_mutex_lock(&lock);
 	record_ended(double_now());
@@ -672,7 +749,7 @@ void collect_exit(void)
 	memset(singles, 0, sizeof(singles));
 	memset(recorded, 0, sizeof(recorded));
 	if (!options.lost_at_exit) {
-		close_all();
+		close_all(true);
 		list = take_ready();
 		late = take_kept(true);
 		pthread_mutex_unlock(&lock);
@@ -680,10 +757,10 @@ void collect_exit(void)
 		deliver(late, true);
 		pthread_mutex_lock(&lock);
 	}
-	close_all();
+	lose_queues();
+	close_all(true);
 	lose(&ready);
 	lose(&kept);
-	lose_queues();
 	pthread_mutex_unlock(&lock);
 }
 

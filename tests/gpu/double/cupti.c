@@ -391,6 +391,9 @@ DOUBLE_EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint
 	}
 	if (next >= buffer + valid)
 		return CUPTI_MAX_LIMIT_REACHED;
+	memcpy(&kind, next, 4);
+	if (!kind) /* incomplete; those behind it cannot be read either */
+		return CUPTI_INVALID_KIND;
 	*record = next;
 	return CUPTI_OK;
 }

@@ -87,6 +87,7 @@ struct double_account {
 	uint64_t delivered[KINDS]; /* records in buffers that were handed over */
 	uint64_t dropped[KINDS];   /* reported by cuptiActivityGetNumDroppedRecords */
 	uint64_t lost[KINDS];	   /* never handed over nor reported: reset by cuptiFinalize, or left at the end */
+	uint64_t unreadable;	   /* of lost: incomplete when they were handed over, or behind such a record */
 	uint64_t kernel_ns;	   /* sum of durations of the kernels that were delivered */
 	uint64_t launched_ns;	   /* sum of durations of all kernels */
 	uint64_t buffers_requested, buffers_completed, null_buffers;

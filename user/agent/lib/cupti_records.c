@@ -12,6 +12,7 @@
 
 #define BUFFERS	     64		/* most buffers of the pool */
 #define BUFFER_BYTES (1u << 20) /* of records in a buffer */
+#define RECORD_BYTES 128	/* mean of records before the first was read */
 #define NAMES_CACHED 512	/* a power of two */
 #define CALLS_NAMED  1024	/* functions of each domain whose names are kept */
 
@@ -431,15 +432,32 @@ void cupti_send(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r)
 	send(g, &b);
 }
 
+static void count_read(size_t bytes, uint64_t records)
+{
+	__atomic_fetch_add(&record_bytes, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&record_count, records, __ATOMIC_RELAXED);
+}
+
+/* Adds the records that so many bytes have. Of these, so many have been read. At least one has not. */
+static void count_unread(__u64 *sum, size_t bytes, uint64_t read)
+{
+	const uint64_t n = __atomic_load_n(&record_count, __ATOMIC_RELAXED);
+	const uint64_t mean = n ? __atomic_load_n(&record_bytes, __ATOMIC_RELAXED) / n : 0;
+	const uint64_t all = bytes / (mean ? mean : RECORD_BYTES);
+
+	__atomic_fetch_add(sum, bytes ? (all > read ? all - read : 1) : 0, __ATOMIC_RELAXED);
+}
+
 static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t valid)
 {
 	struct mxbpf_agent_batch *batch = &b->batch;
 	uint64_t n = 0, unknown = 0;
 	uint8_t *r = NULL;
+	int err = CUPTI_MAX_LIMIT_REACHED;
 
 	cupti_tape_buffer(b->records, valid);
 	batch->ncalls = 0;
-	while (valid && !cupti.get_next_record(b->records, valid, &r)) {
+	while (valid && !(err = cupti.get_next_record(b->records, valid, &r))) {
 		if (!read_record(g, b, r, &batch->gpu[batch->ncalls])) {
 			unknown++;
 			continue;
@@ -450,18 +468,14 @@ static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t val
 	}
 	if (batch->ncalls)
 		send(g, batch);
+	if (err == CUPTI_MAX_LIMIT_REACHED)
+		count_read(valid, n + unknown);
+	else if (r) /* how long the last one is, only the next one would tell */
+		count_read((size_t)(r - b->records), n + unknown - 1);
+	if (err != CUPTI_MAX_LIMIT_REACHED)
+		count_unread(&g->unreadable, valid - (r ? (size_t)(r - b->records) : 0), r != NULL);
 	__atomic_fetch_add(&g->unknown, unknown, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&delivered, n + unknown, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&record_count, n + unknown, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&record_bytes, valid, __ATOMIC_RELAXED);
-}
-
-static void count_scrapped(struct mxbpf_gpu_shared *g, size_t valid)
-{
-	const uint64_t n = __atomic_load_n(&record_count, __ATOMIC_RELAXED);
-	const uint64_t mean = n ? __atomic_load_n(&record_bytes, __ATOMIC_RELAXED) / n : 0;
-
-	__atomic_fetch_add(&g->scrapped, valid / (mean ? mean : 128) + (valid != 0), __ATOMIC_RELAXED);
 }
 
 void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
@@ -476,7 +490,7 @@ void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t 
 	if (g && i < BUFFERS)
 		read_buffer(g, pool[i], valid);
 	else if (g)
-		count_scrapped(g, valid);
+		count_unread(&g->scrapped, valid, 0);
 	if (g && cupti.get_dropped && !cupti.get_dropped(context, stream, &dropped))
 		__atomic_fetch_add(&g->dropped, dropped, __ATOMIC_RELAXED);
 	if (i < BUFFERS)

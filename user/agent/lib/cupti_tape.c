@@ -123,10 +123,11 @@ void cupti_tape_buffer(uint8_t *records, size_t valid)
 	uint8_t *r = NULL, *last = NULL;
 	uint64_t address;
 	uint32_t kind;
+	int err = CUPTI_MAX_LIMIT_REACHED;
 
 	if (!valid || !begin())
 		return;
-	while (end + valid < TAPE_BYTES_MAX && !cupti.get_next_record(records, valid, &r)) {
+	while (end + valid < TAPE_BYTES_MAX && !(err = cupti.get_next_record(records, valid, &r))) {
 		if (last)
 			put_size(last, (size_t)(r - last));
 		last = r;
@@ -136,9 +137,10 @@ void cupti_tape_buffer(uint8_t *records, size_t valid)
 		memcpy(&address, r + CUPTI_KERNEL_NAME, sizeof(address));
 		put_name(address);
 	}
-	if (last) {
+	/* The tape ends before an incomplete record: the size of the one before it is not known from this buffer. */
+	if (last && err == CUPTI_MAX_LIMIT_REACHED)
 		put_size(last, (size_t)(records + valid - last));
-		put(TAPE_BUFFER, NULL, 0, records, valid);
-	}
+	if (last)
+		put(TAPE_BUFFER, NULL, 0, records, err == CUPTI_MAX_LIMIT_REACHED ? valid : (size_t)(last - records));
 	finish();
 }

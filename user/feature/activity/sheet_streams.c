@@ -287,6 +287,7 @@ static int print_loss(struct view *s, const void *table)
 	for (i = 0; i < t->all; i++, r++) {
 		add_sat(&sum.dropped, r->dropped);
 		add_sat(&sum.scrapped, r->scrapped);
+		add_sat(&sum.unreadable, r->unreadable);
 		add_sat(&sum.unsent, r->unsent);
 		add_sat(&sum.unmeasured, r->unmeasured);
 		add_sat(&sum.early, r->early);
@@ -296,6 +297,8 @@ static int print_loss(struct view *s, const void *table)
 	}
 	put_count(s, sum.dropped, "GPU records lost because CUPTI had no buffer");
 	put_count(s, sum.scrapped, "GPU records lost because all buffers of the agent were full");
+	put_count(s, sum.unreadable,
+		  "GPU records lost because they were incomplete at the end, or behind such a record");
 	put_count(s, sum.unsent, "GPU records lost because mxbpf did not read them fast enough");
 	put_count(s, sum.unmeasured, "GPU records left out because CUPTI did not measure their times");
 	put_count(s, sum.unknown, "GPU records left out because their kind is unknown");
@@ -303,8 +306,8 @@ static int print_loss(struct view *s, const void *table)
 	put_count(s, sum.unnamed, "GPU records without a name because the agent's memory for names was full");
 	put_count(s, sum.early,
 		  "activities that begin before their launch, because the clocks of CPU and GPU differ a little");
-	if (sum.dropped || sum.scrapped || sum.unsent || sum.unmeasured || sum.unknown || sum.threadless ||
-	    sum.unnamed || sum.early)
+	if (sum.dropped || sum.scrapped || sum.unreadable || sum.unsent || sum.unmeasured || sum.unknown ||
+	    sum.threadless || sum.unnamed || sum.early)
 		out_puts(s->out, "\n");
 	return 0;
 }
@@ -321,6 +324,8 @@ static const struct view_column loss_columns[] = {
 	{"outside", NULL, NULL, VIEW_COUNT, AT(outside), .help = "began before the window, or their launch did"},
 	{"dropped", NULL, NULL, VIEW_COUNT, AT(dropped), .help = "lost because CUPTI had no buffer"},
 	{"scrapped", NULL, NULL, VIEW_COUNT, AT(scrapped), .help = "lost because all buffers of the agent were full"},
+	{"unreadable", NULL, NULL, VIEW_COUNT, AT(unreadable),
+	 .help = "lost because they were incomplete at the end, or behind such a record; an estimate"},
 	{"unsent", NULL, NULL, VIEW_COUNT, AT(unsent), .help = "lost because mxbpf could not read them fast enough"},
 	{"unmeasured", NULL, NULL, VIEW_COUNT, AT(unmeasured), .help = "left out because CUPTI did not measure them"},
 	{"unknown", NULL, NULL, VIEW_COUNT, AT(unknown), .help = "records of unknown kinds, which are left out"},
