@@ -103,7 +103,7 @@ struct mxbpf_gpu_shared {
 	__u32 want;	   /* mask of enum mxbpf_gpu_want */
 	__u32 flush_ms;	   /* interval of flushes; 0: 100 */
 	__u32 again_ms;	   /* interval between requests while another client holds CUPTI; 0: 5000 */
-	__u32 buffers_max; /* most buffers of 1 MiB that CUPTI has at one time; 0: 64 */
+	__u32 buffers_max; /* most buffers of 256 KiB that CUPTI has at one time; 0: 256 */
 	__u64 records_max; /* the agent subscribes anew after so many records; 0: 20 million */
 	char library[256]; /* libcupti to load if the process has mapped none; "": the agent looks for one */
 	/* Set by the agent. */

@@ -389,6 +389,46 @@ static void test_buffers(void)
 	CHECK(gpu->version < 27 ? gpu->scrapped : gpu->dropped);
 }
 
+/* Kernels of 60 ms are queued for 300 ms and more when the window closes, and no call waits for them. */
+static void test_queue(void)
+{
+	int i;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	for (i = 0; i < 6; i++)
+		launch("queued", 60000000, 1);
+	CHECK(end());
+	CHECK(gpu->records >= 18 && !gpu->unreadable);
+	CHECK(calls_of("cuptiActivityFlushAll") == gpu->flushes);
+}
+
+/*
+ * One kernel runs until the end of each buffer at least, as in every program that always has work queued. What was
+ * launched first must not wait for what is launched last.
+ */
+static void test_held_back(void)
+{
+	double until;
+	int i;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	until = now() + 0.7;
+	for (i = 0; i < 1400; i++)
+		launch("queued", 500000, 1);
+	while (!__atomic_load_n(&gpu->records, __ATOMIC_RELAXED) && now() < until)
+		nap();
+	CHECK(gpu->records > 0 && gpu->records < 3 * 1400);
+	CHECK(end());
+}
+
 /* A kernel runs longer than the window, and CUPTI cannot say how many records are behind its own. */
 static void test_unreadable(void)
 {
@@ -606,6 +646,10 @@ int main(int argc, char **argv)
 	CHECK(!run(test_cuinit, "", NULL));
 	TEST("CUPTI always gets a buffer in versions that crash without one, and what is lost is counted")
 	CHECK(!run(test_buffers, "late", "18") && !run(test_buffers, "late", "130001"));
+	TEST("Work that is queued when the window closes is recorded")
+	CHECK(!run(test_queue, "", NULL));
+	TEST("CUPTI hands records over while the program always has work queued")
+	CHECK(!run(test_held_back, "", NULL));
 	TEST("Records that are incomplete at the end of a window are counted, and those behind them")
 	CHECK(!run(test_unreadable, "", NULL));
 	TEST("While subscribing takes seconds, nobody waits but another client, which then gets CUPTI")

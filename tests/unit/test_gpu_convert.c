@@ -2,6 +2,7 @@
 /* Records of CUPTI become spans, launches and activities. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "mxbpf_table.h"
 #include "records/kinds.h"
 #include "source/gpu_convert.h"
@@ -204,6 +205,20 @@ static void test_left_out(void)
 		gpu_take(&c, &r, 1);
 		gpu_convert(&c, true);
 		CHECK(!c.recs.len && c.unmeasured == 1 && balanced(&c));
+	}
+	TEST("a kernel that is more than 60 s away from its launch is counted as not measured, also one in the past")
+	{
+		struct gpu_convert far = begin();
+		const uint64_t now = clock_ns(CLOCK_MONOTONIC), second = 1000000000;
+
+		clock_at(&far, now + AHEAD, now);
+		call(&far, MXBPF_GPU_CALL, 5, LAUNCH, now);
+		kernel(&far, 5, now - 61 * second);
+		call(&far, MXBPF_GPU_CALL, 6, LAUNCH, now);
+		kernel(&far, 6, now - 59 * second);
+		gpu_convert(&far, true);
+		CHECK(far.unmeasured == 1 && far.activities == 1 && balanced(&far));
+		gpu_convert_fini(&far);
 	}
 	TEST("what began before the window is left out, and what was launched then, too")
 	{

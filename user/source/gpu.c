@@ -19,7 +19,7 @@
 #define LOOK_MS	   20		 /* interval between two reads */
 #define ACCOUNT_NS 1000000000ull /* interval between two accounts */
 #define PIECES	   8		 /* of a full ring buffer */
-#define STILL_NS   1500000000ull /* how long CUPTI may deliver nothing while it ends */
+#define STILL_NS   1500000000ull /* how long CUPTI may do nothing while it ends */
 
 struct gpu_source {
 	struct agt *agt;
@@ -199,18 +199,21 @@ static bool is_released(const struct gpu_source *g)
 }
 
 struct progress {
-	uint64_t records, ns; /* when the number of records changed last */
+	uint64_t records, flushes, ns; /* when one of the numbers changed last */
 };
 
-/* Returns false if CUPTI has delivered nothing for too long: the process may only say that it still holds CUPTI. */
+/*
+ * Returns false if the agent has done nothing for too long: the process may only say that it still holds CUPTI. While
+ * work that was launched in the window is queued, there are flushes and no records.
+ */
 static bool goes_on(const struct gpu_source *g, struct progress *p)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct agt_gpu_sums sums;
 
 	agt_gpu_count(g->agt, &sums);
-	if (sums.records != p->records)
-		*p = (struct progress){sums.records, now};
+	if (sums.records != p->records || sums.flushes != p->flushes)
+		*p = (struct progress){sums.records, sums.flushes, now};
 	return now - p->ns < STILL_NS;
 }
 

@@ -16,8 +16,9 @@
 #define NAME_MAX_LEN 4000
 #define WAITING_MAX  (1u << 19) /* records that wait for the clock: 44 MiB */
 #define CONTEXTS_MAX 65536
-#define AHEAD_NS     1000000000ull /* by how much a converted time may be wrong */
-#define RATE_MAX     1e-3	   /* largest difference between the rates of two clocks that were not set */
+#define AHEAD_NS     1000000000ull  /* by how much a converted time may be wrong */
+#define QUEUED_NS    60000000000ull /* longest time between a launch and its work */
+#define RATE_MAX     1e-3	    /* largest difference between the rates of two clocks that were not set */
 
 /* ---- the clock */
 
@@ -411,13 +412,24 @@ static bool is_outside(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	return called_ns ? is_beyond(c, *called_ns) : is_beyond(c, start_ns);
 }
 
-/* A time that is far from now would hold other records up, or push them out. */
+static bool is_far(uint64_t a, uint64_t b)
+{
+	return (a > b ? a - b : b - a) > QUEUED_NS;
+}
+
+/*
+ * A time that is far from now would hold other records up, or push them out. One that is far from its launch is wrong:
+ * CUPTI below 13.3 can take a wrong base for the times of the GPU, 1e14 ns off.
+ */
 static bool is_possible(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
 	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
 	const uint64_t latest_ns = clock_ns(CLOCK_MONOTONIC) + AHEAD_NS;
+	const bool is_work = r->kind != MXBPF_GPU_CALL && r->kind != MXBPF_GPU_DRIVER;
+	const uint64_t *called_ns = is_work ? called_at(c, r->correlation) : NULL;
 
-	return r->start_ns && r->end_ns && start_ns < latest_ns && end_ns < latest_ns;
+	return r->start_ns && r->end_ns && start_ns < latest_ns && end_ns < latest_ns &&
+	       (!called_ns || !is_far(start_ns, *called_ns));
 }
 
 static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)

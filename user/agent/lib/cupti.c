@@ -16,6 +16,9 @@
 #define NS_PER_MS	 1000000ull
 #define WAIT_NS		 20000000000ull /* how long a client waits for the agent to let go */
 #define BUFFERS_NS	 1000000000ull	/* how long the agent waits for buffers after it has let go of CUPTI */
+#define QUEUE_NS	 2000000000ull	/* how long the agent waits for work that was launched in the window */
+#define HURRY_NS	 100000000ull	/* the same if a client or the end of the process waits for the agent */
+#define QUEUE_FLUSH_NS	 5000000ull	/* interval of flushes meanwhile */
 #define CLOCK_ROUNDS	 16		/* readings of the clock; the one that took the shortest time counts */
 #define CALLS_MAX	 1024		/* more than the driver or the runtime have functions */
 #define VERSION_MULTIPLE 130200		/* CUDA 13.2: struct cupti_subscriber_params has all its members */
@@ -26,6 +29,7 @@ struct cupti_others cupti_others;
 /* Who may call CUPTI for the agent. The one who changes it from HELD to USING or LEAVING. */
 enum phase { IDLE, TAKING, HELD, USING, LEAVING };
 static uint32_t phase;
+static uint32_t waiting; /* threads that wait for the agent to let go */
 static void *subscriber;
 static uint64_t held_since_ns;
 static uint32_t thread_id_type; /* before the agent has changed it */
@@ -128,11 +132,16 @@ bool cupti_has_cuda(struct mxbpf_gpu_shared *g)
 
 /* ---- other clients */
 
-static void nap(void)
+static void nap_for(uint64_t ns)
 {
-	const struct timespec t = {.tv_nsec = (long)NS_PER_MS};
+	const struct timespec t = {.tv_nsec = (long)ns};
 
 	nanosleep(&t, NULL);
+}
+
+static void nap(void)
+{
+	nap_for(NS_PER_MS);
 }
 
 static bool step(enum phase from, enum phase to)
@@ -158,12 +167,14 @@ static void give_way(void)
 	if (!s) /* a forked child: the agent does not run here */
 		return;
 	__atomic_fetch_add(&s->gpu.others, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&waiting, 1, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE && agent_now() - now < WAIT_NS) {
 		if (step(HELD, LEAVING))
 			let_go(&s->gpu, MXBPF_GPU_YIELDED);
 		else
 			nap();
 	}
+	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
 }
 
 typedef long (*any_fn)(long a, long b, long c, long d, long e, long f);
@@ -518,14 +529,39 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 	return 0;
 }
 
+static void flush(struct mxbpf_gpu_shared *g, uint32_t flag)
+{
+	cupti.flush_all(flag);
+	__atomic_fetch_add(&g->flushes, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Work that was launched in the window is still queued, often a whole step of it. Its records are complete when it has
+ * ended. A forced flush hands over what is complete by then, so it comes last.
+ */
+static void await_queue(struct mxbpf_gpu_shared *g)
+{
+	const uint64_t begun = agent_now();
+
+	flush(g, 0);
+	while (cupti_has_buffers() &&
+	       agent_now() - begun < (__atomic_load_n(&waiting, __ATOMIC_RELAXED) ? HURRY_NS : QUEUE_NS)) {
+		nap_for(QUEUE_FLUSH_NS);
+		flush(g, 0);
+	}
+}
+
 /* The phase is LEAVING. CUPTI is not finalised: that is a race with the threads of the process that use it. */
 static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 {
 	const uint64_t begun = agent_now();
+	uint64_t forced;
 
 	disable_kinds(g);
-	cupti.flush_all(CUPTI_FLUSH_FORCED);
-	while (cupti_has_buffers() && agent_now() - begun < BUFFERS_NS) /* threads of CUPTI may complete them */
+	await_queue(g);
+	flush(g, CUPTI_FLUSH_FORCED);
+	forced = agent_now();
+	while (cupti_has_buffers() && agent_now() - forced < BUFFERS_NS) /* threads of CUPTI may complete them */
 		nap();
 	read_clock(g);
 	restore_options();
@@ -540,12 +576,15 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state, uint64_t limit_ns)
 {
 	const uint64_t begun = agent_now();
+	const bool hurries = limit_ns < QUEUE_NS;
 
+	__atomic_fetch_add(&waiting, hurries, __ATOMIC_RELAXED);
 	while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) != IDLE && agent_now() - begun < limit_ns)
 		if (step(HELD, LEAVING))
 			let_go(g, state);
 		else
 			nap();
+	__atomic_fetch_sub(&waiting, hurries, __ATOMIC_RELAXED);
 	cupti_trim();
 }
 
@@ -560,7 +599,7 @@ void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 		watch_others(g);
 	if (!step(HELD, USING))
 		return;
-	cupti.flush_all(0);
+	flush(g, 0);
 	read_clock(g);
 	__atomic_store_n(&phase, HELD, __ATOMIC_RELEASE);
 }
@@ -568,5 +607,6 @@ void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 void cupti_forget(void)
 {
 	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
+	__atomic_store_n(&waiting, 0, __ATOMIC_RELAXED);
 	cupti_forget_buffers();
 }

@@ -10,11 +10,11 @@
 #include "cupti.h"
 #include "cupti_tape.h"
 
-#define BUFFERS	     64		/* most buffers of the pool */
-#define BUFFER_BYTES (1u << 20) /* of records in a buffer */
-#define RECORD_BYTES 128	/* mean of records before the first was read */
-#define NAMES_CACHED 512	/* a power of two */
-#define CALLS_NAMED  1024	/* functions of each domain whose names are kept */
+#define BUFFERS	     256	  /* most buffers of the pool; from CUDA 13.0 on each launching thread has one */
+#define BUFFER_BYTES (256u << 10) /* of records; CUPTI holds a buffer back until all records in it are complete */
+#define RECORD_BYTES 128	  /* mean of records before the first was read */
+#define NAMES_CACHED 512	  /* a power of two */
+#define CALLS_NAMED  1024	  /* functions of each domain whose names are kept */
 
 struct name {
 	const char *address;
