@@ -58,6 +58,7 @@ told() { # NUMBER
 	expect_same "$(told 'count("kernels"), count("copies", "bytes")')" "(1000, 4096)"
 	expect_same "$(told 'report["loss"]["attempted"] == report["loss"]["stored"] > 3000')" True
 	expect_re 'no probes: operators are not recorded' "$(told notes)"
+	expect_re 'letting go took [0-9.]+ ?[nmu]?s' "$(told notes)"
 }
 
 @test "Records that the process had not flushed when it exited are in the recording" {

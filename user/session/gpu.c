@@ -138,7 +138,7 @@ void ses_gpu_end(struct session *ses)
 {
 	struct mxbpf_gpu_shared g;
 	struct mxbpf_gpu_account a;
-	char text[600], why[512];
+	char text[600], why[512], stop[24];
 
 	src_gpu_account(ses->gpu_source, &a);
 	if (!agt_gpu(ses->agent, &g)) {
@@ -147,7 +147,8 @@ void ses_gpu_end(struct session *ses)
 		return;
 	}
 	if (a.subscriptions) {
-		snprintf(text, sizeof(text), "CUPTI %u, %.256s", g.version, g.path);
+		snprintf(text, sizeof(text), "CUPTI %u, %.256s; letting go took %s", g.version, g.path,
+			 g.stop_ns ? fmt_ns(g.stop_ns, stop) : "an unknown time");
 		note(ses, text);
 	}
 	if (ses->gpu_said && ses->gpu_said != MXBPF_GPU_ON + 1)

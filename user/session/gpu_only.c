@@ -258,7 +258,7 @@ static void find_parts(struct gpu_only *g)
 static int add_notes(struct gpu_only *g, const struct gpu_file *f, pid_t pid)
 {
 	const struct mxbpf_gpu_shared *gpu = gpu_file_shared(f);
-	char of[32] = "", why[512], subscribe[24], enable[24];
+	char of[32] = "", why[512], subscribe[24], enable[24], stop[24];
 	struct mxbpf_gpu_account a;
 	int err = 0;
 
@@ -266,9 +266,10 @@ static int add_notes(struct gpu_only *g, const struct gpu_file *f, pid_t pid)
 	if (buf_count(&g->parts, struct part) > 1)
 		snprintf(of, sizeof(of), "process %d: ", pid);
 	if (a.subscriptions)
-		err = ses_add_note(&g->about, "gpu", "%sCUPTI %u, %.255s; subscribing took %s, enabling %s", of,
-				   gpu->version, gpu->path, fmt_ns(gpu->subscribe_ns, subscribe),
-				   fmt_ns(gpu->enable_ns, enable));
+		err = ses_add_note(
+			&g->about, "gpu", "%sCUPTI %u, %.255s; subscribing took %s, enabling %s, letting go took %s",
+			of, gpu->version, gpu->path, fmt_ns(gpu->subscribe_ns, subscribe),
+			fmt_ns(gpu->enable_ns, enable), gpu->stop_ns ? fmt_ns(gpu->stop_ns, stop) : "an unknown time");
 	if (!err && gpu->state == MXBPF_GPU_ON)
 		err = ses_add_note(&g->about, "gpu",
 				   "%sthe process ended without a regular exit, or still runs: the records of its last "
