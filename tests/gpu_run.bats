@@ -66,9 +66,10 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 	expect_same "$(verdicts launched) $(verdicts attached) $(verdicts own-profiler)" "measured passed measured passed passed"
 }
 
-@test "Without BPF and without root, run.sh does the checks that need no BPF, and skips the others with the reason" {
+@test "Without BPF, root and MADV_WIPEONFORK, run.sh does the checks that need no BPF, and skips the others with the reason" {
 	make_root
-	in_root --userspec=65534:65534 /gpu/run.sh --double /double --out /tmp/out \
+	cp "$O/prog/refuse_madvise" copied
+	in_root --userspec=65534:65534 /gpu/refuse_madvise 18 /gpu/run.sh --double /double --out /tmp/out \
 		machine launched attached graph own-profiler workers exits facts-small-buffers
 	expect_status 0
 	expect_same "$(verdicts launched) $(verdicts attached) $(verdicts graph) $(verdicts own-profiler)" "measured passed skipped passed passed"
@@ -160,7 +161,7 @@ have_run() {
 }
 
 @test "run.sh is interrupted after some checks and killed within one: the archive is whole, and --resume does the rest" {
-	local pid child
+	local pid child all
 	mkdir copied fifo
 	cp "$REPO"/tests/gpu/*.py "$REPO/tests/gpu/run.sh" copied
 	mkfifo fifo/begun
@@ -186,27 +187,43 @@ have_run() {
 		def main():''', 1))
 	EOF
 	export TURNS=$PWD/fifo PYTHON=$PYTHON_TORCH
-	copied/run.sh --double "$O/gpu" --out out facts-machine facts-late-objects hangs facts-versions 3>&- &
+	mapfile -t all < <(copied/run.sh --list | grep -vx 'facts-machine\|facts-late-objects\|hangs' | grep facts-)
+	all=(facts-machine facts-late-objects hangs "${all[@]}")
+	copied/run.sh --double "$O/gpu" --out out "${all[@]}" 3>&- &
 	pid=$!
 	child=$(<fifo/begun)
 	kill -TERM "$pid"
 	wait "$pid" || [[ $? == 143 ]]
 	wait_gone "$child"
 	expect_re '^facts-late-objects=1 facts-machine=1$' "$(have_run)"
-	copied/run.sh --double "$O/gpu" --out out --resume facts-machine facts-late-objects hangs facts-versions 3>&- &
+	copied/run.sh --double "$O/gpu" --out out --resume "${all[@]}" 3>&- &
 	pid=$!
 	child=$(<fifo/begun)
 	kill -KILL "$pid"
 	wait "$pid" || [[ $? == 137 ]]
 	wait_gone "$child"
 	expect_re '^facts-late-objects=1 facts-machine=1$' "$(have_run)"
-	run copied/run.sh --double "$O/gpu" --out out --resume facts-machine facts-late-objects hangs facts-versions
+	run copied/run.sh --double "$O/gpu" --out out --resume "${all[@]}"
 	expect_status 0
-	expect_same "$(have_run)" "facts-late-objects=1 facts-machine=1 facts-versions=1 hangs=1"
+	expect_same "$(have_run | tr ' ' '\n' | sed 's/=.*//' | grep -c .)" "${#all[@]}"
+	expect_re 'hangs=1' "$(have_run)"
 	expect_same "$(cat fifo/turns)" xxx
+	# What a call finds, it keeps.
 	run copied/run.sh --double "$O/gpu" --out out facts-machine
-	expect_same "$(have_run)" "facts-late-objects=1 facts-machine=2 facts-versions=1 hangs=1"
+	expect_re 'facts-late-objects=1 .*facts-machine=2 .*facts-versions=1' "$(have_run)"
 	expect_same "$(find out -type f | wc -l)" 2
+	# What the facts say about the double. One call launches one kernel, and one call waits for them.
+	tar -xzf out/gpu.tar.gz facts.md
+	expect_re '^- records: .*runtime.: 2001, .kernel.: 2000' "$(<facts.md)"
+	expect_re '^- kernels that begin before their launch: 0 of 20; without a launch 0' "$(<facts.md)"
+	expect_re '^- another one while it stands: 39 ' "$(<facts.md)"
+	expect_re '^- kernels: 5000 of 5000, dropped 0, [0-9]{2,} buffers' "$(<facts.md)"
+	expect_re '^- decides: pool limit 8, one subscription: 120000 of 120000 kernels, dropped 0' "$(<facts.md)"
+	expect_re '^- functions that the agent selects: [0-9]+ of [0-9]+,' "$(<facts.md)"
+	# What decides something has a row of its own.
+	expect_re '^\| CPU time of a launch, the agent.s selection \|  \| [0-9]+ ns' "$(<out/gpu.md)"
+	expect_re '^\| CUDA graph, second session \|  \| 200 kernels of 200' "$(<out/gpu.md)"
+	expect_re '^\| a forced flush with a kernel under way \|' "$(<out/gpu.md)"
 }
 
 @test "Without a GPU run.sh refuses with the reason and status 3" {

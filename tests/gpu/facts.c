@@ -26,6 +26,8 @@
 #define KEPT_MAX	      65536
 #define SUBSCRIBER_NAME_BYTES 128
 #define TAPE_NAMES	      4096
+#define CBIDS		      1024 /* the driver of CUDA 13 has about 800 */
+#define MAX_LIMIT_REACHED     12   /* CUPTI_ERROR_MAX_LIMIT_REACHED: the regular end of a buffer */
 
 enum { DRIVER = 4, RUNTIME = 5, KERNEL = 10 }; /* CUpti_ActivityKind */
 enum { DOMAIN_RUNTIME = 2, API_EXIT = 1 };
@@ -46,7 +48,10 @@ struct facts_seen {
 	uint32_t api_thread[THREADS_MAX];			      /* distinct thread ids in API records */
 	uint32_t request_tid[THREADS_MAX], complete_tid[THREADS_MAX]; /* distinct gettid() in the callbacks */
 	uint32_t api_pid, pad;
-	uint64_t cbid_calls[1024]; /* API records by cbid: RUNTIME below 512, DRIVER's first 512 above */
+	uint64_t cbid_calls[2][CBIDS]; /* API records by cbid, of the runtime and of the driver */
+	uint64_t cbids_beyond;	       /* API records whose cbid has no room there */
+	uint64_t unreadable;	       /* buffers whose end CUPTI refuses to read, as behind an incomplete record */
+	uint64_t unreadable_bytes;
 };
 
 struct api {
@@ -63,6 +68,8 @@ struct subscriber_params {
 	uint8_t pad[7];
 };
 
+int facts_launch(long n, uint64_t ns, void *stream);
+
 static struct facts_seen seen;
 static struct api *apis, *kernels;
 static size_t napis, nkernels;
@@ -73,6 +80,7 @@ static char path[1024];
 static volatile int finalize_wanted, finalize_result = -1;
 static int offset_clock;
 static FILE *tape;
+static int launch_by_runtime;
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -191,15 +199,17 @@ static void take_api(const uint8_t *r, uint32_t kind)
 		seen.first_api_start = start;
 	if (end > seen.last_api_end)
 		seen.last_api_end = end;
-	if (cbid < 512)
-		seen.cbid_calls[cbid + (kind == DRIVER ? 512 : 0)]++;
-	if (kind == RUNTIME && napis < KEPT_MAX)
+	if (cbid < CBIDS)
+		seen.cbid_calls[kind == DRIVER][cbid]++;
+	else
+		seen.cbids_beyond++;
+	if ((kind == RUNTIME || !launch_by_runtime) && napis < KEPT_MAX)
 		apis[napis++] = (struct api){AT(uint32_t, r, 32), start};
 }
 
-static void take_kernel(const uint8_t *r)
+static void take_kernel(const uint8_t *r, uint64_t now)
 {
-	uint64_t start = AT(uint64_t, r, 16), end = AT(uint64_t, r, 24), now = 0;
+	uint64_t start = AT(uint64_t, r, 16), end = AT(uint64_t, r, 24);
 	const uint64_t minute = 60000000000;
 
 	seen.graph_kernels += AT(uint64_t, r, 144) != 0;
@@ -207,7 +217,6 @@ static void take_kernel(const uint8_t *r)
 		seen.zero_times++;
 		return;
 	}
-	CALL(cuptiGetTimestamp, (uint64_t *), &now);
 	if (start > now + minute || start + minute < now)
 		seen.absurd_kernels++;
 	if (!seen.first_kernel_start || start < seen.first_kernel_start)
@@ -218,13 +227,13 @@ static void take_kernel(const uint8_t *r)
 		kernels[nkernels++] = (struct api){AT(uint32_t, r, 92), start};
 }
 
-static void take(const uint8_t *r)
+static void take(const uint8_t *r, uint64_t now)
 {
 	uint32_t kind = AT(uint32_t, r, 0);
 
 	seen.records[kind < KINDS_MAX ? kind : 0]++;
 	if (kind == KERNEL)
-		take_kernel(r);
+		take_kernel(r, now);
 	else if (kind == RUNTIME || kind == DRIVER)
 		take_api(r, kind);
 }
@@ -259,28 +268,30 @@ static void tape_name(const uint8_t *r)
 	tape_put(TAPE_NAME, &address, sizeof(address), text, strlen(text) + 1);
 }
 
-static void tape_clock(void)
+/* Reads CUPTI's clock for the tape. Returns 0 if it can be read. `lock` must not be held. */
+static int read_clock(uint64_t *t)
 {
-	uint64_t t[3];
-
 	t[0] = clock_ns(CLOCK_MONOTONIC);
 	if (CALL(cuptiGetTimestamp, (uint64_t *), &t[1]))
-		return;
+		return -1;
 	t[2] = clock_ns(CLOCK_MONOTONIC);
-	tape_put(TAPE_CLOCK, t, sizeof(t), NULL, 0);
+	return 0;
 }
 
 /* From now on all buffers are written to the tape as well. Returns 0, or -1 if the file cannot be written. */
 int facts_tape(const char *file)
 {
 	struct tape_head head = {.version = facts_version(), .pid = (uint32_t)getpid()};
+	uint64_t t[3];
+	int err = read_clock(t);
 
 	memcpy(head.magic, TAPE_MAGIC, sizeof(head.magic));
 	pthread_mutex_lock(&lock);
 	tape = fopen(file, "we");
 	if (tape) {
 		fwrite(&head, sizeof(head), 1, tape);
-		tape_clock();
+		if (!err)
+			tape_put(TAPE_CLOCK, t, sizeof(t), NULL, 0);
 	}
 	pthread_mutex_unlock(&lock);
 	return tape ? 0 : -1;
@@ -290,11 +301,14 @@ int facts_tape(const char *file)
 long facts_tape_end(void)
 {
 	uint32_t size[2];
+	uint64_t t[3];
 	long bytes = -1;
+	int err = read_clock(t);
 
 	pthread_mutex_lock(&lock);
 	if (tape) {
-		tape_clock();
+		if (!err)
+			tape_put(TAPE_CLOCK, t, sizeof(t), NULL, 0);
 		for (size[0] = 0; size[0] < KINDS_MAX; size[0]++) {
 			size[1] = (uint32_t)seen.bytes[size[0]];
 			if (size[1])
@@ -309,34 +323,67 @@ long facts_tape_end(void)
 	return bytes;
 }
 
+/*
+ * Takes the records of a buffer. CUPTI calls on_requested() under a lock of its own, and that takes `lock`; so CUPTI
+ * must never be called while `lock` is held.
+ */
+static void take_all(uint8_t *buffer, size_t valid, uint8_t **records, size_t n, uint64_t now)
+{
+	uint32_t kind;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		kind = AT(uint32_t, records[i], 0);
+		if (i + 1 < n && kind < KINDS_MAX)
+			seen.bytes[kind] = (uint64_t)(records[i + 1] - records[i]);
+		take(records[i], now);
+		if (tape && kind == KERNEL)
+			tape_name(records[i]);
+	}
+	if (tape && valid)
+		tape_put(TAPE_BUFFER, buffer, valid, NULL, 0);
+}
+
 static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
-	uint8_t *r = NULL, *last = NULL;
+	size_t dropped = 0, n = 0, rest = 0, most = valid / 8 + 1;
+	uint8_t **records = malloc(most * sizeof(*records)), *r = NULL;
+	uint64_t now = 0;
 	uint32_t kind;
-	size_t dropped = 0;
+	int err = MAX_LIMIT_REACHED;
 
+	while (records && valid && n < most) {
+		err = CALL(cuptiActivityGetNextRecord, (uint8_t *, size_t, uint8_t **), buffer, valid, &r);
+		if (err)
+			break;
+		records[n++] = r;
+	}
+	if (CALL(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *), context, stream, &dropped))
+		dropped = 0;
+	CALL(cuptiGetTimestamp, (uint64_t *), &now);
 	pthread_mutex_lock(&lock);
 	seen.completed++;
 	seen.valid_bytes += valid;
+	seen.dropped += dropped;
 	add_distinct(seen.complete_tid, (uint32_t)syscall(SYS_gettid));
-	while (valid && !CALL(cuptiActivityGetNextRecord, (uint8_t *, size_t, uint8_t **), buffer, valid, &r)) {
-		kind = last ? AT(uint32_t, last, 0) : 0;
-		if (last && kind < KINDS_MAX)
-			seen.bytes[kind] = (uint64_t)(r - last);
-		take(r);
-		if (tape && AT(uint32_t, r, 0) == KERNEL)
-			tape_name(r);
-		last = r;
+	take_all(buffer, valid, records, n, now);
+	if (n) {
+		kind = AT(uint32_t, records[n - 1], 0);
+		rest = (size_t)(buffer + valid - records[n - 1]);
+		/* The size of the last record is where the buffer ends, if all of it could be read. */
+		if (kind < KINDS_MAX && !seen.bytes[kind] && err == MAX_LIMIT_REACHED)
+			seen.bytes[kind] = rest;
+		if (kind < KINDS_MAX && seen.bytes[kind] <= rest)
+			rest -= seen.bytes[kind];
+	} else {
+		rest = valid;
 	}
-	/* The size of the last record is where the buffer ends. */
-	kind = last ? AT(uint32_t, last, 0) : 0;
-	if (last && kind < KINDS_MAX && !seen.bytes[kind])
-		seen.bytes[kind] = (uint64_t)(buffer + valid - last);
-	if (tape && valid)
-		tape_put(TAPE_BUFFER, buffer, valid, NULL, 0);
-	if (!CALL(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *), context, stream, &dropped))
-		seen.dropped += dropped;
+	if (err != MAX_LIMIT_REACHED && rest) {
+		seen.unreadable++;
+		seen.unreadable_bytes += rest;
+	}
 	pthread_mutex_unlock(&lock);
+	free(records);
 	free(buffer);
 }
 
@@ -364,6 +411,25 @@ int facts_enable_and_dump(int kind)
 int facts_disable(int kind)
 {
 	return CALL(cuptiActivityDisable, (int), kind);
+}
+
+/* Enables or disables records of one function of the runtime (0) or of the driver (1). */
+int facts_enable_api(int driver, uint32_t cbid, int on)
+{
+	uint8_t enable = (uint8_t)on;
+
+	return driver ? CALL(cuptiActivityEnableDriverApi, (uint32_t, uint8_t), cbid, enable)
+		      : CALL(cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t), cbid, enable);
+}
+
+/* Returns the name of a function of the runtime (0) or of the driver (1), or NULL. */
+const char *facts_api_name(int driver, uint32_t cbid)
+{
+	const char *name = NULL;
+
+	return CALL(cuptiGetCallbackName, (int, uint32_t, const char **), driver ? 1 : DOMAIN_RUNTIME, cbid, &name)
+		       ? NULL
+		       : name;
 }
 
 /* flag 1: also flush buffers with incomplete records. */
@@ -407,6 +473,12 @@ int facts_attribute(int attribute)
 	int err = CALL(cuptiActivityGetAttribute, (int, size_t *, void *), attribute, &size, &value);
 
 	return err ? -abs(err) : value;
+}
+
+/* Sets an attribute of `bytes` bytes. Returns the result code. */
+int facts_set_attribute(int attribute, size_t value, size_t bytes)
+{
+	return CALL(cuptiActivitySetAttribute, (int, size_t *, void *), attribute, &bytes, &value);
 }
 
 static uint64_t on_timestamp(void)
@@ -495,4 +567,157 @@ void facts_clear(void)
 size_t facts_seen_bytes(void)
 {
 	return sizeof(struct facts_seen);
+}
+
+/* ---- CUDA without PyTorch */
+
+/* Lasts for a number of ns of the GPU's clock. */
+static const char ptx[] = ".version 6.4\n.target sm_%s\n.address_size 64\n"
+			  ".visible .entry facts_kernel(.param .u64 ns)\n{\n"
+			  ".reg .pred p;\n.reg .u64 begin, now, most;\n"
+			  "ld.param.u64 most, [ns];\n"
+			  "setp.eq.u64 p, most, 0;\n@p bra done;\n"
+			  "mov.u64 begin, %%globaltimer;\n"
+			  "again:\nmov.u64 now, %%globaltimer;\nsub.u64 now, now, begin;\n"
+			  "setp.lt.u64 p, now, most;\n@p bra again;\n"
+			  "done:\nret;\n}\n";
+
+struct dim3 {
+	uint32_t x, y, z;
+};
+
+static void *driver, *runtime, *function, *kernel, *graph_stream, *graph_run;
+static int (*launch_kernel)(void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, void *,
+			    void **, void **);
+static int (*launch_runtime)(const void *, struct dim3, struct dim3, void **, size_t, void *);
+static int (*synchronize)(void);
+static void (*next_ns)(uint64_t); /* the double runs no PTX */
+
+#define IN(library, name, type, ...)                                                                                   \
+	({                                                                                                             \
+		int(*f) type = (int(*) type)dlsym(library, #name);                                                     \
+		f ? f(__VA_ARGS__) : -1;                                                                               \
+	})
+
+/*
+ * Makes the kernel known to the runtime, too, so that launches are calls of the runtime, as most are. From CUDA 12.8
+ * on; before, launches are calls of the driver.
+ */
+static void load_for_runtime(const char *text)
+{
+	static void *library;
+
+	if (IN(runtime, cudaLibraryLoadData,
+	       (void **, const void *, void *, void *, uint32_t, void *, void *, uint32_t), &library, text, NULL, NULL,
+	       0, NULL, NULL, 0) ||
+	    IN(runtime, cudaLibraryGetKernel, (void **, void *, const char *), &kernel, library, "facts_kernel"))
+		return;
+	launch_runtime = (int (*)(const void *, struct dim3, struct dim3, void **, size_t, void *))dlsym(
+		runtime, "cudaLaunchKernel");
+	launch_by_runtime = launch_runtime != NULL;
+}
+
+/* Initialises CUDA and loads a kernel. Returns NULL, or the step that failed. */
+const char *facts_cuda(const char *driver_path, const char *runtime_path)
+{
+	static const char *const targets[] = {"75", "50"};
+	static char text[sizeof(ptx) + 8];
+	void *module = NULL;
+	unsigned i;
+
+	driver = dlopen(driver_path, RTLD_NOW | RTLD_GLOBAL);
+	runtime = dlopen(runtime_path, RTLD_NOW | RTLD_GLOBAL);
+	if (!driver || !runtime)
+		return dlerror();
+	if (IN(runtime, cudaFree, (void *), NULL))
+		return "cudaFree(NULL), which initialises CUDA";
+	for (i = 0; i < 2 && !function; i++) {
+		snprintf(text, sizeof(text), ptx, targets[i]);
+		if (!IN(driver, cuModuleLoadData, (void **, const void *), &module, text))
+			IN(driver, cuModuleGetFunction, (void **, void *, const char *), &function, module,
+			   "facts_kernel");
+	}
+	launch_kernel = (int (*)(void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, void *,
+				 void **, void **))dlsym(driver, "cuLaunchKernel");
+	synchronize = (int (*)(void))dlsym(runtime, "cudaDeviceSynchronize");
+	next_ns = (void (*)(uint64_t))dlsym(driver, "double_next_ns");
+	if (!function || !launch_kernel || !synchronize)
+		return "cuModuleLoadData of a kernel in PTX";
+	load_for_runtime(text);
+	if (launch_by_runtime && (facts_launch(1, 0, NULL) || synchronize()))
+		launch_by_runtime = 0;
+	return NULL;
+}
+
+/* 1: launches are calls of the runtime; 0: of the driver. */
+int facts_by_runtime(void)
+{
+	return launch_by_runtime;
+}
+
+/* Launches n kernels that last `ns`. Returns the first error. */
+int facts_launch(long n, uint64_t ns, void *stream)
+{
+	const struct dim3 one = {1, 1, 1};
+	void *params[] = {&ns};
+	int err = 0;
+
+	for (; n > 0 && !err; n--) {
+		if (next_ns)
+			next_ns(ns ? ns : 100);
+		err = launch_by_runtime ? launch_runtime(kernel, one, one, params, 0, stream)
+					: launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+	}
+	return err;
+}
+
+int facts_sync(void)
+{
+	return synchronize();
+}
+
+/* Captures a graph of n kernels, which facts_replay() launches. Returns an error. */
+int facts_capture(long n)
+{
+	void *graph = NULL;
+	int err = graph_stream ? 0 : IN(runtime, cudaStreamCreate, (void **), &graph_stream);
+
+	/* cudaStreamCaptureModeRelaxed: other threads go on. */
+	err = err ? err : IN(runtime, cudaStreamBeginCapture, (void *, int), graph_stream, 2);
+	err = err ? err : facts_launch(n, 0, graph_stream);
+	err = err ? err : IN(runtime, cudaStreamEndCapture, (void *, void **), graph_stream, &graph);
+	return err ? err
+	       : dlsym(runtime, "cudaGraphInstantiateWithFlags")
+		       ? IN(runtime, cudaGraphInstantiateWithFlags, (void **, void *, uint64_t), &graph_run, graph, 0)
+		       : IN(runtime, cudaGraphInstantiate, (void **, void *, uint64_t), &graph_run, graph, 0);
+}
+
+int facts_replay(long n)
+{
+	int err = 0;
+
+	for (; n > 0 && !err; n--)
+		err = IN(runtime, cudaGraphLaunch, (void *, void *), graph_run, graph_stream);
+	return err;
+}
+
+/* Copies bytes to the device and back. Returns an error. */
+int facts_copy(size_t bytes)
+{
+	static void *device;
+	void *host = malloc(bytes);
+	int err = device ? 0 : IN(runtime, cudaMalloc, (void **, size_t), &device, bytes);
+
+	err = err ? err : IN(runtime, cudaMemcpy, (void *, const void *, size_t, int), device, host, bytes, 1);
+	err = err ? err : IN(runtime, cudaMemcpy, (void *, const void *, size_t, int), host, device, bytes, 2);
+	free(host);
+	return err;
+}
+
+/* Returns the bytes of the GPU's memory that are in use, or 0 if that is unknown. */
+size_t facts_memory(void)
+{
+	size_t unused = 0, total = 0;
+
+	return IN(runtime, cudaMemGetInfo, (size_t *, size_t *), &unused, &total) ? 0 : total - unused;
 }

@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs one check of CUPTI, PyTorch's profiler and the kernel on a machine with a GPU; prints its findings as a list.
 
+Only the checks of PyTorch's profiler need PyTorch: the others use libcudart, and a kernel in PTX that the driver compiles.
+A finding that begins with "decides:" is what mxbpf's choices depend on. With "skip REASON" on stderr nothing could be checked.
+
 usage: facts.py LIBRARY CHECK   LIBRARY is facts.c, compiled. facts.py --list prints the names of the checks.
-facts.sh runs each check in its own process, because CUPTI's state outlives a subscription.
-With MXBPF_GPU_DOUBLE=PATH a double of libcupti replaces the GPU; this tests the checks and not CUPTI. libgpuops.so, which
-launches kernels on it, lies in the same directory (tests/gpu/double/README.md).
+run.py runs each check in its own process, because CUPTI's state outlives a subscription.
+With MXBPF_GPU_DOUBLE=PATH a double of libcupti replaces the GPU; this tests the checks and not CUPTI. The doubles of the driver
+and of the runtime lie in the same directory (tests/gpu/double/README.md).
 """
 import ctypes
+import glob
+import importlib.util
 import os
 import platform
+import re
 import statistics
 import struct
 import sys
@@ -20,7 +26,8 @@ DOUBLE = os.environ.get("MXBPF_GPU_DOUBLE")
 THREADS = 16
 KIND = {"memcpy": 1, "memset": 2, "driver": 4, "runtime": 5, "device": 8, "context": 9, "kernel": 10, "overhead": 17,
         "stream": 37, "sync": 38, "graph": 51}
-RESULT = {-1: "not in this libcupti", 0: "success", 1: "invalid parameter", 7: "not initialized", 14: "not compatible", 15: "not initialized",
+CBIDS = 1024
+RESULT = {-1: "not in this libcupti", 0: "success", 1: "invalid parameter", 7: "invalid operation", 14: "not compatible", 15: "not initialized",
           39: "multiple subscribers not supported", 999: "unknown error"}
 CHECKS = {}
 
@@ -33,7 +40,8 @@ class Seen(ctypes.Structure):
         "absurd_kernels", "graph_kernels", "timestamp_calls", "first_kernel_start", "last_kernel_end", "first_api_start",
         "last_api_end")]
     _fields_ += [(n, ctypes.c_uint32 * THREADS) for n in ("api_thread", "request_tid", "complete_tid")]
-    _fields_ += [("api_pid", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("cbid_calls", ctypes.c_uint64 * 1024)]
+    _fields_ += [("api_pid", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("cbid_calls", ctypes.c_uint64 * CBIDS * 2)]
+    _fields_ += [(n, ctypes.c_uint64) for n in ("cbids_beyond", "unreadable", "unreadable_bytes")]
 
 
 def check(function):
@@ -60,40 +68,94 @@ def timed(function, *args):
     return value, time.perf_counter() - begin
 
 
+def skip(reason):
+    """Ends the check, which cannot run here."""
+    sys.exit(f"skip {reason}")
+
+
+def find_library(name):
+    """Returns the path of the newest library of CUDA with this name that the driver can run."""
+    if DOUBLE:
+        return os.path.join(os.path.dirname(DOUBLE), name + ".so.12")
+    version = ctypes.c_int()
+    ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    places = [f"{path}/nvidia/*/lib" for path in sys.path if path] + [f"{path}/torch/lib" for path in sys.path if path]
+    places += [sys.prefix + "/lib", "/usr/local/cuda*/lib64", "/usr/local/cuda*/extras/CUPTI/lib64", "/usr/lib/x86_64-linux-gnu",
+               "/opt/conda/lib", "/usr/local/cuda*/targets/x86_64-linux/lib"]
+    for place in places:
+        found = {int(re.search(r"[.]so[.](\d+)", path)[1]): path for path in glob.glob(f"{place}/{name}*.so.[0-9]*")}
+        fits = [major for major in found if major <= max(version.value // 1000, 11) or major > 1000]  # libcupti.so.2022: CUDA 11
+        if fits:
+            return found[max(fits)]
+    return skip(f"there is no {name} beside PyTorch, in CUDA's directories or in the system")
+
+
 class Job:
     """A process that uses the GPU and has a CUPTI client."""
 
-    def __init__(self, library, warm=True):
+    def __init__(self, library, warm=True, torch=False):
         self.lib = ctypes.CDLL(library)
-        self.lib.facts_open.restype = ctypes.c_char_p
+        self.lib.facts_open.restype = self.lib.facts_api_name.restype = self.lib.facts_cuda.restype = ctypes.c_char_p
+        self.lib.facts_memory.restype = ctypes.c_size_t
         self.lib.facts_seen.restype = ctypes.POINTER(Seen)
         self.lib.facts_register.argtypes = [ctypes.c_size_t]
+        self.lib.facts_launch.argtypes = [ctypes.c_long, ctypes.c_uint64, ctypes.c_void_p]
+        self.lib.facts_replay.argtypes = self.lib.facts_capture.argtypes = [ctypes.c_long]
+        self.lib.facts_set_attribute.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t]
         assert self.lib.facts_seen_bytes() == ctypes.sizeof(Seen)
-        if not DOUBLE:
-            import torch
-            self.torch = torch
-            self.x = torch.ones(1, device="cuda")
-        self.double = ctypes.CDLL(os.path.join(os.path.dirname(DOUBLE), "libgpuops.so")) if DOUBLE else None
-        if DOUBLE:
-            self.double.gpuops_init()
-        self.path = (self.lib.facts_open(DOUBLE.encode() if DOUBLE else None) or b"").decode()
+        self.torch = None
+        if torch and not DOUBLE:
+            if not importlib.util.find_spec("torch"):
+                skip("PyTorch is not installed for " + sys.executable)
+            import torch as module
+            if not module.cuda.is_available():
+                skip("PyTorch cannot use the GPU")
+            self.torch, self.x = module, module.ones(1, device="cuda")
+        else:
+            driver = os.path.join(os.path.dirname(DOUBLE or ""), "libcuda.so.1")
+            failed = self.lib.facts_cuda(driver.encode(), find_library("libcudart").encode())
+            if failed:
+                sys.exit(f"CUDA: {failed.decode()}")
+        self.path = (self.lib.facts_open((DOUBLE or ("" if self.torch else find_library("libcupti"))).encode()) or b"").decode()
         if not self.path:
-            sys.exit("no libcupti is mapped in this process")
+            skip("no libcupti can be loaded")
         if warm:
             self.launch(100)
             self.sync()
 
-    def launch(self, n):
-        """Launches n tiny kernels."""
-        if self.double:
-            return self.double.gpu_burst(ctypes.c_long(n))
-        for _ in range(n):
-            self.x.add_(1)
+    def launch(self, n, ns=0):
+        """Launches n tiny kernels, or kernels that last so long."""
+        if self.torch:
+            for _ in range(n):
+                self.x.add_(1)
+        elif self.lib.facts_launch(n, ns, None):
+            sys.exit("a launch failed")
 
     def sync(self):
-        if self.double:
-            return self.double.gpuops_sync()
-        self.torch.cuda.synchronize()
+        if self.torch:
+            self.torch.cuda.synchronize()
+        else:
+            self.lib.facts_sync()
+
+    def kinds(self, kinds):
+        """Before CUDA 12.8, kernels can be launched through the driver only, so its calls are the launches."""
+        runtime = self.torch or self.lib.facts_by_runtime()
+        return list(dict.fromkeys("driver" if kind == "runtime" and not runtime else kind for kind in kinds))
+
+    def api(self):
+        """The number of records of calls that launch."""
+        seen = self.seen()
+        return seen.records[KIND["runtime"]] + (0 if self.torch or self.lib.facts_by_runtime() else seen.records[KIND["driver"]])
+
+    def select(self, on, driver=(), runtime=()):
+        """Enables or disables single functions, as the agent does. Returns those that could be."""
+        return [self.lib.facts_enable_api(which, cbid, on) == 0 for which, cbids in ((1, driver), (0, runtime)) for cbid in cbids]
+
+    def selection(self):
+        """The cbids of the functions that the agent enables, of the driver and of the runtime."""
+        begin = ("Launch", "GraphLaunch", "Memcpy", "Memset", "MemPrefetch", "Malloc", "HostAlloc", "Free", "StreamWaitEvent")
+        names = [[(i, (self.lib.facts_api_name(which, i) or b"").decode()) for i in range(1, CBIDS)] for which in (1, 0)]
+        return [[i for i, name in of if name[prefix:].startswith(begin) or "Synchronize" in name] for prefix, of in zip((2, 4), names)]
 
     def seen(self):
         return self.lib.facts_seen().contents
@@ -105,18 +167,18 @@ class Job:
             sys.exit(f"cuptiSubscribe: {result(err)}")
         if register:
             self.lib.facts_register(0)
-        for kind in kinds:
+        for kind in self.kinds(kinds):
             err = self.lib.facts_enable(KIND[kind])
             if err:
                 say(f"cuptiActivityEnable({kind})", result(err))
 
     def end(self, *kinds):
-        for kind in kinds:
+        for kind in self.kinds(kinds):
             self.lib.facts_disable(KIND[kind])
         self.lib.facts_flush(1)
         self.lib.facts_unsubscribe()
 
-    def launch_ns(self, n=2000):
+    def launch_ns(self, n=5000):
         """Returns the CPU time of one launch in ns, from the clock of the calling thread."""
         self.sync()
         begin = time.thread_time_ns()
@@ -226,10 +288,8 @@ def bpf(library):
 def versions(library):
     """Reports the versions of PyTorch, CUDA and CUPTI, and the functions of this libcupti."""
     job = Job(library)
-    if not DOUBLE:
-        say("GPU", job.torch.cuda.get_device_name(0))
-        say("PyTorch", f"{job.torch.__version__}, CUDA {job.torch.version.cuda}")
-    say("libcupti", f"{os.path.basename(job.path)}, cuptiGetVersion {job.lib.facts_version()}")
+    say("launches are calls of", "the runtime" if job.lib.facts_by_runtime() else "the driver")
+    say("libcupti", f"{job.path}, cuptiGetVersion {job.lib.facts_version()}")
     for name in ("cuptiSubscribe_v2", "cuptiActivityEnable_v2", "cuptiActivityEnableAndDump", "cuptiActivityRegisterTimestampCallback",
                  "cuptiActivityEnableDriverApi", "cuptiActivityGetStructSize"):
         say(name, "present" if job.lib.facts_has(name.encode()) else "absent")
@@ -279,32 +339,47 @@ def enable_busy(library):
 
 @check
 def launch_cost(library):
-    """Measures the CPU time of a launch with kinds enabled, relative to launches without CUPTI in the same process."""
+    """Measures the CPU time of a launch: before CUPTI, with kinds enabled, and after each way of the agent to let go."""
     job = Job(library)
-    sets = [("subscribed, no kind", ()), ("kernel", ("kernel",)), ("kernel, runtime", ("kernel", "runtime")),
-            ("kernel, runtime, memcpy, memset, sync", ("kernel", "runtime", "memcpy", "memset", "sync")),
-            ("kernel, runtime, driver", ("kernel", "runtime", "driver"))]
+    driver, runtime = job.selection()
+    kinds = [("subscribed, no kind", ()), ("kernel", ("kernel",)), ("kernel, runtime", ("kernel", "runtime")),
+             ("kernel, runtime, memcpy, memset, sync", ("kernel", "runtime", "memcpy", "memset", "sync")),
+             ("kernel, driver", ("kernel", "driver"))]
     before = statistics.median(job.launch_ns() for _ in range(5))
-    spent = {name: [] for name, _ in sets}
-    off = []
+    spent, off = {}, []
     for _ in range(5):
-        for name, kinds in sets:
-            job.begin(*kinds)
-            spent[name].append(job.launch_ns())
-            job.end(*kinds)
+        for name, of in kinds:
+            job.begin(*of)
+            spent.setdefault(name, []).append(job.launch_ns())
+            job.end(*of)
             off.append(job.launch_ns())
+        job.begin("kernel")
+        could = job.select(1, driver, runtime)
+        spent.setdefault("the agent's selection", []).append(job.launch_ns())
+        job.select(0, driver, runtime)
+        job.end("kernel")
+        spent.setdefault("after its release, function by function", []).append(job.launch_ns())
+    job.begin("kernel")
+    job.select(1, driver, runtime)
+    job.end("kernel", "driver", "runtime")
+    spent["after its release by kind, which leaves callbacks behind"] = [job.launch_ns() for _ in range(5)]
+    job.lib.facts_subscribe()
+    job.lib.facts_finalize()
+    job.launch(1)
+    spent[f"after cuptiFinalize ({job.lib.facts_finalized()})"] = [job.launch_ns() for _ in range(5)]
     base = statistics.median(off)
-    say("CPU time of a launch before CUPTI was ever used", f"{before:.0f} ns")
-    say("with CUPTI used before and now unsubscribed", f"{base:.0f} ns ({base / before:.3f})")
-    for name, _ in sets:
-        cost = statistics.median(spent[name])
-        say(name, f"{cost:.0f} ns, {cost / base:.3f} of that, {cost - base:+.0f} ns")
+    say("decides: CPU time of a launch before CUPTI was ever used", f"{before:.0f} ns")
+    say("decides: CPU time of a launch after a subscription", f"{base:.0f} ns ({base / before:.3f})")
+    say("functions that the agent selects", f"{sum(could)} of {len(could)}, {len(driver)} of the driver")
+    for name, all_of in spent.items():
+        cost = statistics.median(all_of)
+        say(f"decides: CPU time of a launch, {name}", f"{cost:.0f} ns, {cost - before:+.0f} ns to that before ({cost / before:.3f})")
 
 
 @check
 def after_finalize(library):
     """Checks if launches stay slower after a subscription has ended, and if cuptiFinalize() helps."""
-    job = Job(library)
+    job = Job(library, torch=True)
     before = statistics.median(job.launch_ns() for _ in range(9))
     job.begin("kernel", "runtime")
     job.launch(1000)
@@ -327,7 +402,7 @@ def after_finalize(library):
 @check
 def profiler_while_held(library):
     """Checks what torch.profiler records while another client is subscribed to CUPTI, and afterwards."""
-    job = Job(library)
+    job = Job(library, torch=True)
     job.begin("kernel", "runtime")
     say("while it is held", profiled(job))
     job.end("kernel", "runtime")
@@ -339,7 +414,7 @@ def profiler_while_held(library):
 @check
 def profiler_first(library):
     """Checks if torch.profiler stays subscribed after it has ended, and if it works again after another client."""
-    job = Job(library)
+    job = Job(library, torch=True)
     say("torch.profiler", profiled(job))
     err, took = timed(job.lib.facts_subscribe)
     say("cuptiSubscribe after it", f"{result(err)}, {ms(took)}")
@@ -357,7 +432,7 @@ def profiler_first(library):
 @check
 def multiple_subscribers(library):
     """Checks cuptiSubscribe_v2 with several subscribers (CUDA 13.2 and later), together with torch.profiler."""
-    job = Job(library)
+    job = Job(library, torch=True)
     holder = ctypes.create_string_buffer(128)
     err = job.lib.facts_subscribe_v2(1, holder)
     say("cuptiSubscribe_v2, several allowed", f"{result(err)}, first subscriber '{holder.value.decode(errors='replace')}'")
@@ -429,7 +504,9 @@ def buffers(library):
     say("buffers", f"{seen.requested} requested, {seen.completed} completed with {seen.valid_bytes} bytes; dropped {seen.dropped}")
     say("records", {name: seen.records[k] for name, k in KIND.items() if seen.records[k]})
     say("bytes of a record", {name: seen.bytes[k] for name, k in KIND.items() if seen.bytes[k]})
-    say("cbids", {i: n for i, n in enumerate(seen.cbid_calls) if n})
+    for which, domain in enumerate(("runtime", "driver")):
+        calls = {f"{i} {(job.lib.facts_api_name(which, i) or b'?').decode()}": n for i, n in enumerate(seen.cbid_calls[which]) if n}
+        say(f"calls of the {domain}", f"{calls}; {seen.cbids_beyond} beyond the table")
     took = []
     for _ in range(20):
         job.launch(200)
@@ -501,78 +578,67 @@ def tape(library):
     job = Job(library)
     job.lib.facts_tape_end.restype = ctypes.c_long
     kinds = ("kernel", "runtime", "driver", "memcpy", "memset", "sync", "overhead")
+    job.lib.facts_capture(10)  # its stream is the second one
     job.lib.facts_thread_ids(1)
     job.begin(*kinds)
     say("tape", "begins" if job.lib.facts_tape(path.encode()) == 0 else f"cannot write {path}")
     for _ in range(5):
         job.launch(100)
         job.sync()
-        if not DOUBLE:
-            job.x.cpu()
-            job.torch.zeros(1000, device="cuda").copy_(job.torch.ones(1000))
+        job.lib.facts_copy(4096)
+        job.lib.facts_replay(3)
         job.lib.facts_flush(0)
+    job.end(*kinds)
+    job.begin(*kinds)
+    job.launch(100)
+    job.launch(1, 100_000_000)  # still under way at the end
     job.end(*kinds)
     seen = job.seen()
     say("tape", f"{job.lib.facts_tape_end()} bytes, {seen.records[KIND['kernel']]} kernels, in {os.path.basename(path)}")
 
 
+def replayed(job):
+    job.lib.facts_clear()
+    job.begin("kernel", "runtime")
+    err = job.lib.facts_replay(20)
+    job.sync()
+    job.end("kernel", "runtime")
+    seen = job.seen()
+    return (f"{seen.records[KIND['kernel']]} kernels of 200, {seen.graph_kernels} with a node, {seen.unjoined_kernels} without a launch, "
+            f"{job.api()} records of calls" + (f", error {err}" if err else ""))
+
+
 @check
 def graphs(library):
-    """Counts kernels of CUDA graphs captured before the first, during and after a subscription."""
+    """Counts kernels of CUDA graphs captured before the first, during and after a subscription, in three sessions."""
     job = Job(library)
-    if DOUBLE:
-        return say("graphs", "not with the double")
-    torch = job.torch
-
-    def captured():
-        graph, y = torch.cuda.CUDAGraph(), torch.ones(16, device="cuda")
-        with torch.cuda.graph(graph):
-            for _ in range(10):
-                y.add_(1)
-        return graph
-
-    def replayed(graph):
-        job.lib.facts_clear()
-        job.begin("kernel", "runtime")
-        for _ in range(20):
-            graph.replay()
-        job.sync()
-        job.end("kernel", "runtime")
-        seen = job.seen()
-        return (f"{seen.records[KIND['kernel']]} kernels of 200, {seen.graph_kernels} with a node, {seen.unjoined_kernels} without a launch, "
-                f"{seen.records[KIND['runtime']]} API records")
-
-    early = captured()
-    say("captured before the first subscription", replayed(early))
+    say("capture before the first subscription, error", job.lib.facts_capture(10))
+    for session in ("first", "second", "third"):
+        say(f"decides: CUDA graph, {session} session", replayed(job))
     job.begin("kernel", "runtime")
-    inside = captured()
+    job.lib.facts_capture(10)
     job.end("kernel", "runtime")
-    say("captured while subscribed", replayed(inside))
-    say("captured after a session", replayed(captured()))
+    say("captured while subscribed", replayed(job))
+    job.lib.facts_capture(10)
+    say("captured after a session", replayed(job))
     job.begin("graph")
-    early.replay()
+    job.lib.facts_replay(1)
     job.sync()
     job.end("graph")
     say("records of whole graphs", job.seen().records[KIND["graph"]])
-    say("after whole graphs were asked for and no longer are", replayed(early))
+    say("after whole graphs were asked for and no longer are", replayed(job))
 
 
 @check
 def empty_session_first(library):
     """Checks if an empty session before a capture disables the collection of kernels (reported for CUDA 13.0)."""
     job = Job(library, warm=False)
-    if DOUBLE:
-        return say("graphs", "not with the double")
-    torch = job.torch
     job.begin("kernel", "runtime")
     job.end("kernel", "runtime")
-    graph, y = torch.cuda.CUDAGraph(), torch.ones(16, device="cuda")
-    with torch.cuda.graph(graph):
-        y.add_(1)
+    job.lib.facts_capture(1)
     job.lib.facts_clear()
     job.begin("kernel", "runtime")
-    for _ in range(100):
-        graph.replay()
+    job.lib.facts_replay(100)
     job.launch(100)
     job.sync()
     job.end("kernel", "runtime")
@@ -580,13 +646,103 @@ def empty_session_first(library):
 
 
 @check
+def incomplete(library):
+    """Checks what a forced flush hands over while a kernel runs, and if the records behind it can be read."""
+    job = Job(library)
+    job.begin("kernel", "runtime")
+    job.launch(100)
+    job.launch(1, 300_000_000)
+    job.launch(100)
+    _, took = timed(job.lib.facts_flush, 0)
+    say("after cuptiActivityFlushAll(0)", f"{job.seen().records[KIND['kernel']]} kernels, {ms(took)}")
+    _, took = timed(job.lib.facts_flush, 1)
+    seen = job.seen()
+    say("decides: a forced flush with a kernel under way", f"{seen.records[KIND['kernel']]} of 201 kernels, {seen.zero_times} with a zero "
+        f"time; {seen.unreadable} buffers end with {seen.unreadable_bytes} unreadable bytes; {ms(took)}")
+    job.sync()
+    job.end("kernel", "runtime")
+    say("at the end", f"{job.seen().records[KIND['kernel']]} of 201 kernels")
+
+
+@check
+def callbacks_known(library):
+    """Checks if cuptiActivityFlushAll(0) tells whether a client has registered callbacks."""
+    job = Job(library)
+    job.lib.facts_subscribe()
+    say("decides: cuptiActivityFlushAll(0) before callbacks were registered", result(job.lib.facts_flush(0)))
+    job.lib.facts_register(0)
+    say("decides: cuptiActivityFlushAll(0) after that", result(job.lib.facts_flush(0)))
+    job.lib.facts_unsubscribe()
+    say("decides: cuptiActivityFlushAll(0) after the subscriber has left", result(job.lib.facts_flush(0)))
+
+
+@check
+def pool_limit(library):
+    """Checks CUPTI's memory on the GPU and its times beyond DEVICE_BUFFER_POOL_LIMIT=8, without and with new subscriptions."""
+    job = Job(library)
+    say("DEVICE_BUFFER_POOL_LIMIT", result(job.lib.facts_set_attribute(2, 8, 8)))
+    rounds, each = (12, 10_000) if DOUBLE else (12, 100_000)
+    for anew in (False, True):
+        job.lib.facts_clear()
+        before = job.lib.facts_memory()
+        wrong, most = None, before
+        job.begin("kernel", "runtime")
+        for i in range(rounds):
+            for _ in range(10):
+                job.launch(each // 10)
+                job.sync()
+            job.lib.facts_flush(0)
+            most = max(most, job.lib.facts_memory())
+            seen = job.seen()
+            if wrong is None and seen.zero_times + seen.absurd_kernels:
+                wrong = i * each
+            if anew and i % 3 == 2:
+                job.end("kernel", "runtime")
+                job.begin("kernel", "runtime")
+        job.end("kernel", "runtime")
+        seen = job.seen()
+        say(f"decides: pool limit 8, {'new subscriptions' if anew else 'one subscription'}",
+            f"{seen.records[KIND['kernel']]} of {rounds * each} kernels, dropped {seen.dropped}; {seen.zero_times} with a zero time, "
+            f"{seen.absurd_kernels} a minute off{'' if wrong is None else f', first after {wrong}'}; memory of the GPU: "
+            f"+{most - before >> 20} MiB, and +{job.lib.facts_memory() - before >> 20} MiB after unsubscribing")
+
+
+@check
+def threads(library):
+    """Counts the buffers that CUPTI has out for 80 launching threads, with a buffer for each thread and without."""
+    job = Job(library)
+    for each in (None, 0):
+        if each is not None:
+            say("a buffer for each thread: off", result(job.lib.facts_set_attribute(9, each, 1)))
+        job.lib.facts_clear()
+        job.begin("kernel", "runtime")
+        ready, over = threading.Barrier(81), threading.Event()
+
+        def run(ready=ready, over=over):
+            job.launch(10)
+            ready.wait()
+            over.wait()
+        all_of = [threading.Thread(target=run) for _ in range(80)]
+        for thread in all_of:
+            thread.start()
+        ready.wait()
+        job.sync()
+        out = job.seen().requested - job.seen().completed
+        over.set()
+        for thread in all_of:
+            thread.join()
+        job.end("kernel", "runtime")
+        say(f"decides: buffers out for 80 threads, a buffer for each thread {'by default' if each is None else 'switched off'}",
+            f"{out}; {job.seen().records[KIND['kernel']]} of 800 kernels, dropped {job.seen().dropped}")
+
+
+@check
 def unsubscribe_with_work_under_way(library):
     """Checks if records arrive for kernels still running at the end, and measures how long the end takes."""
     job = Job(library)
     job.begin("kernel", "runtime")
-    if not DOUBLE:
-        job.torch.cuda._sleep(1_000_000_000)  # about half a second of the GPU
-    job.launch(100)
+    job.launch(1, 500_000_000)
+    job.launch(99)
     for kind in ("kernel", "runtime"):
         job.lib.facts_disable(KIND[kind])
     err, took = timed(job.lib.facts_flush, 1)

@@ -261,6 +261,24 @@ DOUBLE_EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 	return cuCtxGetCurrent(context);
 }
 
+/* A module is the name of its only function: the double runs no code. */
+DOUBLE_EXPORT int cuModuleLoadData(void **module, const void *image)
+{
+	static const char entry[] = ".entry ";
+	const char *name = strstr(image, entry);
+
+	*module = name ? strndup(name + strlen(entry), strcspn(name + strlen(entry), "(")) : NULL;
+	return name ? driver_ready() : CUDA_NOT_FOUND;
+}
+
+DOUBLE_EXPORT int cuModuleGetFunction(struct double_function **f, const char *module, const char *name)
+{
+	if (strcmp(module, name))
+		return CUDA_NOT_FOUND;
+	*f = double_function(name);
+	return driver_ready();
+}
+
 DOUBLE_EXPORT int cuGetErrorName(int error, const char **name)
 {
 	*name = error ? "CUDA_ERROR_OF_DOUBLE" : "CUDA_SUCCESS";

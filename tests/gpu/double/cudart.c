@@ -112,6 +112,23 @@ RUNTIME_EXPORT int cudaLaunchKernelExC(const struct config *c, const void *stub,
 	CALL(430, launch_ex(c, stub));
 }
 
+extern int cuModuleLoadData(void **module, const void *image);
+extern int cuModuleGetFunction(struct double_function **f, void *module, const char *name);
+
+/* Kernels of the runtime without nvcc, from CUDA 12.8 on: cudaLaunchKernel() takes a cudaKernel_t, too. */
+#ifndef DOUBLE_OLD
+RUNTIME_EXPORT int cudaLibraryLoadData(void **library, const void *code, void *jit, void *jit_values, uint32_t njit,
+				       void *options, void *values, uint32_t noptions)
+{
+	return cuModuleLoadData(library, code);
+}
+
+RUNTIME_EXPORT int cudaLibraryGetKernel(void **kernel, void *library, const char *name)
+{
+	return cuModuleGetFunction((struct double_function **)kernel, library, name);
+}
+#endif
+
 static int copy(void *to, const void *from, size_t bytes, int kind)
 {
 	switch (kind) {
