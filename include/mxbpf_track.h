@@ -211,8 +211,9 @@ struct mxbpf_gpu_account {
 	__u64 held_ns;		/* how long it has held CUPTI in all */
 	__u64 counted_launches; /* launches that probes on CUDA's libraries counted meanwhile; 0: not probed */
 	__u64 unreadable;	/* CUPTI had to hand over a buffer with incomplete records; an estimate */
+	__u64 unjoined;		/* of activities: work of graphs whose launch CUPTI names wrongly */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 160);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 168);
 
 /* A row of work for GPUs belongs to one of these. */
 enum mxbpf_gpu_work_of {

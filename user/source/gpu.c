@@ -77,6 +77,7 @@ static void fill_account(const struct gpu_source *g, struct mxbpf_gpu_account *t
 		.unreadable = sums.unreadable,
 		.unsent = g->ended && sums.records > c->taken ? sums.records - c->taken : sums.unsent,
 		.unmeasured = c->unmeasured,
+		.unjoined = c->unjoined,
 		.early = c->early,
 		.threadless = c->threadless,
 		.unnamed = c->unnamed,
@@ -149,6 +150,7 @@ static bool take_piece(struct gpu_source *g, bool last)
 		for (; g->ndevices < shared.ndevices; g->ndevices++)
 			gpu_put_device(&g->convert, g->ndevices, &shared.devices[g->ndevices]);
 		g->convert.foreign_tids = shared.foreign_tids;
+		g->convert.graphs_wrong = gpu_graphs_wrong(&shared);
 		more = agt_take_gpu(g->agt, on_records, &g->convert);
 		gpu_convert(&g->convert, last);
 	}

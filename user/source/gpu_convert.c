@@ -18,6 +18,7 @@
 #define CONTEXTS_MAX 65536
 #define AHEAD_NS     1000000000ull  /* by how much a converted time may be wrong */
 #define QUEUED_NS    60000000000ull /* longest time between a launch and its work */
+#define GRAPHS_RIGHT 130101	    /* CUDA 13.1 U1 */
 #define RATE_MAX     1e-3	    /* largest difference between the rates of two clocks that were not set */
 
 /* ---- the clock */
@@ -248,6 +249,23 @@ static const uint64_t *called_at(const struct gpu_convert *c, uint32_t correlati
 	return at ? at : hash_get(&c->before, correlation, 0);
 }
 
+bool gpu_graphs_wrong(const struct mxbpf_gpu_shared *g)
+{
+	return g->version < GRAPHS_RIGHT && (g->subscriptions > 1 || g->others);
+}
+
+/* Returns true if the launch of this work is not known, because its correlation id is that of another. */
+static bool is_unjoined(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	return c->graphs_wrong && r->graph && r->kind <= MXBPF_GPU_SET;
+}
+
+/* Returns the time of the call that launched this work, or NULL. */
+static const uint64_t *launched_at(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	return is_unjoined(c, r) ? NULL : called_at(c, r->correlation);
+}
+
 static void put(struct gpu_convert *c, const void *r, size_t bytes)
 {
 	if (!buf_put(&c->recs, r, bytes)) {
@@ -309,15 +327,16 @@ static uint32_t device_of(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 {
 	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
-	const uint64_t *called_ns = called_at(c, r->correlation);
+	const uint64_t *called_ns = launched_at(c, r);
+	const uint32_t edge = is_unjoined(c, r) ? 0 : r->correlation;
 	struct mxbpf_activity a = {
 		.h = {.kind = MXBPF_ACTIVITY, .size = sizeof(a), .tgid = c->tgid, .ts_ns = start_ns},
 		.dur_ns = end_ns > start_ns ? end_ns - start_ns : 0,
 		.name_id = activity_name(c, r),
 		.bytes = r->bytes,
-		.edge_id = r->correlation,
+		.edge_id = edge,
 		.track = {.device = device_of(c, r), .context = r->context, .stream = r->stream},
-		.domain = r->correlation ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE,
+		.domain = edge ? MXBPF_DOMAIN_CUPTI : MXBPF_DOMAIN_NONE,
 		.cls = r->kind,
 		.graph = r->graph,
 		.graph_node = r->graph_node,
@@ -339,6 +358,7 @@ static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		a.to = r->copy.to;
 	}
 	c->activities++;
+	c->unjoined += is_unjoined(c, r);
 	c->early += called_ns && r->kind != MXBPF_GPU_SYNC && start_ns < *called_ns;
 	put(c, &a, sizeof(a));
 }
@@ -408,7 +428,7 @@ static bool is_outside(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 			remember(c, r, start_ns);
 		return is_beyond(c, start_ns);
 	}
-	called_ns = called_at(c, r->correlation);
+	called_ns = launched_at(c, r);
 	return called_ns ? is_beyond(c, *called_ns) : is_beyond(c, start_ns);
 }
 
@@ -426,7 +446,7 @@ static bool is_possible(const struct gpu_convert *c, const struct mxbpf_gpu_rec 
 	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
 	const uint64_t latest_ns = clock_ns(CLOCK_MONOTONIC) + AHEAD_NS;
 	const bool is_work = r->kind != MXBPF_GPU_CALL && r->kind != MXBPF_GPU_DRIVER;
-	const uint64_t *called_ns = is_work ? called_at(c, r->correlation) : NULL;
+	const uint64_t *called_ns = is_work ? launched_at(c, r) : NULL;
 
 	return r->start_ns && r->end_ns && start_ns < latest_ns && end_ns < latest_ns &&
 	       (!called_ns || !is_far(start_ns, *called_ns));

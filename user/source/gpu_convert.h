@@ -31,6 +31,7 @@ struct gpu_convert {
 	struct gpu_from from;
 	uint32_t tgid;
 	bool foreign_tids;  /* set by the user: thread numbers mean nothing, so no launch has a thread */
+	bool graphs_wrong;  /* set by the user: work of graphs has numbers of other launches, see gpu_graphs_wrong() */
 	uint64_t since_ns;  /* set by the user: what began before is left out */
 	uint64_t until_ns;  /* set by the user: what begins later is left out, too; 0: no limit */
 	struct buf clocks;  /* struct gpu_clock, rising */
@@ -47,12 +48,18 @@ struct gpu_convert {
 	uint64_t lost;	 /* records for which there was no memory */
 	uint64_t taken;	 /* records without CLOCK */
 	uint64_t activities, calls;
-	uint64_t outside; /* what did not begin in the window, or whose launch did not */
-	uint64_t nested;  /* calls of the driver inside a call of the runtime: no record */
+	uint64_t outside;  /* what did not begin in the window, or whose launch did not */
+	uint64_t nested;   /* calls of the driver inside a call of the runtime: no record */
+	uint64_t unjoined; /* activities that have no launch because of graphs_wrong */
 	uint64_t unmeasured, early, threadless, unnamed, overheads;
 	int err; /* -ENOMEM: some records are lost */
 };
 
+/*
+ * Returns true if CUPTI gives work of graphs wrong correlation ids: below CUDA 13.1 U1, in all sessions of a process
+ * but the first.
+ */
+bool gpu_graphs_wrong(const struct mxbpf_gpu_shared *g);
 /* Takes n records. */
 void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n);
 /*

@@ -267,6 +267,7 @@ void gpu_file_account(const struct gpu_file *f, struct mxbpf_gpu_account *to)
 		.unreadable = g->unreadable,
 		.unsent = records - c->taken,
 		.unmeasured = c->unmeasured,
+		.unjoined = c->unjoined,
 		.early = c->early,
 		.threadless = c->threadless,
 		.unnamed = c->unnamed,

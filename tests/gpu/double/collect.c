@@ -9,13 +9,13 @@
 #include "collect.h"
 #include "replay.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 
 #define QUEUES	       64
 #define NULL_BUFFER_OK 27     /* first API version that survives a NULL buffer */
 #define PER_THREAD     130000 /* first API version with buffers per thread */
+#define GRAPHS_RIGHT   130101 /* first API version with the right numbers of launches of graphs: 13.1 U1 */
 #define FLUSH_OVERHEAD (1u << 16)
 #define LATE_NS	       50000000ull
 #define ABSURD_NS      100000000000000ull
@@ -392,6 +392,8 @@ static void spoil(const struct waiting *w, uint64_t *start, uint64_t *end)
 		*start = clock_of(w->op.called - 5000);
 		count(&account->early);
 	}
+	*start += options.base_ns;
+	*end += options.base_ns;
 	if (corrupt_left || (options.spoil && since_subscription > options.spoil)) {
 		*start += corrupt_left ? corrupt_by : ABSURD_NS;
 		*end += corrupt_left ? corrupt_by : ABSURD_NS;
@@ -534,11 +536,18 @@ static void *device_thread(void *ctx)
 	return NULL;
 }
 
+/* Below 13.1 U1 work of a graph has the number of another call, in all sessions of a process but the first. */
+static bool has_wrong_number(const struct double_op *op)
+{
+	return op->graph && version < GRAPHS_RIGHT && account->subscriptions > 1;
+}
+
 void collect_op(const struct double_op *given)
 {
 	struct double_op op = *given;
 	struct waiting wait;
 
+	op.correlation -= has_wrong_number(&op);
 	if (graph_level && op.graph)
 		op.kind = KIND_GRAPH;
 	if (replay_on() || !(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> op.kind & 1) || (op.unready && !all_syncs))

@@ -29,6 +29,7 @@ struct options {
 	double drift_ppm;
 	int64_t step_ns;
 	uint64_t step_after_ns;
+	uint64_t base_ns; /* is added to times of kernels */
 	bool late, at_exit, lost_at_exit, reuse_names;
 };
 extern struct options options;

@@ -165,6 +165,7 @@ static void read_options(void)
 	options.drift_ppm = double_number("drift", 100, 0);
 	options.step_ns = (int64_t)double_number("step", 1e9, 0);
 	options.step_after_ns = (uint64_t)(double_number("step-after", 1, 1) * 1e9);
+	options.base_ns = (uint64_t)(int64_t)double_number("base", -1e14, 0);
 	options.late = double_option("late") != NULL;
 	options.at_exit = double_option("at-exit") != NULL;
 	options.lost_at_exit = double_option("lost-at-exit") != NULL;

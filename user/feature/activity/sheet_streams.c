@@ -291,6 +291,7 @@ static int print_loss(struct view *s, const void *table)
 		add_sat(&sum.unsent, r->unsent);
 		add_sat(&sum.unmeasured, r->unmeasured);
 		add_sat(&sum.early, r->early);
+		add_sat(&sum.unjoined, r->unjoined);
 		add_sat(&sum.threadless, r->threadless);
 		add_sat(&sum.unnamed, r->unnamed);
 		add_sat(&sum.unknown, r->unknown);
@@ -303,11 +304,14 @@ static int print_loss(struct view *s, const void *table)
 	put_count(s, sum.unmeasured, "GPU records left out because CUPTI did not measure their times");
 	put_count(s, sum.unknown, "GPU records left out because their kind is unknown");
 	put_count(s, sum.threadless, "launches in no operator because their thread is unknown");
+	put_count(s, sum.unjoined,
+		  "activities of CUDA graphs without their launch, because CUPTI below 13.1 U1 names it wrongly in "
+		  "later windows");
 	put_count(s, sum.unnamed, "GPU records without a name because the agent's memory for names was full");
 	put_count(s, sum.early,
 		  "activities that begin before their launch, because the clocks of CPU and GPU differ a little");
 	if (sum.dropped || sum.scrapped || sum.unreadable || sum.unsent || sum.unmeasured || sum.unknown ||
-	    sum.threadless || sum.unnamed || sum.early)
+	    sum.threadless || sum.unnamed || sum.early || sum.unjoined)
 		out_puts(s->out, "\n");
 	return 0;
 }
@@ -330,6 +334,9 @@ static const struct view_column loss_columns[] = {
 	{"unmeasured", NULL, NULL, VIEW_COUNT, AT(unmeasured), .help = "left out because CUPTI did not measure them"},
 	{"unknown", NULL, NULL, VIEW_COUNT, AT(unknown), .help = "records of unknown kinds, which are left out"},
 	{"early", NULL, NULL, VIEW_COUNT, AT(early), .help = "activities that begin before their launch"},
+	{"unjoined", NULL, NULL, VIEW_COUNT, AT(unjoined),
+	 .help = "activities of graphs without their launch, which CUPTI below 13.1 U1 names wrongly after its first "
+		 "use"},
 	{"threadless", NULL, NULL, VIEW_COUNT, AT(threadless), .help = "launches of unknown threads"},
 	{"unnamed", NULL, NULL, VIEW_COUNT, AT(unnamed), .help = "records without room for their name"},
 	{"subscriptions", NULL, NULL, VIEW_COUNT, AT(subscriptions), .help = "times that mxbpf held CUPTI"},
