@@ -6,6 +6,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -509,6 +510,50 @@ static void test_anew(void)
 	CHECK(end());
 }
 
+/* The object that the last walk through the list of objects came to; the agent's walks pass here, too. */
+static uint32_t walked;
+
+struct walk {
+	int (*callback)(struct dl_phdr_info *info, size_t bytes, void *ctx);
+	void *ctx;
+	uint32_t objects;
+};
+
+static int on_walk(struct dl_phdr_info *info, size_t bytes, void *ctx)
+{
+	struct walk *w = ctx;
+
+	w->objects++;
+	return w->callback(info, bytes, w->ctx);
+}
+
+int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *info, size_t bytes, void *ctx), void *ctx)
+{
+	int (*next)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+	struct walk w = {callback, ctx, 0};
+	int result;
+
+	get(RTLD_NEXT, "dl_iterate_phdr", &next);
+	result = next(on_walk, &w);
+	__atomic_store_n(&walked, w.objects, __ATOMIC_RELAXED);
+	return result;
+}
+
+static void test_walk(void)
+{
+	const double until = now() + WAIT_S;
+
+	open_ops();
+	open_kineto();
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	while (__atomic_load_n(&walked, __ATOMIC_RELAXED) != 1 && now() < until)
+		nap();
+	CHECK(walked == 1);
+	CHECK(end());
+}
+
 static void test_library(void)
 {
 	char path[PATH];
@@ -665,6 +710,8 @@ int main(int argc, char **argv)
 	CHECK(!run(test_anew, "", NULL));
 	TEST("Without a libcupti in the process, the one that mxbpf names is loaded")
 	CHECK(!run(test_library, "", NULL));
+	TEST("While no object comes or goes, the agent does not hold the loader's lock for the whole list of objects")
+	CHECK(!run(test_walk, "", NULL));
 	TEST("A libcupti that cannot be loaded is reported")
 	CHECK(!run(test_no_library, "", NULL));
 	TEST("If CUPTI does not number threads as the system does, mxbpf learns it")

@@ -168,14 +168,26 @@ struct seen {
 static struct seen seen[OBJECTS_SEEN];
 static unsigned nseen;
 static uint64_t seen_adds, seen_subs;
+static bool settled; /* the last walk through the objects found nothing to do */
 
 struct hooking {
 	const struct agent_hook *hooks;
 	unsigned n;
 	struct agent_dso of; /* the library of the hooked functions */
-	bool changed;	     /* the list of objects has been compared with that of the last time */
+	bool wrote;	     /* to an import table */
 	int err;
 };
+
+/* Compares the list of objects with that of the last time, and ends the walk. */
+static int on_first(struct dl_phdr_info *info, size_t bytes, void *same)
+{
+	if (bytes < offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
+		return 1;
+	*(bool *)same = info->dlpi_adds == seen_adds && info->dlpi_subs == seen_subs;
+	seen_adds = info->dlpi_adds;
+	seen_subs = info->dlpi_subs;
+	return 1;
+}
 
 /* Symbols that are not exported stand before those in the hash table. */
 static bool imports(const struct hooking *h, const struct agent_dso *d)
@@ -291,6 +303,7 @@ static void hook_entry(struct hooking *h, const struct agent_dso *d, const Elf64
 	value = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
 	if (value == h->hooks[k].instead || (value != h->hooks[k].original && (value < d->from || value >= d->to)))
 		return;
+	h->wrote = true;
 	err = write_entry(entry, h->hooks[k].instead);
 	h->err = h->err ? h->err : err;
 }
@@ -301,13 +314,7 @@ static int on_importer(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	struct agent_dso d;
 	size_t i;
 
-	if (!h->changed && bytes >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
-		if (info->dlpi_adds != seen_adds || info->dlpi_subs != seen_subs)
-			nseen = 0;
-		seen_adds = info->dlpi_adds;
-		seen_subs = info->dlpi_subs;
-		h->changed = true;
-	}
+	(void)bytes;
 	if (!describe(info, &d) || d.from == h->of.from || !is_importer(h, &d))
 		return 0;
 	for (i = d.nrelative; i < d.nrela; i++)
@@ -322,9 +329,16 @@ static int on_importer(struct dl_phdr_info *info, size_t bytes, void *ctx)
 int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin)
 {
 	struct hooking h = {.hooks = hooks, .n = n};
+	bool same = false;
 
+	dl_iterate_phdr(on_first, &same);
+	if (same && settled)
+		return 0;
+	nseen = same ? nseen : 0;
+	settled = false;
 	if (!agent_dso_find(begin, &h.of))
 		return 0;
 	dl_iterate_phdr(on_importer, &h);
+	settled = !h.wrote && !h.err;
 	return h.err;
 }

@@ -41,8 +41,9 @@ struct agent_hook {
 
 /*
  * Replaces functions in the import tables of all objects. An object that imports another function of the same name is
- * left alone. Call this again from time to time, because objects come and go; it then does only what is new. Returns 0,
- * or -errno if an import table could not be written.
+ * left alone. Call this again from time to time, because objects come and go. While nothing has changed, it looks at
+ * one object only: a child that another thread forks during a longer walk would inherit the loader's lock, which glibc
+ * does not free there. Returns 0, or -errno if an import table could not be written.
  */
 int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin);
 
