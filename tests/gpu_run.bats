@@ -63,6 +63,7 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 	in_root --userspec=0:0 /gpu/run.sh --double /double --out /tmp/out machine launched attached own-profiler
 	expect_status 0
 	expect_re 'These are results of the double' "$output"
+	expect_re '^\| attached: letting go of CUPTI took \|  \| [0-9.]+ ?[mun]?s' "$output"
 	expect_same "$(verdicts launched) $(verdicts attached) $(verdicts own-profiler)" "measured passed measured passed passed"
 }
 
