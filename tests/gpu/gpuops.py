@@ -125,7 +125,7 @@ class Kineto:
         self.lib = ctypes.CDLL(find(directory, "libkineto_double.so"))
         for name in ("stop", "calls", "others", "foreign", "absurd"):
             getattr(self.lib, "kineto_" + name).restype = ctypes.c_long
-        self.lib.kineto_mode({"once": 0, "each": 1, "clock": 2}[mode])
+        self.lib.kineto_mode({"once": 0, "each": 1, "clock": 2, "never": 3}[mode])
         self.wanted, self.left = 0, 0
         signal.signal(signal.SIGUSR1, self.want)
 
@@ -161,8 +161,8 @@ def add_arguments(parser, cupti, directory):
     parser.add_argument("--gpu", default=os.path.join(os.environ.get("O", "build"), directory), help="directory of the double")
     parser.add_argument("--cupti", choices=("mapped", "absent"), default=cupti, help="whether the job has libcupti mapped")
     parser.add_argument("--init-at", type=int, default=0, help="initialise CUDA before this step; 0: before the first")
-    parser.add_argument("--kineto", choices=("once", "each", "clock"),
-                        help="profile after each SIGUSR1; subscribe once in the process, or for each trace; clock: once, but register "
+    parser.add_argument("--kineto", choices=("once", "each", "clock", "never"),
+                        help="profile after each SIGUSR1; subscribe once in the process, for each trace, or never; clock: once, but register "
                              "a clock for each trace")
     parser.add_argument("--devices", type=int, default=1, help="use so many devices, at most 8")
     parser.add_argument("--fork-every", type=int, default=0, help="fork a child after every N steps, wait for it, fail if it fails")

@@ -41,6 +41,7 @@ static int (*query)(unsigned stream);
 static int (*sync_all)(void), (*sync_driver)(void);
 static int (*kineto_start)(void);
 static long (*kineto_stop)(void);
+static long (*kineto_foreign)(void), (*kineto_absurd)(void);
 static void (*kineto_mode)(int mode);
 
 static void *open_lib(const char *name)
@@ -88,6 +89,8 @@ static void open_kineto(void)
 	get(lib, "kineto_start", &kineto_start);
 	get(lib, "kineto_stop", &kineto_stop);
 	get(lib, "kineto_mode", &kineto_mode);
+	get(lib, "kineto_foreign", &kineto_foreign);
+	get(lib, "kineto_absurd", &kineto_absurd);
 }
 
 /* ---- the agent */
@@ -195,6 +198,8 @@ static unsigned calls_of(const char *function)
 }
 
 /* ---- tests: each runs in its process */
+
+static int run(void (*test)(void), const char *words, const char *version);
 
 static void test_window(void)
 {
@@ -335,6 +340,8 @@ static void test_kineto_first(void)
 	CHECK(kineto_stop() == 500);
 	CHECK(!gpu->subscriptions && calls_of("cuptiActivityRegisterCallbacks") == 1);
 }
+
+#include "gpu_orders.h"
 
 static void test_holder(void)
 {
@@ -680,6 +687,9 @@ int main(int argc, char **argv)
 	CHECK(!run(test_kineto_old, "", NULL));
 	TEST("A profiler that was there first loses nothing, and its callbacks are not replaced")
 	CHECK(!run(test_kineto_first, "", NULL));
+	TEST("In every order of start and end the job's own profiler has all its kernels, and mxbpf says when it has "
+	     "none")
+	CHECK(run_orders());
 	TEST("The holder of CUPTI is named if CUPTI tells it")
 	CHECK(!run(test_holder, "busy,holder=nsys", "130500"));
 	TEST("A version without names of holders is busy without a name")

@@ -55,6 +55,8 @@ int main(void)
 		CHECK(strstr(why(MXBPF_GPU_BUSY, MXBPF_GPU_AT_SUBSCRIBE, 39), "another client holds CUPTI"));
 		memcpy(gpu.holder, "nsys", 5);
 		CHECK(strstr(why(MXBPF_GPU_BUSY, MXBPF_GPU_AT_SUBSCRIBE, 39), "another client (nsys) holds CUPTI"));
+		text = why(MXBPF_GPU_BUSY, MXBPF_GPU_AT_REGISTER, 39);
+		CHECK(strstr(text, "another client (nsys) holds CUPTI: its buffers are registered") && is_whole(text));
 	}
 	TEST("where a libcupti was looked for is told, with the driver's version")
 	{

@@ -115,11 +115,19 @@ const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512])
 		snprintf(buf, 512, "no record of the GPU: CUPTI has not answered yet");
 		return buf;
 	case MXBPF_GPU_BUSY:
-		snprintf(
-			buf, 512,
-			"no record of the GPU: another client%s%.64s%s holds CUPTI, such as a profiler in the process, "
-			"nsys, ncu or cuda-gdb, possibly until the process ends; mxbpf asks again every 5 s",
-			g->holder[0] ? " (" : "", g->holder, g->holder[0] ? ")" : "");
+		if (g->failed == MXBPF_GPU_AT_REGISTER)
+			snprintf(
+				buf, 512,
+				"no record of the GPU: another client (%.64s) holds CUPTI: its buffers are registered, "
+				"and it may have a trace; mxbpf waits until it sees the end of a trace, or no call of "
+				"CUPTI by that client for 60 s",
+				g->holder);
+		else
+			snprintf(buf, 512,
+				 "no record of the GPU: another client%s%.64s%s holds CUPTI, such as a profiler in the "
+				 "process, "
+				 "nsys, ncu or cuda-gdb, possibly until the process ends; mxbpf asks again every 5 s",
+				 g->holder[0] ? " (" : "", g->holder, g->holder[0] ? ")" : "");
 		return buf;
 	case MXBPF_GPU_YIELDED:
 		snprintf(

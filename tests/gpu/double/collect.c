@@ -24,8 +24,10 @@
 bool system_tids, all_syncs = true;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below but the atomic ones */
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
-static requested_fn on_requested;
-static completed_fn on_completed;
+static struct {
+	requested_fn requested;
+	completed_fn completed;
+} client;	       /* neighbours in .bss, as in the real libraries */
 static uint64_t kinds; /* atomic: mask of enabled kinds */
 /* By domain - 1: how often this call alone was enabled; and whether calls that CUPTI is called back at have records. */
 static uint32_t singles[2][CBIDS];
@@ -47,8 +49,8 @@ static __thread bool in_delivery;
 DOUBLE_EXPORT void double_callbacks(requested_fn *requested, completed_fn *completed);
 DOUBLE_EXPORT void double_callbacks(requested_fn *requested, completed_fn *completed)
 {
-	*requested = on_requested;
-	*completed = on_completed;
+	*requested = client.requested;
+	*completed = client.completed;
 }
 
 static void count(uint64_t *counter)
@@ -106,9 +108,9 @@ static bool open_lane(struct lane *l)
 	uint8_t *data = NULL;
 	size_t size = 0, most = 0;
 
-	if (!on_requested)
+	if (!client.requested)
 		return false;
-	on_requested(&data, &size, &most);
+	client.requested(&data, &size, &most);
 	count(&account->buffers_requested);
 	if (!data) {
 		count(&account->null_buffers);
@@ -238,7 +240,7 @@ static void drop_buffer(struct buffer *b)
 
 static void hand_over(struct buffer *b)
 {
-	completed_fn f = on_completed;
+	completed_fn f = client.completed;
 	uint64_t all[KINDS];
 	unsigned k;
 
@@ -331,14 +333,12 @@ static void lose_one(uint32_t kind)
 	count(&account->lost[kind]);
 }
 
-static bool is_kind_on(uint32_t domain)
-{
-	return __atomic_load_n(&kinds, __ATOMIC_RELAXED) >> (domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER) & 1;
-}
-
 bool collect_is_called_back(uint32_t domain, uint32_t cbid)
 {
-	return cbid < CBIDS && (is_kind_on(domain) || __atomic_load_n(&singles[domain - 1][cbid], __ATOMIC_RELAXED));
+	const uint32_t kind = domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER;
+
+	return cbid < CBIDS &&
+	       ((collect_kinds() >> kind & 1) || __atomic_load_n(&singles[domain - 1][cbid], __ATOMIC_RELAXED));
 }
 
 static bool is_recorded(uint32_t domain, uint32_t cbid)
@@ -604,8 +604,8 @@ void collect_devices(void)
 void collect_register(requested_fn requested, completed_fn completed)
 {
 	pthread_mutex_lock(&lock);
-	on_requested = requested;
-	on_completed = completed;
+	client.requested = requested;
+	client.completed = completed;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -742,8 +742,8 @@ void collect_reset(void)
 	memset(singles, 0, sizeof(singles));
 	memset(recorded, 0, sizeof(recorded));
 	graph_level = false;
-	on_requested = NULL;
-	on_completed = NULL;
+	client.requested = NULL;
+	client.completed = NULL;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -5,7 +5,8 @@
  *
  * Before the middle of 2026 Kineto subscribes when it is first used, once and for the life of the process. Each trace
  * only registers its callbacks and enables kinds. If that one subscription fails, no trace ever has records of the GPU.
- * The newer Kineto subscribes at the start of each trace and unsubscribes at its end.
+ * With KINETO_USE_DAEMON in the environment, as under dynolog, it does not subscribe. The newer Kineto never does; with
+ * TEARDOWN_CUPTI=1 it subscribes at the start of each trace, and unsubscribes at its end.
  */
 #include "double.h"
 
@@ -26,13 +27,14 @@ extern int cuptiActivityFlushAll(uint32_t flag);
 extern int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
 extern int cuptiGetTimestamp(uint64_t *t);
 
-enum { MODE_ONCE = 0, MODE_EACH_TRACE = 1, MODE_CLOCK_EACH_TRACE = 2 };
+enum { MODE_ONCE = 0, MODE_EACH_TRACE = 1, MODE_CLOCK_EACH_TRACE = 2, MODE_NEVER = 3 };
 
 static const int kinds[] = {KIND_KERNEL, KIND_COPY, KIND_SET, KIND_RUNTIME, KIND_SYNC, KIND_OVERHEAD};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
 static uint8_t *parts[PARTS_MAX];			 /* buffers that CUPTI has */
-static int mode, tried, clock_registered;
+static int mode = MODE_NEVER, tried, clock_registered;
 static void *subscriber;
+static bool traces;
 static uint64_t kernels, calls, others, foreign, absurd;
 
 /* Kineto's clock is the time stamp counter of the CPU, which does not count nanoseconds. */
@@ -111,29 +113,39 @@ DOUBLE_EXPORT void kineto_mode(int m)
 	mode = m;
 }
 
-/* Starts a trace. Returns 0, or the error of CUPTI. */
+/* Subscribes as this version of Kineto does. Returns 0, or the error of CUPTI. */
+static int subscribe(void)
+{
+	const bool older = mode == MODE_ONCE || mode == MODE_CLOCK_EACH_TRACE;
+
+	if (older ? getenv("KINETO_USE_DAEMON") != NULL : mode == MODE_NEVER && !getenv("TEARDOWN_CUPTI"))
+		return 0;
+	if (older && tried)
+		return subscriber ? 0 : -1; /* the one subscription failed in an earlier trace */
+	tried = 1;
+	subscriber = NULL;
+	return cuptiSubscribe(&subscriber, callback, NULL);
+}
+
+/* Starts a trace. Returns 0, or the error of CUPTI. The order of the calls is that of Kineto: the clock comes first. */
 DOUBLE_EXPORT int kineto_start(void)
 {
 	size_t i;
 	int err;
 
-	if (mode == MODE_EACH_TRACE || !tried) {
-		tried = 1;
-		subscriber = NULL;
-		err = cuptiSubscribe(&subscriber, callback, NULL);
-		if (err)
-			return err;
-	}
-	if (!subscriber)
-		return -1; /* the one subscription failed in an earlier trace */
+	traces = false;
+	err = subscribe();
+	if (err)
+		return err;
 	pthread_mutex_lock(&lock);
 	kernels = calls = others = foreign = absurd = 0;
 	pthread_mutex_unlock(&lock);
-	err = cuptiActivityRegisterCallbacks(requested, completed);
-	if (!err && (!clock_registered || mode == MODE_CLOCK_EACH_TRACE)) {
+	if (!clock_registered || mode == MODE_CLOCK_EACH_TRACE) {
 		clock_registered = 1;
 		err = cuptiActivityRegisterTimestampCallback(clock_of_kineto);
 	}
+	err = err ? err : cuptiActivityRegisterCallbacks(requested, completed);
+	traces = !err;
 	for (i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		err = cuptiActivityEnable(kinds[i]);
 	return err;
@@ -145,13 +157,14 @@ DOUBLE_EXPORT long kineto_stop(void)
 	size_t i;
 	int err = 0;
 
-	if (!subscriber)
+	if (!traces)
 		return -1;
+	traces = false;
 	for (i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		err = cuptiActivityDisable(kinds[i]);
 	if (!err)
 		err = cuptiActivityFlushAll(1);
-	if (mode == MODE_EACH_TRACE) {
+	if (subscriber && (mode == MODE_EACH_TRACE || mode == MODE_NEVER)) {
 		cuptiUnsubscribe(subscriber);
 		subscriber = NULL;
 	}

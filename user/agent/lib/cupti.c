@@ -19,9 +19,11 @@
 #define QUEUE_NS	 2000000000ull	/* how long the agent waits for work that was launched in the window */
 #define HURRY_NS	 100000000ull	/* the same if a client or the end of the process waits for the agent */
 #define QUEUE_FLUSH_NS	 5000000ull	/* interval of flushes meanwhile */
-#define CLOCK_ROUNDS	 16		/* readings of the clock; the one that took the shortest time counts */
-#define CALLS_MAX	 1024		/* more than the driver or the runtime have functions */
-#define VERSION_MULTIPLE 130200		/* CUDA 13.2: struct cupti_subscriber_params has all its members */
+#define AGAIN_NS	 5000000000ull
+#define UNSEEN_TIMES	 12	/* a trace that began before the hooks may last so many times AGAIN_NS */
+#define CLOCK_ROUNDS	 16	/* readings of the clock; the one that took the shortest time counts */
+#define CALLS_MAX	 1024	/* more than the driver or the runtime have functions */
+#define VERSION_MULTIPLE 130200 /* CUDA 13.2: struct cupti_subscriber_params has all its members */
 
 struct cupti cupti;
 struct cupti_others cupti_others;
@@ -32,6 +34,7 @@ static uint32_t phase;
 static uint32_t waiting; /* threads that wait for the agent to let go */
 static void *subscriber;
 static uint64_t held_since_ns;
+static uint64_t hooked_ns;	/* since then calls of other clients are seen */
 static uint32_t thread_id_type; /* before the agent has changed it */
 
 static const struct {
@@ -188,6 +191,9 @@ enum hook {
 	ENABLE_2,
 	DUMP,
 	DUMP_2,
+	TIMESTAMP,
+	ATTRIBUTE,
+	ATTRIBUTE_2,
 	FINALIZE,
 	DISABLE,
 	UNSUBSCRIBE,
@@ -211,7 +217,9 @@ GIVES_WAY(on_subscribe, SUBSCRIBE)
 GIVES_WAY(on_subscribe_2, SUBSCRIBE_2)
 GIVES_WAY(on_register, REGISTER)
 GIVES_WAY(on_register_2, REGISTER_2)
-GIVES_WAY(on_finalize, FINALIZE)
+GIVES_WAY(on_timestamp, TIMESTAMP)
+GIVES_WAY(on_attribute, ATTRIBUTE)
+GIVES_WAY(on_attribute_2, ATTRIBUTE_2)
 
 /* The agent does not come back while others have kinds enabled. */
 #define ENABLES(name, n)                                                                                               \
@@ -219,6 +227,7 @@ GIVES_WAY(on_finalize, FINALIZE)
 	{                                                                                                              \
 		give_way();                                                                                            \
 		__atomic_fetch_add(&cupti_others.kinds, 1, __ATOMIC_RELAXED);                                          \
+		__atomic_store_n(&cupti_others.ended, false, __ATOMIC_RELAXED);                                        \
 		return pass(n, a, b, c, d, e, f);                                                                      \
 	}
 ENABLES(on_enable, ENABLE)
@@ -226,18 +235,31 @@ ENABLES(on_enable_2, ENABLE_2)
 ENABLES(on_dump, DUMP)
 ENABLES(on_dump_2, DUMP_2)
 
+static void end_trace(void)
+{
+	__atomic_store_n(&cupti_others.kinds, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&cupti_others.ended, true, __ATOMIC_RELAXED);
+}
+
+static long on_finalize(ARGS)
+{
+	give_way();
+	end_trace();
+	return pass(FINALIZE, a, b, c, d, e, f);
+}
+
 static long on_disable(ARGS)
 {
 	__atomic_store_n(&cupti_others.last_ns, agent_now(), __ATOMIC_RELAXED);
-	if (__atomic_fetch_sub(&cupti_others.kinds, 1, __ATOMIC_RELAXED) <= 0)
-		__atomic_store_n(&cupti_others.kinds, 0, __ATOMIC_RELAXED);
+	if (__atomic_fetch_sub(&cupti_others.kinds, 1, __ATOMIC_RELAXED) <= 1)
+		end_trace();
 	return pass(DISABLE, a, b, c, d, e, f);
 }
 
 static long on_unsubscribe(ARGS)
 {
 	__atomic_store_n(&cupti_others.last_ns, agent_now(), __ATOMIC_RELAXED);
-	__atomic_store_n(&cupti_others.kinds, 0, __ATOMIC_RELAXED);
+	end_trace();
 	return pass(UNSUBSCRIBE, a, b, c, d, e, f);
 }
 
@@ -251,6 +273,9 @@ static struct agent_hook hooks[HOOKS] = {
 	HOOK(ENABLE_2, "cuptiActivityEnable_v2", on_enable_2),
 	HOOK(DUMP, "cuptiActivityEnableAndDump", on_dump),
 	HOOK(DUMP_2, "cuptiActivityEnableAndDump_v2", on_dump_2),
+	HOOK(TIMESTAMP, "cuptiActivityRegisterTimestampCallback", on_timestamp),
+	HOOK(ATTRIBUTE, "cuptiActivitySetAttribute", on_attribute),
+	HOOK(ATTRIBUTE_2, "cuptiActivitySetAttribute_v2", on_attribute_2),
 	HOOK(FINALIZE, "cuptiFinalize", on_finalize),
 	HOOK(DISABLE, "cuptiActivityDisable", on_disable),
 	HOOK(UNSUBSCRIBE, "cuptiUnsubscribe", on_unsubscribe),
@@ -268,6 +293,7 @@ static void watch_others(struct mxbpf_gpu_shared *g)
 {
 	const int err = agent_dso_hook(hooks, HOOKS, LIBCUPTI);
 
+	hooked_ns = hooked_ns ? hooked_ns : agent_now();
 	if (err)
 		__atomic_store_n(&g->unhooked, (uint32_t)-err, __ATOMIC_RELAXED);
 }
@@ -476,22 +502,42 @@ static void ask_holder(struct mxbpf_gpu_shared *g)
 }
 
 /* Sets the state and undoes the subscription. */
-static int give_up(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result)
+static int give_up(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_at at, int result, bool subscribed)
 {
-	if (at == MXBPF_GPU_AT_SUBSCRIBE && result == CUPTI_MULTIPLE_SUBSCRIBERS) {
-		ask_holder(g);
+	if (!subscribed && result == CUPTI_MULTIPLE_SUBSCRIBERS) {
+		if (at == MXBPF_GPU_AT_SUBSCRIBE)
+			ask_holder(g);
 		g->failed = at;
 		g->result = (uint32_t)result;
 		__atomic_store_n(&g->state, MXBPF_GPU_BUSY, __ATOMIC_RELEASE);
 	} else {
 		fail(g, at, result);
 	}
-	if (at != MXBPF_GPU_AT_SUBSCRIBE) {
+	if (subscribed) {
 		restore_options();
 		cupti.unsubscribe(subscriber);
 	}
 	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
 	return -1;
+}
+
+/*
+ * Returns true if another client may have a trace. A client need not subscribe for it: Kineto only registers callbacks
+ * and enables kinds, and CUPTI accepts another subscriber meanwhile. Its callbacks stay registered when the trace has
+ * ended. If the end was not seen, a client that has made no call for a while is idle.
+ */
+static bool is_others(struct mxbpf_gpu_shared *g)
+{
+	const uint64_t again_ns = g->again_ms ? g->again_ms * NS_PER_MS : AGAIN_NS, now = agent_now();
+	const uint64_t last_ns = __atomic_load_n(&cupti_others.last_ns, __ATOMIC_RELAXED);
+	const uint64_t since_ns = last_ns > hooked_ns ? last_ns : hooked_ns;
+	const bool ended = __atomic_load_n(&cupti_others.ended, __ATOMIC_RELAXED);
+	const bool quiet = now - since_ns >= (ended ? 1 : UNSEEN_TIMES) * again_ns;
+
+	memset(g->holder, 0, sizeof(g->holder));
+	if (!cupti_is_registered(g->holder, sizeof(g->holder)))
+		return false;
+	return __atomic_load_n(&cupti_others.kinds, __ATOMIC_RELAXED) > 0 || !quiet;
 }
 
 int cupti_hold(struct mxbpf_gpu_shared *g)
@@ -503,21 +549,23 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 	watch_others(g);
 	if (!step(IDLE, TAKING))
 		return -1;
+	if (is_others(g))
+		return give_up(g, MXBPF_GPU_AT_REGISTER, CUPTI_MULTIPLE_SUBSCRIBERS, false);
 	__atomic_store_n(&g->state, MXBPF_GPU_SUBSCRIBING, __ATOMIC_RELEASE);
 	err = cupti.subscribe(&subscriber, NULL, NULL);
 	if (err)
-		return give_up(g, MXBPF_GPU_AT_SUBSCRIBE, err);
+		return give_up(g, MXBPF_GPU_AT_SUBSCRIBE, err, false);
 	subscribed = agent_now();
 	g->subscribe_ns = subscribed - begun;
 	set_options(g);
 	err = cupti.register_callbacks(cupti_on_requested, cupti_on_completed);
 	if (err)
-		return give_up(g, MXBPF_GPU_AT_REGISTER, err);
+		return give_up(g, MXBPF_GPU_AT_REGISTER, err, true);
 	read_clock(g);
 	err = enable_kinds(g);
 	if (err) {
 		disable_kinds(g);
-		return give_up(g, MXBPF_GPU_AT_ENABLE, err);
+		return give_up(g, MXBPF_GPU_AT_ENABLE, err, true);
 	}
 	held_since_ns = agent_now();
 	g->enable_ns = held_since_ns - subscribed;

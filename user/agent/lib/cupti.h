@@ -41,6 +41,7 @@ extern struct cupti cupti;
 /* What other clients of CUPTI in this process did since the agent saw them first. */
 struct cupti_others {
 	bool seen;	  /* a client other than the agent has called CUPTI */
+	bool ended;	  /* the last call that was seen ends a trace */
 	int32_t kinds;	  /* kinds that they have enabled and not disabled */
 	uint64_t last_ns; /* CLOCK_MONOTONIC of their last call */
 };
@@ -64,6 +65,8 @@ int cupti_open(struct mxbpf_gpu_shared *g);
 int cupti_hold(struct mxbpf_gpu_shared *g);
 void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state, uint64_t limit_ns);
 bool cupti_is_held(void);
+/* Returns true if callbacks of another object are registered with CUPTI; then `holder` has its name. */
+bool cupti_is_registered(char *holder, size_t bytes);
 /*
  * While CUPTI is held: delivers the records that are complete, and a reading of the clock. tick: also looks for new
  * objects that call CUPTI.
