@@ -105,9 +105,9 @@ void ses_tell_memory(struct session *ses)
 	char limit[24], n[32];
 	unsigned i;
 
-	for (i = 0; i < SRC_MAX; i++)
-		unkept += ses->unkept[i];
-	if (!ses->short_of_memory)
+	for (i = 0; i < src_count(ses->hub); i++)
+		unkept += ses->unkept[i] + __atomic_load_n(&src_at(ses->hub, i)->unkept, __ATOMIC_RELAXED);
+	if (!ses->short_of_memory && !unkept)
 		return;
 	fmt_bytes(mem_limit_bytes(), limit);
 	ses_warn(ses, "mxbpf has reached its limit of %s of memory (--max-memory): %s events were dropped", limit,

@@ -110,6 +110,7 @@ static void sum_up(struct gpu_source *g)
 	fill_account(g, &g->sums);
 	g->stored = g->convert.stored + g->accounts;
 	g->lost = g->convert.lost;
+	__atomic_store_n(&g->src->unkept, g->lost, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&g->sum_lock);
 }
 

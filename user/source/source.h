@@ -59,6 +59,7 @@ struct src {
 	unsigned number;    /* place in the hub, from 0 */
 	uint64_t malformed; /* atomic, after flush: number of refused records; not 0 only if there is a bug */
 	uint64_t late;	    /* atomic: records that came after later ones were passed on */
+	uint64_t unkept;    /* atomic: of its loss, records for which it had no memory */
 	/* private to the hub */
 	struct held {
 		char *data;
