@@ -12,10 +12,12 @@
 
 #define WIDTH 40
 
+static bool begins; /* names keep their beginning */
+
 /* Returns a table with a column of names and one of numbers, and a note below the last row. The caller frees it. */
 static char *shown(const char *const *names, const char *note)
 {
-	struct view_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2};
+	struct view_grid g = {.cols = {{"name", .left = true}, {"calls"}}, .ncols = 2, .begins = begins};
 	char path[] = "/tmp/mxbpf-grid-XXXXXX", *text;
 	struct err e = {0};
 	struct out *o;
@@ -65,6 +67,31 @@ int main(void)
 		CHECK(strstr(t, "\n…torch::autograd::AccumulateGrad ") && strstr(t, "\naten::mm "));
 		CHECK(strstr(t, "\n…ANodeOfAnEx…sionWithAVeryLongName "));
 		CHECK(strstr(t, "\nenumerate(DataLoa…derIter.__next__ "));
+		CHECK(aligned(t));
+		free(t);
+	}
+
+	TEST("names of kernels keep their functions, and what tells apart those of one function")
+	{
+		const char *const names[] = {
+			"vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, std::array<char*, 3ul> >",
+			"vectorized_elementwise_kernel<4, MulFunctor<float>, std::array<char*, 3ul> >",
+			"cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x64_16x6_tn_align4>",
+			"cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>",
+			"reduce_kernel<512, 1, ReduceOp<float, func_wrapper_t<float> > >",
+			"gemm<128, 64>",
+			"卷积kernel<512, 1, 前向传播第一层卷积神经网络的训练步骤再加一些字>",
+			NULL};
+
+		begins = true;
+		t = shown(names, NULL);
+		begins = false;
+		CHECK(strstr(t, "\nvectorized_eleme…CUDAFunctor_add<… ") &&
+		      strstr(t, "\nvectorized_eleme…MulFunctor<float… "));
+		CHECK(strstr(t, "\ncutlass::Kernel2…128x64_16x6_tn_a… ") &&
+		      strstr(t, "\ncutlass::Kernel2…128x128_16x5_nn_… "));
+		CHECK(strstr(t, "\nreduce_kernel<512, 1, ReduceOp<fl… ") && strstr(t, "\ngemm<128, 64>    "));
+		CHECK(strstr(t, "\n卷积kernel<512, 1, 前向传播第一层…"));
 		CHECK(aligned(t));
 		free(t);
 	}

@@ -227,7 +227,7 @@ static const struct view_column calls_columns[] = {
 		 "another thread or after its function had returned. Each moment of a thread is in the self time of at "
 		 "most one row, so self times can be added up; shares in text are shares of their sum"},
 	/* The first to give way if nothing was nested: it is the total then. */
-	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = VIEW_GRID_NAME_MIN_MAX},
+	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = 32},
 	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, .place = 2, .name_min = 24},
 	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, .place = 5},
 	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, .place = 1,

@@ -280,6 +280,7 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 	s->hinted = !s->opts->brief || list->n >= list->all;
 	if (sh->above)
 		sh->above(s, table, prefix);
+	g.begins = flat.columns[0].flags & VIEW_BEGINS;
 	open_grid(&g, flat.columns);
 	for (i = 0; !err && i < n; i++)
 		err = add_row(s, &g, flat.columns, view_row(s, sh, table, i));

@@ -61,6 +61,7 @@ enum view_column_flag {
 	VIEW_BELOW = 1 << 6,	   /* people see the text below the row */
 	VIEW_SIGNIFICANT = 1 << 7, /* data_digits counts all significant digits, not decimal places */
 	VIEW_KEEP = 1 << 8,	   /* JSON has the member even if `has` is false */
+	VIEW_BEGINS = 1 << 9,	   /* of the first column: people see the beginning of a long name */
 };
 #define VIEW_UNKNOWN UINT64_MAX
 

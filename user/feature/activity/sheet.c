@@ -191,7 +191,10 @@ static bool starts_with(const char *text, size_t len, const char *with)
 	return len >= strlen(with) && !memcmp(text, with, strlen(with));
 }
 
-/* People read the name of a kernel without its result, its parameters and what all names of a library begin with. */
+/*
+ * People read the name of a kernel without its result, its parameters and what all names of a library begin with. What
+ * is left is the function and its template arguments.
+ */
 static struct view_text shorten(struct view_text name, char *to, size_t size)
 {
 	static const char *const words[] = {"(anonymous namespace)::", "at::native::"};
@@ -214,7 +217,7 @@ static struct view_text shorten(struct view_text name, char *to, size_t size)
 		depth -= *p == '>' && depth;
 		to[n++] = *p++;
 	}
-	return n && n + 1 < size ? (struct view_text){to, n} : name;
+	return n ? (struct view_text){to, n} : name;
 }
 
 static int make_class(const struct view *s, struct activities *t, unsigned cls)
@@ -296,12 +299,12 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	 VIEW_TIGHT,                                                                                                   \
 	 .help = "time on the GPU; activities of several streams overlap"},                                            \
 		{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT},                                              \
-		{"min_ns", NULL, "min", VIEW_NS, AT(a.min_ns), VIEW_TIGHT, .name_min = 28},                            \
-		{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, .name_min = 24},                              \
-		{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .name_min = 20},                              \
-		{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT, .name_min = 12},                            \
+		{"min_ns", NULL, "min", VIEW_NS, AT(a.min_ns), VIEW_TIGHT, .name_min = 38},                            \
+		{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, .name_min = 37},                              \
+		{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .name_min = 36},                              \
+		{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT, .name_min = 30},                            \
 	{                                                                                                              \
-		NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 18,                               \
+		NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 24,                               \
 							    .help = "part of the total time of this table"             \
 	}
 #define GPU_COLUMN                                                                                                     \
@@ -316,23 +319,23 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	}
 
 static const struct view_column kernel_columns[] = {
-	{"name", NULL, "kernel", VIEW_TEXT, AT(name)},
+	{"name", NULL, "kernel", VIEW_TEXT, AT(name), VIEW_BEGINS},
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
 	TIMES,
-	{"registers", NULL, "regs", VIEW_COUNT, AT(a.registers), SEEN(shapes), HAS(shaped), .name_min = 30,
+	{"registers", NULL, "regs", VIEW_COUNT, AT(a.registers), SEEN(shapes), HAS(shaped), .name_min = 39,
 	 .help = "registers of a thread, in the last call"},
-	{"shared_bytes", NULL, "shared", VIEW_BYTES, AT(shared), VIEW_DASH, SEEN(shapes), HAS(shaped), .name_min = 31,
+	{"shared_bytes", NULL, "shared", VIEW_BYTES, AT(shared), VIEW_DASH, SEEN(shapes), HAS(shaped), .name_min = 40,
 	 .help = "static and dynamic shared memory of a block, in the last call"},
-	{"grid", NULL, "grid", VIEW_TEXT, AT(grid), VIEW_OMIT, SEEN(shapes), .name_min = 26,
+	{"grid", NULL, "grid", VIEW_TEXT, AT(grid), VIEW_OMIT, SEEN(shapes), .name_min = 39,
 	 .help = "blocks in each dimension, in the last call"},
-	{"block", NULL, "block", VIEW_TEXT, AT(block), VIEW_OMIT, SEEN(shapes), .name_min = 25,
+	{"block", NULL, "block", VIEW_TEXT, AT(block), VIEW_OMIT, SEEN(shapes), .name_min = 39,
 	 .help = "threads of a block in each dimension, in the last call"},
 	{"varies", NULL, NULL, VIEW_BOOL, AT(varies), HAS(shaped),
 	 .help = "calls differ in registers, shared memory, grid or block"},
 	{"occupancy", NULL, "occup", VIEW_RATIO, AT(occupancy), VIEW_OMIT, SEEN(occupied), .data_digits = 3,
-	 .name_min = 22, .cell = gpu_percent_cell,
+	 .name_min = 34, .cell = gpu_percent_cell,
 	 .help = "theoretical occupancy of the last call: the part of a multiprocessor's warps that its registers, its "
 		 "shared memory and its block allow to run at once; absent if not known"},
 	UNLAUNCHED_COLUMN,

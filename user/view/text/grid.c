@@ -139,13 +139,41 @@ static void put_name(struct out *o, const char *text, size_t shared, size_t widt
 	put_pad(o, width - n);
 }
 
+#define DIFFERENCE_MIN 8 /* columns by which people see that two names differ */
+
+/*
+ * Writes a name that keeps its beginning, such as the function of a kernel. If its difference from other names would be
+ * cut off, up to a half of the width is for that: "vectorized_elem…CUDAFunctor_add…".
+ */
+static void put_beginning(struct out *o, const char *text, size_t shared, size_t width)
+{
+	size_t rest = fmt_columns(text + shared), before = fmt_columns(text) - rest, room = width;
+	const char *end;
+
+	if (before + rest > width && shared && before + DIFFERENCE_MIN > width) {
+		end = fmt_head(text, width - (rest < width / 2 ? rest : width / 2) - 1);
+		out_write(o, text, (size_t)(end - text));
+		out_puts(o, fmt_ellipsis());
+		room -= fmt_columns(text) - fmt_columns(end) + 1;
+		text += shared;
+	}
+	end = fmt_columns(text) > room ? fmt_head(text, room - 1) : text + strlen(text);
+	out_write(o, text, (size_t)(end - text));
+	room -= fmt_columns(text) - fmt_columns(end);
+	if (*end) {
+		out_puts(o, fmt_ellipsis());
+		room--;
+	}
+	put_pad(o, room);
+}
+
 /* Bytes of the longest beginning that two names share, up to a character that separates parts of names. */
-static size_t shared_part(const char *a, const char *b)
+static size_t shared_part(const char *a, const char *b, const char *separators)
 {
 	size_t i, end = 0;
 
 	for (i = 0; a[i] && a[i] == b[i]; i++)
-		if (strchr(":/#.] ", a[i]))
+		if (strchr(separators, a[i]))
 			end = i + 1;
 	return a[end] ? end : 0;
 }
@@ -167,7 +195,7 @@ static size_t *shared_parts(const struct view_grid *g, size_t width)
 	if (n)
 		qsort(longs, n, sizeof(*longs), by_text);
 	for (i = 1; shared && i < n; i++) { /* sorted: the name that shares most is a neighbour */
-		part = shared_part(*longs[i - 1], *longs[i]);
+		part = shared_part(*longs[i - 1], *longs[i], g->begins ? ":<(, _" : ":/#.] ");
 		for (size_t j = i - 1; j <= i; j++) {
 			size_t *most = &shared[(size_t)(longs[j] - cells) / g->ncols];
 
@@ -200,7 +228,7 @@ static void put_row(const struct view_grid *g, const char *const *cells, size_t 
 	unsigned i;
 
 	put_prefix(g, o);
-	put_name(o, cells[0], shared, widths[0]);
+	(g->begins ? put_beginning : put_name)(o, cells[0], shared, widths[0]);
 	for (i = 1; i < g->ncols; i++)
 		if (!g->cols[i].hidden)
 			put_cell(g, i, cells[i], widths[i], o);

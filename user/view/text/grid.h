@@ -9,7 +9,7 @@
 #define VIEW_WIDTH 80 /* columns, if the output is not a terminal */
 
 #define VIEW_GRID_COLS_MAX     24
-#define VIEW_GRID_NAME_MIN_MAX 32
+#define VIEW_GRID_NAME_MIN_MAX 40
 
 struct view_grid_col {
 	const char *head;
@@ -22,6 +22,7 @@ struct view_grid_col {
 struct view_grid {
 	struct view_grid_col cols[VIEW_GRID_COLS_MAX];
 	unsigned ncols;
+	bool begins;	    /* a name that is too long keeps its beginning, as in "gemm<float, 1…" */
 	const char *prefix; /* before each line; NULL: none */
 	struct buf cells;   /* char *, owned, row after row */
 	struct buf notes;   /* private: lines below rows */
