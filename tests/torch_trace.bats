@@ -254,8 +254,8 @@ while True:
 	start_ready annotate "${SERVED[@]}" annotate.py
 	"$MXBPF" --pid "$READY_PID" -d 200ms --format json --trace trace.json >mxbpf.json
 	stop_pid "$READY_PID"
-	local shown='say "hello" \ \x0a twice' name='say "hello" \ 
+	local name='say "hello" \ 
  twice'
-	jq -e --arg name "$shown" '[.tables.operator[] | select(.name == $name)] | length == 1' mxbpf.json
+	jq -e --arg name "$name" '[.tables.operator[] | select(.name == $name)] | length == 1' mxbpf.json
 	jq -e --arg name "$name" '[.traceEvents[] | select(.name == $name and .cat == "user_annotation")] | length > 0' trace.json
 }

@@ -76,10 +76,11 @@ int main(void)
 	char *text;
 
 	close(mkstemp(path));
-	TEST("a name cannot leave its cell: quotes are doubled, commas are quoted, control characters are escaped")
+	TEST("a name cannot leave its cell: quotes are doubled, commas and line feeds are quoted, control characters "
+	     "are escaped")
 	{
-		text = render("a,\"b\"\r\n\x1b[2J\"", 12, false);
-		CHECK(strstr(text, "\n\"a \"\"table\"\", quoted\",\"a,\"\"b\"\"\\x0d\\x0a\\x1b[2J\"\"\",,"));
+		text = render("a,\"b\"\r\n\t\x1b[2J\"", 13, false);
+		CHECK(strstr(text, "\n\"a \"\"table\"\", quoted\",\"a,\"\"b\"\"\\x0d\n\t\\x1b[2J\"\"\",,"));
 		free(text);
 	}
 	TEST("integers are exact")

@@ -98,7 +98,7 @@ int main(void)
 		json_string(&j, NULL, "\n\\");
 		json_string(&j, "next", "\xff");
 		json_end(&j);
-		CHECK(wrote(&j, "{\"a\\\"b\": \"\\\\x0a\\\\\", \"next\": \"\\\\xff\"}"));
+		CHECK(wrote(&j, "{\"a\\\"b\": \"\\n\\\\\", \"next\": \"\\\\xff\"}"));
 		j = start((struct json){.exact = true});
 		json_object(&j, NULL);
 		json_key(&j, "a\"b", 3);

@@ -260,23 +260,25 @@ const char *fmt_ellipsis(void)
 	return ascii_only ? "~" : "…";
 }
 
-static void json_escape(struct text *t, unsigned char c)
+static void json_escape(struct text *t, uint32_t cp)
 {
 	static const char shorts[] = "\"\"\\\\\nn\tt\rr\bb\ff";
 	char esc[8];
 	int i;
 
 	for (i = 0; shorts[i]; i += 2) {
-		if (shorts[i] == (char)c) {
+		if ((uint32_t)shorts[i] == cp) {
 			piece(t, (char[]){'\\', shorts[i + 1]}, 2);
 			return;
 		}
 	}
-	snprintf(esc, sizeof(esc), "\\u%04x", c);
+	snprintf(esc, sizeof(esc), "\\u%04x", cp); /* no character that needs it is above U+FFFF */
 	piece(t, esc, 6);
 }
 
-enum text_form { TERMINAL, UTF8, JSON };
+enum text_form { TERMINAL, UTF8, CSV, JSON, JSON_EXACT };
+
+#define REPLACEMENT "\xef\xbf\xbd"
 
 /* Copies text and escapes what may not be shown, or what has a meaning in a JSON string. */
 static size_t show(enum text_form form, char *dst, size_t cap, const char *src, size_t len)
@@ -289,10 +291,16 @@ static size_t show(enum text_form form, char *dst, size_t cap, const char *src, 
 
 	for (i = 0; i < len; i += n ? (size_t)n : 1) {
 		n = utf8_char(s + i, len - i, &cp);
-		if (!n || terminal_control(cp) || (form == TERMINAL && ascii_only && cp > 0x7f))
+		if (!n && form == JSON_EXACT)
+			piece(&t, REPLACEMENT, strlen(REPLACEMENT));
+		else if (n && form >= JSON && (terminal_control(cp) || cp == '"' || cp == '\\'))
+			json_escape(&t, cp);
+		else if (form == CSV && s[i] == '"')
+			piece(&t, "\"\"", 2);
+		else if (form == CSV && (s[i] == '\n' || s[i] == '\t'))
+			piece(&t, s + i, 1);
+		else if (!n || terminal_control(cp) || (form == TERMINAL && ascii_only && cp > 0x7f))
 			hex_bytes(&t, s + i, n ? n : 1, form == JSON);
-		else if (form == JSON && (cp == '"' || cp == '\\'))
-			json_escape(&t, s[i]);
 		else
 			piece(&t, s + i, (size_t)n);
 	}
@@ -316,22 +324,12 @@ size_t fmt_json(char *dst, size_t cap, const char *src, size_t len)
 
 size_t fmt_json_exact(char *dst, size_t cap, const char *src, size_t len)
 {
-	struct text t = {.dst = dst, .cap = cap};
-	const unsigned char *s = (const unsigned char *)src;
-	uint32_t cp;
-	size_t i;
-	int n;
+	return show(JSON_EXACT, dst, cap, src, len);
+}
 
-	for (i = 0; i < len; i += n ? (size_t)n : 1) {
-		n = utf8_char(s + i, len - i, &cp);
-		if (!n)
-			piece(&t, "\xef\xbf\xbd", 3);
-		else if (cp < 0x20 || cp == 0x7f || cp == '"' || cp == '\\')
-			json_escape(&t, s[i]);
-		else
-			piece(&t, s + i, (size_t)n);
-	}
-	return terminated(&t);
+size_t fmt_csv(char *dst, size_t cap, const char *src, size_t len)
+{
+	return show(CSV, dst, cap, src, len);
 }
 
 size_t fmt_chars(const char *text)

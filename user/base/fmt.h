@@ -22,18 +22,18 @@ int fmt_parse_duration(const char *text, uint64_t *ns);
 int fmt_parse_bytes(const char *text, uint64_t *bytes);
 
 /*
- * Copies untrusted text in a form that is safe to print: each byte of control characters, DEL, C1, direction overrides
- * and invalid UTF-8 becomes \xNN. The copy is always terminated. Returns the length of the full text as snprintf()
- * does. A text has one form in tables, CSV and JSON, so these can be joined. The exception is fmt_safe() on a terminal
- * without UTF-8.
+ * These functions copy untrusted text in a form that is safe to print: control characters, DEL, C1 and direction
+ * overrides never reach a terminal. The copy is always terminated. Returns the length of the full text as snprintf()
+ * does. fmt_utf8() writes \xNN for each byte of them and of invalid UTF-8.
  */
 size_t fmt_utf8(char *dst, size_t cap, const char *src, size_t len);
 /* For people: follows the encoding of the locale. Without UTF-8 every byte outside of ASCII becomes \xNN. */
 size_t fmt_safe(char *dst, size_t cap, const char *src, size_t len);
-/* For JSON strings: a decoder gets the text of fmt_utf8(). */
+/* Within quotes of CSV, which can hold line feeds and tabs: these stay, the rest is as in fmt_utf8(). */
+size_t fmt_csv(char *dst, size_t cap, const char *src, size_t len);
+/* For JSON strings: a decoder gets the exact text, with \xNN only for invalid UTF-8. */
 size_t fmt_json(char *dst, size_t cap, const char *src, size_t len);
-
-/* For trace formats of other programs, which write such names too: replaces only invalid UTF-8, by U+FFFD. */
+/* For trace formats of other programs: like fmt_json(), but each byte of invalid UTF-8 becomes U+FFFD. */
 size_t fmt_json_exact(char *dst, size_t cap, const char *src, size_t len);
 
 /* Reads the encoding of the terminal from the environment. main() calls it once, before any thread starts. */

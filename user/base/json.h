@@ -12,12 +12,12 @@
 /* Initialize with the output and the two choices; the other fields are private and start as 0. */
 struct json {
 	struct out *out;
-	bool exact;	 /* strings keep the characters that fmt_json_exact() keeps; otherwise escape like fmt_json() */
-	bool tight;	 /* no blank after a comma or a colon */
-	bool keyed;	 /* json_key() wrote the name of the next value */
-	unsigned line;	 /* indentation of the next item plus 1; 0: no line break */
-	unsigned depth;	 /* open objects and arrays, at most 63 */
-	uint64_t filled; /* bit for each depth: it has an item already */
+	bool exact;	  /* escape like fmt_json_exact(), not like fmt_json() */
+	bool tight;	  /* no blank after a comma or a colon */
+	bool keyed;	  /* json_key() wrote the name of the next value */
+	unsigned line;	  /* indentation of the next item plus 1; 0: no line break */
+	unsigned depth;	  /* open objects and arrays, at most 63 */
+	uint64_t filled;  /* bit for each depth: it has an item already */
 	uint64_t objects; /* bit for each depth: it is an object, not an array */
 };
 

@@ -35,22 +35,9 @@ bool view_next_line(const char **rest, size_t *left, const char **line, size_t *
 	return true;
 }
 
-/* RFC 4180: a quote within quotes is written twice. */
 void view_put_csv(struct out *o, const char *text, size_t len)
 {
-	const char *quote;
-	size_t part;
-
-	for (;;) {
-		quote = memchr(text, '"', len);
-		part = quote ? (size_t)(quote - text) : len;
-		view_put_utf8(o, text, part);
-		if (!quote)
-			break;
-		out_puts(o, "\"\"");
-		text += part + 1;
-		len -= part + 1;
-	}
+	out_escaped(o, fmt_csv, text, len);
 }
 
 int view_name_cmp(const char *a, size_t alen, const char *b, size_t blen)
