@@ -189,7 +189,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_device) == 80);
 
 /*
  * Account of the records of CUPTI of a process, at the end of each interval: sums since the session's start. Since 1.5.
- * Nothing is left over: records = activities + calls + nested + overheads + outside + unmeasured + unsent.
+ * Nothing is left over: records = activities + calls + nested + overheads + outside + unmeasured + queries + unsent.
  */
 struct mxbpf_gpu_account {
 	struct mxbpf_rec h;	/* ts_ns: 0 */
@@ -210,10 +210,13 @@ struct mxbpf_gpu_account {
 	__u64 subscriptions;	/* times that the agent has held CUPTI */
 	__u64 held_ns;		/* how long it has held CUPTI in all */
 	__u64 counted_launches; /* launches that probes on CUDA's libraries counted meanwhile; 0: not probed */
-	__u64 unreadable;	/* CUPTI had to hand over a buffer with incomplete records; an estimate */
-	__u64 unjoined;		/* of activities: work of graphs whose launch CUPTI names wrongly */
+	/* A record of MXBPF_GPU_ACCOUNT_BYTES_MIN lacks these members, and they count as 0. */
+	__u64 unreadable; /* CUPTI had to hand over a buffer with incomplete records; an estimate */
+	__u64 unjoined;	  /* of activities: work of graphs whose launch CUPTI names wrongly */
+	__u64 queries;	  /* of records: queries of streams and events, which CUPTI takes for waits */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 168);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 176);
+#define MXBPF_GPU_ACCOUNT_BYTES_MIN 152
 
 /* A row of work for GPUs belongs to one of these. */
 enum mxbpf_gpu_work_of {

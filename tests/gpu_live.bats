@@ -24,7 +24,7 @@ end_job() {
 
 # Each record that CUPTI delivered has one place in the account of mxbpf.
 balanced() { # JSON
-	jq -e '.gpu.records[0] | .records == .activities + .calls + .nested + .overheads + .outside + .unmeasured + .unsent' "$1"
+	jq -e '.gpu.records[0] | .records == .activities + .calls + .nested + .overheads + .outside + .queries + .unmeasured + .unsent' "$1"
 }
 
 nothing_lost() { # JSON

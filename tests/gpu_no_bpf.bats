@@ -61,6 +61,25 @@ told() { # NUMBER
 	expect_re 'letting go took [0-9.]+ ?[nmu]?s' "$(told notes)"
 }
 
+@test "Queries of streams and events are no waits, whether their calls have records or not" {
+	local gpu
+	for gpu in "$O/gpu" "$O/gpu/old"; do
+		rm -f account.* job.mxd
+		job 'launch(100)
+			ops.gpuops_query(0)
+			ops.gpuops_sync_stream(0)
+			for _ in range(100):
+			    ops.gpuops_query(0)
+			    ops.gpuops_query_event(0)'
+		sed -i "s|$O/gpu/|$gpu/|; s|libcupti.so.12|$(basename "$gpu"/libcupti.so.*)|" job.py
+		record
+		expect_status 0
+		expect_same "$(told '[(row["name"], row["count"]) for row in report["gpu"]["waits"]], 200 <= report["gpu"]["records"][0]["queries"] <= 201')" \
+			"([('Stream Synchronize', 1)], True)"
+		expect_same "$(told 'count("kernels"), report["loss"]["dropped"]')" "(100, 0)"
+	done
+}
+
 @test "Records that the process had not flushed when it exited are in the recording" {
 	export MXBPF_DOUBLE=at-exit
 	job 'launch(500)

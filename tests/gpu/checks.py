@@ -31,7 +31,7 @@ def judge_sums(test, report, route):
     gpu = report["gpu"]
     unlaunched = sum(row["unlaunched"] for row in gpu["kernels"])
     records = gpu["records"][0]
-    became = sum(records[key] for key in ("activities", "calls", "nested", "overheads", "outside", "unmeasured", "unsent"))
+    became = sum(records[key] for key in ("activities", "calls", "nested", "overheads", "outside", "queries", "unmeasured", "unsent"))
     lost = records["dropped"] + records["scrapped"] + records["unreadable"] + records["unsent"] + records["unmeasured"]
     count = sum(row["count"] for row in gpu["kernels"])
     test.judge(f"{route}: every kernel is joined to its launch", not unlaunched, f"{unlaunched} of {count} have none")

@@ -484,6 +484,7 @@ static void test_rows(void)
 	TEST("records of older versions lack members, which count as 0")
 	{
 		struct tape t = tape_new();
+		struct mxbpf_gpu_account sum;
 		struct mxbpf_activity *a = activity(&t, 1, 200, 300);
 		struct mxbpf_launch l = {.h = {MXBPF_LAUNCH, MXBPF_LAUNCH_BYTES_MIN, PID, MONO + 100},
 					 .edge_id = 1,
@@ -494,9 +495,13 @@ static void test_rows(void)
 		a->graph = 5;
 		a->h.size = MXBPF_ACTIVITY_BYTES_MIN;
 		t.recs.len = MXBPF_ACTIVITY_BYTES_MIN;
+		((struct mxbpf_gpu_account *)rec_add(&t, MXBPF_GPU_ACCOUNT, MXBPF_GPU_ACCOUNT_BYTES_MIN, 0))->records =
+			7;
 		buf_put(&t.recs, &l, MXBPF_LAUNCH_BYTES_MIN);
 		CHECK(!fold(&t) && !row_of(t.model, MXBPF_WORK_OF_GRAPH, 0)->total.kernels);
 		CHECK(!first_row(t.model)->unlaunched && !first_row(t.model)->shape_ns && !kind_launch(&l.h).dur_ns);
+		sum = *activity_accounts(t.model, &(size_t){0});
+		CHECK(sum.records == 7 && !sum.unreadable && !sum.unjoined && !sum.queries);
 		tape_free(&t);
 	}
 	TEST("copies of different kinds of memory have different rows, and a wait is in no busy time and unlaunched by "

@@ -25,7 +25,7 @@
 #define ALL	(MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
 #define WAIT_S	20
 #define PATH	400
-#define LOG_MAX (1 << 20)
+#define LOG_MAX (4 << 20)
 
 static char dir[PATH / 2], work[] = "/tmp/test_gpu_agent.XXXXXX";
 static struct mxbpf_gpu_shared *gpu;
@@ -242,6 +242,8 @@ static void test_windows(void)
 		burst(100);
 	}
 	CHECK(gpu->subscriptions == 10 && !account->idle_callbacks);
+	CHECK(calls_of("cuptiActivityEnableAllSyncRecords") == 20);
+	CHECK(strstr(log_text, "AllSyncRecords(0)") < strstr(log_text, "AllSyncRecords(1)"));
 	CHECK(account->delivered[KIND_KERNEL] && account->delivered[KIND_RUNTIME] && account->delivered[KIND_DRIVER]);
 }
 

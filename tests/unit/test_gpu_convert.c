@@ -10,8 +10,14 @@
 
 #define AHEAD 1000000000ull /* CUPTI's clock minus CLOCK_MONOTONIC, in ns */
 
-static const char *const names[] = {"", "cudaLaunchKernel", "cuLaunchKernel", "_Z4convPfS_i", "cudaDeviceSynchronize"};
-enum { LAUNCH = 1, DRIVER_LAUNCH, CONV, SYNC };
+static const char *const names[] = {"",
+				    "cudaLaunchKernel",
+				    "cuLaunchKernel",
+				    "_Z4convPfS_i",
+				    "cudaDeviceSynchronize",
+				    "cudaStreamQuery",
+				    "cuStreamQuery"};
+enum { LAUNCH = 1, DRIVER_LAUNCH, CONV, SYNC, QUERY, DRIVER_QUERY };
 
 static void name(void *ctx, uint32_t number, char to[MXBPF_GPU_NAME_BYTES])
 {
@@ -65,6 +71,17 @@ static void kernel(struct gpu_convert *c, uint32_t correlation, uint64_t start_n
 	gpu_take(c, &r, 1);
 }
 
+static void wait_for(struct gpu_convert *c, unsigned type, uint32_t correlation, uint64_t start_ns)
+{
+	const struct mxbpf_gpu_rec r = {.kind = MXBPF_GPU_SYNC,
+					.start_ns = start_ns + AHEAD,
+					.end_ns = start_ns + AHEAD + 5,
+					.correlation = correlation,
+					.sync = {.type = type}};
+
+	gpu_take(c, &r, 1);
+}
+
 /* Returns the n-th record of a kind, from 0, or NULL. */
 static const void *nth(const struct gpu_convert *c, unsigned kind, unsigned n)
 {
@@ -79,7 +96,8 @@ static const void *nth(const struct gpu_convert *c, unsigned kind, unsigned n)
 
 static bool balanced(const struct gpu_convert *c)
 {
-	return c->taken == c->activities + c->calls + c->nested + c->overheads + c->outside + c->unmeasured;
+	return c->taken ==
+	       c->activities + c->calls + c->nested + c->overheads + c->outside + c->unmeasured + c->queries;
 }
 
 static void test_times(void)
@@ -194,6 +212,44 @@ static void test_waiting(void)
 	gpu_convert_fini(&c);
 }
 
+static void test_queries(void)
+{
+	struct gpu_convert c = begin();
+
+	clock_at(&c, AHEAD, 0);
+	TEST("a wait whose call queries is left out and counted, and the driver's call in it is no call of its own")
+	{
+		wait_for(&c, MXBPF_SYNC_STREAM, 5, 1000);
+		call(&c, MXBPF_GPU_DRIVER, 5, DRIVER_QUERY, 999);
+		call(&c, MXBPF_GPU_CALL, 5, QUERY, 998);
+		gpu_convert(&c, true);
+		CHECK(c.queries == 1 && c.calls == 1 && c.nested == 1 && !c.activities && balanced(&c));
+	}
+	TEST("without all calls, a wait without its call is one")
+	{
+		wait_for(&c, MXBPF_SYNC_EVENT, 6, 2000);
+		gpu_convert(&c, true);
+		CHECK(c.queries == 1 && c.activities == 1 && balanced(&c));
+	}
+	TEST("with all calls, a wait without its call waits for it, and is a query if none comes")
+	{
+		c.has_calls = true;
+		wait_for(&c, MXBPF_SYNC_STREAM, 7, 3000);
+		wait_for(&c, MXBPF_SYNC_EVENT, 8, 3000);
+		wait_for(&c, MXBPF_SYNC_CONTEXT, 9, 3000);
+		clock_at(&c, AHEAD + 4000, 4000);
+		gpu_convert(&c, false);
+		CHECK(c.queries == 1 && c.activities == 2);
+		call(&c, MXBPF_GPU_CALL, 7, SYNC, 2999);
+		gpu_convert(&c, false);
+		CHECK(c.queries == 1 && c.activities == 3);
+		clock_at(&c, AHEAD + 3000000000, 3000000000);
+		gpu_convert(&c, false);
+		CHECK(c.queries == 2 && c.activities == 3 && balanced(&c));
+	}
+	gpu_convert_fini(&c);
+}
+
 static void test_left_out(void)
 {
 	struct gpu_convert c = begin();
@@ -267,6 +323,7 @@ int main(void)
 	test_times();
 	test_calls();
 	test_waiting();
+	test_queries();
 	test_left_out();
 	return unit_end();
 }

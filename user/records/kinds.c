@@ -205,7 +205,7 @@ static const struct kind kinds[] = {
 			      .ids = {NAME(gpu_device, name_id)},
 			      .of_process = true},
 	[MXBPF_GPU_ACCOUNT] = {.name = "account of CUPTI's records",
-			       BYTES(gpu_account),
+			       .bytes = MXBPF_GPU_ACCOUNT_BYTES_MIN,
 			       .of_process = true,
 			       .counts = true},
 	[MXBPF_AGG_GPU_WORK] = {.name = "row of work for devices",

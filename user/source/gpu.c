@@ -78,6 +78,7 @@ static void fill_account(const struct gpu_source *g, struct mxbpf_gpu_account *t
 		.unsent = g->ended && sums.records > c->taken ? sums.records - c->taken : sums.unsent,
 		.unmeasured = c->unmeasured,
 		.unjoined = c->unjoined,
+		.queries = c->queries,
 		.early = c->early,
 		.threadless = c->threadless,
 		.unnamed = c->unnamed,
@@ -152,6 +153,7 @@ static bool take_piece(struct gpu_source *g, bool last)
 			gpu_put_device(&g->convert, g->ndevices, &shared.devices[g->ndevices]);
 		g->convert.foreign_tids = shared.foreign_tids;
 		g->convert.graphs_wrong = gpu_graphs_wrong(&shared);
+		g->convert.has_calls = gpu_has_calls(&shared);
 		more = agt_take_gpu(g->agt, on_records, &g->convert);
 		gpu_convert(&g->convert, last);
 	}

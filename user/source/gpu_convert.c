@@ -15,10 +15,12 @@
 #define CLOCKS_KEPT  4096	/* readings of the clock */
 #define NAME_MAX_LEN 4000
 #define WAITING_MAX  (1u << 19) /* records that wait for the clock: 44 MiB */
+#define EARLY_MAX    (1u << 15) /* of them, records that may wait for their call: each costs time at each look */
 #define CONTEXTS_MAX 65536
 #define AHEAD_NS     1000000000ull  /* by how much a converted time may be wrong */
 #define QUEUED_NS    60000000000ull /* longest time between a launch and its work */
 #define GRAPHS_RIGHT 130101	    /* CUDA 13.1 U1 */
+#define CALL_NS	     2000000000ull  /* so long a wait waits for the record of its call */
 #define RATE_MAX     1e-3	    /* largest difference between the rates of two clocks that were not set */
 
 /* ---- the clock */
@@ -185,7 +187,8 @@ static uint64_t name_of(struct gpu_convert *c, uint32_t name)
 	if (id)
 		return id;
 	c->from.name(c->from.ctx, name, text);
-	if (launches(text) && !hash_put(&c->starts, name, 0))
+	if ((launches(text) && !hash_put(&c->starts, name, 0)) ||
+	    (strstr(text, "Query") && !hash_put(&c->asks, name, 0)))
 		c->err = -ENOMEM;
 	readable = demangle(text);
 	id = id_of(c, name, SPACE_NAME, readable ? readable : text);
@@ -225,7 +228,7 @@ static uint64_t activity_name(struct gpu_convert *c, const struct mxbpf_gpu_rec 
 
 /* ---- calls */
 
-static void remember(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t start_ns)
+static void remember(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t start_ns, bool asks)
 {
 	struct hash full = c->called;
 	uint64_t *at;
@@ -235,18 +238,45 @@ static void remember(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint6
 		c->before = full;
 		hash_clear(&c->called);
 	}
-	at = hash_put(&c->called, r->correlation, 0);
+	at = hash_put(&c->called, r->correlation, asks);
 	if (at)
 		*at = start_ns;
 	else
 		c->err = -ENOMEM;
 }
 
+static const uint64_t *called_as(const struct gpu_convert *c, uint32_t correlation, bool asks)
+{
+	const uint64_t *at = hash_get(&c->called, correlation, asks);
+
+	return at ? at : hash_get(&c->before, correlation, asks);
+}
+
 static const uint64_t *called_at(const struct gpu_convert *c, uint32_t correlation)
 {
-	const uint64_t *at = hash_get(&c->called, correlation, 0);
+	const uint64_t *at = called_as(c, correlation, false);
 
-	return at ? at : hash_get(&c->before, correlation, 0);
+	return at ? at : called_as(c, correlation, true);
+}
+
+bool gpu_has_calls(const struct mxbpf_gpu_shared *g)
+{
+	return g->enabled & 1u << MXBPF_GPU_CALL && g->enabled & 1u << MXBPF_GPU_DRIVER;
+}
+
+/*
+ * Returns true if this record of a wait may be that of a query. CUPTI has the same record for both, and only the call
+ * tells them apart. From CUDA 12.6 on queries have no record of their call, because the agent does not choose it.
+ */
+static bool may_ask(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	return r->kind == MXBPF_GPU_SYNC && (r->sync.type == MXBPF_SYNC_EVENT || r->sync.type == MXBPF_SYNC_STREAM) &&
+	       !called_as(c, r->correlation, false);
+}
+
+static bool is_query(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	return may_ask(c, r) && (c->has_calls || called_as(c, r->correlation, true));
 }
 
 bool gpu_graphs_wrong(const struct mxbpf_gpu_shared *g)
@@ -300,7 +330,7 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	};
 
 	c->calls++;
-	remember(c, r, start_ns);
+	remember(c, r, start_ns, hash_get(&c->asks, r->name, 0));
 	c->threadless += !tid;
 	put(c, &s, s.h.size);
 	if (tid && hash_get(&c->starts, r->name, 0))
@@ -425,7 +455,7 @@ static bool is_outside(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 
 	if (r->kind == MXBPF_GPU_CALL || r->kind == MXBPF_GPU_DRIVER) {
 		if (is_beyond(c, start_ns))
-			remember(c, r, start_ns);
+			remember(c, r, start_ns, false);
 		return is_beyond(c, start_ns);
 	}
 	called_ns = launched_at(c, r);
@@ -458,6 +488,8 @@ static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		c->unmeasured++;
 	} else if (is_outside(c, r)) {
 		c->outside++;
+	} else if (is_query(c, r)) {
+		c->queries++;
 	} else if (r->kind == MXBPF_GPU_OVERHEAD) {
 		c->overheads++;
 	} else if (r->kind == MXBPF_GPU_DRIVER && called_at(c, r->correlation)) {
@@ -472,11 +504,20 @@ static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 /*
  * Three passes: calls of the runtime, calls of the driver, and activities, so that each finds what it is joined with. A
  * record that ended after the last reading of the clock waits for the next one. A call of the driver waits for one more
- * reading, because the runtime's call around it ends later.
+ * reading, because the runtime's call around it ends later. So does the record of a wait without its call, which may be
+ * in a buffer that CUPTI holds back; it waits longer, but only EARLY_MAX of them do.
  */
 static unsigned pass_of(const struct mxbpf_gpu_rec *r)
 {
 	return r->kind == MXBPF_GPU_CALL ? 0 : r->kind == MXBPF_GPU_DRIVER ? 1 : 2;
+}
+
+static bool is_early(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const size_t nclocks = buf_count(&c->clocks, struct gpu_clock);
+	const uint64_t now = nclocks ? buf_at(&c->clocks, const struct gpu_clock, nclocks - 1)->ns : 0;
+
+	return c->has_calls && may_ask(c, r) && !called_at(c, r->correlation) && gpu_time(c, r->end_ns) + CALL_NS > now;
 }
 
 void gpu_convert(struct gpu_convert *c, bool all)
@@ -487,15 +528,20 @@ void gpu_convert(struct gpu_convert *c, bool all)
 	const uint64_t last = nclocks ? clocks[nclocks - 1].gpu_ns : 0;
 	const uint64_t until[3] = {last, nclocks > 1 ? clocks[nclocks - 2].gpu_ns : 0, last};
 	struct mxbpf_gpu_rec *r = buf_at(&c->waiting, struct mxbpf_gpu_rec, 0);
-	size_t i, kept = 0;
+	size_t i, kept = 0, early = 0;
 	unsigned pass;
 
 	for (pass = 0; pass < 3; pass++)
-		for (i = 0; i < n; i++)
-			if (r[i].kind && pass_of(&r[i]) == pass && (all || r[i].end_ns < until[pass])) {
-				convert(c, &r[i]);
-				r[i].kind = 0;
+		for (i = 0; i < n; i++) {
+			if (!r[i].kind || pass_of(&r[i]) != pass || (!all && r[i].end_ns >= until[pass]))
+				continue;
+			if (!all && early < EARLY_MAX && is_early(c, &r[i])) {
+				early++;
+				continue;
 			}
+			convert(c, &r[i]);
+			r[i].kind = 0;
+		}
 	for (i = 0; i < n; i++)
 		if (r[i].kind)
 			r[kept++] = r[i];
@@ -508,6 +554,7 @@ void gpu_convert_fini(struct gpu_convert *c)
 	buf_fini(&c->waiting);
 	hash_fini(&c->names);
 	hash_fini(&c->starts);
+	hash_fini(&c->asks);
 	hash_fini(&c->called);
 	hash_fini(&c->before);
 	hash_fini(&c->contexts);

@@ -32,13 +32,15 @@ struct gpu_convert {
 	uint32_t tgid;
 	bool foreign_tids;  /* set by the user: thread numbers mean nothing, so no launch has a thread */
 	bool graphs_wrong;  /* set by the user: work of graphs has numbers of other launches, see gpu_graphs_wrong() */
+	bool has_calls;	    /* set by the user: all calls that wait have records, see gpu_has_calls() */
 	uint64_t since_ns;  /* set by the user: what began before is left out */
 	uint64_t until_ns;  /* set by the user: what begins later is left out, too; 0: no limit */
 	struct buf clocks;  /* struct gpu_clock, rising */
 	struct buf waiting; /* struct mxbpf_gpu_rec without CLOCK */
 	struct hash names;  /* number of a name -> its id */
 	struct hash starts; /* numbers of names of calls that start work of a device */
-	struct hash called; /* (correlation) of calls of the runtime -> start in ns; the older half is in `before` */
+	struct hash asks;   /* numbers of names of calls that query and do not wait */
+	struct hash called; /* (correlation, asks) of calls -> start in ns; the older half is in `before` */
 	struct hash before;
 	struct hash contexts; /* context -> device */
 	struct buf texts;     /* out: names, to be delivered before the records */
@@ -51,6 +53,7 @@ struct gpu_convert {
 	uint64_t outside;  /* what did not begin in the window, or whose launch did not */
 	uint64_t nested;   /* calls of the driver inside a call of the runtime: no record */
 	uint64_t unjoined; /* activities that have no launch because of graphs_wrong */
+	uint64_t queries;  /* records of waits that were queries, or whose call is not known: no record */
 	uint64_t unmeasured, early, threadless, unnamed, overheads;
 	int err; /* -ENOMEM: some records are lost */
 };
@@ -60,6 +63,8 @@ struct gpu_convert {
  * but the first.
  */
 bool gpu_graphs_wrong(const struct mxbpf_gpu_shared *g);
+/* Returns true if a record of a wait without a call is a query's. */
+bool gpu_has_calls(const struct mxbpf_gpu_shared *g);
 /* Takes n records. */
 void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n);
 /*

@@ -207,6 +207,7 @@ static void put_devices(struct gpu_file *f)
 	uint32_t i;
 
 	f->convert.foreign_tids = f->shared.foreign_tids;
+	f->convert.has_calls = gpu_has_calls(&f->shared);
 	for (i = 0; i < f->shared.ndevices; i++)
 		gpu_put_device(&f->convert, i, &f->shared.devices[i]);
 }
@@ -268,6 +269,7 @@ void gpu_file_account(const struct gpu_file *f, struct mxbpf_gpu_account *to)
 		.unsent = records - c->taken,
 		.unmeasured = c->unmeasured,
 		.unjoined = c->unjoined,
+		.queries = c->queries,
 		.early = c->early,
 		.threadless = c->threadless,
 		.unnamed = c->unnamed,

@@ -43,6 +43,7 @@ extern int cudaDeviceSynchronize(void);
 extern int cudaEventCreate(void **e);
 extern int cudaEventRecord(void *e, void *s);
 extern int cudaEventSynchronize(void *e);
+extern int cudaEventQuery(void *e);
 extern int cudaEventDestroy(void *e);
 extern int cudaStreamBeginCapture(void *s, int mode);
 extern int cudaStreamEndCapture(void *s, void **g);
@@ -248,6 +249,18 @@ DOUBLE_EXPORT int gpuops_sync(void)
 DOUBLE_EXPORT int gpuops_query(unsigned on)
 {
 	return cudaStreamQuery(stream(on));
+}
+
+DOUBLE_EXPORT int gpuops_query_event(unsigned on)
+{
+	void *s = stream(on), *e;
+	int err;
+
+	cudaEventCreate(&e);
+	cudaEventRecord(e, s);
+	err = cudaEventQuery(e);
+	cudaEventDestroy(e);
+	return err;
 }
 
 /* Waits as the headers of CUDA 13 do. */

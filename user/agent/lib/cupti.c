@@ -53,6 +53,7 @@ static const struct {
 	{"cuptiActivityDisable", &cupti.disable, true},
 	{"cuptiActivityEnableDriverApi", &cupti.enable_driver_api, false},
 	{"cuptiActivityEnableRuntimeApi", &cupti.enable_runtime_api, false},
+	{"cuptiActivityEnableAllSyncRecords", &cupti.enable_all_syncs, false},
 	{"cuptiActivityFlushAll", &cupti.flush_all, true},
 	{"cuptiActivityGetNextRecord", &cupti.get_next_record, true},
 	{"cuptiActivityGetNumDroppedRecords", &cupti.get_dropped, true},
@@ -476,12 +477,16 @@ static void set_options(struct mxbpf_gpu_shared *g)
 	if (!cupti.get_thread_id_type || cupti.get_thread_id_type(&thread_id_type))
 		thread_id_type = CUPTI_THREAD_ID_DEFAULT;
 	g->foreign_tids = !cupti.set_thread_id_type || cupti.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
+	if (cupti.enable_all_syncs) /* a program may query so often that records of it would push others out */
+		cupti.enable_all_syncs(0);
 }
 
 static void restore_options(void)
 {
 	if (cupti.set_thread_id_type)
 		cupti.set_thread_id_type(thread_id_type);
+	if (cupti.enable_all_syncs)
+		cupti.enable_all_syncs(1); /* CUPTI's default; it does not tell what was set */
 }
 
 /* Asks for the name of the client that holds CUPTI. It must not become a client itself in this way. */

@@ -30,6 +30,7 @@ struct cupti {
 	int (*disable)(uint32_t kind);
 	int (*enable_driver_api)(uint32_t cbid, uint8_t enable);
 	int (*enable_runtime_api)(uint32_t cbid, uint8_t enable);
+	int (*enable_all_syncs)(uint8_t enable);
 	int (*flush_all)(uint32_t flag);
 	int (*get_next_record)(uint8_t *buffer, size_t valid, uint8_t **record);
 	int (*get_dropped)(void *context, uint32_t stream, size_t *dropped);

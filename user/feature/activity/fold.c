@@ -317,11 +317,10 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 /* An account has sums since the session's start. */
 static int fold_account(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const __u64 *now = (const void *)(rec + 1);
 	struct state *all = state_of(m);
 	const struct mxbpf_gpu_account none = {.records = 0};
-	struct mxbpf_gpu_account *a;
-	const __u64 *was;
+	struct mxbpf_gpu_account sums = none, *a; /* a shorter record lacks members */
+	const __u64 *was, *now = (const void *)(&sums.h + 1);
 	__u64 *to;
 	bool added;
 	size_t i;
@@ -333,6 +332,7 @@ static int fold_account(struct mdl *m, const struct mxbpf_rec *rec)
 		all->since.len -= sizeof(none);
 	if (!a)
 		return -ENOMEM;
+	memcpy(&sums, rec, rec->size < sizeof(sums) ? rec->size : sizeof(sums));
 	i = (size_t)(a - buf_at(&all->accounts, struct mxbpf_gpu_account, 0));
 	a->h = (struct mxbpf_rec){.kind = MXBPF_GPU_ACCOUNT, .size = sizeof(*a), .tgid = rec->tgid};
 	was = (const void *)(&buf_at(&all->since, struct mxbpf_gpu_account, i)->h + 1);
