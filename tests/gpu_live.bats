@@ -54,6 +54,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 		per_call "$file" gpuops::load operator 0 2
 		per_call "$file" gpuops::replay operator 3 0
 		per_call "$file" gpuops::step operator 2 0
+		jq -e '.findings | length >= 1 and any(.[]; .finding == "gpu_idle")' "$file" # the job sleeps
 		# Every activity but waits has an operator.
 		jq -e '([.gpu.operators[] | .gpu_self_ns] | add) == ([.gpu.kernels, .gpu.copies, .gpu.sets] | map(.[].total_ns) | add)' "$file"
 		jq -e '[.gpu.kernels[], .gpu.copies[], .gpu.sets[] | .unlaunched] | add <= 1' "$file" # a call that was open at the end

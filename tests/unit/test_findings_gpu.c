@@ -37,6 +37,15 @@ static void name(uint64_t id, enum mxbpf_name_kind kind, const char *text)
 	feed(rec);
 }
 
+static void begin_without_loop(void)
+{
+	model = mdl_new();
+	name(GEMM, MXBPF_NAME_SPAN, "gemm");
+	name(SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
+	name(ITEM, MXBPF_NAME_SPAN, "aten::_local_scalar_dense");
+	name(STACK, MXBPF_NAME_STACK, "/app/t.py(7): main");
+}
+
 /* Iterations of which so many ms are of the part and the rest is operators. */
 static void begin(enum mxbpf_step_part part, uint64_t part_ms)
 {
@@ -46,11 +55,7 @@ static void begin(enum mxbpf_step_part part, uint64_t part_ms)
 				     .tid = PID,
 				     .flags = MXBPF_ITERATION_PARTS};
 
-	model = mdl_new();
-	name(GEMM, MXBPF_NAME_SPAN, "gemm");
-	name(SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
-	name(ITEM, MXBPF_NAME_SPAN, "aten::_local_scalar_dense");
-	name(STACK, MXBPF_NAME_STACK, "/app/t.py(7): main");
+	begin_without_loop();
 	it.part_ns[part] = part_ms * MS;
 	it.part_ns[MXBPF_PART_OPERATOR] += (100 - part_ms) * MS;
 	for (; it.nr < STEPS; it.nr++) {
@@ -181,18 +186,40 @@ static void test_launch(void)
 	{
 		begin(MXBPF_PART_OUTSIDE, 5);
 		kernels(500, 100000, 5 * MS);
-		CHECK(!strcmp(found(&f), ""));
+		CHECK(!strcmp(found(&f), "gpu_idle"));
 		end(&f);
 	}
 	TEST("a job with few kernels, or one whose loop waits for data, is not bound by launching them")
 	{
 		begin(MXBPF_PART_OUTSIDE, 5);
 		kernels(20, 20000, 8000);
-		CHECK(!strcmp(found(&f), ""));
+		CHECK(!strcmp(found(&f), "gpu_idle"));
 		end(&f);
 		begin(MXBPF_PART_DATA, 80);
 		kernels(500, 20000, 8000);
 		CHECK(!strcmp(found(&f), "data_wait"));
+		end(&f);
+	}
+	TEST("a GPU that is idle most of the time is reported with the program's line if nothing else explains it")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		kernels(20, 500000, 8000);
+		looks(30);
+		CHECK(!strcmp(found(&f), "gpu_idle"));
+		CHECK(has(&f.list[0].text, "The GPU is idle in 90% of the time, which no other finding explains"));
+		CHECK(!has(&f.list[0].text, "no iterations") &&
+		      has(&f.list[0].evidence, "/app/t.py(7): main, 100% of 30"));
+		end(&f);
+		begin(MXBPF_PART_DATA, 40); /* less than a half of what the GPU is idle */
+		kernels(20, 500000, 8000);
+		CHECK(!strcmp(found(&f), "gpu_idle data_wait"));
+		end(&f);
+		begin_without_loop();
+		kernels(20, 500000, 8000);
+		looks(30);
+		CHECK(!strcmp(found(&f), "gpu_idle"));
+		CHECK(has(&f.list[0].text, "no iterations were recognised") &&
+		      has(&f.list[0].evidence, "/app/t.py(7): main"));
 		end(&f);
 	}
 	TEST("nothing on the CPU is reported while the GPU is busy nearly all the time")
@@ -247,12 +274,12 @@ static void test_copies(void)
 	{
 		begin(MXBPF_PART_OUTSIDE, 5);
 		copies(STEPS, 20 * MS, MXBPF_MEMORY_PAGEABLE);
-		CHECK(!strcmp(found(&f), "gpu_pageable") && has(&f.list[0].text, "take 20% of the time"));
-		CHECK(has(&f.list[0].evidence, "40 copies, 40.0 MiB in 800 ms, 50.0 MiB/s"));
+		CHECK(!strcmp(found(&f), "gpu_idle gpu_pageable") && has(&f.list[1].text, "take 20% of the time"));
+		CHECK(has(&f.list[1].evidence, "40 copies, 40.0 MiB in 800 ms, 50.0 MiB/s"));
 		end(&f);
 		begin(MXBPF_PART_OUTSIDE, 5);
 		copies(STEPS, 20 * MS, MXBPF_MEMORY_PINNED);
-		CHECK(!strcmp(found(&f), ""));
+		CHECK(!strcmp(found(&f), "gpu_idle"));
 		end(&f);
 	}
 	TEST("copies from pageable memory beside kernels are no finding")

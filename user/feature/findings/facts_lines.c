@@ -263,6 +263,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 
 struct tallies {
 	struct tally about[ABOUT_NABOUT];
+	struct tally any;
 	uint64_t loop, loader, held; /* looks: at the loop's thread; in a loader, outside calls; at threads that ran */
 };
 
@@ -286,6 +287,10 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 		t->held += about == ABOUT_THREADS && !l[i].sleeps ? l[i].count : 0;
 		if (about != ABOUT_WORKERS || !(waits_for_work(m, &l[i]) || is_idle(m, &l[i])))
 			err = count(&t->about[about], text, len, &l[i]);
+		if (f->loop.tid ? about < ABOUT_DATA : about != ABOUT_WORKERS)
+			continue;
+		t->any.of += l[i].count;
+		err = err ? err : count(&t->any, text, len, &l[i]);
 	}
 	return err;
 }
@@ -354,6 +359,7 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	f->last_line = top(&t.about[ABOUT_LAST]);
 	f->wait_line = top(&t.about[ABOUT_WAIT]);
 	f->api_line = top(&t.about[ABOUT_API]);
+	f->any_line = top(&t.any);
 	for (about = ABOUT_WAIT; about < ABOUT_NABOUT; about++)
 		looks += looks_at(&t.about[about], f->wait_line.text);
 	f->wait_line_share = facts_share((double)looks, (double)t.loop);
@@ -362,5 +368,6 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	take_own(f, &t);
 	for (about = 0; about < ABOUT_NABOUT; about++)
 		tally_fini(&t.about[about]);
+	tally_fini(&t.any);
 	return err;
 }

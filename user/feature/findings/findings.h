@@ -58,6 +58,7 @@ struct facts {
 	struct fact_line api_line;   /* the loop's thread in other calls of the runtime */
 	struct fact_line slow_line;  /* the loop's thread in iterations of the slow group */
 	struct fact_line last_line;  /* the main thread of last_rank */
+	struct fact_line any_line;   /* the loop's thread whatever it does; without a loop all main threads */
 	double slow_line_more;	     /* share of the looks at slow iterations beyond that at others */
 	struct fact_line own_line;   /* the loop's thread in the program's own code */
 	struct fact_line other_line; /* other threads of its process that do not wait for work */
@@ -163,6 +164,8 @@ int facts_owner(const struct mdl *m, struct facts *f);
 struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */
 	bool full_gpu;	 /* also if GPUs are busy nearly all the time, so that little on the CPU holds the job up */
+	bool no_time;	 /* its share is a rank, not a time */
+	bool last;	 /* only if no rule before it explains a half of its share */
 	double least;	 /* the finding is silent below this share */
 	double (*share)(const struct facts *f);			/* of the time that it explains */
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */

@@ -229,6 +229,20 @@ static void pageable_evidence(const struct facts *f, struct buf *b)
 			     rate));
 }
 
+/* The GPU has nothing to do most of the time, and mxbpf does not see why. */
+static void gpu_idle_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b, "The GPU%s idle in %.0f%% of the time, which no other finding explains",
+		   f->gpu.n > 1 ? "s are" : " is", 100 * gpu_idle(f));
+	if (!f->loop.n)
+		buf_printf(b, "; no iterations were recognised");
+}
+
+static void gpu_idle_evidence(const struct facts *f, struct buf *b)
+{
+	put_line(&f->any_line, b);
+}
+
 /* ---- other processes of the job */
 
 /* In calls of the store, or waiting while other threads exchange. What runs beside operators is no loss. */
@@ -524,7 +538,7 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
 		   "jemalloc or tcmalloc, or raise glibc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD."},
-	{.key = "memory_growth", .full_gpu = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
+	{.key = "memory_growth", .full_gpu = true, .no_time = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
 	 .next = "--pid PID --memory --py-stacks",
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
 		   "limit. Keep numbers (.item(), float()) instead of tensors."},
@@ -532,6 +546,10 @@ const struct finding_rule finding_rules[] = {
 	 .next = "record --pid PID --py-stacks",
 	 .advice = "Some iterations do what the others do not: an evaluation, a checkpoint, logging. Do it less often, or beside "
 		   "the training, in another thread or process."},
+	{.key = "gpu_idle", .last = true, .least = 0.5, .share = gpu_idle, .say = gpu_idle_say, .evidence = gpu_idle_evidence,
+	 .next = "--pid PID --gpu --trace t.json.gz",
+	 .advice = "A timeline shows what the program does between the kernels: what it computes, reads or waits for on the CPU. "
+		   "Look for long gaps first, and for the call that ends each of them."},
 	{.key = NULL},
 };
 /* clang-format on */
@@ -541,6 +559,17 @@ static int by_share(const void *va, const void *vb)
 	const struct finding *a = va, *b = vb;
 
 	return a->share < b->share ? 1 : a->share > b->share ? -1 : 0;
+}
+
+/* The largest share of time among the findings so far. */
+static double explained(const struct findings *out)
+{
+	double most = 0;
+	unsigned i;
+
+	for (i = 0; i < out->n; i++)
+		most = !out->list[i].rule->no_time && out->list[i].share > most ? out->list[i].share : most;
+	return most;
 }
 
 int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *out)
@@ -553,7 +582,7 @@ int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *o
 	err = facts_make(m, s, &out->facts);
 	for (rule = finding_rules; !err && rule->key; rule++) {
 		found = facts_is_gpu_full(&out->facts) && !rule->full_gpu ? 0 : rule->share(&out->facts);
-		if (found < rule->least || out->n == FINDINGS_MAX)
+		if (found < rule->least || out->n == FINDINGS_MAX || (rule->last && explained(out) * 2 >= found))
 			continue;
 		out->list[out->n] = (struct finding){.rule = rule, .share = found};
 		rule->say(&out->facts, &out->list[out->n].text);
