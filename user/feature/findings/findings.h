@@ -164,8 +164,8 @@ int facts_owner(const struct mdl *m, struct facts *f);
 struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */
 	bool full_gpu;	 /* also if GPUs are busy nearly all the time, so that little on the CPU holds the job up */
-	bool no_time;	 /* its share is a rank, not a time */
-	bool last;	 /* only if no rule before it explains a half of its share */
+	bool other_time; /* its share is not of the loop's time or the window, but of operators, CPU time or none */
+	bool last;	 /* only if none before it has a half of its share, of the loop's time or the window */
 	double least;	 /* the finding is silent below this share */
 	double (*share)(const struct facts *f);			/* of the time that it explains */
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */

@@ -521,24 +521,24 @@ const struct finding_rule finding_rules[] = {
 	 .next = "now --pid PID",
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
-	{.key = "own_threads", .least = 0.15, .share = threads_share, .say = threads_say, .evidence = threads_evidence,
+	{.key = "own_threads", .other_time = true, .least = 0.15, .share = threads_share, .say = threads_say, .evidence = threads_evidence,
 	 .next = "--pid PID --omp --sched",
 	 .advice = "The job starts more threads than there are CPUs for it. Set OMP_NUM_THREADS or the runtime's number of "
 		   "threads to the CPUs that the job has, less those that its workers need."},
-	{.key = "neighbours", .least = 0.1, .share = neighbours_share, .say = neighbours_say, .evidence = neighbours_evidence,
+	{.key = "neighbours", .other_time = true, .least = 0.1, .share = neighbours_share, .say = neighbours_say, .evidence = neighbours_evidence,
 	 .next = "--pid PID --sched",
 	 .advice = "Other processes run on the CPUs that the job needs. Give the job CPUs of its own (cpusets, a dedicated node)."},
 	{.key = "throttled", .least = 0.05, .share = throttled_share, .say = throttled_say, .evidence = throttled_evidence,
 	 .next = "--pid PID --sched",
 	 .advice = "The job has used its quota of CPU time and is stopped until the next period. Raise cpu.max of the control "
 		   "group (the CPU limit of the container), or use fewer threads."},
-	{.key = "stolen", .least = 0.1, .share = stolen_share, .say = stolen_say,
+	{.key = "stolen", .other_time = true, .least = 0.1, .share = stolen_share, .say = stolen_say,
 	 .advice = "The host of this virtual machine runs other machines in its time. Only the host can change that."},
-	{.key = "page_faults", .least = 0.15, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
+	{.key = "page_faults", .other_time = true, .least = 0.15, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
 		   "jemalloc or tcmalloc, or raise glibc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD."},
-	{.key = "memory_growth", .full_gpu = true, .no_time = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
+	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
 	 .next = "--pid PID --memory --py-stacks",
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
 		   "limit. Keep numbers (.item(), float()) instead of tensors."},
@@ -561,14 +561,14 @@ static int by_share(const void *va, const void *vb)
 	return a->share < b->share ? 1 : a->share > b->share ? -1 : 0;
 }
 
-/* The largest share of time among the findings so far. */
+/* The largest share of the loop's time or of the window among the findings so far. */
 static double explained(const struct findings *out)
 {
 	double most = 0;
 	unsigned i;
 
 	for (i = 0; i < out->n; i++)
-		most = !out->list[i].rule->no_time && out->list[i].share > most ? out->list[i].share : most;
+		most = !out->list[i].rule->other_time && out->list[i].share > most ? out->list[i].share : most;
 	return most;
 }
 
