@@ -76,7 +76,9 @@ static void test_order(void)
 	CHECK(!account->finalized && !account->mixed_versions && account->timestamp_registrations < 2);
 }
 
-/* Older Kineto, which subscribes once; under dynolog it does not. Newer Kineto does not; with TEARDOWN_CUPTI it does.
+/*
+ * Older Kineto, which subscribes once; under dynolog it does not. Newer Kineto does not; with TEARDOWN_CUPTI it does.
+ * XLA does so, too, and has no imports of CUPTI.
  */
 static bool run_orders(void)
 {
@@ -84,7 +86,14 @@ static bool run_orders(void)
 		const char *name;
 		bool stays; /* its subscription outlives a trace */
 		int mode;
-	} clients[] = {{"", true, 0}, {"KINETO_USE_DAEMON", false, 0}, {"", false, 3}, {"TEARDOWN_CUPTI", false, 3}};
+		const char *lib;
+	} clients[] = {
+		{"", true, 0, "libkineto_double.so"},
+		{"KINETO_USE_DAEMON", false, 0, "libkineto_double.so"},
+		{"", false, 3, "libkineto_double.so"},
+		{"TEARDOWN_CUPTI", false, 3, "libkineto_double.so"},
+		{"TEARDOWN_CUPTI", false, 3, "libkineto_dlsym.so"},
+	};
 	const char *name;
 	unsigned i, k;
 	bool good = true;
@@ -93,15 +102,17 @@ static bool run_orders(void)
 		for (k = 0; k < sizeof(orders) / sizeof(orders[0]); k++) {
 			name = clients[i].name;
 			mode_now = clients[i].mode;
+			kineto_name = clients[i].lib;
 			order_now = clients[i].stays ? orders[k].subscribing : orders[k].order;
 			if (*name)
 				setenv(name, "1", 1);
 			if (run(test_order, "", NULL)) {
-				printf("# mode %d %s: %s\n", mode_now, name, order_now);
+				printf("# %s, mode %d %s: %s\n", kineto_name, mode_now, name, order_now);
 				good = false;
 			}
 			unsetenv(*name ? name : "x");
 		}
+	kineto_name = clients[0].lib;
 	return good;
 }
 

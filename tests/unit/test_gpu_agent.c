@@ -82,9 +82,11 @@ static void open_ops(void)
 	get(ops, "gpuops_query", &query);
 }
 
+static const char *kineto_name = "libkineto_double.so";
+
 static void open_kineto(void)
 {
-	void *lib = open_lib("libkineto_double.so");
+	void *lib = open_lib(kineto_name);
 
 	get(lib, "kineto_start", &kineto_start);
 	get(lib, "kineto_stop", &kineto_stop);
@@ -344,6 +346,7 @@ static void test_kineto_first(void)
 }
 
 #include "gpu_orders.h"
+#include "gpu_hooks.h"
 
 static void test_holder(void)
 {
@@ -692,6 +695,11 @@ int main(int argc, char **argv)
 	TEST("In every order of start and end the job's own profiler has all its kernels, and mxbpf says when it has "
 	     "none")
 	CHECK(run_orders());
+	TEST("dlsym() gives other objects what it gave them before, but for the functions of CUPTI that the agent "
+	     "watches")
+	CHECK(!run(test_dlsym, "", NULL));
+	TEST("mxbpf comes back when other clients have disabled what they had enabled, kinds and single functions")
+	CHECK(!run(test_functions, "", NULL));
 	TEST("The holder of CUPTI is named if CUPTI tells it")
 	CHECK(!run(test_holder, "busy,holder=nsys", "130500"));
 	TEST("A version without names of holders is busy without a name")

@@ -27,6 +27,35 @@ extern int cuptiActivityFlushAll(uint32_t flag);
 extern int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
 extern int cuptiGetTimestamp(uint64_t *t);
 
+/* libkineto_dlsym.so has no imports of CUPTI. Like XLA it looks each function up when it first calls it. */
+#ifdef DOUBLE_BY_DLSYM
+#include <dlfcn.h>
+
+static void *look_up(const char *name)
+{
+	void *lib = dlopen("libcupti.so.12", RTLD_NOW), *at = lib ? dlsym(lib, name) : NULL;
+
+	if (!at)
+		double_abort("no-function", "%s", name);
+	return at;
+}
+
+#define BY_DLSYM(f)                                                                                                    \
+	(*({                                                                                                           \
+		static void *at;                                                                                       \
+		at = at ? at : look_up(#f);                                                                            \
+		(__typeof__(&f))at;                                                                                    \
+	}))
+#define cuptiSubscribe			       BY_DLSYM(cuptiSubscribe)
+#define cuptiUnsubscribe		       BY_DLSYM(cuptiUnsubscribe)
+#define cuptiActivityRegisterCallbacks	       BY_DLSYM(cuptiActivityRegisterCallbacks)
+#define cuptiActivityRegisterTimestampCallback BY_DLSYM(cuptiActivityRegisterTimestampCallback)
+#define cuptiActivityEnable		       BY_DLSYM(cuptiActivityEnable)
+#define cuptiActivityDisable		       BY_DLSYM(cuptiActivityDisable)
+#define cuptiActivityFlushAll		       BY_DLSYM(cuptiActivityFlushAll)
+#define cuptiActivityGetNextRecord	       BY_DLSYM(cuptiActivityGetNextRecord)
+#endif
+
 enum { MODE_ONCE = 0, MODE_EACH_TRACE = 1, MODE_CLOCK_EACH_TRACE = 2, MODE_NEVER = 3 };
 
 static const int kinds[] = {KIND_KERNEL, KIND_COPY, KIND_SET, KIND_RUNTIME, KIND_SYNC, KIND_OVERHEAD};

@@ -22,11 +22,9 @@
 #define AGAIN_NS	 5000000000ull
 #define UNSEEN_TIMES	 12	/* a trace that began before the hooks may last so many times AGAIN_NS */
 #define CLOCK_ROUNDS	 16	/* readings of the clock; the one that took the shortest time counts */
-#define CALLS_MAX	 1024	/* more than the driver or the runtime have functions */
 #define VERSION_MULTIPLE 130200 /* CUDA 13.2: struct cupti_subscriber_params has all its members */
 
 struct cupti cupti;
-struct cupti_others cupti_others;
 
 /* Who may call CUPTI for the agent. The one who changes it from HELD to USING or LEAVING. */
 enum phase { IDLE, TAKING, HELD, USING, LEAVING };
@@ -192,12 +190,16 @@ enum hook {
 	ENABLE_2,
 	DUMP,
 	DUMP_2,
+	DRIVER_API,
+	RUNTIME_API,
 	TIMESTAMP,
 	ATTRIBUTE,
 	ATTRIBUTE_2,
 	FINALIZE,
 	DISABLE,
+	DISABLE_2,
 	UNSUBSCRIBE,
+	DLSYM,
 	HOOKS
 };
 static struct agent_hook hooks[HOOKS];
@@ -222,45 +224,60 @@ GIVES_WAY(on_timestamp, TIMESTAMP)
 GIVES_WAY(on_attribute, ATTRIBUTE)
 GIVES_WAY(on_attribute_2, ATTRIBUTE_2)
 
-/* The agent does not come back while others have kinds enabled. */
-#define ENABLES(name, n)                                                                                               \
+/* A kind is the first argument; in functions with _v2 it is the second. The agent waits while others have one enabled.
+ */
+#define ENABLES(name, n, kind)                                                                                         \
 	static long name(ARGS)                                                                                         \
 	{                                                                                                              \
 		give_way();                                                                                            \
-		__atomic_fetch_add(&cupti_others.kinds, 1, __ATOMIC_RELAXED);                                          \
-		__atomic_store_n(&cupti_others.ended, false, __ATOMIC_RELAXED);                                        \
+		cupti_others_enable((uint32_t)(kind), true);                                                           \
 		return pass(n, a, b, c, d, e, f);                                                                      \
 	}
-ENABLES(on_enable, ENABLE)
-ENABLES(on_enable_2, ENABLE_2)
-ENABLES(on_dump, DUMP)
-ENABLES(on_dump_2, DUMP_2)
+ENABLES(on_enable, ENABLE, a)
+ENABLES(on_enable_2, ENABLE_2, b)
+ENABLES(on_dump, DUMP, a)
+ENABLES(on_dump_2, DUMP_2, b)
 
-static void end_trace(void)
+static void other_called(void)
 {
-	__atomic_store_n(&cupti_others.kinds, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&cupti_others.ended, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&cupti_others.last_ns, agent_now(), __ATOMIC_RELAXED);
 }
+
+#define DISABLES(name, n, kind)                                                                                        \
+	static long name(ARGS)                                                                                         \
+	{                                                                                                              \
+		other_called();                                                                                        \
+		cupti_others_enable((uint32_t)(kind), false);                                                          \
+		return pass(n, a, b, c, d, e, f);                                                                      \
+	}
+DISABLES(on_disable, DISABLE, a)
+DISABLES(on_disable_2, DISABLE_2, b)
+
+/* The first argument is a function of CUDA. The second, of one byte, says whether to enable it. */
+#define SWITCHES(name, n, kind)                                                                                        \
+	static long name(ARGS)                                                                                         \
+	{                                                                                                              \
+		if ((uint8_t)b)                                                                                        \
+			give_way();                                                                                    \
+		else                                                                                                   \
+			other_called();                                                                                \
+		cupti_others_enable_function(kind, (uint32_t)a, (uint8_t)b);                                           \
+		return pass(n, a, b, c, d, e, f);                                                                      \
+	}
+SWITCHES(on_driver_api, DRIVER_API, CUPTI_KIND_DRIVER)
+SWITCHES(on_runtime_api, RUNTIME_API, CUPTI_KIND_RUNTIME)
 
 static long on_finalize(ARGS)
 {
 	give_way();
-	end_trace();
+	cupti_others_end();
 	return pass(FINALIZE, a, b, c, d, e, f);
-}
-
-static long on_disable(ARGS)
-{
-	__atomic_store_n(&cupti_others.last_ns, agent_now(), __ATOMIC_RELAXED);
-	if (__atomic_fetch_sub(&cupti_others.kinds, 1, __ATOMIC_RELAXED) <= 1)
-		end_trace();
-	return pass(DISABLE, a, b, c, d, e, f);
 }
 
 static long on_unsubscribe(ARGS)
 {
-	__atomic_store_n(&cupti_others.last_ns, agent_now(), __ATOMIC_RELAXED);
-	end_trace();
+	other_called();
+	cupti_others_end();
 	return pass(UNSUBSCRIBE, a, b, c, d, e, f);
 }
 
@@ -274,20 +291,25 @@ static struct agent_hook hooks[HOOKS] = {
 	HOOK(ENABLE_2, "cuptiActivityEnable_v2", on_enable_2),
 	HOOK(DUMP, "cuptiActivityEnableAndDump", on_dump),
 	HOOK(DUMP_2, "cuptiActivityEnableAndDump_v2", on_dump_2),
+	HOOK(DRIVER_API, "cuptiActivityEnableDriverApi", on_driver_api),
+	HOOK(RUNTIME_API, "cuptiActivityEnableRuntimeApi", on_runtime_api),
 	HOOK(TIMESTAMP, "cuptiActivityRegisterTimestampCallback", on_timestamp),
 	HOOK(ATTRIBUTE, "cuptiActivitySetAttribute", on_attribute),
 	HOOK(ATTRIBUTE_2, "cuptiActivitySetAttribute_v2", on_attribute_2),
 	HOOK(FINALIZE, "cuptiFinalize", on_finalize),
 	HOOK(DISABLE, "cuptiActivityDisable", on_disable),
+	HOOK(DISABLE_2, "cuptiActivityDisable_v2", on_disable_2),
 	HOOK(UNSUBSCRIBE, "cuptiUnsubscribe", on_unsubscribe),
+	HOOK(DLSYM, "dlsym", agent_dlsym),
 };
 
 static void find_hooks(const struct agent_dso *d)
 {
 	unsigned i;
 
-	for (i = 0; i < HOOKS; i++)
+	for (i = 0; i < DLSYM; i++)
 		hooks[i].original = agent_dso_symbol(d, hooks[i].name);
+	hooks[DLSYM].original = agent_dlsym_begin(hooks, DLSYM);
 }
 
 static void watch_others(struct mxbpf_gpu_shared *g)
@@ -364,7 +386,7 @@ static struct calls {
 	int (**one)(uint32_t cbid, uint8_t enable);
 	size_t prefix; /* length of "cuda" or "cu" */
 	bool whole;    /* the kind is enabled */
-	bool on[CALLS_MAX];
+	bool on[CUPTI_CALLS_MAX];
 } calls[] = {
 	{MXBPF_GPU_WANT_DRIVER,
 	 CUPTI_KIND_DRIVER,
@@ -403,7 +425,7 @@ static bool enable_calls(struct calls *c)
 	uint32_t cbid;
 	bool any = false;
 
-	for (cbid = 1; *c->one && cupti.get_callback_name && cbid < CALLS_MAX; cbid++) {
+	for (cbid = 1; *c->one && cupti.get_callback_name && cbid < CUPTI_CALLS_MAX; cbid++) {
 		if (cupti.get_callback_name((int)c->domain, cbid, &name) || !name || strlen(name) < c->prefix)
 			continue;
 		c->on[cbid] = is_used(name + c->prefix) && !(*c->one)(cbid, 1);
@@ -420,7 +442,7 @@ static void disable_calls(struct calls *c)
 	if (c->whole)
 		cupti.disable(c->kind);
 	c->whole = false;
-	for (cbid = 1; cbid < CALLS_MAX; cbid++)
+	for (cbid = 1; cbid < CUPTI_CALLS_MAX; cbid++)
 		if (c->on[cbid])
 			(*c->one)(cbid, 0);
 	memset(c->on, 0, sizeof(c->on));
@@ -542,7 +564,7 @@ static bool is_others(struct mxbpf_gpu_shared *g)
 	memset(g->holder, 0, sizeof(g->holder));
 	if (!cupti_is_registered(g->holder, sizeof(g->holder)))
 		return false;
-	return __atomic_load_n(&cupti_others.kinds, __ATOMIC_RELAXED) > 0 || !quiet;
+	return cupti_others_record() || !quiet;
 }
 
 int cupti_hold(struct mxbpf_gpu_shared *g)

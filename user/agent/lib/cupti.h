@@ -43,10 +43,20 @@ extern struct cupti cupti;
 struct cupti_others {
 	bool seen;	  /* a client other than the agent has called CUPTI */
 	bool ended;	  /* the last call that was seen ends a trace */
-	int32_t kinds;	  /* kinds that they have enabled and not disabled */
 	uint64_t last_ns; /* CLOCK_MONOTONIC of their last call */
 };
 extern struct cupti_others cupti_others;
+
+#define CUPTI_CALLS_MAX 1024 /* more than the driver or the runtime have functions */
+
+/*
+ * cupti_others.c: the other clients enable or disable a kind, or a single function of the kinds DRIVER and RUNTIME.
+ * cupti_others_record() returns true while something is enabled.
+ */
+void cupti_others_enable(uint32_t kind, bool enable);
+void cupti_others_enable_function(uint32_t kind, uint32_t cbid, bool enable);
+void cupti_others_end(void);
+bool cupti_others_record(void);
 
 /* Returns true if the process has initialised CUDA; then the devices are in the shared memory. It calls only libcuda.
  */

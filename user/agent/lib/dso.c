@@ -144,6 +144,29 @@ bool agent_dso_get(const struct agent_dso *d, const char *name, void *to)
 	return at;
 }
 
+struct first {
+	const char *name;
+	uint64_t at;
+};
+
+static int on_exporter(struct dl_phdr_info *info, size_t bytes, void *ctx)
+{
+	struct first *f = ctx;
+	struct agent_dso d;
+
+	(void)bytes;
+	f->at = describe(info, &d) ? agent_dso_symbol(&d, f->name) : 0;
+	return f->at != 0;
+}
+
+uint64_t agent_dso_first(const char *name)
+{
+	struct first f = {name, 0};
+
+	dl_iterate_phdr(on_exporter, &f);
+	return f.at;
+}
+
 uint64_t agent_dso_of_libc(const char *name)
 {
 	static const char *const libraries[] = {"libc.so.6", "libdl.so.2"};

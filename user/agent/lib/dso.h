@@ -32,6 +32,12 @@ bool agent_dso_get(const struct agent_dso *d, const char *name, void *to);
 /* Returns the address of a function of libc, or of libdl in versions where that is separate; or 0. */
 uint64_t agent_dso_of_libc(const char *name);
 
+/*
+ * Returns the address of a function in the first object of the loader's list that exports it, or 0. Other objects are
+ * bound to this one, which need not be that of libc: tools preload functions of their own.
+ */
+uint64_t agent_dso_first(const char *name);
+
 /* A function that other objects import, and the one that they call instead. */
 struct agent_hook {
 	const char *name;
@@ -46,5 +52,13 @@ struct agent_hook {
  * does not free there. Returns 0, or -errno if an import table could not be written.
  */
 int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin);
+
+/*
+ * dlsym.c: agent_dlsym() takes the place of dlsym() in import tables. Where dlsym() finds the original of one of these
+ * hooks, whose names begin with "cupti", it returns the other function. agent_dlsym_begin() returns the original of
+ * dlsym(), or 0.
+ */
+void *agent_dlsym(void *handle, const char *name);
+uint64_t agent_dlsym_begin(const struct agent_hook *hooks, unsigned n);
 
 #endif

@@ -92,8 +92,7 @@ static bool may_try_again(const struct mxbpf_gpu_shared *g, uint64_t tried_ns)
 	const uint64_t again_ns = (g->again_ms ? g->again_ms : AGAIN_MS) * NS_PER_MS;
 	const uint64_t now = agent_now(), last = __atomic_load_n(&cupti_others.last_ns, __ATOMIC_RELAXED);
 
-	return now - tried_ns >= again_ns && now - last >= again_ns &&
-	       __atomic_load_n(&cupti_others.kinds, __ATOMIC_RELAXED) <= 0;
+	return now - tried_ns >= again_ns && now - last >= again_ns && !cupti_others_record();
 }
 
 /* Tries to hold CUPTI. Returns the time of the attempt. */

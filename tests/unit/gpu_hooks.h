@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of test_gpu_agent.c about the functions that the agent puts in the place of others. It uses what stands
+ * before. */
+#ifndef TEST_GPU_HOOKS_H
+#define TEST_GPU_HOOKS_H
+
+/* ---- dlsym */
+
+static void *cupti_lib, *ops_lib;
+
+static const struct {
+	void *handle, **lib;
+	const char *name;
+	bool hooked;
+} looked_up[] = {
+	{NULL, &cupti_lib, "cuptiSubscribe", true},
+	{NULL, &cupti_lib, "cuptiActivityDisable", true},
+	{RTLD_DEFAULT, NULL, "cuptiSubscribe", true},
+	{RTLD_NEXT, NULL, "cuptiSubscribe", false},
+	{NULL, &ops_lib, "cuptiSubscribe", false}, /* not in this library */
+	{NULL, &cupti_lib, "cuptiGetVersion", false},
+	{NULL, &cupti_lib, "cuptiNowhere", false},
+	{RTLD_DEFAULT, NULL, "cuptiNowhere", false},
+	{RTLD_NEXT, NULL, "cuptiNowhere", false},
+	{NULL, &cupti_lib, "cupti", false},
+	{NULL, &cupti_lib, "cup", false},
+	{NULL, &cupti_lib, "", false},
+	{NULL, &ops_lib, "gpuops_launch", false},
+	{NULL, &ops_lib, "nowhere", false},
+	{RTLD_DEFAULT, NULL, "dl_iterate_phdr", false}, /* this program's */
+	{RTLD_NEXT, NULL, "dl_iterate_phdr", false},	/* libc's */
+	{RTLD_DEFAULT, NULL, "dlsym", false},
+	{RTLD_NEXT, NULL, "nowhere", false},
+};
+#define LOOKED_UP (sizeof(looked_up) / sizeof(looked_up[0]))
+
+struct found {
+	void *at;
+	char error[200];
+};
+
+static void look_up(struct found found[LOOKED_UP])
+{
+	const char *error;
+	unsigned i;
+
+	for (i = 0; i < LOOKED_UP; i++) {
+		dlsym(ops_lib, "an error that nobody has asked for");
+		found[i].at = dlsym(looked_up[i].lib ? *looked_up[i].lib : looked_up[i].handle, looked_up[i].name);
+		error = dlerror();
+		snprintf(found[i].error, sizeof(found[i].error), "%s", error ? error : "none");
+		CHECK(!dlerror());
+	}
+}
+
+static void test_dlsym(void)
+{
+	static struct found before[LOOKED_UP], after[LOOKED_UP];
+	void *version = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+	unsigned i;
+
+	open_ops();
+	cupti_lib = open_lib("libcupti.so.12");
+	ops_lib = open_lib("libgpuops.so");
+	launch("a", 1000, 1);
+	open_agent();
+	look_up(before);
+	CHECK(begin());
+	look_up(after);
+	for (i = 0; i < LOOKED_UP; i++) {
+		const bool same = before[i].at == after[i].at;
+
+		if (same == looked_up[i].hooked || strcmp(before[i].error, after[i].error) ||
+		    !before[i].at != !after[i].at) {
+			printf("# %u %s: %p, %s; %p, %s\n", i, looked_up[i].name, before[i].at, before[i].error,
+			       after[i].at, after[i].error);
+			CHECK(false);
+		}
+	}
+	CHECK(before[0].at != after[0].at && before[0].at == after[3].at);
+	CHECK(before[14].at && before[15].at && before[14].at != before[15].at);
+	CHECK(version && version == dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+	CHECK(!dlvsym(cupti_lib, "cuptiSubscribe", "nowhere") && dlerror());
+	CHECK(end());
+	CHECK(dlsym(cupti_lib, "cuptiSubscribe") == after[0].at); /* as the import tables, it stays */
+}
+
+/* ---- what other clients have enabled */
+
+static struct {
+	int (*enable)(int kind), (*disable)(int kind);
+	int (*driver)(uint32_t cbid, uint8_t on), (*runtime)(uint32_t cbid, uint8_t on);
+} other;
+
+/* Each function here is called after others have, so that the agent has let go. */
+static void twice_off_once(void)
+{
+	other.enable(KIND_KERNEL);
+	other.enable(KIND_KERNEL);
+	other.driver(307, 1);
+	other.driver(307, 1);
+	other.runtime(211, 1);
+	other.driver(307, 0);
+	other.runtime(211, 0);
+}
+
+static void end_twice(void)
+{
+	other.disable(KIND_KERNEL);
+}
+
+static void functions_only(void)
+{
+	other.driver(307, 1);
+	other.driver(652, 0); /* was not enabled */
+	other.runtime(211, 1);
+	other.runtime(10, 0);
+	other.runtime(211, 0);
+}
+
+static void end_kind(void)
+{
+	other.disable(KIND_DRIVER);
+}
+
+static void all_functions(void)
+{
+	other.driver(307, 1);
+	other.driver(652, 1);
+	other.runtime(211, 1);
+	other.disable(KIND_DRIVER);
+}
+
+static void end_function(void)
+{
+	other.runtime(211, 0);
+}
+
+static void test_functions(void)
+{
+	static void (*const traces[][2])(void) = {
+		{twice_off_once, end_twice}, {functions_only, end_kind}, {all_functions, end_function}};
+	uint32_t subscriptions;
+	unsigned i, n;
+	void *lib;
+
+	open_ops();
+	lib = open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	gpu->again_ms = 20;
+	CHECK(begin());
+	get(lib, "cuptiActivityEnable", &other.enable);
+	get(lib, "cuptiActivityDisable", &other.disable);
+	get(lib, "cuptiActivityEnableDriverApi", &other.driver);
+	get(lib, "cuptiActivityEnableRuntimeApi", &other.runtime);
+	for (i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
+		traces[i][0]();
+		CHECK(gpu->state == MXBPF_GPU_YIELDED);
+		subscriptions = gpu->subscriptions;
+		for (n = 0; n < 100; n++) /* ten times as long as the agent would wait */
+			nap();
+		CHECK(gpu->subscriptions == subscriptions);
+		traces[i][1]();
+		CHECK(reach(MXBPF_GPU_ON));
+	}
+	CHECK(end());
+}
+
+#endif
