@@ -120,6 +120,7 @@ header() { # MAJOR, two hex digits
 		--d 3|'--d' is ambiguous: --duration, --delay
 	CASES
 	fails 2 'file name is empty' record --pid 1 -o ''
+	fails 2 '--cupti: the path has 256 bytes, and the agent takes at most 255' record --gpu --cupti "$(printf '/%.0s' {1..256})" --pid 1
 	fails 2 "'' is not one of" --pid 1 --sort ''
 }
 

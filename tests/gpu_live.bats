@@ -79,7 +79,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 	! grep -q 'of CUDA graphs' 1.err
 	for window in 2 3; do
 		jq -e '.gpu.records[0].unjoined > 0 and ([.gpu.operators[] | select(.name == "gpuops::replay") | .self_kernels] | add // 0) == 0' $window.json
-		grep -q 'activities of CUDA graphs are not joined to operators: CUPTI 130001' $window.err
+		grep -q 'activities of CUDA graphs are not joined to their launches: CUPTI 130001' $window.err
 	done
 }
 

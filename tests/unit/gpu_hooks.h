@@ -4,6 +4,8 @@
 #ifndef TEST_GPU_HOOKS_H
 #define TEST_GPU_HOOKS_H
 
+#include <sys/resource.h>
+
 /* ---- dlsym */
 
 static void *cupti_lib, *ops_lib;
@@ -83,6 +85,35 @@ static void test_dlsym(void)
 	CHECK(!dlvsym(cupti_lib, "cuptiSubscribe", "nowhere") && dlerror());
 	CHECK(end());
 	CHECK(dlsym(cupti_lib, "cuptiSubscribe") == after[0].at); /* as the import tables, it stays */
+}
+
+/* ---- a start that fails */
+
+static void test_start(void)
+{
+	struct rlimit before, none = {0};
+	struct mxbpf_agent_config *config;
+	long (*start)(uint64_t modules);
+	void *lib = agent_lib();
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	get(lib, MXBPF_AGENT_START, &start);
+	get(lib, MXBPF_AGENT_CONFIG, &config);
+	get(lib, MXBPF_AGENT_SWITCH, &heard);
+	*heard = 1;
+	CHECK(!start(0));
+	gpu = &((struct mxbpf_agent_shared *)(uintptr_t)config->shared)->gpu;
+	CHECK(!getrlimit(RLIMIT_AS, &before));
+	none.rlim_max = before.rlim_max;
+	CHECK(!setrlimit(RLIMIT_AS, &none)); /* no memory for the stack of a thread */
+	CHECK(start(MXBPF_AGENT_MODULE_GPU));
+	CHECK(!setrlimit(RLIMIT_AS, &before));
+	CHECK(!gpu->thread && gpu->state == MXBPF_GPU_FAILED && gpu->failed == MXBPF_GPU_AT_THREAD && gpu->result);
+	CHECK(!start(MXBPF_AGENT_MODULE_GPU));
+	CHECK(begin() && !gpu->failed && !gpu->result);
+	CHECK(end());
 }
 
 /* ---- what other clients have enabled */

@@ -13,9 +13,11 @@
 
 #define HEAD ((sizeof(struct mxbpf_agent_shared) + 4095) & ~(size_t)4095)
 
+#define GPU_AT(field) (offsetof(struct mxbpf_agent_shared, gpu) + offsetof(struct mxbpf_gpu_shared, field))
+
 static int fd;
 static uint64_t at;
-static uint32_t correlation, seq;
+static uint32_t correlation, seq, graph;
 
 static void put(const void *data, size_t bytes, uint64_t where)
 {
@@ -48,7 +50,8 @@ static void batch(uint32_t n, size_t bytes)
 						  .start_ns = 100,
 						  .end_ns = 110,
 						  .name = 1,
-						  .correlation = ++correlation};
+						  .correlation = ++correlation,
+						  .graph = graph};
 	if (bytes != SIZE_MAX)
 		put(&b, bytes ? bytes : all, at);
 	at += all;
@@ -107,6 +110,27 @@ int main(void)
 		batch(10, MXBPF_AGENT_BATCH_HEAD + 4 * sizeof(struct mxbpf_gpu_rec));
 		batch(10, 0);
 		CHECK(kernels(&a) == 24 && a.unsent == 6);
+	}
+	TEST("Below CUDA 13.1 U1 work of graphs has no launch if CUPTI was used before in the process, and is counted")
+	{
+		static const struct {
+			uint32_t version, subscriptions, others, graph, unjoined;
+		} cases[] = {{130000, 1, 0, 5, 0},
+			     {130000, 2, 0, 5, 10},
+			     {130000, 1, 1, 5, 10},
+			     {130101, 2, 0, 5, 0},
+			     {130000, 2, 0, 0, 0}};
+
+		for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			begin(10);
+			put(&cases[i].version, 4, GPU_AT(version));
+			put(&cases[i].subscriptions, 4, GPU_AT(subscriptions));
+			put(&cases[i].others, 4, GPU_AT(others));
+			graph = cases[i].graph;
+			batch(10, 0);
+			graph = 0;
+			CHECK(kernels(&a) == 10 && a.unjoined == cases[i].unjoined);
+		}
 	}
 	TEST("A file that ends in the middle of a record is read up to there")
 	{

@@ -13,6 +13,7 @@
 #include "base/near.h"
 #include "model/feature.h"
 #include "mxbpf_file.h"
+#include "mxbpf_gpu.h"
 #include "plan/early.h"
 #include "plan/plan.h"
 #include "view/sheet.h"
@@ -148,7 +149,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "cupti", .sees_gpu = true, .arg = "PATH", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "With --gpu: the libcupti to load if the process has none, as the process sees the path",
 	 .def = "that of the process, else the one beside its libcudart",
-	 .set = cmd_set_path, CMD_FIELD(ses.cupti)},
+	 .set = cmd_set_path, CMD_FIELD(ses.cupti), .max = sizeof(((struct mxbpf_gpu_shared *)0)->library) - 1},
 	{.name = "no-bpf", .sees_gpu = true, .group = "Probes", .commands = CMD_BIT_RECORD,
 	 .help = "With --gpu and a command: use no probes, which needs neither BPF nor root. CUDA's driver loads the library into each process that uses CUDA, also into children. Kernels, copies and calls of CUDA are recorded, but no operators",
 	 .set = cmd_set_flag, CMD_FIELD(ses.no_bpf)},

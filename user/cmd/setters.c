@@ -112,6 +112,12 @@ int cmd_set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 {
 	if (!text[0])
 		return err_set(e, ERR_USAGE, -EINVAL, "--%s: the file name is empty", opt->name);
+	if (opt->max && strlen(text) > opt->max)
+		return err_set(
+			e, ERR_USAGE, -ENAMETOOLONG,
+			"--%s: the path has %zu bytes, and the agent takes at most %llu; use a shorter one, such as "
+			"a symbolic link",
+			opt->name, strlen(text), (unsigned long long)opt->max);
 	*(const char **)field(opt, o) = text;
 	return 0;
 }

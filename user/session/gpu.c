@@ -154,13 +154,8 @@ void ses_gpu_end(struct session *ses)
 	if (ses->gpu_said && ses->gpu_said != MXBPF_GPU_ON + 1)
 		note(ses, ses_gpu_why(&g, why));
 	if (a.unjoined) {
-		snprintf(
-			text, sizeof(text),
-			"%llu activities of CUDA graphs are not joined to operators: CUPTI %u gives wrong ids of their "
-			"launches once it was used before in the process; CUDA 13.1 U1 and later do not",
-			(unsigned long long)a.unjoined, g.version);
-		note(ses, text);
-		ses_warn(ses, "%s", text);
+		note(ses, ses_gpu_unjoined(&g, a.unjoined, why));
+		ses_warn(ses, "%s", why);
 	}
 	if (g.foreign_tids)
 		note(ses, "CUPTI does not number threads as the system does, so kernels are not joined to operators");

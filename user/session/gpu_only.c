@@ -277,6 +277,8 @@ static int add_notes(struct gpu_only *g, const struct gpu_file *f, pid_t pid)
 				   of);
 	else if (!err && gpu->state != MXBPF_GPU_OFF)
 		err = ses_add_note(&g->about, "gpu", "%s%s", of, ses_gpu_why(gpu, why));
+	if (!err && a.unjoined)
+		err = ses_add_note(&g->about, "gpu", "%s%s", of, ses_gpu_unjoined(gpu, a.unjoined, why));
 	if (!err && a.unsent)
 		err = ses_add_note(
 			&g->about, "gpu",

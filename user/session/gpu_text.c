@@ -139,3 +139,13 @@ const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512])
 		return failed_text(g, buf);
 	}
 }
+
+const char *ses_gpu_unjoined(const struct mxbpf_gpu_shared *g, uint64_t n, char buf[512])
+{
+	snprintf(buf, 512,
+		 "%llu activities of CUDA graphs are not joined to their launches: CUPTI %u gives wrong ids of these "
+		 "once "
+		 "it was used before in the process; CUDA 13.1 U1 and later do not",
+		 (unsigned long long)n, g->version);
+	return buf;
+}

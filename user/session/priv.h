@@ -194,6 +194,8 @@ void ses_gpu_take(struct session *ses, bool on);
 void ses_gpu_end(struct session *ses);
 /* gpu_text.c: a sentence that says why there are no records of the GPU. Returns buf. */
 const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);
+/* Says why so many activities of CUDA graphs have no launch. */
+const char *ses_gpu_unjoined(const struct mxbpf_gpu_shared *g, uint64_t n, char buf[512]);
 /*
  * fold.c. ses_fold: folds records into the model and the recording that the session made itself, in the name of a
  * source. From any thread, without the lock.

@@ -207,6 +207,7 @@ static void put_devices(struct gpu_file *f)
 	uint32_t i;
 
 	f->convert.foreign_tids = f->shared.foreign_tids;
+	f->convert.graphs_wrong = gpu_graphs_wrong(&f->shared); /* for all: a batch does not say its session */
 	f->convert.has_calls = gpu_has_calls(&f->shared);
 	for (i = 0; i < f->shared.ndevices; i++)
 		gpu_put_device(&f->convert, i, &f->shared.devices[i]);

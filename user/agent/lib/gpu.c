@@ -181,6 +181,8 @@ static int start(void)
 
 	if (!__atomic_compare_exchange_n(&s->gpu.thread, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
+	if (s->gpu.state == MXBPF_GPU_FAILED && s->gpu.failed == MXBPF_GPU_AT_THREAD)
+		s->gpu.state = MXBPF_GPU_OFF;
 	if (s->gpu.state == MXBPF_GPU_OFF)
 		cupti_forget();
 	agent_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
@@ -192,7 +194,9 @@ static int start(void)
 	if (err) {
 		s->gpu.failed = MXBPF_GPU_AT_THREAD;
 		s->gpu.result = (uint32_t)-err;
-		s->gpu.thread = 0;
+		if (s->gpu.state == MXBPF_GPU_OFF) /* else CUPTI is held since cuInit(), until the process ends */
+			s->gpu.state = MXBPF_GPU_FAILED;
+		__atomic_store_n(&s->gpu.thread, 0, __ATOMIC_RELEASE); /* the next start tries again */
 	}
 	return err;
 }
