@@ -132,6 +132,20 @@ int main(void)
 			CHECK(kernels(&a) == 10 && a.unjoined == cases[i].unjoined);
 		}
 	}
+	TEST("If the process ends right after CUPTI has failed, the failure is known; if CUPTI came later, there is "
+	     "none")
+	{
+		const uint32_t failed = MXBPF_GPU_AT_LIBRARY;
+
+		for (i = 0; i < 2; i++) {
+			begin(0);
+			put(&failed, 4, GPU_AT(failed));
+			put(&i, 4, GPU_AT(subscriptions));
+			CHECK(!gpu_file_open(fd, 7, &f, &e));
+			CHECK(gpu_file_shared(f)->state == (i ? MXBPF_GPU_OFF : MXBPF_GPU_FAILED));
+			gpu_file_close(f);
+		}
+	}
 	TEST("A file that ends in the middle of a record is read up to there")
 	{
 		begin(20);

@@ -90,6 +90,9 @@ static int read_head(struct gpu_file *f, struct err *e)
 		return err_set(e, ERR_RUNTIME, -EBADMSG, "its file of records is cut");
 	if (gate_gpu(&f->gate, &f->shared))
 		return err_set(e, ERR_RUNTIME, -EBADMSG, "its file of records is damaged: %s", gate_why(&f->gate));
+	/* CUPTI failed when cuInit() asked for it, and the process ended before the agent's thread asked again. */
+	if (f->shared.state == MXBPF_GPU_OFF && f->shared.failed && !f->shared.subscriptions)
+		f->shared.state = MXBPF_GPU_FAILED;
 	f->end = (uint64_t)st.st_size;
 	return 0;
 }
