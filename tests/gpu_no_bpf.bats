@@ -80,6 +80,41 @@ told() { # NUMBER
 	done
 }
 
+@test "Where CUPTI cannot select calls, those of the driver have records only if a library calls it, from then on" {
+	gcc -shared -nostdlib -x c /dev/null -o libtriton.so
+	export MXBPF_DOUBLE_LOG=$PWD/log
+	cat >job.py <<-EOF
+		import ctypes, time
+		class Size(ctypes.Structure):
+		    _fields_ = [(d, ctypes.c_uint) for d in "xyz"]
+		# gpuops is linked with libcuda, so it would count as a library that calls the driver.
+		cuda = ctypes.CDLL("$O/gpu/libcuda.so.1")
+		runtime = ctypes.CDLL("$O/gpu/old/libcudart.so.11.0")
+		cupti = ctypes.CDLL("$O/gpu/old/libcupti.so.11.8")
+		cuda.cuInit(0)
+		module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+		cuda.cuModuleLoadData(ctypes.byref(module), b".entry my_kernel(")
+		cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"my_kernel")
+		def launch():
+		    for _ in range(100):
+		        runtime.cudaLaunchKernel(kernel, Size(1, 1, 1), Size(32, 1, 1), None, ctypes.c_size_t(0), None)
+		launch()
+		ctypes.CDLL("$PWD/libtriton.so")
+		while "cuptiActivityEnable(4) 0" not in open("log").read():
+		    time.sleep(0.01)
+		launch()
+	EOF
+	record
+	expect_status 0
+	expect_same "$(told 'count("kernels"), calls, report["gpu"]["records"][0]["nested"], account[0]["made"]["driver"], count("kernels", "unlaunched")')" \
+		"(200, 200, 100, 100, 0)"
+	sed -i 's|^cuda.cuInit|ctypes.CDLL("'"$O"'/gpu/old/libgpuops.so")\n&|; s|^ctypes.CDLL.*libtriton.*||' job.py
+	rm -f account.* log job.mxd
+	record
+	expect_status 0
+	expect_same "$(told 'calls, report["gpu"]["records"][0]["nested"]')" "(200, 200)"
+}
+
 @test "Records that the process had not flushed when it exited are in the recording" {
 	export MXBPF_DOUBLE=at-exit
 	job 'launch(500)

@@ -384,8 +384,9 @@ static void read_clock(struct mxbpf_gpu_shared *g)
 static struct calls {
 	uint32_t want, kind, domain, gives;
 	int (**one)(uint32_t cbid, uint8_t enable);
-	size_t prefix; /* length of "cuda" or "cu" */
-	bool whole;    /* the kind is enabled */
+	bool (*used)(void); /* if single functions cannot be enabled, the kind is where this is true; NULL: always */
+	size_t prefix;	    /* length of "cuda" or "cu" */
+	bool whole;	    /* the kind is enabled */
 	bool on[CUPTI_CALLS_MAX];
 } calls[] = {
 	{MXBPF_GPU_WANT_DRIVER,
@@ -393,6 +394,7 @@ static struct calls {
 	 CUPTI_DOMAIN_DRIVER,
 	 MXBPF_GPU_DRIVER,
 	 &cupti.enable_driver_api,
+	 cupti_driver_used,
 	 2,
 	 false,
 	 {0}},
@@ -401,6 +403,7 @@ static struct calls {
 	 CUPTI_DOMAIN_RUNTIME,
 	 MXBPF_GPU_CALL,
 	 &cupti.enable_runtime_api,
+	 NULL,
 	 4,
 	 false,
 	 {0}},
@@ -431,7 +434,7 @@ static bool enable_calls(struct calls *c)
 		c->on[cbid] = is_used(name + c->prefix) && !(*c->one)(cbid, 1);
 		any |= c->on[cbid];
 	}
-	c->whole = !any && !cupti.enable(c->kind);
+	c->whole = !any && (!c->used || c->used()) && !cupti.enable(c->kind);
 	return any || c->whole;
 }
 
@@ -480,6 +483,19 @@ static int enable_kinds(struct mxbpf_gpu_shared *g)
 	}
 	g->enabled = enabled;
 	return want & MXBPF_GPU_WANT_KERNELS && !(enabled & 1u << MXBPF_GPU_KERNEL) ? err : 0;
+}
+
+/* A library that calls the driver has come since the window began. */
+static void enable_late(struct mxbpf_gpu_shared *g)
+{
+	static uint64_t looked;
+	const uint64_t changes = agent_dso_changes();
+	unsigned i;
+
+	for (i = 0; i < DOMAINS && looked != changes; i++)
+		if (g->want & calls[i].want && !(g->enabled & 1u << calls[i].gives) && enable_calls(&calls[i]))
+			g->enabled |= 1u << calls[i].gives;
+	looked = changes;
 }
 
 static void disable_kinds(const struct mxbpf_gpu_shared *g)
@@ -674,6 +690,8 @@ void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 		watch_others(g);
 	if (!step(HELD, USING))
 		return;
+	if (tick)
+		enable_late(g);
 	flush(g, 0);
 	read_clock(g);
 	__atomic_store_n(&phase, HELD, __ATOMIC_RELEASE);

@@ -78,6 +78,8 @@ void cupti_release(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state, uint6
 bool cupti_is_held(void);
 /* Returns true if callbacks of another object are registered with CUPTI; then `holder` has its name. */
 bool cupti_is_registered(char *holder, size_t bytes);
+/* cupti_driver.c: returns true if an object of the process launches work by calls of the driver. */
+bool cupti_driver_used(void);
 /*
  * While CUPTI is held: delivers the records that are complete, and a reading of the clock. tick: also looks for new
  * objects that call CUPTI.

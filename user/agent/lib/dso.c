@@ -16,7 +16,7 @@
 
 /* ---- one object */
 
-static const char *base_of(const char *path)
+const char *agent_dso_base(const char *path)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
@@ -76,6 +76,7 @@ static bool describe(const struct dl_phdr_info *info, struct agent_dso *d)
 	}
 	if (!dyn)
 		return false;
+	d->dynamic = dyn;
 	strncpy(d->path, info->dlpi_name ? info->dlpi_name : "", sizeof(d->path) - 1);
 	read_dynamic(d, dyn);
 	return d->symbols && d->strings;
@@ -91,7 +92,7 @@ static int on_object(struct dl_phdr_info *info, size_t bytes, void *ctx)
 	const struct search *s = ctx;
 
 	(void)bytes;
-	return !strncmp(base_of(info->dlpi_name), s->begin, strlen(s->begin)) && describe(info, s->out);
+	return !strncmp(agent_dso_base(info->dlpi_name), s->begin, strlen(s->begin)) && describe(info, s->out);
 }
 
 bool agent_dso_find(const char *begin, struct agent_dso *out)
@@ -99,6 +100,29 @@ bool agent_dso_find(const char *begin, struct agent_dso *out)
 	struct search s = {begin, out};
 
 	return dl_iterate_phdr(on_object, &s) != 0;
+}
+
+static int on_any(struct dl_phdr_info *info, size_t bytes, void *is)
+{
+	struct agent_dso d;
+
+	(void)bytes;
+	return describe(info, &d) && (*(bool (**)(const struct agent_dso *))is)(&d);
+}
+
+bool agent_dso_any(bool (*is)(const struct agent_dso *d))
+{
+	return dl_iterate_phdr(on_any, &is) != 0;
+}
+
+bool agent_dso_needs(const struct agent_dso *d, const char *library)
+{
+	const Elf64_Dyn *dyn;
+
+	for (dyn = d->dynamic; dyn->d_tag != DT_NULL; dyn++)
+		if (dyn->d_tag == DT_NEEDED && !strcmp(d->strings + dyn->d_un.d_val, library))
+			return true;
+	return false;
 }
 
 /* ---- symbols */
@@ -191,7 +215,8 @@ struct seen {
 static struct seen seen[OBJECTS_SEEN];
 static unsigned nseen;
 static uint64_t seen_adds, seen_subs;
-static bool settled; /* the last walk through the objects found nothing to do */
+static uint64_t changes; /* how often seen_adds or seen_subs was another one */
+static bool settled;	 /* the last walk through the objects found nothing to do */
 
 struct hooking {
 	const struct agent_hook *hooks;
@@ -355,6 +380,7 @@ int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin
 	bool same = false;
 
 	dl_iterate_phdr(on_first, &same);
+	changes += !same;
 	if (same && settled)
 		return 0;
 	nseen = same ? nseen : 0;
@@ -364,4 +390,9 @@ int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin
 	dl_iterate_phdr(on_importer, &h);
 	settled = !h.wrote && !h.err;
 	return h.err;
+}
+
+uint64_t agent_dso_changes(void)
+{
+	return changes;
 }

@@ -16,6 +16,7 @@ struct agent_dso {
 	char path[256];
 	uint64_t bias;	   /* added to the addresses of its file */
 	uint64_t from, to; /* its first and last address + 1 */
+	const Elf64_Dyn *dynamic;
 	const Elf64_Sym *symbols;
 	const char *strings;
 	const uint32_t *hash; /* GNU hash table; NULL: it has none */
@@ -25,6 +26,12 @@ struct agent_dso {
 
 /* Finds the first object whose file name begins so. Returns false if there is none. */
 bool agent_dso_find(const char *begin, struct agent_dso *out);
+/* Returns true if the function is for one of the objects. */
+bool agent_dso_any(bool (*is)(const struct agent_dso *d));
+/* Returns true if the object is linked with this library. */
+bool agent_dso_needs(const struct agent_dso *d, const char *library);
+/* The file name in a path. */
+const char *agent_dso_base(const char *path);
 /* Returns the address of an exported function, or 0. */
 uint64_t agent_dso_symbol(const struct agent_dso *d, const char *name);
 /* Stores that address in *to, which is a pointer to a function. Returns false and stores NULL if there is none. */
@@ -52,6 +59,8 @@ struct agent_hook {
  * does not free there. Returns 0, or -errno if an import table could not be written.
  */
 int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin);
+/* How often agent_dso_hook() has found that objects have come or gone. */
+uint64_t agent_dso_changes(void);
 
 /*
  * dlsym.c: agent_dlsym() takes the place of dlsym() in import tables. Where dlsym() finds the original of one of these
