@@ -26,6 +26,7 @@ add "$O/toy/libmxnet.so" /toy/libmxnet.so
 add "$O/toy/omp/libtorch_cpu.so" /toy/omp/libtorch_cpu.so
 add "$O/toy/inject_agent.so" /toy/inject_agent.so
 add "$O/prog/inject_target" /prog/inject_target
+add "$O/prog/blocked" /prog/blocked
 for unit in test_account_kernel test_attach_kernel test_inject_kernel test_programs_kernel test_stack_kernel; do
 	add "$O/unit/$unit" "/bin/$unit"
 done

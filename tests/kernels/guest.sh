@@ -123,6 +123,9 @@ fi
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
+mkdir -p /dev/pts
+mount -t devpts devpts /dev/pts
+ifconfig lo 127.0.0.1 up
 cd /out || poweroff -f
 stty -F /dev/ttyS1 raw
 for task in offers $(echo "$TASKS" | tr , ' '); do

@@ -19,128 +19,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/restart.h"
 #include "agent/waiting.h"
 #include "base/clock.h"
 #include "elf/elf.h"
+#include "inject_targets.h"
 #include "unit.h"
 
-#define ARG		  0x1122334455667788u
 #define FRESH_TARGETS	  50
 #define EMULATED_TARGETS  3 /* under an emulator, everything takes at least ten times as long */
 #define FRESH_TARGETS_MAX 2000
 #define KILLS		  70
 #define EMULATED_KILLS	  8
 #define SIGNALS_TARGETS	  10
-#define CALLS_AFTER	  200 /* calls that the target must make unharmed afterwards */
+#define BLOCK_NS	  20000000000 /* until a thread blocks */
 
-static char image[256 << 10];
-static size_t image_bytes;
-static uint64_t start_va, calls_va, arg_va;
-static char dir[200]; /* the build folder */
 static bool emulated; /* the test runs in a virtual machine of its own under an emulator */
-
-struct target {
-	pid_t pid;
-	char path[256];
-	uint64_t off; /* of work() in the file */
-	const volatile struct {
-		uint64_t calls, damages;
-	} * shared;
-};
-
-/* ---- targets */
-
-static uint64_t offset_in(const char *path, const char *name)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct elf_sym sym;
-	uint64_t off = 0;
-	struct elf *f;
-
-	if (fd >= 0 && !elf_open(fd, &f, NULL)) {
-		if (!elf_find_sym(f, name, &sym, NULL))
-			elf_exec_off(f, sym.va, &off);
-		elf_close(f);
-	}
-	if (fd >= 0)
-		close(fd);
-	return off;
-}
-
-/* Waits until the target has made CALLS_AFTER more calls. Returns false if it has ended or found damage. */
-static bool goes_on(const struct target *t)
-{
-	uint64_t until = t->shared->calls + CALLS_AFTER;
-
-	while (t->shared->calls < until)
-		if (waitpid(t->pid, NULL, WNOHANG) == t->pid)
-			return false;
-	return !t->shared->damages;
-}
-
-/* Path of the allocator that targets preload; NULL means the C library's allocator. */
-static const char *preload;
-
-static bool start_target(struct target *t, const char *threads, const char *mode)
-{
-	int fd = memfd_create("shared", 0), ends[2];
-	char number[16], c;
-	bool ready;
-
-	snprintf(t->path, sizeof(t->path), "%s/prog/inject_target", dir);
-	t->off = offset_in(t->path, "work");
-	if (fd < 0 || ftruncate(fd, 4096) || pipe2(ends, O_CLOEXEC))
-		return false;
-	t->shared = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-	snprintf(number, sizeof(number), "%d", fd);
-	t->pid = fork();
-	if (!t->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(ends[1], 1);
-		if (preload) {
-			setenv("LD_PRELOAD", preload, 1);
-			setenv("MALLOC_CONF", "narenas:1", 1); /* for jemalloc: one lock for all threads */
-		}
-		execl(t->path, "inject_target", number, threads, mode, NULL);
-		_exit(127);
-	}
-	close(fd);
-	close(ends[1]);
-	ready = read(ends[0], &c, 1) == 1;
-	close(ends[0]);
-	return ready;
-}
-
-static void end_target(struct target *t)
-{
-	kill(t->pid, SIGKILL);
-	waitpid(t->pid, NULL, 0);
-	munmap((void *)(uintptr_t)t->shared, 4096);
-}
-
-static struct agt_inject_opts opts(const struct target *t)
-{
-	return (struct agt_inject_opts){.pid = t->pid,
-					.path = t->path,
-					.off = t->off,
-					.image = image,
-					.image_bytes = image_bytes,
-					.start_va = start_va,
-					.arg = ARG};
-}
-
-static uint64_t read_word(const struct target *t, uint64_t at)
-{
-	uint64_t word = 0;
-	struct iovec local = {&word, sizeof(word)}, remote = {(void *)(uintptr_t)at, sizeof(word)};
-
-	return process_vm_readv(t->pid, &local, 1, &remote, 1, 0) == sizeof(word) ? word : UINT64_MAX;
-}
-
-static bool ran_once(const struct target *t, const struct agt_injected *i)
-{
-	return read_word(t, i->base + calls_va) == 1 && read_word(t, i->base + arg_va) == ARG;
-}
 
 /* ---- tests */
 
@@ -286,9 +180,9 @@ static bool is_waiting(const struct target *t, struct agt_wait *w)
 {
 	struct tgt_doing d;
 
-	if (tgt_peek_doing(t->pid, t->pid, &d) || d.state != 'S' || !agt_may_begin_anew(t->pid, d.syscall, d.args))
+	if (tgt_peek_doing(t->pid, t->pid, &d) || d.state != 'S' || !restart_is_safe(t->pid, t->pid, d.syscall, d.args))
 		return false;
-	*w = (struct agt_wait){t->pid, d.syscall, d.sp, d.pc};
+	*w = agt_wait_of(t->pid, &d);
 	return true;
 }
 
@@ -337,11 +231,38 @@ static void test_waiting(void)
 	end_target(&t);
 }
 
+/* Waits until the thread sleeps in a system call. If `same` has a system call, that must be the one. */
+static struct agt_wait blocked_in(const struct target *t, pid_t tid, const struct agt_wait *same)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + BLOCK_NS;
+	struct agt_wait w = {0};
+	struct tgt_doing d;
+
+	while (!w.tid && clock_ns(CLOCK_MONOTONIC) < until_ns)
+		if (!tgt_peek_doing(t->pid, tid, &d) && d.state == 'S' && d.syscall >= 0)
+			w = agt_wait_of(tid, &d);
+	return !same || !memcmp(&w, same, sizeof(w)) ? w : (struct agt_wait){0};
+}
+
+static bool inject_into(const struct target *t, const struct agt_wait *w, const char *name)
+{
+	struct agt_inject_opts o = opts(t);
+	struct agt_injected in;
+	struct err e = {0};
+
+	o.name = name;
+	o.wait = *w;
+	if (agt_inject(&o, &in, &e))
+		printf("# %s\n", e.why);
+	return !e.code && ran_once(t, &in);
+}
+
 /* When to kill an injector: at a step, or some time after it has stopped the thread. */
 struct death {
 	int step;		    /* -1 means none */
-	bool in_wait;		    /* the thread is interrupted in a system call */
-	volatile uint64_t *stopped; /* time when the thread was stopped; shared with the injector */
+	bool in_wait;		    /* the first thread is interrupted in a system call */
+	struct agt_wait wait;	    /* this thread is interrupted in its system call; 0: none */
+	volatile uint64_t *stopped; /* time when the thread was stopped; shared with the injector; NULL: not told */
 };
 
 static void on_step(void *ctx, enum agt_step step)
@@ -350,7 +271,7 @@ static void on_step(void *ctx, enum agt_step step)
 
 	if ((int)step == d->step)
 		kill(getpid(), SIGKILL);
-	if (step == AGT_STEP_STOPPED)
+	if (step == AGT_STEP_STOPPED && d->stopped)
 		*d->stopped = clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -366,6 +287,7 @@ static pid_t start_injector(const struct target *t, const char *name, struct dea
 	if (pid)
 		return pid;
 	o.name = name;
+	o.wait = d->wait;
 	o.on_step = on_step;
 	o.ctx = d;
 	do {
@@ -392,6 +314,43 @@ static bool can_inject(const struct target *t, const char *name)
 	if (err && err != -EEXIST)
 		printf("# %s\n", e.why);
 	return !err || err == -EEXIST;
+}
+
+/*
+ * Interrupts each call twice: by an injector that is killed in the moment of the stop, after which the kernel restarts
+ * the call, and by one that loads the agent. Returns false if the thread is not in the same call then.
+ */
+static bool interrupt(const struct target *t, const struct agt_wait *w, const char *name)
+{
+	struct death d = {.step = AGT_STEP_STOPPED, .wait = *w};
+	int status;
+
+	return waitpid(start_injector(t, name, &d), &status, 0) > 0 && WIFSIGNALED(status) &&
+	       blocked_in(t, w->tid, w).tid && inject_into(t, w, name) && blocked_in(t, w->tid, w).tid;
+}
+
+static void test_blocked(void)
+{
+	struct agt_wait w;
+	struct target t;
+	uint32_t i;
+	bool safe;
+
+	CHECK(start_program(&t, "blocked", NULL, NULL));
+	for (i = 0; i < t.shared->rows; i++) {
+		w = blocked_in(&t, t.shared->row[i].tid, NULL);
+		safe = w.tid && restart_is_safe(t.pid, w.tid, w.syscall, w.args);
+		if (!w.tid || safe == t.shared->row[i].refused || (safe && !interrupt(&t, &w, t.shared->row[i].name))) {
+			printf("# %s: system call %d, %s\n", t.shared->row[i].name, w.syscall,
+			       safe ? "interrupted" : "not interrupted");
+			CHECK(false);
+		}
+	}
+	CHECK(i && !t.shared->calls && !kill(t.pid, SIGUSR1));
+	while (t.shared->calls < i && !waitpid(t.pid, NULL, WNOHANG))
+		;
+	CHECK(t.shared->calls == i && !t.shared->damages);
+	end_target(&t);
 }
 
 /*
@@ -689,30 +648,6 @@ static void test_yama(void)
 	close(fd);
 }
 
-static bool prepare(void)
-{
-	char path[300], *slash;
-	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
-	struct err e = {0};
-	int fd, i;
-
-	dir[n > 0 ? n : 0] = '\0';
-	for (i = 0; i < 2; i++) { /* strips unit/test_inject_kernel from the path */
-		slash = strrchr(dir, '/');
-		if (slash)
-			*slash = '\0';
-	}
-	snprintf(path, sizeof(path), "%s/toy/inject_agent.so", dir);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, image, sizeof(image));
-	if (fd >= 0)
-		close(fd);
-	image_bytes = n > 0 ? (size_t)n : 0;
-	return n > 0 && !agt_start_va(image, image_bytes, "agent_start", &start_va, &e) &&
-	       !agt_start_va(image, image_bytes, "agent_calls", &calls_va, &e) &&
-	       !agt_start_va(image, image_bytes, "agent_arg", &arg_va, &e);
-}
-
 int main(void)
 {
 	if (geteuid()) {
@@ -735,6 +670,9 @@ int main(void)
 	test_cancelled();
 	TEST("a thread can be interrupted in a system call in which it waits, without effect on the program")
 	test_waiting();
+	TEST("a thread can be interrupted in each system call that the kernel restarts: bytes, files, connections and "
+	     "children are what they would have been, and calls that would return something else are left alone")
+	test_blocked();
 	TEST("an injector killed at any of its steps leaves the process unharmed, and a later injection succeeds")
 	test_killed_at_steps(false);
 	TEST("an injector killed at any of its steps leaves a waiting thread unharmed")

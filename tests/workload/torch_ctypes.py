@@ -91,7 +91,7 @@ def on_state(*_):
 
 def on_wait(*_):
     say('waits')
-    ctypes.CDLL(None).pause()
+    ctypes.CDLL(None).sigsuspend(bytes(128))
 
 
 def on_alarm(*_):

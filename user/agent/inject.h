@@ -35,6 +35,7 @@ struct agt_wait {
 	pid_t tid; /* 0: none */
 	int32_t syscall;
 	uint64_t sp, pc; /* user registers of the thread */
+	uint64_t args[6];
 };
 
 struct agt_inject_opts {

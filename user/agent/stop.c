@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/priv.h"
+#include "agent/restart.h"
 #include "attach/attach.h"
 #include "attach/backend.h"
 #include "base/clock.h"
@@ -152,17 +153,15 @@ void stop_add_missed(struct inject *x, unsigned own)
  */
 bool stop_is_right(struct inject *x)
 {
-	/* The kernel restarts other calls itself if no handler has run. */
-	static const int32_t fail[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2};
 	const struct agt_wait *w = &x->o->wait;
 	struct remote *r = &x->remote;
-	unsigned i;
+	const int32_t nr = (int32_t)r->regs.orig_rax;
 
 	if (w->tid && r->regs.rsp == w->sp && r->regs.rip == w->pc)
 		return remote_begin_anew(r, w->syscall);
-	for (i = 0; w->tid && i < sizeof(fail) / sizeof(fail[0]); i++)
-		if (remote_begin_anew(r, fail[i]))
-			break;
+	/* It is in another call by now. The kernel restarts most calls itself if no handler has run. */
+	if (w->tid && restart_may_fail(nr))
+		remote_begin_anew(r, nr);
 	if (w->tid)
 		return false;
 	return r->regs.rip > x->skel->bss->hit_ip && r->regs.rip <= x->skel->bss->hit_ip + ENTRY_BYTES_MAX;
@@ -236,9 +235,12 @@ static int stop_where_it_waits(struct inject *x)
 	struct tgt_doing now;
 
 	/*
-	 * Checked as late as possible: the thread may be in another call by now, which fails when a signal comes.
+	 * Checked as late as possible: the thread may be in another call by now, which fails when a signal comes, or
+	 * wait in the same one for another file.
 	 */
-	if (tgt_peek_doing(x->pid, w->tid, &now) || now.syscall != w->syscall || now.sp != w->sp || now.pc != w->pc)
+	if (!restart_is_safe(x->pid, w->tid, w->syscall, w->args) || tgt_peek_doing(x->pid, w->tid, &now) ||
+	    now.syscall != w->syscall || now.sp != w->sp || now.pc != w->pc ||
+	    memcmp(now.args, w->args, sizeof(now.args)))
 		return -EAGAIN;
 	r->own_signal = true;
 	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + FIRST_STOP_MS * MS;

@@ -5,83 +5,13 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
-#include <time.h>
 
 #include "agent/libc.h"
+#include "agent/restart.h"
 #include "attach/regs.h"
 #include "now/now.h"
 
-#define TRIES	   5
-#define LONGER_MS  1000 /* delay of a restarted wait that is accepted */
-#define NS_PER_MS  1000000
-#define MS_PER_SEC 1000
-
-/* ---- system calls */
-
-/*
- * Form of a call's time limit. For UPDATED calls, the kernel writes the remaining time to the program's memory
- * before it returns.
- */
-enum limit { MILLISECONDS, TIMESPEC, UPDATED, SLEEP, FUTEX };
-
-static const struct waiting_call {
-	int nr;
-	enum limit limit;
-	unsigned arg; /* index of the argument with the time limit */
-} waiting_calls[] = {
-	{SYS_poll, MILLISECONDS, 2},	 {SYS_epoll_wait, MILLISECONDS, 3}, {SYS_epoll_pwait, MILLISECONDS, 3},
-	{SYS_epoll_pwait2, TIMESPEC, 3}, {SYS_ppoll, UPDATED, 2},	    {SYS_select, UPDATED, 4},
-	{SYS_pselect6, UPDATED, 4},	 {SYS_nanosleep, TIMESPEC, 0},	    {SYS_clock_nanosleep, SLEEP, 2},
-	{SYS_futex, FUTEX, 3},
-};
-
-static const struct waiting_call *find_call(int32_t nr)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(waiting_calls) / sizeof(waiting_calls[0]); i++)
-		if (waiting_calls[i].nr == nr)
-			return &waiting_calls[i];
-	return NULL;
-}
-
-/* Returns true if the time limit at an address of the process is short. NULL means no limit. */
-static bool is_short(pid_t pid, uint64_t at)
-{
-	struct timespec ts;
-	struct iovec local = {&ts, sizeof(ts)}, remote = {(void *)(uintptr_t)at, sizeof(ts)};
-
-	if (!at)
-		return true;
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(ts) && ts.tv_sec >= 0 &&
-	       ts.tv_sec <= LONGER_MS / MS_PER_SEC && ts.tv_sec * MS_PER_SEC + ts.tv_nsec / NS_PER_MS <= LONGER_MS;
-}
-
-bool agt_may_begin_anew(pid_t pid, int32_t syscall_nr, const uint64_t args[6])
-{
-	const struct waiting_call *c = find_call(syscall_nr);
-
-	switch (c ? (int)c->limit : -1) {
-	case MILLISECONDS:
-		return (int32_t)args[c->arg] < 0 || (int32_t)args[c->arg] <= LONGER_MS;
-	case TIMESPEC:
-		return is_short(pid, args[c->arg]);
-	case UPDATED:
-		return true;
-	case SLEEP:
-		return args[1] & TIMER_ABSTIME || is_short(pid, args[c->arg]);
-	case FUTEX:
-		switch (args[1] & FUTEX_CMD_MASK) {
-		case FUTEX_WAIT: /* takes a duration; FUTEX_WAIT_BITSET takes a point in time */
-			return is_short(pid, args[c->arg]);
-		case FUTEX_WAIT_BITSET:
-			return true;
-		}
-		return false;
-	}
-	return false;
-}
+#define TRIES 5
 
 /* ---- stacks */
 
@@ -127,7 +57,7 @@ static bool is_fit(pid_t pid, const struct now_thread *t, const struct agt_libc 
 	const struct now_frame *f;
 	bool no_lock = t->doing.syscall != SYS_futex || (t->doing.args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 
-	if (!t->still || t->cut || !n || !agt_may_begin_anew(pid, t->doing.syscall, t->doing.args))
+	if (!t->still || t->cut || !n || !restart_is_safe(pid, t->tid, t->doing.syscall, t->doing.args))
 		return false;
 	for (i = 0; i < n; i++) {
 		f = buf_at(&t->frames, struct now_frame, i);
@@ -154,6 +84,14 @@ static int look(struct now *n, const struct regs *regs)
 	return moved < 0 ? moved : 0;
 }
 
+struct agt_wait agt_wait_of(pid_t tid, const struct tgt_doing *d)
+{
+	struct agt_wait w = {.tid = tid, .syscall = d->syscall, .sp = d->sp, .pc = d->pc};
+
+	memcpy(w.args, d->args, sizeof(w.args));
+	return w;
+}
+
 int agt_find_waiting(struct tgt *t, const struct plan *p, struct agt_wait *w, struct err *e)
 {
 	struct regs *regs = NULL;
@@ -172,7 +110,7 @@ int agt_find_waiting(struct tgt *t, const struct plan *p, struct agt_wait *w, st
 	err = err ? err : now_finish(n, e);
 	for (i = 0; !err && !w->tid && (th = now_thread_at(n, i)); i++)
 		if (is_fit(tgt_pid(t), th, &libc))
-			*w = (struct agt_wait){th->tid, th->doing.syscall, th->doing.sp, th->doing.pc};
+			*w = agt_wait_of(th->tid, &th->doing);
 	now_free(n);
 	regs_close(regs);
 	if (err || w->tid)

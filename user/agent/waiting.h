@@ -8,13 +8,12 @@
 #include "target/target.h"
 
 /*
- * Looks for a thread that sleeps in poll(), select(), epoll_wait() or nanosleep(), or below pthread_cond_wait() or
- * sem_wait(). Its stack must have no frame of a signal handler, an allocator or the dynamic loader, so that it
- * holds none of their locks. Its wait can be restarted, and then ends on time or at most a second late. No thread
- * is stopped. Returns 0, or -ENOENT with the reason in e.
+ * Looks for a thread that sleeps in a system call that can be restarted, see restart.h. Its stack must have no frame of
+ * a signal handler, an allocator or the dynamic loader, so that it holds none of their locks; below a futex it must
+ * wait for a condition variable or a semaphore. No thread is stopped. Returns 0, or -ENOENT with the reason in e.
  */
 int agt_find_waiting(struct tgt *t, const struct plan *p, struct agt_wait *w, struct err *e);
-/* Returns true if a system call with these arguments can be restarted. */
-bool agt_may_begin_anew(pid_t pid, int32_t syscall_nr, const uint64_t args[6]);
+/* The wait of a thread that sleeps in a system call. */
+struct agt_wait agt_wait_of(pid_t tid, const struct tgt_doing *d);
 
 #endif
