@@ -10,7 +10,7 @@
 
 #include "double.h"
 
-#define BYTES (1u << 20)
+#define BYTES (256u << 10) /* of a buffer, as the agent gives them */
 
 int cuptiSubscribe(void **subscriber, void *callback, void *data);
 int cuptiUnsubscribe(void *subscriber);
@@ -19,6 +19,7 @@ int cuptiActivityRegisterCallbacks(void (*requested)(uint8_t **, size_t *, size_
 int cuptiActivityEnable(int kind);
 int cuptiActivityDisable(int kind);
 int cuptiActivityFlushAll(uint32_t flag);
+int cuptiFinalize(void);
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record);
 
 typedef void (*requested_fn)(uint8_t **buffer, size_t *bytes, size_t *most);
@@ -64,6 +65,7 @@ DOUBLE_EXPORT long client_keep(void (*burst)(long n), void (*sync)(void))
 		cuptiActivityDisable(kinds[i]);
 	cuptiActivityFlushAll(1);
 	cuptiUnsubscribe(subscriber);
+	cuptiFinalize(); /* forgets the callbacks, for which the agent would wait */
 	while (kept_bytes && !cuptiActivityGetNextRecord(kept, kept_bytes, &r))
 		n++;
 	return n;
