@@ -131,6 +131,7 @@ struct mxbpf_gpu_shared {
 	__u64 unknown;	  /* of a kind that the agent did not enable */
 	__u64 no_name;	  /* names without room */
 	__u64 buffers;	  /* buffers of the pool that exist */
+	__u64 oldest_ns;  /* when CUPTI asked for the oldest buffer that it held back at the last flush; 0: none */
 	__u32 ndevices;
 	__u32 texts_len;
 	struct mxbpf_gpu_about devices[MXBPF_GPU_DEVICES];

@@ -188,6 +188,39 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 	jq -e '.loss.dropped == .gpu.records[0].unsent' live.json || grep -q 'limit of .* of memory .*events were dropped' "$(err mxbpf)"
 }
 
+@test "What a job that is bound by the GPU has queued when the window closes is recorded, and tables meanwhile say how old they are" {
+	torch_setup
+	cat >bound.py <<-'EOF'
+		import ctypes, os, signal, sys, time, torch
+		O = os.environ["O"]
+		ops = ctypes.CDLL(O + "/gpu/libgpuops.so")
+		ctypes.CDLL(O + "/gpu/libcupti.so.12")
+		ops.gpuops_launch.argtypes = (ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint)
+		signal.signal(signal.SIGTERM, lambda *a: sys.exit(0))
+		x = torch.ones(3)
+		until = 0  # when the queue is empty
+		print("ready", os.getpid(), flush=True)
+		while True:
+		    x.add_(1)
+		    while until - time.monotonic() < 0.3:
+		        ops.gpuops_launch(b"bound", 20000000, 1)
+		        until = max(until, time.monotonic()) + 0.02
+		    time.sleep(0.005)
+	EOF
+	start_ready job "$PYTHON_TORCH" bound.py >/dev/null
+	start_mxbpf --pid "$READY_PID" --gpu --format json --interval 1200ms
+	wait_line "$(out mxbpf)" schema_version
+	stop_pid "$MXBPF_PID" INT
+	wait_exit "$MXBPF_PID"
+	end_job
+	head -n 1 "$(out mxbpf)" | jq -e '[.window.notes[].text | select(test("^records of the GPU are up to [1-9][.0-9]* s old: CUPTI holds"))] | length == 1'
+	tail -n 1 "$(out mxbpf)" >end.json
+	nothing_lost end.json
+	jq -e '([.tables["CUDA call"][] | select(.name == "cudaLaunchKernel") | .count] | add) as $launched
+		| $launched > 20 and ([.gpu.kernels[] | .count] | add) == $launched and ([.gpu.kernels[] | .unlaunched] | add) == 0' end.json
+	jq -e '[.window.notes[].text | test("s old: CUPTI")] | any | not' end.json
+}
+
 @test "A launched command has its kernels recorded, and mxbpf passes its exit status on" {
 	torch_setup
 	run --separate-stderr "$MXBPF" --gpu --format json -o live.json -- "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --steps 60 --init-at 5

@@ -438,8 +438,9 @@ static void test_held_back(void)
 		launch("queued", 500000, 1);
 	while (!__atomic_load_n(&gpu->records, __ATOMIC_RELAXED) && now() < until)
 		nap();
-	CHECK(gpu->records > 0 && gpu->records < 3 * 1400);
+	CHECK(gpu->records > 0 && gpu->records < 3 * 1400 && gpu->oldest_ns);
 	CHECK(end());
+	CHECK(!gpu->oldest_ns);
 }
 
 /* A kernel runs longer than the window, and CUPTI cannot say how many records are behind its own. */

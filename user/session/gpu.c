@@ -17,6 +17,7 @@
 #define LOOK_NS	    (20 * NS_PER_MS)
 #define PROGRESS_NS (2 * NS_PER_S)
 #define STOP_MS	    5000
+#define OLD_NS	    NS_PER_S /* records that are younger are no surprise */
 
 /* ---- the state of the agent */
 
@@ -132,6 +133,19 @@ static void note(struct session *ses, const char *text)
 {
 	if (ses_add_note(&ses->about, "gpu", "%s", text) && !ses->write_error)
 		ses->write_error = -ENOMEM;
+}
+
+bool ses_gpu_age(const struct session *ses, char text[160])
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct mxbpf_gpu_shared g;
+
+	if (!ses->gpu_source || !agt_gpu(ses->agent, &g) || !g.oldest_ns || now < g.oldest_ns + OLD_NS)
+		return false;
+	snprintf(text, 160,
+		 "records of the GPU are up to %.1f s old: CUPTI holds a buffer back while work in it has not ended",
+		 (double)(now - g.oldest_ns) / NS_PER_S);
+	return true;
 }
 
 void ses_gpu_end(struct session *ses)

@@ -4,6 +4,8 @@
  * for copying, so slow output does not delay the sources' threads.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "session/priv.h"
@@ -106,6 +108,29 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 	return NULL;
 }
 
+/* The tables of an interval have the notes of the session and one that is true only now. */
+static int show(struct session *ses, struct mdl_session *s, struct mdl *m)
+{
+	char old[160], name[] = "gpu";
+	struct mdl_note *notes;
+	int code;
+
+	if (!ses->ui.tables)
+		return 0;
+	if (ses->about.duration_ns || !ses_gpu_age(ses, old))
+		return ses->ui.tables(ses->ui.ctx, s, m);
+	notes = calloc(s->nnotes + 1, sizeof(*notes));
+	if (!notes)
+		return ERR_RUNTIME;
+	if (s->nnotes)
+		memcpy(notes, s->notes, s->nnotes * sizeof(*notes));
+	notes[s->nnotes++] = (struct mdl_note){.name = name, .text = old};
+	s->notes = notes;
+	code = ses->ui.tables(ses->ui.ctx, s, m);
+	free(notes);
+	return code;
+}
+
 int ses_interval(struct session *ses)
 {
 	struct mdl_session s = {0};
@@ -146,7 +171,7 @@ int ses_interval(struct session *ses)
 		subtract(&s, &ses->mark);
 		ses->mark = now;
 	}
-	code = ses->ui.tables ? ses->ui.tables(ses->ui.ctx, &s, m) : 0;
+	code = show(ses, &s, m);
 	mdl_free(m);
 	mdl_sources_fini(&s);
 	return code;

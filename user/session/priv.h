@@ -185,12 +185,14 @@ int ses_describe_host(struct mdl_session *s);
 /*
  * gpu.c: --gpu. ses_gpu_open: adds the source; the agent is attached or will be. ses_gpu_await: asks for CUPTI and
  * waits until it delivers, or it is clear that it will not; false: the session has to end. ses_gpu_take: the window
- * opens or closes. ses_gpu_tick: each second. ses_gpu_end: all is folded; adds what has to be said to every output.
+ * opens or closes. ses_gpu_tick: each second. ses_gpu_age: writes what tables of --interval have to say, if anything.
+ * ses_gpu_end: all is folded; adds what has to be said to every output.
  */
 int ses_gpu_open(struct session *ses, struct err *e);
 bool ses_gpu_await(struct session *ses);
 void ses_gpu_tick(struct session *ses);
 void ses_gpu_take(struct session *ses, bool on);
+bool ses_gpu_age(const struct session *ses, char text[160]);
 void ses_gpu_end(struct session *ses);
 /* gpu_text.c: a sentence that says why there are no records of the GPU. Returns buf. */
 const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);

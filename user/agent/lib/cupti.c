@@ -659,6 +659,7 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 	cupti.unsubscribe(subscriber);
 	subscriber = NULL;
 	g->stop_ns = agent_now() - begun;
+	g->oldest_ns = 0;
 	__atomic_fetch_add(&g->held_ns, begun - held_since_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&g->state, state, __ATOMIC_RELEASE);
 	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
@@ -693,6 +694,7 @@ void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 	if (tick)
 		enable_late(g);
 	flush(g, 0);
+	__atomic_store_n(&g->oldest_ns, cupti_oldest_buffer(), __ATOMIC_RELAXED);
 	read_clock(g);
 	__atomic_store_n(&phase, HELD, __ATOMIC_RELEASE);
 }

@@ -98,6 +98,8 @@ void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t 
 void cupti_send(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r);
 /* Returns true if CUPTI has a buffer, or has completed one that is being read. */
 bool cupti_has_buffers(void);
+/* Returns when CUPTI asked for the oldest buffer that it has, or 0. */
+uint64_t cupti_oldest_buffer(void);
 /* Gives the memory of unused buffers back. */
 void cupti_trim(void);
 

@@ -30,6 +30,7 @@ struct buffer {
 
 static struct buffer *pool[BUFFERS];
 static uint32_t used[BUFFERS]; /* 1: CUPTI has the buffer */
+static uint64_t taken_ns[BUFFERS];
 /*
  * CUPTI gets this if no buffer is free and it crashes without one. Several threads may write it at once, so the records
  * in it cannot be read.
@@ -69,6 +70,7 @@ static struct buffer *take_buffer(struct mxbpf_gpu_shared *g)
 			if (pool[i] && g)
 				__atomic_fetch_add(&g->buffers, 1, __ATOMIC_RELAXED);
 		}
+		__atomic_store_n(&taken_ns[i], agent_now(), __ATOMIC_RELAXED);
 		if (pool[i])
 			return pool[i];
 		__atomic_store_n(&used[i], 0, __ATOMIC_RELEASE);
@@ -119,6 +121,19 @@ bool cupti_has_buffers(void)
 		if (__atomic_load_n(&used[i], __ATOMIC_ACQUIRE))
 			return true;
 	return false;
+}
+
+uint64_t cupti_oldest_buffer(void)
+{
+	uint64_t oldest = UINT64_MAX, ns;
+	uint32_t i;
+
+	for (i = 0; i < BUFFERS; i++) {
+		ns = __atomic_load_n(&taken_ns[i], __ATOMIC_RELAXED);
+		if (__atomic_load_n(&used[i], __ATOMIC_ACQUIRE) && ns && ns < oldest)
+			oldest = ns;
+	}
+	return oldest == UINT64_MAX ? 0 : oldest;
 }
 
 void cupti_trim(void)
@@ -493,8 +508,10 @@ void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t 
 		count_unread(&g->scrapped, valid, 0);
 	if (g && cupti.get_dropped && !cupti.get_dropped(context, stream, &dropped))
 		__atomic_fetch_add(&g->dropped, dropped, __ATOMIC_RELAXED);
-	if (i < BUFFERS)
-		__atomic_store_n(&used[i], 0, __ATOMIC_RELEASE);
+	if (i == BUFFERS)
+		return;
+	__atomic_store_n(&taken_ns[i], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&used[i], 0, __ATOMIC_RELEASE);
 }
 
 uint64_t cupti_delivered(void)
