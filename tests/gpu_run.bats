@@ -212,8 +212,9 @@ have_run() {
 	expect_re 'hangs=1' "$(have_run)"
 	expect_same "$(cat fifo/turns)" xxx
 	# What a call finds, it keeps.
-	run copied/run.sh --double "$O/gpu" --out out facts-machine
-	expect_re 'facts-late-objects=1 .*facts-machine=2 .*facts-versions=1' "$(have_run)"
+	MXBPF_DOUBLE=lock-order run copied/run.sh --double "$O/gpu" --out out facts-small-buffers
+	expect_re '^\| CUPTI itself: small-buffers \|  \| kernels: 5000 of 5000' "$output"
+	expect_re 'facts-late-objects=1 .*facts-small-buffers=2 .*facts-versions=1' "$(have_run)"
 	expect_same "$(find out -type f | wc -l)" 2
 	# What the facts say about the double. One call launches one kernel, and one call waits for them.
 	tar -xzf out/gpu.tar.gz facts.md
@@ -229,10 +230,20 @@ have_run() {
 	expect_re '^\| a forced flush with a kernel under way \|' "$(<out/gpu.md)"
 }
 
-@test "Without a GPU run.sh refuses with the reason and status 3" {
+@test "Without a GPU, or with a driver that does not answer, run.sh refuses with the reason and status 3" {
+	mkdir driver
+	cc -shared -fPIC -o driver/libcuda.so.1 -x c - <<<'#include <unistd.h>
+		int cuInit(int flags) { return pause(); }'
+	LIMIT=1 LD_LIBRARY_PATH=$PWD/driver PYTHON=/usr/bin/python3 run "$REPO/tests/gpu/run.sh" --out out
+	expect_status 3
+	expect_re '^run.sh: there is no GPU that can be used: cuInit did not return within 1 s$' "$output"
+	[[ ! -e out ]]
+	TOTAL=0 LD_LIBRARY_PATH=$O/gpu PYTHON=/usr/bin/python3 run "$REPO/tests/gpu/run.sh" --out begun facts-machine # a driver that answers
+	expect_status 4
+	expect_re '^\| facts-machine \| skipped \| 0 s had passed' "$output"
 	[[ ! -e /dev/nvidia0 ]] || skip "there is a GPU"
 	PYTHON=$PYTHON_TORCH run "$REPO/tests/gpu/run.sh" --out out
 	expect_status 3
-	expect_re '^run.sh: there is no GPU that can be used: ' "$output"
+	expect_re '^run.sh: there is no GPU that can be used: .*(libcuda|cuInit|no device)' "$output"
 	[[ ! -e out ]]
 }

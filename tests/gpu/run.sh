@@ -13,7 +13,7 @@
 #   PYTHON=PATH    use this Python; default python3, and with the double the one that tests use (build/deps/torch)
 #   MXBPF=PATH     use this mxbpf; default: mxbpf-static beside this file, else in build/
 #   FACTS=PATH     use this facts.so; default: facts.so beside this file, else in build/gpu
-#   LIMIT=SECONDS  limit the time of each check
+#   LIMIT=SECONDS  limit the time of each check, and of the driver's first answer
 #   TOTAL=SECONDS  end after this time; default 520
 # Exit code: 0 all checks passed or were skipped, 1 some failed, 2 wrong usage, 3 there is no GPU, 4 the time was over (--resume).
 here=$(cd "$(dirname "$0")" && pwd)

@@ -18,8 +18,8 @@
 #define GRAPHS_RIGHT   130101 /* first API version with the right numbers of launches of graphs: 13.1 U1 */
 #define FLUSH_OVERHEAD (1u << 16)
 #define LATE_NS	       50000000ull
+#define MEET_SECONDS   5
 #define ABSURD_NS      100000000000000ull
-#define CBIDS	       1024
 
 bool system_tids, all_syncs = true;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below but the atomic ones */
@@ -27,11 +27,7 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITI
 static struct {
 	requested_fn requested;
 	completed_fn completed;
-} client;	       /* neighbours in .bss, as in the real libraries */
-static uint64_t kinds; /* atomic: mask of enabled kinds */
-/* By domain - 1: how often this call alone was enabled; and whether calls that CUPTI is called back at have records. */
-static uint32_t singles[2][CBIDS];
-static bool recorded[2];
+} client; /* neighbours in .bss, as in the real libraries */
 static struct lane device_lane, shared_lane, *thread_lanes;
 static struct buffer *held, **held_end = &held;	   /* full ones with incomplete records */
 static struct buffer *ready, **ready_end = &ready; /* buffers to hand over */
@@ -43,7 +39,7 @@ static unsigned delivering;
 static size_t dropped;
 static uint64_t nrecords, nkernels, since_subscription, corrupt_left, corrupt_by;
 static __thread struct lane *my_lane;
-static __thread bool in_delivery;
+static __thread bool in_delivery, in_meeting;
 
 /* For measurements: the callbacks of the client that is registered. */
 DOUBLE_EXPORT void double_callbacks(requested_fn *requested, completed_fn *completed);
@@ -333,35 +329,12 @@ static void lose_one(uint32_t kind)
 	count(&account->lost[kind]);
 }
 
-bool collect_is_called_back(uint32_t domain, uint32_t cbid)
-{
-	const uint32_t kind = domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER;
-
-	return cbid < CBIDS &&
-	       ((collect_kinds() >> kind & 1) || __atomic_load_n(&singles[domain - 1][cbid], __ATOMIC_RELAXED));
-}
-
-static bool is_recorded(uint32_t domain, uint32_t cbid)
-{
-	return collect_is_called_back(domain, cbid) && __atomic_load_n(&recorded[domain - 1], __ATOMIC_RELAXED);
-}
-
-uint64_t collect_singles(void)
-{
-	uint64_t n = 0;
-	unsigned i;
-
-	for (i = 0; i < CBIDS; i++)
-		n += singles[0][i] + singles[1][i];
-	return n;
-}
-
 void collect_call(const struct double_call *call)
 {
 	uint32_t kind = call->domain == DOUBLE_RUNTIME ? KIND_RUNTIME : KIND_DRIVER;
 	uint8_t *r;
 
-	if (replay_on() || !is_recorded(call->domain, call->cbid))
+	if (replay_on() || !enabled_call(call->domain, call->cbid))
 		return;
 	if (options.lose_calls && call->correlation % options.lose_calls == 0) {
 		lose_one(kind);
@@ -550,7 +523,7 @@ void collect_op(const struct double_op *given)
 	op.correlation -= has_wrong_number(&op);
 	if (graph_level && op.graph)
 		op.kind = KIND_GRAPH;
-	if (replay_on() || !(__atomic_load_n(&kinds, __ATOMIC_RELAXED) >> op.kind & 1) || (op.unready && !all_syncs))
+	if (replay_on() || !(enabled_kinds() >> op.kind & 1) || (op.unready && !all_syncs))
 		return;
 	pthread_mutex_lock(&lock);
 	if (op.kind == KIND_SYNC) {
@@ -570,9 +543,9 @@ static bool is_wanted(uint32_t kind, const uint8_t *record)
 	uint32_t cbid;
 
 	if (kind != KIND_RUNTIME && kind != KIND_DRIVER)
-		return __atomic_load_n(&kinds, __ATOMIC_RELAXED) >> kind & 1;
+		return enabled_kinds() >> kind & 1;
 	memcpy(&cbid, record + 4, sizeof(cbid));
-	return is_recorded(kind == KIND_RUNTIME ? DOUBLE_RUNTIME : DOUBLE_DRIVER, cbid);
+	return enabled_call(kind == KIND_RUNTIME ? DOUBLE_RUNTIME : DOUBLE_DRIVER, cbid);
 }
 
 void collect_raw(uint32_t kind, const uint8_t *record)
@@ -614,12 +587,7 @@ void collect_enable(uint32_t kind, bool on)
 	pthread_attr_t attributes;
 	pthread_t t;
 
-	if (on)
-		__atomic_or_fetch(&kinds, 1ull << kind, __ATOMIC_RELAXED);
-	else
-		__atomic_and_fetch(&kinds, ~(1ull << kind), __ATOMIC_RELAXED);
-	if (kind == KIND_RUNTIME || kind == KIND_DRIVER)
-		__atomic_store_n(&recorded[kind == KIND_RUNTIME], on, __ATOMIC_RELAXED);
+	enabled_set_kind(kind, on);
 	pthread_mutex_lock(&lock);
 	if (on && !thread_runs) {
 		pthread_attr_init(&attributes);
@@ -628,23 +596,6 @@ void collect_enable(uint32_t kind, bool on)
 		pthread_attr_destroy(&attributes);
 	}
 	pthread_mutex_unlock(&lock);
-}
-
-void collect_enable_call(uint32_t domain, uint32_t cbid, bool on)
-{
-	uint32_t *n = &singles[domain - 1][cbid < CBIDS ? cbid : 0];
-
-	if (on)
-		__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
-	else if (__atomic_load_n(n, __ATOMIC_RELAXED))
-		__atomic_fetch_sub(n, 1, __ATOMIC_RELAXED);
-	if (on)
-		__atomic_store_n(&recorded[domain - 1], true, __ATOMIC_RELAXED);
-}
-
-uint64_t collect_kinds(void)
-{
-	return __atomic_load_n(&kinds, __ATOMIC_RELAXED);
 }
 
 void collect_graph_level(void)
@@ -657,7 +608,7 @@ static void flush_overhead(uint64_t began)
 {
 	uint8_t *r;
 
-	if (replay_on() || !(kinds >> KIND_OVERHEAD & 1))
+	if (replay_on() || !(enabled_kinds() >> KIND_OVERHEAD & 1))
 		return;
 	pthread_mutex_lock(&lock);
 	r = room(&device_lane, KIND_OVERHEAD);
@@ -738,9 +689,7 @@ void collect_reset(void)
 	close_all(true);
 	lose(&ready);
 	lose(&kept);
-	kinds = 0;
-	memset(singles, 0, sizeof(singles));
-	memset(recorded, 0, sizeof(recorded));
+	enabled_nothing();
 	graph_level = false;
 	client.requested = NULL;
 	client.completed = NULL;
@@ -754,9 +703,7 @@ void collect_exit(void)
 
 	pthread_mutex_lock(&lock);
 	record_ended(double_now());
-	kinds = 0;
-	memset(singles, 0, sizeof(singles));
-	memset(recorded, 0, sizeof(recorded));
+	enabled_nothing();
 	if (!options.lost_at_exit) {
 		close_all(true);
 		list = take_ready();
@@ -776,9 +723,7 @@ void collect_exit(void)
 void collect_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
-	kinds = 0;
-	memset(singles, 0, sizeof(singles));
-	memset(recorded, 0, sizeof(recorded));
+	enabled_nothing();
 }
 
 void collect_corrupt(uint64_t records)
@@ -794,7 +739,44 @@ void collect_subscribed(void)
 	since_subscription = 0;
 }
 
+/* CUPTI asks for a buffer under its lock while another thread is in a function of CUPTI. The buffer returns empty. */
+static void *ask_meanwhile(void *unused)
+{
+	uint8_t *data = NULL;
+	size_t size, most;
+
+	in_meeting = true;
+	pthread_mutex_lock(&lock);
+	client.requested(&data, &size, &most);
+	pthread_mutex_unlock(&lock);
+	if (data)
+		client.completed(NULL, 0, data, size, 0);
+	return unused;
+}
+
+static void meet(void)
+{
+	struct timespec until;
+	pthread_t t;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += MEET_SECONDS;
+	if (!client.requested || pthread_create(&t, NULL, ask_meanwhile, NULL))
+		return;
+	if (pthread_timedjoin_np(t, NULL, &until))
+		double_abort("lock-order",
+			     "the client holds a lock that its callback for buffers takes, while it calls CUPTI");
+}
+
 size_t collect_take_dropped(void)
 {
-	return __atomic_exchange_n(&dropped, 0, __ATOMIC_RELAXED);
+	size_t n;
+
+	if (options.lock_order && !in_meeting)
+		meet();
+	pthread_mutex_lock(&lock);
+	n = dropped;
+	dropped = 0;
+	pthread_mutex_unlock(&lock);
+	return n;
 }

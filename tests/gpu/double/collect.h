@@ -30,7 +30,7 @@ struct options {
 	int64_t step_ns;
 	uint64_t step_after_ns;
 	uint64_t base_ns; /* is added to times of kernels */
-	bool late, at_exit, lost_at_exit, reuse_names;
+	bool late, at_exit, lost_at_exit, reuse_names, lock_order;
 };
 extern struct options options;
 extern struct double_account *account; /* of libcuda */
@@ -58,17 +58,22 @@ void arena_reuse(struct arena *a);
 /* Returns the copy of a name in the arena, or NULL if there is no room. */
 const char *arena_name(struct arena *a, const char *name);
 
-/* collect.c */
-void collect_register(requested_fn requested, completed_fn completed);
-void collect_enable(uint32_t kind, bool on);
+/* enabled.c */
+void enabled_set_kind(uint32_t kind, bool on);
 /*
  * Enables a single function of the runtime or the driver: CUPTI counts how often, and is called back until each has
  * been undone by the same function. Disabling the kind ends only the records.
  */
-void collect_enable_call(uint32_t domain, uint32_t cbid, bool on);
-bool collect_is_called_back(uint32_t domain, uint32_t cbid);
-uint64_t collect_singles(void); /* single functions that are enabled, each as often as it was */
-uint64_t collect_kinds(void);
+void enabled_set_call(uint32_t domain, uint32_t cbid, bool on);
+uint64_t enabled_kinds(void);
+bool enabled_callback(uint32_t domain, uint32_t cbid); /* CUPTI is called back at this function */
+bool enabled_call(uint32_t domain, uint32_t cbid);     /* and makes a record */
+uint64_t enabled_calls(void);			       /* single functions, each as often as it was enabled */
+void enabled_nothing(void);
+
+/* collect.c */
+void collect_register(requested_fn requested, completed_fn completed);
+void collect_enable(uint32_t kind, bool on);
 void collect_graph_level(void);
 void collect_flush(bool forced);
 /* Throws all records away, as cuptiFinalize() does. */

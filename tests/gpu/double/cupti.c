@@ -65,7 +65,7 @@ static int nsubscribers(void)
 /* CUPTI refuses to mix the functions of both generations in a process while one of them is in use. */
 static void forget_scope(void)
 {
-	if (!nsubscribers() && !collect_kinds())
+	if (!nsubscribers() && !enabled_kinds())
 		scope = SCOPE_NONE;
 }
 
@@ -99,7 +99,7 @@ void cupti_enter(const struct double_call *call)
 
 void cupti_leave(const struct double_call *call)
 {
-	if (!nsubscribers() && !collect_kinds() && collect_is_called_back(call->domain, call->cbid))
+	if (!nsubscribers() && !enabled_kinds() && enabled_callback(call->domain, call->cbid))
 		__atomic_fetch_add(&account->idle_callbacks, 1, __ATOMIC_RELAXED);
 	collect_call(call);
 	if (callbacks_wanted)
@@ -227,8 +227,8 @@ static int unsubscribe(struct subscriber *s)
 	pthread_mutex_lock(&lock);
 	s->used = false;
 	if (!nsubscribers()) {
-		account->left_enabled = (uint64_t)__builtin_popcountll(collect_kinds());
-		account->left_functions = collect_singles();
+		account->left_enabled = (uint64_t)__builtin_popcountll(enabled_kinds());
+		account->left_functions = enabled_calls();
 	}
 	forget_scope();
 	account->unsubscriptions++;
@@ -457,7 +457,7 @@ static int enable_call(uint32_t domain, uint32_t cbid, uint8_t on)
 	int err = use_scope(SCOPE_GLOBAL);
 
 	if (!err)
-		collect_enable_call(domain, cbid, on != 0);
+		enabled_set_call(domain, cbid, on != 0);
 	return err;
 }
 

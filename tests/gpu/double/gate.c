@@ -170,6 +170,7 @@ static void read_options(void)
 	options.at_exit = double_option("at-exit") != NULL;
 	options.lost_at_exit = double_option("lost-at-exit") != NULL;
 	options.reuse_names = double_option("reuse-names") != NULL;
+	options.lock_order = double_option("lock-order") != NULL;
 }
 
 static void prepare(void)
