@@ -11,12 +11,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -42,6 +44,7 @@ struct job {
 	int fd, peer; /* the thread waits on fd; what is done to peer ends the wait */
 	int other;    /* fills a listener's queue */
 	pid_t child;
+	pthread_t thread;
 	struct sockaddr_storage addr;
 	socklen_t addr_bytes;
 	char bytes[16];
@@ -467,23 +470,71 @@ static bool waitid_child(struct job *j)
 	       info.si_code == CLD_EXITED && info.si_status == 42;
 }
 
-static volatile sig_atomic_t handled;
+/* mxbpf stops threads by signals with numbers between these. */
+#define SIG_ENDS      SIGUSR2 /* its handler makes calls fail with EINTR */
+#define SIG_ENDS_TOO  SIGIO   /* that of this one, too */
+#define SIG_GOES_BACK SIGPWR  /* after the handler of this one, calls go on */
+
+static __thread volatile sig_atomic_t handled;
 
 static void on_signal(int sig)
 {
 	handled = sig;
 }
 
-static bool open_pause(struct job *j)
+static bool handle_signals(void)
+{
+	struct sigaction ends = {.sa_handler = on_signal}, back = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	return !sigaction(SIG_ENDS, &ends, NULL) && !sigaction(SIG_ENDS_TOO, &ends, NULL) &&
+	       !sigaction(SIG_GOES_BACK, &back, NULL);
+}
+
+static bool open_none(struct job *j)
 {
 	(void)j;
-	return signal(SIGUSR2, on_signal) != SIG_ERR;
+	return true;
+}
+
+static bool was_ended(long result, int by)
+{
+	return result == -1 && errno == EINTR && handled == by;
 }
 
 static bool pause_job(struct job *j)
 {
 	(void)j;
-	return pause() == -1 && errno == EINTR && handled == SIGUSR2;
+	return was_ended(pause(), SIG_ENDS);
+}
+
+static bool end_pause(struct job *j)
+{
+	return !pthread_kill(j->thread, SIG_ENDS);
+}
+
+static bool read_until_signal(struct job *j)
+{
+	return was_ended(read(j->fd, j->bytes, sizeof(j->bytes)), SIG_ENDS);
+}
+
+static bool read_beyond_signal(struct job *j)
+{
+	return read_four(j) && handled == SIG_GOES_BACK;
+}
+
+static bool poll_until_signal(struct job *j)
+{
+	struct pollfd p = {.fd = j->fd, .events = POLLIN};
+
+	return was_ended(poll(&p, 1, -1), SIG_ENDS_TOO);
+}
+
+static bool epoll_until_signal(struct job *j)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	return !epoll_ctl(fd, EPOLL_CTL_ADD, j->fd, &e) && was_ended(epoll_wait(fd, &e, 1, -1), SIG_ENDS_TOO);
 }
 
 /* ---- the table */
@@ -493,7 +544,8 @@ static const struct row {
 	bool refused; /* interrupting the call would change its result */
 	bool (*open)(struct job *j);
 	bool (*call)(struct job *j);
-	bool (*end)(struct job *j); /* NULL: a signal ends the call */
+	bool (*end)(struct job *j);
+	int signal; /* a handler runs for it as soon as the call is interrupted */
 } rows[] = {
 	{"read from a pipe", false, open_pipe, read_four, put_four},
 	{"readv from a pipe", false, open_pipe, readv_four, put_four},
@@ -510,7 +562,11 @@ static const struct row {
 	{"connect by TCP", false, open_full_tcp, connect_and_ask, take_other},
 	{"wait4", false, start_child, wait_child, put_one},
 	{"waitid", false, start_child, waitid_child, put_one},
-	{"pause", false, open_pause, pause_job, NULL},
+	{"pause", false, open_none, pause_job, end_pause},
+	{"read that a signal ends", false, open_pipe, read_until_signal, open_none, SIG_ENDS},
+	{"read that goes on after a signal", false, open_pipe, read_beyond_signal, put_four, SIG_GOES_BACK},
+	{"poll that a signal ends", false, open_pipe, poll_until_signal, open_none, SIG_ENDS_TOO},
+	{"epoll_wait that a signal ends", false, open_pipe, epoll_until_signal, open_none, SIG_ENDS_TOO},
 	{"read from a terminal of two bytes", true, open_raw_terminal, read_two, put_one},
 	{"read from a signalfd", true, open_signals, read_signal, send_signal},
 	{"read from a socket with a time limit", true, open_limited, read_four, put_four},
@@ -523,7 +579,6 @@ static const struct row {
 _Static_assert(ROWS <= BLOCKED_ROWS, "they fit into the shared struct");
 
 static struct job jobs[ROWS];
-static pthread_t threads[ROWS];
 
 static void *run(void *arg)
 {
@@ -536,6 +591,7 @@ static void *run(void *arg)
 		fprintf(stderr, "# %s: wrong result (%s)\n", r->name, strerror(errno));
 		__sync_fetch_and_add(&shared->damages, 1);
 	}
+	shared->row[i].done = 1;
 	__sync_fetch_and_add(&shared->calls, 1);
 	return NULL;
 }
@@ -547,13 +603,14 @@ static bool start(void)
 	for (i = 0; i < ROWS; i++) {
 		snprintf((char *)shared->row[i].name, sizeof(shared->row[i].name), "%s", rows[i].name);
 		shared->row[i].refused = rows[i].refused;
+		shared->row[i].signal = rows[i].signal;
 		if (!rows[i].open(&jobs[i])) {
 			fprintf(stderr, "# %s: %s\n", rows[i].name, strerror(errno));
 			return false;
 		}
 	}
 	for (i = 0; i < ROWS; i++)
-		if (pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)&rows[i]))
+		if (pthread_create(&jobs[i].thread, NULL, run, (void *)(uintptr_t)&rows[i]))
 			return false;
 	for (i = 0; i < ROWS; i++)
 		while (!shared->row[i].tid)
@@ -566,12 +623,9 @@ static void end_all(void)
 {
 	size_t i;
 
-	for (i = 0; i < ROWS; i++) {
-		if (rows[i].end && !rows[i].end(&jobs[i]))
+	for (i = 0; i < ROWS; i++)
+		if (!rows[i].end(&jobs[i]))
 			fprintf(stderr, "# %s: cannot end it: %s\n", rows[i].name, strerror(errno));
-		if (!rows[i].end)
-			pthread_kill(threads[i], SIGUSR2);
-	}
 }
 
 int main(int argc, char **argv)
@@ -586,7 +640,7 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGRTMIN);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	if (shared == MAP_FAILED || !start())
+	if (shared == MAP_FAILED || !handle_signals() || !start())
 		return 1;
 	puts("ready");
 	fflush(stdout);

@@ -14,7 +14,9 @@ struct blocked {
 	struct {
 		char name[48];
 		volatile int32_t tid;
+		volatile uint32_t done;
 		uint32_t refused;
+		int32_t signal; /* to send to the thread while it is stopped; 0: none */
 	} row[BLOCKED_ROWS];
 };
 

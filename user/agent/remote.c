@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "target/target.h"
 
 #ifndef NT_X86_XSTATE
 #define NT_X86_XSTATE 0x202
@@ -34,6 +36,12 @@
 #define EFLAGS_DF	     0x400
 #define EFLAGS_RF	     0x10000
 #define EFLAGS_TF	     0x100
+
+/* Results inside the kernel when a signal has interrupted a call. */
+#define ERESTARTSYS	      512
+#define ERESTARTNOINTR	      513
+#define ERESTARTNOHAND	      514
+#define ERESTART_RESTARTBLOCK 516
 
 /*
  * Neither SS_ONSTACK nor SS_DISABLE. rt_sigreturn fails to set an alternate signal stack with this value and
@@ -295,8 +303,8 @@ int remote_begin(struct remote *r, struct err *e)
 
 bool remote_begin_anew(struct remote *r, int32_t syscall_nr)
 {
-	/* Results inside the kernel when a signal has interrupted a call: EINTR, ERESTARTSYS and related codes. */
-	static const int64_t interrupted[] = {-EINTR, -512, -513, -514, -516};
+	static const int64_t interrupted[] = {-EINTR, -ERESTARTSYS, -ERESTARTNOINTR, -ERESTARTNOHAND,
+					      -ERESTART_RESTARTBLOCK};
 	static const unsigned char instruction[] = {0x0f, 0x05}; /* the instruction `syscall` */
 	unsigned char before[sizeof(instruction)];
 	struct iovec local = {before, sizeof(before)},
@@ -310,6 +318,8 @@ bool remote_begin_anew(struct remote *r, int32_t syscall_nr)
 	    process_vm_readv(r->pid, &local, 1, &remote, 1, 0) != sizeof(before) ||
 	    memcmp(before, instruction, sizeof(before)))
 		return false;
+	r->interrupted = r->regs;
+	r->anew = true;
 	r->regs.rip -= sizeof(before);
 	r->regs.rax = r->regs.orig_rax;
 	r->regs.orig_rax = (unsigned long long)-1;
@@ -354,6 +364,7 @@ static void restore(struct remote *r)
 	ptrace(PTRACE_SETREGS, r->tid, NULL, &r->regs);
 	ptrace(PTRACE_SETSIGMASK, r->tid, (void *)sizeof(r->mask), &r->mask);
 	r->resume_with = 0;
+	r->away = false;
 }
 
 /*
@@ -383,6 +394,7 @@ static int start_call(struct remote *r, uint64_t fn, const uint64_t args[4], int
 	 * The signal is blocked now, so it becomes pending again. It stops the thread when rt_sigreturn unblocks
 	 * it.
 	 */
+	r->away = true;
 	return resume(r, how, r->resume_with);
 }
 
@@ -424,6 +436,7 @@ static int finish_call(struct remote *r, int how, int syscall_nr, int64_t *resul
 			err = resume(r, how, 0);
 		} else if (is_back(r, &now)) {
 			r->resume_with = sig;
+			r->away = false;
 			return 0;
 		} else {
 			err = on_other_signal(r, sig, how);
@@ -458,6 +471,42 @@ int remote_call(struct remote *r, uint64_t fn, const uint64_t args[4], int sysca
 		       r->pid);
 }
 
+/* ---- the end */
+
+static uint64_t mask_in(const char *status, const char *field)
+{
+	const char *text = tgt_status_field(status, field);
+
+	return text ? strtoull(text, NULL, 16) : 0;
+}
+
+/* Returns true if a signal handler runs as soon as the thread goes on. */
+static bool handler_is_next(const struct remote *r)
+{
+	struct buf status = {0};
+	uint64_t signals = 0;
+
+	if (!tgt_peek_status(r->pid, r->tid, &status))
+		signals = (mask_in(status.data, "SigPnd") | mask_in(status.data, "ShdPnd") |
+			   1ull << r->resume_with >> 1) &
+			  ~r->mask & mask_in(status.data, "SigCgt");
+	buf_fini(&status);
+	return signals;
+}
+
+/*
+ * Gives a stopped thread back the registers with which its system call was interrupted. The kernel then restarts the
+ * call itself, or lets it fail if a handler runs. For EINTR and ERESTART_RESTARTBLOCK it would let it fail without a
+ * handler, too: the first is the call's result, and the calls of the agent have overwritten the block of the second.
+ */
+static void leave_to_kernel(const struct remote *r)
+{
+	const int64_t result = (int64_t)r->interrupted.rax;
+
+	if ((result != -EINTR && result != -ERESTART_RESTARTBLOCK) || handler_is_next(r))
+		ptrace(PTRACE_SETREGS, r->tid, NULL, &r->interrupted);
+}
+
 int remote_end(struct remote *r)
 {
 	/*
@@ -466,5 +515,7 @@ int remote_end(struct remote *r)
 	 */
 	int sig = r->resume_with == r->signal ? 0 : r->resume_with;
 
+	if (r->anew && !r->away)
+		leave_to_kernel(r);
 	return ptrace(PTRACE_DETACH, r->tid, NULL, (void *)(intptr_t)sig) ? -ESRCH : 0;
 }

@@ -33,6 +33,9 @@ struct remote {
 	size_t xstate_bytes;
 	uint8_t xstate[REMOTE_XSTATE_MAX];
 	int resume_with; /* signal that the next resume passes to the thread; 0: none */
+	bool away;	 /* a function was called and has not returned, so the registers are not the thread's own */
+	bool anew;	 /* remote_begin_anew() has changed the registers, which were these: */
+	struct user_regs_struct interrupted;
 };
 
 /*
@@ -74,7 +77,10 @@ int remote_put_text(struct remote *r, const char *text);
  */
 int remote_call(struct remote *r, uint64_t fn, const uint64_t args[4], int syscall_nr, int64_t *result, struct err *e);
 
-/* Lets the thread go. Returns 0, or -ESRCH if it has ended. */
+/*
+ * Lets the thread go. A system call that was to begin anew fails instead, as it would have without a tracer, if a
+ * signal handler runs now. Returns 0, or -ESRCH if the thread has ended.
+ */
 int remote_end(struct remote *r);
 
 #endif
