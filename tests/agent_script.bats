@@ -57,6 +57,16 @@ refused() { # REASON
 	[[ -z $(files) ]]
 }
 
+# Waits until the helper of mxbpf has removed the file.
+no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files) ]]; do sleep 0.02; done'; }
+
+waits() { # REASON
+	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --agent
+	wait_line "$(err mxbpf)" "^waiting until process $READY_PID .* calls operators, to load the agent there: .*$1" "$BG_PID"
+	no_files_soon
+	stop_pid "$BG_PID" INT
+}
+
 @test "A script injects the agent into a program that calls no operator, with the right counts, and leaves no trace of itself" {
 	local before
 	start
@@ -81,18 +91,15 @@ refused() { # REASON
 	start PYTHON_DISABLE_REMOTE_DEBUG=1
 	run -0 "$MXBPF" check --pid "$READY_PID"
 	expect_re '^  -- +route of the agent +by ptrace only: remote debugging is disabled' "$output"
-	refused 'called no operator within 2000 ms'
+	waits 'no thread of process [0-9]+ waits where it is known to hold no lock'
 	expect_re '"agent": false} scripts 0' "$(ask USR2 state)"
 	silent
 }
 
-# Waits until the helper of a killed mxbpf has removed the file.
-no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files) ]]; do sleep 0.02; done'; }
-
 @test "A script request that the main thread does not execute is withdrawn, even by SIGKILL of mxbpf, and never runs later" {
 	start
 	ask HUP waits
-	refused 'executed no Python code in 2 s'
+	waits 'executed no Python code in 2 s'
 	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --agent
 	while [[ -z $(files) ]]; do sleep 0.02; done
 	kill -s KILL "$BG_PID"
@@ -125,7 +132,7 @@ no_files_soon() { timeout 20 bash -c "$(declare -f files)"'; while [[ -n $(files
 	silent
 	kill_started
 	start -- cpython.remote_debugger_script refuse
-	refused 'the interpreter did not open the script'
+	waits 'the interpreter did not open the script'
 	kill_started
 	start -- ctypes.dlsym alarm
 	refused 'the script failed: Alarm'

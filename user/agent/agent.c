@@ -22,6 +22,9 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
+#define CHANCE_MS   200 /* time for an operator to be called before another way is tried */
+#define WAITS_TRIED 5	/* waiting threads that had moved when they were to be stopped */
+
 uint64_t agt_memory_max(void)
 {
 	return sizeof(struct mxbpf_agent_shared) + agent_image_bytes;
@@ -382,6 +385,7 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .arg = modules_of(a),
 					     .reuse = true,
 					     .wait = a->wait,
+					     .first_call_ms = a->o.patient ? 0 : CHANCE_MS,
 					     .launched = a->o.launched,
 					     .patient = a->o.patient,
 					     .cancel_fd = a->cancel_fd,
@@ -389,7 +393,11 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .ctx = a};
 	if (symbol(MXBPF_AGENT_START, &a->inject.start_va, e))
 		return e->code;
-	return agt_inject_arm(&a->inject, &a->injected, &a->injection, e);
+	if (!agt_inject_arm(&a->inject, &a->injected, &a->injection, e))
+		return 0;
+	agt_inject_free(a->injection);
+	a->injection = NULL;
+	return e->code;
 }
 
 /* Frees the injection at once, so that the probe at the operator's entry is detached. */
@@ -402,10 +410,29 @@ static int run_injection(struct agt *a, struct err *e)
 	return err;
 }
 
+/*
+ * Interrupts a waiting thread. Returns -ETIME if there is none where the agent can be loaded, or if each has moved on
+ * before it could be stopped.
+ */
+static int run_waiting(struct agt *a, const struct runtime *r, struct err *e)
+{
+	unsigned tries = WAITS_TRIED;
+	int err;
+
+	do {
+		*e = (struct err){0};
+		if (agt_find_waiting(a->target, a->plan, &a->wait, e))
+			e->code = -ETIME;
+		err = e->code || arm(a, r, e) ? e->code : run_injection(a, e);
+	} while (err == -EAGAIN && --tries);
+	a->wait = (struct agt_wait){0};
+	return err == -EAGAIN ? (e->code = -ETIME) : err;
+}
+
 /* Loads the agent at a call of an operator. If no operator is called, a waiting thread loads it. */
 static int run_ptrace(struct agt *a, const struct runtime *r, struct err *e)
 {
-	struct err no_call = {0}, no_wait = {0};
+	struct err no_call = {0};
 
 	if (arm(a, r, e))
 		return e->code;
@@ -413,9 +440,7 @@ static int run_ptrace(struct agt *a, const struct runtime *r, struct err *e)
 		return 0;
 	if (no_call.code != -ETIME)
 		return err_set(e, no_call.cls, no_call.code, "%s", no_call.why);
-	if (agt_find_waiting(a->target, a->plan, &a->wait, &no_wait))
-		return err_set(e, ERR_TARGET, -ETIME, "%s; %s", no_call.why, no_wait.why);
-	return arm(a, r, e) || run_injection(a, e) ? e->code : 0;
+	return run_waiting(a, r, e);
 }
 
 static int run_script(struct agt *a, struct err *e)
@@ -447,6 +472,7 @@ static bool none_stopped(int err)
 	return false;
 }
 
+/* Returns -ETIME if another attempt may succeed when the process calls an operator. */
 static int inject(struct agt *a, const struct runtime *r, struct err *e)
 {
 	struct err no_stop = {0}, no_script = {0};
@@ -455,11 +481,10 @@ static int inject(struct agt *a, const struct runtime *r, struct err *e)
 		return 0;
 	if (!none_stopped(no_stop.code) || agt_script_usable(a->target, NULL))
 		return err_set(e, no_stop.cls, no_stop.code, "%s", no_stop.why);
-	agt_inject_free(a->injection);
-	a->injection = NULL;
 	if (!run_script(a, &no_script))
 		return 0;
-	return err_set(e, no_stop.cls, no_stop.code, "%s; %s", no_stop.why, no_script.why);
+	return err_set(e, no_stop.cls, no_script.code == -ETIME ? no_stop.code : no_script.code, "%s; %s", no_stop.why,
+		       no_script.why);
 }
 
 /* The agent's counts go on from session to session. */
@@ -472,22 +497,31 @@ static void count_before(struct agt *a)
 		a->no_slot_before = head.no_slot;
 }
 
+static int refuse_waited(const struct agt *a, struct err *e)
+{
+	return err_set(e, ERR_RUNTIME, -ETIMEDOUT,
+		       "cannot attach to the agent in process %d: it waited too long for mxbpf and removed its "
+		       "callbacks; try again",
+		       a->pid);
+}
+
+/* Attaches to the agent, which has been loaded. */
+static int attach(struct agt *a, struct err *e)
+{
+	if ((a->shared.fd < 0 && open_shared(a, e)) || (!a->bell && listen_to(a, e)))
+		return e->code;
+	if (!started(a))
+		return gate_why(&a->gate) ? refuse_broken(a, e) : refuse_waited(a, e);
+	count_before(a);
+	return 0;
+}
+
 static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 {
 	bool there;
 
-	if (find_agent(a, &there, e))
+	if (find_agent(a, &there, e) || (!there && inject(a, r, e)) || attach(a, e))
 		return e->code;
-	if (!there && (inject(a, r, e) || (a->shared.fd < 0 && open_shared(a, e)) || (!a->bell && listen_to(a, e))))
-		return e->code;
-	if (!started(a))
-		return gate_why(&a->gate) ? refuse_broken(a, e)
-					  : err_set(e, ERR_RUNTIME, -ETIMEDOUT,
-						    "cannot attach to the agent in process %d: it waited too long for "
-						    "mxbpf and removed its "
-						    "callbacks; try again",
-						    a->pid);
-	count_before(a);
 	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -501,12 +535,9 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 static int enter(void *ctx, struct err *e)
 {
 	struct agt *a = ctx;
-	int err = open_shared(a, e);
 
-	err = err ? err : listen_to(a, e);
-	if (err)
-		return err;
-	count_before(a);
+	if (attach(a, e))
+		return e->code;
 	a->skel->bss->cleared_ns = 0; /* removals before this point did not remove the agent's callbacks */
 	pthread_mutex_lock(&a->lock);
 	SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
@@ -548,6 +579,17 @@ static int await(struct agt *a, const struct runtime *r, struct err *e)
 	return err;
 }
 
+/* Waits for an operator if no operator was called so far and no thread waits where the agent can be loaded. */
+static int bring_in_later(struct agt *a, const struct runtime *r, struct err *e)
+{
+	if (bring_in(a, r, e) != -ETIME)
+		return e->code;
+	a->no_chance = *e;
+	a->o.patient = true;
+	*e = (struct err){0};
+	return await(a, r, e);
+}
+
 static void stop_waiting(struct agt *a)
 {
 	uint64_t one = 1;
@@ -578,9 +620,15 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 	pthread_mutex_init(&a->lock, NULL);
 	threads_init(&a->threads, a->pid);
 	if (find_runtime(p, t, o->calls, &r, e) || load(a, e) ||
-	    (o->launched || o->patient ? await(a, &r, e) : bring_in(a, &r, e)) || (o->calls && watch_clears(a, &r, e)))
+	    (o->launched || o->patient ? await(a, &r, e) : bring_in_later(a, &r, e)) ||
+	    (o->calls && watch_clears(a, &r, e)))
 		return e->code;
 	return 0;
+}
+
+const char *agt_waits(const struct agt *a)
+{
+	return a->no_chance.code ? a->no_chance.why : NULL;
 }
 
 const struct agt_injected *agt_injected(const struct agt *a)

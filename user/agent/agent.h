@@ -48,15 +48,21 @@ struct agt_opts {
 	 */
 	bool patient;
 	/*
-	 * With `launched` or `patient`: reports the result of loading, NULL for success. It is called in another
-	 * thread, at most once, and not at all if no operator was called before agt_detach().
+	 * With `launched` or `patient`, or if agt_waits(): reports the result of loading, NULL for success. It is
+	 * called in another thread, at most once, and not at all if no operator was called before agt_detach().
 	 */
 	void (*on_entry)(void *ctx, const struct err *e);
 	void *ctx;
 };
-/* Loads the agent into a process, or finds a loaded one, and attaches to it. */
+/*
+ * Loads the agent into a process, or finds a loaded one, and attaches to it. If no operator is called for a moment and
+ * no thread waits where the agent can be loaded, it returns 0 and loads the agent at the first operator, as with
+ * `patient`.
+ */
 int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, struct agt **out, struct err *e);
-/* Cost and route of the loading. With `launched` or `patient`, call this only after on_entry() or agt_detach(). */
+/* After agt_open() without `launched` and `patient`: why the agent has to wait for an operator, or NULL. Borrowed. */
+const char *agt_waits(const struct agt *a);
+/* Cost and route of the loading. If the agent is loaded later, call this only after on_entry() or agt_detach(). */
 const struct agt_injected *agt_injected(const struct agt *a);
 /* With `numbers`: true if the agent read an impossible sequence number. Calls after it have no numbers. */
 bool agt_numbers_wrong(struct agt *a);

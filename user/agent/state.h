@@ -25,6 +25,7 @@ struct agt {
 	struct tgt *target; /* borrowed, like the plan; only while agt_open() runs */
 	const struct plan *plan;
 	struct agt_wait wait; /* for an idle process */
+	struct err no_chance; /* why agt_open() could not load the agent yet; code 0: it need not wait for that */
 	struct agt_injected injected;
 	unsigned char *image; /* the shared object with its configuration; the next members belong to it */
 	struct agt_inject_opts inject;

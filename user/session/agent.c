@@ -14,6 +14,9 @@
 #include "source/agent.h"
 #include "source/calls.h"
 
+#define LOOK_NS 5000000	  /* interval of looks whether the agent has been loaded */
+#define END_NS	100000000 /* from the end of a process's memory to the end of the process */
+
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	return ses->o->agent || ses->o->gpu ? agt_usable(&of->plan, of->tgt, ses->o->agent, e) : 0;
@@ -35,12 +38,24 @@ static void say_entry(const struct session *ses)
 		 fmt_bytes(agt_memory_max(), memory));
 }
 
-/* A process that was launched or waited for has called an operator. Runs in the agent's thread. */
+/* Returns true if the agent may be loaded long after the window's start. */
+static bool is_later(const struct session *ses)
+{
+	return ses->o->command || ses->o->wait;
+}
+
+/* The process has called an operator, for which the agent waited. Runs in the agent's thread. */
 static void on_entry(void *ctx, const struct err *e)
 {
 	struct session *ses = ctx;
 	char n[32];
 
+	if (e && !is_later(ses))
+		ses->agent_failed = *e;
+	if (!is_later(ses)) {
+		__atomic_store_n(&ses->agent_came, true, __ATOMIC_RELEASE);
+		return;
+	}
 	if (!e) {
 		say_entry(ses);
 		if (agt_injected(ses->agent)->missed)
@@ -77,7 +92,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 				    .ring_bytes = (uint32_t)ses->o->ring_bytes,
 				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
 				    .launched = ses->o->command,
-				    .patient = ses->o->wait && !ses->o->command,
+				    .patient = is_later(ses) && !ses->o->command,
 				    .on_entry = on_entry,
 				    .ctx = ses};
 
@@ -85,11 +100,36 @@ int ses_agent_open(struct session *ses, struct err *e)
 		return 0;
 	if (agt_open(&first->plan, first->tgt, &ao, &ses->agent, e))
 		return e->code;
-	if (!ao.launched && !ao.patient)
+	if (!is_later(ses) && !agt_waits(ses->agent))
 		say_entry(ses);
 	if (ses->o->gpu && ses_gpu_open(ses, e)) /* before the other source, whose flush detaches the agent */
 		return e->code;
 	return ses->o->agent ? open_calls(ses, e) : 0;
+}
+
+int ses_agent_await(struct session *ses, struct err *e)
+{
+	const struct tgt *t = ses->targets[0].tgt;
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = begun;
+	bool gone;
+
+	if (!ses->agent || is_later(ses) || !agt_waits(ses->agent))
+		return 0;
+	ses_stage(ses, "waiting until process %d (%s) calls operators, to load the agent there: %s", tgt_pid(t),
+		  tgt_comm(t), agt_waits(ses->agent));
+	while (!__atomic_load_n(&ses->agent_came, __ATOMIC_ACQUIRE)) {
+		gone = tgt_gone(t);
+		if (ses_interrupted(ses, now + (gone ? END_NS : LOOK_NS)) || gone)
+			return err_set(e, ERR_TARGET, -ECANCELED,
+				       "cannot load the agent: process %d called no operator", tgt_pid(t));
+		now = clock_ns(CLOCK_MONOTONIC);
+	}
+	if (ses->agent_failed.code)
+		return err_set(e, ses->agent_failed.cls, ses->agent_failed.code, "%s", ses->agent_failed.why);
+	say_entry(ses);
+	ses->prepared_mono_ns += now - begun; /* waiting for the target does not count as startup time */
+	return 0;
 }
 
 void ses_agent_take(struct session *ses, bool on)

@@ -98,6 +98,7 @@ struct session {
 	struct att *att;
 	struct agt *agent;	  /* --agent; NULL: not requested, or not loaded yet */
 	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
+	bool agent_came;	  /* atomic: loading the agent, for which the session waits, has succeeded or failed */
 	struct src *agent_source; /* NULL: the agent records no operators */
 	struct src *gpu_source;	  /* --gpu; NULL: not requested */
 	uint32_t gpu_said;	  /* 1 + the last enum mxbpf_gpu_state that the user was told */
@@ -330,11 +331,12 @@ void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
 
 /*
  * agent.c. ses_agent: checks that the runtime has an agent. ses_agent_open: loads the agent, which does not record yet,
- * and adds its source to the hub. Both return 0, also without --agent, or -errno with e set. ses_agent_take: starts or
- * stops recording by the agent.
+ * and adds its source to the hub. ses_agent_await: if the agent could not be loaded yet, waits until it is. They return
+ * 0, also without --agent, or -errno with e set. ses_agent_take: starts or stops recording by the agent.
  */
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
+int ses_agent_await(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
 /*
  * Lets go of a process that has broken the agent's contract, and says so; the session ends if it has no other process.

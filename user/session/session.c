@@ -304,7 +304,8 @@ int ses_start(struct session *ses, struct err *e)
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses_follow_watch(ses))
 		ao.targets_fd = watch_targets_fd(ses_follow_watch(ses));
-	if (att_load(&ses->targets[0].plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) || open_sources(ses, e))
+	if (att_load(&ses->targets[0].plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) ||
+	    open_sources(ses, e) || ses_agent_await(ses, e))
 		return e->code;
 	if (ses->gpu_source)
 		ses->ended |= !ses_gpu_await(ses);
