@@ -198,4 +198,30 @@ static void test_functions(void)
 	CHECK(end());
 }
 
+/* A client that only subscribes comes and goes while another one has a trace, which began before mxbpf attached. */
+static void test_unsubscribe(void)
+{
+	int (*subscribe)(void **handle, void *callback, void *data), (*unsubscribe)(void *handle);
+	const double again = 0.15;
+	void *lib, *handle;
+	double begun;
+
+	open_ops();
+	lib = open_lib("libcupti.so.12");
+	open_kineto();
+	launch("a", 1000, 1);
+	CHECK(!kineto_start());
+	open_agent();
+	gpu->again_ms = (uint32_t)(again * 1000);
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_BUSY));
+	get(lib, "cuptiSubscribe", &subscribe);
+	get(lib, "cuptiUnsubscribe", &unsubscribe);
+	CHECK(!subscribe(&handle, NULL, NULL) && !unsubscribe(handle));
+	begun = now();
+	while (now() < begun + 3 * again)
+		nap();
+	CHECK(!gpu->subscriptions || now() > begun + 12 * again); /* then a trace counts as ended */
+}
+
 #endif

@@ -694,14 +694,17 @@ int main(int argc, char **argv)
 	CHECK(!run(test_kineto_old, "", NULL));
 	TEST("A profiler that was there first loses nothing, and its callbacks are not replaced")
 	CHECK(!run(test_kineto_first, "", NULL));
-	TEST("In every order of start and end the job's own profiler has all its kernels, and mxbpf says when it has "
-	     "none")
+	TEST("In every order of a window, a trace of the job's profiler and a second subscriber, mxbpf changes nothing "
+	     "for "
+	     "them, and has all kernels or says why it has none")
 	CHECK(run_orders());
 	TEST("dlsym() gives other objects what it gave them before, but for the functions of CUPTI that the agent "
 	     "watches")
 	CHECK(!run(test_dlsym, "", NULL));
 	TEST("mxbpf comes back when other clients have disabled what they had enabled, kinds and single functions")
 	CHECK(!run(test_functions, "", NULL));
+	TEST("A client that unsubscribes does not end the trace of another one")
+	CHECK(!run(test_unsubscribe, "", NULL));
 	TEST("If the agent has no memory for its thread, it says so, and the next start tries again")
 	CHECK(!run(test_start, "", NULL));
 	TEST("The holder of CUPTI is named if CUPTI tells it")

@@ -55,6 +55,7 @@ void account_write(const struct double_account *a)
 		{"unsubscriptions", a->unsubscriptions},
 		{"finalized", a->finalized},
 		{"timestamp_registrations", a->timestamp_registrations},
+		{"mixed_clocks", a->mixed_clocks},
 		{"callback_registrations", a->callback_registrations},
 		{"mixed_versions", a->mixed_versions},
 		{"graph_level", a->graph_level},

@@ -293,6 +293,7 @@ DOUBLE_EXPORT int cuptiActivityRegisterTimestampCallback(timestamp_fn f)
 	if (version < API_SINCE_OF_CLOCK || !f)
 		RETURN(CUPTI_INVALID_PARAMETER);
 	account->timestamp_registrations++;
+	account->mixed_clocks += enabled_kinds() != 0;
 	clock_replace(f);
 	/* From the second registration on the first records have wrong times, one more with each registration. */
 	collect_corrupt(account->timestamp_registrations - 1);

@@ -93,6 +93,8 @@ struct double_account {
 	uint64_t buffers_requested, buffers_completed, null_buffers;
 	uint64_t corrupted, zero_times, early; /* records that the double made wrong on purpose */
 	uint64_t subscriptions, refused, unsubscriptions, finalized;
+	uint64_t mixed_clocks; /* timestamp callbacks registered while kinds were enabled: their records have two clocks
+				*/
 	uint64_t timestamp_registrations, callback_registrations, mixed_versions, graph_level;
 	uint64_t left_enabled;	 /* kinds that were enabled when the last subscriber left: they go on to cost time */
 	uint64_t left_functions; /* and single functions of the driver and the runtime, each as often as it was enabled

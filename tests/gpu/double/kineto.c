@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 #define BUFFER_BYTES (4u << 20)
-#define ABSURD_TICKS 10000000000000ull /* about an hour */
+#define SLACK_TICKS  1000000000ull /* about half a second */
 #define PARTS_MAX    4096
 
 extern int cuptiSubscribe(void **handle, void *callback, void *data);
@@ -64,7 +64,7 @@ static uint8_t *parts[PARTS_MAX];			 /* buffers that CUPTI has */
 static int mode = MODE_NEVER, tried, clock_registered;
 static void *subscriber;
 static bool traces;
-static uint64_t kernels, calls, others, foreign, absurd;
+static uint64_t kernels, calls, others, foreign, absurd, begun; /* begun: ticks */
 
 /* Kineto's clock is the time stamp counter of the CPU, which does not count nanoseconds. */
 static uint64_t clock_of_kineto(void)
@@ -102,7 +102,7 @@ static bool take_part(const uint8_t *buffer)
 
 static void count(const uint8_t *r)
 {
-	uint64_t start, now = clock_of_kineto();
+	uint64_t times[2], now = clock_of_kineto();
 	uint32_t kind;
 
 	memcpy(&kind, r, 4);
@@ -113,8 +113,8 @@ static void count(const uint8_t *r)
 	if (kind != KIND_KERNEL)
 		return;
 	kernels++;
-	memcpy(&start, r + 16, 8);
-	absurd += start > now + ABSURD_TICKS || start + ABSURD_TICKS < now;
+	memcpy(times, r + 16, sizeof(times));
+	absurd += times[0] + SLACK_TICKS < begun || times[1] < times[0] || times[1] > now + SLACK_TICKS;
 }
 
 static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
@@ -168,6 +168,7 @@ DOUBLE_EXPORT int kineto_start(void)
 		return err;
 	pthread_mutex_lock(&lock);
 	kernels = calls = others = foreign = absurd = 0;
+	begun = clock_of_kineto();
 	pthread_mutex_unlock(&lock);
 	if (!clock_registered || mode == MODE_CLOCK_EACH_TRACE) {
 		clock_registered = 1;
@@ -200,7 +201,8 @@ DOUBLE_EXPORT long kineto_stop(void)
 	return err ? -err : (long)kernels;
 }
 
-/* Counts of the last trace: calls of the runtime, other records, buffers of somebody else, kernels at impossible times.
+/* Counts of the last trace: calls of the runtime, other records, buffers of somebody else, kernels that were outside
+ * of the trace.
  */
 DOUBLE_EXPORT long kineto_calls(void)
 {
@@ -220,4 +222,20 @@ DOUBLE_EXPORT long kineto_foreign(void)
 DOUBLE_EXPORT long kineto_absurd(void)
 {
 	return (long)absurd;
+}
+
+/* Another client, which only subscribes. */
+static void *second;
+
+DOUBLE_EXPORT int kineto_second_subscribe(void)
+{
+	return cuptiSubscribe(&second, callback, NULL);
+}
+
+DOUBLE_EXPORT int kineto_second_leave(void)
+{
+	void *was = second;
+
+	second = NULL;
+	return cuptiUnsubscribe(was);
 }

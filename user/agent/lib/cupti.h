@@ -51,7 +51,7 @@ extern struct cupti_others cupti_others;
 
 /*
  * cupti_others.c: the other clients enable or disable a kind, or a single function of the kinds DRIVER and RUNTIME.
- * cupti_others_record() returns true while something is enabled.
+ * cupti_others_record() returns true while something is enabled. cupti_others_end(): CUPTI is finalised.
  */
 void cupti_others_enable(uint32_t kind, bool enable);
 void cupti_others_enable_function(uint32_t kind, uint32_t cbid, bool enable);
