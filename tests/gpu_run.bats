@@ -164,8 +164,8 @@ have_run() {
 }
 
 @test "run.sh is interrupted after some checks and killed within one: the archive is whole, and --resume does the rest" {
-	local pid child all
-	mkdir copied fifo
+	local pid child all left
+	mkdir copied fifo tmp
 	cp "$REPO"/tests/gpu/*.py "$REPO/tests/gpu/run.sh" copied
 	mkfifo fifo/begun
 	# This check hangs when it is run for the first time and for the second time.
@@ -189,7 +189,7 @@ have_run() {
 
 		def main():''', 1))
 	EOF
-	export TURNS=$PWD/fifo PYTHON=$PYTHON_TORCH
+	export TURNS=$PWD/fifo PYTHON=$PYTHON_TORCH TMPDIR=$PWD/tmp
 	mapfile -t all < <(copied/run.sh --list | grep -vx 'facts-machine\|facts-late-objects\|hangs' | grep facts-)
 	all=(facts-machine facts-late-objects hangs "${all[@]}")
 	copied/run.sh --double "$O/gpu" --out out "${all[@]}" 3>&- &
@@ -199,6 +199,7 @@ have_run() {
 	wait "$pid" || [[ $? == 143 ]]
 	wait_gone "$child"
 	expect_re '^facts-late-objects=1 facts-machine=1$' "$(have_run)"
+	[[ -z $(ls tmp) ]] # a call that ends removes its own
 	copied/run.sh --double "$O/gpu" --out out --resume "${all[@]}" 3>&- &
 	pid=$!
 	child=$(<fifo/begun)
@@ -206,11 +207,23 @@ have_run() {
 	wait "$pid" || [[ $? == 137 ]]
 	wait_gone "$child"
 	expect_re '^facts-late-objects=1 facts-machine=1$' "$(have_run)"
+	left=(tmp/*)
+	expect_re '^tmp/mxbpf-gpu-run-[^ ]+$' "${left[*]}"
+	# The next call removes what the killed one has left, but nothing that somebody holds or that is not its own.
+	mkdir tmp/mxbpf-gpu-run-held tmp/mxbpf-gpu-run-other tmp/aim
+	touch tmp/mxbpf-gpu-run-file tmp/aim/file
+	ln -s aim tmp/mxbpf-gpu-run-link
+	chown 65534 tmp/mxbpf-gpu-run-other
+	exec {held}<tmp/mxbpf-gpu-run-held
+	flock "$held"
 	run copied/run.sh --double "$O/gpu" --out out --resume "${all[@]}"
 	expect_status 0
 	expect_same "$(have_run | tr ' ' '\n' | sed 's/=.*//' | grep -c .)" "${#all[@]}"
 	expect_re 'hangs=1' "$(have_run)"
 	expect_same "$(cat fifo/turns)" xxx
+	exec {held}<&-
+	expect_same "$(cd tmp && find . -mindepth 1 | sort | tr '\n' ' ')" \
+		"./aim ./aim/file ./mxbpf-gpu-run-file ./mxbpf-gpu-run-held ./mxbpf-gpu-run-link ./mxbpf-gpu-run-other "
 	# What a call finds, it keeps.
 	MXBPF_DOUBLE=lock-order run copied/run.sh --double "$O/gpu" --out out facts-small-buffers
 	expect_re '^\| CUPTI itself: small-buffers \|  \| kernels: 5000 of 5000' "$output"

@@ -7,6 +7,8 @@ Everything else is written to a temporary directory.
 """
 import argparse
 import datetime
+import fcntl
+import glob
 import json
 import os
 import shutil
@@ -22,6 +24,7 @@ import checks
 BEGIN = time.monotonic()
 HERE = os.path.dirname(os.path.abspath(__file__))
 ARCHIVE = "gpu.tar.gz"
+WORK = "mxbpf-gpu-run-"  # what directories with intermediate results are called
 RESUME = "; run.sh --resume runs it"
 LEAST = 5  # seconds: no check is begun with less time than this
 WIDTH = 4  # counting checks at a time
@@ -66,6 +69,36 @@ def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
+def hold(path):
+    """Opens a directory and locks it. Returns the file descriptor, or None if somebody else holds it or it is not our own."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(fd).st_uid == os.geteuid() and os.path.samestat(os.fstat(fd), os.lstat(path)):
+            return fd
+    except OSError:
+        pass
+    os.close(fd)
+    return None
+
+
+def make_work():
+    """Makes a directory that is held as long as this process or a check lives, and removes those that killed calls have left."""
+    for path in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), WORK + "*")):
+        fd = hold(path)
+        if fd is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(fd)
+    while True:
+        path = tempfile.mkdtemp(prefix=WORK)
+        fd = hold(path)
+        if fd is not None:  # else another call took it for one that was left
+            return path, fd
+
+
 class Running:
     """A check under way."""
 
@@ -78,7 +111,7 @@ class Running:
         # pylint: disable=consider-using-with # it is open as long as the check runs
         self.answers = open(os.path.join(self.scratch, "answers"), "w+")
         with open(os.path.join(run.work, "log", name), "w") as log:
-            self.process = subprocess.Popen(command, stdout=self.answers, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+            self.process = subprocess.Popen(command, stdout=self.answers, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=[run.held],
                                             env=dict(os.environ, TMPDIR=self.scratch, MXBPF_CHECKED_BY=str(os.getpid())))
 
     def late(self):
@@ -124,7 +157,7 @@ class Run:
 
     def __init__(self, out, double):
         self.out, self.double = out, double
-        self.work = tempfile.mkdtemp(prefix="mxbpf-gpu-run-")
+        self.work, self.held = make_work()
         self.rows, self.earlier, self.before = {}, [], 0
         self.running = []
         archive = os.path.join(out, ARCHIVE)
