@@ -168,6 +168,10 @@ struct mxbpf_agent_shared {
 	struct mxbpf_gpu_names gpu_names;
 };
 
+/* Without BPF: the most bytes of the agent's path. CUDA's driver ignores a longer CUDA_INJECTION64_PATH. */
+#define MXBPF_AGENT_PATH_MAX 1023
+/* Size of the name of an agent's file, with its NUL. It is in the agent's directory, and ends with the process id. */
+#define MXBPF_AGENT_FILE_BYTES (MXBPF_AGENT_PATH_MAX + 33)
 /* Without BPF: the beginning of the file of an agent that could not start, instead of that struct. */
 #define MXBPF_AGENT_FAILED 0x74694e6761666d78ull
 struct mxbpf_agent_failed {

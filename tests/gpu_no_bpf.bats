@@ -330,6 +330,33 @@ told() { # NUMBER
 	expect_re 'records are missing in the agent.s file' "$(told notes)"
 }
 
+# Makes a directory whose path has so many bytes, and prints its path from here.
+deep_directory() { # BYTES
+	local path=$PWD rest
+	while ((rest = $1 - ${#path}, rest > 0)); do
+		((rest <= 200)) || rest=100
+		path+=/$(printf "%0$((rest - 1))d" 0)
+	done
+	mkdir -p "$path"
+	echo "${path#"$PWD"/}"
+}
+
+@test "With the longest path that CUDA's driver takes, everything is recorded, and with one byte more it is refused" {
+	local bytes deep
+	job 'launch(10)
+		ops.gpuops_sync()'
+	for bytes in 500 1000; do # with "/.mxbpf-XXXXXX/agent.so" 1023
+		rm -f account.* job.mxd
+		deep=$(deep_directory "$bytes")
+		record "$deep/job.mxd"
+		expect_status 0
+		mv "$deep/job.mxd" job.mxd
+		expect_same "$(told 'count("kernels")')" 10
+	done
+	run -1 "$MXBPF" record --gpu --no-bpf -o "$(deep_directory 1001)/job.mxd" -- /usr/bin/python3 job.py
+	expect_re "has 1024 bytes, and CUDA's driver ignores one of more than 1023" "$output"
+}
+
 @test "A directory whose path is too long for CUDA's driver is refused" {
 	local deep part=$(printf '%0250d' 0)
 	deep=$part/$part/$part/$part

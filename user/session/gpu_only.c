@@ -15,6 +15,7 @@
 #include "agent/image.h"
 #include "base/fmt.h"
 #include "base/out.h"
+#include "mxbpf_agent.h"
 #include "session/priv.h"
 #include "source/gpu_file.h"
 
@@ -23,7 +24,6 @@
 #define INJECTION  "CUDA_INJECTION64_PATH"
 #define STOP_MS	   2000
 #define PATH_BYTES 4096
-#define AGENT_MAX  1023 /* bytes of the agent's path; CUDA's driver ignores a longer one */
 
 /* A file of the agent. */
 struct part {
@@ -100,12 +100,12 @@ static int make_dir(struct gpu_only *g, struct err *e)
 		strcat(here, "/");
 	if (snprintf(dir, sizeof(dir), "%s%.*s.mxbpf-XXXXXX", here, len, g->o->recording) >= (int)sizeof(dir))
 		return err_set(e, ERR_RUNTIME, -ENAMETOOLONG, "%s: the path is too long", g->o->recording);
-	if (strlen(dir) + strlen("/" AGENT) > AGENT_MAX)
+	if (strlen(dir) + strlen("/" AGENT) > MXBPF_AGENT_PATH_MAX)
 		return err_set(
 			e, ERR_RUNTIME, -ENAMETOOLONG,
 			"the agent's path beside the recording has %zu bytes, and CUDA's driver ignores one of more "
 			"than %d; write the recording into another directory with -o FILE",
-			strlen(dir) + strlen("/" AGENT), AGENT_MAX);
+			strlen(dir) + strlen("/" AGENT), MXBPF_AGENT_PATH_MAX);
 	if (!mkdtemp(dir))
 		return err_set(e, ERR_RUNTIME, -errno, "cannot make a directory beside %s: %s", g->o->recording,
 			       strerror(errno));

@@ -325,14 +325,14 @@ long mxbpf_agent_start(uint64_t wanted)
 /* ---- without BPF */
 
 /* Writes "PREFIX.PID". Each process has a file of its own, because children inherit the environment. */
-static bool file_name(char path[512], const char *prefix)
+static bool file_name(char path[MXBPF_AGENT_FILE_BYTES], const char *prefix)
 {
 	long pid = agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0), rest;
 	size_t len = strlen(prefix), digits = 1;
 
 	for (rest = pid; rest >= 10; rest /= 10)
 		digits++;
-	if (len + digits + 2 > 512)
+	if (len + digits + 2 > MXBPF_AGENT_FILE_BYTES)
 		return false;
 	memcpy(path, prefix, len);
 	path[len] = '.';
@@ -353,7 +353,7 @@ int InitializeInjection(void)
 		   *tape = getenv("MXBPF_AGENT_TAPE");
 	struct mxbpf_agent_failed failed = {.magic = MXBPF_AGENT_FAILED};
 	struct mxbpf_gpu_shared *g;
-	char path[512];
+	char path[MXBPF_AGENT_FILE_BYTES];
 
 	if (!prefix || file >= 0 || agent_gate->shared || !file_name(path, prefix))
 		return 1;
