@@ -35,6 +35,17 @@ session() {
 		"$(custom_rows '.Time.operator | map_values(.Count)' same.json)"
 }
 
+# dumps() switches bulks off, so other threads push the work and it has other rows. A trace of MXNet's profiler leaves them on.
+@test "Generators that threads of custom operators seed are in a table as often as MXNet's profiler records them in the same run" {
+	local theirs
+	traced 'record -o seeds.mxd' record.out "$PYTHON" "$REPO/tests/inside/custom.py" --seeds builtin
+	"$MXBPF" report --format json seeds.mxd >seeds.json
+	theirs=$(jq '[.traceEvents[] | select(.ph == "B" and .name == "::ResourceParallelRandomSetSeed")] | length' builtin.trace.json)
+	[[ $theirs -ge 1 ]]
+	expect_same "$theirs" "$(jq '[.tables["Custom Operator"][] | select(.name | endswith("::ResourceParallelRandomSetSeed")) |
+		.count] | add' seeds.json)"
+}
+
 @test "A custom operator in Python ends when its work is done, not when its function returns" {
 	session
 	python3 - <<'PY'

@@ -4,6 +4,8 @@
 
   custom.py --bare             only the section, between the two gates of gate.py
   custom.py --builtin PREFIX   the section under MXNet's profiler
+  custom.py --seeds PREFIX     a section in which threads of Python operators are new and seed their generators, between the gates
+                               and under MXNet's profiler at once, which writes a trace and so leaves bulks on
   ... --more                   another section: autograd Functions, operators in operators, and some that fail
   custom.py --linger           prints "ready PID"; after each SIGUSR1 an operator begins ("begun"), which ends with SIGUSR2
   custom.py --throw TIMES      prints "ready PID", waits for SIGUSR1, then makes each of these fail TIMES times: operators in and
@@ -62,6 +64,14 @@ class Square(autograd.Function):
 
     def backward(self, dy):
         return nd.exp(dy) * self.saved_tensors[0]
+
+
+class Noisy(autograd.Function):
+    def forward(self, x):
+        return x + nd.random.normal(0, 1, x.shape)
+
+    def backward(self, dy):
+        return dy * nd.random.normal(0, 1, dy.shape)
 
 
 class FailingSquare(Square):
@@ -221,6 +231,18 @@ def pushed():
     nd.waitall()
 
 
+def seeds(prefix):
+    nd.waitall()
+    builtin = gate.Builtin(prefix, aggregate=False)
+    builtin.start()
+    gate.begin()
+    with mx.engine.bulk(8):
+        backward_of(lambda x: Noisy()(x * 2))
+    builtin.stop()
+    gate.end()
+    builtin.write()
+
+
 def linger():
     print('ready', os.getpid(), flush=True)
     while True:
@@ -235,10 +257,13 @@ def main():
     p.add_argument('--throw', type=int, default=0)
     p.add_argument('--pushed', action='store_true')
     p.add_argument('--more', action='store_true')
+    p.add_argument('--seeds', metavar='PREFIX')
     p.add_argument('--linger', action='store_true')
     args = p.parse_args()
     if args.linger:
         return linger()
+    if args.seeds:
+        return seeds(args.seeds)
     if args.throw:
         return throw(args.throw)
     if args.pushed:
