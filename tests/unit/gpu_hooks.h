@@ -116,6 +116,47 @@ static void test_start(void)
 	CHECK(end());
 }
 
+/* ---- a forked child has neither the agent's thread nor what that holds */
+
+static bool child_is_new(void)
+{
+	int status = -1;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child) {
+		waitpid(child, &status, 0);
+		return !status;
+	}
+	unit_bad = 0;
+	burst(10); /* fails, and nobody records it */
+	open_agent();
+	CHECK(gpu->state == MXBPF_GPU_OFF && !gpu->others);
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_NO_CUDA)); /* set by the thread of this process; CUDA does not work here */
+	CHECK(end() && !gpu->subscriptions && !gpu->records);
+	fflush(stdout);
+	_exit(unit_bad ? 1 : 0);
+}
+
+static void test_forked(void)
+{
+	open_ops();
+	open_lib("libcupti.so.12");
+	launch("a", 1000, 1);
+	open_agent();
+	CHECK(begin());
+	CHECK(child_is_new());
+	burst(100);
+	sync_all();
+	CHECK(child_is_new());
+	CHECK(gpu->state == MXBPF_GPU_ON && end());
+	CHECK(account->delivered[KIND_KERNEL] == 100 && gpu->records >= 300);
+	CHECK(child_is_new());
+	CHECK(begin() && end());
+}
+
 /* ---- what other clients have enabled */
 
 static struct {

@@ -707,6 +707,8 @@ int main(int argc, char **argv)
 	CHECK(!run(test_unsubscribe, "", NULL));
 	TEST("If the agent has no memory for its thread, it says so, and the next start tries again")
 	CHECK(!run(test_start, "", NULL));
+	TEST("A forked child has an agent of its own when mxbpf attaches to it, and the parent's goes on")
+	CHECK(!run(test_forked, "", NULL));
 	TEST("The holder of CUPTI is named if CUPTI tells it")
 	CHECK(!run(test_holder, "busy,holder=nsys", "130500"));
 	TEST("A version without names of holders is busy without a name")
