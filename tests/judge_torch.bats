@@ -27,6 +27,7 @@ judged() { # PROGRAM
 @test "mxbpf counts a compiled net as torch.profiler does" { judged compiled; }
 @test "mxbpf counts TorchScript as torch.profiler does" { judged script; }
 @test "mxbpf counts custom autograd Functions, differentiated twice, as torch.profiler does" { judged custom; }
+@test "mxbpf counts bags of embeddings as torch.profiler does" { judged bags; }
 @test "mxbpf counts operators that raise caught exceptions as torch.profiler does" { judged exceptions; }
 
 @test "mxbpf counts backward passes 70 deep and annotations 500 deep as torch.profiler does, ended or left by exceptions" {

@@ -497,6 +497,32 @@ class Deep:
         return [self.x]
 
 
+class Bags:
+    """Bags of embeddings in each mode, with the options that choose another function or another type, forward and backward."""
+
+    def __init__(self):
+        kinds = [{'mode': mode, 'sparse': sparse} for mode in ('sum', 'mean', 'max') for sparse in (False, mode != 'max')]
+        kinds += [{'padding_idx': 3}, {'scale_grad_by_freq': True}, {'max_norm': 1.0}, {'include_last_offset': True},
+                  {'dtype': torch.float64}, {'dtype': torch.bfloat16, 'mode': 'sum'}, {'dtype': torch.float16, 'mode': 'sum'}]
+        self.bags = [nn.EmbeddingBag(1000, 32, **kind) for kind in kinds]
+        self.weighted = nn.EmbeddingBag(1000, 32, mode='sum')
+        self.ids, self.offsets = torch.arange(400) * 7 % 1000, torch.arange(0, 400, 10)
+        self.weights = torch.rand(400)
+
+    def section(self):
+        for bag in self.bags:
+            bag.zero_grad()
+            for ids in self.ids, self.ids.int():
+                bag(ids, self.offsets.to(ids.dtype)).sum().backward()
+        self.weighted.zero_grad()
+        self.weighted(self.ids, self.offsets, self.weights).sum().backward()
+        with torch.no_grad():
+            self.bags[0](self.ids.view(40, 10))
+
+    def tensors(self):
+        return [bag.weight.grad.to_dense() for bag in (*self.bags, self.weighted)]
+
+
 PROGRAMS = {
     'sgd': training_with(torch.optim.SGD, momentum=0.9),
     'adam': training_with(torch.optim.Adam, foreach=False),
@@ -511,4 +537,5 @@ PROGRAMS = {
     'exceptions': Exceptions,
     'forms': Forms,
     'deep': Deep,
+    'bags': Bags,
 }
