@@ -317,6 +317,31 @@ told() { # NUMBER
 	expect_re 'the agent has not started: there is no room' "$output"
 }
 
+@test "Where the agent cannot have a thread, all records come when the process ends, and mxbpf says so" {
+	# The agent's thread is known by its stack.
+	gcc -shared -fPIC -O1 -o refuse.so -x c - <<-'EOF'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <errno.h>
+		#include <pthread.h>
+		int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+		{
+			int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+			size_t bytes = 0;
+
+			if (attr)
+				pthread_attr_getstacksize(attr, &bytes);
+			return bytes == 256 << 10 ? EAGAIN : next(thread, attr, run, arg);
+		}
+	EOF
+	job 'launch(1000)
+		ops.gpuops_sync()'
+	record job.mxd env "LD_PRELOAD=$PWD/refuse.so"
+	expect_status 0
+	expect_same "$(told 'count("kernels"), report["loss"]["dropped"]')" "(1000, 0)"
+	expect_re 'the agent could not start its thread: Resource temporarily unavailable; ' "$(told notes)"
+}
+
 @test "Records that the agent could not write are counted as dropped" {
 	# Python ignores SIGXFSZ, so a write beyond the limit fails as on a full disk.
 	job 'import resource

@@ -270,6 +270,12 @@ static int add_notes(struct gpu_only *g, const struct gpu_file *f, pid_t pid)
 			&g->about, "gpu", "%sCUPTI %u, %.255s; subscribing took %s, enabling %s, letting go took %s",
 			of, gpu->version, gpu->path, fmt_ns(gpu->subscribe_ns, subscribe),
 			fmt_ns(gpu->enable_ns, enable), gpu->stop_ns ? fmt_ns(gpu->stop_ns, stop) : "an unknown time");
+	if (!err && gpu->state != MXBPF_GPU_FAILED && gpu->failed == MXBPF_GPU_AT_THREAD)
+		err = ses_add_note(
+			&g->about, "gpu",
+			"%sthe agent could not start its thread: %s; CUPTI was held since CUDA was initialised, "
+			"and handed records over when its buffers were full or the process ended",
+			of, strerror((int)gpu->result));
 	if (!err && gpu->state == MXBPF_GPU_ON)
 		err = ses_add_note(&g->about, "gpu",
 				   "%sthe process ended without a regular exit, or still runs: the records of its last "
