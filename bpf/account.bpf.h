@@ -211,7 +211,7 @@ static __always_inline void account_unnest(struct mxbpf_frame *f, const struct m
 {
 	if (!cfg_account || s->h.size < MXBPF_SPAN_BYTES_ACCOUNT)
 		return;
-	if (s->h.size == sizeof(*s))
+	if (s->h.size == MXBPF_SPAN_BYTES_WHOLE)
 		f->nested = s->nested;
 	else
 		__builtin_memset(&f->nested, 0, sizeof(f->nested));

@@ -26,13 +26,15 @@
  * Runs at the start of every hit. Returns the thread if the action has to run, else NULL. A program's call of its
  * profiler counts even while nothing is recorded, because it can start the recording.
  */
-static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volatile struct mxbpf_row *row)
+static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volatile struct mxbpf_row *row,
+						const volatile __u8 *nr)
 {
 	bool decides = row->action == MXBPF_ACT_APP && app.tgid;
 	bool shared = probe_shared(ctx);
 	struct mxbpf_thread *t;
 
 	if (!active_since_ns && !row->iteration_end[0] && !decides) {
+		cost_rest(ctx);
 		if (shared)
 			stranger_rests();
 		return 0;
@@ -41,6 +43,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	if (!t)
 		return 0;
 	t->counts[MXBPF_COUNT_HITS]++;
+	cost_hit(ctx, t, nr);
 	if (row->iteration_end[0] && iteration_ended(ctx, t, row))
 		iteration_end(t, bpf_ktime_get_ns());
 	if (!active_since_ns && !decides)
@@ -57,7 +60,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	SEC("?row") int name(struct pt_regs *ctx)                                                                      \
 	{                                                                                                              \
 		const volatile struct mxbpf_row *row = &cfg_rows[0];                                                   \
-		struct mxbpf_thread *t = hit(ctx, row);                                                                \
+		struct mxbpf_thread *t = hit(ctx, row, &cfg_nr[0]);                                                    \
                                                                                                                        \
 		if (t)                                                                                                 \
 			act;                                                                                           \

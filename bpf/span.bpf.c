@@ -5,6 +5,7 @@
  */
 #include "account.bpf.h"
 #include "common.bpf.h"
+#include "cost.bpf.h"
 #include "counters.bpf.h"
 #include "read/detail.bpf.h"
 #include "custom.bpf.h"
@@ -47,7 +48,7 @@ static __always_inline void span_fill_rest(struct mxbpf_span *s, struct mxbpf_th
 	counters_fill(s, t);
 	s->layer_id = cfg_details & MXBPF_DETAIL_LAYER ? f->layer_id : 0;
 	s->nested = f->nested;
-	s->h.size = sizeof(*s);
+	s->h.size = MXBPF_SPAN_BYTES_WHOLE;
 }
 
 /* Fills s with the span of frame f, which ends at `now`. */
@@ -78,6 +79,7 @@ __noinline int span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mx
 		s->seq = f->seq;
 		s->origin = f->origin;
 	}
+	cost_fill(s, t, f);
 	if (cfg_account)
 		account_close(s, f);
 	if (FILLS_WHOLE || (cfg_account && account_has_nested(f)))
@@ -85,15 +87,30 @@ __noinline int span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mx
 	return 0;
 }
 
-/* Sends one of four record sizes. Each call has a constant size, because the verifier requires one. */
+/*
+ * Sends a form of the record with the cost behind it, in the place of members that the form lacks. They are 0
+ * afterwards as they were before.
+ */
+static __always_inline long span_output_as(struct mxbpf_thread *t, struct mxbpf_span *s, __u32 bytes)
+{
+	struct mxbpf_span_cost *cost = (struct mxbpf_span_cost *)((char *)s + bytes);
+	long err;
+
+	s->h.size = MXBPF_WITH_COST(bytes);
+	*cost = s->cost;
+	err = bpf_ringbuf_output(&calls, s, MXBPF_WITH_COST(bytes), ring_flags(t));
+	__builtin_memset(cost, 0, sizeof(*cost));
+	return err;
+}
+
+/* Sends one of four forms. Each call has a constant size, because the verifier requires one. */
 static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
-	if (FILLS_WHOLE || s->h.size == sizeof(*s))
-		return bpf_ringbuf_output(&calls, s, sizeof(*s), ring_flags(t));
+	if (FILLS_WHOLE || s->h.size == MXBPF_SPAN_BYTES_WHOLE)
+		return span_output_as(t, s, MXBPF_SPAN_BYTES_WHOLE);
 	if (s->h.size == MXBPF_SPAN_BYTES_ACCOUNT)
-		return bpf_ringbuf_output(&calls, s, MXBPF_SPAN_BYTES_ACCOUNT, ring_flags(t));
-	return bpf_ringbuf_output(&calls, s, cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN,
-				  ring_flags(t));
+		return span_output_as(t, s, MXBPF_SPAN_BYTES_ACCOUNT);
+	return span_output_as(t, s, cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN);
 }
 
 /* Sends a finished span to the ring, adds it to its row (--stats), or both. */
@@ -165,6 +182,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 	detail_close(t, f, flags);
 	if (f->twin.dur_ns) { /* the only child was a twin, so its own time and memory are this frame's */
 		f->child_ns -= f->twin.self_ns;
+		f->child_cost_ns -= (__u64)f->twin.cost.self * MXBPF_COST_UNIT_NS;
 		f->self_alloc_bytes += f->twin.self_alloc_bytes;
 		account_unnest(f, &f->twin);
 		f->twin.dur_ns = 0;
@@ -176,6 +194,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		frame_life(t, f, parent, now);
 	if (parent) {
 		parent->child_ns += now - f->start_ns;
+		parent->child_cost_ns += cost_since(t, f);
 		if (parent->merge && !parent->nchild && parent->name_id == f->name_id && parent->cls == f->cls) {
 			parent->nchild = 1;
 			span_fill(&parent->twin, t, f, now, flags);
@@ -558,7 +577,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		t->counts[MXBPF_COUNT_DROPPED]++;
 		return;
 	}
-	f->child_ns = f->twin.dur_ns = 0;
+	f->child_ns = f->child_cost_ns = f->twin.dur_ns = 0;
 	__builtin_memset(&f->nested, 0, sizeof(f->nested));
 	f->alloc_bytes = f->self_alloc_bytes = 0;
 	f->nchild = 0;
@@ -595,6 +614,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	account_open(f, row->end == MXBPF_END_KEY);
 	if (cfg_counters)
 		counters_open(t);
+	cost_open(t, f, d);
 	f->start_ns = bpf_ktime_get_ns(); /* taken after the fetches, so the span does not include their cost */
 	t->depth = d + 1;
 	if (row->end == MXBPF_END_KEY)

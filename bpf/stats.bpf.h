@@ -226,13 +226,15 @@ static __always_inline bool stats_add(const struct mxbpf_stat_key *key, const st
 	__sync_fetch_and_add(&s->self_ns, v->self_ns);
 	if (v->alloc_bytes)
 		__sync_fetch_and_add(&s->alloc_bytes, v->alloc_bytes);
+	__sync_fetch_and_add(&s->cost_units, v->cost.all);
+	__sync_fetch_and_add(&s->self_cost_units, v->cost.self);
 	if (v->self_alloc_bytes)
 		__sync_fetch_and_add(&s->self_alloc_bytes, v->self_alloc_bytes);
 	if (v->flags & MXBPF_SPAN_UNWOUND)
 		__sync_fetch_and_add(&s->unwound, 1);
 	if (cfg_account && v->h.size >= MXBPF_SPAN_BYTES_ACCOUNT)
 		stats_account(&s->account, v);
-	if (cfg_account && (v->h.size == sizeof(*v) || v->flags & MXBPF_SPAN_ASYNC))
+	if (cfg_account && (v->h.size == MXBPF_SPAN_BYTES_WHOLE || v->flags & MXBPF_SPAN_ASYNC))
 		stats_nested(&s->account, v);
 	if (cfg_counters && v->counters[0] != MXBPF_COUNTER_NONE)
 		stats_counters(&s->counters, v);

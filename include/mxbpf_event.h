@@ -190,6 +190,23 @@ struct mxbpf_counter_sum {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter_sum) == 48);
 
+/*
+ * What watching cost a span: the time of the probe hits between its start and its end, by the estimates that were valid
+ * when it ended (user/attach/costs.c), in units of MXBPF_COST_UNIT_NS. It stands behind each form of struct mxbpf_span
+ * that BPF sends, also behind the shorter ones; mxbpf_span_cost_off() tells where.
+ */
+struct mxbpf_span_cost {
+	__u32 all;  /* of dur_ns; 0 with MXBPF_SPAN_ASYNC */
+	__u32 self; /* of self_ns */
+	/*
+	 * Of a span that is in no other on its thread: of the hits since the end of the last such span. It means
+	 * nothing in other spans.
+	 */
+	__u32 before;
+	__u32 pad;
+};
+#define MXBPF_COST_UNIT_NS 16
+
 struct mxbpf_span {
 	struct mxbpf_rec h; /* ts_ns: start */
 	__u64 dur_ns;
@@ -231,12 +248,26 @@ struct mxbpf_span {
 	 * its CPU.
 	 */
 	struct mxbpf_account_nested nested;
+	struct mxbpf_span_cost cost;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 232);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_span) == 248);
 #define MXBPF_SPAN_BYTES_MIN	 64
 #define MXBPF_SPAN_BYTES_PLAIN	 80
 #define MXBPF_SPAN_BYTES_DETAILS 112
 #define MXBPF_SPAN_BYTES_ACCOUNT 160
+#define MXBPF_SPAN_BYTES_WHOLE	 232 /* all but the cost */
+#define MXBPF_WITH_COST(form)	 ((form) + sizeof(struct mxbpf_span_cost))
+
+/* Returns the offset of the cost in a record of `bytes` bytes, or 0 if it has none. */
+static inline __attribute__((always_inline)) __u32 mxbpf_span_cost_off(__u32 bytes)
+{
+	const __u32 off = bytes - (__u32)sizeof(struct mxbpf_span_cost);
+
+	return off == MXBPF_SPAN_BYTES_PLAIN || off == MXBPF_SPAN_BYTES_DETAILS || off == MXBPF_SPAN_BYTES_ACCOUNT ||
+			       off == MXBPF_SPAN_BYTES_WHOLE
+		       ? off
+		       : 0;
+}
 
 /* Properties that separate rows of one name without an option. */
 enum mxbpf_trait {

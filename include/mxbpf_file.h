@@ -29,9 +29,11 @@
  *      Python stacks of allocations and of owners of memory: stack_id of MXBPF_ALLOC and MXBPF_MEM_OWNER
  * 1.5: more members of MXBPF_ACTIVITY and MXBPF_LAUNCH, waits for devices, MXBPF_GPU_DEVICE, MXBPF_GPU_ACCOUNT
  *      (mxbpf_track.h), their rows, and what iterations launch on GPUs; calls of CUDA: MXBPF_CLASS_CUDA
+ * 1.6: what watching costs: MXBPF_AGG_COST (mxbpf_cost.h), the cost behind spans and in iterations. Readers of older
+ *      versions take the cost behind a short span for its first detail; tables are whole.
  */
 #define MXBPF_FILE_MAJOR  1
-#define MXBPF_FILE_MINOR  5
+#define MXBPF_FILE_MINOR  6
 #define MXBPF_SLOT_BYTES  (256u << 10)
 #define MXBPF_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 

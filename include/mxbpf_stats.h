@@ -34,8 +34,9 @@ struct mxbpf_stat {
 	__u64 max_ns;
 	__u64 min_ns_inv; /* ~min_ns, so that the value only rises */
 	__s64 alloc_bytes, self_alloc_bytes;
-	__u64 unwound;		     /* spans with MXBPF_SPAN_UNWOUND */
-	__u64 first_ns_inv, last_ns; /* spans with MXBPF_SPAN_USER: ~first start, last end */
+	__u64 unwound;			   /* spans with MXBPF_SPAN_UNWOUND */
+	__u64 first_ns_inv, last_ns;	   /* spans with MXBPF_SPAN_USER: ~first start, last end */
+	__u64 cost_units, self_cost_units; /* sums of struct mxbpf_span_cost */
 	struct mxbpf_account_sum account;
 	struct mxbpf_counter_sum counters;
 	__u64 hist[MXBPF_HIST_BUCKETS]; /* the sum of all buckets is the number of spans */

@@ -45,6 +45,7 @@ enum mxbpf_step_part {
 enum mxbpf_iteration_flag {
 	MXBPF_ITERATION_PARTS = 1 << 0, /* the parts and busy_ns are known */
 	MXBPF_ITERATION_GPU = 1 << 1,	/* gpu_ns and kernels are known */
+	MXBPF_ITERATION_COST = 1 << 2,	/* cost_ns and runq_ns are known */
 };
 
 /* Made by user space when an iteration has ended. Iterations are numbered from 0 in each process. */
@@ -67,9 +68,17 @@ struct mxbpf_iteration {
 	 */
 	__u64 gpu_ns;
 	__u64 kernels;
+	/*
+	 * Only with MXBPF_ITERATION_COST (size MXBPF_ITERATION_BYTES_GPU without), since version 1.6: what watching
+	 * cost its thread, by the estimates of the session, in the parts of its time.
+	 */
+	__u64 cost_ns[MXBPF_STEP_PARTS];
+	__u64 runq_ns[MXBPF_STEP_PARTS]; /* of its parts: ready to run, but waiting for a CPU, as far as calls say */
+	__u64 raw_ns; /* dur_ns before the cost was taken out; 0: it is not taken out. Recordings have 0. */
 };
 #define MXBPF_ITERATION_BYTES_MIN   104
 #define MXBPF_ITERATION_BYTES_PLAIN 112
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_iteration) == 128);
+#define MXBPF_ITERATION_BYTES_GPU   128
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_iteration) == 232);
 
 #endif

@@ -13,7 +13,7 @@
 #define MXBPF_SLOT_FRAMES  32	/* open spans per slot; a power of two */
 #define MXBPF_THREAD_SLOTS 16	/* slots per thread, taken as its calls nest; a power of two */
 #define MXBPF_FRAMES_MAX   (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans per thread */
-#define MXBPF_SLOTS_DEEP   440 /* slots for frames beyond the first 32 of a thread, shared by all threads */
+#define MXBPF_SLOTS_DEEP   410 /* slots for frames beyond the first 32 of a thread, shared by all threads */
 #define MXBPF_SLOTS_MAX	   (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
 #define MXBPF_KEYS_MAX	   16384 /* open spans that end by key */
 
@@ -27,7 +27,9 @@ struct mxbpf_account_start {
 
 struct mxbpf_frame {
 	__u64 start_ns;
-	__u64 child_ns; /* time of spans directly nested in this one */
+	__u64 child_ns;	     /* time of spans directly nested in this one */
+	__u64 cost_ns;	     /* cost_ns of its thread before it began */
+	__u64 child_cost_ns; /* cost of spans directly nested in this one */
 	__u64 name_id;
 	__u64 key; /* END_KEY: the key; END_NEXT: the return address, found at sp + return_off until the return */
 	__u64 link;
@@ -59,7 +61,7 @@ struct mxbpf_frame {
 	 */
 	struct mxbpf_span twin;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 464);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_frame) == 496);
 
 /*
  * Map `counter_starts`, by slot: the values of the thread's perf events at the start of each of the slot's frames.
@@ -116,7 +118,11 @@ struct mxbpf_thread {
 	__u64 pushed_stack;		     /* stack_id of the push of the operator that it runs; 0: unknown */
 	__u64 counted_at;		     /* 1 + number of its group of perf events; 0: none so far */
 	__u64 marked_ns[MXBPF_MARK_CLASSES]; /* self time of its ended annotations, by class */
-	__u32 nslots;			     /* number of its slots */
+	__u64 cost_ns;			     /* of its hits so far, by the estimates; never reset */
+	__u64 apart_ns;			     /* its cost_ns at the end of its last span that was in no other */
+	__u64 before_ns; /* cost_ns between that end and the start of the open span that is in no other */
+	__u32 behind_start_ns, behind_end_ns; /* scratch: of the hit that runs, see struct mxbpf_hit_cost */
+	__u32 nslots;			      /* number of its slots */
 	__u32 pad;
 	__u32 slots[MXBPF_THREAD_SLOTS]; /* slot k has frames from MXBPF_SLOT_FRAMES * k on; [0] is its own */
 	__u64 counts[MXBPF_COUNT_MAX];

@@ -96,8 +96,10 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 
 @test "The four times of a call add up, and a call that ends on another thread keeps both parts in tables and traces" {
 	take_shared account-toy toy_recording
-	"$MXBPF" report r.mxd --by event --format json >events.json
-	"$MXBPF" report r.mxd --format json >rows.json
+	"$MXBPF" report r.mxd --raw --by event --format json >events.json
+	"$MXBPF" report r.mxd --raw --format json >rows.json
+	"$MXBPF" report r.mxd --by event --format json >events-less.json
+	"$MXBPF" report r.mxd --format json >rows-less.json
 	"$MXBPF" export r.mxd -f chrome -o t.json
 	"$PYTHON" -m jsonschema -i events.json "$O/report.schema.json"
 	"$PYTHON" -m jsonschema -i rows.json "$O/report.schema.json"
@@ -120,6 +122,11 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 		            assert sum(r['account'][t] for t in TIMES) == r['total_ns'], r
 		            assert r['account'] == dict(sums[table, r['name']]), r
 		            n += 1
+		# The cost of watching is time on CPU.
+		for name in 'events-less.json', 'rows-less.json':
+		    for rows in json.load(open(name))['tables'].values():
+		        for r in rows:
+		            assert 'account' not in r or sum(r['account'][t] for t in TIMES) == r['total_ns'], r
 		spans = [e for e in json.load(open('t.json'))['traceEvents'] if e['ph'] == 'X']
 		ended = [e['args'] for e in spans if 'end_thread' in e['args']]
 		print(n, 'rows;', len(spans), 'spans, of which', len(ended), 'ended elsewhere, and were there a while:', elsewhere)

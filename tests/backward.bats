@@ -36,8 +36,8 @@ judged() { # PROGRAM PROG_ARGS...
 
 @test "A recording lists calls one by one in every layout and format, and a session lists none" {
 	recording custom
-	"$MXBPF" report --by event --format json --top 1000000 job.mxd >events.json
-	"$MXBPF" report --format json job.mxd >report.json
+	"$MXBPF" report --raw --by event --format json --top 1000000 job.mxd >events.json
+	"$MXBPF" report --raw --format json job.mxd >report.json
 	# The list has every call of the tables, ordered by start.
 	[[ $(jq '[.tables.operator[].count] | add' report.json) == "$(jq '.tables.operator | length' events.json)" ]]
 	jq -e '[.tables.operator[].start_unix_ns] | . == sort' events.json

@@ -220,6 +220,7 @@ options_of_help() {
 # lost_output REGEX: every command that prints fails with REGEX if its stdout cannot be written.
 lost_output() {
 	local args
+	start_toy # for `list`
 	for args in --help --version '--generate lists' list "report $REAL" "report $REAL -f json" "export $REAL"; do
 		# shellcheck disable=SC2086 # words
 		run --separate-stderr to_nowhere $args

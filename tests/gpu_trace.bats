@@ -131,7 +131,7 @@ ACTIVITIES='([.[1].traceEvents[] | select(.cat == "kernel" or .cat == "gpu_memcp
 
 @test "The table of the layout torch of a PyTorch job on a GPU is what torch's own code makes of its trace" {
 	record_gpu_job
-	"$MXBPF" report real.mxd --layout torch --sort self_cuda_time_total --top 0 | sed '/^$/,$d' >mxbpf.txt
+	"$MXBPF" report real.mxd --raw --layout torch --sort self_cuda_time_total --top 0 | sed '/^$/,$d' >mxbpf.txt
 	grep -q '  CPU Mem  Self CPU Mem ' mxbpf.txt
 	# torch is given no memory. Its columns stand behind a name of 55 and nine numbers of 12 columns.
 	sed -E -i 's/ +CPU Mem  Self CPU Mem//; s/^(.{183}).{28}(.{14})$/\1\2/' mxbpf.txt

@@ -87,8 +87,9 @@ agree() {
 @test "A truncated recording and the same session with --stats have the same iterations" {
 	mxnet_loops
 	head -c $(($(stat -c %s "$DIR/loops.mxd") - 4096)) "$DIR/loops.mxd" >cut.mxd
-	expect_same "$(jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]' "$DIR/seen")" \
-		"$("$MXBPF" report cut.mxd --format json | jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]')"
+	# The file is cut before what the cost was at the end, so the times are compared with it.
+	expect_same "$("$MXBPF" report --raw "$DIR/loops.mxd" --format json | jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]')" \
+		"$("$MXBPF" report --raw cut.mxd --format json | jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]')"
 	"$MXBPF" --stats --format json -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" hybrid >stats.json
 	jq -e '.iterations.loops | length == 1 and (.[0] | .count == 19 and .told_by == "update" and (has("parts") | not))' stats.json
 	jq -e '[.window.notes[] | select(.name == "steps")] | length == 1' stats.json
@@ -99,7 +100,7 @@ agree() {
 @test "--iterations N records N of them and ends while the program goes on" {
 	need_mxnet
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --iterations 7 --format json
+	start_mxbpf --pid "$WORKLOAD_PID" --iterations 7 --raw --format json
 	wait_exit "$MXBPF_PID"
 	jq -e '.window.sampled_iterations == 7 and (.iterations.loops[0] | .count == 7 and .told_by == "sampled") and
 		.iterations.loops[0].total_ns == .window.duration_ns and

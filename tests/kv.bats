@@ -52,8 +52,8 @@ record_kind() { # KIND
 	grep -q "^KVStore by key" text
 	grep -Eq "^fc1_weight +pushpull +4 +384 B +384 B" text
 	"$MXBPF" report device.mxd -f csv >csv
-	head -1 csv | grep -q 'sent_bytes,received_bytes.*,key$'
-	grep '^"KVStore by key","pushpull"' csv | grep -q '"fc1_weight"$'
+	head -1 csv | grep -q 'sent_bytes,received_bytes.*,key,'
+	grep '^"KVStore by key","pushpull"' csv | grep -q '"fc1_weight",'
 }
 
 @test "KVStore tables by call, of the C API and by key have the same number of calls, all with an end" {

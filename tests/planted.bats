@@ -48,7 +48,7 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 @test "Every command that a finding says to type next is one that mxbpf accepts" {
 	local next
 	start_torch # its operators run, so commands with the agent need not wait for one
-	sed -n 's/.*\.next = "\([^"]*\)".*/\1/p' "$REPO/user/feature/findings/rules.c" | sort -u >commands
+	grep -oE '\.next(_agent)? = "[^"]*"' "$REPO/user/feature/findings/rules.c" | cut -d'"' -f2 | sort -u >commands
 	[[ $(wc -l <commands) -ge 4 ]]
 	while read -r next; do
 		[[ $next == now* || $next == record* ]] || next+=" -d 100ms"

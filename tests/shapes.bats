@@ -58,7 +58,7 @@ flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), m
 	local by
 	watched 'record --shapes -o job.mxd' hybrid-backward
 	for by in operator shape device thread event; do
-		"$MXBPF" report --by "$by" --format json --top 100000 job.mxd >"$by.json"
+		"$MXBPF" report --raw --by "$by" --format json --top 100000 job.mxd >"$by.json"
 		expect_same "$(flops operator.json)" "$(flops "$by.json")"
 	done
 	same shape.json

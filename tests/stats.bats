@@ -44,7 +44,7 @@ toy() { # MXBPF_ARGS...
 }
 
 @test "The kernel's tables equal those of events for the same calls" {
-	toy --stats-check
+	toy --stats-check --raw
 	same_tables "$(out mxbpf)"
 	same_counts "$(out toy)" <(tail -n 1 "$(out mxbpf)")
 }
@@ -56,7 +56,7 @@ held() { # MXBPF_ARGS PROGRAM...
 
 @test "PyTorch operators with exceptions have the tables of events and torch.profiler's counts" {
 	torch_setup
-	traced_prog '--format json --stats-check' exceptions --bare
+	traced_prog '--format json --stats-check --raw' exceptions --bare
 	same_tables mxbpf.json
 	jq -s -e '.[1].unwound > 0' mxbpf.json
 	reference exceptions
@@ -66,7 +66,7 @@ held() { # MXBPF_ARGS PROGRAM...
 
 @test "PyTorch operators on two threads have the tables of events and torch.profiler's counts" {
 	torch_setup
-	traced_prog '--format json --stats-check' threads --bare
+	traced_prog '--format json --stats-check --raw' threads --bare
 	same_tables mxbpf.json
 	reference threads
 	traced_prog '--format json --stats' threads --bare
@@ -76,7 +76,7 @@ held() { # MXBPF_ARGS PROGRAM...
 @test "MXNet operators on worker threads have the tables of events and the counts of MXNet's profiler" {
 	need_mxnet
 	local prog=("$PYTHON" "$REPO/tests/judge/prog.py")
-	held --stats-check "${prog[@]}" --bare
+	held --stats-check --raw "${prog[@]}" --bare
 	same_tables "$(out mxbpf)"
 	cd "$BATS_TEST_TMPDIR"
 	mxnet_reference "$REPO/tests/judge/prog.py"
@@ -86,12 +86,12 @@ held() { # MXBPF_ARGS PROGRAM...
 
 @test "Training jobs have the tables of events over seconds" {
 	start_torch --tiny --threads 2
-	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 2s
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check --raw -d 2s
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
 	stop_pid "$WORKLOAD_PID"
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check -d 2s
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check --raw -d 2s
 	wait_exit "$MXBPF_PID"
 	same_tables "$(out mxbpf)"
 	jq -s -e '.[1] | [.tables[][].account | values] | length > 20 and (map(.nvcsw) | add > 0)' "$(out mxbpf)" # accounts, too
@@ -100,7 +100,7 @@ held() { # MXBPF_ARGS PROGRAM...
 # Rows are compared by name: the kernel does not know that events give a backward node the stack of its forward operator.
 @test "PyTorch's Python stacks make rows whose sums are those of events" {
 	torch_setup
-	traced_prog '--format json --stats-check --py-stacks' threads --bare
+	traced_prog '--format json --stats-check --raw --py-stacks' threads --bare
 	same_tables mxbpf.json
 	traced_prog '--format json --stats --py-stacks --by stack' threads --bare
 	jq -e '.tables.operator | (map(.stack) | unique | length) > 20' mxbpf.json
@@ -134,7 +134,7 @@ held() { # MXBPF_ARGS PROGRAM...
 	local forks=$BG_PID
 	exec 9>"$BATS_TEST_TMPDIR/in"
 	wait_line "$(out forks)" '^ready' "$forks"
-	start_mxbpf -v --pid "$forks" --api all --format json --stats-check
+	start_mxbpf -v --pid "$forks" --api all --format json --stats-check --raw
 	echo 2 >&9
 	wait_line "$(out forks)" '^workers'
 	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do sleep 0.02; done' "$(err mxbpf)"
@@ -153,7 +153,7 @@ held() { # MXBPF_ARGS PROGRAM...
 @test "A pause is in no row" {
 	need_mxnet
 	shared_workload --tiny
-	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check
+	start_mxbpf --pid "$WORKLOAD_PID" --format json --stats-check --raw
 	wait_new_line "$(out workload)" '^step'
 	kill -s USR1 "$MXBPF_PID"
 	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"

@@ -25,7 +25,7 @@ LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn', 'torch-layer')
 ONE_SECTION_S = 2 # for a mode with a single section; MXNet's profiler writes once a second
 STUCK_S = 300 # longer than any part of the run
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,
-          'switch': extra.switch, 'account': extra.account, 'groups': extra.groups}
+          'switch': extra.switch, 'account': extra.account, 'groups': extra.groups, 'cost': extra.cost}
 
 
 def names_of(text, known, what):

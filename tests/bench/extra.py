@@ -213,6 +213,29 @@ def bpf(bench):
     return programs
 
 
+COST_S = 3
+COST_OF = {'probes': [], 'probes, --memory --py-stacks --shapes': ['--memory', '--py-stacks', '--shapes'], 'agent': ['--agent']}
+
+
+def cost_of(bench, loop, options):
+    """What mxbpf says of an iteration without it, and the bare one before and after."""
+    with Job(bench, loop) as job:
+        steps = max(4, round(1e9 / job.step_ns))
+        bare = job.tell('run', steps)['wall_ns'] / steps
+        job.send('spin')
+        said = json.loads(subprocess.check_output([bench.mxbpf, '-q', '--pid', str(job.pid), '-d', '%ds' % COST_S, '-f', 'json', *options],
+                                                  stderr=subprocess.DEVNULL)).get('cost', {})
+    return {'bare_ns': bare, 'said_ns': said.get('iteration_unwatched_ns'), 'watched_ns': said.get('iteration_watched_ns'),
+            'uncertainty_permille': said.get('uncertainty_permille')}
+
+
+def cost(bench):
+    """Measures how near the iteration that mxbpf computes is to the one without it."""
+    return [dict(cost_of(bench, loop, options), loop=loop, options=name) for _ in range(bench.attaches)
+            for loop in ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn', 'torch-layer') if loop in bench.loops
+            for name, options in COST_OF.items() if name != 'agent' or loop.startswith('torch')]
+
+
 class Switching:
     """Runs tests/prog/switches, with or without the toy's library."""
 

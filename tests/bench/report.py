@@ -220,6 +220,25 @@ def goal_switch(result):
             'measured': added['target'], 'limit': 500, 'reached': added['target'] <= 500}
 
 
+def goal_cost(result):
+    """The median of each loop and its options."""
+    if not result.get('cost'):
+        return None
+    worst = max(abs(ratio - 1) for ratio, _, _ in cost_ratios(result['cost']).values())
+    return {'goal': 'an iteration without the cost is within 10 % of one that nobody watches',
+            'value': 'the worst median is %.1f %% off' % (100 * worst), 'measured': worst, 'limit': 0.1, 'reached': worst <= 0.1}
+
+
+def cost_ratios(samples):
+    """(said / bare, watched / bare, number) by loop and options: medians."""
+    found = {}
+    for s in samples:
+        if s['said_ns']:
+            found.setdefault((s['loop'], s['options']), []).append((s['said_ns'] / s['bare_ns'], s['watched_ns'] / s['bare_ns']))
+    return {key: (median(r[0] for r in ratios), median(r[1] for r in ratios), len(ratios))
+            for key, ratios in found.items()}
+
+
 def goal_account(result):
     """The minimum of each: the machine causes everything above it."""
     if 'account' not in result:
@@ -236,7 +255,7 @@ def goal_account(result):
 def goals(result):
     found = [goal_added_cpu(result), goal_all(result), goal_loss(result), goal_time(result, 'attach_ns', 'active', 150),
              goal_time(result, 'detach_ns', 'detached', 200), goal_agent_time(result), goal_memory(result),
-             goal_export(result), *goals_torch(result), goal_torch_total(result), goal_switch(result), goal_account(result)]
+             goal_export(result), *goals_torch(result), goal_torch_total(result), goal_switch(result), goal_account(result), goal_cost(result)]
     return [goal for goal in found if goal]
 
 
@@ -334,6 +353,13 @@ def show_steady(steady):
           (max(run['maps_bytes'] for run in (r['course'][-1] for r in steady.values())) / MIB))
 
 
+def show_cost(samples):
+    print('an iteration, relative to one that nobody watches: as it ran, and as mxbpf says it is without it')
+    for (loop, options), (said, watched, n) in cost_ratios(samples).items():
+        print('  %-12s %-40s %6.2f %6.2f   (medians of %d)' % (loop, options, watched, said, n))
+    print()
+
+
 def show_switch(switch):
     print('a switch of threads, with its waking: ns, the least of %d' % len(switch['bare']['target']))
     for name, of in switch.items():
@@ -365,7 +391,7 @@ def show(result):
         show_loop(loop, [r for r in result['summary'] if r['loop'] == loop])
         show_pairs(loop, [s for s in result['samples'] if s['loop'] == loop])
     for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export),
-                             ('switch', show_switch), ('groups', show_groups)):
+                             ('switch', show_switch), ('groups', show_groups), ('cost', show_cost)):
         if name in result:
             show_block(result[name])
     print('goals')

@@ -490,7 +490,8 @@ static void test_alone(void)
 			if (!(a->nvcsw | a->nivcsw | a->minflt | a->majflt))
 				break;
 		}
-		CHECK(i < 100 && sizes[0] == MXBPF_SPAN_BYTES_PLAIN && a->on_cpu_ns == spans[0].dur_ns);
+		CHECK(i < 100 && sizes[0] == MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN) &&
+		      a->on_cpu_ns == spans[0].dur_ns);
 		CHECK(a->end_cpu == spans[0].cpu && spans[0].cpu == cpus[0]);
 	}
 	TEST("a span that works and sleeps has the kernel's time on CPU, and the rest is blocked time")
@@ -575,7 +576,7 @@ static void test_without(void)
 		account = false;
 		body = nothing;
 		watch(one_call);
-		CHECK(nspans == 1 && !spans[0].flags && sizes[0] == MXBPF_SPAN_BYTES_PLAIN &&
+		CHECK(nspans == 1 && !spans[0].flags && sizes[0] == MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN) &&
 		      !spans[0].account.on_cpu_ns);
 	}
 }

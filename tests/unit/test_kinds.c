@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the table of record kinds: each row must fit its struct, and walks by the table must find the right fields. */
+#include "mxbpf_cost.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_gauge.h"
@@ -20,7 +21,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_GPU_WAIT
+#define LAST_KIND MXBPF_AGG_COST
 
 static unsigned nkinds(void)
 {
@@ -125,6 +126,8 @@ static void test_ids(void)
 		CHECK(tells(&s, all, 4));
 		s.h.size = MXBPF_SPAN_BYTES_PLAIN;
 		CHECK(tells(&s, all, 1));
+		s.h.size = MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN); /* the cost is at the place of the details */
+		CHECK(tells(&s, all, 1));
 		s.flags = MXBPF_SPAN_USER;
 		CHECK(tells(&s, user, 2));
 		CHECK(tells(&kv, keys, 1));
@@ -176,8 +179,9 @@ static void test_sent(void)
 		struct mxbpf_kv_value v[2];
 	} kv = {.k = {.h = {.kind = MXBPF_KV, .size = sizeof(kv)}, .nvalues = 2}};
 	struct mxbpf_agg a = {.h = {.kind = MXBPF_AGG, .size = sizeof(a)}, .cls = 1};
-	static const uint16_t sizes[] = {MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
-					 sizeof(s)};
+	static const uint16_t sizes[] = {MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN),
+					 MXBPF_WITH_COST(MXBPF_SPAN_BYTES_DETAILS),
+					 MXBPF_WITH_COST(MXBPF_SPAN_BYTES_ACCOUNT), sizeof(s)};
 	unsigned i;
 
 	TEST("a record from BPF must have a size that BPF sends and valid fields, and kinds of user space are refused "

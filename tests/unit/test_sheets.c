@@ -142,6 +142,7 @@ static char *render(const char *format, const struct view_sheet *sh, struct tabl
 	session.account = true;
 	session.team_cpus = 4;
 	session.sample_hz = 99;
+	session.cost.scale = 1000;
 	session.class_title[MXBPF_CLASS_TASK] = "Task";
 	session.class_title[MXBPF_CLASS_KVSTORE] = "KVStore";
 	*s = (struct view){.ops = ops, .in = &in, .opts = &opts, .err = &e};

@@ -472,9 +472,9 @@ int main(void)
 	TEST("spans have no details unless they are requested")
 	{
 		watch(three_frames);
-		CHECK(span_bytes == MXBPF_SPAN_BYTES_DETAILS);
+		CHECK(span_bytes == MXBPF_WITH_COST(MXBPF_SPAN_BYTES_DETAILS));
 		watch_with(0, three_frames);
-		CHECK(nspans == 3 && span_bytes == MXBPF_SPAN_BYTES_PLAIN);
+		CHECK(nspans == 3 && span_bytes == MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN));
 	}
 	leave_session();
 	UNIT_MAIN_END;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attach/backend.h"
+#include "attach/costs.h"
 #include "attach/priv.h"
 #include "attach/sched.h"
 
@@ -472,6 +473,8 @@ void att_free(struct att *a)
 {
 	if (!a)
 		return;
+	if (a->skel && a->skel->bss)
+		att_costs_measure(a, false);
 	att_detach(a);
 	if (a->threads)
 		munmap(a->threads, a->nslots * sizeof(*a->threads));

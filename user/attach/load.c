@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "attach/backend.h"
+#include "attach/costs.h"
 #include "attach/priv.h"
 #include "attach/sched.h"
 #include "mxbpf_args.h"
@@ -316,6 +317,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		goto fail;
 	}
 	err = choose_programs(a, p, e);
+	if (!err)
+		err = costs_choose(a, e);
 	if (!err)
 		err = choose_namespace(a, tgid, e);
 	if (err)

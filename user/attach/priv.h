@@ -9,6 +9,7 @@
 #include "attach/counters.h"
 #include "attach/stats.h"
 #include "base/buf.h"
+#include "mxbpf_cost.h"
 #include "mxbpf_config.h" /* the skeleton has variables of these types */
 #include "mxbpf_stack.h"
 #include "mxbpf.skel.h"
@@ -38,12 +39,18 @@ struct att {
 	const struct att_backend *backend;
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
-	struct rows *rows;			   /* see rows.c */
-	struct buf links;			   /* of struct att_link */
-	bool shared;				   /* new processes use shared links: att_share() */
-	uint64_t stranger_hit_ns, stranger_trials; /* see strangers.c */
-	bool less;				   /* only probes for ends of iterations are attached */
-	uint8_t window;				   /* att_forget() has removed the entries of all earlier windows */
+	struct rows *rows;	  /* see rows.c */
+	struct buf links;	  /* of struct att_link */
+	bool shared;		  /* new processes use shared links: att_share() */
+	uint64_t stranger_hit_ns; /* see strangers.c */
+	uint64_t trap_trials;	  /* hits of mxbpf itself, see trap.h */
+	struct costs {
+		int stats_fd; /* the kernel measures programs while this is open; -1: not now */
+		uint64_t trap_ns;
+		int beat_nr; /* the beat that was chosen; -1: none */
+	} costs;	     /* see costs.c */
+	bool less;	     /* only probes for ends of iterations are attached */
+	uint8_t window;	     /* att_forget() has removed the entries of all earlier windows */
 	struct ring_buffer *windows;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads;	    /* the map, mapped into memory */

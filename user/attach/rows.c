@@ -190,6 +190,7 @@ static int load_row(struct att *a, unsigned k)
 		return -ENOMEM;
 	memcpy(insns, m->insns, m->ninsns * sizeof(*insns));
 	move_item(a, insns, m->ninsns, ro->cfg_rows, sizeof(ro->cfg_rows[0]), k);
+	move_item(a, insns, m->ninsns, ro->cfg_nr, sizeof(ro->cfg_nr[0]), k);
 	move_item(a, insns, m->ninsns, ro->cfg_spans, sizeof(ro->cfg_spans[0]), a->variants[k].late);
 	snprintf(name, sizeof(name), "on_probe_%u", k);
 	fd = load_copy(m, insns, name, a->rows->verbose);

@@ -2,45 +2,9 @@
 /* Measures what shared links cost processes that are no targets: the number of hits and the time of one. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <link.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "attach/backend.h"
-#include "attach/priv.h"
-
-#define TRIALS	   501
-#define WALK_BYTES (256u << 10) /* memory that a program touches between two calls of the runtime, by assumption */
-
-/*
- * mxbpf attaches a probe to this function. The nop is an instruction that the kernel emulates, like those that plans
- * choose.
- */
-void att_stranger_trial(void);
-__asm__(".pushsection .text\n"
-	".balign 16\n"
-	".globl att_stranger_trial\n"
-	".type att_stranger_trial, @function\n"
-	"att_stranger_trial:\n"
-	"	nop\n"
-	"	ret\n"
-	".size att_stranger_trial, . - att_stranger_trial\n"
-	".popsection\n");
-
-/* Converts *arg from an address in the program to its file offset. The first object of the list is the program. */
-static int to_offset(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	uint64_t *at = arg, va = *at - info->dlpi_addr;
-	const ElfW(Phdr) * p;
-
-	for (p = info->dlpi_phdr; p < info->dlpi_phdr + info->dlpi_phnum; p++)
-		if (p->p_type == PT_LOAD && va - p->p_vaddr < p->p_filesz) {
-			*at = va - p->p_vaddr + p->p_offset;
-			return 1;
-		}
-	return -1;
-}
+#include "attach/trap.h"
 
 static uint64_t sum_hits(const struct att *a)
 {
@@ -55,75 +19,11 @@ static uint64_t sum_hits(const struct att *a)
 	return sum;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static int ascending(const void *x, const void *y)
-{
-	uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-
-	return a < b ? -1 : a > b;
-}
-
-/*
- * Returns the median time of one call, in ns. Interrupts and preemption do not move a median. Between two calls the
- * CPU's caches are filled with other data, because a hit in a tight loop takes half as long as one in a real program.
- * The fill is not timed. The result is a lower bound: 0.7 to 1.3 us were measured on a shared virtual CPU.
- */
-static uint64_t run_trials(volatile char room[WALK_BYTES])
-{
-	uint64_t ns[TRIALS], began;
-	size_t i, k;
-
-	for (i = 0; i < TRIALS; i++) {
-		for (k = 0; k < WALK_BYTES; k += 64)
-			room[k]++;
-		began = now_ns();
-		att_stranger_trial();
-		ns[i] = now_ns() - began;
-	}
-	qsort(ns, TRIALS, sizeof(ns[0]), ascending);
-	return ns[TRIALS / 2];
-}
-
-/*
- * Attaches a shared link to mxbpf itself for the measurement. The link is closed with the others, and its hits are
- * subtracted.
- */
-static uint64_t measure_hit(struct att *a, char room[WALK_BYTES])
-{
-	uint64_t off = (uintptr_t)att_stranger_trial, cookie = MXBPF_COOKIE_SHARED, without, with;
-	struct att_link *link;
-	int fd;
-
-	run_trials(room); /* fault in the pages */
-	without = run_trials(room);
-	if (!a->nvariants || dl_iterate_phdr(to_offset, &off) != 1 ||
-	    a->backend->attach(a->variants[0].prog_fd, "/proc/self/exe", &off, &cookie, 1, getpid(), &fd) != 1)
-		return 0;
-	link = buf_add(&a->links, sizeof(*link));
-	if (!link) {
-		close(fd);
-		return 0;
-	}
-	*link = (struct att_link){.tgid = getpid(), .fd = fd};
-	with = run_trials(room);
-	a->stranger_trials = TRIALS;
-	return with > without ? with - without : 0;
-}
-
 struct att_strangers att_strangers(struct att *a)
 {
-	uint64_t hits = sum_hits(a) - a->stranger_trials;
-	char *room = hits && !a->stranger_trials ? malloc(WALK_BYTES) : NULL;
+	const uint64_t hits = sum_hits(a) - a->trap_trials;
 
-	if (room)
-		a->stranger_hit_ns = measure_hit(a, room);
-	free(room);
+	if (hits && !a->stranger_hit_ns && a->nvariants)
+		a->stranger_hit_ns = trap_hit_ns(a, a->variants[0].prog_fd);
 	return (struct att_strangers){hits, a->stranger_hit_ns};
 }

@@ -30,6 +30,7 @@ struct cmd_opts {
 	unsigned top;	     /* --top; 0: all rows */
 	bool all;	     /* --all, or --top 0 */
 	bool advice;	     /* --advice */
+	bool raw;	     /* --raw */
 	bool sorted;	     /* --sort was given */
 	bool quiet;	     /* -q: no progress on stderr */
 	uint64_t max_memory; /* --max-memory, bytes */

@@ -212,7 +212,10 @@ static const struct cmd_option fixed[] = {
 	 .help = "Print every table with all rows. Without it, tables for people are short and name what they leave out; data, "
 		 "--by event and other layouts are whole", .set = cmd_set_flag, CMD_FIELD(all)},
 	{.name = "advice", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Explain each finding in a paragraph, and say what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
+	 .help = "Explain each finding, and say what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
+	{.name = "raw", .group = "Tables", .commands = CMD_TABLES,
+	 .help = "Keep what watching cost in the times",
+	 .set = cmd_set_flag, CMD_FIELD(raw)},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "
 		 "event (a row for each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by},

@@ -9,6 +9,7 @@
 
 #include "base/fmt.h"
 #include "cmd/cmd.h"
+#include "feature/cost/cost.h"
 #include "source/recording.h"
 
 /* Separates the tables of a series. */
@@ -252,7 +253,7 @@ static bool has_roles(const struct mdl_session *s)
 	return false;
 }
 
-static int print_summed(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
+static int print_corrected(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	const struct cmd_opts *o = j->o;
 	struct err e = {0};
@@ -273,6 +274,20 @@ static int print_summed(const struct job *j, const struct mdl_session *s, struct
 	code = print(j, s, sum, nth);
 	mdl_free(sum);
 	return code;
+}
+
+/* Takes the cost of watching out of the model, which is not used for anything else afterwards. */
+static int print_summed(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
+{
+	struct mdl_session of = *s; /* a shallow copy */
+	struct err e = {0};
+
+	if (j->o->raw)
+		of.cost.scale = 0;
+	if (!cost_take(m, &of))
+		return print_corrected(j, &of, m, nth);
+	err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return cmd_fail(&e);
 }
 
 int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth,

@@ -2,6 +2,7 @@
 /* All features. docs/internals.md says how to add one. */
 #include "feature/activity/activity.h"
 #include "feature/backward/backward.h"
+#include "feature/cost/cost.h"
 #include "feature/counters/counters.h"
 #include "feature/findings/findings.h"
 #include "feature/flops/flops.h"
@@ -25,6 +26,7 @@
 const struct mdl_feature *const mdl_features[] = {
 	/* clang-format off */
 	&feature_counters,
+	&feature_cost,
 	&feature_flops,
 	&feature_slow,
 	&feature_machine,

@@ -64,7 +64,10 @@ struct mdl_row {
 	int64_t alloc_bytes, self_alloc_bytes; /* allocated less freed; 0 in recordings that do not have it */
 	struct mxbpf_account_sum account;      /* if mdl_session.account is set; see mdl_on_cpu_ns() */
 	struct mxbpf_counter_sum counters;     /* of the events in mdl_session.counters; feature/counters fills it */
-	struct mdl_flops flops;		       /* only in rows that flops_add() was called for */
+	/* What watching cost these calls, and the times before that was taken out; feature/cost fills them. */
+	uint64_t cost_ns, self_cost_ns;	    /* of total_ns and self_ns, by the estimates of the session */
+	uint64_t raw_total_ns, raw_self_ns; /* 0: it is not taken out */
+	struct mdl_flops flops;		    /* only in rows that flops_add() was called for */
 	struct mdl_slow_limit slow;
 	uint64_t hist[MXBPF_HIST_BUCKETS]; /* number of calls by duration, see mxbpf_bucket() */
 };

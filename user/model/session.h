@@ -75,6 +75,22 @@ struct mdl_perf_event {
 	char *name; /* as perf calls it: "page-faults" */
 };
 
+/*
+ * What watching costs the job. Rows and iterations have costs by estimates; `scale` makes them those that were
+ * measured.
+ */
+struct mdl_cost {
+	uint32_t scale; /* in permille of the estimates; 0: the cost is not known and is not taken out */
+	uint32_t late;	/* permille of an iteration that it also takes longer, because others that it waits for do */
+	uint32_t uncertain; /* of the cost, in permille: it may be so much higher or lower */
+	uint64_t added_ns;  /* CPU time that was added to the job in the window, on all threads */
+	uint64_t thread_ns; /* of it, on the thread with the most */
+	uint64_t trap_ns;   /* of one hit without its program */
+	bool agent_helps;   /* the runtime's agent can record operators instead of probes, and does not */
+	/* Times between two hits of one place on average, while it was watched and not; beats 0: not compared. */
+	uint64_t beats, beat_watched_ns, beat_unwatched_ns;
+};
+
 /* A source of records, and its loss. */
 struct mdl_source {
 	char *name; /* "probes", "scheduler", "samples" */
@@ -136,6 +152,7 @@ struct mdl_session {
 	size_t ngaps;
 	uint64_t stranger_hits; /* probe hits in processes that are not followed, but map the library */
 	uint64_t stranger_ns;	/* time of those hits, a lower bound */
+	struct mdl_cost cost;	/* what watching cost the job */
 	uint64_t cut_records;	/* records that --max-size overwrote: traces lack them, tables do not */
 	bool account;		/* spans have MXBPF_SPAN_ACCOUNT */
 	bool no_faults;		/* accounts have no numbers of page faults */

@@ -381,6 +381,24 @@ static int add_fallbacks(struct mdl_session *s, const struct mdl_session *from)
 
 #define ADD(member) s->member += from->member
 
+/* Rows of all recordings are corrected by one scale: that of each counts by its cost. */
+static void add_cost(struct mdl_cost *c, const struct mdl_cost *from)
+{
+	const double added = (double)c->added_ns + (double)from->added_ns;
+
+	if (added > 0)
+		c->scale = (uint32_t)(((double)c->scale * (double)c->added_ns +
+				       (double)from->scale * (double)from->added_ns) /
+				      added);
+	c->late = from->late > c->late ? from->late : c->late;
+	c->uncertain = from->uncertain > c->uncertain ? from->uncertain : c->uncertain;
+	c->thread_ns = from->thread_ns > c->thread_ns ? from->thread_ns : c->thread_ns;
+	c->trap_ns = from->trap_ns > c->trap_ns ? from->trap_ns : c->trap_ns;
+	c->agent_helps |= from->agent_helps;
+	c->beats = 0;
+	c->added_ns += from->added_ns;
+}
+
 static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 {
 	ADD(hits);
@@ -395,6 +413,7 @@ static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 	ADD(late_libs);
 	ADD(late_refused);
 	ADD(cut_records);
+	add_cost(&s->cost, &from->cost);
 	mxbpf_loss_add(&s->loss, &from->loss);
 	s->incomplete |= from->incomplete;
 	s->account &= from->account;

@@ -37,6 +37,11 @@ bool fits_agg_mem(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_agg_mem *)r)->cls);
 }
 
+bool fits_agg_cost(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_cost *)r)->cls);
+}
+
 bool fits_agg_account(const struct mxbpf_rec *r)
 {
 	return class_fits(((const struct mxbpf_agg_account *)r)->cls);

@@ -32,8 +32,8 @@ static unsigned count_sched(const struct mxbpf_rec *r)
 static const struct kind kinds[] = {
 	[MXBPF_SPAN] = {.name = "span",
 			.bytes = MXBPF_SPAN_BYTES_MIN,
-			.sent = {MXBPF_SPAN_BYTES_PLAIN, MXBPF_SPAN_BYTES_DETAILS, MXBPF_SPAN_BYTES_ACCOUNT,
-				 sizeof(struct mxbpf_span)},
+			.sent = {MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN), MXBPF_WITH_COST(MXBPF_SPAN_BYTES_DETAILS),
+				 MXBPF_WITH_COST(MXBPF_SPAN_BYTES_ACCOUNT), MXBPF_WITH_COST(MXBPF_SPAN_BYTES_WHOLE)},
 			.ids = {NAME(span, name_id),
 				{AT(span, name_id), MXBPF_NAME_DOMAIN, KIND_ID_OF_MARK},
 				{AT(span, args_id), MXBPF_NAME_ARGS, 0},
@@ -173,6 +173,7 @@ static const struct kind kinds[] = {
 			       .id = {AT(kv_value, key), MXBPF_NAME_SPAN, KIND_ID_OF_NAMED}},
 		      .fits = fits_kv},
 	[MXBPF_ITERATION] = {.name = "iteration", .bytes = MXBPF_ITERATION_BYTES_MIN, .fits = fits_iteration},
+	[MXBPF_AGG_COST] = {.name = "cost of a row", BYTES(agg_cost), .of_row = true, .fits = fits_agg_cost},
 	[MXBPF_AGG_EXTENT] = {.name = "extent of a row",
 			      BYTES(agg_extent),
 			      .times = {AT(agg_extent, first_ns), AT(agg_extent, last_ns)},
@@ -311,10 +312,18 @@ int kind_check(const void *recs, size_t bytes)
 
 /* ---- fields */
 
+/* Returns the number of bytes that hold fields at their places: the cost of a span stands behind any form of it. */
+static size_t form_bytes(const struct mxbpf_rec *r)
+{
+	const size_t off = r->kind == MXBPF_SPAN ? mxbpf_span_cost_off(r->size) : 0;
+
+	return off ? off : r->size;
+}
+
 /* Returns true if the record has the field. Shorter forms lack the last fields. */
 static bool has_id(const struct mxbpf_rec *r, const struct kind_id *id, size_t off)
 {
-	if (off + (id->flags & KIND_ID_SHORT ? sizeof(uint16_t) : sizeof(uint64_t)) > r->size)
+	if (off + (id->flags & KIND_ID_SHORT ? sizeof(uint16_t) : sizeof(uint64_t)) > form_bytes(r))
 		return false;
 	if (id->flags & KIND_ID_OF_MARK)
 		return ((const struct mxbpf_span *)r)->flags & MXBPF_SPAN_USER;
@@ -417,10 +426,14 @@ struct mxbpf_span kind_span(const struct mxbpf_rec *r)
 {
 	struct mxbpf_span s = {.counters = {MXBPF_COUNTER_NONE}};
 
-	memcpy(&s, r, r->size < sizeof(s) ? r->size : sizeof(s));
+	const size_t bytes = form_bytes(r);
+
+	memcpy(&s, r, bytes < sizeof(s) ? bytes : sizeof(s));
+	if (bytes < r->size)
+		memcpy(&s.cost, (const char *)r + bytes, sizeof(s.cost));
 	if (s.flags & MXBPF_SPAN_ASYNC)
 		s.self_ns = 0; /* the first recordings stored dur_ns here */
-	if (r->size < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
+	if (bytes < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
 		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
 	return s;
 }

@@ -3,6 +3,7 @@
 #ifndef RECORDS_PRIV_H
 #define RECORDS_PRIV_H
 
+#include "mxbpf_cost.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
@@ -22,6 +23,7 @@
 bool fits_span(const struct mxbpf_rec *r);
 bool fits_agg(const struct mxbpf_rec *r);
 bool fits_agg_mem(const struct mxbpf_rec *r);
+bool fits_agg_cost(const struct mxbpf_rec *r);
 bool fits_agg_account(const struct mxbpf_rec *r);
 bool fits_slow(const struct mxbpf_rec *r);
 bool fits_agg_counters(const struct mxbpf_rec *r);

@@ -12,6 +12,7 @@
 #include "session/priv.h"
 #include "source/account.h"
 #include "source/agent.h"
+#include "source/agent_cost.h"
 #include "source/calls.h"
 
 #define LOOK_NS 5000000	  /* interval of looks whether the agent has been loaded */
@@ -75,6 +76,7 @@ static int open_calls(struct session *ses, struct err *e)
 	const bool asks = ses_features_of_calls(ses->o);
 
 	ses->accounts = acc_new(ses->rings[ATT_SWITCHES]);
+	ses->agent_costs = agent_costs_new();
 	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The hub delivers the last source last: records of the others come before calls of the same time. */
 	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt), ses->calls);
@@ -307,6 +309,15 @@ static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
 
 /* ---- join */
 
+/* Adds a span with its cost behind it. Returns 0 or -ENOMEM. */
+static int put_with_cost(struct buf *b, struct mxbpf_span *s)
+{
+	const uint16_t form = s->h.size < MXBPF_SPAN_BYTES_WHOLE ? s->h.size : MXBPF_SPAN_BYTES_WHOLE;
+
+	s->h.size = (uint16_t)MXBPF_WITH_COST(form);
+	return buf_put(b, s, form) || buf_put(b, &s->cost, sizeof(s->cost)) ? -ENOMEM : 0;
+}
+
 /* Adds a record of the agent to ses->joined. *kept: the record is shown. Returns 0 or -ENOMEM. */
 static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 {
@@ -318,9 +329,10 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 		return *kept ? buf_put(&ses->joined, r, r->size) : 0;
 	s = kind_span(r);
 	err = acc_fill(ses->accounts, &s);
+	agent_costs_fill(ses->agent_costs, &s);
 	if (ses->calls)
 		calls_forget(ses->calls, &s);
-	return err || !*kept ? err : buf_put(&ses->joined, &s, s.h.size);
+	return err || !*kept ? err : put_with_cost(&ses->joined, &s);
 }
 
 static int by_end(const void *x, const void *y)

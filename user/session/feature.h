@@ -62,8 +62,15 @@ struct ses_feature {
 	void (*read)(struct session *ses, bool resumed);
 	/* Called when recording has paused or ended: puts unfinished items into the model. The lock is not held. */
 	void (*rest)(struct session *ses);
-	/* The window ends. */
+	/* Called while the session waits. Returns when it has to be called again, in ns of CLOCK_MONOTONIC. */
+	uint64_t (*tick)(struct session *ses);
+	/* Fills what is known about the session so far. */
+	void (*account)(const struct session *ses, struct mdl_session *s);
+	/* Called just before recording stops for good, and when the window has ended. */
+	void (*ends)(struct session *ses);
 	void (*end)(struct session *ses);
+	/* Called when all probes are removed. The target may still run, and the session has not been described yet. */
+	void (*detached)(struct session *ses);
 	/* Frees the data of the feature in the session. */
 	void (*fini)(struct session *ses);
 };
@@ -74,7 +81,11 @@ int ses_features_describe(struct session *ses, const struct ses_target *of, stru
 int ses_features_start(struct session *ses, struct err *e);
 void ses_features_read(struct session *ses, bool resumed);
 void ses_features_rest(struct session *ses);
+uint64_t ses_features_tick(struct session *ses); /* UINT64_MAX: none is due */
+void ses_features_account(const struct session *ses, struct mdl_session *s);
+void ses_features_ends(struct session *ses);
 void ses_features_end(struct session *ses);
+void ses_features_detached(struct session *ses);
 void ses_features_fini(struct session *ses);
 
 unsigned ses_features_groups(const struct ses_opts *o); /* probes that they need: mask of enum probe_group */

@@ -72,6 +72,49 @@ void ses_features_rest(struct session *ses)
 			f->rest(ses);
 }
 
+uint64_t ses_features_tick(struct session *ses)
+{
+	const struct mdl_feature *const *at = mdl_features;
+	const struct ses_feature *f;
+	uint64_t due = UINT64_MAX, its;
+
+	while ((f = next(ses->o, &at))) {
+		its = f->tick ? f->tick(ses) : UINT64_MAX;
+		due = its < due ? its : due;
+	}
+	return due;
+}
+
+void ses_features_account(const struct session *ses, struct mdl_session *s)
+{
+	const struct mdl_feature *const *at = mdl_features;
+	const struct ses_feature *f;
+
+	while ((f = next(ses->o, &at)))
+		if (f->account)
+			f->account(ses, s);
+}
+
+void ses_features_ends(struct session *ses)
+{
+	const struct mdl_feature *const *at = mdl_features;
+	const struct ses_feature *f;
+
+	while ((f = next(ses->o, &at)))
+		if (f->ends)
+			f->ends(ses);
+}
+
+void ses_features_detached(struct session *ses)
+{
+	const struct mdl_feature *const *at = mdl_features;
+	const struct ses_feature *f;
+
+	while ((f = next(ses->o, &at)))
+		if (f->detached)
+			f->detached(ses);
+}
+
 void ses_features_end(struct session *ses)
 {
 	const struct mdl_feature *const *at = mdl_features;

@@ -20,6 +20,7 @@ static int session_now(const struct session *ses, struct mdl_session *s)
 	ses_window_account(ses, s);
 	ses_share_account(ses, s);
 	s->hits = att_hits(ses->att);
+	ses_features_account(ses, s);
 	s->open_spans = att_open_spans(ses->att, NULL, NULL);
 	return ses_loss_now(ses, s);
 }
@@ -41,6 +42,8 @@ static void subtract(struct mdl_session *s, const struct ses_totals *m)
 	s->late_libs -= m->late_libs;
 	s->stranger_hits -= m->stranger_hits;
 	s->stranger_ns -= m->stranger_ns;
+	s->cost.added_ns -= m->added_ns < s->cost.added_ns ? m->added_ns : s->cost.added_ns;
+	s->cost.thread_ns -= m->thread_ns < s->cost.thread_ns ? m->thread_ns : s->cost.thread_ns;
 	s->late_refused -= m->late_refused;
 	ses_loss_subtract(s, m);
 }
@@ -161,6 +164,8 @@ int ses_interval(struct session *ses)
 		.late_libs = s.late_libs,
 		.stranger_hits = s.stranger_hits,
 		.stranger_ns = s.stranger_ns,
+		.added_ns = s.cost.added_ns,
+		.thread_ns = s.cost.thread_ns,
 		.late_refused = s.late_refused,
 	};
 	for (i = 0; i < s.nsources; i++) {

@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "attach/attach.h"
+#include "attach/costs.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "record/record.h"
@@ -38,7 +39,7 @@ struct ses_look {
 /* Totals since the start of the session, at the end of an interval. */
 struct ses_totals {
 	uint64_t window_ns, paused_ns, hits, left_out, iterations, sampled_iterations;
-	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns;
+	uint64_t followed, unfollowed, late_libs, late_refused, stranger_hits, stranger_ns, added_ns, thread_ns;
 	struct mxbpf_loss losses[SRC_MAX]; /* by the number of the source */
 	uint64_t late[SRC_MAX];		   /* records that came late, by the number of the source */
 };
@@ -80,6 +81,17 @@ struct ses_cuts {
 	unsigned left; /* iterations until the last window closes */
 };
 
+/* What watching costs; see feature/cost/load.c. */
+struct ses_cost {
+	int stage;
+	uint64_t began_ns, due_ns, measured_ns;
+	bool warned;
+	struct att_costs before;    /* at the begin of the window */
+	struct att_costs warn_from; /* when the beat was looked for */
+	struct mxbpf_beat watched;  /* the beat's sums at the end of the window */
+	uint64_t calls;		    /* of the agent, when the beat was looked for */
+};
+
 struct session {
 	const struct ses_opts *o;
 	const struct ses_window *window; /* when events are recorded */
@@ -96,6 +108,7 @@ struct session {
 				 none */
 	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct att *att;
+	struct ses_cost cost;
 	struct agt *agent;	  /* --agent; NULL: not requested, or not loaded yet */
 	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
 	bool agent_came;	  /* atomic: loading the agent, for which the session waits, has succeeded or failed */
@@ -103,14 +116,15 @@ struct session {
 	struct src *gpu_source;	  /* --gpu; NULL: not requested */
 	uint32_t gpu_said;	  /* 1 + the last enum mxbpf_gpu_state that the user was told */
 	struct acc *accounts;	  /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
-	struct calls *calls;	  /* finds the agent's call that a record was in; NULL: no record needs it */
-	uint64_t stopped_ns;	  /* atomic: when the agent was last told to stop; 0: never */
-	bool agent_records;	  /* the agent was told to record */
-	uint64_t callless;	  /* atomic: records whose call was not known in time */
-	struct ses_cuts cuts;	  /* --iterations, hub's thread */
-	struct buf steps;	  /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
-	struct buf joined;	  /* hub's thread: the agent's batch with accounts */
-	struct src_hub *hub;	  /* has the sources below; set after att_load() */
+	struct agent_costs *agent_costs; /* hub's thread: costs of the agent's calls; NULL: no agent */
+	struct calls *calls;		 /* finds the agent's call that a record was in; NULL: no record needs it */
+	uint64_t stopped_ns;		 /* atomic: when the agent was last told to stop; 0: never */
+	bool agent_records;		 /* the agent was told to record */
+	uint64_t callless;		 /* atomic: records whose call was not known in time */
+	struct ses_cuts cuts;		 /* --iterations, hub's thread */
+	struct buf steps;    /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
+	struct buf joined;   /* hub's thread: the agent's batch with accounts */
+	struct src_hub *hub; /* has the sources below; set after att_load() */
 	struct src *rings[ATT_RINGS]; /* NULL: not requested */
 	pthread_mutex_t
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/costs.h"
 #include "attach/watch.h"
 #include "base/memory.h"
 #include "base/out.h"
 #include "session/priv.h"
 #include "source/account.h"
+#include "source/agent_cost.h"
 #include "source/calls.h"
 
 /* Sets e to the reason why a detail cannot be read: that of the first probe that would read it. */
@@ -309,6 +311,7 @@ int ses_start(struct session *ses, struct err *e)
 		return e->code;
 	if (ses->gpu_source)
 		ses->ended |= !ses_gpu_await(ses);
+	att_costs_open(ses->att);
 	if (att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;
@@ -389,6 +392,8 @@ void ses_wait(struct session *ses)
 		due = ses_interval_due(ses, window);
 		due = due < end ? due : end;
 		until = !ses_rests(ses) && due - window < next - now ? now + due - window : next;
+		due = ses_features_tick(ses);
+		until = due < until ? due : until;
 		/* An exec does not wake mxbpf, so tgt_gone() looks for one at least once a second. */
 		if (ses_interrupted(ses, until) ||
 		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt)))
@@ -418,6 +423,7 @@ int ses_stop(struct session *ses, struct err *e)
 	unsigned left;
 
 	ses_look(ses, &look);
+	ses_features_ends(ses);
 	on = ses->window->stop(ses);
 	ses_share_account(ses, s);
 	att_activate(ses->att, false);
@@ -435,6 +441,7 @@ int ses_stop(struct session *ses, struct err *e)
 		ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
 			   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
 			   (unsigned long long)(att_map_bytes(ses->att) >> 10));
+	ses_features_detached(ses);
 	src_flush(ses->hub);
 	ses_agent_end(ses);
 	s->hits = att_hits(ses->att);
@@ -479,6 +486,7 @@ void ses_free(struct session *ses)
 	agt_close(ses->agent);
 	acc_free(ses->accounts);
 	calls_free(ses->calls);
+	agent_costs_free(ses->agent_costs);
 	buf_fini(&ses->joined);
 	buf_fini(&ses->steps);
 	rec_writer_free(ses->writer);

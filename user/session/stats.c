@@ -44,6 +44,8 @@ static void take_row(void *ctx, const struct mxbpf_stat_key *key, const struct m
 			.last_ns = s->last_ns,
 			.alloc_bytes = s->alloc_bytes,
 			.self_alloc_bytes = s->self_alloc_bytes,
+			.cost_ns = s->cost_units * MXBPF_COST_UNIT_NS,
+			.self_cost_ns = s->self_cost_units * MXBPF_COST_UNIT_NS,
 			.account = s->account,
 			.counters = s->counters},
 		.unwound = s->unwound,

@@ -135,6 +135,11 @@ static double own_percent(uint64_t ns, const struct mdl_row *r)
 	return ns ? percent(ns, r->total_ns) : -1;
 }
 
+static bool has_cost(const struct view *s)
+{
+	return s->in->session->cost.scale;
+}
+
 const void *view_call_make(const struct view *s, void *table, size_t i)
 {
 	struct view_calls *c = table;
@@ -155,6 +160,8 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.count = r->count,
 		.total_ns = r->total_ns,
 		.self_ns = r->self_ns,
+		.raw_total_ns = r->raw_total_ns,
+		.raw_self_ns = r->raw_self_ns,
 		.min_ns = r->min_ns,
 		.max_ns = r->max_ns,
 		.avg_ns = mdl_row_avg(r),
@@ -228,6 +235,10 @@ static const struct view_column calls_columns[] = {
 		 "most one row, so self times can be added up; shares in text are shares of their sum"},
 	/* The first to give way if nothing was nested: it is the total then. */
 	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = 32},
+	{"raw_total_ns", NULL, NULL, VIEW_NS, AT(raw_total_ns), VIEW_OMIT, .asked = has_cost,
+	 .help = "total_ns with what watching cost; absent with --raw, where total_ns has it"},
+	{"raw_self_ns", NULL, NULL, VIEW_NS, AT(raw_self_ns), VIEW_OMIT, .asked = has_cost,
+	 .help = "self_ns with what watching cost"},
 	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, .place = 2, .name_min = 24},
 	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, .place = 5},
 	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, .place = 1,

@@ -111,6 +111,8 @@ uint64_t view_tally(const struct mdl *m, enum mxbpf_tally_id id);
 /* data/about.c: members of the object that is open in the JSON of a document or a trace. */
 struct json;
 /* The six counters of records. */
+/* Writes what watching cost the job. m: its iterations are those of the output; NULL: none. */
+void view_json_cost(struct json *j, const struct mdl_session *s, struct mdl *m);
 void view_json_loss(struct json *j, const struct mxbpf_loss *l);
 /* "sources": the loss of each source. Recordings of older versions have only the sum. */
 void view_json_sources(struct json *j, const struct mdl_session *s);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/cost/cost.h"
 #include "feature/lines/lines.h"
 #include "feature/machine/machine.h"
 #include "feature/neighbours/neighbours.h"
@@ -299,6 +300,16 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	make_throttled(m, f);
 }
 
+static void make_cost(struct mdl *m, const struct mdl_session *s, struct facts *f)
+{
+	const struct cost_iterations it = cost_of_iterations(m);
+
+	f->watching = (double)cost_permille(m, s) / 1000;
+	f->watched_ns = it.watched_ns;
+	f->unwatched_ns = it.unwatched_ns;
+	f->agent_helps = s->cost.agent_helps;
+}
+
 int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
@@ -310,6 +321,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	make_waits(m, f);
 	make_operators(m, s, f);
 	make_cpus(m, f);
+	make_cost(m, s, f);
 	err = facts_gpu(m, s, f);
 	return err ? err : facts_lines(m, f);
 }

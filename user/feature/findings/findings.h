@@ -72,6 +72,12 @@ struct facts {
 
 	uint64_t waits; /* calls of the loop's process that wait for results, also if they were there */
 
+	/* What watching costs, by how much it slows the job down, and an iteration with and without it; 0: not known.
+	 */
+	double watching;
+	uint64_t watched_ns, unwatched_ns;
+	bool agent_helps; /* the agent would make it less */
+
 	/* Calls of operators, without those that only contain others. */
 	uint64_t op_calls, op_self_ns;
 	uint64_t loop_self_ns; /* of op_self_ns, in the loop's process */
@@ -171,6 +177,8 @@ struct finding_rule {
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */
 	void (*evidence)(const struct facts *f, struct buf *b); /* where it was seen; NULL: nothing more */
 	const char *next;					/* what to type next, behind "mxbpf"; NULL: nothing */
+	const char *next_agent;					/* instead of it, if the agent can be used and is not */
+	bool first;						/* stands before all others, whatever their shares */
 	const char *advice;					/* a paragraph: what it means and what helps */
 };
 extern const struct finding_rule finding_rules[]; /* ends with key NULL */

@@ -482,9 +482,32 @@ static void slow_evidence(const struct facts *f, struct buf *b)
 	put_line(&f->slow_line, b);
 }
 
+/* ---- mxbpf itself */
+
+static double watching_share(const struct facts *f)
+{
+	return f->watching / (1 + f->watching);
+}
+
+static void watching_say(const struct facts *f, struct buf *b)
+{
+	char ns[2][24];
+
+	buf_printf(b, "mxbpf makes the job %.2f times as slow", 1 + f->watching);
+	if (f->watched_ns)
+		buf_printf(b, ": an iteration takes %s instead of %s", fmt_ns(f->watched_ns, ns[0]),
+			   fmt_ns(f->unwatched_ns, ns[1]));
+	buf_printf(b, "; the times below are without this");
+}
+
 /* A row is a paragraph. */
 /* clang-format off */
 const struct finding_rule finding_rules[] = {
+	{.key = "watching", .first = true, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
+	 .next = "--pid PID --iterations 5/100", .next_agent = "--pid PID --agent",
+	 .advice = "The job calls so many small operators that the probes take a large part of its time. The agent records "
+		   "PyTorch's operators for a fraction of it, --iterations watches a few of many iterations, and --ops and "
+		   "--probes op probe fewer functions."},
 	{.key = "data_wait", .least = 0.15, .share = data_share, .say = data_say, .evidence = data_evidence,
 	 .next = "now --pid PID",
 	 .advice = "The training thread stands still until the next batch is there. If the workers sleep or read, add workers "
@@ -558,6 +581,8 @@ static int by_share(const void *va, const void *vb)
 {
 	const struct finding *a = va, *b = vb;
 
+	if (a->rule->first != b->rule->first)
+		return a->rule->first ? -1 : 1;
 	return a->share < b->share ? 1 : a->share > b->share ? -1 : 0;
 }
 

@@ -26,6 +26,11 @@ static struct view_text text_of(const struct buf *b)
 	return (struct view_text){b->len ? b->data : NULL, b->len};
 }
 
+static const char *next_of(const struct facts *f, const struct finding_rule *rule)
+{
+	return rule->next_agent && f->agent_helps ? rule->next_agent : rule->next;
+}
+
 static int make(const struct view *s, void *table)
 {
 	struct table *t = table;
@@ -45,7 +50,7 @@ static int make(const struct view *s, void *table)
 			.key = view_word(f->rule->key),
 			.text = text_of(&f->text),
 			.evidence = text_of(&f->evidence),
-			.next = view_word(f->rule->next),
+			.next = view_word(next_of(&t->found.facts, f->rule)),
 			.advice = view_word(f->rule->advice),
 			.permille = (uint64_t)(1000 * f->share + 0.5),
 		};

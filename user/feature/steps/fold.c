@@ -319,11 +319,16 @@ static int put_piece(struct process *p, const struct mxbpf_span *s, enum role ro
 	const bool named = role >= ROLE_LOADER && role <= ROLE_KVSTORE;
 	struct piece piece = {.start_ns = s->h.ts_ns, .end_ns = s->h.ts_ns + s->dur_ns, .loader = role == ROLE_LOADER};
 
-	if (!p->start_ns || !part_of_class[s->cls] || (s->flags & MXBPF_SPAN_USER && !named))
+	const bool works = part_of_class[s->cls] && (!(s->flags & MXBPF_SPAN_USER) || named);
+
+	if (!p->start_ns || (!works && !s->cost.self))
 		return 0;
-	piece.part = named ? part_of_role[role] : part_of_class[s->cls] - 1;
+	piece.part = !works ? MXBPF_STEP_PARTS : named ? part_of_role[role] : part_of_class[s->cls] - 1;
 	piece.busy = piece.part == MXBPF_PART_OPERATOR;
 	piece.tid = s->flags & MXBPF_SPAN_ASYNC ? 0 : s->tid;
+	piece.self_cost_ns = (uint64_t)s->cost.self * MXBPF_COST_UNIT_NS;
+	piece.self_runq_ns = s->account.runq_ns > s->nested.runq_ns ? s->account.runq_ns - s->nested.runq_ns : 0;
+	piece.before_cost_ns = (uint64_t)s->cost.before * MXBPF_COST_UNIT_NS;
 	if (buf_count(&p->pieces, piece) >= PIECES_MAX) {
 		p->full = true;
 		return 0;
@@ -403,6 +408,8 @@ static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	memcpy(&it, rec, rec->size < sizeof(it) ? rec->size : sizeof(it)); /* before version 1.3 it was shorter */
 	it.h.size = sizeof(it);						   /* a newer version has a longer record */
+	if (rec->size < sizeof(it))
+		it.flags &= (uint8_t)~MXBPF_ITERATION_COST;
 	return keep(state, &it);
 }
 
@@ -423,7 +430,9 @@ static int emit_one(const struct mdl *m, const struct mxbpf_iteration *from, str
 	struct mxbpf_iteration it = *from;
 
 	add_gpu(m, &it);
-	it.h.size = it.flags & MXBPF_ITERATION_GPU ? sizeof(it) : MXBPF_ITERATION_BYTES_PLAIN;
+	it.h.size = it.flags & MXBPF_ITERATION_COST  ? sizeof(it)
+		    : it.flags & MXBPF_ITERATION_GPU ? MXBPF_ITERATION_BYTES_GPU
+						     : MXBPF_ITERATION_BYTES_PLAIN;
 	return buf_put(out, &it, it.h.size);
 }
 
@@ -506,6 +515,16 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 	if (*n)
 		qsort(state->iterations.data, *n, sizeof(struct mxbpf_iteration), by_start);
 	return (const void *)state->iterations.data;
+}
+
+int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
+{
+	size_t n, i;
+	struct mxbpf_iteration *it = (struct mxbpf_iteration *)steps_iterations(m, &n);
+
+	for (i = 0; i < n; i++)
+		parts_take_cost(&it[i], cost);
+	return it || !n ? 0 : -ENOMEM;
 }
 
 static void *dup_process(const void *item)

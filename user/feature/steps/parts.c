@@ -13,8 +13,9 @@ struct edge {
 
 struct sweep {
 	struct mxbpf_iteration *it;
-	unsigned own[MXBPF_STEP_PARTS], nours, nbusy; /* open pieces: of the thread by part, all of them, busy ones */
-	uint64_t now_ns, idle_ns;		      /* since idle_ns no piece of the thread is open */
+	/* Open pieces: of the thread by part, all of these, those with only a cost, and busy ones of any thread. */
+	unsigned own[MXBPF_STEP_PARTS], nours, nsilent, nbusy;
+	uint64_t now_ns, idle_ns; /* since idle_ns no piece of the thread is open */
 };
 
 static int by_time(const void *va, const void *vb)
@@ -50,6 +51,18 @@ static void idle(struct sweep *s, enum mxbpf_step_part part)
 		s->it->first_ns = dt;
 }
 
+/* A piece begins. */
+static void add_cost(const struct sweep *s, const struct piece *p)
+{
+	const unsigned part = p->part < MXBPF_STEP_PARTS ? p->part : MXBPF_PART_OUTSIDE;
+	struct mxbpf_iteration *it = s->it;
+
+	it->cost_ns[part] += p->self_cost_ns;
+	it->runq_ns[part] += p->self_runq_ns;
+	if (!s->nours && !s->nsilent)
+		it->cost_ns[p->loader ? MXBPF_PART_DATA : MXBPF_PART_OUTSIDE] += p->before_cost_ns;
+}
+
 static void pass(struct sweep *s, const struct edge *e)
 {
 	const struct piece *p = e->piece;
@@ -58,6 +71,12 @@ static void pass(struct sweep *s, const struct edge *e)
 	s->nbusy += p->busy ? (e->ends ? -1u : 1u) : 0;
 	if (p->tid != s->it->tid)
 		return;
+	if (!e->ends)
+		add_cost(s, p);
+	if (p->part == MXBPF_STEP_PARTS) {
+		s->nsilent += e->ends ? -1u : 1u;
+		return;
+	}
 	if (!e->ends && !s->nours)
 		idle(s, p->loader ? MXBPF_PART_DATA : MXBPF_PART_OUTSIDE);
 	s->own[p->part] += e->ends ? -1u : 1u;
@@ -100,7 +119,7 @@ int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, 
 	};
 	n = edges_of(pieces, x, edges);
 	if (n && !x->full) {
-		it->flags = MXBPF_ITERATION_PARTS;
+		it->flags = MXBPF_ITERATION_PARTS | MXBPF_ITERATION_COST;
 		qsort(edges, n, sizeof(*edges), by_time);
 		for (i = 0; i < n; i++)
 			pass(&s, &edges[i]);
@@ -110,4 +129,55 @@ int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, 
 	}
 	free(edges);
 	return 0;
+}
+
+static uint64_t scaled(uint64_t ns, uint32_t permille)
+{
+	return (uint64_t)((double)ns * permille / 1000);
+}
+
+/* Takes up to *ns out of a part. */
+static void take(struct mxbpf_iteration *it, unsigned part, uint64_t *ns)
+{
+	const uint64_t n = *ns < it->part_ns[part] ? *ns : it->part_ns[part];
+
+	it->part_ns[part] -= n;
+	it->dur_ns -= n < it->dur_ns ? n : it->dur_ns;
+	*ns -= n;
+}
+
+/* A thread waits for a CPU in proportion to the time that it runs: returns by how much it waited longer in a part. */
+static uint64_t waited(const struct mxbpf_iteration *it, unsigned part, uint64_t cost_ns, uint64_t all_runq_ns)
+{
+	const uint64_t ran_ns = it->raw_ns > all_runq_ns ? it->raw_ns - all_runq_ns : 0;
+
+	return cost_ns < ran_ns ? (uint64_t)((double)it->runq_ns[part] * ((double)cost_ns / (double)ran_ns))
+				: it->runq_ns[part];
+}
+
+void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost)
+{
+	/* What others take longer is in the times in which the thread waits for them. */
+	static const uint8_t waits[] = {MXBPF_PART_WAIT,    MXBPF_PART_KVSTORE,	 MXBPF_PART_DATA,
+					MXBPF_PART_OUTSIDE, MXBPF_PART_OPERATOR, MXBPF_PART_API};
+	uint64_t late = scaled(it->dur_ns, cost->late), all = 0, runq = 0, ns;
+	unsigned part, i;
+
+	if (!(it->flags & MXBPF_ITERATION_COST) || it->raw_ns)
+		return;
+	it->raw_ns = it->dur_ns;
+	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
+		all += scaled(it->cost_ns[part], cost->scale);
+		runq += it->runq_ns[part];
+	}
+	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
+		ns = scaled(it->cost_ns[part], cost->scale) + waited(it, part, all, runq);
+		take(it, part, &ns);
+	}
+	for (i = 0; i < sizeof(waits); i++)
+		take(it, waits[i], &late);
+	if (it->first_ns > it->part_ns[MXBPF_PART_OUTSIDE])
+		it->first_ns = it->part_ns[MXBPF_PART_OUTSIDE];
+	if (it->raw_ns)
+		it->busy_ns = (uint64_t)((double)it->busy_ns * ((double)it->dur_ns / (double)it->raw_ns));
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "model/session.h"
 #include "mxbpf_event.h"
 #include "mxbpf_step.h"
 
@@ -14,8 +15,12 @@
 struct piece {
 	uint64_t start_ns, end_ns;
 	uint32_t tid; /* 0: asynchronous, it does not occupy its thread */
-	uint8_t part; /* enum mxbpf_step_part */
+	uint8_t part; /* enum mxbpf_step_part; MXBPF_STEP_PARTS: only its cost counts */
 	bool loader, busy;
+	/* What watching cost it, by the estimates, without calls in it; and what it cost before it, see
+	 * mxbpf_span_cost. */
+	uint64_t self_cost_ns, before_cost_ns;
+	uint64_t self_runq_ns; /* waiting for a CPU, without calls in it */
 };
 
 /* An iteration without its record. */
@@ -32,5 +37,8 @@ struct extent {
  */
 int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, uint64_t nr,
 	       struct mxbpf_iteration *it);
+
+/* Takes what watching cost out of the iteration's time and its parts, once. None of them becomes negative. */
+void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost);
 
 #endif

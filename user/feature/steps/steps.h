@@ -4,6 +4,7 @@
 #define FEATURE_STEPS_H
 
 #include "model/feature.h"
+#include "model/session.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_step.h"
 
@@ -18,6 +19,8 @@ extern const struct view_trace_feature steps_trace;
  * window: it ends an iteration at the last call that can be its end.
  */
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
+/* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
+int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
 /* An iteration that has ended. */
 struct steps_end {
 	uint32_t tgid;

@@ -69,6 +69,7 @@ static void put_about(struct out *o, const struct mdl_session *ss)
 	json_end(&j);
 	json_line(&j, 8);
 	view_json_sources(&j, ss);
+	view_json_cost(&j, ss, NULL);
 	json_line(&j, 4);
 	json_end(&j);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Window, loss and sources in JSON, for the document and for traces. */
 #include "base/json.h"
+#include "feature/cost/cost.h"
 #include "view/priv.h"
 
 static void put_gaps(struct json *j, const struct mdl_session *s)
@@ -86,6 +87,33 @@ void view_json_window(struct json *j, const struct mdl_session *s)
 	}
 	put_fallbacks(j, s);
 	put_notes(j, s);
+}
+
+void view_json_cost(struct json *j, const struct mdl_session *s, struct mdl *m)
+{
+	const struct mdl_cost *c = &s->cost;
+	const struct cost_iterations it = m ? cost_of_iterations(m) : (struct cost_iterations){0};
+
+	if (!c->added_ns)
+		return;
+	json_object(j, "cost");
+	json_u64(j, "added_cpu_ns", c->added_ns);
+	json_u64(j, "busiest_thread_ns", c->thread_ns);
+	json_u64(j, "trap_ns", c->trap_ns);
+	json_u64(j, "uncertainty_permille", c->uncertain);
+	json_bool(j, "taken_out", m && c->scale);
+	if (it.n) {
+		json_u64(j, "iteration_watched_ns", it.watched_ns);
+		json_u64(j, "iteration_unwatched_ns", it.unwatched_ns);
+	}
+	if (c->beats) {
+		json_object(j, "compared");
+		json_u64(j, "intervals", c->beats);
+		json_u64(j, "watched_ns", c->beat_watched_ns);
+		json_u64(j, "unwatched_ns", c->beat_unwatched_ns);
+		json_end(j);
+	}
+	json_end(j);
 }
 
 void view_json_loss(struct json *j, const struct mxbpf_loss *l)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "feature/cost/cost.h"
 #include "view/calls.h"
 
 /* Columns of rows that no sheet describes. */
@@ -428,6 +429,7 @@ static int end(struct view *s)
 {
 	const struct mdl_session *ss = s->in->session;
 	const struct mdl *m = s->in->model;
+	const struct cost_iterations it = cost_of_iterations(s->in->model);
 	const struct {
 		const char *table, *name;
 		enum column column;
@@ -451,6 +453,11 @@ static int end(struct view *s)
 		{"window", "follow_lag", TOTAL, ss->follow_lag_ns},
 		{"window", "stranger_hits", COUNT, ss->stranger_hits},
 		{"window", "stranger_time", TOTAL, ss->stranger_ns},
+		{"cost", "added_cpu", TOTAL, ss->cost.added_ns},
+		{"cost", "busiest_thread", TOTAL, ss->cost.thread_ns},
+		{"cost", "iteration_watched", TOTAL, it.watched_ns},
+		{"cost", "iteration_unwatched", TOTAL, it.unwatched_ns},
+		{"cost", "uncertainty_permille", COUNT, ss->cost.added_ns ? ss->cost.uncertain : 0},
 		{"window", "late_libraries", COUNT, ss->late_libs},
 		{"window", "late_refused", COUNT, ss->late_refused},
 		{"window", "moments", COUNT, view_tally(m, MXBPF_TALLY_MOMENTS)},

@@ -135,6 +135,8 @@ static int begin(struct view *s)
 	json_string(j, "mode", ss->stats ? "stats" : "events");
 	json_line(j, 2);
 	put_loss(j, ss);
+	json_line(j, 2);
+	view_json_cost(j, ss, s->in->model);
 	put_tallies(j, s);
 	put_probes(j, ss);
 	json_line(j, 2);

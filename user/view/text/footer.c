@@ -3,6 +3,7 @@
 #include "view/priv.h"
 
 #include "base/fmt.h"
+#include "feature/cost/cost.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -200,6 +201,27 @@ static void put_loss(struct view *s, const char *prefix)
 		   l->truncated == 1 ? "" : "s", fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
 }
 
+/* What watching cost the job, and that it is not in the times. */
+static void put_cost(struct view *s, const char *prefix)
+{
+	const struct mdl_cost *c = &s->in->session->cost;
+	const struct cost_iterations it = cost_of_iterations(s->in->model);
+	const uint64_t added = it.watched_ns > it.unwatched_ns ? it.watched_ns - it.unwatched_ns : 0;
+	char ns[4][24];
+
+	if (!c->added_ns && c->scale)
+		out_printf(s->out, "%scost     all times here are without it, by estimates (+-%u%%)\n", prefix,
+			   (c->uncertain + 5) / 10);
+	if (!c->added_ns)
+		return;
+	out_printf(s->out, "%scost     watching added %s of CPU time", prefix, fmt_ns(c->added_ns, ns[0]));
+	if (added)
+		out_printf(s->out, ", and %s to an iteration of %s", fmt_ns(added, ns[1]),
+			   fmt_ns(it.unwatched_ns, ns[2]));
+	out_printf(s->out, " (+-%u%%); %s\n", (c->uncertain + 5) / 10,
+		   c->scale ? "all times here are without it" : "all times here are with it");
+}
+
 /* The records and the loss of each source if there are several. */
 static void put_sources(struct view *s, const char *prefix)
 {
@@ -365,6 +387,7 @@ void view_footer(struct view *s, const char *prefix)
 	put_followed(s, prefix);
 	view_put_machine(s, prefix);
 	put_events(s, prefix);
+	put_cost(s, prefix);
 	put_loss(s, prefix);
 	if (!is_complete(s))
 		put_sources(s, prefix);

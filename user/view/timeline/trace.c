@@ -406,6 +406,7 @@ void view_trace_about(struct view_trace *t)
 	view_json_loss(&j, &s->loss);
 	json_end(&j);
 	view_json_sources(&j, s);
+	view_json_cost(&j, s, NULL);
 	write_counts(&j, s, &t->plan);
 	for (i = 0; i < t->non; i++)
 		if (t->on[i].f->about)

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
+/*
+ * What watching costs. Each hit adds the estimate of its row to a sum of its thread, so the cost of a span is the
+ * difference between two values of the sum. User space makes the estimates; it also compares the time between hits of
+ * one place while the job is watched and while it is not.
+ */
+#ifndef COST_BPF_H
+#define COST_BPF_H
+
+#include "account.bpf.h"
+#include "common.bpf.h"
+#include "mxbpf_cost.h"
+
+const volatile __u8 cfg_nr[MXBPF_ROWS_MAX]; /* [K] is K: a program learns the number of its row (user/attach/rows.c) */
+
+volatile struct mxbpf_hit_cost hit_costs[MXBPF_ROWS_MAX];
+struct mxbpf_beat beats[MXBPF_BEATS_MAX];
+volatile __u32 beats_used;   /* entries of `beats` that may be in use */
+volatile __u32 places_asked; /* nonzero: count hits by their places */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MXBPF_PLACES_MAX);
+	__type(key, struct mxbpf_place);
+	__type(value, __u64);
+} places SEC(".maps");
+
+__noinline int place_count(__u64 ip)
+{
+	struct bpf_pidns_info ids = thread_ids();
+	struct mxbpf_place place = {.ip = ip, .tgid = ids.tgid, .tid = ids.pid};
+	__u64 one = 1, *n = bpf_map_lookup_elem(&places, &place);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+	else
+		bpf_map_update_elem(&places, &place, &one, BPF_NOEXIST);
+	return 0;
+}
+
+/* Closes a block of intervals that is long enough. */
+static __always_inline void beat_block(struct mxbpf_beat *b)
+{
+	__u64 mean;
+
+	if (b->block_ns < MXBPF_BEAT_BLOCK_NS || !b->block_n)
+		return;
+	mean = b->block_ns / b->block_n / MXBPF_BEAT_UNIT_NS;
+	b->blocks++;
+	b->means += mean;
+	b->squares += mean * mean;
+	b->block_n = b->block_ns = 0;
+}
+
+/* Adds the interval since the last hit of the place. cost_ns: the sum of the thread. */
+static __always_inline void beat_add(struct mxbpf_beat *b, __u64 now, __u64 cost_ns)
+{
+	struct mxbpf_account_start s = {};
+	__u64 ns, cpu_ns;
+
+	if (cfg_account && bpf_core_field_exists(((struct task_struct *)0)->sched_info.run_delay))
+		account_note(&s, bpf_get_current_task_btf());
+	ns = now - b->last_ns;
+	cpu_ns = cfg_account ? ns + s.ran_ns - b->last_ran_ns : ns;
+	if (b->last_ns) {
+		b->n++;
+		b->ns += ns;
+		b->cpu_ns += cpu_ns;
+		b->runq_ns += s.run_delay_ns - b->last_runq_ns;
+		b->cost_ns += cost_ns - b->last_cost_ns;
+		b->block_n++;
+		b->block_ns += cpu_ns;
+	}
+	beat_block(b);
+	b->last_ns = now;
+	b->last_ran_ns = s.ran_ns;
+	b->last_runq_ns = s.run_delay_ns;
+	b->last_cost_ns = cost_ns;
+}
+
+/* Looks whether a hit belongs to a beat. */
+__noinline int beat_hit(__u64 ip, __u64 now, __u64 cost_ns)
+{
+	struct bpf_pidns_info ids;
+	struct mxbpf_beat *b;
+	int i;
+
+	for (i = 0; i < MXBPF_BEATS_MAX; i++) {
+		b = &beats[i];
+		if (b->ip != ip)
+			continue;
+		ids = thread_ids();
+		if (b->tid == ids.pid && b->tgid == ids.tgid)
+			beat_add(b, now, cost_ns);
+	}
+	return 0;
+}
+
+/* Adds what this hit costs to the sum of its thread. */
+static __always_inline void cost_hit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile __u8 *nr)
+{
+	const volatile struct mxbpf_hit_cost *cost = &hit_costs[*nr & (MXBPF_ROWS_MAX - 1)];
+
+	t->cost_ns += cost->all;
+	t->behind_start_ns = cost->behind_start;
+	t->behind_end_ns = cost->behind_end;
+	if (places_asked && t->counts[MXBPF_COUNT_HITS] % MXBPF_PLACE_HITS == 0)
+		place_count(PT_REGS_IP(ctx));
+	if (beats_used)
+		beat_hit(PT_REGS_IP(ctx), bpf_ktime_get_ns(), t->cost_ns);
+}
+
+/* A hit while nothing is recorded: the job goes on unwatched but for one place. */
+static __always_inline void cost_rest(struct pt_regs *ctx)
+{
+	if (beats_used)
+		beat_hit(PT_REGS_IP(ctx), bpf_ktime_get_ns(), 0);
+}
+
+/* Notes the cost of the hits on the thread before frame f, which opens in this hit. */
+static __always_inline void cost_open(struct mxbpf_thread *t, struct mxbpf_frame *f, bool nested)
+{
+	f->cost_ns = t->cost_ns - t->behind_start_ns;
+	if (!nested)
+		t->before_ns = f->cost_ns - t->apart_ns;
+}
+
+/* Returns the cost of the hits since then, up to a moment at the beginning of this hit. */
+static __always_inline __u64 cost_since(const struct mxbpf_thread *t, const struct mxbpf_frame *f)
+{
+	const __s64 ns = t->cost_ns - t->behind_end_ns - f->cost_ns;
+
+	return ns < 0 ? 0 : ns;
+}
+
+static __always_inline __u32 cost_units(__u64 ns)
+{
+	const __u64 n = (ns + MXBPF_COST_UNIT_NS / 2) / MXBPF_COST_UNIT_NS;
+
+	return n > 0xffffffff ? 0xffffffff : n;
+}
+
+/* Fills the cost of span s of frame f, which ends in this hit. The frame is off the stack already. */
+static __always_inline void cost_fill(struct mxbpf_span *s, struct mxbpf_thread *t, const struct mxbpf_frame *f)
+{
+	const __u64 all = s->flags & MXBPF_SPAN_ASYNC ? 0 : cost_since(t, f);
+
+	s->cost.all = cost_units(all);
+	s->cost.self = cost_units(all > f->child_cost_ns ? all - f->child_cost_ns : 0);
+	s->cost.before = s->cost.pad = 0;
+	if (t->depth || s->flags & MXBPF_SPAN_ASYNC)
+		return;
+	s->cost.before = cost_units(t->before_ns);
+	t->apart_ns = t->cost_ns - t->behind_end_ns;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
+/*
+ * What watching costs: the estimates that user space gives to BPF, the places where BPF measures how long the job takes
+ * from one hit to the next, and the sums of a row.
+ */
+#ifndef MXBPF_COST_H
+#define MXBPF_COST_H
+
+#include "mxbpf_event.h"
+
+/* Estimates for a hit of one row of the plan, in ns. User space changes them while programs run. */
+struct mxbpf_hit_cost {
+	__u32 all;
+	/*
+	 * The parts of it behind the moment at which a span starts, and behind the moment at which a span ends. The
+	 * span does not contain the former of the hit that ends it, but it contains the latter of the hit that starts
+	 * it.
+	 */
+	__u32 behind_start, behind_end;
+};
+
+/*
+ * A beat: the hits of one place on one thread. Its sums are over the intervals between two hits that follow each other.
+ * The thread adds to them; user space sets ip to 0 before it changes the rest.
+ */
+struct mxbpf_beat {
+	__u64 ip; /* address of the probe in the process; 0: the entry is not in use */
+	__u32 tgid, tid;
+	__u64 last_ns, last_cost_ns; /* of the last hit; 0: there was none */
+	__s64 last_ran_ns;	     /* mxbpf_account_start.ran_ns and run_delay_ns then */
+	__u64 last_runq_ns;
+	__u64 n; /* intervals */
+	__u64 ns, cost_ns;
+	__u64 cpu_ns;  /* on CPU; ns if the kernel does not keep it */
+	__u64 runq_ns; /* ready to run, but waiting for a CPU */
+	/*
+	 * Blocks of at least MXBPF_BEAT_BLOCK_NS on CPU, so that intervals which repeat in a loop are together: sums of
+	 * the mean interval of a block, in units of MXBPF_BEAT_UNIT_NS, and of its square.
+	 */
+	__u64 blocks, means, squares;
+	__u64 block_n, block_ns; /* of the block that is not complete */
+};
+#define MXBPF_BEATS_MAX	    8
+#define MXBPF_BEAT_BLOCK_NS 10000000ull
+#define MXBPF_BEAT_UNIT_NS  16
+
+/* Key of map `places`: the hits of a place on a thread, of which one in MXBPF_PLACE_HITS is counted. */
+struct mxbpf_place {
+	__u64 ip;
+	__u32 tgid, tid;
+};
+#define MXBPF_PLACES_MAX 1024
+#define MXBPF_PLACE_HITS 32
+
+/* Estimates for a call that the agent records: all of it, and the part between the call's start and its end. */
+#define MXBPF_AGENT_CALL_NS   350 /* as `make bench` has it: 0.16 ms for 430 calls */
+#define MXBPF_AGENT_INSIDE_NS 100
+
+/* User: what watching cost the spans of a row, by the estimates; it comes after the row. Rows without cost have none.
+ */
+#define MXBPF_AGG_COST ((enum mxbpf_kind)47)
+struct mxbpf_agg_cost {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;
+	__u64 cost_ns, self_cost_ns; /* of total_ns and of self_ns */
+	/* The row's times before the cost was taken out; 0: it is not taken out. Recordings have 0. */
+	__u64 raw_total_ns, raw_self_ns;
+	__u32 device; /* h.tgid, name_id, cls and device identify the row */
+	__u8 cls;
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_cost) == 64);
+
+#endif

@@ -1,0 +1,128 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What watching costs: it is measured, said, and taken out. Ground truth is the program's own account of its iterations.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# A loop of tiny operators. It prints the mean duration of an iteration in ns, about ten times a second, behind the time.
+LOOP='
+import os, sys, time, torch
+torch.set_num_threads(1)
+weight = torch.nn.Parameter(torch.ones(8))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+ones = torch.ones(8)
+def iteration():
+    x = ones
+    for _ in range(200):
+        x = x + ones
+    (weight * x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+for _ in range(20):
+    iteration()
+print("ready", os.getpid(), flush=True)
+while True:
+    begin, n = time.monotonic_ns(), 0
+    while time.monotonic_ns() - begin < 100000000:
+        iteration()
+        n += 1
+    print("iterations", begin, (time.monotonic_ns() - begin) // n, flush=True)
+'
+
+# median_between FROM TO: of what the program printed for its time between these moments.
+median_between() {
+	awk -v from="$1" -v to="$2" '$1 == "iterations" && $2 > from && $2 + 1e8 < to { print $3 }' "$(out loop)" | sort -n |
+		awk '{ ns[NR] = $1 } END { if (NR < 3) exit 1; print ns[int((NR + 1) / 2)] }'
+}
+
+now_ns() { awk '{ printf "%d", $1 * 1e9 }' /proc/uptime; }
+
+lines() { grep -c ^iterations "$(out loop)"; }
+
+# await_lines N: waits until the program has printed N more lines.
+await_lines() {
+	local until=$(($(lines) + $1))
+	while (($(lines) < until)); do wait_new_line "$(out loop)" '^iterations'; done
+}
+
+# watch_loop ARGS...: lets the loop run, watches it, and lets it run again. alone: its iteration when it is not watched.
+watch_loop() {
+	local began ended
+	start_code loop "$LOOP" >/dev/null
+	began=$(now_ns)
+	await_lines 8
+	watched_from=$(now_ns)
+	"$MXBPF" --pid "$READY_PID" -d 3s "$@" -f json >live.json 2>warnings
+	watched_to=$(now_ns)
+	await_lines 8
+	ended=$(now_ns)
+	{ median_between "$began" "$watched_from" && median_between "$watched_to" "$ended"; } >both || return 1
+	alone=$(awk '{ sum += $1 } END { printf "%d", sum / NR }' both)
+}
+
+# within PERCENT A B
+within() { awk -v p="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(a > b * (1 - p / 100) && a < b * (1 + p / 100)) }'; }
+
+# bats test_tags=alone
+@test "An iteration of tiny PyTorch operators without the cost takes as long as when nobody watches" {
+	local said watched
+	watch_loop
+	said=$(jq .cost.iteration_unwatched_ns live.json) watched=$(jq .cost.iteration_watched_ns live.json)
+	echo "alone $alone, said $said of $watched; $(jq -c .cost live.json)"
+	((watched > alone * 2)) # else there is nothing to show
+	within 15 "$said" "$alone"
+	# The first line has it, and the sum of the parts; operators have both times, and the first finding says so.
+	jq -e '(.cost.taken_out) and .cost.uncertainty_permille < 300 and .cost.compared.intervals > 10 and
+		.findings[0].finding == "watching" and .findings[0].next == "--pid PID --agent" and
+		(.tables.operator[] | select(.name == "aten::add") | .raw_total_ns > 2 * .total_ns and .total_ns > 0 and
+			.avg_ns >= .min_ns and .max_ns >= .p99_ns)' live.json
+	grep -q 'warning: watching takes about [0-9]*% of the time of thread [0-9]*, so that the job runs .* --agent makes it less' warnings
+}
+
+# bats test_tags=alone
+@test "With the agent, an iteration without the cost takes as long as when nobody watches" {
+	local said
+	watch_loop --agent
+	said=$(jq .cost.iteration_unwatched_ns live.json)
+	echo "alone $alone, said $said; $(jq -c .cost live.json)"
+	within 25 "$said" "$alone"
+}
+
+@test "Tables say what watching cost, a recording has what its report needs, and --raw keeps the cost in all times" {
+	start_code loop "$LOOP" >/dev/null
+	"$MXBPF" record --pid "$READY_PID" -d 2s -o job.mxd
+	"$MXBPF" report job.mxd >tables
+	expect_re '^cost     watching added [0-9.]* m?s of CPU time, and [0-9.]* [mu]s to an iteration of .*; all times here are without it$' "$(<tables)"
+	"$MXBPF" report --raw job.mxd >raw
+	expect_re '^cost     watching added .*; all times here are with it$' "$(<raw)"
+	run ! grep 'mxbpf makes the job' raw
+	"$MXBPF" report job.mxd -f json >report.json
+	"$MXBPF" report --raw job.mxd -f json >raw.json
+	"$MXBPF" report job.mxd -f csv >report.csv
+	# Each row of --raw has the times that the other report calls raw, and a sum of recordings has both.
+	jq -n -e --slurpfile a report.json --slurpfile b raw.json '
+		([$a[0].tables.operator[] | {name, total_ns: .raw_total_ns, self_ns: .raw_self_ns}] | sort) ==
+		([$b[0].tables.operator[] | {name, total_ns, self_ns}] | sort) and
+		($b[0].tables.operator | all(has("raw_total_ns") | not)) and ($b[0].cost.taken_out | not)'
+	jq -e 'all(.tables.operator[]; .total_ns <= .raw_total_ns and .self_ns <= .raw_self_ns and .self_ns >= 0)' report.json
+	grep -q '"cost","iteration_unwatched",' report.csv
+	"$MXBPF" export job.mxd -o t.json
+	jq -e '.otherData.cost.taken_out == false' t.json
+}
+
+@test "The sums of --stats and single calls are without the cost, too" {
+	start_code loop "$LOOP" >/dev/null
+	"$MXBPF" --pid "$READY_PID" -d 1s --stats -f json >stats.json
+	jq -e '.tables.operator[] | select(.name == "aten::add") | .raw_self_ns > .self_ns and .self_ns > 0' stats.json
+	"$MXBPF" record --pid "$READY_PID" -d 1s -o job.mxd
+	"$MXBPF" report job.mxd --by event -f json >events.json
+	"$MXBPF" report job.mxd --by event --raw -f json >raw.json
+	jq -n -e --slurpfile a events.json --slurpfile b raw.json '
+		([$a[0].tables.operator[].self_ns] | add) < 0.9 * ([$b[0].tables.operator[].self_ns] | add)'
+}

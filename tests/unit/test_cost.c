@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests how the cost of watching is taken out of rows and iterations, with made-up records. */
+#include <string.h>
+
+#include "feature/cost/cost.h"
+#include "feature/steps/parts.h"
+#include "records.h"
+#include "unit.h"
+
+#define OP    MXBPF_CLASS_OPERATOR
+#define UNITS (1000 / MXBPF_COST_UNIT_NS) /* of a cost of 1 us */
+
+static const struct mdl_session session = {.duration_ns = 1000000, .cost = {.scale = 1000, .thread_ns = 200000}};
+
+static void put_span(struct buf *b, uint64_t name_id, uint64_t us, uint64_t self_us, uint32_t cost_us,
+		     uint32_t self_cost_us)
+{
+	struct mxbpf_span s = {
+		.h = {MXBPF_SPAN, MXBPF_SPAN_BYTES_PLAIN, 77, 1000},
+		.dur_ns = us * 1000,
+		.self_ns = self_us * 1000,
+		.name_id = name_id,
+		.cls = OP,
+		.tid = 5,
+		.end_tid = 5,
+	};
+	const struct mxbpf_span_cost cost = {.all = cost_us * UNITS, .self = self_cost_us * UNITS};
+
+	s.h.size = MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN);
+	buf_put(b, &s, MXBPF_SPAN_BYTES_PLAIN);
+	buf_put(b, &cost, sizeof(cost));
+}
+
+/* A hundred calls of `outer`, each with two of `inner`, and one of `outer` that waits long. */
+static struct mdl *model(void)
+{
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+	int i;
+
+	put_name(&b, 3, MXBPF_NAME_SPAN, "outer");
+	put_name(&b, 5, MXBPF_NAME_SPAN, "inner");
+	for (i = 0; i < 100; i++) {
+		put_span(&b, 5, 3, 3, 1, 1);
+		put_span(&b, 5, 3, 3, 1, 1);
+		put_span(&b, 3, 12, 6, 6, 4);
+	}
+	put_span(&b, 3, 5000, 5000, 6, 6);
+	CHECK(!feed(m, &b));
+	buf_fini(&b);
+	return m;
+}
+
+static bool near(uint64_t ns, uint64_t us)
+{
+	return ns + us * 30 > us * 1000 && ns < us * 1030; /* units of 16 ns are not exact */
+}
+
+static const struct mdl_row *row(struct mdl *m, uint64_t name_id)
+{
+	return mdl_row_find(m, OP, name_id, 77, 0);
+}
+
+static void test_rows(void)
+{
+	struct mdl *m = model(), *copy = mdl_new();
+	struct mdl_session unknown = session, large = session;
+	struct buf recs = {0};
+
+	TEST("the cost is taken out of the times of rows once, and the times with it are kept")
+	{
+		CHECK(!cost_take(m, &session) && !cost_take(m, &session));
+		CHECK(near(row(m, 5)->total_ns, 400) && row(m, 5)->raw_total_ns == 600000);
+		CHECK(near(row(m, 3)->self_ns, 600 - 400 + 5000 - 6) && row(m, 3)->raw_self_ns == 5600000);
+		CHECK(near(row(m, 3)->total_ns, 600 + 5000 - 6));
+	}
+	TEST("a call that waits long keeps its duration but for the cost of a call, and percentiles move with the "
+	     "calls")
+	{
+		CHECK(near(row(m, 3)->max_ns, 4994) && near(mdl_percentile(row(m, 5), 0.5), 2));
+		CHECK(row(m, 3)->min_ns < 12000 && row(m, 3)->min_ns > 0);
+	}
+	TEST("what was taken out stays so in a sum, and sums of rows keep both times")
+	{
+		CHECK(!mdl_emit(m, &recs) && !feed(copy, &recs) && !cost_take(copy, &session));
+		CHECK(row(copy, 5)->total_ns == row(m, 5)->total_ns && row(copy, 5)->raw_total_ns == 600000);
+	}
+	mdl_free(copy);
+	mdl_free(m);
+	m = model();
+	copy = mdl_new();
+	TEST("a recording has the times with the cost, and the cost")
+	{
+		CHECK(!mdl_emit(m, &recs) && !feed(copy, &recs));
+		CHECK(row(copy, 5)->total_ns == 600000 && near(row(copy, 5)->cost_ns, 200));
+		CHECK(!cost_take(copy, &session) && near(row(copy, 5)->total_ns, 400));
+	}
+	mdl_free(copy);
+	TEST("without a known cost nothing is taken out, and no time becomes negative")
+	{
+		unknown.cost.scale = 0;
+		large.cost.scale = 4000;
+		CHECK(!cost_take(m, &unknown) && row(m, 5)->total_ns == 600000 && !row(m, 5)->raw_total_ns);
+		CHECK(!cost_permille(m, &unknown));
+		CHECK(!cost_take(m, &large) && row(m, 5)->total_ns == 0 && row(m, 5)->self_ns == 0);
+		CHECK(row(m, 3)->self_ns <= row(m, 3)->total_ns && row(m, 5)->min_ns == 0);
+	}
+	TEST("without iterations the job is slower by the cost of its busiest thread")
+	{
+		CHECK(cost_permille(m, &session) == 250);
+	}
+	mdl_free(m);
+	buf_fini(&recs);
+}
+
+static void put_piece(struct buf *b, uint64_t from, uint64_t to, unsigned part, uint64_t cost, uint64_t before)
+{
+	const struct piece p = {.start_ns = from,
+				.end_ns = to,
+				.tid = 5,
+				.part = (uint8_t)part,
+				.busy = part == MXBPF_PART_OPERATOR,
+				.self_cost_ns = cost,
+				.before_cost_ns = before};
+
+	buf_put(b, &p, sizeof(p));
+}
+
+static uint64_t sum_of(const struct mxbpf_iteration *it)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_STEP_PARTS; i++)
+		sum += it->part_ns[i];
+	return sum;
+}
+
+static void test_iterations(void)
+{
+	const struct extent x = {.start_ns = 1000, .end_ns = 11000, .tid = 5, .told = MXBPF_STEP_UPDATE};
+	const struct mdl_cost half = {.scale = 500}, late = {.scale = 1000, .late = 100};
+	struct mxbpf_iteration it, other;
+	struct buf pieces = {0};
+
+	put_piece(&pieces, 2000, 5000, MXBPF_PART_OPERATOR, 1000, 600);
+	put_piece(&pieces, 5500, 7000, MXBPF_PART_WAIT, 200, 200);
+	put_piece(&pieces, 7100, 7500, MXBPF_STEP_PARTS, 100, 100); /* an annotation */
+	CHECK(!parts_make(&pieces, 77, &x, 0, &it));
+	other = it;
+	TEST("the cost of an iteration is taken out of the parts in which it was, which still add up")
+	{
+		CHECK(it.flags & MXBPF_ITERATION_COST && sum_of(&it) == 10000);
+		parts_take_cost(&it, &half);
+		CHECK(it.raw_ns == 10000 && it.dur_ns == 8900 && sum_of(&it) == it.dur_ns);
+		CHECK(it.part_ns[MXBPF_PART_OPERATOR] == 2500 && it.part_ns[MXBPF_PART_WAIT] == 1400);
+		CHECK(it.part_ns[MXBPF_PART_OUTSIDE] == 5500 - 500);
+		parts_take_cost(&it, &half);
+		CHECK(it.dur_ns == 8900);
+	}
+	TEST("a thread that runs for less time waits for a CPU for less time")
+	{
+		struct mxbpf_iteration busy = other;
+
+		busy.runq_ns[MXBPF_PART_OPERATOR] = 2000;
+		parts_take_cost(&busy, &half);
+		/* 1,100 ns of cost in 8,000 ns on CPU: as much of the 2,000 ns */
+		CHECK(busy.dur_ns == 8900 - 275 && busy.part_ns[MXBPF_PART_OPERATOR] == 2500 - 275);
+		CHECK(sum_of(&busy) == busy.dur_ns);
+	}
+	TEST("what others that the thread waits for take longer is taken out of its waits first")
+	{
+		parts_take_cost(&other, &late);
+		CHECK(other.dur_ns == 10000 - 2200 - 1000 && other.part_ns[MXBPF_PART_WAIT] == 1500 - 200 - 1000);
+	}
+	buf_fini(&pieces);
+}
+
+int main(void)
+{
+	test_rows();
+	test_iterations();
+	UNIT_MAIN_END;
+}

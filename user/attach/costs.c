@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/costs.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "attach/trap.h"
+
+#define PROGRAM_NS 400 /* first estimate for a program */
+#define HITS_LEAST 64  /* of a program, before its measured time is believed */
+#define IN_PLACE   145 /* per cent: a trap in a job, whose caches are cold, takes so much of one in trap.c */
+#define INTERVAL_HITS                                                                                                  \
+	400	       /* the place of a beat is hit so seldom that its own hits cost less than 1/400 of the time      \
+			*/
+#define BLOCKS_LEAST 8 /* that tell a variance */
+
+/* The program does nothing but what each hit does. */
+static const struct mxbpf_row nothing = {.action = MXBPF_ACT_NONE};
+
+int costs_choose(struct att *a, struct err *e)
+{
+	unsigned i;
+
+	a->costs.stats_fd = a->costs.beat_nr = -1;
+	for (i = 0; i < MXBPF_ROWS_MAX; i++)
+		*(__u8 *)&a->skel->rodata->cfg_nr[i] = (__u8)i;
+	return att_choose_program(a, &nothing, false, e);
+}
+
+static void set_cost(struct att *a, unsigned nr, uint64_t program_ns)
+{
+	const uint64_t trap_ns = a->costs.trap_ns;
+	volatile struct mxbpf_hit_cost *cost = &a->skel->bss->hit_costs[nr];
+
+	cost->all = (uint32_t)(trap_ns + program_ns);
+	cost->behind_start = (uint32_t)(trap_ns / 2);
+	cost->behind_end = (uint32_t)(trap_ns - trap_ns / 2 + program_ns);
+}
+
+/* Reads how often a program ran and how long it took in all. */
+static struct bpf_prog_info program_info(int fd)
+{
+	struct bpf_prog_info info = {0};
+	__u32 size = sizeof(info);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &size))
+		info = (struct bpf_prog_info){0};
+	return info;
+}
+
+void att_costs_open(struct att *a)
+{
+	const int fd = att_variant_of(a, &nothing)->prog_fd;
+	struct bpf_prog_info info;
+	uint64_t hit_ns, program_ns;
+	unsigned i;
+
+	a->costs.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	hit_ns = trap_hit_ns(a, fd);
+	info = program_info(fd);
+	att_costs_measure(a, false);
+	program_ns = info.run_cnt ? info.run_time_ns / info.run_cnt : 0;
+	a->costs.trap_ns = hit_ns > program_ns ? (hit_ns - program_ns) * IN_PLACE / 100 : 0;
+	for (i = 0; i < a->nvariants && a->costs.trap_ns; i++)
+		set_cost(a, i, PROGRAM_NS);
+}
+
+void att_costs_measure(struct att *a, bool on)
+{
+	a->skel->bss->places_asked = on;
+	if (on && a->costs.stats_fd < 0)
+		a->costs.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (!on && a->costs.stats_fd >= 0) {
+		close(a->costs.stats_fd);
+		a->costs.stats_fd = -1;
+	}
+}
+
+bool att_costs_update(struct att *a)
+{
+	struct bpf_prog_info info;
+	bool any = false;
+	unsigned i;
+
+	for (i = 0; i < a->nvariants && a->costs.trap_ns; i++) {
+		if (a->variants[i].row == &nothing)
+			continue;
+		info = program_info(a->variants[i].prog_fd);
+		if (info.run_cnt < HITS_LEAST)
+			continue;
+		set_cost(a, i, info.run_time_ns / info.run_cnt);
+		any = true;
+	}
+	return any;
+}
+
+struct att_costs att_costs(const struct att *a)
+{
+	struct att_costs c = {.trap_ns = a->costs.trap_ns};
+	unsigned i;
+
+	for (i = 1; i < MXBPF_THREADS_MAX && i < a->nslots; i++) {
+		const struct mxbpf_thread *t = &a->threads[i];
+
+		c.added_ns += t->cost_ns;
+		if (t->cost_ns > c.thread_ns) {
+			c.thread_ns = t->cost_ns;
+			c.tgid = t->tgid;
+			c.tid = t->tid;
+		}
+	}
+	return c;
+}
+
+/* ---- beats */
+
+struct candidate {
+	struct mxbpf_place place;
+	uint64_t hits;
+};
+
+static int by_hits(const void *va, const void *vb)
+{
+	const struct candidate *a = va, *b = vb;
+
+	return a->hits < b->hits ? -1 : a->hits > b->hits;
+}
+
+/* Reads the places of a thread, those with the fewest hits first. Returns their number. */
+static size_t read_places(const struct att *a, uint32_t tgid, uint32_t tid, struct candidate *all, size_t max)
+{
+	const int fd = bpf_map__fd(a->skel->maps.places);
+	struct mxbpf_place key, *last = NULL;
+	__u64 hits;
+	size_t n = 0;
+
+	while (n < max && !bpf_map_get_next_key(fd, last, &key)) {
+		if (key.tgid == tgid && key.tid == tid && !bpf_map_lookup_elem(fd, &key, &hits))
+			all[n++] = (struct candidate){key, hits * MXBPF_PLACE_HITS};
+		last = &key;
+	}
+	qsort(all, n, sizeof(*all), by_hits);
+	return n;
+}
+
+unsigned att_beats_start(struct att *a, uint32_t tgid, uint32_t tid, uint64_t window_ns)
+{
+	const uint64_t most = a->costs.trap_ns ? window_ns / (a->costs.trap_ns * INTERVAL_HITS) : 0;
+	struct candidate *all = calloc(MXBPF_PLACES_MAX, sizeof(*all));
+	size_t n = all ? read_places(a, tgid, tid, all, MXBPF_PLACES_MAX) : 0, i, step;
+	unsigned used = 0;
+
+	while (n > 1 && all[n - 1].hits > most) /* if all are hit too often, the rarest */
+		n--;
+	step = n > MXBPF_BEATS_MAX ? n / MXBPF_BEATS_MAX : 1;
+	for (i = 0; i < n && used < MXBPF_BEATS_MAX; i += step)
+		a->skel->bss->beats[used++] = (struct mxbpf_beat){.ip = all[i].place.ip, .tgid = tgid, .tid = tid};
+	free(all);
+	__atomic_store_n(&a->skel->bss->beats_used, used, __ATOMIC_SEQ_CST);
+	return used;
+}
+
+double att_beat_error2(const struct mxbpf_beat *b)
+{
+	const double n = (double)b->blocks, mean = (double)b->means / n;
+	const double variance = (double)b->squares / n - mean * mean;
+
+	if (b->blocks < BLOCKS_LEAST || mean < 1)
+		return 1;
+	return (variance > 0 ? variance : 0) / (mean * mean) / n;
+}
+
+bool att_beats_choose(struct att *a, double error)
+{
+	struct mxbpf_beat *beats = a->skel->bss->beats;
+	int best = -1, i;
+
+	for (i = 0; i < MXBPF_BEATS_MAX; i++)
+		if (beats[i].ip && beats[i].n &&
+		    (best < 0 || att_beat_error2(&beats[i]) < att_beat_error2(&beats[best])))
+			best = i;
+	if (best >= 0 && att_beat_error2(&beats[best]) > error * error)
+		return false;
+	for (i = 0; i < MXBPF_BEATS_MAX; i++)
+		if (i != best)
+			__atomic_store_n(&beats[i].ip, 0, __ATOMIC_SEQ_CST);
+	a->skel->bss->beats_used = best >= 0;
+	a->costs.beat_nr = best;
+	return best >= 0;
+}
+
+struct mxbpf_beat att_beat(const struct att *a)
+{
+	static const struct mxbpf_beat none;
+
+	return a->costs.beat_nr < 0 ? none : a->skel->bss->beats[a->costs.beat_nr];
+}
+
+/* Finds the probe at an address of the process. */
+static const struct plan_site *site_at(const struct plan *p, uint64_t ip)
+{
+	size_t n, i;
+	const struct plan_site *sites = sites_of(p, &n);
+	uint64_t va;
+
+	for (i = 0; i < n; i++)
+		if (!elf_off_va(sites[i].lib->elf, sites[i].off, &va) && va + sites[i].lib->load_bias == ip)
+			return &sites[i];
+	return NULL;
+}
+
+int att_beat_alone(struct att *a, const struct plan *p, uint64_t *hit_ns)
+{
+	struct mxbpf_beat *b = a->costs.beat_nr < 0 ? NULL : &a->skel->bss->beats[a->costs.beat_nr];
+	const struct plan_site *site = b ? site_at(p, b->ip) : NULL;
+	struct att_link *link = site ? buf_add(&a->links, sizeof(*link)) : NULL;
+	const uint64_t cookie = 0;
+	int fd, made;
+
+	if (!link)
+		return -ENOENT;
+	*hit_ns = a->costs.trap_ns + PROGRAM_NS;
+	made = a->backend->attach(att_variant_of(a, &nothing)->prog_fd, site->lib->open_path, &site->off, &cookie, 1,
+				  (pid_t)b->tgid, &fd);
+	if (made != 1) {
+		a->links.len -= sizeof(*link);
+		return made < 0 ? made : -EIO;
+	}
+	*link = (struct att_link){.tgid = (pid_t)b->tgid, .fd = fd};
+	*b = (struct mxbpf_beat){.ip = b->ip, .tgid = b->tgid, .tid = b->tid};
+	return 0;
+}

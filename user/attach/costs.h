@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What watching costs the job: estimates for the hits of each row, and beats. An estimate is the time of a trap, which
+ * is measured in mxbpf itself, and the time of the row's program, which the kernel measures in the job. A beat is the
+ * time between two hits of one place, which is compared with that while only this place is probed.
+ */
+#ifndef ATTACH_COSTS_H
+#define ATTACH_COSTS_H
+
+#include "attach/attach.h"
+#include "mxbpf_cost.h"
+
+/* Chooses the program of the place that is probed alone. Call it before loading. 0, or -errno with e set. */
+int costs_choose(struct att *a, struct err *e);
+/* Measures the trap and sets first estimates. Takes some 30 ms. Call it after loading. */
+void att_costs_open(struct att *a);
+/* Has the kernel measure the programs, and counts hits by place, or ends both. It costs each hit some 50 ns. */
+void att_costs_measure(struct att *a, bool on);
+/* Computes the estimates from what the kernel has measured. Returns false if there were too few hits so far. */
+bool att_costs_update(struct att *a);
+
+struct att_costs {
+	uint64_t trap_ns;   /* time of a trap; 0: not known, so nothing is known */
+	uint64_t added_ns;  /* cost of all hits of targets so far, by the estimates */
+	uint64_t thread_ns; /* of it, that of the thread with the most */
+	uint32_t tgid, tid; /* that thread */
+};
+struct att_costs att_costs(const struct att *a);
+
+/* Returns the square of the relative error of the mean interval, by the variance of its blocks. 1: not known. */
+double att_beat_error2(const struct mxbpf_beat *b);
+/*
+ * att_beats_start: watches the places of thread `tid` that are hit often enough, after att_costs_measure(). Returns
+ * their number. att_beats_choose: keeps the one whose mean interval has the least error, relative to it. Returns false
+ * if there is none with at most this error; more time may help.
+ */
+unsigned att_beats_start(struct att *a, uint32_t tgid, uint32_t tid, uint64_t window_ns);
+bool att_beats_choose(struct att *a, double error);
+/* Returns the sums of the chosen beat so far; n is 0 if there is none. */
+struct mxbpf_beat att_beat(const struct att *a);
+/*
+ * After att_detach(): probes the place of the beat alone, and sets the sums to 0. p: the plan of its process. Returns 0
+ * or -errno. att_detach() ends it. hit_ns: what a hit costs then.
+ */
+int att_beat_alone(struct att *a, const struct plan *p, uint64_t *hit_ns);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What watching costs. The costs of rows and iterations are sums of estimates. cost_take() takes them out of the times,
+ * scaled by what the session has measured at its end.
+ */
+#ifndef FEATURE_COST_H
+#define FEATURE_COST_H
+
+#include "model/feature.h"
+#include "model/session.h"
+#include "mxbpf_cost.h"
+
+extern const struct mdl_feature feature_cost;
+extern const struct ses_feature cost_session;
+
+/*
+ * Takes the cost out of the times of all rows and iterations, once. Call it at the end of a window; records that are
+ * folded later are not corrected. Does nothing if the cost is not known. Returns 0 or -ENOMEM.
+ */
+int cost_take(struct mdl *m, const struct mdl_session *s);
+
+/* Takes the cost out of the times of a single call. */
+void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s);
+
+/* Iterations with and without watching, on the thread with the most time in iterations. */
+struct cost_iterations {
+	uint64_t n;
+	uint64_t watched_ns, unwatched_ns; /* on average; unwatched is an estimate */
+};
+/* Returns n 0 if there are none, or if the cost was not taken out. Call it after cost_take(). */
+struct cost_iterations cost_of_iterations(struct mdl *m);
+/*
+ * Returns by how much watching slows the job down, in permille of its time: of an iteration, or else of the time
+ * between two hits of a place, or else of the CPU time. 0 if the cost is not known.
+ */
+uint32_t cost_permille(struct mdl *m, const struct mdl_session *s);
+
+#endif

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "feature/cost/cost.h"
+
+#include "feature/steps/steps.h"
+
+static int cost_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+{
+	add_sat(&row->cost_ns, (uint64_t)s->cost.all * MXBPF_COST_UNIT_NS);
+	add_sat(&row->self_cost_ns, (uint64_t)s->cost.self * MXBPF_COST_UNIT_NS);
+	return 0;
+}
+
+static void add(struct mdl_row *r, const struct mxbpf_agg_cost *a)
+{
+	add_sat(&r->cost_ns, a->cost_ns);
+	add_sat(&r->self_cost_ns, a->self_cost_ns);
+	add_sat(&r->raw_total_ns, a->raw_total_ns);
+	add_sat(&r->raw_self_ns, a->raw_self_ns);
+}
+
+/* The record belongs to an AGG record before it. Without that one there is no row, and the record is skipped. */
+static int cost_fold(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_agg_cost *a = (const void *)rec;
+	struct mdl_row *r = mdl_row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
+
+	if (r)
+		add(r, a);
+	return 0;
+}
+
+static struct mxbpf_agg_cost of_row(const struct mdl_row *r)
+{
+	return (struct mxbpf_agg_cost){
+		.h = {.kind = MXBPF_AGG_COST, .size = sizeof(struct mxbpf_agg_cost), .tgid = r->tgid},
+		.name_id = r->id,
+		.cost_ns = r->cost_ns,
+		.self_cost_ns = r->self_cost_ns,
+		.raw_total_ns = r->raw_total_ns,
+		.raw_self_ns = r->raw_self_ns,
+		.device = r->device,
+		.cls = r->cls,
+	};
+}
+
+static int cost_emit_row(const struct mdl_row *r, struct buf *out)
+{
+	const struct mxbpf_agg_cost a = of_row(r);
+
+	return a.cost_ns || a.raw_total_ns ? buf_put(out, &a, sizeof(a)) : 0;
+}
+
+static void cost_merge_row(struct mdl_row *to, const struct mdl_row *from)
+{
+	const struct mxbpf_agg_cost a = of_row(from);
+
+	add(to, &a);
+}
+
+static void cost_own_row(struct mdl_row *r)
+{
+	r->cost_ns = r->self_cost_ns;
+	r->raw_total_ns = r->raw_self_ns;
+}
+
+/* ---- taking it out */
+
+static uint64_t scaled(uint64_t ns, uint32_t permille)
+{
+	return (uint64_t)((double)ns * permille / 1000);
+}
+
+/*
+ * Returns the duration of a call without its cost. A call of average duration had the average cost, a shorter one less
+ * in proportion, and a longer one the same: its cost does not grow with what it waits for.
+ */
+static uint64_t without(uint64_t ns, uint64_t avg_ns, uint64_t cost_ns)
+{
+	if (ns >= avg_ns)
+		return ns - cost_ns;
+	return avg_ns ? (uint64_t)((double)ns * (1 - (double)cost_ns / (double)avg_ns)) : ns;
+}
+
+static void take_hist(struct mdl_row *r, uint64_t avg_ns, uint64_t cost_ns)
+{
+	uint64_t hist[MXBPF_HIST_BUCKETS] = {0}, low, middle;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++) {
+		low = mdl_bucket_low(i);
+		middle = i + 1 < MXBPF_HIST_BUCKETS ? low + (mdl_bucket_low(i + 1) - low) / 2 : low;
+		if (r->hist[i])
+			add_sat(&hist[mxbpf_bucket(without(middle, avg_ns, cost_ns))], r->hist[i]);
+	}
+	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
+		r->hist[i] = hist[i];
+}
+
+static void take_row(struct mdl_row *r, uint32_t permille)
+{
+	uint64_t cost = scaled(r->cost_ns, permille), self = scaled(r->self_cost_ns, permille), avg, each;
+	const uint64_t on_cpu_ns = mdl_on_cpu_ns(r); /* without an account, all of its time */
+
+	if (r->raw_total_ns || !r->count) /* it is taken out already */
+		return;
+	cost = cost < on_cpu_ns ? cost : on_cpu_ns;
+	self = self < r->self_ns ? self : r->self_ns;
+	avg = r->total_ns / r->count;
+	each = cost / r->count < avg ? cost / r->count : avg;
+	r->raw_total_ns = r->total_ns;
+	r->raw_self_ns = r->self_ns;
+	r->total_ns -= cost;
+	r->self_ns = r->self_ns - self < r->total_ns ? r->self_ns - self : r->total_ns;
+	if (!each)
+		return;
+	r->flops.ns -= each * r->flops.calls < r->flops.ns ? each * r->flops.calls : r->flops.ns;
+	take_hist(r, avg, each);
+	r->min_ns = without(r->min_ns, avg, each);
+	r->max_ns = without(r->max_ns, avg, each);
+}
+
+int cost_take(struct mdl *m, const struct mdl_session *s)
+{
+	const struct mdl_row *const *rows;
+	unsigned cls;
+	size_t n, i;
+
+	if (!s->cost.scale)
+		return 0;
+	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
+		rows = mdl_rows(m, (enum mxbpf_class)cls, &n);
+		for (i = 0; i < n; i++)
+			take_row(mdl_row_find(m, cls, rows[i]->id, rows[i]->tgid, rows[i]->device), s->cost.scale);
+	}
+	return steps_take_cost(m, &s->cost);
+}
+
+void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s)
+{
+	const bool known = span->flags & MXBPF_SPAN_ACCOUNT;
+	const uint64_t most = known ? span->account.on_cpu_ns : span->dur_ns;
+	const uint64_t cost = scaled((uint64_t)span->cost.all * MXBPF_COST_UNIT_NS, s->cost.scale);
+	const uint64_t self = scaled((uint64_t)span->cost.self * MXBPF_COST_UNIT_NS, s->cost.scale);
+	const uint64_t all = cost < most ? cost : most;
+
+	span->dur_ns -= all < span->dur_ns ? all : span->dur_ns;
+	span->self_ns -= self < span->self_ns ? self : span->self_ns;
+	span->self_ns = span->self_ns < span->dur_ns ? span->self_ns : span->dur_ns;
+	span->account.on_cpu_ns -= known ? all : 0;
+}
+
+/* ---- how much it is */
+
+struct cost_iterations cost_of_iterations(struct mdl *m)
+{
+	size_t n, i, first = 0;
+	const struct mxbpf_iteration *it = steps_iterations(m, &n);
+	struct cost_iterations best = {0}, sum = {0};
+
+	for (i = 0; i < n; i++) {
+		if (it[i].h.tgid != it[first].h.tgid || it[i].tid != it[first].tid) {
+			sum = (struct cost_iterations){0};
+			first = i;
+		}
+		if (!it[i].raw_ns)
+			continue;
+		sum.n++;
+		add_sat(&sum.watched_ns, it[i].raw_ns);
+		add_sat(&sum.unwatched_ns, it[i].dur_ns);
+		best = sum.watched_ns > best.watched_ns ? sum : best;
+	}
+	if (best.n) {
+		best.watched_ns /= best.n;
+		best.unwatched_ns /= best.n;
+	}
+	return best;
+}
+
+uint32_t cost_permille(struct mdl *m, const struct mdl_session *s)
+{
+	const struct cost_iterations it = cost_of_iterations(m);
+	uint64_t base = s->duration_ns, all = base + s->cost.thread_ns;
+
+	if (!s->cost.scale)
+		return 0;
+	if (it.n) {
+		base = it.unwatched_ns;
+		all = it.watched_ns;
+	} else if (s->cost.thread_ns < base) {
+		all = base;
+		base -= s->cost.thread_ns;
+	}
+	return base && all > base ? (uint32_t)((double)(all - base) * 1000 / (double)base) : 0;
+}
+
+const struct mdl_feature feature_cost = {
+	.session = &cost_session,
+	.kinds = {{MXBPF_AGG_COST, cost_fold}},
+	.span = cost_span,
+	.emit_row = cost_emit_row,
+	.merge_row = cost_merge_row,
+	.own_row = cost_own_row,
+};

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What watching costs the job. In the first second of the window the kernel measures the programs of the probes, and
+ * mxbpf looks for a place of the busiest thread that is hit at equal intervals: the beat. At the end the job runs for a
+ * moment with this place probed alone, and the difference between the two intervals is the true cost.
+ */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <string.h>
+
+#include "attach/costs.h"
+#include "feature/cost/cost.h"
+#include "session/feature.h"
+#include "session/priv.h"
+
+#define FIRST_LOOK_NS (20 * NS_PER_MS)
+#define HITS_LEAST    500 /* before anything is measured */
+#define MEASURE_NS    (300 * NS_PER_MS)
+#define BEATS_NS      (300 * NS_PER_MS)
+#define BEATS_MAX_NS  (5 * NS_PER_S)
+#define GOOD_ERROR    0.005		/* of the mean interval */
+#define WARN_NS	      (600 * NS_PER_MS) /* after the measurement */
+#define WARN_SHARE    0.2		/* of the time of a thread */
+#define SHARE_MOST    0.9		/* the estimates are not more exact */
+#define WORTH	      0.03		/* share of the cost below which it is not compared */
+#define ALONE_NS      (150 * NS_PER_MS) /* on CPU */
+#define ALONE_MAX_NS  NS_PER_S
+#define ALONE_BEATS   30 /* intervals that are enough before ALONE_MAX_NS */
+#define SILENT_NS     (300 * NS_PER_MS)
+
+enum { COST_OFF, COST_AWAIT, COST_MEASURE, COST_BEATS, COST_ON };
+
+/* How wrong the estimates can be: the usual error, and what a comparison may make of them. */
+struct estimate {
+	double error, least, most;
+};
+static const struct estimate of_probes = {0.25, 0.25, 4};
+/* That of the agent lacks the probes of memory that hit in its calls. */
+static const struct estimate of_agent = {2, 0.25, 20};
+
+static uint32_t uncertain(void)
+{
+	return (uint32_t)(of_probes.error * 1000);
+}
+
+static int start(struct session *ses, struct err *e)
+{
+	struct ses_cost *c = &ses->cost;
+
+	c->before = att_costs(ses->att);
+	c->began_ns = clock_ns(CLOCK_MONOTONIC);
+	c->due_ns = c->began_ns + FIRST_LOOK_NS;
+	c->stage = c->before.trap_ns ? COST_AWAIT : COST_OFF;
+	if (c->stage != COST_OFF) /* for a recording that is cut before its end */
+		ses->about.cost = (struct mdl_cost){.scale = 1000, .uncertain = uncertain()};
+	return 0;
+}
+
+static void next(struct ses_cost *c, int stage, uint64_t now, uint64_t after_ns)
+{
+	c->stage = stage;
+	c->due_ns = now + after_ns;
+}
+
+/* Returns how many calls the agent has recorded so far. */
+static uint64_t agent_calls(const struct session *ses)
+{
+	struct mxbpf_loss loss = {0};
+
+	if (ses->agent_source)
+		src_loss(ses->agent_source, &loss);
+	return loss.attempted;
+}
+
+static void start_beats(struct session *ses, uint64_t now)
+{
+	const struct att_costs all = att_costs(ses->att);
+
+	att_costs_update(ses->att);
+	att_costs_measure(ses->att, false);
+	ses->cost.warn_from = all;
+	ses->cost.measured_ns = now;
+	ses->cost.calls = agent_calls(ses);
+	att_beats_start(ses->att, all.tgid, all.tid, MEASURE_NS);
+	next(&ses->cost, COST_BEATS, now, BEATS_NS);
+}
+
+static bool agent_helps(const struct session *ses)
+{
+	return ses->targets[0].plan.adp->agent.add_callback && !ses->o->agent;
+}
+
+/* Warns while Ctrl-C still helps. */
+static void warn(struct session *ses, uint64_t now)
+{
+	const struct att_costs all = att_costs(ses->att), *from = &ses->cost.warn_from;
+	const uint64_t since_ns = now - ses->cost.began_ns;
+	double share = (double)(all.thread_ns - ses->cost.before.thread_ns) / (double)since_ns;
+
+	ses->cost.warned = true;
+	if (all.tid != from->tid || share < WARN_SHARE)
+		return;
+	share = share < SHARE_MOST ? share : SHARE_MOST;
+	ses_warn(
+		ses,
+		"watching takes about %.0f%% of the time of thread %u, so that the job runs %.1f times as long now; %s "
+		"makes it less",
+		share * 100, all.tid, 1 / (1 - share),
+		agent_helps(ses) ? "--agent" : "--iterations 5/100 or --probes op");
+}
+
+static uint64_t tick(struct session *ses)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct ses_cost *c = &ses->cost;
+
+	if (c->stage == COST_OFF || c->stage == COST_ON)
+		return UINT64_MAX;
+	if (now < c->due_ns)
+		return c->due_ns;
+	switch (c->stage) {
+	case COST_AWAIT:
+		if (att_hits(ses->att) < HITS_LEAST) {
+			next(c, COST_AWAIT, now,
+			     c->due_ns - c->began_ns < NS_PER_S ? c->due_ns - c->began_ns : NS_PER_S);
+			break;
+		}
+		att_costs_measure(ses->att, true);
+		next(c, COST_MEASURE, now, MEASURE_NS);
+		break;
+	case COST_MEASURE:
+		start_beats(ses, now);
+		break;
+	default:
+		if (!c->warned && now - c->measured_ns >= WARN_NS)
+			warn(ses, now);
+		if (att_beats_choose(ses->att, GOOD_ERROR) || now - c->measured_ns >= BEATS_MAX_NS)
+			next(c, COST_ON, now, 0);
+		else
+			next(c, COST_BEATS, now, BEATS_NS);
+	}
+	return c->stage == COST_ON ? UINT64_MAX : c->due_ns;
+}
+
+static uint64_t scaled(uint64_t ns, uint32_t permille)
+{
+	return (uint64_t)((double)ns * permille / 1000);
+}
+
+static void fill(struct mdl_cost *to, const struct att_costs *from, const struct att_costs *before)
+{
+	to->trap_ns = from->trap_ns;
+	to->added_ns = from->added_ns - before->added_ns;
+	to->thread_ns = from->thread_ns > before->thread_ns ? from->thread_ns - before->thread_ns : 0;
+	to->scale = to->added_ns ? 1000 : 0;
+	to->uncertain = uncertain();
+}
+
+static void account(const struct session *ses, struct mdl_session *s)
+{
+	const struct att_costs all = att_costs(ses->att);
+
+	s->cost.agent_helps = agent_helps(ses);
+	if (ses->cost.stage == COST_OFF)
+		return;
+	fill(&s->cost, &all, &ses->cost.before);
+	if (ses->agent_source) { /* probes of memory hit in its calls, and the comparison counts them among those */
+		s->cost.added_ns = s->cost.thread_ns = agent_calls(ses) * MXBPF_AGENT_CALL_NS;
+		s->cost.scale = s->cost.added_ns ? 1000 : 0;
+	}
+}
+
+static void ends(struct session *ses)
+{
+	struct ses_cost *c = &ses->cost;
+
+	if (c->stage == COST_OFF)
+		return;
+	if (c->stage == COST_MEASURE) {
+		att_costs_update(ses->att);
+		att_costs_measure(ses->att, false);
+	}
+	att_beats_choose(ses->att, HUGE_VAL);
+	c->watched = att_beat(ses->att);
+	if (ses->agent_source)
+		c->watched.cost_ns = (agent_calls(ses) - c->calls) * MXBPF_AGENT_CALL_NS;
+	account(ses, &ses->about);
+}
+
+/* ---- the comparison at the end */
+
+struct beats {
+	double n, cpu_ns, ns, runq_ns, cost_ns; /* per interval, but for n */
+	double error2;				/* square of the error of cpu_ns */
+};
+
+static struct beats beats_of(const struct mxbpf_beat *b)
+{
+	struct beats x = {.n = (double)b->n};
+
+	if (!b->n)
+		return x;
+	x.cpu_ns = (double)b->cpu_ns / x.n;
+	x.ns = (double)b->ns / x.n;
+	x.runq_ns = (double)b->runq_ns / x.n;
+	x.cost_ns = (double)b->cost_ns / x.n;
+	x.error2 = att_beat_error2(b) * x.cpu_ns * x.cpu_ns;
+	return x;
+}
+
+/* Lets the job run with one probe. Returns its sums. */
+static struct mxbpf_beat run_alone(struct session *ses)
+{
+	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+	struct mxbpf_beat b;
+	uint64_t passed;
+
+	do {
+		poll(NULL, 0, 10);
+		b = att_beat(ses->att);
+		passed = clock_ns(CLOCK_MONOTONIC) - began;
+	} while (passed < ALONE_MAX_NS && (b.cpu_ns < ALONE_NS || b.n < ALONE_BEATS) &&
+		 !(passed >= SILENT_NS && !b.n) && !tgt_gone(ses->targets[0].tgt));
+	return b;
+}
+
+/* Other threads that the thread waits for are slower by what watching added to them. Returns by how much it waits
+ * longer. */
+static double late_of(const struct mdl_cost *c, const struct beats *watched, const struct beats *alone)
+{
+	const double others = (double)(c->added_ns - c->thread_ns) / (double)(c->thread_ns ? c->thread_ns : 1);
+	const double most = others * watched->cost_ns;
+	const double late =
+		watched->ns - watched->cpu_ns - watched->runq_ns - (alone->ns - alone->cpu_ns - alone->runq_ns);
+
+	return late < 0 ? 0 : late > most ? most : late;
+}
+
+/* Weighs the estimates and what was measured by their errors. */
+static void combine(struct mdl_cost *c, const struct beats *watched, const struct beats *alone,
+		    const struct estimate *of)
+{
+	const double measured = (watched->cpu_ns - alone->cpu_ns) / watched->cost_ns;
+	const double error2 = (watched->error2 + alone->error2) / (watched->cost_ns * watched->cost_ns) + 1e-4;
+	const double prior = 1 / (of->error * of->error);
+	const double weight = prior + 1 / error2;
+	double scale = (prior + measured / error2) / weight;
+
+	scale = scale < of->least ? of->least : scale > of->most ? of->most : scale;
+	c->scale = (uint32_t)(scale * 1000);
+	c->uncertain = (uint32_t)(sqrt(1 / weight) / scale * 1000);
+	c->late = (uint32_t)(late_of(c, watched, alone) / watched->ns * 1000);
+	c->beats = (uint64_t)alone->n;
+	c->beat_watched_ns = (uint64_t)watched->cpu_ns;
+	c->beat_unwatched_ns = (uint64_t)alone->cpu_ns;
+}
+
+static void detached(struct session *ses)
+{
+	struct mdl_cost *c = &ses->about.cost;
+	const struct beats watched = beats_of(&ses->cost.watched);
+	struct mxbpf_beat b;
+	struct beats alone;
+	uint64_t hit_ns;
+	int err = -ENOENT;
+
+	if (ses->cost.stage != COST_OFF && watched.n && watched.cost_ns > WORTH * watched.cpu_ns &&
+	    !tgt_gone(ses->targets[0].tgt))
+		err = att_beat_alone(ses->att, &ses->targets[0].plan, &hit_ns);
+	if (!err) {
+		b = run_alone(ses);
+		att_detach(ses->att);
+		alone = beats_of(&b);
+		alone.cpu_ns -= (double)hit_ns;
+		alone.ns -= (double)hit_ns;
+		if (alone.n && alone.cpu_ns > 0)
+			combine(c, &watched, &alone, ses->agent_source ? &of_agent : &of_probes);
+	}
+	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",
+		   watched.n, watched.cpu_ns / 1000, watched.cost_ns / 1000,
+		   c->beats ? "compared"
+		   : err    ? strerror(-err)
+			    : "no hits alone");
+	c->added_ns = scaled(c->added_ns, c->scale);
+	c->thread_ns = scaled(c->thread_ns, c->scale);
+}
+
+const struct ses_feature cost_session = {
+	.start = start,
+	.tick = tick,
+	.ends = ends,
+	.detached = detached,
+	.account = account,
+};

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source/agent_cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+
+#define OUTSIDE_NS (MXBPF_AGENT_CALL_NS - MXBPF_AGENT_INSIDE_NS)
+#define ENDED_MAX  65536 /* calls of a thread that may still turn out to be in another one */
+
+/* A call that has ended. */
+struct ended {
+	uint64_t start_ns, cost_ns;
+};
+
+struct agent_costs {
+	struct hash threads; /* tid -> struct buf * of struct ended, owned */
+};
+
+struct agent_costs *agent_costs_new(void)
+{
+	return calloc(1, sizeof(struct agent_costs));
+}
+
+void agent_costs_free(struct agent_costs *c)
+{
+	const struct hash_entry *e;
+	size_t pos = 0;
+
+	if (!c)
+		return;
+	while ((e = hash_next(&c->threads, &pos)))
+		if (e->val) {
+			buf_fini((struct buf *)(uintptr_t)e->val);
+			free((void *)(uintptr_t)e->val);
+		}
+	hash_fini(&c->threads);
+	free(c);
+}
+
+static struct buf *ended_of(struct agent_costs *c, uint32_t tid)
+{
+	uint64_t *at = hash_put(&c->threads, tid, 0);
+
+	if (at && !*at)
+		*at = (uintptr_t)calloc(1, sizeof(struct buf));
+	return at ? (struct buf *)(uintptr_t)*at : NULL;
+}
+
+/* Forgets the older half. */
+static void shrink(struct buf *ended)
+{
+	const size_t half = ENDED_MAX / 2 * sizeof(struct ended);
+
+	ended->len -= half;
+	memmove(ended->data, ended->data + half, ended->len);
+}
+
+static uint32_t units(uint64_t ns)
+{
+	const uint64_t n = (ns + MXBPF_COST_UNIT_NS / 2) / MXBPF_COST_UNIT_NS;
+
+	return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+void agent_costs_fill(struct agent_costs *c, struct mxbpf_span *s)
+{
+	struct buf *ended = s->flags & MXBPF_SPAN_ASYNC ? NULL : ended_of(c, s->tid);
+	struct ended its = {.start_ns = s->h.ts_ns, .cost_ns = MXBPF_AGENT_INSIDE_NS}, *last;
+	uint64_t self_ns = MXBPF_AGENT_INSIDE_NS;
+	size_t n;
+
+	if (!ended)
+		return;
+	while ((n = buf_count(ended, struct ended))) {
+		last = buf_at(ended, struct ended, n - 1);
+		if (last->start_ns < its.start_ns)
+			break;
+		its.cost_ns += last->cost_ns + OUTSIDE_NS;
+		self_ns += OUTSIDE_NS;
+		ended->len -= sizeof(*last);
+	}
+	s->cost = (struct mxbpf_span_cost){
+		.all = units(its.cost_ns), .self = units(self_ns), .before = units(OUTSIDE_NS)};
+	if (n >= ENDED_MAX)
+		shrink(ended);
+	buf_put(ended, &its, sizeof(its)); /* without memory the call around it costs less */
+}
