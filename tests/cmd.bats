@@ -13,6 +13,8 @@ setup() {
 	unset POSIXLY_CORRECT
 }
 
+teardown() { [[ -z ${TOY:-} ]] || kill -s KILL "$TOY"; }
+
 # fails STATUS REGEX ARGS...: exits with STATUS, one line on stderr that matches REGEX and nothing on stdout.
 fails() {
 	local want=$1 regex=$2
@@ -219,8 +221,10 @@ options_of_help() {
 
 # lost_output REGEX: every command that prints fails with REGEX if its stdout cannot be written.
 lost_output() {
-	local args
-	start_toy # for `list`
+	local args ready
+	exec {ready}< <(exec "$(dirname "$MXBPF")/toy/toy" 1 1 3>&-) # for `list`: it maps a runtime and waits
+	TOY=$!
+	read -r <&"$ready"
 	for args in --help --version '--generate lists' list "report $REAL" "report $REAL -f json" "export $REAL"; do
 		# shellcheck disable=SC2086 # words
 		run --separate-stderr to_nowhere $args

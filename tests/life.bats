@@ -63,7 +63,7 @@ chain_holds() {
 }
 
 @test "A chain on the naive engine shows waits of zero for operators and for the program" {
-	run_life NaiveEngine chain
+	run_life NaiveEngine chain --raw
 	nothing_lost
 	all_known '{"dot": 1, "exp": 1, "sqrt": 1, "sum": 1}'
 	life '[$l["dot", "exp", "sqrt", "sum"] | .dependencies.total_ns + .queue.total_ns] == [0, 0, 0, 0]'
@@ -123,7 +123,7 @@ chain_holds() {
 	"$MXBPF" report --all fan.mxbpf | grep -A 3 '^what the program waited for' >table
 	expect_re '^exp +MXNDArrayWaitAll +3 ' "$(<table)"
 	"$MXBPF" report fan.mxbpf --format csv >csv
-	expect_re '^"waits","exp",.*,"MXNDArrayWaitAll",$' "$(<csv)"
+	expect_re '^"waits","exp",.*,"MXNDArrayWaitAll",' "$(<csv)"
 	[[ $(grep -c -E '^"life_(dispatch|dependencies|queue|run)","exp","cpu/0",12,' csv) == 4 ]]
 	# Each operator's sum is exact. The queue held three operators at least and is empty at the end.
 	jq -e --slurpfile life life.json '.traceEvents as $e | $life[0].life as $l |

@@ -18,7 +18,7 @@ valid() { "$PYTHON" -W ignore -m jsonschema -i "$1" "$O/report.schema.json"; }
 
 @test "User annotations have the categories, rows, counts and values of dumps() in the same run" {
 	traced '--layout mxnet --format json' mxnet.json "$PYTHON" "$MARKS/prog.py" --gates --builtin builtin
-	traced '--format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
+	traced '--raw --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates
 	valid mxbpf.json
 	compare mxbpf.json --builtin builtin.json --mxnet mxnet.json
 	# A task lasts from its start to its stop, and a frame as long as its contents.

@@ -187,7 +187,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Print the tables every TIME; each covers the time from the start until then. JSON has one line for each print, CSV is one table",
 	 .set = cmd_set_duration, CMD_FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS},
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "With --interval, print only what happened since the last tables", .set = cmd_set_flag, CMD_FIELD(ses.reset)},
+	 .help = "With --interval, print only what is new", .set = cmd_set_flag, CMD_FIELD(ses.reset)},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print the tables in this format", .def = "by the suffix of -o, else table", .set = cmd_set_index,
 	 CMD_FIELD(format), .word = word_format},
