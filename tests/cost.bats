@@ -41,7 +41,7 @@ median_between() {
 		awk '{ ns[NR] = $1 } END { if (NR < 3) exit 1; print ns[int((NR + 1) / 2)] }'
 }
 
-now_ns() { awk '{ printf "%d", $1 * 1e9 }' /proc/uptime; }
+now_ns() { awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime; }
 
 lines() { grep -c ^iterations "$(out loop)"; }
 
@@ -91,7 +91,9 @@ within() { awk -v p="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(a > b * (1 - p / 10
 	watch_loop --agent
 	said=$(jq .cost.iteration_unwatched_ns live.json)
 	echo "alone $alone, said $said; $(jq -c .cost live.json)"
-	within 25 "$said" "$alone"
+	# The agent leaves only places that are hit hundreds of times in an iteration, and their own cost is an estimate.
+	jq -e --argjson alone "$alone" '.cost | (.iteration_unwatched_ns - $alone | fabs) <
+		0.15 * $alone + .uncertainty_permille / 1000 * (.iteration_watched_ns - .iteration_unwatched_ns)' live.json
 }
 
 @test "Tables say what watching cost, a recording has what its report needs, and --raw keeps the cost in all times" {

@@ -139,7 +139,7 @@ static uint64_t sum_of(const struct mxbpf_iteration *it)
 static void test_iterations(void)
 {
 	const struct extent x = {.start_ns = 1000, .end_ns = 11000, .tid = 5, .told = MXBPF_STEP_UPDATE};
-	const struct mdl_cost half = {.scale = 500}, late = {.scale = 1000, .late = 100};
+	const struct mdl_cost half = {.scale = 500};
 	struct mxbpf_iteration it, other;
 	struct buf pieces = {0};
 
@@ -151,11 +151,11 @@ static void test_iterations(void)
 	TEST("the cost of an iteration is taken out of the parts in which it was, which still add up")
 	{
 		CHECK(it.flags & MXBPF_ITERATION_COST && sum_of(&it) == 10000);
-		parts_take_cost(&it, &half);
+		parts_take_cost(&it, &half, 1);
 		CHECK(it.raw_ns == 10000 && it.dur_ns == 8900 && sum_of(&it) == it.dur_ns);
 		CHECK(it.part_ns[MXBPF_PART_OPERATOR] == 2500 && it.part_ns[MXBPF_PART_WAIT] == 1400);
 		CHECK(it.part_ns[MXBPF_PART_OUTSIDE] == 5500 - 500);
-		parts_take_cost(&it, &half);
+		parts_take_cost(&it, &half, 1);
 		CHECK(it.dur_ns == 8900);
 	}
 	TEST("a thread that runs for less time waits for a CPU for less time")
@@ -163,15 +163,16 @@ static void test_iterations(void)
 		struct mxbpf_iteration busy = other;
 
 		busy.runq_ns[MXBPF_PART_OPERATOR] = 2000;
-		parts_take_cost(&busy, &half);
+		parts_take_cost(&busy, &half, 1);
 		/* 1,100 ns of cost in 8,000 ns on CPU: as much of the 2,000 ns */
 		CHECK(busy.dur_ns == 8900 - 275 && busy.part_ns[MXBPF_PART_OPERATOR] == 2500 - 275);
 		CHECK(sum_of(&busy) == busy.dur_ns);
 	}
-	TEST("what others that the thread waits for take longer is taken out of its waits first")
+	TEST("a factor scales the cost, and what a part lacks is taken from the others")
 	{
-		parts_take_cost(&other, &late);
-		CHECK(other.dur_ns == 10000 - 2200 - 1000 && other.part_ns[MXBPF_PART_WAIT] == 1500 - 200 - 1000);
+		CHECK(parts_cost(&other, &half) == 1100);
+		parts_take_cost(&other, &half, 8);
+		CHECK(other.dur_ns == 10000 - 8800 && sum_of(&other) == other.dur_ns && !parts_cost(&other, &half));
 	}
 	buf_fini(&pieces);
 }

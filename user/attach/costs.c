@@ -175,6 +175,7 @@ double att_beat_error2(const struct mxbpf_beat *b)
 bool att_beats_choose(struct att *a, double error)
 {
 	struct mxbpf_beat *beats = a->skel->bss->beats;
+	uint64_t most = 0;
 	int best = -1, i;
 
 	for (i = 0; i < MXBPF_BEATS_MAX; i++)
@@ -183,6 +184,12 @@ bool att_beats_choose(struct att *a, double error)
 			best = i;
 	if (best >= 0 && att_beat_error2(&beats[best]) > error * error)
 		return false;
+	for (i = 0; i < MXBPF_BEATS_MAX && best >= 0; i++)
+		if (i != best && beats[i].ip && beats[i].n > most) {
+			most = beats[i].n;
+			a->costs.second_ip = beats[i].ip;
+			a->costs.second_ratio = (double)most / (double)beats[best].n;
+		}
 	for (i = 0; i < MXBPF_BEATS_MAX; i++)
 		if (i != best)
 			__atomic_store_n(&beats[i].ip, 0, __ATOMIC_SEQ_CST);
@@ -211,24 +218,44 @@ static const struct plan_site *site_at(const struct plan *p, uint64_t ip)
 	return NULL;
 }
 
-int att_beat_alone(struct att *a, const struct plan *p, uint64_t *hit_ns)
+/* Probes one place of a process with the program that does nothing. Returns 0 or -errno. */
+static int probe_place(struct att *a, const struct plan *p, uint64_t ip, uint32_t tgid)
 {
-	struct mxbpf_beat *b = a->costs.beat_nr < 0 ? NULL : &a->skel->bss->beats[a->costs.beat_nr];
-	const struct plan_site *site = b ? site_at(p, b->ip) : NULL;
+	const struct plan_site *site = site_at(p, ip);
 	struct att_link *link = site ? buf_add(&a->links, sizeof(*link)) : NULL;
 	const uint64_t cookie = 0;
 	int fd, made;
 
 	if (!link)
 		return -ENOENT;
-	*hit_ns = a->costs.trap_ns + PROGRAM_NS;
 	made = a->backend->attach(att_variant_of(a, &nothing)->prog_fd, site->lib->open_path, &site->off, &cookie, 1,
-				  (pid_t)b->tgid, &fd);
+				  (pid_t)tgid, &fd);
 	if (made != 1) {
 		a->links.len -= sizeof(*link);
 		return made < 0 ? made : -EIO;
 	}
-	*link = (struct att_link){.tgid = (pid_t)b->tgid, .fd = fd};
-	*b = (struct mxbpf_beat){.ip = b->ip, .tgid = b->tgid, .tid = b->tid};
+	*link = (struct att_link){.tgid = (pid_t)tgid, .fd = fd};
 	return 0;
+}
+
+int att_beat_alone(struct att *a, const struct plan *p, uint64_t *hit_ns)
+{
+	struct mxbpf_beat *b = a->costs.beat_nr < 0 ? NULL : &a->skel->bss->beats[a->costs.beat_nr];
+	const int err = b ? probe_place(a, p, b->ip, b->tgid) : -ENOENT;
+
+	*hit_ns = a->costs.trap_ns + PROGRAM_NS;
+	if (!err)
+		*b = (struct mxbpf_beat){.ip = b->ip, .tgid = b->tgid, .tid = b->tid};
+	return err;
+}
+
+int att_beat_second(struct att *a, const struct plan *p, double *ratio)
+{
+	struct mxbpf_beat *b = &a->skel->bss->beats[a->costs.beat_nr];
+	const int err = a->costs.second_ip ? probe_place(a, p, a->costs.second_ip, b->tgid) : -ENOENT;
+
+	*ratio = a->costs.second_ratio;
+	if (!err)
+		*b = (struct mxbpf_beat){.ip = b->ip, .tgid = b->tgid, .tid = b->tid};
+	return err;
 }

@@ -40,8 +40,13 @@ bool att_beats_choose(struct att *a, double error);
 struct mxbpf_beat att_beat(const struct att *a);
 /*
  * After att_detach(): probes the place of the beat alone, and sets the sums to 0. p: the plan of its process. Returns 0
- * or -errno. att_detach() ends it. hit_ns: what a hit costs then.
+ * or -errno. att_detach() ends it. *hit_ns: estimate of what a hit costs then.
  */
 int att_beat_alone(struct att *a, const struct plan *p, uint64_t *hit_ns);
+/*
+ * Probes a second place as well, which the thread passes *ratio times as often, and sets the sums to 0. So the cost of
+ * a hit can be measured. Returns 0 or -errno.
+ */
+int att_beat_second(struct att *a, const struct plan *p, double *ratio);
 
 #endif

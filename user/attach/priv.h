@@ -47,10 +47,12 @@ struct att {
 	struct costs {
 		int stats_fd; /* the kernel measures programs while this is open; -1: not now */
 		uint64_t trap_ns;
-		int beat_nr; /* the beat that was chosen; -1: none */
-	} costs;	     /* see costs.c */
-	bool less;	     /* only probes for ends of iterations are attached */
-	uint8_t window;	     /* att_forget() has removed the entries of all earlier windows */
+		int beat_nr;	    /* the beat that was chosen; -1: none */
+		uint64_t second_ip; /* another place of its thread, which is hit second_ratio times as often; 0: none */
+		double second_ratio;
+	} costs;	/* see costs.c */
+	bool less;	/* only probes for ends of iterations are attached */
+	uint8_t window; /* att_forget() has removed the entries of all earlier windows */
 	struct ring_buffer *windows;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads;	    /* the map, mapped into memory */

@@ -390,7 +390,7 @@ static void add_cost(struct mdl_cost *c, const struct mdl_cost *from)
 		c->scale = (uint32_t)(((double)c->scale * (double)c->added_ns +
 				       (double)from->scale * (double)from->added_ns) /
 				      added);
-	c->late = from->late > c->late ? from->late : c->late;
+	c->shrink = 0;
 	c->uncertain = from->uncertain > c->uncertain ? from->uncertain : c->uncertain;
 	c->thread_ns = from->thread_ns > c->thread_ns ? from->thread_ns : c->thread_ns;
 	c->trap_ns = from->trap_ns > c->trap_ns ? from->trap_ns : c->trap_ns;

@@ -26,7 +26,8 @@
 #define WORTH	      0.03		/* share of the cost below which it is not compared */
 #define ALONE_NS      (150 * NS_PER_MS) /* on CPU */
 #define ALONE_MAX_NS  NS_PER_S
-#define ALONE_BEATS   30 /* intervals that are enough before ALONE_MAX_NS */
+#define ALONE_BEATS   30   /* intervals that are enough before ALONE_MAX_NS */
+#define HIT_ERROR     0.25 /* of the cost of the hits that the comparison itself needs */
 #define SILENT_NS     (300 * NS_PER_MS)
 
 enum { COST_OFF, COST_AWAIT, COST_MEASURE, COST_BEATS, COST_ON };
@@ -225,16 +226,19 @@ static struct mxbpf_beat run_alone(struct session *ses)
 	return b;
 }
 
-/* Other threads that the thread waits for are slower by what watching added to them. Returns by how much it waits
- * longer. */
-static double late_of(const struct mdl_cost *c, const struct beats *watched, const struct beats *alone)
+/*
+ * Returns the part of the time of iterations that goes without watching. The thread then runs as long as it did alone,
+ * and waits for a CPU in proportion. Other threads that it waits for are faster by at most what watching added to them.
+ */
+static double shrink_of(const struct mdl_cost *c, const struct beats *watched, const struct beats *alone)
 {
 	const double others = (double)(c->added_ns - c->thread_ns) / (double)(c->thread_ns ? c->thread_ns : 1);
 	const double most = others * watched->cost_ns;
+	const double ran = watched->cpu_ns > alone->cpu_ns ? 1 - alone->cpu_ns / watched->cpu_ns : 0;
 	const double late =
 		watched->ns - watched->cpu_ns - watched->runq_ns - (alone->ns - alone->cpu_ns - alone->runq_ns);
 
-	return late < 0 ? 0 : late > most ? most : late;
+	return (ran * (watched->cpu_ns + watched->runq_ns) + (late < 0 ? 0 : late > most ? most : late)) / watched->ns;
 }
 
 /* Weighs the estimates and what was measured by their errors. */
@@ -250,33 +254,61 @@ static void combine(struct mdl_cost *c, const struct beats *watched, const struc
 	scale = scale < of->least ? of->least : scale > of->most ? of->most : scale;
 	c->scale = (uint32_t)(scale * 1000);
 	c->uncertain = (uint32_t)(sqrt(1 / weight) / scale * 1000);
-	c->late = (uint32_t)(late_of(c, watched, alone) / watched->ns * 1000);
+	c->shrink = (uint32_t)(shrink_of(c, watched, alone) * 1000);
 	c->beats = (uint64_t)alone->n;
 	c->beat_watched_ns = (uint64_t)watched->cpu_ns;
 	c->beat_unwatched_ns = (uint64_t)alone->cpu_ns;
+}
+
+/*
+ * Measures what a hit costs in the comparison, by a second place that is probed as well, if it matters. first: without
+ * that. Returns the estimate if it cannot be measured.
+ */
+static double hit_of(struct session *ses, const struct beats *first, double hit_ns, double *error)
+{
+	struct mxbpf_beat b;
+	struct beats both;
+	double ratio, measured;
+
+	*error = HIT_ERROR * hit_ns;
+	if (hit_ns < WORTH * first->cpu_ns || att_beat_second(ses->att, &ses->targets[0].plan, &ratio))
+		return hit_ns;
+	b = run_alone(ses);
+	both = beats_of(&b);
+	measured = ratio > 0 ? (both.cpu_ns - first->cpu_ns) / ratio : 0;
+	if (measured < hit_ns / 3 || measured > hit_ns * 3)
+		return hit_ns;
+	*error = sqrt(both.error2 + first->error2) / ratio;
+	return measured;
+}
+
+static void compare(struct session *ses, const struct beats *watched, double hit_ns)
+{
+	struct mxbpf_beat b = run_alone(ses);
+	struct beats alone = beats_of(&b);
+	double error;
+
+	hit_ns = hit_of(ses, &alone, hit_ns, &error);
+	att_detach(ses->att);
+	alone.cpu_ns -= hit_ns;
+	alone.ns -= hit_ns;
+	alone.error2 += error * error;
+	if (alone.n && alone.cpu_ns > 0)
+		combine(&ses->about.cost, watched, &alone, ses->agent_source ? &of_agent : &of_probes);
 }
 
 static void detached(struct session *ses)
 {
 	struct mdl_cost *c = &ses->about.cost;
 	const struct beats watched = beats_of(&ses->cost.watched);
-	struct mxbpf_beat b;
-	struct beats alone;
 	uint64_t hit_ns;
 	int err = -ENOENT;
 
 	if (ses->cost.stage != COST_OFF && watched.n && watched.cost_ns > WORTH * watched.cpu_ns &&
 	    !tgt_gone(ses->targets[0].tgt))
 		err = att_beat_alone(ses->att, &ses->targets[0].plan, &hit_ns);
-	if (!err) {
-		b = run_alone(ses);
-		att_detach(ses->att);
-		alone = beats_of(&b);
-		alone.cpu_ns -= (double)hit_ns;
-		alone.ns -= (double)hit_ns;
-		if (alone.n && alone.cpu_ns > 0)
-			combine(c, &watched, &alone, ses->agent_source ? &of_agent : &of_probes);
-	}
+	if (!err)
+		compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",
 		   watched.n, watched.cpu_ns / 1000, watched.cost_ns / 1000,
 		   c->beats ? "compared"

@@ -19,10 +19,12 @@
 
 #include "base/memory.h"
 
-#define KEPT_MAX    (1u << 16) /* iterations; the older half of twice as many is dropped */
-#define PIECES_MAX  (1u << 18) /* per process */
-#define TAKEN_MAX   4096
-#define FOREIGN_MAX 16 /* steps of other optimizers, after which another one counts */
+#define KEPT_MAX     (1u << 16) /* iterations; the older half of twice as many is dropped */
+#define PIECES_MAX   (1u << 18) /* per process */
+#define TAKEN_MAX    4096
+#define FACTOR_LEAST 0.5 /* between estimates and what was measured */
+#define FACTOR_MOST  4.0
+#define FOREIGN_MAX  16 /* steps of other optimizers, after which another one counts */
 
 /* The meaning of a span for iterations, by its name. */
 enum role {
@@ -517,13 +519,31 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 	return (const void *)state->iterations.data;
 }
 
+/* If it was measured by how much iterations shrink, their costs add up to that: returns the factor. */
+static double factor_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost)
+{
+	uint64_t all = 0, sum = 0;
+	double factor;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		add_sat(&all, it[i].dur_ns);
+		add_sat(&sum, parts_cost(&it[i], cost));
+	}
+	if (!cost->shrink || !sum)
+		return 1;
+	factor = (double)all * cost->shrink / 1000 / (double)sum;
+	return factor < FACTOR_LEAST ? FACTOR_LEAST : factor > FACTOR_MOST ? FACTOR_MOST : factor;
+}
+
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 {
 	size_t n, i;
 	struct mxbpf_iteration *it = (struct mxbpf_iteration *)steps_iterations(m, &n);
+	const double factor = factor_of(it, n, cost);
 
 	for (i = 0; i < n; i++)
-		parts_take_cost(&it[i], cost);
+		parts_take_cost(&it[i], cost, factor);
 	return it || !n ? 0 : -ENOMEM;
 }
 

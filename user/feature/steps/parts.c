@@ -149,33 +149,51 @@ static void take(struct mxbpf_iteration *it, unsigned part, uint64_t *ns)
 /* A thread waits for a CPU in proportion to the time that it runs: returns by how much it waited longer in a part. */
 static uint64_t waited(const struct mxbpf_iteration *it, unsigned part, uint64_t cost_ns, uint64_t all_runq_ns)
 {
-	const uint64_t ran_ns = it->raw_ns > all_runq_ns ? it->raw_ns - all_runq_ns : 0;
+	const uint64_t ran_ns = it->dur_ns > all_runq_ns ? it->dur_ns - all_runq_ns : 0;
 
 	return cost_ns < ran_ns ? (uint64_t)((double)it->runq_ns[part] * ((double)cost_ns / (double)ran_ns))
 				: it->runq_ns[part];
 }
 
-void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost)
+/* Returns what watching cost a part, with the waiting for a CPU that goes with it. */
+static uint64_t cost_of(const struct mxbpf_iteration *it, unsigned part, uint32_t permille)
 {
-	/* What others take longer is in the times in which the thread waits for them. */
-	static const uint8_t waits[] = {MXBPF_PART_WAIT,    MXBPF_PART_KVSTORE,	 MXBPF_PART_DATA,
-					MXBPF_PART_OUTSIDE, MXBPF_PART_OPERATOR, MXBPF_PART_API};
-	uint64_t late = scaled(it->dur_ns, cost->late), all = 0, runq = 0, ns;
-	unsigned part, i;
+	uint64_t all = 0, runq = 0;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
+		all += scaled(it->cost_ns[i], permille);
+		runq += it->runq_ns[i];
+	}
+	return scaled(it->cost_ns[part], permille) + waited(it, part, all, runq);
+}
+
+uint64_t parts_cost(const struct mxbpf_iteration *it, const struct mdl_cost *cost)
+{
+	uint64_t sum = 0;
+	unsigned part;
+
+	for (part = 0; part < MXBPF_STEP_PARTS && it->flags & MXBPF_ITERATION_COST && !it->raw_ns; part++)
+		sum += cost_of(it, part, cost->scale);
+	return sum;
+}
+
+void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost, double factor)
+{
+	uint64_t ns[MXBPF_STEP_PARTS], left = 0;
+	unsigned part;
 
 	if (!(it->flags & MXBPF_ITERATION_COST) || it->raw_ns)
 		return;
+	for (part = 0; part < MXBPF_STEP_PARTS; part++)
+		ns[part] = (uint64_t)((double)cost_of(it, part, cost->scale) * factor);
 	it->raw_ns = it->dur_ns;
 	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
-		all += scaled(it->cost_ns[part], cost->scale);
-		runq += it->runq_ns[part];
+		take(it, part, &ns[part]);
+		left += ns[part];
 	}
-	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
-		ns = scaled(it->cost_ns[part], cost->scale) + waited(it, part, all, runq);
-		take(it, part, &ns);
-	}
-	for (i = 0; i < sizeof(waits); i++)
-		take(it, waits[i], &late);
+	for (part = 0; part < MXBPF_STEP_PARTS; part++) /* a part may have others' calls in it */
+		take(it, part, &left);
 	if (it->first_ns > it->part_ns[MXBPF_PART_OUTSIDE])
 		it->first_ns = it->part_ns[MXBPF_PART_OUTSIDE];
 	if (it->raw_ns)

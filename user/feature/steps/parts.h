@@ -38,7 +38,9 @@ struct extent {
 int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, uint64_t nr,
 	       struct mxbpf_iteration *it);
 
-/* Takes what watching cost out of the iteration's time and its parts, once. None of them becomes negative. */
-void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost);
+/* Returns what watching cost the iteration, by estimates; 0 if it is taken out already. */
+uint64_t parts_cost(const struct mxbpf_iteration *it, const struct mdl_cost *cost);
+/* Takes `factor` times as much out of the iteration's time and its parts, once. None of them becomes negative. */
+void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost, double factor);
 
 #endif
