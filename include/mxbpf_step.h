@@ -34,8 +34,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_step) == 32);
 /* Where the time of an iteration went on its own thread. The parts add up to dur_ns. */
 enum mxbpf_step_part {
 	MXBPF_PART_DATA = 0,	 /* waiting for an iterator or a loader's workers */
-	MXBPF_PART_WAIT = 1,	 /* waiting for the engine */
-	MXBPF_PART_KVSTORE = 2,	 /* in a call of the parameter store */
+	MXBPF_PART_WAIT = 1,	 /* waiting for the engine, or for a backward pass on other threads */
+	MXBPF_PART_KVSTORE = 2,	 /* in a call of the parameter store, or waiting for an exchange with other processes */
 	MXBPF_PART_OPERATOR = 3, /* in an operator on this thread */
 	MXBPF_PART_API = 4,	 /* in another call of the C API */
 	MXBPF_PART_OUTSIDE = 5,	 /* outside the runtime: the program itself */
@@ -46,6 +46,7 @@ enum mxbpf_iteration_flag {
 	MXBPF_ITERATION_PARTS = 1 << 0, /* the parts and busy_ns are known */
 	MXBPF_ITERATION_GPU = 1 << 1,	/* gpu_ns and kernels are known */
 	MXBPF_ITERATION_COST = 1 << 2,	/* cost_ns and runq_ns are known */
+	MXBPF_ITERATION_WAITS = 1 << 3, /* waits outside calls are not in OUTSIDE; old recordings lack this */
 };
 
 /* Made by user space when an iteration has ended. Iterations are numbered from 0 in each process. */

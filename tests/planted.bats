@@ -33,6 +33,22 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 	judge mxnet/sync mxnet/straggler torch/straggler torch/queued
 }
 
+# Rank 0 of a job with a late rank is RANK, rank 1 is LATE.
+late_rank() {
+	start_ready straggler "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" straggler --seconds 120
+	read -r RANK LATE < <(pgrep -P "$READY_PID" | sort -n | xargs)
+}
+
+@test "The first line of a rank that waits for a late one says so, with the share of the finding" {
+	late_rank
+	run -0 "$MXBPF" --pid "$RANK" -d 3s
+	expect_re '^1\. The loop waits in [0-9]+% of its time for the exchange with other processes' "$output"
+	[[ $output =~ waits\ in\ ([0-9]+)% ]]
+	expect_re "each: ${BASH_REMATCH[1]}% waiting for other processes, " "$output"
+	run -0 "$MXBPF" --pid "$LATE" -d 3s
+	expect_re 'each: [0-9]+% in the program itself, ' "$output"
+}
+
 @test "The first or second finding names the CPU limit of a control group" {
 	run judge torch/throttled
 	[[ $status != 77 ]] || skip "no control group for CPU time"

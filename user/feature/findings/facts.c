@@ -58,6 +58,7 @@ static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
 	add_sat(&f->loop.total_ns, it->dur_ns);
 	if (!(it->flags & MXBPF_ITERATION_PARTS))
 		return;
+	f->loop.waits_known = it->flags & MXBPF_ITERATION_WAITS;
 	add_sat(&f->loop.known_ns, it->dur_ns);
 	add_sat(&f->loop.busy_ns, it->busy_ns);
 	for (part = 0; part < MXBPF_STEP_PARTS; part++)
@@ -166,18 +167,13 @@ void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const s
 	}
 }
 
-/* Beginnings of the names of operators that exchange data with other ranks, from start to end. */
-static const char *const exchanges[] = {"gloo:", "nccl:", "mpi:", "ucc:", "xccl:", "KVStoreDist"};
-
 static void add_exchange(struct facts *f, const struct mdl *m, const struct mdl_row *r)
 {
-	size_t len, i, k;
-	const char *name = mdl_name(m, r->name_id, &len);
+	size_t k;
 
-	for (i = 0; i < sizeof(exchanges) / sizeof(exchanges[0]); i++)
-		if (len >= strlen(exchanges[i]) && !memcmp(name, exchanges[i], strlen(exchanges[i])))
-			break;
-	for (k = 0; k < FACTS_LOOPS_MAX && i < sizeof(exchanges) / sizeof(exchanges[0]); k++)
+	if (!steps_is_exchange(m, r->name_id))
+		return;
+	for (k = 0; k < FACTS_LOOPS_MAX; k++)
 		if (f->loops[k].tid && f->loops[k].tgid == r->tgid)
 			add_sat(&f->loops[k].exchange_ns, r->total_ns);
 }

@@ -43,6 +43,7 @@ struct facts {
 		uint32_t tgid, tid;
 		uint64_t n, total_ns, median_ns;
 		uint64_t known_ns, part_ns[MXBPF_STEP_PARTS], busy_ns; /* of iterations whose parts are known */
+		bool waits_known; /* waits for other processes are in their part, not in that of the program */
 	} loop;
 	/* All threads that run a loop, also of other processes; tid 0: no more. */
 	struct {

@@ -245,14 +245,22 @@ static void gpu_idle_evidence(const struct facts *f, struct buf *b)
 
 /* ---- other processes of the job */
 
+static double waits_beside(const struct facts *f)
+{
+	const double beside =
+		facts_share((double)f->exchange_ns, (double)f->loop.total_ns) - part(f, MXBPF_PART_KVSTORE);
+	const double alone =
+		1 - facts_share((double)f->loop_self_ns, (double)f->loop.total_ns) - part(f, MXBPF_PART_KVSTORE);
+	const double waits = part(f, MXBPF_PART_WAIT) + (f->loop.waits_known ? 0 : part(f, MXBPF_PART_OUTSIDE));
+	const double least = least_of(beside, least_of(alone, waits));
+
+	return least > 0 ? least : 0;
+}
+
 /* In calls of the store, or waiting while other threads exchange. What runs beside operators is no loss. */
 static double exchange_share(const struct facts *f)
 {
-	const double beside = facts_share((double)f->exchange_ns, (double)f->loop.total_ns);
-	const double alone = 1 - facts_share((double)f->loop_self_ns, (double)f->loop.total_ns);
-	const double waits = part(f, MXBPF_PART_OUTSIDE) + part(f, MXBPF_PART_WAIT);
-
-	return part(f, MXBPF_PART_KVSTORE) + least_of(beside, least_of(alone > 0 ? alone : 0, waits));
+	return part(f, MXBPF_PART_KVSTORE) + waits_beside(f);
 }
 
 static void exchange_say(const struct facts *f, struct buf *b)
@@ -282,7 +290,7 @@ static double own_share(const struct facts *f)
 	if (slow_share(f) >= SLOW_LEAST && f->slow_line_more >= OWN_LINE_LEAST &&
 	    !strcmp(f->own_line.text, f->slow_line.text))
 		return 0;
-	return least_of(least_of(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - exchange_share(f), idle_share(f));
+	return least_of(least_of(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - waits_beside(f), idle_share(f));
 }
 
 static void own_say(const struct facts *f, struct buf *b)
@@ -463,9 +471,12 @@ static double slow_share(const struct facts *f)
 static void slow_say(const struct facts *f, struct buf *b)
 {
 	static const char *const more[MXBPF_STEP_PARTS] = {
-		[MXBPF_PART_DATA] = "waiting for data",	   [MXBPF_PART_WAIT] = "waiting for results",
-		[MXBPF_PART_KVSTORE] = "communication",	   [MXBPF_PART_OPERATOR] = "operators",
-		[MXBPF_PART_API] = "calls of the runtime", [MXBPF_PART_OUTSIDE] = "the program outside the runtime",
+		[MXBPF_PART_DATA] = "waiting for data",
+		[MXBPF_PART_WAIT] = "waiting for results",
+		[MXBPF_PART_KVSTORE] = "waiting for other processes",
+		[MXBPF_PART_OPERATOR] = "operators",
+		[MXBPF_PART_API] = "calls of the runtime",
+		[MXBPF_PART_OUTSIDE] = "the program outside the runtime",
 	};
 	char slow[24], usual[24], every[48] = "";
 

@@ -68,7 +68,7 @@ static void put_parts(struct view *s, const struct facts *f)
 	static const char *const words[MXBPF_STEP_PARTS] = {
 		[MXBPF_PART_DATA] = "waiting for data",
 		[MXBPF_PART_WAIT] = "waiting for results",
-		[MXBPF_PART_KVSTORE] = "communicating",
+		[MXBPF_PART_KVSTORE] = "waiting for other processes",
 		[MXBPF_PART_OPERATOR] = "in operators",
 		[MXBPF_PART_API] = "in other calls of the runtime",
 		[MXBPF_PART_OUTSIDE] = "in the program itself",

@@ -33,6 +33,7 @@ enum role {
 	ROLE_DATA,	/* waits for data */
 	ROLE_KVSTORE,	/* a call of the KVStore that moves parameters */
 	ROLE_MOVES,	/* ROLE_KVSTORE if the class of the span is KVSTORE */
+	ROLE_EXCHANGE,	/* exchanges data with other processes, from start to end */
 	ROLE_OPTIMIZER, /* a step of an optimizer */
 	ROLE_PASS,	/* runs in a backward pass */
 };
@@ -50,6 +51,12 @@ static const struct {
 	{"pull", ROLE_MOVES},
 	{"Optimizer.step#", ROLE_OPTIMIZER},
 	{"autograd::engine::evaluate_function", ROLE_PASS},
+	{"gloo:", ROLE_EXCHANGE},
+	{"nccl:", ROLE_EXCHANGE},
+	{"mpi:", ROLE_EXCHANGE},
+	{"ucc:", ROLE_EXCHANGE},
+	{"xccl:", ROLE_EXCHANGE},
+	{"KVStoreDist", ROLE_EXCHANGE},
 };
 
 struct process {
@@ -270,22 +277,32 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 /* ---- spans */
 
+static enum role role_of_name(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		if (!strncmp(name, roles[i].prefix, strlen(roles[i].prefix)))
+			return roles[i].role;
+	return ROLE_NONE;
+}
+
+bool steps_is_exchange(const struct mdl *m, uint64_t name_id)
+{
+	return role_of_name(mdl_name(m, name_id, NULL)) == ROLE_EXCHANGE;
+}
+
 static enum role role_of(const struct mdl *m, struct state *state, uint64_t name_id)
 {
 	const uint64_t *known = hash_get(&state->roles, name_id, 0);
-	enum role role = ROLE_NONE;
-	const char *name;
+	enum role role;
 	uint64_t *at;
-	size_t i;
 
 	if (known)
 		return (enum role) * known;
 	if (!mdl_has_name(m, name_id))
 		return ROLE_NONE;
-	name = mdl_name(m, name_id, NULL);
-	for (i = 0; i < sizeof(roles) / sizeof(roles[0]) && !role; i++)
-		if (!strncmp(name, roles[i].prefix, strlen(roles[i].prefix)))
-			role = roles[i].role;
+	role = role_of_name(mdl_name(m, name_id, NULL));
 	at = hash_put(&state->roles, name_id, 0);
 	if (at)
 		*at = role;
@@ -302,7 +319,11 @@ static enum role role_of_span(const struct mdl *m, struct state *state, const st
 }
 
 static const uint8_t part_of_role[] = {
-	[ROLE_LOADER] = MXBPF_PART_DATA, [ROLE_DATA] = MXBPF_PART_DATA, [ROLE_KVSTORE] = MXBPF_PART_KVSTORE};
+	[ROLE_LOADER] = MXBPF_PART_DATA,
+	[ROLE_DATA] = MXBPF_PART_DATA,
+	[ROLE_KVSTORE] = MXBPF_PART_KVSTORE,
+	[ROLE_EXCHANGE] = MXBPF_PART_KVSTORE,
+};
 
 /* 1 + enum mxbpf_step_part; 0: spans of the class belong to no part. */
 static const uint8_t part_of_class[MXBPF_CLASS_MAX] = {
@@ -318,15 +339,15 @@ static const uint8_t part_of_class[MXBPF_CLASS_MAX] = {
  */
 static int put_piece(struct process *p, const struct mxbpf_span *s, enum role role)
 {
-	const bool named = role >= ROLE_LOADER && role <= ROLE_KVSTORE;
+	const bool named = (role >= ROLE_LOADER && role <= ROLE_KVSTORE) || role == ROLE_EXCHANGE;
 	struct piece piece = {.start_ns = s->h.ts_ns, .end_ns = s->h.ts_ns + s->dur_ns, .loader = role == ROLE_LOADER};
-
 	const bool works = part_of_class[s->cls] && (!(s->flags & MXBPF_SPAN_USER) || named);
 
 	if (!p->start_ns || (!works && !s->cost.self))
 		return 0;
 	piece.part = !works ? MXBPF_STEP_PARTS : named ? part_of_role[role] : part_of_class[s->cls] - 1;
-	piece.busy = piece.part == MXBPF_PART_OPERATOR;
+	piece.busy = part_of_class[s->cls] - 1 == MXBPF_PART_OPERATOR && !(s->flags & MXBPF_SPAN_USER);
+	piece.awaited = role == ROLE_EXCHANGE ? AWAITS_EXCHANGE : role == ROLE_PASS ? AWAITS_PASS : AWAITS_NOTHING;
 	piece.tid = s->flags & MXBPF_SPAN_ASYNC ? 0 : s->tid;
 	piece.self_cost_ns = (uint64_t)s->cost.self * MXBPF_COST_UNIT_NS;
 	piece.self_runq_ns = s->account.runq_ns > s->nested.runq_ns ? s->account.runq_ns - s->nested.runq_ns : 0;

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Computes how an iteration spent its time, by sweeping over the starts and ends of the spans in it. */
+/*
+ * Computes how an iteration spent its time, by sweeping over the starts and ends of the spans in it.
+ *
+ * A thread that waits for an exchange or for a backward pass of other threads is in no call of the runtime. It shows in
+ * what comes next: a thread that goes on when they have ended has waited for them, and one that goes on at any other
+ * time did something else.
+ */
 #include "feature/steps/parts.h"
 
 #include <errno.h>
@@ -11,11 +17,24 @@ struct edge {
 	bool ends;
 };
 
+/* A time in which the thread was in no call. */
+struct gap {
+	uint64_t beside_ns[AWAITED_MAX]; /* while this went on */
+	uint64_t end_ns;
+	uint64_t awaited_end_ns; /* when the last of them ended in it; 0: none did */
+	uint8_t awaited;	 /* that last one: enum awaited */
+	bool first;		 /* before the first call of the iteration */
+	bool late;		 /* a backward pass ran already when it began */
+};
+
 struct sweep {
 	struct mxbpf_iteration *it;
 	/* Open pieces: of the thread by part, all of these, those with only a cost, and busy ones of any thread. */
 	unsigned own[MXBPF_STEP_PARTS], nours, nsilent, nbusy;
+	unsigned nawaited[AWAITED_MAX];
 	uint64_t now_ns, idle_ns; /* since idle_ns no piece of the thread is open */
+	struct gap gap;		  /* the present one, or the last one */
+	struct gap pending;	  /* it ended while an exchange went on, whose end may be recorded late */
 };
 
 static int by_time(const void *va, const void *vb)
@@ -25,6 +44,26 @@ static int by_time(const void *va, const void *vb)
 	if (a->ns != b->ns)
 		return a->ns < b->ns ? -1 : 1;
 	return a->ends - b->ends;
+}
+
+static uint64_t beside_ns(const struct gap *g)
+{
+	return g->beside_ns[AWAITS_EXCHANGE] + g->beside_ns[AWAITS_PASS];
+}
+
+/* Adds time of a gap. Between the functions of a backward pass, the thread waits as well. */
+static void add_beside(struct sweep *s, uint64_t dt)
+{
+	struct gap *g = &s->gap;
+	uint64_t hole;
+
+	if (s->nawaited[AWAITS_PASS] && !g->late) {
+		hole = g->awaited == AWAITS_PASS ? s->now_ns - g->awaited_end_ns : 0;
+		g->beside_ns[AWAITS_PASS] += dt + (hole < beside_ns(g) && !s->nawaited[AWAITS_EXCHANGE] ? hole : 0);
+		g->awaited = AWAITS_NOTHING;
+	} else if (s->nawaited[AWAITS_EXCHANGE]) {
+		g->beside_ns[AWAITS_EXCHANGE] += dt;
+	}
 }
 
 static void until(struct sweep *s, uint64_t ns)
@@ -38,17 +77,62 @@ static void until(struct sweep *s, uint64_t ns)
 		part++;
 	if (s->nours)
 		s->it->part_ns[part] += dt;
+	else
+		add_beside(s, dt);
 	s->now_ns = ns;
 }
 
+/* Whether the thread went on when what it had been beside ended: within a half of that time. */
+static bool is_wait(const struct gap *g, uint64_t apart_ns)
+{
+	return beside_ns(g) && apart_ns <= beside_ns(g) / 2;
+}
+
+static void take_wait(struct mxbpf_iteration *it, struct gap *g)
+{
+	it->part_ns[MXBPF_PART_OUTSIDE] -= beside_ns(g);
+	it->first_ns -= g->first ? beside_ns(g) : 0;
+	it->part_ns[MXBPF_PART_KVSTORE] += g->beside_ns[AWAITS_EXCHANGE];
+	it->part_ns[MXBPF_PART_WAIT] += g->beside_ns[AWAITS_PASS];
+	*g = (struct gap){0};
+}
+
+static void begin_gap(struct sweep *s)
+{
+	s->idle_ns = s->now_ns;
+	s->gap = (struct gap){.first = s->now_ns == s->it->h.ts_ns, .late = s->nawaited[AWAITS_PASS]};
+}
+
 /* Adds the time that the thread spent outside calls, before a call or at the end. */
-static void idle(struct sweep *s, enum mxbpf_step_part part)
+static void end_gap(struct sweep *s, enum mxbpf_step_part part)
 {
 	const uint64_t dt = s->now_ns - s->idle_ns;
+	struct gap *g = &s->gap;
 
 	s->it->part_ns[part] += dt;
-	if (s->idle_ns == s->it->h.ts_ns && part == MXBPF_PART_OUTSIDE)
+	if (part != MXBPF_PART_OUTSIDE)
+		return;
+	if (g->first)
 		s->it->first_ns = dt;
+	g->end_ns = s->now_ns;
+	if (g->awaited_end_ns && (g->late || !s->nawaited[AWAITS_PASS]) && is_wait(g, s->now_ns - g->awaited_end_ns))
+		take_wait(s->it, g);
+	else if (s->nawaited[AWAITS_EXCHANGE] && beside_ns(g) > beside_ns(&s->pending))
+		s->pending = *g;
+}
+
+/* Notes that an exchange or a function of a backward pass has ended. */
+static void end_awaited(struct sweep *s, enum awaited awaited)
+{
+	if (!s->nours && !(awaited == AWAITS_PASS && s->gap.late)) {
+		s->gap.awaited_end_ns = s->now_ns;
+		s->gap.awaited = (uint8_t)awaited;
+	}
+	if (awaited != AWAITS_EXCHANGE)
+		return;
+	if (is_wait(&s->pending, s->now_ns - s->pending.end_ns))
+		take_wait(s->it, &s->pending);
+	s->pending = (struct gap){0};
 }
 
 /* A piece begins. */
@@ -69,8 +153,12 @@ static void pass(struct sweep *s, const struct edge *e)
 
 	until(s, e->ns);
 	s->nbusy += p->busy ? (e->ends ? -1u : 1u) : 0;
-	if (p->tid != s->it->tid)
+	if (p->tid != s->it->tid) {
+		s->nawaited[p->awaited] += e->ends ? -1u : 1u;
+		if (e->ends && p->awaited)
+			end_awaited(s, p->awaited);
 		return;
+	}
 	if (!e->ends)
 		add_cost(s, p);
 	if (p->part == MXBPF_STEP_PARTS) {
@@ -78,11 +166,11 @@ static void pass(struct sweep *s, const struct edge *e)
 		return;
 	}
 	if (!e->ends && !s->nours)
-		idle(s, p->loader ? MXBPF_PART_DATA : MXBPF_PART_OUTSIDE);
+		end_gap(s, p->loader ? MXBPF_PART_DATA : MXBPF_PART_OUTSIDE);
 	s->own[p->part] += e->ends ? -1u : 1u;
 	s->nours += e->ends ? -1u : 1u;
 	if (!s->nours)
-		s->idle_ns = e->ns;
+		begin_gap(s);
 }
 
 static size_t edges_of(const struct buf *pieces, const struct extent *x, struct edge *edges)
@@ -94,7 +182,7 @@ static size_t edges_of(const struct buf *pieces, const struct extent *x, struct 
 		const uint64_t start = piece->start_ns > x->start_ns ? piece->start_ns : x->start_ns;
 		const uint64_t end = piece->end_ns < x->end_ns ? piece->end_ns : x->end_ns;
 
-		if (start >= end || (piece->tid != x->tid && !piece->busy))
+		if (start >= end || (piece->tid != x->tid && !piece->busy && !piece->awaited))
 			continue;
 		edges[n++] = (struct edge){start, piece, false};
 		edges[n++] = (struct edge){end, piece, true};
@@ -105,7 +193,7 @@ static size_t edges_of(const struct buf *pieces, const struct extent *x, struct 
 int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, uint64_t nr, struct mxbpf_iteration *it)
 {
 	struct edge *edges = malloc((2 * buf_count(pieces, struct piece) + 1) * sizeof(*edges));
-	struct sweep s = {.it = it, .now_ns = x->start_ns, .idle_ns = x->start_ns};
+	struct sweep s = {.it = it, .now_ns = x->start_ns};
 	size_t i, n;
 
 	if (!edges)
@@ -119,13 +207,14 @@ int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, 
 	};
 	n = edges_of(pieces, x, edges);
 	if (n && !x->full) {
-		it->flags = MXBPF_ITERATION_PARTS | MXBPF_ITERATION_COST;
+		it->flags = MXBPF_ITERATION_PARTS | MXBPF_ITERATION_COST | MXBPF_ITERATION_WAITS;
+		begin_gap(&s);
 		qsort(edges, n, sizeof(*edges), by_time);
 		for (i = 0; i < n; i++)
 			pass(&s, &edges[i]);
 		until(&s, x->end_ns);
 		if (!s.nours)
-			idle(&s, MXBPF_PART_OUTSIDE);
+			end_gap(&s, MXBPF_PART_OUTSIDE);
 	}
 	free(edges);
 	return 0;

@@ -11,11 +11,20 @@
 #include "mxbpf_event.h"
 #include "mxbpf_step.h"
 
+/* What a thread may wait for, while it is in no call. */
+enum awaited {
+	AWAITS_NOTHING,
+	AWAITS_EXCHANGE, /* with other processes */
+	AWAITS_PASS,	 /* a backward pass on other threads */
+	AWAITED_MAX
+};
+
 /* A span that lies in an iteration, or a part of it does. */
 struct piece {
 	uint64_t start_ns, end_ns;
-	uint32_t tid; /* 0: asynchronous, it does not occupy its thread */
-	uint8_t part; /* enum mxbpf_step_part; MXBPF_STEP_PARTS: only its cost counts */
+	uint32_t tid;	 /* 0: asynchronous, it does not occupy its thread */
+	uint8_t part;	 /* enum mxbpf_step_part; MXBPF_STEP_PARTS: only its cost counts */
+	uint8_t awaited; /* enum awaited */
 	bool loader, busy;
 	/* What watching cost it, by the estimates, without calls in it; and what it cost before it, see
 	 * mxbpf_span_cost. */

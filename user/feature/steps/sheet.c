@@ -86,9 +86,12 @@ static const char *const ends[MXBPF_STEP_WHATS] = {
 };
 
 static const char *const titles[MXBPF_STEP_PARTS] = {
-	[MXBPF_PART_DATA] = "waits for data",	    [MXBPF_PART_WAIT] = "waits for the engine",
-	[MXBPF_PART_KVSTORE] = "KVStore",	    [MXBPF_PART_OPERATOR] = "operators on its own thread",
-	[MXBPF_PART_API] = "the rest of the C API", [MXBPF_PART_OUTSIDE] = "outside the runtime",
+	[MXBPF_PART_DATA] = "waits for data",
+	[MXBPF_PART_WAIT] = "waits for the engine",
+	[MXBPF_PART_KVSTORE] = "exchange with other processes",
+	[MXBPF_PART_OPERATOR] = "operators on its own thread",
+	[MXBPF_PART_API] = "the rest of the C API",
+	[MXBPF_PART_OUTSIDE] = "outside the runtime",
 };
 
 /* Calls of the C API that are not probed count as time outside the runtime, so both parts have other titles then. */
@@ -461,8 +464,9 @@ static const struct view_column known_columns[] = {
 	{"operators_ns", NULL, NULL, VIEW_NS, KNOWN(busy_ns),
 	 .help = "time in which at least one operator ran, on any thread"},
 	PART_COLUMN("data", MXBPF_PART_DATA, "waits for data: an iterator, or a loader's workers"),
-	PART_COLUMN("wait", MXBPF_PART_WAIT, "waits for the engine"),
-	PART_COLUMN("kvstore", MXBPF_PART_KVSTORE, "calls of the KVStore"),
+	PART_COLUMN("wait", MXBPF_PART_WAIT, "waits for the engine, or for a backward pass that runs on other threads"),
+	PART_COLUMN("kvstore", MXBPF_PART_KVSTORE,
+		    "calls of the KVStore, and waits for exchanges with other processes"),
 	PART_COLUMN("inline", MXBPF_PART_OPERATOR, "operators on the iteration's own thread"),
 	PART_COLUMN("api", MXBPF_PART_API, "other calls of the C API, of those that are probed"),
 	PART_COLUMN("outside", MXBPF_PART_OUTSIDE,

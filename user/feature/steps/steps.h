@@ -21,6 +21,8 @@ extern const struct view_trace_feature steps_trace;
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
+/* Returns whether spans with this name exchange data with other processes, from start to end. */
+bool steps_is_exchange(const struct mdl *m, uint64_t name_id);
 /* An iteration that has ended. */
 struct steps_end {
 	uint32_t tgid;

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests into which parts the time of iterations goes, without a target. Times are in us. */
+#include "feature/steps/steps.h"
+#include "records.h"
+#include "unit.h"
+
+#define TGID  77
+#define LOOP  77 /* the thread that runs the iterations */
+#define OTHER 78
+#define TOTAL 10000 /* duration of the iteration that is judged */
+
+enum { NONE, STEP, MM, EXCHANGE, STORE, PASS };
+
+static struct mdl *model;
+
+static void span(uint64_t name_id, uint32_t tid, uint64_t start, uint64_t dur, uint8_t flags)
+{
+	struct mxbpf_span s = {
+		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = TGID, .ts_ns = (TOTAL + start) * 1000},
+		.dur_ns = dur * 1000,
+		.name_id = name_id,
+		.tid = tid,
+		.end_tid = tid,
+		.cls = MXBPF_CLASS_OPERATOR,
+		.flags = flags,
+	};
+
+	CHECK(!mdl_fold(model, &s.h));
+}
+
+/* Begins a model in which an iteration begins at 0. */
+static void begin(void)
+{
+	struct buf b = {0};
+
+	model = mdl_new();
+	put_name(&b, STEP, MXBPF_NAME_SPAN, "Optimizer.step#SGD.step");
+	put_name(&b, MM, MXBPF_NAME_SPAN, "aten::mm");
+	put_name(&b, EXCHANGE, MXBPF_NAME_SPAN, "gloo:all_reduce");
+	put_name(&b, STORE, MXBPF_NAME_SPAN, "KVStoreDistDefaultPush");
+	put_name(&b, PASS, MXBPF_NAME_SPAN, "autograd::engine::evaluate_function: MmBackward0");
+	CHECK(!feed(model, &b));
+	span(STEP, LOOP, -10ull, 10, MXBPF_SPAN_USER);
+}
+
+/* Ends the iteration at TOTAL. Returns it. */
+static const struct mxbpf_iteration *end(void)
+{
+	const struct mxbpf_iteration *it;
+	size_t n;
+
+	span(STEP, LOOP, TOTAL - 10, 10, MXBPF_SPAN_USER);
+	CHECK(!mdl_fold_end(model));
+	it = steps_iterations(model, &n);
+	CHECK(n == 1 && it->dur_ns == TOTAL * 1000 && it->flags & MXBPF_ITERATION_PARTS);
+	return it;
+}
+
+static bool are(const struct mxbpf_iteration *it, uint64_t wait, uint64_t kvstore, uint64_t own, uint64_t outside)
+{
+	const uint64_t want[MXBPF_STEP_PARTS] = {[MXBPF_PART_WAIT] = wait,
+						 [MXBPF_PART_KVSTORE] = kvstore,
+						 [MXBPF_PART_OPERATOR] = own,
+						 [MXBPF_PART_OUTSIDE] = outside};
+	unsigned i;
+
+	for (i = 0; i < MXBPF_STEP_PARTS; i++)
+		if (it->part_ns[i] != want[i] * 1000) {
+			printf("# part %u: %llu us, not %llu\n", i, (unsigned long long)it->part_ns[i] / 1000,
+			       (unsigned long long)want[i]);
+			return false;
+		}
+	return true;
+}
+
+static void test_exchanges(void)
+{
+	const uint8_t async = MXBPF_SPAN_USER | MXBPF_SPAN_ASYNC;
+
+	TEST("a thread that goes on when an exchange with other processes has ended has waited for it")
+	{
+		begin();
+		span(MM, LOOP, 0, 1000, 0);
+		span(EXCHANGE, LOOP, 900, 7000, async); /* until 7900 */
+		span(MM, LOOP, 8000, 1000, 0);
+		CHECK(are(end(), 0, 6900, 2000, 1100));
+		mdl_free(model);
+	}
+	TEST("a thread that is woken before the end of the exchange is recorded has waited for it")
+	{
+		begin();
+		span(MM, LOOP, 0, 1000, 0);
+		span(MM, LOOP, 8000, 10, 0);
+		span(MM, LOOP, 8020, 980, 0);
+		span(EXCHANGE, LOOP, 900, 7500, async); /* until 8400 */
+		CHECK(are(end(), 0, 7000, 1990, 1010));
+		mdl_free(model);
+	}
+	TEST("a program that computes beside an exchange does not wait for it")
+	{
+		begin();
+		span(MM, LOOP, 0, 1000, 0);
+		span(EXCHANGE, LOOP, 900, 2000, async); /* until 2900 */
+		span(MM, LOOP, 8000, 1000, 0);
+		CHECK(are(end(), 0, 0, 2000, 8000));
+		mdl_free(model);
+		begin();
+		span(MM, LOOP, 0, 1000, 0);
+		span(MM, LOOP, 3000, 1000, 0);
+		span(MM, LOOP, 6000, 3000, 0);
+		span(EXCHANGE, LOOP, 900, 7500, async); /* until 8400, within an operator */
+		CHECK(are(end(), 0, 0, 5000, 5000));
+		mdl_free(model);
+	}
+	TEST("the last of several exchanges ends the wait for all of them")
+	{
+		begin();
+		span(MM, LOOP, 0, 1000, 0);
+		span(EXCHANGE, LOOP, 500, 2500, async);
+		span(EXCHANGE, LOOP, 900, 5100, async);
+		span(EXCHANGE, LOOP, 950, 7000, async); /* until 7950 */
+		span(MM, LOOP, 8000, 1000, 0);
+		CHECK(are(end(), 0, 6950, 2000, 1050));
+		mdl_free(model);
+	}
+	TEST("an exchange on the thread itself is an exchange, and an operator that exchanges counts as running")
+	{
+		begin();
+		span(STORE, LOOP, 1000, 5000, 0);
+		CHECK(end()->busy_ns == 5000 * 1000ull && are(end(), 0, 5000, 0, 5000));
+		mdl_free(model);
+	}
+}
+
+static void test_passes(void)
+{
+	TEST("a thread that goes on when a backward pass on another thread has ended has waited for it")
+	{
+		begin();
+		span(MM, LOOP, 0, 1000, 0);
+		span(PASS, OTHER, 1100, 2000, 0);
+		span(PASS, OTHER, 3200, 4700, 0); /* until 7900 */
+		span(MM, LOOP, 8000, 1000, 0);
+		CHECK(are(end(), 6800, 0, 2000, 1200));
+		mdl_free(model);
+	}
+	TEST("a thread that computes beside a backward pass of another thread does not wait for it")
+	{
+		begin();
+		span(MM, LOOP, 2000, 1000, 0);
+		span(PASS, OTHER, 1000, 7000, 0);
+		span(MM, LOOP, 8000, 1000, 0);
+		CHECK(are(end(), 0, 0, 2000, 8000));
+		mdl_free(model);
+	}
+	TEST("an exchange after the backward pass on another thread is an exchange")
+	{
+		begin();
+		span(MM, LOOP, 0, 1000, 0);
+		span(PASS, OTHER, 1100, 2900, 0);
+		span(EXCHANGE, OTHER, 2000, 5900, MXBPF_SPAN_USER | MXBPF_SPAN_ASYNC); /* until 7900 */
+		span(MM, LOOP, 8000, 1000, 0);
+		CHECK(are(end(), 2900, 3900, 2000, 1200));
+		mdl_free(model);
+	}
+}
+
+int main(void)
+{
+	test_exchanges();
+	test_passes();
+	return unit_end();
+}
