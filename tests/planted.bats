@@ -49,6 +49,15 @@ late_rank() {
 	expect_re 'each: [0-9]+% in the program itself, ' "$output"
 }
 
+@test "Findings are the same in JSON and where tables add the ranks of a job up" {
+	late_rank
+	"$MXBPF" record --pid "$READY_PID" -d 3s -o r.mxd
+	"$MXBPF" report r.mxd -f json >report.json
+	jq -r '.findings | to_entries[] | "\(.key + 1). \(.value.text).", (.value.evidence | values | "   seen: \(.)")' report.json >told
+	expect_same "$(<told)" "$("$MXBPF" report r.mxd | grep -E '^[0-9]+\. |^   seen: ')"
+	jq -e '[.iterations.loops[].pid] | unique | length == 2' report.json
+}
+
 @test "The first or second finding names the CPU limit of a control group" {
 	run judge torch/throttled
 	[[ $status != 77 ]] || skip "no control group for CPU time"

@@ -188,7 +188,7 @@ static inline int tape_next(void *ctx, const void **recs, size_t *bytes)
 static inline int tape_write(struct tape *t, const char *path)
 {
 	struct view_source source = {tape_rewind, tape_next, t, t->recs.len};
-	struct view_input in = {&t->session, t->model, &source};
+	struct view_input in = {.session = &t->session, .model = t->model, .source = &source};
 	struct view_opts opts = {0};
 	struct err e = {0};
 	struct out *o;

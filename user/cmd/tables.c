@@ -107,10 +107,16 @@ static bool is_brief(const struct cmd_opts *o)
 	return o->format == CMD_TABLE && !o->all && o->by != VIEW_BY_EVENT && !strcmp(o->layout, CMD_LAYOUT);
 }
 
-static int print(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
+/* processes: if m adds processes up, the model that keeps them apart; else NULL. */
+static int print(const struct job *j, const struct mdl_session *s, struct mdl *m, struct mdl *processes, unsigned nth)
 {
 	const struct cmd_opts *o = j->o;
-	const struct view_input in = {.session = s, .model = m, .source = j->r ? rec_reader_source(j->r) : NULL};
+	const struct view_input in = {
+		.session = s,
+		.model = m,
+		.processes = processes,
+		.source = j->r ? rec_reader_source(j->r) : NULL,
+	};
 	const struct view_opts opts = {
 		.sort = is_brief(o) && o->sort == VIEW_SORT_TOTAL && !o->sorted ? VIEW_SORT_SELF : o->sort,
 		.by = o->by,
@@ -184,21 +190,19 @@ static bool is_first(const struct mdl_session *s, size_t i)
 /* Prints the tables of the processes that of->shown_role names; "": of those without a role. */
 static int print_part(const struct job *j, struct mdl_session *of, struct mdl *m, unsigned nth)
 {
-	struct mdl *sum = mdl_sum_of(m, is_shown, of);
+	struct mdl *sum = mdl_sum_of(m, is_shown, of), *some = mdl_only(m, is_shown, of);
 	struct err e = {0};
-	int code;
+	int code = CMD_OK;
 
-	if (!sum) {
+	if (!sum || !some) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-		return cmd_fail(&e);
+		code = cmd_fail(&e);
+	} else if (*of->shown_role || mdl_nprocesses(sum)) { /* or else every process has a role */
+		if (j->o->format == CMD_TABLE)
+			put_members(j->out, of);
+		code = print(j, of, sum, some, nth);
 	}
-	if (!*of->shown_role && !mdl_nprocesses(sum)) { /* every process has a role */
-		mdl_free(sum);
-		return CMD_OK;
-	}
-	if (j->o->format == CMD_TABLE)
-		put_members(j->out, of);
-	code = print(j, of, sum, nth);
+	mdl_free(some);
 	mdl_free(sum);
 	return code;
 }
@@ -237,7 +241,7 @@ static int print_role(const struct job *j, const struct mdl_session *s, struct m
 			of.processes[of.nprocesses++] = s->processes[i];
 	if (!some || !of.processes)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	code = e.code ? cmd_fail(&e) : print(j, &of, some, nth);
+	code = e.code ? cmd_fail(&e) : print(j, &of, some, NULL, nth);
 	mdl_free(some);
 	free(of.processes);
 	return code;
@@ -265,13 +269,13 @@ static int print_corrected(const struct job *j, const struct mdl_session *s, str
 	if (o->ses.role && s->nprocesses)
 		return print_role(j, s, m, nth);
 	if (cmd_table_view(o)->by_process || mdl_nprocesses(m) < 2)
-		return print(j, s, m, nth);
+		return print(j, s, m, NULL, nth);
 	sum = mdl_sum(m);
 	if (!sum) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	code = print(j, s, sum, nth);
+	code = print(j, s, sum, m, nth);
 	mdl_free(sum);
 	return code;
 }

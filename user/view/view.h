@@ -106,6 +106,7 @@ struct view_input {
 	const struct mdl_session *session;
 	struct mdl *model;	    /* rows and names of the whole window */
 	struct view_source *source; /* NULL only for outputs without needs_records, and not by event */
+	struct mdl *processes;	    /* if model adds processes up: the one that keeps them apart; else NULL */
 };
 
 struct view_table {

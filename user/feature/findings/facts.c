@@ -17,10 +17,10 @@
 
 /* ---- the loop */
 
-/* The thread with the most time in iterations. In a sum of processes all are of process 0, and only threads differ. */
-static unsigned sum_loops(struct facts *f, const struct mxbpf_iteration *it, size_t n)
+/* Threads with iterations. */
+static void sum_loops(struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
-	unsigned best = 0, k;
+	unsigned k;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
@@ -32,7 +32,38 @@ static unsigned sum_loops(struct facts *f, const struct mxbpf_iteration *it, siz
 		f->loops[k].tgid = it[i].h.tgid;
 		f->loops[k].tid = it[i].tid;
 		add_sat(&f->loops[k].total_ns, it[i].dur_ns);
-		best = f->loops[k].total_ns > f->loops[best].total_ns ? k : best;
+	}
+}
+
+static void sum_exchanges(struct mdl *m, struct facts *f)
+{
+	size_t n, i, k;
+	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n);
+
+	for (i = 0; i < n; i++)
+		for (k = 0; k < FACTS_LOOPS_MAX && steps_is_exchange(m, rows[i]->name_id); k++)
+			if (f->loops[k].tid && f->loops[k].tgid == rows[i]->tgid)
+				add_sat(&f->loops[k].exchange_ns, rows[i]->total_ns);
+}
+
+#define EQUAL_PERCENT 90 /* of the most time: ranks of one job differ by less */
+
+/* The thread with the most time in iterations; of equal ones the one that waits the most for the others. */
+static unsigned choose_loop(const struct facts *f)
+{
+	uint64_t most = 0;
+	unsigned best = 0, k;
+
+	for (k = 0; k < FACTS_LOOPS_MAX; k++)
+		most = f->loops[k].total_ns > most ? f->loops[k].total_ns : most;
+	for (k = 0; k < FACTS_LOOPS_MAX; k++) {
+		if (f->loops[k].total_ns / EQUAL_PERCENT < most / 100)
+			continue;
+		if (f->loops[best].total_ns / EQUAL_PERCENT < most / 100 ||
+		    f->loops[k].exchange_ns > f->loops[best].exchange_ns ||
+		    (f->loops[k].exchange_ns == f->loops[best].exchange_ns &&
+		     f->loops[k].total_ns > f->loops[best].total_ns))
+			best = k;
 	}
 	return best;
 }
@@ -91,13 +122,16 @@ static int make_loop(struct mdl *m, struct facts *f)
 {
 	size_t n, i, k = 0;
 	const struct mxbpf_iteration *all = steps_iterations(m, &n);
-	const unsigned largest = sum_loops(f, all, n);
 	struct mxbpf_iteration *it = calloc(n + 1, sizeof(*it));
 	uint64_t *ns = calloc(n + 1, sizeof(*ns));
 	int err = it && ns ? 0 : -ENOMEM;
+	unsigned chosen;
 
-	f->loop.tgid = f->loops[largest].tgid;
-	f->loop.tid = f->loops[largest].tid;
+	sum_loops(f, all, n);
+	sum_exchanges(m, f);
+	chosen = choose_loop(f);
+	f->loop.tgid = f->loops[chosen].tgid;
+	f->loop.tid = f->loops[chosen].tid;
 	for (i = 0; i < n && !err; i++) {
 		if (all[i].h.tgid != f->loop.tgid || all[i].tid != f->loop.tid)
 			continue;
@@ -167,17 +201,6 @@ void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const s
 	}
 }
 
-static void add_exchange(struct facts *f, const struct mdl *m, const struct mdl_row *r)
-{
-	size_t k;
-
-	if (!steps_is_exchange(m, r->name_id))
-		return;
-	for (k = 0; k < FACTS_LOOPS_MAX; k++)
-		if (f->loops[k].tid && f->loops[k].tgid == r->tgid)
-			add_sat(&f->loops[k].exchange_ns, r->total_ns);
-}
-
 #define LAST_TIMES 2 /* the last rank waits for less than a half of what the loop's waits for */
 
 static void find_last_rank(struct facts *f)
@@ -204,7 +227,6 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 		const uint64_t faults = a->minflt > a->nested_minflt ? a->minflt - a->nested_minflt : 0;
 		const uint64_t runq = a->runq_ns > a->nested_runq_ns ? a->runq_ns - a->nested_runq_ns : 0;
 
-		add_exchange(f, m, r);
 		if (!r->count || r->self_ns == 0)
 			continue;
 		f->loop_self_ns += r->tgid == f->loop.tgid ? r->self_ns : 0;

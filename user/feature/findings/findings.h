@@ -38,7 +38,7 @@ struct facts {
 	unsigned allowed_cpus; /* of these, the job may use so many */
 	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
 
-	/* The loop with the most time; its parts are sums over its iterations. */
+	/* The loop with the most time, see choose_loop(); its parts are sums over its iterations. */
 	struct {
 		uint32_t tgid, tid;
 		uint64_t n, total_ns, median_ns;

@@ -34,7 +34,7 @@ static const char *next_of(const struct facts *f, const struct finding_rule *rul
 static int make(const struct view *s, void *table)
 {
 	struct table *t = table;
-	int err = findings_make(s->in->model, s->in->session, &t->found);
+	int err = findings_make(s->in->processes ? s->in->processes : s->in->model, s->in->session, &t->found);
 	struct row *r = calloc(t->found.n + 1, sizeof(*r));
 	unsigned i;
 
