@@ -21,7 +21,8 @@ struct mxbpf_agg_line {
 	__u8 cls;	    /* enum mxbpf_class */
 	__u8 sleeps;	    /* 1: it was not runnable */
 	__u8 main;	    /* 1: the main thread of its process */
-	__u8 pad[5];
+	__u8 rank;	    /* 1: its process is another rank of the job, which the session does not profile */
+	__u8 pad[4];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
 

@@ -39,12 +39,14 @@ late_rank() {
 	read -r RANK LATE < <(pgrep -P "$READY_PID" | sort -n | xargs)
 }
 
-@test "The first line of a rank that waits for a late one says so, with the share of the finding" {
+@test "A rank that waits says so in its first line, and names the late rank, which mxbpf has not probed" {
 	late_rank
 	run -0 "$MXBPF" --pid "$RANK" -d 3s
 	expect_re '^1\. The loop waits in [0-9]+% of its time for the exchange with other processes' "$output"
 	[[ $output =~ waits\ in\ ([0-9]+)% ]]
 	expect_re "each: ${BASH_REMATCH[1]}% waiting for other processes, " "$output"
+	line=$(grep -n 'time.sleep(0.02)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
+	expect_re "seen: process $LATE arrives last: .*torch_job.py\\($line\\): rank, .* and is not probed" "$output"
 	run -0 "$MXBPF" --pid "$LATE" -d 3s
 	expect_re 'each: [0-9]+% in the program itself, ' "$output"
 }

@@ -112,7 +112,7 @@ static void name(uint64_t id, enum mxbpf_name_kind kind, const char *text)
 	feed(rec);
 }
 
-enum { ASLEEP = 1, IN_LOCK = 2, IN_API = 4 };
+enum { ASLEEP = 1, IN_LOCK = 2, IN_API = 4, OTHER_RANK = 8 };
 
 /* Looks at a thread that stood in that stack, outside calls of the runtime unless IN_API; name 9 is that of the call.
  */
@@ -127,6 +127,7 @@ static void looks(uint32_t pid, uint32_t tid, const char *stack, uint64_t count,
 		.syscall = flags & IN_LOCK ? SYS_futex : -1,
 		.sleeps = !!(flags & (ASLEEP | IN_LOCK)),
 		.main = pid == tid,
+		.rank = !!(flags & OTHER_RANK),
 	};
 
 	if (flags & IN_API) {
@@ -520,6 +521,40 @@ static void test_processes(void)
 		looks(PID, PID, "/app/t.py(7): main", 30, IN_LOCK);
 		looks(RANK, RANK, "/app/t.py(8): decode", 30, 0);
 		CHECK(!strcmp(found(&f), "exchange") && shows(&f, 0, "process 300 arrives last: /app/t.py(8): decode"));
+		end(&f);
+	}
+	TEST("of ranks that are not probed, the one that waits the least is the last, if it waits less than a half as "
+	     "much")
+	{
+		for (i = 0; i < 2; i++) {
+			begin();
+			name(8, MXBPF_NAME_SPAN, "gloo:all_reduce");
+			process(RANK + 1, 800, false);
+			loop(40, 100, MXBPF_PART_OUTSIDE, 80);
+			calls(PID, MXBPF_CLASS_OPERATOR, 8, 40, 75 * MS);
+			looks(PID, PID, "/app/t.py(7): main", 20, IN_LOCK);
+			looks(PID, PID, "/app/t.py(7): main", 10, 0);
+			looks(RANK, RANK, "/app/t.py(7): main", 20, IN_LOCK | OTHER_RANK);
+			looks(RANK, RANK, "/app/t.py(9): main", 10, OTHER_RANK);
+			looks(RANK + 1, RANK + 1, "/app/t.py(7): main", i ? 13 : 7, IN_LOCK | OTHER_RANK);
+			looks(RANK + 1, RANK + 1, "/app/t.py(8): decode", 6, OTHER_RANK);
+			looks(RANK + 1, RANK + 1, "/app/t.py(8): decode", i ? 11 : 17, ASLEEP | OTHER_RANK);
+			CHECK(!strcmp(found(&f), "exchange"));
+			CHECK(is_evidence(
+				&f, i ? ""
+				      : "process 301 arrives last: /app/t.py(8): decode, 77% of 30 looks, asleep in "
+					"a system call; it uses 0.2 CPUs and is not probed"));
+			end(&f);
+		}
+	}
+	TEST("the lines of another rank are no lines of workers")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_DATA, 60);
+		operators(400, 4 * MS, 0, 0);
+		looks(PID, PID, "/app/t.py(7): main", 20, 0);
+		looks(RANK, RANK, "/app/t.py(9): other", 30, ASLEEP | OTHER_RANK);
+		CHECK(!strcmp(found(&f), "data_wait") && !strstr(f.list[0].text.data, "other"));
 		end(&f);
 	}
 	TEST("a job that wants more CPUs than there are competes with itself, also beside neighbours")

@@ -788,6 +788,7 @@ const struct adp adapter_mxnet = {
 		  .set_state = "_ZN5mxnet8profiler8Profiler8SetStateENS1_13ProfilerStateE"},
 	.arrays = arrays,
 	.role_env = "DMLC_ROLE",
+	.meet_env = {"DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT"},
 	.roles = roles,
 	.job_backend = "ps-lite",
 	.mem_title = "Device Storage",

@@ -546,6 +546,7 @@ const struct adp adapter_pytorch = {
 	.trace_form = "kineto",
 	.rank_env = "RANK",
 	.world_size_env = "WORLD_SIZE",
+	.meet_env = {"MASTER_ADDR", "MASTER_PORT"},
 	.seq = {"_ZN2at15sequence_number4peekEv", "_ZN2at14RecordFunction15currentThreadIdEv"},
 	.args = {types, dtypes, COUNT(dtypes), "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "libc10.so*",
 		 "_ZN3c1019UndefinedTensorImpl10_singletonE", storages},

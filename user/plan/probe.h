@@ -222,6 +222,8 @@ struct adp_marks {
 #define ADP_AGENT_BEFORES 2
 #define ADP_AGENT_ENTRIES 2
 
+#define ADP_MEET_ENVS 2
+
 /* What the agent inside a process needs of the runtime's library. No entries: the runtime has no agent. */
 struct adp_agent {
 	/* Operator calls enter it, without any lock of the allocator or the loader; the first that exists counts. */
@@ -255,6 +257,7 @@ struct adp {
 	struct adp_args args;	     /* in the runtime's library */
 	struct adp_marks marks;	     /* in the runtime's library */
 	const char *rank_env, *world_size_env; /* rank in a distributed job, and its size; NULL: none */
+	const char *meet_env[ADP_MEET_ENVS];   /* where the ranks of a job meet: all have the same; NULL: none */
 	const struct adp_array *arrays;	       /* for rows with kv or outputs_off; NULL: layout unknown */
 	const char *role_env; /* variable with the role of the process; NULL: all processes have the same role */
 	const struct adp_role *roles;

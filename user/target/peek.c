@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -174,4 +175,23 @@ void tgt_each_child(pid_t pid, void (*fn)(void *ctx, pid_t child), void *ctx)
 	}
 	globfree(&threads);
 	free(list);
+}
+
+bool tgt_peek_same_program(pid_t a, pid_t b)
+{
+	const pid_t pids[2] = {a, b};
+	struct stat process[2], exe[2];
+	char path[64];
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/proc/%d", pids[i]);
+		if (stat(path, &process[i]))
+			return false;
+		snprintf(path, sizeof(path), "/proc/%d/exe", pids[i]);
+		if (stat(path, &exe[i]))
+			return false;
+	}
+	return process[0].st_uid == process[1].st_uid && exe[0].st_dev == exe[1].st_dev &&
+	       exe[0].st_ino == exe[1].st_ino;
 }

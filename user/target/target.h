@@ -92,6 +92,8 @@ bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib);
 pid_t tgt_peek_parent(pid_t pid); /* 0: no parent, or the process has ended */
 /* Calls fn for each child process of any thread. Nothing if the kernel does not tell (CONFIG_PROC_CHILDREN). */
 void tgt_each_child(pid_t pid, void (*fn)(void *ctx, pid_t child), void *ctx);
+/* Returns true if two processes run the same program, as the same user. */
+bool tgt_peek_same_program(pid_t a, pid_t b);
 /* Reads the name of a thread. Returns 0, or -errno with "" if it has ended. */
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 

@@ -328,6 +328,18 @@ static void make_cost(struct mdl *m, const struct mdl_session *s, struct facts *
 	f->agent_helps = s->cost.agent_helps;
 }
 
+/* CPUs that a process used on average; below 0: not known. */
+static double cpus_of(const struct mdl *m, uint32_t tgid)
+{
+	size_t n, i;
+	const struct mxbpf_neighbour *r = neighbours_rows(m, &n);
+
+	for (i = 0; i < n && tgid; i++)
+		if (r[i].h.tgid == tgid)
+			return facts_share((double)r[i].cpu_ns, (double)r[i].elapsed_ns);
+	return -1;
+}
+
 int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
@@ -341,5 +353,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	make_cpus(m, f);
 	make_cost(m, s, f);
 	err = facts_gpu(m, s, f);
-	return err ? err : facts_lines(m, f);
+	err = err ? err : facts_lines(m, f);
+	f->last_cpus = cpus_of(m, f->last_rank);
+	return err;
 }

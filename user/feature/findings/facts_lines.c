@@ -196,8 +196,25 @@ static enum about about_loop(const struct mdl *m, const struct facts *f, const s
 	return ABOUT_API;
 }
 
+/* It sleeps until another thread wakes it. */
+static bool sleeps_in_lock(const struct mxbpf_agg_line *l)
+{
+	return l->sleeps && l->syscall == SYS_futex;
+}
+
+static bool waits_in_exchange(const struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l)
+{
+	size_t len;
+	const char *text = sleeps_in_lock(l) ? lines_of_program(m, l->stack_id, &len) : NULL;
+
+	return text && f->exchange_line.looks &&
+	       hash_of(text, len) == hash_of(f->exchange_line.text, strlen(f->exchange_line.text));
+}
+
 static enum about about_of(const struct mdl *m, const struct facts *f, uint32_t tgid, const struct mxbpf_agg_line *l)
 {
+	if (l->rank && l->h.tgid != f->last_rank)
+		return ABOUT_NABOUT;
 	if (l->h.tgid == tgid && l->tid == f->loop.tid)
 		return about_loop(m, f, l);
 	if (l->h.tgid == tgid)
@@ -285,6 +302,8 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 		t->loop += about >= ABOUT_DATA ? l[i].count : 0;
 		t->loader += about == ABOUT_DATA && !l[i].cls ? l[i].count : 0;
 		t->held += about == ABOUT_THREADS && !l[i].sleeps ? l[i].count : 0;
+		if (about == ABOUT_LAST && waits_in_exchange(m, f, &l[i]))
+			continue;
 		if (about != ABOUT_WORKERS || !(waits_for_work(m, &l[i]) || is_idle(m, &l[i])))
 			err = count(&t->about[about], text, len, &l[i]);
 		if (f->loop.tid ? about < ABOUT_DATA : about != ABOUT_WORKERS)
@@ -294,6 +313,87 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 	}
 	return err;
 }
+
+/* ---- ranks without probes */
+
+#define RANK_LOOKS 5 /* at a rank, or more, to judge it */
+
+/* Where a rank stands while others wait for it is told by how seldom it stands where the loop waits. */
+struct rank {
+	uint32_t tgid;
+	uint64_t looks, waits;
+};
+
+static int find_exchange_line(const struct mdl *m, struct facts *f, const struct mxbpf_agg_line *l, size_t n)
+{
+	const uint32_t tgid = process_of(f, l, n);
+	struct tally t = {.of = 0};
+	const char *text;
+	size_t i, len;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		if (l[i].h.tgid != tgid || l[i].tid != f->loop.tid)
+			continue;
+		t.of += l[i].count;
+		text = sleeps_in_lock(&l[i]) && !is_in_loader(m, &l[i]) ? lines_of_program(m, l[i].stack_id, &len)
+									: NULL;
+		err = text ? count(&t, text, len, &l[i]) : 0;
+	}
+	f->exchange_line = top(&t);
+	tally_fini(&t);
+	return err;
+}
+
+static unsigned sum_ranks(const struct mdl *m, const struct facts *f, const struct mxbpf_agg_line *l, size_t n,
+			  struct rank ranks[FACTS_LOOPS_MAX])
+{
+	unsigned nranks = 0, k;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!l[i].rank)
+			continue;
+		for (k = 0; k < nranks && ranks[k].tgid != l[i].h.tgid; k++)
+			;
+		if (k == FACTS_LOOPS_MAX)
+			continue;
+		nranks += k == nranks;
+		ranks[k].tgid = l[i].h.tgid;
+		add_sat(&ranks[k].looks, l[i].count);
+		add_sat(&ranks[k].waits, waits_in_exchange(m, f, &l[i]) ? l[i].count : 0);
+	}
+	return nranks;
+}
+
+static double rank_waits(const struct rank *r)
+{
+	return facts_share((double)r->waits, (double)r->looks);
+}
+
+/* Of ranks that are not profiled, finds the one that waits the least, and less than a half of what the loop waits. */
+static int find_last_rank(const struct mdl *m, struct facts *f)
+{
+	struct rank ranks[FACTS_LOOPS_MAX] = {{0}}, *last = NULL;
+	size_t n;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+	const int err = f->last_rank || !f->loop.tid ? 0 : find_exchange_line(m, f, l, n);
+	unsigned nranks, k;
+
+	if (err || !f->exchange_line.looks)
+		return err;
+	nranks = sum_ranks(m, f, l, n, ranks);
+	for (k = 0; k < nranks; k++)
+		if (ranks[k].looks >= RANK_LOOKS && (!last || rank_waits(&ranks[k]) < rank_waits(last)))
+			last = &ranks[k];
+	if (!last || rank_waits(last) * 2 >= facts_share((double)f->exchange_line.looks, (double)f->exchange_line.of))
+		return 0;
+	f->last_rank = last->tgid;
+	f->last_unprobed = true;
+	return 0;
+}
+
+/* ---- */
 
 /* Where data is prepared: by workers, else by other threads while the loop waits, else by the loop itself. */
 static void take_data(struct facts *f, const struct tallies *t)
@@ -351,10 +451,11 @@ static void take_own(struct facts *f, const struct tallies *t)
 int facts_lines(const struct mdl *m, struct facts *f)
 {
 	struct tallies t = {.loop = 0};
-	int err = tally_all(m, f, &t);
+	int err = find_last_rank(m, f);
 	unsigned about;
 	uint64_t looks = 0;
 
+	err = err ? err : tally_all(m, f, &t);
 	f->other_line = top(&t.about[ABOUT_THREADS]);
 	f->last_line = top(&t.about[ABOUT_LAST]);
 	f->wait_line = top(&t.about[ABOUT_WAIT]);

@@ -52,17 +52,20 @@ struct facts {
 	} loops[FACTS_LOOPS_MAX];
 	uint64_t exchange_ns; /* of the loop's process; exchanges that run at once add up */
 	uint32_t last_rank;   /* process that spends the least in them, so that the others wait for it; 0: none */
+	bool last_unprobed;   /* the session does not profile last_rank, whose lines and CPU time are known alone */
+	double last_cpus;     /* that last_rank used; below 0: not known */
 
-	struct fact_line data_line;  /* workers, or the loop's own thread while it waits for data */
-	bool data_workers;	     /* data_line is of other processes or threads */
-	struct fact_line wait_line;  /* the loop's thread in calls that wait for the engine */
-	struct fact_line api_line;   /* the loop's thread in other calls of the runtime */
-	struct fact_line slow_line;  /* the loop's thread in iterations of the slow group */
-	struct fact_line last_line;  /* the main thread of last_rank */
-	struct fact_line any_line;   /* the loop's thread whatever it does; without a loop all main threads */
-	double slow_line_more;	     /* share of the looks at slow iterations beyond that at others */
-	struct fact_line own_line;   /* the loop's thread in the program's own code */
-	struct fact_line other_line; /* other threads of its process that do not wait for work */
+	struct fact_line data_line;	/* workers, or the loop's own thread while it waits for data */
+	bool data_workers;		/* data_line is of other processes or threads */
+	struct fact_line wait_line;	/* the loop's thread in calls that wait for the engine */
+	struct fact_line api_line;	/* the loop's thread in other calls of the runtime */
+	struct fact_line slow_line;	/* the loop's thread in iterations of the slow group */
+	struct fact_line last_line;	/* the main thread of last_rank */
+	struct fact_line exchange_line; /* the loop's thread asleep for another thread, as it is in an exchange */
+	struct fact_line any_line;	/* the loop's thread whatever it does; without a loop all main threads */
+	double slow_line_more;		/* share of the looks at slow iterations beyond that at others */
+	struct fact_line own_line;	/* the loop's thread in the program's own code */
+	struct fact_line other_line;	/* other threads of its process that do not wait for work */
 	/* Shares of the looks at the loop's thread, all outside calls of the runtime. */
 	double loader_share; /* in a loader that works in the program itself, or waiting for a queue */
 	double lock_share;   /* asleep in a lock of the interpreter, while another thread ran Python */

@@ -275,6 +275,10 @@ static void exchange_evidence(const struct facts *f, struct buf *b)
 		return;
 	buf_printf(b, "process %" PRIu32 " arrives last%s", f->last_rank, f->last_line.looks ? ": " : "");
 	put_line(&f->last_line, b);
+	if (f->last_unprobed && f->last_cpus >= 0)
+		buf_printf(b, "; it uses %.1f CPUs and is not probed", f->last_cpus);
+	else if (f->last_unprobed)
+		buf_printf(b, "; it is not probed");
 }
 
 /* ---- the program itself */

@@ -5,6 +5,7 @@
  * while it is read shows up as one that cannot be read, because each code object is checked by its print.
  */
 #include "feature/lines/lines.h"
+#include "feature/lines/load_ranks.h"
 #include "session/feature.h"
 #include "session/priv.h"
 
@@ -22,27 +23,31 @@
 #include "mxbpf_lines.h"
 #include "python/python.h"
 
-#define LOOK_MS	      100 /* between two looks */
-#define REFRESH_LOOKS 10  /* looks until the children are listed again */
-#define PROCESSES_MAX 32  /* of one job; others are not looked at */
-#define TEXT_BYTES    4096
+#define LOOK_MS	       100 /* between two looks */
+#define REFRESH_LOOKS  10  /* looks until the children are listed again */
+#define PROCESSES_MAX  32  /* of one job; others are not looked at */
+#define RANKS_MAX      16  /* other ranks of the job, in addition */
+#define THOROUGH_LOOKS 100 /* looks until other ranks are searched among all processes of the machine */
+#define TEXT_BYTES     4096
 
 struct process {
 	pid_t pid;
 	struct tgt *tgt;
 	struct py *py; /* NULL: it runs no Python, or one that cannot be read */
-	bool seen;     /* in the present walk over the children */
+	bool rank;     /* it does not descend from the root: another rank of the job, which has no probes */
+	bool seen;     /* in the present walk over the children and ranks */
 };
 
 struct lines {
 	struct session *ses;
 	pthread_t thread;
 	int wake; /* eventfd: the end */
-	struct process *processes[PROCESSES_MAX];
-	unsigned nprocesses;
-	struct hash frames; /* (tid, tgid) -> 1 + place in opens, of the present look */
-	struct buf opens;   /* struct mxbpf_frame, the innermost of each thread */
-	struct buf recs;    /* of the present look */
+	struct process *processes[PROCESSES_MAX + RANKS_MAX];
+	unsigned nprocesses, nranks; /* nranks: of them, those with rank set */
+	struct ranks *ranks;	     /* NULL: none can be found */
+	struct hash frames;	     /* (tid, tgid) -> 1 + place in opens, of the present look */
+	struct buf opens;	     /* struct mxbpf_frame, the innermost of each thread */
+	struct buf recs;	     /* of the present look */
 	char text[TEXT_BYTES];
 	/* of the present process */
 	struct process *at;
@@ -72,38 +77,74 @@ static struct process *process_new(pid_t pid)
 	return p;
 }
 
-static void see(void *ctx, pid_t pid)
+static struct process *find(const struct lines *l, pid_t pid)
 {
-	struct lines *l = ctx;
-	struct process *p;
 	unsigned i;
 
 	for (i = 0; i < l->nprocesses; i++)
 		if (l->processes[i]->pid == pid)
-			break;
-	if (i == l->nprocesses && i < PROCESSES_MAX) {
-		p = process_new(pid);
-		if (!p)
-			return;
-		l->processes[l->nprocesses++] = p;
-	}
-	if (i == PROCESSES_MAX || l->processes[i]->seen)
+			return l->processes[i];
+	return NULL;
+}
+
+static struct process *add(struct lines *l, pid_t pid, bool rank)
+{
+	struct process *p;
+
+	if (rank ? l->nranks >= RANKS_MAX : l->nprocesses - l->nranks >= PROCESSES_MAX)
+		return NULL;
+	p = process_new(pid);
+	if (!p)
+		return NULL;
+	p->rank = rank;
+	l->nranks += rank;
+	l->processes[l->nprocesses++] = p;
+	return p;
+}
+
+static void see(void *ctx, pid_t pid)
+{
+	struct lines *l = ctx;
+	struct process *p = find(l, pid);
+
+	p = p ? p : add(l, pid, false);
+	if (!p || p->seen)
 		return;
-	l->processes[i]->seen = true;
+	p->seen = true;
 	if (l->ses->o->no_follow)
 		return;
 	tgt_each_child(pid, see, l);
 }
 
-/* Lists the process that was asked for with all that descends from it; drops what has ended. */
-static void list_processes(struct lines *l)
+static void see_rank(void *ctx, pid_t pid)
+{
+	struct lines *l = ctx;
+	struct process *p = find(l, pid);
+
+	p = p ? p : add(l, pid, true);
+	if (p)
+		p->seen = true;
+}
+
+/* A rank that was found among all processes stays until it ends. */
+static bool stays(const struct process *p)
+{
+	return p->rank && p->tgt && tgt_alive(p->tgt);
+}
+
+/* Lists the process that was asked for with all that descends from it, and other ranks; drops what has ended. */
+static void list_processes(struct lines *l, bool thorough)
 {
 	unsigned i, kept = 0;
 
 	for (i = 0; i < l->nprocesses; i++)
-		l->processes[i]->seen = false;
+		l->processes[i]->seen = stays(l->processes[i]);
 	see(l, ses_root(l->ses));
+	if (l->ranks)
+		ranks_each(l->ranks, thorough, see_rank, l);
+	l->nranks = 0;
 	for (i = 0; i < l->nprocesses; i++) {
+		l->nranks += l->processes[i]->seen && l->processes[i]->rank;
 		if (l->processes[i]->seen)
 			l->processes[kept++] = l->processes[i];
 		else
@@ -140,7 +181,8 @@ static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
 				   .syscall = -1,
 				   .count = 1,
-				   .main = is_main};
+				   .main = is_main,
+				   .rank = l->at->rank};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct mxbpf_stack stack;
 	struct tgt_doing doing;
@@ -171,7 +213,8 @@ static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
 	single.stack_id = r.stack_id;
 	single.tid = r.tid;
 	buf_put(&l->recs, &r, sizeof(r)); /* without memory a look is lost, which is one in many */
-	buf_put(&l->recs, &single, sizeof(single));
+	if (!r.rank)
+		buf_put(&l->recs, &single, sizeof(single));
 }
 
 static void look(struct lines *l)
@@ -187,7 +230,8 @@ static void look(struct lines *l)
 		l->nbases = 0;
 		if (l->at->py)
 			py_each_thread(l->at->py, keep_base, l);
-		for (k = 0; k < l->nbases; k++)
+		/* Of another rank only its main thread counts, which is the last one. */
+		for (k = l->at->rank && l->nbases ? l->nbases - 1 : 0; k < l->nbases; k++)
 			look_at_thread(l, l->bases[k], k + 1 == l->nbases);
 	}
 	if (l->recs.len && att_active_since_ns(l->ses->att))
@@ -202,7 +246,7 @@ static void *run(void *arg)
 
 	for (looks = 0; !poll(&end, 1, LOOK_MS); looks++) {
 		if (looks % REFRESH_LOOKS == 0)
-			list_processes(l);
+			list_processes(l, looks % THOROUGH_LOOKS == 0);
 		look(l);
 	}
 	return NULL;
@@ -216,6 +260,7 @@ static int lines_start(struct session *ses, struct err *e)
 	if (!l)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	l->ses = ses;
+	l->ranks = ranks_new(ses_root(ses), ses->targets[0].plan.adp);
 	l->wake = eventfd(0, EFD_CLOEXEC);
 	err = l->wake < 0 ? -errno : thread_start(&l->thread, run, l);
 	if (!err) {
@@ -224,6 +269,7 @@ static int lines_start(struct session *ses, struct err *e)
 	}
 	if (l->wake >= 0)
 		close(l->wake);
+	ranks_free(l->ranks);
 	free(l);
 	return err_set(e, ERR_RUNTIME, err, "cannot start the thread that samples lines of Python: %s", strerror(-err));
 }
@@ -243,6 +289,7 @@ static void lines_end(struct session *ses)
 	close(l->wake);
 	for (i = 0; i < l->nprocesses; i++)
 		process_free(l->processes[i]);
+	ranks_free(l->ranks);
 	hash_fini(&l->frames);
 	buf_fini(&l->opens);
 	buf_fini(&l->recs);

@@ -10,7 +10,7 @@
 struct row {
 	struct view_text line, call;
 	struct mxbpf_agg_line l;
-	bool main, sleeps;
+	bool main, sleeps, rank;
 };
 
 static int order(const void *va, const void *vb)
@@ -33,7 +33,7 @@ static int make(const struct view *s, void *table)
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < t->all; i++) {
-		r[i] = (struct row){.l = all[i], .main = all[i].main, .sleeps = all[i].sleeps};
+		r[i] = (struct row){.l = all[i], .main = all[i].main, .sleeps = all[i].sleeps, .rank = all[i].rank};
 		r[i].line.data = lines_of_program(s->in->model, all[i].stack_id, &r[i].line.len);
 		if (all[i].cls)
 			r[i].call.data = mdl_name(s->in->model, all[i].name_id, &r[i].call.len);
@@ -56,6 +56,8 @@ static const struct view_column columns[] = {
 	 .help = "innermost line that is neither of Python's library nor of an installed package"},
 	PID_COLUMN(l.h.tgid),
 	{"tid", NULL, NULL, VIEW_COUNT, AT(l.tid)},
+	{"other_rank", NULL, NULL, VIEW_BOOL, AT(rank), VIEW_OMIT,
+	 .help = "true for another rank of the job, which is not profiled; `tid` is its pid"},
 	{"looks", NULL, "looks", VIEW_COUNT, AT(l.count),
 	 .help = "number of looks (ten a second) that found the thread on the line"},
 	{"call", NULL, "in call", VIEW_TEXT, AT(call), VIEW_NULL,

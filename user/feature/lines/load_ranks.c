@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Finds the other ranks of a distributed job by reading /proc. A process that is no rank is looked at once. */
+#include "feature/lines/load_ranks.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "target/target.h"
+
+#define ENV_BYTES  256
+#define JUDGED_MAX 65536
+
+enum verdict { NOT_JUDGED, NO_RANK, RANK };
+
+struct ranks {
+	struct tgt *own;
+	const struct adp *adp;
+	char meet[ADP_MEET_ENVS][ENV_BYTES], role[ENV_BYTES]; /* "": the variable is not set */
+	struct hash judged;				      /* (pid, 0) -> enum verdict */
+};
+
+static void read_env(const struct tgt *t, const char *name, char text[ENV_BYTES])
+{
+	text[0] = '\0';
+	if (name)
+		tgt_env_text(t, name, text, ENV_BYTES);
+}
+
+struct ranks *ranks_new(pid_t pid, const struct adp *adp)
+{
+	struct ranks *r = calloc(1, sizeof(*r));
+	struct err e = {0};
+	unsigned i;
+
+	if (!r)
+		return NULL;
+	r->adp = adp;
+	if (tgt_open(pid, &r->own, &e)) {
+		free(r);
+		return NULL;
+	}
+	for (i = 0; adp && i < ADP_MEET_ENVS; i++)
+		read_env(r->own, adp->meet_env[i], r->meet[i]);
+	read_env(r->own, adp ? adp->role_env : NULL, r->role);
+	return r;
+}
+
+void ranks_free(struct ranks *r)
+{
+	if (!r)
+		return;
+	tgt_close(r->own);
+	hash_fini(&r->judged);
+	free(r);
+}
+
+static bool has_meeting(const struct ranks *r)
+{
+	unsigned i;
+
+	for (i = 0; i < ADP_MEET_ENVS; i++)
+		if (!r->meet[i][0])
+			return false;
+	return true;
+}
+
+static bool same_but_for_digits(const char *a, const char *b)
+{
+	do {
+		a += strspn(a, "0123456789");
+		b += strspn(b, "0123456789");
+		if (*a != *b)
+			return false;
+	} while (*a++ && *b++);
+	return true;
+}
+
+static bool is_rank(const struct ranks *r, const struct tgt *other)
+{
+	char text[ENV_BYTES];
+	unsigned i;
+
+	read_env(other, r->adp ? r->adp->role_env : NULL, text);
+	if (strcmp(text, r->role)) /* a server has no loop */
+		return false;
+	for (i = 0; r->adp && i < ADP_MEET_ENVS; i++) {
+		read_env(other, r->adp->meet_env[i], text);
+		if (strcmp(text, r->meet[i]))
+			return false;
+	}
+	return has_meeting(r) || (tgt_peek_parent(tgt_pid(other)) == tgt_peek_parent(tgt_pid(r->own)) &&
+				  same_but_for_digits(tgt_cmdline(other), tgt_cmdline(r->own)));
+}
+
+static enum verdict judge(const struct ranks *r, pid_t pid)
+{
+	struct tgt *other = NULL;
+	struct err e = {0};
+	bool rank;
+
+	if (pid == tgt_pid(r->own) || !tgt_peek_same_program(pid, tgt_pid(r->own)) || tgt_open(pid, &other, &e))
+		return NO_RANK;
+	rank = tgt_pid(other) == pid && is_rank(r, other);
+	tgt_close(other);
+	return rank ? RANK : NO_RANK;
+}
+
+struct walk {
+	struct ranks *ranks;
+	void (*fn)(void *ctx, pid_t pid);
+	void *ctx;
+};
+
+static void see(void *ctx, pid_t pid)
+{
+	struct walk *w = ctx;
+	uint64_t *at;
+
+	if (w->ranks->judged.len >= JUDGED_MAX) { /* the numbers of processes that have ended */
+		hash_fini(&w->ranks->judged);
+		w->ranks->judged = (struct hash){0};
+	}
+	at = hash_put(&w->ranks->judged, (uint64_t)pid, 0);
+	if (!at)
+		return;
+	if (*at == NOT_JUDGED)
+		*at = judge(w->ranks, pid);
+	if (*at == RANK)
+		w->fn(w->ctx, pid);
+}
+
+static void see_all(struct walk *w)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *d;
+
+	while (proc && (d = readdir(proc)))
+		if (isdigit((unsigned char)d->d_name[0]))
+			see(w, atoi(d->d_name));
+	if (proc)
+		closedir(proc);
+}
+
+void ranks_each(struct ranks *r, bool thorough, void (*fn)(void *ctx, pid_t pid), void *ctx)
+{
+	struct walk w = {r, fn, ctx};
+	const pid_t parent = tgt_peek_parent(tgt_pid(r->own));
+
+	if (thorough && has_meeting(r))
+		see_all(&w);
+	else if (parent)
+		tgt_each_child(parent, see, &w);
+}
