@@ -60,6 +60,28 @@ late_rank() {
 	jq -e '[.iterations.loops[].pid] | unique | length == 2' report.json
 }
 
+# bats test_tags=alone
+@test "A job whose allocator keeps memory gains what the finding about page faults promises" {
+	start_ready faults "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" faults --seconds 120
+	"$MXBPF" --pid "$READY_PID" -d 3s -o faults.json
+	stop_pid "$READY_PID"
+	start_ready kept env MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824 "$PYTHON_TORCH" -u \
+		"$REPO/tests/planted/torch_job.py" faults --seconds 120
+	"$MXBPF" --pid "$READY_PID" -d 3s -o kept.json
+	jq -e '.findings | all(.finding != "page_faults")' kept.json
+	python3 - <<-'END'
+		import json
+		before, after = (json.load(open(name)) for name in ('faults.json', 'kept.json'))
+		loop, kept = before['iterations']['loops'][0], after['iterations']['loops'][0]
+		promised = next(f for f in before['findings'] if f['finding'] == 'page_faults')['share_permille'] / 1000
+		promised *= loop['parts']['inline']['total_ns'] / loop['parts']['total_ns']
+		gained = 1 - kept['p50_ns'] / loop['p50_ns']
+		# What the allocator saves when it gives nothing back is gained as well, and not promised.
+		assert promised > 0.4 and -0.1 < gained - promised < 0.4, (promised, gained)
+		print(promised, gained)
+	END
+}
+
 @test "The first or second finding names the CPU limit of a control group" {
 	run judge torch/throttled
 	[[ $status != 77 ]] || skip "no control group for CPU time"

@@ -146,8 +146,10 @@ def checkpoint(n, model, x, loss):
 
 
 def faulting(n, model, x, loss):
-    a = torch.empty(24 << 20, dtype=torch.uint8)  # above glibc's largest mmap threshold when it is freed: new pages each time
-    a.fill_(1)
+    """glibc gives back what is free at the end of its heap, from its largest threshold on, and gets new pages each time."""
+    blocks = [torch.empty(16 << 20, dtype=torch.uint8) for _ in range(6)]
+    for block in blocks:
+        block.fill_(1)
 
 
 def queued():

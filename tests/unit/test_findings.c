@@ -604,11 +604,44 @@ static void test_processes(void)
 	}
 }
 
+static void test_faults(void)
+{
+	struct findings f;
+	uint64_t i;
+
+	TEST("page faults promise what they take where no host provides the page, and are silent if that is little")
+	{
+		session.fault_own_ns = 250;
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 0, 7200); /* 20 % of their time, and 80 % with the host's */
+		CHECK(!strcmp(found(&f), "page_faults") && says(&f, "operators would take about 20% less time"));
+		end(&f);
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 0, 1800); /* 5 %, and 20 % with the host's */
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		session.fault_own_ns = 0;
+	}
+	TEST("page faults in memory that is kept are not promised")
+	{
+		begin();
+		for (i = 0; i < 40; i++) /* 2,000 of 4,000 faults for each operator */
+			iteration(i, 100, MXBPF_PART_OUTSIDE, 5, (int64_t)i * 400 / 39 * 2000 * 4096);
+		operators(400, 9 * MS, 0, 4000);
+		CHECK(!strcmp(found(&f), "memory_growth page_faults"));
+		CHECK(f.n > 1 && strstr(f.list[1].text.data, "about 22% less time"));
+		end(&f);
+	}
+}
+
 int main(void)
 {
 	test_growth();
 	test_rules();
 	test_lines();
 	test_processes();
+	test_faults();
 	UNIT_MAIN_END;
 }

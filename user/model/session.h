@@ -135,7 +135,8 @@ struct mdl_session {
 	uint64_t start_mono_ns; /* start of the window, CLOCK_MONOTONIC */
 	uint64_t duration_ns;	/* of the window without pauses; 0: not known, the recording is incomplete */
 	uint64_t paused_ns;	/* pauses in the window */
-	uint32_t fault_ns;	/* duration of a page fault without I/O on this machine; 0: not known */
+	uint32_t fault_ns;	/* that a page fault without I/O may take on this machine; 0: not known */
+	uint32_t fault_own_ns;	/* that it takes if no host has to provide the page; 0: not known */
 	uint64_t hits;		/* probe hits in the kernel */
 	uint64_t left_out;	/* events of operators that --ops excludes */
 	uint32_t api_probed;	/* --api work: functions of the C API that are probed; else 0 */

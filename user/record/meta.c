@@ -101,6 +101,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, account, BOOL),
 	IN(mdl_session, no_faults, BOOL),
 	IN(mdl_session, fault_ns, U32),
+	IN(mdl_session, fault_own_ns, U32),
 	IN(mdl_session, sched, BOOL),
 	IN(mdl_session, team_cpus, U32),
 	IN(mdl_session, life, BOOL),

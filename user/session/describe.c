@@ -206,7 +206,7 @@ static bool is_virtual(void)
 }
 
 /* Measures how long a page fault without I/O takes, in mxbpf itself because the target cannot be asked. 0: unknown. */
-static uint32_t fault_ns(void)
+static uint32_t fault_own_ns(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 256;
 	char *p = mmap(NULL, n * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -221,7 +221,7 @@ static uint32_t fault_ns(void)
 		*(volatile char *)(p + i * page) = 1;
 	ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 	munmap(p, n * page);
-	return (uint32_t)(ns / n) * (is_virtual() ? HOST_TOO : 1);
+	return (uint32_t)(ns / n);
 }
 
 /* If the runtime is in a child, describes the process that the user named. It may have ended already. */
@@ -263,7 +263,8 @@ int ses_describe(struct session *ses)
 	describe_rank(ses, of, s);
 	s->trace_form = dup_or_empty(of->plan.adp->trace_form);
 	s->stats = ses->o->stats;
-	s->fault_ns = fault_ns();
+	s->fault_own_ns = fault_own_ns();
+	s->fault_ns = s->fault_own_ns * (is_virtual() ? HOST_TOO : 1);
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form ||
 	    describe_lib(ses, of, s) || describe_given(ses, of, s) || describe_probes(ses, of, s) ||
 	    describe_devices(ses, of, s) || describe_tables(ses, of, s) || describe_notes(ses, of, s))

@@ -13,7 +13,8 @@
 #include "feature/neighbours/neighbours.h"
 #include "feature/steps/steps.h"
 
-#define THIRDS 3
+#define THIRDS	   3
+#define PAGE_BYTES 4096
 
 /* ---- the loop */
 
@@ -104,6 +105,8 @@ static void find_growth(struct facts *f, const struct mxbpf_iteration *it, size_
 	int64_t least[THIRDS];
 	size_t i, third;
 
+	if (__builtin_sub_overflow(it[n - 1].live_bytes, it[0].live_bytes, &f->grown_all))
+		f->grown_all = 0; /* a recording is untrusted */
 	if (n < 2 * THIRDS)
 		return;
 	for (third = 0; third < THIRDS; third++) {
@@ -216,6 +219,14 @@ static void find_last_rank(struct facts *f)
 		f->last_rank = f->loops[least].tgid;
 }
 
+/* Pages of memory that was kept are touched for the first time in any case. */
+static void count_kept(struct facts *f)
+{
+	const uint64_t pages = f->grown_all > 0 ? (uint64_t)f->grown_all / PAGE_BYTES : 0;
+
+	f->faults_kept = pages < f->faults ? pages : f->faults;
+}
+
 static void make_operators(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	size_t n, i;
@@ -241,7 +252,9 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 		f->op_runq_ns += runq;
 		f->faults += faults;
 	}
-	f->faults_ns = f->faults * s->fault_ns;
+	count_kept(f);
+	/* A job that takes memory again which it has just given back gets pages that the machine still has. */
+	f->faults_ns = (f->faults - f->faults_kept) * (s->fault_own_ns ? s->fault_own_ns : s->fault_ns);
 	find_last_rank(f);
 }
 

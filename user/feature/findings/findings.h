@@ -90,8 +90,9 @@ struct facts {
 	struct fact_operator tiny[FACTS_OPERATORS_MAX];	  /* those with the most calls */
 	struct fact_operator faulty[FACTS_OPERATORS_MAX]; /* those with the most page faults */
 	uint64_t op_runq_ns;				  /* of the same calls, by the kernel's account */
-	uint64_t faults_ns;				  /* estimate: page faults without I/O times what one takes */
-	uint64_t faults;
+	/* Estimate: what page faults without I/O take that would be saved if freed memory was kept. */
+	uint64_t faults_ns;
+	uint64_t faults, faults_kept; /* kept: of them, about so many in memory that is still alive */
 
 	/* Where CPU time went. */
 	uint64_t cpu_elapsed_ns, job_cpu_ns, others_cpu_ns;
@@ -103,6 +104,7 @@ struct facts {
 	/* Memory that grows. */
 	int64_t grown_bytes; /* from the first to the last iteration, if it grew all the way; else 0 */
 	uint64_t grown_over; /* iterations */
+	int64_t grown_all;   /* from the end of the first iteration to that of the last one, however it went */
 	struct fact_owner {
 		char text[2 * FACTS_LINE_BYTES]; /* "operator", or "operator at train.py(12): step"; hostile */
 		int64_t live_bytes;

@@ -419,15 +419,18 @@ static void stolen_say(const struct facts *f, struct buf *b)
 
 static double faults_share(const struct facts *f)
 {
-	return facts_share((double)f->faults_ns, (double)f->op_self_ns);
+	return least_of(facts_share((double)f->faults_ns, (double)f->op_self_ns), 1);
 }
 
 static void faults_say(const struct facts *f, struct buf *b)
 {
 	char n[32];
 
-	buf_printf(b, "Page faults take about %.0f%% of the operators' time: %s faults in fresh memory",
-		   100 * faults_share(f), fmt_count(f->faults, n));
+	buf_printf(
+		b,
+		"Memory is given back and taken again: without its %s page faults, operators would take about %.0f%% "
+		"less time",
+		fmt_count(f->faults - f->faults_kept, n), 100 * faults_share(f));
 }
 
 static void faults_evidence(const struct facts *f, struct buf *b)
@@ -572,10 +575,11 @@ const struct finding_rule finding_rules[] = {
 		   "group (the CPU limit of the container), or use fewer threads."},
 	{.key = "stolen", .other_time = true, .least = 0.1, .share = stolen_share, .say = stolen_say,
 	 .advice = "The host of this virtual machine runs other machines in its time. Only the host can change that."},
-	{.key = "page_faults", .other_time = true, .least = 0.15, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
+	{.key = "page_faults", .other_time = true, .least = 0.1, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
-		   "jemalloc or tcmalloc, or raise glibc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD."},
+		   "jemalloc or tcmalloc, or raise glibc's thresholds: MALLOC_MMAP_THRESHOLD_=33554432 (its maximum: larger "
+		   "blocks are still given back) and MALLOC_TRIM_THRESHOLD_=1073741824. Faults in memory that stays do not count."},
 	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
 	 .next = "--pid PID --memory --py-stacks",
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
