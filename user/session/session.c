@@ -441,9 +441,9 @@ int ses_stop(struct session *ses, struct err *e)
 		ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
 			   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
 			   (unsigned long long)(att_map_bytes(ses->att) >> 10));
-	ses_features_detached(ses);
 	src_flush(ses->hub);
 	ses_agent_end(ses);
+	ses_features_detached(ses); /* the agent has removed its callbacks */
 	s->hits = att_hits(ses->att);
 	if (ses->o->stats || ses->beside)
 		ses_take_stats(ses, true);
