@@ -466,7 +466,7 @@ while not asked:
     optimizer.step()
 '
 	"$MXBPF" --pid "$READY_PID" --probes op --iterations 7 --format json >probes.json
-	"$MXBPF" --pid "$READY_PID" --agent --iterations 7 --format json >agent.json
+	"$MXBPF" --pid "$READY_PID" --agent --iterations 7 --raw --format json >agent.json
 	jq -n -e --slurpfile a agent.json --slurpfile p probes.json '
 		def rows($of): $of[0].tables.operator | map({key: .name, value: .count}) | from_entries;
 		rows($a) as $a | rows($p) as $p | $p["Optimizer.step#SGD.step"] == 7 and ($a | del(.detach)) == $p' || { jq -c '.tables.operator[] | [.name, .count]' agent.json probes.json | sort; return 1; }

@@ -88,6 +88,7 @@ late_rank() {
 	expect_status 0
 }
 
+# bats test_tags=alone
 @test "A recording has the findings of live tables, with the line of slow iterations" {
 	run judge --recorded torch/evaluation
 	expect_status 0

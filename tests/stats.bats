@@ -76,7 +76,7 @@ held() { # MXBPF_ARGS PROGRAM...
 @test "MXNet operators on worker threads have the tables of events and the counts of MXNet's profiler" {
 	need_mxnet
 	local prog=("$PYTHON" "$REPO/tests/judge/prog.py")
-	held --stats-check --raw "${prog[@]}" --bare
+	held "--stats-check --raw" "${prog[@]}" --bare
 	same_tables "$(out mxbpf)"
 	cd "$BATS_TEST_TMPDIR"
 	mxnet_reference "$REPO/tests/judge/prog.py"

@@ -28,6 +28,7 @@
 #define ALONE_MAX_NS  NS_PER_S
 #define ALONE_BEATS   30   /* intervals that are enough before ALONE_MAX_NS */
 #define HIT_ERROR     0.25 /* of the cost of the hits that the comparison itself needs */
+#define SHRINK_ERROR  0.1  /* of the mean interval, with which iterations may shrink by what the comparison says */
 #define SILENT_NS     (300 * NS_PER_MS)
 
 enum { COST_OFF, COST_AWAIT, COST_MEASURE, COST_BEATS, COST_ON };
@@ -254,7 +255,8 @@ static void combine(struct mdl_cost *c, const struct beats *watched, const struc
 	scale = scale < of->least ? of->least : scale > of->most ? of->most : scale;
 	c->scale = (uint32_t)(scale * 1000);
 	c->uncertain = (uint32_t)(sqrt(1 / weight) / scale * 1000);
-	c->shrink = (uint32_t)(shrink_of(c, watched, alone) * 1000);
+	if (watched->error2 + alone->error2 < SHRINK_ERROR * SHRINK_ERROR * watched->cpu_ns * watched->cpu_ns)
+		c->shrink = (uint32_t)(shrink_of(c, watched, alone) * 1000);
 	c->beats = (uint64_t)alone->n;
 	c->beat_watched_ns = (uint64_t)watched->cpu_ns;
 	c->beat_unwatched_ns = (uint64_t)alone->cpu_ns;
