@@ -41,8 +41,8 @@ contended() {
 	start_rivals 2
 	"$MXBPF" record --pid "$READY_PID" -d 3s -o rivals.mxd
 	"$MXBPF" report --all rivals.mxd >rivals.txt
-	"$MXBPF" report alone.mxd --by event --format json >alone.json
-	"$MXBPF" report rivals.mxd --by event --format json >rivals.json
+	"$MXBPF" report alone.mxd --raw --by event --format json >alone.json
+	"$MXBPF" report rivals.mxd --raw --by event --format json >rivals.json
 	cat rivals.txt
 	python3 - alone.json rivals.json <<-'END'
 		import json, statistics, sys

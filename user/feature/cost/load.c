@@ -137,7 +137,7 @@ static uint64_t tick(struct session *ses)
 	default:
 		if (!c->warned && now - c->measured_ns >= WARN_NS)
 			warn(ses, now);
-		if (att_beats_choose(ses->att, GOOD_ERROR) || now - c->measured_ns >= BEATS_MAX_NS)
+		if ((c->warned && att_beats_choose(ses->att, GOOD_ERROR)) || now - c->measured_ns >= BEATS_MAX_NS)
 			next(c, COST_ON, now, 0);
 		else
 			next(c, COST_BEATS, now, BEATS_NS);
