@@ -12,8 +12,10 @@ setup() {
 
 # A loop of tiny operators. It prints the mean duration of an iteration in ns, about ten times a second, behind the time.
 LOOP='
-import os, sys, time, torch
+import os, signal, sys, time, torch
 torch.set_num_threads(1)
+calm = []
+signal.signal(signal.SIGUSR1, lambda *_: calm.append(1))
 weight = torch.nn.Parameter(torch.ones(8))
 optimizer = torch.optim.SGD([weight], lr=0.01)
 ones = torch.ones(8)
@@ -32,6 +34,8 @@ while True:
     while time.monotonic_ns() - begin < 100000000:
         iteration()
         n += 1
+        if calm:
+            time.sleep(0.1)
     print("iterations", begin, (time.monotonic_ns() - begin) // n, flush=True)
 '
 
@@ -127,4 +131,33 @@ within() { awk -v p="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(a > b * (1 - p / 10
 	"$MXBPF" report job.mxd --by event --raw -f json >raw.json
 	jq -n -e --slurpfile a events.json --slurpfile b raw.json '
 		([$a[0].tables.operator[].self_ns] | add) < 0.9 * ([$b[0].tables.operator[].self_ns] | add)'
+}
+
+# bats test_tags=alone
+@test "--max-overhead leaves out probes until watching costs less, says which, and the job runs as when nobody watches" {
+	local limited
+	watch_loop --max-overhead 5% -d 6s
+	limited=$(median_between $((watched_from + 4000000000)) "$watched_to")
+	echo "alone $alone, limited $limited; $(grep since warnings)"
+	((limited < alone * 13 / 10)) # it runs 4 to 5 times as long without the limit
+	jq -e '.window.notes[] | select(.name == "limit") | .text |
+		test("since .* of the window [0-9]+ functions of operators \\(aten::.*\\).* are not probed, because watching cost more than 5.0%")' live.json
+	jq -e '.loss.dropped == 0 and .window.paused_ns > 0' live.json
+	run "$MXBPF" --pid "$READY_PID" --max-overhead 0%
+	expect_status 2
+	run "$MXBPF" --pid "$READY_PID" --max-overhead 5% --agent
+	expect_status 2
+}
+
+@test "--max-overhead takes all probes back when the job has become calm, and says so" {
+	start_code loop "$LOOP" >/dev/null
+	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --max-overhead 5% -f json
+	wait_line "$(err mxbpf)" 'are not probed, because watching cost more than 5.0%' "$BG_PID"
+	kill -s USR1 "$READY_PID"
+	wait_line "$(err mxbpf)" 'all functions are probed again' "$BG_PID"
+	wait_new_line "$(out loop)" '^iterations'
+	wait_new_line "$(out loop)" '^iterations'
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
+	jq -e '.window.notes[] | select(.name == "limit") | .text | test("all functions are probed again; rows lack calls from before")' "$(out mxbpf)"
 }

@@ -127,7 +127,8 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 	if (!offs || !done)
 		ret = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	for (i = 0; !ret && i < n; i++)
-		done[i] = sites[i].row->iteration_end[0] ? !iteration_ends : !rest;
+		done[i] = (sites[i].row->iteration_end[0] ? !iteration_ends : !rest) ||
+			  (a->muted && a->muted_plan == p && a->muted[i]);
 	if (!ret)
 		ret = attach_variants(a, p, done, offs, tgid, e);
 	for (i = 0; !ret && i < n; i++)
@@ -266,6 +267,19 @@ static struct buf take_links(struct att *a, pid_t tgid, bool all, bool iteration
 			links[kept++] = links[i];
 	a->links.len = kept * sizeof(*links);
 	return fds;
+}
+
+int att_mute(struct att *a, const struct plan *p, pid_t tgid, const bool *muted, struct err *e)
+{
+	struct mxbpf_target target = {.own = !a->shared};
+	/* Those of libraries that were mapped later stay: they are of another plan. */
+	struct buf fds = take_links(a, a->shared ? ATT_SHARED : tgid, false, false);
+
+	backend_close(&fds, true);
+	a->muted = muted;
+	a->muted_plan = p;
+	att_has(a, tgid, &target);
+	return attach_both(a, p, tgid, target.own, false, true, e);
 }
 
 void att_leave(struct att *a, pid_t tgid, bool wait)

@@ -96,6 +96,11 @@ void att_remove(struct att *a, const struct plan *p);
 /* Returns how often the functions of a plan_late() were called, as far as their rows count or open spans. */
 uint64_t att_entries(const struct att *a, const struct plan *p);
 /*
+ * Attaches the probes of a plan again without those for which muted[] is true, by the number of the site. Call it while
+ * nothing is recorded. muted is borrowed until the next call; processes that come later lack the same probes.
+ */
+int att_mute(struct att *a, const struct plan *p, pid_t tgid, const bool *muted, struct err *e);
+/*
  * Attaches a plan by links without a process filter: BPF then tells targets from other processes. A process that
  * already has links of its own keeps them, and each of its hits counts once. Call it for each plan in use.
  */

@@ -145,6 +145,25 @@ static size_t read_places(const struct att *a, uint32_t tgid, uint32_t tid, stru
 	return n;
 }
 
+void att_places_take(struct att *a, uint32_t tgid, void (*fn)(void *ctx, uint64_t ip, uint64_t hits), void *ctx)
+{
+	const int fd = bpf_map__fd(a->skel->maps.places);
+	struct mxbpf_place key, next, *last = NULL;
+	__u64 hits;
+
+	a->skel->bss->places_asked = true;
+	while (!bpf_map_get_next_key(fd, last, &next)) {
+		if (last)
+			bpf_map_delete_elem(fd, last);
+		key = next;
+		last = &key;
+		if (key.tgid == tgid && !bpf_map_lookup_elem(fd, &key, &hits))
+			fn(ctx, key.ip, hits * MXBPF_PLACE_HITS);
+	}
+	if (last)
+		bpf_map_delete_elem(fd, last);
+}
+
 unsigned att_beats_start(struct att *a, uint32_t tgid, uint32_t tid, uint64_t window_ns)
 {
 	const uint64_t most = a->costs.trap_ns ? window_ns / (a->costs.trap_ns * INTERVAL_HITS) : 0;

@@ -39,8 +39,10 @@ struct att {
 	const struct att_backend *backend;
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
-	struct rows *rows;	  /* see rows.c */
-	struct buf links;	  /* of struct att_link */
+	struct rows *rows; /* see rows.c */
+	struct buf links;  /* of struct att_link */
+	const bool *muted; /* sites of muted_plan that are left out; NULL: none */
+	const struct plan *muted_plan;
 	bool shared;		  /* new processes use shared links: att_share() */
 	uint64_t stranger_hit_ns; /* see strangers.c */
 	uint64_t trap_trials;	  /* hits of mxbpf itself, see trap.h */

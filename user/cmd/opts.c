@@ -101,6 +101,17 @@ static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const 
 	return 0;
 }
 
+static bool limits_windows(const struct cmd_opts *o)
+{
+	return o->ses.max_overhead && (o->ses.iterations || o->ses.follow_app || o->ses.agent);
+}
+
+static const struct cmd_conflict limit_conflicts[] = {
+	{limits_windows, "--max-overhead cannot be used with --agent, --iterations and --follow-app, which choose "
+			 "themselves what is probed"},
+	{0},
+};
+
 #define YEAR_NS (366ull * 24 * 3600 * 1000000000) /* far below what 64 bits hold */
 
 /* The table has these defaults in words. */
@@ -140,6 +151,9 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
 	{.name = "ops", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE | CMD_BIT_CHECK,
 	 .help = "Record only operators whose names match one of these shell patterns, joined by commas: 'conv*,mm'. Other operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
+	{.name = "max-overhead", .arg = "PERCENT", .group = "Probes", .commands = CMD_LIVE,
+	 .help = "Leave out probes while watching costs more than this",
+	 .set = cmd_set_percent, CMD_FIELD(ses.max_overhead), .min = 1, .max = 1000, .conflicts = limit_conflicts},
 	{.name = "agent", .of_events = true, .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Child processes are not followed. Use it alone or with --memory, --omp, --sched and --iterations",
 	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent},

@@ -61,6 +61,19 @@ int cmd_set_number(const struct cmd_option *opt, struct cmd_opts *o, const char 
 	return 0;
 }
 
+/* Stores permille: min to max of them. */
+int cmd_set_percent(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (end == text || end[*end == '%'] || !(percent * 10 >= (double)opt->min && percent * 10 <= (double)opt->max))
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a percentage from %g%% to %g%%", opt->name,
+			       text, (double)opt->min / 10, (double)opt->max / 10);
+	*(unsigned *)field(opt, o) = (unsigned)(percent * 10 + 0.5);
+	return 0;
+}
+
 int cmd_set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	uint64_t ns;

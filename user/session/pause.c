@@ -55,21 +55,31 @@ static void say(const struct session *ses, const char *what)
 	ses_note(ses, "%s, %s into the window", what, fmt_ns(ses_window_ns(ses), ns));
 }
 
+void ses_hold(struct session *ses)
+{
+	ses->window->take(ses, false);
+	ses->paused_at_ns = clock_ns(CLOCK_MONOTONIC);
+	ses_agent_settle(ses);
+	ses_features_rest(ses);
+	ses_features_read(ses, false);
+}
+
+void ses_release(struct session *ses)
+{
+	ses_close_pause(ses);
+	ses_features_read(ses, true);
+	ses->window->take(ses, true);
+}
+
 void ses_pause(struct session *ses, bool pause)
 {
 	if (!ses->about.start_mono_ns) /* the window has not begun */
 		return;
 	if (pause && !ses->paused_at_ns) {
-		ses->window->take(ses, false);
-		ses->paused_at_ns = clock_ns(CLOCK_MONOTONIC);
-		ses_agent_settle(ses);
-		ses_features_rest(ses);
-		ses_features_read(ses, false);
+		ses_hold(ses);
 		say(ses, "paused");
 	} else if (!pause && ses->paused_at_ns) {
-		ses_close_pause(ses);
-		ses_features_read(ses, true);
-		ses->window->take(ses, true);
+		ses_release(ses);
 		say(ses, "resumed");
 	}
 }

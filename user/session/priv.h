@@ -86,6 +86,7 @@ struct ses_cost {
 	int stage;
 	uint64_t began_ns, due_ns, measured_ns;
 	bool warned;
+	struct limit *limit;	    /* --max-overhead; owned; NULL: not requested */
 	struct att_costs before;    /* at the begin of the window */
 	struct att_costs warn_from; /* when the beat was looked for */
 	struct mxbpf_beat watched;  /* the beat's sums at the end of the window */
@@ -284,8 +285,10 @@ int ses_late_share(struct session *ses, struct err *e);
 void ses_late_leave(struct session *ses, pid_t tgid);
 void ses_late_free(struct session *ses);
 
-/* pause.c */
+/* pause.c. ses_hold, ses_release: a pause that nobody is told of. */
 void ses_close_pause(struct session *ses);
+void ses_hold(struct session *ses);
+void ses_release(struct session *ses);
 
 /*
  * Windows: the times in which events are recorded. pause.c has the window of most sessions, which is open from start to

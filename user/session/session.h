@@ -73,7 +73,8 @@ struct ses_opts {
 	int follow;	 /* enum ses_follow */
 	bool follow_app; /* the window is open while the program's own profiler runs */
 	bool no_account;
-	bool no_returns; /* stacks will be read, and a return probe would hide callers */
+	unsigned max_overhead; /* --max-overhead in permille; 0: no limit */
+	bool no_returns;       /* stacks will be read, and a return probe would hide callers */
 	bool omp;
 	bool life;
 	bool memory;

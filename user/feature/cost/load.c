@@ -11,6 +11,7 @@
 
 #include "attach/costs.h"
 #include "feature/cost/cost.h"
+#include "feature/cost/load.h"
 #include "session/feature.h"
 #include "session/priv.h"
 
@@ -54,6 +55,11 @@ static int start(struct session *ses, struct err *e)
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->due_ns = c->began_ns + FIRST_LOOK_NS;
 	c->stage = c->before.trap_ns ? COST_AWAIT : COST_OFF;
+	if (ses->o->max_overhead) {
+		c->limit = limit_new(&ses->targets[0].plan);
+		if (!c->limit)
+			return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	}
 	if (c->stage != COST_OFF) /* for a recording that is cut before its end */
 		ses->about.cost = (struct mdl_cost){.scale = 1000, .uncertain = uncertain()};
 	return 0;
@@ -112,7 +118,7 @@ static void warn(struct session *ses, uint64_t now)
 		agent_helps(ses) ? "--agent" : "--iterations 5/100 or --probes op");
 }
 
-static uint64_t tick(struct session *ses)
+static uint64_t measure(struct session *ses)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct ses_cost *c = &ses->cost;
@@ -143,6 +149,22 @@ static uint64_t tick(struct session *ses)
 			next(c, COST_BEATS, now, BEATS_NS);
 	}
 	return c->stage == COST_ON ? UINT64_MAX : c->due_ns;
+}
+
+static uint64_t tick(struct session *ses)
+{
+	const uint64_t due = measure(ses);
+	uint64_t other;
+
+	if (!ses->cost.limit || ses->cost.stage < COST_BEATS || ses->paused_at_ns)
+		return due;
+	other = limit_tick(ses, ses->cost.limit);
+	return other < due ? other : due;
+}
+
+static void fini(struct session *ses)
+{
+	limit_free(ses->cost.limit);
 }
 
 static uint64_t scaled(uint64_t ns, uint32_t permille)
@@ -316,6 +338,8 @@ static void detached(struct session *ses)
 		   c->beats ? "compared"
 		   : err    ? strerror(-err)
 			    : "no hits alone");
+	if (ses->cost.limit) /* the comparison holds for the time before probes were left out */
+		c->shrink = 0;
 	c->added_ns = scaled(c->added_ns, c->scale);
 	c->thread_ns = scaled(c->thread_ns, c->scale);
 }
@@ -326,4 +350,5 @@ const struct ses_feature cost_session = {
 	.ends = ends,
 	.detached = detached,
 	.account = account,
+	.fini = fini,
 };
