@@ -161,6 +161,7 @@ static __noinline __u32 thread_slot_new(bool shared)
 	t->noted_since = 0;
 	t->custom_id = 0;
 	t->pushed_stack = 0;
+	t->apart_ns = t->cost_ns; /* those were hits of the thread that had the slot before */
 	t->slot = t->slots[0] = slot;
 	t->nslots = 1;
 	if (cfg_sched)

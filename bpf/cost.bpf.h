@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * What watching costs. Each hit adds the estimate of its row to a sum of its thread, so the cost of a span is the
- * difference between two values of the sum. User space makes the estimates; it also compares the time between hits of
- * one place while the job is watched and while it is not.
+ * Cost of watching. Each hit adds the estimate of its row to a sum of its thread. The cost of a span is the difference
+ * between the values of the sum at its end and at its start. User space makes the estimates. It also compares the time
+ * between hits of one place while the job is watched with that while it is not.
  */
 #ifndef COST_BPF_H
 #define COST_BPF_H
@@ -15,7 +15,7 @@ const volatile __u8 cfg_nr[MXBPF_ROWS_MAX]; /* [K] is K: a program learns the nu
 
 volatile struct mxbpf_hit_cost hit_costs[MXBPF_ROWS_MAX];
 struct mxbpf_beat beats[MXBPF_BEATS_MAX];
-volatile __u32 beats_used;   /* entries of `beats` that may be in use */
+volatile __u32 beats_used;   /* nonzero: some entries of `beats` are in use */
 volatile __u32 places_asked; /* nonzero: count hits by their places */
 
 struct {
@@ -133,24 +133,17 @@ static __always_inline __u64 cost_since(const struct mxbpf_thread *t, const stru
 	return ns < 0 ? 0 : ns;
 }
 
-static __always_inline __u32 cost_units(__u64 ns)
-{
-	const __u64 n = (ns + MXBPF_COST_UNIT_NS / 2) / MXBPF_COST_UNIT_NS;
-
-	return n > 0xffffffff ? 0xffffffff : n;
-}
-
 /* Fills the cost of span s of frame f, which ends in this hit. The frame is off the stack already. */
 static __always_inline void cost_fill(struct mxbpf_span *s, struct mxbpf_thread *t, const struct mxbpf_frame *f)
 {
 	const __u64 all = s->flags & MXBPF_SPAN_ASYNC ? 0 : cost_since(t, f);
 
-	s->cost.all = cost_units(all);
-	s->cost.self = cost_units(all > f->child_cost_ns ? all - f->child_cost_ns : 0);
+	s->cost.all = mxbpf_cost_units(all);
+	s->cost.self = mxbpf_cost_units(all > f->child_cost_ns ? all - f->child_cost_ns : 0);
 	s->cost.before = s->cost.pad = 0;
 	if (t->depth || s->flags & MXBPF_SPAN_ASYNC)
 		return;
-	s->cost.before = cost_units(t->before_ns);
+	s->cost.before = mxbpf_cost_units(t->before_ns);
 	t->apart_ns = t->cost_ns - t->behind_end_ns;
 }
 

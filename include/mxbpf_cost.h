@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
 /*
- * What watching costs: the estimates that user space gives to BPF, the places where BPF measures how long the job takes
- * from one hit to the next, and the sums of a row.
+ * Cost of watching. User space gives estimates to BPF. BPF measures how long the job takes from one hit of a place to
+ * the next. A record has the sums of a row.
  */
 #ifndef MXBPF_COST_H
 #define MXBPF_COST_H
@@ -12,9 +12,8 @@
 struct mxbpf_hit_cost {
 	__u32 all;
 	/*
-	 * The parts of it behind the moment at which a span starts, and behind the moment at which a span ends. The
-	 * span does not contain the former of the hit that ends it, but it contains the latter of the hit that starts
-	 * it.
+	 * The parts of it after the moment at which a span starts, and after the moment at which a span ends. A span
+	 * contains behind_start of the hit that starts it. It does not contain behind_end of the hit that ends it.
 	 */
 	__u32 behind_start, behind_end;
 };
@@ -44,7 +43,7 @@ struct mxbpf_beat {
 #define MXBPF_BEAT_BLOCK_NS 10000000ull
 #define MXBPF_BEAT_UNIT_NS  16
 
-/* Key of map `places`: the hits of a place on a thread, of which one in MXBPF_PLACE_HITS is counted. */
+/* Key of map `places`. The value is a number of hits on the thread: BPF counts one in MXBPF_PLACE_HITS. */
 struct mxbpf_place {
 	__u64 ip;
 	__u32 tgid, tid;
@@ -52,12 +51,11 @@ struct mxbpf_place {
 #define MXBPF_PLACES_MAX 1024
 #define MXBPF_PLACE_HITS 32
 
-/* Estimates for a call that the agent records: all of it, and the part between the call's start and its end. */
+/* Estimates for a call that the agent records: the whole cost, and the part between the call's start and its end. */
 #define MXBPF_AGENT_CALL_NS   350 /* as `make bench` has it: 0.16 ms for 430 calls */
-#define MXBPF_AGENT_INSIDE_NS 100
+#define MXBPF_AGENT_INSIDE_NS 100 /* an assumption: most of the cost is outside of the call */
 
-/* User: what watching cost the spans of a row, by the estimates; it comes after the row. Rows without cost have none.
- */
+/* User: estimated cost of a row's spans; it comes after the row. Rows without cost have none. */
 #define MXBPF_AGG_COST ((enum mxbpf_kind)47)
 struct mxbpf_agg_cost {
 	struct mxbpf_rec h; /* ts_ns: 0 */

@@ -191,9 +191,9 @@ struct mxbpf_counter_sum {
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_counter_sum) == 48);
 
 /*
- * What watching cost a span: the time of the probe hits between its start and its end, by the estimates that were valid
- * when it ended (user/attach/costs.c), in units of MXBPF_COST_UNIT_NS. It stands behind each form of struct mxbpf_span
- * that BPF sends, also behind the shorter ones; mxbpf_span_cost_off() tells where.
+ * Cost of watching a span: the time of the probe hits between its start and its end, by the estimates that were valid
+ * when it ended (user/attach/costs.c), in units of MXBPF_COST_UNIT_NS. Each form of struct mxbpf_span that BPF sends
+ * ends with it, also the shorter forms; mxbpf_span_cost_off() returns its offset.
  */
 struct mxbpf_span_cost {
 	__u32 all;  /* of dur_ns; 0 with MXBPF_SPAN_ASYNC */
@@ -206,6 +206,13 @@ struct mxbpf_span_cost {
 	__u32 pad;
 };
 #define MXBPF_COST_UNIT_NS 16
+
+static inline __attribute__((always_inline)) __u32 mxbpf_cost_units(__u64 ns)
+{
+	const __u64 n = (ns + MXBPF_COST_UNIT_NS / 2) / MXBPF_COST_UNIT_NS;
+
+	return n > 0xffffffff ? 0xffffffff : (__u32)n;
+}
 
 struct mxbpf_span {
 	struct mxbpf_rec h; /* ts_ns: start */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What watching costs: it is measured, said, and taken out. Ground truth is the program's own account of its iterations.
+# mxbpf measures what watching costs, says it and takes it out. Ground truth is the program's own account of its iterations.
 
 load helpers
 
@@ -120,6 +120,8 @@ within() { awk -v p="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(a > b * (1 - p / 10
 	grep -q '"cost","iteration_unwatched",' report.csv
 	"$MXBPF" export job.mxd -o t.json
 	jq -e '.otherData.cost.taken_out == false' t.json
+	"$MXBPF" report job.mxd --layout mxnet -f json | jq -e '.mxbpf.cost.taken_out'
+	"$MXBPF" report job.mxd --raw --layout mxnet -f json | jq -e '.mxbpf.cost.taken_out == false'
 }
 
 @test "The sums of --stats and single calls are without the cost, too" {
@@ -147,6 +149,16 @@ within() { awk -v p="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(a > b * (1 - p / 10
 	expect_status 2
 	run "$MXBPF" --pid "$READY_PID" --max-overhead 5% --agent
 	expect_status 2
+}
+
+@test "A job that is slowed by more than a quarter is told so in the first two seconds of the window" {
+	start_code loop "$LOOP" >/dev/null
+	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --interval 2s
+	wait_line "$(out mxbpf)" '^cost ' "$BG_PID"
+	# The first tables are those of two seconds, and the warning was there before them.
+	grep -q 'warning: watching takes about' "$(err mxbpf)"
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
 }
 
 @test "--max-overhead takes all probes back when the job has become calm, and says so" {

@@ -5,6 +5,7 @@
 #include "feature/cost/cost.h"
 #include "feature/steps/parts.h"
 #include "records.h"
+#include "source/agent_cost.h"
 #include "unit.h"
 
 #define OP    MXBPF_CLASS_OPERATOR
@@ -177,9 +178,45 @@ static void test_iterations(void)
 	buf_fini(&pieces);
 }
 
+static struct mxbpf_span ended(struct agent_costs *c, uint32_t tid, uint64_t start_ns, uint64_t dur_ns)
+{
+	struct mxbpf_span s = {.h.ts_ns = start_ns, .dur_ns = dur_ns, .tid = tid};
+
+	agent_costs_fill(c, &s);
+	return s;
+}
+
+static void test_agent(void)
+{
+	const uint32_t inside = mxbpf_cost_units(MXBPF_AGENT_INSIDE_NS);
+	struct agent_costs *c = agent_costs_new();
+	struct mxbpf_span s;
+	uint32_t tid;
+
+	TEST("a call that the agent records has the cost of the calls in it, and of no others")
+	{
+		CHECK(ended(c, 1, 100, 50).cost.all == inside);
+		CHECK(ended(c, 1, 210, 10).cost.all == inside && ended(c, 1, 230, 10).cost.self == inside);
+		CHECK(ended(c, 2, 205, 30).cost.all == inside); /* of another thread */
+		s = ended(c, 1, 200, 100);
+		CHECK(s.cost.all == mxbpf_cost_units(2 * MXBPF_AGENT_CALL_NS + MXBPF_AGENT_INSIDE_NS));
+		CHECK(s.cost.self == s.cost.all - 2 * inside);
+		CHECK(ended(c, 1, 90, 300).cost.all ==
+		      mxbpf_cost_units(4 * MXBPF_AGENT_CALL_NS + MXBPF_AGENT_INSIDE_NS));
+	}
+	TEST("numbers of threads, which a process chooses, take a limited amount of memory")
+	{
+		for (tid = 10; tid < 100000; tid++)
+			s = ended(c, tid, 100, 50);
+		CHECK(!s.cost.all && ended(c, 1, 500, 50).cost.all == inside);
+	}
+	agent_costs_free(c);
+}
+
 int main(void)
 {
 	test_rows();
 	test_iterations();
+	test_agent();
 	UNIT_MAIN_END;
 }

@@ -107,7 +107,7 @@ static bool limits_windows(const struct cmd_opts *o)
 }
 
 static const struct cmd_conflict limit_conflicts[] = {
-	{limits_windows, "--max-overhead cannot be used with --agent, --iterations and --follow-app, which choose "
+	{limits_windows, "--max-overhead cannot be used with --agent, --iterations or --follow-app, which choose "
 			 "themselves what is probed"},
 	{0},
 };
@@ -228,7 +228,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "advice", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Explain each finding, and say what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
 	{.name = "raw", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Keep what watching cost in the times",
+	 .help = "Print times with the cost of watching",
 	 .set = cmd_set_flag, CMD_FIELD(raw)},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "

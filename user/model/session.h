@@ -91,6 +91,12 @@ struct mdl_cost {
 	uint64_t beats, beat_watched_ns, beat_unwatched_ns;
 };
 
+/* Returns `permille` of ns. */
+static inline uint64_t mdl_permille(uint64_t ns, uint32_t permille)
+{
+	return (uint64_t)((double)ns * permille / 1000);
+}
+
 /* A source of records, and its loss. */
 struct mdl_source {
 	char *name; /* "probes", "scheduler", "samples" */

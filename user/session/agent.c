@@ -80,7 +80,7 @@ static int open_calls(struct session *ses, struct err *e)
 	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The hub delivers the last source last: records of the others come before calls of the same time. */
 	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt), ses->calls);
-	if (!ses->accounts || !ses->agent_source || (asks && !ses->calls))
+	if (!ses->accounts || !ses->agent_costs || !ses->agent_source || (asks && !ses->calls))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }

@@ -86,11 +86,10 @@ struct ses_cost {
 	int stage;
 	uint64_t began_ns, due_ns, measured_ns;
 	bool warned;
-	struct limit *limit;	    /* --max-overhead; owned; NULL: not requested */
-	struct att_costs before;    /* at the begin of the window */
-	struct att_costs warn_from; /* when the beat was looked for */
-	struct mxbpf_beat watched;  /* the beat's sums at the end of the window */
-	uint64_t calls;		    /* of the agent, when the beat was looked for */
+	struct limit *limit;	   /* --max-overhead; owned; NULL: not requested */
+	struct att_costs before;   /* at the begin of the window */
+	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
+	uint64_t calls;		   /* of the agent, when the beat was looked for */
 };
 
 struct session {

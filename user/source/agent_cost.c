@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/agent_cost.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/hash.h"
 
-#define OUTSIDE_NS (MXBPF_AGENT_CALL_NS - MXBPF_AGENT_INSIDE_NS)
-#define ENDED_MAX  65536 /* calls of a thread that may still turn out to be in another one */
+#define OUTSIDE_NS  (MXBPF_AGENT_CALL_NS - MXBPF_AGENT_INSIDE_NS)
+#define ENDED_MAX   4096 /* calls of a thread that may still turn out to be nested in another one */
+#define THREADS_MAX 1024 /* the process chooses the numbers of threads; calls of further ones have no cost */
 
 /* A call that has ended. */
 struct ended {
@@ -42,7 +44,8 @@ void agent_costs_free(struct agent_costs *c)
 
 static struct buf *ended_of(struct agent_costs *c, uint32_t tid)
 {
-	uint64_t *at = hash_put(&c->threads, tid, 0);
+	const bool full = c->threads.len >= THREADS_MAX;
+	uint64_t *at = full ? hash_get(&c->threads, tid, 0) : hash_put(&c->threads, tid, 0);
 
 	if (at && !*at)
 		*at = (uintptr_t)calloc(1, sizeof(struct buf));
@@ -56,13 +59,6 @@ static void shrink(struct buf *ended)
 
 	ended->len -= half;
 	memmove(ended->data, ended->data + half, ended->len);
-}
-
-static uint32_t units(uint64_t ns)
-{
-	const uint64_t n = (ns + MXBPF_COST_UNIT_NS / 2) / MXBPF_COST_UNIT_NS;
-
-	return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
 void agent_costs_fill(struct agent_costs *c, struct mxbpf_span *s)
@@ -82,8 +78,9 @@ void agent_costs_fill(struct agent_costs *c, struct mxbpf_span *s)
 		self_ns += OUTSIDE_NS;
 		ended->len -= sizeof(*last);
 	}
-	s->cost = (struct mxbpf_span_cost){
-		.all = units(its.cost_ns), .self = units(self_ns), .before = units(OUTSIDE_NS)};
+	s->cost = (struct mxbpf_span_cost){.all = mxbpf_cost_units(its.cost_ns),
+					   .self = mxbpf_cost_units(self_ns),
+					   .before = mxbpf_cost_units(OUTSIDE_NS)};
 	if (n >= ENDED_MAX)
 		shrink(ended);
 	buf_put(ended, &its, sizeof(its)); /* without memory the call around it costs less */

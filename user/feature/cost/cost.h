@@ -22,7 +22,7 @@ int cost_take(struct mdl *m, const struct mdl_session *s);
 /* Takes the cost out of the times of a single call. */
 void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s);
 
-/* Iterations with and without watching, on the thread with the most time in iterations. */
+/* Iterations with and without watching, of the process with the most time in iterations. */
 struct cost_iterations {
 	uint64_t n;
 	uint64_t watched_ns, unwatched_ns; /* on average; unwatched is an estimate */
@@ -30,8 +30,8 @@ struct cost_iterations {
 /* Returns n 0 if there are none, or if the cost was not taken out. Call it after cost_take(). */
 struct cost_iterations cost_of_iterations(struct mdl *m);
 /*
- * Returns by how much watching slows the job down, in permille of its time: of an iteration, or else of the time
- * between two hits of a place, or else of the CPU time. 0 if the cost is not known.
+ * Returns by how much watching slows the job down: in permille of an iteration without it, or else of the time that the
+ * busiest thread has without it. 0 if the cost is not known.
  */
 uint32_t cost_permille(struct mdl *m, const struct mdl_session *s);
 

@@ -65,11 +65,6 @@ static void cost_own_row(struct mdl_row *r)
 
 /* ---- taking it out */
 
-static uint64_t scaled(uint64_t ns, uint32_t permille)
-{
-	return (uint64_t)((double)ns * permille / 1000);
-}
-
 /*
  * Returns the duration of a call without its cost. A call of average duration had the average cost, a shorter one less
  * in proportion, and a longer one the same: its cost does not grow with what it waits for.
@@ -98,7 +93,7 @@ static void take_hist(struct mdl_row *r, uint64_t avg_ns, uint64_t cost_ns)
 
 static void take_row(struct mdl_row *r, uint32_t permille)
 {
-	uint64_t cost = scaled(r->cost_ns, permille), self = scaled(r->self_cost_ns, permille), avg, each;
+	uint64_t cost = mdl_permille(r->cost_ns, permille), self = mdl_permille(r->self_cost_ns, permille), avg, each;
 	const uint64_t on_cpu_ns = mdl_on_cpu_ns(r); /* without an account, all of its time */
 
 	if (r->raw_total_ns || !r->count) /* it is taken out already */
@@ -139,8 +134,8 @@ void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s)
 {
 	const bool known = span->flags & MXBPF_SPAN_ACCOUNT;
 	const uint64_t most = known ? span->account.on_cpu_ns : span->dur_ns;
-	const uint64_t cost = scaled((uint64_t)span->cost.all * MXBPF_COST_UNIT_NS, s->cost.scale);
-	const uint64_t self = scaled((uint64_t)span->cost.self * MXBPF_COST_UNIT_NS, s->cost.scale);
+	const uint64_t cost = mdl_permille((uint64_t)span->cost.all * MXBPF_COST_UNIT_NS, s->cost.scale);
+	const uint64_t self = mdl_permille((uint64_t)span->cost.self * MXBPF_COST_UNIT_NS, s->cost.scale);
 	const uint64_t all = cost < most ? cost : most;
 
 	span->dur_ns -= all < span->dur_ns ? all : span->dur_ns;
@@ -158,7 +153,7 @@ struct cost_iterations cost_of_iterations(struct mdl *m)
 	struct cost_iterations best = {0}, sum = {0};
 
 	for (i = 0; i < n; i++) {
-		if (it[i].h.tgid != it[first].h.tgid || it[i].tid != it[first].tid) {
+		if (it[i].h.tgid != it[first].h.tgid) {
 			sum = (struct cost_iterations){0};
 			first = i;
 		}

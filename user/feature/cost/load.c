@@ -87,7 +87,6 @@ static void start_beats(struct session *ses, uint64_t now)
 
 	att_costs_update(ses->att);
 	att_costs_measure(ses->att, false);
-	ses->cost.warn_from = all;
 	ses->cost.measured_ns = now;
 	ses->cost.calls = agent_calls(ses);
 	att_beats_start(ses->att, all.tgid, all.tid, MEASURE_NS);
@@ -102,12 +101,12 @@ static bool agent_helps(const struct session *ses)
 /* Warns while Ctrl-C still helps. */
 static void warn(struct session *ses, uint64_t now)
 {
-	const struct att_costs all = att_costs(ses->att), *from = &ses->cost.warn_from;
+	const struct att_costs all = att_costs(ses->att);
 	const uint64_t since_ns = now - ses->cost.began_ns;
 	double share = (double)(all.thread_ns - ses->cost.before.thread_ns) / (double)since_ns;
 
 	ses->cost.warned = true;
-	if (all.tid != from->tid || share < WARN_SHARE)
+	if (share < WARN_SHARE)
 		return;
 	share = share < SHARE_MOST ? share : SHARE_MOST;
 	ses_warn(
@@ -165,11 +164,6 @@ static uint64_t tick(struct session *ses)
 static void fini(struct session *ses)
 {
 	limit_free(ses->cost.limit);
-}
-
-static uint64_t scaled(uint64_t ns, uint32_t permille)
-{
-	return (uint64_t)((double)ns * permille / 1000);
 }
 
 static void fill(struct mdl_cost *to, const struct att_costs *from, const struct att_costs *before)
@@ -233,18 +227,20 @@ static struct beats beats_of(const struct mxbpf_beat *b)
 	return x;
 }
 
-/* Lets the job run with one probe. Returns its sums. */
+/* Lets the job run with one probe until its interval is known, or the user wants to end. Returns the sums. */
 static struct mxbpf_beat run_alone(struct session *ses)
 {
 	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+	struct pollfd wake = {.fd = ses->ui.wake_fd, .events = POLLIN};
 	struct mxbpf_beat b;
 	uint64_t passed;
+	bool asked;
 
 	do {
-		poll(NULL, 0, 10);
+		asked = poll(&wake, 1, 10) > 0; /* Ctrl-C */
 		b = att_beat(ses->att);
 		passed = clock_ns(CLOCK_MONOTONIC) - began;
-	} while (passed < ALONE_MAX_NS && (b.cpu_ns < ALONE_NS || b.n < ALONE_BEATS) &&
+	} while (!asked && passed < ALONE_MAX_NS && (b.cpu_ns < ALONE_NS || b.n < ALONE_BEATS) &&
 		 !(passed >= SILENT_NS && !b.n) && !tgt_gone(ses->targets[0].tgt));
 	return b;
 }
@@ -340,8 +336,8 @@ static void detached(struct session *ses)
 			    : "no hits alone");
 	if (ses->cost.limit) /* the comparison holds for the time before probes were left out */
 		c->shrink = 0;
-	c->added_ns = scaled(c->added_ns, c->scale);
-	c->thread_ns = scaled(c->thread_ns, c->scale);
+	c->added_ns = mdl_permille(c->added_ns, c->scale);
+	c->thread_ns = mdl_permille(c->thread_ns, c->scale);
 }
 
 const struct ses_feature cost_session = {

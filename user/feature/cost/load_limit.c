@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --max-overhead: probes are left out while they cost more than the user allows, in the order of limit_stages, and
+ * --max-overhead: probes are left out while they cost more than the user allows, in the order of enum stage, and
  * within a stage those first that are hit most often for the least time. They are taken back when there is room again.
  */
 #include <errno.h>

@@ -511,7 +511,7 @@ static void watching_say(const struct facts *f, struct buf *b)
 {
 	char ns[2][24];
 
-	buf_printf(b, "mxbpf makes the job %.2f times as slow", 1 + f->watching);
+	buf_printf(b, "mxbpf makes the job take %.1f times as long", 1 + f->watching);
 	if (f->watched_ns)
 		buf_printf(b, ": an iteration takes %s instead of %s", fmt_ns(f->watched_ns, ns[0]),
 			   fmt_ns(f->unwatched_ns, ns[1]));

@@ -220,11 +220,6 @@ int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, 
 	return 0;
 }
 
-static uint64_t scaled(uint64_t ns, uint32_t permille)
-{
-	return (uint64_t)((double)ns * permille / 1000);
-}
-
 /* Takes up to *ns out of a part. */
 static void take(struct mxbpf_iteration *it, unsigned part, uint64_t *ns)
 {
@@ -251,10 +246,10 @@ static uint64_t cost_of(const struct mxbpf_iteration *it, unsigned part, uint32_
 	unsigned i;
 
 	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
-		all += scaled(it->cost_ns[i], permille);
+		all += mdl_permille(it->cost_ns[i], permille);
 		runq += it->runq_ns[i];
 	}
-	return scaled(it->cost_ns[part], permille) + waited(it, part, all, runq);
+	return mdl_permille(it->cost_ns[part], permille) + waited(it, part, all, runq);
 }
 
 uint64_t parts_cost(const struct mxbpf_iteration *it, const struct mdl_cost *cost)

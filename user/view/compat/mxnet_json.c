@@ -50,8 +50,9 @@ static void put_kind(struct out *o, const struct view_mxnet_tables *t, bool memo
 }
 
 /* Writes the object of the key that the profiler of MXNet does not have. */
-static void put_about(struct out *o, const struct mdl_session *ss)
+static void put_about(struct out *o, const struct view *s)
 {
+	const struct mdl_session *ss = s->in->session;
 	struct json j = {.out = o};
 
 	json_object(&j, NULL);
@@ -69,14 +70,13 @@ static void put_about(struct out *o, const struct mdl_session *ss)
 	json_end(&j);
 	json_line(&j, 8);
 	view_json_sources(&j, ss);
-	view_json_cost(&j, ss, NULL);
+	view_json_cost(&j, ss, s->in->model);
 	json_line(&j, 4);
 	json_end(&j);
 }
 
 static int end(struct view *s)
 {
-	const struct mdl_session *ss = s->in->session;
 	struct view_mxnet_tables t;
 	int err = view_mxnet_make(s, &t);
 
@@ -90,7 +90,7 @@ static int end(struct view *s)
 	put_kind(s->out, &t, true);
 	out_puts(s->out, "    }\n,\n    \"Unit\": {\n        \"Time\": \"ms\",\n        \"Memory\": \"kB\"\n    }\n");
 	out_puts(s->out, ",\n    \"mxbpf\": ");
-	put_about(s->out, ss);
+	put_about(s->out, s);
 	out_puts(s->out, "\n}\n");
 out:
 	view_mxnet_fini(&t);
