@@ -83,7 +83,7 @@ PY
 @test "A custom operator still running at the end is reported as open, not as a call of 0 ns" {
 	start_ready linger "$PYTHON" "$REPO/tests/inside/custom.py" --linger
 	local options begun=0
-	for options in --stats '--by thread'; do
+	for options in '--raw --stats' '--raw --by thread'; do
 		# shellcheck disable=SC2086 # options are words
 		start_mxbpf --pid "$READY_PID" --format json $options
 		kill -s USR1 "$READY_PID"

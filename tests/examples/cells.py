@@ -137,7 +137,7 @@ def validate(file):
 def is_possible(row):
     """A row of a thread, device or layer has calls of many names, nested in each other: its total is their self time."""
     of_many = row['total_ns'] == row['self_ns'] and row['avg_ns'] * row['count'] > row['total_ns']
-    return 0 < row['min_ns'] <= row['avg_ns'] + 1 and row['avg_ns'] <= row['max_ns'] and 0 <= row['self_ns'] <= row['total_ns'] and \
+    return 0 <= row['min_ns'] <= row['avg_ns'] + 1 and row['avg_ns'] <= row['max_ns'] and 0 <= row['self_ns'] <= row['total_ns'] and \
         (of_many or row['max_ns'] <= row['total_ns'])
 
 

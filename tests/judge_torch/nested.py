@@ -36,7 +36,8 @@ def main():
     data = [json.load(open(path)) for path in sys.argv[2:5]]
     window = data[0]['window']['duration_ns']
     names, threads, devices = (d['tables']['operator'] for d in data)
-    own = {(r['name'], r.get('annotation', False)): (r['count'], r['total_ns'], r['self_ns']) for r in names}
+    # Both profilers were in the same run, so that torch.profiler's times have mxbpf's cost in them.
+    own = {(r['name'], r.get('annotation', False)): (r['count'], r['raw_total_ns'], r['raw_self_ns']) for r in names}
     assert len(own) == len(names)
     assert own['aten::mm', True][0] == 5 and torch['aten::mm', True][0] == 5
     assert own['aten::mm', False][0] == torch['aten::mm', False][0] >= 90, own['aten::mm', False]
@@ -52,7 +53,7 @@ def main():
     whole = sum(r['self_ns'] for r in names)
     for rows, most in ((threads, window), (devices, window * len(threads))):
         assert all(r['total_ns'] == r['self_ns'] <= most for r in rows), (rows, most)
-        assert all(0 < r['min_ns'] <= r['avg_ns'] <= r['max_ns'] for r in rows), rows # durations including nested calls
+        assert all(0 <= r['min_ns'] <= r['avg_ns'] <= r['max_ns'] for r in rows), rows # durations including nested calls
         assert all(sum(r['account'][k] for k in ('on_cpu_ns', 'runq_ns', 'blocked_ns', 'elsewhere_ns')) == r['total_ns'] for r in rows)
         assert sum(r['total_ns'] for r in rows) == whole
         assert sum(r['count'] for r in rows) == sum(r['count'] for r in names)
