@@ -100,14 +100,19 @@ __noinline int beat_hit(__u64 ip, __u64 now, __u64 cost_ns)
 static __always_inline void cost_hit(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile __u8 *nr)
 {
 	const volatile struct mxbpf_hit_cost *cost = &hit_costs[*nr & (MXBPF_ROWS_MAX - 1)];
+	const __u64 now = bpf_ktime_get_ns();
+	const __s64 gap_ns = now - t->hit_over_ns;
+	const __u32 part = gap_ns < MXBPF_WARM_NS ? MXBPF_WARM_COST : MXBPF_COLD_COST;
+	const __u64 all = cost->all * part / MXBPF_COLD_COST;
 
-	t->cost_ns += cost->all;
-	t->behind_start_ns = cost->behind_start;
-	t->behind_end_ns = cost->behind_end;
+	t->hit_over_ns = now + all;
+	t->cost_ns += all;
+	t->behind_start_ns = cost->behind_start * part / MXBPF_COLD_COST;
+	t->behind_end_ns = cost->behind_end * part / MXBPF_COLD_COST;
 	if (places_asked && t->counts[MXBPF_COUNT_HITS] % MXBPF_PLACE_HITS == 0)
 		place_count(PT_REGS_IP(ctx));
 	if (beats_used)
-		beat_hit(PT_REGS_IP(ctx), bpf_ktime_get_ns(), t->cost_ns);
+		beat_hit(PT_REGS_IP(ctx), now, t->cost_ns);
 }
 
 /* A hit while nothing is recorded: the job goes on unwatched but for one place. */

@@ -20,7 +20,7 @@
 /*
  * Version of the format. A reader refuses a newer major version. A minor version adds kinds of records, or fields
  * at the end of a record. A reader skips kinds and fields that it does not know, and takes fields that an older
- * recording lacks as 0. So every reader reads every minor version.
+ * recording lacks as 0. So every reader reads every minor version, and all versions before its own.
  * 1.0: the first version
  * 1.1: activities of devices and their edges: MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_AGG_ACTIVITY (mxbpf_track.h)
  * 1.2: calls that an exception left: MXBPF_AGG_RAISED (mxbpf_raised.h)
@@ -29,11 +29,11 @@
  *      Python stacks of allocations and of owners of memory: stack_id of MXBPF_ALLOC and MXBPF_MEM_OWNER
  * 1.5: more members of MXBPF_ACTIVITY and MXBPF_LAUNCH, waits for devices, MXBPF_GPU_DEVICE, MXBPF_GPU_ACCOUNT
  *      (mxbpf_track.h), their rows, and what iterations launch on GPUs; calls of CUDA: MXBPF_CLASS_CUDA
- * 1.6: what watching costs: MXBPF_AGG_COST (mxbpf_cost.h), the cost behind spans and in iterations. Readers of older
- *      versions take the cost behind a short span for its first detail; tables are whole.
+ * 2.0: what watching costs: MXBPF_AGG_COST (mxbpf_cost.h), and the cost behind spans and in iterations. A reader of 1.x
+ *      would take the cost behind a short span for its first detail, and times with the cost for those without.
  */
-#define MXBPF_FILE_MAJOR  1
-#define MXBPF_FILE_MINOR  6
+#define MXBPF_FILE_MAJOR  2
+#define MXBPF_FILE_MINOR  0
 #define MXBPF_SLOT_BYTES  (256u << 10)
 #define MXBPF_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 

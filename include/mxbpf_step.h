@@ -70,7 +70,7 @@ struct mxbpf_iteration {
 	__u64 gpu_ns;
 	__u64 kernels;
 	/*
-	 * Only with MXBPF_ITERATION_COST (size MXBPF_ITERATION_BYTES_GPU without), since version 1.6: what watching
+	 * Only with MXBPF_ITERATION_COST (size MXBPF_ITERATION_BYTES_GPU without), since version 2.0: what watching
 	 * cost its thread, by the estimates of the session, in the parts of its time.
 	 */
 	__u64 cost_ns[MXBPF_STEP_PARTS];

@@ -120,7 +120,8 @@ struct mxbpf_thread {
 	__u64 marked_ns[MXBPF_MARK_CLASSES]; /* self time of its ended annotations, by class */
 	__u64 cost_ns;			     /* of its hits so far, by the estimates; never reset */
 	__u64 apart_ns;			     /* its cost_ns at the end of its last span that was in no other */
-	__u64 before_ns; /* cost_ns between that end and the start of the open span that is in no other */
+	__u64 before_ns;   /* cost_ns between that end and the start of the open span that is in no other */
+	__u64 hit_over_ns; /* when its last hit was over, by the estimates */
 	__u32 behind_start_ns, behind_end_ns; /* scratch: of the hit that runs, see struct mxbpf_hit_cost */
 	__u32 nslots;			      /* number of its slots */
 	__u32 pad;

@@ -25,7 +25,8 @@ LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn', 'torch-layer')
 ONE_SECTION_S = 2 # for a mode with a single section; MXNet's profiler writes once a second
 STUCK_S = 300 # longer than any part of the run
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,
-          'switch': extra.switch, 'account': extra.account, 'groups': extra.groups, 'cost': extra.cost}
+          'switch': extra.switch, 'account': extra.account, 'groups': extra.groups, 'cost': extra.cost,
+          'selves': extra.selves}
 
 
 def names_of(text, known, what):

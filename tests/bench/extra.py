@@ -236,6 +236,27 @@ def cost(bench):
             for name, options in COST_OF.items() if name != 'agent' or loop.startswith('torch')]
 
 
+SELVES_STEPS = 60 # torch.profiler needs long for its own events
+
+
+def selves(bench):
+    """Measures how near self times without the cost are to torch.profiler's without its own, in the same process."""
+    found = []
+    for _ in range(bench.attaches):
+        for loop in (name for name in ('torch-tiny', 'torch-layer') if name in bench.loops):
+            with Job(bench, loop) as job:
+                its = job.tell('selves', SELVES_STEPS)
+                job.send('spin')
+                said = json.loads(subprocess.check_output([bench.mxbpf, '-q', '--pid', str(job.pid), '-d', '%ds' % COST_S, '-f', 'json'],
+                                                          stderr=subprocess.DEVNULL))
+            rows = [row for row in said['tables']['operator'] if row['count'] and row['name'] in its]
+            rows.sort(key=lambda row: -its[row['name']][0] * its[row['name']][1])
+            found += [{'loop': loop, 'name': row['name'], 'torch_ns': its[row['name']][1],
+                       'raw_ns': row.get('raw_self_ns', row['self_ns']) / row['count'], 'ns': row['self_ns'] / row['count']}
+                      for row in rows[:10]]
+    return found
+
+
 class Switching:
     """Runs tests/prog/switches, with or without the toy's library."""
 

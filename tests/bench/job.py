@@ -7,6 +7,7 @@ answers each command:
   spin          steps until the next line comes: {"steps": N}
   profile KIND  starts the runtime's own profiler: {"ns": N}
   unprofile     stops it and writes its results: {"ns": N, "cpu_ns": N, "events": N}, with the CPU time of its start
+  selves N      PyTorch: torch.profiler's self times in N steps, without its own cost: {NAME: [calls, ns each]}
 
 The end of stdin ends the job.
 """
@@ -72,7 +73,7 @@ class Builtin:
 
 def serve(loop, builtin, lib):
     commands = {'run': lambda n: loop.run(int(n)), 'spin': loop.spin, 'profile': builtin.start,
-                'unprofile': builtin.stop}
+                'unprofile': builtin.stop, 'selves': lambda n: builtin.selves(loop, int(n))}
     answer = {'pid': os.getpid(), 'lib': lib, 'step_ns': loop.warm_up()}
     while True:
         print(json.dumps(answer), flush=True)

@@ -694,11 +694,11 @@ static void other_files(void)
 	close(p[1]);
 	small_open(&s, true);
 	CHECK(pread(s.fd, &h, sizeof(h), 0) == sizeof(h));
-	h.major = 2;
+	h.major = MXBPF_FILE_MAJOR + 1;
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));
 	CHECK(pwrite(s.fd, &h, sizeof(h), 0) == sizeof(h));
-	refuses(s.fd, "written by a newer mxbpf (format 2.");
-	h.major = 1;
+	refuses(s.fd, "written by a newer mxbpf (format 3.");
+	h.major = MXBPF_FILE_MAJOR;
 	h.minor = 9; /* a newer minor version only adds kinds and is accepted */
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));
 	CHECK(pwrite(s.fd, &h, sizeof(h), 0) == sizeof(h));
