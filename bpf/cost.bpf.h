@@ -16,7 +16,7 @@ const volatile __u8 cfg_nr[MXBPF_ROWS_MAX]; /* [K] is K: a program learns the nu
 volatile struct mxbpf_hit_cost hit_costs[MXBPF_ROWS_MAX];
 struct mxbpf_beat beats[MXBPF_BEATS_MAX];
 volatile __u32 beats_used;   /* nonzero: some entries of `beats` are in use */
-volatile __u32 places_asked; /* nonzero: count hits by their places */
+volatile __u32 places_asked; /* count about one in so many hits of a thread by its place; 0: none */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -36,6 +36,15 @@ __noinline int place_count(__u64 ip)
 	else
 		bpf_map_update_elem(&places, &place, &one, BPF_NOEXIST);
 	return 0;
+}
+
+/*
+ * Chooses one in places_asked hits. The hits of a loop have a period, which every N-th hit would always meet at the
+ * same place, so the choice is by multiples of the golden ratio.
+ */
+static __always_inline bool place_counts(__u64 hit)
+{
+	return (__u64)((__u32)hit * 2654435769u) * places_asked >> 32 == 0;
 }
 
 /* Closes a block of intervals that is long enough. */
@@ -109,7 +118,7 @@ static __always_inline void cost_hit(struct pt_regs *ctx, struct mxbpf_thread *t
 	t->cost_ns += all;
 	t->behind_start_ns = cost->behind_start * part / MXBPF_COLD_COST;
 	t->behind_end_ns = cost->behind_end * part / MXBPF_COLD_COST;
-	if (places_asked && t->counts[MXBPF_COUNT_HITS] % MXBPF_PLACE_HITS == 0)
+	if (places_asked && place_counts(t->counts[MXBPF_COUNT_HITS]))
 		place_count(PT_REGS_IP(ctx));
 	if (beats_used)
 		beat_hit(PT_REGS_IP(ctx), now, t->cost_ns);

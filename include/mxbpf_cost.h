@@ -52,13 +52,13 @@ struct mxbpf_beat {
 #define MXBPF_BEAT_BLOCK_NS 10000000ull
 #define MXBPF_BEAT_UNIT_NS  16
 
-/* Key of map `places`. The value is a number of hits on the thread: BPF counts one in MXBPF_PLACE_HITS. */
+/* Key of map `places`. The value is the number of hits on the thread that were counted: one in `places_asked`. */
 struct mxbpf_place {
 	__u64 ip;
 	__u32 tgid, tid;
 };
 #define MXBPF_PLACES_MAX 1024
-#define MXBPF_PLACE_HITS 32
+#define MXBPF_PLACE_HITS 32 /* usually */
 
 /* Estimates for a call that the agent records: the whole cost, and the part between the call's start and its end. */
 #define MXBPF_AGENT_CALL_NS   350 /* as `make bench` has it: 0.16 ms for 430 calls */
@@ -77,5 +77,15 @@ struct mxbpf_agg_cost {
 	__u8 pad[3];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_cost) == 64);
+
+/* User: rows lack calls, because --max-overhead left out their probes for a time. */
+#define MXBPF_PARTIAL ((enum mxbpf_kind)48)
+struct mxbpf_partial {
+	struct mxbpf_rec h; /* all 0: a session leaves out the probes of all its processes */
+	__u64 name_id;	    /* 0: all rows of the class */
+	__u8 cls;	    /* enum mxbpf_class */
+	__u8 pad[7];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_partial) == 32);
 
 #endif

@@ -80,8 +80,13 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 	made = (returns ? a->backend->attach_returns : a->backend->attach)(v->prog_fd, lib->open_path, offs, cookies, n,
 									   tgid, fds);
 	for (k = 0; k < made; k++)
-		links[k] = (struct att_link){tgid,     fds[k], v->row->iteration_end[0], v->prog_fd, lib->dev,
-					     lib->ino, returns};
+		links[k] = (struct att_link){.tgid = tgid,
+					     .fd = fds[k],
+					     .iteration_ends = v->row->iteration_end[0],
+					     .prog_fd = v->prog_fd,
+					     .dev = lib->dev,
+					     .ino = lib->ino,
+					     .returns = returns};
 	a->links.len -=
 		(n - (made > 0 ? (size_t)made : 0)) * sizeof(*links); /* a backend may make one link for all probes */
 	free(fds);
@@ -215,8 +220,7 @@ int att_add(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 	att_has(a, tgid, &target);
 	err = attach_both(a, p, tgid, target.own, true, true, e);
 	for (; n < buf_count(&a->links, struct att_link); n++)
-		buf_at(&a->links, struct att_link, n)->iteration_ends =
-			true; /* these are few and stay attached between iterations */
+		buf_at(&a->links, struct att_link, n)->late = true;
 	return err;
 }
 
@@ -254,15 +258,26 @@ bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
 	return !bpf_map_lookup_elem(bpf_map__fd(a->skel->maps.targets), &key, out ? out : &target);
 }
 
-/* Removes the links of a process, or all links, from the list. Keeps probes for ends of iterations unless asked for. */
-static struct buf take_links(struct att *a, pid_t tgid, bool all, bool iteration_ends)
+enum take {
+	TAKE_REST,    /* all but those that see iterations end, and those of libraries that were mapped later */
+	TAKE_PLANNED, /* all but the latter */
+	TAKE_ALL,
+};
+
+static bool stays(const struct att_link *l, enum take what)
+{
+	return what != TAKE_ALL && (l->late || (l->iteration_ends && what != TAKE_PLANNED));
+}
+
+/* Removes the links of a process, or all links, from the list. */
+static struct buf take_links(struct att *a, pid_t tgid, bool all, enum take what)
 {
 	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
 	struct att_link *links = (struct att_link *)a->links.data;
 	struct buf fds = {0};
 
 	for (i = 0; i < n; i++)
-		if ((!all && links[i].tgid != tgid) || (links[i].iteration_ends && !iteration_ends) ||
+		if ((!all && links[i].tgid != tgid) || stays(&links[i], what) ||
 		    buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
 			links[kept++] = links[i];
 	a->links.len = kept * sizeof(*links);
@@ -272,19 +287,18 @@ static struct buf take_links(struct att *a, pid_t tgid, bool all, bool iteration
 int att_mute(struct att *a, const struct plan *p, pid_t tgid, const bool *muted, struct err *e)
 {
 	struct mxbpf_target target = {.own = !a->shared};
-	/* Those of libraries that were mapped later stay: they are of another plan. */
-	struct buf fds = take_links(a, a->shared ? ATT_SHARED : tgid, false, false);
+	struct buf fds = take_links(a, a->shared ? ATT_SHARED : tgid, false, TAKE_PLANNED);
 
 	backend_close(&fds, true);
 	a->muted = muted;
 	a->muted_plan = p;
 	att_has(a, tgid, &target);
-	return attach_both(a, p, tgid, target.own, false, true, e);
+	return attach_both(a, p, tgid, target.own, true, true, e);
 }
 
 void att_leave(struct att *a, pid_t tgid, bool wait)
 {
-	struct buf fds = take_links(a, tgid, false, true);
+	struct buf fds = take_links(a, tgid, false, TAKE_ALL);
 	__u32 whose = (__u32)tgid;
 
 	/* Iterations of another process count from now on. */
@@ -342,7 +356,7 @@ int att_more(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
 
 void att_less(struct att *a)
 {
-	struct buf fds = take_links(a, 0, true, false);
+	struct buf fds = take_links(a, 0, true, TAKE_REST);
 
 	a->less = true;
 	backend_close(&fds, true);
@@ -474,7 +488,7 @@ void att_detach(struct att *a)
 	if (a->skel && a->skel->bss)
 		att_activate(a, false);
 	att_clocks_stop(a);
-	fds = take_links(a, 0, true, true);
+	fds = take_links(a, 0, true, TAKE_ALL);
 	backend_close(&fds, true);
 	bpf_link__destroy(a->exit_link);
 	bpf_link__destroy(a->exec_link);

@@ -67,7 +67,9 @@ void att_costs_open(struct att *a)
 
 void att_costs_measure(struct att *a, bool on)
 {
-	a->skel->bss->places_asked = on;
+	if (on)
+		a->costs.one_in = MXBPF_PLACE_HITS;
+	a->skel->bss->places_asked = on ? MXBPF_PLACE_HITS : 0;
 	if (on && a->costs.stats_fd < 0)
 		a->costs.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (!on && a->costs.stats_fd >= 0) {
@@ -112,6 +114,19 @@ struct att_costs att_costs(const struct att *a)
 	return c;
 }
 
+uint64_t att_costs_grown(const struct att *a, uint64_t before[MXBPF_THREADS_MAX])
+{
+	uint64_t most = 0, ns;
+	unsigned i;
+
+	for (i = 1; i < MXBPF_THREADS_MAX && i < a->nslots; i++) {
+		ns = a->threads[i].cost_ns - before[i];
+		before[i] += ns;
+		most = ns > most ? ns : most;
+	}
+	return most;
+}
+
 /* ---- beats */
 
 struct candidate {
@@ -126,40 +141,71 @@ static int by_hits(const void *va, const void *vb)
 	return a->hits < b->hits ? -1 : a->hits > b->hits;
 }
 
-/* Reads the places of a thread, those with the fewest hits first. Returns their number. */
-static size_t read_places(const struct att *a, uint32_t tgid, uint32_t tid, struct candidate *all, size_t max)
-{
-	const int fd = bpf_map__fd(a->skel->maps.places);
-	struct mxbpf_place key, *last = NULL;
-	__u64 hits;
-	size_t n = 0;
-
-	while (n < max && !bpf_map_get_next_key(fd, last, &key)) {
-		if (key.tgid == tgid && key.tid == tid && !bpf_map_lookup_elem(fd, &key, &hits))
-			all[n++] = (struct candidate){key, hits * MXBPF_PLACE_HITS};
-		last = &key;
-	}
-	qsort(all, n, sizeof(*all), by_hits);
-	return n;
-}
-
-void att_places_take(struct att *a, uint32_t tgid, void (*fn)(void *ctx, uint64_t ip, uint64_t hits), void *ctx)
+/* Passes the hits of all places to fn. take: the next walk has only those that come from now on. */
+static void walk_places(struct att *a, bool take, void (*fn)(void *ctx, const struct mxbpf_place *place, uint64_t hits),
+			void *ctx)
 {
 	const int fd = bpf_map__fd(a->skel->maps.places);
 	struct mxbpf_place key, next, *last = NULL;
 	__u64 hits;
 
-	a->skel->bss->places_asked = true;
 	while (!bpf_map_get_next_key(fd, last, &next)) {
-		if (last)
+		if (last && take)
 			bpf_map_delete_elem(fd, last);
 		key = next;
 		last = &key;
-		if (key.tgid == tgid && !bpf_map_lookup_elem(fd, &key, &hits))
-			fn(ctx, key.ip, hits * MXBPF_PLACE_HITS);
+		if (!bpf_map_lookup_elem(fd, &key, &hits))
+			fn(ctx, &key, hits * a->costs.one_in);
 	}
-	if (last)
+	if (last && take)
 		bpf_map_delete_elem(fd, last);
+}
+
+struct candidates {
+	uint32_t tgid, tid;
+	struct candidate *all;
+	size_t n, max;
+};
+
+static void add_candidate(void *ctx, const struct mxbpf_place *place, uint64_t hits)
+{
+	struct candidates *c = ctx;
+
+	if (place->tgid == c->tgid && place->tid == c->tid && c->n < c->max)
+		c->all[c->n++] = (struct candidate){*place, hits};
+}
+
+/* Reads the places of a thread, those with the fewest hits first. Returns their number. */
+static size_t read_places(struct att *a, uint32_t tgid, uint32_t tid, struct candidate *all, size_t max)
+{
+	struct candidates c = {tgid, tid, all, 0, max};
+
+	walk_places(a, false, add_candidate, &c);
+	qsort(all, c.n, sizeof(*all), by_hits);
+	return c.n;
+}
+
+struct taking {
+	uint32_t tgid;
+	void (*fn)(void *ctx, uint64_t ip, uint64_t hits);
+	void *ctx;
+};
+
+static void take_place(void *ctx, const struct mxbpf_place *place, uint64_t hits)
+{
+	const struct taking *t = ctx;
+
+	if (place->tgid == t->tgid)
+		t->fn(t->ctx, place->ip, hits);
+}
+
+void att_places_take(struct att *a, uint32_t tgid, uint32_t one_in, void (*fn)(void *ctx, uint64_t ip, uint64_t hits),
+		     void *ctx)
+{
+	struct taking t = {tgid, fn, ctx};
+
+	walk_places(a, true, take_place, &t);
+	a->costs.one_in = a->skel->bss->places_asked = one_in;
 }
 
 unsigned att_beats_start(struct att *a, uint32_t tgid, uint32_t tid, uint64_t window_ns)
@@ -240,7 +286,7 @@ static int probe_place(struct att *a, const struct plan *p, uint64_t ip, uint32_
 {
 	const struct plan_site *site = site_at(p, ip);
 	struct att_link *link = site ? buf_add(&a->links, sizeof(*link)) : NULL;
-	const uint64_t cookie = 0;
+	const uint64_t cookie = a->shared ? MXBPF_COOKIE_SHARED : 0; /* hits of other links do not count */
 	int fd, made;
 
 	if (!link)
@@ -253,6 +299,30 @@ static int probe_place(struct att *a, const struct plan *p, uint64_t ip, uint32_
 	}
 	*link = (struct att_link){.tgid = (pid_t)tgid, .fd = fd};
 	return 0;
+}
+
+int att_trial_open(struct att *a, const struct plan *p, uint64_t ip, uint32_t tgid)
+{
+	const int err = probe_place(a, p, ip, tgid);
+
+	if (!err)
+		a->costs.trial_fd = buf_at(&a->links, struct att_link, buf_count(&a->links, struct att_link) - 1)->fd;
+	return err;
+}
+
+void att_trial_close(struct att *a)
+{
+	struct att_link *links = (struct att_link *)a->links.data;
+	size_t n = buf_count(&a->links, struct att_link), i;
+
+	for (i = 0; i < n; i++) {
+		if (links[i].fd != a->costs.trial_fd)
+			continue;
+		close(links[i].fd);
+		links[i] = links[n - 1];
+		a->links.len -= sizeof(*links);
+		return;
+	}
 }
 
 int att_beat_alone(struct att *a, const struct plan *p, uint64_t *hit_ns)

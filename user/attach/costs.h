@@ -16,8 +16,18 @@ int costs_choose(struct att *a, struct err *e);
 void att_costs_open(struct att *a);
 /* Has the kernel measure the programs, and counts hits by place, or ends both. It costs each hit some 50 ns. */
 void att_costs_measure(struct att *a, bool on);
-/* Passes the hits of each place of a process since the last call to fn; one in 32 is counted. Asks for more. */
-void att_places_take(struct att *a, uint32_t tgid, void (*fn)(void *ctx, uint64_t ip, uint64_t hits), void *ctx);
+/*
+ * Passes the hits of each place of a process since the last call to fn, by the hits that were counted. From now on one
+ * hit in `one_in` is counted, a power of two.
+ */
+void att_places_take(struct att *a, uint32_t tgid, uint32_t one_in, void (*fn)(void *ctx, uint64_t ip, uint64_t hits),
+		     void *ctx);
+/*
+ * A trial: probes a place of a process again that att_mute() has left out, with the program that does nothing. Returns
+ * 0 or -errno. att_trial_close() ends it, and so does att_detach().
+ */
+int att_trial_open(struct att *a, const struct plan *p, uint64_t ip, uint32_t tgid);
+void att_trial_close(struct att *a);
 /* Computes the estimates from what the kernel has measured. Returns false if there were too few hits so far. */
 bool att_costs_update(struct att *a);
 
@@ -28,6 +38,8 @@ struct att_costs {
 	uint32_t tgid, tid; /* that thread */
 };
 struct att_costs att_costs(const struct att *a);
+/* Returns the most that the cost of a thread has grown since the last call with `before`, which the first one has 0. */
+uint64_t att_costs_grown(const struct att *a, uint64_t before[MXBPF_THREADS_MAX]);
 
 /* Returns the square of the relative error of the mean interval, by the variance of its blocks. 1: not known. */
 double att_beat_error2(const struct mxbpf_beat *b);

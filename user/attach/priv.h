@@ -29,7 +29,8 @@ struct att_link {
 	pid_t tgid; /* a process, or ATT_SHARED */
 	int fd;
 	bool iteration_ends; /* the probe sees iterations end */
-	int prog_fd;	     /* the program of its variant, and the file that it is in */
+	bool late;   /* of a library that was mapped later: these are few, and stay attached between iterations */
+	int prog_fd; /* the program of its variant, and the file that it is in */
 	uint64_t dev, ino;
 	bool returns; /* return probes */
 };
@@ -52,9 +53,11 @@ struct att {
 		int beat_nr;	    /* the beat that was chosen; -1: none */
 		uint64_t second_ip; /* another place of its thread, which is hit second_ratio times as often; 0: none */
 		double second_ratio;
-	} costs;	/* see costs.c */
-	bool less;	/* only probes for ends of iterations are attached */
-	uint8_t window; /* att_forget() has removed the entries of all earlier windows */
+		uint32_t one_in; /* one in so many hits is in the map of places */
+		int trial_fd;	 /* of a trial, which may be over */
+	} costs;		 /* see costs.c */
+	bool less;		 /* only probes for ends of iterations are attached */
+	uint8_t window;		 /* att_forget() has removed the entries of all earlier windows */
 	struct ring_buffer *windows;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads;	    /* the map, mapped into memory */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The sheets of calls, and their rows. */
+#include "feature/cost/cost.h"
 #include "feature/counters/counters.h"
 #include "feature/flops/flops.h"
 #include "feature/marks/marks.h"
@@ -115,10 +116,13 @@ static int make_people(const struct view *s, struct view_calls *c, const struct 
 
 	if (s->opts->by == VIEW_BY_LAYER) /* which is the name of the row */
 		to->details.layer = (struct view_text){0};
-	if (c->counters || !is_namesake(s, c->of, r, to->name))
+	const bool namesake = !c->counters && is_namesake(s, c->of, r, to->name);
+
+	if (!namesake && !to->partial)
 		return 0;
 	c->name.len = 0;
-	if (buf_printf(&c->name, "%.*s (annotation)", (int)to->name.len, to->name.data))
+	if (buf_printf(&c->name, "%.*s%s%s", (int)to->name.len, to->name.data, namesake ? " (annotation)" : "",
+		       to->partial ? " *" : ""))
 		return -ENOMEM;
 	to->name = (struct view_text){c->name.data, c->name.len};
 	return 0;
@@ -160,6 +164,7 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.count = r->count,
 		.total_ns = r->total_ns,
 		.self_ns = r->self_ns,
+		.partial = cost_is_partial(s->in->model, r, view_by_place(s->opts->by)),
 		.raw_total_ns = r->raw_total_ns,
 		.raw_self_ns = r->raw_self_ns,
 		.min_ns = r->min_ns,
@@ -256,6 +261,8 @@ static const struct view_column calls_columns[] = {
 	 .help = "calls that are bulks of several operators, which have rows, too; absent if 0"},
 	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
 	 .help = "user annotations (record_function), separate from the runtime's operators of that name"},
+	{"partial", NULL, NULL, VIEW_BOOL, AT(partial), VIEW_OMIT, HAS(partial),
+	 .help = "calls are missing, because --max-overhead left out probes for a time; in text, * behind the name"},
 	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED, HAS(memory),
 	 .help = "bytes allocated minus bytes freed by the calls' own threads during the calls; in all rows of a table "
 		 "or in none"},

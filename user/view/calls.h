@@ -44,6 +44,7 @@ struct view_call {
 	uint32_t device, tgid, tid;
 	uint64_t first_ns, last_ns;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns, nparts, nbulks;
+	bool partial;			    /* calls are missing, because --max-overhead left out probes */
 	uint64_t raw_total_ns, raw_self_ns; /* with what watching cost; 0: total_ns and self_ns are */
 	int64_t alloc_bytes, self_alloc_bytes;
 	double rate, share, cpu, runq, blocked; /* calls per second; the others in percent */

@@ -22,6 +22,22 @@ int cost_take(struct mdl *m, const struct mdl_session *s);
 /* Takes the cost out of the times of a single call. */
 void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s);
 
+/*
+ * Returns whether a row lacks calls because --max-overhead left out probes. of_many: the row has calls of many names (a
+ * thread, a device).
+ */
+bool cost_is_partial(const struct mdl *m, const struct mdl_row *row, bool of_many);
+
+/* partial.c: what the feature does with struct mxbpf_partial; see struct mdl_feature. */
+struct cost_state {
+	struct hash index;  /* (name_id, class) -> 1 + place in partial */
+	struct buf partial; /* struct mxbpf_partial */
+};
+int cost_partial_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int cost_partial_emit(const struct mdl *m, struct buf *out);
+int cost_partial_copy(struct mdl *to, const struct mdl *from);
+void cost_partial_fini(struct mdl *m);
+
 /* Iterations with and without watching, of the process with the most time in iterations. */
 struct cost_iterations {
 	uint64_t n;

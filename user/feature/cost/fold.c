@@ -190,7 +190,11 @@ uint32_t cost_permille(struct mdl *m, const struct mdl_session *s)
 
 const struct mdl_feature feature_cost = {
 	.session = &cost_session,
-	.kinds = {{MXBPF_AGG_COST, cost_fold}},
+	.state_bytes = sizeof(struct cost_state),
+	.kinds = {{MXBPF_AGG_COST, cost_fold}, {MXBPF_PARTIAL, cost_partial_fold}},
+	.emit = cost_partial_emit,
+	.copy = cost_partial_copy,
+	.fini = cost_partial_fini,
 	.span = cost_span,
 	.emit_row = cost_emit_row,
 	.merge_row = cost_merge_row,
