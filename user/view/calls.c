@@ -144,6 +144,11 @@ static bool has_cost(const struct view *s)
 	return s->in->session->cost.scale;
 }
 
+static bool has_partial(const struct view *s)
+{
+	return cost_has_partial(s->in->model);
+}
+
 const void *view_call_make(const struct view *s, void *table, size_t i)
 {
 	struct view_calls *c = table;
@@ -261,7 +266,7 @@ static const struct view_column calls_columns[] = {
 	 .help = "calls that are bulks of several operators, which have rows, too; absent if 0"},
 	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
 	 .help = "user annotations (record_function), separate from the runtime's operators of that name"},
-	{"partial", NULL, NULL, VIEW_BOOL, AT(partial), VIEW_OMIT, HAS(partial),
+	{"partial", NULL, NULL, VIEW_BOOL, AT(partial), VIEW_OMIT, HAS(partial), .asked = has_partial,
 	 .help = "calls are missing, because --max-overhead left out probes for a time; in text, * behind the name"},
 	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED, HAS(memory),
 	 .help = "bytes allocated minus bytes freed by the calls' own threads during the calls; in all rows of a table "

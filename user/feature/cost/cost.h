@@ -27,6 +27,7 @@ void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s);
  * thread, a device).
  */
 bool cost_is_partial(const struct mdl *m, const struct mdl_row *row, bool of_many);
+bool cost_has_partial(const struct mdl *m); /* such rows can exist */
 
 /* partial.c: what the feature does with struct mxbpf_partial; see struct mdl_feature. */
 struct cost_state {

@@ -47,6 +47,13 @@ void cost_partial_fini(struct mdl *m)
 	buf_fini(&state->partial);
 }
 
+bool cost_has_partial(const struct mdl *m)
+{
+	const struct cost_state *state = mdl_state_of(m, &feature_cost);
+
+	return state && state->partial.len;
+}
+
 bool cost_is_partial(const struct mdl *m, const struct mdl_row *row, bool of_many)
 {
 	const struct cost_state *state = mdl_state_of(m, &feature_cost);
