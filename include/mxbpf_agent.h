@@ -16,6 +16,7 @@
 #define MXBPF_AGENT_BELL   "mxbpf_agent_bell"	/* function; its argument is a struct mxbpf_agent_batch to hand over */
 #define MXBPF_AGENT_SWITCH "mxbpf_agent_switch" /* 16 bits: number of attached mxbpf processes, kept by the kernel */
 #define MXBPF_AGENT_CONFIG "mxbpf_agent_config"
+#define MXBPF_AGENT_FILE   "mxbpf-agent" /* the mapping is called /memfd:mxbpf-agent in /proc/PID/maps */
 
 /*
  * Offset of the instruction in the bell function that is probed. A no-operation of ten bytes comes first, and the
@@ -24,7 +25,7 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 5
+#define MXBPF_AGENT_VERSION 6
 
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
@@ -41,6 +42,7 @@ enum mxbpf_agent_scope {
 	MXBPF_AGENT_SCRIPT = 2,	  /* a function of compiled model code */
 	MXBPF_AGENT_USER = 3,	  /* a user annotation (record_function) */
 	MXBPF_AGENT_SCOPES = 4,
+	MXBPF_AGENT_MEMORY = 4, /* no call: memory is allocated or freed, see struct mxbpf_agent_call */
 };
 
 enum mxbpf_agent_flag {
@@ -48,7 +50,10 @@ enum mxbpf_agent_flag {
 	MXBPF_AGENT_CALL_SEQ = 1 << 1,	 /* the call has MXBPF_SPAN_SEQ */
 };
 
-/* A call that has ended. */
+/*
+ * A call that has ended. With MXBPF_AGENT_MEMORY: start_ns is when, seq is the address of the block, origin its bytes
+ * (0: it is freed), tid and end_tid the thread; the rest is 0.
+ */
 struct mxbpf_agent_call {
 	__u64 start_ns, dur_ns; /* CLOCK_MONOTONIC */
 	__u64 self_ns;		/* dur_ns minus the time of calls directly nested in it; 0 with CALL_ASYNC */
@@ -160,7 +165,7 @@ struct mxbpf_agent_shared {
 	__u32 registered; /* 1: the agent's callbacks are registered with the runtime */
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
-	__u32 pad;
+	__u32 memory;			/* set by mxbpf before since_ns: 1: record memory */
 	__u32 names[MXBPF_AGENT_NAMES]; /* offsets of texts by the hash of the text; 0: free */
 	char texts[MXBPF_AGENT_TEXTS];	/* NUL-terminated names; the first byte is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
@@ -198,8 +203,10 @@ struct mxbpf_agent_config {
 	__u64 next_number;		 /* sequence_number::peek() */
 	__u64 thread_number;		 /* RecordFunction::currentThreadId() */
 	__u32 number_off, of_thread_off; /* offsets in a RecordFunction: its number, the thread of its node */
-	__u64 shared;			 /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
-	__s64 error;			 /* set by the agent if it did not start: -errno */
+	/* c10::ProfiledCPUMemoryReporter::New() and Delete(), and the entries that lead to them; all 0: no memory. */
+	__u64 alloc, free, alloc_entry, free_entry;
+	__u64 shared; /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
+	__s64 error;  /* set by the agent if it did not start: -errno */
 };
 
 #endif

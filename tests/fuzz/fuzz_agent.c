@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bell.what = MXBPF_AGENT_CALLS;
 	for (i = 0; i < CALLS; i++)
 		bell.calls[i] = honest_call(i);
-	s = hub && calls ? src_add_agent(hub, &agt, 1, calls) : NULL;
+	s = hub && calls ? src_add_agent(hub, &agt, &(struct src_agent_opts){.tgid = 1, .calls = calls}) : NULL;
 	if (!s)
 		abort();
 	for (i = 0; i < 3; i++)

@@ -81,6 +81,31 @@ static uint64_t thread_number(void)
 	return 3;
 }
 
+/* Stand-in for c10::ProfiledCPUMemoryReporter, and for the two entries of an import table that lead to it. */
+typedef void (*alloc_fn)(void *, void *, size_t);
+typedef void (*free_fn)(void *, void *);
+static unsigned nallocs, nfrees;
+
+static void reporter_new(void *reporter, void *block, size_t bytes)
+{
+	CHECK(reporter && block && bytes != 13);
+	nallocs++;
+}
+
+static void reporter_delete(void *reporter, void *block)
+{
+	CHECK(reporter && block);
+	nfrees++;
+}
+
+static void another_tool(void *reporter, void *block)
+{
+	reporter_delete(reporter, block);
+}
+
+static volatile alloc_fn alloc_entry = reporter_new;
+static volatile free_fn free_entry = reporter_delete;
+
 /* ---- the agent */
 
 static volatile uint16_t *listens;
@@ -107,6 +132,10 @@ static bool load(const char *dir)
 	config->add_callback = (uint64_t)(uintptr_t)add_callback;
 	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
 	config->name = (uint64_t)(uintptr_t)name_of;
+	config->alloc = (uint64_t)(uintptr_t)reporter_new;
+	config->free = (uint64_t)(uintptr_t)reporter_delete;
+	config->alloc_entry = (uint64_t)(uintptr_t)&alloc_entry;
+	config->free_entry = (uint64_t)(uintptr_t)&free_entry;
 	config->next_number = (uint64_t)(uintptr_t)peek;
 	config->thread_number = (uint64_t)(uintptr_t)thread_number;
 	config->number_off = offsetof(struct record, number);
@@ -145,6 +174,13 @@ static void call(unsigned scope, const char *name, unsigned depth)
 		call(scope, name, depth - 1);
 	callbacks[scope].end(&r, context);
 	CHECK(!context);
+}
+
+/* Allocates and frees as PyTorch's allocator does. */
+static void use_memory(uint64_t *block, size_t bytes)
+{
+	alloc_entry(block, block, bytes);
+	free_entry(block, block);
 }
 
 static uint64_t memory_kb(void)
@@ -340,19 +376,48 @@ static void test_fork(void)
 	if (!pid) {
 		for (unsigned i = 0; i < 1000; i++)
 			call(0, "aten::add", 1);
+		use_memory(&before, 64);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status && recorded() == before);
+}
+
+static void test_memory(void)
+{
+	const struct mxbpf_agent_call *c = shared->slots[0].batch.calls;
+	uint64_t before = recorded(), block = 0;
+	uint32_t n;
+
+	CHECK(alloc_entry != reporter_new && free_entry != reporter_delete);
+	use_memory(&block, 64);
+	CHECK(recorded() == before && nallocs == 1 && nfrees == 1); /* mxbpf has not asked for memory */
+	shared->memory = 1;
+	while (shared->slots[0].batch.ncalls > MXBPF_AGENT_BATCH / 2) /* both records are in one batch */
+		call(0, "aten::add", 0);
+	before = recorded();
+	n = shared->slots[0].batch.ncalls;
+	use_memory(&block, 64);
+	CHECK(recorded() == before + 2 && nallocs == 2 && nfrees == 2);
+	CHECK(c[n].scope == MXBPF_AGENT_MEMORY && c[n].seq == (uintptr_t)&block && c[n].origin == 64);
+	CHECK(c[n + 1].scope == MXBPF_AGENT_MEMORY && c[n + 1].seq == (uintptr_t)&block && !c[n + 1].origin);
+	CHECK(c[n].start_ns && c[n].start_ns <= c[n + 1].start_ns && c[n].tid == (uint32_t)gettid() && !c[n].dur_ns);
+	shared->since_ns = 0;
+	use_memory(&block, 64);
+	CHECK(recorded() == before + 2 && nallocs == 3 && nfrees == 3);
+	listen_now();
 }
 
 static void test_silent(void)
 {
 	uint64_t before = recorded();
 
+	free_entry = another_tool;
 	*listens = 0;
-	CHECK(!nremoved);
+	use_memory(&before, 64);
+	CHECK(!nremoved && recorded() == before);
 	call(0, "aten::add", 1);
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
+	CHECK(alloc_entry == reporter_new && free_entry == another_tool);
 	call(0, "aten::add", 1); /* torch may call a removed callback late */
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
 }
@@ -386,11 +451,15 @@ int main(void)
 	test_deep();
 	TEST("threads beyond the slots are counted, and a thread that ends releases its slot")
 	test_threads();
+	TEST("memory is recorded through the import table, and only while mxbpf asks for it")
+	test_memory();
 	TEST("a forked child records nothing")
 	test_fork();
 	TEST("calls are recorded without a name if the name table is full, and these calls are counted")
 	test_names();
-	TEST("the agent removes its callbacks and records nothing after recording is switched off")
+	TEST("the agent removes its callbacks, restores the import table unless another tool has changed it, and "
+	     "records "
+	     "nothing after recording is switched off")
 	test_silent();
 	UNIT_MAIN_END;
 }

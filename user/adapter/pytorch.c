@@ -375,6 +375,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "memory.alloc",
 		.group = PROBE_MEM,
+		.by_agent_memory = true,
 		.lib_glob = "libc10.so*",
 		.any_build = true,
 		.symbols = {"_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm"},
@@ -386,6 +387,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "memory.free",
 		.group = PROBE_MEM,
+		.by_agent_memory = true,
 		.lib_glob = "libc10.so*",
 		.any_build = true,
 		.symbols = {"_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv"},
@@ -562,5 +564,8 @@ const struct adp adapter_pytorch = {
 		  {"_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEE"
 		   "St17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
 		   "_ZN2at14RecordFunction6beforeEPKcl"},
+		  "libc10.so*",
+		  "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm",
+		  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv",
 		  {"_ZN2at14clearCallbacksEv", "_ZN2at20clearGlobalCallbacksEv"}},
 };

@@ -84,6 +84,12 @@ static int find_callbacks(const struct plan *p, struct elf *elf, bool calls, str
 				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
 				       wanted[i].name);
 	}
+	if (p->agent_memory.works) {
+		r->config.alloc = p->agent_memory.alloc.func;
+		r->config.alloc_entry = p->agent_memory.alloc.entry;
+		r->config.free = p->agent_memory.free.func;
+		r->config.free_entry = p->agent_memory.free.entry;
+	}
 	r->config.number_off = (uint32_t)p->number_off;
 	r->config.of_thread_off = (uint32_t)p->of_thread_off;
 	return 0;
@@ -163,6 +169,11 @@ static int try_shared(struct agt *a, struct err *e)
 	if (config.error || !config.shared)
 		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
 			       "cannot start the agent in process %d: %s", a->pid, strerror((int)-config.error));
+	if (a->o.memory && !config.alloc_entry)
+		return err_set(
+			e, ERR_TARGET, -ENOTSUP,
+			"the agent that an earlier mxbpf left in process %d cannot record memory; use --probes op",
+			a->pid);
 	if (shared_open(&a->shared, a->pid, &config, bytes, e))
 		return e->code;
 	a->gate.fd = a->shared.fd;
@@ -172,6 +183,7 @@ static int try_shared(struct agt *a, struct err *e)
 		return refuse_version(a, e);
 	SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
 	agt_gpu_opened(a);
+	SHARED_SET(&a->shared, memory, a->o.memory);
 	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
 	return 0;
 }

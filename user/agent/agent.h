@@ -36,6 +36,7 @@ struct agt_opts {
 	bool gpu;	     /* be a client of CUPTI, see agt_gpu_want() */
 	const char *cupti;   /* with gpu: path of the libcupti to load if the process has none; NULL: none */
 	uint32_t ring_bytes; /* 0: AGT_RING_BYTES */
+	bool memory;	     /* record memory; the plan's agent_memory works */
 	bool numbers;	     /* record sequence numbers, unless the plan has no_seq */
 	/*
 	 * mxbpf has launched the process. The agent is loaded at the first call of an operator, before it runs.

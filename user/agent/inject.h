@@ -13,8 +13,9 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "mxbpf_agent.h"
 
-#define AGT_NAME	  "mxbpf-agent" /* the mapping is called /memfd:mxbpf-agent in /proc/PID/maps */
+#define AGT_NAME	  MXBPF_AGENT_FILE
 #define AGT_FIRST_CALL_MS 2000
 
 /* Steps of an injection, in order. If mxbpf is killed after any of them, the target is unharmed. */

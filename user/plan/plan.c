@@ -494,6 +494,13 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 	p->wanted = groups & p->row->group;
 	if (out->opts.agent && p->row->by_agent)
 		p->wanted = false;
+	if (out->agent_memory.works && p->row->by_agent_memory) {
+		p->wanted = false;
+		p->spare = true;
+		plan_refuse(p, "the agent sees it");
+		out->agent_memory.device = p->row->row.device_const;
+		return 0;
+	}
 	if (out->opts.agent && p->row->by_agent && !(out->opts.iterations && p->row->iteration)) {
 		p->spare = true;
 		plan_refuse(p, "the agent sees it");
@@ -609,6 +616,8 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 		out->probes[i].row =
 			i < out->adp->nprobes ? &out->adp->probes[i] : shared_row(o->groups, i - out->adp->nprobes);
 	plan_image(out, out->lib);
+	if (o->agent)
+		plan_agent_memory(t, out);
 	for (i = 0; i < out->nprobes; i++) {
 		err = plan_row(t, out, &out->probes[i], e);
 		if (err)

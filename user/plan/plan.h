@@ -94,6 +94,19 @@ struct plan_near {
 	size_t seen;
 };
 
+/* A function that another object calls through an entry of its import table: addresses in the process. */
+struct plan_entry {
+	uint64_t func, entry;
+};
+
+/* With opts.agent: where the agent sees memory. */
+struct plan_agent_memory {
+	struct plan_entry alloc, free;
+	uint32_t device; /* MXBPF_DEVICE() of the memory */
+	bool works;
+	struct err why; /* why it does not work; code 0: it works, or was not looked for */
+};
+
 struct plan {
 	const struct adp *adp;
 	struct tgt_lib *lib;	       /* the runtime's library; borrowed from the target */
@@ -123,7 +136,8 @@ struct plan {
 	struct err no_seq, no_args; /* why they are refused; code 0: they work, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* for MXBPF_DETAIL_ARGS; tensor_storage_off 0: unknown */
 	uint64_t mark_vtables[MXBPF_MARK_CLASSES];    /* vtables of TASK, FRAME and EVENT, in the file; 0: unknown */
-	unsigned nargless;     /* functions with a schema that mxbpf cannot parse: their spans have no arguments */
+	unsigned nargless; /* functions with a schema that mxbpf cannot parse: their spans have no arguments */
+	struct plan_agent_memory agent_memory;
 	struct plan_opts opts; /* opts.ops is borrowed */
 	struct plan_near near; /* names that opts.ops excludes */
 };

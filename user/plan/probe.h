@@ -112,6 +112,7 @@ struct adp_probe {
 	unsigned needs;		/* spans end with those of one of these groups; 0: none */
 	unsigned pair_inside;	/* if one of these groups is probed, spans end with its first span in them */
 	bool by_agent;		/* the agent, if there is one, sees these calls */
+	bool by_agent_memory;	/* the agent sees them if plan.agent_memory works */
 	bool optional;		/* may be missing; a missing required row refuses the group */
 	const char *ends;	/* name of an earlier row whose spans this row ends; refused together with it */
 	const char *instead_of; /* name of an earlier row; this row is used only if that one is refused */
@@ -235,6 +236,8 @@ struct adp_agent {
 	 * A build has one of `before`.
 	 */
 	const char *constructor, *before[ADP_AGENT_BEFORES];
+	/* To record memory: a library, and functions that it calls through its import table; NULL: it cannot. */
+	const char *memory_lib, *alloc, *free;
 	const char *clear[ADP_AGENT_CLEARS]; /* functions that remove all callbacks, including the agent's; or NULL */
 };
 

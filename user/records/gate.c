@@ -9,10 +9,11 @@
 
 #include "base/clock.h"
 
-#define PAGE	  4096u
-#define ERRNO_MAX 4095
-#define SHARED	  struct mxbpf_agent_shared
-#define SLOT(i)	  (offsetof(SHARED, slots) + (uint64_t)(i) * sizeof(struct mxbpf_agent_slot))
+#define PAGE	     4096u
+#define ERRNO_MAX    4095
+#define ADDRESS_BITS 47 /* of a process */
+#define SHARED	     struct mxbpf_agent_shared
+#define SLOT(i)	     (offsetof(SHARED, slots) + (uint64_t)(i) * sizeof(struct mxbpf_agent_slot))
 
 /* ---- the gate */
 
@@ -94,14 +95,25 @@ int gate_head(struct gate *g, struct gate_head *to)
 
 /* ---- calls */
 
-/* Returns what is wrong with a call that ended before now_ns, or NULL. */
+/* Returns what is wrong with a record of memory, or NULL. */
+static const char *memory_fault(const struct mxbpf_agent_call *c)
+{
+	if (c->dur_ns || c->self_ns || c->name || c->flags)
+		return "a record of memory has what only calls have";
+	return !c->seq || c->origin >> ADDRESS_BITS ? "a record of memory has no address, or more bytes than there are"
+						    : NULL;
+}
+
+/* Returns what is wrong with a call that ended before now_ns, or with a record of memory, or NULL. */
 static const char *call_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
 {
 	if (!c->start_ns || c->start_ns > now_ns || c->dur_ns > now_ns - c->start_ns)
 		return "a call has times that are not in the past";
 	if (c->self_ns > c->dur_ns)
 		return "a call took longer without its inner calls than with them";
-	if (c->scope >= MXBPF_AGENT_SCOPES || c->flags & ~(MXBPF_AGENT_CALL_ASYNC | MXBPF_AGENT_CALL_SEQ))
+	if (c->scope == MXBPF_AGENT_MEMORY && memory_fault(c))
+		return memory_fault(c);
+	if (c->scope > MXBPF_AGENT_MEMORY || c->flags & ~(MXBPF_AGENT_CALL_ASYNC | MXBPF_AGENT_CALL_SEQ))
 		return "a call has a scope or a flag that does not exist";
 	if (!c->tid || !c->end_tid || c->tid > GATE_TID_MAX || c->end_tid > GATE_TID_MAX)
 		return "a call has a thread number that does not exist";
@@ -171,7 +183,8 @@ int gate_tail(struct gate *g, unsigned slot, struct mxbpf_agent_batch *to)
 /* The call inside it that it keeps may change while it is copied, so a copy that is not whole is left out. */
 static void check_twin(struct mxbpf_agent_open *o, uint64_t now_ns)
 {
-	if (o->inner == MXBPF_AGENT_INNER_TWIN && (o->twin.start_ns < o->start_ns || call_fault(&o->twin, now_ns)))
+	if (o->inner == MXBPF_AGENT_INNER_TWIN &&
+	    (o->twin.start_ns < o->start_ns || o->twin.scope == MXBPF_AGENT_MEMORY || call_fault(&o->twin, now_ns)))
 		o->inner = MXBPF_AGENT_INNER_NONE;
 }
 

@@ -79,7 +79,11 @@ static int open_calls(struct session *ses, struct err *e)
 	ses->agent_costs = agent_costs_new();
 	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The hub delivers the last source last: records of the others come before calls of the same time. */
-	ses->agent_source = src_add_agent(ses->hub, ses->agent, (uint32_t)tgt_pid(first->tgt), ses->calls);
+	ses->agent_source = src_add_agent(ses->hub, ses->agent,
+					  &(struct src_agent_opts){.tgid = (uint32_t)tgt_pid(first->tgt),
+								   .calls = ses->calls,
+								   .device = first->plan.agent_memory.device,
+								   .owners = ses->o->memory});
 	if (!ses->accounts || !ses->agent_costs || !ses->agent_source || (asks && !ses->calls))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
@@ -92,6 +96,8 @@ int ses_agent_open(struct session *ses, struct err *e)
 				    .gpu = ses->o->gpu,
 				    .cupti = ses->o->cupti,
 				    .ring_bytes = (uint32_t)ses->o->ring_bytes,
+				    .memory = ses->o->agent && first->plan.agent_memory.works &&
+					      first->plan.opts.groups & PROBE_MEM,
 				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
 				    .launched = ses->o->command,
 				    .patient = is_later(ses) && !ses->o->command,
@@ -153,6 +159,11 @@ void ses_agent_settle(struct session *ses)
 {
 	if (ses->agent_source)
 		src_agent_settle(ses->agent_source);
+}
+
+uint64_t ses_agent_memory(const struct session *ses)
+{
+	return ses->agent_source ? src_agent_memory(ses->agent_source) : 0;
 }
 
 void ses_agent_fill(struct session *ses, struct mxbpf_rec *r)
@@ -325,6 +336,14 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 	int err;
 
 	*kept = !ses->o->iterations || r->kind == MXBPF_NAME || in_window(ses, r);
+	if (r->kind == MXBPF_ALLOC) {
+		struct mxbpf_alloc a = {0};
+
+		memcpy(&a, r, r->size);
+		ses_agent_fill(ses, &a.h);
+		err = acc_take(ses->accounts, &a.h);
+		return err || !*kept ? err : buf_put(&ses->joined, &a, a.h.size);
+	}
 	if (r->kind != MXBPF_SPAN)
 		return *kept ? buf_put(&ses->joined, r, r->size) : 0;
 	s = kind_span(r);

@@ -128,9 +128,13 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 	if (!err && ses->o->agent)
 		err = ses_add_note(
 			s, "agent",
-			"the agent records operators, with the names that a profiler of %s shows; their page faults "
+			"the agent records operators%s, with the names that a profiler of %s shows; their page faults "
 			"are not known",
+			of->plan.agent_memory.works && of->plan.opts.groups & PROBE_MEM ? " and memory" : "",
 			of->plan.adp->title);
+	if (!err && ses->o->agent && !of->plan.agent_memory.works && of->plan.opts.groups & PROBE_MEM)
+		err = ses_add_note(s, "memory", "probes see memory, because the agent cannot: %s",
+				   of->plan.agent_memory.why.why);
 	return err;
 }
 
@@ -163,8 +167,9 @@ static int describe_tables(struct session *ses, const struct ses_target *of, str
 
 		if (row->action == MXBPF_ACT_MARK_START && p->wanted && !p->reason[0] && describe_marks(ses, of, s))
 			return -ENOMEM;
-		bool seen = of->plan.opts.agent && p->row->by_agent ? of->plan.opts.groups & p->row->group
-								    : p->wanted && !p->reason[0];
+		const bool by_agent = (of->plan.opts.agent && p->row->by_agent) ||
+				      (of->plan.agent_memory.works && p->row->by_agent_memory);
+		bool seen = by_agent ? of->plan.opts.groups & p->row->group : p->wanted && !p->reason[0];
 
 		if (!title || *title || !seen)
 			continue;

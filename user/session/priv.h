@@ -89,7 +89,7 @@ struct ses_cost {
 	struct limit *limit;	   /* --max-overhead; owned; NULL: not requested */
 	struct att_costs before;   /* at the begin of the window */
 	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
-	uint64_t calls;		   /* of the agent, when the beat was looked for */
+	uint64_t agent_ns;	   /* cost of the agent, when the beat was looked for */
 };
 
 struct session {
@@ -354,6 +354,7 @@ int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 int ses_agent_await(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
+uint64_t ses_agent_memory(const struct session *ses); /* its records of memory so far */
 /*
  * Lets go of a process that has broken the agent's contract, and says so; the session ends if it has no other process.
  * Called each second, and after the last record.

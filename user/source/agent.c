@@ -16,13 +16,17 @@
 #include "base/thread.h"
 #include "records/kinds.h"
 
-#define LOOK_MS	    20		 /* interval between two reads of full batches */
-#define TAILS_NS    200000000ull /* interval between two reads of batches that threads are still filling */
-#define SPANS_BYTES (64u << 20)	 /* of calls that wait for their turn; more are lost */
+#define LOOK_MS	      20	   /* interval between two reads of full batches */
+#define TAILS_NS      200000000ull /* interval between two reads of batches that threads are still filling */
+#define SPANS_BYTES   (64u << 20)  /* of calls that wait for their turn; more are lost */
+#define MOMENTS_BYTES (32u << 20)  /* of memory that waits */
+#define BLOCKS_MAX    (1u << 18)   /* live blocks whose size is known */
 
 struct agent_source {
 	struct agt *agt;
 	uint32_t tgid;
+	uint32_t device; /* of records of memory */
+	bool owners;	 /* they have room for their owner */
 	struct src *src;
 	pthread_t thread;
 	int stop_fd;	       /* readable: the thread must end; -1: the thread does not run */
@@ -30,14 +34,24 @@ struct agent_source {
 	pthread_mutex_t lock;  /* protects the members below that are not atomic */
 	struct hash names;     /* the agent's number of a name -> its id */
 	struct buf spans;      /* struct mxbpf_span, unsorted: calls not yet delivered */
+	struct buf moments;    /* struct moment, unsorted: memory not yet delivered */
+	struct hash blocks;    /* address of a live block -> its bytes */
 	struct buf texts;      /* names of one delivery */
 	struct buf recs;       /* other records of one delivery */
 	uint64_t looked_ns;    /* time of the last read of open calls and unfinished batches */
 	uint64_t stopped_ns;   /* atomic: time of src_agent_stop() while src_agent_settle() is still due; 0: not due */
 	struct buf stopped;    /* used without the lock: struct still_open, calls that were open at stopped_ns */
 	uint64_t stored, lost; /* atomic; lost counts spans for which there was no memory */
+	uint64_t unsized;      /* atomic: blocks of which the free will have no size */
+	uint64_t memory;       /* atomic: records of memory */
 	uint64_t twins;	       /* atomic: copies of open calls, which the agent did not record itself */
 	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */
+};
+
+/* Memory that is allocated, or freed: then bytes is 0. */
+struct moment {
+	uint64_t ns, addr, bytes;
+	uint32_t tid;
 };
 
 /* ---- records */
@@ -81,6 +95,19 @@ static unsigned span_flags(unsigned scope, unsigned flags)
 	       (flags & MXBPF_AGENT_CALL_SEQ ? MXBPF_SPAN_SEQ : 0);
 }
 
+static void count(struct agent_source *a, bool kept)
+{
+	__atomic_fetch_add(kept ? &a->stored : &a->lost, 1, __ATOMIC_RELAXED);
+}
+
+static void on_memory(struct agent_source *a, const struct mxbpf_agent_call *c)
+{
+	const struct moment m = {c->start_ns, c->seq, c->origin, c->tid};
+
+	__atomic_fetch_add(&a->memory, 1, __ATOMIC_RELAXED);
+	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
+}
+
 static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n)
 {
 	struct agent_source *a = ctx;
@@ -88,7 +115,13 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 
 	for (i = 0; i < n; i++) {
 		const struct mxbpf_agent_call *c = &calls[i];
-		struct mxbpf_span s = {
+		struct mxbpf_span s;
+
+		if (c->scope == MXBPF_AGENT_MEMORY) {
+			on_memory(a, c);
+			continue;
+		}
+		s = (struct mxbpf_span){
 			.h = {.kind = MXBPF_SPAN,
 			      .size = MXBPF_SPAN_BYTES_PLAIN,
 			      .tgid = a->tgid,
@@ -106,48 +139,120 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 
 		if (s.seq || s.origin)
 			s.h.size = MXBPF_SPAN_BYTES_DETAILS;
-		if (a->spans.len >= SPANS_BYTES || buf_put(&a->spans, &s, sizeof(s)) ||
-		    (a->calls && calls_ended(a->calls, &s)))
-			__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
-		else
-			__atomic_fetch_add(&a->stored, 1, __ATOMIC_RELAXED);
+		count(a, a->spans.len < SPANS_BYTES && !buf_put(&a->spans, &s, sizeof(s)) &&
+				 !(a->calls && calls_ended(a->calls, &s)));
 	}
+}
+
+/* ---- delivery in the order of time */
+
+static uint64_t end_of(const struct mxbpf_span *s)
+{
+	return s->h.ts_ns + s->dur_ns;
 }
 
 /* Sorts by end. An inner call comes before the call around it. */
 static int by_end(const void *x, const void *y)
 {
 	const struct mxbpf_span *a = x, *b = y;
-	uint64_t a_ns = kind_end_ns(&a->h), b_ns = kind_end_ns(&b->h);
 
-	if (a_ns != b_ns)
-		return a_ns < b_ns ? -1 : 1;
+	if (end_of(a) != end_of(b))
+		return end_of(a) < end_of(b) ? -1 : 1;
 	return a->h.ts_ns != b->h.ts_ns ? (a->h.ts_ns > b->h.ts_ns ? -1 : 1) : 0;
 }
 
-/*
- * Delivers the calls that ended before until_ns, sorted over all threads. Threads fill their batches at different
- * speeds, so a call of one thread may arrive after later calls of another.
- */
-static void put_spans(struct agent_source *a, uint64_t until_ns)
+static int by_time(const void *x, const void *y)
 {
-	struct mxbpf_span *s = (void *)a->spans.data;
-	size_t n = buf_count(&a->spans, struct mxbpf_span), i = 1;
+	const struct moment *a = x, *b = y;
 
-	if (!n)
-		return;
-	while (i < n &&
-	       by_end(&s[i - 1], &s[i]) <= 0) /* skip the part that is sorted already, as calls of one thread are */
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+/* Sorts items that are mostly sorted already, as those of one thread are. */
+static void sort(struct buf *b, size_t bytes, int (*compare)(const void *, const void *))
+{
+	const size_t n = b->len / bytes;
+	size_t i = 1;
+
+	while (i < n && compare(b->data + (i - 1) * bytes, b->data + i * bytes) <= 0)
 		i++;
 	if (i < n)
-		qsort(s, n, sizeof(*s), by_end);
-	for (i = 0; i < n && kind_end_ns(&s[i].h) <= until_ns; i++)
-		if (buf_put(&a->recs, &s[i], s[i].h.size)) {
-			__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
-			__atomic_fetch_sub(&a->stored, 1, __ATOMIC_RELAXED);
-		}
-	a->spans.len -= i * sizeof(*s);
-	memmove(a->spans.data, a->spans.data + i * sizeof(*s), a->spans.len);
+		qsort(b->data, n, bytes, compare);
+}
+
+/* Keeps the rest for later. */
+static void take_first(struct buf *b, size_t bytes)
+{
+	if (!bytes)
+		return;
+	b->len -= bytes;
+	memmove(b->data, b->data + bytes, b->len);
+}
+
+static void put(struct agent_source *a, const void *rec, size_t bytes)
+{
+	if (!buf_put(&a->recs, rec, bytes))
+		return;
+	__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&a->stored, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Delivers memory, and keeps the size of a block until it is freed. A block that was allocated before the window has no
+ * known size; then its free is delivered only if somebody asks who owned it.
+ */
+static void put_moment(struct agent_source *a, const struct moment *m)
+{
+	struct mxbpf_alloc r = {
+		.h = {.kind = MXBPF_ALLOC,
+		      .size = a->owners ? MXBPF_ALLOC_BYTES_OWNER : MXBPF_ALLOC_BYTES_PLAIN,
+		      .tgid = a->tgid,
+		      .ts_ns = m->ns},
+		.bytes = (int64_t)m->bytes,
+		.tid = m->tid,
+		.device = a->device,
+		.addr = m->addr,
+	};
+	uint64_t *known, bytes = 0;
+
+	if (m->bytes) {
+		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, 0)
+						   : hash_get(&a->blocks, m->addr, 0);
+		if (known)
+			*known = m->bytes;
+		else
+			__atomic_fetch_add(&a->unsized, 1, __ATOMIC_RELAXED);
+	} else if (hash_del(&a->blocks, m->addr, 0, &bytes) || a->owners) {
+		r.bytes = -(int64_t)bytes;
+		r.flags = MXBPF_ALLOC_FREED;
+	} else {
+		return;
+	}
+	put(a, &r, r.h.size);
+}
+
+/*
+ * Delivers the calls that ended before until_ns, and memory of that time, sorted over all threads. Threads fill their
+ * batches at different speeds, so a call of one thread may arrive after later calls of another.
+ */
+static void put_records(struct agent_source *a, uint64_t until_ns)
+{
+	const struct mxbpf_span *s = (void *)a->spans.data;
+	const struct moment *m = (void *)a->moments.data;
+	const size_t n = buf_count(&a->spans, struct mxbpf_span), nmoments = buf_count(&a->moments, struct moment);
+	size_t i, k = 0;
+
+	sort(&a->spans, sizeof(*s), by_end);
+	sort(&a->moments, sizeof(*m), by_time);
+	for (i = 0; i < n && end_of(&s[i]) <= until_ns; i++) {
+		while (k < nmoments && m[k].ns <= end_of(&s[i]))
+			put_moment(a, &m[k++]);
+		put(a, &s[i], s[i].h.size);
+	}
+	while (k < nmoments && m[k].ns <= until_ns)
+		put_moment(a, &m[k++]);
+	take_first(&a->spans, i * sizeof(*s));
+	take_first(&a->moments, k * sizeof(*m));
 }
 
 static struct mxbpf_open open_call(struct agent_source *a, const struct mxbpf_agent_open *o, uint32_t tid,
@@ -225,7 +330,7 @@ static void known(struct agent_source *a, uint64_t until_ns)
 		return;
 	if (a->calls)
 		calls_known(a->calls, until_ns);
-	put_spans(a, until_ns);
+	put_records(a, until_ns);
 	__atomic_store_n(&a->until_ns, until_ns, __ATOMIC_RELEASE);
 }
 
@@ -346,7 +451,7 @@ static void agent_flush(struct src *s)
 	agt_drain(a->agt, on_calls, a);
 	take(a, true);
 	agt_opens(a->agt, on_open, a);
-	put_spans(a, UINT64_MAX);
+	put_records(a, UINT64_MAX);
 	__atomic_store_n(&a->until_ns, UINT64_MAX, __ATOMIC_RELEASE);
 	deliver(a);
 }
@@ -364,6 +469,7 @@ static void agent_loss(const struct src *s, struct mxbpf_loss *loss)
 	loss->attempted += __atomic_load_n(&a->twins, __ATOMIC_RELAXED);
 	loss->stored = __atomic_load_n(&a->stored, __ATOMIC_RELAXED);
 	loss->dropped += __atomic_load_n(&a->lost, __ATOMIC_RELAXED);
+	loss->truncated += __atomic_load_n(&a->unsized, __ATOMIC_RELAXED);
 	/* Calls that were taken while their batch was filled are not lost with the batch. */
 	if (loss->stored <= loss->attempted && loss->dropped > loss->attempted - loss->stored)
 		loss->dropped = loss->attempted - loss->stored;
@@ -374,7 +480,9 @@ static void agent_close(struct src *s)
 	struct agent_source *a = s->ctx;
 
 	hash_fini(&a->names);
+	hash_fini(&a->blocks);
 	buf_fini(&a->spans);
+	buf_fini(&a->moments);
 	buf_fini(&a->texts);
 	buf_fini(&a->recs);
 	buf_fini(&a->stopped);
@@ -388,7 +496,12 @@ static const struct src_ops ops = {.open = agent_open,
 				   .watermark = agent_watermark,
 				   .close = agent_close};
 
-struct src *src_add_agent(struct src_hub *h, struct agt *agt, uint32_t tgid, struct calls *calls)
+uint64_t src_agent_memory(const struct src *s)
+{
+	return __atomic_load_n(&((const struct agent_source *)s->ctx)->memory, __ATOMIC_RELAXED);
+}
+
+struct src *src_add_agent(struct src_hub *h, struct agt *agt, const struct src_agent_opts *o)
 {
 	struct agent_source *a = calloc(1, sizeof(*a));
 	struct src *s = a ? src_add(h, &ops, "agent", a) : NULL;
@@ -398,8 +511,10 @@ struct src *src_add_agent(struct src_hub *h, struct agt *agt, uint32_t tgid, str
 		return NULL;
 	}
 	a->agt = agt;
-	a->tgid = tgid;
-	a->calls = calls;
+	a->tgid = o->tgid;
+	a->calls = o->calls;
+	a->device = o->device;
+	a->owners = o->owners;
 	pthread_mutex_init(&a->lock, NULL);
 	a->src = s;
 	a->stop_fd = -1;

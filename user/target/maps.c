@@ -42,6 +42,7 @@ int tgt_map_parse(char *line, struct tgt_map *m)
 	if (m->start >= m->end || strlen(perms) != 4 || (line[used] && line[used] != ' '))
 		return -EBADMSG;
 	m->dev = makedev(maj, min);
+	m->write = perms[1] == 'w';
 	m->exec = perms[2] == 'x';
 	m->path = line + used + strspn(line + used, " ");
 	len = strlen(m->path);
@@ -104,6 +105,7 @@ int tgt_maps_libs(struct tgt *t, char *text)
 struct asked {
 	uint64_t addr, off;
 	const struct tgt_lib *lib;
+	const char *path;
 };
 
 /* Returns true if a current mapping of the process satisfies `is`. */
@@ -125,6 +127,27 @@ static bool any_map(const struct tgt *t, bool (*is)(const struct tgt_map *m, con
 static bool is_anonymous_code(const struct tgt_map *m, const struct asked *a)
 {
 	return m->exec && !m->ino && !m->path[0];
+}
+
+static bool is_writable(const struct tgt_map *m, const struct asked *a)
+{
+	(void)a;
+	return m->write;
+}
+
+bool tgt_is_writable(const struct tgt *t, uint64_t addr)
+{
+	return any_map(t, is_writable, &(struct asked){.addr = addr});
+}
+
+static bool is_named(const struct tgt_map *m, const struct asked *a)
+{
+	return m->exec && !strcmp(m->path, a->path);
+}
+
+bool tgt_code_is_of(const struct tgt *t, uint64_t addr, const char *path)
+{
+	return any_map(t, is_named, &(struct asked){.addr = addr, .path = path});
 }
 
 bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr)

@@ -13,7 +13,7 @@ struct tgt_map {
 	uint64_t start, end; /* addresses */
 	uint64_t off;	     /* file offset of the first byte */
 	uint64_t dev, ino;
-	bool exec, deleted;
+	bool write, exec, deleted;
 	char *path; /* borrowed from the line; "" for anonymous memory */
 };
 

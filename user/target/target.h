@@ -71,6 +71,10 @@ int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err
 
 /* Returns true if the code at an address is currently in anonymous memory. */
 bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr);
+/* Returns true if the code at an address is currently of the file with this path, deleted or not. */
+bool tgt_code_is_of(const struct tgt *t, uint64_t addr, const char *path);
+/* Returns true if the process can write at an address. */
+bool tgt_is_writable(const struct tgt *t, uint64_t addr);
 
 /* Reads the name of a thread of the process. Returns 0, or -errno if it has ended. */
 int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32]);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "memory.h"
 
 /*
  * at::RecordFunctionCallback, passed by value. The headers of 2.1 to 2.13 declare these fields and 40 bytes. A
@@ -288,6 +289,7 @@ static void stop(void)
 		return;
 	for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
 		((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
+	agent_memory_stop();
 }
 
 /* No mxbpf is attached, so the callbacks are removed. After start(), mxbpf gets some time to attach. */
@@ -362,13 +364,15 @@ static int start(void)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
 	unsigned i;
+	int err;
 
 	if (!mxbpf_agent_config.add_callback || !mxbpf_agent_config.remove_callback || !mxbpf_agent_config.name)
 		return -ENOSYS;
 	started_ns = agent_now();
 	heard = false;
-	if (s->registered)
-		return 0;
+	err = agent_memory_start();
+	if (err || s->registered)
+		return err;
 	for (i = 0; i < MXBPF_AGENT_SCOPES; i++) {
 		struct record_callback c = {.start = callbacks[i].start, .end = on_end, .sampling_probability = 1};
 

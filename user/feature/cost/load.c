@@ -71,14 +71,17 @@ static void next(struct ses_cost *c, int stage, uint64_t now, uint64_t after_ns)
 	c->due_ns = now + after_ns;
 }
 
-/* Returns how many calls the agent has recorded so far. */
-static uint64_t agent_calls(const struct session *ses)
+/* Returns what the agent has cost so far, by the estimates. */
+static uint64_t agent_cost(const struct session *ses)
 {
 	struct mxbpf_loss loss = {0};
+	uint64_t memory;
 
 	if (ses->agent_source)
 		src_loss(ses->agent_source, &loss);
-	return loss.attempted;
+	memory = ses_agent_memory(ses);
+	return (loss.attempted > memory ? loss.attempted - memory : 0) * MXBPF_AGENT_CALL_NS +
+	       memory * MXBPF_AGENT_MEMORY_NS;
 }
 
 static void start_beats(struct session *ses, uint64_t now)
@@ -88,7 +91,7 @@ static void start_beats(struct session *ses, uint64_t now)
 	att_costs_update(ses->att);
 	att_costs_measure(ses->att, false);
 	ses->cost.measured_ns = now;
-	ses->cost.calls = agent_calls(ses);
+	ses->cost.agent_ns = agent_cost(ses);
 	att_beats_start(ses->att, all.tgid, all.tid, MEASURE_NS);
 	next(&ses->cost, COST_BEATS, now, BEATS_NS);
 }
@@ -184,7 +187,7 @@ static void account(const struct session *ses, struct mdl_session *s)
 		return;
 	fill(&s->cost, &all, &ses->cost.before);
 	if (ses->agent_source) { /* probes of memory hit in its calls, and the comparison counts them among those */
-		s->cost.added_ns = s->cost.thread_ns = agent_calls(ses) * MXBPF_AGENT_CALL_NS;
+		s->cost.added_ns = s->cost.thread_ns = agent_cost(ses);
 		s->cost.scale = s->cost.added_ns ? 1000 : 0;
 	}
 }
@@ -202,7 +205,7 @@ static void ends(struct session *ses)
 	att_beats_choose(ses->att, HUGE_VAL);
 	c->watched = att_beat(ses->att);
 	if (ses->agent_source)
-		c->watched.cost_ns = (agent_calls(ses) - c->calls) * MXBPF_AGENT_CALL_NS;
+		c->watched.cost_ns = agent_cost(ses) - c->agent_ns;
 	account(ses, &ses->about);
 }
 
