@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < 3; i++)
 		take(s->ctx, i > 0);
 	agent_flush(s);
-	put_spans(s->ctx, UINT64_MAX);
+	put_records(s->ctx, UINT64_MAX);
 	deliver(s->ctx);
 	src_loss(s, &loss);
 	if (s->malformed)

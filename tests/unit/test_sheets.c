@@ -3,6 +3,7 @@
  * Tests that every output shows what the columns of a sheet describe. Each test walks all sheets, so a new sheet needs
  * no test of its own.
  */
+#include "mxbpf_cost.h"
 #include "mxbpf_gauge.h"
 #include "unit.h"
 
@@ -122,6 +123,15 @@ static void read_gauge(struct mdl *m)
 	CHECK(!buf_put(&b, &g, MXBPF_GAUGE_BYTES_MIN) && !feed(m, &b));
 }
 
+/* Rows lack calls, so that they have a column that says so. */
+static void leave_out(struct mdl *m)
+{
+	const struct mxbpf_partial r = {.h = {.kind = MXBPF_PARTIAL, .size = sizeof(r)}, .cls = MXBPF_CLASS_OPERATOR};
+	struct buf b = {0};
+
+	CHECK(!buf_put(&b, &r, sizeof(r)) && !feed(m, &b));
+}
+
 /* Returns what a view writes for the table, with all features of the session on. The caller frees it. */
 static char *render(const char *format, const struct view_sheet *sh, struct table *t)
 {
@@ -139,6 +149,7 @@ static char *render(const char *format, const struct view_sheet *sh, struct tabl
 		read_gauge(in.model);
 	if (!strcmp(format, "json")) /* rows have pids if there are several processes */
 		session.shown_role = "worker";
+	leave_out(in.model);
 	session.account = true;
 	session.team_cpus = 4;
 	session.sample_hz = 99;

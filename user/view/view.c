@@ -62,11 +62,13 @@ static bool has_rows(const struct view *s, enum mxbpf_class cls)
 	return n;
 }
 
-/* A finding has three lines. Each one after the first takes rows from the tables, so that the output fits on 50 lines.
+/*
+ * A finding has three lines. Each one after the first takes rows from the tables, and so does the line about the cost,
+ * so that the output fits on 50 lines.
  */
 static size_t brief_rows(const struct view *s)
 {
-	const size_t less = s->said > 1 ? VIEW_BRIEF_LESS * (s->said - 1) : 0;
+	const size_t less = s->said > 1 ? VIEW_BRIEF_LESS * (s->said - 1) + !!s->in->session->cost.scale : 0;
 
 	return less + VIEW_BRIEF_LEAST < VIEW_BRIEF_ROWS ? VIEW_BRIEF_ROWS - less : VIEW_BRIEF_LEAST;
 }
