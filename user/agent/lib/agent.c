@@ -145,6 +145,15 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
 	return NULL;
 }
 
+struct mxbpf_agent_slot *agent_my_slot(struct mxbpf_agent_shared *s)
+{
+	struct mxbpf_agent_slot *t = agent_slot ? agent_slot : agent_take_slot(s);
+
+	if (!t)
+		__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
+	return t;
+}
+
 /*
  * A reader outside takes the tail between two reads of seq, so seq changes between the changes of the number and of
  * the calls.

@@ -42,6 +42,9 @@ extern struct agent_gate *agent_gate;
  */
 extern __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-exec")));
 struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
+/* Returns the slot of the calling thread, and takes one if it has none. Counts what cannot be recorded for lack of one.
+ */
+struct mxbpf_agent_slot *agent_my_slot(struct mxbpf_agent_shared *s);
 
 uint64_t agent_now(void);
 long agent_call(long nr, long a, long b, long c, long d, long e, long f); /* a system call: its result or -errno */

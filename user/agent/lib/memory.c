@@ -17,17 +17,14 @@ typedef void (*free_fn)(void *reporter, void *block);
 static void note(const void *block, size_t bytes)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
-	struct mxbpf_agent_slot *t = agent_slot;
+	struct mxbpf_agent_slot *t;
 	struct mxbpf_agent_call c;
 
 	if (!s || !mxbpf_agent_switch || !block || !s->memory || !s->since_ns)
 		return;
+	t = agent_my_slot(s);
 	if (!t)
-		t = agent_take_slot(s);
-	if (!t) {
-		__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
 		return;
-	}
 	c = (struct mxbpf_agent_call){
 		.start_ns = agent_now(),
 		.seq = (uint64_t)(uintptr_t)block,

@@ -302,7 +302,7 @@ static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_sh
 static void begin(const void *rf, unsigned scope)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
-	struct mxbpf_agent_slot *t = agent_slot;
+	struct mxbpf_agent_slot *t;
 	struct mxbpf_agent_open *o;
 	const char *name;
 	uint32_t depth;
@@ -314,12 +314,9 @@ static void begin(const void *rf, unsigned scope)
 	heard = true;
 	if (!s->since_ns)
 		return;
+	t = agent_my_slot(s);
 	if (!t)
-		t = agent_take_slot(s);
-	if (!t) {
-		__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
 		return;
-	}
 	depth = trim(t, t->depth); /* drops calls that other threads have ended */
 	if (depth == MXBPF_AGENT_OPEN) {
 		__atomic_store_n(&t->too_deep, t->too_deep + 1, __ATOMIC_RELAXED);
