@@ -100,6 +100,19 @@ static bool is_behind(const struct taken *t, uint32_t uses, uint32_t seq)
 }
 
 /*
+ * Takes all that was in the ring when it began, and no endless stream. A copy of a batch counts as the thread's newest,
+ * so an older batch that stayed in the ring would make its calls count twice.
+ */
+static void consume_all(struct agt *a)
+{
+	const uint64_t bytes = a->o.ring_bytes ? a->o.ring_bytes : AGT_RING_BYTES;
+	uint64_t rounds = bytes / sizeof(struct mxbpf_agent_batch) / BATCHES_MAX + 2;
+
+	while (rounds-- && ring_buffer__consume(a->ring) == -EAGAIN)
+		;
+}
+
+/*
  * Copies a batch before it is handed over, because its thread goes on writing. The ring is read first, so that
  * earlier batches of the thread come first. Otherwise the previous batch would count as one without taken calls. If
  * the thread hands this batch over during the copy, it is in the ring.
@@ -111,7 +124,7 @@ static void take_tail(struct agt *a, unsigned slot)
 
 	if (n <= 0)
 		return;
-	ring_buffer__consume(a->ring);
+	consume_all(a);
 	if (!is_behind(&a->taken[slot], (uint32_t)copy->slot_use, copy->seq))
 		hand_on(a, copy, (unsigned)n);
 }
@@ -153,7 +166,7 @@ static void take_tails(struct agt *a)
 
 	for (i = 0; read_slot(a, i, &slot); i++)
 		take_tail(a, i);
-	ring_buffer__consume(a->ring); /* handed over while their tails were read */
+	consume_all(a); /* handed over while their tails were read */
 	check_counts(a);
 }
 
