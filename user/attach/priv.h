@@ -30,7 +30,7 @@ struct att_link {
 	int fd;
 	bool iteration_ends; /* the probe sees iterations end */
 	bool late;   /* of a library that was mapped later: these are few, and stay attached between iterations */
-	int prog_fd; /* the program of its variant, and the file that it is in */
+	int prog_fd; /* its program; dev and ino: the library that is probed */
 	uint64_t dev, ino;
 	bool returns; /* return probes */
 };

@@ -42,7 +42,7 @@ struct agent_source {
 	uint64_t stopped_ns;   /* atomic: time of src_agent_stop() while src_agent_settle() is still due; 0: not due */
 	struct buf stopped;    /* used without the lock: struct still_open, calls that were open at stopped_ns */
 	uint64_t stored, lost; /* atomic; lost counts spans for which there was no memory */
-	uint64_t unsized;      /* atomic: blocks of which the free will have no size */
+	uint64_t unsized;      /* atomic: blocks whose size was not kept; their frees have none */
 	uint64_t memory;       /* atomic: records of memory */
 	uint64_t twins;	       /* atomic: copies of open calls, which the agent did not record itself */
 	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */

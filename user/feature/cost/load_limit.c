@@ -30,8 +30,8 @@
 #define NOTE_BYTES    400
 
 /*
- * What is left out, in this order. Iterations and waits come last: they are left out only if they alone cost too much.
- * What controls the session always stays.
+ * Probes are left out in this order. Those of iterations and waits come last, if they alone cost more than the limit.
+ * Probes that control the session always stay.
  */
 enum stage {
 	STAGE_FUNCTION,
