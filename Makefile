@@ -92,7 +92,7 @@ $(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.sk
 # ---- the agent, which is injected into targets. It runs no constructors and requires no glibc newer than 2.17.
 AGENT_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -fvisibility=hidden -fcf-protection=none \
 	-fno-stack-protector -fno-asynchronous-unwind-tables -Iinclude -Iuser/agent/lib -ffile-prefix-map=$(CURDIR)/=
-$(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) include/mxbpf_agent.h include/mxbpf_gpu.h include/mxbpf_event.h
+$(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) $(wildcard include/*.h)
 	$(call say,AGENT,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,--build-id=sha1,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc

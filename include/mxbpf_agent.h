@@ -8,8 +8,10 @@
 #ifndef MXBPF_AGENT_H
 #define MXBPF_AGENT_H
 
+#include "mxbpf_args.h"
 #include "mxbpf_event.h"
 #include "mxbpf_gpu.h"
+#include "mxbpf_stack.h"
 
 /* Symbols of the shared object that mxbpf looks up. */
 #define MXBPF_AGENT_START  "mxbpf_agent_start"	/* function: see struct mxbpf_agent_config, mxbpf_agent_module */
@@ -25,15 +27,18 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 6
+#define MXBPF_AGENT_VERSION 7
 
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
-#define MXBPF_AGENT_BATCH      292	  /* calls handed over at once, 16 KiB */
+#define MXBPF_AGENT_BATCH      255	  /* calls handed over at once, 16 KiB */
 #define MXBPF_AGENT_GPU_BATCH  185	  /* records of a GPU handed over at once, 16 KiB */
 #define MXBPF_AGENT_NAMES      16384	  /* different names; a power of two */
 #define MXBPF_AGENT_TEXTS      (1u << 20) /* bytes of all names */
 #define MXBPF_AGENT_NAME_BYTES 256	  /* bytes of one name with its NUL; longer names are cut */
+#define MXBPF_AGENT_LISTS      32768	  /* different lists of arguments, and Python stacks; a power of two */
+#define MXBPF_AGENT_WORDS      (2u << 20) /* words of all lists, 16 MiB */
+#define MXBPF_AGENT_LIST_WORDS 1024	  /* words of one list; a call with more arguments has none */
 
 /* Scope of a call in the runtime, which is also the number of the agent's callback. */
 enum mxbpf_agent_scope {
@@ -52,7 +57,7 @@ enum mxbpf_agent_flag {
 
 /*
  * A call that has ended. With MXBPF_AGENT_MEMORY: start_ns is when, seq is the address of the block, origin its bytes
- * (0: it is freed), tid and end_tid the thread; the rest is 0.
+ * (0: it is freed), tid and end_tid the thread, stack as in a call; the rest is 0.
  */
 struct mxbpf_agent_call {
 	__u64 start_ns, dur_ns; /* CLOCK_MONOTONIC */
@@ -63,8 +68,9 @@ struct mxbpf_agent_call {
 	__u32 tid; /* thread that began the call */
 	__u8 scope, flags;
 	__u8 pad[2];
+	__u32 args, stack; /* places of its arguments and of its Python stack in words[]; 0: none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_call) == 56);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_call) == 64);
 
 /* A call that is open. */
 struct mxbpf_agent_open {
@@ -76,9 +82,36 @@ struct mxbpf_agent_open {
 	__u8 inner; /* enum mxbpf_agent_inner */
 	__u8 join;  /* enum mxbpf_agent_join */
 	__u8 pad;
+	__u32 args, stack;	      /* as in struct mxbpf_agent_call */
+	__u64 top;		      /* hash of the innermost Python frame at its start; private to the agent */
 	struct mxbpf_agent_call twin; /* with INNER_TWIN: the nested call */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_open) == 104);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_open) == 128);
+
+/*
+ * A list of words that calls refer to, at a place in words[]: a word with the number of words behind it in its lower
+ * half and the kind in its upper half, then these words.
+ */
+enum mxbpf_agent_list {
+	/*
+	 * The arguments of a call: enum mxbpf_arg_word for each argument and for each element of a list.
+	 * (at most MXBPF_ARG_WORDS_MAX of them). MXBPF_AGENT_TENSOR stands before the sizes of a tensor, then its
+	 * strides if it has them; its lower bits say what it is (MXBPF_AGENT_TENSOR_WORD).
+	 */
+	MXBPF_AGENT_LIST_ARGS = 1,
+	/* A Python stack: 1 if there are more frames, then struct mxbpf_stack_frame for each frame, the innermost
+	   first. */
+	MXBPF_AGENT_LIST_STACK = 2,
+};
+#define MXBPF_AGENT_LIST(kind, n) ((__u64)(kind) << 32 | (n))
+
+#define MXBPF_AGENT_TENSOR (1ull << 32)
+/* Parts of that word: the type of the elements, the number of dimensions, whether it has strides. */
+#define MXBPF_AGENT_TENSOR_WORD(dtype, ndim, strided)                                                                  \
+	(MXBPF_AGENT_TENSOR | (__u64)(dtype) << 16 | (__u64)(ndim) << 8 | (strided))
+#define MXBPF_AGENT_TENSOR_DTYPE(w)   ((__u32)((w) >> 16 & 0xffff))
+#define MXBPF_AGENT_TENSOR_NDIM(w)    ((__u32)((w) >> 8 & 0xff))
+#define MXBPF_AGENT_TENSOR_STRIDED(w) ((__u32)((w)&0xff))
 
 /*
  * How the number of an open call joins forward and backward. FORWARD: the call may make a node. It did if the thread's
@@ -131,17 +164,31 @@ struct mxbpf_agent_cached {
 };
 #define MXBPF_AGENT_CACHED 512 /* entries of the cache; a power of two */
 
+/* Cache from a hash of the frames of a thread to the place of its stack, private to the agent. */
+struct mxbpf_agent_walked {
+	__u64 hash;
+	__u32 stack;
+	__u32 pad;
+};
+#define MXBPF_AGENT_WALKED 512 /* entries of the cache; a power of two */
+
 /* State of a thread. */
 struct mxbpf_agent_slot {
 	__u32 tid;  /* 0: free */
 	__u32 uses; /* number of threads that have had this slot */
 	__u32 depth;
 	__u32 pad;
-	__u64 calls;	/* calls that ended, over all uses: handed over, in the batch below, or too_deep */
-	__u64 too_deep; /* calls not recorded because MXBPF_AGENT_OPEN were open */
+	__u64 calls;	  /* calls that ended, over all uses: handed over, in the batch below, or too_deep */
+	__u64 too_deep;	  /* calls not recorded because MXBPF_AGENT_OPEN were open */
+	__u64 unreadable; /* arguments that could not be read, over all uses */
+	__u64 truncated;  /* lists that did not fit, over all uses */
 	struct mxbpf_agent_batch batch;
 	struct mxbpf_agent_open open[MXBPF_AGENT_OPEN];
 	struct mxbpf_agent_cached cached[MXBPF_AGENT_CACHED];
+	/* Private to the agent: code object of a module's call (0: none seen), a cache, and the list that is made. */
+	__u64 module_code;
+	struct mxbpf_agent_walked walked[MXBPF_AGENT_WALKED];
+	__u64 list[MXBPF_AGENT_LIST_WORDS];
 };
 
 /*
@@ -154,6 +201,34 @@ enum mxbpf_agent_numbers {
 	MXBPF_AGENT_NUMBERS_WRONG = 2,
 };
 
+/* Whether the agent's callbacks are registered with the runtime. */
+enum mxbpf_agent_registered {
+	MXBPF_AGENT_NOT_REGISTERED = 0,
+	MXBPF_AGENT_REGISTERED = 1,
+	MXBPF_AGENT_REGISTERED_ARGS = 2, /* and the runtime passes them the arguments of calls, which costs time */
+};
+
+enum mxbpf_agent_detail {
+	MXBPF_AGENT_ARGS = 1 << 0,	  /* the arguments of calls */
+	MXBPF_AGENT_STACK = 1 << 1,	  /* the Python stacks of calls */
+	MXBPF_AGENT_STACK_ALLOC = 1 << 2, /* with STACK: those of memory that is allocated, too */
+};
+
+/* What the agent reads at the start of a call. mxbpf sets it before since_ns. */
+struct mxbpf_agent_details {
+	__u32 wanted; /* mask of enum mxbpf_agent_detail */
+	/*
+	 * ARGS: offsets of the array of arguments in the object that identifies a call, of the key set in a tensor, of
+	 * the storage in it (0: not known), of the elements in a list; the tag of a list, and the number of the type
+	 * in a list of tensors; address of the tensor that means "undefined".
+	 */
+	__u32 inputs_off, keys_off, storage_off, list_off, list_tag, list_kind, pad;
+	__u64 undefined;
+	/* STACK: the interpreter, and the address of a function int (void) that says whether it is ending. */
+	__u64 is_finalizing;
+	struct mxbpf_python python;
+};
+
 /* The shared memory. It starts as zeros, so only the pages that were written take memory. */
 struct mxbpf_agent_shared {
 	__u64 magic;
@@ -162,12 +237,16 @@ struct mxbpf_agent_shared {
 	__u64 since_ns;	  /* set by mxbpf: calls that began earlier are not recorded; 0: off */
 	__u64 no_slot;	  /* calls of threads without a slot */
 	__u64 no_name;	  /* names that did not fit */
-	__u32 registered; /* 1: the agent's callbacks are registered with the runtime */
+	__u32 registered; /* enum mxbpf_agent_registered */
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
-	__u32 memory;			/* set by mxbpf before since_ns: 1: record memory */
+	__u32 memory; /* set by mxbpf before since_ns: 1: record memory */
+	struct mxbpf_agent_details details;
+	__u64 words_len;		/* words that are in use in words[] */
 	__u32 names[MXBPF_AGENT_NAMES]; /* offsets of texts by the hash of the text; 0: free */
 	char texts[MXBPF_AGENT_TEXTS];	/* NUL-terminated names; the first byte is not used */
+	__u32 lists[MXBPF_AGENT_LISTS]; /* places of lists by the hash of the list; 0: free */
+	__u64 words[MXBPF_AGENT_WORDS]; /* lists; the first word is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
 	struct mxbpf_gpu_shared gpu;
 	struct mxbpf_gpu_names gpu_names;
@@ -189,6 +268,7 @@ struct mxbpf_agent_failed {
 enum mxbpf_agent_module {
 	MXBPF_AGENT_MODULE_CALLS = 1 << 0, /* records operators of the runtime */
 	MXBPF_AGENT_MODULE_GPU = 1 << 1,   /* a client of CUPTI, see mxbpf_gpu.h */
+	MXBPF_AGENT_MODULE_ARGS = 1 << 2,  /* with CALLS: the arguments of operators, too */
 };
 
 /*

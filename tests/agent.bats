@@ -219,7 +219,7 @@ END
 @test "Options that --agent does not support are refused with the reason, and impossible sequence numbers are discarded" {
 	local option
 	start_torch --tiny
-	for option in --shapes --py-stacks --stats --layers --follow '--sample 99' '--counters page-faults'; do
+	for option in --stats --layers --follow '--sample 99' '--counters page-faults'; do
 		# shellcheck disable=SC2086
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
 		expect_status 2

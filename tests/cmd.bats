@@ -92,8 +92,6 @@ header() { # MAJOR, two hex digits
 		--pid 1 --agent --raised|--raised cannot be used with --agent
 		--pid 1 --agent --follow-app|--follow-app cannot be used with --agent
 		--pid 1 --agent --stats-check|--stats cannot be used with --agent
-		--pid 1 --agent --py-stacks|--py-stacks cannot be used with --agent
-		--pid 1 --agent --shapes|--shapes cannot be used with --agent
 		--pid 1 --agent --layers|--layers cannot be used with --agent
 		--pid 1 --agent --probes api|--agent records operators
 		--pid 1 --agent --follow shared|--follow cannot be used with --agent

@@ -33,7 +33,7 @@ traced_prog() {
 }
 
 reference() { take_shared "torch-builtin-${BUILD:-wheel}-$1" prog "$1" --builtin builtin.json --result builtin.result; }
-reference_shapes() { take_shared "torch-shaped-$1" prog "$1" --builtin shaped.json --shapes; }
+reference_shapes() { take_shared "torch-shaped-${BUILD:-wheel}-$1" prog "$1" --builtin shaped.json --shapes; }
 
 session() {
 	local options='--format json'

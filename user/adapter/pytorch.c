@@ -50,6 +50,10 @@ enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 
 /* Every dispatch calls at::getStepCallbacksUnlessEmpty(RecordScope) to ask if a profiler is active. */
 #define STEP_CALLBACKS "_ZN2at27getStepCallbacksUnlessEmptyENS_11RecordScopeE"
+/* The dispatcher passes the arguments of a call to its RecordFunction. */
+#define RUN_RECORD                                                                                                     \
+	"_ZN3c1010Dispatcher17runRecordFunctionERN2at14RecordFunctionESt17reference_wrapperIKNS_14FunctionSchemaEE"    \
+	"NS_11DispatchKeyE"
 enum { SCOPE_FUNCTION = 0, SCOPE_BACKWARD_FUNCTION = 1 };
 
 /* In libraries without symbols, clones of callBoxed(handle, stack) call kernel(functor, handle, keys, stack). */
@@ -564,6 +568,9 @@ const struct adp adapter_pytorch = {
 		  {"_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEE"
 		   "St17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
 		   "_ZN2at14RecordFunction6beforeEPKcl"},
+		  {RUN_RECORD "NS_14DispatchKeySetENS_8ArrayRefIKNS_6IValueEEE",
+		   RUN_RECORD "NS_8ArrayRefIKNS_6IValueEEE"},
+		  "_ZNK3c106IValue12isTensorListEv",
 		  "libc10.so*",
 		  "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm",
 		  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv",

@@ -184,6 +184,7 @@ static int try_shared(struct agt *a, struct err *e)
 	SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
 	agt_gpu_opened(a);
 	SHARED_SET(&a->shared, memory, a->o.memory);
+	shared_write(&a->shared, offsetof(struct mxbpf_agent_shared, details), &a->details, sizeof(a->details));
 	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
 	return 0;
 }
@@ -336,7 +337,9 @@ static bool started(struct agt *a)
 	struct mxbpf_gpu_shared gpu;
 	struct gate_head head;
 
-	return (!a->o.calls || (!gate_head(&a->gate, &head) && head.registered)) &&
+	return (!a->o.calls ||
+		(!gate_head(&a->gate, &head) &&
+		 head.registered == (a->o.args ? MXBPF_AGENT_REGISTERED_ARGS : MXBPF_AGENT_REGISTERED))) &&
 	       (!a->o.gpu || (!gate_gpu(&a->gate, &gpu) && gpu.thread));
 }
 
@@ -382,7 +385,8 @@ static int make_image(struct agt *a, const struct runtime *r, struct err *e)
 
 static uint64_t modules_of(const struct agt *a)
 {
-	return (a->o.calls ? MXBPF_AGENT_MODULE_CALLS : 0) | (a->o.gpu ? MXBPF_AGENT_MODULE_GPU : 0);
+	return (a->o.calls ? MXBPF_AGENT_MODULE_CALLS : 0) | (a->o.gpu ? MXBPF_AGENT_MODULE_GPU : 0) |
+	       (a->o.args ? MXBPF_AGENT_MODULE_ARGS : 0);
 }
 
 static int arm(struct agt *a, const struct runtime *r, struct err *e)
@@ -504,7 +508,7 @@ static void count_before(struct agt *a)
 {
 	struct gate_head head = {0};
 
-	a->calls_before = agt_sum_calls(a, &a->too_deep_before);
+	agt_sum(a, &a->before);
 	if (!gate_head(&a->gate, &head))
 		a->no_slot_before = head.no_slot;
 }
@@ -614,6 +618,25 @@ static void stop_waiting(struct agt *a)
 	a->cancel_fd = -1;
 }
 
+static struct mxbpf_agent_details details_of(const struct plan *p, const struct agt_opts *o)
+{
+	struct mxbpf_agent_details d = {.wanted = o->args ? MXBPF_AGENT_ARGS : 0,
+					.inputs_off = p->inputs_off,
+					.keys_off = p->tensor_keys_off,
+					.storage_off = p->tensor_storage_off,
+					.list_off = p->list.elements_off,
+					.list_tag = p->list.tag,
+					.list_kind = p->list.kind,
+					.undefined = p->target.undefined};
+
+	if (o->python) {
+		d.wanted |= MXBPF_AGENT_STACK | (o->stacks_of_memory ? MXBPF_AGENT_STACK_ALLOC : 0);
+		d.python = *o->python;
+		d.is_finalizing = o->is_finalizing;
+	}
+	return d;
+}
+
 int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, struct agt **out, struct err *e)
 {
 	struct agt *a = *out = calloc(1, sizeof(*a));
@@ -626,6 +649,7 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 	a->ncpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
 	a->shared.fd = a->gate.fd = -1;
 	a->o = *o;
+	a->details = details_of(p, o);
 	a->target = t;
 	a->plan = p;
 	a->cancel_fd = -1;

@@ -38,6 +38,11 @@ struct agt_opts {
 	uint32_t ring_bytes; /* 0: AGT_RING_BYTES */
 	bool memory;	     /* record memory; the plan's agent_memory works */
 	bool numbers;	     /* record sequence numbers, unless the plan has no_seq */
+	bool args;	     /* record the arguments of operators; the plan has MXBPF_DETAIL_ARGS */
+	/* Record the Python stacks of operators, and with `memory` those of memory; NULL: none. Borrowed. */
+	const struct mxbpf_python *python;
+	bool stacks_of_memory;
+	uint64_t is_finalizing; /* with python: see py_is_finalizing() */
 	/*
 	 * mxbpf has launched the process. The agent is loaded at the first call of an operator, before it runs.
 	 * agt_open() returns without waiting for that.
@@ -95,6 +100,12 @@ void agt_opens(struct agt *a, agt_open_fn fn, void *ctx);
  * hands over faster than they are taken does not hold it up.
  */
 void agt_drain(struct agt *a, agt_calls_fn fn, void *ctx);
+/*
+ * Copies the list at a place of the agent's words into `list`, and sets *n to the number of its words. Call it once for
+ * each list. Returns 0, or -ENOENT if there is none.
+ */
+int agt_list(struct agt *a, uint32_t place, enum mxbpf_agent_list kind, uint64_t list[MXBPF_AGENT_LIST_WORDS],
+	     uint32_t *n);
 /* Writes the text of a name of the agent to `to`, or "". Call it once for each name. */
 void agt_name(struct agt *a, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES]);
 /*

@@ -19,9 +19,15 @@ struct taken {
 	uint32_t uses, seq, calls;
 };
 
+/* What the slots of all threads counted. */
+struct agt_sums {
+	uint64_t calls, too_deep, unreadable, truncated;
+};
+
 struct agt {
 	pid_t pid;
 	struct agt_opts o;
+	struct mxbpf_agent_details details; /* what the agent has to read */
 	struct tgt *target; /* borrowed, like the plan; only while agt_open() runs */
 	const struct plan *plan;
 	struct agt_wait wait; /* for an idle process */
@@ -47,7 +53,8 @@ struct agt {
 
 	bool in; /* atomic: the agent is loaded, and mxbpf is attached to it */
 	unsigned ncpus;
-	uint64_t opened_ns, calls_before, too_deep_before, no_slot_before;
+	uint64_t opened_ns, no_slot_before;
+	struct agt_sums before; /* when mxbpf attached: the counts go on from session to session */
 	struct taken taken[MXBPF_AGENT_THREADS];
 	uint64_t received;		   /* atomic: calls that were passed on; every one was counted by the agent */
 	uint64_t batches;		   /* that were taken from the ring */
@@ -72,9 +79,9 @@ static inline bool agt_is_in(const struct agt *a)
 	return __atomic_load_n(&a->in, __ATOMIC_ACQUIRE);
 }
 
-/* take.c: receives the calls' ring buffer; the number of calls that have ended, and of those that were too deep. */
+/* take.c: receives the calls' ring buffer; adds up what was counted so far. */
 int agt_on_batch(void *ctx, void *data, size_t bytes);
-uint64_t agt_sum_calls(struct agt *a, uint64_t *too_deep);
+void agt_sum(struct agt *a, struct agt_sums *to);
 /* Breaks the gate if the bell's program has seen a batch that cannot be. */
 void agt_check_bell(struct agt *a);
 

@@ -19,18 +19,18 @@ static bool read_slot(struct agt *a, unsigned i, struct gate_slot *slot)
 	return i < MXBPF_AGENT_THREADS && !gate_slot(&a->gate, i, slot) && slot->uses;
 }
 
-uint64_t agt_sum_calls(struct agt *a, uint64_t *too_deep)
+void agt_sum(struct agt *a, struct agt_sums *to)
 {
 	struct gate_slot slot;
-	uint64_t n = 0;
 	unsigned i;
 
-	*too_deep = 0;
+	*to = (struct agt_sums){0};
 	for (i = 0; read_slot(a, i, &slot); i++) {
-		n += slot.calls;
-		*too_deep += slot.too_deep;
+		to->calls += slot.calls;
+		to->too_deep += slot.too_deep;
+		to->unreadable += slot.unreadable;
+		to->truncated += slot.truncated;
 	}
-	return n;
 }
 
 /* Replaces thread ids by ours. The calls of a batch ended on the thread that hands it over. */
@@ -144,17 +144,18 @@ static void check_counts(struct agt *a)
 	const uint64_t ns = clock_ns(CLOCK_MONOTONIC) - a->opened_ns;
 	const uint64_t most = (ns / CALL_NS_LEAST + 1) * a->ncpus;
 	struct gate_head head;
-	uint64_t too_deep, calls;
+	struct agt_sums now;
 
-	calls = agt_sum_calls(a, &too_deep);
+	agt_sum(a, &now);
 	if (gate_head(&a->gate, &head))
 		return;
 	agt_check_bell(a);
 	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
 		gate_break(&a->gate, "its shared memory does not begin any more as it did");
-	else if (calls < a->calls_before || calls - a->calls_before < a->received)
+	else if (now.calls < a->before.calls || now.calls - a->before.calls < a->received)
 		gate_break(&a->gate, "it counted fewer calls than it handed over");
-	else if (calls - a->calls_before > most || too_deep - a->too_deep_before > most ||
+	else if (now.calls - a->before.calls > most || now.too_deep - a->before.too_deep > most ||
+		 now.unreadable - a->before.unreadable > most || now.truncated - a->before.truncated > most ||
 		 head.no_slot - a->no_slot_before > most)
 		gate_break(&a->gate, "it counted more calls than the CPUs had time for");
 }
@@ -214,6 +215,12 @@ void agt_opens(struct agt *a, agt_open_fn fn, void *ctx)
 	}
 }
 
+int agt_list(struct agt *a, uint32_t place, enum mxbpf_agent_list kind, uint64_t list[MXBPF_AGENT_LIST_WORDS],
+	     uint32_t *n)
+{
+	return gate_list(&a->gate, place, kind, list, n) ? -ENOENT : 0;
+}
+
 void agt_name(struct agt *a, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES])
 {
 	gate_name(&a->gate, name, to);
@@ -222,19 +229,22 @@ void agt_name(struct agt *a, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES])
 void agt_loss(struct agt *a, struct mxbpf_loss *loss)
 {
 	struct gate_head head;
-	uint64_t too_deep, calls, unseen;
+	struct agt_sums now;
+	uint64_t unseen;
 
 	*loss = (struct mxbpf_loss){0};
 	if (!agt_is_in(a))
 		return;
-	calls = agt_sum_calls(a, &too_deep) - a->calls_before;
+	agt_sum(a, &now);
 	if (gate_head(&a->gate, &head)) {
 		loss->dropped = __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
 		loss->attempted = __atomic_load_n(&a->received, __ATOMIC_RELAXED) + loss->dropped;
 		return;
 	}
-	unseen = too_deep - a->too_deep_before + head.no_slot - a->no_slot_before;
+	unseen = now.too_deep - a->before.too_deep + head.no_slot - a->no_slot_before;
 	unseen += __atomic_load_n(&a->injected.missed, __ATOMIC_RELAXED);
-	loss->attempted = calls + unseen;
+	loss->attempted = now.calls - a->before.calls + unseen;
+	loss->unreadable = now.unreadable - a->before.unreadable;
+	loss->truncated = now.truncated - a->before.truncated;
 	loss->dropped = unseen + __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
 }

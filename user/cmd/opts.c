@@ -602,8 +602,6 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{agent && o->ses.follow_app,
 		 NOT_AGENT("--follow-app",
 			   "probes open and close its windows, and they cannot switch the agent on and off")},
-		{agent && o->ses.details & MXBPF_DETAIL_STACK, NOT_AGENT("--py-stacks", STARTS)},
-		{agent && o->ses.details & MXBPF_DETAIL_ARGS, NOT_AGENT("--shapes", STARTS)},
 		{agent && o->ses.details & MXBPF_DETAIL_LAYER, NOT_AGENT("--layers", STARTS)},
 		{agent && !(o->ses.probes & PROBE_OP),
 		 "--agent records operators, which --probes leaves out; add op to --probes, or remove --agent"},

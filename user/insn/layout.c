@@ -288,6 +288,111 @@ int layout_record(struct elf *elf, const struct elf_sym *constructor, const stru
 	return err;
 }
 
+/* Registers that pass arguments, after the object's. */
+static const ZydisRegister arg_regs[] = {ZYDIS_REGISTER_RSI, ZYDIS_REGISTER_RDX, ZYDIS_REGISTER_RCX, ZYDIS_REGISTER_R8,
+					 ZYDIS_REGISTER_R9};
+#define NARG_REGS (sizeof(arg_regs) / sizeof(arg_regs[0]))
+
+/* Finds the two neighbouring arguments that are stored in two neighbouring words of the object, and no others. */
+static bool find_pair(struct walk *w, int64_t *off)
+{
+	uint32_t self = reg_bit(ZYDIS_REGISTER_RDI), args[NARG_REGS];
+	int64_t at[NARG_REGS] = {0};
+	unsigned i, npairs = 0;
+
+	for (i = 0; i < NARG_REGS; i++)
+		args[i] = reg_bit(arg_regs[i]);
+	while (walk_next(w)) {
+		for (i = 0; i < NARG_REGS; i++) {
+			if (is_store(w, self, 64) && w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    reg_bit(w->ops[1].reg.value) & args[i]) {
+				if (at[i] && at[i] != w->ops[0].mem.disp.value)
+					return false;
+				at[i] = w->ops[0].mem.disp.value;
+			}
+			follow_copies(w, &args[i]);
+		}
+		follow_copies(w, &self);
+	}
+	for (i = 0; i + 1 < NARG_REGS; i++)
+		if (at[i] && at[i + 1] == at[i] + 8) {
+			*off = at[i];
+			npairs++;
+		}
+	return npairs == 1 && is_field(*off);
+}
+
+int layout_inputs(struct elf *elf, const struct elf_sym *func, uint32_t *inputs_off, struct err *e)
+{
+	int64_t off = 0;
+	struct walk w;
+	int err = walk_begin(&w, elf, func, e);
+
+	if (!err && !find_pair(&w, &off))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "its code has an unknown form: found no field for arguments");
+	free(w.code);
+	*inputs_off = (uint32_t)off;
+	return err;
+}
+
+#define NUMBER_OFF   8	/* of the tag in a boxed value, whose word is at 0; and of the number in a type */
+#define VECTOR_BYTES 24 /* three pointers */
+#define TAGS_MIN     12 /* no version has fewer tags before that of a list */
+#define TAGS_MAX     32
+#define KINDS_MAX    64
+
+/* Recognizes cmp dword [BASE + 8], NUMBER. */
+static bool is_number(const struct walk *w, ZydisRegister base, int64_t *number)
+{
+	const ZydisDecodedOperand *at = &w->ops[0];
+
+	if (w->insn.mnemonic != ZYDIS_MNEMONIC_CMP || at->type != ZYDIS_OPERAND_TYPE_MEMORY || at->size != 32 ||
+	    at->mem.base != base || at->mem.disp.value != NUMBER_OFF || w->ops[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return false;
+	*number = w->ops[1].imm.value.s;
+	return true;
+}
+
+/*
+ * Finds the comparison of the tag; the load of the type from the list, which is the word of the value; and the
+ * comparison of the type's number.
+ */
+static bool find_list(struct walk *w, int64_t *tag, int64_t *elements, int64_t *kind)
+{
+	ZydisRegister list = ZYDIS_REGISTER_NONE, type = ZYDIS_REGISTER_NONE;
+	int64_t disp;
+
+	while (walk_next(w)) {
+		if (type != ZYDIS_REGISTER_NONE && is_number(w, type, kind)) {
+			return *tag >= TAGS_MIN && *tag < TAGS_MAX && is_field(*elements) && *kind > 0 &&
+			       *kind < KINDS_MAX;
+		} else if (!*tag && is_number(w, ZYDIS_REGISTER_RDI, tag)) {
+			continue;
+		} else if (is_load(w, ZYDIS_REGISTER_RDI, &disp) && !disp) {
+			list = w->ops[0].reg.value;
+		} else if (*tag && list != ZYDIS_REGISTER_NONE && is_load(w, list, &disp)) {
+			*elements = disp - VECTOR_BYTES;
+			type = w->ops[0].reg.value;
+		} else if (w->insn.meta.category == ZYDIS_CATEGORY_CALL) {
+			return false;
+		}
+	}
+	return false;
+}
+
+int layout_list(struct elf *elf, const struct elf_sym *func, struct layout_list *out, struct err *e)
+{
+	int64_t tag = 0, off = 0, kind = 0;
+	struct walk w;
+	int err = walk_begin(&w, elf, func, e);
+
+	if (!err && !find_list(&w, &tag, &off, &kind))
+		err = err_set(e, ERR_TARGET, -EILSEQ, "its code has an unknown form: found no lists of values");
+	free(w.code);
+	*out = (struct layout_list){(uint32_t)tag, (uint32_t)off, (uint32_t)kind};
+	return err;
+}
+
 /* Finds the field that is loaded first and then followed. `this` is the second argument. */
 static bool find_chain(struct walk *w, const int32_t *known, unsigned n, int64_t *field)
 {

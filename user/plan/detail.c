@@ -137,20 +137,45 @@ static bool seen_later(const struct plan *plan, struct err *e)
 	return false;
 }
 
-static void find_tensors(struct tgt *t, struct plan *plan)
+static int find_layout(struct tgt *t, struct plan *plan, struct err *e)
 {
 	const struct adp_args *args = &plan->adp->args;
-	const unsigned detail = MXBPF_DETAIL_ARGS;
 	const struct adp_storage *s;
 	struct elf_sym sym;
 
-	if (seen_later(plan, &plan->no_args) || elf_find_sym(plan->lib->elf, args->keys_symbol, &sym, &plan->no_args) ||
-	    layout_tensor(plan->lib->elf, &sym, &plan->tensor_keys_off, &plan->no_args) ||
-	    find_undefined(t, plan, &plan->no_args))
-		each_row(plan, take_out, &detail);
+	if (elf_find_sym(plan->lib->elf, args->keys_symbol, &sym, e) ||
+	    layout_tensor(plan->lib->elf, &sym, &plan->tensor_keys_off, e) || find_undefined(t, plan, e))
+		return e->code;
 	for (s = args->storages; s->keys_off; s++)
 		if (s->keys_off == plan->tensor_keys_off)
 			plan->tensor_storage_off = s->storage_off;
+	return 0;
+}
+
+static void find_tensors(struct tgt *t, struct plan *plan)
+{
+	const unsigned detail = MXBPF_DETAIL_ARGS;
+
+	if (seen_later(plan, &plan->no_args) || find_layout(t, plan, &plan->no_args))
+		each_row(plan, take_out, &detail);
+}
+
+/* Finds where the agent reads the arguments of a call, which the runtime has boxed. */
+static void find_tensors_of_agent(struct tgt *t, struct plan *plan)
+{
+	const struct adp_agent *agent = &plan->adp->agent;
+	struct elf *elf = plan->lib->elf;
+	struct err *e = &plan->no_args;
+	struct elf_sym inputs, list;
+	unsigned i = 0;
+
+	while (i < ADP_AGENT_INPUTS && agent->inputs[i] && elf_find_sym(elf, agent->inputs[i], &inputs, NULL))
+		i++;
+	if (i == ADP_AGENT_INPUTS || !agent->inputs[i])
+		err_set(e, ERR_TARGET, -ENOENT, "%s has no function that passes a call its arguments", plan->lib->path);
+	else if (!find_layout(t, plan, e) && !layout_inputs(elf, &inputs, &plan->inputs_off, e) &&
+		 !elf_find_sym(elf, agent->list, &list, e) && !layout_list(elf, &list, &plan->list, e))
+		plan->details |= MXBPF_DETAIL_ARGS;
 }
 
 void plan_details(struct tgt *t, struct plan *plan)
@@ -162,8 +187,12 @@ void plan_details(struct tgt *t, struct plan *plan)
 		find_seq_of_agent(plan);
 	else if (plan->adp->seq.next_symbol)
 		find_seq(plan);
-	if (plan->adp->args.keys_symbol)
+	if (plan->adp->args.keys_symbol && plan->opts.agent)
+		find_tensors_of_agent(t, plan);
+	else if (plan->adp->args.keys_symbol)
 		find_tensors(t, plan);
+	if (plan->opts.agent && plan->adp->agent.add_callback)
+		plan->details |= MXBPF_DETAIL_STACK;
 	for (i = 0; i < plan->nprobes; i++)
 		if (plan->probes[i].wanted && !plan->probes[i].reason[0])
 			plan->details |=

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "insn/insn.h"
+#include "insn/layout.h"
 #include "plan/probe.h"
 #include "target/target.h"
 
@@ -135,6 +136,9 @@ struct plan {
 	unsigned napi;	       /* with PROBE_WORK: functions of the runtime's C API */
 	struct err no_seq, no_args; /* why they are refused; code 0: they work, or the runtime has none */
 	uint32_t tensor_keys_off, tensor_storage_off; /* for MXBPF_DETAIL_ARGS; tensor_storage_off 0: unknown */
+	/* With opts.agent, for MXBPF_DETAIL_ARGS: see struct mxbpf_agent_details. */
+	uint32_t inputs_off;
+	struct layout_list list;
 	uint64_t mark_vtables[MXBPF_MARK_CLASSES];    /* vtables of TASK, FRAME and EVENT, in the file; 0: unknown */
 	unsigned nargless; /* functions with a schema that mxbpf cannot parse: their spans have no arguments */
 	struct plan_agent_memory agent_memory;

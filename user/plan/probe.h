@@ -221,6 +221,7 @@ struct adp_marks {
 
 #define ADP_AGENT_CLEARS  2
 #define ADP_AGENT_BEFORES 2
+#define ADP_AGENT_INPUTS  2
 #define ADP_AGENT_ENTRIES 2
 
 #define ADP_MEET_ENVS 2
@@ -236,6 +237,11 @@ struct adp_agent {
 	 * A build has one of `before`.
 	 */
 	const char *constructor, *before[ADP_AGENT_BEFORES];
+	/*
+	 * To record arguments: functions whose code shows where a call has its arguments (a build has one of them), and
+	 * what a list is.
+	 */
+	const char *inputs[ADP_AGENT_INPUTS], *list;
 	/* To record memory: a library, and functions that it calls through its import table; NULL: it cannot. */
 	const char *memory_lib, *alloc, *free;
 	const char *clear[ADP_AGENT_CLEARS]; /* functions that remove all callbacks, including the agent's; or NULL */

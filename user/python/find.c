@@ -219,6 +219,13 @@ const struct mxbpf_python *py_offsets(const struct py *p)
 	return &p->l.walk;
 }
 
+uint64_t py_is_finalizing(const struct py *p)
+{
+	const uint64_t addr = symbol(p->lib, "Py_IsFinalizing"); /* from 3.13 on */
+
+	return addr ? addr : symbol(p->lib, "_Py_IsFinalizing");
+}
+
 void py_set_module_file(struct py *p, const char *file)
 {
 	p->module_file = file;

@@ -34,6 +34,9 @@ const struct tgt_lib *py_lib(const struct py *p);
 /* Returns the offsets for BPF, borrowed. Interpreters with equal offsets have the same layout. */
 const struct mxbpf_python *py_offsets(const struct py *p);
 
+/* Address of the function int (void) that says whether the interpreter is ending; 0: its file does not name it. */
+uint64_t py_is_finalizing(const struct py *p);
+
 /*
  * Reads the Python stack of a thread that does not run; its base is fs_base. It checks what BPF checks. Returns 0, or
  * -ENOENT if the thread runs no Python or its stack is unreadable.

@@ -88,7 +88,7 @@ int gate_head(struct gate *g, struct gate_head *to)
 	memcpy(&to->no_name, at + offsetof(SHARED, no_name), sizeof(to->no_name));
 	memcpy(&to->registered, at + offsetof(SHARED, registered), sizeof(to->registered));
 	memcpy(&to->numbers, at + offsetof(SHARED, numbers), sizeof(to->numbers));
-	if (to->numbers > MXBPF_AGENT_NUMBERS_WRONG || to->registered > 1)
+	if (to->numbers > MXBPF_AGENT_NUMBERS_WRONG || to->registered > MXBPF_AGENT_REGISTERED_ARGS)
 		return gate_break(g, "its shared memory has a state that does not exist");
 	return 0;
 }
@@ -98,7 +98,7 @@ int gate_head(struct gate *g, struct gate_head *to)
 /* Returns what is wrong with a record of memory, or NULL. */
 static const char *memory_fault(const struct mxbpf_agent_call *c)
 {
-	if (c->dur_ns || c->self_ns || c->name || c->flags)
+	if (c->dur_ns || c->self_ns || c->name || c->flags || c->args)
 		return "a record of memory has what only calls have";
 	return !c->seq || c->origin >> ADDRESS_BITS ? "a record of memory has no address, or more bytes than there are"
 						    : NULL;
@@ -121,6 +121,8 @@ static const char *call_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
 		return "a call ended on another thread without saying so";
 	if (c->name >= MXBPF_AGENT_TEXTS)
 		return "a call has a name outside of the texts";
+	if (c->args >= MXBPF_AGENT_WORDS || c->stack >= MXBPF_AGENT_WORDS)
+		return "a call has arguments or a stack outside of the words";
 	return NULL;
 }
 
@@ -146,6 +148,8 @@ int gate_slot(struct gate *g, unsigned slot, struct gate_slot *to)
 	memcpy(&to->depth, raw + offsetof(struct mxbpf_agent_slot, depth), sizeof(to->depth));
 	memcpy(&to->calls, raw + offsetof(struct mxbpf_agent_slot, calls), sizeof(to->calls));
 	memcpy(&to->too_deep, raw + offsetof(struct mxbpf_agent_slot, too_deep), sizeof(to->too_deep));
+	memcpy(&to->unreadable, raw + offsetof(struct mxbpf_agent_slot, unreadable), sizeof(to->unreadable));
+	memcpy(&to->truncated, raw + offsetof(struct mxbpf_agent_slot, truncated), sizeof(to->truncated));
 	if (to->tid > GATE_TID_MAX || to->depth > MXBPF_AGENT_OPEN)
 		return gate_break(g, "a thread's slot has numbers that no thread has");
 	return 0;
@@ -215,8 +219,9 @@ int gate_open(struct gate *g, unsigned slot, unsigned level, struct mxbpf_agent_
 	now_ns = clock_ns(CLOCK_MONOTONIC);
 	if (!to->start_ns || to->start_ns > now_ns)
 		return gate_break(g, "an open call has a start that is not in the past");
-	if (to->scope >= MXBPF_AGENT_SCOPES || to->inner > MXBPF_AGENT_INNER_MORE || to->name >= MXBPF_AGENT_TEXTS)
-		return gate_break(g, "an open call has a scope, a state or a name that does not exist");
+	if (to->scope >= MXBPF_AGENT_SCOPES || to->inner > MXBPF_AGENT_INNER_MORE || to->name >= MXBPF_AGENT_TEXTS ||
+	    to->args >= MXBPF_AGENT_WORDS || to->stack >= MXBPF_AGENT_WORDS)
+		return gate_break(g, "an open call has a scope, a state, a name or a list that does not exist");
 	check_twin(to, now_ns);
 	return 1;
 }
@@ -274,6 +279,38 @@ int gate_gpu_name(struct gate *g, uint32_t name, char to[MXBPF_GPU_NAME_BYTES])
 		return gate_break(g, "records of the GPU have more than %u names", MXBPF_GPU_NAMES);
 	return text_at(g, offsetof(SHARED, gpu_names) + offsetof(struct mxbpf_gpu_names, texts), MXBPF_GPU_TEXTS, name,
 		       to, MXBPF_GPU_NAME_BYTES);
+}
+
+/* ---- lists */
+
+#define FRAME_WORDS (sizeof(struct mxbpf_stack_frame) / sizeof(uint64_t))
+
+static bool is_size_of(enum mxbpf_agent_list kind, uint64_t n)
+{
+	if (kind == MXBPF_AGENT_LIST_STACK)
+		return n && !((n - 1) % FRAME_WORDS) && (n - 1) / FRAME_WORDS <= MXBPF_STACK_FRAMES_MAX;
+	return n && n <= MXBPF_AGENT_LIST_WORDS;
+}
+
+int gate_list(struct gate *g, uint32_t place, enum mxbpf_agent_list kind, uint64_t list[MXBPF_AGENT_LIST_WORDS],
+	      uint32_t *n)
+{
+	const uint64_t off = offsetof(SHARED, words) + (uint64_t)place * sizeof(uint64_t);
+	uint64_t head;
+
+	*n = 0;
+	if (are_too_many(&g->lists, MXBPF_AGENT_LISTS))
+		return gate_break(g, "calls have more than %u lists", MXBPF_AGENT_LISTS);
+	if (!place || place >= MXBPF_AGENT_WORDS)
+		return gate_break(g, "a list lies outside of the words");
+	if (copy(g, off, &head, sizeof(head)))
+		return -EPROTO;
+	if (head >> 32 != kind || !is_size_of(kind, (uint32_t)head) || (uint32_t)head >= MXBPF_AGENT_WORDS - place)
+		return gate_break(g, "a list is of another kind, or of a size that no list has");
+	if (copy(g, off + sizeof(head), list, (uint32_t)head * sizeof(uint64_t)))
+		return -EPROTO;
+	*n = (uint32_t)head;
+	return 0;
 }
 
 /* ---- the GPU */

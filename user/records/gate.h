@@ -24,7 +24,7 @@
 
 struct gate {
 	int fd;			   /* the shared memory, which starts at offset 0; borrowed; -1: none yet */
-	uint32_t names, gpu_names; /* atomic: names that were read */
+	uint32_t names, gpu_names, lists; /* atomic: names and lists that were read */
 	int state;		   /* atomic: 0: whole; 1: `why` is being written; 2: broken */
 	char why[160];
 };
@@ -47,7 +47,7 @@ int gate_head(struct gate *g, struct gate_head *to);
 /* A thread's slot, without its calls. */
 struct gate_slot {
 	uint32_t tid, uses, depth; /* depth: at most MXBPF_AGENT_OPEN */
-	uint64_t calls, too_deep;
+	uint64_t calls, too_deep, unreadable, truncated;
 };
 int gate_slot(struct gate *g, unsigned slot, struct gate_slot *to);
 /*
@@ -62,6 +62,13 @@ int gate_batch(struct gate *g, const struct mxbpf_agent_batch *b, size_t bytes);
 /* The text of a name, "" for 0 and on failure. Call it once for each name: more names than an agent can have break the
  * gate. */
 int gate_name(struct gate *g, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES]);
+
+/*
+ * The list at a place, with the number of its words. Its words are as many as its kind allows, and not checked. Call it
+ * once for each list: more lists than an agent can have break the gate.
+ */
+int gate_list(struct gate *g, uint32_t place, enum mxbpf_agent_list kind, uint64_t list[MXBPF_AGENT_LIST_WORDS],
+	      uint32_t *n);
 
 /* The state of the client of CUPTI. Its texts are terminated. */
 int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to);

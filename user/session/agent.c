@@ -45,6 +45,11 @@ static bool is_later(const struct session *ses)
 	return ses->o->command || ses->o->wait;
 }
 
+static bool wants_stacks(const struct session *ses)
+{
+	return ses->details & MXBPF_DETAIL_STACK;
+}
+
 /* The process has called an operator, for which the agent waited. Runs in the agent's thread. */
 static void on_entry(void *ctx, const struct err *e)
 {
@@ -70,6 +75,18 @@ static void on_entry(void *ctx, const struct err *e)
 	ses_warn(ses, "operators are not recorded: %s", e->why);
 }
 
+/* Learns a list of the agent. Runs in the source's thread. */
+static uint64_t learn_list(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n)
+{
+	struct session *ses = ctx;
+	uint64_t id;
+
+	pthread_mutex_lock(&ses->lock);
+	id = sym_list_id(ses->symbols, tgid, kind, list, n);
+	pthread_mutex_unlock(&ses->lock);
+	return id;
+}
+
 static int open_calls(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
@@ -83,7 +100,10 @@ static int open_calls(struct session *ses, struct err *e)
 					  &(struct src_agent_opts){.tgid = (uint32_t)tgt_pid(first->tgt),
 								   .calls = ses->calls,
 								   .device = first->plan.agent_memory.device,
-								   .owners = ses->o->memory});
+								   .owners = ses->o->memory,
+								   .stacks = wants_stacks(ses) && ses->o->memory,
+								   .list_id = learn_list,
+								   .ctx = ses});
 	if (!ses->accounts || !ses->agent_costs || !ses->agent_source || (asks && !ses->calls))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
@@ -99,6 +119,10 @@ int ses_agent_open(struct session *ses, struct err *e)
 				    .memory = ses->o->agent && first->plan.agent_memory.works &&
 					      first->plan.opts.groups & PROBE_MEM,
 				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
+				    .args = ses->details & MXBPF_DETAIL_ARGS,
+				    .python = wants_stacks(ses) ? sym_python(ses->symbols) : NULL,
+				    .stacks_of_memory = ses->o->memory,
+				    .is_finalizing = wants_stacks(ses) ? sym_python_is_finalizing(ses->symbols) : 0,
 				    .launched = ses->o->command,
 				    .patient = is_later(ses) && !ses->o->command,
 				    .on_entry = on_entry,

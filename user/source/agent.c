@@ -27,12 +27,17 @@ struct agent_source {
 	uint32_t tgid;
 	uint32_t device; /* of records of memory */
 	bool owners;	 /* they have room for their owner */
+	bool stacks;	 /* and for their stack */
+	uint64_t (*list_id)(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
+	void *list_ctx;
 	struct src *src;
 	pthread_t thread;
-	int stop_fd;	       /* readable: the thread must end; -1: the thread does not run */
-	struct calls *calls;   /* finds the call of records from other sources; borrowed, NULL: not needed */
-	pthread_mutex_t lock;  /* protects the members below that are not atomic */
-	struct hash names;     /* the agent's number of a name -> its id */
+	int stop_fd;	      /* readable: the thread must end; -1: the thread does not run */
+	struct calls *calls;  /* finds the call of records from other sources; borrowed, NULL: not needed */
+	pthread_mutex_t lock; /* protects the members below that are not atomic */
+	struct hash names;    /* the agent's number of a name -> its id */
+	struct hash lists;    /* (place, kind) of a list of the agent -> 1 + its id */
+	uint64_t list[MXBPF_AGENT_LIST_WORDS];
 	struct buf spans;      /* struct mxbpf_span, unsorted: calls not yet delivered */
 	struct buf moments;    /* struct moment, unsorted: memory not yet delivered */
 	struct hash blocks;    /* address of a live block -> its bytes */
@@ -43,6 +48,7 @@ struct agent_source {
 	struct buf stopped;    /* used without the lock: struct still_open, calls that were open at stopped_ns */
 	uint64_t stored, lost; /* atomic; lost counts spans for which there was no memory */
 	uint64_t unsized;      /* atomic: blocks whose size was not kept; their frees have none */
+	uint64_t unlisted;     /* atomic: lists that could not be read */
 	uint64_t memory;       /* atomic: records of memory */
 	uint64_t twins;	       /* atomic: copies of open calls, which the agent did not record itself */
 	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */
@@ -51,7 +57,7 @@ struct agent_source {
 /* Memory that is allocated, or freed: then bytes is 0. */
 struct moment {
 	uint64_t ns, addr, bytes;
-	uint32_t tid;
+	uint32_t tid, stack; /* stack: place of the list */
 };
 
 /* ---- records */
@@ -87,6 +93,26 @@ static uint64_t name_id(struct agent_source *a, uint32_t name)
 	return id;
 }
 
+/* Returns the id of the list at a place, or 0 if there is none. */
+static uint64_t list_id(struct agent_source *a, uint32_t place, enum mxbpf_agent_list kind)
+{
+	uint64_t *known, id = 0;
+	uint32_t n;
+
+	if (!place || !a->list_id)
+		return 0;
+	known = hash_put(&a->lists, place, kind);
+	if (known && *known)
+		return *known - 1;
+	if (!agt_list(a->agt, place, kind, a->list, &n))
+		id = a->list_id(a->list_ctx, a->tgid, kind, a->list, n);
+	if (!id)
+		__atomic_fetch_add(&a->unlisted, 1, __ATOMIC_RELAXED);
+	if (known)
+		*known = 1 + id;
+	return id;
+}
+
 static unsigned span_flags(unsigned scope, unsigned flags)
 {
 	return (scope == MXBPF_AGENT_USER ? MXBPF_SPAN_USER : 0) |
@@ -102,7 +128,7 @@ static void count(struct agent_source *a, bool kept)
 
 static void on_memory(struct agent_source *a, const struct mxbpf_agent_call *c)
 {
-	const struct moment m = {c->start_ns, c->seq, c->origin, c->tid};
+	const struct moment m = {c->start_ns, c->seq, c->origin, c->tid, c->stack};
 
 	__atomic_fetch_add(&a->memory, 1, __ATOMIC_RELAXED);
 	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
@@ -133,11 +159,13 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 			.end_tid = c->end_tid,
 			.cls = MXBPF_CLASS_OPERATOR,
 			.flags = (uint8_t)span_flags(c->scope, c->flags),
+			.args_id = list_id(a, c->args, MXBPF_AGENT_LIST_ARGS),
+			.stack_id = list_id(a, c->stack, MXBPF_AGENT_LIST_STACK),
 			.seq = c->seq,
 			.origin = c->origin,
 		};
 
-		if (s.seq || s.origin)
+		if (s.seq || s.origin || s.args_id || s.stack_id)
 			s.h.size = MXBPF_SPAN_BYTES_DETAILS;
 		count(a, a->spans.len < SPANS_BYTES && !buf_put(&a->spans, &s, sizeof(s)) &&
 				 !(a->calls && calls_ended(a->calls, &s)));
@@ -215,6 +243,10 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 	};
 	uint64_t *known, bytes = 0;
 
+	if (a->stacks) {
+		r.h.size = sizeof(r);
+		r.stack_id = list_id(a, m->stack, MXBPF_AGENT_LIST_STACK);
+	}
 	if (m->bytes) {
 		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, 0)
 						   : hash_get(&a->blocks, m->addr, 0);
@@ -267,6 +299,8 @@ static struct mxbpf_open open_call(struct agent_source *a, const struct mxbpf_ag
 		.cls = MXBPF_CLASS_OPERATOR,
 		.flags = (uint8_t)span_flags(o->scope, 0),
 		.level = (uint8_t)(level < UINT8_MAX ? level : UINT8_MAX),
+		.args_id = list_id(a, o->args, MXBPF_AGENT_LIST_ARGS),
+		.stack_id = list_id(a, o->stack, MXBPF_AGENT_LIST_STACK),
 	};
 }
 
@@ -470,6 +504,7 @@ static void agent_loss(const struct src *s, struct mxbpf_loss *loss)
 	loss->stored = __atomic_load_n(&a->stored, __ATOMIC_RELAXED);
 	loss->dropped += __atomic_load_n(&a->lost, __ATOMIC_RELAXED);
 	loss->truncated += __atomic_load_n(&a->unsized, __ATOMIC_RELAXED);
+	loss->unreadable += __atomic_load_n(&a->unlisted, __ATOMIC_RELAXED);
 	/* Calls that were taken while their batch was filled are not lost with the batch. */
 	if (loss->stored <= loss->attempted && loss->dropped > loss->attempted - loss->stored)
 		loss->dropped = loss->attempted - loss->stored;
@@ -480,6 +515,7 @@ static void agent_close(struct src *s)
 	struct agent_source *a = s->ctx;
 
 	hash_fini(&a->names);
+	hash_fini(&a->lists);
 	hash_fini(&a->blocks);
 	buf_fini(&a->spans);
 	buf_fini(&a->moments);
@@ -515,6 +551,9 @@ struct src *src_add_agent(struct src_hub *h, struct agt *agt, const struct src_a
 	a->calls = o->calls;
 	a->device = o->device;
 	a->owners = o->owners;
+	a->stacks = o->stacks;
+	a->list_id = o->list_id;
+	a->list_ctx = o->ctx;
 	pthread_mutex_init(&a->lock, NULL);
 	a->src = s;
 	a->stop_fd = -1;

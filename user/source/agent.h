@@ -17,6 +17,13 @@ struct src_agent_opts {
 	struct calls *calls;
 	uint32_t device; /* of records of memory */
 	bool owners;
+	bool stacks; /* records of memory have room for their stack, too */
+	/*
+	 * Returns the id of a list of the agent, for args_id or stack_id of a record; 0: none. It is called in the
+	 * source's thread, once for each list, before a record with the id is delivered.
+	 */
+	uint64_t (*list_id)(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
+	void *ctx;
 };
 struct src *src_add_agent(struct src_hub *h, struct agt *a, const struct src_agent_opts *o);
 uint64_t src_agent_memory(const struct src *s); /* records of memory so far; src_loss() counts them as well */

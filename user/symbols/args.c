@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Writes arguments as lines of JSON, from the words that BPF stored. */
+/* Writes arguments as lines of JSON, from the words that BPF stored or the agent handed over. */
 #include "symbols/priv.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adapter/adapter.h"
+#include "mxbpf_agent.h"
 #include "ring/ring.h"
 
 struct args {
 	const struct sym *s;
 	uint64_t words[MXBPF_ARG_WORDS_MAX];
 	size_t n;
-	bool no_lists; /* leave out the elements of lists, which would make too much text */
+	bool no_lists;			  /* leave out the elements of lists, which would make too much text */
+	const struct mxbpf_tensor *given; /* of the agent: the tensor of each word; NULL: BPF has stored them */
 	struct mxbpf_tensor tensor;
 	struct buf out;
 };
@@ -64,12 +67,26 @@ static int put_word(struct args *a, uint64_t word, enum what what)
 	return buf_printf(&a->out, "\"%s\"", what == TYPES || !text ? "" : text);
 }
 
+static int read_tensor(struct args *a, uint64_t word)
+{
+	size_t i = 0;
+
+	if (!a->given)
+		return ring_read_tensor(att_tensors_fd(a->s->att), word, &a->tensor);
+	while (i < a->n && a->words[i] != word)
+		i++;
+	if (i == a->n)
+		return -ENOENT;
+	a->tensor = a->given[i];
+	return 0;
+}
+
 /* A missing or unknown tensor is written as the profiler of the runtime writes it. */
 static int put_tensor(struct args *a, uint64_t word, enum what what)
 {
 	const struct mxbpf_tensor *t = &a->tensor;
 
-	if (word < MXBPF_WORD_LIST || ring_read_tensor(att_tensors_fd(a->s->att), word, &a->tensor))
+	if (word < MXBPF_WORD_LIST || read_tensor(a, word))
 		return buf_printf(&a->out, what == TYPES ? "\"\"" : "[]");
 	if (what == TYPES)
 		return put_type(a);
@@ -148,27 +165,97 @@ static int put_line(struct args *a, const struct line *line, size_t nfirst)
 	return err ? err : buf_printf(&a->out, "]");
 }
 
+static int put_lines(struct args *a, struct buf *out)
+{
+	const struct line *line;
+	size_t nfirst = 0;
+	int err = 0;
+
+	while (nfirst < a->n && a->words[nfirst] != MXBPF_WORD_OUTPUTS)
+		nfirst++;
+	for (; !err; a->no_lists = true) {
+		a->out.len = 0;
+		for (line = lines; !err && line < lines + NLINES && (!line->outputs || nfirst < a->n); line++)
+			err = put_line(a, line, nfirst);
+		if (a->out.len <= MXBPF_TEXT_BYTES_MAX || a->no_lists)
+			break;
+	}
+	if (!err && a->out.len > MXBPF_TEXT_BYTES_MAX)
+		err = -E2BIG;
+	if (err)
+		buf_fini(&a->out);
+	*out = a->out;
+	return err;
+}
+
 int sym_args_text(const struct sym *s, uint64_t id, struct buf *out)
 {
 	struct args a = {.s = s};
-	int n = ring_read_args(att_args_fd(s->att), id, a.words), err = n < 0 ? n : 0;
-	const struct line *line;
-	size_t nfirst = 0;
+	int n = ring_read_args(att_args_fd(s->att), id, a.words);
 
-	a.n = n < 0 ? 0 : (size_t)n;
-	while (nfirst < a.n && a.words[nfirst] != MXBPF_WORD_OUTPUTS)
-		nfirst++;
-	for (; !err; a.no_lists = true) {
-		a.out.len = 0;
-		for (line = lines; !err && line < lines + NLINES && (!line->outputs || nfirst < a.n); line++)
-			err = put_line(&a, line, nfirst);
-		if (a.out.len <= MXBPF_TEXT_BYTES_MAX || a.no_lists)
-			break;
+	if (n < 0)
+		return n;
+	a.n = (size_t)n;
+	return put_lines(&a, out);
+}
+
+/* ---- lists of the agent */
+
+/* Reads a tensor at the start of a list. Returns the number of its words, or 0 if the list is damaged. */
+static uint32_t take_tensor(const uint64_t *list, uint32_t n, struct mxbpf_tensor *t, uint64_t *id)
+{
+	const uint32_t ndim = MXBPF_AGENT_TENSOR_NDIM(list[0]), strided = MXBPF_AGENT_TENSOR_STRIDED(list[0]);
+	const uint32_t words = ndim * (1 + !!strided);
+
+	if (ndim > MXBPF_TENSOR_DIMS || strided > 1 || words > n - 1)
+		return 0;
+	*t = (struct mxbpf_tensor){.dtype = (uint16_t)MXBPF_AGENT_TENSOR_DTYPE(list[0]),
+				   .ndim = (uint8_t)ndim,
+				   .strided = (uint8_t)strided};
+	memcpy(t->dims, list + 1, words * sizeof(*list));
+	*id = mxbpf_name_id(mxbpf_name_fold(MXBPF_NAME_SEED, (const __u64 *)t, 8 + ndim * 16));
+	return 1 + words;
+}
+
+/* Replaces the tensors in a list by their ids. */
+static int take_words(struct args *a, struct mxbpf_tensor *tensors, const uint64_t *list, uint32_t n)
+{
+	uint32_t i = 0, words;
+
+	while (i < n && a->n < MXBPF_ARG_WORDS_MAX) {
+		a->words[a->n] = list[i];
+		words = list[i] & MXBPF_AGENT_TENSOR ? take_tensor(list + i, n - i, &tensors[a->n], &a->words[a->n])
+						     : 1;
+		if (!words)
+			return -EBADMSG;
+		a->n++;
+		i += words;
 	}
-	if (!err && a.out.len > MXBPF_TEXT_BYTES_MAX)
-		err = -E2BIG;
-	if (err)
-		buf_fini(&a.out);
-	*out = a.out;
+	return i < n ? -EBADMSG : 0;
+}
+
+/* As words_intern() in bpf/read/args.bpf.h does it. */
+static uint64_t words_id(const struct args *a)
+{
+	uint64_t h = MXBPF_NAME_SEED;
+	size_t from, n;
+
+	for (from = 0; from < a->n; from += MXBPF_ARG_WORDS_PART) {
+		n = a->n - from < MXBPF_ARG_WORDS_PART ? a->n - from : MXBPF_ARG_WORDS_PART;
+		h = mxbpf_name_fold(h, (const __u64 *)&a->words[from], (uint32_t)(n * sizeof(a->words[0])));
+	}
+	return mxbpf_name_id(h);
+}
+
+int sym_list_text(const struct sym *s, const uint64_t *list, uint32_t n, uint64_t *id, struct buf *out)
+{
+	struct mxbpf_tensor *tensors = calloc(MXBPF_ARG_WORDS_MAX, sizeof(*tensors));
+	struct args a = {.s = s, .given = tensors};
+	int err = tensors ? take_words(&a, tensors, list, n) : -ENOMEM;
+
+	*id = words_id(&a);
+	if (!err)
+		err = put_lines(&a, out);
+	free(tensors);
 	return err;
 }

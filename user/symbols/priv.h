@@ -38,12 +38,17 @@ int sym_span_name(struct sym *s, uint32_t tgid, uint64_t id, char *text);
  */
 int sym_args_text(const struct sym *s, uint64_t id, struct buf *out);
 
+/* The same for a list of the agent, whose id it computes as BPF would. Returns -EBADMSG for a damaged list, too. */
+int sym_list_text(const struct sym *s, const uint64_t *list, uint32_t n, uint64_t *id, struct buf *out);
+
 /*
  * stacks.c: sym_stack_id() returns the id of a stack's text for BPF's id of the stack, or 0 if the stack cannot be
  * read. The model then knows the text. sym_stack_text_id() does this for frames that BPF sent.
  */
 uint64_t sym_stack_id(struct sym *s, uint32_t tgid, uint64_t bpf_id);
 uint64_t sym_stack_text_id(struct sym *s, uint32_t tgid, const struct mxbpf_stack *frames);
+/* Learns a stack of the agent. Returns the id that sym_stack_id() then knows, or 0. */
+uint64_t sym_list_stack(struct sym *s, uint32_t tgid, const uint64_t *list, uint32_t n);
 void sym_stacks_free(struct sym *s);
 
 #endif

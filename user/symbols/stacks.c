@@ -45,6 +45,11 @@ const struct mxbpf_python *sym_python(const struct sym *s)
 	return s->stacks ? py_offsets(s->stacks->first.py) : NULL;
 }
 
+uint64_t sym_python_is_finalizing(const struct sym *s)
+{
+	return s->stacks ? py_is_finalizing(s->stacks->first.py) : 0;
+}
+
 static void interp_free(void *value)
 {
 	struct interp *i = value;
@@ -162,6 +167,23 @@ uint64_t sym_stack_id(struct sym *s, uint32_t tgid, uint64_t bpf_id)
 	known = hash_put(&s->stacks->ids, bpf_id, tgid);
 	if (known)
 		*known = id;
+	return id;
+}
+
+uint64_t sym_list_stack(struct sym *s, uint32_t tgid, const uint64_t *list, uint32_t n)
+{
+	const uint64_t words = sizeof(struct mxbpf_stack_frame) / sizeof(*list);
+	struct mxbpf_stack frames = {.n = (n - 1) / (uint32_t)words, .cut = list[0] & 1};
+	uint64_t id = plan_text_id(MXBPF_NAME_STACK, (const char *)list, n * sizeof(*list)), *known;
+
+	if (!s->stacks || frames.n > MXBPF_STACK_FRAMES_MAX)
+		return 0;
+	memcpy(frames.frames, list + 1, frames.n * sizeof(frames.frames[0]));
+	known = hash_put(&s->stacks->ids, id, tgid);
+	if (!known)
+		return 0;
+	if (!*known)
+		*known = sym_stack_text_id(s, tgid, &frames);
 	return id;
 }
 

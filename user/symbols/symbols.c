@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "mxbpf_agent.h"
 #include "records/kinds.h"
 #include "ring/ring.h"
 #include "symbols/sample.h"
@@ -156,6 +157,21 @@ static void finish_sample(struct sym *s, struct mxbpf_sample *r)
 	r->code_id = len ? sym_text_id(s, MXBPF_NAME_CODE, r->h.tgid, s->lines, len) : 0;
 	r->stack_id = where->python.n ? sym_stack_text_id(s, r->h.tgid, &where->python) : 0;
 	r->h.size = (uint16_t)bytes;
+}
+
+uint64_t sym_list_id(struct sym *s, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n)
+{
+	struct buf text = {0};
+	uint64_t id = 0;
+
+	if (kind == MXBPF_AGENT_LIST_STACK)
+		return sym_list_stack(s, tgid, list, n);
+	if (sym_list_text(s, list, n, &id, &text))
+		id = 0;
+	else if (!mdl_text(s->o.model, MXBPF_NAME_ARGS, id, NULL))
+		sym_add(s, MXBPF_NAME_ARGS, tgid, id, text.data, text.len);
+	buf_fini(&text);
+	return id;
 }
 
 int sym_learn(struct sym *s, struct mxbpf_rec *r)

@@ -39,6 +39,8 @@ void sym_free(struct sym *s);		       /* NULL is legal */
 int sym_python_open(struct sym *s, struct err *e);
 /* Returns what BPF must know about the interpreter, or NULL if there is none. Borrowed. */
 const struct mxbpf_python *sym_python(const struct sym *s);
+/* Address of a function of that interpreter, see py_is_finalizing(). */
+uint64_t sym_python_is_finalizing(const struct sym *s);
 /* Prepares for samples. Returns 0 or -ENOMEM. */
 int sym_samples_open(struct sym *s);
 
@@ -58,6 +60,12 @@ int sym_learn_all(struct sym *s, void *recs, size_t bytes);
 void sym_retry(struct sym *s);
 /* Gives the model a name. Returns 0 or -ENOMEM. */
 int sym_add(struct sym *s, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len);
+
+/*
+ * Learns a list that the agent in a process has made (enum mxbpf_agent_list), and returns its id for records: args_id, or
+ * a stack_id that sym_learn() replaces. 0: the list is damaged, its stack cannot be read, or there is no memory.
+ */
+uint64_t sym_list_id(struct sym *s, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
 
 /* The id of a text, which is its hash; the model gets the text. 0: no memory. */
 uint64_t sym_text_id(struct sym *s, enum mxbpf_name_kind kind, uint32_t tgid, const char *text, size_t len);

@@ -326,7 +326,7 @@ long mxbpf_agent_start(uint64_t wanted)
 	}
 	for (i = 0; !err && i < sizeof(modules) / sizeof(modules[0]); i++)
 		if (wanted & modules[i]->bit)
-			err = modules[i]->start();
+			err = modules[i]->start(wanted);
 	mxbpf_agent_config.error = err;
 	return err;
 }

@@ -15,8 +15,9 @@
 /* The parts of the agent; one row for each runtime. */
 struct agent_module {
 	const char *name;
-	unsigned bit;	    /* enum mxbpf_agent_module */
-	int (*start)(void); /* returns 0 or -errno; may be called again after stop */
+	unsigned bit; /* enum mxbpf_agent_module */
+	/* wanted: mask of enum mxbpf_agent_module. Returns 0 or -errno; may be called again after stop. */
+	int (*start)(uint64_t wanted);
 	void (*stop)(void); /* called by any thread that finds no mxbpf attached */
 };
 extern const struct agent_module agent_record_function, agent_gpu;
@@ -55,6 +56,11 @@ bool agent_is_heard(void);
 void agent_hand_over(const struct mxbpf_agent_batch *b);
 /* Returns the offset of a name's text in the shared memory, or 0 if there is no room. */
 uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, const char *text);
+/*
+ * Returns the place of the list of n words in t->list, which is kept once, or 0 if there is no room for it. A list that
+ * has no room counts as truncated.
+ */
+uint32_t agent_list(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, enum mxbpf_agent_list kind, uint32_t n);
 /* Records a call that has ended. */
 void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c);
 

@@ -169,7 +169,7 @@ static void *run(void *ctx)
 }
 
 /* All signals are blocked in the thread, because those of the process belong to its own threads. */
-static int start(void)
+static int start(uint64_t wanted)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
 	pthread_attr_t attr;
@@ -179,6 +179,7 @@ static int start(void)
 	uint32_t none = 0;
 	int err;
 
+	(void)wanted;
 	if (!__atomic_compare_exchange_n(&s->gpu.thread, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return 0;
 	if (s->gpu.state == MXBPF_GPU_FAILED && s->gpu.failed == MXBPF_GPU_AT_THREAD)

@@ -9,9 +9,18 @@
 #include <errno.h>
 
 #include "agent.h"
+#include "details.h"
 
 typedef void (*alloc_fn)(void *reporter, void *block, size_t bytes);
 typedef void (*free_fn)(void *reporter, void *block);
+
+/* Returns the place of the stack of the innermost open call, or of the thread if there is no call. */
+static uint32_t stack_of(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t)
+{
+	__u64 top;
+
+	return t->depth ? t->open[t->depth - 1].stack : agent_stack(s, t, NULL, &top);
+}
 
 /* bytes 0: the block is freed. */
 static void note(const void *block, size_t bytes)
@@ -33,6 +42,8 @@ static void note(const void *block, size_t bytes)
 		.end_tid = t->tid,
 		.scope = MXBPF_AGENT_MEMORY,
 	};
+	if (bytes && s->details.wanted & MXBPF_AGENT_STACK_ALLOC)
+		c.stack = stack_of(s, t);
 	agent_record(t, &c);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "details.h"
 #include "memory.h"
 
 /*
@@ -169,6 +170,8 @@ static struct mxbpf_agent_call ended(const struct mxbpf_agent_open *o, uint32_t 
 		.tid = tid,
 		.scope = o->scope,
 		.flags = (uint8_t)flags,
+		.args = o->args,
+		.stack = o->stack,
 	};
 }
 
@@ -281,11 +284,9 @@ static void on_end(const void *rf, void *context)
 static void stop(void)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
-	uint32_t registered = 1;
 	unsigned i;
 
-	if (!s ||
-	    !__atomic_compare_exchange_n(&s->registered, &registered, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!s || !__atomic_exchange_n(&s->registered, MXBPF_AGENT_NOT_REGISTERED, __ATOMIC_ACQ_REL))
 		return;
 	for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
 		((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
@@ -297,6 +298,17 @@ static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_sh
 {
 	if (s && s->registered && (heard || agent_now() - started_ns > STOP_AFTER_NS))
 		stop();
+}
+
+/* An open call is read from outside, so its arguments and stack are set before the call is. */
+static void __attribute__((noinline))
+begin_details(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct mxbpf_agent_open *o,
+	      const struct mxbpf_agent_open *outer, const void *rf)
+{
+	if (s->details.wanted & MXBPF_AGENT_ARGS)
+		o->args = agent_args(s, t, rf);
+	if (s->details.wanted & MXBPF_AGENT_STACK)
+		o->stack = agent_stack(s, t, outer, &o->top);
 }
 
 static void begin(const void *rf, unsigned scope)
@@ -329,6 +341,9 @@ static void begin(const void *rf, unsigned scope)
 	name = ((name_fn)mxbpf_agent_config.name)(rf);
 	o->name = agent_name(s, t, name);
 	begin_number(s, o, depth ? o - 1 : NULL, rf, name);
+	o->args = o->stack = 0;
+	if (s->details.wanted)
+		begin_details(s, t, o, depth ? o - 1 : NULL, rf);
 	o->start_ns = agent_now();
 	__atomic_store_n(&o->call, (uint64_t)(uintptr_t)rf, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELEASE);
@@ -357,8 +372,11 @@ static const struct {
 	[MXBPF_AGENT_USER] = {on_user, 7},
 };
 
-static int start(void)
+/* Callbacks that were registered without arguments, or with arguments that nobody wants any more, are replaced. */
+static int start(uint64_t wanted)
 {
+	const bool args = wanted & MXBPF_AGENT_MODULE_ARGS;
+	const uint32_t registered = args ? MXBPF_AGENT_REGISTERED_ARGS : MXBPF_AGENT_REGISTERED;
 	struct mxbpf_agent_shared *s = agent_shared();
 	unsigned i;
 	int err;
@@ -367,6 +385,8 @@ static int start(void)
 		return -ENOSYS;
 	started_ns = agent_now();
 	heard = false;
+	if (s->registered != registered)
+		stop();
 	err = agent_memory_start();
 	if (err || s->registered)
 		return err;
@@ -374,9 +394,10 @@ static int start(void)
 		struct record_callback c = {.start = callbacks[i].start, .end = on_end, .sampling_probability = 1};
 
 		c.scopes[callbacks[i].scope] = 1;
+		c.needs_inputs = args;
 		handles[i] = ((add_fn)mxbpf_agent_config.add_callback)(c);
 	}
-	__atomic_store_n(&s->registered, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->registered, registered, __ATOMIC_RELEASE);
 	return 0;
 }
 

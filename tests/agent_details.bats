@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --agent with --shapes and --py-stacks: the agent reads the arguments of operators and Python frames inside the process. These
+# tests compare them with torch.profiler.
+
+load helpers
+
+setup() { torch_setup; }
+
+compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" --all-names "$@"; }
+
+# Writes job.mxd and mxbpf.result of a program. The first session injects the agent while the program is busy, and the next one
+# finds it there.
+agent_recording() { # PROGRAM
+	torch_server
+	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF --agent --pid {pid} --format json" \
+		--tool "$MXBPF record --agent --shapes --py-stacks --memory -o job.mxd --pid {pid}" --stdout record.out -- \
+		"${SERVED[@]}" "$JUDGE/prog.py" "$1" --bare --result mxbpf.result --busy
+	"$MXBPF" report job.mxd --format json --by shape >mxbpf.json
+	"$MXBPF" export job.mxd -o export.json
+}
+
+same_shapes() { # PROGRAM
+	reference_shapes "$1"
+	reference "$1"
+	agent_recording "$1"
+	compare --calls builtin.json mxbpf.json --trace export.json --shapes shaped.json
+	"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
+	cmp builtin.result mxbpf.result
+	jq -e '.loss | .dropped == 0 and .attempted == .stored and .unreadable == 0 and .truncated == 0' mxbpf.json
+}
+
+same_stacks() { # PROGRAM, after same_shapes
+	"${SERVED[@]}" "$REPO/tests/stacks/torch_builtin.py" "$1" frames.json
+	python3 "$REPO/tests/stacks/compare_torch.py" frames.json job.mxd
+}
+
+@test "The agent sees the tensors, frames and modules of a CNN trained with SGD as torch.profiler does" {
+	same_shapes sgd
+	same_stacks sgd
+}
+
+@test "The agent sees the tensors and frames of a program with caught exceptions as torch.profiler does" {
+	same_shapes exceptions
+	same_stacks exceptions
+}
+
+@test "The agent sees tensors in lists of a CNN trained with foreach Adam as torch.profiler does" { same_shapes adam-foreach; }
+@test "The agent sees the tensors of a transformer, nested ones too, as torch.profiler does" { same_shapes transformer; }
+@test "The agent sees tensors of every kind, passed in every way, as torch.profiler does" { same_shapes forms; }
+@test "The agent sees tensors on TorchScript's stack as torch.profiler does" { same_shapes script; }
+@test "The agent sees the tensors of vmap and custom Functions as torch.profiler does" { same_shapes custom; }
