@@ -50,3 +50,25 @@ same_stacks() { # PROGRAM, after same_shapes
 @test "The agent sees tensors of every kind, passed in every way, as torch.profiler does" { same_shapes forms; }
 @test "The agent sees tensors on TorchScript's stack as torch.profiler does" { same_shapes script; }
 @test "The agent sees the tensors of vmap and custom Functions as torch.profiler does" { same_shapes custom; }
+
+# The program calls operators of the wheel's library through ctypes, for a Python without PyTorch.
+told_on() { # INTERPRETER
+	[[ -x $1 ]] || skip "no $1: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
+	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF --agent --pid {pid} --format json" \
+		--tool "$MXBPF record -o calls.mxd --agent --py-stacks --probes op --pid {pid}" --stdout record.out -- \
+		env OMP_NUM_THREADS=1 "$1" "$REPO/tests/stacks/prog.py" "$MXBPF_TEST_LIBTORCH" said.json --busy
+	python3 "$REPO/tests/stacks/compare.py" said.json calls.mxd
+}
+
+@test "The agent's stacks equal the program's own on CPython 3.11" { told_on /usr/bin/python3; }
+@test "The agent's stacks equal the program's own on CPython 3.9" { told_on "$O/deps/pythons/3.9/python"; }
+@test "The agent's stacks equal the program's own on CPython 3.13" { told_on "$O/deps/pythons/3.13/python"; }
+@test "The agent's stacks equal the program's own on CPython 3.14" { told_on "$O/deps/pythons/3.14/python"; }
+
+@test "The agent reads the arguments of operators in Debian's PyTorch 1.13 as torch.profiler does" {
+	[[ -x $O/deps/torch-debian/bin/python ]] || skip "no Debian PyTorch: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"
+	BUILD=debian
+	reference_shapes exceptions
+	agent_recording exceptions
+	"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
+}

@@ -69,6 +69,14 @@ class TorchProfiler(Builtin):
     steps_max = 100 # it keeps all events, and its end takes longer than the steps
 
 
+class TorchProfilerMemory(TorchProfiler):
+    kind = 'memory'
+
+
+class TorchProfilerShapes(TorchProfiler):
+    kind = 'shapes'
+
+
 class TorchProfilerFull(TorchProfiler):
     kind = 'full'
     steps_max = 50
@@ -232,6 +240,14 @@ class MxbpfAgentMem(MxbpfAgent):
     options = ('--agent', '--probes', 'op,mem')
 
 
+class MxbpfAgentShapes(MxbpfAgent):
+    options = ('--agent', '--probes', 'op,mem', '--shapes')
+
+
+class MxbpfAgentFull(MxbpfAgent):
+    options = ('--agent', '--probes', 'op,mem', '--shapes', '--py-stacks')
+
+
 def fits(mode, loop):
     """Returns whether a loop has such a profiler, or the object of an option."""
     mode = PAIRS.get(mode, mode)
@@ -240,8 +256,8 @@ def fits(mode, loop):
 
 ONLY_MXNET = ('builtin-trace', 'builtin-agg', 'builtin-late', 'bpftrace', 'mxbpf-api-work', 'mxbpf-mark', 'mxbpf-all',
               'mxbpf-life')
-ONLY_TORCH = ('torch-profiler', 'torch-full', 'mxbpf-ops', 'mxbpf-mem', 'mxbpf-agent', 'mxbpf-agent-account',
-              'mxbpf-agent-mem')
+ONLY_TORCH = ('torch-profiler', 'torch-memory', 'torch-shapes', 'torch-full', 'mxbpf-ops', 'mxbpf-mem', 'mxbpf-agent', 'mxbpf-agent-account',
+              'mxbpf-agent-mem', 'mxbpf-agent-shapes', 'mxbpf-agent-full')
 
 # name: class, description, sections of one job. MXNet's profiler writes once a second, and cannot start a second file.
 MODES = {
@@ -250,6 +266,8 @@ MODES = {
     'builtin-agg': (BuiltinAggregate, "MXNet's profiler, aggregate", 1),
     'builtin-late': (BuiltinLate, "MXNet's profiler, trace at end", 1),
     'torch-profiler': (TorchProfiler, 'torch.profiler', 2),
+    'torch-memory': (TorchProfilerMemory, 'torch.profiler, memory', 2),
+    'torch-shapes': (TorchProfilerShapes, 'torch.profiler, memory, shapes', 2),
     'torch-full': (TorchProfilerFull, 'torch.profiler, shapes, memory, stacks', 1),
     'bpftrace': (Bpftrace, 'bpftrace, operators + C API', 2),
     'mxbpf-op': (MxbpfOp, 'mxbpf, operators only', 2),
@@ -269,6 +287,8 @@ MODES = {
     'mxbpf-agent': (MxbpfAgent, 'mxbpf, operators only, --agent --no-account', 2),
     'mxbpf-agent-account': (MxbpfAgentAccount, 'mxbpf, operators only, --agent', 2),
     'mxbpf-agent-mem': (MxbpfAgentMem, 'mxbpf, operators and memory, --agent', 2),
+    'mxbpf-agent-shapes': (MxbpfAgentShapes, 'mxbpf, operators and memory, --agent --shapes', 2),
+    'mxbpf-agent-full': (MxbpfAgentFull, 'mxbpf, operators and memory, --agent --shapes --py-stacks', 2),
 }
 
 # With BASE=PATH: the same modes of another build, for example of an earlier commit, in the same rounds.

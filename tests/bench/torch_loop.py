@@ -77,9 +77,10 @@ class Builtin(job.Builtin):
         self.trace = trace
 
     def begin(self, kind):
-        full = kind == 'full'
-        self.profile = profile(activities=[ProfilerActivity.CPU], record_shapes=full, profile_memory=full,
-                               with_stack=full)
+        # 'cpu', or more of memory, shapes and stacks, each with those before it.
+        level = ('cpu', 'memory', 'shapes', 'full').index(kind)
+        self.profile = profile(activities=[ProfilerActivity.CPU], profile_memory=level >= 1, record_shapes=level >= 2,
+                               with_stack=level >= 3)
         self.profile.start()
 
     def end(self):

@@ -50,8 +50,8 @@ def listed(events):
 
 
 class Builtin:
-    def __init__(self, *_):
-        self.profile = profiler_legacy.profile(profile_memory=True)
+    def __init__(self, shapes=False, *_):
+        self.profile = profiler_legacy.profile(profile_memory=True, record_shapes=shapes)
         self.records = []
 
     def start(self):
@@ -82,10 +82,12 @@ class Builtin:
             yield root
 
     def report(self, _=None):
-        memory, rows, events = [], collections.defaultdict(lambda: [0, 0, 0]), []
+        memory, rows, events, shapes = [], collections.defaultdict(lambda: [0, 0, 0]), [], collections.Counter()
         for root in self.roots(memory):
             for event in root.tidied().all():
                 if event.parent:
                     rows[event.name] = [a + b for a, b in zip(rows[event.name], (1, event.bytes(), event.own_bytes))]
                     events.append(event)
-        return {'rows': dict(sorted(rows.items())), 'events': listed(events), 'memory': {'cpu': memory}}
+                    shapes[event.name, str(event.record.shapes() or [])] += 1
+        return {'rows': dict(sorted(rows.items())), 'events': listed(events), 'memory': {'cpu': memory},
+                'by_shape': sorted([name, sizes, n] for (name, sizes), n in shapes.items())}

@@ -16,7 +16,7 @@ FRAMES_MAX = 32
 BYTES_MAX = 4096
 CUT, GONE = b'...', b'[its code is gone]'
 DYING = b'cell-', b'made-', b'<string>'  # files of code that is freed
-CALL = 'MXNDArrayWaitAll'
+CALLS = 'MXNDArrayWaitAll', 'aten::neg_'
 
 
 def one_line(text):
@@ -49,7 +49,7 @@ def main():
         said = json.load(f)
     calls = collections.defaultdict(list)
     for span in recording.spans(sys.argv[2]):
-        if span.name == CALL:
+        if span.name in CALLS:
             calls[span.tid].append(span.stack)
     bad, gone, told = [], 0, 0
     for tid in set(map(int, said['stable'])) | set(calls):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a C API from every kind of Python frame, and records where it made each call with sys._getframe().
+"""Calls a C API or an operator from every kind of Python frame, and records where it made each call with sys._getframe().
 
-usage: prog.py LIBMXNET OUT    the toy of ../toy; has the gates of the programs of ../judge
+usage: prog.py LIBRARY OUT [--busy]    has the gates of the programs of ../judge
+
+LIBRARY is the toy libmxnet of ../toy, or PyTorch's libtorch_cpu.so, whose operators are called without PyTorch.
 
 OUT gets a JSON object: "stable" and "dying" (code that is gone when its call has returned), each {tid: [stack...]}, a stack a
 list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.14.
@@ -20,7 +22,17 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 import gate  # noqa: E402
 
+
+def torch_operator(torch):
+    """Returns an object that calls aten::neg_ without a Python frame of its own. at::ones({3}): a 0 is an empty std::optional."""
+    ones = torch._ZN2at4_ops4ones4callEN3c108ArrayRefINS2_6SymIntEEESt8optionalINS2_10ScalarTypeEES6_INS2_6LayoutEES6_INS2_6DeviceEES6_IbE
+    tensor, size = ctypes.c_void_p(), ctypes.c_int64(3)
+    ones(ctypes.byref(tensor), ctypes.byref(size), ctypes.c_size_t(1), *[ctypes.c_size_t(0)] * 4)
+    return functools.partial(torch._ZN2at4_ops4neg_4callERNS_6TensorE, ctypes.byref(tensor))
+
+
 lib = ctypes.CDLL(sys.argv[1])
+work = torch_operator(lib) if 'libtorch' in sys.argv[1] else lib.MXNDArrayWaitAll
 said = {'stable': {}, 'dying': {}}
 kind = threading.local()
 
@@ -38,7 +50,7 @@ def note(frame):
 
 
 def call(_=None):
-    note(sys._getframe()); lib.MXNDArrayWaitAll()  # noqa: E702
+    note(sys._getframe()); work()  # noqa: E702
     return 1
 
 
@@ -210,6 +222,8 @@ def dying():
 
 def main():
     call()
+    if '--busy' in sys.argv:
+        gate.busy(work)
     gate.begin()
     said['stable'].clear()
     kept = [long_function(), hostile_names()]

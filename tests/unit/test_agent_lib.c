@@ -40,12 +40,13 @@ _Static_assert(sizeof(struct callback) == 40, "as in ATen/record_function.h");
 
 static struct callback callbacks[10]; /* by scope */
 static unsigned nadded, nremoved;
+static bool needs_args;
 
 static uint64_t add_callback(struct callback c)
 {
 	unsigned i;
 
-	CHECK(c.sampling == 1 && !c.needs[0] && !c.needs[1] && !c.needs[2]);
+	CHECK(c.sampling == 1 && c.needs[0] == needs_args && !c.needs[1] && !c.needs[2]);
 	for (i = 0; i < 10; i++)
 		if (c.scopes[i])
 			callbacks[i] = c;
@@ -57,10 +58,19 @@ static void remove_callback(uint64_t handle)
 	nremoved += handle <= nadded;
 }
 
+/* Stand-in for an IValue. */
+struct value {
+	uint64_t word;
+	uint32_t tag, pad;
+};
+enum { TAG_TENSOR = 1, TAG_INT = 5, TAG_STRING = 12, TAG_LIST = 14 };
+
 /* Stand-in for at::RecordFunction. The configuration tells the agent where its fields lie. */
 struct record {
 	const char *name;
 	uint64_t number, of_thread;
+	const struct value *values;
+	uint64_t nvalues;
 };
 #define NO_NUMBER ((uint64_t)-1)
 
@@ -108,6 +118,7 @@ static volatile free_fn free_entry = reporter_delete;
 
 /* ---- the agent */
 
+static long (*start)(uint64_t modules);
 static volatile uint16_t *listens;
 static struct mxbpf_agent_config *config;
 static struct mxbpf_agent_shared *shared;
@@ -115,7 +126,6 @@ static struct mxbpf_agent_shared *shared;
 static bool load(const char *dir)
 {
 	char path[300];
-	long (*start)(uint64_t modules);
 	void *lib;
 
 	snprintf(path, sizeof(path), "%s/gen/agent.so", dir);
@@ -166,7 +176,7 @@ static uint64_t recorded(void)
 /* Makes one call of a scope, with `depth` more calls nested in it. */
 static void call(unsigned scope, const char *name, unsigned depth)
 {
-	struct record r = {name, next_number, scope == MXBPF_AGENT_BACKWARD ? 3 : 0};
+	struct record r = {.name = name, .number = next_number, .of_thread = scope == MXBPF_AGENT_BACKWARD ? 3 : 0};
 	void *context = &context;
 
 	callbacks[scope].start(&context, &r);
@@ -236,7 +246,7 @@ static void test_many(bool numbers)
 static const struct mxbpf_agent_call *numbered(unsigned scope, const char *name, uint64_t number, uint64_t of_thread,
 					       unsigned nodes)
 {
-	struct record r = {name, number, of_thread};
+	struct record r = {.name = name, .number = number, .of_thread = of_thread};
 	void *context;
 
 	callbacks[scope].start(&context, &r);
@@ -407,19 +417,112 @@ static void test_memory(void)
 	listen_now();
 }
 
+/* ---- arguments */
+
+/* Stand-in for a tensor: the words before its key set, which mxbpf finds in the code of the library. */
+struct tensor {
+	uint64_t before[6], ndim, sizes[5], strides[5], other, numel, dtype, keys;
+};
+
+/* Stand-in for a list of boxed values. */
+struct list {
+	uint64_t head[2];
+	const struct value *from, *to, *room;
+	const struct type {
+		uint64_t methods;
+		uint32_t kind;
+	} * type;
+};
+enum { KIND_TENSOR = 3, KIND_OPTIONAL = 23 };
+
+/* Makes a call with arguments, and returns the words of its list, or NULL if it has none. */
+static const uint64_t *with_args(const struct value *values, uint64_t n)
+{
+	struct record r = {.name = "aten::add", .number = NO_NUMBER, .values = values, .nvalues = n};
+	const struct mxbpf_agent_batch *b = &shared->slots[0].batch;
+	void *context;
+	uint32_t place;
+
+	while (b->ncalls > MXBPF_AGENT_BATCH / 2)
+		call(1, "aten::inner", 0);
+	callbacks[0].start(&context, &r);
+	callbacks[0].end(&r, context);
+	place = b->calls[b->ncalls - 1].args;
+	return place ? (const uint64_t *)&shared->words[place] : NULL;
+}
+
+static void test_args(void)
+{
+	static const struct type tensors = {0, KIND_TENSOR}, optional = {0, KIND_OPTIONAL};
+	struct tensor two = {.ndim = 2, .sizes = {3, 4}, .strides = {4, 1}, .numel = 12, .dtype = 6}, wrong = two, many,
+		      undefined;
+	int64_t six[12] = {1, 1, 1, 1, 2, 3, 6, 6, 6, 6, 3, 1};
+	struct value elements[] = {{(uintptr_t)&two, TAG_TENSOR, 0}, {(uintptr_t)&undefined, TAG_TENSOR, 0}};
+	struct list some = {{0}, elements, elements + 2, NULL, &tensors},
+		    none = {{0}, elements, elements, NULL, &tensors};
+	struct list maybe = {{0}, elements, elements + 2, NULL, &optional};
+	struct value v[MXBPF_ARG_LIST_MAX + 1] = {{(uintptr_t)&two, TAG_TENSOR, 0}, {7, TAG_INT, 0}};
+	struct mxbpf_agent_slot *t = &shared->slots[0];
+	const uint64_t *w, *again;
+	uint64_t truncated = t->truncated, unreadable = t->unreadable;
+
+	wrong.numel = 11;
+	many = (struct tensor){.ndim = 6, .sizes = {(uintptr_t)six}, .numel = 6, .dtype = 6};
+	shared->details = (struct mxbpf_agent_details){.wanted = MXBPF_AGENT_ARGS,
+						       .inputs_off = offsetof(struct record, values),
+						       .keys_off = offsetof(struct tensor, keys),
+						       .list_off = offsetof(struct list, from),
+						       .list_tag = TAG_LIST,
+						       .list_kind = KIND_TENSOR,
+						       .undefined = (uintptr_t)&undefined};
+	needs_args = true;
+	CHECK(!start(MXBPF_AGENT_MODULE_CALLS | MXBPF_AGENT_MODULE_ARGS) && nremoved == 4 && nadded == 8);
+	CHECK(shared->registered == MXBPF_AGENT_REGISTERED_ARGS);
+	w = with_args(v, 2);
+	CHECK(w && w[0] == MXBPF_AGENT_LIST(MXBPF_AGENT_LIST_ARGS, 6) && w[1] == MXBPF_AGENT_TENSOR_WORD(6, 2, 1));
+	CHECK(w && w[2] == 3 && w[3] == 4 && w[4] == 4 && w[5] == 1 && w[6] == MXBPF_WORD_SCALAR);
+	again = with_args(v, 2);
+	CHECK(again == w); /* each list is kept once */
+	v[1] = (struct value){(uintptr_t)&some, TAG_LIST, 0};
+	w = with_args(v + 1, 1);
+	CHECK(w && w[1] == MXBPF_WORD_LIST + 2 && w[2] == MXBPF_AGENT_TENSOR_WORD(6, 2, 1) && w[7] == MXBPF_WORD_OTHER);
+	v[1].word = (uintptr_t)&none;
+	w = with_args(v + 1, 1);
+	CHECK(w && w[0] == MXBPF_AGENT_LIST(MXBPF_AGENT_LIST_ARGS, 1) && w[1] == MXBPF_WORD_LIST);
+	v[1].word = (uintptr_t)&maybe;
+	w = with_args(v + 1, 1);
+	CHECK(w && w[0] == MXBPF_AGENT_LIST(MXBPF_AGENT_LIST_ARGS, 1) && w[1] == MXBPF_WORD_OTHER);
+	v[1] = (struct value){(uintptr_t)&many, TAG_TENSOR, 0};
+	w = with_args(v + 1, 1);
+	CHECK(w && w[1] == MXBPF_AGENT_TENSOR_WORD(6, 6, 1) && w[5] == 1 && w[6] == 2 && w[7] == 3 && w[13] == 1);
+	CHECK(!with_args(v, 0) && t->truncated == truncated && t->unreadable == unreadable);
+	v[1].word = (uintptr_t)&wrong;
+	w = with_args(v + 1, 1);
+	CHECK(w && w[1] == MXBPF_WORD_UNREADABLE && t->unreadable == unreadable + 1);
+	CHECK(!with_args(v, MXBPF_ARG_LIST_MAX + 1) && t->truncated == truncated + 1);
+	/* When there is no room for another list, calls go on without, and are counted. */
+	shared->words_len = MXBPF_AGENT_WORDS - 3;
+	v[1] = (struct value){0, TAG_STRING, 0};
+	CHECK(!with_args(v, 2) && t->truncated == truncated + 2 && shared->words_len == MXBPF_AGENT_WORDS - 3);
+	shared->details.wanted = 0;
+	needs_args = false;
+	CHECK(!start(MXBPF_AGENT_MODULE_CALLS) && nremoved == 8 && nadded == 12 && !with_args(v, 2));
+}
+
 static void test_silent(void)
 {
+	const unsigned removed = nremoved, added = nadded;
 	uint64_t before = recorded();
 
 	free_entry = another_tool;
 	*listens = 0;
 	use_memory(&before, 64);
-	CHECK(!nremoved && recorded() == before);
+	CHECK(nremoved == removed && recorded() == before);
 	call(0, "aten::add", 1);
-	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
+	CHECK(recorded() == before && nremoved == removed + MXBPF_AGENT_SCOPES && nadded == added);
 	CHECK(alloc_entry == reporter_new && free_entry == another_tool);
 	call(0, "aten::add", 1); /* torch may call a removed callback late */
-	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
+	CHECK(recorded() == before && nremoved == removed + MXBPF_AGENT_SCOPES);
 }
 
 int main(void)
@@ -457,6 +560,8 @@ int main(void)
 	test_fork();
 	TEST("calls are recorded without a name if the name table is full, and these calls are counted")
 	test_names();
+	TEST("arguments are read while mxbpf asks for them, and what cannot be read or kept is counted")
+	test_args();
 	TEST("after recording is switched off, the agent records nothing, removes its callbacks, and restores "
 	     "entries that no other tool has changed")
 	test_silent();

@@ -118,6 +118,8 @@ static void test_calls(void)
 		FORGED(mxbpf_agent_call, tid, TID + 1),
 		FORGED(mxbpf_agent_call, end_tid, GATE_TID_MAX + 1),
 		FORGED(mxbpf_agent_call, name, MXBPF_AGENT_TEXTS),
+		FORGED(mxbpf_agent_call, args, MXBPF_AGENT_WORDS),
+		FORGED(mxbpf_agent_call, stack, MXBPF_AGENT_WORDS),
 	};
 	static const struct forged batches[] = {
 		FORGED(mxbpf_agent_batch, ncalls, MXBPF_AGENT_BATCH + 1),
@@ -174,6 +176,8 @@ static void test_opens(void)
 		FORGED(mxbpf_agent_open, scope, 255),
 		FORGED(mxbpf_agent_open, inner, 3),
 		FORGED(mxbpf_agent_open, name, UINT32_MAX),
+		FORGED(mxbpf_agent_open, args, MXBPF_AGENT_WORDS),
+		FORGED(mxbpf_agent_open, stack, MXBPF_AGENT_WORDS),
 	};
 	static const struct forged slots[] = {
 		FORGED(mxbpf_agent_slot, depth, MXBPF_AGENT_OPEN + 1),
@@ -240,6 +244,67 @@ static void test_names(void)
 		for (i = 0; i < MXBPF_AGENT_NAMES; i++)
 			CHECK(!gate_name(&g, 1, text));
 		CHECK(gate_name(&g, 1, text) == -EPROTO);
+	}
+}
+
+static void put_list(uint32_t place, uint32_t kind, uint32_t n)
+{
+	shared->words[place] = MXBPF_AGENT_LIST(kind, n);
+	memset(&shared->words[place + 1], 7, sizeof(uint64_t) * (n <= MXBPF_AGENT_LIST_WORDS ? n : 0));
+}
+
+static void test_lists(void)
+{
+	static const struct {
+		uint32_t place, kind, n;
+	} forged[] = {
+		{0, MXBPF_AGENT_LIST_ARGS, 1},
+		{1, MXBPF_AGENT_LIST_ARGS, 0},
+		{1, MXBPF_AGENT_LIST_ARGS, MXBPF_AGENT_LIST_WORDS + 1},
+		{1, MXBPF_AGENT_LIST_STACK, 5}, /* the test asks for arguments */
+		{1, 0, 5},
+		{MXBPF_AGENT_WORDS - 4, MXBPF_AGENT_LIST_ARGS, 4}, /* the last word is outside */
+	};
+	static uint64_t list[MXBPF_AGENT_LIST_WORDS];
+	struct gate g = begin();
+	unsigned i;
+	uint32_t n;
+
+	TEST("lists of the agent pass, with their words")
+	{
+		put_list(1, MXBPF_AGENT_LIST_ARGS, MXBPF_AGENT_LIST_WORDS);
+		CHECK(!gate_list(&g, 1, MXBPF_AGENT_LIST_ARGS, list, &n) && n == MXBPF_AGENT_LIST_WORDS);
+		CHECK(list[0] == list[n - 1] && list[0] == 0x0707070707070707ull);
+		put_list(MXBPF_AGENT_WORDS - 5, MXBPF_AGENT_LIST_STACK, 1);
+		CHECK(!gate_list(&g, MXBPF_AGENT_WORDS - 5, MXBPF_AGENT_LIST_STACK, list, &n) && n == 1);
+		put_list(1, MXBPF_AGENT_LIST_STACK, 1 + 4 * MXBPF_STACK_FRAMES_MAX);
+		CHECK(!gate_list(&g, 1, MXBPF_AGENT_LIST_STACK, list, &n) && n == 1 + 4 * MXBPF_STACK_FRAMES_MAX);
+	}
+	TEST("a list outside of the words, of another kind or of an impossible size breaks the gate")
+	{
+		for (i = 0; i < COUNT(forged); i++) {
+			g = begin();
+			put_list(forged[i].place, forged[i].kind, forged[i].n);
+			CHECK(gate_list(&g, forged[i].place, MXBPF_AGENT_LIST_ARGS, list, &n) == -EPROTO && !n);
+		}
+		for (i = 2; i < 5; i++) { /* a part of a frame */
+			g = begin();
+			put_list(1, MXBPF_AGENT_LIST_STACK, i);
+			CHECK(gate_list(&g, 1, MXBPF_AGENT_LIST_STACK, list, &n) == -EPROTO);
+		}
+		g = begin();
+		put_list(1, MXBPF_AGENT_LIST_STACK, 5 + 4 * MXBPF_STACK_FRAMES_MAX);
+		CHECK(gate_list(&g, 1, MXBPF_AGENT_LIST_STACK, list, &n) == -EPROTO);
+		g = begin();
+		CHECK(gate_list(&g, UINT32_MAX, MXBPF_AGENT_LIST_ARGS, list, &n) == -EPROTO);
+	}
+	TEST("more lists than the agent has places for break the gate")
+	{
+		g = begin();
+		put_list(1, MXBPF_AGENT_LIST_ARGS, 1);
+		for (i = 0; i < MXBPF_AGENT_LISTS; i++)
+			CHECK(!gate_list(&g, 1, MXBPF_AGENT_LIST_ARGS, list, &n));
+		CHECK(gate_list(&g, 1, MXBPF_AGENT_LIST_ARGS, list, &n) == -EPROTO);
 	}
 }
 
@@ -416,6 +481,7 @@ int main(void)
 	test_calls();
 	test_opens();
 	test_names();
+	test_lists();
 	test_gpu();
 	test_config();
 	test_hub();

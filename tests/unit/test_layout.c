@@ -29,9 +29,15 @@ static void test_torch(void)
 	struct elf_sym before =
 		find("_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIc"
 		     "EESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl");
+	struct elf_sym inputs =
+		find("_ZN3c1010Dispatcher17runRecordFunctionERN2at14RecordFunctionESt17reference_wrapperIK"
+		     "NS_14FunctionSchemaEENS_11DispatchKeyENS_14DispatchKeySetENS_8ArrayRefIKNS_6IValue"
+		     "EEE");
+	struct elf_sym is_list = find("_ZNK3c106IValue12isTensorListEv");
 	int32_t number = 0, of_thread = 0;
+	struct layout_list list;
 	struct layout_tls tls;
-	uint32_t keys;
+	uint32_t keys, off;
 	struct err e = {0};
 
 	TEST("thread-local variables are found from the code that reads them")
@@ -46,8 +52,20 @@ static void test_torch(void)
 	CHECK(!layout_record(elf, &record, &before, &number, &of_thread, &e) && number == 200 && of_thread == 304);
 	TEST("the key set of a tensor is found from the code that joins two key sets")
 	CHECK(!layout_tensor(elf, &mm, &keys, &e) && keys == 0xa8);
+	TEST("the place of a call's arguments is found from the code that stores them")
+	CHECK(!layout_inputs(elf, &inputs, &off, &e) && off == 208);
+	TEST("lists of values are found from the method that asks for a list of tensors")
+	CHECK(!layout_list(elf, &is_list, &list, &e) && list.tag == 14 && list.elements_off == 16 && list.kind == 3);
 	TEST("code of another form is refused")
 	{
+		CHECK(layout_inputs(elf, &peek, &off, NULL) == -EILSEQ);
+		CHECK(layout_inputs(elf, &mm, &off, NULL) == -EILSEQ);
+		CHECK(layout_list(elf, &peek, &list, NULL) == -EILSEQ);
+		CHECK(layout_list(elf, &mm, &list, NULL) == -EILSEQ);
+		inputs.size_bytes = 0x48; /* the code ends between the two stores */
+		CHECK(layout_inputs(elf, &inputs, &off, NULL) == -EILSEQ);
+		is_list.size_bytes = 0x13; /* the code ends before the type's number is compared */
+		CHECK(layout_list(elf, &is_list, &list, NULL) == -EILSEQ);
 		CHECK(layout_tls(elf, &node, &tls, &e) == -EILSEQ && e.why[0]);
 		CHECK(layout_node(elf, &peek, &number, &of_thread, NULL) == -EILSEQ);
 		node.size_bytes = 0xa0; /* the code ends before the number is loaded */

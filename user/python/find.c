@@ -132,22 +132,22 @@ static void vote(void *ctx, uint64_t state, uint64_t fs_base)
 		v->votes[k] += words[k];
 }
 
-/* The place is the same in all threads, so one that another thread does not confirm is wrong. */
+/*
+ * The place is the same in all threads, so one that another thread does not confirm is wrong. A library may keep the
+ * state of its threads, too (pybind11 before 2.13); the interpreter made its key first. A wrong place would lack
+ * states, and never give a wrong one, because each state names its thread.
+ */
 static int find_tls(struct py *p, struct err *e)
 {
 	struct vote v = {.p = p};
 	unsigned k, best = 0;
-	bool tie = false;
 
 	each_state(p, vote, &v);
 	if (!v.threads)
 		return err_set(e, ERR_TARGET, -ENOENT, "its Python %s runs no thread yet", p->l.version);
-	for (k = 0; k < THREAD_WORDS; k++) {
-		tie = v.votes[k] > v.votes[best] ? false
-						 : tie || (k != best && v.votes[k] && v.votes[k] == v.votes[best]);
+	for (k = 0; k < THREAD_WORDS; k++)
 		best = v.votes[k] > v.votes[best] ? k : best;
-	}
-	if (!v.votes[best] || tie)
+	if (!v.votes[best])
 		return err_set(
 			e, ERR_TARGET, -ENOTSUP,
 			"its Python %s keeps thread states in an unknown place (only threads of glibc are supported)",
