@@ -64,6 +64,9 @@ struct mxbpf_place {
 #define MXBPF_AGENT_CALL_NS   350 /* as `make bench` has it: 0.16 ms for 430 calls */
 #define MXBPF_AGENT_MEMORY_NS 50  /* an assumption; a prototype needed 33 ns for a record of memory */
 #define MXBPF_AGENT_INSIDE_NS 100 /* an assumption: most of the cost is outside of the call */
+/* What comes before the start of a call that has arguments, which the runtime boxes, or a Python stack. */
+#define MXBPF_AGENT_ARGS_NS  150
+#define MXBPF_AGENT_STACK_NS 150
 
 /* User: estimated cost of a row's spans; it comes after the row. Rows without cost have none. */
 #define MXBPF_AGG_COST ((enum mxbpf_kind)47)

@@ -185,9 +185,9 @@ void ses_agent_settle(struct session *ses)
 		src_agent_settle(ses->agent_source);
 }
 
-uint64_t ses_agent_memory(const struct session *ses)
+struct src_agent_counts ses_agent_counts(const struct session *ses)
 {
-	return ses->agent_source ? src_agent_memory(ses->agent_source) : 0;
+	return ses->agent_source ? src_agent_counts(ses->agent_source) : (struct src_agent_counts){0};
 }
 
 void ses_agent_fill(struct session *ses, struct mxbpf_rec *r)

@@ -14,6 +14,7 @@
 #include "session/launch.h"
 #include "session/feature.h"
 #include "session/session.h"
+#include "source/agent.h"
 #include "source/rings.h"
 #include "symbols/symbols.h"
 
@@ -354,7 +355,7 @@ int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 int ses_agent_open(struct session *ses, struct err *e);
 int ses_agent_await(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
-uint64_t ses_agent_memory(const struct session *ses); /* its records of memory so far */
+struct src_agent_counts ses_agent_counts(const struct session *ses); /* see src_agent_counts() */
 /*
  * Lets go of a process that has broken the agent's contract, and says so; the session ends if it has no other process.
  * Called each second, and after the last record.

@@ -49,7 +49,7 @@ struct agent_source {
 	uint64_t stored, lost; /* atomic; lost counts spans for which there was no memory */
 	uint64_t unsized;      /* atomic: blocks whose size was not kept; their frees have none */
 	uint64_t unlisted;     /* atomic: lists that could not be read */
-	uint64_t memory;       /* atomic: records of memory */
+	struct src_agent_counts counts; /* atomic */
 	uint64_t twins;	       /* atomic: copies of open calls, which the agent did not record itself */
 	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */
 };
@@ -130,7 +130,7 @@ static void on_memory(struct agent_source *a, const struct mxbpf_agent_call *c)
 {
 	const struct moment m = {c->start_ns, c->seq, c->origin, c->tid, c->stack};
 
-	__atomic_fetch_add(&a->memory, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&a->counts.memory, 1, __ATOMIC_RELAXED);
 	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
 }
 
@@ -165,6 +165,8 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 			.origin = c->origin,
 		};
 
+		__atomic_fetch_add(&a->counts.args, s.args_id != 0, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&a->counts.stacks, s.stack_id != 0, __ATOMIC_RELAXED);
 		if (s.seq || s.origin || s.args_id || s.stack_id)
 			s.h.size = MXBPF_SPAN_BYTES_DETAILS;
 		count(a, a->spans.len < SPANS_BYTES && !buf_put(&a->spans, &s, sizeof(s)) &&
@@ -532,9 +534,13 @@ static const struct src_ops ops = {.open = agent_open,
 				   .watermark = agent_watermark,
 				   .close = agent_close};
 
-uint64_t src_agent_memory(const struct src *s)
+struct src_agent_counts src_agent_counts(const struct src *s)
 {
-	return __atomic_load_n(&((const struct agent_source *)s->ctx)->memory, __ATOMIC_RELAXED);
+	const struct src_agent_counts *c = &((const struct agent_source *)s->ctx)->counts;
+
+	return (struct src_agent_counts){__atomic_load_n(&c->memory, __ATOMIC_RELAXED),
+					 __atomic_load_n(&c->args, __ATOMIC_RELAXED),
+					 __atomic_load_n(&c->stacks, __ATOMIC_RELAXED)};
 }
 
 struct src *src_add_agent(struct src_hub *h, struct agt *agt, const struct src_agent_opts *o)

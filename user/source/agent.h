@@ -26,7 +26,11 @@ struct src_agent_opts {
 	void *ctx;
 };
 struct src *src_add_agent(struct src_hub *h, struct agt *a, const struct src_agent_opts *o);
-uint64_t src_agent_memory(const struct src *s); /* records of memory so far; src_loss() counts them as well */
+/* Records so far, of all that src_loss() counts: of memory, and of calls with arguments and with a stack. */
+struct src_agent_counts {
+	uint64_t memory, args, stacks;
+};
+struct src_agent_counts src_agent_counts(const struct src *s);
 /*
  * Stop recording until agt_activate(). src_agent_stop() does so at once. Call src_agent_settle() soon after it: that
  * tells `calls` of all calls that were open at that moment or had ended. Call both from one thread.

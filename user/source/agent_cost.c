@@ -8,13 +8,13 @@
 #include "base/buf.h"
 #include "base/hash.h"
 
-#define OUTSIDE_NS  (MXBPF_AGENT_CALL_NS - MXBPF_AGENT_INSIDE_NS)
 #define ENDED_MAX   4096 /* calls of a thread that may still turn out to be nested in another one */
 #define THREADS_MAX 1024 /* the process chooses the numbers of threads; calls of further ones have no cost */
 
 /* A call that has ended. */
 struct ended {
-	uint64_t start_ns, cost_ns;
+	uint64_t start_ns;
+	uint64_t cost_ns, outside_ns; /* between its start and its end, and around it */
 };
 
 struct agent_costs {
@@ -61,10 +61,17 @@ static void shrink(struct buf *ended)
 	memmove(ended->data, ended->data + half, ended->len);
 }
 
+/* Arguments and stacks are read before the call starts. */
+static uint64_t outside_of(const struct mxbpf_span *s)
+{
+	return MXBPF_AGENT_CALL_NS - MXBPF_AGENT_INSIDE_NS + (s->args_id ? MXBPF_AGENT_ARGS_NS : 0) +
+	       (s->stack_id ? MXBPF_AGENT_STACK_NS : 0);
+}
+
 void agent_costs_fill(struct agent_costs *c, struct mxbpf_span *s)
 {
 	struct buf *ended = s->flags & MXBPF_SPAN_ASYNC ? NULL : ended_of(c, s->tid);
-	struct ended its = {.start_ns = s->h.ts_ns, .cost_ns = MXBPF_AGENT_INSIDE_NS}, *last;
+	struct ended its = {s->h.ts_ns, MXBPF_AGENT_INSIDE_NS, outside_of(s)}, *last;
 	uint64_t self_ns = MXBPF_AGENT_INSIDE_NS;
 	size_t n;
 
@@ -74,13 +81,13 @@ void agent_costs_fill(struct agent_costs *c, struct mxbpf_span *s)
 		last = buf_at(ended, struct ended, n - 1);
 		if (last->start_ns < its.start_ns)
 			break;
-		its.cost_ns += last->cost_ns + OUTSIDE_NS;
-		self_ns += OUTSIDE_NS;
+		its.cost_ns += last->cost_ns + last->outside_ns;
+		self_ns += last->outside_ns;
 		ended->len -= sizeof(*last);
 	}
 	s->cost = (struct mxbpf_span_cost){.all = mxbpf_cost_units(its.cost_ns),
 					   .self = mxbpf_cost_units(self_ns),
-					   .before = mxbpf_cost_units(OUTSIDE_NS)};
+					   .before = mxbpf_cost_units(its.outside_ns)};
 	if (n >= ENDED_MAX)
 		shrink(ended);
 	buf_put(ended, &its, sizeof(its)); /* without memory the call around it costs less */

@@ -75,13 +75,12 @@ static void next(struct ses_cost *c, int stage, uint64_t now, uint64_t after_ns)
 static uint64_t agent_cost(const struct session *ses)
 {
 	struct mxbpf_loss loss = {0};
-	uint64_t memory;
+	const struct src_agent_counts n = ses_agent_counts(ses);
 
 	if (ses->agent_source)
 		src_loss(ses->agent_source, &loss);
-	memory = ses_agent_memory(ses);
-	return (loss.attempted > memory ? loss.attempted - memory : 0) * MXBPF_AGENT_CALL_NS +
-	       memory * MXBPF_AGENT_MEMORY_NS;
+	return (loss.attempted > n.memory ? loss.attempted - n.memory : 0) * MXBPF_AGENT_CALL_NS +
+	       n.memory * MXBPF_AGENT_MEMORY_NS + n.args * MXBPF_AGENT_ARGS_NS + n.stacks * MXBPF_AGENT_STACK_NS;
 }
 
 static void start_beats(struct session *ses, uint64_t now)
