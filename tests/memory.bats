@@ -154,6 +154,8 @@ same_lines() { # TABLES.json
 @test "Each line of a PyTorch program holds the memory that the program says it keeps" {
 	lines '-o lines.json' torch
 	same_lines lines.json
+	lines '--agent -o agent.json' torch
+	same_lines agent.json
 	# A line that is reached on two ways is one row.
 	jq -e '[.memory.holders[] | select(.name == "aten::mul" and (.line // "" | endswith(": doubled")))] | length == 1 and .[0].live_blocks == 80' lines.json
 }

@@ -223,6 +223,71 @@ static void name_escapes(void)
 	call_names(at, sizeof(at) / sizeof(at[0]));
 }
 
+/* ---- lists */
+
+static void call_list(uint32_t place, unsigned kind)
+{
+	evil_fill(&b, 1);
+	*(kind == MXBPF_AGENT_LIST_ARGS ? &b.calls[0].args : &b.calls[0].stack) = place;
+	evil_hand_over(&b);
+}
+
+/* Words that begin like tensors and lists, or are addresses: of anything, of this process, of nothing. */
+static uint64_t wild_word(void)
+{
+	switch (evil_random() % 5) {
+	case 0:
+		return MXBPF_AGENT_TENSOR_WORD(evil_random() & 0xffff, evil_random() & 0xff, evil_random() & 3);
+	case 1:
+		return MXBPF_WORD_LIST + evil_random() % 64;
+	case 2:
+		return (uint64_t)(uintptr_t)evil_shared + evil_random() % sizeof(*evil_shared);
+	case 3:
+		return evil_random() % 16;
+	default:
+		return evil_random() << 32 | evil_random();
+	}
+}
+
+/* Lists whose sizes are allowed, and whose words mean nothing. */
+static void lists_wild(void)
+{
+	const unsigned frame = sizeof(struct mxbpf_stack_frame) / sizeof(uint64_t);
+	struct mxbpf_agent_shared *s = evil_shared;
+	unsigned kind, n, i, at = 1, left;
+
+	for (left = 1000; left; left--) {
+		kind = left & 1 ? MXBPF_AGENT_LIST_ARGS : MXBPF_AGENT_LIST_STACK;
+		n = left & 1 ? 1 + evil_random() % MXBPF_AGENT_LIST_WORDS
+			     : 1 + frame * (evil_random() % (MXBPF_STACK_FRAMES_MAX + 1));
+		if (at + n + 1 >= MXBPF_AGENT_WORDS)
+			break;
+		s->words[at] = MXBPF_AGENT_LIST(kind, n);
+		for (i = 1; i <= n; i++)
+			s->words[at + i] = wild_word();
+		call_list(at, kind);
+		at += n + 1;
+	}
+}
+
+/* Each call has a list of its own, which are more than the agent can have. */
+static void lists_many(void)
+{
+	struct mxbpf_agent_shared *s = evil_shared;
+	uint32_t at, i;
+
+	for (at = 1; at + 2 * MXBPF_AGENT_BATCH < MXBPF_AGENT_WORDS; at += 2 * MXBPF_AGENT_BATCH) {
+		evil_fill(&b, MXBPF_AGENT_BATCH);
+		for (i = 0; i < MXBPF_AGENT_BATCH; i++) {
+			s->words[at + 2 * i] = MXBPF_AGENT_LIST(MXBPF_AGENT_LIST_ARGS, 1);
+			s->words[at + 2 * i + 1] = at + i;
+			b.calls[i].args = at + 2 * i;
+		}
+		evil_hand_over(&b);
+		usleep(100);
+	}
+}
+
 /* ---- fields of calls, in a batch that is handed over and in one that mxbpf takes itself */
 
 static void forge_dur(struct mxbpf_agent_call *c)
@@ -501,6 +566,8 @@ const struct attack evil_calls[] = {
 	{.name = "name-unended", .run = name_unended},
 	{.name = "name-beyond", .run = name_beyond},
 	{.name = "names-many", .run = names_many},
+	{.name = "lists-wild", .run = lists_wild},
+	{.name = "lists-many", .run = lists_many},
 	{.name = "name-changes", .run = name_changes},
 	{.name = "name-escapes", .run = name_escapes},
 	{.name = "call-dur", .run = call_dur},
