@@ -25,7 +25,7 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 6
+#define MXBPF_AGENT_VERSION 7
 
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
@@ -127,7 +127,7 @@ MXBPF_STATIC_ASSERT(MXBPF_AGENT_GPU_BATCH * sizeof(struct mxbpf_gpu_rec) <=
 struct mxbpf_agent_cached {
 	__u64 address;
 	__u32 name;
-	__u32 pad;
+	__u32 bytes; /* of the text, with its NUL */
 };
 #define MXBPF_AGENT_CACHED 512 /* entries of the cache; a power of two */
 
@@ -139,10 +139,30 @@ struct mxbpf_agent_slot {
 	__u32 pad;
 	__u64 calls;	/* calls that ended, over all uses: handed over, in the batch below, or too_deep */
 	__u64 too_deep; /* calls not recorded because MXBPF_AGENT_OPEN were open */
+	__u64 last_ns;	/* the last time that the agent read for this thread */
 	struct mxbpf_agent_batch batch;
 	struct mxbpf_agent_open open[MXBPF_AGENT_OPEN];
 	struct mxbpf_agent_cached cached[MXBPF_AGENT_CACHED];
+} __attribute__((aligned(64))); /* all that a call changes before its record is in one line of the CPU's cache */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_slot) % 64 == 0);
+
+/*
+ * How the agent converts the CPU's counter (rdtsc) to CLOCK_MONOTONIC; set by mxbpf, which renews it many times a
+ * second: ns + (counter - base) * mult / 2^32, while the counter is below `until`. mxbpf sets `until` to 0 before it
+ * changes the other fields. It is never twice the same, so a reader that finds the same value before and after has read
+ * one set.
+ */
+struct mxbpf_agent_clock {
+	__u64 until; /* 0: the agent calls clock_gettime() */
+	__u64 base, ns, mult;
 };
+#define MXBPF_AGENT_CLOCK_SHIFT 32
+
+/*
+ * A time of the agent may be ahead of CLOCK_MONOTONIC by less than this, ns. It is less than a microsecond, unless
+ * somebody makes the machine's clock faster or slower by several percent.
+ */
+#define MXBPF_AGENT_CLOCK_AHEAD_NS 1000000
 
 /*
  * Whether the agent reads sequence numbers. mxbpf sets OFF or ON. If the agent reads an impossible number, it sets
@@ -165,7 +185,8 @@ struct mxbpf_agent_shared {
 	__u32 registered; /* 1: the agent's callbacks are registered with the runtime */
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
-	__u32 memory;			/* set by mxbpf before since_ns: 1: record memory */
+	__u32 memory; /* set by mxbpf before since_ns: 1: record memory */
+	struct mxbpf_agent_clock clock __attribute__((aligned(64)));
 	__u32 names[MXBPF_AGENT_NAMES]; /* offsets of texts by the hash of the text; 0: free */
 	char texts[MXBPF_AGENT_TEXTS];	/* NUL-terminated names; the first byte is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];

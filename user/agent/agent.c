@@ -182,6 +182,7 @@ static int try_shared(struct agt *a, struct err *e)
 	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
 		return refuse_version(a, e);
 	SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
+	SHARED_SET(&a->shared, clock.until, 0);
 	agt_gpu_opened(a);
 	SHARED_SET(&a->shared, memory, a->o.memory);
 	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
@@ -631,6 +632,7 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 	a->cancel_fd = -1;
 	pthread_mutex_init(&a->lock, NULL);
 	threads_init(&a->threads, a->pid);
+	keeper_open(&a->keeper, a->pid);
 	if (find_runtime(p, t, o->calls, &r, e) || load(a, e) ||
 	    (o->launched || o->patient ? await(a, &r, e) : bring_in_later(a, &r, e)) ||
 	    (o->calls && watch_clears(a, &r, e)))

@@ -8,6 +8,7 @@
 
 #include "agent.skel.h"
 #include "agent/agent.h"
+#include "agent/clock.h"
 #include "agent/shared.h"
 #include "agent/threads.h"
 #include "agent/waiting.h"
@@ -36,8 +37,9 @@ struct agt {
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
 	struct ring_buffer *ring;
 	struct shared shared;
-	struct gate gate;  /* everything that is read of the process's memory passes it */
-	uint64_t since_ns; /* atomic: start of the first activation; earlier calls belong to another session */
+	struct keeper keeper; /* of the agent's clock; first by the thread that opens, then by the one that takes */
+	struct gate gate;     /* everything that is read of the process's memory passes it */
+	uint64_t since_ns;    /* atomic: start of the first activation; earlier calls belong to another session */
 
 	/* A thread of mxbpf that waits for the target's first call. */
 	pthread_t waits;
