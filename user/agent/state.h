@@ -31,7 +31,8 @@ struct agt {
 	unsigned char *image; /* the shared object with its configuration; the next members belong to it */
 	struct agt_inject_opts inject;
 	struct inject *injection;
-	pid_t helper; /* helper process of the script; 0: none */
+	struct err not_armed; /* why the injection could not be armed early; code 0: it was, or not tried */
+	pid_t helper;	      /* helper process of the script; 0: none */
 	struct agent_bpf *skel;
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
