@@ -71,6 +71,14 @@ $(O)/gen/%.skel.h: $(O)/gen/%.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
+# The names of types in the objects, among them those of the kernel.
+$(O)/gen/kernel_types.inc: $(O)/gen/mxbpf.bpf.o $(O)/gen/watch.bpf.o
+	$(call say,GEN,$@)
+	$(Q)for o in $^; do $(BPFTOOL) btf dump file $$o format raw; done | \
+		sed -nE "s/^\[[0-9]+\] (STRUCT|UNION|ENUM|ENUM64|TYPEDEF) '([A-Za-z0-9_]+)'.*/\"\2\",/p" | LC_ALL=C sort -u >$@
+
+$(O)/obj/user/attach/kernel_types.o: $(O)/gen/kernel_types.inc
+
 # Names of system calls by number.
 $(O)/gen/syscalls.h:
 	$(call say,GEN,$@)

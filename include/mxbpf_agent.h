@@ -160,7 +160,7 @@ MXBPF_STATIC_ASSERT(MXBPF_AGENT_GPU_BATCH * sizeof(struct mxbpf_gpu_rec) <=
 struct mxbpf_agent_cached {
 	__u64 address;
 	__u32 name;
-	__u32 pad;
+	__u32 bytes; /* of the text, with its NUL */
 };
 #define MXBPF_AGENT_CACHED 512 /* entries of the cache; a power of two */
 
@@ -182,6 +182,7 @@ struct mxbpf_agent_slot {
 	__u64 too_deep;	  /* calls not recorded because MXBPF_AGENT_OPEN were open */
 	__u64 unreadable; /* arguments that could not be read, over all uses */
 	__u64 truncated;  /* lists that did not fit, over all uses */
+	__u64 last_ns;	  /* the last time that the agent read for this thread */
 	struct mxbpf_agent_batch batch;
 	struct mxbpf_agent_open open[MXBPF_AGENT_OPEN];
 	struct mxbpf_agent_cached cached[MXBPF_AGENT_CACHED];
@@ -189,7 +190,26 @@ struct mxbpf_agent_slot {
 	__u64 module_code;
 	struct mxbpf_agent_walked walked[MXBPF_AGENT_WALKED];
 	__u64 list[MXBPF_AGENT_LIST_WORDS];
+} __attribute__((aligned(64))); /* all that a call changes before its record is in one line of the CPU's cache */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agent_slot) % 64 == 0);
+
+/*
+ * How the agent converts the CPU's counter (rdtsc) to CLOCK_MONOTONIC; set by mxbpf, which renews it many times a
+ * second: ns + (counter - base) * mult / 2^32, while the counter is below `until`. mxbpf sets `until` to 0 before it
+ * changes the other fields. It is never twice the same, so a reader that finds the same value before and after has read
+ * one set.
+ */
+struct mxbpf_agent_clock {
+	__u64 until; /* 0: the agent calls clock_gettime() */
+	__u64 base, ns, mult;
 };
+#define MXBPF_AGENT_CLOCK_SHIFT 32
+
+/*
+ * A time of the agent may be ahead of CLOCK_MONOTONIC by less than this, ns. It is less than a microsecond, unless
+ * somebody makes the machine's clock faster or slower by several percent.
+ */
+#define MXBPF_AGENT_CLOCK_AHEAD_NS 1000000
 
 /*
  * Whether the agent reads sequence numbers. mxbpf sets OFF or ON. If the agent reads an impossible number, it sets
@@ -241,6 +261,7 @@ struct mxbpf_agent_shared {
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
 	__u32 memory; /* set by mxbpf before since_ns: 1: record memory */
+	struct mxbpf_agent_clock clock __attribute__((aligned(64)));
 	struct mxbpf_agent_details details;
 	__u64 words_len;		/* words that are in use in words[] */
 	__u32 names[MXBPF_AGENT_NAMES]; /* offsets of texts by the hash of the text; 0: free */

@@ -182,6 +182,7 @@ static int try_shared(struct agt *a, struct err *e)
 	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
 		return refuse_version(a, e);
 	SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
+	SHARED_SET(&a->shared, clock.until, 0);
 	agt_gpu_opened(a);
 	SHARED_SET(&a->shared, memory, a->o.memory);
 	shared_write(&a->shared, offsetof(struct mxbpf_agent_shared, details), &a->details, sizeof(a->details));
@@ -445,12 +446,46 @@ static int run_waiting(struct agt *a, const struct runtime *r, struct err *e)
 	return err == -EAGAIN ? (e->code = -ETIME) : err;
 }
 
+struct arming {
+	struct agt *a;
+	const struct runtime *r;
+};
+
+static void *arm_early(void *ctx)
+{
+	struct arming *x = ctx;
+
+	arm(x->a, x->r, &x->a->not_armed);
+	return NULL;
+}
+
+/*
+ * Loads the programs, and meanwhile sets the probe that finds a thread to stop: to set a probe the kernel waits for all
+ * CPUs, some 15 ms.
+ */
+static int load_and_arm(struct agt *a, const struct runtime *r, struct err *e)
+{
+	struct arming x = {a, r};
+	pthread_t thread;
+	const bool early =
+		!a->o.launched && !a->o.patient && !find_mapped(a->pid) && !thread_start(&thread, arm_early, &x);
+	const int err = load(a, e);
+
+	if (early)
+		pthread_join(thread, NULL);
+	return err;
+}
+
 /* Loads the agent at a call of an operator. If no operator is called, a waiting thread loads it. */
 static int run_ptrace(struct agt *a, const struct runtime *r, struct err *e)
 {
+	const struct err not_armed = a->not_armed;
 	struct err no_call = {0};
 
-	if (arm(a, r, e))
+	a->not_armed = (struct err){0};
+	if (not_armed.code)
+		return err_set(e, not_armed.cls, not_armed.code, "%s", not_armed.why);
+	if (!a->injection && arm(a, r, e))
 		return e->code;
 	if (!run_injection(a, &no_call))
 		return 0;
@@ -655,7 +690,8 @@ int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, stru
 	a->cancel_fd = -1;
 	pthread_mutex_init(&a->lock, NULL);
 	threads_init(&a->threads, a->pid);
-	if (find_runtime(p, t, o->calls, &r, e) || load(a, e) ||
+	keeper_open(&a->keeper, a->pid);
+	if (find_runtime(p, t, o->calls, &r, e) || load_and_arm(a, &r, e) ||
 	    (o->launched || o->patient ? await(a, &r, e) : bring_in_later(a, &r, e)) ||
 	    (o->calls && watch_clears(a, &r, e)))
 		return e->code;

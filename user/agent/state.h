@@ -8,6 +8,7 @@
 
 #include "agent.skel.h"
 #include "agent/agent.h"
+#include "agent/clock.h"
 #include "agent/shared.h"
 #include "agent/threads.h"
 #include "agent/waiting.h"
@@ -36,14 +37,16 @@ struct agt {
 	unsigned char *image; /* the shared object with its configuration; the next members belong to it */
 	struct agt_inject_opts inject;
 	struct inject *injection;
-	pid_t helper; /* helper process of the script; 0: none */
+	struct err not_armed; /* why the injection could not be armed early; code 0: it was, or not tried */
+	pid_t helper;	      /* helper process of the script; 0: none */
 	struct agent_bpf *skel;
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
 	struct ring_buffer *ring;
 	struct shared shared;
-	struct gate gate;  /* everything that is read of the process's memory passes it */
-	uint64_t since_ns; /* atomic: start of the first activation; earlier calls belong to another session */
+	struct keeper keeper; /* of the agent's clock; first by the thread that opens, then by the one that takes */
+	struct gate gate;     /* everything that is read of the process's memory passes it */
+	uint64_t since_ns;    /* atomic: start of the first activation; earlier calls belong to another session */
 
 	/* A thread of mxbpf that waits for the target's first call. */
 	pthread_t waits;

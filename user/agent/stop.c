@@ -17,6 +17,7 @@
 #define ENTRY_BYTES_MAX 16     /* size of the first instruction, after which the signal stops the thread */
 #define POLL_NS		200000 /* interval of checks until a thread has called */
 #define PATIENT_POLL_NS 5000000
+#define TWICE_MS	20   /* time for a second call of a thread */
 #define FIRST_STOP_MS	2000 /* time limit from the stop of the process to that of the thread */
 
 /* ---- the probe */
@@ -115,13 +116,13 @@ pid_t stop_wait_first(struct inject *x)
 }
 
 /*
- * Waits for a thread that calls the function. It prefers one that called twice in a row, because a thread that
- * calls once may end. Returns 0 if no thread called.
+ * Waits for a thread that calls the function. For a moment it prefers one that calls twice in a row, because a thread
+ * that calls once may end. Returns 0 if no thread called.
  */
 pid_t stop_wait_caller(struct inject *x)
 {
 	const struct timespec pause = {.tv_nsec = x->o->patient ? PATIENT_POLL_NS : POLL_NS};
-	uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + stop_limit_ns(x);
+	uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + stop_limit_ns(x), once_ns = 0, now;
 	struct pollfd cancel = {.fd = x->o->cancel_fd, .events = POLLIN};
 	pid_t tid;
 
@@ -132,7 +133,10 @@ pid_t stop_wait_caller(struct inject *x)
 			return tid;
 		if (x->o->patient && poll(&cancel, 1, 0) > 0)
 			return 0;
-		if (!x->o->patient && clock_ns(CLOCK_MONOTONIC) > deadline_ns)
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (!once_ns && x->skel->bss->last_tid)
+			once_ns = now;
+		if (!x->o->patient && (now > deadline_ns || (once_ns && now > once_ns + TWICE_MS * MS)))
 			return (pid_t)x->skel->bss->last_tid;
 		nanosleep(&pause, NULL);
 	} while (true);

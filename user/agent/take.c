@@ -175,6 +175,8 @@ void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx)
 {
 	a->fn = fn;
 	a->ctx = ctx;
+	if (agt_is_in(a))
+		keeper_renew(&a->keeper, &a->shared);
 	if (tails)
 		threads_read(&a->threads);
 	ring_buffer__consume(a->ring);

@@ -134,6 +134,8 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 	for (i = 0; !ret && i < n; i++)
 		done[i] = (sites[i].row->iteration_end[0] ? !iteration_ends : !rest) ||
 			  (a->muted && a->muted_plan == p && a->muted[i]);
+	if (!ret && n)
+		att_costs_open(a);
 	if (!ret)
 		ret = attach_variants(a, p, done, offs, tgid, e);
 	for (i = 0; !ret && i < n; i++)

@@ -55,6 +55,9 @@ void att_costs_open(struct att *a)
 	uint64_t hit_ns, program_ns;
 	unsigned i;
 
+	if (a->costs.opened)
+		return;
+	a->costs.opened = true;
 	a->costs.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	hit_ns = trap_hit_ns(a, fd);
 	info = program_info(fd);

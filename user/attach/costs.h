@@ -12,7 +12,10 @@
 
 /* Chooses the program of the place that is probed alone. Call it before loading. 0, or -errno with e set. */
 int costs_choose(struct att *a, struct err *e);
-/* Measures the trap and sets first estimates. Takes some 30 ms. Call it after loading. */
+/*
+ * Measures the trap and sets first estimates, once. Takes some 10 to 30 ms. It is called before the first probes are
+ * attached, so a session without probes, as one with the agent, does not wait for it.
+ */
 void att_costs_open(struct att *a);
 /* Has the kernel measure the programs, and counts hits by place, or ends both. It costs each hit some 50 ns. */
 void att_costs_measure(struct att *a, bool on);

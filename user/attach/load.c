@@ -11,6 +11,7 @@
 
 #include "attach/backend.h"
 #include "attach/costs.h"
+#include "attach/kernel_types.h"
 #include "attach/priv.h"
 #include "attach/sched.h"
 #include "mxbpf_args.h"
@@ -296,6 +297,7 @@ static int open_marks(struct att *a, unsigned iterations)
 
 int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct att **out, struct err *e)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, types, .btf_custom_path = kernel_types_path());
 	struct att *a = calloc(1, sizeof(*a));
 	int err;
 
@@ -311,7 +313,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	if (err)
 		goto fail;
 	err = rows_register();
-	a->skel = err ? NULL : mxbpf_bpf__open();
+	a->skel = err ? NULL : mxbpf_bpf__open_opts(&types);
 	if (!a->skel) {
 		err = backend_load_failed(err ? err : -errno, e);
 		goto fail;

@@ -48,6 +48,7 @@ struct att {
 	uint64_t stranger_hit_ns; /* see strangers.c */
 	uint64_t trap_trials;	  /* hits of mxbpf itself, see trap.h */
 	struct costs {
+		bool opened;
 		int stats_fd; /* the kernel measures programs while this is open; -1: not now */
 		uint64_t trap_ns;
 		int beat_nr;	    /* the beat that was chosen; -1: none */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "attach/backend.h"
+#include "attach/kernel_types.h"
 #include "base/hash.h"
 #include "base/open_now.h"
 #include "watch.skel.h"
@@ -87,6 +88,7 @@ static int start_guard(struct watch *w)
 
 int watch_open(bool follow, const char *backend, struct watch **out, struct err *e)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, types, .btf_custom_path = kernel_types_path());
 	struct watch *w = calloc(1, sizeof(*w));
 	int err;
 
@@ -98,7 +100,7 @@ int watch_open(bool follow, const char *backend, struct watch **out, struct err 
 		err = e->code;
 		goto fail;
 	}
-	w->skel = watch_bpf__open();
+	w->skel = watch_bpf__open_opts(&types);
 	if (!w->skel) {
 		err = backend_load_failed(-errno, e);
 		goto fail;

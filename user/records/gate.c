@@ -104,6 +104,12 @@ static const char *memory_fault(const struct mxbpf_agent_call *c)
 						    : NULL;
 }
 
+/* The agent's times are in the past, as far as its clock is exact. */
+static uint64_t latest_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) + MXBPF_AGENT_CLOCK_AHEAD_NS;
+}
+
 /* Returns what is wrong with a call that ended before now_ns, or with a record of memory, or NULL. */
 static const char *call_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
 {
@@ -128,7 +134,7 @@ static const char *call_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
 
 static int check_calls(struct gate *g, const struct mxbpf_agent_call *calls, unsigned n)
 {
-	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t now_ns = latest_ns();
 	const char *fault = NULL;
 	unsigned i;
 
@@ -216,7 +222,7 @@ int gate_open(struct gate *g, unsigned slot, unsigned level, struct mxbpf_agent_
 	if (after.call != before.call || after.start_ns != before.start_ns || to->call != before.call ||
 	    to->start_ns != before.start_ns)
 		return 0;
-	now_ns = clock_ns(CLOCK_MONOTONIC);
+	now_ns = latest_ns();
 	if (!to->start_ns || to->start_ns > now_ns)
 		return gate_break(g, "an open call has a start that is not in the past");
 	if (to->scope >= MXBPF_AGENT_SCOPES || to->inner > MXBPF_AGENT_INNER_MORE || to->name >= MXBPF_AGENT_TEXTS ||

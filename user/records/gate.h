@@ -9,7 +9,7 @@
  *
  * A check that fails breaks the gate: the target does what an honest agent cannot do. A broken gate stays shut: every
  * function fails from then on. All functions may be called from any thread. Those that return int return 0 or -EPROTO
- * unless they say otherwise. Times are CLOCK_MONOTONIC in ns.
+ * unless they say otherwise. Times are CLOCK_MONOTONIC in ns, and at most MXBPF_AGENT_CLOCK_AHEAD_NS ahead of it.
  */
 #ifndef RECORDS_GATE_H
 #define RECORDS_GATE_H

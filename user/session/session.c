@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/costs.h"
 #include "attach/watch.h"
 #include "base/memory.h"
 #include "base/out.h"
@@ -311,7 +310,6 @@ int ses_start(struct session *ses, struct err *e)
 		return e->code;
 	if (ses->gpu_source)
 		ses->ended |= !ses_gpu_await(ses);
-	att_costs_open(ses->att);
 	if (att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
 		return e->code;

@@ -21,6 +21,8 @@
 #define SPANS_BYTES   (64u << 20)  /* of calls that wait for their turn; more are lost */
 #define MOMENTS_BYTES (32u << 20)  /* of memory that waits */
 #define BLOCKS_MAX    (1u << 18)   /* live blocks whose size is known */
+#define CALL_BYTES    MXBPF_SPAN_BYTES_DETAILS /* what the agent knows of a span; it is copied and sorted several times \
+						*/
 
 struct agent_source {
 	struct agt *agt;
@@ -38,7 +40,7 @@ struct agent_source {
 	struct hash names;    /* the agent's number of a name -> its id */
 	struct hash lists;    /* (place, kind) of a list of the agent -> 1 + its id */
 	uint64_t list[MXBPF_AGENT_LIST_WORDS];
-	struct buf spans;      /* struct mxbpf_span, unsorted: calls not yet delivered */
+	struct buf spans;     /* CALL_BYTES of struct mxbpf_span each, unsorted: calls not yet delivered */
 	struct buf moments;    /* struct moment, unsorted: memory not yet delivered */
 	struct hash blocks;    /* address of a live block -> its bytes */
 	struct buf texts;      /* names of one delivery */
@@ -169,7 +171,7 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 		__atomic_fetch_add(&a->counts.stacks, s.stack_id != 0, __ATOMIC_RELAXED);
 		if (s.seq || s.origin || s.args_id || s.stack_id)
 			s.h.size = MXBPF_SPAN_BYTES_DETAILS;
-		count(a, a->spans.len < SPANS_BYTES && !buf_put(&a->spans, &s, sizeof(s)) &&
+		count(a, a->spans.len < SPANS_BYTES && !buf_put(&a->spans, &s, CALL_BYTES) &&
 				 !(a->calls && calls_ended(a->calls, &s)));
 	}
 }
@@ -271,21 +273,24 @@ static void put_moment(struct agent_source *a, const struct moment *m)
  */
 static void put_records(struct agent_source *a, uint64_t until_ns)
 {
-	const struct mxbpf_span *s = (void *)a->spans.data;
 	const struct moment *m = (void *)a->moments.data;
-	const size_t n = buf_count(&a->spans, struct mxbpf_span), nmoments = buf_count(&a->moments, struct moment);
+	const size_t n = a->spans.len / CALL_BYTES, nmoments = buf_count(&a->moments, struct moment);
+	const struct mxbpf_span *s;
 	size_t i, k = 0;
 
-	sort(&a->spans, sizeof(*s), by_end);
+	sort(&a->spans, CALL_BYTES, by_end);
 	sort(&a->moments, sizeof(*m), by_time);
-	for (i = 0; i < n && end_of(&s[i]) <= until_ns; i++) {
-		while (k < nmoments && m[k].ns <= end_of(&s[i]))
+	for (i = 0; i < n; i++) {
+		s = (const void *)(a->spans.data + i * CALL_BYTES);
+		if (end_of(s) > until_ns)
+			break;
+		while (k < nmoments && m[k].ns <= end_of(s))
 			put_moment(a, &m[k++]);
-		put(a, &s[i], s[i].h.size);
+		put(a, s, s->h.size);
 	}
 	while (k < nmoments && m[k].ns <= until_ns)
 		put_moment(a, &m[k++]);
-	take_first(&a->spans, i * sizeof(*s));
+	take_first(&a->spans, i * CALL_BYTES);
 	take_first(&a->moments, k * sizeof(*m));
 }
 

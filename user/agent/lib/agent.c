@@ -71,11 +71,9 @@ uint64_t agent_now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-struct mxbpf_agent_shared *agent_shared(void)
+bool agent_is_pid(long pid)
 {
-	struct mxbpf_agent_shared *s = agent_gate->shared;
-
-	return !s || !agent_gate->pid || agent_gate->pid == agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0) ? s : NULL;
+	return pid == agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 /* ---- handing over */
@@ -138,6 +136,7 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
 		t->uses++;
 		t->batch.slot_use = (uint64_t)i << 32 | t->uses;
 		t->batch.seq = 0;
+		t->last_ns = 0;
 		agent_slot = t;
 		pthread_setspecific(at_exit, t);
 		return t;
@@ -154,20 +153,10 @@ struct mxbpf_agent_slot *agent_my_slot(struct mxbpf_agent_shared *s)
 	return t;
 }
 
-/*
- * A reader outside takes the tail between two reads of seq, so seq changes between the changes of the number and of
- * the calls.
- */
-void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c)
+void agent_batch_full(struct mxbpf_agent_slot *t)
 {
 	struct mxbpf_agent_batch *b = &t->batch;
-	uint32_t n = b->ncalls;
 
-	b->calls[n++] = *c;
-	__atomic_store_n(&t->calls, t->calls + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&b->ncalls, n, __ATOMIC_RELEASE);
-	if (n < MXBPF_AGENT_BATCH)
-		return;
 	mxbpf_agent_bell(b);
 	__atomic_store_n(&b->ncalls, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&b->seq, b->seq + 1, __ATOMIC_RELEASE);
@@ -176,7 +165,7 @@ void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c)
 /* ---- names */
 
 /* Compares two texts that may be cut. */
-static bool same(const char *kept, const char *text)
+static bool are_same(const char *kept, const char *text)
 {
 	return !strncmp(kept, text, MXBPF_AGENT_NAME_BYTES - 1);
 }
@@ -217,11 +206,41 @@ static uint32_t intern(struct mxbpf_agent_shared *s, const char *text)
 			if (__atomic_compare_exchange_n(place, &was, at, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
 				return at;
 		}
-		if (same(s->texts + was, text))
+		if (are_same(s->texts + was, text))
 			return was;
 	}
 	__atomic_fetch_add(&s->no_name, 1, __ATOMIC_RELAXED);
 	return 0;
+}
+
+/*
+ * Compares a text with one that is kept and ends within `bytes`. It reads up to 7 bytes behind the end of a shorter
+ * text, but no other page.
+ */
+static inline bool is_kept(const char *kept, const char *text, uint32_t bytes)
+{
+	uint64_t a, b;
+	uint32_t i = 0;
+
+	if ((uintptr_t)text % PAGE + bytes > PAGE || bytes < sizeof(a))
+		return are_same(kept, text);
+	for (; i + sizeof(a) < bytes; i += sizeof(a)) {
+		memcpy(&a, kept + i, sizeof(a));
+		memcpy(&b, text + i, sizeof(b));
+		if (a != b)
+			return false;
+	}
+	memcpy(&a, kept + bytes - sizeof(a), sizeof(a));
+	memcpy(&b, text + bytes - sizeof(b), sizeof(b));
+	return a == b;
+}
+
+static uint32_t __attribute__((noinline))
+learn(struct mxbpf_agent_shared *s, struct mxbpf_agent_cached *c, const char *text)
+{
+	c->name = intern(s, text);
+	c->bytes = c->name ? (uint32_t)strlen(s->texts + c->name) + 1 : 0;
+	return c->name;
 }
 
 uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, const char *text)
@@ -231,11 +250,10 @@ uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, co
 
 	if (!text)
 		text = "";
-	if (c->address == address && c->name && same(s->texts + c->name, text))
+	if (c->address == address && c->name && is_kept(s->texts + c->name, text, c->bytes))
 		return c->name;
-	c->name = intern(s, text);
 	c->address = address;
-	return c->name;
+	return learn(s, c, text);
 }
 
 /* ---- start */

@@ -47,10 +47,53 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
  */
 struct mxbpf_agent_slot *agent_my_slot(struct mxbpf_agent_shared *s);
 
-uint64_t agent_now(void);
+uint64_t agent_now(void);						  /* CLOCK_MONOTONIC */
 long agent_call(long nr, long a, long b, long c, long d, long e, long f); /* a system call: its result or -errno */
+bool agent_is_pid(long pid);						  /* the calling process's id */
+
+/* ---- on the path of each call: functions that the compiler puts into their callers */
+
 /* Returns the shared memory, or NULL in a forked child until mxbpf attaches to that child. */
-struct mxbpf_agent_shared *agent_shared(void);
+static inline struct mxbpf_agent_shared *agent_shared(void)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+
+	return !s || !agent_gate->pid || agent_is_pid(agent_gate->pid) ? s : NULL;
+}
+
+static inline uint64_t agent_counter(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+/*
+ * Returns CLOCK_MONOTONIC by the CPU's counter, which takes a third of the time that clock_gettime() takes. If mxbpf
+ * does not renew the clock (it is not there, was killed or gets no CPU; the machine was suspended), this calls
+ * clock_gettime().
+ */
+static inline uint64_t agent_clock(const struct mxbpf_agent_clock *c)
+{
+	uint64_t until = __atomic_load_n(&c->until, __ATOMIC_ACQUIRE);
+	uint64_t base = __atomic_load_n(&c->base, __ATOMIC_ACQUIRE), ns = __atomic_load_n(&c->ns, __ATOMIC_ACQUIRE);
+	uint64_t mult = __atomic_load_n(&c->mult, __ATOMIC_ACQUIRE), ticks = agent_counter() - base;
+
+	if (__builtin_expect(ticks >= until - base || !until || __atomic_load_n(&c->until, __ATOMIC_ACQUIRE) != until,
+			     0))
+		return agent_now();
+	return ns + (ticks * mult >> MXBPF_AGENT_CLOCK_SHIFT);
+}
+
+/* The same for the calling thread, on which it never runs backwards. */
+static inline uint64_t agent_time(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t)
+{
+	uint64_t ns = agent_clock(&s->clock);
+
+	t->last_ns = ns > t->last_ns ? ns : t->last_ns;
+	return t->last_ns;
+}
 /* Returns true if somebody wants what the agent hands over: mxbpf is attached, or it goes into a file. */
 bool agent_is_heard(void);
 void agent_hand_over(const struct mxbpf_agent_batch *b);
@@ -61,7 +104,27 @@ uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, co
  * has no room counts as truncated.
  */
 uint32_t agent_list(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, enum mxbpf_agent_list kind, uint32_t n);
-/* Records a call that has ended. */
-void agent_record(struct mxbpf_agent_slot *t, const struct mxbpf_agent_call *c);
+/* Hands over a full batch. */
+void agent_batch_full(struct mxbpf_agent_slot *t);
+
+/* Returns the place of a thread's next record. It counts from agent_recorded() on. */
+static inline struct mxbpf_agent_call *agent_next(struct mxbpf_agent_slot *t)
+{
+	return &t->batch.calls[t->batch.ncalls];
+}
+
+/*
+ * A reader outside takes the tail between two reads of seq, so seq changes between the changes of the number and of
+ * the calls.
+ */
+static inline void agent_recorded(struct mxbpf_agent_slot *t)
+{
+	uint32_t n = t->batch.ncalls + 1;
+
+	__atomic_store_n(&t->calls, t->calls + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&t->batch.ncalls, n, __ATOMIC_RELEASE);
+	if (n == MXBPF_AGENT_BATCH)
+		agent_batch_full(t);
+}
 
 #endif

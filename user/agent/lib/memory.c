@@ -27,15 +27,14 @@ static void note(const void *block, size_t bytes)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t;
-	struct mxbpf_agent_call c;
 
 	if (!s || !mxbpf_agent_switch || !block || !s->memory || !s->since_ns)
 		return;
 	t = agent_my_slot(s);
 	if (!t)
 		return;
-	c = (struct mxbpf_agent_call){
-		.start_ns = agent_now(),
+	*agent_next(t) = (struct mxbpf_agent_call){
+		.start_ns = agent_time(s, t),
 		.seq = (uint64_t)(uintptr_t)block,
 		.origin = bytes,
 		.tid = t->tid,
@@ -43,8 +42,8 @@ static void note(const void *block, size_t bytes)
 		.scope = MXBPF_AGENT_MEMORY,
 	};
 	if (bytes && s->details.wanted & MXBPF_AGENT_STACK_ALLOC)
-		c.stack = stack_of(s, t);
-	agent_record(t, &c);
+		agent_next(t)->stack = stack_of(s, t);
+	agent_recorded(t);
 }
 
 static void on_alloc(void *reporter, void *block, size_t bytes)

@@ -154,53 +154,57 @@ static struct mxbpf_agent_open *pop(struct mxbpf_agent_slot *t)
 	return depth ? &t->open[depth - 1] : NULL;
 }
 
-static struct mxbpf_agent_call ended(const struct mxbpf_agent_open *o, uint32_t tid, uint32_t end_tid, uint64_t now,
-				     unsigned flags)
+static inline void fill(struct mxbpf_agent_call *c, const struct mxbpf_agent_open *o, uint32_t tid, uint32_t end_tid,
+			uint64_t now, unsigned flags)
 {
-	uint64_t dur_ns = now - o->start_ns;
+	uint64_t dur_ns = now > o->start_ns ? now - o->start_ns : 0; /* another thread's clock may be behind */
 
-	return (struct mxbpf_agent_call){
-		.start_ns = o->start_ns,
-		.dur_ns = dur_ns,
-		.self_ns = flags & MXBPF_AGENT_CALL_ASYNC || o->inner_ns > dur_ns ? 0 : dur_ns - o->inner_ns,
-		.seq = o->seq,
-		.origin = o->origin,
-		.name = o->name,
-		.end_tid = end_tid,
-		.tid = tid,
-		.scope = o->scope,
-		.flags = (uint8_t)flags,
-		.args = o->args,
-		.stack = o->stack,
-	};
+	c->start_ns = o->start_ns;
+	c->dur_ns = dur_ns;
+	c->self_ns = flags & MXBPF_AGENT_CALL_ASYNC || o->inner_ns > dur_ns ? 0 : dur_ns - o->inner_ns;
+	c->seq = o->seq;
+	c->origin = o->origin;
+	c->name = o->name;
+	c->end_tid = end_tid;
+	c->tid = tid;
+	c->scope = o->scope;
+	c->flags = (uint8_t)flags;
+	c->pad[0] = c->pad[1] = 0;
+	c->args = o->args;
+	c->stack = o->stack;
+}
+
+static void __attribute__((noinline)) record_twin(struct mxbpf_agent_slot *t, const struct mxbpf_agent_open *o)
+{
+	*agent_next(t) = o->twin;
+	agent_recorded(t);
 }
 
 /* Records the innermost call of a thread, which ends, or keeps it as the twin of the enclosing call. */
 static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct mxbpf_agent_open *o,
 		   uint64_t now)
 {
-	struct mxbpf_agent_open *outer;
-	struct mxbpf_agent_call c;
+	struct mxbpf_agent_open *outer = pop(t);
+	struct mxbpf_agent_call *c;
+	bool twin = false;
 
 	if (o->inner == MXBPF_AGENT_INNER_TWIN)
 		o->inner_ns -= o->twin.self_ns;
-	c = ended(o, t->tid, t->tid, now, 0);
-	end_number(&c, o);
-	outer = pop(t);
-	if (!outer) {
-		agent_record(t, &c);
-		return;
+	if (outer) {
+		outer->inner_ns += now - o->start_ns;
+		twin = outer->inner == MXBPF_AGENT_INNER_NONE && outer->name == o->name && is_wanted(s, outer);
+		if (outer->inner == MXBPF_AGENT_INNER_TWIN)
+			record_twin(t, outer);
+		if (!twin)
+			outer->inner = MXBPF_AGENT_INNER_MORE;
 	}
-	outer->inner_ns += c.dur_ns;
-	if (outer->inner == MXBPF_AGENT_INNER_NONE && outer->name == c.name && is_wanted(s, outer)) {
-		outer->twin = c;
-		outer->inner = MXBPF_AGENT_INNER_TWIN;
-		return;
-	}
-	if (outer->inner == MXBPF_AGENT_INNER_TWIN)
-		agent_record(t, &outer->twin);
-	outer->inner = MXBPF_AGENT_INNER_MORE;
-	agent_record(t, &c);
+	c = twin ? &outer->twin : agent_next(t);
+	fill(c, o, t->tid, t->tid, now, 0);
+	end_number(c, o);
+	if (twin)
+		__atomic_store_n(&outer->inner, MXBPF_AGENT_INNER_TWIN, __ATOMIC_RELEASE);
+	else
+		agent_recorded(t);
 }
 
 /* Records a call that another thread ends, and the twin that was kept for it. */
@@ -208,16 +212,15 @@ static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_ag
 			     struct mxbpf_agent_slot *to, const struct mxbpf_agent_open *o, uint64_t now)
 {
 	bool twin = o->inner == MXBPF_AGENT_INNER_TWIN;
-	struct mxbpf_agent_call c;
 
 	if (!to) {
 		__atomic_fetch_add(&s->no_slot, 1 + twin, __ATOMIC_RELAXED);
 		return;
 	}
-	c = ended(o, of->tid, to->tid, now, MXBPF_AGENT_CALL_ASYNC);
 	if (twin)
-		agent_record(to, &o->twin);
-	agent_record(to, &c);
+		record_twin(to, o);
+	fill(agent_next(to), o, of->tid, to->tid, now, MXBPF_AGENT_CALL_ASYNC);
+	agent_recorded(to);
 }
 
 /*
@@ -266,7 +269,7 @@ static void on_end(const void *rf, void *context)
 	(void)context;
 	if (!s || (!mxbpf_agent_switch && (!t || !t->depth)))
 		return;
-	now = agent_now();
+	now = t ? agent_time(s, t) : agent_clock(&s->clock);
 	top = t && t->depth ? &t->open[t->depth - 1] : NULL;
 	if (!top || top->call != call) {
 		end_elsewhere(s, t, call, now);
@@ -323,7 +326,8 @@ static void begin(const void *rf, unsigned scope)
 		nobody_listens(s);
 		return;
 	}
-	heard = true;
+	if (!heard)
+		heard = true; /* all threads read this line of the cache, so it is written once */
 	if (!s->since_ns)
 		return;
 	t = agent_my_slot(s);
@@ -344,7 +348,7 @@ static void begin(const void *rf, unsigned scope)
 	o->args = o->stack = 0;
 	if (s->details.wanted)
 		begin_details(s, t, o, depth ? o - 1 : NULL, rf);
-	o->start_ns = agent_now();
+	o->start_ns = agent_time(s, t);
 	__atomic_store_n(&o->call, (uint64_t)(uintptr_t)rf, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELEASE);
 }

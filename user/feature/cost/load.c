@@ -54,7 +54,7 @@ static int start(struct session *ses, struct err *e)
 	c->before = att_costs(ses->att);
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->due_ns = c->began_ns + FIRST_LOOK_NS;
-	c->stage = c->before.trap_ns ? COST_AWAIT : COST_OFF;
+	c->stage = c->before.trap_ns || ses->o->agent ? COST_AWAIT : COST_OFF;
 	if (ses->o->max_overhead) {
 		c->limit = limit_new(&ses->targets[0].plan);
 		if (!c->limit)
