@@ -98,6 +98,18 @@ static void reporter_delete(void *reporter, void *block)
 	nfrees++;
 }
 
+/* Stand-in for c10::reportMemoryUsageToProfiler(), with the argument that only mxbpf's probe looks at. */
+typedef void (*report_fn)(void *, int64_t, size_t, size_t, uint16_t, uint64_t);
+static unsigned nreports;
+
+static void reporter_usage(void *block, int64_t bytes, size_t allocated, size_t reserved, uint16_t device,
+			   uint64_t reported)
+{
+	CHECK(block && bytes && allocated == 4000 && reserved == 5000 && (device == 0x0301 || !device));
+	CHECK(reported == MXBPF_AGENT_REPORTED);
+	nreports++;
+}
+
 static void another_tool(void *reporter, void *block)
 {
 	reporter_delete(reporter, block);
@@ -105,6 +117,8 @@ static void another_tool(void *reporter, void *block)
 
 static volatile alloc_fn alloc_entry = reporter_new;
 static volatile free_fn free_entry = reporter_delete;
+static volatile report_fn report_entry = reporter_usage;
+static void *volatile foreign_entry = &nreports; /* another tool has changed it before the agent came */
 
 /* ---- the agent */
 
@@ -132,10 +146,13 @@ static bool load(const char *dir)
 	config->add_callback = (uint64_t)(uintptr_t)add_callback;
 	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
 	config->name = (uint64_t)(uintptr_t)name_of;
-	config->alloc = (uint64_t)(uintptr_t)reporter_new;
-	config->free = (uint64_t)(uintptr_t)reporter_delete;
-	config->alloc_entry = (uint64_t)(uintptr_t)&alloc_entry;
-	config->free_entry = (uint64_t)(uintptr_t)&free_entry;
+	config->hooked[MXBPF_AGENT_HOOK_ALLOC] = (uint64_t)(uintptr_t)reporter_new;
+	config->hooked[MXBPF_AGENT_HOOK_FREE] = (uint64_t)(uintptr_t)reporter_delete;
+	config->hooked[MXBPF_AGENT_HOOK_REPORT] = (uint64_t)(uintptr_t)reporter_usage;
+	config->hooks[0] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&alloc_entry, MXBPF_AGENT_HOOK_ALLOC};
+	config->hooks[1] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&free_entry, MXBPF_AGENT_HOOK_FREE};
+	config->hooks[2] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&foreign_entry, MXBPF_AGENT_HOOK_REPORT};
+	config->hooks[3] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&report_entry, MXBPF_AGENT_HOOK_REPORT};
 	config->next_number = (uint64_t)(uintptr_t)peek;
 	config->thread_number = (uint64_t)(uintptr_t)thread_number;
 	config->number_off = offsetof(struct record, number);
@@ -399,12 +416,33 @@ static void test_memory(void)
 	use_memory(&block, 64);
 	CHECK(recorded() == before + 2 && nallocs == 2 && nfrees == 2);
 	CHECK(c[n].scope == MXBPF_AGENT_MEMORY && c[n].seq == (uintptr_t)&block && c[n].origin == 64);
-	CHECK(c[n + 1].scope == MXBPF_AGENT_MEMORY && c[n + 1].seq == (uintptr_t)&block && !c[n + 1].origin);
+	CHECK(c[n + 1].scope == MXBPF_AGENT_MEMORY && c[n + 1].seq == (uintptr_t)&block && !c[n + 1].origin &&
+	      c[n + 1].flags == MXBPF_AGENT_CALL_FREED);
+	CHECK(c[n].name == MXBPF_DEVICE(1, 0) && c[n + 1].name == c[n].name);
 	CHECK(c[n].start_ns && c[n].start_ns <= c[n + 1].start_ns && c[n].tid == (uint32_t)gettid() && !c[n].dur_ns);
 	shared->since_ns = 0;
 	use_memory(&block, 64);
 	CHECK(recorded() == before + 2 && nallocs == 3 && nfrees == 3);
 	listen_now();
+}
+
+static void test_reports(void)
+{
+	const struct mxbpf_agent_call *c = shared->slots[0].batch.calls;
+	uint32_t n;
+
+	CHECK(foreign_entry == &nreports && report_entry != reporter_usage);
+	while (shared->slots[0].batch.ncalls > MXBPF_AGENT_BATCH / 2)
+		call(0, "aten::add", 0);
+	n = shared->slots[0].batch.ncalls;
+	report_entry(&n, 700, 4000, 5000, 0x0301, 0);
+	report_entry(&n, -700, 4000, 5000, 0x0301, 0);
+	report_entry(&n, 700, 4000, 5000, 0, 0);
+	CHECK(nreports == 3 && shared->slots[0].batch.ncalls == n + 3);
+	CHECK(c[n].scope == MXBPF_AGENT_MEMORY && c[n].seq == (uintptr_t)&n && c[n].origin == 700 && !c[n].flags);
+	CHECK(c[n].name == MXBPF_DEVICE(2, 3) && c[n].dur_ns == 5000);
+	CHECK(c[n + 1].flags == MXBPF_AGENT_CALL_FREED && c[n + 1].origin == 700);
+	CHECK(c[n + 2].name == MXBPF_DEVICE(1, 0) && !c[n + 2].dur_ns); /* the CPU's is not reserved */
 }
 
 static void test_silent(void)
@@ -417,7 +455,7 @@ static void test_silent(void)
 	CHECK(!nremoved && recorded() == before);
 	call(0, "aten::add", 1);
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
-	CHECK(alloc_entry == reporter_new && free_entry == another_tool);
+	CHECK(alloc_entry == reporter_new && free_entry == another_tool && report_entry == reporter_usage);
 	call(0, "aten::add", 1); /* torch may call a removed callback late */
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
 }
@@ -453,6 +491,8 @@ int main(void)
 	test_threads();
 	TEST("memory is recorded through the import table, and only while mxbpf asks for it")
 	test_memory();
+	TEST("memory of a device is recorded with its allocator's reserve, and an entry of another tool is left alone")
+	test_reports();
 	TEST("a forked child records nothing")
 	test_fork();
 	TEST("calls are recorded without a name if the name table is full, and these calls are counted")

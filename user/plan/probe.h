@@ -224,6 +224,7 @@ struct adp_marks {
 #define ADP_AGENT_ENTRIES 2
 
 #define ADP_MEET_ENVS 2
+#define ADP_AGENT_REPORTS 2
 
 /* What the agent inside a process needs of the runtime's library. No entries: the runtime has no agent. */
 struct adp_agent {
@@ -236,8 +237,12 @@ struct adp_agent {
 	 * A build has one of `before`.
 	 */
 	const char *constructor, *before[ADP_AGENT_BEFORES];
-	/* To record memory: a library, and functions that it calls through its import table; NULL: it cannot. */
+	/*
+	 * To record memory: a library, and functions that it calls through its import table; NULL: it cannot. Then a
+	 * function of it that allocators in other libraries call, by its names.
+	 */
 	const char *memory_lib, *alloc, *free;
+	const char *report[ADP_AGENT_REPORTS];
 	const char *clear[ADP_AGENT_CLEARS]; /* functions that remove all callbacks, including the agent's; or NULL */
 };
 

@@ -25,8 +25,7 @@
 struct agent_source {
 	struct agt *agt;
 	uint32_t tgid;
-	uint32_t device; /* of records of memory */
-	bool owners;	 /* they have room for their owner */
+	bool owners; /* records of memory have room for their owner */
 	struct src *src;
 	pthread_t thread;
 	int stop_fd;	       /* readable: the thread must end; -1: the thread does not run */
@@ -35,7 +34,7 @@ struct agent_source {
 	struct hash names;     /* the agent's number of a name -> its id */
 	struct buf spans;      /* struct mxbpf_span, unsorted: calls not yet delivered */
 	struct buf moments;    /* struct moment, unsorted: memory not yet delivered */
-	struct hash blocks;    /* address of a live block -> its bytes */
+	struct hash blocks;    /* address and device of a live block -> its bytes */
 	struct buf texts;      /* names of one delivery */
 	struct buf recs;       /* other records of one delivery */
 	uint64_t looked_ns;    /* time of the last read of open calls and unfinished batches */
@@ -48,10 +47,11 @@ struct agent_source {
 	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */
 };
 
-/* Memory that is allocated, or freed: then bytes is 0. */
+/* Memory that is allocated, or freed: then bytes may be 0. */
 struct moment {
-	uint64_t ns, addr, bytes;
-	uint32_t tid;
+	uint64_t ns, addr, bytes, reserved;
+	uint32_t tid, device;
+	bool freed;
 };
 
 /* ---- records */
@@ -102,7 +102,13 @@ static void count(struct agent_source *a, bool kept)
 
 static void on_memory(struct agent_source *a, const struct mxbpf_agent_call *c)
 {
-	const struct moment m = {c->start_ns, c->seq, c->origin, c->tid};
+	const struct moment m = {.ns = c->start_ns,
+				 .addr = c->seq,
+				 .bytes = c->origin,
+				 .reserved = c->dur_ns,
+				 .tid = c->tid,
+				 .device = c->name,
+				 .freed = c->flags & MXBPF_AGENT_CALL_FREED};
 
 	__atomic_fetch_add(&a->memory, 1, __ATOMIC_RELAXED);
 	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
@@ -210,19 +216,20 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 		      .ts_ns = m->ns},
 		.bytes = (int64_t)m->bytes,
 		.tid = m->tid,
-		.device = a->device,
+		.device = m->device,
 		.addr = m->addr,
+		.pool_bytes = m->reserved,
 	};
-	uint64_t *known, bytes = 0;
+	uint64_t *known, bytes = m->bytes;
 
-	if (m->bytes) {
-		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, 0)
-						   : hash_get(&a->blocks, m->addr, 0);
+	if (!m->freed) {
+		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, m->device)
+						   : hash_get(&a->blocks, m->addr, m->device);
 		if (known)
 			*known = m->bytes;
 		else
 			__atomic_fetch_add(&a->unsized, 1, __ATOMIC_RELAXED);
-	} else if (hash_del(&a->blocks, m->addr, 0, &bytes) || a->owners) {
+	} else if (hash_del(&a->blocks, m->addr, m->device, &bytes) || bytes || a->owners) {
 		r.bytes = -(int64_t)bytes;
 		r.flags = MXBPF_ALLOC_FREED;
 	} else {
@@ -513,7 +520,6 @@ struct src *src_add_agent(struct src_hub *h, struct agt *agt, const struct src_a
 	a->agt = agt;
 	a->tgid = o->tgid;
 	a->calls = o->calls;
-	a->device = o->device;
 	a->owners = o->owners;
 	pthread_mutex_init(&a->lock, NULL);
 	a->src = s;

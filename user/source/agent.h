@@ -15,7 +15,6 @@
 struct src_agent_opts {
 	uint32_t tgid;
 	struct calls *calls;
-	uint32_t device; /* of records of memory */
 	bool owners;
 };
 struct src *src_add_agent(struct src_hub *h, struct agt *a, const struct src_agent_opts *o);
