@@ -40,6 +40,15 @@ struct {
 	__type(value, struct mxbpf_allocating);
 } allocating SEC(".maps");
 
+/* The device of a report: its type, which counts from 0, and its ordinal; -1: the current one. */
+static __always_inline __u32 report_device(struct pt_regs *ctx)
+{
+	__u64 device = PT_REGS_PARM5(ctx);
+	__s8 ordinal = device >> 8;
+
+	return MXBPF_DEVICE((__u8)device + 1, ordinal < 0 ? 0 : ordinal);
+}
+
 /*
  * Returns the size of a block. An allocation stores it by address, and a free looks it up. Returns 0 for calls to
  * ignore.
@@ -59,20 +68,17 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 		return bytes;
 	}
 	known = bpf_map_lookup_elem(&blocks, &key);
-	if (!known) /* allocated before the window: only the object or the report may know its size */
-		return bytes;
+	/*
+	 * Allocated before the window: only the object or the report may know its size. Or it is a storage in shared
+	 * memory, whose end has been counted (UNMAP in adapter/pytorch.c); it is reported without a total.
+	 */
+	if (!known)
+		return row->action == MXBPF_ACT_REPORT && !PT_REGS_PARM3(ctx) && report_device(ctx) >> 16 == CPU_TYPE
+			       ? 0
+			       : bytes;
 	bytes = row->action == MXBPF_ACT_REPORT ? -*known : *known;
 	bpf_map_delete_elem(&blocks, &key);
 	return bytes;
-}
-
-/* The device of a report: its type, which counts from 0, and its ordinal; -1: the current one. */
-static __always_inline __u32 report_device(struct pt_regs *ctx)
-{
-	__u64 device = PT_REGS_PARM5(ctx);
-	__s8 ordinal = device >> 8;
-
-	return MXBPF_DEVICE((__u8)device + 1, ordinal < 0 ? 0 : ordinal);
 }
 
 /* Returns true if other probes or the agent have counted what is reported. */

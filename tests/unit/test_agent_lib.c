@@ -394,7 +394,7 @@ static void test_fork(void)
 		for (unsigned i = 0; i < 1000; i++)
 			call(0, "aten::add", 1);
 		use_memory(&before, 64);
-		_exit(0);
+		_exit(alloc_entry != reporter_new || free_entry != reporter_delete || report_entry != reporter_usage);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status && recorded() == before);
 }
@@ -449,10 +449,16 @@ static void test_silent(void)
 {
 	uint64_t before = recorded();
 
+	*listens = 0;
+	use_memory(&before, 64); /* the program may have removed the callbacks, so this must do */
+	CHECK(!nremoved && recorded() == before);
+	CHECK(alloc_entry == reporter_new && free_entry == reporter_delete && report_entry == reporter_usage);
+	*listens = 1; /* the next session finds the callbacks registered, and starts nothing */
+	call(0, "aten::add", 0);
+	CHECK(alloc_entry != reporter_new && free_entry != reporter_delete && report_entry != reporter_usage);
+	before = recorded();
 	free_entry = another_tool;
 	*listens = 0;
-	use_memory(&before, 64);
-	CHECK(!nremoved && recorded() == before);
 	call(0, "aten::add", 1);
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
 	CHECK(alloc_entry == reporter_new && free_entry == another_tool && report_entry == reporter_usage);
@@ -493,7 +499,7 @@ int main(void)
 	test_memory();
 	TEST("memory of a device is recorded with its allocator's reserve, and an entry of another tool is left alone")
 	test_reports();
-	TEST("a forked child records nothing")
+	TEST("a forked child records nothing, and restores the entries that it has inherited")
 	test_fork();
 	TEST("calls are recorded without a name if the name table is full, and these calls are counted")
 	test_names();

@@ -50,6 +50,8 @@ uint64_t agent_now(void);
 long agent_call(long nr, long a, long b, long c, long d, long e, long f); /* a system call: its result or -errno */
 /* Returns the shared memory, or NULL in a forked child until mxbpf attaches to that child. */
 struct mxbpf_agent_shared *agent_shared(void);
+/* No mxbpf is attached. Returns true if none will come after this start of the agent. */
+bool agent_is_forsaken(void);
 /* Returns true if somebody wants what the agent hands over: mxbpf is attached, or it goes into a file. */
 bool agent_is_heard(void);
 void agent_hand_over(const struct mxbpf_agent_batch *b);

@@ -28,7 +28,12 @@ static void note(const void *block, uint64_t bytes, uint64_t reserved, uint16_t 
 	struct mxbpf_agent_slot *t;
 	struct mxbpf_agent_call c;
 
-	if (!s || !mxbpf_agent_switch || !block || !s->memory || !s->since_ns)
+	/* The program may have removed the callbacks that restore the entries, and a forked child has none. */
+	if (!s || (!mxbpf_agent_switch && agent_is_forsaken())) {
+		agent_memory_stop();
+		return;
+	}
+	if (!mxbpf_agent_switch || !block || !s->memory || !s->since_ns)
 		return;
 	t = agent_my_slot(s);
 	if (!t)
@@ -105,6 +110,20 @@ int agent_memory_start(void)
 		return -EBUSY;
 	}
 	return 0;
+}
+
+/*
+ * A thread that found nobody listening may restore entries after the next session has begun. The first two are those of
+ * one allocator, or of one library.
+ */
+void agent_memory_keep(void)
+{
+	const struct mxbpf_agent_config *c = &mxbpf_agent_config;
+	unsigned i;
+
+	for (i = 0; i < 2 && c->hooks[i].entry; i++)
+		if (*(volatile uint64_t *)c->hooks[i].entry == c->hooked[c->hooks[i].kind])
+			agent_memory_start();
 }
 
 /* An entry that somebody else has changed since is left alone. */

@@ -292,10 +292,16 @@ static void stop(void)
 	agent_memory_stop();
 }
 
-/* No mxbpf is attached, so the callbacks are removed. After start(), mxbpf gets some time to attach. */
+/* After start(), mxbpf gets some time to attach. */
+bool agent_is_forsaken(void)
+{
+	return heard || agent_now() - started_ns > STOP_AFTER_NS;
+}
+
+/* No mxbpf is attached, so the callbacks are removed. */
 static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_shared *s)
 {
-	if (s && s->registered && (heard || agent_now() - started_ns > STOP_AFTER_NS))
+	if (s && s->registered && agent_is_forsaken())
 		stop();
 }
 
@@ -314,6 +320,8 @@ static void begin(const void *rf, unsigned scope)
 	heard = true;
 	if (!s->since_ns)
 		return;
+	if (s->memory)
+		agent_memory_keep();
 	t = agent_my_slot(s);
 	if (!t)
 		return;
