@@ -202,7 +202,8 @@ enum mxbpf_agent_hook_kind {
 };
 #define MXBPF_AGENT_HOOKS 18
 
-/* An entry of an import table that leads to a function of this kind. Its library stays mapped until the process ends. */
+/* An entry of an import table that leads to a function of this kind. Its library stays mapped until the process ends.
+ */
 struct mxbpf_agent_hook {
 	__u64 entry; /* address; 0: unused, as all that follow */
 	__u64 kind;  /* enum mxbpf_agent_hook_kind */
@@ -222,6 +223,7 @@ struct mxbpf_agent_config {
 	__u64 add_callback;    /* addGlobalCallback(RecordFunctionCallback) */
 	__u64 remove_callback; /* removeCallback(CallbackHandle) */
 	__u64 name;	       /* RecordFunction::name() const */
+	__u64 step_callbacks;  /* getStepCallbacks(RecordScope); 0: it does not exist */
 	/* All 0 if mxbpf does not know where a call has its sequence number. */
 	__u64 next_number;		 /* sequence_number::peek() */
 	__u64 thread_number;		 /* RecordFunction::currentThreadId() */

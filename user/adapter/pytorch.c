@@ -573,6 +573,7 @@ const struct adp adapter_pytorch = {
 		  "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
 		  "_ZN2at14removeCallbackEm",
 		  "_ZNK2at14RecordFunction4nameEv",
+		  "_ZN2at16getStepCallbacksENS_11RecordScopeE",
 		  "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE",
 		  {"_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEE"
 		   "St17reference_wrapperIKN3c1014FunctionSchemaEEEEl",

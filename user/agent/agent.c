@@ -84,6 +84,8 @@ static int find_callbacks(const struct plan *p, struct elf *elf, bool calls, str
 				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
 				       wanted[i].name);
 	}
+	if (names->step_callbacks && !elf_find_sym(elf, names->step_callbacks, &sym, NULL))
+		r->config.step_callbacks = sym.va + p->lib->load_bias;
 	memcpy(r->config.hooked, p->agent_memory.hooked, sizeof(r->config.hooked));
 	memcpy(r->config.hooks, p->agent_memory.hooks, sizeof(r->config.hooks));
 	r->config.number_off = (uint32_t)p->number_off;

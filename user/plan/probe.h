@@ -232,6 +232,7 @@ struct adp_agent {
 	const char *entries[ADP_AGENT_ENTRIES];
 	/* To record operators; NULL: only the GPU. */
 	const char *add_callback, *remove_callback, *name;
+	const char *step_callbacks; /* reads the changed list of callbacks; may be missing */
 	/*
 	 * Functions whose code shows where a call has its number: they construct such an object and pass it the number.
 	 * A build has one of `before`.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "fork.h"
 #include "memory.h"
 
 /*
@@ -284,12 +285,14 @@ static void stop(void)
 	uint32_t registered = 1;
 	unsigned i;
 
-	if (!s ||
-	    !__atomic_compare_exchange_n(&s->registered, &registered, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!s || !agent_fork_try()) /* the next call tries again */
 		return;
-	for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
-		((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
-	agent_memory_stop();
+	if (__atomic_compare_exchange_n(&s->registered, &registered, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
+			((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
+		agent_memory_stop();
+	}
+	agent_fork_go();
 }
 
 /* After start(), mxbpf gets some time to attach. */
@@ -368,6 +371,7 @@ static const struct {
 static int start(void)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
+	bool no_fork;
 	unsigned i;
 	int err;
 
@@ -378,6 +382,8 @@ static int start(void)
 	err = agent_memory_start();
 	if (err || s->registered)
 		return err;
+	agent_fork_watch();
+	no_fork = agent_fork_stop();
 	for (i = 0; i < MXBPF_AGENT_SCOPES; i++) {
 		struct record_callback c = {.start = callbacks[i].start, .end = on_end, .sampling_probability = 1};
 
@@ -385,6 +391,8 @@ static int start(void)
 		handles[i] = ((add_fn)mxbpf_agent_config.add_callback)(c);
 	}
 	__atomic_store_n(&s->registered, 1, __ATOMIC_RELEASE);
+	if (no_fork)
+		agent_fork_go();
 	return 0;
 }
 
