@@ -221,7 +221,7 @@ class Job:
         return f'; from the first to the second half its memory grew by {rss} KiB and {maps} mappings'
 
     def end(self):
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGTERM)  # it waits for its children
         if self.process.wait(WAIT_S):
             raise Harmed(f'it ended with status {self.process.returncode}')
         self.wait_line(lambda lines: lines[-1].startswith('equal '))

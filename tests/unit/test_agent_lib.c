@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,11 +21,12 @@
 #include "base/clock.h"
 #include "mxbpf_agent.h"
 
-#define CALLS	 10000000ull
-#define DEEP	 (MXBPF_AGENT_OPEN + 88)
-#define THREADS	 (MXBPF_AGENT_THREADS + 20)
-#define NAMES	 (MXBPF_AGENT_NAMES + 100)
-#define SLACK_KB 256 /* tolerance for memory that is allocated once */
+#define CALLS	      10000000ull
+#define DEEP	      (MXBPF_AGENT_OPEN + 88)
+#define THREADS	      (MXBPF_AGENT_THREADS + 20)
+#define NAMES	      (MXBPF_AGENT_NAMES + 100)
+#define FORK_WAITS_NS 150000000ull /* a fork waits a little longer than this */
+#define SLACK_KB      256	   /* tolerance for memory that is allocated once */
 
 /* ---- stand-in for PyTorch */
 
@@ -52,9 +54,50 @@ static uint64_t add_callback(struct callback c)
 	return ++nadded;
 }
 
+/* Callbacks are removed, from the first one until the last one, while another thread forks. */
+static pthread_t forker;
+static bool changing, trying, forked_between;
+static uint64_t changed_ns;
+
+static void *fork_now(void *unused)
+{
+	pid_t pid;
+
+	__atomic_store_n(&trying, true, __ATOMIC_RELEASE);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return unused;
+}
+
 static void remove_callback(uint64_t handle)
 {
+	unsigned i;
+
 	nremoved += handle <= nadded;
+	if (nremoved == 1) {
+		changed_ns = clock_ns(CLOCK_MONOTONIC);
+		__atomic_store_n(&changing, true, __ATOMIC_RELEASE);
+		if (pthread_create(&forker, NULL, fork_now, NULL))
+			abort();
+		for (i = 0; i < 100 || !__atomic_load_n(&trying, __ATOMIC_ACQUIRE); i++)
+			sched_yield();
+	}
+	if (nremoved < 4)
+		return;
+	changed_ns = clock_ns(CLOCK_MONOTONIC) - changed_ns;
+	__atomic_store_n(&changing, false, __ATOMIC_RELEASE);
+}
+
+/* Stand-in for at::getStepCallbacks(), which reads the list of callbacks if it has changed. */
+static __thread unsigned nread;
+
+static void step_callbacks(void *result, uint64_t scope)
+{
+	CHECK(result && scope < 10 && !callbacks[scope].start);
+	forked_between |= __atomic_load_n(&changing, __ATOMIC_ACQUIRE);
+	nread++;
 }
 
 /* Stand-in for at::RecordFunction. The configuration tells the agent where its fields lie. */
@@ -145,6 +188,7 @@ static bool load(const char *dir)
 		return false;
 	config->add_callback = (uint64_t)(uintptr_t)add_callback;
 	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
+	config->step_callbacks = (uint64_t)(uintptr_t)step_callbacks;
 	config->name = (uint64_t)(uintptr_t)name_of;
 	config->hooked[MXBPF_AGENT_HOOK_ALLOC] = (uint64_t)(uintptr_t)reporter_new;
 	config->hooked[MXBPF_AGENT_HOOK_FREE] = (uint64_t)(uintptr_t)reporter_delete;
@@ -388,9 +432,13 @@ static void test_fork(void)
 {
 	uint64_t before = recorded();
 	int status = -1;
-	pid_t pid = fork();
+	pid_t pid;
 
+	nread = 0;
+	pid = fork();
 	if (!pid) {
+		if (nread != 1) /* before the fork, because the child may never get the lock of the list */
+			_exit(2);
 		for (unsigned i = 0; i < 1000; i++)
 			call(0, "aten::add", 1);
 		use_memory(&before, 64);
@@ -462,7 +510,9 @@ static void test_silent(void)
 	call(0, "aten::add", 1);
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
 	CHECK(alloc_entry == reporter_new && free_entry == another_tool && report_entry == reporter_usage);
-	call(0, "aten::add", 1); /* torch may call a removed callback late */
+	pthread_join(forker, NULL);
+	CHECK(!forked_between || changed_ns > FORK_WAITS_NS); /* another thread's fork has waited */
+	call(0, "aten::add", 1);			      /* torch may call a removed callback late */
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
 }
 
@@ -499,12 +549,14 @@ int main(void)
 	test_memory();
 	TEST("memory of a device is recorded with its allocator's reserve, and an entry of another tool is left alone")
 	test_reports();
-	TEST("a forked child records nothing, and restores the entries that it has inherited")
+	TEST("a forked child records nothing, has no list of callbacks to read, and restores the entries that it has "
+	     "inherited")
 	test_fork();
 	TEST("calls are recorded without a name if the name table is full, and these calls are counted")
 	test_names();
-	TEST("after recording is switched off, the agent records nothing, removes its callbacks, and restores "
-	     "entries that no other tool has changed")
+	TEST("after recording is switched off, the agent records nothing, removes its callbacks while nobody forks, "
+	     "and "
+	     "restores entries that no other tool has changed")
 	test_silent();
 	UNIT_MAIN_END;
 }
