@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause)
 /* Device memory: requests to the runtime's storage layer and frees, in requested bytes. */
 #include "common.bpf.h"
+#include "mxbpf_agent.h"
 #include "read/name.bpf.h"
 #include "stats.bpf.h"
 
@@ -17,7 +18,7 @@ struct mxbpf_allocating {
 	__u32 tid;
 };
 
-#define CPU_TYPE 0 /* DeviceType of the CPU */
+#define CPU_TYPE 1 /* type of the CPU in MXBPF_DEVICE() */
 
 const volatile __u64
 	cfg_lenders[MXBPF_LENDERS_MAX]; /* name ids of operators that allocate for others; 0: unused entry */
@@ -39,6 +40,15 @@ struct {
 	__type(value, struct mxbpf_allocating);
 } allocating SEC(".maps");
 
+/* The device of a report: its type, which counts from 0, and its ordinal; -1: the current one. */
+static __always_inline __u32 report_device(struct pt_regs *ctx)
+{
+	__u64 device = PT_REGS_PARM5(ctx);
+	__s8 ordinal = device >> 8;
+
+	return MXBPF_DEVICE((__u8)device + 1, ordinal < 0 ? 0 : ordinal);
+}
+
 /*
  * Returns the size of a block. An allocation stores it by address, and a free looks it up. Returns 0 for calls to
  * ignore.
@@ -51,22 +61,40 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 
 	if (row->key.base == MXBPF_BASE_NONE)
 		return bytes;
-	/* Ignore a report of bytes that the allocator's own probes have already counted. */
-	if (row->action == MXBPF_ACT_REPORT &&
-	    (bytes < 0 || PT_REGS_PARM3(ctx) || (__u8)PT_REGS_PARM5(ctx) != CPU_TYPE))
-		return 0;
-	if (row->action == MXBPF_ACT_ALLOC || row->action == MXBPF_ACT_REPORT) {
+	if (row->action == MXBPF_ACT_ALLOC || (row->action == MXBPF_ACT_REPORT && bytes > 0)) {
 		/* Without an entry, the size of the later free would be unknown. */
 		if (bytes && bpf_map_update_elem(&blocks, &key, &bytes, BPF_ANY))
 			t->counts[MXBPF_COUNT_TRUNCATED]++;
 		return bytes;
 	}
 	known = bpf_map_lookup_elem(&blocks, &key);
-	if (!known) /* allocated before the window: only the object may know its size */
-		return bytes;
-	bytes = *known;
+	/*
+	 * Allocated before the window: only the object or the report may know its size. Or it is a storage in shared
+	 * memory, whose end has been counted (UNMAP in adapter/pytorch.c); it is reported without a total.
+	 */
+	if (!known)
+		return row->action == MXBPF_ACT_REPORT && !PT_REGS_PARM3(ctx) && report_device(ctx) >> 16 == CPU_TYPE
+			       ? 0
+			       : bytes;
+	bytes = row->action == MXBPF_ACT_REPORT ? -*known : *known;
 	bpf_map_delete_elem(&blocks, &key);
 	return bytes;
+}
+
+/* Returns true if other probes or the agent have counted what is reported. */
+static __always_inline bool report_counted(struct pt_regs *ctx, struct mxbpf_thread *t,
+					   const volatile struct mxbpf_row *row)
+{
+	__u64 caller = 0, place;
+
+	if (!PT_REGS_PARM1(ctx) || ctx->r9 == MXBPF_AGENT_REPORTED)
+		return true;
+	if (report_device(ctx) >> 16 != CPU_TYPE)
+		return false;
+	if (bpf_probe_read_user(&caller, sizeof(caller), (void *)PT_REGS_SP(ctx)))
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+	place = caller - (PT_REGS_IP(ctx) - row->own_before);
+	return place < row->own_before + row->own_after;
 }
 
 /* Charges the bytes to the innermost open span of the thread whose function has not returned. */
@@ -328,15 +356,19 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 		alloc_begin(ctx, t, row);
 		return;
 	}
+	if (row->action == MXBPF_ACT_REPORT && report_counted(ctx, t, row))
+		return;
 	a.bytes = block_bytes(ctx, t, row);
 	if (!a.bytes && row->key.base != MXBPF_BASE_NONE && !(cfg_memory && row->action == MXBPF_ACT_FREE))
 		return;
 	if (row->action == MXBPF_ACT_FREE)
 		a.bytes = -a.bytes;
-	else
+	else if (row->action == MXBPF_ACT_ALLOC || a.bytes > 0)
 		a.sp = PT_REGS_SP(ctx);
 	mem_charge(ctx, t, a.bytes);
-	a.device = mem_device(ctx, t, row);
+	a.device = row->action == MXBPF_ACT_REPORT ? report_device(ctx) : mem_device(ctx, t, row);
+	if (row->action == MXBPF_ACT_REPORT && a.device >> 16 != CPU_TYPE)
+		a.pool = PT_REGS_PARM4(ctx);
 	if (cfg_memory && row->action == MXBPF_ACT_ALLOC) {
 		a.scope_id = name_of(ctx, t, row);
 		a.label_id = label_of(ctx, t, row);

@@ -53,11 +53,13 @@ enum mxbpf_agent_scope {
 enum mxbpf_agent_flag {
 	MXBPF_AGENT_CALL_ASYNC = 1 << 0, /* ended on another thread, or before a call nested in it */
 	MXBPF_AGENT_CALL_SEQ = 1 << 1,	 /* the call has MXBPF_SPAN_SEQ */
+	MXBPF_AGENT_CALL_FREED = 1 << 2, /* only with MXBPF_AGENT_MEMORY: the block is freed */
 };
 
 /*
  * A call that has ended. With MXBPF_AGENT_MEMORY: start_ns is when, seq is the address of the block, origin its bytes
- * (0: it is freed), tid and end_tid the thread, stack as in a call; the rest is 0.
+ * (0 with CALL_FREED: unknown), dur_ns the bytes that its allocator has reserved on the device (0: unknown), name the
+ * MXBPF_DEVICE(), tid and end_tid the thread, stack as in a call; the rest is 0.
  */
 struct mxbpf_agent_call {
 	__u64 start_ns, dur_ns; /* CLOCK_MONOTONIC */
@@ -292,6 +294,28 @@ enum mxbpf_agent_module {
 	MXBPF_AGENT_MODULE_ARGS = 1 << 2,  /* with CALLS: the arguments of operators, too */
 };
 
+/* What the functions do that the agent sees through import tables. The arguments are those of PyTorch. */
+enum mxbpf_agent_hook_kind {
+	MXBPF_AGENT_HOOK_ALLOC = 0,  /* c10::ProfiledCPUMemoryReporter::New(): CPU memory is allocated */
+	MXBPF_AGENT_HOOK_FREE = 1,   /* c10::ProfiledCPUMemoryReporter::Delete(): it is freed */
+	MXBPF_AGENT_HOOK_REPORT = 2, /* c10::reportMemoryUsageToProfiler(): memory of another allocator */
+	MXBPF_AGENT_HOOK_KINDS = 3,
+};
+#define MXBPF_AGENT_HOOKS 18
+
+/* An entry of an import table that leads to a function of this kind. Its library stays mapped until the process ends.
+ */
+struct mxbpf_agent_hook {
+	__u64 entry; /* address; 0: unused, as all that follow */
+	__u64 kind;  /* enum mxbpf_agent_hook_kind */
+};
+
+/*
+ * The agent passes a report on with this value in the sixth argument, which the function does not have. So the probe on
+ * the function can tell that the agent has recorded it.
+ */
+#define MXBPF_AGENT_REPORTED 0x6d78627066736565ull
+
 /*
  * Lies in the data of the shared object. mxbpf fills in the addresses before it loads the object, and reads the
  * rest afterwards. The addresses are functions of the runtime.
@@ -300,12 +324,14 @@ struct mxbpf_agent_config {
 	__u64 add_callback;    /* addGlobalCallback(RecordFunctionCallback) */
 	__u64 remove_callback; /* removeCallback(CallbackHandle) */
 	__u64 name;	       /* RecordFunction::name() const */
+	__u64 step_callbacks;  /* getStepCallbacks(RecordScope); 0: it does not exist */
 	/* All 0 if mxbpf does not know where a call has its sequence number. */
 	__u64 next_number;		 /* sequence_number::peek() */
 	__u64 thread_number;		 /* RecordFunction::currentThreadId() */
 	__u32 number_off, of_thread_off; /* offsets in a RecordFunction: its number, the thread of its node */
-	/* c10::ProfiledCPUMemoryReporter::New() and Delete(), and the entries that lead to them; all 0: no memory. */
-	__u64 alloc, free, alloc_entry, free_entry;
+	/* Functions by enum mxbpf_agent_hook_kind, and the entries that lead to them. */
+	__u64 hooked[MXBPF_AGENT_HOOK_KINDS];
+	struct mxbpf_agent_hook hooks[MXBPF_AGENT_HOOKS];
 	__u64 shared; /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
 	__s64 error;  /* set by the agent if it did not start: -errno */
 };

@@ -72,9 +72,9 @@ enum mxbpf_action {
 	MXBPF_ACT_ALLOCATED = 28,
 	MXBPF_ACT_POOL = 29,
 	/*
-	 * An allocation that the runtime reports to its profiler; arguments: address, bytes, allocated, reserved,
-	 * device. It counts only for CPU memory without an allocator that reports its total of allocated bytes,
-	 * because such an allocator is probed itself.
+	 * An allocator reports to the runtime's profiler; arguments: address, bytes (below 0: they are freed),
+	 * allocated, reserved, device. Reports of CPU memory from the function's own library do not count, because
+	 * its allocator is probed itself. Nor do those that the agent has recorded (MXBPF_AGENT_REPORTED).
 	 */
 	MXBPF_ACT_REPORT = 30,
 	/* User annotations; `key` is the runtime's object. */
@@ -206,8 +206,9 @@ struct mxbpf_row {
 	__u8 by_address;	  /* the vectors hold addresses of arrays */
 	__u8 outermost;		  /* no span directly in one of the same class */
 	__u8 pad[6];
+	__u64 own_before, own_after; /* ACT_REPORT: bytes of its library before and after the function */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 280);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 296);
 
 /* How a row with MXBPF_ACT_OPEN handles operators inside the engine's work. */
 enum mxbpf_inside {

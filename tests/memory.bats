@@ -217,3 +217,38 @@ same_lines() { # TABLES.json
 		same_lines "$version.json"
 	done
 }
+
+# Builds tests/memory/allocators.cpp as NAME.so.
+allocators() { # NAME OPTIONS...
+	local torch=$("$PYTHON_TORCH" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+	g++ -std=c++20 -O1 -shared -fPIC -I"$torch/include" "${@:2}" -o "$1.so" "$PROGS/allocators.cpp" -L"$torch/lib" -lc10
+}
+
+# A storage in shared memory, two records of probes, is in each window. Compares the bytes of every device with the program's account, and with torch.profiler's in the same window.
+allocated() { # MXBPF_ARGS JQ-CONDITION LIBRARY ARGS...
+	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF $1 --pid {pid} --format json" \
+		--tool "$MXBPF $1 --memory --format json --pid {pid}" --stdout mxbpf.json -- \
+		"${SERVED[@]}" "$PROGS/allocators.py" "$PWD/$3.so" books.json --busy "${@:4}"
+	jq -e --slurpfile books books.json '$books[0] as $b | (.memory.devices | map({key: .device, value: .}) | from_entries) as $m |
+		($b.account | keys | length) == 3 and all($b.account | to_entries[];
+			$m[.key].live_bytes == ($b.profiler[.key] // [.value.live, 0] | .[0] - .[1]) and $m[.key].missed_frees == 0 and
+			(.key == "cpu/0" or $m[.key].pool.last_bytes == .value.reserved_now)) and
+		(.loss | .dropped == 0 and .truncated == 0) and
+		([.sources[] | {key: .source, value: .attempted}] | from_entries) as $n | '"$2" mxbpf.json >/dev/null && return 0
+	jq -c '.memory.devices[], .sources[], .loss, .window.notes' mxbpf.json
+	cat books.json
+	return 1
+}
+
+@test "Bytes of a GPU's caching allocator and of one that the program registers equal their accounts and torch.profiler's, with the agent and with probes" {
+	torch_server
+	allocators module -DMODULE=module
+	allocators unloadable
+	allocators readonly -DMODULE=readonly -Wl,-z,now,-z,relro
+	allocated --agent '$n.probes == 2 and $n.agent > 300' module
+	# The second library comes in the window, so its reports come to the probe. Nothing counts twice.
+	allocated --agent '$n.probes == 56 and $n.agent > 500' module --profiler --late "$PWD/unloadable.so"
+	allocated --agent '$n.probes == 236 and any(.window.notes[]; .text | test("cannot: the import table of .*/readonly.so is read-only"))' readonly --profiler
+	allocated --agent '$n.probes == 236 and any(.window.notes[]; .text | test("cannot: the process may unload .*/unloadable.so"))' unloadable
+	allocated '--probes op,mem' true module --profiler
+}

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,11 +21,12 @@
 #include "base/clock.h"
 #include "mxbpf_agent.h"
 
-#define CALLS	 10000000ull
-#define DEEP	 (MXBPF_AGENT_OPEN + 88)
-#define THREADS	 (MXBPF_AGENT_THREADS + 20)
-#define NAMES	 (MXBPF_AGENT_NAMES + 100)
-#define SLACK_KB 256 /* tolerance for memory that is allocated once */
+#define CALLS	      10000000ull
+#define DEEP	      (MXBPF_AGENT_OPEN + 88)
+#define THREADS	      (MXBPF_AGENT_THREADS + 20)
+#define NAMES	      (MXBPF_AGENT_NAMES + 100)
+#define FORK_WAITS_NS 150000000ull /* a fork waits a little longer than this */
+#define SLACK_KB      256	   /* tolerance for memory that is allocated once */
 
 /* ---- stand-in for PyTorch */
 
@@ -53,9 +55,50 @@ static uint64_t add_callback(struct callback c)
 	return ++nadded;
 }
 
+/* Callbacks are removed, from the first one until the last one, while another thread forks. */
+static pthread_t forker;
+static bool changing, trying, forked_between;
+static uint64_t changed_ns;
+
+static void *fork_now(void *unused)
+{
+	pid_t pid;
+
+	__atomic_store_n(&trying, true, __ATOMIC_RELEASE);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return unused;
+}
+
 static void remove_callback(uint64_t handle)
 {
+	unsigned i;
+
 	nremoved += handle <= nadded;
+	if (nremoved == 1) {
+		changed_ns = clock_ns(CLOCK_MONOTONIC);
+		__atomic_store_n(&changing, true, __ATOMIC_RELEASE);
+		if (pthread_create(&forker, NULL, fork_now, NULL))
+			abort();
+		for (i = 0; i < 100 || !__atomic_load_n(&trying, __ATOMIC_ACQUIRE); i++)
+			sched_yield();
+	}
+	if (nremoved < 4)
+		return;
+	changed_ns = clock_ns(CLOCK_MONOTONIC) - changed_ns;
+	__atomic_store_n(&changing, false, __ATOMIC_RELEASE);
+}
+
+/* Stand-in for at::getStepCallbacks(), which reads the list of callbacks if it has changed. */
+static __thread unsigned nread;
+
+static void step_callbacks(void *result, uint64_t scope)
+{
+	CHECK(result && scope < 10 && !callbacks[scope].start);
+	forked_between |= __atomic_load_n(&changing, __ATOMIC_ACQUIRE);
+	nread++;
 }
 
 /* Stand-in for an IValue. */
@@ -108,6 +151,18 @@ static void reporter_delete(void *reporter, void *block)
 	nfrees++;
 }
 
+/* Stand-in for c10::reportMemoryUsageToProfiler(), with the argument that only mxbpf's probe looks at. */
+typedef void (*report_fn)(void *, int64_t, size_t, size_t, uint16_t, uint64_t);
+static unsigned nreports;
+
+static void reporter_usage(void *block, int64_t bytes, size_t allocated, size_t reserved, uint16_t device,
+			   uint64_t reported)
+{
+	CHECK(block && bytes && allocated == 4000 && reserved == 5000 && (device == 0x0301 || !device));
+	CHECK(reported == MXBPF_AGENT_REPORTED);
+	nreports++;
+}
+
 static void another_tool(void *reporter, void *block)
 {
 	reporter_delete(reporter, block);
@@ -115,6 +170,8 @@ static void another_tool(void *reporter, void *block)
 
 static volatile alloc_fn alloc_entry = reporter_new;
 static volatile free_fn free_entry = reporter_delete;
+static volatile report_fn report_entry = reporter_usage;
+static void *volatile foreign_entry = &nreports; /* another tool has changed it before the agent came */
 
 /* ---- the agent */
 
@@ -141,11 +198,15 @@ static bool load(const char *dir)
 		return false;
 	config->add_callback = (uint64_t)(uintptr_t)add_callback;
 	config->remove_callback = (uint64_t)(uintptr_t)remove_callback;
+	config->step_callbacks = (uint64_t)(uintptr_t)step_callbacks;
 	config->name = (uint64_t)(uintptr_t)name_of;
-	config->alloc = (uint64_t)(uintptr_t)reporter_new;
-	config->free = (uint64_t)(uintptr_t)reporter_delete;
-	config->alloc_entry = (uint64_t)(uintptr_t)&alloc_entry;
-	config->free_entry = (uint64_t)(uintptr_t)&free_entry;
+	config->hooked[MXBPF_AGENT_HOOK_ALLOC] = (uint64_t)(uintptr_t)reporter_new;
+	config->hooked[MXBPF_AGENT_HOOK_FREE] = (uint64_t)(uintptr_t)reporter_delete;
+	config->hooked[MXBPF_AGENT_HOOK_REPORT] = (uint64_t)(uintptr_t)reporter_usage;
+	config->hooks[0] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&alloc_entry, MXBPF_AGENT_HOOK_ALLOC};
+	config->hooks[1] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&free_entry, MXBPF_AGENT_HOOK_FREE};
+	config->hooks[2] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&foreign_entry, MXBPF_AGENT_HOOK_REPORT};
+	config->hooks[3] = (struct mxbpf_agent_hook){(uint64_t)(uintptr_t)&report_entry, MXBPF_AGENT_HOOK_REPORT};
 	config->next_number = (uint64_t)(uintptr_t)peek;
 	config->thread_number = (uint64_t)(uintptr_t)thread_number;
 	config->number_off = offsetof(struct record, number);
@@ -381,13 +442,17 @@ static void test_fork(void)
 {
 	uint64_t before = recorded();
 	int status = -1;
-	pid_t pid = fork();
+	pid_t pid;
 
+	nread = 0;
+	pid = fork();
 	if (!pid) {
+		if (nread != 1) /* before the fork, because the child may never get the lock of the list */
+			_exit(2);
 		for (unsigned i = 0; i < 1000; i++)
 			call(0, "aten::add", 1);
 		use_memory(&before, 64);
-		_exit(0);
+		_exit(alloc_entry != reporter_new || free_entry != reporter_delete || report_entry != reporter_usage);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status && recorded() == before);
 }
@@ -409,12 +474,33 @@ static void test_memory(void)
 	use_memory(&block, 64);
 	CHECK(recorded() == before + 2 && nallocs == 2 && nfrees == 2);
 	CHECK(c[n].scope == MXBPF_AGENT_MEMORY && c[n].seq == (uintptr_t)&block && c[n].origin == 64);
-	CHECK(c[n + 1].scope == MXBPF_AGENT_MEMORY && c[n + 1].seq == (uintptr_t)&block && !c[n + 1].origin);
+	CHECK(c[n + 1].scope == MXBPF_AGENT_MEMORY && c[n + 1].seq == (uintptr_t)&block && !c[n + 1].origin &&
+	      c[n + 1].flags == MXBPF_AGENT_CALL_FREED);
+	CHECK(c[n].name == MXBPF_DEVICE(1, 0) && c[n + 1].name == c[n].name);
 	CHECK(c[n].start_ns && c[n].start_ns <= c[n + 1].start_ns && c[n].tid == (uint32_t)gettid() && !c[n].dur_ns);
 	shared->since_ns = 0;
 	use_memory(&block, 64);
 	CHECK(recorded() == before + 2 && nallocs == 3 && nfrees == 3);
 	listen_now();
+}
+
+static void test_reports(void)
+{
+	const struct mxbpf_agent_call *c = shared->slots[0].batch.calls;
+	uint32_t n;
+
+	CHECK(foreign_entry == &nreports && report_entry != reporter_usage);
+	while (shared->slots[0].batch.ncalls > MXBPF_AGENT_BATCH / 2)
+		call(0, "aten::add", 0);
+	n = shared->slots[0].batch.ncalls;
+	report_entry(&n, 700, 4000, 5000, 0x0301, 0);
+	report_entry(&n, -700, 4000, 5000, 0x0301, 0);
+	report_entry(&n, 700, 4000, 5000, 0, 0);
+	CHECK(nreports == 3 && shared->slots[0].batch.ncalls == n + 3);
+	CHECK(c[n].scope == MXBPF_AGENT_MEMORY && c[n].seq == (uintptr_t)&n && c[n].origin == 700 && !c[n].flags);
+	CHECK(c[n].name == MXBPF_DEVICE(2, 3) && c[n].dur_ns == 5000);
+	CHECK(c[n + 1].flags == MXBPF_AGENT_CALL_FREED && c[n + 1].origin == 700);
+	CHECK(c[n + 2].name == MXBPF_DEVICE(1, 0) && !c[n + 2].dur_ns); /* the CPU's is not reserved */
 }
 
 /* ---- arguments */
@@ -464,6 +550,7 @@ static void test_args(void)
 	struct value v[MXBPF_ARG_LIST_MAX + 1] = {{(uintptr_t)&two, TAG_TENSOR, 0}, {7, TAG_INT, 0}};
 	struct mxbpf_agent_slot *t = &shared->slots[0];
 	const uint64_t *w, *again;
+	const unsigned removed = nremoved, added = nadded;
 	uint64_t truncated = t->truncated, unreadable = t->unreadable;
 
 	wrong.numel = 11;
@@ -476,7 +563,9 @@ static void test_args(void)
 						       .list_kind = KIND_TENSOR,
 						       .undefined = (uintptr_t)&undefined};
 	needs_args = true;
-	CHECK(!start(MXBPF_AGENT_MODULE_CALLS | MXBPF_AGENT_MODULE_ARGS) && nremoved == 4 && nadded == 8);
+	free_entry = reporter_delete;
+	listen_now();
+	CHECK(!start(MXBPF_AGENT_MODULE_CALLS | MXBPF_AGENT_MODULE_ARGS) && nadded == added + MXBPF_AGENT_SCOPES);
 	CHECK(shared->registered == MXBPF_AGENT_REGISTERED_ARGS);
 	w = with_args(v, 2);
 	CHECK(w && w[0] == MXBPF_AGENT_LIST(MXBPF_AGENT_LIST_ARGS, 6) && w[1] == MXBPF_AGENT_TENSOR_WORD(6, 2, 1));
@@ -506,23 +595,31 @@ static void test_args(void)
 	CHECK(!with_args(v, 2) && t->truncated == truncated + 2 && shared->words_len == MXBPF_AGENT_WORDS - 3);
 	shared->details.wanted = 0;
 	needs_args = false;
-	CHECK(!start(MXBPF_AGENT_MODULE_CALLS) && nremoved == 8 && nadded == 12 && !with_args(v, 2));
+	CHECK(!start(MXBPF_AGENT_MODULE_CALLS) && nremoved == removed + MXBPF_AGENT_SCOPES);
+	CHECK(nadded == added + 2 * MXBPF_AGENT_SCOPES && !with_args(v, 2));
 }
 
 static void test_silent(void)
 {
-	const unsigned removed = nremoved, added = nadded;
 	uint64_t before = recorded();
 
+	*listens = 0;
+	use_memory(&before, 64); /* the program may have removed the callbacks, so this must do */
+	CHECK(!nremoved && recorded() == before);
+	CHECK(alloc_entry == reporter_new && free_entry == reporter_delete && report_entry == reporter_usage);
+	*listens = 1; /* the next session finds the callbacks registered, and starts nothing */
+	call(0, "aten::add", 0);
+	CHECK(alloc_entry != reporter_new && free_entry != reporter_delete && report_entry != reporter_usage);
+	before = recorded();
 	free_entry = another_tool;
 	*listens = 0;
-	use_memory(&before, 64);
-	CHECK(nremoved == removed && recorded() == before);
 	call(0, "aten::add", 1);
-	CHECK(recorded() == before && nremoved == removed + MXBPF_AGENT_SCOPES && nadded == added);
-	CHECK(alloc_entry == reporter_new && free_entry == another_tool);
-	call(0, "aten::add", 1); /* torch may call a removed callback late */
-	CHECK(recorded() == before && nremoved == removed + MXBPF_AGENT_SCOPES);
+	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES && nadded == MXBPF_AGENT_SCOPES);
+	CHECK(alloc_entry == reporter_new && free_entry == another_tool && report_entry == reporter_usage);
+	pthread_join(forker, NULL);
+	CHECK(!forked_between || changed_ns > FORK_WAITS_NS); /* another thread's fork has waited */
+	call(0, "aten::add", 1);			      /* torch may call a removed callback late */
+	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
 }
 
 int main(void)
@@ -556,14 +653,18 @@ int main(void)
 	test_threads();
 	TEST("memory is recorded through the import table, and only while mxbpf asks for it")
 	test_memory();
-	TEST("a forked child records nothing")
+	TEST("memory of a device is recorded with its allocator's reserve, and an entry of another tool is left alone")
+	test_reports();
+	TEST("a forked child records nothing, has no list of callbacks to read, and restores the entries that it has "
+	     "inherited")
 	test_fork();
 	TEST("calls are recorded without a name if the name table is full, and these calls are counted")
 	test_names();
+	TEST("after recording is switched off, the agent records nothing, removes its callbacks while nobody forks, "
+	     "and "
+	     "restores entries that no other tool has changed")
+	test_silent();
 	TEST("arguments are read while mxbpf asks for them, and what cannot be read or kept is counted")
 	test_args();
-	TEST("after recording is switched off, the agent records nothing, removes its callbacks, and restores "
-	     "entries that no other tool has changed")
-	test_silent();
 	UNIT_MAIN_END;
 }

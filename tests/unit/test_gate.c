@@ -113,7 +113,8 @@ static void test_calls(void)
 		FORGED(mxbpf_agent_call, self_ns, 501),
 		FORGED(mxbpf_agent_call, scope, MXBPF_AGENT_MEMORY), /* it takes no time */
 		FORGED(mxbpf_agent_call, scope, MXBPF_AGENT_MEMORY + 1),
-		FORGED(mxbpf_agent_call, flags, 4),
+		FORGED(mxbpf_agent_call, flags, MXBPF_AGENT_CALL_FREED), /* only of memory */
+		FORGED(mxbpf_agent_call, flags, 8),
 		FORGED(mxbpf_agent_call, tid, 0),
 		FORGED(mxbpf_agent_call, tid, TID + 1),
 		FORGED(mxbpf_agent_call, end_tid, GATE_TID_MAX + 1),
@@ -165,6 +166,52 @@ static void test_calls(void)
 		batch.calls[0].tid = TID + 1;
 		batch.calls[0].flags = MXBPF_AGENT_CALL_ASYNC;
 		CHECK(!gate_batch(&g, &batch, sizeof(batch)));
+	}
+}
+
+static struct mxbpf_agent_call freed_memory(void)
+{
+	return (struct mxbpf_agent_call){.start_ns = clock_ns(CLOCK_MONOTONIC) - 1,
+					 .dur_ns = 1 << 21,
+					 .seq = 4096,
+					 .name = MXBPF_DEVICE(2, 1),
+					 .tid = TID,
+					 .end_tid = TID,
+					 .scope = MXBPF_AGENT_MEMORY,
+					 .flags = MXBPF_AGENT_CALL_FREED};
+}
+
+static void test_memory(void)
+{
+	static const struct forged fields[] = {
+		FORGED(mxbpf_agent_call, start_ns, UINT64_MAX / 2),
+		FORGED(mxbpf_agent_call, start_ns, 0),
+		FORGED(mxbpf_agent_call, dur_ns, 1ull << 60),
+		FORGED(mxbpf_agent_call, self_ns, 1),
+		FORGED(mxbpf_agent_call, seq, 0),
+		FORGED(mxbpf_agent_call, origin, 1ull << 60),
+		FORGED(mxbpf_agent_call, flags, 0), /* no bytes are allocated */
+		FORGED(mxbpf_agent_call, flags, MXBPF_AGENT_CALL_FREED | MXBPF_AGENT_CALL_ASYNC),
+		FORGED(mxbpf_agent_call, name, MXBPF_DEVICE(0, 1)),
+		FORGED(mxbpf_agent_call, name, MXBPF_DEVICE(129, 1)),
+		FORGED(mxbpf_agent_call, name, MXBPF_DEVICE(2, 128)),
+		FORGED(mxbpf_agent_call, tid, TID + 1),
+		FORGED(mxbpf_agent_call, tid, 0),
+	};
+	struct gate g;
+	size_t i;
+
+	TEST("a record of memory passes, and a forged field of it breaks the gate")
+	{
+		g = begin();
+		batch.calls[0] = freed_memory();
+		CHECK(!gate_batch(&g, &batch, sizeof(batch)));
+		for (i = 0; i < COUNT(fields); i++) {
+			g = begin();
+			batch.calls[0] = freed_memory();
+			forge(&batch.calls[0], &fields[i]);
+			CHECK(gate_batch(&g, &batch, sizeof(batch)) == -EPROTO && gate_why(&g));
+		}
 	}
 }
 
@@ -479,6 +526,7 @@ int main(void)
 		return 1;
 	test_honest();
 	test_calls();
+	test_memory();
 	test_opens();
 	test_names();
 	test_lists();

@@ -93,6 +93,10 @@ static const struct adp_member collectives[] = {
 
 #define COLLECTIVES .prefix = "_ZN4c10d12ProcessGroup", .method = "E", .schema = "c10d::", .members = collectives
 
+#define REPORT_SYMBOLS                                                                                                 \
+	"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_"       \
+								 "6DeviceE"
+
 #define UNMAP(NAME, SYMBOL)                                                                                            \
 	{                                                                                                              \
 		.name = NAME, .group = PROBE_MEM, .optional = true, .lib_glob = "libtorch_cpu.so*", .any_build = true, \
@@ -398,21 +402,21 @@ static const struct adp_probe probes[] = {
 		.row = {.action = MXBPF_ACT_FREE, .key = {ARG2}, .device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},
 	},
 	/*
+	 * All other allocators report: those of devices, those that the program registers, and storages in shared
+	 * memory. CPU memory whose allocator is probed above is reported from the library itself, while the
+	 * program's profiler asks for it.
+	 *
 	 * Storages in shared memory, in which workers of a DataLoader pass batches, do not come from that allocator.
 	 * They end in close(this), which finds their size at offset 56 and clears their address at offset 72.
 	 */
 	{
-		.name = "memory.map",
+		.name = "memory.report",
 		.group = PROBE_MEM,
 		.optional = true,
 		.lib_glob = "libc10.so*",
 		.any_build = true,
-		.symbols = {"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
-			    "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"},
-		.row = {.action = MXBPF_ACT_REPORT,
-			.key = {ARG1},
-			.size = {ARG2},
-			.device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},
+		.symbols = {REPORT_SYMBOLS},
+		.row = {.action = MXBPF_ACT_REPORT, .key = {ARG1}, .size = {ARG2}},
 	},
 	UNMAP("memory.unmap", "_ZN2at12MapAllocator5closeEv"),
 	UNMAP("memory.unmap_shared", "_ZN2at22RefcountedMapAllocator5closeEv"),
@@ -420,6 +424,15 @@ static const struct adp_probe probes[] = {
 
 static const struct adp_device devices[] = {
 	{DEVICE_CPU, "cpu", true},
+	/* c10::DeviceType + 1 */
+	{2, "cuda", true},
+	{7, "hip", true},
+	{10, "xla", true},
+	{13, "xpu", true},
+	{14, "mps", true},
+	{16, "hpu", true},
+	{20, "mtia", true},
+	{21, "privateuseone", true},
 };
 
 /* at::ObservedOperators, unchanged since 1.7. */
@@ -564,6 +577,7 @@ const struct adp adapter_pytorch = {
 		  "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE",
 		  "_ZN2at14removeCallbackEm",
 		  "_ZNK2at14RecordFunction4nameEv",
+		  "_ZN2at16getStepCallbacksENS_11RecordScopeE",
 		  "_ZN2at14RecordFunctionC1EONS_13StepCallbacksE",
 		  {"_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEE"
 		   "St17reference_wrapperIKN3c1014FunctionSchemaEEEEl",
@@ -574,5 +588,6 @@ const struct adp adapter_pytorch = {
 		  "libc10.so*",
 		  "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm",
 		  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv",
+		  {REPORT_SYMBOLS},
 		  {"_ZN2at14clearCallbacksEv", "_ZN2at20clearGlobalCallbacksEv"}},
 };

@@ -84,12 +84,10 @@ static int find_callbacks(const struct plan *p, struct elf *elf, bool calls, str
 				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
 				       wanted[i].name);
 	}
-	if (p->agent_memory.works) {
-		r->config.alloc = p->agent_memory.alloc.func;
-		r->config.alloc_entry = p->agent_memory.alloc.entry;
-		r->config.free = p->agent_memory.free.func;
-		r->config.free_entry = p->agent_memory.free.entry;
-	}
+	if (names->step_callbacks && !elf_find_sym(elf, names->step_callbacks, &sym, NULL))
+		r->config.step_callbacks = sym.va + p->lib->load_bias;
+	memcpy(r->config.hooked, p->agent_memory.hooked, sizeof(r->config.hooked));
+	memcpy(r->config.hooks, p->agent_memory.hooks, sizeof(r->config.hooks));
 	r->config.number_off = (uint32_t)p->number_off;
 	r->config.of_thread_off = (uint32_t)p->of_thread_off;
 	return 0;
@@ -169,7 +167,7 @@ static int try_shared(struct agt *a, struct err *e)
 	if (config.error || !config.shared)
 		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
 			       "cannot start the agent in process %d: %s", a->pid, strerror((int)-config.error));
-	if (a->o.memory && !config.alloc_entry)
+	if (a->o.memory && !config.hooks[0].entry)
 		return err_set(
 			e, ERR_TARGET, -ENOTSUP,
 			"the agent that an earlier mxbpf left in process %d cannot record memory; use --probes op",

@@ -267,10 +267,13 @@ static int read_dynamic(struct elf *f, const Elf64_Phdr *p)
 	err = elf_read_va(f, p->p_vaddr, dyn, n * sizeof(*dyn));
 	if (err == -ENOENT || err == -EIO)
 		err = -EBADMSG;
-	for (size_t i = 0; !err && i < n && dyn[i].d_tag != DT_NULL; i++)
+	for (size_t i = 0; !err && i < n && dyn[i].d_tag != DT_NULL; i++) {
 		for (size_t w = 0; w < sizeof(wanted) / sizeof(*wanted); w++)
 			if (dyn[i].d_tag == wanted[w].tag)
 				*wanted[w].dst = dyn[i].d_un.d_val;
+		if (dyn[i].d_tag == DT_NEEDED && f->nneeded < ELF_NEEDED_MAX)
+			f->needed[f->nneeded++] = dyn[i].d_un.d_val;
+	}
 	free(dyn);
 	return err;
 }

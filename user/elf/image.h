@@ -17,7 +17,8 @@ struct elf_names;   /* see names.c */
 struct elf_cache;   /* see elf.c */
 struct elf_word;    /* see hidden.c */
 
-#define ELF_LOADS_MAX 128
+#define ELF_LOADS_MAX  128
+#define ELF_NEEDED_MAX 128
 
 /* The part of a PT_LOAD segment that is in the file. */
 struct elf_load {
@@ -54,6 +55,8 @@ struct elf {
 	/* From PT_DYNAMIC; 0: absent. */
 	uint64_t symtab_va, strtab_va, strtab_bytes, gnu_hash_va, hash_va, versym_va;
 	uint64_t rela_va, rela_bytes, rela_relative, jmprel_va, jmprel_bytes;
+	uint64_t needed[ELF_NEEDED_MAX]; /* libraries that it is linked with: offsets of their names in strtab */
+	unsigned nneeded;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_bytes;
 	uint64_t eh_hdr_va; /* .eh_frame_hdr; 0: none */

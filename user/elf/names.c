@@ -258,18 +258,38 @@ int elf_func_around(struct elf *f, uint64_t va, uint64_t *start_va, char *name, 
 	return elf_read_str_kept(f, fn->name_off, name, max);
 }
 
+/* Copies a text of the dynamic string table. Returns its length or -errno. */
+static int dynstr_text(struct elf *f, uint64_t off, char *text, size_t max)
+{
+	const struct elf_load *strs = off < f->strtab_bytes ? elf_load_at(f, f->strtab_va, f->strtab_bytes) : NULL;
+
+	if (!strs)
+		return -EBADMSG;
+	return elf_read_str_kept(f, strs->off + (f->strtab_va - strs->va) + off, text, max);
+}
+
 /* Copies the name of dynamic symbol `index`. */
 static int dynsym_name(struct elf *f, uint64_t index, char *name, size_t max)
 {
-	const struct elf_load *strs;
 	Elf64_Sym s;
 
-	if (elf_read_kept_va(f, f->symtab_va + index * sizeof(s), &s, sizeof(s)) || s.st_name >= f->strtab_bytes)
+	if (elf_read_kept_va(f, f->symtab_va + index * sizeof(s), &s, sizeof(s)))
 		return -EBADMSG;
-	strs = elf_load_at(f, f->strtab_va, f->strtab_bytes);
-	if (!strs)
-		return -EBADMSG;
-	return elf_read_str_kept(f, strs->off + (f->strtab_va - strs->va) + s.st_name, name, max);
+	return dynstr_text(f, s.st_name, name, max);
+}
+
+bool elf_needs(struct elf *f, const char *library)
+{
+	char text[NAME_BYTES];
+	unsigned i;
+	int n;
+
+	for (i = 0; i < f->nneeded; i++) {
+		n = dynstr_text(f, f->needed[i], text, sizeof(text));
+		if (n > 0 && !strncmp(text, library, (size_t)n) && (!library[n] || library[n] == '.'))
+			return true;
+	}
+	return false;
 }
 
 int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max)

@@ -31,4 +31,7 @@ int elf_import_name(struct elf *f, uint64_t va, char *name, size_t max);
 /* Finds the GOT slots of a name, at most max of them. Returns their number or -errno. */
 int elf_import_slots(struct elf *f, const char *name, uint64_t *slots, unsigned max);
 
+/* Returns true if the file is linked with the library that has this file name, or a longer one: libc10.so.1.13.0. */
+bool elf_needs(struct elf *f, const char *library);
+
 #endif

@@ -282,6 +282,16 @@ static int refuse_unknown(struct plan_probe *p)
 	return plan_refuse(p, "structure offsets are not verified for this build of %s; %s", p->lib->path, missing);
 }
 
+/* The library's extent around the probe at va. */
+static void set_own(struct mxbpf_row *row, const struct elf *elf, uint64_t va)
+{
+	uint64_t start_va, end_va;
+
+	elf_extent(elf, &start_va, &end_va);
+	row->own_before = va - start_va;
+	row->own_after = end_va - va;
+}
+
 /* Symbol -> address -> decoded instruction -> file offset. No other value ever becomes the offset of a probe. */
 static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 {
@@ -306,6 +316,8 @@ static int resolve(struct plan *plan, struct plan_probe *p, struct elf *elf)
 		return plan_refuse(p, "%s may not be probed: %s", p->symbol, why.why);
 	if (unknown && plan_calibrate(plan, p, elf, &sym))
 		return -ENOENT;
+	if (p->row->row.action == MXBPF_ACT_REPORT)
+		set_own(&plan->rows[p - plan->probes], elf, sym.va + p->entry.delta_bytes);
 	return plan_add_func(plan, p, elf, &(struct plan_func){sym.va, p->off, p->row->span_name, NULL, p->symbol});
 }
 
@@ -498,7 +510,6 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 		p->wanted = false;
 		p->spare = true;
 		plan_refuse(p, "the agent sees it");
-		out->agent_memory.device = p->row->row.device_const;
 		return 0;
 	}
 	if (out->opts.agent && p->row->by_agent && !(out->opts.iterations && p->row->iteration)) {

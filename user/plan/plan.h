@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "insn/insn.h"
 #include "insn/layout.h"
+#include "mxbpf_agent.h"
 #include "plan/probe.h"
 #include "target/target.h"
 
@@ -95,17 +96,15 @@ struct plan_near {
 	size_t seen;
 };
 
-/* A function that another object calls through an entry of its import table: addresses in the process. */
-struct plan_entry {
-	uint64_t func, entry;
-};
-
 /* With opts.agent: where the agent sees memory. */
 struct plan_agent_memory {
-	struct plan_entry alloc, free;
-	uint32_t device; /* MXBPF_DEVICE() of the memory */
-	bool works;
+	uint64_t hooked[MXBPF_AGENT_HOOK_KINDS]; /* for struct mxbpf_agent_config: addresses in the process */
+	struct mxbpf_agent_hook hooks[MXBPF_AGENT_HOOKS];
+	unsigned nhooks;
+	bool works;	/* for the rows with by_agent_memory */
 	struct err why; /* why it does not work; code 0: it works, or was not looked for */
+	/* Why probes see the reports of a library; code 0: there is no such library. */
+	struct err unhooked;
 };
 
 struct plan {

@@ -225,6 +225,7 @@ struct adp_marks {
 #define ADP_AGENT_ENTRIES 2
 
 #define ADP_MEET_ENVS 2
+#define ADP_AGENT_REPORTS 2
 
 /* What the agent inside a process needs of the runtime's library. No entries: the runtime has no agent. */
 struct adp_agent {
@@ -232,6 +233,7 @@ struct adp_agent {
 	const char *entries[ADP_AGENT_ENTRIES];
 	/* To record operators; NULL: only the GPU. */
 	const char *add_callback, *remove_callback, *name;
+	const char *step_callbacks; /* reads the changed list of callbacks; may be missing */
 	/*
 	 * Functions whose code shows where a call has its number: they construct such an object and pass it the number.
 	 * A build has one of `before`.
@@ -242,8 +244,12 @@ struct adp_agent {
 	 * what a list is.
 	 */
 	const char *inputs[ADP_AGENT_INPUTS], *list;
-	/* To record memory: a library, and functions that it calls through its import table; NULL: it cannot. */
+	/*
+	 * To record memory: a library, and functions that it calls through its import table; NULL: it cannot. Then a
+	 * function of it that allocators in other libraries call, by its names.
+	 */
 	const char *memory_lib, *alloc, *free;
+	const char *report[ADP_AGENT_REPORTS];
 	const char *clear[ADP_AGENT_CLEARS]; /* functions that remove all callbacks, including the agent's; or NULL */
 };
 

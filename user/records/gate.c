@@ -95,13 +95,21 @@ int gate_head(struct gate *g, struct gate_head *to)
 
 /* ---- calls */
 
-/* Returns what is wrong with a record of memory, or NULL. */
-static const char *memory_fault(const struct mxbpf_agent_call *c)
+#define DEVICES_MAX 128 /* device types and ordinals, which are bytes in the runtime */
+
+/* Returns what is wrong with a record of memory that was made before now_ns, or NULL. */
+static const char *memory_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
 {
-	if (c->dur_ns || c->self_ns || c->name || c->flags || c->args)
+	const uint32_t type = c->name >> 16, ordinal = c->name & 0xffff;
+
+	if (!c->start_ns || c->start_ns > now_ns)
+		return "a record of memory has a time that is not in the past";
+	if (c->self_ns || c->flags & ~MXBPF_AGENT_CALL_FREED || c->args)
 		return "a record of memory has what only calls have";
-	return !c->seq || c->origin >> ADDRESS_BITS ? "a record of memory has no address, or more bytes than there are"
-						    : NULL;
+	if (!c->seq || c->origin >> ADDRESS_BITS || c->dur_ns >> ADDRESS_BITS ||
+	    (!c->origin && !(c->flags & MXBPF_AGENT_CALL_FREED)))
+		return "a record of memory has no address, no bytes, or more bytes than there are";
+	return !type || type > DEVICES_MAX || ordinal >= DEVICES_MAX ? "a record of memory has no valid device" : NULL;
 }
 
 /* The agent's times are in the past, as far as its clock is exact. */
@@ -110,23 +118,28 @@ static uint64_t latest_ns(void)
 	return clock_ns(CLOCK_MONOTONIC) + MXBPF_AGENT_CLOCK_AHEAD_NS;
 }
 
-/* Returns what is wrong with a call that ended before now_ns, or with a record of memory, or NULL. */
-static const char *call_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
+static const char *times_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
 {
 	if (!c->start_ns || c->start_ns > now_ns || c->dur_ns > now_ns - c->start_ns)
 		return "a call has times that are not in the past";
 	if (c->self_ns > c->dur_ns)
 		return "a call took longer without its inner calls than with them";
-	if (c->scope == MXBPF_AGENT_MEMORY && memory_fault(c))
-		return memory_fault(c);
 	if (c->scope > MXBPF_AGENT_MEMORY || c->flags & ~(MXBPF_AGENT_CALL_ASYNC | MXBPF_AGENT_CALL_SEQ))
 		return "a call has a scope or a flag that does not exist";
+	return c->name >= MXBPF_AGENT_TEXTS ? "a call has a name outside of the texts" : NULL;
+}
+
+/* Returns what is wrong with a call that ended before now_ns, or with a record of memory, or NULL. */
+static const char *call_fault(const struct mxbpf_agent_call *c, uint64_t now_ns)
+{
+	const char *fault = c->scope == MXBPF_AGENT_MEMORY ? memory_fault(c, now_ns) : times_fault(c, now_ns);
+
+	if (fault)
+		return fault;
 	if (!c->tid || !c->end_tid || c->tid > GATE_TID_MAX || c->end_tid > GATE_TID_MAX)
 		return "a call has a thread number that does not exist";
 	if (c->tid != c->end_tid && !(c->flags & MXBPF_AGENT_CALL_ASYNC))
 		return "a call ended on another thread without saying so";
-	if (c->name >= MXBPF_AGENT_TEXTS)
-		return "a call has a name outside of the texts";
 	if (c->args >= MXBPF_AGENT_WORDS || c->stack >= MXBPF_AGENT_WORDS)
 		return "a call has arguments or a stack outside of the words";
 	return NULL;

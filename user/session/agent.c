@@ -15,8 +15,9 @@
 #include "source/agent_cost.h"
 #include "source/calls.h"
 
-#define LOOK_NS 5000000	  /* interval of looks whether the agent has been loaded */
-#define END_NS	100000000 /* from the end of a process's memory to the end of the process */
+#define LOOK_NS	     5000000	 /* interval of looks whether the agent has been loaded */
+#define BEHIND_BYTES (32u << 20) /* of records that wait for the agent's */
+#define END_NS	     100000000	 /* from the end of a process's memory to the end of the process */
 
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e)
 {
@@ -99,7 +100,6 @@ static int open_calls(struct session *ses, struct err *e)
 	ses->agent_source = src_add_agent(ses->hub, ses->agent,
 					  &(struct src_agent_opts){.tgid = (uint32_t)tgt_pid(first->tgt),
 								   .calls = ses->calls,
-								   .device = first->plan.agent_memory.device,
 								   .owners = ses->o->memory,
 								   .stacks = wants_stacks(ses) && ses->o->memory,
 								   .list_id = learn_list,
@@ -116,7 +116,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 				    .gpu = ses->o->gpu,
 				    .cupti = ses->o->cupti,
 				    .ring_bytes = (uint32_t)ses->o->ring_bytes,
-				    .memory = ses->o->agent && first->plan.agent_memory.works &&
+				    .memory = ses->o->agent && first->plan.agent_memory.nhooks &&
 					      first->plan.opts.groups & PROBE_MEM,
 				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
 				    .args = ses->details & MXBPF_DETAIL_ARGS,
@@ -266,15 +266,20 @@ static void say_cleared(struct session *ses)
 	     after);
 }
 
+static void fold_behind(struct session *ses)
+{
+	if (ses->behind.len)
+		ses_fold(ses, ATT_CALLS, ses->behind.data, ses->behind.len);
+	ses->behind.len = ses->nbehind = 0;
+}
+
 /* All that the hub delivered is folded by now. */
 void ses_agent_end(struct session *ses)
 {
 	uint64_t threads = ses->accounts ? acc_forgotten(ses->accounts) : 0;
 	char n[32];
 
-	if (ses->steps.len)
-		ses_fold(ses, ATT_CALLS, ses->steps.data, ses->steps.len);
-	ses->steps.len = 0;
+	fold_behind(ses);
 	if (ses->calls)
 		tell_joined(ses);
 	if (threads)
@@ -378,24 +383,30 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 	return err || !*kept ? err : put_with_cost(&ses->joined, &s);
 }
 
+/* Records with the same end keep their order, but an iteration ends before its calls. */
 static int by_end(const void *x, const void *y)
 {
 	const struct mxbpf_rec *a = *(struct mxbpf_rec *const *)x, *b = *(struct mxbpf_rec *const *)y;
 	uint64_t a_ns = kind_end_ns(a), b_ns = kind_end_ns(b);
 
-	return a_ns != b_ns ? (a_ns < b_ns ? -1 : 1) : a->kind == MXBPF_STEP ? -1 : b->kind == MXBPF_STEP;
+	if (a_ns != b_ns)
+		return a_ns < b_ns ? -1 : 1;
+	if ((a->kind == MXBPF_STEP) != (b->kind == MXBPF_STEP))
+		return a->kind == MXBPF_STEP ? -1 : 1;
+	return a < b ? -1 : a > b;
 }
 
 /*
- * The model assigns calls to the iteration whose end comes next. So ends of iterations wait for the agent's calls, and
- * both are sorted by their ends. 0 or -ENOMEM.
+ * The model assigns calls to the iteration whose end comes next, and memory to the block that has its address. So ends
+ * of iterations and memory that probes see wait for the agent's records, and all are sorted by their ends. Returns 0
+ * or -ENOMEM.
  */
-static int join_steps(struct session *ses)
+static int join_behind(struct session *ses)
 {
 	struct buf sorted = {0}, all = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0, i;
-	int err = buf_put(&ses->joined, ses->steps.data, ses->steps.len);
+	int err = buf_put(&ses->joined, ses->behind.data, ses->behind.len);
 
 	while (!err && (r = kind_next(ses->joined.data, ses->joined.len, &pos)))
 		err = buf_put(&all, &r, sizeof(r));
@@ -408,23 +419,27 @@ static int join_steps(struct session *ses)
 	buf_fini(&all);
 	buf_fini(&ses->joined);
 	ses->joined = sorted;
-	ses->steps.len = 0;
+	ses->behind.len = 0;
 	return err;
 }
 
-/* Moves the ends of iterations from a batch to ses->steps. Returns 0 or -ENOMEM. */
-static int take_steps(struct session *ses, void *recs, size_t *bytes)
+/* Moves the records of a batch that wait to ses->behind. Returns 0 or -ENOMEM. */
+static int take_behind(struct session *ses, void *recs, size_t *bytes)
 {
 	const struct mxbpf_rec *r;
 	char *to = recs;
 	size_t pos = 0, size;
 	int err = 0;
 
+	if (ses->behind.len > BEHIND_BYTES) /* no agent's records have come for long */
+		fold_behind(ses);
 	while ((r = kind_next(recs, *bytes, &pos))) {
 		size = r->size;
-		if (r->kind == MXBPF_STEP) {
+		if (r->kind == MXBPF_STEP)
 			cut_at(ses, (const void *)r);
-			err = err ? err : buf_put(&ses->steps, r, size);
+		if (r->kind == MXBPF_STEP || r->kind == MXBPF_ALLOC) {
+			err = err ? err : buf_put(&ses->behind, r, size);
+			ses->nbehind++;
 			continue;
 		}
 		memmove(to, r, size);
@@ -454,8 +469,13 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 			continue;
 		ses_agent_fill(ses, (struct mxbpf_rec *)r);
 	}
-	if (!err && ses->o->iterations)
-		err = agent ? join_steps(ses) : take_steps(ses, *recs, bytes);
+	if (!agent && !switches && !err)
+		err = take_behind(ses, *recs, bytes);
+	if (agent && !err && ses->behind.len) {
+		err = join_behind(ses);
+		ses->lent = ses->nbehind;
+		ses->nbehind = 0;
+	}
 	ses_took(ses, number, taken, err);
 	if (!agent)
 		return !switches && *bytes;

@@ -97,6 +97,17 @@ int ses_add_note(struct mdl_session *s, const char *name, const char *fmt, ...)
 	return n->name && n->text ? 0 : -ENOMEM;
 }
 
+/* What the agent does not see of memory. */
+static int describe_agent_memory(struct mdl_session *s, const struct plan_agent_memory *m)
+{
+	if (!m->works && ses_add_note(s, "memory", "probes see memory, because the agent cannot: %s", m->why.why))
+		return -ENOMEM;
+	return m->unhooked.code
+		       ? ses_add_note(s, "memory", "probes see what an allocator reports, because the agent cannot: %s",
+				      m->unhooked.why)
+		       : 0;
+}
+
 static int describe_notes(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
 	unsigned left, funcs = plan_ops_matched(&of->plan, &left);
@@ -132,9 +143,8 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 			"are not known",
 			of->plan.agent_memory.works && of->plan.opts.groups & PROBE_MEM ? " and memory" : "",
 			of->plan.adp->title);
-	if (!err && ses->o->agent && !of->plan.agent_memory.works && of->plan.opts.groups & PROBE_MEM)
-		err = ses_add_note(s, "memory", "probes see memory, because the agent cannot: %s",
-				   of->plan.agent_memory.why.why);
+	if (!err && ses->o->agent && of->plan.opts.groups & PROBE_MEM)
+		err = describe_agent_memory(s, &of->plan.agent_memory);
 	return err;
 }
 

@@ -197,4 +197,11 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 
 	if (!ses->accounts || ses_agent_join(ses, number, &recs, &bytes))
 		fold(ses, number, recs, bytes, ses->o->stats);
+	if (!ses->lent)
+		return;
+	pthread_mutex_lock(&ses->lock);
+	ses->folded[number] -= ses->lent;
+	ses->folded[ses->rings[ATT_CALLS]->number] += ses->lent;
+	pthread_mutex_unlock(&ses->lock);
+	ses->lent = 0;
 }

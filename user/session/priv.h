@@ -123,9 +123,12 @@ struct session {
 	bool agent_records;		 /* the agent was told to record */
 	uint64_t callless;		 /* atomic: records whose call was not known in time */
 	struct ses_cuts cuts;		 /* --iterations, hub's thread */
-	struct buf steps;    /* --iterations, hub's thread: ends of iterations that wait for the agent's calls */
-	struct buf joined;   /* hub's thread: the agent's batch with accounts */
-	struct src_hub *hub; /* has the sources below; set after att_load() */
+	/* Hub's thread: ends of iterations and memory that probes see, which wait for the agent's records. */
+	struct buf behind;
+	uint64_t nbehind;	      /* their number */
+	uint64_t lent;		      /* how many of them are in the agent's batch */
+	struct buf joined;	      /* the agent's batch with accounts */
+	struct src_hub *hub;	      /* has the sources below; set after att_load() */
 	struct src *rings[ATT_RINGS]; /* NULL: not requested */
 	pthread_mutex_t
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */

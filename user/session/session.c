@@ -486,7 +486,7 @@ void ses_free(struct session *ses)
 	calls_free(ses->calls);
 	agent_costs_free(ses->agent_costs);
 	buf_fini(&ses->joined);
-	buf_fini(&ses->steps);
+	buf_fini(&ses->behind);
 	rec_writer_free(ses->writer);
 	att_free(ses->att);
 	sym_free(ses->symbols);

@@ -27,9 +27,8 @@
 struct agent_source {
 	struct agt *agt;
 	uint32_t tgid;
-	uint32_t device; /* of records of memory */
-	bool owners;	 /* they have room for their owner */
-	bool stacks;	 /* and for their stack */
+	bool owners; /* records of memory have room for their owner */
+	bool stacks; /* and for their stack */
 	uint64_t (*list_id)(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
 	void *list_ctx;
 	struct src *src;
@@ -42,7 +41,7 @@ struct agent_source {
 	uint64_t list[MXBPF_AGENT_LIST_WORDS];
 	struct buf spans;     /* CALL_BYTES of struct mxbpf_span each, unsorted: calls not yet delivered */
 	struct buf moments;    /* struct moment, unsorted: memory not yet delivered */
-	struct hash blocks;    /* address of a live block -> its bytes */
+	struct hash blocks;    /* address and device of a live block -> its bytes */
 	struct buf texts;      /* names of one delivery */
 	struct buf recs;       /* other records of one delivery */
 	uint64_t looked_ns;    /* time of the last read of open calls and unfinished batches */
@@ -56,10 +55,12 @@ struct agent_source {
 	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */
 };
 
-/* Memory that is allocated, or freed: then bytes is 0. */
+/* Memory that is allocated, or freed: then bytes may be 0. */
 struct moment {
-	uint64_t ns, addr, bytes;
-	uint32_t tid, stack; /* stack: place of the list */
+	uint64_t ns, addr, bytes, reserved;
+	uint32_t tid, device;
+	uint32_t stack; /* place of the list */
+	bool freed;
 };
 
 /* ---- records */
@@ -130,7 +131,14 @@ static void count(struct agent_source *a, bool kept)
 
 static void on_memory(struct agent_source *a, const struct mxbpf_agent_call *c)
 {
-	const struct moment m = {c->start_ns, c->seq, c->origin, c->tid, c->stack};
+	const struct moment m = {.ns = c->start_ns,
+				 .addr = c->seq,
+				 .bytes = c->origin,
+				 .reserved = c->dur_ns,
+				 .tid = c->tid,
+				 .device = c->name,
+				 .stack = c->stack,
+				 .freed = c->flags & MXBPF_AGENT_CALL_FREED};
 
 	__atomic_fetch_add(&a->counts.memory, 1, __ATOMIC_RELAXED);
 	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
@@ -242,23 +250,24 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 		      .ts_ns = m->ns},
 		.bytes = (int64_t)m->bytes,
 		.tid = m->tid,
-		.device = a->device,
+		.device = m->device,
 		.addr = m->addr,
+		.pool_bytes = m->reserved,
 	};
-	uint64_t *known, bytes = 0;
+	uint64_t *known, bytes = m->bytes;
 
 	if (a->stacks) {
 		r.h.size = sizeof(r);
 		r.stack_id = list_id(a, m->stack, MXBPF_AGENT_LIST_STACK);
 	}
-	if (m->bytes) {
-		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, 0)
-						   : hash_get(&a->blocks, m->addr, 0);
+	if (!m->freed) {
+		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, m->device)
+						   : hash_get(&a->blocks, m->addr, m->device);
 		if (known)
 			*known = m->bytes;
 		else
 			__atomic_fetch_add(&a->unsized, 1, __ATOMIC_RELAXED);
-	} else if (hash_del(&a->blocks, m->addr, 0, &bytes) || a->owners) {
+	} else if (hash_del(&a->blocks, m->addr, m->device, &bytes) || bytes || a->owners) {
 		r.bytes = -(int64_t)bytes;
 		r.flags = MXBPF_ALLOC_FREED;
 	} else {
@@ -560,7 +569,6 @@ struct src *src_add_agent(struct src_hub *h, struct agt *agt, const struct src_a
 	a->agt = agt;
 	a->tgid = o->tgid;
 	a->calls = o->calls;
-	a->device = o->device;
 	a->owners = o->owners;
 	a->stacks = o->stacks;
 	a->list_id = o->list_id;

@@ -15,7 +15,6 @@
 struct src_agent_opts {
 	uint32_t tgid;
 	struct calls *calls;
-	uint32_t device; /* of records of memory */
 	bool owners;
 	bool stacks; /* records of memory have room for their stack, too */
 	/*

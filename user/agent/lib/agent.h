@@ -94,6 +94,8 @@ static inline uint64_t agent_time(const struct mxbpf_agent_shared *s, struct mxb
 	t->last_ns = ns > t->last_ns ? ns : t->last_ns;
 	return t->last_ns;
 }
+/* No mxbpf is attached. Returns true if none will come after this start of the agent. */
+bool agent_is_forsaken(void);
 /* Returns true if somebody wants what the agent hands over: mxbpf is attached, or it goes into a file. */
 bool agent_is_heard(void);
 void agent_hand_over(const struct mxbpf_agent_batch *b);

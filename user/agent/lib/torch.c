@@ -10,6 +10,7 @@
 
 #include "agent.h"
 #include "details.h"
+#include "fork.h"
 #include "memory.h"
 
 /*
@@ -289,17 +290,26 @@ static void stop(void)
 	struct mxbpf_agent_shared *s = agent_shared();
 	unsigned i;
 
-	if (!s || !__atomic_exchange_n(&s->registered, MXBPF_AGENT_NOT_REGISTERED, __ATOMIC_ACQ_REL))
+	if (!s || !agent_fork_try()) /* the next call tries again */
 		return;
-	for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
-		((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
-	agent_memory_stop();
+	if (__atomic_exchange_n(&s->registered, MXBPF_AGENT_NOT_REGISTERED, __ATOMIC_ACQ_REL)) {
+		for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
+			((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
+		agent_memory_stop();
+	}
+	agent_fork_go();
 }
 
-/* No mxbpf is attached, so the callbacks are removed. After start(), mxbpf gets some time to attach. */
+/* After start(), mxbpf gets some time to attach. */
+bool agent_is_forsaken(void)
+{
+	return heard || agent_now() - started_ns > STOP_AFTER_NS;
+}
+
+/* No mxbpf is attached, so the callbacks are removed. */
 static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_shared *s)
 {
-	if (s && s->registered && (heard || agent_now() - started_ns > STOP_AFTER_NS))
+	if (s && s->registered && agent_is_forsaken())
 		stop();
 }
 
@@ -330,6 +340,8 @@ static void begin(const void *rf, unsigned scope)
 		heard = true; /* all threads read this line of the cache, so it is written once */
 	if (!s->since_ns)
 		return;
+	if (s->memory)
+		agent_memory_keep();
 	t = agent_my_slot(s);
 	if (!t)
 		return;
@@ -382,6 +394,7 @@ static int start(uint64_t wanted)
 	const bool args = wanted & MXBPF_AGENT_MODULE_ARGS;
 	const uint32_t registered = args ? MXBPF_AGENT_REGISTERED_ARGS : MXBPF_AGENT_REGISTERED;
 	struct mxbpf_agent_shared *s = agent_shared();
+	bool no_fork;
 	unsigned i;
 	int err;
 
@@ -394,6 +407,8 @@ static int start(uint64_t wanted)
 	err = agent_memory_start();
 	if (err || s->registered)
 		return err;
+	agent_fork_watch();
+	no_fork = agent_fork_stop();
 	for (i = 0; i < MXBPF_AGENT_SCOPES; i++) {
 		struct record_callback c = {.start = callbacks[i].start, .end = on_end, .sampling_probability = 1};
 
@@ -402,6 +417,8 @@ static int start(uint64_t wanted)
 		handles[i] = ((add_fn)mxbpf_agent_config.add_callback)(c);
 	}
 	__atomic_store_n(&s->registered, registered, __ATOMIC_RELEASE);
+	if (no_fork)
+		agent_fork_go();
 	return 0;
 }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * PyTorch's list of callbacks has a mutex. A child that is forked while another thread holds it can never take it, and
+ * hangs at its first operator if the list has changed since the forking thread's last one. So no thread forks while the
+ * agent changes the list, and a thread that forks reads the changed list first.
+ */
+#include "fork.h"
+
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#include "agent.h"
+
+#define WAIT_NS	     200000000ull /* the longest wait of a fork for a change, and of start() for a fork */
+#define SCOPE_UNUSED 4		  /* at::RecordScope::CUSTOM_CLASS: the agent has no callback for it */
+#define RESULT_BYTES 8192	  /* more than any at::StepCallbacks, which is empty for that scope */
+
+static int held;
+static __thread bool mine __attribute__((tls_model("initial-exec"))); /* this thread is forking, and holds it */
+
+extern int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
+
+bool agent_fork_try(void)
+{
+	int nobody = 0;
+
+	return __atomic_compare_exchange_n(&held, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+bool agent_fork_stop(void)
+{
+	const uint64_t until = agent_now() + WAIT_NS;
+
+	while (!agent_fork_try()) {
+		if (agent_now() > until)
+			return false;
+		agent_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	}
+	return true;
+}
+
+void agent_fork_go(void)
+{
+	__atomic_store_n(&held, 0, __ATOMIC_RELEASE);
+}
+
+/* Nothing else of the agent or of PyTorch runs on this thread. */
+static void before(void)
+{
+	_Alignas(64) char result[RESULT_BYTES];
+
+	mine = agent_fork_stop();
+	if (mxbpf_agent_config.step_callbacks)
+		((void (*)(void *, uint64_t))mxbpf_agent_config.step_callbacks)(result, SCOPE_UNUSED);
+}
+
+static void parent(void)
+{
+	if (mine)
+		agent_fork_go();
+	mine = false;
+}
+
+static void child(void)
+{
+	agent_fork_go();
+	mine = false;
+}
+
+void agent_fork_watch(void)
+{
+	static bool watched; /* a child inherits both */
+
+	if (!watched)
+		watched = !__register_atfork(before, parent, child, NULL);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps forks and changes of PyTorch's list of callbacks apart. Any thread may call these functions. */
+#ifndef AGENT_LIB_FORK_H
+#define AGENT_LIB_FORK_H
+
+#include <stdbool.h>
+
+/* Call before the agent changes the list for the first time. */
+void agent_fork_watch(void);
+/* Waits until no thread forks, a short time at most. Returns false if one still forks. */
+bool agent_fork_stop(void);
+/* Returns false if a thread forks. */
+bool agent_fork_try(void);
+/* After either of them has returned true. */
+void agent_fork_go(void);
+
+#endif
