@@ -58,6 +58,9 @@ struct cmd_conflict {
 	const char *why; /* the whole message */
 };
 
+/* Whether an option can be used with --agent. Each option of a live session must say so, or no command runs. */
+enum cmd_agent { CMD_AGENT_UNSAID, CMD_AGENT_NO, CMD_AGENT_YES };
+
 /* One meaning of an option, for one command or several. An option that other commands understand differently has
  * another row of the same name. */
 struct cmd_option {
@@ -69,6 +72,8 @@ struct cmd_option {
 	unsigned required; /* that do not work without it: mask of enum cmd_bit */
 	bool of_events;	   /* refused with --stats, which keeps no events */
 	bool sees_gpu;	   /* can be used with --no-bpf, which records nothing but the GPU */
+	enum cmd_agent agent;
+	const char *agent_why; /* NO: why it cannot be used; YES: what is different then, NULL: nothing. A clause */
 	bool whole_api;	   /* its result needs every call of the C API, so it makes --api all the default */
 	const char *help;  /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
 	bool (*supports)(const struct adp *a); /* whether the option works with a runtime; NULL: with all */
@@ -84,7 +89,10 @@ struct cmd_option {
 	const struct view_sheet *sheet;	      /* a layout without this sheet refuses the option; NULL: none does */
 	const struct cmd_conflict *conflicts; /* ends with broken == NULL; NULL: none */
 };
-#define CMD_FIELD(f) .field = offsetof(struct cmd_opts, f)
+#define CMD_FIELD(f)   .field = offsetof(struct cmd_opts, f)
+#define AGENT_YES      .agent = CMD_AGENT_YES
+#define AGENT_BUT(how) .agent = CMD_AGENT_YES, .agent_why = how
+#define AGENT_NO(why)  .agent = CMD_AGENT_NO, .agent_why = why
 
 /* Setters: each fills the option's field from its value. 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

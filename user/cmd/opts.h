@@ -43,6 +43,13 @@ const char *cmd_join_words(const char *(*word)(unsigned), char buf[200]);
 /* "help; ARG: word, word (default x)". Returns buf. */
 const char *cmd_option_text(const struct cmd_option *opt, char buf[512]);
 
+/*
+ * Says whether an option of a live session can be used with --agent. An option that no runtime with an agent supports
+ * cannot. why: the reason or the difference, "" if there is none.
+ */
+#define CMD_WHY_BYTES 256
+enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES]);
+
 struct cmd_exit_text {
 	enum cmd_exit code;
 	const char *text;

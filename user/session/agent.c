@@ -8,6 +8,7 @@
 
 #include "base/fmt.h"
 #include "model/feature.h"
+#include "mxbpf_sample.h"
 #include "mxbpf_step.h"
 #include "session/priv.h"
 #include "source/account.h"
@@ -194,12 +195,12 @@ static void tell_joined(struct session *ses)
 
 	if (ses->callless)
 		tell(ses,
-		     "%s allocations, parallel regions and off-CPU times are shown outside operators: they arrived "
+		     "%s allocations, samples, parallel regions and off-CPU times are shown outside operators: they arrived "
 		     "before the agent's calls of the same time",
 		     fmt_count(ses->callless, n));
 	if (lost)
 		tell(ses,
-		     "%s calls were nested in more than %u others: their memory, parallel regions and off-CPU times "
+		     "%s calls were nested in more than %u others: their memory, samples, parallel regions and off-CPU times "
 		     "are "
 		     "shown for an enclosing call",
 		     fmt_count(lost, n), CALLS_OPEN_MAX);
@@ -410,6 +411,39 @@ static int take_steps(struct session *ses, void *recs, size_t *bytes)
 	return err;
 }
 
+/*
+ * Copies a batch of samples and puts the agent's calls before the spans that BPF has set, such as a kernel of
+ * torch.compile: those run inside of a call. Returns 0 or -ENOMEM.
+ */
+static int join_samples(struct session *ses, const void *recs, size_t bytes)
+{
+	struct mxbpf_sample_span spans[CALLS_OPEN_MAX] = {0};
+	uint64_t ids[CALLS_OPEN_MAX];
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	int err = 0;
+
+	while (!err && (r = kind_next(recs, bytes, &pos))) {
+		const struct mxbpf_sample *from = (const void *)r;
+		const unsigned had = mxbpf_sample_nspans(from), room = had < CALLS_OPEN_MAX ? CALLS_OPEN_MAX - had : 0;
+		struct mxbpf_sample s = *from;
+		unsigned n, i;
+		bool known;
+
+		n = calls_around(ses->calls, s.tid, s.h.tgid, s.h.ts_ns, ids, room, &known);
+		__atomic_fetch_add(&ses->callless, !known, __ATOMIC_RELAXED);
+		for (i = 0; i < n; i++)
+			spans[i] = (struct mxbpf_sample_span){.name_id = ids[i], .cls = MXBPF_CLASS_OPERATOR};
+		mxbpf_sample_set_nspans(&s, had + n);
+		s.h.size = (uint16_t)(s.h.size + n * sizeof(spans[0]));
+		err = buf_put(&ses->joined, &s, sizeof(s)) || buf_put(&ses->joined, spans, n * sizeof(spans[0])) ||
+				      buf_put(&ses->joined, from + 1, r->size - sizeof(s))
+			      ? -ENOMEM
+			      : 0;
+	}
+	return err;
+}
+
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes)
 {
 	bool agent = number == ses->agent_source->number;
@@ -422,6 +456,13 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 
 	switches &= !ses->o->sched; /* --sched shows them as well */
 	ses->joined.len = 0;
+	if (ses->rings[ATT_SAMPLES] && number == ses->rings[ATT_SAMPLES]->number) {
+		err = join_samples(ses, *recs, *bytes);
+		ses_took(ses, number, 0, err);
+		*recs = ses->joined.data;
+		*bytes = ses->joined.len;
+		return *bytes;
+	}
 	while (!err && (r = kind_next(*recs, *bytes, &pos))) {
 		kept = !switches;
 		err = agent ? join_one(ses, r, &kept) : acc_take(ses->accounts, r);
