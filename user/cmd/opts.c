@@ -107,8 +107,9 @@ static bool limits_windows(const struct cmd_opts *o)
 }
 
 static const struct cmd_conflict limit_conflicts[] = {
-	{limits_windows, "--max-overhead cannot be used with --iterations or --follow-app, which choose themselves what "
-			 "is probed"},
+	{limits_windows,
+	 "--max-overhead cannot be used with --iterations or --follow-app, which choose themselves what "
+	 "is probed"},
 	{0},
 };
 
@@ -182,7 +183,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "stats", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Sum up calls in the kernel and send no events; this gives tables only, at the lowest cost outside the target",
 	 .set = cmd_set_flag, CMD_FIELD(ses.stats),
-	 AGENT_BUT("mxbpf adds up the agent's calls when they arrive, and keeps none; the kernel sums up what probes see")},
+	 AGENT_BUT("mxbpf adds calls and memory up when they arrive, instead of the kernel, and keeps no single call")},
 	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
 	 .help = "Sum up calls in the kernel and send events, too; print the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check),
 	 AGENT_NO("it compares sums of the kernel with single calls, and the kernel does not see those of the agent")},
@@ -590,8 +591,8 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 					       : "",
 				       title, c->synopsis);
 		if (given && o->ses.agent && cmd_with_agent(opt, why) == CMD_AGENT_NO)
-			return err_set(e, ERR_USAGE, -EINVAL, "--%s cannot be used with --agent: %s; remove one of them",
-				       opt->name, why);
+			return err_set(e, ERR_USAGE, -EINVAL,
+				       "--%s cannot be used with --agent: %s; remove one of them", opt->name, why);
 		if (opt->of_events && o->ses.stats && given)
 			return err_set(e, ERR_USAGE, -EINVAL,
 				       "--%s needs events, and --stats keeps none; remove one of them", opt->name);

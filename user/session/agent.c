@@ -195,12 +195,14 @@ static void tell_joined(struct session *ses)
 
 	if (ses->callless)
 		tell(ses,
-		     "%s allocations, samples, parallel regions and off-CPU times are shown outside operators: they arrived "
+		     "%s allocations, samples, parallel regions and off-CPU times are shown outside operators: they "
+		     "arrived "
 		     "before the agent's calls of the same time",
 		     fmt_count(ses->callless, n));
 	if (lost)
 		tell(ses,
-		     "%s calls were nested in more than %u others: their memory, samples, parallel regions and off-CPU times "
+		     "%s calls were nested in more than %u others: their memory, samples, parallel regions and off-CPU "
+		     "times "
 		     "are "
 		     "shown for an enclosing call",
 		     fmt_count(lost, n), CALLS_OPEN_MAX);

@@ -132,6 +132,9 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 			"are not known",
 			of->plan.agent_memory.works && of->plan.opts.groups & PROBE_MEM ? " and memory" : "",
 			of->plan.adp->title);
+	if (!err && ses->o->agent && ses->o->stats)
+		err = ses_add_note(s, "mode",
+				   "mxbpf adds calls and memory up when they arrive, and keeps no single call");
 	if (!err && ses->o->agent && !of->plan.agent_memory.works && of->plan.opts.groups & PROBE_MEM)
 		err = ses_add_note(s, "memory", "probes see memory, because the agent cannot: %s",
 				   of->plan.agent_memory.why.why);

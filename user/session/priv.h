@@ -323,6 +323,8 @@ uint64_t ses_learn_stack(struct session *ses, struct mxbpf_rec *r, const char *t
 /* Adds one name to the model. With the lock. */
 void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text);
 
+/* Returns true if the kernel sums up. With --agent, --stats sums up in user space. */
+bool ses_kernel_sums(const struct session *ses);
 /* stats.c: moves the sums of the kernel since the last call into the models. last: this is the last call. Without the
  * lock. */
 void ses_take_stats(struct session *ses, bool last);
