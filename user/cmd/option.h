@@ -58,8 +58,11 @@ struct cmd_conflict {
 	const char *why; /* the whole message */
 };
 
-/* Whether an option can be used with --agent. Each option of a live session must say so, or no command runs. */
-enum cmd_agent { CMD_AGENT_UNSAID, CMD_AGENT_NO, CMD_AGENT_YES };
+/*
+ * Whether an option can be used with --agent. Each option of a live session must say so, or no command runs. NEITHER:
+ * `supports` says it, because no runtime with an agent has the option; a session refuses it, with --agent or without.
+ */
+enum cmd_agent { CMD_AGENT_UNSAID, CMD_AGENT_NO, CMD_AGENT_YES, CMD_AGENT_NEITHER };
 
 /* One meaning of an option, for one command or several. An option that other commands understand differently has
  * another row of the same name. */

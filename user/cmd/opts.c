@@ -82,7 +82,12 @@ static const struct {
 	const char *what;
 	int (*print)(const struct cmd *c);
 } generators[] = {
-	{"lists", cmd_print_lists}, {"completion", cmd_print_completion}, {"schema", cmd_print_schema}, {NULL, NULL}};
+	{"lists", cmd_print_lists},
+	{"completion", cmd_print_completion},
+	{"schema", cmd_print_schema},
+	{"agent", cmd_print_agent},
+	{NULL, NULL},
+};
 
 static const char *word_generate(unsigned i)
 {
@@ -155,7 +160,8 @@ static const struct cmd_option fixed[] = {
 	{.name = "api", .arg = "WHICH", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Probe these calls of the C API; work leaves out calls that neither work nor wait, which costs much less",
 	 .def = "work for tables; all with record, --trace, --memory, --raised and a --layout of another profiler",
-	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
+	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api,
+	 AGENT_BUT("PyTorch has no C API: all changes nothing, and work is refused, with --agent or without")},
 	{.name = "ops", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE | CMD_BIT_CHECK,
 	 .help = "Record only operators whose names match one of these shell patterns, joined by commas: 'conv*,mm'. Other operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops),
 	 AGENT_BUT("the agent records all operators, and mxbpf leaves the others out")},
@@ -314,7 +320,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
 	 .help = "Print the version", .set = cmd_set_version, AGENT_YES},
 	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
-	 .help = "Print the lists of the manual, the bash completion or the JSON schema", .set = set_generate, .word = word_generate, AGENT_YES},
+	 .help = "Print the lists of the manual, the bash completion, the JSON schema, or a table of what can be used with --agent", .set = set_generate, .word = word_generate, AGENT_YES},
 	{.name = NULL},
 };
 /* clang-format on */
@@ -343,20 +349,21 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 
 enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES])
 {
-	bool shared = !opt->supports;
+	bool shared = false;
 	size_t len = 0;
 	unsigned i;
 
 	snprintf(why, CMD_WHY_BYTES, "%s", opt->agent_why ? opt->agent_why : "");
-	for (i = 0; adapters[i]; i++)
-		shared |= plan_has_agent(adapters[i]) && opt->supports && opt->supports(adapters[i]);
-	if (shared)
+	if (opt->agent || !opt->supports)
 		return opt->agent;
-	for (i = 0; adapters[i]; i++)
-		if (plan_has_agent(adapters[i]))
-			len += snprintf(why + len, CMD_WHY_BYTES - len, "%s%s", len ? ", " : "not supported with ",
-					adapters[i]->title);
-	return CMD_AGENT_NO;
+	for (i = 0; adapters[i]; i++) {
+		if (!plan_has_agent(adapters[i]) || len >= CMD_WHY_BYTES)
+			continue;
+		shared |= opt->supports(adapters[i]);
+		len += snprintf(why + len, CMD_WHY_BYTES - len, "%s%s", len ? ", " : "not supported with ",
+				adapters[i]->title);
+	}
+	return shared ? CMD_AGENT_UNSAID : CMD_AGENT_NEITHER;
 }
 
 /* ---- parsing */

@@ -44,8 +44,8 @@ const char *cmd_join_words(const char *(*word)(unsigned), char buf[200]);
 const char *cmd_option_text(const struct cmd_option *opt, char buf[512]);
 
 /*
- * Says whether an option of a live session can be used with --agent. An option that no runtime with an agent supports
- * cannot. why: the reason or the difference, "" if there is none.
+ * Says whether an option of a live session can be used with --agent. why: the reason or the difference, "" if there
+ * is none.
  */
 #define CMD_WHY_BYTES 256
 enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES]);
@@ -60,6 +60,7 @@ extern const struct cmd_exit_text cmd_exits[]; /* ends with text == NULL */
 int cmd_print_help(const struct cmd *c);
 int cmd_print_version(const struct cmd *c);
 int cmd_print_lists(const struct cmd *c);
+int cmd_print_agent(const struct cmd *c);
 int cmd_print_completion(const struct cmd *c);
 int cmd_print_schema(const struct cmd *c);
 /* Prints the synopses on stderr. */
