@@ -13,6 +13,16 @@
 
 struct cmd;
 
+#define CMD_GIVEN_MAX 64
+
+struct cmd_option;
+
+/* An option as the user gave it. */
+struct cmd_given {
+	const struct cmd_option *opt;
+	const char *value; /* borrowed from argv; NULL: none */
+};
+
 /* The values of all options. The comment of a field names its option where the field does not. */
 struct cmd_opts {
 	struct ses_opts ses;  /* options of a session; `recording` and `command_to_stderr` are set later */
@@ -25,16 +35,18 @@ struct cmd_opts {
 	int by;		      /* --by: enum view_by */
 	unsigned stack_depth; /* --stack-depth; 0: the default */
 	bool ascending;
-	bool follow_said;    /* --follow was given */
-	bool backward;	     /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
-	unsigned top;	     /* --top; 0: all rows */
-	bool all;	     /* --all, or --top 0 */
-	bool advice;	     /* --advice */
-	bool raw;	     /* --raw */
-	bool sorted;	     /* --sort was given */
-	bool quiet;	     /* -q: no progress on stderr */
-	uint64_t max_memory; /* --max-memory, bytes */
-	char **args;	     /* operands; borrowed from argv */
+	bool follow_said;		       /* --follow was given */
+	bool backward;			       /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
+	unsigned top;			       /* --top; 0: all rows */
+	bool all;			       /* --all, or --top 0 */
+	bool advice;			       /* --advice */
+	bool raw;			       /* --raw */
+	bool sorted;			       /* --sort was given */
+	bool quiet;			       /* -q: no progress on stderr */
+	uint64_t max_memory;		       /* --max-memory, bytes */
+	struct cmd_given given[CMD_GIVEN_MAX]; /* the first of them */
+	unsigned ngiven;
+	char **args; /* operands; borrowed from argv */
 	int nargs;
 	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL: not given */
 };
@@ -77,8 +89,8 @@ struct cmd_option {
 	bool sees_gpu;	   /* can be used with --no-bpf, which records nothing but the GPU */
 	enum cmd_agent agent;
 	const char *agent_why; /* NO: why it cannot be used; YES: what is different then, NULL: nothing. A clause */
-	bool whole_api;	   /* its result needs every call of the C API, so it makes --api all the default */
-	const char *help;  /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
+	bool whole_api;	       /* its result needs every call of the C API, so it makes --api all the default */
+	const char *help; /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
 	bool (*supports)(const struct adp *a); /* whether the option works with a runtime; NULL: with all */
 	const char *def;		       /* the default, in words; NULL: --help does not mention it */
 	int (*set)(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

@@ -543,6 +543,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 {
 	const struct cmd_option *opt;
 	struct getopt_rows g;
+	char *value;
 	int got, err;
 
 	getopt_fill(&g, c->bit & CMD_LIVE);
@@ -554,10 +555,13 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 		opt = find_option(option_of(got)->name, c->bit, NULL);
 		if (!opt)
 			return fail_foreign(c, option_of(got)->name, e);
-		err = opt->set(opt, o, optional_value(opt, argv), e);
+		value = optional_value(opt, argv);
+		err = opt->set(opt, o, value, e);
 		if (err || o->instead)
 			return err;
 		*seen |= 1ull << (opt - cmd_options);
+		if (o->ngiven < CMD_GIVEN_MAX)
+			o->given[o->ngiven++] = (struct cmd_given){opt, value};
 	}
 	o->args = argv + optind;
 	o->nargs = argc - optind;

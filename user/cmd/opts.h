@@ -50,6 +50,9 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512]);
 #define CMD_WHY_BYTES 256
 enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES]);
 
+/* remedy.c: fills r, whose texts the caller frees. Without memory, there are none. */
+void cmd_remedy(const struct cmd_opts *o, bool recording, struct ses_remedy *r);
+
 struct cmd_exit_text {
 	enum cmd_exit code;
 	const char *text;
