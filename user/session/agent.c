@@ -413,36 +413,41 @@ static int take_steps(struct session *ses, void *recs, size_t *bytes)
 	return err;
 }
 
-/*
- * Copies a batch of samples and puts the agent's calls before the spans that BPF has set, such as a kernel of
- * torch.compile: those run inside of a call. Returns 0 or -ENOMEM.
+/* Gives a sample the agent's calls, before the spans that BPF has set: a kernel of torch.compile runs inside of a call.
  */
+static int join_sample(struct session *ses, const struct mxbpf_sample *from)
+{
+	const struct mxbpf_sample_span *had = (const void *)(from + 1);
+	const unsigned nhad = mxbpf_sample_nspans(from);
+	const bool in_team = nhad && had->by_team; /* the call of the thread that opened the region */
+	const size_t kept = sizeof(*from) + (in_team ? sizeof(*had) : 0);
+	struct mxbpf_sample_span spans[CALLS_OPEN_MAX];
+	uint64_t ids[CALLS_OPEN_MAX];
+	struct mxbpf_sample s = *from;
+	unsigned n, i;
+	bool known;
+
+	n = calls_around(ses->calls, in_team ? had->device : s.tid, s.h.tgid, in_team ? had->name_id : s.h.ts_ns, ids,
+			 in_team ? 1 : CALLS_OPEN_MAX, &known);
+	__atomic_fetch_add(&ses->callless, !known, __ATOMIC_RELAXED);
+	for (i = 0; i < n; i++)
+		spans[i] = (struct mxbpf_sample_span){.name_id = ids[i], .cls = MXBPF_CLASS_OPERATOR};
+	mxbpf_sample_set_nspans(&s, nhad - in_team + n);
+	s.h.size = (uint16_t)(sizeof(s) + n * sizeof(spans[0]) + from->h.size - kept);
+	return buf_put(&ses->joined, &s, sizeof(s)) || buf_put(&ses->joined, spans, n * sizeof(spans[0])) ||
+			       buf_put(&ses->joined, (const char *)from + kept, from->h.size - kept)
+		       ? -ENOMEM
+		       : 0;
+}
+
 static int join_samples(struct session *ses, const void *recs, size_t bytes)
 {
-	struct mxbpf_sample_span spans[CALLS_OPEN_MAX] = {0};
-	uint64_t ids[CALLS_OPEN_MAX];
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
 	int err = 0;
 
-	while (!err && (r = kind_next(recs, bytes, &pos))) {
-		const struct mxbpf_sample *from = (const void *)r;
-		const unsigned had = mxbpf_sample_nspans(from), room = had < CALLS_OPEN_MAX ? CALLS_OPEN_MAX - had : 0;
-		struct mxbpf_sample s = *from;
-		unsigned n, i;
-		bool known;
-
-		n = calls_around(ses->calls, s.tid, s.h.tgid, s.h.ts_ns, ids, room, &known);
-		__atomic_fetch_add(&ses->callless, !known, __ATOMIC_RELAXED);
-		for (i = 0; i < n; i++)
-			spans[i] = (struct mxbpf_sample_span){.name_id = ids[i], .cls = MXBPF_CLASS_OPERATOR};
-		mxbpf_sample_set_nspans(&s, had + n);
-		s.h.size = (uint16_t)(s.h.size + n * sizeof(spans[0]));
-		err = buf_put(&ses->joined, &s, sizeof(s)) || buf_put(&ses->joined, spans, n * sizeof(spans[0])) ||
-				      buf_put(&ses->joined, from + 1, r->size - sizeof(s))
-			      ? -ENOMEM
-			      : 0;
-	}
+	while (!err && (r = kind_next(recs, bytes, &pos)))
+		err = join_sample(ses, (const void *)r);
 	return err;
 }
 

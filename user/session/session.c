@@ -276,6 +276,7 @@ int ses_start(struct session *ses, struct err *e)
 			      .ring_bytes = (uint32_t)ses->o->ring_bytes,
 			      .details = ses->details,
 			      .account = !ses->o->no_account,
+			      .agent = ses->o->agent,
 			      .teams = ses->o->omp,
 			      .life = ses->o->life,
 			      .held = ses->o->memory,
