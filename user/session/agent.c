@@ -24,6 +24,14 @@ int ses_agent(struct session *ses, const struct ses_target *of, struct err *e)
 	return ses->o->agent || ses->o->gpu ? agt_usable(&of->plan, of->tgt, ses->o->agent, e) : 0;
 }
 
+bool ses_agent_could(const struct session *ses)
+{
+	const struct ses_target *first = &ses->targets[0];
+	struct err no = {0};
+
+	return first->plan.adp->agent.add_callback && !agt_usable(&first->plan, first->tgt, true, &no);
+}
+
 static void say_entry(const struct session *ses)
 {
 	const struct agt_injected *in = agt_injected(ses->agent);

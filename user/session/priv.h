@@ -353,6 +353,7 @@ void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
  * 0, also without --agent, or -errno with e set. ses_agent_take: starts or stops recording by the agent.
  */
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
+bool ses_agent_could(const struct session *ses); /* true if the agent can be used in the first target */
 int ses_agent_open(struct session *ses, struct err *e);
 int ses_agent_await(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);

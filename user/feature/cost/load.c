@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/agent.h"
 #include "attach/costs.h"
 #include "feature/cost/cost.h"
 #include "feature/cost/load.h"
@@ -101,10 +100,7 @@ static void start_beats(struct session *ses, uint64_t now)
 
 static bool agent_helps(const struct session *ses)
 {
-	const struct ses_target *of = &ses->targets[0];
-	struct err no = {0};
-
-	return of->plan.adp->agent.add_callback && !ses->o->agent && !agt_usable(&of->plan, of->tgt, true, &no);
+	return !ses->o->agent && ses_agent_could(ses);
 }
 
 /* Says what makes the cost less: for a runtime with an agent, the whole command. */
