@@ -87,7 +87,8 @@ run_case() { # PID yes|no OPTION VALUE...
 	local pid=$1 option=$3 value="${*:4}" command='' json='-f json' window='-d 150ms' status=0
 	[[ $option != format && $option != layout ]] || json=
 	[[ $option != duration ]] || window=
-	[[ $option != iterations ]] || window='-d 1s'
+	[[ $option != iterations ]] || window=
+	[[ "$option $value" != 'iterations 2/5' ]] || window='-d 4s' # N/M has no end of its own
 	[[ $option != no-bpf ]] || command=record json=
 	[[ $option != output ]] || json='--force'
 	# shellcheck disable=SC2086
