@@ -140,6 +140,9 @@ lane() { # PID
 		"$MXBPF" report job.mxd -f json >out
 		whole
 	done
+	# It has no single call, so a longer one is not larger.
+	"$MXBPF" record --pid "$WORKLOAD_PID" --agent --stats -d 1500ms -o long.mxd 2>err
+	(($(stat -c %s long.mxd) < $(stat -c %s job.mxd) * 5 / 4))
 	jq -e '.mode == "stats" and (.iterations | length > 0) and any(.window.notes[]; .name == "mode")' out
 	run ! "$MXBPF" report job.mxd --by event
 	expect_re 'has none: record without --stats' "$output"
