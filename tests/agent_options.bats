@@ -66,7 +66,7 @@ shows() { # OPTION VALUE
 	trace*t.json.gz) zcat t.json.gz | jq -e 'any(.traceEvents[]; .name == "aten::addmm")' ;;
 	trace*t.folded*) grep -q '^aten::\|;aten::' t.folded ;;
 	trace*t.pb.gz*) zcat t.pb.gz | grep -aq aten:: ;;
-	trace*memory.csv*) (($(wc -l <t.memory.csv) > 10)) ;;
+	trace*memory.csv*) (($(wc -l <t.memory.csv) > 3)) ;;
 	output*) mv tables.json out && whole ;;
 	interval* | reset*) tail -n 1 out >last && mv last out && whole ;;
 	memory*) whole .memory.holders ;;
