@@ -22,6 +22,7 @@ const volatile __u64
 const volatile __u8 cfg_endless;      /* some rows have spans without an end probe (MXBPF_END_NEXT) */
 const volatile __u8 cfg_custom;	      /* some rows probe custom operators, which are written in Python */
 const volatile __u8 cfg_details;      /* enum mxbpf_detail: the details that the user asked for */
+const volatile __u8 cfg_agent;	      /* an agent records calls, which no program knows */
 const volatile __u8 cfg_stats;	      /* enum mxbpf_stats: how spans are summed in the kernel */
 const volatile __u8 cfg_account;      /* spans carry on-CPU, run-queue and blocked time */
 

@@ -76,6 +76,7 @@ __noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u
 	s->name_id = f->name_id;
 	s->device = f->device;
 	s->cls = f->cls;
+	s->by_team = 0;
 	room->nspans = n + 1;
 	room->last = i + 1;
 	return 0;
@@ -101,18 +102,22 @@ static __always_inline void sample_spans(struct mxbpf_thread *t, struct sample_r
 		sample_spans_step(t, room, i, sp);
 }
 
-/* Adds the span that opened the OpenMP region, for a thread that works in another thread's region (--omp). */
+/*
+ * Adds the span that opened the OpenMP region, for a thread that works in another thread's region (--omp). With an
+ * agent, the item says which thread opened the region when, and user space finds the call.
+ */
 static __always_inline void sample_team(struct mxbpf_thread *t, struct sample_room *room)
 {
 	__u32 slot = t->slot;
 	struct mxbpf_team_thread *w = cfg_omp ? bpf_map_lookup_elem(&team_threads, &slot) : 0;
 	struct mxbpf_team_open *o = w && w->tid == t->tid ? team_of(w) : 0;
 
-	if (!o || !o->cls)
+	if (!o || (!o->cls && !cfg_agent))
 		return;
-	room->spans[0].name_id = o->name_id;
-	room->spans[0].device = 0;
-	room->spans[0].cls = o->cls;
+	room->spans[0].name_id = o->cls ? o->name_id : o->start_ns;
+	room->spans[0].device = o->cls ? 0 : o->tid;
+	room->spans[0].cls = o->cls ? o->cls : MXBPF_CLASS_OPERATOR;
+	room->spans[0].by_team = !o->cls;
 	room->nspans = 1;
 }
 

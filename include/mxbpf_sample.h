@@ -46,7 +46,12 @@ struct mxbpf_sample_span {
 	__u64 name_id;
 	__u32 device;
 	__u8 cls; /* enum mxbpf_class */
-	__u8 pad[3];
+	/*
+	 * 1: an agent knows the call. The thread works in an OpenMP region that another thread opened: name_id is the
+	 * start of the region in ns, and device the id of that thread. User space replaces the item by the call.
+	 */
+	__u8 by_team;
+	__u8 pad[2];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample_span) == 16);
 

@@ -219,11 +219,11 @@ END
 @test "Options that --agent does not support are refused with the reason, and impossible sequence numbers are discarded" {
 	local option
 	start_torch --tiny
-	for option in --stats --layers --follow '--sample 99' '--counters page-faults'; do
+	for option in --layers --follow-app '--counters page-faults'; do
 		# shellcheck disable=SC2086
 		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent $option
 		expect_status 2
-		expect_re "${option%% *}.*(--agent|cannot)|--agent.*${option%% *}" "$stderr"
+		expect_re "${option%% *}.*(--agent|cannot|PyTorch)|--agent.*${option%% *}" "$stderr"
 	done
 	! grep -q mxbpf-agent "/proc/$WORKLOAD_PID/maps"
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"

@@ -87,12 +87,10 @@ header() { # MAJOR, two hex digits
 		--pid 1 --sched --iterations 5|--sched records every context switch
 		--pid 1 --follow-app --iterations 5|--follow-app and --iterations both
 		--pid 1 --backward --ops mm|--backward needs all operators.*remove --ops
-		--pid 1 --agent --sample 99|--sample cannot be used with --agent
 		--pid 1 --agent --counters cycles|--counters cannot be used with --agent
 		--pid 1 --agent --raised|--raised cannot be used with --agent
-		--pid 1 --agent --follow-app|--follow-app cannot be used with --agent
-		--pid 1 --agent --stats-check|--stats cannot be used with --agent
-		--pid 1 --agent --layers|--layers cannot be used with --agent
+		--pid 1 --agent --max-overhead 5%|--max-overhead cannot be used with --agent
+		--pid 1 --agent --stats-check|--stats-check cannot be used with --agent
 		--pid 1 --agent --probes api|--agent records operators
 		--pid 1 --agent --follow shared|--follow cannot be used with --agent
 		--pid 1 --stats --memory|--memory needs events, and --stats keeps none

@@ -39,6 +39,10 @@ page() { # PAGE
 	done < <("$COMMANDS" --pages)
 }
 
+@test "The table of docs/pytorch.md has what the program does with each option and --agent" {
+	expect_same "$("$MXBPF" --generate agent)" "$(sed -n '/^<!-- list agent -->$/,/^<!-- end of list -->$/{/^<!--/!p}' "$REPO/docs/pytorch.md")"
+}
+
 @test "README.md has at most 200 lines" { (($(wc -l <"$REPO/README.md") <= 200)); }
 
 @test "The commands of README.md print what it shows" { page README.md; }

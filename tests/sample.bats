@@ -206,6 +206,59 @@ folded() { # REGEX
 		| [("even", "left", "right") | ($used[.].cpu_ns * 997 / 1e9) as $m | $n["aten::" + .] > $m - 4 * ($m | sqrt)] | all' "$(out mxbpf)"
 }
 
+@test "With the agent, samples by operator equal the CPU time that the program measures, in the calls around it, and in OpenMP threads" {
+	need_torch
+	start_code burn '
+import json, os, signal, time, torch
+from torch.profiler import record_function
+torch.set_num_threads(1)
+x, y, go, used = torch.rand(1 << 20), torch.empty(1 << 20), [], {}
+signal.signal(signal.SIGUSR1, lambda *_: go.append(1))
+print("ready", os.getpid(), flush=True)
+one = torch.ones(1)
+while not go:
+    one.zero_()
+def spin():
+    end = time.thread_time() + 0.004
+    while time.thread_time() < end:
+        pass
+def measured(name, work):
+    before = time.thread_time()
+    work()
+    used[name] = used.get(name, 0) + time.thread_time() - before
+for _ in range(150):
+    with record_function("outer"):
+        measured("aten::exp", lambda: [torch.exp(x, out=y) for _ in range(5)])
+        with record_function("spun"):
+            measured("spun", spin)
+    measured("[no operator]", spin)
+    time.sleep(0.001)
+torch.set_num_threads(2)
+with record_function("team"):
+    for _ in range(300):
+        x.sin()
+print(json.dumps(used), flush=True)
+time.sleep(1)
+' >/dev/null
+	start_mxbpf record --pid "$READY_PID" --agent --sample 997 --omp -o burn.mxd
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" report burn.mxd -f json >burn.json
+	"$MXBPF" export burn.mxd -f folded >burn.folded
+	jq -c '.samples, .sources' burn.json >&2
+	tail -n 1 "$(out burn)" >&2
+	local name
+	for name in aten::exp spun; do
+		near "$(folded "^outer;$name;")" "$(tail -n 1 "$(out burn)" | jq --arg name "$name" '.[$name] * 997')"
+	done
+	(($(folded '^\[no operator\];') >= $(tail -n 1 "$(out burn)" | jq '.["[no operator]"] * 997 * 0.8 | floor')))
+	(($(folded '^outer;team|^team;outer') == 0))
+	# The other thread of the team has the operator of the thread that opened the region.
+	(($(folded '^team;aten::sin;') > 0 && $(folded '^aten::sin;') > 0))
+	jq -e '.loss | .attempted == .stored and .dropped == 0' burn.json
+}
+
 @test "A paused session takes no samples" {
 	start_ready burn "$O/toy/burn/libtorch_cpu.so" 1000 >/dev/null
 	start_mxbpf --probes op --pid "$READY_PID" --sample 499 -f json

@@ -270,8 +270,37 @@ static void test_many(void)
 	}
 }
 
+/* Checks the calls of TID that were open at a moment, outermost first. */
+static bool around_is(uint64_t ns, unsigned max, unsigned n, const uint64_t *ids)
+{
+	uint64_t got[8];
+	bool known;
+
+	return calls_around(calls, TID, PID, ns, got, max, &known) == n && !memcmp(got, ids, n * sizeof(*ids)) &&
+	       known == (n || ns < 100);
+}
+
+static void test_around(void)
+{
+	TEST("a sample gets all calls that were open, ended or not, outermost first")
+	{
+		begin();
+		is_open(5, 100, 9);
+		ended(20, 30, 2);
+		ended(40, 50, 3);
+		ended(10, 60, 1);
+		calls_known(calls, 100);
+		CHECK(around_is(25, 8, 3, (uint64_t[]){9, 1, 2}));
+		CHECK(around_is(35, 8, 2, (uint64_t[]){9, 1}));
+		CHECK(around_is(70, 8, 1, (uint64_t[]){9}));
+		CHECK(around_is(3, 8, 0, NULL) && around_is(200, 8, 0, NULL));
+		CHECK(around_is(45, 2, 2, (uint64_t[]){1, 3})); /* the inner ones, if there is no room for more */
+	}
+}
+
 int main(void)
 {
+	test_around();
 	test_ended();
 	test_open();
 	test_spans();

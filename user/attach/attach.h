@@ -28,6 +28,7 @@ struct att_opts {
 	unsigned counters;   /* mask of counters in the order of ctr_name(), at most MXBPF_COUNTERS_MAX */
 	bool follow_app;     /* recording follows the program's calls to its runtime's own profiler */
 	unsigned iterations; /* number of iterations in each iteration window; 0: no such windows */
+	bool agent;	     /* an agent records calls, which the programs do not know */
 	bool teams;	     /* the plan has probes for OpenMP parallel regions */
 	bool life;	     /* the plan has probes for the lifecycle of operators */
 	bool held;	     /* allocations record who made them and their addresses */

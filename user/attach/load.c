@@ -259,6 +259,7 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 
 	a->skel->rodata->cfg_details = (__u8)o->details;
 	a->skel->rodata->cfg_omp = o->teams;
+	a->skel->rodata->cfg_agent = o->agent;
 	a->skel->rodata->cfg_life = o->life;
 	for (i = 0; i < p->nprobes; i++)
 		a->skel->rodata->cfg_kv |= p->probes[i].wanted && p->rows[i].kv;

@@ -102,6 +102,61 @@ static void print_options(void)
 	}
 }
 
+/* Puts the value of an option behind its name: its words, or what --help calls it. */
+static void print_value(const struct cmd_option *opt)
+{
+	char words[200];
+
+	if (opt->word)
+		printf(" %s", cmd_join_words(opt->word, words));
+	else if (opt->arg)
+		printf(" *%s*", opt->arg);
+}
+
+/* What --agent does with each option: a table for docs/pytorch.md. Options that differ in nothing share a row. */
+int cmd_print_agent(const struct cmd *c)
+{
+	const struct cmd_option *opt;
+	char why[CMD_WHY_BYTES];
+	const char *sep = "| ", *last = "";
+	enum cmd_agent with;
+
+	puts("| option | with `--agent` | |\n|---|---|---|");
+	for (opt = cmd_options; opt->name; opt++) {
+		if (!opt->group || !(opt->commands & CMD_LIVE) || !strcmp(opt->name, "agent"))
+			continue;
+		with = cmd_with_agent(opt, why);
+		if (with == CMD_AGENT_YES && !why[0])
+			continue;
+		printf("| `--%s`", opt->name);
+		print_value(opt);
+		printf(" | %s | %s |\n", with == CMD_AGENT_YES ? "yes" : "no", why);
+	}
+	for (opt = cmd_options; opt->name; opt++) {
+		if (!opt->group || !(opt->commands & CMD_LIVE) || !strcmp(opt->name, "agent") ||
+		    !strcmp(opt->name, last) || cmd_with_agent(opt, why) != CMD_AGENT_YES || why[0])
+			continue;
+		printf("%s`--%s`", sep, opt->name);
+		sep = ", ";
+		last = opt->name;
+	}
+	puts(" | yes | |");
+	return CMD_OK;
+}
+
+/* The options that --agent refuses, for the manual. */
+static void print_refused(void)
+{
+	const struct cmd_option *opt;
+	char why[CMD_WHY_BYTES];
+
+	for (opt = cmd_options; opt->name; opt++)
+		if (opt->group && opt->commands & CMD_LIVE && cmd_with_agent(opt, why) == CMD_AGENT_NO) {
+			printf("**--%s**\n", opt->name);
+			put_line(": ", why, ".");
+		}
+}
+
 static void print_caps(void)
 {
 	printf("At most %d threads at a time, and %d nested spans a thread. All threads share room for %d spans beyond "
@@ -198,6 +253,7 @@ static const struct {
 	{"synopsis", print_synopsis}, {"runtimes", print_runtimes}, {"commands", print_commands},
 	{"options", print_options},   {"columns", print_sheets},    {"cost", print_cost},
 	{"limits", print_caps},	      {"exits", print_exits},	    {"examples", print_examples},
+	{"refused", print_refused},
 };
 
 int cmd_print_lists(const struct cmd *c)

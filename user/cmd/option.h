@@ -13,6 +13,16 @@
 
 struct cmd;
 
+#define CMD_GIVEN_MAX 64
+
+struct cmd_option;
+
+/* An option as the user gave it. */
+struct cmd_given {
+	const struct cmd_option *opt;
+	const char *value; /* borrowed from argv; NULL: none */
+};
+
 /* The values of all options. The comment of a field names its option where the field does not. */
 struct cmd_opts {
 	struct ses_opts ses;  /* options of a session; `recording` and `command_to_stderr` are set later */
@@ -25,16 +35,18 @@ struct cmd_opts {
 	int by;		      /* --by: enum view_by */
 	unsigned stack_depth; /* --stack-depth; 0: the default */
 	bool ascending;
-	bool follow_said;    /* --follow was given */
-	bool backward;	     /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
-	unsigned top;	     /* --top; 0: all rows */
-	bool all;	     /* --all, or --top 0 */
-	bool advice;	     /* --advice */
-	bool raw;	     /* --raw */
-	bool sorted;	     /* --sort was given */
-	bool quiet;	     /* -q: no progress on stderr */
-	uint64_t max_memory; /* --max-memory, bytes */
-	char **args;	     /* operands; borrowed from argv */
+	bool follow_said;		       /* --follow was given */
+	bool backward;			       /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
+	unsigned top;			       /* --top; 0: all rows */
+	bool all;			       /* --all, or --top 0 */
+	bool advice;			       /* --advice */
+	bool raw;			       /* --raw */
+	bool sorted;			       /* --sort was given */
+	bool quiet;			       /* -q: no progress on stderr */
+	uint64_t max_memory;		       /* --max-memory, bytes */
+	struct cmd_given given[CMD_GIVEN_MAX]; /* the first of them */
+	unsigned ngiven;
+	char **args; /* operands; borrowed from argv */
 	int nargs;
 	int (*instead)(const struct cmd *c); /* --help and the like: runs in place of the command; NULL: not given */
 };
@@ -58,6 +70,12 @@ struct cmd_conflict {
 	const char *why; /* the whole message */
 };
 
+/*
+ * Whether an option can be used with --agent. Each option of a live session must say so, or no command runs. NEITHER:
+ * `supports` says it, because no runtime with an agent has the option; a session refuses it, with --agent or without.
+ */
+enum cmd_agent { CMD_AGENT_UNSAID, CMD_AGENT_NO, CMD_AGENT_YES, CMD_AGENT_NEITHER };
+
 /* One meaning of an option, for one command or several. An option that other commands understand differently has
  * another row of the same name. */
 struct cmd_option {
@@ -69,8 +87,10 @@ struct cmd_option {
 	unsigned required; /* that do not work without it: mask of enum cmd_bit */
 	bool of_events;	   /* refused with --stats, which keeps no events */
 	bool sees_gpu;	   /* can be used with --no-bpf, which records nothing but the GPU */
-	bool whole_api;	   /* its result needs every call of the C API, so it makes --api all the default */
-	const char *help;  /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
+	enum cmd_agent agent;
+	const char *agent_why; /* NO: why it cannot be used; YES: what is different then, NULL: nothing. A clause */
+	bool whole_api;	       /* its result needs every call of the C API, so it makes --api all the default */
+	const char *help; /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
 	bool (*supports)(const struct adp *a); /* whether the option works with a runtime; NULL: with all */
 	const char *def;		       /* the default, in words; NULL: --help does not mention it */
 	int (*set)(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
@@ -84,7 +104,10 @@ struct cmd_option {
 	const struct view_sheet *sheet;	      /* a layout without this sheet refuses the option; NULL: none does */
 	const struct cmd_conflict *conflicts; /* ends with broken == NULL; NULL: none */
 };
-#define CMD_FIELD(f) .field = offsetof(struct cmd_opts, f)
+#define CMD_FIELD(f)   .field = offsetof(struct cmd_opts, f)
+#define AGENT_YES      .agent = CMD_AGENT_YES
+#define AGENT_BUT(how) .agent = CMD_AGENT_YES, .agent_why = how
+#define AGENT_NO(why)  .agent = CMD_AGENT_NO, .agent_why = why
 
 /* Setters: each fills the option's field from its value. 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_set_flag(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

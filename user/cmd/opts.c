@@ -82,7 +82,12 @@ static const struct {
 	const char *what;
 	int (*print)(const struct cmd *c);
 } generators[] = {
-	{"lists", cmd_print_lists}, {"completion", cmd_print_completion}, {"schema", cmd_print_schema}, {NULL, NULL}};
+	{"lists", cmd_print_lists},
+	{"completion", cmd_print_completion},
+	{"schema", cmd_print_schema},
+	{"agent", cmd_print_agent},
+	{NULL, NULL},
+};
 
 static const char *word_generate(unsigned i)
 {
@@ -103,12 +108,13 @@ static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const 
 
 static bool limits_windows(const struct cmd_opts *o)
 {
-	return o->ses.max_overhead && (o->ses.iterations || o->ses.follow_app || o->ses.agent);
+	return o->ses.max_overhead && (o->ses.iterations || o->ses.follow_app);
 }
 
 static const struct cmd_conflict limit_conflicts[] = {
-	{limits_windows, "--max-overhead cannot be used with --agent, --iterations or --follow-app, which choose "
-			 "themselves what is probed"},
+	{limits_windows,
+	 "--max-overhead cannot be used with --iterations or --follow-app, which choose themselves what "
+	 "is probed"},
 	{0},
 };
 
@@ -122,7 +128,8 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 static const struct cmd_option fixed[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_LIVE, .required = CMD_LIVE,
 	 .help = "Profile this running process; mxbpf does not change or restart it. To launch a process instead, use -- COMMAND",
-	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */},
+	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */,
+	 AGENT_YES},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
 	 .help = "Check the probes of this process; mxbpf does not change it",
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
@@ -131,147 +138,189 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
 	 .help = "Profile this runtime if the process has several", .def = "the one that is mapped", .set = cmd_set_word,
-	 CMD_FIELD(ses.runtime), .word = plan_runtime_name},
+	 CMD_FIELD(ses.runtime), .word = plan_runtime_name,
+	 AGENT_YES},
 	{.name = "role", .arg = "ROLE", .group = "Target", .commands = CMD_LIVE | CMD_BIT_REPORT,
 	 .help = "Include only processes that have this role in a distributed job; mxbpf reads the role from their environment", .def = "all",
 	 .set = cmd_set_word, CMD_FIELD(ses.role), .word = plan_role_name, .supports = plan_has_roles},
 	{.name = "wait", .group = "Target", .commands = CMD_LIVE,
-	 .help = "With --pid, if the process has no runtime yet, wait until it loads one", .set = cmd_set_flag, CMD_FIELD(ses.wait)},
+	 .help = "With --pid, if the process has no runtime yet, wait until it loads one", .set = cmd_set_flag, CMD_FIELD(ses.wait),
+	 AGENT_BUT("the agent enters when the process calls operators, however late")},
 	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = CMD_LIVE,
 	 .help = "Follow child processes. shared: probe all processes that load the library, so that children are seen from their first instruction; mxbpf measures what this costs other processes. filtered: probe each child separately, shortly after it starts. auto: like shared; if other processes use the library, switch to shared when the target forks", .def = "auto",
-	 .set = cmd_set_follow, CMD_FIELD(ses.follow), .word = word_follow},
+	 .set = cmd_set_follow, CMD_FIELD(ses.follow), .word = word_follow,
+	 AGENT_YES},
 	{.name = "no-follow", .group = "Target", .commands = CMD_LIVE, .help = "Do not follow child processes",
-	 .set = cmd_set_flag, CMD_FIELD(ses.no_follow)},
+	 .set = cmd_set_flag, CMD_FIELD(ses.no_follow),
+	 AGENT_YES},
 	{.name = "probes", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Probe only these kinds of calls, joined by commas", .def = "all",
-	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes},
+	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes,
+	 AGENT_BUT("the list must have op")},
 	{.name = "api", .arg = "WHICH", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Probe these calls of the C API; work leaves out calls that neither work nor wait, which costs much less",
 	 .def = "work for tables; all with record, --trace, --memory, --raised and a --layout of another profiler",
-	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api},
+	 .set = cmd_set_index, CMD_FIELD(ses.api), .word = word_api, .supports = plan_has_api,
+	 AGENT_BUT("PyTorch has no C API: all changes nothing, and work is refused, with --agent or without")},
 	{.name = "ops", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE | CMD_BIT_CHECK,
-	 .help = "Record only operators whose names match one of these shell patterns, joined by commas: 'conv*,mm'. Other operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops)},
+	 .help = "Record only operators whose names match one of these shell patterns, joined by commas: 'conv*,mm'. Other operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops),
+	 AGENT_BUT("the agent records all operators, and mxbpf leaves the others out")},
 	{.name = "max-overhead", .arg = "PERCENT", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Leave out probes while watching costs more than this",
-	 .set = cmd_set_percent, CMD_FIELD(ses.max_overhead), .min = 1, .max = 1000, .conflicts = limit_conflicts},
-	{.name = "agent", .of_events = true, .group = "Probes", .commands = CMD_LIVE,
-	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Child processes are not followed. Use it alone or with --memory, --omp, --sched and --iterations",
-	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent},
+	 .set = cmd_set_percent, CMD_FIELD(ses.max_overhead), .min = 1, .max = 1000, .conflicts = limit_conflicts,
+	 AGENT_NO("it leaves out probes, and hardly any are left with the agent, which records all calls or none; --iterations N/M with --agent makes watching cost less")},
+	{.name = "agent", .group = "Probes", .commands = CMD_LIVE,
+	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Child processes are not followed. Options that need probes are refused",
+	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent,
+	 AGENT_YES},
 	{.name = "gpu", .of_events = true, .sees_gpu = true, .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Record kernels and copies of the GPU, joined to operators. A small library is loaded into the process; it is a client of CUPTI while a window is open, gives way to the program's own profiler, and stays loaded",
-	 .set = cmd_set_flag, CMD_FIELD(ses.gpu)},
+	 .set = cmd_set_flag, CMD_FIELD(ses.gpu),
+	 AGENT_YES},
 	{.name = "cupti", .sees_gpu = true, .arg = "PATH", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "With --gpu: the libcupti to load if the process has none, as the process sees the path",
 	 .def = "that of the process, else the one beside its libcudart",
-	 .set = cmd_set_path, CMD_FIELD(ses.cupti), .max = sizeof(((struct mxbpf_gpu_shared *)0)->library) - 1},
+	 .set = cmd_set_path, CMD_FIELD(ses.cupti), .max = sizeof(((struct mxbpf_gpu_shared *)0)->library) - 1,
+	 AGENT_YES},
 	{.name = "no-bpf", .sees_gpu = true, .group = "Probes", .commands = CMD_BIT_RECORD,
 	 .help = "With --gpu and a command: use no probes, which needs neither BPF nor root. CUDA's driver loads the library into each process that uses CUDA, also into children. Kernels, copies and calls of CUDA are recorded, but no operators",
-	 .set = cmd_set_flag, CMD_FIELD(ses.no_bpf)},
+	 .set = cmd_set_flag, CMD_FIELD(ses.no_bpf),
+	 AGENT_NO("the agent hands its calls over by a probe")},
 	{.name = "stats", .group = "Probes", .commands = CMD_LIVE,
 	 .help = "Sum up calls in the kernel and send no events; this gives tables only, at the lowest cost outside the target",
-	 .set = cmd_set_flag, CMD_FIELD(ses.stats)},
+	 .set = cmd_set_flag, CMD_FIELD(ses.stats),
+	 AGENT_BUT("mxbpf adds calls and memory up when they arrive, instead of the kernel, and keeps no single call")},
 	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
-	 .help = "Sum up calls in the kernel and send events, too; print the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check)},
+	 .help = "Sum up calls in the kernel and send events, too; print the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check),
+	 AGENT_NO("it compares sums of the kernel with single calls, and the kernel does not see those of the agent")},
 	{.name = "py-stacks", .group = "Measure", .commands = CMD_LIVE,
 	 .help = "Read the Python stack at the start of each operator or call; it gives source lines and modules",
-	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK},
+	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK,
+	 AGENT_YES},
 	{.name = "shapes", .group = "Measure", .commands = CMD_LIVE,
 	 .help = "Read tensor shapes and types, for --by shape, traces and recordings. Some runtimes add strides, the "
-		 "shapes of results, and GFLOP/s of convolutions and matrix products", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS},
+		 "shapes of results, and GFLOP/s of convolutions and matrix products", .set = cmd_set_detail, .min = MXBPF_DETAIL_ARGS,
+	 AGENT_YES},
 	{.name = "layers", .group = "Measure", .commands = CMD_LIVE,
 	 .help = "Read the model layer of each operator, for --by layer, traces and recordings",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_LAYER, .supports = plan_has_layers},
 	{.name = "no-account", .group = "Measure", .commands = CMD_LIVE,
 	 .help = "Do not record on-CPU, run-queue and blocked time and page faults of each call",
-	 .set = cmd_set_flag, CMD_FIELD(ses.no_account)},
+	 .set = cmd_set_flag, CMD_FIELD(ses.no_account),
+	 AGENT_YES},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_LIVE,
 	 .help = "Stop after TIME: 10s, 500ms, 2m, 1.5h; a bare number is seconds",
 	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns), .min = 1,
-	 .max = YEAR_NS},
+	 .max = YEAR_NS,
+	 AGENT_YES},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_BIT_NOW,
 	 .help = "Record calls for TIME, then show what each thread does", .def = "1s", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns),
 	 .min = 1, .max = YEAR_NS},
 	{.name = "delay", .arg = "TIME", .group = "Window", .commands = CMD_LIVE,
 	 .help = "Wait for TIME before recording", .def = "0", .set = cmd_set_duration, CMD_FIELD(ses.delay_ns),
-	 .max = YEAR_NS},
+	 .max = YEAR_NS,
+	 AGENT_YES},
 	{.name = "follow-app", .group = "Window", .commands = CMD_LIVE,
 	 .help = "Record only while the program runs its runtime's own profiler: from set_state('run') or resume() to "
 		 "set_state('stop') or pause()", .set = cmd_set_flag, CMD_FIELD(ses.follow_app), .supports = plan_has_profiler},
 	{.name = "interval", .arg = "TIME", .group = "Tables", .commands = CMD_BIT_ATTACH,
 	 .help = "Print the tables every TIME; each covers the time from the start until then. JSON has one line for each print, CSV is one table",
-	 .set = cmd_set_duration, CMD_FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS},
+	 .set = cmd_set_duration, CMD_FIELD(ses.interval_ns), .min = 100000000, .max = YEAR_NS,
+	 AGENT_YES},
 	{.name = "reset", .group = "Tables", .commands = CMD_BIT_ATTACH,
-	 .help = "With --interval, print only what is new", .set = cmd_set_flag, CMD_FIELD(ses.reset)},
+	 .help = "With --interval, print only what is new", .set = cmd_set_flag, CMD_FIELD(ses.reset),
+	 AGENT_YES},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print the tables in this format", .def = "by the suffix of -o, else table", .set = cmd_set_index,
-	 CMD_FIELD(format), .word = word_format},
+	 CMD_FIELD(format), .word = word_format,
+	 AGENT_BUT("every format")},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "Write this format", .def = "by the suffix of -o, else chrome", .set = cmd_set_word, CMD_FIELD(form), .word = view_export_name},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
 	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print tables and JSON in this layout", .def = CMD_LAYOUT,
-	 .set = cmd_set_word, CMD_FIELD(layout), .word = view_layout_name, .word_help = view_layout_help},
+	 .set = cmd_set_word, CMD_FIELD(layout), .word = view_layout_name, .word_help = view_layout_help,
+	 AGENT_BUT("every layout")},
 	{.name = "sort", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Sort rows by KEY, largest first; the keys of the runtimes' own profilers work, too", .def = "self; total with --all and in data; start with --by event",
-	 .set = cmd_set_sort, CMD_FIELD(sort), .word = word_sort},
+	 .set = cmd_set_sort, CMD_FIELD(sort), .word = word_sort,
+	 AGENT_YES},
 	{.name = "ascending", .group = "Tables", .commands = CMD_TABLES, .help = "Sort the smallest value first",
-	 .set = cmd_set_flag, CMD_FIELD(ascending)},
+	 .set = cmd_set_flag, CMD_FIELD(ascending),
+	 AGENT_YES},
 	{.name = "top", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print at most N rows per table; 0: all", .def = "10; 262144 with --by event", .set = cmd_set_top,
-	 CMD_FIELD(top), .max = 1000000000},
+	 CMD_FIELD(top), .max = 1000000000,
+	 AGENT_YES},
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "Another name of --top",
-	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000},
+	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000,
+	 AGENT_YES},
 	{.name = "all", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print every table with all rows. Without it, tables for people are short and name what they leave out; data, "
-		 "--by event and other layouts are whole", .set = cmd_set_flag, CMD_FIELD(all)},
+		 "--by event and other layouts are whole", .set = cmd_set_flag, CMD_FIELD(all),
+	 AGENT_YES},
 	{.name = "advice", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Explain each finding, and say what helps", .set = cmd_set_flag, CMD_FIELD(advice)},
+	 .help = "Explain each finding, and say what helps", .set = cmd_set_flag, CMD_FIELD(advice),
+	 AGENT_YES},
 	{.name = "raw", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print times with the cost of watching",
-	 .set = cmd_set_flag, CMD_FIELD(raw)},
+	 .set = cmd_set_flag, CMD_FIELD(raw),
+	 AGENT_YES},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "
-		 "event (a row for each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by},
+		 "event (a row for each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by,
+	 AGENT_BUT("every key; event after record")},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5; all with --by event", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
-	 .max = 128},
+	 .max = 128,
+	 AGENT_YES},
 	{.name = "trace", .of_events = true, .whole_api = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "Write a timeline for Perfetto at the end: .json, or .json.gz compressed",
-	 .set = cmd_set_file, CMD_FIELD(ses.trace)},
+	 .set = cmd_set_file, CMD_FIELD(ses.trace),
+	 AGENT_BUT("every suffix")},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
 	 .help = "Write the tables to FILE. Without -f its suffix sets the format: .txt, .json or .csv; a further .gz compresses",
-	 .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
+	 .def = "stdout", .set = cmd_set_path, CMD_FIELD(output),
+	 AGENT_YES},
 	{.name = "output", .letter = 'o', .sees_gpu = true, .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
-	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output)},
+	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output),
+	 AGENT_YES},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "Write to FILE; .gz compresses, - is stdout. In a directory (DIR/), write one trace per recording, named by rank", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "force", .sees_gpu = true, .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT,
 	 .help = "Replace any existing file; without this option, only files that mxbpf wrote in the same format",
-	 .set = cmd_set_flag, CMD_FIELD(force)},
+	 .set = cmd_set_flag, CMD_FIELD(force),
+	 AGENT_YES},
 	{.name = "max-size", .of_events = true, .sees_gpu = true, .arg = "SIZE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "Keep at most SIZE of records; mxbpf deletes the oldest records, counts them, and keeps them in the tables", .def = "2G",
-	 .set = cmd_set_bytes, CMD_FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40},
+	 .set = cmd_set_bytes, CMD_FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40,
+	 AGENT_YES},
 	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
 	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
-	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30},
+	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30,
+	 AGENT_YES},
 	{.name = "max-memory", .sees_gpu = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
 	 .help = "Use at most SIZE of memory in mxbpf itself; what finds no room is counted as dropped", .def = "512M",
-	 .set = cmd_set_bytes, CMD_FIELD(max_memory), .min = MEM_LIMIT_MIN, .max = 1ull << 40},
+	 .set = cmd_set_bytes, CMD_FIELD(max_memory), .min = MEM_LIMIT_MIN, .max = 1ull << 40,
+	 AGENT_YES},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
 	 .help = "Attach probes by this kernel interface", .def = "the first that the kernel supports",
-	 .set = cmd_set_word, CMD_FIELD(ses.backend), .word = word_backend},
+	 .set = cmd_set_word, CMD_FIELD(ses.backend), .word = word_backend,
+	 AGENT_YES},
 	{.name = "quiet", .letter = 'q', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
-	 .help = "Print no progress on stderr", .set = cmd_set_flag, CMD_FIELD(quiet)},
+	 .help = "Print no progress on stderr", .set = cmd_set_flag, CMD_FIELD(quiet),
+	 AGENT_YES},
 	{.name = "verbose", .letter = 'v', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
-	 .help = "Print more detail on stderr", .set = cmd_set_flag, CMD_FIELD(ses.verbose)},
+	 .help = "Print more detail on stderr", .set = cmd_set_flag, CMD_FIELD(ses.verbose),
+	 AGENT_YES},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
-	 .help = "Print this help", .set = cmd_set_help},
+	 .help = "Print this help", .set = cmd_set_help, AGENT_YES},
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
-	 .help = "Print the version", .set = cmd_set_version},
+	 .help = "Print the version", .set = cmd_set_version, AGENT_YES},
 	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
-	 .help = "Print the lists of the manual, the bash completion or the JSON schema", .set = set_generate, .word = word_generate},
+	 .help = "Print the lists of the manual, the bash completion, the JSON schema, or a table of what can be used with --agent", .set = set_generate, .word = word_generate, AGENT_YES},
 	{.name = NULL},
 };
 /* clang-format on */
@@ -296,6 +345,25 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 	if (opt->def)
 		snprintf(buf + len, 512 - len, " (default %s)", opt->def);
 	return buf;
+}
+
+enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES])
+{
+	bool shared = false;
+	size_t len = 0;
+	unsigned i;
+
+	snprintf(why, CMD_WHY_BYTES, "%s", opt->agent_why ? opt->agent_why : "");
+	if (opt->agent || !opt->supports)
+		return opt->agent;
+	for (i = 0; adapters[i]; i++) {
+		if (!plan_has_agent(adapters[i]) || len >= CMD_WHY_BYTES)
+			continue;
+		shared |= opt->supports(adapters[i]);
+		len += snprintf(why + len, CMD_WHY_BYTES - len, "%s%s", len ? ", " : "not supported with ",
+				adapters[i]->title);
+	}
+	return shared ? CMD_AGENT_UNSAID : CMD_AGENT_NEITHER;
 }
 
 /* ---- parsing */
@@ -334,8 +402,9 @@ static bool insert(const struct cmd_option *row)
 void cmd_init_options(void)
 {
 	const struct mdl_feature *const *f;
+	char why[CMD_WHY_BYTES];
 	unsigned left;
-	size_t before;
+	size_t before, i;
 
 	memcpy(cmd_options, fixed, NFIXED * sizeof(fixed[0]));
 	noptions = NFIXED;
@@ -346,6 +415,9 @@ void cmd_init_options(void)
 			if ((*f)->option && !find_option((*f)->option->name, EVERY, NULL))
 				left += !insert((*f)->option);
 	} while (noptions > before);
+	for (i = 0; i < noptions; i++)
+		left += cmd_options[i].commands & CMD_LIVE && cmd_options[i].set &&
+			cmd_with_agent(&cmd_options[i], why) == CMD_AGENT_UNSAID;
 	if (left || noptions > SEEN_BITS) /* a mistake in the tables, which every run finds */
 		abort();
 }
@@ -471,6 +543,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 {
 	const struct cmd_option *opt;
 	struct getopt_rows g;
+	char *value;
 	int got, err;
 
 	getopt_fill(&g, c->bit & CMD_LIVE);
@@ -482,10 +555,13 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 		opt = find_option(option_of(got)->name, c->bit, NULL);
 		if (!opt)
 			return fail_foreign(c, option_of(got)->name, e);
-		err = opt->set(opt, o, optional_value(opt, argv), e);
+		value = optional_value(opt, argv);
+		err = opt->set(opt, o, value, e);
 		if (err || o->instead)
 			return err;
 		*seen |= 1ull << (opt - cmd_options);
+		if (o->ngiven < CMD_GIVEN_MAX)
+			o->given[o->ngiven++] = (struct cmd_given){opt, value};
 	}
 	o->args = argv + optind;
 	o->nargs = argc - optind;
@@ -500,7 +576,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t seen, struct err *e)
 {
 	const struct cmd_option *opt;
-	char title[32];
+	char title[32], why[CMD_WHY_BYTES];
 	bool given;
 
 	cmd_title(c, title);
@@ -525,6 +601,9 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 					       ? "; mxbpf list shows the processes"
 					       : "",
 				       title, c->synopsis);
+		if (given && o->ses.agent && cmd_with_agent(opt, why) == CMD_AGENT_NO)
+			return err_set(e, ERR_USAGE, -EINVAL,
+				       "--%s cannot be used with --agent: %s; remove one of them", opt->name, why);
 		if (opt->of_events && o->ses.stats && given)
 			return err_set(e, ERR_USAGE, -EINVAL,
 				       "--%s needs events, and --stats keeps none; remove one of them", opt->name);
@@ -553,10 +632,6 @@ static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
 				       o->layout, opt->name);
 	return 0;
 }
-
-/* The agent records the name, the times and the nesting of a call, and nothing else. */
-#define NOT_AGENT(option, why) option " cannot be used with --agent: " why "; remove one of them"
-#define STARTS		       "only probes read it, at the start of a call"
 
 /* Checks options against each other. The rules below are those of options that no feature has. */
 static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
@@ -597,12 +672,6 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		{o->ses.no_bpf && !o->ses.gpu, "--no-bpf needs --gpu, because only the GPU is seen without probes"},
 		{o->ses.no_bpf && !o->ses.command,
 		 "--no-bpf needs -- COMMAND, because only probes can be attached to a running process"},
-		{agent && o->ses.stats_check,
-		 NOT_AGENT("--stats", "the kernel sums up calls, and it does not see those of the agent")},
-		{agent && o->ses.follow_app,
-		 NOT_AGENT("--follow-app",
-			   "probes open and close its windows, and they cannot switch the agent on and off")},
-		{agent && o->ses.details & MXBPF_DETAIL_LAYER, NOT_AGENT("--layers", STARTS)},
 		{agent && !(o->ses.probes & PROBE_OP),
 		 "--agent records operators, which --probes leaves out; add op to --probes, or remove --agent"},
 	};

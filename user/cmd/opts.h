@@ -43,6 +43,16 @@ const char *cmd_join_words(const char *(*word)(unsigned), char buf[200]);
 /* "help; ARG: word, word (default x)". Returns buf. */
 const char *cmd_option_text(const struct cmd_option *opt, char buf[512]);
 
+/*
+ * Says whether an option of a live session can be used with --agent. why: the reason or the difference, "" if there
+ * is none.
+ */
+#define CMD_WHY_BYTES 256
+enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES]);
+
+/* remedy.c: fills r, whose texts the caller frees. Without memory, there are none. */
+void cmd_remedy(const struct cmd_opts *o, bool recording, struct ses_remedy *r);
+
 struct cmd_exit_text {
 	enum cmd_exit code;
 	const char *text;
@@ -53,6 +63,7 @@ extern const struct cmd_exit_text cmd_exits[]; /* ends with text == NULL */
 int cmd_print_help(const struct cmd *c);
 int cmd_print_version(const struct cmd *c);
 int cmd_print_lists(const struct cmd *c);
+int cmd_print_agent(const struct cmd *c);
 int cmd_print_completion(const struct cmd *c);
 int cmd_print_schema(const struct cmd *c);
 /* Prints the synopses on stderr. */

@@ -11,7 +11,7 @@
 /* Escapes the text, because it may have a target's name or a path with line feeds. */
 static void print_line(const char *kind, const char *text)
 {
-	char safe[2100];
+	char safe[4200];
 
 	fmt_safe(safe, sizeof(safe), text, strlen(text));
 	fprintf(stderr, "mxbpf: %s: %s\n", kind, safe);
@@ -25,7 +25,7 @@ int cmd_fail(const struct err *e)
 
 void cmd_warn(const char *fmt, ...)
 {
-	char text[512];
+	char text[2048];
 	va_list ap;
 
 	va_start(ap, fmt);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "cmd/opts.h"
 
 #define NS_PER_S 1000000000ull
 
@@ -102,6 +103,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 
 	*r = (struct run){.o = o, .so = o->ses, .signals = -1};
 	r->so.recording = recording;
+	cmd_remedy(o, recording, &r->so.remedy);
 	r->so.command_to_stderr = o->format != CMD_TABLE && !recording && !o->output;
 	r->so.by_thread = o->by == VIEW_BY_THREAD;
 	r->so.by_process = o->by == VIEW_BY_PROCESS;
@@ -142,6 +144,9 @@ void run_wait(struct run *r)
 void run_free(struct run *r)
 {
 	ses_free(r->ses);
+	free(r->so.remedy.head);
+	free(r->so.remedy.tail);
+	free(r->so.remedy.lost);
 	out_abort(r->tables);
 	if (r->signals >= 0)
 		close(r->signals);

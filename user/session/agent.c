@@ -8,6 +8,7 @@
 
 #include "base/fmt.h"
 #include "model/feature.h"
+#include "mxbpf_sample.h"
 #include "mxbpf_step.h"
 #include "session/priv.h"
 #include "source/account.h"
@@ -22,6 +23,14 @@
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	return ses->o->agent || ses->o->gpu ? agt_usable(&of->plan, of->tgt, ses->o->agent, e) : 0;
+}
+
+bool ses_agent_could(const struct session *ses)
+{
+	const struct ses_target *first = &ses->targets[0];
+	struct err no = {0};
+
+	return first->plan.adp->agent.add_callback && !agt_usable(&first->plan, first->tgt, true, &no);
 }
 
 static void say_entry(const struct session *ses)
@@ -218,12 +227,14 @@ static void tell_joined(struct session *ses)
 
 	if (ses->callless)
 		tell(ses,
-		     "%s allocations, parallel regions and off-CPU times are shown outside operators: they arrived "
+		     "%s allocations, samples, parallel regions and off-CPU times are shown outside operators: they "
+		     "arrived "
 		     "before the agent's calls of the same time",
 		     fmt_count(ses->callless, n));
 	if (lost)
 		tell(ses,
-		     "%s calls were nested in more than %u others: their memory, parallel regions and off-CPU times "
+		     "%s calls were nested in more than %u others: their memory, samples, parallel regions and off-CPU "
+		     "times "
 		     "are "
 		     "shown for an enclosing call",
 		     fmt_count(lost, n), CALLS_OPEN_MAX);
@@ -449,6 +460,44 @@ static int take_behind(struct session *ses, void *recs, size_t *bytes)
 	return err;
 }
 
+/* Gives a sample the agent's calls, before the spans that BPF has set: a kernel of torch.compile runs inside of a call.
+ */
+static int join_sample(struct session *ses, const struct mxbpf_sample *from)
+{
+	const struct mxbpf_sample_span *had = (const void *)(from + 1);
+	const unsigned nhad = mxbpf_sample_nspans(from);
+	const bool in_team = nhad && had->by_team; /* the call of the thread that opened the region */
+	const size_t kept = sizeof(*from) + (in_team ? sizeof(*had) : 0);
+	struct mxbpf_sample_span spans[CALLS_OPEN_MAX];
+	uint64_t ids[CALLS_OPEN_MAX];
+	struct mxbpf_sample s = *from;
+	unsigned n, i;
+	bool known;
+
+	n = calls_around(ses->calls, in_team ? had->device : s.tid, s.h.tgid, in_team ? had->name_id : s.h.ts_ns, ids,
+			 in_team ? 1 : CALLS_OPEN_MAX, &known);
+	__atomic_fetch_add(&ses->callless, !known, __ATOMIC_RELAXED);
+	for (i = 0; i < n; i++)
+		spans[i] = (struct mxbpf_sample_span){.name_id = ids[i], .cls = MXBPF_CLASS_OPERATOR};
+	mxbpf_sample_set_nspans(&s, nhad - in_team + n);
+	s.h.size = (uint16_t)(sizeof(s) + n * sizeof(spans[0]) + from->h.size - kept);
+	return buf_put(&ses->joined, &s, sizeof(s)) || buf_put(&ses->joined, spans, n * sizeof(spans[0])) ||
+			       buf_put(&ses->joined, (const char *)from + kept, from->h.size - kept)
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int join_samples(struct session *ses, const void *recs, size_t bytes)
+{
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+	int err = 0;
+
+	while (!err && (r = kind_next(recs, bytes, &pos)))
+		err = join_sample(ses, (const void *)r);
+	return err;
+}
+
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes)
 {
 	bool agent = number == ses->agent_source->number;
@@ -461,6 +510,13 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 
 	switches &= !ses->o->sched; /* --sched shows them as well */
 	ses->joined.len = 0;
+	if (ses->rings[ATT_SAMPLES] && number == ses->rings[ATT_SAMPLES]->number) {
+		err = join_samples(ses, *recs, *bytes);
+		ses_took(ses, number, 0, err);
+		*recs = ses->joined.data;
+		*bytes = ses->joined.len;
+		return *bytes;
+	}
 	while (!err && (r = kind_next(*recs, *bytes, &pos))) {
 		kept = !switches;
 		err = agent ? join_one(ses, r, &kept) : acc_take(ses->accounts, r);

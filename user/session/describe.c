@@ -141,8 +141,11 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 			s, "agent",
 			"the agent records operators%s, with the names that a profiler of %s shows; their page faults "
 			"are not known",
-			of->plan.agent_memory.works && of->plan.opts.groups & PROBE_MEM ? " and memory" : "",
+			of->plan.agent_memory.nhooks && of->plan.opts.groups & PROBE_MEM ? " and memory" : "",
 			of->plan.adp->title);
+	if (!err && ses->o->agent && ses->o->stats)
+		err = ses_add_note(s, "mode",
+				   "mxbpf adds calls and memory up when they arrive, and keeps no single call");
 	if (!err && ses->o->agent && of->plan.opts.groups & PROBE_MEM)
 		err = describe_agent_memory(s, &of->plan.agent_memory);
 	return err;
@@ -178,7 +181,7 @@ static int describe_tables(struct session *ses, const struct ses_target *of, str
 		if (row->action == MXBPF_ACT_MARK_START && p->wanted && !p->reason[0] && describe_marks(ses, of, s))
 			return -ENOMEM;
 		const bool by_agent = (of->plan.opts.agent && p->row->by_agent) ||
-				      (of->plan.agent_memory.works && p->row->by_agent_memory);
+				      (of->plan.agent_memory.nhooks && p->row->by_agent_memory);
 		bool seen = by_agent ? of->plan.opts.groups & p->row->group : p->wanted && !p->reason[0];
 
 		if (!title || *title || !seen)

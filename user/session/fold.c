@@ -33,13 +33,13 @@ static void begin_keep(struct session *ses, const void *recs)
 	rec_writer_begin(ses->writer, recs, &loss);
 }
 
-static int keep_one(struct session *ses, const struct mxbpf_rec *r)
+static int keep_one(struct session *ses, const struct mxbpf_rec *r, bool written)
 {
 	int err = mdl_fold(ses->model, r);
 
 	if (ses->fresh && !err)
 		err = mdl_fold(ses->fresh, r);
-	return ses->writer && !err ? rec_writer_add(ses->writer, r, ses->model) : err;
+	return ses->writer && written && !err ? rec_writer_add(ses->writer, r, ses->model) : err;
 }
 
 static void end_keep(struct session *ses, int err)
@@ -70,7 +70,7 @@ void ses_keep(struct session *ses, const void *recs, size_t bytes, int err)
 	pthread_mutex_lock(&ses->lock);
 	begin_keep(ses, recs);
 	while (!err && (r = kind_next(recs, bytes, &pos))) {
-		err = keep_one(ses, r);
+		err = keep_one(ses, r, true);
 		note_error(ses, err);
 		err = err == -ENOMEM ? 0 : err;
 	}
@@ -171,7 +171,7 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 			continue;
 		if (to != r)
 			memmove(to, r, r->size);
-		err = keep_one(ses, to);
+		err = keep_one(ses, to, !ses->o->stats || kind_of(to)->few); /* --stats keeps no call */
 		if (err == -ENOMEM) {
 			ses->unkept[number]++;
 			note_error(ses, err);
@@ -196,7 +196,7 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 	struct session *ses = ctx;
 
 	if (!ses->accounts || ses_agent_join(ses, number, &recs, &bytes))
-		fold(ses, number, recs, bytes, ses->o->stats);
+		fold(ses, number, recs, bytes, ses_kernel_sums(ses));
 	if (!ses->lent)
 		return;
 	pthread_mutex_lock(&ses->lock);

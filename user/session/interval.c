@@ -144,7 +144,7 @@ int ses_interval(struct session *ses)
 
 	if (!ses->about.duration_ns)
 		ses_features_read(ses, false);
-	if (ses->o->stats && !ses->about.duration_ns)
+	if (ses_kernel_sums(ses) && !ses->about.duration_ns)
 		ses_take_stats(ses, false);
 	m = copy(ses, &s);
 	if (!m) {

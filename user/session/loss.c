@@ -105,7 +105,7 @@ int ses_loss_end(struct session *ses)
 
 	if (err)
 		return err;
-	if (ses->o->stats)
+	if (ses_kernel_sums(ses))
 		loss_of(ses, s, ATT_CALLS)->stored = ses->folded[ses->rings[ATT_CALLS]->number];
 	drop_unkept(ses, s);
 	add_unread(ses, s);

@@ -327,6 +327,8 @@ uint64_t ses_learn_stack(struct session *ses, struct mxbpf_rec *r, const char *t
 /* Adds one name to the model. With the lock. */
 void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text);
 
+/* Returns true if the kernel sums up. With --agent, --stats sums up in user space. */
+bool ses_kernel_sums(const struct session *ses);
 /* stats.c: moves the sums of the kernel since the last call into the models. last: this is the last call. Without the
  * lock. */
 void ses_take_stats(struct session *ses, bool last);
@@ -355,6 +357,7 @@ void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
  * 0, also without --agent, or -errno with e set. ses_agent_take: starts or stops recording by the agent.
  */
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
+bool ses_agent_could(const struct session *ses); /* true if the agent can be used in the first target */
 int ses_agent_open(struct session *ses, struct err *e);
 int ses_agent_await(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);

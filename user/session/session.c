@@ -275,10 +275,11 @@ int ses_start(struct session *ses, struct err *e)
 			      .ring_bytes = (uint32_t)ses->o->ring_bytes,
 			      .details = ses->details,
 			      .account = !ses->o->no_account,
+			      .agent = ses->o->agent,
 			      .teams = ses->o->omp,
 			      .life = ses->o->life,
 			      .held = ses->o->memory,
-			      .stats = ses->o->stats	     ? MXBPF_STATS_ON
+			      .stats = ses_kernel_sums(ses)  ? MXBPF_STATS_ON
 				       : ses->o->stats_check ? MXBPF_STATS_CHECK
 							     : MXBPF_STATS_OFF,
 			      .python = sym_python(ses->symbols),
@@ -443,7 +444,7 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_agent_end(ses);
 	ses_features_detached(ses); /* the agent has removed its callbacks */
 	s->hits = att_hits(ses->att);
-	if (ses->o->stats || ses->beside)
+	if (ses_kernel_sums(ses) || ses->beside)
 		ses_take_stats(ses, true);
 	if (ses_loss_end(ses))
 		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory: the loss of each source is not known");

@@ -38,6 +38,13 @@ enum ses_follow { SES_FOLLOW_AUTO, SES_FOLLOW_SHARED, SES_FOLLOW_FILTERED };
  */
 enum ses_api { SES_API_ALL, SES_API_WORK, SES_API_USUAL };
 
+/* The command that watches the same process by the agent. */
+struct ses_remedy {
+	char *head; /* what comes before --pid PID; NULL: no command is known */
+	char *tail; /* what comes behind it; without --pid PID if it launches the command */
+	char *lost; /* the options that it leaves out, joined by commas; "": none */
+};
+
 /*
  * Options of a session. Each field has the value of the option of that name. The command line checks options against
  * each other; sessions do not.
@@ -86,7 +93,8 @@ struct ses_opts {
 	bool no_bpf;   /* with gpu and command: no probes; see gpu_only.h, as sessions do not use it */
 	bool stats;    /* the kernel sums up calls and sends no events */
 	bool stats_check;
-	bool verbose; /* send messages of SES_DETAIL, too */
+	struct ses_remedy remedy; /* not an option: for the message that probes slow the process down; borrowed */
+	bool verbose;		  /* send messages of SES_DETAIL, too */
 };
 
 enum ses_level {

@@ -7,6 +7,15 @@
 #include "base/buf.h"
 #include "session/priv.h"
 
+/*
+ * The agent's calls are summed up in user space. What probes see beside the agent is rare, and calls and memory need
+ * its events: shared memory has the device of the agent's allocations, whose peak cannot be summed up in two places.
+ */
+bool ses_kernel_sums(const struct session *ses)
+{
+	return ses->o->stats && !ses->o->agent;
+}
+
 struct taken_row {
 	struct mdl_row row;
 	uint64_t unwound;

@@ -398,3 +398,36 @@ bool calls_fill(struct calls *c, struct mxbpf_rec *r)
 	pthread_mutex_unlock(&c->lock);
 	return known;
 }
+
+static void reverse(uint64_t *ids, unsigned n)
+{
+	unsigned i;
+	uint64_t id;
+
+	for (i = 0; i < n / 2; i++) {
+		id = ids[i];
+		ids[i] = ids[n - 1 - i];
+		ids[n - 1 - i] = id;
+	}
+}
+
+unsigned calls_around(struct calls *c, uint32_t tid, uint32_t tgid, uint64_t ns, uint64_t *ids, unsigned max,
+		      bool *known)
+{
+	const struct thread *t;
+	struct open o = {0};
+	unsigned n = 0;
+
+	pthread_mutex_lock(&c->lock);
+	t = find(c, tid, tgid);
+	if (t)
+		o = innermost(t, ns, UINT64_MAX);
+	while (o.start_ns && n < max) {
+		ids[n++] = o.name_id;
+		o = innermost(t, ns, o.start_ns);
+	}
+	*known = n || ns < c->known_ns;
+	pthread_mutex_unlock(&c->lock);
+	reverse(ids, n);
+	return n;
+}

@@ -37,6 +37,13 @@ void calls_known(struct calls *c, uint64_t until_ns);
  */
 bool calls_fill(struct calls *c, struct mxbpf_rec *r);
 
+/*
+ * Stores the ids of the calls of a thread that were open at a moment, outermost first; with more than max calls, those
+ * of the inner ones. Returns their number. *known: false if the calls of that moment are not complete yet.
+ */
+unsigned calls_around(struct calls *c, uint32_t tid, uint32_t tgid, uint64_t ns, uint64_t *ids, unsigned max,
+		      bool *known);
+
 /* Frees calls that only moments before the end of this span could need. */
 void calls_forget(struct calls *c, const struct mxbpf_span *s);
 

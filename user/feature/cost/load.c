@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "attach/costs.h"
@@ -30,6 +31,7 @@
 #define ALONE_BEATS   30   /* intervals that are enough before ALONE_MAX_NS */
 #define HIT_ERROR     0.25 /* of the cost of the hits that the comparison itself needs */
 #define SHRINK_ERROR  0.1  /* of the mean interval, with which iterations may shrink by what the comparison says */
+#define REMEDY_BYTES  1800
 #define SILENT_NS     (300 * NS_PER_MS)
 
 enum { COST_OFF, COST_AWAIT, COST_MEASURE, COST_BEATS, COST_ON };
@@ -97,7 +99,24 @@ static void start_beats(struct session *ses, uint64_t now)
 
 static bool agent_helps(const struct session *ses)
 {
-	return ses->targets[0].plan.adp->agent.add_callback && !ses->o->agent;
+	return !ses->o->agent && ses_agent_could(ses);
+}
+
+/* Says what makes the cost less: for a runtime with an agent, the whole command. */
+static void put_remedy(const struct session *ses, char *text, size_t bytes)
+{
+	const struct ses_remedy *r = &ses->o->remedy;
+	char pid[32] = "";
+
+	if (!ses->o->command)
+		snprintf(pid, sizeof(pid), " --pid %d", tgt_pid(ses->targets[0].tgt));
+	if (!agent_helps(ses))
+		snprintf(text, bytes, "--iterations 5/100 or --probes op makes it less");
+	else if (!r->head || !r->tail || !r->lost)
+		snprintf(text, bytes, "--agent makes it less");
+	else
+		snprintf(text, bytes, "the agent makes it less%s%s: %s%s%s", r->lost[0] ? ", without " : "", r->lost,
+			 r->head, pid, r->tail);
 }
 
 /* Warns while Ctrl-C still helps. */
@@ -105,18 +124,18 @@ static void warn(struct session *ses, uint64_t now)
 {
 	const struct att_costs all = att_costs(ses->att);
 	const uint64_t since_ns = now - ses->cost.began_ns;
+	char remedy[REMEDY_BYTES];
 	double share = (double)(all.thread_ns - ses->cost.before.thread_ns) / (double)since_ns;
 
 	ses->cost.warned = true;
 	if (share < WARN_SHARE)
 		return;
 	share = share < SHARE_MOST ? share : SHARE_MOST;
+	put_remedy(ses, remedy, sizeof(remedy));
 	ses_warn(
 		ses,
-		"watching takes about %.0f%% of the time of thread %u, so that the job runs %.1f times as long now; %s "
-		"makes it less",
-		share * 100, all.tid, 1 / (1 - share),
-		agent_helps(ses) ? "--agent" : "--iterations 5/100 or --probes op");
+		"watching takes about %.0f%% of the time of thread %u, so that the job runs %.1f times as long now; %s",
+		share * 100, all.tid, 1 / (1 - share), remedy);
 }
 
 static uint64_t measure(struct session *ses)

@@ -17,28 +17,17 @@ static int set(const struct cmd_option *opt, struct cmd_opts *o, const char *tex
 	return err;
 }
 
-static bool with_agent(const struct cmd_opts *o)
-{
-	return o->ses.counters && o->ses.agent;
-}
-
-static const struct cmd_conflict conflicts[] = {
-	{with_agent,
-	 "--counters cannot be used with --agent: only probes read performance counters at the start and end of a "
-	 "call; remove one of them"},
-	{0},
-};
-
 const struct cmd_option counters_option = {
 	.name = "counters",
 	.arg = "LIST",
 	.group = "Measure",
 	.commands = CMD_LIVE,
+	AGENT_NO("probes read the counters in the kernel at the start and end of each call, and the "
+		 "process cannot read them without a system call for each"),
 	.help = "Read performance counters (perf events) for each call, at most four, joined by commas: "
 		"cycles,instructions,task-clock",
 	.set = set,
 	CMD_FIELD(ses.counters),
 	.word = ctr_name,
 	.after = "layers",
-	.conflicts = conflicts,
 };

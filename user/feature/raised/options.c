@@ -3,21 +3,11 @@
 #include "cmd/option.h"
 #include "feature/raised/raised.h"
 
-static bool with_agent(const struct cmd_opts *o)
-{
-	return o->ses.features & RAISED_BIT && o->ses.agent;
-}
-
-static const struct cmd_conflict conflicts[] = {
-	{with_agent,
-	 "--raised cannot be used with --agent: the agent learns that a call ended, but not why; remove one of them"},
-	{0},
-};
-
 const struct cmd_option raised_option = {
 	.name = "raised",
 	.group = "Measure",
 	.commands = CMD_LIVE,
+	AGENT_NO("the agent learns that a call ended, but not why"),
 	.of_events = true,
 	.whole_api = true,
 	.help = "Count the calls that an exception left, with the times of the first and last one, and with "
@@ -27,5 +17,4 @@ const struct cmd_option raised_option = {
 	.min = RAISED_BIT,
 	.after = "sched",
 	.sheet = &sheet_raised,
-	.conflicts = conflicts,
 };

@@ -91,6 +91,7 @@ static void sample_fini(struct mdl *m)
 
 const struct mdl_feature feature_sample = {
 	.option = &sample_option,
+	.session = &sample_session,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_SAMPLE, sample_fold}},
 	.emit = sample_emit,

@@ -4,23 +4,12 @@
 #include "feature/sample/sample.h"
 #include "mxbpf_sample.h"
 
-static bool with_agent(const struct cmd_opts *o)
-{
-	return o->ses.sample_hz && o->ses.agent;
-}
-
-static const struct cmd_conflict conflicts[] = {
-	{with_agent,
-	 "--sample cannot be used with --agent: the kernel assigns samples to operators, and it does not see those "
-	 "of the agent; remove one of them"},
-	{0},
-};
-
 const struct cmd_option sample_option = {
 	.name = "sample",
 	.arg = "HZ",
 	.group = "Measure",
 	.commands = CMD_LIVE,
+	AGENT_YES,
 	.of_events = true,
 	.help = "Sample the target's threads on each CPU HZ times a second (99 is a good rate): operators with Python "
 		"and native stacks, for flame graphs (export -f folded, pprof)",
@@ -29,5 +18,4 @@ const struct cmd_option sample_option = {
 	.min = 1,
 	.max = MXBPF_SAMPLE_HZ_MAX,
 	.after = "py-stacks",
-	.conflicts = conflicts,
 };

@@ -7,6 +7,7 @@
 
 extern const struct mdl_feature feature_sample;
 extern const struct cmd_option sample_option;
+extern const struct ses_feature sample_session;
 extern const struct view_sheet sheet_sample;
 
 /* Samples that were taken in one span, and in no span nested in it. */

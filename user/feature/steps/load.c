@@ -160,7 +160,7 @@ static int describe(struct session *ses, const struct ses_target *of, struct mdl
 	if (ses->o->stats && steps)
 		return ses_add_note(s, "steps",
 				    "the parts of iterations are sums of single calls, and --stats sends none");
-	if (ses->o->stats && (ses->want.groups & PROBE_STEP))
+	if (ses->o->stats && !ses->o->agent && (ses->want.groups & PROBE_STEP))
 		return ses_add_note(s, "steps",
 				    "iterations of %s are recognised by their calls, and --stats sends none",
 				    of->plan.adp->title);

@@ -41,6 +41,7 @@ const struct cmd_option steps_option = {
 	.arg = "N[/M]",
 	.group = "Window",
 	.commands = CMD_LIVE,
+	AGENT_BUT("the agent records all the time, and mxbpf leaves out calls outside of the windows"),
 	.help = "Record N training iterations and stop: 20. Or record N of every M, and detach in between: 5/100",
 	.set = set,
 	.after = "follow-app",

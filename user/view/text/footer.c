@@ -326,6 +326,15 @@ static void put_probes(struct view *s, const char *prefix)
 	}
 }
 
+static bool has_note(const struct mdl_session *ss, const char *name)
+{
+	size_t i = 0;
+
+	while (i < ss->nnotes && strcmp(ss->notes[i].name, name))
+		i++;
+	return i < ss->nnotes;
+}
+
 /* What is missing in the tables. */
 static void put_caveats(struct view *s, const char *prefix)
 {
@@ -336,7 +345,7 @@ static void put_caveats(struct view *s, const char *prefix)
 	char n[32], ns[24];
 	size_t i;
 
-	if (ss->stats)
+	if (ss->stats && !has_note(ss, "mode"))
 		out_printf(s->out,
 			   "%smode     sums were computed in the kernel; single calls and concurrency are not "
 			   "known\n",
