@@ -21,8 +21,8 @@
 #define SPANS_BYTES   (64u << 20)  /* of calls that wait for their turn; more are lost */
 #define MOMENTS_BYTES (32u << 20)  /* of memory that waits */
 #define BLOCKS_MAX    (1u << 18)   /* live blocks whose size is known */
-#define CALL_BYTES    MXBPF_SPAN_BYTES_DETAILS /* what the agent knows of a span; it is copied and sorted several times \
-						*/
+/* What the agent knows of a span: less to copy and to sort. */
+#define CALL_BYTES MXBPF_SPAN_BYTES_DETAILS
 
 struct agent_source {
 	struct agt *agt;
