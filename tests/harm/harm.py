@@ -179,7 +179,9 @@ class Job:
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         took = time.monotonic()
         if whole:
+            said = ''
             for line in p.stderr:
+                said += line
                 if line.startswith('attached'):
                     break
             self.attach_s = max(getattr(self, 'attach_s', 0.2), time.monotonic() - took)
@@ -187,7 +189,7 @@ class Job:
             p.send_signal(signal.SIGINT)
             rest = p.stderr.read()
             if p.wait() not in (0, 5):
-                raise Harmed(f'mxbpf {options} ended with status {p.returncode}: {rest}')
+                raise Harmed(f'mxbpf {options} ended with status {p.returncode}: {said}{rest}')
             self.whole += 1
         else:
             time.sleep(self.random.uniform(0, self.attach_s * 1.3))
