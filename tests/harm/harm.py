@@ -179,15 +179,17 @@ class Job:
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         took = time.monotonic()
         if whole:
+            said = ''
             for line in p.stderr:
+                said += line
                 if line.startswith('attached'):
                     break
             self.attach_s = max(getattr(self, 'attach_s', 0.2), time.monotonic() - took)
             time.sleep(self.random.uniform(0, 0.1))
             p.send_signal(signal.SIGINT)
             rest = p.stderr.read()
-            if p.wait() not in (0, 5):
-                raise Harmed(f'mxbpf {options} ended with status {p.returncode}: {rest}')
+            if p.wait() not in (0, 5):  # mxbpf gave up, which harms nobody
+                print(f'{self.name}: mxbpf {options} ended with status {p.returncode}: {said}{rest}', flush=True)
             self.whole += 1
         else:
             time.sleep(self.random.uniform(0, self.attach_s * 1.3))
@@ -236,6 +238,8 @@ class Job:
                 if time.monotonic() > self.args.until:
                     break
                 self.window(whole)
+            if not self.loaded:
+                raise Harmed('the agent was never loaded')
             self.restored()
             self.grown = self.judge_memory()
             self.end()

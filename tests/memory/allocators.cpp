@@ -12,7 +12,8 @@
 
 #include <c10/core/Allocator.h>
 
-namespace {
+namespace
+{
 
 constexpr size_t SEGMENT = 1 << 21;
 
@@ -102,8 +103,8 @@ void account_of(int ordinal, size_t to[5])
 }
 
 #ifdef MODULE
-#define NAMED(name)   PyInit_##name
-#define NAMED_(name)  NAMED(name)
+#define NAMED(name)  PyInit_##name
+#define NAMED_(name) NAMED(name)
 void *NAMED_(MODULE)(void)
 {
 	return nullptr;

@@ -271,8 +271,8 @@ static int read_dynamic(struct elf *f, const Elf64_Phdr *p)
 		for (size_t w = 0; w < sizeof(wanted) / sizeof(*wanted); w++)
 			if (dyn[i].d_tag == wanted[w].tag)
 				*wanted[w].dst = dyn[i].d_un.d_val;
-		if (dyn[i].d_tag == DT_NEEDED && f->nneeded < ELF_NEEDED_MAX)
-			f->needed[f->nneeded++] = dyn[i].d_un.d_val;
+		if (dyn[i].d_tag == DT_NEEDED && f->needed_count < ELF_NEEDED_MAX)
+			f->needed[f->needed_count++] = dyn[i].d_un.d_val;
 	}
 	free(dyn);
 	return err;

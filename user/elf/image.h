@@ -56,7 +56,7 @@ struct elf {
 	uint64_t symtab_va, strtab_va, strtab_bytes, gnu_hash_va, hash_va, versym_va;
 	uint64_t rela_va, rela_bytes, rela_relative, jmprel_va, jmprel_bytes;
 	uint64_t needed[ELF_NEEDED_MAX]; /* libraries that it is linked with: offsets of their names in strtab */
-	unsigned nneeded;
+	unsigned needed_count;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_bytes;
 	uint64_t eh_hdr_va; /* .eh_frame_hdr; 0: none */

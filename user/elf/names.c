@@ -284,7 +284,7 @@ bool elf_needs(struct elf *f, const char *library)
 	unsigned i;
 	int n;
 
-	for (i = 0; i < f->nneeded; i++) {
+	for (i = 0; i < f->needed_count; i++) {
 		n = dynstr_text(f, f->needed[i], text, sizeof(text));
 		if (n > 0 && !strncmp(text, library, (size_t)n) && (!library[n] || library[n] == '.'))
 			return true;

@@ -224,7 +224,7 @@ struct adp_marks {
 #define ADP_AGENT_INPUTS  2
 #define ADP_AGENT_ENTRIES 2
 
-#define ADP_MEET_ENVS 2
+#define ADP_MEET_ENVS	  2
 #define ADP_AGENT_REPORTS 2
 
 /* What the agent inside a process needs of the runtime's library. No entries: the runtime has no agent. */
