@@ -27,6 +27,7 @@
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
 #define MXBPF_AGENT_VERSION 6
 
+#define MXBPF_AGENT_PROCESSES  4096	  /* of one session that have the agent at one time */
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
 #define MXBPF_AGENT_BATCH      292	  /* calls handed over at once, 16 KiB */
@@ -111,7 +112,8 @@ struct mxbpf_agent_batch {
 	__u32 seq;	/* number of this batch, from 0: in this use of the slot, or of all batches of the GPU */
 	__u32 ncalls;	/* number of calls or records */
 	__u32 our_tid;	/* thread id that mxbpf knows, set by BPF; 0: not handed over */
-	__u32 what;	/* enum mxbpf_agent_what */
+	__u16 what;	/* enum mxbpf_agent_what */
+	__u16 process;	/* which of the session's processes handed it over, set by BPF */
 	union {
 		struct mxbpf_agent_call calls[MXBPF_AGENT_BATCH];
 		struct mxbpf_gpu_rec gpu[MXBPF_AGENT_GPU_BATCH];

@@ -51,15 +51,9 @@ static uint64_t file_off(uint64_t va)
 
 /* ---- symbols of the runtime's library */
 
-struct runtime {
-	char *path; /* path that opens the library's inode; borrowed */
-	uint64_t entry_off;
-	uint64_t clear_offs[ADP_AGENT_CLEARS]; /* 0: the runtime has no such function */
-	struct mxbpf_agent_config config;
-};
-
 /* Without `calls` the agent calls nothing of the runtime. */
-static int find_callbacks(const struct plan *p, struct elf *elf, bool calls, struct runtime *r, struct err *e)
+static int find_callbacks(const struct plan *p, struct elf *elf, const struct agt_place *at, bool calls,
+			  struct runtime *r, struct err *e)
 {
 	const struct adp_agent *names = &p->adp->agent;
 	bool numbers = !p->no_seq.code;
@@ -78,24 +72,26 @@ static int find_callbacks(const struct plan *p, struct elf *elf, bool calls, str
 		if (!wanted[i].name)
 			continue;
 		if (!elf_find_sym(elf, wanted[i].name, &sym, NULL))
-			*wanted[i].to = sym.va + p->lib->load_bias;
+			*wanted[i].to = sym.va + at->load_bias;
 		else if (calls)
 			return err_set(e, ERR_TARGET, -ENOENT,
 				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
 				       wanted[i].name);
 	}
-	if (p->agent_memory.works) {
-		r->config.alloc = p->agent_memory.alloc.func;
-		r->config.alloc_entry = p->agent_memory.alloc.entry;
-		r->config.free = p->agent_memory.free.func;
-		r->config.free_entry = p->agent_memory.free.entry;
+	if (at->memory.works) {
+		r->config.alloc = at->memory.alloc.func;
+		r->config.alloc_entry = at->memory.alloc.entry;
+		r->config.free = at->memory.free.func;
+		r->config.free_entry = at->memory.free.entry;
 	}
 	r->config.number_off = (uint32_t)p->number_off;
 	r->config.of_thread_off = (uint32_t)p->of_thread_off;
 	return 0;
 }
 
-static int find_runtime(const struct plan *p, struct tgt *t, bool calls, struct runtime *r, struct err *e)
+/* t: the process that the plan was made for. */
+static int find_runtime(const struct plan *p, struct tgt *t, const struct agt_place *at, bool calls, struct runtime *r,
+			struct err *e)
 {
 	const struct adp_agent *names = &p->adp->agent;
 	const char *option = calls ? "--agent" : "--gpu";
@@ -108,7 +104,7 @@ static int find_runtime(const struct plan *p, struct tgt *t, bool calls, struct 
 	if (!names->entries[0] || (calls && !names->add_callback))
 		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: %s is not supported; remove %s", option, p->adp->title,
 			       option);
-	if (tgt_lib_elf(t, p->lib, &elf, e) || find_callbacks(p, elf, calls, r, e))
+	if (tgt_lib_elf(t, p->lib, &elf, e) || find_callbacks(p, elf, at, calls, r, e))
 		return e->code;
 	for (i = 0; i < ADP_AGENT_ENTRIES && names->entries[i] && elf_find_sym(elf, names->entries[i], &sym, NULL); i++)
 		;
@@ -123,15 +119,21 @@ static int find_runtime(const struct plan *p, struct tgt *t, bool calls, struct 
 	return 0;
 }
 
+struct agt_place agt_place_of(const struct plan *p, struct tgt *t)
+{
+	return (struct agt_place){.pid = tgt_pid(t), .load_bias = p->lib->load_bias, .memory = p->agent_memory};
+}
+
 /*
  * Any build works that exports the functions that the agent calls. Unless the plan has no_seq, calls have numbers
  * too.
  */
 int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e)
 {
+	const struct agt_place at = agt_place_of(p, t);
 	struct runtime r;
 
-	return find_runtime(p, t, calls, &r, e);
+	return find_runtime(p, t, &at, calls, &r, e);
 }
 
 /* ---- loading */
@@ -198,22 +200,10 @@ static int open_shared(struct agt *a, struct err *e)
 	return e->code;
 }
 
-static int load(struct agt *a, struct err *e)
+/* The cookie of a process's links, as bpf/agent.bpf.c reads it. */
+static uint64_t cookie_of(const struct agt *a)
 {
-	a->skel = agent_bpf__open();
-	if (!a->skel)
-		return backend_load_failed(-errno, e);
-	a->skel->rodata->cfg_tgid = (__u32)a->pid;
-	backend_namespace(&a->skel->rodata->cfg_pidns_dev, &a->skel->rodata->cfg_pidns_ino);
-	bpf_map__set_max_entries(a->skel->maps.batches, a->o.ring_bytes ? a->o.ring_bytes : AGT_RING_BYTES);
-	bpf_map__set_max_entries(a->skel->maps.gpu_batches, a->o.gpu ? AGT_GPU_RING_BYTES : 4096);
-	if (agent_bpf__load(a->skel))
-		return backend_load_failed(-errno, e);
-	if (a->o.gpu && agt_gpu_open(a, e))
-		return e->code;
-	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.batches), agt_on_batch, a, NULL);
-	return a->ring ? 0
-		       : err_set(e, ERR_RUNTIME, -errno, "cannot read the agent's ring buffer: %s", strerror(errno));
+	return (uint64_t)a->number << 32 | (uint32_t)a->pid;
 }
 
 /* Finds a path that opens the shared object that the process has mapped. */
@@ -239,7 +229,7 @@ static int image_path(const struct agt *a, char path[96])
 /* Attaches to the bell. The kernel increments the switch while the probe is attached. */
 static int listen_to(struct agt *a, struct err *e)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, o);
+	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
 	uint64_t bell, sw;
 	char path[96];
 
@@ -260,13 +250,14 @@ static int listen_to(struct agt *a, struct err *e)
  */
 static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 {
+	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
 	unsigned i;
 
 	for (i = 0; i < ADP_AGENT_CLEARS; i++) {
 		if (!r->clear_offs[i])
 			continue;
 		a->clear[i] = bpf_program__attach_uprobe_opts(a->skel->progs.on_clear, a->pid, r->path,
-							      r->clear_offs[i], NULL);
+							      r->clear_offs[i], &o);
 		if (!a->clear[i])
 			return err_set(e, ERR_RUNTIME, -errno,
 				       "cannot probe the function that removes all callbacks: %s", strerror(errno));
@@ -353,11 +344,12 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 	a->injected.base = find_mapped(a->pid);
 	if (!a->injected.base)
 		return 0;
-	if (check_same(a, e) || check_free(a, e))
+	if (check_same(a, e))
 		return e->code;
 	if (open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
-	if (listen_to(a, e))
+	/* A forked child has a copy of its parent's switch. So only an agent that has its own memory has a listener. */
+	if (check_free(a, e) || listen_to(a, e))
 		return e->code;
 	*there = started(a);
 	a->injected.route = "it was there";
@@ -385,8 +377,33 @@ static uint64_t modules_of(const struct agt *a)
 	return (a->o.calls ? MXBPF_AGENT_MODULE_CALLS : 0) | (a->o.gpu ? MXBPF_AGENT_MODULE_GPU : 0);
 }
 
+/* With the lock: adds calls that the agent misses although the window is open, because it is not loaded yet. */
+static void count_missed(struct agt *a)
+{
+	uint64_t calls = a->injection && a->o.patient ? agt_inject_calls(a->injection) : 0;
+
+	if (a->active_ns && calls > a->calls_seen)
+		__atomic_fetch_add(&a->injected.missed, calls - a->calls_seen, __ATOMIC_RELAXED);
+	a->calls_seen = calls;
+}
+
+static void set_injection(struct agt *a, struct inject *x)
+{
+	struct inject *old;
+
+	pthread_mutex_lock(&a->lock);
+	count_missed(a);
+	old = a->injection;
+	a->injection = x;
+	a->calls_seen = 0;
+	pthread_mutex_unlock(&a->lock);
+	agt_inject_free(old);
+}
+
 static int arm(struct agt *a, const struct runtime *r, struct err *e)
 {
+	struct inject *new = NULL;
+
 	if (!a->image && make_image(a, r, e))
 		return e->code;
 	a->inject = (struct agt_inject_opts){.pid = a->pid,
@@ -405,11 +422,12 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .ctx = a};
 	if (symbol(MXBPF_AGENT_START, &a->inject.start_va, e))
 		return e->code;
-	if (!agt_inject_arm(&a->inject, &a->injected, &a->injection, e))
-		return 0;
-	agt_inject_free(a->injection);
-	a->injection = NULL;
-	return e->code;
+	if (agt_inject_arm(&a->inject, &a->injected, &new, e)) {
+		agt_inject_free(new);
+		return e->code;
+	}
+	set_injection(a, new);
+	return 0;
 }
 
 /* Frees the injection at once, so that the probe at the operator's entry is detached. */
@@ -417,8 +435,7 @@ static int run_injection(struct agt *a, struct err *e)
 {
 	int err = agt_inject_run(a->injection, e);
 
-	agt_inject_free(a->injection);
-	a->injection = NULL;
+	set_injection(a, NULL);
 	return err;
 }
 
@@ -528,13 +545,26 @@ static int attach(struct agt *a, struct err *e)
 	return 0;
 }
 
+/* The agent records from now on, if the window is open. */
+static void go_in(struct agt *a)
+{
+	/* Removals before this point did not remove the agent's callbacks. */
+	a->skel->bss->cleared_ns[a->number] = 0;
+	pthread_mutex_lock(&a->lock);
+	SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
+	count_missed(a);
+	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
+	agt_gpu_tell(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
 static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 {
 	bool there;
 
 	if (find_agent(a, &there, e) || (!there && inject(a, r, e)) || attach(a, e))
 		return e->code;
-	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
+	go_in(a);
 	return 0;
 }
 
@@ -550,23 +580,55 @@ static int enter(void *ctx, struct err *e)
 
 	if (attach(a, e))
 		return e->code;
-	a->skel->bss->cleared_ns = 0; /* removals before this point did not remove the agent's callbacks */
-	pthread_mutex_lock(&a->lock);
-	SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
-	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
-	agt_gpu_tell(a);
-	pthread_mutex_unlock(&a->lock);
+	go_in(a);
 	return 0;
+}
+
+/* Calls count as missed until the agent records, so the injection is freed after that. */
+static int await_operator(struct agt *a, struct err *e)
+{
+	int err = agt_inject_run(a->injection, e);
+
+	if (!err && !a->o.launched)
+		err = enter(a, e);
+	set_injection(a, NULL);
+	return err;
+}
+
+/*
+ * Loads the agent as agt_open() does in the first process: at an operator that is called now, or in a thread that
+ * waits. Returns -ETIME if it has to wait for an operator.
+ */
+static int try_now(struct agt *a, struct err *e)
+{
+	struct tgt *t;
+	int err = tgt_open(a->pid, &t, e);
+
+	if (err)
+		return err;
+	a->target = t;
+	a->o.patient = false;
+	err = bring_in(a, &a->runtime, e);
+	a->target = NULL;
+	tgt_close(t);
+	if (err != -ETIME)
+		return err;
+	*e = (struct err){0};
+	a->o.patient = true;
+	return arm(a, &a->runtime, e) ? e->code : -ETIME;
 }
 
 static void *await_call(void *ctx)
 {
 	struct agt *a = ctx;
 	struct err e = {0};
-	int err = run_injection(a, &e);
+	int err = -ETIME;
 
-	if (!err && !a->o.launched)
-		err = enter(a, &e);
+	if (a->o.eager)
+		err = try_now(a, &e);
+	__atomic_store_n(&a->tries, false, __ATOMIC_RELEASE);
+	if (err == -ETIME)
+		err = await_operator(a, &e);
 	if (err != -ECANCELED)
 		a->o.on_entry(a->o.ctx, err ? &e : NULL);
 	return NULL;
@@ -579,7 +641,8 @@ static int await(struct agt *a, const struct runtime *r, struct err *e)
 	a->cancel_fd = eventfd(0, EFD_CLOEXEC);
 	if (a->cancel_fd < 0)
 		return err_set(e, ERR_RUNTIME, -errno, "cannot create an eventfd: %s", strerror(errno));
-	err = arm(a, r, e);
+	a->tries = a->o.eager;
+	err = a->o.eager ? 0 : arm(a, r, e);
 	if (!err) {
 		err = thread_start(&a->waits, await_call, a);
 		if (!err)
@@ -614,28 +677,75 @@ static void stop_waiting(struct agt *a)
 	a->cancel_fd = -1;
 }
 
-int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, struct agt **out, struct err *e)
+/* A child may have the agent's code, or the agent of an earlier session. */
+static int open_other(struct agt *a, struct err *e)
+{
+	bool there;
+
+	if (a->o.eager)
+		return await(a, &a->runtime, e);
+	if (find_agent(a, &there, e))
+		return e->code;
+	if (!there)
+		return await(a, &a->runtime, e);
+	if (attach(a, e))
+		return e->code;
+	go_in(a);
+	a->o.on_entry(a->o.ctx, NULL);
+	return 0;
+}
+
+static int bring(struct agt *a, const struct agt_place *other, struct err *e)
+{
+	if (other)
+		return open_other(a, e);
+	return a->o.launched || a->o.patient ? await(a, &a->runtime, e) : bring_in_later(a, &a->runtime, e);
+}
+
+int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct agt_place *other,
+	     const struct agt_opts *o, struct agt **out, struct err *e)
 {
 	struct agt *a = *out = calloc(1, sizeof(*a));
-	struct runtime r;
+	const struct agt_place own = other ? *other : agt_place_of(p, t);
 
 	if (!a)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	a->pid = tgt_pid(t);
+	a->pid = own.pid;
+	a->all = all;
+	a->skel = all->skel;
+	a->ring = all->ring;
+	a->number = MXBPF_AGENT_PROCESSES;
 	a->opened_ns = clock_ns(CLOCK_MONOTONIC);
 	a->ncpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
 	a->shared.fd = a->gate.fd = -1;
 	a->o = *o;
-	a->target = t;
+	a->target = other ? NULL : t;
 	a->plan = p;
 	a->cancel_fd = -1;
 	pthread_mutex_init(&a->lock, NULL);
 	threads_init(&a->threads, a->pid);
-	if (find_runtime(p, t, o->calls, &r, e) || load(a, e) ||
-	    (o->launched || o->patient ? await(a, &r, e) : bring_in_later(a, &r, e)) ||
-	    (o->calls && watch_clears(a, &r, e)))
+	if (agts_enter(all, a))
+		return err_set(e, ERR_RUNTIME, -E2BIG, "a session can have the agent in at most %d processes",
+			       MXBPF_AGENT_PROCESSES);
+	if (find_runtime(p, t, &own, o->calls, &a->runtime, e) || (o->gpu && agt_gpu_open(a, e)) ||
+	    (o->calls && watch_clears(a, &a->runtime, e)) || bring(a, other, e))
 		return e->code;
 	return 0;
+}
+
+bool agt_tries(const struct agt *a)
+{
+	return __atomic_load_n(&a->tries, __ATOMIC_ACQUIRE);
+}
+
+bool agt_has_entered(const struct agt *a)
+{
+	return agt_is_in(a);
+}
+
+pid_t agt_pid(const struct agt *a)
+{
+	return a->pid;
 }
 
 const char *agt_waits(const struct agt *a)
@@ -667,6 +777,7 @@ void agt_activate(struct agt *a, bool on)
 	if (on && !a->since_ns)
 		__atomic_store_n(&a->since_ns, now, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&a->lock);
+	count_missed(a);
 	a->active_ns = now;
 	if (agt_is_in(a) && a->o.calls)
 		SHARED_SET(&a->shared, since_ns, now);
@@ -685,13 +796,13 @@ void agt_detach(struct agt *a)
 		bpf_link__destroy(a->clear[i]);
 		a->clear[i] = NULL;
 	}
-	if (agt_is_in(a) && a->skel->bss->cleared_ns) /* the next session registers the callbacks again */
+	if (agt_is_in(a) && a->skel->bss->cleared_ns[a->number]) /* the next session registers the callbacks again */
 		SHARED_SET(&a->shared, registered, 0);
 }
 
 uint64_t agt_cleared_ns(const struct agt *a)
 {
-	return a->skel->bss->cleared_ns;
+	return a->skel->bss->cleared_ns[a->number];
 }
 
 void agt_close(struct agt *a)
@@ -704,8 +815,7 @@ void agt_close(struct agt *a)
 	shared_close(&a->shared);
 	hash_fini(&a->tids);
 	agt_inject_free(a->injection);
-	ring_buffer__free(a->ring);
-	agent_bpf__destroy(a->skel);
+	agts_leave(a);
 	pthread_mutex_destroy(&a->lock);
 	threads_fini(&a->threads);
 	free(a->image);

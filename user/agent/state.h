@@ -19,22 +19,45 @@ struct taken {
 	uint32_t uses, seq, calls;
 };
 
+/* All agents of a session. */
+struct agts {
+	struct agent_bpf *skel;
+	struct ring_buffer *ring;
+	uint32_t ring_bytes;
+	pthread_mutex_t lock;
+	pthread_cond_t closed;			   /* an agent has been closed */
+	struct agt *at[MXBPF_AGENT_PROCESSES];	   /* by its number; changed with the lock, read atomically */
+	unsigned closing;			   /* guarded by the lock: threads that close agents */
+};
+
+/* What a plan's library has for the agent, in one process. */
+struct runtime {
+	const char *path; /* path that opens the library's inode; borrowed from the plan's target */
+	uint64_t entry_off;
+	uint64_t clear_offs[ADP_AGENT_CLEARS]; /* 0: the runtime has no such function */
+	struct mxbpf_agent_config config;
+};
+
 struct agt {
 	pid_t pid;
+	struct agts *all;
+	uint32_t number; /* index in all->at; MXBPF_AGENT_PROCESSES: none */
 	struct agt_opts o;
-	struct tgt *target; /* borrowed, like the plan; only while agt_open() runs */
+	struct tgt *target; /* only while the agent is being loaded without an operator; borrowed then */
 	const struct plan *plan;
+	struct runtime runtime;
 	struct agt_wait wait; /* for an idle process */
 	struct err no_chance; /* why agt_open() could not load the agent yet; code 0: it need not wait for that */
 	struct agt_injected injected;
 	unsigned char *image; /* the shared object with its configuration; the next members belong to it */
 	struct agt_inject_opts inject;
-	struct inject *injection;
+	struct inject *injection; /* guarded by the lock, except in the thread that waits */
+	uint64_t calls_seen;	  /* guarded by the lock: its calls that have been counted, or were before the window */
 	pid_t helper; /* helper process of the script; 0: none */
-	struct agent_bpf *skel;
+	struct agent_bpf *skel; /* of all agents */
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
-	struct ring_buffer *ring;
+	struct ring_buffer *ring; /* of all agents */
 	struct shared shared;
 	struct gate gate;  /* everything that is read of the process's memory passes it */
 	uint64_t since_ns; /* atomic: start of the first activation; earlier calls belong to another session */
@@ -42,6 +65,7 @@ struct agt {
 	/* A thread of mxbpf that waits for the target's first call. */
 	pthread_t waits;
 	int cancel_fd; /* ends the wait; -1: no thread waits */
+	bool tries;    /* atomic: the thread tries to load the agent without waiting for an operator */
 	pthread_mutex_t lock;
 	uint64_t active_ns; /* guarded by the lock: value for the agent's since_ns */
 
@@ -63,7 +87,7 @@ struct agt {
 	uint64_t gpu_threads_ns;	   /* when they were listed */
 	agt_gpu_fn gpu_fn;		   /* set during agt_take_gpu() */
 	void *gpu_ctx;
-	agt_calls_fn fn; /* set during agt_take() */
+	agt_calls_fn fn; /* gets the calls */
 	void *ctx;
 };
 
@@ -71,6 +95,10 @@ static inline bool agt_is_in(const struct agt *a)
 {
 	return __atomic_load_n(&a->in, __ATOMIC_ACQUIRE);
 }
+
+/* all.c: gives an agent its number. Returns 0 or -E2BIG. */
+int agts_enter(struct agts *s, struct agt *a);
+void agts_leave(struct agt *a);
 
 /* take.c: receives the calls' ring buffer; the number of calls that have ended, and of those that were too deep. */
 int agt_on_batch(void *ctx, void *data, size_t bytes);

@@ -75,7 +75,7 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 	/* Skip what an earlier session left: calls before the first activation, or all if there was none yet. */
 	while (from < n && (!since_ns || b->calls[from].start_ns < since_ns))
 		from++;
-	if (from < n && !count_tids(a, b, from, n)) {
+	if (from < n && a->fn && !count_tids(a, b, from, n)) {
 		__atomic_fetch_add(&a->received, n - from, __ATOMIC_RELAXED);
 		a->fn(a->ctx, numbered(a, b, from, n), n - from);
 	}
@@ -105,8 +105,7 @@ static bool is_behind(const struct taken *t, uint32_t uses, uint32_t seq)
  */
 static void consume_all(struct agt *a)
 {
-	const uint64_t bytes = a->o.ring_bytes ? a->o.ring_bytes : AGT_RING_BYTES;
-	uint64_t rounds = bytes / sizeof(struct mxbpf_agent_batch) / BATCHES_MAX + 2;
+	uint64_t rounds = a->all->ring_bytes / sizeof(struct mxbpf_agent_batch) / BATCHES_MAX + 2;
 
 	while (rounds-- && ring_buffer__consume(a->ring) == -EAGAIN)
 		;
@@ -131,7 +130,7 @@ static void take_tail(struct agt *a, unsigned slot)
 
 void agt_check_bell(struct agt *a)
 {
-	if (__atomic_load_n(&a->skel->bss->impossible, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&a->skel->bss->impossible[a->number], __ATOMIC_RELAXED))
 		gate_break(&a->gate, "a batch has more calls than a batch can have, or a kind that does not exist");
 }
 
@@ -170,23 +169,18 @@ static void take_tails(struct agt *a)
 	check_counts(a);
 }
 
-void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx)
+void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx)
 {
 	a->fn = fn;
 	a->ctx = ctx;
-	if (tails)
-		threads_read(&a->threads);
-	ring_buffer__consume(a->ring);
-	if (tails && agt_is_in(a))
-		take_tails(a);
 }
 
-void agt_drain(struct agt *a, agt_calls_fn fn, void *ctx)
+void agt_tails(struct agt *a)
 {
-	a->fn = fn;
-	a->ctx = ctx;
-	while (ring_buffer__consume(a->ring) == -EAGAIN)
-		;
+	if (!agt_is_in(a))
+		return;
+	threads_read(&a->threads);
+	take_tails(a);
 }
 
 void agt_opens(struct agt *a, agt_open_fn fn, void *ctx)
@@ -225,16 +219,15 @@ void agt_loss(struct agt *a, struct mxbpf_loss *loss)
 	uint64_t too_deep, calls, unseen;
 
 	*loss = (struct mxbpf_loss){0};
+	loss->attempted = loss->dropped = __atomic_load_n(&a->injected.missed, __ATOMIC_RELAXED);
 	if (!agt_is_in(a))
 		return;
 	calls = agt_sum_calls(a, &too_deep) - a->calls_before;
 	if (gate_head(&a->gate, &head)) {
-		loss->dropped = __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
-		loss->attempted = __atomic_load_n(&a->received, __ATOMIC_RELAXED) + loss->dropped;
+		loss->attempted += __atomic_load_n(&a->received, __ATOMIC_RELAXED);
 		return;
 	}
 	unseen = too_deep - a->too_deep_before + head.no_slot - a->no_slot_before;
-	unseen += __atomic_load_n(&a->injected.missed, __ATOMIC_RELAXED);
-	loss->attempted = calls + unseen;
-	loss->dropped = unseen + __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
+	loss->attempted += calls + unseen;
+	loss->dropped += unseen;
 }

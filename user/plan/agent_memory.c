@@ -36,13 +36,13 @@ static int entry_of(struct tgt *t, struct tgt_lib *lib, struct elf *elf, const c
 	return 0;
 }
 
-void plan_agent_memory(struct tgt *t, struct plan *p)
+void plan_agent_entries(const struct plan *p, struct tgt *t, struct plan_agent_memory *m)
 {
 	const struct adp_agent *a = &p->adp->agent;
-	struct plan_agent_memory *m = &p->agent_memory;
 	struct tgt_lib *lib = a->memory_lib ? tgt_find_lib(t, a->memory_lib) : NULL;
 	struct elf *elf;
 
+	*m = (struct plan_agent_memory){.device = p->agent_memory.device};
 	if (!lib)
 		err_set(&m->why, ERR_TARGET, -ENOENT, "no %s is mapped", a->memory_lib ? a->memory_lib : "allocator");
 	else if (!tgt_lib_elf(t, lib, &elf, &m->why) && !entry_of(t, lib, elf, a->alloc, &m->alloc, &m->why))

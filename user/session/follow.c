@@ -22,6 +22,7 @@ struct sight {
 struct member {
 	struct plan *plan;	/* borrowed */
 	struct mxbpf_target at; /* addresses in this process */
+	struct plan_agent_memory memory; /* --agent: where it sees memory there */
 };
 
 /* Bits of follow.refused. */
@@ -38,15 +39,9 @@ struct follow {
 	struct sight found;   /* the sighting of a runtime that ses_await() waits for; kind 0: none yet */
 };
 
-/* The agent is loaded into one process only: the one that was named, or the first that maps the runtime. */
-static bool has_agent_target(const struct session *ses)
-{
-	return ses->o->agent && ses->targets[0].tgt;
-}
-
 bool ses_follows(const struct session *ses)
 {
-	return !ses->o->no_follow && !has_agent_target(ses);
+	return !ses->o->no_follow;
 }
 
 /*
@@ -114,7 +109,7 @@ static struct plan *keep(struct session *ses, struct tgt **t, struct plan *p)
 	return &new->plan;
 }
 
-static int remember(struct session *ses, uint32_t tgid, struct plan *p, const struct mxbpf_target *at)
+static int remember(struct session *ses, uint32_t tgid, const struct member *m)
 {
 	struct member *new = malloc(sizeof(*new));
 	uint64_t *mine = new ? hash_put(&ses->follow->members, tgid, 0) : NULL;
@@ -123,7 +118,7 @@ static int remember(struct session *ses, uint32_t tgid, struct plan *p, const st
 		free(new);
 		return -ENOMEM;
 	}
-	*new = (struct member){p, *at};
+	*new = *m;
 	*mine = (uintptr_t) new;
 	return 0;
 }
@@ -154,7 +149,7 @@ static int joined(struct session *ses, uint32_t tgid, const struct member *m, in
 	uint64_t gap_ns = gap_of(ses, at);
 
 	if (!err)
-		err = remember(ses, tgid, m->plan, &m->at);
+		err = remember(ses, tgid, m);
 	if (err) {
 		ses->about.unfollowed += first_time(ses, tgid, COUNTED);
 		return err;
@@ -164,6 +159,9 @@ static int joined(struct session *ses, uint32_t tgid, const struct member *m, in
 	ses_role_join(ses, tgid);
 	ses_share_gap(ses, tgid, gap_ns);
 	ses_detail(ses, "following process %u", tgid);
+	if (ses->agent_source)
+		ses_agent_follow(ses, m->plan,
+				 &(struct agt_place){(pid_t)tgid, m->at.static_base, m->memory}, !at);
 	return 0;
 }
 
@@ -214,6 +212,10 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 	m.plan = known_plan(ses, *t, &m.at);
 	if (!m.plan)
 		m.plan = new_plan(ses, t, &m.at, e);
+	if (m.plan && *t && ses->o->agent)
+		plan_agent_entries(m.plan, *t, &m.memory);
+	else if (m.plan)
+		m.memory = m.plan->agent_memory;
 	err = m.plan ? att_attach(ses->att, m.plan, &m.at, (pid_t)tgid, e) : e->code;
 	if (!err)
 		err = still_the_same(ses, tgid, execs, e);
@@ -282,14 +284,14 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 	} else if (!ses->targets[0].tgt) {
 		ses->targets[0].tgt = t;
 		return 0;
-	} else if (ses->att && !has_agent_target(ses) && !att_has(ses->att, (pid_t)tgid, NULL) &&
+	} else if (ses->att && !att_has(ses->att, (pid_t)tgid, NULL) &&
 		   !member_of(ses, tgid)) { /* the process has just ended */
 		err = attach_to(ses, &t, at, execs, e);
 		if (!err)
 			watch_late(ses, (pid_t)tgid);
 		else if (t)
 			look_again(ses, t);
-	} else if (ses->att && (!has_agent_target(ses) || member_of(ses, tgid))) {
+	} else if (ses->att) {
 		ses_late_look(ses, t);
 	}
 out:
@@ -314,12 +316,11 @@ static int attach_child(struct session *ses, const struct member *m, pid_t child
 static int sight_fork(struct session *ses, const struct sight *at, struct err *e)
 {
 	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
-	const struct member first = {&ses->targets[0].plan, ses->targets[0].plan.target};
+	struct plan *p = &ses->targets[0].plan;
+	const struct member first = {p, p->target, p->agent_memory};
 	const struct member *m;
 	int err = 0;
 
-	if (has_agent_target(ses))
-		return 0;
 	if (member_of(ses, at->seen.tgid)) /* a process with the same number has just ended */
 		ses_sweep(ses);
 	if (member_of(ses, at->seen.tgid)) /* it was found among the existing children */
@@ -346,6 +347,7 @@ static void leave(struct session *ses, uint32_t tgid, bool wait)
 
 	watch_forget(ses->follow->watch, (pid_t)tgid);
 	ses_late_leave(ses, (pid_t)tgid);
+	ses_agent_leave(ses, tgid);
 	if (hash_del(&ses->follow->members, tgid, 0, &member)) {
 		free((struct member *)(uintptr_t)member);
 		att_leave(ses->att, (pid_t)tgid, wait);
@@ -394,7 +396,7 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 	struct sight at = {.seen = *seen};
 	struct session *ses = ctx;
 
-	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && !seen->covered && !has_agent_target(ses)) {
+	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && (!seen->covered || ses->o->agent)) {
 		watch_stop(&at.seen);
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
@@ -613,11 +615,12 @@ int ses_follow_open(struct session *ses, struct err *e)
 
 int ses_follow(struct session *ses, struct err *e)
 {
+	struct plan *p = &ses->targets[0].plan;
 	pid_t tgid = tgt_pid(ses->targets[0].tgt);
 
 	if (!ses->follow)
 		return 0;
-	if (remember(ses, (uint32_t)tgid, &ses->targets[0].plan, &ses->targets[0].plan.target))
+	if (remember(ses, (uint32_t)tgid, &(struct member){p, p->target, p->agent_memory}))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(ses, tgid);
 	if (ses_follows(ses))

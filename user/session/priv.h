@@ -109,7 +109,12 @@ struct session {
 	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct att *att;
 	struct ses_cost cost;
-	struct agt *agent;	  /* --agent; NULL: not requested, or not loaded yet */
+	struct agts *agents;	  /* --agent or --gpu: all agents; NULL: not requested */
+	struct hash others;	  /* tgid -> struct ses_other *, owned: followed processes that have the agent or wait for it */
+	unsigned agents_in;	  /* atomic: of the followed processes, those in which the agent has been */
+	unsigned agents_refused;  /* and those in which it cannot be */
+	bool agent_memory;	  /* the agent records memory */
+	struct agt *agent;	  /* of the first process; NULL: not requested, or not loaded yet */
 	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
 	bool agent_came;	  /* atomic: loading the agent, for which the session waits, has succeeded or failed */
 	struct src *agent_source; /* NULL: the agent records no operators */
@@ -362,6 +367,20 @@ uint64_t ses_agent_memory(const struct session *ses); /* its records of memory s
 void ses_agent_check(struct session *ses);
 /* Call after ses_agent_take(ses, false), when the end of the window is known. */
 void ses_agent_settle(struct session *ses);
+/* Warns, and adds a note to every output. */
+__attribute__((format(printf, 2, 3))) void ses_agent_tell(struct session *ses, const char *format, ...);
+/*
+ * agents.c: the agent in processes that are followed. ses_agent_follow: p fits the process, which gets the agent now or
+ * at its next operator. was_there: it is older than the session, which waits for it in ses_agents_await(); that returns
+ * false if the session has to end. ses_agent_leave: the process has ended or executed another program. ses_agents_check
+ * and ses_agents_end report processes without the agent; ses_agents_free frees all, after the hub.
+ */
+void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there);
+void ses_agent_leave(struct session *ses, uint32_t tgid);
+bool ses_agents_await(struct session *ses);
+void ses_agents_check(struct session *ses);
+void ses_agents_end(struct session *ses);
+void ses_agents_free(struct session *ses);
 /* With the agent: puts the operator that a record of BPF was in into the record. */
 void ses_agent_fill(struct session *ses, struct mxbpf_rec *r);
 /* Call after the last record. Warns about calls that the agent could not see. */
