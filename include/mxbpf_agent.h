@@ -25,9 +25,10 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 6
+#define MXBPF_AGENT_VERSION 7
 
 #define MXBPF_AGENT_PROCESSES  4096	  /* of one session that have the agent at one time */
+#define MXBPF_AGENT_SPILL      64	  /* batches that a forked child keeps until mxbpf attaches to it, 1 MiB */
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
 #define MXBPF_AGENT_BATCH      292	  /* calls handed over at once, 16 KiB */
@@ -156,7 +157,10 @@ enum mxbpf_agent_numbers {
 	MXBPF_AGENT_NUMBERS_WRONG = 2,
 };
 
-/* The shared memory. It starts as zeros, so only the pages that were written take memory. */
+/*
+ * The shared memory. It starts as zeros, so only the pages that were written take memory. A forked child inherits the
+ * first page alone: that of its parent tells it whether to start an agent of its own at its first call.
+ */
 struct mxbpf_agent_shared {
 	__u64 magic;
 	__u32 version;
@@ -168,11 +172,18 @@ struct mxbpf_agent_shared {
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
 	__u32 memory;			/* set by mxbpf before since_ns: 1: record memory */
+	__u32 children;			/* set by mxbpf before since_ns: 1: forked children start an agent, too */
+	__u32 unheard;			/* 1: a child has started it, and mxbpf, which clears this, is not attached yet */
+	__u64 orphans;			/* calls of forked children that mxbpf has not attached to, or not in time */
+	__u64 unheard_calls;		/* calls of this process that were counted as orphans of its parent as well */
 	__u32 names[MXBPF_AGENT_NAMES]; /* offsets of texts by the hash of the text; 0: free */
 	char texts[MXBPF_AGENT_TEXTS];	/* NUL-terminated names; the first byte is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
 	struct mxbpf_gpu_shared gpu;
 	struct mxbpf_gpu_names gpu_names;
+	__u32 spilled;			     /* batches that were spilled, or would have been if there were room */
+	__u32 is_spilled[MXBPF_AGENT_SPILL]; /* 1: the batch is complete */
+	struct mxbpf_agent_batch spill[MXBPF_AGENT_SPILL];
 };
 
 /* Without BPF: the most bytes of the agent's path. CUDA's driver ignores a longer CUDA_INJECTION64_PATH. */
@@ -209,6 +220,8 @@ struct mxbpf_agent_config {
 	__u64 alloc, free, alloc_entry, free_entry;
 	__u64 shared; /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
 	__s64 error;  /* set by the agent if it did not start: -errno */
+	/* Set by the agent: 1: its callbacks are registered. A forked child inherits both. */
+	__u64 registered;
 };
 
 #endif

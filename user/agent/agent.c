@@ -152,22 +152,29 @@ static int refuse_broken(const struct agt *a, struct err *e)
 		       gate_why(&a->gate));
 }
 
-/* Opens the agent's shared memory. The agent's configuration has its address. */
-static int try_shared(struct agt *a, struct err *e)
+static int read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *bytes, struct err *e)
 {
-	struct mxbpf_agent_config config = {0};
-	struct iovec to = {&config, sizeof(config)}, from = {.iov_len = sizeof(config)};
-	struct gate_head head;
-	uint64_t va, bytes;
+	struct iovec to = {config, sizeof(*config)}, from = {.iov_len = sizeof(*config)};
+	uint64_t va;
 
 	if (symbol(MXBPF_AGENT_CONFIG, &va, e))
 		return e->code;
 	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
-	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(config))
+	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(*config))
 		return err_set(e, ERR_TARGET, -errno, "cannot read the agent in process %d: %s", a->pid,
 			       strerror(errno));
-	if (gate_config(&a->gate, &config, &bytes))
-		return refuse_broken(a, e);
+	return gate_config(&a->gate, config, bytes) ? refuse_broken(a, e) : 0;
+}
+
+/* Opens the agent's shared memory. The agent's configuration has its address. */
+static int try_shared(struct agt *a, struct err *e)
+{
+	struct mxbpf_agent_config config = {0};
+	struct gate_head head;
+	uint64_t bytes;
+
+	if (read_config(a, &config, &bytes, e))
+		return e->code;
 	if (config.error || !config.shared)
 		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
 			       "cannot start the agent in process %d: %s", a->pid, strerror((int)-config.error));
@@ -183,7 +190,10 @@ static int try_shared(struct agt *a, struct err *e)
 		return refuse_broken(a, e);
 	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
 		return refuse_version(a, e);
-	SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
+	a->newborn = a->other && a->o.children && head.unheard;
+	if (!a->newborn)
+		SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
+	SHARED_SET(&a->shared, children, a->o.children);
 	agt_gpu_opened(a);
 	SHARED_SET(&a->shared, memory, a->o.memory);
 	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
@@ -348,12 +358,61 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		return e->code;
 	if (open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
+	if (a->newborn) { /* await_birth() opens it */
+		shared_close(&a->shared);
+		a->gate.fd = -1;
+		return 0;
+	}
 	/* A forked child has a copy of its parent's switch. So only an agent that has its own memory has a listener. */
 	if (check_free(a, e) || listen_to(a, e))
 		return e->code;
 	*there = started(a);
 	a->injected.route = "it was there";
 	return 0;
+}
+
+/* ---- forked children */
+
+/* Returns true if the process starts the agent itself at its first call: it has inherited the agent's callbacks. */
+static bool will_start(struct agt *a)
+{
+	struct mxbpf_agent_config config = {0};
+	uint64_t bytes;
+
+	return a->o.children && a->other && a->injected.base && !read_config(a, &config, &bytes, NULL) && config.registered &&
+	       (a->newborn || !shared_open_family(&a->family, a->pid, &config));
+}
+
+static void go_in(struct agt *a);
+
+/* Calls of the time before belong to this session, because the agent did not exist before it. */
+void agt_look_born(struct agt *a)
+{
+	struct err e = {0};
+	bool born;
+
+	pthread_mutex_lock(&a->all->births);
+	born = a->unborn && !open_shared(a, &e);
+	if (born) {
+		a->born = true;
+		a->injected.route = "it started in a forked child";
+		go_in(a);
+		SHARED_SET(&a->shared, unheard, 0);
+		__atomic_store_n(&a->unborn, false, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&a->all->births);
+	if (born)
+		a->o.on_entry(a->o.ctx, NULL);
+}
+
+/* The bell comes first, because the child calls it as soon as it is told that mxbpf is attached. */
+static int await_birth(struct agt *a, struct err *e)
+{
+	if (listen_to(a, e))
+		return e->code;
+	__atomic_store_n(&a->unborn, true, __ATOMIC_RELEASE);
+	agt_look_born(a);
+	return gate_why(&a->gate) ? refuse_broken(a, e) : 0;
 }
 
 static int enter(void *ctx, struct err *e);
@@ -522,8 +581,10 @@ static void count_before(struct agt *a)
 	struct gate_head head = {0};
 
 	a->calls_before = agt_sum_calls(a, &a->too_deep_before);
-	if (!gate_head(&a->gate, &head))
-		a->no_slot_before = head.no_slot;
+	if (gate_head(&a->gate, &head))
+		return;
+	a->no_slot_before = head.no_slot;
+	a->orphans_before = head.orphans;
 }
 
 static int refuse_waited(const struct agt *a, struct err *e)
@@ -551,7 +612,8 @@ static void go_in(struct agt *a)
 	/* Removals before this point did not remove the agent's callbacks. */
 	a->skel->bss->cleared_ns[a->number] = 0;
 	pthread_mutex_lock(&a->lock);
-	SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
+	if (!a->unborn || a->synced) /* a child has its parent's value until it is told another one */
+		SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
 	count_missed(a);
 	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
 	agt_gpu_tell(a);
@@ -562,7 +624,11 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 {
 	bool there;
 
-	if (find_agent(a, &there, e) || (!there && inject(a, r, e)) || attach(a, e))
+	if (find_agent(a, &there, e))
+		return e->code;
+	if (!there && will_start(a))
+		return await_birth(a, e);
+	if ((!there && inject(a, r, e)) || attach(a, e))
 		return e->code;
 	go_in(a);
 	return 0;
@@ -629,7 +695,7 @@ static void *await_call(void *ctx)
 	__atomic_store_n(&a->tries, false, __ATOMIC_RELEASE);
 	if (err == -ETIME)
 		err = await_operator(a, &e);
-	if (err != -ECANCELED)
+	if (err != -ECANCELED && (err || agt_is_in(a)))
 		a->o.on_entry(a->o.ctx, err ? &e : NULL);
 	return NULL;
 }
@@ -686,6 +752,8 @@ static int open_other(struct agt *a, struct err *e)
 		return await(a, &a->runtime, e);
 	if (find_agent(a, &there, e))
 		return e->code;
+	if (!there && will_start(a))
+		return await_birth(a, e);
 	if (!there)
 		return await(a, &a->runtime, e);
 	if (attach(a, e))
@@ -715,12 +783,13 @@ int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct
 	a->skel = all->skel;
 	a->ring = all->ring;
 	a->number = MXBPF_AGENT_PROCESSES;
-	a->opened_ns = clock_ns(CLOCK_MONOTONIC);
+	a->opened_ns = all->opened_ns;
 	a->ncpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
-	a->shared.fd = a->gate.fd = -1;
+	a->shared.fd = a->family.fd = a->gate.fd = -1;
 	a->o = *o;
 	a->target = other ? NULL : t;
 	a->plan = p;
+	a->other = other;
 	a->cancel_fd = -1;
 	pthread_mutex_init(&a->lock, NULL);
 	threads_init(&a->threads, a->pid);
@@ -728,7 +797,7 @@ int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct
 		return err_set(e, ERR_RUNTIME, -E2BIG, "a session can have the agent in at most %d processes",
 			       MXBPF_AGENT_PROCESSES);
 	if (find_runtime(p, t, &own, o->calls, &a->runtime, e) || (o->gpu && agt_gpu_open(a, e)) ||
-	    (o->calls && watch_clears(a, &a->runtime, e)) || bring(a, other, e))
+	    bring(a, other, e) || (o->calls && watch_clears(a, &a->runtime, e)))
 		return e->code;
 	return 0;
 }
@@ -778,9 +847,30 @@ void agt_activate(struct agt *a, bool on)
 		__atomic_store_n(&a->since_ns, now, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&a->lock);
 	count_missed(a);
+	a->synced = true;
 	a->active_ns = now;
 	if (agt_is_in(a) && a->o.calls)
 		SHARED_SET(&a->shared, since_ns, now);
+	if (agt_is_unborn(a)) /* its parent may have ended */
+		SHARED_SET(&a->family, since_ns, now);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* The lock of `like` is needed by nobody who needs that of another agent. */
+void agt_activate_like(struct agt *a, struct agt *like)
+{
+	uint64_t active_ns, since_ns = __atomic_load_n(&like->since_ns, __ATOMIC_ACQUIRE);
+
+	pthread_mutex_lock(&like->lock);
+	active_ns = like->active_ns;
+	pthread_mutex_unlock(&like->lock);
+	__atomic_store_n(&a->since_ns, since_ns, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&a->lock);
+	count_missed(a);
+	a->synced = true;
+	a->active_ns = active_ns;
+	if (agt_is_in(a))
+		SHARED_SET(&a->shared, since_ns, active_ns);
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -813,6 +903,7 @@ void agt_close(struct agt *a)
 	agt_detach(a);
 	agt_gpu_close(a);
 	shared_close(&a->shared);
+	shared_close(&a->family);
 	hash_fini(&a->tids);
 	agt_inject_free(a->injection);
 	agts_leave(a);

@@ -63,6 +63,7 @@ struct agt_opts {
 	 * in a thread, see agt_tries().
 	 */
 	bool eager;
+	bool children; /* forked children of the process start the agent themselves, and the session follows them */
 	/*
 	 * With `launched` or `patient`, or if agt_waits(): reports the result of loading, NULL for success. It is
 	 * called in another thread, at most once, and not at all if no operator was called before agt_detach().
@@ -103,6 +104,8 @@ const struct agt_injected *agt_injected(const struct agt *a);
 bool agt_numbers_wrong(struct agt *a);
 /* Starts or stops recording. A call is recorded if it begins while recording is on. */
 void agt_activate(struct agt *a, bool on);
+/* Starts recording in a process that joins others which record already: for the same time as `like`. */
+void agt_activate_like(struct agt *a, struct agt *like);
 /* Detaches from the agent. Calls that have ended can still be read. */
 void agt_detach(struct agt *a);
 /*
@@ -120,6 +123,8 @@ void agt_close_later(struct agt *a, void *owned);
  */
 typedef void (*agt_calls_fn)(void *ctx, const struct mxbpf_agent_call *calls, unsigned n);
 void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx);
+/* Looks whether a forked child has started its agent. Returns false if the process is none that is waited for. */
+bool agt_births(struct agt *a);
 /* Passes on the calls that were not handed over yet. Call agts_take() before. */
 void agt_tails(struct agt *a);
 /*

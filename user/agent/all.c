@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attach/backend.h"
+#include "base/clock.h"
 #include "base/thread.h"
 
 #define DETACHERS 32 /* removing a probe mostly waits for all CPUs */
@@ -31,7 +32,9 @@ int agts_open(uint32_t ring_bytes, bool gpu, struct agts **out, struct err *e)
 	if (!s)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->births, NULL);
 	pthread_cond_init(&s->closed, NULL);
+	s->opened_ns = clock_ns(CLOCK_MONOTONIC);
 	s->ring_bytes = ring_bytes ? ring_bytes : AGT_RING_BYTES;
 	s->skel = agent_bpf__open();
 	if (!s->skel)
@@ -56,6 +59,7 @@ void agts_close(struct agts *s)
 	pthread_mutex_unlock(&s->lock);
 	ring_buffer__free(s->ring);
 	agent_bpf__destroy(s->skel);
+	pthread_mutex_destroy(&s->births);
 	pthread_cond_destroy(&s->closed);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

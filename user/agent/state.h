@@ -27,6 +27,8 @@ struct agts {
 	pthread_mutex_t lock;
 	pthread_cond_t closed;			   /* an agent has been closed */
 	struct agt *at[MXBPF_AGENT_PROCESSES];	   /* by its number; changed with the lock, read atomically */
+	uint64_t opened_ns;
+	pthread_mutex_t births; /* for agt_look_born() */
 	unsigned closing;			   /* guarded by the lock: threads that close agents */
 };
 
@@ -68,6 +70,19 @@ struct agt {
 	bool tries;    /* atomic: the thread tries to load the agent without waiting for an operator */
 	pthread_mutex_t lock;
 	uint64_t active_ns; /* guarded by the lock: value for the agent's since_ns */
+	bool synced;	    /* guarded by the lock: active_ns was set */
+
+	/*
+	 * A forked child starts the agent itself, at its first call. Until then only the bell is attached, and `family`
+	 * is its parent's first page, which tells it whether to start.
+	 */
+	bool other;   /* not the first process of the session */
+	bool newborn; /* it has started the agent, and mxbpf has not told it that it is attached */
+	bool unborn;  /* atomic: it has not, or mxbpf has not seen it yet */
+	struct shared family;
+	bool born;	/* the child has started it, so it may have spilled batches */
+	unsigned spilled; /* spilled batches that were taken */
+	uint64_t orphans_before;
 
 	bool in; /* atomic: the agent is loaded, and mxbpf is attached to it */
 	unsigned ncpus;
@@ -96,6 +111,11 @@ static inline bool agt_is_in(const struct agt *a)
 	return __atomic_load_n(&a->in, __ATOMIC_ACQUIRE);
 }
 
+static inline bool agt_is_unborn(const struct agt *a)
+{
+	return __atomic_load_n(&a->unborn, __ATOMIC_ACQUIRE);
+}
+
 /* all.c: gives an agent its number. Returns 0 or -E2BIG. */
 int agts_enter(struct agts *s, struct agt *a);
 void agts_leave(struct agt *a);
@@ -103,6 +123,8 @@ void agts_leave(struct agt *a);
 /* take.c: receives the calls' ring buffer; the number of calls that have ended, and of those that were too deep. */
 int agt_on_batch(void *ctx, void *data, size_t bytes);
 uint64_t agt_sum_calls(struct agt *a, uint64_t *too_deep);
+/* agent.c: attaches to the agent that a forked child has started by now, if any. */
+void agt_look_born(struct agt *a);
 /* Breaks the gate if the bell's program has seen a batch that cannot be. */
 void agt_check_bell(struct agt *a);
 

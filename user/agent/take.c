@@ -82,12 +82,24 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 	*t = (struct taken){uses, b->seq, n};
 }
 
+/* Batches that a forked child spilled before mxbpf was attached come before all others of it. */
+static void take_spilled(struct agt *a)
+{
+	struct mxbpf_agent_batch *b = &a->tail;
+	int n = 0;
+
+	for (; a->spilled < MXBPF_AGENT_SPILL && (n = gate_spilled(&a->gate, a->spilled, b)) >= 0; a->spilled++)
+		hand_on(a, b, (unsigned)n);
+}
+
 /* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
 int agt_on_batch(void *ctx, void *data, size_t bytes)
 {
 	const struct mxbpf_agent_batch *b = data;
 	struct agt *a = ctx;
 
+	if (a->born && b->ncalls)
+		take_spilled(a);
 	if (!gate_batch(&a->gate, b, bytes))
 		hand_on(a, b, b->ncalls);
 	return ++a->batches % BATCHES_MAX ? 0 : -EAGAIN;
@@ -163,6 +175,7 @@ static void take_tails(struct agt *a)
 	struct gate_slot slot;
 	unsigned i;
 
+	take_spilled(a);
 	for (i = 0; read_slot(a, i, &slot); i++)
 		take_tail(a, i);
 	consume_all(a); /* handed over while their tails were read */
@@ -175,8 +188,17 @@ void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx)
 	a->ctx = ctx;
 }
 
+bool agt_births(struct agt *a)
+{
+	if (!agt_is_unborn(a))
+		return false;
+	agt_look_born(a);
+	return true;
+}
+
 void agt_tails(struct agt *a)
 {
+	agt_births(a);
 	if (!agt_is_in(a))
 		return;
 	threads_read(&a->threads);
@@ -228,6 +250,8 @@ void agt_loss(struct agt *a, struct mxbpf_loss *loss)
 		return;
 	}
 	unseen = too_deep - a->too_deep_before + head.no_slot - a->no_slot_before;
+	if (a->o.children)
+		unseen += head.orphans - a->orphans_before - head.unheard_calls; /* the sum over all is right */
 	loss->attempted += calls + unseen;
 	loss->dropped += unseen;
 }

@@ -98,6 +98,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 				    .cupti = ses->o->cupti,
 				    .memory = ses->o->agent && memory,
 				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
+				    .children = ses_follows(ses),
 				    .launched = ses->o->command,
 				    .patient = is_later(ses) && !ses->o->command,
 				    .on_entry = on_entry,

@@ -61,7 +61,7 @@ static void on_entry(void *ctx, const struct err *e)
 /* A process that ended before it could get the agent is no failure: what it called meanwhile is counted. */
 static void refuse(struct session *ses, uint32_t tgid, const struct err *why)
 {
-	if (why->cls == ERR_TARGET && why->code == -ESRCH)
+	if (why->code == -ESRCH)
 		return;
 	ses->agents_refused++;
 	if (ses->agents_refused <= NAMED_MAX &&
@@ -104,6 +104,7 @@ void ses_agent_follow(struct session *ses, const struct plan *p, const struct ag
 			       .numbers = ses->details & MXBPF_DETAIL_SEQ,
 			       .launched = ses->launch.pid,
 			       .patient = !ses->launch.pid,
+			       .children = true,
 			       .eager = was_there && !ses->launch.pid,
 			       .on_entry = on_entry,
 			       .ctx = o};
@@ -111,7 +112,9 @@ void ses_agent_follow(struct session *ses, const struct plan *p, const struct ag
 		if (src_agent_join(ses->agent_source, o->agt))
 			err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		else if (ses->agent_records)
-			agt_activate(o->agt, true);
+			agt_activate_like(o->agt, ses->agent);
+		else
+			agt_activate(o->agt, false);
 	}
 	if (!e.code)
 		return;

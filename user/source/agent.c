@@ -18,6 +18,7 @@
 
 #define LOOK_MS	      20	   /* interval between two reads of full batches */
 #define TAILS_NS      200000000ull /* interval between two reads of batches that threads are still filling */
+#define BIRTHS_AT_ONCE 64	   /* forked children that are looked at in one interval */
 #define SPANS_BYTES   (64u << 20)  /* of calls that wait for their turn; more are lost */
 #define MOMENTS_BYTES (32u << 20)  /* of memory that waits */
 #define BLOCKS_MAX    (1u << 18)   /* live blocks whose size is known */
@@ -38,6 +39,7 @@ struct agent_source {
 	struct agts *all; /* borrowed */
 	pthread_mutex_t list_lock;
 	struct buf procs;	/* struct proc *, owned */
+	size_t next_birth;	/* used with the lock of the source: where to look for a birth next */
 	struct mxbpf_loss gone; /* with the list's lock: loss of processes that were removed */
 	uint32_t device; /* of records of memory */
 	bool owners;	 /* they have room for their owner */
@@ -413,6 +415,16 @@ static void look(struct agent_source *a)
 	buf_fini(&open);
 }
 
+/* Forked children keep a limited number of batches until they are found. Many of them take turns. */
+static void look_for_births(struct agent_source *a)
+{
+	unsigned looked = 0;
+	size_t i;
+
+	for (i = 0; i < nprocs(a) && looked < BIRTHS_AT_ONCE; i++)
+		looked += agt_births(proc_at(a, a->next_birth++ % nprocs(a))->agt);
+}
+
 static void take(struct agent_source *a, bool tails)
 {
 	pthread_mutex_lock(&a->lock);
@@ -420,6 +432,7 @@ static void take(struct agent_source *a, bool tails)
 		look(a);
 	else
 		agts_take(a->all);
+	look_for_births(a);
 	deliver(a);
 	pthread_mutex_unlock(&a->lock);
 }

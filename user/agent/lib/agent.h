@@ -41,6 +41,12 @@ extern struct agent_gate *agent_gate;
  * counts the call in no_slot.
  */
 extern __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-exec")));
+extern __thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
+/* In a forked child, the thread that called fork() still has the slot of its parent, whose memory is not there. */
+static inline struct mxbpf_agent_slot *agent_own_slot(void)
+{
+	return agent_slot_gate == agent_gate ? agent_slot : NULL;
+}
 struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
 /* Returns the slot of the calling thread, and takes one if it has none. Counts what cannot be recorded for lack of one.
  */
@@ -50,6 +56,11 @@ uint64_t agent_now(void);
 long agent_call(long nr, long a, long b, long c, long d, long e, long f); /* a system call: its result or -errno */
 /* Returns the shared memory, or NULL in a forked child until mxbpf attaches to that child. */
 struct mxbpf_agent_shared *agent_shared(void);
+/*
+ * Starts the agent in a forked child, which has inherited its callbacks, if mxbpf records in the parent and wants the
+ * children. Returns the shared memory, or NULL; then the call that is just beginning is counted in the parent's.
+ */
+struct mxbpf_agent_shared *agent_inherit(void);
 /* Returns true if somebody wants what the agent hands over: mxbpf is attached, or it goes into a file. */
 bool agent_is_heard(void);
 void agent_hand_over(const struct mxbpf_agent_batch *b);

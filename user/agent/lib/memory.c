@@ -20,6 +20,8 @@ static void note(const void *block, size_t bytes)
 	struct mxbpf_agent_slot *t;
 	struct mxbpf_agent_call c;
 
+	if (!s)
+		s = agent_inherit();
 	if (!s || !mxbpf_agent_switch || !block || !s->memory || !s->since_ns)
 		return;
 	t = agent_my_slot(s);
