@@ -358,11 +358,8 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		return e->code;
 	if (open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
-	if (a->newborn) { /* await_birth() opens it */
-		shared_close(&a->shared);
-		a->gate.fd = -1;
+	if (a->newborn) /* its memory can be read from now on, even if it ends */
 		return 0;
-	}
 	/* A forked child has a copy of its parent's switch. So only an agent that has its own memory has a listener. */
 	if (check_free(a, e) || listen_to(a, e))
 		return e->code;
@@ -377,10 +374,13 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 static bool will_start(struct agt *a)
 {
 	struct mxbpf_agent_config config = {0};
+	struct err e = {0};
 	uint64_t bytes;
 
-	return a->o.children && a->other && a->injected.base && !read_config(a, &config, &bytes, NULL) && config.registered &&
-	       (a->newborn || !shared_open_family(&a->family, a->pid, &config));
+	if (a->newborn)
+		return true;
+	return a->o.children && a->other && a->injected.base && !read_config(a, &config, &bytes, &e) &&
+	       config.registered && !shared_open_family(&a->family, a->pid, &config);
 }
 
 static void go_in(struct agt *a);
@@ -392,7 +392,7 @@ void agt_look_born(struct agt *a)
 	bool born;
 
 	pthread_mutex_lock(&a->all->births);
-	born = a->unborn && !open_shared(a, &e);
+	born = a->unborn && (a->shared.fd >= 0 || !open_shared(a, &e));
 	if (born) {
 		a->born = true;
 		a->injected.route = "it started in a forked child";
@@ -408,8 +408,9 @@ void agt_look_born(struct agt *a)
 /* The bell comes first, because the child calls it as soon as it is told that mxbpf is attached. */
 static int await_birth(struct agt *a, struct err *e)
 {
-	if (listen_to(a, e))
+	if (listen_to(a, e) && a->shared.fd < 0)
 		return e->code;
+	*e = (struct err){0};
 	__atomic_store_n(&a->unborn, true, __ATOMIC_RELEASE);
 	agt_look_born(a);
 	return gate_why(&a->gate) ? refuse_broken(a, e) : 0;
@@ -763,11 +764,16 @@ static int open_other(struct agt *a, struct err *e)
 	return 0;
 }
 
-static int bring(struct agt *a, const struct agt_place *other, struct err *e)
+static int bring(struct agt *a, struct err *e)
 {
-	if (other)
+	if (a->other)
 		return open_other(a, e);
 	return a->o.launched || a->o.patient ? await(a, &a->runtime, e) : bring_in_later(a, &a->runtime, e);
+}
+
+int agt_load(struct agt *a, struct err *e)
+{
+	return bring(a, e) || (a->o.calls && watch_clears(a, &a->runtime, e)) ? e->code : 0;
 }
 
 int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct agt_place *other,
@@ -796,10 +802,7 @@ int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct
 	if (agts_enter(all, a))
 		return err_set(e, ERR_RUNTIME, -E2BIG, "a session can have the agent in at most %d processes",
 			       MXBPF_AGENT_PROCESSES);
-	if (find_runtime(p, t, &own, o->calls, &a->runtime, e) || (o->gpu && agt_gpu_open(a, e)) ||
-	    bring(a, other, e) || (o->calls && watch_clears(a, &a->runtime, e)))
-		return e->code;
-	return 0;
+	return find_runtime(p, t, &own, o->calls, &a->runtime, e) || (o->gpu && agt_gpu_open(a, e)) ? e->code : 0;
 }
 
 bool agt_tries(const struct agt *a)

@@ -50,16 +50,16 @@ struct agt_opts {
 	bool numbers;	     /* record sequence numbers, unless the plan has no_seq */
 	/*
 	 * mxbpf has launched the process. The agent is loaded at the first call of an operator, before it runs.
-	 * agt_open() returns without waiting for that.
+	 * agt_load() returns without waiting for that.
 	 */
 	bool launched;
 	/*
 	 * The process has just mapped the runtime's library. The agent is loaded once operators are called, however
-	 * late. agt_open() returns without waiting for that. Earlier calls of operators are missed.
+	 * late. agt_load() returns without waiting for that. Earlier calls of operators are missed.
 	 */
 	bool patient;
 	/*
-	 * For another process than that of the plan, with `patient`: first tries what agt_open() does without `patient`,
+	 * For another process than that of the plan, with `patient`: first tries what agt_load() does without `patient`,
 	 * in a thread, see agt_tries().
 	 */
 	bool eager;
@@ -85,18 +85,23 @@ void agts_detach(struct agts *s); /* agt_detach() of all agents, many at a time 
 uint64_t agts_lost(const struct agts *s); /* calls that were lost because the ring was full */
 
 /*
- * Loads the agent into a process, or finds a loaded one, and attaches to it. If no operator is called for a moment and
- * no thread waits where the agent can be loaded, it returns 0 and loads the agent at the first operator, as with
- * `patient`. t is the process of the plan; p and t are borrowed until agt_close(). other: load it there instead, with
- * `launched` or `patient`; NULL: into t.
+ * Makes the agent of a process known, and touches nothing. t is the process of the plan; p and t are borrowed until
+ * agt_close(), which is needed after an error too. other: the process; NULL: it is t. Returns 0, or -errno with e set.
  */
 int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct agt_place *other,
 	     const struct agt_opts *o, struct agt **out, struct err *e);
+/*
+ * Loads the agent into the process, or finds a loaded one, and attaches to it. If no operator is called for a moment and
+ * no thread waits where the agent can be loaded, it returns 0 and loads the agent at the first operator, as with
+ * `patient`. Another process than that of the plan needs `launched` or `patient`. If it is a forked child with the
+ * agent of its parent, nothing is loaded: it starts the agent itself.
+ */
+int agt_load(struct agt *a, struct err *e);
 /* With `eager`: true until it is decided whether the agent has to wait for an operator. */
 bool agt_tries(const struct agt *a);
 bool agt_has_entered(const struct agt *a); /* the agent is loaded, and mxbpf is attached to it */
 pid_t agt_pid(const struct agt *a);
-/* After agt_open() without `launched` and `patient`: why the agent has to wait for an operator, or NULL. Borrowed. */
+/* After agt_load() without `launched` and `patient`: why the agent has to wait for an operator, or NULL. Borrowed. */
 const char *agt_waits(const struct agt *a);
 /* Cost and route of the loading. If the agent is loaded later, call this only after on_entry() or agt_detach(). */
 const struct agt_injected *agt_injected(const struct agt *a);

@@ -12,9 +12,14 @@
 
 #define DETACHERS 32 /* removing a probe mostly waits for all CPUs */
 
+static char is_closing; /* its address stands for an agent that agt_close_later() has, so that nobody else takes the number */
+#define CLOSING ((struct agt *)&is_closing)
+
 static struct agt *agent_at(struct agts *s, unsigned number)
 {
-	return number < MXBPF_AGENT_PROCESSES ? __atomic_load_n(&s->at[number], __ATOMIC_ACQUIRE) : NULL;
+	struct agt *a = number < MXBPF_AGENT_PROCESSES ? __atomic_load_n(&s->at[number], __ATOMIC_ACQUIRE) : NULL;
+
+	return a == CLOSING ? NULL : a;
 }
 
 static int on_batch(void *ctx, void *data, size_t bytes)
@@ -177,6 +182,7 @@ void agt_close_later(struct agt *a, void *owned)
 		return;
 	}
 	*c = (struct closing){a, owned};
+	__atomic_store_n(&s->at[a->number], CLOSING, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&s->lock);
 	s->closing++;
 	pthread_mutex_unlock(&s->lock);

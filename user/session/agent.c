@@ -108,7 +108,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 		return 0;
 	ses->agent_memory = ao.memory;
 	if (agts_open((uint32_t)ses->o->ring_bytes, ses->o->gpu, &ses->agents, e) ||
-	    agt_open(ses->agents, &first->plan, first->tgt, NULL, &ao, &ses->agent, e))
+	    agt_open(ses->agents, &first->plan, first->tgt, NULL, &ao, &ses->agent, e) || agt_load(ses->agent, e))
 		return e->code;
 	if (!is_later(ses) && !agt_waits(ses->agent))
 		say_entry(ses);

@@ -108,20 +108,21 @@ void ses_agent_follow(struct session *ses, const struct plan *p, const struct ag
 			       .eager = was_there && !ses->launch.pid,
 			       .on_entry = on_entry,
 			       .ctx = o};
-	if (!agt_open(ses->agents, p, of->tgt, at, &ao, &o->agt, &e)) {
-		if (src_agent_join(ses->agent_source, o->agt))
-			err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-		else if (ses->agent_records)
+	if (!agt_open(ses->agents, p, of->tgt, at, &ao, &o->agt, &e) && src_agent_join(ses->agent_source, o->agt))
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (e.code) {
+		agt_close(o->agt);
+		hash_del(&ses->others, o->tgid, 0, NULL);
+		free(o);
+	} else {
+		if (ses->agent_records)
 			agt_activate_like(o->agt, ses->agent);
 		else
 			agt_activate(o->agt, false);
+		agt_load(o->agt, &e);
 	}
-	if (!e.code)
-		return;
-	agt_close(o->agt);
-	hash_del(&ses->others, o->tgid, 0, NULL);
-	free(o);
-	refuse(ses, (uint32_t)at->pid, &e);
+	if (e.code)
+		refuse(ses, (uint32_t)at->pid, &e);
 }
 
 /* A process with the agent that wrote what the agent does not write. */

@@ -143,6 +143,13 @@ static uint64_t gap_of(const struct session *ses, const struct sight *at)
 	return clock_ns(CLOCK_MONOTONIC) - since;
 }
 
+/* The agent comes before the probes, because a child may end soon. at: as for joined(). */
+static void follow_agent(struct session *ses, uint32_t tgid, const struct member *m, const struct sight *at)
+{
+	if (ses->agent_source)
+		ses_agent_follow(ses, m->plan, &(struct agt_place){(pid_t)tgid, m->at.static_base, m->memory}, !at);
+}
+
 /* Notes the result of attaching to a process. at: the sighting that led to it; NULL: the process was there before. */
 static int joined(struct session *ses, uint32_t tgid, const struct member *m, int err, const struct sight *at)
 {
@@ -151,6 +158,7 @@ static int joined(struct session *ses, uint32_t tgid, const struct member *m, in
 	if (!err)
 		err = remember(ses, tgid, m);
 	if (err) {
+		ses_agent_leave(ses, tgid);
 		ses->about.unfollowed += first_time(ses, tgid, COUNTED);
 		return err;
 	}
@@ -159,9 +167,6 @@ static int joined(struct session *ses, uint32_t tgid, const struct member *m, in
 	ses_role_join(ses, tgid);
 	ses_share_gap(ses, tgid, gap_ns);
 	ses_detail(ses, "following process %u", tgid);
-	if (ses->agent_source)
-		ses_agent_follow(ses, m->plan,
-				 &(struct agt_place){(pid_t)tgid, m->at.static_base, m->memory}, !at);
 	return 0;
 }
 
@@ -216,6 +221,8 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 		plan_agent_entries(m.plan, *t, &m.memory);
 	else if (m.plan)
 		m.memory = m.plan->agent_memory;
+	if (m.plan)
+		follow_agent(ses, tgid, &m, at);
 	err = m.plan ? att_attach(ses->att, m.plan, &m.at, (pid_t)tgid, e) : e->code;
 	if (!err)
 		err = still_the_same(ses, tgid, execs, e);
@@ -331,6 +338,7 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 		m = &first;
 	if (!m)
 		return 0;
+	follow_agent(ses, at->seen.tgid, m, at);
 	if (at->seen.covered)
 		att_join(ses->att, child);
 	else

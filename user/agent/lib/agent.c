@@ -43,7 +43,11 @@ static pthread_key_t at_exit;
  */
 static struct mxbpf_agent_shared *family, *parent;
 
-/* The probe is at the second instruction of this function. The function keeps to the normal calling convention. */
+/*
+ * The probe is at the second instruction of this function, which must not have five bytes: Linux 6.18 to 7.2 would
+ * replace it by a call of a page that a forked child does not inherit. The function keeps to the normal calling
+ * convention.
+ */
 VISIBLE void mxbpf_agent_bell(const struct mxbpf_agent_batch *b);
 __asm__(".text\n"
 	".p2align 4\n"
@@ -51,7 +55,7 @@ __asm__(".text\n"
 	".type mxbpf_agent_bell, @function\n"
 	"mxbpf_agent_bell:\n"
 	".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"
-	".byte 0x0f, 0x1f, 0x44, 0, 0\n"
+	"nop\n"
 	"ret\n"
 	".size mxbpf_agent_bell, .-mxbpf_agent_bell\n");
 
@@ -112,10 +116,7 @@ void agent_hand_over(const struct mxbpf_agent_batch *b)
 		mxbpf_agent_bell(b);
 }
 
-/*
- * Nobody hears the bell of a forked child before mxbpf has attached to it. It must not even be called: Linux 6.18 to 7.2
- * replace the probed instruction by a call of a page that the child does not inherit.
- */
+/* Nobody hears the bell of a forked child before mxbpf has attached to it. */
 static void __attribute__((noinline, cold)) spill(struct mxbpf_agent_shared *s, const struct mxbpf_agent_batch *b)
 {
 	uint32_t i = __atomic_fetch_add(&s->spilled, 1, __ATOMIC_RELAXED);
