@@ -20,7 +20,7 @@
 
 /*
  * Offset of the instruction in the bell function that is probed. A no-operation of ten bytes comes first, and the
- * probe is on one of five bytes, which Linux 6.18 can replace by a cheap call.
+ * probe is on one of a single byte: one of five bytes would break forked children, see lib/agent.c.
  */
 #define MXBPF_AGENT_BELL_OFF 10
 
@@ -171,11 +171,11 @@ struct mxbpf_agent_shared {
 	__u32 registered; /* 1: the agent's callbacks are registered with the runtime */
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
-	__u32 memory;			/* set by mxbpf before since_ns: 1: record memory */
-	__u32 children;			/* set by mxbpf before since_ns: 1: forked children start an agent, too */
-	__u32 unheard;			/* 1: a child has started it, and mxbpf, which clears this, is not attached yet */
-	__u64 orphans;			/* calls of forked children that mxbpf has not attached to, or not in time */
-	__u64 unheard_calls;		/* calls of this process that were counted as orphans of its parent as well */
+	__u32 memory;	     /* set by mxbpf before since_ns: 1: record memory */
+	__u32 children;	     /* set by mxbpf before since_ns: 1: forked children start an agent, too */
+	__u32 unheard;	     /* 1: a child has started it, and mxbpf, which clears this, is not attached yet */
+	__u64 orphans;	     /* calls of forked children that mxbpf has not attached to, or not in time */
+	__u64 unheard_calls; /* calls of this process that were counted as orphans of its parent as well */
 	__u32 names[MXBPF_AGENT_NAMES]; /* offsets of texts by the hash of the text; 0: free */
 	char texts[MXBPF_AGENT_TEXTS];	/* NUL-terminated names; the first byte is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];

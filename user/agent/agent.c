@@ -49,93 +49,6 @@ static uint64_t file_off(uint64_t va)
 	return 0;
 }
 
-/* ---- symbols of the runtime's library */
-
-/* Without `calls` the agent calls nothing of the runtime. */
-static int find_callbacks(const struct plan *p, struct elf *elf, const struct agt_place *at, bool calls,
-			  struct runtime *r, struct err *e)
-{
-	const struct adp_agent *names = &p->adp->agent;
-	bool numbers = !p->no_seq.code;
-	struct {
-		const char *name;
-		__u64 *to;
-	} wanted[] = {{names->add_callback, &r->config.add_callback},
-		      {names->remove_callback, &r->config.remove_callback},
-		      {names->name, &r->config.name},
-		      {numbers ? p->adp->seq.next_symbol : NULL, &r->config.next_number},
-		      {numbers ? p->adp->seq.thread_symbol : NULL, &r->config.thread_number}};
-	struct elf_sym sym;
-	unsigned i;
-
-	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		if (!wanted[i].name)
-			continue;
-		if (!elf_find_sym(elf, wanted[i].name, &sym, NULL))
-			*wanted[i].to = sym.va + at->load_bias;
-		else if (calls)
-			return err_set(e, ERR_TARGET, -ENOENT,
-				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
-				       wanted[i].name);
-	}
-	if (at->memory.works) {
-		r->config.alloc = at->memory.alloc.func;
-		r->config.alloc_entry = at->memory.alloc.entry;
-		r->config.free = at->memory.free.func;
-		r->config.free_entry = at->memory.free.entry;
-	}
-	r->config.number_off = (uint32_t)p->number_off;
-	r->config.of_thread_off = (uint32_t)p->of_thread_off;
-	return 0;
-}
-
-/* t: the process that the plan was made for. */
-static int find_runtime(const struct plan *p, struct tgt *t, const struct agt_place *at, bool calls, struct runtime *r,
-			struct err *e)
-{
-	const struct adp_agent *names = &p->adp->agent;
-	const char *option = calls ? "--agent" : "--gpu";
-	struct insn_entry entry;
-	struct elf_sym sym;
-	struct elf *elf;
-	unsigned i;
-
-	*r = (struct runtime){.path = NULL};
-	if (!names->entries[0] || (calls && !names->add_callback))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: %s is not supported; remove %s", option, p->adp->title,
-			       option);
-	if (tgt_lib_elf(t, p->lib, &elf, e) || find_callbacks(p, elf, at, calls, r, e))
-		return e->code;
-	for (i = 0; i < ADP_AGENT_ENTRIES && names->entries[i] && elf_find_sym(elf, names->entries[i], &sym, NULL); i++)
-		;
-	if (i == ADP_AGENT_ENTRIES || !names->entries[i] || elf_exec_off(elf, sym.va, &r->entry_off))
-		return err_set(e, ERR_TARGET, -ENOENT, "%s: cannot use %s: it exports no %s; remove %s", option,
-			       p->lib->path, names->entries[0], option);
-	for (i = 0; i < ADP_AGENT_CLEARS; i++)
-		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
-		    plan_place(elf, &sym, &entry, &r->clear_offs[i], NULL))
-			r->clear_offs[i] = 0;
-	r->path = p->lib->open_path;
-	return 0;
-}
-
-struct agt_place agt_place_of(const struct plan *p, struct tgt *t)
-{
-	return (struct agt_place){.pid = tgt_pid(t), .load_bias = p->lib->load_bias, .memory = p->agent_memory};
-}
-
-/*
- * Any build works that exports the functions that the agent calls. Unless the plan has no_seq, calls have numbers
- * too.
- */
-int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e)
-{
-	const struct agt_place at = agt_place_of(p, t);
-	struct runtime r;
-
-	return find_runtime(p, t, &at, calls, &r, e);
-}
-
 /* ---- loading */
 
 static int refuse_version(const struct agt *a, struct err *e)
@@ -152,7 +65,7 @@ static int refuse_broken(const struct agt *a, struct err *e)
 		       gate_why(&a->gate));
 }
 
-static int read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *bytes, struct err *e)
+int agt_read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *bytes, struct err *e)
 {
 	struct iovec to = {config, sizeof(*config)}, from = {.iov_len = sizeof(*config)};
 	uint64_t va;
@@ -173,7 +86,7 @@ static int try_shared(struct agt *a, struct err *e)
 	struct gate_head head;
 	uint64_t bytes;
 
-	if (read_config(a, &config, &bytes, e))
+	if (agt_read_config(a, &config, &bytes, e))
 		return e->code;
 	if (config.error || !config.shared)
 		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
@@ -201,7 +114,7 @@ static int try_shared(struct agt *a, struct err *e)
 }
 
 /* Memory that cannot be used is not kept, because the agent may still be started anew. */
-static int open_shared(struct agt *a, struct err *e)
+int agt_open_shared(struct agt *a, struct err *e)
 {
 	if (!try_shared(a, e))
 		return 0;
@@ -237,7 +150,7 @@ static int image_path(const struct agt *a, char path[96])
 }
 
 /* Attaches to the bell. The kernel increments the switch while the probe is attached. */
-static int listen_to(struct agt *a, struct err *e)
+int agt_listen(struct agt *a, struct err *e)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
 	uint64_t bell, sw;
@@ -258,16 +171,16 @@ static int listen_to(struct agt *a, struct err *e)
 /*
  * Probes the functions with which a program removes all callbacks, because that removes the agent's callbacks too.
  */
-static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
+int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
 	unsigned i;
 
 	for (i = 0; i < ADP_AGENT_CLEARS; i++) {
-		if (!r->clear_offs[i])
+		if (!r->clear_offs[i] || a->clear[i])
 			continue;
-		a->clear[i] = bpf_program__attach_uprobe_opts(a->skel->progs.on_clear, a->pid, r->path,
-							      r->clear_offs[i], &o);
+		a->clear[i] =
+			bpf_program__attach_uprobe_opts(a->skel->progs.on_clear, a->pid, r->path, r->clear_offs[i], &o);
 		if (!a->clear[i])
 			return err_set(e, ERR_RUNTIME, -errno,
 				       "cannot probe the function that removes all callbacks: %s", strerror(errno));
@@ -356,64 +269,16 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		return 0;
 	if (check_same(a, e))
 		return e->code;
-	if (open_shared(a, &why))
+	if (agt_open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
 	if (a->newborn) /* its memory can be read from now on, even if it ends */
 		return 0;
 	/* A forked child has a copy of its parent's switch. So only an agent that has its own memory has a listener. */
-	if (check_free(a, e) || listen_to(a, e))
+	if (check_free(a, e) || agt_listen(a, e))
 		return e->code;
 	*there = started(a);
 	a->injected.route = "it was there";
 	return 0;
-}
-
-/* ---- forked children */
-
-/* Returns true if the process starts the agent itself at its first call: it has inherited the agent's callbacks. */
-static bool will_start(struct agt *a)
-{
-	struct mxbpf_agent_config config = {0};
-	struct err e = {0};
-	uint64_t bytes;
-
-	if (a->newborn)
-		return true;
-	return a->o.children && a->other && a->injected.base && !read_config(a, &config, &bytes, &e) &&
-	       config.registered && !shared_open_family(&a->family, a->pid, &config);
-}
-
-static void go_in(struct agt *a);
-
-/* Calls of the time before belong to this session, because the agent did not exist before it. */
-void agt_look_born(struct agt *a)
-{
-	struct err e = {0};
-	bool born;
-
-	pthread_mutex_lock(&a->all->births);
-	born = a->unborn && (a->shared.fd >= 0 || !open_shared(a, &e));
-	if (born) {
-		a->born = true;
-		a->injected.route = "it started in a forked child";
-		go_in(a);
-		SHARED_SET(&a->shared, unheard, 0);
-		__atomic_store_n(&a->unborn, false, __ATOMIC_RELEASE);
-	}
-	pthread_mutex_unlock(&a->all->births);
-	if (born)
-		a->o.on_entry(a->o.ctx, NULL);
-}
-
-/* The bell comes first, because the child calls it as soon as it is told that mxbpf is attached. */
-static int await_birth(struct agt *a, struct err *e)
-{
-	if (listen_to(a, e) && a->shared.fd < 0)
-		return e->code;
-	*e = (struct err){0};
-	__atomic_store_n(&a->unborn, true, __ATOMIC_RELEASE);
-	agt_look_born(a);
-	return gate_why(&a->gate) ? refuse_broken(a, e) : 0;
 }
 
 static int enter(void *ctx, struct err *e);
@@ -599,7 +464,7 @@ static int refuse_waited(const struct agt *a, struct err *e)
 /* Attaches to the agent, which has been loaded. */
 static int attach(struct agt *a, struct err *e)
 {
-	if ((a->shared.fd < 0 && open_shared(a, e)) || (!a->bell && listen_to(a, e)))
+	if ((a->shared.fd < 0 && agt_open_shared(a, e)) || (!a->bell && agt_listen(a, e)))
 		return e->code;
 	if (!started(a))
 		return gate_why(&a->gate) ? refuse_broken(a, e) : refuse_waited(a, e);
@@ -608,7 +473,7 @@ static int attach(struct agt *a, struct err *e)
 }
 
 /* The agent records from now on, if the window is open. */
-static void go_in(struct agt *a)
+void agt_go_in(struct agt *a)
 {
 	/* Removals before this point did not remove the agent's callbacks. */
 	a->skel->bss->cleared_ns[a->number] = 0;
@@ -627,11 +492,11 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 
 	if (find_agent(a, &there, e))
 		return e->code;
-	if (!there && will_start(a))
-		return await_birth(a, e);
+	if (!there && agt_will_start(a))
+		return agt_await_birth(a, e);
 	if ((!there && inject(a, r, e)) || attach(a, e))
 		return e->code;
-	go_in(a);
+	agt_go_in(a);
 	return 0;
 }
 
@@ -647,7 +512,7 @@ static int enter(void *ctx, struct err *e)
 
 	if (attach(a, e))
 		return e->code;
-	go_in(a);
+	agt_go_in(a);
 	return 0;
 }
 
@@ -696,7 +561,7 @@ static void *await_call(void *ctx)
 	__atomic_store_n(&a->tries, false, __ATOMIC_RELEASE);
 	if (err == -ETIME)
 		err = await_operator(a, &e);
-	if (err != -ECANCELED && (err || agt_is_in(a)))
+	if (err != -ECANCELED && (err || (!a->born && !agt_is_unborn(a)))) /* agt_look_born() reports a birth */
 		a->o.on_entry(a->o.ctx, err ? &e : NULL);
 	return NULL;
 }
@@ -753,13 +618,13 @@ static int open_other(struct agt *a, struct err *e)
 		return await(a, &a->runtime, e);
 	if (find_agent(a, &there, e))
 		return e->code;
-	if (!there && will_start(a))
-		return await_birth(a, e);
+	if (!there && agt_will_start(a))
+		return agt_await_birth(a, e);
 	if (!there)
 		return await(a, &a->runtime, e);
 	if (attach(a, e))
 		return e->code;
-	go_in(a);
+	agt_go_in(a);
 	a->o.on_entry(a->o.ctx, NULL);
 	return 0;
 }
@@ -773,7 +638,7 @@ static int bring(struct agt *a, struct err *e)
 
 int agt_load(struct agt *a, struct err *e)
 {
-	return bring(a, e) || (a->o.calls && watch_clears(a, &a->runtime, e)) ? e->code : 0;
+	return bring(a, e) || (a->o.calls && !agt_is_unborn(a) && agt_watch_clears(a, &a->runtime, e)) ? e->code : 0;
 }
 
 int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct agt_place *other,
@@ -802,7 +667,7 @@ int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct
 	if (agts_enter(all, a))
 		return err_set(e, ERR_RUNTIME, -E2BIG, "a session can have the agent in at most %d processes",
 			       MXBPF_AGENT_PROCESSES);
-	return find_runtime(p, t, &own, o->calls, &a->runtime, e) || (o->gpu && agt_gpu_open(a, e)) ? e->code : 0;
+	return agt_find_runtime(p, t, &own, o->calls, &a->runtime, e) || (o->gpu && agt_gpu_open(a, e)) ? e->code : 0;
 }
 
 bool agt_tries(const struct agt *a)

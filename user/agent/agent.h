@@ -43,11 +43,11 @@ struct agt_place {
 struct agt_place agt_place_of(const struct plan *p, struct tgt *t);
 
 struct agt_opts {
-	bool calls;	     /* record operators */
-	bool gpu;	     /* be a client of CUPTI, see agt_gpu_want() */
-	const char *cupti;   /* with gpu: path of the libcupti to load if the process has none; NULL: none */
-	bool memory;	     /* record memory; the plan's agent_memory works */
-	bool numbers;	     /* record sequence numbers, unless the plan has no_seq */
+	bool calls;	   /* record operators */
+	bool gpu;	   /* be a client of CUPTI, see agt_gpu_want() */
+	const char *cupti; /* with gpu: path of the libcupti to load if the process has none; NULL: none */
+	bool memory;	   /* record memory; the plan's agent_memory works */
+	bool numbers;	   /* record sequence numbers, unless the plan has no_seq */
 	/*
 	 * mxbpf has launched the process. The agent is loaded at the first call of an operator, before it runs.
 	 * agt_load() returns without waiting for that.
@@ -59,8 +59,8 @@ struct agt_opts {
 	 */
 	bool patient;
 	/*
-	 * For another process than that of the plan, with `patient`: first tries what agt_load() does without `patient`,
-	 * in a thread, see agt_tries().
+	 * For another process than that of the plan, with `patient`: first tries what agt_load() does without
+	 * `patient`, in a thread, see agt_tries().
 	 */
 	bool eager;
 	bool children; /* forked children of the process start the agent themselves, and the session follows them */
@@ -81,7 +81,7 @@ void agts_take(struct agts *s);
  * hands over faster than they are taken does not hold it up.
  */
 void agts_drain(struct agts *s);
-void agts_detach(struct agts *s); /* agt_detach() of all agents, many at a time */
+void agts_detach(struct agts *s);	  /* agt_detach() of all agents, many at a time */
 uint64_t agts_lost(const struct agts *s); /* calls that were lost because the ring was full */
 
 /*
@@ -91,8 +91,8 @@ uint64_t agts_lost(const struct agts *s); /* calls that were lost because the ri
 int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct agt_place *other,
 	     const struct agt_opts *o, struct agt **out, struct err *e);
 /*
- * Loads the agent into the process, or finds a loaded one, and attaches to it. If no operator is called for a moment and
- * no thread waits where the agent can be loaded, it returns 0 and loads the agent at the first operator, as with
+ * Loads the agent into the process, or finds a loaded one, and attaches to it. If no operator is called for a moment
+ * and no thread waits where the agent can be loaded, it returns 0 and loads the agent at the first operator, as with
  * `patient`. Another process than that of the plan needs `launched` or `patient`. If it is a forked child with the
  * agent of its parent, nothing is loaded: it starts the agent itself.
  */
@@ -128,6 +128,8 @@ void agt_close_later(struct agt *a, void *owned);
  */
 typedef void (*agt_calls_fn)(void *ctx, const struct mxbpf_agent_call *calls, unsigned n);
 void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx);
+/* The process has ended. Call it before the last agt_tails(). */
+void agt_ended(struct agt *a);
 /* Looks whether a forked child has started its agent. Returns false if the process is none that is waited for. */
 bool agt_births(struct agt *a);
 /* Passes on the calls that were not handed over yet. Call agts_take() before. */
@@ -146,8 +148,8 @@ void agt_name(struct agt *a, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES]);
  */
 const char *agt_broken(const struct agt *a);
 /*
- * Adds up the calls recorded and lost, without agts_lost(). `stored` is 0, because the receiver of the calls counts them. Any thread may
- * call this.
+ * Adds up the calls recorded and lost, without agts_lost(). `stored` is 0, because the receiver of the calls counts
+ * them. Any thread may call this.
  */
 void agt_loss(struct agt *a, struct mxbpf_loss *loss);
 /*

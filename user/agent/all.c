@@ -12,7 +12,8 @@
 
 #define DETACHERS 32 /* removing a probe mostly waits for all CPUs */
 
-static char is_closing; /* its address stands for an agent that agt_close_later() has, so that nobody else takes the number */
+static char is_closing; /* its address stands for an agent that agt_close_later() has, so that nobody else takes the
+			   number */
 #define CLOSING ((struct agt *)&is_closing)
 
 static struct agt *agent_at(struct agts *s, unsigned number)

@@ -25,11 +25,11 @@ struct agts {
 	struct ring_buffer *ring;
 	uint32_t ring_bytes;
 	pthread_mutex_t lock;
-	pthread_cond_t closed;			   /* an agent has been closed */
-	struct agt *at[MXBPF_AGENT_PROCESSES];	   /* by its number; changed with the lock, read atomically */
+	pthread_cond_t closed;		       /* an agent has been closed */
+	struct agt *at[MXBPF_AGENT_PROCESSES]; /* by its number; changed with the lock, read atomically */
 	uint64_t opened_ns;
 	pthread_mutex_t births; /* for agt_look_born() */
-	unsigned closing;			   /* guarded by the lock: threads that close agents */
+	unsigned closing;	/* guarded by the lock: threads that close agents */
 };
 
 /* What a plan's library has for the agent, in one process. */
@@ -55,11 +55,11 @@ struct agt {
 	struct agt_inject_opts inject;
 	struct inject *injection; /* guarded by the lock, except in the thread that waits */
 	uint64_t calls_seen;	  /* guarded by the lock: its calls that have been counted, or were before the window */
-	pid_t helper; /* helper process of the script; 0: none */
-	struct agent_bpf *skel; /* of all agents */
+	pid_t helper;		  /* helper process of the script; 0: none */
+	struct agent_bpf *skel;	  /* of all agents */
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
-	struct ring_buffer *ring; /* of all agents */
+	struct ring_buffer *ring;		  /* of all agents */
 	struct shared shared;
 	struct gate gate;  /* everything that is read of the process's memory passes it */
 	uint64_t since_ns; /* atomic: start of the first activation; earlier calls belong to another session */
@@ -79,8 +79,9 @@ struct agt {
 	bool other;   /* not the first process of the session */
 	bool newborn; /* it has started the agent, and mxbpf has not told it that it is attached */
 	bool unborn;  /* atomic: it has not, or mxbpf has not seen it yet */
+	bool told;    /* atomic: its bell is attached, or it has ended */
 	struct shared family;
-	bool born;	/* the child has started it, so it may have spilled batches */
+	bool born;	  /* the child has started it, so it may have spilled batches */
 	unsigned spilled; /* spilled batches that were taken */
 	uint64_t orphans_before;
 
@@ -123,7 +124,22 @@ void agts_leave(struct agt *a);
 /* take.c: receives the calls' ring buffer; the number of calls that have ended, and of those that were too deep. */
 int agt_on_batch(void *ctx, void *data, size_t bytes);
 uint64_t agt_sum_calls(struct agt *a, uint64_t *too_deep);
-/* agent.c: attaches to the agent that a forked child has started by now, if any. */
+/* runtime.c. t: the process that the plan was made for. Returns 0, or -errno with e set. */
+int agt_find_runtime(const struct plan *p, struct tgt *t, const struct agt_place *at, bool calls, struct runtime *r,
+		     struct err *e);
+/* agent.c: the steps of attaching. They return 0, or -errno with e set. */
+int agt_read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *bytes, struct err *e);
+int agt_open_shared(struct agt *a, struct err *e);
+int agt_listen(struct agt *a, struct err *e);
+int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e);
+void agt_go_in(struct agt *a); /* the agent records from now on, if the window is open */
+/*
+ * child.c. agt_will_start: the process is a forked child that starts, or has started, the agent itself.
+ * agt_await_birth: waits for that.
+ */
+bool agt_will_start(struct agt *a);
+int agt_await_birth(struct agt *a, struct err *e);
+/* child.c: attaches to the agent that a forked child has started by now, if any. */
 void agt_look_born(struct agt *a);
 /* Breaks the gate if the bell's program has seen a batch that cannot be. */
 void agt_check_bell(struct agt *a);

@@ -195,16 +195,18 @@ static void tell_joined(struct session *ses)
 	char n[32];
 
 	if (ses->callless)
-		ses_agent_tell(ses,
-		     "%s allocations, parallel regions and off-CPU times are shown outside operators: they arrived "
-		     "before the agent's calls of the same time",
-		     fmt_count(ses->callless, n));
+		ses_agent_tell(
+			ses,
+			"%s allocations, parallel regions and off-CPU times are shown outside operators: they arrived "
+			"before the agent's calls of the same time",
+			fmt_count(ses->callless, n));
 	if (lost)
-		ses_agent_tell(ses,
-		     "%s calls were nested in more than %u others: their memory, parallel regions and off-CPU times "
-		     "are "
-		     "shown for an enclosing call",
-		     fmt_count(lost, n), CALLS_OPEN_MAX);
+		ses_agent_tell(
+			ses,
+			"%s calls were nested in more than %u others: their memory, parallel regions and off-CPU times "
+			"are "
+			"shown for an enclosing call",
+			fmt_count(lost, n), CALLS_OPEN_MAX);
 }
 
 /* The other processes of the session are not concerned. Whatever this one has told so far may be invented. */
@@ -220,10 +222,11 @@ void ses_agent_check(struct session *ses)
 	err_set(&ses->agent_failed, ERR_RUNTIME, -EPROTO, "process %d broke the agent's contract: %s",
 		tgt_pid(ses->targets[0].tgt), why);
 	fmt_ns(begun && now > begun ? now - begun : 0, after);
-	ses_agent_tell(ses,
-	     "%s; mxbpf reads nothing from its agent any more, since %s after the start of the window; what it told "
-	     "before may be invented",
-	     ses->agent_failed.why, after);
+	ses_agent_tell(
+		ses,
+		"%s; mxbpf reads nothing from its agent any more, since %s after the start of the window; what it told "
+		"before may be invented",
+		ses->agent_failed.why, after);
 	agt_activate(ses->agent, false);
 	agt_gpu_want(ses->agent, 0);
 	if (!ses->about.followed)
@@ -239,10 +242,11 @@ static void say_cleared(struct session *ses)
 	if (!ns)
 		return;
 	fmt_ns(ns > ses->about.start_mono_ns ? ns - ses->about.start_mono_ns : 0, after);
-	ses_agent_tell(ses,
-	     "the program removed all callbacks, including the agent's, %s after the start of the window; operators "
-	     "after that are not recorded",
-	     after);
+	ses_agent_tell(
+		ses,
+		"the program removed all callbacks, including the agent's, %s after the start of the window; operators "
+		"after that are not recorded",
+		after);
 }
 
 /* All that the hub delivered is folded by now. */
@@ -258,10 +262,11 @@ void ses_agent_end(struct session *ses)
 		tell_joined(ses);
 	if (threads)
 		ses_agent_tell(ses,
-		     "on-CPU, run-queue and blocked times and bytes of calls in %s threads may be too low: mxbpf keeps "
-		     "at "
-		     "most %u threads",
-		     fmt_count(threads, n), ACC_THREADS_MAX);
+			       "on-CPU, run-queue and blocked times and bytes of calls in %s threads may be too low: "
+			       "mxbpf keeps "
+			       "at "
+			       "most %u threads",
+			       fmt_count(threads, n), ACC_THREADS_MAX);
 	ses_agent_check(ses);
 	if (ses->agent_failed.code && !agt_broken(ses->agent) &&
 	    ses_add_note(&ses->about, "agent", "operators are not recorded: %s", ses->agent_failed.why) &&
@@ -278,9 +283,10 @@ void ses_agent_end(struct session *ses)
 			ses->write_error = -ENOMEM;
 	}
 	if (agt_numbers_wrong(ses->agent))
-		ses_agent_tell(ses, "a call had an impossible sequence number, so the numbers of this library are read at a "
-			  "wrong place; "
-			  "later backward nodes are not matched with forward operators");
+		ses_agent_tell(ses,
+			       "a call had an impossible sequence number, so the numbers of this library are read at a "
+			       "wrong place; "
+			       "later backward nodes are not matched with forward operators");
 	say_cleared(ses);
 }
 

@@ -20,8 +20,8 @@ struct sight {
 
 /* A process that is followed. */
 struct member {
-	struct plan *plan;	/* borrowed */
-	struct mxbpf_target at; /* addresses in this process */
+	struct plan *plan;		 /* borrowed */
+	struct mxbpf_target at;		 /* addresses in this process */
 	struct plan_agent_memory memory; /* --agent: where it sees memory there */
 };
 
@@ -403,11 +403,15 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 {
 	struct sight at = {.seen = *seen};
 	struct session *ses = ctx;
+	const struct member *m;
 
 	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && (!seen->covered || ses->o->agent)) {
 		watch_stop(&at.seen);
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
+	m = seen->kind == MXBPF_SIGHT_FORK ? member_of(ses, seen->parent) : NULL;
+	if (m) /* before the probes of any other child, which take longer */
+		follow_agent(ses, seen->tgid, m, &at);
 	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
 		watch_continue(&at.seen);
 }

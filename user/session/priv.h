@@ -109,8 +109,9 @@ struct session {
 	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct att *att;
 	struct ses_cost cost;
-	struct agts *agents;	  /* --agent or --gpu: all agents; NULL: not requested */
-	struct hash others;	  /* tgid -> struct ses_other *, owned: followed processes that have the agent or wait for it */
+	struct agts *agents; /* --agent or --gpu: all agents; NULL: not requested */
+	struct hash
+		others; /* tgid -> struct ses_other *, owned: followed processes that have the agent or wait for it */
 	unsigned agents_in;	  /* atomic: of the followed processes, those in which the agent has been */
 	unsigned agents_refused;  /* and those in which it cannot be */
 	bool agent_memory;	  /* the agent records memory */

@@ -16,12 +16,12 @@
 #include "base/thread.h"
 #include "records/kinds.h"
 
-#define LOOK_MS	      20	   /* interval between two reads of full batches */
-#define TAILS_NS      200000000ull /* interval between two reads of batches that threads are still filling */
-#define BIRTHS_AT_ONCE 64	   /* forked children that are looked at in one interval */
-#define SPANS_BYTES   (64u << 20)  /* of calls that wait for their turn; more are lost */
-#define MOMENTS_BYTES (32u << 20)  /* of memory that waits */
-#define BLOCKS_MAX    (1u << 18)   /* live blocks whose size is known */
+#define LOOK_MS	       20	    /* interval between two reads of full batches */
+#define TAILS_NS       200000000ull /* interval between two reads of batches that threads are still filling */
+#define BIRTHS_AT_ONCE 64	    /* forked children that are looked at in one interval */
+#define SPANS_BYTES    (64u << 20)  /* of calls that wait for their turn; more are lost */
+#define MOMENTS_BYTES  (32u << 20)  /* of memory that waits */
+#define BLOCKS_MAX     (1u << 18)   /* live blocks whose size is known */
 
 /* A process with the agent. */
 struct proc {
@@ -41,8 +41,8 @@ struct agent_source {
 	struct buf procs;	/* struct proc *, owned */
 	size_t next_birth;	/* used with the lock of the source: where to look for a birth next */
 	struct mxbpf_loss gone; /* with the list's lock: loss of processes that were removed */
-	uint32_t device; /* of records of memory */
-	bool owners;	 /* they have room for their owner */
+	uint32_t device;	/* of records of memory */
+	bool owners;		/* they have room for their owner */
 	struct src *src;
 	pthread_t thread;
 	int stop_fd;	       /* readable: the thread must end; -1: the thread does not run */
@@ -75,11 +75,10 @@ static int put_name(struct agent_source *a, uint32_t tgid, uint64_t id, const ch
 {
 	const size_t pad = -len & 7;
 	const uint64_t zeros = 0;
-	const struct mxbpf_name r = {
-		.h = {.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(r) + len + pad), .tgid = tgid},
-		.id = id,
-		.len = len,
-		.kind = MXBPF_NAME_SPAN};
+	const struct mxbpf_name r = {.h = {.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(r) + len + pad), .tgid = tgid},
+				     .id = id,
+				     .len = len,
+				     .kind = MXBPF_NAME_SPAN};
 
 	if (buf_put(&a->texts, &r, sizeof(r)) || buf_put(&a->texts, text, len))
 		return -ENOMEM;
@@ -617,6 +616,7 @@ void src_agent_leave(struct src *s, struct agt *agt)
 
 	src_agent_settle(s); /* it may still need the process */
 	pthread_mutex_lock(&a->lock);
+	agt_ended(agt);
 	agts_take(a->all);
 	agt_tails(agt);
 	for (i = 0; i < nprocs(a) && proc_at(a, i)->agt != agt; i++)

@@ -38,8 +38,8 @@ __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-e
 __thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_exit;
 /*
- * The memory of this process, or in a forked child, until it has its own, of its parent: of that, only the first page is
- * there. `parent` is that page from then on.
+ * The memory of this process, or in a forked child, until it has its own, of its parent: of that, only the first page
+ * is there. `parent` is that page from then on.
  */
 static struct mxbpf_agent_shared *family, *parent;
 
@@ -320,8 +320,8 @@ static long map_shared(struct mxbpf_agent_shared **out)
 }
 
 /*
- * Creates the shared memory. A child does not inherit it, and the gate shows that it is missing there. from: in a forked
- * child, the first page of its parent's; NULL: none.
+ * Creates the shared memory. A child does not inherit it, and the gate shows that it is missing there. from: in a
+ * forked child, the first page of its parent's; NULL: none.
  */
 static int open_shared(struct mxbpf_agent_shared *from)
 {
