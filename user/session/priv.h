@@ -368,13 +368,16 @@ uint64_t ses_agent_memory(const struct session *ses); /* its records of memory s
 void ses_agent_check(struct session *ses);
 /* Call after ses_agent_take(ses, false), when the end of the window is known. */
 void ses_agent_settle(struct session *ses);
+/* The source has the agent of one more process, 0 or -ENOMEM, or does not need it any more. */
+int ses_agent_add(struct session *ses, struct agt *a);
+void ses_agent_remove(struct session *ses, struct agt *a);
 /* Warns, and adds a note to every output. */
 __attribute__((format(printf, 2, 3))) void ses_agent_tell(struct session *ses, const char *format, ...);
 /*
- * agents.c: the agent in processes that are followed. ses_agent_follow: p fits the process, which gets the agent now or
- * at its next operator. was_there: it is older than the session, which waits for it in ses_agents_await(); that returns
- * false if the session has to end. ses_agent_leave: the process has ended or executed another program. ses_agents_check
- * and ses_agents_end report processes without the agent; ses_agents_free frees all, after the hub.
+ * feature/agents/load.c: the agent in processes that are followed. ses_agent_follow: p fits the process, which gets the
+ * agent now or at its next operator. was_there: it is older than the session, which waits for it in ses_agents_await();
+ * that returns false if the session has to end. ses_agent_leave: the process has ended or executed another program.
+ * ses_agents_check and ses_agents_end report processes without the agent; ses_agents_free frees all, after the hub.
  */
 void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there);
 void ses_agent_leave(struct session *ses, uint32_t tgid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The agent in the processes that are followed. The first process has session/agent.c. */
+/* The agent in the processes that a session follows. The first process has session/agent.c. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "base/fmt.h"
 #include "session/priv.h"
-#include "source/agent.h"
 
 #define LOOK_NS	   5000000 /* interval of looks whether agents have been loaded */
 #define AWAIT_NS   (10 * NS_PER_S)
@@ -108,7 +107,7 @@ void ses_agent_follow(struct session *ses, const struct plan *p, const struct ag
 			       .eager = was_there && !ses->launch.pid,
 			       .on_entry = on_entry,
 			       .ctx = o};
-	if (!agt_open(ses->agents, p, of->tgt, at, &ao, &o->agt, &e) && src_agent_join(ses->agent_source, o->agt))
+	if (!agt_open(ses->agents, p, of->tgt, at, &ao, &o->agt, &e) && ses_agent_add(ses, o->agt))
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (e.code) {
 		agt_close(o->agt);
@@ -162,7 +161,7 @@ void ses_agent_leave(struct session *ses, uint32_t tgid)
 
 	if (!o)
 		return;
-	src_agent_leave(ses->agent_source, o->agt);
+	ses_agent_remove(ses, o->agt);
 	say_end(o);
 	hash_del(&ses->others, tgid, 0, NULL);
 	agt_close_later(o->agt, o);
