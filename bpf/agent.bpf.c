@@ -4,8 +4,16 @@
 #include "mxbpf_agent.h"
 #include <bpf/bpf_tracing.h>
 
-/* Process that the agent runs in. */
-const volatile __u32 cfg_tgid;
+/*
+ * All agents of a session share these programs and rings. The cookie of a link says for which process it was made: its
+ * id in the lower 32 bits, its number in the session in the upper ones. A probe may hit in other processes, too.
+ */
+static __always_inline __u32 number_of(struct pt_regs *ctx, const struct bpf_pidns_info *ids)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+
+	return (__u32)cookie == ids->tgid ? cookie >> 32 : MXBPF_AGENT_PROCESSES;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -14,8 +22,8 @@ struct {
 
 /* Calls and records of a GPU that were lost because the ring was full or the batch could not be read. */
 __u64 lost_calls, lost_gpu;
-/* Batches with more calls or records than a batch has. */
-__u64 impossible;
+/* By the number of the process: batches with more calls or records than a batch has. */
+__u64 impossible[MXBPF_AGENT_PROCESSES];
 
 static __always_inline int lose(__u32 what, __u32 n)
 {
@@ -35,14 +43,16 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	const struct mxbpf_agent_batch *from = (void *)PT_REGS_PARM1(ctx);
 	struct mxbpf_agent_batch *b;
 	struct bpf_pidns_info ids = thread_ids();
-	__u32 n, what, bytes;
+	__u32 number = number_of(ctx, &ids);
+	__u32 n, bytes;
+	__u16 what;
 
-	if (ids.tgid != cfg_tgid)
+	if (number >= MXBPF_AGENT_PROCESSES)
 		return 0;
 	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || bpf_probe_read_user(&what, sizeof(what), &from->what))
 		return lose(MXBPF_AGENT_CALLS, MXBPF_AGENT_BATCH);
 	if (n > MXBPF_AGENT_BATCH || what > MXBPF_AGENT_GPU || (what == MXBPF_AGENT_GPU && n > MXBPF_AGENT_GPU_BATCH)) {
-		__sync_fetch_and_add(&impossible, 1);
+		__sync_fetch_and_add(&impossible[number], 1);
 		return 0;
 	}
 	b = what == MXBPF_AGENT_GPU ? bpf_ringbuf_reserve(&gpu_batches, sizeof(*b), 0)
@@ -56,18 +66,22 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	}
 	b->ncalls = n; /* another thread may have changed them since */
 	b->what = what;
+	b->process = number;
 	b->our_tid = ids.pid;
 	bpf_ringbuf_submit(b, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
-/* Time at which the program first removed all callbacks, and the agent's with them; 0: not yet. */
-volatile __u64 cleared_ns;
+/* By the number of the process: when it first removed all callbacks, and the agent's with them; 0: not yet. */
+__u64 cleared_ns[MXBPF_AGENT_PROCESSES];
 
 SEC("uprobe") int on_clear(struct pt_regs *ctx)
 {
-	if (thread_ids().tgid == cfg_tgid && !cleared_ns)
-		cleared_ns = bpf_ktime_get_ns();
+	struct bpf_pidns_info ids = thread_ids();
+	__u32 number = number_of(ctx, &ids);
+
+	if (number < MXBPF_AGENT_PROCESSES && !cleared_ns[number])
+		cleared_ns[number] = bpf_ktime_get_ns();
 	return 0;
 }
 

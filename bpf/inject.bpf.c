@@ -34,6 +34,9 @@ volatile __u32 hit_tid;
 /* Calls of other threads since then, which the agent misses because it is not loaded yet. */
 __u64 others;
 
+/* Calls of any thread. */
+__u64 calls;
+
 /* The call at which the signal was sent: its time, its address, and the result of bpf_send_signal_thread(). */
 volatile __u64 hit_ns;
 volatile __u64 hit_ip;
@@ -60,6 +63,7 @@ SEC("uprobe") int on_call(struct pt_regs *ctx)
 
 	if (ids.tgid != cfg_tgid)
 		return 0;
+	__sync_fetch_and_add(&calls, 1);
 	if (!caller_tid && last_tid == ids.pid)
 		caller_tid = ids.pid;
 	last_tid = ids.pid;

@@ -22,13 +22,15 @@
 
 /*
  * Offset of the instruction in the bell function that is probed. A no-operation of ten bytes comes first, and the
- * probe is on one of five bytes, which Linux 6.18 can replace by a cheap call.
+ * probe is on one of a single byte: one of five bytes would break forked children, see lib/agent.c.
  */
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
 #define MXBPF_AGENT_VERSION 7
 
+#define MXBPF_AGENT_PROCESSES  4096	  /* of one session that have the agent at one time */
+#define MXBPF_AGENT_SPILL      64	  /* batches that a forked child keeps until mxbpf attaches to it, 1 MiB */
 #define MXBPF_AGENT_THREADS    512	  /* threads that have a slot at one time */
 #define MXBPF_AGENT_OPEN       512	  /* open calls of one thread */
 #define MXBPF_AGENT_BATCH      255	  /* calls handed over at once, 16 KiB */
@@ -146,7 +148,8 @@ struct mxbpf_agent_batch {
 	__u32 seq;	/* number of this batch, from 0: in this use of the slot, or of all batches of the GPU */
 	__u32 ncalls;	/* number of calls or records */
 	__u32 our_tid;	/* thread id that mxbpf knows, set by BPF; 0: not handed over */
-	__u32 what;	/* enum mxbpf_agent_what */
+	__u16 what;	/* enum mxbpf_agent_what */
+	__u16 process;	/* which of the session's processes handed it over, set by BPF */
 	union {
 		struct mxbpf_agent_call calls[MXBPF_AGENT_BATCH];
 		struct mxbpf_gpu_rec gpu[MXBPF_AGENT_GPU_BATCH];
@@ -251,7 +254,10 @@ struct mxbpf_agent_details {
 	struct mxbpf_python python;
 };
 
-/* The shared memory. It starts as zeros, so only the pages that were written take memory. */
+/*
+ * The shared memory. It starts as zeros, so only the pages that were written take memory. A forked child inherits the
+ * first page alone: that of its parent tells it whether to start an agent of its own at its first call.
+ */
 struct mxbpf_agent_shared {
 	__u64 magic;
 	__u32 version;
@@ -262,7 +268,11 @@ struct mxbpf_agent_shared {
 	__u32 registered; /* enum mxbpf_agent_registered */
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
-	__u32 memory; /* set by mxbpf before since_ns: 1: record memory */
+	__u32 memory;	     /* set by mxbpf before since_ns: 1: record memory */
+	__u32 children;	     /* set by mxbpf before since_ns: 1: forked children start an agent, too */
+	__u32 unheard;	     /* 1: a child has started it, and mxbpf, which clears this, is not attached yet */
+	__u64 orphans;	     /* calls of forked children that mxbpf has not attached to, or not in time */
+	__u64 unheard_calls; /* calls of this process that were counted as orphans of its parent as well */
 	struct mxbpf_agent_clock clock __attribute__((aligned(64)));
 	struct mxbpf_agent_details details;
 	__u64 words_len;		/* words that are in use in words[] */
@@ -273,6 +283,9 @@ struct mxbpf_agent_shared {
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
 	struct mxbpf_gpu_shared gpu;
 	struct mxbpf_gpu_names gpu_names;
+	__u32 spilled;			     /* batches that were spilled, or would have been if there were room */
+	__u32 is_spilled[MXBPF_AGENT_SPILL]; /* 1: the batch is complete */
+	struct mxbpf_agent_batch spill[MXBPF_AGENT_SPILL];
 };
 
 /* Without BPF: the most bytes of the agent's path. CUDA's driver ignores a longer CUDA_INJECTION64_PATH. */
@@ -334,6 +347,8 @@ struct mxbpf_agent_config {
 	struct mxbpf_agent_hook hooks[MXBPF_AGENT_HOOKS];
 	__u64 shared; /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
 	__s64 error;  /* set by the agent if it did not start: -errno */
+	/* Set by the agent: 1: its callbacks are registered. A forked child inherits both. */
+	__u64 registered;
 };
 
 #endif

@@ -59,9 +59,9 @@ judged() { # PROGRAM
 	"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json trace.json --numbers
 }
 
-# Runs mxbpf --agent until the program has printed a line twice. The second one is in the window.
+# OPTIONS=... Runs mxbpf --agent until the program has printed a line twice. The second one is in the window.
 agent_window() { # NAME LINE
-	start_mxbpf --pid "$READY_PID" --agent --format json
+	start_mxbpf --pid "$READY_PID" --agent ${OPTIONS:-} --format json
 	wait_new_line "$(out "$1")" "$2"
 	wait_new_line "$(out "$1")" "$2"
 	kill -s INT "$MXBPF_PID"
@@ -72,7 +72,7 @@ calls() { # NAME
 	jq --arg name "$1" '[.tables.operator[] | select(.name == $name).count] | add // 0' "$(out mxbpf)"
 }
 
-@test "A forked child process runs on, and the agent records nothing of it without --follow" {
+@test "A forked child process runs on, and the agent records nothing of it with --no-follow" {
 	start_code forks '
 import os, time, torch
 torch.set_num_threads(1)
@@ -90,6 +90,7 @@ for i in range(100000):
         print("at", i, flush=True)
         time.sleep(0.01)
 '
+	local OPTIONS=--no-follow
 	agent_window forks '^at '
 	(($(calls aten::add_) >= 20 && $(calls aten::mul_) == 0))
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"

@@ -7,15 +7,13 @@ load helpers
 
 LANES=4 # jobs that are watched at the same time, because a session mostly waits for the kernel
 
-# check_whole() of user/cmd/opts.c still refuses these; delete the names with its rules.
-PENDING=' follow '
-
 # Values of options whose rows name none, and what an option needs beside it.
 values_of() { # OPTION WORDS
 	case $1 in
 	pid | help | version) ;;
 	runtime) echo pytorch ;;
-	follow | cupti) ;; # cupti needs CUDA
+	cupti) ;; # needs CUDA
+	follow) echo ; echo shared ;;
 	probes) for word in ${2//,/}; do echo "op,$word"; done ;;
 	api) echo all ;;
 	ops) echo "*conv*,mm" ;;
@@ -39,7 +37,7 @@ values_of() { # OPTION WORDS
 	role) echo worker ;;
 	counters) echo task-clock ;;
 	wait | no-follow | gpu | stats | no-account | ascending | all | advice | raw | backward | force | quiet | verbose | memory | \
-		sched | omp | life | layers | follow-app | raised | no-bpf) echo ;;
+		sched | shapes | py-stacks | omp | life | layers | follow-app | raised | no-bpf) echo ;;
 	*) echo "no value for the option $1" >&2 && return 1 ;;
 	esac
 }
@@ -51,7 +49,6 @@ cases() {
 	while IFS='|' read -r words with _; do
 		with=${with// /}
 		while read -r option; do
-			[[ $PENDING != *" $option "* ]] || continue
 			values_of "$option" "${words##*\`}" >values || return 1
 			while read -r value; do echo "$with $option $value"; done <values
 		done < <(grep -oP '(?<=`--)[a-z-]+' <<<"$words")

@@ -92,7 +92,6 @@ header() { # MAJOR, two hex digits
 		--pid 1 --agent --max-overhead 5%|--max-overhead cannot be used with --agent
 		--pid 1 --agent --stats-check|--stats-check cannot be used with --agent
 		--pid 1 --agent --probes api|--agent records operators
-		--pid 1 --agent --follow shared|--follow cannot be used with --agent
 		--pid 1 --stats --memory|--memory needs events, and --stats keeps none
 		--pid 1 --stats --raised|--raised needs events, and --stats keeps none
 		--pid 1 --layout mxnet --life|--layout mxnet has no table for --life

@@ -12,6 +12,41 @@ int ring_buffer__consume(struct ring_buffer *ring)
 	return agt_on_batch(&agt, &bell, sizeof(bell));
 }
 
+void agts_take(struct agts *s)
+{
+	ring_buffer__consume(s->ring);
+}
+
+void agts_drain(struct agts *s)
+{
+	ring_buffer__consume(s->ring);
+}
+
+void agts_detach(struct agts *s)
+{
+	(void)s;
+}
+
+uint64_t agts_lost(const struct agts *s)
+{
+	return s->skel->bss->lost_calls;
+}
+
+pid_t agt_pid(const struct agt *a)
+{
+	return a->pid;
+}
+
+void agt_ended(struct agt *a)
+{
+	(void)a;
+}
+
+void agt_look_born(struct agt *a)
+{
+	(void)a;
+}
+
 void agt_gpu_tell(struct agt *a)
 {
 	(void)a;
@@ -32,8 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bell.what = MXBPF_AGENT_CALLS;
 	for (i = 0; i < CALLS; i++)
 		bell.calls[i] = honest_call(i);
-	s = hub && calls ? src_add_agent(hub, &agt, &(struct src_agent_opts){.tgid = 1, .calls = calls}) : NULL;
-	if (!s)
+	s = hub && calls ? src_add_agent(hub, &all, &(struct src_agent_opts){.calls = calls}) : NULL;
+	if (!s || src_agent_join(s, &agt))
 		abort();
 	for (i = 0; i < 3; i++)
 		take(s->ctx, i > 0);

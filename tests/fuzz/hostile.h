@@ -35,6 +35,7 @@ static uint64_t shared_bytes;
 static const uint8_t *patches, *patches_end;
 static uint64_t now;
 static struct agt agt;
+static struct agts all;
 static struct agent_bpf skel;
 static __typeof__(*skel.bss) bss;
 
@@ -163,14 +164,15 @@ static void begin_memory(const uint8_t *data, size_t size)
 	memset(agt.taken, 0, SLOTS * sizeof(agt.taken[0]));
 	memset(&agt.received, 0, offsetof(struct agt, tail) - offsetof(struct agt, received));
 	agt.pid = getpid();
-	agt.skel = &skel;
+	all.skel = agt.skel = &skel;
+	agt.all = &all;
 	agt.in = true;
 	agt.since_ns = 1;
 	agt.opened_ns = now - 1000000000;
 	agt.ncpus = 2;
 	agt.o = (struct agt_opts){.calls = true, .gpu = true};
 	agt.shared.fd = -1;
-	bss.impossible = bss.lost_calls = bss.lost_gpu = 0;
+	bss.impossible[0] = bss.lost_calls = bss.lost_gpu = 0;
 }
 
 /* Stands for the session: it gets the records of a source and checks them. */

@@ -139,17 +139,6 @@ static bool agent_refuses(const struct item *i)
 	return cmd_with_agent(i->opt, why) == CMD_AGENT_NO;
 }
 
-/* check_whole() of opts.c still refuses these; delete the names with its rules. */
-static bool is_pending(const struct item *i)
-{
-	static const char *const names[] = {"follow", NULL};
-	unsigned n = 0;
-
-	while (names[n] && strcmp(names[n], i->opt->name))
-		n++;
-	return names[n];
-}
-
 static void test_singles(const char *command)
 {
 	char why[CMD_WHY_BYTES];
@@ -174,7 +163,7 @@ static void test_pairs(const char *command)
 
 	for (i = 0; i < nitems; i++)
 		for (k = i; k < nitems; k++) {
-			if (is_pending(&items[i]) || is_pending(&items[k]) || items[i].opt == items[k].opt)
+			if (items[i].opt == items[k].opt)
 				continue;
 			expected = agent_refuses(&items[i]) || agent_refuses(&items[k]) ||
 				   refused(command, false, &items[i], &items[k], &without);

@@ -49,89 +49,6 @@ static uint64_t file_off(uint64_t va)
 	return 0;
 }
 
-/* ---- symbols of the runtime's library */
-
-struct runtime {
-	char *path; /* path that opens the library's inode; borrowed */
-	uint64_t entry_off;
-	uint64_t clear_offs[ADP_AGENT_CLEARS]; /* 0: the runtime has no such function */
-	struct mxbpf_agent_config config;
-};
-
-/* Without `calls` the agent calls nothing of the runtime. */
-static int find_callbacks(const struct plan *p, struct elf *elf, bool calls, struct runtime *r, struct err *e)
-{
-	const struct adp_agent *names = &p->adp->agent;
-	bool numbers = !p->no_seq.code;
-	struct {
-		const char *name;
-		__u64 *to;
-	} wanted[] = {{names->add_callback, &r->config.add_callback},
-		      {names->remove_callback, &r->config.remove_callback},
-		      {names->name, &r->config.name},
-		      {numbers ? p->adp->seq.next_symbol : NULL, &r->config.next_number},
-		      {numbers ? p->adp->seq.thread_symbol : NULL, &r->config.thread_number}};
-	struct elf_sym sym;
-	unsigned i;
-
-	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		if (!wanted[i].name)
-			continue;
-		if (!elf_find_sym(elf, wanted[i].name, &sym, NULL))
-			*wanted[i].to = sym.va + p->lib->load_bias;
-		else if (calls)
-			return err_set(e, ERR_TARGET, -ENOENT,
-				       "--agent: cannot use %s: it exports no %s; remove --agent", p->lib->path,
-				       wanted[i].name);
-	}
-	if (names->step_callbacks && !elf_find_sym(elf, names->step_callbacks, &sym, NULL))
-		r->config.step_callbacks = sym.va + p->lib->load_bias;
-	memcpy(r->config.hooked, p->agent_memory.hooked, sizeof(r->config.hooked));
-	memcpy(r->config.hooks, p->agent_memory.hooks, sizeof(r->config.hooks));
-	r->config.number_off = (uint32_t)p->number_off;
-	r->config.of_thread_off = (uint32_t)p->of_thread_off;
-	return 0;
-}
-
-static int find_runtime(const struct plan *p, struct tgt *t, bool calls, struct runtime *r, struct err *e)
-{
-	const struct adp_agent *names = &p->adp->agent;
-	const char *option = calls ? "--agent" : "--gpu";
-	struct insn_entry entry;
-	struct elf_sym sym;
-	struct elf *elf;
-	unsigned i;
-
-	*r = (struct runtime){.path = NULL};
-	if (!names->entries[0] || (calls && !names->add_callback))
-		return err_set(e, ERR_USAGE, -ENOTSUP, "%s: %s is not supported; remove %s", option, p->adp->title,
-			       option);
-	if (tgt_lib_elf(t, p->lib, &elf, e) || find_callbacks(p, elf, calls, r, e))
-		return e->code;
-	for (i = 0; i < ADP_AGENT_ENTRIES && names->entries[i] && elf_find_sym(elf, names->entries[i], &sym, NULL); i++)
-		;
-	if (i == ADP_AGENT_ENTRIES || !names->entries[i] || elf_exec_off(elf, sym.va, &r->entry_off))
-		return err_set(e, ERR_TARGET, -ENOENT, "%s: cannot use %s: it exports no %s; remove %s", option,
-			       p->lib->path, names->entries[0], option);
-	for (i = 0; i < ADP_AGENT_CLEARS; i++)
-		if (!names->clear[i] || elf_find_sym(elf, names->clear[i], &sym, NULL) ||
-		    plan_place(elf, &sym, &entry, &r->clear_offs[i], NULL))
-			r->clear_offs[i] = 0;
-	r->path = p->lib->open_path;
-	return 0;
-}
-
-/*
- * Any build works that exports the functions that the agent calls. Unless the plan has no_seq, calls have numbers
- * too.
- */
-int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e)
-{
-	struct runtime r;
-
-	return find_runtime(p, t, calls, &r, e);
-}
-
 /* ---- loading */
 
 static int refuse_version(const struct agt *a, struct err *e)
@@ -148,22 +65,29 @@ static int refuse_broken(const struct agt *a, struct err *e)
 		       gate_why(&a->gate));
 }
 
-/* Opens the agent's shared memory. The agent's configuration has its address. */
-static int try_shared(struct agt *a, struct err *e)
+int agt_read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *bytes, struct err *e)
 {
-	struct mxbpf_agent_config config = {0};
-	struct iovec to = {&config, sizeof(config)}, from = {.iov_len = sizeof(config)};
-	struct gate_head head;
-	uint64_t va, bytes;
+	struct iovec to = {config, sizeof(*config)}, from = {.iov_len = sizeof(*config)};
+	uint64_t va;
 
 	if (symbol(MXBPF_AGENT_CONFIG, &va, e))
 		return e->code;
 	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
-	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(config))
+	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(*config))
 		return err_set(e, ERR_TARGET, -errno, "cannot read the agent in process %d: %s", a->pid,
 			       strerror(errno));
-	if (gate_config(&a->gate, &config, &bytes))
-		return refuse_broken(a, e);
+	return gate_config(&a->gate, config, bytes) ? refuse_broken(a, e) : 0;
+}
+
+/* Opens the agent's shared memory. The agent's configuration has its address. */
+static int try_shared(struct agt *a, struct err *e)
+{
+	struct mxbpf_agent_config config = {0};
+	struct gate_head head;
+	uint64_t bytes;
+
+	if (agt_read_config(a, &config, &bytes, e))
+		return e->code;
 	if (config.error || !config.shared)
 		return err_set(e, ERR_TARGET, config.error ? (int)config.error : -ENOSYS,
 			       "cannot start the agent in process %d: %s", a->pid, strerror((int)-config.error));
@@ -179,8 +103,11 @@ static int try_shared(struct agt *a, struct err *e)
 		return refuse_broken(a, e);
 	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
 		return refuse_version(a, e);
-	SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
+	a->newborn = a->other && a->o.children && head.unheard;
+	if (!a->newborn)
+		SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
 	SHARED_SET(&a->shared, clock.until, 0);
+	SHARED_SET(&a->shared, children, a->o.children);
 	agt_gpu_opened(a);
 	SHARED_SET(&a->shared, memory, a->o.memory);
 	shared_write(&a->shared, offsetof(struct mxbpf_agent_shared, details), &a->details, sizeof(a->details));
@@ -189,7 +116,7 @@ static int try_shared(struct agt *a, struct err *e)
 }
 
 /* Memory that cannot be used is not kept, because the agent may still be started anew. */
-static int open_shared(struct agt *a, struct err *e)
+int agt_open_shared(struct agt *a, struct err *e)
 {
 	if (!try_shared(a, e))
 		return 0;
@@ -198,22 +125,10 @@ static int open_shared(struct agt *a, struct err *e)
 	return e->code;
 }
 
-static int load(struct agt *a, struct err *e)
+/* The cookie of a process's links, as bpf/agent.bpf.c reads it. */
+static uint64_t cookie_of(const struct agt *a)
 {
-	a->skel = agent_bpf__open();
-	if (!a->skel)
-		return backend_load_failed(-errno, e);
-	a->skel->rodata->cfg_tgid = (__u32)a->pid;
-	backend_namespace(&a->skel->rodata->cfg_pidns_dev, &a->skel->rodata->cfg_pidns_ino);
-	bpf_map__set_max_entries(a->skel->maps.batches, a->o.ring_bytes ? a->o.ring_bytes : AGT_RING_BYTES);
-	bpf_map__set_max_entries(a->skel->maps.gpu_batches, a->o.gpu ? AGT_GPU_RING_BYTES : 4096);
-	if (agent_bpf__load(a->skel))
-		return backend_load_failed(-errno, e);
-	if (a->o.gpu && agt_gpu_open(a, e))
-		return e->code;
-	a->ring = ring_buffer__new(bpf_map__fd(a->skel->maps.batches), agt_on_batch, a, NULL);
-	return a->ring ? 0
-		       : err_set(e, ERR_RUNTIME, -errno, "cannot read the agent's ring buffer: %s", strerror(errno));
+	return (uint64_t)a->number << 32 | (uint32_t)a->pid;
 }
 
 /* Finds a path that opens the shared object that the process has mapped. */
@@ -237,9 +152,9 @@ static int image_path(const struct agt *a, char path[96])
 }
 
 /* Attaches to the bell. The kernel increments the switch while the probe is attached. */
-static int listen_to(struct agt *a, struct err *e)
+int agt_listen(struct agt *a, struct err *e)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, o);
+	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
 	uint64_t bell, sw;
 	char path[96];
 
@@ -258,15 +173,16 @@ static int listen_to(struct agt *a, struct err *e)
 /*
  * Probes the functions with which a program removes all callbacks, because that removes the agent's callbacks too.
  */
-static int watch_clears(struct agt *a, const struct runtime *r, struct err *e)
+int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 {
+	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
 	unsigned i;
 
 	for (i = 0; i < ADP_AGENT_CLEARS; i++) {
-		if (!r->clear_offs[i])
+		if (!r->clear_offs[i] || a->clear[i])
 			continue;
-		a->clear[i] = bpf_program__attach_uprobe_opts(a->skel->progs.on_clear, a->pid, r->path,
-							      r->clear_offs[i], NULL);
+		a->clear[i] =
+			bpf_program__attach_uprobe_opts(a->skel->progs.on_clear, a->pid, r->path, r->clear_offs[i], &o);
 		if (!a->clear[i])
 			return err_set(e, ERR_RUNTIME, -errno,
 				       "cannot probe the function that removes all callbacks: %s", strerror(errno));
@@ -355,11 +271,14 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 	a->injected.base = find_mapped(a->pid);
 	if (!a->injected.base)
 		return 0;
-	if (check_same(a, e) || check_free(a, e))
+	if (check_same(a, e))
 		return e->code;
-	if (open_shared(a, &why))
+	if (agt_open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
-	if (listen_to(a, e))
+	if (a->newborn) /* its memory can be read from now on, even if it ends */
+		return 0;
+	/* A forked child has a copy of its parent's switch. So only an agent that has its own memory has a listener. */
+	if (check_free(a, e) || agt_listen(a, e))
 		return e->code;
 	*there = started(a);
 	a->injected.route = "it was there";
@@ -388,8 +307,33 @@ static uint64_t modules_of(const struct agt *a)
 	       (a->o.args ? MXBPF_AGENT_MODULE_ARGS : 0);
 }
 
+/* With the lock: adds calls that the agent misses although the window is open, because it is not loaded yet. */
+static void count_missed(struct agt *a)
+{
+	uint64_t calls = a->injection && a->o.patient ? agt_inject_calls(a->injection) : 0;
+
+	if (a->active_ns && calls > a->calls_seen)
+		__atomic_fetch_add(&a->injected.missed, calls - a->calls_seen, __ATOMIC_RELAXED);
+	a->calls_seen = calls;
+}
+
+static void set_injection(struct agt *a, struct inject *x)
+{
+	struct inject *old;
+
+	pthread_mutex_lock(&a->lock);
+	count_missed(a);
+	old = a->injection;
+	a->injection = x;
+	a->calls_seen = 0;
+	pthread_mutex_unlock(&a->lock);
+	agt_inject_free(old);
+}
+
 static int arm(struct agt *a, const struct runtime *r, struct err *e)
 {
+	struct inject *new = NULL;
+
 	if (!a->image && make_image(a, r, e))
 		return e->code;
 	a->inject = (struct agt_inject_opts){.pid = a->pid,
@@ -408,11 +352,12 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .ctx = a};
 	if (symbol(MXBPF_AGENT_START, &a->inject.start_va, e))
 		return e->code;
-	if (!agt_inject_arm(&a->inject, &a->injected, &a->injection, e))
-		return 0;
-	agt_inject_free(a->injection);
-	a->injection = NULL;
-	return e->code;
+	if (agt_inject_arm(&a->inject, &a->injected, &new, e)) {
+		agt_inject_free(new);
+		return e->code;
+	}
+	set_injection(a, new);
+	return 0;
 }
 
 /* Frees the injection at once, so that the probe at the operator's entry is detached. */
@@ -420,8 +365,7 @@ static int run_injection(struct agt *a, struct err *e)
 {
 	int err = agt_inject_run(a->injection, e);
 
-	agt_inject_free(a->injection);
-	a->injection = NULL;
+	set_injection(a, NULL);
 	return err;
 }
 
@@ -467,7 +411,7 @@ static int load_and_arm(struct agt *a, const struct runtime *r, struct err *e)
 	pthread_t thread;
 	const bool early =
 		!a->o.launched && !a->o.patient && !find_mapped(a->pid) && !thread_start(&thread, arm_early, &x);
-	const int err = load(a, e);
+	const int err = agts_load(a->all, e);
 
 	if (early)
 		pthread_join(thread, NULL);
@@ -542,8 +486,10 @@ static void count_before(struct agt *a)
 	struct gate_head head = {0};
 
 	agt_sum(a, &a->before);
-	if (!gate_head(&a->gate, &head))
-		a->no_slot_before = head.no_slot;
+	if (gate_head(&a->gate, &head))
+		return;
+	a->no_slot_before = head.no_slot;
+	a->orphans_before = head.orphans;
 }
 
 static int refuse_waited(const struct agt *a, struct err *e)
@@ -557,7 +503,7 @@ static int refuse_waited(const struct agt *a, struct err *e)
 /* Attaches to the agent, which has been loaded. */
 static int attach(struct agt *a, struct err *e)
 {
-	if ((a->shared.fd < 0 && open_shared(a, e)) || (!a->bell && listen_to(a, e)))
+	if ((a->shared.fd < 0 && agt_open_shared(a, e)) || (!a->bell && agt_listen(a, e)))
 		return e->code;
 	if (!started(a))
 		return gate_why(&a->gate) ? refuse_broken(a, e) : refuse_waited(a, e);
@@ -565,13 +511,31 @@ static int attach(struct agt *a, struct err *e)
 	return 0;
 }
 
+/* The agent records from now on, if the window is open. */
+void agt_go_in(struct agt *a)
+{
+	/* Removals before this point did not remove the agent's callbacks. */
+	a->skel->bss->cleared_ns[a->number] = 0;
+	pthread_mutex_lock(&a->lock);
+	if (!a->unborn || a->synced) /* a child has its parent's value until it is told another one */
+		SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
+	count_missed(a);
+	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
+	agt_gpu_tell(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
 static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 {
 	bool there;
 
-	if (find_agent(a, &there, e) || (!there && inject(a, r, e)) || attach(a, e))
+	if (find_agent(a, &there, e))
 		return e->code;
-	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
+	if (!there && agt_will_start(a))
+		return agt_await_birth(a, e);
+	if ((!there && inject(a, r, e)) || attach(a, e))
+		return e->code;
+	agt_go_in(a);
 	return 0;
 }
 
@@ -587,24 +551,56 @@ static int enter(void *ctx, struct err *e)
 
 	if (attach(a, e))
 		return e->code;
-	a->skel->bss->cleared_ns = 0; /* removals before this point did not remove the agent's callbacks */
-	pthread_mutex_lock(&a->lock);
-	SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
-	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
-	agt_gpu_tell(a);
-	pthread_mutex_unlock(&a->lock);
+	agt_go_in(a);
 	return 0;
+}
+
+/* Calls count as missed until the agent records, so the injection is freed after that. */
+static int await_operator(struct agt *a, struct err *e)
+{
+	int err = agt_inject_run(a->injection, e);
+
+	if (!err && !a->o.launched)
+		err = enter(a, e);
+	set_injection(a, NULL);
+	return err;
+}
+
+/*
+ * Loads the agent as agt_open() does in the first process: at an operator that is called now, or in a thread that
+ * waits. Returns -ETIME if it has to wait for an operator.
+ */
+static int try_now(struct agt *a, struct err *e)
+{
+	struct tgt *t;
+	int err = tgt_open(a->pid, &t, e);
+
+	if (err)
+		return err;
+	a->target = t;
+	a->o.patient = false;
+	err = bring_in(a, &a->runtime, e);
+	a->target = NULL;
+	tgt_close(t);
+	if (err != -ETIME)
+		return err;
+	*e = (struct err){0};
+	a->o.patient = true;
+	return arm(a, &a->runtime, e) ? e->code : -ETIME;
 }
 
 static void *await_call(void *ctx)
 {
 	struct agt *a = ctx;
 	struct err e = {0};
-	int err = run_injection(a, &e);
+	int err = -ETIME;
 
-	if (!err && !a->o.launched)
-		err = enter(a, &e);
-	if (err != -ECANCELED)
+	if (a->o.eager)
+		err = try_now(a, &e);
+	__atomic_store_n(&a->tries, false, __ATOMIC_RELEASE);
+	if (err == -ETIME)
+		err = await_operator(a, &e);
+	if (err != -ECANCELED && (err || (!a->born && !agt_is_unborn(a)))) /* agt_look_born() reports a birth */
 		a->o.on_entry(a->o.ctx, err ? &e : NULL);
 	return NULL;
 }
@@ -616,7 +612,8 @@ static int await(struct agt *a, const struct runtime *r, struct err *e)
 	a->cancel_fd = eventfd(0, EFD_CLOEXEC);
 	if (a->cancel_fd < 0)
 		return err_set(e, ERR_RUNTIME, -errno, "cannot create an eventfd: %s", strerror(errno));
-	err = arm(a, r, e);
+	a->tries = a->o.eager;
+	err = a->o.eager ? 0 : arm(a, r, e);
 	if (!err) {
 		err = thread_start(&a->waits, await_call, a);
 		if (!err)
@@ -651,49 +648,84 @@ static void stop_waiting(struct agt *a)
 	a->cancel_fd = -1;
 }
 
-static struct mxbpf_agent_details details_of(const struct plan *p, const struct agt_opts *o)
+/* A child may have the agent's code, or the agent of an earlier session. */
+static int open_other(struct agt *a, struct err *e)
 {
-	struct mxbpf_agent_details d = {.wanted = o->args ? MXBPF_AGENT_ARGS : 0,
-					.inputs_off = p->inputs_off,
-					.keys_off = p->tensor_keys_off,
-					.storage_off = p->tensor_storage_off,
-					.list_off = p->list.elements_off,
-					.list_tag = p->list.tag,
-					.list_kind = p->list.kind,
-					.undefined = p->target.undefined};
+	bool there;
 
-	if (o->python) {
-		d.wanted |= MXBPF_AGENT_STACK | (o->stacks_of_memory ? MXBPF_AGENT_STACK_ALLOC : 0);
-		d.python = *o->python;
-		d.is_finalizing = o->is_finalizing;
-	}
-	return d;
+	if (a->o.eager)
+		return await(a, &a->runtime, e);
+	if (find_agent(a, &there, e))
+		return e->code;
+	if (!there && agt_will_start(a))
+		return agt_await_birth(a, e);
+	if (!there)
+		return await(a, &a->runtime, e);
+	if (attach(a, e))
+		return e->code;
+	agt_go_in(a);
+	a->o.on_entry(a->o.ctx, NULL);
+	return 0;
 }
 
-int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, struct agt **out, struct err *e)
+static int bring(struct agt *a, struct err *e)
+{
+	if (a->other)
+		return open_other(a, e);
+	return a->o.launched || a->o.patient ? await(a, &a->runtime, e) : bring_in_later(a, &a->runtime, e);
+}
+
+int agt_load(struct agt *a, struct err *e)
+{
+	return bring(a, e) || (a->o.calls && !agt_is_unborn(a) && agt_watch_clears(a, &a->runtime, e)) ? e->code : 0;
+}
+
+int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct agt_place *other,
+	     const struct agt_opts *o, struct agt **out, struct err *e)
 {
 	struct agt *a = *out = calloc(1, sizeof(*a));
-	struct runtime r;
+	const struct agt_place own = other ? *other : agt_place_of(p, t);
 
 	if (!a)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	a->pid = tgt_pid(t);
-	a->opened_ns = clock_ns(CLOCK_MONOTONIC);
+	a->pid = own.pid;
+	a->all = all;
+	a->number = MXBPF_AGENT_PROCESSES;
+	a->opened_ns = all->opened_ns;
 	a->ncpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
-	a->shared.fd = a->gate.fd = -1;
+	a->shared.fd = a->family.fd = a->gate.fd = -1;
 	a->o = *o;
-	a->details = details_of(p, o);
-	a->target = t;
+	a->details = agt_details(p, &own, o);
+	a->target = other ? NULL : t;
 	a->plan = p;
+	a->other = other;
 	a->cancel_fd = -1;
 	pthread_mutex_init(&a->lock, NULL);
 	threads_init(&a->threads, a->pid);
 	keeper_open(&a->keeper, a->pid);
-	if (find_runtime(p, t, o->calls, &r, e) || load_and_arm(a, &r, e) ||
-	    (o->launched || o->patient ? await(a, &r, e) : bring_in_later(a, &r, e)) ||
-	    (o->calls && watch_clears(a, &r, e)))
+	if (agt_find_runtime(p, t, &own, o->calls, &a->runtime, e) || (!all->skel && load_and_arm(a, &a->runtime, e)))
 		return e->code;
-	return 0;
+	a->skel = all->skel;
+	a->ring = all->ring;
+	if (agts_enter(all, a))
+		return err_set(e, ERR_RUNTIME, -E2BIG, "a session can have the agent in at most %d processes",
+			       MXBPF_AGENT_PROCESSES);
+	return o->gpu && agt_gpu_open(a, e) ? e->code : 0;
+}
+
+bool agt_tries(const struct agt *a)
+{
+	return __atomic_load_n(&a->tries, __ATOMIC_ACQUIRE);
+}
+
+bool agt_has_entered(const struct agt *a)
+{
+	return agt_is_in(a);
+}
+
+pid_t agt_pid(const struct agt *a)
+{
+	return a->pid;
 }
 
 const char *agt_waits(const struct agt *a)
@@ -725,9 +757,31 @@ void agt_activate(struct agt *a, bool on)
 	if (on && !a->since_ns)
 		__atomic_store_n(&a->since_ns, now, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&a->lock);
+	count_missed(a);
+	a->synced = true;
 	a->active_ns = now;
 	if (agt_is_in(a) && a->o.calls)
 		SHARED_SET(&a->shared, since_ns, now);
+	if (agt_is_unborn(a)) /* its parent may have ended */
+		SHARED_SET(&a->family, since_ns, now);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* The lock of `like` is needed by nobody who needs that of another agent. */
+void agt_activate_like(struct agt *a, struct agt *like)
+{
+	uint64_t active_ns, since_ns = __atomic_load_n(&like->since_ns, __ATOMIC_ACQUIRE);
+
+	pthread_mutex_lock(&like->lock);
+	active_ns = like->active_ns;
+	pthread_mutex_unlock(&like->lock);
+	__atomic_store_n(&a->since_ns, since_ns, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&a->lock);
+	count_missed(a);
+	a->synced = true;
+	a->active_ns = active_ns;
+	if (agt_is_in(a))
+		SHARED_SET(&a->shared, since_ns, active_ns);
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -743,13 +797,13 @@ void agt_detach(struct agt *a)
 		bpf_link__destroy(a->clear[i]);
 		a->clear[i] = NULL;
 	}
-	if (agt_is_in(a) && a->skel->bss->cleared_ns) /* the next session registers the callbacks again */
+	if (agt_is_in(a) && a->skel->bss->cleared_ns[a->number]) /* the next session registers the callbacks again */
 		SHARED_SET(&a->shared, registered, 0);
 }
 
 uint64_t agt_cleared_ns(const struct agt *a)
 {
-	return a->skel->bss->cleared_ns;
+	return a->skel->bss->cleared_ns[a->number];
 }
 
 void agt_close(struct agt *a)
@@ -760,10 +814,10 @@ void agt_close(struct agt *a)
 	agt_detach(a);
 	agt_gpu_close(a);
 	shared_close(&a->shared);
+	shared_close(&a->family);
 	hash_fini(&a->tids);
 	agt_inject_free(a->injection);
-	ring_buffer__free(a->ring);
-	agent_bpf__destroy(a->skel);
+	agts_leave(a);
 	pthread_mutex_destroy(&a->lock);
 	threads_fini(&a->threads);
 	free(a->image);

@@ -15,6 +15,8 @@
 #include "plan/plan.h"
 
 struct agt;
+/* All agents of a session. They share a ring. */
+struct agts;
 
 #define AGT_RING_BYTES	   (16u << 20) /* bytes of unread batches; a power of two */
 #define AGT_GPU_RING_BYTES (64u << 20)
@@ -31,28 +33,43 @@ struct agt_gpu_sums {
  * too. Returns 0, or -errno with e set.
  */
 int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e);
+/* Another process than that of the plan, which has mapped the same files. */
+struct agt_place {
+	pid_t pid;
+	uint64_t load_bias;		 /* of the plan's library */
+	uint64_t undefined;		 /* see struct mxbpf_target */
+	struct plan_agent_memory memory; /* see plan_agent_entries() */
+};
+/* The same for the process of the plan. */
+struct agt_place agt_place_of(const struct plan *p, struct tgt *t);
+
 struct agt_opts {
-	bool calls;	     /* record operators */
-	bool gpu;	     /* be a client of CUPTI, see agt_gpu_want() */
-	const char *cupti;   /* with gpu: path of the libcupti to load if the process has none; NULL: none */
-	uint32_t ring_bytes; /* 0: AGT_RING_BYTES */
-	bool memory;	     /* record memory; the plan's agent_memory works */
-	bool numbers;	     /* record sequence numbers, unless the plan has no_seq */
-	bool args;	     /* record the arguments of operators; the plan has MXBPF_DETAIL_ARGS */
+	bool calls;	   /* record operators */
+	bool gpu;	   /* be a client of CUPTI, see agt_gpu_want() */
+	const char *cupti; /* with gpu: path of the libcupti to load if the process has none; NULL: none */
+	bool memory;	   /* record memory; the plan's agent_memory works */
+	bool numbers;	   /* record sequence numbers, unless the plan has no_seq */
+	bool args;	   /* record the arguments of operators; the plan has MXBPF_DETAIL_ARGS */
 	/* Record the Python stacks of operators, and with `memory` those of memory; NULL: none. Borrowed. */
 	const struct mxbpf_python *python;
 	bool stacks_of_memory;
-	uint64_t is_finalizing; /* with python: see py_is_finalizing() */
+	uint64_t is_finalizing; /* with python: see py_is_finalizing(); 0: there are no stacks */
 	/*
 	 * mxbpf has launched the process. The agent is loaded at the first call of an operator, before it runs.
-	 * agt_open() returns without waiting for that.
+	 * agt_load() returns without waiting for that.
 	 */
 	bool launched;
 	/*
 	 * The process has just mapped the runtime's library. The agent is loaded once operators are called, however
-	 * late. agt_open() returns without waiting for that. Earlier calls of operators are missed.
+	 * late. agt_load() returns without waiting for that. Earlier calls of operators are missed.
 	 */
 	bool patient;
+	/*
+	 * For another process than that of the plan, with `patient`: first tries what agt_load() does without
+	 * `patient`, in a thread, see agt_tries().
+	 */
+	bool eager;
+	bool children; /* forked children of the process start the agent themselves, and the session follows them */
 	/*
 	 * With `launched` or `patient`, or if agt_waits(): reports the result of loading, NULL for success. It is
 	 * called in another thread, at most once, and not at all if no operator was called before agt_detach().
@@ -60,13 +77,37 @@ struct agt_opts {
 	void (*on_entry)(void *ctx, const struct err *e);
 	void *ctx;
 };
+/* ring_bytes 0: AGT_RING_BYTES. gpu: an agent will be a client of CUPTI. Returns 0, or -errno with e set. */
+int agts_open(uint32_t ring_bytes, bool gpu, struct agts **out, struct err *e);
+void agts_close(struct agts *s); /* after agt_close() of all agents; NULL is allowed */
+/* Passes on all batches that were handed over since the last call. Not for use by two threads at once. */
+void agts_take(struct agts *s);
 /*
- * Loads the agent into a process, or finds a loaded one, and attaches to it. If no operator is called for a moment and
- * no thread waits where the agent can be loaded, it returns 0 and loads the agent at the first operator, as with
- * `patient`.
+ * The same, until nothing is left, after agts_detach(). agts_take() takes only so many at once that a process which
+ * hands over faster than they are taken does not hold it up.
  */
-int agt_open(const struct plan *p, struct tgt *t, const struct agt_opts *o, struct agt **out, struct err *e);
-/* After agt_open() without `launched` and `patient`: why the agent has to wait for an operator, or NULL. Borrowed. */
+void agts_drain(struct agts *s);
+void agts_detach(struct agts *s);	  /* agt_detach() of all agents, many at a time */
+uint64_t agts_lost(const struct agts *s); /* calls that were lost because the ring was full */
+
+/*
+ * Makes the agent of a process known, and touches nothing. t is the process of the plan; p and t are borrowed until
+ * agt_close(), which is needed after an error too. other: the process; NULL: it is t. Returns 0, or -errno with e set.
+ */
+int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct agt_place *other,
+	     const struct agt_opts *o, struct agt **out, struct err *e);
+/*
+ * Loads the agent into the process, or finds a loaded one, and attaches to it. If no operator is called for a moment
+ * and no thread waits where the agent can be loaded, it returns 0 and loads the agent at the first operator, as with
+ * `patient`. Another process than that of the plan needs `launched` or `patient`. If it is a forked child with the
+ * agent of its parent, nothing is loaded: it starts the agent itself.
+ */
+int agt_load(struct agt *a, struct err *e);
+/* With `eager`: true until it is decided whether the agent has to wait for an operator. */
+bool agt_tries(const struct agt *a);
+bool agt_has_entered(const struct agt *a); /* the agent is loaded, and mxbpf is attached to it */
+pid_t agt_pid(const struct agt *a);
+/* After agt_load() without `launched` and `patient`: why the agent has to wait for an operator, or NULL. Borrowed. */
 const char *agt_waits(const struct agt *a);
 /* Cost and route of the loading. If the agent is loaded later, call this only after on_entry() or agt_detach(). */
 const struct agt_injected *agt_injected(const struct agt *a);
@@ -74,6 +115,8 @@ const struct agt_injected *agt_injected(const struct agt *a);
 bool agt_numbers_wrong(struct agt *a);
 /* Starts or stops recording. A call is recorded if it begins while recording is on. */
 void agt_activate(struct agt *a, bool on);
+/* Starts recording in a process that joins others which record already: for the same time as `like`. */
+void agt_activate_like(struct agt *a, struct agt *like);
 /* Detaches from the agent. Calls that have ended can still be read. */
 void agt_detach(struct agt *a);
 /*
@@ -82,24 +125,29 @@ void agt_detach(struct agt *a);
  */
 uint64_t agt_cleared_ns(const struct agt *a);
 void agt_close(struct agt *a); /* detaches first; NULL is allowed */
+/* The same, without waiting, and frees `owned` after it. agts_close() waits for it. */
+void agt_close_later(struct agt *a, void *owned);
 
 /*
- * Passes fn all batches handed over since the last call. With `tails`, it also passes the calls not handed over
- * yet. Batches of a thread come in order. `calls` is borrowed. Not for use by two threads at once.
+ * Sets who gets the calls of an agent, in the thread that takes them. Batches of a thread come in order. `calls` is
+ * borrowed.
  */
 typedef void (*agt_calls_fn)(void *ctx, const struct mxbpf_agent_call *calls, unsigned n);
-void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx);
+void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx);
+/* The process has ended. Call it before the last agt_tails(). */
+void agt_ended(struct agt *a);
+/* Looks whether a forked child has started its agent. Returns false if the process is none that is waited for. */
+bool agt_births(struct agt *a);
+/* Renews the clock by which the agent converts the CPU's counter. Call it every 20 ms. */
+void agt_renew(struct agt *a);
+/* Passes on the calls that were not handed over yet. Call agts_take() before. */
+void agt_tails(struct agt *a);
 /*
  * Visits each open call that would be recorded. level: number of open calls around it in its thread. outlived: an
  * enclosing call has already ended. o is borrowed.
  */
 typedef void (*agt_open_fn)(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived);
 void agt_opens(struct agt *a, agt_open_fn fn, void *ctx);
-/*
- * Passes fn the batches that are left, after agt_detach(). agt_take() takes only so many at once that a process which
- * hands over faster than they are taken does not hold it up.
- */
-void agt_drain(struct agt *a, agt_calls_fn fn, void *ctx);
 /*
  * Copies the list at a place of the agent's words into `list`, and sets *n to the number of its words. Call it once for
  * each list. Returns 0, or -ENOENT if there is none.
@@ -114,8 +162,8 @@ void agt_name(struct agt *a, uint32_t name, char to[MXBPF_AGENT_NAME_BYTES]);
  */
 const char *agt_broken(const struct agt *a);
 /*
- * Adds up the calls recorded and lost. `stored` is 0, because the receiver of the calls counts them. Any thread may
- * call this.
+ * Adds up the calls recorded and lost, without agts_lost(). `stored` is 0, because the receiver of the calls counts
+ * them. Any thread may call this.
  */
 void agt_loss(struct agt *a, struct mxbpf_loss *loss);
 /*

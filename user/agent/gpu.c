@@ -20,6 +20,8 @@ static int on_gpu_batch(void *ctx, void *data, size_t bytes)
 	const struct mxbpf_agent_batch *b = data;
 	struct agt *a = ctx;
 
+	if (b->process != a->number) /* another process of the session that rings as if it had the GPU */
+		return 0;
 	if (!gate_gpu_batch(&a->gate, b, bytes))
 		a->gpu_fn(a->gpu_ctx, b->gpu, b->ncalls);
 	return ++a->gpu_batches % BATCHES_MAX ? 0 : -EAGAIN;

@@ -103,6 +103,8 @@ struct inject;
 int agt_inject_arm(const struct agt_inject_opts *o, struct agt_injected *out, struct inject **x, struct err *e);
 int agt_inject_run(struct inject *x, struct err *e);
 void agt_inject_free(struct inject *x); /* NULL is allowed */
+/* Calls of the function by any thread since agt_inject_arm(). Any thread may call this. */
+uint64_t agt_inject_calls(const struct inject *x);
 
 /*
  * Finds the address of an exported function, relative to the first byte of the shared object. Returns 0 or -errno.

@@ -16,20 +16,36 @@
 #define PAGE 4096u
 #define WANT offsetof(struct mxbpf_agent_shared, gpu.want)
 
-int shared_open(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c, uint64_t bytes, struct err *e)
+static int open_mapping(struct shared *s, pid_t pid, uint64_t at, uint64_t bytes)
 {
 	struct stat link;
 	char path[96];
-	void *page;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, (uint64_t)c->shared,
-		 (uint64_t)c->shared + bytes);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, at, at + bytes);
 	err = lstat(path, &link)       ? -errno
 	      : link.st_mode & S_IWUSR ? 0
 				       : -EPERM; /* as the process has opened the file */
 	s->fd = err ? err : memfd_open(path);
-	err = s->fd < 0 ? s->fd : 0;
+	return s->fd < 0 ? s->fd : 0;
+}
+
+int shared_open_family(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c)
+{
+	int err = open_mapping(s, pid, c->shared, PAGE);
+
+	s->page = NULL;
+	s->fd = err ? -1 : s->fd;
+	return err;
+}
+
+/* The kernel shows the page that children inherit as a mapping of its own. */
+int shared_open(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c, uint64_t bytes, struct err *e)
+{
+	void *page;
+	int err = open_mapping(s, pid, c->shared + PAGE, bytes - PAGE);
+
+	err = err == -ENOENT ? open_mapping(s, pid, c->shared, bytes) : err;
 	if (err == -EPERM)
 		return err_set(e, ERR_TARGET, err,
 			       "cannot use the agent in process %d: what it shares is a file, not memory of its own",

@@ -24,6 +24,8 @@ struct shared {
  * 0, or -errno with e set.
  */
 int shared_open(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c, uint64_t bytes, struct err *e);
+/* Opens the page that a forked child has inherited of its parent's memory, at the same address. 0 or -errno. */
+int shared_open_family(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c);
 void shared_close(struct shared *s);
 
 /* Sets a field of struct mxbpf_agent_shared. If the process has made the memory shorter, a read fails later. */

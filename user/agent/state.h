@@ -25,24 +25,50 @@ struct agt_sums {
 	uint64_t calls, too_deep, unreadable, truncated;
 };
 
+/* All agents of a session. */
+struct agts {
+	struct agent_bpf *skel;
+	struct ring_buffer *ring;
+	uint32_t ring_bytes;
+	bool gpu;
+	pthread_mutex_t lock;
+	pthread_cond_t closed;		       /* an agent has been closed */
+	struct agt *at[MXBPF_AGENT_PROCESSES]; /* by its number; changed with the lock, read atomically */
+	uint64_t opened_ns;
+	pthread_mutex_t births; /* for agt_look_born() */
+	unsigned closing;	/* guarded by the lock: threads that close agents */
+};
+
+/* What a plan's library has for the agent, in one process. */
+struct runtime {
+	const char *path; /* path that opens the library's inode; borrowed from the plan's target */
+	uint64_t entry_off;
+	uint64_t clear_offs[ADP_AGENT_CLEARS]; /* 0: the runtime has no such function */
+	struct mxbpf_agent_config config;
+};
+
 struct agt {
 	pid_t pid;
+	struct agts *all;
+	uint32_t number; /* index in all->at; MXBPF_AGENT_PROCESSES: none */
 	struct agt_opts o;
 	struct mxbpf_agent_details details; /* what the agent has to read */
-	struct tgt *target; /* borrowed, like the plan; only while agt_open() runs */
+	struct tgt *target; /* only while the agent is being loaded without an operator; borrowed then */
 	const struct plan *plan;
+	struct runtime runtime;
 	struct agt_wait wait; /* for an idle process */
 	struct err no_chance; /* why agt_open() could not load the agent yet; code 0: it need not wait for that */
 	struct agt_injected injected;
 	unsigned char *image; /* the shared object with its configuration; the next members belong to it */
 	struct agt_inject_opts inject;
-	struct inject *injection;
-	struct err not_armed; /* why the injection could not be armed early; code 0: it was, or not tried */
-	pid_t helper;	      /* helper process of the script; 0: none */
-	struct agent_bpf *skel;
+	struct inject *injection; /* guarded by the lock, except in the thread that waits */
+	uint64_t calls_seen;	  /* guarded by the lock: its calls that have been counted, or were before the window */
+	struct err not_armed;	  /* why the injection could not be armed early; code 0: it was, or not tried */
+	pid_t helper;		  /* helper process of the script; 0: none */
+	struct agent_bpf *skel;	  /* of all agents */
 	struct bpf_link *bell;
 	struct bpf_link *clear[ADP_AGENT_CLEARS]; /* NULL: the runtime has no such function */
-	struct ring_buffer *ring;
+	struct ring_buffer *ring;		  /* of all agents */
 	struct shared shared;
 	struct keeper keeper; /* of the agent's clock; first by the thread that opens, then by the one that takes */
 	struct gate gate;     /* everything that is read of the process's memory passes it */
@@ -51,8 +77,23 @@ struct agt {
 	/* A thread of mxbpf that waits for the target's first call. */
 	pthread_t waits;
 	int cancel_fd; /* ends the wait; -1: no thread waits */
+	bool tries;    /* atomic: the thread tries to load the agent without waiting for an operator */
 	pthread_mutex_t lock;
 	uint64_t active_ns; /* guarded by the lock: value for the agent's since_ns */
+	bool synced;	    /* guarded by the lock: active_ns was set */
+
+	/*
+	 * A forked child starts the agent itself, at its first call. Until then only the bell is attached, and `family`
+	 * is its parent's first page, which tells it whether to start.
+	 */
+	bool other;   /* not the first process of the session */
+	bool newborn; /* it has started the agent, and mxbpf has not told it that it is attached */
+	bool unborn;  /* atomic: it has not, or mxbpf has not seen it yet */
+	bool told;    /* atomic: its bell is attached, or it has ended */
+	struct shared family;
+	bool born;	  /* the child has started it, so it may have spilled batches */
+	unsigned spilled; /* spilled batches that were taken */
+	uint64_t orphans_before;
 
 	bool in; /* atomic: the agent is loaded, and mxbpf is attached to it */
 	unsigned ncpus;
@@ -73,7 +114,7 @@ struct agt {
 	uint64_t gpu_threads_ns;	   /* when they were listed */
 	agt_gpu_fn gpu_fn;		   /* set during agt_take_gpu() */
 	void *gpu_ctx;
-	agt_calls_fn fn; /* set during agt_take() */
+	agt_calls_fn fn; /* gets the calls */
 	void *ctx;
 };
 
@@ -82,9 +123,39 @@ static inline bool agt_is_in(const struct agt *a)
 	return __atomic_load_n(&a->in, __ATOMIC_ACQUIRE);
 }
 
+static inline bool agt_is_unborn(const struct agt *a)
+{
+	return __atomic_load_n(&a->unborn, __ATOMIC_ACQUIRE);
+}
+
+/* all.c: loads the programs. Returns 0, or -errno with e set. */
+int agts_load(struct agts *s, struct err *e);
+/* Gives an agent its number. Returns 0 or -E2BIG. */
+int agts_enter(struct agts *s, struct agt *a);
+void agts_leave(struct agt *a);
+
 /* take.c: receives the calls' ring buffer; adds up what was counted so far. */
 int agt_on_batch(void *ctx, void *data, size_t bytes);
 void agt_sum(struct agt *a, struct agt_sums *to);
+/* runtime.c. t: the process that the plan was made for. Returns 0, or -errno with e set. */
+int agt_find_runtime(const struct plan *p, struct tgt *t, const struct agt_place *at, bool calls, struct runtime *r,
+		     struct err *e);
+/* What the agent has to read at the start of a call in that process. */
+struct mxbpf_agent_details agt_details(const struct plan *p, const struct agt_place *at, const struct agt_opts *o);
+/* agent.c: the steps of attaching. They return 0, or -errno with e set. */
+int agt_read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *bytes, struct err *e);
+int agt_open_shared(struct agt *a, struct err *e);
+int agt_listen(struct agt *a, struct err *e);
+int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e);
+void agt_go_in(struct agt *a); /* the agent records from now on, if the window is open */
+/*
+ * child.c. agt_will_start: the process is a forked child that starts, or has started, the agent itself.
+ * agt_await_birth: waits for that.
+ */
+bool agt_will_start(struct agt *a);
+int agt_await_birth(struct agt *a, struct err *e);
+/* child.c: attaches to the agent that a forked child has started by now, if any. */
+void agt_look_born(struct agt *a);
 /* Breaks the gate if the bell's program has seen a batch that cannot be. */
 void agt_check_bell(struct agt *a);
 

@@ -142,6 +142,11 @@ pid_t stop_wait_caller(struct inject *x)
 	} while (true);
 }
 
+uint64_t agt_inject_calls(const struct inject *x)
+{
+	return __atomic_load_n(&x->skel->bss->calls, __ATOMIC_RELAXED);
+}
+
 /* Adds calls made without the agent: `own` calls of stopped threads, and those of other threads since then. */
 void stop_add_missed(struct inject *x, unsigned own)
 {

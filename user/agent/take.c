@@ -75,11 +75,21 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 	/* Skip what an earlier session left: calls before the first activation, or all if there was none yet. */
 	while (from < n && (!since_ns || b->calls[from].start_ns < since_ns))
 		from++;
-	if (from < n && !count_tids(a, b, from, n)) {
+	if (from < n && a->fn && !count_tids(a, b, from, n)) {
 		__atomic_fetch_add(&a->received, n - from, __ATOMIC_RELAXED);
 		a->fn(a->ctx, numbered(a, b, from, n), n - from);
 	}
 	*t = (struct taken){uses, b->seq, n};
+}
+
+/* Batches that a forked child spilled before mxbpf was attached come before all others of it. */
+static void take_spilled(struct agt *a)
+{
+	struct mxbpf_agent_batch *b = &a->tail;
+	int n = 0;
+
+	for (; a->spilled < MXBPF_AGENT_SPILL && (n = gate_spilled(&a->gate, a->spilled, b)) >= 0; a->spilled++)
+		hand_on(a, b, (unsigned)n);
 }
 
 /* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
@@ -88,6 +98,8 @@ int agt_on_batch(void *ctx, void *data, size_t bytes)
 	const struct mxbpf_agent_batch *b = data;
 	struct agt *a = ctx;
 
+	if (a->born && b->ncalls)
+		take_spilled(a);
 	if (!gate_batch(&a->gate, b, bytes))
 		hand_on(a, b, b->ncalls);
 	return ++a->batches % BATCHES_MAX ? 0 : -EAGAIN;
@@ -105,8 +117,7 @@ static bool is_behind(const struct taken *t, uint32_t uses, uint32_t seq)
  */
 static void consume_all(struct agt *a)
 {
-	const uint64_t bytes = a->o.ring_bytes ? a->o.ring_bytes : AGT_RING_BYTES;
-	uint64_t rounds = bytes / sizeof(struct mxbpf_agent_batch) / BATCHES_MAX + 2;
+	uint64_t rounds = a->all->ring_bytes / sizeof(struct mxbpf_agent_batch) / BATCHES_MAX + 2;
 
 	while (rounds-- && ring_buffer__consume(a->ring) == -EAGAIN)
 		;
@@ -131,7 +142,7 @@ static void take_tail(struct agt *a, unsigned slot)
 
 void agt_check_bell(struct agt *a)
 {
-	if (__atomic_load_n(&a->skel->bss->impossible, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&a->skel->bss->impossible[a->number], __ATOMIC_RELAXED))
 		gate_break(&a->gate, "a batch has more calls than a batch can have, or a kind that does not exist");
 }
 
@@ -165,31 +176,40 @@ static void take_tails(struct agt *a)
 	struct gate_slot slot;
 	unsigned i;
 
+	take_spilled(a);
 	for (i = 0; read_slot(a, i, &slot); i++)
 		take_tail(a, i);
 	consume_all(a); /* handed over while their tails were read */
 	check_counts(a);
 }
 
-void agt_take(struct agt *a, bool tails, agt_calls_fn fn, void *ctx)
+void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx)
 {
 	a->fn = fn;
 	a->ctx = ctx;
-	if (agt_is_in(a))
-		keeper_renew(&a->keeper, &a->shared);
-	if (tails)
-		threads_read(&a->threads);
-	ring_buffer__consume(a->ring);
-	if (tails && agt_is_in(a))
-		take_tails(a);
 }
 
-void agt_drain(struct agt *a, agt_calls_fn fn, void *ctx)
+bool agt_births(struct agt *a)
 {
-	a->fn = fn;
-	a->ctx = ctx;
-	while (ring_buffer__consume(a->ring) == -EAGAIN)
-		;
+	if (!agt_is_unborn(a))
+		return false;
+	agt_look_born(a);
+	return true;
+}
+
+void agt_renew(struct agt *a)
+{
+	if (agt_is_in(a))
+		keeper_renew(&a->keeper, &a->shared);
+}
+
+void agt_tails(struct agt *a)
+{
+	agt_births(a);
+	if (!agt_is_in(a))
+		return;
+	threads_read(&a->threads);
+	take_tails(a);
 }
 
 void agt_opens(struct agt *a, agt_open_fn fn, void *ctx)
@@ -235,18 +255,19 @@ void agt_loss(struct agt *a, struct mxbpf_loss *loss)
 	uint64_t unseen;
 
 	*loss = (struct mxbpf_loss){0};
+	loss->attempted = loss->dropped = __atomic_load_n(&a->injected.missed, __ATOMIC_RELAXED);
 	if (!agt_is_in(a))
 		return;
 	agt_sum(a, &now);
 	if (gate_head(&a->gate, &head)) {
-		loss->dropped = __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
-		loss->attempted = __atomic_load_n(&a->received, __ATOMIC_RELAXED) + loss->dropped;
+		loss->attempted += __atomic_load_n(&a->received, __ATOMIC_RELAXED);
 		return;
 	}
 	unseen = now.too_deep - a->before.too_deep + head.no_slot - a->no_slot_before;
-	unseen += __atomic_load_n(&a->injected.missed, __ATOMIC_RELAXED);
-	loss->attempted = now.calls - a->before.calls + unseen;
+	if (a->o.children)
+		unseen += head.orphans - a->orphans_before - head.unheard_calls; /* the sum over all is right */
+	loss->attempted += now.calls - a->before.calls + unseen;
 	loss->unreadable = now.unreadable - a->before.unreadable;
 	loss->truncated = now.truncated - a->before.truncated;
-	loss->dropped = unseen + __atomic_load_n(&a->skel->bss->lost_calls, __ATOMIC_RELAXED);
+	loss->dropped += unseen;
 }

@@ -35,7 +35,6 @@ struct cmd_opts {
 	int by;		      /* --by: enum view_by */
 	unsigned stack_depth; /* --stack-depth; 0: the default */
 	bool ascending;
-	bool follow_said;		       /* --follow was given */
 	bool backward;			       /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
 	unsigned top;			       /* --top; 0: all rows */
 	bool all;			       /* --all, or --top 0 */

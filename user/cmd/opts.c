@@ -170,7 +170,7 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_percent, CMD_FIELD(ses.max_overhead), .min = 1, .max = 1000, .conflicts = limit_conflicts,
 	 AGENT_NO("it leaves out probes, and hardly any are left with the agent, which records all calls or none; --iterations N/M with --agent makes watching cost less")},
 	{.name = "agent", .group = "Probes", .commands = CMD_LIVE,
-	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Child processes are not followed. Options that need probes are refused",
+	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Options that need probes are refused",
 	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent,
 	 AGENT_YES},
 	{.name = "gpu", .of_events = true, .sees_gpu = true, .group = "Probes", .commands = CMD_LIVE,
@@ -654,8 +654,6 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "--ops needs the probes of operators, which --probes leaves out; add op to --probes"},
 		{o->ses.ops && check && !o->ses.pid, "--ops needs a process; add --pid PID"},
 		{o->ses.reset && !o->ses.interval_ns, "--reset needs --interval TIME"},
-		{agent && o->follow_said && !o->ses.no_follow,
-		 "--follow cannot be used with --agent, which does not follow child processes; remove one of them"},
 		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
 		 "--follow-app needs the probes of the program's profiler, which --probes leaves out; add mark to "
 		 "--probes"},

@@ -166,7 +166,6 @@ int cmd_set_index(const struct cmd_option *opt, struct cmd_opts *o, const char *
 int cmd_set_follow(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	o->ses.no_follow = false;
-	o->follow_said = true;
 	return text ? cmd_set_index(opt, o, text, e) : 0;
 }
 

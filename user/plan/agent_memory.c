@@ -120,30 +120,31 @@ static void find_reports(struct tgt *t, const struct plan *p, const struct tgt_l
 			 struct plan_agent_memory *m)
 {
 	const char *const *names = p->adp->agent.report, *base = of->path + dir_bytes(of->path) + 1;
+	const struct tgt_lib *runtime = tgt_find_lib(t, p->adp->lib_glob); /* p->lib in this process */
 	struct elf_sym sym;
 	size_t i;
 	int k = 0;
 
 	while (k < ADP_AGENT_REPORTS && names[k] && elf_find_sym(elf, names[k], &sym, NULL))
 		k++;
-	if (k == ADP_AGENT_REPORTS || !names[k])
+	if (!runtime || k == ADP_AGENT_REPORTS || !names[k])
 		return;
 	m->hooked[MXBPF_AGENT_HOOK_REPORT] = sym.va + of->load_bias;
 	for (i = 0; i < tgt_nlibs(t); i++) {
 		struct tgt_lib *lib = tgt_lib(t, i);
 
-		if (lib != of && lib != p->lib && !tgt_lib_elf(t, lib, &elf, NULL) && elf_needs(elf, base))
-			find_reports_of(t, lib, elf, names[k], p->lib, m);
+		if (lib != of && lib != runtime && !tgt_lib_elf(t, lib, &elf, NULL) && elf_needs(elf, base))
+			find_reports_of(t, lib, elf, names[k], runtime, m);
 	}
 }
 
-void plan_agent_memory(struct tgt *t, struct plan *p)
+void plan_agent_entries(const struct plan *p, struct tgt *t, struct plan_agent_memory *m)
 {
 	const struct adp_agent *a = &p->adp->agent;
-	struct plan_agent_memory *m = &p->agent_memory;
 	struct tgt_lib *lib = a->memory_lib ? tgt_find_lib(t, a->memory_lib) : NULL;
 	struct elf *elf;
 
+	*m = (struct plan_agent_memory){.works = false};
 	if (!lib) {
 		err_set(&m->why, ERR_TARGET, -ENOENT, "no %s is mapped", a->memory_lib ? a->memory_lib : "allocator");
 	} else if (!tgt_lib_elf(t, lib, &elf, &m->why)) {

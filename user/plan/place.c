@@ -62,9 +62,13 @@ int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out)
 	const struct plan_site *end = site + buf_count(&p->sites, struct plan_site);
 	struct tgt_lib *lib, *last = NULL;
 	struct mxbpf_image image;
-	uint64_t shift = 0;
+	uint64_t shift;
 	unsigned i;
 
+	lib = same_file(t, p->lib); /* with the agent there may be no site in it */
+	if (!lib || place_image(t, lib, &image) || !plan_same_build(lib, p->lib))
+		return -ENOENT;
+	shift = image.base - p->target.static_base;
 	for (; site < end; site++) {
 		if (site->lib == last)
 			continue;
@@ -73,8 +77,6 @@ int plan_fits(const struct plan *p, struct tgt *t, struct mxbpf_target *out)
 		/* The file may have been overwritten since the plan was made. */
 		if (!lib || place_image(t, lib, &image) || !plan_same_build(lib, last))
 			return -ENOENT;
-		if (last == p->lib)
-			shift = image.base - p->target.static_base;
 	}
 	*out = p->target;
 	out->static_base += shift;

@@ -628,7 +628,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 			i < out->adp->nprobes ? &out->adp->probes[i] : shared_row(o->groups, i - out->adp->nprobes);
 	plan_image(out, out->lib);
 	if (o->agent)
-		plan_agent_memory(t, out);
+		plan_agent_entries(out, t, &out->agent_memory);
 	for (i = 0; i < out->nprobes; i++) {
 		err = plan_row(t, out, &out->probes[i], e);
 		if (err)

@@ -155,6 +155,9 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 /* Compares the build-ids of two libraries. If these are unknown, it compares the files. */
 bool plan_same_build(const struct tgt_lib *a, const struct tgt_lib *b);
 
+/* Fills in where the agent sees memory in a process that fits the plan. m->why says if it cannot. */
+void plan_agent_entries(const struct plan *p, struct tgt *t, struct plan_agent_memory *m);
+
 /*
  * Checks that a plan fits another process, which must have the same files mapped. Sets out to the addresses in that
  * process. Returns 0 or -ENOENT.

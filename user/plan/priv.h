@@ -10,9 +10,6 @@
 /* Stores why a probe is refused. Returns -ENOENT. */
 int plan_refuse(struct plan_probe *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* agent_memory.c: fills plan.agent_memory. */
-void plan_agent_memory(struct tgt *t, struct plan *p);
-
 /* A function of a row. */
 struct plan_func {
 	uint64_t va, entry_off;

@@ -86,6 +86,9 @@ int gate_head(struct gate *g, struct gate_head *to)
 	memcpy(&to->version, at + offsetof(SHARED, version), sizeof(to->version));
 	memcpy(&to->no_slot, at + offsetof(SHARED, no_slot), sizeof(to->no_slot));
 	memcpy(&to->no_name, at + offsetof(SHARED, no_name), sizeof(to->no_name));
+	memcpy(&to->orphans, at + offsetof(SHARED, orphans), sizeof(to->orphans));
+	memcpy(&to->unheard, at + offsetof(SHARED, unheard), sizeof(to->unheard));
+	memcpy(&to->unheard_calls, at + offsetof(SHARED, unheard_calls), sizeof(to->unheard_calls));
 	memcpy(&to->registered, at + offsetof(SHARED, registered), sizeof(to->registered));
 	memcpy(&to->numbers, at + offsetof(SHARED, numbers), sizeof(to->numbers));
 	if (to->numbers > MXBPF_AGENT_NUMBERS_WRONG || to->registered > MXBPF_AGENT_REGISTERED_ARGS)
@@ -201,6 +204,21 @@ int gate_tail(struct gate *g, unsigned slot, struct mxbpf_agent_batch *to)
 	to->our_tid = 0;
 	to->what = MXBPF_AGENT_CALLS;
 	return check_calls(g, to->calls, n) ? -EPROTO : (int)n;
+}
+
+int gate_spilled(struct gate *g, unsigned i, struct mxbpf_agent_batch *to)
+{
+	const uint64_t off = offsetof(SHARED, spill) + (uint64_t)i * sizeof(*to);
+	uint32_t complete;
+
+	if (copy(g, offsetof(SHARED, is_spilled) + i * sizeof(complete), &complete, sizeof(complete)))
+		return -EPROTO;
+	if (!complete)
+		return -EAGAIN;
+	if (copy(g, off, to, sizeof(*to)))
+		return -EPROTO;
+	to->our_tid = 0;
+	return gate_batch(g, to, sizeof(*to)) ? -EPROTO : (int)to->ncalls;
 }
 
 /* The call inside it that it keeps may change while it is copied, so a copy that is not whole is left out. */

@@ -39,8 +39,8 @@ int gate_config(struct gate *g, const struct mxbpf_agent_config *c, uint64_t *by
 
 /* What the shared memory begins with, without the places of names. */
 struct gate_head {
-	uint64_t magic, no_slot, no_name;
-	uint32_t version, registered, numbers;
+	uint64_t magic, no_slot, no_name, orphans, unheard_calls;
+	uint32_t version, registered, numbers, unheard;
 };
 int gate_head(struct gate *g, struct gate_head *to);
 
@@ -55,6 +55,8 @@ int gate_slot(struct gate *g, unsigned slot, struct gate_slot *to);
  * while it was read.
  */
 int gate_tail(struct gate *g, unsigned slot, struct mxbpf_agent_batch *to);
+/* A batch that a forked child has spilled. Returns the number of its calls, or -EAGAIN if it is not complete. */
+int gate_spilled(struct gate *g, unsigned i, struct mxbpf_agent_batch *to);
 /* An open call. Returns 1, or 0 if it has ended or changed while it was read. */
 int gate_open(struct gate *g, unsigned slot, unsigned level, struct mxbpf_agent_open *to);
 /* A batch of calls that the bell's program has copied. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The code inside the target process: with --agent it records operators, with --gpu it is a client of CUPTI. */
+/* The code inside the first process: with --agent it records operators, with --gpu it is a client of CUPTI. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,32 +106,43 @@ static int open_calls(struct session *ses, struct err *e)
 	ses->agent_costs = agent_costs_new();
 	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The hub delivers the last source last: records of the others come before calls of the same time. */
-	ses->agent_source = src_add_agent(ses->hub, ses->agent,
-					  &(struct src_agent_opts){.tgid = (uint32_t)tgt_pid(first->tgt),
-								   .calls = ses->calls,
+	ses->agent_source = src_add_agent(ses->hub, ses->agents,
+					  &(struct src_agent_opts){.calls = ses->calls,
 								   .owners = ses->o->memory,
 								   .stacks = wants_stacks(ses) && ses->o->memory,
 								   .list_id = learn_list,
 								   .ctx = ses});
-	if (!ses->accounts || !ses->agent_costs || !ses->agent_source || (asks && !ses->calls))
+	if (!ses->accounts || !ses->agent_costs || !ses->agent_source || (asks && !ses->calls) ||
+	    src_agent_join(ses->agent_source, ses->agent))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
+}
+
+uint64_t ses_agent_is_finalizing(struct session *ses, uint32_t tgid)
+{
+	uint64_t addr = 0;
+
+	pthread_mutex_lock(&ses->lock);
+	if (wants_stacks(ses))
+		addr = sym_python_is_finalizing(ses->symbols, tgid);
+	pthread_mutex_unlock(&ses->lock);
+	return addr;
 }
 
 int ses_agent_open(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
+	const bool memory = first->plan.agent_memory.nhooks && first->plan.opts.groups & PROBE_MEM;
 	const struct agt_opts ao = {.calls = ses->o->agent,
 				    .gpu = ses->o->gpu,
 				    .cupti = ses->o->cupti,
-				    .ring_bytes = (uint32_t)ses->o->ring_bytes,
-				    .memory = ses->o->agent && first->plan.agent_memory.nhooks &&
-					      first->plan.opts.groups & PROBE_MEM,
+				    .memory = ses->o->agent && memory,
 				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
 				    .args = ses->details & MXBPF_DETAIL_ARGS,
 				    .python = wants_stacks(ses) ? sym_python(ses->symbols) : NULL,
 				    .stacks_of_memory = ses->o->memory,
-				    .is_finalizing = wants_stacks(ses) ? sym_python_is_finalizing(ses->symbols) : 0,
+				    .is_finalizing = ses_agent_is_finalizing(ses, (uint32_t)tgt_pid(first->tgt)),
+				    .children = ses_follows(ses),
 				    .launched = ses->o->command,
 				    .patient = is_later(ses) && !ses->o->command,
 				    .on_entry = on_entry,
@@ -139,7 +150,9 @@ int ses_agent_open(struct session *ses, struct err *e)
 
 	if (!ses->o->agent && !ses->o->gpu)
 		return 0;
-	if (agt_open(&first->plan, first->tgt, &ao, &ses->agent, e))
+	ses->agent_memory = ao.memory;
+	if (agts_open((uint32_t)ses->o->ring_bytes, ses->o->gpu, &ses->agents, e) ||
+	    agt_open(ses->agents, &first->plan, first->tgt, NULL, &ao, &ses->agent, e) || agt_load(ses->agent, e))
 		return e->code;
 	if (!is_later(ses) && !agt_waits(ses->agent))
 		say_entry(ses);
@@ -181,11 +194,21 @@ void ses_agent_take(struct session *ses, bool on)
 		return;
 	ses->agent_records = on;
 	if (on) {
-		agt_activate(ses->agent, true);
+		src_agent_start(ses->agent_source);
 		return;
 	}
 	src_agent_stop(ses->agent_source);
 	__atomic_store_n(&ses->stopped_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
+}
+
+int ses_agent_add(struct session *ses, struct agt *a)
+{
+	return src_agent_join(ses->agent_source, a);
+}
+
+void ses_agent_remove(struct session *ses, struct agt *a)
+{
+	src_agent_leave(ses->agent_source, a);
 }
 
 void ses_agent_settle(struct session *ses)
@@ -206,7 +229,7 @@ void ses_agent_fill(struct session *ses, struct mxbpf_rec *r)
 }
 
 /* Warns, and adds a note to every output. */
-static void __attribute__((format(printf, 2, 3))) tell(struct session *ses, const char *format, ...)
+void ses_agent_tell(struct session *ses, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -226,18 +249,15 @@ static void tell_joined(struct session *ses)
 	char n[32];
 
 	if (ses->callless)
-		tell(ses,
-		     "%s allocations, samples, parallel regions and off-CPU times are shown outside operators: they "
-		     "arrived "
-		     "before the agent's calls of the same time",
-		     fmt_count(ses->callless, n));
+		ses_agent_tell(ses,
+			       "%s allocations, samples, parallel regions and off-CPU times are shown outside "
+			       "operators: they arrived before the agent's calls of the same time",
+			       fmt_count(ses->callless, n));
 	if (lost)
-		tell(ses,
-		     "%s calls were nested in more than %u others: their memory, samples, parallel regions and off-CPU "
-		     "times "
-		     "are "
-		     "shown for an enclosing call",
-		     fmt_count(lost, n), CALLS_OPEN_MAX);
+		ses_agent_tell(ses,
+			       "%s calls were nested in more than %u others: their memory, samples, parallel regions "
+			       "and off-CPU times are shown for an enclosing call",
+			       fmt_count(lost, n), CALLS_OPEN_MAX);
 }
 
 /* The other processes of the session are not concerned. Whatever this one has told so far may be invented. */
@@ -247,15 +267,17 @@ void ses_agent_check(struct session *ses)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), begun = ses->about.start_mono_ns;
 	char after[24];
 
+	ses_agents_check(ses);
 	if (!why || ses->agent_failed.code)
 		return;
 	err_set(&ses->agent_failed, ERR_RUNTIME, -EPROTO, "process %d broke the agent's contract: %s",
 		tgt_pid(ses->targets[0].tgt), why);
 	fmt_ns(begun && now > begun ? now - begun : 0, after);
-	tell(ses,
-	     "%s; mxbpf reads nothing from its agent any more, since %s after the start of the window; what it told "
-	     "before may be invented",
-	     ses->agent_failed.why, after);
+	ses_agent_tell(
+		ses,
+		"%s; mxbpf reads nothing from its agent any more, since %s after the start of the window; what it told "
+		"before may be invented",
+		ses->agent_failed.why, after);
 	agt_activate(ses->agent, false);
 	agt_gpu_want(ses->agent, 0);
 	if (!ses->about.followed)
@@ -271,10 +293,11 @@ static void say_cleared(struct session *ses)
 	if (!ns)
 		return;
 	fmt_ns(ns > ses->about.start_mono_ns ? ns - ses->about.start_mono_ns : 0, after);
-	tell(ses,
-	     "the program removed all callbacks, including the agent's, %s after the start of the window; operators "
-	     "after that are not recorded",
-	     after);
+	ses_agent_tell(
+		ses,
+		"the program removed all callbacks, including the agent's, %s after the start of the window; operators "
+		"after that are not recorded",
+		after);
 }
 
 static void fold_behind(struct session *ses)
@@ -294,11 +317,12 @@ void ses_agent_end(struct session *ses)
 	if (ses->calls)
 		tell_joined(ses);
 	if (threads)
-		tell(ses,
-		     "on-CPU, run-queue and blocked times and bytes of calls in %s threads may be too low: mxbpf keeps "
-		     "at "
-		     "most %u threads",
-		     fmt_count(threads, n), ACC_THREADS_MAX);
+		ses_agent_tell(ses,
+			       "on-CPU, run-queue and blocked times and bytes of calls in %s threads may be too low: "
+			       "mxbpf keeps "
+			       "at "
+			       "most %u threads",
+			       fmt_count(threads, n), ACC_THREADS_MAX);
 	ses_agent_check(ses);
 	if (ses->agent_failed.code && !agt_broken(ses->agent) &&
 	    ses_add_note(&ses->about, "agent", "operators are not recorded: %s", ses->agent_failed.why) &&
@@ -308,15 +332,17 @@ void ses_agent_end(struct session *ses)
 		ses_gpu_end(ses);
 	if (!ses->agent)
 		return;
+	ses_agents_end(ses);
 	if (!ses->agent_failed.code && agt_injected(ses->agent)->base) {
 		ses->about.agent_route = strdup(agt_injected(ses->agent)->route);
 		if (!ses->about.agent_route && !ses->write_error)
 			ses->write_error = -ENOMEM;
 	}
 	if (agt_numbers_wrong(ses->agent))
-		tell(ses, "a call had an impossible sequence number, so the numbers of this library are read at a "
-			  "wrong place; "
-			  "later backward nodes are not matched with forward operators");
+		ses_agent_tell(ses,
+			       "a call had an impossible sequence number, so the numbers of this library are read at a "
+			       "wrong place; "
+			       "later backward nodes are not matched with forward operators");
 	say_cleared(ses);
 }
 

@@ -20,8 +20,9 @@ struct sight {
 
 /* A process that is followed. */
 struct member {
-	struct plan *plan;	/* borrowed */
-	struct mxbpf_target at; /* addresses in this process */
+	struct plan *plan;		 /* borrowed */
+	struct mxbpf_target at;		 /* addresses in this process */
+	struct plan_agent_memory memory; /* --agent: where it sees memory there */
 };
 
 /* Bits of follow.refused. */
@@ -38,15 +39,9 @@ struct follow {
 	struct sight found;   /* the sighting of a runtime that ses_await() waits for; kind 0: none yet */
 };
 
-/* The agent is loaded into one process only: the one that was named, or the first that maps the runtime. */
-static bool has_agent_target(const struct session *ses)
-{
-	return ses->o->agent && ses->targets[0].tgt;
-}
-
 bool ses_follows(const struct session *ses)
 {
-	return !ses->o->no_follow && !has_agent_target(ses);
+	return !ses->o->no_follow;
 }
 
 /*
@@ -114,7 +109,7 @@ static struct plan *keep(struct session *ses, struct tgt **t, struct plan *p)
 	return &new->plan;
 }
 
-static int remember(struct session *ses, uint32_t tgid, struct plan *p, const struct mxbpf_target *at)
+static int remember(struct session *ses, uint32_t tgid, const struct member *m)
 {
 	struct member *new = malloc(sizeof(*new));
 	uint64_t *mine = new ? hash_put(&ses->follow->members, tgid, 0) : NULL;
@@ -123,7 +118,7 @@ static int remember(struct session *ses, uint32_t tgid, struct plan *p, const st
 		free(new);
 		return -ENOMEM;
 	}
-	*new = (struct member){p, *at};
+	*new = *m;
 	*mine = (uintptr_t) new;
 	return 0;
 }
@@ -148,14 +143,27 @@ static uint64_t gap_of(const struct session *ses, const struct sight *at)
 	return clock_ns(CLOCK_MONOTONIC) - since;
 }
 
+/* The agent comes before the probes, because a child may end soon. at: as for joined(). */
+static void follow_agent(struct session *ses, uint32_t tgid, const struct member *m, const struct sight *at)
+{
+	const struct agt_place place = {.pid = (pid_t)tgid,
+					.load_bias = m->at.static_base,
+					.undefined = m->at.undefined,
+					.memory = m->memory};
+
+	if (ses->agent_source)
+		ses_agent_follow(ses, m->plan, &place, !at);
+}
+
 /* Notes the result of attaching to a process. at: the sighting that led to it; NULL: the process was there before. */
 static int joined(struct session *ses, uint32_t tgid, const struct member *m, int err, const struct sight *at)
 {
 	uint64_t gap_ns = gap_of(ses, at);
 
 	if (!err)
-		err = remember(ses, tgid, m->plan, &m->at);
+		err = remember(ses, tgid, m);
 	if (err) {
+		ses_agent_leave(ses, tgid);
 		ses->about.unfollowed += first_time(ses, tgid, COUNTED);
 		return err;
 	}
@@ -214,6 +222,12 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 	m.plan = known_plan(ses, *t, &m.at);
 	if (!m.plan)
 		m.plan = new_plan(ses, t, &m.at, e);
+	if (m.plan && *t && ses->o->agent)
+		plan_agent_entries(m.plan, *t, &m.memory);
+	else if (m.plan)
+		m.memory = m.plan->agent_memory;
+	if (m.plan)
+		follow_agent(ses, tgid, &m, at);
 	err = m.plan ? att_attach(ses->att, m.plan, &m.at, (pid_t)tgid, e) : e->code;
 	if (!err)
 		err = still_the_same(ses, tgid, execs, e);
@@ -282,14 +296,14 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 	} else if (!ses->targets[0].tgt) {
 		ses->targets[0].tgt = t;
 		return 0;
-	} else if (ses->att && !has_agent_target(ses) && !att_has(ses->att, (pid_t)tgid, NULL) &&
+	} else if (ses->att && !att_has(ses->att, (pid_t)tgid, NULL) &&
 		   !member_of(ses, tgid)) { /* the process has just ended */
 		err = attach_to(ses, &t, at, execs, e);
 		if (!err)
 			watch_late(ses, (pid_t)tgid);
 		else if (t)
 			look_again(ses, t);
-	} else if (ses->att && (!has_agent_target(ses) || member_of(ses, tgid))) {
+	} else if (ses->att) {
 		ses_late_look(ses, t);
 	}
 out:
@@ -314,12 +328,11 @@ static int attach_child(struct session *ses, const struct member *m, pid_t child
 static int sight_fork(struct session *ses, const struct sight *at, struct err *e)
 {
 	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
-	const struct member first = {&ses->targets[0].plan, ses->targets[0].plan.target};
+	struct plan *p = &ses->targets[0].plan;
+	const struct member first = {p, p->target, p->agent_memory};
 	const struct member *m;
 	int err = 0;
 
-	if (has_agent_target(ses))
-		return 0;
 	if (member_of(ses, at->seen.tgid)) /* a process with the same number has just ended */
 		ses_sweep(ses);
 	if (member_of(ses, at->seen.tgid)) /* it was found among the existing children */
@@ -330,6 +343,7 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 		m = &first;
 	if (!m)
 		return 0;
+	follow_agent(ses, at->seen.tgid, m, at);
 	if (at->seen.covered)
 		att_join(ses->att, child);
 	else
@@ -346,6 +360,7 @@ static void leave(struct session *ses, uint32_t tgid, bool wait)
 
 	watch_forget(ses->follow->watch, (pid_t)tgid);
 	ses_late_leave(ses, (pid_t)tgid);
+	ses_agent_leave(ses, tgid);
 	if (hash_del(&ses->follow->members, tgid, 0, &member)) {
 		free((struct member *)(uintptr_t)member);
 		att_leave(ses->att, (pid_t)tgid, wait);
@@ -393,11 +408,15 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 {
 	struct sight at = {.seen = *seen};
 	struct session *ses = ctx;
+	const struct member *m;
 
-	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && !seen->covered && !has_agent_target(ses)) {
+	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && (!seen->covered || ses->o->agent)) {
 		watch_stop(&at.seen);
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
+	m = seen->kind == MXBPF_SIGHT_FORK ? member_of(ses, seen->parent) : NULL;
+	if (m) /* before the probes of any other child, which take longer */
+		follow_agent(ses, seen->tgid, m, &at);
 	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
 		watch_continue(&at.seen);
 }
@@ -613,11 +632,12 @@ int ses_follow_open(struct session *ses, struct err *e)
 
 int ses_follow(struct session *ses, struct err *e)
 {
+	struct plan *p = &ses->targets[0].plan;
 	pid_t tgid = tgt_pid(ses->targets[0].tgt);
 
 	if (!ses->follow)
 		return 0;
-	if (remember(ses, (uint32_t)tgid, &ses->targets[0].plan, &ses->targets[0].plan.target))
+	if (remember(ses, (uint32_t)tgid, &(struct member){p, p->target, p->agent_memory}))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(ses, tgid);
 	if (ses_follows(ses))

@@ -155,6 +155,9 @@ void ses_gpu_end(struct session *ses)
 	char text[600], why[512], stop[24];
 
 	src_gpu_account(ses->gpu_source, &a);
+	if (ses->about.followed)
+		note(ses,
+		     "records of the GPU are those of the first process; the agent is a client of CUPTI nowhere else");
 	if (!agt_gpu(ses->agent, &g)) {
 		if (!agt_broken(ses->agent))
 			note(ses, "no record of the GPU: no operator was called, so the agent was not loaded");

@@ -110,7 +110,13 @@ struct session {
 	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct att *att;
 	struct ses_cost cost;
-	struct agt *agent;	  /* --agent; NULL: not requested, or not loaded yet */
+	struct agts *agents; /* --agent or --gpu: all agents; NULL: not requested */
+	struct hash
+		others; /* tgid -> struct ses_other *, owned: followed processes that have the agent or wait for it */
+	unsigned agents_in;	  /* atomic: of the followed processes, those in which the agent has been */
+	unsigned agents_refused;  /* and those in which it cannot be */
+	bool agent_memory;	  /* the agent records memory */
+	struct agt *agent;	  /* of the first process; NULL: not requested, or not loaded yet */
 	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
 	bool agent_came;	  /* atomic: loading the agent, for which the session waits, has succeeded or failed */
 	struct src *agent_source; /* NULL: the agent records no operators */
@@ -359,6 +365,8 @@ void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
 int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
 bool ses_agent_could(const struct session *ses); /* true if the agent can be used in the first target */
 int ses_agent_open(struct session *ses, struct err *e);
+/* With --py-stacks: an address in the interpreter of a process, see agt_opts. 0: it has none. */
+uint64_t ses_agent_is_finalizing(struct session *ses, uint32_t tgid);
 int ses_agent_await(struct session *ses, struct err *e);
 void ses_agent_take(struct session *ses, bool on);
 struct src_agent_counts ses_agent_counts(const struct session *ses); /* see src_agent_counts() */
@@ -369,6 +377,23 @@ struct src_agent_counts ses_agent_counts(const struct session *ses); /* see src_
 void ses_agent_check(struct session *ses);
 /* Call after ses_agent_take(ses, false), when the end of the window is known. */
 void ses_agent_settle(struct session *ses);
+/* The source has the agent of one more process, 0 or -ENOMEM, or does not need it any more. */
+int ses_agent_add(struct session *ses, struct agt *a);
+void ses_agent_remove(struct session *ses, struct agt *a);
+/* Warns, and adds a note to every output. */
+__attribute__((format(printf, 2, 3))) void ses_agent_tell(struct session *ses, const char *format, ...);
+/*
+ * feature/agents/load.c: the agent in processes that are followed. ses_agent_follow: p fits the process, which gets the
+ * agent now or at its next operator. was_there: it is older than the session, which waits for it in ses_agents_await();
+ * that returns false if the session has to end. ses_agent_leave: the process has ended or executed another program.
+ * ses_agents_check and ses_agents_end report processes without the agent; ses_agents_free frees all, after the hub.
+ */
+void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there);
+void ses_agent_leave(struct session *ses, uint32_t tgid);
+bool ses_agents_await(struct session *ses);
+void ses_agents_check(struct session *ses);
+void ses_agents_end(struct session *ses);
+void ses_agents_free(struct session *ses);
 /* With the agent: puts the operator that a record of BPF was in into the record. */
 void ses_agent_fill(struct session *ses, struct mxbpf_rec *r);
 /* Call after the last record. Warns about calls that the agent could not see. */

@@ -320,6 +320,7 @@ int ses_start(struct session *ses, struct err *e)
 		ses_late_look(ses, ses->targets[0].tgt);
 	else if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
+	ses->ended |= !ses_agents_await(ses);
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);
 	mark_start(ses);
@@ -482,7 +483,9 @@ void ses_free(struct session *ses)
 		src_flush(ses->hub);
 	}
 	src_hub_free(ses->hub);
+	ses_agents_free(ses);
 	agt_close(ses->agent);
+	agts_close(ses->agents);
 	acc_free(ses->accounts);
 	calls_free(ses->calls);
 	agent_costs_free(ses->agent_costs);

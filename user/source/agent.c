@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns calls that the agent records into spans. Each name comes before its first span. */
+/* Turns calls that the agents of a session record into spans. Each name comes before its first span. */
 #include "source/agent.h"
 
 #include <errno.h>
@@ -16,32 +16,47 @@
 #include "base/thread.h"
 #include "records/kinds.h"
 
-#define LOOK_MS	      20	   /* interval between two reads of full batches */
-#define TAILS_NS      200000000ull /* interval between two reads of batches that threads are still filling */
-#define SPANS_BYTES   (64u << 20)  /* of calls that wait for their turn; more are lost */
-#define MOMENTS_BYTES (32u << 20)  /* of memory that waits */
-#define BLOCKS_MAX    (1u << 18)   /* live blocks whose size is known */
+#define LOOK_MS	       20	    /* interval between two reads of full batches */
+#define TAILS_NS       200000000ull /* interval between two reads of batches that threads are still filling */
+#define BIRTHS_AT_ONCE 64	    /* forked children that are looked at in one interval */
+#define SPANS_BYTES    (64u << 20)  /* of calls that wait for their turn; more are lost */
+#define MOMENTS_BYTES  (32u << 20)  /* of memory that waits */
+#define BLOCKS_MAX     (1u << 18)   /* live blocks whose size is known */
 /* What the agent knows of a span: less to copy and to sort. */
 #define CALL_BYTES MXBPF_SPAN_BYTES_DETAILS
 
-struct agent_source {
-	struct agt *agt;
+/* A process with the agent. */
+struct proc {
+	struct agent_source *of;
+	struct agt *agt; /* borrowed */
 	uint32_t tgid;
-	bool owners; /* records of memory have room for their owner */
-	bool stacks; /* and for their stack */
+	struct hash names; /* the agent's number of a name -> its id */
+	struct hash lists; /* (place, kind) of a list of the agent -> 1 + its id */
+};
+
+/*
+ * The main thread adds and removes processes, with both locks, and reads the list without one. The lock of the list is
+ * taken last, and for a moment only.
+ */
+struct agent_source {
+	struct agts *all; /* borrowed */
+	pthread_mutex_t list_lock;
+	struct buf procs;	/* struct proc *, owned */
+	size_t next_birth;	/* used with the lock of the source: where to look for a birth next */
+	struct mxbpf_loss gone; /* with the list's lock: loss of processes that were removed */
+	bool owners;		/* records of memory have room for their owner */
+	bool stacks;		/* and for their stack */
 	uint64_t (*list_id)(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
 	void *list_ctx;
+	uint64_t list[MXBPF_AGENT_LIST_WORDS];
 	struct src *src;
 	pthread_t thread;
-	int stop_fd;	      /* readable: the thread must end; -1: the thread does not run */
-	struct calls *calls;  /* finds the call of records from other sources; borrowed, NULL: not needed */
-	pthread_mutex_t lock; /* protects the members below that are not atomic */
-	struct hash names;    /* the agent's number of a name -> its id */
-	struct hash lists;    /* (place, kind) of a list of the agent -> 1 + its id */
-	uint64_t list[MXBPF_AGENT_LIST_WORDS];
-	struct buf spans;     /* CALL_BYTES of struct mxbpf_span each, unsorted: calls not yet delivered */
+	int stop_fd;	       /* readable: the thread must end; -1: the thread does not run */
+	struct calls *calls;   /* finds the call of records from other sources; borrowed, NULL: not needed */
+	pthread_mutex_t lock;  /* protects the members below that are not atomic */
+	struct buf spans;      /* CALL_BYTES of struct mxbpf_span each, unsorted: calls not yet delivered */
 	struct buf moments;    /* struct moment, unsorted: memory not yet delivered */
-	struct hash blocks;    /* address and device of a live block -> its bytes */
+	struct hash blocks;    /* address of a live block, its process and device -> its bytes */
 	struct buf texts;      /* names of one delivery */
 	struct buf recs;       /* other records of one delivery */
 	uint64_t looked_ns;    /* time of the last read of open calls and unfinished batches */
@@ -57,23 +72,21 @@ struct agent_source {
 
 /* Memory that is allocated, or freed: then bytes may be 0. */
 struct moment {
-	uint64_t ns, addr, bytes, reserved;
-	uint32_t tid, device;
-	uint32_t stack; /* place of the list */
+	uint64_t ns, addr, bytes, reserved, stack_id;
+	uint32_t tid, tgid, device;
 	bool freed;
 };
 
 /* ---- records */
 
-static int put_name(struct agent_source *a, uint64_t id, const char *text, uint32_t len)
+static int put_name(struct agent_source *a, uint32_t tgid, uint64_t id, const char *text, uint32_t len)
 {
 	const size_t pad = -len & 7;
 	const uint64_t zeros = 0;
-	const struct mxbpf_name r = {
-		.h = {.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(r) + len + pad), .tgid = a->tgid},
-		.id = id,
-		.len = len,
-		.kind = MXBPF_NAME_SPAN};
+	const struct mxbpf_name r = {.h = {.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(r) + len + pad), .tgid = tgid},
+				     .id = id,
+				     .len = len,
+				     .kind = MXBPF_NAME_SPAN};
 
 	if (buf_put(&a->texts, &r, sizeof(r)) || buf_put(&a->texts, text, len))
 		return -ENOMEM;
@@ -81,34 +94,35 @@ static int put_name(struct agent_source *a, uint64_t id, const char *text, uint3
 }
 
 /* Returns the id that a probe would give the same text. */
-static uint64_t name_id(struct agent_source *a, uint32_t name)
+static uint64_t name_id(struct proc *p, uint32_t name)
 {
-	uint64_t *known = name ? hash_put(&a->names, name, 0) : NULL, id;
+	uint64_t *known = name ? hash_put(&p->names, name, 0) : NULL, id;
 	char text[MXBPF_AGENT_NAME_BYTES];
 
 	if (!known || *known)
 		return known ? *known : 0;
-	agt_name(a->agt, name, text);
+	agt_name(p->agt, name, text);
 	id = *text ? plan_hash(text) : MXBPF_NAME_UNNAMED;
-	if (*text && put_name(a, id, text, (uint32_t)strlen(text)))
+	if (*text && put_name(p->of, p->tgid, id, text, (uint32_t)strlen(text)))
 		return 0;
 	*known = id;
 	return id;
 }
 
 /* Returns the id of the list at a place, or 0 if there is none. */
-static uint64_t list_id(struct agent_source *a, uint32_t place, enum mxbpf_agent_list kind)
+static uint64_t list_id(struct proc *p, uint32_t place, enum mxbpf_agent_list kind)
 {
+	struct agent_source *a = p->of;
 	uint64_t *known, id = 0;
 	uint32_t n;
 
 	if (!place || !a->list_id)
 		return 0;
-	known = hash_put(&a->lists, place, kind);
+	known = hash_put(&p->lists, place, kind);
 	if (known && *known)
 		return *known - 1;
-	if (!agt_list(a->agt, place, kind, a->list, &n))
-		id = a->list_id(a->list_ctx, a->tgid, kind, a->list, n);
+	if (!agt_list(p->agt, place, kind, a->list, &n))
+		id = a->list_id(a->list_ctx, p->tgid, kind, a->list, n);
 	if (!id)
 		__atomic_fetch_add(&a->unlisted, 1, __ATOMIC_RELAXED);
 	if (known)
@@ -129,15 +143,17 @@ static void count(struct agent_source *a, bool kept)
 	__atomic_fetch_add(kept ? &a->stored : &a->lost, 1, __ATOMIC_RELAXED);
 }
 
-static void on_memory(struct agent_source *a, const struct mxbpf_agent_call *c)
+static void on_memory(struct proc *p, const struct mxbpf_agent_call *c)
 {
+	struct agent_source *a = p->of;
 	const struct moment m = {.ns = c->start_ns,
 				 .addr = c->seq,
 				 .bytes = c->origin,
 				 .reserved = c->dur_ns,
+				 .stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK),
 				 .tid = c->tid,
+				 .tgid = p->tgid,
 				 .device = c->name,
-				 .stack = c->stack,
 				 .freed = c->flags & MXBPF_AGENT_CALL_FREED};
 
 	__atomic_fetch_add(&a->counts.memory, 1, __ATOMIC_RELAXED);
@@ -146,7 +162,8 @@ static void on_memory(struct agent_source *a, const struct mxbpf_agent_call *c)
 
 static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n)
 {
-	struct agent_source *a = ctx;
+	struct proc *p = ctx;
+	struct agent_source *a = p->of;
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
@@ -154,23 +171,23 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 		struct mxbpf_span s;
 
 		if (c->scope == MXBPF_AGENT_MEMORY) {
-			on_memory(a, c);
+			on_memory(p, c);
 			continue;
 		}
 		s = (struct mxbpf_span){
 			.h = {.kind = MXBPF_SPAN,
 			      .size = MXBPF_SPAN_BYTES_PLAIN,
-			      .tgid = a->tgid,
+			      .tgid = p->tgid,
 			      .ts_ns = c->start_ns},
 			.dur_ns = c->dur_ns ? c->dur_ns : 1,
 			.self_ns = c->self_ns,
-			.name_id = name_id(a, c->name),
+			.name_id = name_id(p, c->name),
 			.tid = c->tid,
 			.end_tid = c->end_tid,
 			.cls = MXBPF_CLASS_OPERATOR,
 			.flags = (uint8_t)span_flags(c->scope, c->flags),
-			.args_id = list_id(a, c->args, MXBPF_AGENT_LIST_ARGS),
-			.stack_id = list_id(a, c->stack, MXBPF_AGENT_LIST_STACK),
+			.args_id = list_id(p, c->args, MXBPF_AGENT_LIST_ARGS),
+			.stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK),
 			.seq = c->seq,
 			.origin = c->origin,
 		};
@@ -246,7 +263,7 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 	struct mxbpf_alloc r = {
 		.h = {.kind = MXBPF_ALLOC,
 		      .size = a->owners ? MXBPF_ALLOC_BYTES_OWNER : MXBPF_ALLOC_BYTES_PLAIN,
-		      .tgid = a->tgid,
+		      .tgid = m->tgid,
 		      .ts_ns = m->ns},
 		.bytes = (int64_t)m->bytes,
 		.tid = m->tid,
@@ -254,20 +271,20 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 		.addr = m->addr,
 		.pool_bytes = m->reserved,
 	};
+	const uint64_t of = (uint64_t)m->device << 32 | m->tgid;
 	uint64_t *known, bytes = m->bytes;
 
 	if (a->stacks) {
 		r.h.size = sizeof(r);
-		r.stack_id = list_id(a, m->stack, MXBPF_AGENT_LIST_STACK);
+		r.stack_id = m->stack_id;
 	}
 	if (!m->freed) {
-		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, m->device)
-						   : hash_get(&a->blocks, m->addr, m->device);
+		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, of) : hash_get(&a->blocks, m->addr, of);
 		if (known)
 			*known = m->bytes;
 		else
 			__atomic_fetch_add(&a->unsized, 1, __ATOMIC_RELAXED);
-	} else if (hash_del(&a->blocks, m->addr, m->device, &bytes) || bytes || a->owners) {
+	} else if (hash_del(&a->blocks, m->addr, of, &bytes) || bytes || a->owners) {
 		r.bytes = -(int64_t)bytes;
 		r.flags = MXBPF_ALLOC_FREED;
 	} else {
@@ -303,50 +320,67 @@ static void put_records(struct agent_source *a, uint64_t until_ns)
 	take_first(&a->moments, k * sizeof(*m));
 }
 
-static struct mxbpf_open open_call(struct agent_source *a, const struct mxbpf_agent_open *o, uint32_t tid,
-				   unsigned level, uint64_t now)
+static struct mxbpf_open open_call(struct proc *p, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level,
+				   uint64_t now)
 {
 	return (struct mxbpf_open){
-		.h = {.kind = MXBPF_OPEN, .size = sizeof(struct mxbpf_open), .tgid = a->tgid, .ts_ns = o->start_ns},
+		.h = {.kind = MXBPF_OPEN, .size = sizeof(struct mxbpf_open), .tgid = p->tgid, .ts_ns = o->start_ns},
 		.open_ns = now > o->start_ns ? now - o->start_ns : 0,
-		.name_id = name_id(a, o->name),
+		.name_id = name_id(p, o->name),
 		.tid = tid,
 		.syscall = -1,
 		.cls = MXBPF_CLASS_OPERATOR,
 		.flags = (uint8_t)span_flags(o->scope, 0),
 		.level = (uint8_t)(level < UINT8_MAX ? level : UINT8_MAX),
-		.args_id = list_id(a, o->args, MXBPF_AGENT_LIST_ARGS),
-		.stack_id = list_id(a, o->stack, MXBPF_AGENT_LIST_STACK),
+		.args_id = list_id(p, o->args, MXBPF_AGENT_LIST_ARGS),
+		.stack_id = list_id(p, o->stack, MXBPF_AGENT_LIST_STACK),
 	};
+}
+
+/* Takes the copy that an open call holds of the only call that ended in it. */
+static void on_twin(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived)
+{
+	struct proc *p = ctx;
+
+	(void)tid;
+	(void)level;
+	(void)outlived;
+	if (o->inner != MXBPF_AGENT_INNER_TWIN)
+		return;
+	__atomic_fetch_add(&p->of->twins, 1, __ATOMIC_RELAXED);
+	on_calls(p, &o->twin, 1);
 }
 
 static void on_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived)
 {
-	struct agent_source *a = ctx;
-	struct mxbpf_open r = open_call(a, o, tid, level, clock_ns(CLOCK_MONOTONIC));
+	struct proc *p = ctx;
+	struct mxbpf_open r = open_call(p, o, tid, level, clock_ns(CLOCK_MONOTONIC));
 
-	(void)outlived;
-	buf_put(&a->recs, &r, sizeof(r));
-	if (o->inner != MXBPF_AGENT_INNER_TWIN)
-		return;
-	__atomic_fetch_add(&a->twins, 1, __ATOMIC_RELAXED);
-	on_calls(a, &o->twin, 1);
+	buf_put(&p->of->recs, &r, sizeof(r));
+	on_twin(p, o, tid, level, outlived);
 }
 
 /* A call that was open at one moment. */
 struct still_open {
+	struct proc *of;
 	struct mxbpf_agent_open call;
 	uint32_t tid;
 	unsigned level;
 };
 
+struct opens {
+	struct proc *of;
+	struct buf *list; /* struct still_open */
+};
+
 /* Ignores a call that outlived the call around it, because it does not run on its thread any more. */
 static void on_still_open(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived)
 {
-	const struct still_open one = {*o, tid, level};
+	const struct opens *to = ctx;
+	const struct still_open one = {to->of, *o, tid, level};
 
 	if (!outlived)
-		buf_put(ctx, &one, sizeof(one)); /* if there is no memory, the call around it takes its place */
+		buf_put(to->list, &one, sizeof(one)); /* if there is no memory, the call around it takes its place */
 }
 
 static void learn_open(struct agent_source *a, const struct buf *open, uint64_t at_ns)
@@ -358,10 +392,38 @@ static void learn_open(struct agent_source *a, const struct buf *open, uint64_t 
 	for (i = 0; i < n; i++) {
 		if (o[i].call.start_ns >= at_ns)
 			continue;
-		r = open_call(a, &o[i].call, o[i].tid, o[i].level, at_ns);
+		r = open_call(o[i].of, &o[i].call, o[i].tid, o[i].level, at_ns);
 		if (calls_open(a->calls, &r))
 			__atomic_fetch_add(&a->lost, 1, __ATOMIC_RELAXED);
 	}
+}
+
+static size_t nprocs(const struct agent_source *a)
+{
+	return buf_count(&a->procs, struct proc *);
+}
+
+static struct proc *proc_at(const struct agent_source *a, size_t i)
+{
+	return *buf_at(&a->procs, struct proc *, i);
+}
+
+static void read_opens(struct agent_source *a, struct buf *list)
+{
+	size_t i;
+
+	for (i = 0; i < nprocs(a); i++)
+		agt_opens(proc_at(a, i)->agt, on_still_open, &(struct opens){proc_at(a, i), list});
+}
+
+/* Takes all calls of all processes that have ended. */
+static void take_all(struct agent_source *a)
+{
+	size_t i;
+
+	agts_take(a->all);
+	for (i = 0; i < nprocs(a); i++)
+		agt_tails(proc_at(a, i)->agt);
 }
 
 static void deliver(struct agent_source *a)
@@ -395,22 +457,37 @@ static void look(struct agent_source *a)
 
 	a->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	if (a->calls) {
-		agt_opens(a->agt, on_still_open, &open);
+		read_opens(a, &open);
 		learn_open(a, &open, a->looked_ns);
 	}
-	agt_take(a->agt, true, on_calls, a);
+	take_all(a);
 	if (!__atomic_load_n(&a->stopped_ns, __ATOMIC_ACQUIRE))
 		known(a, before_ns);
 	buf_fini(&open);
 }
 
+/* Forked children keep a limited number of batches until they are found. Many of them take turns. */
+static void look_for_births(struct agent_source *a)
+{
+	unsigned looked = 0;
+	size_t i;
+
+	for (i = 0; i < nprocs(a) && looked < BIRTHS_AT_ONCE; i++)
+		looked += agt_births(proc_at(a, a->next_birth++ % nprocs(a))->agt);
+}
+
 static void take(struct agent_source *a, bool tails)
 {
+	size_t i;
+
 	pthread_mutex_lock(&a->lock);
+	for (i = 0; i < nprocs(a); i++)
+		agt_renew(proc_at(a, i)->agt);
 	if (tails)
 		look(a);
 	else
-		agt_take(a->agt, false, on_calls, a);
+		agts_take(a->all);
+	look_for_births(a);
 	deliver(a);
 	pthread_mutex_unlock(&a->lock);
 }
@@ -422,11 +499,22 @@ static void take(struct agent_source *a, bool tails)
 void src_agent_stop(struct src *s)
 {
 	struct agent_source *a = s->ctx;
+	size_t i;
 
 	__atomic_store_n(&a->stopped_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 	if (a->calls)
-		agt_opens(a->agt, on_still_open, &a->stopped);
-	agt_activate(a->agt, false);
+		read_opens(a, &a->stopped);
+	for (i = 0; i < nprocs(a); i++)
+		agt_activate(proc_at(a, i)->agt, false);
+}
+
+void src_agent_start(struct src *s)
+{
+	struct agent_source *a = s->ctx;
+	size_t i;
+
+	for (i = 0; i < nprocs(a); i++)
+		agt_activate(proc_at(a, i)->agt, true);
 }
 
 void src_agent_settle(struct src *s)
@@ -439,7 +527,7 @@ void src_agent_settle(struct src *s)
 	pthread_mutex_lock(&a->lock);
 	if (a->calls)
 		learn_open(a, &a->stopped, ns);
-	agt_take(a->agt, true, on_calls, a);
+	take_all(a);
 	known(a, ns);
 	__atomic_store_n(&a->stopped_ns, 0, __ATOMIC_RELEASE);
 	deliver(a);
@@ -488,6 +576,7 @@ static void agent_flush(struct src *s)
 {
 	struct agent_source *a = s->ctx;
 	uint64_t one = 1;
+	size_t i;
 
 	src_agent_settle(s);
 	if (a->stop_fd < 0)
@@ -497,10 +586,11 @@ static void agent_flush(struct src *s)
 	close(a->stop_fd);
 	a->stop_fd = -1;
 	take(a, true);
-	agt_detach(a->agt);
-	agt_drain(a->agt, on_calls, a);
+	agts_detach(a->all);
+	agts_drain(a->all);
 	take(a, true);
-	agt_opens(a->agt, on_open, a);
+	for (i = 0; i < nprocs(a); i++)
+		agt_opens(proc_at(a, i)->agt, on_open, proc_at(a, i));
 	put_records(a, UINT64_MAX);
 	__atomic_store_n(&a->until_ns, UINT64_MAX, __ATOMIC_RELEASE);
 	deliver(a);
@@ -513,9 +603,18 @@ static uint64_t agent_watermark(const struct src *s)
 
 static void agent_loss(const struct src *s, struct mxbpf_loss *loss)
 {
-	const struct agent_source *a = s->ctx;
+	struct agent_source *a = s->ctx;
+	struct mxbpf_loss one;
+	size_t i;
 
-	agt_loss(a->agt, loss);
+	pthread_mutex_lock(&a->list_lock);
+	*loss = a->gone;
+	for (i = 0; i < nprocs(a); i++) {
+		agt_loss(proc_at(a, i)->agt, &one);
+		mxbpf_loss_add(loss, &one);
+	}
+	pthread_mutex_unlock(&a->list_lock);
+	loss->dropped += agts_lost(a->all);
 	loss->attempted += __atomic_load_n(&a->twins, __ATOMIC_RELAXED);
 	loss->stored = __atomic_load_n(&a->stored, __ATOMIC_RELAXED);
 	loss->dropped += __atomic_load_n(&a->lost, __ATOMIC_RELAXED);
@@ -526,12 +625,75 @@ static void agent_loss(const struct src *s, struct mxbpf_loss *loss)
 		loss->dropped = loss->attempted - loss->stored;
 }
 
+static void proc_free(struct proc *p)
+{
+	hash_fini(&p->names);
+	hash_fini(&p->lists);
+	free(p);
+}
+
+int src_agent_join(struct src *s, struct agt *agt)
+{
+	struct agent_source *a = s->ctx;
+	struct proc *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct proc){.of = a, .agt = agt, .tgid = (uint32_t)agt_pid(agt)};
+	agt_receive(agt, on_calls, p);
+	pthread_mutex_lock(&a->lock);
+	pthread_mutex_lock(&a->list_lock);
+	err = buf_put(&a->procs, &p, sizeof(p));
+	pthread_mutex_unlock(&a->list_lock);
+	pthread_mutex_unlock(&a->lock);
+	if (err)
+		free(p);
+	return err;
+}
+
+/* With the lock: takes a process out of the list, and keeps its loss. */
+static void forget(struct agent_source *a, size_t i)
+{
+	struct proc *p = proc_at(a, i);
+	struct mxbpf_loss loss;
+
+	pthread_mutex_lock(&a->list_lock);
+	agt_loss(p->agt, &loss);
+	mxbpf_loss_add(&a->gone, &loss);
+	a->procs.len -= sizeof(p);
+	memmove(a->procs.data + i * sizeof(p), a->procs.data + (i + 1) * sizeof(p), a->procs.len - i * sizeof(p));
+	pthread_mutex_unlock(&a->list_lock);
+	proc_free(p);
+}
+
+void src_agent_leave(struct src *s, struct agt *agt)
+{
+	struct agent_source *a = s->ctx;
+	size_t i;
+
+	src_agent_settle(s); /* it may still need the process */
+	pthread_mutex_lock(&a->lock);
+	agt_ended(agt);
+	agts_take(a->all);
+	agt_tails(agt);
+	for (i = 0; i < nprocs(a) && proc_at(a, i)->agt != agt; i++)
+		;
+	if (i < nprocs(a)) {
+		agt_opens(agt, on_twin, proc_at(a, i));
+		forget(a, i);
+	}
+	pthread_mutex_unlock(&a->lock);
+}
+
 static void agent_close(struct src *s)
 {
 	struct agent_source *a = s->ctx;
+	size_t i;
 
-	hash_fini(&a->names);
-	hash_fini(&a->lists);
+	for (i = 0; i < nprocs(a); i++)
+		proc_free(proc_at(a, i));
+	buf_fini(&a->procs);
 	hash_fini(&a->blocks);
 	buf_fini(&a->spans);
 	buf_fini(&a->moments);
@@ -539,6 +701,7 @@ static void agent_close(struct src *s)
 	buf_fini(&a->recs);
 	buf_fini(&a->stopped);
 	pthread_mutex_destroy(&a->lock);
+	pthread_mutex_destroy(&a->list_lock);
 	free(a);
 }
 
@@ -557,7 +720,7 @@ struct src_agent_counts src_agent_counts(const struct src *s)
 					 __atomic_load_n(&c->stacks, __ATOMIC_RELAXED)};
 }
 
-struct src *src_add_agent(struct src_hub *h, struct agt *agt, const struct src_agent_opts *o)
+struct src *src_add_agent(struct src_hub *h, struct agts *all, const struct src_agent_opts *o)
 {
 	struct agent_source *a = calloc(1, sizeof(*a));
 	struct src *s = a ? src_add(h, &ops, "agent", a) : NULL;
@@ -566,14 +729,14 @@ struct src *src_add_agent(struct src_hub *h, struct agt *agt, const struct src_a
 		free(a);
 		return NULL;
 	}
-	a->agt = agt;
-	a->tgid = o->tgid;
+	a->all = all;
 	a->calls = o->calls;
 	a->owners = o->owners;
 	a->stacks = o->stacks;
 	a->list_id = o->list_id;
 	a->list_ctx = o->ctx;
 	pthread_mutex_init(&a->lock, NULL);
+	pthread_mutex_init(&a->list_lock, NULL);
 	a->src = s;
 	a->stop_fd = -1;
 	return s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The source that reads from the agent inside a process. */
+/* The source that reads from the agents of a session. */
 #ifndef SOURCE_AGENT_H
 #define SOURCE_AGENT_H
 
@@ -8,12 +8,11 @@
 #include "source/source.h"
 
 /*
- * Adds the source. `a` and `calls` are borrowed until the hub is freed; tgid is that of the process. `calls` learns of
- * each call before the watermark passes it; it may be NULL. owners: records of memory have room for their owner.
- * Returns NULL if there is no memory.
+ * Adds the source. `all` and `calls` are borrowed until the hub is freed. `calls` learns of each call before the
+ * watermark passes it; it may be NULL. owners: records of memory have room for their owner. Returns NULL if there is no
+ * memory.
  */
 struct src_agent_opts {
-	uint32_t tgid;
 	struct calls *calls;
 	bool owners;
 	bool stacks; /* records of memory have room for their stack, too */
@@ -24,15 +23,24 @@ struct src_agent_opts {
 	uint64_t (*list_id)(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
 	void *ctx;
 };
-struct src *src_add_agent(struct src_hub *h, struct agt *a, const struct src_agent_opts *o);
+struct src *src_add_agent(struct src_hub *h, struct agts *all, const struct src_agent_opts *o);
 /* Records so far, of all that src_loss() counts: of memory, and of calls with arguments and with a stack. */
 struct src_agent_counts {
 	uint64_t memory, args, stacks;
 };
 struct src_agent_counts src_agent_counts(const struct src *s);
 /*
- * Stop recording until agt_activate(). src_agent_stop() does so at once. Call src_agent_settle() soon after it: that
- * tells `calls` of all calls that were open at that moment or had ended. Call both from one thread.
+ * A process gets the agent, or has ended: the source then has all its calls, and does not need the agent any more. Call
+ * these and the functions below from one thread. `a` is borrowed until src_agent_leave(), or until the hub is freed.
+ * Returns 0 or -ENOMEM.
+ */
+int src_agent_join(struct src *s, struct agt *a);
+void src_agent_leave(struct src *s, struct agt *a);
+/* Starts recording in all processes. */
+void src_agent_start(struct src *s);
+/*
+ * Stop recording until src_agent_start(). src_agent_stop() does so at once. Call src_agent_settle() soon after it: that
+ * tells `calls` of all calls that were open at that moment or had ended.
  */
 void src_agent_stop(struct src *s);
 void src_agent_settle(struct src *s);

@@ -45,11 +45,6 @@ const struct mxbpf_python *sym_python(const struct sym *s)
 	return s->stacks ? py_offsets(s->stacks->first.py) : NULL;
 }
 
-uint64_t sym_python_is_finalizing(const struct sym *s)
-{
-	return s->stacks ? py_is_finalizing(s->stacks->first.py) : 0;
-}
-
 static void interp_free(void *value)
 {
 	struct interp *i = value;
@@ -106,6 +101,13 @@ static struct py *py_of(struct sym *s, uint32_t tgid)
 	if (known && !*known)
 		*known = (uintptr_t)interp_new(s, tgid);
 	return known && *known ? ((struct interp *)(uintptr_t)*known)->py : NULL;
+}
+
+uint64_t sym_python_is_finalizing(struct sym *s, uint32_t tgid)
+{
+	struct py *py = s->stacks ? py_of(s, tgid) : NULL;
+
+	return py ? py_is_finalizing(py) : 0;
 }
 
 void sym_joined(struct sym *s, uint32_t tgid)

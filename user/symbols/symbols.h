@@ -39,8 +39,11 @@ void sym_free(struct sym *s);		       /* NULL is legal */
 int sym_python_open(struct sym *s, struct err *e);
 /* Returns what BPF must know about the interpreter, or NULL if there is none. Borrowed. */
 const struct mxbpf_python *sym_python(const struct sym *s);
-/* Address of a function of that interpreter, see py_is_finalizing(). */
-uint64_t sym_python_is_finalizing(const struct sym *s);
+/*
+ * Address of a function of the interpreter of a process, see py_is_finalizing(). 0: it has no interpreter, or another
+ * one than the first process.
+ */
+uint64_t sym_python_is_finalizing(struct sym *s, uint32_t tgid);
 /* Prepares for samples. Returns 0 or -ENOMEM. */
 int sym_samples_open(struct sym *s);
 

@@ -35,9 +35,19 @@ VISIBLE volatile uint16_t mxbpf_agent_switch __attribute__((section(".data"))) =
 static struct agent_gate closed;
 struct agent_gate *agent_gate = &closed;
 __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-exec")));
+__thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_exit;
+/*
+ * The memory of this process, or in a forked child, until it has its own, of its parent: of that, only the first page
+ * is there. `parent` is that page from then on.
+ */
+static struct mxbpf_agent_shared *family, *parent;
 
-/* The probe is at the second instruction of this function. The function keeps to the normal calling convention. */
+/*
+ * The probe is at the second instruction of this function, which must not have five bytes: Linux 6.18 to 7.2 would
+ * replace it by a call of a page that a forked child does not inherit. The function keeps to the normal calling
+ * convention.
+ */
 VISIBLE void mxbpf_agent_bell(const struct mxbpf_agent_batch *b);
 __asm__(".text\n"
 	".p2align 4\n"
@@ -45,7 +55,7 @@ __asm__(".text\n"
 	".type mxbpf_agent_bell, @function\n"
 	"mxbpf_agent_bell:\n"
 	".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"
-	".byte 0x0f, 0x1f, 0x44, 0, 0\n"
+	"nop\n"
 	"ret\n"
 	".size mxbpf_agent_bell, .-mxbpf_agent_bell\n");
 
@@ -104,6 +114,27 @@ void agent_hand_over(const struct mxbpf_agent_batch *b)
 		mxbpf_agent_bell(b);
 }
 
+/* Nobody hears the bell of a forked child before mxbpf has attached to it. */
+static void __attribute__((noinline, cold)) spill(struct mxbpf_agent_shared *s, const struct mxbpf_agent_batch *b)
+{
+	uint32_t i = __atomic_fetch_add(&s->spilled, 1, __ATOMIC_RELAXED);
+
+	if (i >= MXBPF_AGENT_SPILL)
+		return;
+	memcpy(&s->spill[i], b, MXBPF_AGENT_BATCH_HEAD + b->ncalls * sizeof(b->calls[0]));
+	__atomic_store_n(&s->is_spilled[i], 1, __ATOMIC_RELEASE);
+}
+
+static void ring(const struct mxbpf_agent_batch *b)
+{
+	struct mxbpf_agent_shared *s = agent_gate->shared;
+
+	if (__atomic_load_n(&s->unheard, __ATOMIC_ACQUIRE))
+		spill(s, b);
+	else
+		mxbpf_agent_bell(b);
+}
+
 /* ---- threads */
 
 /* Runs at the end of a thread: hands over its calls and frees its slot. */
@@ -112,11 +143,11 @@ static void leave_slot(void *slot)
 	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t = slot;
 
-	agent_slot = NULL;
-	if (!s) /* a forked child has the key but not the memory */
+	if (!s || t != agent_own_slot()) /* a forked child has the key but not the memory */
 		return;
+	agent_slot = NULL;
 	if (t->batch.ncalls && mxbpf_agent_switch)
-		mxbpf_agent_bell(&t->batch);
+		ring(&t->batch);
 	t->depth = 0;
 	t->batch.ncalls = 0;
 	__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
@@ -138,6 +169,7 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
 		t->batch.seq = 0;
 		t->last_ns = 0;
 		agent_slot = t;
+		agent_slot_gate = agent_gate;
 		pthread_setspecific(at_exit, t);
 		return t;
 	}
@@ -146,18 +178,26 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s)
 
 struct mxbpf_agent_slot *agent_my_slot(struct mxbpf_agent_shared *s)
 {
-	struct mxbpf_agent_slot *t = agent_slot ? agent_slot : agent_take_slot(s);
+	struct mxbpf_agent_slot *t = agent_own_slot();
+
+	t = t ? t : agent_take_slot(s);
 
 	if (!t)
 		__atomic_fetch_add(&s->no_slot, 1, __ATOMIC_RELAXED);
 	return t;
 }
 
+void __attribute__((cold)) agent_orphan(void)
+{
+	__atomic_fetch_add(&parent->orphans, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&agent_gate->shared->unheard_calls, 1, __ATOMIC_RELAXED);
+}
+
 void agent_batch_full(struct mxbpf_agent_slot *t)
 {
 	struct mxbpf_agent_batch *b = &t->batch;
 
-	mxbpf_agent_bell(b);
+	ring(b);
 	__atomic_store_n(&b->ncalls, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&b->seq, b->seq + 1, __ATOMIC_RELEASE);
 }
@@ -297,15 +337,18 @@ static long map_shared(struct mxbpf_agent_shared **out)
 	return at < 0 && at > -PAGE ? at : 0;
 }
 
-/* Creates the shared memory. A child does not inherit it, and the gate shows that it is missing there. */
-static int open_shared(void)
+/*
+ * Creates the shared memory. A child does not inherit it, and the gate shows that it is missing there. from: in a
+ * forked child, the first page of its parent's; NULL: none.
+ */
+static int open_shared(struct mxbpf_agent_shared *from)
 {
 	struct agent_gate *gate = map(PAGE, MAP_PRIVATE);
 	struct mxbpf_agent_shared *s = NULL;
 	long err = map_shared(&s);
 
 	err = err ? err : gate ? 0 : -ENOMEM;
-	err = err ? err : agent_call(SYS_madvise, (long)s, sizeof(*s), MADV_DONTFORK, 0, 0, 0);
+	err = err ? err : agent_call(SYS_madvise, (long)s + PAGE, sizeof(*s) - PAGE, MADV_DONTFORK, 0, 0, 0);
 	if (err)
 		return (int)err;
 	err = agent_call(SYS_madvise, (long)gate, PAGE, MADV_WIPEONFORK, 0, 0, 0);
@@ -316,10 +359,38 @@ static int open_shared(void)
 	s->magic = MXBPF_AGENT_MAGIC;
 	s->version = MXBPF_AGENT_VERSION;
 	s->pid = (uint32_t)agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	s->registered = (uint32_t)mxbpf_agent_config.registered; /* a child has its parent's callbacks */
+	if (from) {
+		s->numbers = from->numbers;
+		s->memory = from->memory;
+		s->details = from->details;
+		s->children = s->unheard = 1;
+		s->since_ns = from->since_ns;
+		parent = from;
+	}
 	gate->shared = s;
 	agent_gate = gate;
+	family = s;
 	mxbpf_agent_config.shared = (uint64_t)(uintptr_t)s;
 	return 0;
+}
+
+/* A thread that forked while another one was here leaves a child in which the agent does not start by itself. */
+struct mxbpf_agent_shared *agent_inherit(void)
+{
+	static uint32_t starting;
+	struct mxbpf_agent_shared *from = family;
+	uint32_t nobody = 0;
+
+	if (!from || !mxbpf_agent_switch || !mxbpf_agent_config.registered || !from->children || !from->since_ns)
+		return NULL;
+	if (__atomic_compare_exchange_n(&starting, &nobody, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		if (!agent_shared() && !open_shared(from))
+			__atomic_store_n(&starting, 0, __ATOMIC_RELEASE);
+	}
+	if (!agent_shared())
+		__atomic_fetch_add(&from->orphans, 1, __ATOMIC_RELAXED);
+	return agent_shared();
 }
 
 static const struct agent_module *const modules[] = {&agent_record_function, &agent_gpu};
@@ -339,8 +410,7 @@ long mxbpf_agent_start(uint64_t wanted)
 		err = -pthread_key_create(&at_exit, leave_slot);
 	has_key = !err;
 	if (!err && !agent_shared()) {
-		agent_slot = NULL; /* in a forked child this is the parent's slot */
-		err = open_shared();
+		err = open_shared(NULL);
 	}
 	for (i = 0; !err && i < sizeof(modules) / sizeof(modules[0]); i++)
 		if (wanted & modules[i]->bit)

@@ -42,6 +42,12 @@ extern struct agent_gate *agent_gate;
  * counts the call in no_slot.
  */
 extern __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-exec")));
+extern __thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
+/* In a forked child, the thread that called fork() still has the slot of its parent, whose memory is not there. */
+static inline struct mxbpf_agent_slot *agent_own_slot(void)
+{
+	return agent_slot_gate == agent_gate ? agent_slot : NULL;
+}
 struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
 /* Returns the slot of the calling thread, and takes one if it has none. Counts what cannot be recorded for lack of one.
  */
@@ -96,6 +102,11 @@ static inline uint64_t agent_time(const struct mxbpf_agent_shared *s, struct mxb
 }
 /* No mxbpf is attached. Returns true if none will come after this start of the agent. */
 bool agent_is_forsaken(void);
+/*
+ * Starts the agent in a forked child, which has inherited its callbacks, if mxbpf records in the parent and wants the
+ * children. Returns the shared memory, or NULL; then the call that is just beginning is counted in the parent's.
+ */
+struct mxbpf_agent_shared *agent_inherit(void);
 /* Returns true if somebody wants what the agent hands over: mxbpf is attached, or it goes into a file. */
 bool agent_is_heard(void);
 void agent_hand_over(const struct mxbpf_agent_batch *b);
@@ -106,6 +117,8 @@ uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, co
  * has no room counts as truncated.
  */
 uint32_t agent_list(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, enum mxbpf_agent_list kind, uint32_t n);
+/* In a forked child: counts a call that mxbpf does not hear of yet. */
+void agent_orphan(void);
 /* Hands over a full batch. */
 void agent_batch_full(struct mxbpf_agent_slot *t);
 
@@ -123,6 +136,8 @@ static inline void agent_recorded(struct mxbpf_agent_slot *t)
 {
 	uint32_t n = t->batch.ncalls + 1;
 
+	if (__builtin_expect(agent_gate->shared->unheard, 0))
+		agent_orphan();
 	__atomic_store_n(&t->calls, t->calls + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->batch.ncalls, n, __ATOMIC_RELEASE);
 	if (n == MXBPF_AGENT_BATCH)

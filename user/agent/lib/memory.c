@@ -36,6 +36,8 @@ static void note(const void *block, uint64_t bytes, uint64_t reserved, uint16_t 
 	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t;
 
+	if (!s)
+		s = agent_inherit();
 	/* The program may have removed the callbacks that restore the entries, and a forked child has none. */
 	if (!s || (!mxbpf_agent_switch && agent_is_forsaken())) {
 		agent_memory_stop();

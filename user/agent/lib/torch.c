@@ -263,7 +263,7 @@ static void end_elsewhere(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot 
 static void on_end(const void *rf, void *context)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
-	struct mxbpf_agent_slot *t = agent_slot;
+	struct mxbpf_agent_slot *t = agent_own_slot();
 	uint64_t call = (uint64_t)(uintptr_t)rf, now;
 	struct mxbpf_agent_open *top;
 
@@ -296,6 +296,7 @@ static void stop(void)
 		for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
 			((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
 		agent_memory_stop();
+		mxbpf_agent_config.registered = MXBPF_AGENT_NOT_REGISTERED;
 	}
 	agent_fork_go();
 }
@@ -332,6 +333,8 @@ static void begin(const void *rf, unsigned scope)
 	const char *name;
 	uint32_t depth;
 
+	if (!s)
+		s = agent_inherit();
 	if (!s || !mxbpf_agent_switch) {
 		nobody_listens(s);
 		return;
@@ -417,6 +420,7 @@ static int start(uint64_t wanted)
 		handles[i] = ((add_fn)mxbpf_agent_config.add_callback)(c);
 	}
 	__atomic_store_n(&s->registered, registered, __ATOMIC_RELEASE);
+	mxbpf_agent_config.registered = registered;
 	if (no_fork)
 		agent_fork_go();
 	return 0;

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# --agent with several processes: each followed process has an agent of its own. What it cannot record is counted.
+
+load helpers
+
+setup() { torch_setup; }
+
+calls() { # JSON NAME
+	jq --arg name "$2" '[.tables.operator[]? | select(.name == $name).count] | add // 0' "$1"
+}
+
+# A program whose parent forks N children at a line on its stdin. A child calls cosh_ 1000 times, says so, waits for `end` if
+# there is such a fifo, and ends.
+start_family() { # NAME
+	cat >family.py <<-'END'
+		import os, sys, torch
+		torch.set_num_threads(1)
+		x = torch.ones(3)
+		print("ready", os.getpid(), flush=True)
+		while True:
+		    word, *number = sys.stdin.readline().split() or ["quit"]
+		    if word == "quit":
+		        break
+		    for _ in range(int(number[0])):
+		        if not os.fork():
+		            for _ in range(1000):
+		                x.cosh_()
+		            print("called", flush=True)
+		            if word == "hold":
+		                open("end").read()
+		            os._exit(0)
+		    x.sinh_()
+		for _ in range(2000):
+		    x.sinh_()
+	END
+	mkfifo words end
+	torch_server
+	# shellcheck disable=SC2016 # for that shell
+	start_ready "$1" bash -c 'exec <>words; exec "$@"' - "$PYTHON_TORCH" family.py
+}
+
+@test "A forked child of a process with the agent starts its own: every call counts in parent and child, and none is lost" {
+	start_family family
+	start_mxbpf -v --pid "$READY_PID" --agent --probes op --format json
+	echo hold 2 >words
+	timeout 120 bash -c 'until (($(grep -c "loaded the agent into process" "$0") == 3)); do sleep 0.05; done' "$(err mxbpf)"
+	grep 'it started in a forked child' "$(err mxbpf)"
+	timeout 120 bash -c 'until (($(grep -c "^called" "$0") == 2)); do sleep 0.05; done' "$(out family)"
+	for _ in 1 2; do : >end; done
+	echo quit >words
+	wait_exit "$MXBPF_PID"
+	(($(calls "$(out mxbpf)" aten::cosh_) == 2000 && $(calls "$(out mxbpf)" aten::sinh_) == 2001))
+	jq -e '(.loss | .dropped == 0 and .attempted == .stored) and .window.followed == 2' "$(out mxbpf)"
+	jq -e 'any(.window.notes[]; .text == "the agent was in 3 processes")' "$(out mxbpf)"
+}
+
+@test "Calls of forked children that end before mxbpf finds them are counted as lost" {
+	start_family family
+	start_mxbpf --pid "$READY_PID" --agent --probes op --format json
+	kill -s STOP "$MXBPF_PID"
+	echo run 5 >words
+	timeout 120 bash -c 'until (($(grep -c "^called" "$0") == 5)); do sleep 0.05; done' "$(out family)"
+	echo quit >words
+	kill -s CONT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	local recorded
+	recorded=$(($(calls "$(out mxbpf)" aten::cosh_) + $(jq '.loss.dropped' "$(out mxbpf)")))
+	echo "recorded or lost: $recorded"; jq -c .sources "$(out mxbpf)"
+	((recorded == 5000 && $(calls "$(out mxbpf)" aten::sinh_) == 2001))
+}
+
+@test "Children that exist before the session have the agent before the window begins" {
+	cat >two.py <<-'END'
+		import os, torch
+		torch.set_num_threads(1)
+		child = os.fork()
+		x = torch.ones(3)
+		if child:
+		    print("ready", os.getpid(), flush=True)
+		while not os.path.exists("go"):
+		    x.add_(1)
+		for _ in range(1000):
+		    x.mul_(1) if child else x.sub_(1)
+		if child:
+		    os.waitpid(child, 0)
+	END
+	start_ready two "$PYTHON_TORCH" two.py
+	start_mxbpf --pid "$READY_PID" --agent --probes op --format json
+	expect_re '^the agent is in 2 processes; it uses up to' "$(<"$(err mxbpf)")"
+	: >go
+	wait_exit "$MXBPF_PID"
+	(($(calls "$(out mxbpf)" aten::mul_) == 1000 && $(calls "$(out mxbpf)" aten::sub_) == 1000))
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
+}
+
+# Each rank writes what torch.profiler counted, each worker what it called.
+@test "Four ranks of torchrun with eight loader workers count as in torch.profiler there" {
+	mkdir told
+	"$MXBPF" --agent --format json -o mxbpf.json -- "$PYTHON_TORCH" -m torch.distributed.run --standalone --nproc-per-node 4 \
+		"$REPO/tests/workload/torch_ranks.py" told >ranks.out 2>&1
+	python3 "$REPO/tests/workload/torch_ranks.py" told mxbpf.json
+	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.json
+}

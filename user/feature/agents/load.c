@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The agent in the processes that a session follows. The first process has session/agent.c. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "session/priv.h"
+
+#define LOOK_NS	   5000000 /* interval of looks whether agents have been loaded */
+#define AWAIT_NS   (10 * NS_PER_S)
+#define NAMED_MAX  8 /* processes without the agent that are named with the reason */
+#define REFUSED_AT 4 /* of them, in warnings */
+
+enum state { WAITS, CAME, FAILED };
+
+/* A process that was found after the first one. */
+struct ses_other {
+	struct session *ses;
+	struct agt *agt;
+	uint32_t tgid;
+	int state;	 /* atomic: enum state */
+	struct err why;	 /* with FAILED */
+	bool said, told; /* main thread: its failure, or its broken contract, was reported */
+};
+
+static struct ses_other *other_of(const struct session *ses, uint32_t tgid)
+{
+	uint64_t *at = hash_get(&ses->others, tgid, 0);
+
+	return at ? (struct ses_other *)(uintptr_t)*at : NULL;
+}
+
+static struct ses_other *next(const struct session *ses, size_t *pos)
+{
+	struct hash_entry *h = hash_next(&ses->others, pos);
+
+	return h ? (struct ses_other *)(uintptr_t)h->val : NULL;
+}
+
+/* The process has the agent, or cannot have it. Runs in the agent's thread. */
+static void on_entry(void *ctx, const struct err *e)
+{
+	struct ses_other *o = ctx;
+	char pause[24];
+
+	if (e) {
+		o->why = *e;
+		__atomic_store_n(&o->state, FAILED, __ATOMIC_RELEASE);
+		return;
+	}
+	__atomic_fetch_add(&o->ses->agents_in, 1, __ATOMIC_RELAXED);
+	ses_detail(o->ses, "loaded the agent into process %u: one thread was stopped for %s (%s)", o->tgid,
+		   fmt_ns(agt_injected(o->agt)->pause_ns, pause), agt_injected(o->agt)->route);
+	__atomic_store_n(&o->state, CAME, __ATOMIC_RELEASE);
+}
+
+/* A process that ended before it could get the agent is no failure: what it called meanwhile is counted. */
+static void refuse(struct session *ses, uint32_t tgid, const struct err *why)
+{
+	if (why->code == -ESRCH)
+		return;
+	ses->agents_refused++;
+	if (ses->agents_refused <= NAMED_MAX &&
+	    ses_add_note(&ses->about, "agent", "operators of process %u are not recorded: %s", tgid, why->why) &&
+	    !ses->write_error)
+		ses->write_error = -ENOMEM;
+	if (ses->agents_refused <= REFUSED_AT || ses->o->verbose)
+		ses_warn(ses, "operators of process %u are not recorded: %s", tgid, why->why);
+}
+
+static void say_failure(struct ses_other *o)
+{
+	if (__atomic_load_n(&o->state, __ATOMIC_ACQUIRE) != FAILED || o->said)
+		return;
+	o->said = true;
+	refuse(o->ses, o->tgid, &o->why);
+}
+
+/* A forked child has everything where its parent has it, and there is no time to look. */
+static uint64_t is_finalizing_in(struct session *ses, const struct agt_place *at)
+{
+	const struct ses_target *first = &ses->targets[0];
+	const bool same = at->load_bias == first->plan.target.static_base;
+
+	return ses_agent_is_finalizing(ses, same ? (uint32_t)tgt_pid(first->tgt) : (uint32_t)at->pid);
+}
+
+/* The agent records in this process as in the others, from the first operator that it sees. */
+void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there)
+{
+	const struct ses_target *of = &ses->targets[0];
+	struct ses_other *o = calloc(1, sizeof(*o));
+	uint64_t *mine = o && !other_of(ses, (uint32_t)at->pid) ? hash_put(&ses->others, (uint64_t)at->pid, 0) : NULL;
+	struct agt_opts ao;
+	struct err e = {0};
+	unsigned i;
+
+	if (!mine) {
+		free(o);
+		return;
+	}
+	*o = (struct ses_other){.ses = ses, .tgid = (uint32_t)at->pid};
+	*mine = (uintptr_t)o;
+	for (i = 0; i < ses->ntargets; i++)
+		if (&ses->targets[i].plan == p)
+			of = &ses->targets[i];
+	ao = (struct agt_opts){.calls = true,
+			       .memory = ses->agent_memory && at->memory.nhooks,
+			       .numbers = ses->details & MXBPF_DETAIL_SEQ,
+			       .args = ses->details & MXBPF_DETAIL_ARGS,
+			       .python = ses->details & MXBPF_DETAIL_STACK ? sym_python(ses->symbols) : NULL,
+			       .stacks_of_memory = ses->o->memory,
+			       .is_finalizing = is_finalizing_in(ses, at),
+			       .launched = ses->launch.pid,
+			       .patient = !ses->launch.pid,
+			       .children = true,
+			       .eager = was_there && !ses->launch.pid,
+			       .on_entry = on_entry,
+			       .ctx = o};
+	if (!agt_open(ses->agents, p, of->tgt, at, &ao, &o->agt, &e) && ses_agent_add(ses, o->agt))
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (e.code) {
+		agt_close(o->agt);
+		hash_del(&ses->others, o->tgid, 0, NULL);
+		free(o);
+	} else {
+		if (ses->agent_records)
+			agt_activate_like(o->agt, ses->agent);
+		else
+			agt_activate(o->agt, false);
+		agt_load(o->agt, &e);
+	}
+	if (e.code)
+		refuse(ses, (uint32_t)at->pid, &e);
+}
+
+/* A process with the agent that wrote what the agent does not write. */
+static void check(struct ses_other *o)
+{
+	const char *why = o->agt ? agt_broken(o->agt) : NULL;
+
+	if (!why || o->told)
+		return;
+	o->told = true;
+	agt_activate(o->agt, false);
+	ses_agent_tell(o->ses,
+		       "process %u broke the agent's contract: %s; mxbpf reads nothing from its agent any more; what "
+		       "it told before may be invented",
+		       o->tgid, why);
+}
+
+static void say_end(struct ses_other *o)
+{
+	say_failure(o);
+	check(o);
+	if (agt_numbers_wrong(o->agt))
+		ses_agent_tell(o->ses,
+			       "a call of process %u had an impossible sequence number; its later backward nodes are "
+			       "not matched with forward operators",
+			       o->tgid);
+	if (agt_cleared_ns(o->agt))
+		ses_agent_tell(o->ses,
+			       "process %u removed all callbacks, including the agent's; its operators after that are "
+			       "not recorded",
+			       o->tgid);
+}
+
+void ses_agent_leave(struct session *ses, uint32_t tgid)
+{
+	struct ses_other *o = other_of(ses, tgid);
+
+	if (!o)
+		return;
+	ses_agent_remove(ses, o->agt);
+	say_end(o);
+	hash_del(&ses->others, tgid, 0, NULL);
+	agt_close_later(o->agt, o);
+}
+
+void ses_agents_check(struct session *ses)
+{
+	struct ses_other *o;
+	size_t pos = 0;
+
+	while ((o = next(ses, &pos))) {
+		say_failure(o);
+		check(o);
+	}
+}
+
+static bool any_tries(const struct session *ses)
+{
+	const struct ses_other *o;
+	size_t pos = 0;
+
+	while ((o = next(ses, &pos)))
+		if (agt_tries(o->agt))
+			return true;
+	return false;
+}
+
+bool ses_agents_await(struct session *ses)
+{
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = begun;
+	unsigned n;
+	char memory[24];
+
+	while (any_tries(ses) && now - begun < AWAIT_NS) {
+		if (ses_interrupted(ses, now + LOOK_NS))
+			return false;
+		now = clock_ns(CLOCK_MONOTONIC);
+	}
+	ses_agents_check(ses);
+	n = __atomic_load_n(&ses->agents_in, __ATOMIC_RELAXED);
+	if (n)
+		ses_note(ses, "the agent is in %u processes; it uses up to %s of memory in each", n + 1,
+			 fmt_bytes(agt_memory_max(), memory));
+	return true;
+}
+
+void ses_agents_end(struct session *ses)
+{
+	struct ses_other *o;
+	size_t pos = 0;
+	unsigned n;
+
+	while ((o = next(ses, &pos)))
+		say_end(o);
+	n = __atomic_load_n(&ses->agents_in, __ATOMIC_RELAXED);
+	if (n && ses_add_note(&ses->about, "agent", "the agent was in %u processes", n + 1) && !ses->write_error)
+		ses->write_error = -ENOMEM;
+	if (ses->agents_refused > NAMED_MAX &&
+	    ses_add_note(&ses->about, "agent", "operators of %u more processes are not recorded",
+			 ses->agents_refused - NAMED_MAX) &&
+	    !ses->write_error)
+		ses->write_error = -ENOMEM;
+}
+
+void ses_agents_free(struct session *ses)
+{
+	struct ses_other *o;
+	size_t pos = 0;
+
+	while ((o = next(ses, &pos)))
+		agt_close_later(o->agt, o);
+	hash_fini(&ses->others);
+}
