@@ -30,25 +30,6 @@ uint64_t agt_memory_max(void)
 	return sizeof(struct mxbpf_agent_shared) + agent_image_bytes;
 }
 
-/* ---- symbols of the shared object */
-
-static int symbol(const char *name, uint64_t *va, struct err *e)
-{
-	return agt_start_va(agent_image, agent_image_bytes, name, va, e);
-}
-
-static uint64_t file_off(uint64_t va)
-{
-	const Elf64_Ehdr *h = (const void *)agent_image;
-	const Elf64_Phdr *ph = (const void *)(agent_image + h->e_phoff);
-	unsigned i;
-
-	for (i = 0; i < h->e_phnum; i++)
-		if (ph[i].p_type == PT_LOAD && va >= ph[i].p_vaddr && va - ph[i].p_vaddr < ph[i].p_filesz)
-			return ph[i].p_offset + (va - ph[i].p_vaddr);
-	return 0;
-}
-
 /* ---- loading */
 
 static int refuse_version(const struct agt *a, struct err *e)
@@ -70,7 +51,7 @@ int agt_read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *
 	struct iovec to = {config, sizeof(*config)}, from = {.iov_len = sizeof(*config)};
 	uint64_t va;
 
-	if (symbol(MXBPF_AGENT_CONFIG, &va, e))
+	if (agt_symbol(MXBPF_AGENT_CONFIG, &va, e))
 		return e->code;
 	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
 	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(*config))
@@ -131,26 +112,6 @@ static uint64_t cookie_of(const struct agt *a)
 	return (uint64_t)a->number << 32 | (uint32_t)a->pid;
 }
 
-/* Finds a path that opens the shared object that the process has mapped. */
-static int image_path(const struct agt *a, char path[96])
-{
-	char maps[32];
-	uint64_t from, to;
-	int err = -ENOENT;
-	FILE *f;
-
-	snprintf(maps, sizeof(maps), "/proc/%d/maps", a->pid);
-	f = fopen(maps, "re");
-	while (f && err && fscanf(f, "%" SCNx64 "-%" SCNx64 "%*[^\n]", &from, &to) == 2)
-		if (from == a->injected.base) {
-			snprintf(path, 96, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, a->pid, from, to);
-			err = 0;
-		}
-	if (f)
-		fclose(f);
-	return err;
-}
-
 /* Attaches to the bell. The kernel increments the switch while the probe is attached. */
 int agt_listen(struct agt *a, struct err *e)
 {
@@ -158,14 +119,14 @@ int agt_listen(struct agt *a, struct err *e)
 	uint64_t bell, sw;
 	char path[96];
 
-	if (symbol(MXBPF_AGENT_BELL, &bell, e) || symbol(MXBPF_AGENT_SWITCH, &sw, e))
+	if (agt_symbol(MXBPF_AGENT_BELL, &bell, e) || agt_symbol(MXBPF_AGENT_SWITCH, &sw, e))
 		return e->code;
-	if (image_path(a, path))
+	if (agt_image_path(a, path))
 		return err_set(e, ERR_TARGET, -ESRCH,
 			       "cannot attach to the agent in process %d: it is not mapped any more", a->pid);
-	o.ref_ctr_offset = file_off(sw);
+	o.ref_ctr_offset = agt_file_off(sw);
 	a->bell = bpf_program__attach_uprobe_opts(a->skel->progs.on_bell, a->pid, path,
-						  file_off(bell) + MXBPF_AGENT_BELL_OFF, &o);
+						  agt_file_off(bell) + MXBPF_AGENT_BELL_OFF, &o);
 	return a->bell ? 0
 		       : err_set(e, ERR_RUNTIME, -errno, "cannot probe the agent's bell function: %s", strerror(errno));
 }
@@ -190,46 +151,6 @@ int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 	return 0;
 }
 
-/* Returns the address of an agent that an earlier session left in the process, or 0. */
-static uint64_t find_mapped(pid_t pid)
-{
-	struct mapped_file f = {.name = AGT_NAME};
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	mapped_find(fd, &f);
-	close(fd);
-	return f.exec ? f.base : 0;
-}
-
-/*
- * Checks that the mapped object is identical to the one in this mxbpf. In another one, functions have other
- * addresses, and calling them would end the process. The first segment has the build-id and is never written.
- */
-static int check_same(const struct agt *a, struct err *e)
-{
-	const Elf64_Ehdr *h = (const void *)agent_image;
-	const Elf64_Phdr *ph = (const void *)(agent_image + h->e_phoff);
-	struct iovec to = {0}, from = {.iov_base = (void *)(uintptr_t)a->injected.base};
-	unsigned char *mapped;
-	size_t bytes;
-	bool same;
-
-	while (ph->p_type != PT_LOAD)
-		ph++;
-	bytes = to.iov_len = from.iov_len = ph->p_filesz;
-	mapped = to.iov_base = malloc(bytes);
-	same = mapped && process_vm_readv(a->pid, &to, 1, &from, 1, 0) == (ssize_t)bytes &&
-	       !memcmp(mapped, agent_image, bytes);
-
-	free(mapped);
-	return same ? 0 : refuse_version(a, e);
-}
-
 /* Returns -EBUSY if another mxbpf is attached to the agent, else 0. */
 static int check_free(const struct agt *a, struct err *e)
 {
@@ -237,7 +158,7 @@ static int check_free(const struct agt *a, struct err *e)
 	struct iovec to = {&listeners, sizeof(listeners)}, from = {.iov_len = sizeof(listeners)};
 	uint64_t va;
 
-	if (symbol(MXBPF_AGENT_SWITCH, &va, e))
+	if (agt_symbol(MXBPF_AGENT_SWITCH, &va, e))
 		return e->code;
 	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
 	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(listeners) || !listeners)
@@ -268,11 +189,11 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 	struct err why = {0};
 
 	*there = false;
-	a->injected.base = find_mapped(a->pid);
+	a->injected.base = agt_find_mapped(a->pid);
 	if (!a->injected.base)
 		return 0;
-	if (check_same(a, e))
-		return e->code;
+	if (!agt_is_same(a))
+		return refuse_version(a, e);
 	if (agt_open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
 	if (a->newborn) /* its memory can be read from now on, even if it ends */
@@ -291,13 +212,13 @@ static int make_image(struct agt *a, const struct runtime *r, struct err *e)
 {
 	uint64_t config;
 
-	if (symbol(MXBPF_AGENT_CONFIG, &config, e))
+	if (agt_symbol(MXBPF_AGENT_CONFIG, &config, e))
 		return e->code;
 	a->image = malloc(agent_image_bytes);
 	if (!a->image)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	memcpy(a->image, agent_image, agent_image_bytes);
-	memcpy(a->image + file_off(config), &r->config, sizeof(r->config));
+	memcpy(a->image + agt_file_off(config), &r->config, sizeof(r->config));
 	return 0;
 }
 
@@ -350,7 +271,7 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .cancel_fd = a->cancel_fd,
 					     .on_started = a->o.launched ? enter : NULL,
 					     .ctx = a};
-	if (symbol(MXBPF_AGENT_START, &a->inject.start_va, e))
+	if (agt_symbol(MXBPF_AGENT_START, &a->inject.start_va, e))
 		return e->code;
 	if (agt_inject_arm(&a->inject, &a->injected, &new, e)) {
 		agt_inject_free(new);
@@ -410,7 +331,7 @@ static int load_and_arm(struct agt *a, const struct runtime *r, struct err *e)
 	struct arming x = {a, r};
 	pthread_t thread;
 	const bool early =
-		!a->o.launched && !a->o.patient && !find_mapped(a->pid) && !thread_start(&thread, arm_early, &x);
+		!a->o.launched && !a->o.patient && !agt_find_mapped(a->pid) && !thread_start(&thread, arm_early, &x);
 	const int err = agts_load(a->all, e);
 
 	if (early)
@@ -440,14 +361,14 @@ static int run_script(struct agt *a, struct err *e)
 {
 	struct agt_script_opts o = {
 		.t = a->target, .image = a->image, .image_bytes = agent_image_bytes, .arg = modules_of(a)};
-	uint64_t start_va, there = find_mapped(a->pid);
+	uint64_t start_va, there = agt_find_mapped(a->pid);
 
-	if (symbol(MXBPF_AGENT_START, &start_va, e))
+	if (agt_symbol(MXBPF_AGENT_START, &start_va, e))
 		return e->code;
 	o.start = there ? there + start_va : 0;
 	if (agt_script(&o, &a->injected, &a->helper, e))
 		return e->code;
-	a->injected.base = find_mapped(a->pid);
+	a->injected.base = agt_find_mapped(a->pid);
 	return a->injected.base
 		       ? 0
 		       : err_set(e, ERR_TARGET, -ENOEXEC, "cannot use the agent: process %d has not mapped it", a->pid);

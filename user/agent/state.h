@@ -140,6 +140,20 @@ void agt_sum(struct agt *a, struct agt_sums *to);
 /* runtime.c. t: the process that the plan was made for. Returns 0, or -errno with e set. */
 int agt_find_runtime(const struct plan *p, struct tgt *t, const struct agt_place *at, bool calls, struct runtime *r,
 		     struct err *e);
+/*
+ * object.c. agt_symbol: the address of a symbol in the agent's object; 0, or -errno with e set. agt_file_off: the file
+ * offset of such an address. agt_find_mapped: where a process has mapped an agent's object; 0: it has not.
+ */
+int agt_symbol(const char *name, uint64_t *va, struct err *e);
+uint64_t agt_file_off(uint64_t va);
+uint64_t agt_find_mapped(pid_t pid);
+/* Writes a path that opens the object that the process has mapped. Returns 0 or -ENOENT. */
+int agt_image_path(const struct agt *a, char path[96]);
+/*
+ * Returns true if that object is identical to the one in this mxbpf. In another one, functions have other addresses,
+ * and calling them would end the process.
+ */
+bool agt_is_same(const struct agt *a);
 /* What the agent has to read at the start of a call in that process. */
 struct mxbpf_agent_details agt_details(const struct plan *p, const struct agt_place *at, const struct agt_opts *o);
 /* agent.c: the steps of attaching. They return 0, or -errno with e set. */

@@ -138,7 +138,7 @@ struct plan {
 	/* With opts.agent, for MXBPF_DETAIL_ARGS: see struct mxbpf_agent_details. */
 	uint32_t inputs_off;
 	struct layout_list list;
-	uint64_t mark_vtables[MXBPF_MARK_CLASSES];    /* vtables of TASK, FRAME and EVENT, in the file; 0: unknown */
+	uint64_t mark_vtables[MXBPF_MARK_CLASSES]; /* vtables of TASK, FRAME and EVENT, in the file; 0: unknown */
 	unsigned nargless; /* functions with a schema that mxbpf cannot parse: their spans have no arguments */
 	struct plan_agent_memory agent_memory;
 	struct plan_opts opts; /* opts.ops is borrowed */

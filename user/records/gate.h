@@ -23,9 +23,9 @@
 #define GATE_TID_MAX (1u << 22) /* PID_MAX_LIMIT of the kernel */
 
 struct gate {
-	int fd;			   /* the shared memory, which starts at offset 0; borrowed; -1: none yet */
+	int fd;				  /* the shared memory, which starts at offset 0; borrowed; -1: none yet */
 	uint32_t names, gpu_names, lists; /* atomic: names and lists that were read */
-	int state;		   /* atomic: 0: whole; 1: `why` is being written; 2: broken */
+	int state;			  /* atomic: 0: whole; 1: `why` is being written; 2: broken */
 	char why[160];
 };
 

@@ -146,10 +146,8 @@ static uint64_t gap_of(const struct session *ses, const struct sight *at)
 /* The agent comes before the probes, because a child may end soon. at: as for joined(). */
 static void follow_agent(struct session *ses, uint32_t tgid, const struct member *m, const struct sight *at)
 {
-	const struct agt_place place = {.pid = (pid_t)tgid,
-					.load_bias = m->at.static_base,
-					.undefined = m->at.undefined,
-					.memory = m->memory};
+	const struct agt_place place = {
+		.pid = (pid_t)tgid, .load_bias = m->at.static_base, .undefined = m->at.undefined, .memory = m->memory};
 
 	if (ses->agent_source)
 		ses_agent_follow(ses, m->plan, &place, !at);

@@ -219,7 +219,7 @@ void ses_gpu_tick(struct session *ses);
 void ses_gpu_take(struct session *ses, bool on);
 bool ses_gpu_age(const struct session *ses, char text[160]);
 void ses_gpu_end(struct session *ses);
-/* gpu_text.c: a sentence that says why there are no records of the GPU. Returns buf. */
+/* feature/activity/load.c: a sentence that says why there are no records of the GPU. Returns buf. */
 const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);
 /* Says why so many activities of CUDA graphs have no launch. */
 const char *ses_gpu_unjoined(const struct mxbpf_gpu_shared *g, uint64_t n, char buf[512]);

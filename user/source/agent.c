@@ -66,8 +66,8 @@ struct agent_source {
 	uint64_t unsized;      /* atomic: blocks whose size was not kept; their frees have none */
 	uint64_t unlisted;     /* atomic: lists that could not be read */
 	struct src_agent_counts counts; /* atomic */
-	uint64_t twins;	       /* atomic: copies of open calls, which the agent did not record itself */
-	uint64_t until_ns;     /* atomic: all calls that ended before were delivered */
+	uint64_t twins;			/* atomic: copies of open calls, which the agent did not record itself */
+	uint64_t until_ns;		/* atomic: all calls that ended before were delivered */
 };
 
 /* Memory that is allocated, or freed: then bytes may be 0. */
@@ -279,7 +279,8 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 		r.stack_id = m->stack_id;
 	}
 	if (!m->freed) {
-		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, of) : hash_get(&a->blocks, m->addr, of);
+		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, of)
+						   : hash_get(&a->blocks, m->addr, of);
 		if (known)
 			*known = m->bytes;
 		else

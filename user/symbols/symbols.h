@@ -65,8 +65,8 @@ void sym_retry(struct sym *s);
 int sym_add(struct sym *s, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text, size_t len);
 
 /*
- * Learns a list that the agent in a process has made (enum mxbpf_agent_list), and returns its id for records: args_id, or
- * a stack_id that sym_learn() replaces. 0: the list is damaged, its stack cannot be read, or there is no memory.
+ * Learns a list that the agent in a process has made (enum mxbpf_agent_list), and returns its id for records: args_id,
+ * or a stack_id that sym_learn() replaces. 0: the list is damaged, its stack cannot be read, or there is no memory.
  */
 uint64_t sym_list_id(struct sym *s, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
 
