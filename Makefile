@@ -223,7 +223,7 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 
 # Fuzzers that play a target which attacks mxbpf. They include the source that they test, and stand for the kernel's ring.
 HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c user/source/gpu_convert.c
-$(O)/fuzz/fuzz_agent: HOSTILE_SRC += user/agent/take.c
+$(O)/fuzz/fuzz_agent: HOSTILE_SRC += user/agent/take.c user/agent/clock.c
 $(O)/fuzz/fuzz_gpu: HOSTILE_SRC += user/agent/gpu.c
 fuzz-hostile: $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu
 $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: $(O)/fuzz/%: tests/fuzz/%.c tests/fuzz/hostile.h $(SRC) $(O)/gen/agent.skel.h $(O)/gen/syscalls.h

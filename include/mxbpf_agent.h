@@ -347,7 +347,7 @@ struct mxbpf_agent_config {
 	struct mxbpf_agent_hook hooks[MXBPF_AGENT_HOOKS];
 	__u64 shared; /* set by the agent: address of struct mxbpf_agent_shared; 0: not started */
 	__s64 error;  /* set by the agent if it did not start: -errno */
-	/* Set by the agent: 1: its callbacks are registered. A forked child inherits both. */
+	/* Set by the agent: enum mxbpf_agent_registered. A forked child inherits it with the callbacks. */
 	__u64 registered;
 };
 

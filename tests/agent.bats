@@ -210,9 +210,9 @@ pid, config = sys.argv[1], int(sys.argv[2], 16)
 with open('/proc/%s/maps' % pid) as f:
     base = min(int(m[1], 16) for m in re.finditer(r'^(\w+)-.*memfd:mxbpf-agent', f.read(), re.M))
 with open('/proc/%s/mem' % pid, 'r+b', buffering=0) as f:
-    f.seek(base + config + 5 * 8)
+    f.seek(base + config + 6 * 8)
     offsets = f.read(8)
-    f.seek(base + config + 5 * 8)
+    f.seek(base + config + 6 * 8)
     f.write(offsets[4:] + offsets[4:])
 END
 }

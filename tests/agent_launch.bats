@@ -135,5 +135,6 @@ for _ in range(100):
 	kill -s USR1 "$later"
 	wait_exit "$BG_PID"
 	jq -e '[.tables.operator[] | select(.name == "aten::mul_").count] == [100]' "$(out mxbpf)"
-	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
+	# Operators that were called until the agent was there count as dropped.
+	jq -e '.loss | .attempted == .stored + .dropped' "$(out mxbpf)"
 }

@@ -81,7 +81,7 @@ whole() { # [JQ-FILTER]: what must not be empty
 }
 
 run_case() { # PID yes|no OPTION VALUE...
-	local pid=$1 option=$3 value="${*:4}" command='' json='-f json' window='-d 150ms' status=0
+	local pid=$1 option=$3 value="${*:4}" command='' json='-f json' window='-d 300ms' status=0
 	[[ $option != format && $option != layout ]] || json=
 	[[ $option != duration ]] || window=
 	[[ $option != iterations ]] || window=

@@ -16,6 +16,7 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
+#include "records/kinds.h"
 #include "ring/ring.h"
 
 #define SPANS_MAX 64
@@ -127,7 +128,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size)) {
 		span_bytes = r->size;
 		if (nspans < SPANS_MAX)
-			memcpy(&spans[nspans++], r, r->size < sizeof(spans[0]) ? r->size : sizeof(spans[0]));
+			spans[nspans++] = kind_span(r);
 	}
 }
 

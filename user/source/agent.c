@@ -19,9 +19,10 @@
 #define LOOK_MS	       20	    /* interval between two reads of full batches */
 #define TAILS_NS       200000000ull /* interval between two reads of batches that threads are still filling */
 #define BIRTHS_AT_ONCE 64	    /* forked children that are looked at in one interval */
-#define SPANS_BYTES    (64u << 20)  /* of calls that wait for their turn; more are lost */
-#define MOMENTS_BYTES  (32u << 20)  /* of memory that waits */
-#define BLOCKS_MAX     (1u << 18)   /* live blocks whose size is known */
+#define SPANS_BYTES                                                                                                    \
+	(30u << 20) /* of calls that wait for their turn; more are lost. Folding them takes five times as much */
+#define MOMENTS_BYTES (32u << 20) /* of memory that waits */
+#define BLOCKS_MAX    (1u << 18)  /* live blocks whose size is known */
 /* What the agent knows of a span: less to copy and to sort. */
 #define CALL_BYTES MXBPF_SPAN_BYTES_DETAILS
 
