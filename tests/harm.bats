@@ -8,6 +8,6 @@ load helpers
 setup() { torch_setup; }
 
 @test "Programs over two allocators, which fork and load libraries, survive SIGKILL of mxbpf at random moments with the same results and import tables" {
-	python3 "$REPO/tests/harm/harm.py" --mxbpf "$MXBPF" --python "$PYTHON_TORCH" --dir "$PWD" --injections 9 --whole 1 \
+	python3 "$REPO/tests/harm/harm.py" --mxbpf "$MXBPF" --python "$PYTHON_TORCH" --dir "$PWD" --injections 4 --whole 1 \
 		--allocators glibc,jemalloc --seed "$RANDOM"
 }

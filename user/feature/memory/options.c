@@ -24,7 +24,7 @@ const struct cmd_option memory_option = {
 	.name = "memory",
 	.group = "Measure",
 	.commands = CMD_LIVE,
-	AGENT_BUT("the agent sees memory of the CPU, probes see that of devices"),
+	AGENT_BUT("the agent sees allocators through import tables, probes see the others"),
 	.of_events = true,
 	.whole_api = true,
 	.help = "Attribute memory to operators, with --py-stacks also to lines of Python: for each, what it allocated, "
