@@ -281,11 +281,11 @@ struct mxbpf_agent_shared {
 	__u32 lists[MXBPF_AGENT_LISTS]; /* places of lists by the hash of the list; 0: free */
 	__u64 words[MXBPF_AGENT_WORDS]; /* lists; the first word is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
-	struct mxbpf_gpu_shared gpu;
-	struct mxbpf_gpu_names gpu_names;
 	__u32 spilled;			     /* batches that were spilled, or would have been if there were room */
 	__u32 is_spilled[MXBPF_AGENT_SPILL]; /* 1: the batch is complete */
 	struct mxbpf_agent_batch spill[MXBPF_AGENT_SPILL];
+	struct mxbpf_gpu_shared gpu;
+	struct mxbpf_gpu_names gpu_names;
 };
 
 /* Without BPF: the most bytes of the agent's path. CUDA's driver ignores a longer CUDA_INJECTION64_PATH. */

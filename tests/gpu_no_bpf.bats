@@ -345,7 +345,7 @@ told() { # NUMBER
 @test "Records that the agent could not write are counted as dropped" {
 	# Python ignores SIGXFSZ, so a write beyond the limit fails as on a full disk.
 	job 'import resource
-		resource.setrlimit(resource.RLIMIT_FSIZE, (60 << 20, 60 << 20))
+		resource.setrlimit(resource.RLIMIT_FSIZE, (92 << 20, 92 << 20))
 		for _ in range(10):
 		    ops.gpu_burst(20000)
 		    ops.gpuops_sync()'
