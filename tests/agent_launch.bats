@@ -79,7 +79,7 @@ go_on() { : >in; }
 	[[ $(grep -c '^sum 1500$' "$(out mxbpf)") == 3 ]]
 	jq -c .sources mxbpf.json
 	jq -e '.sources[] | select(.source == "agent") | .attempted >= 7524 and .attempted <= 7526 and .stored + .dropped == .attempted' mxbpf.json
-	[[ $(jq '.loss.dropped' mxbpf.json) == 0 ]] || grep 'operators are not recorded: other threads called them while the agent was being loaded' "$(err mxbpf)"
+	[[ $(jq '.loss.dropped' mxbpf.json) == 0 ]] || grep 'operators are not recorded: they were called while the agent was being loaded' "$(err mxbpf)"
 }
 
 @test "SIGKILL of mxbpf while the program is stopped at its first operator leaves the program running" {

@@ -76,8 +76,7 @@ static void on_entry(void *ctx, const struct err *e)
 		say_entry(ses);
 		if (agt_injected(ses->agent)->missed)
 			ses_warn(ses,
-				 "%s operators are not recorded: other threads called them while the agent was being "
-				 "loaded",
+				 "%s operators are not recorded: they were called while the agent was being loaded",
 				 fmt_count(agt_injected(ses->agent)->missed, n));
 		return;
 	}
