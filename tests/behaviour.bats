@@ -110,8 +110,9 @@ end_by_signal() {
 }
 
 @test "A process without a known runtime gives the names looked for and exit code 3" {
-	start_bg sleeper sleep 100
-	run --separate-stderr "$MXBPF" --pid "$BG_PID"
+	# It has executed its program when it says so.
+	start_ready sleeper python3 -c 'import os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
+	run --separate-stderr "$MXBPF" --pid "$READY_PID"
 	expect_status 3
 	expect_re 'libmxnet\.so' "$stderr"
 	[[ -z $output ]]
