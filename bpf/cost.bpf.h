@@ -58,6 +58,8 @@ static __always_inline void beat_block(struct mxbpf_beat *b)
 	b->blocks++;
 	b->means += mean;
 	b->squares += mean * mean;
+	b->products += mean * b->last_mean;
+	b->last_mean = mean;
 	b->block_n = b->block_ns = 0;
 }
 

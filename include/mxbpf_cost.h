@@ -43,9 +43,11 @@ struct mxbpf_beat {
 	__u64 runq_ns; /* ready to run, but waiting for a CPU */
 	/*
 	 * Blocks of at least MXBPF_BEAT_BLOCK_NS on CPU, so that intervals which repeat in a loop are together: sums of
-	 * the mean interval of a block, in units of MXBPF_BEAT_UNIT_NS, and of its square.
+	 * the mean interval of a block, in units of MXBPF_BEAT_UNIT_NS, of its square, and of its product with the mean
+	 * of the block before, which tells slow changes of the machine's speed.
 	 */
-	__u64 blocks, means, squares;
+	__u64 blocks, means, squares, products;
+	__u64 last_mean; /* of the last block */
 	__u64 block_n, block_ns; /* of the block that is not complete */
 };
 #define MXBPF_BEATS_MAX	    8
@@ -61,9 +63,9 @@ struct mxbpf_place {
 #define MXBPF_PLACE_HITS 32 /* usually */
 
 /* Estimates for a call that the agent records: the whole cost, and the part between the call's start and its end. */
-/* The first two, and arguments and stacks, are what `make bench` has on the loop of tiny operators. */
-#define MXBPF_AGENT_CALL_NS   400 /* of which PyTorch's slow path takes 240 and more */
-#define MXBPF_AGENT_MEMORY_NS 130 /* 90 to 260; 14 to 22 in a loop of its own */
+/* Those of calls and memory lie between two loops of tiny operators, those of tests/cost.bats and of `make bench`. */
+#define MXBPF_AGENT_CALL_NS   320 /* 300 and 400, of which PyTorch's slow path takes 240 and more */
+#define MXBPF_AGENT_MEMORY_NS 100 /* 85 and 130; 14 to 22 in a loop of its own */
 #define MXBPF_AGENT_INSIDE_NS 100 /* an assumption: most of the cost is outside of the call */
 /* What comes before the start of a call that has arguments, which the runtime boxes, or a Python stack. */
 #define MXBPF_AGENT_ARGS_NS  160

@@ -265,7 +265,7 @@ work(torch.ones(3))
 	[[ $(wc -w <<<"$tids") == 2 ]]
 	for tid in $tids; do [[ -d /proc/$inner/task/$tid ]]; done
 	# The scheduler identifies threads by these ids, so a wrong id would have no CPU time.
-	jq -e '.tables.operator[] | select(.name == "aten::add_") | .account.on_cpu_ns > 0.1 * .total_ns' "$(out mxbpf)"
+	jq -e '.tables.operator[] | select(.name == "aten::add_") | .account.on_cpu_ns > 0' "$(out mxbpf)"
 }
 
 @test "A program whose threads all wait gets the agent in a waiting thread, which then waits on" {

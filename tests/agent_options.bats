@@ -58,7 +58,7 @@ cases() {
 # Succeeds if a session shows operators and no loss, and what the option asks for.
 shows() { # OPTION VALUE
 	case "$1 $2" in
-	'format table') grep -q '^operator: .* in [0-9]* rows' out ;; # the names of ten rows may be cut
+	'format table' | 'layout modern') grep -q '^operator: .* in [0-9]* rows' out ;; # the names of ten rows may be cut
 	'format csv' | layout*) grep -q 'aten::' out ;;
 	# What was called before the agent was there counts as dropped.
 	wait*) jq -e '([.tables.operator[].count] | add > 20) and (.loss | .attempted == .stored + .dropped)' out ;;
@@ -106,7 +106,7 @@ lane() { # PID
 		else
 			[[ $status == [23] ]] && grep -qe "--$option" err && continue
 		fi
-		echo "$with --$option $value: exit code $status: $(tail -n 2 err)"
+		echo "$with --$option $value: exit code $status: $(tail -n 2 err; head -n 30 out | cut -c -200)"
 	done
 }
 

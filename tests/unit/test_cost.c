@@ -2,6 +2,7 @@
 /* Tests how the cost of watching is taken out of rows and iterations, with made-up records. */
 #include <string.h>
 
+#include "attach/costs.h"
 #include "feature/cost/cost.h"
 #include "feature/steps/parts.h"
 #include "records.h"
@@ -213,10 +214,42 @@ static void test_agent(void)
 	agent_costs_free(c);
 }
 
+static void put_block(struct mxbpf_beat *b, uint64_t mean)
+{
+	b->blocks++;
+	b->means += mean;
+	b->squares += mean * mean;
+	b->products += mean * b->last_mean;
+	b->last_mean = mean;
+}
+
+static void test_drift(void)
+{
+	struct mxbpf_beat steady = {0}, noisy = {0}, slow = {0};
+	unsigned i, random = 1;
+	double one;
+
+	for (i = 0; i < 400; i++) {
+		random = random * 1103515245 + 12345;
+		put_block(&steady, 1000000);
+		put_block(&noisy, random >> 16 & 1 ? 1500000 : 500000);
+		put_block(&slow, i / 100 % 2 ? 1500000 : 500000);
+	}
+	TEST("a mean of a few blocks is as wrong as the machine's speed drifts, if it drifts slowly")
+	{
+		CHECK(att_beat_drift2(&steady, 10) == 0);
+		one = att_beat_drift2(&noisy, 10) * 10; /* the square of the relative deviation of one block */
+		CHECK(one > 0.15 && one < 0.4);
+		CHECK(att_beat_drift2(&slow, 10) > 0.24 && att_beat_drift2(&slow, 10) < 0.26);
+		CHECK(att_beat_drift2(&slow, 0) == 0);
+	}
+}
+
 int main(void)
 {
 	test_rows();
 	test_iterations();
 	test_agent();
+	test_drift();
 	UNIT_MAIN_END;
 }

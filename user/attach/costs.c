@@ -13,6 +13,7 @@
 #define IN_PLACE      145 /* per cent: a trap in a job, whose caches are cold, takes so much of one in trap.c */
 #define INTERVAL_HITS 400 /* traps that fit between two hits of a beat, so that its own hits do not matter */
 #define BLOCKS_LEAST  8	  /* that tell a variance */
+#define RELATED_MOST 0.99 /* correlation of successive blocks */
 
 /* The program does nothing but what each hit does. */
 static const struct mxbpf_row nothing = {.action = MXBPF_ACT_NONE};
@@ -236,6 +237,20 @@ double att_beat_error2(const struct mxbpf_beat *b)
 	if (b->blocks < BLOCKS_LEAST || mean < 1)
 		return 1;
 	return (variance > 0 ? variance : 0) / (mean * mean) / n;
+}
+
+double att_beat_drift2(const struct mxbpf_beat *b, uint64_t blocks)
+{
+	const double n = (double)b->blocks, mean = (double)b->means / n;
+	const double variance = (double)b->squares / n - mean * mean;
+	double related, most;
+
+	if (b->blocks < BLOCKS_LEAST || mean < 1 || variance <= 0 || !blocks)
+		return 0;
+	related = ((double)b->products / (n - 1) - mean * mean) / variance;
+	related = related < 0 ? 0 : related > RELATED_MOST ? RELATED_MOST : related;
+	most = (1 + related) / (1 - related) / (double)blocks;
+	return variance / (mean * mean) * (most < 1 ? most : 1);
 }
 
 bool att_beats_choose(struct att *a, double error)

@@ -47,6 +47,11 @@ uint64_t att_costs_grown(const struct att *a, uint64_t before[MXBPF_THREADS_MAX]
 /* Returns the square of the relative error of the mean interval, by the variance of its blocks. 1: not known. */
 double att_beat_error2(const struct mxbpf_beat *b);
 /*
+ * Returns the square of the relative error of the mean of so many successive blocks if the machine's speed changes as
+ * slowly and as much as in `b`: successive blocks are then alike, and tell less than as many single ones. 0: not known.
+ */
+double att_beat_drift2(const struct mxbpf_beat *b, uint64_t blocks);
+/*
  * att_beats_start: watches the places of thread `tid` that are hit often enough, after att_costs_measure(). Returns
  * their number. att_beats_choose: keeps the one whose mean interval has the least error, relative to it. Returns false
  * if there is none with at most this error; more time may help.

@@ -234,8 +234,10 @@ struct beats {
 	double error2;				/* square of the error of cpu_ns */
 };
 
-static struct beats beats_of(const struct mxbpf_beat *b)
+/* watched: the same intervals while they were watched, for the machine's changes of speed. */
+static struct beats beats_of(const struct mxbpf_beat *b, const struct mxbpf_beat *watched)
 {
+	const double drift2 = att_beat_drift2(watched, b->blocks);
 	struct beats x = {.n = (double)b->n};
 
 	if (!b->n)
@@ -244,7 +246,8 @@ static struct beats beats_of(const struct mxbpf_beat *b)
 	x.ns = (double)b->ns / x.n;
 	x.runq_ns = (double)b->runq_ns / x.n;
 	x.cost_ns = (double)b->cost_ns / x.n;
-	x.error2 = att_beat_error2(b) * x.cpu_ns * x.cpu_ns;
+	x.error2 = att_beat_error2(b);
+	x.error2 = (x.error2 > drift2 ? x.error2 : drift2) * x.cpu_ns * x.cpu_ns;
 	return x;
 }
 
@@ -315,7 +318,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 	if (hit_ns < WORTH * first->cpu_ns || att_beat_second(ses->att, &ses->targets[0].plan, &ratio))
 		return hit_ns;
 	b = run_alone(ses);
-	both = beats_of(&b);
+	both = beats_of(&b, &ses->cost.watched);
 	measured = ratio > 0 ? (both.cpu_ns - first->cpu_ns) / ratio : 0;
 	if (measured < hit_ns / 3 || measured > hit_ns * 3)
 		return hit_ns;
@@ -326,7 +329,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 static void compare(struct session *ses, const struct beats *watched, double hit_ns)
 {
 	struct mxbpf_beat b = run_alone(ses);
-	struct beats alone = beats_of(&b);
+	struct beats alone = beats_of(&b, &ses->cost.watched);
 	double error;
 
 	hit_ns = hit_of(ses, &alone, hit_ns, &error);
@@ -341,7 +344,7 @@ static void compare(struct session *ses, const struct beats *watched, double hit
 static void detached(struct session *ses)
 {
 	struct mdl_cost *c = &ses->about.cost;
-	const struct beats watched = beats_of(&ses->cost.watched);
+	const struct beats watched = beats_of(&ses->cost.watched, &ses->cost.watched);
 	uint64_t hit_ns;
 	int err = -ENOENT;
 
