@@ -47,7 +47,7 @@ struct mxbpf_beat {
 	 * of the block before, which tells slow changes of the machine's speed.
 	 */
 	__u64 blocks, means, squares, products;
-	__u64 last_mean; /* of the last block */
+	__u64 last_mean;	 /* of the last block */
 	__u64 block_n, block_ns; /* of the block that is not complete */
 };
 #define MXBPF_BEATS_MAX	    8

@@ -8,12 +8,12 @@
 
 #include "attach/trap.h"
 
-#define PROGRAM_NS    400 /* first estimate for a program */
-#define HITS_LEAST    64  /* of a program, before its measured time is believed */
-#define IN_PLACE      145 /* per cent: a trap in a job, whose caches are cold, takes so much of one in trap.c */
-#define INTERVAL_HITS 400 /* traps that fit between two hits of a beat, so that its own hits do not matter */
-#define BLOCKS_LEAST  8	  /* that tell a variance */
-#define RELATED_MOST 0.99 /* correlation of successive blocks */
+#define PROGRAM_NS    400  /* first estimate for a program */
+#define HITS_LEAST    64   /* of a program, before its measured time is believed */
+#define IN_PLACE      145  /* per cent: a trap in a job, whose caches are cold, takes so much of one in trap.c */
+#define INTERVAL_HITS 400  /* traps that fit between two hits of a beat, so that its own hits do not matter */
+#define BLOCKS_LEAST  8	   /* that tell a variance */
+#define RELATED_MOST  0.99 /* correlation of successive blocks */
 
 /* The program does nothing but what each hit does. */
 static const struct mxbpf_row nothing = {.action = MXBPF_ACT_NONE};
