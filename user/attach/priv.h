@@ -44,9 +44,9 @@ struct att {
 	struct buf links;  /* of struct att_link */
 	const bool *muted; /* sites of muted_plan that are left out; NULL: none */
 	const struct plan *muted_plan;
-	bool shared;		  /* new processes use shared links: att_share() */
-	uint64_t stranger_hit_ns; /* see strangers.c */
-	uint64_t trap_trials;	  /* hits of mxbpf itself, see trap.h */
+	bool shared;	      /* new processes use shared links: att_share() */
+	uint64_t trap_hit_ns; /* see trap.h; 0: not measured yet */
+	uint64_t trap_trials; /* hits of mxbpf itself */
 	struct costs {
 		bool opened;
 		int stats_fd; /* the kernel measures programs while this is open; -1: not now */

@@ -23,7 +23,5 @@ struct att_strangers att_strangers(struct att *a)
 {
 	const uint64_t hits = sum_hits(a) - a->trap_trials;
 
-	if (hits && !a->stranger_hit_ns && a->nvariants)
-		a->stranger_hit_ns = trap_hit_ns(a, a->variants[0].prog_fd);
-	return (struct att_strangers){hits, a->stranger_hit_ns};
+	return (struct att_strangers){hits, hits && a->nvariants ? trap_hit_ns(a, a->variants[0].prog_fd) : 0};
 }
