@@ -27,6 +27,9 @@ volatile __u32 watching = 1;
  */
 volatile __u32 covering;
 
+/* Set while the session wants processes that are told by a name or a control group, so each new program may be one. */
+volatile __u32 telling_all;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MXBPF_WATCHED_MAX);
@@ -107,8 +110,10 @@ SEC("raw_tp/sched_process_exec") int on_exec(void *ctx)
 	struct bpf_pidns_info ids = thread_ids();
 	struct mxbpf_watched *w = bpf_map_lookup_elem(&watched, &ids.tgid);
 
-	if (!watching || !w)
+	if (!watching || (!w && !telling_all))
 		return 0;
+	if (!w)
+		return ids.tgid ? tell(MXBPF_SIGHT_NEW, ids.tgid, 0, 0, 0) : 0;
 	w->code_pages = 0;
 	w->any = 0;
 	w->execs++;

@@ -25,6 +25,7 @@ enum mxbpf_sight {
 	MXBPF_SIGHT_EXEC = 2,	/* it has called exec and has not run an instruction of the new program */
 	MXBPF_SIGHT_MAPPED = 3, /* its loader has mapped more code, which has not run yet */
 	MXBPF_SIGHT_EXIT = 4,	/* its last thread has ended */
+	MXBPF_SIGHT_NEW = 5,	/* a process that is not watched has called exec; only while all are told */
 };
 
 struct mxbpf_sighting {

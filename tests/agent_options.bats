@@ -11,6 +11,7 @@ LANES=4 # jobs that are watched at the same time, because a session mostly waits
 values_of() { # OPTION WORDS
 	case $1 in
 	pid | help | version) ;;
+	job | comm | cgroup) ;; # they choose other processes, too: targets.bats
 	runtime) echo pytorch ;;
 	cupti) ;; # needs CUDA
 	follow) echo ; echo shared ;;

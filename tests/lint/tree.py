@@ -19,6 +19,7 @@ ROOMS = {
     'python': ('base elf target', ''),
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
+    'job': ('adapter base target', ''),
     'attach': ('base feature.read plan', 'bpf/ mxbpf.skel.h'),
     'records': ('base', ''),
     'agent': ('adapter attach base elf now plan python records target', 'bpf/ elf.h'),
@@ -37,7 +38,7 @@ ROOMS = {
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
-    'session': ('adapter agent attach base elf feature.fold feature.read model plan record records source symbols target', ''),
+    'session': ('adapter agent attach base elf feature.fold feature.read job model plan record records source symbols target', ''),
     'cmd': ('adapter agent attach base elf feature.fold feature.read insn model now plan record session source target view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.

@@ -89,13 +89,19 @@ static void add_all(const struct cmd_option *opt)
 	CHECK(nitems > before); /* a new option needs a value in the table above */
 }
 
+/* Each command line below has --pid already. */
+static bool names_others(const char *option)
+{
+	return !strcmp(option, "pid") || !strcmp(option, "comm") || !strcmp(option, "cgroup");
+}
+
 static void add_options(unsigned bit)
 {
 	const struct cmd_option *opt;
 
 	nitems = 0;
 	for (opt = cmd_options; opt->name; opt++)
-		if (opt->commands & bit && opt->group && is_of(opt, bit) && strcmp(opt->name, "pid") &&
+		if (opt->commands & bit && opt->group && is_of(opt, bit) && !names_others(opt->name) &&
 		    strcmp(opt->name, "help") && strcmp(opt->name, "version"))
 			add_all(opt);
 }

@@ -57,7 +57,7 @@ static void *watch(void *arg)
 	struct job *s = arg;
 	bool started;
 
-	s->opts = (struct ses_opts){.pid = s->pid, .probes = PROBE_OP | PROBE_API};
+	s->opts = (struct ses_opts){.choice = {.pids = {s->pid}, .npids = 1}, .probes = PROBE_OP | PROBE_API};
 	started = !ses_open(&s->opts, &nobody, &s->ses, &s->why) && !ses_prepare(s->ses, &s->why) &&
 		  !ses_start(s->ses, &s->why);
 	sem_post(&attached);

@@ -252,6 +252,11 @@ void watch_cover(struct watch *w)
 	__atomic_store_n(&w->skel->bss->covering, 1, __ATOMIC_SEQ_CST);
 }
 
+void watch_tell_all(struct watch *w)
+{
+	__atomic_store_n(&w->skel->bss->telling_all, 1, __ATOMIC_SEQ_CST);
+}
+
 uint64_t watch_execs(const struct watch *w, pid_t tgid)
 {
 	struct mxbpf_watched value;

@@ -37,6 +37,8 @@ int watch_targets_fd(const struct watch *w);
  * `covered`.
  */
 void watch_cover(struct watch *w);
+/* From now on each process that is not watched and calls exec is reported (NEW). */
+void watch_tell_all(struct watch *w);
 /* Returns how often the process has called exec while it was watched, or WATCH_ENDED. */
 #define WATCH_ENDED UINT64_MAX
 uint64_t watch_execs(const struct watch *w, pid_t tgid);

@@ -195,6 +195,6 @@ int cmd_record(const struct cmd_opts *o)
 		return o->ses.no_bpf ? cmd_record_without_bpf(o, o->output) : run(o, o->output);
 	gmtime_r(&now, &tm);
 	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
-	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->ses.pid ? o->ses.pid : getpid(), stamp);
+	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->ses.choice.npids ? o->ses.choice.pids[0] : getpid(), stamp);
 	return o->ses.no_bpf ? cmd_record_without_bpf(o, name) : run(o, name);
 }

@@ -117,7 +117,7 @@ static int check_target(const struct cmd_opts *o)
 	int code = CMD_OK, one;
 	size_t i;
 
-	if (tgt_open(o->ses.pid, &t, &e) || plan_make(t, &po, &plan, &e)) {
+	if (tgt_open(o->ses.choice.pids[0], &t, &e) || plan_make(t, &po, &plan, &e)) {
 		code = cmd_fail(&e);
 		goto out;
 	}
@@ -144,7 +144,7 @@ out:
 int cmd_check(const struct cmd_opts *o)
 {
 	int kernel = check_kernel();
-	int target = o->ses.pid ? check_target(o) : CMD_OK;
+	int target = o->ses.choice.npids ? check_target(o) : CMD_OK;
 
 	return kernel ? kernel : target;
 }

@@ -127,15 +127,27 @@ MXBPF_STATIC_ASSERT(REC_MAX_BYTES_DEFAULT == 2ull << 30);
 /* clang-format off */
 static const struct cmd_option fixed[] = {
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_LIVE, .required = CMD_LIVE,
-	 .help = "Profile this running process; mxbpf does not change or restart it. To launch a process instead, use -- COMMAND",
-	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22 /* the kernel's PID_MAX_LIMIT */,
+	 .help = "Profile this running process, or several, joined by commas; mxbpf does not change or restart them. To launch a process instead, use -- COMMAND",
+	 .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = JOB_PIDS_MAX,
+	 AGENT_YES},
+	{.name = "job", .group = "Target", .commands = CMD_LIVE,
+	 .help = "With --pid, profile all processes of the same job, now and later: those of its container, pod or job of Slurm; else those that meet at the same address; else those of the same command line of a shell",
+	 .set = cmd_set_flag, CMD_FIELD(ses.choice.job),
+	 AGENT_YES},
+	{.name = "comm", .arg = "GLOB", .group = "Target", .commands = CMD_LIVE,
+	 .help = "Profile all processes with a name that matches, now and later; until Ctrl-C, or with --duration",
+	 .set = cmd_set_path, CMD_FIELD(ses.choice.comm),
+	 AGENT_YES},
+	{.name = "cgroup", .arg = "PATH", .group = "Target", .commands = CMD_LIVE,
+	 .help = "Profile all processes of this control group, now and later: its path, or a glob of one part of the path, such as *4f5c2e81*; until Ctrl-C, or with --duration",
+	 .set = cmd_set_path, CMD_FIELD(ses.choice.cgroup),
 	 AGENT_YES},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
 	 .help = "Check the probes of this process; mxbpf does not change it",
-	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
+	 .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = 1},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
 	 .required = CMD_BIT_NOW, .help = "Show the threads of this process; mxbpf neither changes it nor stops its threads",
-	 .set = cmd_set_number, CMD_FIELD(ses.pid), .min = 1, .max = 1 << 22},
+	 .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = 1},
 	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
 	 .help = "Profile this runtime if the process has several", .def = "the one that is mapped", .set = cmd_set_word,
 	 CMD_FIELD(ses.runtime), .word = plan_runtime_name,
@@ -144,7 +156,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Include only processes that have this role in a distributed job; mxbpf reads the role from their environment", .def = "all",
 	 .set = cmd_set_word, CMD_FIELD(ses.role), .word = plan_role_name, .supports = plan_has_roles},
 	{.name = "wait", .group = "Target", .commands = CMD_LIVE,
-	 .help = "With --pid, if the process has no runtime yet, wait until it loads one", .set = cmd_set_flag, CMD_FIELD(ses.wait),
+	 .help = "If no process that was chosen has a runtime yet, wait until one loads it", .set = cmd_set_flag, CMD_FIELD(ses.wait),
 	 AGENT_BUT("the agent enters when the process calls operators, however late")},
 	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = CMD_LIVE,
 	 .help = "Follow child processes. shared: probe all processes that load the library, so that children are seen from their first instruction; mxbpf measures what this costs other processes. filtered: probe each child separately, shortly after it starts. auto: like shared; if other processes use the library, switch to shared when the target forks", .def = "auto",
@@ -368,8 +380,7 @@ enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYT
 
 /* ---- parsing */
 
-#define NFIXED	  (sizeof(fixed) / sizeof(fixed[0]) - 1) /* without the row that ends them */
-#define SEEN_BITS 64					 /* of `seen` in parse_options() */
+#define NFIXED (sizeof(fixed) / sizeof(fixed[0]) - 1) /* without the row that ends them */
 struct cmd_option cmd_options[NFIXED + MDL_FEATURES_MAX + 1];
 static size_t noptions;
 
@@ -418,7 +429,7 @@ void cmd_init_options(void)
 	for (i = 0; i < noptions; i++)
 		left += cmd_options[i].commands & CMD_LIVE && cmd_options[i].set &&
 			cmd_with_agent(&cmd_options[i], why) == CMD_AGENT_UNSAID;
-	if (left || noptions > SEEN_BITS) /* a mistake in the tables, which every run finds */
+	if (left) /* a mistake in the tables, which every run finds */
 		abort();
 }
 
@@ -538,8 +549,8 @@ static char *optional_value(const struct cmd_option *opt, char **argv)
 	return NULL;
 }
 
-/* *seen gets a bit for each row of cmd_options[] that was given. */
-static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_opts *o, uint64_t *seen, struct err *e)
+/* seen[i] becomes true for each row i of cmd_options[] that was given. */
+static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_opts *o, bool *seen, struct err *e)
 {
 	const struct cmd_option *opt;
 	struct getopt_rows g;
@@ -559,7 +570,7 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 		err = opt->set(opt, o, value, e);
 		if (err || o->instead)
 			return err;
-		*seen |= 1ull << (opt - cmd_options);
+		seen[opt - cmd_options] = true;
 		if (o->ngiven < CMD_GIVEN_MAX)
 			o->given[o->ngiven++] = (struct cmd_given){opt, value};
 	}
@@ -572,8 +583,14 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	return 0;
 }
 
+/* Returns true if something else than --pid says what to profile. */
+static bool names_target(const struct cmd_opts *o)
+{
+	return o->ses.command || o->ses.choice.comm || o->ses.choice.cgroup;
+}
+
 /* Checks operands, and what the rows require or exclude. */
-static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t seen, struct err *e)
+static int check_given(const struct cmd *c, const struct cmd_opts *o, const bool *seen, struct err *e)
 {
 	const struct cmd_option *opt;
 	char title[32], why[CMD_WHY_BYTES];
@@ -594,13 +611,11 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 			       (o->nargs < c->min_args ? c->min_args : c->max_args) == 1 ? "" : "s", o->nargs, title,
 			       c->synopsis);
 	for (opt = cmd_options; opt->name; opt++) {
-		given = seen >> (opt - cmd_options) & 1;
-		if ((opt->required & c->bit) && !o->ses.command && !given)
+		given = seen[opt - cmd_options];
+		if ((opt->required & c->bit) && !names_target(o) && !given)
 			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing%s; usage: %s %s", opt->name, opt->arg,
-				       opt->field == offsetof(struct cmd_opts, ses.pid)
-					       ? "; mxbpf list shows the processes"
-					       : "",
-				       title, c->synopsis);
+				       strcmp(opt->name, "pid") ? "" : "; mxbpf list shows the processes", title,
+				       c->synopsis);
 		if (given && o->ses.agent && cmd_with_agent(opt, why) == CMD_AGENT_NO)
 			return err_set(e, ERR_USAGE, -EINVAL,
 				       "--%s cannot be used with --agent: %s; remove one of them", opt->name, why);
@@ -615,7 +630,7 @@ static int check_given(const struct cmd *c, const struct cmd_opts *o, uint64_t s
 }
 
 /* Checks that the layout can show what was asked for. For commands that print tables. */
-static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
+static int check_layout(const struct cmd_opts *o, const bool *seen, struct err *e)
 {
 	const struct view_ops *view = cmd_table_view(o);
 	const struct cmd_option *opt;
@@ -627,7 +642,7 @@ static int check_layout(const struct cmd_opts *o, uint64_t seen, struct err *e)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --by %s; remove one of them",
 			       o->layout, view_by_words[o->by]);
 	for (opt = cmd_options; opt->name; opt++)
-		if (opt->sheet && seen >> (opt - cmd_options) & 1 && !view_shows_sheet(view, opt->sheet))
+		if (opt->sheet && seen[opt - cmd_options] && !view_shows_sheet(view, opt->sheet))
 			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no table for --%s; remove one of them",
 				       o->layout, opt->name);
 	return 0;
@@ -638,7 +653,7 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 {
 	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == VIEW_BY_EVENT;
 	const struct view_ops *trace = o->ses.trace ? view_find_suffix(o->ses.trace) : NULL;
-	const bool agent = o->ses.agent;
+	const bool agent = o->ses.agent, pid = o->ses.choice.npids;
 	const struct {
 		bool broken;
 		const char *why;
@@ -652,14 +667,17 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
 		 "--api needs the probes of the C API, which --probes leaves out; add api to --probes"},
 		{o->ses.ops && !(o->ses.probes & PROBE_OP),
 		 "--ops needs the probes of operators, which --probes leaves out; add op to --probes"},
-		{o->ses.ops && check && !o->ses.pid, "--ops needs a process; add --pid PID"},
+		{o->ses.ops && check && !o->ses.choice.npids, "--ops needs a process; add --pid PID"},
 		{o->ses.reset && !o->ses.interval_ns, "--reset needs --interval TIME"},
 		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
 		 "--follow-app needs the probes of the program's profiler, which --probes leaves out; add mark to "
 		 "--probes"},
-		{o->ses.pid && o->ses.command, "--pid PID and -- COMMAND cannot be used together; remove one of them"},
+		{pid && o->ses.command, "--pid PID and -- COMMAND cannot be used together; remove one of them"},
+		{(o->ses.choice.comm || o->ses.choice.cgroup) && (pid || o->ses.command),
+		 "--comm and --cgroup choose processes themselves; remove them, or --pid PID and -- COMMAND"},
+		{o->ses.choice.job && !pid, "--job needs a process of the job; add --pid PID"},
 		{o->ses.wait && o->ses.command,
-		 "--wait needs --pid: mxbpf always waits for a command that it launches; remove --wait"},
+		 "--wait needs running processes: mxbpf always waits for a command that it launches; remove --wait"},
 		{trace && trace->of_samples && !o->ses.sample_hz,
 		 "--trace: a file with this suffix contains samples; add --sample HZ"},
 		{trace && trace->of_memory && !o->ses.memory,
@@ -691,13 +709,13 @@ static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err
  * Without --api, live tables leave out the calls that neither work nor wait. Recordings and traces have all calls, and
  * so have layouts of the runtimes' own profilers, which record all.
  */
-static void settle_api(const struct cmd *c, struct cmd_opts *o, uint64_t seen)
+static void settle_api(const struct cmd *c, struct cmd_opts *o, const bool *seen)
 {
 	bool all = !(c->bit & CMD_BIT_ATTACH) || strcmp(o->layout, CMD_LAYOUT) != 0;
 	const struct cmd_option *opt;
 
 	for (opt = cmd_options; opt->name; opt++)
-		all |= opt->whole_api && seen >> (opt - cmd_options) & 1;
+		all |= opt->whole_api && seen[opt - cmd_options];
 	if (o->ses.api == SES_API_USUAL && all)
 		o->ses.api = SES_API_ALL;
 }
@@ -744,7 +762,7 @@ static int fail_command(const char *word, struct err *e)
 
 int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, struct err *e)
 {
-	uint64_t seen = 0;
+	bool seen[NOPTIONS] = {0};
 	int err;
 
 	*o = (struct cmd_opts){.layout = CMD_LAYOUT,
@@ -760,7 +778,7 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 		argc--;
 		argv++;
 	}
-	err = parse_options(*c, argc, argv, o, &seen, e);
+	err = parse_options(*c, argc, argv, o, seen, e);
 	if (err || o->instead)
 		return err;
 	if (o->sort == SORT_UNSAID)

@@ -19,6 +19,7 @@ extern struct cmd_option cmd_options[]; /* ends with name == NULL */
 void cmd_init_options(void);
 
 /* Setters that only opts.c uses; option.h says what a setter does, and has those that features use as well. */
+int cmd_set_pids(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_percent(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

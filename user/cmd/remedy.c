@@ -40,6 +40,7 @@ static bool refused(const struct cmd_opts *o, bool recording, const bool *take, 
 	const struct cmd *c;
 	struct cmd_opts parsed;
 	struct err e = {0};
+	bool named = false; /* the options say which processes */
 	int argc = 0;
 	unsigned i;
 
@@ -49,17 +50,18 @@ static bool refused(const struct cmd_opts *o, bool recording, const bool *take, 
 	for (i = 0; i < o->ngiven; i++) {
 		if (!take[i])
 			continue;
+		named |= !strcmp(o->given[i].opt->name, "comm") || !strcmp(o->given[i].opt->name, "cgroup");
 		snprintf(words[i], sizeof(words[i]), "--%s%s%s", o->given[i].opt->name, o->given[i].value ? "=" : "",
 			 o->given[i].value ? o->given[i].value : "");
 		argv[argc++] = words[i];
 	}
 	if (agent)
 		argv[argc++] = with;
-	if (!o->ses.command) {
-		argv[argc++] = pid;
-	} else {
+	if (o->ses.command) {
 		argv[argc++] = end;
 		argv[argc++] = name;
+	} else if (!named) {
+		argv[argc++] = pid;
 	}
 	argv[argc] = NULL;
 	return cmd_parse(argc, argv, &c, &parsed, &e);

@@ -117,7 +117,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 		return e->code;
 	ses_wake_by(r->ses, r->signals);
 	if (on_terminal(r) && !o->ses.command) { /* seconds, if there are thousands of probes */
-		fprintf(stderr, "attaching to process %d ...", o->ses.pid);
+		fprintf(stderr, "attaching ...");
 		fflush(stderr);
 	}
 	ses_prepare(r->ses, e);

@@ -2,6 +2,7 @@
 /* Setters of options, one for each type of value. */
 #include "cmd/opts.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "base/fmt.h"
 #include "base/near.h"
 #include "plan/plan.h"
+
+#define PID_LIMIT (1 << 22) /* the kernel's PID_MAX_LIMIT */
 
 const char *cmd_join_words(const char *(*word)(unsigned), char buf[200])
 {
@@ -59,6 +62,30 @@ int cmd_set_number(const struct cmd_option *opt, struct cmd_opts *o, const char 
 			       text, (unsigned long long)opt->min, (unsigned long long)opt->max);
 	*(unsigned *)field(opt, o) = n;
 	return 0;
+}
+
+/* Takes up to opt->max numbers. They may be joined by commas, and the option may be given several times. */
+int cmd_set_pids(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	struct job_choice *c = &o->ses.choice;
+	long pid;
+	char *end;
+
+	for (;; text = end + 1) {
+		end = (char *)text;
+		pid = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : 0;
+		if (pid < 1 || pid > PID_LIMIT || (*end && *end != ','))
+			return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not a number from 1 to %d", opt->name,
+				       text, PID_LIMIT);
+		if (c->npids == opt->max)
+			return err_set(e, ERR_USAGE, -E2BIG,
+				       opt->max == 1 ? "--%s: only one process can be given"
+						     : "--%s: too many processes are given",
+				       opt->name);
+		c->pids[c->npids++] = (pid_t)pid;
+		if (!*end)
+			return 0;
+	}
 }
 
 /* Stores permille: min to max of them. */

@@ -378,11 +378,16 @@ static int sight_exit(struct session *ses, const struct sight *at, struct err *e
 	return buf_put(&ses->follow->ended, &at->seen.tgid, sizeof(at->seen.tgid));
 }
 
+static int sight_new(struct session *ses, const struct sight *at, struct err *e)
+{
+	const int err = ses_roots_new(ses, (pid_t)at->seen.tgid, e);
+
+	return err <= 0 ? err : look_at(ses, at->seen.tgid, at, e);
+}
+
 static int (*const sights[])(struct session *ses, const struct sight *at, struct err *e) = {
-	[MXBPF_SIGHT_FORK] = sight_fork,
-	[MXBPF_SIGHT_EXEC] = sight_exec,
-	[MXBPF_SIGHT_MAPPED] = sight_mapped,
-	[MXBPF_SIGHT_EXIT] = sight_exit,
+	[MXBPF_SIGHT_FORK] = sight_fork, [MXBPF_SIGHT_EXEC] = sight_exec, [MXBPF_SIGHT_MAPPED] = sight_mapped,
+	[MXBPF_SIGHT_EXIT] = sight_exit, [MXBPF_SIGHT_NEW] = sight_new,
 };
 
 void ses_sweep(struct session *ses)
@@ -531,7 +536,8 @@ static void follow_child(void *ctx, pid_t child)
 
 	if (watch_add(ses->follow->watch, child, false, &e) || look_at(ses, (uint32_t)child, NULL, &e))
 		give_up(ses, (uint32_t)child, &e);
-	tgt_each_child(child, follow_child, ses);
+	if (ses_follows(ses))
+		tgt_each_child(child, follow_child, ses);
 }
 
 static int await_target(struct session *ses, const char *who, struct err *e)
@@ -598,14 +604,40 @@ static int wait_for_runtime(struct session *ses, struct err *e)
 	return err;
 }
 
+static int await_roots(struct session *ses, struct err *e)
+{
+	char who[160], looked[256];
+
+	if (open_follow(ses, e))
+		return e->code;
+	if (job_grows(ses->roots.job))
+		watch_tell_all(ses->follow->watch);
+	ses_each_root(ses, follow_child, ses);
+	job_words(ses->roots.job, who);
+	if (!ses->targets[0].tgt && !ses->o->wait)
+		return err_set(e, ERR_TARGET, -ENOENT,
+			       "%s: none of %u has loaded a supported library (looked for %s); "
+			       "add --wait to wait until one does",
+			       who, ses->roots.alive, plan_looked_for(ses->want.runtime, looked));
+	if (!ses->targets[0].tgt)
+		ses_stage(ses, "waiting until one of %s loads %s", who, plan_looked_for(ses->want.runtime, looked));
+	return await_target(ses, who, e);
+}
+
 int ses_await_pid(struct session *ses, struct err *e)
 {
-	if (tgt_open(ses->o->pid, &ses->waiting, e))
+	const pid_t pid = ses->o->choice.pids[0];
+
+	if (ses_roots_open(ses, e))
+		return e->code;
+	if (ses->roots.several)
+		return await_roots(ses, e);
+	if (tgt_open(pid, &ses->waiting, e))
 		return e->code;
 	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, &ses->want))
 		return err_set(e, ERR_TARGET, -ENOENT,
-			       "process %d does not have the role %s; choose another process, or remove --role",
-			       ses->o->pid, ses->o->role);
+			       "process %d does not have the role %s; choose another process, or remove --role", pid,
+			       ses->o->role);
 	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, &ses->want) && find_child(ses, e))
 		return e->code ? e->code : plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
 	if (ses->o->wait && !plan_has_runtime(ses->waiting, &ses->want))
@@ -628,6 +660,17 @@ int ses_follow_open(struct session *ses, struct err *e)
 													    : 0;
 }
 
+/* The first target is followed already. */
+static void follow_root(void *ctx, pid_t pid)
+{
+	struct session *ses = ctx;
+
+	if (pid != tgt_pid(ses->targets[0].tgt))
+		follow_child(ses, pid);
+	else if (ses_follows(ses))
+		tgt_each_child(pid, follow_child, ses);
+}
+
 int ses_follow(struct session *ses, struct err *e)
 {
 	struct plan *p = &ses->targets[0].plan;
@@ -638,7 +681,9 @@ int ses_follow(struct session *ses, struct err *e)
 	if (remember(ses, (uint32_t)tgid, &(struct member){p, p->target, p->agent_memory}))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	watch_late(ses, tgid);
-	if (ses_follows(ses))
+	if (ses->roots.several)
+		ses_each_root(ses, follow_root, ses);
+	else if (ses_follows(ses))
 		tgt_each_child(ses_root(ses), follow_child, ses);
 	return 0;
 }

@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "record/record.h"
-#include "session/launch.h"
+#include "job/choose.h"
+#include "job/launch.h"
 #include "session/feature.h"
 #include "session/session.h"
 #include "source/agent.h"
@@ -72,6 +73,15 @@ struct ses_target {
 };
 #define SES_TARGETS_MAX 9
 
+/* The processes that the user chose, if they are or may become several. Each is followed with its children. */
+struct ses_roots {
+	struct job *job;
+	struct buf all; /* struct ses_root */
+	unsigned alive; /* those that have not ended */
+	int ended_fd;	/* epoll: readable when one has ended */
+	bool several;	/* false: the user named one process, and the session ends with it */
+};
+
 /* The last windows of --iterations. The agent also records calls outside these windows; the session drops those. */
 #define SES_CUTS_MAX 64
 struct ses_cuts {
@@ -108,6 +118,7 @@ struct session {
 	struct tgt *launcher; /* the process that started the target and has no runtime; borrowed from waiting; NULL:
 				 none */
 	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
+	struct ses_roots roots;
 	struct att *att;
 	struct ses_cost cost;
 	struct agts *agents; /* --agent or --gpu: all agents; NULL: not requested */
@@ -258,7 +269,7 @@ int ses_follow_open(struct session *ses, struct err *e);
 struct watch *ses_follow_watch(const struct session *ses); /* NULL: nothing is followed; borrowed */
 int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e);
 bool ses_follows(const struct session *ses); /* true if children are followed now */
-pid_t ses_root(const struct session *ses);   /* the command, or the process that the user named */
+pid_t ses_root(const struct session *ses);   /* the command, or the process that the user named first */
 int ses_follow(struct session *ses, struct err *e);
 void ses_go_on(struct session *ses);
 void ses_sight(struct session *ses);
@@ -266,6 +277,19 @@ void ses_sweep(struct session *ses);	     /* frees what belongs to processes tha
 int ses_sight_fd(const struct session *ses); /* -1: none */
 int ses_more(struct session *ses, struct err *e); /* att_more() for all processes */
 void ses_follow_free(struct session *ses);
+
+/*
+ * roots.c: the processes that the user chose. ses_roots_open: finds those that run now. ses_roots_new: a process has
+ * begun to execute a program; returns 1 if the user wants it, and it is then watched. ses_roots_ended: takes those that
+ * have ended; true if the session has to end.
+ */
+int ses_roots_open(struct session *ses, struct err *e);
+int ses_roots_new(struct session *ses, pid_t pid, struct err *e);
+bool ses_roots_ended(struct session *ses);
+/* Calls fn for each process that the user chose and that has not ended, or for the command. */
+void ses_each_root(const struct session *ses, void (*fn)(void *ctx, pid_t pid), void *ctx);
+bool ses_is_root(const struct session *ses, pid_t pid);
+void ses_roots_close(struct session *ses);
 
 /*
  * share.c: whether processes share links. Call ses_share_start() between att_load() and att_attach(), and

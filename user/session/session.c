@@ -206,17 +206,28 @@ static int open_writer(struct session *ses, struct err *e)
 	return fd < 0 ? fd : rec_writer_open(fd, ses->o->max_bytes, &ses->about, &ses->writer, e);
 }
 
+/* Readable when the process has ended with which the session ends, or one of several. */
+static int end_fd(const struct session *ses)
+{
+	if (ses->launch.pid)
+		return ses->launch.pidfd;
+	if (ses->roots.several)
+		return ses->roots.ended_fd;
+	return tgt_pidfd(ses->launcher ? ses->launcher : ses->targets[0].tgt ? ses->targets[0].tgt : ses->waiting);
+}
+
+static bool target_gone(const struct session *ses)
+{
+	return !ses->launch.pid && !ses->roots.several && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt);
+}
+
 bool ses_interrupted(struct session *ses, uint64_t until_ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[] = {{.fd = ses->ui.wake_fd, .events = POLLIN},
-			       {.fd = ses->launch.pid ? ses->launch.pidfd
-						      : tgt_pidfd(ses->launcher		? ses->launcher
-								  : ses->targets[0].tgt ? ses->targets[0].tgt
-											: ses->waiting),
-				.events = POLLIN},
+			       {.fd = end_fd(ses), .events = POLLIN},
 			       {.fd = ses_sight_fd(ses), .events = POLLIN},
 			       {.fd = ses->att ? att_windows_fd(ses->att) : -1, .events = POLLIN},
 			       {.fd = ses->att ? att_births_fd(ses->att) : -1, .events = POLLIN}};
@@ -229,7 +240,8 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns)
 		ses->window->told(ses);
 	if (fds[2].revents)
 		ses_sight(ses);
-	return (fds[0].revents && ses->ui.woken(ses->ui.ctx)) || fds[1].revents;
+	return (fds[0].revents && ses->ui.woken(ses->ui.ctx)) ||
+	       (fds[1].revents && (!ses->roots.several || ses_roots_ended(ses)));
 }
 
 static void mark_start(struct session *ses)
@@ -394,9 +406,8 @@ void ses_wait(struct session *ses)
 		until = !ses_rests(ses) && due - window < next - now ? now + due - window : next;
 		due = ses_features_tick(ses);
 		until = due < until ? due : until;
-		/* An exec does not wake mxbpf, so tgt_gone() looks for one at least once a second. */
-		if (ses_interrupted(ses, until) ||
-		    (!ses->launch.pid && tgt_gone(ses->launcher ? ses->launcher : ses->targets[0].tgt)))
+		/* An exec does not wake mxbpf, so target_gone() looks for one at least once a second. */
+		if (ses_interrupted(ses, until) || target_gone(ses))
 			ses->ended = true; /* ses_interrupted() may have set it */
 	}
 }
@@ -500,6 +511,7 @@ void ses_free(struct session *ses)
 	}
 	ses_late_free(ses);
 	tgt_close(ses->waiting);
+	ses_roots_close(ses);
 	mdl_free(ses->model);
 	mdl_free(ses->fresh);
 	mdl_free(ses->beside);

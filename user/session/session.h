@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "job/choose.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "plan/plan.h"
@@ -50,10 +51,10 @@ struct ses_remedy {
  * each other; sessions do not.
  */
 struct ses_opts {
-	int pid;		/* 0: there is a command */
-	char **command;		/* NULL: none */
-	bool command_to_stderr; /* its standard output goes to stderr, because stdout has the results */
-	uint64_t duration_ns;	/* 0: until the target ends or ui.woken returns true */
+	struct job_choice choice; /* processes that run; nothing is chosen if there is a command */
+	char **command;		  /* NULL: none */
+	bool command_to_stderr;	  /* its standard output goes to stderr, because stdout has the results */
+	uint64_t duration_ns;	  /* 0: until the target ends or ui.woken returns true */
 	uint64_t delay_ns;
 	uint64_t interval_ns;  /* window time between two calls of ui.tables; 0: no calls */
 	bool reset;	       /* tables show only their interval */

@@ -19,7 +19,8 @@
 #define MDL_GAPS_MAX 1000 /* processes whose gap is kept */
 
 struct census {
-	pid_t root, target;
+	const struct session *ses;
+	pid_t target;
 	const struct tgt_lib *libs[LIBS_MAX];
 	unsigned nlibs;
 	bool children, strangers;
@@ -39,13 +40,13 @@ static void note_libs(struct census *c, const struct plan *p)
 	}
 }
 
-static bool descends(pid_t pid, pid_t root)
+static bool descends(pid_t pid, const struct session *ses)
 {
 	unsigned hops;
 
-	for (hops = 0; pid > 1 && pid != root && hops < HOPS_MAX; hops++)
+	for (hops = 0; pid > 1 && !ses_is_root(ses, pid) && hops < HOPS_MAX; hops++)
 		pid = tgt_peek_parent(pid);
-	return pid == root;
+	return ses_is_root(ses, pid);
 }
 
 static void count_process(struct census *c, pid_t pid)
@@ -54,7 +55,7 @@ static void count_process(struct census *c, pid_t pid)
 
 	if (pid == getpid())
 		return;
-	if (descends(pid, c->root)) {
+	if (descends(pid, c->ses)) {
 		c->children |= pid != c->target;
 		return;
 	}
@@ -67,7 +68,7 @@ static void take_census(const struct session *ses, struct census *c)
 	struct dirent *d;
 	DIR *proc = opendir("/proc");
 
-	*c = (struct census){.root = ses_root(ses), .target = tgt_pid(ses->targets[0].tgt)};
+	*c = (struct census){.ses = ses, .target = tgt_pid(ses->targets[0].tgt)};
 	note_libs(c, &ses->targets[0].plan);
 	while (proc && !c->children && (d = readdir(proc)))
 		if (isdigit((unsigned char)d->d_name[0]))

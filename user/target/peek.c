@@ -68,20 +68,48 @@ bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib)
 	return found;
 }
 
+struct family {
+	int parent, group; /* 0: the process has ended */
+};
+
 /* The name in the second field may contain any character, even ")". */
-pid_t tgt_peek_parent(pid_t pid)
+static struct family peek_family(pid_t pid)
 {
+	struct family f = {0}, none = {0};
 	struct buf stat = {0};
-	int parent = 0;
+	bool read = false;
 	char *end;
 
 	if (!slurp_proc(pid, "stat", 4096, &stat)) {
 		end = strrchr(stat.data, ')');
-		if (!end || sscanf(end, ") %*c %d", &parent) != 1)
-			parent = 0;
+		read = end && sscanf(end, ") %*c %d %d", &f.parent, &f.group) == 2;
 	}
 	buf_fini(&stat);
-	return parent;
+	return read ? f : none;
+}
+
+pid_t tgt_peek_parent(pid_t pid)
+{
+	return peek_family(pid).parent;
+}
+
+pid_t tgt_peek_group(pid_t pid)
+{
+	return peek_family(pid).group;
+}
+
+int tgt_peek_cgroup(pid_t pid, struct buf *text)
+{
+	return slurp_proc(pid, "cgroup", 65536, text);
+}
+
+bool tgt_peek_env_text(pid_t pid, const char *name, char *text, size_t max)
+{
+	struct buf env = {0};
+	bool found = !slurp_proc(pid, "environ", TGT_ENVIRON_MAX_BYTES, &env) && tgt_find_env(&env, name, text, max);
+
+	buf_fini(&env);
+	return found;
 }
 
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])
@@ -147,7 +175,7 @@ void tgt_container(pid_t pid, struct tgt_container *c)
 	struct buf cgroup = {0};
 
 	*c = (struct tgt_container){0};
-	if (!slurp_proc(pid, "cgroup", 65536, &cgroup))
+	if (!tgt_peek_cgroup(pid, &cgroup))
 		tgt_cgroup_container(cgroup.data, c->id);
 	c->other_pid_ns = other_namespace(pid, "pid");
 	c->other_mount_ns = other_namespace(pid, "mnt");

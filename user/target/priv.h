@@ -6,7 +6,8 @@
 #include "base/buf.h"
 #include "target/target.h"
 
-#define TGT_MAPS_MAX_BYTES (64u << 20)
+#define TGT_MAPS_MAX_BYTES    (64u << 20)
+#define TGT_ENVIRON_MAX_BYTES (1 << 20)
 
 /* One line of /proc/PID/maps. */
 struct tgt_map {
@@ -38,6 +39,9 @@ struct tgt {
 
 /* Reads a file of /proc/PID, at most cap bytes, and appends a NUL that is not counted. Returns 0 or -errno. */
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out);
+
+/* Finds a variable in the text of /proc/PID/environ and copies its value, cut at max. */
+bool tgt_find_env(const struct buf *env, const char *name, char *text, size_t max);
 
 /* Reads the name of a thread without its newline. On -errno the name is "". */
 int tgt_slurp_comm(int dirfd, const char *name, char comm[32]);

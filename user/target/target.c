@@ -19,7 +19,6 @@
 #include "target/priv.h"
 
 #define CMDLINE_MAX_BYTES (64u << 10)
-#define ENVIRON_MAX_BYTES (1 << 20)
 #define PF_KTHREAD	  0x00200000 /* include/linux/sched.h; stat shows it on every kernel, status only since 6.11 */
 
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out)
@@ -286,19 +285,25 @@ static int32_t parse_number(const char *text)
 	return *text && !text[strspn(text, "0123456789")] && strlen(text) <= 10 && v <= INT32_MAX ? (int32_t)v : -1;
 }
 
-bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
+bool tgt_find_env(const struct buf *env, const char *name, char *text, size_t max)
 {
 	size_t n = strlen(name), at;
-	struct buf env = {0};
-	bool found = false;
 
-	if (!tgt_slurp(t->procfd, "environ", ENVIRON_MAX_BYTES, &env)) {
-		for (at = 0; at < env.len && !found; at += strlen(env.data + at) + 1) {
-			found = !strncmp(env.data + at, name, n) && env.data[at + n] == '=';
-			if (found)
-				snprintf(text, max, "%s", env.data + at + n + 1);
-		}
+	for (at = 0; at < env->len; at += strlen(env->data + at) + 1) {
+		if (strncmp(env->data + at, name, n) || env->data[at + n] != '=')
+			continue;
+		snprintf(text, max, "%s", env->data + at + n + 1);
+		return true;
 	}
+	return false;
+}
+
+bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
+{
+	struct buf env = {0};
+	bool found =
+		!tgt_slurp(t->procfd, "environ", TGT_ENVIRON_MAX_BYTES, &env) && tgt_find_env(&env, name, text, max);
+
 	buf_fini(&env);
 	return found;
 }

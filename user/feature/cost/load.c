@@ -106,10 +106,13 @@ static bool agent_helps(const struct session *ses)
 static void put_remedy(const struct session *ses, char *text, size_t bytes)
 {
 	const struct ses_remedy *r = &ses->o->remedy;
-	char pid[32] = "";
+	const struct job_choice *c = &ses->o->choice;
+	char pid[512] = "";
+	size_t len = 0;
+	unsigned i;
 
-	if (!ses->o->command)
-		snprintf(pid, sizeof(pid), " --pid %d", tgt_pid(ses->targets[0].tgt));
+	for (i = 0; i < c->npids && len < sizeof(pid) - 16; i++)
+		len += (size_t)snprintf(pid + len, sizeof(pid) - len, "%s%d", i ? "," : " --pid ", c->pids[i]);
 	if (!agent_helps(ses))
 		snprintf(text, bytes, "--iterations 5/100 or --probes op makes it less");
 	else if (!r->head || !r->tail || !r->lost)

@@ -132,14 +132,14 @@ static bool stays(const struct process *p)
 	return p->rank && p->tgt && tgt_alive(p->tgt);
 }
 
-/* Lists the process that was asked for with all that descends from it, and other ranks; drops what has ended. */
+/* Lists the processes that were asked for with all that descends from them, and other ranks; drops what has ended. */
 static void list_processes(struct lines *l, bool thorough)
 {
 	unsigned i, kept = 0;
 
 	for (i = 0; i < l->nprocesses; i++)
 		l->processes[i]->seen = stays(l->processes[i]);
-	see(l, ses_root(l->ses));
+	ses_each_root(l->ses, see, l);
 	if (l->ranks)
 		ranks_each(l->ranks, thorough, see_rank, l);
 	l->nranks = 0;

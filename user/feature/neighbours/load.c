@@ -7,9 +7,16 @@
 #include "session/feature.h"
 #include "session/priv.h"
 
+static bool is_root(const void *session, pid_t pid)
+{
+	return ses_is_root(session, pid);
+}
+
 static int neighbours_start(struct session *ses, struct err *e)
 {
-	ses->neighbours = neighbours_begin(ses_root(ses));
+	const struct neighbours_job job = {is_root, ses};
+
+	ses->neighbours = neighbours_begin(&job);
 	return ses->neighbours ? 0 : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 }
 

@@ -29,7 +29,7 @@ struct process {
 };
 
 struct neighbours {
-	pid_t job;
+	struct neighbours_job job;
 	uint64_t began_ns;
 	struct buf processes; /* struct process */
 	struct hash index;    /* (pid, start) -> 1 + place in processes */
@@ -105,12 +105,13 @@ static const struct process *find(const struct buf *now, const struct hash *by_p
 	return at ? buf_at(now, struct process, *at - 1) : NULL;
 }
 
-static bool of_job(pid_t job, const struct buf *now, const struct hash *by_pid, const struct process *p)
+static bool of_job(const struct neighbours_job *job, const struct buf *now, const struct hash *by_pid,
+		   const struct process *p)
 {
 	unsigned i;
 
 	for (i = 0; p && i < ANCESTORS_MAX; i++) {
-		if (p->pid == job)
+		if (job->is(job->ctx, p->pid))
 			return true;
 		p = find(now, by_pid, p->parent);
 	}
@@ -158,7 +159,7 @@ static unsigned cpus_of(pid_t pid)
 }
 
 /* Marks the processes of the job and reads how long their threads waited. */
-static void read_runq(pid_t job, struct buf *processes, const struct hash *by_pid)
+static void read_runq(const struct neighbours_job *job, struct buf *processes, const struct hash *by_pid)
 {
 	struct process *p;
 	size_t i;
@@ -170,7 +171,7 @@ static void read_runq(pid_t job, struct buf *processes, const struct hash *by_pi
 	}
 }
 
-struct neighbours *neighbours_begin(pid_t job)
+struct neighbours *neighbours_begin(const struct neighbours_job *job)
 {
 	struct neighbours *n = calloc(1, sizeof(*n));
 	struct hash by_pid = {0};
@@ -180,7 +181,7 @@ struct neighbours *neighbours_begin(pid_t job)
 
 	if (!n)
 		return NULL;
-	n->job = job;
+	n->job = *job;
 	n->began_ns = clock_ns(CLOCK_MONOTONIC);
 	read_all(&n->processes); /* what is missing counts as begun in the window, which its start denies below */
 	for (i = 0; i < buf_count(&n->processes, struct process); i++) {
@@ -209,7 +210,7 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 
 	err = err ? err : index_pids(&now, &by_pid);
 	if (!err)
-		read_runq(n->job, &now, &by_pid);
+		read_runq(&n->job, &now, &by_pid);
 	for (i = 0; !err && i < buf_count(&now, struct process); i++) {
 		p = buf_at(&now, struct process, i);
 		at = hash_get(&n->index, (uint64_t)p->pid, p->start);

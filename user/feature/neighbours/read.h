@@ -2,14 +2,21 @@
 #ifndef NEIGHBOURS_READ_H
 #define NEIGHBOURS_READ_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
 
 struct neighbours;
 
-/* Reads the CPU time of all processes. `job` is the process whose descendants count as the job. NULL: out of memory. */
-struct neighbours *neighbours_begin(pid_t job);
+/* Says whether a process and all that descends from it are of the job. */
+struct neighbours_job {
+	bool (*is)(const void *ctx, pid_t pid);
+	const void *ctx;
+};
+
+/* Reads the CPU time of all processes. job's ctx is borrowed until neighbours_free(). NULL: out of memory. */
+struct neighbours *neighbours_begin(const struct neighbours_job *job);
 /*
  * Reads them again and appends a struct mxbpf_neighbour for each that took CPU time since then. This process is left
  * out. 0 or -errno.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session/launch.h"
+#include "job/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "session/launch_env.h"
+#include "job/launch_env.h"
 
 /* The user who called sudo. */
 struct who {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session/launch_env.h"
+#include "job/launch_env.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command that mxbpf launches: as the user who called sudo, with that user's environment, in mxbpf's process group.
  */
-#ifndef SESSION_LAUNCH_H
-#define SESSION_LAUNCH_H
+#ifndef JOB_LAUNCH_H
+#define JOB_LAUNCH_H
 
 #include <signal.h>
 #include <stdbool.h>

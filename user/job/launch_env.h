@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef SESSION_LAUNCH_ENV_H
-#define SESSION_LAUNCH_ENV_H
+#ifndef JOB_LAUNCH_ENV_H
+#define JOB_LAUNCH_ENV_H
 
 #include <pwd.h>
 #include <stdbool.h>

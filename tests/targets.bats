@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Sessions on several processes: given by number, by name, as a job. Ground truth is what each process says that it did.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	mkdir bin
+	ln -s "$(readlink -f "$PYTHON_TORCH")" bin/counted
+}
+
+# SIGUSR1: calls an operator so many times as the argument says, and prints the sum so far.
+COUNTED='
+import os, signal, sys, torch
+torch.set_num_threads(1)
+one, did = torch.ones(1), 0
+one.sinh()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM})
+print("ready", os.getpid(), flush=True)
+while signal.sigwait({signal.SIGUSR1, signal.SIGTERM}) == signal.SIGUSR1:
+    for _ in range(int(sys.argv[1])):
+        one.sinh()
+    did += int(sys.argv[1])
+    print("did", did, flush=True)
+'
+
+# The name of the process is "counted".
+start_counted() { # NAME CALLS; sets READY_PID
+	echo "$COUNTED" >counted.py
+	start_ready "$1" env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" \
+		bin/counted "$PWD/counted.py" "$2" >/dev/null
+}
+
+call() { # NAME PID SUM: until it has called the operator SUM times in all
+	kill -s USR1 "$2"
+	wait_line "$(out "$1")" "^did $3$"
+}
+
+calls_of() { # PID FILE
+	jq --argjson pid "$1" '[.tables.operator[] | select(.pid == $pid).count] | add // 0' "$2"
+}
+
+@test "Each of several processes has its own counts, a stranger has none, and the session ends with the last of them" {
+	local a b c
+	start_counted a 100 && a=$READY_PID
+	start_counted b 20 && b=$READY_PID
+	start_counted c 3 && c=$READY_PID
+	start_mxbpf --pid "$a,$b" --by process --probes op --format json
+	call a "$a" 100
+	call b "$b" 20
+	call c "$c" 3
+	stop_pid "$a" # it is the first, with which the session began
+	call b "$b" 40
+	stop_pid "$b"
+	wait_exit "$MXBPF_PID"
+	jq -e '.loss | .dropped == 0 and .unmatched == 0 and .attempted == .stored' "$(out mxbpf)"
+	[[ "$(calls_of "$a" "$(out mxbpf)") $(calls_of "$b" "$(out mxbpf)") $(calls_of "$c" "$(out mxbpf)")" == '100 40 0' ]]
+	call c "$c" 6
+}
+
+@test "A process that gets the name later, and one that starts again, belong to a session by name" {
+	local first second other
+	start_bg mxbpf "$MXBPF" --comm 'count*' --wait --by process --ops sinh --verbose --format json
+	MXBPF_PID=$BG_PID
+	wait_line "$(err mxbpf)" 'waiting until one of processes named count'
+	start_counted first 100 && first=$READY_PID
+	wait_line "$(err mxbpf)" 'attached: [0-9]+ probes' "$MXBPF_PID"
+	call first "$first" 100
+	stop_pid "$first"
+	start_counted second 20 && second=$READY_PID
+	wait_line "$(err mxbpf)" "following process $second" "$MXBPF_PID"
+	call second "$second" 20
+	start_code other "$COUNTED" 3 >/dev/null && other=$READY_PID
+	call other "$other" 3
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '.loss | .dropped == 0 and .unmatched == 0 and .attempted == .stored' "$(out mxbpf)"
+	# The call before they were ready may be seen, too.
+	[[ $(calls_of "$first" "$(out mxbpf)") =~ ^10[01]$ && $(calls_of "$second" "$(out mxbpf)") =~ ^2[01]$ ]]
+	[[ $(calls_of "$other" "$(out mxbpf)") == 0 ]]
+}

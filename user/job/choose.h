@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which processes the user means: those with given numbers, those of their jobs, or all that have a name or are in a
+ * control group, now or later. Everything is read from /proc; no process is asked.
+ */
+#ifndef JOB_CHOOSE_H
+#define JOB_CHOOSE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define JOB_PIDS_MAX 256
+
+/* What the user has said. The texts are borrowed. */
+struct job_choice {
+	pid_t pids[JOB_PIDS_MAX];
+	unsigned npids;	    /* 0: processes are chosen by comm and cgroup */
+	bool job;	    /* with pids: all processes of the jobs to which they belong */
+	const char *comm;   /* a glob of the names of processes; NULL: any */
+	const char *cgroup; /* the path of a control group, or a glob of one part of a path; NULL: any */
+};
+
+struct job;
+
+/*
+ * Looks at the processes that the choice has numbers of, because they tell what their job is. ERR_TARGET if there is
+ * none with such a number. c is borrowed until job_free().
+ */
+int job_new(const struct job_choice *c, struct job **out, struct err *e);
+void job_free(struct job *j); /* NULL is legal */
+
+/* Returns true if processes may come that belong to the choice, so that new ones have to be looked at. */
+bool job_grows(const struct job *j);
+
+/*
+ * Returns true if a process belongs to the choice. Processes are of one job if they are in the same container, pod or
+ * job of Slurm; else if they were told to meet at the same place; else if they are in the same process group, which a
+ * shell makes for each command line.
+ */
+bool job_has(const struct job *j, pid_t pid);
+
+/* Appends the pid_t of each process that belongs to the choice now, those with given numbers first. 0 or -ENOMEM. */
+int job_list(const struct job *j, struct buf *pids);
+
+/* "process 12", "2 processes", "processes named python*": for messages. Returns buf. */
+const char *job_words(const struct job *j, char buf[160]);
+
+/*
+ * Finds the part of a control group's path that ends with a container, a pod of Kubernetes or a job of Slurm; the
+ * outermost one. Returns its length, 0 if there is none.
+ */
+size_t job_scope(const char *path);
+
+#endif
