@@ -34,7 +34,8 @@ struct watch {
 	struct ring_buffer *sightings;
 	struct loader loaders[LOADERS_MAX];
 	unsigned nloaders;
-	struct hash links; /* (tgid, index of its loader) -> link fd + 1 */
+	struct hash links; /* (tgid, index of its loader) -> link fd + 1; tgid 0: all processes have it */
+	bool any_process;  /* the hooks in loaders are for all processes; BPF knows who is watched */
 	watch_fn fn;	   /* valid during watch_take() */
 	void *ctx;
 	pid_t guard;
@@ -178,9 +179,11 @@ static int loader_of(struct watch *w, const char *path, uint64_t off, const stru
 	return 0;
 }
 
+/* Returns 1 if the hook is new, 0 if it was there, or -errno. */
 static int hook(struct watch *w, pid_t tgid, const struct loader *l)
 {
-	uint64_t *link = hash_put(&w->links, (uint64_t)tgid, (uint64_t)(l - w->loaders));
+	const pid_t of = w->any_process ? 0 : tgid;
+	uint64_t *link = hash_put(&w->links, (uint64_t)of, (uint64_t)(l - w->loaders));
 	uint64_t cookie = 0;
 	char path[32];
 	int fd, made;
@@ -190,10 +193,10 @@ static int hook(struct watch *w, pid_t tgid, const struct loader *l)
 	if (*link)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", l->fd);
-	made = w->backend->attach(bpf_program__fd(w->skel->progs.on_loader), path, &l->off, &cookie, 1, tgid, &fd);
+	made = w->backend->attach(bpf_program__fd(w->skel->progs.on_loader), path, &l->off, &cookie, 1, of, &fd);
 	if (made > 0)
 		*link = (uint64_t)fd + 1;
-	return made < 0 ? made : 0;
+	return made < 0 ? made : 1;
 }
 
 int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, struct err *e)
@@ -202,8 +205,8 @@ int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, st
 	int err = loader_of(w, path, off, &l);
 
 	err = err ? err : hook(w, tgid, l);
-	if (!err)
-		return 0;
+	if (err >= 0)
+		return err;
 	return err_set(e, ERR_RUNTIME, err, "cannot watch the loader of process %d: %s", tgid, strerror(-err));
 }
 
@@ -254,6 +257,7 @@ void watch_cover(struct watch *w)
 
 void watch_tell_all(struct watch *w)
 {
+	w->any_process = w->backend->shares;
 	__atomic_store_n(&w->skel->bss->telling_all, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -23,7 +23,8 @@ int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e);
 
 /*
  * Reports MAPPED from the loader of a process. `path` opens the inode (it is opened once more here), and `off` is the
- * file offset of the loader's hook. If the loader of the process is known from before an exec, nothing changes.
+ * file offset of the loader's hook. Returns 1, 0 if the loader was watched already, in this process or in all, or
+ * -errno with e set.
  */
 int watch_loader(struct watch *w, pid_t tgid, const char *path, uint64_t off, struct err *e);
 /* Reports every mapping of the process, even one too small for a runtime. */
@@ -37,7 +38,11 @@ int watch_targets_fd(const struct watch *w);
  * `covered`.
  */
 void watch_cover(struct watch *w);
-/* From now on each process that is not watched and calls exec is reported (NEW). */
+/*
+ * From now on each process that is not watched and calls exec is reported (NEW). A loader is then watched in all
+ * processes at once, which costs those that are not watched a microsecond each time that they map libraries. Call it
+ * before watch_loader().
+ */
 void watch_tell_all(struct watch *w);
 /* Returns how often the process has called exec while it was watched, or WATCH_ENDED. */
 #define WATCH_ENDED UINT64_MAX

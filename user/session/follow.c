@@ -8,15 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/watch.h"
-#include "session/priv.h"
 #include "plan/early.h"
-
-/* A sighting that is not handled yet. */
-struct sight {
-	struct mxbpf_sighting seen;
-	uint64_t ran_ns; /* how long the process ran before it was stopped; 0: it was not stopped */
-};
+#include "session/follow.h"
 
 /* A process that is followed. */
 struct member {
@@ -27,17 +20,6 @@ struct member {
 
 /* Bits of follow.refused. */
 enum { COUNTED = 1, TOLD = 2 };
-
-struct follow {
-	struct watch *watch;
-	struct buf queue;     /* struct sight, oldest first */
-	struct buf ended;     /* uint32_t: tgids whose probes are still attached */
-	struct hash members;  /* tgid -> struct member *, owned, until the process ends or executes another program */
-	struct hash refused;  /* tgid -> bits, of processes that cannot be followed, until they end */
-	uint64_t missed;      /* sightings that were dropped because the queue was full, as of the last reading */
-	uint32_t half_mapped; /* --omp: a process whose loader has mapped the runtime but not its dependencies */
-	struct sight found;   /* the sighting of a runtime that ses_await() waits for; kind 0: none yet */
-};
 
 bool ses_follows(const struct session *ses)
 {
@@ -74,14 +56,18 @@ static void give_up(struct session *ses, uint32_t tgid, const struct err *e)
 		ses_warn(ses, "process %u is not followed: %s", tgid, e->why);
 }
 
-static void watch_its_loader(struct session *ses, struct tgt *t)
+bool follow_loader(struct session *ses, struct tgt *t)
 {
 	struct tgt_lib *lib;
 	struct err e = {0};
 	uint64_t off;
+	int new = 0;
 
-	if (!plan_loader(t, &lib, &off, &e) && watch_loader(ses->follow->watch, tgt_pid(t), lib->open_path, off, &e))
+	if (!plan_loader(t, &lib, &off, &e))
+		new = watch_loader(ses->follow->watch, tgt_pid(t), lib->open_path, off, &e);
+	if (new < 0)
 		ses_warn(ses, "%s", e.why);
+	return new > 0;
 }
 
 /* Finds an existing plan for the process, because planning takes long, and its addresses in the process. */
@@ -244,7 +230,7 @@ static void watch_late(struct session *ses, pid_t tgid)
 
 	if (!ses_late_wanted(ses) || tgt_open(tgid, &t, NULL))
 		return;
-	watch_its_loader(ses, t);
+	follow_loader(ses, t);
 	watch_any(ses->follow->watch, tgid);
 	tgt_close(t);
 	if (tgt_open(tgid, &t, NULL)) /* look again, because libraries may have been mapped in between */
@@ -265,12 +251,12 @@ static int open_anew(struct tgt **t, struct err *e)
 /* The loader may still be mapping libraries. Another sighting comes when it has finished. */
 static void look_again(struct session *ses, struct tgt *t)
 {
-	watch_its_loader(ses, t);
+	follow_loader(ses, t);
 	watch_any(ses->follow->watch, tgt_pid(t));
 }
 
 /* Follows a process by what it has mapped by now. */
-static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
+int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
 {
 	uint64_t execs = watch_execs(ses->follow->watch, (pid_t)tgid);
 	struct tgt *t;
@@ -278,8 +264,7 @@ static int look_at(struct session *ses, uint32_t tgid, const struct sight *at, s
 
 	if (err)
 		return err;
-	if (!plan_has_runtime(t, &ses->want)) {
-		watch_its_loader(ses, t);
+	if (!plan_has_runtime(t, &ses->want) && follow_loader(ses, t)) {
 		err = open_anew(&t, e);
 		if (err)
 			return err;
@@ -311,7 +296,7 @@ out:
 
 static int sight_mapped(struct session *ses, const struct sight *at, struct err *e)
 {
-	return look_at(ses, at->seen.tgid, at, e);
+	return follow_look(ses, at->seen.tgid, at, e);
 }
 
 /* Attaches to a child that shared links do not cover (yet). */
@@ -369,7 +354,7 @@ static void leave(struct session *ses, uint32_t tgid, bool wait)
 static int sight_exec(struct session *ses, const struct sight *at, struct err *e)
 {
 	leave(ses, at->seen.tgid, true);
-	return look_at(ses, at->seen.tgid, at, e);
+	return follow_look(ses, at->seen.tgid, at, e);
 }
 
 /* Removing probes delays attaching others, so ses_sweep() does it later. */
@@ -382,7 +367,7 @@ static int sight_new(struct session *ses, const struct sight *at, struct err *e)
 {
 	const int err = ses_roots_new(ses, (pid_t)at->seen.tgid, e);
 
-	return err <= 0 ? err : look_at(ses, at->seen.tgid, at, e);
+	return err <= 0 ? err : follow_look(ses, at->seen.tgid, at, e);
 }
 
 static int (*const sights[])(struct session *ses, const struct sight *at, struct err *e) = {
@@ -515,7 +500,7 @@ struct watch *ses_follow_watch(const struct session *ses)
 	return ses->follow ? ses->follow->watch : NULL;
 }
 
-static int open_follow(struct session *ses, struct err *e)
+int follow_open(struct session *ses, struct err *e)
 {
 	struct follow *f = calloc(1, sizeof(*f));
 
@@ -529,122 +514,15 @@ static int open_follow(struct session *ses, struct err *e)
 	return 0;
 }
 
-static void follow_child(void *ctx, pid_t child)
+void follow_tree(void *session, pid_t child)
 {
-	struct session *ses = ctx;
+	struct session *ses = session;
 	struct err e = {0};
 
-	if (watch_add(ses->follow->watch, child, false, &e) || look_at(ses, (uint32_t)child, NULL, &e))
+	if (watch_add(ses->follow->watch, child, false, &e) || follow_look(ses, (uint32_t)child, NULL, &e))
 		give_up(ses, (uint32_t)child, &e);
 	if (ses_follows(ses))
-		tgt_each_child(child, follow_child, ses);
-}
-
-static int await_target(struct session *ses, const char *who, struct err *e)
-{
-	char looked[256];
-
-	while (!ses->targets[0].tgt)
-		if (ses_interrupted(ses, UINT64_MAX))
-			return err_set(e, ERR_TARGET, -ENOENT, "%s loaded no supported library (looked for %s)", who,
-				       plan_looked_for(ses->want.runtime, looked));
-	return plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
-}
-
-int ses_await(struct session *ses, struct err *e)
-{
-	char who[256];
-
-	if (open_follow(ses, e) || watch_add(ses->follow->watch, ses->launch.pid, true, e) ||
-	    launch_go(&ses->launch, ses->o->command[0], e))
-		return e->code;
-	snprintf(who, sizeof(who), "'%s'", ses->o->command[0]);
-	return await_target(ses, who, e);
-}
-
-/*
- * A launcher of a distributed job has no runtime itself: the first child with a runtime becomes the target. With --wait
- * this may be a future child, or the launcher itself.
- */
-static bool find_child(struct session *ses, struct err *e)
-{
-	struct tgt *launcher = ses->waiting;
-
-	if (open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(launcher), false, e))
-		return true;
-	tgt_each_child(tgt_pid(launcher), follow_child, ses);
-	ses->launcher = ses->targets[0].tgt ? launcher : NULL;
-	return ses->targets[0].tgt;
-}
-
-static int wait_for_runtime(struct session *ses, struct err *e)
-{
-	struct tgt_lib *loader;
-	char who[64], looked[256];
-	uint64_t off;
-	int err;
-
-	if (plan_loader(ses->waiting, &loader, &off, e) &&
-	    ses->o->no_follow) /* without --no-follow, a child may still map a runtime */
-		return e->code;
-	*e = (struct err){0};
-	if (!ses->follow && (open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->waiting), false, e)))
-		return e->code;
-	watch_its_loader(ses, ses->waiting);
-	if (look_at(ses, (uint32_t)tgt_pid(ses->waiting), NULL,
-		    e)) /* it may have mapped a runtime before it was watched */
-		return e->code;
-	snprintf(who, sizeof(who), "process %d (%s)", tgt_pid(ses->waiting), tgt_comm(ses->waiting));
-	if (!ses->targets[0].tgt)
-		ses_stage(ses, "waiting until %s%s loads %s", who, ses->o->no_follow ? "" : " or a child of it",
-			  plan_looked_for(ses->want.runtime, looked));
-	err = await_target(ses, who, e);
-	if (ses->targets[0].tgt && tgt_pid(ses->targets[0].tgt) != tgt_pid(ses->waiting))
-		ses->launcher = ses->waiting;
-	return err;
-}
-
-static int await_roots(struct session *ses, struct err *e)
-{
-	char who[160], looked[256];
-
-	if (open_follow(ses, e))
-		return e->code;
-	if (job_grows(ses->roots.job))
-		watch_tell_all(ses->follow->watch);
-	ses_each_root(ses, follow_child, ses);
-	job_words(ses->roots.job, who);
-	if (!ses->targets[0].tgt && !ses->o->wait)
-		return err_set(e, ERR_TARGET, -ENOENT,
-			       "%s: none of %u has loaded a supported library (looked for %s); "
-			       "add --wait to wait until one does",
-			       who, ses->roots.alive, plan_looked_for(ses->want.runtime, looked));
-	if (!ses->targets[0].tgt)
-		ses_stage(ses, "waiting until one of %s loads %s", who, plan_looked_for(ses->want.runtime, looked));
-	return await_target(ses, who, e);
-}
-
-int ses_await_pid(struct session *ses, struct err *e)
-{
-	const pid_t pid = ses->o->choice.pids[0];
-
-	if (ses_roots_open(ses, e))
-		return e->code;
-	if (ses->roots.several)
-		return await_roots(ses, e);
-	if (tgt_open(pid, &ses->waiting, e))
-		return e->code;
-	if (!ses_role_fits(ses, ses->waiting) && plan_has_runtime(ses->waiting, &ses->want))
-		return err_set(e, ERR_TARGET, -ENOENT,
-			       "process %d does not have the role %s; choose another process, or remove --role", pid,
-			       ses->o->role);
-	if (!ses->o->no_follow && !plan_has_runtime(ses->waiting, &ses->want) && find_child(ses, e))
-		return e->code ? e->code : plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
-	if (ses->o->wait && !plan_has_runtime(ses->waiting, &ses->want))
-		return wait_for_runtime(ses, e);
-	ses->targets[0].tgt = ses->waiting;
-	ses->waiting = NULL;
-	return plan_make(ses->targets[0].tgt, &ses->want, &ses->targets[0].plan, e);
+		tgt_each_child(child, follow_tree, ses);
 }
 
 pid_t ses_root(const struct session *ses)
@@ -656,7 +534,7 @@ int ses_follow_open(struct session *ses, struct err *e)
 {
 	if (ses->follow || (!ses_follows(ses) && !ses_late_wanted(ses)))
 		return 0;
-	return open_follow(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->targets[0].tgt), false, e) ? e->code
+	return follow_open(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->targets[0].tgt), false, e) ? e->code
 													    : 0;
 }
 
@@ -666,9 +544,9 @@ static void follow_root(void *ctx, pid_t pid)
 	struct session *ses = ctx;
 
 	if (pid != tgt_pid(ses->targets[0].tgt))
-		follow_child(ses, pid);
+		follow_tree(ses, pid);
 	else if (ses_follows(ses))
-		tgt_each_child(pid, follow_child, ses);
+		tgt_each_child(pid, follow_tree, ses);
 }
 
 int ses_follow(struct session *ses, struct err *e)
@@ -684,7 +562,7 @@ int ses_follow(struct session *ses, struct err *e)
 	if (ses->roots.several)
 		ses_each_root(ses, follow_root, ses);
 	else if (ses_follows(ses))
-		tgt_each_child(ses_root(ses), follow_child, ses);
+		tgt_each_child(ses_root(ses), follow_tree, ses);
 	return 0;
 }
 

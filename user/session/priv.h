@@ -254,9 +254,9 @@ void ses_loss_subtract(struct mdl_session *s, const struct ses_totals *from);
 
 /*
  * follow.c: watches processes start, execute programs and end.
- * ses_await: runs the command until it or a child maps a runtime. That process is the first target, and it is stopped
- * until ses_go_on(). ERR_TARGET if the command ends before. ses_follow: attaches to children and late libraries of an
- * attached target. ses_sight: handles what was seen.
+ * await.c: ses_await: runs the command until it or a child maps a runtime. That process is the first target, and it is
+ * stopped until ses_go_on(). ERR_TARGET if the command ends before. ses_follow: attaches to children and late libraries
+ * of an attached target. ses_sight: handles what was seen.
  */
 int ses_await(struct session *ses, struct err *e);
 /* --pid: finds the runtime in the process; with --wait, waits for one. */
