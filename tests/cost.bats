@@ -107,18 +107,26 @@ watch_steady_loop() {
 # within PERCENT A B
 within() { awk -v p="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(a > b * (1 - p / 100) && a < b * (1 + p / 100)) }'; }
 
-# bats test_tags=alone
-@test "An iteration of tiny PyTorch operators without the cost takes as long as when nobody watches" {
-	local said watched of
-	for of in 1 2 3; do # the median: the speed may change between two lines, too
-		watch_steady_loop
+# most_windows LEAST PERCENT ARGS...: in two of three windows, what is said is at most PERCENT of an iteration, and its
+# uncertainty, from what it is alone: the speed may change between two lines, too. An iteration takes LEAST/10 of it at least.
+most_windows() {
+	local said watched of good=0
+	for of in 1 2 3; do
+		watch_steady_loop "${@:3}"
 		said=$(relative "$(jq .cost.iteration_unwatched_ns live.json)")
 		watched=$(relative "$(jq .cost.iteration_watched_ns live.json)")
 		echo "alone $alone, said $said of $watched; $(jq -c .cost live.json)"
-		((watched > alone * 2)) # else there is nothing to show
-		echo "$((said * 1000 / alone))" >>ratios
+		((watched * 10 > alone * $1)) || return 1 # else there is nothing to show
+		jq -e --argjson alone "$alone" --argjson said "$said" --argjson watched "$watched" --argjson percent "$2" \
+			'($said - $alone | fabs) < $percent / 100 * $alone +
+				.cost.uncertainty_permille / 1000 * ([$watched - $said, $said] | min)' live.json && good=$((good + 1))
 	done
-	within 25 "$(sort -n ratios | sed -n 2p)" 1000 # docs/overhead.md has what was measured
+	((good >= 2))
+}
+
+# bats test_tags=alone
+@test "An iteration of tiny PyTorch operators without the cost takes as long as when nobody watches" {
+	most_windows 20 25 # docs/overhead.md has what was measured
 	# The first line has it, and the sum of the parts; operators have both times, and the first finding says so.
 	jq -e '(.cost.taken_out) and .cost.uncertainty_permille < 300 and .cost.compared.intervals > 10 and
 		.findings[0].finding == "watching" and .findings[0].next == "--pid PID --agent" and
@@ -129,14 +137,7 @@ within() { awk -v p="$1" -v a="$2" -v b="$3" 'BEGIN { exit !(a > b * (1 - p / 10
 
 # bats test_tags=alone
 @test "With the agent, an iteration without the cost takes as long as when nobody watches" {
-	local said watched
-	watch_steady_loop --agent
-	said=$(relative "$(jq .cost.iteration_unwatched_ns live.json)")
-	watched=$(relative "$(jq .cost.iteration_watched_ns live.json)")
-	echo "alone $alone, said $said of $watched; $(jq -c .cost live.json)"
-	# The agent leaves only places that are hit hundreds of times in an iteration, and their own cost is an estimate.
-	jq -e --argjson alone "$alone" --argjson said "$said" --argjson watched "$watched" \
-		'($said - $alone | fabs) < 0.3 * $alone + .cost.uncertainty_permille / 1000 * ($watched - $said)' live.json
+	most_windows 0 30 --agent # the cost of its calls is an estimate
 }
 
 @test "Tables say what watching cost, a recording has what its report needs, and --raw keeps the cost in all times" {
