@@ -65,7 +65,7 @@ calls_of() { # PID FILE
 	local first second other
 	start_bg mxbpf "$MXBPF" --comm 'count*' --wait --by process --ops sinh --verbose --format json
 	MXBPF_PID=$BG_PID
-	wait_line "$(err mxbpf)" 'waiting until one of processes named count'
+	wait_line "$(err mxbpf)" 'waiting until one of the processes named count'
 	start_counted first 100 && first=$READY_PID
 	wait_line "$(err mxbpf)" 'attached: [0-9]+ probes' "$MXBPF_PID"
 	call first "$first" 100

@@ -24,6 +24,7 @@ int cmd_set_percent(const struct cmd_option *opt, struct cmd_opts *o, const char
 int cmd_set_duration(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_bytes(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_text(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_file(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_word(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

@@ -148,6 +148,14 @@ int cmd_set_ring(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 	return 0;
 }
 
+int cmd_set_text(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	if (!text[0])
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: the text is empty", opt->name);
+	*(const char **)field(opt, o) = text;
+	return 0;
+}
+
 int cmd_set_path(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	if (!text[0])

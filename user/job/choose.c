@@ -167,7 +167,7 @@ static bool of_mark(const struct mark *m, pid_t pid)
 		return !strcmp(text, m->scope);
 	}
 	if (!m->meet[0][0])
-		return tgt_peek_group(pid) == m->group;
+		return m->group && tgt_peek_group(pid) == m->group;
 	for (i = 0; i < ADP_MEET_ENVS; i++)
 		if (!tgt_peek_env_text(pid, m->envs[i], text, ENV_BYTES) || strcmp(text, m->meet[i]))
 			return false;
@@ -178,7 +178,7 @@ static int read_mark(struct mark *m, pid_t pid, bool job, struct err *e)
 {
 	m->pid = pid;
 	m->group = tgt_peek_group(pid);
-	if (!m->group)
+	if (m->group < 0)
 		return err_set(e, ERR_TARGET, -ESRCH, "there is no process %d", pid);
 	if (!job)
 		return 0;
@@ -259,11 +259,11 @@ const char *job_words(const struct job *j, char buf[160])
 	const struct job_choice *c = j->c;
 
 	if (c->npids == 1)
-		snprintf(buf, 160, "%sprocess %d", c->job ? "the job of " : "", c->pids[0]);
+		snprintf(buf, 160, "%sprocess %d", c->job ? "the processes of the job of " : "", c->pids[0]);
 	else if (c->npids)
-		snprintf(buf, 160, "%s%u processes", c->job ? "the jobs of " : "", c->npids);
+		snprintf(buf, 160, "%s%u processes", c->job ? "the processes of the jobs of " : "the ", c->npids);
 	else
-		snprintf(buf, 160, "processes%s%.40s%s%.60s", c->comm ? " named " : "", c->comm ? c->comm : "",
+		snprintf(buf, 160, "the processes%s%.40s%s%.60s", c->comm ? " named " : "", c->comm ? c->comm : "",
 			 c->cgroup ? " in the control group " : "", c->cgroup ? c->cgroup : "");
 	return buf;
 }

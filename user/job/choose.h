@@ -45,7 +45,7 @@ bool job_has(const struct job *j, pid_t pid);
 /* Appends the pid_t of each process that belongs to the choice now, those with given numbers first. 0 or -ENOMEM. */
 int job_list(const struct job *j, struct buf *pids);
 
-/* "process 12", "2 processes", "processes named python*": for messages. Returns buf. */
+/* "the 2 processes", "the processes named python*": for messages. Returns buf. */
 const char *job_words(const struct job *j, char buf[160]);
 
 /*

@@ -78,16 +78,14 @@ static int await_roots(struct session *ses, struct err *e)
 {
 	char who[160], looked[256];
 
-	if (follow_open(ses, e))
+	if (follow_open(ses, e) || ses_roots_find(ses, e))
 		return e->code;
-	if (job_grows(ses->roots.job))
-		watch_tell_all(ses->follow->watch);
 	ses_each_root(ses, follow_tree, ses);
 	job_words(ses->roots.job, who);
 	if (!ses->targets[0].tgt && !ses->o->wait)
 		return err_set(e, ERR_TARGET, -ENOENT,
-			       "%s: none of %u has loaded a supported library (looked for %s); "
-			       "add --wait to wait until one does",
+			       "none of %s has loaded a supported library (%u run; looked for %s); add --wait to wait "
+			       "until one does",
 			       who, ses->roots.alive, plan_looked_for(ses->want.runtime, looked));
 	if (!ses->targets[0].tgt)
 		ses_stage(ses, "waiting until one of %s loads %s", who, plan_looked_for(ses->want.runtime, looked));

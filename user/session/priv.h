@@ -279,11 +279,13 @@ int ses_more(struct session *ses, struct err *e); /* att_more() for all processe
 void ses_follow_free(struct session *ses);
 
 /*
- * roots.c: the processes that the user chose. ses_roots_open: finds those that run now. ses_roots_new: a process has
- * begun to execute a program; returns 1 if the user wants it, and it is then watched. ses_roots_ended: takes those that
- * have ended; true if the session has to end.
+ * roots.c: the processes that the user chose. ses_roots_open: says whether they are or may become several.
+ * ses_roots_find: finds those that run now; call it when processes are watched. ses_roots_new: a process has begun to
+ * execute a program; returns 1 if the user wants it, and it is then watched. ses_roots_ended: takes those that have
+ * ended; true if the session has to end.
  */
 int ses_roots_open(struct session *ses, struct err *e);
+int ses_roots_find(struct session *ses, struct err *e);
 int ses_roots_new(struct session *ses, pid_t pid, struct err *e);
 bool ses_roots_ended(struct session *ses);
 /* Calls fn for each process that the user chose and that has not ended, or for the command. */

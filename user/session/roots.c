@@ -36,35 +36,38 @@ static int add(struct session *ses, pid_t pid)
 	return 0;
 }
 
-static int open_all(struct session *ses, struct err *e)
-{
-	struct buf pids = {0};
-	size_t i;
-	int err;
-
-	ses->roots.ended_fd = epoll_create1(EPOLL_CLOEXEC);
-	err = ses->roots.ended_fd < 0 ? -errno : job_list(ses->roots.job, &pids);
-	for (i = 0; !err && i < buf_count(&pids, pid_t); i++)
-		err = add(ses, *buf_at(&pids, pid_t, i));
-	buf_fini(&pids);
-	return err ? err_set(e, ERR_RUNTIME, err, "cannot look for processes: %s", strerror(-err)) : 0;
-}
-
 int ses_roots_open(struct session *ses, struct err *e)
 {
 	const struct job_choice *c = &ses->o->choice;
 	struct ses_roots *r = &ses->roots;
-	char who[160];
 
-	r->ended_fd = -1;
 	if (c->npids == 1 && !c->job)
 		return 0;
 	r->several = true;
-	if (job_new(c, &r->job, e) || open_all(ses, e))
-		return e->code;
-	if (!r->alive && !ses->o->wait)
-		return err_set(e, ERR_TARGET, -ESRCH, "there are no %s; add --wait to wait for one",
-			       job_words(r->job, who));
+	r->ended_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (r->ended_fd < 0)
+		return err_set(e, ERR_RUNTIME, -errno, "cannot watch processes: %s", strerror(errno));
+	return job_new(c, &r->job, e);
+}
+
+int ses_roots_find(struct session *ses, struct err *e)
+{
+	struct buf pids = {0};
+	char who[160];
+	int err;
+	size_t i;
+
+	if (job_grows(ses->roots.job)) /* before the others are listed, so that none falls in between */
+		watch_tell_all(ses_follow_watch(ses));
+	err = job_list(ses->roots.job, &pids);
+	for (i = 0; !err && i < buf_count(&pids, pid_t); i++)
+		err = add(ses, *buf_at(&pids, pid_t, i));
+	buf_fini(&pids);
+	if (err)
+		return err_set(e, ERR_RUNTIME, err, "cannot look for processes: %s", strerror(-err));
+	if (!ses->roots.alive && !ses->o->wait)
+		return err_set(e, ERR_TARGET, -ESRCH, "there are none of %s; add --wait to wait for one",
+			       job_words(ses->roots.job, who));
 	return 0;
 }
 

@@ -69,13 +69,13 @@ bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib)
 }
 
 struct family {
-	int parent, group; /* 0: the process has ended */
+	int parent, group; /* 0, -1: the process has ended */
 };
 
 /* The name in the second field may contain any character, even ")". */
 static struct family peek_family(pid_t pid)
 {
-	struct family f = {0}, none = {0};
+	struct family f = {0}, none = {0, -1};
 	struct buf stat = {0};
 	bool read = false;
 	char *end;

@@ -94,7 +94,7 @@ int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask);
 /* Returns true if the process has mapped the same file. */
 bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib);
 pid_t tgt_peek_parent(pid_t pid); /* 0: no parent, or the process has ended */
-pid_t tgt_peek_group(pid_t pid);  /* its process group; 0: the process has ended */
+pid_t tgt_peek_group(pid_t pid);  /* its process group, 0 for some of the system; -1: the process has ended */
 /* Reads /proc/PID/cgroup into text, with a NUL that is not counted. The caller frees text in any case. 0 or -errno. */
 int tgt_peek_cgroup(pid_t pid, struct buf *text);
 bool tgt_peek_env_text(pid_t pid, const char *name, char *text, size_t max); /* as tgt_env_text() */
