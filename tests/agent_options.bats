@@ -69,6 +69,7 @@ shows() { # OPTION VALUE
 	trace*t.pb.gz*) zcat t.pb.gz | grep -aq aten:: ;;
 	trace*memory.csv*) (($(wc -l <t.memory.csv) > 3)) ;;
 	output*) mv tables.json out && whole ;;
+	'top 3' | 'row-limit 3') jq -e '([.tables.operator[].count] | length == 3 and add > 3) and .loss.dropped == 0' out ;;
 	interval* | reset*) tail -n 1 out >last && mv last out && whole ;;
 	memory*) whole .memory.holders ;;
 	backward*) whole .backward.operators ;;
@@ -85,7 +86,7 @@ whole() { # [JQ-FILTER]: what must not be empty
 }
 
 run_case() { # PID yes|no OPTION VALUE...
-	local pid=$1 option=$3 value="${*:4}" command='' json='-f json' window='-d 300ms' status=0
+	local pid=$1 option=$3 value="${*:4}" command='' json='-f json' window='-d 800ms' status=0 # a job that waits for a CPU must run in it
 	[[ $option != format && $option != layout ]] || json=
 	[[ $option != duration ]] || window=
 	[[ $option != iterations ]] || window=
