@@ -164,6 +164,37 @@ static void test_caveats(void)
 	rec_reader_close(r);
 }
 
+/* Processes of another host get its name, and pids as in records. One pid of a host has one place. */
+static void test_labels(void)
+{
+	struct mdl_labels ranks[2] = {
+		{PID, {0, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "root", "node:1"}, ""},
+		{PID, {1, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "else", "node:1"}, ""},
+	};
+	struct mdl_session a = of("alpha", 0), b = of("beta", 0), later = of("alpha", 0);
+	const struct mdl_session *s;
+	const struct mdl_labels *l;
+	struct err e = {0};
+	struct rec_reader *r;
+
+	a.labels = &ranks[0];
+	b.labels = later.labels = &ranks[1];
+	a.nlabels = b.nlabels = later.nlabels = 1;
+	r = merged(&a, &b, &e);
+	s = rec_reader_session(r);
+	l = mdl_labels_of(s, PID);
+	CHECK(s->nlabels == 2 && l && !l->numbers[MDL_RANK] && !strcmp(l->hostname, "alpha"));
+	CHECK(l && !strcmp(l->texts[MDL_USER], "root"));
+	l = mdl_labels_of(s, PID | 1u << MDL_PID_BITS);
+	CHECK(l && l->numbers[MDL_RANK] == 1 && !strcmp(l->hostname, "beta") && !strcmp(l->texts[MDL_USER], "else"));
+	rec_reader_close(r);
+	later.start_mono_ns++;
+	r = merged(&a, &later, &e);
+	s = rec_reader_session(r);
+	CHECK(s->nlabels == 1 && s->labels[0].numbers[MDL_RANK] == 1);
+	rec_reader_close(r);
+}
+
 /* Equal sources are added up. If one part has only the sum of all sources, so has the whole. */
 static void test_sources(void)
 {
@@ -243,6 +274,8 @@ int main(void)
 	test_gauge();
 	TEST("notes, refused probes and fallbacks of one recording apply to the merged recording")
 	test_caveats();
+	TEST("labels of processes have the host of their recording")
+	test_labels();
 	TEST("losses are added up by source, and shown by source only if all parts have them")
 	test_sources();
 	TEST("recordings with different options are refused")
