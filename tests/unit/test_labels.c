@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests the labels that environments and control groups give, and those of a process that this program starts. */
+/*
+ * Tests the labels that environments and control groups give, those of a process that this program starts, and labels
+ * in recordings.
+ */
+#include <errno.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "record/record.h"
 #include "target/labels.h"
 #include "unit.h"
 
@@ -198,6 +203,47 @@ static void test_hostile(void)
 	CHECK(l.rank == INT32_MAX && !*l.slurm_job && !*l.job);
 }
 
+/* Each label keeps its name in a file, and a missing one is not known. */
+static void test_metadata(void)
+{
+	static const char some[] = "{\"labels\":[{\"pid\":5,\"world_size\":2}]}",
+			  bad[] = "{\"labels\":[{\"pid\":5,\"rank\":-1}]}";
+	struct mdl_labels two[] = {
+		{7,
+		 {0, MDL_NO_NUMBER, 4294967294u, 1},
+		 {"wor\xffker", "0123456789ab", "", "\"", "a", "b", "9", "root", "slurm 9"},
+		 "host"},
+		{8,
+		 {MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER},
+		 {"", "", "", "", "", "", "", "", ""},
+		 ""},
+	};
+	const struct mdl_session session = {.labels = two, .nlabels = 2, .unlabelled = 3};
+	char *json = rec_meta_write(&session);
+	struct mdl_session s;
+	struct err e = {0};
+	unsigned i;
+
+	CHECK(json && !rec_meta_read(json, strlen(json), &s, &e));
+	CHECK(s.nlabels == 2 && s.unlabelled == 3 && s.labels[0].pid == 7 && !strcmp(s.labels[0].hostname, "host"));
+	for (i = 0; s.nlabels == 2 && i < MDL_LABEL_NUMBERS; i++)
+		CHECK(s.labels[0].numbers[i] == two[0].numbers[i] && s.labels[1].numbers[i] == MDL_NO_NUMBER);
+	for (i = 0; s.nlabels == 2 && i < MDL_LABEL_TEXTS; i++) {
+		CHECK(!strcmp(s.labels[0].texts[i], two[0].texts[i]) && !*s.labels[1].texts[i]);
+		CHECK(json && strstr(json, mdl_label_text_words[i]));
+	}
+	mdl_session_fini(&s);
+	free(json);
+	CHECK(!rec_meta_read(some, strlen(some), &s, &e) && s.nlabels == 1 && s.labels[0].pid == 5);
+	CHECK(s.labels[0].numbers[MDL_RANK] == MDL_NO_NUMBER && s.labels[0].numbers[MDL_WORLD_SIZE] == 2);
+	CHECK(!*s.labels[0].texts[MDL_JOB] && !*s.labels[0].hostname);
+	mdl_session_fini(&s);
+	CHECK(rec_meta_read(bad, strlen(bad), &s, &e) == -EBADMSG);
+	mdl_session_fini(&s);
+	CHECK(!rec_meta_read("{}", 2, &s, &e) && !s.nlabels && !s.unlabelled);
+	mdl_session_fini(&s);
+}
+
 static int sleep_until_closed(int fd)
 {
 	char byte;
@@ -264,5 +310,7 @@ int main(int argc, char **argv)
 	test_hostile();
 	TEST("a process has the labels of the environment with which its program began, and its user")
 	test_process();
+	TEST("labels in a recording are the same when they are read, and older recordings have none")
+	test_metadata();
 	UNIT_MAIN_END;
 }

@@ -195,6 +195,22 @@ static void test_labels(void)
 	rec_reader_close(r);
 }
 
+/* A process that has the pid of an earlier one takes its place. */
+static void test_labels_limit(void)
+{
+	struct mdl_labels one = {0, {7, 0, 0, 0}, {"", "", "", "", "", "", "", "", ""}, ""};
+	struct mdl_session s = {0};
+	uint32_t pid;
+
+	for (pid = 1; pid <= MDL_LABELS_MAX + 3; pid++)
+		CHECK(!mdl_labels_add(&s, &one, pid, "alpha"));
+	CHECK(s.nlabels == MDL_LABELS_MAX && s.unlabelled == 3 && !mdl_labels_of(&s, MDL_LABELS_MAX + 1));
+	one.numbers[MDL_RANK] = 9;
+	CHECK(!mdl_labels_add(&s, &one, 5, "beta"));
+	CHECK(s.nlabels == MDL_LABELS_MAX && s.unlabelled == 3 && mdl_labels_of(&s, 5)->numbers[MDL_RANK] == 9);
+	mdl_session_fini(&s);
+}
+
 /* Equal sources are added up. If one part has only the sum of all sources, so has the whole. */
 static void test_sources(void)
 {
@@ -276,6 +292,8 @@ int main(void)
 	test_caveats();
 	TEST("labels of processes have the host of their recording")
 	test_labels();
+	TEST("4096 processes have labels, and those beyond are counted")
+	test_labels_limit();
 	TEST("losses are added up by source, and shown by source only if all parts have them")
 	test_sources();
 	TEST("recordings with different options are refused")

@@ -38,16 +38,6 @@ static const struct mdl_session session = {
 	.devices = (struct mdl_device[]){{1, true, "cpu"}, {65535, false, "cpu pinned"}},
 	.ndevices = 2,
 	.class_title = {NULL, "MXNET_C_API", "operator", NULL},
-	.labels = (struct mdl_labels[]){{7,
-					 {0, MDL_NO_NUMBER, 4294967294u, 1},
-					 {"wor\xffker", "0123456789ab", "", "\"", "", "", "9", "root", "slurm 9"},
-					 "host"},
-					{8,
-					 {MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER},
-					 {"", "", "", "", "", "", "", "", ""},
-					 ""}},
-	.nlabels = 2,
-	.unlabelled = 3,
 	.mem_title = "Device Storage",
 	.trace_form = "kineto",
 	.rank = 3,
@@ -256,25 +246,6 @@ static void round_trip(void)
 	buf_fini(&out);
 }
 
-/* Each label has the name of its row in the tables of words, and a missing one is not known. */
-static void check_labels(const struct mdl_session *s)
-{
-	static const char some[] = "{\"labels\":[{\"pid\":5,\"world_size\":2}]}";
-	struct mdl_session few;
-	unsigned i;
-
-	CHECK(s->nlabels == 2 && s->unlabelled == 3 && s->labels[0].pid == 7 && s->labels[1].pid == 8);
-	for (i = 0; s->nlabels == 2 && i < MDL_LABEL_NUMBERS; i++)
-		CHECK(s->labels[0].numbers[i] == session.labels[0].numbers[i] &&
-		      s->labels[1].numbers[i] == MDL_NO_NUMBER);
-	for (i = 0; s->nlabels == 2 && i < MDL_LABEL_TEXTS; i++)
-		CHECK(!strcmp(s->labels[0].texts[i], session.labels[0].texts[i]) && !*s->labels[1].texts[i]);
-	CHECK(!rec_meta_read(some, strlen(some), &few, &e) && few.nlabels == 1 && few.labels[0].pid == 5);
-	CHECK(few.labels[0].numbers[MDL_RANK] == MDL_NO_NUMBER && few.labels[0].numbers[MDL_WORLD_SIZE] == 2);
-	CHECK(!*few.labels[0].texts[MDL_JOB] && !*few.labels[0].hostname);
-	mdl_session_fini(&few);
-}
-
 static void metadata(void)
 {
 	char *json = rec_meta_write(&session);
@@ -284,9 +255,8 @@ static void metadata(void)
 	e = (struct err){0};
 	CHECK(!rec_meta_read(json, strlen(json), &s, &e) && same_session(&s, &session));
 	CHECK(s.hits == UINT64_MAX && s.start_unix_ns == 1712345678987654321ull && !s.class_title[0]);
-	check_labels(&s);
 	mdl_session_fini(&s);
-	CHECK(!rec_meta_read("{}", 2, &s, &e) && s.comm && !*s.comm && !s.mem_title && !s.nlabels);
+	CHECK(!rec_meta_read("{}", 2, &s, &e) && s.comm && !*s.comm && !s.mem_title);
 	mdl_session_fini(&s);
 	CHECK(rec_meta_read("{\"hits\":\"-1\"}", 13, &s, &e) == -EBADMSG);
 	mdl_session_fini(&s);
