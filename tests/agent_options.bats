@@ -25,7 +25,7 @@ values_of() { # OPTION WORDS
 	top | row-limit) echo 3 ;;
 	stack-depth) ;; # with --by stack
 	sort) for word in total count self cpu; do echo "$word"; done ;;
-	by) echo 'name device process thread operator' | tr ' ' '\n' ;;
+	by) echo 'name device process rank job thread operator' | tr ' ' '\n' ;;
 	format | layout) for word in ${2//,/}; do echo "$word"; done ;;
 	backend) echo perf ;;
 	iterations) printf '%s\n' 3 2/5 ;;

@@ -65,6 +65,20 @@ seen() {
 	jq -e '[.tables.operator[].name] | all(test("^[0-9]+ [a-z]"))' processes.json
 }
 
+@test "Each torchrun worker has its rank, and rows by rank are those of the worker" {
+	local rank pid
+	report --by rank --format json >ranks.json
+	for rank in 0 1; do
+		pid=$(jq .pid "$rank.json")
+		jq -e --argjson p "$pid" --argjson r "$rank" '[.labels[] | select(.pid == $p)] | length == 1 and (.[0] |
+			.rank == $r and .local_rank == $r and .world_size == 2 and .group_rank == 0 and (.job | length > 0))' report.json
+		expect_same "$(jq --argjson p "$pid" '[.tables.operator[] | select(.pid == $p) | .count] | add' report.json)" \
+			"$(jq --arg r "rank $rank" '.tables.operator[] | select(.name == $r).count' ranks.json)"
+	done
+	jq -e '[.labels[] | select(.rank) | .job] | unique | length == 1' report.json
+	jq -e '[.tables.operator[].name] - ["no rank", "rank 0", "rank 1"] == []' ranks.json
+}
+
 @test "CSV has the process of each row, with the numbers of JSON" {
 	report --format csv | python3 -c '
 import csv, json, sys

@@ -23,6 +23,8 @@ r = json.load(open(sys.argv[1]))
 who = sorted((p["role"], p["rank"], p["of"], p["rank_known"]) for p in r["processes"])
 assert who == [("scheduler", 0, 1, True), ("server", 0, 1, True), ("worker", 0, 2, True), ("worker", 1, 2, True)], who
 role = {p["pid"]: p["role"] for p in r["processes"]}
+labels = sorted((l["role"], l.get("rank", 0), l.get("world_size", 1)) for l in r["labels"])
+assert labels == [w[:3] for w in who] and len({l["job"] for l in r["labels"]}) == 1, r["labels"]
 served = {role[k["pid"]] for k in r["kvstore"] if k["operation"].startswith("serve")}
 called = {role[k["pid"]] for k in r["kvstore"] if not k["operation"].startswith("serve")}
 assert served == {"server"} and called == {"worker"}, (served, called)

@@ -51,6 +51,7 @@ static char *render(const char *name, size_t len, bool continued)
 	s.held = with_runtime;
 	s.loss.dropped = 3;
 	s.unfollowed = 4;
+	s.unlabelled = 6;
 	s.late_refused = 6;
 	s.probes = &refused;
 	s.nprobes = 1;
@@ -94,6 +95,7 @@ int main(void)
 	{
 		text = render("op", 2, false);
 		CHECK(strstr(text, "\n\"loss\",\"dropped\",,3,,,,,,,,,,,,,,,,,5,7,,\n"));
+		CHECK(strstr(text, "\n\"window\",\"unlabelled\",,6,"));
 		CHECK(strstr(text, "\n\"window\",\"unfollowed\",,4,") &&
 		      strstr(text, "\n\"window\",\"late_refused\",,6,"));
 		CHECK(strstr(text, "\n\"window\",\"unwound\",,8,") &&

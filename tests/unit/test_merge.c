@@ -164,6 +164,53 @@ static void test_caveats(void)
 	rec_reader_close(r);
 }
 
+/* Processes of another host get its name, and pids as in records. One pid of a host has one place. */
+static void test_labels(void)
+{
+	struct mdl_labels ranks[2] = {
+		{PID, {0, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "root", "node:1"}, ""},
+		{PID, {1, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "else", "node:1"}, ""},
+	};
+	struct mdl_session a = of("alpha", 0), b = of("beta", 0), later = of("alpha", 0);
+	const struct mdl_session *s;
+	const struct mdl_labels *l;
+	struct err e = {0};
+	struct rec_reader *r;
+
+	a.labels = &ranks[0];
+	b.labels = later.labels = &ranks[1];
+	a.nlabels = b.nlabels = later.nlabels = 1;
+	r = merged(&a, &b, &e);
+	s = rec_reader_session(r);
+	l = mdl_labels_of(s, PID);
+	CHECK(s->nlabels == 2 && l && !l->numbers[MDL_RANK] && !strcmp(l->hostname, "alpha"));
+	CHECK(l && !strcmp(l->texts[MDL_USER], "root"));
+	l = mdl_labels_of(s, PID | 1u << MDL_PID_BITS);
+	CHECK(l && l->numbers[MDL_RANK] == 1 && !strcmp(l->hostname, "beta") && !strcmp(l->texts[MDL_USER], "else"));
+	rec_reader_close(r);
+	later.start_mono_ns++;
+	r = merged(&a, &later, &e);
+	s = rec_reader_session(r);
+	CHECK(s->nlabels == 1 && s->labels[0].numbers[MDL_RANK] == 1);
+	rec_reader_close(r);
+}
+
+/* A process that has the pid of an earlier one takes its place. */
+static void test_labels_limit(void)
+{
+	struct mdl_labels one = {0, {7, 0, 0, 0}, {"", "", "", "", "", "", "", "", ""}, ""};
+	struct mdl_session s = {0};
+	uint32_t pid;
+
+	for (pid = 1; pid <= MDL_LABELS_MAX + 3; pid++)
+		CHECK(!mdl_labels_add(&s, &one, pid, "alpha"));
+	CHECK(s.nlabels == MDL_LABELS_MAX && s.unlabelled == 3 && !mdl_labels_of(&s, MDL_LABELS_MAX + 1));
+	one.numbers[MDL_RANK] = 9;
+	CHECK(!mdl_labels_add(&s, &one, 5, "beta"));
+	CHECK(s.nlabels == MDL_LABELS_MAX && s.unlabelled == 3 && mdl_labels_of(&s, 5)->numbers[MDL_RANK] == 9);
+	mdl_session_fini(&s);
+}
+
 /* Equal sources are added up. If one part has only the sum of all sources, so has the whole. */
 static void test_sources(void)
 {
@@ -243,6 +290,10 @@ int main(void)
 	test_gauge();
 	TEST("notes, refused probes and fallbacks of one recording apply to the merged recording")
 	test_caveats();
+	TEST("labels of processes have the host of their recording")
+	test_labels();
+	TEST("4096 processes have labels, and those beyond are counted")
+	test_labels_limit();
 	TEST("losses are added up by source, and shown by source only if all parts have them")
 	test_sources();
 	TEST("recordings with different options are refused")

@@ -460,7 +460,7 @@ static void test_sort(void)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct view_opts opts = {.sort = cases[i].by, .ascending = cases[i].ascending};
 
-		CHECK(!view_sorted_rows(m, OP, &opts, &rows, &n) && n == 3);
+		CHECK(!view_sorted_rows(&(struct view_input){.model = m}, OP, &opts, &rows, &n) && n == 3);
 		for (k = 0; k < n; k++)
 			order[k] = *mdl_name(m, rows[k]->name_id, NULL);
 		order[k] = 0;

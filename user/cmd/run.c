@@ -106,7 +106,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 	cmd_remedy(o, recording, &r->so.remedy);
 	r->so.command_to_stderr = o->format != CMD_TABLE && !recording && !o->output;
 	r->so.by_thread = o->by == VIEW_BY_THREAD;
-	r->so.by_process = o->by == VIEW_BY_PROCESS;
+	r->so.by_process = view_by_processes(o->by);
 	if (!o->ses.command)
 		r->signals = signals_open(false, e);
 	if (e->code || cmd_check_outputs(o, recording, e) || ses_open(&r->so, &ui, &r->ses, e))

@@ -41,6 +41,8 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, 
 		[VIEW_BY_MODULE] = {MXBPF_DETAIL_STACK, "stacks", "--py-stacks"},
 		[VIEW_BY_LAYER] = {MXBPF_DETAIL_LAYER, "layers", "--layers"},
 		[VIEW_BY_PROCESS] = {0},
+		[VIEW_BY_RANK] = {0},
+		[VIEW_BY_JOB] = {0},
 		[VIEW_BY_EVENT] = {0},
 	};
 
@@ -327,7 +329,7 @@ static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 
 	if (by == VIEW_BY_THREAD)
 		mdl_tell_threads(m);
-	if (by == VIEW_BY_PROCESS)
+	if (view_by_processes(by))
 		mdl_tell_processes(m);
 	if (by != VIEW_BY_EVENT && (by != VIEW_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return print_summed(j, s, m, 0);

@@ -75,6 +75,9 @@ void mdl_session_fini(struct mdl_session *s)
 		free(s->processes[i].hostname);
 	}
 	free(s->processes);
+	for (i = 0; i < s->nlabels; i++)
+		mdl_labels_fini(&s->labels[i]);
+	free(s->labels);
 	free(s->job_backend);
 	free(s->boot_id);
 	free(s->host_clock);

@@ -58,6 +58,33 @@ struct mdl_process {
 	char *hostname;
 };
 
+/* What is known of a process and its place in a job. Numbers are MDL_NO_NUMBER and texts are "" if they are not known.
+ */
+enum mdl_label_number { MDL_RANK, MDL_LOCAL_RANK, MDL_WORLD_SIZE, MDL_GROUP_RANK, MDL_LABEL_NUMBERS };
+enum mdl_label_text {
+	MDL_ROLE,
+	MDL_CONTAINER,
+	MDL_POD_UID,
+	MDL_POD_NAME,
+	MDL_POD_NAMESPACE,
+	MDL_OWN_HOSTNAME, /* as the process calls its host */
+	MDL_SLURM_JOB,
+	MDL_USER,
+	MDL_JOB, /* equal for the processes of a job */
+	MDL_LABEL_TEXTS,
+};
+#define MDL_NO_NUMBER  UINT32_MAX
+#define MDL_LABELS_MAX 4096 /* processes that have labels */
+struct mdl_labels {
+	uint32_t pid; /* as in records */
+	uint32_t numbers[MDL_LABEL_NUMBERS];
+	char *texts[MDL_LABEL_TEXTS];
+	char *hostname;
+};
+/* Names of the labels in outputs. */
+extern const char *const mdl_label_number_words[MDL_LABEL_NUMBERS];
+extern const char *const mdl_label_text_words[MDL_LABEL_TEXTS];
+
 /* A process that ran for some time of the window before its probes were active. */
 struct mdl_gap {
 	uint32_t pid; /* as in records */
@@ -127,6 +154,9 @@ struct mdl_session {
 	size_t nnotes;
 	struct mdl_process *processes;
 	size_t nprocesses;
+	struct mdl_labels *labels; /* of each process, in the order in which they joined */
+	size_t nlabels;
+	uint64_t unlabelled; /* processes beyond MDL_LABELS_MAX */
 	struct mdl_perf_event *counters;
 	size_t ncounters;		    /* a file can have more than the MXBPF_COUNTERS_MAX of struct mdl_row */
 	char *class_title[MXBPF_CLASS_MAX]; /* titles of tables by enum mxbpf_class; NULL: the runtime does not use the
@@ -190,6 +220,16 @@ struct mdl_target mdl_target_of(const struct mdl_session *s);
 
 /* Returns a process of the distributed job, or NULL. */
 const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t pid);
+
+/*
+ * Copies the labels of a process, with another pid and hostname. They replace those of an earlier process with this
+ * pid. Returns 0 or -ENOMEM.
+ */
+int mdl_labels_add(struct mdl_session *s, const struct mdl_labels *from, uint32_t pid, const char *hostname);
+/* Returns the labels of a process, or NULL. */
+const struct mdl_labels *mdl_labels_of(const struct mdl_session *s, uint32_t pid);
+/* Frees what labels own. */
+void mdl_labels_fini(struct mdl_labels *l);
 
 /* Returns whether a process has shown_role. */
 bool mdl_shows(const struct mdl_session *s, uint32_t pid);

@@ -283,6 +283,18 @@ static int add_processes(struct mdl_session *s, const struct mdl_session *from, 
 	return err;
 }
 
+/* Adds the labels of the processes of a recording. */
+static int add_labels(struct mdl_session *s, const struct mdl_session *from, const struct part *p)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < from->nlabels && !err; i++)
+		err = mdl_labels_add(s, &from->labels[i],
+				     (from->labels[i].pid & MDL_PID_MASK) | p->host << MDL_PID_BITS, from->hostname);
+	return err;
+}
+
 /* Takes text over. A NULL text means that there was no memory for it. */
 static int add_note(struct mdl_session *s, const char *name, char *text)
 {
@@ -408,6 +420,7 @@ static void add_counts(struct mdl_session *s, const struct mdl_session *from)
 	ADD(open_spans);
 	ADD(followed);
 	ADD(unfollowed);
+	ADD(unlabelled);
 	ADD(stranger_hits);
 	ADD(stranger_ns);
 	ADD(late_libs);
@@ -501,6 +514,9 @@ static int merge_session(const struct rec_merge *g, struct mdl_session *s)
 		free(s->processes[i].hostname);
 	}
 	s->nprocesses = 0;
+	for (i = 0; i < s->nlabels; i++)
+		mdl_labels_fini(&s->labels[i]);
+	s->nlabels = 0;
 	s->incomplete = session_of(g, 0)->incomplete;
 	for (i = 0; i < g->n && !err; i++) {
 		const struct mdl_session *from = session_of(g, (unsigned)i);
@@ -514,6 +530,7 @@ static int merge_session(const struct rec_merge *g, struct mdl_session *s)
 		}
 		err = err ? err : add_titles(s, from);
 		err = err ? err : add_processes(s, from, &g->parts[i]);
+		err = err ? err : add_labels(s, from, &g->parts[i]);
 		err = err ? err : add_input(s, from, !i);
 	}
 	for (i = 0; i < g->n; i++)

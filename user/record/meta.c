@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The META chunk: struct mdl_session as one JSON object whose members have the names of the struct. `libs`, `probes`,
- * `devices`, `fallbacks`, `notes`, `processes`, `counters` and `gaps` are arrays of objects, `class_title` is an array
- * by enum mxbpf_class, and absent texts are null. 64-bit numbers are decimal strings, because most readers (cJSON, too)
- * treat a JSON number as a double. Strings are bytes of the target and not always UTF-8. A reader ignores members that
- * it does not know; a missing member is empty or 0.
+ * `devices`, `fallbacks`, `notes`, `processes`, `labels`, `counters` and `gaps` are arrays of objects, `class_title` is
+ * an array by enum mxbpf_class, and absent texts are null. 64-bit numbers are decimal strings, because most readers
+ * (cJSON, too) treat a JSON number as a double. Strings are bytes of the target and not always UTF-8. A reader ignores
+ * members that it does not know; a missing member is empty or 0.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -24,6 +24,7 @@ enum field_type {
 	TEXT_OR_NULL, /* char *, may be NULL */
 	U64,
 	U32,
+	U32_OR_NULL, /* MDL_NO_NUMBER is null, and so is a missing member */
 	U16,
 	BOOL,
 };
@@ -81,6 +82,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, open_spans, U64),
 	IN(mdl_session, followed, U64),
 	IN(mdl_session, unfollowed, U64),
+	IN(mdl_session, unlabelled, U64),
 	IN(mdl_session, follow_lag_ns, U64),
 	IN(mdl_session, stranger_hits, U64),
 	IN(mdl_session, stranger_ns, U64),
@@ -169,6 +171,36 @@ static const struct field process_fields[] = {
 	{NULL, 0, TEXT},
 };
 
+/* The names are those of mdl_label_number_words and mdl_label_text_words. */
+#define LABEL_NUMBER(name, i)                                                                                          \
+	{                                                                                                              \
+		name, offsetof(struct mdl_labels, numbers[i]), U32_OR_NULL                                             \
+	}
+#define LABEL_TEXT(name, i)                                                                                            \
+	{                                                                                                              \
+		name, offsetof(struct mdl_labels, texts[i]), TEXT                                                      \
+	}
+/* clang-format off */
+static const struct field label_fields[] = {
+	IN(mdl_labels, pid, U32),
+	IN(mdl_labels, hostname, TEXT),
+	LABEL_NUMBER("rank", MDL_RANK),
+	LABEL_NUMBER("local_rank", MDL_LOCAL_RANK),
+	LABEL_NUMBER("world_size", MDL_WORLD_SIZE),
+	LABEL_NUMBER("group_rank", MDL_GROUP_RANK),
+	LABEL_TEXT("role", MDL_ROLE),
+	LABEL_TEXT("container", MDL_CONTAINER),
+	LABEL_TEXT("pod_uid", MDL_POD_UID),
+	LABEL_TEXT("pod_name", MDL_POD_NAME),
+	LABEL_TEXT("pod_namespace", MDL_POD_NAMESPACE),
+	LABEL_TEXT("own_hostname", MDL_OWN_HOSTNAME),
+	LABEL_TEXT("slurm_job", MDL_SLURM_JOB),
+	LABEL_TEXT("user", MDL_USER),
+	LABEL_TEXT("job", MDL_JOB),
+	{NULL, 0, TEXT},
+};
+/* clang-format on */
+
 static const struct field gap_fields[] = {
 	IN(mdl_gap, pid, U32),
 	IN(mdl_gap, gap_ns, U64),
@@ -187,6 +219,7 @@ static const struct array arrays[] = {
 	ARRAY(devices, mdl_device, device_fields),
 	ARRAY(fallbacks, mdl_fallback, fallback_fields),
 	ARRAY(processes, mdl_process, process_fields),
+	ARRAY(labels, mdl_labels, label_fields),
 	ARRAY(notes, mdl_note, note_fields),
 	ARRAY(counters, mdl_perf_event, counter_fields),
 	ARRAY(gaps, mdl_gap, gap_fields),
@@ -213,6 +246,10 @@ static cJSON *field_item(const void *at, enum field_type type)
 		snprintf(digits, sizeof(digits), "%llu", (unsigned long long)*(const uint64_t *)at);
 		return cJSON_CreateString(digits);
 	case U32:
+		return cJSON_CreateNumber(*(const uint32_t *)at);
+	case U32_OR_NULL:
+		if (*(const uint32_t *)at == MDL_NO_NUMBER)
+			return cJSON_CreateNull();
 		return cJSON_CreateNumber(*(const uint32_t *)at);
 	case U16:
 		return cJSON_CreateNumber(*(const uint16_t *)at);
@@ -317,6 +354,10 @@ static int get_field(const cJSON *o, void *at, enum field_type type)
 
 	if (type == TEXT || type == TEXT_OR_NULL)
 		return get_text(o, type == TEXT_OR_NULL, at);
+	if (type == U32_OR_NULL && (!o || cJSON_IsNull(o))) {
+		*(uint32_t *)at = MDL_NO_NUMBER;
+		return 0;
+	}
 	if (!o)
 		return 0;
 	if (type == U64)
@@ -325,8 +366,8 @@ static int get_field(const cJSON *o, void *at, enum field_type type)
 		*(bool *)at = cJSON_IsTrue(o);
 		return 0;
 	}
-	ret = get_number(o, type == U32 ? UINT32_MAX : UINT16_MAX, &v);
-	if (!ret && type == U32)
+	ret = get_number(o, type == U16 ? UINT16_MAX : UINT32_MAX, &v);
+	if (!ret && type != U16)
 		*(uint32_t *)at = (uint32_t)v;
 	else if (!ret)
 		*(uint16_t *)at = (uint16_t)v;

@@ -275,7 +275,7 @@ int ses_describe(struct session *ses)
 	s->comm = dup_or_empty(tgt_comm(of->tgt));
 	s->cmdline = dup_or_empty(tgt_cmdline(of->tgt));
 	s->hostname = strdup(host);
-	if (!s->hostname || ses_describe_host(s) || ses_role_note(ses, of->tgt))
+	if (!s->hostname || ses_describe_host(s) || ses_role_note(ses, of->tgt) || ses_labels_note(ses, of->tgt))
 		return -ENOMEM;
 	s->job_backend = a->job_backend && s->nprocesses ? strdup(a->job_backend) : NULL;
 	describe_rank(ses, of, s);

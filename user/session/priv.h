@@ -217,6 +217,8 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns);
 bool ses_role_fits(const struct session *ses, const struct tgt *t);
 int ses_role_note(struct session *ses, const struct tgt *t);
 void ses_role_join(struct session *ses, uint32_t tgid);
+/* labels.c: keeps the labels of a process. Returns 0 or -ENOMEM. */
+int ses_labels_note(struct session *ses, const struct tgt *t);
 int ses_describe_host(struct mdl_session *s);
 /*
  * gpu.c: --gpu. ses_gpu_open: adds the source; the agent is attached or will be. ses_gpu_await: asks for CUPTI and

@@ -118,6 +118,7 @@ void ses_role_join(struct session *ses, uint32_t tgid)
 		return;
 	ses_role_note(ses, t);
 	note_rank(ses, t);
+	ses_labels_note(ses, t);
 	tgt_close(t);
 }
 

@@ -106,10 +106,14 @@ int tgt_peek_cgroup(pid_t pid, struct buf *text)
 bool tgt_peek_env_text(pid_t pid, const char *name, char *text, size_t max)
 {
 	struct buf env = {0};
-	bool found = !slurp_proc(pid, "environ", TGT_ENVIRON_MAX_BYTES, &env) && tgt_find_env(&env, name, text, max);
+	const char *value = NULL;
 
+	if (!slurp_proc(pid, "environ", TGT_ENVIRON_MAX_BYTES, &env))
+		value = tgt_env_find(env.data, env.len, name);
+	if (value)
+		snprintf(text, max, "%s", value);
 	buf_fini(&env);
-	return found;
+	return value;
 }
 
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])

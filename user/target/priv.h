@@ -7,7 +7,7 @@
 #include "target/target.h"
 
 #define TGT_MAPS_MAX_BYTES    (64u << 20)
-#define TGT_ENVIRON_MAX_BYTES (1 << 20)
+#define TGT_ENVIRON_MAX_BYTES (1u << 20)
 
 /* One line of /proc/PID/maps. */
 struct tgt_map {
@@ -40,11 +40,14 @@ struct tgt {
 /* Reads a file of /proc/PID, at most cap bytes, and appends a NUL that is not counted. Returns 0 or -errno. */
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out);
 
-/* Finds a variable in the text of /proc/PID/environ and copies its value, cut at max. */
-bool tgt_find_env(const struct buf *env, const char *name, char *text, size_t max);
-
 /* Reads the name of a thread without its newline. On -errno the name is "". */
 int tgt_slurp_comm(int dirfd, const char *name, char comm[32]);
+
+/* Parses a number of digits only, up to INT32_MAX. Returns -1 for any other text. */
+int32_t tgt_number(const char *text);
+
+/* Returns the value of a variable in the text of /proc/PID/environ, which a NUL follows, or NULL. */
+const char *tgt_env_find(const char *env, size_t bytes, const char *name);
 
 /*
  * Sets e to the meaning of a failed access to `what`: the process has ended, access is not permitted, or an I/O error.

@@ -277,42 +277,42 @@ static int read_cmdline(struct tgt *t, struct err *e)
 	return 0;
 }
 
-/* Parses a number of digits only, up to INT32_MAX. */
-static int32_t parse_number(const char *text)
+int32_t tgt_number(const char *text)
 {
 	unsigned long v = strtoul(text, NULL, 10);
 
 	return *text && !text[strspn(text, "0123456789")] && strlen(text) <= 10 && v <= INT32_MAX ? (int32_t)v : -1;
 }
 
-bool tgt_find_env(const struct buf *env, const char *name, char *text, size_t max)
+const char *tgt_env_find(const char *env, size_t bytes, const char *name)
 {
-	size_t n = strlen(name), at;
+	const size_t n = strlen(name);
+	size_t at;
 
-	for (at = 0; at < env->len; at += strlen(env->data + at) + 1) {
-		if (strncmp(env->data + at, name, n) || env->data[at + n] != '=')
-			continue;
-		snprintf(text, max, "%s", env->data + at + n + 1);
-		return true;
-	}
-	return false;
+	for (at = 0; at < bytes; at += strlen(env + at) + 1)
+		if (!strncmp(env + at, name, n) && env[at + n] == '=')
+			return env + at + n + 1;
+	return NULL;
 }
 
 bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
 {
 	struct buf env = {0};
-	bool found =
-		!tgt_slurp(t->procfd, "environ", TGT_ENVIRON_MAX_BYTES, &env) && tgt_find_env(&env, name, text, max);
+	const char *value = NULL;
 
+	if (!tgt_slurp(t->procfd, "environ", TGT_ENVIRON_MAX_BYTES, &env))
+		value = tgt_env_find(env.data, env.len, name);
+	if (value)
+		snprintf(text, max, "%s", value);
 	buf_fini(&env);
-	return found;
+	return value;
 }
 
 int32_t tgt_env_number(const struct tgt *t, const char *name)
 {
 	char text[16];
 
-	return tgt_env_text(t, name, text, sizeof(text)) ? parse_number(text) : -1;
+	return tgt_env_text(t, name, text, sizeof(text)) ? tgt_number(text) : -1;
 }
 
 int tgt_open(pid_t pid, struct tgt **out, struct err *e)

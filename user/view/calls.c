@@ -161,6 +161,7 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.domain = domain_of(s, r->name_id, people),
 		.device = r->device,
 		.tgid = r->tgid,
+		.of_process = !view_by_label(s->opts->by),
 		.tid = s->opts->by == VIEW_BY_THREAD ? r->tid : 0,
 		.first_ns = r->first_ns,
 		.last_ns = r->last_ns,
@@ -227,7 +228,7 @@ static void rate_cell(const void *value, char cell[VIEW_CELL_BYTES])
 static const struct view_column calls_columns[] = {
 	{"name", NULL, "name", VIEW_TEXT, AT(name)},
 	{"device", NULL, "device", VIEW_DEVICE, AT(device), SEEN(devices)},
-	PID_COLUMN(tgid),
+	PID_COLUMN(tgid, HAS(of_process)),
 	{"thread", "", NULL, VIEW_COUNT, AT(tid), VIEW_OMIT,
 	 .help = "only with --by thread; absent for calls whose thread is unknown"},
 	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, SEEN(domain), .place = 12,

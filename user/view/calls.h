@@ -47,8 +47,8 @@ struct view_call {
 	bool partial;			    /* calls are missing, because --max-overhead left out probes */
 	uint64_t raw_total_ns, raw_self_ns; /* with what watching cost; 0: total_ns and self_ns are */
 	int64_t alloc_bytes, self_alloc_bytes;
-	double rate, share, cpu, runq, blocked; /* calls per second; the others in percent */
-	bool lasts, annotation, memory, counted;
+	double rate, share, cpu, runq, blocked;		     /* calls per second; the others in percent */
+	bool lasts, annotation, memory, counted, of_process; /* of_process: its calls are of the process tgid alone */
 	struct view_details details;
 	struct view_account account;
 	struct view_counters counters;

@@ -9,15 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const view_by_words[] = {[VIEW_BY_NAME] = "name",	    [VIEW_BY_SHAPE] = "shape",
-				     [VIEW_BY_STACK] = "stack",	    [VIEW_BY_MODULE] = "module",
-				     [VIEW_BY_LAYER] = "layer",	    [VIEW_BY_DEVICE] = "device",
-				     [VIEW_BY_PROCESS] = "process", [VIEW_BY_THREAD] = "thread",
-				     [VIEW_BY_EVENT] = "event",	    NULL};
+const char *const view_by_words[] = {
+	[VIEW_BY_NAME] = "name",       [VIEW_BY_SHAPE] = "shape", [VIEW_BY_STACK] = "stack",
+	[VIEW_BY_MODULE] = "module",   [VIEW_BY_LAYER] = "layer", [VIEW_BY_DEVICE] = "device",
+	[VIEW_BY_PROCESS] = "process", [VIEW_BY_RANK] = "rank",	  [VIEW_BY_JOB] = "job",
+	[VIEW_BY_THREAD] = "thread",   [VIEW_BY_EVENT] = "event", NULL};
+
+bool view_by_processes(enum view_by by)
+{
+	return by == VIEW_BY_PROCESS || by == VIEW_BY_RANK || by == VIEW_BY_JOB;
+}
 
 bool view_by_place(enum view_by by)
 {
-	return by == VIEW_BY_DEVICE || by == VIEW_BY_PROCESS || by == VIEW_BY_THREAD;
+	return by == VIEW_BY_DEVICE || by == VIEW_BY_THREAD || view_by_processes(by);
 }
 
 /* Returns the length of the first n lines. */
@@ -87,12 +92,16 @@ const char *view_process_label(const struct view *s, uint32_t tgid, char buf[VIE
 {
 	const struct mdl_session *ss = s->in->session;
 	const struct mdl_process *p = mdl_process_of(ss, tgid);
+	const struct mdl_labels *l = mdl_labels_of(ss, tgid);
 	const char *name = tgid == ss->pid ? ss->comm : mdl_thread_name(s->in->model, tgid, tgid & MDL_PID_MASK);
 	int n = snprintf(buf, VIEW_LABEL_BYTES, "%" PRIu32, tgid & MDL_PID_MASK);
 
 	if (p && *p->role)
 		snprintf(buf + n, VIEW_LABEL_BYTES - (size_t)n, " %s %u%s%.40s", p->role, p->rank,
 			 *p->hostname ? " of " : "", p->hostname);
+	else if (l && l->numbers[MDL_RANK] != MDL_NO_NUMBER)
+		snprintf(buf + n, VIEW_LABEL_BYTES - (size_t)n, " rank %" PRIu32 "%s%.40s", l->numbers[MDL_RANK],
+			 name ? " " : "", name ? name : "");
 	else if (name)
 		snprintf(buf + n, VIEW_LABEL_BYTES - (size_t)n, " %.40s", name);
 	return buf;
@@ -119,6 +128,8 @@ const char *view_row_name(const struct view *s, const struct mdl_row *r, char bu
 		label = thread_label(s, r, buf);
 	else if (s->opts->by == VIEW_BY_PROCESS)
 		label = view_process_label(s, r->tgid, buf);
+	else if (view_by_label(s->opts->by))
+		view_label(mdl_labels_of(s->in->session, r->tgid), s->opts->by, buf), label = buf;
 	else if (s->opts->by == VIEW_BY_DEVICE)
 		mdl_device_name(s->in->session, r->device, buf), label = buf;
 	else

@@ -3,6 +3,7 @@
 #ifndef VIEW_PRIV_H
 #define VIEW_PRIV_H
 
+#include "base/hash.h"
 #include "view/view.h"
 #include "mxbpf_life.h"
 #include "mxbpf_mark.h"
@@ -36,7 +37,23 @@ const char *view_detail(const struct mdl *m, const struct view_opts *opts, const
 #define VIEW_LABEL_BYTES 96 /* of a row, see view_row_name() */
 /* Returns whether a row is a device, a process or a thread. */
 bool view_by_place(enum view_by by);
-/* Writes "4711 python3" or "4711 worker 0". Returns buf. */
+/* labels.c: returns whether a row is all processes with one label. */
+bool view_by_label(enum view_by by);
+/* Writes "rank 3", "worker 0", "no rank" or the job. labels: of a process; NULL: there are none. */
+void view_label(const struct mdl_labels *labels, enum view_by by, char buf[VIEW_LABEL_BYTES]);
+/* Texts to group and sort processes by their labels, found by pid. Zero-initialise it, and call view_labels_fini() at
+ * the end. */
+struct view_labels {
+	struct hash at; /* pid -> index into texts, plus 1 */
+	char (*texts)[VIEW_LABEL_BYTES];
+	char none[VIEW_LABEL_BYTES];
+};
+/* Returns 0 or -ENOMEM. */
+int view_labels_init(struct view_labels *l, const struct mdl_session *s, enum view_by by);
+void view_labels_fini(struct view_labels *l);
+const char *view_labels_of(const struct view_labels *l, uint32_t pid);
+
+/* Writes "4711 python3", "4711 rank 3 python3" or "4711 worker 0". Returns buf. */
 const char *view_process_label(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES]);
 /* Return whether rows show this detail: --by asks for it, or rows are events and the session has recorded it. */
 bool view_shows_shapes(const struct view *s);

@@ -108,10 +108,10 @@ struct view_column {
 /* The place of a member of ROW, which the file of the sheet defines as the type of its rows. */
 #define AT(member)   .at = offsetof(ROW, member), .bytes = sizeof(((ROW *)0)->member)
 #define WORDS(array) .words = (array), .nwords = sizeof(array) / sizeof((array)[0])
-#define PID_COLUMN(tgid)                                                                                               \
+#define PID_COLUMN(tgid, ...)                                                                                          \
 	{                                                                                                              \
 		"pid", NULL, NULL, VIEW_PID, AT(tgid),                                                                 \
-			.help = "only if several processes were recorded: each has rows of its own"                    \
+			.help = "only if several processes were recorded: each has rows of its own", ##__VA_ARGS__     \
 	}
 
 struct view_sheet {

@@ -139,6 +139,8 @@ static int by_group(const void *va, const void *vb, void *vgrouping)
 	uint64_t an = named_by(g, a->row), bn = named_by(g, b->row);
 	int order = by_name(a, b);
 
+	if (view_by_label(g->by))
+		return order;
 	if (view_by_place(g->by))
 		return by_runner(a->row, b->row, g);
 	order = order || !g->users ? order : by_number(of_user(a->row), of_user(b->row));
@@ -215,21 +217,35 @@ static char *flatten_shapes(struct ranked *ranks, size_t n)
 	return block;
 }
 
-/* Allocates the pointers and the merged rows in one block, which the caller frees. */
-static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct view_opts *opts, struct grouping g, size_t *n,
-		       const struct mdl_row ***rows)
+/* Sets the texts by which rows are grouped and sorted. */
+static void set_keys(const struct mdl *m, const struct view_opts *opts, const struct view_labels *labels,
+		     struct ranked *k)
 {
+	k->name = view_row_key(m, opts, k->row, &k->len);
+	k->detail = view_detail(m, opts, k->row, &k->detail_len);
+	if (!view_by_label(opts->by))
+		return;
+	k->name = view_labels_of(labels, k->row->tgid);
+	k->len = strlen(k->name);
+}
+
+/* Allocates the pointers and the merged rows in one block, which the caller frees. */
+static int sorted_rows(const struct view_input *in, enum mxbpf_class cls, const struct view_opts *opts,
+		       struct grouping g, size_t *n, const struct mdl_row ***rows)
+{
+	struct mdl *m = in->model;
 	const struct mdl_row *const *all = mdl_rows(m, cls, n);
 	struct ranked *ranks = calloc(*n + 1, sizeof(*ranks));
 	bool merge = g.anywhere || view_by_place(g.by);
+	struct view_labels labels = {0};
 	char *flat = NULL;
-	int err = 0;
+	int err = view_by_label(g.by) ? view_labels_init(&labels, in->session, g.by) : 0;
 	size_t i, nall;
 
 	for (i = 0; i < *n && !merge; i++)
 		merge = all[i]->id != all[i]->name_id;
 	*rows = calloc(*n + 1, sizeof(**rows) + (merge ? sizeof(***rows) : 0));
-	if (!ranks || !*rows) {
+	if (err || !ranks || !*rows) {
 		err = -ENOMEM;
 		goto out;
 	}
@@ -240,8 +256,7 @@ static int sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct view_op
 		if (all[i]->traits & MXBPF_TRAIT_PART && opts->no_parts)
 			continue;
 		k->row = all[i];
-		k->name = view_row_key(m, opts, all[i], &k->len);
-		k->detail = view_detail(m, opts, all[i], &k->detail_len);
+		set_keys(m, opts, &labels, k);
 		++*n;
 	}
 	if (g.anywhere && opts->by == VIEW_BY_SHAPE) {
@@ -265,17 +280,18 @@ out:
 	}
 	free(ranks);
 	free(flat);
+	view_labels_fini(&labels);
 	return err;
 }
 
-int view_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct view_opts *opts, const struct mdl_row ***rows,
-		     size_t *n)
-{
-	return sorted_rows(m, cls, opts, (struct grouping){false, true, opts->by}, n, rows);
-}
-
-int view_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct view_opts *opts, bool users,
+int view_sorted_rows(const struct view_input *in, enum mxbpf_class cls, const struct view_opts *opts,
 		     const struct mdl_row ***rows, size_t *n)
 {
-	return sorted_rows(m, cls, opts, (struct grouping){true, users, opts->by}, n, rows);
+	return sorted_rows(in, cls, opts, (struct grouping){false, true, opts->by}, n, rows);
+}
+
+int view_merged_rows(const struct view_input *in, enum mxbpf_class cls, const struct view_opts *opts, bool users,
+		     const struct mdl_row ***rows, size_t *n)
+{
+	return sorted_rows(in, cls, opts, (struct grouping){true, users, opts->by}, n, rows);
 }

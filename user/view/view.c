@@ -99,9 +99,9 @@ static int one_table(struct view *s, enum mxbpf_class cls)
 		return 0;
 	}
 	if (s->ops->merge_names)
-		err = view_merged_rows(s->in->model, cls, s->opts, !s->ops->merge_users, &rows, &t.nrows_all);
+		err = view_merged_rows(s->in, cls, s->opts, !s->ops->merge_users, &rows, &t.nrows_all);
 	else
-		err = view_sorted_rows(s->in->model, cls, s->opts, &rows, &t.nrows_all);
+		err = view_sorted_rows(s->in, cls, s->opts, &rows, &t.nrows_all);
 	if (err)
 		return err_set(s->err, ERR_RUNTIME, err, "out of memory");
 	for (i = 0; i < t.nrows_all; i++) {

@@ -57,6 +57,8 @@ enum view_by {
 	VIEW_BY_LAYER,	 /* a layer of the model, with all of its operators, forward and backward */
 	VIEW_BY_DEVICE,	 /* a device */
 	VIEW_BY_PROCESS, /* a process; needs a model with rows for each process */
+	VIEW_BY_RANK,	 /* processes of one rank; needs a model with rows for each process, and so does the next */
+	VIEW_BY_JOB,	 /* processes of one job */
 	VIEW_BY_THREAD,	 /* a thread; needs a model with rows for each thread */
 	VIEW_BY_EVENT,	 /* a call: view_table.spans; needs the records */
 	VIEW_BY_NWORDS,
@@ -64,6 +66,8 @@ enum view_by {
 #define VIEW_STACK_DEPTH 5
 #define VIEW_EVENTS_MAX	 (1u << 18)	  /* events in a table without opts.top; they need 59 MB */
 extern const char *const view_by_words[]; /* words of --by; ends with NULL */
+/* Returns whether rows are those of processes, alone or added up by a label. */
+bool view_by_processes(enum view_by by);
 
 #define VIEW_BRIEF_ROWS	 10
 #define VIEW_BRIEF_LESS	 2 /* rows that a table loses for each finding after the first */
@@ -180,13 +184,13 @@ int view_write(const struct view_ops *ops, const struct view_input *in, const st
 	       struct err *e);
 
 /* Rows of a class grouped by opts->by and sorted by opts; of equal rows the larger name comes first. Free *rows. */
-int view_sorted_rows(struct mdl *m, enum mxbpf_class cls, const struct view_opts *opts, const struct mdl_row ***rows,
-		     size_t *n);
+int view_sorted_rows(const struct view_input *in, enum mxbpf_class cls, const struct view_opts *opts,
+		     const struct mdl_row ***rows, size_t *n);
 /*
  * Rows of a class, merged over processes and devices, where lists of tensors have no shapes (view_flat_shapes()).
  * users: user annotations and operators of the same name have different rows. Free *rows.
  */
-int view_merged_rows(struct mdl *m, enum mxbpf_class cls, const struct view_opts *opts, bool users,
+int view_merged_rows(const struct view_input *in, enum mxbpf_class cls, const struct view_opts *opts, bool users,
 		     const struct mdl_row ***rows, size_t *n);
 
 #endif

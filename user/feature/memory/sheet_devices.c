@@ -34,7 +34,7 @@ static int make(const struct view *s, void *table)
 	struct mem *r = calloc(t->list.all + 1, sizeof(*r));
 	size_t i;
 
-	t->processes = s->opts->by == VIEW_BY_PROCESS;
+	t->processes = view_by_processes(s->opts->by);
 	t->list.title = s->in->session->mem_title;
 	t->list.rows = r;
 	if (!r)

@@ -144,7 +144,7 @@ static int gather(const struct view *s, enum mxbpf_class cls, struct view_mxnet_
 	const char *name;
 	size_t n, i, len;
 
-	if (view_merged_rows(s->in->model, cls, &names, false, &rows, &n))
+	if (view_merged_rows(s->in, cls, &names, false, &rows, &n))
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
 		r = rows[i];

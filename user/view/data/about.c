@@ -74,6 +74,8 @@ void view_json_window(struct json *j, const struct mdl_session *s)
 		json_u64(j, "unfollowed", s->unfollowed);
 		json_u64(j, "follow_lag_ns", s->follow_lag_ns);
 	}
+	if (s->unlabelled)
+		json_u64(j, "unlabelled", s->unlabelled);
 	put_gaps(j, s);
 	if (s->stranger_hits) {
 		json_object(j, "strangers");

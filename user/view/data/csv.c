@@ -450,6 +450,7 @@ static int end(struct view *s)
 		{"window", "sampled_iterations", COUNT, ss->sampled_iterations},
 		{"window", "followed", COUNT, ss->followed},
 		{"window", "unfollowed", COUNT, ss->unfollowed},
+		{"window", "unlabelled", COUNT, ss->unlabelled},
 		{"window", "follow_lag", TOTAL, ss->follow_lag_ns},
 		{"window", "stranger_hits", COUNT, ss->stranger_hits},
 		{"window", "stranger_time", TOTAL, ss->stranger_ns},

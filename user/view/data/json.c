@@ -50,6 +50,32 @@ static void put_processes(struct json *j, const struct mdl_session *ss)
 	json_end(j);
 }
 
+/* Writes the labels of processes. Members that are not known are absent. */
+static void put_labels(struct json *j, const struct mdl_session *ss)
+{
+	const struct mdl_labels *l;
+	unsigned i;
+
+	if (!ss->nlabels)
+		return;
+	json_line(j, 2);
+	json_array(j, "labels");
+	for (l = ss->labels; l < ss->labels + ss->nlabels; l++) {
+		json_line(j, 4);
+		json_object(j, NULL);
+		json_u64(j, "pid", l->pid);
+		for (i = 0; i < MDL_LABEL_NUMBERS; i++)
+			if (l->numbers[i] != MDL_NO_NUMBER)
+				json_u64(j, mdl_label_number_words[i], l->numbers[i]);
+		for (i = 0; i < MDL_LABEL_TEXTS; i++)
+			if (*l->texts[i])
+				json_string(j, mdl_label_text_words[i], l->texts[i]);
+		json_string(j, "hostname", l->hostname);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 static void put_window(struct json *j, const struct mdl_session *ss)
 {
 	json_object(j, "window");
@@ -121,7 +147,7 @@ static int begin(struct view *s)
 	struct document *d = (struct document *)s;
 	struct json *j = &d->json;
 
-	d->several = mdl_nprocesses(s->in->model) > 1 || ss->shown_role || s->opts->by == VIEW_BY_PROCESS;
+	d->several = mdl_nprocesses(s->in->model) > 1 || ss->shown_role || view_by_processes(s->opts->by);
 	*j = (struct json){.out = s->out};
 	json_object(j, NULL);
 	json_line(j, 2);
@@ -129,6 +155,7 @@ static int begin(struct view *s)
 	json_line(j, 2);
 	put_target(j, ss);
 	put_processes(j, ss);
+	put_labels(j, ss);
 	json_line(j, 2);
 	put_window(j, ss);
 	json_line(j, 2);

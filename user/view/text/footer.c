@@ -168,6 +168,9 @@ static void put_followed(struct view *s, const char *prefix)
 			   "%sMISSED   %s more process%s ended before the probes were attached, or could not be "
 			   "profiled\n",
 			   prefix, fmt_count(ss->unfollowed, text), ss->unfollowed == 1 ? "" : "es");
+	if (ss->unlabelled)
+		out_printf(s->out, "%sno label %s process%s, because mxbpf keeps the labels of at most %d\n", prefix,
+			   fmt_count(ss->unlabelled, text), ss->unlabelled == 1 ? "" : "es", MDL_LABELS_MAX);
 	put_gaps(s, prefix);
 	put_strangers(s, prefix);
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Labels of the processes of a session. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/session.h"
+
+const char *const mdl_label_number_words[MDL_LABEL_NUMBERS] = {
+	[MDL_RANK] = "rank",
+	[MDL_LOCAL_RANK] = "local_rank",
+	[MDL_WORLD_SIZE] = "world_size",
+	[MDL_GROUP_RANK] = "group_rank",
+};
+
+const char *const mdl_label_text_words[MDL_LABEL_TEXTS] = {
+	[MDL_ROLE] = "role",
+	[MDL_CONTAINER] = "container",
+	[MDL_POD_UID] = "pod_uid",
+	[MDL_POD_NAME] = "pod_name",
+	[MDL_POD_NAMESPACE] = "pod_namespace",
+	[MDL_OWN_HOSTNAME] = "own_hostname",
+	[MDL_SLURM_JOB] = "slurm_job",
+	[MDL_USER] = "user",
+	[MDL_JOB] = "job",
+};
+
+void mdl_labels_fini(struct mdl_labels *l)
+{
+	unsigned i;
+
+	for (i = 0; i < MDL_LABEL_TEXTS; i++)
+		free(l->texts[i]);
+	free(l->hostname);
+	*l = (struct mdl_labels){0};
+}
+
+static int copy(struct mdl_labels *to, const struct mdl_labels *from, uint32_t pid, const char *hostname)
+{
+	bool whole = true;
+	unsigned i;
+
+	*to = (struct mdl_labels){.pid = pid, .hostname = strdup(hostname)};
+	memcpy(to->numbers, from->numbers, sizeof(to->numbers));
+	for (i = 0; i < MDL_LABEL_TEXTS; i++) {
+		to->texts[i] = strdup(from->texts[i]);
+		whole &= to->texts[i] != NULL;
+	}
+	return whole && to->hostname ? 0 : -ENOMEM;
+}
+
+int mdl_labels_add(struct mdl_session *s, const struct mdl_labels *from, uint32_t pid, const char *hostname)
+{
+	struct mdl_labels *of = (struct mdl_labels *)mdl_labels_of(s, pid), *all;
+
+	if (of) {
+		mdl_labels_fini(of);
+		return copy(of, from, pid, hostname);
+	}
+	if (s->nlabels >= MDL_LABELS_MAX) {
+		s->unlabelled++;
+		return 0;
+	}
+	all = realloc(s->labels, (s->nlabels + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	s->labels = all;
+	return copy(&all[s->nlabels++], from, pid, hostname);
+}
+
+const struct mdl_labels *mdl_labels_of(const struct mdl_session *s, uint32_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < s->nlabels; i++)
+		if (s->labels[i].pid == pid)
+			return &s->labels[i];
+	return NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Labels of a process: its place in a distributed job, and what has started it. They are read from the environment at
+ * the start of its program, from /proc/PID/cgroup and from /proc/PID/status. The process can set most of them to
+ * anything, so texts are cut at the sizes below, and outputs escape them.
+ */
+#ifndef TARGET_LABELS_H
+#define TARGET_LABELS_H
+
+#include "target/target.h"
+
+#define TGT_LABEL_BYTES	  128 /* of a text with its NUL; longer values are cut */
+#define TGT_POD_UID_BYTES 37
+#define TGT_JOB_BYTES	  96
+
+/* Numbers are -1 and texts are "" if they are not known. */
+struct tgt_labels {
+	int32_t rank, local_rank, world_size; /* all three as one launcher has set them; MXNet counts them by role */
+	int32_t group_rank;		      /* the number of the machine, or of the launcher on it */
+	char role[TGT_LABEL_BYTES];	      /* DMLC_ROLE */
+	char container[TGT_CONTAINER_BYTES];  /* as in struct tgt_container */
+	char pod_uid[TGT_POD_UID_BYTES];      /* of its Kubernetes pod, with dashes */
+	char pod_name[TGT_LABEL_BYTES];	      /* POD_NAME */
+	char pod_namespace[TGT_LABEL_BYTES];  /* POD_NAMESPACE */
+	char own_hostname[TGT_LABEL_BYTES];   /* HOSTNAME, which is often the name of the pod or the container */
+	char slurm_job[TGT_LABEL_BYTES];      /* number of its Slurm job */
+	char user[TGT_LABEL_BYTES];	      /* effective user by /etc/passwd, or the number */
+	/*
+	 * Equal for the processes of one job on a machine: "slurm 123", "pod UID", "container ID", or the address and
+	 * port where they meet. The first that is known counts.
+	 */
+	char job[TGT_JOB_BYTES];
+};
+
+/* Reads the labels that can be read. */
+void tgt_labels(const struct tgt *t, struct tgt_labels *l);
+
+/*
+ * The same of texts: variables that end with NUL, with a further NUL behind env_bytes, and the text of
+ * /proc/PID/cgroup. The user is not known.
+ */
+void tgt_labels_parse(const char *env, size_t env_bytes, const char *cgroup, struct tgt_labels *l);
+
+#endif
