@@ -12,7 +12,7 @@ setup_file() {
 	local root=/sys/fs/cgroup
 	[[ -e $root/cgroup.procs ]] || root=$root/pids # version 1
 	CGROUP=$root/mxbpf_test_slurm_$$/job_13
-	mkdir -p "$CGROUP" 2>/dev/null && [[ -e $CGROUP/cgroup.procs ]] || CGROUP=
+	[[ -e $root/cgroup.procs ]] && mkdir -p "$CGROUP" 2>/dev/null || CGROUP=
 	export CGROUP
 	"$MXBPF" record -q -o r.mxd -- python3 "$REPO/tests/workload/toy_jobs.py" "$O/toy/toy" "$CGROUP" >&2
 	"$MXBPF" report r.mxd --format json >report.json

@@ -281,7 +281,7 @@ static const struct cmd_option fixed[] = {
 	 AGENT_YES},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "
-		 "event (a row for each call) needs a recording; rank and job add up processes", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by,
+		 "event (each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by,
 	 AGENT_BUT("every key; event after record")},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5; all with --by event", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
