@@ -114,7 +114,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 	start_gpu_torch --kineto once
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out job)" '^kineto '
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --gpu -d 500ms --format json -o live.json
+	run --separate-stderr "$MXBPF" --pid "$READY_PID" --gpu -d 2s --format json -o live.json
 	expect_status 0
 	expect_re 'another client.*holds CUPTI' "$stderr"
 	end_job
