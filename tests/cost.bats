@@ -93,7 +93,8 @@ watch_loop() {
 	alone=$(sort -n both | head -n 1) # another session may hit the library's probes in one of the two
 }
 
-# The same until the CPU had one speed in the window and in the comparison after it, which holds for that time only.
+# Repeats watch_loop until the CPU ran at the same speed in the window and in the comparison that follows it. The comparison
+# measures the job only at the speed that the CPU has then.
 watch_steady_loop() {
 	local try to
 	for try in {1..8}; do

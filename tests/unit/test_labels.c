@@ -69,7 +69,7 @@ static void test_cgroups(void)
 		{"0::/system.slice/node1_slurmstepd.scope/job_77\n", "", "", "77", "slurm 77"},
 		{"0::/system.slice/slurmstepd.scope/job_123/step_0/user/task_0/docker/" ID "\n", "0123456789ab", "",
 		 "123", "slurm 123"},
-		/* What only looks like one of them. */
+		/* These only look like one of the above. */
 		{"0::/docker/0123456789abcdef\n", "", "", "", ""},
 		{"0::/job_123/step_0\n", "", "", "", ""},
 		{"0::/slurm/job_/step_0\n", "", "", "", ""},

@@ -45,8 +45,8 @@ struct att {
 	const bool *muted; /* sites of muted_plan that are left out; NULL: none */
 	const struct plan *muted_plan;
 	bool shared;	      /* new processes use shared links: att_share() */
-	uint64_t trap_hit_ns; /* see trap.h; 0: not measured yet */
-	uint64_t trap_trials; /* hits of mxbpf itself */
+	uint64_t trap_hit_ns; /* see trap.h; 0: not known */
+	uint64_t trap_trials; /* hits of mxbpf itself; 0: nothing was measured yet */
 	struct costs {
 		bool opened;
 		int stats_fd; /* the kernel measures programs while this is open; -1: not now */

@@ -86,7 +86,7 @@ uint64_t trap_hit_ns(struct att *a, int prog_fd)
 	struct att_link *link;
 	int fd;
 
-	if (a->trap_hit_ns || !room) {
+	if (a->trap_trials || !room) {
 		free(room);
 		return a->trap_hit_ns;
 	}

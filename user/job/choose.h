@@ -14,7 +14,7 @@
 
 #define JOB_PIDS_MAX 256
 
-/* What the user has said. The texts are borrowed. */
+/* The processes that the user chose on the command line. The texts are borrowed. */
 struct job_choice {
 	pid_t pids[JOB_PIDS_MAX];
 	unsigned npids;	    /* 0: processes are chosen by comm and cgroup */

@@ -58,7 +58,9 @@ struct mdl_process {
 	char *hostname;
 };
 
-/* What is known of a process and its place in a job. Numbers are MDL_NO_NUMBER and texts are "" if they are not known.
+/*
+ * Labels of a process: what it is, and its place in a job. A number that is not known is MDL_NO_NUMBER, and a text that
+ * is not known is empty.
  */
 enum mdl_label_number { MDL_RANK, MDL_LOCAL_RANK, MDL_WORLD_SIZE, MDL_GROUP_RANK, MDL_LABEL_NUMBERS };
 enum mdl_label_text {

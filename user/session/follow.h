@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follow.c keeps, for await.c, which looks for the first process with a runtime in the same way. */
+/* The state of follow.c. await.c shares it, because it finds the first process with a runtime in the same way. */
 #ifndef SESSION_FOLLOW_H
 #define SESSION_FOLLOW_H
 

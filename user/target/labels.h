@@ -36,8 +36,8 @@ struct tgt_labels {
 void tgt_labels(const struct tgt *t, struct tgt_labels *l);
 
 /*
- * The same of texts: variables that end with NUL, with a further NUL behind env_bytes, and the text of
- * /proc/PID/cgroup. The user is not known.
+ * Does the same for texts that the caller has read. env is the text of /proc/PID/environ: each variable ends with a
+ * NUL, and one more NUL follows the env_bytes. cgroup is the text of /proc/PID/cgroup. The user stays unknown.
  */
 void tgt_labels_parse(const char *env, size_t env_bytes, const char *cgroup, struct tgt_labels *l);
 
