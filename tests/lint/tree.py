@@ -19,7 +19,7 @@ ROOMS = {
     'python': ('base elf target', ''),
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
-    'job': ('adapter base target', ''),
+    'job': ('base target', ''),
     'attach': ('base feature.read plan', 'bpf/ mxbpf.skel.h'),
     'records': ('base', ''),
     'agent': ('adapter attach base elf now plan python records target', 'bpf/ elf.h'),

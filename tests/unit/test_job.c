@@ -11,10 +11,6 @@
 #include "job/choose.h"
 #include "unit.h"
 
-#define UID_HYPHENS "1b2c3d4e-5f60-7182-93a4-b5c6d7e8f901"
-#define UID_LOWS    "1b2c3d4e_5f60_7182_93a4_b5c6d7e8f901"
-#define CONTAINER   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
 struct kid {
 	const char *name; /* of the process */
 	const char *meet; /* MASTER_ADDR and MASTER_PORT; NULL: not set */
@@ -75,33 +71,6 @@ static unsigned chosen(const struct job_choice *c, const pid_t *pids, unsigned n
 		}
 	job_free(j);
 	return mask;
-}
-
-static void test_scopes(void)
-{
-	static const struct {
-		const char *path;
-		size_t scope; /* 0: the path has none */
-	} rows[] = {
-		{"/", 0},
-		{"/user.slice/user-1000.slice/session-2.scope", 0},
-		{"/docker/" CONTAINER, sizeof("/docker/" CONTAINER) - 1},
-		{"/system.slice/docker-" CONTAINER ".scope/init",
-		 sizeof("/system.slice/docker-" CONTAINER ".scope") - 1},
-		{"/kubepods/burstable/pod" UID_HYPHENS "/" CONTAINER,
-		 sizeof("/kubepods/burstable/pod" UID_HYPHENS) - 1},
-		{"/kubepods.slice/kubepods-pod" UID_LOWS ".slice/cri-containerd-" CONTAINER ".scope",
-		 sizeof("/kubepods.slice/kubepods-pod" UID_LOWS ".slice") - 1},
-		{"/system.slice/slurmstepd.scope/job_123/step_0/user/task_0",
-		 sizeof("/system.slice/slurmstepd.scope/job_123") - 1},
-		{"/slurm/uid_1000/job_77/step_batch", sizeof("/slurm/uid_1000/job_77") - 1},
-		{"/job_x/podcast/" UID_HYPHENS, 0},
-	};
-	size_t i;
-
-	TEST("the outermost container, pod or job of Slurm of a control group is found, and nothing else")
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		CHECK(job_scope(rows[i].path) == rows[i].scope);
 }
 
 static void test_choices(void)
@@ -166,7 +135,6 @@ static void test_choices(void)
 
 int main(void)
 {
-	test_scopes();
 	test_choices();
 	UNIT_MAIN_END;
 }

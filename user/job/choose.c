@@ -10,20 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapter/adapter.h"
-#include "target/target.h"
+#include "target/labels.h"
 
-#define ENV_BYTES	    256
-#define SCOPE_BYTES	    512
-#define CONTAINER_ID_DIGITS 64 /* in ids of docker, containerd, podman and cri-o */
-#define CGROUP_MOUNT	    "/sys/fs/cgroup"
+#define PART_BYTES   512
+#define CGROUP_MOUNT "/sys/fs/cgroup"
 
-/* What tells the job of a process. */
+/* What identifies the job of a process. */
 struct mark {
-	pid_t pid, group;
-	char scope[SCOPE_BYTES];	     /* of its control group; "": none */
-	char meet[ADP_MEET_ENVS][ENV_BYTES]; /* "": it was told no place */
-	const char *const *envs;	     /* names of these variables */
+	pid_t group;
+	char job[TGT_JOB_BYTES]; /* "": not known, so its process group counts */
 };
 
 struct job {
@@ -32,51 +27,6 @@ struct job {
 };
 
 /* ---- control groups */
-
-static bool is_container(const char *name, size_t n)
-{
-	size_t at, digits = 0;
-
-	for (at = 0; at < n && digits < CONTAINER_ID_DIGITS; at++)
-		digits = isxdigit((unsigned char)name[at]) ? digits + 1 : 0;
-	return digits == CONTAINER_ID_DIGITS;
-}
-
-#define POD_UID_CHARS 32 /* at least: with or without hyphens */
-
-/* "pod1b2c...", "kubepods-burstable-pod1b2c_....slice" */
-static bool is_pod(const char *name, size_t n)
-{
-	const char *pod = name, *end = name + n;
-
-	while ((pod = memmem(pod, (size_t)(end - pod), "pod", 3))) {
-		if ((pod == name || pod[-1] == '-') && strspn(pod + 3, "0123456789abcdef-_") >= POD_UID_CHARS)
-			return true;
-		pod += 3;
-	}
-	return false;
-}
-
-/* "job_1234", of slurmstepd.scope and of control groups of the first version */
-static bool is_slurm_job(const char *name, size_t n)
-{
-	return n > 4 && !strncmp(name, "job_", 4) && strspn(name + 4, "0123456789") >= n - 4;
-}
-
-size_t job_scope(const char *path)
-{
-	const char *name = path;
-	size_t n;
-
-	while (*name) {
-		name += strspn(name, "/");
-		n = strcspn(name, "/");
-		if (n && (is_pod(name, n) || is_slurm_job(name, n) || is_container(name, n)))
-			return (size_t)(name - path) + n;
-		name += n;
-	}
-	return 0;
-}
 
 /* Calls fn for the path of each line of /proc/PID/cgroup until it returns true. Returns whether it did. */
 static bool each_cgroup(pid_t pid, bool (*fn)(void *ctx, const char *path), void *ctx)
@@ -94,21 +44,11 @@ static bool each_cgroup(pid_t pid, bool (*fn)(void *ctx, const char *path), void
 	return found;
 }
 
-static bool take_scope(void *ctx, const char *path)
-{
-	const size_t n = job_scope(path);
-
-	if (!n || n >= SCOPE_BYTES)
-		return false;
-	snprintf(ctx, SCOPE_BYTES, "%.*s", (int)n, path);
-	return true;
-}
-
 /* A path means all groups below it. A word without "/" is a glob of one part of a path. */
 static bool is_wanted_cgroup(void *ctx, const char *path)
 {
 	const char *wanted = ctx;
-	char part[SCOPE_BYTES];
+	char part[PART_BYTES];
 	size_t n = strlen(wanted);
 
 	while (n > 1 && wanted[n - 1] == '/')
@@ -138,52 +78,23 @@ static bool in_cgroup(pid_t pid, const char *wanted)
 
 /* ---- jobs */
 
-static void read_meeting(struct mark *m)
-{
-	const struct adp *const *a;
-	unsigned i, found;
-
-	for (a = adapters; *a; a++) {
-		for (i = found = 0; i < ADP_MEET_ENVS; i++) {
-			m->meet[i][0] = '\0';
-			if ((*a)->meet_env[i])
-				tgt_peek_env_text(m->pid, (*a)->meet_env[i], m->meet[i], ENV_BYTES);
-			found += m->meet[i][0] != '\0';
-		}
-		m->envs = (*a)->meet_env;
-		if (found == ADP_MEET_ENVS)
-			return;
-	}
-	m->meet[0][0] = '\0';
-}
-
 static bool of_mark(const struct mark *m, pid_t pid)
 {
-	char text[SCOPE_BYTES] = "";
-	unsigned i;
+	char job[TGT_JOB_BYTES];
 
-	if (m->scope[0]) {
-		each_cgroup(pid, take_scope, text);
-		return !strcmp(text, m->scope);
-	}
-	if (!m->meet[0][0])
+	if (!m->job[0])
 		return m->group && tgt_peek_group(pid) == m->group;
-	for (i = 0; i < ADP_MEET_ENVS; i++)
-		if (!tgt_peek_env_text(pid, m->envs[i], text, ENV_BYTES) || strcmp(text, m->meet[i]))
-			return false;
-	return true;
+	tgt_peek_job(pid, job);
+	return !strcmp(job, m->job);
 }
 
 static int read_mark(struct mark *m, pid_t pid, bool job, struct err *e)
 {
-	m->pid = pid;
 	m->group = tgt_peek_group(pid);
 	if (m->group < 0)
 		return err_set(e, ERR_TARGET, -ESRCH, "there is no process %d", pid);
-	if (!job)
-		return 0;
-	each_cgroup(pid, take_scope, m->scope);
-	read_meeting(m);
+	if (job)
+		tgt_peek_job(pid, m->job);
 	return 0;
 }
 
@@ -258,8 +169,8 @@ const char *job_words(const struct job *j, char buf[160])
 {
 	const struct job_choice *c = j->c;
 
-	if (c->npids == 1)
-		snprintf(buf, 160, "%sprocess %d", c->job ? "the processes of the job of " : "", c->pids[0]);
+	if (c->npids == 1) /* with --job */
+		snprintf(buf, 160, "the processes of the job of process %d", c->pids[0]);
 	else if (c->npids)
 		snprintf(buf, 160, "%s%u processes", c->job ? "the processes of the jobs of " : "the ", c->npids);
 	else

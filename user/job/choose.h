@@ -36,9 +36,8 @@ void job_free(struct job *j); /* NULL is legal */
 bool job_grows(const struct job *j);
 
 /*
- * Returns true if a process belongs to the choice. Processes are of one job if they are in the same container, pod or
- * job of Slurm; else if they were told to meet at the same place; else if they are in the same process group, which a
- * shell makes for each command line.
+ * Returns true if a process belongs to the choice. Processes are of one job if tgt_peek_job() says the same of them,
+ * or, if it says nothing, if they are in the same process group, which a shell makes for each command line.
  */
 bool job_has(const struct job *j, pid_t pid);
 
@@ -47,11 +46,5 @@ int job_list(const struct job *j, struct buf *pids);
 
 /* "the 2 processes", "the processes named python*": for messages. Returns buf. */
 const char *job_words(const struct job *j, char buf[160]);
-
-/*
- * Finds the part of a control group's path that ends with a container, a pod of Kubernetes or a job of Slurm; the
- * outermost one. Returns its length, 0 if there is none.
- */
-size_t job_scope(const char *path);
 
 #endif

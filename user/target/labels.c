@@ -231,3 +231,15 @@ void tgt_labels(const struct tgt *t, struct tgt_labels *l)
 	buf_fini(&cgroup);
 	buf_fini(&status);
 }
+
+void tgt_peek_job(pid_t pid, char job[TGT_JOB_BYTES])
+{
+	struct buf env = {0}, cgroup = {0};
+	const bool has_env = !tgt_peek_environ(pid, &env), has_cgroup = !tgt_peek_cgroup(pid, &cgroup);
+	struct tgt_labels l;
+
+	tgt_labels_parse(has_env ? env.data : "", has_env ? env.len : 0, has_cgroup ? cgroup.data : "", &l);
+	memcpy(job, l.job, TGT_JOB_BYTES);
+	buf_fini(&env);
+	buf_fini(&cgroup);
+}

@@ -35,9 +35,13 @@ struct tgt_labels {
 /* Reads the labels that can be read. */
 void tgt_labels(const struct tgt *t, struct tgt_labels *l);
 
+/* Reads the label `job` of a process that is not open, for walks over all processes; "": not known. */
+void tgt_peek_job(pid_t pid, char job[TGT_JOB_BYTES]);
+
 /*
- * Does the same for texts that the caller has read. env is the text of /proc/PID/environ: each variable ends with a
- * NUL, and one more NUL follows the env_bytes. cgroup is the text of /proc/PID/cgroup. The user stays unknown.
+ * Does what tgt_labels() does for texts that the caller has read. env is the text of /proc/PID/environ: each variable
+ * ends with a NUL, and one more NUL follows the env_bytes. cgroup is the text of /proc/PID/cgroup. The user stays
+ * unknown.
  */
 void tgt_labels_parse(const char *env, size_t env_bytes, const char *cgroup, struct tgt_labels *l);
 

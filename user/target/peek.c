@@ -103,17 +103,9 @@ int tgt_peek_cgroup(pid_t pid, struct buf *text)
 	return slurp_proc(pid, "cgroup", 65536, text);
 }
 
-bool tgt_peek_env_text(pid_t pid, const char *name, char *text, size_t max)
+int tgt_peek_environ(pid_t pid, struct buf *text)
 {
-	struct buf env = {0};
-	const char *value = NULL;
-
-	if (!slurp_proc(pid, "environ", TGT_ENVIRON_MAX_BYTES, &env))
-		value = tgt_env_find(env.data, env.len, name);
-	if (value)
-		snprintf(text, max, "%s", value);
-	buf_fini(&env);
-	return value;
+	return slurp_proc(pid, "environ", TGT_ENVIRON_MAX_BYTES, text);
 }
 
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])

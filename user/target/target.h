@@ -95,9 +95,10 @@ int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask);
 bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib);
 pid_t tgt_peek_parent(pid_t pid); /* 0: no parent, or the process has ended */
 pid_t tgt_peek_group(pid_t pid);  /* its process group, 0 for some of the system; -1: the process has ended */
-/* Reads /proc/PID/cgroup into text, with a NUL that is not counted. The caller frees text in any case. 0 or -errno. */
+/* Read a file of /proc/PID into text, with a NUL that is not counted. The caller frees text in any case. 0 or -errno.
+ */
 int tgt_peek_cgroup(pid_t pid, struct buf *text);
-bool tgt_peek_env_text(pid_t pid, const char *name, char *text, size_t max); /* as tgt_env_text() */
+int tgt_peek_environ(pid_t pid, struct buf *text);
 /* Calls fn for each child process of any thread. Nothing if the kernel does not tell (CONFIG_PROC_CHILDREN). */
 void tgt_each_child(pid_t pid, void (*fn)(void *ctx, pid_t child), void *ctx);
 /* Returns true if two processes run the same program, as the same user. */
