@@ -73,7 +73,8 @@ calls_of() { # PID FILE
 	start_counted second 20 && second=$READY_PID
 	wait_line "$(err mxbpf)" "following process $second" "$MXBPF_PID"
 	call second "$second" 20
-	start_code other "$COUNTED" 3 >/dev/null && other=$READY_PID
+	# A process of another name loads the runtime with the loader's hook and the probes in place.
+	start_ready other "$PYTHON_TORCH" "$PWD/counted.py" 3 >/dev/null && other=$READY_PID
 	call other "$other" 3
 	kill -s INT "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
