@@ -44,7 +44,8 @@ calls_of() { # PID FILE
 }
 
 @test "Each of several processes has its own counts, a stranger has none, and the session ends with the last of them" {
-	local a b c
+	local a b c links
+	links=$(probe_links)
 	start_counted a 100 && a=$READY_PID
 	start_counted b 20 && b=$READY_PID
 	start_counted c 3 && c=$READY_PID
@@ -59,6 +60,12 @@ calls_of() { # PID FILE
 	jq -e '.loss | .dropped == 0 and .unmatched == 0 and .attempted == .stored' "$(out mxbpf)"
 	[[ "$(calls_of "$a" "$(out mxbpf)") $(calls_of "$b" "$(out mxbpf)") $(calls_of "$c" "$(out mxbpf)")" == '100 40 0' ]]
 	call c "$c" 6
+	# The loader's hook of a session by name is in all processes, and SIGKILL removes it like every probe.
+	start_mxbpf --comm 'count*' --probes op
+	[[ $(probe_links) != "$links" ]]
+	stop_pid "$MXBPF_PID" KILL
+	no_new_links "$links"
+	call c "$c" 9
 }
 
 @test "A process that gets the name later, and one that starts again, belong to a session by name" {
