@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/choose.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -135,34 +133,46 @@ bool job_has(const struct job *j, pid_t pid)
 	char comm[32];
 	unsigned i;
 
+	if (pid == getpid())
+		return false;
 	for (i = 0; i < c->npids; i++)
 		if (pid == c->pids[i] || (c->job && of_mark(&j->marks[i], pid)))
 			return true;
-	if (c->npids || pid == getpid() || (!c->comm && !c->cgroup))
+	if (c->npids)
 		return false;
 	if (c->comm && (tgt_peek_comm(pid, pid, comm) || fnmatch(c->comm, comm, 0)))
 		return false;
 	return !c->cgroup || in_cgroup(pid, c->cgroup);
 }
 
+struct listing {
+	const struct job *job;
+	struct buf *pids;
+	int err;
+};
+
+/* Those with given numbers are listed already. */
+static void list_process(void *ctx, pid_t pid)
+{
+	struct listing *l = ctx;
+	unsigned i;
+
+	for (i = 0; i < l->job->c->npids; i++)
+		if (pid == l->job->c->pids[i])
+			return;
+	if (!l->err && job_has(l->job, pid))
+		l->err = buf_put(l->pids, &pid, sizeof(pid));
+}
+
 int job_list(const struct job *j, struct buf *pids)
 {
-	DIR *proc = job_grows(j) ? opendir("/proc") : NULL;
-	struct dirent *d;
-	int err = j->c->npids ? buf_put(pids, j->c->pids, j->c->npids * sizeof(pid_t)) : 0;
-	unsigned i;
-	pid_t pid;
+	struct listing l = {j, pids, 0};
+	int err;
 
-	while (!err && proc && (d = readdir(proc))) {
-		pid = isdigit((unsigned char)d->d_name[0]) ? (pid_t)strtol(d->d_name, NULL, 10) : 0;
-		for (i = 0; i < j->c->npids && pid != j->c->pids[i]; i++)
-			;
-		if (pid && pid != getpid() && i == j->c->npids && job_has(j, pid))
-			err = buf_put(pids, &pid, sizeof(pid));
-	}
-	if (proc)
-		closedir(proc);
-	return err;
+	if (j->c->npids)
+		l.err = buf_put(pids, j->c->pids, j->c->npids * sizeof(pid_t));
+	err = job_grows(j) ? tgt_each_process(list_process, &l) : 0;
+	return l.err ? l.err : err;
 }
 
 const char *job_words(const struct job *j, char buf[160])

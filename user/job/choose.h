@@ -41,7 +41,7 @@ bool job_grows(const struct job *j);
  */
 bool job_has(const struct job *j, pid_t pid);
 
-/* Appends the pid_t of each process that belongs to the choice now, those with given numbers first. 0 or -ENOMEM. */
+/* Appends the pid_t of each process that belongs to the choice now, those with given numbers first. 0 or -errno. */
 int job_list(const struct job *j, struct buf *pids);
 
 /* "the 2 processes", "the processes named python*": for messages. Returns buf. */

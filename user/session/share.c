@@ -5,8 +5,6 @@
  * strangers (other processes that map the library) pay for each hit. So links are shared from the start if there are no
  * strangers, if there are children already, or if mxbpf launches the command; otherwise from the first fork on.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -49,11 +47,12 @@ static bool descends(pid_t pid, const struct session *ses)
 	return ses_is_root(ses, pid);
 }
 
-static void count_process(struct census *c, pid_t pid)
+static void count_process(void *census, pid_t pid)
 {
+	struct census *c = census;
 	unsigned i;
 
-	if (pid == getpid())
+	if (c->children || pid == getpid()) /* with children nothing else matters */
 		return;
 	if (descends(pid, c->ses)) {
 		c->children |= pid != c->target;
@@ -65,16 +64,9 @@ static void count_process(struct census *c, pid_t pid)
 
 static void take_census(const struct session *ses, struct census *c)
 {
-	struct dirent *d;
-	DIR *proc = opendir("/proc");
-
 	*c = (struct census){.ses = ses, .target = tgt_pid(ses->targets[0].tgt)};
 	note_libs(c, &ses->targets[0].plan);
-	while (proc && !c->children && (d = readdir(proc)))
-		if (isdigit((unsigned char)d->d_name[0]))
-			count_process(c, (pid_t)strtol(d->d_name, NULL, 10));
-	if (proc)
-		closedir(proc);
+	tgt_each_process(count_process, c);
 }
 
 /* If the kernel cannot filter by process, links must be shared. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Quick looks at a process, cheap enough to do for all processes. They keep nothing open and read only /proc. */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -176,6 +178,20 @@ void tgt_container(pid_t pid, struct tgt_container *c)
 	c->other_pid_ns = other_namespace(pid, "pid");
 	c->other_mount_ns = other_namespace(pid, "mnt");
 	buf_fini(&cgroup);
+}
+
+int tgt_each_process(void (*fn)(void *ctx, pid_t pid), void *ctx)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *d;
+
+	if (!proc)
+		return -errno;
+	while ((d = readdir(proc)))
+		if (isdigit((unsigned char)d->d_name[0]))
+			fn(ctx, (pid_t)strtol(d->d_name, NULL, 10));
+	closedir(proc);
+	return 0;
 }
 
 void tgt_each_child(pid_t pid, void (*fn)(void *ctx, pid_t child), void *ctx)

@@ -99,6 +99,8 @@ pid_t tgt_peek_group(pid_t pid);  /* its process group, 0 for some of the system
  */
 int tgt_peek_cgroup(pid_t pid, struct buf *text);
 int tgt_peek_environ(pid_t pid, struct buf *text);
+/* Calls fn for each process of the machine, as far as /proc shows them. Returns 0 or -errno. */
+int tgt_each_process(void (*fn)(void *ctx, pid_t pid), void *ctx);
 /* Calls fn for each child process of any thread. Nothing if the kernel does not tell (CONFIG_PROC_CHILDREN). */
 void tgt_each_child(pid_t pid, void (*fn)(void *ctx, pid_t child), void *ctx);
 /* Returns true if two processes run the same program, as the same user. */

@@ -2,8 +2,6 @@
 /* Finds the other ranks of a distributed job by reading /proc. A process that is no rank is looked at once. */
 #include "feature/lines/load_ranks.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,25 +130,13 @@ static void see(void *ctx, pid_t pid)
 		w->fn(w->ctx, pid);
 }
 
-static void see_all(struct walk *w)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *d;
-
-	while (proc && (d = readdir(proc)))
-		if (isdigit((unsigned char)d->d_name[0]))
-			see(w, atoi(d->d_name));
-	if (proc)
-		closedir(proc);
-}
-
 void ranks_each(struct ranks *r, bool thorough, void (*fn)(void *ctx, pid_t pid), void *ctx)
 {
 	struct walk w = {r, fn, ctx};
 	const pid_t parent = tgt_peek_parent(tgt_pid(r->own));
 
 	if (thorough && has_meeting(r))
-		see_all(&w);
+		tgt_each_process(see, &w);
 	else if (parent)
 		tgt_each_child(parent, see, &w);
 }
