@@ -24,12 +24,13 @@ $(call need,libelf,libelf-dev)
 $(call need,zlib,zlib1g-dev)
 $(call need,libcjson,libcjson-dev)
 $(call need,libdw,libdw-dev)
+$(call need,ncursesw,libncurses-dev)
 have_c = $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y)
 $(if $(call have_c,Zydis/Zydis.h),,$(error Zydis is missing: apt-get install libzydis-dev))
 $(if $(call have_c,libiberty/demangle.h),,$(error libiberty is missing: apt-get install libiberty-dev))
 $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install clang))
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
-PKGS   := libbpf libelf zlib libcjson libdw
+PKGS   := libbpf libelf zlib libcjson libdw ncursesw
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
 LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -liberty -lpthread -lm
 endif
@@ -108,6 +109,8 @@ $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) $(wildcard 
 $(O)/obj/user/agent/image.o: $(O)/gen/agent.so $(wildcard user/agent/*.py)
 $(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen -Wa,-Iuser/agent
 
+$(O)/obj/user/view/page/assets.o: $(wildcard share/page/*.css share/page/*.js share/page/vendor/*)
+$(O)/obj/user/view/page/assets.o: CFLAGS += -Wa,-Ishare/page
 $(O)/obj/user/view/data/schema.o: share/report.schema.in.json
 
 $(O)/libmxbpf.a: $(OBJ)
@@ -212,7 +215,7 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 
 # Fuzzers have neither sessions nor options: the features' NAME_session and NAME_option are NULL there.
 FUZZ_SRC   = $(filter-out user/agent/% user/attach/% user/ring/% user/source/% user/symbols/% user/session/% \
-	user/cmd/% $(wildcard user/feature/*/load.c user/feature/*/options.c),$(SRC))
+	user/cmd/% $(wildcard user/feature/*/load.c user/feature/agents/load*.c user/feature/*/options.c),$(SRC))
 FUZZ_NULLS = $(patsubst user/feature/%/load.c,-Wl$(comma)--defsym=%_session=0,$(wildcard user/feature/*/load.c)) \
 	$(patsubst user/feature/%/options.c,-Wl$(comma)--defsym=%_option=0,$(wildcard user/feature/*/options.c))
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h

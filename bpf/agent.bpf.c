@@ -20,15 +20,15 @@ struct {
 	__uint(max_entries, 4096);
 } batches SEC(".maps"), gpu_batches SEC(".maps");
 
-/* Calls and records of a GPU that were lost because the ring was full or the batch could not be read. */
-__u64 lost_calls, lost_gpu;
+/* Calls, and by the number of the process records of a GPU: lost because the ring was full or the batch unreadable. */
+__u64 lost_calls, lost_gpu[MXBPF_AGENT_PROCESSES];
 /* By the number of the process: batches with more calls or records than a batch has. */
 __u64 impossible[MXBPF_AGENT_PROCESSES];
 
-static __always_inline int lose(__u32 what, __u32 n)
+static __always_inline int lose(__u32 number, __u32 what, __u32 n)
 {
 	if (what == MXBPF_AGENT_GPU)
-		__sync_fetch_and_add(&lost_gpu, n);
+		__sync_fetch_and_add(&lost_gpu[number], n);
 	else
 		__sync_fetch_and_add(&lost_calls, n);
 	return 0;
@@ -50,7 +50,7 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	if (number >= MXBPF_AGENT_PROCESSES)
 		return 0;
 	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || bpf_probe_read_user(&what, sizeof(what), &from->what))
-		return lose(MXBPF_AGENT_CALLS, MXBPF_AGENT_BATCH);
+		return lose(number, MXBPF_AGENT_CALLS, MXBPF_AGENT_BATCH);
 	if (n > MXBPF_AGENT_BATCH || what > MXBPF_AGENT_GPU || (what == MXBPF_AGENT_GPU && n > MXBPF_AGENT_GPU_BATCH)) {
 		__sync_fetch_and_add(&impossible[number], 1);
 		return 0;
@@ -58,11 +58,11 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	b = what == MXBPF_AGENT_GPU ? bpf_ringbuf_reserve(&gpu_batches, sizeof(*b), 0)
 				    : bpf_ringbuf_reserve(&batches, sizeof(*b), 0);
 	if (!b)
-		return lose(what, n);
+		return lose(number, what, n);
 	bytes = n * (what == MXBPF_AGENT_GPU ? sizeof(b->gpu[0]) : sizeof(b->calls[0])) + MXBPF_AGENT_BATCH_HEAD;
 	if (bytes > sizeof(*b) || bpf_probe_read_user(b, bytes, from)) {
 		bpf_ringbuf_discard(b, BPF_RB_NO_WAKEUP);
-		return lose(what, n);
+		return lose(number, what, n);
 	}
 	b->ncalls = n; /* another thread may have changed them since */
 	b->what = what;

@@ -23,6 +23,7 @@ const volatile __u8 cfg_endless;      /* some rows have spans without an end pro
 const volatile __u8 cfg_custom;	      /* some rows probe custom operators, which are written in Python */
 const volatile __u8 cfg_details;      /* enum mxbpf_detail: the details that the user asked for */
 const volatile __u8 cfg_agent;	      /* an agent records calls, which no program knows */
+const volatile __u32 cfg_build;	      /* number of this object: it watches targets with this number */
 const volatile __u8 cfg_stats;	      /* enum mxbpf_stats: how spans are summed in the kernel */
 const volatile __u8 cfg_account;      /* spans carry on-CPU, run-queue and blocked time */
 
@@ -83,6 +84,14 @@ struct {
 	__type(value, __u64);
 } strangers SEC(".maps");
 
+/* Returns the target if this object watches the process. */
+static __always_inline struct mxbpf_target *target_of(__u32 tgid)
+{
+	struct mxbpf_target *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	return target && target->build == cfg_build ? target : 0;
+}
+
 static __always_inline void stranger_count(void)
 {
 	__u32 zero = 0;
@@ -98,7 +107,7 @@ static __noinline int stranger_rests(void)
 {
 	struct bpf_pidns_info ids = thread_ids();
 
-	if (!bpf_map_lookup_elem(&targets, &ids.tgid))
+	if (!target_of(ids.tgid))
 		stranger_count();
 	return 0;
 }
@@ -123,7 +132,7 @@ static __always_inline bool probe_shared(struct pt_regs *ctx)
 static __noinline __u32 thread_slot_new(bool shared)
 {
 	struct bpf_pidns_info ids = thread_ids();
-	struct mxbpf_target *target = bpf_map_lookup_elem(&targets, &ids.tgid);
+	struct mxbpf_target *target = target_of(ids.tgid);
 	__u32 slot = 0, *stored;
 	struct mxbpf_thread *t;
 

@@ -147,7 +147,7 @@ SEC("?raw_tp/task_newtask") int on_thread_new(struct bpf_raw_tracepoint_args *ct
 	if (!(ctx->args[1] & CLONE_THREAD))
 		return 0;
 	ids = thread_ids();
-	if (bpf_map_lookup_elem(&targets, &ids.tgid))
+	if (target_of(ids.tgid))
 		bpf_ringbuf_output(&counter_births, &ids.tgid, sizeof(ids.tgid), BPF_RB_FORCE_WAKEUP);
 	return 0;
 }

@@ -180,7 +180,7 @@ SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 	if (slot && *slot)
 		t = bpf_map_lookup_elem(&threads, slot);
 	ids = thread_ids();
-	if (!t && !bpf_map_lookup_elem(&targets, &ids.tgid))
+	if (!t && !target_of(ids.tgid))
 		return 0;
 	room = bpf_map_lookup_elem(&sample_rooms, &zero);
 	if (!room)

@@ -224,7 +224,7 @@ static __noinline int sched_look(void)
 	struct bpf_pidns_info ids = thread_ids();
 	__u32 *slot;
 
-	if (!bpf_map_lookup_elem(&targets, &ids.tgid))
+	if (!target_of(ids.tgid))
 		return 0;
 	slot = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
 	return sched_add(ids.tgid, ids.pid, slot ? *slot : 0) - 1;

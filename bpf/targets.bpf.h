@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * The target processes. Two BPF objects share this map: the fork tracepoint adds child processes (bpf/watch.bpf.c).
+ * The target processes. All BPF objects of a session share this map: there is one for each build of a runtime, and the
+ * fork tracepoint of another one adds child processes (bpf/watch.bpf.c).
  */
 #ifndef TARGETS_BPF_H
 #define TARGETS_BPF_H

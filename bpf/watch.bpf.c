@@ -32,7 +32,7 @@ volatile __u32 telling_all;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MXBPF_WATCHED_MAX);
+	__uint(max_entries, MXBPF_WATCHED_MAX); /* user space sets it */
 	__type(key, __u32);
 	__type(value, struct mxbpf_watched);
 } watched SEC(".maps");

@@ -334,7 +334,8 @@ struct mxbpf_target {
 	struct mxbpf_tls seq, seq_thread; /* a thread's next sequence number; its own number (0: none yet) */
 	__u64 undefined;		  /* address of the tensor object that means "undefined" */
 	struct mxbpf_image images[MXBPF_IMAGES_MAX]; /* image number i + 1 is entry i */
-	__u64 own; /* 1: it has links of its own, filtered by process; hits of shared links are ignored */
+	__u32 own;   /* 1: it has links of its own, filtered by process; hits of shared links are ignored */
+	__u32 build; /* number of the BPF object that watches it: that of its build of a runtime */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_target) == 152);
 

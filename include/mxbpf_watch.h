@@ -9,6 +9,7 @@
 #include "mxbpf_event.h"
 
 #define MXBPF_WATCHED_MAX     1024
+#define MXBPF_WATCHED_HOST    32768 /* if any process of the machine may be one */
 #define MXBPF_SIGHTINGS_BYTES (256u << 10)
 
 /* Value of map `watched`, by tgid. */

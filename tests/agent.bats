@@ -235,7 +235,7 @@ END
 	expect_re 'cannot attach to the agent in process [0-9]+: another mxbpf is attached to it' "$stderr"
 	stop_pid "$MXBPF_PID" INT
 	misplace_numbers "$WORKLOAD_PID"
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent --backward -d 300ms --format json
+	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent --backward -d 2s --format json
 	expect_re 'an impossible sequence number' "$stderr"
 	jq -e '.backward.operators == [] and any(.window.notes[]; .text | test("impossible sequence number"))' <<<"$output"
 }

@@ -11,7 +11,7 @@ LANES=4 # jobs that are watched at the same time, because a session mostly waits
 values_of() { # OPTION WORDS
 	case $1 in
 	pid | help | version) ;;
-	job | comm | cgroup) ;; # they choose other processes, too: targets.bats
+	job | comm | cgroup | host) ;; # they choose other processes, too: targets.bats
 	runtime) echo pytorch ;;
 	cupti) ;; # needs CUDA
 	follow) echo ; echo shared ;;
@@ -32,6 +32,7 @@ values_of() { # OPTION WORDS
 	sample) echo 499 ;;
 	trace) printf '%s\n' t.json t.json.gz 't.folded --sample 499' 't.pb.gz --sample 499' 't.memory.csv --memory' ;;
 	output) echo tables.json ;;
+	html) echo page.html ;;
 	max-size | max-memory) echo 256M ;;
 	ring-size) echo 1M ;;
 	max-overhead) echo 5% ;;
@@ -60,6 +61,7 @@ cases() {
 shows() { # OPTION VALUE
 	case "$1 $2" in
 	'format table' | 'layout modern') grep -q '^operator: .* in [0-9]* rows' out ;; # the names of ten rows may be cut
+	'format html') grep -q 'aten::addmm</th>' out ;;
 	'format csv' | layout*) grep -q 'aten::' out ;;
 	# What was called before the agent was there counts as dropped.
 	wait*) jq -e '([.tables.operator[].count] | add > 20) and (.loss | .attempted == .stored + .dropped)' out ;;
@@ -69,6 +71,7 @@ shows() { # OPTION VALUE
 	trace*t.pb.gz*) zcat t.pb.gz | grep -aq aten:: ;;
 	trace*memory.csv*) (($(wc -l <t.memory.csv) > 3)) ;;
 	output*) mv tables.json out && whole ;;
+	html*) grep -q 'aten::addmm</th>' page.html && whole ;;
 	'top 3' | 'row-limit 3') jq -e '([.tables.operator[].count] | length == 3 and add > 3) and .loss.dropped == 0' out ;;
 	interval* | reset*) tail -n 1 out >last && mv last out && whole ;;
 	memory*) whole .memory.holders ;;

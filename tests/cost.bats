@@ -175,8 +175,10 @@ most_windows() {
 	"$MXBPF" record --pid "$READY_PID" -d 1s -o job.mxd
 	"$MXBPF" report job.mxd --by event -f json >events.json
 	"$MXBPF" report job.mxd --by event --raw -f json >raw.json
+	# About a half of the cost of this thread is in its operators, the rest in other calls.
 	jq -n -e --slurpfile a events.json --slurpfile b raw.json '
-		([$a[0].tables.operator[].self_ns] | add) < 0.9 * ([$b[0].tables.operator[].self_ns] | add)'
+		([$b[0].tables.operator[].self_ns] | add) - ([$a[0].tables.operator[].self_ns] | add)
+			> 0.2 * $a[0].cost.busiest_thread_ns'
 }
 
 # bats test_tags=alone
@@ -198,6 +200,7 @@ most_windows() {
 	expect_status 2
 }
 
+# bats test_tags=alone
 @test "A job that is slowed by more than a quarter is told so in the first two seconds, with a command that works and costs less than that" {
 	local command
 	start_code loop "$LOOP" >/dev/null

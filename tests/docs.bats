@@ -60,5 +60,6 @@ page() { # PAGE
 @test "The commands of docs/overhead.md print what it shows" { page docs/overhead.md; }
 @test "The commands of docs/pytorch.md print what it shows" { page docs/pytorch.md; }
 @test "The commands of docs/sampling.md print what it shows" { page docs/sampling.md; }
+@test "The commands of docs/page.md print what it shows" { page docs/page.md; }
 @test "The commands of docs/traces.md print what it shows" { page docs/traces.md; }
 @test "The commands of docs/why-slow.md print what it shows" { page docs/why-slow.md; }

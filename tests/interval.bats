@@ -139,3 +139,10 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	jq -s -e '(map(.loss.dropped) | add) == 0 and (max_by(.window.duration_ns) |
 		.window.duration_ns > 900000000 and .loss.stored > 0)' "$BATS_TEST_TMPDIR/all"
 }
+
+@test "Each interval of --reset has its own iterations, whose numbers go on" {
+	dumps 4 --format json --reset
+	jq -s -e '[.[] | .window.duration_ns as $ns | .iterations.loops[]? | {count, missing, total_ns, max_ns, $ns}] | length >= 3 and
+		all(.[]; .missing == 0 and .count > 0 and .total_ns <= .ns + .max_ns)' "$(out mxbpf)"
+	jq -s -e '[.[].iterations.slowest[]?.number] | length > 3 and (unique | length) == length' "$(out mxbpf)"
+}

@@ -56,7 +56,7 @@ words = {"rank": "RANK", "local_rank": "LOCAL_RANK", "world_size": "WORLD_SIZE",
 texts = {"pod_name": "POD_NAME", "pod_namespace": "POD_NAMESPACE", "own_hostname": "HOSTNAME", "slurm_job": "SLURM_JOB_ID"}
 for p in seen:
     env = p["env"]
-    want = {"pid": p["pid"], "hostname": socket.gethostname(), "user": pwd.getpwuid(p["uid"]).pw_name}
+    want = {"pid": p["pid"], "hostname": socket.gethostname(), "user": pwd.getpwuid(p["uid"]).pw_name, "runtime": "MXNet 1.9.1"}
     want.update({k: int(env[v]) for k, v in words.items() if env.get(v, "x").isdigit()})
     want.update({k: env[v][:127] for k, v in texts.items() if v in env})
     job = re.search("slurm.*/job_([0-9]+)", p["cgroup"])

@@ -50,6 +50,13 @@ for one, name in ((a, "alpha"), (b, "beta")):
               if host[r["pid"]][0] == name}
     assert mine == merged
 END
+	"$MXBPF" report --by host -f json alpha.mxd beta.mxd >hosts.json
+	python3 - alpha.json beta.json hosts.json <<'END'
+import json, sys
+a, b, hosts = (json.load(open(f)) for f in sys.argv[1:])
+rows = {r["name"]: r["count"] for r in hosts["tables"]["operator"]}
+assert rows == {n: sum(r["count"] for r in one["tables"]["operator"]) for n, one in (("alpha", a), ("beta", b))}, rows
+END
 	"$MXBPF" report --all alpha.mxd beta.mxd >text
 	grep -q "^input    alpha, pid .* 0 dropped; its clock: " text
 	grep -q "^input    beta, pid " text

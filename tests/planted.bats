@@ -39,16 +39,59 @@ late_rank() {
 	read -r RANK LATE < <(pgrep -P "$READY_PID" | sort -n | xargs)
 }
 
+# bats test_tags=alone
 @test "A rank that waits says so in its first line, and names the late rank, which mxbpf has not probed" {
 	late_rank
 	run -0 "$MXBPF" --pid "$RANK" -d 3s
-	expect_re '^1\. The loop waits in [0-9]+% of its time for the exchange with other processes' "$output"
+	expect_re "^1\\. Process $LATE lags: the loop waits in [0-9]+% of its time for the exchange with other processes" "$output"
 	[[ $output =~ waits\ in\ ([0-9]+)% ]]
 	expect_re "each: ${BASH_REMATCH[1]}% waiting for other processes, " "$output"
-	line=$(grep -n 'time.sleep(0.02)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
+	line=$(grep -n 'time.sleep(0.06)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
 	expect_re "seen: process $LATE arrives last: .*torch_job.py\\($line\\): rank, .* and is not probed" "$output"
 	run -0 "$MXBPF" --pid "$LATE" -d 3s
 	expect_re 'each: [0-9]+% in the program itself, ' "$output"
+}
+
+# Sets READY_PID to a torchrun of four ranks.
+start_ranks() { start_ready ranks env OMP_NUM_THREADS=1 "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" "$1" --seconds 120; }
+
+rank_pid() { # RANK: the process with it
+	local pid
+	for pid in $(pgrep -P "$READY_PID"); do
+		! grep -qzx "RANK=$1" "/proc/$pid/environ" || echo "$pid"
+	done
+}
+
+# bats test_tags=alone
+@test "The late one of four ranks is named with its number, its operator and its line, from the job and from one rank" {
+	start_ranks ranks-late
+	late=$(rank_pid 2)
+	first=$(rank_pid 0)
+	line=$(grep -n 'large.mm(large)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
+	"$MXBPF" record --pid "$READY_PID" -d 4s -o late.mxd
+	"$MXBPF" report late.mxd | tee late
+	expect_re "^1\\. Rank 2 \\(process $late\\) lags: the loop waits in [0-9]+% of its time .*, [0-9.]+ ms in each iteration\\." "$(<late)"
+	expect_re "seen: it spends [0-9.]+ ms more in aten::mm in each iteration than the other ranks; process $late arrives last: .*torch_job.py\\($line\\): ranks" "$(<late)"
+	# The widest difference is that of the operator, and of the wait for it.
+	"$MXBPF" report late.mxd -f json >late.json
+	jq -e '.ranks | map(select(.name == "aten::mm"))[0] | .ranks == 4 and .max_rank == 2 and .max_ns > 2 * .median_ns' late.json
+	jq -e '.ranks | map(select(.name | test("^gloo:")))[0] | .min_rank == 2' late.json
+	jq -e '(.ranks[0].name | . == "aten::mm" or test("^gloo:"))' late.json
+	# From one rank, which sees no more of the others than where they stand.
+	"$MXBPF" --pid "$first" --no-follow -d 4s | tee one
+	expect_re "process $late arrives last: .*torch_job.py\\($line\\): ranks" "$(<one)"
+}
+
+# bats test_tags=alone
+@test "Four ranks that do the same have no straggler, and their times are those of the rows by rank" {
+	start_ranks ranks-even
+	"$MXBPF" record --pid "$READY_PID" -d 3s -o even.mxd
+	"$MXBPF" report even.mxd -f json >even.json
+	jq -e '.findings | all(.finding != "straggler")' even.json
+	jq -e '. as $r | [.labels[] | {key: "\(.pid)", value: .rank}] | from_entries as $rank |
+		[$r.tables.operator[] | select($rank["\(.pid)"] != null)] | group_by(.name) | all(.[]; . as $rows |
+		[$rows | group_by($rank["\(.pid)"])[] | map(.total_ns) | add] as $ns | ($r.ranks | map(select(.name == $rows[0].name))[0]) |
+		.max_ns == ($ns | max) and (.ranks > ($ns | length) or .min_ns == ($ns | min)))' even.json
 }
 
 @test "Findings are the same in JSON and where tables add the ranks of a job up" {
@@ -82,6 +125,7 @@ late_rank() {
 	END
 }
 
+# bats test_tags=alone
 @test "The first or second finding names the CPU limit of a control group" {
 	run judge torch/throttled
 	[[ $status != 77 ]] || skip "no control group for CPU time"

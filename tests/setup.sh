@@ -15,12 +15,12 @@ VENV=$DEPS/venv
 JOB=${2:-}
 # For building mxbpf and starting a job.
 PACKAGES=(
-	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev libiberty-dev
+	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev libiberty-dev libncurses-dev
 	python3-venv
 )
 TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto
-	bats jq libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4 # tests and bench
+	bats jq tmux libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4 # tests and bench
 	libbz2-dev liblzma-dev                                                                              # make static
 	libclang-rt-14-dev                                                                                  # fuzzers
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint

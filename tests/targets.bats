@@ -90,3 +90,38 @@ calls_of() { # PID FILE
 	[[ $(calls_of "$first" "$(out mxbpf)") =~ ^10[01]$ && $(calls_of "$second" "$(out mxbpf)") =~ ^2[01]$ ]]
 	[[ $(calls_of "$other" "$(out mxbpf)") == 0 ]]
 }
+
+files_of() { awk 'NF > 5 && $5 { print $6 }' "$1" | sort -u; } # MAPS: the files that it names
+
+# More processes than a session on some of them watches.
+crowd() {
+	start_ready crowd python3 -uc '
+import os, signal
+for _ in range(1100):
+    os.posix_spawnp("setpriv", ["setpriv", "--pdeathsig", "KILL", "sleep", "600"], os.environ)
+print("ready", os.getpid(), flush=True)
+signal.pause()
+' >/dev/null
+}
+
+# bats test_tags=alone
+@test "Of all processes of a host, those that run a runtime are profiled, however many others run" {
+	local first second
+	crowd
+	start_counted first 100 && first=$READY_PID
+	start_mxbpf --host --by process --ops sinh --verbose --format json
+	call first "$first" 100
+	stop_pid "$first"
+	start_counted second 20 && second=$READY_PID
+	cp "/proc/$second/maps" before
+	wait_line "$(err mxbpf)" "following process $second" "$MXBPF_PID"
+	call second "$second" 20
+	# Nothing enters a process that the user did not ask for.
+	expect_same "$(files_of before)" "$(files_of "/proc/$second/maps")"
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	jq -e '.loss | .dropped == 0 and .unmatched == 0 and .attempted == .stored' "$(out mxbpf)"
+	[[ $(calls_of "$first" "$(out mxbpf)") =~ ^10[01]$ && $(calls_of "$second" "$(out mxbpf)") =~ ^2[01]$ ]]
+	jq -e --argjson first "$first" --argjson second "$second" '.window.unfollowed == 0 and
+		([.tables.operator[].pid] | unique - [$first, $second] == [])' "$(out mxbpf)"
+}

@@ -95,3 +95,12 @@ sees_iterations() { # PID
 	wait_exit "$READY_PID"
 	expect_re '^caught ([1-9][0-9]+) of \1$' "$(<"$(out thrower)")"
 }
+
+@test "What mxbpf needs only while it attaches does not stay in its memory" {
+	start_torch --tiny
+	start_mxbpf --pid "$WORKLOAD_PID"
+	own=$(awk '/^RssAnon/ { print $2 }' "/proc/$MXBPF_PID/status") # kB; BPF maps are not in it
+	echo "$own kB"
+	((own < 16000)) # 8,000 here; 51,000 if it stays
+	stop_pid "$MXBPF_PID" INT
+}

@@ -102,6 +102,51 @@ real_recording() {
 		"$BATS_TEST_TMPDIR"/{engine,report}.json
 }
 
+# same_answers RECORDING: the engine gives the same answers about both formats, and no import error.
+same_answers() {
+	local form
+	cd "$BATS_TEST_TMPDIR"
+	for form in json pftrace; do
+		"$MXBPF" export "$1" -o "t.$form"
+		node "$PERFETTO/answers.mjs" "$DEPS" "t.$form" >"$form.txt" || { tail -n 3 "$form.txt"; return 1; }
+	done
+	(($(wc -l <json.txt) == 10))
+	diff <(sed 's/},{/},\n{/g' json.txt) <(sed 's/},{/},\n{/g' pftrace.txt) | head -n 20
+	cmp json.txt pftrace.txt
+}
+
+@test "Perfetto's engine gives the same answers to ten questions about a real job in JSON and in Perfetto's own format, which is less than half as large" {
+	real_recording
+	same_answers "$REAL"
+	grep -q '^arrows: \[{' pftrace.txt # the questions are about something
+	grep -q '^counters: \[{' pftrace.txt
+	(($(stat -c %s t.pftrace) * 2 < $(stat -c %s t.json)))
+}
+
+@test "Perfetto's engine gives the same answers about GPUs, their streams and launches in both formats" {
+	"$O/unit/test_tracks" "$BATS_TEST_TMPDIR/gpu.mxd"
+	same_answers "$BATS_TEST_TMPDIR/gpu.mxd"
+	grep -q '^arrows: \[{' pftrace.txt
+}
+
+@test "A .pftrace that is cut anywhere loads up to the cut, plain or compressed" {
+	local whole cut slices=0 last
+	cd "$BATS_TEST_TMPDIR"
+	"$O/unit/test_tracks" gpu.mxd
+	"$MXBPF" export gpu.mxd -o t.pftrace
+	"$MXBPF" export gpu.mxd -o t.pftrace.gz
+	gunzip -c t.pftrace.gz | cmp - t.pftrace
+	[[ $(stat -c %a t.pftrace) == 600 ]]
+	whole=$(stat -c %s t.pftrace)
+	for cut in $((whole / 2)) $((whole * 3 / 4 + 1)) $((whole - 1)); do
+		node "$PERFETTO/answers.mjs" "$DEPS" t.pftrace "$cut" >cut.txt # an import error is exit 1
+		last=$slices
+		slices=$(sed -n 's/^slices of each[^:]*: //p' cut.txt | jq 'map(.n) | add // 0')
+		((slices >= last))
+	done
+	((slices > 5))
+}
+
 @test "Perfetto's user interface shows the tracks and arrows of a real job's trace" {
 	real_recording
 	"$MXBPF" export "$REAL" -o "$BATS_TEST_TMPDIR/t.json.gz"

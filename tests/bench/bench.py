@@ -17,6 +17,7 @@ import sys
 import time
 
 import extra
+import host
 import report
 from modes import MODES, PAIRS, fits
 from proc import BenchError, Job
@@ -26,7 +27,7 @@ ONE_SECTION_S = 2 # for a mode with a single section; MXNet's profiler writes on
 STUCK_S = 300 # longer than any part of the run
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,
           'switch': extra.switch, 'account': extra.account, 'groups': extra.groups, 'cost': extra.cost,
-          'selves': extra.selves}
+          'selves': extra.selves, 'host': host.host}
 
 
 def names_of(text, known, what):

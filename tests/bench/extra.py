@@ -92,6 +92,9 @@ def export(bench):
     command = [bench.mxbpf, 'export', recording, '-q', '-f', 'chrome', '-o', trace]
     runs = [run_on_one_cpu(command) for _ in range(EXPORTS)]
     sizes = {'recording_bytes': os.path.getsize(recording), 'trace_bytes': os.path.getsize(trace)}
+    command[command.index('chrome')] = 'pftrace'
+    sizes['pftrace_runs'] = [run_on_one_cpu(command) for _ in range(EXPORTS)]
+    sizes['pftrace_bytes'] = os.path.getsize(trace)
     os.unlink(recording)
     os.unlink(trace)
     return dict(sizes, events=report['loss']['stored'], runs=runs)

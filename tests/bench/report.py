@@ -274,11 +274,30 @@ def goal_account(result):
             'measured': part, 'limit': 0.05, 'reached': part <= 0.05}
 
 
+def goals_host(result):
+    if 'host' not in result:
+        return []
+    of = result['host']
+    busy, idle = of['busy'], of['idle']
+    memory = busy['own_bytes'] + busy['maps_bytes']
+    attach = median(of['attach_ms'])
+    return [
+        {'goal': 'ten targets of 5,000 events a second each take at most 3 % of one CPU',
+         'value': '%.1f %% at %.0f events a second in all, %.1f %% when idle; %d dropped' % (
+             100 * busy['cpu_share'], busy['events_per_s'], 100 * idle['cpu_share'], busy['dropped']),
+         'measured': busy['cpu_share'], 'limit': 0.03, 'reached': busy['cpu_share'] <= 0.03},
+        {'goal': '... and 64 MiB, BPF maps included',
+         'value': '%.1f MiB, of which BPF maps %.1f' % (memory / MIB, busy['maps_bytes'] / MIB), 'measured': memory / MIB, 'limit': 64, 'reached': memory <= 64 * MIB},
+        {'goal': 'ten targets among 1,000 other processes are attached to within a second',
+         'value': '%.0f ms, %.0f without the others' % (attach, median(of['attach_alone_ms'])),
+         'measured': attach, 'limit': 1000, 'reached': attach <= 1000}]
+
+
 def goals(result):
     found = [goal_added_cpu(result), goal_all(result), goal_loss(result), goal_time(result, 'attach_ns', 'active', 150),
              goal_time(result, 'detach_ns', 'detached', 200), goal_agent_time(result), goal_memory(result),
              goal_export(result), *goals_torch(result), goal_torch_total(result), goal_switch(result), goal_account(result), goal_cost(result),
-             goal_selves(result)]
+             goal_selves(result), *goals_host(result)]
     return [goal for goal in found if goal]
 
 
@@ -357,12 +376,13 @@ def show_pairs(loop, samples):
 
 
 def show_export(export):
-    print('export: %d events, recording %.1f MiB, Chrome JSON %.1f MiB, one CPU' % (
-        export['events'], export['recording_bytes'] / MIB, export['trace_bytes'] / MIB))
-    for run in export['runs']:
-        print('  %.2f M events/s (%.2f s CPU, %.2f s wall, peak %.1f MiB)' % (
-            export_speed(run, export['events']) / 1e6, run['cpu_ns'] / 1e9, run['wall_ns'] / 1e9,
-            run['hwm_bytes'] / MIB))
+    print('export: %d events, recording %.1f MiB, Chrome JSON %.1f MiB, .pftrace %.1f MiB, one CPU' % (
+        export['events'], export['recording_bytes'] / MIB, export['trace_bytes'] / MIB, export['pftrace_bytes'] / MIB))
+    for form, runs in (('Chrome JSON', export['runs']), ('.pftrace', export['pftrace_runs'])):
+        for run in runs:
+            print('  %-11s %.2f M events/s (%.2f s CPU, %.2f s wall, peak %.1f MiB)' % (
+                form, export_speed(run, export['events']) / 1e6, run['cpu_ns'] / 1e9, run['wall_ns'] / 1e9,
+                run['hwm_bytes'] / MIB))
     print()
 
 

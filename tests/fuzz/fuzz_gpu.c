@@ -24,7 +24,18 @@ int ring_buffer__consume(struct ring_buffer *ring)
 {
 	(void)ring;
 	apply_patch();
-	return on_batch(&agt, &bell, sizeof(bell));
+	return on_batch(&all, &bell, sizeof(bell));
+}
+
+struct agt *agt_at(struct agts *s, unsigned number)
+{
+	(void)s;
+	return number ? NULL : &agt;
+}
+
+pid_t agt_pid(const struct agt *a)
+{
+	return a->pid;
 }
 
 void agt_check_bell(struct agt *a)
@@ -61,11 +72,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	begin_memory(data, size);
 	begin_bell();
-	s = hub ? src_add_gpu(hub, &agt, 1) : NULL;
-	if (!s || agt_gpu_open(&agt, &e))
+	s = hub ? src_add_gpu(hub, &all) : NULL;
+	if (!s || agts_gpu_open(&all, &e) || src_gpu_join(s, &agt))
 		abort();
 	g = s->ctx;
-	g->convert.since_ns = now - 1000000;
+	client_at(g, 0)->convert.since_ns = now - 1000000;
 	for (i = 0; i < 4; i++)
 		take(g, i == 3);
 	src_loss(s, &loss);

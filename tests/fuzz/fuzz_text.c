@@ -34,7 +34,9 @@ static void try_maps(char *text)
 
 static void try_match(char *text)
 {
-	tgt_maps_match(text, (const char *const[]){"libmxnet.so", "libtorch_cpu*", NULL});
+	struct tgt_file files[2];
+
+	tgt_maps_match(text, (const char *const[]){"libmxnet.so", "libtorch_cpu*", NULL}, files);
 }
 
 static void try_status(char *text)

@@ -172,7 +172,7 @@ static void begin_memory(const uint8_t *data, size_t size)
 	agt.ncpus = 2;
 	agt.o = (struct agt_opts){.calls = true, .gpu = true};
 	agt.shared.fd = -1;
-	bss.impossible[0] = bss.lost_calls = bss.lost_gpu = 0;
+	bss.impossible[0] = bss.lost_calls = bss.lost_gpu[0] = 0;
 }
 
 /* Stands for the session: it gets the records of a source and checks them. */

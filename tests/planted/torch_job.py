@@ -181,7 +181,30 @@ def rank(number, store):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         if number:
-            time.sleep(0.02)  # its samples are longer
+            time.sleep(0.06)  # its samples are longer
+        loss.backward()
+        optimizer.step()
+        n += 1
+        if n == 5 and not number:
+            print('ready', parent, flush=True)
+
+
+def ranks(late):
+    """Four ranks of torchrun, of which rank 2 may have more to do. Rank 0 prints the number of the launcher."""
+    if 'RANK' not in os.environ:
+        os.execv(sys.executable, [sys.executable, '-m', 'torch.distributed.run', '--nproc-per-node', '4', '--rdzv-backend',
+                                  'c10d', '--rdzv-endpoint', 'localhost:0', os.path.abspath(__file__), *sys.argv[1:]])
+    torch.distributed.init_process_group('gloo')
+    number, n, parent = torch.distributed.get_rank(), 0, os.getppid()
+    model = nn.parallel.DistributedDataParallel(net(64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y, large = torch.randn(16, 64), torch.randint(0, 10, (16,)), torch.randn(256, 256)
+    while os.getppid() == parent:  # the launcher may be killed
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        if late and number == 2:
+            for _ in range(60):
+                large.mm(large)  # its samples are longer
         loss.backward()
         optimizer.step()
         n += 1
@@ -190,6 +213,8 @@ def rank(number, store):
 
 
 FAULTS = {
+    'ranks-late': lambda a: ranks(True),
+    'ranks-even': lambda a: ranks(False),
     'healthy': lambda a: batches(a, 512, 256),
     'healthy-loader': lambda a: loop(a, Ready(width=1024), 1, 1024, 3, 512),
     'healthy-wide': lambda a: batches(a, 1024, 256, 2),

@@ -38,8 +38,8 @@ struct tape {
 
 static struct mdl_device devices[] = {{.type = 1, .numbered = true, .name = (char *)"cpu"}};
 static struct mdl_probe probes[] = {
-	{(char *)"operator.start", (char *)"op", (char *)"_ZN5start", (char *)"attached", (char *)""},
-	{(char *)"storage.free", (char *)"mem", (char *)"", (char *)"refused", (char *)"no \"symbol\"\n"},
+	{(char *)"operator.start", (char *)"op", (char *)"_ZN5start", (char *)"attached", (char *)"", NULL},
+	{(char *)"storage.free", (char *)"mem", (char *)"", (char *)"refused", (char *)"no \"symbol\"\n", NULL},
 };
 static struct mdl_lib libs[] = {{(char *)"/lib/libx.so", (char *)"abcd", (char *)"X 1.0"}};
 

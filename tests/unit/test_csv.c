@@ -31,7 +31,7 @@ static char *render(const char *name, size_t len, bool continued)
 				      .alloc_bytes = -5,
 				      .self_alloc_bytes = INT64_MIN,
 				      .cls = MXBPF_CLASS_OPERATOR};
-	struct mdl_probe refused = {"operator.start", "op", "", "refused", "no symbol"};
+	struct mdl_probe refused = {"operator.start", "op", "", "refused", "no symbol", NULL};
 	struct mxbpf_tally unwound = {.h = {MXBPF_TALLY, sizeof(unwound)},
 				      .value = 8,
 				      .id = MXBPF_TALLY_UNWOUND,

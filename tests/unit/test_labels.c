@@ -211,11 +211,11 @@ static void test_metadata(void)
 	struct mdl_labels two[] = {
 		{7,
 		 {0, MDL_NO_NUMBER, 4294967294u, 1},
-		 {"wor\xffker", "0123456789ab", "", "\"", "a", "b", "9", "root", "slurm 9"},
+		 {"wor\xffker", "0123456789ab", "", "\"", "a", "b", "9", "root", "slurm 9", "MXNet"},
 		 "host"},
 		{8,
 		 {MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER},
-		 {"", "", "", "", "", "", "", "", ""},
+		 {"", "", "", "", "", "", "", "", "", ""},
 		 ""},
 	};
 	const struct mdl_session session = {.labels = two, .nlabels = 2, .unlabelled = 3};

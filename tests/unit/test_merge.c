@@ -150,7 +150,7 @@ static void test_caveats(void)
 
 	b.notes = (struct mdl_note[]){{"ops", "only dot"}};
 	b.nnotes = 1;
-	b.probes = (struct mdl_probe[]){{"kv.push", "kv", "", "refused", "no such symbol"}};
+	b.probes = (struct mdl_probe[]){{"kv.push", "kv", "", "refused", "no such symbol", NULL}};
 	b.nprobes = 1;
 	b.fallbacks = (struct mdl_fallback[]){{"dot", 5, 6}};
 	b.nfallbacks = 1;

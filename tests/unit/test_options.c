@@ -42,6 +42,7 @@ static const struct {
 	{"sample", "99"},
 	{"iterations", "5"},
 	{"iterations", "5/100"},
+	{"html", "page.html"},
 	{"trace", "t.json"},
 	{"trace", "t.json.gz"},
 	{"trace", "t.folded"},
@@ -92,7 +93,8 @@ static void add_all(const struct cmd_option *opt)
 /* Each command line below has --pid already. */
 static bool names_others(const char *option)
 {
-	return !strcmp(option, "pid") || !strcmp(option, "comm") || !strcmp(option, "cgroup");
+	return !strcmp(option, "pid") || !strcmp(option, "comm") || !strcmp(option, "cgroup") ||
+	       !strcmp(option, "host");
 }
 
 static void add_options(unsigned bit)

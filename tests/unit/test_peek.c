@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "target/priv.h"
@@ -16,10 +17,12 @@
 
 static const char *const globs[] = {"libmxnet.so*", "libtorch_cpu.so*", NULL};
 
+static struct tgt_file files[2];
+
 static unsigned match(const char *line)
 {
 	char *text = strdup(line);
-	unsigned mask = tgt_maps_match(text, globs);
+	unsigned mask = tgt_maps_match(text, globs, files);
 
 	free(text);
 	return mask;
@@ -50,6 +53,13 @@ int main(void)
 		CHECK(match(MAP("r-xp", "/libmxnet.so/other.so")) == 0);
 		CHECK(match(MAP("r-xp", "/x/notlibmxnet.so")) == 0);
 	}
+	TEST("the file of a library is the one that the line of the map names")
+	{
+		CHECK(match(MAP("r-xp", "/y/other.so") MAP("r-xp", "/x/libtorch_cpu.so")) == 2);
+		CHECK(files[1].dev == makedev(8, 1) && files[1].ino == 1234);
+		memset(files, 0, sizeof(files));
+		CHECK(match("7f00-7f01 r-xp 0 /x/libmxnet.so\n") == 1 && !files[0].ino);
+	}
 	TEST("a malformed line is no library")
 	{
 		CHECK(match("") == 0 && match("\n\n") == 0 && match("/libmxnet.so") == 0 && match("a /") == 0);
@@ -78,7 +88,7 @@ int main(void)
 	}
 	TEST("a process that does not exist gives no container and no libraries")
 	{
-		CHECK(tgt_peek(1 << 30, globs, &mask) == -ENOENT && !mask);
+		CHECK(tgt_peek(1 << 30, globs, NULL, &mask) == -ENOENT && !mask);
 		tgt_container(1 << 30, &c);
 		CHECK(!c.id[0] && !c.other_pid_ns && !c.other_mount_ns);
 		tgt_container(getpid(), &c);

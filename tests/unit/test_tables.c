@@ -417,9 +417,9 @@ static void test_loss(void)
 	s.cut_records = 5;
 	s.nprobes = 2;
 	s.probes = calloc(2, sizeof(*s.probes));
-	s.probes[0] = (struct mdl_probe){strdup("a"), strdup("op"), strdup(""), strdup("attached"), strdup("")};
-	s.probes[1] = (struct mdl_probe){strdup("mem.free"), strdup("mem"), strdup(""), strdup("refused"),
-					 strdup("no\nsymbol")};
+	s.probes[0] = (struct mdl_probe){strdup("a"), strdup("op"), strdup(""), strdup("attached"), strdup(""), NULL};
+	s.probes[1] = (struct mdl_probe){strdup("mem.free"), strdup("mem"),	   strdup(""),
+					 strdup("refused"),  strdup("no\nsymbol"), NULL};
 	feed_counter(m, API, MXBPF_TALLY_LATE, 7);
 	feed_counter(m, API, MXBPF_TALLY_UNWOUND, 8);
 	t = render("modern", &s, m, &(struct view_opts){0});
@@ -504,7 +504,7 @@ static void test_json(void)
 	s.libs[0] = (struct mdl_lib){strdup("/x/\"lib\nmxnet.so"), strdup("0a1b"), strdup("MXNet 1.9.1")};
 	s.nprobes = 1;
 	s.probes = calloc(1, sizeof(*s.probes));
-	s.probes[0] = (struct mdl_probe){strdup("op"), strdup("op"), strdup("f"), strdup("attached"), strdup("")};
+	s.probes[0] = (struct mdl_probe){strdup("op"), strdup("op"), strdup("f"), strdup("attached"), strdup(""), NULL};
 	s.class_title[MXBPF_CLASS_WAIT] = strdup("Engine wait");
 	feed_agg(m, OP, 0x30000, "bad\xff\x01name", (uint64_t[]){3, UINT64_MAX, (1ull << 53) + 1, 0, 7});
 	t = render("json", &s, m, &(struct view_opts){0});

@@ -117,8 +117,8 @@ static void check_frames(const char *path)
 static void check_names(const char *path)
 {
 	struct elf *elf = open_elf(path);
-	char line[8192], name[4096], got[4096], type;
-	unsigned long long va;
+	char line[8192], name[4096], got[4096], last[4096] = "", type;
+	unsigned long long va, slot_va = 0;
 	unsigned seen = 0, wrong = 0;
 	FILE *f = elf ? run("nm -D --defined-only %s", path) : NULL;
 
@@ -140,6 +140,8 @@ static void check_names(const char *path)
 			continue;
 		seen++;
 		wrong += elf_import_name(elf, va, got, sizeof(got)) < 0 || strcmp(got, name);
+		slot_va = va;
+		strcpy(last, name);
 	}
 	if (f)
 		pclose(f);
@@ -147,6 +149,9 @@ static void check_names(const char *path)
 	CHECK(elf && elf_func_name(elf, 1, got, sizeof(got)) == -ENOENT);
 	CHECK(elf && elf_import_name(elf, 1, got, sizeof(got)) == -ENOENT);
 	CHECK(elf && elf_func_name(elf, va, got, 0) == -EINVAL);
+	if (elf)
+		elf_forget_tables(elf);
+	CHECK(elf && elf_import_name(elf, slot_va, got, sizeof(got)) >= 0 && !strcmp(got, last));
 	elf_close(elf);
 }
 

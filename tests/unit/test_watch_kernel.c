@@ -147,11 +147,24 @@ static void test_missed(void)
 	struct err e = {0};
 	pid_t pid;
 
-	CHECK(!watch_open(true, NULL, &w, &e));
+	CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, &w, &e));
 	watched(w, fork_once, false, &seen, &pid);
 	CHECK(!watch_missed(w));
 	watched(w, fork_often, false, &seen, &pid);
 	CHECK(watch_missed(w) > 0);
+	watch_close(w);
+}
+
+static void test_room(void)
+{
+	struct watch *w = NULL;
+	struct err e = {0};
+	pid_t pid;
+
+	CHECK(!watch_open(false, 2, NULL, &w, &e));
+	for (pid = 1; pid <= 3; pid++)
+		CHECK(!watch_add(w, pid, false, &e) && watch_missed(w) == (pid > 2));
+	CHECK(!watch_add(w, 1, false, &e) && watch_missed(w) == 1); /* it has its place already */
 	watch_close(w);
 }
 
@@ -162,7 +175,7 @@ static void test_close(void)
 	pid_t pid;
 	int go, status;
 
-	CHECK(!watch_open(true, NULL, &w, &e));
+	CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, &w, &e));
 	pid = child(&go, run_true);
 	CHECK(!watch_add(w, pid, true, &e));
 	close(go);
@@ -184,7 +197,8 @@ int main(int argc, char **argv)
 	}
 	TEST("watching can be started with and without children")
 	{
-		CHECK(!watch_open(true, NULL, &w, &e) && !watch_open(false, NULL, &alone, &e));
+		CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, &w, &e) &&
+		      !watch_open(false, MXBPF_WATCHED_MAX, NULL, &alone, &e));
 	}
 	if (!w || !alone) {
 		puts(e.why);
@@ -198,6 +212,8 @@ int main(int argc, char **argv)
 	test_forks(w, alone);
 	TEST("events beyond the buffer are counted")
 	test_missed();
+	TEST("processes beyond the number that is watched are counted, and are no error")
+	test_room();
 	TEST("closing a watch continues processes that were stopped but not yet reported")
 	test_close();
 	watch_close(w);

@@ -549,6 +549,25 @@ static const struct adp_build builds[] = {
 	{"b7066ed94f422786bd205cd2743c2722b5f366fd", "2.13.0 (CPU)"},
 };
 
+/* A thread of a process group runs a collective from its queue; others wait for it. */
+static const char *const collective_functions[] = {"AsyncWork::execute", "Work::wait", "AsyncWork::run", NULL};
+static const char *const collective_names[][2] = {
+	{"AllreduceCoalesced", "all_reduce_coalesced"},
+	{"Allreduce", "all_reduce"},
+	{"AllgatherCoalesced", "all_gather_coalesced"},
+	{"Allgather", "all_gather"},
+	{"Alltoall", "all_to_all"},
+	{"ReduceScatter", "reduce_scatter"},
+	{"Broadcast", "broadcast"},
+	{"Barrier", "barrier"},
+	{"Gather", "gather"},
+	{"Scatter", "scatter"},
+	{"Reduce", "reduce"},
+	{"SendWork", "send"},
+	{"RecvWork", "recv"},
+	{NULL, NULL},
+};
+
 const struct adp adapter_pytorch = {
 	.name = "pytorch",
 	.title = "PyTorch",
@@ -590,4 +609,16 @@ const struct adp adapter_pytorch = {
 		  "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv",
 		  {REPORT_SYMBOLS},
 		  {"_ZN2at14clearCallbacksEv", "_ZN2at20clearGlobalCallbacksEv"}},
+	.collective = {collective_functions,
+		       "N4c10d",
+		       "Work",
+		       collective_names,
+		       {"_ZNK4c10d16ProcessGroupGloo9AsyncWork17getSequencenumberEv",
+			"_ZNK4c10d16ProcessGroupGloo8SendWork17getSequencenumberEv",
+			"_ZNK4c10d16ProcessGroupGloo8RecvWork17getSequencenumberEv",
+			"_ZNK4c10d16ProcessGroupNCCL8WorkNCCL17getSequencenumberEv"},
+		       /* The block of a shared pointer, which has the object 16 bytes on; its rank is 8 bytes on. */
+		       "St23_Sp_counted_ptr_inplaceIN4gloo",
+		       "Context",
+		       24},
 };

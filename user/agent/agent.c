@@ -578,7 +578,7 @@ static int open_other(struct agt *a, struct err *e)
 		return await(a, &a->runtime, e);
 	if (find_agent(a, &there, e))
 		return e->code;
-	if (!there && agt_will_start(a))
+	if (!there && !a->o.anew && agt_will_start(a))
 		return agt_await_birth(a, e);
 	if (!there)
 		return await(a, &a->runtime, e);
@@ -631,7 +631,7 @@ int agt_open(struct agts *all, const struct plan *p, struct tgt *t, const struct
 	if (agts_enter(all, a))
 		return err_set(e, ERR_RUNTIME, -E2BIG, "a session can have the agent in at most %d processes",
 			       MXBPF_AGENT_PROCESSES);
-	return o->gpu && agt_gpu_open(a, e) ? e->code : 0;
+	return 0;
 }
 
 bool agt_tries(const struct agt *a)

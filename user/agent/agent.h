@@ -69,6 +69,11 @@ struct agt_opts {
 	 * `patient`, in a thread, see agt_tries().
 	 */
 	bool eager;
+	/*
+	 * For a forked child that has started the agent itself, without `gpu`: the agent is loaded once more, at an
+	 * operator.
+	 */
+	bool anew;
 	bool children; /* forked children of the process start the agent themselves, and the session follows them */
 	/*
 	 * With `launched` or `patient`, or if agt_waits(): reports the result of loading, NULL for success. It is
@@ -175,11 +180,16 @@ void agt_gpu_want(struct agt *a, uint32_t want);
 /* Returns false if the process has ended. */
 bool agt_alive(const struct agt *a);
 /*
- * Passes fn records that were handed over since the last call, but no more than a piece of them. Returns true if more
- * may be left. Times are in the clock of CUPTI.
+ * Sets who gets the records of an agent, in the thread that takes them; fn NULL: nobody. Times are in the clock of
+ * CUPTI. Call it while no thread is in agts_take_gpu().
  */
 typedef void (*agt_gpu_fn)(void *ctx, const struct mxbpf_gpu_rec *recs, unsigned n);
-bool agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx);
+void agt_receive_gpu(struct agt *a, agt_gpu_fn fn, void *ctx);
+/*
+ * Passes on records of all agents that were handed over since the last call, but no more than a piece of them. Returns
+ * true if more may be left. Not for use by two threads at once.
+ */
+bool agts_take_gpu(struct agts *s);
 /* The agent's sums since mxbpf attached. */
 void agt_gpu_count(struct agt *a, struct agt_gpu_sums *sums);
 /* Writes the text of a name in a record to `to`, or "". Call it once for each name. */

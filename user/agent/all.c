@@ -16,7 +16,7 @@ static char is_closing; /* its address stands for an agent that agt_close_later(
 			   number */
 #define CLOSING ((struct agt *)&is_closing)
 
-static struct agt *agent_at(struct agts *s, unsigned number)
+struct agt *agt_at(struct agts *s, unsigned number)
 {
 	struct agt *a = number < MXBPF_AGENT_PROCESSES ? __atomic_load_n(&s->at[number], __ATOMIC_ACQUIRE) : NULL;
 
@@ -26,7 +26,7 @@ static struct agt *agent_at(struct agts *s, unsigned number)
 static int on_batch(void *ctx, void *data, size_t bytes)
 {
 	const struct mxbpf_agent_batch *b = data;
-	struct agt *a = bytes >= sizeof(*b) ? agent_at(ctx, b->process) : NULL;
+	struct agt *a = bytes >= sizeof(*b) ? agt_at(ctx, b->process) : NULL;
 
 	return a ? agt_on_batch(a, data, bytes) : 0;
 }
@@ -57,8 +57,9 @@ int agts_load(struct agts *s, struct err *e)
 	if (agent_bpf__load(s->skel))
 		return backend_load_failed(-errno, e);
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.batches), on_batch, s, NULL);
-	return s->ring ? 0
-		       : err_set(e, ERR_RUNTIME, -errno, "cannot read the agent's ring buffer: %s", strerror(errno));
+	if (!s->ring)
+		return err_set(e, ERR_RUNTIME, -errno, "cannot read the agent's ring buffer: %s", strerror(errno));
+	return s->gpu ? agts_gpu_open(s, e) : 0;
 }
 
 void agts_close(struct agts *s)
@@ -70,6 +71,7 @@ void agts_close(struct agts *s)
 		pthread_cond_wait(&s->closed, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 	ring_buffer__free(s->ring);
+	ring_buffer__free(s->gpu_ring);
 	agent_bpf__destroy(s->skel);
 	pthread_mutex_destroy(&s->births);
 	pthread_cond_destroy(&s->closed);
@@ -85,7 +87,7 @@ int agts_enter(struct agts *s, struct agt *a)
 	for (i = 0; i < MXBPF_AGENT_PROCESSES && s->at[i]; i++)
 		;
 	if (i < MXBPF_AGENT_PROCESSES) {
-		s->skel->bss->impossible[i] = s->skel->bss->cleared_ns[i] = 0;
+		s->skel->bss->impossible[i] = s->skel->bss->cleared_ns[i] = s->skel->bss->lost_gpu[i] = 0;
 		a->number = i;
 		__atomic_store_n(&s->at[i], a, __ATOMIC_RELEASE);
 	}
@@ -133,7 +135,7 @@ static void *detach_some(void *ctx)
 	unsigned i;
 
 	while ((i = __atomic_fetch_add(d->next, 1, __ATOMIC_RELAXED)) < MXBPF_AGENT_PROCESSES) {
-		a = agent_at(d->all, i);
+		a = agt_at(d->all, i);
 		if (a)
 			agt_detach(a);
 	}
@@ -146,7 +148,7 @@ void agts_detach(struct agts *s)
 	unsigned next = 0, agents = 0, i, n;
 
 	for (i = 0; i < MXBPF_AGENT_PROCESSES; i++)
-		agents += !!agent_at(s, i);
+		agents += !!agt_at(s, i);
 	for (n = 0; n < DETACHERS && n + 1 < agents; n++) {
 		d[n] = (struct detacher){.all = s, .next = &next};
 		d[n].started = !thread_start(&d[n].thread, detach_some, &d[n]);

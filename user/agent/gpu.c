@@ -18,27 +18,25 @@
 static int on_gpu_batch(void *ctx, void *data, size_t bytes)
 {
 	const struct mxbpf_agent_batch *b = data;
-	struct agt *a = ctx;
+	struct agts *s = ctx;
+	struct agt *a = bytes >= MXBPF_AGENT_BATCH_HEAD ? agt_at(s, b->process) : NULL;
 
-	if (b->process != a->number) /* another process of the session that rings as if it had the GPU */
-		return 0;
-	if (!gate_gpu_batch(&a->gate, b, bytes))
+	/* Nobody gets the records of a process that rings as if it had a GPU. */
+	if (a && a->gpu_fn && !gate_gpu_batch(&a->gate, b, bytes))
 		a->gpu_fn(a->gpu_ctx, b->gpu, b->ncalls);
-	return ++a->gpu_batches % BATCHES_MAX ? 0 : -EAGAIN;
+	return ++s->gpu_batches % BATCHES_MAX ? 0 : -EAGAIN;
 }
 
-int agt_gpu_open(struct agt *a, struct err *e)
+int agts_gpu_open(struct agts *s, struct err *e)
 {
-	a->gpu_ring = ring_buffer__new(bpf_map__fd(a->skel->maps.gpu_batches), on_gpu_batch, a, NULL);
-	return a->gpu_ring
+	s->gpu_ring = ring_buffer__new(bpf_map__fd(s->skel->maps.gpu_batches), on_gpu_batch, s, NULL);
+	return s->gpu_ring
 		       ? 0
 		       : err_set(e, ERR_RUNTIME, -errno, "cannot read the ring buffer of the GPU: %s", strerror(errno));
 }
 
 void agt_gpu_close(struct agt *a)
 {
-	ring_buffer__free(a->gpu_ring);
-	a->gpu_ring = NULL;
 	hash_fini(&a->gpu_threads);
 }
 
@@ -85,7 +83,10 @@ void agt_gpu_tell(struct agt *a)
 
 bool agt_gpu(struct agt *a, struct mxbpf_gpu_shared *to)
 {
-	return agt_is_in(a) && !gate_gpu(&a->gate, to);
+	if (!agt_is_in(a))
+		return false;
+	agt_check_bell(a);
+	return !gate_gpu(&a->gate, to);
 }
 
 void agt_gpu_want(struct agt *a, uint32_t want)
@@ -104,15 +105,15 @@ bool agt_alive(const struct agt *a)
 	return !access(path, F_OK);
 }
 
-bool agt_take_gpu(struct agt *a, agt_gpu_fn fn, void *ctx)
+void agt_receive_gpu(struct agt *a, agt_gpu_fn fn, void *ctx)
 {
-	bool more;
-
 	a->gpu_fn = fn;
 	a->gpu_ctx = ctx;
-	more = ring_buffer__consume(a->gpu_ring) == -EAGAIN;
-	agt_check_bell(a);
-	return more;
+}
+
+bool agts_take_gpu(struct agts *s)
+{
+	return ring_buffer__consume(s->gpu_ring) == -EAGAIN;
 }
 
 /* ---- threads */
@@ -187,7 +188,7 @@ void agt_gpu_count(struct agt *a, struct agt_gpu_sums *sums)
 	sums->no_name = since(sums->no_name, was->no_name);
 	sums->subscriptions = since(sums->subscriptions, was->subscriptions);
 	sums->held_ns = since(sums->held_ns, was->held_ns);
-	sums->unsent = __atomic_load_n(&a->skel->bss->lost_gpu, __ATOMIC_RELAXED);
+	sums->unsent = __atomic_load_n(&a->skel->bss->lost_gpu[a->number], __ATOMIC_RELAXED);
 	check_sums(a, sums);
 }
 

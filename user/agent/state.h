@@ -29,6 +29,8 @@ struct agt_sums {
 struct agts {
 	struct agent_bpf *skel;
 	struct ring_buffer *ring;
+	struct ring_buffer *gpu_ring; /* NULL: without gpu */
+	uint64_t gpu_batches;	      /* that were taken from it */
 	uint32_t ring_bytes;
 	bool gpu;
 	pthread_mutex_t lock;
@@ -106,13 +108,11 @@ struct agt {
 	struct mxbpf_agent_batch tail;	   /* copy of a batch that is being filled */
 	struct threads threads;		   /* thread ids of the process */
 	struct mxbpf_agent_batch numbered; /* copy of a batch with our thread ids */
-	struct ring_buffer *gpu_ring;	   /* NULL: without gpu */
-	uint64_t gpu_batches;		   /* that were taken from it */
 	uint32_t gpu_want;		   /* guarded by the lock: mask of enum mxbpf_gpu_want */
 	struct agt_gpu_sums gpu_before;	   /* when mxbpf attached */
 	struct hash gpu_threads;	   /* thread ids that were seen in the process -> 1 */
 	uint64_t gpu_threads_ns;	   /* when they were listed */
-	agt_gpu_fn gpu_fn;		   /* set during agt_take_gpu() */
+	agt_gpu_fn gpu_fn;		   /* NULL: nobody gets its records */
 	void *gpu_ctx;
 	agt_calls_fn fn; /* gets the calls */
 	void *ctx;
@@ -128,7 +128,8 @@ static inline bool agt_is_unborn(const struct agt *a)
 	return __atomic_load_n(&a->unborn, __ATOMIC_ACQUIRE);
 }
 
-/* all.c: loads the programs. Returns 0, or -errno with e set. */
+/* all.c. agt_at: the agent with a number, or NULL. agts_load: loads the programs. Returns 0, or -errno with e set. */
+struct agt *agt_at(struct agts *s, unsigned number);
 int agts_load(struct agts *s, struct err *e);
 /* Gives an agent its number. Returns 0 or -E2BIG. */
 int agts_enter(struct agts *s, struct agt *a);
@@ -174,7 +175,7 @@ void agt_look_born(struct agt *a);
 void agt_check_bell(struct agt *a);
 
 /* gpu.c */
-int agt_gpu_open(struct agt *a, struct err *e);
+int agts_gpu_open(struct agts *s, struct err *e);
 void agt_gpu_close(struct agt *a);
 /* The shared memory was opened just now. */
 void agt_gpu_opened(struct agt *a);

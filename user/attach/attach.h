@@ -38,6 +38,8 @@ struct att_opts {
 	bool samples;	     /* the caller will call att_clocks_start() */
 	bool verbose;	     /* print libbpf's messages on stderr */
 	int targets_fd;	     /* watch_targets_fd(): the map that forks fill; 0: no sharing */
+	const struct att *sister; /* another object of the session: the time of a trap is measured once; NULL: none */
+	uint32_t build; /* distinguishes the objects of a session that share the map: it has one for each build */
 };
 
 /* A way to attach probes. Each one is a row of att_backends[]. */

@@ -310,6 +310,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 			: o->stats == MXBPF_STATS_ON ? RING_BYTES_STATS
 						     : MXBPF_RING_BYTES;
 	a->stats.rows_fd = a->stats.mems_fd = -1;
+	a->trap_measured = o->sister && o->sister->trap_measured;
+	a->trap_hit_ns = a->trap_measured ? o->sister->trap_hit_ns : 0;
 	err = choose_backend(a, p, o->backend, e);
 	if (err)
 		goto fail;
@@ -330,6 +332,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	memcpy((void *)a->skel->rodata->cfg_lenders, p->lenders, sizeof(p->lenders));
 	memcpy((void *)a->skel->rodata->cfg_marks, p->mark_vtables, sizeof(p->mark_vtables));
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
+	a->skel->rodata->cfg_build = o->build;
 	choose_details(a, p, o);
 	stats_choose(a->skel, o->stats);
 	counters_choose(a->skel, o->counters);

@@ -46,7 +46,8 @@ struct att {
 	const struct plan *muted_plan;
 	bool shared;	      /* new processes use shared links: att_share() */
 	uint64_t trap_hit_ns; /* see trap.h; 0: not known */
-	uint64_t trap_trials; /* hits of mxbpf itself; 0: nothing was measured yet */
+	uint64_t trap_trials; /* hits of mxbpf itself */
+	bool trap_measured;   /* here, or in another object of the session */
 	struct costs {
 		bool opened;
 		int stats_fd; /* the kernel measures programs while this is open; -1: not now */

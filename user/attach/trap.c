@@ -86,7 +86,7 @@ uint64_t trap_hit_ns(struct att *a, int prog_fd)
 	struct att_link *link;
 	int fd;
 
-	if (a->trap_trials || !room) {
+	if (a->trap_measured || !room) {
 		free(room);
 		return a->trap_hit_ns;
 	}
@@ -103,6 +103,7 @@ uint64_t trap_hit_ns(struct att *a, int prog_fd)
 	*link = (struct att_link){.tgid = getpid(), .fd = fd};
 	with = run_trials(room);
 	a->trap_trials += TRIALS;
+	a->trap_measured = true;
 out:
 	free(room);
 	a->trap_hit_ns = with > without ? with - without : 0;

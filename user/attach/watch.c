@@ -39,7 +39,8 @@ struct watch {
 	watch_fn fn;	   /* valid during watch_take() */
 	void *ctx;
 	pid_t guard;
-	int guard_fd; /* the guard sees that mxbpf has ended when this is closed */
+	uint64_t no_room; /* processes that did not fit into the map of watched ones */
+	int guard_fd;	  /* the guard sees that mxbpf has ended when this is closed */
 };
 
 static int on_sighting(void *ctx, void *data, size_t size)
@@ -87,7 +88,7 @@ static int start_guard(struct watch *w)
 	return w->guard < 0 ? -errno : 0;
 }
 
-int watch_open(bool follow, const char *backend, struct watch **out, struct err *e)
+int watch_open(bool follow, unsigned most, const char *backend, struct watch **out, struct err *e)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, types, .btf_custom_path = kernel_types_path());
 	struct watch *w = calloc(1, sizeof(*w));
@@ -108,6 +109,7 @@ int watch_open(bool follow, const char *backend, struct watch **out, struct err 
 	}
 	w->skel->rodata->cfg_code_pages = CODE_KIB_MIN * 1024 / (uint64_t)sysconf(_SC_PAGESIZE);
 	backend_namespace(&w->skel->rodata->cfg_pidns_dev, &w->skel->rodata->cfg_pidns_ino);
+	bpf_map__set_max_entries(w->skel->maps.watched, most);
 	bpf_program__set_autoload(w->skel->progs.on_fork, follow);
 	bpf_program__set_expected_attach_type(w->skel->progs.on_loader, (enum bpf_attach_type)w->backend->attach_type);
 	bpf_program__set_autoattach(w->skel->progs.on_loader, false);
@@ -140,6 +142,10 @@ int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e)
 	if (!err && bpf_map_update_elem(bpf_map__fd(w->skel->maps.watched), &key, &value, BPF_NOEXIST) &&
 	    errno != EEXIST)
 		err = -errno;
+	if (err == -E2BIG && !launched) {
+		w->no_room++;
+		return 0;
+	}
 	return err ? err_set(e, ERR_RUNTIME, err, "cannot watch process %d: %s", tgid, strerror(-err)) : 0;
 }
 
@@ -261,6 +267,11 @@ void watch_tell_all(struct watch *w)
 	__atomic_store_n(&w->skel->bss->telling_all, 1, __ATOMIC_SEQ_CST);
 }
 
+bool watch_hooks_all(const struct watch *w)
+{
+	return w->any_process;
+}
+
 uint64_t watch_execs(const struct watch *w, pid_t tgid)
 {
 	struct mxbpf_watched value;
@@ -294,7 +305,7 @@ void watch_continue(const struct mxbpf_sighting *s)
 
 uint64_t watch_missed(const struct watch *w)
 {
-	return w->skel->bss->missed;
+	return w->skel->bss->missed + w->no_room;
 }
 
 void watch_close(struct watch *w)

@@ -16,9 +16,15 @@
 
 struct watch;
 
-/* With `follow`, child processes of watched processes are watched too. `backend` is a name as in struct att_opts. */
-int watch_open(bool follow, const char *backend, struct watch **out, struct err *e);
-/* `launched` means that mxbpf started the process and may stop it. Call it before the process runs. */
+/*
+ * With `follow`, child processes of watched processes are watched too. `most` of them at a time; the others are counted
+ * as missed. `backend` is a name as in struct att_opts.
+ */
+int watch_open(bool follow, unsigned most, const char *backend, struct watch **out, struct err *e);
+/*
+ * `launched` means that mxbpf started the process and may stop it. Call it before the process runs. If there is no room
+ * for a process that was not launched, it is counted as missed.
+ */
 int watch_add(struct watch *w, pid_t tgid, bool launched, struct err *e);
 
 /*
@@ -44,6 +50,8 @@ void watch_cover(struct watch *w);
  * before watch_loader().
  */
 void watch_tell_all(struct watch *w);
+/* Returns true if a hook in a loader is for all processes, so that each loader needs only one. */
+bool watch_hooks_all(const struct watch *w);
 /* Returns how often the process has called exec while it was watched, or WATCH_ENDED. */
 #define WATCH_ENDED UINT64_MAX
 uint64_t watch_execs(const struct watch *w, pid_t tgid);

@@ -44,6 +44,11 @@ static uint64_t resident(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+void mem_trim(void)
+{
+	malloc_trim(0);
+}
+
 void mem_measure(bool collecting)
 {
 	const uint64_t all = mem_limit_bytes(), taken = mem_used(), now = all ? resident() : 0;

@@ -27,9 +27,12 @@ struct out {
 	bool gzip, deflating;
 	bool growing;		       /* out_open_growing(): the file has its final name from the start */
 	bool join_lines, behind_break; /* out_join_lines() */
+	enum out_filter filter;
 	z_stream z;
 	unsigned char *zbuf; /* BUF_BYTES, if gzip */
 	uint64_t flushed;    /* bytes that have left buf */
+	out_take take;	     /* gets them instead of fd; NULL: none */
+	void *take_ctx;
 	size_t len;
 	char buf[BUF_BYTES];
 };
@@ -171,6 +174,20 @@ int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e)
 	return open_out(path, gzip, true, o, e);
 }
 
+int out_open_take(out_take take, void *ctx, struct out **op)
+{
+	struct out *o = *op = malloc(sizeof(*o));
+
+	if (!o)
+		return -ENOMEM;
+	memset(o, 0, offsetof(struct out, buf));
+	o->fd = -1;
+	o->place.dirfd = -1;
+	o->take = take;
+	o->take_ctx = ctx;
+	return 0;
+}
+
 /* ---- writing */
 
 static int write_all(int fd, const void *data, size_t n)
@@ -214,6 +231,10 @@ static void put(struct out *o, const void *data, size_t n)
 	o->flushed += n;
 	if (o->error || !n)
 		return;
+	if (o->take) {
+		o->take(o->take_ctx, data, n);
+		return;
+	}
 	while (!o->error && n) {
 		size_t part = n < (1u << 30) ? n : 1u << 30;
 
@@ -241,12 +262,56 @@ static int write_failed(const struct out *o, int code, struct err *e)
 	return out_place_err(e, o->place.what == OUT_STDOUT ? "standard output" : o->path, code);
 }
 
+static const char *entity(enum out_filter filter, char c)
+{
+	if (filter == OUT_SCRIPT)
+		return c == '<' ? "\\u003c" : NULL;
+	switch (c) {
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '&':
+		return "&amp;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	}
+	return NULL;
+}
+
+static void put_filtered(struct out *o)
+{
+	const char *instead;
+	size_t i, from = 0;
+
+	for (i = 0; i < o->len; i++) {
+		instead = entity(o->filter, o->buf[i]);
+		if (!instead)
+			continue;
+		put(o, o->buf + from, i - from);
+		put(o, instead, strlen(instead));
+		from = i + 1;
+	}
+	put(o, o->buf + from, o->len - from);
+}
+
 static void flush(struct out *o)
 {
 	if (o->join_lines)
 		join_lines(o);
-	put(o, o->buf, o->len);
+	if (o->filter)
+		put_filtered(o);
+	else
+		put(o, o->buf, o->len);
 	o->len = 0;
+}
+
+void out_filter(struct out *o, enum out_filter filter)
+{
+	flush(o);
+	o->filter = filter;
 }
 
 void out_join_lines(struct out *o, bool on)
@@ -258,7 +323,7 @@ void out_join_lines(struct out *o, bool on)
 
 void out_write(struct out *o, const void *data, size_t n)
 {
-	for (; o->join_lines && n > BUF_BYTES; n -= BUF_BYTES) {
+	for (; (o->join_lines || o->filter) && n > BUF_BYTES; n -= BUF_BYTES) {
 		flush(o);
 		memcpy(o->buf, data, o->len = BUF_BYTES);
 		data = (const char *)data + BUF_BYTES;

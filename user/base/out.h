@@ -30,6 +30,10 @@ int out_open(const char *path, bool gzip, struct out **o, struct err *e);
 /* Opens an output for results that come one after another: the file gets its own name at once and grows. */
 int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e);
 
+/* Opens an output whose bytes go to a function. out_flush() hands over the rest, and out_abort() ends it. */
+typedef void (*out_take)(void *ctx, const char *data, size_t n);
+int out_open_take(out_take take, void *ctx, struct out **o);
+
 /* Writes to a buffer. After an error further writes are ignored, and out_error() and out_commit() return the error. */
 void out_write(struct out *o, const void *data, size_t n);
 void out_puts(struct out *o, const char *text);
@@ -44,6 +48,13 @@ char *out_reserve(struct out *o, size_t n);
 void out_filled(struct out *o, size_t used);
 /* While on, line breaks and the blanks after them are left out, so that JSON becomes one line. */
 void out_join_lines(struct out *o, bool on);
+/* While a filter is on, characters of what is written are replaced. */
+enum out_filter {
+	OUT_AS_IS,
+	OUT_HTML,   /* < > & " ' become entities, so the text can stand anywhere between tags or in an attribute */
+	OUT_SCRIPT, /* JSON that can stand in an element <script>: < becomes \u003c */
+};
+void out_filter(struct out *o, enum out_filter filter);
 /* Writes the buffer, for readers of a growing output. Returns 0, or -errno with e set. */
 int out_flush(struct out *o, struct err *e);
 int out_error(const struct out *o);	 /* 0 or -errno */

@@ -27,10 +27,11 @@ enum cmd_exit {
 	CMD_NO_TARGET = 3,
 	CMD_PRIVILEGE = 4,
 	CMD_NOTHING_SEEN = 5,
-	CMD_ABORTED = 130, /* second Ctrl-C */
+	CMD_LIMIT_BROKEN = 10, /* diff --fail-on */
+	CMD_ABORTED = 130,     /* second Ctrl-C */
 };
 
-enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV };
+enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV, CMD_HTML };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
 #define CMD_LAYOUT "modern"		     /* the default of --layout */
 
@@ -58,9 +59,11 @@ int cmd_record(const struct cmd_opts *o);
 int cmd_record_without_bpf(const struct cmd_opts *o, const char *recording); /* --no-bpf */
 int cmd_report(const struct cmd_opts *o);
 int cmd_export(const struct cmd_opts *o);
+int cmd_diff(const struct cmd_opts *o);
 int cmd_check(const struct cmd_opts *o);
 int cmd_list(const struct cmd_opts *o);
 int cmd_now(const struct cmd_opts *o);
+int cmd_top(const struct cmd_opts *o);
 int cmd_help(const struct cmd_opts *o);
 
 /* Returns the output for tables that --layout and --format choose; NULL if there is none. Borrowed. */

@@ -142,7 +142,7 @@ static int walk(struct list *l, struct err *e)
 	while (!ret && (d = readdir(dir))) {
 		if (!isdigit((unsigned char)d->d_name[0]))
 			continue;
-		err = tgt_peek(atoi(d->d_name), l->globs, &mask);
+		err = tgt_peek(atoi(d->d_name), l->globs, NULL, &mask);
 		l->looked++;
 		l->hidden += err == -EACCES || err == -EPERM;
 		if (mask)

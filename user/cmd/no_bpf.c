@@ -5,7 +5,7 @@
 
 #include "base/fmt.h"
 #include "cmd/run.h"
-#include "session/gpu_only.h"
+#include "gpu_only/gpu_only.h"
 
 static void on_tell(void *ctx, enum ses_level level, const char *text)
 {

@@ -3,6 +3,7 @@
 #include "cmd/now.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,14 +25,14 @@ static int by_thread(const void *va, const void *vb)
 
 const struct mxbpf_open *now_opens(const struct now_view *v, pid_t tid, size_t *n)
 {
-	size_t all = buf_count(&v->opens, struct mxbpf_open), i = 0;
+	size_t all = buf_count(&v->job->opens, struct mxbpf_open), i = 0;
 	const struct mxbpf_open *first;
 
 	*n = 0;
-	while (i < all && buf_at(&v->opens, struct mxbpf_open, i)->tid != (uint32_t)tid)
+	while (i < all && buf_at(&v->job->opens, struct mxbpf_open, i)->tid != (uint32_t)tid)
 		i++;
-	first = i < all ? buf_at(&v->opens, struct mxbpf_open, i) : NULL;
-	for (; i < all && buf_at(&v->opens, struct mxbpf_open, i)->tid == (uint32_t)tid; i++)
+	first = i < all ? buf_at(&v->job->opens, struct mxbpf_open, i) : NULL;
+	for (; i < all && buf_at(&v->job->opens, struct mxbpf_open, i)->tid == (uint32_t)tid; i++)
 		++*n;
 	return first;
 }
@@ -42,14 +43,14 @@ const struct mxbpf_span *now_last(const struct now_view *v, pid_t tid)
 }
 
 /* Takes the stacks. Tries once more for threads that ran meanwhile. */
-static int take(struct now_view *v, const struct regs *r)
+static int take(struct now_view *v)
 {
 	struct buf regs = {0};
 	int moved, tries = TRIES;
 
 	for (;;) {
 		regs.len = 0;
-		if (r && regs_read(r, &regs))
+		if (v->regs && regs_read(v->regs, &regs))
 			regs.len = 0;
 		moved = now_take(v->now, &regs);
 		if (moved <= 0 || !--tries)
@@ -60,92 +61,176 @@ static int take(struct now_view *v, const struct regs *r)
 	return moved < 0 ? moved : 0;
 }
 
-/* If a thread ran before its stack was taken, keeps only the calls that were open before and after that. */
-static void drop_passed(struct now_view *v)
+static void note_late(const struct now_view *v, struct hash *late)
 {
-	struct mxbpf_open *o = (struct mxbpf_open *)v->opens.data;
-	size_t n = buf_count(&v->opens, struct mxbpf_open), kept = 0, i;
 	const struct now_thread *t;
-	struct buf again = {0};
-	struct hash open = {0}, late = {0};
+	size_t i;
 
 	for (i = 0; (t = now_thread_at(v->now, i)); i++)
 		if (t->late)
-			hash_put(&late, (uint64_t)t->tid, 0);
+			hash_put(late, (uint64_t)t->tid, 0);
+}
+
+/* If a thread ran before its stack was taken, keeps only the calls that were open before and after that. */
+static void drop_passed(struct now_job *j)
+{
+	struct mxbpf_open *o = (struct mxbpf_open *)j->opens.data;
+	size_t n = buf_count(&j->opens, struct mxbpf_open), kept = 0, i;
+	struct buf again = {0};
+	struct hash open = {0}, late = {0};
+
+	for (i = 0; now_view_at(j, i); i++)
+		note_late(now_view_at(j, i), &late);
 	if (late.len)
-		ses_opens(v->ses, v->at_ns, &again);
+		ses_opens(j->ses, j->at_ns, &again);
 	for (i = 0; i < buf_count(&again, struct mxbpf_open); i++)
 		hash_put(&open, buf_at(&again, struct mxbpf_open, i)->tid,
 			 buf_at(&again, struct mxbpf_open, i)->h.ts_ns);
 	for (i = 0; i < n; i++)
 		if (!hash_get(&late, o[i].tid, 0) || hash_get(&open, o[i].tid, o[i].h.ts_ns))
 			o[kept++] = o[i];
-	v->opens.len = kept * sizeof(*o);
+	j->opens.len = kept * sizeof(*o);
 	buf_fini(&again);
 	hash_fini(&open);
 	hash_fini(&late);
+}
+
+static void close_view(const struct now_job *j, struct now_view *v)
+{
+	regs_close(v->regs);
+	now_free(v->now);
+	if (v->tgt != ses_target(j->ses))
+		tgt_close(v->tgt);
+}
+
+/* Adds a process. One that has ended meanwhile is left out, unless it is the first. */
+static void add_view(void *ctx, uint32_t tgid, const struct plan *plan)
+{
+	struct now_job *j = ctx;
+	const struct mdl_labels *l = mdl_labels_of(ses_about(j->ses), tgid);
+	struct now_view v = {.job = j,
+			     .ses = j->ses,
+			     .tgt = ses_target(j->ses),
+			     .plan = plan,
+			     .rank = l ? l->numbers[MDL_RANK] : MDL_NO_NUMBER};
+	struct err why = {0};
+
+	if (tgid != (uint32_t)tgt_pid(v.tgt) && tgt_open((pid_t)tgid, &v.tgt, NULL))
+		return;
+	if (regs_open(tgt_pid(v.tgt), &v.regs, &why))
+		cmd_warn("%s: native stacks are cut short, and Python stacks are missing", why.why);
+	if (buf_put(&j->views, &v, sizeof(v)))
+		close_view(j, &v);
+}
+
+static int by_number(const void *va, const void *vb)
+{
+	const struct now_view *a = va, *b = vb;
+
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return tgt_pid(a->tgt) < tgt_pid(b->tgt) ? -1 : tgt_pid(a->tgt) > tgt_pid(b->tgt);
+}
+
+/* Starts the look at each process, and leaves out those that have ended. Only if none is left, e is set. */
+static void begin(struct now_job *j, struct err *e)
+{
+	struct now_view *v = (struct now_view *)j->views.data;
+	size_t i, kept = 0, n = buf_count(&j->views, struct now_view);
+	struct err why = {0};
+
+	for (i = 0; i < n; i++) {
+		why = (struct err){0};
+		if (now_begin(v[i].tgt, v[i].plan, &v[i].now, &why))
+			close_view(j, &v[i]);
+		else
+			v[kept++] = v[i];
+	}
+	j->views.len = kept * sizeof(*v);
+	if (!kept)
+		*e = why;
 }
 
 /*
  * Everything is read between two looks at each thread. If a thread has not run in between, all that is shown of it
  * belongs to one moment.
  */
-static int look(struct now_view *v, const struct regs *r, struct err *e)
+static int look(struct now_job *j, struct err *e)
 {
-	int err = now_begin(ses_target(v->ses), ses_plan(v->ses), &v->now, e);
+	size_t i;
+	int err = 0;
 
-	if (err)
-		return err;
-	v->at_ns = clock_ns(CLOCK_MONOTONIC);
-	ses_opens(v->ses, v->at_ns, &v->opens);
-	err = take(v, r);
-	drop_passed(v);
-	ses_learn(v->ses, v->opens.data, v->opens.len);
-	if (v->opens.len)
-		qsort(v->opens.data, buf_count(&v->opens, struct mxbpf_open), sizeof(struct mxbpf_open), by_thread);
+	ses_each_process(j->ses, add_view, j);
+	if (j->views.len)
+		qsort(j->views.data, buf_count(&j->views, struct now_view), sizeof(struct now_view), by_number);
+	begin(j, e);
+	if (e->code)
+		return e->code;
+	j->at_ns = clock_ns(CLOCK_MONOTONIC);
+	ses_opens(j->ses, j->at_ns, &j->opens);
+	for (i = 0; now_view_at(j, i) && !err; i++)
+		err = take(now_view_at(j, i));
+	drop_passed(j);
+	ses_learn(j->ses, j->opens.data, j->opens.len);
+	if (j->opens.len)
+		qsort(j->opens.data, buf_count(&j->opens, struct mxbpf_open), sizeof(struct mxbpf_open), by_thread);
 	return err ? err_set(e, ERR_RUNTIME, err, "out of memory") : 0;
 }
 
-static int show(struct now_view *v, struct err *e)
+static int show(struct now_job *j, struct err *e)
 {
-	struct err why = {0};
+	struct now_view *v;
+	struct err why;
+	size_t i;
+	int err = 0;
 
-	if (now_finish(v->now, &why))
-		cmd_warn("%s", why.why);
-	return v->o->format == CMD_JSON ? now_print_json(v, e) : now_print_text(v, e);
+	for (i = 0; (v = now_view_at(j, i)); i++) {
+		why = (struct err){0};
+		if (now_finish(v->now, &why))
+			cmd_warn("%s", why.why);
+		v->waits = now_collective(v->now, &v->in);
+	}
+	if (j->o->format == CMD_JSON)
+		return now_print_json(j, e);
+	now_print_job(j);
+	for (i = 0; (v = now_view_at(j, i)) && !err; i++) {
+		if (i)
+			printf("\n");
+		err = now_print_text(v, e);
+	}
+	return err;
 }
 
 int cmd_now(const struct cmd_opts *o)
 {
 	struct cmd_opts own = *o;
-	struct now_view v = {.o = &own};
-	struct err e = {0}, ended = {0}, why = {0};
-	struct regs *regs = NULL;
+	struct now_job j = {.o = &own};
+	struct err e = {0}, ended = {0};
 	struct run r;
+	size_t i;
 	int err;
 
 	own.ses.duration_ns = o->ses.duration_ns ? o->ses.duration_ns : WINDOW_NS;
 	own.ses.no_returns = true;
-	own.ses.no_follow = true; /* `now` shows one process, without its children */
+	own.ses.no_follow = true; /* `now` shows the processes that the user chose, without their children */
 	err = run_prepare(&r, &own, NULL, &e);
-	v.ses = r.ses;
+	j.ses = r.ses;
 	if (!err) {
 		ses_keep_lasts(r.ses);
 		err = run_start(&r, &e);
 	}
 	if (!err) {
-		if (regs_open(tgt_pid(ses_target(r.ses)), &regs, &why))
-			cmd_warn("%s: native stacks are cut short, and Python stacks are missing", why.why);
 		run_wait(&r);
-		err = look(&v, regs, &e);
+		err = look(&j, &e);
 		signals_results(&r, SIGNALS_STOPPING);
 		ses_stop(r.ses, err ? &ended : &e);
 	}
 	if (!err && !e.code)
-		err = show(&v, &e);
-	regs_close(regs);
-	now_free(v.now);
-	buf_fini(&v.opens);
+		err = show(&j, &e);
+	for (i = 0; now_view_at(&j, i); i++)
+		close_view(&j, now_view_at(&j, i));
+	buf_fini(&j.views);
+	buf_fini(&j.opens);
 	run_free(&r);
 	return e.code ? cmd_fail(&e) : CMD_OK;
 }

@@ -112,12 +112,66 @@ static void put_thread(struct json *j, const struct now_view *v, const struct no
 	json_end(j);
 }
 
-int now_print_json(const struct now_view *v, struct err *e)
+static void put_collective(struct json *j, const struct now_view *v)
 {
-	const struct mdl_session *s = ses_about(v->ses);
+	const struct now_view *other;
+	size_t i;
+
+	json_object(j, "collective");
+	json_string(j, "name", v->in.name);
+	if (v->in.numbered)
+		json_u64(j, "number", v->in.number);
+	if (v->in.ranks) {
+		json_u64(j, "group_rank", v->in.rank);
+		json_u64(j, "group_size", v->in.ranks);
+	}
+	json_u64(j, "tid", (uint64_t)v->in.tid);
+	json_array(j, "waits_for");
+	for (i = 0; (other = now_view_at(v->job, i)); i++)
+		if (now_behind(v, other))
+			json_u64(j, NULL, (uint64_t)tgt_pid(other->tgt));
+	json_end(j);
+	json_array(j, "differs_from");
+	for (i = 0; (other = now_view_at(v->job, i)); i++)
+		if (now_differ(v, other))
+			json_u64(j, NULL, (uint64_t)tgt_pid(other->tgt));
+	json_end(j);
+	json_end(j);
+}
+
+static void put_process(struct json *j, const struct now_view *v)
+{
+	const struct now_thread *t;
+	const char *line;
+	size_t i, len;
+
+	json_line(j, 2);
+	json_u64(j, "pid", (uint64_t)tgt_pid(v->tgt));
+	if (v->rank != MDL_NO_NUMBER)
+		json_u64(j, "rank", v->rank);
+	json_string(j, "comm", tgt_comm(v->tgt));
+	json_string(j, "cmdline", tgt_cmdline(v->tgt));
+	put_name(j, "runtime", mdl_runtime_of(ses_about(v->ses), (uint32_t)tgt_pid(v->tgt)));
+	put_name(j, "python", now_python(v->now));
+	line = now_line(v, &len);
+	if (len)
+		json_text(j, "line", line, len);
+	if (v->waits)
+		put_collective(j, v);
+	json_u64(j, "duration_ns", ses_about(v->ses)->duration_ns);
+	json_line(j, 2);
+	json_array(j, "threads");
+	for (i = 0; (t = now_thread_at(v->now, i)); i++)
+		put_thread(j, v, t);
+	json_end(j);
+}
+
+/* Of one process the document is about that process, of several it has a list of them. */
+int now_print_json(const struct now_job *job, struct err *e)
+{
+	const bool several = now_view_at(job, 1);
 	struct json j = {.exact = true};
 	int err = out_open("-", false, &j.out, e);
-	const struct now_thread *t;
 	size_t i;
 
 	if (err)
@@ -125,18 +179,17 @@ int now_print_json(const struct now_view *v, struct err *e)
 	json_object(&j, NULL);
 	json_line(&j, 2);
 	json_u64(&j, "schema_version", 1);
-	json_line(&j, 2);
-	json_u64(&j, "pid", s->pid);
-	json_string(&j, "comm", s->comm);
-	json_string(&j, "cmdline", s->cmdline);
-	put_name(&j, "runtime", s->libs[0].runtime);
-	put_name(&j, "python", now_python(v->now));
-	json_u64(&j, "duration_ns", s->duration_ns);
-	json_line(&j, 2);
-	json_array(&j, "threads");
-	for (i = 0; (t = now_thread_at(v->now, i)); i++)
-		put_thread(&j, v, t);
-	json_end(&j);
+	if (several)
+		json_array(&j, "processes");
+	for (i = 0; now_view_at(job, i); i++) {
+		if (several)
+			json_object(&j, NULL);
+		put_process(&j, now_view_at(job, i));
+		if (several)
+			json_end(&j);
+	}
+	if (several)
+		json_end(&j);
 	json_line(&j, 0);
 	json_end(&j);
 	out_puts(j.out, "\n");

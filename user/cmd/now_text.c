@@ -74,7 +74,7 @@ static void put_doing(struct buf *b, const struct now_view *v, const struct now_
 	}
 	if (t->holder) {
 		buf_printf(b, ", waiting for a lock that thread %d (", t->holder);
-		tgt_thread_comm(ses_target(v->ses), t->holder, comm);
+		tgt_thread_comm(v->tgt, t->holder, comm);
 		put_name(b, comm);
 		buf_printf(b, ") holds");
 	}
@@ -123,8 +123,9 @@ static void put_last(struct buf *b, const struct now_view *v, const struct now_t
 	name = mdl_name(ses_model(v->ses), s->name_id, &len);
 	end = s->h.ts_ns + s->dur_ns;
 	put(b, name, len);
-	buf_printf(b, ", which ended %s %s\n", fmt_ns(end < v->at_ns ? v->at_ns - end : end - v->at_ns, ns),
-		   end < v->at_ns ? "before" : "later");
+	buf_printf(b, ", which ended %s %s\n",
+		   fmt_ns(end < v->job->at_ns ? v->job->at_ns - end : end - v->job->at_ns, ns),
+		   end < v->job->at_ns ? "before" : "later");
 }
 
 static const char *base_name(const char *path)
@@ -286,16 +287,18 @@ static void print_block(struct block *b, const struct block *end)
 
 static void print_head(const struct now_view *v, size_t n)
 {
-	const struct mdl_session *s = ses_about(v->ses);
+	const char *cmdline = tgt_cmdline(v->tgt), *python = now_python(v->now);
+	const char *title = *cmdline ? cmdline : tgt_comm(v->tgt);
 	char safe[256], ns[24];
-	const char *python = now_python(v->now);
 
-	fmt_safe(safe, sizeof(safe), s->cmdline[0] ? s->cmdline : s->comm,
-		 strnlen(s->cmdline[0] ? s->cmdline : s->comm, 60));
-	printf("process %u (%s), %s", s->pid, safe, s->libs[0].runtime);
+	fmt_safe(safe, sizeof(safe), title, strnlen(title, 60));
+	if (v->rank != MDL_NO_NUMBER && now_view_at(v->job, 1))
+		printf("rank %" PRIu32 ", ", v->rank);
+	printf("process %d (%s), %s", tgt_pid(v->tgt), safe,
+	       mdl_runtime_of(ses_about(v->ses), (uint32_t)tgt_pid(v->tgt)));
 	if (python)
 		printf(", Python %s", python);
-	printf(": %zu thread%s, observed for %s\n", n, n == 1 ? "" : "s", fmt_ns(s->duration_ns, ns));
+	printf(": %zu thread%s, observed for %s\n", n, n == 1 ? "" : "s", fmt_ns(ses_about(v->ses)->duration_ns, ns));
 }
 
 int now_print_text(const struct now_view *v, struct err *e)

@@ -14,6 +14,8 @@
 struct cmd;
 
 #define CMD_GIVEN_MAX 64
+#define CMD_BASE_MAX  32 /* --base */
+#define CMD_FAIL_MAX  32 /* --fail-on */
 
 struct cmd_option;
 
@@ -27,6 +29,9 @@ struct cmd_given {
 struct cmd_opts {
 	struct ses_opts ses;  /* options of a session; `recording` and `command_to_stderr` are set later */
 	const char *output;   /* -o; NULL: tables go to stdout */
+	const char *html;     /* --html: the page is written to this file, too; NULL: it is not */
+	bool batch;	      /* --batch: top prints text */
+	bool open;	      /* --open: only the page is written, and its path printed */
 	bool force;	      /* --force */
 	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */
 	const char *form;     /* --format of `export`: name of a view; NULL: the default follows from the suffix */
@@ -35,14 +40,18 @@ struct cmd_opts {
 	int by;		      /* --by: enum view_by */
 	unsigned stack_depth; /* --stack-depth; 0: the default */
 	bool ascending;
-	bool backward;			       /* --backward; ses.details has MXBPF_DETAIL_SEQ then */
-	unsigned top;			       /* --top; 0: all rows */
-	bool all;			       /* --all, or --top 0 */
-	bool advice;			       /* --advice */
-	bool raw;			       /* --raw */
-	bool sorted;			       /* --sort was given */
-	bool quiet;			       /* -q: no progress on stderr */
-	uint64_t max_memory;		       /* --max-memory, bytes */
+	bool backward;			/* --backward; ses.details has MXBPF_DETAIL_SEQ then */
+	unsigned top;			/* --top; 0: all rows */
+	bool all;			/* --all, or --top 0 */
+	bool advice;			/* --advice */
+	bool raw;			/* --raw */
+	bool sorted;			/* --sort was given */
+	bool quiet;			/* -q: no progress on stderr */
+	uint64_t max_memory;		/* --max-memory, bytes */
+	const char *base[CMD_BASE_MAX]; /* --base; borrowed from argv */
+	unsigned nbase;
+	const char *fail_on[CMD_FAIL_MAX]; /* --fail-on, which cmp_limit_parse() accepts; borrowed from argv */
+	unsigned nfail_on;
 	struct cmd_given given[CMD_GIVEN_MAX]; /* the first of them */
 	unsigned ngiven;
 	char **args; /* operands; borrowed from argv */
@@ -58,7 +67,9 @@ enum cmd_bit {
 	CMD_BIT_CHECK = 1 << 4,
 	CMD_BIT_LIST = 1 << 5,
 	CMD_BIT_NOW = 1 << 6,
-	CMD_BIT_HELP = 1 << 7, /* the last one */
+	CMD_BIT_DIFF = 1 << 7,
+	CMD_BIT_TOP = 1 << 8,
+	CMD_BIT_HELP = 1 << 9, /* the last one */
 };
 #define CMD_LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
 #define CMD_TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)

@@ -130,42 +130,46 @@ static const struct cmd_option fixed[] = {
 	 .help = "Profile this running process, or several, joined by commas; mxbpf does not change or restart them. To launch a process instead, use -- COMMAND",
 	 .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = JOB_PIDS_MAX,
 	 AGENT_YES},
-	{.name = "job", .group = "Target", .commands = CMD_LIVE,
+	{.name = "job", .group = "Target", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_BIT_TOP,
 	 .help = "With --pid, profile all processes of the same job, now and later: those of its container, pod or job of Slurm; else those that meet at the same address; else those of the same command line of a shell",
 	 .set = cmd_set_flag, CMD_FIELD(ses.choice.job),
 	 AGENT_YES},
-	{.name = "comm", .arg = "GLOB", .group = "Target", .commands = CMD_LIVE,
+	{.name = "comm", .arg = "GLOB", .group = "Target", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_BIT_TOP,
 	 .help = "Profile all processes with a name that matches, now and later; until Ctrl-C, or with --duration",
 	 .set = cmd_set_text, CMD_FIELD(ses.choice.comm),
 	 AGENT_YES},
-	{.name = "cgroup", .arg = "PATH", .group = "Target", .commands = CMD_LIVE,
+	{.name = "cgroup", .arg = "PATH", .group = "Target", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_BIT_TOP,
 	 .help = "Profile all processes of this control group, now and later: its path, or a glob of one part of the path, such as *4f5c2e81*; until Ctrl-C, or with --duration",
 	 .set = cmd_set_text, CMD_FIELD(ses.choice.cgroup),
+	 AGENT_YES},
+	{.name = "host", .group = "Target", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_BIT_TOP,
+	 .help = "Profile all processes of this machine that run MXNet or PyTorch, now and later; until Ctrl-C, or with --duration",
+	 .set = cmd_set_flag, CMD_FIELD(ses.choice.host),
 	 AGENT_YES},
 	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_CHECK,
 	 .help = "Check the probes of this process; mxbpf does not change it",
 	 .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = 1},
-	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW,
-	 .required = CMD_BIT_NOW, .help = "Show the threads of this process; mxbpf neither changes it nor stops its threads",
-	 .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = 1},
-	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK | CMD_BIT_NOW,
+	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Target", .commands = CMD_BIT_NOW | CMD_BIT_TOP,
+	 .required = CMD_BIT_NOW | CMD_BIT_TOP, .help = "Show this process, or several, joined by commas; mxbpf neither changes them nor stops their threads",
+	 .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = JOB_PIDS_MAX},
+	{.name = "runtime", .arg = "NAME", .group = "Target", .commands = CMD_LIVE | CMD_BIT_CHECK | CMD_BIT_NOW | CMD_BIT_TOP,
 	 .help = "Profile this runtime if the process has several", .def = "the one that is mapped", .set = cmd_set_word,
 	 CMD_FIELD(ses.runtime), .word = plan_runtime_name,
 	 AGENT_YES},
 	{.name = "role", .arg = "ROLE", .group = "Target", .commands = CMD_LIVE | CMD_BIT_REPORT,
 	 .help = "Include only processes that have this role in a distributed job; mxbpf reads the role from their environment", .def = "all",
 	 .set = cmd_set_word, CMD_FIELD(ses.role), .word = plan_role_name, .supports = plan_has_roles},
-	{.name = "wait", .group = "Target", .commands = CMD_LIVE,
+	{.name = "wait", .group = "Target", .commands = CMD_LIVE | CMD_BIT_TOP,
 	 .help = "If no process that was chosen has a runtime yet, wait until one loads it", .set = cmd_set_flag, CMD_FIELD(ses.wait),
 	 AGENT_BUT("the agent enters when the process calls operators, however late")},
-	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = CMD_LIVE,
+	{.name = "follow", .arg = "[HOW]", .group = "Target", .commands = CMD_LIVE | CMD_BIT_TOP,
 	 .help = "Follow child processes. shared: probe all processes that load the library, so that children are seen from their first instruction; mxbpf measures what this costs other processes. filtered: probe each child separately, shortly after it starts. auto: like shared; if other processes use the library, switch to shared when the target forks", .def = "auto",
 	 .set = cmd_set_follow, CMD_FIELD(ses.follow), .word = word_follow,
 	 AGENT_YES},
-	{.name = "no-follow", .group = "Target", .commands = CMD_LIVE, .help = "Do not follow child processes",
+	{.name = "no-follow", .group = "Target", .commands = CMD_LIVE | CMD_BIT_TOP, .help = "Do not follow child processes",
 	 .set = cmd_set_flag, CMD_FIELD(ses.no_follow),
 	 AGENT_YES},
-	{.name = "probes", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE,
+	{.name = "probes", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE | CMD_BIT_TOP,
 	 .help = "Probe only these kinds of calls, joined by commas", .def = "all",
 	 .set = cmd_set_mask, CMD_FIELD(ses.probes), .word = word_probes, .word_help = help_probes,
 	 AGENT_BUT("the list must have op")},
@@ -177,7 +181,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "ops", .arg = "LIST", .group = "Probes", .commands = CMD_LIVE | CMD_BIT_CHECK,
 	 .help = "Record only operators whose names match one of these shell patterns, joined by commas: 'conv*,mm'. Other operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops),
 	 AGENT_BUT("the agent records all operators, and mxbpf leaves the others out")},
-	{.name = "max-overhead", .arg = "PERCENT", .group = "Probes", .commands = CMD_LIVE,
+	{.name = "max-overhead", .arg = "PERCENT", .group = "Probes", .commands = CMD_LIVE | CMD_BIT_TOP,
 	 .help = "Leave out probes while watching costs more than this",
 	 .set = cmd_set_percent, CMD_FIELD(ses.max_overhead), .min = 1, .max = 1000, .conflicts = limit_conflicts,
 	 AGENT_NO("it leaves out probes, and hardly any are left with the agent, which records all calls or none; --iterations N/M with --agent makes watching cost less")},
@@ -225,6 +229,11 @@ static const struct cmd_option fixed[] = {
 	 .def = "until Ctrl-C or the target's end", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns), .min = 1,
 	 .max = YEAR_NS,
 	 AGENT_YES},
+	{.name = "batch", .group = "General", .commands = CMD_BIT_TOP,
+	 .help = "Print each second as text instead of taking over the terminal, for scripts",
+	 .set = cmd_set_flag, CMD_FIELD(batch)},
+	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_BIT_TOP,
+	 .help = "Leave after this time", .def = "at q, Ctrl-C, or when the target ends", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns), .max = YEAR_NS},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_BIT_NOW,
 	 .help = "Record calls for TIME, then show what each thread does", .def = "1s", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns),
 	 .min = 1, .max = YEAR_NS},
@@ -248,7 +257,13 @@ static const struct cmd_option fixed[] = {
 	 AGENT_BUT("every format")},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "Write this format", .def = "by the suffix of -o, else chrome", .set = cmd_set_word, CMD_FIELD(form), .word = view_export_name},
-	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
+	{.name = "base", .arg = "FILE", .group = "Files", .commands = CMD_BIT_DIFF,
+	 .help = "Take this recording as one of A, and all operands as B; with several recordings of each side, differences between recordings are known",
+	 .set = cmd_set_base},
+	{.name = "fail-on", .arg = "LIMIT", .group = "Files", .commands = CMD_BIT_DIFF,
+	 .help = "Exit with 10 if a certain change breaks LIMIT, such as 'iteration > +5%', 'memory.peak > +10%', 'operator(aten::mm) > 3%', 'data > 20%'; can be given several times",
+	 .set = cmd_set_limit},
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW | CMD_BIT_DIFF,
 	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print tables and JSON in this layout", .def = CMD_LAYOUT,
@@ -265,6 +280,9 @@ static const struct cmd_option fixed[] = {
 	 .help = "Print at most N rows per table; 0: all", .def = "10; 262144 with --by event", .set = cmd_set_top,
 	 CMD_FIELD(top), .max = 1000000000,
 	 AGENT_YES},
+	{.name = "top", .arg = "N", .group = "Files", .commands = CMD_BIT_DIFF,
+	 .help = "Print at most N rows; 0: all", .def = "10; all in JSON", .set = cmd_set_top,
+	 CMD_FIELD(top), .max = 1000000000},
 	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "Another name of --top",
 	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000,
 	 AGENT_YES},
@@ -288,20 +306,29 @@ static const struct cmd_option fixed[] = {
 	 .max = 128,
 	 AGENT_YES},
 	{.name = "trace", .of_events = true, .whole_api = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
-	 .help = "Write a timeline for Perfetto at the end: .json, or .json.gz compressed",
+	 .help = "Write a timeline for Perfetto at the end: .json, or the smaller .pftrace; a further .gz compresses",
 	 .set = cmd_set_file, CMD_FIELD(ses.trace),
 	 AGENT_BUT("every suffix")},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
-	 .help = "Write the tables to FILE. Without -f its suffix sets the format: .txt, .json or .csv; a further .gz compresses",
+	 .help = "Write the tables to FILE. Without -f its suffix sets the format: .txt, .json, .csv or .html; a further .gz compresses",
 	 .def = "stdout", .set = cmd_set_path, CMD_FIELD(output),
 	 AGENT_YES},
+	{.name = "html", .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
+	 .help = "Also write a page for a browser to FILE: findings, plots, flame graphs and all tables in one file",
+	 .set = cmd_set_file, CMD_FIELD(html),
+	 AGENT_YES},
+	{.name = "open", .group = "Files", .commands = CMD_BIT_REPORT,
+	 .help = "Write only the page, beside the recording unless --output names it, and print its path",
+	 .set = cmd_set_flag, CMD_FIELD(open)},
+	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_DIFF,
+	 .help = "Write the result to FILE; .gz compresses", .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .sees_gpu = true, .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output),
 	 AGENT_YES},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "Write to FILE; .gz compresses, - is stdout. In a directory (DIR/), write one trace per recording, named by rank", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, CMD_FIELD(output)},
-	{.name = "force", .sees_gpu = true, .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT,
+	{.name = "force", .sees_gpu = true, .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF,
 	 .help = "Replace any existing file; without this option, only files that mxbpf wrote in the same format",
 	 .set = cmd_set_flag, CMD_FIELD(force),
 	 AGENT_YES},
@@ -313,15 +340,15 @@ static const struct cmd_option fixed[] = {
 	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30,
 	 AGENT_YES},
-	{.name = "max-memory", .sees_gpu = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
+	{.name = "max-memory", .sees_gpu = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_NOW | CMD_BIT_TOP,
 	 .help = "Use at most SIZE of memory in mxbpf itself; what finds no room is counted as dropped", .def = "512M",
 	 .set = cmd_set_bytes, CMD_FIELD(max_memory), .min = MEM_LIMIT_MIN, .max = 1ull << 40,
 	 AGENT_YES},
-	{.name = "backend", .arg = "NAME", .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
+	{.name = "backend", .arg = "NAME", .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_BIT_TOP,
 	 .help = "Attach probes by this kernel interface", .def = "the first that the kernel supports",
 	 .set = cmd_set_word, CMD_FIELD(ses.backend), .word = word_backend,
 	 AGENT_YES},
-	{.name = "quiet", .letter = 'q', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_NOW,
+	{.name = "quiet", .letter = 'q', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_NOW,
 	 .help = "Print no progress on stderr", .set = cmd_set_flag, CMD_FIELD(quiet),
 	 AGENT_YES},
 	{.name = "verbose", .letter = 'v', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW,
@@ -583,128 +610,6 @@ static int parse_options(const struct cmd *c, int argc, char **argv, struct cmd_
 	return 0;
 }
 
-/* Returns true if something else than --pid says what to profile. */
-static bool names_target(const struct cmd_opts *o)
-{
-	return o->ses.command || o->ses.choice.comm || o->ses.choice.cgroup;
-}
-
-/* Checks operands, and what the rows require or exclude. */
-static int check_given(const struct cmd *c, const struct cmd_opts *o, const bool *seen, struct err *e)
-{
-	const struct cmd_option *opt;
-	char title[32], why[CMD_WHY_BYTES];
-	bool given;
-
-	cmd_title(c, title);
-	if (o->nargs > c->max_args && !c->max_args)
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "unexpected '%.60s': name a process with --pid PID, put a command of mxbpf first and a "
-			       "command to run after --; see: %s --help",
-			       o->args[0], title);
-	if (o->nargs < c->min_args || o->nargs > c->max_args)
-		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d argument%s, not %d; usage: %s %s", title,
-			       c->min_args == c->max_args ? ""
-			       : o->nargs < c->min_args	  ? "at least "
-							  : "at most ",
-			       o->nargs < c->min_args ? c->min_args : c->max_args,
-			       (o->nargs < c->min_args ? c->min_args : c->max_args) == 1 ? "" : "s", o->nargs, title,
-			       c->synopsis);
-	for (opt = cmd_options; opt->name; opt++) {
-		given = seen[opt - cmd_options];
-		if ((opt->required & c->bit) && !names_target(o) && !given)
-			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing%s; usage: %s %s", opt->name, opt->arg,
-				       strcmp(opt->name, "pid") ? "" : "; mxbpf list shows the processes", title,
-				       c->synopsis);
-		if (given && o->ses.agent && cmd_with_agent(opt, why) == CMD_AGENT_NO)
-			return err_set(e, ERR_USAGE, -EINVAL,
-				       "--%s cannot be used with --agent: %s; remove one of them", opt->name, why);
-		if (opt->of_events && o->ses.stats && given)
-			return err_set(e, ERR_USAGE, -EINVAL,
-				       "--%s needs events, and --stats keeps none; remove one of them", opt->name);
-		if (!opt->sees_gpu && o->ses.no_bpf && o->ses.command && given)
-			return err_set(e, ERR_USAGE, -EINVAL,
-				       "--%s needs probes, and --no-bpf uses none; remove one of them", opt->name);
-	}
-	return 0;
-}
-
-/* Checks that the layout can show what was asked for. For commands that print tables. */
-static int check_layout(const struct cmd_opts *o, const bool *seen, struct err *e)
-{
-	const struct view_ops *view = cmd_table_view(o);
-	const struct cmd_option *opt;
-
-	if (!view)
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --format %s; remove one of them",
-			       o->layout, cmd_format_words[o->format]);
-	if (o->by != VIEW_BY_NAME && !view->details)
-		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --by %s; remove one of them",
-			       o->layout, view_by_words[o->by]);
-	for (opt = cmd_options; opt->name; opt++)
-		if (opt->sheet && seen[opt - cmd_options] && !view_shows_sheet(view, opt->sheet))
-			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no table for --%s; remove one of them",
-				       o->layout, opt->name);
-	return 0;
-}
-
-/* Checks options against each other. The rules below are those of options that no feature has. */
-static int check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
-{
-	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == VIEW_BY_EVENT;
-	const struct view_ops *trace = o->ses.trace ? view_find_suffix(o->ses.trace) : NULL;
-	const bool agent = o->ses.agent, pid = o->ses.choice.npids;
-	const struct {
-		bool broken;
-		const char *why;
-	} rules[] = {
-		{attach && event,
-		 "--by event shows single calls, which only recordings have: run mxbpf record, then mxbpf "
-		 "report --by event"},
-		{o->sort == VIEW_SORT_START && !event, "--sort start needs --by event"},
-		{o->stack_depth && o->by != VIEW_BY_STACK && !event, "--stack-depth needs --by stack or --by event"},
-		{o->ses.api != SES_API_USUAL && !(o->ses.probes & PROBE_API),
-		 "--api needs the probes of the C API, which --probes leaves out; add api to --probes"},
-		{o->ses.ops && !(o->ses.probes & PROBE_OP),
-		 "--ops needs the probes of operators, which --probes leaves out; add op to --probes"},
-		{o->ses.ops && check && !o->ses.choice.npids, "--ops needs a process; add --pid PID"},
-		{o->ses.reset && !o->ses.interval_ns, "--reset needs --interval TIME"},
-		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
-		 "--follow-app needs the probes of the program's profiler, which --probes leaves out; add mark to "
-		 "--probes"},
-		{pid && o->ses.command, "--pid PID and -- COMMAND cannot be used together; remove one of them"},
-		{(o->ses.choice.comm || o->ses.choice.cgroup) && (pid || o->ses.command),
-		 "--comm and --cgroup choose processes themselves; remove them, or --pid PID and -- COMMAND"},
-		{o->ses.choice.job && !pid, "--job needs a process of the job; add --pid PID"},
-		{o->ses.wait && o->ses.command,
-		 "--wait needs running processes: mxbpf always waits for a command that it launches; remove --wait"},
-		{trace && trace->of_samples && !o->ses.sample_hz,
-		 "--trace: a file with this suffix contains samples; add --sample HZ"},
-		{trace && trace->of_memory && !o->ses.memory,
-		 "--trace: a file with this suffix contains memory attribution; add --memory"},
-		{o->output && o->ses.trace && !strcmp(o->output, o->ses.trace),
-		 "--output and --trace name the same file; rename one of them"},
-		{o->ses.cupti && !o->ses.gpu, "--cupti needs --gpu"},
-		{o->ses.no_bpf && !o->ses.gpu, "--no-bpf needs --gpu, because only the GPU is seen without probes"},
-		{o->ses.no_bpf && !o->ses.command,
-		 "--no-bpf needs -- COMMAND, because only probes can be attached to a running process"},
-		{agent && !(o->ses.probes & PROBE_OP),
-		 "--agent records operators, which --probes leaves out; add op to --probes, or remove --agent"},
-	};
-	const struct cmd_conflict *conflict;
-	const struct cmd_option *opt;
-	size_t i;
-
-	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		if (rules[i].broken)
-			return err_set(e, ERR_USAGE, -EINVAL, "%s", rules[i].why);
-	for (opt = cmd_options; opt->name; opt++)
-		for (conflict = opt->conflicts; conflict && conflict->broken; conflict++)
-			if (conflict->broken(o))
-				return err_set(e, ERR_USAGE, -EINVAL, "%s", conflict->why);
-	return attach ? cmd_check_details(o, o->ses.details, !o->ses.no_account, "add", e) : 0;
-}
-
 /*
  * Without --api, live tables leave out the calls that neither work nor wait. Recordings and traces have all calls, and
  * so have layouts of the runtimes' own profilers, which record all.
@@ -783,13 +688,13 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 		return err;
 	if (o->sort == SORT_UNSAID)
 		o->sort = o->by == VIEW_BY_EVENT ? VIEW_SORT_START : VIEW_SORT_TOTAL;
-	err = check_given(*c, o, seen, e);
+	err = cmd_check_given(*c, o, seen, e);
 	if (!err)
 		err = settle_formats(*c, o, e);
 	if (!err && ((*c)->bit & CMD_TABLES))
-		err = check_layout(o, seen, e);
+		err = cmd_check_layout(o, seen, e);
 	if (!err)
-		err = check_whole(*c, o, e);
+		err = cmd_check_whole(*c, o, e);
 	settle_api(*c, o, seen);
 	return err;
 }

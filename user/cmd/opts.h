@@ -37,6 +37,8 @@ int cmd_set_patterns(const struct cmd_option *opt, struct cmd_opts *o, const cha
 int cmd_set_detail(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_version(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_base(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_limit(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 /* Index of a value among those of an option, or -EINVAL with e set. */
 int cmd_find_word(const struct cmd_option *opt, const char *text, struct err *e);
 
@@ -51,6 +53,15 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512]);
  */
 #define CMD_WHY_BYTES 256
 enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES]);
+
+/*
+ * opts_check.c: 0, or -EINVAL with e set. seen: which rows of the table were given. cmd_check_given: operands, and what
+ * the rows require or exclude. cmd_check_layout: whether the layout can show what was asked for; for commands that
+ * print tables. cmd_check_whole: options against each other.
+ */
+int cmd_check_given(const struct cmd *c, const struct cmd_opts *o, const bool *seen, struct err *e);
+int cmd_check_layout(const struct cmd_opts *o, const bool *seen, struct err *e);
+int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e);
 
 /* remedy.c: fills r, whose texts the caller frees. Without memory, there are none. */
 void cmd_remedy(const struct cmd_opts *o, bool recording, struct ses_remedy *r);

@@ -13,7 +13,7 @@
 static const struct {
 	const char *suffix;
 	enum cmd_format format;
-} table_suffixes[] = {{".txt", CMD_TABLE}, {".json", CMD_JSON}, {".csv", CMD_CSV}};
+} table_suffixes[] = {{".txt", CMD_TABLE}, {".json", CMD_JSON}, {".csv", CMD_CSV}, {".html", CMD_HTML}};
 #define NTABLE_SUFFIXES (sizeof(table_suffixes) / sizeof(table_suffixes[0]))
 
 /* The suffix of a device or pipe means nothing. A directory counts here as well; opening it fails later. */
@@ -39,11 +39,11 @@ int cmd_settle_format(struct cmd_opts *o, struct err *e)
 	o->format = CMD_TABLE;
 	if (!o->output || is_stream(o->output))
 		return 0;
-	return err_set(
-		e, ERR_USAGE, -EINVAL,
-		"--output: the suffix of '%.60s' sets no format (.txt, .json, .csv, each also with .gz); rename it, "
-		"or add -f FORMAT",
-		o->output);
+	return err_set(e, ERR_USAGE, -EINVAL,
+		       "--output: the suffix of '%.60s' sets no format (.txt, .json, .csv, .html, each also with .gz); "
+		       "rename it, "
+		       "or add -f FORMAT",
+		       o->output);
 }
 
 int cmd_check_suffix(const char *option, const char *path, struct err *e)
@@ -125,6 +125,8 @@ int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct er
 		ret = cmd_check_output(recording, NULL, o->force, e);
 	else
 		ret = cmd_check_output(o->output ? o->output : "-", cmd_table_view(o), o->force, e);
+	if (!ret && o->html)
+		ret = cmd_check_output(o->html, view_find("html"), o->force, e);
 	if (!ret && o->ses.trace)
 		ret = cmd_check_output(o->ses.trace, cmd_trace_view(NULL, o->ses.trace), o->force, e);
 	return ret;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/fmt.h"
 #include "cmd/cmd.h"
 
 /* Checks that a process of the recording has the role. */
@@ -15,7 +18,15 @@ static int check_role(const char *role, const struct mdl_session *s, struct err 
 	return role ? err_set(e, ERR_USAGE, -ENOENT, "--role %s: no process of the recording has this role", role) : 0;
 }
 
-int cmd_report(const struct cmd_opts *o)
+/* "job.mxd" becomes "job.html". */
+static void page_path(const char *recording, char path[PATH_MAX])
+{
+	const size_t len = strlen(recording), suffix = strlen(".mxd");
+
+	snprintf(path, PATH_MAX, "%.*s.html", (int)(fmt_ends_with(recording, ".mxd") ? len - suffix : len), recording);
+}
+
+static int report(const struct cmd_opts *o)
 {
 	struct err e = {0};
 	const struct mdl_session *s;
@@ -23,7 +34,7 @@ int cmd_report(const struct cmd_opts *o)
 	struct mdl *m;
 	int rc, opened;
 
-	if (cmd_check_output(o->output ? o->output : "-", cmd_table_view(o), o->force, &e))
+	if (cmd_check_outputs(o, NULL, &e))
 		return cmd_fail(&e);
 	opened = cmd_open_recordings(o->args, (unsigned)o->nargs, o->by == VIEW_BY_EVENT, &r, &m, &e);
 	if (opened < 0)
@@ -36,4 +47,24 @@ int cmd_report(const struct cmd_opts *o)
 	mdl_free(m);
 	rec_reader_close(r);
 	return rc ? rc : opened ? CMD_FAILED : CMD_OK;
+}
+
+int cmd_report(const struct cmd_opts *o)
+{
+	struct cmd_opts own = *o;
+	char path[PATH_MAX];
+	int code;
+
+	if (!o->open)
+		return report(o);
+	if (!o->output) {
+		page_path(o->args[0], path);
+		own.output = path;
+	}
+	own.format = CMD_HTML;
+	own.quiet = true;
+	code = report(&own);
+	if (!code)
+		puts(own.output);
+	return code;
 }

@@ -34,6 +34,8 @@ static void on_tell(void *ctx, enum ses_level level, const char *text)
 	const struct run *r = ctx;
 	char safe[4096];
 
+	if (r->live && r->live->say(r->live->ctx, level, text))
+		return;
 	clear_line(r);
 	if (level == SES_WARNING) {
 		cmd_warn("%s", text);
@@ -69,8 +71,11 @@ static void on_second(void *ctx)
 static int on_tables(void *ctx, const struct mdl_session *about, struct mdl *m)
 {
 	struct run *r = ctx;
-	int code = r->tables ? CMD_OK : cmd_open_tables(r->o, true, &r->tables);
+	int code;
 
+	if (r->live)
+		return r->live->second(r->live->ctx, about, m);
+	code = r->tables ? CMD_OK : cmd_open_tables(r->o, true, &r->tables);
 	return code ? code : cmd_print_tables(r->o, about, m, ++r->ntables, r->tables);
 }
 
@@ -80,6 +85,8 @@ static bool on_signal(void *ctx)
 	struct run *r = ctx;
 	struct signalfd_siginfo taken;
 
+	if (r->live && r->live->input(r->live->ctx))
+		return true;
 	if (read(r->signals, &taken, sizeof(taken)) != sizeof(taken))
 		return false;
 	if (taken.ssi_signo == SIGUSR1 || taken.ssi_signo == SIGUSR2) {

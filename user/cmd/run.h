@@ -7,12 +7,21 @@
 #include "cmd/cmd.h"
 #include "session/session.h"
 
+/* A live view, which gets what would be printed. ctx is its own. */
+struct run_live {
+	void *ctx;
+	int (*second)(void *ctx, const struct mdl_session *about, struct mdl *m); /* an exit code; not 0 ends */
+	bool (*input)(void *ctx);					/* there may be input; true ends the session */
+	bool (*say)(void *ctx, enum ses_level level, const char *text); /* a message; false: it goes to stderr */
+};
+
 struct run {
 	const struct cmd_opts *o;
 	struct ses_opts so;
-	struct session *ses; /* NULL: out of memory */
-	int signals;	     /* signalfd; -1: not open */
-	struct out *tables;  /* --interval: the output; NULL: no tables were printed yet */
+	struct session *ses;	     /* NULL: out of memory */
+	int signals;		     /* signalfd; -1: not open */
+	const struct run_live *live; /* borrowed; NULL: none */
+	struct out *tables;	     /* --interval: the output; NULL: no tables were printed yet */
 	unsigned ntables;
 	uint64_t events; /* events up to the last line of progress */
 };

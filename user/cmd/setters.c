@@ -10,6 +10,7 @@
 
 #include "base/fmt.h"
 #include "base/near.h"
+#include "compare/compare.h"
 #include "plan/plan.h"
 
 #define PID_LIMIT (1 << 22) /* the kernel's PID_MAX_LIMIT */
@@ -289,4 +290,24 @@ int cmd_set_version(const struct cmd_option *opt, struct cmd_opts *o, const char
 {
 	o->instead = cmd_print_version;
 	return 0;
+}
+
+int cmd_set_base(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	if (o->nbase == CMD_BASE_MAX)
+		return err_set(e, ERR_USAGE, -E2BIG, "--%s: at most %d recordings", opt->name, CMD_BASE_MAX);
+	o->base[o->nbase++] = text;
+	return 0;
+}
+
+int cmd_set_limit(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	struct cmp_limit limit;
+	int err = cmp_limit_parse(text, &limit, e);
+
+	if (!err && o->nfail_on == CMD_FAIL_MAX)
+		return err_set(e, ERR_USAGE, -E2BIG, "--%s: at most %d limits", opt->name, CMD_FAIL_MAX);
+	if (!err)
+		o->fail_on[o->nfail_on++] = text;
+	return err;
 }

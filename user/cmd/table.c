@@ -41,12 +41,30 @@ const struct cmd cmd_table[] = {
 		.run = cmd_export,
 	},
 	{
+		.name = "diff",
+		.synopsis = "A.mxd B.mxd [options] | --base A.mxd... B.mxd... [options]",
+		.help = "compare recordings: is B faster than A, where, and is it certain?",
+		.example = "mxbpf diff before.mxd after.mxd --fail-on 'iteration > +5%'",
+		.bit = CMD_BIT_DIFF,
+		.min_args = 1,
+		.max_args = CMD_BASE_MAX,
+		.run = cmd_diff,
+	},
+	{
 		.name = "now",
 		.synopsis = "--pid PID [-d TIME]",
 		.help = "show what each thread does at this moment, for a job that hangs",
 		.example = "sudo mxbpf now --pid 1234",
 		.bit = CMD_BIT_NOW,
 		.run = cmd_now,
+	},
+	{
+		.name = "top",
+		.synopsis = "--pid PID [options]",
+		.help = "watch a job live: iterations per second, what bounds it, its operators",
+		.example = "sudo mxbpf top --pid 1234",
+		.bit = CMD_BIT_TOP,
+		.run = cmd_top,
 	},
 	{
 		.name = "check",
@@ -90,6 +108,7 @@ const struct cmd_exit_text cmd_exits[] = {
 	{CMD_NO_TARGET, "no such target, or nothing in it to attach to"},
 	{CMD_PRIVILEGE, "a permission or a kernel feature is missing; the message says which"},
 	{CMD_NOTHING_SEEN, "no event was recorded"},
+	{CMD_LIMIT_BROKEN, "diff --fail-on: a limit is broken; the message says which"},
 	{CMD_ABORTED, "a second Ctrl-C interrupted the writing of results; the message names the file"},
 	{.text = NULL},
 };

@@ -15,7 +15,8 @@
 /* Separates the tables of a series. */
 #define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"
 
-const char *const cmd_format_words[] = {[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_CSV] = "csv", NULL};
+const char *const cmd_format_words[] = {
+	[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_CSV] = "csv", [CMD_HTML] = "html", NULL};
 
 const struct view_ops *cmd_table_view(const struct cmd_opts *o)
 {
@@ -24,8 +25,8 @@ const struct view_ops *cmd_table_view(const struct cmd_opts *o)
 
 	if (o->format == CMD_TABLE)
 		return view_find(o->layout);
-	if (o->format == CMD_CSV) /* the same in every layout */
-		return view_find("csv");
+	if (o->format == CMD_CSV || o->format == CMD_HTML) /* the same in every layout */
+		return view_find(cmd_format_words[o->format]);
 	snprintf(name, sizeof(name), "%s%sjson", prefix, *prefix ? "-" : "");
 	return view_find(name);
 }
@@ -43,6 +44,7 @@ int cmd_check_details(const struct cmd_opts *o, unsigned details, bool account, 
 		[VIEW_BY_PROCESS] = {0},
 		[VIEW_BY_RANK] = {0},
 		[VIEW_BY_JOB] = {0},
+		[VIEW_BY_HOST] = {0},
 		[VIEW_BY_EVENT] = {0},
 	};
 
@@ -98,6 +100,7 @@ struct job {
 	const struct cmd_opts *o;
 	struct rec_reader *r; /* the recording whose events are shown; NULL: there is none */
 	struct out *out;
+	bool ruled; /* the line between two parts is printed already */
 };
 
 /*
@@ -107,6 +110,12 @@ struct job {
 static bool is_brief(const struct cmd_opts *o)
 {
 	return o->format == CMD_TABLE && !o->all && o->by != VIEW_BY_EVENT && !strcmp(o->layout, CMD_LAYOUT);
+}
+
+static void put_rule(const struct job *j, unsigned nth)
+{
+	if (nth > 1 && j->o->format == CMD_TABLE)
+		out_puts(j->out, SERIES_RULE);
 }
 
 /* processes: if m adds processes up, the model that keeps them apart; else NULL. */
@@ -134,8 +143,8 @@ static int print(const struct job *j, const struct mdl_session *s, struct mdl *m
 	bool json = o->format == CMD_JSON;
 	struct err e = {0};
 
-	if (nth > 1 && o->format == CMD_TABLE)
-		out_puts(j->out, SERIES_RULE);
+	if (!j->ruled)
+		put_rule(j, nth);
 	out_join_lines(j->out, nth && json);
 	if (view_write(cmd_table_view(o), &in, &opts, j->out, &e)) /* the reader's error is more precise */
 		return cmd_fail(j->r && rec_reader_error(j->r)->code ? rec_reader_error(j->r) : &e);
@@ -178,6 +187,23 @@ static void put_members(struct out *out, const struct mdl_session *s)
 			    : "");
 }
 
+#define PIDS_SHOWN 8
+
+/* "MXNet 1.9.1: process 12, 13" */
+static void put_runtime(struct out *out, const struct mdl_session *s)
+{
+	unsigned n = 0;
+	size_t i;
+
+	out_printf(out, "%s: process", s->shown_runtime);
+	for (i = 0; i < s->nlabels; i++)
+		if (mdl_shows(s, s->labels[i].pid) && n++ < PIDS_SHOWN)
+			out_printf(out, "%s %u", n > 1 ? "," : "", s->labels[i].pid & MDL_PID_MASK);
+	if (n > PIDS_SHOWN)
+		out_printf(out, " and %u more", n - PIDS_SHOWN);
+	out_puts(out, "\n\n");
+}
+
 /* Returns true for the first process of a role. */
 static bool is_first(const struct mdl_session *s, size_t i)
 {
@@ -189,20 +215,36 @@ static bool is_first(const struct mdl_session *s, size_t i)
 	return true;
 }
 
-/* Prints the tables of the processes that of->shown_role names; "": of those without a role. */
+/* Says whose tables follow. */
+static void put_heading(const struct job *j, const struct mdl_session *of, unsigned nth)
+{
+	put_rule(j, nth);
+	if (j->o->format != CMD_TABLE)
+		return;
+	if (of->shown_runtime)
+		put_runtime(j->out, of);
+	if (of->shown_role)
+		put_members(j->out, of);
+}
+
+/*
+ * Prints the tables of the processes with of->shown_role and of->shown_runtime; role "": of those without a role.
+ * Prints nothing if there are none of these.
+ */
 static int print_part(const struct job *j, struct mdl_session *of, struct mdl *m, unsigned nth)
 {
 	struct mdl *sum = mdl_sum_of(m, is_shown, of), *some = mdl_only(m, is_shown, of);
+	struct job part = *j;
 	struct err e = {0};
 	int code = CMD_OK;
 
+	part.ruled = true;
 	if (!sum || !some) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		code = cmd_fail(&e);
-	} else if (*of->shown_role || mdl_nprocesses(sum)) { /* or else every process has a role */
-		if (j->o->format == CMD_TABLE)
-			put_members(j->out, of);
-		code = print(j, of, sum, some, nth);
+	} else if ((of->shown_role && *of->shown_role && !of->shown_runtime) || mdl_nprocesses(sum)) {
+		put_heading(j, of, nth);
+		code = print(&part, of, sum, some, nth);
 	}
 	mdl_free(some);
 	mdl_free(sum);
@@ -254,18 +296,38 @@ static bool has_roles(const struct mdl_session *s)
 	size_t i;
 
 	for (i = 1; i < s->nprocesses; i++)
-		if (is_first(s, i))
+		if (is_first(s, i) && mdl_shows(s, s->processes[i].pid))
 			return true;
 	return false;
 }
 
+/* Each runtime has its own tables, because its operators have their own names. */
+static int print_runtimes(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
+{
+	const char *runtimes[MDL_RUNTIMES_MAX];
+	const unsigned n = mdl_runtimes(s, runtimes);
+	struct mdl_session of = *s; /* a shallow copy */
+	int code = CMD_OK;
+	unsigned i;
+
+	for (i = 0; i < n && !code; i++) {
+		of.shown_runtime = (char *)runtimes[i];
+		code = has_roles(&of) || j->o->ses.role ? print_parts(j, &of, m, (nth ? nth : 1) + i)
+							: print_part(j, &of, m, (nth ? nth : 1) + i);
+	}
+	return code;
+}
+
 static int print_corrected(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
+	const char *runtimes[MDL_RUNTIMES_MAX];
 	const struct cmd_opts *o = j->o;
 	struct err e = {0};
 	struct mdl *sum;
 	int code;
 
+	if (!cmd_table_view(o)->by_process && mdl_runtimes(s, runtimes) > 1)
+		return print_runtimes(j, s, m, nth);
 	if (!cmd_table_view(o)->by_process && (has_roles(s) || (o->ses.role && s->nprocesses)))
 		return print_parts(j, s, m, nth);
 	if (o->ses.role && s->nprocesses)
@@ -282,16 +344,31 @@ static int print_corrected(const struct job *j, const struct mdl_session *s, str
 	return code;
 }
 
+static int print_page(const struct job *j, const struct mdl_session *s, struct mdl *m)
+{
+	struct cmd_opts own = *j->o;
+	struct job page = {.o = &own, .r = j->r};
+	int code;
+
+	own.format = CMD_HTML;
+	own.output = own.html;
+	code = cmd_open_tables(&own, false, &page.out);
+	return code ? code : cmd_close_tables(&own, page.out, print_corrected(&page, s, m, 0));
+}
+
 /* Takes the cost of watching out of the model, which is not used for anything else afterwards. */
 static int print_summed(const struct job *j, const struct mdl_session *s, struct mdl *m, unsigned nth)
 {
 	struct mdl_session of = *s; /* a shallow copy */
 	struct err e = {0};
+	int code;
 
 	if (j->o->raw)
 		of.cost.scale = 0;
-	if (!cost_take(m, &of))
-		return print_corrected(j, &of, m, nth);
+	if (!cost_take(m, &of)) {
+		code = print_corrected(j, &of, m, nth);
+		return code || !j->o->html ? code : print_page(j, &of, m);
+	}
 	err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return cmd_fail(&e);
 }
@@ -299,7 +376,7 @@ static int print_summed(const struct job *j, const struct mdl_session *s, struct
 int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, struct mdl *m, unsigned nth,
 		     struct out *out)
 {
-	return print_summed(&(struct job){o, NULL, out}, s, m, nth);
+	return print_summed(&(struct job){.o = o, .out = out}, s, m, nth);
 }
 
 /* Only events tell the thread of a call, so this folds them into a model of its own. */
@@ -331,6 +408,8 @@ static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 		mdl_tell_threads(m);
 	if (view_by_processes(by))
 		mdl_tell_processes(m);
+	if (!s->stats && (j->o->html || cmd_table_view(j->o)->reads_records))
+		j->r = r;
 	if (by != VIEW_BY_EVENT && (by != VIEW_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return print_summed(j, s, m, 0);
 	if (s->stats) {

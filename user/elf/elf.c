@@ -348,18 +348,28 @@ int elf_open(int fd, struct elf **out, struct err *e)
 	return 0;
 }
 
+void elf_forget_tables(struct elf *f)
+{
+	free(f->eh_rows);
+	free(f->words);
+	elf_names_free(f->names);
+	elf_forget_funcs(f);
+	f->eh_rows = NULL;
+	f->neh_rows = 0;
+	f->words = NULL;
+	f->nwords = 0;
+	f->names = NULL;
+}
+
 void elf_close(struct elf *f)
 {
 	if (!f)
 		return;
 	if (f->fd >= 0)
 		close(f->fd);
-	free(f->eh_rows);
-	free(f->words);
-	elf_forget_funcs(f);
+	elf_forget_tables(f);
 	elf_forget_scans(f);
 	hash_fini(&f->notes);
-	elf_names_free(f->names);
 	free(f->cache);
 	free(f);
 }

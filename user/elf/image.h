@@ -35,7 +35,7 @@ struct elf_table {
 	uint64_t versym_off; /* 0: none */
 };
 
-/* The table of functions. elf_each_func() keeps it until elf_forget_funcs(). */
+/* The table of functions. elf_each_func() keeps it until elf_forget_tables(). */
 struct elf_funcs {
 	struct elf_table table;
 	Elf64_Sym *syms; /* owned, like strs and starts */
@@ -103,6 +103,7 @@ int elf_section_of_type(const struct elf *f, uint32_t type, Elf64_Shdr *out);
 /* Finds the section of a name shorter than 32 bytes. Returns 0, -ENOENT or -errno. */
 int elf_section_named(const struct elf *f, const char *name, Elf64_Shdr *out);
 
+void elf_forget_funcs(struct elf *f);
 void elf_forget_scans(struct elf *f);
 void elf_names_free(struct elf_names *n);
 

@@ -15,6 +15,7 @@
 #include "feature/neighbours/neighbours.h"
 #include "feature/omp/omp.h"
 #include "feature/raised/raised.h"
+#include "feature/ranks/ranks.h"
 #include "feature/sample/sample.h"
 #include "feature/sched/sched.h"
 #include "feature/slow/slow.h"
@@ -74,6 +75,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_omp,
 	&sheet_life,
 	&sheet_life_waits,
+	&sheet_ranks,
 	&sheet_slow,
 	&sheet_sched,
 	&sheet_sample,

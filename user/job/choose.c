@@ -124,7 +124,7 @@ void job_free(struct job *j)
 
 bool job_grows(const struct job *j)
 {
-	return j->c->job || j->c->comm || j->c->cgroup;
+	return j->c->job || j->c->host || j->c->comm || j->c->cgroup;
 }
 
 bool job_has(const struct job *j, pid_t pid)
@@ -183,6 +183,8 @@ const char *job_words(const struct job *j, char buf[160])
 		snprintf(buf, 160, "the processes of the job of process %d", c->pids[0]);
 	else if (c->npids)
 		snprintf(buf, 160, "%s%u processes", c->job ? "the processes of the jobs of " : "the ", c->npids);
+	else if (c->host)
+		snprintf(buf, 160, "the processes of this host");
 	else
 		snprintf(buf, 160, "the processes%s%.40s%s%.60s", c->comm ? " named " : "", c->comm ? c->comm : "",
 			 c->cgroup ? " in the control group " : "", c->cgroup ? c->cgroup : "");

@@ -17,8 +17,9 @@
 /* The processes that the user chose on the command line. The texts are borrowed. */
 struct job_choice {
 	pid_t pids[JOB_PIDS_MAX];
-	unsigned npids;	    /* 0: processes are chosen by comm and cgroup */
+	unsigned npids;	    /* 0: processes are chosen by host, or by comm and cgroup */
 	bool job;	    /* with pids: all processes of the jobs to which they belong */
+	bool host;	    /* without pids: all processes of this machine that map a runtime */
 	const char *comm;   /* a glob of the names of processes; NULL: any */
 	const char *cgroup; /* the path of a control group, or a glob of one part of a path; NULL: any */
 };

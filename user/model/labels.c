@@ -23,6 +23,7 @@ const char *const mdl_label_text_words[MDL_LABEL_TEXTS] = {
 	[MDL_SLURM_JOB] = "slurm_job",
 	[MDL_USER] = "user",
 	[MDL_JOB] = "job",
+	[MDL_RUNTIME] = "runtime",
 };
 
 void mdl_labels_fini(struct mdl_labels *l)
@@ -43,7 +44,7 @@ static int copy(struct mdl_labels *to, const struct mdl_labels *from, uint32_t p
 	*to = (struct mdl_labels){.pid = pid, .hostname = strdup(hostname)};
 	memcpy(to->numbers, from->numbers, sizeof(to->numbers));
 	for (i = 0; i < MDL_LABEL_TEXTS; i++) {
-		to->texts[i] = strdup(from->texts[i]);
+		to->texts[i] = strdup(from->texts[i] ? from->texts[i] : "");
 		whole &= to->texts[i] != NULL;
 	}
 	return whole && to->hostname ? 0 : -ENOMEM;
@@ -76,4 +77,29 @@ const struct mdl_labels *mdl_labels_of(const struct mdl_session *s, uint32_t pid
 		if (s->labels[i].pid == pid)
 			return &s->labels[i];
 	return NULL;
+}
+
+const char *mdl_runtime_of(const struct mdl_session *s, uint32_t pid)
+{
+	const struct mdl_labels *l = mdl_labels_of(s, pid);
+
+	if (!l && s->nlabels) /* beyond MDL_LABELS_MAX: it is taken for one of the first */
+		l = &s->labels[0];
+	return l ? l->texts[MDL_RUNTIME] : "";
+}
+
+unsigned mdl_runtimes(const struct mdl_session *s, const char *runtimes[MDL_RUNTIMES_MAX])
+{
+	const char *runtime;
+	unsigned n = 0, k;
+	size_t i;
+
+	for (i = 0; i < s->nlabels; i++) {
+		runtime = s->labels[i].texts[MDL_RUNTIME];
+		for (k = 0; k < n && strcmp(runtimes[k], runtime); k++)
+			;
+		if (k == n && n < MDL_RUNTIMES_MAX)
+			runtimes[n++] = runtime;
+	}
+	return n;
 }

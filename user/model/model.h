@@ -144,6 +144,11 @@ int mdl_copy_to(struct mdl *to, const struct mdl *from);
 /* Copies all names that `to` lacks. Threads get the names that they have in `from`. Returns 0 or -ENOMEM. */
 int mdl_copy_names(struct mdl *to, const struct mdl *from);
 /*
+ * Names that m lacks are those of the lender: a model that begins later needs them to know which operators end an
+ * iteration. Borrowed; NULL ends it.
+ */
+void mdl_lend_names(struct mdl *m, const struct mdl *lender);
+/*
  * Moves what is not finished at now_ns into a new model: operators whose backward nodes may still run, launches,
  * iterations, live allocations. Tables of `from` can be read afterwards. Returns 0 or -ENOMEM.
  */
@@ -157,7 +162,7 @@ int mdl_move(struct mdl *to, struct mdl *from, uint64_t now_ns);
 int mdl_feed(struct mdl *m, const void *recs, size_t bytes);
 
 /* The next records come from this source. Records are late only relative to their own source. 0 is the default. */
-#define MDL_SOURCES_MAX 8
+#define MDL_SOURCES_MAX 16
 void mdl_begin(struct mdl *m, unsigned source);
 /* Fold a window of checked records: call mdl_fold() for each record, then mdl_fold_end(). They return 0 or -ENOMEM. */
 int mdl_fold(struct mdl *m, const struct mxbpf_rec *r);

@@ -35,6 +35,20 @@ static struct name *name_get(const struct hash *h, uint64_t a, uint64_t b)
 	return val ? (struct name *)(uintptr_t)*val : NULL;
 }
 
+/* The name of a span or text of this model, or else of the one that lends its names; NULL: neither knows it. */
+static const struct name *text_of(const struct mdl *m, uint64_t id, enum mxbpf_name_kind kind)
+{
+	const struct name *n = name_get(&m->names, id, kind);
+	const struct name *lent = m->lender && (!n || !n->defined) ? name_get(&m->lender->names, id, kind) : NULL;
+
+	return lent && lent->defined ? lent : n;
+}
+
+void mdl_lend_names(struct mdl *m, const struct mdl *lender)
+{
+	m->lender = lender;
+}
+
 /* Sets an entry. The hash owns n afterwards, and the old text is freed. */
 static int name_set(struct hash *h, uint64_t a, uint64_t b, struct name *n)
 {
@@ -114,7 +128,7 @@ const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len)
 {
 	static const char unreadable[] = "[unreadable]";
 	static _Thread_local char unknown[24];
-	const struct name *n = name_id ? name_get(&m->names, name_id, MXBPF_NAME_SPAN) : NULL;
+	const struct name *n = name_id ? text_of(m, name_id, MXBPF_NAME_SPAN) : NULL;
 	const char *text = n ? n->text : unreadable;
 
 	if (name_id && !n) {
@@ -128,7 +142,7 @@ const char *mdl_name(const struct mdl *m, uint64_t name_id, size_t *len)
 
 const char *mdl_text(const struct mdl *m, enum mxbpf_name_kind kind, uint64_t id, size_t *len)
 {
-	const struct name *n = id ? name_get(&m->names, id, kind) : NULL;
+	const struct name *n = id ? text_of(m, id, kind) : NULL;
 
 	if (!n || !n->defined)
 		return NULL;

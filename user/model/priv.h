@@ -59,14 +59,15 @@ struct mdl {
 	struct hash nrows;			/* tgid -> number of rows, see MDL_ROWS_MAX */
 	struct hash text_bytes;			/* tgid -> bytes of texts, see MDL_TEXT_BYTES_MAX */
 	uint64_t texts_left_out;
-	size_t ngrouped;       /* number of rows that have details, see MDL_GROUPED_MAX */
-	bool tells_threads;    /* each thread has rows of its own */
-	bool tells_processes;  /* a sum of processes keeps the rows of each process apart */
-	struct hash mem_index; /* (tgid, device) -> struct mdl_mem_row * */
-	struct buf mem_rows;   /* struct mdl_mem_row *, owned */
-	struct buf opens;      /* struct mxbpf_open */
-	struct hash names;     /* (id, enum mxbpf_name_kind) -> struct name *, owned */
-	struct hash threads;   /* (tgid, tid) -> struct name *, owned */
+	size_t ngrouped;	  /* number of rows that have details, see MDL_GROUPED_MAX */
+	bool tells_threads;	  /* each thread has rows of its own */
+	bool tells_processes;	  /* a sum of processes keeps the rows of each process apart */
+	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
+	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
+	struct buf opens;	  /* struct mxbpf_open */
+	struct hash names;	  /* (id, enum mxbpf_name_kind) -> struct name *, owned */
+	struct hash threads;	  /* (tgid, tid) -> struct name *, owned */
+	const struct mdl *lender; /* knows the names that this model lacks; borrowed, NULL: none does */
 	uint64_t tallies[MXBPF_CLASS_MAX][TALLY_IDS];
 	unsigned source; /* where the records of this window come from, see mdl_begin() */
 	/* The newest moment in windows that are folded, as window.newest_ns, by source. */

@@ -21,6 +21,7 @@ static void fini_probe(struct mdl_probe *p)
 	free(p->symbol);
 	free(p->status);
 	free(p->reason);
+	free(p->runtime);
 }
 
 static void fini_note(struct mdl_note *n)
@@ -126,6 +127,9 @@ const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t p
 bool mdl_shows(const struct mdl_session *s, uint32_t pid)
 {
 	const struct mdl_process *p = s->shown_role ? mdl_process_of(s, pid) : NULL;
+
+	if (s->shown_runtime && strcmp(mdl_runtime_of(s, pid), s->shown_runtime))
+		return false;
 
 	return !s->shown_role || !strcmp(p ? p->role : "", s->shown_role);
 }

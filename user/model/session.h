@@ -21,11 +21,12 @@ struct mdl_lib {
 };
 
 struct mdl_probe {
-	char *name;   /* "operator.start" */
-	char *group;  /* "op" */
-	char *symbol; /* as resolved; "" if not */
-	char *status; /* "attached", "refused" or "off" */
-	char *reason; /* "" if attached */
+	char *name;    /* "operator.start" */
+	char *group;   /* "op" */
+	char *symbol;  /* as resolved; "" if not */
+	char *status;  /* "attached", "refused" or "off" */
+	char *reason;  /* "" if attached */
+	char *runtime; /* title of the runtime; "" or NULL: that of the first process */
 };
 
 /*
@@ -72,7 +73,8 @@ enum mdl_label_text {
 	MDL_OWN_HOSTNAME, /* as the process calls its host */
 	MDL_SLURM_JOB,
 	MDL_USER,
-	MDL_JOB, /* equal for the processes of a job */
+	MDL_JOB,     /* equal for the processes of a job */
+	MDL_RUNTIME, /* title and version of the runtime that it runs, and the build if there are several */
 	MDL_LABEL_TEXTS,
 };
 #define MDL_NO_NUMBER  UINT32_MAX
@@ -169,6 +171,7 @@ struct mdl_session {
 	char *job_backend;	    /* how the job communicates; NULL: not known */
 	char *boot_id, *host_clock; /* of the running kernel; a word for its clock source, "" if not known */
 	char *shown_role;	/* role whose rows are shown, "" for processes without one; NULL: all; never stored */
+	char *shown_runtime;	/* runtime whose rows are shown; NULL: all; never stored */
 	uint64_t start_unix_ns; /* start of the window */
 	uint64_t start_mono_ns; /* start of the window, CLOCK_MONOTONIC */
 	uint64_t duration_ns;	/* of the window without pauses; 0: not known, the recording is incomplete */
@@ -224,8 +227,8 @@ struct mdl_target mdl_target_of(const struct mdl_session *s);
 const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t pid);
 
 /*
- * Copies the labels of a process, with another pid and hostname. They replace those of an earlier process with this
- * pid. Returns 0 or -ENOMEM.
+ * Copies the labels of a process, with another pid and hostname; a text that is NULL is not known. They replace those
+ * of an earlier process with this pid. Returns 0 or -ENOMEM.
  */
 int mdl_labels_add(struct mdl_session *s, const struct mdl_labels *from, uint32_t pid, const char *hostname);
 /* Returns the labels of a process, or NULL. */
@@ -233,7 +236,13 @@ const struct mdl_labels *mdl_labels_of(const struct mdl_session *s, uint32_t pid
 /* Frees what labels own. */
 void mdl_labels_fini(struct mdl_labels *l);
 
-/* Returns whether a process has shown_role. */
+/* The runtime of a process, "" if it is not known. */
+const char *mdl_runtime_of(const struct mdl_session *s, uint32_t pid);
+/* Finds the runtimes of all processes, each once, in the order in which they joined. Returns their number, at most max.
+ */
+#define MDL_RUNTIMES_MAX 16
+unsigned mdl_runtimes(const struct mdl_session *s, const char *runtimes[MDL_RUNTIMES_MAX]);
+/* Returns whether a process has shown_role and shown_runtime. */
 bool mdl_shows(const struct mdl_session *s, uint32_t pid);
 
 /* Returns buf: "cpu/0", "cpu pinned/", "-" for no device, "dev7/1" for a type without a name. */

@@ -269,6 +269,16 @@ struct now_thread *now_thread_at(struct now *n, size_t i)
 	return i < n->n ? &n->threads[i].t : NULL;
 }
 
+struct tgt *now_target(const struct now *n)
+{
+	return n->target;
+}
+
+const struct plan *now_plan(const struct now *n)
+{
+	return n->plan;
+}
+
 const char *now_python(const struct now *n)
 {
 	return n->py ? py_version(n->py) : NULL;

@@ -38,6 +38,15 @@ struct now_thread {
 	pid_t holder;	   /* thread that holds the lock it waits for; 0: unknown */
 };
 
+/* The collective in which a process waits for other ranks. */
+struct now_collective {
+	const char *name;     /* "all_reduce"; borrowed from the plan, or "collective" */
+	bool numbered;	      /* its number in the group is known */
+	uint64_t number;      /* counts from 0 or 1, as the process group does */
+	uint32_t rank, ranks; /* in its group; ranks 0: not known */
+	pid_t tid;	      /* thread that executes it or waits for it */
+};
+
 struct now;
 
 /*
@@ -54,6 +63,11 @@ int now_take(struct now *n, const struct buf *regs);
 void now_again(struct now *n);
 /* Unwinds the stacks from the copied data; the process may have ended. Returns 0, or why there are no stacks. */
 int now_finish(struct now *n, struct err *e);
+/*
+ * After now_finish(): returns true if a sleeping thread executes or awaits a collective. Of several, *c is the one with
+ * the smallest number, because the others of its group come after it. Reads the process.
+ */
+bool now_collective(struct now *n, struct now_collective *c);
 struct now_thread *now_thread_at(struct now *n, size_t i); /* NULL after the last */
 const char *now_python(const struct now *n);		   /* version; NULL: no Python, or an unknown version */
 void now_free(struct now *n);				   /* NULL is legal */

@@ -5,6 +5,10 @@
 
 #include "now/now.h"
 
+struct now; /* now.c has the rest; collective.c reads these */
+struct tgt *now_target(const struct now *n);
+const struct plan *now_plan(const struct now *n);
+
 /* Finds the probed call that a function is. */
 struct calls {
 	const struct plan *plan;

@@ -9,6 +9,7 @@
 #include "plan/priv.h"
 
 #define LOADER_GLOB "ld-*.so*"
+#define PEEK_MAX    32
 #define LOADER_HOOK "_dl_debug_state"
 
 static bool is_meant(const struct adp *a, const char *runtime)
@@ -39,6 +40,22 @@ bool plan_has_runtime(struct tgt *t, const struct plan_opts *o)
 		    is_whole(t, adapters[i], o->groups))
 			return true;
 	return false;
+}
+
+int plan_peek(pid_t pid, const struct plan_opts *o, bool *runtime, struct tgt_file *loader)
+{
+	const char *globs[PEEK_MAX] = {LOADER_GLOB};
+	struct tgt_file files[PEEK_MAX] = {{0}};
+	unsigned n = 1, mask;
+	int i, err;
+
+	for (i = 0; adapters[i] && n < PEEK_MAX - 1; i++)
+		if (is_meant(adapters[i], o->runtime))
+			globs[n++] = adapters[i]->lib_glob;
+	err = tgt_peek(pid, globs, files, &mask);
+	*loader = files[0];
+	*runtime = mask >> 1;
+	return err;
 }
 
 const char *plan_looked_for(const char *runtime, char buf[256])

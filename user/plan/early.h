@@ -12,6 +12,11 @@
 
 /* Returns true if the library of a requested runtime is mapped, and the other libraries that the probes need. */
 bool plan_has_runtime(struct tgt *t, const struct plan_opts *o);
+/*
+ * A quick look at a process: *runtime says whether it maps the library of a requested runtime, perhaps not yet the
+ * others that the probes need; *loader is its dynamic loader. 0 or -errno.
+ */
+int plan_peek(pid_t pid, const struct plan_opts *o, bool *runtime, struct tgt_file *loader);
 /* Returns true if an OpenMP library of any kind is mapped. */
 bool plan_has_openmp(struct tgt *t);
 /* Writes the libraries to look for, such as "libfoo.so* (Foo), ...", to buf and returns buf. */

@@ -578,7 +578,7 @@ static void forget_tables(struct tgt *t, const struct plan *p)
 
 	for (i = 0; i < p->nprobes; i++)
 		if (p->probes[i].lib && !tgt_lib_elf(t, p->probes[i].lib, &elf, NULL))
-			elf_forget_funcs(elf);
+			elf_forget_tables(elf);
 }
 
 /* Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. */

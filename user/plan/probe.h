@@ -253,6 +253,23 @@ struct adp_agent {
 	const char *clear[ADP_AGENT_CLEARS]; /* functions that remove all callbacks, including the agent's; or NULL */
 };
 
+#define ADP_COLLECTIVE_NUMBERS 4
+
+/*
+ * How `now` finds the collective in which a rank waits: a thread that executes it or waits for it has a pointer to an
+ * object on its stack, whose class says what it is. No entries: the runtime has no collectives.
+ */
+struct adp_collective {
+	const char *const *functions;  /* such a thread has one of them on its stack; parts of names; NULL-terminated */
+	const char *scope, *word;      /* the mangled name of the class begins with `scope` and contains `word` */
+	const char *const (*names)[2]; /* part of the name of the class, and name of the collective; NULL-terminated */
+	/* Virtual functions that return the member with its number in the group. */
+	const char *numbers[ADP_COLLECTIVE_NUMBERS];
+	/* The object points to one whose class begins with `group_scope` and contains `group_word`: rank, then size. */
+	const char *group_scope, *group_word;
+	unsigned rank_off;
+};
+
 struct adp {
 	const char *name;     /* its name in options, in lower case */
 	const char *title;    /* its name in text */
@@ -284,6 +301,7 @@ struct adp {
 	const char *call_end;	  /* function at the end of calls that never throws and does no work; NULL: none */
 	const char *module_file;  /* Python file whose frames are between a module's call and its work; NULL: none */
 	struct adp_agent agent;
+	struct adp_collective collective;
 };
 
 #endif

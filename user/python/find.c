@@ -15,6 +15,8 @@
 #define THREAD_WORDS	 288 /* of struct pthread */
 #define THREAD_WORDS_MIN 32  /* the words before belong to the loader */
 #define STATES_MAX	 64
+#define STATE_BYTES_MAX	 512
+#define MINOR_NATIVE_ID	 11 /* from this version on, the native id stands behind the base of the thread */
 #define RUNTIME_SYMBOL	 "_PyRuntime"
 
 /* Libraries come first, because a program of this name may only call the library. */
@@ -99,20 +101,43 @@ static void match_words(const struct py *p, uint64_t thread, uint64_t state, boo
 		words[i] = has[i] == state;
 }
 
-/* Calls fn for the state of each thread and the base of that thread. */
-static void each_state(const struct py *p, void (*fn)(void *ctx, uint64_t state, uint64_t fs_base), void *ctx)
+static uint64_t word_at(const uint8_t *bytes, size_t at)
 {
-	uint64_t interp, state = 0, fs_base;
+	uint64_t word;
+
+	memcpy(&word, bytes + at, sizeof(word));
+	return word;
+}
+
+bool py_read_state(const struct py *p, uint64_t state, struct py_thread *t, uint64_t *next)
+{
+	const size_t thread = p->l.walk.state_start + p->l.walk.state_thread, id = thread + sizeof(uint64_t);
+	const size_t frame = p->l.walk.state_start + p->l.walk.state_frame;
+	size_t bytes = id > frame ? id : frame;
+	uint8_t all[STATE_BYTES_MAX];
+
+	bytes = (bytes > p->l.state_next ? bytes : p->l.state_next) + sizeof(uint64_t);
+	if (!state || bytes > sizeof(all) || tgt_read(p->t, state, all, bytes))
+		return false;
+	*t = (struct py_thread){.fs_base = word_at(all, thread), .frame = word_at(all, frame)};
+	if (p->l.minor >= MINOR_NATIVE_ID)
+		t->id = (int)word_at(all, id);
+	*next = word_at(all, p->l.state_next);
+	return true;
+}
+
+/* Calls fn for the state of each thread. */
+static void each_state(const struct py *p, void (*fn)(void *ctx, uint64_t state, const struct py_thread *t), void *ctx)
+{
+	uint64_t interp, state = 0, next;
+	struct py_thread t;
 	unsigned i;
 
 	if (py_word(p, p->runtime + p->l.runtime_interp, &interp) && interp)
 		py_word(p, interp + p->l.interp_states, &state);
-	for (i = 0; state && i < STATES_MAX; i++) {
-		if (py_word(p, state + p->l.walk.state_start + p->l.walk.state_thread, &fs_base) && fs_base)
-			fn(ctx, state, fs_base);
-		if (!py_word(p, state + p->l.state_next, &state))
-			break;
-	}
+	for (i = 0; i < STATES_MAX && py_read_state(p, state, &t, &next); i++, state = next)
+		if (t.fs_base)
+			fn(ctx, state, &t);
 }
 
 struct vote {
@@ -120,13 +145,13 @@ struct vote {
 	unsigned votes[THREAD_WORDS], threads;
 };
 
-static void vote(void *ctx, uint64_t state, uint64_t fs_base)
+static void vote(void *ctx, uint64_t state, const struct py_thread *t)
 {
 	bool words[THREAD_WORDS] = {0};
 	struct vote *v = ctx;
 	unsigned k;
 
-	match_words(v->p, fs_base, state, words);
+	match_words(v->p, t->fs_base, state, words);
 	v->threads++;
 	for (k = 0; k < THREAD_WORDS; k++)
 		v->votes[k] += words[k];
@@ -157,18 +182,19 @@ static int find_tls(struct py *p, struct err *e)
 }
 
 struct each_thread {
-	void (*fn)(void *ctx, uint64_t fs_base);
+	void (*fn)(void *ctx, const struct py_thread *t);
 	void *ctx;
 };
 
-static void tell_thread(void *ctx, uint64_t state, uint64_t fs_base)
+static void tell_thread(void *ctx, uint64_t state, const struct py_thread *t)
 {
 	const struct each_thread *each = ctx;
 
-	each->fn(each->ctx, fs_base);
+	(void)state;
+	each->fn(each->ctx, t);
 }
 
-void py_each_thread(const struct py *p, void (*fn)(void *ctx, uint64_t fs_base), void *ctx)
+void py_each_thread(const struct py *p, void (*fn)(void *ctx, const struct py_thread *t), void *ctx)
 {
 	struct each_thread each = {fn, ctx};
 

@@ -58,6 +58,12 @@ struct tgt_lib *py_find_interpreter(struct py *p, struct err *e);
 /* Returns the minor version of Python 3, or 0 if it is unknown. */
 unsigned py_minor(const struct py *p, const struct tgt_lib *lib);
 
+/*
+ * Reads the state of a thread, and *next, the address of the next one. Returns false at the end of the list, or if it
+ * is not mapped.
+ */
+bool py_read_state(const struct py *p, uint64_t state, struct py_thread *t, uint64_t *next);
+
 /* Computes the print (a hash of the content) of a code object. Returns false if there is none at that address. */
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print);
 

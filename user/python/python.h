@@ -43,15 +43,21 @@ uint64_t py_is_finalizing(const struct py *p);
  */
 int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s);
 
-/*
- * Calls fn for each thread that the main interpreter knows, the newest first, at most 64 of them; fs_base as
- * py_thread_stack() takes it. The list is read while the process runs: a thread that comes or goes meanwhile may be
- * missing.
- */
-void py_each_thread(const struct py *p, void (*fn)(void *ctx, uint64_t fs_base), void *ctx);
+/* A thread that runs Python, as its state says at one moment. */
+struct py_thread {
+	uint64_t fs_base; /* as py_thread_stack() takes it */
+	uint64_t frame;	  /* address of its innermost frame, or of what points to it */
+	int id;		  /* as its own namespace numbers it; 0: before CPython 3.11 nothing says */
+};
 
-/* The id of the thread with that base, as its own namespace numbers it; 0: before CPython 3.11 nothing says. */
-int py_thread_id(const struct py *p, uint64_t fs_base);
+/*
+ * Calls fn for each thread that the main interpreter knows, the newest first, at most 64 of them. The list is read
+ * while the process runs: a thread that comes or goes meanwhile may be missing.
+ */
+void py_each_thread(const struct py *p, void (*fn)(void *ctx, const struct py_thread *t), void *ctx);
+
+/* Reads the stack of such a thread soon after, as py_thread_stack() does. The thread may run meanwhile. */
+int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s);
 
 /*
  * Writes the text of a stack in the form of MXBPF_NAME_STACK: at most `max` bytes (more than 8) in complete lines,

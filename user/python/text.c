@@ -105,17 +105,21 @@ static size_t put_char(char *to, uint32_t c)
 #define COUNT_FLAGS (0xffffull << 48) /* from 3.14 on, the upper bits of the reference count are flags */
 
 /*
- * Returns true if a live object of that type is at addr. Freed memory keeps everything but its first word: the
- * reference count becomes a pointer, which has no bits among the flags, or 0.
+ * Returns true if an object that begins with these words (count, type) is alive and of that type. Freed memory keeps
+ * everything but its first word: the reference count becomes a pointer, which has no bits among the flags, or 0.
  */
+static bool is_live(const uint64_t head[2], uint64_t type)
+{
+	const uint64_t count = head[0] & ~COUNT_FLAGS;
+
+	return count && count <= UINT32_MAX && head[1] == type;
+}
+
 static bool lives(const struct py *p, uint64_t addr, uint64_t type)
 {
-	uint64_t head[2], count; /* count, type */
+	uint64_t head[2];
 
-	if (!addr || tgt_read(p->t, addr, head, sizeof(head)))
-		return false;
-	count = head[0] & ~COUNT_FLAGS;
-	return count && count <= UINT32_MAX && head[1] == type;
+	return addr && !tgt_read(p->t, addr, head, sizeof(head)) && is_live(head, type);
 }
 
 /* Returns the text of a string object, at most `max` characters. NULL: it is no string, or there is no memory. */
@@ -157,12 +161,14 @@ static char *read_text(const struct py *p, uint64_t addr, size_t max)
 /* Computes the print of a file's name. */
 static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
 {
-	uint64_t bytes[MXBPF_PY_TEXT_BYTES / 8] = {0}, n;
+	uint64_t bytes[MXBPF_PY_TEXT_BYTES / 8] = {0};
+	const ssize_t got = tgt_read_some(p->t, addr + MXBPF_PY_TEXT_START, bytes, sizeof(bytes));
+	size_t n;
 
-	if (tgt_read(p->t, addr + MXBPF_PY_TEXT_START, bytes, MXBPF_PY_TEXT_HEAD))
+	if (got < MXBPF_PY_TEXT_HEAD)
 		return false;
 	n = bytes[0] < MXBPF_PY_PRINT_TEXT ? bytes[0] : MXBPF_PY_PRINT_TEXT;
-	if (tgt_read(p->t, addr + MXBPF_PY_TEXT_START + p->l.walk.text, (char *)bytes + p->l.walk.text, n))
+	if ((size_t)got < p->l.walk.text + n)
 		return false;
 	*print = mxbpf_text_print(&p->l.walk, bytes);
 	return true;
@@ -170,9 +176,10 @@ static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
 
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print)
 {
-	uint64_t bytes[MXBPF_PY_CODE_BYTES / 8], file;
+	uint64_t object[(MXBPF_PY_CODE_START + MXBPF_PY_CODE_BYTES) / 8], file;
+	const uint64_t *bytes = object + MXBPF_PY_CODE_START / 8;
 
-	if (!lives(p, code, p->code_type) || tgt_read(p->t, code + MXBPF_PY_CODE_START, bytes, sizeof(bytes)) ||
+	if (!code || tgt_read(p->t, code, object, sizeof(object)) || !is_live(object, p->code_type) ||
 	    !text_print(p, MXBPF_PY_WORD(bytes, p->l.walk.code_file), &file))
 		return false;
 	*print = mxbpf_code_print(&p->l.walk, bytes, file);

@@ -5,18 +5,12 @@
 #include <errno.h>
 
 /* Returns the innermost frame, or 0 if the thread runs no Python. */
-static uint64_t top_frame(const struct py *p, uint64_t fs_base)
+static uint64_t top_frame(const struct py *p, uint64_t of_state)
 {
 	const struct mxbpf_python *w = &p->l.walk;
-	uint64_t state, thread, frame;
+	uint64_t frame = of_state;
 
-	if (!py_word(p, fs_base + (uint64_t)w->tls, &state) ||
-	    !py_word(p, state + w->state_start + w->state_thread, &thread) || thread != fs_base ||
-	    !py_word(p, state + w->state_start + w->state_frame, &frame))
-		return 0;
-	if (w->cframe_frame != MXBPF_PY_NONE && !py_word(p, frame + w->cframe_frame, &frame))
-		return 0;
-	return frame;
+	return w->cframe_frame == MXBPF_PY_NONE || py_word(p, of_state + w->cframe_frame, &frame) ? frame : 0;
 }
 
 /* Reads one frame, unless it belongs to the interpreter itself. *frame becomes the next frame. */
@@ -41,9 +35,9 @@ static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *
 	return true;
 }
 
-int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
+int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s)
 {
-	uint64_t frame = top_frame(p, fs_base);
+	uint64_t frame = top_frame(p, t->frame);
 	unsigned left = 2 * MXBPF_STACK_FRAMES_MAX; /* half of them may belong to the interpreter itself */
 
 	s->n = 0;
@@ -54,15 +48,14 @@ int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
 	return s->n ? 0 : -ENOENT;
 }
 
-#define MINOR_NATIVE_ID 11 /* from this version on, the native id stands behind the base of the thread */
-
-int py_thread_id(const struct py *p, uint64_t fs_base)
+int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)
 {
-	const struct mxbpf_python *w = &p->l.walk;
-	uint64_t state, id;
+	struct py_thread t;
+	uint64_t state, next;
 
-	if (p->l.minor < MINOR_NATIVE_ID || !py_word(p, fs_base + (uint64_t)w->tls, &state) ||
-	    !py_word(p, state + w->state_start + w->state_thread + sizeof(id), &id))
-		return 0;
-	return (int)id;
+	s->n = 0;
+	if (!py_word(p, fs_base + (uint64_t)p->l.walk.tls, &state) || !py_read_state(p, state, &t, &next) ||
+	    t.fs_base != fs_base)
+		return -ENOENT;
+	return py_stack_of(p, &t, s);
 }

@@ -341,12 +341,13 @@ static bool is_refused(const struct mdl_probe *p)
 	return !strcmp(p->status, "refused");
 }
 
-static bool refuses(const struct mdl_session *s, const char *probe)
+static bool refuses(const struct mdl_session *s, const struct mdl_probe *p)
 {
 	size_t i;
 
 	for (i = 0; i < s->nprobes; i++)
-		if (is_refused(&s->probes[i]) && !strcmp(s->probes[i].name, probe))
+		if (is_refused(&s->probes[i]) && !strcmp(s->probes[i].name, p->name) &&
+		    !strcmp(text(s->probes[i].runtime), text(p->runtime)))
 			return true;
 	return false;
 }
@@ -364,7 +365,7 @@ static int add_caveats(struct mdl_session *s, const struct mdl_session *from)
 	for (i = 0; !err && i < from->nprobes; i++) {
 		const struct mdl_probe *p = &from->probes[i];
 
-		if (!is_refused(p) || refuses(s, p->name))
+		if (!is_refused(p) || refuses(s, p))
 			continue;
 		if (asprintf(&note, "probe %s of %s: %s", p->name, from->hostname, p->reason) < 0)
 			note = NULL;

@@ -136,8 +136,13 @@ static const struct field lib_fields[] = {
 };
 
 static const struct field probe_fields[] = {
-	IN(mdl_probe, name, TEXT),   IN(mdl_probe, group, TEXT),  IN(mdl_probe, symbol, TEXT),
-	IN(mdl_probe, status, TEXT), IN(mdl_probe, reason, TEXT), {NULL, 0, TEXT},
+	IN(mdl_probe, name, TEXT),
+	IN(mdl_probe, group, TEXT),
+	IN(mdl_probe, symbol, TEXT),
+	IN(mdl_probe, status, TEXT),
+	IN(mdl_probe, reason, TEXT),
+	IN(mdl_probe, runtime, TEXT),
+	{NULL, 0, TEXT},
 };
 
 static const struct field device_fields[] = {
@@ -197,6 +202,7 @@ static const struct field label_fields[] = {
 	LABEL_TEXT("slurm_job", MDL_SLURM_JOB),
 	LABEL_TEXT("user", MDL_USER),
 	LABEL_TEXT("job", MDL_JOB),
+	LABEL_TEXT("runtime", MDL_RUNTIME),
 	{NULL, 0, TEXT},
 };
 /* clang-format on */

@@ -52,12 +52,17 @@ static void say_entry(const struct session *ses)
 /* Returns true if the agent may be loaded long after the window's start. */
 static bool is_later(const struct session *ses)
 {
-	return ses->o->command || ses->o->wait;
+	return ses->o->command || ses->o->wait || ses->gpu_late;
 }
 
 static bool wants_stacks(const struct session *ses)
 {
 	return ses->details & MXBPF_DETAIL_STACK;
+}
+
+static const char *not_recorded(const struct session *ses)
+{
+	return ses->o->agent ? "operators are not recorded" : "no record of the GPU";
 }
 
 /* The process has called an operator, for which the agent waited. Runs in the agent's thread. */
@@ -81,7 +86,7 @@ static void on_entry(void *ctx, const struct err *e)
 		return;
 	}
 	ses->agent_failed = *e;
-	ses_warn(ses, "operators are not recorded: %s", e->why);
+	ses_warn(ses, "%s: %s", not_recorded(ses), e->why);
 }
 
 /* Learns a list of the agent. Runs in the source's thread. */
@@ -91,7 +96,7 @@ static uint64_t learn_list(void *ctx, uint32_t tgid, unsigned kind, const uint64
 	uint64_t id;
 
 	pthread_mutex_lock(&ses->lock);
-	id = sym_list_id(ses->symbols, tgid, kind, list, n);
+	id = sym_list_id(ses->first->symbols, tgid, kind, list, n);
 	pthread_mutex_unlock(&ses->lock);
 	return id;
 }
@@ -101,7 +106,7 @@ static int open_calls(struct session *ses, struct err *e)
 	const struct ses_target *first = &ses->targets[0];
 	const bool asks = ses_features_of_calls(ses->o);
 
-	ses->accounts = acc_new(ses->rings[ATT_SWITCHES]);
+	ses->accounts = acc_new(ses->first->rings[ATT_SWITCHES]);
 	ses->agent_costs = agent_costs_new();
 	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The hub delivers the last source last: records of the others come before calls of the same time. */
@@ -123,7 +128,7 @@ uint64_t ses_agent_is_finalizing(struct session *ses, uint32_t tgid)
 
 	pthread_mutex_lock(&ses->lock);
 	if (wants_stacks(ses))
-		addr = sym_python_is_finalizing(ses->symbols, tgid);
+		addr = sym_python_is_finalizing(ses->first->symbols, tgid);
 	pthread_mutex_unlock(&ses->lock);
 	return addr;
 }
@@ -132,30 +137,32 @@ int ses_agent_open(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
 	const bool memory = first->plan.agent_memory.nhooks && first->plan.opts.groups & PROBE_MEM;
-	const struct agt_opts ao = {.calls = ses->o->agent,
-				    .gpu = ses->o->gpu,
-				    .cupti = ses->o->cupti,
-				    .memory = ses->o->agent && memory,
-				    .numbers = ses->details & MXBPF_DETAIL_SEQ,
-				    .args = ses->details & MXBPF_DETAIL_ARGS,
-				    .python = wants_stacks(ses) ? sym_python(ses->symbols) : NULL,
-				    .stacks_of_memory = ses->o->memory,
-				    .is_finalizing = ses_agent_is_finalizing(ses, (uint32_t)tgt_pid(first->tgt)),
-				    .children = ses_follows(ses),
-				    .launched = ses->o->command,
-				    .patient = is_later(ses) && !ses->o->command,
-				    .on_entry = on_entry,
-				    .ctx = ses};
+	struct agt_opts ao = {.calls = ses->o->agent,
+			      .gpu = ses->o->gpu,
+			      .cupti = ses->o->cupti,
+			      .memory = ses->o->agent && memory,
+			      .numbers = ses->details & MXBPF_DETAIL_SEQ,
+			      .args = ses->details & MXBPF_DETAIL_ARGS,
+			      .python = wants_stacks(ses) ? sym_python(ses->first->symbols) : NULL,
+			      .stacks_of_memory = ses->o->memory,
+			      .is_finalizing = ses_agent_is_finalizing(ses, (uint32_t)tgt_pid(first->tgt)),
+			      .children = ses_follows(ses),
+			      .launched = ses->o->command,
+			      .on_entry = on_entry,
+			      .ctx = ses};
 
 	if (!ses->o->agent && !ses->o->gpu)
 		return 0;
 	ses->agent_memory = ao.memory;
+	ses->gpu_late = !ses->o->agent && !ses_gpu_uses(ses, first->tgt);
+	ao.patient = is_later(ses) && !ses->o->command;
 	if (agts_open((uint32_t)ses->o->ring_bytes, ses->o->gpu, &ses->agents, e) ||
-	    agt_open(ses->agents, &first->plan, first->tgt, NULL, &ao, &ses->agent, e) || agt_load(ses->agent, e))
+	    agt_open(ses->agents, &first->plan, first->tgt, NULL, &ao, &ses->agent, e) ||
+	    (!ses->gpu_late && agt_load(ses->agent, e)))
 		return e->code;
 	if (!is_later(ses) && !agt_waits(ses->agent))
 		say_entry(ses);
-	if (ses->o->gpu && ses_gpu_open(ses, e)) /* before the other source, whose flush detaches the agent */
+	if (ses->o->gpu && ses_gpu_open(ses, e)) /* before the other source, whose flush detaches the agents */
 		return e->code;
 	return ses->o->agent ? open_calls(ses, e) : 0;
 }
@@ -302,7 +309,7 @@ static void say_cleared(struct session *ses)
 static void fold_behind(struct session *ses)
 {
 	if (ses->behind.len)
-		ses_fold(ses, ATT_CALLS, ses->behind.data, ses->behind.len);
+		ses_fold(ses->first, ATT_CALLS, ses->behind.data, ses->behind.len);
 	ses->behind.len = ses->nbehind = 0;
 }
 
@@ -324,8 +331,7 @@ void ses_agent_end(struct session *ses)
 			       fmt_count(threads, n), ACC_THREADS_MAX);
 	ses_agent_check(ses);
 	if (ses->agent_failed.code && !agt_broken(ses->agent) &&
-	    ses_add_note(&ses->about, "agent", "operators are not recorded: %s", ses->agent_failed.why) &&
-	    !ses->write_error)
+	    ses_add_note(&ses->about, "agent", "%s: %s", not_recorded(ses), ses->agent_failed.why) && !ses->write_error)
 		ses->write_error = -ENOMEM;
 	if (ses->gpu_source)
 		ses_gpu_end(ses);
@@ -526,7 +532,7 @@ static int join_samples(struct session *ses, const void *recs, size_t bytes)
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes)
 {
 	bool agent = number == ses->agent_source->number;
-	bool switches = ses->rings[ATT_SWITCHES] && number == ses->rings[ATT_SWITCHES]->number;
+	bool switches = ses->first->rings[ATT_SWITCHES] && number == ses->first->rings[ATT_SWITCHES]->number;
 	const struct mxbpf_rec *r;
 	uint64_t taken = 0; /* records that are used here and not shown */
 	size_t pos = 0;
@@ -535,7 +541,7 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 
 	switches &= !ses->o->sched; /* --sched shows them as well */
 	ses->joined.len = 0;
-	if (ses->rings[ATT_SAMPLES] && number == ses->rings[ATT_SAMPLES]->number) {
+	if (ses->first->rings[ATT_SAMPLES] && number == ses->first->rings[ATT_SAMPLES]->number) {
 		err = join_samples(ses, *recs, *bytes);
 		ses_took(ses, number, 0, err);
 		*recs = ses->joined.data;

@@ -36,11 +36,11 @@ static void start(struct session *ses)
 	struct mxbpf_app now = ses->app_was;
 	struct err e = {0};
 
-	att_app_start(ses->att, tgt_pid(ses->targets[0].tgt), &now);
+	att_app_start(ses->first->att, tgt_pid(ses->targets[0].tgt), &now);
 	if (!plan_app_state(&ses->targets[0].plan, ses->targets[0].tgt, &now, &e) &&
 	    (now.runs != ses->app_was.runs || now.paused != ses->app_was.paused))
-		att_app_start(ses->att, tgt_pid(ses->targets[0].tgt), &now);
-	att_app(ses->att, true);
+		att_app_start(ses->first->att, tgt_pid(ses->targets[0].tgt), &now);
+	att_app(ses->first->att, true);
 	if (!now.runs || now.paused)
 		ses_note(ses, "waiting for the program to start its profiler");
 }
@@ -50,8 +50,8 @@ static void told(struct session *ses)
 	struct mxbpf_app now;
 	char ns[24];
 
-	att_windows_take(ses->att);
-	now = att_app_windows(ses->att);
+	att_windows_take(ses->first->att);
+	now = att_app_windows(ses->first->att);
 	if (now.opened + now.closed == ses->app_windows)
 		return;
 	ses->app_windows = now.opened + now.closed;
@@ -64,25 +64,25 @@ static void told(struct session *ses)
 
 static void take(struct session *ses, bool on)
 {
-	att_app(ses->att, on);
+	att_app(ses->first->att, on);
 }
 
 static bool stop(struct session *ses)
 {
-	const bool on = att_active_since_ns(ses->att);
+	const bool on = att_active_since_ns(ses->first->att);
 
-	att_app(ses->att, false);
+	att_app(ses->first->att, false);
 	return on;
 }
 
 static bool rests(const struct session *ses)
 {
-	return !att_active_since_ns(ses->att);
+	return !att_active_since_ns(ses->first->att);
 }
 
 static uint64_t window_ns(const struct session *ses)
 {
-	return att_app_windows(ses->att).window_ns;
+	return att_app_windows(ses->first->att).window_ns;
 }
 
 /* The time outside of windows is a pause, whether the program or the user made it. */

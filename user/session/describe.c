@@ -19,63 +19,84 @@ static char *dup_or_empty(const char *s)
 	return strdup(s ? s : "");
 }
 
-static int describe_lib(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+/* Adds the library of a build. */
+static int describe_lib(const struct ses_build *b, struct mdl_session *s)
 {
-	const struct tgt_lib *lib = of->plan.lib;
+	const struct tgt_lib *lib = b->of->plan.lib;
 	char id[2 * ELF_BUILD_ID_MAX + 1];
+	struct mdl_lib *libs = realloc(s->libs, (s->nlibs + 1) * sizeof(*libs)), *new;
 
-	fmt_hex(lib->build_id, lib->build_id_bytes, id);
-	s->libs = calloc(1, sizeof(*s->libs));
-	if (!s->libs)
+	if (!libs)
 		return -ENOMEM;
-	s->nlibs = 1;
-	s->libs[0].path = strdup(lib->path);
-	s->libs[0].build_id = strdup(id);
-	if (asprintf(&s->libs[0].runtime, "%s %s", of->plan.adp->title,
-		     of->plan.version ? of->plan.version : "(unknown build)") < 0)
-		s->libs[0].runtime = NULL;
-	return s->libs[0].path && s->libs[0].build_id && s->libs[0].runtime ? 0 : -ENOMEM;
+	s->libs = libs;
+	new = &libs[s->nlibs++];
+	fmt_hex(lib->build_id, lib->build_id_bytes, id);
+	*new = (struct mdl_lib){strdup(lib->path), strdup(id), strdup(b->title)};
+	return new->path &&new->build_id &&new->runtime ? 0 : -ENOMEM;
 }
 
-static int describe_probes(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+static int describe_probes(const struct ses_build *b, struct mdl_session *s)
 {
+	const struct plan *plan = &b->of->plan;
+	struct mdl_probe *probes = realloc(s->probes, (s->nprobes + plan->nprobes) * sizeof(*probes)), *d;
 	char why[PLAN_WHY_BYTES];
 	size_t i;
 
-	s->probes = calloc(of->plan.nprobes, sizeof(*s->probes));
-	if (!s->probes)
+	if (!probes)
 		return -ENOMEM;
-	s->nprobes = of->plan.nprobes;
-	for (i = 0; i < of->plan.nprobes; i++) {
-		const struct plan_probe *p = &of->plan.probes[i];
-		struct mdl_probe *d = &s->probes[i];
+	s->probes = probes;
+	for (i = 0; i < plan->nprobes; i++) {
+		const struct plan_probe *p = &plan->probes[i];
 
-		d->name = strdup(p->row->name);
-		d->group = strdup(plan_group_name(p->row->group));
-		d->symbol = dup_or_empty(p->symbol);
-		d->status = strdup(!p->wanted || p->stand_in ? "off" : p->reason[0] ? "refused" : "attached");
-		d->reason = strdup(plan_why(p, why));
-		if (!d->name || !d->group || !d->symbol || !d->status || !d->reason)
+		d = &s->probes[s->nprobes++];
+		*d = (struct mdl_probe){
+			.name = strdup(p->row->name),
+			.group = strdup(plan_group_name(p->row->group)),
+			.symbol = dup_or_empty(p->symbol),
+			.status = strdup(!p->wanted || p->stand_in ? "off"
+					 : p->reason[0]		   ? "refused"
+								   : "attached"),
+			.reason = strdup(plan_why(p, why)),
+			.runtime = strdup(b->number ? b->title : ""),
+		};
+		if (!d->name || !d->group || !d->symbol || !d->status || !d->reason || !d->runtime)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int describe_devices(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+/* Types of devices of another runtime may have other names: "gpu or cuda". */
+static int add_device(struct mdl_session *s, const struct adp_device *of)
+{
+	struct mdl_device *all, *d;
+	char *both;
+
+	for (d = s->devices; d < s->devices + s->ndevices && d->type != of->type; d++)
+		;
+	if (d < s->devices + s->ndevices) {
+		if (!strcmp(d->name, of->name))
+			return 0;
+		if (asprintf(&both, "%s or %s", d->name, of->name) < 0)
+			return -ENOMEM;
+		free(d->name);
+		d->name = both;
+		return 0;
+	}
+	all = realloc(s->devices, (s->ndevices + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	s->devices = all;
+	all[s->ndevices] = (struct mdl_device){of->type, of->numbered, strdup(of->name)};
+	return all[s->ndevices++].name ? 0 : -ENOMEM;
+}
+
+static int describe_devices(const struct ses_build *b, struct mdl_session *s)
 {
 	unsigned i;
 
-	s->devices = calloc(of->plan.adp->ndevices, sizeof(*s->devices));
-	if (!s->devices)
-		return -ENOMEM;
-	s->ndevices = of->plan.adp->ndevices;
-	for (i = 0; i < s->ndevices; i++) {
-		const struct adp_device *d = &of->plan.adp->devices[i];
-
-		s->devices[i] = (struct mdl_device){d->type, d->numbered, strdup(d->name)};
-		if (!s->devices[i].name)
+	for (i = 0; i < b->of->plan.adp->ndevices; i++)
+		if (add_device(s, &b->of->plan.adp->devices[i]))
 			return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -284,8 +305,18 @@ int ses_describe(struct session *ses)
 	s->fault_own_ns = fault_own_ns();
 	s->fault_ns = s->fault_own_ns * (is_virtual() ? HOST_TOO : 1);
 	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form ||
-	    describe_lib(ses, of, s) || describe_given(ses, of, s) || describe_probes(ses, of, s) ||
-	    describe_devices(ses, of, s) || describe_tables(ses, of, s) || describe_notes(ses, of, s))
+	    describe_lib(ses->first, s) || describe_given(ses, of, s) || describe_probes(ses->first, s) ||
+	    describe_devices(ses->first, s) || describe_tables(ses, of, s) || describe_notes(ses, of, s))
 		return -ENOMEM;
 	return 0;
+}
+
+int ses_describe_build(struct ses_build *b)
+{
+	struct session *ses = b->ses;
+	struct mdl_session *s = &ses->about;
+
+	return describe_lib(b, s) || describe_probes(b, s) || describe_devices(b, s) || describe_tables(ses, b->of, s)
+		       ? -ENOMEM
+		       : 0;
 }

@@ -78,25 +78,40 @@ void ses_keep(struct session *ses, const void *recs, size_t bytes, int err)
 	pthread_mutex_unlock(&ses->lock);
 }
 
+static void retry(struct session *ses)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	sym_retry(b->symbols);
+}
+
 void ses_learn_locked(struct session *ses, void *recs, size_t bytes)
 {
-	note_error(ses, sym_learn_all(ses->symbols, recs, bytes));
+	const struct mxbpf_rec *r;
+	size_t pos = 0;
+
+	retry(ses);
+	while ((r = kind_next(recs, bytes, &pos)))
+		note_error(ses, sym_learn(ses_build_of(ses, r->tgid)->symbols, (struct mxbpf_rec *)r));
 }
 
 uint64_t ses_learn_stack(struct session *ses, struct mxbpf_rec *r, const char *text, size_t len)
 {
+	struct sym *symbols;
 	uint64_t id;
 
 	pthread_mutex_lock(&ses->lock);
-	note_error(ses, sym_learn(ses->symbols, r));
-	id = sym_text_id(ses->symbols, MXBPF_NAME_STACK, r->tgid, text, len);
+	symbols = ses_build_of(ses, r->tgid)->symbols;
+	note_error(ses, sym_learn(symbols, r));
+	id = sym_text_id(symbols, MXBPF_NAME_STACK, r->tgid, text, len);
 	pthread_mutex_unlock(&ses->lock);
 	return id;
 }
 
 void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text)
 {
-	note_error(ses, sym_add(ses->symbols, kind, tgid, id, text, strlen(text)));
+	note_error(ses, sym_add(ses->first->symbols, kind, tgid, id, text, strlen(text)));
 }
 
 void ses_tell_memory(struct session *ses)
@@ -123,7 +138,9 @@ void ses_tell_memory(struct session *ses)
 /* Completes a record with names and text ids. Returns false if no output needs the record. */
 static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, bool few)
 {
-	note_error(ses, sym_learn(ses->symbols, r));
+	const struct ses_build *b = ses_build_of_source(ses, number);
+
+	note_error(ses, sym_learn((b ? b : ses_build_of(ses, r->tgid))->symbols, r));
 	if (few && !kind_of(r)->few)
 		return false;
 	ses->folded[number]++;
@@ -154,7 +171,7 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 	int err = 0;
 
 	pthread_mutex_lock(&ses->lock);
-	sym_retry(ses->symbols);
+	retry(ses);
 	mdl_begin(ses->model, number);
 	if (ses->fresh)
 		mdl_begin(ses->fresh, number);
@@ -185,23 +202,25 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 	pthread_mutex_unlock(&ses->lock);
 }
 
-void ses_fold(struct session *ses, enum att_ring ring, void *recs, size_t bytes)
+void ses_fold(struct ses_build *b, enum att_ring ring, void *recs, size_t bytes)
 {
-	fold(ses, ses->rings[ring]->number, recs, bytes, false);
+	fold(b->ses, b->rings[ring]->number, recs, bytes, false);
 }
 
 /* With --stats, BPF also sends a record for each new row, for its names; the sums stay in the kernel. */
 void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 {
 	struct session *ses = ctx;
+	const struct ses_build *b = ses_build_of_source(ses, number);
 
-	if (!ses->accounts || ses_agent_join(ses, number, &recs, &bytes))
+	/* The agent is in processes of the first build. */
+	if (!ses->accounts || (b && b->number) || ses_agent_join(ses, number, &recs, &bytes))
 		fold(ses, number, recs, bytes, ses_kernel_sums(ses));
 	if (!ses->lent)
 		return;
 	pthread_mutex_lock(&ses->lock);
 	ses->folded[number] -= ses->lent;
-	ses->folded[ses->rings[ATT_CALLS]->number] += ses->lent;
+	ses->folded[ses->first->rings[ATT_CALLS]->number] += ses->lent;
 	pthread_mutex_unlock(&ses->lock);
 	ses->lent = 0;
 }

@@ -19,9 +19,9 @@ static int session_now(const struct session *ses, struct mdl_session *s)
 	s->duration_ns = ses_window_ns(ses);
 	ses_window_account(ses, s);
 	ses_share_account(ses, s);
-	s->hits = att_hits(ses->att);
+	s->hits = ses_hits(ses);
 	ses_features_account(ses, s);
-	s->open_spans = att_open_spans(ses->att, NULL, NULL);
+	s->open_spans = ses_open_count(ses);
 	return ses_loss_now(ses, s);
 }
 
@@ -78,10 +78,13 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 	int err;
 
 	ses->fresh = next;
+	mdl_lend_names(next, ses->model);
 	err = mdl_move(next, m, clock_ns(CLOCK_MONOTONIC));
 	if (!err) /* the readings at the end of this interval begin the next one */
 		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
-	return err ? err : mdl_copy_names(m, ses->model);
+	err = err ? err : mdl_copy_names(m, ses->model);
+	mdl_lend_names(m, NULL); /* it is read without the lock */
+	return err;
 }
 
 /* Returns a model to show, and fills the description that goes with it. NULL: out of memory. */

@@ -35,18 +35,21 @@ static int read_sources(const struct session *ses, struct mdl_session *s)
 	return 0;
 }
 
-static struct mxbpf_loss *loss_of(const struct session *ses, struct mdl_session *s, enum att_ring ring)
+static struct mxbpf_loss *loss_of(const struct ses_build *b, struct mdl_session *s, enum att_ring ring)
 {
-	return &s->sources[ses->rings[ring]->number].loss;
+	return &s->sources[b->rings[ring]->number].loss;
 }
 
 /* Adds frames of stacks that were not readable. If both calls and samples have stacks, most are of calls. */
 static void add_unread(const struct session *ses, struct mdl_session *s)
 {
-	bool of_calls = ses->details & MXBPF_DETAIL_STACK || !ses->rings[ATT_SAMPLES];
+	bool of_calls = ses->details & MXBPF_DETAIL_STACK || !ses->first->rings[ATT_SAMPLES];
 
-	loss_of(ses, s, of_calls ? ATT_CALLS : ATT_SAMPLES)->unreadable +=
-		sym_lost(ses->symbols) + mdl_texts_left_out(ses->model);
+	const struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	loss_of(b, s, of_calls ? ATT_CALLS : ATT_SAMPLES)->unreadable += sym_lost(b->symbols);
+	loss_of(ses->first, s, of_calls ? ATT_CALLS : ATT_SAMPLES)->unreadable += mdl_texts_left_out(ses->model);
 }
 
 /* The sources have delivered these records, and there was no memory for them. */
@@ -77,7 +80,7 @@ int ses_loss_now(const struct session *ses, struct mdl_session *s)
 	for (i = 0; i < s->nsources; i++)
 		s->sources[i].loss.stored = ses->folded[i];
 	drop_unkept(ses, s);
-	loss_of(ses, s, ATT_CALLS)->stored += ses->ngoing;
+	loss_of(ses->first, s, ATT_CALLS)->stored += ses->ngoing;
 	for (i = 0; i < s->nsources; i++) {
 		l = &s->sources[i].loss;
 		l->attempted = l->stored + l->dropped;
@@ -101,12 +104,14 @@ static void check(const struct session *ses, const struct mdl_source *of, uint64
 int ses_loss_end(struct session *ses)
 {
 	struct mdl_session *s = &ses->about;
+	const struct ses_build *b;
 	int err = read_sources(ses, s);
 
 	if (err)
 		return err;
+	SES_EACH_BUILD(ses, b)
 	if (ses_kernel_sums(ses))
-		loss_of(ses, s, ATT_CALLS)->stored = ses->folded[ses->rings[ATT_CALLS]->number];
+		loss_of(b, s, ATT_CALLS)->stored = ses->folded[b->rings[ATT_CALLS]->number];
 	drop_unkept(ses, s);
 	add_unread(ses, s);
 	return 0;
@@ -122,12 +127,12 @@ void ses_loss_close(struct session *ses, unsigned left)
 		src_loss_all(ses->hub, &s->loss);
 		return;
 	}
-	l = loss_of(ses, s, ATT_CALLS);
+	l = loss_of(ses->first, s, ATT_CALLS);
 	l->attempted += left;
 	l->stored += left;
 	l->unmatched += s->open_spans;
-	if (ses->rings[ATT_SWITCHES]) {
-		l = loss_of(ses, s, ATT_SWITCHES);
+	if (ses->first->rings[ATT_SWITCHES]) {
+		l = loss_of(ses->first, s, ATT_SWITCHES);
 		l->attempted += ses->sched_ended;
 		l->stored += ses->sched_ended;
 	}

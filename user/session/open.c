@@ -70,10 +70,12 @@ static void on_first(void *ctx, const struct att_open *o)
 void ses_look(struct session *ses, struct ses_look *k)
 {
 	struct pass p = {.ses = ses, .look = k};
+	struct ses_build *b;
 
-	*k = (struct ses_look){.since_ns = att_active_since_ns(ses->att),
+	*k = (struct ses_look){.since_ns = att_active_since_ns(ses->first->att),
 			       .gone = tgt_gone(ses->targets[0].tgt) ? (uint32_t)tgt_pid(ses->targets[0].tgt) : 0};
-	att_open_spans(ses->att, on_first, &p);
+	SES_EACH_BUILD(ses, b)
+	att_open_spans(b->att, on_first, &p);
 	k->err = p.err;
 }
 
@@ -133,8 +135,10 @@ static void on_second(void *ctx, const struct att_open *o)
 void ses_open_spans(struct session *ses, struct ses_look *k, uint64_t now_ns, struct buf *recs)
 {
 	struct pass p = {.ses = ses, .look = k, .recs = recs, .now_ns = now_ns, .err = k->err};
+	struct ses_build *b;
 
-	att_open_spans(ses->att, on_second, &p);
+	SES_EACH_BUILD(ses, b)
+	att_open_spans(b->att, on_second, &p);
 	hash_fini(&k->spans);
 	hash_fini(&k->threads);
 	hash_fini(&k->left);

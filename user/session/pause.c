@@ -5,7 +5,7 @@
 
 static void take(struct session *ses, bool on)
 {
-	att_activate(ses->att, on);
+	ses_activate(ses, on);
 	ses_agent_take(ses, on);
 }
 

@@ -13,9 +13,11 @@
 #include "record/record.h"
 #include "job/choose.h"
 #include "job/launch.h"
+#include "session/builds.h"
 #include "session/feature.h"
 #include "session/session.h"
 #include "source/agent.h"
+#include "source/gpu.h"
 #include "source/rings.h"
 #include "symbols/symbols.h"
 
@@ -46,23 +48,6 @@ struct ses_totals {
 	uint64_t late[SRC_MAX];		   /* records that came late, by the number of the source */
 };
 
-/* A library that a process maps while it runs; a row with each_lib probes it. */
-struct late_lib {
-	struct tgt_lib lib; /* a copy: the process that mapped it first may end */
-	const struct adp_probe *row;
-	struct plan plan; /* without sites the library is not probed */
-};
-
-struct late {
-	struct late_lib **libs; /* owned */
-	unsigned nlibs, nattached;
-	bool looked;	    /* libraries have been looked for */
-	bool counts;	    /* launches of CUDA are counted, and its calls have no spans */
-	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
-	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
-	struct hash beyond; /* (inode, device) of libraries beyond the limit */
-};
-
 /*
  * A file with a runtime, the plan of its probes, and the process that mapped it first. Other processes that map the
  * file share the plan. The first target is the one that the user asked for, and the session's description is about it.
@@ -70,16 +55,19 @@ struct late {
 struct ses_target {
 	struct tgt *tgt; /* NULL: not found yet */
 	struct plan plan;
+	struct ses_build *build; /* borrowed */
 };
-#define SES_TARGETS_MAX 9
+#define SES_TARGETS_MAX 16
 
 /* The processes that the user chose, if they are or may become several. Each is followed with its children. */
 struct ses_roots {
 	struct job *job;
-	struct buf all; /* struct ses_root */
-	unsigned alive; /* those that have not ended */
-	int ended_fd;	/* epoll: readable when one has ended */
-	bool several;	/* false: the user named one process, and the session ends with it */
+	pthread_mutex_t lock; /* of all, which other threads read */
+	struct buf all;	      /* struct ses_root */
+	struct hash places;   /* pid -> its place in all */
+	unsigned alive;	      /* those that have not ended */
+	int ended_fd;	      /* epoll: readable when one has ended */
+	bool several;	      /* false: the user named one process, and the session ends with it */
 };
 
 /* The last windows of --iterations. The agent also records calls outside these windows; the session drops those. */
@@ -108,18 +96,19 @@ struct session {
 	const struct ses_window *window; /* when events are recorded */
 	struct ses_ui ui;
 	struct plan_opts want; /* probes to plan */
-	unsigned details;      /* mask of enum mxbpf_detail, of spans */
+	unsigned details;      /* mask of enum mxbpf_detail, of spans of the first build */
 	unsigned counters;     /* mask of ctr_name()s that are counted */
 	struct launch launch;  /* the command; pid 0: none */
-	struct late late;
 	struct follow *follow; /* NULL: only the target is watched */
 	struct ses_target targets[SES_TARGETS_MAX];
-	unsigned ntargets;    /* at least 1; the first may not be found yet */
-	struct tgt *launcher; /* the process that started the target and has no runtime; borrowed from waiting; NULL:
-				 none */
-	struct tgt *waiting;  /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
+	unsigned ntargets;				 /* at least 1; the first may not be found yet */
+	struct ses_build builds[SES_BUILDS_MAX], *first; /* first: the first of them */
+	unsigned nbuilds;				 /* atomic: at least 1 */
+	struct hash builds_of; /* tgid -> number of its build, if that is not 0; changes with the lock */
+	struct tgt *launcher;  /* the process that started the target and has no runtime; borrowed from waiting; NULL:
+				  none */
+	struct tgt *waiting;   /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct ses_roots roots;
-	struct att *att;
 	struct ses_cost cost;
 	struct agts *agents; /* --agent or --gpu: all agents; NULL: not requested */
 	struct hash
@@ -132,7 +121,8 @@ struct session {
 	bool agent_came;	  /* atomic: loading the agent, for which the session waits, has succeeded or failed */
 	struct src *agent_source; /* NULL: the agent records no operators */
 	struct src *gpu_source;	  /* --gpu; NULL: not requested */
-	uint32_t gpu_said;	  /* 1 + the last enum mxbpf_gpu_state that the user was told */
+	struct ses_gpu *gpu;	  /* its processes, see feature/agents/load_gpu.c */
+	bool gpu_late;		  /* the first process gets the agent when it has mapped CUDA */
 	struct acc *accounts;	  /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
 	struct agent_costs *agent_costs; /* hub's thread: costs of the agent's calls; NULL: no agent */
 	struct calls *calls;		 /* finds the agent's call that a record was in; NULL: no record needs it */
@@ -142,11 +132,10 @@ struct session {
 	struct ses_cuts cuts;		 /* --iterations, hub's thread */
 	/* Hub's thread: ends of iterations and memory that probes see, which wait for the agent's records. */
 	struct buf behind;
-	uint64_t nbehind;	      /* their number */
-	uint64_t lent;		      /* how many of them are in the agent's batch */
-	struct buf joined;	      /* the agent's batch with accounts */
-	struct src_hub *hub;	      /* has the sources below; set after att_load() */
-	struct src *rings[ATT_RINGS]; /* NULL: not requested */
+	uint64_t nbehind;    /* their number */
+	uint64_t lent;	     /* how many of them are in the agent's batch */
+	struct buf joined;   /* the agent's batch with accounts */
+	struct src_hub *hub; /* set after att_load() */
 	pthread_mutex_t
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */
 	struct mdl *model; /* of the whole session */
@@ -155,7 +144,6 @@ struct session {
 	uint64_t unkept[SRC_MAX];  /* of them: records that were dropped because there was no memory */
 	bool short_of_memory;	   /* there was no memory for a record, or for a name */
 	struct rec_writer *writer; /* NULL: records are not kept */
-	struct sym *symbols;	   /* finds the names of records */
 	struct hash asked;	   /* --ops: name id -> 1: excluded, 2: shown */
 	uint64_t shown;		   /* --ops: spans of operators that are shown */
 	int write_error;	   /* first error of the writer or the model */
@@ -217,16 +205,27 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns);
 bool ses_role_fits(const struct session *ses, const struct tgt *t);
 int ses_role_note(struct session *ses, const struct tgt *t);
 void ses_role_join(struct session *ses, uint32_t tgid);
-/* labels.c: keeps the labels of a process. Returns 0 or -ENOMEM. */
+/*
+ * labels.c: keeps the labels of a process. Returns 0 or -ENOMEM. ses_labels_gone: of one that has ended already only
+ * the runtime is known.
+ */
 int ses_labels_note(struct session *ses, const struct tgt *t);
+int ses_labels_gone(struct session *ses, uint32_t tgid);
 int ses_describe_host(struct mdl_session *s);
 /*
- * gpu.c: --gpu. ses_gpu_open: adds the source; the agent is attached or will be. ses_gpu_await: asks for CUPTI and
- * waits until it delivers, or it is clear that it will not; false: the session has to end. ses_gpu_take: the window
- * opens or closes. ses_gpu_tick: each second. ses_gpu_age: writes what tables of --interval have to say, if anything.
- * ses_gpu_end: all is folded; adds what has to be said to every output.
+ * feature/agents/load_gpu.c: --gpu. ses_gpu_uses: returns true if a process has mapped CUDA's driver, and not only
+ * inherited it from a process that uses it. ses_gpu_open: adds the source; the first agent is attached or will be.
+ * ses_gpu_look: a followed process has mapped libraries; if one is CUDA's driver, its GPU is recorded from now on.
+ * ses_gpu_leave: a process has ended or executed another program. ses_gpu_await: asks for CUPTI and waits until it
+ * delivers, or it is clear that it will not; false: the session has to end. ses_gpu_take: the window opens or closes.
+ * ses_gpu_tick: each second. ses_gpu_age: writes what tables of --interval have to say, if anything. ses_gpu_end: all
+ * is folded; adds what has to be said to every output. ses_gpu_free: after the hub.
  */
+bool ses_gpu_uses(const struct session *ses, struct tgt *t);
 int ses_gpu_open(struct session *ses, struct err *e);
+void ses_gpu_look(struct session *ses, struct tgt *t);
+void ses_gpu_leave(struct session *ses, uint32_t tgid);
+void ses_gpu_free(struct session *ses);
 bool ses_gpu_await(struct session *ses);
 void ses_gpu_tick(struct session *ses);
 void ses_gpu_take(struct session *ses, bool on);
@@ -238,9 +237,9 @@ const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);
 const char *ses_gpu_unjoined(const struct mxbpf_gpu_shared *g, uint64_t n, char buf[512]);
 /*
  * fold.c. ses_fold: folds records into the model and the recording that the session made itself, in the name of a
- * source. From any thread, without the lock.
+ * source of their build. From any thread, without the lock.
  */
-void ses_fold(struct session *ses, enum att_ring ring, void *recs, size_t bytes);
+void ses_fold(struct ses_build *b, enum att_ring ring, void *recs, size_t bytes);
 /* Folds a batch that a source delivers; a src_fn. */
 void ses_on_batch(void *session, unsigned number, void *recs, size_t bytes);
 /*
@@ -284,14 +283,17 @@ void ses_follow_free(struct session *ses);
  * roots.c: the processes that the user chose. ses_roots_open: says whether they are or may become several.
  * ses_roots_find: finds those that run now; call it when processes are watched. ses_roots_new: a process has begun to
  * execute a program; returns 1 if the user wants it, and it is then watched. ses_roots_ended: takes those that have
- * ended; true if the session has to end.
+ * ended; true if the session has to end. ses_roots_join: a process has a runtime, which makes it a chosen one with
+ * --host. ses_roots_left: a process has ended.
  */
 int ses_roots_open(struct session *ses, struct err *e);
 int ses_roots_find(struct session *ses, struct err *e);
 int ses_roots_new(struct session *ses, pid_t pid, struct err *e);
 bool ses_roots_ended(struct session *ses);
+int ses_roots_join(struct session *ses, pid_t pid); /* 0 or -errno */
+void ses_roots_left(struct session *ses, pid_t pid);
 /* Calls fn for each process that the user chose and that has not ended, or for the command. */
-void ses_each_root(const struct session *ses, void (*fn)(void *ctx, pid_t pid), void *ctx);
+void ses_each_root(struct session *ses, void (*fn)(void *ctx, pid_t pid), void *ctx);
 bool ses_is_root(const struct session *ses, pid_t pid);
 void ses_roots_close(struct session *ses);
 
@@ -313,14 +315,14 @@ void ses_share_account(const struct session *ses, struct mdl_session *s);
  * change as often as CUPTI comes and goes. ses_late_launches: launches that were counted so far, a lower bound; 0: not
  * probed.
  */
-bool ses_late_wanted(const struct session *ses);
-void ses_late_look(struct session *ses, struct tgt *t);
+bool ses_late_wanted(const struct ses_build *b);
+void ses_late_look(struct ses_build *b, struct tgt *t);
 void ses_late_cuda(struct session *ses, bool spans);
 uint64_t ses_late_launches(const struct session *ses);
 void ses_late_fork(struct session *ses, pid_t child, pid_t parent);
-int ses_late_share(struct session *ses, struct err *e);
+int ses_late_share(struct ses_build *b, struct err *e);
 void ses_late_leave(struct session *ses, pid_t tgid);
-void ses_late_free(struct session *ses);
+void ses_late_free(struct ses_build *b);
 
 /* pause.c. ses_hold, ses_release: a pause that nobody is told of. */
 void ses_close_pause(struct session *ses);
@@ -435,6 +437,7 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 /* describe.c: fills ses->about except for times and counts. ses_add_note: adds a note for every output. 0 or -ENOMEM.
  */
 int ses_describe(struct session *ses);
+int ses_describe_build(struct ses_build *b); /* adds what a further build has */
 __attribute__((format(printf, 3, 4))) int ses_add_note(struct mdl_session *s, const char *name, const char *fmt, ...);
 
 #endif

@@ -69,6 +69,7 @@ static int choose_details(struct session *ses, const struct ses_target *of, stru
 		ses->details |= MXBPF_DETAIL_THREAD;
 	if (ses->details & MXBPF_DETAIL_ARGS)
 		ses->details |= of->plan.details & MXBPF_DETAIL_OUTPUTS;
+	ses->first->details = ses->details;
 	return 0;
 }
 
@@ -90,32 +91,8 @@ static int open_models(struct session *ses, struct err *e)
 	ses->beside = ses->o->stats_check ? mdl_new() : NULL;
 	if (!ses->model || (ses->o->reset && !ses->fresh) || (ses->o->stats_check && !ses->beside))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	return 0;
-}
-
-static void on_symbols(void *ctx, const char *text)
-{
-	ses_warn(ctx, "%s", text);
-}
-
-/* Without Python frames --py-stacks fails, and --sample goes on. */
-static int open_symbols(struct session *ses, struct err *e)
-{
-	const bool stacks = ses->o->details & MXBPF_DETAIL_STACK;
-	const struct sym_opts so = {ses->targets[0].tgt, &ses->targets[0].plan, ses->model, stacks ? on_symbols : NULL,
-				    ses};
-	struct err why = {0};
-
-	ses->symbols = sym_new(&so);
-	if (!ses->symbols || (ses->o->sample_hz && sym_samples_open(ses->symbols)))
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if ((!stacks && !ses->o->sample_hz) || !sym_python_open(ses->symbols, &why))
-		return 0;
-	if (stacks)
-		return err_set(e, why.cls, why.code, "--py-stacks: process %d (%s): %s", tgt_pid(ses->targets[0].tgt),
-			       tgt_comm(ses->targets[0].tgt), why.why);
-	if (ses->o->verbose)
-		ses_warn(ses, "samples have no Python frames: %s", why.why);
+	if (ses->fresh)
+		mdl_lend_names(ses->fresh, ses->model);
 	return 0;
 }
 
@@ -156,9 +133,11 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	new->o = o;
 	new->ui = *ui;
-	new->ntargets = 1;
+	new->ntargets = new->nbuilds = 1;
+	new->first = &new->builds[0];
+	*new->first = (struct ses_build){.ses = new, .of = &new->targets[0], .late.counts = o->gpu};
+	new->targets[0].build = new->first;
 	new->window = window_of(o);
-	new->late.counts = o->gpu;
 	new->want = (struct plan_opts){.groups = groups_of(o, backend),
 				       .ops = o->ops,
 				       .iterations = o->iterations,
@@ -189,8 +168,10 @@ int ses_prepare(struct session *ses, struct err *e)
 		return e->code;
 	if (ses->o->command || ses->o->wait) /* waiting for the target does not count as startup time */
 		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
+	if (ses_build_title(ses->first))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (ses_agent(ses, first, e) || ses_app_check(ses, first, e) || choose_details(ses, first, e) ||
-	    open_models(ses, e) || open_symbols(ses, e) || ses_features_check(ses, first, e))
+	    open_models(ses, e) || ses_build_symbols(ses->first, e) || ses_features_check(ses, first, e))
 		return e->code;
 	ses_ops_warn(ses);
 	return ses_describe(ses) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
@@ -226,16 +207,21 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
-	struct pollfd fds[] = {{.fd = ses->ui.wake_fd, .events = POLLIN},
-			       {.fd = end_fd(ses), .events = POLLIN},
-			       {.fd = ses_sight_fd(ses), .events = POLLIN},
-			       {.fd = ses->att ? att_windows_fd(ses->att) : -1, .events = POLLIN},
-			       {.fd = ses->att ? att_births_fd(ses->att) : -1, .events = POLLIN}};
+	struct pollfd fds[4 + SES_BUILDS_MAX] = {
+		{.fd = ses->ui.wake_fd, .events = POLLIN},
+		{.fd = end_fd(ses), .events = POLLIN},
+		{.fd = ses_sight_fd(ses), .events = POLLIN},
+		{.fd = ses->first->att ? att_windows_fd(ses->first->att) : -1, .events = POLLIN}};
+	const unsigned nbuilds = ses->first->att ? ses->nbuilds : 0;
+	unsigned i;
 
-	if (poll(fds, 5, ms) <= 0)
+	for (i = 0; i < nbuilds; i++)
+		fds[4 + i] = (struct pollfd){.fd = att_births_fd(ses->builds[i].att), .events = POLLIN};
+	if (poll(fds, 4 + nbuilds, ms) <= 0)
 		return false;
-	if (fds[4].revents)
-		att_births_take(ses->att);
+	for (i = 0; i < nbuilds; i++)
+		if (fds[4 + i].revents)
+			att_births_take(ses->builds[i].att);
 	if (fds[3].revents)
 		ses->window->told(ses);
 	if (fds[2].revents)
@@ -252,19 +238,11 @@ static void mark_start(struct session *ses)
 
 static int open_sources(struct session *ses, struct err *e)
 {
-	bool lacks = false;
-	unsigned i;
-
-	sym_attached(ses->symbols, ses->att);
 	ses->hub = src_hub_new(ses_on_batch, ses);
-	for (i = 0; i < ATT_RINGS && ses->hub; i++) {
-		if (att_ring_fd(ses->att, i) < 0)
-			continue;
-		ses->rings[i] = src_add_ring(ses->hub, ses->att, i);
-		lacks |= !ses->rings[i];
-	}
-	if (!ses->hub || lacks)
+	if (!ses->hub)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (ses_build_sources(ses->first, e))
+		return e->code;
 	if (ses_agent_open(ses, e))
 		return e->code;
 	return src_open(ses->hub, e);
@@ -283,25 +261,6 @@ static unsigned probes_attached(const struct session *ses)
 
 int ses_start(struct session *ses, struct err *e)
 {
-	struct att_opts ao = {.backend = ses->o->backend,
-			      .ring_bytes = (uint32_t)ses->o->ring_bytes,
-			      .details = ses->details,
-			      .account = !ses->o->no_account,
-			      .agent = ses->o->agent,
-			      .teams = ses->o->omp,
-			      .life = ses->o->life,
-			      .held = ses->o->memory,
-			      .stats = ses_kernel_sums(ses)  ? MXBPF_STATS_ON
-				       : ses->o->stats_check ? MXBPF_STATS_CHECK
-							     : MXBPF_STATS_OFF,
-			      .python = sym_python(ses->symbols),
-			      .counters = ses->counters,
-			      .samples = ses->o->sample_hz,
-			      .iterations = ses->o->iterations,
-			      .follow_app = ses->o->follow_app,
-			      .sched_spans = ses->o->sched,
-			      .sched = ses->o->sched || (ses->o->agent && !ses->o->no_account),
-			      .verbose = ses->o->verbose};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ses->o->delay_ns;
 	pid_t pid = tgt_pid(ses->targets[0].tgt);
 	struct err unfollowed = {0};
@@ -316,20 +275,17 @@ int ses_start(struct session *ses, struct err *e)
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before the probes were attached", pid);
 	if (!watch_later && ses_follow_open(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
-	if (ses_follow_watch(ses))
-		ao.targets_fd = watch_targets_fd(ses_follow_watch(ses));
-	if (att_load(&ses->targets[0].plan, pid, &ao, &ses->att, e) || ses_share_start(ses, e) ||
-	    open_sources(ses, e) || ses_agent_await(ses, e))
+	if (ses_build_load(ses->first, e) || ses_share_start(ses, e) || open_sources(ses, e) || ses_agent_await(ses, e))
 		return e->code;
 	if (ses->gpu_source)
 		ses->ended |= !ses_gpu_await(ses);
-	if (att_attach(ses->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
-	    (ses->o->sample_hz && att_clocks_start(ses->att, ses->o->sample_hz, e)))
+	if (att_attach(ses->first->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
+	    (ses->o->sample_hz && att_clocks_start(ses->first->att, ses->o->sample_hz, e)))
 		return e->code;
-	ses->about.account = ses->agent_source ? !!ses->rings[ATT_SWITCHES] : att_accounts(ses->att);
+	ses->about.account = ses->agent_source ? !!ses->first->rings[ATT_SWITCHES] : att_accounts(ses->first->att);
 	ses->about.no_faults = ses->agent_source;
 	if (watch_later)
-		ses_late_look(ses, ses->targets[0].tgt);
+		ses_late_look(ses->first, ses->targets[0].tgt);
 	else if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	ses->ended |= !ses_agents_await(ses);
@@ -340,6 +296,7 @@ int ses_start(struct session *ses, struct err *e)
 		return e->code;
 	if (ses_features_start(ses, e))
 		return e->code;
+	mem_trim();
 	mem_measure(true);
 	if (!ses->ended) /* it ended during --delay, so there is no window */
 		ses->window->start(ses);
@@ -371,11 +328,15 @@ static void on_fallen_cut(void *ctx, const char *name, uint64_t spans)
 
 static void check_cuts(struct session *ses)
 {
+	struct ses_build *b;
 	unsigned i;
 
-	att_check_cuts(ses->att, &ses->targets[0].plan, on_fallen_cut, ses);
-	for (i = 0; i < ses->late.nlibs; i++)
-		att_check_cuts(ses->att, &ses->late.libs[i]->plan, on_fallen_cut, ses);
+	SES_EACH_BUILD(ses, b)
+	{
+		att_check_cuts(b->att, &b->of->plan, on_fallen_cut, ses);
+		for (i = 0; i < b->late.nlibs; i++)
+			att_check_cuts(b->att, &b->late.libs[i]->plan, on_fallen_cut, ses);
+	}
 }
 
 void ses_wait(struct session *ses)
@@ -389,7 +350,7 @@ void ses_wait(struct session *ses)
 			if (ses->ui.second)
 				ses->ui.second(ses->ui.ctx);
 			ses_sweep(ses);
-			att_forget(ses->att, 0);
+			ses_forget(ses);
 			if (!ses_rests(ses))
 				ses_features_read(ses, false);
 			if (ses->window->second)
@@ -414,14 +375,50 @@ void ses_wait(struct session *ses)
 
 static void on_left_span(void *ctx, const struct mxbpf_span *s)
 {
-	struct session *ses = ctx;
+	struct ses_build *b = ctx;
+	struct session *ses = b->ses;
 	struct mxbpf_span copy = *s;
 	int err;
 
-	ses_fold(ses, ATT_CALLS, &copy, copy.h.size);
+	ses_fold(b, ATT_CALLS, &copy, copy.h.size);
 	err = ses->beside ? mdl_fold_all(ses->beside, &copy, copy.h.size) : 0;
 	if (err && !ses->write_error)
 		ses->write_error = err;
+}
+
+static unsigned left_spans(struct session *ses, struct ses_look *look, uint64_t until_ns)
+{
+	struct ses_build *b;
+	unsigned n = 0;
+
+	SES_EACH_BUILD(ses, b)
+	n += att_left_spans(b->att, until_ns, ses_was_left, look, on_left_span, b);
+	return n;
+}
+
+static void fold_opens(struct session *ses, const struct buf *opens)
+{
+	size_t i, n = buf_count(opens, struct mxbpf_open);
+	struct mxbpf_open *r;
+
+	for (i = 0; i < n; i++) {
+		r = buf_at(opens, struct mxbpf_open, i);
+		ses_fold(ses_build_of(ses, r->h.tgid), ATT_CALLS, r, sizeof(*r));
+	}
+}
+
+static void say_detached(const struct session *ses, uint64_t began)
+{
+	const struct ses_build *b;
+	uint64_t bytes = 0;
+
+	if (!ses->o->verbose) /* att_map_bytes() needs a file descriptor of each map */
+		return;
+	SES_EACH_BUILD(ses, b)
+	bytes += att_map_bytes(b->att);
+	ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
+		   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
+		   (unsigned long long)(bytes >> 10));
 }
 
 int ses_stop(struct session *ses, struct err *e)
@@ -437,7 +434,7 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_features_ends(ses);
 	on = ses->window->stop(ses);
 	ses_share_account(ses, s);
-	att_activate(ses->att, false);
+	ses_activate(ses, false);
 	ses_agent_take(ses, false);
 	ses_features_end(ses);
 	ses_close_pause(ses);
@@ -447,25 +444,22 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_window_account(ses, s);
 	began = clock_ns(CLOCK_MONOTONIC); /* the end of the window */
 	ses_follow_free(ses);
-	att_detach(ses->att);
-	if (ses->o->verbose) /* att_map_bytes() needs a file descriptor of each map */
-		ses_detail(ses, "detached in %llu ms; BPF maps take %llu KiB",
-			   (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - began) / NS_PER_MS),
-			   (unsigned long long)(att_map_bytes(ses->att) >> 10));
+	ses_detach(ses);
+	say_detached(ses, began);
 	src_flush(ses->hub);
 	ses_agent_end(ses);
 	ses_features_detached(ses); /* the agent has removed its callbacks */
-	s->hits = att_hits(ses->att);
+	s->hits = ses_hits(ses);
 	if (ses_kernel_sums(ses) || ses->beside)
 		ses_take_stats(ses, true);
 	if (ses_loss_end(ses))
 		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory: the loss of each source is not known");
 	check_cuts(ses);
-	left = on ? att_left_spans(ses->att, began, ses_was_left, &look, on_left_span, ses) : 0;
-	s->open_spans = att_open_spans(ses->att, NULL, NULL) - left;
+	left = on ? left_spans(ses, &look, began) : 0;
+	s->open_spans = ses_open_count(ses) - left;
 	ses_loss_close(ses, left);
 	ses_open_spans(ses, &look, began, &opens);
-	ses_fold(ses, ATT_CALLS, opens.data, opens.len);
+	fold_opens(ses, &opens);
 	buf_fini(&opens);
 	mem_measure(false);
 	ses_tell_memory(ses);
@@ -490,11 +484,12 @@ void ses_free(struct session *ses)
 	ses_features_fini(ses); /* first: a feature may have a thread that uses what follows */
 	ses_follow_free(ses);
 	if (ses->hub) {
-		att_detach(ses->att);
+		ses_detach(ses);
 		src_flush(ses->hub);
 	}
 	src_hub_free(ses->hub);
 	ses_agents_free(ses);
+	ses_gpu_free(ses);
 	agt_close(ses->agent);
 	agts_close(ses->agents);
 	acc_free(ses->accounts);
@@ -503,13 +498,11 @@ void ses_free(struct session *ses)
 	buf_fini(&ses->joined);
 	buf_fini(&ses->behind);
 	rec_writer_free(ses->writer);
-	att_free(ses->att);
-	sym_free(ses->symbols);
+	ses_builds_free(ses);
 	for (i = 0; i < ses->ntargets; i++) {
 		plan_fini(&ses->targets[i].plan);
 		tgt_close(ses->targets[i].tgt);
 	}
-	ses_late_free(ses);
 	tgt_close(ses->waiting);
 	ses_roots_close(ses);
 	mdl_free(ses->model);

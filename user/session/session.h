@@ -157,6 +157,8 @@ struct tgt *ses_target(const struct session *ses);	 /* NULL: not found */
 const struct plan *ses_plan(const struct session *ses);	 /* of the target */
 int ses_events_fd(const struct session *ses);	   /* after ses_stop(): a recording of the events that were kept */
 uint64_t ses_window_ns(const struct session *ses); /* without pauses */
+/* Calls fn for each process that is watched now, with the plan of its library. Before ses_stop(). */
+void ses_each_process(const struct session *ses, void (*fn)(void *ctx, uint32_t tgid, const struct plan *p), void *ctx);
 void ses_loss(const struct session *ses, struct mxbpf_loss *loss); /* of all sources, so far */
 /*
  * Returns true if threads of the target are stopped, and writes what stopped them: "process 12 (python) is stopped

@@ -151,24 +151,36 @@ static int feed(struct session *ses, struct taken *t)
  * Memory of devices cannot be folded in parts, because each part would need the bytes that were live before it. So
  * until the end, `going` has the current sums.
  */
-void ses_take_stats(struct session *ses, bool last)
+static void take_build(struct ses_build *b, bool keep, struct taken *going)
 {
-	const bool keep = !last && !ses->o->reset;
-	struct taken now = {0}, going = {0};
-	int err = att_take_rows(ses->att, take_row, &now);
+	struct session *ses = b->ses;
+	struct taken now = {0};
+	int err = att_take_rows(b->att, take_row, &now);
 
-	err = err ? err : att_take_mems(ses->att, keep, take_mem, keep ? &going : &now);
+	err = err ? err : att_take_mems(b->att, keep, take_mem, keep ? going : &now);
 	pthread_mutex_lock(&ses->lock);
-	err = err ? err : now.err ? now.err : going.err;
+	err = err ? err : now.err ? now.err : going->err;
 	err = err ? err : feed(ses, &now);
-	ses->folded[ses->rings[ATT_CALLS]->number] += now.count;
-	buf_fini(&ses->going);
-	ses->going = going.recs;
-	ses->ngoing = going.count;
+	ses->folded[b->rings[ATT_CALLS]->number] += now.count;
 	if (err && !ses->write_error)
 		ses->write_error = err;
 	pthread_mutex_unlock(&ses->lock);
 	buf_fini(&now.rows);
 	buf_fini(&now.groups);
 	buf_fini(&now.recs);
+}
+
+void ses_take_stats(struct session *ses, bool last)
+{
+	const bool keep = !last && !ses->o->reset;
+	struct taken going = {0};
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	take_build(b, keep, &going);
+	pthread_mutex_lock(&ses->lock);
+	buf_fini(&ses->going);
+	ses->going = going.recs;
+	ses->ngoing = going.count;
+	pthread_mutex_unlock(&ses->lock);
 }

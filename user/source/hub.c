@@ -19,7 +19,7 @@ struct src_hub {
 	unsigned nopened;
 	bool holds; /* true if a source has a watermark, so that records must wait for it */
 	bool flushed;
-	pthread_mutex_t lock; /* protects nopened and the members below, if `holds` */
+	pthread_mutex_t lock; /* protects n, nopened and the members below, if `holds` */
 	size_t held_bytes;
 	uint64_t newest_ns;   /* largest end of a delivered record */
 	uint64_t released_ns; /* everything that ended before was passed on */
@@ -44,27 +44,61 @@ struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *na
 	if (!s)
 		return NULL;
 	*s = (struct src){.ops = ops, .name = name, .ctx = ctx, .hub = h, .number = h->n};
-	h->sources[h->n++] = s;
+	pthread_mutex_lock(&h->lock);
+	h->sources[h->n] = s;
+	__atomic_store_n(&h->n, h->n + 1, __ATOMIC_RELEASE);
 	h->holds |= ops->watermark != NULL;
+	pthread_mutex_unlock(&h->lock);
 	return s;
+}
+
+static void source_free(struct src *s)
+{
+	if (s->ops->close)
+		s->ops->close(s);
+	mem_free(s->held.data);
+	free(s);
+}
+
+static int open_next(struct src_hub *h, struct err *e)
+{
+	const int err = h->sources[h->nopened]->ops->open(h->sources[h->nopened], e);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&h->lock);
+	h->nopened++;
+	pthread_mutex_unlock(&h->lock);
+	return 0;
 }
 
 int src_open(struct src_hub *h, struct err *e)
 {
-	unsigned i;
-	int err;
+	int err = 0;
 
-	for (i = 0; i < h->n; i++) {
-		err = h->sources[i]->ops->open(h->sources[i], e);
-		if (err) {
-			src_flush(h);
-			return err;
-		}
+	while (!err && h->nopened < h->n)
+		err = open_next(h, e);
+	if (err)
+		src_flush(h);
+	return err;
+}
+
+int src_open_more(struct src_hub *h, struct err *e)
+{
+	struct src *s;
+	int err = 0;
+
+	while (!err && h->nopened < h->n)
+		err = open_next(h, e);
+	while (err && h->nopened < h->n) {
 		pthread_mutex_lock(&h->lock);
-		h->nopened++;
+		s = h->sources[h->n - 1];
+		h->sources[h->n - 1] = NULL;
+		__atomic_store_n(&h->n, h->n - 1, __ATOMIC_RELEASE);
 		pthread_mutex_unlock(&h->lock);
+		source_free(s);
 	}
-	return 0;
+	return err;
 }
 
 /*
@@ -230,19 +264,15 @@ void src_hub_free(struct src_hub *h)
 
 	if (!h)
 		return;
-	for (i = 0; i < SRC_MAX && h->sources[i]; i++) {
-		if (h->sources[i]->ops->close)
-			h->sources[i]->ops->close(h->sources[i]);
-		mem_free(h->sources[i]->held.data);
-		free(h->sources[i]);
-	}
+	for (i = 0; i < SRC_MAX && h->sources[i]; i++)
+		source_free(h->sources[i]);
 	pthread_mutex_destroy(&h->lock);
 	free(h);
 }
 
 unsigned src_count(const struct src_hub *h)
 {
-	return h->n;
+	return __atomic_load_n(&h->n, __ATOMIC_ACQUIRE);
 }
 
 const struct src *src_at(const struct src_hub *h, unsigned i)

@@ -54,10 +54,15 @@ static void ring_close(struct src *s)
 static const struct src_ops ops = {
 	.open = ring_open, .flush = ring_flush, .loss = ring_loss, .close = ring_close, .checked = true};
 
-struct src *src_add_ring(struct src_hub *h, const struct att *att, enum att_ring ring)
+const char *src_ring_name(enum att_ring ring)
+{
+	return names[ring];
+}
+
+struct src *src_add_ring(struct src_hub *h, const struct att *att, enum att_ring ring, const char *name)
 {
 	struct ring_source *r = malloc(sizeof(*r));
-	struct src *s = r ? src_add(h, &ops, names[ring], r) : NULL;
+	struct src *s = r ? src_add(h, &ops, name ? name : names[ring], r) : NULL;
 
 	if (!s) {
 		free(r);

@@ -74,10 +74,13 @@ struct src {
 typedef void (*src_fn)(void *ctx, unsigned number, void *recs, size_t bytes);
 
 struct src_hub *src_hub_new(src_fn fn, void *ctx); /* NULL: out of memory */
-/* Adds a source before src_open(). The hub owns it. Returns NULL if there are SRC_MAX sources or there is no memory. */
+/* Adds a source before src_open() or src_open_more(). The hub owns it. Returns NULL if there are SRC_MAX sources or
+ * there is no memory. */
 struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *name, void *ctx);
 /* Opens all sources. Returns 0, or -errno with e set; then no source delivers. */
 int src_open(struct src_hub *h, struct err *e);
+/* Opens the sources that were added after src_open(). On failure those that could not be opened are gone. */
+int src_open_more(struct src_hub *h, struct err *e);
 /* Flushes all sources. When it returns, all records have been passed on. It is safe to call this twice. */
 void src_flush(struct src_hub *h);
 void src_hub_free(struct src_hub *h); /* after all sources have stopped; NULL is legal */

@@ -18,6 +18,7 @@ struct sym {
 	const struct att *att;
 	struct hash threads;   /* (tgid, tid) of threads with a known name */
 	struct hash missing;   /* (id, kind of name) of names that were not found; see sym_retry() */
+	struct hash apart;     /* (id in records, kind of name) -> id of the name in the session; see sym_opts.apart */
 	struct stacks *stacks; /* NULL: there is no interpreter */
 	struct smp *code;      /* NULL: there are no samples */
 	int err;	       /* first error of sym_add() in this call of sym_learn() */

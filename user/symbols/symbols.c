@@ -29,6 +29,7 @@ void sym_free(struct sym *s)
 	smp_free(s->code);
 	hash_fini(&s->threads);
 	hash_fini(&s->missing);
+	hash_fini(&s->apart);
 	free(s);
 }
 
@@ -174,6 +175,52 @@ uint64_t sym_list_id(struct sym *s, uint32_t tgid, unsigned kind, const uint64_t
 	return id;
 }
 
+#define APART_SHIFT 44 /* above the addresses of files, and below the bits that mark kinds of ids */
+
+/* A name has the id of its text; what has no text yet gets an id that no other build has. 0: not known yet. */
+static uint64_t name_apart(struct sym *s, uint32_t tgid, uint64_t id)
+{
+	int len = sym_span_name(s, tgid, id, s->text);
+	uint64_t by_text = len < 0 ? 0 : plan_text_id(0, s->text, (size_t)len);
+
+	if (len < 0)
+		return id & MXBPF_NAME_STATIC_BIT ? id | (uint64_t)s->o.apart << APART_SHIFT : 0;
+	if (!mdl_has_name(s->o.model, by_text))
+		add_span_name(s, tgid, by_text, s->text, (size_t)len);
+	return by_text;
+}
+
+static uint64_t args_apart(struct sym *s, uint32_t tgid, uint64_t id)
+{
+	const uint64_t own = id ^ (uint64_t)s->o.apart << APART_SHIFT;
+	struct buf text = {0};
+	int err = sym_args_text(s, id, &text);
+
+	if (!err)
+		sym_add(s, MXBPF_NAME_ARGS, tgid, own, text.data, text.len);
+	buf_fini(&text);
+	return err ? 0 : own;
+}
+
+/* Gives a record ids that mean the same in the whole session. A name that BPF has not stored yet is looked up again. */
+static void tell_apart(struct sym *s, struct mxbpf_rec *r, struct kind_id_walk *id)
+{
+	uint64_t *known = hash_get(&s->apart, id->id, id->of), own;
+
+	if (!id->id || (id->of != MXBPF_NAME_SPAN && id->of != MXBPF_NAME_ARGS) ||
+	    hash_get(&s->missing, id->id, id->of))
+		return;
+	own = known			  ? *known
+	      : id->of == MXBPF_NAME_SPAN ? name_apart(s, r->tgid, id->id)
+					  : args_apart(s, r->tgid, id->id);
+	if (!own)
+		return;
+	known = known ? known : hash_put(&s->apart, id->id, id->of);
+	if (known)
+		*known = own;
+	*(uint64_t *)((char *)r + id->off) = id->id = own;
+}
+
 int sym_learn(struct sym *s, struct mxbpf_rec *r)
 {
 	struct kind_id_walk id = {0};
@@ -189,6 +236,8 @@ int sym_learn(struct sym *s, struct mxbpf_rec *r)
 			learn_thread(s, r->tgid, tid);
 	}
 	while (kind_next_id(r, &id)) {
+		if (s->o.apart)
+			tell_apart(s, r, &id);
 		if (id.of == MXBPF_NAME_STACK && id.flags & KIND_ID_RAW && s->stacks)
 			*(uint64_t *)((char *)r + id.off) = sym_stack_id(s, r->tgid, id.id);
 		else if (id.of < NLEARNERS && learners[id.of] && !is_known(s, id.of, id.id))

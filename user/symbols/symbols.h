@@ -30,6 +30,11 @@ struct sym_opts {
 	 */
 	void (*warn)(void *ctx, const char *text);
 	void *ctx;
+	/*
+	 * 0 for the first build of a session. Another build gets ids of its own, where ids of its BPF object could be
+	 * those of the first build's object and mean other names.
+	 */
+	unsigned apart;
 };
 
 struct sym *sym_new(const struct sym_opts *o); /* NULL: out of memory */

@@ -105,6 +105,20 @@ int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d)
 	return err;
 }
 
+/* The kernel says "running" of a thread that runs or moves while it looks. */
+struct tgt_call tgt_peek_call(pid_t pid, pid_t tid)
+{
+	struct tgt_call c = {.syscall = -1};
+	struct buf text = {0};
+
+	if (!slurp_task(pid, tid, "syscall", &text)) {
+		c.state = sscanf(text.data, "%d", &c.syscall) == 1 ? 'S' : 'R';
+		c.syscall = c.state == 'S' ? c.syscall : -1;
+	}
+	buf_fini(&text);
+	return c;
+}
+
 static void count_stopped(pid_t pid, pid_t tid, struct buf *text, struct tgt_stop *s)
 {
 	uint64_t switches;

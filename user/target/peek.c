@@ -27,8 +27,19 @@ static int slurp_proc(pid_t pid, const char *name, size_t cap, struct buf *out)
 	return tgt_slurp(AT_FDCWD, path, cap, out);
 }
 
+/* perms: the second field of a line of maps. */
+static struct tgt_file file_of(const char *perms)
+{
+	struct tgt_file f = {0};
+	unsigned maj, min;
+
+	if (sscanf(perms, " %*s %*s %x:%x %" SCNu64, &maj, &min, &f.ino) == 3)
+		f.dev = makedev(maj, min);
+	return f;
+}
+
 /* This scans lines itself, because parsing them as tgt_maps_libs() does would take several times as long. */
-unsigned tgt_maps_match(char *text, const char *const *globs)
+unsigned tgt_maps_match(char *text, const char *const *globs, struct tgt_file *files)
 {
 	char *line, *save = NULL, *perms, *base, *deleted;
 	unsigned mask = 0, i;
@@ -42,30 +53,37 @@ unsigned tgt_maps_match(char *text, const char *const *globs)
 		if (deleted)
 			*deleted = '\0';
 		for (i = 0; globs[i]; i++)
-			if (!(mask >> i & 1) && !fnmatch(globs[i], base + 1, 0))
+			if (!(mask >> i & 1) && !fnmatch(globs[i], base + 1, 0)) {
 				mask |= 1u << i;
+				if (files)
+					files[i] = file_of(perms);
+			}
 	}
 	return mask;
 }
 
-int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask)
+int tgt_peek(pid_t pid, const char *const *globs, struct tgt_file *files, unsigned *mask)
 {
 	struct buf maps = {0};
 	int err = slurp_proc(pid, "maps", TGT_MAPS_MAX_BYTES, &maps);
 
-	*mask = err ? 0 : tgt_maps_match(maps.data, globs);
+	*mask = err ? 0 : tgt_maps_match(maps.data, globs, files);
 	buf_fini(&maps);
 	return err;
 }
 
-bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib)
+bool tgt_peek_maps(pid_t pid, const struct tgt_lib *const *libs, unsigned n)
 {
 	struct buf maps = {0};
 	char file[64];
-	bool found;
+	bool found = false, read = !slurp_proc(pid, "maps", TGT_MAPS_MAX_BYTES, &maps);
+	unsigned i;
 
-	snprintf(file, sizeof(file), " %02x:%02x %" PRIu64 " ", major(lib->dev), minor(lib->dev), lib->ino);
-	found = !slurp_proc(pid, "maps", TGT_MAPS_MAX_BYTES, &maps) && strstr(maps.data, file);
+	for (i = 0; read && i < n && !found; i++) {
+		snprintf(file, sizeof(file), " %02x:%02x %" PRIu64 " ", major(libs[i]->dev), minor(libs[i]->dev),
+			 libs[i]->ino);
+		found = strstr(maps.data, file);
+	}
 	buf_fini(&maps);
 	return found;
 }

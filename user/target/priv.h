@@ -27,9 +27,10 @@ struct tgt_slot {
 struct tgt {
 	pid_t pid;
 	int pidfd;
-	int procfd; /* directory /proc/PID; bound to this process: reads fail once it is reaped */
-	int mapsfd; /* /proc/PID/maps; bound to the address space at tgt_open() */
-	int memfd;  /* /proc/PID/mem; bound to the address space at tgt_open(); -1 without permission */
+	int procfd;	  /* directory /proc/PID; bound to this process: reads fail once it is reaped */
+	int mapsfd;	  /* /proc/PID/maps; bound to the address space at tgt_open() */
+	int memfd;	  /* /proc/PID/mem; bound to the address space at tgt_open(); -1 without permission */
+	bool check_later; /* tgt_check_later() */
 	char comm[64];
 	char label[160]; /* "1234 (python)", safe to print */
 	char *cmdline;
@@ -70,7 +71,7 @@ int tgt_maps_libs(struct tgt *t, char *text);
 bool tgt_maps_has(const struct tgt *t, const struct tgt_lib *lib, uint64_t addr, uint64_t off);
 
 /* Sets bit i if a file whose basename matches globs[i] is mapped executable. Overwrites text. */
-unsigned tgt_maps_match(char *text, const char *const *globs);
+unsigned tgt_maps_match(char *text, const char *const *globs, struct tgt_file *files);
 
 /*
  * Finds the container id in the text of /proc/PID/cgroup and copies 12 digits of it. Returns false if there is none; id

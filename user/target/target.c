@@ -457,6 +457,11 @@ int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32])
 	return tgt_slurp_comm(t->procfd, name, comm);
 }
 
+void tgt_check_later(struct tgt *t, bool on)
+{
+	t->check_later = on;
+}
+
 ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 {
 	struct iovec here = {.iov_base = buf, .iov_len = n};
@@ -471,7 +476,7 @@ ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 	if (got != (ssize_t)n && t->memfd >= 0)
 		got = pread(t->memfd, buf, n, (off_t)addr);
 	/* The process is still there, so the pid meant this process and this program during the read. */
-	if (tgt_gone(t))
+	if (!t->check_later && tgt_gone(t))
 		return -ESRCH;
 	if (got < 0)
 		return forbidden ? -EPERM : -EFAULT;

@@ -79,6 +79,11 @@ bool tgt_is_writable(const struct tgt *t, uint64_t addr);
 /* Reads the name of a thread of the process. Returns 0, or -errno if it has ended. */
 int tgt_thread_comm(const struct tgt *t, pid_t tid, char comm[32]);
 
+/*
+ * While on, tgt_read() and tgt_read_some() do not check each time that the process is still there, which takes most of
+ * their time. The caller asks tgt_gone() after the last read, and then drops what was read.
+ */
+void tgt_check_later(struct tgt *t, bool on);
 /* Reads n bytes at an address of the process. Returns 0 or -errno. */
 int tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 /* Reads up to n bytes, as far as memory is mapped. Returns their number or -errno. */
@@ -86,13 +91,18 @@ ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n);
 
 /* ---- quick looks at a pid, for walks over all processes. The pid may mean another process in the next call. */
 
+/* A file as /proc/PID/maps names it; ino 0: none. */
+struct tgt_file {
+	uint64_t dev, ino;
+};
+
 /*
- * Sets bit i of *mask if a file whose basename matches globs[i] (NULL-terminated, at most 32) is mapped executable.
- * Returns 0 or -errno.
+ * Sets bit i of *mask if a file whose basename matches globs[i] (NULL-terminated, at most 32) is mapped executable, and
+ * files[i] to the first such file; files may be NULL. Returns 0 or -errno.
  */
-int tgt_peek(pid_t pid, const char *const *globs, unsigned *mask);
-/* Returns true if the process has mapped the same file. */
-bool tgt_peek_maps(pid_t pid, const struct tgt_lib *lib);
+int tgt_peek(pid_t pid, const char *const *globs, struct tgt_file *files, unsigned *mask);
+/* Returns true if the process has mapped the same file as one of n libraries. */
+bool tgt_peek_maps(pid_t pid, const struct tgt_lib *const *libs, unsigned n);
 pid_t tgt_peek_parent(pid_t pid); /* 0: no parent, or the process has ended */
 pid_t tgt_peek_group(pid_t pid);  /* its process group, 0 for some of the system; -1: the process has ended */
 /* Read a file of /proc/PID into text, with a NUL that is not counted. The caller frees text in any case. 0 or -errno.
@@ -127,6 +137,16 @@ struct tgt_doing {
 };
 /* Returns 0, -ESRCH if the thread has ended, or -EAGAIN if it moved during each try. Then only its state is known. */
 int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d);
+
+/*
+ * The state and the system call alone, from one file instead of five. state is 'R', 'S' for any sleep, or 0: it cannot
+ * be read.
+ */
+struct tgt_call {
+	char state;
+	int32_t syscall; /* as above */
+};
+struct tgt_call tgt_peek_call(pid_t pid, pid_t tid);
 
 /* Threads that are stopped until somebody continues them. */
 struct tgt_stop {

@@ -9,15 +9,23 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const view_by_words[] = {
-	[VIEW_BY_NAME] = "name",       [VIEW_BY_SHAPE] = "shape", [VIEW_BY_STACK] = "stack",
-	[VIEW_BY_MODULE] = "module",   [VIEW_BY_LAYER] = "layer", [VIEW_BY_DEVICE] = "device",
-	[VIEW_BY_PROCESS] = "process", [VIEW_BY_RANK] = "rank",	  [VIEW_BY_JOB] = "job",
-	[VIEW_BY_THREAD] = "thread",   [VIEW_BY_EVENT] = "event", NULL};
+const char *const view_by_words[] = {[VIEW_BY_NAME] = "name",
+				     [VIEW_BY_SHAPE] = "shape",
+				     [VIEW_BY_STACK] = "stack",
+				     [VIEW_BY_MODULE] = "module",
+				     [VIEW_BY_LAYER] = "layer",
+				     [VIEW_BY_DEVICE] = "device",
+				     [VIEW_BY_PROCESS] = "process",
+				     [VIEW_BY_RANK] = "rank",
+				     [VIEW_BY_JOB] = "job",
+				     [VIEW_BY_HOST] = "host",
+				     [VIEW_BY_THREAD] = "thread",
+				     [VIEW_BY_EVENT] = "event",
+				     NULL};
 
 bool view_by_processes(enum view_by by)
 {
-	return by == VIEW_BY_PROCESS || by == VIEW_BY_RANK || by == VIEW_BY_JOB;
+	return by == VIEW_BY_PROCESS || view_by_label(by);
 }
 
 bool view_by_place(enum view_by by)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows of processes with one label (--by rank, --by job). */
+/* Rows of processes with one label (--by rank, --by job, --by host). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 bool view_by_label(enum view_by by)
 {
-	return by == VIEW_BY_RANK || by == VIEW_BY_JOB;
+	return by == VIEW_BY_RANK || by == VIEW_BY_JOB || by == VIEW_BY_HOST;
 }
 
 /* digits: the least of a rank. */
@@ -19,7 +19,9 @@ static void put_label(const struct mdl_labels *l, enum view_by by, int digits, c
 {
 	const char *role = l ? l->texts[MDL_ROLE] : "", *job = l ? l->texts[MDL_JOB] : "";
 
-	if (by == VIEW_BY_JOB)
+	if (by == VIEW_BY_HOST)
+		snprintf(buf, VIEW_LABEL_BYTES, "%s", l ? l->hostname : "no host");
+	else if (by == VIEW_BY_JOB)
 		snprintf(buf, VIEW_LABEL_BYTES, "%s", *job ? job : "no job");
 	else if (l && l->numbers[MDL_RANK] != MDL_NO_NUMBER)
 		snprintf(buf, VIEW_LABEL_BYTES, "%.64s %0*" PRIu32, *role ? role : "rank", digits,

@@ -158,22 +158,26 @@ static bool is_unknown(const struct view_column *c, const void *row)
 	return c->flags & VIEW_NULL && view_cell_number(c, row) == VIEW_UNKNOWN;
 }
 
-static int add_cell(const struct view *s, struct view_grid *g, const struct view_column *c, const void *row)
+struct view_text view_people_text(const struct view *s, const struct view_column *c, const void *row,
+				  char cell[VIEW_CELL_BYTES])
 {
-	struct view_text text;
-	char cell[VIEW_CELL_BYTES];
-
-	if (view_is_text(c)) {
-		text = view_cell_text(c, row);
-		return view_grid_add(g, text.data, text.len);
-	}
+	if (view_is_text(c))
+		return view_cell_text(c, row);
 	if (c->cell && !is_unknown(c, row))
 		c->cell((const char *)row + c->at, cell);
 	else if (view_is_double(c))
 		double_text(c, row, cell);
 	else
 		number_text(s, c, view_cell_number(c, row), cell);
-	return view_grid_add(g, cell, strlen(cell));
+	return view_word(cell);
+}
+
+static int add_cell(const struct view *s, struct view_grid *g, const struct view_column *c, const void *row)
+{
+	char cell[VIEW_CELL_BYTES];
+	const struct view_text text = view_people_text(s, c, row, cell);
+
+	return view_grid_add(g, text.data, text.len);
 }
 
 /* Members inherit the conditions of their part or object. */
@@ -209,17 +213,18 @@ void view_flatten(const struct view *s, struct view_flat *flat, const struct vie
 	}
 }
 
-static bool is_below(const struct view_column *c)
+bool view_is_below(const struct view_column *c)
 {
 	return c->flags & VIEW_BELOW || c->type == VIEW_NOTE || c->type == VIEW_LINES || c->type == VIEW_RAW;
 }
 
-/* Removes the columns that people do not see in this table and sorts the others by place. */
-static void choose_seen(struct view_flat *flat, const void *table)
+void view_people_columns(const struct view *s, struct view_flat *flat, const struct view_column *columns,
+			 const void *table)
 {
 	struct view_column one;
 	unsigned n = 0, i, k;
 
+	view_flatten(s, flat, columns, 0);
 	for (i = 0; i < flat->n; i++) {
 		one = flat->columns[i];
 		if (!one.head || !is_set(table, one.when) || !is_set(table, one.shown))
@@ -239,10 +244,10 @@ static int add_row(const struct view *s, struct view_grid *g, const struct view_
 	int err = row ? 0 : -ENOMEM;
 
 	for (c = columns; !err && c->bytes; c++)
-		if (!is_below(c))
+		if (!view_is_below(c))
 			err = add_cell(s, g, c, row);
 	for (c = columns; !err && c->bytes; c++) {
-		note = is_below(c) ? view_cell_text(c, row) : (struct view_text){0};
+		note = view_is_below(c) ? view_cell_text(c, row) : (struct view_text){0};
 		err = note.len ? view_grid_note(g, note.data, note.len) : 0;
 	}
 	return err;
@@ -253,7 +258,7 @@ static void open_grid(struct view_grid *g, const struct view_column *columns)
 	const struct view_column *c;
 
 	for (c = columns; c->bytes && g->ncols < VIEW_GRID_COLS_MAX; c++)
-		if (!is_below(c))
+		if (!view_is_below(c))
 			g->cols[g->ncols++] = (struct view_grid_col){
 				.head = c->head,
 				.left = view_is_text(c) || c->type == VIEW_DEVICE,
@@ -275,8 +280,7 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 	int err = 0;
 	size_t i;
 
-	view_flatten(s, &flat, sh->columns, 0);
-	choose_seen(&flat, table);
+	view_people_columns(s, &flat, sh->columns, table);
 	s->hinted = !s->opts->brief || list->n >= list->all;
 	if (sh->above)
 		sh->above(s, table, prefix);

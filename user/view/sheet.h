@@ -175,6 +175,13 @@ struct view_flat {
 };
 void view_flatten(const struct view *s, struct view_flat *flat, const struct view_column *columns, uint16_t at);
 
+/* Lists the columns that people see in this table, in their order. */
+void view_people_columns(const struct view *s, struct view_flat *flat, const struct view_column *columns,
+			 const void *table);
+/* The text of a cell for people. It is in cell or borrowed from the row, and untrusted. */
+struct view_text view_people_text(const struct view *s, const struct view_column *c, const void *row,
+				  char cell[VIEW_CELL_BYTES]);
+bool view_is_below(const struct view_column *c); /* people see the column below the row */
 bool view_is_text(const struct view_column *c);
 bool view_is_double(const struct view_column *c);
 /* Returns false for values that VIEW_OMIT leaves out. */

@@ -166,7 +166,7 @@ static int run(struct view *s)
 	int err = s->ops->begin ? s->ops->begin(s) : 0;
 	size_t i;
 
-	if (!err && s->ops->needs_records)
+	if (!err && (s->ops->needs_records || (s->ops->reads_records && s->in->source)))
 		err = all_records(s);
 	if (!err && s->opts->by == VIEW_BY_EVENT && s->ops->details)
 		err = view_events_read(s);

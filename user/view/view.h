@@ -59,6 +59,7 @@ enum view_by {
 	VIEW_BY_PROCESS, /* a process; needs a model with rows for each process */
 	VIEW_BY_RANK,	 /* processes of one rank; needs a model with rows for each process, and so does the next */
 	VIEW_BY_JOB,	 /* processes of one job */
+	VIEW_BY_HOST,	 /* processes of one host */
 	VIEW_BY_THREAD,	 /* a thread; needs a model with rows for each thread */
 	VIEW_BY_EVENT,	 /* a call: view_table.spans; needs the records */
 	VIEW_BY_NWORDS,
@@ -150,6 +151,7 @@ struct view_ops {
 	const char *const *magic;    /* each of its files has a line that begins with one of these; NULL: unknown */
 	bool layout; /* of tables, for --layout; its JSON, if it has a layout of its own, is the output NAME-json */
 	bool needs_records;
+	bool reads_records; /* gets the records if there is a source; else it does without */
 	bool of_samples;    /* shows only samples */
 	bool of_memory;	    /* shows only results of --memory */
 	bool gzip;	    /* compress, whatever the suffix of the file */

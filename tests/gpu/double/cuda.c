@@ -229,7 +229,7 @@ DOUBLE_EXPORT int cuDeviceGet(int *device, int i)
 
 DOUBLE_EXPORT int cuDeviceGetName(char *name, int bytes, int device)
 {
-	snprintf(name, (size_t)bytes, "Double H200 %d", device);
+	snprintf(name, (size_t)bytes, "Double H200 %d", driver_place(device));
 	return driver_ready();
 }
 

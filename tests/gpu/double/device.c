@@ -103,7 +103,7 @@ static void queue(struct stream *s, struct double_op *op, uint64_t ns)
 {
 	uint64_t now = double_now();
 
-	op->called = now;
+	op->called = device_called();
 	op->start = now + LATENCY_NS > s->free_at ? now + LATENCY_NS : s->free_at;
 	op->end = op->start + ns;
 	op->context = s->context;

@@ -53,5 +53,6 @@ void device_free_pinned(void *p);
 unsigned device_memory_kind(const void *p);
 
 void device_count(uint64_t *counter, uint64_t n);
+uint64_t device_called(void); /* start of the calling thread's outermost call; now, if it is in none */
 
 #endif

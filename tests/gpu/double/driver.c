@@ -165,6 +165,11 @@ DOUBLE_EXPORT uint64_t double_corr(void)
 	return self.depth ? self.calls[0].correlation : 0;
 }
 
+uint64_t device_called(void)
+{
+	return self.depth ? self.calls[0].start : double_now();
+}
+
 /* Sets the duration of the calling thread's next operation. */
 DOUBLE_EXPORT void double_next_ns(uint64_t ns)
 {
@@ -356,6 +361,16 @@ void *driver_context(void)
 	return state == READY ? &account : NULL;
 }
 
+int driver_place(int device)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	int i;
+
+	for (i = 0; list && i < device; i++)
+		list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL;
+	return list && *list ? atoi(list) : device;
+}
+
 int driver_attribute(int attribute, int device)
 {
 	switch (attribute) {
@@ -368,7 +383,7 @@ int driver_attribute(int attribute, int device)
 	case 16: /* MULTIPROCESSOR_COUNT */
 		return 132;
 	case 33: /* PCI_BUS_ID */
-		return 25 + device;
+		return 25 + driver_place(device);
 	case 39: /* MAX_THREADS_PER_MULTIPROCESSOR */
 		return 2048;
 	case 75: /* COMPUTE_CAPABILITY_MAJOR */

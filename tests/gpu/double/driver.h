@@ -27,6 +27,8 @@ void driver_wait(uint32_t type, struct stream *s, const struct event *e);
 int driver_query(uint32_t type, struct stream *s, const struct event *e);
 struct event *driver_event_new(void);
 int driver_attribute(int attribute, int device);
+/* Number of a device in the machine: CUDA_VISIBLE_DEVICES lists those that the process can use. */
+int driver_place(int device);
 void *driver_context(void);
 void *driver_self(void);
 void account_write(const struct double_account *a);

@@ -91,7 +91,7 @@ bool cupti_is_registered(char *holder, size_t bytes)
 
 	s.n = 0;
 	s.from = s.to = 0;
-	dl_iterate_phdr(on_object, &s);
+	agent_dso_each(on_object, &s);
 	for (at = (const uint64_t *)s.from; at + 1 < (const uint64_t *)s.to && tried < CANDIDATES; at++) {
 		if (!at[0] || !at[1] || at[0] == own)
 			continue;

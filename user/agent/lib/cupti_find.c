@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cupti.h"
+#include "fork.h"
 
 #define LIBCUDART "libcudart"
 #define LIBCUPTI  "libcupti.so."
@@ -41,9 +42,15 @@ static bool load(const char *path)
 {
 	const uint64_t at = agent_dso_of_libc("dlopen");
 	void *(*open)(const char *, int);
+	bool entered, opened;
 
 	memcpy(&open, &at, sizeof(open));
-	return *path && open && open(path, RTLD_NOW | RTLD_LOCAL);
+	if (!*path || !open)
+		return false;
+	entered = agent_fork_enter_loader();
+	opened = open(path, RTLD_NOW | RTLD_LOCAL);
+	agent_fork_leave_loader(entered);
+	return opened;
 }
 
 static bool append(char to[512], const char *text)

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fork.h"
+
 #define PAGE	     4096ull
 #define HASH_SYMBOLS 1 /* words of a GNU hash table: number of buckets, first symbol, words of the filter */
 #define HASH_FILTER  2
@@ -82,6 +84,15 @@ static bool describe(const struct dl_phdr_info *info, struct agent_dso *d)
 	return d->symbols && d->strings;
 }
 
+int agent_dso_each(int (*fn)(struct dl_phdr_info *info, size_t bytes, void *ctx), void *ctx)
+{
+	const bool entered = agent_fork_enter_loader();
+	const int ret = dl_iterate_phdr(fn, ctx);
+
+	agent_fork_leave_loader(entered);
+	return ret;
+}
+
 struct search {
 	const char *begin;
 	struct agent_dso *out;
@@ -99,7 +110,7 @@ bool agent_dso_find(const char *begin, struct agent_dso *out)
 {
 	struct search s = {begin, out};
 
-	return dl_iterate_phdr(on_object, &s) != 0;
+	return agent_dso_each(on_object, &s) != 0;
 }
 
 static int on_any(struct dl_phdr_info *info, size_t bytes, void *is)
@@ -112,7 +123,7 @@ static int on_any(struct dl_phdr_info *info, size_t bytes, void *is)
 
 bool agent_dso_any(bool (*is)(const struct agent_dso *d))
 {
-	return dl_iterate_phdr(on_any, &is) != 0;
+	return agent_dso_each(on_any, &is) != 0;
 }
 
 bool agent_dso_needs(const struct agent_dso *d, const char *library)
@@ -187,7 +198,7 @@ uint64_t agent_dso_first(const char *name)
 {
 	struct first f = {name, 0};
 
-	dl_iterate_phdr(on_exporter, &f);
+	agent_dso_each(on_exporter, &f);
 	return f.at;
 }
 
@@ -379,7 +390,7 @@ int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin
 	struct hooking h = {.hooks = hooks, .n = n};
 	bool same = false;
 
-	dl_iterate_phdr(on_first, &same);
+	agent_dso_each(on_first, &same);
 	changes += !same;
 	if (same && settled)
 		return 0;
@@ -387,7 +398,7 @@ int agent_dso_hook(const struct agent_hook *hooks, unsigned n, const char *begin
 	settled = false;
 	if (!agent_dso_find(begin, &h.of))
 		return 0;
-	dl_iterate_phdr(on_importer, &h);
+	agent_dso_each(on_importer, &h);
 	settled = !h.wrote && !h.err;
 	return h.err;
 }

@@ -8,6 +8,7 @@
 #define AGENT_LIB_DSO_H
 
 #include <elf.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,5 +70,8 @@ uint64_t agent_dso_changes(void);
  */
 void *agent_dlsym(void *handle, const char *name);
 uint64_t agent_dlsym_begin(const struct agent_hook *hooks, unsigned n);
+
+/* dl_iterate_phdr(), while no thread forks. */
+int agent_dso_each(int (*fn)(struct dl_phdr_info *info, size_t bytes, void *ctx), void *ctx);
 
 #endif

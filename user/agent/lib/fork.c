@@ -3,6 +3,9 @@
  * PyTorch's list of callbacks has a mutex. A child that is forked while another thread holds it can never take it, and
  * hangs at its first operator if the list has changed since the forking thread's last one. So no thread forks while the
  * agent changes the list, and a thread that forks reads the changed list first.
+ *
+ * The loader has locks of this kind, too. The agent's client of CUPTI takes them in a thread of its own, often just
+ * when the program has used CUDA for the first time and forks the workers of its loader.
  */
 #include "fork.h"
 
@@ -17,6 +20,8 @@
 
 static int held;
 static __thread bool mine __attribute__((tls_model("initial-exec"))); /* this thread is forking, and holds it */
+
+static __thread bool in_loader __attribute__((tls_model("initial-exec"))); /* this thread keeps forks away from it */
 
 extern int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 
@@ -50,7 +55,7 @@ static void before(void)
 	_Alignas(64) char result[RESULT_BYTES];
 
 	mine = agent_fork_stop();
-	if (mxbpf_agent_config.step_callbacks)
+	if (mxbpf_agent_config.step_callbacks && mxbpf_agent_config.registered)
 		((void (*)(void *, uint64_t))mxbpf_agent_config.step_callbacks)(result, SCOPE_UNUSED);
 }
 
@@ -64,7 +69,23 @@ static void parent(void)
 static void child(void)
 {
 	agent_fork_go();
-	mine = false;
+	mine = in_loader = false;
+}
+
+bool agent_fork_enter_loader(void)
+{
+	if (mine || in_loader)
+		return false;
+	in_loader = agent_fork_stop();
+	return in_loader;
+}
+
+void agent_fork_leave_loader(bool entered)
+{
+	if (!entered)
+		return;
+	in_loader = false;
+	agent_fork_go();
 }
 
 void agent_fork_watch(void)

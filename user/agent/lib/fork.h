@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps forks and changes of PyTorch's list of callbacks apart. Any thread may call these functions. */
+/* Keeps forks apart from changes of PyTorch's list of callbacks and from calls of the loader. Any thread may call these
+ * functions. */
 #ifndef AGENT_LIB_FORK_H
 #define AGENT_LIB_FORK_H
 
@@ -13,5 +14,11 @@ bool agent_fork_stop(void);
 bool agent_fork_try(void);
 /* After either of them has returned true. */
 void agent_fork_go(void);
+/*
+ * Around calls of the loader: no thread forks meanwhile, for a short time at most. Calls nest. Give the result of the
+ * first function to the second.
+ */
+bool agent_fork_enter_loader(void);
+void agent_fork_leave_loader(bool entered);
 
 #endif

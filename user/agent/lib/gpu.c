@@ -13,6 +13,7 @@
 
 #include "agent.h"
 #include "cupti.h"
+#include "fork.h"
 
 __asm__(".symver pthread_create,pthread_create@GLIBC_2.2.5");
 __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5");
@@ -186,6 +187,7 @@ static int start(uint64_t wanted)
 		s->gpu.state = MXBPF_GPU_OFF;
 	if (s->gpu.state == MXBPF_GPU_OFF)
 		cupti_forget();
+	agent_fork_watch();
 	agent_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);

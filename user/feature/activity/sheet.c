@@ -20,9 +20,10 @@ struct activity {
 	uint64_t rate;	 /* bytes per second of its own time */
 	uint64_t shared; /* static and dynamic */
 	double share, occupancy;
-	struct view_text grid, block;
+	struct view_text grid, block, owner;
 	bool shaped, varies;
 	char grid_text[40], block_text[24];
+	char owner_text[VIEW_LABEL_BYTES];
 	char short_name[512]; /* people read this one */
 };
 
@@ -33,6 +34,7 @@ struct activities {
 	bool devices;			 /* the rows have several devices */
 	bool shapes, varies, occupied;	 /* some row has a shape, one that differs between its calls, an occupancy */
 	bool kinds;			 /* some row has a kind of memory */
+	bool processes;			 /* people see whose row it is */
 };
 
 /* ---- what the sheets share */
@@ -110,6 +112,14 @@ const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, u
 		if ((!tgid || d[i].h.tgid == tgid) && d[i].device == device)
 			return &d[i];
 	return NULL;
+}
+
+const char *gpu_owner(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES])
+{
+	if (!view_by_label(s->opts->by))
+		return view_process_label(s, tgid, buf);
+	view_label(mdl_labels_of(s->in->session, tgid), s->opts->by, buf);
+	return buf;
 }
 
 /* ---- rows */
@@ -227,6 +237,7 @@ static int make_class(const struct view *s, struct activities *t, unsigned cls)
 	struct activity *r = calloc(n + 1, sizeof(*r)), *last = r;
 
 	t->list.rows = r;
+	t->processes = view_by_processes(s->opts->by);
 	gpu_show_empty(s, &t->list);
 	if (!r)
 		return -ENOMEM;
@@ -244,6 +255,8 @@ static int make_class(const struct view *s, struct activities *t, unsigned cls)
 	for (i = 0; cls == MXBPF_ACTIVITY_KERNEL && t->list.people && i < t->list.all; i++)
 		r[i].name = shorten(r[i].name, r[i].short_name, sizeof(r[i].short_name));
 	/* Sorting has moved the texts. */
+	for (i = 0; i < t->list.all && t->processes; i++)
+		r[i].owner = view_word(gpu_owner(s, r[i].a.h.tgid, r[i].owner_text));
 	for (i = 0; i < t->list.all && t->shapes; i++) {
 		r[i].grid.data = r[i].grid.len ? r[i].grid_text : NULL;
 		r[i].block.data = r[i].block.len ? r[i].block_text : NULL;
@@ -320,6 +333,7 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 
 static const struct view_column kernel_columns[] = {
 	{"name", NULL, "kernel", VIEW_TEXT, AT(name), VIEW_BEGINS},
+	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
@@ -389,6 +403,7 @@ static const struct view_column copy_columns[] = {
 	 .help = "kind of the memory that is read; the host's memory is pageable or pinned"},
 	{"to", NULL, "to", VIEW_WORD, AT(a.to), VIEW_OMIT, SEEN(kinds), WORDS(memories),
 	 .help = "kind of the memory that is written"},
+	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
@@ -436,6 +451,7 @@ static const struct view_column set_columns[] = {
 	{"name", NULL, "memset", VIEW_TEXT, AT(name)},
 	{"to", NULL, "to", VIEW_WORD, AT(a.to), VIEW_OMIT, SEEN(kinds), WORDS(memories),
 	 .help = "kind of the memory that is set"},
+	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
@@ -494,6 +510,7 @@ static const struct view_column wait_columns[] = {
 	{"for", NULL, "for", VIEW_WORD, AT(a.sync_type), VIEW_OMIT, WORDS(sync_types),
 	 .help = "what was waited for: an event, all work of a stream, or of the device. A stream that waits for an "
 		 "event does not make the program wait."},
+	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},

@@ -4,6 +4,7 @@
 #define FEATURE_ACTIVITY_SHEET_H
 
 #include "feature/activity/activity.h"
+#include "view/priv.h"
 #include "view/sheet.h"
 
 /* What --sort looks at. */
@@ -28,5 +29,12 @@ const char *gpu_plural(uint64_t n);
 void gpu_put_title(struct view *s, const struct view_list *list, const char *prefix, const char *text);
 /* Returns the device with this number in a process, or NULL. A process of 0 has those of all. */
 const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, uint32_t device);
+/* Who used a GPU, as --by wants it: the process, its rank or its job. Returns buf. */
+const char *gpu_owner(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES]);
+/* People read who it was if they ask for processes. The rows' type ROW and SEEN() are as in the sheets. */
+#define GPU_OWNER_COLUMN                                                                                               \
+	{                                                                                                              \
+		NULL, NULL, "process", VIEW_TEXT, AT(owner), SEEN(processes)                                           \
+	}
 
 #endif

@@ -11,18 +11,21 @@
 #include "base/fmt.h"
 #include "view/priv.h"
 
+#define OWNERS_MAX 4 /* processes that are named behind a number */
+
 struct stream {
 	struct view_text label, name; /* "GPU 0 stream 7"; name of the device */
 	struct mxbpf_agg_gpu_stream a;
 	uint64_t idle_ns, overlap_ns;
 	uint64_t multiprocessors, memory_bytes; /* 0: not known */
 	double busy, overlap;
-	char text[64];
+	struct view_text pci; /* place on the PCI bus */
+	char text[VIEW_LABEL_BYTES + 64], pci_text[16];
 };
 
 struct streams {
 	struct view_list list;
-	bool contexts, overlaps, names;
+	bool contexts, overlaps, names, processes;
 	uint64_t late;
 };
 
@@ -52,6 +55,9 @@ static void fill(const struct view *s, struct stream *r, const struct mxbpf_agg_
 	r->name.data = mdl_name(s->in->model, d->name_id, &r->name.len);
 	r->multiprocessors = d->multiprocessors;
 	r->memory_bytes = d->memory_bytes;
+	snprintf(r->pci_text, sizeof(r->pci_text), "%04x:%02x:%02x.0", d->pci_domain & 0xffff, d->pci_bus,
+		 d->pci_device);
+	r->pci.len = strlen(r->pci_text);
 }
 
 static int by_place(const void *va, const void *vb)
@@ -67,12 +73,26 @@ static int by_place(const void *va, const void *vb)
 	return memcmp(&a->track, &b->track, sizeof(a->track));
 }
 
-static void put_label(struct stream *r, bool contexts, bool processes)
+/* The process, as --by wants it; else its rank, or its number if it has none. */
+static const char *owner_of(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES])
 {
-	char context[24] = "", process[24] = "";
+	const struct mdl_labels *l = mdl_labels_of(s->in->session, tgid);
+
+	if (view_by_processes(s->opts->by))
+		return gpu_owner(s, tgid, buf);
+	if (l && l->numbers[MDL_RANK] != MDL_NO_NUMBER)
+		view_label(l, VIEW_BY_RANK, buf);
+	else
+		snprintf(buf, VIEW_LABEL_BYTES, "%" PRIu32, tgid & MDL_PID_MASK);
+	return buf;
+}
+
+static void put_label(const struct view *s, struct stream *r, bool contexts, bool processes)
+{
+	char context[24] = "", process[VIEW_LABEL_BYTES + 2] = "", owner[VIEW_LABEL_BYTES];
 
 	if (processes)
-		snprintf(process, sizeof(process), "%" PRIu32 " ", r->a.h.tgid);
+		snprintf(process, sizeof(process), "%s ", owner_of(s, r->a.h.tgid, owner));
 	if (contexts)
 		snprintf(context, sizeof(context), " context %" PRIu32, r->a.track.context);
 	if (r->a.whole)
@@ -107,8 +127,11 @@ static int make_of(const struct view *s, struct streams *t, bool whole)
 		t->names |= r[i].name.len;
 		add_sat(&t->late, r[i].a.late);
 	}
-	for (i = 0; i < n; i++)
-		put_label(&r[i], t->contexts, r[0].a.h.tgid != r[n - 1].a.h.tgid);
+	t->processes = n && r[0].a.h.tgid != r[n - 1].a.h.tgid;
+	for (i = 0; i < n; i++) {
+		put_label(s, &r[i], t->contexts, t->processes);
+		r[i].pci.data = r[i].pci.len ? r[i].pci_text : NULL; /* sorting has moved the texts */
+	}
 	buf_fini(&all);
 	gpu_show_empty(s, &t->list);
 	return r ? 0 : -ENOMEM;
@@ -198,6 +221,8 @@ static const struct view_column device_columns[] = {
 	{NULL, "name", "gpu", VIEW_TEXT, AT(label)},
 	{"gpu", "", NULL, VIEW_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
 	{"name", "", "device", VIEW_TEXT, AT(name), VIEW_OMIT, SEEN(names)},
+	{"pci", "", "pci", VIEW_TEXT, AT(pci), VIEW_OMIT, SEEN(processes),
+	 .help = "place of the GPU on the PCI bus, by which processes have the same one"},
 	{"multiprocessors", NULL, NULL, VIEW_COUNT, AT(multiprocessors), VIEW_OMIT},
 	{"memory_bytes", NULL, NULL, VIEW_BYTES, AT(memory_bytes), VIEW_OMIT},
 	BUSY_COLUMNS,
@@ -269,49 +294,75 @@ static int make_loss(const struct view *s, void *table)
 	return 0;
 }
 
-static void put_count(struct view *s, uint64_t n, const char *what)
-{
-	char text[32];
+/* What people read of the account: the places of its members in it. */
+static const struct {
+	uint16_t at;
+	const char *what;
+} losses[] = {
+#define AT_COUNT(member) offsetof(struct mxbpf_gpu_account, member)
+	{AT_COUNT(dropped), "GPU records lost because CUPTI had no buffer"},
+	{AT_COUNT(scrapped), "GPU records lost because all buffers of the agent were full"},
+	{AT_COUNT(unreadable), "GPU records lost because they were incomplete at the end, or behind such a record"},
+	{AT_COUNT(unsent), "GPU records lost because mxbpf did not read them fast enough"},
+	{AT_COUNT(unmeasured), "GPU records left out because CUPTI did not measure their times"},
+	{AT_COUNT(unknown), "GPU records left out because their kind is unknown"},
+	{AT_COUNT(threadless), "launches in no operator because their thread is unknown"},
+	{AT_COUNT(unjoined), "activities of CUDA graphs without their launch, because CUPTI below 13.1 U1 names it "
+			     "wrongly in later windows"},
+	{AT_COUNT(unnamed), "GPU records without a name because the agent's memory for names was full"},
+	{AT_COUNT(early),
+	 "activities that begin before their launch, because the clocks of CPU and GPU differ a little"},
+#undef AT_COUNT
+};
 
-	if (n)
-		out_printf(s->out, "%s: %s\n", what, fmt_count(n, text));
+static uint64_t count_at(const struct mxbpf_gpu_account *a, uint16_t at)
+{
+	return *(const __u64 *)((const char *)a + at);
+}
+
+/* Names the processes that a number is of, if there are several. */
+static void put_losers(struct view *s, const struct view_list *t, uint16_t at)
+{
+	const struct mxbpf_gpu_account *r = t->rows;
+	char owner[VIEW_LABEL_BYTES], n[32];
+	unsigned named = 0;
+	size_t i;
+
+	for (i = 0; i < t->all && t->all > 1; i++) {
+		if (!count_at(&r[i], at))
+			continue;
+		if (named++ == OWNERS_MAX) {
+			out_puts(s->out, ", ...");
+			break;
+		}
+		out_printf(s->out, "%s%s of ", named == 1 ? " (" : ", ", fmt_count(count_at(&r[i], at), n));
+		owner_of(s, r[i].h.tgid, owner);
+		view_put_safe(s->out, owner, strlen(owner));
+	}
+	if (named)
+		out_puts(s->out, ")");
 }
 
 static int print_loss(struct view *s, const void *table)
 {
 	const struct view_list *t = table;
 	const struct mxbpf_gpu_account *r = t->rows;
-	struct mxbpf_gpu_account sum = {.records = 0};
-	size_t i;
+	bool any = false;
+	uint64_t sum;
+	char n[32];
+	size_t i, k;
 
-	for (i = 0; i < t->all; i++, r++) {
-		add_sat(&sum.dropped, r->dropped);
-		add_sat(&sum.scrapped, r->scrapped);
-		add_sat(&sum.unreadable, r->unreadable);
-		add_sat(&sum.unsent, r->unsent);
-		add_sat(&sum.unmeasured, r->unmeasured);
-		add_sat(&sum.early, r->early);
-		add_sat(&sum.unjoined, r->unjoined);
-		add_sat(&sum.threadless, r->threadless);
-		add_sat(&sum.unnamed, r->unnamed);
-		add_sat(&sum.unknown, r->unknown);
+	for (k = 0; k < sizeof(losses) / sizeof(losses[0]); k++) {
+		for (sum = 0, i = 0; i < t->all; i++)
+			add_sat(&sum, count_at(&r[i], losses[k].at));
+		if (!sum)
+			continue;
+		any = true;
+		out_printf(s->out, "%s: %s", losses[k].what, fmt_count(sum, n));
+		put_losers(s, t, losses[k].at);
+		out_puts(s->out, "\n");
 	}
-	put_count(s, sum.dropped, "GPU records lost because CUPTI had no buffer");
-	put_count(s, sum.scrapped, "GPU records lost because all buffers of the agent were full");
-	put_count(s, sum.unreadable,
-		  "GPU records lost because they were incomplete at the end, or behind such a record");
-	put_count(s, sum.unsent, "GPU records lost because mxbpf did not read them fast enough");
-	put_count(s, sum.unmeasured, "GPU records left out because CUPTI did not measure their times");
-	put_count(s, sum.unknown, "GPU records left out because their kind is unknown");
-	put_count(s, sum.threadless, "launches in no operator because their thread is unknown");
-	put_count(s, sum.unjoined,
-		  "activities of CUDA graphs without their launch, because CUPTI below 13.1 U1 names it wrongly in "
-		  "later windows");
-	put_count(s, sum.unnamed, "GPU records without a name because the agent's memory for names was full");
-	put_count(s, sum.early,
-		  "activities that begin before their launch, because the clocks of CPU and GPU differ a little");
-	if (sum.dropped || sum.scrapped || sum.unreadable || sum.unsent || sum.unmeasured || sum.unknown ||
-	    sum.threadless || sum.unnamed || sum.early || sum.unjoined)
+	if (any)
 		out_puts(s->out, "\n");
 	return 0;
 }

@@ -24,18 +24,19 @@ static const char *const kinds[] = {
 };
 
 struct work {
-	struct view_text name;
+	struct view_text name, owner;
 	struct mxbpf_agg_gpu_work a;
 	uint64_t latency_avg_ns, latency_p50_ns, latency_max_ns; /* VIEW_UNKNOWN: no launch has a latency */
 	double share;
 	uint8_t kind;
-	char text[32];
+	char text[32], owner_text[VIEW_LABEL_BYTES];
 };
 
 struct works {
 	struct view_list list;
 	uint64_t self_ns; /* of all rows */
 	bool copies;	  /* some row has copies */
+	bool processes;	  /* people see whose row it is */
 };
 
 static int by_opts(const void *va, const void *vb, void *vopts)
@@ -123,6 +124,16 @@ static bool belongs(const struct mxbpf_agg_gpu_work *a, enum mxbpf_gpu_work_of o
 	       (of == MXBPF_WORK_OF_CALLS && (a->of == MXBPF_WORK_OF_OUTSIDE || a->of == MXBPF_WORK_OF_UNKNOWN));
 }
 
+/* After sorting, which moves the texts. */
+static void put_owners(const struct view *s, struct works *t)
+{
+	struct work *r = t->list.rows;
+	size_t i;
+
+	for (i = 0; t->processes && i < t->list.all; i++)
+		r[i].owner = view_word(gpu_owner(s, r[i].a.h.tgid, r[i].owner_text));
+}
+
 static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of of)
 {
 	size_t n, i;
@@ -130,6 +141,7 @@ static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of
 	struct work *r = calloc(n + 1, sizeof(*r)), *last = r;
 
 	t->list.rows = r;
+	t->processes = view_by_processes(s->opts->by);
 	gpu_show_empty(s, &t->list);
 	if (!r)
 		return -ENOMEM;
@@ -145,6 +157,7 @@ static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of
 	for (i = 0; i < t->list.all; i++)
 		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
 	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
+	put_owners(s, t);
 	/* Sorting has moved the texts. */
 	for (i = 0; of == MXBPF_WORK_OF_GRAPH && i < t->list.all; i++)
 		r[i].name.data = r[i].text;
@@ -198,6 +211,7 @@ static const struct view_column work_columns[] = {
 	{"kind", NULL, "kind", VIEW_WORD, AT(kind), WORDS(kinds), .name_min = 26,
 	 .help = "operator, another call, or user annotation; \"no call known\": no call enclosed the launch; \"no "
 		 "launch\": activities whose launch was not seen"},
+	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches), .name_min = 24,
 	 .help = "launches of kernels, copies, sets and CUDA graphs in these calls, nested calls included"},
@@ -275,6 +289,7 @@ static int make_modules(const struct view *s, void *table)
 	for (i = 0; i < n; i++)
 		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
 	qsort_r(r, n, sizeof(*r), by_opts, (void *)s->opts);
+	put_owners(s, t);
 	return 0;
 }
 
@@ -320,6 +335,7 @@ static int print_graphs(struct view *s, const void *table)
 
 static const struct view_column module_columns[] = {
 	{"module", "name", "module", VIEW_TEXT, AT(name)},
+	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"launches", NULL, "launches", VIEW_COUNT, AT(a.self.launches)},
 	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.self.kernels)},
@@ -350,6 +366,7 @@ const struct view_sheet sheet_gpu_modules = {
 
 static const struct view_column layer_columns[] = {
 	{"layer", "name", "layer", VIEW_TEXT, AT(name)},
+	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches)},
 	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels)},
@@ -379,6 +396,7 @@ const struct view_sheet sheet_gpu_layers = {
 static const struct view_column graph_columns[] = {
 	{NULL, "name", "graph", VIEW_TEXT, AT(name)},
 	{"graph", "", NULL, VIEW_COUNT, AT(a.graph), .help = "its number, as CUPTI gives it"},
+	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches), .help = "launches of the whole graph"},
 	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels)},

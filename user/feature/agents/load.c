@@ -7,12 +7,10 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "session/priv.h"
+#include "feature/agents/load_agents.h"
 
-#define LOOK_NS	   5000000 /* interval of looks whether agents have been loaded */
-#define AWAIT_NS   (10 * NS_PER_S)
-#define NAMED_MAX  8 /* processes without the agent that are named with the reason */
-#define REFUSED_AT 4 /* of them, in warnings */
+#define LOOK_NS	 5000000 /* interval of looks whether agents have been loaded */
+#define AWAIT_NS (10 * NS_PER_S)
 
 enum state { WAITS, CAME, FAILED };
 
@@ -57,18 +55,23 @@ static void on_entry(void *ctx, const struct err *e)
 	__atomic_store_n(&o->state, CAME, __ATOMIC_RELEASE);
 }
 
+static const char *what_of(const struct session *ses)
+{
+	return ses->o->agent ? "operators" : "kernels";
+}
+
 /* A process that ended before it could get the agent is no failure: what it called meanwhile is counted. */
 static void refuse(struct session *ses, uint32_t tgid, const struct err *why)
 {
 	if (why->code == -ESRCH)
 		return;
 	ses->agents_refused++;
-	if (ses->agents_refused <= NAMED_MAX &&
-	    ses_add_note(&ses->about, "agent", "operators of process %u are not recorded: %s", tgid, why->why) &&
+	if (ses->agents_refused <= AGENTS_NAMED_MAX &&
+	    ses_add_note(&ses->about, "agent", "%s of process %u are not recorded: %s", what_of(ses), tgid, why->why) &&
 	    !ses->write_error)
 		ses->write_error = -ENOMEM;
-	if (ses->agents_refused <= REFUSED_AT || ses->o->verbose)
-		ses_warn(ses, "operators of process %u are not recorded: %s", tgid, why->why);
+	if (ses->agents_refused <= AGENTS_REFUSED_AT || ses->o->verbose)
+		ses_warn(ses, "%s of process %u are not recorded: %s", what_of(ses), tgid, why->why);
 }
 
 static void say_failure(struct ses_other *o)
@@ -88,15 +91,57 @@ static uint64_t is_finalizing_in(struct session *ses, const struct agt_place *at
 	return ses_agent_is_finalizing(ses, same ? (uint32_t)tgt_pid(first->tgt) : (uint32_t)at->pid);
 }
 
-/* The agent records in this process as in the others, from the first operator that it sees. */
-void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there)
+static struct agt_opts opts_for(struct ses_other *o, const struct agt_place *at, bool was_there)
 {
-	const struct ses_target *of = &ses->targets[0];
+	struct session *ses = o->ses;
+
+	return (struct agt_opts){.calls = ses->o->agent,
+				 .gpu = ses->o->gpu,
+				 .cupti = ses->o->cupti,
+				 .memory = ses->agent_memory && at->memory.nhooks,
+				 .numbers = ses->details & MXBPF_DETAIL_SEQ,
+				 .args = ses->details & MXBPF_DETAIL_ARGS,
+				 .python = ses->details & MXBPF_DETAIL_STACK ? sym_python(ses->first->symbols) : NULL,
+				 .stacks_of_memory = ses->o->memory,
+				 .is_finalizing = is_finalizing_in(ses, at),
+				 .launched = ses->launch.pid,
+				 .patient = !ses->launch.pid,
+				 .children = true,
+				 .eager = was_there && !ses->launch.pid,
+				 .on_entry = on_entry,
+				 .ctx = o};
+}
+
+/* The process for which the plan was made, or the first one. */
+static struct tgt *owner_of(const struct session *ses, const struct plan *p)
+{
+	unsigned i;
+
+	for (i = 0; i < ses->ntargets; i++)
+		if (&ses->targets[i].plan == p)
+			return ses->targets[i].tgt;
+	return ses->targets[0].tgt;
+}
+
+static int open_and_add(struct ses_other *o, const struct plan *p, const struct agt_place *at,
+			const struct agt_opts *ao, struct err *e)
+{
+	struct session *ses = o->ses;
+
+	if (agt_open(ses->agents, p, owner_of(ses, p), at, ao, &o->agt, e))
+		return e->code;
+	if (ses->agent_source && ses_agent_add(ses, o->agt))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
+/* The agent records in this process as in the others, from the first operator that it sees. */
+static void follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there, bool anew)
+{
 	struct ses_other *o = calloc(1, sizeof(*o));
 	uint64_t *mine = o && !other_of(ses, (uint32_t)at->pid) ? hash_put(&ses->others, (uint64_t)at->pid, 0) : NULL;
 	struct agt_opts ao;
 	struct err e = {0};
-	unsigned i;
 
 	if (!mine) {
 		free(o);
@@ -104,25 +149,9 @@ void ses_agent_follow(struct session *ses, const struct plan *p, const struct ag
 	}
 	*o = (struct ses_other){.ses = ses, .tgid = (uint32_t)at->pid};
 	*mine = (uintptr_t)o;
-	for (i = 0; i < ses->ntargets; i++)
-		if (&ses->targets[i].plan == p)
-			of = &ses->targets[i];
-	ao = (struct agt_opts){.calls = true,
-			       .memory = ses->agent_memory && at->memory.nhooks,
-			       .numbers = ses->details & MXBPF_DETAIL_SEQ,
-			       .args = ses->details & MXBPF_DETAIL_ARGS,
-			       .python = ses->details & MXBPF_DETAIL_STACK ? sym_python(ses->symbols) : NULL,
-			       .stacks_of_memory = ses->o->memory,
-			       .is_finalizing = is_finalizing_in(ses, at),
-			       .launched = ses->launch.pid,
-			       .patient = !ses->launch.pid,
-			       .children = true,
-			       .eager = was_there && !ses->launch.pid,
-			       .on_entry = on_entry,
-			       .ctx = o};
-	if (!agt_open(ses->agents, p, of->tgt, at, &ao, &o->agt, &e) && ses_agent_add(ses, o->agt))
-		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (e.code) {
+	ao = opts_for(o, at, was_there);
+	ao.anew = anew;
+	if (open_and_add(o, p, at, &ao, &e)) {
 		agt_close(o->agt);
 		hash_del(&ses->others, o->tgid, 0, NULL);
 		free(o);
@@ -137,6 +166,32 @@ void ses_agent_follow(struct session *ses, const struct plan *p, const struct ag
 		refuse(ses, (uint32_t)at->pid, &e);
 }
 
+void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there)
+{
+	follow(ses, p, at, was_there, false);
+}
+
+struct agt *agents_other(const struct session *ses, uint32_t tgid)
+{
+	const struct ses_other *o = other_of(ses, tgid);
+
+	return o ? o->agt : NULL;
+}
+
+/* A forked child that has started the agent itself has no thread for CUPTI. Its agent is loaded once more. */
+struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there)
+{
+	struct agt *there = agents_other(ses, (uint32_t)at->pid);
+	struct mxbpf_gpu_shared g;
+	const bool anew = there && agt_gpu(there, &g) && !g.thread;
+
+	if (anew)
+		ses_agent_leave(ses, (uint32_t)at->pid);
+	if (anew || !there)
+		follow(ses, p, at, was_there, anew);
+	return agents_other(ses, (uint32_t)at->pid);
+}
+
 /* A process with the agent that wrote what the agent does not write. */
 static void check(struct ses_other *o)
 {
@@ -146,6 +201,7 @@ static void check(struct ses_other *o)
 		return;
 	o->told = true;
 	agt_activate(o->agt, false);
+	agt_gpu_want(o->agt, 0);
 	ses_agent_tell(o->ses,
 		       "process %u broke the agent's contract: %s; mxbpf reads nothing from its agent any more; what "
 		       "it told before may be invented",
@@ -172,9 +228,11 @@ void ses_agent_leave(struct session *ses, uint32_t tgid)
 {
 	struct ses_other *o = other_of(ses, tgid);
 
+	ses_gpu_leave(ses, tgid);
 	if (!o)
 		return;
-	ses_agent_remove(ses, o->agt);
+	if (ses->agent_source)
+		ses_agent_remove(ses, o->agt);
 	say_end(o);
 	hash_del(&ses->others, tgid, 0, NULL);
 	agt_close_later(o->agt, o);
@@ -202,6 +260,12 @@ static bool any_tries(const struct session *ses)
 	return false;
 }
 
+/* Of all processes. */
+static unsigned agents_in(const struct session *ses)
+{
+	return __atomic_load_n(&ses->agents_in, __ATOMIC_RELAXED) + (ses->agent && agt_has_entered(ses->agent));
+}
+
 bool ses_agents_await(struct session *ses)
 {
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
@@ -215,11 +279,11 @@ bool ses_agents_await(struct session *ses)
 		now = clock_ns(CLOCK_MONOTONIC);
 	}
 	ses_agents_check(ses);
-	n = __atomic_load_n(&ses->agents_in, __ATOMIC_RELAXED);
-	if (n)
-		ses_note(ses, "the agent is in %u processes; it uses up to %s of memory in each", n + 1,
+	n = agents_in(ses);
+	if (n > 1)
+		ses_note(ses, "the agent is in %u processes; it uses up to %s of memory in each", n,
 			 fmt_bytes(agt_memory_max(), memory));
-	return true;
+	return !ses->gpu_source || ses_gpu_await(ses);
 }
 
 void ses_agents_end(struct session *ses)
@@ -230,12 +294,12 @@ void ses_agents_end(struct session *ses)
 
 	while ((o = next(ses, &pos)))
 		say_end(o);
-	n = __atomic_load_n(&ses->agents_in, __ATOMIC_RELAXED);
-	if (n && ses_add_note(&ses->about, "agent", "the agent was in %u processes", n + 1) && !ses->write_error)
+	n = agents_in(ses);
+	if (n > 1 && ses_add_note(&ses->about, "agent", "the agent was in %u processes", n) && !ses->write_error)
 		ses->write_error = -ENOMEM;
-	if (ses->agents_refused > NAMED_MAX &&
-	    ses_add_note(&ses->about, "agent", "operators of %u more processes are not recorded",
-			 ses->agents_refused - NAMED_MAX) &&
+	if (ses->agents_refused > AGENTS_NAMED_MAX &&
+	    ses_add_note(&ses->about, "agent", "%s of %u more processes are not recorded", what_of(ses),
+			 ses->agents_refused - AGENTS_NAMED_MAX) &&
 	    !ses->write_error)
 		ses->write_error = -ENOMEM;
 }

@@ -53,7 +53,7 @@ static int start(struct session *ses, struct err *e)
 {
 	struct ses_cost *c = &ses->cost;
 
-	c->before = att_costs(ses->att);
+	c->before = att_costs(ses->first->att);
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->due_ns = c->began_ns + FIRST_LOOK_NS;
 	c->stage = c->before.trap_ns || ses->o->agent ? COST_AWAIT : COST_OFF;
@@ -65,6 +65,37 @@ static int start(struct session *ses, struct err *e)
 	if (c->stage != COST_OFF) /* for a recording that is cut before its end */
 		ses->about.cost = (struct mdl_cost){.scale = 1000, .uncertain = uncertain()};
 	return 0;
+}
+
+/* The cost of all builds. */
+static struct att_costs all_costs(const struct session *ses)
+{
+	struct att_costs all = att_costs(ses->first->att), of;
+	const struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	{
+		if (b == ses->first)
+			continue;
+		of = att_costs(b->att);
+		of.added_ns += all.added_ns;
+		if (of.thread_ns > all.thread_ns)
+			all = of;
+		all.added_ns = of.added_ns;
+	}
+	return all;
+}
+
+static void measure_costs(struct session *ses, bool on)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	{
+		if (!on)
+			att_costs_update(b->att);
+		att_costs_measure(b->att, on);
+	}
 }
 
 static void next(struct ses_cost *c, int stage, uint64_t now, uint64_t after_ns)
@@ -87,13 +118,12 @@ static uint64_t agent_cost(const struct session *ses)
 
 static void start_beats(struct session *ses, uint64_t now)
 {
-	const struct att_costs all = att_costs(ses->att);
+	const struct att_costs all = att_costs(ses->first->att);
 
-	att_costs_update(ses->att);
-	att_costs_measure(ses->att, false);
+	measure_costs(ses, false);
 	ses->cost.measured_ns = now;
 	ses->cost.agent_ns = agent_cost(ses);
-	att_beats_start(ses->att, all.tgid, all.tid, MEASURE_NS);
+	att_beats_start(ses->first->att, all.tgid, all.tid, MEASURE_NS);
 	next(&ses->cost, COST_BEATS, now, BEATS_NS);
 }
 
@@ -125,7 +155,7 @@ static void put_remedy(const struct session *ses, char *text, size_t bytes)
 /* Warns while Ctrl-C still helps. */
 static void warn(struct session *ses, uint64_t now)
 {
-	const struct att_costs all = att_costs(ses->att);
+	const struct att_costs all = all_costs(ses);
 	const uint64_t since_ns = now - ses->cost.began_ns;
 	char remedy[REMEDY_BYTES];
 	double share = (double)(all.thread_ns - ses->cost.before.thread_ns) / (double)since_ns;
@@ -152,12 +182,12 @@ static uint64_t measure(struct session *ses)
 		return c->due_ns;
 	switch (c->stage) {
 	case COST_AWAIT:
-		if (att_hits(ses->att) < HITS_LEAST) {
+		if (ses_hits(ses) < HITS_LEAST) {
 			next(c, COST_AWAIT, now,
 			     c->due_ns - c->began_ns < NS_PER_S ? c->due_ns - c->began_ns : NS_PER_S);
 			break;
 		}
-		att_costs_measure(ses->att, true);
+		measure_costs(ses, true);
 		next(c, COST_MEASURE, now, MEASURE_NS);
 		break;
 	case COST_MEASURE:
@@ -166,7 +196,8 @@ static uint64_t measure(struct session *ses)
 	default:
 		if (!c->warned && now - c->measured_ns >= WARN_NS)
 			warn(ses, now);
-		if ((c->warned && att_beats_choose(ses->att, GOOD_ERROR)) || now - c->measured_ns >= BEATS_MAX_NS)
+		if ((c->warned && att_beats_choose(ses->first->att, GOOD_ERROR)) ||
+		    now - c->measured_ns >= BEATS_MAX_NS)
 			next(c, COST_ON, now, 0);
 		else
 			next(c, COST_BEATS, now, BEATS_NS);
@@ -201,7 +232,7 @@ static void fill(struct mdl_cost *to, const struct att_costs *from, const struct
 
 static void account(const struct session *ses, struct mdl_session *s)
 {
-	const struct att_costs all = att_costs(ses->att);
+	const struct att_costs all = all_costs(ses);
 
 	s->cost.agent_helps = agent_helps(ses);
 	if (ses->cost.stage == COST_OFF)
@@ -220,11 +251,10 @@ static void ends(struct session *ses)
 	if (c->stage == COST_OFF)
 		return;
 	if (c->stage == COST_MEASURE) {
-		att_costs_update(ses->att);
-		att_costs_measure(ses->att, false);
+		measure_costs(ses, false);
 	}
-	att_beats_choose(ses->att, HUGE_VAL);
-	c->watched = att_beat(ses->att);
+	att_beats_choose(ses->first->att, HUGE_VAL);
+	c->watched = att_beat(ses->first->att);
 	if (ses->agent_source)
 		c->watched.cost_ns = agent_cost(ses) - c->agent_ns;
 	account(ses, &ses->about);
@@ -265,7 +295,7 @@ static struct mxbpf_beat run_alone(struct session *ses)
 
 	do {
 		asked = poll(&wake, 1, 10) > 0; /* Ctrl-C */
-		b = att_beat(ses->att);
+		b = att_beat(ses->first->att);
 		passed = clock_ns(CLOCK_MONOTONIC) - began;
 	} while (!asked && passed < ALONE_MAX_NS && (b.cpu_ns < ALONE_NS || b.n < ALONE_BEATS) &&
 		 !(passed >= SILENT_NS && !b.n) && !tgt_gone(ses->targets[0].tgt));
@@ -318,7 +348,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 	double ratio, measured;
 
 	*error = HIT_ERROR * hit_ns;
-	if (hit_ns < WORTH * first->cpu_ns || att_beat_second(ses->att, &ses->targets[0].plan, &ratio))
+	if (hit_ns < WORTH * first->cpu_ns || att_beat_second(ses->first->att, &ses->targets[0].plan, &ratio))
 		return hit_ns;
 	b = run_alone(ses);
 	both = beats_of(&b, &ses->cost.watched);
@@ -336,7 +366,7 @@ static void compare(struct session *ses, const struct beats *watched, double hit
 	double error;
 
 	hit_ns = hit_of(ses, &alone, hit_ns, &error);
-	att_detach(ses->att);
+	att_detach(ses->first->att);
 	alone.cpu_ns -= hit_ns;
 	alone.ns -= hit_ns;
 	alone.error2 += error * error;
@@ -353,7 +383,7 @@ static void detached(struct session *ses)
 
 	if (ses->cost.stage != COST_OFF && watched.n && watched.cost_ns > WORTH * watched.cpu_ns &&
 	    !tgt_gone(ses->targets[0].tgt))
-		err = att_beat_alone(ses->att, &ses->targets[0].plan, &hit_ns);
+		err = att_beat_alone(ses->first->att, &ses->targets[0].plan, &hit_ns);
 	if (!err)
 		compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",

@@ -380,7 +380,7 @@ static void apply(struct session *ses, struct limit *l)
 	for (i = 0; i < l->nsites; i++)
 		l->muted[i] = l->groups[l->group_of[i]].muted;
 	ses_hold(ses);
-	if (att_mute(ses->att, &ses->targets[0].plan, tgt_pid(ses->targets[0].tgt), l->muted, &e)) {
+	if (att_mute(ses->first->att, &ses->targets[0].plan, tgt_pid(ses->targets[0].tgt), l->muted, &e)) {
 		ses_warn(ses, "%s", e.why);
 		ses->ended = true;
 	}
@@ -471,11 +471,11 @@ static void begin_trial(struct session *ses, struct limit *l)
 	const size_t site = trial_site(l);
 
 	l->next_trial_ns = clock_ns(CLOCK_MONOTONIC) + TRIAL_NS;
-	if (!site || att_trial_open(ses->att, &ses->targets[0].plan, l->site_ip[site - 1], tgid))
+	if (!site || att_trial_open(ses->first->att, &ses->targets[0].plan, l->site_ip[site - 1], tgid))
 		return;
 	l->trial = site;
 	clear_hits(l);
-	att_places_take(ses->att, tgid, 1, ignore, NULL);
+	att_places_take(ses->first->att, tgid, 1, ignore, NULL);
 	l->trial_ns = l->last_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -489,16 +489,17 @@ static bool end_trial(struct session *ses, struct limit *l)
 	const size_t site = l->trial - 1;
 	double passed, rate, lost, ratio;
 
-	att_places_take(ses->att, tgid, 1, on_place, l);
+	att_places_take(ses->first->att, tgid, 1, on_place, l);
 	l->last_ns = clock_ns(CLOCK_MONOTONIC);
 	passed = (double)(l->last_ns - l->trial_ns);
 	rate = (double)l->site_hits[site] / passed * 1e9;
-	lost = rate * (double)att_costs(ses->att).trap_ns / 1e9; /* part of the time that the trial's own hits took */
+	lost = rate * (double)att_costs(ses->first->att).trap_ns /
+	       1e9; /* part of the time that the trial's own hits took */
 	ratio = rate / (1 - (lost < 0.9 ? lost : 0.9)) / l->site_rate[site];
 	if (ratio < CALM && passed < TRIAL_CALM_NS)
 		return false;
-	att_trial_close(ses->att);
-	att_places_take(ses->att, tgid, MXBPF_PLACE_HITS, ignore, NULL);
+	att_trial_close(ses->first->att);
+	att_places_take(ses->first->att, tgid, MXBPF_PLACE_HITS, ignore, NULL);
 	l->trial = 0;
 	if (ratio < CALM)
 		take_back(ses, l, ratio);
@@ -527,12 +528,12 @@ static void note_rates(struct limit *l, double overhead, double passed_ns)
 static double look(struct session *ses, struct limit *l, double *rate)
 {
 	const double passed = (double)(clock_ns(CLOCK_MONOTONIC) - l->last_ns);
-	double share = (double)att_costs_grown(ses->att, l->costs) / passed;
+	double share = (double)att_costs_grown(ses->first->att, l->costs) / passed;
 
 	share = share < 0.95 ? share : 0.95;
-	*rate = (double)(att_hits(ses->att) - l->last_hits) / passed * 1e9;
+	*rate = (double)(att_hits(ses->first->att) - l->last_hits) / passed * 1e9;
 	clear_hits(l);
-	att_places_take(ses->att, (uint32_t)tgt_pid(ses->targets[0].tgt), MXBPF_PLACE_HITS, on_place, l);
+	att_places_take(ses->first->att, (uint32_t)tgt_pid(ses->targets[0].tgt), MXBPF_PLACE_HITS, on_place, l);
 	note_rates(l, RARE * share / (1 - share), passed);
 	return RARE * share / (1 - share);
 }
@@ -559,8 +560,8 @@ static void evaluate(struct session *ses, struct limit *l)
 
 static void start_look(struct session *ses, struct limit *l)
 {
-	att_costs_grown(ses->att, l->costs);
-	l->last_hits = att_hits(ses->att);
+	att_costs_grown(ses->first->att, l->costs);
+	l->last_hits = att_hits(ses->first->att);
 	l->last_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -569,7 +570,7 @@ uint64_t limit_tick(struct session *ses, struct limit *l)
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (!l->last_ns) {
-		att_places_take(ses->att, 0, MXBPF_PLACE_HITS, ignore, NULL);
+		att_places_take(ses->first->att, 0, MXBPF_PLACE_HITS, ignore, NULL);
 	} else if (now - l->last_ns < (l->trial ? TRIAL_FOR_NS : LOOK_NS)) {
 		return l->last_ns + (l->trial ? TRIAL_FOR_NS : LOOK_NS);
 	} else if (l->trial) {

@@ -204,21 +204,6 @@ void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const s
 	}
 }
 
-#define LAST_TIMES 2 /* the last rank waits for less than a half of what the loop's waits for */
-
-static void find_last_rank(struct facts *f)
-{
-	unsigned k, least = 0;
-
-	for (k = 0; k < FACTS_LOOPS_MAX && f->loops[k].tid; k++) {
-		if (f->loops[k].tgid == f->loop.tgid)
-			f->exchange_ns = f->loops[k].exchange_ns;
-		least = f->loops[k].exchange_ns < f->loops[least].exchange_ns ? k : least;
-	}
-	if (f->loops[least].exchange_ns < f->exchange_ns / LAST_TIMES)
-		f->last_rank = f->loops[least].tgid;
-}
-
 /* Pages of memory that was kept are touched for the first time in any case. */
 static void count_kept(struct facts *f)
 {
@@ -255,7 +240,7 @@ static void make_operators(struct mdl *m, const struct mdl_session *s, struct fa
 	count_kept(f);
 	/* A job that takes memory again which it has just given back gets pages that the machine still has. */
 	f->faults_ns = (f->faults - f->faults_kept) * (s->fault_own_ns ? s->fault_own_ns : s->fault_ns);
-	find_last_rank(f);
+	facts_ranks(m, f);
 }
 
 /* ---- CPUs */
@@ -368,5 +353,6 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	err = facts_gpu(m, s, f);
 	err = err ? err : facts_lines(m, f);
 	f->last_cpus = cpus_of(m, f->last_rank);
+	f->last_labels = f->last_rank ? mdl_labels_of(s, f->last_rank) : NULL;
 	return err;
 }

@@ -52,8 +52,11 @@ struct facts {
 	} loops[FACTS_LOOPS_MAX];
 	uint64_t exchange_ns; /* of the loop's process; exchanges that run at once add up */
 	uint32_t last_rank;   /* process that spends the least in them, so that the others wait for it; 0: none */
-	bool last_unprobed;   /* the session does not profile last_rank, whose lines and CPU time are known alone */
-	double last_cpus;     /* that last_rank used; below 0: not known */
+	const struct mdl_labels *last_labels; /* borrowed; NULL: not known */
+	/* The operator in which it spends the most more than the median of the other ranks, and how much more. */
+	struct fact_operator last_more;
+	bool last_unprobed; /* the session does not profile last_rank, whose lines and CPU time are known alone */
+	double last_cpus;   /* that last_rank used; below 0: not known */
 
 	struct fact_line data_line;	/* workers, or the loop's own thread while it waits for data */
 	bool data_workers;		/* data_line is of other processes or threads */
@@ -170,6 +173,8 @@ void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const s
 			 uint64_t much);
 /* facts_gpu.c: what GPUs did. It needs the loop. 0 or -ENOMEM. */
 int facts_gpu(struct mdl *m, const struct mdl_session *s, struct facts *f);
+/* facts_ranks.c: the rank that lags, of those that are profiled. It needs the loops. */
+void facts_ranks(struct mdl *m, struct facts *f);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
 int facts_owner(const struct mdl *m, struct facts *f);
 

@@ -263,22 +263,66 @@ static double exchange_share(const struct facts *f)
 	return part(f, MXBPF_PART_KVSTORE) + waits_beside(f);
 }
 
-static void exchange_say(const struct facts *f, struct buf *b)
+/* The loop waits for one rank, which lags. */
+static double straggler_share(const struct facts *f)
 {
-	buf_printf(b, "The loop waits in %.0f%% of its time for the exchange with other processes",
-		   100 * exchange_share(f));
+	return f->last_rank ? exchange_share(f) : 0;
 }
 
-static void exchange_evidence(const struct facts *f, struct buf *b)
+/* The number of a process with a role is the launcher's. The program's own number may be another one. */
+static void put_last_rank(const struct facts *f, struct buf *b)
 {
-	if (!f->last_rank)
-		return;
+	const struct mdl_labels *l = f->last_labels;
+
+	if (!l || l->numbers[MDL_RANK] == MDL_NO_NUMBER)
+		buf_printf(b, "Process %" PRIu32, f->last_rank);
+	else if (l->texts[MDL_ROLE][0])
+		buf_printf(b, "Process %" PRIu32 " (%s %" PRIu32 " of the launcher)", f->last_rank, l->texts[MDL_ROLE],
+			   l->numbers[MDL_RANK]);
+	else
+		buf_printf(b, "Rank %" PRIu32 " (process %" PRIu32 ")", l->numbers[MDL_RANK], f->last_rank);
+}
+
+/* How much longer the loop waits in an iteration than that rank does. */
+static void straggler_say(const struct facts *f, struct buf *b)
+{
+	const double share = exchange_share(f);
+	char ns[24];
+
+	put_last_rank(f, b);
+	buf_printf(b, " lags: the loop waits in %.0f%% of its time for the exchange with other processes", 100 * share);
+	if (f->loop.n)
+		buf_printf(b, ", %s in each iteration",
+			   fmt_ns((uint64_t)(share * (double)(f->loop.total_ns / f->loop.n)), ns));
+}
+
+#define MORE_LEAST 0.2 /* of what the loop waits: an operator that explains it */
+
+static void straggler_evidence(const struct facts *f, struct buf *b)
+{
+	const double waits = exchange_share(f) * (double)f->loop.total_ns;
+	char ns[24];
+
+	if (f->loop.n && (double)f->last_more.much >= MORE_LEAST * waits)
+		buf_printf(b, "it spends %s more in %.*s in each iteration than the other ranks; ",
+			   fmt_ns(f->last_more.much / f->loop.n, ns), (int)f->last_more.len, f->last_more.name);
 	buf_printf(b, "process %" PRIu32 " arrives last%s", f->last_rank, f->last_line.looks ? ": " : "");
 	put_line(&f->last_line, b);
 	if (f->last_unprobed && f->last_cpus >= 0)
 		buf_printf(b, "; it uses %.1f CPUs and is not probed", f->last_cpus);
 	else if (f->last_unprobed)
 		buf_printf(b, "; it is not probed");
+}
+
+static double even_exchange_share(const struct facts *f)
+{
+	return f->last_rank ? 0 : exchange_share(f);
+}
+
+static void exchange_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b, "The loop waits in %.0f%% of its time for the exchange with other processes",
+		   100 * exchange_share(f));
 }
 
 /* ---- the program itself */
@@ -558,7 +602,12 @@ const struct finding_rule finding_rules[] = {
 	 .next = "now --pid PID",
 	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
 		   "thread does to another process."},
-	{.key = "exchange", .full_gpu = true, .least = 0.2, .share = exchange_share, .say = exchange_say, .evidence = exchange_evidence,
+	{.key = "straggler", .full_gpu = true, .least = 0.2, .share = straggler_share, .say = straggler_say, .evidence = straggler_evidence,
+	 .next = "now --pid PID",
+	 .advice = "All processes of a job wait for the slowest one in each exchange. Give that rank no more work than the "
+		   "others have: the same number and length of samples, no evaluation or checkpoint of its own, and a "
+		   "machine that is as fast and as free."},
+	{.key = "exchange", .full_gpu = true, .least = 0.2, .share = even_exchange_share, .say = exchange_say,
 	 .next = "now --pid PID",
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},

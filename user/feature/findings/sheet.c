@@ -8,6 +8,7 @@
 #include "feature/findings/findings.h"
 #include "feature/lines/lines.h"
 #include "feature/neighbours/neighbours.h"
+#include "feature/steps/steps.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
@@ -65,30 +66,15 @@ static void fini(void *table)
 
 static void put_parts(struct view *s, const struct facts *f)
 {
-	static const char *const words[MXBPF_STEP_PARTS] = {
-		[MXBPF_PART_DATA] = "waiting for data",
-		[MXBPF_PART_WAIT] = "waiting for results",
-		[MXBPF_PART_KVSTORE] = "waiting for other processes",
-		[MXBPF_PART_OPERATOR] = "in operators",
-		[MXBPF_PART_API] = "in other calls of the runtime",
-		[MXBPF_PART_OUTSIDE] = "in the program itself",
-	};
-	const char *before = ": ";
-	unsigned part, i, best;
-	bool said[MXBPF_STEP_PARTS] = {0};
+	uint8_t order[MXBPF_STEP_PARTS];
+	const unsigned n = steps_large_parts(f->loop.part_ns, f->loop.known_ns, order);
+	unsigned i;
 
-	for (i = 0; i < MXBPF_STEP_PARTS; i++) {
-		for (part = best = 0; part < MXBPF_STEP_PARTS; part++)
-			if (!said[part] && (said[best] || f->loop.part_ns[part] > f->loop.part_ns[best]))
-				best = part;
-		said[best] = true;
-		if (f->loop.part_ns[best] * 100 < f->loop.known_ns)
-			break;
-		out_printf(s->out, "%s%.0f%% %s%s", before,
-			   100.0 * (double)f->loop.part_ns[best] / (double)f->loop.known_ns, words[best],
-			   best == MXBPF_PART_OUTSIDE && f->unprobed ? " or calls not probed" : "");
-		before = ", ";
-	}
+	for (i = 0; i < n; i++)
+		out_printf(s->out, "%s%.0f%% %s%s", i ? ", " : ": ",
+			   100.0 * (double)f->loop.part_ns[order[i]] / (double)f->loop.known_ns,
+			   steps_part_words[order[i]],
+			   order[i] == MXBPF_PART_OUTSIDE && f->unprobed ? " or calls not probed" : "");
 }
 
 /* How fast the job goes on, before what holds it up. */

@@ -51,8 +51,8 @@ struct lines {
 	char text[TEXT_BYTES];
 	/* of the present process */
 	struct process *at;
-	uint64_t bases[64];
-	unsigned nbases;
+	struct py_thread threads[64];
+	unsigned nthreads;
 };
 
 static void process_free(struct process *p)
@@ -74,6 +74,8 @@ static struct process *process_new(pid_t pid)
 	p->pid = pid;
 	if (tgt_open(pid, &p->tgt, &e) || tgt_pid(p->tgt) != pid || py_open(p->tgt, &p->py, &e))
 		p->py = NULL;
+	if (p->py)
+		tgt_check_later(p->tgt, true); /* each look checks once */
 	return p;
 }
 
@@ -168,15 +170,15 @@ static void on_open(void *ctx, const struct att_open *o)
 		*at = buf_count(&l->opens, struct mxbpf_frame);
 }
 
-static void keep_base(void *ctx, uint64_t fs_base)
+static void keep_thread(void *ctx, const struct py_thread *t)
 {
 	struct lines *l = ctx;
 
-	if (l->nbases < sizeof(l->bases) / sizeof(l->bases[0]))
-		l->bases[l->nbases++] = fs_base;
+	if (l->nthreads < sizeof(l->threads) / sizeof(l->threads[0]))
+		l->threads[l->nthreads++] = *t;
 }
 
-static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
+static void look_at_thread(struct lines *l, const struct py_thread *t, bool is_main)
 {
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
 				   .syscall = -1,
@@ -185,22 +187,23 @@ static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
 				   .rank = l->at->rank};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
 	struct mxbpf_stack stack;
-	struct tgt_doing doing;
+	struct tgt_call call;
 	struct mxbpf_frame *f;
 	unsigned lost = 0;
 	uint64_t *at;
 	size_t len;
 
 	r.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
-	r.tid = is_main ? (uint32_t)l->at->pid : (uint32_t)py_thread_id(l->at->py, fs_base);
-	if (py_thread_stack(l->at->py, fs_base, &stack))
+	r.tid = is_main ? (uint32_t)l->at->pid : (uint32_t)t->id;
+	if (py_stack_of(l->at->py, t, &stack))
 		return;
 	len = py_stack_text(l->at->py, &stack, l->text, sizeof(l->text), &lost);
-	if (!len || lost)
+	if (!len || lost || tgt_gone(l->at->tgt))
 		return;
-	if (r.tid && tgt_peek_doing(l->at->pid, (pid_t)r.tid, &doing) != -ESRCH) {
-		r.sleeps = doing.state != 'R';
-		r.syscall = r.sleeps ? doing.syscall : -1;
+	if (r.tid) {
+		call = tgt_peek_call(l->at->pid, (pid_t)r.tid);
+		r.sleeps = call.state == 'S';
+		r.syscall = call.syscall;
 	}
 	at = hash_get(&l->frames, r.tid, r.h.tgid);
 	if (at) {
@@ -219,22 +222,24 @@ static void look_at_thread(struct lines *l, uint64_t fs_base, bool is_main)
 
 static void look(struct lines *l)
 {
+	const struct ses_build *b;
 	unsigned i, k;
 
 	hash_fini(&l->frames);
 	l->frames = (struct hash){0};
 	l->opens.len = l->recs.len = 0;
-	att_open_on_threads(l->ses->att, on_open, l);
+	SES_EACH_BUILD(l->ses, b)
+	att_open_on_threads(b->att, on_open, l);
 	for (i = 0; i < l->nprocesses; i++) {
 		l->at = l->processes[i];
-		l->nbases = 0;
+		l->nthreads = 0;
 		if (l->at->py)
-			py_each_thread(l->at->py, keep_base, l);
+			py_each_thread(l->at->py, keep_thread, l);
 		/* Of another rank only its main thread counts, which is the last one. */
-		for (k = l->at->rank && l->nbases ? l->nbases - 1 : 0; k < l->nbases; k++)
-			look_at_thread(l, l->bases[k], k + 1 == l->nbases);
+		for (k = l->at->rank && l->nthreads ? l->nthreads - 1 : 0; k < l->nthreads; k++)
+			look_at_thread(l, &l->threads[k], k + 1 == l->nthreads);
 	}
-	if (l->recs.len && att_active_since_ns(l->ses->att))
+	if (l->recs.len && att_active_since_ns(l->ses->first->att))
 		ses_keep(l->ses, l->recs.data, l->recs.len, 0);
 }
 

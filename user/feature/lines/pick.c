@@ -29,16 +29,22 @@ static enum origin origin_of(const char *line, size_t len)
 	return PROGRAM;
 }
 
-/* The innermost line of the program, else of code that was made, else of all. */
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len)
 {
-	size_t left, n, best_len = 0;
-	const char *text = stack_id ? mdl_text(m, MXBPF_NAME_STACK, stack_id, &left) : NULL, *line, *end, *best = NULL;
+	size_t left;
+	const char *text = stack_id ? mdl_text(m, MXBPF_NAME_STACK, stack_id, &left) : NULL;
+
+	*len = 0;
+	return text ? lines_pick(text, left, len) : NULL;
+}
+
+const char *lines_pick(const char *text, size_t left, size_t *len)
+{
+	size_t n, best_len = 0;
+	const char *line, *end, *best = NULL;
 	enum origin origin, found = FOREIGN;
 
 	*len = 0;
-	if (!text)
-		return NULL;
 	for (line = text; left && found != PROGRAM; line += n, left -= n) {
 		end = memchr(line, '\n', left);
 		*len = end ? (size_t)(end - line) : left;

@@ -21,18 +21,26 @@ static void keep(void *ctx, struct mxbpf_sched *r)
 }
 
 /* A thread that is off the CPU at this moment has no record yet. */
-static void rest(struct session *ses)
+static void rest_of(struct ses_build *b)
 {
 	const struct mxbpf_rec *r;
 	struct buf recs = {0};
 	size_t pos = 0;
 
-	ses->sched_ended += att_sched_end(ses->att, keep, &recs);
+	b->ses->sched_ended += att_sched_end(b->att, keep, &recs);
 	while ((r = kind_next(recs.data, recs.len, &pos)))
-		ses_agent_fill(ses, (struct mxbpf_rec *)r);
+		ses_agent_fill(b->ses, (struct mxbpf_rec *)r);
 	if (recs.len)
-		ses_fold(ses, ATT_SWITCHES, recs.data, recs.len);
+		ses_fold(b, ATT_SWITCHES, recs.data, recs.len);
 	buf_fini(&recs);
+}
+
+static void rest(struct session *ses)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	rest_of(b);
 }
 
 const struct ses_feature sched_session = {

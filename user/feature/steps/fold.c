@@ -83,6 +83,7 @@ struct state {
 	struct hash roles;     /* name_id -> enum role */
 	struct buf iterations; /* struct mxbpf_iteration */
 	struct buf taken;      /* struct steps_end: ended, but not taken by steps_take_ended() */
+	struct hash begun;     /* tgid -> number of its first iteration in this model; none: 0 */
 	uint64_t resumed_ns;   /* end of the last pause of the session */
 };
 
@@ -607,7 +608,33 @@ static void steps_fini(struct mdl *m)
 			buf_fini(&((struct process *)(uintptr_t)h->val)->pieces);
 	mdl_owned_fini(&state->processes);
 	mdl_items_fini(&state->roles, &state->iterations);
+	hash_fini(&state->begun);
 	buf_fini(&state->taken);
+}
+
+uint64_t steps_begun(const struct mdl *m, uint32_t tgid)
+{
+	const struct state *state = mdl_state_of(m, &feature_steps);
+	const uint64_t *nr = state ? hash_get(&state->begun, tgid, 0) : NULL;
+
+	return nr ? *nr : 0;
+}
+
+/* Iterations are numbered on. */
+static int begin_numbers(struct state *state)
+{
+	const struct hash_entry *h;
+	uint64_t *begun;
+	size_t pos = 0;
+
+	while ((h = hash_next(&state->processes, &pos))) {
+		begun = h->val ? hash_put(&state->begun, h->a, 0) : NULL;
+		if (h->val && !begun)
+			return -ENOMEM;
+		if (begun)
+			*begun = ((const struct process *)(uintptr_t)h->val)->nr;
+	}
+	return 0;
 }
 
 /* The iterations that have ended stay in `from`. */
@@ -621,7 +648,7 @@ static int steps_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	t->processes = f->processes;
 	t->resumed_ns = f->resumed_ns;
 	f->processes = (struct hash){0};
-	return 0;
+	return begin_numbers(t);
 }
 
 const struct mdl_feature feature_steps = {

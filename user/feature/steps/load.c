@@ -26,7 +26,7 @@ static void say(const struct session *ses, const char *what, uint64_t began_ns)
 	char ns[24];
 
 	ses_detail(ses, "%s in %s, after %llu iterations", what, fmt_ns(clock_ns(CLOCK_MONOTONIC) - began_ns, ns),
-		   (unsigned long long)att_iteration_window(ses->att).iterations);
+		   (unsigned long long)att_iteration_window(ses->first->att).iterations);
 }
 
 /* Attaches the probes to all processes, and lets BPF open the next window. */
@@ -43,7 +43,7 @@ static void attach(struct session *ses)
 	ses->sampling = true;
 	ses_agent_take(ses, true);
 	say(ses, "all attached", began);
-	att_set_iteration_window(ses->att, true, true, 0);
+	att_set_iteration_window(ses->first->att, true, true, 0);
 }
 
 /* Waits for the end of the iteration before the one at which the next window shall open. */
@@ -51,14 +51,14 @@ static void rest(struct session *ses, const struct mxbpf_iteration_window *now)
 {
 	uint64_t due = now->opened_at + ses->o->period - 1;
 
-	att_set_iteration_window(ses->att, true, false, due);
-	if (att_iteration_window(ses->att).iterations >= due)
+	att_set_iteration_window(ses->first->att, true, false, due);
+	if (att_iteration_window(ses->first->att).iterations >= due)
 		attach(ses);
 }
 
 static void start(struct session *ses)
 {
-	att_set_iteration_window(ses->att, true, false, 1);
+	att_set_iteration_window(ses->first->att, true, false, 1);
 }
 
 static void told(struct session *ses)
@@ -66,8 +66,8 @@ static void told(struct session *ses)
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct mxbpf_iteration_window now;
 
-	att_windows_take(ses->att);
-	now = att_iteration_window(ses->att);
+	att_windows_take(ses->first->att);
+	now = att_iteration_window(ses->first->att);
 	if (ses->paused_at_ns)
 		return;
 	if (!ses->sampling) {
@@ -79,7 +79,7 @@ static void told(struct session *ses)
 		}
 		ses_agent_take(ses, false);
 		ses_agent_settle(ses);
-		att_less(ses->att);
+		att_less(ses->first->att);
 		say(ses, "all but one detached", began);
 		ses->sampling = false;
 		ses->windows = now.closed;
@@ -89,28 +89,28 @@ static void told(struct session *ses)
 
 static void take(struct session *ses, bool on)
 {
-	struct mxbpf_iteration_window now = att_iteration_window(ses->att);
+	struct mxbpf_iteration_window now = att_iteration_window(ses->first->att);
 
 	if (!on) {
 		ses_agent_take(ses, false);
-		att_set_iteration_window(ses->att, false, false, 0);
+		att_set_iteration_window(ses->first->att, false, false, 0);
 		return;
 	}
 	ses->windows = now.closed;
 	if (ses->sampling) {
 		ses_agent_take(ses, true);
-		att_set_iteration_window(ses->att, true, true, 0);
+		att_set_iteration_window(ses->first->att, true, true, 0);
 	} else {
-		att_set_iteration_window(ses->att, true, false, now.iterations + 1);
+		att_set_iteration_window(ses->first->att, true, false, now.iterations + 1);
 	}
 }
 
 static bool stop(struct session *ses)
 {
-	const struct mxbpf_iteration_window now = att_iteration_window(ses->att);
+	const struct mxbpf_iteration_window now = att_iteration_window(ses->first->att);
 
 	ses_agent_take(ses, false); /* first, because the next call takes a moment */
-	att_set_iteration_window(ses->att, false, false, 0);
+	att_set_iteration_window(ses->first->att, false, false, 0);
 	return ses->sampling && now.opened > now.closed;
 }
 
@@ -119,7 +119,7 @@ static void second(struct session *ses)
 	if (ses->warned || ses_window_ns(ses) < PATIENCE_NS)
 		return;
 	ses->warned = true;
-	if (!att_iteration_window(ses->att).iterations)
+	if (!att_iteration_window(ses->first->att).iterations)
 		ses_warn(ses,
 			 "no iteration has ended in 10 s, and recording starts after two have: an iteration ends with "
 			 "%s",
@@ -128,7 +128,7 @@ static void second(struct session *ses)
 
 static void account(const struct session *ses, struct mdl_session *s)
 {
-	const struct mxbpf_iteration_window now = att_iteration_window(ses->att);
+	const struct mxbpf_iteration_window now = att_iteration_window(ses->first->att);
 
 	s->iterations = now.iterations;
 	s->sampled_iterations = now.sampled;

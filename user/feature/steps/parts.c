@@ -7,6 +7,7 @@
  * time did something else.
  */
 #include "feature/steps/parts.h"
+#include "feature/steps/steps.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -282,4 +283,30 @@ void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost, do
 		it->first_ns = it->part_ns[MXBPF_PART_OUTSIDE];
 	if (it->raw_ns)
 		it->busy_ns = (uint64_t)((double)it->busy_ns * ((double)it->dur_ns / (double)it->raw_ns));
+}
+
+/* ---- for people */
+
+const char *const steps_part_words[MXBPF_STEP_PARTS] = {
+	[MXBPF_PART_DATA] = "waiting for data",
+	[MXBPF_PART_WAIT] = "waiting for results",
+	[MXBPF_PART_KVSTORE] = "waiting for other processes",
+	[MXBPF_PART_OPERATOR] = "in operators",
+	[MXBPF_PART_API] = "in other calls of the runtime",
+	[MXBPF_PART_OUTSIDE] = "in the program itself",
+};
+
+unsigned steps_large_parts(const uint64_t part_ns[MXBPF_STEP_PARTS], uint64_t all_ns, uint8_t order[MXBPF_STEP_PARTS])
+{
+	unsigned n = 0, k;
+	uint8_t part;
+
+	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
+		if (!part_ns[part] || part_ns[part] * 100 < all_ns)
+			continue;
+		for (k = n++; k && part_ns[order[k - 1]] < part_ns[part]; k--)
+			order[k] = order[k - 1];
+		order[k] = part;
+	}
+	return n;
 }

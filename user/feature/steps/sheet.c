@@ -207,7 +207,8 @@ static void set_csv_parts(struct loop *l)
 	l->csv_list.n = l->known.count ? i + 1 : 0;
 }
 
-static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t *ns)
+/* begun: number of the first iteration of the model. */
+static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n, uint64_t begun, uint64_t *ns)
 {
 	struct part all = {0};
 	size_t i;
@@ -218,6 +219,7 @@ static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n,
 		l->min_ns = it[i].dur_ns < l->min_ns ? it[i].dur_ns : l->min_ns;
 		l->missing = it[i].nr < l->missing ? it[i].nr : l->missing;
 	}
+	l->missing -= begun < l->missing ? begun : l->missing;
 	if (l->missing > UINT64_MAX - n) /* a recording is untrusted */
 		l->missing = UINT64_MAX - n;
 	l->count = n + l->missing;
@@ -248,6 +250,7 @@ static int make_loops(const struct view *s, void *table)
 	struct view_list *t = table;
 	size_t n, i, k;
 	const struct mxbpf_iteration *all = steps_iterations(s->in->model, &n);
+	const struct mdl *own = s->in->processes ? s->in->processes : s->in->model; /* a sum does not know it */
 	struct loop *loops = calloc(n + 1, sizeof(*loops));
 	uint64_t *ns = calloc(n + 1, sizeof(*ns));
 
@@ -255,7 +258,7 @@ static int make_loops(const struct view *s, void *table)
 	for (i = 0; loops && ns && i < n; i = k) {
 		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
 			;
-		sum_loop(&loops[t->all], &all[i], k - i, ns);
+		sum_loop(&loops[t->all], &all[i], k - i, steps_begun(own, all[i].h.tgid), ns);
 		loops[t->all].csv_list.rows = loops[t->all].csv_parts;
 		t->all++;
 	}

@@ -19,10 +19,16 @@ extern const struct view_trace_feature steps_trace;
  * window: it ends an iteration at the last call that can be its end.
  */
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
+/* Number of the first iteration of a process in this model: those before belong to an earlier interval. */
+uint64_t steps_begun(const struct mdl *m, uint32_t tgid);
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
 /* Returns whether spans with this name exchange data with other processes, from start to end. */
 bool steps_is_exchange(const struct mdl *m, uint64_t name_id);
+/* The parts of an iteration for people: "waiting for data", "in operators". */
+extern const char *const steps_part_words[MXBPF_STEP_PARTS];
+/* Sorts the parts that make up at least a hundredth of all_ns, the largest first. Returns how many they are. */
+unsigned steps_large_parts(const uint64_t part_ns[MXBPF_STEP_PARTS], uint64_t all_ns, uint8_t order[MXBPF_STEP_PARTS]);
 /* An iteration that has ended. */
 struct steps_end {
 	uint32_t tgid;

@@ -136,6 +136,8 @@ static void put_probes(struct json *j, const struct mdl_session *ss)
 		json_string(j, "name", ss->probes[i].name);
 		json_string(j, "status", ss->probes[i].status);
 		json_string(j, "reason", ss->probes[i].reason);
+		if (ss->probes[i].runtime && *ss->probes[i].runtime)
+			json_string(j, "runtime", ss->probes[i].runtime);
 		json_end(j);
 	}
 	json_end(j);

@@ -149,12 +149,12 @@ static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, u
 
 /* ---- the output */
 
-static const struct view_form form = {
+const struct view_form view_chrome_form = {
 	.process = write_process, .thread = write_thread, .alloc = write_alloc, .span = write_span};
 
 static int chrome_begin(struct view *s)
 {
-	return view_trace_begin(s, &form);
+	return view_trace_begin(s, &view_chrome_form);
 }
 
 static int chrome_surveyed(struct view *s)

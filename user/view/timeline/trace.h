@@ -48,6 +48,8 @@ struct view_form {
 	bool memory_in_process;	  /* instants of memory are on the process's own track, not on one with a name */
 };
 
+extern const struct view_form view_chrome_form; /* of -f chrome */
+
 /* Where a feature's args stand among those of a span. */
 enum view_trace_args {
 	VIEW_ARGS_FIRST,   /* before all others, so each is followed by a comma; form chrome only */

@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf diff finds what was planted in a real loop, names the right row, and calls nothing certain where nothing changed.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	recorded
+}
+
+teardown() {
+	kill_started
+	park_jobs
+}
+
+# Makes a.mxd, same.mxd (the same job again) and op.mxd (one operator takes three times as long) once. One job is stopped while
+# the other is recorded, so that neither makes the other slower.
+recorded() {
+	local a b
+	DIR=$BATS_FILE_TMPDIR
+	[[ -f $DIR/done ]] && return 0
+	start_bg op "$PYTHON_TORCH" "$REPO/tests/diff/job.py" 100 op 200
+	b=$BG_PID
+	start_ready a "$PYTHON_TORCH" "$REPO/tests/diff/job.py" 100
+	a=$READY_PID
+	wait_line "$(out op)" '^ready' "$b"
+	kill -s STOP "$b"
+	"$MXBPF" record -q --pid "$a" -d 3s -o "$DIR/a.mxd"
+	"$MXBPF" record -q --pid "$a" -d 3s -o "$DIR/same.mxd"
+	kill -s STOP "$a"
+	kill -s CONT "$b"
+	"$MXBPF" record -q --pid "$b" -d 3s -o "$DIR/op.mxd"
+	kill -s KILL "$a" "$b"
+	touch "$DIR/done"
+}
+
+# bats test_tags=alone
+@test "A planted change of one operator is certain, its row is named, and the other side of it is as certain" {
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" >text
+	expect_re '^aten::bmm .* changed ' "$(<text)"
+	expect_re '^differs    command: .*job.py 100 -> .*job.py 100 op 200$' "$(head -1 text)"
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" -f json >json
+	jq -e '[.rows[] | select(.certain and .kind == "operator") | .name] == ["aten::bmm"]' json
+	jq -e '.rows[] | select(.name == "aten::bmm") | .own_change > 0.8 and .calls.a == .calls.b' json
+	"$MXBPF" diff "$DIR/op.mxd" "$DIR/a.mxd" -f json >back
+	jq -e '.rows[] | select(.name == "aten::bmm") | .certain and .own_change < -0.4' back
+}
+
+# bats test_tags=alone
+@test "Two recordings of one job have no certain change, and a recording against itself has none at all" {
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/same.mxd" -f json >json
+	jq -e '[.rows[] | select(.certain)] == []' json
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/a.mxd" -f json >self
+	jq -e 'all(.rows[]; .change == 0 and (.certain | not)) and .differences == [] and .findings == [] and .shapes == []' self
+	jq -e '.a.iterations == .b.iterations and .a.iterations > 16 and .per == "iteration"' self
+}
+
+@test "The text has the rows, times and verdicts of the JSON" {
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --top 0 -o text.txt
+	"$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" -f json -o all.json
+	python3 - <<-'END'
+		import json, re
+		said, text = json.load(open('all.json')), open('text.txt').read()
+		for sentence in said['summary']:
+		    assert sentence + '.' in text, sentence
+		shown = {line.split()[0]: line for line in text.splitlines() if line.startswith('aten::') and len(line.split()[0]) < 36}
+		rows = {r['name']: r for r in said['rows'] if r['kind'] == 'operator' and len(r['name']) < 36 and r['name'].startswith('aten::')}
+		assert len(rows) > 20 and sorted(rows) == sorted(shown), sorted(set(rows) ^ set(shown))
+		units = {'ns': 1, 'us': 1e3, 'ms': 1e6, 's': 1e9}
+		for name, row in rows.items():
+		    for side, field in zip('ab', shown[name].split()[1:3]):
+		        number, unit = re.fullmatch(r'([0-9.]+)([a-z]+)', field).groups() if field != '-' else ('0', 'ns')
+		        assert abs(float(number) * units[unit] - row['ns'][side]) <= 0.01 * row['ns'][side] + 1, (row, shown[name])
+		    assert ('changed' in shown[name]) == (row['verdict'] == 'changed'), (row, shown[name])
+	END
+}
+
+# bats test_tags=alone
+@test "--fail-on exits with 10 for a certain change beyond the limit, and says which; with 0 for others" {
+	run "$MXBPF" diff "$DIR/a.mxd" "$DIR/op.mxd" --fail-on 'iteration < -90%' --fail-on 'operator(aten::bmm) > +50%' -o x.json
+	expect_status 10
+	expect_re "^mxbpf: --fail-on 'operator.aten::bmm. > .50%' is broken: aten::bmm changed by .[0-9]+%$" "$output"
+	run "$MXBPF" diff "$DIR/a.mxd" "$DIR/same.mxd" --fail-on 'operator(aten::bmm) > 0%' --fail-on 'memory.peak > +10%' \
+		--fail-on 'iteration > +5%'
+	expect_status 0
+}
+
+@test "A wrong limit, file or number of recordings is an error that says what to do" {
+	run "$MXBPF" diff a b --fail-on 'iteration > 5'
+	expect_status 2
+	expect_re "'iteration > 5', at character 14: expected %" "$output"
+	run "$MXBPF" diff "$DIR/a.mxd"
+	expect_status 2
+	run "$MXBPF" diff "$DIR/a.mxd" none.mxd
+	expect_status 1
+	expect_re 'cannot open none.mxd: No such file' "$output"
+	"$MXBPF" report "$DIR/a.mxd" -f json -o a.json
+	run "$MXBPF" diff "$DIR/a.mxd" a.json
+	expect_status 1
+	expect_re 'a.json: a JSON result has sums and no single iterations' "$output"
+	echo text >other
+	run "$MXBPF" diff "$DIR/a.mxd" other
+	expect_status 1
+	run "$MXBPF" diff "$DIR/a.mxd" "$DIR/same.mxd" -o other
+	expect_status 1
+	expect_same text "$(<other)"
+	run "$MXBPF" diff "$DIR/a.mxd" "$DIR/same.mxd" --fail-on 'operator(none) > 5%'
+	expect_status 1
+	expect_re "'operator.none. > 5%': the recordings have nothing of that kind" "$output"
+}
+
+@test "Several recordings of a side are one side, and other runtimes are said first" {
+	"$MXBPF" diff --base "$DIR/a.mxd" --base "$DIR/same.mxd" "$DIR/same.mxd" "$DIR/a.mxd" -f json >json
+	jq -e '.several and (.a.recordings | length) == 2 and (.b.recordings | length) == 2 and ([.rows[] | select(.certain)] == [])' json
+	"$MXBPF" diff "$DIR/a.mxd" "$REPO/tests/golden/real.mxd" >text
+	expect_re 'runtime: PyTorch .* -> MXNet' "$(<text)"
+	expect_re 'no operator is on both sides' "$(<text)"
+	expect_re 'rows are per slice of time' "$(<text)"
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mxbpf --gpu on several processes, each with a GPU of its own on the double (tests/gpu/double). The account of each process and
+# that of its double are the ground truth.
+
+load helpers
+
+setup() {
+	torch_setup
+	export MXBPF_DOUBLE_ACCOUNT=$PWD/told/double.%p.json
+	mkdir told
+}
+
+TORCHRUN=(-m torch.distributed.run --standalone --nproc-per-node 4)
+
+start_ranks() {
+	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/gpu/torch_ranks.py" told
+	JOB_PID=$BG_PID
+	timeout 120 bash -c 'until (($(grep -c "^ready" "$0") == 4)); do sleep 0.1; done' "$(out job)"
+}
+
+# Reports, and exports as a timeline.
+same_as_ranks() { # RECORDING...
+	"$MXBPF" report "$@" --format json -o report.json
+	"$MXBPF" export "$@" -o trace.json
+	python3 "$REPO/tests/gpu/torch_ranks.py" told report.json trace.json
+}
+
+ready_pids() { sed -n 's/^ready //p' "$(out job)"; }
+
+# Processes that have the thread of the agent which is a client of CUPTI.
+clients() { grep -l '^mxbpf-gpu$' /proc/[0-9]*/task/[0-9]*/comm 2>/dev/null | cut -d / -f 3 | sort -u; }
+
+@test "Four ranks of torchrun with a GPU each have every kernel at their own operator, with times by their own clock" {
+	start_ranks
+	start_mxbpf record --pid "$JOB_PID" --gpu -o job.mxd
+	grep '^CUPTI delivers records of 4 processes' "$(err mxbpf)"
+	grep '^the agent is in 4 processes' "$(err mxbpf)"
+	expect_same "$(ready_pids | sort)" "$(clients)" # neither the launcher nor loader workers
+	: >told/go
+	wait_exit "$JOB_PID"
+	wait_exit "$MXBPF_PID"
+	same_as_ranks job.mxd
+	jq -e 'any(.window.notes[]; .text == "the agent was in 4 processes")' report.json
+	[[ $(grep -c 'rank [0-3] GPU 0 *Double H200 [0-3] *0000:1[9a-c]:00.0' <("$MXBPF" report job.mxd)) == 4 ]]
+	[[ $(sed -n '/^Operators on the GPU/,/^$/p' <("$MXBPF" report job.mxd --by rank --all) | grep -c '^gpuops::gemm  *rank [0-3] ') == 4 ]]
+}
+
+@test "Ranks of a launched job have the agent as soon as they have mapped CUDA" {
+	start_bg mxbpf "$MXBPF" record -v --gpu -o job.mxd -- "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/gpu/torch_ranks.py" told
+	MXBPF_PID=$BG_PID
+	timeout 120 bash -c 'until (($(grep -c "CUPTI delivers records: version" "$0") == 4)); do sleep 0.1; done' "$(err mxbpf)"
+	: >told/go
+	wait_exit "$MXBPF_PID"
+	same_as_ranks job.mxd
+}
+
+# bats test_tags=alone
+@test "With --agent, operators and kernels of each rank are those of its agent" {
+	start_ranks
+	start_mxbpf record --pid "$JOB_PID" --agent --gpu -o job.mxd
+	: >told/go
+	wait_exit "$JOB_PID"
+	wait_exit "$MXBPF_PID"
+	same_as_ranks job.mxd
+	jq -e '.loss.dropped == 0' report.json
+}
+
+@test "Two recordings, each of two ranks, are together the recording of all" {
+	start_ranks
+	local pids first second
+	mapfile -t pids < <(ready_pids)
+	start_bg first "$MXBPF" record --pid "${pids[0]},${pids[1]}" --gpu -o first.mxd
+	first=$BG_PID
+	start_bg second "$MXBPF" record --pid "${pids[2]},${pids[3]}" --gpu -o second.mxd
+	second=$BG_PID
+	wait_line "$(err first)" '^attached' "$first"
+	wait_line "$(err second)" '^attached' "$second"
+	: >told/go
+	wait_exit "$JOB_PID"
+	wait_exit "$first"
+	wait_exit "$second"
+	same_as_ranks first.mxd second.mxd
+}
+
+@test "What a rank loses is its own loss, and a rank whose CUPTI is busy costs the others nothing" {
+	export DOUBLE_OF_1=drop=10 DOUBLE_OF_2=busy,holder=Nsight
+	start_ranks
+	start_mxbpf record --pid "$JOB_PID" --gpu -o job.mxd
+	: >told/go
+	wait_exit "$JOB_PID"
+	wait_exit "$MXBPF_PID"
+	local pid=$(jq .pid told/rank.2.json)
+	grep "process $pid: no record of the GPU: another client (Nsight) holds CUPTI" "$(err mxbpf)"
+	! python3 "$REPO/tests/gpu/torch_ranks.py" told report.json >wrong || false
+	"$MXBPF" report job.mxd --format json -o report.json
+	run python3 "$REPO/tests/gpu/torch_ranks.py" told report.json
+	expect_status 1
+	echo "$output"
+	! grep -E '^rank (0|3):' <<<"$output"
+	jq -e --slurpfile d told/double."$(jq .pid told/rank.1.json)".json '[.gpu.records[] | select(.dropped > 0)]
+		| length == 1 and .[0].pid == $d[0].pid and .[0].dropped == ([$d[0].dropped[]] | add)' report.json
+	"$MXBPF" report job.mxd >report.txt
+	expect_re '^GPU records lost because CUPTI had no buffer: ([0-9]+) \(\1 of rank 1\)$' "$(<report.txt)"
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# `mxbpf now` on the ranks of a job. Each rank says itself which collective it is in.
+
+load helpers
+
+setup() {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+}
+
+teardown() { kill_started; }
+
+in_futex() { # PID: its main thread sleeps in a lock
+	[[ $(cut -d' ' -f1 "/proc/$1/syscall") == 202 ]]
+}
+
+# Starts four ranks that hang in the way of MODE; sets JOB_PID and the arrays PIDS and NUMBERS, by rank.
+hang_ranks() { # MODE RANK...: ranks that wait in a collective
+	local rank
+	OMP_NUM_THREADS=1 start_bg job "$PYTHON_TORCH" -m torch.distributed.run --nproc-per-node 4 --rdzv-backend c10d \
+		--rdzv-endpoint localhost:0 "$REPO/tests/now/ranks.py" "$1"
+	JOB_PID=$BG_PID
+	while [[ $(grep -c '^at ' "$(out job)") != 4 ]]; do wait_new_line "$(out job)" '^at '; done
+	for rank in 0 1 2 3; do
+		read -r _ _ PIDS[rank] NUMBERS[rank] < <(grep "^at $rank " "$(out job)")
+	done
+	for rank in "${@:2}"; do
+		until in_futex "${PIDS[rank]}"; do :; done
+	done
+}
+
+@test "now names the rank that three others wait for in a collective, its number and where that rank is" {
+	local rank line
+	hang_ranks missing 0 1 3
+	"$MXBPF" now --pid "${PIDS[0]}" --job | tee now
+	line=$(grep -n 'signal.sigwait' "$REPO/tests/now/ranks.py" | cut -d: -f1)
+	for rank in 0 1 3; do
+		expect_re "^rank $rank \\(process ${PIDS[rank]}\\) waits in all_reduce number ${NUMBERS[rank]} for rank 2, at [^ ]*ranks.py\\([0-9]+\\): <module>" "$(<now)"
+	done
+	expect_re "^rank 2 \\(process ${PIDS[2]}\\) is in no collective, at [^ ]*ranks.py\\($line\\): load" "$(<now)"
+	# The threads of each rank follow.
+	for rank in 0 1 2 3; do
+		expect_re "^rank $rank, process ${PIDS[rank]} \\(.*: [0-9]+ threads, observed for " "$(<now)"
+	done
+	"$MXBPF" now -q --pid "$(IFS=,; echo "${PIDS[*]}")" -d 100ms -f json >now.json
+	jq -e --argjson late "${PIDS[2]}" --argjson number "${NUMBERS[0]}" '.processes | length == 4 and
+		all(.[] | select(.rank != 2); .collective | .name == "all_reduce" and .number == $number and .group_size == 4 and
+			.waits_for == [$late] and .differs_from == []) and
+		all(.[]; .collective.group_rank // 2 == .rank) and (.[] | select(.rank == 2) | .collective == null)' now.json
+	# Nothing was harmed: the job goes on and has its result.
+	kill -s USR2 "${PIDS[2]}"
+	wait_line "$(out job)" '^result 16.0$'
+	wait_exit "$JOB_PID"
+}
+
+@test "now names ranks that are in different collectives of one number" {
+	hang_ranks mismatch 0 1 2 3
+	"$MXBPF" now --pid "${PIDS[3]}" --job | tee now
+	expect_re "^The ranks are in different collectives of number ${NUMBERS[0]}: rank 0 is in all_reduce, rank 1 in broadcast\\. They will wait for each other for ever\\." "$(<now)"
+	expect_re "^rank 1 \\(process ${PIDS[1]}\\) waits in broadcast number ${NUMBERS[1]} for rank 0, 2, 3, at " "$(<now)"
+	expect_re "^rank 2 \\(process ${PIDS[2]}\\) waits in all_reduce number ${NUMBERS[2]} for rank 1, at " "$(<now)"
+}

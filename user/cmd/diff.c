@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/* `mxbpf diff`: compares recordings. */
+#include "compare/show.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "cmd/cmd.h"
+#include "feature/cost/cost.h"
+
+#define TOP 10 /* rows for people */
+
+/* Lines by which a file is known as a result of this command, so that it may be replaced. */
+static const char *const magic[] = {"  \"diff_version\":", "~: not certain.", NULL};
+static const struct view_ops own = {.name = "diff", .magic = magic};
+
+/* A run with what it borrows. */
+struct opened {
+	struct rec_reader *r;
+	struct mdl *m;
+};
+
+struct diff {
+	const struct cmd_opts *o;
+	struct cmp_sides sides;
+	struct opened *opened[CMP_SIDES];
+	struct cmp_result result;
+	bool damaged;
+};
+
+static int each(void *source, cmp_batch_fn fn, void *ctx)
+{
+	struct err e = {0};
+	const struct opened *of = source;
+
+	return rec_reader_each(of->r, true, of->m, fn, ctx, &e);
+}
+
+/* Explains why a result of another format cannot be compared. */
+static bool is_json(const char *path)
+{
+	char first = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0 && read(fd, &first, 1) != 1)
+		first = 0;
+	if (fd >= 0)
+		close(fd);
+	return first == '{';
+}
+
+static int open_run(struct diff *d, const char *path, struct cmp_run *run, struct opened *of, struct err *e)
+{
+	struct mdl_session s;
+	int opened;
+
+	if (is_json(path))
+		return err_set(e, ERR_RUNTIME, -EINVAL,
+			       "%s: a JSON result has sums and no single iterations, so no change in it is certain; "
+			       "compare recordings, which mxbpf record makes",
+			       path);
+	opened = cmd_open_recordings((char **)&path, 1, true, &of->r, &of->m, e);
+	if (opened < 0)
+		return opened;
+	d->damaged |= opened;
+	run->path = path;
+	run->m = of->m;
+	run->s = rec_reader_session(of->r);
+	s = *run->s; /* a shallow copy */
+	return cost_take(of->m, &s);
+}
+
+static int take_run(struct cmp_run *run, struct opened *of, bool slices, struct err *e)
+{
+	int err = cmp_run_take(run, slices, each, of);
+
+	if (!err)
+		return 0;
+	if (err == -ENOMEM)
+		return err_set(e, ERR_RUNTIME, err, "out of memory");
+	return err_set(e, ERR_RUNTIME, err, "cannot read the events of %s: %s", run->path, strerror(-err));
+}
+
+static int open_side(struct diff *d, enum cmp_which side, const char *const *paths, unsigned n, struct err *e)
+{
+	unsigned i;
+	int err = 0;
+
+	d->sides.run[side] = calloc(n, sizeof(*d->sides.run[side]));
+	d->opened[side] = calloc(n, sizeof(*d->opened[side]));
+	if (!d->sides.run[side] || !d->opened[side])
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	d->sides.n[side] = n;
+	for (i = 0; i < n && !err; i++) {
+		err = open_run(d, paths[i], &d->sides.run[side][i], &d->opened[side][i], e);
+		if (!err)
+			err = take_run(&d->sides.run[side][i], &d->opened[side][i], false, e);
+	}
+	return err ? err_set(e, ERR_RUNTIME, err, "%s", strerror(-err)) : 0;
+}
+
+/* Iterations and slices of time do not compare, so one recording without iterations makes slices of all. */
+static int make_alike(struct diff *d, struct err *e)
+{
+	unsigned side, i, without = 0;
+	int err = 0;
+
+	for (side = 0; side < CMP_SIDES; side++)
+		for (i = 0; i < d->sides.n[side]; i++)
+			without += !d->sides.run[side][i].x.iterations;
+	for (side = 0; side < CMP_SIDES && without; side++)
+		for (i = 0; i < d->sides.n[side] && !err; i++)
+			if (d->sides.run[side][i].x.iterations) {
+				cmp_run_fini(&d->sides.run[side][i]);
+				err = take_run(&d->sides.run[side][i], &d->opened[side][i], true, e);
+			}
+	return err;
+}
+
+static int open_all(struct diff *d, struct err *e)
+{
+	const struct cmd_opts *o = d->o;
+	const char *const *operands = (const char *const *)o->args;
+	int err;
+
+	if (!o->nbase && o->nargs != 2)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "mxbpf diff compares two recordings, not %d; name several of a side with --base A1.mxd "
+			       "--base A2.mxd B1.mxd B2.mxd",
+			       o->nargs);
+	err = open_side(d, CMP_A, o->nbase ? o->base : operands, o->nbase ? o->nbase : 1, e);
+	if (!err)
+		err = open_side(d, CMP_B, o->nbase ? operands : operands + 1, o->nbase ? (unsigned)o->nargs : 1, e);
+	if (!err)
+		err = make_alike(d, e);
+	if (!err && cmp_compare(&d->sides, &d->result))
+		err = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return err;
+}
+
+static int print(const struct diff *d)
+{
+	const struct cmd_opts *o = d->o;
+	struct out *out;
+	int code = cmd_open_tables(o, false, &out);
+
+	if (code)
+		return code;
+	if (o->format == CMD_JSON)
+		cmp_put_json(out, &d->result, &d->sides, o->top);
+	else
+		cmp_put_text(out, &d->result, &d->sides, o->top || o->all ? o->top : TOP);
+	return cmd_close_tables(o, out, CMD_OK);
+}
+
+/* Says which limits are broken. A limit that cannot be judged fails, so that nobody takes it for kept. */
+static int check_limits(const struct diff *d)
+{
+	char name[CMP_NAME_BYTES], percent[24];
+	const struct cmp_row *row;
+	struct cmp_limit limit;
+	struct err e;
+	int code = CMD_OK;
+	unsigned i;
+	bool known;
+
+	for (i = 0; i < d->o->nfail_on; i++) {
+		e = (struct err){0};
+		if (cmp_limit_parse(d->o->fail_on[i], &limit, &e))
+			return cmd_fail(&e);
+		row = cmp_limit_broken(&limit, &d->result, &known);
+		if (!known) {
+			err_set(&e, ERR_RUNTIME, -ENOENT,
+				"--fail-on '%s': the recordings have nothing of that kind, so it cannot be judged",
+				limit.text);
+			return cmd_fail(&e);
+		}
+		if (!row)
+			continue;
+		fprintf(stderr, "mxbpf: --fail-on '%s' is broken: %s changed by %s\n", limit.text, cmp_name(row, name),
+			row->verdict == CMP_NEW	   ? "being new"
+			: row->verdict == CMP_GONE ? "being gone"
+						   : cmp_percent(row->own, percent));
+		code = CMD_LIMIT_BROKEN;
+	}
+	return code;
+}
+
+static void close_all(struct diff *d)
+{
+	unsigned side, i;
+
+	cmp_result_fini(&d->result);
+	for (side = 0; side < CMP_SIDES; side++) {
+		for (i = 0; i < d->sides.n[side]; i++) {
+			cmp_run_fini(&d->sides.run[side][i]);
+			mdl_free(d->opened[side][i].m);
+			rec_reader_close(d->opened[side][i].r);
+		}
+		free(d->sides.run[side]);
+		free(d->opened[side]);
+	}
+}
+
+int cmd_diff(const struct cmd_opts *o)
+{
+	struct diff d = {.o = o};
+	struct err e = {0};
+	int code;
+
+	if (cmd_check_output(o->output ? o->output : "-", &own, o->force, &e))
+		return cmd_fail(&e);
+	code = open_all(&d, &e) ? cmd_fail(&e) : print(&d);
+	if (!code)
+		code = check_limits(&d);
+	if (!code && d.damaged)
+		code = CMD_FAILED;
+	close_all(&d);
+	return code;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Checks a command line that was parsed: whether something is missing, and what cannot be used together. */
+#include <errno.h>
+#include <string.h>
+
+#include "cmd/opts.h"
+#include "view/sheet.h"
+
+/* Returns true if processes are chosen by what they are. */
+static bool chooses(const struct job_choice *c)
+{
+	return c->host || c->comm || c->cgroup;
+}
+
+/* Returns true if something else than --pid says what to profile. */
+static bool names_target(const struct cmd_opts *o)
+{
+	return o->ses.command || chooses(&o->ses.choice);
+}
+
+int cmd_check_given(const struct cmd *c, const struct cmd_opts *o, const bool *seen, struct err *e)
+{
+	const struct cmd_option *opt;
+	char title[32], why[CMD_WHY_BYTES];
+	bool given;
+
+	cmd_title(c, title);
+	if (o->nargs > c->max_args && !c->max_args)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "unexpected '%.60s': name a process with --pid PID, put a command of mxbpf first and a "
+			       "command to run after --; see: %s --help",
+			       o->args[0], title);
+	if (o->nargs < c->min_args || o->nargs > c->max_args)
+		return err_set(e, ERR_USAGE, -EINVAL, "%s takes %s%d argument%s, not %d; usage: %s %s", title,
+			       c->min_args == c->max_args ? ""
+			       : o->nargs < c->min_args	  ? "at least "
+							  : "at most ",
+			       o->nargs < c->min_args ? c->min_args : c->max_args,
+			       (o->nargs < c->min_args ? c->min_args : c->max_args) == 1 ? "" : "s", o->nargs, title,
+			       c->synopsis);
+	for (opt = cmd_options; opt->name; opt++) {
+		given = seen[opt - cmd_options];
+		if ((opt->required & c->bit) && !names_target(o) && !given)
+			return err_set(e, ERR_USAGE, -EINVAL, "--%s %s is missing%s; usage: %s %s", opt->name, opt->arg,
+				       strcmp(opt->name, "pid") ? "" : "; mxbpf list shows the processes", title,
+				       c->synopsis);
+		if (given && o->ses.agent && cmd_with_agent(opt, why) == CMD_AGENT_NO)
+			return err_set(e, ERR_USAGE, -EINVAL,
+				       "--%s cannot be used with --agent: %s; remove one of them", opt->name, why);
+		if (opt->of_events && o->ses.stats && given)
+			return err_set(e, ERR_USAGE, -EINVAL,
+				       "--%s needs events, and --stats keeps none; remove one of them", opt->name);
+		if (!opt->sees_gpu && o->ses.no_bpf && o->ses.command && given)
+			return err_set(e, ERR_USAGE, -EINVAL,
+				       "--%s needs probes, and --no-bpf uses none; remove one of them", opt->name);
+	}
+	return 0;
+}
+
+int cmd_check_layout(const struct cmd_opts *o, const bool *seen, struct err *e)
+{
+	const struct view_ops *view = cmd_table_view(o);
+	const struct cmd_option *opt;
+
+	if (!view)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --format %s; remove one of them",
+			       o->layout, cmd_format_words[o->format]);
+	if (o->by != VIEW_BY_NAME && !view->details)
+		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --by %s; remove one of them",
+			       o->layout, view_by_words[o->by]);
+	for (opt = cmd_options; opt->name; opt++)
+		if (opt->sheet && seen[opt - cmd_options] && !view_shows_sheet(view, opt->sheet))
+			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no table for --%s; remove one of them",
+				       o->layout, opt->name);
+	return 0;
+}
+
+/* The rules below are those of options that no feature has. */
+int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
+{
+	const bool attach = c->bit & CMD_BIT_ATTACH, check = c->bit & CMD_BIT_CHECK, event = o->by == VIEW_BY_EVENT;
+	const struct view_ops *trace = o->ses.trace ? view_find_suffix(o->ses.trace) : NULL;
+	const bool agent = o->ses.agent, pid = o->ses.choice.npids;
+	const struct {
+		bool broken;
+		const char *why;
+	} rules[] = {
+		{attach && event,
+		 "--by event shows single calls, which only recordings have: run mxbpf record, then mxbpf "
+		 "report --by event"},
+		{o->sort == VIEW_SORT_START && !event, "--sort start needs --by event"},
+		{o->stack_depth && o->by != VIEW_BY_STACK && !event, "--stack-depth needs --by stack or --by event"},
+		{o->ses.api != SES_API_USUAL && !(o->ses.probes & PROBE_API),
+		 "--api needs the probes of the C API, which --probes leaves out; add api to --probes"},
+		{o->ses.ops && !(o->ses.probes & PROBE_OP),
+		 "--ops needs the probes of operators, which --probes leaves out; add op to --probes"},
+		{o->ses.ops && check && !o->ses.choice.npids, "--ops needs a process; add --pid PID"},
+		{o->ses.reset && !o->ses.interval_ns, "--reset needs --interval TIME"},
+		{o->ses.follow_app && !(o->ses.probes & PROBE_MARK),
+		 "--follow-app needs the probes of the program's profiler, which --probes leaves out; add mark to "
+		 "--probes"},
+		{pid && o->ses.command, "--pid PID and -- COMMAND cannot be used together; remove one of them"},
+		{chooses(&o->ses.choice) && (pid || o->ses.command),
+		 "--host, --comm and --cgroup choose processes themselves; remove them, or --pid PID and -- COMMAND"},
+		{o->ses.choice.host && (o->ses.choice.comm || o->ses.choice.cgroup),
+		 "--host chooses all processes that run a runtime; remove it, or --comm and --cgroup"},
+		{o->ses.choice.job && !pid, "--job needs a process of the job; add --pid PID"},
+		{o->ses.wait && o->ses.command,
+		 "--wait needs running processes: mxbpf always waits for a command that it launches; remove --wait"},
+		{trace && trace->of_samples && !o->ses.sample_hz,
+		 "--trace: a file with this suffix contains samples; add --sample HZ"},
+		{trace && trace->of_memory && !o->ses.memory,
+		 "--trace: a file with this suffix contains memory attribution; add --memory"},
+		{o->output && o->ses.trace && !strcmp(o->output, o->ses.trace),
+		 "--output and --trace name the same file; rename one of them"},
+		{o->html && o->ses.interval_ns,
+		 "--html is one window, and --interval makes several; remove one of them"},
+		{o->html && o->output && !strcmp(o->html, o->output),
+		 "--html and --output name the same file; rename one of them"},
+		{o->html && o->open, "--open writes the page itself; remove --html, or name the page with --output"},
+		{o->ses.cupti && !o->ses.gpu, "--cupti needs --gpu"},
+		{o->ses.no_bpf && !o->ses.gpu, "--no-bpf needs --gpu, because only the GPU is seen without probes"},
+		{o->ses.no_bpf && !o->ses.command,
+		 "--no-bpf needs -- COMMAND, because only probes can be attached to a running process"},
+		{agent && !(o->ses.probes & PROBE_OP),
+		 "--agent records operators, which --probes leaves out; add op to --probes, or remove --agent"},
+	};
+	const struct cmd_conflict *conflict;
+	const struct cmd_option *opt;
+	size_t i;
+
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].broken)
+			return err_set(e, ERR_USAGE, -EINVAL, "%s", rules[i].why);
+	for (opt = cmd_options; opt->name; opt++)
+		for (conflict = opt->conflicts; conflict && conflict->broken; conflict++)
+			if (conflict->broken(o))
+				return err_set(e, ERR_USAGE, -EINVAL, "%s", conflict->why);
+	return attach ? cmd_check_details(o, o->ses.details, !o->ses.no_account, "add", e) : 0;
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A comparison for people: what differs first, then at most three sentences, then a table. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "compare/show.h"
+#include "compare/stats.h"
+
+#define NAME_COLUMNS 36
+#define SHAPES_SHOWN 6
+
+const char *cmp_percent(double share, char buf[24])
+{
+	const double percent = 100 * share;
+
+	snprintf(buf, 24, fabs(percent) < 10 ? "%+.1f%%" : "%+.0f%%", fabs(percent) < 0.05 ? 0. : percent);
+	return buf;
+}
+
+const char *cmp_name(const struct cmp_row *row, char buf[CMP_NAME_BYTES])
+{
+	size_t len = fmt_safe(buf, CMP_NAME_BYTES, row->name, row->name_len);
+
+	len = len < CMP_NAME_BYTES ? len : CMP_NAME_BYTES - 1;
+	if (row->kind == CMP_MEMORY)
+		snprintf(buf, CMP_NAME_BYTES, "%s",
+			 row->calls[CMP_A] || row->calls[CMP_B] ? "memory.iteration" : "memory.peak");
+	if (row->detail && len + 8 < CMP_NAME_BYTES) {
+		len += (size_t)snprintf(buf + len, CMP_NAME_BYTES - len, row->kind == CMP_KERNEL ? " grid " : " in ");
+		fmt_safe(buf + len, CMP_NAME_BYTES - len, row->detail, row->detail_len);
+	}
+	return buf;
+}
+
+/* ---- sentences */
+
+static const char *value_text(const struct cmp_row *row, enum cmp_which side, char buf[24])
+{
+	const double v = row->value[side];
+
+	return row->kind == CMP_MEMORY ? fmt_bytes((uint64_t)v, buf) : fmt_ns((uint64_t)v, buf);
+}
+
+static void say_layers(const struct cmp_result *r, const struct cmp_row *row, struct buf *b)
+{
+	unsigned changed, n = cmp_layers(r, row, &changed);
+
+	if (n > 1 && changed)
+		buf_printf(b, " in %u of %u layers", changed, n);
+}
+
+static void say_most(const struct cmp_result *r, struct buf *b)
+{
+	const struct cmp_row *it = cmp_iteration(r);
+	const double all = it->value[CMP_B] - it->value[CMP_A];
+	char name[CMP_NAME_BYTES];
+	double sum = 0;
+	unsigned i;
+
+	for (i = 0; i < r->nmost; i++)
+		sum += (r->most[i]->value[CMP_B] - r->most[i]->value[CMP_A]) / all;
+	if (!r->nmost)
+		buf_printf(b, "; no single row explains it");
+	else
+		buf_printf(b, "; %s of it is ", sum > 0.5 ? "most" : "some");
+	for (i = 0; i < r->nmost; i++) {
+		buf_printf(b, "%s%s", !i ? "" : i + 1 < r->nmost ? ", " : " and ", cmp_name(r->most[i], name));
+		say_layers(r, r->most[i], b);
+	}
+}
+
+static void say_iteration(const struct cmp_result *r, struct buf *b)
+{
+	const struct cmp_row *it = cmp_iteration(r);
+	char a[24], c[24], percent[24];
+
+	if (!it) {
+		buf_printf(b, "The recordings have no iterations in common, so rows are per slice of time");
+	} else if (cmp_certain(it)) {
+		buf_printf(b, "An iteration takes %s instead of %s (%s, certain)", value_text(it, CMP_B, c),
+			   value_text(it, CMP_A, a), cmp_percent(it->own, percent));
+		say_most(r, b);
+	} else if (r->few) {
+		buf_printf(b,
+			   "An iteration takes %s; before it took %s. Nothing is certain with fewer than %d iterations",
+			   value_text(it, CMP_B, c), value_text(it, CMP_A, a), CMP_LEAST);
+	} else {
+		buf_printf(b, "An iteration takes %s; before it took %s: the change (%s) is not certain",
+			   value_text(it, CMP_B, c), value_text(it, CMP_A, a), cmp_percent(it->change, percent));
+	}
+}
+
+static bool is_named(const struct cmp_result *r, const struct cmp_row *row)
+{
+	unsigned i;
+
+	for (i = 0; i < r->nmost; i++)
+		if (r->most[i] == row)
+			return true;
+	return false;
+}
+
+static void say_row(const struct cmp_row *row, struct buf *b)
+{
+	char name[CMP_NAME_BYTES], percent[24];
+
+	buf_printf(b, "%s ", cmp_name(row, name));
+	if (row->verdict == CMP_CHANGED)
+		buf_printf(b, "(%s)", cmp_percent(row->own, percent));
+	else
+		buf_printf(b, "(%s)", cmp_verdict_words[row->verdict]);
+}
+
+/* Certain changes that the first sentence does not name, or else what the operators have in common. */
+static void say_others(const struct cmp_result *r, struct buf *b)
+{
+	const struct cmp_row *row;
+	char percent[24];
+	unsigned n = 0, more = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&r->rows, *row); i++) {
+		row = buf_at(&r->rows, struct cmp_row, i);
+		if (!cmp_certain(row) || row->kind == CMP_ITERATION || row->kind == CMP_LAYER ||
+		    row->kind == CMP_MEMORY || is_named(r, row))
+			continue;
+		if (n == CMP_NAMED) {
+			more++;
+			continue;
+		}
+		buf_printf(b, n++ ? ", " : "Certain %schanges: ", r->nmost ? "other " : "");
+		say_row(row, b);
+	}
+	if (more)
+		buf_printf(b, " and %u more", more);
+	if (!n && r->drifted)
+		buf_printf(b, "All operators changed alike (%s): %s", cmp_percent(r->drift, percent),
+			   r->several
+				   ? "the machine's speed, or a setting of all operators"
+				   : "one recording of each side cannot tell this from another speed of the machine, "
+				     "so record each side several times");
+}
+
+static void say_memory(const struct cmp_result *r, struct buf *b)
+{
+	const struct cmp_row *row = NULL, *p = &r->peak;
+	char a[24], c[24], percent[24];
+	size_t i;
+
+	for (i = 0; i < buf_count(&r->rows, *row); i++) {
+		row = buf_at(&r->rows, struct cmp_row, i);
+		if (row->kind != CMP_MEMORY || !cmp_certain(row))
+			continue;
+		buf_printf(b, "An iteration needs %s of memory at most instead of %s (%s, certain)",
+			   value_text(row, CMP_B, c), value_text(row, CMP_A, a), cmp_percent(row->own, percent));
+		return;
+	}
+	if (cmp_certain(p))
+		buf_printf(b, "Memory reaches %s instead of %s (%s, certain)", value_text(p, CMP_B, c),
+			   value_text(p, CMP_A, a), cmp_percent(p->own, percent));
+}
+
+void cmp_sentence(const struct cmp_result *r, unsigned nr, struct buf *b)
+{
+	static void (*const say[CMP_SENTENCES])(const struct cmp_result *r, struct buf *b) = {say_iteration, say_others,
+											      say_memory};
+
+	b->len = 0;
+	say[nr](r, b);
+}
+
+static void put_sentences(struct out *out, const struct cmp_result *r)
+{
+	struct buf b = {0};
+	unsigned i;
+
+	for (i = 0; i < CMP_SENTENCES; i++) {
+		cmp_sentence(r, i, &b);
+		if (b.len)
+			out_printf(out, "%.*s.\n", (int)b.len, b.data);
+	}
+	buf_fini(&b);
+}
+
+/* ---- what differs */
+
+static void put_safe(struct out *out, const char *text)
+{
+	out_escaped(out, fmt_safe, text, strlen(text));
+}
+
+static void put_differences(struct out *out, const struct cmp_result *r)
+{
+	const struct cmp_difference *d;
+	size_t i;
+
+	for (i = 0; i < buf_count(&r->differences, *d); i++) {
+		d = buf_at(&r->differences, struct cmp_difference, i);
+		out_printf(out, "%s%s: ", i ? "           " : "differs    ", d->what);
+		put_safe(out, d->text[CMP_A]);
+		out_puts(out, " -> ");
+		put_safe(out, d->text[CMP_B]);
+		out_puts(out, "\n");
+	}
+	if (r->rows.len && !r->common && r->events)
+		out_printf(out, "%sno operator is on both sides\n", i ? "           " : "differs    ");
+	if (i || !r->common)
+		out_puts(out, "\n");
+}
+
+/* ---- the table */
+
+static const char *tight(const struct cmp_row *row, double v, char buf[24])
+{
+	char *blank;
+
+	if (v <= 0)
+		return "-";
+	if (row->kind != CMP_MEMORY)
+		return fmt_tight_ns((uint64_t)v, buf);
+	fmt_bytes((uint64_t)v, buf);
+	blank = strchr(buf, ' ');
+	if (blank)
+		memmove(blank, blank + 1, strlen(blank));
+	return buf;
+}
+
+static const char *mark(const struct cmp_row *row)
+{
+	return row->verdict == CMP_NOISE ? "~" : row->verdict == CMP_SMALL ? "" : cmp_verdict_words[row->verdict];
+}
+
+static void put_row(struct out *out, const struct cmp_row *row)
+{
+	char name[CMP_NAME_BYTES], a[24], b[24], percent[24] = "-", noise[24] = "-", calls[48] = "";
+	const bool judged = row->verdict == CMP_NOISE || row->verdict == CMP_CHANGED;
+	size_t columns;
+
+	cmp_name(row, name);
+	columns = fmt_columns(name);
+	if (columns > NAME_COLUMNS) {
+		*(char *)fmt_head(name, NAME_COLUMNS - 1) = '\0';
+		columns = fmt_columns(name) + 1;
+		out_printf(out, "%s%s", name, fmt_ellipsis());
+	} else {
+		out_puts(out, name);
+	}
+	if (row->value[CMP_A] > 0 && row->value[CMP_B] > 0)
+		cmp_percent(judged ? row->own : row->change, percent);
+	if (judged)
+		snprintf(noise, sizeof(noise), row->noise < 10 ? "%.1f%%" : ">1000%%", 100 * row->noise);
+	if (row->kind == CMP_OPERATOR || row->kind == CMP_KERNEL || row->kind == CMP_LAYER)
+		snprintf(calls, sizeof(calls), "  %.3g -> %.3g", row->calls[CMP_A], row->calls[CMP_B]);
+	if (fabs(row->calls[CMP_A] - row->calls[CMP_B]) < 0.005 * row->calls[CMP_A])
+		snprintf(calls, sizeof(calls), "  %.3g", row->calls[CMP_A]);
+	if (row->kind < CMP_OPERATOR || row->kind == CMP_MEMORY)
+		calls[0] = '\0';
+	out_printf(out, "%*s %9s %9s %8s %7s %-7s%s\n", (int)(NAME_COLUMNS - columns), "",
+		   tight(row, row->value[CMP_A], a), tight(row, row->value[CMP_B], b), percent, noise, mark(row),
+		   calls);
+}
+
+static bool is_shown(const struct cmp_row *row)
+{
+	return row->kind != CMP_LAYER || cmp_certain(row);
+}
+
+static void put_table(struct out *out, const struct cmp_result *r, unsigned top)
+{
+	const struct cmp_row *row;
+	size_t i, shown = 0, left = 0;
+
+	out_printf(out, "\n%-36s %9s %9s %8s %7s %-7s  %s\n", r->iterations ? "per iteration" : "per slice of time",
+		   "A", "B", "change", "noise", "certain", "calls");
+	for (i = 0; i < buf_count(&r->rows, *row); i++) {
+		row = buf_at(&r->rows, struct cmp_row, i);
+		if (!is_shown(row))
+			continue;
+		if (top && shown == top) {
+			left++;
+			continue;
+		}
+		put_row(out, row);
+		shown++;
+	}
+	if (r->peak.value[CMP_A] > 0 || r->peak.value[CMP_B] > 0)
+		put_row(out, &r->peak);
+	if (left)
+		out_printf(out, "%zu more rows (--top 0 shows all)\n", left);
+	out_puts(out, "\n~: not certain. A certain change is larger than the noise in all rows together.\n"
+		      "Times are without the cost of watching and without waiting for a CPU.\n");
+}
+
+static void put_findings(struct out *out, const struct cmp_result *r)
+{
+	const struct cmp_finding *f;
+	size_t i;
+
+	for (i = 0; i < buf_count(&r->findings, *f); i++) {
+		f = buf_at(&r->findings, struct cmp_finding, i);
+		out_printf(out, "%s", i ? "" : "\n");
+		out_printf(out, "%s  ", f->of == CMP_B ? "new finding " : "gone finding");
+		out_escaped(out, fmt_safe, f->finding->text.data, f->finding->text.len);
+		out_puts(out, ".\n");
+	}
+}
+
+static void put_shapes(struct out *out, const struct cmp_result *r)
+{
+	const size_t n = buf_count(&r->shapes, struct cmp_new_shape);
+	const struct cmp_new_shape *s;
+	size_t i;
+
+	for (i = 0; i < n && i < SHAPES_SHOWN; i++) {
+		s = buf_at(&r->shapes, struct cmp_new_shape, i);
+		out_printf(out, "%s%s  ", i ? "" : "\n", s->of == CMP_B ? "new shape   " : "gone shape  ");
+		out_escaped(out, fmt_safe, s->shape->name, s->shape->name_len);
+		out_puts(out, " ");
+		out_escaped(out, fmt_safe, s->shape->args, s->shape->args_len);
+		out_puts(out, "\n");
+	}
+	if (n > SHAPES_SHOWN)
+		out_printf(out, "%zu more shapes (JSON has all)\n", n - SHAPES_SHOWN);
+}
+
+static void put_notes(struct out *out, const struct cmp_result *r, const struct cmp_sides *of)
+{
+	char a[32], b[32];
+
+	if (r->iterations)
+		out_printf(out, "%s iterations in %u recording%s -> %s in %u\n", fmt_count(r->count[CMP_A], a),
+			   of->n[CMP_A], of->n[CMP_A] > 1 ? "s" : "", fmt_count(r->count[CMP_B], b), of->n[CMP_B]);
+	if (r->controls)
+		out_printf(out, "Changes of operators are without the %+.1f%% that %u operators have in common.\n",
+			   100 * r->drift, r->controls);
+	if (!r->events)
+		out_puts(out, "A recording has no single calls (--stats), so there are no rows of operators.\n");
+	if (r->left_out)
+		out_puts(out, "Some rows are left out: there are too many.\n");
+}
+
+void cmp_put_text(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top)
+{
+	put_differences(out, r);
+	put_sentences(out, r);
+	put_table(out, r, top);
+	put_notes(out, r, of);
+	put_findings(out, r);
+	put_shapes(out, r);
+}

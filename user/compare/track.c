@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rows of recordings become tracks: a centre, segments and blocks. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/judge.h"
+
+/* Returns the logarithm of what bins [from, to) are like. */
+static double level(const float *v, size_t from, size_t to, double eps, double *scratch)
+{
+	size_t i;
+
+	for (i = from; v && i < to; i++)
+		scratch[i - from] = v[i];
+	return log((v ? cmp_centre(scratch, to - from) : 0) + eps);
+}
+
+static int make(struct cmp_track *t, const float *v, size_t n, double eps)
+{
+	double *scratch = calloc(n ? n : 1, sizeof(*scratch)), mean = 0;
+	unsigned i;
+
+	if (!scratch)
+		return -ENOMEM;
+	t->centre = level(v, 0, n, eps, scratch);
+	for (i = 0; i < CMP_SEGMENTS; i++) {
+		t->segment[i] = level(v, n * i / CMP_SEGMENTS, n * (i + 1) / CMP_SEGMENTS, eps, scratch);
+		mean += t->segment[i] / CMP_SEGMENTS;
+	}
+	for (i = 0; i < CMP_SEGMENTS; i++)
+		t->segment[i] -= mean;
+	t->nblocks = n / 2 < CMP_BLOCKS ? (unsigned)(n / 2) : CMP_BLOCKS;
+	for (i = 0; i < t->nblocks; i++)
+		t->block[i] = level(v, n * i / t->nblocks, n * (i + 1) / t->nblocks, eps, scratch);
+	free(scratch);
+	return 0;
+}
+
+/* Adds what a recording has to the numbers that are shown. */
+static int add_numbers(struct cmp_judged *j, enum cmp_which side, unsigned runs, const struct cmp_series *s,
+		       const struct cmp_samples *x)
+{
+	double *v = calloc(x->n ? x->n : 1, sizeof(*v)), sum = 0;
+	struct cmp_row *row = &j->row;
+	size_t i;
+
+	if (!v)
+		return -ENOMEM;
+	for (i = 0; i < x->n; i++) {
+		v[i] = s->value[i];
+		sum += v[i];
+	}
+	sum *= x->n ? (double)x->count / (double)x->n : 0;
+	if (sum > 0 && s->cost_ns / sum > j->cost)
+		j->cost = s->cost_ns / sum;
+	j->waits |= s->blocked_ns > sum / 2;
+	row->value[side] += cmp_centre(v, x->n) / runs;
+	row->p90[side] += cmp_at(v, x->n, 0.9) / runs;
+	row->calls[side] += x->count ? (double)s->calls / (double)x->count / runs : 0;
+	free(v);
+	return 0;
+}
+
+int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
+{
+	const struct cmp_series *s;
+	double mean[CMP_SIDES] = {0};
+	unsigned side, i;
+	int err = 0;
+
+	for (side = 0; side < CMP_SIDES; side++) {
+		j->track[side] = calloc(of->n[side], sizeof(*j->track[side]));
+		for (i = 0; i < of->n[side] && !err; i++) {
+			s = cmp_series_find(&of->run[side][i].x, j->row.key);
+			err = j->track[side] ? make(&j->track[side][i], s ? s->value : NULL, of->run[side][i].x.n, eps)
+					     : -ENOMEM;
+			if (!err && s)
+				err = add_numbers(j, (enum cmp_which)side, of->n[side], s, &of->run[side][i].x);
+			mean[side] += err ? 0 : j->track[side][i].centre / of->n[side];
+		}
+	}
+	j->delta = mean[CMP_B] - mean[CMP_A];
+	j->row.change = j->row.value[CMP_A] > 0 ? j->row.value[CMP_B] / j->row.value[CMP_A] - 1 : 0;
+	return err;
+}
+
+void judge_fini(struct cmp_judged *j)
+{
+	free(j->track[CMP_A]);
+	free(j->track[CMP_B]);
+}

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * --gpu: the agents of processes that use a GPU are clients of CUPTI while a window is open. Processes that have not
+ * mapped CUDA's driver are left alone.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "feature/agents/load_agents.h"
+
+#define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
+#define LEAKS_FROM  130000 /* versions of CUPTI that are known to grow */
+#define LEAKS_UNTIL 130402
+#define AWAIT_NS    (60 * NS_PER_S) /* CUPTI has taken 15 s to accept its first client in a process */
+#define LOOK_NS	    (20 * NS_PER_MS)
+#define PROGRESS_NS (2 * NS_PER_S)
+#define STOP_MS	    5000
+#define OLD_NS	    NS_PER_S /* records that are younger are no surprise */
+
+/* A process that uses a GPU. */
+struct gpu_process {
+	struct agt *agt; /* borrowed */
+	uint32_t tgid;
+	uint32_t said; /* 1 + the last enum mxbpf_gpu_state that the user was told */
+};
+
+/* All processes of the session. Only the main thread uses it. */
+struct ses_gpu {
+	struct buf processes;	/* struct gpu_process */
+	struct hash decided;	/* tgid -> 1: it is one of them, or does not use a GPU although it has mapped CUDA */
+	struct buf undecided;	/* uint32_t: children of a process of which it is not known whether it uses its GPU */
+	bool wants;		/* CUPTI is asked for */
+	bool awaited;		/* the first process was */
+	unsigned nall;		/* processes that were ever there */
+	unsigned delivered;	/* those of which CUPTI has delivered records, and which have ended */
+	unsigned warned, noted; /* processes for which that was done */
+};
+
+static size_t nprocesses(const struct ses_gpu *g)
+{
+	return buf_count(&g->processes, struct gpu_process);
+}
+
+static struct gpu_process *process_at(const struct ses_gpu *g, size_t i)
+{
+	return buf_at(&g->processes, struct gpu_process, i);
+}
+
+static struct gpu_process *process_of(const struct ses_gpu *g, uint32_t tgid)
+{
+	size_t i;
+
+	for (i = 0; i < nprocesses(g); i++)
+		if (process_at(g, i)->tgid == tgid)
+			return process_at(g, i);
+	return NULL;
+}
+
+/* Begins a message about a process if there are several. */
+static const char *of_process(const struct ses_gpu *g, uint32_t tgid, char buf[32])
+{
+	*buf = '\0';
+	if (g->nall > 1)
+		snprintf(buf, 32, "process %u: ", tgid);
+	return buf;
+}
+
+/* ---- the state of the agents */
+
+static void say_on(struct session *ses, const struct gpu_process *p, const struct mxbpf_gpu_shared *g)
+{
+	char subscribe[24], enable[24], of[32], text[512];
+
+	snprintf(text, sizeof(text), "%sCUPTI delivers records: version %u, %.256s; subscribing took %s, enabling %s",
+		 of_process(ses->gpu, p->tgid, of), g->version, g->path, fmt_ns(g->subscribe_ns, subscribe),
+		 fmt_ns(g->enable_ns, enable));
+	if (ses->gpu->nall > 1)
+		ses_detail(ses, "%s", text);
+	else
+		ses_note(ses, "%s", text);
+	if (g->version >= LEAKS_FROM && g->version < LEAKS_UNTIL && ses->gpu->nall == 1)
+		ses_note(ses, "this version of CUPTI loses memory in long windows (about 1 GiB in 25 million records); "
+			      "13.4.2 and later do not");
+	if (g->unhooked)
+		ses_warn(ses,
+			 "%scalls of CUPTI by the program's own profiler are not seen (%s), so mxbpf cannot give way "
+			 "to it; do not start it now",
+			 of, strerror((int)g->unhooked));
+}
+
+/* A process that has mapped CUDA and waits with using it is not worth a warning if others use it. */
+static void say_why(struct session *ses, const struct gpu_process *p, const struct mxbpf_gpu_shared *g)
+{
+	char of[32], why[512];
+
+	of_process(ses->gpu, p->tgid, of);
+	ses_gpu_why(g, why);
+	if (*of && (g->state == MXBPF_GPU_NO_CUDA || ses->gpu->warned >= AGENTS_REFUSED_AT)) {
+		ses_detail(ses, "%s%s", of, why);
+		return;
+	}
+	ses->gpu->warned++;
+	ses_warn(ses, "%s%s", of, why);
+}
+
+/* Tells the user of a new state once. */
+static void look(struct session *ses, struct gpu_process *p)
+{
+	struct mxbpf_gpu_shared g;
+
+	if (!agt_gpu(p->agt, &g) || g.state + 1 == p->said || g.state == MXBPF_GPU_OFF)
+		return;
+	p->said = g.state + 1;
+	if (g.state == MXBPF_GPU_ON)
+		say_on(ses, p, &g);
+	else if (g.state == MXBPF_GPU_SUBSCRIBING)
+		ses_detail(ses, "asking for CUPTI");
+	else
+		say_why(ses, p, &g);
+}
+
+static void look_at_all(struct session *ses)
+{
+	size_t i;
+
+	for (i = 0; i < nprocesses(ses->gpu); i++)
+		look(ses, process_at(ses->gpu, i));
+}
+
+static bool is_settled(const struct mxbpf_gpu_shared *g)
+{
+	return g->state != MXBPF_GPU_OFF && g->state != MXBPF_GPU_SUBSCRIBING;
+}
+
+/* An agent that waits for an operator is settled: nobody knows when that will be called. */
+static bool all_settled(const struct ses_gpu *all)
+{
+	struct mxbpf_gpu_shared g;
+	size_t i;
+
+	for (i = 0; i < nprocesses(all); i++)
+		if (agt_gpu(process_at(all, i)->agt, &g) && !is_settled(&g))
+			return false;
+	return true;
+}
+
+/*
+ * If CUPTI does not deliver the calls of CUDA, probes see those of the libraries that are mapped. A process that exits
+ * tears CUDA down: then CUPTI fails. Probes are those of all processes: as long as CUPTI delivers the calls of one,
+ * there are none.
+ */
+static void choose_probes(struct session *ses)
+{
+	struct mxbpf_gpu_shared g;
+	bool known, was_on, fails = false;
+	uint32_t state;
+	size_t i;
+
+	for (i = 0; i < nprocesses(ses->gpu); i++) {
+		known = agt_gpu(process_at(ses->gpu, i)->agt, &g);
+		was_on = known && g.subscriptions;
+		state = known ? g.state : MXBPF_GPU_OFF;
+		if (state == MXBPF_GPU_ON) {
+			ses_late_cuda(ses, false);
+			return;
+		}
+		fails |= state == MXBPF_GPU_BUSY || state == MXBPF_GPU_YIELDED ||
+			 (!was_on && (state == MXBPF_GPU_FAILED || state == MXBPF_GPU_NO_CUDA));
+	}
+	if (fails)
+		ses_late_cuda(ses, true);
+}
+
+/* ---- processes */
+
+static struct tgt_lib *driver_of(struct tgt *t)
+{
+	return tgt_find_lib(t, "libcuda.so*");
+}
+
+/* The address of a library is a part of the path that opens it. */
+static bool same_place(const struct tgt_lib *a, const struct tgt_lib *b)
+{
+	const char *x = strrchr(a->open_path, '/'), *y = strrchr(b->open_path, '/');
+
+	return a->dev == b->dev && a->ino == b->ino && x && y && !strcmp(x, y);
+}
+
+/* Returns the parent if the process has the driver where its parent has it, which it was forked from; else 0. */
+static pid_t heir_of(const struct tgt *t, const struct tgt_lib *driver)
+{
+	const pid_t parent = tgt_peek_parent(tgt_pid(t));
+	struct tgt_lib *its;
+	struct tgt *p;
+	bool same;
+
+	if (!parent || tgt_open(parent, &p, NULL))
+		return 0;
+	its = driver_of(p);
+	same = its && same_place(its, driver);
+	tgt_close(p);
+	return same ? parent : 0;
+}
+
+enum use { USES_NONE, USES_GPU, USES_UNKNOWN };
+
+/*
+ * A forked child cannot use CUDA if its parent had initialised it, and has the driver mapped all the same. If the
+ * parent had not, as in a job whose runtime is linked with the driver, the child can.
+ */
+static enum use use_of(const struct session *ses, struct tgt *t)
+{
+	struct tgt_lib *driver = driver_of(t);
+	const pid_t parent = driver ? heir_of(t, driver) : 0;
+	const struct gpu_process *p = parent && ses->gpu ? process_of(ses->gpu, (uint32_t)parent) : NULL;
+	struct mxbpf_gpu_shared g;
+
+	if (!driver)
+		return USES_NONE;
+	if (!p)
+		return USES_GPU;
+	if (!agt_gpu(p->agt, &g) || g.state == MXBPF_GPU_OFF)
+		return USES_UNKNOWN;
+	return g.ndevices ? USES_NONE : USES_GPU;
+}
+
+bool ses_gpu_uses(const struct session *ses, struct tgt *t)
+{
+	return use_of(ses, t) == USES_GPU;
+}
+
+static int add(struct session *ses, struct agt *agt)
+{
+	const struct gpu_process p = {.agt = agt, .tgid = (uint32_t)agt_pid(agt)};
+
+	if (src_gpu_join(ses->gpu_source, agt) || buf_put(&ses->gpu->processes, &p, sizeof(p)))
+		return -ENOMEM;
+	ses->gpu->nall++;
+	if (ses->gpu->wants)
+		agt_gpu_want(agt, WANT);
+	return 0;
+}
+
+static bool decide(struct ses_gpu *g, uint32_t tgid)
+{
+	uint64_t *at = hash_put(&g->decided, tgid, 0);
+
+	if (!at || *at)
+		return false;
+	*at = 1;
+	return true;
+}
+
+/* The window has not begun: mxbpf waits until the agent is there. */
+static bool was_there(const struct session *ses)
+{
+	return !ses->about.start_mono_ns;
+}
+
+static void follow(struct session *ses, struct tgt *t)
+{
+	struct agt_place place = {.pid = tgt_pid(t)};
+	const struct plan *p = NULL;
+	struct mxbpf_target at;
+	struct agt *agt;
+	unsigned i;
+
+	for (i = 0; i < ses->ntargets && !p; i++)
+		if (!plan_fits(&ses->targets[i].plan, t, &at))
+			p = &ses->targets[i].plan;
+	if (!p || (ses->o->agent && ses_build_of_plan(p) != ses->first)) /* the agent's operators are of one build */
+		return;
+	place.load_bias = at.static_base;
+	place.undefined = at.undefined;
+	if (ses->o->agent)
+		plan_agent_entries(p, t, &place.memory);
+	agt = agents_load_gpu(ses, p, &place, was_there(ses));
+	if (agt && add(ses, agt) && !ses->write_error)
+		ses->write_error = -ENOMEM;
+}
+
+static void load_first(struct session *ses)
+{
+	struct err e = {0};
+
+	if (ses->gpu_late && agt_load(ses->agent, &e)) {
+		ses->agent_failed = e;
+		ses_warn(ses, "no record of the GPU: %s", e.why);
+	} else if (add(ses, ses->agent) && !ses->write_error) {
+		ses->write_error = -ENOMEM;
+	}
+}
+
+void ses_gpu_look(struct session *ses, struct tgt *t)
+{
+	struct ses_gpu *g = ses->gpu;
+	const uint32_t tgid = (uint32_t)tgt_pid(t);
+	enum use use;
+
+	if (!g || hash_get(&g->decided, tgid, 0))
+		return;
+	use = use_of(ses, t);
+	if (use == USES_UNKNOWN)
+		buf_put(&g->undecided, &tgid, sizeof(tgid));
+	if (use == USES_UNKNOWN || !driver_of(t) || !decide(g, tgid) || use == USES_NONE)
+		return;
+	if (tgid == (uint32_t)agt_pid(ses->agent))
+		load_first(ses);
+	else
+		follow(ses, t);
+}
+
+/* By now the agents of their parents may be loaded. */
+static void look_again(struct session *ses)
+{
+	struct buf all = ses->gpu->undecided;
+	struct tgt *t;
+	size_t i;
+
+	ses->gpu->undecided = (struct buf){0};
+	for (i = 0; i < buf_count(&all, uint32_t); i++) {
+		if (tgt_open((pid_t)*buf_at(&all, uint32_t, i), &t, NULL))
+			continue;
+		ses_gpu_look(ses, t);
+		tgt_close(t);
+	}
+	buf_fini(&all);
+}
+
+int ses_gpu_open(struct session *ses, struct err *e)
+{
+	struct tgt *first = ses->targets[0].tgt;
+
+	ses->gpu = calloc(1, sizeof(*ses->gpu));
+	ses->gpu_source = ses->gpu ? src_add_gpu(ses->hub, ses->agents) : NULL;
+	if (!ses->gpu_source)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (!ses->gpu_late && ses_gpu_uses(ses, first) && decide(ses->gpu, (uint32_t)tgt_pid(first)))
+		return add(ses, ses->agent) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
+	return 0;
+}
+
+void ses_gpu_free(struct session *ses)
+{
+	if (!ses->gpu)
+		return;
+	buf_fini(&ses->gpu->processes);
+	buf_fini(&ses->gpu->undecided);
+	hash_fini(&ses->gpu->decided);
+	free(ses->gpu);
+	ses->gpu = NULL;
+}
+
+/* ---- session */
+
+void ses_gpu_tick(struct session *ses)
+{
+	look_again(ses);
+	look_at_all(ses);
+	choose_probes(ses);
+	src_gpu_launches(ses->gpu_source, ses_late_launches(ses));
+}
+
+static void want(struct session *ses)
+{
+	size_t i;
+
+	ses->gpu->wants = true;
+	for (i = 0; i < nprocesses(ses->gpu); i++)
+		agt_gpu_want(process_at(ses->gpu, i)->agt, WANT);
+}
+
+/* Returns false if the session has to end. */
+static bool await_cupti(struct session *ses)
+{
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = begun, said = begun;
+
+	while (!all_settled(ses->gpu) && now - begun < AWAIT_NS) {
+		if (ses_interrupted(ses, now + LOOK_NS))
+			return false;
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now - said >= PROGRESS_NS) {
+			said = now;
+			ses_note(ses, "waiting for CUPTI, %llu s; the first time in a process can take 15 s",
+				 (unsigned long long)((now - begun) / NS_PER_S));
+		}
+	}
+	return true;
+}
+
+/* When all processes are known. */
+static void say_processes(struct session *ses)
+{
+	const struct ses_gpu *g = ses->gpu;
+	struct mxbpf_gpu_shared shared;
+	unsigned on = 0;
+	size_t i;
+
+	for (i = 0; i < nprocesses(g); i++)
+		on += agt_gpu(process_at(g, i)->agt, &shared) && shared.state == MXBPF_GPU_ON;
+	if (on > 1)
+		ses_note(ses, "CUPTI delivers records of %u processes", on);
+	if (!g->nall && !ses->launch.pid)
+		ses_warn(ses, "no record of the GPU: no process has initialised CUDA; mxbpf goes on looking");
+}
+
+bool ses_gpu_await(struct session *ses)
+{
+	want(ses);
+	if (!await_cupti(ses))
+		return false;
+	look_again(ses);
+	if (!await_cupti(ses))
+		return false;
+	look_at_all(ses);
+	choose_probes(ses);
+	if (ses->gpu->awaited)
+		say_processes(ses);
+	ses->gpu->awaited = true;
+	return true;
+}
+
+void ses_gpu_take(struct session *ses, bool on)
+{
+	unsigned held;
+
+	if (on) {
+		src_gpu_start(ses->gpu_source);
+		want(ses);
+		return;
+	}
+	look_at_all(ses);
+	src_gpu_launches(ses->gpu_source, ses_late_launches(ses));
+	ses->gpu->wants = false;
+	held = src_gpu_stop(ses->gpu_source, STOP_MS);
+	if (held && ses->gpu->nall > 1)
+		ses_warn(ses,
+			 "CUPTI did not return within %u s in %u processes, so the last records of their GPUs are "
+			 "missing",
+			 STOP_MS / 1000, held);
+	else if (held)
+		ses_warn(ses, "CUPTI did not return within %u s, so the last records of the GPU are missing",
+			 STOP_MS / 1000);
+}
+
+bool ses_gpu_age(const struct session *ses, char text[160])
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t oldest_ns = UINT64_MAX;
+	struct mxbpf_gpu_shared g;
+	size_t i;
+
+	for (i = 0; ses->gpu && i < nprocesses(ses->gpu); i++)
+		if (agt_gpu(process_at(ses->gpu, i)->agt, &g) && g.oldest_ns && g.oldest_ns < oldest_ns)
+			oldest_ns = g.oldest_ns;
+	if (oldest_ns > now || now - oldest_ns < OLD_NS)
+		return false;
+	snprintf(text, 160,
+		 "records of the GPU are up to %.1f s old: CUPTI holds a buffer back while work in it has not ended",
+		 (double)(now - oldest_ns) / NS_PER_S);
+	return true;
+}
+
+/* ---- what every output says */
+
+__attribute__((format(printf, 2, 3))) static void note(struct session *ses, const char *format, ...)
+{
+	char text[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (ses_add_note(&ses->about, "gpu", "%s", text) && !ses->write_error)
+		ses->write_error = -ENOMEM;
+}
+
+static void note_cupti(struct session *ses, const struct mxbpf_gpu_shared *g, const char *of)
+{
+	char stop[24];
+
+	note(ses, "%sCUPTI %u, %.256s; letting go took %s", of, g->version, g->path,
+	     g->stop_ns ? fmt_ns(g->stop_ns, stop) : "an unknown time");
+}
+
+static void note_unjoined(struct session *ses, const struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_account *a,
+			  const char *of)
+{
+	char why[512];
+
+	if (a->unjoined) {
+		ses_gpu_unjoined(g, a->unjoined, why);
+		note(ses, "%s%s", of, why);
+		ses_warn(ses, "%s%s", of, why);
+	}
+	if (g->foreign_tids)
+		note(ses, "%sCUPTI does not number threads as the system does, so kernels are not joined to operators",
+		     of);
+	else if (a->threadless)
+		note(ses,
+		     "%s%llu calls of CUDA have a thread number that is no thread of the process: their kernels are "
+		     "not joined to operators",
+		     of, (unsigned long long)a->threadless);
+}
+
+/* Notes what is wrong in a process. The version of CUPTI stands there for the first one only. */
+static void note_process(struct session *ses, const struct gpu_process *p)
+{
+	struct ses_gpu *all = ses->gpu;
+	struct mxbpf_gpu_account a;
+	struct mxbpf_gpu_shared g;
+	char of[32], why[512];
+	const bool known = agt_gpu(p->agt, &g);
+
+	src_gpu_account(ses->gpu_source, p->agt, &a);
+	of_process(all, p->tgid, of);
+	if (known && a.subscriptions && !all->delivered++)
+		note_cupti(ses, &g, of);
+	if (all->noted >= AGENTS_NAMED_MAX)
+		return;
+	if (!known && !agt_broken(p->agt))
+		note(ses, "%sno record of the GPU: no operator was called, so the agent was not loaded", of);
+	else if (known && p->said && p->said != MXBPF_GPU_ON + 1 && !(all->nall > 1 && g.state == MXBPF_GPU_NO_CUDA))
+		note(ses, "%s%s", of, ses_gpu_why(&g, why));
+	else if (known && (a.unjoined || a.threadless || g.foreign_tids))
+		note_unjoined(ses, &g, &a, of);
+	else
+		return;
+	all->noted++;
+}
+
+void ses_gpu_leave(struct session *ses, uint32_t tgid)
+{
+	struct gpu_process *p = ses->gpu ? process_of(ses->gpu, tgid) : NULL;
+	uint64_t was;
+
+	if (!ses->gpu || (p && p->agt == ses->agent))
+		return;
+	hash_del(&ses->gpu->decided, tgid, 0, &was);
+	if (!p)
+		return;
+	look(ses, p);
+	note_process(ses, p);
+	src_gpu_leave(ses->gpu_source, p->agt);
+	*p = *process_at(ses->gpu, nprocesses(ses->gpu) - 1);
+	ses->gpu->processes.len -= sizeof(*p);
+}
+
+void ses_gpu_end(struct session *ses)
+{
+	const struct ses_gpu *g = ses->gpu;
+	size_t i;
+
+	for (i = 0; i < nprocesses(g); i++)
+		note_process(ses, process_at(g, i));
+	if (g->delivered > 1)
+		note(ses, "CUPTI delivered records of %u processes", g->delivered);
+	if (!g->nall && !ses->agent_failed.code)
+		note(ses, "no record of the GPU: no process has initialised CUDA");
+}

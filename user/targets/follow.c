@@ -1,0 +1,677 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Processes start, execute other programs and end while a session runs. A process that maps the runtime is attached to.
+ * The launched command and its children are stopped until that is done; other processes run meanwhile.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/early.h"
+#include "targets/follow.h"
+
+/* A process that is followed. */
+struct member {
+	struct ses_target *of;		 /* borrowed */
+	struct mxbpf_target at;		 /* addresses in this process */
+	struct plan_agent_memory memory; /* --agent: where it sees memory there */
+};
+
+/* Bits of follow.refused. */
+enum { COUNTED = 1, TOLD = 2 };
+
+bool ses_follows(const struct session *ses)
+{
+	return !ses->o->no_follow;
+}
+
+/*
+ * Returns true if a process is refused for the first time. Its loader or its next program may cause another sighting.
+ */
+static bool first_time(struct session *ses, uint32_t tgid, uint64_t what)
+{
+	uint64_t *bits = hash_put(&ses->follow->refused, tgid, 0), had = bits ? *bits : 0;
+
+	if (bits)
+		*bits |= what;
+	return !(had & what);
+}
+
+/* The process is followed after all: before, its loader had mapped only a part of what is probed. */
+static void take_back(struct session *ses, uint32_t tgid)
+{
+	uint64_t *bits = hash_get(&ses->follow->refused, tgid, 0);
+
+	if (!bits || !(*bits & COUNTED))
+		return;
+	*bits &= ~(uint64_t)COUNTED;
+	ses->about.unfollowed--;
+}
+
+void follow_give_up(struct session *ses, uint32_t tgid, const struct err *e)
+{
+	/* Most processes that cannot be attached to have ended by now. */
+	if ((e->cls != ERR_TARGET || ses->o->verbose) && first_time(ses, tgid, TOLD))
+		ses_warn(ses, "process %u is not followed: %s", tgid, e->why);
+}
+
+bool follow_loader(struct session *ses, struct tgt *t)
+{
+	struct tgt_lib *lib;
+	struct err e = {0};
+	uint64_t off;
+	int new = 0;
+
+	if (!plan_loader(t, &lib, &off, &e))
+		new = watch_loader(ses->follow->watch, tgt_pid(t), lib->open_path, off, &e);
+	if (!e.code && watch_hooks_all(ses->follow->watch))
+		hash_put(&ses->follow->loaders, lib->dev, lib->ino);
+	if (new < 0)
+		ses_warn(ses, "%s", e.why);
+	return new > 0;
+}
+
+/* Finds an existing plan for the process, because planning takes long, and its addresses in the process. */
+static struct ses_target *known_target(struct session *ses, struct tgt *t, struct mxbpf_target *at)
+{
+	unsigned i;
+
+	for (i = 0; i < ses->ntargets; i++)
+		if (!plan_fits(&ses->targets[i].plan, t, at))
+			return &ses->targets[i];
+	return NULL;
+}
+
+/* Finds the build of a plan, which gets the rows and numbers of the build. NULL with e set: there is none that fits. */
+static struct ses_build *build_like(struct session *ses, struct plan *p, struct err *e)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	{
+		if (!plan_same_build(b->of->plan.lib, p->lib))
+			continue;
+		if (!plan_like(p, &b->of->plan))
+			return b;
+		err_set(e, ERR_RUNTIME, -ENOTSUP,
+			"the libraries that it has loaded beside %s differ from those of the first process",
+			p->lib->path);
+		return NULL;
+	}
+	return NULL;
+}
+
+/*
+ * Adds a target, which then owns plan and process. Returns NULL with e set if there is no room for it or its build; it
+ * owns neither then.
+ */
+static struct ses_target *keep(struct session *ses, struct tgt **t, struct plan *p, struct err *e)
+{
+	struct ses_target *new = &ses->targets[ses->ntargets];
+	struct ses_build *b;
+
+	if (ses->ntargets == SES_TARGETS_MAX) {
+		err_set(e, ERR_RUNTIME, -E2BIG, "a session can follow at most %d copies of libraries", SES_TARGETS_MAX);
+		return NULL;
+	}
+	b = build_like(ses, p, e);
+	if (e->code)
+		return NULL;
+	*new = (struct ses_target){*t, *p, b};
+	new->build = b ? b : ses_build_add(ses, new, e);
+	if (!new->build)
+		return NULL;
+	ses->ntargets++;
+	*t = NULL;
+	*p = (struct plan){0};
+	return new;
+}
+
+static int remember(struct session *ses, uint32_t tgid, const struct member *m)
+{
+	struct member *new = malloc(sizeof(*new));
+	uint64_t *mine = new ? hash_put(&ses->follow->members, tgid, 0) : NULL;
+
+	if (!mine) {
+		free(new);
+		return -ENOMEM;
+	}
+	*new = *m;
+	*mine = (uintptr_t) new;
+	return ses_roots_join(ses, (pid_t)tgid);
+}
+
+static struct member *member_of(const struct session *ses, uint32_t tgid)
+{
+	uint64_t *member = hash_get(&ses->follow->members, tgid, 0);
+
+	return member ? (struct member *)(uintptr_t)*member : NULL;
+}
+
+/* Notes how long a process ran, while events were taken, before its probes were active. */
+static uint64_t gap_of(const struct session *ses, const struct sight *at)
+{
+	uint64_t active = ses->first->att ? att_active_since_ns(ses->first->att) : 0, since;
+
+	if (!at || !active || at->seen.covered)
+		return 0;
+	if (at->seen.stopped)
+		return at->ran_ns;
+	since = at->seen.ts_ns > active ? at->seen.ts_ns : active;
+	return clock_ns(CLOCK_MONOTONIC) - since;
+}
+
+/* The agent comes before the probes, because a child may end soon. at: as for joined(). */
+static void follow_agent(struct session *ses, uint32_t tgid, const struct member *m, const struct sight *at)
+{
+	const struct agt_place place = {
+		.pid = (pid_t)tgid, .load_bias = m->at.static_base, .undefined = m->at.undefined, .memory = m->memory};
+
+	if (ses->agent_source && m->of->build == ses->first)
+		ses_agent_follow(ses, &m->of->plan, &place, !at);
+}
+
+/* Notes the result of attaching to a process. at: the sighting that led to it; NULL: the process was there before. */
+static int joined(struct session *ses, uint32_t tgid, const struct member *m, int err, const struct sight *at)
+{
+	uint64_t gap_ns = gap_of(ses, at);
+
+	if (!err)
+		err = remember(ses, tgid, m);
+	if (err) {
+		ses_agent_leave(ses, tgid);
+		ses->about.unfollowed += first_time(ses, tgid, COUNTED);
+		return err;
+	}
+	take_back(ses, tgid);
+	ses->about.followed++;
+	ses_role_join(ses, tgid);
+	ses_share_gap(ses, tgid, gap_ns);
+	ses_detail(ses, "following process %u", tgid);
+	return 0;
+}
+
+/* If a process ended or executed another program before BPF knew it, BPF still has it. */
+static int still_the_same(struct session *ses, const struct member *m, uint32_t tgid, uint64_t execs, struct err *e)
+{
+	if (watch_execs(ses->follow->watch, (pid_t)tgid) == execs)
+		return 0;
+	att_drop(m->of->build->att, (pid_t)tgid);
+	return err_set(e, ERR_TARGET, -ESRCH,
+		       "process %u ended or executed another program while probes were being attached", tgid);
+}
+
+/* On success target and plan belong to the session. */
+static struct ses_target *new_target(struct session *ses, struct tgt **t, struct mxbpf_target *at, struct err *e)
+{
+	struct ses_target *kept = NULL;
+	struct plan p;
+
+	if (!plan_make(*t, &ses->want, &p, e)) {
+		*at = p.target;
+		kept = keep(ses, t, &p, e);
+	}
+	plan_fini(&p);
+	return kept;
+}
+
+static int attach_to(struct session *ses, struct tgt **t, const struct sight *at, uint64_t execs, struct err *e)
+{
+	uint32_t tgid = (uint32_t)tgt_pid(*t);
+	struct member m = {0};
+	int err;
+
+	m.of = known_target(ses, *t, &m.at);
+	if (!m.of)
+		m.of = new_target(ses, t, &m.at, e);
+	if (!m.of)
+		return joined(ses, tgid, &m, e->code, at);
+	if (*t && ses->o->agent)
+		plan_agent_entries(&m.of->plan, *t, &m.memory);
+	else
+		m.memory = m.of->plan.agent_memory;
+	follow_agent(ses, tgid, &m, at);
+	err = ses_build_note(m.of->build, tgid);
+	err = err ? err : att_attach(m.of->build->att, &m.of->plan, &m.at, (pid_t)tgid, e);
+	if (!err)
+		err = still_the_same(ses, &m, tgid, execs, e);
+	if (!err) {
+		pthread_mutex_lock(&ses->lock);
+		sym_joined(m.of->build->symbols, tgid);
+		pthread_mutex_unlock(&ses->lock);
+	}
+	return joined(ses, tgid, &m, err, at);
+}
+
+/* Probes the late libraries that a process has mapped, and watches its loader for more. */
+static void watch_late(struct session *ses, pid_t tgid)
+{
+	struct tgt *t;
+
+	if (!ses_late_wanted(ses_build_of(ses, (uint32_t)tgid)) || tgt_open(tgid, &t, NULL))
+		return;
+	follow_loader(ses, t);
+	watch_any(ses->follow->watch, tgid);
+	tgt_close(t);
+	if (tgt_open(tgid, &t, NULL)) /* look again, because libraries may have been mapped in between */
+		return;
+	ses_late_look(ses_build_of(ses, (uint32_t)tgid), t);
+	tgt_close(t);
+}
+
+/* Reads the maps again, for libraries that were mapped before the loader was watched. */
+static int open_anew(struct tgt **t, struct err *e)
+{
+	pid_t pid = tgt_pid(*t);
+
+	tgt_close(*t);
+	return tgt_open(pid, t, e);
+}
+
+/* The loader may still be mapping libraries. Another sighting comes when it has finished. */
+static void look_again(struct session *ses, struct tgt *t)
+{
+	follow_loader(ses, t);
+	watch_any(ses->follow->watch, tgt_pid(t));
+}
+
+/*
+ * Most processes of a machine map no runtime. If the hook in their loader is there already, a look at the list of
+ * mappings is enough, and takes a twentieth of the time.
+ */
+static bool maps_nothing(const struct session *ses, uint32_t tgid)
+{
+	const struct follow *f = ses->follow;
+	struct tgt_file loader;
+	bool runtime;
+
+	if (!watch_hooks_all(f->watch) || member_of(ses, tgid))
+		return false;
+	return !plan_peek((pid_t)tgid, &ses->want, &runtime, &loader) && !runtime &&
+	       (!loader.ino || hash_get(&f->loaders, loader.dev, loader.ino));
+}
+
+/* Follows a process by what it has mapped by now. */
+int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
+{
+	uint64_t execs = watch_execs(ses->follow->watch, (pid_t)tgid);
+	struct tgt *t;
+	int err;
+
+	if (maps_nothing(ses, tgid))
+		return 0;
+	err = tgt_open((pid_t)tgid, &t, e);
+	if (err)
+		return err;
+	if (!plan_has_runtime(t, &ses->want) && follow_loader(ses, t)) {
+		err = open_anew(&t, e);
+		if (err)
+			return err;
+	}
+	if (!plan_has_runtime(t, &ses->want))
+		goto out; /* a sighting comes when the loader maps it */
+	if (!ses_role_fits(ses, t)) {
+		goto out; /* one of its children may map the runtime */
+	} else if (!ses->targets[0].tgt && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
+		ses->follow->half_mapped = tgid;
+		look_again(ses, t);
+	} else if (!ses->targets[0].tgt) {
+		ses->targets[0].tgt = t;
+		return 0;
+	} else if (ses->first->att && !att_has(ses->first->att, (pid_t)tgid, NULL) &&
+		   !member_of(ses, tgid)) { /* the process has just ended */
+		err = attach_to(ses, &t, at, execs, e);
+		if (!err)
+			watch_late(ses, (pid_t)tgid);
+		else if (t)
+			look_again(ses, t);
+	} else if (ses->first->att) {
+		ses_late_look(ses_build_of(ses, tgid), t);
+	} else {
+		hash_put(&ses->follow->later, tgid, 0);
+	}
+out:
+	tgt_close(t);
+	return err;
+}
+
+static int sight_mapped(struct session *ses, const struct sight *at, struct err *e)
+{
+	return follow_look(ses, at->seen.tgid, at, e);
+}
+
+/* Attaches to a child that shared links do not cover (yet). */
+static int attach_child(struct session *ses, const struct member *m, pid_t child, struct err *e)
+{
+	int err = ses_share_at_fork(ses, e);
+
+	err = err ? err : att_attach(m->of->build->att, &m->of->plan, &m->at, child, e);
+	return err ? err : still_the_same(ses, m, (uint32_t)child, 0, e);
+}
+
+/* A process of which BPF alone knows: it is like the first process of its build. */
+static struct member first_member(struct session *ses, pid_t pid)
+{
+	struct mxbpf_target at = {0};
+	struct ses_target *of;
+	struct ses_build *b;
+
+	att_has(ses->first->att, pid, &at);
+	b = &ses->builds[at.build < ses->nbuilds ? at.build : 0];
+	of = &ses->targets[b->of - ses->targets];
+	return (struct member){of, of->plan.target, of->plan.agent_memory};
+}
+
+static int sight_fork(struct session *ses, const struct sight *at, struct err *e)
+{
+	pid_t child = (pid_t)at->seen.tgid, parent = (pid_t)at->seen.parent;
+	struct member first;
+	const struct member *m;
+	int err = 0;
+
+	if (member_of(ses, at->seen.tgid)) /* a process with the same number has just ended */
+		ses_sweep(ses);
+	if (member_of(ses, at->seen.tgid)) /* it was found among the existing children */
+		return 0;
+	watch_inherit(ses->follow->watch, child, parent);
+	m = member_of(ses, at->seen.parent);
+	if (!m && at->seen.covered) { /* the sighting of its parent was dropped */
+		first = first_member(ses, child);
+		m = &first;
+	}
+	if (!m && !ses->first->att)
+		hash_put(&ses->follow->later, at->seen.tgid, 0);
+	if (!m)
+		return 0;
+	if (ses_build_note(m->of->build, at->seen.tgid))
+		return -ENOMEM;
+	follow_agent(ses, at->seen.tgid, m, at);
+	if (at->seen.covered)
+		att_join(m->of->build->att, child);
+	else
+		err = attach_child(ses, m, child, e);
+	err = joined(ses, at->seen.tgid, m, err, at);
+	if (!err)
+		ses_late_fork(ses, child, parent);
+	return err;
+}
+
+static void leave(struct session *ses, uint32_t tgid, bool wait)
+{
+	uint64_t member;
+
+	watch_forget(ses->follow->watch, (pid_t)tgid);
+	ses_late_leave(ses, (pid_t)tgid);
+	ses_agent_leave(ses, tgid);
+	if (ses->o->choice.host)
+		ses_roots_left(ses, (pid_t)tgid);
+	if (hash_del(&ses->follow->members, tgid, 0, &member)) {
+		att_leave(((struct member *)(uintptr_t)member)->of->build->att, (pid_t)tgid, wait);
+		free((struct member *)(uintptr_t)member);
+	}
+}
+
+/* Removes the probes of the old program, whose addresses are wrong in the new one. */
+static int sight_exec(struct session *ses, const struct sight *at, struct err *e)
+{
+	leave(ses, at->seen.tgid, true);
+	return follow_look(ses, at->seen.tgid, at, e);
+}
+
+/* Removing probes delays attaching others, so ses_sweep() does it later. */
+static int sight_exit(struct session *ses, const struct sight *at, struct err *e)
+{
+	return buf_put(&ses->follow->ended, &at->seen.tgid, sizeof(at->seen.tgid));
+}
+
+static int sight_new(struct session *ses, const struct sight *at, struct err *e)
+{
+	const int err = ses_roots_new(ses, (pid_t)at->seen.tgid, e);
+
+	return err <= 0 ? err : follow_look(ses, at->seen.tgid, at, e);
+}
+
+static int (*const sights[])(struct session *ses, const struct sight *at, struct err *e) = {
+	[MXBPF_SIGHT_FORK] = sight_fork, [MXBPF_SIGHT_EXEC] = sight_exec, [MXBPF_SIGHT_MAPPED] = sight_mapped,
+	[MXBPF_SIGHT_EXIT] = sight_exit, [MXBPF_SIGHT_NEW] = sight_new,
+};
+
+void ses_sweep(struct session *ses)
+{
+	struct buf *ended;
+	uint64_t bits;
+	size_t i;
+
+	if (!ses->follow)
+		return;
+	ended = &ses->follow->ended;
+	for (i = 0; i < buf_count(ended, uint32_t); i++) {
+		leave(ses, *buf_at(ended, uint32_t, i), false);
+		ses_roots_left(ses, (pid_t)*buf_at(ended, uint32_t, i));
+		hash_del(&ses->follow->refused, *buf_at(ended, uint32_t, i), 0, &bits);
+	}
+	ended->len = 0;
+}
+
+/* Children of the command run when they are forked, so this stops them before other sightings are handled. */
+static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
+{
+	struct sight at = {.seen = *seen};
+	struct session *ses = ctx;
+	const struct member *m;
+
+	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && (!seen->covered || ses->o->agent)) {
+		watch_stop(&at.seen);
+		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
+	}
+	m = seen->kind == MXBPF_SIGHT_FORK ? member_of(ses, seen->parent) : NULL;
+	if (m) /* before the probes of any other child, which take longer */
+		follow_agent(ses, seen->tgid, m, &at);
+	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
+		watch_continue(&at.seen);
+}
+
+static bool next_sight(struct follow *f, struct sight *at)
+{
+	if (!f->queue.len)
+		return false;
+	*at = *buf_at(&f->queue, struct sight, 0);
+	f->queue.len -= sizeof(*at);
+	memmove(f->queue.data, f->queue.data + sizeof(*at), f->queue.len);
+	return true;
+}
+
+static struct sight *later_stop(struct follow *f, uint32_t tgid)
+{
+	struct sight *at = (struct sight *)f->queue.data;
+	size_t i, n = buf_count(&f->queue, struct sight);
+
+	for (i = 0; i < n; i++)
+		if (at[i].seen.tgid == tgid && at[i].seen.stopped)
+			return &at[i];
+	return NULL;
+}
+
+/*
+ * Resumes a process that was stopped for a sighting, unless a later sighting needs it stopped, too: a child that was
+ * stopped late may have executed another program by then.
+ */
+static void let_go_on(struct session *ses, const struct sight *at)
+{
+	struct follow *f = ses->follow;
+	struct sight *later;
+
+	if (!at->seen.stopped)
+		return;
+	watch_take(f->watch, on_sighting, ses);
+	if (later_stop(f, at->seen.tgid))
+		return;
+	watch_continue(&at->seen);
+	watch_take(f->watch, on_sighting, ses);
+	later = later_stop(f, at->seen.tgid);
+	if (later) /* the later sighting came just before the process was resumed */
+		watch_stop(&later->seen);
+}
+
+static void count_missed(struct session *ses)
+{
+	uint64_t missed = watch_missed(ses->follow->watch);
+
+	ses->about.unfollowed += missed - ses->follow->missed;
+	ses->follow->missed = missed;
+}
+
+void ses_sight(struct session *ses)
+{
+	struct follow *f = ses->follow;
+	bool found = ses->targets[0].tgt;
+	struct sight at;
+	struct err e;
+
+	while (watch_take(f->watch, on_sighting, ses), !f->found.seen.kind && next_sight(f, &at)) {
+		e = (struct err){0};
+		if (at.seen.kind < sizeof(sights) / sizeof(sights[0]) && sights[at.seen.kind] &&
+		    sights[at.seen.kind](ses, &at, &e))
+			follow_give_up(ses, at.seen.tgid, &e);
+		if (!found && ses->targets[0].tgt)
+			f->found = at;
+		else
+			let_go_on(ses, &at);
+	}
+	count_missed(ses);
+}
+
+int ses_sight_fd(const struct session *ses)
+{
+	return ses->follow ? watch_fd(ses->follow->watch) : -1;
+}
+
+/* Calls fn for every plan that is in use, at least once each. */
+int ses_follow_plans(struct session *ses, int (*fn)(struct session *ses, struct plan *p, struct err *e), struct err *e)
+{
+	int err = 0;
+	unsigned i;
+
+	for (i = 0; !err && i < ses->ntargets; i++)
+		err = fn(ses, &ses->targets[i].plan, e);
+	return err;
+}
+
+struct watch *ses_follow_watch(const struct session *ses)
+{
+	return ses->follow ? ses->follow->watch : NULL;
+}
+
+int follow_open(struct session *ses, struct err *e)
+{
+	const struct job *job = ses->roots.job;
+	const unsigned most = job && job_grows(job) ? MXBPF_WATCHED_HOST : MXBPF_WATCHED_MAX;
+	struct follow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (watch_open(ses_follows(ses), most, ses->o->backend, &f->watch, e)) {
+		free(f);
+		return e->code;
+	}
+	ses->follow = f;
+	return 0;
+}
+
+pid_t ses_root(const struct session *ses)
+{
+	return ses->launch.pid ? ses->launch.pid : tgt_pid(ses->launcher ? ses->launcher : ses->targets[0].tgt);
+}
+
+int ses_follow_open(struct session *ses, struct err *e)
+{
+	if (ses->follow || (!ses_follows(ses) && !ses_late_wanted(ses->first)))
+		return 0;
+	return follow_open(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->targets[0].tgt), false, e) ? e->code
+													    : 0;
+}
+
+int ses_follow(struct session *ses, struct err *e)
+{
+	struct ses_target *first = &ses->targets[0];
+	pid_t tgid = tgt_pid(first->tgt);
+
+	if (!ses->follow)
+		return 0;
+	if (remember(ses, (uint32_t)tgid, &(struct member){first, first->plan.target, first->plan.agent_memory}))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	watch_late(ses, tgid);
+	if (ses->roots.several)
+		follow_again(ses);
+	else if (ses_follows(ses))
+		follow_children(ses, ses_root(ses));
+	return 0;
+}
+
+int ses_more(struct session *ses, struct err *e)
+{
+	pid_t tgid = tgt_pid(ses->targets[0].tgt);
+	const struct member *m;
+	struct hash_entry *h;
+	struct err other;
+	size_t pos = 0;
+
+	if (att_more(ses->first->att, &ses->targets[0].plan, tgid, e) &&
+	    (!ses->launch.pid || e->cls != ERR_TARGET)) /* the command may still load a runtime later */
+		return e->code;
+	while (ses->follow && (h = hash_next(&ses->follow->members, &pos))) {
+		m = (struct member *)(uintptr_t)h->val;
+		other = (struct err){0};
+		if (h->a != (uint64_t)tgid && att_more(m->of->build->att, &m->of->plan, (pid_t)h->a, &other))
+			follow_give_up(ses, (uint32_t)h->a, &other);
+	}
+	return 0;
+}
+
+void ses_go_on(struct session *ses)
+{
+	if (!ses->follow)
+		return;
+	watch_continue(&ses->follow->found.seen);
+	ses->follow->found = (struct sight){0};
+	ses_sight(ses); /* sightings that came meanwhile */
+}
+
+void ses_follow_free(struct session *ses)
+{
+	struct follow *f = ses->follow;
+	struct hash_entry *h;
+	struct sight at;
+	size_t pos = 0;
+
+	if (!f)
+		return;
+	watch_continue(&f->found.seen);
+	while (next_sight(f, &at))
+		watch_continue(&at.seen);
+	if (f->watch)
+		count_missed(ses);
+	watch_close(f->watch);
+	while ((h = hash_next(&f->members, &pos)))
+		free((struct member *)(uintptr_t)h->val);
+	hash_fini(&f->members);
+	hash_fini(&f->loaders);
+	hash_fini(&f->later);
+	hash_fini(&f->refused);
+	buf_fini(&f->queue);
+	buf_fini(&f->ended);
+	free(f);
+	ses->follow = NULL;
+}
+
+void ses_each_process(const struct session *ses, void (*fn)(void *ctx, uint32_t tgid, const struct plan *p), void *ctx)
+{
+	struct hash_entry *h;
+	size_t pos = 0;
+
+	if (!ses->follow || !ses->follow->members.len)
+		fn(ctx, (uint32_t)tgt_pid(ses->targets[0].tgt), &ses->targets[0].plan);
+	while (ses->follow && (h = hash_next(&ses->follow->members, &pos)))
+		fn(ctx, (uint32_t)h->a, &((struct member *)(uintptr_t)h->val)->of->plan);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of follow.c. await.c shares it, because it finds the first process with a runtime in the same way. */
+#ifndef TARGETS_FOLLOW_H
+#define TARGETS_FOLLOW_H
+
+#include "attach/watch.h"
+#include "session/priv.h"
+
+/* A sighting that is not handled yet. */
+struct sight {
+	struct mxbpf_sighting seen;
+	uint64_t ran_ns; /* how long the process ran before it was stopped; 0: it was not stopped */
+};
+
+struct follow {
+	struct watch *watch;
+	struct buf queue;     /* struct sight, oldest first */
+	struct buf ended;     /* uint32_t: tgids whose probes are still attached */
+	struct hash members;  /* tgid -> struct member *, owned, until the process ends or executes another program */
+	struct hash loaders;  /* (device, inode) of loaders that are watched in all processes */
+	struct hash later;    /* pids to look at again when probes can be attached */
+	struct hash refused;  /* tgid -> bits, of processes that cannot be followed, until they end */
+	uint64_t missed;      /* sightings that were dropped because the queue was full, as of the last reading */
+	uint32_t half_mapped; /* --omp: a process whose loader has mapped the runtime but not its dependencies */
+	struct sight found;   /* the sighting of a runtime that ses_await() waits for; kind 0: none yet */
+};
+
+int follow_open(struct session *ses, struct err *e);
+/* Has the loader of a process tell when it maps more code. Returns true if it has not done so before. */
+bool follow_loader(struct session *ses, struct tgt *t);
+/*
+ * Follows a process by what it has mapped by now. The first one with a runtime becomes the first target, and is not
+ * attached to. at: the sighting that led to it; NULL: the process was there before.
+ */
+int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e);
+/* A process cannot be followed. Says so, unless it has just ended. */
+void follow_give_up(struct session *ses, uint32_t tgid, const struct err *e);
+
+/*
+ * walk.c: looks at processes that run already, once at each: all that descend from one, or all that the user chose with
+ * all that descends from them. follow_again: does so when probes can be attached; of all processes of a machine only at
+ * those that have mapped a runtime or were forked meanwhile, because the kernel tells what maps one later.
+ */
+void follow_children(struct session *ses, pid_t pid);
+void follow_roots(struct session *ses);
+void follow_again(struct session *ses);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Labels of each process that a session watches. */
+#include "session/priv.h"
+#include "target/labels.h"
+
+#define TEXT(name) offsetof(struct tgt_labels, name)
+
+/* Places of the texts in struct tgt_labels. */
+static const size_t texts[MDL_LABEL_TEXTS] = {
+	[MDL_ROLE] = TEXT(role),
+	[MDL_CONTAINER] = TEXT(container),
+	[MDL_POD_UID] = TEXT(pod_uid),
+	[MDL_POD_NAME] = TEXT(pod_name),
+	[MDL_POD_NAMESPACE] = TEXT(pod_namespace),
+	[MDL_OWN_HOSTNAME] = TEXT(own_hostname),
+	[MDL_SLURM_JOB] = TEXT(slurm_job),
+	[MDL_USER] = TEXT(user),
+	[MDL_JOB] = TEXT(job),
+};
+
+static uint32_t number(int32_t n)
+{
+	return n < 0 ? MDL_NO_NUMBER : (uint32_t)n;
+}
+
+int ses_labels_note(struct session *ses, const struct tgt *t)
+{
+	struct mdl_labels to = {0};
+	struct tgt_labels l;
+	unsigned i;
+
+	tgt_labels(t, &l);
+	to.numbers[MDL_RANK] = number(l.rank);
+	to.numbers[MDL_LOCAL_RANK] = number(l.local_rank);
+	to.numbers[MDL_WORLD_SIZE] = number(l.world_size);
+	to.numbers[MDL_GROUP_RANK] = number(l.group_rank);
+	for (i = 0; i < MDL_LABEL_TEXTS; i++)
+		to.texts[i] = (char *)&l + texts[i];
+	to.texts[MDL_RUNTIME] = ses_build_of(ses, (uint32_t)tgt_pid(t))->title;
+	return mdl_labels_add(&ses->about, &to, (uint32_t)tgt_pid(t), ses->about.hostname);
+}
+
+/* A process without labels is taken for one of the first build. */
+int ses_labels_gone(struct session *ses, uint32_t tgid)
+{
+	const struct ses_build *b = ses_build_of(ses, tgid);
+	struct mdl_labels to = {0};
+	char none[] = "";
+	unsigned i;
+
+	if (b == ses->first)
+		return 0;
+	for (i = 0; i < MDL_LABEL_NUMBERS; i++)
+		to.numbers[i] = MDL_NO_NUMBER;
+	for (i = 0; i < MDL_LABEL_TEXTS; i++)
+		to.texts[i] = none;
+	to.texts[MDL_RUNTIME] = b->title;
+	return mdl_labels_add(&ses->about, &to, tgid, ses->about.hostname);
+}

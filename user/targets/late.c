@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Libraries that a process makes and maps while it runs, such as compiled kernels. There may be hundreds. Each
+ * is planned once, and probed in every process that maps it. Libraries that are not probed are counted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/open_now.h"
+#include "session/priv.h"
+
+#define LATE_LIBS_MAX	  4096 /* libraries that are planned */
+#define LATE_ATTACHED_MAX 256  /* libraries that are probed; each needs file descriptors */
+
+static bool is_mapped(struct tgt *t, const struct plan_probe *p)
+{
+	size_t i;
+
+	for (i = 0; i < tgt_nlibs(t); i++)
+		if (plan_is_late(p, t, tgt_lib(t, i)))
+			return true;
+	return false;
+}
+
+/* To watch the loader takes time at the end. A job that has not mapped CUDA with its runtime will hardly do so later.
+ */
+bool ses_late_wanted(const struct ses_build *b)
+{
+	const struct ses_target *of = b->of;
+	const struct plan_probe *p;
+
+	if (b->ses->o->gpu) /* each process that maps CUDA's driver */
+		return true;
+	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
+		if (p->wanted && p->row->each_lib &&
+		    (!(p->row->group & (PROBE_CUDA | PROBE_LAUNCH)) || is_mapped(of->tgt, p)))
+			return true;
+	return false;
+}
+
+static void refused(struct session *ses, const struct tgt_lib *lib, const char *why)
+{
+	ses->about.late_refused++;
+	if (ses->o->verbose)
+		ses_warn(ses, "%s is not probed: %s", lib->path, why);
+}
+
+static void free_lib(struct late_lib *lib)
+{
+	int fd = -1;
+
+	if (lib->lib.open_path && sscanf(lib->lib.open_path, "/proc/self/fd/%d", &fd) == 1)
+		close(fd);
+	plan_fini(&lib->plan);
+	free(lib->lib.path);
+	free(lib->lib.open_path);
+	free(lib);
+}
+
+/* Makes the plan independent of the process: the file stays open here. */
+static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
+{
+	struct plan_site *site = (struct plan_site *)new->plan.sites.data;
+	size_t i;
+	int fd = open_now(AT_FDCWD, lib->open_path);
+
+	if (fd < 0)
+		return -errno;
+	new->lib.path = strdup(lib->path);
+	if (asprintf(&new->lib.open_path, "/proc/self/fd/%d", fd) < 0)
+		new->lib.open_path = NULL;
+	if (!new->lib.path || !new->lib.open_path)
+		return -ENOMEM;
+	new->plan.lib = new->plan.probes[0].lib = &new->lib;
+	for (i = 0; i < buf_count(&new->plan.sites, struct plan_site); i++)
+		site[i].lib = &new->lib;
+	return 0;
+}
+
+/* Adds the library to the session's description, and the title of the table that its calls go to. */
+static int describe(struct ses_build *b, const struct late_lib *lib)
+{
+	const struct adp *a = b->of->plan.adp;
+	unsigned cls = lib->plan.rows[0].cls;
+	struct mdl_session *s = &b->ses->about;
+	struct mdl_lib *libs = realloc(s->libs, (s->nlibs + 1) * sizeof(*libs));
+
+	if (!libs)
+		return -ENOMEM;
+	s->libs = libs;
+	libs[s->nlibs] = (struct mdl_lib){strdup(lib->lib.path), strdup(""), strdup("")};
+	if (!libs[s->nlibs].path || !libs[s->nlibs].build_id || !libs[s->nlibs].runtime)
+		return -ENOMEM;
+	s->nlibs++;
+	if (lib->plan.rows[0].action != MXBPF_ACT_OPEN || s->class_title[cls])
+		return 0;
+	if (cls == MXBPF_CLASS_CUDA &&
+	    ses_add_note(s, "cuda", "%s",
+			 b->ses->o->gpu ? "calls of CUDA are from probes while CUPTI did not deliver them"
+					: "CUDA calls are from probes; --gpu shows the kernels"))
+		return -ENOMEM;
+	s->class_title[cls] = strdup(a->class_title[cls] ? a->class_title[cls] : lib->plan.probes[0].row->title);
+	return s->class_title[cls] ? 0 : -ENOMEM;
+}
+
+/* The names of its functions, whose numbers come after those of the plan and of the libraries before. */
+static void name_funcs(struct session *ses, const struct tgt *t, const struct plan *p)
+{
+	const struct plan_name *name;
+	size_t i;
+
+	pthread_mutex_lock(&ses->lock);
+	for (i = 0; i < buf_count(&p->names, struct plan_name); i++) {
+		name = buf_at(&p->names, struct plan_name, i);
+		ses_add_name(ses, MXBPF_NAME_SPAN, (uint32_t)tgt_pid(t), name->id, name->text);
+	}
+	pthread_mutex_unlock(&ses->lock);
+}
+
+static void plan_lib(struct ses_build *b, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe,
+		     struct late_lib *new)
+{
+	uint32_t func = (uint32_t)buf_count(&b->of->plan.funcs, uint64_t) + b->late.nfuncs;
+	struct err why = {0};
+	int err;
+
+	if (b->late.nattached < LATE_ATTACHED_MAX && func < MXBPF_FUNCS_MAX)
+		err = plan_late(&b->of->plan, probe, t, lib, func, &new->plan, &why);
+	else
+		err = err_set(&why, ERR_RUNTIME, -E2BIG,
+			      "%u libraries that were loaded later are probed already, which is the limit",
+			      b->late.nattached);
+	if (!err)
+		err = own_lib(new, lib);
+	if (!err)
+		err = describe(b, new);
+	if (err) {
+		new->plan.sites.len = 0;
+		if (err != -ENOENT) /* some of these libraries have no kernel */
+			refused(b->ses, lib, why.code ? why.why : strerror(-err));
+		return;
+	}
+	b->late.nattached++;
+	b->late.nfuncs += (uint32_t)buf_count(&new->plan.funcs, uint64_t);
+	name_funcs(b->ses, t, &new->plan);
+}
+
+/* Warns and counts only once for each library. */
+static int no_room(struct ses_build *b, const struct tgt_lib *lib)
+{
+	uint64_t *told = hash_put(&b->late.beyond, lib->ino, lib->dev);
+
+	if (told && !*told)
+		refused(b->ses, lib, "there are too many");
+	if (told)
+		*told = 1;
+	return -1;
+}
+
+/* Returns the index of a library with this probe; -1: there are too many. */
+static int lib_of(struct ses_build *b, struct tgt *t, struct tgt_lib *lib, const struct plan_probe *probe)
+{
+	struct late_lib **libs = b->late.libs, *new;
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++)
+		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row == probe->row)
+			return (int)i;
+	if (i == LATE_LIBS_MAX)
+		return no_room(b, lib);
+	libs = libs ? libs : calloc(LATE_LIBS_MAX, sizeof(*libs));
+	new = libs ? calloc(1, sizeof(*new)) : NULL;
+	b->late.libs = libs;
+	if (!new)
+		return -1;
+	new->row = probe->row;
+	new->lib.dev = lib->dev;
+	new->lib.ino = lib->ino;
+	plan_lib(b, t, lib, probe, new);
+	libs[b->late.nlibs++] = new;
+	return (int)i;
+}
+
+static bool is_in(const struct ses_build *b, pid_t tgid, unsigned index)
+{
+	const uint64_t *in = hash_get(&b->late.in, (uint64_t)tgid, index);
+
+	return in && *in;
+}
+
+/* Returns true if the library has probes of this group in the process, perhaps of another row. */
+static bool is_probed(const struct ses_build *b, pid_t tgid, const struct tgt_lib *lib, enum probe_group group)
+{
+	struct late_lib **libs = b->late.libs;
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++)
+		if (libs[i]->lib.dev == lib->dev && libs[i]->lib.ino == lib->ino && libs[i]->row->group == group &&
+		    is_in(b, tgid, i))
+			return true;
+	return false;
+}
+
+static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
+{
+	struct late_lib *lib = b->late.libs[index];
+	uint64_t *in = lib->plan.sites.len ? hash_put(&b->late.in, (uint64_t)tgid, index) : NULL;
+	struct err e = {0};
+
+	if (!in || *in)
+		return;
+	*in = 1; /* do not try again, even if this fails */
+	if (att_add(b->att, &lib->plan, tgid, &e))
+		refused(b->ses, &lib->lib, e.why);
+	else
+		b->ses->about.late_libs++;
+}
+
+void ses_late_look(struct ses_build *b, struct tgt *t)
+{
+	const struct plan *plan = &b->of->plan;
+	const struct plan_probe *p;
+	struct tgt_lib *lib;
+	size_t i;
+	int index;
+
+	b->late.looked = true;
+	ses_gpu_look(b->ses, t);
+	for (i = 0; i < tgt_nlibs(t); i++) {
+		lib = tgt_lib(t, i);
+		for (p = plan->probes; p < plan->probes + plan->nprobes; p++)
+			if (p->row->group != (b->late.counts ? PROBE_CUDA : PROBE_LAUNCH) && plan_is_late(p, t, lib))
+				break;
+		if (p == plan->probes + plan->nprobes || is_probed(b, tgt_pid(t), lib, p->row->group))
+			continue;
+		index = lib_of(b, t, lib, p);
+		if (index >= 0)
+			attach_lib(b, tgt_pid(t), (unsigned)index);
+	}
+}
+
+/* Removes the probes of a group from all processes. */
+static void remove_group(struct ses_build *b, enum probe_group group)
+{
+	struct hash_entry *e;
+	size_t pos;
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++) {
+		if (b->late.libs[i]->row->group != group || !b->late.libs[i]->plan.sites.len)
+			continue;
+		att_remove(b->att, &b->late.libs[i]->plan);
+		for (pos = 0; (e = hash_next(&b->late.in, &pos));)
+			if (e->b == i)
+				e->val = 0;
+	}
+}
+
+static void choose_cuda(struct ses_build *b, bool spans)
+{
+	struct tgt *t;
+
+	if (b->late.counts != spans)
+		return;
+	b->late.counts = !spans;
+	if (!b->late.looked)
+		return;
+	if (!spans)
+		remove_group(b, PROBE_CUDA);
+	else if (!tgt_open(tgt_pid(b->of->tgt), &t, NULL)) {
+		ses_late_look(b, t);
+		tgt_close(t);
+	}
+}
+
+void ses_late_cuda(struct session *ses, bool spans)
+{
+	struct ses_build *b;
+
+	if (!(ses->want.groups & PROBE_LAUNCH))
+		return;
+	SES_EACH_BUILD(ses, b)
+	choose_cuda(b, spans);
+}
+
+/* Launches that the row has counted in all libraries. */
+static uint64_t launches_of(const struct ses_build *b, const struct adp_probe *row)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++)
+		if (b->late.libs[i]->row == row)
+			sum += att_entries(b->att, &b->late.libs[i]->plan);
+	return sum;
+}
+
+/* A launch of the runtime is a launch of the driver, too, if it goes through its exported functions. */
+static uint64_t most_launches(const struct ses_build *b)
+{
+	uint64_t most = 0, n;
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++) {
+		if (b->late.libs[i]->row->group != PROBE_LAUNCH)
+			continue;
+		n = launches_of(b, b->late.libs[i]->row);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+uint64_t ses_late_launches(const struct session *ses)
+{
+	const struct ses_build *b;
+	uint64_t sum = 0;
+
+	SES_EACH_BUILD(ses, b)
+	sum += most_launches(b);
+	return sum;
+}
+
+void ses_late_fork(struct session *ses, pid_t child, pid_t parent)
+{
+	struct ses_build *b = ses_build_of(ses, (uint32_t)parent);
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++)
+		if (is_in(b, parent, i))
+			attach_lib(b, child, i);
+}
+
+/* Attaches shared links to all libraries that are probed. */
+int ses_late_share(struct ses_build *b, struct err *e)
+{
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && i < b->late.nlibs; i++)
+		if (b->late.libs[i]->plan.sites.len)
+			err = att_add(b->att, &b->late.libs[i]->plan, 0, e);
+	return err;
+}
+
+void ses_late_leave(struct session *ses, pid_t tgid)
+{
+	struct ses_build *b;
+	uint64_t in;
+	unsigned i;
+
+	SES_EACH_BUILD(ses, b)
+	for (i = 0; i < b->late.nlibs; i++)
+		hash_del(&b->late.in, (uint64_t)tgid, i, &in);
+}
+
+void ses_late_free(struct ses_build *b)
+{
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++)
+		free_lib(b->late.libs[i]);
+	free(b->late.libs);
+	hash_fini(&b->late.in);
+	hash_fini(&b->late.beyond);
+	b->late = (struct late){0};
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Chooses between two kinds of links. With a link that the kernel filters by process, each child needs its own link,
+ * and attaching it takes longer than many children live. A shared link covers a child from its first instruction, but
+ * strangers (other processes that map the library) pay for each hit. So links are shared from the start if there are no
+ * strangers, if there are children already, or if mxbpf launches the command; otherwise from the first fork on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "attach/watch.h"
+#include "session/priv.h"
+
+#define HOPS_MAX     256  /* from a process to its ancestor */
+#define LIBS_MAX     8	  /* libraries with probes */
+#define MDL_GAPS_MAX 1000 /* processes whose gap is kept */
+
+struct census {
+	const struct session *ses;
+	pid_t target;
+	const struct tgt_lib *libs[LIBS_MAX];
+	unsigned nlibs;
+	bool children, strangers;
+};
+
+static void note_libs(struct census *c, const struct plan *p)
+{
+	const struct plan_site *site = (const struct plan_site *)p->sites.data;
+	size_t i, n = buf_count(&p->sites, struct plan_site);
+	unsigned k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < c->nlibs && c->libs[k] != site[i].lib; k++)
+			;
+		if (k == c->nlibs && k < LIBS_MAX)
+			c->libs[c->nlibs++] = site[i].lib;
+	}
+}
+
+static bool descends(pid_t pid, const struct session *ses)
+{
+	unsigned hops;
+
+	for (hops = 0; pid > 1 && !ses_is_root(ses, pid) && hops < HOPS_MAX; hops++)
+		pid = tgt_peek_parent(pid);
+	return ses_is_root(ses, pid);
+}
+
+static void count_process(void *census, pid_t pid)
+{
+	struct census *c = census;
+
+	if (c->children || pid == getpid()) /* with children nothing else matters */
+		return;
+	if (descends(pid, c->ses)) {
+		c->children |= pid != c->target;
+		return;
+	}
+	if (!c->strangers)
+		c->strangers = tgt_peek_maps(pid, c->libs, c->nlibs);
+}
+
+static void take_census(const struct session *ses, struct census *c)
+{
+	*c = (struct census){.ses = ses, .target = tgt_pid(ses->targets[0].tgt)};
+	note_libs(c, &ses->targets[0].plan);
+	tgt_each_process(count_process, c);
+}
+
+/* If the kernel cannot filter by process, links must be shared. */
+static bool must_share(const struct att_backend *b)
+{
+	return b->shares && !b->filters();
+}
+
+static bool may_share(const struct session *ses, const struct att_backend *b)
+{
+	return b->shares && ses_follow_watch(ses) && ses_follows(ses) && ses->o->follow != SES_FOLLOW_FILTERED;
+}
+
+static int share_plan(struct session *ses, struct plan *p, struct err *e)
+{
+	return att_share(ses_build_of_plan(p)->att, p, e);
+}
+
+static int share_all(struct session *ses, struct err *e)
+{
+	struct ses_build *b;
+	int err = ses_follow_watch(ses) ? ses_follow_plans(ses, share_plan, e)
+					: share_plan(ses, &ses->targets[0].plan, e);
+
+	SES_EACH_BUILD(ses, b)
+	err = err ? err : ses_late_share(b, e);
+	if (!err && ses_follow_watch(ses))
+		watch_cover(ses_follow_watch(ses));
+	return err;
+}
+
+int ses_share_start(struct session *ses, struct err *e)
+{
+	const struct att_backend *b = att_pick(ses->o->backend, e);
+	struct census c;
+
+	if (!b)
+		return e->code;
+	if (ses->o->follow == SES_FOLLOW_FILTERED && must_share(b))
+		return err_set(
+			e, ERR_PRIVILEGE, -ENOTSUP,
+			"--follow filtered needs probes that the kernel filters by process (Linux 6.10 and later); "
+			"use --backend perf, or remove --follow filtered");
+	if (must_share(b))
+		return share_all(ses, e);
+	if (!may_share(ses, b))
+		return 0;
+	if (!ses->launch.pid && !ses->o->choice.host && ses->o->follow == SES_FOLLOW_AUTO) {
+		take_census(ses, &c);
+		if (c.strangers && !c.children)
+			return 0; /* they are shared at the first fork */
+	}
+	return share_all(ses, e);
+}
+
+int ses_share_at_fork(struct session *ses, struct err *e)
+{
+	const struct att_backend *b = att_pick(ses->o->backend, e);
+
+	if (!b)
+		return e->code;
+	return may_share(ses, b) && !att_shares(ses->first->att) ? share_all(ses, e) : 0;
+}
+
+void ses_share_gap(struct session *ses, uint32_t tgid, uint64_t gap_ns)
+{
+	struct mdl_session *s = &ses->about;
+	struct mdl_gap *all;
+
+	if (gap_ns > s->follow_lag_ns)
+		s->follow_lag_ns = gap_ns;
+	if (!gap_ns || s->ngaps == MDL_GAPS_MAX)
+		return;
+	all = realloc(s->gaps, (s->ngaps + 1) * sizeof(*all));
+	if (!all)
+		return;
+	s->gaps = all;
+	all[s->ngaps++] = (struct mdl_gap){tgid, gap_ns};
+}
+
+void ses_share_account(const struct session *ses, struct mdl_session *s)
+{
+	const struct ses_build *b;
+	struct att_strangers of;
+
+	if (!att_shares(ses->first->att))
+		return;
+	s->stranger_hits = s->stranger_ns = 0;
+	SES_EACH_BUILD(ses, b)
+	{
+		of = att_strangers(b->att);
+		s->stranger_hits += of.hits;
+		s->stranger_ns += of.hits * of.hit_ns;
+	}
+}

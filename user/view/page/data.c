@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The data that the page's script draws: iterations over time, and stacks for flame graphs. */
+#include "view/page/page.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "feature/lines/lines.h"
+#include "feature/steps/steps.h"
+
+#define POINTS_MAX 4000 /* iterations of the page; of more, each point is the longest of several */
+#define STACKS_MAX 3000
+
+static void put_iteration(struct json *j, const struct view *s, const struct mxbpf_iteration *it)
+{
+	unsigned part;
+
+	json_line(j, 0);
+	json_array(j, NULL);
+	json_u64(j, NULL, it->h.tgid);
+	json_u64(j, NULL, it->nr);
+	json_printf(j, NULL, "%.6f", (double)(int64_t)(it->h.ts_ns - s->in->session->start_mono_ns) / 1e9);
+	json_u64(j, NULL, it->dur_ns);
+	json_i64(j, NULL, it->live_bytes);
+	json_u64(j, NULL, it->flags & MXBPF_ITERATION_GPU ? it->gpu_ns : 0);
+	for (part = 0; it->flags & MXBPF_ITERATION_PARTS && part < MXBPF_STEP_PARTS; part++)
+		json_u64(j, NULL, it->part_ns[part]);
+	json_end(j);
+}
+
+/* Iterations come ordered by process and time. */
+static void put_iterations(struct json *j, const struct view *s, struct mdl *m)
+{
+	size_t n, i, k, of;
+	const struct mxbpf_iteration *it = steps_iterations(m, &n), *longest;
+	unsigned part;
+
+	of = (n + POINTS_MAX - 1) / POINTS_MAX;
+	json_object(j, "iterations");
+	json_u64(j, "each_of", of);
+	json_array(j, "parts");
+	for (part = 0; part < MXBPF_STEP_PARTS; part++)
+		json_string(j, NULL, steps_part_words[part]);
+	json_end(j);
+	json_array(j, "columns");
+	for (part = 0; part < 6; part++)
+		json_string(j, NULL,
+			    ((const char *const[]){"pid", "number", "start_s", "ns", "live_bytes", "gpu_ns"})[part]);
+	json_end(j);
+	json_array(j, "rows");
+	for (i = 0; i < n; i = k) {
+		longest = &it[i];
+		for (k = i + 1; k < n && k < i + of && it[k].h.tgid == it[i].h.tgid; k++)
+			longest = it[k].dur_ns > longest->dur_ns ? &it[k] : longest;
+		put_iteration(j, s, longest);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+/* ---- stacks: the lines of Python, the innermost first, with an operator or a call inside of them */
+
+static void put_name(struct json *j, const struct mdl *m, uint64_t id)
+{
+	size_t len = 0;
+	const char *text = id ? mdl_name(m, id, &len) : NULL;
+
+	json_text(j, NULL, text ? text : "", text ? len : 0);
+}
+
+static int by_looks(const void *va, const void *vb)
+{
+	const struct mxbpf_agg_line *const *a = va, *const *b = vb;
+
+	return (*a)->count > (*b)->count ? -1 : (*a)->count < (*b)->count;
+}
+
+/* How often ten looks a second found a thread there. */
+static void put_looks(struct json *j, const struct mdl *m)
+{
+	size_t n, i, len;
+	const struct mxbpf_agg_line *rows = lines_rows(m, &n), **sorted = calloc(n + 1, sizeof(*sorted));
+	const char *text;
+
+	json_array(j, "looks");
+	for (i = 0; sorted && i < n; i++)
+		sorted[i] = &rows[i];
+	if (sorted)
+		qsort(sorted, n, sizeof(*sorted), by_looks);
+	for (i = 0; sorted && i < n && i < STACKS_MAX; i++) {
+		text = mdl_text(m, MXBPF_NAME_STACK, sorted[i]->stack_id, &len);
+		if (!text || sorted[i]->rank)
+			continue;
+		json_line(j, 0);
+		json_array(j, NULL);
+		json_text(j, NULL, text, len);
+		put_name(j, m, sorted[i]->cls ? sorted[i]->name_id : 0);
+		json_u64(j, NULL, sorted[i]->count);
+		json_end(j);
+	}
+	json_end(j);
+	free(sorted);
+}
+
+static int by_self(const void *va, const void *vb)
+{
+	const struct mdl_row *const *a = va, *const *b = vb;
+
+	return (*a)->self_ns > (*b)->self_ns ? -1 : (*a)->self_ns < (*b)->self_ns;
+}
+
+/* Operators with their stacks, which --py-stacks reads. */
+static void put_operators(struct json *j, struct mdl *m)
+{
+	size_t n, i, len;
+	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n),
+				    **sorted = calloc(n + 1, sizeof(*sorted));
+	const char *text;
+
+	json_array(j, "operators");
+	for (i = 0; sorted && i < n; i++)
+		sorted[i] = rows[i];
+	if (sorted)
+		qsort(sorted, n, sizeof(*sorted), by_self);
+	for (i = 0; sorted && i < n && i < STACKS_MAX; i++) {
+		text = sorted[i]->stack_id ? mdl_text(m, MXBPF_NAME_STACK, sorted[i]->stack_id, &len) : NULL;
+		json_line(j, 0);
+		json_array(j, NULL);
+		json_text(j, NULL, text ? text : "", text ? len : 0);
+		put_name(j, m, sorted[i]->name_id);
+		json_u64(j, NULL, sorted[i]->self_ns);
+		json_u64(j, NULL, sorted[i]->count);
+		json_i64(j, NULL, sorted[i]->self_alloc_bytes);
+		json_end(j);
+	}
+	json_end(j);
+	free(sorted);
+}
+
+void page_data(struct view *s)
+{
+	struct mdl *m = s->in->processes ? s->in->processes : s->in->model;
+	struct json j = {.out = s->out, .tight = true};
+
+	json_object(&j, NULL);
+	json_u64(&j, "start_unix_ns", s->in->session->start_unix_ns);
+	json_u64(&j, "duration_ns", s->in->session->duration_ns);
+	put_iterations(&j, s, m);
+	put_looks(&j, m);
+	put_operators(&j, m);
+	json_end(&j);
+}

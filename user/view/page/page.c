@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The page: what people read, as HTML. The tables are those of the sheets. */
+#include "view/page/page.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/fmt.h"
+#include "feature/findings/findings.h"
+#include "view/calls.h"
+
+#define ROWS_MAX    1000 /* of a table; more are counted */
+#define NONCE_BYTES 16
+
+struct page {
+	struct view s;
+	bool begun; /* the tables have begun */
+	struct page_strip strip;
+};
+
+void page_raw(struct view *s, const char *markup)
+{
+	out_filter(s->out, OUT_AS_IS);
+	out_puts(s->out, markup);
+	out_filter(s->out, OUT_HTML);
+}
+
+static void put_utf8(struct view *s, const char *text, size_t len)
+{
+	out_escaped(s->out, fmt_utf8, text, len);
+}
+
+static void put_words(struct view *s, const char *text)
+{
+	put_utf8(s, text ? text : "", text ? strlen(text) : 0);
+}
+
+/* ---- the head */
+
+static int draw_nonce(char nonce[2 * NONCE_BYTES + 1], struct err *e)
+{
+	uint8_t bytes[NONCE_BYTES];
+	unsigned i;
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return err_set(e, ERR_RUNTIME, -EIO, "cannot draw a random number for the page");
+	for (i = 0; i < NONCE_BYTES; i++)
+		snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+static void put_title(struct view *s)
+{
+	const struct mdl_session *ss = s->in->session;
+	const struct mdl_target t = mdl_target_of(ss);
+
+	put_words(s, t.comm);
+	out_printf(s->out, " (%" PRIu32 ")", t.pid);
+	if (ss->hostname && *ss->hostname) {
+		out_puts(s->out, " on ");
+		put_words(s, ss->hostname);
+	}
+}
+
+static void put_head(struct view *s, const char *nonce)
+{
+	char text[400];
+
+	page_raw(s, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+		    "<meta name=\"generator\" content=\"mxbpf\">\n");
+	snprintf(text, sizeof(text),
+		 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-%s'; "
+		 "style-src 'nonce-%s'; style-src-attr 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n",
+		 nonce, nonce);
+	page_raw(s, text);
+	page_raw(s, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>mxbpf: ");
+	put_title(s);
+	snprintf(text, sizeof(text), "</title>\n<style nonce=\"%s\">\n", nonce);
+	page_raw(s, text);
+	page_raw(s, page_style);
+	snprintf(text, sizeof(text), "</style>\n<script nonce=\"%s\">\n", nonce);
+	page_raw(s, text);
+	page_raw(s, page_script);
+	page_raw(s, "</script>\n</head><body>\n");
+}
+
+static int record(struct view *s, const struct mxbpf_rec *r)
+{
+	page_strip_take(&((struct page *)s)->strip, r);
+	return 0;
+}
+
+static void fini(struct view *s)
+{
+	page_strip_fini(&((struct page *)s)->strip);
+}
+
+static int begin(struct view *s)
+{
+	char nonce[2 * NONCE_BYTES + 1];
+	const struct mdl_session *ss = s->in->session;
+
+	if (!s->opts->continued) {
+		if (draw_nonce(nonce, s->err))
+			return s->err->code;
+		put_head(s, nonce);
+	}
+	page_raw(s, "<main>\n<header><h1>");
+	put_title(s);
+	page_raw(s, "</h1><p class=\"command\"><code>");
+	put_words(s, mdl_target_of(ss).cmdline);
+	page_raw(s, "</code></p></header>\n");
+	page_raw(s, "<script type=\"application/json\" class=\"data\">");
+	out_filter(s->out, OUT_SCRIPT);
+	page_data(s);
+	page_raw(s, "</script>\n");
+	page_strip_begin(&((struct page *)s)->strip, ss);
+	return 0;
+}
+
+/* ---- tables */
+
+static bool is_number(const struct view_column *c)
+{
+	return !view_is_text(c) && c->type != VIEW_DEVICE && c->type != VIEW_BOOL;
+}
+
+/* The script sorts by the value, because people see it rounded. */
+static void put_value(struct view *s, const struct view_column *c, const void *row)
+{
+	const uint64_t n = view_is_double(c) ? 0 : view_cell_number(c, row);
+
+	if (view_is_double(c))
+		out_printf(s->out, "%.9g", view_cell_double(c, row));
+	else if (c->flags & VIEW_SIGNED)
+		out_printf(s->out, "%" PRId64, (int64_t)n);
+	else if (!(c->flags & VIEW_NULL && n == VIEW_UNKNOWN))
+		out_printf(s->out, "%" PRIu64, n);
+}
+
+static void put_cell(struct view *s, const struct view_column *c, const void *row, bool first)
+{
+	char cell[VIEW_CELL_BYTES];
+	const struct view_text text = view_people_text(s, c, row, cell);
+
+	if (is_number(c)) {
+		page_raw(s, "<td class=\"n\" data-v=\"");
+		put_value(s, c, row);
+		page_raw(s, "\">");
+	} else {
+		page_raw(s, first ? "<th scope=\"row\">" : "<td>");
+	}
+	put_utf8(s, text.data, text.len);
+	page_raw(s, first && !is_number(c) ? "</th>" : "</td>");
+}
+
+static void put_notes(struct view *s, const struct view_flat *flat, const void *row)
+{
+	const struct view_column *c;
+	struct view_text note;
+
+	for (c = flat->columns; c->bytes; c++) {
+		note = view_is_below(c) ? view_cell_text(c, row) : (struct view_text){0};
+		if (!note.len)
+			continue;
+		page_raw(s, "<pre class=\"note\">");
+		put_utf8(s, note.data, note.len);
+		page_raw(s, "</pre>");
+	}
+}
+
+static void put_row(struct view *s, const struct view_flat *flat, const void *row)
+{
+	const struct view_column *c;
+	bool notes = false;
+
+	page_raw(s, "<tr>");
+	for (c = flat->columns; c->bytes; c++) {
+		if (view_is_below(c))
+			notes |= view_cell_text(c, row).len;
+		else
+			put_cell(s, c, row, c == flat->columns);
+	}
+	if (notes) {
+		page_raw(s, "<td>");
+		put_notes(s, flat, row);
+		page_raw(s, "</td>");
+	}
+	page_raw(s, "</tr>\n");
+}
+
+static void put_headings(struct view *s, const struct view_flat *flat)
+{
+	const struct view_column *c;
+
+	page_raw(s, "<thead><tr>");
+	for (c = flat->columns; c->bytes; c++) {
+		if (view_is_below(c))
+			continue;
+		page_raw(s, is_number(c) ? "<th scope=\"col\" class=\"n\"" : "<th scope=\"col\"");
+		if (c->help) {
+			page_raw(s, " title=\"");
+			put_words(s, c->help);
+			page_raw(s, "\"");
+		}
+		page_raw(s, ">");
+		put_words(s, c->head);
+		page_raw(s, "</th>");
+	}
+	page_raw(s, "</tr></thead>\n");
+}
+
+/* Text that people read above or below a table. */
+static void put_block(struct view *s, void (*put)(struct view *s, const void *table, const char *prefix),
+		      const void *table)
+{
+	if (!put)
+		return;
+	page_raw(s, "<pre class=\"said\">");
+	put(s, table, "");
+	page_raw(s, "</pre>\n");
+}
+
+static void put_rows(struct view *s, const struct view_sheet *sh, const void *table)
+{
+	const struct view_list *list = table;
+	const size_t n = list->n < ROWS_MAX ? list->n : ROWS_MAX;
+	struct view_flat flat = {0};
+	const void *row;
+	size_t i;
+
+	view_people_columns(s, &flat, sh->columns, table);
+	if (!n || !flat.n)
+		return;
+	page_raw(s, "<div class=\"scroll\" tabindex=\"0\"><table>\n");
+	put_headings(s, &flat);
+	page_raw(s, "<tbody>\n");
+	for (i = 0; i < n; i++) {
+		row = view_row(s, sh, table, i);
+		if (row)
+			put_row(s, &flat, row);
+	}
+	page_raw(s, "</tbody></table></div>\n");
+	if (list->all > n)
+		out_printf(s->out, "%zu more rows are in the result as JSON.\n", list->all - n);
+}
+
+static const char *title_of(const struct view_sheet *sh, const void *table)
+{
+	const struct view_list *list = table;
+
+	return list->title ? list->title : sh->title ? sh->title : sh->member;
+}
+
+static void put_text_of(struct view *s, const struct view_sheet *sh, const void *row, const char *key)
+{
+	const struct view_column *c = sh->columns;
+
+	while (strcmp(c->key, key))
+		c++;
+	put_utf8(s, view_cell_text(c, row).data, view_cell_text(c, row).len);
+}
+
+/* The terminal shows the advice only with --advice; here it unfolds. */
+static void put_advice(struct view *s, const struct view_sheet *sh, const void *table)
+{
+	const struct view_list *list = table;
+	size_t i;
+
+	for (i = 0; i < list->n; i++) {
+		page_raw(s, "<details class=\"advice\"><summary>");
+		put_text_of(s, sh, view_row(s, sh, table, i), "text");
+		page_raw(s, ": what to do</summary><p>");
+		put_text_of(s, sh, view_row(s, sh, table, i), "advice");
+		page_raw(s, "</p></details>\n");
+	}
+}
+
+static void begin_tables(struct page *p)
+{
+	if (p->begun)
+		return;
+	p->begun = true;
+	page_raw(&p->s, "<script type=\"application/json\" class=\"strip\">");
+	out_filter(p->s.out, OUT_SCRIPT);
+	page_strip_put(&p->strip, &p->s);
+	page_raw(&p->s, "</script>\n<section class=\"plots\" hidden><h2>Over time</h2></section>\n"
+			"<section class=\"strips\" hidden><h2>Threads and streams</h2></section>\n"
+			"<section class=\"flames\" hidden><h2>Where the time goes</h2></section>\n");
+}
+
+static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
+{
+	const struct view_list *list = table;
+	struct page *p = (struct page *)s;
+
+	if ((!sh->above && !sh->print) || (!list->n && !sh->print && !list->empty_too))
+		return 0;
+	if (!sh->first)
+		begin_tables(p);
+	page_raw(s, "<section class=\"sheet\"><h2>");
+	put_words(s, title_of(sh, table));
+	page_raw(s, "</h2>\n");
+	if (sh->help && !sh->of_class) {
+		page_raw(s, "<p class=\"help\">");
+		put_words(s, sh->help);
+		page_raw(s, "</p>\n");
+	}
+	if (sh->print) {
+		page_raw(s, "<pre class=\"said\">");
+		sh->print(s, table);
+		page_raw(s, "</pre>\n");
+	} else {
+		put_block(s, sh->above, table);
+		put_rows(s, sh, table);
+		put_block(s, sh->below, table);
+	}
+	if (sh == &sheet_findings)
+		put_advice(s, sh, table);
+	page_raw(s, "</section>\n");
+	return 0;
+}
+
+static int end(struct view *s)
+{
+	begin_tables((struct page *)s);
+	page_raw(s, "<section class=\"about\"><h2>Window, cost and loss</h2><pre class=\"said\">");
+	view_footer(s, "");
+	page_raw(s, "</pre></section>\n</main>\n");
+	out_filter(s->out, OUT_AS_IS);
+	return 0;
+}
+
+static const char *const magic[] = {"<meta name=\"generator\" content=\"mxbpf\">", NULL};
+
+const struct view_ops view_page = {
+	.name = "html",
+	.help = "one page with findings, plots and all tables, for a browser",
+	.magic = magic,
+	.details = true,
+	.state_bytes = sizeof(struct page),
+	.people = true,
+	.reads_records = true,
+	.begin = begin,
+	.record = record,
+	.table = view_calls_table,
+	.sheet = sheet,
+	.end = end,
+	.fini = fini,
+};

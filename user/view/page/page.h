@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page: one HTML file that needs nothing else. Text, tables and findings can be read without JavaScript; a script
+ * sorts and searches tables and draws the data of data.c. Everything goes through out_filter(), so no text of the
+ * target can become markup; only page_raw() writes markup. The Content-Security-Policy lets the script run by a number
+ * that is drawn for each page, and nothing be loaded.
+ */
+#ifndef VIEW_PAGE_H
+#define VIEW_PAGE_H
+
+#include "view/priv.h"
+
+/* Writes markup, or text without a character that HTML would have to escape. */
+void page_raw(struct view *s, const char *markup);
+
+/* data.c: writes the JSON object that the script draws. */
+void page_data(struct view *s);
+
+/* strip.c: what threads and streams did over time. Zero-initialise it. */
+#define PAGE_SLICES 400
+struct page_strip {
+	struct hash places; /* of a thread or stream -> struct lane *, owned */
+	size_t nlanes;
+	uint64_t start_ns, slice_ns, left_out;
+};
+void page_strip_begin(struct page_strip *p, const struct mdl_session *s);
+void page_strip_take(struct page_strip *p, const struct mxbpf_rec *r); /* any record */
+void page_strip_put(struct page_strip *p, struct view *s);	       /* a JSON object */
+void page_strip_fini(struct page_strip *p);
+
+/* assets.c: style sheets and scripts, as they go into the page. NUL-terminated. */
+extern const char page_style[], page_script[];
+
+#endif
