@@ -141,8 +141,9 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 }
 
 @test "Each interval of --reset has its own iterations, whose numbers go on" {
-	dumps 4 --format json --reset
-	jq -s -e '[.[] | .window.duration_ns as $ns | .iterations.loops[]? | {count, missing, total_ns, max_ns, $ns}] | length >= 3 and
-		all(.[]; .missing == 0 and .count > 0 and .total_ns <= .ns + .max_ns)' "$(out mxbpf)"
+	MARK='"loops": \[{' dumps 4 --format json --reset
+	# Records of a busy machine arrive late and count in the next interval, so the times are judged over all intervals.
+	jq -s -e '[.[].iterations.loops[]?] as $loops | ($loops | length) >= 4 and all($loops[]; .missing == 0 and .count > 0) and
+		($loops | map(.total_ns) | add) <= (map(.window.duration_ns) | add)' "$(out mxbpf)"
 	jq -s -e '[.[].iterations.slowest[]?.number] | length > 3 and (unique | length) == length' "$(out mxbpf)"
 }
