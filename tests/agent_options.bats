@@ -31,6 +31,8 @@ values_of() { # OPTION WORDS
 	iterations) printf '%s\n' 3 2/5 ;;
 	sample) echo 499 ;;
 	trace) printf '%s\n' t.json t.json.gz 't.folded --sample 499' 't.pb.gz --sample 499' 't.memory.csv --memory' ;;
+	trace-every) echo '1s --trace t.json' ;;
+	keep) echo '2 --trace-every 1s --trace t.json' ;;
 	output) echo tables.json ;;
 	html) echo page.html ;;
 	max-size | max-memory) echo 256M ;;
@@ -65,6 +67,7 @@ shows() { # OPTION VALUE
 	'format csv' | layout*) grep -q 'aten::' out ;;
 	# What was called before the agent was there counts as dropped.
 	wait*) jq -e '([.tables.operator[].count] | add > 20) and (.loss | .attempted == .stored + .dropped)' out ;;
+	trace-every* | keep*) jq -e 'any(.traceEvents[]; .name == "aten::addmm")' t-000001.json ;;
 	trace*t.json) jq -e 'any(.traceEvents[]; .name == "aten::addmm")' t.json ;;
 	trace*t.json.gz) zcat t.json.gz | jq -e 'any(.traceEvents[]; .name == "aten::addmm")' ;;
 	trace*t.folded*) grep -q '^aten::\|;aten::' t.folded ;;

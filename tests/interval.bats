@@ -120,6 +120,20 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	no_new_links "$links"
 }
 
+@test "Traces of --trace-every follow each other, and no event is missing or in two of them" {
+	local t=$BATS_TEST_TMPDIR
+	shared_workload --tiny
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 2500ms --trace "$t/t.json" --trace-every 1s --format json >"$t/whole.json" 2>"$t/err"
+	expect_re "wrote 3 traces; .*/t-000001.json to .*/t-000003.json" "$(<"$t/err")"
+	jq -s -e '.[0] as $whole | .[1:] | length == 3 and
+		(map(.otherData.loss.stored) | add == $whole.loss.stored and min > 100) and
+		(map(.otherData.window.duration_ns) | add == $whole.window.duration_ns) and
+		([.[].traceEvents[] | select(.ph == "X" and .cat == "cpu_op")] | length) == ([$whole.tables.operator[].count] | add)' \
+		"$t/whole.json" "$t"/t-*.json
+	"$MXBPF" --pid "$WORKLOAD_PID" -d 3500ms --trace "$t/k.pftrace" --trace-every 1s --keep 2 >"$t/out"
+	[[ $(cd "$t" && echo k-*) == 'k-000003.pftrace k-000004.pftrace' ]]
+}
+
 @test "A slow reader of stdout loses dumps, not events" {
 	shared_workload --tiny
 	mkfifo "$BATS_TEST_TMPDIR/pipe"

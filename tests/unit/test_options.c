@@ -32,6 +32,8 @@ static const struct {
 	{"duration", "1s"},
 	{"delay", "1s"},
 	{"interval", "1s"},
+	{"trace-every", "5s"},
+	{"keep", "12"},
 	{"top", "3"},
 	{"row-limit", "3"},
 	{"stack-depth", "2"},

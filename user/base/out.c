@@ -531,6 +531,20 @@ int out_create(const char *path, struct err *e)
 	return ret < 0 ? ret : fd;
 }
 
+int out_remove(const char *path, struct err *e)
+{
+	struct out_place p;
+
+	if (out_place_find(path, &p, e))
+		return e->code;
+	if (p.what != OUT_FILE)
+		err_set(e, ERR_RUNTIME, -ENOENT, "cannot delete %s: it is no plain file", path);
+	else if (unlinkat(p.dirfd, p.base, 0))
+		err_set(e, ERR_RUNTIME, -errno, "cannot delete %s: %s", path, strerror(errno));
+	out_place_fini(&p);
+	return e->code;
+}
+
 int out_scratch(const char *path, struct err *e)
 {
 	struct out_place p = {.what = OUT_STDOUT, .dirfd = -1};

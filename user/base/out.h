@@ -79,6 +79,9 @@ struct out_parts {
  */
 bool out_read_existing(const char *path, struct out_parts *p);
 
+/* Deletes the plain file at path. Returns 0, or -errno with e set. */
+int out_remove(const char *path, struct err *e);
+
 /*
  * Creates path for read and write with O_EXCL|O_NOFOLLOW and mode 0600, owned by SUDO_UID. Unlinks an existing plain
  * file first. Returns an fd or -errno.

@@ -115,7 +115,10 @@ static int results(struct run *r, int stopped)
 	} else if (!stopped) {
 		say_recording(r);
 	}
-	if (r->so.trace) {
+	if (r->so.trace_part_ns) {
+		run_say_traces(r);
+		code = code ? code : ses_traces_failed(r->ses);
+	} else if (r->so.trace) {
 		if (!code)
 			signals_results(r, SIGNALS_PRINTED);
 		err = write_trace(r);

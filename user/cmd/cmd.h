@@ -90,7 +90,11 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 int cmd_print_recorded(const struct cmd_opts *o, struct rec_reader *r, struct mdl *m);
 /* Returns the output that -f names, or the suffix of the file; a Chrome trace if neither does. */
 const struct view_ops *cmd_trace_view(const char *form, const char *path);
-/* Writes the whole trace or no file. ".gz" is compressed, "-" is stdout. Prints errors and returns an exit code. */
+/* Returns the path of the nth trace of --trace-every, from 1; owned. NULL: out of memory. */
+char *cmd_trace_numbered(const char *path, unsigned nth);
+/* Writes the whole trace or no file. ".gz" is compressed, "-" is stdout. 0, or -errno with e set. */
+int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m, struct err *e);
+/* The same; prints errors and returns an exit code. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
 /* Without -f, chooses the format of tables by the suffix of -o. 0, or -EINVAL with e set (ERR_USAGE). */

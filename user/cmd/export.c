@@ -54,46 +54,47 @@ const struct view_ops *cmd_trace_view(const char *form, const char *path)
 	return view_find("chrome");
 }
 
-int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m)
+int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m, struct err *e)
 {
 	const struct mdl_session *s = rec_reader_session(r);
 	const struct view_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
 	const struct view_ops *view = cmd_trace_view(o->form, path);
 	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
 	struct view_opts opts = {.progress_ctx = &bar};
-	struct err e = {0};
 	struct out *out;
-	int err;
 
 	if (!o->quiet && isatty(STDERR_FILENO))
 		opts.progress = bar_draw;
-	if (view->of_samples && !s->sample_hz) {
-		err_set(&e, ERR_USAGE, -ENODATA,
-			"--format %s needs samples, and the recording has none: record with --sample HZ", view->name);
-		return cmd_fail(&e);
-	}
-	if (view->of_memory && !s->held) {
-		err_set(&e, ERR_USAGE, -ENODATA,
-			"--format %s needs memory attribution, and the recording has none: record with --memory",
-			view->name);
-		return cmd_fail(&e);
-	}
-	err = out_open(path, view->gzip || fmt_ends_with(path, ".gz"), &out, &e);
-	if (err)
-		return cmd_fail(&e);
-	err = view_write(view, &in, &opts, out, &e);
-	if (err && rec_reader_error(r)->code) /* the reader's error is more precise */
-		e = *rec_reader_error(r);
-	if (err)
+	if (view->of_samples && !s->sample_hz)
+		return err_set(e, ERR_USAGE, -ENODATA,
+			       "--format %s needs samples, and the recording has none: record with --sample HZ",
+			       view->name);
+	if (view->of_memory && !s->held)
+		return err_set(e, ERR_USAGE, -ENODATA,
+			       "--format %s needs memory attribution, and the recording has none: record with --memory",
+			       view->name);
+	if (out_open(path, view->gzip || fmt_ends_with(path, ".gz"), &out, e))
+		return e->code;
+	if (view_write(view, &in, &opts, out, e)) {
+		if (rec_reader_error(r)->code) /* the reader's error is more precise */
+			*e = *rec_reader_error(r);
 		out_abort(out);
-	else
-		err = out_commit(out, &e);
+	} else {
+		out_commit(out, e);
+	}
 	bar_clear(&bar);
-	if (err)
+	return e->code;
+}
+
+int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m)
+{
+	const uint64_t cut = rec_reader_session(r)->cut_records;
+	struct err e = {0};
+
+	if (cmd_trace_to(o, path, r, m, &e))
 		return cmd_fail(&e);
-	if (s->cut_records)
-		cmd_warn("the trace lacks the oldest %llu records: --max-size was reached",
-			 (unsigned long long)s->cut_records);
+	if (cut)
+		cmd_warn("the trace lacks the oldest %llu records: --max-size was reached", (unsigned long long)cut);
 	return CMD_OK;
 }
 

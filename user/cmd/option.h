@@ -45,6 +45,7 @@ struct cmd_opts {
 	bool all;			/* --all, or --top 0 */
 	bool advice;			/* --advice */
 	bool raw;			/* --raw */
+	unsigned keep;			/* --keep: traces; 0: all */
 	bool sorted;			/* --sort was given */
 	bool quiet;			/* -q: no progress on stderr */
 	uint64_t max_memory;		/* --max-memory, bytes */

@@ -119,6 +119,8 @@ int cmd_check_output(const char *path, const struct view_ops *view, bool force, 
 
 int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct err *e)
 {
+	char *first = o->ses.trace_part_ns ? cmd_trace_numbered(o->ses.trace, 1) : NULL;
+	const char *trace = first ? first : o->ses.trace;
 	int ret = 0;
 
 	if (recording)
@@ -127,7 +129,8 @@ int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct er
 		ret = cmd_check_output(o->output ? o->output : "-", cmd_table_view(o), o->force, e);
 	if (!ret && o->html)
 		ret = cmd_check_output(o->html, view_find("html"), o->force, e);
-	if (!ret && o->ses.trace)
-		ret = cmd_check_output(o->ses.trace, cmd_trace_view(NULL, o->ses.trace), o->force, e);
+	if (!ret && trace)
+		ret = cmd_check_output(trace, cmd_trace_view(NULL, trace), o->force, e);
+	free(first);
 	return ret;
 }

@@ -98,6 +98,11 @@ static bool on_signal(void *ctx)
 	return true;
 }
 
+static int on_trace(void *ctx, int fd)
+{
+	return run_trace_part(ctx, fd);
+}
+
 int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, struct err *e)
 {
 	const struct ses_ui ui = {.ctx = r,
@@ -105,6 +110,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 				  .begins = on_begin,
 				  .second = on_second,
 				  .tables = on_tables,
+				  .trace = on_trace,
 				  .woken = on_signal,
 				  .wake_fd = -1};
 

@@ -24,6 +24,8 @@ struct run {
 	struct out *tables;	     /* --interval: the output; NULL: no tables were printed yet */
 	unsigned ntables;
 	uint64_t events; /* events up to the last line of progress */
+	/* --trace-every: parts that have ended, and those that were written. A thread of the session counts. */
+	unsigned ntraces, nwritten;
 };
 
 /* Opens and prepares a session. 0, or -errno with e set. Call run_free() in both cases. */
@@ -33,6 +35,12 @@ int run_start(struct run *r, struct err *e);
 /* Waits for the end of the window, and shows progress on a terminal. */
 void run_wait(struct run *r);
 void run_free(struct run *r);
+/*
+ * traces.c, --trace-every. run_trace_part: writes the trace of a part; fd: its recording. Prints errors and returns an
+ * exit code. run_say_traces: says which files there are.
+ */
+int run_trace_part(struct run *r, int fd);
+void run_say_traces(const struct run *r);
 
 /*
  * signals.c. Call signals_open() before any thread starts, and after the command is launched, because a command

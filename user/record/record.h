@@ -24,6 +24,9 @@ struct rec_writer;
  */
 int rec_writer_open(int fd, uint64_t max_bytes, const struct mdl_session *s, struct rec_writer **w, struct err *e);
 
+/* The file is read by this process alone, so rec_writer_finish() does not sync it. */
+void rec_writer_scratch(struct rec_writer *w);
+
 /*
  * Appends checked records (a chunk of a ring) as a DATA chunk. The first use of a name or thread in a slot puts a NAME
  * record from the model before it. `loss` is the current loss. After the first error (disk full) it ignores all calls

@@ -24,7 +24,8 @@ struct part {
 
 struct rec_writer {
 	int fd;
-	int error; /* the first error; nothing is written after it */
+	int error;    /* the first error; nothing is written after it */
+	bool scratch; /* it does not have to survive a crash of the machine */
 	uint64_t slots_off;
 	uint64_t nslots_max;
 	uint64_t begun; /* number of slots begun, including overwritten ones */
@@ -330,6 +331,11 @@ uint64_t rec_writer_cut_records(const struct rec_writer *w)
 	return w->cut_records;
 }
 
+void rec_writer_scratch(struct rec_writer *w)
+{
+	w->scratch = true;
+}
+
 int rec_writer_fd(const struct rec_writer *w)
 {
 	return w->fd;
@@ -371,11 +377,11 @@ static int put_end(struct rec_writer *w, const struct buf *aggs, const struct md
 	if (!ret)
 		ret = put_chunk(w, MXBPF_CHUNK_END, off, (struct iovec){NULL, 0}, (struct iovec){NULL, 0});
 	/* Mark the file complete only after its data is on the disk. */
-	if (!ret && fsync(w->fd))
+	if (!ret && !w->scratch && fsync(w->fd))
 		ret = -errno;
 	if (!ret)
 		ret = put_header(w, MXBPF_FILE_COMPLETE, end_off);
-	if (!ret && fsync(w->fd))
+	if (!ret && !w->scratch && fsync(w->fd))
 		ret = -errno;
 	return ret;
 }

@@ -10,8 +10,7 @@
 #include "base/buf.h"
 #include "session/priv.h"
 
-/* Copies the session's description as of now; the copy owns only its sources. 0 or -ENOMEM. */
-static int session_now(const struct session *ses, struct mdl_session *s)
+int ses_about_now(const struct session *ses, struct mdl_session *s)
 {
 	*s = ses->about;
 	if (s->duration_ns) /* the window has ended, and ses_stop() has filled ses->about */
@@ -25,8 +24,7 @@ static int session_now(const struct session *ses, struct mdl_session *s)
 	return ses_loss_now(ses, s);
 }
 
-/* Subtracts the totals at the end of the last interval. */
-static void subtract(struct mdl_session *s, const struct ses_totals *m)
+void ses_about_since(struct mdl_session *s, const struct ses_totals *m)
 {
 	s->start_unix_ns += m->window_ns + m->paused_ns;
 	s->start_mono_ns += m->window_ns + m->paused_ns;
@@ -46,6 +44,32 @@ static void subtract(struct mdl_session *s, const struct ses_totals *m)
 	s->cost.thread_ns -= m->thread_ns < s->cost.thread_ns ? m->thread_ns : s->cost.thread_ns;
 	s->late_refused -= m->late_refused;
 	ses_loss_subtract(s, m);
+}
+
+void ses_totals_of(const struct mdl_session *s, struct ses_totals *t)
+{
+	size_t i;
+
+	*t = (struct ses_totals){
+		.window_ns = s->duration_ns,
+		.paused_ns = s->paused_ns,
+		.hits = s->hits,
+		.left_out = s->left_out,
+		.iterations = s->iterations,
+		.sampled_iterations = s->sampled_iterations,
+		.followed = s->followed,
+		.unfollowed = s->unfollowed,
+		.late_libs = s->late_libs,
+		.stranger_hits = s->stranger_hits,
+		.stranger_ns = s->stranger_ns,
+		.added_ns = s->cost.added_ns,
+		.thread_ns = s->cost.thread_ns,
+		.late_refused = s->late_refused,
+	};
+	for (i = 0; i < s->nsources; i++) {
+		t->losses[i] = s->sources[i].loss;
+		t->late[i] = s->sources[i].late;
+	}
 }
 
 /* Allocates memory for a copy of the model before the lock is taken. NULL: out of memory. */
@@ -98,7 +122,7 @@ static struct mdl *copy(struct session *ses, struct mdl_session *s)
 	if (!ses->about.duration_ns)
 		ses_look(ses, &look);
 	pthread_mutex_lock(&ses->lock);
-	err = err ? err : session_now(ses, s);
+	err = err ? err : ses_about_now(ses, s);
 	if (!ses->about.duration_ns) {
 		ses_open_spans(ses, &look, clock_ns(CLOCK_MONOTONIC), &opens);
 		ses_learn_locked(ses, opens.data, opens.len);
@@ -142,7 +166,6 @@ int ses_interval(struct session *ses)
 	struct mdl_session s = {0};
 	struct ses_totals now;
 	struct mdl *m;
-	size_t i;
 	int code;
 
 	if (!ses->about.duration_ns)
@@ -155,28 +178,9 @@ int ses_interval(struct session *ses)
 		ses_warn(ses, "out of memory");
 		return ERR_RUNTIME;
 	}
-	now = (struct ses_totals){
-		.window_ns = s.duration_ns,
-		.paused_ns = s.paused_ns,
-		.hits = s.hits,
-		.left_out = s.left_out,
-		.iterations = s.iterations,
-		.sampled_iterations = s.sampled_iterations,
-		.followed = s.followed,
-		.unfollowed = s.unfollowed,
-		.late_libs = s.late_libs,
-		.stranger_hits = s.stranger_hits,
-		.stranger_ns = s.stranger_ns,
-		.added_ns = s.cost.added_ns,
-		.thread_ns = s.cost.thread_ns,
-		.late_refused = s.late_refused,
-	};
-	for (i = 0; i < s.nsources; i++) {
-		now.losses[i] = s.sources[i].loss;
-		now.late[i] = s.sources[i].late;
-	}
+	ses_totals_of(&s, &now);
 	if (ses->o->reset) {
-		subtract(&s, &ses->mark);
+		ses_about_since(&s, &ses->mark);
 		ses->mark = now;
 	}
 	code = show(ses, &s, m);

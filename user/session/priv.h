@@ -48,6 +48,16 @@ struct ses_totals {
 	uint64_t late[SRC_MAX];		   /* records that came late, by the number of the source */
 };
 
+/* Traces of parts of the window, see traces.c. Only the thread of ses_wait() uses them, until `writing` others do. */
+struct ses_traces {
+	uint64_t until_ns;	/* window time at which the current part ends; UINT64_MAX: there is none */
+	struct ses_totals mark; /* at the start of the current part */
+	bool writing;		/* the thread writes a part: the members below are its own */
+	pthread_t thread;
+	int fd;	    /* recording of the part */
+	int failed; /* code of the first part that could not be written */
+};
+
 /*
  * A file with a runtime, the plan of its probes, and the process that mapped it first. Other processes that map the
  * file share the plan. The first target is the one that the user asked for, and the session's description is about it.
@@ -154,6 +164,7 @@ struct session {
 	bool ended;		   /* ses_wait() returns; during --delay: no window begins */
 	struct ses_totals mark;	   /* --reset: the end of the last interval */
 	uint64_t intervals;	   /* --interval: intervals that have ended */
+	struct ses_traces traces;
 	int failed;		   /* code of ui.tables if it failed */
 	uint64_t paused_at_ns;	   /* when this pause began; 0: not paused */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
@@ -344,6 +355,22 @@ int ses_app_check(struct session *ses, const struct ses_target *of, struct err *
 
 /* interval.c: ends the interval if it is due. Returns when the next one ends, in window time (UINT64_MAX: never). */
 uint64_t ses_interval_due(struct session *ses, uint64_t window_ns);
+/*
+ * ses_about_now: copies the description as of now, with the lock; the copy owns only its sources. 0 or -ENOMEM.
+ * ses_totals_of: what a description has counted. ses_about_since: leaves what was counted after `from`.
+ */
+int ses_about_now(const struct session *ses, struct mdl_session *s);
+void ses_totals_of(const struct mdl_session *s, struct ses_totals *t);
+void ses_about_since(struct mdl_session *s, const struct ses_totals *from);
+
+/*
+ * traces.c. ses_traces_open: the window begins; 0, or -errno with e set. ses_traces_due: ends the part if it is due,
+ * and returns when the current one ends, in window time (UINT64_MAX: there is none). ses_traces_end: after the last
+ * record.
+ */
+int ses_traces_open(struct session *ses, struct err *e);
+uint64_t ses_traces_due(struct session *ses, uint64_t window_ns);
+void ses_traces_end(struct session *ses);
 
 /*
  * open.c. Call ses_look() while events are taken. Later ses_open_spans(), with the lock, appends a struct mxbpf_open

@@ -181,10 +181,14 @@ static int open_writer(struct session *ses, struct err *e)
 {
 	int fd;
 
-	if (!ses->o->recording && !ses->o->trace)
-		return 0;
+	if (ses_traces_open(ses, e) || ses->writer || (!ses->o->recording && !ses->o->trace))
+		return e->code;
 	fd = ses->o->recording ? out_create(ses->o->recording, e) : out_scratch(ses->o->trace, e);
-	return fd < 0 ? fd : rec_writer_open(fd, ses->o->max_bytes, &ses->about, &ses->writer, e);
+	if (fd < 0 || rec_writer_open(fd, ses->o->max_bytes, &ses->about, &ses->writer, e))
+		return e->code;
+	if (!ses->o->recording)
+		rec_writer_scratch(ses->writer);
+	return 0;
 }
 
 /* Readable when the process has ended with which the session ends, or one of several. */
@@ -341,7 +345,7 @@ static void check_cuts(struct session *ses)
 
 void ses_wait(struct session *ses)
 {
-	uint64_t end = ses->o->duration_ns ? ses->o->duration_ns : UINT64_MAX, window;
+	uint64_t end = ses->o->duration_ns ? ses->o->duration_ns : UINT64_MAX, window, part;
 	uint64_t next = clock_ns(CLOCK_MONOTONIC) + NS_PER_S, now, until, due;
 
 	while (!ses->ended && (window = ses_window_ns(ses)) < end) {
@@ -363,6 +367,8 @@ void ses_wait(struct session *ses)
 			next = now + NS_PER_S;
 		}
 		due = ses_interval_due(ses, window);
+		part = ses_traces_due(ses, window);
+		due = part < due ? part : due;
 		due = due < end ? due : end;
 		until = !ses_rests(ses) && due - window < next - now ? now + due - window : next;
 		due = ses_features_tick(ses);
@@ -468,6 +474,7 @@ int ses_stop(struct session *ses, struct err *e)
 	if (ses->write_error)
 		err_set(e, ERR_RUNTIME, ses->write_error, "some events were neither counted nor written: %s",
 			strerror(-ses->write_error));
+	ses_traces_end(ses);
 	if (ses->writer) {
 		s->cut_records = rec_writer_cut_records(ses->writer);
 		rec_writer_finish(ses->writer, ses->model, s, e);

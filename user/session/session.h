@@ -56,25 +56,26 @@ struct ses_opts {
 	bool command_to_stderr;	  /* its standard output goes to stderr, because stdout has the results */
 	uint64_t duration_ns;	  /* 0: until the target ends or ui.woken returns true */
 	uint64_t delay_ns;
-	uint64_t interval_ns;  /* window time between two calls of ui.tables; 0: no calls */
-	bool reset;	       /* tables show only their interval */
-	const char *recording; /* path; NULL: no recording */
-	const char *trace;     /* path; events are kept beside it until the end; NULL: no trace */
-	uint64_t max_bytes;    /* --max-size; 0: the default */
-	uint64_t ring_bytes;   /* 0: the default */
-	unsigned probes;       /* mask of enum probe_group */
-	int api;	       /* enum ses_api */
-	const char *ops;       /* patterns; NULL: all operators */
-	const char *runtime;   /* name of an adapter; NULL: whichever is mapped */
-	const char *role;      /* NULL: all */
-	const char *backend;   /* NULL: the first that the kernel supports */
-	unsigned iterations;   /* N: iterations of a window; 0: --iterations was not given */
-	unsigned period;       /* M of --iterations N/M; 0: one window */
-	unsigned sample_hz;    /* 0: no samples */
-	unsigned details;      /* mask of enum mxbpf_detail */
-	uint32_t features;     /* mask of mdl_feature.bit */
-	unsigned counters;     /* mask of ctr_name()s */
-	bool by_thread;	       /* tables need rows for each thread */
+	uint64_t interval_ns;	/* window time between two calls of ui.tables; 0: no calls */
+	bool reset;		/* tables show only their interval */
+	const char *recording;	/* path; NULL: no recording */
+	const char *trace;	/* path; events are kept beside it until the end; NULL: no trace */
+	uint64_t trace_part_ns; /* --trace-every, window time; 0: one trace at the end, of ses_events_fd() */
+	uint64_t max_bytes;	/* --max-size; 0: the default */
+	uint64_t ring_bytes;	/* 0: the default */
+	unsigned probes;	/* mask of enum probe_group */
+	int api;		/* enum ses_api */
+	const char *ops;	/* patterns; NULL: all operators */
+	const char *runtime;	/* name of an adapter; NULL: whichever is mapped */
+	const char *role;	/* NULL: all */
+	const char *backend;	/* NULL: the first that the kernel supports */
+	unsigned iterations;	/* N: iterations of a window; 0: --iterations was not given */
+	unsigned period;	/* M of --iterations N/M; 0: one window */
+	unsigned sample_hz;	/* 0: no samples */
+	unsigned details;	/* mask of enum mxbpf_detail */
+	uint32_t features;	/* mask of mdl_feature.bit */
+	unsigned counters;	/* mask of ctr_name()s */
+	bool by_thread;		/* tables need rows for each thread */
 	bool by_process;
 	bool wait;	 /* wait until the process maps a runtime */
 	bool no_follow;	 /* do not follow child processes */
@@ -116,6 +117,12 @@ struct ses_ui {
 	void (*second)(void *ctx);
 	/* An interval has ended. If it returns anything but 0, the session ends, and ses_failed() returns that. */
 	int (*tables)(void *ctx, const struct mdl_session *about, struct mdl *m);
+	/*
+	 * A part of the window has ended that has a trace of its own: ses_opts.trace_part_ns, ses_trace_next(). fd: a
+	 * recording of its events, borrowed. Called from a thread of its own, one call at a time. Returns 0 or a code
+	 * for ses_traces_failed().
+	 */
+	int (*trace)(void *ctx, int fd);
 	/* Called when wake_fd is readable. Returns true to end the session. */
 	bool (*woken)(void *ctx);
 	int wake_fd; /* borrowed; -1: none. ses_wake_by() may set it later. */
@@ -139,6 +146,11 @@ void ses_pause(struct session *ses, bool pause);
 /* Calls ui.tables for the current interval, or after ses_stop() for the last one. Returns its code. */
 int ses_interval(struct session *ses);
 int ses_failed(const struct session *ses); /* code of ui.tables if it ended the session, or 0 */
+
+/* Makes a trace of the next ns of the window, unless one is being made. In the thread of ses_wait(). */
+void ses_trace_next(struct session *ses, uint64_t ns);
+int ses_traces_failed(
+	const struct session *ses); /* after ses_stop(): the first code of ui.trace that was not 0, or 0 */
 
 /* Forwards a signal to the command, unless the terminal has sent it there, too. */
 void ses_forward(const struct session *ses, const struct signalfd_siginfo *sig);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "cmd/now.h"
+#include "cmd/now/now.h"
 #include "feature/lines/lines.h"
 
 #define RANKS_SHOWN 8

@@ -34,7 +34,7 @@ static inline struct now_view *now_view_at(const struct now_job *j, size_t i)
 }
 
 /*
- * now_job.c: what the ranks wait for. now_behind: whether the first of two ranks waits in a collective for the second
+ * job.c: what the ranks wait for. now_behind: whether the first of two ranks waits in a collective for the second
  * one. now_differ: whether both are in collectives of the same number that are not the same. now_line: the line of the
  * program on which the main thread is; *len 0: not known.
  */

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/syscall.h"
-#include "cmd/now.h"
+#include "cmd/now/now.h"
 
 /* Writes no member for NULL and for "". */
 static void put_name(struct json *j, const char *key, const char *text)

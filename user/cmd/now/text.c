@@ -8,7 +8,7 @@
 
 #include "base/fmt.h"
 #include "base/syscall.h"
-#include "cmd/now.h"
+#include "cmd/now/now.h"
 
 #define FRAMES_SHOWN 14
 #define TIDS_SHOWN   8

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `mxbpf now`: records for a short time, and then shows what each thread does. */
-#include "cmd/now.h"
+#include "cmd/now/now.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --trace-every: a file for each part of the window, of which the last ones are kept. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "cmd/run.h"
+
+char *cmd_trace_numbered(const char *path, unsigned nth)
+{
+	const struct view_ops *view = view_find_suffix(path);
+	const char *const *suffix;
+	size_t longest = 0, len = strlen(path);
+	char *out;
+
+	for (suffix = view ? view->suffixes : NULL; suffix && *suffix; suffix++)
+		if (fmt_ends_with(path, *suffix) && strlen(*suffix) > longest)
+			longest = strlen(*suffix);
+	return asprintf(&out, "%.*s-%06u%s", (int)(len - longest), path, nth, path + len - longest) < 0 ? NULL : out;
+}
+
+/* Writes the events of a recording to path. 0, or -errno with e set. */
+static int write_part(const struct run *r, int fd, const char *path, struct err *e)
+{
+	struct cmd_opts silent = *r->o;
+	struct rec_reader *events = NULL;
+	struct mdl *m = mdl_new();
+
+	silent.quiet = true; /* no bar of progress beside the line of the session */
+	if (!m)
+		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	else if (!cmd_check_output(path, cmd_trace_view(NULL, path), r->o->force, e) &&
+		 !rec_reader_open(fd, &events, e) && !rec_reader_events(events, m, e))
+		cmd_trace_to(&silent, path, events, m, e);
+	rec_reader_close(events);
+	mdl_free(m);
+	return e->code;
+}
+
+/* Deletes the file that is one too many. Whoever has deleted or moved it already is right. */
+static void forget_part(const struct run *r)
+{
+	const unsigned keep = r->o->keep;
+	char *old = keep && r->ntraces > keep ? cmd_trace_numbered(r->so.trace, r->ntraces - keep) : NULL;
+	struct err e = {0};
+
+	if (old && out_remove(old, &e) && e.code != -ENOENT)
+		cmd_warn("%s", e.why);
+	free(old);
+}
+
+int run_trace_part(struct run *r, int fd)
+{
+	char *path = cmd_trace_numbered(r->so.trace, r->ntraces + 1);
+	struct err e = {0};
+
+	if (!path)
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	else
+		write_part(r, fd, path, &e);
+	r->ntraces++;
+	r->nwritten += !e.code;
+	forget_part(r);
+	free(path);
+	return e.code ? cmd_fail(&e) : CMD_OK;
+}
+
+void run_say_traces(const struct run *r)
+{
+	const unsigned keep = r->o->keep, first = keep && r->ntraces > keep ? r->ntraces - keep + 1 : 1;
+	char *from = cmd_trace_numbered(r->so.trace, first), *to = cmd_trace_numbered(r->so.trace, r->ntraces);
+	char safe[2][1024];
+
+	if (from && to && r->nwritten && !r->o->quiet) {
+		fmt_safe(safe[0], sizeof(safe[0]), from, strlen(from));
+		fmt_safe(safe[1], sizeof(safe[1]), to, strlen(to));
+		fprintf(stderr, "wrote %u traces; the last are %s to %s\n", r->nwritten, safe[0], safe[1]);
+	}
+	free(from);
+	free(to);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Traces of parts of the window: --trace-every, and the next seconds in `mxbpf top`. Each part has a scratch recording
+ * of its own. It is whole: its names, its loss and its times are those of the part. A thread hands it to ui.trace, so
+ * that writing a trace delays neither the session nor the events. A call is in the part in which it ended.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/out.h"
+#include "session/priv.h"
+
+static void *hand_over(void *arg)
+{
+	struct ses_traces *t = &((struct session *)arg)->traces;
+	const struct ses_ui *ui = &((struct session *)arg)->ui;
+	int code = ui->trace(ui->ctx, t->fd);
+
+	close(t->fd);
+	t->failed = t->failed ? t->failed : code;
+	return NULL;
+}
+
+/* Waits until the last part is written. */
+static void await(struct session *ses)
+{
+	if (!ses->traces.writing)
+		return;
+	pthread_join(ses->traces.thread, NULL);
+	ses->traces.writing = false;
+}
+
+/* Ends the recording of a part and hands it over. Takes the recording. */
+static void finish(struct session *ses, struct rec_writer *w, const struct mdl_session *s)
+{
+	struct ses_traces *t = &ses->traces;
+	struct mdl *none = mdl_new(); /* a trace is made of events, so the part needs no rows */
+	struct err e = {0};
+
+	if (!none)
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	else if (!rec_writer_finish(w, none, s, &e))
+		t->fd = dup(rec_writer_fd(w));
+	rec_writer_free(w);
+	mdl_free(none);
+	if (!e.code && (t->fd < 0 || pthread_create(&t->thread, NULL, hand_over, ses))) {
+		err_set(&e, ERR_RUNTIME, -errno, "no file descriptor or thread is left");
+		close(t->fd);
+	}
+	t->writing = !e.code;
+	if (!e.code)
+		return;
+	ses_warn(ses, "a trace was not written: %s", e.why);
+	t->failed = t->failed ? t->failed : (int)e.cls;
+}
+
+static int open_part(const struct session *ses, struct rec_writer **w, struct err *e)
+{
+	int fd = out_scratch(ses->o->trace, e);
+
+	if (fd < 0 || rec_writer_open(fd, ses->o->max_bytes, &ses->about, w, e))
+		return e->code;
+	rec_writer_scratch(*w);
+	return 0;
+}
+
+/* Replaces the recording of the current part by `next`, which may be NULL. The part that ends is handed over. */
+static void cut(struct session *ses, struct rec_writer *next)
+{
+	struct ses_traces *t = &ses->traces;
+	struct mdl_session s = {0};
+	struct rec_writer *old;
+	struct ses_totals now;
+	int err;
+
+	await(ses);
+	pthread_mutex_lock(&ses->lock);
+	err = ses_about_now(ses, &s);
+	old = ses->writer;
+	ses->writer = next;
+	pthread_mutex_unlock(&ses->lock);
+	ses_totals_of(&s, &now);
+	if (old) {
+		ses_about_since(&s, &t->mark);
+		finish(ses, old, &s);
+	}
+	t->mark = now;
+	mdl_sources_fini(&s);
+	if (err)
+		ses_warn(ses, "a trace does not know its loss: out of memory");
+}
+
+static void next_part(struct session *ses, uint64_t now_ns, uint64_t ns)
+{
+	struct rec_writer *next = NULL;
+	struct err e = {0};
+
+	ses->traces.until_ns = now_ns + ns;
+	if (!ns)
+		ses->traces.until_ns = UINT64_MAX;
+	else if (open_part(ses, &next, &e))
+		ses_warn(ses, "a trace cannot be written: %s", e.why);
+	cut(ses, next);
+}
+
+int ses_traces_open(struct session *ses, struct err *e)
+{
+	ses->traces.until_ns = ses->o->trace_part_ns ? ses->o->trace_part_ns : UINT64_MAX;
+	return ses->o->trace_part_ns ? open_part(ses, &ses->writer, e) : 0;
+}
+
+void ses_trace_next(struct session *ses, uint64_t ns)
+{
+	if (!ses->writer && !ses->paused_at_ns)
+		next_part(ses, ses_window_ns(ses), ns);
+}
+
+uint64_t ses_traces_due(struct session *ses, uint64_t window_ns)
+{
+	if (window_ns >= ses->traces.until_ns && !ses->paused_at_ns)
+		next_part(ses, window_ns, ses->o->trace_part_ns);
+	return ses->traces.until_ns;
+}
+
+void ses_traces_end(struct session *ses)
+{
+	if (ses->traces.until_ns != UINT64_MAX)
+		cut(ses, NULL);
+	await(ses);
+}
+
+int ses_traces_failed(const struct session *ses)
+{
+	return ses->traces.failed;
+}
