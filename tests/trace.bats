@@ -129,6 +129,19 @@ same_answers() {
 	grep -q '^arrows: \[{' pftrace.txt
 }
 
+@test "Perfetto's engine gives the same answers about a PyTorch job, with its shapes, stacks and memory, in both formats" {
+	need_root
+	need_torch
+	start_torch --tiny >/dev/null
+	"$MXBPF" record --quiet -p "$READY_PID" --shapes --py-stacks -d 500ms -o "$BATS_TEST_TMPDIR/torch.mxd"
+	stop_pid "$READY_PID"
+	same_answers "$BATS_TEST_TMPDIR/torch.mxd"
+	grep -q '"key":"Input Dims"' pftrace.txt
+	grep -q '"key":"Call stack"' pftrace.txt
+	grep -q '^instants: \[{' pftrace.txt
+	grep -q '^arrows: \[{' pftrace.txt
+}
+
 @test "A .pftrace that is cut anywhere loads up to the cut, plain or compressed" {
 	local whole cut slices=0 last
 	cd "$BATS_TEST_TMPDIR"

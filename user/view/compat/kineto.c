@@ -3,16 +3,13 @@
  * The timeline of a PyTorch session in the conventions of Kineto, which writes the traces of torch.profiler. Tools that
  * read those traces read this one: HTA, TensorBoard's plugin, Perfetto. Kineto decides names and order of members.
  */
-#include "view/compat/kineto_plan.h"
+#include "view/compat/kineto.h"
 #include "view/compat/kineto_steps.h"
 #include "view/compat/kineto_text.h"
 #include "view/timeline/trace.h"
 
 #include <errno.h>
 #include <stdio.h>
-
-/* Types of devices are those of torch::DeviceType plus one, because 0 means "no device". A CPU has no index. */
-#define DEVICE_CPU 1
 
 struct kineto {
 	struct view_trace t;
@@ -82,6 +79,13 @@ static void write_thread(struct view_trace *t, const struct view_plan_track *k, 
 		   k->tgid, k->tid, place);
 }
 
+uint32_t view_kineto_alloc(struct view_trace *t)
+{
+	struct kineto *k = (struct kineto *)t;
+
+	return *buf_at(&k->numbers.of_alloc, uint32_t, k->alloc++);
+}
+
 /*
  * The instant that torch.profiler writes, and a counter, because Perfetto draws counters. torch.profiler gives the
  * instant the scope of its thread, and Perfetto draws it among the thread's operators. In a trace of 100,000
@@ -91,7 +95,6 @@ static void write_thread(struct view_trace *t, const struct view_plan_track *k, 
  */
 static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
 {
-	struct kineto *k = (struct kineto *)t;
 	unsigned type = MXBPF_DEVICE_TYPE(a->device);
 	struct view_text device = view_trace_text(t, a->device, view_text_device);
 	char *start = out_reserve(t->s.out, 2 * VIEW_EVENT_BYTES + device.len), *p;
@@ -103,18 +106,33 @@ static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, u
 	p = put(p, ",\"Bytes\":");
 	p = view_put_i64(p, a->bytes);
 	p = put(p, ",\"Device Id\":");
-	p = view_put_i64(p, type == DEVICE_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
+	p = view_put_i64(p, type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
 	p = put(p, ",\"Device Type\":");
 	p = view_put_i64(p, (int64_t)type - 1);
 	p = put(p, ",\"Addr\":");
 	p = view_put_u64(p, a->addr);
 	p = put(p, ",\"Ev Idx\":");
-	p = view_put_u64(p, *buf_at(&k->numbers.of_alloc, uint32_t, k->alloc++));
+	p = view_put_u64(p, view_kineto_alloc(t));
 	p = view_put_live(t, put(p, "}}"), a, device, live_bytes);
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
 /* ---- spans */
+
+struct view_number view_kineto_number(const struct view_trace *t, uint64_t ordinal)
+{
+	const struct buf *of_span = &((const struct kineto *)t)->numbers.of_span;
+
+	/* The recording may have grown since the first pass. */
+	if (ordinal >= buf_count(of_span, struct view_number))
+		return (struct view_number){0};
+	return *buf_at(of_span, struct view_number, ordinal);
+}
+
+const char *view_kineto_category(const struct view_trace *t, const struct mxbpf_span *s)
+{
+	return s->flags & MXBPF_SPAN_USER ? "user_annotation" : view_trace_category(t, s);
+}
 
 static void write_detail(struct view_trace *t, uint64_t id, view_text_fn make)
 {
@@ -168,7 +186,7 @@ static void write_args(struct view_trace *t, const struct mxbpf_span *s, const s
 }
 
 /* An arrow has the start time of its span and stands behind it in the file: so viewers find the span. */
-static void write_arrow(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id)
+void view_kineto_arrow(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id)
 {
 	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
 
@@ -183,17 +201,11 @@ static void write_arrow(struct view_trace *t, const struct mxbpf_span *s, uint32
 
 static void write_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
 {
-	const struct buf *of_span = &((struct kineto *)t)->numbers.of_span;
-	const struct view_number *nr = buf_at(of_span, struct view_number, place->ordinal), none = {0};
+	const struct view_number nr = view_kineto_number(t, place->ordinal);
 	struct view_text name = view_trace_text(t, s->name_id, view_text_name);
 	char *start, *p;
 
-	/* The recording may have grown since the first pass. */
-	if (place->ordinal >= buf_count(of_span, struct view_number))
-		nr = &none;
-
-	out_printf(t->s.out, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"",
-		   s->flags & MXBPF_SPAN_USER ? "user_annotation" : view_trace_category(t, s));
+	out_printf(t->s.out, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"", view_kineto_category(t, s));
 	out_write(t->s.out, name.data, name.len);
 	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
 	p = put(start, "\",");
@@ -201,9 +213,9 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 	p = put(p, ",\"dur\":");
 	p = view_put_us(p, s->dur_ns - (s->dur_ns > place->back_ns ? place->back_ns : 0));
 	out_filled(t->s.out, (size_t)(p - start));
-	write_args(t, s, place, nr);
-	if (nr->arrow)
-		write_arrow(t, s, place->tid, nr->arrow);
+	write_args(t, s, place, &nr);
+	if (nr.arrow)
+		view_kineto_arrow(t, s, place->tid, nr.arrow);
 }
 
 /*
@@ -267,15 +279,10 @@ static bool has_prefix(const struct kineto *k, const struct mxbpf_span *s, const
 
 static uint32_t external_id(const struct view_trace *t, uint64_t ordinal)
 {
-	const struct buf *of_span = &((const struct kineto *)t)->numbers.of_span;
-
-	/* The recording may have grown since the first pass. */
-	if (ordinal >= buf_count(of_span, struct view_number))
-		return 0;
-	return buf_at(of_span, struct view_number, ordinal)->external_id;
+	return view_kineto_number(t, ordinal).external_id;
 }
 
-static const struct view_form form = {
+const struct view_form view_kineto_form = {
 	.process = write_process,
 	.thread = write_thread,
 	.alloc = write_alloc,
@@ -287,7 +294,7 @@ static const struct view_form form = {
 
 static int kineto_begin(struct view *s)
 {
-	return view_trace_begin(s, &form);
+	return view_trace_begin(s, &view_kineto_form);
 }
 
 static int kineto_survey(struct view *s, const struct mxbpf_rec *r)

@@ -2,65 +2,45 @@
 /*
  * The timeline in Perfetto's own format. It is the one of -f chrome (or of another form of it) with the same tracks,
  * slices, arrows, counters and args, because it is made of that: the writer of JSON writes to from_json.c. Spans are
- * most of a timeline, so those of the form chrome become packets without JSON.
+ * most of a timeline, so those become packets without JSON (pftrace_kineto.c has those of PyTorch).
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "view/compat/compat.h"
+#include "view/compat/kineto.h"
 #include "view/compat/kineto_text.h"
-#include "view/timeline/from_json.h"
-#include "view/timeline/trace.h"
+#include "view/timeline/pftrace.h"
 
-/* Args of a span, in the words of -f chrome. */
-enum key {
-	SELF_NS,
-	DEVICE,
-	LINK,
-	IN_SEGMENT,
-	THREAD,
-	END_THREAD,
-	UNWOUND,
-	CPU,
-	END_CPU,
-	ON_CPU_US,
-	RUNQ_US,
-	BLOCKED_US,
-	NVCSW,
-	NIVCSW,
-	MINFLT,
-	MAJFLT,
-	MIGRATED,
-	KEYS,
-};
 static const char *const keys[KEYS] = {
-	"self_ns",   "device",	"link",	      "in_segment", "thread", "end_thread", "unwound", "cpu",	   "end_cpu",
-	"on_cpu_us", "runq_us", "blocked_us", "nvcsw",	    "nivcsw", "minflt",	    "majflt",  "migrated",
-};
-
-#define CLASSES 64 /* more than the largest class */
-
-struct pftrace {
-	struct view s;
-	const struct view_ops *of; /* the form of JSON */
-	struct inner *inner;	   /* owned; its state */
-	struct view_form form;	   /* of the inner timeline, with another function for spans */
-	struct out *json;	   /* owned; the inner timeline writes to it */
-	uint64_t settled;	   /* bytes of JSON that are packets already */
-	bool of_args;		   /* what comes are args of a span, not events */
-	struct buf args;
-	struct from_json from;
-	struct packets packets;
-
-	unsigned generation; /* of the numbers below */
-	uint32_t of_key[KEYS], of_class[CLASSES];
-	struct hash names; /* id -> number */
-	struct hash live;  /* (process, device) -> track of its live memory */
-};
-
-/* The state of the form chrome, with the way back. Other forms have a state of their own, and do not need it. */
-struct inner {
-	struct view_trace t;
-	struct pftrace *outer;
+	[SELF_NS] = "self_ns",
+	[DEVICE] = "device",
+	[LINK] = "link",
+	[IN_SEGMENT] = "in_segment",
+	[THREAD] = "thread",
+	[END_THREAD] = "end_thread",
+	[UNWOUND] = "unwound",
+	[CPU] = "cpu",
+	[END_CPU] = "end_cpu",
+	[ON_CPU_US] = "on_cpu_us",
+	[RUNQ_US] = "runq_us",
+	[BLOCKED_US] = "blocked_us",
+	[NVCSW] = "nvcsw",
+	[NIVCSW] = "nivcsw",
+	[MINFLT] = "minflt",
+	[MAJFLT] = "majflt",
+	[MIGRATED] = "migrated",
+	[EXTERNAL_ID] = "External id",
+	[SEQUENCE_NUMBER] = "Sequence number",
+	[FWD_THREAD_ID] = "Fwd thread id",
+	[RECORD_FUNCTION_ID] = "Record function id",
+	[EV_IDX] = "Ev Idx",
+	[TOTAL_RESERVED] = "Total Reserved",
+	[TOTAL_ALLOCATED] = "Total Allocated",
+	[BYTES] = "Bytes",
+	[DEVICE_ID] = "Device Id",
+	[DEVICE_TYPE] = "Device Type",
+	[ADDR] = "Addr",
 };
 
 /* ---- from JSON */
@@ -95,6 +75,17 @@ static void settle(struct pftrace *f)
 	from_json_settle(&f->from);
 }
 
+void pftrace_settle(struct pftrace *f)
+{
+	settle(f);
+	if (f->generation == f->packets.generation)
+		return;
+	f->generation = f->packets.generation; /* all numbers are new */
+	memset(f->of_key, 0, sizeof(f->of_key));
+	memset(f->of_class, 0, sizeof(f->of_class));
+	hash_clear(&f->names);
+}
+
 static int done(struct pftrace *f, int ret)
 {
 	settle(f);
@@ -104,15 +95,15 @@ static int done(struct pftrace *f, int ret)
 	return ret;
 }
 
-static void put_text(struct pftrace *f, struct view_text text)
+void pftrace_put_text(struct pftrace *f, struct view_text text)
 {
 	if (text.len)
 		from_json_args(&f->from, text.data, text.len);
 }
 
-static void put_feature_args(struct pftrace *f, enum view_trace_args place, const struct mxbpf_span *s)
+void pftrace_put_features(struct pftrace *f, enum view_trace_args place, const struct mxbpf_span *s)
 {
-	struct view_trace *t = &f->inner->t;
+	struct view_trace *t = f->inner;
 
 	if (!t->args[place].n)
 		return;
@@ -126,24 +117,29 @@ static void put_feature_args(struct pftrace *f, enum view_trace_args place, cons
 
 /* ---- spans without JSON */
 
-static uint32_t key_of(struct pftrace *f, enum key key)
+static uint32_t key_of(struct pftrace *f, enum pftrace_key key)
 {
 	if (!f->of_key[key])
 		f->of_key[key] = packets_number(&f->packets, PACKETS_KEY, keys[key], strlen(keys[key]));
 	return f->of_key[key];
 }
 
-static void put_u64(struct pftrace *f, enum key key, uint64_t v)
+void pftrace_put(struct pftrace *f, enum pftrace_key key, enum packets_value how, uint64_t v)
 {
-	packets_arg_u64(&f->packets, key_of(f, key), PACKETS_UINT, v);
+	packets_arg_u64(&f->packets, key_of(f, key), how, v);
 }
 
-static void put_true(struct pftrace *f, enum key key)
+static void put_u64(struct pftrace *f, enum pftrace_key key, uint64_t v)
 {
-	packets_arg_u64(&f->packets, key_of(f, key), PACKETS_BOOL, 1);
+	pftrace_put(f, key, PACKETS_UINT, v);
 }
 
-static void put_us(struct pftrace *f, enum key key, uint64_t ns)
+static void put_true(struct pftrace *f, enum pftrace_key key)
+{
+	pftrace_put(f, key, PACKETS_BOOL, 1);
+}
+
+static void put_us(struct pftrace *f, enum pftrace_key key, uint64_t ns)
 {
 	packets_arg_double(&f->packets, key_of(f, key), (double)ns / 1000);
 }
@@ -154,7 +150,7 @@ static void put_numbers(struct pftrace *f, const struct mxbpf_span *s)
 
 	put_u64(f, SELF_NS, s->self_ns);
 	if (s->device) {
-		struct view_text device = view_trace_text(&f->inner->t, s->device, view_text_device);
+		struct view_text device = view_trace_text(f->inner, s->device, view_text_device);
 		size_t len;
 		const char *text = from_json_text(&f->from, device.data, device.len, &len);
 
@@ -169,7 +165,7 @@ static void put_numbers(struct pftrace *f, const struct mxbpf_span *s)
 		put_true(f, IN_SEGMENT);
 }
 
-static void put_threads(struct pftrace *f, const struct mxbpf_span *s, uint32_t tid)
+void pftrace_put_threads(struct pftrace *f, const struct mxbpf_span *s, uint32_t tid)
 {
 	if (tid != s->tid)
 		put_u64(f, THREAD, s->tid);
@@ -180,7 +176,7 @@ static void put_threads(struct pftrace *f, const struct mxbpf_span *s, uint32_t 
 }
 
 /* As view_put_account(). */
-static void put_account(struct pftrace *f, const struct mxbpf_span *s)
+void pftrace_put_account(struct pftrace *f, const struct mxbpf_span *s)
 {
 	const struct mxbpf_account *a = &s->account;
 	const uint64_t times[] = {a->on_cpu_ns, a->runq_ns, a->blocked_ns};
@@ -203,7 +199,7 @@ static void put_account(struct pftrace *f, const struct mxbpf_span *s)
 		put_true(f, MIGRATED);
 }
 
-static uint32_t name_of(struct pftrace *f, const struct mxbpf_span *s)
+uint32_t pftrace_name(struct pftrace *f, const struct mxbpf_span *s)
 {
 	uint64_t *at = hash_put(&f->names, s->name_id, 0);
 	struct view_text name;
@@ -215,25 +211,21 @@ static uint32_t name_of(struct pftrace *f, const struct mxbpf_span *s)
 		return 0;
 	}
 	if (!*at) {
-		name = view_trace_text(&f->inner->t, s->name_id, view_text_name);
+		name = view_trace_text(f->inner, s->name_id, view_text_name);
 		text = from_json_text(&f->from, name.data, name.len, &len);
 		*at = packets_number(&f->packets, PACKETS_NAME, text, len);
 	}
 	return (uint32_t)*at;
 }
 
-/* The category of a call of CUDA depends on its name. */
-static uint32_t category_of(struct pftrace *f, const struct mxbpf_span *s)
+uint32_t pftrace_category(struct pftrace *f, const struct mxbpf_span *s, const char *category, bool fixed)
 {
-	const bool fixed = s->cls != MXBPF_CLASS_CUDA && s->cls < CLASSES;
-	const char *category;
-	uint32_t number;
+	uint32_t number = fixed && s->cls < PFTRACE_CLASSES ? f->of_class[s->cls] : 0;
 
-	if (fixed && f->of_class[s->cls])
-		return f->of_class[s->cls];
-	category = view_trace_category(&f->inner->t, s);
+	if (number)
+		return number;
 	number = packets_number(&f->packets, PACKETS_CATEGORY, category, strlen(category));
-	if (fixed)
+	if (fixed && s->cls < PFTRACE_CLASSES)
 		f->of_class[s->cls] = number;
 	return number;
 }
@@ -249,15 +241,6 @@ static void put_arrows(struct packets *p, const struct view_place *place)
 			packets_arrow(p, true, place->arrows_out[i].arrow);
 }
 
-/* All numbers are new. */
-static void forget_numbers(struct pftrace *f)
-{
-	f->generation = f->packets.generation;
-	memset(f->of_key, 0, sizeof(f->of_key));
-	memset(f->of_class, 0, sizeof(f->of_class));
-	hash_clear(&f->names);
-}
-
 /*
  * The reader sorts packets by time, and those with the same time by their place in the file. The end of a span stands
  * before the start of the next one, because spans are recorded when they end. Of the few for which this does not hold,
@@ -265,39 +248,37 @@ static void forget_numbers(struct pftrace *f)
  */
 static void write_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
 {
-	struct pftrace *f = ((struct inner *)t)->outer;
+	struct pftrace *f = pftrace_of(t);
 	struct packets *p = &f->packets;
 	struct packets_event event = {.type = PACKETS_BEGIN};
 	const uint64_t back_ns = place->late || t->plan.reorder ? place->back_ns : 0;
 	const uint64_t dur_ns = s->dur_ns - (s->dur_ns > back_ns ? back_ns : 0), start_ns = s->h.ts_ns - t->base_ns;
 	uint64_t track;
 
-	settle(f);
-	if (f->generation != p->generation)
-		forget_numbers(f);
+	pftrace_settle(f);
 	track = packets_thread(p, s->h.tgid, place->tid);
-	event.category = category_of(f, s);
-	event.name = name_of(f, s);
-	put_feature_args(f, VIEW_ARGS_FIRST, s);
+	/* The category of a call of CUDA depends on its name. */
+	event.category = pftrace_category(f, s, view_trace_category(t, s), s->cls != MXBPF_CLASS_CUDA);
+	event.name = pftrace_name(f, s);
+	pftrace_put_features(f, VIEW_ARGS_FIRST, s);
 	put_numbers(f, s);
-	put_feature_args(f, VIEW_ARGS_NUMBERS, s);
+	pftrace_put_features(f, VIEW_ARGS_NUMBERS, s);
 	if (s->layer_id)
-		put_text(f, view_trace_text(t, s->layer_id, view_text_layer));
+		pftrace_put_text(f, view_trace_text(t, s->layer_id, view_text_layer));
 	if (s->args_id)
-		put_text(f, view_trace_text(t, s->args_id, view_text_args));
-	put_feature_args(f, VIEW_ARGS_CALL, s);
-	put_threads(f, s, place->tid);
-	put_account(f, s);
-	put_feature_args(f, VIEW_ARGS_LAST, s);
+		pftrace_put_text(f, view_trace_text(t, s->args_id, view_text_args));
+	pftrace_put_features(f, VIEW_ARGS_CALL, s);
+	pftrace_put_threads(f, s, place->tid);
+	pftrace_put_account(f, s);
+	pftrace_put_features(f, VIEW_ARGS_LAST, s);
 	put_arrows(p, place);
 	packets_event(p, track, start_ns, &event);
 	packets_end(p, track, start_ns + dur_ns);
 }
 
 /* As view_put_live(). */
-static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
+void pftrace_put_live(struct pftrace *f, const struct view_plan_alloc *a, uint64_t live_bytes)
 {
-	struct pftrace *f = ((struct inner *)t)->outer;
 	const double value = (double)live_bytes;
 	const struct packets_event event = {.type = PACKETS_COUNTER, .value = &value};
 	uint64_t *track = hash_put(&f->live, a->tgid, a->device);
@@ -305,20 +286,25 @@ static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, u
 	const char *text;
 	size_t len;
 
-	settle(f);
 	if (!track) {
 		f->packets.failed = true;
 		return;
 	}
 	if (!*track) {
-		device = view_trace_text(t, a->device, view_text_device);
+		device = view_trace_text(f->inner, a->device, view_text_device);
 		text = from_json_text(&f->from, device.data, device.len, &len);
 		f->args.len = 0;
 		if (buf_printf(&f->args, "memory %.*s bytes", (int)len, text))
 			f->packets.failed = true;
 		*track = packets_counter(&f->packets, a->tgid, f->args.data, f->args.len, true);
 	}
-	packets_event(&f->packets, *track, a->ts_ns - t->base_ns, &event);
+	packets_event(&f->packets, *track, a->ts_ns - f->inner->base_ns, &event);
+}
+
+static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
+{
+	pftrace_settle(pftrace_of(t));
+	pftrace_put_live(pftrace_of(t), a, live_bytes);
 }
 
 /* ---- the output */
@@ -327,22 +313,18 @@ static int pftrace_begin(struct view *s)
 {
 	struct pftrace *f = (struct pftrace *)s;
 	const struct view_ops *of = view_for(&view_chrome, s->in->session);
-	const size_t bytes = of->state_bytes > sizeof(struct inner) ? of->state_bytes : sizeof(struct inner);
-	struct view *inner = calloc(1, bytes);
+	struct view *inner = calloc(1, of->state_bytes);
 
-	f->inner = (struct inner *)inner;
+	f->inner = (struct view_trace *)inner;
 	if (!inner || out_open_take(take, f, &f->json))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	f->of = of;
 	f->packets.out = s->out;
 	f->from.to = &f->packets;
 	*inner = (struct view){.ops = of, .in = s->in, .opts = s->opts, .out = f->json, .err = s->err};
-	if (of != &view_chrome)
-		return of->begin(inner);
-	f->inner->outer = f;
-	f->form = view_chrome_form;
-	f->form.span = write_span;
-	f->form.alloc = write_alloc;
+	f->form = of == &view_kineto ? view_kineto_form : view_chrome_form;
+	f->form.span = of == &view_kineto ? pftrace_kineto_span : write_span;
+	f->form.alloc = of == &view_kineto ? pftrace_kineto_alloc : write_alloc;
 	return view_trace_begin(inner, &f->form);
 }
 
@@ -350,20 +332,20 @@ static int pftrace_survey(struct view *s, const struct mxbpf_rec *r)
 {
 	struct pftrace *f = (struct pftrace *)s;
 
-	return f->of->survey(&f->inner->t.s, r);
+	return f->of->survey(&f->inner->s, r);
 }
 
 static int pftrace_surveyed(struct view *s)
 {
 	struct pftrace *f = (struct pftrace *)s;
 
-	return done(f, f->of->surveyed(&f->inner->t.s));
+	return done(f, f->of->surveyed(&f->inner->s));
 }
 
 static int pftrace_record(struct view *s, const struct mxbpf_rec *r)
 {
 	struct pftrace *f = (struct pftrace *)s;
-	const int ret = f->of->record(&f->inner->t.s, r);
+	const int ret = f->of->record(&f->inner->s, r);
 
 	return !ret && (f->packets.failed || f->from.failed) ? done(f, ret) : ret;
 }
@@ -372,7 +354,7 @@ static int pftrace_end(struct view *s)
 {
 	struct pftrace *f = (struct pftrace *)s;
 
-	return done(f, f->of->end(&f->inner->t.s));
+	return done(f, f->of->end(&f->inner->s));
 }
 
 static void pftrace_fini(struct view *s)
@@ -380,7 +362,7 @@ static void pftrace_fini(struct view *s)
 	struct pftrace *f = (struct pftrace *)s;
 
 	if (f->of)
-		f->of->fini(&f->inner->t.s);
+		f->of->fini(&f->inner->s);
 	free(f->inner);
 	out_abort(f->json);
 	buf_fini(&f->args);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Events of a PyTorch session in Perfetto's own format, with the args of Kineto's form. */
+#include "view/compat/kineto.h"
+#include "view/compat/kineto_text.h"
+#include "view/timeline/pftrace.h"
+
+static void put_u64(struct pftrace *f, enum pftrace_key key, uint64_t v)
+{
+	pftrace_put(f, key, PACKETS_UINT, v);
+}
+
+static void put_i64(struct pftrace *f, enum pftrace_key key, int64_t v)
+{
+	pftrace_put(f, key, v < 0 ? PACKETS_INT : PACKETS_UINT, (uint64_t)v);
+}
+
+static void put_texts(struct pftrace *f, const struct mxbpf_span *s)
+{
+	if (s->args_id)
+		pftrace_put_text(f, view_trace_text(f->inner, s->args_id, view_text_args));
+	if (s->stack_id)
+		pftrace_put_text(f, view_trace_text(f->inner, s->stack_id, view_text_stack));
+	if (s->layer_id)
+		pftrace_put_text(f, view_trace_text(f->inner, s->layer_id, view_text_layer));
+}
+
+/* A call of CUDA is no operator, so it has no id of one. */
+static void put_args(struct pftrace *f, const struct mxbpf_span *s, const struct view_place *place,
+		     const struct view_number *nr)
+{
+	const bool operator= s->cls != MXBPF_CLASS_CUDA;
+
+	if (operator)
+		put_u64(f, EXTERNAL_ID, nr->external_id);
+	if (operator&& s->flags & MXBPF_SPAN_SEQ) {
+		put_u64(f, SEQUENCE_NUMBER, MXBPF_SEQ_NR(s->seq));
+		put_u64(f, FWD_THREAD_ID, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
+	}
+	if (operator) {
+		put_u64(f, RECORD_FUNCTION_ID, 0);
+		put_texts(f, s);
+	}
+	pftrace_put_threads(f, s, place->tid);
+	pftrace_put_account(f, s);
+	pftrace_put_features(f, VIEW_ARGS_NUMBERS, s);
+	put_u64(f, EV_IDX, nr->ev_idx);
+}
+
+void pftrace_kineto_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
+{
+	struct pftrace *f = pftrace_of(t);
+	const struct view_number nr = view_kineto_number(t, place->ordinal);
+	const uint64_t start_ns = s->h.ts_ns - t->base_ns;
+	const uint64_t dur_ns = s->dur_ns - (s->dur_ns > place->back_ns ? place->back_ns : 0);
+	const bool fixed = s->cls != MXBPF_CLASS_CUDA && !(s->flags & MXBPF_SPAN_USER);
+	struct packets_event event = {.type = PACKETS_BEGIN};
+	uint64_t track;
+
+	pftrace_settle(f);
+	track = packets_thread(&f->packets, s->h.tgid, place->tid);
+	event.category = pftrace_category(f, s, view_kineto_category(t, s), fixed);
+	event.name = pftrace_name(f, s);
+	put_args(f, s, place, &nr);
+	packets_event(&f->packets, track, start_ns, &event);
+	if (nr.arrow) {
+		view_kineto_arrow(t, s, place->tid, nr.arrow);
+		pftrace_settle(f);
+	}
+	packets_end(&f->packets, track, start_ns + dur_ns);
+}
+
+void pftrace_kineto_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
+{
+	static const char category[] = "cpu_instant_event", name[] = "[memory]";
+	struct pftrace *f = pftrace_of(t);
+	const unsigned type = MXBPF_DEVICE_TYPE(a->device);
+	struct packets_event event = {.type = PACKETS_LEGACY, .letter = 'i', .scope = 2};
+	uint64_t track;
+
+	pftrace_settle(f);
+	track = packets_thread(&f->packets, a->tgid, a->tid);
+	event.category = packets_number(&f->packets, PACKETS_CATEGORY, category, sizeof(category) - 1);
+	event.name = packets_number(&f->packets, PACKETS_NAME, name, sizeof(name) - 1);
+	put_u64(f, TOTAL_RESERVED, 0);
+	put_u64(f, TOTAL_ALLOCATED, live_bytes);
+	put_i64(f, BYTES, a->bytes);
+	put_i64(f, DEVICE_ID, type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
+	put_i64(f, DEVICE_TYPE, (int64_t)type - 1);
+	put_u64(f, ADDR, a->addr);
+	put_u64(f, EV_IDX, view_kineto_alloc(t));
+	packets_event(&f->packets, track, a->ts_ns - t->base_ns, &event);
+	pftrace_put_live(f, a, live_bytes);
+}
