@@ -4,6 +4,7 @@
 
   commands.py --list           lists the commands that are not run, with the reason
   commands.py --check          finds commands that are in no console block, and options that mxbpf does not have
+  commands.py --pages          lists the pages, each with the jobs that it needs
   commands.py --jobs PAGE      names the jobs that the page needs: mxnet, torch
   commands.py PAGE JOB=PID...  runs the page's commands in the current directory
 
@@ -66,6 +67,10 @@ def blocks_of(page):
 
 def console_blocks(page):
     return [b for b in blocks_of(page) if isinstance(b, Block)]
+
+
+def jobs_of(page):
+    return sorted({b.job for b in console_blocks(page) if b.job})
 
 
 def list_commands():
@@ -187,9 +192,9 @@ def main():
     if sys.argv[1:] == ['--check']:
         return check()
     if sys.argv[1:] == ['--pages']:
-        return print('\n'.join(PAGES))
+        return print('\n'.join(' '.join([page] + jobs_of(page)) for page in PAGES))
     if sys.argv[1] == '--jobs':
-        return print(' '.join(sorted({b.job for b in console_blocks(sys.argv[2]) if b.job})))
+        return print(' '.join(jobs_of(sys.argv[2])))
     return run_page(sys.argv[1], dict(job.split('=') for job in sys.argv[2:]))
 
 
