@@ -91,13 +91,13 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 	start_loop
 	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
 	shows '^[0-9.]+ iterations/s now'
-	shows '^ +[0-9.]+ +[0-9.]+% .* aten::sinh'
-	keys s
-	shows '^sorted by calls; \? lists the keys'
+	shows '^>? +[0-9.]+ +[0-9.]+% .* aten::sinh'
+	keys S
+	shows '^OPERATORS threads processes by calls; \? lists the keys'
 	keys '?'
 	shows '^  space +freeze the screen'
 	keys '?' / sinh Enter
-	shows '^sorted by calls; only names with sinh;'
+	shows '^OPERATORS threads processes by calls; only names with sinh;'
 	[[ $(screen | grep -cE '[0-9]% ') -ge 1 && $(screen | grep -E '[0-9]%  ' | grep -vc sinh) == 0 ]]
 	keys Escape
 	shows 'optim|Optimizer'

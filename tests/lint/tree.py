@@ -37,7 +37,7 @@ ROOMS = {
     'view': ('base feature.fold feature.read model records', 'cjson/'),
     # Comparisons know models and the events of recordings, whichever way these come.
     'compare': ('base feature.fold feature.read model records', ''),
-    'top': ('base feature.fold feature.read model', 'ncurses.h'),
+    'top': ('base feature.fold feature.read model target', 'ncurses.h'),
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),

@@ -3,6 +3,7 @@
 #include "top/top.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,29 +11,56 @@
 #include <unistd.h>
 
 #include "cmd/run.h"
+#include "now/now.h"
 
 #define SECOND_NS   1000000000ull
 #define END_MS	    1000
 #define BATCH_WIDTH 200
-#define BATCH_ROWS  40 /* with the lines about the job */
+#define BATCH_ROWS  40 /* of a view, with the lines about the job */
+#define POPUP_BYTES (1u << 20)
 
 struct live {
 	struct top top;
+	struct run *run;	   /* borrowed */
 	struct top_screen *screen; /* NULL: --batch */
-	int wake;		   /* epoll: a signal or a key; -1: only signals are awaited */
+	int wake;		   /* epoll: a signal or the screen; -1: only signals are awaited */
+	struct buf pids;	   /* pid_t of the processes that are watched */
 };
+
+/* ---- seconds */
+
+static void add_process(void *ctx, uint32_t tgid, const struct plan *plan)
+{
+	struct live *l = ctx;
+	const pid_t pid = (pid_t)tgid;
+
+	buf_put(&l->pids, &pid, sizeof(pid)); /* without memory it has no CPU time in this second */
+}
 
 static int print_frame(struct live *l)
 {
-	const struct top_choice c = {.width = BATCH_WIDTH, .height = BATCH_ROWS};
-	struct buf text = {0};
-	unsigned head, rows;
-	int err = top_frame(&l->top, &c, &text, &head, &rows);
+	struct top_choice c = {.width = BATCH_WIDTH, .height = BATCH_ROWS};
+	struct top_page page = {.rows = 0};
+	int err = 0;
 
-	if (!err && (fwrite(text.data, 1, text.len, stdout) != text.len || puts("") == EOF || fflush(stdout)))
+	top_choice_init(&c);
+	err = top_frame(&l->top, &c, &page);
+	if (!err &&
+	    (fwrite(page.text.data, 1, page.text.len, stdout) != page.text.len || puts("") == EOF || fflush(stdout)))
 		err = -EIO;
-	buf_fini(&text);
+	buf_fini(&page.text);
 	return err;
+}
+
+static int take(struct live *l, const struct mdl_session *about, struct mdl *m)
+{
+	struct top_input in = {.session = about, .model = m};
+
+	l->pids.len = 0;
+	ses_each_process(l->run->ses, add_process, l);
+	in.pids = (const pid_t *)l->pids.data;
+	in.npids = buf_count(&l->pids, pid_t);
+	return top_take(&l->top, &in);
 }
 
 /* An interval of --interval --reset: the model has what happened in it. */
@@ -40,10 +68,13 @@ static int on_second(void *ctx, const struct mdl_session *about, struct mdl *m)
 {
 	struct live *l = ctx;
 	struct err e = {0};
-	int err = top_take(&l->top, about, m);
+	int err;
 
-	if (!err && l->screen)
-		top_screen_draw(l->screen, &l->top);
+	if (l->screen)
+		top_screen_lock(l->screen);
+	err = take(l, about, m);
+	if (l->screen)
+		top_screen_unlock(l->screen);
 	else if (!err)
 		err = print_frame(l);
 	if (!err)
@@ -52,11 +83,54 @@ static int on_second(void *ctx, const struct mdl_session *about, struct mdl *m)
 	return cmd_fail(&e);
 }
 
+/* ---- p: Python stacks */
+
+struct stacks {
+	struct session *ses;
+	struct buf *text;
+	uint32_t pid; /* 0: all processes */
+};
+
+static void put_process(void *ctx, uint32_t tgid, const struct plan *plan)
+{
+	const struct stacks *to = ctx;
+	const struct mdl_labels *l = mdl_labels_of(ses_about(to->ses), tgid);
+	struct tgt *t = NULL;
+	struct err e = {0};
+
+	if ((to->pid && to->pid != tgid) || to->text->len > POPUP_BYTES || tgt_open((pid_t)tgid, &t, &e))
+		return;
+	buf_printf(to->text, "process %" PRIu32 " (%s)", tgid, tgt_comm(t));
+	if (l && l->numbers[MDL_RANK] != MDL_NO_NUMBER)
+		buf_printf(to->text, ", rank %" PRIu32, l->numbers[MDL_RANK]);
+	buf_printf(to->text, "\n");
+	if (now_python_text(t, plan->adp->module_file, to->text, &e))
+		buf_printf(to->text, "  %s\n", e.why);
+	tgt_close(t);
+}
+
+static void show_stacks(void *ctx, uint32_t pid, struct buf *text)
+{
+	const struct live *l = ctx;
+	struct stacks to = {l->run->ses, text, pid};
+
+	buf_printf(text, "Python stacks at the moment of the key, innermost call first; Escape closes\n");
+	ses_each_process(l->run->ses, put_process, &to);
+}
+
+/* Keys that need the session. */
+static const struct top_action actions[] = {
+	{'p', "p", "Python stacks now, of the chosen row's process or of all", show_stacks},
+	{0},
+};
+
+/* ---- the session */
+
 static bool on_input(void *ctx)
 {
 	struct live *l = ctx;
 
-	return l->screen && top_screen_keys(l->screen, &l->top);
+	return l->screen && top_screen_serve(l->screen, l);
 }
 
 /* Returns whether the message was shown; else it goes to stderr. */
@@ -65,28 +139,25 @@ static bool on_say(void *ctx, enum ses_level level, const char *text)
 	struct live *l = ctx;
 
 	if (l->screen && level <= SES_STAGE)
-		top_screen_say(l->screen, &l->top, level == SES_WARNING, text);
+		top_screen_say(l->screen, level == SES_WARNING, text);
 	return l->screen;
 }
 
-static int await_keys(struct live *l, const struct run *r, struct err *e)
+static int begin_screen(struct live *l, struct err *e)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
-	l->wake = epoll_create1(EPOLL_CLOEXEC);
-	if (l->wake < 0 || epoll_ctl(l->wake, EPOLL_CTL_ADD, r->signals, &ev) ||
-	    epoll_ctl(l->wake, EPOLL_CTL_ADD, STDIN_FILENO, &ev))
-		return err_set(e, ERR_RUNTIME, -errno, "cannot wait for keys: %s; add --batch for plain text",
-			       strerror(errno));
-	ses_wake_by(r->ses, l->wake);
-	return 0;
-}
-
-static int begin_screen(struct live *l, const struct run *r, struct err *e)
-{
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return err_set(e, ERR_USAGE, -EINVAL, "top needs a terminal; add --batch for plain text");
-	return await_keys(l, r, e) || top_screen_open(&l->screen, e) ? e->code : 0;
+	if (top_screen_open(&l->screen, &l->top, actions, e))
+		return e->code;
+	l->wake = epoll_create1(EPOLL_CLOEXEC);
+	if (l->wake < 0 || epoll_ctl(l->wake, EPOLL_CTL_ADD, l->run->signals, &ev) ||
+	    epoll_ctl(l->wake, EPOLL_CTL_ADD, top_screen_fd(l->screen), &ev))
+		return err_set(e, ERR_RUNTIME, -errno, "cannot wait for keys: %s; add --batch for plain text",
+			       strerror(errno));
+	ses_wake_by(l->run->ses, l->wake);
+	return 0;
 }
 
 /* A process that is killed loses its memory, which ends the session, a moment before it has ended. */
@@ -103,20 +174,20 @@ static void say_end(const struct tgt *t)
 int cmd_top(const struct cmd_opts *o)
 {
 	struct cmd_opts own = *o;
-	struct live l = {.wake = -1};
+	struct run r;
+	struct live l = {.wake = -1, .run = &r};
 	const struct run_live live = {.ctx = &l, .second = on_second, .input = on_input, .say = on_say};
 	struct err e = {0}, ended = {0};
-	struct run r;
 	int code;
 
 	own.ses.interval_ns = SECOND_NS;
 	own.ses.reset = true;
 	own.quiet = true;
-	if (run_prepare(&r, &own, NULL, &e) || (!o->batch && begin_screen(&l, &r, &e)))
+	own.by = VIEW_BY_THREAD;
+	l.top.one_job = o->ses.choice.npids == 1;
+	if (run_prepare(&r, &own, NULL, &e) || (!o->batch && begin_screen(&l, &e)))
 		goto out;
 	r.live = &live;
-	if (l.screen)
-		top_screen_draw(l.screen, &l.top);
 	if (!run_start(&r, &e)) {
 		run_wait(&r);
 		ses_stop(r.ses, &ended);
@@ -128,6 +199,7 @@ out:
 		say_end(ses_target(r.ses));
 	run_free(&r);
 	top_fini(&l.top);
+	buf_fini(&l.pids);
 	if (l.wake >= 0)
 		close(l.wake);
 	return code;

@@ -72,4 +72,10 @@ struct now_thread *now_thread_at(struct now *n, size_t i); /* NULL after the las
 const char *now_python(const struct now *n);		   /* version; NULL: no Python, or an unknown version */
 void now_free(struct now *n);				   /* NULL is legal */
 
+/*
+ * Appends the Python stacks of all threads of a process as text, the oldest thread first. It reads memory while the
+ * process runs, and stops nothing. module_file as for py_set_module_file(). 0, or -errno with e set.
+ */
+int now_python_text(struct tgt *t, const char *module_file, struct buf *out, struct err *e);
+
 #endif

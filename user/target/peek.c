@@ -118,6 +118,32 @@ pid_t tgt_peek_group(pid_t pid)
 	return peek_family(pid).group;
 }
 
+int tgt_peek_usage(pid_t pid, struct tgt_usage *u)
+{
+	unsigned long long user, system, started;
+	struct buf stat = {0};
+	int err = slurp_proc(pid, "stat", 4096, &stat), parent;
+	long pages;
+	char *open = err ? NULL : strchr(stat.data, '('), *end = err ? NULL : strrchr(stat.data, ')');
+
+	*u = (struct tgt_usage){0};
+	if (!err &&
+	    (!open || !end ||
+	     sscanf(end, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %ld",
+		    &parent, &user, &system, &started, &pages) != 5))
+		err = -EBADMSG;
+	if (!err) {
+		*end = '\0';
+		snprintf(u->comm, sizeof(u->comm), "%s", open + 1);
+		u->parent = parent;
+		u->started = started;
+		u->cpu_ns = (user + system) * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
+		u->resident_bytes = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	}
+	buf_fini(&stat);
+	return err;
+}
+
 int tgt_peek_cgroup(pid_t pid, struct buf *text)
 {
 	return slurp_proc(pid, "cgroup", 65536, text);

@@ -118,6 +118,14 @@ bool tgt_peek_same_program(pid_t a, pid_t b);
 /* Reads the name of a thread. Returns 0, or -errno with "" if it has ended. */
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 
+/* What a process has used so far. started tells it from another process with its number. Returns 0 or -errno. */
+struct tgt_usage {
+	pid_t parent;
+	uint64_t started, cpu_ns, resident_bytes; /* cpu_ns: of all its threads, in steps of 10 ms */
+	char comm[32];
+};
+int tgt_peek_usage(pid_t pid, struct tgt_usage *u);
+
 /*
  * Reads /proc/PID/task/TID/status into text, with a NUL that is not counted. The caller frees text in any case. Returns
  * 0 or -errno.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The text of a screen. Lines are cut at the width; names of the target are written by fmt_safe(). */
-#include "top/top.h"
+#include "top/priv.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,31 +11,12 @@
 #include "base/fmt.h"
 #include "feature/steps/steps.h"
 
-#define LINE_BYTES 1024
+#define LINE_BYTES   1024
+#define COST_COLUMNS 72 /* a narrower screen has the short form of the cost */
 
-const char *const top_sort_words[TOP_SORTS] = {"share", "calls", "mean", "minute", "name"};
+/* ---- lines */
 
-static const char *const help[] = {
-	"Keys",
-	"  s, S         sort by the next column, by the one before; r turns the order around",
-	"  /            type a part of a name; Enter keeps the filter, Escape removes it",
-	"  up, down     one row; page up, page down, Home, End",
-	"  space        freeze the screen; the job is measured meanwhile",
-	"  ?            this help",
-	"  q            leave; nothing stays in the job",
-	"",
-	"Columns: calls per second; share of one thread's time, its own, without calls in it;",
-	"         mean of a call, its own; calls per second and share in the last minute.",
-	NULL,
-};
-
-struct frame {
-	struct buf *out;
-	unsigned width, lines;
-	int err;
-};
-
-static void put_line(struct frame *f, const char *text)
+static void put_line(struct top_lines *f, const char *text)
 {
 	const size_t len = (size_t)(fmt_head(text, f->width) - text);
 
@@ -44,8 +25,7 @@ static void put_line(struct frame *f, const char *text)
 	f->lines++;
 }
 
-static void line(struct frame *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void line(struct frame *f, const char *fmt, ...)
+void top_line(struct top_lines *f, const char *fmt, ...)
 {
 	char raw[LINE_BYTES], safe[LINE_BYTES];
 	va_list ap;
@@ -60,22 +40,23 @@ static void line(struct frame *f, const char *fmt, ...)
 /* ---- the job */
 
 /* One character for each second, the newest last. */
-static void put_spark(const struct top *t, char *text, size_t max, unsigned columns)
+static void put_spark(const struct top *t, uint32_t job, char *text, size_t max, unsigned columns)
 {
 	static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
 					     "\u2585", "\u2586", "\u2587", "\u2588"};
 	static const char ascii[] = "_.:-=+*#";
 	const bool utf8 = (unsigned char)*fmt_ellipsis() >= 0x80;
+	const struct top_second *s = t->jobs[job];
+	unsigned i, k = columns < TOP_SECONDS ? columns : TOP_SECONDS;
 	uint64_t most = 1, n;
 	size_t len = 0;
-	unsigned i, k = columns < TOP_SECONDS ? columns : TOP_SECONDS;
 
-	k = t->n < k ? (unsigned)t->n : k;
-	for (i = 0; i < TOP_SECONDS; i++)
-		most = t->seconds[i].iterations > most ? t->seconds[i].iterations : most;
+	k = t->at < k ? (unsigned)t->at : k;
+	for (i = 1; i <= k; i++)
+		most = s[(t->at - i) % TOP_SECONDS].iterations > most ? s[(t->at - i) % TOP_SECONDS].iterations : most;
 	text[0] = '\0';
 	for (i = k; i && len + 4 < max; i--) {
-		n = t->seconds[(t->n - i) % TOP_SECONDS].iterations * 7 / most;
+		n = s[(t->at - i) % TOP_SECONDS].iterations * 7 / most;
 		len += utf8 ? (size_t)snprintf(text + len, max - len, "%s", blocks[n])
 			    : (size_t)snprintf(text + len, max - len, "%c", ascii[n]);
 	}
@@ -95,115 +76,263 @@ static void put_parts(const struct top_second *s, char *text, size_t max)
 					steps_part_words[order[i]]);
 }
 
-static void put_job(struct frame *f, const struct top *t, const struct top_choice *c)
+/* The title is cut before the cost in the corner. */
+static void put_title(struct top_lines *f, const struct top *t)
 {
-	const struct top_second *s = top_last(t);
-	char spark[4 * TOP_SECONDS + 8], parts[400], each[24] = "", live[24];
+	const double window = (double)top_second(t, 0)->window_ns;
+	const double adds = window > 0 ? 100 * (double)t->added_ns / window : 0;
+	const double own = window > 0 ? 100 * (double)t->own_ns / window : 0;
+	const char *name = t->job ? top_row(t, TOP_JOBS, t->job - 1)->name : t->title;
+	char title[300], safe[600], cost[80];
+	size_t room, at;
 
-	line(f, "%s%s   watching adds %.1f%% of a CPU, mxbpf uses %.1f%%", t->title, c->frozen ? "   FROZEN" : "",
-	     s->window_ns ? 100.0 * (double)s->added_ns / (double)s->window_ns : 0.0,
-	     s->window_ns ? 100.0 * (double)t->own_ns / (double)s->window_ns : 0.0);
-	put_spark(t, spark, sizeof(spark), f->width > 40 ? f->width - 40 : 0);
-	line(f, "%.3g iterations/s now, %.3g in the minute  %s", top_iterations(t, 1), top_iterations(t, TOP_SECONDS),
-	     spark);
+	snprintf(title, sizeof(title), "%s%s", t->frozen ? "FROZEN " : "", name);
+	fmt_safe(safe, sizeof(safe), title, strlen(title));
+	snprintf(cost, sizeof(cost),
+		 f->width < COST_COLUMNS ? "adds %.1f%%, own %.1f%%"
+					 : "watching adds %.1f%% of a CPU, mxbpf uses %.1f%%",
+		 adds, own);
+	room = f->width > strlen(cost) + 2 ? f->width - strlen(cost) - 2 : 0;
+	at = (size_t)(fmt_head(safe, room) - safe);
+	safe[at] = '\0';
+	top_line(f, "%s%*s%s", safe, (int)(room - fmt_columns(safe)) + 2, "", cost);
+}
+
+static void put_rates(struct top_lines *f, const struct top *t, const struct top_row *sum)
+{
+	const struct top_second *s = top_second(t, t->job);
+	char spark[4 * TOP_SECONDS + 8], parts[400], each[24] = "", ranks[64] = "";
+	const double now = top_iterations(t, t->job, 1);
+	unsigned loops = 0;
+	size_t i;
+
+	for (i = 0; i < top_rows(t, TOP_PROCESSES); i++)
+		loops += top_row(t, TOP_PROCESSES, i)->minute.iterations > 0 &&
+			 (!t->job || top_row(t, TOP_PROCESSES, i)->job == t->job);
+	if (loops > 1)
+		snprintf(ranks, sizeof(ranks), ", %.3g in each of %u loops", now / loops, loops);
+	put_spark(t, t->job, spark, sizeof(spark), f->width > 40 ? f->width - 40 : 0);
+	top_line(f, "%.3g iterations/s now%s, %.3g in the minute  %s", now, ranks,
+		 top_iterations(t, t->job, TOP_SECONDS), spark);
 	put_parts(s, parts, sizeof(parts));
 	if (s->iterations)
-		line(f, "%s each%s%s", fmt_ns(s->iteration_ns / s->iterations, each), parts[0] ? ": " : "", parts);
+		top_line(f, "%s each%s%s", fmt_ns(s->iteration_ns / s->iterations, each), parts[0] ? ": " : "", parts);
 	else
-		line(f, "no iteration ended in this second");
-	if (t->live_bytes > 0)
-		line(f, "memory beyond the start: %s", fmt_bytes((uint64_t)t->live_bytes, live));
-	line(f, "%s", t->finding[0] ? t->finding : "mxbpf found nothing that holds the job up");
-	if (s->lost || t->left_out)
-		line(f, "LOSS  %llu events dropped, %llu calls of too many names", (unsigned long long)s->lost,
-		     (unsigned long long)t->left_out);
+		top_line(f, "no iteration ended in this second");
+}
+
+/* CPU, memory and GPU. */
+static void put_means(struct top_lines *f, const struct top *t, const struct top_row *sum)
+{
+	char resident[24], live[24], grown[64] = "", gpu[64] = "", processes[48] = "";
+
+	if (sum->live_bytes > 0)
+		snprintf(grown, sizeof(grown), ", %s more than at the start",
+			 fmt_bytes((uint64_t)sum->live_bytes, live));
+	if (t->gpus)
+		snprintf(gpu, sizeof(gpu), ", GPU busy %.0f%%%s", 100 * t->gpu, t->gpus > 1 ? " on average" : "");
+	if (sum->processes > 1)
+		snprintf(processes, sizeof(processes), " of %u processes", sum->processes);
+	if (sum->alive)
+		top_line(f, "CPU %.0f%%%s%s, memory %s%s", 100 * sum->second.cpu, processes, gpu,
+			 fmt_bytes(sum->resident_bytes, resident), grown);
+}
+
+static void put_job(struct top_lines *f, const struct top *t, const struct top_choice *c)
+{
+	const struct top_row sum = top_job_sum(t, t->job);
+
+	put_title(f, t);
+	put_rates(f, t, &sum);
+	put_means(f, t, &sum);
+	top_line(f, "%s", t->finding[0] ? t->finding : "mxbpf found nothing that holds the job up");
+	if (t->minute_lost || t->left_out)
+		top_line(f, "LOSS  %llu events dropped, %llu in the minute; %llu calls of too many names",
+			 (unsigned long long)t->shown_lost, (unsigned long long)t->minute_lost,
+			 (unsigned long long)t->left_out);
 	if (c->said)
-		line(f, "%s", c->said);
+		top_line(f, "%s", c->said);
+}
+
+static void put_views(struct top_lines *f, const struct top *t, const struct top_choice *c)
+{
+	char views[160] = "", word[32];
+	size_t len = 0;
+	unsigned v, i;
+
+	for (v = 0; v < TOP_VIEWS && len < sizeof(views); v++) {
+		snprintf(word, sizeof(word), "%s", top_view_words[v]);
+		for (i = 0; word[i] && v == c->view; i++)
+			word[i] = (char)(word[i] >= 'a' && word[i] <= 'z' ? word[i] - 'a' + 'A' : word[i]);
+		if (top_view_shows(t, v))
+			len += (size_t)snprintf(views + len, sizeof(views) - len, "%s%s", len ? " " : "", word);
+	}
+	top_line(f, "%s by %s%s%s%s%s; ? lists the keys", views, top_columns[c->sort[c->view]].word,
+		 c->ascending ? ", ascending" : "", c->typing || c->filter[0] ? "; only names with " : "", c->filter,
+		 c->typing ? "_" : "");
 }
 
 /* ---- the table */
 
-static double value(const struct top_row *r, enum top_sort by)
+static bool fits(const struct top *t, const struct top_choice *c, const struct top_row *r)
 {
-	switch (by) {
-	case TOP_BY_CALLS:
-		return r->second.calls;
-	case TOP_BY_AVG:
-		return (double)r->second.avg_ns;
-	case TOP_BY_MINUTE:
-		return r->minute.share;
-	default:
-		return r->second.share;
-	}
+	if ((t->job && r->job != t->job && c->view != TOP_JOBS) || (c->filter[0] && !strcasestr(r->name, c->filter)))
+		return false;
+	return r->alive || r->minute.calls > 0;
 }
 
-static int order(const void *va, const void *vb, void *chosen)
+/* Rows that did something in the last minute and fit the filter. The caller frees them. NULL: no memory. */
+static const struct top_row **pick(const struct top *t, const struct top_choice *c, size_t *n)
 {
-	const struct top_choice *choice = chosen;
-	const struct top_row *const *a = va, *const *b = vb;
-	int less;
+	const struct top_row **rows = calloc(top_rows(t, c->view) + 1, sizeof(*rows));
+	size_t i;
 
-	if (choice->sort == TOP_BY_NAME)
-		less = strcmp((*b)->name, (*a)->name);
-	else
-		less = value(*a, choice->sort) < value(*b, choice->sort)   ? -1
-		       : value(*a, choice->sort) > value(*b, choice->sort) ? 1
-									   : strcmp((*b)->name, (*a)->name);
-	return choice->ascending ? less : -less;
+	*n = 0;
+	for (i = 0; rows && i < top_rows(t, c->view); i++)
+		if (top_row(t, c->view, i)->name && fits(t, c, top_row(t, c->view, i)))
+			rows[(*n)++] = top_row(t, c->view, i);
+	if (rows)
+		top_sort(t, c, rows, *n);
+	return rows;
 }
 
-/* Rows that did something in the last minute and fit the filter. Returns their number; *rows is owned by the caller. */
-static size_t pick(struct top *t, const struct top_choice *c, struct top_row ***rows)
+static void put_head(struct top_lines *f, const struct top *t, const struct top_choice *c)
 {
-	size_t n = buf_count(&t->rows, struct top_row), i, k = 0;
-	struct top_row *r;
+	const struct top_column *k;
+	char text[LINE_BYTES] = " ";
+	size_t len = 1;
 
-	*rows = calloc(n + 1, sizeof(struct top_row *));
-	for (i = 0; *rows && i < n; i++) {
-		r = buf_at(&t->rows, struct top_row, i);
-		if (r->minute.calls > 0 && (!c->filter[0] || strcasestr(r->name, c->filter)))
-			(*rows)[k++] = r;
-	}
-	if (k)
-		qsort_r(*rows, k, sizeof(struct top_row *), order, (void *)c);
-	return k;
+	for (k = top_columns; k->word && len < sizeof(text); k++)
+		if (top_column_shows(t, c, k))
+			len += (size_t)snprintf(text + len, sizeof(text) - len, k->value ? "%*s " : " %-*s",
+						(int)k->width, k->head);
+	top_line(f, "%s", text);
 }
 
-static void put_row(struct frame *f, const struct top_row *r)
+/* A text on the left, cut at the width of its column. */
+static size_t put_text(char *to, size_t max, const struct top_column *k, const char *text)
 {
-	char avg[24];
+	char safe[LINE_BYTES];
 
-	line(f, "%9.1f %6.1f%% %8s  %9.1f/s %6.1f%%  %s", r->second.calls, 100 * r->second.share,
-	     r->second.avg_ns ? fmt_tight_ns(r->second.avg_ns, avg) : "-", r->minute.calls, 100 * r->minute.share,
-	     r->name);
+	if (!k->width)
+		return (size_t)snprintf(to, max, " %s", text);
+	fmt_safe(safe, sizeof(safe), text, strlen(text));
+	safe[fmt_head(safe, k->width) - safe] = '\0';
+	return (size_t)snprintf(to, max, " %s%*s", safe, (int)(k->width - fmt_columns(safe)), "");
 }
 
-int top_frame(struct top *t, const struct top_choice *c, struct buf *out, unsigned *head, unsigned *rows)
+static void put_row(struct top_lines *f, const struct top *t, const struct top_choice *c, const struct top_row *r)
 {
-	struct frame f = {.out = out, .width = c->width};
-	struct top_row **all = NULL;
+	const bool chosen = c->marks && r->id == c->chosen_id;
+	const struct top_column *k;
+	char text[LINE_BYTES], cell[64];
+	size_t len = (size_t)snprintf(text, sizeof(text), "%c", chosen ? '>' : ' ');
+
+	for (k = top_columns; k->word && len < sizeof(text); k++)
+		if (!top_column_shows(t, c, k))
+			continue;
+		else if (k->value)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%*s ", (int)k->width,
+						k->text(t, r, cell));
+		else
+			len += put_text(text + len, sizeof(text) - len, k, k->text(t, r, cell));
+	len = len < sizeof(text) ? len : sizeof(text) - 1;
+	top_line(f, "%s%s%s", text, r->partial ? " *" : "", c->view == TOP_PROCESSES && !r->alive ? " (ended)" : "");
+}
+
+/* ---- what is chosen */
+
+static unsigned find_row(const struct top_row **rows, size_t n, uint64_t id)
+{
+	unsigned i = 0;
+
+	while (i < n && rows[i]->id != id)
+		i++;
+	return i;
+}
+
+/* An opened row stays chosen wherever it moves. Otherwise the place stays. */
+static void choose(struct top_choice *c, const struct top_row **rows, size_t n)
+{
+	unsigned at = c->opened && c->chosen_id == c->opened ? find_row(rows, n, c->opened) : (unsigned)n;
+
+	c->chosen = at < n ? at : c->chosen < n ? c->chosen : n ? (unsigned)n - 1 : 0;
+	c->chosen_id = n ? rows[c->chosen]->id : 0;
+}
+
+/* Moves the table so that the chosen row is on the screen, with its details below it. */
+static void scroll(struct top_choice *c, size_t n, unsigned lines, unsigned details)
+{
+	const unsigned below = c->opened && c->opened == c->chosen_id ? details : 0;
+	const unsigned room = lines > below + 1 ? lines - below : 1;
+
+	c->first = c->first > c->chosen ? c->chosen : c->first;
+	c->first = c->chosen >= c->first + room ? c->chosen - room + 1 : c->first;
+	c->first = c->first + lines > n + below ? (n + below > lines ? (unsigned)(n + below) - lines : 0) : c->first;
+}
+
+static int put_table(struct top_lines *f, const struct top *t, struct top_choice *c, struct top_page *page)
+{
+	const unsigned lines = c->height > f->lines + 1 ? c->height - f->lines - 1 : 0;
+	const unsigned details = lines / 2;
+	const struct top_row **rows;
 	size_t n, i;
 
-	*head = *rows = 0;
-	if (!top_last(t)) {
-		line(&f, "%s", c->said ? c->said : "attaching ...");
+	page->head = f->lines;
+	put_head(f, t, c);
+	rows = pick(t, c, &n);
+	if (!rows)
+		return -ENOMEM;
+	choose(c, rows, n);
+	scroll(c, n, lines, details);
+	page->rows = (unsigned)n;
+	page->fit = lines ? lines : 1;
+	for (i = c->first; i < n && f->lines < c->height; i++) {
+		if (c->marks && i == c->chosen)
+			page->chosen = f->lines;
+		put_row(f, t, c, rows[i]);
+		if (rows[i]->id == c->opened)
+			top_details(f, t, c->view, rows[i], details);
+	}
+	free(rows);
+	return f->err;
+}
+
+static void put_popup(struct top_lines *f, struct top_choice *c, struct top_page *page)
+{
+	const char *text = c->popup->data ? c->popup->data : "";
+	const unsigned room = c->height > f->lines ? c->height - f->lines : 1;
+	unsigned i, n = 0;
+	const char *at, *end;
+
+	for (at = text; *at; at++)
+		n += *at == '\n';
+	c->popup_first = c->popup_first + room <= n ? c->popup_first : n > room ? n - room : 0;
+	page->rows = n;
+	page->fit = room;
+	for (i = 0, at = text; *at && i < c->popup_first + room; i++, at = *end ? end + 1 : end) {
+		end = at + strcspn(at, "\n");
+		if (i >= c->popup_first)
+			top_line(f, "%.*s", (int)(end - at), at);
+	}
+}
+
+int top_frame(const struct top *t, struct top_choice *c, struct top_page *page)
+{
+	struct top_lines f = {.out = &page->text, .width = c->width};
+
+	page->text.len = 0;
+	page->head = page->chosen = page->rows = page->fit = 0;
+	if (!t->at) {
+		top_line(&f, "%s", c->said ? c->said : "attaching ...");
+		return f.err;
+	}
+	if (c->popup) {
+		put_title(&f, t);
+		put_popup(&f, c, page);
 		return f.err;
 	}
 	put_job(&f, t, c);
-	line(&f, "sorted by %s%s%s%s%s; ? lists the keys", top_sort_words[c->sort], c->ascending ? ", ascending" : "",
-	     c->typing || c->filter[0] ? "; only names with " : "", c->filter, c->typing ? "_" : "");
-	for (i = 0; c->help && help[i]; i++)
-		line(&f, "%s", help[i]);
-	if (c->help)
-		return f.err;
-	*head = f.lines;
-	line(&f, "  calls/s   share     mean    in the last minute  name");
-	n = pick(t, c, &all);
-	if (!all)
-		return -ENOMEM;
-	*rows = (unsigned)n;
-	for (i = c->first; i < n && f.lines < c->height; i++)
-		put_row(&f, all[i]);
-	free(all);
-	return f.err;
+	put_views(&f, t, c);
+	return put_table(&f, t, c, page);
 }

@@ -1,191 +1,323 @@
 // SPDX-License-Identifier: Apache-2.0
+/* Rows and what each of them did in each of the last seconds. */
 #include "top/top.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "feature/findings/findings.h"
-#include "feature/steps/steps.h"
+#include "feature/cost/cost.h"
+#include "feature/lines/lines.h"
 
-static unsigned slot(const struct top *t)
+/* ---- tables */
+
+struct top_row *top_row_find(const struct top *t, enum top_view v, uint64_t a, uint64_t b)
 {
-	return (unsigned)(t->n % TOP_SECONDS);
+	const uint64_t *at = hash_get(&t->tables[v].places, a, b);
+
+	return at && *at ? top_row(t, v, *at - 1) : NULL;
 }
 
-const struct top_second *top_last(const struct top *t)
+struct top_row *top_row_put(struct top *t, enum top_view v, uint64_t a, uint64_t b)
 {
-	return t->n ? &t->seconds[(t->n - 1) % TOP_SECONDS] : NULL;
+	struct top_table *table = &t->tables[v];
+	struct top_row new = {.id = t->ids + 1, .a = a, .b = b, .rank = MDL_NO_NUMBER}, *old = top_row_find(t, v, a, b);
+	uint64_t *at;
+
+	if (old || top_rows(t, v) >= TOP_ROWS_MAX)
+		return old;
+	at = hash_put(&table->places, a, b);
+	if (!at || buf_put(&table->rows, &new, sizeof(new)))
+		return NULL;
+	t->ids++;
+	*at = top_rows(t, v);
+	return top_row(t, v, *at - 1);
 }
 
-/* ---- rows */
-
-static struct top_row *row_of(struct top *t, const struct mdl *m, const struct mdl_row *from)
+/* Removes rows that did nothing in the last minute, if there are many. Rows of jobs stay, because others name them. */
+static int make_room(struct top *t, enum top_view v)
 {
-	uint64_t *at = hash_put(&t->places, from->cls, from->name_id);
-	struct top_row new = {.cls = from->cls};
-	const char *name;
-	size_t len;
+	struct top_table *table = &t->tables[v];
+	size_t n = top_rows(t, v), kept = 0, i;
+	uint64_t *at;
 
-	if (!at)
-		return NULL;
-	if (*at)
-		return buf_at(&t->rows, struct top_row, *at - 1);
-	if (buf_count(&t->rows, struct top_row) >= TOP_ROWS_MAX)
-		return NULL;
-	name = mdl_name(m, from->name_id, &len);
-	new.name = name ? strndup(name, len) : strdup("[unknown]");
-	if (!new.name || buf_put(&t->rows, &new, sizeof(new))) {
-		free(new.name);
-		return NULL;
+	if (v == TOP_JOBS || n < TOP_ROWS_MAX / 4 * 3)
+		return 0;
+	hash_clear(&table->places);
+	for (i = 0; i < n; i++) {
+		if (top_row(t, v, i)->minute.calls <= 0 && !top_row(t, v, i)->alive) {
+			free(top_row(t, v, i)->name);
+			continue;
+		}
+		if (kept != i)
+			*top_row(t, v, kept) = *top_row(t, v, i);
+		at = hash_put(&table->places, top_row(t, v, kept)->a, top_row(t, v, kept)->b);
+		if (!at)
+			return -ENOMEM;
+		*at = ++kept;
 	}
-	*at = buf_count(&t->rows, struct top_row);
-	return buf_at(&t->rows, struct top_row, *at - 1);
+	table->rows.len = kept * sizeof(struct top_row);
+	return 0;
 }
 
-/* Rows of several processes, devices or shapes add up. */
-static void take_rows(struct top *t, struct mdl *m)
+static int begin_second(struct top *t, const struct mdl_session *s)
 {
-	const struct mdl_row *const *rows;
-	struct top_row *to;
-	size_t n, i;
-	unsigned k;
+	const unsigned slot = t->n % TOP_SECONDS;
+	int err = 0;
+	unsigned v;
+	size_t i;
 
-	for (i = 0; i < buf_count(&t->rows, struct top_row); i++) {
-		to = buf_at(&t->rows, struct top_row, i);
-		to->calls[slot(t)] = 0;
-		to->self_ns[slot(t)] = 0;
-	}
-	t->left_out = 0;
-	for (k = 0; k < MDL_NCLASSES; k++) {
-		rows = mdl_rows(m, mdl_classes[k].cls, &n);
-		for (i = 0; i < n; i++) {
-			to = row_of(t, m, rows[i]);
-			if (!to) {
-				t->left_out += rows[i]->count;
-				continue;
-			}
-			to->calls[slot(t)] += (uint32_t)rows[i]->count;
-			to->self_ns[slot(t)] += rows[i]->self_ns;
+	for (v = 0; v < TOP_VIEWS && !err; v++) {
+		err = t->frozen ? 0 : make_room(t, v);
+		for (i = 0; i < top_rows(t, v); i++) {
+			top_row(t, v, i)->parts[slot] = (struct top_part){0};
+			top_row(t, v, i)->alive = false;
 		}
 	}
+	t->lost[slot] = s->loss.dropped;
+	t->added_ns = s->cost.added_ns;
+	return err;
 }
 
-static struct top_rates rates(uint64_t calls, uint64_t self_ns, uint64_t window_ns)
-{
-	const double s = (double)window_ns / 1e9;
+/* ---- calls */
 
+static void set_name(struct top_row *row, const char *name, size_t len)
+{
+	if (!row->name)
+		row->name = strndup(name, len);
+}
+
+static struct top_row *operator_of(struct top *t, const struct top_input *in, const struct mdl_row *from, uint32_t job)
+{
+	struct top_row *row = top_row_put(t, TOP_OPERATORS, (uint64_t)job << 8 | from->cls, from->name_id);
+	const char *name, *kind;
+	size_t len;
+
+	if (!row || row->name)
+		return row;
+	name = mdl_name(in->model, from->name_id, &len);
+	kind = mdl_class_title(in->session, from->cls);
+	set_name(row, name, len);
+	snprintf(row->kind, sizeof(row->kind), "%s", kind ? kind : mdl_category(from->cls));
+	row->cls = from->cls;
+	row->job = job;
+	return row;
+}
+
+static struct top_row *thread_of(struct top *t, const struct mdl *m, const struct mdl_row *from, uint32_t job)
+{
+	struct top_row *row = top_row_put(t, TOP_THREADS, from->tgid, from->tid);
+	const char *name;
+
+	if (!row || row->name)
+		return row;
+	name = from->tid ? mdl_thread_name(m, from->tgid, from->tid) : "[not told apart]";
+	if (name) /* it may come later */
+		set_name(row, name, strlen(name));
+	row->tgid = from->tgid;
+	row->tid = from->tid;
+	row->job = job;
+	return row;
+}
+
+static void add_call(struct top *t, const struct mdl_row *from, struct top_row *row, bool of_many)
+{
+	struct top_part *part = row ? top_part_now(t, row) : NULL;
+
+	if (!part)
+		return;
+	part->calls += of_many && from->traits & MXBPF_TRAIT_BULK ? 0 : (uint32_t)from->count; /* its operators count */
+	part->self_ns += from->self_ns;
+}
+
+static uint32_t place(const struct top *t, enum top_view v, const struct top_row *row)
+{
+	return row ? (uint32_t)(row - top_row(t, v, 0)) + 1 : 0;
+}
+
+static uint64_t left(uint64_t all, uint64_t nested)
+{
+	return all > nested ? all - nested : 0;
+}
+
+static int take_row(struct top *t, const struct top_input *in, const struct mdl_row *from)
+{
+	struct top_row *of[TOP_VIEWS] = {NULL};
+	struct top_cell cell = {.calls = from->count,
+				.self_ns = from->self_ns,
+				.total_ns = from->total_ns,
+				.runq_ns = left(from->account.runq_ns, from->account.nested_runq_ns),
+				.blocked_ns = left(from->account.blocked_ns, from->account.nested_blocked_ns),
+				.max_ns = from->max_ns};
+	unsigned v;
+
+	of[TOP_PROCESSES] = top_process_put(t, in->session, from->tgid);
+	if (of[TOP_PROCESSES]) {
+		of[TOP_JOBS] = top_row(t, TOP_JOBS, of[TOP_PROCESSES]->job - 1);
+		of[TOP_OPERATORS] = operator_of(t, in, from, of[TOP_PROCESSES]->job);
+		of[TOP_THREADS] = thread_of(t, in->model, from, of[TOP_PROCESSES]->job);
+	}
+	for (v = 0; v < TOP_VIEWS; v++) {
+		add_call(t, from, of[v], v != TOP_OPERATORS);
+		cell.rows[v] = place(t, v, of[v]);
+	}
+	if (of[TOP_OPERATORS])
+		of[TOP_OPERATORS]->partial = cost_is_partial(in->model, from, false);
+	if (t->frozen)
+		return 0;
+	t->left_out += of[TOP_OPERATORS] && of[TOP_THREADS] ? 0 : from->count;
+	cell.p50_ns = mdl_percentile(from, 0.5);
+	return buf_put(&t->cells, &cell, sizeof(cell));
+}
+
+/* Rows of several devices or shapes add up. */
+static int take_rows(struct top *t, const struct top_input *in)
+{
+	const struct mdl_row *const *rows;
+	size_t n, i;
+	unsigned k;
+	int err = 0;
+
+	if (!t->frozen)
+		t->left_out = t->cells.len = 0;
+	for (k = 0; k < MDL_NCLASSES; k++) {
+		rows = mdl_rows(in->model, mdl_classes[k].cls, &n);
+		for (i = 0; i < n && !err; i++)
+			err = take_row(t, in, rows[i]);
+	}
+	return err;
+}
+
+/* ---- lines of Python */
+
+static void keep_line(struct top_row *row, const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	const char *text;
+	size_t len;
+
+	if (!row || l->count <= row->line_looks)
+		return;
+	text = lines_of_program(m, l->stack_id, &len);
+	if (!text)
+		return;
+	len = len < sizeof(row->line) - 1 ? len : sizeof(row->line) - 1;
+	memcpy(row->line, text, len);
+	row->line[len] = '\0';
+	row->line_looks = l->count;
+}
+
+/* A row that was not looked at in this second keeps its line. */
+static void take_lines(struct top *t, const struct mdl *m)
+{
+	size_t n, i;
+	const struct mxbpf_agg_line *lines = lines_rows(m, &n);
+	const struct top_row *process;
+	unsigned v;
+
+	for (v = 0; v < TOP_VIEWS; v++)
+		for (i = 0; i < top_rows(t, v); i++)
+			top_row(t, v, i)->line_looks = 0;
+	for (i = 0; i < n; i++) {
+		process = lines[i].rank ? NULL : top_row_find(t, TOP_PROCESSES, lines[i].h.tgid, 0);
+		if (!process)
+			continue;
+		keep_line(top_row_find(t, TOP_THREADS, lines[i].h.tgid, lines[i].tid), m, &lines[i]);
+		if (lines[i].main)
+			keep_line((struct top_row *)process, m, &lines[i]);
+		if (lines[i].cls)
+			keep_line(top_row_find(t, TOP_OPERATORS, (uint64_t)process->job << 8 | lines[i].cls,
+					       lines[i].name_id),
+				  m, &lines[i]);
+	}
+}
+
+/* ---- rates */
+
+static struct top_rates rates(const struct top_part *sum, uint64_t window_ns)
+{
+	const double ns = (double)window_ns;
+
+	if (!window_ns)
+		return (struct top_rates){0};
 	return (struct top_rates){
-		.calls = window_ns ? (double)calls / s : 0,
-		.share = window_ns ? (double)self_ns / (double)window_ns : 0,
-		.avg_ns = calls ? self_ns / calls : 0,
+		.calls = sum->calls * 1e9 / ns,
+		.iterations = sum->iterations * 1e9 / ns,
+		.share = (double)sum->self_ns / ns,
+		.cpu = (double)sum->cpu_ns / ns,
+		.avg_ns = sum->calls ? sum->self_ns / sum->calls : 0,
 	};
 }
 
 /* Seconds that a row has not lived through are 0. */
-static void rate_rows(struct top *t)
+static void rate_row(const struct top *t, struct top_row *row, uint64_t window_ns)
 {
-	uint64_t window_ns = 0, calls, self_ns;
-	struct top_row *row;
+	const unsigned slot = t->n % TOP_SECONDS;
+	struct top_part sum = {0};
 	unsigned k;
+
+	for (k = 0; k < TOP_SECONDS; k++) {
+		sum.calls += row->parts[k].calls;
+		sum.iterations += row->parts[k].iterations;
+		sum.self_ns += row->parts[k].self_ns;
+		sum.cpu_ns += row->parts[k].cpu_ns;
+	}
+	row->minute = rates(&sum, window_ns);
+	row->second = rates(&row->parts[slot], t->jobs[0][slot].window_ns);
+}
+
+static void show_second(struct top *t)
+{
+	uint64_t window_ns = 0;
+	unsigned k, v;
 	size_t i;
 
-	for (k = 0; k < TOP_SECONDS; k++)
-		window_ns += t->seconds[k].window_ns;
-	for (i = 0; i < buf_count(&t->rows, struct top_row); i++) {
-		row = buf_at(&t->rows, struct top_row, i);
-		for (calls = self_ns = k = 0; k < TOP_SECONDS; k++) {
-			calls += row->calls[k];
-			self_ns += row->self_ns[k];
-		}
-		row->minute = rates(calls, self_ns, window_ns);
-		row->second = rates(row->calls[slot(t)], row->self_ns[slot(t)], t->seconds[slot(t)].window_ns);
+	t->minute_lost = 0;
+	for (k = 0; k < TOP_SECONDS; k++) {
+		window_ns += t->jobs[0][k].window_ns;
+		t->minute_lost += t->lost[k];
 	}
+	t->shown_lost = t->lost[t->n % TOP_SECONDS];
+	for (v = 0; v < TOP_VIEWS; v++)
+		for (i = 0; i < top_rows(t, v); i++)
+			rate_row(t, top_row(t, v, i), window_ns);
+	t->at = t->n + 1;
 }
 
-/* ---- the job */
-
-static void take_iterations(struct top *t, struct top_second *to, struct mdl *m)
+int top_take(struct top *t, const struct top_input *in)
 {
-	size_t n, i;
-	const struct mxbpf_iteration *it = steps_iterations(m, &n);
-	unsigned part;
+	const uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	int err = begin_second(t, in->session);
 
-	for (i = 0; i < n; i++) {
-		to->iterations++;
-		to->iteration_ns += it[i].dur_ns;
-		t->live_bytes = it[i].live_bytes;
-		if (!(it[i].flags & MXBPF_ITERATION_PARTS))
-			continue;
-		to->known_ns += it[i].dur_ns;
-		for (part = 0; part < MXBPF_STEP_PARTS; part++)
-			to->part_ns[part] += it[i].part_ns[part];
-	}
-}
-
-/* The first that is not about watching itself, whose cost stands in the corner. */
-static int take_finding(struct top *t, const struct mdl_session *s, struct mdl *m)
-{
-	struct findings found;
-	const int err = findings_make(m, s, &found);
-	unsigned i;
-
-	t->finding[0] = '\0';
-	for (i = 0; i < found.n && !t->finding[0]; i++)
-		if (strcmp(found.list[i].rule->key, "watching"))
-			snprintf(t->finding, sizeof(t->finding), "%.*s", (int)found.list[i].text.len,
-				 found.list[i].text.data);
-	findings_fini(&found);
-	return err;
-}
-
-static uint64_t own_cpu_ns(void)
-{
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-int top_take(struct top *t, const struct mdl_session *s, struct mdl *m)
-{
-	const struct mdl_target target = mdl_target_of(s);
-	struct top_second *to = &t->seconds[slot(t)];
-	const uint64_t own_ns = own_cpu_ns();
-	int err;
-
-	*to = (struct top_second){.window_ns = s->duration_ns, .added_ns = s->cost.added_ns, .lost = s->loss.dropped};
-	snprintf(t->title, sizeof(t->title), "%.60s (%" PRIu32 ")%s%.60s", target.comm, target.pid,
-		 s->hostname && *s->hostname ? " on " : "", s->hostname ? s->hostname : "");
 	t->own_ns = t->own_before_ns ? own_ns - t->own_before_ns : 0;
 	t->own_before_ns = own_ns;
-	take_rows(t, m);
-	take_iterations(t, to, m);
-	err = take_finding(t, s, m);
-	rate_rows(t);
+	t->account = in->session->account;
+	err = err ? err : top_take_processes(t, in);
+	err = err ? err : take_rows(t, in);
+	err = err ? err : top_take_iterations(t, in);
+	err = err || t->frozen ? err : top_take_finding(t, in);
+	if (err)
+		return err;
+	take_lines(t, in->model);
+	if (!t->frozen)
+		show_second(t);
 	t->n++;
-	return err;
-}
-
-double top_iterations(const struct top *t, unsigned k)
-{
-	uint64_t n = 0, ns = 0;
-	unsigned i;
-
-	for (i = 1; i <= k && i <= t->n && i <= TOP_SECONDS; i++) {
-		n += t->seconds[(t->n - i) % TOP_SECONDS].iterations;
-		ns += t->seconds[(t->n - i) % TOP_SECONDS].window_ns;
-	}
-	return ns ? (double)n * 1e9 / (double)ns : 0;
+	return 0;
 }
 
 void top_fini(struct top *t)
 {
+	unsigned v;
 	size_t i;
 
-	for (i = 0; i < buf_count(&t->rows, struct top_row); i++)
-		free(buf_at(&t->rows, struct top_row, i)->name);
-	buf_fini(&t->rows);
-	hash_fini(&t->places);
+	for (v = 0; v < TOP_VIEWS; v++) {
+		for (i = 0; i < top_rows(t, v); i++)
+			free(top_row(t, v, i)->name);
+		buf_fini(&t->tables[v].rows);
+		hash_fini(&t->tables[v].places);
+	}
+	for (i = 0; i <= TOP_JOBS_MAX; i++)
+		free(t->jobs[i]);
+	buf_fini(&t->cells);
 }

@@ -1,54 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The terminal, by ncurses: it knows each kind of terminal, and sends only what changed. The text is that of frame.c.
- * The terminal's size is asked before each frame, so SIGWINCH needs no handler.
+ * The terminal, by ncurses: it knows each kind of terminal, and sends only what changed. A thread of its own reads keys
+ * and writes, because a terminal that takes no output, as one behind a slow connection does, blocks who writes to it.
+ * The session must not wait for that. The terminal's size is asked before each frame, so SIGWINCH needs no handler.
  */
 #include "top/top.h"
 
 #include <errno.h>
 #include <locale.h>
 #include <ncurses.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
+#include "base/thread.h"
+
 #define SAID_BYTES 512
-#define ESCAPE	   27
-#define DELETE	   127
+#define CLOSE_S	   1 /* that a blocked thread gets to end */
 
 struct top_screen {
 	SCREEN *terminal;
+	struct termios mode; /* of the terminal before */
+	pthread_t thread;
+	int wake, told;	      /* eventfds: to the thread; to the session */
+	pthread_mutex_t lock; /* of the members below and of *t */
+	struct top *t;
 	struct top_choice c;
-	unsigned head, rows; /* of the last frame */
-	struct buf shown;    /* its text, which a frozen screen keeps */
+	struct top_page page;
+	struct buf popup;
+	const struct top_action *actions, *asked;
+	uint32_t asked_pid;
 	char said[SAID_BYTES];
 	bool lasts; /* what was said is a warning, not a stage on the way to the first second */
+	bool leave, ends;
 };
 
-int top_screen_open(struct top_screen **out, struct err *e)
+static void poke(int fd)
 {
-	struct top_screen *s = calloc(1, sizeof(*s));
+	const uint64_t one = 1;
 
-	*out = s;
-	if (!s)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	setlocale(LC_CTYPE, "");
-	s->terminal = newterm(NULL, stdout, stdin);
-	if (!s->terminal)
-		return err_set(e, ERR_RUNTIME, -ENOTSUP,
-			       "the terminal '%.40s' is not known; set TERM, or add --batch for plain text",
-			       getenv("TERM") ? getenv("TERM") : "");
-	set_term(s->terminal);
-	cbreak();
-	noecho();
-	keypad(stdscr, TRUE);
-	nodelay(stdscr, TRUE);
-	set_escdelay(25);
-	curs_set(0);
-	return 0;
+	if (write(fd, &one, sizeof(one)) != sizeof(one))
+		return; /* it has not been read for 2^64 times */
 }
+
+static void drain(int fd)
+{
+	uint64_t n;
+
+	if (read(fd, &n, sizeof(n)) != sizeof(n))
+		return;
+}
+
+/* ---- in the thread */
 
 static void follow_size(struct top_screen *s)
 {
@@ -61,158 +69,236 @@ static void follow_size(struct top_screen *s)
 	s->c.height = (unsigned)getmaxy(stdscr);
 }
 
-static void show(struct top_screen *s)
+static void put(const struct top_page *page, unsigned y, const char *line)
 {
-	char *line, *save = NULL, *text = s->shown.len ? strndup(s->shown.data, s->shown.len) : NULL;
-	int y = 0;
+	const attr_t how = !y				       ? A_BOLD
+			   : page->head && y == page->head     ? A_REVERSE
+			   : page->chosen && y == page->chosen ? A_BOLD
+							       : A_NORMAL;
+
+	attron(how);
+	mvaddstr((int)y, 0, line);
+	while (how == A_REVERSE && getcury(stdscr) == (int)y && getcurx(stdscr) < getmaxx(stdscr) - 1)
+		addch(' ');
+	attrset(A_NORMAL);
+}
+
+/* The text is a copy: the terminal may take long, and the session goes on meanwhile. */
+static void show(const struct top_page *page, char *text)
+{
+	char *line, *end;
+	int y;
 
 	erase();
-	/* strtok_r() would skip empty lines. */
-	for (line = text; line && *line && y < getmaxy(stdscr); line = save, y++) {
-		save = strchr(line, '\n');
-		if (save)
-			*save++ = '\0';
-		if (!y)
-			attron(A_BOLD);
-		if (s->head && (unsigned)y == s->head)
-			attron(A_REVERSE);
-		mvaddstr(y, 0, line);
-		if (s->head && (unsigned)y == s->head)
-			for (int x = getcurx(stdscr); x < getmaxx(stdscr); x++)
-				addch(' ');
-		attrset(A_NORMAL);
-		if (!save)
+	for (line = text, y = 0; line && *line && y < getmaxy(stdscr); line = end + 1, y++) {
+		end = strchr(line, '\n');
+		if (end)
+			*end = '\0';
+		put(page, (unsigned)y, line);
+		if (!end)
 			break;
 	}
-	free(text);
 	refresh();
 }
 
-void top_screen_draw(struct top_screen *s, struct top *t)
+static void draw(struct top_screen *s)
 {
+	struct top_page page;
+	char *text;
+
+	pthread_mutex_lock(&s->lock);
 	follow_size(s);
-	if (!s->c.frozen || !s->shown.len || s->c.help) {
-		s->c.said = s->said[0] && (s->lasts || !top_last(t)) ? s->said : NULL;
-		s->shown.len = 0;
-		top_frame(t, &s->c, &s->shown, &s->head, &s->rows);
+	s->c.said = s->said[0] && (s->lasts || !s->t->at) ? s->said : NULL;
+	top_frame(s->t, &s->c, &s->page);
+	page = s->page;
+	text = s->page.text.len ? strndup(s->page.text.data, s->page.text.len) : NULL;
+	pthread_mutex_unlock(&s->lock);
+	show(&page, text);
+	free(text);
+}
+
+static uint32_t chosen_pid(const struct top_screen *s)
+{
+	const struct top_row *row;
+	size_t i;
+
+	for (i = 0; i < top_rows(s->t, s->c.view); i++) {
+		row = top_row(s->t, s->c.view, i);
+		if (row->id == s->c.chosen_id)
+			return row->tgid;
 	}
-	show(s);
+	return 0;
 }
 
-void top_screen_say(struct top_screen *s, struct top *t, bool warning, const char *text)
+static void press(struct top_screen *s, int key)
 {
-	if (s->lasts && !warning)
-		return;
-	snprintf(s->said, sizeof(s->said), "%s", text);
-	s->lasts = warning;
-	top_screen_draw(s, t);
-}
+	struct top_keys k = {.t = s->t, .c = &s->c, .page = &s->page, .actions = s->actions, .popup = &s->popup};
 
-/* ---- keys */
-
-static void type(struct top_choice *c, int key)
-{
-	const size_t len = strlen(c->filter);
-
-	if (key == '\n' || key == KEY_ENTER || key == '\r')
-		c->typing = false;
-	else if (key == ESCAPE)
-		*c->filter = '\0', c->typing = false;
-	else if ((key == KEY_BACKSPACE || key == DELETE || key == '\b') && len)
-		c->filter[len - 1] = '\0';
-	else if (key >= ' ' && key < DELETE && len + 1 < sizeof(c->filter))
-		snprintf(c->filter + len, sizeof(c->filter) - len, "%c", key);
-	c->first = 0;
-}
-
-static void move_by(struct top_screen *s, long by)
-{
-	const long last = s->rows ? (long)s->rows - 1 : 0, to = (long)s->c.first + by;
-
-	s->c.first = (unsigned)(to < 0 ? 0 : to > last ? last : to);
-}
-
-static bool press(struct top_screen *s, int key)
-{
-	const long page = s->c.height > s->head + 1 ? (long)(s->c.height - s->head - 1) : 1;
-
-	switch (key) {
-	case 'q':
-		return true;
-	case 's':
-		s->c.sort = (s->c.sort + 1) % TOP_SORTS;
-		break;
-	case 'S':
-		s->c.sort = (s->c.sort + TOP_SORTS - 1) % TOP_SORTS;
-		break;
-	case 'r':
-		s->c.ascending = !s->c.ascending;
-		break;
-	case '/':
-		s->c.typing = true;
-		s->c.help = false;
-		break;
-	case ' ':
-		s->c.frozen = !s->c.frozen;
-		s->shown.len = 0;
-		break;
-	case '?':
-	case 'h':
-		s->c.help = !s->c.help;
-		break;
-	case ESCAPE:
-		s->c.help = false;
-		s->c.filter[0] = '\0';
-		break;
-	case KEY_DOWN:
-		move_by(s, 1);
-		break;
-	case KEY_UP:
-		move_by(s, -1);
-		break;
-	case KEY_NPAGE:
-		move_by(s, page);
-		break;
-	case KEY_PPAGE:
-		move_by(s, -page);
-		break;
-	case KEY_HOME:
-		s->c.first = 0;
-		break;
-	case KEY_END:
-		move_by(s, (long)s->rows);
-		break;
+	pthread_mutex_lock(&s->lock);
+	top_press(&k, key);
+	s->leave |= k.leave;
+	if (k.asked) {
+		s->asked = k.asked;
+		s->asked_pid = chosen_pid(s);
 	}
+	pthread_mutex_unlock(&s->lock);
+	if (k.leave || k.asked)
+		poke(s->told);
+}
+
+static void *run(void *arg)
+{
+	struct top_screen *s = arg;
+	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = s->wake, .events = POLLIN}};
+	int key;
+
+	while (!__atomic_load_n(&s->ends, __ATOMIC_ACQUIRE)) {
+		draw(s);
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (fds[1].revents)
+			drain(s->wake);
+		while (!__atomic_load_n(&s->ends, __ATOMIC_ACQUIRE) && (key = getch()) != ERR)
+			press(s, key);
+		if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) { /* the terminal has gone */
+			press(s, 'q');
+			fds[0].fd = -1;
+		}
+	}
+	return NULL;
+}
+
+/* ---- for the session */
+
+static int fail(struct top_screen *s, int err, struct err *e)
+{
+	if (s && s->terminal) {
+		endwin();
+		delscreen(s->terminal);
+		s->terminal = NULL;
+	}
+	return err_set(e, ERR_RUNTIME, err, "cannot start a thread for the screen: %s", strerror(-err));
+}
+
+int top_screen_open(struct top_screen **out, struct top *t, const struct top_action *actions, struct err *e)
+{
+	struct top_screen *s = calloc(1, sizeof(*s));
+	int err;
+
+	*out = NULL;
+	if (!s)
+		return fail(s, -ENOMEM, e);
+	s->t = t;
+	s->actions = actions;
+	s->c.marks = true;
+	top_choice_init(&s->c);
+	pthread_mutex_init(&s->lock, NULL);
+	tcgetattr(STDIN_FILENO, &s->mode);
+	setlocale(LC_CTYPE, "");
+	s->terminal = newterm(NULL, stdout, stdin);
+	if (!s->terminal) {
+		free(s);
+		return err_set(e, ERR_RUNTIME, -ENOTSUP,
+			       "the terminal '%.40s' is not known; set TERM, or add --batch for plain text",
+			       getenv("TERM") ? getenv("TERM") : "");
+	}
+	set_term(s->terminal);
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(25);
+	curs_set(0);
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->told = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = s->wake < 0 || s->told < 0 ? -errno : thread_start(&s->thread, run, s);
+	if (err)
+		return fail(s, err, e);
+	*out = s;
+	return 0;
+}
+
+int top_screen_fd(const struct top_screen *s)
+{
+	return s->told;
+}
+
+bool top_screen_serve(struct top_screen *s, void *ctx)
+{
+	const struct top_action *asked;
+	struct buf text = {0};
+	uint32_t pid;
+	bool leave;
+
+	drain(s->told);
+	pthread_mutex_lock(&s->lock);
+	asked = s->asked;
+	pid = s->asked_pid;
+	leave = s->leave;
+	s->asked = NULL;
+	pthread_mutex_unlock(&s->lock);
+	if (!asked || leave)
+		return leave;
+	asked->run(ctx, pid, &text);
+	buf_put(&text, "", 1);
+	top_screen_lock(s);
+	buf_fini(&s->popup);
+	s->popup = text;
+	s->c.popup = &s->popup;
+	s->c.popup_first = 0;
+	top_screen_unlock(s);
 	return false;
 }
 
-bool top_screen_keys(struct top_screen *s, struct top *t)
+void top_screen_lock(struct top_screen *s)
 {
-	bool leave = false, any = false;
-	int key;
-
-	while (!leave && (key = getch()) != ERR) {
-		any = true;
-		if (s->c.typing)
-			type(&s->c, key);
-		else
-			leave = press(s, key);
-	}
-	if (any && s->c.frozen && !leave) /* what is chosen shows, of the same second */
-		s->shown.len = 0;
-	if (any && !leave)
-		top_screen_draw(s, t);
-	return leave;
+	pthread_mutex_lock(&s->lock);
 }
 
+void top_screen_unlock(struct top_screen *s)
+{
+	pthread_mutex_unlock(&s->lock);
+	poke(s->wake);
+}
+
+void top_screen_say(struct top_screen *s, bool warning, const char *text)
+{
+	top_screen_lock(s);
+	if (!s->lasts || warning) {
+		snprintf(s->said, sizeof(s->said), "%s", text);
+		s->lasts = warning;
+	}
+	top_screen_unlock(s);
+}
+
+static bool ended(struct top_screen *s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += CLOSE_S;
+	return !pthread_timedjoin_np(s->thread, NULL, &until);
+}
+
+/* A thread that is blocked by its terminal goes on when what it has written is dropped. If not, it ends with mxbpf. */
 void top_screen_close(struct top_screen *s)
 {
 	if (!s)
 		return;
-	if (s->terminal) {
-		endwin();
-		delscreen(s->terminal);
+	__atomic_store_n(&s->ends, true, __ATOMIC_RELEASE);
+	poke(s->wake);
+	if (!ended(s)) {
+		tcflush(STDOUT_FILENO, TCOFLUSH);
+		if (!ended(s)) {
+			tcsetattr(STDIN_FILENO, TCSANOW, &s->mode);
+			return;
+		}
 	}
-	buf_fini(&s->shown);
+	endwin();
+	delscreen(s->terminal);
+	close(s->wake);
+	close(s->told);
+	buf_fini(&s->page.text);
+	buf_fini(&s->popup);
 	free(s);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live view: rates of the last second and of the last minute, the sentence that bounds the job, and the rows with
- * the most time. rates.c keeps what each second was; frame.c makes the text of a screen from it; screen.c shows it on a
- * terminal by ncurses. Scripts get the text alone.
+ * The live view: rates of the last second and of the last minute, the sentence that bounds a job, and rows of
+ * operators, threads, processes and jobs. rates.c and jobs.c keep what each second was; columns.c and frame.c make the
+ * text of a screen from it; screen.c shows it on a terminal by ncurses, and keys.c says what keys do. Scripts get the
+ * text alone.
  */
 #ifndef TOP_TOP_H
 #define TOP_TOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,77 +20,201 @@
 #include "mxbpf_step.h"
 
 #define TOP_SECONDS  60
-#define TOP_ROWS_MAX 8192 /* names that are kept; further ones are in no row, and are counted */
+#define TOP_ROWS_MAX 8192 /* of a view; calls of further ones are in no row, and are counted */
+#define TOP_JOBS_MAX 64	  /* processes of further jobs are in the last one */
+
+enum top_view { TOP_OPERATORS, TOP_THREADS, TOP_PROCESSES, TOP_JOBS, TOP_VIEWS };
+extern const char *const top_view_words[TOP_VIEWS];
 
 /* Rates of a row over some seconds. A share of 1 means that one thread did nothing else. */
 struct top_rates {
-	double calls, share;
-	uint64_t avg_ns; /* of its own time */
+	double calls, iterations, share, cpu; /* cpu: CPUs that were used, of processes and jobs */
+	uint64_t avg_ns;		      /* of its own time */
+};
+
+/* What a row did in a second. */
+struct top_part {
+	uint32_t calls, iterations;
+	uint64_t self_ns, cpu_ns;
 };
 
 struct top_row {
-	char *name; /* owned, untrusted */
+	uint64_t id;   /* not 0, of no other row */
+	uint64_t a, b; /* its key in the table */
+	char *name;    /* owned, untrusted */
+	uint32_t job;  /* place in top.jobs */
+	uint32_t tgid, tid;
 	uint8_t cls;
-	uint32_t calls[TOP_SECONDS];
-	uint64_t self_ns[TOP_SECONDS];
-	struct top_rates second, minute; /* of the last seconds that were taken */
+	char kind[32]; /* title of its class, of operators */
+	bool partial;  /* calls are missing, because --max-overhead left out probes */
+	/* Of a process, and the sums of a job. */
+	bool alive;
+	uint32_t rank, processes; /* rank: MDL_NO_NUMBER: not known */
+	uint64_t started, cpu_ns, resident_bytes;
+	int64_t live_bytes; /* allocated less freed since the start, when the last iteration ended */
+	char line[200];	    /* of Python, on which most looks of the last second found it, untrusted; "": not known */
+	uint64_t line_looks;
+	struct top_part parts[TOP_SECONDS];
+	struct top_rates second, minute; /* of the second that is shown, and of the last seconds */
 };
 
-/* A second of the job. */
+/* A second of a job. */
 struct top_second {
-	uint64_t window_ns, iterations, iteration_ns, added_ns, lost;
+	uint64_t window_ns, iterations, iteration_ns;
 	uint64_t part_ns[MXBPF_STEP_PARTS]; /* of iterations whose parts are known */
 	uint64_t known_ns;
 };
 
+struct top_table {
+	struct hash places; /* key -> 1 + place in rows */
+	struct buf rows;    /* struct top_row */
+};
+
+/* Calls of one operator on one thread in the second that is shown. */
+struct top_cell {
+	uint32_t rows[TOP_VIEWS]; /* 1 + place of its row; 0: none */
+	uint64_t calls, self_ns, total_ns, p50_ns, max_ns;
+	uint64_t runq_ns, blocked_ns; /* of self_ns */
+};
+
 struct top {
-	struct top_second seconds[TOP_SECONDS]; /* a ring: the last one is at (n - 1) % TOP_SECONDS */
-	uint64_t n;				/* seconds that were taken */
-	struct hash places;			/* (class, name id) -> 1 + place in rows */
-	struct buf rows;			/* struct top_row */
-	uint64_t left_out;			/* calls of names beyond TOP_ROWS_MAX, in the last second */
-	int64_t live_bytes;			/* of the last iteration; 0: not known */
-	char title[160], finding[512];		/* untrusted */
-	uint64_t own_ns;			/* CPU time of mxbpf in the last second */
+	bool one_job; /* all processes are of one job; set it before the first second */
+	bool frozen;  /* seconds are taken, but what is shown stays */
+	uint64_t n;   /* seconds that were taken */
+	uint64_t at;  /* number of the second that is shown, from 1 */
+	struct top_table tables[TOP_VIEWS];
+	struct top_second
+		*jobs[TOP_JOBS_MAX + 1]; /* owned rings of TOP_SECONDS; 0: the sum; i: of the job in row i - 1 */
+	uint32_t job;			 /* whose rows and finding are shown; 0: all */
+	struct buf cells;		 /* struct top_cell */
+	uint64_t ids, left_out;		 /* left_out: calls without a row in the second that is shown */
+	uint64_t lost[TOP_SECONDS];
+	uint64_t shown_lost, minute_lost;
+	bool account;		       /* cells have runq_ns and blocked_ns */
+	char title[160], finding[512]; /* untrusted */
+	unsigned gpus;		       /* that had work; 0: none is known */
+	double gpu;		       /* share of the time in which they were busy */
+	uint64_t added_ns, own_ns;     /* CPU time that watching added, and of mxbpf, in the last second */
 	uint64_t own_before_ns;
 };
 
-/* Takes the model of an interval. 0 or -ENOMEM. */
-int top_take(struct top *t, const struct mdl_session *s, struct mdl *m);
+/* An interval: its model, and the processes that are watched at its end. */
+struct top_input {
+	const struct mdl_session *session;
+	struct mdl *model;
+	const pid_t *pids;
+	size_t npids;
+};
+/* 0 or -ENOMEM. */
+int top_take(struct top *t, const struct top_input *in);
 void top_fini(struct top *t);
-const struct top_second *top_last(const struct top *t); /* NULL: none was taken yet */
-/* Iterations per second over the last k seconds; 0: none. */
-double top_iterations(const struct top *t, unsigned k);
 
-enum top_sort { TOP_BY_SHARE, TOP_BY_CALLS, TOP_BY_AVG, TOP_BY_MINUTE, TOP_BY_NAME, TOP_SORTS };
-extern const char *const top_sort_words[TOP_SORTS];
+/* ---- rates.c */
+#define top_rows(t, view) buf_count(&(t)->tables[view].rows, struct top_row)
+static inline struct top_row *top_row(const struct top *t, enum top_view v, size_t place)
+{
+	return buf_at(&t->tables[v].rows, struct top_row, place);
+}
+/* Finds a row, or adds one without a name. NULL: out of memory, or there are too many. */
+struct top_row *top_row_put(struct top *t, enum top_view v, uint64_t a, uint64_t b);
+struct top_row *top_row_find(const struct top *t, enum top_view v, uint64_t a, uint64_t b);
+static inline struct top_part *top_part_now(const struct top *t, struct top_row *row)
+{
+	return &row->parts[t->n % TOP_SECONDS];
+}
 
-/* How the user wants to see the rows. */
+/* ---- jobs.c. They return 0 or -ENOMEM. */
+int top_take_processes(struct top *t, const struct top_input *in);
+/* The row of a process, also of one that has ended meanwhile. NULL: no memory or too many. */
+struct top_row *top_process_put(struct top *t, const struct mdl_session *s, uint32_t tgid);
+int top_take_iterations(struct top *t, const struct top_input *in);
+int top_take_finding(struct top *t, const struct top_input *in);
+/* The second of a job that is shown. NULL: none was taken yet. */
+const struct top_second *top_second(const struct top *t, uint32_t job);
+/* Iterations per second over the k seconds up to that which is shown; 0: none. */
+double top_iterations(const struct top *t, uint32_t job, unsigned k);
+/* The sum over the processes of a job, in struct top_row. alive: there are any. */
+struct top_row top_job_sum(const struct top *t, uint32_t job);
+
+/* ---- what the user wants to see */
+
 struct top_choice {
-	enum top_sort sort;
-	bool ascending, help, frozen, typing; /* typing: keys go into the filter */
+	enum top_view view;
+	unsigned sort[TOP_VIEWS]; /* places in top_columns */
+	bool ascending, typing;	  /* typing: keys go into the filter */
+	bool marks;		  /* the chosen row is marked; not in text for scripts */
 	char filter[64];
-	unsigned first; /* row at the top of the table */
+	unsigned first, chosen;	    /* rows: at the top of the table, and the chosen one */
+	uint64_t chosen_id, opened; /* ids of rows; opened: with its details; 0: none */
 	unsigned width, height;
-	const char *said; /* the last message of the session; NULL: none */
+	const char *said;	 /* the last message of the session; NULL: none */
+	const struct buf *popup; /* text that is shown instead of the table; NULL: none */
+	unsigned popup_first;	 /* its first line */
+};
+void top_choice_init(struct top_choice *c);
+
+/* A column of tables. */
+struct top_column {
+	const char *word, *head;
+	unsigned width;				  /* at least; 0: the rest of the line */
+	unsigned least;				  /* columns of a screen that has it */
+	unsigned views;				  /* bits of enum top_view */
+	bool of_jobs;				  /* only if there are several jobs */
+	double (*value)(const struct top_row *r); /* NULL: it is sorted by the text */
+	const char *(*text)(const struct top *t, const struct top_row *r, char buf[64]);
+};
+extern const struct top_column top_columns[]; /* ends with word NULL */
+bool top_column_shows(const struct top *t, const struct top_choice *c, const struct top_column *column);
+bool top_view_shows(const struct top *t, enum top_view v);
+/* Sorts rows. */
+void top_sort(const struct top *t, const struct top_choice *c, const struct top_row **rows, size_t n);
+
+/* The text of a screen: lines, each with a line feed, without colours. */
+struct top_page {
+	struct buf text;
+	unsigned head;	 /* the line with the headings of the table; 0: none */
+	unsigned chosen; /* the line of the chosen row; 0: none */
+	unsigned rows;	 /* that fit the filter, or lines of the popup */
+	unsigned fit;	 /* of them, so many are on the screen at once */
+};
+/* Makes it anew, and moves what was chosen into what there is. 0 or -ENOMEM. */
+int top_frame(const struct top *t, struct top_choice *c, struct top_page *page);
+
+/* ---- the terminal, which has a thread of its own: one that takes no output delays nothing */
+
+/* What a key does that needs the session: it makes text for a popup. pid: process of the chosen row; 0: all. */
+struct top_action {
+	int key;
+	const char *word, *help;
+	void (*run)(void *ctx, uint32_t pid, struct buf *text);
 };
 
-/*
- * Appends the lines of a screen to out, each with a line feed, without colours; *head is the line with the headings of
- * the table, and *rows the number of rows that fit the filter. 0 or -ENOMEM.
- */
-int top_frame(struct top *t, const struct top_choice *c, struct buf *out, unsigned *head, unsigned *rows);
-
-/* ---- the terminal */
-
 struct top_screen;
-/* Takes over the terminal. ERR_RUNTIME if it cannot move the cursor. */
-int top_screen_open(struct top_screen **out, struct err *e);
-void top_screen_draw(struct top_screen *s, struct top *t);
-/* Takes the keys that were typed. Returns true if the user wants to leave. */
-bool top_screen_keys(struct top_screen *s, struct top *t);
-/* A message of the session: a warning stays, others until the first second is over. */
-void top_screen_say(struct top_screen *s, struct top *t, bool warning, const char *text);
+/*
+ * Takes over the terminal. actions end with key 0; they and t are borrowed. ERR_RUNTIME if it cannot move the cursor.
+ */
+int top_screen_open(struct top_screen **out, struct top *t, const struct top_action *actions, struct err *e);
+int top_screen_fd(const struct top_screen *s); /* readable if top_screen_serve() has something to do */
+/* Runs the action that was asked for. Returns true if the user wants to leave. */
+bool top_screen_serve(struct top_screen *s, void *ctx);
+/* Around changes of t: without the lock nobody else reads it. top_screen_unlock() draws it. */
+void top_screen_lock(struct top_screen *s);
+void top_screen_unlock(struct top_screen *s);
+/* A message of the session: a warning stays, others until the first second is over. Called from any thread. */
+void top_screen_say(struct top_screen *s, bool warning, const char *text);
 void top_screen_close(struct top_screen *s); /* gives the terminal back; NULL is legal */
+
+/* ---- keys.c, for screen.c */
+
+struct top_keys {
+	struct top *t;
+	struct top_choice *c;
+	const struct top_page *page;
+	const struct top_action *actions;
+	const struct top_action *asked; /* the action whose key was pressed; NULL: none */
+	struct buf *popup;		/* text that a key shows at once */
+	bool leave;
+};
+void top_press(struct top_keys *k, int key);
 
 #endif
