@@ -140,3 +140,163 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 	expect_same 'exit 1' "$(<ended)"
 	shows "the terminal 'nonsense' is not known; set TERM, or add --batch"
 }
+
+# Cheap ranks: 64 toys, which work when SIGUSR1 comes. Prints "ready PID" of their parent.
+RANKS='
+import os, signal, subprocess, sys
+def start(rank):
+    env = {"RANK": str(rank), "WORLD_SIZE": "64", "MASTER_ADDR": "here", "MASTER_PORT": "1%d" % (rank // 32)}
+    return subprocess.Popen([sys.argv[1], "20", "1", "hold"], env=env, stdout=subprocess.PIPE)
+ranks = [start(i) for i in range(64)]
+for r in ranks:
+    assert r.stdout.readline().startswith(b"ready")
+signal.signal(signal.SIGUSR1, lambda *_: [r.send_signal(signal.SIGUSR1) for r in ranks])
+signal.signal(signal.SIGTERM, lambda *_: [r.kill() for r in ranks] and sys.exit())
+print("ready", os.getpid(), flush=True)
+print("pids", *(r.pid for r in ranks), flush=True)
+while True:
+    signal.pause()
+'
+
+start_ranks() {
+	mkdir -p bin
+	ln -sf "$O/toy/toy" "bin/toy$$"
+	ln -sf "$O/toy/libmxnet.so" bin/libmxnet.so
+	start_ready ranks python3 -c "$RANKS" "$PWD/bin/toy$$" >/dev/null
+}
+
+@test "Each of 64 ranks has a row with its pid, two jobs have one each, and their calls are what they made" {
+	start_ranks
+	"$MXBPF" top --comm "toy$$" --batch >frames 3>&- &
+	local top=$!
+	wait_frames 2
+	kill -s USR1 "$READY_PID"
+	wait_frames $(($(grep -c "iterations/s now" frames) + 3))
+	kill -s INT "$top"
+	wait "$top"
+	python3 - "$(out ranks)" <<-'END'
+		import re, sys
+		pids = re.search(r'^pids (.*)', open(sys.argv[1]).read(), re.M)[1].split()
+		frames = open('frames', encoding='utf-8').read().split('\n\n')
+		table = re.findall(r'^ +[0-9.e+]+ +[0-9.]+% +[0-9]+% +\S+ [KM]iB .* +(\d+) +(\d+)  here:(1\d) +toy', frames[-2], re.M)
+		assert sorted(table) == sorted((str(i), pid, '1%d' % (i // 32)) for i, pid in enumerate(pids)), table
+		jobs = re.findall(r'^ .* (\d+)  here:(1\d)$', frames[-2], re.M)
+		assert sorted(jobs) == [('32', '10'), ('32', '11')], frames[-2]
+		calls = sum(float(n) for n in re.findall(r'^ *([0-9.]+) +[0-9.]+% .* here:1\d +sum$', '\n'.join(frames), re.M))
+		print(calls)
+		assert 0.9 * 64 * 20 < calls < 1.1 * 64 * 20 and 'LOSS' not in frames[-2]
+	END
+	kill -s TERM "$READY_PID"
+	# On a small screen all of them can be reached, and one job chosen.
+	start_ranks
+	terminal 80 24 "$MXBPF" top --comm "toy$$"
+	shows 'OPERATORS threads processes jobs'
+	keys v v s s s s s
+	shows 'PROCESSES jobs by rank'
+	shows '^> .* 63 +[0-9]+  toy'
+	keys End
+	shows '^> .* 0 +[0-9]+  toy'
+	keys j
+	shows '^here:10 '
+	shows '^CPU [0-9]+% of 32 processes'
+	keys Home
+	shows '^> .* 31 +[0-9]+  toy'
+	keys q
+	ends
+	kill -s TERM "$READY_PID"
+}
+
+# The loop under a name of its own, so that a session by name has nothing else. With STEPS it ends after so many.
+start_named() { # NAME [STEPS]
+	echo "$LOOP" | sed "s/^while True:/for _ in range(${2:-1 << 60}):/" >loop.py
+	mkdir -p bin
+	ln -sf "$(readlink -f "$PYTHON_TORCH")" "bin/live$$"
+	start_ready "$1" env PYTHONPATH="$(echo "$(dirname "$(dirname "$PYTHON_TORCH")")"/lib/python3.*/site-packages)" \
+		"bin/live$$" -u "$PWD/loop.py" >/dev/null
+}
+
+@test "Enter shows what there is about a row, p the Python stacks of all threads, and Escape closes both" {
+	start_loop
+	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	shows '^>? +[0-9.]+ +[0-9.]+% .* aten::sinh'
+	keys / sinh Enter Enter
+	shows '^ +operator: [0-9,]+ calls in the second, each [0-9.]+ [mun]s with calls in it, p50 '
+	shows "^ +[0-9.]+/s +[0-9.]+%  p50 .* $READY_PID python"
+	keys Escape
+	shows '^ +calls/s' # the table
+	! screen | grep -q ' p50 '
+	keys Escape v
+	shows '^operators THREADS processes by share'
+	shows "^> .* $READY_PID +$READY_PID  python"
+	keys p
+	shows "^process $READY_PID \(python"
+	shows "^  thread $READY_PID \(python.*\), the main thread"
+	shows '/loop\.py\([0-9]+\): <module>'
+	keys Escape
+	shows '^operators THREADS processes by share'
+	keys q
+	ends
+	expect_same 'exit 0' "$(<ended)"
+}
+
+@test "A job that ends and starts again stays on the screen" {
+	local first
+	start_named first
+	first=$READY_PID
+	terminal 80 24 "$MXBPF" top --comm "live$$" --probes op
+	keys v v
+	shows "^> .* $first  live$$$"
+	stop_pid "$first" KILL
+	shows "^> .* ended .* $first  live$$$"
+	shows '^0 iterations/s now'
+	start_named second
+	shows "^.  .* $READY_PID  live$$$"
+	shows '^[1-9][0-9.]* iterations/s now'
+	keys q
+	ends
+	expect_same 'exit 0' "$(<ended)"
+}
+
+@test "Of 200 rows each can be reached on a screen of 80x24, and 200x50 shows more of them" {
+	echo "$LOOP" | sed 's/^step()$/&\nfor i in range(200):\n    with torch.profiler.record_function("part_%03d" % i):\n        torch.cosh(weight)/;
+		s/^    step()$/&\n    for i in range(200):\n        with torch.profiler.record_function("part_%03d" % i):\n            torch.cosh(weight)/' >loop.py
+	start_ready loop "$PYTHON_TORCH" -u "$PWD/loop.py" >/dev/null
+	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	shows '% .* part_'
+	keys / part_ Enter S S
+	shows 'by name; only names with part_;'
+	shows '^> .* part_000$'
+	keys End
+	shows '^> .* part_199$'
+	keys PPage
+	shows '^> .* part_18[0-9]$'
+	keys Up Home
+	shows '^> .* part_000$'
+	tmux -S "$BATS_TEST_TMPDIR/tmux" resize-window -x 200 -y 50
+	shows ' part_039$'
+	keys q
+	ends
+	expect_same 'exit 0' "$(<ended)"
+}
+
+@test "A terminal that takes no output holds up neither the seconds nor processes that come" {
+	local seconds columns
+	start_named first
+	terminal 80 24 "$MXBPF" top --comm "live$$" --probes op
+	shows '^[1-9][0-9.]* iterations/s now'
+	keys C-s # from now on, who writes to the terminal is blocked
+	seconds=$SECONDS
+	start_named second 400
+	wait_exit "$BG_PID"
+	seconds=$((SECONDS - seconds))
+	keys C-q v v
+	shows "^. .* ended +[1-9].* $READY_PID  live$$$"
+	# One column of the line for each second.
+	columns=$(screen | sed -n 's/.* in the minute *//p' | wc -m)
+	echo "$seconds s, $columns columns"
+	((columns >= seconds))
+	! screen | grep LOSS
+	keys q
+	ends
+	expect_same 'exit 0' "$(<ended)"
+}

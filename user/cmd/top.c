@@ -16,7 +16,7 @@
 #define SECOND_NS   1000000000ull
 #define END_MS	    1000
 #define BATCH_WIDTH 200
-#define BATCH_ROWS  40 /* of a view, with the lines about the job */
+#define BATCH_ROWS  100 /* of a view, with the lines about the job */
 #define POPUP_BYTES (1u << 20)
 
 struct live {
@@ -37,6 +37,7 @@ static void add_process(void *ctx, uint32_t tgid, const struct plan *plan)
 	buf_put(&l->pids, &pid, sizeof(pid)); /* without memory it has no CPU time in this second */
 }
 
+/* Operators, then processes and jobs if there are several. */
 static int print_frame(struct live *l)
 {
 	struct top_choice c = {.width = BATCH_WIDTH, .height = BATCH_ROWS};
@@ -44,12 +45,16 @@ static int print_frame(struct live *l)
 	int err = 0;
 
 	top_choice_init(&c);
-	err = top_frame(&l->top, &c, &page);
-	if (!err &&
-	    (fwrite(page.text.data, 1, page.text.len, stdout) != page.text.len || puts("") == EOF || fflush(stdout)))
-		err = -EIO;
+	for (c.view = 0; c.view < TOP_VIEWS && !err; c.view++) {
+		if (c.view && (c.view == TOP_THREADS || top_rows(&l->top, c.view) < 2))
+			continue;
+		c.bare = c.view;
+		err = top_frame(&l->top, &c, &page);
+		if (!err && fwrite(page.text.data, 1, page.text.len, stdout) != page.text.len)
+			err = -EIO;
+	}
 	buf_fini(&page.text);
-	return err;
+	return !err && (puts("") == EOF || fflush(stdout)) ? -EIO : err;
 }
 
 static int take(struct live *l, const struct mdl_session *about, struct mdl *m)

@@ -59,7 +59,7 @@ static const char *mean_text(const struct top *t, const struct top_row *r, char 
 
 static const char *memory_text(const struct top *t, const struct top_row *r, char buf[TEXT_BYTES])
 {
-	return r->alive ? fmt_bytes(r->resident_bytes, buf) : "-";
+	return r->alive ? fmt_bytes(r->resident_bytes, buf) : "ended";
 }
 
 static const char *rank_text(const struct top *t, const struct top_row *r, char buf[TEXT_BYTES])
@@ -107,7 +107,7 @@ bool top_view_shows(const struct top *t, enum top_view v)
 bool top_column_shows(const struct top *t, const struct top_choice *c, const struct top_column *column)
 {
 	return column->views & BIT(c->view) && c->width >= column->least &&
-	       (!column->of_jobs || top_rows(t, TOP_JOBS) > 1);
+	       (!column->of_jobs || (top_rows(t, TOP_JOBS) > 1 && !t->job));
 }
 
 void top_choice_init(struct top_choice *c)

@@ -237,7 +237,7 @@ static void put_row(struct top_lines *f, const struct top *t, const struct top_c
 		else
 			len += put_text(text + len, sizeof(text) - len, k, k->text(t, r, cell));
 	len = len < sizeof(text) ? len : sizeof(text) - 1;
-	top_line(f, "%s%s%s", text, r->partial ? " *" : "", c->view == TOP_PROCESSES && !r->alive ? " (ended)" : "");
+	top_line(f, "%s%s", text, r->partial ? " *" : "");
 }
 
 /* ---- what is chosen */
@@ -332,7 +332,8 @@ int top_frame(const struct top *t, struct top_choice *c, struct top_page *page)
 		put_popup(&f, c, page);
 		return f.err;
 	}
-	put_job(&f, t, c);
+	if (!c->bare)
+		put_job(&f, t, c);
 	put_views(&f, t, c);
 	return put_table(&f, t, c, page);
 }

@@ -136,6 +136,7 @@ static void press(struct top_screen *s, int key)
 
 	pthread_mutex_lock(&s->lock);
 	top_press(&k, key);
+	top_frame(s->t, &s->c, &s->page); /* the next key means what this one has made of the rows */
 	s->leave |= k.leave;
 	if (k.asked) {
 		s->asked = k.asked;

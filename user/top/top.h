@@ -143,6 +143,7 @@ struct top_choice {
 	unsigned sort[TOP_VIEWS]; /* places in top_columns */
 	bool ascending, typing;	  /* typing: keys go into the filter */
 	bool marks;		  /* the chosen row is marked; not in text for scripts */
+	bool bare;		  /* the table alone */
 	char filter[64];
 	unsigned first, chosen;	    /* rows: at the top of the table, and the chosen one */
 	uint64_t chosen_id, opened; /* ids of rows; opened: with its details; 0: none */
