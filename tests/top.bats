@@ -239,6 +239,29 @@ start_named() { # NAME [STEPS]
 	expect_same 'exit 0' "$(<ended)"
 }
 
+window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
+
+@test "t writes a trace of the next five seconds, which has the calls of these seconds, and so does leaving before they are over" {
+	start_loop
+	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	shows 'aten::sinh'
+	keys t
+	shows "the next five seconds go to mxbpf-$READY_PID-.*.pftrace"
+	shows "wrote mxbpf-$READY_PID-.*.pftrace"
+	mv mxbpf-"$READY_PID"-*.pftrace whole.pftrace
+	keys t
+	shows "the next five seconds go to mxbpf-$READY_PID-.*.pftrace"
+	keys q
+	ends
+	expect_same 'exit 0' "$(<ended)"
+	screen | grep -q "^wrote mxbpf-$READY_PID-.*.pftrace"
+	mv mxbpf-"$READY_PID"-*.pftrace short.pftrace
+	(($(window_of whole.pftrace) >= 5000000000 && $(window_of short.pftrace) < 5000000000))
+	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
+	node "$REPO/tests/perfetto/answers.mjs" "$O/deps/perfetto" whole.pftrace >answers # an import error is exit 1
+	(($(sed -n 's/^slices of each.*"name":"aten::sinh","n":\([0-9]*\).*/\1/p' answers) >= 7))
+}
+
 @test "A job that ends and starts again stays on the screen" {
 	local first
 	start_named first

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fmt.h"
@@ -190,14 +189,9 @@ int cmd_attach(const struct cmd_opts *o)
 
 int cmd_record(const struct cmd_opts *o)
 {
-	char stamp[32], name[128];
-	time_t now = time(NULL);
-	struct tm tm;
+	char name[CMD_NAME_BYTES];
 
-	if (o->output)
-		return o->ses.no_bpf ? cmd_record_without_bpf(o, o->output) : run(o, o->output);
-	gmtime_r(&now, &tm);
-	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
-	snprintf(name, sizeof(name), "mxbpf-%d-%s.mxd", o->ses.choice.npids ? o->ses.choice.pids[0] : getpid(), stamp);
-	return o->ses.no_bpf ? cmd_record_without_bpf(o, name) : run(o, name);
+	if (!o->output)
+		cmd_own_name(o, "mxd", name);
+	return (o->ses.no_bpf ? cmd_record_without_bpf : run)(o, o->output ? o->output : name);
 }

@@ -99,6 +99,9 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 
 /* Without -f, chooses the format of tables by the suffix of -o. 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_settle_format(struct cmd_opts *o, struct err *e);
+/* Writes the name of a file that the user has not named: "mxbpf-1234-20261123T005703Z.mxd". */
+#define CMD_NAME_BYTES 128
+void cmd_own_name(const struct cmd_opts *o, const char *suffix, char name[CMD_NAME_BYTES]);
 /* Checks that an output is known by the suffix of a file; the error lists the suffixes. */
 int cmd_check_suffix(const char *option, const char *path, struct err *e);
 /* Checks early whether a file can be written. An existing file is replaced only if mxbpf wrote it in the format of

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/fmt.h"
 #include "cmd/cmd.h"
@@ -44,6 +46,18 @@ int cmd_settle_format(struct cmd_opts *o, struct err *e)
 		       "rename it, "
 		       "or add -f FORMAT",
 		       o->output);
+}
+
+void cmd_own_name(const struct cmd_opts *o, const char *suffix, char name[CMD_NAME_BYTES])
+{
+	const time_t now = time(NULL);
+	char stamp[32];
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(name, CMD_NAME_BYTES, "mxbpf-%d-%s.%s", o->ses.choice.npids ? o->ses.choice.pids[0] : getpid(), stamp,
+		 suffix);
 }
 
 int cmd_check_suffix(const char *option, const char *path, struct err *e)

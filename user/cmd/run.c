@@ -100,7 +100,9 @@ static bool on_signal(void *ctx)
 
 static int on_trace(void *ctx, int fd)
 {
-	return run_trace_part(ctx, fd);
+	struct run *r = ctx;
+
+	return r->live ? r->live->trace(r->live->ctx, fd) : run_trace_part(r, fd);
 }
 
 int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, struct err *e)

@@ -13,6 +13,7 @@ struct run_live {
 	int (*second)(void *ctx, const struct mdl_session *about, struct mdl *m); /* an exit code; not 0 ends */
 	bool (*input)(void *ctx);					/* there may be input; true ends the session */
 	bool (*say)(void *ctx, enum ses_level level, const char *text); /* a message; false: it goes to stderr */
+	int (*trace)(void *ctx, int fd);				/* as of struct ses_ui */
 };
 
 struct run {
@@ -36,9 +37,11 @@ int run_start(struct run *r, struct err *e);
 void run_wait(struct run *r);
 void run_free(struct run *r);
 /*
- * traces.c, --trace-every. run_trace_part: writes the trace of a part; fd: its recording. Prints errors and returns an
- * exit code. run_say_traces: says which files there are.
+ * traces.c. run_trace_to: writes the trace of a part of the window to path; fd: its recording. 0, or -errno with e set.
+ * run_trace_part: the next one of --trace-every. Prints errors and returns an exit code. run_say_traces: says which
+ * files there are.
  */
+int run_trace_to(const struct run *r, int fd, const char *path, struct err *e);
 int run_trace_part(struct run *r, int fd);
 void run_say_traces(const struct run *r);
 

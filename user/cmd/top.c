@@ -15,16 +15,19 @@
 
 #define SECOND_NS   1000000000ull
 #define END_MS	    1000
+#define TRACE_NS    (5 * SECOND_NS)
 #define BATCH_WIDTH 200
 #define BATCH_ROWS  100 /* of a view, with the lines about the job */
 #define POPUP_BYTES (1u << 20)
 
 struct live {
 	struct top top;
-	struct run *run;	   /* borrowed */
-	struct top_screen *screen; /* NULL: --batch */
-	int wake;		   /* epoll: a signal or the screen; -1: only signals are awaited */
-	struct buf pids;	   /* pid_t of the processes that are watched */
+	struct run *run;	    /* borrowed */
+	struct top_screen *screen;  /* NULL: --batch */
+	int wake;		    /* epoll: a signal or the screen; -1: only signals are awaited */
+	struct buf pids;	    /* pid_t of the processes that are watched */
+	char trace[CMD_NAME_BYTES]; /* the file of the last trace */
+	bool wrote;
 };
 
 /* ---- seconds */
@@ -123,9 +126,43 @@ static void show_stacks(void *ctx, uint32_t pid, struct buf *text)
 	ses_each_process(l->run->ses, put_process, &to);
 }
 
+/* ---- t: a trace */
+
+/* It stays until there is something else to say. */
+static void say(const struct live *l, const char *what, const char *about)
+{
+	char text[sizeof(((struct err *)NULL)->why) + 64];
+
+	snprintf(text, sizeof(text), "%s%s", what, about);
+	top_screen_say(l->screen, true, text);
+}
+
+static void begin_trace(void *ctx, uint32_t pid, struct buf *text)
+{
+	struct live *l = ctx;
+
+	if (!ses_trace_next(l->run->ses, TRACE_NS))
+		return;
+	cmd_own_name(l->run->o, "pftrace", l->trace);
+	say(l, "the next five seconds go to ", l->trace);
+}
+
+/* In a thread of the session. */
+static int on_trace(void *ctx, int fd)
+{
+	struct live *l = ctx;
+	struct err e = {0};
+
+	run_trace_to(l->run, fd, l->trace, &e);
+	l->wrote = !e.code;
+	say(l, l->wrote ? "wrote " : "", l->wrote ? l->trace : e.why);
+	return e.code ? (int)e.cls : CMD_OK;
+}
+
 /* Keys that need the session. */
 static const struct top_action actions[] = {
 	{'p', "p", "Python stacks now, of the chosen row's process or of all", show_stacks},
+	{'t', "t", "write a trace of the next five seconds into this directory", begin_trace},
 	{0},
 };
 
@@ -181,7 +218,8 @@ int cmd_top(const struct cmd_opts *o)
 	struct cmd_opts own = *o;
 	struct run r;
 	struct live l = {.wake = -1, .run = &r};
-	const struct run_live live = {.ctx = &l, .second = on_second, .input = on_input, .say = on_say};
+	const struct run_live live = {
+		.ctx = &l, .second = on_second, .input = on_input, .say = on_say, .trace = on_trace};
 	struct err e = {0}, ended = {0};
 	int code;
 
@@ -200,6 +238,8 @@ int cmd_top(const struct cmd_opts *o)
 out:
 	top_screen_close(l.screen);
 	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(r.ses);
+	if (l.wrote)
+		fprintf(stderr, "wrote %s\n", l.trace);
 	if (!code)
 		say_end(ses_target(r.ses));
 	run_free(&r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* --trace-every: a file for each part of the window, of which the last ones are kept. */
+/* Traces of parts of the window: --trace-every has a file for each part, of which the last ones are kept. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,7 @@ char *cmd_trace_numbered(const char *path, unsigned nth)
 	return asprintf(&out, "%.*s-%06u%s", (int)(len - longest), path, nth, path + len - longest) < 0 ? NULL : out;
 }
 
-/* Writes the events of a recording to path. 0, or -errno with e set. */
-static int write_part(const struct run *r, int fd, const char *path, struct err *e)
+int run_trace_to(const struct run *r, int fd, const char *path, struct err *e)
 {
 	struct cmd_opts silent = *r->o;
 	struct rec_reader *events = NULL;
@@ -59,7 +58,7 @@ int run_trace_part(struct run *r, int fd)
 	if (!path)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	else
-		write_part(r, fd, path, &e);
+		run_trace_to(r, fd, path, &e);
 	r->ntraces++;
 	r->nwritten += !e.code;
 	forget_part(r);

@@ -147,8 +147,8 @@ void ses_pause(struct session *ses, bool pause);
 int ses_interval(struct session *ses);
 int ses_failed(const struct session *ses); /* code of ui.tables if it ended the session, or 0 */
 
-/* Makes a trace of the next ns of the window, unless one is being made. In the thread of ses_wait(). */
-void ses_trace_next(struct session *ses, uint64_t ns);
+/* Makes a trace of the next ns of the window. False: one is being made already. In the thread of ses_wait(). */
+bool ses_trace_next(struct session *ses, uint64_t ns);
 int ses_traces_failed(
 	const struct session *ses); /* after ses_stop(): the first code of ui.trace that was not 0, or 0 */
 

@@ -111,10 +111,12 @@ int ses_traces_open(struct session *ses, struct err *e)
 	return ses->o->trace_part_ns ? open_part(ses, &ses->writer, e) : 0;
 }
 
-void ses_trace_next(struct session *ses, uint64_t ns)
+bool ses_trace_next(struct session *ses, uint64_t ns)
 {
-	if (!ses->writer && !ses->paused_at_ns)
-		next_part(ses, ses_window_ns(ses), ns);
+	if (ses->writer)
+		return false;
+	next_part(ses, ses_window_ns(ses), ns);
+	return true;
 }
 
 uint64_t ses_traces_due(struct session *ses, uint64_t window_ns)

@@ -241,6 +241,8 @@ bool top_screen_serve(struct top_screen *s, void *ctx)
 	if (!asked || leave)
 		return leave;
 	asked->run(ctx, pid, &text);
+	if (!text.len)
+		return false;
 	buf_put(&text, "", 1);
 	top_screen_lock(s);
 	buf_fini(&s->popup);

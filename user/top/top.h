@@ -183,7 +183,8 @@ int top_frame(const struct top *t, struct top_choice *c, struct top_page *page);
 
 /* ---- the terminal, which has a thread of its own: one that takes no output delays nothing */
 
-/* What a key does that needs the session: it makes text for a popup. pid: process of the chosen row; 0: all. */
+/* What a key does that needs the session: it makes text for a popup, or none. pid: process of the chosen row; 0: all.
+ */
 struct top_action {
 	int key;
 	const char *word, *help;
