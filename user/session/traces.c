@@ -92,17 +92,16 @@ static void cut(struct session *ses, struct rec_writer *next)
 		ses_warn(ses, "a trace does not know its loss: out of memory");
 }
 
-static void next_part(struct session *ses, uint64_t now_ns, uint64_t ns)
+/* Begins the part of the next ns. 0: none. */
+static void next_part(struct session *ses, uint64_t ns)
 {
 	struct rec_writer *next = NULL;
 	struct err e = {0};
 
-	ses->traces.until_ns = now_ns + ns;
-	if (!ns)
-		ses->traces.until_ns = UINT64_MAX;
-	else if (open_part(ses, &next, &e))
+	if (ns && open_part(ses, &next, &e))
 		ses_warn(ses, "a trace cannot be written: %s", e.why);
 	cut(ses, next);
+	ses->traces.until_ns = ns ? ses->traces.mark.window_ns + ns : UINT64_MAX;
 }
 
 int ses_traces_open(struct session *ses, struct err *e)
@@ -115,14 +114,14 @@ bool ses_trace_next(struct session *ses, uint64_t ns)
 {
 	if (ses->writer)
 		return false;
-	next_part(ses, ses_window_ns(ses), ns);
+	next_part(ses, ns);
 	return true;
 }
 
 uint64_t ses_traces_due(struct session *ses, uint64_t window_ns)
 {
 	if (window_ns >= ses->traces.until_ns && !ses->paused_at_ns)
-		next_part(ses, window_ns, ses->o->trace_part_ns);
+		next_part(ses, ses->o->trace_part_ns);
 	return ses->traces.until_ns;
 }
 
