@@ -225,7 +225,8 @@ enum mxbpf_gpu_work_of {
 	MXBPF_WORK_OF_GRAPH = 2,   /* a CUDA graph */
 	MXBPF_WORK_OF_OUTSIDE = 3, /* launches that no span enclosed */
 	MXBPF_WORK_OF_UNKNOWN = 4, /* activities whose launch was not seen */
-	MXBPF_WORK_OF_STACK = 5,   /* launches whose owner has this Python stack; only `self` counts */
+	/* launches whose owner has this Python stack, name and class; only `self` counts */
+	MXBPF_WORK_OF_STACK = 5,
 	MXBPF_WORK_OFS = 6,
 };
 
@@ -244,7 +245,7 @@ struct mxbpf_gpu_work {
  */
 struct mxbpf_agg_gpu_work {
 	struct mxbpf_rec h;	     /* ts_ns: 0 */
-	__u64 name_id;		     /* OF_CALLS: of kind MXBPF_NAME_SPAN; else 0 */
+	__u64 name_id;		     /* OF_CALLS, OF_STACK: of kind MXBPF_NAME_SPAN; else 0 */
 	__u64 layer_id;		     /* OF_LAYER: of kind MXBPF_NAME_LAYER; else 0 */
 	__u64 stack_id;		     /* OF_STACK: of kind MXBPF_NAME_STACK; else 0 */
 	struct mxbpf_gpu_work total; /* of all launches that a span of the row encloses; each counts once */
@@ -253,8 +254,8 @@ struct mxbpf_agg_gpu_work {
 	__u64 latencies, latency_ns, latency_max_ns;
 	__u32 graph; /* OF_GRAPH; else 0 */
 	__u8 of;     /* enum mxbpf_gpu_work_of */
-	__u8 cls;    /* OF_CALLS: enum mxbpf_class; else 0 */
-	__u8 user;   /* OF_CALLS: 1: spans with MXBPF_SPAN_USER */
+	__u8 cls;    /* OF_CALLS, OF_STACK: enum mxbpf_class; else 0 */
+	__u8 user;   /* OF_CALLS, OF_STACK: 1: spans with MXBPF_SPAN_USER */
 	__u8 pad[3];
 	__u16 nbuckets;
 	__u32 pad2;

@@ -93,12 +93,55 @@ make_page() {
 		page = open('job.html', encoding='utf-8').read()
 		strip = json.loads(re.search(r'class="strip">(.*?)</script>', page, re.S)[1])
 		of = strip['states'].index('in operators')
-		shown = sum(slice[of] for lane in strip['lanes'] for slice in lane['slices']) * strip['slice_ns'] / 1000
+		shown = sum(slice[of] for lane in strip['lanes'] for slice in lane['slices'] if len(slice) > of) * strip['slice_ns'] / 1000
 		rows = json.load(open('job.json', encoding='utf-8'))['tables']['operator']
 		told = sum(row['raw_self_ns'] for row in rows)
 		assert strip['lanes_left_out'] == 0 and 0.9 * told < shown <= 1.01 * told, (shown, told)
 		print(shown, told)
 	END
+}
+
+# data CLASS PAGE: the JSON that the page's script reads.
+data() {
+	python3 -c 'import re, sys; print(re.search("class=\"%s\">(.*?)</script>" % sys.argv[1], open(sys.argv[2]).read(), re.S)[1])' "$@"
+}
+
+@test "Memory over time reaches the peak of the table, and its holders at the peak are those of --memory" {
+	data memory job.html >memory.json
+	jq -e --slurpfile job job.json '.devices[0] as $d | $job[0].memory.devices[0] as $t |
+		$d.peak_bytes == $t.peak_bytes and ($d.bytes | max) == $t.peak_bytes and ($d.bytes[-1] | . >= $t.live_bytes)' memory.json
+	jq -e --slurpfile job job.json '.holders as $shown | [$job[0].memory.holders[] | select(.peak_bytes > 0) | .name][:10] as $told |
+		($told | length) > 0 and [$shown[] | select(. != "others")] == $told' found.json
+}
+
+@test "The strip zooms by keyboard and by pointer, and its button says how to get the whole timeline" {
+	jq -e '.strip | .whole != .zoomed and .again == .whole and .dragged != .whole and .hidden and (.shown | test("mxbpf export job.mxd"))' found.json
+}
+
+@test "Frames of a flame graph can be walked by keyboard" {
+	jq -e '.walked | length == 2 and .[0] != .[1] and all(.[]; test(": .* %$"))' found.json
+}
+
+@test "The page shows the machine behind the tables, and what watching cost at the end" {
+	jq -e '.parts as $p | ["Over time", "Where the time goes", "Memory over time", "Threads and streams", "Machine", "Window, cost and loss"] |
+		map(. as $name | $p | index($name)) | (. == sort) and all(.[]; . != null)' found.json
+	jq -e '.tables.Machine.rows | any(.[]; .[0] == "CPU pressure")' found.json
+}
+
+@test "The flame graph by GPU time has the time of every kernel and copy, by line of Python and operator" {
+	export MXBPF_DOUBLE_VERSION=130101
+	start_ready gpu "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --account "$PWD/account.json" >/dev/null
+	"$MXBPF" record --pid "$READY_PID" --gpu --py-stacks -d 2s -q -o gpu.mxd
+	stop_pid "$READY_PID" KILL
+	"$MXBPF" report gpu.mxd --format json -o gpu.json --html gpu.html
+	data data gpu.html >gpu.data
+	jq -e --slurpfile gpu gpu.json '([.kernels[][2]] | add) as $shown | ([$gpu[0].gpu.operators[].gpu_self_ns] | add) as $told |
+		$shown == $told and $told > 0' gpu.data
+	jq -e --slurpfile gpu gpu.json '([.kernels[] | select(.[1] == "gpuops::gemm") | .[2]] | add) == ($gpu[0].gpu.operators[] |
+		select(.name == "gpuops::gemm") | .gpu_self_ns)' gpu.data
+	jq -e '[.kernels[] | select(.[0] | test("torch_job.py"))] | length > 1' gpu.data
+	node "$REPO/tests/readers/page.mjs" "$O/deps" gpu.html >gpu.found
+	jq -e '.errors == [] and .violations == [] and (.flames | index("operators, by the time of their kernels and copies on GPUs"))' gpu.found
 }
 
 @test "A page keeps the rules of accessibility, in both themes" {

@@ -86,7 +86,7 @@
 	}
 
 	// A job of several processes: the choice of one stands above the plots.
-	function drawProcesses(section, of) {
+	function drawProcesses(section, of, live) {
 		const pids = [...new Set(of.rows.map(row => row[0]))];
 		const choice = make('select', {'aria-label': 'Process'}, ...pids.map(pid => make('option', {value: pid}, `process ${pid}`)));
 		const place = make('div');
@@ -95,12 +95,12 @@
 		section.append(place);
 		choice.addEventListener('change', () => {
 			place.replaceChildren();
-			drawIterations(place, of, +choice.value);
+			drawIterations(place, of, +choice.value, live);
 		});
-		drawIterations(place, of, pids[0]);
+		drawIterations(place, of, pids[0], live);
 	}
 
-	function drawIterations(section, of, pid) {
+	function drawIterations(section, of, pid, live) {
 		const first = of.columns.length;
 		const rows = of.rows.filter(row => row[0] === pid), parts = rows.filter(row => row.length > first);
 		const detail = make('p', {class: 'detail', 'aria-live': 'polite'}, 'Drag to zoom, double-click to see all; click for one iteration.');
@@ -129,7 +129,7 @@
 		section.append(detail);
 		if (parts.length)
 			drawParts(section, of, parts, first);
-		if (rows.some(row => row[4]))
+		if (live && rows.some(row => row[4]))
 			plot(section, 'Live memory at the end of each iteration', {
 				axes: [axis(v => v + ' s'), axis(bytes)],
 				series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', value: (u, v) => v === null ? '' : bytes(v)}],
@@ -148,47 +148,148 @@
 		}, [rows.map(row => row[2]), ...order.map(n => sums[n])]);
 	}
 
-	// ---- threads and streams: a row each, a column for each slice of the window
+	// ---- memory over time
+
+	function drawMemory(section, of) {
+		if (!of.devices.length)
+			return;
+		section.hidden = false;
+		const place = section.querySelector('.curves'), several = new Set(of.devices.map(d => d.pid)).size > 1;
+		for (const d of of.devices) {
+			const xs = d.bytes.map((_, i) => (i + 0.5) * of.slice_ns / 1e9), peaks = xs.map(() => null);
+			if (d.peak_bytes)
+				peaks[Math.min(xs.length - 1, Math.max(0, Math.floor(d.peak_s * 1e9 / of.slice_ns)))] = d.peak_bytes;
+			plot(place, `Memory of ${d.name}${several ? ` of process ${d.pid}` : ''}, beyond what was there when the window began` +
+				(d.peak_bytes ? `: at most ${bytes(d.peak_bytes)}, at ${d.peak_s.toFixed(3)} s` : ''), {
+				axes: [axis(v => v + ' s'), axis(bytes)],
+				series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: (u, v) => v === null ? '' : bytes(v)},
+					{label: 'peak', stroke: COLORS[4], paths: () => null, points: {show: true, size: 9, fill: COLORS[4]}, value: (u, v) => v === null ? '' : bytes(v)}],
+			}, [xs, d.bytes, peaks]);
+		}
+	}
+
+	// ---- threads and streams: a row each, a column for each slice of the part of the window that is shown
+
+	const STATE_COLORS = [COLORS[3], COLORS[1], COLORS[0], COLORS[2], COLORS[4], '#2f9e9e', '#c8a32b'];
+
+	function paint(canvas, slices, used, from, to) {
+		const c = canvas.getContext('2d'), w = canvas.width / (to - from), height = canvas.height;
+		c.clearRect(0, 0, canvas.width, height);
+		for (let i = Math.floor(from); i < to; i++) {
+			let y = height;
+			for (const k of used) {
+				const h = Math.min(y, (slices[i][k] || 0) * height / 1000);
+				c.fillStyle = STATE_COLORS[k];
+				c.fillRect((i - from) * w, y - h, w + 0.5, h);
+				y -= h;
+			}
+		}
+	}
+
+	// Calls select(from, to) with shares of the element's width, while the pointer is dragged and at the end of it.
+	function onDrag(element, begin, select) {
+		const at = e => { const r = element.getBoundingClientRect(); return Math.min(1, Math.max(0, (e.clientX - r.left) / r.width)); };
+		element.addEventListener('pointerdown', e => {
+			const first = at(e), state = begin(first);
+			element.setPointerCapture(e.pointerId);
+			const move = e => select(state, first, at(e), false);
+			const up = e => {
+				element.removeEventListener('pointermove', move);
+				select(state, first, at(e), true);
+			};
+			element.addEventListener('pointermove', move);
+			element.addEventListener('pointerup', up, {once: true});
+		});
+	}
+
+	function perfettoHelp() {
+		const text = make('div', {class: 'help', hidden: '', id: 'perfetto'},
+			make('p', {}, 'This strip has shares of time. A trace has every single call of every thread and stream, and Perfetto shows it:'),
+			make('pre', {class: 'said'}, 'mxbpf export job.mxd -o job.json.gz'),
+			make('p', {}, 'Then open ui.perfetto.dev in a browser, choose "Open trace file", and take job.json.gz. Perfetto reads the file in the browser and ' +
+				'sends it nowhere. job.mxd is the recording of this page: mxbpf record --pid PID -o job.mxd'));
+		const button = make('button', {type: 'button', 'aria-expanded': 'false', 'aria-controls': 'perfetto'}, 'the whole timeline in Perfetto');
+		button.addEventListener('click', () => {
+			text.hidden = !text.hidden;
+			button.setAttribute('aria-expanded', String(!text.hidden));
+		});
+		return [button, text];
+	}
 
 	function drawStrips(section, of) {
 		const lanes = of.lanes.filter(lane => lane.slices.some(slice => slice.some(v => v)));
 		if (!lanes.length)
 			return;
 		section.hidden = false;
+		const n = lanes[0].slices.length, s = i => (i * of.slice_ns / 1e9).toFixed(3), LEAST = 8;
 		const used = of.states.map((_, k) => k).filter(k => lanes.some(lane => lane.slices.some(slice => slice[k])));
-		const colors = [COLORS[3], COLORS[1], COLORS[0], COLORS[2], COLORS[4], '#2f9e9e', '#c8a32b'];
-		const swatch = k => { const s = make('span', {class: 'swatch'}); s.style.background = colors[k]; return s; };
-		const zoom = make('input', {type: 'range', min: 1, max: 20, value: 1, 'aria-label': 'Zoom'});
-		const detail = make('p', {class: 'detail', 'aria-live': 'polite'}, 'For every single call, open a trace of this recording in Perfetto: mxbpf export job.mxd -o job.json.gz');
-		const rows = make('div', {class: 'scroll', tabindex: 0});
-		section.append(make('div', {class: 'tools'}, ...used.map(k => make('span', {}, swatch(k), ' ', of.states[k])), make('label', {}, 'zoom ', zoom)), rows, detail);
+		const swatch = k => { const s = make('span', {class: 'swatch'}); s.style.background = STATE_COLORS[k]; return s; };
+		const all = lanes[0].slices.map((_, i) => of.states.map((_, k) => lanes.reduce((sum, lane) => sum + (lane.slices[i][k] || 0), 0) / lanes.length));
+		const brush = make('div', {class: 'brush'}), small = make('canvas', {'aria-hidden': 'true', height: 28});
+		const map = make('div', {class: 'map', tabindex: 0, role: 'slider', 'aria-label': 'Part of the window that is shown: arrow keys move it, plus and minus zoom, 0 shows all',
+			'aria-valuemin': 0, 'aria-valuemax': n}, small, brush);
+		const detail = make('p', {class: 'detail', 'aria-live': 'polite'});
+		const rows = make('div', {class: 'lanes'});
+		const [button, help] = perfettoHelp();
+		let from = 0, to = n;
+		const width = () => Math.round(Math.max(200, section.clientWidth - 216));
 		const draw = () => {
-			rows.replaceChildren(...lanes.map(lane => {
-				const canvas = make('canvas', {role: 'img', 'aria-label': `${lane.name} over time`}), n = lane.slices.length;
-				canvas.width = Math.round(Math.max(200, section.clientWidth - 230) * zoom.value);
-				canvas.height = 16;
-				const c = canvas.getContext('2d'), w = canvas.width / n;
-				lane.slices.forEach((slice, i) => {
-					let y = 16;
-					for (const k of used) {
-						const h = Math.min(y, slice[k] * 16 / 1000);
-						c.fillStyle = colors[k];
-						c.fillRect(i * w, y - h, w + 0.5, h);
-						y -= h;
-					}
-				});
-				canvas.addEventListener('mousemove', e => {
-					const i = Math.min(n - 1, Math.floor(e.offsetX / w));
-					detail.textContent = `${lane.name}, ${(i * of.slice_ns / 1e9).toFixed(3)} s: ` + (used.filter(k => lane.slices[i][k])
-						.map(k => `${(lane.slices[i][k] / 10).toFixed(0)} % ${of.states[k]}`).join(', ') || 'outside the runtime');
-				});
-				return make('div', {class: 'lane'}, make('span', {class: 'lane-name', title: `${lane.name} of process ${lane.pid}`}, lane.name), canvas);
-			}));
+			brush.style.left = `${100 * from / n}%`;
+			brush.style.width = `${100 * (to - from) / n}%`;
+			map.setAttribute('aria-valuenow', String(Math.round(from)));
+			map.setAttribute('aria-valuetext', `${s(from)} s to ${s(to)} s of ${s(n)} s`);
+			detail.textContent = `${s(from)} s to ${s(to)} s of ${s(n)} s. Drag in the map above or in a row to zoom, double-click to see all.`;
+			[...rows.children].forEach((row, k) => paint(row.lastChild, lanes[k].slices, used, from, to));
 		};
-		zoom.addEventListener('input', draw);
+		const show = (a, b) => {
+			const span = Math.min(n, Math.max(LEAST, b - a));
+			from = Math.min(n - span, Math.max(0, a));
+			to = from + span;
+			draw();
+		};
+		const zoom = (factor, at = (from + to) / 2) => show(at - (at - from) * factor, at + (to - at) * factor);
+		const pick = (a, b) => Math.abs(b - a) >= 2 && show(Math.min(a, b), Math.max(a, b));
+		onDrag(map, first => to - from < n && first * n >= from && first * n <= to ? [from, to] : null,
+			(moved, first, now, last) => moved ? show(moved[0] + (now - first) * n, moved[1] + (now - first) * n) : last && pick(first * n, now * n));
+		map.addEventListener('keydown', e => {
+			const step = (to - from) / 4;
+			const act = {ArrowLeft: () => show(from - step, to - step), ArrowRight: () => show(from + step, to + step), Home: () => show(0, to - from),
+				End: () => show(n - to + from, n), '+': () => zoom(0.5), ArrowUp: () => zoom(0.5), '-': () => zoom(2), ArrowDown: () => zoom(2),
+				0: () => show(0, n), Escape: () => show(0, n)}[e.key];
+			if (!act)
+				return;
+			e.preventDefault();
+			act();
+		});
+		map.addEventListener('wheel', e => {
+			e.preventDefault();
+			zoom(e.deltaY > 0 ? 1.25 : 0.8, e.offsetX / map.clientWidth * n);
+		}, {passive: false});
+		for (const lane of lanes) {
+			const canvas = make('canvas', {role: 'img', 'aria-label': `${lane.name} over time`, height: 16});
+			onDrag(canvas, () => [from, to], (shown, first, now, last) => last &&
+				pick(shown[0] + first * (shown[1] - shown[0]), shown[0] + now * (shown[1] - shown[0])));
+			canvas.addEventListener('mousemove', e => {
+				const i = Math.min(n - 1, Math.max(0, Math.floor(from + e.offsetX / canvas.width * (to - from))));
+				detail.textContent = `${lane.name}, ${s(i)} s: ` + (used.filter(k => lane.slices[i][k])
+					.map(k => `${(lane.slices[i][k] / 10).toFixed(0)} % ${of.states[k]}`).join(', ') || 'outside the runtime');
+			});
+			rows.append(make('div', {class: 'lane'}, make('span', {class: 'lane-name', title: `${lane.name} of process ${lane.pid}`}, lane.name), canvas));
+		}
+		const fit = () => {
+			small.width = width();
+			rows.querySelectorAll('canvas').forEach(canvas => { canvas.width = width(); });
+			paint(small, all, used, 0, n);
+			draw();
+		};
+		for (const element of [map, rows])
+			element.addEventListener('dblclick', () => show(0, n));
+		addEventListener('resize', fit);
+		section.append(make('div', {class: 'tools'}, ...used.map(k => make('span', {}, swatch(k), ' ', of.states[k])), button), help,
+			make('div', {class: 'lane'}, make('span', {class: 'lane-name'}, 'all'), map), rows, detail);
 		if (of.lanes_left_out)
 			section.append(make('p', {class: 'help'}, `${of.lanes_left_out} more threads or streams are not shown.`));
-		draw();
+		fit();
 	}
 
 	// ---- flame graphs
@@ -214,10 +315,35 @@
 		return root;
 	}
 
+	// Down goes to the largest frame inside, up to the frame around, left and right to the neighbours.
+	function walkFrames(place, say) {
+		let at = null;
+		place.tabIndex = 0;
+		place.onkeydown = e => {
+			const frames = [...place.querySelectorAll('g.frame')], datum = g => d3.select(g).datum();
+			const known = new Set(frames.map(datum)), row = at && at.parent ? at.parent.children : [];
+			const next = {ArrowDown: () => at && (at.children || []).filter(c => known.has(c)).sort((a, b) => b.value - a.value)[0], ArrowUp: () => at.parent,
+				ArrowRight: () => row[row.indexOf(at) + 1], ArrowLeft: () => row[row.indexOf(at) - 1], Enter: () => at}[e.key];
+			if (!next || !frames.length)
+				return;
+			e.preventDefault();
+			at = at && known.has(at) ? next() || at : datum(frames[0]);
+			const shown = frames.find(g => datum(g) === at);
+			place.querySelectorAll('.at').forEach(g => g.classList.remove('at'));
+			if (shown) {
+				shown.classList.add('at');
+				if (e.key === 'Enter')
+					shown.dispatchEvent(new MouseEvent('click'));
+			}
+			say(at);
+		};
+	}
+
 	function drawFlames(section, data) {
 		const kinds = [
 			['lines of Python, by the clock', data.looks, row => row[2], v => v + ' looks'],
 			['operators, by their own time', data.operators, row => row[2], ns],
+			['operators, by the time of their kernels and copies on GPUs', data.kernels, row => row[2], ns],
 			['operators, by calls', data.operators, row => row[3], v => v + ' calls'],
 			['operators, by memory that they keep', data.operators, row => row[4], bytes],
 		].filter(kind => kind[1].some(row => kind[2](row) > 0));
@@ -239,8 +365,9 @@
 				.inverted(true).selfValue(false).label(label).onHover(d => { detail.textContent = label(d); })
 				.setColorMapper((d, color) => d.highlight ? '#e600e6' : `hsl(${[...d.data.name].reduce((h, c) => (h * 31 + c.charCodeAt(0)) % 60, 7)}, 65%, 68%)`);
 			d3.select(place).datum(root).call(chart);
-			place.setAttribute('role', 'img');
-			place.setAttribute('aria-label', `Flame graph: ${name}`);
+			place.setAttribute('role', 'group');
+			place.setAttribute('aria-label', `Flame graph: ${name}. Arrow keys go from frame to frame, Enter zooms`);
+			walkFrames(place, d => { detail.textContent = label(d); });
 		};
 		choice.addEventListener('change', draw);
 		search.addEventListener('input', () => search.value ? chart.search(search.value) : chart.clear());
@@ -261,28 +388,43 @@
 		main.prepend(make('div', {class: 'tools theme'}, button));
 	}
 
+	function addContents(main) {
+		const nav = make('nav', {class: 'contents', 'aria-label': 'Contents'});
+		main.querySelectorAll('section').forEach((section, i) => {
+			if (section.hidden)
+				return;
+			section.id = `part${document.querySelectorAll('section[id]').length}`;
+			nav.append(make('a', {href: `#${section.id}`}, section.querySelector('h2').textContent), ' ');
+		});
+		main.querySelector('header').after(nav);
+	}
+
 	function drawAll() {
 		for (const main of document.querySelectorAll('main')) {
-			const data = JSON.parse(main.querySelector('script.data').textContent);
-			const strip = main.querySelector('script.strip');
-			const plots = main.querySelector('.plots'), flames = main.querySelector('.flames'), strips = main.querySelector('.strips');
-			for (const section of [plots, strips, flames])
+			const read = name => { const script = main.querySelector(`script.${name}`); return script && JSON.parse(script.textContent); };
+			const data = read('data'), memory = read('memory'), strip = read('strip');
+			const part = name => main.querySelector(`.${name}`);
+			for (const section of [part('plots'), part('strips'), part('flames')])
 				while (section && section.children.length > 1)
 					section.lastChild.remove();
-			if (plots && data.iterations.rows.length > 1) {
-				plots.hidden = false;
-				drawProcesses(plots, data.iterations);
+			part('curves')?.replaceChildren();
+			if (part('plots') && data.iterations.rows.length > 1) {
+				part('plots').hidden = false;
+				drawProcesses(part('plots'), data.iterations, !memory.devices.length);
 			}
-			if (strips && strip)
-				drawStrips(strips, JSON.parse(strip.textContent));
-			if (flames)
-				drawFlames(flames, data);
+			if (part('flames'))
+				drawFlames(part('flames'), data);
+			if (part('held'))
+				drawMemory(part('held'), memory);
+			if (part('strips'))
+				drawStrips(part('strips'), strip);
 		}
 	}
 
 	addEventListener('DOMContentLoaded', () => {
-		document.querySelectorAll('table').forEach(makeTable);
+		document.querySelectorAll('section.sheet table').forEach(makeTable);
 		addTheme(document.querySelector('main'));
 		drawAll();
+		document.querySelectorAll('main').forEach(addContents);
 	});
 })();

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // page.mjs DEPS_DIR PAGE.html [PICTURE.png]: opens a page of mxbpf in headless Chromium, uses it as a person would, and prints
 // what it found as JSON: requests, errors, the text without JavaScript, tables as they were and as a click sorts them, rows
-// that a search leaves, what the plots and flame graphs show, violations of the rules of accessibility in both themes.
+// that a search leaves, what the plots, the strip and the flame graphs show, violations of the rules of accessibility in both themes.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
@@ -54,6 +54,8 @@ try {
   found.plots = await page.$$eval('.plot', (all) => all.map((p) => p.getAttribute('aria-label')));
   found.flames = await page.$$eval('.flames option', (all) => all.map((o) => o.innerText));
   found.frames = await page.$$eval('.flame .d3-flame-graph-label', (all) => all.map((f) => f.textContent));
+  found.parts = await page.$$eval('section', (all) => all.filter((s) => !s.hidden).map((s) => s.querySelector('h2').innerText));
+  found.holders = await page.$$eval('.held .bars tbody td:nth-child(3)', (all) => all.map((c) => c.innerText));
   found.scripts = await page.$$eval('script', (all) => all.filter((s) => s.type !== 'application/json').length);
 
   const table = await page.$('section.sheet table');
@@ -71,8 +73,8 @@ try {
       await page.keyboard.press('Backspace');
     }
   }
-  if (found.plots.length) {
-    await page.focus('.uplot');
+  if (await page.$('.plots .uplot')) {
+    await page.focus('.plots .uplot');
     await page.keyboard.press('ArrowRight');
     found.iteration = await page.$eval('.plots .detail', (d) => d.innerText);
     const over = await (await page.$('.u-over')).boundingBox();
@@ -84,6 +86,33 @@ try {
     await page.mouse.up();
     await new Promise((done) => setTimeout(done, 100));
     found.zoomed = (await scale()) !== before;
+  }
+  if (await page.$('.map')) {
+    const shown = () => page.$eval('.map', (m) => m.getAttribute('aria-valuetext'));
+    found.strip = { whole: await shown() };
+    await page.focus('.map');
+    await page.keyboard.press('+');
+    await page.keyboard.press('ArrowRight');
+    found.strip.zoomed = await shown();
+    await page.keyboard.press('0');
+    found.strip.again = await shown();
+    const map = await (await page.$('.map')).boundingBox();
+    await page.mouse.move(map.x + map.width / 4, map.y + 5);
+    await page.mouse.down();
+    await page.mouse.move(map.x + map.width / 2, map.y + 5, { steps: 5 });
+    await page.mouse.up();
+    found.strip.dragged = await shown();
+    found.strip.hidden = await page.$eval('#perfetto', (p) => p.hidden);
+    await (await page.$('[aria-controls=perfetto]')).press('Enter');
+    found.strip.shown = await page.$eval('#perfetto', (p) => p.innerText);
+  }
+  if (await page.$('.flame')) {
+    found.walked = [];
+    await page.focus('.flame');
+    for (const key of ['ArrowDown', 'ArrowDown']) {
+      await page.keyboard.press(key);
+      found.walked.push(await page.$eval('.flames .detail', (d) => d.innerText));
+    }
   }
   await page.evaluate(fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8'));
   found.violations = await violations(page);

@@ -119,9 +119,11 @@ static int enclose(struct mdl *m, struct join *j, struct launch *l, const struct
 	const struct mxbpf_agg_gpu_work calls = {
 		.h.tgid = s->tgid, .of = MXBPF_WORK_OF_CALLS, .name_id = s->name_id, .cls = s->cls, .user = s->user};
 	const struct mxbpf_agg_gpu_work layer = {.h.tgid = s->tgid, .of = MXBPF_WORK_OF_LAYER, .layer_id = s->layer_id};
-	const struct mxbpf_agg_gpu_work stack = {.h.tgid = s->tgid, .of = MXBPF_WORK_OF_STACK, .stack_id = s->stack_id};
+	struct mxbpf_agg_gpu_work stack = calls;
 	const enum rank rank = rank_of(s);
 
+	stack.of = MXBPF_WORK_OF_STACK;
+	stack.stack_id = s->stack_id;
 	if (!rows->known &&
 	    (work_row(m, j, &calls, &rows->calls) || (s->layer_id && work_row(m, j, &layer, &rows->layer)) ||
 	     (s->stack_id && work_row(m, j, &stack, &rows->stack))))

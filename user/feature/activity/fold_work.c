@@ -25,10 +25,11 @@ struct activity_work *work_row_at(const struct join *j, uint32_t place)
 	return *buf_at(&j->rows, struct activity_work *, place - 1);
 }
 
+/* A stack has a row for each name of its owners. */
 static uint64_t key_of(const struct mxbpf_agg_gpu_work *a)
 {
 	return a->of == MXBPF_WORK_OF_LAYER   ? a->layer_id
-	       : a->of == MXBPF_WORK_OF_STACK ? a->stack_id
+	       : a->of == MXBPF_WORK_OF_STACK ? a->stack_id ^ a->name_id * 0x9e3779b97f4a7c15ull
 	       : a->of == MXBPF_WORK_OF_GRAPH ? a->graph
 					      : a->name_id;
 }
@@ -42,7 +43,7 @@ static int row_add(struct mdl *m, struct join *j, const struct mxbpf_agg_gpu_wor
 {
 	struct activity_work *r = mem_zalloc(sizeof(*r));
 
-	if (!r || (like->of == MXBPF_WORK_OF_CALLS && mdl_expect_name(m, like->name_id)) ||
+	if (!r || ((like->of == MXBPF_WORK_OF_CALLS || like->name_id) && mdl_expect_name(m, like->name_id)) ||
 	    buf_put(&j->rows, &r, sizeof(r))) {
 		mem_free(r);
 		return -ENOMEM;

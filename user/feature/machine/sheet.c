@@ -182,8 +182,11 @@ void view_put_machine(struct view *s, const char *prefix)
 
 /* ---- sheet */
 
+#define VALUE_BYTES 48
 struct gauge_row {
 	struct view_text name, group;
+	struct view_text title, of, value, least, most; /* for people */
+	char texts[4][VALUE_BYTES];
 	uint64_t first, last, difference, elapsed_ns, min, max, mean; /* VIEW_UNKNOWN: no limit */
 	uint8_t unit;
 	bool rises, ranges; /* a counter; a value that rises and falls */
@@ -195,6 +198,57 @@ struct gauge_table {
 	struct view_text says;
 	struct buf says_text; /* a line for each sentence */
 };
+
+/* ---- for people */
+
+static const char *unit_text(const struct machine_gauge *g, uint64_t v, char text[VALUE_BYTES])
+{
+	char part[32];
+
+	if (v == MXBPF_GAUGE_NO_LIMIT)
+		snprintf(text, VALUE_BYTES, "no limit");
+	else if (g->unit == MACHINE_UNIT_NS)
+		snprintf(text, VALUE_BYTES, "%s", fmt_ns(v, part));
+	else if (g->unit == MACHINE_UNIT_BYTES)
+		snprintf(text, VALUE_BYTES, "%s", fmt_bytes(v, part));
+	else if (g->unit == MACHINE_UNIT_COUNT)
+		snprintf(text, VALUE_BYTES, "%s", fmt_count(v, part));
+	else
+		snprintf(text, VALUE_BYTES, "%.2f %s", (double)v / (g->unit == MACHINE_UNIT_KHZ ? 1e6 : 1e3),
+			 g->unit == MACHINE_UNIT_KHZ ? "GHz" : "CPUs");
+	return text;
+}
+
+/* The title of a gauge, or its name with blanks. */
+static const char *title_of(const struct machine_gauge *g, char text[VALUE_BYTES])
+{
+	char *p;
+
+	snprintf(text, VALUE_BYTES, "%s", g->title ? g->title : g->name);
+	for (p = text; *p; p++)
+		*p = *p == '_' ? ' ' : *p;
+	return text;
+}
+
+/* The row must stay where it is. */
+static void fill_people(const struct mdl *m, struct gauge_row *r, const struct machine_row *of)
+{
+	const struct machine_gauge *g = &machine_gauges[of->id];
+	const double percent = share(m, g, of);
+	size_t len;
+
+	r->title = view_word(title_of(g, r->texts[0]));
+	r->of = r->group.data ? r->group : view_word("the machine");
+	unit_text(g, r->rises ? r->difference : r->ranges ? r->mean : r->last, r->texts[1]);
+	len = strlen(r->texts[1]);
+	if (g->share != MACHINE_SHARE_NONE && g->share != MACHINE_SHARE_HITS)
+		snprintf(r->texts[1] + len, VALUE_BYTES - len, " (%.1f %%)", percent);
+	r->value = view_word(r->texts[1]);
+	if (!r->ranges)
+		return;
+	r->least = view_word(unit_text(g, r->min, r->texts[2]));
+	r->most = view_word(unit_text(g, r->max, r->texts[3]));
+}
 
 static int make(const struct view *s, void *table)
 {
@@ -231,6 +285,7 @@ static int make(const struct view *s, void *table)
 		r[i].group.data = machine_scope_name(m, g->scope, &r[i].group.len);
 		if (!r[i].group.len)
 			r[i].group.data = NULL;
+		fill_people(m, &r[i], g);
 	}
 	return !err && r ? 0 : -ENOMEM;
 }
@@ -264,6 +319,12 @@ static const struct view_column columns[] = {
 	{"min", "least", NULL, VIEW_COUNT, AT(min), HAS(ranges)},
 	{"max", "most", NULL, VIEW_COUNT, AT(max), HAS(ranges)},
 	{"mean", NULL, NULL, VIEW_COUNT, AT(mean), HAS(ranges)},
+	{NULL, NULL, "reading", VIEW_TEXT, AT(title)},
+	{NULL, NULL, "of", VIEW_TEXT, AT(of), .help = "the machine, or a control group"},
+	{NULL, NULL, "in the window", VIEW_TEXT, AT(value),
+	 .help = "how much it rose, with its share of the time; of what rises and falls the mean; of limits the limit"},
+	{NULL, NULL, "least", VIEW_TEXT, AT(least)},
+	{NULL, NULL, "most", VIEW_TEXT, AT(most)},
 	{0},
 };
 #undef ROW
@@ -273,8 +334,29 @@ static const struct view_column totals[] = {
 	{0},
 };
 
+/* Only the page shows the table to people. The others write the sentences alone. */
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_text says = ((const struct gauge_table *)table)->says;
+	struct mxbpf_account_sum sum = {0};
+	size_t n, i;
+	const struct mdl_row *const *rows = mdl_rows(s->in->model, MXBPF_CLASS_OPERATOR, &n);
+	char minor[32], major[32];
+
+	view_put_machine(s, prefix);
+	if (!says.len)
+		out_printf(s->out, "%sNo throttling, pressure or other reading explains slow calls.\n", prefix);
+	for (i = 0; i < n; i++) {
+		add_sat(&sum.minflt, view_account_of(rows[i]).sum.minflt);
+		add_sat(&sum.majflt, view_account_of(rows[i]).sum.majflt);
+	}
+	if (s->in->session->account && !s->in->session->no_faults)
+		out_printf(s->out, "%sPage faults in operators: %s without I/O, %s with I/O\n", prefix,
+			   fmt_count(sum.minflt, minor), fmt_count(sum.majflt, major));
+}
+
 const struct view_sheet sheet_machine = {
-	.title = "Machine, in JSON and CSV",
+	.title = "Machine",
 	.help = "Readings of the machine and of the target's control groups, about once a second; absent if there are "
 		"none.",
 	.member = "machine",
@@ -290,4 +372,5 @@ const struct view_sheet sheet_machine = {
 	.when = when,
 	.make = make,
 	.fini = fini,
+	.above = above,
 };

@@ -8,6 +8,7 @@
 
 extern const struct mdl_feature feature_neighbours;
 extern const struct ses_feature neighbours_session;
+extern const struct view_sheet sheet_neighbours;
 
 /* Rows of a model, in no order; *n their number. Borrowed until the next record is folded. */
 const struct mxbpf_neighbour *neighbours_rows(const struct mdl *m, size_t *n);

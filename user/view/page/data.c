@@ -2,10 +2,13 @@
 /* The data that the page's script draws: iterations over time, and stacks for flame graphs. */
 #include "view/page/page.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/json.h"
+#include "feature/activity/activity.h"
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
 
@@ -138,6 +141,88 @@ static void put_operators(struct json *j, struct mdl *m)
 	free(sorted);
 }
 
+/* ---- the time of kernels and copies on GPUs, by the operator that launched them and its stack */
+
+/* An operator on a stack, or without one. */
+struct gpu_work {
+	uint64_t ns, name_id, stack_id;
+	const char *instead; /* of a name */
+};
+
+static int by_gpu_ns(const void *va, const void *vb)
+{
+	const struct gpu_work *a = va, *b = vb;
+
+	return a->ns > b->ns ? -1 : a->ns < b->ns;
+}
+
+static uint64_t caller_of(const struct mxbpf_agg_gpu_work *a)
+{
+	return (uint64_t)a->h.tgid << 16 | (uint64_t)a->cls << 8 | a->user;
+}
+
+/* What the stacks do not tell is added without one. Rows of stacks without a name are those of old recordings. */
+static int list_gpu_work(const struct mdl *m, struct buf *out)
+{
+	size_t n, i;
+	const struct activity_work *const *rows = activity_work_rows(m, &n);
+	struct hash told = {0};
+	struct gpu_work w;
+	uint64_t *sum;
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++) {
+		if (rows[i]->a.of != MXBPF_WORK_OF_STACK || !rows[i]->a.name_id)
+			continue;
+		w = (struct gpu_work){rows[i]->a.self.gpu_ns, rows[i]->a.name_id, rows[i]->a.stack_id, NULL};
+		sum = hash_put(&told, w.name_id, caller_of(&rows[i]->a));
+		if (sum)
+			*sum += w.ns;
+		err = sum ? buf_put(out, &w, sizeof(w)) : -ENOMEM;
+	}
+	for (i = 0; !err && i < n; i++) {
+		if (rows[i]->a.of == MXBPF_WORK_OF_LAYER || rows[i]->a.of == MXBPF_WORK_OF_GRAPH ||
+		    rows[i]->a.of == MXBPF_WORK_OF_STACK)
+			continue;
+		w = (struct gpu_work){rows[i]->a.self.gpu_ns, rows[i]->a.name_id, 0, NULL};
+		sum = hash_get(&told, w.name_id, caller_of(&rows[i]->a));
+		w.ns -= sum && *sum < w.ns ? *sum : sum ? w.ns : 0;
+		w.instead = rows[i]->a.of == MXBPF_WORK_OF_OUTSIDE   ? "[outside of calls]"
+			    : rows[i]->a.of == MXBPF_WORK_OF_UNKNOWN ? "[launch not seen]"
+								     : NULL;
+		err = w.ns ? buf_put(out, &w, sizeof(w)) : 0;
+	}
+	hash_fini(&told);
+	return err;
+}
+
+static void put_gpu_work(struct json *j, const struct mdl *m)
+{
+	struct buf list = {0};
+	const struct gpu_work *w;
+	const char *text;
+	size_t i, len;
+
+	json_array(j, "kernels");
+	if (!list_gpu_work(m, &list) && list.len)
+		qsort(list.data, buf_count(&list, *w), sizeof(*w), by_gpu_ns);
+	for (i = 0; i < buf_count(&list, *w) && i < STACKS_MAX; i++) {
+		w = buf_at(&list, struct gpu_work, i);
+		text = w->stack_id ? mdl_text(m, MXBPF_NAME_STACK, w->stack_id, &len) : NULL;
+		json_line(j, 0);
+		json_array(j, NULL);
+		json_text(j, NULL, text ? text : "", text ? len : 0);
+		if (w->instead)
+			json_string(j, NULL, w->instead);
+		else
+			put_name(j, m, w->name_id);
+		json_u64(j, NULL, w->ns);
+		json_end(j);
+	}
+	json_end(j);
+	buf_fini(&list);
+}
+
 void page_data(struct view *s)
 {
 	struct mdl *m = s->in->processes ? s->in->processes : s->in->model;
@@ -149,5 +234,6 @@ void page_data(struct view *s)
 	put_iterations(&j, s, m);
 	put_looks(&j, m);
 	put_operators(&j, m);
+	put_gpu_work(&j, m);
 	json_end(&j);
 }

@@ -10,6 +10,8 @@
 
 #include "base/fmt.h"
 #include "feature/findings/findings.h"
+#include "feature/memory/memory.h"
+#include "feature/neighbours/neighbours.h"
 #include "view/calls.h"
 
 #define ROWS_MAX    1000 /* of a table; more are counted */
@@ -19,6 +21,7 @@ struct page {
 	struct view s;
 	bool begun; /* the tables have begun */
 	struct page_strip strip;
+	struct page_memory memory;
 };
 
 void page_raw(struct view *s, const char *markup)
@@ -31,6 +34,11 @@ void page_raw(struct view *s, const char *markup)
 static void put_utf8(struct view *s, const char *text, size_t len)
 {
 	out_escaped(s->out, fmt_utf8, text, len);
+}
+
+void page_words(struct view *s, struct view_text text)
+{
+	put_utf8(s, text.data ? text.data : "", text.len);
 }
 
 static void put_words(struct view *s, const char *text)
@@ -87,15 +95,26 @@ static void put_head(struct view *s, const char *nonce)
 	page_raw(s, "</script>\n</head><body>\n");
 }
 
+static void begin_data(struct view *s, const char *markup)
+{
+	page_raw(s, markup);
+	out_filter(s->out, OUT_SCRIPT);
+}
+
 static int record(struct view *s, const struct mxbpf_rec *r)
 {
-	page_strip_take(&((struct page *)s)->strip, r);
+	struct page *p = (struct page *)s;
+
+	page_strip_take(&p->strip, r);
+	if (r->kind == MXBPF_ALLOC)
+		page_memory_take(&p->memory, &p->strip, (const struct mxbpf_alloc *)r);
 	return 0;
 }
 
 static void fini(struct view *s)
 {
 	page_strip_fini(&((struct page *)s)->strip);
+	page_memory_fini(&((struct page *)s)->memory);
 }
 
 static int begin(struct view *s)
@@ -113,8 +132,7 @@ static int begin(struct view *s)
 	page_raw(s, "</h1><p class=\"command\"><code>");
 	put_words(s, mdl_target_of(ss).cmdline);
 	page_raw(s, "</code></p></header>\n");
-	page_raw(s, "<script type=\"application/json\" class=\"data\">");
-	out_filter(s->out, OUT_SCRIPT);
+	begin_data(s, "<script type=\"application/json\" class=\"data\">");
 	page_data(s);
 	page_raw(s, "</script>\n");
 	page_strip_begin(&((struct page *)s)->strip, ss);
@@ -255,13 +273,23 @@ static const char *title_of(const struct view_sheet *sh, const void *table)
 	return list->title ? list->title : sh->title ? sh->title : sh->member;
 }
 
-static void put_text_of(struct view *s, const struct view_sheet *sh, const void *row, const char *key)
+static const struct view_column *column_of(const struct view_sheet *sh, const char *key)
 {
 	const struct view_column *c = sh->columns;
 
-	while (strcmp(c->key, key))
+	while (!c->key || strcmp(c->key, key))
 		c++;
-	put_utf8(s, view_cell_text(c, row).data, view_cell_text(c, row).len);
+	return c;
+}
+
+struct view_text page_text(const struct view_sheet *sh, const void *row, const char *key)
+{
+	return view_cell_text(column_of(sh, key), row);
+}
+
+uint64_t page_number(const struct view_sheet *sh, const void *row, const char *key)
+{
+	return view_cell_number(column_of(sh, key), row);
 }
 
 /* The terminal shows the advice only with --advice; here it unfolds. */
@@ -272,24 +300,38 @@ static void put_advice(struct view *s, const struct view_sheet *sh, const void *
 
 	for (i = 0; i < list->n; i++) {
 		page_raw(s, "<details class=\"advice\"><summary>");
-		put_text_of(s, sh, view_row(s, sh, table, i), "text");
+		page_words(s, page_text(sh, view_row(s, sh, table, i), "text"));
 		page_raw(s, ": what to do</summary><p>");
-		put_text_of(s, sh, view_row(s, sh, table, i), "advice");
+		page_words(s, page_text(sh, view_row(s, sh, table, i), "advice"));
 		page_raw(s, "</p></details>\n");
 	}
 }
 
+/* Findings come first, then iterations over time, then the tables. */
 static void begin_tables(struct page *p)
 {
 	if (p->begun)
 		return;
 	p->begun = true;
-	page_raw(&p->s, "<script type=\"application/json\" class=\"strip\">");
-	out_filter(p->s.out, OUT_SCRIPT);
-	page_strip_put(&p->strip, &p->s);
-	page_raw(&p->s, "</script>\n<section class=\"plots\" hidden><h2>Over time</h2></section>\n"
-			"<section class=\"strips\" hidden><h2>Threads and streams</h2></section>\n"
-			"<section class=\"flames\" hidden><h2>Where the time goes</h2></section>\n");
+	page_raw(&p->s, "<section class=\"plots\" hidden><h2>Over time</h2></section>\n");
+}
+
+/* What follows the tables, before the end. */
+static void put_parts(struct page *p)
+{
+	struct view *s = &p->s;
+
+	page_raw(s, "<section class=\"flames\" hidden><h2>Where the time goes</h2></section>\n");
+	begin_data(s, "<script type=\"application/json\" class=\"memory\">");
+	page_memory_put(&p->memory, s, &p->strip);
+	page_raw(s, "</script>\n<section class=\"held\"");
+	page_raw(s, p->memory.holders.len ? "" : " hidden");
+	page_raw(s, "><h2>Memory over time</h2><div class=\"curves\"></div>\n");
+	page_memory_show(&p->memory, s);
+	page_raw(s, "</section>\n");
+	begin_data(s, "<script type=\"application/json\" class=\"strip\">");
+	page_strip_put(&p->strip, s);
+	page_raw(s, "</script>\n<section class=\"strips\" hidden><h2>Threads and streams</h2></section>\n");
 }
 
 static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
@@ -320,18 +362,25 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 	}
 	if (sh == &sheet_findings)
 		put_advice(s, sh, table);
+	if (sh == &sheet_memory && page_memory_holders(&p->memory, s, sh, table))
+		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	page_raw(s, "</section>\n");
 	return 0;
 }
 
 static int end(struct view *s)
 {
+	int err;
+
 	begin_tables((struct page *)s);
+	put_parts((struct page *)s);
+	err = view_write_sheet(s, &sheet_machine);
+	err = err ? err : view_write_sheet(s, &sheet_neighbours);
 	page_raw(s, "<section class=\"about\"><h2>Window, cost and loss</h2><pre class=\"said\">");
 	view_footer(s, "");
 	page_raw(s, "</pre></section>\n</main>\n");
 	out_filter(s->out, OUT_AS_IS);
-	return 0;
+	return err;
 }
 
 static const char *const magic[] = {"<meta name=\"generator\" content=\"mxbpf\">", NULL};

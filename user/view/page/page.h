@@ -9,15 +9,22 @@
 #define VIEW_PAGE_H
 
 #include "view/priv.h"
+#include "view/sheet.h"
 
 /* Writes markup, or text without a character that HTML would have to escape. */
 void page_raw(struct view *s, const char *markup);
+
+/* Writes a text, which may be hostile. */
+void page_words(struct view *s, struct view_text text);
+/* Return the cell of a column, which the sheet must have. */
+struct view_text page_text(const struct view_sheet *sh, const void *row, const char *key);
+uint64_t page_number(const struct view_sheet *sh, const void *row, const char *key);
 
 /* data.c: writes the JSON object that the script draws. */
 void page_data(struct view *s);
 
 /* strip.c: what threads and streams did over time. Zero-initialise it. */
-#define PAGE_SLICES 400
+#define PAGE_SLICES 1600
 struct page_strip {
 	struct hash places; /* of a thread or stream -> struct lane *, owned */
 	size_t nlanes;
@@ -27,6 +34,19 @@ void page_strip_begin(struct page_strip *p, const struct mdl_session *s);
 void page_strip_take(struct page_strip *p, const struct mxbpf_rec *r); /* any record */
 void page_strip_put(struct page_strip *p, struct view *s);	       /* a JSON object */
 void page_strip_fini(struct page_strip *p);
+
+/* memory.c: memory over time, and its holders. Zero-initialise it. */
+struct page_memory {
+	struct hash places; /* (tgid, device) -> struct curve *, owned */
+	struct buf holders; /* struct holder */
+};
+/* An allocation; `time` was begun. */
+void page_memory_take(struct page_memory *p, const struct page_strip *time, const struct mxbpf_alloc *a);
+/* Keeps the rows of sheet_memory, whose texts stay. Returns 0 or -ENOMEM. */
+int page_memory_holders(struct page_memory *p, const struct view *s, const struct view_sheet *sh, const void *table);
+void page_memory_put(struct page_memory *p, struct view *s, const struct page_strip *time); /* a JSON object */
+void page_memory_show(struct page_memory *p, struct view *s);				    /* the holders */
+void page_memory_fini(struct page_memory *p);
 
 /* assets.c: style sheets and scripts, as they go into the page. NUL-terminated. */
 extern const char page_style[], page_script[];

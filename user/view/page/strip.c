@@ -165,23 +165,41 @@ static void put_name(struct json *j, struct view *s, const struct lane *l)
 	json_u64(j, "pid", l->tgid);
 }
 
-/* A slice is a list of thousandths of its time, by state. */
-static void put_lane(struct json *j, const struct page_strip *p, struct view *s, const struct lane *l)
+static uint64_t time_in(const struct lane *l, unsigned first, unsigned n, unsigned state)
 {
-	unsigned i, state;
+	uint64_t sum = 0;
+
+	while (n--)
+		sum += l->slice_ns[first + n][state];
+	return sum;
+}
+
+/* A slice is a list of thousandths of its time, by state. States at its end that have none are left out. */
+static void put_lane(struct json *j, const struct page_strip *p, struct view *s, const struct lane *l, unsigned joined)
+{
+	const uint64_t whole = p->slice_ns * joined;
+	unsigned i, state, states;
 
 	json_line(j, 0);
 	json_object(j, NULL);
 	put_name(j, s, l);
 	json_array(j, "slices");
-	for (i = 0; i < PAGE_SLICES; i++) {
+	for (i = 0; i < PAGE_SLICES; i += joined) {
+		for (states = STATES; states && !time_in(l, i, joined, states - 1); states--)
+			;
 		json_array(j, NULL);
-		for (state = 0; state < STATES; state++)
-			json_u64(j, NULL, (uint64_t)l->slice_ns[i][state] * 1000 / p->slice_ns);
+		for (state = 0; state < states; state++)
+			json_u64(j, NULL, (time_in(l, i, joined, state) * 1000 + whole / 2) / whole);
 		json_end(j);
 	}
 	json_end(j);
 	json_end(j);
+}
+
+/* Returns how many slices become one, so that the page does not grow with the number of lanes. */
+static unsigned joined_slices(size_t lanes)
+{
+	return lanes > LANES_SHOWN / 2 ? 4 : lanes > LANES_SHOWN / 4 ? 2 : 1;
 }
 
 void page_strip_put(struct page_strip *p, struct view *s)
@@ -190,14 +208,16 @@ void page_strip_put(struct page_strip *p, struct view *s)
 	struct json j = {.out = s->out, .tight = true};
 	const struct hash_entry *h;
 	size_t pos = 0, n = 0, i;
+	unsigned joined;
 
 	while (all && (h = hash_next(&p->places, &pos)))
 		if (h->val)
 			all[n++] = (struct lane *)(uintptr_t)h->val;
 	if (n)
 		qsort(all, n, sizeof(struct lane *), by_time);
+	joined = joined_slices(n);
 	json_object(&j, NULL);
-	json_u64(&j, "slice_ns", p->slice_ns);
+	json_u64(&j, "slice_ns", p->slice_ns * joined);
 	json_u64(&j, "lanes_left_out", p->left_out + (n > LANES_SHOWN ? n - LANES_SHOWN : 0));
 	json_array(&j, "states");
 	for (i = 0; i < STATES; i++)
@@ -205,7 +225,7 @@ void page_strip_put(struct page_strip *p, struct view *s)
 	json_end(&j);
 	json_array(&j, "lanes");
 	for (i = 0; i < n && i < LANES_SHOWN; i++)
-		put_lane(&j, p, s, all[i]);
+		put_lane(&j, p, s, all[i], joined);
 	json_end(&j);
 	json_end(&j);
 	free(all);
