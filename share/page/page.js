@@ -26,6 +26,8 @@
 		return (i ? v.toPrecision(3) : v) + ' ' + names[i];
 	}
 
+	const BINARY = Array.from({length: 50}, (_, i) => 2 ** i);
+
 	// ---- tables
 
 	function valueOf(row, column) {
@@ -78,7 +80,7 @@
 	function plot(section, title, options, data) {
 		const place = make('div', {class: 'plot', role: 'img', 'aria-label': title});
 		section.append(make('h3', {}, title), place);
-		const width = () => Math.max(300, section.clientWidth - 8);
+		const width = () => Math.max(300, (section.clientWidth || document.querySelector('main').clientWidth) - 8);
 		const u = new uPlot({width: width(), height: 200, cursor: {sync: {key: 'time'}, drag: {x: true, y: false}},
 			scales: {x: {time: false}, y: {range: (u, low, high) => [Math.min(0, low), high * 1.05 || 1]}}, ...options}, data, place);
 		addEventListener('resize', () => u.setSize({width: width(), height: 200}));
@@ -131,7 +133,7 @@
 			drawParts(section, of, parts, first);
 		if (live && rows.some(row => row[4]))
 			plot(section, 'Live memory at the end of each iteration', {
-				axes: [axis(v => v + ' s'), axis(bytes)],
+				axes: [axis(v => v + ' s'), {...axis(bytes), incrs: BINARY}],
 				series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', value: (u, v) => v === null ? '' : bytes(v)}],
 			}, [rows.map(row => row[2]), rows.map(row => row[4])]);
 	}
@@ -150,22 +152,37 @@
 
 	// ---- memory over time
 
+	// One device of one process at a time, with its holders; the one with the most at its peak comes first.
 	function drawMemory(section, of) {
 		if (!of.devices.length)
 			return;
 		section.hidden = false;
-		const place = section.querySelector('.curves'), several = new Set(of.devices.map(d => d.pid)).size > 1;
-		for (const d of of.devices) {
-			const xs = d.bytes.map((_, i) => (i + 0.5) * of.slice_ns / 1e9), peaks = xs.map(() => null);
-			if (d.peak_bytes)
-				peaks[Math.min(xs.length - 1, Math.max(0, Math.floor(d.peak_s * 1e9 / of.slice_ns)))] = d.peak_bytes;
-			plot(place, `Memory of ${d.name}${several ? ` of process ${d.pid}` : ''}, beyond what was there when the window began` +
-				(d.peak_bytes ? `: at most ${bytes(d.peak_bytes)}, at ${d.peak_s.toFixed(3)} s` : ''), {
-				axes: [axis(v => v + ' s'), axis(bytes)],
-				series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: (u, v) => v === null ? '' : bytes(v)},
-					{label: 'peak', stroke: COLORS[4], paths: () => null, points: {show: true, size: 9, fill: COLORS[4]}, value: (u, v) => v === null ? '' : bytes(v)}],
-			}, [xs, d.bytes, peaks]);
-		}
+		const most = d => d.peak_bytes || Math.max(...d.bytes), devices = [...of.devices].sort((a, b) => most(b) - most(a));
+		const choice = make('select', {'aria-label': 'Device'}, ...devices.map((d, i) => make('option', {value: i}, `${d.name} of process ${d.pid}`)));
+		const place = section.querySelector('.curves'), curve = make('div');
+		const draw = () => {
+			const d = devices[choice.value];
+			curve.replaceChildren();
+			drawCurve(curve, d, of.slice_ns);
+			section.querySelectorAll('.holders').forEach(h => { h.hidden = h.dataset.of !== `${d.pid} ${d.device}`; });
+		};
+		if (devices.length > 1)
+			place.append(make('div', {class: 'tools'}, choice));
+		place.append(curve);
+		choice.addEventListener('change', draw);
+		draw();
+	}
+
+	function drawCurve(place, d, slice_ns) {
+		const xs = d.bytes.map((_, i) => (i + 0.5) * slice_ns / 1e9), peaks = xs.map(() => null);
+		if (d.peak_bytes)
+			peaks[Math.min(xs.length - 1, Math.max(0, Math.floor(d.peak_s * 1e9 / slice_ns)))] = d.peak_bytes;
+		plot(place, `${d.name} of process ${d.pid}, beyond what was there when the window began` +
+			(d.peak_bytes ? `: at most ${bytes(d.peak_bytes)}, at ${d.peak_s.toFixed(3)} s` : ''), {
+			axes: [axis(v => v + ' s'), {...axis(bytes), incrs: BINARY}],
+			series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: (u, v) => v === null ? '' : bytes(v)},
+				{label: 'peak', stroke: COLORS[4], paths: () => null, points: {show: true, size: 9, fill: COLORS[4]}, value: (u, v) => v === null ? '' : bytes(v)}],
+		}, [xs, d.bytes, peaks]);
 	}
 
 	// ---- threads and streams: a row each, a column for each slice of the part of the window that is shown

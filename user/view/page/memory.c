@@ -5,6 +5,7 @@
  */
 #include "view/page/page.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,7 @@ static void put_curve(struct json *j, const struct view *s, const struct curve *
 	json_object(j, NULL);
 	json_text(j, "name", name, strlen(name));
 	json_u64(j, "pid", c->tgid);
+	json_u64(j, "device", c->device);
 	put_peak(j, s, c);
 	json_array(j, "bytes");
 	for (i = 0; i < POINTS; i++) {
@@ -125,25 +127,15 @@ void page_memory_put(struct page_memory *p, struct view *s, const struct page_st
 
 /* ---- holders */
 
-int page_memory_holders(struct page_memory *p, const struct view *s, const struct view_sheet *sh, const void *table)
+static int by_size(const void *va, const void *vb)
 {
-	const struct view_list *list = table;
-	const void *row;
-	size_t i;
-	int err = 0;
+	const struct holder *a = va, *b = vb;
 
-	for (i = 0; i < list->n && !err; i++) {
-		row = view_row(s, sh, table, i);
-		err = buf_put(&p->holders,
-			      &(struct holder){.name = page_text(sh, row, "name"),
-					       .layer = page_text(sh, row, "layer"),
-					       .line = page_text(sh, row, "line"),
-					       .bytes = (int64_t)page_number(sh, row, "peak_bytes"),
-					       .tgid = (uint32_t)page_number(sh, row, "pid"),
-					       .device = (uint32_t)page_number(sh, row, "device")},
-			      sizeof(struct holder));
-	}
-	return err;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->tgid != b->tgid)
+		return a->tgid < b->tgid ? -1 : 1;
+	return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
 }
 
 static void put_holder(struct view *s, const struct holder *h, int64_t all)
@@ -170,7 +162,7 @@ static void put_holder(struct view *s, const struct holder *h, int64_t all)
 static void put_holders(struct view *s, const struct holder *h, size_t n)
 {
 	int64_t all = 0, shown = 0;
-	char name[48], bytes[24];
+	char name[48], bytes[24], of[64];
 	size_t i;
 
 	for (i = 0; i < n; i++)
@@ -178,11 +170,11 @@ static void put_holders(struct view *s, const struct holder *h, size_t n)
 	if (all <= 0)
 		return;
 	mdl_device_name(s->in->session, h->device, name);
-	page_raw(s, "<h3>");
+	snprintf(of, sizeof(of), "<div class=\"holders\" data-of=\"%" PRIu32 " %" PRIu32 "\"><h3>", h->tgid, h->device);
+	page_raw(s, of);
 	page_words(s, view_word(name));
-	if (h->tgid)
-		out_printf(s->out, " of process %" PRIu32, h->tgid);
-	out_printf(s->out, ": who holds its %s at the peak", fmt_bytes((uint64_t)all, bytes));
+	out_printf(s->out, " of process %" PRIu32 ": who holds its %s at the peak", h->tgid,
+		   fmt_bytes((uint64_t)all, bytes));
 	page_raw(s, "</h3>\n<table class=\"bars\"><thead><tr><td></td><th scope=\"col\" class=\"n\">at the peak</th>"
 		    "<th scope=\"col\">made by</th><th scope=\"col\">line</th></tr></thead><tbody>\n");
 	for (i = 0; i < n && i < HOLDERS_SHOWN && h[i].bytes > 0; i++) {
@@ -191,20 +183,55 @@ static void put_holders(struct view *s, const struct holder *h, size_t n)
 	}
 	if (shown < all)
 		put_holder(s, &(struct holder){.name = view_word("others"), .bytes = all - shown}, all);
-	page_raw(s, "</tbody></table>\n");
+	page_raw(s, "</tbody></table></div>\n");
 }
 
-void page_memory_show(struct page_memory *p, struct view *s)
+static void put_all(struct view *s, const struct view_list *rows)
 {
-	const size_t n = buf_count(&p->holders, struct holder);
-	const struct holder *h = (const void *)p->holders.data;
+	const struct view_sheet *sh = &sheet_memory;
+	struct holder *h = calloc(rows->all + 1, sizeof(*h));
+	const void *row;
 	size_t i, k;
 
-	for (i = 0; i < n; i = k) {
-		for (k = i + 1; k < n && h[k].tgid == h[i].tgid && h[k].device == h[i].device; k++)
+	for (i = 0; h && i < rows->all; i++) {
+		row = view_row(s, sh, rows, i);
+		h[i] = (struct holder){.name = page_text(sh, row, "name"),
+				       .layer = page_text(sh, row, "layer"),
+				       .line = page_text(sh, row, "line"),
+				       .bytes = (int64_t)page_number(sh, row, "peak_bytes"),
+				       .tgid = (uint32_t)page_number(sh, row, "pid"),
+				       .device = (uint32_t)page_number(sh, row, "device")};
+	}
+	if (h)
+		qsort(h, rows->all, sizeof(*h), by_size);
+	for (i = 0; h && i < rows->all; i = k) {
+		for (k = i + 1; k < rows->all && h[k].tgid == h[i].tgid && h[k].device == h[i].device; k++)
 			;
 		put_holders(s, &h[i], k - i);
 	}
+	free(h);
+}
+
+int page_memory_holders(struct view *s)
+{
+	const struct view_input *in = s->in;
+	struct view_input apart = *in;
+	struct view_list *table = calloc(1, sheet_memory.table_bytes);
+	int err = table ? 0 : -ENOMEM;
+
+	apart.model = in->processes ? in->processes : in->model;
+	s->in = &apart;
+	if (table)
+		err = sheet_memory.make(s, table);
+	if (!err)
+		put_all(s, table);
+	if (table) {
+		sheet_memory.fini(table);
+		free(table->rows);
+	}
+	free(table);
+	s->in = in;
+	return err;
 }
 
 void page_memory_fini(struct page_memory *p)
@@ -215,5 +242,4 @@ void page_memory_fini(struct page_memory *p)
 	while ((h = hash_next(&p->places, &pos)))
 		free((struct curve *)(uintptr_t)h->val);
 	hash_fini(&p->places);
-	buf_fini(&p->holders);
 }

@@ -10,7 +10,6 @@
 
 #include "base/fmt.h"
 #include "feature/findings/findings.h"
-#include "feature/memory/memory.h"
 #include "feature/neighbours/neighbours.h"
 #include "view/calls.h"
 
@@ -317,7 +316,7 @@ static void begin_tables(struct page *p)
 }
 
 /* What follows the tables, before the end. */
-static void put_parts(struct page *p)
+static int put_parts(struct page *p)
 {
 	struct view *s = &p->s;
 
@@ -325,13 +324,15 @@ static void put_parts(struct page *p)
 	begin_data(s, "<script type=\"application/json\" class=\"memory\">");
 	page_memory_put(&p->memory, s, &p->strip);
 	page_raw(s, "</script>\n<section class=\"held\"");
-	page_raw(s, p->memory.holders.len ? "" : " hidden");
+	page_raw(s, s->in->session->held ? "" : " hidden");
 	page_raw(s, "><h2>Memory over time</h2><div class=\"curves\"></div>\n");
-	page_memory_show(&p->memory, s);
+	if (s->in->session->held && page_memory_holders(s))
+		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	page_raw(s, "</section>\n");
 	begin_data(s, "<script type=\"application/json\" class=\"strip\">");
 	page_strip_put(&p->strip, s);
 	page_raw(s, "</script>\n<section class=\"strips\" hidden><h2>Threads and streams</h2></section>\n");
+	return 0;
 }
 
 static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
@@ -362,8 +363,6 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 	}
 	if (sh == &sheet_findings)
 		put_advice(s, sh, table);
-	if (sh == &sheet_memory && page_memory_holders(&p->memory, s, sh, table))
-		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	page_raw(s, "</section>\n");
 	return 0;
 }
@@ -373,8 +372,8 @@ static int end(struct view *s)
 	int err;
 
 	begin_tables((struct page *)s);
-	put_parts((struct page *)s);
-	err = view_write_sheet(s, &sheet_machine);
+	err = put_parts((struct page *)s);
+	err = err ? err : view_write_sheet(s, &sheet_machine);
 	err = err ? err : view_write_sheet(s, &sheet_neighbours);
 	page_raw(s, "<section class=\"about\"><h2>Window, cost and loss</h2><pre class=\"said\">");
 	view_footer(s, "");

@@ -38,14 +38,12 @@ void page_strip_fini(struct page_strip *p);
 /* memory.c: memory over time, and its holders. Zero-initialise it. */
 struct page_memory {
 	struct hash places; /* (tgid, device) -> struct curve *, owned */
-	struct buf holders; /* struct holder */
 };
 /* An allocation; `time` was begun. */
 void page_memory_take(struct page_memory *p, const struct page_strip *time, const struct mxbpf_alloc *a);
-/* Keeps the rows of sheet_memory, whose texts stay. Returns 0 or -ENOMEM. */
-int page_memory_holders(struct page_memory *p, const struct view *s, const struct view_sheet *sh, const void *table);
 void page_memory_put(struct page_memory *p, struct view *s, const struct page_strip *time); /* a JSON object */
-void page_memory_show(struct page_memory *p, struct view *s);				    /* the holders */
+/* Writes the holders of each device of each process. Returns 0 or -ENOMEM. */
+int page_memory_holders(struct view *s);
 void page_memory_fini(struct page_memory *p);
 
 /* assets.c: style sheets and scripts, as they go into the page. NUL-terminated. */
