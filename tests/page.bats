@@ -14,6 +14,8 @@ setup() {
 
 HOSTILE='</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"'\'
 
+HOSTILE_FILE='"><img src=x onerror=alert(3)>.mxd'
+
 # A small training loop in a function with a hostile name. It ends an iteration each 10 ms.
 TRAINING='
 import os, sys, time, torch
@@ -37,8 +39,12 @@ make_page() {
 	echo "$TRAINING" >"train <b>.py"
 	start_ready training "$PYTHON_TORCH" -u "$PWD/train <b>.py" "$HOSTILE" >/dev/null
 	"$MXBPF" record --pid "$READY_PID" --memory -d 2s -o job.mxd
+	"$MXBPF" record --pid "$READY_PID" -d 1s -o second.mxd
 	stop_pid "$READY_PID" KILL
 	"$MXBPF" report job.mxd --format json -o job.json --html job.html
+	cp second.mxd "$HOSTILE_FILE"
+	"$MXBPF" diff job.mxd "$HOSTILE_FILE" -f json -o diff.json --html diff.html
+	node "$REPO/tests/readers/page.mjs" "$O/deps" diff.html >diff.found
 	node "$REPO/tests/readers/page.mjs" "$O/deps" job.html >found.json
 }
 
@@ -146,6 +152,47 @@ data() {
 
 @test "A page keeps the rules of accessibility, in both themes" {
 	jq -e '.violations == []' found.json
+}
+
+@test "The page of a comparison asks nothing of any network, has no error, keeps the rules of accessibility, and no text is markup" {
+	jq -e '.requests == [] and .errors == [] and .scripts == 1 and .violations == []' diff.found
+	[[ $(stat -c %s diff.html) -lt 1000000 ]]
+	grep -qF "default-src 'none'; script-src 'nonce-" diff.html
+	jq -r '.title' diff.found | grep -qF "$HOSTILE_FILE"
+	jq -r '.tables["Per iteration, side by side"].rows[][0]' diff.found | grep -qF "$HOSTILE"
+	! grep -qF '</script><script>alert' diff.html
+	! grep -qF '<img src=x' diff.html
+}
+
+@test "The page of a comparison has the sentences, the differences and the rows of the JSON, without JavaScript too" {
+	jq -r .plain diff.found >plain
+	jq -r '.summary[], .differences[].what' diff.json >sentences
+	[[ -s sentences ]]
+	while read -r line; do
+		grep -qF -- "$line" plain
+	done <sentences
+	jq -e --slurpfile page diff.found '
+		[.rows[] | select(.kind == "operator") | [.name, .ns.a, .ns.b, (if .verdict == "small" then "" elif .verdict == "noise" then "~" else .verdict end)]] as $told |
+		[$page[0].tables["Per iteration, side by side"].rows[] | [.[0], (.[1] | tonumber | round), (.[2] | tonumber | round), .[5]]] as $shown |
+		($told | length) > 10 and ($told - $shown | length) <= 1' diff.json # the JSON has the whole of a long name
+	jq -e '.parts | map(select(. == ("What changed", "Per iteration, side by side", "How long iterations took", "Where the difference is", "Recordings, cost and loss"))) |
+		length == 5' diff.found
+}
+
+@test "The page of a comparison draws the iterations and operators of both sides" {
+	data diff diff.html >diff.data
+	jq -e --slurpfile json diff.json '[.sides[] | [.side, .runs[0].units, (.iterations | length)]] ==
+		[["A", $json[0].a.iterations, $json[0].a.iterations], ["B", $json[0].b.iterations, $json[0].b.iterations]]' diff.data
+	jq -e 'all(.sides[].iterations; . == sort)' diff.data
+	jq -e '.plots[0] | test("A: half of them take .*; B: half of them take")' diff.found
+	jq -e 'all(.walked[]; test(": A .*, B .*, [-+]"))' diff.found
+	# A recording does not differ from itself.
+	"$MXBPF" diff job.mxd job.mxd -o self.html
+	node "$REPO/tests/readers/page.mjs" "$O/deps" self.html | jq -e 'all(.walked[]; test(", .0 ns .*0 %")) and
+		all(.tables["Per iteration, side by side"].rows[]; .[1] == .[2])'
+	"$MXBPF" diff job.mxd job.mxd -o self.html -q # it may replace its own
+	run "$MXBPF" diff job.mxd job.mxd -o x.html --html x.html
+	expect_status 2
 }
 
 @test "--open writes the page beside the recording and prints its path" {

@@ -356,6 +356,36 @@
 		};
 	}
 
+	// Controls and a place for a flame graph. make(kind) returns {root, label, color} of a kind: [name, ...].
+	function flamePlace(section, kinds, graph, ...controls) {
+		section.hidden = false;
+		const choice = make('select', {'aria-label': 'What the width means'}, ...kinds.map((kind, i) => make('option', {value: i}, kind[0])));
+		const search = make('input', {type: 'search', placeholder: 'search', 'aria-label': 'Search in the flame graph'});
+		const reset = make('button', {type: 'button'}, 'zoom out');
+		const place = make('div', {class: 'flame'});
+		const detail = make('p', {class: 'detail', 'aria-live': 'polite'});
+		section.append(make('div', {class: 'tools'}, choice, ...controls, search, reset), place, detail);
+		let chart;
+		const draw = () => {
+			const {root, label, color} = graph(kinds[choice.value]);
+			place.replaceChildren();
+			chart = flamegraph().width(Math.max(300, section.clientWidth - 8)).cellHeight(18).minFrameSize(2).transitionDuration(0)
+				.inverted(true).selfValue(false).label(label).onHover(d => { detail.textContent = label(d); })
+				.setColorMapper((d, old) => d.highlight ? '#e600e6' : color(d));
+			d3.select(place).datum(root).call(chart);
+			place.setAttribute('role', 'group');
+			place.setAttribute('aria-label', `Flame graph: ${kinds[choice.value][0]}. Arrow keys go from frame to frame, Enter zooms`);
+			walkFrames(place, d => { detail.textContent = label(d); });
+		};
+		for (const control of [choice, ...controls])
+			control.addEventListener('change', draw);
+		search.addEventListener('input', () => search.value ? chart.search(search.value) : chart.clear());
+		reset.addEventListener('click', () => chart.resetZoom());
+		draw();
+	}
+
+	const nameColor = d => `hsl(${[...d.data.name].reduce((h, c) => (h * 31 + c.charCodeAt(0)) % 60, 7)}, 65%, 68%)`;
+
 	function drawFlames(section, data) {
 		const kinds = [
 			['lines of Python, by the clock', data.looks, row => row[2], v => v + ' looks'],
@@ -364,32 +394,128 @@
 			['operators, by calls', data.operators, row => row[3], v => v + ' calls'],
 			['operators, by memory that they keep', data.operators, row => row[4], bytes],
 		].filter(kind => kind[1].some(row => kind[2](row) > 0));
+		if (kinds.length)
+			flamePlace(section, kinds, ([, rows, weigh, unit]) => {
+				const root = tree(rows, weigh);
+				return {root, color: nameColor, label: d => `${d.data.name}: ${unit(d.data.value)}, ${(100 * d.data.value / root.value).toFixed(1)} %`};
+			});
+	}
+
+	// ---- the comparison of two sides
+
+	const LINE = /^(?:.*\/)?([^/]*)\((\d+)\): (.*)$/s;
+
+	// Versions of a program lie in other folders and have other line numbers. So a function is the same if its name and that of its file are,
+	// and its lines are told apart only if those of one side are also lines of the other. Returns the key of a frame.
+	function frameKeys(rows) {
+		const lines = rows.map(list => {
+			const of = new Map();
+			for (const [stack] of list)
+				for (const [, file, nr, name] of stack.split('\n').map(line => LINE.exec(line)).filter(Boolean)) {
+					const key = `${file}: ${name}`;
+					of.set(key, (of.get(key) || new Set()).add(nr));
+				}
+			return of;
+		});
+		const subset = (a, b) => [...a].every(nr => b.has(nr));
+		return line => {
+			const m = LINE.exec(line), key = m && `${m[1]}: ${m[3]}`, [a, b] = m ? lines.map(of => of.get(key)) : [];
+			return !m ? line : a && b && (subset(a, b) || subset(b, a)) ? `${m[1]}(${m[2]}): ${m[3]}` : key;
+		};
+	}
+
+	// A node has what it takes of a unit on each side: of.
+	function pairTree(rows) {
+		const root = {name: 'all', of: [0, 0], children: new Map()}, frameKey = frameKeys(rows);
+		rows.forEach((list, side) => list.forEach(([stack, name, value]) => {
+			const lines = stack.split('\n').filter(Boolean).reverse();
+			if (name)
+				lines.push(name);
+			let node = root;
+			node.of[side] += value;
+			for (const line of lines) {
+				const key = frameKey(line);
+				let child = node.children.get(key);
+				if (!child)
+					node.children.set(key, child = {name: line, of: [0, 0], children: new Map()});
+				child.lines = child.lines || [new Set(), new Set()];
+				child.lines[side].add(line);
+				child.name = child.lines[side].size > 1 ? key : side || !child.of[1] ? line : child.name;
+				child.of[side] += value;
+				node = child;
+			}
+		}));
+		return root;
+	}
+
+	// The tree as wide as one side; what the side does not have is left out.
+	function sideTree(node, side) {
+		return {name: node.name, of: node.of, value: node.of[side],
+			children: [...node.children.values()].filter(c => c.of[side] > 0).map(c => sideTree(c, side))};
+	}
+
+	function greatest(node) {
+		return Math.max(Math.abs(node.of[1] - node.of[0]), ...[...node.children.values()].map(greatest));
+	}
+
+	function drawDifference(section, of) {
+		const looks = of.sides.map(side => side.runs.reduce((sum, run) => sum + run.looks.reduce((n, row) => n + row[2], 0), 0));
+		const rows = (member, at) => of.sides.map(side => {
+			const units = side.runs.reduce((sum, run) => sum + run.units, 0) || 1;
+			return side.runs.flatMap(run => run[member].map(row => [row[0], row[1], row[at] / units])).filter(row => row[2] > 0);
+		});
+		const share = of.sides.map((side, k) => side.runs.flatMap(run => run.looks.map(row => [row[0], row[1], 100 * row[2] / (looks[k] || 1)])));
+		const number = v => v.toPrecision(3);
+		const kinds = [
+			[`operators, by their own time of ${of.unit === 'second' ? 'a second' : 'an iteration'}`, rows('operators', 2), ns],
+			['operators, by the time of their kernels and copies on GPUs', rows('kernels', 2), ns],
+			['operators, by calls', rows('operators', 3), v => number(v) + ' calls'],
+			['operators, by memory that they keep', rows('operators', 4), bytes],
+			['lines of Python, by the clock', share, v => number(v) + ' % of looks'],
+		].filter(kind => kind[1].some(list => list.length));
 		if (!kinds.length)
 			return;
+		const width = make('select', {'aria-label': 'Which side the width is of'}, make('option', {value: 1}, 'width of B'), make('option', {value: 0}, 'width of A'));
+		section.append(make('p', {class: 'help'}, 'Red frames take more in B than in A, blue ones less; the stronger the colour, the larger the difference. ' +
+			'The table says which changes are certain. What only one side has is seen in the width of that side.'));
+		flamePlace(section, kinds, ([, lists, unit]) => {
+			const pair = pairTree(lists), most = greatest(pair) || 1;
+			const label = d => {
+				const [a, b] = d.data.of, change = b - a;
+				return `${d.data.name}: A ${unit(a)}, B ${unit(b)}, ${change < 0 ? '-' : '+'}${unit(Math.abs(change))}` + (a > 0 ? ` (${change < 0 ? '' : '+'}${(100 * change / a).toFixed(0)} %)` : ' (new)');
+			};
+			const color = d => {
+				const change = (d.data.of[1] - d.data.of[0]) / most;
+				return `hsl(${change < 0 ? 215 : 5}, 75%, ${92 - 32 * Math.sqrt(Math.abs(change))}%)`;
+			};
+			return {root: sideTree(pair, +width.value), label, color};
+		}, width);
+	}
+
+	// Shares of the iterations of each side that took so long, in equal steps.
+	function drawSpread(section, of) {
+		const sides = of.sides.filter(side => (side.iterations || []).length > 1), BARS = 60;
+		if (sides.length < 2)
+			return;
 		section.hidden = false;
-		const choice = make('select', {'aria-label': 'What the width means'}, ...kinds.map((kind, i) => make('option', {value: i}, kind[0])));
-		const search = make('input', {type: 'search', placeholder: 'search', 'aria-label': 'Search in the flame graph'});
-		const reset = make('button', {type: 'button'}, 'zoom out');
-		const place = make('div', {class: 'flame'});
-		const detail = make('p', {class: 'detail', 'aria-live': 'polite'});
-		section.append(make('div', {class: 'tools'}, choice, search, reset), place, detail);
-		let chart;
-		const draw = () => {
-			const [name, rows, weigh, unit] = kinds[choice.value], root = tree(rows, weigh);
-			const label = d => `${d.data.name}: ${unit(d.data.value)}, ${(100 * d.data.value / root.value).toFixed(1)} %`;
-			place.replaceChildren();
-			chart = flamegraph().width(Math.max(300, section.clientWidth - 8)).cellHeight(18).minFrameSize(2).transitionDuration(0)
-				.inverted(true).selfValue(false).label(label).onHover(d => { detail.textContent = label(d); })
-				.setColorMapper((d, color) => d.highlight ? '#e600e6' : `hsl(${[...d.data.name].reduce((h, c) => (h * 31 + c.charCodeAt(0)) % 60, 7)}, 65%, 68%)`);
-			d3.select(place).datum(root).call(chart);
-			place.setAttribute('role', 'group');
-			place.setAttribute('aria-label', `Flame graph: ${name}. Arrow keys go from frame to frame, Enter zooms`);
-			walkFrames(place, d => { detail.textContent = label(d); });
-		};
-		choice.addEventListener('change', draw);
-		search.addEventListener('input', () => search.value ? chart.search(search.value) : chart.clear());
-		reset.addEventListener('click', () => chart.resetZoom());
-		draw();
+		const at = (side, share) => side.iterations[Math.floor(share * (side.iterations.length - 1))];
+		const low = Math.min(...sides.map(side => at(side, 0))), high = Math.max(...sides.map(side => at(side, 0.98)));
+		const step = (high - low) / BARS || 1, xs = Array.from({length: BARS + 1}, (_, i) => low + i * step);
+		const shares = sides.map(side => {
+			const bars = xs.map(() => 0);
+			for (const v of side.iterations)
+				bars[Math.min(BARS, Math.floor((v - low) / step))] += 100 / side.iterations.length;
+			return bars;
+		});
+		const colors = [COLORS[0], COLORS[2]], percent = v => v === null ? '' : v.toFixed(v < 10 ? 1 : 0) + ' %';
+		const said = sides.map(side => `${side.side}: half of them take ${ns(at(side, 0.5))} at most, nine of ten ${ns(at(side, 0.9))}`).join('; ');
+		plot(section, `Share of the iterations by how long they took. ${said}`, {
+			cursor: {drag: {x: true, y: false}},
+			axes: [axis(ns), axis(percent)],
+			series: [{label: 'time', value: (u, v) => v === null ? '' : ns(v)}, ...sides.map((side, i) => ({label: side.side, stroke: colors[i], fill: colors[i] + '50', width: 2,
+				points: {show: false}, paths: uPlot.paths.stepped({align: 1}), value: (u, v) => percent(v)}))],
+		}, [xs, ...shares]);
+		section.append(make('p', {class: 'help'}, `The last step has all that took longer. Drag to zoom, double-click to see all.`));
 	}
 
 	// ---- the page
@@ -421,10 +547,16 @@
 			const read = name => { const script = main.querySelector(`script.${name}`); return script && JSON.parse(script.textContent); };
 			const data = read('data'), memory = read('memory'), strip = read('strip');
 			const part = name => main.querySelector(`.${name}`);
-			for (const section of [part('plots'), part('strips'), part('flames')])
+			for (const section of [part('plots'), part('strips'), part('flames'), part('spread')])
 				while (section && section.children.length > 1)
 					section.lastChild.remove();
 			part('curves')?.replaceChildren();
+			if (part('spread')) {
+				const diff = read('diff');
+				drawSpread(part('spread'), diff);
+				drawDifference(part('flames'), diff);
+				continue;
+			}
 			if (part('plots') && data.iterations.rows.length > 1) {
 				part('plots').hidden = false;
 				drawProcesses(part('plots'), data.iterations, !memory.devices.length);

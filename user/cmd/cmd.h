@@ -31,7 +31,8 @@ enum cmd_exit {
 	CMD_ABORTED = 130,     /* second Ctrl-C */
 };
 
-enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_CSV, CMD_HTML };
+/* Some commands have the first two, and diff has no CSV. */
+enum cmd_format { CMD_UNSAID = -1, CMD_TABLE, CMD_JSON, CMD_HTML, CMD_CSV };
 extern const char *const cmd_format_words[]; /* NULL behind the last */
 #define CMD_LAYOUT "modern"		     /* the default of --layout */
 
@@ -97,6 +98,7 @@ int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *
 /* The same; prints errors and returns an exit code. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
+bool cmd_is_page(const char *path); /* it has the suffix of a page */
 /* Without -f, chooses the format of tables by the suffix of -o. 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_settle_format(struct cmd_opts *o, struct err *e);
 /* Writes the name of a file that the user has not named: "mxbpf-1234-20261123T005703Z.mxd". */

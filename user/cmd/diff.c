@@ -16,7 +16,8 @@
 #define TOP 10 /* rows for people */
 
 /* Lines by which a file is known as a result of this command, so that it may be replaced. */
-static const char *const magic[] = {"  \"diff_version\":", "~: not certain.", NULL};
+static const char *const magic[] = {"  \"diff_version\":", "~: not certain.",
+				    "<meta name=\"generator\" content=\"mxbpf\">", NULL};
 static const struct view_ops own = {.name = "diff", .magic = magic};
 
 /* A run with what it borrows. */
@@ -143,19 +144,32 @@ static int open_all(struct diff *d, struct err *e)
 	return err;
 }
 
-static int print(const struct diff *d)
+static int print(const struct diff *d, const struct cmd_opts *o)
 {
-	const struct cmd_opts *o = d->o;
+	struct err e = {0};
 	struct out *out;
 	int code = cmd_open_tables(o, false, &out);
 
 	if (code)
 		return code;
-	if (o->format == CMD_JSON)
+	if (o->format == CMD_HTML)
+		code = cmp_put_html(out, &d->result, &d->sides, o->top, &e) ? cmd_fail(&e) : CMD_OK;
+	else if (o->format == CMD_JSON)
 		cmp_put_json(out, &d->result, &d->sides, o->top);
 	else
 		cmp_put_text(out, &d->result, &d->sides, o->top || o->all ? o->top : TOP);
-	return cmd_close_tables(o, out, CMD_OK);
+	return cmd_close_tables(o, out, code);
+}
+
+/* What was asked for, and the page of --html. */
+static int print_all(const struct diff *d)
+{
+	struct cmd_opts page = *d->o;
+	int code = print(d, d->o);
+
+	page.format = CMD_HTML;
+	page.output = page.html;
+	return code || !page.html ? code : print(d, &page);
 }
 
 /* Says which limits are broken. A limit that cannot be judged fails, so that nobody takes it for kept. */
@@ -213,9 +227,10 @@ int cmd_diff(const struct cmd_opts *o)
 	struct err e = {0};
 	int code;
 
-	if (cmd_check_output(o->output ? o->output : "-", &own, o->force, &e))
+	if (cmd_check_output(o->output ? o->output : "-", &own, o->force, &e) ||
+	    (o->html && cmd_check_output(o->html, view_find("html"), o->force, &e)))
 		return cmd_fail(&e);
-	code = open_all(&d, &e) ? cmd_fail(&e) : print(&d);
+	code = open_all(&d, &e) ? cmd_fail(&e) : print_all(&d);
 	if (!code)
 		code = check_limits(&d);
 	if (!code && d.damaged)

@@ -50,7 +50,12 @@ static const char *word_format(unsigned i)
 
 static const char *word_list(unsigned i)
 {
-	return i < CMD_CSV ? cmd_format_words[i] : NULL;
+	return i <= CMD_JSON ? cmd_format_words[i] : NULL;
+}
+
+static const char *word_diff(unsigned i)
+{
+	return i <= CMD_HTML ? cmd_format_words[i] : NULL;
 }
 
 /* In the order of the bits of enum probe_group. Groups that users cannot choose come last and have no help. */
@@ -263,8 +268,10 @@ static const struct cmd_option fixed[] = {
 	{.name = "fail-on", .arg = "LIMIT", .group = "Files", .commands = CMD_BIT_DIFF,
 	 .help = "Exit with 10 if a certain change breaks LIMIT, such as 'iteration > +5%', 'memory.peak > +10%', 'operator(aten::mm) > 3%', 'data > 20%'; can be given several times",
 	 .set = cmd_set_limit},
-	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW | CMD_BIT_DIFF,
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
 	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
+	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_DIFF,
+	 .help = "Print this format", .def = "html if -o FILE ends so, else table", .set = cmd_set_index, CMD_FIELD(format), .word = word_diff},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print tables and JSON in this layout", .def = CMD_LAYOUT,
 	 .set = cmd_set_word, CMD_FIELD(layout), .word = view_layout_name, .word_help = view_layout_help,
@@ -321,7 +328,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Write the tables to FILE. Without -f its suffix sets the format: .txt, .json, .csv or .html; a further .gz compresses",
 	 .def = "stdout", .set = cmd_set_path, CMD_FIELD(output),
 	 AGENT_YES},
-	{.name = "html", .arg = "FILE", .group = "Files", .commands = CMD_TABLES,
+	{.name = "html", .arg = "FILE", .group = "Files", .commands = CMD_TABLES | CMD_BIT_DIFF,
 	 .help = "Also write a page for a browser to FILE: findings, plots, flame graphs and all tables in one file",
 	 .set = cmd_set_file, CMD_FIELD(html),
 	 AGENT_YES},
@@ -329,7 +336,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Write only the page, beside the recording unless --output names it, and print its path",
 	 .set = cmd_set_flag, CMD_FIELD(open)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_DIFF,
-	 .help = "Write the result to FILE; .gz compresses", .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
+	 .help = "Write the result to FILE; .html makes it a page, .gz compresses", .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .sees_gpu = true, .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output),
 	 AGENT_YES},
@@ -643,7 +650,7 @@ static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e
 	if (o->format == CMD_UNSAID && c->bit & CMD_TABLES)
 		err = cmd_settle_format(o, e);
 	else if (o->format == CMD_UNSAID)
-		o->format = CMD_TABLE;
+		o->format = c->bit & CMD_BIT_DIFF && o->output && cmd_is_page(o->output) ? CMD_HTML : CMD_TABLE;
 	if (!err && o->ses.trace)
 		err = cmd_check_suffix("trace", o->ses.trace, e);
 	if (!err && c->bit & CMD_BIT_EXPORT && o->output && !o->form)

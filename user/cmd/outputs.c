@@ -26,6 +26,11 @@ static bool is_stream(const char *path)
 	return !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode));
 }
 
+bool cmd_is_page(const char *path)
+{
+	return fmt_ends_with(path, ".html") || fmt_ends_with(path, ".html.gz");
+}
+
 int cmd_settle_format(struct cmd_opts *o, struct err *e)
 {
 	char gz[16];

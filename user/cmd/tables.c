@@ -16,7 +16,7 @@
 #define SERIES_RULE "\n----------------------------------------------------------------------------\n\n"
 
 const char *const cmd_format_words[] = {
-	[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_CSV] = "csv", [CMD_HTML] = "html", NULL};
+	[CMD_TABLE] = "table", [CMD_JSON] = "json", [CMD_HTML] = "html", [CMD_CSV] = "csv", NULL};
 
 const struct view_ops *cmd_table_view(const struct cmd_opts *o)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison as text and as JSON. */
+/* A comparison as text, as JSON, and as a page. */
 #ifndef COMPARE_SHOW_H
 #define COMPARE_SHOW_H
 
@@ -8,6 +8,8 @@
 
 void cmp_put_text(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top);
 void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top);
+/* html.c: 0 or -errno with e set. */
+int cmp_put_html(struct out *out, const struct cmp_result *r, const struct cmp_sides *of, unsigned top, struct err *e);
 /* "aten::bmm", "aten::bmm in layer x", "kernel<4x1x1>", safe to print. Returns buf. */
 #define CMP_NAME_BYTES 512
 const char *cmp_name(const struct cmp_row *row, char buf[CMP_NAME_BYTES]);

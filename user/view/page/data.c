@@ -13,7 +13,7 @@
 #include "feature/steps/steps.h"
 
 #define POINTS_MAX 4000 /* iterations of the page; of more, each point is the longest of several */
-#define STACKS_MAX 3000
+#define STACKS_MAX 3000 /* of each kind */
 
 static void put_iteration(struct json *j, const struct view *s, const struct mxbpf_iteration *it)
 {
@@ -80,7 +80,7 @@ static int by_looks(const void *va, const void *vb)
 }
 
 /* How often ten looks a second found a thread there. */
-static void put_looks(struct json *j, const struct mdl *m)
+static void put_looks(struct json *j, const struct mdl *m, size_t max)
 {
 	size_t n, i, len;
 	const struct mxbpf_agg_line *rows = lines_rows(m, &n), **sorted = calloc(n + 1, sizeof(*sorted));
@@ -91,7 +91,7 @@ static void put_looks(struct json *j, const struct mdl *m)
 		sorted[i] = &rows[i];
 	if (sorted)
 		qsort(sorted, n, sizeof(*sorted), by_looks);
-	for (i = 0; sorted && i < n && i < STACKS_MAX; i++) {
+	for (i = 0; sorted && i < n && i < max; i++) {
 		text = mdl_text(m, MXBPF_NAME_STACK, sorted[i]->stack_id, &len);
 		if (!text || sorted[i]->rank)
 			continue;
@@ -114,7 +114,7 @@ static int by_self(const void *va, const void *vb)
 }
 
 /* Operators with their stacks, which --py-stacks reads. */
-static void put_operators(struct json *j, struct mdl *m)
+static void put_operators(struct json *j, struct mdl *m, size_t max)
 {
 	size_t n, i, len;
 	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n),
@@ -126,7 +126,7 @@ static void put_operators(struct json *j, struct mdl *m)
 		sorted[i] = rows[i];
 	if (sorted)
 		qsort(sorted, n, sizeof(*sorted), by_self);
-	for (i = 0; sorted && i < n && i < STACKS_MAX; i++) {
+	for (i = 0; sorted && i < n && i < max; i++) {
 		text = sorted[i]->stack_id ? mdl_text(m, MXBPF_NAME_STACK, sorted[i]->stack_id, &len) : NULL;
 		json_line(j, 0);
 		json_array(j, NULL);
@@ -196,7 +196,7 @@ static int list_gpu_work(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static void put_gpu_work(struct json *j, const struct mdl *m)
+static void put_gpu_work(struct json *j, const struct mdl *m, size_t max)
 {
 	struct buf list = {0};
 	const struct gpu_work *w;
@@ -206,7 +206,7 @@ static void put_gpu_work(struct json *j, const struct mdl *m)
 	json_array(j, "kernels");
 	if (!list_gpu_work(m, &list) && list.len)
 		qsort(list.data, buf_count(&list, *w), sizeof(*w), by_gpu_ns);
-	for (i = 0; i < buf_count(&list, *w) && i < STACKS_MAX; i++) {
+	for (i = 0; i < buf_count(&list, *w) && i < max; i++) {
 		w = buf_at(&list, struct gpu_work, i);
 		text = w->stack_id ? mdl_text(m, MXBPF_NAME_STACK, w->stack_id, &len) : NULL;
 		json_line(j, 0);
@@ -223,6 +223,13 @@ static void put_gpu_work(struct json *j, const struct mdl *m)
 	buf_fini(&list);
 }
 
+void page_stacks(struct json *j, struct mdl *m, size_t max)
+{
+	put_looks(j, m, max);
+	put_operators(j, m, max);
+	put_gpu_work(j, m, max);
+}
+
 void page_data(struct view *s)
 {
 	struct mdl *m = s->in->processes ? s->in->processes : s->in->model;
@@ -232,8 +239,6 @@ void page_data(struct view *s)
 	json_u64(&j, "start_unix_ns", s->in->session->start_unix_ns);
 	json_u64(&j, "duration_ns", s->in->session->duration_ns);
 	put_iterations(&j, s, m);
-	put_looks(&j, m);
-	put_operators(&j, m);
-	put_gpu_work(&j, m);
+	page_stacks(&j, m, STACKS_MAX);
 	json_end(&j);
 }

@@ -6,15 +6,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/fmt.h"
 #include "feature/findings/findings.h"
 #include "feature/neighbours/neighbours.h"
 #include "view/calls.h"
 
-#define ROWS_MAX    1000 /* of a table; more are counted */
-#define NONCE_BYTES 16
+#define ROWS_MAX 1000 /* of a table; more are counted */
 
 struct page {
 	struct view s;
@@ -25,79 +23,34 @@ struct page {
 
 void page_raw(struct view *s, const char *markup)
 {
-	out_filter(s->out, OUT_AS_IS);
-	out_puts(s->out, markup);
-	out_filter(s->out, OUT_HTML);
+	page_markup(s->out, markup);
 }
 
 static void put_utf8(struct view *s, const char *text, size_t len)
 {
-	out_escaped(s->out, fmt_utf8, text, len);
+	page_text_of(s->out, text, len);
 }
 
 void page_words(struct view *s, struct view_text text)
 {
-	put_utf8(s, text.data ? text.data : "", text.len);
+	put_utf8(s, text.data, text.len);
 }
 
 static void put_words(struct view *s, const char *text)
 {
-	put_utf8(s, text ? text : "", text ? strlen(text) : 0);
+	put_utf8(s, text, text ? strlen(text) : 0);
 }
 
 /* ---- the head */
 
-static int draw_nonce(char nonce[2 * NONCE_BYTES + 1], struct err *e)
-{
-	uint8_t bytes[NONCE_BYTES];
-	unsigned i;
-
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		return err_set(e, ERR_RUNTIME, -EIO, "cannot draw a random number for the page");
-	for (i = 0; i < NONCE_BYTES; i++)
-		snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
-	return 0;
-}
-
-static void put_title(struct view *s)
+static void make_title(const struct view *s, struct buf *title)
 {
 	const struct mdl_session *ss = s->in->session;
 	const struct mdl_target t = mdl_target_of(ss);
 
-	put_words(s, t.comm);
-	out_printf(s->out, " (%" PRIu32 ")", t.pid);
-	if (ss->hostname && *ss->hostname) {
-		out_puts(s->out, " on ");
-		put_words(s, ss->hostname);
-	}
-}
-
-static void put_head(struct view *s, const char *nonce)
-{
-	char text[400];
-
-	page_raw(s, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-		    "<meta name=\"generator\" content=\"mxbpf\">\n");
-	snprintf(text, sizeof(text),
-		 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-%s'; "
-		 "style-src 'nonce-%s'; style-src-attr 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n",
-		 nonce, nonce);
-	page_raw(s, text);
-	page_raw(s, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>mxbpf: ");
-	put_title(s);
-	snprintf(text, sizeof(text), "</title>\n<style nonce=\"%s\">\n", nonce);
-	page_raw(s, text);
-	page_raw(s, page_style);
-	snprintf(text, sizeof(text), "</style>\n<script nonce=\"%s\">\n", nonce);
-	page_raw(s, text);
-	page_raw(s, page_script);
-	page_raw(s, "</script>\n</head><body>\n");
-}
-
-static void begin_data(struct view *s, const char *markup)
-{
-	page_raw(s, markup);
-	out_filter(s->out, OUT_SCRIPT);
+	buf_printf(title, "%s (%" PRIu32 ")", t.comm ? t.comm : "", t.pid);
+	if (ss->hostname && *ss->hostname)
+		buf_printf(title, " on %s", ss->hostname);
 }
 
 static int record(struct view *s, const struct mxbpf_rec *r)
@@ -118,24 +71,23 @@ static void fini(struct view *s)
 
 static int begin(struct view *s)
 {
-	char nonce[2 * NONCE_BYTES + 1];
 	const struct mdl_session *ss = s->in->session;
+	struct buf title = {0};
+	int err;
 
-	if (!s->opts->continued) {
-		if (draw_nonce(nonce, s->err))
-			return s->err->code;
-		put_head(s, nonce);
-	}
+	make_title(s, &title);
+	err = s->opts->continued ? 0 : page_begin(s->out, title.data, title.len, s->err);
 	page_raw(s, "<main>\n<header><h1>");
-	put_title(s);
+	put_utf8(s, title.data, title.len);
+	buf_fini(&title);
 	page_raw(s, "</h1><p class=\"command\"><code>");
 	put_words(s, mdl_target_of(ss).cmdline);
 	page_raw(s, "</code></p></header>\n");
-	begin_data(s, "<script type=\"application/json\" class=\"data\">");
+	page_data_begin(s->out, "data");
 	page_data(s);
-	page_raw(s, "</script>\n");
+	page_data_end(s->out);
 	page_strip_begin(&((struct page *)s)->strip, ss);
-	return 0;
+	return err;
 }
 
 /* ---- tables */
@@ -321,17 +273,19 @@ static int put_parts(struct page *p)
 	struct view *s = &p->s;
 
 	page_raw(s, "<section class=\"flames\" hidden><h2>Where the time goes</h2></section>\n");
-	begin_data(s, "<script type=\"application/json\" class=\"memory\">");
+	page_data_begin(s->out, "memory");
 	page_memory_put(&p->memory, s, &p->strip);
-	page_raw(s, "</script>\n<section class=\"held\"");
+	page_data_end(s->out);
+	page_raw(s, "<section class=\"held\"");
 	page_raw(s, s->in->session->held ? "" : " hidden");
 	page_raw(s, "><h2>Memory over time</h2><div class=\"curves\"></div>\n");
 	if (s->in->session->held && page_memory_holders(s))
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	page_raw(s, "</section>\n");
-	begin_data(s, "<script type=\"application/json\" class=\"strip\">");
+	page_data_begin(s->out, "strip");
 	page_strip_put(&p->strip, s);
-	page_raw(s, "</script>\n<section class=\"strips\" hidden><h2>Threads and streams</h2></section>\n");
+	page_data_end(s->out);
+	page_raw(s, "<section class=\"strips\" hidden><h2>Threads and streams</h2></section>\n");
 	return 0;
 }
 
@@ -378,7 +332,7 @@ static int end(struct view *s)
 	page_raw(s, "<section class=\"about\"><h2>Window, cost and loss</h2><pre class=\"said\">");
 	view_footer(s, "");
 	page_raw(s, "</pre></section>\n</main>\n");
-	out_filter(s->out, OUT_AS_IS);
+	page_end(s->out);
 	return err;
 }
 

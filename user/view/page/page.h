@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The page: one HTML file that needs nothing else. Text, tables and findings can be read without JavaScript; a script
- * sorts and searches tables and draws the data of data.c. Everything goes through out_filter(), so no text of the
- * target can become markup; only page_raw() writes markup. The Content-Security-Policy lets the script run by a number
- * that is drawn for each page, and nothing be loaded.
+ * sorts and searches tables and draws the data of data.c. frame.h says why nothing of the target is markup.
  */
 #ifndef VIEW_PAGE_H
 #define VIEW_PAGE_H
 
+#include "view/page/frame.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* Writes markup, or text without a character that HTML would have to escape. */
 void page_raw(struct view *s, const char *markup);
 
 /* Writes a text, which may be hostile. */
