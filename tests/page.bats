@@ -145,7 +145,7 @@ data() {
 		$shown == $told and $told > 0' gpu.data
 	jq -e --slurpfile gpu gpu.json '([.kernels[] | select(.[1] == "gpuops::gemm") | .[2]] | add) == ($gpu[0].gpu.operators[] |
 		select(.name == "gpuops::gemm") | .gpu_self_ns)' gpu.data
-	jq -e '[.kernels[] | select(.[0] | test("torch_job.py"))] | length > 1' gpu.data
+	jq -e '.lines as $lines | [.kernels[] | select(any(.[0][]; $lines[.] | test("torch_job.py")))] | length > 1' gpu.data
 	node "$REPO/tests/readers/page.mjs" "$O/deps" gpu.html >gpu.found
 	jq -e '.errors == [] and .violations == [] and (.flames | index("operators, by the time of their kernels and copies on GPUs"))' gpu.found
 }

@@ -314,7 +314,7 @@
 	function tree(rows, weigh) {
 		const root = {name: 'all', value: 0, children: []};
 		for (const row of rows) {
-			const value = weigh(row), lines = row[0].split('\n').filter(Boolean).reverse();
+			const value = weigh(row), lines = [...row[0]].reverse();
 			if (!(value > 0))
 				continue;
 			if (row[1])
@@ -384,6 +384,13 @@
 		draw();
 	}
 
+	// Stacks are lists of places in the lines.
+	function withLines(of) {
+		for (const member of ['looks', 'operators', 'kernels'])
+			of[member].forEach(row => { row[0] = row[0].map(at => of.lines[at] || '[unknown]'); });
+		return of;
+	}
+
 	const nameColor = d => `hsl(${[...d.data.name].reduce((h, c) => (h * 31 + c.charCodeAt(0)) % 60, 7)}, 65%, 68%)`;
 
 	function drawFlames(section, data) {
@@ -411,7 +418,7 @@
 		const lines = rows.map(list => {
 			const of = new Map();
 			for (const [stack] of list)
-				for (const [, file, nr, name] of stack.split('\n').map(line => LINE.exec(line)).filter(Boolean)) {
+				for (const [, file, nr, name] of stack.map(line => LINE.exec(line)).filter(Boolean)) {
 					const key = `${file}: ${name}`;
 					of.set(key, (of.get(key) || new Set()).add(nr));
 				}
@@ -428,7 +435,7 @@
 	function pairTree(rows) {
 		const root = {name: 'all', of: [0, 0], children: new Map()}, frameKey = frameKeys(rows);
 		rows.forEach((list, side) => list.forEach(([stack, name, value]) => {
-			const lines = stack.split('\n').filter(Boolean).reverse();
+			const lines = [...stack].reverse();
 			if (name)
 				lines.push(name);
 			let node = root;
@@ -553,6 +560,7 @@
 			part('curves')?.replaceChildren();
 			if (part('spread')) {
 				const diff = read('diff');
+				diff.sides.forEach(side => side.runs.forEach(withLines));
 				drawSpread(part('spread'), diff);
 				drawDifference(part('flames'), diff);
 				continue;
@@ -562,7 +570,7 @@
 				drawProcesses(part('plots'), data.iterations, !memory.devices.length);
 			}
 			if (part('flames'))
-				drawFlames(part('flames'), data);
+				drawFlames(part('flames'), withLines(data));
 			if (part('held'))
 				drawMemory(part('held'), memory);
 			if (part('strips'))

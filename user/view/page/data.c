@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -12,7 +13,7 @@
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
 
-#define POINTS_MAX 4000 /* iterations of the page; of more, each point is the longest of several */
+#define POINTS_MAX 3000 /* iterations of the page; of more, each point is the longest of several */
 #define STACKS_MAX 3000 /* of each kind */
 
 static void put_iteration(struct json *j, const struct view *s, const struct mxbpf_iteration *it)
@@ -64,6 +65,50 @@ static void put_iterations(struct json *j, const struct view *s, struct mdl *m)
 
 /* ---- stacks: the lines of Python, the innermost first, with an operator or a call inside of them */
 
+/* Lines are written once, at the end, because most stacks share most of them. */
+struct lines {
+	struct hash places; /* hash of the text -> 1 + place in texts */
+	struct buf texts;   /* struct view_text, borrowed from the model */
+};
+
+/* Returns the place of a line, or -1 without memory. */
+static int64_t line_place(struct lines *l, const char *text, size_t len)
+{
+	uint64_t *at = hash_put(&l->places, hash_text(HASH_SEED, text, len), len);
+
+	if (at && !*at && !buf_put(&l->texts, &(struct view_text){text, len}, sizeof(struct view_text)))
+		*at = buf_count(&l->texts, struct view_text);
+	return at ? (int64_t)*at - 1 : -1;
+}
+
+/* A stack is a list of places in the lines. */
+static void put_stack(struct json *j, struct lines *l, const char *text, size_t len)
+{
+	const char *end = text + len, *next;
+
+	json_array(j, NULL);
+	for (; text && text < end; text = next + 1) {
+		next = memchr(text, '\n', (size_t)(end - text));
+		next = next ? next : end;
+		if (next > text)
+			json_i64(j, NULL, line_place(l, text, (size_t)(next - text)));
+	}
+	json_end(j);
+}
+
+static void put_lines(struct json *j, const struct lines *l)
+{
+	const struct view_text *t;
+	size_t i;
+
+	json_array(j, "lines");
+	for (i = 0; i < buf_count(&l->texts, *t); i++) {
+		t = buf_at(&l->texts, struct view_text, i);
+		json_text(j, NULL, t->data, t->len);
+	}
+	json_end(j);
+}
+
 static void put_name(struct json *j, const struct mdl *m, uint64_t id)
 {
 	size_t len = 0;
@@ -80,7 +125,7 @@ static int by_looks(const void *va, const void *vb)
 }
 
 /* How often ten looks a second found a thread there. */
-static void put_looks(struct json *j, const struct mdl *m, size_t max)
+static void put_looks(struct json *j, const struct mdl *m, size_t max, struct lines *l)
 {
 	size_t n, i, len;
 	const struct mxbpf_agg_line *rows = lines_rows(m, &n), **sorted = calloc(n + 1, sizeof(*sorted));
@@ -97,7 +142,7 @@ static void put_looks(struct json *j, const struct mdl *m, size_t max)
 			continue;
 		json_line(j, 0);
 		json_array(j, NULL);
-		json_text(j, NULL, text, len);
+		put_stack(j, l, text, len);
 		put_name(j, m, sorted[i]->cls ? sorted[i]->name_id : 0);
 		json_u64(j, NULL, sorted[i]->count);
 		json_end(j);
@@ -114,7 +159,7 @@ static int by_self(const void *va, const void *vb)
 }
 
 /* Operators with their stacks, which --py-stacks reads. */
-static void put_operators(struct json *j, struct mdl *m, size_t max)
+static void put_operators(struct json *j, struct mdl *m, size_t max, struct lines *l)
 {
 	size_t n, i, len;
 	const struct mdl_row *const *rows = mdl_rows(m, MXBPF_CLASS_OPERATOR, &n),
@@ -130,7 +175,7 @@ static void put_operators(struct json *j, struct mdl *m, size_t max)
 		text = sorted[i]->stack_id ? mdl_text(m, MXBPF_NAME_STACK, sorted[i]->stack_id, &len) : NULL;
 		json_line(j, 0);
 		json_array(j, NULL);
-		json_text(j, NULL, text ? text : "", text ? len : 0);
+		put_stack(j, l, text, text ? len : 0);
 		put_name(j, m, sorted[i]->name_id);
 		json_u64(j, NULL, sorted[i]->self_ns);
 		json_u64(j, NULL, sorted[i]->count);
@@ -196,7 +241,7 @@ static int list_gpu_work(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-static void put_gpu_work(struct json *j, const struct mdl *m, size_t max)
+static void put_gpu_work(struct json *j, const struct mdl *m, size_t max, struct lines *l)
 {
 	struct buf list = {0};
 	const struct gpu_work *w;
@@ -211,7 +256,7 @@ static void put_gpu_work(struct json *j, const struct mdl *m, size_t max)
 		text = w->stack_id ? mdl_text(m, MXBPF_NAME_STACK, w->stack_id, &len) : NULL;
 		json_line(j, 0);
 		json_array(j, NULL);
-		json_text(j, NULL, text ? text : "", text ? len : 0);
+		put_stack(j, l, text, text ? len : 0);
 		if (w->instead)
 			json_string(j, NULL, w->instead);
 		else
@@ -225,9 +270,14 @@ static void put_gpu_work(struct json *j, const struct mdl *m, size_t max)
 
 void page_stacks(struct json *j, struct mdl *m, size_t max)
 {
-	put_looks(j, m, max);
-	put_operators(j, m, max);
-	put_gpu_work(j, m, max);
+	struct lines l = {0};
+
+	put_looks(j, m, max, &l);
+	put_operators(j, m, max, &l);
+	put_gpu_work(j, m, max, &l);
+	put_lines(j, &l);
+	hash_fini(&l.places);
+	buf_fini(&l.texts);
 }
 
 void page_data(struct view *s)

@@ -28,7 +28,7 @@ void page_end(struct out *out); /* switches the filter off */
 void page_data_begin(struct out *out, const char *class);
 void page_data_end(struct out *out);
 
-/* data.c: members of the object that is open: stacks for flame graphs, at most max of each kind. */
+/* data.c: members of the object that is open: stacks for flame graphs, at most max of each kind, and their lines. */
 void page_stacks(struct json *j, struct mdl *m, size_t max);
 
 #endif
