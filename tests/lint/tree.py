@@ -41,7 +41,7 @@ ROOMS = {
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
-    'session': ('adapter agent attach base elf feature.fold feature.read job model plan record records source symbols target', ''),
+    'session': ('adapter agent attach base elf feature.fold feature.read job model plan python record records source symbols target', ''),
     # The life of targets. session/priv.h declares what the session calls of it.
     'targets': ('adapter agent attach base feature.read job model plan session source symbols target', ''),
     'gpu_only': ('agent base feature.fold model record records session source', ''),

@@ -33,6 +33,21 @@ static void say_boot(const struct cmp_run *r, struct buf *b)
 	buf_printf(b, "boot %.8s", r->s->boot_id ? r->s->boot_id : "");
 }
 
+static void say_cpu_model(const struct cmp_run *r, struct buf *b)
+{
+	buf_printf(b, "%s", r->s->cpu_model ? r->s->cpu_model : "");
+}
+
+static void say_kernel(const struct cmp_run *r, struct buf *b)
+{
+	buf_printf(b, "%s", r->s->kernel ? r->s->kernel : "");
+}
+
+static void say_python(const struct cmp_run *r, struct buf *b)
+{
+	buf_printf(b, "%s", r->s->python ? r->s->python : "");
+}
+
 static void say_cpus(const struct cmp_run *r, struct buf *b)
 {
 	if (r->found.facts.cpus)
@@ -126,18 +141,22 @@ static void say_options(const struct cmp_run *r, struct buf *b)
 static const struct {
 	const char *key, *what;
 	void (*say)(const struct cmp_run *r, struct buf *b);
+	bool newer; /* older recordings do not know it: a side that says nothing is no difference */
 } texts[] = {
-	{"host", "machine", say_host},
-	{"boot", "kernel was started again", say_boot},
-	{"cpus", "CPUs that the job may use", say_cpus},
-	{"runtime", "runtime", say_runtimes},
-	{"build", "build of the runtime", say_builds},
-	{"command", "command", say_command},
-	{"processes", "processes", say_processes},
-	{"mxbpf", "version of mxbpf", say_mxbpf},
-	{"method", "how calls were recorded", say_method},
-	{"cost", "the cost of watching is taken out", say_cost},
-	{"options", "options of the recording", say_options},
+	{"host", "machine", say_host, false},
+	{"cpu_model", "model of the CPU", say_cpu_model, true},
+	{"kernel", "kernel", say_kernel, true},
+	{"boot", "kernel was started again", say_boot, false},
+	{"cpus", "CPUs that the job may use", say_cpus, false},
+	{"runtime", "runtime", say_runtimes, false},
+	{"build", "build of the runtime", say_builds, false},
+	{"python", "Python", say_python, true},
+	{"command", "command", say_command, false},
+	{"processes", "processes", say_processes, false},
+	{"mxbpf", "version of mxbpf", say_mxbpf, false},
+	{"method", "how calls were recorded", say_method, false},
+	{"cost", "the cost of watching is taken out", say_cost, false},
+	{"options", "options of the recording", say_options, false},
 };
 
 /* ---- numbers: they differ if they are far apart */
@@ -244,6 +263,8 @@ static int compare_texts(const struct cmp_sides *of, struct cmp_result *r)
 		t[CMP_A].len = t[CMP_B].len = 0;
 		collect(of, CMP_A, i, &t[CMP_A]);
 		collect(of, CMP_B, i, &t[CMP_B]);
+		if (texts[i].newer && (!t[CMP_A].len || !t[CMP_B].len))
+			continue;
 		if (t[CMP_A].len != t[CMP_B].len ||
 		    (t[CMP_A].len && memcmp(t[CMP_A].data, t[CMP_B].data, t[CMP_A].len)))
 			err = add_difference(r, texts[i].key, texts[i].what, t);

@@ -82,6 +82,9 @@ void mdl_session_fini(struct mdl_session *s)
 	free(s->job_backend);
 	free(s->boot_id);
 	free(s->host_clock);
+	free(s->cpu_model);
+	free(s->kernel);
+	free(s->python);
 	for (i = 0; i < s->ncounters; i++)
 		free(s->counters[i].name);
 	for (i = 0; i < MXBPF_CLASS_MAX; i++)

@@ -170,6 +170,8 @@ struct mdl_session {
 	uint32_t rank, world_size;  /* of a distributed job; world_size 0: not known */
 	char *job_backend;	    /* how the job communicates; NULL: not known */
 	char *boot_id, *host_clock; /* of the running kernel; a word for its clock source, "" if not known */
+	char *cpu_model, *kernel;   /* "AMD EPYC 9755", "6.8.0-41"; "" or NULL: not known, as in older recordings */
+	char *python;		    /* version of the interpreter, "3.11.4" or "3.8"; "" or NULL: none, or not known */
 	char *shown_role;	/* role whose rows are shown, "" for processes without one; NULL: all; never stored */
 	char *shown_runtime;	/* runtime whose rows are shown; NULL: all; never stored */
 	uint64_t start_unix_ns; /* start of the window */

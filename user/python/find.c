@@ -235,6 +235,21 @@ const char *py_version(const struct py *p)
 	return p->l.version;
 }
 
+const char *py_release(struct tgt *t, char buf[PY_RELEASE_BYTES])
+{
+	struct py p = {.t = t};
+	const struct tgt_lib *lib = py_find_interpreter(&p, NULL);
+	const unsigned minor = lib ? py_minor(&p, lib) : 0;
+	uint64_t hex;
+
+	buf[0] = '\0';
+	if (minor && py_word(&p, symbol(lib, "Py_Version"), &hex))
+		snprintf(buf, PY_RELEASE_BYTES, "3.%u.%u", minor, (unsigned)(hex >> 8 & 0xff));
+	else if (minor)
+		snprintf(buf, PY_RELEASE_BYTES, "3.%u", minor);
+	return buf;
+}
+
 const struct tgt_lib *py_lib(const struct py *p)
 {
 	return p->lib;

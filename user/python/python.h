@@ -29,6 +29,9 @@ void py_close(struct py *p); /* NULL is legal */
 void py_set_module_file(struct py *p, const char *file);
 
 const char *py_version(const struct py *p); /* "3.11" */
+/* Returns buf: the version of the interpreter in a process, known or not: "3.11.4", "3.8", "" if there is none. */
+#define PY_RELEASE_BYTES 24
+const char *py_release(struct tgt *t, char buf[PY_RELEASE_BYTES]);
 /* Returns the file with the interpreter; borrowed from its target. */
 const struct tgt_lib *py_lib(const struct py *p);
 /* Returns the offsets for BPF, borrowed. Interpreters with equal offsets have the same layout. */

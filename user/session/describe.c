@@ -13,6 +13,7 @@
 
 #include "base/fmt.h"
 #include "feature/activity/activity.h"
+#include "python/python.h"
 
 static char *dup_or_empty(const char *s)
 {
@@ -285,10 +286,11 @@ int ses_describe(struct session *ses)
 	const struct ses_target *of = &ses->targets[0];
 	const struct adp *a = of->plan.adp;
 	struct mdl_session *s = &ses->about;
-	char host[256] = "";
+	char host[256] = "", python[PY_RELEASE_BYTES];
 
 	gethostname(host, sizeof(host) - 1);
 	s->mxbpf_version = strdup(MXBPF_VERSION);
+	s->python = strdup(py_release(of->tgt, python));
 	s->pid = (uint32_t)tgt_pid(of->tgt);
 	s->details = ses->details;
 	s->features = ses->o->features | (ses->o->gpu ? GPU_BIT : 0);
@@ -304,7 +306,7 @@ int ses_describe(struct session *ses)
 	s->stats = ses->o->stats;
 	s->fault_own_ns = fault_own_ns();
 	s->fault_ns = s->fault_own_ns * (is_virtual() ? HOST_TOO : 1);
-	if (!s->mxbpf_version || !s->comm || !s->cmdline || !s->hostname || !s->trace_form ||
+	if (!s->mxbpf_version || !s->python || !s->comm || !s->cmdline || !s->hostname || !s->trace_form ||
 	    describe_lib(ses->first, s) || describe_given(ses, of, s) || describe_probes(ses->first, s) ||
 	    describe_devices(ses->first, s) || describe_tables(ses, of, s) || describe_notes(ses, of, s))
 		return -ENOMEM;

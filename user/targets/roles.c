@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timex.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "adapter/adapter.h"
@@ -126,11 +127,29 @@ void ses_role_join(struct session *ses, uint32_t tgid)
 	tgt_close(t);
 }
 
-/* Identifies the host, so that recordings of several hosts can be merged. */
+/* Reads the model of the first CPU. */
+static void read_cpu_model(char *model, size_t max)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char line[256], *text;
+
+	while (f && !*model && fgets(line, sizeof(line), f)) {
+		text = strchr(line, ':');
+		if (!text || strncmp(line, "model name", 10))
+			continue;
+		text += 1 + strspn(text + 1, " ");
+		snprintf(model, max, "%.*s", (int)strcspn(text, "\n"), text);
+	}
+	if (f)
+		fclose(f);
+}
+
+/* Identifies the host, so that recordings of several hosts can be merged and those of different machines are known. */
 int ses_describe_host(struct mdl_session *s)
 {
 	struct timex clock = {0};
-	char id[64] = "", how[96] = "";
+	struct utsname kernel = {0};
+	char id[64] = "", how[96] = "", cpu[256] = "";
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
 	if (f && !fgets(id, sizeof(id), f))
@@ -142,7 +161,11 @@ int ses_describe_host(struct mdl_session *s)
 		snprintf(how, sizeof(how),
 			 clock.status & STA_UNSYNC ? "not synchronised" : "within %ld us of its source",
 			 clock.maxerror);
+	read_cpu_model(cpu, sizeof(cpu));
+	uname(&kernel);
 	s->boot_id = strdup(id);
 	s->host_clock = strdup(how);
-	return s->boot_id && s->host_clock ? 0 : -ENOMEM;
+	s->cpu_model = strdup(cpu);
+	s->kernel = strdup(kernel.release);
+	return s->boot_id && s->host_clock && s->cpu_model && s->kernel ? 0 : -ENOMEM;
 }

@@ -296,6 +296,9 @@ void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, con
 static void write_target(struct json *j, const struct mdl_session *s)
 {
 	const struct mdl_target target = mdl_target_of(s);
+	const struct {
+		const char *key, *text; /* older recordings lack them */
+	} others[] = {{"cpu_model", s->cpu_model}, {"kernel", s->kernel}, {"python", s->python}};
 	size_t i;
 
 	json_object(j, "target");
@@ -303,6 +306,9 @@ static void write_target(struct json *j, const struct mdl_session *s)
 	json_string(j, "comm", target.comm);
 	json_string(j, "cmdline", target.cmdline);
 	json_string(j, "hostname", s->hostname);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i].text && *others[i].text)
+			json_string(j, others[i].key, others[i].text);
 	json_array(j, "libraries");
 	for (i = 0; i < s->nlibs; i++) {
 		json_object(j, NULL);
