@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch loop with a planted change: one operator, the memory of an iteration or the loading of data takes PERCENT more.
+"""A PyTorch loop with planted changes: one operator, the memory of an iteration or the loading of data takes PERCENT more.
 
-usage: job.py SECONDS [op|memory|data PERCENT]    prints "ready PID" after some steps, and the number of steps at the end
+usage: job.py SECONDS [op|memory|data PERCENT]...    prints "ready PID" after some steps, and the number of steps at the end
+environment: STOP_READY=1: it stops itself when it is ready
 """
 import os
+import signal
 import sys
 import time
 
@@ -13,8 +15,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 SECONDS = float(sys.argv[1])
-PLANTED = {sys.argv[2]: 1 + float(sys.argv[3]) / 100} if len(sys.argv) > 3 else {}
-ROWS, LOAD_S, SCRATCH_BYTES, BATCH = 4000, 0.002, 32 << 20, 8
+PLANTED = {what: 1 + float(percent) / 100 for what, percent in zip(sys.argv[2::2], sys.argv[3::2])}
+DEPTH, LOAD_S, SCRATCH_BYTES, BATCH = 1000, 0.002, 32 << 20, 8
 torch.set_num_threads(1)
 torch.manual_seed(1)
 
@@ -45,8 +47,9 @@ class Net(nn.Module):
 def main():
     net = Net()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.001)
-    rows = int(ROWS * PLANTED.get('op', 1))
-    left, right, product = torch.ones(1, rows, 64), torch.ones(1, 64, 64), torch.empty(1, rows, 64)
+    # The time of this product is proportional to the depth, and it fits the caches: 5 % more work take 5 % more time.
+    depth = round(DEPTH * PLANTED.get('op', 1))
+    left, right, product = torch.rand(1, 128, depth), torch.rand(1, depth, 400), torch.empty(1, 128, 400)
     small, soft = torch.ones(500, 64), torch.empty(500, 64)
     scratch = torch.empty(int(SCRATCH_BYTES * PLANTED.get('memory', 1)), dtype=torch.uint8)
     steps, begin = 0, time.monotonic()
@@ -64,6 +67,9 @@ def main():
         steps += 1
         if steps == 5:
             print('ready', os.getpid(), flush=True)
+            if 'STOP_READY' in os.environ:
+                os.kill(os.getpid(), signal.SIGSTOP)
+                begin = time.monotonic()
         if time.monotonic() - begin > SECONDS:
             break
     print('steps', steps, flush=True)

@@ -11,7 +11,6 @@
 
 #include "base/fmt.h"
 #include "cmd/cmd.h"
-#include "feature/cost/cost.h"
 
 #define TOP 10 /* rows for people */
 
@@ -57,7 +56,6 @@ static bool is_json(const char *path)
 
 static int open_run(struct diff *d, const char *path, struct cmp_run *run, struct opened *of, struct err *e)
 {
-	struct mdl_session s;
 	int opened;
 
 	if (is_json(path))
@@ -72,8 +70,7 @@ static int open_run(struct diff *d, const char *path, struct cmp_run *run, struc
 	run->path = path;
 	run->m = of->m;
 	run->s = rec_reader_session(of->r);
-	s = *run->s; /* a shallow copy */
-	return cost_take(of->m, &s);
+	return 0;
 }
 
 static int take_run(struct cmp_run *run, struct opened *of, bool slices, struct err *e)

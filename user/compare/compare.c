@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "compare/judge.h"
+#include "feature/cost/cost.h"
+#include "feature/steps/steps.h"
 
 #define EPS	  0.002 /* of an iteration: below it, differences of logarithms say nothing */
 #define MOST	  0.8	/* of the change of an iteration, for which rows are named */
@@ -17,12 +19,25 @@ const char *const cmp_verdict_words[] = {
 	[CMP_NOISE] = "noise", [CMP_SMALL] = "small", [CMP_CHANGED] = "changed", [CMP_NEW] = "new", [CMP_GONE] = "gone",
 };
 
+/* The findings are about the times without the cost of watching; samples need the parts of iterations with it. */
 int cmp_run_take(struct cmp_run *run, bool slices, cmp_events_fn each, void *source)
 {
-	int err = findings_make(run->m, run->s, &run->found);
-	const uint32_t tgid = slices ? 0 : run->found.facts.loop.tgid;
+	struct buf iterations = {0};
+	const struct cmp_from from = {run->m, run->s, &iterations, each, source};
+	const struct mxbpf_iteration *it;
+	size_t n;
+	int err;
 
-	return err ? err : cmp_samples_take(&run->x, run->m, run->s, tgid, each, source);
+	it = steps_iterations(run->m, &n);
+	err = n ? buf_put(&iterations, it, n * sizeof(*it)) : 0;
+	if (!err)
+		err = cost_take(run->m, run->s);
+	if (!err)
+		err = findings_make(run->m, run->s, &run->found);
+	if (!err)
+		err = cmp_samples_take(&run->x, &from, slices ? 0 : run->found.facts.loop.tgid);
+	buf_fini(&iterations);
+	return err;
 }
 
 void cmp_run_fini(struct cmp_run *run)

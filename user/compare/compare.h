@@ -26,7 +26,7 @@ enum cmp_which { CMP_A, CMP_B, CMP_SIDES };
 /* A recording. The caller owns model and session. */
 struct cmp_run {
 	const char *path;
-	struct mdl *m; /* the cost of watching was taken out */
+	struct mdl *m; /* cmp_run_take() takes the cost of watching out */
 	const struct mdl_session *s;
 	struct findings found; /* owned by the run, as samples are */
 	struct cmp_samples x;

@@ -117,64 +117,61 @@ void cmp_samples_fini(struct cmp_samples *x)
 /* ---- bins */
 
 /* Returns the first iteration of the process that counts, and their number. They are ordered by process and time. */
-static const struct mxbpf_iteration *iterations_of(struct mdl *m, uint32_t tgid, uint64_t from_ns, size_t *n)
+static const struct mxbpf_iteration *iterations_of(const struct buf *all, uint32_t tgid, uint64_t from_ns, size_t *n)
 {
-	const struct mxbpf_iteration *it = steps_iterations(m, n);
+	const struct mxbpf_iteration *it = (const void *)all->data;
+	const size_t most = buf_count(all, *it);
 	size_t first = 0, end;
 
-	while (first < *n && (it[first].h.tgid != tgid || it[first].h.ts_ns < from_ns))
+	while (first < most && (it[first].h.tgid != tgid || it[first].h.ts_ns < from_ns))
 		first++;
 	end = first;
-	while (end < *n && it[end].h.tgid == tgid)
+	while (end < most && it[end].h.tgid == tgid)
 		end++;
 	*n = end - first;
 	return it + first;
 }
 
-static uint64_t waited_ns(const struct mxbpf_iteration *it)
+/* Adds to a row of the iteration, if it has the name. */
+static int add_part(struct cmp_samples *x, enum cmp_kind kind, const char *name, size_t bin, uint64_t ns)
 {
-	uint64_t sum = 0;
-	unsigned i;
-
-	for (i = 0; i < MXBPF_STEP_PARTS && it->flags & MXBPF_ITERATION_COST; i++)
-		sum += it->runq_ns[i];
-	return sum < it->dur_ns ? sum : it->dur_ns;
-}
-
-static int add_iteration(struct cmp_samples *x, const struct mxbpf_iteration *it, size_t bin)
-{
-	struct cmp_series *s = cmp_series_add(x, CMP_ITERATION, cmp_kind_words[CMP_ITERATION], 9, NULL, 0);
-	const uint64_t waited = waited_ns(it);
-	uint64_t ns, runq;
-	unsigned i;
+	struct cmp_series *s = name ? cmp_series_add(x, kind, name, strlen(name), NULL, 0) : NULL;
 
 	if (!s)
-		return -ENOMEM;
-	s->value[bin] += (float)(it->dur_ns - waited);
+		return name ? -ENOMEM : 0;
+	s->value[bin] += (float)ns;
 	s->calls++;
-	s = cmp_series_add(x, CMP_RUNQ, cmp_kind_words[CMP_RUNQ], strlen(cmp_kind_words[CMP_RUNQ]), NULL, 0);
-	if (!s)
-		return -ENOMEM;
-	s->value[bin] += (float)waited;
-	s->calls++;
-	for (i = 0; i < MXBPF_STEP_PARTS && it->flags & MXBPF_ITERATION_PARTS; i++) {
-		s = cmp_part_words[i]
-			    ? cmp_series_add(x, CMP_PART, cmp_part_words[i], strlen(cmp_part_words[i]), NULL, 0)
-			    : NULL;
-		if (cmp_part_words[i] && !s)
-			return -ENOMEM;
-		ns = it->part_ns[i];
-		runq = it->flags & MXBPF_ITERATION_COST ? it->runq_ns[i] : 0;
-		if (!s)
-			continue;
-		s->value[bin] += (float)(ns > runq ? ns - runq : 0);
-		s->calls++;
-	}
 	return 0;
 }
 
-static int bin_iterations(struct cmp_samples *x, const struct mxbpf_iteration *it, size_t n)
+/* Adds an iteration without waiting for a CPU and without the cost of watching, which are known for each of its parts.
+ */
+static int add_iteration(struct reading *r, const struct mxbpf_iteration *it, size_t bin)
 {
+	const bool known = it->flags & MXBPF_ITERATION_COST;
+	uint64_t waited = 0, cost = 0, part_cost, runq, all;
+	int err = 0;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_STEP_PARTS && !err; i++) {
+		runq = known ? it->runq_ns[i] : 0;
+		part_cost = known ? mdl_permille(it->cost_ns[i], r->s->cost.scale) : 0;
+		waited += runq;
+		cost += part_cost;
+		all = runq + part_cost;
+		if (it->flags & MXBPF_ITERATION_PARTS)
+			err = add_part(r->x, CMP_PART, cmp_part_words[i], bin,
+				       it->part_ns[i] > all ? it->part_ns[i] - all : 0);
+	}
+	all = waited + cost < it->dur_ns ? waited + cost : it->dur_ns;
+	if (!err)
+		err = add_part(r->x, CMP_ITERATION, cmp_kind_words[CMP_ITERATION], bin, it->dur_ns - all);
+	return err ? err : add_part(r->x, CMP_RUNQ, cmp_kind_words[CMP_RUNQ], bin, waited);
+}
+
+static int bin_iterations(struct reading *r, const struct mxbpf_iteration *it, size_t n)
+{
+	struct cmp_samples *x = r->x;
 	const size_t each = (n + CMP_BINS_MAX - 1) / CMP_BINS_MAX;
 	double *wall = calloc(n, sizeof(*wall));
 	struct cmp_bin *b;
@@ -189,9 +186,9 @@ static int bin_iterations(struct cmp_samples *x, const struct mxbpf_iteration *i
 	for (i = 0; i < x->count && !err; i++) {
 		b = &x->bin[i / each];
 		b->start_ns = b->iterations++ ? b->start_ns : it[i].h.ts_ns;
-		b->end_ns = it[i].h.ts_ns + (it[i].raw_ns ? it[i].raw_ns : it[i].dur_ns);
+		b->end_ns = it[i].h.ts_ns + it[i].dur_ns;
 		wall[i] = (double)it[i].dur_ns;
-		err = add_iteration(x, &it[i], i / each);
+		err = add_iteration(r, &it[i], i / each);
 	}
 	x->wall_ns = err ? 0 : cmp_median(wall, x->count);
 	free(wall);
@@ -459,24 +456,23 @@ static void divide(struct cmp_samples *x)
 	}
 }
 
-int cmp_samples_take(struct cmp_samples *x, struct mdl *m, const struct mdl_session *s, uint32_t tgid,
-		     cmp_events_fn each, void *source)
+int cmp_samples_take(struct cmp_samples *x, const struct cmp_from *from, uint32_t tgid)
 {
-	struct reading r = {.x = x, .m = m, .s = s};
+	struct reading r = {.x = x, .m = from->m, .s = from->s};
 	const struct mxbpf_iteration *it;
 	size_t n;
 	int err = 0;
 
 	*x = (struct cmp_samples){0};
-	if (s->cut_records)
-		err = each(source, find_first, &r);
-	it = iterations_of(m, tgid, r.first_ns, &n);
+	if (from->s->cut_records)
+		err = from->each(from->source, find_first, &r);
+	it = iterations_of(from->iterations, tgid, r.first_ns, &n);
 	x->iterations = tgid && n >= CMP_LEAST;
 	x->tgid = x->iterations ? tgid : 0;
 	if (!err)
-		err = x->iterations ? bin_iterations(x, it, n) : bin_slices(x, s);
+		err = x->iterations ? bin_iterations(&r, it, n) : bin_slices(x, from->s);
 	if (!err)
-		err = each(source, add_batch, &r);
+		err = from->each(from->source, add_batch, &r);
 	if (!err)
 		err = add_memory(x);
 	divide(x);

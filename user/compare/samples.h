@@ -86,12 +86,17 @@ struct cmp_alloc {
 typedef int (*cmp_batch_fn)(void *ctx, const void *recs, size_t bytes);
 typedef int (*cmp_events_fn)(void *source, cmp_batch_fn fn, void *ctx);
 
-/*
- * Fills *x from the model and the events of a recording. cost_take() was called for the model. tgid: the process whose
- * loop counts; 0: no loop. Returns 0 or -errno. The caller calls cmp_samples_fini() in any case.
- */
-int cmp_samples_take(struct cmp_samples *x, struct mdl *m, const struct mdl_session *s, uint32_t tgid,
-		     cmp_events_fn each, void *source);
+/* A recording to take samples from. */
+struct cmp_from {
+	const struct mdl *m;
+	const struct mdl_session *s;
+	const struct buf *iterations; /* struct mxbpf_iteration, with the cost of watching in them */
+	cmp_events_fn each;
+	void *source;
+};
+
+/* Fills *x. tgid: the process whose loop counts; 0: no loop. Returns 0 or -errno. cmp_samples_fini() in any case. */
+int cmp_samples_take(struct cmp_samples *x, const struct cmp_from *from, uint32_t tgid);
 void cmp_samples_fini(struct cmp_samples *x);
 
 /* Adds a series with n zeros. Returns NULL if out of memory. detail may be NULL. */
