@@ -26,8 +26,8 @@ REPO = os.path.dirname(os.path.dirname(HERE))
 MXBPF = os.environ.get('MXBPF', f'{REPO}/build/mxbpf')
 PYTHON = os.environ.get('PYTHON_TORCH', f'{REPO}/build/deps/torch/bin/python')
 BASE = 'base'
-# Memory and data do not touch each other, so one job has both.
-PLANTS = ['op2', 'op5', 'op10', 'op50', 'data+memory2', 'data+memory5', 'data+memory10', 'data+memory50']
+# Several plants in one job save recordings. Each of them must be found in its own row.
+PLANTS = ['op+data+memory2', 'op5', 'data+memory5', 'op10', 'data+memory10', 'op+data+memory50']
 # What a plant may change: its own rows, of which one must be certain.
 ROWS = {'op': r'aten::bmm$', 'data': r'waiting for data$|enumerate\(DataLoader\)', 'memory': r'memory'}
 ALIKE = r'iteration$'

@@ -94,12 +94,21 @@ static int open_side(struct diff *d, enum cmp_which side, const char *const *pat
 	if (!d->sides.run[side] || !d->opened[side])
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	d->sides.n[side] = n;
-	for (i = 0; i < n && !err; i++) {
+	for (i = 0; i < n && !err; i++)
 		err = open_run(d, paths[i], &d->sides.run[side][i], &d->opened[side][i], e);
-		if (!err)
-			err = take_run(&d->sides.run[side][i], &d->opened[side][i], false, e);
-	}
 	return err ? err_set(e, ERR_RUNTIME, err, "%s", strerror(-err)) : 0;
+}
+
+static int take_all(struct diff *d, struct err *e)
+{
+	unsigned side, i;
+	int err = 0;
+
+	cmp_share_scale(&d->sides);
+	for (side = 0; side < CMP_SIDES; side++)
+		for (i = 0; i < d->sides.n[side] && !err; i++)
+			err = take_run(&d->sides.run[side][i], &d->opened[side][i], false, e);
+	return err;
 }
 
 /* Iterations and slices of time do not compare, so one recording without iterations makes slices of all. */
@@ -134,6 +143,8 @@ static int open_all(struct diff *d, struct err *e)
 	err = open_side(d, CMP_A, o->nbase ? o->base : operands, o->nbase ? o->nbase : 1, e);
 	if (!err)
 		err = open_side(d, CMP_B, o->nbase ? operands : operands + 1, o->nbase ? (unsigned)o->nargs : 1, e);
+	if (!err)
+		err = take_all(d, e);
 	if (!err)
 		err = make_alike(d, e);
 	if (!err && cmp_compare(&d->sides, &d->result))

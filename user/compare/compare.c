@@ -10,24 +10,53 @@
 #include "feature/cost/cost.h"
 #include "feature/steps/steps.h"
 
-#define EPS	  0.002 /* of an iteration: below it, differences of logarithms say nothing */
-#define MOST	  0.8	/* of the change of an iteration, for which rows are named */
-#define ALIKE	  0.03	/* a change of all operators that is worth a sentence */
+#define EPS	  0.0002 /* of an iteration: below it, differences of logarithms say nothing */
+#define MOST	  0.8	 /* of the change of an iteration, for which rows are named */
+#define ALIKE	  0.03	 /* a change of all operators that is worth a sentence */
 #define PEAK_NAME "memory.peak"
 
 const char *const cmp_verdict_words[] = {
 	[CMP_NOISE] = "noise", [CMP_SMALL] = "small", [CMP_CHANGED] = "changed", [CMP_NEW] = "new", [CMP_GONE] = "gone",
 };
 
+/* Returns whether a call of both costs the same to watch. */
+static bool made_alike(const struct mdl_session *a, const struct mdl_session *b)
+{
+	return !a->agent_route == !b->agent_route && a->account == b->account && a->details == b->details &&
+	       !strcmp(a->hostname, b->hostname);
+}
+
+void cmp_share_scale(const struct cmp_sides *of)
+{
+	const struct mdl_session *first = of->run[CMP_A][0].s, *s;
+	uint64_t sum = 0;
+	unsigned side, i, n = 0;
+	bool alike = true;
+
+	for (side = 0; side < CMP_SIDES; side++)
+		for (i = 0; i < of->n[side]; i++) {
+			s = of->run[side][i].s;
+			alike &= made_alike(first, s);
+			sum += s->cost.scale;
+			n += s->cost.scale > 0;
+			of->run[side][i].scale = s->cost.scale;
+		}
+	for (side = 0; side < CMP_SIDES && alike && n; side++)
+		for (i = 0; i < of->n[side]; i++)
+			of->run[side][i].scale = (uint32_t)(sum / n);
+}
+
 /* The findings are about the times without the cost of watching; samples need the parts of iterations with it. */
 int cmp_run_take(struct cmp_run *run, bool slices, cmp_events_fn each, void *source)
 {
 	struct buf iterations = {0};
-	const struct cmp_from from = {run->m, run->s, &iterations, each, source};
+	struct mdl_session s = *run->s; /* a shallow copy */
+	const struct cmp_from from = {run->m, &s, &iterations, each, source};
 	const struct mxbpf_iteration *it;
 	size_t n;
 	int err;
 
+	s.cost.scale = run->scale;
 	it = steps_iterations(run->m, &n);
 	err = n ? buf_put(&iterations, it, n * sizeof(*it)) : 0;
 	if (!err)

@@ -28,9 +28,22 @@ struct cmp_run {
 	const char *path;
 	struct mdl *m; /* cmp_run_take() takes the cost of watching out */
 	const struct mdl_session *s;
+	uint32_t scale;	       /* of the cost of watching, as in struct mdl_cost; cmp_share_scale() sets it */
 	struct findings found; /* owned by the run, as samples are */
 	struct cmp_samples x;
 };
+
+struct cmp_sides {
+	struct cmp_run *run[CMP_SIDES];
+	unsigned n[CMP_SIDES];
+};
+
+/*
+ * What a call costs to watch is measured anew in each recording, and on a busy machine the results differ by a factor
+ * of two. Recordings that were made alike get the same one, so that this is no difference between them. Call it when
+ * all of them are open, before cmp_run_take().
+ */
+void cmp_share_scale(const struct cmp_sides *of);
 
 /*
  * Finds the loop and takes the samples; slices: by slices of time, although there is a loop. Returns 0 or -errno.
@@ -103,11 +116,6 @@ struct cmp_result {
 	struct buf findings;	/* struct cmp_finding */
 	struct buf shapes;	/* struct cmp_new_shape */
 	uint64_t left_out;	/* calls of rows beyond CMP_SERIES_MAX */
-};
-
-struct cmp_sides {
-	struct cmp_run *run[CMP_SIDES];
-	unsigned n[CMP_SIDES];
 };
 
 /* Compares; the runs must stay while the result is used. 0 or -ENOMEM; cmp_result_fini() either way. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Which changes are certain. Three things must agree: the blocks of both sides differ by rank; the change is larger
- * than what a row does within a recording, between recordings of a side, and than what other operators do between the
- * sides; and it is at least CMP_FLOOR. What operators have in common is the machine's speed as far as one recording of
- * each side can tell, so it is taken out of each row before.
+ * than what a row does within a recording and between recordings of a side, widened by as much as other operators
+ * differ between the sides; and it is at least CMP_FLOOR. The state of the machine is taken out of each row before, as
+ * far as the row follows it (follow.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -12,211 +12,162 @@
 
 #include "compare/judge.h"
 
-#define CONTROL_SHARE  0.01 /* operators that take this much of an iteration tell what they have in common */
-#define CONTROL_WEIGHT 0.15 /* most weight of one of them */
+#define CONTROL_WEIGHT 0.3 /* most weight of one operator in the difference of the machine between the sides */
 #define CONTROLS_LEAST 3
-/* A recording wanders less than its segments. Were these independent, it would be by CMP_SEGMENTS; they never are. */
-#define INDEPENDENT 2
-#define SPREAD_AT   0.7	  /* percentile of distances that says how far operators are apart */
-#define SPREAD_OF   1.04  /* and which it is in a normal distribution */
-#define COST_ERROR  0.1	  /* of the cost of watching, which is taken out by estimates */
-#define COST_MOST   1	  /* of a row, as a share of what is left of it */
-#define NOISE_MOST  1000  /* as a share, which is as good as none */
-#define NOISE_LEAST 0.003 /* of a row from recording to recording */
-#define REGULAR	    0.1	  /* calls in an iteration below which it is chance on which side a small row is */
+/*
+ * Two recordings of one job differ by more than a row wanders within them, because each process has other addresses and
+ * the machine another state. Measured on a busy machine with two CPUs: by 1.8 times as much. Other operators tell how
+ * much it is this time.
+ */
+#define APART	      1.8
+#define APART_WEIGHT  4	    /* in operators */
+#define APART_AT      0.7   /* percentile of distances that says how far operators are apart */
+#define APART_OF      1.04  /* and which it is in a normal distribution */
+#define SCATTER_SHARE 0.25  /* of the deviation of single bins: a part does not become less with their number */
+#define NOISE_LEAST   0.003 /* of a row from recording to recording */
+#define FREEDOM	      30    /* degrees of freedom of all this */
+#define UNLIKE	      3	  /* times the variance: recordings of a side differ by so much more, so that only they count */
+#define COST_ERROR    0.1 /* of the cost of watching, which is taken out by estimates */
+#define COST_MOST     1	  /* of a row, as a share of what is left of it */
+#define NOISE_MOST    1000 /* as a share, which is as good as none */
+#define REGULAR	      0.1  /* calls in an iteration below which it is chance on which side a small row is */
+#define PASSES	      6	   /* certain changes of operators that are set aside */
 
 struct judging {
 	struct cmp_judged *j;
 	size_t n;
 	const struct cmp_sides *of;
+	const struct cmp_result *r;
+	double apart;		/* how far operators are apart, in deviations */
 	double *value, *weight; /* scratch, n each */
 };
 
-static bool is_control(const struct cmp_judged *j)
-{
-	return j->row.kind == CMP_OPERATOR && !j->waits && j->share >= CONTROL_SHARE && j->cost < COST_MOST &&
-	       j->row.calls[CMP_A] > 0 && j->row.calls[CMP_B] > 0;
-}
-
-/* Gathers a number of each operator that is a control, but one. Returns how many there are. */
-static unsigned gather(const struct judging *g, const struct cmp_judged *but,
-		       double (*of)(const struct cmp_judged *j, const void *ctx), const void *ctx)
-{
-	unsigned n = 0;
-	size_t i;
-
-	for (i = 0; i < g->n; i++) {
-		if (&g->j[i] == but || !is_control(&g->j[i]))
-			continue;
-		g->value[n] = of(&g->j[i], ctx);
-		g->weight[n++] = g->j[i].share < CONTROL_WEIGHT ? g->j[i].share : CONTROL_WEIGHT;
-	}
-	return n;
-}
-
-static double delta_of(const struct cmp_judged *j, const void *ctx)
-{
-	return j->delta;
-}
-
-static double distance_of(const struct cmp_judged *j, const void *ctx)
-{
-	return fabs(j->delta - *(const double *)ctx);
-}
-
+/* Something of a row: its change, or how a part of a recording differs from the rest of it. */
+enum what { DELTA, SEGMENT, BLOCK, RUN };
 struct place {
-	unsigned side, run, segment;
+	enum what what;
+	unsigned side, run, part;
 };
 
-static double segment_of(const struct cmp_judged *j, const void *ctx)
-{
-	const struct place *at = ctx;
-
-	return j->track[at->side][at->run].segment[at->segment];
-}
-
-static double mean_of(const struct cmp_judged *j, const struct cmp_sides *of, unsigned side)
+static double mean_of(const struct cmp_judged *j, unsigned side)
 {
 	double sum = 0;
 	unsigned i;
 
-	for (i = 0; i < of->n[side]; i++)
+	for (i = 0; i < j->tracks[side]; i++)
 		sum += j->track[side][i].centre;
-	return sum / of->n[side];
+	return sum / j->tracks[side];
 }
 
-struct run_place {
-	const struct cmp_sides *of;
-	unsigned side, run;
-};
-
-static double run_of(const struct cmp_judged *j, const void *ctx)
+static double value_at(const struct cmp_judged *j, const struct place *at)
 {
-	const struct run_place *at = ctx;
+	const struct cmp_track *t = &j->track[at->side][at->run];
 
-	return j->track[at->side][at->run].centre - mean_of(j, at->of, at->side);
+	switch (at->what) {
+	case DELTA:
+		return j->delta;
+	case SEGMENT:
+		return t->segment[at->part];
+	case BLOCK:
+		return t->block[at->part] - t->centre;
+	case RUN:
+		return t->centre - mean_of(j, at->side);
+	}
+	return 0;
 }
 
-/* Returns what the operators but one have in common, 0 if there are too few of them. */
-static double common(const struct judging *g, const struct cmp_judged *but,
-		     double (*of)(const struct cmp_judged *j, const void *ctx), const void *ctx)
+/*
+ * Gathers what each operator that is a control, but one, says of the machine: its value by how much it follows. Returns
+ * how many there are.
+ */
+static unsigned gather(const struct judging *g, const struct cmp_judged *but, const struct place *at)
 {
-	const unsigned n = gather(g, but, of, ctx);
+	const struct cmp_judged *j;
+	double all = 0;
+	unsigned n = 0, i;
+
+	for (j = g->j; j < g->j + g->n; j++) {
+		if (j == but || j->set_aside || !judge_is_control(j))
+			continue;
+		g->value[n] = value_at(j, at) / j->follow;
+		g->weight[n] = j->follow * j->follow / (j->jitter * j->jitter);
+		all += g->weight[n++];
+	}
+	for (i = 0; i < n; i++)
+		g->weight[i] = g->weight[i] / all < CONTROL_WEIGHT ? g->weight[i] / all : CONTROL_WEIGHT;
+	return n;
+}
+
+/* Returns by how much the machine differs, 0 if there are too few operators to tell. */
+static double machine(const struct judging *g, const struct cmp_judged *but, const struct place *at)
+{
+	const unsigned n = gather(g, but, at);
 
 	return n >= CONTROLS_LEAST ? cmp_weighted(g->value, g->weight, n, 0.5) : 0;
 }
 
-/* How much a row follows what the operators have in common, and by how much that may be wrong. */
-struct follow {
-	double factor, error;
-};
-
-/*
- * Finds within recordings how much a row follows the operators: 1 for work of the CPU, 0 for a wait that takes its time
- * whatever the speed of the machine. If that speed did not change, nobody knows.
- */
-static struct follow follows(const struct judging *g, const struct cmp_judged *j)
+/* With several recordings of each side it is known how iterations differ, so nothing has to be taken out of them. */
+static double follow_of(const struct judging *g, const struct cmp_judged *j)
 {
-	struct place at;
-	double with = 0, all = 0, own = 0, c, v, rest, factor;
-	unsigned n = 0;
-
-	for (at.side = 0; at.side < CMP_SIDES; at.side++)
-		for (at.run = 0; at.run < g->of->n[at.side]; at.run++)
-			for (at.segment = 0; at.segment < CMP_SEGMENTS; at.segment++, n++) {
-				c = common(g, j, segment_of, &at);
-				v = segment_of(j, &at);
-				with += c * v;
-				all += c * c;
-				own += v * v;
-			}
-	if (!(all > 0))
-		return (struct follow){1, 1};
-	factor = with / all < 0 ? 0 : with / all > 1 ? 1 : with / all;
-	rest = (own - 2 * factor * with + factor * factor * all) / (n - 1) / all;
-	return (struct follow){factor, rest < 1 ? sqrt(rest) : 1};
+	return g->r->several && j->row.kind == CMP_ITERATION ? 0 : j->follow;
 }
 
-static bool is_relative(const struct cmp_judged *j)
+/* Returns a value without what the row has in common with the machine. */
+static double rest_at(const struct judging *g, const struct cmp_judged *j, const struct place *at)
 {
-	return (j->row.kind == CMP_OPERATOR || j->row.kind == CMP_LAYER) && !j->waits;
+	const double follow = follow_of(g, j);
+
+	return value_at(j, at) - (follow > 0 ? follow * machine(g, j, at) : 0);
 }
 
-/* With several recordings of each side it is known how they differ. Memory and GPUs do not follow the CPU. */
-static struct follow choose_follow(const struct judging *g, const struct cmp_judged *j, bool several)
+/* Returns the variance of a recording, by how much the row wanders within the recordings. */
+static double within(const struct judging *g, const struct cmp_judged *j)
 {
-	if (is_relative(j))
-		return (struct follow){1, 0};
-	if (several || j->row.kind == CMP_MEMORY || j->row.kind == CMP_KERNEL)
-		return (struct follow){0, 0};
-	return follows(g, j);
-}
-
-/* How much a row wanders without what it has in common with the operators: a variance and its degrees of freedom. */
-struct wander {
-	double variance, df;
-};
-
-static struct wander within(const struct judging *g, const struct cmp_judged *j, double follow)
-{
-	struct wander w = {0};
-	struct place at;
+	const double scatter = j->scatter * SCATTER_SHARE;
+	struct place at = {.what = SEGMENT};
 	double sum = 0, v;
+	unsigned df = 0;
 
 	for (at.side = 0; at.side < CMP_SIDES; at.side++)
-		for (at.run = 0; at.run < g->of->n[at.side]; at.run++) {
-			for (at.segment = 0; at.segment < CMP_SEGMENTS; at.segment++) {
-				v = segment_of(j, &at) - (follow > 0 ? follow * common(g, j, segment_of, &at) : 0);
+		for (at.run = 0; at.run < g->of->n[at.side]; at.run++, df += CMP_SEGMENTS - 1)
+			for (at.part = 0; at.part < CMP_SEGMENTS; at.part++) {
+				v = rest_at(g, j, &at);
 				sum += v * v;
 			}
-			w.df += CMP_SEGMENTS - 1;
-		}
-	w.variance = sum / w.df / INDEPENDENT;
-	return w;
+	return ((sum / df + scatter * scatter) / 2 + NOISE_LEAST * NOISE_LEAST) / 2;
 }
 
-/* Between the recordings of a side; df 0: neither side has several. */
-static struct wander between(const struct judging *g, const struct cmp_judged *j, double follow)
+/* Returns the variance between the recordings of a side; *df 0: neither side has several. */
+static double between(const struct judging *g, const struct cmp_judged *j, double *df)
 {
-	struct wander w = {0};
-	struct run_place at = {.of = g->of};
+	struct place at = {.what = RUN};
 	double sum = 0, v;
 
+	*df = 0;
 	for (at.side = 0; at.side < CMP_SIDES; at.side++) {
 		for (at.run = 0; at.run < g->of->n[at.side]; at.run++) {
-			v = run_of(j, &at) - (follow > 0 ? follow * common(g, j, run_of, &at) : 0);
+			v = rest_at(g, j, &at);
 			sum += v * v;
 		}
-		w.df += g->of->n[at.side] - 1;
+		*df += g->of->n[at.side] - 1;
 	}
-	w.variance = w.df > 0 ? sum / w.df : 0;
-	return w;
+	return *df > 0 ? sum / *df : 0;
 }
 
-static double block_of(const struct cmp_judged *j, const void *ctx)
-{
-	const struct place *at = ctx;
-	const struct cmp_track *t = &j->track[at->side][at->run];
-
-	return t->block[at->segment] - t->centre;
-}
-
-/* Compares the blocks of both sides by rank. own: the change without what the row has in common with operators. */
-static double ranks(const struct judging *g, const struct cmp_judged *j, double own, double follow)
+/* Compares the blocks of both sides by rank. */
+static double ranks(const struct judging *g, const struct cmp_judged *j)
 {
 	const size_t most = (size_t)(g->of->n[CMP_A] + g->of->n[CMP_B]) * CMP_BLOCKS;
 	double *v[CMP_SIDES] = {calloc(most, sizeof(double)), calloc(most, sizeof(double))}, p = 1;
 	size_t n[CMP_SIDES] = {0};
-	const struct cmp_track *t;
-	struct place at;
+	struct place at = {.what = BLOCK}, run;
 
 	for (at.side = 0; at.side < CMP_SIDES && v[CMP_A] && v[CMP_B]; at.side++)
 		for (at.run = 0; at.run < g->of->n[at.side]; at.run++) {
-			t = &j->track[at.side][at.run];
-			for (at.segment = 0; at.segment < t->nblocks; at.segment++)
-				v[at.side][n[at.side]++] = t->block[at.segment] -
-							   (at.side == CMP_B ? j->delta - own : 0) -
-							   (follow > 0 ? follow * common(g, j, block_of, &at) : 0);
+			run = (struct place){RUN, at.side, at.run, 0};
+			for (at.part = 0; at.part < j->track[at.side][at.run].nblocks; at.part++)
+				v[at.side][n[at.side]++] =
+					rest_at(g, j, &at) + rest_at(g, j, &run) + (at.side == CMP_B ? j->own : 0);
 		}
 	if (v[CMP_A] && v[CMP_B])
 		p = cmp_rank_test(v[CMP_A], n[CMP_A], v[CMP_B], n[CMP_B]);
@@ -225,38 +176,24 @@ static double ranks(const struct judging *g, const struct cmp_judged *j, double 
 	return p;
 }
 
-/* Takes the larger p of a change and the larger noise. */
-static void test(struct cmp_judged *j, double own, double deviation, double df)
+/* Returns the one that is nearer to 0, and 0 if they contradict each other. */
+static double least(double a, double b)
 {
-	const double p = cmp_student(own / deviation, df);
-	const double noise = exp(cmp_student_limit(CMP_LEVEL, df) * deviation) - 1;
-
-	j->p = p > j->p ? p : j->p;
-	j->row.noise = noise > j->row.noise ? noise : j->row.noise;
-	j->row.noise = j->row.noise < NOISE_MOST ? j->row.noise : NOISE_MOST;
+	return (a > 0) != (b > 0) ? 0 : fabs(a) < fabs(b) ? a : b;
 }
 
 /*
- * Returns the change of a row without what it has in common with the operators. An iteration consists of work of the
- * CPU for the most part, so it is judged as if it was nothing else, too.
+ * Returns the change of a row without what it has in common with the machine. Nobody knows how much of an iteration
+ * follows another speed of the CPU, so it is judged as if all of it did, too.
  */
-static double own_of(const struct cmp_judged *j, double factor, double shift)
+static double own_of(const struct judging *g, const struct cmp_judged *j)
 {
-	const double own = j->delta - factor * shift, all = j->delta - shift;
+	const struct place at = {.what = DELTA};
+	double own = rest_at(g, j, &at);
 
-	if (j->row.kind != CMP_ITERATION || !(factor > 0))
-		return own;
-	if ((own > 0) != (all > 0))
-		return 0;
-	return fabs(own) < fabs(all) ? own : all;
-}
-
-/* Returns how far the changes of operators are apart: that much a row changes for reasons of its own. */
-static double spread(const struct judging *g, const struct cmp_judged *j, const double *shift)
-{
-	const unsigned n = gather(g, j, distance_of, shift);
-
-	return n >= CONTROLS_LEAST ? cmp_weighted(g->value, g->weight, n, SPREAD_AT) / SPREAD_OF : 0;
+	if (j->row.kind == CMP_ITERATION && follow_of(g, j) > 0)
+		own = least(own, j->delta - machine(g, j, &at));
+	return j->guessed ? least(own, j->delta) : own;
 }
 
 /*
@@ -269,37 +206,73 @@ static double unseen(const struct judging *g, const struct cmp_judged *j)
 	unsigned side;
 	size_t i;
 
-	if (j->row.kind != CMP_ITERATION && j->row.kind != CMP_PART && !j->waits)
+	if (j->row.kind != CMP_ITERATION && (j->row.kind != CMP_PART || strcmp(j->row.name, CMP_OUTSIDE)))
 		return 0;
 	for (i = 0; i < g->n; i++)
 		for (side = 0; side < CMP_SIDES; side++) {
 			all[side] += g->j[i].row.kind == CMP_ITERATION ? g->j[i].row.value[side] : 0;
-			waits[side] += g->j[i].row.kind == CMP_RUNQ ? g->j[i].row.p90[side] : 0;
+			waits[side] += g->j[i].row.kind == CMP_RUNQ ? g->j[i].row.value[side] : 0;
 		}
 	if (!(all[CMP_A] > 0 && all[CMP_B] > 0))
 		return 0;
 	return fabs(log(1 + waits[CMP_B] / all[CMP_B]) - log(1 + waits[CMP_A] / all[CMP_A]));
 }
 
-static void judge(const struct judging *g, struct cmp_judged *j, bool several)
+/* How much a change of the row means nothing: its deviation within the recordings, and what is not known of it. */
+static void measure(const struct judging *g, struct cmp_judged *j)
 {
-	const struct follow follow = choose_follow(g, j, several);
-	const double shift = common(g, is_relative(j) ? j : NULL, delta_of, NULL);
-	const double own = own_of(j, follow.factor, shift);
 	const double each = 1. / g->of->n[CMP_A] + 1. / g->of->n[CMP_B];
-	const struct wander in = within(g, j, follow.factor), of = between(g, j, follow.factor);
-	const double wrong = follow.error * shift, waited = is_relative(j) ? 0 : unseen(g, j);
-	const double cost = j->cost * COST_ERROR;
-	const double deviation = sqrt(in.variance * each + wrong * wrong + waited * waited + cost * cost);
-	const double apart = j->row.kind == CMP_ITERATION ? 0 : follow.factor * spread(g, j, &shift),
-		     least = deviation > apart ? deviation : apart;
 
-	j->row.noise = CMP_FLOOR;
-	j->p = ranks(g, j, own, follow.factor);
-	test(j, own, least > NOISE_LEAST ? least : NOISE_LEAST, in.df);
-	if (of.df > 0 && of.variance > 0)
-		test(j, own, sqrt(of.variance * each), of.df);
-	j->row.own = exp(own) - 1;
+	j->own = own_of(g, j);
+	j->deviation = sqrt(within(g, j) * each);
+}
+
+/* Sets how far operators are apart. */
+static void measure_apart(struct judging *g)
+{
+	const struct cmp_judged *j;
+	double at = APART;
+	unsigned n = 0;
+
+	for (j = g->j; j < g->j + g->n; j++)
+		if (judge_is_control(j) && !j->set_aside) {
+			g->value[n] = fabs(j->own) / j->deviation;
+			g->weight[n++] = 1;
+		}
+	if (n >= CONTROLS_LEAST)
+		at = cmp_weighted(g->value, g->weight, n, APART_AT) / APART_OF;
+	g->apart = sqrt((APART_WEIGHT * APART * APART + n * at * at) / (APART_WEIGHT + n));
+}
+
+/* Sets the deviation of the change and its degrees of freedom, by what the recordings of each side say of it. */
+static void measure_runs(const struct judging *g, struct cmp_judged *j)
+{
+	const double each = 1. / g->of->n[CMP_A] + 1. / g->of->n[CMP_B];
+	const double apart = j->row.kind == CMP_MEMORY ? 1 : g->apart;
+	const struct place at = {.what = DELTA};
+	const double wrong = follow_of(g, j) > 0 ? j->error * machine(g, j, &at) : 0;
+	const double cost = j->cost * COST_ERROR, waited = unseen(g, j);
+	const double expected = apart * apart * j->deviation * j->deviation / each;
+	double df, variance = between(g, j, &df);
+
+	j->df = FREEDOM + df;
+	if (df > 0 && (variance > UNLIKE * expected || !(follow_of(g, j) > 0))) {
+		j->df = df;
+		variance = variance > expected ? variance : expected;
+	} else {
+		variance = (FREEDOM * expected + df * variance) / (FREEDOM + df);
+	}
+	j->deviation = sqrt(variance * each + wrong * wrong + waited * waited + cost * cost);
+}
+
+static void test(const struct judging *g, struct cmp_judged *j)
+{
+	const double p = cmp_student(j->own / j->deviation, j->df), by_rank = ranks(g, j);
+	const double noise = exp(cmp_student_limit(CMP_LEVEL, j->df) * j->deviation) - 1;
+
+	j->p = p > by_rank ? p : by_rank;
+	j->row.noise = noise < CMP_FLOOR ? CMP_FLOOR : noise < NOISE_MOST ? noise : NOISE_MOST;
+	j->row.own = exp(j->own) - 1;
 }
 
 /* Waiting for a CPU says what else the machine did. A row that costs more to watch than it takes says little. */
@@ -331,7 +304,7 @@ static void settle(struct cmp_judged *j, double p, const struct cmp_result *r)
 		j->row.verdict = !r->few && p <= CMP_LEVEL && fabs(j->row.own) >= CMP_FLOOR ? CMP_CHANGED : CMP_NOISE;
 }
 
-static void correct(const struct judging *g, const struct cmp_result *r, bool layers)
+static void correct(const struct judging *g, bool layers)
 {
 	size_t i, n = 0, k = 0;
 
@@ -341,27 +314,63 @@ static void correct(const struct judging *g, const struct cmp_result *r, bool la
 	cmp_holm(g->value, n);
 	for (i = 0; i < g->n; i++)
 		if ((g->j[i].row.kind == CMP_LAYER) == layers)
-			settle(&g->j[i], is_large(&g->j[i]) ? g->value[k++] : 1, r);
+			settle(&g->j[i], is_large(&g->j[i]) ? g->value[k++] : 1, g->r);
 }
 
+/* Returns the operator that has changed by most, in deviations, and that still tells of the machine. NULL: none. */
+static struct cmp_judged *most_changed(const struct judging *g)
+{
+	struct cmp_judged *most = NULL, *j;
+
+	for (j = g->j; j < g->j + g->n; j++)
+		if (j->row.verdict == CMP_CHANGED && !j->set_aside && judge_is_control(j) &&
+		    (!most || fabs(j->own) / j->deviation > fabs(most->own) / most->deviation))
+			most = j;
+	return most;
+}
+
+static void judge(struct judging *g)
+{
+	struct cmp_judged *j;
+
+	for (j = g->j; j < g->j + g->n; j++)
+		if (j->share >= CMP_SHARE)
+			measure(g, j);
+	measure_apart(g);
+	for (j = g->j; j < g->j + g->n; j++)
+		if (j->share >= CMP_SHARE) {
+			measure_runs(g, j);
+			test(g, j);
+		}
+	correct(g, false);
+	correct(g, true);
+}
+
+/* A change of one operator looks like another state of the machine to the rest, so it is set aside and all is done
+ * anew. */
 int judge_all(struct cmp_judged *j, size_t n, const struct cmp_sides *of, struct cmp_result *r)
 {
-	struct judging g = {.j = j, .n = n, .of = of};
-	size_t i;
+	struct judging g = {.j = j, .n = n, .of = of, .r = r};
+	const struct place at = {.what = DELTA};
+	struct cmp_judged *most = NULL;
+	int err = judge_follow(j, n, of);
+	unsigned pass;
 
 	g.value = calloc(n + 1, sizeof(*g.value));
 	g.weight = calloc(n + 1, sizeof(*g.weight));
-	if (g.value && g.weight) {
-		for (i = 0; i < n; i++)
-			if (j[i].share >= CMP_SHARE)
-				judge(&g, &j[i], r->several);
-		correct(&g, r, false);
-		correct(&g, r, true);
-		r->controls = gather(&g, NULL, delta_of, NULL);
+	err = g.value && g.weight ? err : -ENOMEM;
+	for (pass = 0; pass < PASSES && !err && (!pass || most); pass++) {
+		judge(&g);
+		most = most_changed(&g);
+		if (most)
+			most->set_aside = true;
+	}
+	if (!err) {
+		r->controls = gather(&g, NULL, &at);
 		r->controls = r->controls >= CONTROLS_LEAST ? r->controls : 0;
-		r->drift = exp(common(&g, NULL, delta_of, NULL)) - 1;
+		r->drift = exp(machine(&g, NULL, &at)) - 1;
 	}
 	free(g.value);
 	free(g.weight);
-	return g.value && g.weight ? 0 : -ENOMEM;
+	return err;
 }

@@ -11,17 +11,32 @@ struct cmp_track {
 	double segment[CMP_SEGMENTS]; /* less the mean of all segments */
 	double block[CMP_BLOCKS];
 	unsigned nblocks;
+	float *log; /* owned; of each bin, without outliers, less the mean; NULL: most bins have nothing */
+	size_t n;
 };
 
 struct cmp_judged {
 	struct cmp_row row;
 	struct cmp_track *track[CMP_SIDES]; /* owned; one for each recording of the side */
-	double delta;			    /* of the centres of both sides */
-	double cost;			    /* of watching, which was taken out, as a share of what is left */
-	bool waits;   /* an operator that is asleep for most of its time: it does not follow the CPU's speed */
-	double share; /* of an iteration, on the side where it has more */
-	double p;
+	unsigned tracks[CMP_SIDES];
+	double delta;	/* of the centres of both sides */
+	double cost;	/* of watching, which was taken out, as a share of what is left */
+	bool waits;	/* an operator that is asleep for most of its time: it does not follow the CPU's speed */
+	double share;	/* of an iteration, on the side where it has more */
+	double jitter;	/* deviation of the logarithms of bins */
+	double scatter; /* of it, what does not follow the machine */
+	double follow;	/* how much it follows the state of the machine; see follow.c */
+	double error;	/* of follow, its deviation */
+	bool guessed;	/* the recordings do not say how much the row follows: between 0 and 1 */
+	bool set_aside; /* it has certainly changed, so it tells nothing of the machine */
+	double own, deviation, df, p;
 };
+
+/* Operators that take this much of an iteration tell what state the machine is in. */
+#define CMP_CONTROL_SHARE 0.01
+bool judge_is_control(const struct cmp_judged *j);
+/* Sets follow and error of all rows. 0 or -ENOMEM. */
+int judge_follow(struct cmp_judged *j, size_t n, const struct cmp_sides *of);
 
 /* Makes the tracks and the numbers of a row. eps is added to each value, because a row can be 0. 0 or -ENOMEM. */
 int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps);

@@ -24,9 +24,9 @@ const char *const cmp_kind_words[CMP_KINDS] = {
 
 /* Time in operators is in their rows. */
 const char *const cmp_part_words[MXBPF_STEP_PARTS] = {
-	[MXBPF_PART_DATA] = "waiting for data",	     [MXBPF_PART_WAIT] = "waiting for results",
-	[MXBPF_PART_KVSTORE] = "exchange",	     [MXBPF_PART_API] = "C API",
-	[MXBPF_PART_OUTSIDE] = "the program itself",
+	[MXBPF_PART_DATA] = "waiting for data", [MXBPF_PART_WAIT] = "waiting for results",
+	[MXBPF_PART_KVSTORE] = "exchange",	[MXBPF_PART_API] = "C API",
+	[MXBPF_PART_OUTSIDE] = CMP_OUTSIDE,
 };
 
 /* While the events of a recording are read. */

@@ -7,6 +7,9 @@
 
 #include "compare/judge.h"
 
+#define OUTLIER	      10     /* deviations from the median */
+#define NORMAL_MEDIAN 0.6745 /* of the distances from the median in a normal distribution */
+
 /* Returns the logarithm of what bins [from, to) are like. */
 static double level(const float *v, size_t from, size_t to, double eps, double *scratch)
 {
@@ -17,8 +20,44 @@ static double level(const float *v, size_t from, size_t to, double eps, double *
 	return log((v ? cmp_centre(scratch, to - from) : 0) + eps);
 }
 
+static float clip(double v, double low, double high)
+{
+	return (float)(v < low ? low : v > high ? high : v);
+}
+
+/* Makes the logarithms of single bins, unless the row has nothing in many of them. */
+static int make_log(struct cmp_track *t, const float *v, size_t n, double eps, double *scratch)
+{
+	double middle, width, mean = 0;
+	size_t i, zeros = 0;
+
+	for (i = 0; v && i < n; i++)
+		zeros += v[i] <= 0;
+	if (!v || !n || zeros > n / 10)
+		return 0;
+	t->log = calloc(n, sizeof(*t->log));
+	if (!t->log)
+		return -ENOMEM;
+	t->n = n;
+	for (i = 0; i < n; i++)
+		scratch[i] = log(v[i] + eps);
+	middle = cmp_median(scratch, n);
+	for (i = 0; i < n; i++)
+		scratch[i] = fabs(log(v[i] + eps) - middle);
+	width = OUTLIER * cmp_median(scratch, n) / NORMAL_MEDIAN;
+	for (i = 0; i < n; i++) {
+		t->log[i] = clip(log(v[i] + eps), middle - width, middle + width);
+		mean += t->log[i] / (double)n;
+	}
+	for (i = 0; i < n; i++)
+		t->log[i] -= (float)mean;
+	return 0;
+}
+
 static int make(struct cmp_track *t, const float *v, size_t n, double eps)
 {
+	int err;
+
 	double *scratch = calloc(n ? n : 1, sizeof(*scratch)), mean = 0;
 	unsigned i;
 
@@ -34,8 +73,9 @@ static int make(struct cmp_track *t, const float *v, size_t n, double eps)
 	t->nblocks = n / 2 < CMP_BLOCKS ? (unsigned)(n / 2) : CMP_BLOCKS;
 	for (i = 0; i < t->nblocks; i++)
 		t->block[i] = level(v, n * i / t->nblocks, n * (i + 1) / t->nblocks, eps, scratch);
+	err = make_log(t, v, n, eps, scratch);
 	free(scratch);
-	return 0;
+	return err;
 }
 
 /* Adds what a recording has to the numbers that are shown. */
@@ -72,6 +112,7 @@ int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
 
 	for (side = 0; side < CMP_SIDES; side++) {
 		j->track[side] = calloc(of->n[side], sizeof(*j->track[side]));
+		j->tracks[side] = of->n[side];
 		for (i = 0; i < of->n[side] && !err; i++) {
 			s = cmp_series_find(&of->run[side][i].x, j->row.key);
 			err = j->track[side] ? make(&j->track[side][i], s ? s->value : NULL, of->run[side][i].x.n, eps)
@@ -88,6 +129,11 @@ int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
 
 void judge_fini(struct cmp_judged *j)
 {
-	free(j->track[CMP_A]);
-	free(j->track[CMP_B]);
+	unsigned side, i;
+
+	for (side = 0; side < CMP_SIDES; side++) {
+		for (i = 0; j->track[side] && i < j->tracks[side]; i++)
+			free(j->track[side][i].log);
+		free(j->track[side]);
+	}
 }
