@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges `mxbpf diff` on recordings of a real PyTorch job with planted changes: what is found, what is a false alarm.
 
-usage: judge.py record DIR [--rounds N] [--seconds S] [--seed N] [--plants NAME...]
+usage: judge.py record DIR [--rounds N] [--first NR] [--seconds S] [--seed N] [--plants NAME...]
        judge.py judge DIR [--recordings N] [-v]
 A round records the job once without a change and once with each plant, in random order, each time in a new process. The next
 job starts while one is recorded, which is noise on purpose. `judge` compares each plant with the base of its round, and bases
@@ -52,11 +52,15 @@ class Job:
 
     def record(self, path, seconds):
         os.kill(self.child.pid, signal.SIGCONT)
-        subprocess.run([MXBPF, 'record', '-q', '--force', '--pid', str(self.child.pid), '-d', f'{seconds}s', '-o', path],
-                       check=True, timeout=seconds + 60)
+        done = subprocess.run([MXBPF, 'record', '-q', '--force', '--pid', str(self.child.pid), '-d', f'{seconds}s', '-o', path],
+                              check=False, timeout=seconds + 60)
+        if done.returncode:
+            print(f'{path}: exit status {done.returncode}; this pair is left out', file=sys.stderr)
+            os.remove(path)
 
     def wait_ready(self):
         assert self.child.stdout.readline().startswith('ready'), 'the job has failed'
+        os.waitpid(self.child.pid, os.WUNTRACED)
 
     def end(self):
         self.child.kill()
@@ -67,7 +71,7 @@ def record(args):
     os.makedirs(args.dir, exist_ok=True)
     order = random.Random(args.seed)
     todo = []
-    for nr in range(args.rounds):
+    for nr in range(args.first, args.first + args.rounds):
         plants = [BASE, *args.plants]
         order.shuffle(plants)
         todo += [(nr, plant) for plant in plants]
@@ -164,6 +168,7 @@ def main():
     one = commands.add_parser('record')
     one.add_argument('dir')
     one.add_argument('--rounds', type=int, default=21)
+    one.add_argument('--first', type=int, default=0, help='number of the first round')
     one.add_argument('--seconds', type=int, default=6)
     one.add_argument('--seed', type=int, default=1)
     one.add_argument('--plants', nargs='*', default=PLANTS)

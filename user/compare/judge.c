@@ -13,7 +13,9 @@
 #include "compare/judge.h"
 
 #define CONTROL_WEIGHT 0.3 /* most weight of one operator in the difference of the machine between the sides */
+#define LIMIT_PASSES   20
 #define CONTROLS_LEAST 3
+#define USUAL	       0.1 /* difference of the machine that makes an error of a slope count */
 /*
  * Two recordings of one job differ by more than a row wanders within them, because each process has other addresses and
  * the machine another state. Measured on a busy machine with two CPUs: by 1.8 times as much. Other operators tell how
@@ -76,6 +78,20 @@ static double value_at(const struct cmp_judged *j, const struct place *at)
 	return 0;
 }
 
+/* Limits each weight to CONTROL_WEIGHT of their sum. */
+static void limit(double *weight, unsigned n)
+{
+	double all;
+	unsigned i, pass;
+
+	for (pass = 0; pass < LIMIT_PASSES; pass++) {
+		for (all = i = 0; i < n; i++)
+			all += weight[i];
+		for (i = 0; i < n; i++)
+			weight[i] = weight[i] < CONTROL_WEIGHT * all ? weight[i] : CONTROL_WEIGHT * all;
+	}
+}
+
 /*
  * Gathers what each operator that is a control, but one, says of the machine: its value by how much it follows. Returns
  * how many there are.
@@ -83,18 +99,17 @@ static double value_at(const struct cmp_judged *j, const struct place *at)
 static unsigned gather(const struct judging *g, const struct cmp_judged *but, const struct place *at)
 {
 	const struct cmp_judged *j;
-	double all = 0;
-	unsigned n = 0, i;
+	double wrong;
+	unsigned n = 0;
 
 	for (j = g->j; j < g->j + g->n; j++) {
 		if (j == but || j->set_aside || !judge_is_control(j))
 			continue;
+		wrong = j->error * USUAL;
 		g->value[n] = value_at(j, at) / j->follow;
-		g->weight[n] = j->follow * j->follow / (j->jitter * j->jitter);
-		all += g->weight[n++];
+		g->weight[n++] = j->follow * j->follow / (j->jitter * j->jitter + wrong * wrong);
 	}
-	for (i = 0; i < n; i++)
-		g->weight[i] = g->weight[i] / all < CONTROL_WEIGHT ? g->weight[i] / all : CONTROL_WEIGHT;
+	limit(g->weight, n);
 	return n;
 }
 
@@ -222,8 +237,10 @@ static double unseen(const struct judging *g, const struct cmp_judged *j)
 static void measure(const struct judging *g, struct cmp_judged *j)
 {
 	const double each = 1. / g->of->n[CMP_A] + 1. / g->of->n[CMP_B];
+	const struct place at = {.what = DELTA};
 
 	j->own = own_of(g, j);
+	j->wrong = follow_of(g, j) > 0 ? j->error * machine(g, j, &at) : 0;
 	j->deviation = sqrt(within(g, j) * each);
 }
 
@@ -236,7 +253,7 @@ static void measure_apart(struct judging *g)
 
 	for (j = g->j; j < g->j + g->n; j++)
 		if (judge_is_control(j) && !j->set_aside) {
-			g->value[n] = fabs(j->own) / j->deviation;
+			g->value[n] = fabs(j->own) / sqrt(j->deviation * j->deviation + j->wrong * j->wrong);
 			g->weight[n++] = 1;
 		}
 	if (n >= CONTROLS_LEAST)
@@ -249,8 +266,6 @@ static void measure_runs(const struct judging *g, struct cmp_judged *j)
 {
 	const double each = 1. / g->of->n[CMP_A] + 1. / g->of->n[CMP_B];
 	const double apart = j->row.kind == CMP_MEMORY ? 1 : g->apart;
-	const struct place at = {.what = DELTA};
-	const double wrong = follow_of(g, j) > 0 ? j->error * machine(g, j, &at) : 0;
 	const double cost = j->cost * COST_ERROR, waited = unseen(g, j);
 	const double expected = apart * apart * j->deviation * j->deviation / each;
 	double df, variance = between(g, j, &df);
@@ -262,7 +277,7 @@ static void measure_runs(const struct judging *g, struct cmp_judged *j)
 	} else {
 		variance = (FREEDOM * expected + df * variance) / (FREEDOM + df);
 	}
-	j->deviation = sqrt(variance * each + wrong * wrong + waited * waited + cost * cost);
+	j->deviation = sqrt(variance * each + j->wrong * j->wrong + waited * waited + cost * cost);
 }
 
 static void test(const struct judging *g, struct cmp_judged *j)

@@ -30,6 +30,7 @@ struct cmp_judged {
 	bool guessed;	/* the recordings do not say how much the row follows: between 0 and 1 */
 	bool set_aside; /* it has certainly changed, so it tells nothing of the machine */
 	double own, deviation, df, p;
+	double wrong; /* that own may be by the error of follow */
 };
 
 /* Operators that take this much of an iteration tell what state the machine is in. */
