@@ -225,6 +225,7 @@ int cmd_top(const struct cmd_opts *o)
 
 	own.ses.interval_ns = SECOND_NS;
 	own.ses.reset = true;
+	own.ses.only_intervals = true;
 	own.quiet = true;
 	own.by = VIEW_BY_THREAD;
 	l.top.one_job = o->ses.choice.npids == 1;

@@ -58,6 +58,7 @@ struct ses_opts {
 	uint64_t delay_ns;
 	uint64_t interval_ns;	/* window time between two calls of ui.tables; 0: no calls */
 	bool reset;		/* tables show only their interval */
+	bool only_intervals;	/* with reset: nobody reads calls of the whole session, so its model lacks them */
 	const char *recording;	/* path; NULL: no recording */
 	const char *trace;	/* path; events are kept beside it until the end; NULL: no trace */
 	uint64_t trace_part_ns; /* --trace-every, window time; 0: one trace at the end, of ses_events_fd() */
