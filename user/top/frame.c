@@ -11,8 +11,9 @@
 #include "base/fmt.h"
 #include "feature/steps/steps.h"
 
-#define LINE_BYTES   1024
-#define COST_COLUMNS 72 /* a narrower screen has the short form of the cost */
+#define LINE_BYTES    1024
+#define SENTENCE_ROWS 20 /* of a screen that has two lines for a sentence */
+#define COST_COLUMNS  72 /* a narrower screen has the short form of the cost */
 
 /* ---- lines */
 
@@ -35,6 +36,26 @@ void top_line(struct top_lines *f, const char *fmt, ...)
 	va_end(ap);
 	fmt_safe(safe, sizeof(safe), raw, strlen(raw));
 	put_line(f, safe);
+}
+
+/* A sentence on two lines, if it needs more than one and there is room. */
+static void put_sentence(struct top_lines *f, const struct top_choice *c, const char *text)
+{
+	char safe[LINE_BYTES];
+	const char *end;
+	size_t len;
+
+	fmt_safe(safe, sizeof(safe), text, strlen(text));
+	end = fmt_head(safe, f->width);
+	for (len = (size_t)(end - safe); *end && len && safe[len] != ' '; len--)
+		;
+	if (!*end || !len || c->height < SENTENCE_ROWS) {
+		put_line(f, safe);
+		return;
+	}
+	safe[len] = '\0';
+	put_line(f, safe);
+	put_line(f, safe + len + 1);
 }
 
 /* ---- the job */
@@ -145,13 +166,13 @@ static void put_job(struct top_lines *f, const struct top *t, const struct top_c
 	put_title(f, t);
 	put_rates(f, t, &sum);
 	put_means(f, t, &sum);
-	top_line(f, "%s", t->finding[0] ? t->finding : "mxbpf found nothing that holds the job up");
+	put_sentence(f, c, t->finding[0] ? t->finding : "mxbpf found nothing that holds the job up");
 	if (t->minute_lost || t->left_out)
 		top_line(f, "LOSS  %llu events dropped, %llu in the minute; %llu calls of too many names",
 			 (unsigned long long)t->shown_lost, (unsigned long long)t->minute_lost,
 			 (unsigned long long)t->left_out);
 	if (c->said)
-		top_line(f, "%s", c->said);
+		put_sentence(f, c, c->said);
 }
 
 static void put_views(struct top_lines *f, const struct top *t, const struct top_choice *c)
