@@ -323,3 +323,14 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	ends
 	expect_same 'exit 0' "$(<ended)"
 }
+
+@test "With --gpu, the head says how busy the GPU was" {
+	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --gpu "$O/gpu" --account "$PWD/job.json" >/dev/null
+	"$MXBPF" top --pid "$READY_PID" --gpu --batch >frames 3>&- &
+	local top=$!
+	wait_frames 3
+	kill -s INT "$top"
+	wait "$top"
+	expect_re '^CPU [0-9]+%, GPU busy ([1-9]|[1-9][0-9]|100)%, memory [0-9.]+ [KMG]iB' "$(<frames)"
+	expect_re '^ +[0-9.]+ +[0-9.]+% .* gpuops::gemm$' "$(<frames)"
+}
