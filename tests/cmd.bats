@@ -48,7 +48,7 @@ header() { # MAJOR, two hex digits
 		--pid 1 --sort foo|--sort.*total, self, count, avg, min, max, p99, alloc, self-alloc, cpu, runq, blocked, device, name
 		--pid 1 --layout html|--layout.*modern, mxnet, torch, torch-classic
 		--pid 1 --layout torch -f json|--layout torch does not support --format json
-		--pid 1 --format xml|--format.*table, json, csv
+		--pid 1 --format xml|--format.*table, json, html, csv
 		export f -f pdf|--format.*chrome
 		--pid 1 --probes gpu|--probes.*op, api, mem, wait
 		--pid 1 --probes op,|--probes.*op, api, mem, wait

@@ -88,7 +88,7 @@
 	}
 
 	// A job of several processes: the choice of one stands above the plots.
-	function drawProcesses(section, of, live) {
+	function drawProcesses(section, of) {
 		const pids = [...new Set(of.rows.map(row => row[0]))];
 		const choice = make('select', {'aria-label': 'Process'}, ...pids.map(pid => make('option', {value: pid}, `process ${pid}`)));
 		const place = make('div');
@@ -97,12 +97,12 @@
 		section.append(place);
 		choice.addEventListener('change', () => {
 			place.replaceChildren();
-			drawIterations(place, of, +choice.value, live);
+			drawIterations(place, of, +choice.value);
 		});
-		drawIterations(place, of, pids[0], live);
+		drawIterations(place, of, pids[0]);
 	}
 
-	function drawIterations(section, of, pid, live) {
+	function drawIterations(section, of, pid) {
 		const first = of.columns.length;
 		const rows = of.rows.filter(row => row[0] === pid), parts = rows.filter(row => row.length > first);
 		const detail = make('p', {class: 'detail', 'aria-live': 'polite'}, 'Drag to zoom, double-click to see all; click for one iteration.');
@@ -131,11 +131,6 @@
 		section.append(detail);
 		if (parts.length)
 			drawParts(section, of, parts, first);
-		if (live && rows.some(row => row[4]))
-			plot(section, 'Live memory at the end of each iteration', {
-				axes: [axis(v => v + ' s'), {...axis(bytes), incrs: BINARY}],
-				series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', value: (u, v) => v === null ? '' : bytes(v)}],
-			}, [rows.map(row => row[2]), rows.map(row => row[4])]);
 	}
 
 	// Bands lie on one another: series k is the sum of the parts up to k, drawn from the largest sum down.
@@ -152,37 +147,48 @@
 
 	// ---- memory over time
 
-	// One device of one process at a time, with its holders; the one with the most at its peak comes first.
-	function drawMemory(section, of) {
-		if (!of.devices.length)
+	// A curve of each device of each process. Only recordings have it.
+	function recordedCurves(of) {
+		return of.devices.map(d => ({...d, xs: d.bytes.map((_, i) => (i + 0.5) * of.slice_ns / 1e9), peak_at: d.peak_bytes && Math.floor(d.peak_s * 1e9 / of.slice_ns),
+			title: `${d.name} of process ${d.pid}`}));
+	}
+
+	// Of a live session only the ends of iterations are known.
+	function iterationCurves(of) {
+		return [...new Set(of.rows.map(row => row[0]))].map(pid => of.rows.filter(row => row[0] === pid)).filter(rows => rows.length > 1 && rows.some(row => row[4]))
+			.map(rows => ({xs: rows.map(row => row[2]), bytes: rows.map(row => row[4]), title: `Process ${rows[0][0]}, at the end of each iteration`}));
+	}
+
+	// One curve at a time, with the holders of its device; the one with the most comes first.
+	function drawMemory(section, curves) {
+		if (!curves.length)
 			return;
 		section.hidden = false;
-		const most = d => d.peak_bytes || Math.max(...d.bytes), devices = [...of.devices].sort((a, b) => most(b) - most(a));
-		const choice = make('select', {'aria-label': 'Device'}, ...devices.map((d, i) => make('option', {value: i}, `${d.name} of process ${d.pid}`)));
-		const place = section.querySelector('.curves'), curve = make('div');
+		curves.sort((a, b) => Math.max(...b.bytes) - Math.max(...a.bytes));
+		const choice = make('select', {'aria-label': 'Device'}, ...curves.map((d, i) => make('option', {value: i}, d.title)));
+		const place = section.querySelector('.curves'), one = make('div');
 		const draw = () => {
-			const d = devices[choice.value];
-			curve.replaceChildren();
-			drawCurve(curve, d, of.slice_ns);
-			section.querySelectorAll('.holders').forEach(h => { h.hidden = h.dataset.of !== `${d.pid} ${d.device}`; });
+			const d = curves[choice.value];
+			one.replaceChildren();
+			drawCurve(one, d);
+			section.querySelectorAll('.holders').forEach(h => { h.hidden = d.device !== undefined && h.dataset.of !== `${d.pid} ${d.device}`; });
 		};
-		if (devices.length > 1)
+		if (curves.length > 1)
 			place.append(make('div', {class: 'tools'}, choice));
-		place.append(curve);
+		place.append(one);
 		choice.addEventListener('change', draw);
 		draw();
 	}
 
-	function drawCurve(place, d, slice_ns) {
-		const xs = d.bytes.map((_, i) => (i + 0.5) * slice_ns / 1e9), peaks = xs.map(() => null);
+	function drawCurve(place, d) {
+		const peaks = d.xs.map(() => null), said = (u, v) => v === null ? '' : bytes(v);
 		if (d.peak_bytes)
-			peaks[Math.min(xs.length - 1, Math.max(0, Math.floor(d.peak_s * 1e9 / slice_ns)))] = d.peak_bytes;
-		plot(place, `${d.name} of process ${d.pid}, beyond what was there when the window began` +
-			(d.peak_bytes ? `: at most ${bytes(d.peak_bytes)}, at ${d.peak_s.toFixed(3)} s` : ''), {
+			peaks[Math.min(d.xs.length - 1, Math.max(0, d.peak_at))] = d.peak_bytes;
+		plot(place, `${d.title}, beyond what was there when the window began` + (d.peak_bytes ? `: at most ${bytes(d.peak_bytes)}, at ${d.peak_s.toFixed(3)} s` : ''), {
 			axes: [axis(v => v + ' s'), {...axis(bytes), incrs: BINARY}],
-			series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: (u, v) => v === null ? '' : bytes(v)},
-				{label: 'peak', stroke: COLORS[4], paths: () => null, points: {show: true, size: 9, fill: COLORS[4]}, value: (u, v) => v === null ? '' : bytes(v)}],
-		}, [xs, d.bytes, peaks]);
+			series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: said},
+				{label: 'peak', stroke: COLORS[4], paths: () => null, points: {show: true, size: 9, fill: COLORS[4]}, value: said}],
+		}, [d.xs, d.bytes, peaks]);
 	}
 
 	// ---- threads and streams: a row each, a column for each slice of the part of the window that is shown
@@ -219,13 +225,15 @@
 		});
 	}
 
+	let helps = 0;
+
 	function perfettoHelp() {
-		const text = make('div', {class: 'help', hidden: '', id: 'perfetto'},
+		const id = `perfetto${helps++}`, text = make('div', {class: 'help perfetto', hidden: '', id},
 			make('p', {}, 'This strip has shares of time. A trace has every single call of every thread and stream, and Perfetto shows it:'),
 			make('pre', {class: 'said'}, 'mxbpf export job.mxd -o job.json.gz'),
 			make('p', {}, 'Then open ui.perfetto.dev in a browser, choose "Open trace file", and take job.json.gz. Perfetto reads the file in the browser and ' +
 				'sends it nowhere. job.mxd is the recording of this page: mxbpf record --pid PID -o job.mxd'));
-		const button = make('button', {type: 'button', 'aria-expanded': 'false', 'aria-controls': 'perfetto'}, 'the whole timeline in Perfetto');
+		const button = make('button', {type: 'button', 'aria-expanded': 'false', 'aria-controls': id}, 'the whole timeline in Perfetto');
 		button.addEventListener('click', () => {
 			text.hidden = !text.hidden;
 			button.setAttribute('aria-expanded', String(!text.hidden));
@@ -567,12 +575,12 @@
 			}
 			if (part('plots') && data.iterations.rows.length > 1) {
 				part('plots').hidden = false;
-				drawProcesses(part('plots'), data.iterations, !memory.devices.length);
+				drawProcesses(part('plots'), data.iterations);
 			}
 			if (part('flames'))
 				drawFlames(part('flames'), withLines(data));
 			if (part('held'))
-				drawMemory(part('held'), memory);
+				drawMemory(part('held'), memory.devices.length ? recordedCurves(memory) : iterationCurves(data.iterations));
 			if (part('strips'))
 				drawStrips(part('strips'), strip);
 		}

@@ -102,9 +102,9 @@ try {
     await page.mouse.move(map.x + map.width / 2, map.y + 5, { steps: 5 });
     await page.mouse.up();
     found.strip.dragged = await shown();
-    found.strip.hidden = await page.$eval('#perfetto', (p) => p.hidden);
-    await (await page.$('[aria-controls=perfetto]')).press('Enter');
-    found.strip.shown = await page.$eval('#perfetto', (p) => p.innerText);
+    found.strip.hidden = await page.$eval('.perfetto', (p) => p.hidden);
+    await (await page.$('[aria-controls^=perfetto]')).press('Enter');
+    found.strip.shown = await page.$eval('.perfetto', (p) => p.innerText);
   }
   if (await page.$('.flame')) {
     found.walked = [];
