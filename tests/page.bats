@@ -84,6 +84,8 @@ make_page() {
 	grep -E '^name +calls' all.txt | head -1 | tr -s ' ' '\n' >heads
 	jq -r '.tables.operator.heads[]' found.json >page_heads
 	[[ $(grep -vxFf page_heads heads) == '' ]]
+	# Explanations of columns are there to read, not only for the mouse.
+	jq -e '.explained | length > 5 and index("at peak")' found.json
 }
 
 @test "Tables of a page sort and search, plots zoom, and the keyboard does it all" {

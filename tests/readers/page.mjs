@@ -55,6 +55,7 @@ try {
   found.flames = await page.$$eval('.flames option', (all) => all.map((o) => o.innerText));
   found.frames = await page.$$eval('.flame .d3-flame-graph-label', (all) => all.map((f) => f.textContent));
   found.parts = await page.$$eval('section', (all) => all.filter((s) => !s.hidden).map((s) => s.querySelector('h2').innerText));
+  found.explained = await page.$$eval('.columns dt', (all) => all.map((t) => t.textContent));
   found.holders = await page.$$eval('.held .bars tbody td:nth-child(3)', (all) => all.map((c) => c.innerText));
   found.scripts = await page.$$eval('script', (all) => all.filter((s) => s.type !== 'application/json').length);
 

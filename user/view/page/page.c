@@ -182,6 +182,26 @@ static void put_headings(struct view *s, const struct view_flat *flat)
 	page_raw(s, "</tr></thead>\n");
 }
 
+/* The script shows them above the headings; without it, or by keyboard, they unfold. */
+static void put_explanations(struct view *s, const struct view_flat *flat)
+{
+	const struct view_column *c;
+	bool any = false;
+
+	for (c = flat->columns; c->bytes; c++) {
+		if (!c->help || view_is_below(c))
+			continue;
+		page_raw(s, any ? "" : "<details class=\"columns\"><summary>columns</summary><dl>");
+		any = true;
+		page_raw(s, "<dt>");
+		put_words(s, c->head);
+		page_raw(s, "</dt><dd>");
+		put_words(s, c->help);
+		page_raw(s, "</dd>");
+	}
+	page_raw(s, any ? "</dl></details>\n" : "");
+}
+
 /* Text that people read above or below a table. */
 static void put_block(struct view *s, void (*put)(struct view *s, const void *table, const char *prefix),
 		      const void *table)
@@ -213,6 +233,7 @@ static void put_rows(struct view *s, const struct view_sheet *sh, const void *ta
 			put_row(s, &flat, row);
 	}
 	page_raw(s, "</tbody></table></div>\n");
+	put_explanations(s, &flat);
 	if (list->all > n)
 		out_printf(s->out, "%zu more rows are in the result as JSON.\n", list->all - n);
 }

@@ -34,7 +34,7 @@ struct lane {
 	uint32_t tgid, tid;
 	struct mxbpf_track track; /* of a stream */
 	bool stream;
-	uint32_t slice_ns[PAGE_SLICES][STATES];
+	float slice_ns[PAGE_SLICES][STATES]; /* a slice of a long window has more ns than 32 bits count */
 };
 
 /* Annotations of the program contain calls, and are none. */
@@ -91,7 +91,7 @@ static void add(struct page_strip *p, struct lane *l, enum state state, uint64_t
 		low = p->start_ns + i * p->slice_ns;
 		high = low + p->slice_ns < to ? low + p->slice_ns : to;
 		low = low > from ? low : from;
-		l->slice_ns[i][state] += (uint32_t)((double)(high - low) * each);
+		l->slice_ns[i][state] += (float)((double)(high - low) * each);
 		l->ns += (uint64_t)((double)(high - low) * each);
 		from = high;
 	}
@@ -165,9 +165,9 @@ static void put_name(struct json *j, struct view *s, const struct lane *l)
 	json_u64(j, "pid", l->tgid);
 }
 
-static uint64_t time_in(const struct lane *l, unsigned first, unsigned n, unsigned state)
+static double time_in(const struct lane *l, unsigned first, unsigned n, unsigned state)
 {
-	uint64_t sum = 0;
+	double sum = 0;
 
 	while (n--)
 		sum += l->slice_ns[first + n][state];
@@ -177,7 +177,7 @@ static uint64_t time_in(const struct lane *l, unsigned first, unsigned n, unsign
 /* A slice is a list of thousandths of its time, by state. States at its end that have none are left out. */
 static void put_lane(struct json *j, const struct page_strip *p, struct view *s, const struct lane *l, unsigned joined)
 {
-	const uint64_t whole = p->slice_ns * joined;
+	const double whole = (double)(p->slice_ns * joined);
 	unsigned i, state, states;
 
 	json_line(j, 0);
@@ -185,11 +185,11 @@ static void put_lane(struct json *j, const struct page_strip *p, struct view *s,
 	put_name(j, s, l);
 	json_array(j, "slices");
 	for (i = 0; i < PAGE_SLICES; i += joined) {
-		for (states = STATES; states && !time_in(l, i, joined, states - 1); states--)
+		for (states = STATES; states && time_in(l, i, joined, states - 1) <= 0; states--)
 			;
 		json_array(j, NULL);
 		for (state = 0; state < states; state++)
-			json_u64(j, NULL, (time_in(l, i, joined, state) * 1000 + whole / 2) / whole);
+			json_printf(j, NULL, "%.0f", 1000 * time_in(l, i, joined, state) / whole);
 		json_end(j);
 	}
 	json_end(j);
