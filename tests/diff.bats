@@ -100,7 +100,11 @@ recorded() {
 	"$MXBPF" report "$DIR/a.mxd" -f json -o a.json
 	run "$MXBPF" diff "$DIR/a.mxd" a.json
 	expect_status 1
-	expect_re 'a.json: a JSON result has sums and no single iterations' "$output"
+	expect_re 'a.json: recordings cannot be compared with JSON results; mxbpf report RECORDING -f json makes' "$output"
+	echo '{"tables": {}}' >odd.json
+	run "$MXBPF" diff a.json odd.json
+	expect_status 1
+	expect_re 'odd.json is no recording, and no JSON result of mxbpf' "$output"
 	echo text >other
 	run "$MXBPF" diff "$DIR/a.mxd" other
 	expect_status 1
@@ -110,6 +114,22 @@ recorded() {
 	run "$MXBPF" diff "$DIR/a.mxd" "$DIR/same.mxd" --fail-on 'operator(none) > 5%'
 	expect_status 1
 	expect_re "'operator.none. > 5%': the recordings have nothing of that kind" "$output"
+}
+
+@test "JSON results are compared by their sums, and the first sentence says that nobody knows whether a change is certain" {
+	"$MXBPF" report "$DIR/a.mxd" -f json -o a.json
+	"$MXBPF" report "$DIR/op.mxd" -f json -o op.json
+	"$MXBPF" diff a.json op.json >text
+	expect_re 'JSON results have sums and no single iterations, so nobody knows whether this is certain' "$(<text)"
+	expect_re '^differs    command: .*job.py 100 -> .*job.py 100 op 200$' "$(head -1 text)"
+	"$MXBPF" diff a.json op.json -f json >json
+	jq -e '.sums and all(.rows[]; .verdict != "changed" and .noise == null or .verdict != "noise")' json
+	jq -e --slurpfile a a.json --slurpfile op op.json '
+		def took: (.tables.operator[] | select(.name == "aten::bmm") | .self_ns) / .iterations.loops[0].count | round;
+		.rows[] | select(.name == "aten::bmm") | (.ns.a - ($a[0] | took) | fabs) <= 1 and (.ns.b - ($op[0] | took) | fabs) <= 1' json
+	jq -e --slurpfile a a.json '.a.iterations == $a[0].iterations.loops[0].count' json
+	"$MXBPF" diff --base a.json --base a.json op.json op.json -f json >several
+	jq -e '.sums and .several' several
 }
 
 @test "Several recordings of a side are one side, and other runtimes are said first" {

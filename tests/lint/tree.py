@@ -36,7 +36,7 @@ ROOMS = {
     'record': ('base model records view/view.h', 'zlib.h cjson/'),
     'view': ('base feature.fold feature.read model records', 'cjson/'),
     # Comparisons know models and the events of recordings, whichever way these come.
-    'compare': ('base feature.fold feature.read model records view/page/frame.h', ''),
+    'compare': ('base feature.fold feature.read model records view/page/frame.h', 'cjson/'),
     'top': ('base feature.fold feature.read model target', 'ncurses.h'),
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),

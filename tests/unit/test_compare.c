@@ -36,16 +36,20 @@ static double bell(void)
 struct machine {
 	double speed;  /* of all operators, from recording to recording */
 	double jitter; /* of each value */
-	double burst;  /* chance that a burst of 20 iterations begins, in which all takes half as long again */
+	double burst;  /* chance that a burst of 20 iterations begins */
+	double by;     /* factor of all times in it */
+	double steep;  /* exponent of a burst for half of the operators; 0: they are like the others */
 };
-static const struct machine quiet = {0.01, 0.02, 0}, noisy = {0.05, 0.03, 0.01}, wild = {0.1, 0.3, 0.01};
+static const struct machine quiet = {0.01, 0.02, 0, 1, 0}, noisy = {0.05, 0.03, 0.01, 1.5, 0},
+			    wild = {0.1, 0.3, 0.01, 1.5, 0}, unlike = {0.003, 0.02, 0.05, 1.1, 3};
 
 struct plant {
 	double op;   /* factor of operator 0 */
 	double data; /* factor of the wait for data */
 	bool extra;  /* an operator that the other side does not have */
+	bool calls;  /* operator 3 is called twice as often */
 };
-static const struct plant none = {1, 1, false};
+static const struct plant none = {1, 1, false, false};
 
 static struct mdl_session session = {
 	.hostname = (char *)"host", .mxbpf_version = (char *)"1", .cmdline = (char *)"job"};
@@ -70,13 +74,16 @@ static void make_up(struct cmp_run *run, const struct machine *m, const struct p
 	run->x = (struct cmp_samples){.iterations = true, .events = true, .n = BINS, .count = BINS};
 	for (i = 0; i < BINS; i++) {
 		burst = burst ? burst - 1 : chance() < m->burst ? 20 : 0;
-		slow = burst ? 1.5 : 1;
+		slow = burst ? m->by : 1;
 		sum = 2e6 * p->data * (1 + 0.01 * bell());
 		put(&run->x, CMP_PART, "waiting for data", i, sum);
 		for (k = 0; k < OPS + (p->extra ? 1u : 0u); k++) {
 			snprintf(name, sizeof(name), "op%u", k);
-			v = 1e6 * speed * slow * (k ? 1 : p->op) * (1 + m->jitter * bell());
+			v = pow(slow, k % 2 && m->steep > 0 ? m->steep : 1);
+			v *= 1e6 * speed * (k ? 1 : p->op) * (1 + m->jitter * bell());
 			put(&run->x, CMP_OPERATOR, name, i, v);
+			if (k == 3 && p->calls)
+				put(&run->x, CMP_OPERATOR, name, i, 0);
 			sum += v;
 		}
 		put(&run->x, CMP_ITERATION, "iteration", i, sum);
@@ -188,28 +195,46 @@ static void test_verdicts(void)
 	}
 	TEST("5 % in one operator are found in at least 190 of 200 pairs, and no other row is blamed in more than 4")
 	{
-		found = count(&quiet, &(struct plant){1.05, 1, false}, "op0", &others);
+		found = count(&quiet, &(struct plant){1.05, 1, false, false}, "op0", &others);
 		printf("# quiet: %u and %u others\n", found, others);
 		CHECK(found >= 190 && others <= 4);
-		found = count(&noisy, &(struct plant){1.05, 1, false}, "op0", &others);
+		found = count(&noisy, &(struct plant){1.05, 1, false, false}, "op0", &others);
 		printf("# noisy: %u and %u others\n", found, others);
 		CHECK(found >= 190 && others <= 4);
 	}
+	TEST("if half of the operators suffer three times as much from bursts, 5 % are found in 170, and nothing else")
+	{
+		found = count(&unlike, &none, "op1", &others);
+		printf("# nothing: %u and %u others\n", found, others);
+		CHECK(found + others <= 2);
+		found = count(&unlike, &(struct plant){1.05, 1, false, false}, "op0", &others);
+		printf("# %u and %u others\n", found, others);
+		CHECK(found >= 170 && others <= 4);
+	}
+	TEST("another number of calls is certain, and no change of another row")
+	{
+		compare(&r, 1, &noisy, &(struct plant){1, 1, false, true});
+		CHECK(row_of(&r, "op3")->recalled && !row_of(&r, "op2")->recalled && !certain(&r));
+		end(&r);
+		compare(&r, 1, &noisy, &none);
+		CHECK(!row_of(&r, "op3")->recalled);
+		end(&r);
+	}
 	TEST("50 % in one operator are most of the change of an iteration")
 	{
-		compare(&r, 1, &quiet, &(struct plant){1.5, 1, false});
+		compare(&r, 1, &quiet, &(struct plant){1.5, 1, false, false});
 		CHECK(cmp_certain(cmp_iteration(&r)) && r.nmost == 1 && !strcmp(r.most[0]->name, "op0"));
 		end(&r);
 	}
 	TEST("a longer wait for data is found as such")
 	{
-		found = count(&noisy, &(struct plant){1, 1.1, false}, "waiting for data", &others);
+		found = count(&noisy, &(struct plant){1, 1.1, false, false}, "waiting for data", &others);
 		printf("# %u and %u others\n", found, others);
 		CHECK(found >= 190 && others <= 4);
 	}
 	TEST("an operator that only one side has is new, whatever the noise")
 	{
-		compare(&r, 1, &noisy, &(struct plant){1, 1, true});
+		compare(&r, 1, &noisy, &(struct plant){1, 1, true, false});
 		CHECK(row_of(&r, "op8") && row_of(&r, "op8")->verdict == CMP_NEW);
 		end(&r);
 	}
@@ -243,6 +268,80 @@ static void test_several(void)
 	}
 }
 
+/* Makes sums of the samples, as a JSON result has them. */
+static void add_up(struct cmp_samples *x)
+{
+	struct cmp_series *s;
+	size_t i, k;
+
+	for (i = 0; i < buf_count(&x->series, *s); i++) {
+		s = buf_at(&x->series, struct cmp_series, i);
+		for (k = 1; k < x->n; k++)
+			s->value[0] += s->value[k];
+		s->value[0] /= (float)x->n;
+	}
+	x->n = 1;
+	x->sums = true;
+}
+
+static void compare_sums(struct cmp_result *r, unsigned n, const struct plant *p)
+{
+	unsigned side, i;
+
+	compare(r, n, &quiet, p);
+	cmp_result_fini(r);
+	for (side = 0; side < CMP_SIDES; side++)
+		for (i = 0; i < n; i++)
+			add_up(&runs[side][i].x);
+	CHECK(!cmp_compare(&sides, r));
+}
+
+static void test_sums(void)
+{
+	struct cmp_result r;
+	unsigned i, wrong = 0, found = 0;
+
+	TEST("sums tell nothing for certain, and several of each side tell as much as they differ")
+	{
+		compare_sums(&r, 1, &(struct plant){2, 1, false, false});
+		CHECK(r.sums && r.few && !certain(&r) && isinf(row_of(&r, "op0")->noise));
+		end(&r);
+		for (i = 0; i < PAIRS; i++) {
+			compare_sums(&r, 4, &none);
+			wrong += certain(&r) > 0;
+			end(&r);
+			compare_sums(&r, 4, &(struct plant){1.5, 1, false, false});
+			found += cmp_certain(row_of(&r, "op0"));
+			end(&r);
+		}
+		printf("# %u wrong, %u found\n", wrong, found);
+		CHECK(wrong <= 4 && found >= 190);
+	}
+}
+
+static void test_scale(void)
+{
+	struct mdl_session a = session, b = session, other = session;
+	struct cmp_run one[] = {{.s = &a}, {.s = &b}}, two[] = {{.s = &a}};
+	struct cmp_sides of = {{one, two}, {2, 1}};
+
+	TEST("recordings that were made alike have one cost of watching, also those that do not know it")
+	{
+		a.cost.scale = 1000;
+		b.cost.scale = 2000;
+		cmp_share_scale(&of);
+		CHECK(one[0].scale == 1333 && one[1].scale == 1333 && two[0].scale == 1333);
+		b.cost.scale = 0;
+		cmp_share_scale(&of);
+		CHECK(one[0].scale == 1000 && one[1].scale == 1000);
+		other.agent_route = (char *)"script";
+		other.cost.scale = 500;
+		two[0].s = &other;
+		cmp_share_scale(&of);
+		CHECK(one[0].scale == 1000 && !one[1].scale && two[0].scale == 500);
+	}
+}
+
 static bool parses(const char *text, struct cmp_limit *l)
 {
 	struct err e = {0};
@@ -272,7 +371,7 @@ static void test_limits(void)
 	}
 	TEST("a limit is broken by a certain change beyond it, and by no other")
 	{
-		compare(&r, 1, &quiet, &(struct plant){1.5, 1, false});
+		compare(&r, 1, &quiet, &(struct plant){1.5, 1, false, false});
 		CHECK(parses("operator(op0) > 40%", &l) && cmp_limit_broken(&l, &r, &known) && known);
 		CHECK(parses("operator(op0) > 60%", &l) && !cmp_limit_broken(&l, &r, &known) && known);
 		CHECK(parses("operator(op0) < -5%", &l) && !cmp_limit_broken(&l, &r, &known) && known);
@@ -289,6 +388,8 @@ int main(void)
 	test_statistics();
 	test_verdicts();
 	test_several();
+	test_sums();
+	test_scale();
 	test_limits();
 	UNIT_MAIN_END;
 }

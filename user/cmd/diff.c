@@ -21,8 +21,9 @@ static const struct view_ops own = {.name = "diff", .magic = magic};
 
 /* A run with what it borrows. */
 struct opened {
-	struct rec_reader *r;
+	struct rec_reader *r; /* NULL: a JSON result */
 	struct mdl *m;
+	struct mdl_session s; /* of a JSON result */
 };
 
 struct diff {
@@ -41,7 +42,6 @@ static int each(void *source, cmp_batch_fn fn, void *ctx)
 	return rec_reader_each(of->r, true, of->m, fn, ctx, &e);
 }
 
-/* Explains why a result of another format cannot be compared. */
 static bool is_json(const char *path)
 {
 	char first = 0;
@@ -58,16 +58,16 @@ static int open_run(struct diff *d, const char *path, struct cmp_run *run, struc
 {
 	int opened;
 
-	if (is_json(path))
-		return err_set(e, ERR_RUNTIME, -EINVAL,
-			       "%s: a JSON result has sums and no single iterations, so no change in it is certain; "
-			       "compare recordings, which mxbpf record makes",
-			       path);
+	run->path = path;
+	if (is_json(path)) {
+		run->s = &of->s;
+		run->m = of->m = mdl_new();
+		return of->m ? 0 : -ENOMEM;
+	}
 	opened = cmd_open_recordings((char **)&path, 1, true, &of->r, &of->m, e);
 	if (opened < 0)
 		return opened;
 	d->damaged |= opened;
-	run->path = path;
 	run->m = of->m;
 	run->s = rec_reader_session(of->r);
 	return 0;
@@ -75,10 +75,10 @@ static int open_run(struct diff *d, const char *path, struct cmp_run *run, struc
 
 static int take_run(struct cmp_run *run, struct opened *of, bool slices, struct err *e)
 {
-	int err = cmp_run_take(run, slices, each, of);
+	int err = of->r ? cmp_run_take(run, slices, each, of) : cmp_json_take(run, &of->s, slices, e);
 
-	if (!err)
-		return 0;
+	if (!err || !of->r)
+		return err;
 	if (err == -ENOMEM)
 		return err_set(e, ERR_RUNTIME, err, "out of memory");
 	return err_set(e, ERR_RUNTIME, err, "cannot read the events of %s: %s", run->path, strerror(-err));
@@ -101,10 +101,19 @@ static int open_side(struct diff *d, enum cmp_which side, const char *const *pat
 
 static int take_all(struct diff *d, struct err *e)
 {
+	const bool recordings = d->opened[CMP_A][0].r;
 	unsigned side, i;
 	int err = 0;
 
-	cmp_share_scale(&d->sides);
+	for (side = 0; side < CMP_SIDES; side++)
+		for (i = 0; i < d->sides.n[side]; i++)
+			if (!d->opened[side][i].r == recordings)
+				return err_set(e, ERR_RUNTIME, -EINVAL,
+					       "%s: recordings cannot be compared with JSON results; mxbpf report "
+					       "RECORDING -f json makes a result of a recording",
+					       d->sides.run[side][i].path);
+	if (recordings)
+		cmp_share_scale(&d->sides);
 	for (side = 0; side < CMP_SIDES; side++)
 		for (i = 0; i < d->sides.n[side] && !err; i++)
 			err = take_run(&d->sides.run[side][i], &d->opened[side][i], false, e);
@@ -223,6 +232,7 @@ static void close_all(struct diff *d)
 			cmp_run_fini(&d->sides.run[side][i]);
 			mdl_free(d->opened[side][i].m);
 			rec_reader_close(d->opened[side][i].r);
+			mdl_session_fini(&d->opened[side][i].s);
 		}
 		free(d->sides.run[side]);
 		free(d->opened[side]);

@@ -164,6 +164,8 @@ static int by_importance(const void *va, const void *vb)
 		return head_a ? -1 : 1;
 	if (cmp_certain(a) != cmp_certain(b))
 		return cmp_certain(a) ? -1 : 1;
+	if (a->recalled != b->recalled)
+		return a->recalled ? -1 : 1;
 	x = cmp_certain(a) ? distance(a) : a->value[CMP_A];
 	y = cmp_certain(b) ? distance(b) : b->value[CMP_A];
 	return x > y ? -1 : x < y;
@@ -235,7 +237,7 @@ unsigned cmp_layers(const struct cmp_result *r, const struct cmp_row *op, unsign
 static void make_peak(const struct cmp_sides *of, struct cmp_result *r)
 {
 	struct cmp_row *p = &r->peak;
-	double low[CMP_SIDES] = {0}, high[CMP_SIDES] = {0}, v, spread, noise = CMP_FLOOR;
+	double low[CMP_SIDES] = {0}, high[CMP_SIDES] = {0}, v, spread, noise = CMP_FLOOR_BYTES;
 	const struct cmp_row *row;
 	unsigned side, i;
 	size_t k;
@@ -260,8 +262,8 @@ static void make_peak(const struct cmp_sides *of, struct cmp_result *r)
 		noise = spread > noise ? spread : noise;
 	}
 	p->change = p->own = p->value[CMP_A] > 0 ? p->value[CMP_B] / p->value[CMP_A] - 1 : 0;
-	p->noise = noise;
 	p->p = fabs(p->change) >= noise && !r->few ? 0 : 1;
+	p->noise = r->sums && r->few ? INFINITY : noise;
 	p->verdict = p->p < CMP_LEVEL ? CMP_CHANGED : CMP_NOISE;
 }
 
@@ -310,7 +312,8 @@ static void sum_up(const struct cmp_sides *of, struct cmp_result *r)
 			x = &of->run[side][i].x;
 			r->iterations &= x->iterations;
 			r->events &= x->events;
-			r->few |= x->n < CMP_LEAST;
+			r->sums |= x->sums;
+			r->few |= x->sums ? !r->several : x->n < CMP_LEAST;
 			r->count[side] += x->iterations ? x->count : 0;
 			r->wall_ns[side] += x->wall_ns / of->n[side];
 			r->left_out += x->left_out;

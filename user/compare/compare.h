@@ -18,8 +18,9 @@
 #define CMP_RUNS_MAX 32 /* recordings of one side */
 #define CMP_LEVEL                                                                                                      \
 	0.01 /* a change is certain if noise makes one that large less often than this, in all rows together */
-#define CMP_FLOOR 0.02 /* and if it is at least this large */
-#define CMP_SHARE 0.01 /* rows that take less of an iteration on both sides are not judged */
+#define CMP_FLOOR	0.02  /* and if it is at least this large */
+#define CMP_FLOOR_BYTES 0.005 /* or this large, of memory */
+#define CMP_SHARE	0.01  /* rows that take less of an iteration on both sides are not judged */
 
 enum cmp_which { CMP_A, CMP_B, CMP_SIDES };
 
@@ -50,6 +51,11 @@ void cmp_share_scale(const struct cmp_sides *of);
  * cmp_run_fini() either way.
  */
 int cmp_run_take(struct cmp_run *run, bool slices, cmp_events_fn each, void *source);
+/*
+ * Takes the sums of a JSON result instead. s is filled for the run and owned by the caller, who may give it again to
+ * take the result anew. Returns 0 or -errno with e set. cmp_run_fini() either way.
+ */
+int cmp_json_take(struct cmp_run *run, struct mdl_session *s, bool slices, struct err *e);
 void cmp_run_fini(struct cmp_run *run);
 
 enum cmp_verdict {
@@ -71,8 +77,9 @@ struct cmp_row {
 	double calls[CMP_SIDES]; /* per iteration */
 	double change;		 /* of B against A, as a share of A; 0 if A has nothing */
 	double own;		 /* without what the operators have in common; the verdict is about this */
-	double noise;		 /* a change up to this is not certain */
-	double p;		 /* corrected for the number of rows */
+	double noise;		 /* a change up to this is not certain; INFINITY: nobody knows */
+	bool recalled; /* it is called another number of times in each iteration; this is counted, so certain */
+	double p;      /* corrected for the number of rows */
 	enum cmp_verdict verdict;
 };
 
@@ -100,6 +107,7 @@ struct cmp_result {
 	bool iterations;	   /* false: rows are per slice of time, because a recording has no iterations */
 	bool events;		   /* every recording has single calls; false: there are no rows of operators */
 	bool few;		   /* a recording has too few iterations for any certainty */
+	bool sums;		   /* JSON results: nothing is known of single iterations */
 	bool several;		   /* both sides have several recordings, so what differs between recordings is known */
 	bool common;		   /* an operator is on both sides */
 	uint64_t count[CMP_SIDES]; /* iterations */

@@ -38,6 +38,7 @@ static void put_row(struct json *j, const char *key, const struct cmp_row *row)
 	put_pair(j, bytes ? "bytes" : "ns", row->value, "%.0f");
 	put_pair(j, bytes ? "p90_bytes" : "p90_ns", row->p90, "%.0f");
 	put_pair(j, "calls", row->calls, "%.3f");
+	json_bool(j, "calls_changed", row->recalled);
 	put_number(j, "change", "%.5f", row->change);
 	put_number(j, "own_change", "%.5f", row->own);
 	put_number(j, "noise", "%.5f", row->noise);
@@ -150,6 +151,7 @@ void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_
 	json_line(&j, 2);
 	json_string(&j, "per", r->iterations ? "iteration" : "slice");
 	json_bool(&j, "several", r->several);
+	json_bool(&j, "sums", r->sums);
 	put_number(&j, "common_change", "%.5f", r->drift);
 	json_u64(&j, "common_of", r->controls);
 	json_line(&j, 2);

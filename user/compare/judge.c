@@ -211,26 +211,33 @@ static double own_of(const struct judging *g, const struct cmp_judged *j)
 	return j->guessed ? least(own, j->delta) : own;
 }
 
+static bool is_outside(const struct cmp_judged *j)
+{
+	return j->row.kind == CMP_PART && !strcmp(j->row.name, CMP_OUTSIDE);
+}
+
 /*
  * Waiting for a CPU is known in calls only. Returns by how much that waiting differs between the sides: the time
- * between calls differs by as much for the same reason.
+ * between calls differs by as much for the same reason, and an iteration by as much as it consists of such time.
  */
 static double unseen(const struct judging *g, const struct cmp_judged *j)
 {
-	double all[CMP_SIDES] = {0}, waits[CMP_SIDES] = {0};
+	double all[CMP_SIDES] = {0}, waits[CMP_SIDES] = {0}, between = 0;
+	const struct cmp_judged *k;
 	unsigned side;
-	size_t i;
 
-	if (j->row.kind != CMP_ITERATION && (j->row.kind != CMP_PART || strcmp(j->row.name, CMP_OUTSIDE)))
+	if (j->row.kind != CMP_ITERATION && !is_outside(j))
 		return 0;
-	for (i = 0; i < g->n; i++)
+	for (k = g->j; k < g->j + g->n; k++)
 		for (side = 0; side < CMP_SIDES; side++) {
-			all[side] += g->j[i].row.kind == CMP_ITERATION ? g->j[i].row.value[side] : 0;
-			waits[side] += g->j[i].row.kind == CMP_RUNQ ? g->j[i].row.value[side] : 0;
+			all[side] += k->row.kind == CMP_ITERATION ? k->row.value[side] : 0;
+			waits[side] += k->row.kind == CMP_RUNQ ? k->row.value[side] : 0;
+			between += is_outside(k) ? k->row.value[side] : 0;
 		}
 	if (!(all[CMP_A] > 0 && all[CMP_B] > 0))
 		return 0;
-	return fabs(log(1 + waits[CMP_B] / all[CMP_B]) - log(1 + waits[CMP_A] / all[CMP_A]));
+	return (is_outside(j) ? 1 : between / (all[CMP_A] + all[CMP_B])) *
+	       fabs(log(1 + waits[CMP_B] / all[CMP_B]) - log(1 + waits[CMP_A] / all[CMP_A]));
 }
 
 /* How much a change of the row means nothing: its deviation within the recordings, and what is not known of it. */
@@ -271,7 +278,7 @@ static void measure_runs(const struct judging *g, struct cmp_judged *j)
 	double df, variance = between(g, j, &df);
 
 	j->df = FREEDOM + df;
-	if (df > 0 && (variance > UNLIKE * expected || !(follow_of(g, j) > 0))) {
+	if (df > 0 && (g->r->sums || variance > UNLIKE * expected || !(follow_of(g, j) > 0))) {
 		j->df = df;
 		variance = variance > expected ? variance : expected;
 	} else {
@@ -280,13 +287,21 @@ static void measure_runs(const struct judging *g, struct cmp_judged *j)
 	j->deviation = sqrt(variance * each + j->wrong * j->wrong + waited * waited + cost * cost);
 }
 
+/* Bytes are counted and not measured. */
+static double floor_of(const struct cmp_judged *j)
+{
+	return j->row.kind == CMP_MEMORY ? CMP_FLOOR_BYTES : CMP_FLOOR;
+}
+
 static void test(const struct judging *g, struct cmp_judged *j)
 {
-	const double p = cmp_student(j->own / j->deviation, j->df), by_rank = ranks(g, j);
+	const double p = cmp_student(j->own / j->deviation, j->df), by_rank = g->r->sums ? 0 : ranks(g, j);
 	const double noise = exp(cmp_student_limit(CMP_LEVEL, j->df) * j->deviation) - 1;
 
 	j->p = p > by_rank ? p : by_rank;
-	j->row.noise = noise < CMP_FLOOR ? CMP_FLOOR : noise < NOISE_MOST ? noise : NOISE_MOST;
+	j->row.noise = noise < floor_of(j) ? floor_of(j) : noise < NOISE_MOST ? noise : NOISE_MOST;
+	if (g->r->sums && g->r->few)
+		j->row.noise = INFINITY;
 	j->row.own = exp(j->own) - 1;
 }
 
@@ -316,7 +331,7 @@ static void settle(struct cmp_judged *j, double p, const struct cmp_result *r)
 	else if (!large)
 		j->row.verdict = CMP_SMALL;
 	else
-		j->row.verdict = !r->few && p <= CMP_LEVEL && fabs(j->row.own) >= CMP_FLOOR ? CMP_CHANGED : CMP_NOISE;
+		j->row.verdict = !r->few && p <= CMP_LEVEL && fabs(j->row.own) >= floor_of(j) ? CMP_CHANGED : CMP_NOISE;
 }
 
 static void correct(const struct judging *g, bool layers)

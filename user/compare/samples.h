@@ -56,6 +56,7 @@ struct cmp_shape {
 
 struct cmp_samples {
 	bool iterations; /* false: bins are slices of time */
+	bool sums;	 /* of a JSON result: one bin */
 	bool events;	 /* the recording has single calls; false: there are no rows of operators */
 	uint32_t tgid;	 /* the process with the loop; 0: all processes, if there is no loop */
 	size_t n;	 /* bins */

@@ -77,11 +77,20 @@ static void say_iteration(const struct cmp_result *r, struct buf *b)
 	char a[24], c[24], percent[24];
 
 	if (!it) {
-		buf_printf(b, "The recordings have no iterations in common, so rows are per slice of time");
+		buf_printf(b, "The recordings have no iterations in common, so rows are per slice of time%s",
+			   r->sums && r->few
+				   ? "; one JSON result of each side does not tell whether a change is certain"
+				   : "");
 	} else if (cmp_certain(it)) {
 		buf_printf(b, "An iteration takes %s instead of %s (%s, certain)", value_text(it, CMP_B, c),
 			   value_text(it, CMP_A, a), cmp_percent(it->own, percent));
 		say_most(r, b);
+	} else if (r->few && r->sums) {
+		buf_printf(b,
+			   "An iteration takes %s; before it took %s. JSON results have sums and no single iterations, "
+			   "so nobody knows whether this is certain: compare recordings, or several results of each "
+			   "side",
+			   value_text(it, CMP_B, c), value_text(it, CMP_A, a));
 	} else if (r->few) {
 		buf_printf(b,
 			   "An iteration takes %s; before it took %s. Nothing is certain with fewer than %d iterations",
@@ -107,7 +116,9 @@ static void say_row(const struct cmp_row *row, struct buf *b)
 	char name[CMP_NAME_BYTES], percent[24];
 
 	buf_printf(b, "%s ", cmp_name(row, name));
-	if (row->verdict == CMP_CHANGED)
+	if (row->recalled)
+		buf_printf(b, "(%.0f calls instead of %.0f)", row->calls[CMP_B], row->calls[CMP_A]);
+	else if (row->verdict == CMP_CHANGED)
 		buf_printf(b, "(%s)", cmp_percent(row->own, percent));
 	else
 		buf_printf(b, "(%s)", cmp_verdict_words[row->verdict]);
@@ -123,7 +134,7 @@ static void say_others(const struct cmp_result *r, struct buf *b)
 
 	for (i = 0; i < buf_count(&r->rows, *row); i++) {
 		row = buf_at(&r->rows, struct cmp_row, i);
-		if (!cmp_certain(row) || row->kind == CMP_ITERATION || row->kind == CMP_LAYER ||
+		if (!(cmp_certain(row) || row->recalled) || row->kind == CMP_ITERATION || row->kind == CMP_LAYER ||
 		    row->kind == CMP_MEMORY || is_named(r, row))
 			continue;
 		if (n == CMP_NAMED) {
@@ -229,6 +240,8 @@ static const char *tight(const struct cmp_row *row, double v, char buf[24])
 
 static const char *mark(const struct cmp_row *row)
 {
+	if (row->recalled && !cmp_certain(row))
+		return "calls";
 	return row->verdict == CMP_NOISE ? "~" : row->verdict == CMP_SMALL ? "" : cmp_verdict_words[row->verdict];
 }
 
@@ -249,7 +262,7 @@ static void put_row(struct out *out, const struct cmp_row *row)
 	}
 	if (row->value[CMP_A] > 0 && row->value[CMP_B] > 0)
 		cmp_percent(judged ? row->own : row->change, percent);
-	if (judged)
+	if (judged && isfinite(row->noise))
 		snprintf(noise, sizeof(noise), row->noise < 10 ? "%.1f%%" : ">1000%%", 100 * row->noise);
 	if (row->kind == CMP_OPERATOR || row->kind == CMP_KERNEL || row->kind == CMP_LAYER)
 		snprintf(calls, sizeof(calls), "  %.3g -> %.3g", row->calls[CMP_A], row->calls[CMP_B]);
@@ -290,7 +303,8 @@ static void put_table(struct out *out, const struct cmp_result *r, unsigned top)
 	if (left)
 		out_printf(out, "%zu more rows (--top 0 shows all)\n", left);
 	out_puts(out, "\n~: not certain. A certain change is larger than the noise in all rows together.\n"
-		      "Times are without the cost of watching and without waiting for a CPU.\n");
+		      "Times are without the cost of watching");
+	out_puts(out, r->sums ? ".\n" : " and without waiting for a CPU.\n");
 }
 
 static void put_findings(struct out *out, const struct cmp_result *r)
@@ -330,8 +344,9 @@ static void put_notes(struct out *out, const struct cmp_result *r, const struct 
 	char a[32], b[32];
 
 	if (r->iterations)
-		out_printf(out, "%s iterations in %u recording%s -> %s in %u\n", fmt_count(r->count[CMP_A], a),
-			   of->n[CMP_A], of->n[CMP_A] > 1 ? "s" : "", fmt_count(r->count[CMP_B], b), of->n[CMP_B]);
+		out_printf(out, "%s iterations in %u %s%s -> %s in %u\n", fmt_count(r->count[CMP_A], a), of->n[CMP_A],
+			   r->sums ? "result" : "recording", of->n[CMP_A] > 1 ? "s" : "", fmt_count(r->count[CMP_B], b),
+			   of->n[CMP_B]);
 	if (r->controls)
 		out_printf(out, "Changes of operators are without the %+.1f%% that %u operators have in common.\n",
 			   100 * r->drift, r->controls);

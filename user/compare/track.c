@@ -7,6 +7,7 @@
 
 #include "compare/judge.h"
 
+#define CUT	      1	     /* iterations whose calls the window may have cut off */
 #define OUTLIER	      10     /* deviations from the median */
 #define NORMAL_MEDIAN 0.6745 /* of the distances from the median in a normal distribution */
 
@@ -64,6 +65,10 @@ static int make(struct cmp_track *t, const float *v, size_t n, double eps)
 	if (!scratch)
 		return -ENOMEM;
 	t->centre = level(v, 0, n, eps, scratch);
+	if (n < CMP_SEGMENTS) {
+		free(scratch);
+		return 0;
+	}
 	for (i = 0; i < CMP_SEGMENTS; i++) {
 		t->segment[i] = level(v, n * i / CMP_SEGMENTS, n * (i + 1) / CMP_SEGMENTS, eps, scratch);
 		mean += t->segment[i] / CMP_SEGMENTS;
@@ -103,10 +108,31 @@ static int add_numbers(struct cmp_judged *j, enum cmp_which side, unsigned runs,
 	return 0;
 }
 
+/* Returns how often the row is called in each iteration of a side, or -1 if that differs or is not known. */
+static double calls_each(const struct cmp_judged *j, const struct cmp_sides *of, unsigned side)
+{
+	const struct cmp_samples *x;
+	const struct cmp_series *s;
+	double each, before = -1;
+	unsigned i;
+
+	for (i = 0; i < of->n[side]; i++) {
+		x = &of->run[side][i].x;
+		s = cmp_series_find(x, j->row.key);
+		if (!s || !x->iterations || x->count < CMP_LEAST)
+			return -1;
+		each = round((double)s->calls / (double)x->count);
+		if (fabs((double)s->calls - each * (double)x->count) > CUT * (each + 1) || (i && each != before))
+			return -1;
+		before = each;
+	}
+	return before;
+}
+
 int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
 {
 	const struct cmp_series *s;
-	double mean[CMP_SIDES] = {0};
+	double mean[CMP_SIDES] = {0}, mine, others;
 	unsigned side, i;
 	int err = 0;
 
@@ -122,6 +148,10 @@ int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
 			mean[side] += err ? 0 : j->track[side][i].centre / of->n[side];
 		}
 	}
+	mine = calls_each(j, of, CMP_A);
+	others = calls_each(j, of, CMP_B);
+	j->row.recalled =
+		j->row.kind >= CMP_OPERATOR && j->row.kind <= CMP_KERNEL && mine >= 1 && others >= 1 && mine != others;
 	j->delta = mean[CMP_B] - mean[CMP_A];
 	j->row.change = j->row.value[CMP_A] > 0 ? j->row.value[CMP_B] / j->row.value[CMP_A] - 1 : 0;
 	return err;
