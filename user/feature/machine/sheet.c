@@ -241,7 +241,8 @@ static void fill_people(const struct mdl *m, struct gauge_row *r, const struct m
 	r->of = r->group.data ? r->group : view_word("the machine");
 	unit_text(g, r->rises ? r->difference : r->ranges ? r->mean : r->last, r->texts[1]);
 	len = strlen(r->texts[1]);
-	if (g->share != MACHINE_SHARE_NONE && g->share != MACHINE_SHARE_HITS)
+	if (g->share == MACHINE_SHARE_TIME || g->share == MACHINE_SHARE_CPU_TIME ||
+	    (g->share == MACHINE_SHARE_KHZ && percent > 0)) /* 0: the highest frequency is not known */
 		snprintf(r->texts[1] + len, VALUE_BYTES - len, " (%.1f %%)", percent);
 	r->value = view_word(r->texts[1]);
 	if (!r->ranges)
