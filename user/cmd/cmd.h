@@ -98,9 +98,8 @@ int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *
 /* The same; prints errors and returns an exit code. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
-bool cmd_is_page(const char *path); /* it has the suffix of a page */
-/* Without -f, chooses the format of tables by the suffix of -o. 0, or -EINVAL with e set (ERR_USAGE). */
-int cmd_settle_format(struct cmd_opts *o, struct err *e);
+/* Without -f, chooses the format by the suffix of -o. csv: CSV is one of them. 0, or -EINVAL with e set (ERR_USAGE). */
+int cmd_settle_format(struct cmd_opts *o, bool csv, struct err *e);
 /* Writes the name of a file that the user has not named: "mxbpf-1234-20261123T005703Z.mxd". */
 #define CMD_NAME_BYTES 128
 void cmd_own_name(const struct cmd_opts *o, const char *suffix, char name[CMD_NAME_BYTES]);

@@ -271,7 +271,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Tables", .commands = CMD_BIT_LIST | CMD_BIT_NOW,
 	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_list},
 	{.name = "format", .letter = 'f', .arg = "FORMAT", .group = "Files", .commands = CMD_BIT_DIFF,
-	 .help = "Print this format", .def = "table", .set = cmd_set_index, CMD_FIELD(format), .word = word_diff},
+	 .help = "Print this format", .def = "by the suffix of -o, else table", .set = cmd_set_index, CMD_FIELD(format), .word = word_diff},
 	{.name = "layout", .arg = "NAME", .group = "Tables", .commands = CMD_TABLES,
 	 .help = "Print tables and JSON in this layout", .def = CMD_LAYOUT,
 	 .set = cmd_set_word, CMD_FIELD(layout), .word = view_layout_name, .word_help = view_layout_help,
@@ -336,7 +336,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Write only the page, beside the recording unless --output names it, and print its path",
 	 .set = cmd_set_flag, CMD_FIELD(open)},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_DIFF,
-	 .help = "Write the result to FILE; .html makes it a page, .gz compresses", .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
+	 .help = "Write the result to FILE; without -f its suffix sets the format: .txt, .json or .html; a further .gz compresses", .def = "stdout", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "output", .letter = 'o', .sees_gpu = true, .arg = "FILE", .group = "Files", .commands = CMD_BIT_RECORD,
 	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output),
 	 AGENT_YES},
@@ -647,10 +647,10 @@ static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e
 
 	if (c->bit & CMD_TABLES && o->output && !strcmp(o->output, "-"))
 		o->output = NULL;
-	if (o->format == CMD_UNSAID && c->bit & CMD_TABLES)
-		err = cmd_settle_format(o, e);
+	if (o->format == CMD_UNSAID && c->bit & (CMD_TABLES | CMD_BIT_DIFF))
+		err = cmd_settle_format(o, c->bit & CMD_TABLES, e);
 	else if (o->format == CMD_UNSAID)
-		o->format = c->bit & CMD_BIT_DIFF && o->output && cmd_is_page(o->output) ? CMD_HTML : CMD_TABLE;
+		o->format = CMD_TABLE;
 	if (!err && o->ses.trace)
 		err = cmd_check_suffix("trace", o->ses.trace, e);
 	if (!err && c->bit & CMD_BIT_EXPORT && o->output && !o->form)

@@ -15,7 +15,7 @@
 static const struct {
 	const char *suffix;
 	enum cmd_format format;
-} table_suffixes[] = {{".txt", CMD_TABLE}, {".json", CMD_JSON}, {".csv", CMD_CSV}, {".html", CMD_HTML}};
+} table_suffixes[] = {{".txt", CMD_TABLE}, {".json", CMD_JSON}, {".html", CMD_HTML}, {".csv", CMD_CSV}};
 #define NTABLE_SUFFIXES (sizeof(table_suffixes) / sizeof(table_suffixes[0]))
 
 /* The suffix of a device or pipe means nothing. A directory counts here as well; opening it fails later. */
@@ -26,17 +26,12 @@ static bool is_stream(const char *path)
 	return !strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode));
 }
 
-bool cmd_is_page(const char *path)
-{
-	return fmt_ends_with(path, ".html") || fmt_ends_with(path, ".html.gz");
-}
-
-int cmd_settle_format(struct cmd_opts *o, struct err *e)
+int cmd_settle_format(struct cmd_opts *o, bool csv, struct err *e)
 {
 	char gz[16];
 	size_t i;
 
-	for (i = 0; o->output && i < NTABLE_SUFFIXES; i++) {
+	for (i = 0; o->output && i < NTABLE_SUFFIXES - !csv; i++) {
 		snprintf(gz, sizeof(gz), "%s.gz", table_suffixes[i].suffix);
 		if (fmt_ends_with(o->output, table_suffixes[i].suffix) || fmt_ends_with(o->output, gz)) {
 			o->format = table_suffixes[i].format;
@@ -47,10 +42,9 @@ int cmd_settle_format(struct cmd_opts *o, struct err *e)
 	if (!o->output || is_stream(o->output))
 		return 0;
 	return err_set(e, ERR_USAGE, -EINVAL,
-		       "--output: the suffix of '%.60s' sets no format (.txt, .json, .csv, .html, each also with .gz); "
-		       "rename it, "
-		       "or add -f FORMAT",
-		       o->output);
+		       "--output: the suffix of '%.60s' sets no format (.txt, .json, %s.html, each also with .gz); "
+		       "rename it, or add -f FORMAT",
+		       o->output, csv ? ".csv, " : "");
 }
 
 void cmd_own_name(const struct cmd_opts *o, const char *suffix, char name[CMD_NAME_BYTES])
