@@ -9,10 +9,11 @@
 
 #include "base/fmt.h"
 
-#define TEXT_BYTES 64
-#define ALL	   ((1u << TOP_VIEWS) - 1)
-#define BIT(v)	   (1u << (v))
-#define LOOPS	   (BIT(TOP_PROCESSES) | BIT(TOP_JOBS))
+#define TEXT_BYTES  64
+#define JOB_COLUMNS 16
+#define ALL	    ((1u << TOP_VIEWS) - 1)
+#define BIT(v)	    (1u << (v))
+#define LOOPS	    (BIT(TOP_PROCESSES) | BIT(TOP_JOBS))
 
 const char *const top_view_words[TOP_VIEWS] = {"operators", "threads", "processes", "jobs"};
 
@@ -94,7 +95,7 @@ const struct top_column top_columns[] = {
 	{"processes", "procs", 6, 0, BIT(TOP_JOBS), false, processes, processes_text},
 	{"pid", "pid", 8, 0, BIT(TOP_THREADS) | BIT(TOP_PROCESSES), false, pid, pid_text},
 	{"thread", "thread", 8, 0, BIT(TOP_THREADS), false, tid, tid_text},
-	{"job", "job", 22, 100, ALL & ~BIT(TOP_JOBS), true, NULL, job_text},
+	{"job", "job", JOB_COLUMNS, 0, ALL & ~BIT(TOP_JOBS), true, NULL, job_text},
 	{"name", "name", 0, 0, ALL, false, NULL, name_text},
 	{0},
 };
@@ -106,8 +107,10 @@ bool top_view_shows(const struct top *t, enum top_view v)
 
 bool top_column_shows(const struct top *t, const struct top_choice *c, const struct top_column *column)
 {
-	return column->views & BIT(c->view) && c->width >= column->least &&
-	       (!column->of_jobs || (top_rows(t, TOP_JOBS) > 1 && !t->job));
+	const bool jobs = top_rows(t, TOP_JOBS) > 1 && !t->job && c->view != TOP_JOBS;
+
+	return column->views & BIT(c->view) && c->width >= column->least + (jobs && column->least ? JOB_COLUMNS : 0) &&
+	       (!column->of_jobs || jobs);
 }
 
 void top_choice_init(struct top_choice *c)

@@ -171,6 +171,9 @@ static void put_job(struct top_lines *f, const struct top *t, const struct top_c
 		top_line(f, "LOSS  %llu events dropped, %llu in the minute; %llu calls of too many names",
 			 (unsigned long long)t->shown_lost, (unsigned long long)t->minute_lost,
 			 (unsigned long long)t->left_out);
+	if (t->partial)
+		put_sentence(f, c,
+			     "--max-overhead left out probes: calls of rows with * are missing, and iterations may be");
 	if (c->said)
 		put_sentence(f, c, c->said);
 }

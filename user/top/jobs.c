@@ -94,8 +94,13 @@ static void set_title(struct top *t, const struct mdl_session *s)
 {
 	const struct mdl_target target = mdl_target_of(s);
 
-	snprintf(t->title, sizeof(t->title), "%.60s (%" PRIu32 ")%s%.60s", target.comm, target.pid,
-		 s->hostname && *s->hostname ? " on " : "", s->hostname ? s->hostname : "");
+	const char *on = s->hostname && *s->hostname ? " on " : "", *host = s->hostname ? s->hostname : "";
+	const size_t jobs = top_rows(t, TOP_JOBS);
+
+	if (t->one_job || jobs < 2)
+		snprintf(t->title, sizeof(t->title), "%.60s (%" PRIu32 ")%s%.60s", target.comm, target.pid, on, host);
+	else
+		snprintf(t->title, sizeof(t->title), "%zu jobs%s%.60s", jobs, on, host);
 }
 
 /* The sum over the processes of a job, in its row. */
@@ -176,7 +181,7 @@ int top_take_processes(struct top *t, const struct top_input *in)
 	int err;
 	unsigned k;
 
-	if (!t->title[0])
+	if (!t->one_job || !t->title[0]) /* else it is the name of the job */
 		set_title(t, in->session);
 	t->jobs[0] = t->jobs[0] ? t->jobs[0] : calloc(TOP_SECONDS, sizeof(*t->jobs[0]));
 	if (!t->jobs[0])

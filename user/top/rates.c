@@ -165,6 +165,7 @@ static int take_row(struct top *t, const struct top_input *in, const struct mdl_
 	}
 	if (of[TOP_OPERATORS])
 		of[TOP_OPERATORS]->partial = cost_is_partial(in->model, from, false);
+	t->partial |= of[TOP_OPERATORS] && of[TOP_OPERATORS]->partial;
 	if (t->frozen)
 		return 0;
 	t->left_out += of[TOP_OPERATORS] && of[TOP_THREADS] ? 0 : from->count;

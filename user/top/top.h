@@ -90,6 +90,7 @@ struct top {
 	uint64_t ids, left_out;		 /* left_out: calls without a row in the second that is shown */
 	uint64_t lost[TOP_SECONDS];
 	uint64_t shown_lost, minute_lost;
+	bool partial;		       /* there are partial rows */
 	bool account;		       /* cells have runq_ns and blocked_ns */
 	char title[160], finding[512]; /* untrusted */
 	unsigned gpus;		       /* that had work; 0: none is known */
