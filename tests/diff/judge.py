@@ -3,10 +3,11 @@
 """Judges `mxbpf diff` on recordings of a real PyTorch job with planted changes: what is found, what is a false alarm.
 
 usage: judge.py record DIR [--rounds N] [--first NR] [--seconds S] [--seed N] [--plants NAME...]
-       judge.py judge DIR [--recordings N] [-v]
+       judge.py judge DIR [--recordings N] [--draws N] [--seed N] [-v]
 A round records the job once without a change and once with each plant, in random order, each time in a new process. The next
 job starts while one is recorded, which is noise on purpose. `judge` compares each plant with the base of its round, and bases
-of neighbouring rounds with each other: nothing changed between these. With --recordings N, each side has those of N rounds.
+of neighbouring rounds with each other: nothing changed between these. With --recordings N, each side has those of N rounds;
+with --draws N, of random ones, so pairs share recordings.
 Exit code 1 if a base differs from a base, or if a plant of 5 % or more is found in fewer than 19 of 20 pairs.
 environment: MXBPF, PYTHON_TORCH
 """
@@ -103,42 +104,48 @@ def tell(rows):
     return ', '.join(f"{name} {100 * r['own_change']:+.1f}%" for name, r in rows.items())
 
 
-def judge_plant(files, plant, n, verbose):
-    """Returns counts: pairs, and for each thing that is planted how often it was found; false: pairs with another row."""
+def groups_of(rounds, size, args):
+    """Returns lists of rounds: those that follow each other, or --draws random ones."""
+    if args.draws:
+        draw = random.Random(args.seed)
+        return [sorted(draw.sample(rounds, size)) for _ in range(args.draws)]
+    return [rounds[k:k + size] for k in range(0, len(rounds) - size + 1, size)]
+
+
+def judge_plant(files, plant, args):
+    """Returns counts: pairs, how often each thing that is planted was found, and pairs with another row ('wrong')."""
     what, percent = planted(plant)
     count = collections.Counter()
-    rounds = [files[k:k + n] for k in range(0, len(files) - n + 1, n)]
-    for group in rounds:
-        if not all(plant in r and BASE in r for r in group):
-            continue
-        certain, rows = compare([r[BASE] for r in group], [r[plant] for r in group])
+    for group in groups_of([nr for nr in files if BASE in files[nr] and plant in files[nr]], args.recordings, args):
+        certain, rows = compare([files[nr][BASE] for nr in group], [files[nr][plant] for nr in group])
         count['pairs'] += 1
         right = set()
         for w in what:
             own = {name for name in certain if re.match(ROWS[w], name)}
-            if any(r['own_change'] > 0 for name, r in certain.items() if name in own):
-                count[w] += 1
+            count[w] += any(certain[name]['own_change'] > 0 for name in own)
             right |= own
         wrong = {name: r for name, r in certain.items() if name not in right and not re.match(ALIKE, name)}
         count['iteration'] += any(re.match(ALIKE, name) for name in certain)
         count['wrong'] += bool(wrong)
-        if verbose:
+        if args.verbose:
             watched = {name: r for name, r in rows.items() if any(re.match(ROWS[w], name) for w in what)}
             noise = ', '.join(f"{100 * r['own_change']:+.1f}+-{100 * r['noise']:.1f}% p {r['p']}" for r in watched.values())
-            print(f'  {os.path.basename(group[0][BASE])} {plant}: {noise}; certain: {tell(certain)}')
+            print(f'  {group} {plant}: {noise}; certain: {tell(certain)}')
     count['percent'] = percent
     return count
 
 
-def judge_none(files, n, verbose):
+def judge_none(files, args):
+    """Compares bases with bases: each with the next one, or those of every other round with the rest."""
     count = collections.Counter()
-    bases = [r[BASE] for r in files if BASE in r]
-    for k in range(0, len(bases) - 2 * n + 1, n):
-        certain, _ = compare(bases[k:k + n], bases[k + n:k + 2 * n])
+    bases = [nr for nr in files if BASE in files[nr]]
+    single = args.recordings == 1 and not args.draws
+    for group in zip(bases, bases[1:]) if single else groups_of(bases, 2 * args.recordings, args):
+        certain, _ = compare([files[nr][BASE] for nr in group[::2]], [files[nr][BASE] for nr in group[1::2]])
         count['pairs'] += 1
         count['wrong'] += bool(certain)
         if certain:
-            print(f'  {os.path.basename(bases[k])} {BASE}: {tell(certain)}')
+            print(f'  {group} {BASE}: {tell(certain)}')
     return count
 
 
@@ -147,12 +154,11 @@ def judge(args):
     for path in sorted(glob.glob(f'{args.dir}/*-*.mxd')):
         nr, plant = os.path.basename(path)[:-4].split('-')
         files[int(nr)][plant] = path
-    files = [files[nr] for nr in sorted(files)]
-    none = judge_none(files, args.recordings, args.verbose)
+    none = judge_none(files, args)
     bad = none['wrong'] > 0
     lines = [f"{'nothing':14} {'':7} {none['pairs']:5} {'-':>7} {'-':>9} {none['wrong']:11}"]
-    for plant in [p for p in PLANTS if any(p in r for r in files)]:
-        count = judge_plant(files, plant, args.recordings, args.verbose)
+    for plant in [p for p in PLANTS if any(p in r for r in files.values())]:
+        count = judge_plant(files, plant, args)
         for what in planted(plant)[0]:
             lines.append(f"{what:14} {count['percent']:+5} % {count['pairs']:5} {count[what]:7} {count['iteration']:9} "
                          f"{count['wrong']:11}")
@@ -175,7 +181,9 @@ def main():
     one.set_defaults(run=record)
     two = commands.add_parser('judge')
     two.add_argument('dir')
-    two.add_argument('--recordings', type=int, default=1)
+    two.add_argument('--recordings', type=int, default=1, metavar='N', help='of each side')
+    two.add_argument('--draws', type=int, default=0, metavar='N', help='compare those of N random groups of rounds')
+    two.add_argument('--seed', type=int, default=1)
     two.add_argument('-v', '--verbose', action='store_true')
     two.set_defaults(run=judge)
     args = parser.parse_args()

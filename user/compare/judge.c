@@ -28,18 +28,19 @@
 #define SCATTER_SHARE 0.25  /* of the deviation of single bins: a part does not become less with their number */
 #define NOISE_LEAST   0.003 /* of a row from recording to recording */
 #define FREEDOM	      30    /* degrees of freedom of all this */
-#define UNLIKE	      3	  /* times the variance: recordings of a side differ by so much more, so that only they count */
-#define COST_ERROR    0.1 /* of the cost of watching, which is taken out by estimates */
-#define COST_MOST     1	  /* of a row, as a share of what is left of it */
-#define NOISE_MOST    1000 /* as a share, which is as good as none */
-#define REGULAR	      0.1  /* calls in an iteration below which it is chance on which side a small row is */
-#define PASSES	      6	   /* certain changes of operators that are set aside */
+#define FREEDOM_RUNS  8	    /* if several recordings of a side say more */
+#define COST_ERROR    0.1   /* of the cost of watching, which is taken out by estimates */
+#define COST_MOST     1	    /* of a row, as a share of what is left of it */
+#define NOISE_MOST    1000  /* as a share, which is as good as none */
+#define REGULAR	      0.1   /* calls in an iteration below which it is chance on which side a small row is */
+#define PASSES	      6	    /* certain changes of operators that are set aside */
 
 struct judging {
 	struct cmp_judged *j;
 	size_t n;
 	const struct cmp_sides *of;
 	const struct cmp_result *r;
+	bool in_turn;		/* the recordings of both sides */
 	double apart;		/* how far operators are apart, in deviations */
 	double *value, *weight; /* scratch, n each */
 };
@@ -169,6 +170,40 @@ static double between(const struct judging *g, const struct cmp_judged *j, doubl
 	return *df > 0 ? sum / *df : 0;
 }
 
+/* Returns whether the sides were recorded in turn, so that each recording has one of the other side near it. */
+static bool in_turn(const struct cmp_sides *of)
+{
+	const struct mdl_session *a, *b;
+	uint64_t end = 0;
+	unsigned i;
+
+	for (i = 0; i < of->n[CMP_A] && of->n[CMP_A] == of->n[CMP_B]; i++) {
+		a = of->run[CMP_A][i].s;
+		b = of->run[CMP_B][i].s;
+		if (!a->start_unix_ns || !b->start_unix_ns || a->start_unix_ns < end || b->start_unix_ns < end)
+			return false;
+		end = (a->start_unix_ns > b->start_unix_ns ? a : b)->start_unix_ns;
+	}
+	return i > 1;
+}
+
+/* Like between(), of recordings in turn: what the machine did to both of a pair is not in it. */
+static double between_pairs(const struct judging *g, const struct cmp_judged *j, double *df)
+{
+	struct place at = {.what = RUN};
+	double sum = 0, v;
+
+	*df = g->of->n[CMP_A] - 1;
+	for (at.run = 0; at.run < g->of->n[CMP_A]; at.run++) {
+		at.side = CMP_A;
+		v = rest_at(g, j, &at);
+		at.side = CMP_B;
+		v -= rest_at(g, j, &at);
+		sum += v * v;
+	}
+	return sum / *df / 2;
+}
+
 /* Compares the blocks of both sides by rank. */
 static double ranks(const struct judging *g, const struct cmp_judged *j)
 {
@@ -275,14 +310,15 @@ static void measure_runs(const struct judging *g, struct cmp_judged *j)
 	const double apart = j->row.kind == CMP_MEMORY ? 1 : g->apart;
 	const double cost = j->cost * COST_ERROR, waited = unseen(g, j);
 	const double expected = apart * apart * j->deviation * j->deviation / each;
-	double df, variance = between(g, j, &df);
+	const bool alone = g->r->sums || !(follow_of(g, j) > 0);
+	double df, variance = g->in_turn && !alone ? between_pairs(g, j, &df) : between(g, j, &df);
 
-	j->df = FREEDOM + df;
-	if (df > 0 && (g->r->sums || variance > UNLIKE * expected || !(follow_of(g, j) > 0))) {
+	if (alone && df > 0) {
 		j->df = df;
 		variance = variance > expected ? variance : expected;
 	} else {
-		variance = (FREEDOM * expected + df * variance) / (FREEDOM + df);
+		j->df = (df > 0 ? FREEDOM_RUNS : FREEDOM) + df;
+		variance = ((j->df - df) * expected + df * variance) / j->df;
 	}
 	j->deviation = sqrt(variance * each + j->wrong * j->wrong + waited * waited + cost * cost);
 }
@@ -380,7 +416,7 @@ static void judge(struct judging *g)
  * anew. */
 int judge_all(struct cmp_judged *j, size_t n, const struct cmp_sides *of, struct cmp_result *r)
 {
-	struct judging g = {.j = j, .n = n, .of = of, .r = r};
+	struct judging g = {.j = j, .n = n, .of = of, .r = r, .in_turn = in_turn(of)};
 	const struct place at = {.what = DELTA};
 	struct cmp_judged *most = NULL;
 	int err = judge_follow(j, n, of);

@@ -9,7 +9,7 @@
 #include "compare/compare.h"
 
 #define FILE_MAX   (256u << 20)
-#define NUMBER_MAX 1e18
+#define NUMBER_MAX 9e18
 
 static const char *const operator_tables[] = {"operator", "compiled kernel"};
 
@@ -172,6 +172,7 @@ static int take_session(struct mdl_session *s, const cJSON *o)
 	s->comm = strdup(text(target, "comm"));
 	s->cmdline = strdup(text(target, "cmdline"));
 	s->hostname = strdup(text(cJSON_GetArrayItem(member(o, "labels"), 0), "hostname"));
+	s->start_unix_ns = (uint64_t)number(member(o, "window"), "start_unix_ns");
 	s->duration_ns = (uint64_t)number(member(o, "window"), "duration_ns");
 	s->loss.attempted = (uint64_t)number(member(o, "loss"), "attempted");
 	s->loss.dropped = (uint64_t)number(member(o, "loss"), "dropped");
