@@ -269,8 +269,17 @@ static void make_peak(const struct cmp_sides *of, struct cmp_result *r)
 
 /* ---- what made it */
 
-static bool explains(const struct cmp_row *row)
+/* A call that waits is in a part of the iteration, too. */
+static bool explains(const struct cmp_result *r, const struct cmp_row *row)
 {
+	const struct cmp_row *part;
+	size_t i;
+
+	for (i = 0; i < buf_count(&r->rows, *part) && row->waits; i++) {
+		part = buf_at(&r->rows, struct cmp_row, i);
+		if (part->kind == CMP_PART && cmp_certain(part))
+			return false;
+	}
 	return cmp_certain(row) && (row->kind == CMP_OPERATOR || row->kind == CMP_PART || row->kind == CMP_RUNQ);
 }
 
@@ -286,7 +295,7 @@ static void name_most(struct cmp_result *r)
 	for (i = 1; i < buf_count(&r->rows, *row) && r->nmost < CMP_NAMED && sum < MOST; i++) {
 		row = buf_at(&r->rows, struct cmp_row, i);
 		step = (row->value[CMP_B] - row->value[CMP_A]) / all;
-		if (!explains(row) || step < (1 - MOST) / 2)
+		if (!explains(r, row) || step < (1 - MOST) / 2)
 			continue;
 		r->most[r->nmost++] = row;
 		sum += step;

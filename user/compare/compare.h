@@ -78,6 +78,7 @@ struct cmp_row {
 	double change;		 /* of B against A, as a share of A; 0 if A has nothing */
 	double own;		 /* without what the operators have in common; the verdict is about this */
 	double noise;		 /* a change up to this is not certain; INFINITY: nobody knows */
+	bool waits;		 /* an operator that is asleep for most of its time */
 	bool recalled; /* it is called another number of times in each iteration; this is counted, so certain */
 	double p;      /* corrected for the number of rows */
 	enum cmp_verdict verdict;

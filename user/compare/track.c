@@ -101,6 +101,7 @@ static int add_numbers(struct cmp_judged *j, enum cmp_which side, unsigned runs,
 	if (sum > 0 && s->cost_ns / sum > j->cost)
 		j->cost = s->cost_ns / sum;
 	j->waits |= s->blocked_ns > sum / 2;
+	row->waits = j->waits;
 	row->value[side] += cmp_centre(v, x->n) / runs;
 	row->p90[side] += cmp_at(v, x->n, 0.9) / runs;
 	row->calls[side] += x->count ? (double)s->calls / (double)x->count / runs : 0;
