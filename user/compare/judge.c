@@ -28,7 +28,6 @@
 #define SCATTER_SHARE 0.25  /* of the deviation of single bins: a part does not become less with their number */
 #define NOISE_LEAST   0.003 /* of a row from recording to recording */
 #define FREEDOM	      30    /* degrees of freedom of all this */
-#define FREEDOM_RUNS  8	    /* if several recordings of a side say more */
 #define COST_ERROR    0.1   /* of the cost of watching, which is taken out by estimates */
 #define COST_MOST     1	    /* of a row, as a share of what is left of it */
 #define NOISE_MOST    1000  /* as a share, which is as good as none */
@@ -317,8 +316,8 @@ static void measure_runs(const struct judging *g, struct cmp_judged *j)
 		j->df = df;
 		variance = variance > expected ? variance : expected;
 	} else {
-		j->df = (df > 0 ? FREEDOM_RUNS : FREEDOM) + df;
-		variance = ((j->df - df) * expected + df * variance) / j->df;
+		j->df = FREEDOM + df;
+		variance = (FREEDOM * expected + df * variance) / j->df;
 	}
 	j->deviation = sqrt(variance * each + j->wrong * j->wrong + waited * waited + cost * cost);
 }
