@@ -203,20 +203,23 @@ most_windows() {
 # bats test_tags=alone
 @test "A job that is slowed by more than a quarter is told so in the first two seconds, with a command that works and costs less than that" {
 	local command
-	start_code loop "$LOOP" >/dev/null
-	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --interval 2s -d 20s --memory --raised --ops 'add*,a b'
-	wait_line "$(out mxbpf)" '^cost ' "$BG_PID"
+	# Larger tensors: a fast machine makes two million events a second of the small ones, which is more than mxbpf can read.
+	start_code loop "${LOOP//ones(8)/ones(10000)}" >/dev/null
+	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --interval 2s -d 20s --memory --raised --ops 'add*,a b' --format json
+	wait_line "$(out mxbpf)" schema_version "$BG_PID"
 	# The first tables are those of two seconds, and the warning was there before them.
 	grep -q 'warning: watching takes about' "$(err mxbpf)"
 	kill -s INT "$BG_PID"
 	wait_exit "$BG_PID"
 	# It has all options but the one that needs probes, and says which that is.
 	command=$(sed -n 's/.* the agent makes it less, without --raised: //p' "$(err mxbpf)")
-	[[ $command == "$MXBPF --pid $READY_PID --interval 2s --duration 20s --memory --ops 'add*,a b' --agent" ]]
+	[[ $command == "$MXBPF --pid $READY_PID --interval 2s --duration 20s --memory --ops 'add*,a b' --format json --agent" ]]
 	# As printed, but for a shorter window.
-	eval "${command/20s/3s} --format json" >last 2>warnings
+	eval "${command/20s/3s}" >last 2>warnings
 	tail -n 1 last >live.json
-	jq -e '(.tables.operator[] | select(.name == "aten::add").count > 1000) and (.memory.holders | length > 0) and .cost.busiest_thread_ns < 0.2 * .window.duration_ns' live.json
+	jq -e '(.tables.operator[] | select(.name == "aten::add").count > 1000) and (.memory.holders | length > 0)' live.json
+	head -n 1 "$(out mxbpf)" | jq -e --slurpfile agent live.json 'def each: .cost.busiest_thread_ns / .loss.attempted;
+		each > 2 * ($agent[0] | each)'
 	run ! grep 'watching takes' warnings
 }
 

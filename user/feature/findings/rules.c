@@ -59,6 +59,11 @@ static double idle_share(const struct facts *f)
 
 #define WAITS_LEAST 3 /* in an iteration: an engine that is asked once for the loss does not run dry */
 
+static bool asks_often(const struct facts *f)
+{
+	return f->loop.n && f->waits / f->loop.n >= WAITS_LEAST;
+}
+
 /*
  * What it waits while nothing computes: waiting for work that goes on is no loss. That nothing computes counts as due
  * to the other parts of an iteration first. But a line that asks for one result after the other spends much of its time
@@ -69,7 +74,7 @@ static double wait_share(const struct facts *f)
 	const double wait = part(f, MXBPF_PART_WAIT), others = 1 - wait - part(f, MXBPF_PART_OPERATOR);
 	const double alone = least_of(wait, idle_share(f) - others);
 
-	if (f->loop.n && f->waits / f->loop.n >= WAITS_LEAST)
+	if (asks_often(f))
 		return least_of(f->wait_line_share > wait ? f->wait_line_share : wait, idle_share(f));
 	return alone > 0 ? alone : 0;
 }
@@ -89,14 +94,18 @@ static void wait_evidence(const struct facts *f, struct buf *b)
 
 /* ---- operators that are too small */
 
-/* Operators, and what the program needs to call them. With a GPU they only launch, see launch_share(). */
+/*
+ * Operators, what the program needs to call them, and its waits for an engine that runs them. With a GPU they only
+ * launch, see launch_share().
+ */
 static double tiny_share(const struct facts *f)
 {
 	const double calling = least_of(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
 	const double tiny = facts_share((double)f->tiny_self_ns, (double)f->op_self_ns);
+	const double engine = asks_often(f) ? 0 : part(f, MXBPF_PART_WAIT) - wait_share(f);
 
 	return f->loop.n && !f->gpu.known && f->tiny_calls / f->loop.n >= 50
-		       ? tiny * (part(f, MXBPF_PART_OPERATOR) + calling)
+		       ? tiny * (part(f, MXBPF_PART_OPERATOR) + calling + engine)
 		       : 0;
 }
 
