@@ -132,6 +132,7 @@ for _ in range(100):
 	wait_line "$(err mxbpf)" '^waiting until'
 	: >in
 	wait_line "$(err mxbpf)" 'loaded the agent into process [0-9]+: one thread was stopped for' "$BG_PID"
+	wait_line "$(err mxbpf)" '^(mxbpf: )?attached' "$BG_PID" # the window begins
 	kill -s USR1 "$later"
 	wait_exit "$BG_PID"
 	jq -e '[.tables.operator[] | select(.name == "aten::mul_").count] == [100]' "$(out mxbpf)"
