@@ -130,8 +130,18 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 		(map(.otherData.window.duration_ns) | add == $whole.window.duration_ns) and
 		([.[].traceEvents[] | select(.ph == "X" and .cat == "cpu_op")] | length) == ([$whole.tables.operator[].count] | add)' \
 		"$t/whole.json" "$t"/t-*.json
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 3500ms --trace "$t/k.pftrace" --trace-every 1s --keep 2 >"$t/out"
-	[[ $(cd "$t" && echo k-*) == 'k-000003.pftrace k-000004.pftrace' ]]
+}
+
+@test "--keep deletes the oldest traces, and no file of somebody else, which is not replaced either and makes the exit code 1" {
+	local t=$BATS_TEST_TMPDIR
+	shared_workload --tiny
+	echo mine >"$t/k-000002.pftrace"
+	run "$MXBPF" --pid "$WORKLOAD_PID" -d 3500ms --trace "$t/k.pftrace" --trace-every 1s --keep 2
+	expect_status 1
+	expect_re "k-000002.pftrace exists and is not a file of format pftrace that mxbpf wrote" "$output"
+	expect_re 'wrote 3 traces' "$output" # the session goes on
+	[[ $(cd "$t" && echo k-*) == 'k-000002.pftrace k-000003.pftrace k-000004.pftrace' ]]
+	expect_same mine "$(<"$t/k-000002.pftrace")"
 }
 
 @test "A slow reader of stdout loses dumps, not events" {

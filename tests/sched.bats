@@ -156,7 +156,7 @@ every_output_has_sources() {
 	stop_pid "$MXBPF_PID"
 	states=$(sums t.json "$READY_PID")
 	echo "$states" >&2
-	# The window may be as short as some milliseconds, of which the part before a thread's first event is in no state.
+	# The window may last only some milliseconds. The time before a thread's first event is in no state.
 	jq -e --argjson states "$states" '.window.duration_ns >= $states.all and $states.all > 0' mxbpf.out
 	jq -e '.window.paused_ns > 500000000' mxbpf.out
 }

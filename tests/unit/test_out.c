@@ -171,6 +171,7 @@ static void links(void)
 	CHECK(!chmod(".", 0777));
 	refuses("null", -ELOOP);
 	CHECK(!chmod(".", 0700));
+	CHECK(out_remove("link", &e) == -ELOOP && out_remove("dangling", &e) == -ELOOP);
 	CHECK(!strcmp(get_file("victim"), "precious"));
 	CHECK(!unlink("link") && !unlink("dangling") && !unlink("null") && !unlink("victim"));
 	CHECK(!entries("."));
@@ -311,6 +312,7 @@ static void planted_links(void)
 	CHECK(!mkdir("tmp", 0700) && !chmod("tmp", 01777) && !mkdir("secret", 0700));
 	CHECK(!symlink("../secret", "tmp/bait") && !lchown("tmp/bait", 1234, 1234));
 	refuses("tmp/bait/f", -ELOOP);
+	CHECK(out_remove("tmp/bait/f", &e) == -ELOOP);
 	CHECK(!mkfifo("tmp/pipe", 0666) && !lchown("tmp/pipe", 1234, 1234));
 	CHECK(checked("tmp/pipe") == -EPERM && opened("tmp/pipe") == -EPERM);
 	CHECK(!entries("secret"));
@@ -379,7 +381,7 @@ int main(void)
 	gz_file();
 	TEST("joined lines form one line, whatever their size and wherever a buffer ends")
 	joined_lines();
-	TEST("a symbolic link as destination is refused, and its target stays unchanged")
+	TEST("a symbolic link is neither written nor deleted, and its target stays unchanged")
 	links();
 	TEST("a path that cannot be written is refused in advance with a reason")
 	impossible_paths();

@@ -95,7 +95,7 @@ const struct view_ops *cmd_trace_view(const char *form, const char *path);
 char *cmd_trace_numbered(const char *path, unsigned nth);
 /* Writes the whole trace or no file. ".gz" is compressed, "-" is stdout. 0, or -errno with e set. */
 int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m, struct err *e);
-/* The same; prints errors and returns an exit code. */
+/* Calls cmd_trace_to(), prints its error, warns of records that --max-size cut off, and returns an exit code. */
 int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m);
 
 /* Without -f, chooses the format by the suffix of -o. csv: CSV is one of them. 0, or -EINVAL with e set (ERR_USAGE). */

@@ -178,7 +178,7 @@ static int print(const struct diff *d, const struct cmd_opts *o)
 	return cmd_close_tables(o, out, code);
 }
 
-/* What was asked for, and the page of --html. */
+/* Prints the result in the format of -f, and writes the page of --html. */
 static int print_all(const struct diff *d)
 {
 	struct cmd_opts page = *d->o;

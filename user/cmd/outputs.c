@@ -76,13 +76,13 @@ int cmd_check_suffix(const char *option, const char *path, struct err *e)
 		       known);
 }
 
-/* Returns true if a line begins with the magic text. */
-static bool has_line(const char *text, size_t len, const char *magic)
+/* Returns true if a line begins with the magic text, or if it is in a binary file. */
+static bool has_magic(const char *text, size_t len, const char *magic, bool binary)
 {
 	const char *at = text, *end = text + len;
 
 	while ((at = memmem(at, (size_t)(end - at), magic, strlen(magic)))) {
-		if (at == text || at[-1] == '\n')
+		if (binary || at == text || at[-1] == '\n')
 			return true;
 		at++;
 	}
@@ -95,7 +95,8 @@ static bool is_own(const char *path, const struct out_parts *p, const struct vie
 	const char *const *text;
 
 	for (text = view->magic; text && *text; text++)
-		if (has_line(p->head, p->head_len, *text) || has_line(p->tail, p->tail_len, *text))
+		if (has_magic(p->head, p->head_len, *text, view->binary) ||
+		    has_magic(p->tail, p->tail_len, *text, view->binary))
 			return true;
 	for (text = view->suffixes; !view->magic && text && *text; text++)
 		if (fmt_ends_with(path, *text))

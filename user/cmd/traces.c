@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Traces of parts of the window: --trace-every has a file for each part, of which the last ones are kept. */
+/* Writes traces of parts of the window. With --trace-every each part has a file, and --keep deletes the oldest. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,14 +38,15 @@ int run_trace_to(const struct run *r, int fd, const char *path, struct err *e)
 	return e->code;
 }
 
-/* Deletes the file that is one too many. Whoever has deleted or moved it already is right. */
+/* Deletes the file that is one too many, unless somebody else has put another one there, or has deleted it already. */
 static void forget_part(const struct run *r)
 {
 	const unsigned keep = r->o->keep;
 	char *old = keep && r->ntraces > keep ? cmd_trace_numbered(r->so.trace, r->ntraces - keep) : NULL;
 	struct err e = {0};
 
-	if (old && out_remove(old, &e) && e.code != -ENOENT)
+	if (old && !cmd_check_output(old, cmd_trace_view(NULL, old), false, &e) && out_remove(old, &e) &&
+	    e.code != -ENOENT)
 		cmd_warn("%s", e.why);
 	free(old);
 }

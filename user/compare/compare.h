@@ -40,9 +40,9 @@ struct cmp_sides {
 };
 
 /*
- * What a call costs to watch is measured anew in each recording, and on a busy machine the results differ by a factor
- * of two. Recordings that were made alike get the same one, so that this is no difference between them. Call it when
- * all of them are open, before cmp_run_take().
+ * Gives recordings that were made alike the same cost of a watched call. Each recording measures this cost anew, and on
+ * a busy machine the results differ by a factor of two, which would look like a change of the job. Call it when all
+ * recordings are open, before cmp_run_take().
  */
 void cmp_share_scale(const struct cmp_sides *of);
 

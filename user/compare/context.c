@@ -176,7 +176,7 @@ static double of_lost(const struct cmp_run *r)
 	return 100 * facts_share((double)r->s->loss.dropped, (double)r->s->loss.attempted);
 }
 
-/* As a share of what all CPUs of the machine could do. */
+/* Returns how many percent of the time of all CPUs other processes used. */
 static double of_others(const struct cmp_run *r)
 {
 	const struct facts *f = &r->found.facts;

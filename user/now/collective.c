@@ -14,7 +14,7 @@
 #define SLOTS_MAX    48		 /* virtual functions of a class */
 #define CLASS_BYTES  128
 
-/* What was found out about the process's library, once for all its threads. */
+/* The process's library, which is looked at once for all its threads. */
 struct of_library {
 	const struct adp_collective *adp;
 	struct tgt *t;

@@ -79,7 +79,7 @@ struct ses_build *ses_build_of_source(const struct session *ses, unsigned number
 	for ((b) = (struct ses_build *)(ses)->builds;                                                                  \
 	     (b) < (ses)->builds + __atomic_load_n(&(ses)->nbuilds, __ATOMIC_ACQUIRE); (b)++)
 
-/* The same of all builds; see the functions of attach.h that are called so. */
+/* These call the functions of attach.h with the same names for all builds. */
 uint64_t ses_hits(const struct session *ses);
 void ses_activate(struct session *ses, bool on);
 void ses_detach(struct session *ses);

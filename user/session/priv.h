@@ -48,11 +48,11 @@ struct ses_totals {
 	uint64_t late[SRC_MAX];		   /* records that came late, by the number of the source */
 };
 
-/* Traces of parts of the window, see traces.c. Only the thread of ses_wait() uses them, until `writing` others do. */
+/* Traces of parts of the window, see traces.c. Only the thread of ses_wait() uses them, except where it is said. */
 struct ses_traces {
 	uint64_t until_ns;	/* window time at which the current part ends; UINT64_MAX: there is none */
 	struct ses_totals mark; /* at the start of the current part */
-	bool writing;		/* the thread writes a part: the members below are its own */
+	bool writing;		/* a thread writes a part, and uses the members below until it is joined */
 	pthread_t thread;
 	int fd;	    /* recording of the part */
 	int failed; /* code of the first part that could not be written */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/out.h"
+#include "base/thread.h"
 #include "session/priv.h"
 
 static void *hand_over(void *arg)
@@ -45,8 +46,10 @@ static void finish(struct session *ses, struct rec_writer *w, const struct mdl_s
 		t->fd = dup(rec_writer_fd(w));
 	rec_writer_free(w);
 	mdl_free(none);
-	if (!e.code && (t->fd < 0 || pthread_create(&t->thread, NULL, hand_over, ses))) {
-		err_set(&e, ERR_RUNTIME, -errno, "no file descriptor or thread is left");
+	if (!e.code && t->fd < 0)
+		err_set(&e, ERR_RUNTIME, -errno, "no file descriptor is left: %s", strerror(errno));
+	if (!e.code && thread_start(&t->thread, hand_over, ses)) {
+		err_set(&e, ERR_RUNTIME, -EAGAIN, "no thread can be started");
 		close(t->fd);
 	}
 	t->writing = !e.code;

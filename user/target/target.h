@@ -118,7 +118,7 @@ bool tgt_peek_same_program(pid_t a, pid_t b);
 /* Reads the name of a thread. Returns 0, or -errno with "" if it has ended. */
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 
-/* What a process has used so far. started tells it from another process with its number. Returns 0 or -errno. */
+/* Reads what a process has used so far. started tells it from another process with its number. Returns 0 or -errno. */
 struct tgt_usage {
 	pid_t parent;
 	uint64_t started, cpu_ns, resident_bytes; /* cpu_ns: of all its threads, in steps of 10 ms */

@@ -96,7 +96,7 @@ int ses_build_sources(struct ses_build *b, struct err *e)
 	return 0;
 }
 
-/* What one build can have in a session, and a further one cannot. */
+/* Options that work with one build of a session, and not with a further one. */
 static const char *only_of_one(const struct ses_opts *o)
 {
 	if (o->iterations)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What there is about an opened row: its calls in the second that is shown, and the rows of another view in it. */
+/* The details of an opened row: its calls in the second that is shown, and the rows of another view in it. */
 #include "top/priv.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What keys do. A key is a row of a table, which the help lists. */
+/* The keys. Each is a row of a table, which the help lists. */
 #include "top/top.h"
 
 #include <ncurses.h>

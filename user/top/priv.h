@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that make the text of a screen share. */
+/* Private to the files that make the text of a screen. */
 #ifndef TOP_PRIV_H
 #define TOP_PRIV_H
 

@@ -32,7 +32,7 @@ struct top_rates {
 	uint64_t avg_ns;		      /* of its own time */
 };
 
-/* What a row did in a second. */
+/* The calls and the time of a row in a second. */
 struct top_part {
 	uint32_t calls, iterations;
 	uint64_t self_ns, cpu_ns;
@@ -184,7 +184,7 @@ int top_frame(const struct top *t, struct top_choice *c, struct top_page *page);
 
 /* ---- the terminal, which has a thread of its own: one that takes no output delays nothing */
 
-/* What a key does that needs the session: it makes text for a popup, or none. pid: process of the chosen row; 0: all.
+/* A key that needs the session. run() makes text for a popup, or none. pid: process of the chosen row; 0: all.
  */
 struct top_action {
 	int key;

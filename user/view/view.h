@@ -149,6 +149,7 @@ struct view_ops {
 	const char *help;	     /* one line */
 	const char *const *suffixes; /* of -o files; ends with NULL. NULL: none */
 	const char *const *magic;    /* each of its files has a line that begins with one of these; NULL: unknown */
+	bool binary;		     /* its files have no lines: `magic` may be anywhere at their start or end */
 	bool layout; /* of tables, for --layout; its JSON, if it has a layout of its own, is the output NAME-json */
 	bool needs_records;
 	bool reads_records; /* gets the records if there is a source; else it does without */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the ranks of a job wait for: who is in which collective, and where the others are. */
+/* Finds out what the ranks of a job wait for: in which collective each rank is, and where the others are. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -166,7 +166,7 @@ static void put_process(struct json *j, const struct now_view *v)
 	json_end(j);
 }
 
-/* Of one process the document is about that process, of several it has a list of them. */
+/* The document describes one process, or has a list if there are several. */
 int now_print_json(const struct now_job *job, struct err *e)
 {
 	const bool several = now_view_at(job, 1);

@@ -294,7 +294,7 @@ static int make_loss(const struct view *s, void *table)
 	return 0;
 }
 
-/* What people read of the account: the places of its members in it. */
+/* The members of the account that people read: their places in it. */
 static const struct {
 	uint16_t at;
 	const char *what;

@@ -260,7 +260,7 @@ static bool any_tries(const struct session *ses)
 	return false;
 }
 
-/* Of all processes. */
+/* Returns the number of all processes that have the agent. */
 static unsigned agents_in(const struct session *ses)
 {
 	return __atomic_load_n(&ses->agents_in, __ATOMIC_RELAXED) + (ses->agent && agt_has_entered(ses->agent));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this folder share: the processes of a session that have the agent. */
+/* The processes of a session that have the agent, for the files of this folder. */
 #ifndef FEATURE_AGENTS_LOAD_H
 #define FEATURE_AGENTS_LOAD_H
 

@@ -5,7 +5,7 @@
 
 #define LAST_TIMES 2 /* the last rank waits for less than a half of what the others wait for */
 
-/* Of ranks that are profiled: the one that spends the least in exchanges, if the others spend much more. */
+/* The profiled rank that spends the least in exchanges, if the others spend much more. */
 static void find_last(struct facts *f)
 {
 	uint64_t others[FACTS_LOOPS_MAX];
@@ -23,7 +23,7 @@ static void find_last(struct facts *f)
 		f->last_rank = f->loops[least].tgid;
 }
 
-/* What the last rank spends in an operator beyond the median of the others. */
+/* The time that the last rank spends in an operator beyond the median of the others. */
 static uint64_t excess(const struct mdl *m, const struct facts *f, const struct mdl_row *r)
 {
 	uint64_t others[FACTS_LOOPS_MAX], usual;

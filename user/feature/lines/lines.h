@@ -21,7 +21,7 @@ const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
  * terminated. NULL: the stack is not known. Borrowed from the model.
  */
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len);
-/* The same of the text of a stack. */
+/* Returns the line as lines_of_program() does, from the text of a stack. */
 const char *lines_pick(const char *text, size_t bytes, size_t *len);
 
 #endif

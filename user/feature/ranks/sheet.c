@@ -11,7 +11,7 @@
 
 #define SHOWN_MAX 8
 
-/* What the processes of one rank spent in the calls of one name. Ranks of different roles are not compared. */
+/* The time that the processes of one rank spent in the calls of one name. Ranks of different roles are not compared. */
 struct cell {
 	unsigned role; /* index of the first process with this role in mdl_session.labels */
 	enum mxbpf_class cls;

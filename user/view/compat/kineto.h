@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the form of Kineto says of events, for the same form in another format. t: the state of a view_kineto. */
+/* Numbers and categories of events in Kineto's form, for the same form in another format. t: the state of a
+ * view_kineto. */
 #ifndef VIEW_KINETO_H
 #define VIEW_KINETO_H
 

@@ -206,7 +206,7 @@ static uint64_t caller_of(const struct mxbpf_agg_gpu_work *a)
 	return (uint64_t)a->h.tgid << 16 | (uint64_t)a->cls << 8 | a->user;
 }
 
-/* What the stacks do not tell is added without one. Rows of stacks without a name are those of old recordings. */
+/* Adds the time that no stack has, without a stack. Old recordings have rows of stacks without a name. */
 static int list_gpu_work(const struct mdl *m, struct buf *out)
 {
 	size_t n, i;

@@ -288,7 +288,7 @@ static void begin_tables(struct page *p)
 	page_raw(&p->s, "<section class=\"plots\" hidden><h2>Over time</h2></section>\n");
 }
 
-/* What follows the tables, before the end. */
+/* Writes the parts between the tables and the end of the page. */
 static int put_parts(struct page *p)
 {
 	struct view *s = &p->s;

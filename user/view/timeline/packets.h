@@ -24,7 +24,7 @@ enum packets_value {
 	PACKETS_STRING = 6,
 };
 
-/* What has numbers: fields of InternedData. */
+/* Kinds of texts that get numbers: fields of InternedData. */
 enum packets_kind {
 	PACKETS_CATEGORY = 1,
 	PACKETS_NAME = 2,
@@ -71,7 +71,7 @@ struct packets {
 uint64_t packets_process(struct packets *p, uint32_t pid);
 uint64_t packets_thread(struct packets *p, uint32_t pid, uint32_t tid);
 
-/* What a track is called, and its place among the others. Each is optional. */
+/* The name of a track, and its place among the others. Each member is optional. */
 struct packets_about {
 	const char *name, *label;
 	size_t name_len, label_len;

@@ -66,7 +66,7 @@ static __attribute__((noinline)) void hand_over(struct pftrace *f, bool of_args)
 	f->settled = out_bytes(f->json);
 }
 
-/* What has been written are complete events. */
+/* Turns the JSON that has been written into packets. It must be complete events. */
 static void settle(struct pftrace *f)
 {
 	if (out_bytes(f->json) == f->settled)
@@ -129,11 +129,6 @@ void pftrace_put(struct pftrace *f, enum pftrace_key key, enum packets_value how
 	packets_arg_u64(&f->packets, key_of(f, key), how, v);
 }
 
-static void put_u64(struct pftrace *f, enum pftrace_key key, uint64_t v)
-{
-	pftrace_put(f, key, PACKETS_UINT, v);
-}
-
 static void put_true(struct pftrace *f, enum pftrace_key key)
 {
 	pftrace_put(f, key, PACKETS_BOOL, 1);
@@ -148,7 +143,7 @@ static void put_numbers(struct pftrace *f, const struct mxbpf_span *s)
 {
 	char link[24];
 
-	put_u64(f, SELF_NS, s->self_ns);
+	pftrace_put_u64(f, SELF_NS, s->self_ns);
 	if (s->device) {
 		struct view_text device = view_trace_text(f->inner, s->device, view_text_device);
 		size_t len;
@@ -168,14 +163,14 @@ static void put_numbers(struct pftrace *f, const struct mxbpf_span *s)
 void pftrace_put_threads(struct pftrace *f, const struct mxbpf_span *s, uint32_t tid)
 {
 	if (tid != s->tid)
-		put_u64(f, THREAD, s->tid);
+		pftrace_put_u64(f, THREAD, s->tid);
 	if (s->end_tid != s->tid)
-		put_u64(f, END_THREAD, s->end_tid);
+		pftrace_put_u64(f, END_THREAD, s->end_tid);
 	if (s->flags & MXBPF_SPAN_UNWOUND)
 		put_true(f, UNWOUND);
 }
 
-/* As view_put_account(). */
+/* Has the args of view_put_account(). */
 void pftrace_put_account(struct pftrace *f, const struct mxbpf_span *s)
 {
 	const struct mxbpf_account *a = &s->account;
@@ -186,15 +181,15 @@ void pftrace_put_account(struct pftrace *f, const struct mxbpf_span *s)
 	if (!(s->flags & MXBPF_SPAN_ACCOUNT))
 		return;
 	if (s->cpu != MXBPF_CPU_NONE)
-		put_u64(f, CPU, s->cpu);
+		pftrace_put_u64(f, CPU, s->cpu);
 	if (a->end_cpu != s->cpu)
-		put_u64(f, END_CPU, a->end_cpu);
+		pftrace_put_u64(f, END_CPU, a->end_cpu);
 	for (i = 0; i < 3 && a->on_cpu_ns != s->dur_ns; i++)
 		if (times[i])
 			put_us(f, ON_CPU_US + i, times[i]);
 	for (i = 0; i < 4; i++)
 		if (counts[i])
-			put_u64(f, NVCSW + i, counts[i]);
+			pftrace_put_u64(f, NVCSW + i, counts[i]);
 	if (a->flags & MXBPF_ACCOUNT_MIGRATED)
 		put_true(f, MIGRATED);
 }
@@ -276,7 +271,7 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 	packets_end(p, track, start_ns + dur_ns);
 }
 
-/* As view_put_live(). */
+/* Writes the counter of view_put_live(). */
 void pftrace_put_live(struct pftrace *f, const struct view_plan_alloc *a, uint64_t live_bytes)
 {
 	const double value = (double)live_bytes;
@@ -373,11 +368,15 @@ static void pftrace_fini(struct view *s)
 }
 
 static const char *const suffixes[] = {".pftrace", ".pftrace.gz", NULL};
+/* Perfetto writes files with this suffix, too. These are the first words of the metadata, which come first. */
+static const char *const magic[] = {"{\"mxbpf_version\":", NULL};
 
 const struct view_ops view_pftrace = {
 	.name = "pftrace",
 	.help = "timeline in Perfetto's own format, which is smaller",
 	.suffixes = suffixes,
+	.magic = magic,
+	.binary = true,
 	.needs_records = true,
 	.by_process = true,
 	.state_bytes = sizeof(struct pftrace),

@@ -72,6 +72,10 @@ void pftrace_settle(struct pftrace *f);
 
 /* Args of the next event. */
 void pftrace_put(struct pftrace *f, enum pftrace_key key, enum packets_value how, uint64_t v);
+static inline void pftrace_put_u64(struct pftrace *f, enum pftrace_key key, uint64_t v)
+{
+	pftrace_put(f, key, PACKETS_UINT, v);
+}
 void pftrace_put_text(struct pftrace *f, struct view_text text); /* members of JSON */
 void pftrace_put_features(struct pftrace *f, enum view_trace_args place, const struct mxbpf_span *s);
 void pftrace_put_threads(struct pftrace *f, const struct mxbpf_span *s, uint32_t tid);

@@ -4,11 +4,6 @@
 #include "view/compat/kineto_text.h"
 #include "view/timeline/pftrace.h"
 
-static void put_u64(struct pftrace *f, enum pftrace_key key, uint64_t v)
-{
-	pftrace_put(f, key, PACKETS_UINT, v);
-}
-
 static void put_i64(struct pftrace *f, enum pftrace_key key, int64_t v)
 {
 	pftrace_put(f, key, v < 0 ? PACKETS_INT : PACKETS_UINT, (uint64_t)v);
@@ -31,19 +26,19 @@ static void put_args(struct pftrace *f, const struct mxbpf_span *s, const struct
 	const bool operator= s->cls != MXBPF_CLASS_CUDA;
 
 	if (operator)
-		put_u64(f, EXTERNAL_ID, nr->external_id);
+		pftrace_put_u64(f, EXTERNAL_ID, nr->external_id);
 	if (operator&& s->flags & MXBPF_SPAN_SEQ) {
-		put_u64(f, SEQUENCE_NUMBER, MXBPF_SEQ_NR(s->seq));
-		put_u64(f, FWD_THREAD_ID, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
+		pftrace_put_u64(f, SEQUENCE_NUMBER, MXBPF_SEQ_NR(s->seq));
+		pftrace_put_u64(f, FWD_THREAD_ID, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
 	}
 	if (operator) {
-		put_u64(f, RECORD_FUNCTION_ID, 0);
+		pftrace_put_u64(f, RECORD_FUNCTION_ID, 0);
 		put_texts(f, s);
 	}
 	pftrace_put_threads(f, s, place->tid);
 	pftrace_put_account(f, s);
 	pftrace_put_features(f, VIEW_ARGS_NUMBERS, s);
-	put_u64(f, EV_IDX, nr->ev_idx);
+	pftrace_put_u64(f, EV_IDX, nr->ev_idx);
 }
 
 void pftrace_kineto_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
@@ -81,13 +76,13 @@ void pftrace_kineto_alloc(struct view_trace *t, const struct view_plan_alloc *a,
 	track = packets_thread(&f->packets, a->tgid, a->tid);
 	event.category = packets_number(&f->packets, PACKETS_CATEGORY, category, sizeof(category) - 1);
 	event.name = packets_number(&f->packets, PACKETS_NAME, name, sizeof(name) - 1);
-	put_u64(f, TOTAL_RESERVED, 0);
-	put_u64(f, TOTAL_ALLOCATED, live_bytes);
+	pftrace_put_u64(f, TOTAL_RESERVED, 0);
+	pftrace_put_u64(f, TOTAL_ALLOCATED, live_bytes);
 	put_i64(f, BYTES, a->bytes);
 	put_i64(f, DEVICE_ID, type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
 	put_i64(f, DEVICE_TYPE, (int64_t)type - 1);
-	put_u64(f, ADDR, a->addr);
-	put_u64(f, EV_IDX, view_kineto_alloc(t));
+	pftrace_put_u64(f, ADDR, a->addr);
+	pftrace_put_u64(f, EV_IDX, view_kineto_alloc(t));
 	packets_event(&f->packets, track, a->ts_ns - t->base_ns, &event);
 	pftrace_put_live(f, a, live_bytes);
 }
