@@ -11,6 +11,8 @@ const ARGS = "(flat_key glob 'args.*' or flat_key glob 'debug.*')";
 const THREADS = 'thread_track tt using (utid) join process p using (upid)';
 // A process id has 31 bits in Perfetto's format, so ids that mxbpf makes up for what is no process are smaller there.
 const PID = '(p.pid & 2147483647)';
+// The engine reads 1.91 in JSON as 1.9100000000000001.
+const value = (sql) => `round(${sql}, 6)`;
 const PLACED = `slice s join thread_track tt on s.track_id = tt.id join thread t using (utid) join process p using (upid)`;
 
 const QUESTIONS = {
@@ -22,9 +24,10 @@ const QUESTIONS = {
     group by 1, 2 order by 1, 2`,
   'arrows': `select a.ts as from_ts, a.name as from_name, a.track_id is b.track_id as same, b.ts as to_ts, b.name as to_name
     from flow join slice a on slice_out = a.id join slice b on slice_in = b.id order by 1, 4, 2, 5`,
-  'counters': `select ${PID} as pid, t.name, count(*) as n, min(value) as least, max(value) as most, sum(value) as total
+  'counters': `select ${PID} as pid, t.name, count(*) as n, ${value('min(value)')} as least, ${value('max(value)')} as most,
+    ${value('sum(value)')} as total
     from counter c join process_counter_track t on c.track_id = t.id join process p using (upid) group by 1, 2 order by 1, 2`,
-  'last values of counters': `select ${PID} as pid, t.name, value, max(c.id) > 0 as known
+  'last values of counters': `select ${PID} as pid, t.name, ${value('value')} as value, max(c.id) > 0 as known
     from counter c join process_counter_track t on c.track_id = t.id join process p using (upid) group by 1, 2 order by 1, 2`,
   'args of slices': `select s.name, ${KEY} as key, count(*) as n, sum(int_value) as ints, round(sum(real_value), 3) as reals,
     min(string_value) as first, max(string_value) as last, count(distinct string_value) as texts
