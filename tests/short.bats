@@ -107,7 +107,7 @@ whole() {
 	left=$(sed -nE 's/^([0-9]+) more rows are not shown \(--top 0 shows all\)$/\1/p' short)
 	shown=$(sed -n '/^made by/,/more rows/p' short | grep -vc -E '^made by|more rows')
 	((shown + left == memory))
-	left=$(sed -nE 's/^([0-9]+) more rows? \(--top 0 shows all\)$/\1/p' short)
+	left=$(sed -n '/^ran in/,/more row/p' short | sed -nE 's/^([0-9]+) more rows? \(--top 0 shows all\)$/\1/p')
 	shown=$(sed -n '/^ran in/,/more row/p' short | grep -vc -E '^ran in|more row')
 	((left && shown + left == $(jq '.samples.ran_in | length' json)))
 	[[ -z $(grep -E 'more rows|more row|are shown' all) ]]

@@ -62,20 +62,9 @@ static bool has_rows(const struct view *s, enum mxbpf_class cls)
 	return n;
 }
 
-/*
- * A finding has three lines. Each one after the first takes rows from the tables, and so does the line about the cost,
- * so that the output fits on 50 lines.
- */
-static size_t brief_rows(const struct view *s)
-{
-	const size_t less = s->said > 1 ? VIEW_BRIEF_LESS * (s->said - 1) + !!s->in->session->cost.scale : 0;
-
-	return less + VIEW_BRIEF_LEAST < VIEW_BRIEF_ROWS ? VIEW_BRIEF_ROWS - less : VIEW_BRIEF_LEAST;
-}
-
 size_t view_rows_max(const struct view *s, size_t n)
 {
-	const size_t max = s->opts->top ? s->opts->top : s->opts->brief && s->ops->people ? brief_rows(s) : n;
+	const size_t max = s->opts->top ? s->opts->top : s->rows ? s->rows : n;
 
 	return max < n ? max : n;
 }
@@ -181,21 +170,60 @@ static int run(struct view *s)
 	return err;
 }
 
-int view_write(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts, struct out *out,
-	       struct err *e)
+/* rows: of each table of a short output; 0: all that opts allow */
+static int write_once(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts,
+		      unsigned rows, struct out *out, struct err *e)
 {
-	struct view *s;
+	struct view *s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
 	int err;
 
-	ops = view_for(ops, in->session);
-	s = calloc(1, ops->state_bytes ? ops->state_bytes : sizeof(*s));
 	if (!s)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	*s = (struct view){.ops = ops, .in = in, .opts = opts, .out = out, .err = e};
+	*s = (struct view){.ops = ops, .in = in, .opts = opts, .out = out, .err = e, .rows = rows};
 	err = run(s);
 	if (ops->fini)
 		ops->fini(s);
 	view_events_fini(s);
 	free(s);
 	return err;
+}
+
+static void count_lines(void *ctx, const char *data, size_t n)
+{
+	unsigned *lines = ctx;
+
+	while (n--)
+		*lines += *data++ == '\n';
+}
+
+/*
+ * The rows that each table can have so that the output fits on VIEW_BRIEF_LINES: it is made and counted. Which other
+ * lines it has follows from what was seen: findings, neighbours, losses, notes.
+ */
+static unsigned fitting_rows(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts)
+{
+	unsigned rows = VIEW_BRIEF_ROWS, lines = VIEW_BRIEF_LINES + 1;
+	struct out *out;
+	struct err e = {0};
+
+	for (; rows > VIEW_BRIEF_LEAST && lines > VIEW_BRIEF_LINES; rows -= lines > VIEW_BRIEF_LINES) {
+		lines = 0;
+		if (out_open_take(count_lines, &lines, &out))
+			break;
+		if (write_once(ops, in, opts, rows, out, &e) || out_flush(out, &e))
+			lines = 0; /* the output itself reports the error */
+		out_abort(out);
+	}
+	return rows;
+}
+
+int view_write(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts, struct out *out,
+	       struct err *e)
+{
+	unsigned rows = 0;
+
+	ops = view_for(ops, in->session);
+	if (opts->brief && ops->people && !opts->top)
+		rows = fitting_rows(ops, in, opts);
+	return write_once(ops, in, opts, rows, out, e);
 }

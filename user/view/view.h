@@ -70,10 +70,10 @@ extern const char *const view_by_words[]; /* words of --by; ends with NULL */
 /* Returns whether rows are those of processes, alone or added up by a label. */
 bool view_by_processes(enum view_by by);
 
-#define VIEW_BRIEF_ROWS	 10
-#define VIEW_BRIEF_LESS	 2 /* rows that a table loses for each finding after the first */
-#define VIEW_BRIEF_LEAST 4 /* rows that it keeps */
-#define VIEW_BRIEF_WORST 2 /* of tables of the worst calls */
+#define VIEW_BRIEF_LINES 50 /* of a short output, without tables of options */
+#define VIEW_BRIEF_ROWS	 10 /* of each table, if the output fits on these lines */
+#define VIEW_BRIEF_LEAST 4  /* rows that a table has although it does not fit */
+#define VIEW_BRIEF_WORST 2  /* of tables of the worst calls */
 
 struct view_opts {
 	enum view_sort sort;
@@ -84,8 +84,8 @@ struct view_opts {
 	unsigned width; /* columns of the terminal; 0: 80 */
 	bool backward;	/* also show forward operators with their backward time */
 	/*
-	 * People get the VIEW_BRIEF_ROWS largest rows of each table, no tables without rows, and only tables that add
-	 * to the others. The output says what it leaves out.
+	 * People get the largest rows of each table, VIEW_BRIEF_ROWS or fewer, no tables without rows, and only tables
+	 * that add to the others. The output says what it leaves out.
 	 */
 	bool brief;
 	bool advice;	/* findings have a paragraph each */
@@ -139,7 +139,7 @@ struct view {
 	struct err *err;
 	bool parts_said; /* the first line for people has the parts of an iteration */
 	bool hinted;	 /* people have read how many rows of this table are left out */
-	unsigned said;	 /* findings that people have read before the tables */
+	unsigned rows;	 /* of each table of a short output; 0: not short */
 	char more[160];	 /* what a short output leaves out, joined by commas; "": nothing */
 };
 

@@ -149,7 +149,6 @@ static int print(struct view *s, const void *table)
 	const struct row *r = t->list.rows;
 	size_t i;
 
-	s->said = (unsigned)t->list.all;
 	put_rate(s, &t->found.facts);
 	for (i = 0; i < t->list.all; i++, r++) {
 		out_printf(s->out, "%zu. ", i + 1);
