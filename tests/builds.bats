@@ -68,7 +68,7 @@ calls_of() { # PID FILE
 	OMP_NUM_THREADS=1 start_bg ranks "$PYTHON_TORCH" -m torch.distributed.run --nproc-per-node 2 --rdzv-backend c10d \
 		--rdzv-endpoint localhost:0 "$PWD/job.py" torch 100 7
 	ranks=$BG_PID
-	until [[ $(grep -c ^ready "$(out ranks)") == 2 ]]; do wait_new_line "$(out ranks)" '^ready'; done
+	wait_lines 2 "$(out ranks)" ^ready
 	read -r first second < <(sed -n 's/^ready //p' "$(out ranks)" | xargs)
 	start_bg mxbpf "$MXBPF" record --pid "$a,$b,$old,$ranks" --probes op --ops '*sinh*' -o r.mxd
 	MXBPF_PID=$BG_PID

@@ -39,7 +39,8 @@
 #   same_counts TOY JSON       succeeds if mxbpf's JSON has the counts of the toy's output and no loss
 #   wait_line FILE REGEX [PID] waits until a line of the growing file matches; fails if PID ends before, or after
 #                              WAIT_SECONDS (120)
-#   wait_new_line FILE REGEX   wait_line for lines that are not there yet
+#   wait_lines N FILE REGEX    waits until N lines of the growing file match
+#   wait_new_line FILE REGEX   wait_line for lines that are not there yet, of a process that goes on printing them
 #   wait_exit PID [SECONDS]    waits until the child ends; returns its exit status (124: it still runs)
 #   wait_gone PID [SECONDS]    waits until a process ends that need not be a child; returns 0 or 1
 #   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL) and waits; sends KILL and fails if the process does not end
@@ -189,6 +190,17 @@ wait_line() {
 	timeout "$WAIT_SECONDS" tail -n +1 -f ${3:+--pid="$3"} "$1" 2>/dev/null | grep -q -m 1 -E -- "$2" && return 0
 	echo "no line '$2' in $1:" >&2
 	tail -n 20 "$1" >&2
+	return 1
+}
+
+wait_lines() {
+	timeout "$WAIT_SECONDS" tail -n +1 -f "$2" 2>/dev/null | {
+		local line n=0
+		while ((n < $1)) && read -r line; do [[ ! $line =~ $3 ]] || ((++n)); done
+		((n == $1))
+	} && return 0
+	echo "no $1 lines '$3' in $2:" >&2
+	tail -n 20 "$2" >&2
 	return 1
 }
 

@@ -22,7 +22,7 @@ hang_ranks() { # MODE RANK...: ranks that wait in a collective
 	OMP_NUM_THREADS=1 start_bg job "$PYTHON_TORCH" -m torch.distributed.run --nproc-per-node 4 --rdzv-backend c10d \
 		--rdzv-endpoint localhost:0 "$REPO/tests/now/ranks.py" "$1"
 	JOB_PID=$BG_PID
-	while [[ $(grep -c '^at ' "$(out job)") != 4 ]]; do wait_new_line "$(out job)" '^at '; done
+	wait_lines 4 "$(out job)" '^at '
 	for rank in 0 1 2 3; do
 		read -r _ _ PIDS[rank] NUMBERS[rank] < <(grep "^at $rank " "$(out job)")
 	done

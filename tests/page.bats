@@ -127,6 +127,7 @@ data() {
 }
 
 @test "Frames of a flame graph can be walked by keyboard" {
+	jq .walked found.json
 	jq -e '.walked | length == 2 and .[0] != .[1] and all(.[]; test(": .* %$"))' found.json
 }
 

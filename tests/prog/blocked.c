@@ -379,12 +379,17 @@ static bool connect_job(struct job *j)
 	return !connect(j->fd, (void *)&j->addr, j->addr_bytes);
 }
 
-/* Fills the listener's queue, in which one connection has room, so that the next connect() waits. */
+/*
+ * Fills the listener's queue, in which one connection has room, so that the next connect() waits. By TCP, connect()
+ * returns before the connection is in the queue.
+ */
 static bool fill_queue(struct job *j)
 {
+	struct pollfd queue = {.fd = j->peer, .events = POLLIN};
+
 	j->other = socket(j->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	j->fd = socket(j->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	return j->fd >= 0 && !connect(j->other, (void *)&j->addr, j->addr_bytes);
+	return j->fd >= 0 && !connect(j->other, (void *)&j->addr, j->addr_bytes) && poll(&queue, 1, -1) == 1;
 }
 
 static bool open_full_unix(struct job *j)
