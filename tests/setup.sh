@@ -165,6 +165,17 @@ versions() {
 	sed -n 's/^skipping/setup: skipping/p' "$DEPS/versions.log" # not grep, whose exit code would end this script
 }
 
+# Prometheus with promtool, and node_exporter. They are unpacked, not installed, because Debian's packages start services. Without
+# them the tests of metrics are skipped.
+prometheus() { # DIRECTORY
+	[[ -x $1/usr/bin/promtool && -x $1/usr/bin/prometheus-node-exporter ]] && return 0
+	say "unpacking Prometheus under $1"
+	rm -rf "$1" && mkdir -p "$1"
+	(cd "$1" && apt-get -q download prometheus prometheus-node-exporter && for p in *.deb; do dpkg-deb -x "$p" .; done &&
+		rm -rf ./*.deb etc lib usr/share var) >"$DEPS/prometheus.log" 2>&1 ||
+		{ tail -n 5 "$DEPS/prometheus.log" >&2; say "skipping the tests of metrics (output: $DEPS/prometheus.log)"; }
+}
+
 # Under sudo, files in a user's checkout belong to the user.
 give_back() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
@@ -195,3 +206,4 @@ static_libraries
 kernels
 pythons
 versions
+prometheus "$DEPS/prometheus"

@@ -38,6 +38,8 @@ ROOMS = {
     # Comparisons know models and the events of recordings, whichever way these come.
     'compare': ('base feature.fold feature.read model records view/page/frame.h', 'cjson/'),
     'top': ('base feature.fold feature.read model target', 'ncurses.h'),
+    'metrics': ('base feature.fold feature.read model target', ''),
+    'trigger': ('base feature.fold feature.read model', ''),
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
@@ -45,7 +47,7 @@ ROOMS = {
     # The life of targets. session/priv.h declares what the session calls of it.
     'targets': ('adapter agent attach base feature.read job model plan session source symbols target', ''),
     'gpu_only': ('agent base feature.fold model record records session source', ''),
-    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn model now plan record session source target top view', 'cjson/'),
+    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn metrics model now plan record session source target top trigger view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (

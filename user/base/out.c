@@ -25,6 +25,7 @@ struct out {
 	char *path;   /* owned; place.shown */
 	char tmp[64]; /* name of the temporary file, if it has one */
 	bool gzip, deflating;
+	bool shared;		       /* out_share() */
 	bool growing;		       /* out_open_growing(): the file has its final name from the start */
 	bool join_lines, behind_break; /* out_join_lines() */
 	enum out_filter filter;
@@ -172,6 +173,11 @@ int out_open(const char *path, bool gzip, struct out **o, struct err *e)
 int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e)
 {
 	return open_out(path, gzip, true, o, e);
+}
+
+void out_share(struct out *o)
+{
+	o->shared = true;
 }
 
 int out_open_take(out_take take, void *ctx, struct out **op)
@@ -457,7 +463,7 @@ static int install(struct out *o)
 {
 	int ret = out_place_chown(o->fd);
 
-	if (!ret && fsync(o->fd))
+	if (!ret && (o->shared ? fchmod(o->fd, 0644) : fsync(o->fd)))
 		ret = -errno;
 	if (!ret && !o->growing)
 		ret = give_name(o);

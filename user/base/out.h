@@ -30,6 +30,12 @@ int out_open(const char *path, bool gzip, struct out **o, struct err *e);
 /* Opens an output for results that come one after another: the file gets its own name at once and grows. */
 int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e);
 
+/*
+ * The output is for programs of other users: anybody may read the file. It is not synced, because the next one replaces
+ * it soon, and after a crash of the machine nobody misses it.
+ */
+void out_share(struct out *o);
+
 /* Opens an output whose bytes go to a function. out_flush() hands over the rest, and out_abort() ends it. */
 typedef void (*out_take)(void *ctx, const char *data, size_t n);
 int out_open_take(out_take take, void *ctx, struct out **o);

@@ -16,6 +16,7 @@ struct cmd;
 #define CMD_GIVEN_MAX 64
 #define CMD_BASE_MAX  32 /* --base */
 #define CMD_FAIL_MAX  32 /* --fail-on */
+#define CMD_ON_MAX    16 /* --on */
 
 struct cmd_option;
 
@@ -27,10 +28,15 @@ struct cmd_given {
 
 /* The values of all options. The comment of a field names its option where the field does not. */
 struct cmd_opts {
-	struct ses_opts ses;  /* options of a session; `recording` and `command_to_stderr` are set later */
-	const char *output;   /* -o; NULL: tables go to stdout */
-	const char *html;     /* --html: the page is written to this file, too; NULL: it is not */
-	bool batch;	      /* --batch: top prints text */
+	struct ses_opts ses;	    /* options of a session; `recording` and `command_to_stderr` are set later */
+	const char *output;	    /* -o; NULL: tables go to stdout */
+	const char *html;	    /* --html: the page is written to this file, too; NULL: it is not */
+	bool batch;		    /* --batch: top prints text */
+	const char *textfile;	    /* --textfile of serve; NULL: none */
+	uint64_t flight_ns;	    /* --flight-record; 0: it was not given */
+	const char *trace_dir;	    /* --trace-dir; NULL: the current folder */
+	const char *on[CMD_ON_MAX]; /* --on, which trg_parse() accepts; borrowed from argv */
+	unsigned non;
 	bool open;	      /* --open: only the page is written, and its path printed */
 	bool force;	      /* --force */
 	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */
@@ -70,9 +76,11 @@ enum cmd_bit {
 	CMD_BIT_NOW = 1 << 6,
 	CMD_BIT_DIFF = 1 << 7,
 	CMD_BIT_TOP = 1 << 8,
-	CMD_BIT_HELP = 1 << 9, /* the last one */
+	CMD_BIT_SERVE = 1 << 9,
+	CMD_BIT_HELP = 1 << 10, /* the last one */
 };
 #define CMD_LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
+#define CMD_WATCH  (CMD_BIT_TOP | CMD_BIT_SERVE)
 #define CMD_TABLES (CMD_BIT_ATTACH | CMD_BIT_REPORT)
 
 /* Something that an option cannot be used with. */

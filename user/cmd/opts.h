@@ -11,7 +11,7 @@ struct cmd_group {
 	const char *name; /* an option's `group` is one of these */
 	const char *help;
 };
-#define CMD_NGROUPS 7
+#define CMD_NGROUPS 8
 extern const struct cmd_group cmd_groups[CMD_NGROUPS];
 
 extern struct cmd_option cmd_options[]; /* ends with name == NULL */
@@ -39,6 +39,7 @@ int cmd_set_help(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 int cmd_set_version(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_base(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_limit(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_condition(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 /* Index of a value among those of an option, or -EINVAL with e set. */
 int cmd_find_word(const struct cmd_option *opt, const char *text, struct err *e);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/fmt.h"
 #include "cmd/opts.h"
 #include "view/sheet.h"
 
@@ -104,6 +105,13 @@ int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e
 		 "--host, --comm and --cgroup choose processes themselves; remove them, or --pid PID and -- COMMAND"},
 		{o->ses.choice.host && (o->ses.choice.comm || o->ses.choice.cgroup),
 		 "--host chooses all processes that run a runtime; remove it, or --comm and --cgroup"},
+		{c->bit & CMD_BIT_SERVE && !o->textfile,
+		 "serve has nowhere to put its metrics; add --textfile FILE.prom"},
+		{!o->flight_ns &&
+			 (o->non || o->ses.flight_bytes || o->trace_dir || (o->keep && c->bit & CMD_BIT_SERVE)),
+		 "--on, --flight-size, --trace-dir and --keep need --flight-record TIME"},
+		{o->textfile && !fmt_ends_with(o->textfile, ".prom"),
+		 "--textfile: node_exporter reads only names that end in .prom; rename it"},
 		{o->ses.choice.job && !pid, "--job needs a process of the job; add --pid PID"},
 		{o->ses.wait && o->ses.command,
 		 "--wait needs running processes: mxbpf always waits for a command that it launches; remove --wait"},
@@ -114,7 +122,7 @@ int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e
 		{o->ses.trace_part_ns && !o->ses.trace, "--trace-every needs --trace FILE"},
 		{o->ses.trace_part_ns && !trace,
 		 "--trace-every writes several files; give --trace a name with a suffix, such as trace.pftrace"},
-		{o->keep && !o->ses.trace_part_ns, "--keep needs --trace-every TIME"},
+		{o->keep && attach && !o->ses.trace_part_ns, "--keep needs --trace-every TIME"},
 		{o->output && o->ses.trace && !strcmp(o->output, o->ses.trace),
 		 "--output and --trace name the same file; rename one of them"},
 		{o->html && o->ses.interval_ns,

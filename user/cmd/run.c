@@ -90,6 +90,8 @@ static bool on_signal(void *ctx)
 	if (read(r->signals, &taken, sizeof(taken)) != sizeof(taken))
 		return false;
 	if (taken.ssi_signo == SIGUSR1 || taken.ssi_signo == SIGUSR2) {
+		if (r->live && r->live->asked && r->live->asked(r->live->ctx, (int)taken.ssi_signo))
+			return false;
 		ses_pause(r->ses, taken.ssi_signo == SIGUSR1);
 		return false;
 	}
@@ -105,7 +107,8 @@ static int on_trace(void *ctx, int fd)
 	return r->live ? r->live->trace(r->live->ctx, fd) : run_trace_part(r, fd);
 }
 
-int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, struct err *e)
+int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, const struct run_live *live,
+		struct err *e)
 {
 	const struct ses_ui ui = {.ctx = r,
 				  .tell = on_tell,
@@ -116,7 +119,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 				  .woken = on_signal,
 				  .wake_fd = -1};
 
-	*r = (struct run){.o = o, .so = o->ses, .signals = -1};
+	*r = (struct run){.o = o, .so = o->ses, .live = live, .signals = -1};
 	r->so.recording = recording;
 	cmd_remedy(o, recording, &r->so.remedy);
 	r->so.command_to_stderr = o->format != CMD_TABLE && !recording && !o->output;

@@ -14,6 +14,7 @@ struct run_live {
 	bool (*input)(void *ctx);					/* there may be input; true ends the session */
 	bool (*say)(void *ctx, enum ses_level level, const char *text); /* a message; false: it goes to stderr */
 	int (*trace)(void *ctx, int fd);				/* as of struct ses_ui */
+	bool (*asked)(void *ctx, int sig); /* USR1 or USR2; NULL or false: it pauses or resumes the window */
 };
 
 struct run {
@@ -29,8 +30,9 @@ struct run {
 	unsigned ntraces, nwritten;
 };
 
-/* Opens and prepares a session. 0, or -errno with e set. Call run_free() in both cases. */
-int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, struct err *e);
+/* Opens and prepares a session. live: NULL: none. 0, or -errno with e set. Call run_free() in both cases. */
+int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, const struct run_live *live,
+		struct err *e);
 /* Attaches. 0, or -errno with e set. */
 int run_start(struct run *r, struct err *e);
 /* Waits for the end of the window, and shows progress on a terminal. */

@@ -11,6 +11,7 @@
 #include "base/fmt.h"
 #include "base/near.h"
 #include "compare/compare.h"
+#include "trigger/trigger.h"
 #include "plan/plan.h"
 
 #define PID_LIMIT (1 << 22) /* the kernel's PID_MAX_LIMIT */
@@ -298,6 +299,19 @@ int cmd_set_base(const struct cmd_option *opt, struct cmd_opts *o, const char *t
 		return err_set(e, ERR_USAGE, -E2BIG, "--%s: at most %d recordings", opt->name, CMD_BASE_MAX);
 	o->base[o->nbase++] = text;
 	return 0;
+}
+
+int cmd_set_condition(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	struct trg *t = NULL;
+	int err = trg_parse(text, &t, e);
+
+	trg_free(t);
+	if (!err && o->non == CMD_ON_MAX)
+		return err_set(e, ERR_USAGE, -E2BIG, "--%s: at most %d conditions", opt->name, CMD_ON_MAX);
+	if (!err)
+		o->on[o->non++] = text;
+	return err;
 }
 
 int cmd_set_limit(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)

@@ -67,6 +67,14 @@ const struct cmd cmd_table[] = {
 		.run = cmd_top,
 	},
 	{
+		.name = "serve",
+		.synopsis = "[--pid PID] [options]",
+		.help = "watch jobs for months, and keep metrics of them for Prometheus",
+		.example = "sudo mxbpf serve --textfile /var/lib/node_exporter/mxbpf.prom",
+		.bit = CMD_BIT_SERVE,
+		.run = cmd_serve,
+	},
+	{
 		.name = "check",
 		.synopsis = "[--pid PID]",
 		.help = "show what the kernel supports, where each probe is, and why others are refused",
@@ -98,7 +106,7 @@ const struct cmd_group cmd_groups[CMD_NGROUPS] = {
 	{"Target", "which processes to profile"},	    {"Probes", "which calls to record, and how"},
 	{"Measure", "what to read with each call"},	    {"Window", "when to begin and to stop"},
 	{"Tables", "format, order and rows of the tables"}, {"Files", "recordings, traces and other outputs"},
-	{"General", "progress, buffers, backends"},
+	{"Metrics", "what serve writes, and when"},	    {"General", "progress, buffers, backends"},
 };
 
 const struct cmd_exit_text cmd_exits[] = {

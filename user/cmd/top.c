@@ -229,9 +229,8 @@ int cmd_top(const struct cmd_opts *o)
 	own.quiet = true;
 	own.by = VIEW_BY_THREAD;
 	l.top.one_job = o->ses.choice.npids == 1;
-	if (run_prepare(&r, &own, NULL, &e) || (!o->batch && begin_screen(&l, &e)))
+	if (run_prepare(&r, &own, NULL, &live, &e) || (!o->batch && begin_screen(&l, &e)))
 		goto out;
-	r.live = &live;
 	if (!run_start(&r, &e)) {
 		run_wait(&r);
 		ses_stop(r.ses, &ended);

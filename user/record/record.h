@@ -107,6 +107,12 @@ struct view_source *rec_reader_source(struct rec_reader *r);
  */
 const struct err *rec_reader_error(const struct rec_reader *r);
 
+/*
+ * tail.c: writes the last ns of a recording's events into fd as a recording of their own, whose tables and window are
+ * of these alone; its loss is that of the whole recording. Takes fd over, also on error. 0, or -errno with e set.
+ */
+int rec_write_tail(struct rec_reader *r, uint64_t ns, int fd, struct err *e);
+
 /* ---- metadata as JSON (chunk META) */
 
 /* Returns owned text, or NULL without memory. */

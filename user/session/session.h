@@ -62,6 +62,7 @@ struct ses_opts {
 	const char *recording;	/* path; NULL: no recording */
 	const char *trace;	/* path; events are kept beside it until the end; NULL: no trace */
 	uint64_t trace_part_ns; /* --trace-every, window time; 0: one trace at the end, of ses_events_fd() */
+	uint64_t flight_bytes;	/* the newest events are kept in so much memory, for ses_flight_cut(); 0: none are */
 	uint64_t max_bytes;	/* --max-size; 0: the default */
 	uint64_t ring_bytes;	/* 0: the default */
 	unsigned probes;	/* mask of enum probe_group */
@@ -150,6 +151,8 @@ int ses_failed(const struct session *ses); /* code of ui.tables if it ended the 
 
 /* Makes a trace of the next ns of the window. False: one is being made already. In the thread of ses_wait(). */
 bool ses_trace_next(struct session *ses, uint64_t ns);
+/* With flight_bytes: hands the events that are kept to ui.trace, and begins anew. In the thread of ses_wait(). */
+void ses_flight_cut(struct session *ses);
 int ses_traces_failed(
 	const struct session *ses); /* after ses_stop(): the first code of ui.trace that was not 0, or 0 */
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Traces of parts of the window: --trace-every, and the next seconds in `mxbpf top`. Each part has a scratch recording
- * of its own. It is whole: its names, its loss and its times are those of the part. A thread hands it to ui.trace, so
- * that writing a trace delays neither the session nor the events. A call is in the part in which it ended.
+ * Traces of parts of the window: --trace-every, the next seconds in `mxbpf top`, and the last seconds in `mxbpf serve`.
+ * Each part has a scratch recording of its own. It is whole: its names, its loss and its times are those of the part. A
+ * thread hands it to ui.trace, so that writing a trace delays neither the session nor the events. A call is in the part
+ * in which it ended.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/out.h"
@@ -61,9 +63,12 @@ static void finish(struct session *ses, struct rec_writer *w, const struct mdl_s
 
 static int open_part(const struct session *ses, struct rec_writer **w, struct err *e)
 {
-	int fd = out_scratch(ses->o->trace, e);
+	const uint64_t flight = ses->o->flight_bytes;
+	int fd = flight ? memfd_create("mxbpf-flight", MFD_CLOEXEC) : out_scratch(ses->o->trace, e);
 
-	if (fd < 0 || rec_writer_open(fd, ses->o->max_bytes, &ses->about, w, e))
+	if (fd < 0 && flight)
+		err_set(e, ERR_RUNTIME, -errno, "no memory for the last seconds: %s", strerror(errno));
+	if (fd < 0 || rec_writer_open(fd, flight ? flight : ses->o->max_bytes, &ses->about, w, e))
 		return e->code;
 	rec_writer_scratch(*w);
 	return 0;
@@ -95,7 +100,7 @@ static void cut(struct session *ses, struct rec_writer *next)
 		ses_warn(ses, "a trace does not know its loss: out of memory");
 }
 
-/* Begins the part of the next ns. 0: none. */
+/* Begins the part of the next ns. 0: none; UINT64_MAX: it has no end. */
 static void next_part(struct session *ses, uint64_t ns)
 {
 	struct rec_writer *next = NULL;
@@ -104,13 +109,18 @@ static void next_part(struct session *ses, uint64_t ns)
 	if (ns && open_part(ses, &next, &e))
 		ses_warn(ses, "a trace cannot be written: %s", e.why);
 	cut(ses, next);
-	ses->traces.until_ns = ns ? ses->traces.mark.window_ns + ns : UINT64_MAX;
+	ses->traces.until_ns = ns && ns != UINT64_MAX ? ses->traces.mark.window_ns + ns : UINT64_MAX;
 }
 
 int ses_traces_open(struct session *ses, struct err *e)
 {
 	ses->traces.until_ns = ses->o->trace_part_ns ? ses->o->trace_part_ns : UINT64_MAX;
-	return ses->o->trace_part_ns ? open_part(ses, &ses->writer, e) : 0;
+	return ses->o->trace_part_ns || ses->o->flight_bytes ? open_part(ses, &ses->writer, e) : 0;
+}
+
+void ses_flight_cut(struct session *ses)
+{
+	next_part(ses, UINT64_MAX);
 }
 
 bool ses_trace_next(struct session *ses, uint64_t ns)
@@ -133,6 +143,10 @@ void ses_traces_end(struct session *ses)
 	if (ses->traces.until_ns != UINT64_MAX)
 		cut(ses, NULL);
 	await(ses);
+	if (ses->o->flight_bytes) { /* nobody asked for them */
+		rec_writer_free(ses->writer);
+		ses->writer = NULL;
+	}
 }
 
 int ses_traces_failed(const struct session *ses)

@@ -120,7 +120,7 @@ pid_t tgt_peek_group(pid_t pid)
 
 int tgt_peek_usage(pid_t pid, struct tgt_usage *u)
 {
-	unsigned long long user, system, started;
+	unsigned long long minor, major, user, system, started;
 	struct buf stat = {0};
 	int err = slurp_proc(pid, "stat", 4096, &stat), parent;
 	long pages;
@@ -129,8 +129,9 @@ int tgt_peek_usage(pid_t pid, struct tgt_usage *u)
 	*u = (struct tgt_usage){0};
 	if (!err &&
 	    (!open || !end ||
-	     sscanf(end, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %ld",
-		    &parent, &user, &system, &started, &pages) != 5))
+	     sscanf(end,
+		    ") %*c %d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %ld",
+		    &parent, &minor, &major, &user, &system, &started, &pages) != 7))
 		err = -EBADMSG;
 	if (!err) {
 		*end = '\0';
@@ -138,6 +139,7 @@ int tgt_peek_usage(pid_t pid, struct tgt_usage *u)
 		u->parent = parent;
 		u->started = started;
 		u->cpu_ns = (user + system) * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
+		u->faults = minor + major;
 		u->resident_bytes = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 	}
 	buf_fini(&stat);

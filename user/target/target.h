@@ -122,6 +122,7 @@ int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32]);
 struct tgt_usage {
 	pid_t parent;
 	uint64_t started, cpu_ns, resident_bytes; /* cpu_ns: of all its threads, in steps of 10 ms */
+	uint64_t faults;			  /* page faults */
 	char comm[32];
 };
 int tgt_peek_usage(pid_t pid, struct tgt_usage *u);

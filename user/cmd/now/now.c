@@ -213,7 +213,7 @@ int cmd_now(const struct cmd_opts *o)
 	own.ses.duration_ns = o->ses.duration_ns ? o->ses.duration_ns : WINDOW_NS;
 	own.ses.no_returns = true;
 	own.ses.no_follow = true; /* `now` shows the processes that the user chose, without their children */
-	err = run_prepare(&r, &own, NULL, &e);
+	err = run_prepare(&r, &own, NULL, NULL, &e);
 	j.ses = r.ses;
 	if (!err) {
 		ses_keep_lasts(r.ses);

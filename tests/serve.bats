@@ -1,0 +1,159 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Metrics of `mxbpf serve`. Ground truth is what each process says that it did, and what Prometheus's own programs read.
+
+load helpers
+
+PROMETHEUS=$O/deps/prometheus/usr/bin
+
+setup() {
+	need_root
+	need_torch
+	[[ -x $PROMETHEUS/promtool ]] || skip "no Prometheus; run tests/setup.sh"
+	cd "$BATS_TEST_TMPDIR"
+	mkdir bin
+	ln -s "$(readlink -f "$PYTHON_TORCH")" bin/counted
+}
+
+# SIGUSR1: so many iterations as the argument says, each with an operator that is called seven times. SIGUSR2: the next one takes
+# three seconds longer.
+JOB='
+import os, signal, sys, time
+signals = {signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM}
+signal.pthread_sigmask(signal.SIG_BLOCK, signals) # also in threads that begin later
+import torch
+torch.set_num_threads(1)
+weight = torch.nn.Parameter(torch.ones(8))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+did = 0
+def step():
+    for _ in range(7):
+        torch.sinh(weight)
+    weight.sum().backward()
+    optimizer.step()
+step()
+print("ready", os.getpid(), flush=True)
+while (asked := signal.sigwait(signals)) != signal.SIGTERM:
+    if asked == signal.SIGUSR2:
+        time.sleep(3)
+        print("slept", flush=True)
+        continue
+    for _ in range(int(sys.argv[1])):
+        step()
+    did += int(sys.argv[1])
+    print("did", did, flush=True)
+'
+
+start_job() { # NAME ITERATIONS; sets READY_PID. The name of the process is "counted".
+	echo "$JOB" >job.py
+	start_ready "$1" env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" \
+		bin/counted "$PWD/job.py" "$2" >/dev/null
+}
+
+step() { # NAME PID SUM: until it has made SUM iterations in all
+	kill -s USR1 "$2"
+	wait_line "$(out "$1")" "^did $3$"
+}
+
+start_serve() { # ARGUMENTS...
+	start_bg serve "$MXBPF" serve --interval 200ms --max-overhead 100% --textfile m.prom --verbose "$@"
+	SERVE_PID=$BG_PID
+}
+
+# The sum of all samples whose line begins with the regex.
+metric() { # REGEX [FILE]
+	grep -E "^$1" "${2:-m.prom}" | awk '{ sum += $NF } END { print sum + 0 }'
+}
+
+@test "Counters are what each process says that it did, and go on when it starts again" {
+	local first second
+	start_serve --comm 'count*'
+	wait_line "$(err serve)" 'waiting until one of the processes named count'
+	start_job first 100 && first=$READY_PID
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	step first "$first" 100
+	stop_pid "$first"
+	start_job second 20 && second=$READY_PID
+	wait_line "$(err serve)" "following process $second" "$SERVE_PID"
+	step second "$second" 20
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	cat m.prom
+	# The iteration before they were ready may be seen, too. Of a process, the first one has no known start, and the last one no end.
+	[[ $(metric 'mxbpf_operator_duration_seconds_count\{.*operator="aten::sinh"') =~ ^8(40|47|54)$ ]]
+	[[ $(metric 'mxbpf_iteration_duration_seconds_count') =~ ^1(16|17|18|19|20)$ ]]
+	[[ $(metric mxbpf_events_lost_total) == 0 ]]
+	"$PROMETHEUS/promtool" check metrics <m.prom
+}
+
+# Recordings of the folder, the oldest first.
+recordings() { find . -maxdepth 1 -name 'mxbpf-*.mxd' | sort; }
+
+wait_recordings() { # N: until so many were written
+	wait_lines "$1" "$(err serve)" '^wrote .*[.]mxd: '
+}
+
+@test "A slow iteration is recorded once, with the seconds before it, and a healthy job never" {
+	local job file
+	start_job job 300 && job=$READY_PID
+	start_serve --pid "$job" --flight-record 60s --on 'iteration > 2500ms' --on 'hang 1h'
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	step job "$job" 300
+	kill -s USR2 "$job"
+	wait_line "$(out job)" '^slept'
+	step job "$job" 600
+	wait_recordings 1
+	step job "$job" 900
+	until (($(metric 'mxbpf_operator_duration_seconds_count\{.*operator="aten::sinh"') >= 6300)); do read -rt 0.05 <> <(:) || :; done
+	kill -s USR1 "$SERVE_PID"
+	wait_recordings 2
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	cat "$(err serve)"
+	mapfile -t file < <(recordings)
+	[[ ${#file[@]} == 2 && ${file[0]} == *-iteration.mxd && ${file[1]} == *-signal.mxd ]]
+	expect_re "^wrote .*-iteration[.]mxd: iteration [0-9]+ of process $job took [0-9.]+ s" "$(<"$(err serve)")"
+	"$MXBPF" report "${file[0]}" -f json >first.json
+	"$MXBPF" report "${file[1]}" -f json >second.json
+	# The slow one is in the first, with what was before it; the second begins where the first ended.
+	jq -e '.iterations.loops | length == 1 and (.[0] | .count > 300 and .max_ns > 2.5e9)' first.json
+	jq -e '.iterations.loops[0] | .max_ns < 2.5e9' second.json
+	[[ $(jq -s 'map(.tables.operator[] | select(.name == "aten::sinh").count) | add' first.json second.json) =~ ^63(00|07|14)$ ]]
+	jq -e '.loss.dropped == 0' first.json
+}
+
+@test "Of recordings the newest are kept, and files of others are left alone" {
+	local job i
+	touch mxbpf-20200101T000000Z-mine mine.mxd
+	start_job job 5 && job=$READY_PID
+	start_serve --pid "$job" --flight-record 2s --keep 2
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	for i in 1 2 3 4; do
+		step job "$job" $((5 * i))
+		kill -s USR1 "$SERVE_PID"
+		wait_recordings "$i"
+	done
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	ls
+	[[ $(recordings | wc -l) == 2 && -e mxbpf-20200101T000000Z-mine && -e mine.mxd ]]
+}
+
+@test "A job that hangs is recorded once, with what each of its threads does" {
+	local job
+	start_job job 50 && job=$READY_PID
+	start_serve --pid "$job" --flight-record 10s --on 'hang 1s'
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	step job "$job" 50 # then it waits for a signal
+	wait_recordings 1
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	cat "$(err serve)"
+	[[ $(recordings | wc -l) == 1 && -s $(echo mxbpf-*-hang.txt) ]]
+	expect_re "job[.]py\\([0-9]+\\)" "$(cat mxbpf-*-hang.txt)"
+}
+
+@test "Alerts are what Prometheus accepts, each fires on what it is for, and none on a healthy job" {
+	"$PROMETHEUS/promtool" check rules "$REPO/share/serve/alerts.yml"
+	"$PROMETHEUS/promtool" test rules "$REPO/tests/serve/alerts_test.yml"
+}

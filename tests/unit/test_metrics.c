@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests metrics: what intervals add up to, and the text that Prometheus reads. */
+#include "metrics/metrics.h"
+
+#include <inttypes.h>
+
+#include "mxbpf_step.h"
+#include "rendered.h"
+
+#define NS_PER_S 1000000000ull
+
+/* Calls of one duration, with their bucket. */
+static void feed_calls(struct mdl *m, unsigned cls, const char *name, uint64_t calls, uint64_t each_ns)
+{
+	struct {
+		struct mxbpf_agg a;
+		struct mxbpf_bucket b;
+	} rec = {
+		.a = {.h = {MXBPF_AGG, sizeof(rec), 1234, 0},
+		      .name_id = feed_name(m, name, strlen(name)),
+		      .count = calls,
+		      .total_ns = calls * each_ns,
+		      .self_ns = calls * each_ns,
+		      .min_ns = each_ns,
+		      .max_ns = each_ns,
+		      .nbuckets = 1,
+		      .cls = (uint8_t)cls},
+		.b = {.index = mxbpf_bucket(each_ns), .count = calls},
+	};
+
+	CHECK(!mdl_feed(m, &rec, sizeof(rec)));
+}
+
+/* Takes an interval of a model, which it frees, and returns the text. The caller frees it. */
+static char *take(struct met *m, struct mdl *model, enum met_form form)
+{
+	struct mdl_session s = session_new();
+	static uint64_t now_ns;
+	struct met_input in = {.session = &s, .model = model, .now_ns = now_ns += NS_PER_S};
+	struct buf text = {0};
+
+	CHECK(!met_take(m, &in));
+	CHECK(!met_write(m, form, &text) && !buf_put(&text, "", 1));
+	mdl_free(model);
+	mdl_session_fini(&s);
+	return text.data;
+}
+
+/* The number behind the sample that begins with `start`; -1: there is none. */
+static double value_of(const char *text, const char *start)
+{
+	const size_t n = strlen(start);
+	const char *p = text;
+
+	for (; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		if (!strncmp(p, start, n) && p[n] == ' ')
+			return strtod(p + n, NULL);
+	return -1;
+}
+
+static struct mdl *one_row(const char *name, uint64_t calls, uint64_t each_ns)
+{
+	struct mdl *m = mdl_new();
+
+	feed_calls(m, OP, name, calls, each_ns);
+	return m;
+}
+
+#define OF_JOB "job_name=\"ended\""
+
+static void test_sums(void)
+{
+	struct met *m = met_new();
+	char *text;
+	unsigned i;
+
+	for (i = 1; i <= 3; i++) {
+		text = take(m, one_row("dot", 10, 5000), MET_PROMETHEUS);
+		CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == 10 * i);
+		CHECK(value_of(text, "mxbpf_operator_self_seconds_total{" OF_JOB ",operator=\"dot\"}") > 49e-6 * i);
+		free(text);
+	}
+	/* An interval in which nothing happens takes nothing away. */
+	text = take(m, mdl_new(), MET_PROMETHEUS);
+	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == 30);
+	free(text);
+	met_free(m);
+}
+
+static void test_other(void)
+{
+	struct met *m = met_new();
+	struct mdl *model = mdl_new();
+	char name[128], *text;
+	double sum = 0;
+	unsigned i;
+
+	for (i = 0; i < 2 * MET_NAMES_MAX; i++) {
+		snprintf(name, sizeof(name), "op%02u", i);
+		feed_calls(model, OP, name, 1, 1000 + i);
+	}
+	text = take(m, model, MET_PROMETHEUS);
+	for (i = 0; i < 2 * MET_NAMES_MAX; i++) {
+		snprintf(name, sizeof(name), "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"op%02u\"}",
+			 i);
+		/* Those with the most time have series of their own. */
+		CHECK((value_of(text, name) == 1) == (i >= MET_NAMES_MAX));
+		sum += value_of(text, name) == 1;
+	}
+	CHECK(sum == MET_NAMES_MAX);
+	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"other\"}") == MET_NAMES_MAX);
+	free(text);
+	/* A name that was in `other` stays there. */
+	text = take(m, one_row("op00", 5, NS_PER_S), MET_PROMETHEUS);
+	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"other\"}") ==
+	      MET_NAMES_MAX + 5);
+	free(text);
+	met_free(m);
+}
+
+static void test_buckets(void)
+{
+	struct met *m = met_new();
+	struct mdl *model = mdl_new();
+	char start[128], *text;
+	double before = 0, n = 0;
+	const char *p;
+	unsigned buckets = 0;
+
+	feed_calls(model, OP, "dot", 4, 1000);
+	feed_calls(model, OP, "dot", 3, 20000000);
+	feed_calls(model, OP, "dot", 2, 60 * NS_PER_S);
+	text = take(m, model, MET_PROMETHEUS);
+	snprintf(start, sizeof(start), "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"");
+	for (p = strstr(text, start); p; p = strstr(p + 1, start), buckets++) {
+		n = strtod(strchr(p, '}') + 1, NULL);
+		CHECK(n >= before);
+		before = n;
+	}
+	CHECK(buckets == 12 && n == 9);
+	snprintf(start, sizeof(start),
+		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"0.016777216\"}");
+	CHECK(value_of(text, start) == 4);
+	snprintf(start, sizeof(start),
+		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"0.067108864\"}");
+	CHECK(value_of(text, start) == 7);
+	snprintf(start, sizeof(start),
+		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"+Inf\"}");
+	CHECK(value_of(text, start) == n);
+	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == n);
+	free(text);
+	met_free(m);
+}
+
+/* A name of any bytes is one line of UTF-8 within its quotes. */
+static void test_hostile(void)
+{
+	static const char *const names[] = {"a\"} 1\nmxbpf_evil 1", "back\\slash", "\xff\xfe", "tab\there", "\x1b[31m"};
+	struct met *m = met_new();
+	char *text, *line, *save, longest[2000];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		free(take(m, one_row(names[i], 1, NS_PER_S), MET_PROMETHEUS));
+	memset(longest, '"', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	text = take(m, one_row(longest, 1, NS_PER_S), MET_PROMETHEUS);
+	CHECK(strstr(text, "operator=\"a\\\"} 1") && strstr(text, "operator=\"back\\\\slash\""));
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		CHECK(!strncmp(line, "# ", 2) || !strncmp(line, "mxbpf_", 6) || !strncmp(line, "process_", 8));
+		CHECK(strncmp(line, "mxbpf_evil", 10) != 0);
+		for (i = 0; line[i]; i++)
+			CHECK((unsigned char)line[i] >= ' ' && (unsigned char)line[i] < 0x7f);
+	}
+	free(text);
+	met_free(m);
+}
+
+static void test_bounded(void)
+{
+	struct met *m = met_new();
+	unsigned i, k;
+	char name[32], *text = NULL;
+	size_t series = 0;
+	const char *p;
+
+	for (i = 0; i < 2000; i++) { /* kinds of calls and processes by turns */
+		struct mdl *model = mdl_new();
+
+		for (k = 1; k < MXBPF_CLASS_MAX; k++) {
+			snprintf(name, sizeof(name), "op%u", i);
+			feed_calls(model, k, name, 1, 1000);
+		}
+		free(text);
+		text = take(m, model, MET_PROMETHEUS);
+	}
+	for (p = text; (p = strstr(p, "_count{")); p++)
+		series++;
+	CHECK(series <= (MET_NAMES_MAX + 1) * MXBPF_CLASS_MAX);
+	free(text);
+	met_free(m);
+}
+
+static void test_openmetrics(void)
+{
+	struct met *m = met_new();
+	char *text = take(m, one_row("dot", 10, 5000), MET_OPENMETRICS);
+
+	CHECK(strlen(text) > 6 && !strcmp(text + strlen(text) - 6, "# EOF\n"));
+	CHECK(strstr(text, "# TYPE mxbpf_operator_self_seconds counter\n# UNIT mxbpf_operator_self_seconds seconds\n"));
+	CHECK(strstr(text, "\nmxbpf_operator_self_seconds_total{") && strstr(text, "# TYPE mxbpf_build info\n"));
+	free(text);
+	text = take(m, mdl_new(), MET_PROMETHEUS);
+	CHECK(strstr(text, "# TYPE mxbpf_operator_self_seconds_total counter\n") && !strstr(text, "# EOF"));
+	free(text);
+	met_free(m);
+}
+
+int main(void)
+{
+	TEST("counters are the sums of all intervals, and an empty interval takes nothing away")
+	test_sums();
+	TEST("names beyond the limit of a kind and a job add up in `other`, and stay there")
+	test_other();
+	TEST("a histogram has twelve buckets that rise to its count")
+	test_buckets();
+	TEST("a name of any bytes stays within its quotes and its line")
+	test_hostile();
+	TEST("the number of series is bounded, whatever names come")
+	test_bounded();
+	TEST("both formats have their names, types and ends")
+	test_openmetrics();
+	UNIT_MAIN_END;
+}

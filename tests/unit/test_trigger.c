@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests conditions of `mxbpf serve --on`: what they may say, and that each fires once, on what it names. */
+#include "trigger/trigger.h"
+
+#include <inttypes.h>
+
+#include "mxbpf_step.h"
+#include "mxbpf_table.h"
+#include "rendered.h"
+
+#define PID	 1234
+#define NS_PER_S 1000000000ull
+#define MS	 1000000ull
+
+static struct trg *parsed(const char *text)
+{
+	struct err e = {0};
+	struct trg *t = NULL;
+
+	if (trg_parse(text, &t, &e))
+		printf("# %s\n", e.why);
+	return t;
+}
+
+static void test_parse(void)
+{
+	static const char *const good[] = {
+		"iteration > 3 * median",
+		"iteration>200ms",
+		"  iteration  >  2.5*median for 10s ",
+		"operator.p99(conv*) > 50ms",
+		"operator.max(a(b)) > 1s",
+		"operator.avg(aten::mm) > 10us for 1m",
+		"memory.live(cpu/0) > 14GiB",
+		"gpu.idle > 50% for 60s",
+		"finding(data_wait) > 30%",
+		"hang 60s",
+		"operator.p50(*) > 1ms",
+	};
+	static const struct {
+		const char *text;
+		unsigned at; /* character */
+	} bad[] = {
+		{"", 1},
+		{"speed > 3", 1},
+		{"iteration", 10},
+		{"iteration < 3 * median", 11},
+		{"iteration > 3 * mean", 17},
+		{"iteration > 0.5 * median", 13},
+		{"iteration > nan * median", 13},
+		{"iteration > soon", 13},
+		{"iteration > 3 * median or more", 24},
+		{"operator.p99 > 50ms", 13},
+		{"operator.p99() > 50ms", 13},
+		{"operator.p99(x > 50ms", 13},
+		{"operator.p98(x) > 50ms", 1},
+		{"memory.live(cpu/0) > much", 22},
+		{"gpu.idle > 50", 12},
+		{"gpu.idle > 120%", 12},
+		{"gpu.idle > 50% for ever", 20},
+		{"hang", 5},
+		{"hang 60s for 60s", 10},
+	};
+	char place[32];
+	struct trg *t;
+	size_t i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		t = parsed(good[i]);
+		CHECK(t);
+		trg_free(t);
+	}
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct err e = {0};
+
+		CHECK(trg_parse(bad[i].text, &t, &e) && e.cls == ERR_USAGE && !t);
+		snprintf(place, sizeof(place), "at character %u:", bad[i].at);
+		if (!strstr(e.why, place))
+			printf("# %s: %s\n", place, e.why);
+		CHECK(strstr(e.why, place));
+	}
+}
+
+/* ---- intervals of one second */
+
+static uint64_t now_ns = 100 * NS_PER_S;
+static const pid_t pids[] = {PID};
+
+/* Takes the model. */
+static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYTES])
+{
+	struct mdl_session s = session_new();
+	struct trg_input in = {&s, m, pids, alive, now_ns += NS_PER_S};
+	bool fired;
+
+	s.duration_ns = NS_PER_S;
+	fired = trg_judge(t, &in, why);
+	mdl_free(m);
+	mdl_session_fini(&s);
+	return fired;
+}
+
+/* Iterations that end in the next interval; `odd` is the duration of the last one, 0: that of the others. */
+static struct mdl *iterations(unsigned n, uint64_t each_ns, uint64_t odd_ns)
+{
+	static uint64_t nr;
+	struct mxbpf_iteration it = {.h = {MXBPF_ITERATION, sizeof(it), PID, 0}, .told = MXBPF_STEP_UPDATE};
+	struct mdl *m = mdl_new();
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		it.nr = nr++;
+		it.dur_ns = odd_ns && i == n - 1 ? odd_ns : each_ns;
+		it.h.ts_ns = now_ns + i * MS;
+		CHECK(!mdl_feed(m, &it, sizeof(it)));
+	}
+	return m;
+}
+
+static void test_iteration(void)
+{
+	struct trg *t = parsed("iteration > 3 * median");
+	char why[TRG_WHY_BYTES];
+
+	CHECK(!fires(t, iterations(10, 5 * MS, 100 * MS), true, why)); /* too few to know the median */
+	CHECK(!fires(t, iterations(20, 5 * MS, 0), true, why));
+	CHECK(fires(t, iterations(20, 5 * MS, 40 * MS), true, why));
+	CHECK(!strcmp(why, "iteration 49 of process 1234 took 40.0 ms, 8.0 times the median"));
+	CHECK(!fires(t, iterations(20, 5 * MS, 40 * MS), true, why)); /* it was true before */
+	CHECK(!fires(t, iterations(20, 5 * MS, 14 * MS), true, why));
+	CHECK(fires(t, iterations(20, 5 * MS, 16 * MS), true, why));
+	trg_free(t);
+}
+
+static void test_hang(void)
+{
+	struct trg *t = parsed("hang 3s");
+	char why[TRG_WHY_BYTES];
+	unsigned i;
+
+	for (i = 0; i < 10; i++) /* a process that has made no iteration yet, such as one that loads its data */
+		CHECK(!fires(t, mdl_new(), true, why));
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	for (i = 0; i < 3; i++)
+		CHECK(!fires(t, mdl_new(), true, why) || i == 2);
+	CHECK(!fires(t, mdl_new(), true, why)); /* once */
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	CHECK(!fires(t, mdl_new(), false, why)); /* it has ended */
+	for (i = 0; i < 5; i++)
+		CHECK(!fires(t, mdl_new(), true, why));
+	trg_free(t);
+}
+
+static struct mdl *operators(uint64_t each_ns)
+{
+	struct mdl *m = mdl_new();
+
+	feed_agg(m, OP, 0, "aten::conv2d", (uint64_t[]){10, 10 * each_ns, 10 * each_ns, each_ns, each_ns});
+	feed_agg(m, OP, 0, "aten::mm", (uint64_t[]){10, 100 * NS_PER_S, 100 * NS_PER_S, NS_PER_S, NS_PER_S});
+	return m;
+}
+
+static void test_operator(void)
+{
+	struct trg *t = parsed("operator.max(conv*) > 50ms for 2s");
+	char why[TRG_WHY_BYTES];
+
+	CHECK(!fires(t, operators(40 * MS), true, why));
+	CHECK(!fires(t, operators(60 * MS), true, why)); /* for one second so far */
+	CHECK(fires(t, operators(60 * MS), true, why));
+	CHECK(!strcmp(why, "operator aten::conv2d of process 1234 took 60.0 ms"));
+	CHECK(!fires(t, operators(60 * MS), true, why));
+	CHECK(!fires(t, operators(40 * MS), true, why));
+	CHECK(!fires(t, operators(60 * MS), true, why));
+	CHECK(!fires(t, operators(40 * MS), true, why)); /* not for long enough */
+	trg_free(t);
+}
+
+static void test_memory(void)
+{
+	struct trg *t = parsed("memory.live(cpu/*) > 1M");
+	char why[TRG_WHY_BYTES];
+	struct mxbpf_mem a = {.h = {MXBPF_MEM, sizeof(a), PID, 0},
+			      .device = MXBPF_DEVICE(1, 0),
+			      .allocs = 1,
+			      .alloc_bytes = 2 << 20,
+			      .live_bytes = 2 << 20,
+			      .peak_bytes = 2 << 20};
+	struct mdl *m = mdl_new();
+
+	CHECK(!mdl_feed(m, &a, sizeof(a)) && fires(t, m, true, why));
+	CHECK(!strcmp(why, "process 1234 holds 2.00 MiB on cpu/0"));
+	trg_free(t);
+	t = parsed("memory.live(gpu/*) > 1M");
+	m = mdl_new();
+	CHECK(!mdl_feed(m, &a, sizeof(a)) && !fires(t, m, true, why));
+	trg_free(t);
+}
+
+int main(void)
+{
+	TEST("conditions are read, and what is wrong is shown with its place")
+	test_parse();
+	TEST("an iteration that takes a multiple of the median fires once, with its number")
+	test_iteration();
+	TEST("a hang fires once, and neither before the first iteration nor after the end")
+	test_hang();
+	TEST("an operator fires once it is slow for long enough, and again only after it was not")
+	test_operator();
+	TEST("memory of a device above its limit fires")
+	test_memory();
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Files of `mxbpf serve`: the last seconds as recordings, what a job that hangs does, and how many of both are kept. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fmt.h"
+#include "cmd/serve.h"
+#include "record/record.h"
+
+#define PREFIX	   "mxbpf-"
+#define STAMP	   "%Y%m%dT%H%M%SZ"
+#define NAME_BYTES 64
+
+/* ---- names: mxbpf-20261126T072812Z-iteration.mxd, so that they sort by time */
+
+static void name_file(const char *word, const char *suffix, unsigned nth, char name[NAME_BYTES])
+{
+	const time_t now = time(NULL);
+	char stamp[32];
+	struct tm tm;
+
+	strftime(stamp, sizeof(stamp), STAMP, gmtime_r(&now, &tm));
+	if (nth)
+		snprintf(name, NAME_BYTES, PREFIX "%s-%s-%u%s", stamp, word, nth, suffix);
+	else
+		snprintf(name, NAME_BYTES, PREFIX "%s-%s%s", stamp, word, suffix);
+}
+
+/* A new name, because out_create() would replace a file. */
+static int create(const char *folder, const char *word, const char *suffix, char path[PATH_MAX], struct err *e)
+{
+	char name[NAME_BYTES];
+	struct stat st;
+	unsigned nth = 0;
+
+	do {
+		name_file(word, suffix, nth++, name);
+		snprintf(path, PATH_MAX, "%s/%s", folder, name);
+	} while (!lstat(path, &st) && nth < 100);
+	return out_create(path, e);
+}
+
+/* The name is one that mxbpf gives: digits where the time is, and a suffix. */
+static bool is_own_name(const char *name)
+{
+	static const char form[] = PREFIX "00000000T000000Z-";
+	size_t i;
+
+	for (i = 0; form[i]; i++)
+		if (form[i] == '0' ? name[i] < '0' || name[i] > '9' : name[i] != form[i])
+			return false;
+	return fmt_ends_with(name, ".mxd") || fmt_ends_with(name, ".txt");
+}
+
+/* ---- how many are kept */
+
+static int is_own(const struct dirent *d)
+{
+	return is_own_name(d->d_name);
+}
+
+/* Deletes the oldest files while there are too many of them, or too many bytes. The newest stays. */
+static void forget(const struct cmd_opts *o)
+{
+	struct dirent **all = NULL;
+	int n = scandir(o->trace_dir, &all, is_own, alphasort), i, left = n;
+	char path[PATH_MAX];
+	uint64_t bytes = 0;
+	struct err e = {0};
+	struct stat st;
+
+	for (i = n - 1; i >= 0; i--) { /* the newest first */
+		snprintf(path, sizeof(path), "%s/%s", o->trace_dir, all[i]->d_name);
+		if (lstat(path, &st) || !S_ISREG(st.st_mode)) {
+			left--;
+			continue;
+		}
+		bytes += (uint64_t)st.st_size;
+		if (i < n - 1 && (n - i > (int)o->keep || bytes > o->ses.max_bytes)) {
+			bytes -= (uint64_t)st.st_size;
+			if (out_remove(path, &e) && e.code != -ENOENT)
+				cmd_warn("%s", e.why);
+			e = (struct err){0};
+		}
+	}
+	for (i = 0; i < n; i++)
+		free(all[i]);
+	free(all);
+}
+
+/* ---- what a job that hangs does */
+
+/* Runs `mxbpf now` with its output in a file. Signals that this process holds must reach it. */
+static int run_now(const char *pids, int fd)
+{
+	char *const argv[] = {"mxbpf", "now", "--quiet", "--pid", (char *)(uintptr_t)pids, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	pid_t pid;
+	int status = -1;
+
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, fd, STDOUT_FILENO);
+	if (!posix_spawn(&pid, "/proc/self/exe", &files, &attr, argv, environ))
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	return status;
+}
+
+static void write_now(const struct serve *s, const struct serve_dump *d, struct err *e)
+{
+	char path[PATH_MAX];
+	int fd = create(s->run->o->trace_dir, d->word, ".txt", path, e), status;
+
+	if (fd < 0)
+		return;
+	status = run_now(d->pids, fd);
+	close(fd);
+	if (status)
+		cmd_warn("mxbpf now --pid %s failed (status %d)", d->pids, status);
+	else
+		fprintf(stderr, "wrote %s: what each thread does\n", path);
+}
+
+/* ---- the last seconds */
+
+int serve_write(struct serve *s, int fd, const struct serve_dump *d)
+{
+	const struct cmd_opts *o = s->run->o;
+	struct rec_reader *r = NULL;
+	char path[PATH_MAX], why[2 * TRG_WHY_BYTES];
+	struct err e = {0};
+	int to;
+
+	if (*d->pids) /* first: what it does now may change */
+		write_now(s, d, &e);
+	if (!e.code && !rec_reader_open(fd, &r, &e)) {
+		to = create(o->trace_dir, d->word, ".mxd", path, &e);
+		if (to >= 0)
+			rec_write_tail(r, o->flight_ns, to, &e);
+	}
+	rec_reader_close(r);
+	fmt_safe(why, sizeof(why), d->why, strlen(d->why));
+	if (e.code)
+		cmd_warn("the last seconds were not written (%s): %s", why, e.why);
+	else
+		fprintf(stderr, "wrote %s: %s\n", path, why);
+	forget(o);
+	return CMD_OK; /* the session goes on: the next time there may be room */
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Labels of processes, as text that stands between the braces of a sample. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "metrics/priv.h"
+#include "target/target.h"
+
+void met_label(struct met_labels *l, const char *name, const char *value, size_t len)
+{
+	char safe[MET_LABEL_BYTES];
+	const size_t before = l->len;
+	const char *p;
+	int n;
+
+	if (!len)
+		return;
+	fmt_utf8(safe, sizeof(safe), value, len);
+	n = snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s=\"", l->len ? "," : "", name);
+	l->len += n > 0 ? (size_t)n : 0;
+	for (p = safe; *p && l->len + 4 < sizeof(l->text); p++) {
+		if (*p == '\\' || *p == '"')
+			l->text[l->len++] = '\\';
+		l->text[l->len++] = *p;
+	}
+	if (*p || l->len + 2 > sizeof(l->text)) /* a label without its end would spoil all others */
+		l->len = before;
+	else
+		l->text[l->len++] = '"';
+	l->text[l->len] = '\0';
+}
+
+void met_label_text(struct met_labels *l, const char *name, const char *value)
+{
+	met_label(l, name, value, value ? strlen(value) : 0);
+}
+
+/* ---- processes */
+
+static struct met_process *find(const struct met *m, uint32_t tgid)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->processes, struct met_process); i++)
+		if (buf_at(&m->processes, struct met_process, i)->tgid == tgid)
+			return buf_at(&m->processes, struct met_process, i);
+	return NULL;
+}
+
+/* Which labels a process has as texts. The names are those of DCGM's exporter and the kubelet where these have one. */
+static const struct {
+	const char *name;
+	enum mdl_label_text text;
+} label_names[] = {
+	{"role", MDL_ROLE},	      {"runtime", MDL_RUNTIME},
+	{"pod", MDL_POD_NAME},	      {"namespace", MDL_POD_NAMESPACE},
+	{"slurm_job", MDL_SLURM_JOB}, {"container_id", MDL_CONTAINER},
+};
+
+/* A process whose labels name no job is of its parent's job, else of the job with its own name. */
+static void put_job(struct met_labels *l, const struct met *m, const struct met_input *in, uint32_t tgid,
+		    const struct tgt_usage *u)
+{
+	const struct mdl_labels *of = mdl_labels_of(in->session, tgid);
+	const char *name = *u->comm ? u->comm : mdl_thread_name(in->model, tgid, tgid); /* of one that has ended */
+
+	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
+
+	if (of && *of->texts[MDL_JOB])
+		met_label_text(l, "job_name", of->texts[MDL_JOB]);
+	else if (parent && parent->job)
+		l->len = (size_t)snprintf(l->text, sizeof(l->text), "%s", parent->job);
+	else
+		met_label_text(l, "job_name", name ? name : "ended");
+}
+
+static int name_process(const struct met *m, struct met_process *p, const struct met_input *in,
+			const struct tgt_usage *u)
+{
+	const struct mdl_labels *of = mdl_labels_of(in->session, p->tgid);
+	struct met_labels all = {0}, job;
+	char number[16];
+	unsigned i;
+
+	put_job(&all, m, in, p->tgid, u);
+	job = all;
+	if (of && of->numbers[MDL_RANK] != MDL_NO_NUMBER) {
+		snprintf(number, sizeof(number), "%" PRIu32, of->numbers[MDL_RANK]);
+		met_label_text(&all, "rank", number);
+	}
+	for (i = 0; of && i < sizeof(label_names) / sizeof(label_names[0]); i++)
+		met_label_text(&all, label_names[i].name, of->texts[label_names[i].text]);
+	free(p->labels);
+	free(p->job);
+	p->labels = strdup(all.text);
+	p->job = strdup(job.text);
+	return p->labels && p->job ? 0 : -ENOMEM;
+}
+
+/* Labels may come a moment after the process; one that has ended keeps those that it had. */
+static void look_at(struct met *m, struct met_process *p, const struct met_input *in)
+{
+	struct tgt_usage u;
+	const bool alive = !tgt_peek_usage((pid_t)p->tgid, &u);
+
+	if (alive && p->started && p->started != u.started) /* another process with this number */
+		p->cpu_ns = p->faults = 0;
+	if (alive)
+		p->started = u.started;
+	p->seen = (!alive && p->labels) || !name_process(m, p, in, &u); /* else met_processes_end() removes it */
+}
+
+struct met_process *met_process_of(struct met *m, const struct met_input *in, uint32_t tgid)
+{
+	struct met_process *p = find(m, tgid), new = {.tgid = tgid};
+
+	if (!p && !buf_put(&m->processes, &new, sizeof(new)))
+		p = find(m, tgid);
+	if (p && !p->seen)
+		look_at(m, p, in);
+	return p && p->seen ? p : NULL;
+}
+
+void met_processes_begin(struct met *m)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->processes, struct met_process); i++)
+		buf_at(&m->processes, struct met_process, i)->seen = false;
+}
+
+static void free_process(struct met_process *p)
+{
+	free(p->labels);
+	free(p->job);
+}
+
+void met_processes_end(struct met *m)
+{
+	size_t n = buf_count(&m->processes, struct met_process), kept = 0, i;
+
+	for (i = 0; i < n; i++) {
+		struct met_process *p = buf_at(&m->processes, struct met_process, i);
+
+		if (p->seen)
+			*buf_at(&m->processes, struct met_process, kept++) = *p;
+		else
+			free_process(p);
+	}
+	m->processes.len = kept * sizeof(struct met_process);
+}
+
+void met_processes_fini(struct met *m)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->processes, struct met_process); i++)
+		free_process(buf_at(&m->processes, struct met_process, i));
+	buf_fini(&m->processes);
+}

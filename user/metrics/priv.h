@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this room share. */
+#ifndef METRICS_PRIV_H
+#define METRICS_PRIV_H
+
+#include <stdbool.h>
+
+#include "base/hash.h"
+#include "metrics/metrics.h"
+
+#define MET_BUCKETS	 12 /* of a histogram, with the last one, which has no bound */
+#define MET_LABELS_BYTES 1024
+#define MET_LABEL_BYTES	 160 /* of a value; longer ones are cut */
+
+enum met_type { MET_COUNTER, MET_GAUGE, MET_HISTOGRAM };
+enum met_unit { MET_COUNT, MET_NS, MET_BYTES, MET_MILLIONTHS };
+
+enum met_id {
+	MET_BUILD,
+	MET_TARGETS,
+	MET_ITERATION,
+	MET_ITERATION_PART,
+	MET_OPERATOR,
+	MET_OPERATOR_SELF,
+	MET_CALL,
+	MET_CALL_SELF,
+	MET_CPU,
+	MET_RESIDENT,
+	MET_FAULTS,
+	MET_LIVE,
+	MET_FINDING,
+	MET_GPU_BUSY,
+	MET_GPU_SEEN,
+	MET_GPU_KERNELS,
+	MET_MACHINE_CPU,
+	MET_PRESSURE,
+	MET_CGROUP_PRESSURE,
+	MET_CGROUP_CPU,
+	MET_CGROUP_THROTTLED,
+	MET_CGROUP_PERIODS,
+	MET_CGROUP_PERIODS_THROTTLED,
+	MET_CGROUP_MEMORY,
+	MET_CGROUP_LIMIT_HITS,
+	MET_CGROUP_OOM_KILLS,
+	MET_EVENTS,
+	MET_LOST,
+	MET_PARTIAL,
+	MET_WATCHED,
+	MET_ADDED,
+	MET_LEFT_OUT,
+	MET_OWN_CPU,
+	MET_OWN_RESIDENT,
+	MET_OWN_START,
+	MET_FAMILIES,
+};
+
+/* A family of series. A counter's samples are called NAME_total. */
+struct met_family {
+	const char *name, *help;
+	enum met_type type;
+	enum met_unit unit;
+	const double *bounds; /* of histograms: MET_BUCKETS - 1 upper bounds in seconds */
+};
+extern const struct met_family met_families[MET_FAMILIES];
+
+struct met_series {
+	char *labels; /* owned: `job="x",rank="0"`; "": none */
+	enum met_id family;
+	int64_t value;	   /* in the unit of the family; of a histogram: the sum of what was observed */
+	uint64_t *buckets; /* owned, of a histogram: MET_BUCKETS counts; else NULL */
+	uint64_t news_ns;  /* when it was changed last */
+};
+
+/* A process whose labels are known. */
+struct met_process {
+	uint32_t tgid;
+	bool seen;		 /* it is alive, or had rows in this interval */
+	uint64_t started;	 /* 0: not known */
+	uint64_t cpu_ns, faults; /* at the last interval; 0: not known */
+	char *labels, *job;	 /* owned; job: the label of the job alone */
+};
+
+struct met {
+	struct hash places;   /* (family, hash of the labels) -> 1 + place in series */
+	struct buf series;    /* struct met_series */
+	struct hash names;    /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
+	struct buf processes; /* struct met_process */
+	uint64_t now_ns;
+	uint64_t left_out; /* values without a series */
+};
+
+/* ---- labels.c */
+
+struct met_labels {
+	size_t len;
+	char text[MET_LABELS_BYTES];
+};
+/* Appends a label, unless its value is empty or there is no room. The value can have any bytes. */
+void met_label(struct met_labels *l, const char *name, const char *value, size_t len);
+void met_label_text(struct met_labels *l, const char *name, const char *value);
+/* The labels of a process, borrowed until the next one is asked for. NULL: no memory. */
+struct met_process *met_process_of(struct met *m, const struct met_input *in, uint32_t tgid);
+/* Before and after an interval: forgets which processes were seen, and those that were not. */
+void met_processes_begin(struct met *m);
+void met_processes_end(struct met *m);
+void met_processes_fini(struct met *m);
+
+/* ---- series.c. Without memory or room a value is counted in left_out. `labels` NULL: none. */
+void met_add(struct met *m, enum met_id family, const char *labels, uint64_t n);
+void met_set(struct met *m, enum met_id family, const char *labels, int64_t n);
+void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_t n);
+void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns);
+/* Adds durations that the model has counted in its own buckets; sum_ns: their sum. */
+void met_observe_hist(struct met *m, enum met_id family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
+		      uint64_t sum_ns);
+/* Sets all series of a family to 0: a gauge that nobody sets again has the value 0. */
+void met_zero(struct met *m, enum met_id family);
+/* Removes old series if there are many. 0 or -ENOMEM. */
+int met_make_room(struct met *m);
+
+/* ---- what an interval adds; 0 or -ENOMEM. calls.c, and take.c for the rest */
+int met_take_calls(struct met *m, const struct met_input *in);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Series: values that are kept under a family and labels. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "metrics/priv.h"
+#include "mxbpf_hist.h"
+
+struct met *met_new(void)
+{
+	return calloc(1, sizeof(struct met));
+}
+
+static void free_series(struct met_series *s)
+{
+	free(s->labels);
+	free(s->buckets);
+}
+
+void met_free(struct met *m)
+{
+	size_t i;
+
+	if (!m)
+		return;
+	for (i = 0; i < buf_count(&m->series, struct met_series); i++)
+		free_series(buf_at(&m->series, struct met_series, i));
+	buf_fini(&m->series);
+	hash_fini(&m->places);
+	hash_fini(&m->names);
+	met_processes_fini(m);
+	free(m);
+}
+
+static uint64_t key_of(const char *labels)
+{
+	return hash_text(HASH_SEED, labels, strlen(labels));
+}
+
+static struct met_series *make(struct met *m, enum met_id family, const char *labels, uint64_t *place)
+{
+	struct met_series new = {.family = family, .labels = strdup(labels)};
+
+	if (met_families[family].type == MET_HISTOGRAM)
+		new.buckets = calloc(MET_BUCKETS, sizeof(*new.buckets));
+	if (!new.labels || (met_families[family].type == MET_HISTOGRAM && !new.buckets) ||
+	    buf_put(&m->series, &new, sizeof(new))) {
+		free_series(&new);
+		return NULL;
+	}
+	*place = buf_count(&m->series, struct met_series);
+	return buf_at(&m->series, struct met_series, *place - 1);
+}
+
+static struct met_series *series_of(struct met *m, enum met_id family, const char *labels)
+{
+	const char *text = labels ? labels : "";
+	const uint64_t key = key_of(text);
+	uint64_t *place = hash_get(&m->places, family, key);
+	struct met_series *s = NULL;
+
+	if (place)
+		s = buf_at(&m->series, struct met_series, *place - 1);
+	else if (buf_count(&m->series, struct met_series) < MET_SERIES_MAX &&
+		 (place = hash_put(&m->places, family, key))) {
+		s = make(m, family, text, place);
+		if (!s)
+			hash_del(&m->places, family, key, &(uint64_t){0});
+	}
+	m->left_out += !s;
+	if (s)
+		s->news_ns = m->now_ns;
+	return s;
+}
+
+void met_add(struct met *m, enum met_id family, const char *labels, uint64_t n)
+{
+	struct met_series *s = series_of(m, family, labels);
+
+	if (s && __builtin_add_overflow(s->value, n, &s->value))
+		s->value = INT64_MAX;
+}
+
+void met_set(struct met *m, enum met_id family, const char *labels, int64_t n)
+{
+	struct met_series *s = series_of(m, family, labels);
+
+	if (s)
+		s->value = n;
+}
+
+void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_t n)
+{
+	struct met_series *s = series_of(m, family, labels);
+
+	if (s)
+		s->value += n;
+}
+
+void met_zero(struct met *m, enum met_id family)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->series, struct met_series); i++)
+		if (buf_at(&m->series, struct met_series, i)->family == family)
+			buf_at(&m->series, struct met_series, i)->value = 0;
+}
+
+/* The bucket of durations that end at end_ns. */
+static unsigned bucket_of(const struct met_family *f, uint64_t end_ns)
+{
+	const double seconds = (double)end_ns / 1e9;
+	unsigned i = 0;
+
+	while (i < MET_BUCKETS - 1 && seconds > f->bounds[i])
+		i++;
+	return i;
+}
+
+void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns)
+{
+	struct met_series *s = series_of(m, family, labels);
+
+	if (!s)
+		return;
+	s->buckets[bucket_of(&met_families[family], ns)]++;
+	s->value += (int64_t)ns;
+}
+
+void met_observe_hist(struct met *m, enum met_id family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
+		      uint64_t sum_ns)
+{
+	struct met_series *s = series_of(m, family, labels);
+	unsigned i;
+
+	for (i = 0; s && i < MXBPF_HIST_BUCKETS; i++)
+		if (hist[i]) /* a bucket of the model ends where the next one begins; the last one has no end */
+			s->buckets[i + 1 < MXBPF_HIST_BUCKETS ? bucket_of(&met_families[family], mdl_bucket_low(i + 1))
+							      : MET_BUCKETS - 1] += hist[i];
+	if (s)
+		s->value += (int64_t)sum_ns;
+}
+
+int met_make_room(struct met *m)
+{
+	size_t n = buf_count(&m->series, struct met_series), kept = 0, i;
+	struct met_series *s;
+	uint64_t *place;
+
+	if (n < MET_SERIES_MAX / 4 * 3)
+		return 0;
+	hash_clear(&m->places);
+	hash_clear(&m->names); /* names of jobs that are gone; those of others come back with their next calls */
+	for (i = 0; i < n; i++) {
+		s = buf_at(&m->series, struct met_series, i);
+		if (m->now_ns - s->news_ns > MET_KEEP_NS) {
+			free_series(s);
+			continue;
+		}
+		*buf_at(&m->series, struct met_series, kept) = *s;
+		place = hash_put(&m->places, s->family, key_of(s->labels));
+		if (!place)
+			return -ENOMEM;
+		*place = ++kept;
+	}
+	m->series.len = kept * sizeof(*s);
+	return 0;
+}

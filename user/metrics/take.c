@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What an interval adds to the series. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "feature/findings/findings.h"
+#include "feature/machine/machine.h"
+#include "feature/steps/steps.h"
+#include "metrics/priv.h"
+#include "target/target.h"
+
+#define MILLION 1000000
+
+/* ---- processes */
+
+static uint64_t risen(uint64_t now, uint64_t before)
+{
+	return before && now > before ? now - before : 0;
+}
+
+/* What a process did before mxbpf saw it does not count. */
+static void take_process(struct met *m, const struct met_input *in, pid_t pid)
+{
+	struct tgt_usage u;
+	struct met_process *p = met_process_of(m, in, (uint32_t)pid);
+
+	if (!p || tgt_peek_usage(pid, &u))
+		return;
+	met_add(m, MET_CPU, p->labels, risen(u.cpu_ns, p->cpu_ns));
+	met_add(m, MET_FAULTS, p->labels, risen(u.faults, p->faults));
+	met_add_gauge(m, MET_RESIDENT, p->labels, (int64_t)u.resident_bytes);
+	met_add_gauge(m, MET_TARGETS, p->labels, 1);
+	p->cpu_ns = u.cpu_ns;
+	p->faults = u.faults;
+}
+
+/* ---- iterations */
+
+static const char *const parts[MXBPF_STEP_PARTS] = {
+	[MXBPF_PART_DATA] = "data",	     [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
+	[MXBPF_PART_OPERATOR] = "operators", [MXBPF_PART_API] = "api",	 [MXBPF_PART_OUTSIDE] = "outside",
+};
+
+static void take_iteration(struct met *m, const struct met_process *p, const struct mxbpf_iteration *it)
+{
+	struct met_labels l;
+	unsigned i;
+
+	met_observe(m, MET_ITERATION, p->labels, it->dur_ns);
+	for (i = 0; it->flags & MXBPF_ITERATION_PARTS && i < MXBPF_STEP_PARTS; i++) {
+		l.len = strlen(p->labels);
+		memcpy(l.text, p->labels, l.len + 1);
+		met_label_text(&l, "part", parts[i]);
+		met_add(m, MET_ITERATION_PART, l.text, it->part_ns[i]);
+	}
+}
+
+/* Iterations are ordered by process and time, so the last one of a process tells its memory. */
+static void take_iterations(struct met *m, const struct met_input *in)
+{
+	size_t n, i;
+	const struct mxbpf_iteration *it = steps_iterations(in->model, &n);
+	const struct met_process *p;
+
+	for (i = 0; i < n; i++) {
+		p = met_process_of(m, in, it[i].h.tgid);
+		if (!p)
+			continue;
+		take_iteration(m, p, &it[i]);
+		if (i + 1 == n || it[i + 1].h.tgid != it[i].h.tgid)
+			met_set(m, MET_LIVE, p->labels, it[i].live_bytes);
+	}
+}
+
+/* ---- what bounds a job, and GPUs */
+
+struct one_job {
+	const struct met *m;
+	const char *job;
+};
+
+static bool of_job(void *ctx, uint32_t tgid)
+{
+	const struct one_job *one = ctx;
+	size_t i;
+
+	for (i = 0; i < buf_count(&one->m->processes, struct met_process); i++) {
+		const struct met_process *p = buf_at(&one->m->processes, struct met_process, i);
+
+		if (p->tgid == tgid)
+			return p->job && !strcmp(p->job, one->job);
+	}
+	return false;
+}
+
+static void take_found(struct met *m, const struct findings *f, const char *job)
+{
+	struct met_labels l;
+	unsigned i;
+
+	for (i = 0; i < f->n; i++) {
+		l.len = strlen(job);
+		memcpy(l.text, job, l.len + 1);
+		met_label_text(&l, "finding", f->list[i].rule->key);
+		met_set(m, MET_FINDING, l.text, (int64_t)(f->list[i].share * MILLION));
+	}
+	if (!f->facts.gpu.known)
+		return;
+	met_add(m, MET_GPU_BUSY, job, f->facts.gpu.busy_ns);
+	met_add(m, MET_GPU_SEEN, job, f->facts.gpu.seen_ns);
+	met_add(m, MET_GPU_KERNELS, job, f->facts.gpu.kernels);
+}
+
+/* The whole model is copied for each job only if there are several. */
+static int take_job(struct met *m, const struct met_input *in, const char *job, bool alone)
+{
+	struct one_job one = {m, job};
+	struct mdl *own = alone ? NULL : mdl_only(in->model, of_job, &one);
+	struct findings found;
+	int err;
+
+	if (!alone && !own)
+		return -ENOMEM;
+	err = findings_make(own ? own : in->model, in->session, &found);
+	if (!err)
+		take_found(m, &found, job);
+	findings_fini(&found);
+	mdl_free(own);
+	return err;
+}
+
+static bool is_first_of_job(const struct met *m, size_t at)
+{
+	const char *job = buf_at(&m->processes, struct met_process, at)->job;
+	size_t i = 0;
+
+	while (i < at && strcmp(buf_at(&m->processes, struct met_process, i)->job, job))
+		i++;
+	return i == at;
+}
+
+static int take_jobs(struct met *m, const struct met_input *in)
+{
+	const size_t n = buf_count(&m->processes, struct met_process);
+	size_t i, jobs = 0;
+	int err = 0;
+
+	for (i = 0; i < n; i++)
+		jobs += is_first_of_job(m, i);
+	for (i = 0; i < n && !err; i++)
+		if (is_first_of_job(m, i))
+			err = take_job(m, in, buf_at(&m->processes, struct met_process, i)->job, jobs == 1);
+	return err;
+}
+
+/* ---- the machine */
+
+/* Gauges that are metrics, with a label that tells those of a family apart. */
+static const struct {
+	uint16_t gauge;
+	enum met_id family;
+	const char *labels;
+} gauges[] = {
+	{MXBPF_GAUGE_CPU_BUSY, MET_MACHINE_CPU, "mode=\"busy\""},
+	{MXBPF_GAUGE_CPU_IDLE, MET_MACHINE_CPU, "mode=\"idle\""},
+	{MXBPF_GAUGE_CPU_IOWAIT, MET_MACHINE_CPU, "mode=\"iowait\""},
+	{MXBPF_GAUGE_CPU_STEAL, MET_MACHINE_CPU, "mode=\"steal\""},
+	{MXBPF_GAUGE_STALL_CPU, MET_PRESSURE, "resource=\"cpu\",tasks=\"some\""},
+	{MXBPF_GAUGE_STALL_IO, MET_PRESSURE, "resource=\"io\",tasks=\"some\""},
+	{MXBPF_GAUGE_STALL_IO_ALL, MET_PRESSURE, "resource=\"io\",tasks=\"all\""},
+	{MXBPF_GAUGE_STALL_MEMORY, MET_PRESSURE, "resource=\"memory\",tasks=\"some\""},
+	{MXBPF_GAUGE_STALL_MEMORY_ALL, MET_PRESSURE, "resource=\"memory\",tasks=\"all\""},
+	{MXBPF_GAUGE_GROUP_STALL_CPU, MET_CGROUP_PRESSURE, "resource=\"cpu\",tasks=\"some\""},
+	{MXBPF_GAUGE_GROUP_STALL_IO, MET_CGROUP_PRESSURE, "resource=\"io\",tasks=\"some\""},
+	{MXBPF_GAUGE_GROUP_STALL_IO_ALL, MET_CGROUP_PRESSURE, "resource=\"io\",tasks=\"all\""},
+	{MXBPF_GAUGE_GROUP_STALL_MEMORY, MET_CGROUP_PRESSURE, "resource=\"memory\",tasks=\"some\""},
+	{MXBPF_GAUGE_GROUP_STALL_MEMORY_ALL, MET_CGROUP_PRESSURE, "resource=\"memory\",tasks=\"all\""},
+	{MXBPF_GAUGE_GROUP_CPU, MET_CGROUP_CPU, ""},
+	{MXBPF_GAUGE_GROUP_MEMORY, MET_CGROUP_MEMORY, ""},
+	{MXBPF_GAUGE_THROTTLED, MET_CGROUP_THROTTLED, ""},
+	{MXBPF_GAUGE_PERIODS, MET_CGROUP_PERIODS, ""},
+	{MXBPF_GAUGE_PERIODS_THROTTLED, MET_CGROUP_PERIODS_THROTTLED, ""},
+	{MXBPF_GAUGE_MEMORY_MAX_HITS, MET_CGROUP_LIMIT_HITS, "limit=\"max\""},
+	{MXBPF_GAUGE_MEMORY_HIGH_HITS, MET_CGROUP_LIMIT_HITS, "limit=\"high\""},
+	{MXBPF_GAUGE_OOM_KILLS, MET_CGROUP_OOM_KILLS, ""},
+};
+#define GAUGES (sizeof(gauges) / sizeof(gauges[0]))
+
+static void take_gauge(struct met *m, const struct mdl *model, const struct machine_row *row, size_t at)
+{
+	const enum met_id family = gauges[at].family;
+	struct met_labels l = {.len = strlen(gauges[at].labels)};
+	const char *group;
+	size_t len;
+
+	memcpy(l.text, gauges[at].labels, l.len + 1);
+	group = machine_scope_name(model, row->scope, &len);
+	met_label(&l, "cgroup", group, len);
+	if (met_families[family].type == MET_GAUGE)
+		met_set(m, family, l.text, (int64_t)row->last);
+	else
+		met_add(m, family, l.text, row->difference);
+}
+
+static void take_machine(struct met *m, const struct mdl *model)
+{
+	size_t n, i, k;
+	const struct machine_row *rows = machine_rows(model, &n);
+
+	for (i = 0; i < n; i++)
+		for (k = 0; k < GAUGES; k++)
+			if (gauges[k].gauge == rows[i].id)
+				take_gauge(m, model, &rows[i], k);
+}
+
+/* ---- watching itself */
+
+static void take_sources(struct met *m, const struct mdl_session *s)
+{
+	struct met_labels l;
+	size_t i;
+
+	for (i = 0; i < s->nsources; i++) {
+		l.len = 0;
+		met_label_text(&l, "source", s->sources[i].name);
+		met_add(m, MET_EVENTS, l.text, s->sources[i].loss.stored);
+		met_add(m, MET_LOST, l.text, s->sources[i].loss.dropped);
+	}
+}
+
+static void take_self(struct met *m, const struct mdl_session *s)
+{
+	struct tgt_usage u;
+	struct met_labels l = {0};
+
+	met_label_text(&l, "version", s->mxbpf_version);
+	met_set(m, MET_BUILD, l.text, 1);
+	met_add(m, MET_WATCHED, NULL, s->duration_ns);
+	met_add(m, MET_ADDED, NULL, s->cost.added_ns);
+	met_set(m, MET_OWN_CPU, NULL, (int64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+	if (!tgt_peek_usage(getpid(), &u)) {
+		met_set(m, MET_OWN_RESIDENT, NULL, (int64_t)u.resident_bytes);
+		met_set(m, MET_OWN_START, NULL,
+			(int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+				  u.started * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK))));
+	}
+	met_set(m, MET_LEFT_OUT, NULL, (int64_t)m->left_out);
+}
+
+int met_take(struct met *m, const struct met_input *in)
+{
+	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_LIVE, MET_FINDING, MET_PARTIAL};
+	size_t i;
+	int err;
+
+	m->now_ns = in->now_ns;
+	err = met_make_room(m);
+	if (err)
+		return err;
+	for (i = 0; i < sizeof(anew) / sizeof(anew[0]); i++)
+		met_zero(m, anew[i]);
+	met_processes_begin(m);
+	for (i = 0; i < in->npids; i++)
+		take_process(m, in, in->pids[i]);
+	err = met_take_calls(m, in);
+	if (err)
+		return err;
+	take_iterations(m, in);
+	met_processes_end(m);
+	err = take_jobs(m, in);
+	take_machine(m, in->model);
+	take_sources(m, in->session);
+	take_self(m, in->session);
+	return err;
+}

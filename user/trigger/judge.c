@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whether a condition is true in an interval, and whether it fires. */
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "feature/findings/findings.h"
+#include "feature/steps/steps.h"
+#include "trigger/priv.h"
+
+#define LOOPS_MAX 1024
+
+/* ---- iterations */
+
+static struct trg_loop *loop_of(struct trg *t, uint32_t tgid)
+{
+	struct trg_loop new = {.tgid = tgid};
+	size_t n = buf_count(&t->loops, struct trg_loop), i;
+
+	for (i = 0; i < n; i++)
+		if (buf_at(&t->loops, struct trg_loop, i)->tgid == tgid)
+			return buf_at(&t->loops, struct trg_loop, i);
+	if (n >= LOOPS_MAX || buf_put(&t->loops, &new, sizeof(new)))
+		return NULL;
+	return buf_at(&t->loops, struct trg_loop, n);
+}
+
+static bool is_watched(const struct trg_input *in, uint32_t tgid)
+{
+	size_t i = 0;
+
+	while (i < in->npids && (uint32_t)in->pids[i] != tgid)
+		i++;
+	return i < in->npids;
+}
+
+/* Processes that have ended make room, and their numbers may come again. */
+static void forget_ended(struct trg *t, const struct trg_input *in)
+{
+	size_t n = buf_count(&t->loops, struct trg_loop), kept = 0, i;
+
+	for (i = 0; i < n; i++)
+		if (is_watched(in, buf_at(&t->loops, struct trg_loop, i)->tgid))
+			*buf_at(&t->loops, struct trg_loop, kept++) = *buf_at(&t->loops, struct trg_loop, i);
+	t->loops.len = kept * sizeof(struct trg_loop);
+}
+
+static uint64_t median_before(const struct trg_loop *l)
+{
+	const size_t n = l->n < TRG_PAST ? l->n : TRG_PAST;
+	uint64_t sorted[TRG_PAST];
+
+	if (n < TRG_PAST_LEAST)
+		return 0;
+	memcpy(sorted, l->past_ns, n * sizeof(sorted[0]));
+	return facts_median(sorted, n);
+}
+
+static bool is_long(const struct trg *t, const struct trg_loop *l, const struct mxbpf_iteration *it, char *why)
+{
+	const uint64_t median = median_before(l);
+	char took[24];
+
+	if (t->times > 0 ? !median || (double)it->dur_ns <= t->times * (double)median : it->dur_ns <= t->limit)
+		return false;
+	fmt_ns(it->dur_ns, took);
+	if (median)
+		snprintf(why, TRG_WHY_BYTES,
+			 "iteration %" PRIu64 " of process %" PRIu32 " took %s, %.1f times the median",
+			 (uint64_t)it->nr, it->h.tgid, took, (double)it->dur_ns / (double)median);
+	else
+		snprintf(why, TRG_WHY_BYTES, "iteration %" PRIu64 " of process %" PRIu32 " took %s", (uint64_t)it->nr,
+			 it->h.tgid, took);
+	return true;
+}
+
+/* The first long one is told. */
+static bool judge_iterations(struct trg *t, const struct trg_input *in, char *why)
+{
+	size_t n, i;
+	const struct mxbpf_iteration *it = steps_iterations(in->model, &n);
+	struct trg_loop *l;
+	bool found = false;
+
+	for (i = 0; i < n; i++) {
+		l = loop_of(t, it[i].h.tgid);
+		if (!l)
+			continue;
+		if (t->what == TRG_ITERATION && !found)
+			found = is_long(t, l, &it[i], why);
+		l->past_ns[l->n++ % TRG_PAST] = it[i].dur_ns;
+		l->last_ns = it[i].h.ts_ns + it[i].dur_ns;
+	}
+	forget_ended(t, in);
+	return found;
+}
+
+static bool judge_hang(struct trg *t, const struct trg_input *in, char *why)
+{
+	const struct trg_loop *l;
+	char took[24];
+	size_t i;
+
+	judge_iterations(t, in, why);
+	for (i = 0; i < buf_count(&t->loops, struct trg_loop); i++) {
+		l = buf_at(&t->loops, struct trg_loop, i);
+		if (in->now_ns <= l->last_ns || in->now_ns - l->last_ns < t->limit)
+			continue;
+		snprintf(why, TRG_WHY_BYTES, "process %" PRIu32 " has made no iteration for %s", l->tgid,
+			 fmt_ns(in->now_ns - l->last_ns, took));
+		return true;
+	}
+	return false;
+}
+
+/* ---- rows */
+
+static bool matches(const struct trg *t, const char *name)
+{
+	return !fnmatch(t->name, name, 0) || (!strncmp(name, "aten::", 6) && !fnmatch(t->name, name + 6, 0));
+}
+
+static uint64_t duration_of(const struct trg *t, const struct mdl_row *row)
+{
+	return t->percentile < 0    ? mdl_row_avg(row)
+	       : t->percentile >= 1 ? row->max_ns
+				    : mdl_percentile(row, t->percentile);
+}
+
+static bool judge_operators(const struct trg *t, const struct trg_input *in, char *why)
+{
+	size_t n, i;
+	const struct mdl_row *const *rows = mdl_rows(in->model, MXBPF_CLASS_OPERATOR, &n);
+	char took[24], safe[128];
+	const char *name;
+	size_t len;
+
+	for (i = 0; i < n; i++) {
+		name = mdl_name(in->model, rows[i]->name_id, &len);
+		if (!rows[i]->count || !matches(t, name) || duration_of(t, rows[i]) <= t->limit)
+			continue;
+		fmt_utf8(safe, sizeof(safe), name, len);
+		snprintf(why, TRG_WHY_BYTES, "operator %s of process %" PRIu32 " took %s", safe, rows[i]->tgid,
+			 fmt_ns(duration_of(t, rows[i]), took));
+		return true;
+	}
+	return false;
+}
+
+static bool judge_memory(const struct trg *t, const struct trg_input *in, char *why)
+{
+	size_t n, i;
+	const struct mdl_mem_row *const *rows = mdl_mem_rows(in->model, &n);
+	char device[48], live[24];
+
+	for (i = 0; i < n; i++) {
+		if (rows[i]->live_bytes <= t->limit ||
+		    fnmatch(t->name, mdl_device_name(in->session, rows[i]->device, device), 0))
+			continue;
+		snprintf(why, TRG_WHY_BYTES, "process %" PRIu32 " holds %s on %s", rows[i]->tgid,
+			 fmt_bytes(rows[i]->live_bytes, live), device);
+		return true;
+	}
+	return false;
+}
+
+static bool judge_findings(const struct trg *t, const struct trg_input *in, char *why)
+{
+	struct findings f;
+	unsigned i;
+	bool found = false;
+
+	if (!findings_make(in->model, in->session, &f) && t->what == TRG_GPU_IDLE) {
+		found = f.facts.gpu.known && 1 - f.facts.gpu.busy > t->share;
+		if (found)
+			snprintf(why, TRG_WHY_BYTES, "GPUs did nothing in %.0f %% of the time",
+				 100 * (1 - f.facts.gpu.busy));
+	}
+	for (i = 0; t->what == TRG_FINDING && i < f.n && !found; i++) {
+		found = !fnmatch(t->name, f.list[i].rule->key, 0) && f.list[i].share > t->share;
+		if (found)
+			snprintf(why, TRG_WHY_BYTES, "%.*s", (int)f.list[i].text.len, f.list[i].text.data);
+	}
+	findings_fini(&f);
+	return found;
+}
+
+static bool is_true(struct trg *t, const struct trg_input *in, char *why)
+{
+	switch (t->what) {
+	case TRG_ITERATION:
+		return judge_iterations(t, in, why);
+	case TRG_OPERATOR:
+		return judge_operators(t, in, why);
+	case TRG_MEMORY:
+		return judge_memory(t, in, why);
+	case TRG_HANG:
+		return judge_hang(t, in, why);
+	default:
+		return judge_findings(t, in, why);
+	}
+}
+
+bool trg_judge(struct trg *t, const struct trg_input *in, char why[TRG_WHY_BYTES])
+{
+	why[0] = '\0';
+	if (!is_true(t, in, why)) {
+		t->since_ns = 0;
+		t->fired = false;
+		return false;
+	}
+	if (!t->since_ns) /* it was true during the interval, whose start is not later than that */
+		t->since_ns = in->now_ns > in->session->duration_ns ? in->now_ns - in->session->duration_ns : 1;
+	if (t->fired || in->now_ns - t->since_ns < t->for_ns)
+		return false;
+	t->fired = true;
+	return true;
+}

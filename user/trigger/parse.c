@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Conditions as text: WHAT > VALUE [for TIME], or hang TIME. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "trigger/priv.h"
+
+enum value { OF_TIME, OF_BYTES, OF_SHARE };
+
+static const struct {
+	const char *word, *files; /* files: what names of files call it */
+	enum trg_what what;
+	bool named; /* (NAME) follows */
+	double percentile;
+	enum value value;
+} metrics[] = {
+	{"iteration", "iteration", TRG_ITERATION, false, 0, OF_TIME},
+	{"operator.p50", "operator", TRG_OPERATOR, true, 0.5, OF_TIME},
+	{"operator.p99", "operator", TRG_OPERATOR, true, 0.99, OF_TIME},
+	{"operator.max", "operator", TRG_OPERATOR, true, 1, OF_TIME},
+	{"operator.avg", "operator", TRG_OPERATOR, true, -1, OF_TIME},
+	{"memory.live", "memory", TRG_MEMORY, true, 0, OF_BYTES},
+	{"gpu.idle", "gpu-idle", TRG_GPU_IDLE, false, 0, OF_SHARE},
+	{"finding", "finding", TRG_FINDING, true, 0, OF_SHARE},
+};
+#define NMETRICS (sizeof(metrics) / sizeof(metrics[0]))
+#define WORDS                                                                                                          \
+	"iteration, operator.p50(NAME), .p99, .max or .avg, memory.live(DEVICE), gpu.idle, finding(KEY) or hang TIME"
+#define HANG "hang"
+
+struct text {
+	const char *all, *at;
+	struct err *e;
+};
+
+static void skip_blanks(struct text *t)
+{
+	while (isblank((unsigned char)*t->at))
+		t->at++;
+}
+
+static int fail(const struct text *t, const char *why)
+{
+	return err_set(t->e, ERR_USAGE, -EINVAL,
+		       "--on: '%.80s', at character %zu: expected %s; for example 'iteration > 3 * median'", t->all,
+		       (size_t)(t->at - t->all) + 1, why);
+}
+
+/* Copies what goes up to the next blank. */
+static void take_word(struct text *t, char word[64])
+{
+	const size_t n = strcspn(t->at, " \t");
+
+	snprintf(word, 64, "%.*s", (int)n, t->at);
+	t->at += n;
+	skip_blanks(t);
+}
+
+static int take_time(struct text *t, uint64_t *ns)
+{
+	const char *before = t->at;
+	char word[64];
+
+	take_word(t, word);
+	if (!fmt_parse_duration(word, ns) && *ns)
+		return 0;
+	t->at = before;
+	return fail(t, "a time such as 50ms or 10s");
+}
+
+/* Names may contain parentheses, so the last one before > ends them. */
+static int take_name(struct text *t, char *name, size_t cap)
+{
+	const char *end = strchr(t->at, '>');
+
+	if (*t->at != '(')
+		return fail(t, "a name in parentheses");
+	while (end && end > t->at && *end != ')')
+		end--;
+	if (!end || end <= t->at + 1 || (size_t)(end - t->at) > cap)
+		return fail(t, "a name in parentheses, and then >");
+	snprintf(name, cap, "%.*s", (int)(end - t->at - 1), t->at + 1);
+	t->at = end + 1;
+	skip_blanks(t);
+	return 0;
+}
+
+static int take_times_median(struct text *t, struct trg *trg)
+{
+	const char *before;
+	char *end, word[64];
+
+	trg->times = strtod(t->at, &end);
+	if (!isfinite(trg->times) || trg->times < 1)
+		return fail(t, "a number from 1 on");
+	t->at = end;
+	skip_blanks(t);
+	t->at++; /* the asterisk, which is_times_median() has seen */
+	skip_blanks(t);
+	before = t->at;
+	take_word(t, word);
+	if (!strcmp(word, "median"))
+		return 0;
+	t->at = before;
+	return fail(t, "median");
+}
+
+static bool is_times_median(const char *at)
+{
+	char *end;
+
+	strtod(at, &end);
+	return end != at && end[strspn(end, " \t")] == '*';
+}
+
+static int take_share(struct text *t, double *share)
+{
+	char *end;
+
+	*share = strtod(t->at, &end) / 100;
+	if (end == t->at || *end != '%' || !(*share >= 0 && *share <= 1))
+		return fail(t, "a percentage from 0% to 100%");
+	t->at = end + 1;
+	skip_blanks(t);
+	return 0;
+}
+
+static int take_bytes(struct text *t, uint64_t *bytes)
+{
+	const char *before = t->at;
+	char word[64];
+
+	take_word(t, word);
+	if (!fmt_parse_bytes(word, bytes))
+		return 0;
+	t->at = before;
+	return fail(t, "a size such as 500M or 14GiB");
+}
+
+static int take_value(struct text *t, struct trg *trg, enum value value)
+{
+	if (*t->at != '>')
+		return fail(t, ">");
+	t->at++;
+	skip_blanks(t);
+	if (value == OF_SHARE)
+		return take_share(t, &trg->share);
+	if (value == OF_BYTES)
+		return take_bytes(t, &trg->limit);
+	return trg->what == TRG_ITERATION && is_times_median(t->at) ? take_times_median(t, trg)
+								    : take_time(t, &trg->limit);
+}
+
+static int take_for(struct text *t, struct trg *trg)
+{
+	if (strncmp(t->at, "for", 3) || !isblank((unsigned char)t->at[3]))
+		return *t->at ? fail(t, "nothing more, or for TIME") : 0;
+	t->at += 3;
+	skip_blanks(t);
+	if (take_time(t, &trg->for_ns))
+		return -EINVAL;
+	return *t->at ? fail(t, "nothing more") : 0;
+}
+
+static int take_all(struct text *t, struct trg *trg)
+{
+	const size_t n = strcspn(t->at, " \t(>");
+	size_t i = 0;
+
+	if (n == strlen(HANG) && !strncmp(t->at, HANG, n)) {
+		trg->what = TRG_HANG;
+		t->at += n;
+		skip_blanks(t);
+		if (take_time(t, &trg->limit))
+			return -EINVAL;
+		return *t->at ? fail(t, "nothing more") : 0;
+	}
+	while (i < NMETRICS && (strlen(metrics[i].word) != n || strncmp(t->at, metrics[i].word, n)))
+		i++;
+	if (i == NMETRICS)
+		return fail(t, WORDS);
+	trg->what = metrics[i].what;
+	trg->percentile = metrics[i].percentile;
+	t->at += n;
+	if (metrics[i].named && take_name(t, trg->name, sizeof(trg->name)))
+		return -EINVAL;
+	skip_blanks(t);
+	return take_value(t, trg, metrics[i].value) || take_for(t, trg) ? -EINVAL : 0;
+}
+
+int trg_parse(const char *text, struct trg **out, struct err *e)
+{
+	struct text t = {text, text, e};
+	struct trg *trg = *out = calloc(1, sizeof(*trg));
+
+	if (!trg)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	trg->text = text;
+	skip_blanks(&t);
+	if (!take_all(&t, trg))
+		return 0;
+	trg_free(trg);
+	*out = NULL;
+	return e->code;
+}
+
+void trg_free(struct trg *t)
+{
+	if (!t)
+		return;
+	buf_fini(&t->loops);
+	free(t);
+}
+
+const char *trg_word(const struct trg *t)
+{
+	size_t i;
+
+	for (i = 0; i < NMETRICS; i++)
+		if (metrics[i].what == t->what)
+			return metrics[i].files;
+	return HANG;
+}
+
+bool trg_is_hang(const struct trg *t)
+{
+	return t->what == TRG_HANG;
+}

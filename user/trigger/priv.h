@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A condition, as parse.c makes it and judge.c judges it. */
+#ifndef TRIGGER_PRIV_H
+#define TRIGGER_PRIV_H
+
+#include "base/buf.h"
+#include "trigger/trigger.h"
+
+enum trg_what {
+	TRG_ITERATION, /* longer than `limit` ns, or than `times` the median of the iterations before */
+	TRG_OPERATOR,  /* a percentile of calls of operators that match `name` is above `limit` ns */
+	TRG_MEMORY,    /* memory of the device `name` is above `limit` bytes */
+	TRG_GPU_IDLE,  /* more than `share` of the time */
+	TRG_FINDING,   /* the finding `name` explains more than `share` of the time */
+	TRG_HANG,      /* a process that made iterations has made none for `limit` ns */
+};
+
+struct trg {
+	enum trg_what what;
+	const char *text;  /* borrowed */
+	char name[128];	   /* a shell pattern */
+	double percentile; /* 1: the longest call; below 0: the mean */
+	double times, share;
+	uint64_t limit;
+	uint64_t for_ns; /* it must be true for so long */
+
+	uint64_t since_ns; /* it has been true since then; 0: it is not */
+	bool fired;	   /* since then */
+	struct buf loops;  /* struct trg_loop */
+};
+
+/* Iterations of a process. */
+#define TRG_PAST       128
+#define TRG_PAST_LEAST 16 /* that a median needs */
+struct trg_loop {
+	uint32_t tgid;
+	uint64_t n, last_ns; /* when the last one ended */
+	uint64_t past_ns[TRG_PAST];
+};
+
+#endif
