@@ -63,8 +63,10 @@ clients() { grep -l '^mxbpf-gpu$' /proc/[0-9]*/task/[0-9]*/comm 2>/dev/null | cu
 	wait_exit "$JOB_PID"
 	wait_exit "$MXBPF_PID"
 	same_as_ranks job.mxd
-	# Each of the eight late loader workers makes 16 calls. One that ends before mxbpf has seen it has lost them, which is counted.
-	jq -e '.loss.dropped <= 8 * 16 and .loss.dropped % 16 == 0' report.json
+	# Each of the eight late loader workers makes up to 16 calls, until its loader ends it. One that ends before mxbpf has seen it has
+	# lost them, which is counted.
+	jq -c .loss report.json
+	jq -e '.loss.dropped <= 8 * 16' report.json
 }
 
 @test "Two recordings, each of two ranks, are together the recording of all" {

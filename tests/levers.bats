@@ -26,9 +26,9 @@ counts() { # TABLE JSON [FILTER]
 	expect_same "$(counts MXNET_C_API work.json)" "$(counts MXNET_C_API all.json "select(.name | IN($names[]))")"
 	expect_same "$(counts MXNET_C_API both.json)" "$(jq -S --argjson names "$names" \
 		'.Time.MXNET_C_API | with_entries(select(.key | IN($names[])) | .value |= .Count)' builtin.json)"
-	# Calls outside of --api work are trivial, so those in it have nearly all of the time.
-	jq -e --argjson names "$names" '[.tables.MXNET_C_API[] | {shown: (.name | IN($names[])), self_ns}] |
-		(map(select(.shown).self_ns) | add) / (map(.self_ns) | add) > 0.8' all.json
+	# Calls outside of --api work are trivial, so those in it have nearly all of the time. By medians: a busy machine can stop any call.
+	jq -e --argjson names "$names" '[.tables.MXNET_C_API[] | {shown: (.name | IN($names[])), ns: (.count * .p50_ns)}] |
+		(map(select(.shown).ns) | add) / (map(.ns) | add) > 0.8' all.json
 	# A wait ends with the call around it, so none is lost without an end.
 	expect_same "$(counts 'Engine wait' work.json)" "$(counts 'Engine wait' all.json)"
 	jq -e '.loss.unmatched == 0 and .loss.dropped == 0 and (.window.notes[0] | .name == "api" and (.text | test("^[12][0-9] functions of the C API that work or wait are probed; 2[0-9][0-9] others")))' work.json
