@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "record/record.h"
 #include "target/labels.h"
@@ -158,6 +159,36 @@ static void test_job(void)
 	CHECK(!*l.pod_uid && !*l.job);
 }
 
+static void test_kubelet(void)
+{
+	static const char *const links[] = {
+		"short.log", "a_b_c-fff.log", "trainer-0_ml_py-torch-" ID ".log",
+		"_",	     "-0123456789ab", "x-0123456789ab_y_z",
+	};
+	struct tgt_labels l = BY_ENV("POD_NAME=claims\0");
+	char dir[] = "/tmp/mxbpf-test-XXXXXX", path[256];
+	size_t i;
+
+	CHECK(mkdtemp(dir));
+	tgt_labels_kubelet(dir, &l); /* it is in no container */
+	tgt_labels_parse("POD_NAME=claims", 16, "0::/kubepods/" ID "\n", &l);
+	tgt_labels_kubelet("/nonexistent", &l);
+	tgt_labels_kubelet(dir, &l);
+	CHECK(!strcmp(l.pod_name, "claims") && !*l.pod_namespace && !*l.container_name);
+	for (i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, links[i]);
+		CHECK(!symlink("/nonexistent", path));
+	}
+	tgt_labels_kubelet(dir, &l);
+	CHECK(!strcmp(l.pod_name, "trainer-0") && !strcmp(l.pod_namespace, "ml") &&
+	      !strcmp(l.container_name, "py-torch"));
+	for (i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, links[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
 /* Makes "BEFORE" followed by n times c and "AFTER". */
 static char *long_text(const char *before, char c, size_t n, const char *after)
 {
@@ -211,11 +242,11 @@ static void test_metadata(void)
 	struct mdl_labels two[] = {
 		{7,
 		 {0, MDL_NO_NUMBER, 4294967294u, 1},
-		 {"wor\xffker", "0123456789ab", "", "\"", "a", "b", "9", "root", "slurm 9", "MXNet"},
+		 {"wor\xffker", "0123456789ab", "", "\"", "a", "c", "b", "9", "root", "slurm 9", "MXNet"},
 		 "host"},
 		{8,
 		 {MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER},
-		 {"", "", "", "", "", "", "", "", "", ""},
+		 {"", "", "", "", "", "", "", "", "", "", ""},
 		 ""},
 	};
 	const struct mdl_session session = {.labels = two, .nlabels = 2, .unlabelled = 3};
@@ -306,6 +337,8 @@ int main(int argc, char **argv)
 	test_roles();
 	TEST("the job is the Slurm job, the pod, the container, or where its processes meet, the first that is known")
 	test_job();
+	TEST("a container has the names that the kubelet gives it, and none if the kubelet has no link for it")
+	test_kubelet();
 	TEST("long values are cut, and what is no number is no rank")
 	test_hostile();
 	TEST("a process has the labels of the environment with which its program began, and its user")

@@ -56,9 +56,13 @@ static const struct {
 	const char *name;
 	enum mdl_label_text text;
 } label_names[] = {
-	{"role", MDL_ROLE},	      {"runtime", MDL_RUNTIME},
-	{"pod", MDL_POD_NAME},	      {"namespace", MDL_POD_NAMESPACE},
-	{"slurm_job", MDL_SLURM_JOB}, {"container_id", MDL_CONTAINER},
+	{"role", MDL_ROLE},
+	{"runtime", MDL_RUNTIME},
+	{"pod", MDL_POD_NAME},
+	{"namespace", MDL_POD_NAMESPACE},
+	{"container", MDL_CONTAINER_NAME},
+	{"slurm_job", MDL_SLURM_JOB},
+	{"container_id", MDL_CONTAINER},
 };
 
 /* A process whose labels name no job is of its parent's job, else of the job with its own name. */

@@ -19,6 +19,7 @@ const char *const mdl_label_text_words[MDL_LABEL_TEXTS] = {
 	[MDL_POD_UID] = "pod_uid",
 	[MDL_POD_NAME] = "pod_name",
 	[MDL_POD_NAMESPACE] = "pod_namespace",
+	[MDL_CONTAINER_NAME] = "container_name",
 	[MDL_OWN_HOSTNAME] = "own_hostname",
 	[MDL_SLURM_JOB] = "slurm_job",
 	[MDL_USER] = "user",

@@ -70,6 +70,7 @@ enum mdl_label_text {
 	MDL_POD_UID,
 	MDL_POD_NAME,
 	MDL_POD_NAMESPACE,
+	MDL_CONTAINER_NAME,
 	MDL_OWN_HOSTNAME, /* as the process calls its host */
 	MDL_SLURM_JOB,
 	MDL_USER,

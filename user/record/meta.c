@@ -201,6 +201,7 @@ static const struct field label_fields[] = {
 	LABEL_TEXT("pod_uid", MDL_POD_UID),
 	LABEL_TEXT("pod_name", MDL_POD_NAME),
 	LABEL_TEXT("pod_namespace", MDL_POD_NAMESPACE),
+	LABEL_TEXT("container_name", MDL_CONTAINER_NAME),
 	LABEL_TEXT("own_hostname", MDL_OWN_HOSTNAME),
 	LABEL_TEXT("slurm_job", MDL_SLURM_JOB),
 	LABEL_TEXT("user", MDL_USER),

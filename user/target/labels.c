@@ -2,6 +2,7 @@
 #include "target/labels.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,6 +158,34 @@ static void set_by_cgroup(const char *text, struct tgt_labels *l)
 	}
 }
 
+/* ---- names that Kubernetes gives */
+
+/* Names of pods and namespaces have no underscore, and the id behind the last dash begins with the container's. */
+static bool take_names(const char *link, struct tgt_labels *l)
+{
+	const char *id = strrchr(link, '-'), *space = strchr(link, '_'),
+		   *container = space ? strchr(space + 1, '_') : NULL;
+
+	if (!id || !container || id < container || strncmp(id + 1, l->container, strlen(l->container)))
+		return false;
+	snprintf(l->pod_name, sizeof(l->pod_name), "%.*s", (int)(space - link), link);
+	snprintf(l->pod_namespace, sizeof(l->pod_namespace), "%.*s", (int)(container - space - 1), space + 1);
+	snprintf(l->container_name, sizeof(l->container_name), "%.*s", (int)(id - container - 1), container + 1);
+	return true;
+}
+
+void tgt_labels_kubelet(const char *folder, struct tgt_labels *l)
+{
+	DIR *d = *l->container ? opendir(folder) : NULL;
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (take_names(e->d_name, l))
+			break;
+	if (d)
+		closedir(d);
+}
+
 /* ---- the job and the user */
 
 static void set_job(const struct env *e, struct tgt_labels *l)
@@ -225,6 +254,7 @@ void tgt_labels(const struct tgt *t, struct tgt_labels *l)
 	const bool has_cgroup = !tgt_slurp(t->procfd, "cgroup", CGROUP_MAX_BYTES, &cgroup);
 
 	tgt_labels_parse(has_env ? env.data : "", has_env ? env.len : 0, has_cgroup ? cgroup.data : "", l);
+	tgt_labels_kubelet(TGT_KUBELET_LINKS, l);
 	if (!tgt_slurp(t->procfd, "status", STATUS_MAX_BYTES, &status))
 		set_user(status.data, l);
 	buf_fini(&env);

@@ -20,11 +20,11 @@ struct tgt_labels {
 	char role[TGT_LABEL_BYTES];	      /* DMLC_ROLE */
 	char container[TGT_CONTAINER_BYTES];  /* as in struct tgt_container */
 	char pod_uid[TGT_POD_UID_BYTES];      /* of its Kubernetes pod, with dashes */
-	char pod_name[TGT_LABEL_BYTES];	      /* POD_NAME */
-	char pod_namespace[TGT_LABEL_BYTES];  /* POD_NAMESPACE */
-	char own_hostname[TGT_LABEL_BYTES];   /* HOSTNAME, which is often the name of the pod or the container */
-	char slurm_job[TGT_LABEL_BYTES];      /* number of its Slurm job */
-	char user[TGT_LABEL_BYTES];	      /* effective user by /etc/passwd, or the number */
+	/* As the kubelet of the machine calls them; else POD_NAME, POD_NAMESPACE, "". */
+	char pod_name[TGT_LABEL_BYTES], pod_namespace[TGT_LABEL_BYTES], container_name[TGT_LABEL_BYTES];
+	char own_hostname[TGT_LABEL_BYTES]; /* HOSTNAME, which is often the name of the pod or the container */
+	char slurm_job[TGT_LABEL_BYTES];    /* number of its Slurm job */
+	char user[TGT_LABEL_BYTES];	    /* effective user by /etc/passwd, or the number */
 	/*
 	 * Equal for the processes of one job on a machine: "slurm 123", "pod UID", "container ID", or the address and
 	 * port where they meet. The first that is known counts.
@@ -44,5 +44,12 @@ void tgt_peek_job(pid_t pid, char job[TGT_JOB_BYTES]);
  * unknown.
  */
 void tgt_labels_parse(const char *env, size_t env_bytes, const char *cgroup, struct tgt_labels *l);
+
+/*
+ * Takes the names of the container's pod from a folder in which the kubelet has a link for each container,
+ * POD_NAMESPACE_CONTAINER-ID.log. Does nothing if there is none.
+ */
+#define TGT_KUBELET_LINKS "/var/log/containers"
+void tgt_labels_kubelet(const char *folder, struct tgt_labels *l);
 
 #endif

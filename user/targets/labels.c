@@ -12,6 +12,7 @@ static const size_t texts[MDL_LABEL_TEXTS] = {
 	[MDL_POD_UID] = TEXT(pod_uid),
 	[MDL_POD_NAME] = TEXT(pod_name),
 	[MDL_POD_NAMESPACE] = TEXT(pod_namespace),
+	[MDL_CONTAINER_NAME] = TEXT(container_name),
 	[MDL_OWN_HOSTNAME] = TEXT(own_hostname),
 	[MDL_SLURM_JOB] = TEXT(slurm_job),
 	[MDL_USER] = TEXT(user),
