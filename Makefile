@@ -41,13 +41,17 @@ WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -W
 OPT  := $(if $(DEBUG),-O0 -g3,-O2 -g) $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
 HARD := -fstack-protector-strong -fPIE $(if $(DEBUG)$(ASAN),,-D_FORTIFY_SOURCE=2)
 ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$(VERSION)"' \
-	-ffile-prefix-map=$(abspath $(O))/=build/ -ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) $(CFLAGS)
-ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(if $(ASAN),-fsanitize=address$(comma)undefined) $(LDFLAGS)
+	-ffile-prefix-map=$(abspath $(O))/=build/ -ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(VENDOR_CFLAGS) $(CFLAGS_PKG) $(CFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--gc-sections $(if $(ASAN),-fsanitize=address$(comma)undefined) $(LDFLAGS)
+
+# Libraries that Debian does not have, as published. vendor/README.md lists them.
+VENDOR := $(sort $(wildcard vendor/*/src/*.c))
+VENDOR_CFLAGS := $(addprefix -isystem ,$(wildcard vendor/*/include))
 
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -ffile-prefix-map=$(CURDIR)/=
 
-SRC   := $(filter-out user/agent/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c)))
+SRC   := $(filter-out user/agent/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c))) $(VENDOR)
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
@@ -94,6 +98,9 @@ $(O)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
+# Their warnings are their authors' concern. Unused functions of a library that is one file are left out of the program.
+$(O)/obj/vendor/%.o: CFLAGS += -w -ffunction-sections -fdata-sections
+
 $(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h
 
 $(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.skel.h
@@ -137,7 +144,7 @@ $(O)/obj/user/static.o $(O)/unit/test_static: $(O)/gen/columns.h
 
 $(O)/mxbpf-static: $(O)/obj/user/main.o $(O)/obj/user/static.o $(O)/libmxbpf.a $(O)/deps/static/stamp
 	$(call say,LINK,$@)
-	$(Q)$(CC) -static-pie -Wl,-z,relro,-z,now,--fatal-warnings,--wrap=dlopen $(LDFLAGS) -L$(O)/deps/static -o $@ $(filter-out %/stamp,$^) \
+	$(Q)$(CC) -static-pie -Wl,-z,relro,-z,now,--gc-sections,--fatal-warnings,--wrap=dlopen $(LDFLAGS) -L$(O)/deps/static -o $@ $(filter-out %/stamp,$^) \
 		$(shell $(PKG_CONFIG) --static --libs $(PKGS)) -lZydis -liberty -lpthread -lm
 
 # share/man.awk makes roff of the Markdown and inserts the lists of options, columns and the like.
@@ -222,7 +229,7 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
+		-Iuser -Iinclude -I$(O)/gen $(VENDOR_CFLAGS) $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
 
 # Fuzzers that play a target which attacks mxbpf. They include the source that they test, and stand for the kernel's ring.
 HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c user/source/gpu_convert.c

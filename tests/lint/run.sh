@@ -13,7 +13,7 @@ CLANG_FORMAT=${CLANG_FORMAT:-clang-format-14}
 # Under sudo another user may own the tree, and git refuses that without this setting.
 listed() { git -c safe.directory="$PWD" ls-files -co --exclude-standard -- "$@" | while read -r f; do [[ ! -f $f ]] || echo "$f"; done; }
 mapfile -t all < <(listed)
-mapfile -t c_files < <(listed '*.c' '*.h' '*.cpp' | grep -v '^vmlinux/')
+mapfile -t c_files < <(listed '*.c' '*.h' '*.cpp' | grep -Ev '^(vmlinux|vendor)/')
 mapfile -t shell_files < <(listed '*.sh' '*.bash' .ci/run)
 ((${#all[@]})) || { echo "lint: this is not a git checkout"; exit 1; }
 
@@ -35,7 +35,7 @@ check_cppcheck() {
 }
 
 # Correct words that codespell does not know: mxnet.nd, a mistyped word of a test, a truncated symbol, C's statics.
-check_spelling() { codespell -q 3 --skip "share/page/vendor/*" --ignore-words-list nd,recrod,alph,statics "${all[@]}"; }
+check_spelling() { codespell -q 3 --skip "share/page/vendor/*,vendor/*/src/*,vendor/*/include/*,vendor/*/*LICENSE*" --ignore-words-list nd,recrod,alph,statics "${all[@]}"; }
 
 declare -A needs=([tree]=python3 [format]=$CLANG_FORMAT [shell]=shellcheck [cppcheck]=cppcheck [spelling]=codespell)
 checks=("$@")

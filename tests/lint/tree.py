@@ -34,7 +34,7 @@ ROOMS = {
     'feature': ('cmd/option.h feature.fold feature.load feature.view model view', ''),
     # Outputs read records from a recording, which also carries the session's description.
     'record': ('base model records view/view.h', 'zlib.h cjson/'),
-    'view': ('base feature.fold feature.read model records', 'cjson/'),
+    'view': ('base feature.fold feature.read model records', 'cjson/ nanoarrow/'),
     # Comparisons know models and the events of recordings, whichever way these come.
     'compare': ('base feature.fold feature.read model records view/page/frame.h', 'cjson/'),
     'top': ('base feature.fold feature.read model target', 'ncurses.h'),
@@ -58,7 +58,7 @@ FEATURE_FILES = (
 )
 # These rooms know nothing of events, so they may not include a contract.
 NO_CONTRACTS = {'base', 'elf', 'target', 'insn'}
-LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h')
+LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'nanoarrow/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 
 # Split strings, so that this table does not match itself.
@@ -69,7 +69,7 @@ TRACES = (
     (r'\bTO' r'DO\b|\bFIX' r'ME\b|\bX' r'XX\b', 'is left open'),
 )
 # Files copied verbatim from elsewhere.
-VERBATIM = ('LICENSE', 'tests/judge/doc1.py', 'tests/judge/doc2.py', 'vmlinux/', 'share/page/vendor/')
+VERBATIM = ('LICENSE', 'tests/judge/doc1.py', 'tests/judge/doc2.py', 'vmlinux/', 'share/page/vendor/', 'vendor/')
 TEXT = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs', '.md', '.txt', '.bt')
 LICENSED = ('.c', '.h', '.cpp', '.sh', '.bash', '.bats', '.py', '.mjs')
 
