@@ -161,7 +161,11 @@ static void hostile_texts(void)
 	CHECK(n == 8 && !strcmp(buf, "a\\u0000b"));
 	n = fmt_json_exact(buf, sizeof(buf), "a\0\"\n\x1b\xff\xe2\x80\xae", 9);
 	CHECK(n == 26 && !strcmp(buf, "a\\u0000\\\"\\n\\u001b\xef\xbf\xbd\\u202e"));
+	n = fmt_exact(buf, sizeof(buf), "a\0\n\xff\xe2\x80\xae\xe2\x80", 9);
+	CHECK(n == 18 && !memcmp(buf, "a\0\n\\xff\xe2\x80\xae\\xe2\\x80", 19));
+	CHECK(fmt_is_utf8(NULL, 0) && fmt_is_utf8("a\0\xc3\xbc", 4) && !fmt_is_utf8("a\0\xc3\xbc", 3));
 	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		CHECK(fmt_is_utf8(texts[i].in, strlen(texts[i].in)) == !strstr(texts[i].json, "\\\\x"));
 		buf[0] = '"';
 		n = fmt_json(buf + 1, sizeof(buf) - 2, texts[i].in, strlen(texts[i].in));
 		strcpy(buf + 1 + n, "\"");

@@ -276,7 +276,7 @@ static void json_escape(struct text *t, uint32_t cp)
 	piece(t, esc, 6);
 }
 
-enum text_form { TERMINAL, UTF8, CSV, JSON, JSON_EXACT };
+enum text_form { TERMINAL, UTF8, CSV, EXACT, JSON, JSON_EXACT };
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
@@ -299,6 +299,8 @@ static size_t show(enum text_form form, char *dst, size_t cap, const char *src, 
 			piece(&t, "\"\"", 2);
 		else if (form == CSV && (s[i] == '\n' || s[i] == '\t'))
 			piece(&t, s + i, 1);
+		else if (n && form == EXACT)
+			piece(&t, s + i, (size_t)n);
 		else if (!n || terminal_control(cp) || (form == TERMINAL && ascii_only && cp > 0x7f))
 			hex_bytes(&t, s + i, n ? n : 1, form == JSON);
 		else
@@ -325,6 +327,23 @@ size_t fmt_json(char *dst, size_t cap, const char *src, size_t len)
 size_t fmt_json_exact(char *dst, size_t cap, const char *src, size_t len)
 {
 	return show(JSON_EXACT, dst, cap, src, len);
+}
+
+size_t fmt_exact(char *dst, size_t cap, const char *src, size_t len)
+{
+	return show(EXACT, dst, cap, src, len);
+}
+
+bool fmt_is_utf8(const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t cp;
+	size_t i;
+	int n = 1;
+
+	for (i = 0; i < len && n; i += (size_t)n)
+		n = utf8_char(s + i, len - i, &cp);
+	return n;
 }
 
 size_t fmt_csv(char *dst, size_t cap, const char *src, size_t len)

@@ -35,6 +35,9 @@ size_t fmt_csv(char *dst, size_t cap, const char *src, size_t len);
 size_t fmt_json(char *dst, size_t cap, const char *src, size_t len);
 /* For trace formats of other programs: like fmt_json(), but each byte of invalid UTF-8 becomes U+FFFD. */
 size_t fmt_json_exact(char *dst, size_t cap, const char *src, size_t len);
+/* For binary formats that require UTF-8: the exact text, with \xNN for each byte of invalid UTF-8. */
+size_t fmt_exact(char *dst, size_t cap, const char *src, size_t len);
+bool fmt_is_utf8(const char *text, size_t len);
 
 /* Reads the encoding of the terminal from the environment. main() calls it once, before any thread starts. */
 void fmt_use_locale(void);

@@ -133,7 +133,10 @@ static int start_gzip(struct out *o)
 	return 0;
 }
 
-static int open_out(const char *path, bool gzip, bool growing, struct out **op, struct err *e)
+enum open_flag { GZIP = 1, GROWING = 2 };
+
+/* dirfd: the directory of path; -1: the one that path names. */
+static int open_out(const char *path, int dirfd, unsigned flags, struct out **op, struct err *e)
 {
 	struct out *o = malloc(sizeof(*o)); /* not calloc(): untouched pages of the buffer cost no memory */
 	int ret;
@@ -143,18 +146,20 @@ static int open_out(const char *path, bool gzip, bool growing, struct out **op, 
 		return out_place_err(e, path, -ENOMEM);
 	memset(o, 0, offsetof(struct out, buf));
 	o->fd = -1;
-	o->gzip = gzip;
-	o->growing = growing;
+	o->gzip = flags & GZIP;
+	o->growing = flags & GROWING;
 	o->place.dirfd = -1;
 	o->path = strdup(path);
 	ret = o->path ? 0 : -ENOMEM;
-	if (!ret)
+	if (!ret && dirfd < 0)
 		ret = out_place_find(o->path, &o->place, e);
+	else if (!ret)
+		ret = out_place_in(dirfd, o->path, &o->place, e);
 	if (!ret) {
 		o->fd = open_fd(o, e);
 		ret = o->fd < 0 ? o->fd : 0;
 	}
-	if (!ret && gzip)
+	if (!ret && o->gzip)
 		ret = start_gzip(o);
 	if (ret) {
 		out_place_err(e, path, ret);
@@ -167,12 +172,17 @@ static int open_out(const char *path, bool gzip, bool growing, struct out **op, 
 
 int out_open(const char *path, bool gzip, struct out **o, struct err *e)
 {
-	return open_out(path, gzip, false, o, e);
+	return open_out(path, -1, gzip ? GZIP : 0, o, e);
 }
 
 int out_open_growing(const char *path, bool gzip, struct out **o, struct err *e)
 {
-	return open_out(path, gzip, true, o, e);
+	return open_out(path, -1, (gzip ? GZIP : 0) | GROWING, o, e);
+}
+
+int out_open_in(int dirfd, const char *path, struct out **o, struct err *e)
+{
+	return open_out(path, dirfd, 0, o, e);
 }
 
 void out_share(struct out *o)

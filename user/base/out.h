@@ -74,6 +74,24 @@ int out_commit(struct out *o, struct err *e);
 /* Discards the output. Frees o; NULL is legal. */
 void out_abort(struct out *o);
 
+/*
+ * A directory with output files. What root writes in it is as safe as a single output: no folder in it is reached
+ * through a symlink, and new folders have mode 0700 and belong to the caller of sudo. A file `mark` says that mxbpf has
+ * made the directory.
+ */
+struct out_dir;
+/* Checks that out_dir_open() can make the directory, or that it is one with the mark, or empty. 0, or -errno with e
+ * set. */
+int out_dir_check(const char *path, const char *mark, struct err *e);
+/* `text`: content of the mark of a new directory. */
+int out_dir_open(const char *path, const char *mark, const char *text, struct out_dir **d, struct err *e);
+/*
+ * Opens an output in it like out_open(); `at` is "folder/folder/name". Makes the folders that are missing. The output
+ * can be committed after out_dir_close().
+ */
+int out_dir_file(const struct out_dir *d, const char *at, struct out **o, struct err *e);
+void out_dir_close(struct out_dir *d); /* NULL is legal */
+
 /* The start and the end of a file after decompression. */
 #define OUT_PART_BYTES (64u << 10)
 struct out_parts {

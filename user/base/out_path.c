@@ -20,7 +20,7 @@ int out_place_err(struct err *e, const char *path, int code)
  * Does what fs.protected_symlinks does, which is off on some machines: in a directory where anybody may create names
  * (/tmp), it accepts only links that we, root or the directory's owner created.
  */
-static bool planted(int dirfd, const struct stat *st)
+bool out_place_planted(int dirfd, const struct stat *st)
 {
 	struct stat dir;
 
@@ -43,7 +43,7 @@ static int step(int at, const char *name)
 	if (fstat(fd, &st)) {
 		ret = -errno;
 	} else if (S_ISLNK(st.st_mode)) {
-		ret = planted(at, &st) ? -ELOOP : openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		ret = out_place_planted(at, &st) ? -ELOOP : openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (ret == -1)
 			ret = -errno;
 	} else if (!S_ISDIR(st.st_mode)) {
@@ -128,22 +128,17 @@ static int look(struct out_place *p, struct err *e)
 	else
 		return err_set(e, ERR_RUNTIME, -EINVAL,
 			       "cannot write %s: it is neither a file, a pipe nor a character device", p->shown);
-	if (p->what == OUT_STREAM && !p->link && planted(p->dirfd, &st))
+	if (p->what == OUT_STREAM && !p->link && out_place_planted(p->dirfd, &st))
 		return err_set(e, ERR_RUNTIME, -EPERM,
 			       "cannot write %s: it belongs to another user, in a directory open to all", p->shown);
 	return 0;
 }
 
-int out_place_find(const char *path, struct out_place *p, struct err *e)
+int out_place_reach(const char *path, struct out_place *p, struct err *e)
 {
 	int ret;
 
 	*p = (struct out_place){.dirfd = -1, .shown = path};
-	/* A redirected stdout may be something that cannot be opened again. */
-	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
-		p->what = OUT_STDOUT;
-		return 0;
-	}
 	if (!*path)
 		return err_set(e, ERR_RUNTIME, -ENOENT, "the output path is empty");
 	ret = walk(path, p->base);
@@ -157,10 +152,40 @@ int out_place_find(const char *path, struct out_place *p, struct err *e)
 	if (ret < 0)
 		return out_place_err(e, path, ret);
 	p->dirfd = ret;
-	ret = look(p, e);
+	return 0;
+}
+
+static int look_or_fini(struct out_place *p, struct err *e)
+{
+	int ret = look(p, e);
+
 	if (ret)
 		out_place_fini(p);
 	return ret;
+}
+
+int out_place_find(const char *path, struct out_place *p, struct err *e)
+{
+	int ret;
+
+	/* A redirected stdout may be something that cannot be opened again. */
+	if (!strcmp(path, "-") || !strcmp(path, "/dev/stdout")) {
+		*p = (struct out_place){.dirfd = -1, .shown = path, .what = OUT_STDOUT};
+		return 0;
+	}
+	ret = out_place_reach(path, p, e);
+	return ret ? ret : look_or_fini(p, e);
+}
+
+int out_place_in(int dirfd, const char *path, struct out_place *p, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+
+	*p = (struct out_place){.shown = path, .dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0)};
+	if (p->dirfd < 0)
+		return out_place_err(e, path, -errno);
+	snprintf(p->base, sizeof(p->base), "%s", slash ? slash + 1 : path);
+	return look_or_fini(p, e);
 }
 
 /* If stdout was closed at the start, main() has opened it for reading only. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -29,7 +30,17 @@ struct out_place {
 
 /* Returns 0, or -errno with e set and nothing to free. */
 int out_place_find(const char *path, struct out_place *p, struct err *e);
+/* The place of the last component of path, in this directory. */
+int out_place_in(int dirfd, const char *path, struct out_place *p, struct err *e);
+/* Finds the directory and the name, whatever the name stands for; `what` is not set. Returns like out_place_find(). */
+int out_place_reach(const char *path, struct out_place *p, struct err *e);
 void out_place_fini(struct out_place *p);
+/* Returns whether another user may have made this in a directory where anybody may create names. */
+bool out_place_planted(int dirfd, const struct stat *st);
+
+/* out.c: opens an output like out_open(). Its name is the last component of path, and it is in this directory. */
+struct out;
+int out_open_in(int dirfd, const char *path, struct out **o, struct err *e);
 
 /*
  * Creates an unnamed file in the directory with mode 0600: O_TMPFILE, or a temporary file whose name goes to tmp
