@@ -292,7 +292,7 @@ static void write_all(struct tape *t, struct mdl *m, struct mdl_session *s, cons
 	struct out *o;
 
 	for (ops = view_registry; *ops; ops++) {
-		if (opts->by != VIEW_BY_NAME && !(*ops)->details && !(*ops)->needs_records)
+		if ((*ops)->mark || (opts->by != VIEW_BY_NAME && !(*ops)->details && !(*ops)->needs_records))
 			continue;
 		if (out_open("-", false, &o, &e))
 			abort();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fmt.h"
 #include "cmd/cmd.h"
+#include "feature/cost/cost.h"
 
 #define BAR_COLUMNS  40
 #define BAR_DELAY_NS 500000000ull /* an export that is shorter shows no progress */
@@ -54,17 +56,8 @@ const struct view_ops *cmd_trace_view(const char *form, const char *path)
 	return view_find("chrome");
 }
 
-int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m, struct err *e)
+static int check_recorded(const struct view_ops *view, const struct mdl_session *s, struct err *e)
 {
-	const struct mdl_session *s = rec_reader_session(r);
-	const struct view_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
-	const struct view_ops *view = cmd_trace_view(o->form, path);
-	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
-	struct view_opts opts = {.progress_ctx = &bar};
-	struct out *out;
-
-	if (!o->quiet && isatty(STDERR_FILENO))
-		opts.progress = bar_draw;
 	if (view->of_samples && !s->sample_hz)
 		return err_set(e, ERR_USAGE, -ENODATA,
 			       "--format %s needs samples, and the recording has none: record with --sample HZ",
@@ -73,15 +66,55 @@ int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *
 		return err_set(e, ERR_USAGE, -ENODATA,
 			       "--format %s needs memory attribution, and the recording has none: record with --memory",
 			       view->name);
+	return 0;
+}
+
+static int write_file(const char *path, const struct view_ops *view, const struct view_input *in,
+		      const struct view_opts *opts, struct err *e)
+{
+	struct out *out;
+
 	if (out_open(path, view->gzip || fmt_ends_with(path, ".gz"), &out, e))
 		return e->code;
-	if (view_write(view, &in, &opts, out, e)) {
-		if (rec_reader_error(r)->code) /* the reader's error is more precise */
-			*e = *rec_reader_error(r);
+	if (view_write(view, in, opts, out, e))
 		out_abort(out);
-	} else {
+	else
 		out_commit(out, e);
-	}
+	return e->code;
+}
+
+/* Like tables, a data set has times without the cost of watching. */
+static int write_directory(const char *path, const struct view_ops *view, const struct view_input *in,
+			   const struct view_opts *opts, struct err *e)
+{
+	static const char mark[] = "A data set of mxbpf, version 1.\n";
+	struct view_opts own = *opts;
+	struct out_dir *dir;
+
+	if (cost_take(in->model, in->session))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (out_dir_open(path, view->mark, mark, &dir, e))
+		return e->code;
+	own.dir = dir;
+	view_write(view, in, &own, NULL, e);
+	out_dir_close(dir);
+	return e->code;
+}
+
+int cmd_trace_to(const struct cmd_opts *o, const char *path, struct rec_reader *r, struct mdl *m, struct err *e)
+{
+	const struct mdl_session *s = rec_reader_session(r);
+	const struct view_input in = {.session = s, .model = m, .source = rec_reader_source(r)};
+	const struct view_ops *view = cmd_trace_view(o->form, path);
+	struct bar bar = {.next_ns = clock_ns(CLOCK_MONOTONIC) + BAR_DELAY_NS};
+	struct view_opts opts = {.progress_ctx = &bar};
+
+	if (!o->quiet && isatty(STDERR_FILENO))
+		opts.progress = bar_draw;
+	if (check_recorded(view, s, e))
+		return e->code;
+	if ((view->mark ? write_directory : write_file)(path, view, &in, &opts, e) && rec_reader_error(r)->code)
+		*e = *rec_reader_error(r); /* the reader's error is more precise */
 	bar_clear(&bar);
 	return e->code;
 }
@@ -195,10 +228,32 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 	return rc;
 }
 
+/*
+ * Each recording has files of its own in a data set, so that it does not matter which ones are exported together. A
+ * damaged recording does not keep the others from being exported.
+ */
+static int export_into(const struct cmd_opts *o, const char *dir)
+{
+	int i, code, rc = CMD_OK;
+
+	for (i = 0; i < o->nargs; i++) {
+		code = export_to(o, dir, &o->args[i], 1);
+		rc = rc ? rc : code;
+	}
+	return rc;
+}
+
 int cmd_export(const struct cmd_opts *o)
 {
 	const char *path = o->output ? o->output : "-";
+	char plain[PATH_MAX]; /* a shell completes the name of a directory with a slash */
+	size_t len = strlen(path);
 
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	snprintf(plain, sizeof(plain), "%.*s", (int)len, path);
+	if (cmd_trace_view(o->form, plain)->mark)
+		return export_into(o, plain);
 	if (fmt_ends_with(path, "/"))
 		return export_each(o, path);
 	return export_to(o, path, o->args, (unsigned)o->nargs);

@@ -369,7 +369,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Write the recording to FILE", .def = "mxbpf-PID-UTC.mxd in this directory", .set = cmd_set_file, CMD_FIELD(output),
 	 AGENT_YES},
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
-	 .help = "Write to FILE; .gz compresses, - is stdout. In a directory (DIR/), write one trace per recording, named by rank", .def = "stdout, unless it is a terminal",
+	 .help = "Write to FILE; .gz compresses, - is stdout. In a directory (DIR/), write one trace per recording, named by rank. DIR.arrow is a data set of tables and calls", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "force", .sees_gpu = true, .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF,
 	 .help = "Replace any existing file; without this option, only files that mxbpf wrote in the same format",

@@ -67,8 +67,18 @@ int cmd_check_suffix(const char *option, const char *path, struct err *e)
 	char known[200] = "";
 	size_t len = 0;
 
+	if (of && of->mark && strcmp(option, "output"))
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--%s: '%.60s' is a data set, which is made of a recording: record, then mxbpf export "
+			       "RECORDING -o DIR%s",
+			       option, path, of->suffixes[0]);
 	if (of || is_stream(path) || fmt_ends_with(path, "/"))
 		return 0;
+	if (fmt_ends_with(path, ".parquet"))
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--%s: mxbpf writes no Parquet; export to DIR.arrow, and convert that with the "
+			       "statement on the page docs/dataset.md",
+			       option);
 	for (s = view_registry; *s; s++)
 		for (suffix = (*s)->suffixes; suffix && *suffix && len < sizeof(known); suffix++)
 			len += snprintf(known + len, sizeof(known) - len, "%s%s", len ? ", " : "", *suffix);
@@ -114,9 +124,15 @@ static bool is_recording(const struct out_parts *p)
 int cmd_check_output(const char *path, const struct view_ops *view, bool force, struct err *e)
 {
 	struct out_parts *p;
-	int ret = out_check(path, e);
 	bool ours;
+	int ret;
 
+	if (view && view->mark && !strcmp(path, "-"))
+		return err_set(e, ERR_USAGE, -EINVAL, "--format %s writes a directory: name it with -o DIR%s",
+			       view->name, view->suffixes[0]);
+	if (view && view->mark)
+		return out_dir_check(path, view->mark, e);
+	ret = out_check(path, e);
 	if (ret || force)
 		return ret;
 	p = malloc(sizeof(*p));

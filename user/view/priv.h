@@ -12,7 +12,7 @@
 struct view_grid; /* in view/text/grid.h */
 
 extern const struct view_ops view_modern, view_json, view_csv, view_page, view_chrome, view_pftrace, view_folded,
-	view_pprof;
+	view_pprof, view_arrow;
 
 /* registry.c: returns the output that writes this session for `ops`: `ops` itself or another form of it. */
 const struct view_ops *view_for(const struct view_ops *ops, const struct mdl_session *s);

@@ -7,8 +7,8 @@
 #include "view/priv.h"
 
 const struct view_ops *const view_registry[] = {
-	&view_modern,  &view_json,   &view_csv,	  &view_page,  &view_chrome,
-	&view_pftrace, &view_folded, &view_pprof, VIEW_COMPAT, NULL,
+	&view_modern, &view_json,  &view_csv,	&view_page,  &view_chrome, &view_pftrace,
+	&view_folded, &view_pprof, VIEW_COMPAT, &view_arrow, NULL,
 };
 
 const struct view_ops *view_find(const char *name)

@@ -28,7 +28,7 @@ int view_pass(struct view *s, record_fn each, uint64_t *done, uint64_t of)
 	int err = src->rewind(src->ctx);
 
 	/* A failed write ends the pass; out_commit() reports the error. */
-	while (!err && !out_error(s->out) && (err = src->next(src->ctx, &recs, &bytes)) > 0) {
+	while (!err && !(s->out && out_error(s->out)) && (err = src->next(src->ctx, &recs, &bytes)) > 0) {
 		err = one_window(s, each, recs, bytes);
 		*done += bytes;
 		if (s->opts->progress)

@@ -94,6 +94,7 @@ struct view_opts {
 	/* Called during long exports; NULL: nothing is called. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t of);
 	void *progress_ctx;
+	const struct out_dir *dir; /* where an output with a mark writes its files; else NULL */
 };
 
 /*
@@ -155,6 +156,7 @@ struct view_ops {
 	bool reads_records; /* gets the records if there is a source; else it does without */
 	bool of_samples;    /* shows only samples */
 	bool of_memory;	    /* shows only results of --memory */
+	const char *mark;   /* it writes several files into opts.dir, which has a file of this name; NULL: one file */
 	bool gzip;	    /* compress, whatever the suffix of the file */
 	bool merge_names;   /* in tables, merge rows that differ only in process and device */
 	bool merge_users;   /* in tables, merge user annotations with operators of the same name */
@@ -182,7 +184,7 @@ const char *view_layout_name(unsigned i);
 const char *view_layout_help(unsigned i);
 const char *view_export_name(unsigned i);
 
-/* Writes one output. Does not commit `out`. */
+/* Writes one output. Does not commit `out`, which is NULL for an output with a mark. */
 int view_write(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts, struct out *out,
 	       struct err *e);
 
