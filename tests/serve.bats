@@ -157,3 +157,51 @@ wait_recordings() { # N: until so many were written
 	"$PROMETHEUS/promtool" check rules "$REPO/share/serve/alerts.yml"
 	"$PROMETHEUS/promtool" test rules "$REPO/tests/serve/alerts_test.yml"
 }
+
+notified() { # REGEX: until the service manager has received such a line
+	wait_line "$(out manager)" "$1"
+}
+
+@test "A service manager is told of the start, of each moment, of a reload and of the end, and counters go on after a reload" {
+	local job
+	start_bg manager python3 -uc '
+import socket
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind("notify")
+print("bound", flush=True)
+while True:
+    print(manager.recv(4096).decode(), flush=True)
+'
+	wait_line "$(out manager)" bound
+	printf '# options\n\ncomm = count*\ninterval = 200ms\n max-overhead=100%%\ntextfile = m.prom\nverbose\n' >serve.conf
+	start_bg serve env NOTIFY_SOCKET="$PWD/notify" WATCHDOG_USEC=300000 "$MXBPF" serve --config serve.conf
+	SERVE_PID=$BG_PID
+	notified '^READY=1' # although no process has the name yet
+	notified '^WATCHDOG=1'
+	start_job job 50 && job=$READY_PID
+	wait_lines 1 "$(err serve)" 'attached: [0-9]+ probes'
+	step job "$job" 50
+	kill -s HUP "$SERVE_PID"
+	wait_lines 2 "$(err serve)" 'attached: [0-9]+ probes'
+	step job "$job" 100
+	until (($(metric 'mxbpf_operator_duration_seconds_count\{.*operator="aten::sinh"') >= 700)); do read -rt 0.05 <> <(:) || :; done
+	# A file that is wrong, or that others can write, changes nothing.
+	echo 'speed = fast' >>serve.conf
+	kill -s HUP "$SERVE_PID"
+	wait_line "$(err serve)" "serve.conf: unknown option '--speed'.*; the options stay as they were"
+	wait_lines 3 "$(err serve)" 'attached: [0-9]+ probes'
+	kill -s TERM "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	notified '^RELOADING=1'
+	notified '^STOPPING=1'
+	chmod g+w serve.conf
+	run -2 "$MXBPF" serve --config serve.conf
+	expect_re 'serve.conf can be changed by others' "$output"
+}
+
+@test "serve that waits for its first process ends at a signal without an error" {
+	start_serve --comm 'no such name'
+	wait_line "$(err serve)" 'waiting until one of the processes named no such name'
+	kill -s TERM "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+}

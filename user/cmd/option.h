@@ -32,6 +32,7 @@ struct cmd_opts {
 	const char *output;	    /* -o; NULL: tables go to stdout */
 	const char *html;	    /* --html: the page is written to this file, too; NULL: it is not */
 	bool batch;		    /* --batch: top prints text */
+	const char *config;	    /* --config of serve; NULL: none */
 	const char *textfile;	    /* --textfile of serve; NULL: none */
 	uint64_t flight_ns;	    /* --flight-record; 0: it was not given */
 	const char *trace_dir;	    /* --trace-dir; NULL: the current folder */

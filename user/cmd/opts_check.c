@@ -105,7 +105,7 @@ int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e
 		 "--host, --comm and --cgroup choose processes themselves; remove them, or --pid PID and -- COMMAND"},
 		{o->ses.choice.host && (o->ses.choice.comm || o->ses.choice.cgroup),
 		 "--host chooses all processes that run a runtime; remove it, or --comm and --cgroup"},
-		{c->bit & CMD_BIT_SERVE && !o->textfile,
+		{c->bit & CMD_BIT_SERVE && !o->textfile && !o->config,
 		 "serve has nowhere to put its metrics; add --textfile FILE.prom"},
 		{!o->flight_ns &&
 			 (o->non || o->ses.flight_bytes || o->trace_dir || (o->keep && c->bit & CMD_BIT_SERVE)),

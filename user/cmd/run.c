@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -83,15 +84,18 @@ static int on_tables(void *ctx, const struct mdl_session *about, struct mdl *m)
 static bool on_signal(void *ctx)
 {
 	struct run *r = ctx;
+	enum run_signal what = RUN_USUAL;
 	struct signalfd_siginfo taken;
 
 	if (r->live && r->live->input(r->live->ctx))
 		return true;
 	if (read(r->signals, &taken, sizeof(taken)) != sizeof(taken))
 		return false;
+	if (r->live && r->live->asked)
+		what = r->live->asked(r->live->ctx, (int)taken.ssi_signo);
+	if (what != RUN_USUAL)
+		return what == RUN_ENDS;
 	if (taken.ssi_signo == SIGUSR1 || taken.ssi_signo == SIGUSR2) {
-		if (r->live && r->live->asked && r->live->asked(r->live->ctx, (int)taken.ssi_signo))
-			return false;
 		ses_pause(r->ses, taken.ssi_signo == SIGUSR1);
 		return false;
 	}
@@ -118,6 +122,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 				  .trace = on_trace,
 				  .woken = on_signal,
 				  .wake_fd = -1};
+	struct epoll_event ev = {.events = EPOLLIN};
 
 	*r = (struct run){.o = o, .so = o->ses, .live = live, .signals = -1};
 	r->so.recording = recording;
@@ -126,14 +131,16 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 	r->so.by_thread = o->by == VIEW_BY_THREAD;
 	r->so.by_process = view_by_processes(o->by);
 	if (!o->ses.command)
-		r->signals = signals_open(false, e);
+		r->signals = signals_open(live && live->asked, e); /* held from the start */
 	if (e->code || cmd_check_outputs(o, recording, e) || ses_open(&r->so, &ui, &r->ses, e))
 		return e->code;
 	if (o->ses.command)
 		r->signals = signals_open(true, e);
 	if (e->code)
 		return e->code;
-	ses_wake_by(r->ses, r->signals);
+	if (live && live->fd >= 0 && epoll_ctl(live->fd, EPOLL_CTL_ADD, r->signals, &ev))
+		return err_set(e, ERR_RUNTIME, -errno, "cannot wait for signals (epoll): %s", strerror(errno));
+	ses_wake_by(r->ses, live && live->fd >= 0 ? live->fd : r->signals);
 	if (on_terminal(r) && !o->ses.command) { /* seconds, if there are thousands of probes */
 		fprintf(stderr, "attaching ...");
 		fflush(stderr);

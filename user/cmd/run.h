@@ -7,14 +7,21 @@
 #include "cmd/cmd.h"
 #include "session/session.h"
 
+enum run_signal { RUN_USUAL, RUN_TAKEN, RUN_ENDS }; /* USUAL: as without `asked` */
+
 /* A live view, which gets what would be printed. ctx is its own. */
 struct run_live {
 	void *ctx;
+	int fd; /* epoll of what input() reads, to which signals are added; -1: only signals wake the session */
 	int (*second)(void *ctx, const struct mdl_session *about, struct mdl *m); /* an exit code; not 0 ends */
 	bool (*input)(void *ctx);					/* there may be input; true ends the session */
 	bool (*say)(void *ctx, enum ses_level level, const char *text); /* a message; false: it goes to stderr */
 	int (*trace)(void *ctx, int fd);				/* as of struct ses_ui */
-	bool (*asked)(void *ctx, int sig); /* USR1 or USR2; NULL or false: it pauses or resumes the window */
+	/*
+	 * A signal. NULL: USR1 pauses the window, USR2 resumes it, and the others end it. With it, signals do not end
+	 * mxbpf before the window begins either.
+	 */
+	enum run_signal (*asked)(void *ctx, int sig);
 };
 
 struct run {

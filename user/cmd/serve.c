@@ -7,8 +7,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "cmd/config.h"
+#include "cmd/notify.h"
 
 #define INTERVAL_NS  10000000000ull
 #define MAX_OVERHEAD 10 /* permille */
@@ -76,14 +81,22 @@ static int on_trace(void *ctx, int fd)
 	return serve_write(s, fd, &s->dumps[s->nwritten++ % SERVE_DUMPS]);
 }
 
-static bool on_asked(void *ctx, int sig)
+static enum run_signal on_asked(void *ctx, int sig)
 {
 	struct serve *s = ctx;
 
-	if (sig != SIGUSR1 || !s->run->o->flight_ns)
-		return false;
-	write_last(s, "signal", "SIGUSR1 asked for it", false);
-	return true;
+	switch (sig) {
+	case SIGUSR1:
+		if (s->run->o->flight_ns)
+			write_last(s, "signal", "SIGUSR1 asked for it", false);
+		return RUN_TAKEN;
+	case SIGUSR2:
+		return RUN_TAKEN;
+	default:
+		s->reload = sig == SIGHUP;
+		s->ends = sig != SIGHUP;
+		return RUN_ENDS;
+	}
 }
 
 /* Conditions that become true together are written once, under the first of them. */
@@ -99,7 +112,7 @@ static void judge(struct serve *s, const struct trg_input *in)
 		fires = s->on[i];
 		memcpy(first, why, sizeof(first));
 	}
-	if (fires && !s->ended)
+	if (fires && !s->detached)
 		write_last(s, trg_word(fires), first, trg_is_hang(fires));
 }
 
@@ -113,7 +126,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 	struct err e = {0};
 
 	s->pids.len = 0;
-	if (!s->ended)
+	if (!s->detached)
 		ses_each_process(s->run->ses, add_process, s);
 	in.pids = (const pid_t *)s->pids.data;
 	in.npids = buf_count(&s->pids, pid_t);
@@ -127,8 +140,14 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 	return CMD_OK;
 }
 
+/* Signals are read by the caller. */
 static bool on_input(void *ctx)
 {
+	struct serve *s = ctx;
+	uint64_t expired;
+
+	if (s->timer >= 0 && read(s->timer, &expired, sizeof(expired)) == sizeof(expired))
+		notify_send("WATCHDOG=1");
 	return false;
 }
 
@@ -160,18 +179,92 @@ static void set_defaults(struct cmd_opts *o)
 	o->trace_dir = o->trace_dir ? o->trace_dir : ".";
 }
 
-static int prepare(struct serve *s, const struct cmd_opts *o, struct err *e)
+static int open_timer(struct serve *s, struct err *e)
+{
+	const uint64_t ns = notify_watchdog_ns();
+	const struct timespec every = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	s->wake = epoll_create1(EPOLL_CLOEXEC);
+	if (ns)
+		s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->wake < 0 ||
+	    (ns && (s->timer < 0 || timerfd_settime(s->timer, 0, &(struct itimerspec){every, every}, NULL) ||
+		    epoll_ctl(s->wake, EPOLL_CTL_ADD, s->timer, &ev))))
+		return err_set(e, ERR_RUNTIME, -errno, "cannot wait for events (epoll, timerfd): %s", strerror(errno));
+	return 0;
+}
+
+static int open_conditions(struct serve *s, const struct cmd_opts *o, struct err *e)
 {
 	unsigned i;
 
-	s->metrics = met_new();
-	if (!s->metrics)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	for (i = 0; i < CMD_ON_MAX; i++) {
+		trg_free(s->on[i]);
+		s->on[i] = NULL;
+	}
 	for (i = 0; i < o->non && !e->code; i++)
 		trg_parse(o->on[i], &s->on[i], e);
-	if (o->textfile && !e->code)
-		out_check(o->textfile, e);
 	return e->code;
+}
+
+/* From here until SIGHUP or the end. Returns an exit code. */
+static int serve_once(struct serve *s, const struct cmd_opts *given)
+{
+	struct cmd_opts own = *given;
+	struct run r;
+	const struct run_live live = {.ctx = s,
+				      .fd = s->wake,
+				      .second = on_interval,
+				      .input = on_input,
+				      .say = on_say,
+				      .trace = on_trace,
+				      .asked = on_asked};
+	struct err e = {0}, ended = {0};
+	int code;
+
+	set_defaults(&own);
+	s->run = &r;
+	s->reload = s->ends = s->detached = false;
+	s->ndumps = s->nwritten = 0;
+	if (open_conditions(s, &own, &e) || (own.textfile && out_check(own.textfile, &e)))
+		return cmd_fail(&e);
+	notify_send("READY=1");
+	if (!run_prepare(&r, &own, NULL, &live, &e) && !run_start(&r, &e)) {
+		run_wait(&r);
+		s->detached = true;
+		if (!ses_stop(r.ses, &ended))
+			ses_interval(r.ses);
+	}
+	if (s->ends || s->reload) /* also while it waited for the first process, which is no error */
+		e = (struct err){0};
+	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(r.ses);
+	run_free(&r);
+	return code;
+}
+
+/* Reads the file of options. If it is wrong after SIGHUP, the options that were read before stay. */
+static int load(const struct cmd_opts *given, struct config *f, struct cmd_opts *o, bool again)
+{
+	struct config new;
+	struct cmd_opts read;
+	struct err e = {0};
+
+	if (!given->config) {
+		*o = *given;
+		return CMD_OK;
+	}
+	if (config_read(&new, given, given->config, &read, &e)) {
+		config_fini(&new);
+		if (!again)
+			return cmd_fail(&e);
+		cmd_warn("%s; the options stay as they were", e.why);
+		return CMD_OK;
+	}
+	config_fini(f);
+	*f = new;
+	*o = read;
+	return CMD_OK;
 }
 
 static void fini(struct serve *s)
@@ -183,35 +276,34 @@ static void fini(struct serve *s)
 		trg_free(s->on[i]);
 	buf_fini(&s->pids);
 	buf_fini(&s->text);
+	if (s->timer >= 0)
+		close(s->timer);
+	if (s->wake >= 0)
+		close(s->wake);
 }
 
-int cmd_serve(const struct cmd_opts *o)
+int cmd_serve(const struct cmd_opts *given)
 {
-	struct cmd_opts own = *o;
-	struct run r;
-	struct serve s = {.run = &r};
-	const struct run_live live = {.ctx = &s,
-				      .second = on_interval,
-				      .input = on_input,
-				      .say = on_say,
-				      .trace = on_trace,
-				      .asked = on_asked};
-	struct err e = {0}, ended = {0};
+	struct serve s = {.metrics = met_new(), .wake = -1, .timer = -1};
+	struct config f = {.text = {0}};
+	struct cmd_opts o;
+	struct err e = {0};
 	int code;
 
-	set_defaults(&own);
-	if (prepare(&s, &own, &e)) {
-		fini(&s);
-		return cmd_fail(&e);
+	if (!s.metrics)
+		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	else
+		open_timer(&s, &e);
+	code = e.code ? cmd_fail(&e) : load(given, &f, &o, false);
+	while (!code) {
+		code = serve_once(&s, &o);
+		if (code || !s.reload)
+			break;
+		notify_send("RELOADING=1");
+		code = load(given, &f, &o, true);
 	}
-	if (!run_prepare(&r, &own, NULL, &live, &e) && !run_start(&r, &e)) {
-		run_wait(&r);
-		s.ended = true;
-		if (!ses_stop(r.ses, &ended))
-			ses_interval(r.ses);
-	}
-	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(r.ses);
-	run_free(&r);
+	notify_send("STOPPING=1");
+	config_fini(&f);
 	fini(&s);
 	return code;
 }

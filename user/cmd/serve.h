@@ -18,9 +18,13 @@ struct serve_dump {
 struct serve {
 	struct run *run; /* borrowed */
 	struct met *metrics;
+	int wake;	   /* epoll of the timer */
+	int timer;	   /* timerfd for the watchdog of the service manager; -1: none */
+	bool reload, ends; /* a signal asked for it */
+
 	struct trg *on[CMD_ON_MAX];
 	struct buf pids, text; /* pids: pid_t of the processes that are watched */
-	bool ended;	       /* the session has detached, and nothing is watched any more */
+	bool detached;	       /* nothing is watched any more */
 	bool failed;	       /* the text file could not be written the last time */
 	/* A thread of the session counts those that were written. */
 	struct serve_dump dumps[SERVE_DUMPS];

@@ -219,7 +219,7 @@ int cmd_top(const struct cmd_opts *o)
 	struct run r;
 	struct live l = {.wake = -1, .run = &r};
 	const struct run_live live = {
-		.ctx = &l, .second = on_second, .input = on_input, .say = on_say, .trace = on_trace};
+		.ctx = &l, .fd = -1, .second = on_second, .input = on_input, .say = on_say, .trace = on_trace};
 	struct err e = {0}, ended = {0};
 	int code;
 
