@@ -25,12 +25,13 @@ $(call need,zlib,zlib1g-dev)
 $(call need,libcjson,libcjson-dev)
 $(call need,libdw,libdw-dev)
 $(call need,ncursesw,libncurses-dev)
+$(call need,libmicrohttpd,libmicrohttpd-dev)
 have_c = $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y)
 $(if $(call have_c,Zydis/Zydis.h),,$(error Zydis is missing: apt-get install libzydis-dev))
 $(if $(call have_c,libiberty/demangle.h),,$(error libiberty is missing: apt-get install libiberty-dev))
 $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install clang))
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
-PKGS   := libbpf libelf zlib libcjson libdw ncursesw
+PKGS   := libbpf libelf zlib libcjson libdw ncursesw libmicrohttpd
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
 LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -liberty -lpthread -lm
 endif
@@ -145,7 +146,7 @@ $(O)/obj/user/static.o $(O)/unit/test_static: $(O)/gen/columns.h
 $(O)/mxbpf-static: $(O)/obj/user/main.o $(O)/obj/user/static.o $(O)/libmxbpf.a $(O)/deps/static/stamp
 	$(call say,LINK,$@)
 	$(Q)$(CC) -static-pie -Wl,-z,relro,-z,now,--gc-sections,--fatal-warnings,--wrap=dlopen $(LDFLAGS) -L$(O)/deps/static -o $@ $(filter-out %/stamp,$^) \
-		$(shell $(PKG_CONFIG) --static --libs $(PKGS)) -lZydis -liberty -lpthread -lm
+		$(shell $(PKG_CONFIG) --static --libs $(filter-out libmicrohttpd,$(PKGS))) -lmicrohttpd -lZydis -liberty -lpthread -lm
 
 # share/man.awk makes roff of the Markdown and inserts the lists of options, columns and the like.
 $(O)/mxbpf.1: docs/man/mxbpf.1.md share/man.awk $(O)/mxbpf

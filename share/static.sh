@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Names a static library that is missing, and puts those into DIR that Debian's packages lack: libcjson.a and libZydis.a. It
-# compiles them from Debian's source packages, which apt-get downloads through the mirror that this machine is configured for,
-# with lists of its own. Quick if they are there, so they can also be put there by hand.
+# Names a static library that is missing, and puts those into DIR that Debian's packages lack: libcjson.a, libZydis.a, and a
+# libmicrohttpd.a without TLS, because Debian's one needs GnuTLS, of which there is no static library. It compiles them from
+# Debian's source packages, which apt-get downloads through the mirror that this machine is configured for, with lists of its own.
+# Quick if they are there, so they can also be put there by hand.
 # usage: share/static.sh DIR
 set -euo pipefail
 mkdir -p "$1"
 cd -P "$1"
 CC=${CC:-cc}
-ARCHIVES=(libcjson.a libZydis.a)
-declare -A SOURCE=([libcjson.a]=cjson [libZydis.a]=zydis) HEADER=([libcjson.a]=cJSON.h [libZydis.a]=Zydis/Zydis.h)
+ARCHIVES=(libcjson.a libZydis.a libmicrohttpd.a)
+declare -A SOURCE=([libcjson.a]=cjson [libZydis.a]=zydis [libmicrohttpd.a]=libmicrohttpd)
+declare -A HEADER=([libcjson.a]=cJSON.h [libZydis.a]=Zydis/Zydis.h [libmicrohttpd.a]=microhttpd.h)
 declare -A PACKAGE=([bpf]=libbpf-dev [elf]=libelf-dev [dw]=libdw-dev [z]=zlib1g-dev [bz2]=libbz2-dev [lzma]=liblzma-dev [zstd]=libzstd-dev)
 APT=(-q -o "Dir::State::Lists=$PWD/apt" -o "Dir::Etc::SourceList=$PWD/sources.list" -o "Dir::Etc::SourceParts=/dev/null"
 	-o APT::Sandbox::User=root)
@@ -20,7 +22,10 @@ die() {
 }
 
 have() { # LIBRARY: here, or where the compiler finds it
-	[[ -s $1 || $($CC -print-file-name="$1") == */* ]]
+	local found
+	[[ ! -s $1 ]] || return 0
+	found=$($CC -print-file-name="$1")
+	[[ $found == */* ]] && { [[ $1 != libmicrohttpd.a ]] || ! grep -q gnutls_ "$found"; }
 }
 
 # shellcheck disable=SC2016 # $(...) is apt's
@@ -46,8 +51,18 @@ same_header() { # HEADER DIRECTORY
 	cmp -s "$ours" "$(find "$2" -path "*/$1" | head -n 1)"
 }
 
+# Its own build compiles it, because it configures much. The parts that mxbpf does not use are left out.
+compile_http() { # ARCHIVE DIRECTORY
+	local flags="-O2 -fPIE -ffile-prefix-map=$PWD/$2/="
+	(cd "$2" && ./configure -q CC="$CC" CFLAGS="$flags" --disable-shared --disable-https --disable-curl --disable-doc --disable-examples \
+		--disable-nls --disable-messages --disable-postprocessor --disable-dauth --disable-bauth --disable-httpupgrade >/dev/null &&
+		env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C src/microhttpd LIBTOOLFLAGS=--silent libmicrohttpd.la)
+	mv "$2/src/microhttpd/.libs/$1" "$1"
+}
+
 compile() { # ARCHIVE DIRECTORY
 	local c sources=("$2"/src/*.c)
+	[[ $1 != libmicrohttpd.a ]] || { compile_http "$@"; return; }
 	[[ $1 != libcjson.a ]] || sources=("$2/cJSON.c")
 	mkdir "$2/o"
 	for c in "${sources[@]}"; do

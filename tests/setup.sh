@@ -16,7 +16,7 @@ JOB=${2:-}
 # For building mxbpf and starting a job.
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev libiberty-dev libncurses-dev
-	python3-venv
+	libmicrohttpd-dev python3-venv
 )
 TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto
