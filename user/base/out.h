@@ -112,6 +112,11 @@ int out_remove(const char *path, struct err *e);
  */
 int out_create(const char *path, struct err *e);
 /*
+ * Opens the directory of path with the checks of out_open(), and writes the name in it to base. Returns an O_PATH fd,
+ * or -errno with e set.
+ */
+int out_open_dir(const char *path, char base[256], struct err *e);
+/*
  * Makes an unnamed scratch file in the directory of path. "-" or NULL means TMPDIR or else /tmp. Returns an fd or
  * -errno.
  */

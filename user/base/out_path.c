@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/out.h"
+
 int out_place_err(struct err *e, const char *path, int code)
 {
 	return err_set(e, ERR_RUNTIME, code, "cannot write %s: %s", path, strerror(-code));
@@ -104,8 +106,6 @@ static int look(struct out_place *p, struct err *e)
 	struct stat st;
 	int ret;
 
-	if (!*p->base || !strcmp(p->base, ".") || !strcmp(p->base, ".."))
-		return err_set(e, ERR_RUNTIME, -EISDIR, "cannot write %s: it names a directory", p->shown);
 	if (fstatat(p->dirfd, p->base, &st, AT_SYMLINK_NOFOLLOW)) {
 		ret = -errno;
 		p->what = OUT_NOTHING;
@@ -153,6 +153,20 @@ int out_place_reach(const char *path, struct out_place *p, struct err *e)
 		return out_place_err(e, path, ret);
 	p->dirfd = ret;
 	return 0;
+}
+
+int out_open_dir(const char *path, char base[256], struct err *e)
+{
+	struct out_place p;
+
+	if (out_place_reach(path, &p, e))
+		return e->code;
+	if (!*p.base || !strcmp(p.base, ".") || !strcmp(p.base, "..")) {
+		out_place_fini(&p);
+		return err_set(e, ERR_RUNTIME, -EISDIR, "cannot write %s: it names a directory", path);
+	}
+	memcpy(base, p.base, sizeof(p.base));
+	return p.dirfd;
 }
 
 static int look_or_fini(struct out_place *p, struct err *e)
