@@ -236,12 +236,19 @@ $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c user/source/gpu_convert.c
 $(O)/fuzz/fuzz_agent: HOSTILE_SRC += user/agent/take.c user/agent/clock.c
 $(O)/fuzz/fuzz_gpu: HOSTILE_SRC += user/agent/gpu.c
-fuzz-hostile: $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu
+fuzz-hostile: $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu $(O)/fuzz/fuzz_http
 $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: $(O)/fuzz/%: tests/fuzz/%.c tests/fuzz/hostile.h $(SRC) $(O)/gen/agent.skel.h $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' -Wl,--wrap=pread \
 		-Iuser -Iinclude -I$(O)/gen -Itests/fuzz $(CFLAGS_PKG) -o $@ $< $(HOSTILE_SRC) $(LIBS)
+
+# A client that attacks mxbpf needs the server alone.
+$(O)/fuzz/fuzz_http: tests/fuzz/fuzz_http.c $(wildcard user/base/*.[ch] user/serve/*.[ch]) $(O)/gen/syscalls.h
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
+		-Iuser -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(wildcard user/base/*.c user/serve/*.c) $(LIBS)
 
 # The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
 # libcudart's functions begin with `push %rbp`, as those of the real one do.

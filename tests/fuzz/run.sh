@@ -65,6 +65,16 @@ seed_fuzz_agent() {
 	done
 }
 
+# 0xff stands for the token.
+# shellcheck disable=SC2317
+seed_fuzz_http() {
+	printf 'GET /metrics?a=1&b=%%20 HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip;q=0.5, br\r\n\r\n' >"$1/get"
+	printf 'HEAD /late HTTP/1.0\r\n\r\n' >"$1/head"
+	printf 'POST /trace HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer fuzz-0123456789\r\n\r\n' >"$1/refused"
+	printf 'POST /trace?a=5s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\nContent-Length: 0\r\n\r\n' >"$1/post"
+	printf 'POST /trace HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\xfe1\r\na\r\n0\r\n\r\n' >"$1/chunked"
+}
+
 # shellcheck disable=SC2317
 seed_fuzz_gpu() { seed_fuzz_agent "$1"; }
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A client sends any bytes to the HTTP server. 0xff in the input stands for the token, and 0xfe divides what is sent
+ * at once. The server's thread is this one, so an input always does the same.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/priv.h"
+
+#define TOKEN	   "fuzz-0123456789-token"
+#define LATE_TURNS 8  /* turns for which the caller leaves a request waiting */
+#define IDLE_TURNS 32 /* turns after which a server that has neither replied nor closed never will */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct srv_route routes[] = {{"/metrics", false}, {"/late", false}, {"/trace", true}, {NULL, false}};
+static char dir[] = "/tmp/fuzz_http.XXXXXX", listen_at[64], token_file[64];
+static struct srv *s;
+static bool told; /* the client has sent the token */
+static unsigned late;
+
+static bool page(void *ctx, const struct srv_request *q, struct srv_reply *a)
+{
+	const char *p, *value = srv_query(q, "a");
+	const size_t n = value ? 2000 : 10; /* a large one may be compressed */
+
+	(void)ctx;
+	if (q->route->post && !told)
+		abort();
+	for (p = value ? value : ""; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			abort();
+	if (!strcmp(q->route->path, "/late") && late++ < LATE_TURNS)
+		return false;
+	memset(buf_add(&a->body, n), 'x', n);
+	return true;
+}
+
+static void close_server(void)
+{
+	srv_close(s);
+	unlink(token_file);
+	rmdir(dir);
+}
+
+static void open_server(void)
+{
+	struct err e = {0};
+	int fd;
+
+	if (!mkdtemp(dir))
+		abort();
+	snprintf(listen_at, sizeof(listen_at), "unix:%s/sock", dir);
+	snprintf(token_file, sizeof(token_file), "%s/token", dir);
+	fd = open(token_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, TOKEN, strlen(TOKEN)) < 0 || close(fd))
+		abort();
+	if (srv_make(&s, &(struct srv_opts){.listen = listen_at, .token_file = token_file, .routes = routes}, &e))
+		abort();
+	atexit(close_server);
+}
+
+/* Lets the server do what there is to do. Returns whether the client has received something; *open gets false at the
+ * end. */
+static bool turn(int fd, bool *open)
+{
+	char got[4096];
+	ssize_t n;
+
+	srv_turn(s, false);
+	srv_answer(s, page, NULL);
+	n = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		*open = false;
+	return n > 0;
+}
+
+static void put(int fd, const char *bytes, size_t n, bool *open)
+{
+	ssize_t sent;
+
+	while (n && *open) {
+		sent = send(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (sent < 0 && errno != EAGAIN)
+			return;
+		bytes += sent > 0 ? sent : 0;
+		n -= sent > 0 ? (size_t)sent : 0;
+		turn(fd, open);
+	}
+}
+
+static void put_input(int fd, const uint8_t *data, size_t size, bool *open)
+{
+	const uint8_t *end = data + size, *p;
+
+	for (; data < end; data = p + 1) {
+		for (p = data; p < end && *p < 0xfe; p++)
+			;
+		put(fd, (const char *)data, (size_t)(p - data), open);
+		if (p == end)
+			return;
+		if (*p == 0xff) {
+			told = true;
+			put(fd, TOKEN, strlen(TOKEN), open);
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct sockaddr a = {.sa_family = AF_UNIX};
+	unsigned idle = 0;
+	bool open = true;
+	int fds[2];
+
+	if (!s)
+		open_server();
+	told = false;
+	late = 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) ||
+	    MHD_add_connection(s->daemon, fds[1], &a, sizeof(a.sa_family)) != MHD_YES)
+		abort();
+	put_input(fds[0], data, size, &open);
+	shutdown(fds[0], SHUT_WR);
+	while (open && idle < IDLE_TURNS)
+		idle = turn(fds[0], &open) ? 0 : idle + 1;
+	if (open)
+		abort(); /* it neither replies nor closes */
+	close(fds[0]);
+	return 0;
+}
