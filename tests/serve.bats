@@ -56,7 +56,7 @@ step() { # NAME PID SUM: until it has made SUM iterations in all
 }
 
 start_serve() { # ARGUMENTS...
-	start_bg serve "$MXBPF" serve --interval 200ms --max-overhead 100% --textfile m.prom --verbose "$@"
+	start_bg serve "$MXBPF" serve --interval 200ms --max-overhead 100% --textfile m.prom --listen none --verbose "$@"
 	SERVE_PID=$BG_PID
 }
 
@@ -173,7 +173,7 @@ while True:
     print(manager.recv(4096).decode(), flush=True)
 '
 	wait_line "$(out manager)" bound
-	printf '# options\n\ncomm = count*\ninterval = 200ms\n max-overhead=100%%\ntextfile = m.prom\nverbose\n' >serve.conf
+	printf '# options\n\ncomm = count*\ninterval = 200ms\n max-overhead=100%%\ntextfile = m.prom\nlisten = unix:m.sock\nverbose\n' >serve.conf
 	start_bg serve env NOTIFY_SOCKET="$PWD/notify" WATCHDOG_USEC=300000 "$MXBPF" serve --config serve.conf
 	SERVE_PID=$BG_PID
 	notified '^READY=1' # although no process has the name yet

@@ -34,6 +34,8 @@ struct cmd_opts {
 	bool batch;		    /* --batch: top prints text */
 	const char *config;	    /* --config of serve; NULL: none */
 	const char *textfile;	    /* --textfile of serve; NULL: none */
+	const char *listen;	    /* --listen of serve; NULL: the default */
+	const char *trigger;	    /* --allow-trigger: file with a token; NULL: nobody may */
 	uint64_t flight_ns;	    /* --flight-record; 0: it was not given */
 	const char *trace_dir;	    /* --trace-dir; NULL: the current folder */
 	const char *on[CMD_ON_MAX]; /* --on, which trg_parse() accepts; borrowed from argv */

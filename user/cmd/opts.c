@@ -16,6 +16,7 @@
 #include "mxbpf_gpu.h"
 #include "plan/early.h"
 #include "plan/plan.h"
+#include "serve/serve.h"
 #include "view/sheet.h"
 
 #define EVERY (CMD_BIT_HELP * 2 - 1)
@@ -250,6 +251,12 @@ static const struct cmd_option fixed[] = {
 	{.name = "config", .arg = "FILE", .group = "Metrics", .commands = CMD_BIT_SERVE,
 	 .help = "Read options from FILE, a line each: name = value; options of the command line count more, and SIGHUP reads it again",
 	 .set = cmd_set_path, CMD_FIELD(config)},
+	{.name = "listen", .arg = "ADDRESS", .group = "Metrics", .commands = CMD_BIT_SERVE,
+	 .help = "Answer HTTP here: 127.0.0.1:9464, :9464 (all addresses), unix:/run/mxbpf.sock, or none. /metrics, /healthz, /report.json and the page / are of the last interval",
+	 .def = SRV_LISTEN_DEFAULT, .set = cmd_set_text, CMD_FIELD(listen)},
+	{.name = "allow-trigger", .arg = "FILE", .group = "Metrics", .commands = CMD_BIT_SERVE,
+	 .help = "Who sends the token in FILE may POST /trace?duration=5s, which records the next seconds into --trace-dir",
+	 .set = cmd_set_path, CMD_FIELD(trigger)},
 	{.name = "flight-record", .arg = "TIME", .group = "Metrics", .commands = CMD_BIT_SERVE,
 	 .help = "Keep the events of the last TIME in memory, and write them as a recording at SIGUSR1 or when a condition of --on becomes true",
 	 .set = cmd_set_duration, CMD_FIELD(flight_ns), .min = 1000000000, .max = 3600 * 1000000000ull},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells a service manager how mxbpf does, as sd_notify(3) does it: a datagram to the socket NOTIFY_SOCKET. */
-#ifndef CMD_NOTIFY_H
-#define CMD_NOTIFY_H
+#ifndef CMD_SERVE_NOTIFY_H
+#define CMD_SERVE_NOTIFY_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `mxbpf serve`: a session whose intervals are added up in metrics, for months. */
-#include "cmd/serve.h"
+#include "cmd/serve/serve.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,14 +12,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cmd/config.h"
-#include "cmd/notify.h"
+#include "cmd/serve/config.h"
+#include "cmd/serve/notify.h"
 
 #define INTERVAL_NS  10000000000ull
 #define MAX_OVERHEAD 10 /* permille */
 #define KEEP	     20
 #define MAX_BYTES    (2ull << 30)
 #define FLIGHT_BYTES (32u << 20)
+#define TICK_NS	     5000000000ull
 
 static void add_process(void *ctx, uint32_t tgid, const struct plan *plan)
 {
@@ -38,7 +39,7 @@ static void write_textfile(struct serve *s)
 	s->text.len = 0;
 	if (met_write(s->metrics, MET_PROMETHEUS, &s->text)) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	} else if (!out_open(s->run->o->textfile, false, &out, &e)) {
+	} else if (!out_open(s->run.o->textfile, false, &out, &e)) {
 		out_share(out);
 		out_write(out, s->text.data, s->text.len);
 		out_commit(out, &e);
@@ -61,17 +62,27 @@ static void put_pids(const struct serve *s, struct serve_dump *d)
 	}
 }
 
-/* The session hands them to on_trace() in a thread. */
-static void write_last(struct serve *s, const char *word, const char *why, bool hangs)
+/* A place in a ring, because the thread may still read the one before. */
+static void push(struct serve *s, const struct serve_dump *d, uint64_t ns)
 {
-	struct serve_dump *d = &s->dumps[s->ndumps++ % SERVE_DUMPS];
+	struct serve_dump *to = &s->dumps[s->ndumps++ % SERVE_DUMPS];
 
-	*d = (struct serve_dump){.pids = ""};
-	snprintf(d->word, sizeof(d->word), "%s", word);
-	snprintf(d->why, sizeof(d->why), "%s", why);
-	if (hangs)
-		put_pids(s, d);
-	ses_flight_cut(s->run->ses);
+	*to = *d;
+	to->ns = ns;
+}
+
+void serve_write_last(struct serve *s, const struct serve_dump *d, uint64_t ns)
+{
+	push(s, d, ns);
+	ses_flight_cut(s->run.ses);
+}
+
+bool serve_record(struct serve *s, const struct serve_dump *d, uint64_t ns)
+{
+	if (!ses_trace_next(s->run.ses, ns))
+		return false;
+	push(s, d, UINT64_MAX);
+	return true;
 }
 
 static int on_trace(void *ctx, int fd)
@@ -83,12 +94,13 @@ static int on_trace(void *ctx, int fd)
 
 static enum run_signal on_asked(void *ctx, int sig)
 {
+	static const struct serve_dump signal = {.word = "signal", .why = "SIGUSR1 asked for it"};
 	struct serve *s = ctx;
 
 	switch (sig) {
 	case SIGUSR1:
-		if (s->run->o->flight_ns)
-			write_last(s, "signal", "SIGUSR1 asked for it", false);
+		if (s->run.o->flight_ns)
+			serve_write_last(s, &signal, s->run.o->flight_ns);
 		return RUN_TAKEN;
 	case SIGUSR2:
 		return RUN_TAKEN;
@@ -102,18 +114,20 @@ static enum run_signal on_asked(void *ctx, int sig)
 /* Conditions that become true together are written once, under the first of them. */
 static void judge(struct serve *s, const struct trg_input *in)
 {
-	char why[TRG_WHY_BYTES], first[TRG_WHY_BYTES];
-	const struct trg *fires = NULL;
+	struct serve_dump d = {.word = ""};
+	char why[TRG_WHY_BYTES];
 	unsigned i;
 
-	for (i = 0; i < s->run->o->non; i++) {
-		if (!trg_judge(s->on[i], in, why) || fires)
+	for (i = 0; i < s->run.o->non; i++) {
+		if (!trg_judge(s->on[i], in, why) || *d.word)
 			continue;
-		fires = s->on[i];
-		memcpy(first, why, sizeof(first));
+		snprintf(d.word, sizeof(d.word), "%s", trg_word(s->on[i]));
+		snprintf(d.why, sizeof(d.why), "%s", why);
+		if (trg_is_hang(s->on[i]))
+			put_pids(s, &d);
 	}
-	if (fires && !s->detached)
-		write_last(s, trg_word(fires), first, trg_is_hang(fires));
+	if (*d.word && !s->detached)
+		serve_write_last(s, &d, s->run.o->flight_ns);
 }
 
 /* ---- intervals */
@@ -127,7 +141,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 
 	s->pids.len = 0;
 	if (!s->detached)
-		ses_each_process(s->run->ses, add_process, s);
+		ses_each_process(s->run.ses, add_process, s);
 	in.pids = (const pid_t *)s->pids.data;
 	in.npids = buf_count(&s->pids, pid_t);
 	if (met_take(s->metrics, &in)) {
@@ -135,8 +149,13 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 		return cmd_fail(&e);
 	}
 	judge(s, &(struct trg_input){about, m, in.pids, in.npids, in.now_ns});
-	if (s->run->o->textfile)
+	if (s->run.o->textfile)
 		write_textfile(s);
+	s->nintervals++;
+	s->about = about;
+	s->model = m;
+	serve_answer(s);
+	s->model = NULL;
 	return CMD_OK;
 }
 
@@ -146,8 +165,9 @@ static bool on_input(void *ctx)
 	struct serve *s = ctx;
 	uint64_t expired;
 
-	if (s->timer >= 0 && read(s->timer, &expired, sizeof(expired)) == sizeof(expired))
+	if (read(s->timer, &expired, sizeof(expired)) == sizeof(expired) && s->watchdog)
 		notify_send("WATCHDOG=1");
+	serve_answer(s);
 	return false;
 }
 
@@ -179,18 +199,18 @@ static void set_defaults(struct cmd_opts *o)
 	o->trace_dir = o->trace_dir ? o->trace_dir : ".";
 }
 
+/* Ticks for the watchdog, and because the server must hear from this thread although no interval ends. */
 static int open_timer(struct serve *s, struct err *e)
 {
-	const uint64_t ns = notify_watchdog_ns();
+	const uint64_t watchdog = notify_watchdog_ns(), ns = watchdog && watchdog < TICK_NS ? watchdog : TICK_NS;
 	const struct timespec every = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	struct epoll_event ev = {.events = EPOLLIN};
 
+	s->watchdog = watchdog;
 	s->wake = epoll_create1(EPOLL_CLOEXEC);
-	if (ns)
-		s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (s->wake < 0 ||
-	    (ns && (s->timer < 0 || timerfd_settime(s->timer, 0, &(struct itimerspec){every, every}, NULL) ||
-		    epoll_ctl(s->wake, EPOLL_CTL_ADD, s->timer, &ev))))
+	s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->wake < 0 || s->timer < 0 || timerfd_settime(s->timer, 0, &(struct itimerspec){every, every}, NULL) ||
+	    epoll_ctl(s->wake, EPOLL_CTL_ADD, s->timer, &ev))
 		return err_set(e, ERR_RUNTIME, -errno, "cannot wait for events (epoll, timerfd): %s", strerror(errno));
 	return 0;
 }
@@ -212,7 +232,6 @@ static int open_conditions(struct serve *s, const struct cmd_opts *o, struct err
 static int serve_once(struct serve *s, const struct cmd_opts *given)
 {
 	struct cmd_opts own = *given;
-	struct run r;
 	const struct run_live live = {.ctx = s,
 				      .fd = s->wake,
 				      .second = on_interval,
@@ -224,22 +243,24 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	int code;
 
 	set_defaults(&own);
-	s->run = &r;
 	s->reload = s->ends = s->detached = false;
 	s->ndumps = s->nwritten = 0;
+	s->asked = SERVE_IDLE;
 	if (open_conditions(s, &own, &e) || (own.textfile && out_check(own.textfile, &e)))
 		return cmd_fail(&e);
 	notify_send("READY=1");
-	if (!run_prepare(&r, &own, NULL, &live, &e) && !run_start(&r, &e)) {
-		run_wait(&r);
+	if (!run_prepare(&s->run, &own, NULL, &live, &e) && !run_start(&s->run, &e)) {
+		s->started = true;
+		run_wait(&s->run);
+		s->started = false;
 		s->detached = true;
-		if (!ses_stop(r.ses, &ended))
-			ses_interval(r.ses);
+		if (!ses_stop(s->run.ses, &ended))
+			ses_interval(s->run.ses);
 	}
 	if (s->ends || s->reload) /* also while it waited for the first process, which is no error */
 		e = (struct err){0};
-	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(r.ses);
-	run_free(&r);
+	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(s->run.ses);
+	run_free(&s->run);
 	return code;
 }
 
@@ -271,6 +292,7 @@ static void fini(struct serve *s)
 {
 	unsigned i;
 
+	serve_close(s);
 	met_free(s->metrics);
 	for (i = 0; i < CMD_ON_MAX; i++)
 		trg_free(s->on[i]);
@@ -284,7 +306,7 @@ static void fini(struct serve *s)
 
 int cmd_serve(const struct cmd_opts *given)
 {
-	struct serve s = {.metrics = met_new(), .wake = -1, .timer = -1};
+	struct serve s = {.metrics = met_new(), .wake = -1, .timer = -1, .due = -1, .written = -1};
 	struct config f = {.text = {0}};
 	struct cmd_opts o;
 	struct err e = {0};
@@ -296,7 +318,7 @@ int cmd_serve(const struct cmd_opts *given)
 		open_timer(&s, &e);
 	code = e.code ? cmd_fail(&e) : load(given, &f, &o, false);
 	while (!code) {
-		code = serve_once(&s, &o);
+		code = s.http || !serve_listen(&s, &o, &e) ? serve_once(&s, &o) : cmd_fail(&e);
 		if (code || !s.reload)
 			break;
 		notify_send("RELOADING=1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/notify.h"
+#include "cmd/serve/notify.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "cmd/serve.h"
+#include "cmd/serve/serve.h"
 #include "record/record.h"
 
 #define PREFIX	   "mxbpf-"
@@ -128,7 +128,7 @@ static int run_now(const char *pids, int fd)
 static void write_now(const struct serve *s, const struct serve_dump *d, struct err *e)
 {
 	char path[PATH_MAX];
-	int fd = create(s->run->o->trace_dir, d->word, ".txt", path, e), status;
+	int fd = create(s->run.o->trace_dir, d->word, ".txt", path, e), status;
 
 	if (fd < 0)
 		return;
@@ -144,9 +144,10 @@ static void write_now(const struct serve *s, const struct serve_dump *d, struct 
 
 int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 {
-	const struct cmd_opts *o = s->run->o;
+	const struct cmd_opts *o = s->run.o;
 	struct rec_reader *r = NULL;
 	char path[PATH_MAX], why[2 * TRG_WHY_BYTES];
+	const uint64_t one = 1;
 	struct err e = {0};
 	int to;
 
@@ -155,10 +156,13 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 	if (!e.code && !rec_reader_open(fd, &r, &e)) {
 		to = create(o->trace_dir, d->word, ".mxd", path, &e);
 		if (to >= 0)
-			rec_write_tail(r, o->flight_ns, to, &e);
+			rec_write_tail(r, d->ns, to, &e);
 	}
 	rec_reader_close(r);
 	fmt_safe(why, sizeof(why), d->why, strlen(d->why));
+	snprintf(s->file, sizeof(s->file), "%s", e.code ? "" : path);
+	if (s->written >= 0 && write(s->written, &one, sizeof(one)) < 0)
+		cmd_warn("a client is not told of its recording: %s", strerror(errno));
 	if (e.code)
 		cmd_warn("the last seconds were not written (%s): %s", why, e.why);
 	else

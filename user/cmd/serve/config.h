@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file of options: on each line "name" or "name = value", as on the command line without the dashes; # begins a
  * comment. */
-#ifndef CMD_CONFIG_H
-#define CMD_CONFIG_H
+#ifndef CMD_SERVE_CONFIG_H
+#define CMD_SERVE_CONFIG_H
 
 #include "cmd/option.h"
 
