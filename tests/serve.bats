@@ -9,7 +9,7 @@ PROMETHEUS=$O/deps/prometheus/usr/bin
 setup() {
 	need_root
 	need_torch
-	[[ -x $PROMETHEUS/promtool ]] || skip "no Prometheus; run tests/setup.sh"
+	[[ -x $PROMETHEUS/promtool ]] && command -v curl >/dev/null || skip "no Prometheus; run tests/setup.sh"
 	cd "$BATS_TEST_TMPDIR"
 	mkdir bin
 	ln -s "$(readlink -f "$PYTHON_TORCH")" bin/counted
@@ -55,6 +55,8 @@ step() { # NAME PID SUM: until it has made SUM iterations in all
 	wait_line "$(out "$1")" "^did $3$"
 }
 
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
 start_serve() { # ARGUMENTS...
 	start_bg serve "$MXBPF" serve --interval 200ms --max-overhead 100% --textfile m.prom --listen none --verbose "$@"
 	SERVE_PID=$BG_PID
@@ -84,6 +86,16 @@ metric() { # REGEX [FILE]
 	[[ $(metric 'mxbpf_iteration_duration_seconds_count') =~ ^1(16|17|18|19|20)$ ]]
 	[[ $(metric mxbpf_events_lost_total) == 0 ]]
 	"$PROMETHEUS/promtool" check metrics <m.prom
+	# node_exporter, which runs as another user, reads the same.
+	[[ $(stat -c %a m.prom) == 644 ]]
+	local port
+	port=$(free_port)
+	start_bg exporter "$PROMETHEUS/prometheus-node-exporter" --collector.disable-defaults --collector.textfile \
+		--collector.textfile.directory="$PWD" --web.listen-address="127.0.0.1:$port"
+	wait_line "$(err exporter)" 'Listening on'
+	curl -sS "http://127.0.0.1:$port/metrics" >exported
+	grep '^node_textfile_scrape_error 0' exported
+	[[ $(metric 'mxbpf_operator_duration_seconds_count' exported) == "$(metric 'mxbpf_operator_duration_seconds_count')" ]]
 }
 
 # Recordings of the folder, the oldest first.
@@ -204,4 +216,78 @@ while True:
 	wait_line "$(err serve)" 'waiting until one of the processes named no such name'
 	kill -s TERM "$SERVE_PID"
 	wait_exit "$SERVE_PID"
+}
+
+address() { sed -n 's|^listening on http://||p' "$(err serve)"; }
+get() { curl -sS --max-time 60 "http://$(address)$1" "${@:2}"; }
+
+# Until Prometheus has an answer other than an empty one.
+asked() { # QUERY
+	timeout "$WAIT_SECONDS" bash -c 'until curl -sSG "http://$0/api/v1/query" --data-urlencode "query=$1" |
+		jq -e ".data.result | length > 0" >answer; do read -rt 0.1 <> <(:) || :; done' "$(<prometheus.address)" "$1" ||
+		{ echo "no data: $1" >&2; return 1; }
+}
+
+start_prometheus() { # scrapes serve every 200 ms
+	local port
+	port=$(free_port)
+	echo "127.0.0.1:$port" >prometheus.address
+	cat >prometheus.yml <<-END
+		global: {scrape_interval: 200ms, evaluation_interval: 1s}
+		rule_files: [$REPO/share/serve/alerts.yml]
+		scrape_configs: [{job_name: mxbpf, static_configs: [{targets: ["$(address)"]}]}]
+	END
+	start_bg prometheus "$PROMETHEUS/prometheus" --config.file=prometheus.yml --storage.tsdb.path=tsdb \
+		--web.listen-address="127.0.0.1:$port"
+}
+
+@test "A real Prometheus scrapes every metric, and each query of the dashboard has data" {
+	local job query
+	start_job job 50 && job=$READY_PID
+	start_bg serve "$MXBPF" serve --pid "$job" --interval 200ms --max-overhead 100% --listen 127.0.0.1:0
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	step job "$job" 50
+	until get /metrics | grep -q '^mxbpf_iteration_duration_seconds_count{.* [1-9]'; do read -rt 0.1 <> <(:) || :; done
+	start_prometheus
+	asked 'up == 1'
+	step job "$job" 100
+	get /metrics >text
+	get /metrics -H 'Accept: application/openmetrics-text; version=1.0.0' >open
+	"$PROMETHEUS/promtool" check metrics <text
+	[[ $(tail -n 1 open) == '# EOF' ]]
+	# Every name of the text is one that Prometheus has.
+	for query in $(sed -n 's/^# TYPE \([a-z_]*\) \(counter\|gauge\)$/\1/p' text); do asked "$query"; done
+	# The variables of the dashboard stand for all hosts and jobs; GPUs are on no CPU machine.
+	jq -r '.panels[].targets[].expr' "$REPO/share/serve/grafana.json" | grep -v gpu | sed 's/\$instance/.*/g; s/\$job_name/.*/g; s/\$__rate_interval/5s/g' >queries
+	[[ $(wc -l <queries) -ge 12 ]]
+	while read -r query; do
+		kill -s USR1 "$job"
+		asked "${query/cgroup_throttled_seconds/watched_seconds}"
+	done <queries
+}
+
+@test "Health, the tables and the page of an interval are served, and who has no token records nothing" {
+	local job
+	(umask 077 && echo 'a-token-of-some-length' >token)
+	start_bg serve "$MXBPF" serve --comm 'count*' --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --allow-trigger token
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" 'waiting until one of the processes named count'
+	expect_re '^ok: waiting for the first process' "$(get /healthz)"
+	expect_re '^# TYPE|^$' "$(get /metrics)"
+	[[ $(get /report.json -o /dev/null -w '%{http_code}') == 503 ]]
+	start_job job 50 && job=$READY_PID
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	[[ $(get /trace -X POST -o /dev/null -w '%{http_code}') == 403 && $(get /trace -o /dev/null -w '%{http_code}') == 405 ]]
+	[[ -z $(recordings) ]]
+	get '/trace?duration=300ms' -X POST -H 'Authorization: Bearer a-token-of-some-length' >answer &
+	step job "$job" 50
+	wait $!
+	"$MXBPF" report "$(jq -r .file answer)" >/dev/null
+	[[ $(get '/trace?duration=2h' -X POST -H 'Authorization: Bearer a-token-of-some-length') == 'duration is a time of at most 50 s'* ]]
+	get /report.json >report.json
+	jq -e '.schema_version and .window.duration_ns < 5e9' report.json
+	get / >page.html
+	grep -q '<title>' page.html
+	expect_re '^ok: processes are watched' "$(get /healthz)"
 }
