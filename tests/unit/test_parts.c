@@ -165,8 +165,45 @@ static void test_passes(void)
 	}
 }
 
+/* Iterations of TOTAL from number `from` to number `to`, with backward passes or, as with --max-overhead, without. */
+static void iterations(uint64_t from, uint64_t to, bool passes)
+{
+	uint64_t i;
+
+	for (i = from; i < to; i++) {
+		if (passes)
+			span(PASS, LOOP, i * TOTAL + 1000, 2000, 0);
+		span(STEP, LOOP, i * TOTAL + 9000, 10, MXBPF_SPAN_USER);
+	}
+	CHECK(!mdl_fold_end(model));
+}
+
+static void test_unseen_passes(void)
+{
+	const struct mxbpf_iteration *it;
+	size_t n, i, before;
+
+	TEST("iterations are found again after backward passes are not seen any more, and none is longer than it was")
+	{
+		begin();
+		iterations(0, 10, true);
+		steps_iterations(model, &before);
+		CHECK(before >= 9);
+		iterations(10, 100, false);
+		it = steps_iterations(model, &n);
+		CHECK(n >= before + 50 && n < before + 90);
+		for (i = 0; i < n; i++)
+			CHECK(it[i].dur_ns <= TOTAL * 1000);
+		iterations(100, 110, true);
+		steps_iterations(model, &before);
+		CHECK(before >= n + 9 && before <= n + 10);
+		mdl_free(model);
+	}
+}
+
 int main(void)
 {
+	test_unseen_passes();
 	test_exchanges();
 	test_passes();
 	return unit_end();

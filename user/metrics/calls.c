@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "feature/cost/cost.h"
 #include "metrics/priv.h"
 
 #define LEAST_SHARE 100 /* a name has series of its own if it has at least one part in so many of its kind's time */
@@ -53,8 +52,6 @@ static void take_row(struct met *m, const struct met_input *in, const struct mdl
 	met_label(&l, operator? "operator" : "call", name, len);
 	met_observe_hist(m, operator? MET_OPERATOR : MET_CALL, l.text, row->hist, row->total_ns);
 	met_add(m, operator? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, row->self_ns);
-	if (cost_is_partial(in->model, row, false))
-		met_set(m, MET_PARTIAL, p->labels, 1);
 }
 
 int met_take_calls(struct met *m, const struct met_input *in)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "feature/cost/cost.h"
 #include "feature/findings/findings.h"
 #include "feature/machine/machine.h"
 #include "feature/steps/steps.h"
@@ -231,13 +232,14 @@ static void take_sources(struct met *m, const struct mdl_session *s)
 	}
 }
 
-static void take_self(struct met *m, const struct mdl_session *s)
+static void take_self(struct met *m, const struct mdl_session *s, const struct mdl *model)
 {
 	struct tgt_usage u;
 	struct met_labels l = {0};
 
 	met_label_text(&l, "version", s->mxbpf_version);
 	met_set(m, MET_BUILD, l.text, 1);
+	met_set(m, MET_PARTIAL, NULL, cost_has_partial(model));
 	met_add(m, MET_WATCHED, NULL, s->duration_ns);
 	met_add(m, MET_ADDED, NULL, s->cost.added_ns);
 	met_set(m, MET_OWN_CPU, NULL, (int64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
@@ -252,7 +254,7 @@ static void take_self(struct met *m, const struct mdl_session *s)
 
 int met_take(struct met *m, const struct met_input *in)
 {
-	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_LIVE, MET_FINDING, MET_PARTIAL};
+	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_LIVE, MET_FINDING};
 	size_t i;
 	int err;
 
@@ -273,6 +275,6 @@ int met_take(struct met *m, const struct met_input *in)
 	err = take_jobs(m, in);
 	take_machine(m, in->model);
 	take_sources(m, in->session);
-	take_self(m, in->session);
+	take_self(m, in->session, in->model);
 	return err;
 }

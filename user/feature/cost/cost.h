@@ -37,6 +37,7 @@ struct cost_state {
 int cost_partial_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int cost_partial_emit(const struct mdl *m, struct buf *out);
 int cost_partial_copy(struct mdl *to, const struct mdl *from);
+int cost_partial_move(struct mdl *to, struct mdl *from, uint64_t now_ns);
 void cost_partial_fini(struct mdl *m);
 
 /* Iterations with and without watching, of the process with the most time in iterations. */

@@ -194,6 +194,7 @@ const struct mdl_feature feature_cost = {
 	.kinds = {{MXBPF_AGG_COST, cost_fold}, {MXBPF_PARTIAL, cost_partial_fold}},
 	.emit = cost_partial_emit,
 	.copy = cost_partial_copy,
+	.move = cost_partial_move,
 	.fini = cost_partial_fini,
 	.span = cost_span,
 	.emit_row = cost_emit_row,

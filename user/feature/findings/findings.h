@@ -37,6 +37,7 @@ struct facts {
 	unsigned cpus;	       /* of the machine; 0: not known */
 	unsigned allowed_cpus; /* of these, the job may use so many */
 	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
+	bool partial;	       /* so it is with operators, because of --max-overhead */
 
 	/* The loop with the most time, see choose_loop(); its parts are sums over its iterations. */
 	struct {

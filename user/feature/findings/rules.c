@@ -341,9 +341,14 @@ static double slow_share(const struct facts *f);
 #define SLOW_LEAST     0.1
 #define OWN_LINE_LEAST 0.4 /* share of the looks at slow iterations by which their line is more frequent there */
 
-/* Its own code, while nothing computes and nothing is exchanged. A line of slow iterations only is reported as such. */
+/*
+ * Its own code, while nothing computes and nothing is exchanged. A line of slow iterations only is reported as such.
+ * Operators that are not probed look like own code.
+ */
 static double own_share(const struct facts *f)
 {
+	if (f->partial)
+		return 0;
 	if (slow_share(f) >= SLOW_LEAST && f->slow_line_more >= OWN_LINE_LEAST &&
 	    !strcmp(f->own_line.text, f->slow_line.text))
 		return 0;

@@ -25,6 +25,7 @@
 #define FACTOR_LEAST 0.5 /* between estimates and what was measured */
 #define FACTOR_MOST  4.0
 #define FOREIGN_MAX  16 /* steps of other optimizers, after which another one counts */
+#define ALONE_MAX    32 /* steps without a backward pass, after which passes are not seen any more, see ends_step() */
 
 /* The meaning of a span for iterations, by its name. */
 enum role {
@@ -72,6 +73,7 @@ struct process {
 	uint32_t call_tid;   /* thread of the last such call, if its end is not known yet; else 0 */
 	uint64_t main_key;   /* key of the optimizer that counts; 0: none yet */
 	unsigned foreign;    /* steps of other optimizers since its last step */
+	unsigned alone;	     /* steps of optimizers since the last backward pass */
 	struct extent ended; /* the last iteration; end_ns 0: none. It waits for spans that ran across its end. */
 	struct buf pieces;   /* struct piece, of the last iteration and the current one */
 	int64_t live_bytes;  /* allocated less freed since the window began */
@@ -239,6 +241,7 @@ static void may_end(struct state *m, struct process *p, uint8_t what, uint64_t k
 static int begins_pass(struct state *m, struct process *p)
 {
 	p->passes = true;
+	p->alone = 0;
 	return p->burst ? end_burst(m, p) : 0;
 }
 
@@ -360,11 +363,20 @@ static int put_piece(struct process *p, const struct mxbpf_span *s, enum role ro
 	return buf_put(&p->pieces, &piece, sizeof(piece));
 }
 
-/* Handles the end of an optimizer's step. If backward passes are seen, they say which steps belong together. */
+/*
+ * Handles the end of an optimizer's step. If backward passes are seen, they say which steps belong together. Passes
+ * that were seen may be so no longer, because --max-overhead has left out their probes; then each step is the end of an
+ * iteration, and those up to now cannot be told apart.
+ */
 static int ends_step(struct state *m, struct process *p, const struct mxbpf_span *s)
 {
 	may_end(m, p, MXBPF_STEP_OPTIMIZER, s->name_id, s->h.ts_ns + s->dur_ns, s->tid);
-	return p->passes ? 0 : end_burst(m, p);
+	if (p->passes && ++p->alone < ALONE_MAX)
+		return 0;
+	if (p->passes)
+		p->start_ns = 0;
+	p->passes = false;
+	return end_burst(m, p);
 }
 
 /* Looks for the end of an iteration in a span. */
