@@ -41,7 +41,7 @@ whole() {
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 3s -q -o file.txt
 	expect_short file.txt
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 2500ms -q --interval 1s >series
-	csplit -s -f part series '/^-\{70,\}$/+2'
+	csplit -s -f part series '/^-\{70,\}$/-1' # without the rule and the blank line before it
 	expect_short part00
 	"$MXBPF" --pid "$WORKLOAD_PID" -d 3s -q --all >all
 	expect_all all "$@"
