@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Parses any bytes as the texts and tables of a hostile process: its mappings, groups and mounts, the tables of lines
- * of its Python code, and the description of a session in a recording. The first byte of the input selects the parser.
+ * of its Python code, the description of a session in a recording, and datagrams to the daemon of Kineto. The first
+ * byte of the input selects the parser.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "feature/machine/read_priv.h"
+#include "kineto/priv.h"
 #include "python/priv.h"
 #include "record/record.h"
 #include "target/priv.h"
@@ -94,7 +96,7 @@ static const py_line_fn lines[] = {py_line_lnotab, py_line_ranges, py_line_locat
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	unsigned which = size ? *data % (NTEXTS + NLINES) : 0;
+	unsigned which = size ? *data % (NTEXTS + NLINES + 1) : 0;
 	char *copy = size ? malloc(size) : NULL; /* its end is the end of the memory */
 
 	if (!copy)
@@ -103,6 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	copy[size - 1] = '\0';
 	if (which < NTEXTS)
 		texts[which](copy);
+	else if (which == NTEXTS + NLINES)
+		kin_parse(data + 1, size - 1);
 	else
 		lines[which - NTEXTS]((const uint8_t *)copy, size - 1, 1, size > 2 ? data[1] * 256u + data[2] : 0);
 	free(copy);

@@ -27,6 +27,7 @@ seed_fuzz_text() {
 	for byte in 6 7 8; do
 		printf '%b\0\x02\x02\x01\x7f\x80\xda\x01\xf8\x02' "\\x0$byte" >"$1/lines$byte"
 	done
+	{ printf '\x09\x14\0\0\0\0\0\0\0req'; head -c 29 /dev/zero; printf '\x02\0\0\0\x01'; head -c 15 /dev/zero; } >"$1/request"
 }
 
 # shellcheck disable=SC2317

@@ -20,6 +20,7 @@ ROOMS = {
     'adapter': ('plan/probe.h', ''),
     'plan': ('adapter base elf insn target', 'elf.h'),
     'job': ('base target', ''),
+    'kineto': ('base target', ''),
     'attach': ('base feature.read plan', 'bpf/ mxbpf.skel.h'),
     'records': ('base', ''),
     'agent': ('adapter attach base elf now plan python records target', 'bpf/ elf.h'),
@@ -48,7 +49,7 @@ ROOMS = {
     'targets': ('adapter agent attach base feature.read job model plan session source symbols target', ''),
     'serve': ('base', 'zlib.h microhttpd.h'),
     'gpu_only': ('agent base feature.fold model record records session source', ''),
-    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn metrics model now plan record serve session source target top trigger view', 'cjson/'),
+    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto metrics model now plan record serve session source target top trigger view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (
