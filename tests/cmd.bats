@@ -74,6 +74,11 @@ header() { # MAJOR, two hex digits
 		--pid 1 --reset|--reset.*--interval TIME
 		--pid 1 --stack-depth 3|--stack-depth needs --by stack
 		report f --by module --stack-depth 3|--stack-depth needs --by stack
+		trace --pid 1 --via nsys|--via.*one of kineto
+		trace --pid 1 --via kineto --with shape|--with.*one of shapes, stacks.*did you mean 'shapes'
+		trace --pid 1,2 --via kineto|--pid: only one process
+		trace --pid 1 --via kineto -d 2h|--duration.*too long
+		trace --pid 1 --via kineto --steps 0|--steps.*from 1 to
 	CASES
 }
 
@@ -110,6 +115,8 @@ header() { # MAJOR, two hex digits
 		-p|--pid needs a value: PID
 		-d 1|--pid PID is missing
 		record|--pid PID is missing.*mxbpf record --pid PID
+		trace --pid 1|--via PROFILER is missing.*mxbpf trace --via kineto
+		trace --via kineto|--pid PID is missing
 		report|mxbpf report FILE
 		export|mxbpf export FILE
 		--pid 1 --quiet=yes|--quiet takes no value
@@ -155,7 +162,7 @@ header() { # MAJOR, two hex digits
 	run --separate-stderr "$MXBPF"
 	[[ $status == 2 && -z $output ]]
 	[[ ${stderr_lines[0]} == "Usage: mxbpf --pid PID"* ]]
-	((${#stderr_lines[@]} <= 12))
+	((${#stderr_lines[@]} <= 13)) # a line for each command, and one that names --help
 }
 
 @test "The help of every command goes to stdout in 80 columns with exit code 0, by three spellings" {
@@ -174,14 +181,14 @@ header() { # MAJOR, two hex digits
 @test "The first page of --help has at most 60 lines and names the groups of options, each of which has a page" {
 	(($("$MXBPF" --help | wc -l) <= 60))
 	mapfile -t groups < <("$MXBPF" --help | sed -n '/by group/,/^$/s/^  \([a-z]\+\) .*/\1/p')
-	[[ ${groups[*]} == "target probes measure window tables files metrics general all" ]]
+	[[ ${groups[*]} == "target probes measure window tables files metrics requests general all" ]]
 	for group in "${groups[@]}"; do
 		run --separate-stderr "$MXBPF" help "$group"
 		[[ $status == 0 && -z $stderr && $(wc -L <<<"$output") -le 80 ]]
 		(($(options_of_help <<<"$output" | wc -l) >= 5))
 		[[ $group == all ]] || ((${#lines[@]} <= 40))
 	done
-	for group in "${groups[@]:0:8}"; do
+	for group in "${groups[@]:0:9}"; do
 		"$MXBPF" help "$group" | options_of_help
 	done | sort | cmp - <("$MXBPF" help all | options_of_help | sort)
 	fails 2 "'nonsense' is not a command \(record, .*\) or a group of options \(target, .*, all\)$" help nonsense
@@ -317,7 +324,7 @@ lost_output() {
 	run groff -man -ww -z -Tutf8 mxbpf.1
 	[[ $status == 0 && -z $output ]]
 	[[ $(sed -n 's/^\.SH //p' mxbpf.1 | tr '\n' ,) == \
-		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,RUNNING A COMMAND,CHILD PROCESSES,OUTPUT,NOT SUPPORTED,OPEN CALLS,INTERVALS,MEMORY,OPENMP TEAMS,LIFE OF AN OPERATOR,ITERATIONS,COLUMNS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
+		"NAME,SYNOPSIS,DESCRIPTION,COMMANDS,OPTIONS,RUNNING A COMMAND,CHILD PROCESSES,OUTPUT,NOT SUPPORTED,OPEN CALLS,REQUESTS TO KINETO,INTERVALS,MEMORY,OPENMP TEAMS,LIFE OF AN OPERATOR,ITERATIONS,COLUMNS,SIGNALS,OVERHEAD,LIMITS,EXIT STATUS,FILES,SECURITY,EXAMPLES," ]]
 	page=$(groff -man -Tascii -P-cbou mxbpf.1)
 	while read -r option; do
 		[[ $page == *"$option"* ]]
@@ -342,7 +349,7 @@ complete_words() {
 	[[ $(complete_words mxbpf --sort p) == "p99" ]]
 	[[ $(complete_words mxbpf --sort = na) == "name" ]]
 	[[ $(complete_words mxbpf --probes op,w) == "op,wait" ]]
-	[[ $(complete_words mxbpf help t) == "top target tables" ]]
+	[[ $(complete_words mxbpf help t) == "top trace target tables" ]]
 	[[ $(complete_words mxbpf report --tra) == "" ]]
 	[[ $(complete_words mxbpf report a) == "a job.mxd" ]]
 	[[ $(complete_words mxbpf export f -f c) == "chrome chrome-classic" ]]

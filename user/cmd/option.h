@@ -62,6 +62,9 @@ struct cmd_opts {
 	unsigned nbase;
 	const char *fail_on[CMD_FAIL_MAX]; /* --fail-on, which cmp_limit_parse() accepts; borrowed from argv */
 	unsigned nfail_on;
+	const char *via;		       /* --via */
+	unsigned with;			       /* --with: mask of kin_with_word() */
+	unsigned steps;			       /* --steps; 0: --duration counts */
 	struct cmd_given given[CMD_GIVEN_MAX]; /* the first of them */
 	unsigned ngiven;
 	char **args; /* operands; borrowed from argv */
@@ -80,7 +83,8 @@ enum cmd_bit {
 	CMD_BIT_DIFF = 1 << 7,
 	CMD_BIT_TOP = 1 << 8,
 	CMD_BIT_SERVE = 1 << 9,
-	CMD_BIT_HELP = 1 << 10, /* the last one */
+	CMD_BIT_TRACE = 1 << 10,
+	CMD_BIT_HELP = 1 << 11, /* the last one */
 };
 #define CMD_LIVE   (CMD_BIT_ATTACH | CMD_BIT_RECORD)
 #define CMD_WATCH  (CMD_BIT_TOP | CMD_BIT_SERVE)

@@ -11,6 +11,7 @@
 #include "attach/attach.h"
 #include "base/memory.h"
 #include "base/near.h"
+#include "kineto/kineto.h"
 #include "model/feature.h"
 #include "mxbpf_file.h"
 #include "mxbpf_gpu.h"
@@ -82,6 +83,11 @@ static const char *word_api(unsigned i)
 static const char *word_backend(unsigned i)
 {
 	return att_backends[i] ? att_backends[i]->name : NULL;
+}
+
+static const char *word_via(unsigned i)
+{
+	return i ? NULL : "kineto";
 }
 
 static const struct {
@@ -381,7 +387,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Files", .commands = CMD_BIT_EXPORT,
 	 .help = "Write to FILE; .gz compresses, - is stdout. In a directory (DIR/), write one trace per recording, named by rank. DIR.arrow is a data set of tables and calls", .def = "stdout, unless it is a terminal",
 	 .set = cmd_set_path, CMD_FIELD(output)},
-	{.name = "force", .sees_gpu = true, .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF,
+	{.name = "force", .sees_gpu = true, .group = "Files", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_TRACE,
 	 .help = "Replace any existing file; without this option, only files that mxbpf wrote in the same format",
 	 .set = cmd_set_flag, CMD_FIELD(force),
 	 AGENT_YES},
@@ -389,6 +395,23 @@ static const struct cmd_option fixed[] = {
 	 .help = "Keep at most SIZE of records; mxbpf deletes the oldest records, counts them, and keeps them in the tables", .def = "2G",
 	 .set = cmd_set_bytes, CMD_FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40,
 	 AGENT_YES},
+	{.name = "via", .arg = "PROFILER", .group = "Requests", .commands = CMD_BIT_TRACE, .required = CMD_BIT_TRACE,
+	 .help = "Ask this profiler, which is in the process, for the trace", .set = cmd_set_word, CMD_FIELD(via), .word = word_via},
+	{.name = "pid", .letter = 'p', .arg = "PID", .group = "Requests", .commands = CMD_BIT_TRACE, .required = CMD_BIT_TRACE,
+	 .help = "Trace this process, which was started with KINETO_USE_DAEMON=1", .set = cmd_set_pids, CMD_FIELD(ses.choice), .max = 1},
+	{.name = "job", .group = "Requests", .commands = CMD_BIT_TRACE,
+	 .help = "Trace all descendants of the process, too, each into a file of its own", .set = cmd_set_flag, CMD_FIELD(ses.choice.job)},
+	{.name = "with", .arg = "LIST", .group = "Requests", .commands = CMD_BIT_TRACE,
+	 .help = "Let the profiler record these as well, joined by commas; each makes the trace cost more",
+	 .def = "operators and annotations only", .set = cmd_set_mask, CMD_FIELD(with), .word = kin_with_word, .word_help = kin_with_help},
+	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Requests", .commands = CMD_BIT_TRACE,
+	 .help = "Trace for TIME; the profiler keeps all of it in the memory of the process", .def = "1s", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns),
+	 .min = 1000000, .max = 600ull * 1000000000},
+	{.name = "steps", .arg = "N", .group = "Requests", .commands = CMD_BIT_TRACE,
+	 .help = "Trace N steps of the optimizer instead of a time", .set = cmd_set_number, CMD_FIELD(steps), .min = 1, .max = 10000},
+	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Requests", .commands = CMD_BIT_TRACE,
+	 .help = "Write the trace to FILE (.json, .json.gz), - is stdout; several processes have their numbers in the names of their files",
+	 .def = "mxbpf-PID-UTC.json in this directory", .set = cmd_set_path, CMD_FIELD(output)},
 	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
 	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30,
@@ -401,7 +424,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Attach probes by this kernel interface", .def = "the first that the kernel supports",
 	 .set = cmd_set_word, CMD_FIELD(ses.backend), .word = word_backend,
 	 AGENT_YES},
-	{.name = "quiet", .letter = 'q', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_NOW | CMD_BIT_SERVE,
+	{.name = "quiet", .letter = 'q', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_NOW | CMD_BIT_SERVE | CMD_BIT_TRACE,
 	 .help = "Print no progress on stderr", .set = cmd_set_flag, CMD_FIELD(quiet),
 	 AGENT_YES},
 	{.name = "verbose", .letter = 'v', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_BIT_SERVE,

@@ -75,6 +75,14 @@ const struct cmd cmd_table[] = {
 		.run = cmd_serve,
 	},
 	{
+		.name = "trace",
+		.synopsis = "--via kineto --pid PID [options]",
+		.help = "ask PyTorch's own profiler for a trace, if the job was started with KINETO_USE_DAEMON",
+		.example = "sudo mxbpf trace --via kineto --pid 1234 --with shapes,stacks -o job.json",
+		.bit = CMD_BIT_TRACE,
+		.run = cmd_trace,
+	},
+	{
 		.name = "check",
 		.synopsis = "[--pid PID]",
 		.help = "show what the kernel supports, where each probe is, and why others are refused",
@@ -106,7 +114,8 @@ const struct cmd_group cmd_groups[CMD_NGROUPS] = {
 	{"Target", "which processes to profile"},	    {"Probes", "which calls to record, and how"},
 	{"Measure", "what to read with each call"},	    {"Window", "when to begin and to stop"},
 	{"Tables", "format, order and rows of the tables"}, {"Files", "recordings, traces and other outputs"},
-	{"Metrics", "what serve writes, and when"},	    {"General", "progress, buffers, backends"},
+	{"Metrics", "what serve writes, and when"},	    {"Requests", "what to ask a profiler in the process for"},
+	{"General", "progress, buffers, backends"},
 };
 
 const struct cmd_exit_text cmd_exits[] = {
