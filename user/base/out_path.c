@@ -106,6 +106,8 @@ static int look(struct out_place *p, struct err *e)
 	struct stat st;
 	int ret;
 
+	if (!*p->base)
+		return err_set(e, ERR_RUNTIME, -EISDIR, "cannot write %s: it names a directory", p->shown);
 	if (fstatat(p->dirfd, p->base, &st, AT_SYMLINK_NOFOLLOW)) {
 		ret = -errno;
 		p->what = OUT_NOTHING;
