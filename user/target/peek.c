@@ -151,11 +151,6 @@ int tgt_peek_cgroup(pid_t pid, struct buf *text)
 	return slurp_proc(pid, "cgroup", 65536, text);
 }
 
-int tgt_peek_environ(pid_t pid, struct buf *text)
-{
-	return slurp_proc(pid, "environ", TGT_ENVIRON_MAX_BYTES, text);
-}
-
 int tgt_peek_comm(pid_t pid, pid_t tid, char comm[32])
 {
 	char path[64];

@@ -47,6 +47,10 @@ int tgt_slurp_comm(int dirfd, const char *name, char comm[32]);
 /* Parses a number of digits only, up to INT32_MAX. Returns -1 for any other text. */
 int32_t tgt_number(const char *text);
 
+/* Reads the environment of the process with this directory of /proc, at most TGT_ENVIRON_MAX_BYTES. Returns 0 or
+ * -errno. */
+int tgt_environ(int procfd, pid_t pid, struct buf *text);
+
 /* Returns the value of a variable in the text of /proc/PID/environ, which a NUL follows, or NULL. */
 const char *tgt_env_find(const char *env, size_t bytes, const char *name);
 

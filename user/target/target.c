@@ -72,12 +72,12 @@ bool tgt_gone(const struct tgt *t)
 	return !tgt_alive(t) || (t->mapsfd >= 0 && !pread(t->mapsfd, &c, 1, 0));
 }
 
-static bool can_ptrace(void)
+static bool has_capability(unsigned cap)
 {
 	struct __user_cap_header_struct hdr = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct caps[2] = {0};
 
-	return !syscall(SYS_capget, &hdr, caps) && caps[0].effective & 1u << CAP_SYS_PTRACE;
+	return !syscall(SYS_capget, &hdr, caps) && caps[0].effective & 1u << cap;
 }
 
 /* Returns true if Yama forbids every process, whatever its capabilities, to inspect others. */
@@ -96,11 +96,15 @@ static bool yama_forbids_all(void)
 
 static const char *forbidden_by(void)
 {
-	if (!can_ptrace())
+	if (!has_capability(CAP_SYS_PTRACE))
 		return "CAP_SYS_PTRACE is missing; run mxbpf with sudo";
 	if (yama_forbids_all())
 		return "Yama forbids it to every process (kernel.yama.ptrace_scope is 3); set another value and "
 		       "restart the machine";
+	if (!has_capability(CAP_DAC_READ_SEARCH))
+		return "CAP_DAC_READ_SEARCH, which private folders of other users need, is missing; add it or run "
+		       "mxbpf with "
+		       "sudo";
 	return "a security module or a user namespace forbids it; run mxbpf on the host itself";
 }
 
@@ -300,7 +304,7 @@ bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
 	struct buf env = {0};
 	const char *value = NULL;
 
-	if (!tgt_slurp(t->procfd, "environ", TGT_ENVIRON_MAX_BYTES, &env))
+	if (!tgt_environ(t->procfd, t->pid, &env))
 		value = tgt_env_find(env.data, env.len, name);
 	if (value)
 		snprintf(text, max, "%s", value);
