@@ -60,7 +60,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test units progs gpu-double bench soak demo lint fuzz fuzz-hostile install uninstall clean distclean help
+.PHONY: all static check test units progs gpu-double bench soak demo lint fuzz fuzz-hostile install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -124,6 +124,9 @@ $(O)/obj/user/view/data/schema.o: share/report.schema.in.json
 $(O)/libmxbpf.a: $(OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcsD $@ $(OBJ)
+
+# For share/sbom.py.
+$(O)/mxbpf $(O)/mxbpf-static: private override LDFLAGS += -Wl,-Map=$@.map
 
 $(O)/mxbpf: $(O)/obj/user/main.o $(O)/libmxbpf.a
 	$(call say,LINK,$@)
@@ -304,7 +307,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak lint fuzz install uninstall clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak lint fuzz install uninstall deb sbom clean'
 	@echo 'test, check: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
@@ -342,15 +345,36 @@ install: all
 	install -D -m 644 $(O)/mxbpf.1 $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1
 	install -D -m 644 $(O)/report.schema.json $(DESTDIR)$(PREFIX)/share/mxbpf/report.schema.json
 	install -D -m 644 $(O)/mxbpf.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
+	install -D -m 644 share/serve/mxbpf-serve.service $(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service
+	sed -i 's|=/usr/bin/|=$(PREFIX)/bin/|' $(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service
+	install -m 644 $(filter-out %.service,$(wildcard share/serve/*)) $(DESTDIR)$(PREFIX)/share/mxbpf
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/mxbpf $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1 \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf $(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service
 	rm -rf $(DESTDIR)$(PREFIX)/share/mxbpf
+
+# What is linked, and a Debian package with it. STATIC=1: of the static binary  DEB_VERSION=: another version than VERSION
+BINARY      := mxbpf$(if $(STATIC),-static)
+DEB_VERSION ?= $(VERSION)
+EPOCH        = $${SOURCE_DATE_EPOCH:-$$(git -c safe.directory='*' log -1 --format=%ct 2>/dev/null || stat -c %Y VERSION)}
+sbom: $(O)/$(BINARY).spdx.json
+
+$(O)/%.spdx.json: $(O)/% share/sbom.py share/page/sbom.cdx.json $(wildcard vendor/*)
+	$(call say,SBOM,$@)
+	$(Q)[ -e $<.map ] || { rm $< && $(MAKE) -s --no-print-directory $<; }
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/sbom.py $< $(VERSION) >$@
+
+deb: all $(O)/$(BINARY).spdx.json
+	$(call say,DEB,$(O))
+	$(Q)rm -rf $(O)/deb
+	$(Q)$(MAKE) -s --no-print-directory install DESTDIR=$(abspath $(O))/deb PREFIX=/usr
+	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/deb/build.sh $(O) $(BINARY) $(DEB_VERSION)
 
 # Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
-	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/gpu $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf-static $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
+	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/gpu $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf-static $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json \
+		$(O)/deb $(O)/*.map $(O)/*.spdx.json $(O)/*.deb
 
 distclean:
 	rm -rf $(O)

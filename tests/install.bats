@@ -4,13 +4,16 @@
 
 load helpers
 
-@test "make install puts binary, man page and completion under DESTDIR and PREFIX, and make uninstall removes them" {
-	local dest=$BATS_TEST_TMPDIR/dest
-	make -C "$REPO" --no-print-directory O="$O" install DESTDIR="$dest" PREFIX=/usr
-	"$dest/usr/bin/mxbpf" --version
-	[[ -s $dest/usr/share/man/man1/mxbpf.1 && -s $dest/usr/share/bash-completion/completions/mxbpf ]]
-	cmp "$O/report.schema.json" "$dest/usr/share/mxbpf/report.schema.json"
-	make -C "$REPO" --no-print-directory O="$O" uninstall DESTDIR="$dest" PREFIX=/usr
+@test "make install puts binary, man page, completion and service under DESTDIR and PREFIX, and make uninstall removes them" {
+	local dest=$BATS_TEST_TMPDIR/dest top
+	top=$dest/opt/mxbpf
+	make -C "$REPO" --no-print-directory O="$O" install DESTDIR="$dest" PREFIX=/opt/mxbpf
+	"$top/bin/mxbpf" --version
+	[[ -s $top/share/man/man1/mxbpf.1 && -s $top/share/bash-completion/completions/mxbpf ]]
+	cmp "$O/report.schema.json" "$top/share/mxbpf/report.schema.json"
+	grep -q '^ExecStart=/opt/mxbpf/bin/mxbpf serve' "$top/lib/systemd/system/mxbpf-serve.service"
+	diff -x '*.service' -x '*.schema.json' -r "$REPO/share/serve" "$top/share/mxbpf"
+	make -C "$REPO" --no-print-directory O="$O" uninstall DESTDIR="$dest" PREFIX=/opt/mxbpf
 	[[ -z $(find "$dest" -type f) ]]
 }
 
