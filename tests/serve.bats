@@ -165,6 +165,39 @@ wait_recordings() { # N: until so many were written
 	expect_re "job[.]py\\([0-9]+\\)" "$(cat mxbpf-*-hang.txt)"
 }
 
+# Like the unit and the pod: the root of three capabilities, which can change no file but those of the current directory.
+least_privilege() {
+	local caps=-all,+bpf,+perfmon,+sys_ptrace
+	cat >least <<-EOF
+		#!/bin/bash -e
+		mount --bind '$PWD' '$PWD'
+		mount --bind /proc/sys /proc/sys
+		for place in / /sys /proc/sys; do mount -o remount,bind,ro \$place; done
+		cd '$PWD'
+		exec setpriv --bounding-set $caps --inh-caps $caps --ambient-caps $caps --no-new-privs '$MXBPF' "\$@"
+	EOF
+	MXBPF="unshare -m bash $PWD/least"
+}
+
+@test "Three capabilities and a file system that cannot be changed suffice to watch the job of another user, with its labels" {
+	local job other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	"${other[@]}" test -r "$PYTHON_TORCH" || skip "other users may not enter the folder of PyTorch"
+	start_ready job "${other[@]}" env -C / RANK=3 SLURM_JOB_ID=77 SLURM_JOB_NAME=trainer "$PYTHON_TORCH" -c "$JOB" 100 >/dev/null
+	job=$READY_PID
+	least_privilege
+	# shellcheck disable=SC2086 # words
+	start_bg serve $MXBPF serve --interval 200ms --max-overhead 100% --textfile m.prom --listen none --verbose --pid "$job"
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$BG_PID"
+	grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs):' "/proc/$BG_PID/status"
+	[[ $(awk '/^Cap(Eff|Bnd):/ { print $2 }' "/proc/$BG_PID/status" | uniq) == 000000c000080000 ]]
+	step job "$job" 100
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
+	cat m.prom "$(err serve)"
+	[[ $(metric 'mxbpf_operator_duration_seconds_count\{.*rank="3".*slurm_job="77".*operator="aten::sinh"') =~ ^70[07]$ ]]
+	[[ $(metric mxbpf_events_lost_total) == 0 && $(stat -c %a:%U m.prom) == 644:root ]]
+}
+
 @test "Alerts are what Prometheus accepts, each fires on what it is for, and none on a healthy job" {
 	"$PROMETHEUS/promtool" check rules "$REPO/share/serve/alerts.yml"
 	"$PROMETHEUS/promtool" test rules "$REPO/tests/serve/alerts_test.yml"

@@ -197,6 +197,7 @@ debian_packages
 mxnet
 pytorch
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
+virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
 virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||

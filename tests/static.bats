@@ -75,3 +75,29 @@ in_root() { # ARGS...
 	stack() { "$1" now --pid "$READY_PID" --format json -q -d 1s | jq -e -c '.threads[].stack[] | [.function, .address]'; }
 	expect_same "$(stack "$MXBPF")" "$(stack "$STATIC")"
 }
+
+@test "The list of what is linked into the static binary has every library whose functions it has" {
+	local function library
+	make -s -C "$REPO" --no-print-directory O="$O" STATIC=1 sbom
+	nm "$STATIC" | awk '$2 ~ /^[TtWw]$/ { print $3 }' >"$BATS_TEST_TMPDIR/functions"
+	jq -r '.packages[] | .name, (.sourceInfo // "")' "$O/mxbpf-static.spdx.json" >"$BATS_TEST_TMPDIR/listed"
+	while read -r function library; do
+		grep -qx "$function" "$BATS_TEST_TMPDIR/functions"
+		grep -qE "^(source package )?$library( |$)" "$BATS_TEST_TMPDIR/listed"
+	done <<-EOF
+		bpf_object__open_skeleton libbpf
+		elf_begin elfutils
+		dwfl_begin elfutils
+		inflate zlib
+		BZ2_bzDecompress bzip2
+		lzma_code xz-utils
+		cJSON_Parse cjson
+		ZydisDecoderInit zydis
+		MHD_start_daemon libmicrohttpd
+		cplus_demangle_v3_callback libiberty
+		tparm ncurses
+		malloc glibc
+		ArrowIpcWriterInit nanoarrow
+		flatcc_builder_init flatcc
+	EOF
+}

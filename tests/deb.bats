@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The Debian package with its service and its list of what is linked, and the files for Kubernetes. dpkg installs it into a copy-on-write view of this machine, so that the
+# package's dependencies are judged by the real database, and the machine stays as it is.
+
+load helpers
+
+setup_file() {
+	local arch
+	[[ $(id -u) == 0 ]] || skip "needs root"
+	command -v dpkg-shlibdeps >/dev/null || skip "not a Debian system, or dpkg-dev is missing"
+	cd "$BATS_FILE_TMPDIR" || return 1
+	arch=$(dpkg --print-architecture)
+	make -s -C "$REPO" --no-print-directory O="$O" deb DEB_VERSION=0.9 || return 1
+	mv "$O/mxbpf_0.9_$arch.deb" 0.9.deb || return 1
+	dpkg-deb -R 0.9.deb newer && sed -i 's/^Version: 0.9$/Version: 0.10/' newer/DEBIAN/control && dpkg-deb -Zgzip -b newer 0.10.deb
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	DEB=$BATS_FILE_TMPDIR/0.9.deb NEWER=$BATS_FILE_TMPDIR/0.10.deb
+}
+
+# Runs a script with the machine's files, of which it may change any; `left` then names those that it has changed. `systemctl` and
+# `deb-systemd-invoke` only write down how they are called, and a service is active if there is a file `active`.
+on_a_copy() { # SCRIPT FILES...
+	mkdir -p layer view calls
+	cat >calls/systemctl <<-EOF
+		#!/bin/sh
+		case " \$* " in *' is-active '*) [ -e /tmp/active ]; exit ;; esac
+		echo "\${0##*/} \$*" >>/tmp/called
+	EOF
+	cp calls/systemctl calls/deb-systemd-invoke
+	chmod +x calls/*
+	# shellcheck disable=SC2016 # for that shell
+	unshare -m bash -ec '
+		mount -t tmpfs none layer
+		mkdir layer/upper layer/work
+		mount -t overlay -o lowerdir=/,upperdir=layer/upper,workdir=layer/work none view
+		mount -t proc none view/proc
+		mount --bind /sys view/sys
+		mount --bind /dev view/dev
+		mount -t tmpfs none view/tmp
+		mount -t tmpfs none view/run
+		mkdir -p view/run/systemd/system view/tmp/calls
+		cp calls/* view/tmp/calls
+		cp "${@:2}" view/tmp
+		export PATH=/tmp/calls:$PATH LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+		chroot view bash -exc "cd /tmp; $1"
+		cd layer/upper
+		find . ! -type d -printf "%P\\n" >"$OLDPWD/left"' bash "$@"
+}
+
+expect_nothing() { ! grep .; }
+
+@test "The package is installed, runs, is upgraded, removed and purged, and leaves nothing" {
+	# shellcheck disable=SC2016 # for that shell
+	on_a_copy '
+		install() { dpkg --no-triggers "$@"; }
+		install -i 0.9.deb
+		[[ $(mxbpf --version) == "mxbpf "* && $(command -v mxbpf) == /usr/bin/mxbpf ]]
+		mxbpf check >/dev/null || (($? == 4))
+		if [[ -x /usr/bin/systemd-analyze ]]; then
+			[[ -z $(systemd-analyze verify --man=no /lib/systemd/system/mxbpf-serve.service 2>&1) ]] # it succeeds with warnings
+			systemd-analyze security --offline=yes --threshold=35 /lib/systemd/system/mxbpf-serve.service >/dev/null
+		fi
+		gzip -t /usr/share/man/man1/mxbpf.1.gz
+		for file in alerts.yml grafana.json report.schema.json; do [[ -s /usr/share/mxbpf/$file ]]; done
+		bash -n /usr/share/bash-completion/completions/mxbpf
+		[[ $(<called) == "systemctl --system daemon-reload" ]] # neither enabled nor started
+		[[ ! -e /etc/systemd/system/multi-user.target.wants/mxbpf-serve.service ]]
+		rm called
+
+		echo interval=5s >>/etc/mxbpf/serve.conf
+		: >active
+		install -i 0.10.deb
+		[[ $(dpkg-query -W -f "\${Version}" mxbpf) == 0.10 ]]
+		grep -qx interval=5s /etc/mxbpf/serve.conf
+		grep -qx "deb-systemd-invoke restart mxbpf-serve.service" called
+		rm called
+
+		mkdir -p /var/lib/prometheus/node-exporter /var/lib/mxbpf /etc/systemd/system/multi-user.target.wants
+		: >/var/lib/prometheus/node-exporter/mxbpf.prom
+		: >/var/lib/mxbpf/mxbpf-20261126T031207Z-hang.mxd
+		ln -s /lib/systemd/system/mxbpf-serve.service /etc/systemd/system/multi-user.target.wants
+		install -r mxbpf
+		[[ $(head -n 1 called) == "deb-systemd-invoke stop mxbpf-serve.service" && $(tail -n 1 called) == *daemon-reload ]]
+		[[ ! -e /usr/bin/mxbpf && ! -e /var/lib/prometheus/node-exporter/mxbpf.prom ]]
+		grep -qx interval=5s /etc/mxbpf/serve.conf
+		[[ -e /var/lib/mxbpf ]]
+		install -P mxbpf
+	' "$DEB" "$NEWER"
+	grep -v -e ^var/lib/dpkg/ -e ^var/log/dpkg[.]log$ left | expect_nothing
+}
+
+need_checkers() {
+	[[ -x $O/deps/share/bin/pyspdxtools ]] && return 0
+	echo "no SPDX tools at $O/deps/share: run tests/setup.sh" >&2
+	return 1
+}
+
+# Names of packages with a relationship to mxbpf.
+related() { # RELATIONSHIP FILE
+	jq -r --arg how "$1" '[.relationships[] | select(.relationshipType == $how and .spdxElementId == "SPDXRef-Package-mxbpf").relatedSpdxElement] as $ids
+		| .packages[] | select(.SPDXID | IN($ids[])).name' "$2" | sort
+}
+
+@test "The list of what is linked is SPDX, and has what the linker took, what is vendored and the sums of the installed file" {
+	local list=root/usr/share/doc/mxbpf/mxbpf.spdx.json sum needed
+	need_checkers
+	dpkg-deb -x "$DEB" root
+	"$O/deps/share/bin/pyspdxtools" -i "$list"
+	needed=$(readelf -dW root/usr/bin/mxbpf | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | while read -r sum; do
+		dpkg-query -S "*/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/$sum" | cut -d : -f 1 | head -n 1
+	done | sort -u)
+	expect_same "$needed" "$(related DYNAMIC_LINK "$list")"
+	related STATIC_LINK "$list" >static
+	grep -qx libiberty-dev static
+	(cd "$REPO/vendor" && printf '%s\n' */) | tr -d / | comm -23 - static | expect_nothing
+	[[ $(related CONTAINS "$list" | wc -l) == "$(jq '.components | length' "$REPO/share/page/sbom.cdx.json")" ]]
+	sum=$(sha256sum <root/usr/bin/mxbpf | cut -c -64)
+	jq -e --arg sum "$sum" '.files[0].checksums | any(.checksumValue == $sum)' "$list"
+	jq -e 'all(.packages[]; .licenseDeclared != "NOASSERTION")' "$list"
+}
+
+@test "Two packages of the same tree are identical byte for byte" {
+	make -s -C "$REPO" --no-print-directory O="$O" deb DEB_VERSION=0.9
+	cmp "$DEB" "$O"/mxbpf_0.9_*.deb
+	rm "$O"/mxbpf_0.9_*.deb
+}
+
+@test "Kubernetes accepts the DaemonSet, which has three capabilities, no token and nothing to write but two folders" {
+	need_checkers
+	"$O/deps/share/bin/kubernetes-validate" --strict -k 1.25.0 "$REPO/share/serve/daemonset.yaml"
+	"$O/deps/share/bin/kubernetes-validate" --strict "$REPO/share/serve/daemonset.yaml"
+	"$O/deps/share/bin/python" -c 'import json, sys, yaml
+print(json.dumps(list(yaml.safe_load_all(sys.stdin))))' <"$REPO/share/serve/daemonset.yaml" >objects.json
+	jq -e 'map(.kind) | sort == ["DaemonSet", "Namespace", "ServiceAccount"]' objects.json
+	jq -e 'all(.[] | select(.kind == "ServiceAccount"); .automountServiceAccountToken == false)' objects.json
+	jq '.[] | select(.kind == "DaemonSet").spec.template.spec' objects.json >pod.json
+	jq -e '.automountServiceAccountToken == false and .hostPID and (.hostNetwork or .hostIPC | not)' pod.json
+	jq -e '.containers | length == 1 and (.[0].securityContext | .capabilities == {drop: ["ALL"], add: ["BPF", "PERFMON", "SYS_PTRACE"]}
+		and .readOnlyRootFilesystem and .privileged == false and .allowPrivilegeEscalation == false
+		and .seccompProfile.type == "RuntimeDefault")' pod.json
+	jq -e '[.containers[0].volumeMounts[] | select(.readOnly | not).mountPath] | sort == ["/recordings", "/textfile", "/tmp"]' pod.json
+}
+
+@test "mxbpf accepts the options of the service and of the DaemonSet" {
+	local args=()
+	need_checkers
+	# Each option, also those that are comments.
+	sed -n -e 's|/var/lib/[a-z/-]*|./|; s|/run/mxbpf/||; s/^#*\([a-z-]* = \)/\1/p' "$REPO/share/serve/serve.conf" >serve.conf
+	cat serve.conf
+	(($(wc -l <serve.conf) == 7))
+	run timeout 60 "$MXBPF" serve --config serve.conf --pid 4194304
+	expect_status 3
+	mapfile -t args < <("$O/deps/share/bin/python" -c 'import sys, yaml
+print("\n".join(list(yaml.safe_load_all(sys.stdin))[-1]["spec"]["template"]["spec"]["containers"][0]["args"]))' <"$REPO/share/serve/daemonset.yaml")
+	((${#args[@]} > 3))
+	run timeout 60 "$MXBPF" "${args[@]//=\//=.\/}" --trace-dir . --textfile m.prom --pid 4194304
+	expect_status 3
+}
