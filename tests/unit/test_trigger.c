@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "mxbpf_step.h"
+#include "mxbpf_cost.h"
 #include "mxbpf_table.h"
 #include "rendered.h"
 
@@ -151,6 +152,22 @@ static void test_hang(void)
 	trg_free(t);
 }
 
+static void test_unseen(void)
+{
+	const struct mxbpf_partial all = {.h = {MXBPF_PARTIAL, sizeof(all), 0, 0}, .cls = OP};
+	struct trg *t = parsed("hang 3s");
+	char why[TRG_WHY_BYTES];
+	struct mdl *m;
+	unsigned i;
+
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	for (i = 0; i < 10; i++) {
+		m = mdl_new();
+		CHECK(!mdl_feed(m, &all, sizeof(all)) && !fires(t, m, true, why));
+	}
+	trg_free(t);
+}
+
 static struct mdl *operators(uint64_t each_ns)
 {
 	struct mdl *m = mdl_new();
@@ -205,6 +222,8 @@ int main(void)
 	test_iteration();
 	TEST("a hang fires once, and neither before the first iteration nor after the end")
 	test_hang();
+	TEST("a job is not said to hang if what ends its iterations is not probed any more")
+	test_unseen();
 	TEST("an operator fires once it is slow for long enough, and again only after it was not")
 	test_operator();
 	TEST("memory of a device above its limit fires")

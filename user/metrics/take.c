@@ -240,6 +240,7 @@ static void take_self(struct met *m, const struct mdl_session *s, const struct m
 	met_label_text(&l, "version", s->mxbpf_version);
 	met_set(m, MET_BUILD, l.text, 1);
 	met_set(m, MET_PARTIAL, NULL, cost_has_partial(model));
+	met_set(m, MET_UNSEEN, NULL, cost_lacks_class(model, MXBPF_CLASS_OPERATOR));
 	met_add(m, MET_WATCHED, NULL, s->duration_ns);
 	met_add(m, MET_ADDED, NULL, s->cost.added_ns);
 	met_set(m, MET_OWN_CPU, NULL, (int64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/cost/cost.h"
 #include "feature/findings/findings.h"
 #include "feature/steps/steps.h"
 #include "trigger/priv.h"
@@ -105,6 +106,8 @@ static bool judge_hang(struct trg *t, const struct trg_input *in, char *why)
 	size_t i;
 
 	judge_iterations(t, in, why);
+	if (cost_lacks_class(in->model, MXBPF_CLASS_OPERATOR)) /* iterations may go on unseen */
+		return false;
 	for (i = 0; i < buf_count(&t->loops, struct trg_loop); i++) {
 		l = buf_at(&t->loops, struct trg_loop, i);
 		if (in->now_ns <= l->last_ns || in->now_ns - l->last_ns < t->limit)

@@ -28,6 +28,9 @@ void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s);
  */
 bool cost_is_partial(const struct mdl *m, const struct mdl_row *row, bool of_many);
 bool cost_has_partial(const struct mdl *m); /* such rows can exist */
+/* Probes of all names of a class were left out at some time. Of operators, those that end iterations may be among them.
+ */
+bool cost_lacks_class(const struct mdl *m, enum mxbpf_class cls);
 
 /* partial.c: what the feature does with struct mxbpf_partial; see struct mdl_feature. */
 struct cost_state {

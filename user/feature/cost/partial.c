@@ -60,6 +60,13 @@ bool cost_has_partial(const struct mdl *m)
 	return state && state->partial.len;
 }
 
+bool cost_lacks_class(const struct mdl *m, enum mxbpf_class cls)
+{
+	const struct cost_state *state = mdl_state_of(m, &feature_cost);
+
+	return state && hash_get(&state->index, 0, cls);
+}
+
 bool cost_is_partial(const struct mdl *m, const struct mdl_row *row, bool of_many)
 {
 	const struct cost_state *state = mdl_state_of(m, &feature_cost);
