@@ -245,8 +245,9 @@ while True:
 }
 
 @test "serve that waits for its first process ends at a signal without an error" {
-	start_serve --comm 'no such name'
+	start_serve --comm 'no such name' --flight-record 5s
 	wait_line "$(err serve)" 'waiting until one of the processes named no such name'
+	kill -s USR1 "$SERVE_PID" # there is nothing to write yet
 	kill -s TERM "$SERVE_PID"
 	wait_exit "$SERVE_PID"
 }

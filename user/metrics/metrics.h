@@ -32,7 +32,7 @@ struct met_input {
 	size_t npids;
 	uint64_t now_ns; /* CLOCK_MONOTONIC at its end */
 };
-/* Adds an interval. Returns 0 or -ENOMEM, and counts nothing twice if it is called again. */
+/* Adds an interval. Returns 0, or -ENOMEM if some of it was not added. */
 int met_take(struct met *m, const struct met_input *in);
 
 enum met_form {

@@ -21,6 +21,7 @@
 #define PREFIX	   "mxbpf-"
 #define STAMP	   "%Y%m%dT%H%M%SZ"
 #define NAME_BYTES 64
+#define NAMES_MAX  100 /* of one second */
 
 /* ---- names: mxbpf-20261126T072812Z-iteration.mxd, so that they sort by time */
 
@@ -47,8 +48,10 @@ static int create(const char *folder, const char *word, const char *suffix, char
 	do {
 		name_file(word, suffix, nth++, name);
 		snprintf(path, PATH_MAX, "%s/%s", folder, name);
-	} while (!lstat(path, &st) && nth < 100);
-	return out_create(path, e);
+		if (lstat(path, &st))
+			return out_create(path, e);
+	} while (nth < NAMES_MAX);
+	return err_set(e, ERR_RUNTIME, -EEXIST, "%s exists, and so do %d others of this second", path, NAMES_MAX - 1);
 }
 
 /* The name is one that mxbpf gives: digits where the time is, and a suffix. */
@@ -74,7 +77,7 @@ static int is_own(const struct dirent *d)
 static void forget(const struct cmd_opts *o)
 {
 	struct dirent **all = NULL;
-	int n = scandir(o->trace_dir, &all, is_own, alphasort), i, left = n;
+	int n = scandir(o->trace_dir, &all, is_own, alphasort), i;
 	char path[PATH_MAX];
 	uint64_t bytes = 0;
 	struct err e = {0};
@@ -82,10 +85,8 @@ static void forget(const struct cmd_opts *o)
 
 	for (i = n - 1; i >= 0; i--) { /* the newest first */
 		snprintf(path, sizeof(path), "%s/%s", o->trace_dir, all[i]->d_name);
-		if (lstat(path, &st) || !S_ISREG(st.st_mode)) {
-			left--;
+		if (lstat(path, &st) || !S_ISREG(st.st_mode))
 			continue;
-		}
 		bytes += (uint64_t)st.st_size;
 		if (i < n - 1 && (n - i > (int)o->keep || bytes > o->ses.max_bytes)) {
 			bytes -= (uint64_t)st.st_size;
@@ -142,12 +143,20 @@ static void write_now(const struct serve *s, const struct serve_dump *d, struct 
 
 /* ---- the last seconds */
 
+static void tell_client(struct serve *s, const char *path)
+{
+	const uint64_t one = 1;
+
+	snprintf(s->file, sizeof(s->file), "%s", path);
+	if (write(s->written, &one, sizeof(one)) < 0)
+		cmd_warn("a client is not told of its recording: %s", strerror(errno));
+}
+
 int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 {
 	const struct cmd_opts *o = s->run.o;
 	struct rec_reader *r = NULL;
 	char path[PATH_MAX], why[2 * TRG_WHY_BYTES];
-	const uint64_t one = 1;
 	struct err e = {0};
 	int to;
 
@@ -160,9 +169,8 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 	}
 	rec_reader_close(r);
 	fmt_safe(why, sizeof(why), d->why, strlen(d->why));
-	snprintf(s->file, sizeof(s->file), "%s", e.code ? "" : path);
-	if (s->written >= 0 && write(s->written, &one, sizeof(one)) < 0)
-		cmd_warn("a client is not told of its recording: %s", strerror(errno));
+	if (d->asked)
+		tell_client(s, e.code ? "" : path);
 	if (e.code)
 		cmd_warn("the last seconds were not written (%s): %s", why, e.why);
 	else

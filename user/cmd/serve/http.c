@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What clients of `mxbpf serve` get: metrics, whether it works, the last interval, and a recording on request. */
+/* Answers clients of `mxbpf serve`: metrics, whether it works, the last interval, and a recording on request. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -93,9 +93,12 @@ static void arm(struct serve *s, uint64_t ns)
 	timerfd_settime(s->due, 0, &after, NULL);
 }
 
-static const struct serve_dump asked = {.word = "request", .why = "a client asked for it"};
+static const struct serve_dump asked = {.word = "request", .why = "a client asked for it", .asked = true};
 
-/* What is kept by --flight-record goes on until the time is over; else the session makes a recording of that time. */
+/*
+ * With --flight-record, events are kept anyway, and are written when the time is over. Otherwise the session makes a
+ * recording of that time.
+ */
 static void begin_trace(struct serve *s, const struct srv_request *q, struct srv_reply *a)
 {
 	const char *duration = srv_query(q, "duration");

@@ -99,7 +99,7 @@ static enum run_signal on_asked(void *ctx, int sig)
 
 	switch (sig) {
 	case SIGUSR1:
-		if (s->run.o->flight_ns)
+		if (s->started && s->run.o->flight_ns)
 			serve_write_last(s, &signal, s->run.o->flight_ns);
 		return RUN_TAKEN;
 	case SIGUSR2:
@@ -181,7 +181,7 @@ static bool chooses_none(const struct job_choice *c)
 	return !c->npids && !c->comm && !c->cgroup;
 }
 
-/* What the user has not said. */
+/* Sets the options that the user has not given. */
 static void set_defaults(struct cmd_opts *o)
 {
 	struct ses_opts *so = &o->ses;

@@ -17,6 +17,7 @@ struct serve_dump {
 	char word[32], why[TRG_WHY_BYTES]; /* word: for the name of the file; why: untrusted */
 	char pids[1024];		   /* of a hang: "12,13", whose threads are shown; "": none */
 	uint64_t ns;			   /* time to write; UINT64_MAX: all that the recording has */
+	bool asked;			   /* a client waits for the name of the file */
 };
 
 enum serve_asked { SERVE_IDLE, SERVE_RECORDING, SERVE_WRITTEN };
