@@ -304,7 +304,9 @@ start_prometheus() { # scrapes serve every 200 ms
 @test "Health, the tables and the page of an interval are served, and who has no token records nothing" {
 	local job
 	(umask 077 && echo 'a-token-of-some-length' >token)
-	start_bg serve "$MXBPF" serve --comm 'count*' --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --allow-trigger token
+	: >serve.conf
+	start_bg serve "$MXBPF" serve --comm 'count*' --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --allow-trigger token \
+		--config serve.conf
 	SERVE_PID=$BG_PID
 	wait_line "$(err serve)" 'waiting until one of the processes named count'
 	expect_re '^ok: waiting for the first process' "$(get /healthz)"
@@ -324,4 +326,14 @@ start_prometheus() { # scrapes serve every 200 ms
 	get / >page.html
 	grep -q '<title>' page.html
 	expect_re '^ok: processes are watched' "$(get /healthz)"
+	# What is written meanwhile for another reason is not what the client asked for.
+	echo 'flight-record = 5s' >serve.conf
+	kill -s HUP "$SERVE_PID"
+	wait_lines 2 "$(err serve)" 'attached: [0-9]+ probes'
+	get '/trace?duration=1s' -X POST -H 'Authorization: Bearer a-token-of-some-length' >answer &
+	step job "$job" 100
+	kill -s USR1 "$SERVE_PID"
+	wait_line "$(err serve)" 'signal[.]mxd: SIGUSR1 asked for it'
+	wait $!
+	expect_re '"file": "./mxbpf-[0-9TZ]+-request[.]mxd"' "$(<answer)"
 }

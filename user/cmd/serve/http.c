@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -184,11 +185,15 @@ void serve_answer(struct serve *s)
 
 int serve_listen(struct serve *s, const struct cmd_opts *o, struct err *e)
 {
-	struct srv_opts so = {.listen = o->listen, .token_file = o->trigger, .routes = routes, .silent_ns = SILENT_NS};
+	struct srv_opts so = {.routes = routes, .silent_ns = SILENT_NS};
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	if (o->listen && !strcmp(o->listen, "none"))
 		return 0;
+	so.listen = s->listen = o->listen ? strdup(o->listen) : NULL;
+	so.token_file = s->token_file = o->trigger ? strdup(o->trigger) : NULL;
+	if ((o->listen && !s->listen) || (o->trigger && !s->token_file))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	s->due = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	s->written = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->due < 0 || s->written < 0)
@@ -207,6 +212,8 @@ int serve_listen(struct serve *s, const struct cmd_opts *o, struct err *e)
 void serve_close(struct serve *s)
 {
 	srv_close(s->http);
+	free(s->listen);
+	free(s->token_file);
 	if (s->due >= 0)
 		close(s->due);
 	if (s->written >= 0)

@@ -25,13 +25,14 @@ enum serve_asked { SERVE_IDLE, SERVE_RECORDING, SERVE_WRITTEN };
 struct serve {
 	struct run run;
 	struct met *metrics;
-	int wake;	   /* epoll of what follows */
-	int timer;	   /* timerfd: each few seconds */
-	bool watchdog;	   /* the service manager wants to be told then */
-	int due, written;  /* timerfd: the end of a recording that was asked for; eventfd: it is written; -1: none */
-	struct srv *http;  /* NULL: none */
-	bool reload, ends; /* a signal asked for it */
-	bool started;	   /* the window has begun */
+	int wake;	  /* epoll of what follows */
+	int timer;	  /* timerfd: each few seconds */
+	bool watchdog;	  /* the service manager wants to be told then */
+	int due, written; /* timerfd: the end of a recording that was asked for; eventfd: it is written; -1: none */
+	struct srv *http; /* NULL: none */
+	char *listen, *token_file; /* owned: the server borrows them, and SIGHUP replaces the options */
+	bool reload, ends;	   /* a signal asked for it */
+	bool started;		   /* the window has begun */
 	uint64_t nintervals;
 	/* While an interval is shown, its model. */
 	const struct mdl_session *about;
