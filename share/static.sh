@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Names a static library that is missing, and puts those into DIR that Debian's packages lack: libcjson.a, libZydis.a, and a
-# libmicrohttpd.a without TLS, because Debian's one needs GnuTLS, of which there is no static library. It compiles them from
-# Debian's source packages, which apt-get downloads through the mirror that this machine is configured for, with lists of its own.
-# Quick if they are there, so they can also be put there by hand.
+# Names a static library that is missing, and puts those into DIR that Debian's packages lack: libcjson.a, libZydis.a and
+# libmicrohttpd.a. The last one is without TLS: that of Debian needs GnuTLS, which has no static library. The script compiles them
+# from Debian's source packages, which apt-get downloads through the mirror that this machine is configured for, with lists of its
+# own. Quick if they are there, so they can also be put there by hand.
 # usage: share/static.sh DIR
 set -euo pipefail
 mkdir -p "$1"

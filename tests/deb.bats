@@ -21,8 +21,9 @@ setup() {
 	DEB=$BATS_FILE_TMPDIR/0.9.deb NEWER=$BATS_FILE_TMPDIR/0.10.deb
 }
 
-# Runs a script with the machine's files, of which it may change any; `left` then names those that it has changed. `systemctl` and
-# `deb-systemd-invoke` only write down how they are called, and a service is active if there is a file `active`.
+# Runs a script that may change any file of the machine, because it works on a copy; `left` then names the files that it
+# changed. `systemctl` and `deb-systemd-invoke` only write down how they are called, and a service is active if there is a file
+# `active`.
 on_a_copy() { # SCRIPT FILES...
 	mkdir -p layer view calls
 	cat >calls/systemctl <<-EOF

@@ -259,4 +259,13 @@ static inline void leave(const char *dir)
 	CHECK(!chdir("/") && !system(command));
 }
 
+/* Runs a test with a server whose token is in the file "token". */
+static inline void with_server(void (*test)(void))
+{
+	CHECK(open_with(&(struct srv_opts){.token_file = "token"}));
+	if (s)
+		test();
+	close_server();
+}
+
 #endif

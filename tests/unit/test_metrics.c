@@ -36,7 +36,7 @@ static char *take(struct met *m, struct mdl *model, enum met_form form)
 {
 	struct mdl_session s = session_new();
 	static uint64_t now_ns;
-	struct met_input in = {.session = &s, .model = model, .now_ns = now_ns += NS_PER_S};
+	struct mdl_interval in = {.session = &s, .model = model, .now_ns = now_ns += NS_PER_S};
 	struct buf text = {0};
 
 	CHECK(!met_take(m, &in));

@@ -14,23 +14,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "dir_entries.h"
 #include "unit.h"
 
 static char dir[] = "/tmp/test_out.XXXXXX";
 static struct err e;
-
-/* Returns the number of directory entries including hidden ones, so that leftover temporary files are counted. */
-static int entries(const char *path)
-{
-	DIR *d = opendir(path);
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n - 2;
-}
 
 static void put_file(const char *name, const char *text)
 {

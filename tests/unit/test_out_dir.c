@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dir_entries.h"
 #include "unit.h"
 
 #define MARK "_mark"
@@ -55,18 +56,6 @@ static bool is(const char *path, mode_t type, mode_t mode, uid_t owner)
 	struct stat st;
 
 	return !lstat(path, &st) && (st.st_mode & S_IFMT) == type && (st.st_mode & 07777) == mode && st.st_uid == owner;
-}
-
-static int entries(const char *path)
-{
-	DIR *d = opendir(path);
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n - 2;
 }
 
 static void new_directory(void)

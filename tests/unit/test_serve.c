@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the server answers, to whom, and where it listens. test_serve_hostile has clients that mean harm. */
+/* Tests the answers of the server, who gets them, and where it listens. test_serve_hostile has clients that mean harm.
+ */
 #include "serve/serve.h"
 
 #include <sys/wait.h>
@@ -144,7 +145,7 @@ static int status_for(const char *to, const char *host)
 	return status_at(to, request);
 }
 
-/* What a browser sends for a page of evil.example, whose name now has the address of this machine. */
+/* A browser sends this for a page of evil.example, after that name has got the address of this machine. */
 static void rebinding(void)
 {
 	static const char *const ours[] = {"localhost",	  "LocalHost:9464", "127.0.0.1",
@@ -537,7 +538,7 @@ static void stale_socket(void)
 	CHECK(!open_with(&(struct srv_opts){.listen = "unix:sock"}) && strstr(e.why, "is in use"));
 	s = first;
 	CHECK(status(GET("/metrics")) == 200);
-	/* What is not its own stays. */
+	/* Files of others stay. */
 	CHECK(!unlink("sock"));
 	put_file("sock", "precious", 0600);
 	close_server();
@@ -578,14 +579,6 @@ static void planted(void)
 	      st.st_uid == 12345);
 	CHECK(!symlink("../folder", "sticky/way") && !lchown("sticky/way", 12345, 12345));
 	CHECK(refuses_socket("unix:sticky/way/sock", "symbolic link of another user") && access("folder/sock", F_OK));
-}
-
-static void with_server(void (*test)(void))
-{
-	CHECK(open_with(&(struct srv_opts){.token_file = "token"}));
-	if (s)
-		test();
-	close_server();
 }
 
 int main(void)

@@ -322,14 +322,6 @@ static void vanishing(void)
 	CHECK(served_at_last());
 }
 
-static void with_server(void (*test)(void))
-{
-	CHECK(open_with(&(struct srv_opts){.token_file = "token"}));
-	if (s)
-		test();
-	close_server();
-}
-
 int main(void)
 {
 	const int fds = open_fds();

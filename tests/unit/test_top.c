@@ -35,7 +35,7 @@ static struct mxbpf_span call(uint32_t tgid, uint64_t name_id, uint64_t start_ns
 static void second(struct top *t, uint32_t tgid, uint64_t first, unsigned n)
 {
 	const struct mdl_session s = session();
-	struct top_input in = {.session = &s, .model = mdl_new()};
+	struct mdl_interval in = {.session = &s, .model = mdl_new()};
 	struct mxbpf_span span;
 	struct buf recs = {0};
 	unsigned i;

@@ -91,7 +91,7 @@ static const pid_t pids[] = {PID};
 static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYTES])
 {
 	struct mdl_session s = session_new();
-	struct trg_input in = {&s, m, pids, alive, now_ns += NS_PER_S};
+	struct mdl_interval in = {&s, m, pids, alive, now_ns += NS_PER_S};
 	bool fired;
 
 	s.duration_ns = NS_PER_S;

@@ -103,6 +103,8 @@ int cmd_write_trace(const struct cmd_opts *o, const char *path, struct rec_reade
 /* Without -f, chooses the format by the suffix of -o. csv: CSV is one of them. 0, or -EINVAL with e set (ERR_USAGE). */
 int cmd_settle_format(struct cmd_opts *o, bool csv, struct err *e);
 /* Writes the name of a file that the user has not named: "mxbpf-1234-20261123T005703Z.mxd". */
+#define CMD_STAMP_BYTES 32
+void cmd_stamp(char stamp[CMD_STAMP_BYTES]); /* the time in UTC, for names of files: 20261126T072812Z */
 #define CMD_NAME_BYTES 128
 void cmd_own_name(const struct cmd_opts *o, const char *suffix, char name[CMD_NAME_BYTES]);
 /* Checks that an output is known by the suffix of a file; the error lists the suffixes. */

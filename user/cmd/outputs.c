@@ -47,14 +47,20 @@ int cmd_settle_format(struct cmd_opts *o, bool csv, struct err *e)
 		       o->output, csv ? ".csv, " : "");
 }
 
-void cmd_own_name(const struct cmd_opts *o, const char *suffix, char name[CMD_NAME_BYTES])
+void cmd_stamp(char stamp[CMD_STAMP_BYTES])
 {
 	const time_t now = time(NULL);
-	char stamp[32];
 	struct tm tm;
 
 	gmtime_r(&now, &tm);
-	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
+	strftime(stamp, CMD_STAMP_BYTES, "%Y%m%dT%H%M%SZ", &tm);
+}
+
+void cmd_own_name(const struct cmd_opts *o, const char *suffix, char name[CMD_NAME_BYTES])
+{
+	char stamp[CMD_STAMP_BYTES];
+
+	cmd_stamp(stamp);
 	snprintf(name, CMD_NAME_BYTES, "mxbpf-%d-%s.%s", o->ses.choice.npids ? o->ses.choice.pids[0] : getpid(), stamp,
 		 suffix);
 }

@@ -62,7 +62,7 @@ static int print_frame(struct live *l)
 
 static int take(struct live *l, const struct mdl_session *about, struct mdl *m)
 {
-	struct top_input in = {.session = about, .model = m};
+	struct mdl_interval in = {.session = about, .model = m};
 
 	l->pids.len = 0;
 	ses_each_process(l->run->ses, add_process, l);

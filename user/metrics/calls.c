@@ -31,11 +31,11 @@ static bool is_told(struct met *m, const struct met_process *p, const struct mdl
 	return hash_put(&m->names, job, row->name_id | 1);
 }
 
-static void take_row(struct met *m, const struct met_input *in, const struct mdl_row *row, uint64_t all_ns)
+static void take_row(struct met *m, const struct mdl_interval *in, const struct mdl_row *row, uint64_t all_ns)
 {
 	const bool operator= row->cls == MXBPF_CLASS_OPERATOR;
 	struct met_process *p = met_process_of(m, in, row->tgid);
-	struct met_labels l = {0};
+	struct met_labels l;
 	const char *name = "other";
 	size_t len = strlen(name);
 
@@ -45,8 +45,7 @@ static void take_row(struct met *m, const struct met_input *in, const struct mdl
 	}
 	if (is_told(m, p, row, all_ns))
 		name = mdl_name(in->model, row->name_id, &len);
-	memcpy(l.text, p->labels, strlen(p->labels) + 1);
-	l.len = strlen(p->labels);
+	met_labels_begin(&l, p->labels);
 	if (!operator)
 		met_label_text(&l, "kind", mdl_category(row->cls));
 	met_label(&l, operator? "operator" : "call", name, len);
@@ -54,7 +53,7 @@ static void take_row(struct met *m, const struct met_input *in, const struct mdl
 	met_add(m, operator? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, row->self_ns);
 }
 
-int met_take_calls(struct met *m, const struct met_input *in)
+int met_take_calls(struct met *m, const struct mdl_interval *in)
 {
 	const struct mdl_row *const *rows;
 	const struct mdl_row **sorted;

@@ -19,7 +19,7 @@ const struct met_family met_families[MET_FAMILIES] = {
 			   iteration_bounds},
 	[MET_ITERATION_PART] = {"mxbpf_iteration_part_seconds",
 				"Where the time of iterations went on the thread of the loop: data, wait, kvstore, "
-				"operators, api, outside",
+				"inline, api, outside",
 				MET_COUNTER, MET_NS},
 	[MET_OPERATOR] = {"mxbpf_operator_duration_seconds", "Calls of operators with what they call in turn",
 			  MET_HISTOGRAM, MET_NS, call_bounds},

@@ -10,6 +10,11 @@
 #include "metrics/priv.h"
 #include "target/target.h"
 
+void met_labels_begin(struct met_labels *l, const char *labels)
+{
+	l->len = (size_t)snprintf(l->text, sizeof(l->text), "%s", labels);
+}
+
 void met_label(struct met_labels *l, const char *name, const char *value, size_t len)
 {
 	char safe[MET_LABEL_BYTES];
@@ -66,23 +71,22 @@ static const struct {
 };
 
 /* A process whose labels name no job is of its parent's job, else of the job with its own name. */
-static void put_job(struct met_labels *l, const struct met *m, const struct met_input *in, uint32_t tgid,
+static void put_job(struct met_labels *l, const struct met *m, const struct mdl_interval *in, uint32_t tgid,
 		    const struct tgt_usage *u)
 {
 	const struct mdl_labels *of = mdl_labels_of(in->session, tgid);
 	const char *name = *u->comm ? u->comm : mdl_thread_name(in->model, tgid, tgid); /* of one that has ended */
-
 	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
 
 	if (of && *of->texts[MDL_JOB])
 		met_label_text(l, "job_name", of->texts[MDL_JOB]);
 	else if (parent && parent->job)
-		l->len = (size_t)snprintf(l->text, sizeof(l->text), "%s", parent->job);
+		met_labels_begin(l, parent->job);
 	else
 		met_label_text(l, "job_name", name ? name : "ended");
 }
 
-static int name_process(const struct met *m, struct met_process *p, const struct met_input *in,
+static int name_process(const struct met *m, struct met_process *p, const struct mdl_interval *in,
 			const struct tgt_usage *u)
 {
 	const struct mdl_labels *of = mdl_labels_of(in->session, p->tgid);
@@ -106,19 +110,19 @@ static int name_process(const struct met *m, struct met_process *p, const struct
 }
 
 /* Labels may come a moment after the process; one that has ended keeps those that it had. */
-static void look_at(struct met *m, struct met_process *p, const struct met_input *in)
+static void look_at(struct met *m, struct met_process *p, const struct mdl_interval *in)
 {
 	struct tgt_usage u;
 	const bool alive = !tgt_peek_usage((pid_t)p->tgid, &u);
 
 	if (alive && p->started && p->started != u.started) /* another process with this number */
-		p->cpu_ns = p->faults = 0;
+		p->cpu_ns = p->faults = p->looped = 0;
 	if (alive)
 		p->started = u.started;
 	p->seen = (!alive && p->labels) || !name_process(m, p, in, &u); /* else met_processes_end() removes it */
 }
 
-struct met_process *met_process_of(struct met *m, const struct met_input *in, uint32_t tgid)
+struct met_process *met_process_of(struct met *m, const struct mdl_interval *in, uint32_t tgid)
 {
 	struct met_process *p = find(m, tgid), new = {.tgid = tgid};
 

@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/buf.h"
 #include "model/model.h"
@@ -24,16 +23,8 @@ struct met;
 struct met *met_new(void);    /* NULL: out of memory */
 void met_free(struct met *m); /* NULL is legal */
 
-/* An interval: its model, with rows for each process, and the processes that are watched at its end. */
-struct met_input {
-	const struct mdl_session *session;
-	struct mdl *model;
-	const pid_t *pids;
-	size_t npids;
-	uint64_t now_ns; /* CLOCK_MONOTONIC at its end */
-};
-/* Adds an interval. Returns 0, or -ENOMEM if some of it was not added. */
-int met_take(struct met *m, const struct met_input *in);
+/* Adds an interval, whose model has rows for each process. Returns 0, or -ENOMEM if some of it was not added. */
+int met_take(struct met *m, const struct mdl_interval *in);
 
 enum met_form {
 	MET_PROMETHEUS,	 /* text format 0.0.4 */

@@ -78,6 +78,8 @@ struct met_process {
 	bool seen;		 /* it is alive, or had rows in this interval */
 	uint64_t started;	 /* 0: not known */
 	uint64_t cpu_ns, faults; /* at the last interval; 0: not known */
+	bool looped;		 /* it has ended an iteration */
+	int64_t live_bytes;	 /* at its last iteration */
 	char *labels, *job;	 /* owned; job: the label of the job alone */
 };
 
@@ -96,11 +98,13 @@ struct met_labels {
 	size_t len;
 	char text[MET_LABELS_BYTES];
 };
+/* Begins with labels that are made already. */
+void met_labels_begin(struct met_labels *l, const char *labels);
 /* Appends a label, unless its value is empty or there is no room. The value can have any bytes. */
 void met_label(struct met_labels *l, const char *name, const char *value, size_t len);
 void met_label_text(struct met_labels *l, const char *name, const char *value);
 /* The labels of a process, borrowed until the next one is asked for. NULL: no memory. */
-struct met_process *met_process_of(struct met *m, const struct met_input *in, uint32_t tgid);
+struct met_process *met_process_of(struct met *m, const struct mdl_interval *in, uint32_t tgid);
 /* Before and after an interval: forgets which processes were seen, and those that were not. */
 void met_processes_begin(struct met *m);
 void met_processes_end(struct met *m);
@@ -120,6 +124,6 @@ void met_zero(struct met *m, enum met_id family);
 int met_make_room(struct met *m);
 
 /* ---- what an interval adds; 0 or -ENOMEM. calls.c, and take.c for the rest */
-int met_take_calls(struct met *m, const struct met_input *in);
+int met_take_calls(struct met *m, const struct mdl_interval *in);
 
 #endif

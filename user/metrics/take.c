@@ -23,7 +23,7 @@ static uint64_t risen(uint64_t now, uint64_t before)
 }
 
 /* What a process did before mxbpf saw it does not count. */
-static void take_process(struct met *m, const struct met_input *in, pid_t pid)
+static void take_process(struct met *m, const struct mdl_interval *in, pid_t pid)
 {
 	struct tgt_usage u;
 	struct met_process *p = met_process_of(m, in, (uint32_t)pid);
@@ -40,11 +40,6 @@ static void take_process(struct met *m, const struct met_input *in, pid_t pid)
 
 /* ---- iterations */
 
-static const char *const parts[MXBPF_STEP_PARTS] = {
-	[MXBPF_PART_DATA] = "data",	     [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
-	[MXBPF_PART_OPERATOR] = "operators", [MXBPF_PART_API] = "api",	 [MXBPF_PART_OUTSIDE] = "outside",
-};
-
 static void take_iteration(struct met *m, const struct met_process *p, const struct mxbpf_iteration *it)
 {
 	struct met_labels l;
@@ -52,27 +47,34 @@ static void take_iteration(struct met *m, const struct met_process *p, const str
 
 	met_observe(m, MET_ITERATION, p->labels, it->dur_ns);
 	for (i = 0; it->flags & MXBPF_ITERATION_PARTS && i < MXBPF_STEP_PARTS; i++) {
-		l.len = strlen(p->labels);
-		memcpy(l.text, p->labels, l.len + 1);
-		met_label_text(&l, "part", parts[i]);
+		met_labels_begin(&l, p->labels);
+		met_label_text(&l, "part", steps_parts[i]);
 		met_add(m, MET_ITERATION_PART, l.text, it->part_ns[i]);
 	}
 }
 
-/* Iterations are ordered by process and time, so the last one of a process tells its memory. */
-static void take_iterations(struct met *m, const struct met_input *in)
+/*
+ * Iterations are ordered by process and time, so the last one of a process tells its memory. A process that ends none
+ * in this interval has what it had.
+ */
+static void take_iterations(struct met *m, const struct mdl_interval *in)
 {
 	size_t n, i;
 	const struct mxbpf_iteration *it = steps_iterations(in->model, &n);
-	const struct met_process *p;
+	struct met_process *p;
 
 	for (i = 0; i < n; i++) {
 		p = met_process_of(m, in, it[i].h.tgid);
 		if (!p)
 			continue;
 		take_iteration(m, p, &it[i]);
-		if (i + 1 == n || it[i + 1].h.tgid != it[i].h.tgid)
-			met_set(m, MET_LIVE, p->labels, it[i].live_bytes);
+		p->looped = true;
+		p->live_bytes = it[i].live_bytes;
+	}
+	for (i = 0; i < buf_count(&m->processes, struct met_process); i++) {
+		p = buf_at(&m->processes, struct met_process, i);
+		if (p->seen && p->looped)
+			met_add_gauge(m, MET_LIVE, p->labels, p->live_bytes);
 	}
 }
 
@@ -103,8 +105,7 @@ static void take_found(struct met *m, const struct findings *f, const char *job)
 	unsigned i;
 
 	for (i = 0; i < f->n; i++) {
-		l.len = strlen(job);
-		memcpy(l.text, job, l.len + 1);
+		met_labels_begin(&l, job);
 		met_label_text(&l, "finding", f->list[i].rule->key);
 		met_set(m, MET_FINDING, l.text, (int64_t)(f->list[i].share * MILLION));
 	}
@@ -116,7 +117,7 @@ static void take_found(struct met *m, const struct findings *f, const char *job)
 }
 
 /* The whole model is copied for each job only if there are several. */
-static int take_job(struct met *m, const struct met_input *in, const char *job, bool alone)
+static int take_job(struct met *m, const struct mdl_interval *in, const char *job, bool alone)
 {
 	struct one_job one = {m, job};
 	struct mdl *own = alone ? NULL : mdl_only(in->model, of_job, &one);
@@ -143,7 +144,7 @@ static bool is_first_of_job(const struct met *m, size_t at)
 	return i == at;
 }
 
-static int take_jobs(struct met *m, const struct met_input *in)
+static int take_jobs(struct met *m, const struct mdl_interval *in)
 {
 	const size_t n = buf_count(&m->processes, struct met_process);
 	size_t i, jobs = 0;
@@ -193,11 +194,11 @@ static const struct {
 static void take_gauge(struct met *m, const struct mdl *model, const struct machine_row *row, size_t at)
 {
 	const enum met_id family = gauges[at].family;
-	struct met_labels l = {.len = strlen(gauges[at].labels)};
+	struct met_labels l;
 	const char *group;
 	size_t len;
 
-	memcpy(l.text, gauges[at].labels, l.len + 1);
+	met_labels_begin(&l, gauges[at].labels);
 	group = machine_scope_name(model, row->scope, &len);
 	met_label(&l, "cgroup", group, len);
 	if (met_families[family].type == MET_GAUGE)
@@ -253,7 +254,7 @@ static void take_self(struct met *m, const struct mdl_session *s, const struct m
 	met_set(m, MET_LEFT_OUT, NULL, (int64_t)m->left_out);
 }
 
-int met_take(struct met *m, const struct met_input *in)
+int met_take(struct met *m, const struct mdl_interval *in)
 {
 	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_LIVE, MET_FINDING};
 	size_t i;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "mxbpf_event.h"
@@ -20,6 +21,15 @@
 
 struct mdl;
 struct mdl_session;
+
+/* An interval of a session: its model, and the processes that are watched at its end. */
+struct mdl_interval {
+	const struct mdl_session *session;
+	struct mdl *model;
+	const pid_t *pids;
+	size_t npids;
+	uint64_t now_ns; /* its end */
+};
 
 /* Classes of spans in the order of their tables. The titles of the tables are in struct mdl_session. */
 #define MDL_NCLASSES (MXBPF_CLASS_MAX - 1)

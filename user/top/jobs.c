@@ -158,7 +158,7 @@ static void take_process(struct top *t, const struct mdl_session *s, const struc
 }
 
 /* Parents come before their children, whose job may be that of the parent. */
-static int take_pids(struct top *t, const struct top_input *in)
+static int take_pids(struct top *t, const struct mdl_interval *in)
 {
 	struct used *all = calloc(in->npids + 1, sizeof(*all));
 	size_t n = 0, i;
@@ -176,7 +176,7 @@ static int take_pids(struct top *t, const struct top_input *in)
 	return 0;
 }
 
-int top_take_processes(struct top *t, const struct top_input *in)
+int top_take_processes(struct top *t, const struct mdl_interval *in)
 {
 	int err;
 	unsigned k;
@@ -230,7 +230,7 @@ static void add_iteration(struct top_second *to, const struct mxbpf_iteration *i
 		to->part_ns[part] += it->part_ns[part];
 }
 
-int top_take_iterations(struct top *t, const struct top_input *in)
+int top_take_iterations(struct top *t, const struct mdl_interval *in)
 {
 	const unsigned slot = t->n % TOP_SECONDS;
 	size_t n, i;
@@ -279,7 +279,7 @@ static bool of_job(void *ctx, uint32_t tgid)
 }
 
 /* The first that is not about watching itself, whose cost stands in the corner. */
-int top_take_finding(struct top *t, const struct top_input *in)
+int top_take_finding(struct top *t, const struct mdl_interval *in)
 {
 	struct mdl *own = t->job && top_rows(t, TOP_JOBS) > 1 ? mdl_only(in->model, of_job, t) : NULL;
 	struct findings found;

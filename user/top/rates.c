@@ -89,7 +89,8 @@ static void set_name(struct top_row *row, const char *name, size_t len)
 		row->name = strndup(name, len);
 }
 
-static struct top_row *operator_of(struct top *t, const struct top_input *in, const struct mdl_row *from, uint32_t job)
+static struct top_row *operator_of(struct top *t, const struct mdl_interval *in, const struct mdl_row *from,
+				   uint32_t job)
 {
 	struct top_row *row = top_row_put(t, TOP_OPERATORS, (uint64_t)job << 8 | from->cls, from->name_id);
 	const char *name, *kind;
@@ -142,7 +143,7 @@ static uint64_t left(uint64_t all, uint64_t nested)
 	return all > nested ? all - nested : 0;
 }
 
-static int take_row(struct top *t, const struct top_input *in, const struct mdl_row *from)
+static int take_row(struct top *t, const struct mdl_interval *in, const struct mdl_row *from)
 {
 	struct top_row *of[TOP_VIEWS] = {NULL};
 	struct top_cell cell = {.calls = from->count,
@@ -174,7 +175,7 @@ static int take_row(struct top *t, const struct top_input *in, const struct mdl_
 }
 
 /* Rows of several devices or shapes add up. */
-static int take_rows(struct top *t, const struct top_input *in)
+static int take_rows(struct top *t, const struct mdl_interval *in)
 {
 	const struct mdl_row *const *rows;
 	size_t n, i;
@@ -286,7 +287,7 @@ static void show_second(struct top *t)
 	t->at = t->n + 1;
 }
 
-int top_take(struct top *t, const struct top_input *in)
+int top_take(struct top *t, const struct mdl_interval *in)
 {
 	const uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	int err = begin_second(t, in->session);

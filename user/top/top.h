@@ -99,15 +99,8 @@ struct top {
 	uint64_t own_before_ns;
 };
 
-/* An interval: its model, and the processes that are watched at its end. */
-struct top_input {
-	const struct mdl_session *session;
-	struct mdl *model;
-	const pid_t *pids;
-	size_t npids;
-};
-/* 0 or -ENOMEM. */
-int top_take(struct top *t, const struct top_input *in);
+/* Adds an interval. 0 or -ENOMEM. */
+int top_take(struct top *t, const struct mdl_interval *in);
 void top_fini(struct top *t);
 
 /* ---- rates.c */
@@ -125,11 +118,11 @@ static inline struct top_part *top_part_now(const struct top *t, struct top_row 
 }
 
 /* ---- jobs.c. They return 0 or -ENOMEM. */
-int top_take_processes(struct top *t, const struct top_input *in);
+int top_take_processes(struct top *t, const struct mdl_interval *in);
 /* The row of a process, also of one that has ended meanwhile. NULL: no memory or too many. */
 struct top_row *top_process_put(struct top *t, const struct mdl_session *s, uint32_t tgid);
-int top_take_iterations(struct top *t, const struct top_input *in);
-int top_take_finding(struct top *t, const struct top_input *in);
+int top_take_iterations(struct top *t, const struct mdl_interval *in);
+int top_take_finding(struct top *t, const struct mdl_interval *in);
 /* The second of a job that is shown. NULL: none was taken yet. */
 const struct top_second *top_second(const struct top *t, uint32_t job);
 /* Iterations per second over the k seconds up to that which is shown; 0: none. */

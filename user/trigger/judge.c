@@ -29,7 +29,7 @@ static struct trg_loop *loop_of(struct trg *t, uint32_t tgid)
 	return buf_at(&t->loops, struct trg_loop, n);
 }
 
-static bool is_watched(const struct trg_input *in, uint32_t tgid)
+static bool is_watched(const struct mdl_interval *in, uint32_t tgid)
 {
 	size_t i = 0;
 
@@ -39,7 +39,7 @@ static bool is_watched(const struct trg_input *in, uint32_t tgid)
 }
 
 /* Processes that have ended make room, and their numbers may come again. */
-static void forget_ended(struct trg *t, const struct trg_input *in)
+static void forget_ended(struct trg *t, const struct mdl_interval *in)
 {
 	size_t n = buf_count(&t->loops, struct trg_loop), kept = 0, i;
 
@@ -79,7 +79,7 @@ static bool is_long(const struct trg *t, const struct trg_loop *l, const struct 
 }
 
 /* The first long one is told. */
-static bool judge_iterations(struct trg *t, const struct trg_input *in, char *why)
+static bool judge_iterations(struct trg *t, const struct mdl_interval *in, char *why)
 {
 	size_t n, i;
 	const struct mxbpf_iteration *it = steps_iterations(in->model, &n);
@@ -99,7 +99,7 @@ static bool judge_iterations(struct trg *t, const struct trg_input *in, char *wh
 	return found;
 }
 
-static bool judge_hang(struct trg *t, const struct trg_input *in, char *why)
+static bool judge_hang(struct trg *t, const struct mdl_interval *in, char *why)
 {
 	const struct trg_loop *l;
 	char took[24];
@@ -133,7 +133,7 @@ static uint64_t duration_of(const struct trg *t, const struct mdl_row *row)
 				    : mdl_percentile(row, t->percentile);
 }
 
-static bool judge_operators(const struct trg *t, const struct trg_input *in, char *why)
+static bool judge_operators(const struct trg *t, const struct mdl_interval *in, char *why)
 {
 	size_t n, i;
 	const struct mdl_row *const *rows = mdl_rows(in->model, MXBPF_CLASS_OPERATOR, &n);
@@ -153,7 +153,7 @@ static bool judge_operators(const struct trg *t, const struct trg_input *in, cha
 	return false;
 }
 
-static bool judge_memory(const struct trg *t, const struct trg_input *in, char *why)
+static bool judge_memory(const struct trg *t, const struct mdl_interval *in, char *why)
 {
 	size_t n, i;
 	const struct mdl_mem_row *const *rows = mdl_mem_rows(in->model, &n);
@@ -170,7 +170,7 @@ static bool judge_memory(const struct trg *t, const struct trg_input *in, char *
 	return false;
 }
 
-static bool judge_findings(const struct trg *t, const struct trg_input *in, char *why)
+static bool judge_findings(const struct trg *t, const struct mdl_interval *in, char *why)
 {
 	struct findings f;
 	unsigned i;
@@ -191,7 +191,7 @@ static bool judge_findings(const struct trg *t, const struct trg_input *in, char
 	return found;
 }
 
-static bool is_true(struct trg *t, const struct trg_input *in, char *why)
+static bool is_true(struct trg *t, const struct mdl_interval *in, char *why)
 {
 	switch (t->what) {
 	case TRG_ITERATION:
@@ -207,7 +207,7 @@ static bool is_true(struct trg *t, const struct trg_input *in, char *why)
 	}
 }
 
-bool trg_judge(struct trg *t, const struct trg_input *in, char why[TRG_WHY_BYTES])
+bool trg_judge(struct trg *t, const struct mdl_interval *in, char why[TRG_WHY_BYTES])
 {
 	why[0] = '\0';
 	if (!is_true(t, in, why)) {

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/err.h"
 #include "model/model.h"
@@ -21,19 +20,10 @@ struct trg;
 int trg_parse(const char *text, struct trg **out, struct err *e);
 void trg_free(struct trg *t); /* NULL is legal */
 
-/* An interval: its model, and the processes that are watched at its end. */
-struct trg_input {
-	const struct mdl_session *session;
-	struct mdl *model;
-	const pid_t *pids;
-	size_t npids;
-	uint64_t now_ns; /* CLOCK_MONOTONIC at its end */
-};
-
 #define TRG_WHY_BYTES 256
 /* Returns true if the condition fires now, and says why: "an iteration of process 12 took 340 ms, 5.1 times the
  * median". */
-bool trg_judge(struct trg *t, const struct trg_input *in, char why[TRG_WHY_BYTES]);
+bool trg_judge(struct trg *t, const struct mdl_interval *in, char why[TRG_WHY_BYTES]);
 const char *trg_word(const struct trg *t); /* for names of files: "iteration", "operator", "memory", ... */
 bool trg_is_hang(const struct trg *t);
 

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fmt.h"
@@ -19,7 +18,6 @@
 #include "record/record.h"
 
 #define PREFIX	   "mxbpf-"
-#define STAMP	   "%Y%m%dT%H%M%SZ"
 #define NAME_BYTES 64
 #define NAMES_MAX  100 /* of one second */
 
@@ -27,11 +25,9 @@
 
 static void name_file(const char *word, const char *suffix, unsigned nth, char name[NAME_BYTES])
 {
-	const time_t now = time(NULL);
-	char stamp[32];
-	struct tm tm;
+	char stamp[CMD_STAMP_BYTES];
 
-	strftime(stamp, sizeof(stamp), STAMP, gmtime_r(&now, &tm));
+	cmd_stamp(stamp);
 	if (nth)
 		snprintf(name, NAME_BYTES, PREFIX "%s-%s-%u%s", stamp, word, nth, suffix);
 	else

@@ -112,7 +112,7 @@ static enum run_signal on_asked(void *ctx, int sig)
 }
 
 /* Conditions that become true together are written once, under the first of them. */
-static void judge(struct serve *s, const struct trg_input *in)
+static void judge(struct serve *s, const struct mdl_interval *in)
 {
 	struct serve_dump d = {.word = ""};
 	char why[TRG_WHY_BYTES];
@@ -136,7 +136,7 @@ static void judge(struct serve *s, const struct trg_input *in)
 static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m)
 {
 	struct serve *s = ctx;
-	struct met_input in = {.session = about, .model = m, .now_ns = clock_ns(CLOCK_MONOTONIC)};
+	struct mdl_interval in = {.session = about, .model = m, .now_ns = clock_ns(CLOCK_MONOTONIC)};
 	struct err e = {0};
 
 	s->pids.len = 0;
@@ -148,7 +148,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
-	judge(s, &(struct trg_input){about, m, in.pids, in.npids, in.now_ns});
+	judge(s, &in);
 	if (s->run.o->textfile)
 		write_textfile(s);
 	s->nintervals++;

@@ -12,6 +12,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+const char *const steps_parts[MXBPF_STEP_PARTS] = {
+	[MXBPF_PART_DATA] = "data",	  [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
+	[MXBPF_PART_OPERATOR] = "inline", [MXBPF_PART_API] = "api",   [MXBPF_PART_OUTSIDE] = "outside",
+};
+
 struct edge {
 	uint64_t ns;
 	const struct piece *piece;

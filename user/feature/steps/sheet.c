@@ -66,11 +66,6 @@ struct slowest {
 	struct view_list loops; /* owned */
 };
 
-const char *const steps_parts[MXBPF_STEP_PARTS] = {
-	[MXBPF_PART_DATA] = "data",	  [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
-	[MXBPF_PART_OPERATOR] = "inline", [MXBPF_PART_API] = "api",   [MXBPF_PART_OUTSIDE] = "outside",
-};
-
 const char *const steps_tolds[MXBPF_STEP_WHATS] = {
 	[MXBPF_STEP_NONE] = "nothing",	[MXBPF_STEP_BACKWARD] = "backward",	   [MXBPF_STEP_KVSTORE] = "kvstore",
 	[MXBPF_STEP_UPDATE] = "update", [MXBPF_STEP_OPTIMIZER] = "optimizer_step", [MXBPF_STEP_COUNTED] = "sampled",

@@ -5,7 +5,6 @@
 
 #include "mxbpf_step.h"
 
-extern const char *const steps_parts[MXBPF_STEP_PARTS]; /* parts of an iteration, as words for programs */
 extern const char *const steps_tolds[MXBPF_STEP_WHATS]; /* what ends an iteration */
 
 #endif

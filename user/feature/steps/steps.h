@@ -25,6 +25,8 @@ uint64_t steps_begun(const struct mdl *m, uint32_t tgid);
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
 /* Returns whether spans with this name exchange data with other processes, from start to end. */
 bool steps_is_exchange(const struct mdl *m, uint64_t name_id);
+/* The parts of an iteration for programs: "data", "wait", "kvstore", "inline", "api", "outside". */
+extern const char *const steps_parts[MXBPF_STEP_PARTS];
 /* The parts of an iteration for people: "waiting for data", "in operators". */
 extern const char *const steps_part_words[MXBPF_STEP_PARTS];
 /* Sorts the parts that make up at least a hundredth of all_ns, the largest first. Returns how many they are. */
