@@ -22,6 +22,7 @@ const volatile __u64
 const volatile __u8 cfg_endless;      /* some rows have spans without an end probe (MXBPF_END_NEXT) */
 const volatile __u8 cfg_custom;	      /* some rows probe custom operators, which are written in Python */
 const volatile __u8 cfg_details;      /* enum mxbpf_detail: the details that the user asked for */
+const volatile __u8 cfg_sliced;	      /* the session can have slices: see struct mxbpf_slice */
 const volatile __u8 cfg_agent;	      /* an agent records calls, which no program knows */
 const volatile __u32 cfg_build;	      /* number of this object: it watches targets with this number */
 const volatile __u8 cfg_stats;	      /* enum mxbpf_stats: how spans are summed in the kernel */
@@ -113,11 +114,18 @@ static __noinline int stranger_rests(void)
 }
 
 /*
- * Returns the cookie as the plan made it. Bit 63 carries MXBPF_COOKIE_SHARED, so the sign is restored from bit 62.
+ * Returns the cookie as the plan made it. Bits 62 and 63 carry properties of the link, so the sign is restored from bit
+ * 61.
  */
 static __always_inline __u64 probe_cookie(struct pt_regs *ctx)
 {
-	return (__s64)(bpf_get_attach_cookie(ctx) << 1) >> 1;
+	return (__s64)(bpf_get_attach_cookie(ctx) << 2) >> 2;
+}
+
+/* Returns true if the probe records only while a slice is open. */
+static __always_inline bool probe_sliced(struct pt_regs *ctx)
+{
+	return cfg_sliced && bpf_get_attach_cookie(ctx) & MXBPF_COOKIE_SLICED;
 }
 
 static __always_inline bool probe_shared(struct pt_regs *ctx)
@@ -158,6 +166,7 @@ static __noinline __u32 thread_slot_new(bool shared)
 		return 0;
 	t->tgid = ids.tgid;
 	t->tid = ids.pid;
+	t->iterations = 0;
 	t->static_base = target->static_base;
 	t->undefined = target->undefined;
 	t->own = target->own;

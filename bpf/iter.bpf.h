@@ -39,6 +39,40 @@ static __always_inline bool iteration_ended(struct pt_regs *ctx, struct mxbpf_th
 	return true;
 }
 
+struct mxbpf_slice slice; /* shared with user space */
+
+/* Returns true if this call closed the slice that is open since then. */
+static __always_inline bool slice_close(__u64 since, __u64 now)
+{
+	if (__sync_val_compare_and_swap(&slice.since_ns, since, 0) != since)
+		return false;
+	slice.to_ns = now;
+	return true;
+}
+
+/* Counts an iteration, which can open or close a slice. */
+__noinline int slice_step(struct mxbpf_thread *t, __u64 now)
+{
+	__u64 since = slice.since_ns;
+
+	if (!t)
+		return 0;
+	t->iterations++;
+	if (slice.tgid != t->tgid)
+		return 0;
+	if (!since) {
+		if (__sync_val_compare_and_swap(&slice.armed, 1, 0) != 1)
+			return 0;
+		slice.from_ns = now;
+		slice.since_ns = now;
+		return 0;
+	}
+	__sync_fetch_and_add(&slice.iterations, 1);
+	if (__sync_fetch_and_add(&slice.left, -1) == 1 && slice_close(since, now))
+		bpf_ringbuf_output(&windows, &now, sizeof(now), BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
 /*
  * Counts iterations of one process: the first one that ends an iteration, until it exits. Other processes are
  * recorded while its windows are open.
@@ -48,6 +82,8 @@ __noinline int iteration_end(struct mxbpf_thread *t, __u64 now)
 	__u64 since = active_since_ns, n;
 	bool wake;
 
+	if (cfg_sliced)
+		slice_step(t, now);
 	if (!t || !iteration_window.on)
 		return 0;
 	if (!iteration_window.tgid)

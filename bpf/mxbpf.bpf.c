@@ -30,10 +30,10 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 						const volatile __u8 *nr)
 {
 	bool decides = row->action == MXBPF_ACT_APP && app.tgid;
-	bool shared = probe_shared(ctx);
+	bool shared = probe_shared(ctx), sliced = probe_sliced(ctx);
 	struct mxbpf_thread *t;
 
-	if (!active_since_ns && !row->iteration_end[0] && !decides) {
+	if ((!active_since_ns || (sliced && !slice.since_ns)) && !row->iteration_end[0] && !decides) {
 		cost_rest(ctx);
 		if (shared)
 			stranger_rests();
@@ -46,10 +46,12 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	cost_hit(ctx, t, nr);
 	if (row->iteration_end[0] && iteration_ended(ctx, t, row))
 		iteration_end(t, bpf_ktime_get_ns());
-	if (!active_since_ns && !decides)
+	if ((!active_since_ns || (sliced && !slice.since_ns)) && !decides)
 		return 0;
 	if (cfg_spans[0] && t->depth && t->frames[0].start_ns < active_since_ns)
 		frames_forget(t);
+	if (cfg_spans[0] && cfg_sliced && t->depth)
+		frames_leave_slice(t, slice.since_ns);
 	if (row->only_id && name_of(ctx, t, row) != row->only_id)
 		return 0;
 	return t;

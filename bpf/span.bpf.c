@@ -328,6 +328,28 @@ __noinline int frames_forget(struct mxbpf_thread *t)
 }
 
 /*
+ * Discards the innermost frames of t if they are of a slice that is over, because nobody sees their ends. since_ns: of
+ * the slice that is open, or 0.
+ */
+__noinline int frames_leave_slice(struct mxbpf_thread *t, __u64 since_ns)
+{
+	struct mxbpf_frame *f;
+	int i;
+
+	t = frames_of(t);
+	for (i = 0; t && i < FRAMES_STEP; i++) {
+		f = frame_top(t);
+		if (!f || !(f->flags & MXBPF_FRAME_SLICED) || (since_ns && f->start_ns >= since_ns))
+			break;
+		frame_forget(t, t->depth - 1);
+		t->depth--;
+	}
+	if (t)
+		slot_release(t);
+	return 0;
+}
+
+/*
  * Returns 1 if the function at ip seems to have a call under way: one of the words below sp is a return address
  * near ip. The call pushes that address below the function's frame and the arguments that were pushed.
  */
@@ -585,7 +607,8 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->inside = row->inside;
 	f->tail = 0;
 	f->func = 0;
-	f->flags = row->span_flags | (row->at_once ? MXBPF_FRAME_AT_ONCE : 0);
+	f->flags = row->span_flags | (row->at_once ? MXBPF_FRAME_AT_ONCE : 0) |
+		   (probe_sliced(ctx) ? MXBPF_FRAME_SLICED : 0);
 	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
 		func_open(t, f, row, row->by_caller ? cookie : probe_cookie(ctx), sp);

@@ -237,11 +237,13 @@ enum mxbpf_inside {
  * At an entry: bit 24, the function can leave by a tail call; bits 32..55, its name id.
  * At a cut: bit 24, the CFA is the word at rbp + offset; bits 25..29, 1 + condition code of the conditional jump
  * there (0: every hit counts); bit 30, a hit counts if the condition holds; bit 31, the cut is in a shared callee;
- * bit 32, the CFA is relative to rbp (else to rsp); bits 33..62, signed CFA offset.
+ * bit 32, the CFA is relative to rbp (else to rsp); bits 33..61, signed CFA offset.
  * In map `callers`: the cut's layout, for the call.
- * Bit 63 in the kernel: the link is shared, without a process filter. In the plan it is the sign of the offset.
+ * Bit 63 in the kernel: the link is shared, without a process filter. Bit 62 there: the link is of a slice. In the plan
+ * both are the sign of the offset.
  */
 #define MXBPF_COOKIE_SHARED  (1ull << 63)
+#define MXBPF_COOKIE_SLICED  (1ull << 62)
 #define MXBPF_FUNC_MASK	     0xffffffull
 #define MXBPF_FUNC_TAIL	     (1ull << 24)
 #define MXBPF_CUT_AT	     (1ull << 24)
@@ -311,6 +313,20 @@ struct mxbpf_iteration_window {
 	__u32 on;	      /* set by user space: iterations are counted */
 	__u32 armed;	      /* set by user space: all is attached, so the next iteration opens a window */
 	__u32 tgid;	      /* process whose iterations count; 0: none yet, or it has exited */
+	__u32 pad;
+};
+
+/*
+ * A slice: a few iterations of one process in which probes record that are not attached otherwise. It opens and closes
+ * at hits that end an iteration, or when user space says so. Whoever changes since_ns to 0 sets to_ns.
+ */
+struct mxbpf_slice {
+	__u64 since_ns; /* 0: none is open */
+	__u64 from_ns, to_ns;
+	__u64 iterations; /* that have ended in it */
+	__u32 tgid;
+	__u32 left;  /* iterations until it closes */
+	__u32 armed; /* set by user space: the next end of an iteration opens it */
 	__u32 pad;
 };
 

@@ -90,9 +90,33 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_cost) == 64);
 struct mxbpf_partial {
 	struct mxbpf_rec h; /* all 0: a session leaves out the probes of all its processes */
 	__u64 name_id;	    /* 0: all rows of the class */
-	__u8 cls;	    /* enum mxbpf_class */
-	__u8 pad[7];
+	__u8 cls;	    /* enum mxbpf_class; STEP: what ends iterations */
+	__u8 flags;	    /* enum mxbpf_partial_flag */
+	__u8 pad[6];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_partial) == 32);
+enum mxbpf_partial_flag {
+	MXBPF_PARTIAL_SLICED = 1 << 0, /* the calls that there are come from slices */
+	MXBPF_PARTIAL_LITTLE = 1 << 1, /* it costs little: it lacks calls only if what ends iterations does */
+	MXBPF_PARTIAL_OVER = 1 << 2,   /* from now on it lacks none */
+};
+
+/*
+ * User: calls of a process were recorded in slices, for a part of the time; rows are sums over all slices. What costs
+ * little was recorded all the time, or in slices, too. One record stands for any number of slices.
+ */
+#define MXBPF_SLICE ((enum mxbpf_kind)49)
+struct mxbpf_slice_part {
+	struct mxbpf_rec h; /* ts_ns: start of the last one */
+	__u64 slices;
+	__u64 slice_ns; /* their length */
+	__u64 seen_ns;	/* and without the cost of watching */
+	__u64 all_ns;	/* the time for which they stand */
+	/* Iterations in both; the latter can be an estimate. 0: the process ended none. */
+	__u64 seen_iterations, all_iterations;
+	/* The time in which what costs little was recorded, in slices of its own as well, and the iterations in it. */
+	__u64 marks_ns, marks_iterations;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_slice_part) == 80);
 
 #endif

@@ -124,8 +124,8 @@ struct mxbpf_thread {
 	__u64 hit_over_ns; /* when its last hit was over, by the estimates */
 	__u32 behind_start_ns, behind_end_ns; /* scratch: of the hit that runs, see struct mxbpf_hit_cost */
 	__u32 nslots;			      /* number of its slots */
-	__u32 pad;
-	__u32 slots[MXBPF_THREAD_SLOTS]; /* slot k has frames from MXBPF_SLOT_FRAMES * k on; [0] is its own */
+	__u32 iterations;		      /* that it ended, if the session has slices */
+	__u32 slots[MXBPF_THREAD_SLOTS];      /* slot k has frames from MXBPF_SLOT_FRAMES * k on; [0] is its own */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_SLOT_FRAMES];
 	struct mxbpf_name_part part; /* scratch: part of a name */

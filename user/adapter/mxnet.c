@@ -42,27 +42,6 @@
 		.row = {.action = MXBPF_ACT_OUTPUT, .key = {STACK, AT1(24)}},                                          \
 	}
 
-/*
- * The C API calls that do work or wait, out of 260. The others are getters, setters and frees of handles: 84 of the 98
- * calls of a training step. Each call here passes its own name to on_enter_api. Calls that only pass on to another one
- * are left out. So is MXInvokeCachedOpEx, whose span of the pair begins when its MXInvokeCachedOp has done the work,
- * and the KVStore calls, which have a table of their own.
- */
-/* clang-format off */
-static const char *const work[] = {
-	"MXNetFuncCall", "MXImperativeInvoke", "MXImperativeInvokeEx", "MXInvokeCachedOp", "MXCreateCachedOpEx",
-	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx", "MXNDArrayWaitToRead", "MXNDArrayWaitToWrite",
-	"MXNDArrayWaitAll", "MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
-	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArrayGetDataNDArray", "MXNDArrayGetAuxNDArray",
-	"MXNDArrayCreateFromSharedMem", "MXNDArrayCreateFromSharedMemEx", /* show how long a loader's batch was waited for */
-	"MXNDArrayGetSharedMemHandle", "MXNDArraySave", "MXNDArrayLoad", "MXNDArraySaveRawBytes", "MXPredForward",
-	"MXNotifyShutdown", NULL,
-};
-/* clang-format on */
-
-/* Calls of C++ iterators, with a table of their own. Python's (NDArrayIter, DataLoader) do not call the library. */
-static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
-
 /* KVStore calls that send, receive, or do both. */
 static const struct adp_member kv_send[] = {{"MXKVStoreInit", "init"}, {"MXKVStorePush", "push"}, {NULL, NULL}};
 static const struct adp_member kv_send_named[] = {
@@ -90,7 +69,7 @@ static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"
 
 #define KV_ROW(title, inside, functions, args, flags)                                                                  \
 	{                                                                                                              \
-		.name = title, .group = PROBE_KV, .pair_inside = inside, .optional = true,                             \
+		.name = title, .group = PROBE_KV, .always = all, .pair_inside = inside, .optional = true,              \
 		.family = {.members = functions},                                                                      \
 		.row = {                                                                                               \
 			.action = MXBPF_ACT_OPEN,                                                                      \
@@ -198,6 +177,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "api.work",
 		.group = PROBE_WORK,
+		.always = waits,
 		.family = {.list = work},
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_CUT,
@@ -508,6 +488,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.var",
 		.group = PROBE_WAIT,
+		.always = all,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE"},
 		.hidden = {ENGINE = 9},
@@ -523,6 +504,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.all",
 		.group = PROBE_WAIT,
+		.always = all,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"},
 		.hidden = {ENGINE = 10},
@@ -538,6 +520,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "data.next",
 		.group = PROBE_DATA,
+		.always = all,
 		.optional = true,
 		.family = {.list = data},
 		.row = {.action = MXBPF_ACT_OPEN,
@@ -554,6 +537,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "step.update",
 		.group = PROBE_STEP,
+		.always = all,
 		.optional = true,
 		.any_build = true,
 		.symbols = {"MXImperativeInvokeEx", "MXImperativeInvoke"},
@@ -565,6 +549,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "step.backward",
 		.group = PROBE_STEP,
+		.always = all,
 		.optional = true,
 		.symbols = {"MXAutogradBackwardEx"},
 		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
@@ -572,6 +557,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "step.executor",
 		.group = PROBE_STEP,
+		.always = all,
 		.optional = true,
 		.symbols = {"MXExecutorBackwardEx"},
 		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
@@ -592,6 +578,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "iteration.autograd",
 		.group = PROBE_ITER,
+		.always = all,
 		.optional = true,
 		.symbols = {"MXAutogradBackwardEx"},
 		.iteration = "*",
@@ -599,6 +586,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "iteration.executor",
 		.group = PROBE_ITER,
+		.always = all,
 		.optional = true,
 		.symbols = {"MXExecutorBackwardEx"},
 		.iteration = "*",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of names of functions of MXNet that are too long for its table. */
+/* Names of functions of MXNet: parts that are too long for its table, and lists. */
 #ifndef ADAPTER_MXNET_NAMES_H
 #define ADAPTER_MXNET_NAMES_H
 
@@ -19,5 +19,38 @@
 	"N5mxnet10imperative12PushOperatorERKNS_10OpStatePtrEPKN4nnvm2OpERKNS4_9NodeAttrsERKNS_7ContextERKSt6"         \
 	"vectorIPNS_6engine3VarESaISH_EESL_RKSE_INS_8ResourceESaISM_EERKSE_IPNS_7NDArrayESaISS_EESW_RKSE_IjSa"         \
 	"IjEERKSE_INS_9OpReqTypeESaIS11_EENS_12DispatchModeE"
+
+/*
+ * The C API calls that do work or wait, out of 260. The others are getters, setters and frees of handles: 84 of the 98
+ * calls of a training step. Each call here passes its own name to on_enter_api. Calls that only pass on to another one
+ * are left out. So is MXInvokeCachedOpEx, whose span of the pair begins when its MXInvokeCachedOp has done the work,
+ * and the KVStore calls, which have a table of their own.
+ */
+/* clang-format off */
+static const char *const work[] = {
+	"MXNetFuncCall", "MXImperativeInvoke", "MXImperativeInvokeEx", "MXInvokeCachedOp", "MXCreateCachedOpEx",
+	"MXAutogradBackwardEx", "MXExecutorForward", "MXExecutorBackwardEx", "MXNDArrayWaitToRead", "MXNDArrayWaitToWrite",
+	"MXNDArrayWaitAll", "MXNDArraySyncCopyToCPU", "MXNDArraySyncCopyFromCPU", "MXNDArraySyncCopyFromNDArray",
+	"MXNDArraySyncCheckFormat", "MXNDArrayGetData", "MXNDArrayGetDataNDArray", "MXNDArrayGetAuxNDArray",
+	"MXNDArrayCreateFromSharedMem", "MXNDArrayCreateFromSharedMemEx", /* show how long a loader's batch was waited for */
+	"MXNDArrayGetSharedMemHandle", "MXNDArraySave", "MXNDArrayLoad", "MXNDArraySaveRawBytes", "MXPredForward",
+	"MXNotifyShutdown", NULL,
+};
+/* clang-format on */
+
+/* Those of them that wait for the engine. */
+static const char *const waits[] = {
+	"MXNDArrayWaitToRead",
+	"MXNDArrayWaitToWrite",
+	"MXNDArrayWaitAll",
+	"MXNDArraySyncCopyToCPU",
+	"MXNDArrayCreateFromSharedMem",
+	"MXNDArrayCreateFromSharedMemEx",
+	NULL,
+};
+static const char *const all[] = {"*", NULL}; /* functions of a row */
+
+/* Calls of C++ iterators, with a table of their own. Python's (NDArrayIter, DataLoader) do not call the library. */
+static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};
 
 #endif

@@ -108,6 +108,8 @@ static const struct adp_member collectives[] = {
 			.device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},                                                  \
 	}
 
+static const char *const all[] = {"*", NULL}; /* functions of a row */
+
 static const struct adp_probe probes[] = {
 	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
 	{
@@ -123,6 +125,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.call",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -133,6 +136,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.call_python",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libtorch_python.so*",
@@ -145,6 +149,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.work",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -160,6 +165,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.done",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.ends = "collective.work",
@@ -170,6 +176,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.failed",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.ends = "collective.work",
@@ -279,6 +286,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.enter",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -290,6 +298,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.exit",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -299,6 +308,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.exit_extern",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.instead_of = "annotation.exit",
@@ -313,6 +323,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.enter_boxed",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.instead_of = "annotation.exit_extern",
@@ -325,6 +336,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.exit_boxed",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.instead_of = "annotation.exit_extern",
@@ -359,6 +371,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "exception.throw",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libgcc_s*.so*",
@@ -369,6 +382,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "exception.rethrow",
 		.group = PROBE_OP,
+		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libgcc_s*.so*",

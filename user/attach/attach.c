@@ -43,7 +43,7 @@ static bool is_shared_already(const struct att *a, const struct variant *v, cons
  * All plans of a session have the same probes in a file that they share.
  */
 static int attach_link(struct att *a, const struct variant *v, const struct plan *p, bool *done, uint64_t *offs,
-		       pid_t tgid, struct err *e)
+		       pid_t tgid, uint64_t bits, struct err *e)
 {
 	const struct tgt_lib *lib = NULL;
 	const struct plan_site *sites;
@@ -64,8 +64,7 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 		returns = plan_at_return(&sites[i]);
 		lib = sites[i].lib;
 		offs[n] = sites[i].off;
-		cookies[n++] =
-			(sites[i].cookie & ~MXBPF_COOKIE_SHARED) | (tgid == ATT_SHARED ? MXBPF_COOKIE_SHARED : 0);
+		cookies[n++] = (sites[i].cookie & ~(MXBPF_COOKIE_SHARED | MXBPF_COOKIE_SLICED)) | bits;
 	}
 	if (!n)
 		return 0;
@@ -83,6 +82,7 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 		links[k] = (struct att_link){.tgid = tgid,
 					     .fd = fds[k],
 					     .iteration_ends = v->row->iteration_end[0],
+					     .sliced = bits & MXBPF_COOKIE_SLICED,
 					     .prog_fd = v->prog_fd,
 					     .dev = lib->dev,
 					     .ino = lib->ino,
@@ -100,7 +100,8 @@ static bool ends_calls(const struct mxbpf_row *row)
 }
 
 /* Attaches ends before entries: a call whose start is recorded then always has its end recorded too. */
-static int attach_variants(struct att *a, const struct plan *p, bool *done, uint64_t *offs, pid_t tgid, struct err *e)
+static int attach_variants(struct att *a, const struct plan *p, bool *done, uint64_t *offs, pid_t tgid, uint64_t bits,
+			   struct err *e)
 {
 	int ret = 0, entries;
 	unsigned i;
@@ -110,34 +111,49 @@ static int attach_variants(struct att *a, const struct plan *p, bool *done, uint
 			if (ends_calls(a->variants[i].row) == !!entries)
 				continue;
 			do
-				ret = attach_link(a, &a->variants[i], p, done, offs, tgid, e);
+				ret = attach_link(a, &a->variants[i], p, done, offs, tgid, bits, e);
 			while (ret > 0);
 		}
 	return ret;
 }
 
-/* tgid is a process or ATT_SHARED. */
-static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool iteration_ends, bool rest, struct err *e)
+static const bool *left_out_of(const struct att *a, const struct plan *p)
 {
-	const struct plan_site *sites;
-	size_t n;
+	size_t i;
+
+	for (i = 0; i < buf_count(&a->left_out, struct att_left_out); i++)
+		if (buf_at(&a->left_out, struct att_left_out, i)->plan == p)
+			return buf_at(&a->left_out, struct att_left_out, i)->sites;
+	return NULL;
+}
+
+int att_leave_out(struct att *a, const struct plan *p, const bool *sites)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&a->left_out, struct att_left_out); i++) {
+		if (buf_at(&a->left_out, struct att_left_out, i)->plan != p)
+			continue;
+		buf_at(&a->left_out, struct att_left_out, i)->sites = sites;
+		return 0;
+	}
+	return buf_put(&a->left_out, &(struct att_left_out){p, sites}, sizeof(struct att_left_out));
+}
+
+/* tgid is a process or ATT_SHARED. done[i]: site i is not wanted; owned by the caller, and all true afterwards. */
+int att_attach_wanted(struct att *a, const struct plan *p, pid_t tgid, bool *done, uint64_t bits, struct err *e)
+{
+	size_t n, i;
 	uint64_t *offs;
-	bool *done;
-	unsigned i;
 	int ret = 0;
 
-	sites = sites_of(p, &n);
+	sites_of(p, &n);
 	offs = calloc(2 * n + 1, sizeof(*offs));
-	done = calloc(n + 1, sizeof(*done));
-	if (!offs || !done)
-		ret = err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	for (i = 0; !ret && i < n; i++)
-		done[i] = (sites[i].row->iteration_end[0] ? !iteration_ends : !rest) ||
-			  (a->muted && a->muted_plan == p && a->muted[i]);
-	if (!ret && n)
+	if (!offs)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (n)
 		att_costs_open(a);
-	if (!ret)
-		ret = attach_variants(a, p, done, offs, tgid, e);
+	ret = attach_variants(a, p, done, offs, tgid, bits, e);
 	for (i = 0; !ret && i < n; i++)
 		if (!done[i])
 			ret = err_set(e, ERR_RUNTIME, -ENOTSUP,
@@ -145,6 +161,24 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 				      "those of the first process",
 				      p->lib->path);
 	free(offs);
+	return ret;
+}
+
+static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool iteration_ends, bool rest, struct err *e)
+{
+	const struct plan_site *sites;
+	const bool *left_out = left_out_of(a, p);
+	size_t n, i;
+	bool *done;
+	int ret;
+
+	sites = sites_of(p, &n);
+	done = calloc(n + 1, sizeof(*done));
+	if (!done)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	for (i = 0; i < n; i++)
+		done[i] = (sites[i].row->iteration_end[0] ? !iteration_ends : !rest) || (left_out && left_out[i]);
+	ret = att_attach_wanted(a, p, tgid, done, tgid == ATT_SHARED ? MXBPF_COOKIE_SHARED : 0, e);
 	free(done);
 	return ret;
 }
@@ -293,9 +327,25 @@ int att_mute(struct att *a, const struct plan *p, pid_t tgid, const bool *muted,
 	struct buf fds = take_links(a, a->shared ? ATT_SHARED : tgid, false, TAKE_PLANNED);
 
 	backend_close(&fds, true);
-	a->muted = muted;
-	a->muted_plan = p;
+	if (att_leave_out(a, p, muted))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	att_has(a, tgid, &target);
+	return attach_both(a, p, tgid, target.own, true, true, e);
+}
+
+void att_detach_planned(struct att *a)
+{
+	struct buf fds = take_links(a, 0, true, TAKE_PLANNED);
+
+	backend_close(&fds, true);
+}
+
+int att_again(struct att *a, const struct plan *p, pid_t tgid, struct err *e)
+{
+	struct mxbpf_target target;
+
+	if (!att_has(a, tgid, &target)) /* the process has ended */
+		return 0;
 	return attach_both(a, p, tgid, target.own, true, true, e);
 }
 
@@ -517,6 +567,7 @@ void att_free(struct att *a)
 	rows_close(a);
 	mxbpf_bpf__destroy(a->skel);
 	buf_fini(&a->links);
+	buf_fini(&a->left_out);
 	free(a);
 }
 

@@ -28,6 +28,7 @@ struct att_opts {
 	unsigned counters;   /* mask of counters in the order of ctr_name(), at most MXBPF_COUNTERS_MAX */
 	bool follow_app;     /* recording follows the program's calls to its runtime's own profiler */
 	unsigned iterations; /* number of iterations in each iteration window; 0: no such windows */
+	bool sliced;	     /* the caller may call att_slice_open() */
 	bool agent;	     /* an agent records calls, which the programs do not know */
 	bool teams;	     /* the plan has probes for OpenMP parallel regions */
 	bool life;	     /* the plan has probes for the lifecycle of operators */
@@ -103,6 +104,13 @@ uint64_t att_entries(const struct att *a, const struct plan *p);
  * nothing is recorded. muted is borrowed until the next call; processes that come later lack the same probes.
  */
 int att_mute(struct att *a, const struct plan *p, pid_t tgid, const bool *muted, struct err *e);
+/*
+ * The same for several processes: att_leave_out() for each plan, whose array is borrowed until the next call with it or
+ * the end (NULL: nothing is left out), att_detach_planned(), and att_again() for each process. 0 or -errno.
+ */
+int att_leave_out(struct att *a, const struct plan *p, const bool *sites);
+void att_detach_planned(struct att *a);
+int att_again(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
 /*
  * Attaches a plan by links without a process filter: BPF then tells targets from other processes. A process that
  * already has links of its own keeps them, and each of its hits counts once. Call it for each plan in use.

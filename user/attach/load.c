@@ -260,6 +260,7 @@ static void choose_details(struct att *a, const struct plan *p, const struct att
 	a->skel->rodata->cfg_details = (__u8)o->details;
 	a->skel->rodata->cfg_omp = o->teams;
 	a->skel->rodata->cfg_agent = o->agent;
+	a->skel->rodata->cfg_sliced = o->sliced;
 	a->skel->rodata->cfg_life = o->life;
 	for (i = 0; i < p->nprobes; i++)
 		a->skel->rodata->cfg_kv |= p->probes[i].wanted && p->rows[i].kv;
@@ -360,7 +361,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = att_fill_names(a, p);
 	if (!err)
 		err = fill_callers(a, p);
-	if (!err && (o->iterations || o->follow_app))
+	if (!err && (o->iterations || o->follow_app || o->sliced))
 		err = open_marks(a, o->iterations);
 	if (!err)
 		err = fill_args(a, p, o->details);

@@ -29,10 +29,17 @@ struct att_link {
 	pid_t tgid; /* a process, or ATT_SHARED */
 	int fd;
 	bool iteration_ends; /* the probe sees iterations end */
+	bool sliced;	     /* it records only while a slice is open */
 	bool late;   /* of a library that was mapped later: these are few, and stay attached between iterations */
 	int prog_fd; /* its program; dev and ino: the library that is probed */
 	uint64_t dev, ino;
 	bool returns; /* return probes */
+};
+
+/* Sites of a plan that are left out. */
+struct att_left_out {
+	const struct plan *plan;
+	const bool *sites; /* borrowed */
 };
 
 struct att {
@@ -40,10 +47,9 @@ struct att {
 	const struct att_backend *backend;
 	struct variant variants[MXBPF_ROWS_MAX];
 	unsigned nvariants;
-	struct rows *rows; /* see rows.c */
-	struct buf links;  /* of struct att_link */
-	const bool *muted; /* sites of muted_plan that are left out; NULL: none */
-	const struct plan *muted_plan;
+	struct rows *rows;    /* see rows.c */
+	struct buf links;     /* of struct att_link */
+	struct buf left_out;  /* of struct att_left_out */
 	bool shared;	      /* new processes use shared links: att_share() */
 	uint64_t trap_hit_ns; /* see trap.h; 0: not known */
 	uint64_t trap_trials; /* hits of mxbpf itself */
@@ -87,6 +93,11 @@ static inline const struct plan_site *sites_of(const struct plan *p, size_t *n)
 }
 
 void att_clocks_stop(struct att *a);
+/*
+ * Attaches the sites of a process for which done[] is false, by links whose cookies have these bits. Sets done[].
+ * Returns 0 or -errno with e set.
+ */
+int att_attach_wanted(struct att *a, const struct plan *p, pid_t tgid, bool *done, uint64_t bits, struct err *e);
 
 /* Returns the program of a row, or NULL if it has none. */
 struct variant *att_variant_of(struct att *a, const struct mxbpf_row *row);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/cost/cost.h"
 #include "metrics/priv.h"
 
 #define LEAST_SHARE 100 /* a name has series of its own if it has at least one part in so many of its kind's time */
@@ -36,21 +37,28 @@ static void take_row(struct met *m, const struct mdl_interval *in, const struct 
 	const bool operator= row->cls == MXBPF_CLASS_OPERATOR;
 	struct met_process *p = met_process_of(m, in, row->tgid);
 	struct met_labels l;
+	const bool told = p && is_told(m, p, row, all_ns);
+	struct mxbpf_slice_part s;
 	const char *name = "other";
 	size_t len = strlen(name);
+	double scale;
 
 	if (!p) {
 		m->left_out++;
 		return;
 	}
-	if (is_told(m, p, row, all_ns))
+	if (told)
 		name = mdl_name(in->model, row->name_id, &len);
 	met_labels_begin(&l, p->labels);
 	if (!operator)
 		met_label_text(&l, "kind", mdl_category(row->cls));
 	met_label(&l, operator? "operator" : "call", name, len);
-	met_observe_hist(m, operator? MET_OPERATOR : MET_CALL, l.text, row->hist, row->total_ns);
-	met_add(m, operator? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, row->self_ns);
+	scale = cost_row_scale(in->model, row);
+	met_observe_hist(m, operator? MET_OPERATOR : MET_CALL, l.text, row->hist, row->total_ns, scale);
+	met_add(m, operator? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, met_scaled(row->self_ns, scale));
+	if (operator&& told && scale> 1 && cost_slices_of(in->model, row->tgid, &s))
+		met_estimate(m, MET_OPERATOR_ERROR, l.text, (double)row->self_ns,
+			     s.seen_iterations ? (double)s.seen_iterations : (double)s.seen_ns);
 }
 
 int met_take_calls(struct met *m, const struct mdl_interval *in)

@@ -69,11 +69,22 @@ const struct met_family met_families[MET_FAMILIES] = {
 				  "Processes of the control group that were killed for memory", MET_COUNTER},
 	[MET_EVENTS] = {"mxbpf_events", "Events that were recorded, by source", MET_COUNTER},
 	[MET_LOST] = {"mxbpf_events_lost", "Events that were lost, by source: other counters lack them", MET_COUNTER},
-	[MET_PARTIAL] = {"mxbpf_partial",
-			 "1: probes are left out because of --max-overhead, so some calls are not counted", MET_GAUGE},
+	[MET_PARTIAL] =
+		{"mxbpf_partial",
+		 "1: because of --max-overhead not all calls are recorded; counters of calls are estimated from "
+		 "slices",
+		 MET_GAUGE},
+	[MET_SLICES] = {"mxbpf_slices",
+			"Slices in which all calls of the job were recorded, because that costs too much "
+			"always",
+			MET_COUNTER},
+	[MET_SLICED] = {"mxbpf_slice_seconds", "Length of these slices", MET_COUNTER, MET_NS},
+	[MET_OPERATOR_ERROR] = {"mxbpf_operator_error_ratio",
+				"Of an operator whose time is estimated from slices: half the 95 % confidence interval "
+				"of the rate of mxbpf_operator_self_seconds_total, relative to that rate; 1: not known",
+				MET_GAUGE, MET_MILLIONTHS},
 	[MET_UNSEEN] = {"mxbpf_iterations_unseen",
-			"1: what ends iterations may be among the probes that are left out, so they may not be counted",
-			MET_GAUGE},
+			"1: iterations are not recorded all the time but in slices, so they are estimated", MET_GAUGE},
 	[MET_WATCHED] = {"mxbpf_watched_seconds", "Time in which probes were active, without pauses", MET_COUNTER,
 			 MET_NS},
 	[MET_ADDED] = {"mxbpf_added_cpu_seconds", "CPU time that watching added to the processes, measured",

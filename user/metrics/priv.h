@@ -8,7 +8,8 @@
 #include "base/hash.h"
 #include "metrics/metrics.h"
 
-#define MET_BUCKETS	 12 /* of a histogram, with the last one, which has no bound */
+#define MET_FADE	 0.99 /* an interval counts so much of the next one, in an error */
+#define MET_BUCKETS	 12   /* of a histogram, with the last one, which has no bound */
 #define MET_LABELS_BYTES 1024
 #define MET_LABEL_BYTES	 160 /* of a value; longer ones are cut */
 
@@ -45,6 +46,9 @@ enum met_id {
 	MET_EVENTS,
 	MET_LOST,
 	MET_PARTIAL,
+	MET_SLICES,
+	MET_SLICED,
+	MET_OPERATOR_ERROR,
 	MET_UNSEEN,
 	MET_WATCHED,
 	MET_ADDED,
@@ -64,12 +68,21 @@ struct met_family {
 };
 extern const struct met_family met_families[MET_FAMILIES];
 
+/*
+ * Sums over intervals of a series that is estimated from slices; older ones count less. x: its value in the slices of
+ * an interval, t: how much of the process was in them.
+ */
+struct met_sums {
+	double n, x, t, xx, xt, tt;
+};
+
 struct met_series {
 	char *labels; /* owned: `job="x",rank="0"`; "": none */
 	enum met_id family;
-	int64_t value;	   /* in the unit of the family; of a histogram: the sum of what was observed */
-	uint64_t *buckets; /* owned, of a histogram: MET_BUCKETS counts; else NULL */
-	uint64_t news_ns;  /* when it was changed last */
+	int64_t value;	       /* in the unit of the family; of a histogram: the sum of what was observed */
+	uint64_t *buckets;     /* owned, of a histogram: MET_BUCKETS counts; else NULL */
+	struct met_sums *sums; /* owned, of MET_OPERATOR_ERROR; else NULL */
+	uint64_t news_ns;      /* when it was changed last */
 };
 
 /* A process whose labels are known. */
@@ -114,10 +127,16 @@ void met_processes_fini(struct met *m);
 void met_add(struct met *m, enum met_id family, const char *labels, uint64_t n);
 void met_set(struct met *m, enum met_id family, const char *labels, int64_t n);
 void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_t n);
-void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns);
-/* Adds durations that the model has counted in its own buckets; sum_ns: their sum. */
+void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns, uint64_t n); /* n times */
+/* Adds durations that the model has counted in its own buckets; sum_ns: their sum. Each stands for `scale` ones. */
 void met_observe_hist(struct met *m, enum met_id family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
-		      uint64_t sum_ns);
+		      uint64_t sum_ns, double scale);
+/* Sets the error of an estimate by one more interval: see struct met_sums. */
+void met_estimate(struct met *m, enum met_id family, const char *labels, double x, double t);
+static inline uint64_t met_scaled(uint64_t n, double scale)
+{
+	return scale > 1 ? (uint64_t)((double)n * scale + 0.5) : n;
+}
 /* Sets all series of a family to 0: a gauge that nobody sets again has the value 0. */
 void met_zero(struct met *m, enum met_id family);
 /* Removes old series if there are many. 0 or -ENOMEM. */

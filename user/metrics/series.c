@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Series: values that are kept under a family and labels. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ static void free_series(struct met_series *s)
 {
 	free(s->labels);
 	free(s->buckets);
+	free(s->sums);
 }
 
 void met_free(struct met *m)
@@ -119,18 +121,18 @@ static unsigned bucket_of(const struct met_family *f, uint64_t end_ns)
 	return i;
 }
 
-void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns)
+void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns, uint64_t n)
 {
 	struct met_series *s = series_of(m, family, labels);
 
 	if (!s)
 		return;
-	s->buckets[bucket_of(&met_families[family], ns)]++;
-	s->value += (int64_t)ns;
+	s->buckets[bucket_of(&met_families[family], ns)] += n;
+	s->value += (int64_t)(ns * n);
 }
 
 void met_observe_hist(struct met *m, enum met_id family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
-		      uint64_t sum_ns)
+		      uint64_t sum_ns, double scale)
 {
 	struct met_series *s = series_of(m, family, labels);
 	unsigned i;
@@ -138,9 +140,43 @@ void met_observe_hist(struct met *m, enum met_id family, const char *labels, con
 	for (i = 0; s && i < MXBPF_HIST_BUCKETS; i++)
 		if (hist[i]) /* a bucket of the model ends where the next one begins; the last one has no end */
 			s->buckets[i + 1 < MXBPF_HIST_BUCKETS ? bucket_of(&met_families[family], mdl_bucket_low(i + 1))
-							      : MET_BUCKETS - 1] += hist[i];
+							      : MET_BUCKETS - 1] += met_scaled(hist[i], scale);
 	if (s)
-		s->value += (int64_t)sum_ns;
+		s->value += (int64_t)met_scaled(sum_ns, scale);
+}
+
+/*
+ * The estimate is R = sum of x / sum of t. The variance of R is that of x - R t over the intervals, divided by the sum
+ * of t; the confidence interval is 1.96 times its root on both sides.
+ */
+static double error_of(const struct met_sums *s)
+{
+	const double r = s->x / s->t, rest = s->xx - 2 * r * s->xt + r * r * s->tt;
+
+	if (s->n < 2 || s->x <= 0 || s->t <= 0)
+		return 1;
+	return 1.96 * sqrt((rest > 0 ? rest : 0) * s->n / (s->n - 1)) / s->x;
+}
+
+void met_estimate(struct met *m, enum met_id family, const char *labels, double x, double t)
+{
+	struct met_series *s = series_of(m, family, labels);
+	struct met_sums *sums = s ? s->sums ? s->sums : calloc(1, sizeof(*sums)) : NULL;
+	double error;
+
+	if (!sums)
+		return;
+	s->sums = sums;
+	*sums = (struct met_sums){
+		.n = sums->n * MET_FADE + 1,
+		.x = sums->x * MET_FADE + x,
+		.t = sums->t * MET_FADE + t,
+		.xx = sums->xx * MET_FADE + x * x,
+		.xt = sums->xt * MET_FADE + x * t,
+		.tt = sums->tt * MET_FADE + t * t,
+	};
+	error = error_of(sums);
+	s->value = (int64_t)((error < 1 ? error : 1) * 1000000);
 }
 
 int met_make_room(struct met *m)

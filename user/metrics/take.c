@@ -40,17 +40,27 @@ static void take_process(struct met *m, const struct mdl_interval *in, pid_t pid
 
 /* ---- iterations */
 
-static void take_iteration(struct met *m, const struct met_process *p, const struct mxbpf_iteration *it)
+static void take_iteration(struct met *m, const struct met_process *p, const struct mxbpf_iteration *it, uint64_t n)
 {
 	struct met_labels l;
 	unsigned i;
 
-	met_observe(m, MET_ITERATION, p->labels, it->dur_ns);
+	met_observe(m, MET_ITERATION, p->labels, it->dur_ns, n);
 	for (i = 0; it->flags & MXBPF_ITERATION_PARTS && i < MXBPF_STEP_PARTS; i++) {
 		met_labels_begin(&l, p->labels);
 		met_label_text(&l, "part", steps_parts[i]);
-		met_add(m, MET_ITERATION_PART, l.text, it->part_ns[i]);
+		met_add(m, MET_ITERATION_PART, l.text, it->part_ns[i] * n);
 	}
+}
+
+/* How many iterations of the same process follow, with this one. */
+static size_t count_of(const struct mxbpf_iteration *it, size_t from, size_t n)
+{
+	size_t i = from;
+
+	while (i < n && it[i].h.tgid == it[from].h.tgid)
+		i++;
+	return i - from;
 }
 
 /*
@@ -59,16 +69,24 @@ static void take_iteration(struct met *m, const struct met_process *p, const str
  */
 static void take_iterations(struct met *m, const struct mdl_interval *in)
 {
-	size_t n, i;
+	size_t n, i, first = 0;
 	const struct mxbpf_iteration *it = steps_iterations(in->model, &n);
 	struct met_process *p;
+	double scale = 1;
 
 	for (i = 0; i < n; i++) {
 		p = met_process_of(m, in, it[i].h.tgid);
 		if (!p)
 			continue;
-		take_iteration(m, p, &it[i]);
-		p->looped = true;
+		if (!i || it[i].h.tgid != it[first].h.tgid) {
+			first = i;
+			scale = cost_iterations_scale(in->model, it[i].h.tgid, count_of(it, i, n));
+		}
+		/* Iteration k of those that were seen stands for a whole number of them, and all add up to the
+		 * estimate. */
+		take_iteration(m, p, &it[i],
+			       met_scaled(i - first + 1, scale) - (i > first ? met_scaled(i - first, scale) : 0));
+		p->looped = !cost_lacks_memory(in->model);
 		p->live_bytes = it[i].live_bytes;
 	}
 	for (i = 0; i < buf_count(&m->processes, struct met_process); i++) {
@@ -233,6 +251,22 @@ static void take_sources(struct met *m, const struct mdl_session *s)
 	}
 }
 
+/* The slices of each job. */
+static void take_slices(struct met *m, const struct mdl *model)
+{
+	struct mxbpf_slice_part s;
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->processes, struct met_process); i++) {
+		const struct met_process *p = buf_at(&m->processes, struct met_process, i);
+
+		if (!p->labels || !cost_slices_of(model, p->tgid, &s))
+			continue;
+		met_add(m, MET_SLICES, p->labels, s.slices);
+		met_add(m, MET_SLICED, p->labels, s.slice_ns);
+	}
+}
+
 static void take_self(struct met *m, const struct mdl_session *s, const struct mdl *model)
 {
 	struct tgt_usage u;
@@ -241,7 +275,7 @@ static void take_self(struct met *m, const struct mdl_session *s, const struct m
 	met_label_text(&l, "version", s->mxbpf_version);
 	met_set(m, MET_BUILD, l.text, 1);
 	met_set(m, MET_PARTIAL, NULL, cost_has_partial(model));
-	met_set(m, MET_UNSEEN, NULL, cost_lacks_class(model, MXBPF_CLASS_OPERATOR));
+	met_set(m, MET_UNSEEN, NULL, cost_lacks_iterations(model));
 	met_add(m, MET_WATCHED, NULL, s->duration_ns);
 	met_add(m, MET_ADDED, NULL, s->cost.added_ns);
 	met_set(m, MET_OWN_CPU, NULL, (int64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
@@ -276,6 +310,7 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	met_processes_end(m);
 	err = take_jobs(m, in);
 	take_machine(m, in->model);
+	take_slices(m, in->model);
 	take_sources(m, in->session);
 	take_self(m, in->session, in->model);
 	return err;

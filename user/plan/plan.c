@@ -528,7 +528,7 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 		p->wanted = false;
 		return 0;
 	}
-	if (out->opts.iterations && p->row->iteration)
+	if ((out->opts.iterations || out->opts.slices) && p->row->iteration)
 		set_iteration_end(out, p);
 	if (p->wanted && p->row->needs && !(p->row->needs & groups))
 		return err_set(e, ERR_USAGE, -EINVAL, "--probes %s requires %s too, because its spans end with those",
@@ -736,6 +736,26 @@ const char *plan_func_name(const struct plan *p, const struct plan_probe *probe,
 	const char *name = plan_span_name(p, *buf_at(&p->funcs, uint64_t, func - p->first_func));
 
 	return name ? name : probe->row->name;
+}
+
+uint64_t plan_func_id(const struct plan *p, const struct plan_site *s)
+{
+	const uint32_t func = (uint32_t)(s->cookie & MXBPF_FUNC_MASK);
+
+	if (!func || func < p->first_func || func - p->first_func >= buf_count(&p->funcs, uint64_t))
+		return 0;
+	return *buf_at(&p->funcs, uint64_t, func - p->first_func);
+}
+
+bool plan_is_always(const struct plan *p, const struct plan_site *s)
+{
+	const char *const *f = s->probe ? s->probe->row->always : NULL;
+	const uint64_t id = f ? plan_func_id(p, s) : 0;
+	const char *name = id ? plan_span_name(p, id) : NULL;
+
+	while (f && *f && strcmp(*f, "*") && (!name || strcmp(*f, name)))
+		f++;
+	return f && *f;
 }
 
 const char *plan_span_name(const struct plan *p, uint64_t id)

@@ -76,7 +76,8 @@ struct plan_caller {
 struct plan_opts {
 	unsigned groups;     /* mask of enum probe_group */
 	const char *ops;     /* patterns of operator names; NULL: all operators */
-	bool iterations;     /* also probe the ends of iterations */
+	bool iterations;     /* also probe the ends of iterations; none is an error */
+	bool slices;	     /* the same, but none is no error */
 	bool agent;	     /* do not probe what the agent sees */
 	bool returns;	     /* the backend has return probes */
 	bool needs_api;	     /* with PROBE_WORK: refuse a runtime without a C API */
@@ -206,6 +207,10 @@ int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *
 bool plan_is_late(const struct plan_probe *probe, struct tgt *t, const struct tgt_lib *lib);
 /* Returns the name of a function in the tables, or the name of the probe. */
 const char *plan_func_name(const struct plan *p, const struct plan_probe *probe, uint32_t func);
+/* Returns true if the probe stays where detail is recorded in slices: see adp_probe.always. */
+bool plan_is_always(const struct plan *p, const struct plan_site *s);
+/* Returns the name id of the function of a site. 0: it has none, or the plan gives it no name. */
+uint64_t plan_func_id(const struct plan *p, const struct plan_site *s);
 /* Reads the state (`runs` and `paused`) of the runtime's own profiler. Returns 0, or -errno with e set. */
 int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, struct err *e);
 /* Returns the version of a library whose build-id was read by tgt_lib_elf(), or NULL for an unknown build. */

@@ -109,10 +109,15 @@ enum adp_shown {
 struct adp_probe {
 	const char *name; /* "operator.start"; in reports, `check` and JSON */
 	enum probe_group group;
-	unsigned needs;		/* spans end with those of one of these groups; 0: none */
-	unsigned pair_inside;	/* if one of these groups is probed, spans end with its first span in them */
-	bool by_agent;		/* the agent, if there is one, sees these calls */
-	bool by_agent_memory;	/* the agent sees them if plan.agent_memory works */
+	unsigned needs;	      /* spans end with those of one of these groups; 0: none */
+	unsigned pair_inside; /* if one of these groups is probed, spans end with its first span in them */
+	bool by_agent;	      /* the agent, if there is one, sees these calls */
+	bool by_agent_memory; /* the agent sees them if plan.agent_memory works */
+	/*
+	 * The calls cost little and say much: iterations, waits, exchanges. They are recorded even where detail is
+	 * recorded in slices. Ends with NULL: functions; "*": all of the row. NULL: none.
+	 */
+	const char *const *always;
 	bool optional;		/* may be missing; a missing required row refuses the group */
 	const char *ends;	/* name of an earlier row whose spans this row ends; refused together with it */
 	const char *instead_of; /* name of an earlier row; this row is used only if that one is refused */

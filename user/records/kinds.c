@@ -178,6 +178,7 @@ static const struct kind kinds[] = {
 			   BYTES(partial),
 			   .ids = {NAME(partial, name_id)},
 			   .fits = fits_partial},
+	[MXBPF_SLICE] = {.name = "slices", BYTES(slice_part)},
 	[MXBPF_AGG_EXTENT] = {.name = "extent of a row",
 			      BYTES(agg_extent),
 			      .times = {AT(agg_extent, first_ns), AT(agg_extent, last_ns)},

@@ -35,8 +35,9 @@ static void begin_keep(struct session *ses, const void *recs)
 
 static int keep_one(struct session *ses, const struct mxbpf_rec *r, bool written)
 {
-	/* --max-overhead reads the calls of the whole session. */
-	const bool whole = r->kind != MXBPF_SPAN || !ses->o->only_intervals || ses->o->max_overhead;
+	/* --max-overhead reads the calls of the whole session; slices read those of the interval. */
+	const bool whole =
+		r->kind != MXBPF_SPAN || !ses->o->only_intervals || (ses->o->max_overhead && !ses->o->slices);
 	int err = whole ? mdl_fold(ses->model, r) : 0;
 
 	if (ses->fresh && !err)

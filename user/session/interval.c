@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "feature/cost/slices.h"
 #include "session/priv.h"
+
+#define BUSY_NS (20 * NS_PER_MS) /* until the next look, while a slice is under way */
 
 int ses_about_now(const struct session *ses, struct mdl_session *s)
 {
@@ -195,9 +198,13 @@ uint64_t ses_interval_due(struct session *ses, uint64_t window_ns)
 
 	if (!every)
 		return UINT64_MAX;
+	if (window_ns / every > ses->intervals && ses->cost.slices && slices_busy(ses->cost.slices))
+		return window_ns + BUSY_NS;
 	if (window_ns / every > ses->intervals && !ses->paused_at_ns) {
 		ses->intervals = window_ns / every; /* intervals that were missed count as one */
 		ses->failed = ses_interval(ses);
+		if (ses->cost.slices)
+			slices_interval(ses, ses->cost.slices);
 		ses->ended = ses->ended || ses->failed;
 	}
 	return (window_ns / every + 1) * every;

@@ -19,7 +19,19 @@ static bool stop(struct session *ses)
 	return !ses->paused_at_ns;
 }
 
-const struct ses_window ses_one_window = {.start = start, .take = take, .stop = stop};
+/* A slice is over: the features look at it when this returns. */
+static void told(struct session *ses)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	{
+		if (b->att && att_windows_fd(b->att) >= 0)
+			att_windows_take(b->att);
+	}
+}
+
+const struct ses_window ses_one_window = {.start = start, .told = told, .take = take, .stop = stop};
 
 uint64_t ses_window_ns(const struct session *ses)
 {

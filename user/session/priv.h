@@ -96,6 +96,7 @@ struct ses_cost {
 	uint64_t began_ns, due_ns, measured_ns;
 	bool warned;
 	struct limit *limit;	   /* --max-overhead; owned; NULL: not requested */
+	struct slices *slices;	   /* the same in a session with slices; owned; NULL: not requested */
 	struct att_costs before;   /* at the begin of the window */
 	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
 	uint64_t agent_ns;	   /* cost of the agent, when the beat was looked for */

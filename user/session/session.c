@@ -141,6 +141,7 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 	new->want = (struct plan_opts){.groups = groups_of(o, backend),
 				       .ops = o->ops,
 				       .iterations = o->iterations,
+				       .slices = o->slices,
 				       .agent = o->agent,
 				       .needs_api = o->api == SES_API_WORK,
 				       .runtime = o->runtime,

@@ -85,6 +85,7 @@ struct ses_opts {
 	bool follow_app; /* the window is open while the program's own profiler runs */
 	bool no_account;
 	unsigned max_overhead; /* --max-overhead in permille; 0: no limit */
+	bool slices;	       /* above it, detail is recorded in slices; else probes are left out */
 	bool no_returns;       /* stacks will be read, and a return probe would hide callers */
 	bool omp;
 	bool life;

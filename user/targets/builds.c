@@ -63,6 +63,7 @@ int ses_build_load(struct ses_build *b, struct err *e)
 		.counters = b->ses->counters,
 		.samples = o->sample_hz,
 		.iterations = o->iterations,
+		.sliced = o->slices,
 		.follow_app = o->follow_app,
 		.sched_spans = o->sched,
 		.sched = o->sched || (o->agent && !o->no_account),
@@ -103,7 +104,7 @@ static const char *only_of_one(const struct ses_opts *o)
 		return "--iterations";
 	if (o->follow_app)
 		return "--follow-app";
-	return o->max_overhead ? "--max-overhead" : NULL;
+	return o->max_overhead && !o->slices ? "--max-overhead" : NULL;
 }
 
 /* Details are read where the build has them; the notes say where it does not. */

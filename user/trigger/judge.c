@@ -106,7 +106,7 @@ static bool judge_hang(struct trg *t, const struct mdl_interval *in, char *why)
 	size_t i;
 
 	judge_iterations(t, in, why);
-	if (cost_lacks_class(in->model, MXBPF_CLASS_OPERATOR)) /* iterations may go on unseen */
+	if (cost_lacks_iterations(in->model)) /* iterations may go on unseen */
 		return false;
 	for (i = 0; i < buf_count(&t->loops, struct trg_loop); i++) {
 		l = buf_at(&t->loops, struct trg_loop, i);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "cmd/serve/config.h"
 #include "cmd/serve/notify.h"
+#include "feature/cost/cost.h"
 
 #define INTERVAL_NS  10000000000ull
 #define MAX_OVERHEAD 10 /* permille */
@@ -144,7 +145,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 		ses_each_process(s->run.ses, add_process, s);
 	in.pids = (const pid_t *)s->pids.data;
 	in.npids = buf_count(&s->pids, pid_t);
-	if (met_take(s->metrics, &in)) {
+	if (cost_take(m, about) || met_take(s->metrics, &in)) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
@@ -190,6 +191,7 @@ static void set_defaults(struct cmd_opts *o)
 	so->max_overhead = so->max_overhead ? so->max_overhead : MAX_OVERHEAD;
 	so->max_bytes = so->max_bytes ? so->max_bytes : MAX_BYTES;
 	so->flight_bytes = !o->flight_ns ? 0 : so->flight_bytes ? so->flight_bytes : FLIGHT_BYTES;
+	so->slices = true;
 	so->reset = true;
 	so->only_intervals = true;
 	so->wait = true;

@@ -28,20 +28,34 @@ void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s);
  */
 bool cost_is_partial(const struct mdl *m, const struct mdl_row *row, bool of_many);
 bool cost_has_partial(const struct mdl *m); /* such rows can exist */
-/* Probes of all names of a class were left out at some time. Of operators, those that end iterations may be among them.
- */
-bool cost_lacks_class(const struct mdl *m, enum mxbpf_class cls);
+/* Iterations may have ended unseen, because the probes that see it were left out. Those in slices may be there. */
+bool cost_lacks_iterations(const struct mdl *m);
+/* Allocations of memory were recorded in slices only, so what is live is not known. */
+bool cost_lacks_memory(const struct mdl *m);
 
-/* partial.c: what the feature does with struct mxbpf_partial; see struct mdl_feature. */
+/* The slices of a process in this model, added up. Returns false if there are none. */
+bool cost_slices_of(const struct mdl *m, uint32_t tgid, struct mxbpf_slice_part *sum);
+/*
+ * How many times the calls of a row in slices the process made in the time for which they stand, on average. 1: the row
+ * has all its calls, or what it lacks is not known.
+ */
+double cost_row_scale(const struct mdl *m, const struct mdl_row *row);
+/* The same of iterations that were found in slices; found: how many the model has of the process. */
+double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found);
+
+/* partial.c: what the feature does with struct mxbpf_partial and mxbpf_slice_part; see struct mdl_feature. */
 struct cost_state {
-	struct hash index;  /* (name_id, class) -> 1 + place in partial */
-	struct buf partial; /* struct mxbpf_partial */
+	struct hash index;     /* (name_id, class) -> 1 + place in partial */
+	struct buf partial;    /* struct mxbpf_partial */
+	struct hash slices_of; /* tgid -> 1 + place in slices */
+	struct buf slices;     /* struct mxbpf_slice_part, one for each process */
 };
 int cost_partial_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int cost_partial_emit(const struct mdl *m, struct buf *out);
 int cost_partial_copy(struct mdl *to, const struct mdl *from);
 int cost_partial_move(struct mdl *to, struct mdl *from, uint64_t now_ns);
 void cost_partial_fini(struct mdl *m);
+int cost_slice_fold(struct mdl *m, const struct mxbpf_rec *rec);
 
 /* Iterations with and without watching, of the process with the most time in iterations. */
 struct cost_iterations {

@@ -191,7 +191,7 @@ uint32_t cost_permille(struct mdl *m, const struct mdl_session *s)
 const struct mdl_feature feature_cost = {
 	.session = &cost_session,
 	.state_bytes = sizeof(struct cost_state),
-	.kinds = {{MXBPF_AGG_COST, cost_fold}, {MXBPF_PARTIAL, cost_partial_fold}},
+	.kinds = {{MXBPF_AGG_COST, cost_fold}, {MXBPF_PARTIAL, cost_partial_fold}, {MXBPF_SLICE, cost_slice_fold}},
 	.emit = cost_partial_emit,
 	.copy = cost_partial_copy,
 	.move = cost_partial_move,

@@ -13,6 +13,7 @@
 #include "attach/costs.h"
 #include "feature/cost/cost.h"
 #include "feature/cost/load.h"
+#include "feature/cost/slices.h"
 #include "session/feature.h"
 #include "session/priv.h"
 
@@ -57,7 +58,11 @@ static int start(struct session *ses, struct err *e)
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->due_ns = c->began_ns + FIRST_LOOK_NS;
 	c->stage = c->before.trap_ns || ses->o->agent ? COST_AWAIT : COST_OFF;
-	if (ses->o->max_overhead) {
+	if (ses->o->slices && !ses->o->agent) {
+		c->slices = slices_new();
+		if (!c->slices)
+			return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	} else if (ses->o->max_overhead) {
 		c->limit = limit_new(&ses->targets[0].plan);
 		if (!c->limit)
 			return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
@@ -161,7 +166,7 @@ static void warn(struct session *ses, uint64_t now)
 	double share = (double)(all.thread_ns - ses->cost.before.thread_ns) / (double)since_ns;
 
 	ses->cost.warned = true;
-	if (share < WARN_SHARE)
+	if (share < WARN_SHARE || ses->cost.slices)
 		return;
 	share = share < SHARE_MOST ? share : SHARE_MOST;
 	put_remedy(ses, remedy, sizeof(remedy));
@@ -210,15 +215,16 @@ static uint64_t tick(struct session *ses)
 	const uint64_t due = measure(ses);
 	uint64_t other;
 
-	if (!ses->cost.limit || ses->cost.stage < COST_BEATS || ses->paused_at_ns)
+	if ((!ses->cost.limit && !ses->cost.slices) || ses->cost.stage < COST_BEATS || ses->paused_at_ns)
 		return due;
-	other = limit_tick(ses, ses->cost.limit);
+	other = ses->cost.slices ? slices_tick(ses, ses->cost.slices) : limit_tick(ses, ses->cost.limit);
 	return other < due ? other : due;
 }
 
 static void fini(struct session *ses)
 {
 	limit_free(ses->cost.limit);
+	slices_free(ses->cost.slices);
 }
 
 static void fill(struct mdl_cost *to, const struct att_costs *from, const struct att_costs *before)
@@ -391,7 +397,7 @@ static void detached(struct session *ses)
 		   c->beats ? "compared"
 		   : err    ? strerror(-err)
 			    : "no hits alone");
-	if (ses->cost.limit) /* the comparison holds for the time before probes were left out */
+	if (ses->cost.limit || ses->cost.slices) /* the comparison holds for the time before probes were left out */
 		c->shrink = 0;
 	c->added_ns = mdl_permille(c->added_ns, c->scale);
 	c->thread_ns = mdl_permille(c->thread_ns, c->scale);

@@ -279,6 +279,32 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return boundary(state, p, s->h.ts_ns, s->tid);
 }
 
+/* Drops the iterations of a process that began in this time. */
+static void drop(struct state *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
+{
+	struct mxbpf_iteration *it = (struct mxbpf_iteration *)m->iterations.data;
+	size_t i, n = buf_count(&m->iterations, *it), kept = 0;
+
+	for (i = 0; i < n; i++)
+		if (it[i].h.tgid != tgid || it[i].h.ts_ns < from_ns || it[i].h.ts_ns > to_ns)
+			it[kept++] = it[i];
+	m->iterations.len = kept * sizeof(*it);
+}
+
+void steps_gap(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
+{
+	struct state *state = mdl_state(m, &feature_steps);
+	struct process *p = state ? process_of(state, tgid) : NULL;
+
+	if (!p)
+		return;
+	if (p->burst) /* no pass is seen that would confirm it */
+		end_burst(state, p);
+	settle_ended(state, p); /* without memory it is not kept */
+	drop(state, tgid, from_ns, to_ns);
+	p->start_ns = 0;
+}
+
 /* ---- spans */
 
 static enum role role_of_name(const char *name)

@@ -23,6 +23,11 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
 uint64_t steps_begun(const struct mdl *m, uint32_t tgid);
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
+/*
+ * What ends iterations of a process is not seen for a while, so its next one begins with the first end after that.
+ * Iterations that began in this time are not kept: they were recorded with what made them much longer.
+ */
+void steps_gap(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns);
 /* Returns whether spans with this name exchange data with other processes, from start to end. */
 bool steps_is_exchange(const struct mdl *m, uint64_t name_id);
 /* The parts of an iteration for programs: "data", "wait", "kvstore", "inline", "api", "outside". */

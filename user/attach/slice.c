@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Slices: probes of one process that are attached for a few iterations. */
+#include "attach/slice.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "attach/backend.h"
+#include "attach/priv.h"
+#include "base/clock.h"
+
+static volatile struct mxbpf_slice *slice_of(const struct att *a)
+{
+	return &a->skel->bss->slice;
+}
+
+/*
+ * The kernel removes the probes of a link, then waits for programs that run. A thread for each link makes all of them
+ * go at once.
+ */
+static void close_links(struct att *a)
+{
+	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
+	struct att_link *links = (struct att_link *)a->links.data;
+	struct buf fd = {0};
+
+	for (i = 0; i < n; i++) {
+		if (!links[i].sliced || buf_put(&fd, &links[i].fd, sizeof(links[i].fd)))
+			links[kept++] = links[i];
+		else
+			backend_close(&fd, false);
+	}
+	a->links.len = kept * sizeof(*links);
+	buf_fini(&fd);
+}
+
+int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, unsigned iterations,
+		   struct err *e)
+{
+	volatile struct mxbpf_slice *s = slice_of(a);
+	struct mxbpf_target target;
+	size_t n, i;
+	bool *done;
+	int err;
+
+	if (!att_has(a, (pid_t)tgid, &target))
+		return err_set(e, ERR_TARGET, -ESRCH, "process %u has ended", tgid);
+	sites_of(p, &n);
+	done = malloc((n + 1) * sizeof(*done));
+	if (!done)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	for (i = 0; i < n; i++)
+		done[i] = left_out[i];
+	*s = (struct mxbpf_slice){.tgid = tgid, .left = iterations};
+	err = att_attach_wanted(a, p, (pid_t)tgid, done, MXBPF_COOKIE_SLICED | (target.own ? 0 : MXBPF_COOKIE_SHARED),
+				e);
+	free(done);
+	if (err)
+		close_links(a);
+	else
+		__atomic_store_n(&s->armed, 1, __ATOMIC_SEQ_CST);
+	return err;
+}
+
+bool att_slice_begin(struct att *a)
+{
+	volatile struct mxbpf_slice *s = slice_of(a);
+	__u32 armed = 1;
+
+	if (!__atomic_compare_exchange_n(&s->armed, &armed, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return false;
+	s->from_ns = clock_ns(CLOCK_MONOTONIC);
+	__atomic_store_n(&s->since_ns, s->from_ns, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+enum att_slice_state att_slice_state(const struct att *a)
+{
+	const volatile struct mxbpf_slice *s = slice_of(a);
+
+	if (s->armed)
+		return ATT_SLICE_ARMED;
+	return s->since_ns || !s->to_ns ? ATT_SLICE_OPEN : ATT_SLICE_OVER;
+}
+
+struct att_slice att_slice_close(struct att *a)
+{
+	volatile struct mxbpf_slice *s = slice_of(a);
+	uint64_t since;
+
+	__atomic_store_n(&s->armed, 0, __ATOMIC_SEQ_CST);
+	since = s->since_ns;
+	if (since &&
+	    __atomic_compare_exchange_n(&s->since_ns, &since, (uint64_t)0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		s->to_ns = clock_ns(CLOCK_MONOTONIC);
+	close_links(a);
+	return (struct att_slice){s->from_ns, s->to_ns, s->iterations};
+}
+
+uint64_t att_iterations(const struct att *a, uint32_t tgid)
+{
+	uint64_t n = 0;
+	unsigned i;
+
+	for (i = 1; i < MXBPF_THREADS_MAX && i < a->nslots; i++)
+		n += a->threads[i].tgid == tgid ? a->threads[i].iterations : 0;
+	return n;
+}
+
+uint64_t att_costs_of(const struct att *a, uint32_t tgid)
+{
+	uint64_t ns = 0;
+	unsigned i;
+
+	for (i = 1; i < MXBPF_THREADS_MAX && i < a->nslots; i++)
+		ns += a->threads[i].tgid == tgid ? a->threads[i].cost_ns : 0;
+	return ns;
+}

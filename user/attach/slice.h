@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slices: probes that cost too much to be attached always are attached to one process at a time, for a few iterations.
+ * Each object has one slice at a time.
+ */
+#ifndef ATTACH_SLICE_H
+#define ATTACH_SLICE_H
+
+#include "attach/attach.h"
+
+/*
+ * Attaches the sites of the process that are not left out, by links of its own. They record from the next end of an
+ * iteration, or att_slice_begin(), until so many iterations more have ended, or att_slice_close(). left_out: by the
+ * number of the site. Returns 0, or -errno with e set and nothing attached.
+ */
+int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, unsigned iterations,
+		   struct err *e);
+bool att_slice_begin(struct att *a); /* without waiting for an iteration; false: it has begun */
+
+enum att_slice_state { ATT_SLICE_ARMED, ATT_SLICE_OPEN, ATT_SLICE_OVER };
+enum att_slice_state att_slice_state(const struct att *a);
+
+struct att_slice {
+	uint64_t from_ns, to_ns; /* 0: it did not begin */
+	uint64_t iterations;	 /* that ended in it, and began in it */
+};
+/* Removes its probes, and says what it was. Records of it may still be in the ring. */
+struct att_slice att_slice_close(struct att *a);
+
+/* Ends of iterations of a process so far, and cost of its hits, over its threads that live. */
+uint64_t att_iterations(const struct att *a, uint32_t tgid);
+uint64_t att_costs_of(const struct att *a, uint32_t tgid);
+
+#endif

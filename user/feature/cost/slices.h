@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A limit for what watching costs, for sessions without end (`mxbpf serve`). If all probes cost more, those of calls
+ * are attached in slices: to one process at a time, for a few iterations. What costs little is recorded all the time,
+ * see adp_probe.always; if even that costs more than the limit, it is in slices, too.
+ */
+#ifndef FEATURE_COST_SLICES_H
+#define FEATURE_COST_SLICES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct session;
+struct slices;
+
+struct slices *slices_new(void);    /* NULL: out of memory */
+void slices_free(struct slices *s); /* NULL is legal */
+/* Returns when to call it again, in ns of CLOCK_MONOTONIC. */
+uint64_t slices_tick(struct session *ses, struct slices *s);
+/* A slice is under way, or its last records are. An interval does not end now, because a slice is in one interval. */
+bool slices_busy(const struct slices *s);
+/* An interval has ended. */
+void slices_interval(struct session *ses, struct slices *s);
+
+#endif
