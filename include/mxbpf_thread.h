@@ -25,6 +25,8 @@ struct mxbpf_account_start {
 	__u32 nvcsw, nivcsw, minflt, majflt;
 };
 
+#define MXBPF_FRAME_SLICED (1u << 10) /* in frame.flags: the probe at its start is of a slice */
+
 struct mxbpf_frame {
 	__u64 start_ns;
 	__u64 child_ns;	     /* time of spans directly nested in this one */

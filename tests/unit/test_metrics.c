@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "mxbpf_cost.h"
 #include "mxbpf_step.h"
 #include "rendered.h"
 
@@ -216,6 +217,86 @@ static void test_openmetrics(void)
 	met_free(m);
 }
 
+/* ---- slices */
+
+#define IN_ALL	 200 /* iterations of an interval */
+#define IN_SLICE 4   /* and in its slice */
+
+static uint64_t random_ns(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	return 10000 + (*seed >> 33) % 90000;
+}
+
+static void feed_slice(struct mdl *m, uint64_t all)
+{
+	const struct mxbpf_partial classes[] = {
+		{.h = {MXBPF_PARTIAL, sizeof(classes[0]), 0, 0}, .cls = OP, .flags = MXBPF_PARTIAL_SLICED},
+		{.h = {MXBPF_PARTIAL, sizeof(classes[0]), 0, 0},
+		 .name_id = feed_name(m, "allreduce", 9),
+		 .cls = OP,
+		 .flags = MXBPF_PARTIAL_SLICED | MXBPF_PARTIAL_LITTLE},
+	};
+	const struct mxbpf_slice_part slice = {.h = {MXBPF_SLICE, sizeof(slice), 1234, 0},
+					       .slices = 1,
+					       .slice_ns = 1000,
+					       .seen_ns = 1000,
+					       .all_ns = 500000,
+					       .marks_ns = 500000,
+					       .seen_iterations = IN_SLICE,
+					       .all_iterations = all,
+					       .marks_iterations = all};
+
+	CHECK(!mdl_feed(m, classes, sizeof(classes)) && !mdl_feed(m, &slice, sizeof(slice)));
+}
+
+/* A job of which some iterations are seen. Returns whether what it did is in the interval of confidence. */
+static bool is_confident(uint64_t *seed)
+{
+	struct met *m = met_new();
+	struct mdl *model;
+	double truth = 0, all, error;
+	char *text = NULL;
+	unsigned i, k;
+	uint64_t ns;
+
+	for (i = 0; i < 30; i++) {
+		model = mdl_new();
+		for (k = 0; k < IN_ALL; k++) {
+			ns = random_ns(seed);
+			truth += (double)ns / 1e9;
+			if (k < IN_SLICE)
+				feed_calls(model, OP, "dot", 1, ns);
+			feed_calls(model, OP, "allreduce", 1, ns);
+		}
+		feed_slice(model, IN_ALL);
+		free(text);
+		text = take(m, model, MET_PROMETHEUS);
+	}
+	all = value_of(text, "mxbpf_operator_self_seconds_total{" OF_JOB ",operator=\"dot\"}");
+	error = value_of(text, "mxbpf_operator_error_ratio{" OF_JOB ",operator=\"dot\"}");
+	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == 30 * IN_ALL);
+	/* What was recorded all the time is no estimate. */
+	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"allreduce\"}") ==
+	      30 * IN_ALL);
+	CHECK(value_of(text, "mxbpf_operator_error_ratio{" OF_JOB ",operator=\"allreduce\"}") == -1);
+	CHECK(value_of(text, "mxbpf_slices_total{" OF_JOB "}") == 30);
+	CHECK(error > 0.03 && error < 0.2);
+	free(text);
+	met_free(m);
+	return all * (1 - error) <= truth && truth <= all * (1 + error);
+}
+
+static void test_slices(void)
+{
+	uint64_t seed = 1;
+	unsigned i, right = 0;
+
+	for (i = 0; i < 100; i++)
+		right += is_confident(&seed);
+	CHECK(right >= 88 && right < 100);
+}
+
 int main(void)
 {
 	TEST("counters are the sums of all intervals, and an empty interval takes nothing away")
@@ -230,5 +311,7 @@ int main(void)
 	test_bounded();
 	TEST("both formats have their names, types and ends")
 	test_openmetrics();
+	TEST("what is estimated from slices is within its interval of confidence, in some 95 of 100 jobs")
+	test_slices();
 	UNIT_MAIN_END;
 }

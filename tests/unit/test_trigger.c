@@ -168,6 +168,28 @@ static void test_unseen(void)
 	trg_free(t);
 }
 
+/* A slice waits for an iteration. One with iterations says that the loop goes on, one without that it hangs. */
+static void test_slices(void)
+{
+	const struct mxbpf_partial marks = {
+		.h = {MXBPF_PARTIAL, sizeof(marks), 0, 0}, .cls = MXBPF_CLASS_STEP, .flags = MXBPF_PARTIAL_SLICED};
+	struct mxbpf_slice_part slice = {
+		.h = {MXBPF_SLICE, sizeof(slice), PID, 0}, .slices = 1, .seen_iterations = 3, .all_iterations = 3};
+	struct trg *t = parsed("hang 3s");
+	char why[TRG_WHY_BYTES];
+	struct mdl *m;
+	unsigned i;
+
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	for (i = 0; i < 12; i++) {
+		slice.seen_iterations = i < 10 ? 3 : 0;
+		m = mdl_new();
+		CHECK(!mdl_feed(m, &marks, sizeof(marks)) && !mdl_feed(m, &slice, sizeof(slice)));
+		CHECK(fires(t, m, true, why) == (i == 10));
+	}
+	trg_free(t);
+}
+
 static struct mdl *operators(uint64_t each_ns)
 {
 	struct mdl *m = mdl_new();
@@ -224,6 +246,7 @@ int main(void)
 	test_hang();
 	TEST("a job is not said to hang if what ends its iterations is not probed any more")
 	test_unseen();
+	test_slices();
 	TEST("an operator fires once it is slow for long enough, and again only after it was not")
 	test_operator();
 	TEST("memory of a device above its limit fires")

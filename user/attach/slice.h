@@ -27,6 +27,9 @@ struct att_slice {
 /* Removes its probes, and says what it was. Records of it may still be in the ring. */
 struct att_slice att_slice_close(struct att *a);
 
+/* Frees entries in the maps of calls that were open when a slice ended. Call it now and then, while none is open. */
+void att_slice_forget(struct att *a);
+
 /* Ends of iterations of a process so far, and cost of its hits, over its threads that live. */
 uint64_t att_iterations(const struct att *a, uint32_t tgid);
 uint64_t att_costs_of(const struct att *a, uint32_t tgid);

@@ -9,39 +9,47 @@
 
 #define LEAST_SHARE 100 /* a name has series of its own if it has at least one part in so many of its kind's time */
 
+/* A row, and its own time with what it lacks. */
+struct scaled {
+	const struct mdl_row *row;
+	double scale;
+	uint64_t self_ns;
+};
+
 static int by_self(const void *va, const void *vb)
 {
-	const struct mdl_row *a = *(const struct mdl_row *const *)va, *b = *(const struct mdl_row *const *)vb;
+	const struct scaled *a = va, *b = vb;
 
 	if (a->self_ns != b->self_ns)
 		return a->self_ns < b->self_ns ? 1 : -1;
-	return a->name_id < b->name_id ? -1 : a->name_id > b->name_id;
+	return a->row->name_id < b->row->name_id ? -1 : a->row->name_id > b->row->name_id;
 }
 
 /* The name has series of its own, from now on or already. A name once told stays, because counters never fall. */
-static bool is_told(struct met *m, const struct met_process *p, const struct mdl_row *row, uint64_t all_ns)
+static bool is_told(struct met *m, const struct met_process *p, const struct scaled *of, uint64_t all_ns)
 {
+	const struct mdl_row *row = of->row;
 	const uint64_t job = hash_text(HASH_SEED + row->cls, p->job, strlen(p->job));
 	uint64_t *n = hash_put(&m->names, job, 0);
 
 	if (hash_get(&m->names, job, row->name_id | 1))
 		return true;
-	if (!n || *n >= MET_NAMES_MAX || row->self_ns * LEAST_SHARE < all_ns)
+	if (!n || *n >= MET_NAMES_MAX || of->self_ns * LEAST_SHARE < all_ns)
 		return false;
 	++*n;
 	return hash_put(&m->names, job, row->name_id | 1);
 }
 
-static void take_row(struct met *m, const struct mdl_interval *in, const struct mdl_row *row, uint64_t all_ns)
+static void take_row(struct met *m, const struct mdl_interval *in, const struct scaled *of, uint64_t all_ns)
 {
+	const struct mdl_row *row = of->row;
 	const bool operator= row->cls == MXBPF_CLASS_OPERATOR;
 	struct met_process *p = met_process_of(m, in, row->tgid);
 	struct met_labels l;
-	const bool told = p && is_told(m, p, row, all_ns);
+	const bool told = p && is_told(m, p, of, all_ns);
 	struct mxbpf_slice_part s;
 	const char *name = "other";
 	size_t len = strlen(name);
-	double scale;
 
 	if (!p) {
 		m->left_out++;
@@ -53,10 +61,9 @@ static void take_row(struct met *m, const struct mdl_interval *in, const struct 
 	if (!operator)
 		met_label_text(&l, "kind", mdl_category(row->cls));
 	met_label(&l, operator? "operator" : "call", name, len);
-	scale = cost_row_scale(in->model, row);
-	met_observe_hist(m, operator? MET_OPERATOR : MET_CALL, l.text, row->hist, row->total_ns, scale);
-	met_add(m, operator? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, met_scaled(row->self_ns, scale));
-	if (operator&& told && scale> 1 && cost_slices_of(in->model, row->tgid, &s))
+	met_observe_hist(m, operator? MET_OPERATOR : MET_CALL, l.text, row->hist, row->total_ns, of->scale);
+	met_add(m, operator? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, of->self_ns);
+	if (operator&& told && of->scale> 1 && cost_slices_of(in->model, row->tgid, &s))
 		met_estimate(m, MET_OPERATOR_ERROR, l.text, (double)row->self_ns,
 			     s.seen_iterations ? (double)s.seen_iterations : (double)s.seen_ns);
 }
@@ -64,7 +71,7 @@ static void take_row(struct met *m, const struct mdl_interval *in, const struct 
 int met_take_calls(struct met *m, const struct mdl_interval *in)
 {
 	const struct mdl_row *const *rows;
-	const struct mdl_row **sorted;
+	struct scaled *sorted;
 	uint64_t all_ns;
 	size_t n, i;
 	unsigned k;
@@ -76,12 +83,15 @@ int met_take_calls(struct met *m, const struct mdl_interval *in)
 		sorted = malloc(n * sizeof(*sorted));
 		if (!sorted)
 			return -ENOMEM;
-		memcpy(sorted, rows, n * sizeof(*sorted));
+		for (i = 0, all_ns = 0; i < n; i++) {
+			sorted[i].row = rows[i];
+			sorted[i].scale = cost_row_scale(in->model, rows[i]);
+			sorted[i].self_ns = met_scaled(rows[i]->self_ns, sorted[i].scale);
+			all_ns += sorted[i].self_ns;
+		}
 		qsort(sorted, n, sizeof(*sorted), by_self);
-		for (i = 0, all_ns = 0; i < n; i++)
-			all_ns += sorted[i]->self_ns;
 		for (i = 0; i < n; i++)
-			take_row(m, in, sorted[i], all_ns);
+			take_row(m, in, &sorted[i], all_ns);
 		free(sorted);
 	}
 	return 0;

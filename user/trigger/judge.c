@@ -99,6 +99,14 @@ static bool judge_iterations(struct trg *t, const struct mdl_interval *in, char 
 	return found;
 }
 
+/* Iterations may go on unseen. A slice waits for one, so a slice without any says that there is none. */
+static bool may_go_on(const struct mdl_interval *in, uint32_t tgid)
+{
+	struct mxbpf_slice_part s;
+
+	return cost_lacks_iterations(in->model) && (!cost_slices_of(in->model, tgid, &s) || s.seen_iterations);
+}
+
 static bool judge_hang(struct trg *t, const struct mdl_interval *in, char *why)
 {
 	const struct trg_loop *l;
@@ -106,11 +114,9 @@ static bool judge_hang(struct trg *t, const struct mdl_interval *in, char *why)
 	size_t i;
 
 	judge_iterations(t, in, why);
-	if (cost_lacks_iterations(in->model)) /* iterations may go on unseen */
-		return false;
 	for (i = 0; i < buf_count(&t->loops, struct trg_loop); i++) {
 		l = buf_at(&t->loops, struct trg_loop, i);
-		if (in->now_ns <= l->last_ns || in->now_ns - l->last_ns < t->limit)
+		if (in->now_ns <= l->last_ns || in->now_ns - l->last_ns < t->limit || may_go_on(in, l->tgid))
 			continue;
 		snprintf(why, TRG_WHY_BYTES, "process %" PRIu32 " has made no iteration for %s", l->tgid,
 			 fmt_ns(in->now_ns - l->last_ns, took));
@@ -159,7 +165,7 @@ static bool judge_memory(const struct trg *t, const struct mdl_interval *in, cha
 	const struct mdl_mem_row *const *rows = mdl_mem_rows(in->model, &n);
 	char device[48], live[24];
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !cost_lacks_memory(in->model); i++) {
 		if (rows[i]->live_bytes <= t->limit ||
 		    fnmatch(t->name, mdl_device_name(in->session, rows[i]->device, device), 0))
 			continue;

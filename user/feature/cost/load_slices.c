@@ -34,6 +34,7 @@
 #define ITERATIONS     3	       /* in the first slice of a process */
 #define ITERATIONS_MAX 200
 #define MARKS	       200 /* iterations in a slice of what costs little */
+#define FORGET	       32  /* slices, between two looks for calls whose ends nobody saw */
 #define RARE	       3   /* hits that are rare take several times their estimate, because caches are cold then */
 #define AIM	       0.7 /* of the limit, because the costs are estimates */
 #define BACK	       0.5 /* of the limit, below which all probes are attached again */
@@ -72,7 +73,8 @@ struct proc {
 struct slices {
 	struct build_state builds[SES_BUILDS_MAX];
 	struct plan_state plans[SES_TARGETS_MAX];
-	struct buf procs;     /* struct proc */
+	struct buf procs; /* struct proc */
+	uint64_t nsettled;
 	uint64_t next_ns;     /* of any process */
 	uint64_t interval_ns; /* when this interval began */
 	/* The slice that is under way. */
@@ -517,6 +519,8 @@ static void settle(struct session *ses, struct slices *s)
 	if (!p)
 		return;
 	plan_next(ses, s, p);
+	if (++s->nsettled % FORGET == 0)
+		att_slice_forget(p->of->build->att);
 	if (!s->was.from_ns)
 		return;
 	part = part_of(s, p);
@@ -586,7 +590,7 @@ static void tell(struct session *ses, struct build_state *st)
 	st->told = true;
 	ses_add_note(&ses->about, "slices",
 		     "since %s of the window calls are recorded in slices of a few iterations, because watching all of "
-		     "them cost more than %.1f%%",
+		     "them cost more than %.1f%%; rows marked * have the calls of slices",
 		     fmt_ns(ses_window_ns(ses), n), limit_of(ses) * 100);
 }
 
