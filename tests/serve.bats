@@ -179,6 +179,48 @@ least_privilege() {
 	MXBPF="unshare -m bash $PWD/least"
 }
 
+# A loop of tiny operators that says at SIGUSR1 how many iterations it has made. Each has 100 calls of sinh.
+FAST='
+import os, signal
+import torch
+torch.set_num_threads(1)
+weight = torch.nn.Parameter(torch.ones(8))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+did = 0
+signal.signal(signal.SIGUSR1, lambda *_: print("did", did, flush=True))
+print("ready", os.getpid(), flush=True)
+while True:
+    x = weight
+    for _ in range(100):
+        x = torch.sinh(x)
+    x.sum().backward()
+    optimizer.step()
+    did += 1
+'
+
+@test "Above the limit calls are recorded in slices, and the counters stand for all of them" {
+	local job did iterations calls
+	start_code fast "$FAST" >/dev/null && job=$READY_PID
+	start_bg serve "$MXBPF" serve --pid "$job" --interval 2s --textfile m.prom --listen none --verbose
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$BG_PID"
+	kill -s USR1 "$job"
+	wait_line "$(err serve)" 'calls are recorded in slices' "$BG_PID"
+	wait_lines 4 "$(err serve)" 'slice of process'
+	kill -s USR1 "$job"
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
+	wait_lines 2 "$(out fast)" '^did '
+	did=$(awk '/^did/ { did = $2 - first; first = first ? first : $2 } END { print did }' "$(out fast)")
+	iterations=$(metric mxbpf_iteration_duration_seconds_count)
+	calls=$(metric 'mxbpf_operator_duration_seconds_count.*"aten::sinh"')
+	grep slice "$(err serve)"
+	echo "$did iterations; estimated: $iterations, with $calls calls of sinh"
+	((iterations * 2 > did && iterations < 2 * did)) # a few hundred were seen
+	((calls > 80 * iterations && calls < 120 * iterations))
+	[[ $(metric mxbpf_partial) == 1 && $(metric mxbpf_slices_total) -ge 4 ]]
+	[[ $(metric 'mxbpf_operator_error_ratio.*"aten::sinh"') =~ ^(0\.|1$) ]]
+}
+
 @test "Three capabilities and a file system that cannot be changed suffice to watch the job of another user, with its labels" {
 	local job other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 	"${other[@]}" test -r "$PYTHON_TORCH" || skip "other users may not enter the folder of PyTorch"
