@@ -44,6 +44,37 @@ void met_label_text(struct met_labels *l, const char *name, const char *value)
 	met_label(l, name, value, value ? strlen(value) : 0);
 }
 
+/* Copies a value up to its closing quote, without backslashes. Returns what follows the quote. */
+static const char *unescape(const char *p, char *to, size_t cap)
+{
+	size_t len = 0;
+
+	for (; *p && *p != '"'; p++) {
+		p += *p == '\\' && p[1];
+		if (len + 1 < cap)
+			to[len++] = *p;
+	}
+	to[len] = '\0';
+	return *p ? p + 1 : p;
+}
+
+int met_each_label(const char *labels, int (*fn)(void *ctx, const char *name, const char *value), void *ctx)
+{
+	char name[MET_LABEL_BYTES], value[MET_LABELS_BYTES];
+	const char *p = labels;
+	int err = 0;
+	size_t n;
+
+	while (*p && !err) {
+		n = strcspn(p, "=");
+		snprintf(name, sizeof(name), "%.*s", (int)n, p);
+		p = p[n] && p[n + 1] ? unescape(p + n + 2, value, sizeof(value)) : "";
+		err = fn(ctx, name, value);
+		p += *p == ',';
+	}
+	return err;
+}
+
 /* ---- processes */
 
 static struct met_process *find(const struct met *m, uint32_t tgid)
@@ -54,6 +85,13 @@ static struct met_process *find(const struct met *m, uint32_t tgid)
 		if (buf_at(&m->processes, struct met_process, i)->tgid == tgid)
 			return buf_at(&m->processes, struct met_process, i);
 	return NULL;
+}
+
+const char *met_labels_of(const struct met *m, uint32_t tgid)
+{
+	const struct met_process *p = find(m, tgid);
+
+	return p ? p->labels : NULL;
 }
 
 /* Which labels a process has as texts. The names are those of DCGM's exporter and the kubelet where these have one. */

@@ -7,6 +7,7 @@
 #ifndef METRICS_METRICS_H
 #define METRICS_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,5 +35,25 @@ enum met_form {
 extern const char *const met_content_types[MET_FORMS];
 /* Appends the text of all series. Returns 0 or -ENOMEM. */
 int met_write(const struct met *m, enum met_form form, struct buf *out);
+
+/* An attribute of what sends metrics: host.name and the like. Borrowed; the value is valid UTF-8. */
+struct met_attribute {
+	const char *name, *value;
+};
+/*
+ * Appends all series as an ExportMetricsServiceRequest of OTLP, in protobuf. They have the names and labels of the
+ * text, without _total, and are cumulative. Returns 0 or -ENOMEM.
+ */
+int met_write_otlp(const struct met *m, const struct met_attribute *resource, size_t n, struct buf *out);
+/*
+ * Reads the partial success of an ExportMetricsServiceResponse: how many points were rejected, and the reason, which
+ * is untrusted, borrowed, and not terminated. Returns false if the bytes are no such message.
+ */
+bool met_read_otlp(const void *data, size_t len, uint64_t *rejected, const char **why, size_t *why_len);
+
+/* The labels of a process as they stand in the text, borrowed until the next interval. NULL: it is not known. */
+const char *met_labels_of(const struct met *m, uint32_t tgid);
+/* Calls fn for each label of such a text, with terminated texts. Returns the first result that is not 0, or 0. */
+int met_each_label(const char *labels, int (*fn)(void *ctx, const char *name, const char *value), void *ctx);
 
 #endif

@@ -83,6 +83,7 @@ struct met_series {
 	uint64_t *buckets;     /* owned, of a histogram: MET_BUCKETS counts; else NULL */
 	struct met_sums *sums; /* owned, of MET_OPERATOR_ERROR; else NULL */
 	uint64_t news_ns;      /* when it was changed last */
+	uint64_t since_ns;     /* CLOCK_REALTIME: the value was 0 then */
 };
 
 /* A process whose labels are known. */
@@ -102,6 +103,7 @@ struct met {
 	struct hash names;    /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
 	struct buf processes; /* struct met_process */
 	uint64_t now_ns;
+	uint64_t taken_ns; /* CLOCK_REALTIME: end of the last interval, or of none the start */
 	uint64_t left_out; /* values without a series */
 };
 
@@ -141,6 +143,9 @@ static inline uint64_t met_scaled(uint64_t n, double scale)
 void met_zero(struct met *m, enum met_id family);
 /* Removes old series if there are many. 0 or -ENOMEM. */
 int met_make_room(struct met *m);
+
+/* ---- write.c: all series, those of a family together. The caller frees them. NULL: no memory. */
+const struct met_series **met_sorted(const struct met *m, size_t *n);
 
 /* ---- what an interval adds; 0 or -ENOMEM. calls.c, and take.c for the rest */
 int met_take_calls(struct met *m, const struct mdl_interval *in);

@@ -11,7 +11,11 @@
 
 struct met *met_new(void)
 {
-	return calloc(1, sizeof(struct met));
+	struct met *m = calloc(1, sizeof(*m));
+
+	if (m)
+		m->taken_ns = clock_ns(CLOCK_REALTIME);
+	return m;
 }
 
 static void free_series(struct met_series *s)
@@ -43,7 +47,7 @@ static uint64_t key_of(const char *labels)
 
 static struct met_series *make(struct met *m, enum met_id family, const char *labels, uint64_t *place)
 {
-	struct met_series new = {.family = family, .labels = strdup(labels)};
+	struct met_series new = {.family = family, .labels = strdup(labels), .since_ns = m->taken_ns};
 
 	if (met_families[family].type == MET_HISTOGRAM)
 		new.buckets = calloc(MET_BUCKETS, sizeof(*new.buckets));

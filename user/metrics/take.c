@@ -313,5 +313,6 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	take_slices(m, in->model);
 	take_sources(m, in->session);
 	take_self(m, in->session, in->model);
+	m->taken_ns = clock_ns(CLOCK_REALTIME);
 	return err;
 }

@@ -90,18 +90,27 @@ static int put_family(struct buf *out, const struct met_family *f, enum met_form
 	return err ? err : buf_printf(out, "# HELP %.*s%s %s\n", shown, f->name, suffix, f->help);
 }
 
+const struct met_series **met_sorted(const struct met *m, size_t *n)
+{
+	const struct met_series **sorted;
+	size_t i;
+
+	*n = buf_count(&m->series, struct met_series);
+	sorted = malloc((*n + 1) * sizeof(*sorted));
+	for (i = 0; sorted && i < *n; i++)
+		sorted[i] = buf_at(&m->series, struct met_series, i);
+	if (sorted)
+		qsort(sorted, *n, sizeof(*sorted), by_labels);
+	return sorted;
+}
+
 int met_write(const struct met *m, enum met_form form, struct buf *out)
 {
-	const size_t n = buf_count(&m->series, struct met_series);
-	const struct met_series **sorted = malloc((n + 1) * sizeof(*sorted));
+	size_t n, i;
+	const struct met_series **sorted = met_sorted(m, &n);
 	const struct met_family *f;
-	size_t i;
 	int err = sorted ? 0 : -ENOMEM;
 
-	for (i = 0; i < n && !err; i++)
-		sorted[i] = buf_at(&m->series, struct met_series, i);
-	if (!err)
-		qsort(sorted, n, sizeof(*sorted), by_labels);
 	for (i = 0; i < n && !err; i++) {
 		f = &met_families[sorted[i]->family];
 		if (!i || sorted[i]->family != sorted[i - 1]->family)

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/out.h"
-#include "view/timeline/proto.h"
+#include "base/proto.h"
 
 #define PACKETS_TEXTS_MAX  (1u << 16)  /* texts with a number at a time; they need 6 MB */
 #define PACKETS_TEXT_BYTES (64u << 10) /* what is kept of a longer text */

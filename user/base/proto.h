@@ -3,8 +3,8 @@
  * Writes messages of protobuf: numbers, texts, and messages within messages. The wire format needs no library: a field
  * is a tag and a number, or a tag, a length and bytes. A message that is empty again keeps its memory.
  */
-#ifndef VIEW_PROTO_H
-#define VIEW_PROTO_H
+#ifndef BASE_PROTO_H
+#define BASE_PROTO_H
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/timeline/proto.h"
+#include "base/proto.h"
 
 char *proto_room_slow(struct proto *p, size_t n)
 {
