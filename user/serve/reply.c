@@ -2,15 +2,13 @@
 /* Replies: headers, compression, and the texts of refusals. */
 #include <string.h>
 #include <strings.h>
-#include <zlib.h>
 
+#include "base/gzip.h"
 #include "base/memory.h"
 #include "serve/priv.h"
 
-#define GZIP_MIN     1024u     /* bytes; less is not worth it */
-#define GZIP_WINDOW  (15 + 16) /* the largest one, with a header of gzip */
-#define GZIP_MEMORY  8
-#define RETRY_AFTER  "5" /* seconds */
+#define GZIP_MIN     1024u /* bytes; less is not worth it */
+#define RETRY_AFTER  "5"   /* seconds */
 #define DEFAULT_TYPE "text/plain; charset=utf-8"
 #define DEFAULT_CSP  "default-src 'none'; frame-ancestors 'none'"
 
@@ -46,30 +44,10 @@ bool srv_accepts_gzip(const char *accept)
 	return false;
 }
 
-/* Compresses at the lowest level, because the thread has other clients. Returns false if the text stays as it is. */
+/* Returns false if the text stays as it is. */
 static bool compress_body(struct buf *b)
 {
-	z_stream z = {.next_in = (unsigned char *)b->data, .avail_in = (unsigned)b->len};
-	struct buf out = {0};
-	bool done = false;
-
-	if (b->len < GZIP_MIN || b->len > UINT32_MAX ||
-	    deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
-		return false;
-	z.next_out = buf_add(&out, deflateBound(&z, b->len));
-	if (z.next_out) {
-		z.avail_out = (unsigned)out.len;
-		done = deflate(&z, Z_FINISH) == Z_STREAM_END;
-		out.len = z.total_out;
-	}
-	deflateEnd(&z);
-	if (done) {
-		buf_fini(b);
-		*b = out;
-	} else {
-		buf_fini(&out);
-	}
-	return done;
+	return b->len >= GZIP_MIN && !gzip_buf(b);
 }
 
 /* ---- */
