@@ -131,6 +131,15 @@ static int each_line(const char *text, size_t len,
 	return err;
 }
 
+int view_stack_python(const struct mdl *m, uint64_t stack_id, int (*fn)(void *ctx, const struct view_stack_frame *f),
+		      void *ctx)
+{
+	size_t len;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, stack_id, &len);
+
+	return text ? each_line(text, len, split_python, fn, ctx) : 0;
+}
+
 int view_stack_frames(const struct mdl *m, const struct view_stack *s,
 		      int (*fn)(void *ctx, const struct view_stack_frame *f), void *ctx)
 {
@@ -145,9 +154,7 @@ int view_stack_frames(const struct mdl *m, const struct view_stack *s,
 		f.name = mdl_name(m, s->spans[i].name_id, &f.name_len);
 		err = fn(ctx, &f);
 	}
-	text = mdl_text(m, MXBPF_NAME_STACK, s->stack_id, &len);
-	if (!err && text)
-		err = each_line(text, len, split_python, fn, ctx);
+	err = err ? err : view_stack_python(m, s->stack_id, fn, ctx);
 	text = mdl_text(m, MXBPF_NAME_CODE, s->code_id, &len);
 	if (!err && text)
 		err = each_line(text, len, split_code, fn, ctx);

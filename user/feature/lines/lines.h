@@ -6,6 +6,8 @@
 #include "model/feature.h"
 #include "mxbpf_lines.h"
 
+#define LINES_LOOK_NS 100000000ull /* between two looks at a thread */
+
 extern const struct mdl_feature feature_lines;
 extern const struct ses_feature lines_session;
 extern const struct view_sheet sheet_lines;

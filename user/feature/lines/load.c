@@ -23,7 +23,7 @@
 #include "mxbpf_lines.h"
 #include "python/python.h"
 
-#define LOOK_MS	       100 /* between two looks */
+#define LOOK_MS	       (int)(LINES_LOOK_NS / 1000000)
 #define REFRESH_LOOKS  10  /* looks until the children are listed again */
 #define PROCESSES_MAX  32  /* of one job; others are not looked at */
 #define RANKS_MAX      16  /* other ranks of the job, in addition */
