@@ -28,10 +28,12 @@ $(call need,ncursesw,libncurses-dev)
 $(call need,libmicrohttpd,libmicrohttpd-dev)
 have_c = $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y)
 $(if $(call have_c,Zydis/Zydis.h),,$(error Zydis is missing: apt-get install libzydis-dev))
+$(if $(call have_c,curl/curl.h),,$(error libcurl is missing: apt-get install libcurl4-openssl-dev))
 $(if $(call have_c,libiberty/demangle.h),,$(error libiberty is missing: apt-get install libiberty-dev))
 $(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install clang))
 $(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
 PKGS   := libbpf libelf zlib libcjson libdw ncursesw libmicrohttpd
+# libcurl is not linked: user/push/http.h says why.
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))
 LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lZydis -liberty -lpthread -lm
 endif

@@ -16,7 +16,7 @@ JOB=${2:-}
 # For building mxbpf and starting a job.
 PACKAGES=(
 	build-essential pkg-config clang bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libcjson-dev libzydis-dev libiberty-dev libncurses-dev
-	libmicrohttpd-dev python3-venv
+	libmicrohttpd-dev libcurl4-openssl-dev python3-venv
 )
 TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto
@@ -199,6 +199,7 @@ pytorch
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
 virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
+virtual_env "$DEPS/otlp" tests/requirements-otlp.txt opentelemetry.proto 10 13
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
