@@ -181,14 +181,14 @@ header() { # MAJOR, two hex digits
 @test "The first page of --help has at most 60 lines and names the groups of options, each of which has a page" {
 	(($("$MXBPF" --help | wc -l) <= 60))
 	mapfile -t groups < <("$MXBPF" --help | sed -n '/by group/,/^$/s/^  \([a-z]\+\) .*/\1/p')
-	[[ ${groups[*]} == "target probes measure window tables files metrics requests general all" ]]
+	[[ ${groups[*]} == "target probes measure window tables files metrics recordings requests general all" ]]
 	for group in "${groups[@]}"; do
 		run --separate-stderr "$MXBPF" help "$group"
 		[[ $status == 0 && -z $stderr && $(wc -L <<<"$output") -le 80 ]]
 		(($(options_of_help <<<"$output" | wc -l) >= 5))
 		[[ $group == all ]] || ((${#lines[@]} <= 40))
 	done
-	for group in "${groups[@]:0:9}"; do
+	for group in "${groups[@]:0:10}"; do
 		"$MXBPF" help "$group" | options_of_help
 	done | sort | cmp - <("$MXBPF" help all | options_of_help | sort)
 	fails 2 "'nonsense' is not a command \(record, .*\) or a group of options \(target, .*, all\)$" help nonsense

@@ -152,7 +152,7 @@ print(json.dumps(list(yaml.safe_load_all(sys.stdin))))' <"$REPO/share/serve/daem
 	# Each option, also those that are comments.
 	sed -n -e 's|/var/lib/[a-z/-]*|./|; s|/run/mxbpf/||; s/^#*\([a-z-]* = \)/\1/p' "$REPO/share/serve/serve.conf" >serve.conf
 	cat serve.conf
-	(($(wc -l <serve.conf) == 7))
+	(($(wc -l <serve.conf) == 8))
 	run timeout 60 "$MXBPF" serve --config serve.conf --pid 4194304
 	expect_status 3
 	mapfile -t args < <("$O/deps/share/bin/python" -c 'import sys, yaml

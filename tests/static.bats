@@ -101,3 +101,8 @@ in_root() { # ARGS...
 		flatcc_builder_init flatcc
 	EOF
 }
+
+@test "The static binary says that it cannot send metrics" {
+	run -1 "$STATIC" serve --listen none --otlp http://127.0.0.1:1
+	expect_re 'nothing can be sent without libcurl: this is the static mxbpf' "$output"
+}

@@ -63,8 +63,8 @@ depends() {
 }
 
 control() {
-	local depends=
-	[[ $BINARY == *-static ]] || depends=$(depends)
+	local depends='' recommends=''
+	[[ $BINARY == *-static ]] || { depends=$(depends) recommends='libcurl4 | libcurl4t64'; } # loaded when it is needed
 	cat <<-EOF
 		Package: mxbpf
 		Version: $VERSION
@@ -72,6 +72,7 @@ control() {
 		Maintainer: $MAINTAINER
 		Installed-Size: $(du -sk --apparent-size --exclude=DEBIAN "$STAGE" | cut -f 1)
 		${depends:+Depends: $depends}
+		${recommends:+Recommends: $recommends}
 		Suggests: prometheus-node-exporter
 		Section: devel
 		Priority: optional

@@ -11,7 +11,7 @@ struct cmd_group {
 	const char *name; /* an option's `group` is one of these */
 	const char *help;
 };
-#define CMD_NGROUPS 9
+#define CMD_NGROUPS 10
 extern const struct cmd_group cmd_groups[CMD_NGROUPS];
 
 extern struct cmd_option cmd_options[]; /* ends with name == NULL */

@@ -5,12 +5,19 @@
 
 #include "base/fmt.h"
 #include "cmd/opts.h"
+#include "cmd/serve/otel.h"
+#include "cmd/serve/push_profile.h"
 #include "view/sheet.h"
 
 /* Returns true if processes are chosen by what they are. */
 static bool chooses(const struct job_choice *c)
 {
 	return c->host || c->comm || c->cgroup;
+}
+
+static bool is_url(const char *text)
+{
+	return !strncmp(text, "http://", 7) || !strncmp(text, "https://", 8);
 }
 
 /* Returns true if something else than --pid says what to profile. */
@@ -105,12 +112,19 @@ int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e
 		 "--host, --comm and --cgroup choose processes themselves; remove them, or --pid PID and -- COMMAND"},
 		{o->ses.choice.host && (o->ses.choice.comm || o->ses.choice.cgroup),
 		 "--host chooses all processes that run a runtime; remove it, or --comm and --cgroup"},
-		{c->bit & CMD_BIT_SERVE && !o->textfile && o->listen && !strcmp(o->listen, "none"),
-		 "serve has nowhere to put its metrics; add --textfile FILE.prom, or remove --listen none"},
+		{c->bit & CMD_BIT_SERVE && !o->textfile && o->listen && !strcmp(o->listen, "none") &&
+			 !o->push_profile && !otel_asks(o->otlp),
+		 "serve has nowhere to put its metrics; add --textfile FILE.prom or --otlp URL, or remove --listen "
+		 "none"},
 		{!o->flight_ns && !o->config && (o->non || o->ses.flight_bytes),
 		 "--on and --flight-size need --flight-record TIME"},
 		{!o->flight_ns && !o->config && !o->trigger && (o->trace_dir || (o->keep && c->bit & CMD_BIT_SERVE)),
 		 "--trace-dir and --keep need something that writes recordings: --flight-record or --allow-trigger"},
+		{o->otlp && strcmp(o->otlp, "none") && !is_url(o->otlp),
+		 "--otlp: the URL begins with http:// or https://; mxbpf speaks OTLP over HTTP"},
+		{o->push_profile && (!is_url(o->push_profile) || push_profile_form(o->push_profile) < 0),
+		 "--push-profile: the URL begins with http:// or https://, and its path ends in /ingest (Pyroscope), "
+		 ".ProfileStoreService/WriteRaw or /profiles/writeraw (Parca)"},
 		{o->textfile && !fmt_ends_with(o->textfile, ".prom"),
 		 "--textfile: node_exporter reads only names that end in .prom; rename it"},
 		{o->ses.choice.job && !pid, "--job needs a process of the job; add --pid PID"},

@@ -111,10 +111,15 @@ const struct cmd cmd_table[] = {
 };
 
 const struct cmd_group cmd_groups[CMD_NGROUPS] = {
-	{"Target", "which processes to profile"},	    {"Probes", "which calls to record, and how"},
-	{"Measure", "what to read with each call"},	    {"Window", "when to begin and to stop"},
-	{"Tables", "format, order and rows of the tables"}, {"Files", "recordings, traces and other outputs"},
-	{"Metrics", "what serve writes, and when"},	    {"Requests", "what to ask a profiler in the process for"},
+	{"Target", "which processes to profile"},
+	{"Probes", "which calls to record, and how"},
+	{"Measure", "what to read with each call"},
+	{"Window", "when to begin and to stop"},
+	{"Tables", "format, order and rows of the tables"},
+	{"Files", "recordings, traces and other outputs"},
+	{"Metrics", "where serve writes and sends them"},
+	{"Recordings", "what serve records, and when"},
+	{"Requests", "what to ask a profiler in the process for"},
 	{"General", "progress, buffers, backends"},
 };
 

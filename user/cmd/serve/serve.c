@@ -152,6 +152,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 	judge(s, &in);
 	if (s->run.o->textfile)
 		write_textfile(s);
+	serve_push(s, &in);
 	s->nintervals++;
 	s->about = about;
 	s->model = m;
@@ -248,7 +249,8 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	s->reload = s->ends = s->detached = false;
 	s->ndumps = s->nwritten = 0;
 	s->asked = SERVE_IDLE;
-	if (open_conditions(s, &own, &e) || (own.textfile && out_check(own.textfile, &e)))
+	if (open_conditions(s, &own, &e) || (own.textfile && out_check(own.textfile, &e)) ||
+	    serve_push_open(s, &own, &e))
 		return cmd_fail(&e);
 	notify_send("READY=1");
 	if (!run_prepare(&s->run, &own, NULL, &live, &e) && !run_start(&s->run, &e)) {
@@ -295,6 +297,7 @@ static void fini(struct serve *s)
 	unsigned i;
 
 	serve_close(s);
+	serve_push_close(s);
 	met_free(s->metrics);
 	for (i = 0; i < CMD_ON_MAX; i++)
 		trg_free(s->on[i]);

@@ -7,6 +7,7 @@
 
 #include "cmd/run.h"
 #include "metrics/metrics.h"
+#include "push/push.h"
 #include "serve/serve.h"
 #include "trigger/trigger.h"
 
@@ -31,8 +32,12 @@ struct serve {
 	int due, written; /* timerfd: the end of a recording that was asked for; eventfd: it is written; -1: none */
 	struct srv *http; /* NULL: none */
 	char *listen, *token_file; /* owned: the server borrows them, and SIGHUP replaces the options */
-	bool reload, ends;	   /* a signal asked for it */
-	bool started;		   /* the window has begun */
+	/* Where metrics and profiles are sent; NULL: nowhere. The URLs are owned: they tell whether options changed. */
+	struct push *otlp, *profiles;
+	char *otlp_url, *profiles_url;
+	struct buf resource; /* struct met_attribute with owned texts */
+	bool reload, ends;   /* a signal asked for it */
+	bool started;	     /* the window has begun */
 	uint64_t nintervals;
 	/* While an interval is shown, its model. */
 	const struct mdl_session *about;
@@ -60,6 +65,14 @@ bool serve_record(struct serve *s, const struct serve_dump *d, uint64_t ns);
 
 /* files.c: writes the last seconds of a recording. Called in a thread of the session. Returns an exit code. */
 int serve_write(struct serve *s, int fd, const struct serve_dump *d);
+
+/*
+ * push.c. serve_push_open: opens what the options and the environment name; what was open stays if its URL is the same.
+ * 0, or -errno with e set. serve_push: sends an interval, and returns at once.
+ */
+int serve_push_open(struct serve *s, const struct cmd_opts *o, struct err *e);
+void serve_push(struct serve *s, const struct mdl_interval *in);
+void serve_push_close(struct serve *s);
 
 /* http.c. serve_listen: 0, or -errno with e set. serve_answer: answers requests that can be answered now. */
 int serve_listen(struct serve *s, const struct cmd_opts *o, struct err *e);
