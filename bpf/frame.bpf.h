@@ -11,8 +11,8 @@
 #include "common.bpf.h"
 
 /* Bits of frame.flags above those of enum mxbpf_span_flag. */
-#define MXBPF_FRAME_AT_ONCE (1u << 8)  /* the operator runs in its push (row.at_once) */
-#define MXBPF_FRAME_BULK    (1u << 9)  /* the span is a bulk: operators that run in it have spans of their own */
+#define MXBPF_FRAME_AT_ONCE (1u << 8) /* the operator runs in its push (row.at_once) */
+#define MXBPF_FRAME_BULK    (1u << 9) /* the span is a bulk: operators that run in it have spans of their own */
 
 #define FRAMES_STEP  16
 #define FRAMES_STEPS (MXBPF_FRAMES_MAX / FRAMES_STEP)
