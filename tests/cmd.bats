@@ -99,6 +99,9 @@ header() { # MAJOR, two hex digits
 		--pid 1 --agent --probes api|--agent records operators
 		--pid 1 --stats --memory|--memory needs events, and --stats keeps none
 		--pid 1 --stats --raised|--raised needs events, and --stats keeps none
+		serve --gpu --textfile m.prom --listen none|--gpu loads a library into processes.*--gpu-jobs
+		serve --agent --textfile m.prom --listen none|--agent loads a library into processes.*--comm
+		serve --gpu-jobs x --textfile m.prom --listen none|--gpu-jobs needs --gpu
 		--pid 1 --layout mxnet --life|--layout mxnet has no table for --life
 		--pid 1 --layout mxnet --memory|--layout mxnet has no table for --memory
 		--pid 1 --layout torch --raised|--layout torch has no table for --raised

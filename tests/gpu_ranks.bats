@@ -46,6 +46,25 @@ clients() { grep -l '^mxbpf-gpu$' /proc/[0-9]*/task/[0-9]*/comm 2>/dev/null | cu
 	[[ $(sed -n '/^Operators on the GPU/,/^$/p' <("$MXBPF" report job.mxd --by rank --all) | grep -c '^gpuops::gemm  *rank [0-3] ') == 4 ]]
 }
 
+@test "In serve, the library of --gpu enters only processes of the jobs that are named" {
+	SLURM_JOB_ID=77 start_ranks
+	start_bg other "$MXBPF" serve --pid "$JOB_PID" --gpu --gpu-jobs 'train*,78' --interval 200ms --listen none --textfile other.prom
+	wait_line "$(err other)" 'attached: [0-9]+ probes' "$BG_PID"
+	timeout 60 bash -c 'until awk "/^mxbpf_targets/ { n += \$NF } END { exit n < 4 }" other.prom 2>/dev/null; do sleep 0.1; done'
+	[[ -z $(clients) ]]
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
+	start_bg named "$MXBPF" serve --pid "$JOB_PID" --gpu --gpu-jobs 'train*,77' --interval 200ms --listen none --textfile named.prom
+	wait_line "$(err named)" 'CUPTI delivers records of 4 processes' "$BG_PID"
+	expect_same "$(ready_pids | sort)" "$(clients)"
+	: >told/go
+	wait_exit "$JOB_PID"
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
+	cat named.prom
+	(($(awk '/^mxbpf_gpu_kernels_total/ { n += $NF } END { print n }' named.prom) > 0))
+}
+
 @test "Ranks of a launched job have the agent as soon as they have mapped CUDA" {
 	start_bg mxbpf "$MXBPF" record -v --gpu -o job.mxd -- "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/gpu/torch_ranks.py" told
 	MXBPF_PID=$BG_PID

@@ -29,6 +29,7 @@ static const struct {
 	{"ops", "aten::*"},
 	{"max-overhead", "5%"},
 	{"cupti", "/lib/x.so"},
+	{"gpu-jobs", "train*,123"},
 	{"duration", "1s"},
 	{"delay", "1s"},
 	{"interval", "1s"},

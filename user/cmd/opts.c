@@ -130,6 +130,13 @@ static const struct cmd_conflict limit_conflicts[] = {
 	{0},
 };
 
+static bool lacks_gpu(const struct cmd_opts *o)
+{
+	return o->ses.gpu_jobs && !o->ses.gpu;
+}
+
+static const struct cmd_conflict gpu_jobs_conflicts[] = {{lacks_gpu, "--gpu-jobs needs --gpu"}, {0}};
+
 #define YEAR_NS (366ull * 24 * 3600 * 1000000000) /* far below what 64 bits hold */
 
 /* The table has these defaults in words. */
@@ -208,6 +215,10 @@ static const struct cmd_option fixed[] = {
 	 .help = "Record kernels and copies of the GPU, joined to operators. A small library is loaded into the process; it is a client of CUPTI while a window is open, gives way to the program's own profiler, and stays loaded",
 	 .set = cmd_set_flag, CMD_FIELD(ses.gpu),
 	 AGENT_YES},
+	{.name = "gpu-jobs", .sees_gpu = true, .arg = "LIST", .group = "Probes", .commands = CMD_WATCH,
+	 .help = "With --gpu: load the library only into processes whose name, pod, job of Slurm or container matches one of these shell patterns, joined by commas. serve needs this, unless you choose processes",
+	 .set = cmd_set_patterns, CMD_FIELD(ses.gpu_jobs), .conflicts = gpu_jobs_conflicts,
+	 AGENT_NO("with it, operators of other processes would not be recorded; choose processes by --comm, --cgroup or --pid")},
 	{.name = "cupti", .sees_gpu = true, .arg = "PATH", .group = "Probes", .commands = CMD_LIVE | CMD_WATCH,
 	 .help = "With --gpu: the libcupti to load if the process has none, as the process sees the path",
 	 .def = "that of the process, else the one beside its libcudart",

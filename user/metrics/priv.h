@@ -8,8 +8,9 @@
 #include "base/hash.h"
 #include "metrics/metrics.h"
 
-#define MET_FADE	 0.99 /* an interval counts so much of the next one, in an error */
-#define MET_BUCKETS	 12   /* of a histogram, with the last one, which has no bound */
+#define MET_FADE	 0.99	   /* an interval counts so much of the next one, in an error */
+#define MET_BUCKETS	 12	   /* of a histogram, with the last one, which has no bound */
+#define MET_ABSENT	 INT64_MIN /* value of a gauge: it is not known now */
 #define MET_LABELS_BYTES 1024
 #define MET_LABEL_BYTES	 160 /* of a value; longer ones are cut */
 
@@ -139,8 +140,8 @@ static inline uint64_t met_scaled(uint64_t n, double scale)
 {
 	return scale > 1 ? (uint64_t)((double)n * scale + 0.5) : n;
 }
-/* Sets all series of a family to 0: a gauge that nobody sets again has the value 0. */
-void met_zero(struct met *m, enum met_id family);
+/* Sets all series of a family: a gauge that nobody sets again is 0, or MET_ABSENT. */
+void met_reset(struct met *m, enum met_id family, int64_t to);
 /* Removes old series if there are many. 0 or -ENOMEM. */
 int met_make_room(struct met *m);
 

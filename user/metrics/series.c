@@ -102,16 +102,16 @@ void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_
 	struct met_series *s = series_of(m, family, labels);
 
 	if (s)
-		s->value += n;
+		s->value = (s->value == MET_ABSENT ? 0 : s->value) + n;
 }
 
-void met_zero(struct met *m, enum met_id family)
+void met_reset(struct met *m, enum met_id family, int64_t to)
 {
 	size_t i;
 
 	for (i = 0; i < buf_count(&m->series, struct met_series); i++)
 		if (buf_at(&m->series, struct met_series, i)->family == family)
-			buf_at(&m->series, struct met_series, i)->value = 0;
+			buf_at(&m->series, struct met_series, i)->value = to;
 }
 
 /* The bucket of durations that end at end_ns. */

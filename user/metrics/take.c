@@ -290,7 +290,7 @@ static void take_self(struct met *m, const struct mdl_session *s, const struct m
 
 int met_take(struct met *m, const struct mdl_interval *in)
 {
-	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_LIVE, MET_FINDING};
+	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_FINDING};
 	size_t i;
 	int err;
 
@@ -299,7 +299,8 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	if (err)
 		return err;
 	for (i = 0; i < sizeof(anew) / sizeof(anew[0]); i++)
-		met_zero(m, anew[i]);
+		met_reset(m, anew[i], 0);
+	met_reset(m, MET_LIVE, MET_ABSENT);
 	met_processes_begin(m);
 	for (i = 0; i < in->npids; i++)
 		take_process(m, in, in->pids[i]);

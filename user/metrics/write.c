@@ -93,12 +93,14 @@ static int put_family(struct buf *out, const struct met_family *f, enum met_form
 const struct met_series **met_sorted(const struct met *m, size_t *n)
 {
 	const struct met_series **sorted;
+	const size_t all = buf_count(&m->series, struct met_series);
 	size_t i;
 
-	*n = buf_count(&m->series, struct met_series);
-	sorted = malloc((*n + 1) * sizeof(*sorted));
-	for (i = 0; sorted && i < *n; i++)
-		sorted[i] = buf_at(&m->series, struct met_series, i);
+	*n = 0;
+	sorted = malloc((all + 1) * sizeof(*sorted));
+	for (i = 0; sorted && i < all; i++)
+		if (buf_at(&m->series, struct met_series, i)->value != MET_ABSENT)
+			sorted[(*n)++] = buf_at(&m->series, struct met_series, i);
 	if (sorted)
 		qsort(sorted, *n, sizeof(*sorted), by_labels);
 	return sorted;

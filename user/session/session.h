@@ -91,8 +91,9 @@ struct ses_opts {
 	bool life;
 	bool memory;
 	bool sched;
-	bool agent; /* code inside the process records operators */
-	bool gpu;   /* code inside the process is a client of CUPTI */
+	const char *gpu_jobs; /* --gpu enters processes that match one of these patterns; NULL: all */
+	bool agent;	      /* code inside the process records operators */
+	bool gpu;	      /* code inside the process is a client of CUPTI */
 	const char *
 		cupti; /* with gpu: libcupti to load if the process has none, as it sees the path; NULL: look for one */
 	bool no_bpf;   /* with gpu and command: no probes; see gpu_only.h, as sessions do not use it */

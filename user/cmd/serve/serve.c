@@ -268,22 +268,35 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	return code;
 }
 
+/* A library enters only processes that the user has chosen, or whose jobs are named. */
+static int check_agent(const struct cmd_opts *o, struct err *e)
+{
+	const struct ses_opts *so = &o->ses;
+
+	if (!chooses_none(&so->choice) || (!so->agent && (!so->gpu || so->gpu_jobs)))
+		return 0;
+	return err_set(e, ERR_USAGE, -EINVAL, "serve: %s loads a library into processes, so say into which ones: %s",
+		       so->agent ? "--agent" : "--gpu",
+		       so->agent ? "choose them by --comm, --cgroup or --pid"
+				 : "--gpu-jobs 'train*' names jobs ('*': all)");
+}
+
 /* Reads the file of options. If it is wrong after SIGHUP, the options that were read before stay. */
 static int load(const struct cmd_opts *given, struct config *f, struct cmd_opts *o, bool again)
 {
-	struct config new;
-	struct cmd_opts read;
+	struct config new = {.text = {0}};
+	struct cmd_opts read = *given;
 	struct err e = {0};
 
-	if (!given->config) {
-		*o = *given;
-		return CMD_OK;
-	}
-	if (config_read(&new, given, given->config, &read, &e)) {
+	if ((given->config && config_read(&new, given, given->config, &read, &e)) || check_agent(&read, &e)) {
 		config_fini(&new);
 		if (!again)
 			return cmd_fail(&e);
 		cmd_warn("%s; the options stay as they were", e.why);
+		return CMD_OK;
+	}
+	if (!given->config) {
+		*o = *given;
 		return CMD_OK;
 	}
 	config_fini(f);

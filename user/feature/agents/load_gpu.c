@@ -4,6 +4,7 @@
  * mapped CUDA's driver are left alone.
  */
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "base/fmt.h"
 #include "feature/agents/load_agents.h"
+#include "target/labels.h"
 
 #define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
 #define LEAKS_FROM  130000 /* versions of CUPTI that are known to grow */
@@ -229,9 +231,37 @@ static enum use use_of(const struct session *ses, struct tgt *t)
 	return g.ndevices ? USES_NONE : USES_GPU;
 }
 
+static bool matches(const char *patterns, const char *text)
+{
+	char one[TGT_LABEL_BYTES];
+	const char *p = patterns;
+	size_t n;
+
+	for (; text[0] && *p; p += n + (p[n] == ',')) {
+		n = strcspn(p, ",");
+		snprintf(one, sizeof(one), "%.*s", (int)n, p);
+		if (!fnmatch(one, text, 0))
+			return true;
+	}
+	return false;
+}
+
+/* The library enters only processes of jobs that the user has named. */
+static bool may_enter(const struct session *ses, const struct tgt *t)
+{
+	const char *patterns = ses->o->gpu_jobs;
+	struct tgt_labels l;
+
+	if (!patterns)
+		return true;
+	tgt_labels(t, &l);
+	return matches(patterns, tgt_comm(t)) || matches(patterns, l.pod_name) || matches(patterns, l.slurm_job) ||
+	       matches(patterns, l.container);
+}
+
 bool ses_gpu_uses(const struct session *ses, struct tgt *t)
 {
-	return use_of(ses, t) == USES_GPU;
+	return may_enter(ses, t) && use_of(ses, t) == USES_GPU;
 }
 
 static int add(struct session *ses, struct agt *agt)
@@ -302,7 +332,7 @@ void ses_gpu_look(struct session *ses, struct tgt *t)
 	const uint32_t tgid = (uint32_t)tgt_pid(t);
 	enum use use;
 
-	if (!g || hash_get(&g->decided, tgid, 0))
+	if (!g || hash_get(&g->decided, tgid, 0) || !may_enter(ses, t))
 		return;
 	use = use_of(ses, t);
 	if (use == USES_UNKNOWN)
