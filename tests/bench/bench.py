@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 
+import always
 import extra
 import host
 import report
@@ -27,7 +28,7 @@ ONE_SECTION_S = 2 # for a mode with a single section; MXNet's profiler writes on
 STUCK_S = 300 # longer than any part of the run
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,
           'switch': extra.switch, 'account': extra.account, 'groups': extra.groups, 'cost': extra.cost,
-          'selves': extra.selves, 'host': host.host}
+          'selves': extra.selves, 'host': host.host, 'serve': always.serve}
 
 
 def names_of(text, known, what):

@@ -293,11 +293,31 @@ def goals_host(result):
          'measured': attach, 'limit': 1000, 'reached': attach <= 1000}]
 
 
+def goals_serve(result):
+    if 'serve' not in result:
+        return []
+    found = []
+    for limit in ('1%', '0.3%'):
+        most = float(limit[:-1]) / 100
+        ratios = {loop: of[limit]['ratio'] for loop, of in result['serve']['loops'].items()}
+        worst = max(ratios.values(), default=1) - 1
+        found.append({'goal': 'serve with --max-overhead %s adds at most that to the CPU time of a job' % limit,
+                      'value': ', '.join('%s %+.1f %%' % (loop, 100 * (ratio - 1)) for loop, ratio in ratios.items()),
+                      'measured': worst, 'limit': most, 'reached': worst <= most})
+    ten = result['serve']['ten']
+    own = ten['own_bytes'] / MIB
+    return found + [
+        {'goal': 'serve takes at most 1 % of a CPU for ten targets', 'value': '%.2f %%, with %d slices' % (100 * ten['cpu_share'], ten['slices']),
+         'measured': ten['cpu_share'], 'limit': 0.01, 'reached': ten['cpu_share'] <= 0.01},
+        {'goal': '... and 48 MiB', 'value': '%.1f MiB, and %.1f of BPF maps' % (own, ten['maps_bytes'] / MIB),
+         'measured': own, 'limit': 48, 'reached': own <= 48}]
+
+
 def goals(result):
     found = [goal_added_cpu(result), goal_all(result), goal_loss(result), goal_time(result, 'attach_ns', 'active', 150),
              goal_time(result, 'detach_ns', 'detached', 200), goal_agent_time(result), goal_memory(result),
              goal_export(result), *goals_torch(result), goal_torch_total(result), goal_switch(result), goal_account(result), goal_cost(result),
-             goal_selves(result), *goals_host(result)]
+             goal_selves(result), *goals_host(result), *goals_serve(result)]
     return [goal for goal in found if goal]
 
 
@@ -410,6 +430,16 @@ def show_selves(samples):
     print()
 
 
+def show_serve(serve):
+    print('CPU time of a job with serve, relative to the same job alone')
+    for loop, of in serve['loops'].items():
+        for limit, run in of.items():
+            print('  %-12s %-5s %.3f (%s)   %s; %d slices' % (
+                loop, limit, run['ratio'], ', '.join('%.3f' % r for r in run['ratios']),
+                ('all calls recorded', 'calls estimated', 'calls and iterations estimated')[int(run['estimated'])], run['slices']))
+    print()
+
+
 def show_switch(switch):
     print('a switch of threads, with its waking: ns, the least of %d' % len(switch['bare']['target']))
     for name, of in switch.items():
@@ -441,7 +471,7 @@ def show(result):
         show_loop(loop, [r for r in result['summary'] if r['loop'] == loop])
         show_pairs(loop, [s for s in result['samples'] if s['loop'] == loop])
     for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export),
-                             ('switch', show_switch), ('groups', show_groups), ('cost', show_cost), ('selves', show_selves)):
+                             ('switch', show_switch), ('groups', show_groups), ('cost', show_cost), ('selves', show_selves), ('serve', show_serve)):
         if name in result:
             show_block(result[name])
     print('goals')

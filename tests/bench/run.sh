@@ -10,7 +10,7 @@
 #   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-memory,torch-shapes,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-all,mxbpf-trace,
 #         mxbpf-counters,mxbpf-stats,mxbpf-api-work,mxbpf-ops,mxbpf-mem,mxbpf-agent,mxbpf-agent-account,mxbpf-agent-mem,
 #         mxbpf-agent-shapes,mxbpf-agent-full
-#   BLOCKS=busy,steady,export,bpf,switch,account,groups,cost,selves,host   measurements besides the comparison, or none
+#   BLOCKS=busy,steady,export,bpf,switch,account,groups,cost,selves,host,serve   measurements besides the comparison, or none
 #   BASE=PATH              another build of mxbpf in the same rounds: modes base-op, base, base-all
 #   PYTHON=... PYTHON_TORCH=... MXBPF=...   another Python with MXNet or with PyTorch, another binary
 #

@@ -18,6 +18,8 @@
 
 #define INTERVAL_NS  10000000000ull
 #define MAX_OVERHEAD 10 /* permille */
+#define FEW_EVENTS   50 /* permille: below this limit a small ring is enough */
+#define RING_BYTES   (2u << 20)
 #define KEEP	     20
 #define MAX_BYTES    (2ull << 30)
 #define FLIGHT_BYTES (32u << 20)
@@ -192,6 +194,8 @@ static void set_defaults(struct cmd_opts *o)
 	so->max_overhead = so->max_overhead ? so->max_overhead : MAX_OVERHEAD;
 	so->max_bytes = so->max_bytes ? so->max_bytes : MAX_BYTES;
 	so->flight_bytes = !o->flight_ns ? 0 : so->flight_bytes ? so->flight_bytes : FLIGHT_BYTES;
+	if (!so->ring_bytes && so->max_overhead <= FEW_EVENTS)
+		so->ring_bytes = RING_BYTES;
 	so->slices = true;
 	so->reset = true;
 	so->only_intervals = true;
