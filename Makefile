@@ -264,7 +264,9 @@ GPU_PLACES := $(O)/gpu/places/
 GPU_CUDART := $(addprefix $(GPU_PLACES),nvidia/cu13/lib/libcudart.so.13 nvidia/cuda_runtime/lib/libcudart.so.12 cuda/lib64/libcudart.so.11.0)
 GPU_CUPTI := $(addprefix $(GPU_PLACES),nvidia/cu13/lib/libcupti.so.13 nvidia/cuda_cupti/lib/libcupti.so.12 \
 	cuda/extras/CUPTI/lib64/libcupti.so.11.2)
-GPU := $(GPU_NEW) $(GPU_OLD) $(GPU_CUDART) $(GPU_CUPTI)
+# In a folder of its own: what finds it there believes that there is a driver.
+GPU_NVML := $(O)/gpu/nvml/libnvidia-ml.so.1
+GPU := $(GPU_NEW) $(GPU_OLD) $(GPU_CUDART) $(GPU_CUPTI) $(GPU_NVML)
 GPU_CLIENT := $(O)/gpu/client
 GPU_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Wno-format-zero-length -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map=$(CURDIR)/=
@@ -284,6 +286,7 @@ $(O)/gpu/libkineto_double.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libkineto_dlsym.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libkineto_dlsym.so: GPU_FLAGS = -DDOUBLE_BY_DLSYM
 $(O)/gpu/libgpucost.so: $(double)/cost.c | $(O)/gpu/libcupti.so.12
+$(GPU_NVML): $(double)/nvml.c
 $(O)/gpu/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/libcudart.so.12
 $(O)/gpu/old/libgpuops.so: $(double)/gpuops.c | $(O)/gpu/old/libcudart.so.11.0
 $(O)/gpu/static/libgpuops.so: $(double)/gpuops.c $(double)/cudart.c | $(O)/gpu/libcuda.so.1

@@ -39,8 +39,9 @@ ROOMS = {
     # Comparisons know models and the events of recordings, whichever way these come.
     'compare': ('base feature.fold feature.read model records view/page/frame.h', 'cjson/'),
     'top': ('base feature.fold feature.read model target', 'ncurses.h'),
-    'metrics': ('base feature.fold feature.read model target', ''),
-    'trigger': ('base feature.fold feature.read model', ''),
+    'nvml': ('base', ''),
+    'metrics': ('base feature.fold feature.read model nvml target', ''),
+    'trigger': ('base feature.fold feature.read model nvml', ''),
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
@@ -50,7 +51,7 @@ ROOMS = {
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),
     'gpu_only': ('agent base feature.fold model record records session source', ''),
-    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto metrics model now plan push record serve session source target top trigger view', 'cjson/'),
+    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto metrics model now nvml plan push record serve session source target top trigger view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (
@@ -60,7 +61,7 @@ FEATURE_FILES = (
     ('feature.options', r'options[.]c'),
 )
 # These rooms know nothing of events, so they may not include a contract.
-NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'serve', 'push'}
+NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'serve', 'push'}
 LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'nanoarrow/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h', 'microhttpd.h', 'curl/')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 

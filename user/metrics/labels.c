@@ -153,8 +153,10 @@ static void look_at(struct met *m, struct met_process *p, const struct mdl_inter
 	struct tgt_usage u;
 	const bool alive = !tgt_peek_usage((pid_t)p->tgid, &u);
 
-	if (alive && p->started && p->started != u.started) /* another process with this number */
-		p->cpu_ns = p->faults = p->looped = 0;
+	if (alive && p->started && p->started != u.started) { /* another process with this number */
+		p->cpu_ns = p->faults = p->gpus = 0;
+		p->looped = false;
+	}
 	if (alive)
 		p->started = u.started;
 	p->seen = (!alive && p->labels) || !name_process(m, p, in, &u); /* else met_processes_end() removes it */

@@ -31,9 +31,13 @@ enum met_id {
 	MET_FAULTS,
 	MET_LIVE,
 	MET_FINDING,
+	MET_GPU_INFO,
 	MET_GPU_BUSY,
 	MET_GPU_SEEN,
 	MET_GPU_KERNELS,
+	MET_GPU_UTILIZED,
+	MET_GPU_SAMPLED,
+	MET_GPU_MEMORY,
 	MET_MACHINE_CPU,
 	MET_PRESSURE,
 	MET_CGROUP_PRESSURE,
@@ -95,6 +99,7 @@ struct met_process {
 	uint64_t cpu_ns, faults; /* at the last interval; 0: not known */
 	bool looped;		 /* it has ended an iteration */
 	int64_t live_bytes;	 /* at its last iteration */
+	uint32_t gpus;		 /* bits: it has used its device of this number */
 	char *labels, *job;	 /* owned; job: the label of the job alone */
 };
 
@@ -148,7 +153,8 @@ int met_make_room(struct met *m);
 /* ---- write.c: all series, those of a family together. The caller frees them. NULL: no memory. */
 const struct met_series **met_sorted(const struct met *m, size_t *n);
 
-/* ---- what an interval adds; 0 or -ENOMEM. calls.c, and take.c for the rest */
+/* ---- what an interval adds; 0 or -ENOMEM. calls.c, gpus.c, and take.c for the rest */
 int met_take_calls(struct met *m, const struct mdl_interval *in);
+int met_take_gpus(struct met *m, const struct mdl_interval *in);
 
 #endif

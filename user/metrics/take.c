@@ -96,7 +96,7 @@ static void take_iterations(struct met *m, const struct mdl_interval *in)
 	}
 }
 
-/* ---- what bounds a job, and GPUs */
+/* ---- what bounds a job */
 
 struct one_job {
 	const struct met *m;
@@ -127,11 +127,6 @@ static void take_found(struct met *m, const struct findings *f, const char *job)
 		met_label_text(&l, "finding", f->list[i].rule->key);
 		met_set(m, MET_FINDING, l.text, (int64_t)(f->list[i].share * MILLION));
 	}
-	if (!f->facts.gpu.known)
-		return;
-	met_add(m, MET_GPU_BUSY, job, f->facts.gpu.busy_ns);
-	met_add(m, MET_GPU_SEEN, job, f->facts.gpu.seen_ns);
-	met_add(m, MET_GPU_KERNELS, job, f->facts.gpu.kernels);
 }
 
 /* The whole model is copied for each job only if there are several. */
@@ -290,7 +285,7 @@ static void take_self(struct met *m, const struct mdl_session *s, const struct m
 
 int met_take(struct met *m, const struct mdl_interval *in)
 {
-	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_FINDING};
+	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_FINDING, MET_GPU_MEMORY};
 	size_t i;
 	int err;
 
@@ -308,8 +303,9 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	if (err)
 		return err;
 	take_iterations(m, in);
+	err = met_take_gpus(m, in);
 	met_processes_end(m);
-	err = take_jobs(m, in);
+	err = err ? err : take_jobs(m, in);
 	take_machine(m, in->model);
 	take_slices(m, in->model);
 	take_sources(m, in->session);

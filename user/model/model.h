@@ -21,6 +21,7 @@
 
 struct mdl;
 struct mdl_session;
+struct nvml_list;
 
 /* An interval of a session: its model, and the processes that are watched at its end. */
 struct mdl_interval {
@@ -28,7 +29,8 @@ struct mdl_interval {
 	struct mdl *model;
 	const pid_t *pids;
 	size_t npids;
-	uint64_t now_ns; /* its end */
+	uint64_t now_ns;	      /* its end */
+	const struct nvml_list *gpus; /* what the driver says of this interval; NULL: it was not asked */
 };
 
 /* Classes of spans in the order of their tables. The titles of the tables are in struct mdl_session. */

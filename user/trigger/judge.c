@@ -10,9 +10,11 @@
 #include "feature/cost/cost.h"
 #include "feature/findings/findings.h"
 #include "feature/steps/steps.h"
+#include "nvml/nvml.h"
 #include "trigger/priv.h"
 
 #define LOOPS_MAX 1024
+#define TOLD_NS	  5000000000ull /* an interval may be shorter than the time between two looks at the driver */
 
 /* ---- iterations */
 
@@ -182,17 +184,66 @@ static bool judge_findings(const struct trg *t, const struct mdl_interval *in, c
 	unsigned i;
 	bool found = false;
 
-	if (!findings_make(in->model, in->session, &f) && t->what == TRG_GPU_IDLE) {
-		found = f.facts.gpu.known && 1 - f.facts.gpu.busy > t->share;
-		if (found)
-			snprintf(why, TRG_WHY_BYTES, "GPUs did nothing in %.0f %% of the time",
-				 100 * (1 - f.facts.gpu.busy));
-	}
-	for (i = 0; t->what == TRG_FINDING && i < f.n && !found; i++) {
+	if (findings_make(in->model, in->session, &f))
+		f.n = 0;
+	for (i = 0; i < f.n && !found; i++) {
 		found = !fnmatch(t->name, f.list[i].rule->key, 0) && f.list[i].share > t->share;
 		if (found)
 			snprintf(why, TRG_WHY_BYTES, "%.*s", (int)f.list[i].text.len, f.list[i].text.data);
 	}
+	findings_fini(&f);
+	return found;
+}
+
+/* ---- GPUs */
+
+static bool is_idle(const struct trg *t, double busy, char *why)
+{
+	if (1 - busy <= t->share)
+		return false;
+	snprintf(why, TRG_WHY_BYTES, "GPUs did nothing in %.0f %% of the time", 100 * (1 - busy));
+	return true;
+}
+
+static bool has_watched(const struct mdl_interval *in, unsigned gpu)
+{
+	const struct nvml_list *l = in->gpus;
+	unsigned i = 0;
+
+	while (i < l->nprocesses && (l->processes[i].gpu != gpu || !is_watched(in, l->processes[i].pid)))
+		i++;
+	return i < l->nprocesses;
+}
+
+/* The driver knows all work of the GPUs that the watched processes use, also that of others. */
+static bool judge_driver(struct trg *t, const struct mdl_interval *in, char *why)
+{
+	uint64_t seen_ns = 0, busy_ns = 0;
+	unsigned i;
+
+	for (i = 0; in->gpus && i < in->gpus->n; i++) {
+		if (!has_watched(in, i))
+			continue;
+		seen_ns += in->gpus->gpus[i].seen_ns;
+		busy_ns += in->gpus->gpus[i].busy_ns;
+	}
+	if (seen_ns) {
+		t->busy = (double)busy_ns / (double)seen_ns;
+		t->told_ns = in->now_ns;
+	}
+	return t->told_ns && in->now_ns - t->told_ns < TOLD_NS && is_idle(t, t->busy, why);
+}
+
+/* The agent of the processes knows best; without one, the driver. */
+static bool judge_gpus(struct trg *t, const struct mdl_interval *in, char *why)
+{
+	struct findings f;
+	bool found;
+
+	if (!findings_make(in->model, in->session, &f) && f.facts.gpu.known)
+		found = is_idle(t, f.facts.gpu.busy, why);
+	else
+		found = judge_driver(t, in, why);
 	findings_fini(&f);
 	return found;
 }
@@ -208,6 +259,8 @@ static bool is_true(struct trg *t, const struct mdl_interval *in, char *why)
 		return judge_memory(t, in, why);
 	case TRG_HANG:
 		return judge_hang(t, in, why);
+	case TRG_GPU_IDLE:
+		return judge_gpus(t, in, why);
 	default:
 		return judge_findings(t, in, why);
 	}

@@ -147,6 +147,8 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 		ses_each_process(s->run.ses, add_process, s);
 	in.pids = (const pid_t *)s->pids.data;
 	in.npids = buf_count(&s->pids, pid_t);
+	nvml_take(s->nvml, in.npids, &s->gpus);
+	in.gpus = &s->gpus;
 	if (cost_take(m, about) || met_take(s->metrics, &in)) {
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
@@ -259,6 +261,7 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	notify_send("READY=1");
 	if (!run_prepare(&s->run, &own, NULL, &live, &e) && !run_start(&s->run, &e)) {
 		s->started = true;
+		nvml_take(s->nvml, true, &s->gpus); /* so that GPUs have their names when the first interval ends */
 		run_wait(&s->run);
 		s->started = false;
 		s->detached = true;
@@ -316,6 +319,7 @@ static void fini(struct serve *s)
 	serve_close(s);
 	serve_push_close(s);
 	met_free(s->metrics);
+	nvml_close(s->nvml);
 	for (i = 0; i < CMD_ON_MAX; i++)
 		trg_free(s->on[i]);
 	buf_fini(&s->pids);
@@ -328,7 +332,7 @@ static void fini(struct serve *s)
 
 int cmd_serve(const struct cmd_opts *given)
 {
-	struct serve s = {.metrics = met_new(), .wake = -1, .timer = -1, .due = -1, .written = -1};
+	struct serve s = {.metrics = met_new(), .nvml = nvml_open(), .wake = -1, .timer = -1, .due = -1, .written = -1};
 	struct config f = {.text = {0}};
 	struct cmd_opts o;
 	struct err e = {0};

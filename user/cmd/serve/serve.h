@@ -7,6 +7,7 @@
 
 #include "cmd/run.h"
 #include "metrics/metrics.h"
+#include "nvml/nvml.h"
 #include "push/push.h"
 #include "serve/serve.h"
 #include "trigger/trigger.h"
@@ -26,9 +27,11 @@ enum serve_asked { SERVE_IDLE, SERVE_RECORDING, SERVE_WRITTEN };
 struct serve {
 	struct run run;
 	struct met *metrics;
-	int wake;	  /* epoll of what follows */
-	int timer;	  /* timerfd: each few seconds */
-	bool watchdog;	  /* the service manager wants to be told then */
+	struct nvml *nvml;     /* NULL: no memory */
+	struct nvml_list gpus; /* of the last interval */
+	int wake;	       /* epoll of what follows */
+	int timer;	       /* timerfd: each few seconds */
+	bool watchdog;	       /* the service manager wants to be told then */
 	int due, written; /* timerfd: the end of a recording that was asked for; eventfd: it is written; -1: none */
 	struct srv *http; /* NULL: none */
 	char *listen, *token_file; /* owned: the server borrows them, and SIGHUP replaces the options */

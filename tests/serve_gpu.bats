@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What `mxbpf serve` tells of GPUs: from the driver's library, and from the agent. Both are doubles (tests/gpu/double), so it is
+# known what the GPUs do.
+
+load helpers
+
+PROMETHEUS=$O/deps/prometheus/usr/bin
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+	export MXBPF_DOUBLE_NVML=$PWD/gpus
+}
+
+# What the GPUs do from now on. The file is replaced at once, because the double reads it all the time.
+gpus() { # WORDS...
+	echo "$*" >gpus.new
+	mv gpus.new gpus
+}
+
+start_serve() { # ARGUMENTS...
+	start_bg serve env LD_LIBRARY_PATH="$O/gpu/nvml" "$MXBPF" serve --interval 200ms --max-overhead 100% --textfile m.prom --listen none \
+		--verbose "$@"
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+}
+
+end_serve() {
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+}
+
+# The sum of all samples whose line begins with the regex.
+metric() { # REGEX
+	grep -sE "^$1" m.prom | awk '{ sum += $NF } END { print sum + 0 }'
+}
+
+until_more() { # REGEX NUMBER: until the sum is larger
+	timeout "$WAIT_SECONDS" bash -c 'until grep -sE "^$0" m.prom | awk -v least="$1" "{ sum += \$NF } END { exit !(sum > least) }"; do
+		read -rt 0.1 <> <(:) || :; done' "$1" "$2" || { cat m.prom; return 1; }
+}
+
+@test "Without an agent, the driver tells how busy the GPU of a job is and how much memory it has, with the labels of DCGM" {
+	start_toy 1 1
+	gpus "devices=2 busy0=25 pid0=$READY_PID memory0=2048 busy1=90"
+	start_serve --pid "$READY_PID"
+	until_more mxbpf_gpu_sampled_seconds_total 1
+	cp m.prom before.prom
+	gpus "devices=2 busy0=75 pid0=$READY_PID memory0=2048 busy1=90"
+	until_more mxbpf_gpu_sampled_seconds_total 2.5
+	end_serve
+	cat m.prom
+	"$PROMETHEUS/promtool" check metrics <m.prom
+	# A sample has a tenth of a second.
+	awk '/^mxbpf_gpu_utilized_seconds_total/ { busy = $NF } /^mxbpf_gpu_sampled_seconds_total/ { seen = $NF }
+		END { exit !((busy / seen - 0.25) ^ 2 < 1e-9) }' before.prom
+	awk '/^mxbpf_gpu_utilized_seconds_total/ { busy = $NF } /^mxbpf_gpu_sampled_seconds_total/ { seen = $NF }
+		END { exit !(busy / seen > 0.3 && busy / seen < 0.75) }' m.prom
+	labels='gpu="0",UUID="GPU-00000000-0000-0000-0000-000000000000",device="nvidia0",pci_bus_id="00000000:19:00.0"'
+	grep -E "^mxbpf_gpu_memory_used_bytes\{job_name=\"toy\".*,$labels\} 2147483648\$" before.prom
+	grep -F "mxbpf_gpu_info{$labels,model=\"Double GPU\"} 1" m.prom
+	[[ -z $(grep -E '^mxbpf_gpu_(memory|util|samp).*gpu="1"' m.prom) ]] # no process of the job uses it
+}
+
+@test "An idle GPU is noticed without an agent, once, and a busy one never" {
+	start_toy 1 1
+	gpus "busy=90 pid=$READY_PID"
+	start_serve --pid "$READY_PID" --flight-record 5s --on 'gpu.idle > 50% for 1s'
+	until_more mxbpf_gpu_sampled_seconds_total 2
+	[[ -z $(echo mxbpf-*.mxd | grep gpu-idle) ]]
+	gpus "busy=10 pid=$READY_PID"
+	wait_line "$(err serve)" '^wrote .*gpu-idle[.]mxd: GPUs did nothing in [0-9]+ % of the time' "$SERVE_PID"
+	until_more mxbpf_gpu_sampled_seconds_total "$(metric mxbpf_gpu_sampled_seconds_total)"
+	end_serve
+	cat "$(err serve)"
+	[[ $(grep -c '^wrote' "$(err serve)") == 1 ]]
+}
+
+@test "A driver that is missing, loses a GPU or hangs says nothing and holds nothing up" {
+	start_toy 1 1
+	gpus devices=0
+	start_serve --pid "$READY_PID"
+	until_more mxbpf_watched_seconds_total 1.5
+	[[ -z $(grep mxbpf_gpu m.prom) ]]
+	end_serve
+	gpus "devices=2 busy=50 pid=$READY_PID lost0=1"
+	start_serve --pid "$READY_PID"
+	until_more mxbpf_gpu_sampled_seconds_total 1
+	[[ -z $(grep -E '^mxbpf_gpu_.*seconds_total.*gpu="0"' m.prom) ]]
+	gpus "devices=2 busy=50 pid=$READY_PID hang=1"
+	until_more mxbpf_watched_seconds_total "$(metric mxbpf_watched_seconds_total)"
+	until_more mxbpf_watched_seconds_total "$(($(metric mxbpf_watched_seconds_total | cut -d. -f1) + 2))"
+	end_serve
+	[[ -z $(grep -iE 'gpu|nvml|driver' "$(err serve)") ]]
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Series of GPUs, with the labels of DCGM's exporter: what the agent saw of a process on each of its devices, and what
+ * the driver says of each GPU on which a process has work.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "feature/activity/activity.h"
+#include "metrics/priv.h"
+#include "nvml/nvml.h"
+
+#define DEVICES 32 /* of a process: bits of met_process.gpus */
+
+/* ---- labels */
+
+static void put_place(struct met_labels *l, uint32_t domain, uint32_t bus, uint32_t device)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%08" PRIX32 ":%02" PRIX32 ":%02" PRIX32 ".0", domain, bus, device);
+	met_label_text(l, "pci_bus_id", text);
+}
+
+static void put_gpu(struct met_labels *l, const struct nvml_gpu *g)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu32, g->index);
+	met_label_text(l, "gpu", text);
+	met_label_text(l, "UUID", g->uuid);
+	snprintf(text, sizeof(text), "nvidia%" PRIu32, g->index);
+	met_label_text(l, "device", text);
+	put_place(l, g->domain, g->bus, g->device);
+}
+
+static const struct nvml_gpu *gpu_of(const struct mdl_interval *in, const struct mxbpf_gpu_device *d)
+{
+	const struct nvml_gpu *g;
+	unsigned i;
+
+	for (i = 0; in->gpus && i < in->gpus->n; i++) {
+		g = &in->gpus->gpus[i];
+		if (g->domain == d->pci_domain && g->bus == d->pci_bus && g->device == d->pci_device)
+			return g;
+	}
+	return NULL;
+}
+
+/* A device of a process has the number of the GPU only where the driver tells which one it is. */
+static void put_device(struct met_labels *l, const struct mdl_interval *in, const struct mxbpf_gpu_device *d)
+{
+	const struct nvml_gpu *g = gpu_of(in, d);
+
+	if (g)
+		put_gpu(l, g);
+	else
+		put_place(l, d->pci_domain, d->pci_bus, d->pci_device);
+}
+
+/* ---- what the agent saw */
+
+/* The device of a process, or NULL. Its labels begin with those of the process. */
+static const struct mxbpf_gpu_device *device_of(struct met *m, const struct mdl_interval *in, uint32_t tgid,
+						uint32_t device, struct met_labels *l)
+{
+	size_t n, i;
+	const struct mxbpf_gpu_device *d = activity_devices(in->model, &n);
+	struct met_process *p = met_process_of(m, in, tgid);
+
+	for (i = 0; p && i < n; i++)
+		if (d[i].h.tgid == tgid && d[i].device == device && device < DEVICES) {
+			p->gpus |= 1u << device;
+			met_labels_begin(l, p->labels);
+			put_device(l, in, &d[i]);
+			return &d[i];
+		}
+	return NULL;
+}
+
+static void add_seen(struct met *m, const struct mdl_interval *in, uint32_t tgid, const struct met_labels *l)
+{
+	met_add(m, MET_GPU_SEEN, l->text, activity_seen_ns(in->model, tgid, in->session->duration_ns));
+}
+
+/* Devices with work in this interval, which are put into `done`. */
+static int take_busy(struct met *m, const struct mdl_interval *in, struct hash *done)
+{
+	const struct mxbpf_agg_gpu_stream *s;
+	struct buf all = {0};
+	struct met_labels l;
+	const int err = activity_streams(in->model, &all);
+	size_t i;
+
+	for (i = 0; !err && i < buf_count(&all, *s); i++) {
+		s = buf_at(&all, struct mxbpf_agg_gpu_stream, i);
+		if (!s->whole || !device_of(m, in, s->h.tgid, s->track.device, &l))
+			continue;
+		met_add(m, MET_GPU_BUSY, l.text, s->busy_ns);
+		add_seen(m, in, s->h.tgid, &l);
+		hash_put(done, s->h.tgid, s->track.device);
+	}
+	buf_fini(&all);
+	return err;
+}
+
+static void take_kernels(struct met *m, const struct mdl_interval *in)
+{
+	size_t n, i;
+	const struct activity_row *const *rows = activity_rows(in->model, &n);
+	struct met_labels l;
+
+	for (i = 0; i < n; i++)
+		if (rows[i]->a.cls == MXBPF_ACTIVITY_KERNEL && rows[i]->a.count &&
+		    device_of(m, in, rows[i]->a.h.tgid, rows[i]->a.device, &l))
+			met_add(m, MET_GPU_KERNELS, l.text, rows[i]->a.count);
+}
+
+static bool is_watched(const struct mdl_interval *in, uint32_t tgid)
+{
+	size_t i = 0;
+
+	while (i < in->npids && (uint32_t)in->pids[i] != tgid)
+		i++;
+	return i < in->npids;
+}
+
+/* A device that a process has used before, and that does nothing now, is idle: its time counts. */
+static void take_idle(struct met *m, const struct mdl_interval *in, const struct hash *done)
+{
+	size_t n, i;
+	const struct mxbpf_gpu_device *d = activity_devices(in->model, &n);
+	const struct met_process *p;
+	struct met_labels l;
+
+	for (i = 0; i < n; i++) {
+		if (!is_watched(in, d[i].h.tgid) || d[i].device >= DEVICES || hash_get(done, d[i].h.tgid, d[i].device))
+			continue;
+		p = met_process_of(m, in, d[i].h.tgid);
+		if (p && p->gpus & 1u << d[i].device && device_of(m, in, d[i].h.tgid, d[i].device, &l))
+			add_seen(m, in, d[i].h.tgid, &l);
+	}
+}
+
+/* ---- what the driver says */
+
+/* promtool refuses modelName, which DCGM's exporter has on each series. */
+static void take_info(struct met *m, const struct nvml_list *gpus)
+{
+	struct met_labels l;
+	unsigned i;
+
+	for (i = 0; gpus && i < gpus->n; i++) {
+		met_labels_begin(&l, "");
+		put_gpu(&l, &gpus->gpus[i]);
+		met_label_text(&l, "model", gpus->gpus[i].model);
+		met_set(m, MET_GPU_INFO, l.text, 1);
+	}
+}
+
+/* Processes with the same labels on a GPU share its series, to which its time is added once. */
+static void take_driver(struct met *m, const struct mdl_interval *in)
+{
+	const struct nvml_process *of;
+	const struct nvml_gpu *g;
+	const struct met_process *p;
+	struct hash done = {0};
+	struct met_labels l;
+	uint64_t key, *took;
+	unsigned i;
+
+	for (i = 0; in->gpus && i < in->gpus->nprocesses; i++) {
+		of = &in->gpus->processes[i];
+		g = &in->gpus->gpus[of->gpu];
+		p = is_watched(in, of->pid) ? met_process_of(m, in, of->pid) : NULL;
+		if (!p)
+			continue;
+		met_labels_begin(&l, p->labels);
+		put_gpu(&l, g);
+		if (of->memory_bytes)
+			met_add_gauge(m, MET_GPU_MEMORY, l.text, (int64_t)of->memory_bytes);
+		key = hash_text(HASH_SEED, l.text, l.len);
+		took = hash_get(&done, key, 0) ? NULL : hash_put(&done, key, 0);
+		if (!took || !g->seen_ns)
+			continue;
+		met_add(m, MET_GPU_UTILIZED, l.text, g->busy_ns);
+		met_add(m, MET_GPU_SAMPLED, l.text, g->seen_ns);
+	}
+	hash_fini(&done);
+}
+
+int met_take_gpus(struct met *m, const struct mdl_interval *in)
+{
+	struct hash done = {0};
+	const int err = take_busy(m, in, &done);
+
+	take_kernels(m, in);
+	take_idle(m, in, &done);
+	take_info(m, in->gpus);
+	take_driver(m, in);
+	hash_fini(&done);
+	return err;
+}
