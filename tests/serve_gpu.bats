@@ -63,6 +63,28 @@ until_more() { # REGEX NUMBER: until the sum is larger
 	[[ -z $(grep -E '^mxbpf_gpu_(memory|util|samp).*gpu="1"' m.prom) ]] # no process of the job uses it
 }
 
+# Kernels that the double ran, by its own account, after the job has ended.
+@test "The work of a job is counted on the GPU that did it, with the labels that DCGM gives to this GPU" {
+	torch_setup
+	gpus devices=4
+	MXBPF_DOUBLE=devices=2 MXBPF_DOUBLE_ACCOUNT=$PWD/double.json CUDA_VISIBLE_DEVICES=3,1 start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" \
+		--devices 2 --pause-ms 20 --account job.json >/dev/null
+	start_serve --pid "$READY_PID" --gpu
+	until_more 'mxbpf_gpu_kernels_total.*gpu="3"' 1000
+	until_more 'mxbpf_gpu_kernels_total.*gpu="1"' 50
+	end_serve
+	stop_pid "$READY_PID"
+	wait_exit "$READY_PID"
+	grep mxbpf_gpu m.prom
+	"$PROMETHEUS/promtool" check metrics <m.prom
+	# All kernels that CUPTI delivered have a GPU, but those that were launched before the window.
+	(($(metric mxbpf_gpu_kernels_total) <= $(jq .delivered.kernel double.json)))
+	(($(metric mxbpf_gpu_kernels_total) >= $(jq .delivered.kernel double.json) * 95 / 100))
+	[[ $(grep -c '^mxbpf_gpu_kernels_total' m.prom) == 2 ]]
+	grep -E '^mxbpf_gpu_busy_seconds_total\{job_name=.*,gpu="3",UUID="GPU-00000003-[0-9-]*3",device="nvidia3",pci_bus_id="00000000:1C:00.0"\}' m.prom
+	awk '/^mxbpf_gpu_busy_seconds_total/ { busy = $NF } /^mxbpf_gpu_seen_seconds_total/ { seen = $NF } END { exit !(busy < seen) }' m.prom
+}
+
 @test "An idle GPU is noticed without an agent, once, and a busy one never" {
 	start_toy 1 1
 	gpus "busy=90 pid=$READY_PID"

@@ -6,6 +6,8 @@
 
 #include "mxbpf_cost.h"
 #include "mxbpf_step.h"
+#include "mxbpf_track.h"
+#include "nvml/nvml.h"
 #include "rendered.h"
 
 #define NS_PER_S 1000000000ull
@@ -297,6 +299,112 @@ static void test_slices(void)
 	CHECK(right >= 88 && right < 100);
 }
 
+/* ---- GPUs */
+
+#define MS 1000000ull
+static struct nvml_list gpus;
+
+/* A kernel on a device of this process. */
+static void feed_kernel(struct mdl *m, uint32_t device, uint64_t start_ms, uint64_t ms)
+{
+	const struct mxbpf_gpu_device d = {.h = {MXBPF_GPU_DEVICE, sizeof(d), (uint32_t)getpid(), 0},
+					   .name_id = feed_name(m, "L4", 2),
+					   .device = device,
+					   .pci_bus = (uint8_t)(7 + device)};
+	const struct mxbpf_activity a = {.h = {MXBPF_ACTIVITY, sizeof(a), (uint32_t)getpid(), start_ms * MS},
+					 .dur_ns = ms * MS,
+					 .name_id = feed_name(m, "gemm", 4),
+					 .track = {.device = device, .stream = 7},
+					 .cls = MXBPF_ACTIVITY_KERNEL};
+
+	CHECK(!mdl_fold_all(m, &d, sizeof(d)) && !mdl_fold_all(m, &a, sizeof(a)));
+}
+
+static char *take_with_gpus(struct met *m, struct mdl *model, const pid_t *pids, size_t npids)
+{
+	struct mdl_session s = session_new();
+	struct mdl_interval in = {
+		.session = &s, .model = model, .pids = pids, .npids = npids, .now_ns = NS_PER_S, .gpus = &gpus};
+	struct buf text = {0};
+
+	CHECK(!met_take(m, &in) && !met_write(m, MET_PROMETHEUS, &text) && !buf_put(&text, "", 1));
+	mdl_free(model);
+	mdl_session_fini(&s);
+	return text.data;
+}
+
+/* The value of a family for the GPU with this number. */
+static double of_gpu(const char *text, const char *name, const char *gpu)
+{
+	const size_t n = strlen(name);
+	char word[128];
+	const char *p = text, *end;
+
+	snprintf(word, sizeof(word), "%s", gpu);
+	for (; p && *p; p = end ? end + 1 : NULL) {
+		end = strchr(p, '\n');
+		if (!strncmp(p, name, n) && p[n] == '{' && strstr(p, word) && strstr(p, word) < end)
+			return strtod(strstr(p, "} ") + 2, NULL);
+	}
+	return -1;
+}
+
+static void test_agent_gpus(void)
+{
+	const pid_t self = getpid();
+	struct met *m = met_new();
+	struct mdl *model = mdl_new();
+	char *text;
+
+	gpus.n = 1; /* the driver knows one of both */
+	gpus.gpus[0] = (struct nvml_gpu){.index = 3, .bus = 7, .uuid = "GPU-\"a", .model = "L4"};
+	feed_kernel(model, 0, 1000, 10);
+	feed_kernel(model, 0, 1020, 5);
+	feed_kernel(model, 1, 1000, 40);
+	text = take_with_gpus(m, model, &self, 1);
+	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", ",gpu=\"3\",UUID=\"GPU-\\\"a\",device=\"nvidia3\",") ==
+	      0.015);
+	CHECK(of_gpu(text, "mxbpf_gpu_kernels_total", "pci_bus_id=\"00000000:07:00.0\"}") == 2);
+	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", "pci_bus_id=\"00000000:08:00.0\"}") == 0.04);
+	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:08:00.0") == 10.2);
+	CHECK(of_gpu(text, "mxbpf_gpu_info", "gpu=\"3\"") == 1);
+	free(text);
+	/* A GPU that does nothing now is idle, and not unseen. */
+	model = mdl_new();
+	feed_kernel(model, 0, 20000, 10);
+	feed_kernel(model, 1, 20000, 0);
+	text = take_with_gpus(m, model, &self, 1);
+	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", "00000000:08:00.0") == 0.04);
+	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:08:00.0") == 20.4);
+	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:07:00.0") == 20.4);
+	free(text);
+	met_free(m);
+}
+
+static void test_driver_gpus(void)
+{
+	const pid_t self = getpid();
+	struct met *m = met_new();
+	char *text;
+
+	gpus.n = 2;
+	gpus.gpus[0] = (struct nvml_gpu){.index = 0, .bus = 7, .seen_ns = NS_PER_S, .busy_ns = NS_PER_S / 4};
+	gpus.gpus[1] = (struct nvml_gpu){.index = 1, .bus = 8, .seen_ns = NS_PER_S, .busy_ns = NS_PER_S};
+	/* A process can be named twice, and others are none of ours. */
+	gpus.processes[0] = (struct nvml_process){0, (uint32_t)self, 1000};
+	gpus.processes[1] = (struct nvml_process){0, (uint32_t)self, 500};
+	gpus.processes[2] = (struct nvml_process){1, 1, 500};
+	gpus.nprocesses = 3;
+	free(take_with_gpus(m, mdl_new(), &self, 1));
+	text = take_with_gpus(m, mdl_new(), &self, 1);
+	CHECK(of_gpu(text, "mxbpf_gpu_utilized_seconds_total", "gpu=\"0\"") == 0.5);
+	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"0\"") == 2);
+	CHECK(of_gpu(text, "mxbpf_gpu_memory_used_bytes", "gpu=\"0\"") == 1500);
+	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"1\"") == -1);
+	free(text);
+	met_free(m);
+}
+
 int main(void)
 {
 	TEST("counters are the sums of all intervals, and an empty interval takes nothing away")
@@ -313,5 +421,9 @@ int main(void)
 	test_openmetrics();
 	TEST("what is estimated from slices is within its interval of confidence, in some 95 of 100 jobs")
 	test_slices();
+	TEST("work is counted on the GPU that did it, and a GPU that does nothing is idle")
+	test_agent_gpus();
+	TEST("what the driver says of a GPU is counted once for each job that uses it")
+	test_driver_gpus();
 	UNIT_MAIN_END;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests conditions of `mxbpf serve --on`: what they may say, and that each fires once, on what it names. */
-#include "trigger/trigger.h"
+#include "trigger/priv.h"
 
 #include <inttypes.h>
 
 #include "mxbpf_step.h"
 #include "mxbpf_cost.h"
 #include "mxbpf_table.h"
+#include "nvml/nvml.h"
 #include "rendered.h"
 
 #define PID	 1234
@@ -91,7 +92,7 @@ static const pid_t pids[] = {PID};
 static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYTES])
 {
 	struct mdl_session s = session_new();
-	struct mdl_interval in = {&s, m, pids, alive, now_ns += NS_PER_S};
+	struct mdl_interval in = {&s, m, pids, alive, now_ns += NS_PER_S, NULL};
 	bool fired;
 
 	s.duration_ns = NS_PER_S;
@@ -236,6 +237,35 @@ static void test_memory(void)
 	trg_free(t);
 }
 
+/* Without an agent, GPUs are those that the driver gives the watched processes. */
+static void test_driver(void)
+{
+	static struct nvml_list gpus = {.n = 2, .nprocesses = 2, .processes = {{0, PID, 0}, {1, PID + 1, 0}}};
+	struct trg *t = parsed("gpu.idle > 50% for 2s");
+	struct mdl_session s = {.duration_ns = NS_PER_S};
+	const pid_t pid = PID;
+	/* Percent of each interval in which GPU 0 is busy; 200: the driver says nothing in it. GPU 1 is of others. */
+	static const unsigned busy[] = {90, 10, 10, 10, 90, 10, 200, 200, 200, 200, 200, 200, 200};
+	static const bool expected[] = {false, false, true, false, false, false, true};
+	struct mdl_interval in = {.session = &s, .pids = &pid, .npids = 1, .gpus = &gpus};
+	char why[TRG_WHY_BYTES];
+	size_t i;
+
+	for (i = 0; i < sizeof(busy) / sizeof(busy[0]); i++) {
+		in.now_ns = (10 + i) * NS_PER_S;
+		in.model = mdl_new();
+		gpus.gpus[0].seen_ns = busy[i] > 100 ? 0 : NS_PER_S;
+		gpus.gpus[0].busy_ns = gpus.gpus[0].seen_ns / 100 * busy[i];
+		gpus.gpus[1].seen_ns = NS_PER_S;
+		CHECK(trg_judge(t, &in, why) == (i < sizeof(expected) && expected[i]));
+		CHECK(!expected[i % sizeof(expected)] || i >= sizeof(expected) ||
+		      !strcmp(why, "GPUs did nothing in 90 % of the time"));
+		mdl_free(in.model);
+	}
+	CHECK(!t->since_ns); /* what the driver said last is too old */
+	trg_free(t);
+}
+
 int main(void)
 {
 	TEST("conditions are read, and what is wrong is shown with its place")
@@ -251,5 +281,7 @@ int main(void)
 	test_operator();
 	TEST("memory of a device above its limit fires")
 	test_memory();
+	TEST("idle GPUs of the watched processes fire without an agent, as long as the driver answers")
+	test_driver();
 	UNIT_MAIN_END;
 }

@@ -62,22 +62,24 @@ static void put_device(struct met_labels *l, const struct mdl_interval *in, cons
 
 /* ---- what the agent saw */
 
-/* The device of a process, or NULL. Its labels begin with those of the process. */
-static const struct mxbpf_gpu_device *device_of(struct met *m, const struct mdl_interval *in, uint32_t tgid,
-						uint32_t device, struct met_labels *l)
+/* Fills the labels of a device of a process. Of a device that the agent has not named, only the process is known. */
+static bool label_device(struct met *m, const struct mdl_interval *in, uint32_t tgid, uint32_t device,
+			 struct met_labels *l)
 {
-	size_t n, i;
+	size_t n, i = 0;
 	const struct mxbpf_gpu_device *d = activity_devices(in->model, &n);
 	struct met_process *p = met_process_of(m, in, tgid);
 
-	for (i = 0; p && i < n; i++)
-		if (d[i].h.tgid == tgid && d[i].device == device && device < DEVICES) {
-			p->gpus |= 1u << device;
-			met_labels_begin(l, p->labels);
-			put_device(l, in, &d[i]);
-			return &d[i];
-		}
-	return NULL;
+	if (!p)
+		return false;
+	met_labels_begin(l, p->labels);
+	while (i < n && (d[i].h.tgid != tgid || d[i].device != device))
+		i++;
+	if (i < n)
+		put_device(l, in, &d[i]);
+	if (device < DEVICES)
+		p->gpus |= 1u << device;
+	return true;
 }
 
 static void add_seen(struct met *m, const struct mdl_interval *in, uint32_t tgid, const struct met_labels *l)
@@ -96,7 +98,7 @@ static int take_busy(struct met *m, const struct mdl_interval *in, struct hash *
 
 	for (i = 0; !err && i < buf_count(&all, *s); i++) {
 		s = buf_at(&all, struct mxbpf_agg_gpu_stream, i);
-		if (!s->whole || !device_of(m, in, s->h.tgid, s->track.device, &l))
+		if (!s->whole || !label_device(m, in, s->h.tgid, s->track.device, &l))
 			continue;
 		met_add(m, MET_GPU_BUSY, l.text, s->busy_ns);
 		add_seen(m, in, s->h.tgid, &l);
@@ -114,7 +116,7 @@ static void take_kernels(struct met *m, const struct mdl_interval *in)
 
 	for (i = 0; i < n; i++)
 		if (rows[i]->a.cls == MXBPF_ACTIVITY_KERNEL && rows[i]->a.count &&
-		    device_of(m, in, rows[i]->a.h.tgid, rows[i]->a.device, &l))
+		    label_device(m, in, rows[i]->a.h.tgid, rows[i]->a.device, &l))
 			met_add(m, MET_GPU_KERNELS, l.text, rows[i]->a.count);
 }
 
@@ -139,7 +141,7 @@ static void take_idle(struct met *m, const struct mdl_interval *in, const struct
 		if (!is_watched(in, d[i].h.tgid) || d[i].device >= DEVICES || hash_get(done, d[i].h.tgid, d[i].device))
 			continue;
 		p = met_process_of(m, in, d[i].h.tgid);
-		if (p && p->gpus & 1u << d[i].device && device_of(m, in, d[i].h.tgid, d[i].device, &l))
+		if (p && p->gpus & 1u << d[i].device && label_device(m, in, d[i].h.tgid, d[i].device, &l))
 			add_seen(m, in, d[i].h.tgid, &l);
 	}
 }
