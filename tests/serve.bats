@@ -304,7 +304,7 @@ asked() { # QUERY
 		{ echo "no data: $1" >&2; return 1; }
 }
 
-start_prometheus() { # scrapes serve every 200 ms
+start_prometheus() { # ARGUMENTS...; scrapes serve every 200 ms
 	local port
 	port=$(free_port)
 	echo "127.0.0.1:$port" >prometheus.address
@@ -314,7 +314,7 @@ start_prometheus() { # scrapes serve every 200 ms
 		scrape_configs: [{job_name: mxbpf, static_configs: [{targets: ["$(address)"]}]}]
 	END
 	start_bg prometheus "$PROMETHEUS/prometheus" --config.file=prometheus.yml --storage.tsdb.path=tsdb \
-		--web.listen-address="127.0.0.1:$port"
+		--web.listen-address="127.0.0.1:$port" "$@"
 }
 
 @test "A real Prometheus scrapes every metric, and each query of the dashboard has data" {
@@ -378,4 +378,39 @@ start_prometheus() { # scrapes serve every 200 ms
 	wait_line "$(err serve)" 'signal[.]mxd: SIGUSR1 asked for it'
 	wait $!
 	expect_re '"file": "./mxbpf-[0-9TZ]+-request[.]mxd"' "$(<answer)"
+}
+
+@test "The bucket of a slow iteration names its recording, as Prometheus and the parser of OpenMetrics read it" {
+	local job file open=(-H 'Accept: application/openmetrics-text; version=1.0.0')
+	start_job job 100 && job=$READY_PID
+	start_bg serve "$MXBPF" serve --pid "$job" --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --flight-record 30s \
+		--on 'iteration > 2500ms'
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	start_prometheus --enable-feature=exemplar-storage
+	step job "$job" 100
+	kill -s USR2 "$job"
+	wait_line "$(out job)" '^slept'
+	step job "$job" 200
+	wait_recordings 1
+	file=$(basename "$(recordings)")
+	until get /metrics "${open[@]}" | grep -qF "$file"; do read -rt 0.1 <> <(:) || :; done
+	get /metrics "${open[@]}" >open
+	[[ -z $(get /metrics | grep 'recording=') ]]
+	# HolisticTraceAnalysis, which is in that environment, brings the parser.
+	"$O/deps/readers/bin/python" - "$file" <<-'END'
+		import sys, time
+		from prometheus_client.openmetrics.parser import text_fd_to_metric_families
+		found = [s for f in text_fd_to_metric_families(open("open")) for s in f.samples if s.exemplar]
+		assert len(found) == 1, found
+		sample, exemplar = found[0], found[0].exemplar
+		assert sample.name == "mxbpf_iteration_duration_seconds_bucket" and sample.labels["le"] == "10.0", sample
+		assert exemplar.labels == {"recording": sys.argv[1]} and 2.5 < exemplar.value < 10, exemplar
+		assert abs(time.time() - float(exemplar.timestamp)) < 600, exemplar
+	END
+	timeout "$WAIT_SECONDS" bash -c 'until curl -sSG "http://$(<prometheus.address)/api/v1/query_exemplars" \
+		--data-urlencode "query=mxbpf_iteration_duration_seconds_bucket" -d "start=$(($(date +%s) - 600))" -d "end=$(($(date +%s) + 600))" |
+		jq -e --arg file "$0" ".data | length == 1 and (.[0] | (.seriesLabels.le | tonumber) == 10 and (.exemplars | length == 1) and
+			(.exemplars[0] | .labels.recording == \$file and (.value | tonumber) > 2.5))" >exemplars; do read -rt 0.1 <> <(:) || :; done' "$file"
+	"$MXBPF" report "$file" -f json | jq -e '.iterations.loops[0].max_ns > 2.5e9'
 }

@@ -299,6 +299,38 @@ static void test_slices(void)
 	CHECK(right >= 88 && right < 100);
 }
 
+/* ---- recordings of slow iterations */
+
+static void test_exemplars(void)
+{
+	const struct mxbpf_iteration it = {
+		.h = {MXBPF_ITERATION, sizeof(it), 1234, NS_PER_S}, .tid = 1234, .nr = 1, .dur_ns = 2 * NS_PER_S};
+	struct met_recorded r = {.dur_ns = 2 * NS_PER_S, .unix_ns = 1763616000500000000, .file = "mxbpf-\"x\".mxd"};
+	struct mdl_session s = session_new();
+	struct mdl_interval in = {.session = &s, .model = mdl_new(), .now_ns = NS_PER_S};
+	struct met *m = met_new();
+	struct buf text = {0};
+	char *plain;
+
+	CHECK(!met_iterations(m, &in, 1234)); /* it has made none yet */
+	CHECK(!mdl_fold_all(in.model, &it, sizeof(it)) && !met_take(m, &in));
+	r.series = met_iterations(m, &in, 1234);
+	CHECK(r.series && !met_iterations(m, &in, 77));
+	met_record(m, &r);
+	r.series = 99; /* is no series any more */
+	met_record(m, &r);
+	CHECK(!met_write(m, MET_OPENMETRICS, &text) && !buf_put(&text, "", 1));
+	CHECK(strstr(text.data, "le=\"3.0\"} 1 # {recording=\"mxbpf-\\\"x\\\".mxd\"} 2 1763616000.5\n"));
+	CHECK(strstr(text.data, "le=\"1.0\"} 0\n") && strstr(text.data, "le=\"10.0\"} 1\n"));
+	plain = take(m, mdl_new(), MET_PROMETHEUS);
+	CHECK(strstr(plain, "le=\"3.0\"} 1\n") && !strstr(plain, "recording"));
+	free(plain);
+	buf_fini(&text);
+	mdl_free(in.model);
+	mdl_session_fini(&s);
+	met_free(m);
+}
+
 /* ---- GPUs */
 
 #define MS 1000000ull
@@ -421,6 +453,8 @@ int main(void)
 	test_openmetrics();
 	TEST("what is estimated from slices is within its interval of confidence, in some 95 of 100 jobs")
 	test_slices();
+	TEST("a slow iteration's bucket names its recording, in OpenMetrics alone")
+	test_exemplars();
 	TEST("work is counted on the GPU that did it, and a GPU that does nothing is idle")
 	test_agent_gpus();
 	TEST("what the driver says of a GPU is counted once for each job that uses it")

@@ -27,6 +27,19 @@ void met_free(struct met *m); /* NULL is legal */
 /* Adds an interval, whose model has rows for each process. Returns 0, or -ENOMEM if some of it was not added. */
 int met_take(struct met *m, const struct mdl_interval *in);
 
+/*
+ * A recording that has an iteration is its exemplar in OpenMetrics: the bucket of the iteration names the file. When it
+ * is written, its process may have ended, so met_iterations() finds the series before. 0: there is none.
+ */
+#define MET_RECORDING_BYTES 96 /* OpenMetrics permits 128 characters with the name of the label */
+struct met_recorded {
+	uint64_t series; /* of met_iterations() */
+	uint64_t dur_ns, unix_ns;
+	char file[MET_RECORDING_BYTES]; /* without its folder */
+};
+uint64_t met_iterations(struct met *m, const struct mdl_interval *in, uint32_t tgid);
+void met_record(struct met *m, const struct met_recorded *r);
+
 enum met_form {
 	MET_PROMETHEUS,	 /* text format 0.0.4 */
 	MET_OPENMETRICS, /* 1.0.0 */

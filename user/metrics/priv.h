@@ -84,11 +84,12 @@ struct met_sums {
 struct met_series {
 	char *labels; /* owned: `job="x",rank="0"`; "": none */
 	enum met_id family;
-	int64_t value;	       /* in the unit of the family; of a histogram: the sum of what was observed */
-	uint64_t *buckets;     /* owned, of a histogram: MET_BUCKETS counts; else NULL */
-	struct met_sums *sums; /* owned, of MET_OPERATOR_ERROR; else NULL */
-	uint64_t news_ns;      /* when it was changed last */
-	uint64_t since_ns;     /* CLOCK_REALTIME: the value was 0 then */
+	int64_t value;		       /* in the unit of the family; of a histogram: the sum of what was observed */
+	uint64_t *buckets;	       /* owned, of a histogram: MET_BUCKETS counts; else NULL */
+	struct met_recorded *recorded; /* owned, of a histogram: the last one of each bucket; NULL: none */
+	struct met_sums *sums;	       /* owned, of MET_OPERATOR_ERROR; else NULL */
+	uint64_t news_ns;	       /* when it was changed last */
+	uint64_t since_ns;	       /* CLOCK_REALTIME: the value was 0 then */
 };
 
 /* A process whose labels are known. */

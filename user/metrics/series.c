@@ -22,6 +22,7 @@ static void free_series(struct met_series *s)
 {
 	free(s->labels);
 	free(s->buckets);
+	free(s->recorded);
 	free(s->sums);
 }
 
@@ -181,6 +182,28 @@ void met_estimate(struct met *m, enum met_id family, const char *labels, double 
 	};
 	error = error_of(sums);
 	s->value = (int64_t)((error < 1 ? error : 1) * 1000000);
+}
+
+/* ---- exemplars */
+
+uint64_t met_iterations(struct met *m, const struct mdl_interval *in, uint32_t tgid)
+{
+	const struct met_process *p = met_process_of(m, in, tgid);
+	const uint64_t key = p ? key_of(p->labels) : 0;
+
+	return p && hash_get(&m->places, MET_ITERATION, key) ? key : 0;
+}
+
+/* A series that was removed meanwhile, or no memory for it: the recording has no exemplar. */
+void met_record(struct met *m, const struct met_recorded *r)
+{
+	const uint64_t *place = r->series ? hash_get(&m->places, MET_ITERATION, r->series) : NULL;
+	struct met_series *s = place ? buf_at(&m->series, struct met_series, *place - 1) : NULL;
+
+	if (s && !s->recorded)
+		s->recorded = calloc(MET_BUCKETS, sizeof(*s->recorded));
+	if (s && s->recorded)
+		s->recorded[bucket_of(&met_families[MET_ITERATION], r->dur_ns)] = *r;
 }
 
 int met_make_room(struct met *m)

@@ -53,7 +53,22 @@ static int put_sample(struct buf *out, const struct met_series *s, const char *s
 	return err ? err : buf_put(out, "\n", 1);
 }
 
-static int put_histogram(struct buf *out, const struct met_series *s)
+/* " # {recording="FILE"} 2.5 1763616000.123", which Prometheus's text format does not have. */
+static int put_exemplar(struct buf *out, const struct met_recorded *r)
+{
+	struct met_labels l = {0};
+	int err;
+
+	if (!*r->file)
+		return 0;
+	met_label_text(&l, "recording", r->file);
+	err = buf_printf(out, " # {%s} ", l.text);
+	err = err ? err : put_value(out, MET_NS, (int64_t)r->dur_ns);
+	err = err ? err : buf_put(out, " ", 1);
+	return err ? err : put_value(out, MET_NS, (int64_t)r->unix_ns);
+}
+
+static int put_histogram(struct buf *out, const struct met_series *s, enum met_form form)
 {
 	const struct met_family *f = &met_families[s->family];
 	uint64_t count = 0;
@@ -69,7 +84,10 @@ static int put_histogram(struct buf *out, const struct met_series *s)
 			err = err ? err
 				  : buf_printf(out, "%.10g%s", f->bounds[i],
 					       f->bounds[i] == (int)f->bounds[i] ? ".0" : "");
-		err = err ? err : buf_printf(out, "\"} %" PRIu64 "\n", count);
+		err = err ? err : buf_printf(out, "\"} %" PRIu64, count);
+		if (s->recorded && form == MET_OPENMETRICS)
+			err = err ? err : put_exemplar(out, &s->recorded[i]);
+		err = err ? err : buf_put(out, "\n", 1);
 	}
 	err = err ? err : put_sample(out, s, "_sum", f->unit, s->value);
 	return err ? err : put_sample(out, s, "_count", MET_COUNT, (int64_t)count);
@@ -118,7 +136,7 @@ int met_write(const struct met *m, enum met_form form, struct buf *out)
 		if (!i || sorted[i]->family != sorted[i - 1]->family)
 			err = put_family(out, f, form);
 		if (!err && f->type == MET_HISTOGRAM)
-			err = put_histogram(out, sorted[i]);
+			err = put_histogram(out, sorted[i], form);
 		else if (!err)
 			err = put_sample(out, sorted[i], f->type == MET_COUNTER ? "_total" : "", f->unit,
 					 sorted[i]->value);

@@ -92,8 +92,10 @@ static bool judge_iterations(struct trg *t, const struct mdl_interval *in, char 
 		l = loop_of(t, it[i].h.tgid);
 		if (!l)
 			continue;
-		if (t->what == TRG_ITERATION && !found)
-			found = is_long(t, l, &it[i], why);
+		if (t->what == TRG_ITERATION && !found && is_long(t, l, &it[i], why)) {
+			found = true;
+			t->slow = (struct trg_slow){it[i].h.tgid, it[i].dur_ns, it[i].h.ts_ns + it[i].dur_ns};
+		}
 		l->past_ns[l->n++ % TRG_PAST] = it[i].dur_ns;
 		l->last_ns = it[i].h.ts_ns + it[i].dur_ns;
 	}

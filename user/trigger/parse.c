@@ -227,6 +227,11 @@ const char *trg_word(const struct trg *t)
 	return HANG;
 }
 
+const struct trg_slow *trg_slow(const struct trg *t)
+{
+	return t->what == TRG_ITERATION ? &t->slow : NULL;
+}
+
 bool trg_is_hang(const struct trg *t)
 {
 	return t->what == TRG_HANG;

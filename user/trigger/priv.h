@@ -26,9 +26,10 @@ struct trg {
 
 	uint64_t since_ns; /* it has been true since then; 0: it is not */
 	bool fired;	   /* since then */
-	double busy;	   /* share of the time in which GPUs were, as the driver told last */
-	uint64_t told_ns;  /* when that was; 0: not yet */
-	struct buf loops;  /* struct trg_loop */
+	struct trg_slow slow;
+	double busy;	  /* share of the time in which GPUs were, as the driver told last */
+	uint64_t told_ns; /* when that was; 0: not yet */
+	struct buf loops; /* struct trg_loop */
 };
 
 /* Iterations of a process. */

@@ -25,6 +25,12 @@ void trg_free(struct trg *t); /* NULL is legal */
  * median". */
 bool trg_judge(struct trg *t, const struct mdl_interval *in, char why[TRG_WHY_BYTES]);
 const char *trg_word(const struct trg *t); /* for names of files: "iteration", "operator", "memory", ... */
+/* The iteration for which a condition on iterations fired last; NULL: the condition is another one. */
+struct trg_slow {
+	uint32_t tgid;
+	uint64_t dur_ns, end_ns;
+};
+const struct trg_slow *trg_slow(const struct trg *t);
 bool trg_is_hang(const struct trg *t);
 
 #endif

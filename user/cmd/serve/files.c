@@ -148,6 +148,18 @@ static void tell_client(struct serve *s, const char *path)
 		cmd_warn("a client is not told of its recording: %s", strerror(errno));
 }
 
+/* The name of a recording without its folder is one that mxbpf gives, so it is short. */
+static void name_slow(struct serve *s, const struct serve_dump *d, const char *path)
+{
+	struct met_recorded r = d->slow;
+
+	snprintf(r.file, sizeof(r.file), "%s", strrchr(path, '/') + 1);
+	pthread_mutex_lock(&s->lock);
+	if (s->nslow < SERVE_DUMPS)
+		s->slow[s->nslow++] = r;
+	pthread_mutex_unlock(&s->lock);
+}
+
 int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 {
 	const struct cmd_opts *o = s->run.o;
@@ -167,6 +179,8 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 	fmt_safe(why, sizeof(why), d->why, strlen(d->why));
 	if (d->asked)
 		tell_client(s, e.code ? "" : path);
+	if (!e.code && d->slow.series)
+		name_slow(s, d, path);
 	if (e.code)
 		cmd_warn("the last seconds were not written (%s): %s", why, e.why);
 	else

@@ -114,6 +114,29 @@ static enum run_signal on_asked(void *ctx, int sig)
 	}
 }
 
+/* The recording of an iteration is written later, by another thread, when its process may have ended. */
+static void put_slow(struct serve *s, const struct mdl_interval *in, const struct trg_slow *slow, struct serve_dump *d)
+{
+	if (!slow)
+		return;
+	d->slow = (struct met_recorded){
+		.series = met_iterations(s->metrics, in, slow->tgid),
+		.dur_ns = slow->dur_ns,
+		.unix_ns = in->session->start_unix_ns + slow->end_ns - in->session->start_mono_ns,
+	};
+}
+
+static void take_slow(struct serve *s)
+{
+	unsigned i;
+
+	pthread_mutex_lock(&s->lock);
+	for (i = 0; i < s->nslow; i++)
+		met_record(s->metrics, &s->slow[i]);
+	s->nslow = 0;
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* Conditions that become true together are written once, under the first of them. */
 static void judge(struct serve *s, const struct mdl_interval *in)
 {
@@ -128,6 +151,7 @@ static void judge(struct serve *s, const struct mdl_interval *in)
 		snprintf(d.why, sizeof(d.why), "%s", why);
 		if (trg_is_hang(s->on[i]))
 			put_pids(s, &d);
+		put_slow(s, in, trg_slow(s->on[i]), &d);
 	}
 	if (*d.word && !s->detached)
 		serve_write_last(s, &d, s->run.o->flight_ns);
@@ -153,6 +177,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
+	take_slow(s);
 	judge(s, &in);
 	if (s->run.o->textfile)
 		write_textfile(s);
@@ -332,7 +357,13 @@ static void fini(struct serve *s)
 
 int cmd_serve(const struct cmd_opts *given)
 {
-	struct serve s = {.metrics = met_new(), .nvml = nvml_open(), .wake = -1, .timer = -1, .due = -1, .written = -1};
+	struct serve s = {.metrics = met_new(),
+			  .nvml = nvml_open(),
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .wake = -1,
+			  .timer = -1,
+			  .due = -1,
+			  .written = -1};
 	struct config f = {.text = {0}};
 	struct cmd_opts o;
 	struct err e = {0};

@@ -4,6 +4,7 @@
 #define CMD_SERVE_SERVE_H
 
 #include <limits.h>
+#include <pthread.h>
 
 #include "cmd/run.h"
 #include "metrics/metrics.h"
@@ -19,6 +20,7 @@ struct serve_dump {
 	char word[32], why[TRG_WHY_BYTES]; /* word: for the name of the file; why: untrusted */
 	char pids[1024];		   /* of a hang: "12,13", whose threads are shown; "": none */
 	uint64_t ns;			   /* time to write; UINT64_MAX: all that the recording has */
+	struct met_recorded slow;	   /* the iteration for which it is written; series 0: none */
 	bool asked;			   /* a client waits for the name of the file */
 };
 
@@ -57,6 +59,9 @@ struct serve {
 	/* A thread of the session counts those that were written. */
 	struct serve_dump dumps[SERVE_DUMPS];
 	unsigned ndumps, nwritten;
+	pthread_mutex_t lock; /* protects recordings of slow iterations that are written, and no exemplars yet */
+	struct met_recorded slow[SERVE_DUMPS];
+	unsigned nslow;
 };
 
 /*
