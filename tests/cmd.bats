@@ -211,7 +211,7 @@ options_of_help() {
 		"$MXBPF" "$c" --help | options_of_help | sort -u >listed
 		[[ -z $(comm -23 listed all) ]]
 		no_place=()
-		[[ $c != serve ]] || no_place=(--listen none) # or it would wait for processes
+		[[ $c != serve ]] || no_place=(--listen none --pid 0) # or it would wait for processes
 		while read -r option; do
 			run --separate-stderr "$MXBPF" "$c" "$option=x" "${no_place[@]}"
 			listed=$("$MXBPF" "$c" --help | options_of_help | grep -cx -- "$option" || true)

@@ -36,6 +36,7 @@ struct cmd_opts {
 	const char *textfile;	    /* --textfile of serve; NULL: none */
 	const char *otlp;	    /* --otlp of serve; NULL: what the environment says */
 	const char *push_profile;   /* --push-profile of serve; NULL: none */
+	const char *stream;	    /* --stream of serve; NULL: none */
 	const char *listen;	    /* --listen of serve; NULL: the default */
 	const char *trigger;	    /* --allow-trigger: file with a token; NULL: nobody may */
 	uint64_t flight_ns;	    /* --flight-record; 0: it was not given */

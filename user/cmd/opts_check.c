@@ -83,6 +83,12 @@ int cmd_check_layout(const struct cmd_opts *o, const bool *seen, struct err *e)
 	return 0;
 }
 
+static bool has_outlet(const struct cmd_opts *o)
+{
+	return o->textfile || o->stream || o->push_profile || otel_asks(o->otlp) || !o->listen ||
+	       strcmp(o->listen, "none");
+}
+
 /* The rules below are those of options that no feature has. */
 int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e)
 {
@@ -112,10 +118,9 @@ int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e
 		 "--host, --comm and --cgroup choose processes themselves; remove them, or --pid PID and -- COMMAND"},
 		{o->ses.choice.host && (o->ses.choice.comm || o->ses.choice.cgroup),
 		 "--host chooses all processes that run a runtime; remove it, or --comm and --cgroup"},
-		{c->bit & CMD_BIT_SERVE && !o->textfile && o->listen && !strcmp(o->listen, "none") &&
-			 !o->push_profile && !otel_asks(o->otlp),
-		 "serve has nowhere to put its metrics; add --textfile FILE.prom or --otlp URL, or remove --listen "
-		 "none"},
+		{c->bit & CMD_BIT_SERVE && !has_outlet(o), "serve has nowhere to put its metrics; add --textfile "
+							   "FILE.prom, --otlp URL or --stream FILE, or remove "
+							   "--listen none"},
 		{!o->flight_ns && !o->config && (o->non || o->ses.flight_bytes),
 		 "--on and --flight-size need --flight-record TIME"},
 		{!o->flight_ns && !o->config && !o->trigger && (o->trace_dir || (o->keep && c->bit & CMD_BIT_SERVE)),

@@ -49,27 +49,13 @@ static void put_health(const struct serve *s, struct srv_reply *a)
 
 /* ---- the last interval, at whose end these are answered */
 
-static void take_text(void *ctx, const char *data, size_t n)
-{
-	buf_put(ctx, data, n);
-}
-
 static void put_tables(struct serve *s, enum cmd_format format, struct srv_reply *a)
 {
-	struct cmd_opts o = *s->run.o;
-	struct out *out;
+	const int err = serve_tables(s, format, false, &a->body);
 
-	o.format = format;
-	o.by = VIEW_BY_NAME;
-	o.top = 0;
-	o.output = NULL;
-	if (out_open_take(take_text, &a->body, &out)) {
-		refuse(a, 503, "out of memory");
-		return;
-	}
-	if (cmd_print_tables(&o, s->about, s->model, 0, out))
-		refuse(a, 500, "the tables could not be made");
-	out_abort(out);
+	if (err)
+		refuse(a, err == -ENOMEM ? 503 : 500,
+		       err == -ENOMEM ? "out of memory" : "the tables could not be made");
 	a->type = format == CMD_JSON ? JSON : "text/html; charset=utf-8";
 	a->csp = format == CMD_HTML ? PAGE_CSP : NULL;
 }

@@ -185,6 +185,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 	s->nintervals++;
 	s->about = about;
 	s->model = m;
+	serve_stream(s);
 	serve_answer(s);
 	s->model = NULL;
 	return CMD_OK;
@@ -281,8 +282,11 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	s->ndumps = s->nwritten = 0;
 	s->asked = SERVE_IDLE;
 	if (open_conditions(s, &own, &e) || (own.textfile && out_check(own.textfile, &e)) ||
-	    serve_push_open(s, &own, &e))
+	    (own.stream && stream_open(own.stream, &s->stream, &e)) || serve_push_open(s, &own, &e)) {
+		stream_close(s->stream);
+		s->stream = NULL;
 		return cmd_fail(&e);
+	}
 	notify_send("READY=1");
 	if (!run_prepare(&s->run, &own, NULL, &live, &e) && !run_start(&s->run, &e)) {
 		s->started = true;
@@ -297,6 +301,8 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 		e = (struct err){0};
 	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(s->run.ses);
 	run_free(&s->run);
+	stream_close(s->stream);
+	s->stream = NULL;
 	return code;
 }
 

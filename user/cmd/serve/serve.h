@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "cmd/run.h"
+#include "cmd/serve/stream.h"
 #include "metrics/metrics.h"
 #include "nvml/nvml.h"
 #include "push/push.h"
@@ -36,6 +37,7 @@ struct serve {
 	bool watchdog;	       /* the service manager wants to be told then */
 	int due, written; /* timerfd: the end of a recording that was asked for; eventfd: it is written; -1: none */
 	struct srv *http; /* NULL: none */
+	struct stream *stream;	   /* NULL: none */
 	char *listen, *token_file; /* owned: the server borrows them, and SIGHUP replaces the options */
 	/* Where metrics and profiles are sent; NULL: nowhere. The URLs are owned: they tell whether options changed. */
 	struct push *otlp, *profiles;
@@ -70,6 +72,13 @@ struct serve {
  */
 void serve_write_last(struct serve *s, const struct serve_dump *d, uint64_t ns);
 bool serve_record(struct serve *s, const struct serve_dump *d, uint64_t ns);
+
+/*
+ * tables.c, while an interval is shown. serve_tables: 0, -ENOMEM or -EIO. serve_stream: hands a line to the stream, if
+ * there is one.
+ */
+int serve_tables(const struct serve *s, enum cmd_format format, bool one_line, struct buf *to);
+void serve_stream(struct serve *s);
 
 /* files.c: writes the last seconds of a recording. Called in a thread of the session. Returns an exit code. */
 int serve_write(struct serve *s, int fd, const struct serve_dump *d);
