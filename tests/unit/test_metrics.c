@@ -336,20 +336,27 @@ static void test_exemplars(void)
 #define MS 1000000ull
 static struct nvml_list gpus;
 
-/* A kernel on a device of this process. */
-static void feed_kernel(struct mdl *m, uint32_t device, uint64_t start_ms, uint64_t ms)
+static void feed_device(struct mdl *m, uint32_t device)
 {
 	const struct mxbpf_gpu_device d = {.h = {MXBPF_GPU_DEVICE, sizeof(d), (uint32_t)getpid(), 0},
 					   .name_id = feed_name(m, "L4", 2),
 					   .device = device,
 					   .pci_bus = (uint8_t)(7 + device)};
+
+	CHECK(!mdl_fold_all(m, &d, sizeof(d)));
+}
+
+/* A kernel on a device of this process. */
+static void feed_kernel(struct mdl *m, uint32_t device, uint64_t start_ms, uint64_t ms)
+{
 	const struct mxbpf_activity a = {.h = {MXBPF_ACTIVITY, sizeof(a), (uint32_t)getpid(), start_ms * MS},
 					 .dur_ns = ms * MS,
 					 .name_id = feed_name(m, "gemm", 4),
 					 .track = {.device = device, .stream = 7},
 					 .cls = MXBPF_ACTIVITY_KERNEL};
 
-	CHECK(!mdl_fold_all(m, &d, sizeof(d)) && !mdl_fold_all(m, &a, sizeof(a)));
+	feed_device(m, device);
+	CHECK(!mdl_fold_all(m, &a, sizeof(a)));
 }
 
 static char *take_with_gpus(struct met *m, struct mdl *model, const pid_t *pids, size_t npids)
@@ -404,11 +411,13 @@ static void test_agent_gpus(void)
 	/* A GPU that does nothing now is idle, and not unseen. */
 	model = mdl_new();
 	feed_kernel(model, 0, 20000, 10);
-	feed_kernel(model, 1, 20000, 0);
+	feed_device(model, 1);
+	feed_device(model, 2); /* which the process has never used */
 	text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", "00000000:08:00.0") == 0.04);
 	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:08:00.0") == 20.4);
 	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:07:00.0") == 20.4);
+	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:09:00.0") == -1);
 	free(text);
 	met_free(m);
 }

@@ -12,9 +12,9 @@
 #include "nvml/priv.h"
 
 #define EACH_NS	 1000000000ull
-#define NAMES_NS 60000000000ull
-#define OLD_NS	 5000000000ull /* processes that were told earlier may have ended */
-#define END_S	 1	       /* how long a driver may take to return at the end */
+#define NAMES_NS 60000000000ull /* also the time after which a driver that was missing is looked for again */
+#define OLD_NS	 5000000000ull	/* processes that were told earlier may have ended */
+#define END_S	 1		/* how long a driver may take to return at the end */
 
 struct nvml {
 	pthread_t thread;
@@ -42,7 +42,7 @@ static void look(struct nvml *n)
 /* With the lock: waits until it is time to ask again, or nobody wants to know any more. */
 static void rest(struct nvml *n)
 {
-	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + EACH_NS;
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + (n->driver.on ? EACH_NS : NAMES_NS);
 	const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
 
 	while (n->wanted && !n->ends && !pthread_cond_timedwait(&n->wake, &n->lock, &until))
