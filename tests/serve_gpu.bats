@@ -9,6 +9,7 @@ PROMETHEUS=$O/deps/prometheus/usr/bin
 
 setup() {
 	need_root
+	[[ -x $PROMETHEUS/promtool ]] || skip "no Prometheus; run tests/setup.sh"
 	cd "$BATS_TEST_TMPDIR"
 	export MXBPF_DOUBLE_NVML=$PWD/gpus
 }

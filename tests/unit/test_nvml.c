@@ -234,10 +234,10 @@ static void test_thread(void)
 	nvml_take(n, true, &seen);
 	nvml_take(n, false, &seen);
 	nvml_take(n, true, &seen);
-	nvml_close(n);
+	CHECK(nvml_close(n));
 	nvml_take(NULL, true, &seen);
 	CHECK(!seen.n && !seen.nprocesses);
-	nvml_close(NULL);
+	CHECK(nvml_close(NULL));
 }
 
 int main(void)

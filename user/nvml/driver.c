@@ -115,14 +115,6 @@ void nvml_driver_stop(struct nvml_driver *d)
 	d->retry_ns = 0;
 }
 
-void nvml_driver_fini(struct nvml_driver *d)
-{
-	nvml_driver_stop(d);
-	if (d->lib)
-		dlclose(d->lib);
-	d->lib = NULL;
-}
-
 /* ---- how busy a GPU was */
 
 static void add(struct nvml_gpu *g, uint64_t ns, double percent)

@@ -96,12 +96,12 @@ struct nvml *nvml_open(void)
 }
 
 /* A thread that does not end keeps its memory and the library, which it uses. */
-void nvml_close(struct nvml *n)
+bool nvml_close(struct nvml *n)
 {
 	struct timespec until;
 
 	if (!n)
-		return;
+		return true;
 	pthread_mutex_lock(&n->lock);
 	n->ends = true;
 	pthread_cond_signal(&n->wake);
@@ -109,11 +109,11 @@ void nvml_close(struct nvml *n)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += END_S;
 	if (pthread_timedjoin_np(n->thread, NULL, &until))
-		return;
+		return false;
 	pthread_cond_destroy(&n->wake);
 	pthread_mutex_destroy(&n->lock);
-	nvml_driver_fini(&n->driver);
 	free(n);
+	return true;
 }
 
 void nvml_take(struct nvml *n, bool wanted, struct nvml_list *to)

@@ -38,8 +38,11 @@ struct nvml_list {
 struct nvml;
 
 struct nvml *nvml_open(void); /* NULL: no memory, or no thread can be started */
-/* Does not wait for a driver that hangs: the thread then stays until the process ends. NULL is legal. */
-void nvml_close(struct nvml *n);
+/*
+ * Does not wait for a driver that hangs: returns false if the thread stays, with the library, whose functions at exit()
+ * may then wait for it, too. The caller ends the process with _exit(). NULL is legal.
+ */
+bool nvml_close(struct nvml *n);
 /*
  * Tells what was added since the last call. The driver is asked only while somebody wants it, from this call on,
  * because a GPU cannot be reset while a program has NVML open. n NULL, a machine without a driver, or a driver that

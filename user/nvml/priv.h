@@ -33,6 +33,5 @@ struct nvml_driver {
 /* Adds to the sums of the list, and lists the processes anew. */
 void nvml_driver_look(struct nvml_driver *d, struct nvml_list *l, uint64_t now_ns);
 void nvml_driver_stop(struct nvml_driver *d); /* lets go of all GPUs; nvml_driver_look() takes them again */
-void nvml_driver_fini(struct nvml_driver *d);
 
 #endif

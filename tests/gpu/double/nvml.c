@@ -53,6 +53,12 @@ static int begin(const struct nvmlDevice_st *d)
 	return d && word("lost", (int)d->index, 0) ? LOST : SUCCESS;
 }
 
+/* A thread that hangs in the library has its lock, for which functions at exit() wait. */
+static void __attribute__((destructor)) end(void)
+{
+	begin(NULL);
+}
+
 EXPORT int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {

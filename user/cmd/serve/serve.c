@@ -343,14 +343,15 @@ static int load(const struct cmd_opts *given, struct config *f, struct cmd_opts 
 	return CMD_OK;
 }
 
-static void fini(struct serve *s)
+/* Returns false if a thread stays that the driver of GPUs holds. */
+static bool fini(struct serve *s)
 {
+	const bool ended = nvml_close(s->nvml);
 	unsigned i;
 
 	serve_close(s);
 	serve_push_close(s);
 	met_free(s->metrics);
-	nvml_close(s->nvml);
 	for (i = 0; i < CMD_ON_MAX; i++)
 		trg_free(s->on[i]);
 	buf_fini(&s->pids);
@@ -359,6 +360,7 @@ static void fini(struct serve *s)
 		close(s->timer);
 	if (s->wake >= 0)
 		close(s->wake);
+	return ended;
 }
 
 int cmd_serve(const struct cmd_opts *given)
@@ -389,6 +391,7 @@ int cmd_serve(const struct cmd_opts *given)
 	}
 	notify_send("STOPPING=1");
 	config_fini(&f);
-	fini(&s);
+	if (!fini(&s))
+		_exit(code); /* all is written, and exit() may never return */
 	return code;
 }
