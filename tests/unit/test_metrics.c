@@ -443,6 +443,12 @@ static void test_driver_gpus(void)
 	CHECK(of_gpu(text, "mxbpf_gpu_memory_used_bytes", "gpu=\"0\"") == 1500);
 	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"1\"") == -1);
 	free(text);
+	/* A driver that does not answer says neither that memory is used nor that none is. */
+	gpus.nprocesses = 0;
+	text = take_with_gpus(m, mdl_new(), &self, 1);
+	CHECK(of_gpu(text, "mxbpf_gpu_memory_used_bytes", "gpu=\"0\"") == -1);
+	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"0\"") == 2);
+	free(text);
 	met_free(m);
 }
 

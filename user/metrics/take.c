@@ -285,7 +285,7 @@ static void take_self(struct met *m, const struct mdl_session *s, const struct m
 
 int met_take(struct met *m, const struct mdl_interval *in)
 {
-	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_FINDING, MET_GPU_MEMORY};
+	static const enum met_id anew[] = {MET_TARGETS, MET_RESIDENT, MET_FINDING};
 	size_t i;
 	int err;
 
@@ -296,6 +296,7 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	for (i = 0; i < sizeof(anew) / sizeof(anew[0]); i++)
 		met_reset(m, anew[i], 0);
 	met_reset(m, MET_LIVE, MET_ABSENT);
+	met_reset(m, MET_GPU_MEMORY, MET_ABSENT);
 	met_processes_begin(m);
 	for (i = 0; i < in->npids; i++)
 		take_process(m, in, in->pids[i]);
