@@ -55,7 +55,7 @@ struct plan_state {
 	const struct plan *plan; /* NULL: not used */
 	bool *left_out;		 /* owned: by site, what is not attached always */
 	bool *slice;		 /* owned: by site, what the next slice leaves out */
-	struct hash called;	 /* name ids of functions that were called in a slice */
+	bool *called;		 /* owned: by site, its function was called in a slice */
 	uint64_t full_at;	 /* when the next slice attaches all functions */
 };
 
@@ -100,7 +100,7 @@ void slices_free(struct slices *s)
 	for (i = 0; s && i < SES_TARGETS_MAX; i++) {
 		free(s->plans[i].left_out);
 		free(s->plans[i].slice);
-		hash_fini(&s->plans[i].called);
+		free(s->plans[i].called);
 	}
 	if (s)
 		buf_fini(&s->procs);
@@ -146,9 +146,10 @@ static int set_plan(struct session *ses, struct slices *s, unsigned i, enum leve
 	if (p->plan != &of->plan) {
 		p->left_out = calloc(n + 1, sizeof(bool));
 		p->slice = calloc(n + 1, sizeof(bool));
+		p->called = calloc(n + 1, sizeof(bool));
 		p->plan = &of->plan;
 	}
-	if (!p->left_out || !p->slice)
+	if (!p->left_out || !p->slice || !p->called)
 		return -ENOMEM;
 	for (k = 0; k < n; k++)
 		p->left_out[k] = !stays(&of->plan, buf_at(&of->plan.sites, struct plan_site, k), level);
@@ -359,8 +360,8 @@ static void keep_level(struct session *ses, struct slices *s, const struct ses_b
 
 /* ---- a slice */
 
-/* Notes the functions that were called in the slice, by the rows of the interval. */
-static void note_called(struct session *ses, struct plan_state *p, uint32_t tgid)
+/* Collects the names of a process's rows in this interval. */
+static void names_of(struct session *ses, uint32_t tgid, struct hash *names)
 {
 	struct mdl *m = ses->fresh ? ses->fresh : ses->model;
 	const struct mdl_row *const *rows;
@@ -372,9 +373,25 @@ static void note_called(struct session *ses, struct plan_state *p, uint32_t tgid
 		rows = mdl_rows(m, (enum mxbpf_class)cls, &n);
 		for (i = 0; i < n; i++)
 			if (rows[i]->tgid == tgid)
-				hash_put(&p->called, rows[i]->name_id, 0); /* without memory it is left out */
+				hash_put(names, rows[i]->name_id, 0); /* without memory it is left out */
 	}
 	pthread_mutex_unlock(&ses->lock);
+}
+
+/* Notes the functions that were called in the slice. */
+static void note_called(struct session *ses, struct plan_state *p, uint32_t tgid)
+{
+	const size_t n = buf_count(&p->plan->sites, struct plan_site);
+	struct hash names = {0};
+	uint64_t id;
+	size_t i;
+
+	names_of(ses, tgid, &names);
+	for (i = 0; i < n; i++) {
+		id = plan_func_id(p->plan, buf_at(&p->plan->sites, struct plan_site, i));
+		p->called[i] = p->called[i] || !id || hash_get(&names, id, 0);
+	}
+	hash_fini(&names);
 }
 
 /* All probes were attached up to now, so the first slices need not look for functions. */
@@ -396,16 +413,12 @@ static void note_all_called(struct session *ses, struct slices *s, const struct 
 static void choose_sites(struct plan_state *p, bool full, bool marks)
 {
 	const size_t n = buf_count(&p->plan->sites, struct plan_site);
+	const struct plan_site *site;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		const struct plan_site *site = buf_at(&p->plan->sites, struct plan_site, i);
-		const uint64_t id = plan_func_id(p->plan, site);
-
-		if (marks)
-			p->slice[i] = !p->left_out[i] || !plan_is_always(p->plan, site);
-		else
-			p->slice[i] = !p->left_out[i] || (!full && id && !hash_get(&p->called, id, 0));
+		site = buf_at(&p->plan->sites, struct plan_site, i);
+		p->slice[i] = p->left_out[i] ? !(marks ? plan_is_always(p->plan, site) : full || p->called[i]) : true;
 	}
 }
 
