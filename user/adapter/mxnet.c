@@ -537,7 +537,6 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "step.update",
 		.group = PROBE_STEP,
-		.always = all,
 		.optional = true,
 		.any_build = true,
 		.symbols = {"MXImperativeInvokeEx", "MXImperativeInvoke"},

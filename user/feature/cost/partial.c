@@ -19,6 +19,8 @@ int cost_partial_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	*row = *from;
 	row->h.size = sizeof(*row); /* a newer one is longer */
+	if (!row->name_id && row->cls == MXBPF_CLASS_OPERATOR && row->flags & MXBPF_PARTIAL_SLICED)
+		steps_sliced(m, !(row->flags & MXBPF_PARTIAL_OVER));
 	return 0;
 }
 

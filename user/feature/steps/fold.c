@@ -87,6 +87,7 @@ struct state {
 	struct buf taken;      /* struct steps_end: ended, but not taken by steps_take_ended() */
 	struct hash begun;     /* tgid -> number of its first iteration in this model; none: 0 */
 	uint64_t resumed_ns;   /* end of the last pause of the session */
+	bool sliced;	       /* calls of optimizers' operators are seen in slices only */
 };
 
 static struct process *process_of(const struct state *m, uint32_t tgid)
@@ -267,6 +268,8 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		return sampled(state, p, s);
 	if (p->mode == MXBPF_STEP_COUNTED)
 		return 0;
+	if (s->what == MXBPF_STEP_UPDATE && state->sliced)
+		return 0;
 	if (s->what == MXBPF_STEP_UPDATE) {
 		may_end(state, p, s->what, s->key, s->h.ts_ns, s->tid);
 		p->call_tid = s->tid;
@@ -277,6 +280,26 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	p->passes = true;
 	p->mode = MXBPF_STEP_BACKWARD;
 	return boundary(state, p, s->h.ts_ns, s->tid);
+}
+
+void steps_sliced(struct mdl *m, bool sliced)
+{
+	struct state *state = mdl_state(m, &feature_steps);
+	const struct hash_entry *e;
+	struct process *p;
+	size_t pos = 0;
+
+	if (!state)
+		return;
+	state->sliced = sliced;
+	while (sliced && (e = hash_next(&state->processes, &pos))) {
+		p = (struct process *)(uintptr_t)e->val;
+		if (p->mode != MXBPF_STEP_UPDATE)
+			continue;
+		p->mode = MXBPF_STEP_BACKWARD;
+		p->burst = false;
+		p->start_ns = p->main_key = 0;
+	}
 }
 
 /* Drops the iterations of a process that began in this time. */

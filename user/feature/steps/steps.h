@@ -24,6 +24,11 @@ uint64_t steps_begun(const struct mdl *m, uint32_t tgid);
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
 /*
+ * From now on operators are recorded in slices only, or all of them again. Optimizers that are such operators do not
+ * end iterations then; backward passes do.
+ */
+void steps_sliced(struct mdl *m, bool sliced);
+/*
  * What ends iterations of a process is not seen for a while, so its next one begins with the first end after that.
  * Iterations that began in this time are not kept: they were recorded with what made them much longer.
  */
