@@ -137,6 +137,11 @@ wait_recordings() { # N: until so many were written
 @test "Of recordings the newest are kept, and files of others are left alone" {
 	local job i
 	touch mxbpf-20200101T000000Z-mine mine.mxd
+	echo 'my own text' >mxbpf-20200101T000000Z-mine.mxd
+	cp mxbpf-20200101T000000Z-mine.mxd mxbpf-20200101T000000Z-mine.txt
+	echo MXBPFREC >mxbpf-20200101T000000Z-theirs.mxd && chown 65534 mxbpf-20200101T000000Z-theirs.mxd
+	# The clock was set back since.
+	echo MXBPFREC >mxbpf-29990101T000000Z-signal.mxd
 	start_job job 5 && job=$READY_PID
 	start_serve --pid "$job" --flight-record 2s --keep 2
 	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
@@ -148,7 +153,9 @@ wait_recordings() { # N: until so many were written
 	kill -s INT "$SERVE_PID"
 	wait_exit "$SERVE_PID"
 	ls
-	[[ $(recordings | wc -l) == 2 && -e mxbpf-20200101T000000Z-mine && -e mine.mxd ]]
+	[[ $(recordings | grep -vc 20200101) == 2 && -e mxbpf-20200101T000000Z-mine && -e mine.mxd ]]
+	[[ -e mxbpf-20200101T000000Z-mine.mxd && -e mxbpf-20200101T000000Z-mine.txt && -e mxbpf-20200101T000000Z-theirs.mxd ]]
+	[[ ! -e mxbpf-29990101T000000Z-signal.mxd ]]
 }
 
 @test "A job that hangs is recorded once, with what each of its threads does" {

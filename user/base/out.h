@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -111,6 +112,7 @@ int out_remove(const char *path, struct err *e);
  * file first. Returns an fd or -errno.
  */
 int out_create(const char *path, struct err *e);
+uid_t out_owner(void); /* who owns the files that are written */
 /*
  * Opens the directory of path with the checks of out_open(), and writes the name in it to base. Returns an O_PATH fd,
  * or -errno with e set.

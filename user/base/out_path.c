@@ -278,3 +278,12 @@ int out_place_chown(int fd)
 		return 0;
 	return fchown(fd, uid, gid) ? -errno : 0;
 }
+
+uid_t out_owner(void)
+{
+	unsigned uid, gid;
+
+	if (geteuid() != 0 || parse_id(getenv("SUDO_UID"), &uid) || parse_id(getenv("SUDO_GID"), &gid))
+		return geteuid();
+	return uid;
+}

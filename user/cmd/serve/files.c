@@ -15,11 +15,13 @@
 
 #include "base/fmt.h"
 #include "cmd/serve/serve.h"
+#include "mxbpf_file.h"
 #include "record/record.h"
 
 #define PREFIX	   "mxbpf-"
 #define NAME_BYTES 64
-#define NAMES_MAX  100 /* of one second */
+#define NAMES_MAX  100		 /* of one second */
+#define NOW_HEAD   "mxbpf now: " /* first bytes of what a job that hangs does */
 
 /* ---- names: mxbpf-20261126T072812Z-iteration.mxd, so that they sort by time */
 
@@ -69,27 +71,69 @@ static int is_own(const struct dirent *d)
 	return is_own_name(d->d_name);
 }
 
-/* Deletes the oldest files while there are too many of them, or too many bytes. The newest stays. */
-static void forget(const struct cmd_opts *o)
+/*
+ * Others may give their files such a name, by chance or to have root delete them. A file is mxbpf's own if it has the
+ * first bytes that mxbpf writes, and its owner.
+ */
+static bool is_written(const char *folder, const char *name, struct stat *st)
+{
+	const char *head = fmt_ends_with(name, ".mxd") ? MXBPF_FILE_MAGIC : NOW_HEAD;
+	const size_t n = strlen(head);
+	char path[PATH_MAX], first[sizeof(NOW_HEAD)];
+	int fd;
+	bool is;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	is = !fstat(fd, st) && S_ISREG(st->st_mode) && st->st_uid == out_owner() && read(fd, first, n) == (ssize_t)n &&
+	     !memcmp(first, head, n);
+	close(fd);
+	return is;
+}
+
+/* A time in a name that is still to come was written before the clock was set back. */
+static bool is_of_future(const char *name)
+{
+	char now[NAME_BYTES];
+
+	name_file("", "", 0, now);
+	return strncmp(name, now, strlen(now) - 1) > 0;
+}
+
+/* The oldest first. Where the clock was set back, the order of names is not that of writing. */
+static int by_age(const struct dirent **a, const struct dirent **b)
+{
+	const bool fa = is_of_future((*a)->d_name), fb = is_of_future((*b)->d_name);
+
+	return fa != fb ? (fa ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Deletes the oldest files while there are too many of them, or too many bytes. The one just written stays. */
+static void forget(const struct cmd_opts *o, const char *written)
 {
 	struct dirent **all = NULL;
-	int n = scandir(o->trace_dir, &all, is_own, alphasort), i;
+	int n = scandir(o->trace_dir, &all, is_own, by_age), i;
 	char path[PATH_MAX];
-	uint64_t bytes = 0;
 	struct err e = {0};
 	struct stat st;
+	const bool has = *written && !lstat(written, &st);
+	unsigned kept = has;
+	uint64_t bytes = has ? (uint64_t)st.st_size : 0;
 
 	for (i = n - 1; i >= 0; i--) { /* the newest first */
 		snprintf(path, sizeof(path), "%s/%s", o->trace_dir, all[i]->d_name);
-		if (lstat(path, &st) || !S_ISREG(st.st_mode))
+		if (!strcmp(path, written) || !is_written(o->trace_dir, all[i]->d_name, &st))
 			continue;
-		bytes += (uint64_t)st.st_size;
-		if (i < n - 1 && (n - i > (int)o->keep || bytes > o->ses.max_bytes)) {
-			bytes -= (uint64_t)st.st_size;
-			if (out_remove(path, &e) && e.code != -ENOENT)
-				cmd_warn("%s", e.why);
-			e = (struct err){0};
+		if (kept < o->keep && bytes + (uint64_t)st.st_size <= o->ses.max_bytes) {
+			bytes += (uint64_t)st.st_size;
+			kept++;
+			continue;
 		}
+		if (out_remove(path, &e) && e.code != -ENOENT)
+			cmd_warn("%s", e.why);
+		e = (struct err){0};
 	}
 	for (i = 0; i < n; i++)
 		free(all[i]);
@@ -129,6 +173,7 @@ static void write_now(const struct serve *s, const struct serve_dump *d, struct 
 
 	if (fd < 0)
 		return;
+	dprintf(fd, NOW_HEAD "%s\n\n", d->pids);
 	status = run_now(d->pids, fd);
 	close(fd);
 	if (status)
@@ -164,16 +209,16 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 {
 	const struct cmd_opts *o = s->run.o;
 	struct rec_reader *r = NULL;
-	char path[PATH_MAX], why[2 * TRG_WHY_BYTES];
-	struct err e = {0};
+	char path[PATH_MAX] = "", why[2 * TRG_WHY_BYTES];
+	struct err e = {0}, unused = {0};
 	int to;
 
 	if (*d->pids) /* first: what it does now may change */
 		write_now(s, d, &e);
 	if (!e.code && !rec_reader_open(fd, &r, &e)) {
 		to = create(o->trace_dir, d->word, ".mxd", path, &e);
-		if (to >= 0)
-			rec_write_tail(r, d->ns, to, &e);
+		if (to >= 0 && rec_write_tail(r, d->ns, to, &e))
+			out_remove(path, &unused); /* a part of it would take the room that is missing */
 	}
 	rec_reader_close(r);
 	fmt_safe(why, sizeof(why), d->why, strlen(d->why));
@@ -185,6 +230,6 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 		cmd_warn("the last seconds were not written (%s): %s", why, e.why);
 	else
 		fprintf(stderr, "wrote %s: %s\n", path, why);
-	forget(o);
+	forget(o, path);
 	return CMD_OK; /* the session goes on: the next time there may be room */
 }
