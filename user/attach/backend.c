@@ -119,28 +119,54 @@ static void close_all(struct buf *fds)
 	buf_fini(fds);
 }
 
+/* A thousand processes may end at once, so one thread closes what all of them had. */
+static struct {
+	pthread_mutex_t lock;
+	struct buf fds;
+	bool runs;
+} later = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static void *close_later(void *arg)
 {
-	close_all(arg);
-	free(arg);
-	return NULL;
+	struct buf fds;
+
+	for (;;) {
+		pthread_mutex_lock(&later.lock);
+		fds = later.fds;
+		later.fds = (struct buf){0};
+		later.runs = fds.len;
+		pthread_mutex_unlock(&later.lock);
+		if (!fds.len)
+			return arg;
+		close_all(&fds);
+	}
+}
+
+/* Returns true if the thread closes them. */
+static bool hand_over(const struct buf *fds)
+{
+	pthread_t thread;
+	bool given;
+
+	pthread_mutex_lock(&later.lock);
+	given = !buf_put(&later.fds, fds->data, fds->len);
+	if (given && !later.runs) {
+		given = later.runs = !thread_start(&thread, close_later, NULL);
+		if (given)
+			pthread_detach(thread);
+		else
+			later.fds.len = 0;
+	}
+	pthread_mutex_unlock(&later.lock);
+	return given;
 }
 
 void backend_close(struct buf *fds, bool wait)
 {
-	struct buf *own = wait || !fds->len ? NULL : malloc(sizeof(*own));
-	pthread_t thread;
-
-	if (own) {
-		*own = *fds;
-		if (!thread_start(&thread, close_later, own)) {
-			pthread_detach(thread);
-			*fds = (struct buf){0};
-			return;
-		}
-		free(own);
-	}
-	close_all(fds);
+	if (!wait && fds->len && hand_over(fds))
+		buf_fini(fds);
+	else
+		close_all(fds);
 }
 
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
