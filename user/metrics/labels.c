@@ -113,7 +113,8 @@ static void put_job(struct met_labels *l, const struct met *m, const struct mdl_
 		    const struct tgt_usage *u)
 {
 	const struct mdl_labels *of = mdl_labels_of(in->session, tgid);
-	const char *name = *u->comm ? u->comm : mdl_thread_name(in->model, tgid, tgid); /* of one that has ended */
+	const char *ended = of && of->comm ? of->comm : mdl_thread_name(in->model, tgid, tgid);
+	const char *name = *u->comm ? u->comm : ended;
 	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
 
 	if (of && *of->texts[MDL_JOB])

@@ -34,6 +34,7 @@ void mdl_labels_fini(struct mdl_labels *l)
 	for (i = 0; i < MDL_LABEL_TEXTS; i++)
 		free(l->texts[i]);
 	free(l->hostname);
+	free(l->comm);
 	*l = (struct mdl_labels){0};
 }
 
@@ -48,26 +49,48 @@ static int copy(struct mdl_labels *to, const struct mdl_labels *from, uint32_t p
 		to->texts[i] = strdup(from->texts[i] ? from->texts[i] : "");
 		whole &= to->texts[i] != NULL;
 	}
+	if (from->comm)
+		to->comm = strdup(from->comm);
 	return whole && to->hostname ? 0 : -ENOMEM;
 }
 
 int mdl_labels_add(struct mdl_session *s, const struct mdl_labels *from, uint32_t pid, const char *hostname)
 {
-	struct mdl_labels *of = (struct mdl_labels *)mdl_labels_of(s, pid), *all;
+	struct mdl_labels *of = (struct mdl_labels *)mdl_labels_of(s, pid), *all, new;
 
+	if (!of && s->nlabels >= MDL_LABELS_MAX) {
+		s->unlabelled++;
+		return 0;
+	}
+	if (copy(&new, from, pid, hostname)) /* before the array moves, in which `from` may be */
+		goto failed;
 	if (of) {
 		mdl_labels_fini(of);
-		return copy(of, from, pid, hostname);
-	}
-	if (s->nlabels >= MDL_LABELS_MAX) {
-		s->unlabelled++;
+		*of = new;
 		return 0;
 	}
 	all = realloc(s->labels, (s->nlabels + 1) * sizeof(*all));
 	if (!all)
-		return -ENOMEM;
+		goto failed;
 	s->labels = all;
-	return copy(&all[s->nlabels++], from, pid, hostname);
+	all[s->nlabels++] = new;
+	return 0;
+failed:
+	mdl_labels_fini(&new);
+	return -ENOMEM;
+}
+
+void mdl_labels_keep(struct mdl_session *s, bool (*keep)(void *ctx, uint32_t pid), void *ctx)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < s->nlabels; i++) {
+		if (keep(ctx, s->labels[i].pid))
+			s->labels[kept++] = s->labels[i];
+		else
+			mdl_labels_fini(&s->labels[i]);
+	}
+	s->nlabels = kept;
 }
 
 const struct mdl_labels *mdl_labels_of(const struct mdl_session *s, uint32_t pid)

@@ -85,6 +85,7 @@ struct mdl_labels {
 	uint32_t numbers[MDL_LABEL_NUMBERS];
 	char *texts[MDL_LABEL_TEXTS];
 	char *hostname;
+	char *comm; /* its name when it was found; NULL: not known. It is in no output. */
 };
 /* Names of the labels in outputs. */
 extern const char *const mdl_label_number_words[MDL_LABEL_NUMBERS];
@@ -235,6 +236,8 @@ const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t p
  */
 int mdl_labels_add(struct mdl_session *s, const struct mdl_labels *from, uint32_t pid, const char *hostname);
 /* Returns the labels of a process, or NULL. */
+/* Forgets the labels of processes that are not to be kept. */
+void mdl_labels_keep(struct mdl_session *s, bool (*keep)(void *ctx, uint32_t pid), void *ctx);
 const struct mdl_labels *mdl_labels_of(const struct mdl_session *s, uint32_t pid);
 /* Frees what labels own. */
 void mdl_labels_fini(struct mdl_labels *l);

@@ -163,6 +163,7 @@ struct session {
 	struct buf lasts;	   /* struct mxbpf_span */
 	struct mdl_session about;  /* the session's description, for every output */
 	bool ended;		   /* ses_wait() returns; during --delay: no window begins */
+	bool worn;		   /* see ses_worn() */
 	struct ses_totals mark;	   /* --reset: the end of the last interval */
 	uint64_t intervals;	   /* --interval: intervals that have ended */
 	struct ses_traces traces;
@@ -216,13 +217,13 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns);
  */
 bool ses_role_fits(const struct session *ses, const struct tgt *t);
 int ses_role_note(struct session *ses, const struct tgt *t);
-void ses_role_join(struct session *ses, uint32_t tgid);
+void ses_role_join(struct session *ses, uint32_t tgid, uint32_t parent);
 /*
  * labels.c: keeps the labels of a process. Returns 0 or -ENOMEM. ses_labels_gone: of one that has ended already only
  * the runtime is known.
  */
 int ses_labels_note(struct session *ses, const struct tgt *t);
-int ses_labels_gone(struct session *ses, uint32_t tgid);
+int ses_labels_gone(struct session *ses, uint32_t tgid, uint32_t parent);
 int ses_describe_host(struct mdl_session *s);
 /*
  * feature/agents/load_gpu.c: --gpu. ses_gpu_uses: returns true if a process has mapped CUDA's driver, and not only

@@ -149,6 +149,11 @@ static struct member *member_of(const struct session *ses, uint32_t tgid)
 	return member ? (struct member *)(uintptr_t)*member : NULL;
 }
 
+bool follow_has(const struct session *ses, uint32_t tgid)
+{
+	return (ses->follow && member_of(ses, tgid)) || tgid == (uint32_t)tgt_pid(ses->targets[0].tgt);
+}
+
 /* Notes how long a process ran, while events were taken, before its probes were active. */
 static uint64_t gap_of(const struct session *ses, const struct sight *at)
 {
@@ -186,7 +191,7 @@ static int joined(struct session *ses, uint32_t tgid, const struct member *m, in
 	}
 	take_back(ses, tgid);
 	ses->about.followed++;
-	ses_role_join(ses, tgid);
+	ses_role_join(ses, tgid, at && at->seen.kind == MXBPF_SIGHT_FORK ? at->seen.parent : 0);
 	ses_share_gap(ses, tgid, gap_ns);
 	ses_detail(ses, "following process %u", tgid);
 	return 0;

@@ -33,6 +33,7 @@ bool follow_loader(struct session *ses, struct tgt *t);
  * attached to. at: the sighting that led to it; NULL: the process was there before.
  */
 int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e);
+bool follow_has(const struct session *ses, uint32_t tgid); /* the process is followed now */
 /* A process cannot be followed. Says so, unless it has just ended. */
 void follow_give_up(struct session *ses, uint32_t tgid, const struct err *e);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Labels of each process that a session watches. */
-#include "session/priv.h"
 #include "target/labels.h"
+#include "targets/follow.h"
 
 #define TEXT(name) offsetof(struct tgt_labels, name)
 
@@ -24,6 +24,28 @@ static uint32_t number(int32_t n)
 	return n < 0 ? MDL_NO_NUMBER : (uint32_t)n;
 }
 
+static bool is_followed(void *session, uint32_t pid)
+{
+	return follow_has(session, pid);
+}
+
+/*
+ * If only intervals are shown, for months, labels of processes that have ended make room for others. Recordings of the
+ * last seconds have them until then.
+ */
+static int add(struct session *ses, const struct mdl_labels *from, uint32_t tgid)
+{
+	struct mdl_session *s = &ses->about;
+	int err;
+
+	pthread_mutex_lock(&ses->lock);
+	if (ses->o->only_intervals && s->nlabels == MDL_LABELS_MAX)
+		mdl_labels_keep(s, is_followed, ses);
+	err = mdl_labels_add(s, from, tgid, s->hostname);
+	pthread_mutex_unlock(&ses->lock);
+	return err;
+}
+
 int ses_labels_note(struct session *ses, const struct tgt *t)
 {
 	struct mdl_labels to = {0};
@@ -38,17 +60,22 @@ int ses_labels_note(struct session *ses, const struct tgt *t)
 	for (i = 0; i < MDL_LABEL_TEXTS; i++)
 		to.texts[i] = (char *)&l + texts[i];
 	to.texts[MDL_RUNTIME] = ses_build_of(ses, (uint32_t)tgt_pid(t))->title;
-	return mdl_labels_add(&ses->about, &to, (uint32_t)tgt_pid(t), ses->about.hostname);
+	to.comm = (char *)(uintptr_t)tgt_comm(t);
+	return add(ses, &to, (uint32_t)tgt_pid(t));
 }
 
-/* A process without labels is taken for one of the first build. */
-int ses_labels_gone(struct session *ses, uint32_t tgid)
+/* A forked child has its parent's environment and name. A process without labels is taken for one of the first build.
+ */
+int ses_labels_gone(struct session *ses, uint32_t tgid, uint32_t parent)
 {
+	const struct mdl_labels *of = parent ? mdl_labels_of(&ses->about, parent) : NULL;
 	const struct ses_build *b = ses_build_of(ses, tgid);
 	struct mdl_labels to = {0};
 	char none[] = "";
 	unsigned i;
 
+	if (of)
+		return add(ses, of, tgid);
 	if (b == ses->first)
 		return 0;
 	for (i = 0; i < MDL_LABEL_NUMBERS; i++)
@@ -56,5 +83,5 @@ int ses_labels_gone(struct session *ses, uint32_t tgid)
 	for (i = 0; i < MDL_LABEL_TEXTS; i++)
 		to.texts[i] = none;
 	to.texts[MDL_RUNTIME] = b->title;
-	return mdl_labels_add(&ses->about, &to, tgid, ses->about.hostname);
+	return add(ses, &to, tgid);
 }

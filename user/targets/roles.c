@@ -111,14 +111,14 @@ static int note_rank(struct session *ses, const struct tgt *t)
 	return err ? err : process_add(s, (uint32_t)tgt_pid(t), "", rank, of);
 }
 
-void ses_role_join(struct session *ses, uint32_t tgid)
+void ses_role_join(struct session *ses, uint32_t tgid, uint32_t parent)
 {
 	struct tgt *t;
 
 	if (tgid == (uint32_t)tgt_pid(ses->targets[0].tgt))
 		return;
 	if (tgt_open((pid_t)tgid, &t, NULL)) {
-		ses_labels_gone(ses, tgid);
+		ses_labels_gone(ses, tgid, parent);
 		return;
 	}
 	ses_role_note(ses, t);
