@@ -46,6 +46,12 @@ struct ses_remedy {
 	char *lost; /* the options that it leaves out, joined by commas; "": none */
 };
 
+/* A process, told apart from later ones with its number. */
+struct ses_unfit {
+	pid_t pid;
+	uint64_t started; /* as of struct tgt_usage */
+};
+
 /*
  * Options of a session. Each field has the value of the option of that name. The command line checks options against
  * each other; sessions do not.
@@ -79,7 +85,11 @@ struct ses_opts {
 	unsigned counters;	/* mask of ctr_name()s */
 	bool by_thread;		/* tables need rows for each thread */
 	bool by_process;
-	bool wait;	 /* wait until the process maps a runtime */
+	bool wait;   /* wait until the process maps a runtime */
+	bool renews; /* the caller begins a new session if this one has no room and a new one would have; see ses_worn()
+		      */
+	const struct ses_unfit *unfit; /* processes that cannot be the first target; borrowed */
+	unsigned nunfit;
 	bool no_follow;	 /* do not follow child processes */
 	int follow;	 /* enum ses_follow */
 	bool follow_app; /* the window is open while the program's own profiler runs */
@@ -157,6 +167,12 @@ bool ses_trace_next(struct session *ses, uint64_t ns);
 void ses_flight_cut(struct session *ses);
 int ses_traces_failed(
 	const struct session *ses); /* after ses_stop(): the first code of ui.trace that was not 0, or 0 */
+
+/*
+ * With ses_opts.renews, after ses_wait(): the window has ended because processes are not followed for lack of room,
+ * while processes that have all ended take the room of a build or of a copy of a library.
+ */
+bool ses_worn(const struct session *ses);
 
 /* Forwards a signal to the command, unless the terminal has sent it there, too. */
 void ses_forward(const struct session *ses, const struct signalfd_siginfo *sig);

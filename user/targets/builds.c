@@ -124,7 +124,7 @@ static int open_build(struct ses_build *b, struct ses_target *of, struct err *e)
 	const char *option = only_of_one(ses->o);
 
 	if (option)
-		return err_set(e, ERR_USAGE, -ENOTSUP,
+		return err_set(e, ERR_USAGE, -E2BIG,
 			       "%s works with one build of a runtime, and the session began with %s", option,
 			       ses->first->title);
 	if (ses_features_check(ses, of, e))

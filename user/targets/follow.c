@@ -216,6 +216,8 @@ static struct ses_target *new_target(struct session *ses, struct tgt **t, struct
 	if (!plan_make(*t, &ses->want, &p, e)) {
 		*at = p.target;
 		kept = keep(ses, t, &p, e);
+		if (!kept && e->code == -E2BIG)
+			hash_put(&ses->follow->roomless, (uint64_t)tgt_pid(*t), 0);
 	}
 	plan_fini(&p);
 	return kept;
@@ -297,6 +299,16 @@ static bool maps_nothing(const struct session *ses, uint32_t tgid)
 	       (!loader.ino || hash_get(&f->loaders, loader.dev, loader.ino));
 }
 
+static bool is_unfit(const struct session *ses, struct tgt *t)
+{
+	const struct ses_unfit *u = ses->o->unfit, *end = u + ses->o->nunfit;
+	struct tgt_usage now;
+
+	while (u < end && u->pid != tgt_pid(t))
+		u++;
+	return u < end && !tgt_peek_usage(u->pid, &now) && now.started == u->started;
+}
+
 /* Follows a process by what it has mapped by now. */
 int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, struct err *e)
 {
@@ -321,6 +333,8 @@ int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, stru
 	} else if (!ses->targets[0].tgt && ses->o->omp && ses->follow->half_mapped != tgid && !plan_has_openmp(t)) {
 		ses->follow->half_mapped = tgid;
 		look_again(ses, t);
+	} else if (!ses->targets[0].tgt && is_unfit(ses, t)) {
+		hash_put(&ses->follow->later, tgid, 0);
 	} else if (!ses->targets[0].tgt) {
 		ses->targets[0].tgt = t;
 		return 0;
@@ -407,6 +421,7 @@ static void leave(struct session *ses, uint32_t tgid, bool wait)
 	uint64_t member;
 
 	watch_forget(ses->follow->watch, (pid_t)tgid);
+	hash_del(&ses->follow->roomless, tgid, 0, &member);
 	ses_late_leave(ses, (pid_t)tgid);
 	ses_agent_leave(ses, tgid);
 	if (ses->o->choice.host)
@@ -442,6 +457,45 @@ static int (*const sights[])(struct session *ses, const struct sight *at, struct
 	[MXBPF_SIGHT_EXIT] = sight_exit, [MXBPF_SIGHT_NEW] = sight_new,
 };
 
+/* Returns true if a process is followed that has this target, or a target of this build. */
+static bool is_used(const struct session *ses, const struct ses_target *of, const struct ses_build *b)
+{
+	struct hash_entry *h;
+	const struct member *m;
+	size_t pos = 0;
+
+	while ((h = hash_next(&ses->follow->members, &pos))) {
+		m = (struct member *)(uintptr_t)h->val;
+		if (m->of == of || m->of->build == b)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Sources of a build and the plan of a copy stay until the end of the session. If all that had one have ended, a new
+ * session has room for those that wait.
+ */
+static bool is_worn(const struct session *ses)
+{
+	const struct ses_build *b;
+	bool worn = false;
+	unsigned i;
+
+	if (!ses->o->renews || !ses->follow->roomless.len)
+		return false;
+	SES_EACH_BUILD(ses, b)
+	worn |= !is_used(ses, NULL, b);
+	for (i = 0; ses->ntargets == SES_TARGETS_MAX && i < ses->ntargets; i++)
+		worn |= !is_used(ses, &ses->targets[i], NULL);
+	return worn;
+}
+
+bool ses_worn(const struct session *ses)
+{
+	return ses->worn;
+}
+
 void ses_sweep(struct session *ses)
 {
 	struct buf *ended;
@@ -457,6 +511,11 @@ void ses_sweep(struct session *ses)
 		hash_del(&ses->follow->refused, *buf_at(ended, uint32_t, i), 0, &bits);
 	}
 	ended->len = 0;
+	if (!ses->worn && is_worn(ses)) {
+		ses_detail(ses, "the session begins anew, because all processes of a build of a runtime have ended and "
+				"others wait for its place");
+		ses->worn = ses->ended = true;
+	}
 }
 
 /* Children of the command run when they are forked, so this stops them before other sightings are handled. */
@@ -664,6 +723,7 @@ void ses_follow_free(struct session *ses)
 	hash_fini(&f->loaders);
 	hash_fini(&f->later);
 	hash_fini(&f->refused);
+	hash_fini(&f->roomless);
 	buf_fini(&f->queue);
 	buf_fini(&f->ended);
 	free(f);

@@ -15,6 +15,7 @@
 #include "cmd/serve/config.h"
 #include "cmd/serve/notify.h"
 #include "feature/cost/cost.h"
+#include "target/target.h"
 
 #define INTERVAL_NS  10000000000ull
 #define MAX_OVERHEAD 10 /* permille */
@@ -228,6 +229,7 @@ static void set_defaults(struct cmd_opts *o)
 	so->reset = true;
 	so->only_intervals = true;
 	so->wait = true;
+	so->renews = true;
 	so->choice.host |= chooses_none(&so->choice);
 	o->by = VIEW_BY_PROCESS;
 	o->keep = o->keep ? o->keep : KEEP;
@@ -263,6 +265,26 @@ static int open_conditions(struct serve *s, const struct cmd_opts *o, struct err
 	return e->code;
 }
 
+/*
+ * A process that cannot be watched, or that ended too soon, is no reason to watch no other. If processes were named by
+ * number, there may be no other.
+ */
+static bool is_unfit(struct serve *s, const struct err *e)
+{
+	struct tgt *t = s->run.ses ? ses_target(s->run.ses) : NULL;
+	const bool its_fault = e->cls == ERR_TARGET || e->cls == ERR_USAGE;
+	struct tgt_usage u;
+
+	if (!t || !its_fault || s->run.o->ses.choice.npids)
+		return false;
+	if (!tgt_peek_usage(tgt_pid(t), &u)) {
+		s->unfit[s->nunfit++ % SERVE_UNFIT_MAX] = (struct ses_unfit){tgt_pid(t), u.started};
+		cmd_warn("process %d (%s) cannot be watched: %s; mxbpf waits for others", tgt_pid(t), tgt_comm(t),
+			 e->why);
+	}
+	return true;
+}
+
 /* From here until SIGHUP or the end. Returns an exit code. */
 static int serve_once(struct serve *s, const struct cmd_opts *given)
 {
@@ -278,7 +300,9 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	int code;
 
 	set_defaults(&own);
-	s->reload = s->ends = s->detached = false;
+	own.ses.unfit = s->unfit;
+	own.ses.nunfit = s->nunfit < SERVE_UNFIT_MAX ? s->nunfit : SERVE_UNFIT_MAX;
+	s->reload = s->ends = s->anew = s->detached = false;
 	s->ndumps = s->nwritten = 0;
 	s->asked = SERVE_IDLE;
 	if (open_conditions(s, &own, &e) || (own.textfile && out_check(own.textfile, &e)) ||
@@ -292,12 +316,15 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 		s->started = true;
 		nvml_take(s->nvml, true, &s->gpus); /* so that GPUs have their names when the first interval ends */
 		run_wait(&s->run);
+		s->anew = ses_worn(s->run.ses);
 		s->started = false;
 		s->detached = true;
 		if (!ses_stop(s->run.ses, &ended))
 			ses_interval(s->run.ses);
+	} else {
+		s->anew = is_unfit(s, &e);
 	}
-	if (s->ends || s->reload) /* also while it waited for the first process, which is no error */
+	if (s->anew || s->ends || s->reload) /* also while it waited for the first process, which is no error */
 		e = (struct err){0};
 	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(s->run.ses);
 	run_free(&s->run);
@@ -384,8 +411,10 @@ int cmd_serve(const struct cmd_opts *given)
 	code = e.code ? cmd_fail(&e) : load(given, &f, &o, false);
 	while (!code) {
 		code = s.http || !serve_listen(&s, &o, &e) ? serve_once(&s, &o) : cmd_fail(&e);
-		if (code || !s.reload)
+		if (code || s.ends || (!s.reload && !s.anew))
 			break;
+		if (!s.reload)
+			continue;
 		notify_send("RELOADING=1");
 		code = load(given, &f, &o, true);
 	}

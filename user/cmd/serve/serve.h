@@ -16,6 +16,8 @@
 
 #define SERVE_DUMPS 4 /* that are under way at most, with room to spare */
 
+#define SERVE_UNFIT_MAX 64 /* processes that could not be watched are remembered */
+
 /* Why the last seconds are written. */
 struct serve_dump {
 	char word[32], why[TRG_WHY_BYTES]; /* word: for the name of the file; why: untrusted */
@@ -42,9 +44,12 @@ struct serve {
 	/* Where metrics and profiles are sent; NULL: nowhere. The URLs are owned: they tell whether options changed. */
 	struct push *otlp, *profiles;
 	char *otlp_url, *profiles_url;
-	struct buf resource; /* struct met_attribute with owned texts */
-	bool reload, ends;   /* a signal asked for it */
-	bool started;	     /* the window has begun */
+	struct buf resource;			 /* struct met_attribute with owned texts */
+	bool reload, ends;			 /* a signal asked for it */
+	bool anew;				 /* a new session has to begin, with the same options */
+	bool started;				 /* the window has begun */
+	struct ses_unfit unfit[SERVE_UNFIT_MAX]; /* a ring of the last ones */
+	unsigned nunfit;
 	uint64_t nintervals;
 	/* While an interval is shown, its model. */
 	const struct mdl_session *about;
