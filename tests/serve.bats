@@ -172,6 +172,43 @@ wait_recordings() { # N: until so many were written
 	expect_re "job[.]py\\([0-9]+\\)" "$(cat mxbpf-*-hang.txt)"
 }
 
+teardown() {
+	kill_started
+	park_jobs
+	[[ -z ${GROUP:-} ]] || rmdir "$GROUP/one" "$GROUP/two" "$GROUP"
+}
+
+start_in_group() { # NAME: a toy of that name, in the group of that name
+	local dir=$PWD/$1
+	mkdir "$dir" "$GROUP/$1"
+	cp "$O/toy/libmxnet.so" "$dir"
+	cp "$O/toy/toy" "$dir/group-$1"
+	start_ready "$1" sh -c "echo \$\$ >'$GROUP/$1/cgroup.procs' && exec '$dir/group-$1' 3000 1 hold" >/dev/null
+}
+
+used_cpu() { # NAME: its group has used CPU time since mxbpf came
+	until metric "mxbpf_cgroup_cpu_seconds_total\{job_name=\"group-$1\",cgroup=\"[^\"]*/$1\"" | grep -q '[1-9]'; do read -rt 0.1 <> <(:) || :; done
+}
+
+@test "Each job has the control group in which it runs, also one that begins later" {
+	local root=/sys/fs/cgroup first
+	[[ -e $root/cgroup.procs ]] || root=$root/cpuacct # version 1
+	mkdir "$root/mxbpf-serve-$$" 2>/dev/null || skip "cannot make a control group"
+	GROUP=$root/mxbpf-serve-$$
+	start_serve --comm 'group-*'
+	wait_line "$(err serve)" 'waiting until one of the processes named group-'
+	start_in_group one && first=$READY_PID
+	wait_line "$(err serve)" "following process $first" "$SERVE_PID"
+	start_in_group two
+	wait_line "$(err serve)" "following process $READY_PID" "$SERVE_PID"
+	kill -s USR1 "$READY_PID"
+	used_cpu two
+	[[ $(metric 'mxbpf_cgroup_cpu_seconds_total\{job_name="group-one",cgroup="[^"]*/two"') == 0 ]]
+	kill -s USR1 "$first"
+	used_cpu one
+	stop_pid "$SERVE_PID" INT
+}
+
 # Like the unit and the pod: the root of three capabilities, which can change no file but those of the current directory.
 least_privilege() {
 	local caps=-all,+bpf,+perfmon,+sys_ptrace

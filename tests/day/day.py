@@ -220,7 +220,8 @@ class Day:
         broken = self.path('broken')
         os.makedirs(broken, exist_ok=True)
         shutil.copy(self.args.loads, os.path.join(broken, name))
-        subprocess.run(['cc', '-shared', '-o', os.path.join(broken, 'libmxnet.so'), '-x', 'c', '/dev/null'], check=True)
+        code = '__asm__(".text; .fill 0x400000, 1, 0x90");' # as large as a runtime, or its loader tells nothing
+        subprocess.run(['cc', '-shared', '-o', os.path.join(broken, 'libmxnet.so'), '-x', 'c', '-'], input=code, text=True, check=True)
         s = self.serve('unfit', '--comm', name)
         s.heard('waiting until')
         other = subprocess.Popen([os.path.join(broken, name), os.path.join(broken, 'libmxnet.so')], stdout=subprocess.DEVNULL)

@@ -15,6 +15,16 @@ void met_labels_begin(struct met_labels *l, const char *labels)
 	l->len = (size_t)snprintf(l->text, sizeof(l->text), "%s", labels);
 }
 
+void met_labels_append(struct met_labels *l, const char *labels)
+{
+	const size_t room = sizeof(l->text) - l->len, before = l->len;
+	const int n = snprintf(l->text + l->len, room, "%s%s", l->len ? "," : "", labels);
+
+	if (n > 0 && (size_t)n < room)
+		l->len += (size_t)n;
+	l->text[n > 0 && (size_t)n < room ? l->len : before] = '\0';
+}
+
 void met_label(struct met_labels *l, const char *name, const char *value, size_t len)
 {
 	char safe[MET_LABEL_BYTES];

@@ -109,6 +109,7 @@ struct met {
 	struct buf series;    /* struct met_series */
 	struct hash names;    /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
 	struct buf processes; /* struct met_process */
+	struct buf groups;    /* struct met_group */
 	uint64_t now_ns;
 	uint64_t taken_ns; /* CLOCK_REALTIME: end of the last interval, or of none the start */
 	uint64_t left_out; /* values without a series */
@@ -122,6 +123,8 @@ struct met_labels {
 };
 /* Begins with labels that are made already. */
 void met_labels_begin(struct met_labels *l, const char *labels);
+/* Appends labels that are made already, unless there is no room. */
+void met_labels_append(struct met_labels *l, const char *labels);
 /* Appends a label, unless its value is empty or there is no room. The value can have any bytes. */
 void met_label(struct met_labels *l, const char *name, const char *value, size_t len);
 void met_label_text(struct met_labels *l, const char *name, const char *value);
@@ -157,5 +160,12 @@ const struct met_series **met_sorted(const struct met *m, size_t *n);
 /* ---- what an interval adds; 0 or -ENOMEM. calls.c, gpus.c, and take.c for the rest */
 int met_take_calls(struct met *m, const struct mdl_interval *in);
 int met_take_gpus(struct met *m, const struct mdl_interval *in);
+
+/* groups.c: readings of the control groups of jobs, after the processes of an interval are known. */
+#define MET_GROUPS_MAX 16 /* each needs 25 descriptors and 150 KiB */
+void met_take_groups(struct met *m);
+void met_groups_fini(struct met *m);
+/* take.c: a reading of a gauge of a control group. job: NULL: of the machine. */
+void met_take_gauge(struct met *m, const char *job, const char *group, uint16_t id, uint64_t last, uint64_t difference);
 
 #endif

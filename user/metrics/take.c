@@ -204,31 +204,39 @@ static const struct {
 };
 #define GAUGES (sizeof(gauges) / sizeof(gauges[0]))
 
-static void take_gauge(struct met *m, const struct mdl *model, const struct machine_row *row, size_t at)
+static void take_gauge(struct met *m, const char *job, const char *group, size_t at, uint64_t last, uint64_t difference)
 {
 	const enum met_id family = gauges[at].family;
 	struct met_labels l;
-	const char *group;
-	size_t len;
 
 	met_labels_begin(&l, gauges[at].labels);
-	group = machine_scope_name(model, row->scope, &len);
-	met_label(&l, "cgroup", group, len);
+	if (job)
+		met_labels_append(&l, job);
+	met_label_text(&l, "cgroup", group);
 	if (met_families[family].type == MET_GAUGE)
-		met_set(m, family, l.text, (int64_t)row->last);
+		met_set(m, family, l.text, (int64_t)last);
 	else
-		met_add(m, family, l.text, row->difference);
+		met_add(m, family, l.text, difference);
 }
 
+void met_take_gauge(struct met *m, const char *job, const char *group, uint16_t id, uint64_t last, uint64_t difference)
+{
+	size_t i;
+
+	for (i = 0; i < GAUGES; i++)
+		if (gauges[i].gauge == id)
+			take_gauge(m, job, group, i, last, difference);
+}
+
+/* Gauges with a scope are of the groups of the first process; groups.c has those of all jobs. */
 static void take_machine(struct met *m, const struct mdl *model)
 {
-	size_t n, i, k;
+	size_t n, i;
 	const struct machine_row *rows = machine_rows(model, &n);
 
 	for (i = 0; i < n; i++)
-		for (k = 0; k < GAUGES; k++)
-			if (gauges[k].gauge == rows[i].id)
-				take_gauge(m, model, &rows[i], k);
+		if (!rows[i].scope)
+			met_take_gauge(m, NULL, NULL, rows[i].id, rows[i].last, rows[i].difference);
 }
 
 /* ---- watching itself */
@@ -309,6 +317,7 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	err = err ? err : take_jobs(m, in);
 	take_machine(m, in->model);
 	take_slices(m, in->model);
+	met_take_groups(m);
 	take_sources(m, in->session);
 	take_self(m, in->session, in->model);
 	m->taken_ns = clock_ns(CLOCK_REALTIME);

@@ -304,7 +304,7 @@ static void tell(const struct mach *m, const struct outcome *all, const char *no
 	}
 }
 
-struct mach *mach_open(pid_t pid, mach_absent_fn absent, void *ctx)
+static struct mach *open_all(pid_t pid, bool machine, mach_absent_fn absent, void *ctx)
 {
 	struct outcome all[MXBPF_GAUGE_IDS] = {0};
 	struct mach *m = calloc(1, sizeof(*m));
@@ -321,7 +321,7 @@ struct mach *mach_open(pid_t pid, mach_absent_fn absent, void *ctx)
 	m->cgroup_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (m->cgroup_fd >= 0)
 		mach_pread(m->cgroup_fd, m->cgroup, sizeof(m->cgroup));
-	err = open_machine(m, all);
+	err = machine ? open_machine(m, all) : 0;
 	if (!err)
 		err = open_groups(m, all, why);
 	if (!err) {
@@ -330,6 +330,16 @@ struct mach *mach_open(pid_t pid, mach_absent_fn absent, void *ctx)
 	}
 	mach_close(m);
 	return NULL;
+}
+
+struct mach *mach_open(pid_t pid, mach_absent_fn absent, void *ctx)
+{
+	return open_all(pid, true, absent, ctx);
+}
+
+struct mach *mach_open_groups(pid_t pid)
+{
+	return open_all(pid, false, NULL, NULL);
 }
 
 void mach_close(struct mach *m)

@@ -19,7 +19,8 @@ typedef void (*mach_absent_fn)(void *ctx, const char *gauges, const char *why);
 
 /* Opens the gauges and leaves out those that do not exist. absent may be NULL. Returns NULL without memory. */
 struct mach *mach_open(pid_t pid, mach_absent_fn absent, void *ctx);
-void mach_close(struct mach *m); /* NULL is legal */
+struct mach *mach_open_groups(pid_t pid); /* only those of its control groups */
+void mach_close(struct mach *m);	  /* NULL is legal */
 
 /*
  * Appends a GAUGE record for each gauge that can be read, and before the first one of a scope its NAME. With `resumed`,

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Control groups of jobs. The session's model has those of its first process alone; here each job has those that its
+ * processes are in, as many as there is room for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "feature/machine/gauge.h"
+#include "feature/machine/read.h"
+#include "metrics/priv.h"
+#include "mxbpf_name.h"
+
+#define PROC_TEXT_BYTES 4096
+
+/* What the processes of a job in one control group have: that group, and those above it. */
+struct met_group {
+	uint64_t key; /* of the job and the groups */
+	char *job;    /* owned: the label of the job */
+	struct mach *of;
+	struct hash last;  /* (gauge, scope) -> 1 + its last reading */
+	struct hash names; /* scope -> char *, owned: the name of the group */
+	bool seen;	   /* in this interval */
+};
+
+static void free_group(struct met_group *g)
+{
+	struct hash_entry *h;
+	size_t pos = 0;
+
+	while ((h = hash_next(&g->names, &pos)))
+		free((char *)(uintptr_t)h->val);
+	hash_fini(&g->names);
+	hash_fini(&g->last);
+	mach_close(g->of);
+	free(g->job);
+}
+
+/* 0: the process has ended. */
+static uint64_t key_of(const struct met_process *p)
+{
+	char path[64], text[PROC_TEXT_BYTES];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", p->tgid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (fd >= 0)
+		close(fd);
+	return n > 0 ? hash_text(hash_text(HASH_SEED, p->job, strlen(p->job)), text, (size_t)n) | 1 : 0;
+}
+
+static void take_name(struct met_group *g, const struct mxbpf_name *n)
+{
+	uint64_t *name = hash_put(&g->names, n->id, 0);
+
+	if (name && !*name)
+		*name = (uintptr_t)strndup(n->text, n->len);
+}
+
+/* The first reading of a counter says only from where it rises. */
+static void take_reading(struct met *m, struct met_group *g, const struct mxbpf_gauge *r)
+{
+	const uint64_t *name = hash_get(&g->names, r->scope, 0);
+	uint64_t *last = hash_put(&g->last, r->id, r->scope), before;
+
+	if (!last || !name || !*name)
+		return;
+	before = *last ? *last - 1 : r->value;
+	*last = r->value + 1;
+	met_take_gauge(m, g->job, (const char *)(uintptr_t)*name, r->id, r->value,
+		       r->value > before ? r->value - before : 0);
+}
+
+static void take_readings(struct met *m, struct met_group *g)
+{
+	const struct mxbpf_rec *r;
+	struct buf recs = {0};
+	size_t at;
+
+	if (mach_read(g->of, false, &recs))
+		m->left_out++;
+	for (at = 0; at < recs.len; at += r->size) {
+		r = (const struct mxbpf_rec *)(const void *)(recs.data + at);
+		if (r->kind == MXBPF_NAME)
+			take_name(g, (const struct mxbpf_name *)r);
+		else
+			take_reading(m, g, (const struct mxbpf_gauge *)r);
+	}
+	buf_fini(&recs);
+}
+
+static struct met_group *find(const struct met *m, uint64_t key)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->groups, struct met_group); i++)
+		if (buf_at(&m->groups, struct met_group, i)->key == key)
+			return buf_at(&m->groups, struct met_group, i);
+	return NULL;
+}
+
+static struct met_group *group_of(struct met *m, const struct met_process *p)
+{
+	const uint64_t key = key_of(p);
+	struct met_group new = {.key = key}, *g = key ? find(m, key) : NULL;
+
+	if (g || !key)
+		return g;
+	if (buf_count(&m->groups, struct met_group) < MET_GROUPS_MAX) {
+		new.job = strdup(p->job);
+		new.of = mach_open_groups((pid_t)p->tgid);
+	}
+	if (new.job &&new.of && !buf_put(&m->groups, &new, sizeof(new)))
+		return find(m, key);
+	m->left_out++;
+	free_group(&new);
+	return NULL;
+}
+
+/* A process that ends leaves its group open until the next interval: what it did there still counts. */
+static void forget_unseen(struct met *m)
+{
+	size_t n = buf_count(&m->groups, struct met_group), kept = 0, i;
+
+	for (i = 0; i < n; i++) {
+		struct met_group *g = buf_at(&m->groups, struct met_group, i);
+
+		if (g->seen)
+			*buf_at(&m->groups, struct met_group, kept++) = *g;
+		else
+			free_group(g);
+	}
+	m->groups.len = kept * sizeof(struct met_group);
+}
+
+void met_take_groups(struct met *m)
+{
+	struct met_group *g;
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->groups, struct met_group); i++)
+		buf_at(&m->groups, struct met_group, i)->seen = false;
+	for (i = 0; i < buf_count(&m->processes, struct met_process); i++) {
+		g = group_of(m, buf_at(&m->processes, struct met_process, i));
+		if (g)
+			g->seen = true;
+	}
+	for (i = 0; i < buf_count(&m->groups, struct met_group); i++)
+		take_readings(m, buf_at(&m->groups, struct met_group, i));
+	forget_unseen(m);
+}
+
+void met_groups_fini(struct met *m)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->groups, struct met_group); i++)
+		free_group(buf_at(&m->groups, struct met_group, i));
+	buf_fini(&m->groups);
+}
