@@ -10,6 +10,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR"
 }
 
-@test "Through restarts, upgrades, clocks that jump, full disks, a full ring and clients that hang, no count is lost or falls and nothing is left" {
-	python3 "$REPO/tests/day/day.py" --mxbpf "$MXBPF" --python "$PYTHON_TORCH" --toy "$O/toy" --loads "$O/prog/loads" --seconds 0 --short
+@test "A day of restarts, upgrades, jumping clocks, full disks and rings, and clients that hang loses no count and leaves nothing" {
+	python3 "$REPO/tests/day/day.py" --mxbpf "$MXBPF" --python "$PYTHON_TORCH" --toy "$O/toy" --loads "$O/prog/loads" \
+		--seconds 0 --short
 }

@@ -106,7 +106,8 @@ class Serve:
 
     def follows(self, pid, before):
         """Waits until it counts what a process does; before: how often it had attached to those with this number."""
-        wait_until(lambda: self.counts and self.followed.get(pid, 0) > before.get(pid, 0), lambda: self.last_words('to follow %d' % pid))
+        wait_until(lambda: self.counts and self.followed.get(pid, 0) > before.get(pid, 0),
+                   lambda: self.last_words('to follow %d' % pid))
 
     # ---- metrics
 
@@ -156,8 +157,8 @@ class Serve:
 
     def held(self):
         status = open('/proc/%d/status' % self.pid).read()
-        return {'rss_kib': int(re.search(r'RssAnon:\s+(\d+)', status)[1]), 'threads': int(re.search(r'Threads:\s+(\d+)', status)[1]),
-                'fds': sum(self.fds().values())}
+        return {'rss_kib': int(re.search(r'RssAnon:\s+(\d+)', status)[1]),
+                'threads': int(re.search(r'Threads:\s+(\d+)', status)[1]), 'fds': sum(self.fds().values())}
 
     # ---- its end
 
