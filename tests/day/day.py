@@ -41,6 +41,11 @@ RSS_GROWTH_KIB = 2048   # in the second half of a run, by the slope
 TARGET_GROWTH_KIB = 8192
 
 
+# MXNet 1.8.0, 1.7.0, 1.6.0 and 1.5.1
+OTHER_BUILDS = ('5bc47870a585123f6a8ebc2f323c4150a4bb77d5', '21523d12a76c87a198d01d373f23cc58c7c019b2',
+                'f5da45d4788cfbdf064c54587579cac3bfa471ce', '2cc62005295a1a63e0a6f4eed7be633abfb634bf')
+
+
 class Gate:
     """Many workers pass at once; who closes it waits until none is inside."""
 
@@ -113,12 +118,12 @@ class Day:
         shutil.copy(os.path.join(self.args.toy, 'toy'), os.path.join(folder, name))
         return os.path.join(folder, name)
 
-    def builds(self):
-        """The library, and the same with the build-id of MXNet 1.8.0."""
+    def read_builds(self):
+        """The library, and the same with build-ids of other versions of MXNet."""
         with open(os.path.join(self.args.toy, 'libmxnet.so'), 'rb') as f:
             library = f.read()
         note = library.index(b'\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0') + 16
-        return library, library[:note] + bytes.fromhex('5bc47870a585123f6a8ebc2f323c4150a4bb77d5') + library[note + 20:]
+        return [library, *(library[:note] + bytes.fromhex(other) + library[note + 20:] for other in OTHER_BUILDS)]
 
     def python(self, name):
         """PyTorch's interpreter under another name, by which it is chosen."""
@@ -134,7 +139,7 @@ class Day:
         subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=%dk' % DISK_KIB, 'day', self.path('disk')], check=True)
         os.makedirs(self.path('disk', 'traces'))
         self.toy = self.copy_toy(self.path('toy'), self.toy_name)
-        self.this_build, self.other_build = self.builds()
+        self.builds = self.read_builds()
         self.clock = Clock(self.folder)
         self.config = self.path('toys.conf')
         self.write_config()
@@ -213,10 +218,15 @@ class Day:
         self.ask(self.job, 'step 20')
 
     def upgrade(self):
-        """Another build of the library: its processes get the place of those of the old build, which have ended."""
+        """More builds of the library than a session has room for: its processes get the place of those of the first build,
+        which have ended."""
         with self.gate.closing():
-            self.install_bytes(self.other_build)
-            self.other_build, self.this_build = self.this_build, self.other_build
+            self.run_toy()
+            before = self.toys.said['begins anew']
+            for library in (*self.builds[1:], self.builds[0]):
+                self.install_bytes(library)
+                self.run_toy()
+        self.toys.heard('begins anew', before)
 
     def unfit(self):
         """A process that cannot be watched, and one that ends at once, keep nobody from watching those that come after them."""
@@ -277,7 +287,7 @@ class Day:
     def install(self):
         """The library is replaced by a new file, as an upgrade does it."""
         with self.gate.closing(): # a process that has the old one says what it did
-            self.install_bytes(self.this_build)
+            self.install_bytes(self.builds[0])
 
     def install_bytes(self, library):
         with open(self.path('toy', 'new'), 'wb') as f:

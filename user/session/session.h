@@ -170,7 +170,8 @@ int ses_traces_failed(
 
 /*
  * With ses_opts.renews, after ses_wait(): the window has ended because processes are not followed for lack of room,
- * while processes that have all ended take the room of a build or of a copy of a library.
+ * while processes that have all ended take the room of a build or of a copy of a library; or because what is left of
+ * processes that have ended takes much memory.
  */
 bool ses_worn(const struct session *ses);
 

@@ -11,6 +11,8 @@
 #include "plan/early.h"
 #include "targets/follow.h"
 
+#define LEFT_MAX 20000 /* processes that have ended, after which a session with ses_opts.renews begins anew */
+
 /* A process that is followed. */
 struct member {
 	struct ses_target *of;		 /* borrowed */
@@ -429,6 +431,7 @@ static void leave(struct session *ses, uint32_t tgid, bool wait)
 	if (hash_del(&ses->follow->members, tgid, 0, &member)) {
 		att_leave(((struct member *)(uintptr_t)member)->of->build->att, (pid_t)tgid, wait);
 		free((struct member *)(uintptr_t)member);
+		ses->follow->left++;
 	}
 }
 
@@ -474,7 +477,7 @@ static bool is_used(const struct session *ses, const struct ses_target *of, cons
 
 /*
  * Sources of a build and the plan of a copy stay until the end of the session. If all that had one have ended, a new
- * session has room for those that wait.
+ * session has room for those that wait. What is known of a process, 2.5 KiB, stays as long.
  */
 static bool is_worn(const struct session *ses)
 {
@@ -482,7 +485,11 @@ static bool is_worn(const struct session *ses)
 	bool worn = false;
 	unsigned i;
 
-	if (!ses->o->renews || !ses->follow->roomless.len)
+	if (!ses->o->renews)
+		return false;
+	if (ses->follow->left >= LEFT_MAX)
+		return true;
+	if (!ses->follow->roomless.len)
 		return false;
 	SES_EACH_BUILD(ses, b)
 	worn |= !is_used(ses, NULL, b);
@@ -512,8 +519,10 @@ void ses_sweep(struct session *ses)
 	}
 	ended->len = 0;
 	if (!ses->worn && is_worn(ses)) {
-		ses_detail(ses, "the session begins anew, because all processes of a build of a runtime have ended and "
-				"others wait for its place");
+		ses_detail(ses, "the session begins anew, because %s",
+			   ses->follow->left >= LEFT_MAX
+				   ? "many processes have ended"
+				   : "all processes of a build of a runtime have ended and others wait for its place");
 		ses->worn = ses->ended = true;
 	}
 }
