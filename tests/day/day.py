@@ -37,7 +37,7 @@ RARELY = 4                 # rounds
 FDS_MAX, THREADS_MAX = 1000, 100
 MOMENT = 10                # samples
 PAUSE_S = 0.08             # between two toys of a worker
-RSS_GROWTH_KIB = 2048   # in the second half of a run, by the slope
+RSS_GROWTH_KIB = 6144   # in the second half of a run, by the slope; a process leaves 2.5 KiB until a session begins anew
 TARGET_GROWTH_KIB = 8192
 
 
