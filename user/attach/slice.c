@@ -14,24 +14,18 @@ static volatile struct mxbpf_slice *slice_of(const struct att *a)
 	return &a->skel->bss->slice;
 }
 
-/*
- * The kernel removes the probes of a link, then waits for programs that run. A thread for each link makes all of them
- * go at once.
- */
+/* The links are closed side by side: the kernel removes the probes of one, then waits for programs that run. */
 static void close_links(struct att *a)
 {
 	size_t i, kept = 0, n = buf_count(&a->links, struct att_link);
 	struct att_link *links = (struct att_link *)a->links.data;
-	struct buf fd = {0};
+	struct buf fds = {0};
 
-	for (i = 0; i < n; i++) {
-		if (!links[i].sliced || buf_put(&fd, &links[i].fd, sizeof(links[i].fd)))
+	for (i = 0; i < n; i++)
+		if (!links[i].sliced || buf_put(&fds, &links[i].fd, sizeof(links[i].fd)))
 			links[kept++] = links[i];
-		else
-			backend_close(&fd, false);
-	}
 	a->links.len = kept * sizeof(*links);
-	buf_fini(&fd);
+	backend_close(&fds, false);
 }
 
 int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, unsigned iterations,
