@@ -266,6 +266,27 @@ static void test_driver(void)
 	trg_free(t);
 }
 
+/* Findings of several jobs on one machine are not those of all of them together. */
+static void test_findings(void)
+{
+	static const struct mdl_found found[] = {
+		{.job = "job_name=\"one\"", .key = "data_wait", .share = 0.1, .text = "waits"},
+		{.job = "job_name=\"two\"", .key = "throttled", .share = 0.9, .text = "throttled"},
+		{.job = "job_name=\"two\"", .key = "data_wait", .share = 0.4, .text = "waits for data"},
+	};
+	struct mdl_session s = session_new();
+	struct mdl_interval in = {.session = &s, .model = mdl_new(), .found = found, .nfound = 3};
+	struct trg *t = parsed("finding(data_*) > 30%");
+	char why[TRG_WHY_BYTES];
+
+	CHECK(trg_judge(t, &in, why) && !strcmp(why, "job_name=\"two\": waits for data"));
+	in.nfound = 2;
+	CHECK(!trg_judge(t, &in, why));
+	trg_free(t);
+	mdl_free(in.model);
+	mdl_session_fini(&s);
+}
+
 int main(void)
 {
 	TEST("conditions are read, and what is wrong is shown with its place")
@@ -283,5 +304,7 @@ int main(void)
 	test_memory();
 	TEST("idle GPUs of the watched processes fire without an agent, as long as the driver answers")
 	test_driver();
+	TEST("a finding is that of a job, and names it")
+	test_findings();
 	UNIT_MAIN_END;
 }

@@ -40,6 +40,9 @@ struct met_recorded {
 uint64_t met_iterations(struct met *m, const struct mdl_interval *in, uint32_t tgid);
 void met_record(struct met *m, const struct met_recorded *r);
 
+/* What the last interval showed of each job, borrowed until the next one. Not NULL. */
+const struct mdl_found *met_found(const struct met *m, size_t *n);
+
 enum met_form {
 	MET_PROMETHEUS,	 /* text format 0.0.4 */
 	MET_OPENMETRICS, /* 1.0.0 */

@@ -110,10 +110,13 @@ struct met {
 	struct hash names;    /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
 	struct buf processes; /* struct met_process */
 	struct buf groups;    /* struct met_group */
+	struct buf found;     /* struct mdl_found of the last interval; texts are owned */
 	uint64_t now_ns;
 	uint64_t taken_ns; /* CLOCK_REALTIME: end of the last interval, or of none the start */
 	uint64_t left_out; /* values without a series */
 };
+
+void met_forget_found(struct met *m);
 
 /* ---- labels.c */
 
@@ -164,6 +167,8 @@ int met_take_gpus(struct met *m, const struct mdl_interval *in);
 /* groups.c: readings of the control groups of jobs, after the processes of an interval are known. */
 #define MET_GROUPS_MAX 16 /* each needs 25 descriptors and 150 KiB */
 void met_take_groups(struct met *m);
+/* Puts the control groups of a job into a model, in the place of those that are there. Returns 0 or -ENOMEM. */
+int met_feed_groups(const struct met *m, const char *job, struct mdl *to);
 void met_groups_fini(struct met *m);
 /* take.c: a reading of a gauge of a control group. job: NULL: of the machine. */
 void met_take_gauge(struct met *m, const char *job, const char *group, uint16_t id, uint64_t last, uint64_t difference);

@@ -38,6 +38,8 @@ void met_free(struct met *m)
 	hash_fini(&m->places);
 	hash_fini(&m->names);
 	met_processes_fini(m);
+	met_forget_found(m);
+	buf_fini(&m->found);
 	met_groups_fini(m);
 	free(m);
 }

@@ -2,6 +2,7 @@
 /* What an interval adds to the series. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,12 +118,42 @@ static bool of_job(void *ctx, uint32_t tgid)
 	return false;
 }
 
+const struct mdl_found *met_found(const struct met *m, size_t *n)
+{
+	static const struct mdl_found none;
+
+	*n = buf_count(&m->found, struct mdl_found);
+	return *n ? (const void *)m->found.data : &none;
+}
+
+void met_forget_found(struct met *m)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&m->found, struct mdl_found); i++)
+		free((char *)(uintptr_t)buf_at(&m->found, struct mdl_found, i)->text);
+	m->found.len = 0;
+}
+
+/* A condition may be true of a finding. */
+static void keep_found(struct met *m, const struct finding *f, const char *job)
+{
+	const struct mdl_found found = {.job = job,
+					.key = f->rule->key,
+					.share = f->share,
+					.text = strndup(f->text.data ? f->text.data : "", f->text.len)};
+
+	if (found.text && buf_put(&m->found, &found, sizeof(found)))
+		free((char *)(uintptr_t)found.text);
+}
+
 static void take_found(struct met *m, const struct findings *f, const char *job)
 {
 	struct met_labels l;
 	unsigned i;
 
 	for (i = 0; i < f->n; i++) {
+		keep_found(m, &f->list[i], job);
 		met_labels_begin(&l, job);
 		met_label_text(&l, "finding", f->list[i].rule->key);
 		met_set(m, MET_FINDING, l.text, (int64_t)(f->list[i].share * MILLION));
@@ -134,12 +165,13 @@ static int take_job(struct met *m, const struct mdl_interval *in, const char *jo
 {
 	struct one_job one = {m, job};
 	struct mdl *own = alone ? NULL : mdl_only(in->model, of_job, &one);
-	struct findings found;
+	struct findings found = {.n = 0};
 	int err;
 
 	if (!alone && !own)
 		return -ENOMEM;
-	err = findings_make(own ? own : in->model, in->session, &found);
+	err = met_feed_groups(m, job, own ? own : in->model);
+	err = err ? err : findings_make(own ? own : in->model, in->session, &found);
 	if (!err)
 		take_found(m, &found, job);
 	findings_fini(&found);
@@ -314,10 +346,11 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	take_iterations(m, in);
 	err = met_take_gpus(m, in);
 	met_processes_end(m);
+	met_take_groups(m);
+	met_forget_found(m);
 	err = err ? err : take_jobs(m, in);
 	take_machine(m, in->model);
 	take_slices(m, in->model);
-	met_take_groups(m);
 	take_sources(m, in->session);
 	take_self(m, in->session, in->model);
 	m->taken_ns = clock_ns(CLOCK_REALTIME);

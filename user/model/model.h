@@ -23,14 +23,24 @@ struct mdl;
 struct mdl_session;
 struct nvml_list;
 
+/* What bounds a job in an interval. */
+struct mdl_found {
+	const char *job; /* its labels, as in metrics */
+	const char *key; /* of the finding */
+	double share;	 /* of the time that it explains */
+	const char *text;
+};
+
 /* An interval of a session: its model, and the processes that are watched at its end. */
 struct mdl_interval {
 	const struct mdl_session *session;
 	struct mdl *model;
 	const pid_t *pids;
 	size_t npids;
-	uint64_t now_ns;	      /* its end */
-	const struct nvml_list *gpus; /* what the driver says of this interval; NULL: it was not asked */
+	uint64_t now_ns;	       /* its end */
+	const struct nvml_list *gpus;  /* what the driver says of this interval; NULL: it was not asked */
+	const struct mdl_found *found; /* findings of each job; NULL: nobody has looked for them */
+	size_t nfound;
 };
 
 /* Classes of spans in the order of their tables. The titles of the tables are in struct mdl_session. */

@@ -180,16 +180,29 @@ static bool judge_memory(const struct trg *t, const struct mdl_interval *in, cha
 	return false;
 }
 
+static bool is_found(const struct trg *t, const char *key, double share)
+{
+	return !fnmatch(t->name, key, 0) && share > t->share;
+}
+
+/* Of each job, if somebody has looked for them; else of all processes together. */
 static bool judge_findings(const struct trg *t, const struct mdl_interval *in, char *why)
 {
 	struct findings f;
-	unsigned i;
 	bool found = false;
+	size_t i;
 
+	for (i = 0; in->found && i < in->nfound && !found; i++) {
+		found = is_found(t, in->found[i].key, in->found[i].share);
+		if (found)
+			snprintf(why, TRG_WHY_BYTES, "%s: %s", in->found[i].job, in->found[i].text);
+	}
+	if (in->found)
+		return found;
 	if (findings_make(in->model, in->session, &f))
 		f.n = 0;
 	for (i = 0; i < f.n && !found; i++) {
-		found = !fnmatch(t->name, f.list[i].rule->key, 0) && f.list[i].share > t->share;
+		found = is_found(t, f.list[i].rule->key, f.list[i].share);
 		if (found)
 			snprintf(why, TRG_WHY_BYTES, "%.*s", (int)f.list[i].text.len, f.list[i].text.data);
 	}

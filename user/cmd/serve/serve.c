@@ -178,6 +178,7 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 		return cmd_fail(&e);
 	}
+	in.found = met_found(s->metrics, &in.nfound);
 	take_slow(s);
 	judge(s, &in);
 	if (s->run.o->textfile)

@@ -104,6 +104,31 @@ const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t
 	return at && *at ? buf_at(&state->rows, struct machine_row, *at - 1) : NULL;
 }
 
+int machine_drop_groups(struct mdl *m)
+{
+	struct state *state = mdl_state(m, &feature_machine);
+	struct machine_row *row;
+	size_t i, n, kept = 0;
+	uint64_t *at;
+
+	if (!state)
+		return -ENOMEM;
+	n = buf_count(&state->rows, struct machine_row);
+	hash_clear(&state->index);
+	for (i = 0; i < n; i++) {
+		row = buf_at(&state->rows, struct machine_row, i);
+		at = row->scope ? NULL : hash_put(&state->index, row->id, row->scope);
+		if (!row->scope && !at)
+			return -ENOMEM;
+		if (!at)
+			continue;
+		*buf_at(&state->rows, struct machine_row, kept) = *row;
+		*at = ++kept;
+	}
+	state->rows.len = kept * sizeof(*row);
+	return 0;
+}
+
 static int machine_emit(const struct mdl *m, struct buf *out)
 {
 	size_t i, n;

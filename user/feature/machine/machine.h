@@ -14,6 +14,8 @@ extern const struct ses_feature machine_session;
 const struct machine_row *machine_rows(const struct mdl *m, size_t *n);
 /* Returns the row of a gauge in a scope, or NULL if it was not read. */
 const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope);
+/* Drops the rows of control groups, in whose place those of others come. Returns 0 or -ENOMEM. */
+int machine_drop_groups(struct mdl *m);
 /* The control group of a gauge, or "" if it is of the machine. Borrowed and hostile, of *len bytes. */
 const char *machine_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
 
