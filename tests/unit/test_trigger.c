@@ -92,7 +92,8 @@ static const pid_t pids[] = {PID};
 static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYTES])
 {
 	struct mdl_session s = session_new();
-	struct mdl_interval in = {&s, m, pids, alive, now_ns += NS_PER_S, NULL};
+	struct mdl_interval in = {
+		.session = &s, .model = m, .pids = pids, .npids = alive, .now_ns = now_ns += NS_PER_S};
 	bool fired;
 
 	s.duration_ns = NS_PER_S;
