@@ -73,9 +73,9 @@ until_more() { # REGEX NUMBER: until the sum is larger
 	start_serve --pid "$READY_PID" --gpu
 	until_more 'mxbpf_gpu_kernels_total.*gpu="3"' 1000
 	until_more 'mxbpf_gpu_kernels_total.*gpu="1"' 50
-	end_serve
-	stop_pid "$READY_PID"
+	stop_pid "$READY_PID" # first: CUPTI delivers no kernel after the session
 	wait_exit "$READY_PID"
+	wait_exit "$SERVE_PID" # its one process has ended
 	grep mxbpf_gpu m.prom
 	"$PROMETHEUS/promtool" check metrics <m.prom
 	# All kernels that CUPTI delivered have a GPU, but those that were launched before the window.

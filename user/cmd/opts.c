@@ -216,7 +216,7 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_flag, CMD_FIELD(ses.gpu),
 	 AGENT_YES},
 	{.name = "gpu-jobs", .sees_gpu = true, .arg = "LIST", .group = "Probes", .commands = CMD_WATCH,
-	 .help = "With --gpu: load the library only into processes whose name, pod, job of Slurm or container matches one of these shell patterns, joined by commas. serve needs this, unless you choose processes",
+	 .help = "With --gpu: only if the name, pod, job of Slurm or container matches a pattern",
 	 .set = cmd_set_patterns, CMD_FIELD(ses.gpu_jobs), .conflicts = gpu_jobs_conflicts,
 	 AGENT_NO("with it, operators of other processes would not be recorded; choose processes by --comm, --cgroup or --pid")},
 	{.name = "cupti", .sees_gpu = true, .arg = "PATH", .group = "Probes", .commands = CMD_LIVE | CMD_WATCH,

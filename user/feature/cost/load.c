@@ -254,6 +254,8 @@ static void ends(struct session *ses)
 {
 	struct ses_cost *c = &ses->cost;
 
+	if (c->slices)
+		slices_end(ses, c->slices);
 	if (c->stage == COST_OFF)
 		return;
 	if (c->stage == COST_MEASURE) {

@@ -23,7 +23,7 @@
 
 #define LOOK_NS	       (300 * NS_PER_MS)
 #define WATCH_NS       (20 * NS_PER_MS)	 /* between looks at a slice, which wakes mxbpf when it is over */
-#define SETTLE_NS      (250 * NS_PER_MS) /* until all records of a slice have come */
+#define SETTLE_MAX_NS  (3 * NS_PER_S)	 /* for the records of a slice; it counts without those that come later */
 #define ARMED_MAX_NS   NS_PER_S		 /* for an iteration to end; then the slice begins in the middle of one */
 #define BLIND_NS       (200 * NS_PER_MS) /* length of such a slice */
 #define OPEN_MAX_NS    (2 * NS_PER_S)
@@ -78,7 +78,14 @@ struct slices {
 	uint64_t next_ns;     /* of any process */
 	uint64_t interval_ns; /* when this interval began */
 	/* The slice that is under way. */
-	enum { IDLE, ATTACHED, SETTLING } stage;
+	enum {
+		IDLE,
+		ATTACHED,
+		SETTLING,
+		CHANGED
+	} stage;			 /* CHANGED: a level changed; nothing but its last records is awaited */
+	const struct ses_build *awaited; /* SETTLING, CHANGED: whose records are awaited */
+	uint64_t awaited_n;		 /* and how many since the start */
 	struct proc now;
 	bool full;		      /* all functions are attached */
 	bool marks;		      /* it is the second part, with what costs little alone: LEVEL_NOTHING */
@@ -226,6 +233,31 @@ static void keep_partial(struct session *ses, const struct ses_build *b, enum le
 	buf_fini(&recs);
 }
 
+/* Records that were made up to now belong to what was recorded so far. */
+static void await_records(struct slices *s, const struct ses_build *b, int stage)
+{
+	struct mxbpf_loss loss = {0};
+
+	src_loss(b->rings[ATT_CALLS], &loss);
+	s->awaited = b;
+	s->awaited_n = loss.attempted;
+	s->closed_ns = clock_ns(CLOCK_MONOTONIC);
+	s->stage = stage;
+}
+
+static bool has_settled(struct session *ses, const struct slices *s, uint64_t now)
+{
+	const struct src *ring = s->awaited->rings[ATT_CALLS];
+	struct mxbpf_loss loss = {0};
+	uint64_t folded;
+
+	src_loss(ring, &loss);
+	pthread_mutex_lock(&ses->lock);
+	folded = ses->folded[ring->number] + ses->unkept[ring->number];
+	pthread_mutex_unlock(&ses->lock);
+	return folded + loss.dropped >= s->awaited_n || now >= s->closed_ns + SETTLE_MAX_NS;
+}
+
 /* Attaches what belongs to the level to all processes of a build. Nothing is recorded meanwhile. */
 static void set_level(struct session *ses, struct slices *s, struct ses_build *b, enum level level)
 {
@@ -254,6 +286,7 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 	st->level = level;
 	keep_partial(ses, b, level);
 	start_look(b, st);
+	await_records(s, b, CHANGED);
 	ses_detail(ses, "%s: %s", b->title ? b->title : "runtime",
 		   level == LEVEL_ALL	   ? "all probes are attached"
 		   : level == LEVEL_LITTLE ? "calls are recorded in slices"
@@ -461,8 +494,7 @@ static void end(struct session *ses, struct slices *s)
 	struct ses_build *b = s->now.of->build;
 	const struct att_slice was = att_slice_close(b->att);
 
-	s->closed_ns = clock_ns(CLOCK_MONOTONIC);
-	s->stage = SETTLING;
+	await_records(s, b, SETTLING);
 	if (s->marks) {
 		s->marked = was;
 		return;
@@ -549,13 +581,17 @@ static void settle(struct session *ses, struct slices *s)
 /* Looks at the slice that is under way. */
 static uint64_t watch_slice(struct session *ses, struct slices *s, uint64_t now)
 {
-	struct att *a = s->now.of->build->att;
+	struct att *a;
 
-	if (s->stage == SETTLING) {
-		if (now >= s->closed_ns + SETTLE_NS)
+	if (s->stage != ATTACHED) {
+		if (!has_settled(ses, s, now))
+			return now + WATCH_NS;
+		if (s->stage == SETTLING)
 			settle(ses, s);
-		return s->closed_ns + SETTLE_NS;
+		s->stage = IDLE;
+		return now;
 	}
+	a = s->now.of->build->att;
 	switch (att_slice_state(a)) {
 	case ATT_SLICE_ARMED:
 		if (now >= s->attached_ns + ARMED_MAX_NS && att_slice_begin(a))
@@ -677,6 +713,17 @@ uint64_t slices_tick(struct session *ses, struct slices *s)
 	look_for_plans(ses, s);
 	its = next_slice(ses, s, now);
 	return its < due ? its : due;
+}
+
+/* The session ends. What a slice has so far is its own. */
+void slices_end(struct session *ses, struct slices *s)
+{
+	if (s->stage == ATTACHED)
+		end(ses, s);
+	if (s->stage == ATTACHED) /* the second part is left out */
+		end(ses, s);
+	if (s->stage == SETTLING)
+		settle(ses, s);
 }
 
 /* All probes are attached again if the slices of all processes show that there is room. Rows of an interval are of one

@@ -19,6 +19,8 @@ void slices_free(struct slices *s); /* NULL is legal */
 uint64_t slices_tick(struct session *ses, struct slices *s);
 /* A slice is under way, or its last records are. An interval does not end now, because a slice is in one interval. */
 bool slices_busy(const struct slices *s);
+/* The session ends; records still come. */
+void slices_end(struct session *ses, struct slices *s);
 /* An interval has ended. */
 void slices_interval(struct session *ses, struct slices *s);
 
