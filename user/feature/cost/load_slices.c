@@ -258,6 +258,21 @@ static bool has_settled(struct session *ses, const struct slices *s, uint64_t no
 	return folded + loss.dropped >= s->awaited_n || now >= s->closed_ns + SETTLE_MAX_NS;
 }
 
+/* What happened while nothing was recorded is in no record. */
+static void resume(struct slices *s, const struct ses_build *b)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&s->procs, struct proc); i++) {
+		struct proc *p = buf_at(&s->procs, struct proc, i);
+
+		if (p->of->build != b)
+			continue;
+		p->until_ns = clock_ns(CLOCK_MONOTONIC);
+		p->iterations = att_iterations(b->att, p->tgid);
+	}
+}
+
 /* Attaches what belongs to the level to all processes of a build. Nothing is recorded meanwhile. */
 static void set_level(struct session *ses, struct slices *s, struct ses_build *b, enum level level)
 {
@@ -285,6 +300,7 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 	}
 	st->level = level;
 	keep_partial(ses, b, level);
+	resume(s, b);
 	start_look(b, st);
 	await_records(s, b, CHANGED);
 	ses_detail(ses, "%s: %s", b->title ? b->title : "runtime",
@@ -321,8 +337,9 @@ static void note_process(void *ctx, uint32_t tgid, const struct plan *p)
 			new.of = &a->ses->targets[i];
 	if (!new.of || !new.of->build->att)
 		return;
-	new.until_ns = s->interval_ns;
-	if (s->interval_ns != a->ses->about.start_mono_ns) { /* it may have come in this interval */
+	if (s->builds[new.of->build->number].level == LEVEL_ALL) { /* it has come in this interval */
+		new.until_ns = s->interval_ns;
+	} else {
 		new.until_ns = clock_ns(CLOCK_MONOTONIC);
 		new.iterations = att_iterations(new.of->build->att, tgid);
 	}
@@ -734,6 +751,7 @@ void slices_interval(struct session *ses, struct slices *s)
 	size_t i;
 
 	s->interval_ns = clock_ns(CLOCK_MONOTONIC);
+	note_processes(ses, s);
 	for (i = 0; i < buf_count(&s->procs, struct proc); i++) {
 		struct proc *p = buf_at(&s->procs, struct proc, i);
 
