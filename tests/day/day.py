@@ -522,7 +522,11 @@ class Day:
         self.promise('%s: counters that fell in %d scrapes' % (s.name, s.scrapes), len(s.fallen), not s.fallen)
         for series, how in list(s.fallen.items())[:5]:
             print('fell: %s: %s' % (series, how), file=sys.stderr)
-        now = s.held()
+        looks = [s.held()] # one look may meet a file that is written just now
+        while len(looks) < 20:
+            time.sleep(0.05)
+            looks.append(s.held())
+        now = {what: min(held[what] for held in looks) for what in ('fds', 'threads')}
         for what in ('fds', 'threads'):
             was = self.before[self.serves.index(s)][what]
             self.promise('%s: %s in the beginning and at the end' % (s.name, what), '%d, %d' % (was, now[what]),
