@@ -169,6 +169,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_activity) == 128);
 #define MXBPF_AGG_GPU_JOIN   ((enum mxbpf_kind)45) /* user: what could not be joined, struct mxbpf_agg_gpu_join */
 #define MXBPF_AGG_GPU_WAIT   ((enum mxbpf_kind)46) /* user: waits of a thread, struct mxbpf_agg_gpu_wait */
 
+#define MXBPF_AGG_GPU_IDLE ((enum mxbpf_kind)50) /* user: why a device ran nothing, struct mxbpf_agg_gpu_idle */
+
 /* A device that the process can use, once per session before its first activity. Since 1.5. The agent asks libcuda. */
 struct mxbpf_gpu_device {
 	struct mxbpf_rec h; /* ts_ns: 0 */
@@ -297,5 +299,39 @@ struct mxbpf_agg_gpu_wait {
 	__u32 pad;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_wait) == 48);
+
+/* Why a device ran neither a kernel nor a set. Recordings store these numbers, so a new cause needs a new number. */
+enum mxbpf_idle_cause {
+	MXBPF_IDLE_BUSY = 0,	   /* no cause: it ran a kernel or a set */
+	MXBPF_IDLE_DATA = 1,	   /* nothing was launched: the program waited for data */
+	MXBPF_IDLE_PYTHON = 2,	   /* nothing was launched: the program was in no call of the runtime */
+	MXBPF_IDLE_OPERATOR = 3,   /* nothing was launched: the program was in an operator or another call */
+	MXBPF_IDLE_BLOCKED = 4,	   /* the same, and its thread slept: a lock, a disk, a page */
+	MXBPF_IDLE_RUNQ = 5,	   /* the same, and its thread waited for a CPU */
+	MXBPF_IDLE_LAUNCH = 6,	   /* a launch was under way: the call had begun, the work had not */
+	MXBPF_IDLE_COPY = 7,	   /* only copies ran */
+	MXBPF_IDLE_EVENT = 8,	   /* the work was launched into a stream that waited for an event */
+	MXBPF_IDLE_COLLECTIVE = 9, /* the program waited for other processes */
+	MXBPF_IDLE_HOST = 10,	   /* the program had waited for the device instead of launching more */
+	MXBPF_IDLE_UNKNOWN = 11,   /* the launch or the calls of that time are not known */
+	MXBPF_IDLE_CAUSES = 12,
+};
+
+/*
+ * Time of a device by cause, and by the operator or call that the program was in. The rows of a device add up to
+ * last_ns - first_ns. A row with `looks` and without a time tells the Python line of a cause. Since 2.1.
+ */
+struct mxbpf_agg_gpu_idle {
+	struct mxbpf_rec h;	 /* ts_ns: 0 */
+	__u64 name_id;		 /* of kind MXBPF_NAME_SPAN; 0: none */
+	__u64 stack_id;		 /* of kind MXBPF_NAME_STACK; 0: unknown */
+	__u64 ns, count;	 /* count: pieces of time */
+	__u64 looks;		 /* looks at the thread that found it on this stack */
+	__u64 first_ns, last_ns; /* BUSY: start of the first work, end of the last one; else 0 */
+	__u32 device;
+	__u8 cause; /* enum mxbpf_idle_cause */
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_idle) == 80);
 
 #endif

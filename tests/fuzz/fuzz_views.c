@@ -64,6 +64,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_GPU_STREAM] = sizeof(struct mxbpf_agg_gpu_stream),
 	[MXBPF_AGG_GPU_JOIN] = sizeof(struct mxbpf_agg_gpu_join),
 	[MXBPF_AGG_GPU_WAIT] = sizeof(struct mxbpf_agg_gpu_wait),
+	[MXBPF_AGG_GPU_IDLE] = sizeof(struct mxbpf_agg_gpu_idle),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -139,6 +140,21 @@ static void tame_work(struct mxbpf_agg_gpu_work *a)
 	a->nbuckets = 0;
 }
 
+static void tame_device(struct mxbpf_gpu_device *r)
+{
+	r->name_id %= IDS;
+	r->device %= 2;
+	r->major %= 16;
+}
+
+static void tame_idle(struct mxbpf_agg_gpu_idle *r)
+{
+	r->name_id %= IDS;
+	r->stack_id %= IDS;
+	r->device %= 2;
+	r->cause %= MXBPF_IDLE_CAUSES;
+}
+
 /* Changes the fields that kind_check_next() would reject, so that the record passes. */
 static void tame(struct mxbpf_rec *r)
 {
@@ -197,13 +213,14 @@ static void tame(struct mxbpf_rec *r)
 	case MXBPF_AGG_GPU_WORK:
 		tame_work((struct mxbpf_agg_gpu_work *)r);
 		break;
+	case MXBPF_AGG_GPU_IDLE:
+		tame_idle((struct mxbpf_agg_gpu_idle *)r);
+		break;
 	case MXBPF_AGG_GPU_STREAM:
 		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
 		break;
 	case MXBPF_GPU_DEVICE:
-		((struct mxbpf_gpu_device *)r)->name_id %= IDS;
-		((struct mxbpf_gpu_device *)r)->device %= 2;
-		((struct mxbpf_gpu_device *)r)->major %= 16;
+		tame_device((struct mxbpf_gpu_device *)r);
 		break;
 	case MXBPF_AGG_GPU_WAIT:
 	case MXBPF_KV:

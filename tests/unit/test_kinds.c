@@ -21,7 +21,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_SLICE
+#define LAST_KIND MXBPF_AGG_GPU_IDLE
 
 static unsigned nkinds(void)
 {

@@ -6,6 +6,7 @@
 #include "feature/counters/counters.h"
 #include "feature/findings/findings.h"
 #include "feature/flops/flops.h"
+#include "feature/idle/idle.h"
 #include "feature/kv/kv.h"
 #include "feature/life/life.h"
 #include "feature/lines/lines.h"
@@ -40,6 +41,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_memory,
 	&feature_marks,
 	&feature_activity,
+	&feature_idle,
 	&feature_backward,
 	&feature_raised,
 	&feature_lines,
@@ -71,6 +73,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_graphs,
 	&sheet_gpu_devices,
 	&sheet_gpu_streams,
+	&sheet_gpu_idle,
 	&sheet_gpu_loss,
 	&sheet_omp,
 	&sheet_life,

@@ -224,3 +224,8 @@ bool fits_agg_gpu_work(const struct mxbpf_rec *r)
 	return a->of < MXBPF_WORK_OFS && a->cls < MXBPF_CLASS_MAX &&
 	       buckets_fit((const void *)(a + 1), a->nbuckets, r->size - sizeof(*a));
 }
+
+bool fits_agg_gpu_idle(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_agg_gpu_idle *)r)->cause < MXBPF_IDLE_CAUSES;
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "feature/activity/state.h"
+#include "feature/idle/idle.h"
 #include "feature/steps/steps.h"
 
 struct state {
@@ -138,6 +139,8 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!row)
 		return -ENOMEM;
 	add_sat(&row->hist[mxbpf_bucket(a.dur_ns)], 1);
+	if (idle_activity(m, &a))
+		return -ENOMEM;
 	if (a.cls == MXBPF_ACTIVITY_SYNC)
 		return 0;
 	return streams_activity(&all->streams, &a) || join_activity(m, &all->join, &a, row) ? -ENOMEM : 0;
@@ -148,7 +151,7 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_launch l = kind_launch(rec);
 	struct state *all = state_of(m);
 
-	return all ? join_launch(m, &all->join, &l) : -ENOMEM;
+	return all && !idle_launch(m, &l) ? join_launch(m, &all->join, &l) : -ENOMEM;
 }
 
 /* ---- calls that wait */
@@ -308,7 +311,7 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!to)
 		return -ENOMEM;
 	*to = d;
-	return join_on(m, &all->join);
+	return idle_on(m) ? -ENOMEM : join_on(m, &all->join);
 }
 
 /* The members of an account after its header. */

@@ -345,6 +345,13 @@ bool steps_is_exchange(const struct mdl *m, uint64_t name_id)
 	return role_of_name(mdl_name(m, name_id, NULL)) == ROLE_EXCHANGE;
 }
 
+bool steps_is_data(const struct mdl *m, uint64_t name_id)
+{
+	const enum role role = role_of_name(mdl_name(m, name_id, NULL));
+
+	return role == ROLE_DATA || role == ROLE_LOADER;
+}
+
 static enum role role_of(const struct mdl *m, struct state *state, uint64_t name_id)
 {
 	const uint64_t *known = hash_get(&state->roles, name_id, 0);

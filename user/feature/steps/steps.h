@@ -35,6 +35,8 @@ void steps_sliced(struct mdl *m, bool sliced);
 void steps_gap(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns);
 /* Returns whether spans with this name exchange data with other processes, from start to end. */
 bool steps_is_exchange(const struct mdl *m, uint64_t name_id);
+/* Returns whether spans with this name wait for data. */
+bool steps_is_data(const struct mdl *m, uint64_t name_id);
 /* The parts of an iteration for programs: "data", "wait", "kvstore", "inline", "api", "outside". */
 extern const char *const steps_parts[MXBPF_STEP_PARTS];
 /* The parts of an iteration for people: "waiting for data", "in operators". */

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests why GPUs ran nothing: each cause is planted, and busy time and causes make up the whole time exactly. */
+#include "feature/idle/idle.h"
+
+#include "feature/lines/lines.h"
+#include "records.h"
+#include "unit.h"
+
+#define PID    77u
+#define HELPER 78u /* another thread of the process */
+#define BASE   5000000000ull
+#define OP     MXBPF_CLASS_OPERATOR
+
+/* Ids of names. */
+enum { GEMM = 11, COPY, CONV, LOSS, LOADER, SYNC, GLOO, LAUNCH, STACK };
+
+static void put_names(struct buf *b)
+{
+	put_name(b, GEMM, MXBPF_NAME_SPAN, "gemm");
+	put_name(b, COPY, MXBPF_NAME_SPAN, "Memcpy HtoD");
+	put_name(b, CONV, MXBPF_NAME_SPAN, "conv");
+	put_name(b, LOSS, MXBPF_NAME_SPAN, "loss");
+	put_name(b, LOADER, MXBPF_NAME_SPAN, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+	put_name(b, SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
+	put_name(b, GLOO, MXBPF_NAME_SPAN, "gloo:all_reduce");
+	put_name(b, LAUNCH, MXBPF_NAME_SPAN, "cudaLaunchKernel");
+	put_name(b, STACK, MXBPF_NAME_STACK, "/job/train.py(12): step");
+}
+
+static void *rec(struct buf *b, unsigned kind, size_t bytes, uint64_t at_ns)
+{
+	struct mxbpf_rec *r = buf_add(b, bytes);
+
+	memset(r, 0, bytes);
+	*r = (struct mxbpf_rec){(uint16_t)kind, (uint16_t)bytes, PID, BASE + at_ns};
+	return r;
+}
+
+/* An activity of the launch with its start as id. */
+static struct mxbpf_activity *work(struct buf *b, uint64_t launched_ns, uint64_t start_ns, uint64_t end_ns)
+{
+	struct mxbpf_activity *a = rec(b, MXBPF_ACTIVITY, sizeof(*a), start_ns);
+
+	a->dur_ns = end_ns - start_ns;
+	a->name_id = GEMM;
+	a->edge_id = launched_ns + 1;
+	a->domain = MXBPF_DOMAIN_CUPTI;
+	a->cls = MXBPF_ACTIVITY_KERNEL;
+	a->track = (struct mxbpf_track){.context = 1, .stream = 7};
+	return a;
+}
+
+static struct mxbpf_launch *launch(struct buf *b, uint64_t at_ns)
+{
+	struct mxbpf_launch *l = rec(b, MXBPF_LAUNCH, sizeof(*l), at_ns);
+
+	l->edge_id = at_ns + 1;
+	l->tid = PID;
+	l->domain = MXBPF_DOMAIN_CUPTI;
+	l->dur_ns = 10;
+	l->call_id = LAUNCH;
+	return l;
+}
+
+static struct mxbpf_span *call(struct buf *b, unsigned cls, uint64_t name_id, uint64_t start_ns, uint64_t end_ns)
+{
+	struct mxbpf_span *s = rec(b, MXBPF_SPAN, sizeof(*s), start_ns);
+
+	s->dur_ns = s->self_ns = end_ns - start_ns;
+	s->name_id = name_id;
+	s->tid = s->end_tid = PID;
+	s->cls = (uint8_t)cls;
+	return s;
+}
+
+/* ---- results */
+
+static uint64_t ns_of(const struct mdl *m, unsigned cause, uint64_t name_id)
+{
+	const struct mxbpf_agg_gpu_idle *r;
+	struct buf all = {0};
+	uint64_t ns = 0;
+	size_t i;
+
+	CHECK(!idle_rows(m, &all));
+	for (i = 0; i < buf_count(&all, *r); i++) {
+		r = buf_at(&all, struct mxbpf_agg_gpu_idle, i);
+		ns += r->cause == cause && (!name_id || r->name_id == name_id) ? r->ns : 0;
+	}
+	buf_fini(&all);
+	return ns;
+}
+
+/* Returns the time of all rows, which is that between the first and the last work. */
+static uint64_t whole(const struct mdl *m)
+{
+	const struct mxbpf_agg_gpu_idle *r;
+	uint64_t ns = 0, seen_ns = 0;
+	struct buf all = {0};
+	size_t i;
+
+	CHECK(!idle_rows(m, &all));
+	for (i = 0; i < buf_count(&all, *r); i++) {
+		r = buf_at(&all, struct mxbpf_agg_gpu_idle, i);
+		ns += r->ns;
+		seen_ns += r->last_ns - r->first_ns;
+	}
+	buf_fini(&all);
+	CHECK(ns == seen_ns);
+	return ns;
+}
+
+static bool is_same(const struct mdl *a, const struct mdl *b)
+{
+	unsigned cause;
+
+	for (cause = 0; cause < MXBPF_IDLE_CAUSES; cause++)
+		if (ns_of(a, cause, 0) != ns_of(b, cause, 0))
+			return false;
+	return whole(a) == whole(b);
+}
+
+/* Feeds the records one by one from the last to the first, as a source could that is late. */
+static int feed_backwards(struct mdl *m, const struct buf *b)
+{
+	const struct mxbpf_rec *all[256], *r;
+	size_t pos = 0, n = 0;
+	int err = 0;
+
+	while ((r = kind_next(b->data, b->len, &pos)) && n < 256)
+		all[n++] = r;
+	while (n--)
+		err |= mdl_feed(m, all[n], all[n]->size);
+	return err;
+}
+
+/* ---- causes */
+
+static void put_host_causes(struct buf *b)
+{
+	struct mxbpf_span *s;
+
+	launch(b, 0); /* the first work: no time before it counts */
+	work(b, 0, 100, 200);
+	/* [200, 480): data until 400, the program until 450, then a launch */
+	call(b, OP, LOADER, 150, 400)->flags = MXBPF_SPAN_USER;
+	call(b, OP, CONV, 210, 300); /* it makes a batch */
+	launch(b, 450);
+	work(b, 450, 480, 600);
+	/* [600, 810): an operator, which launches at 790 */
+	call(b, OP, CONV, 600, 800);
+	call(b, MXBPF_CLASS_CUDA, LAUNCH, 790, 800);
+	launch(b, 790);
+	work(b, 790, 810, 900);
+	/* [900, 1110): an operator that waits for a CPU for a quarter of its time, and sleeps for a half of it */
+	s = call(b, OP, CONV, 900, 1100);
+	s->flags = MXBPF_SPAN_ACCOUNT;
+	s->account.runq_ns = 50;
+	s->account.blocked_ns = 100;
+	launch(b, 1100);
+	work(b, 1100, 1110, 1200);
+	/* [1200, 1310): waited since 1150, until 1210; without this, 50 ns more would have been beside the kernel */
+	call(b, OP, LOSS, 1140, 1215);
+	call(b, MXBPF_CLASS_CUDA, SYNC, 1150, 1210);
+	launch(b, 1300);
+	work(b, 1300, 1310, 1400);
+}
+
+static void put_device_causes(struct buf *b)
+{
+	struct mxbpf_activity *a;
+	struct mxbpf_span *s;
+
+	/* [1400, 1510): a copy, and then a kernel that was launched beside it */
+	launch(b, 1390);
+	a = work(b, 1390, 1400, 1500);
+	a->cls = MXBPF_ACTIVITY_COPY;
+	a->name_id = COPY;
+	launch(b, 1450);
+	work(b, 1450, 1510, 1600);
+	/* [1600, 1700): the stream 9 waits for an event */
+	a = work(b, 1605, 1605, 1606);
+	a->cls = MXBPF_ACTIVITY_SYNC;
+	a->sync_type = MXBPF_SYNC_STREAM_WAITS;
+	a->track.stream = 9;
+	launch(b, 1610);
+	work(b, 1610, 1700, 1800)->track.stream = 9;
+	/* [1800, 1920): an exchange on another thread until 1900, for which the program waits */
+	s = call(b, OP, GLOO, 1790, 1900);
+	s->tid = s->end_tid = 99;
+	launch(b, 1910);
+	work(b, 1910, 1920, 2000);
+	/* [2000, 2050): nobody knows */
+	work(b, 0, 2050, 2100)->domain = MXBPF_DOMAIN_NONE;
+	/* [2100, 2210): another thread launches for the main one */
+	call(b, OP, LOSS, 2090, 2190);
+	launch(b, 2200)->tid = HELPER;
+	work(b, 2200, 2210, 2300);
+}
+
+static void check_causes(const struct mdl *m)
+{
+	CHECK(ns_of(m, MXBPF_IDLE_DATA, LOADER) == 200 && ns_of(m, MXBPF_IDLE_DATA, 0) == 200);
+	CHECK(ns_of(m, MXBPF_IDLE_OPERATOR, CONV) == 190 + 50);
+	CHECK(ns_of(m, MXBPF_IDLE_OPERATOR, LOSS) == 90 && ns_of(m, MXBPF_IDLE_OPERATOR, 0) == 330);
+	CHECK(ns_of(m, MXBPF_IDLE_RUNQ, CONV) == 50 && ns_of(m, MXBPF_IDLE_BLOCKED, CONV) == 100);
+	CHECK(ns_of(m, MXBPF_IDLE_HOST, LOSS) == 60 && ns_of(m, MXBPF_IDLE_HOST, 0) == 60);
+	CHECK(ns_of(m, MXBPF_IDLE_COPY, COPY) == 100);
+	CHECK(ns_of(m, MXBPF_IDLE_EVENT, 0) == 80);
+	CHECK(ns_of(m, MXBPF_IDLE_COLLECTIVE, GLOO) == 100);
+	CHECK(ns_of(m, MXBPF_IDLE_UNKNOWN, 0) == 50);
+	CHECK(ns_of(m, MXBPF_IDLE_PYTHON, 0) == 50 + 40 + 10 + 10 + 10);
+	CHECK(ns_of(m, MXBPF_IDLE_LAUNCH, 0) == 30 + 20 + 10 + 10 + 10 + 10 + 10 + 10);
+	CHECK(ns_of(m, MXBPF_IDLE_BUSY, 0) == 100 + 120 + 4 * 90 + 100 + 80 + 50 + 90);
+	CHECK(whole(m) == 2200);
+}
+
+static void test_causes(void)
+{
+	struct mdl *m = mdl_new(), *late = mdl_new(), *again = mdl_new(), *sum;
+	struct buf b = {0}, recs = {0};
+
+	put_names(&b);
+	CHECK(!feed(m, &b));
+	put_host_causes(&b);
+	put_device_causes(&b);
+	put_names(&b);
+	CHECK(!feed_backwards(late, &b) && !feed(m, &b));
+	check_causes(m);
+	check_causes(late);
+	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
+	check_causes(again);
+	sum = mdl_sum(m);
+	check_causes(sum);
+	mdl_free(sum);
+	buf_fini(&recs);
+	buf_fini(&b);
+	mdl_free(m);
+	mdl_free(late);
+	mdl_free(again);
+}
+
+/* ---- a long session */
+
+#define STEP_NS	 1000000ull
+#define STEPS	 20000u
+#define PER_FEED 500u
+
+/* A kernel, a wait for data, the program, a launch. */
+static void put_step(struct buf *b, uint64_t nr, bool on_host)
+{
+	const uint64_t at_ns = nr * STEP_NS;
+
+	if (on_host) {
+		call(b, MXBPF_CLASS_DATA, LOADER, at_ns + 200000, at_ns + 600000);
+		launch(b, at_ns + 900000);
+	} else if (nr) {
+		work(b, at_ns - STEP_NS + 900000, at_ns, at_ns + 300000);
+	} else {
+		work(b, 0, at_ns, at_ns + 300000)->domain = MXBPF_DOMAIN_NONE;
+	}
+}
+
+static void check_steps(const struct mdl *m, uint64_t n)
+{
+	CHECK(ns_of(m, MXBPF_IDLE_DATA, LOADER) == n * 300000);
+	CHECK(ns_of(m, MXBPF_IDLE_PYTHON, 0) == n * 300000);
+	CHECK(ns_of(m, MXBPF_IDLE_LAUNCH, LAUNCH) == n * 100000);
+	CHECK(whole(m) == n * STEP_NS + 300000);
+}
+
+/* Activities come one second later than what the host did. */
+static void test_long(void)
+{
+	struct mdl *m = mdl_new(), *copy = mdl_new(), *next = mdl_new();
+	const uint64_t late = 1000, half = STEPS / 2;
+	struct buf b = {0};
+	uint64_t i, k;
+
+	put_names(&b);
+	put_step(&b, 0, false);
+	CHECK(!feed(m, &b));
+	for (i = 0; i < STEPS; i += PER_FEED) {
+		for (k = i; k < i + PER_FEED; k++) {
+			put_step(&b, k, true);
+			if (k > late)
+				put_step(&b, k - late, false);
+		}
+		CHECK(!feed(i < half ? m : next, &b));
+		if (i + PER_FEED != half)
+			continue;
+		check_steps(m, half - 1 - late);
+		CHECK(!mdl_copy_to(copy, m) && is_same(m, copy));
+		CHECK(!mdl_move(next, m, 0));
+		check_steps(m, half - 1 - late);
+	}
+	CHECK(ns_of(next, MXBPF_IDLE_DATA, LOADER) == half * 300000);
+	CHECK(whole(next) == half * STEP_NS);
+	buf_fini(&b);
+	mdl_free(m);
+	mdl_free(copy);
+	mdl_free(next);
+}
+
+/* ---- lines */
+
+static void test_lines(void)
+{
+	struct mdl *m = mdl_new();
+	struct buf b = {0}, all = {0};
+	const struct mxbpf_agg_gpu_idle *r;
+	struct mxbpf_look *l;
+	uint64_t looks = 0;
+	size_t i;
+
+	put_names(&b);
+	work(&b, 0, 0, 100);
+	launch(&b, 500);
+	work(&b, 500, 510, 600);
+	for (i = 0; i < 3; i++) { /* one while the kernel runs, two while nothing does */
+		l = rec(&b, MXBPF_LOOK, sizeof(*l), 50 + 100 * i);
+		l->tid = PID;
+		l->stack_id = STACK;
+	}
+	CHECK(!feed(m, &b) && !idle_rows(m, &all));
+	for (i = 0; i < buf_count(&all, *r); i++) {
+		r = buf_at(&all, struct mxbpf_agg_gpu_idle, i);
+		looks += r->cause == MXBPF_IDLE_PYTHON && r->stack_id == STACK && !r->ns ? r->looks : 0;
+	}
+	CHECK(looks == 2 && ns_of(m, MXBPF_IDLE_PYTHON, 0) == 400);
+	buf_fini(&all);
+	buf_fini(&b);
+	mdl_free(m);
+}
+
+int main(void)
+{
+	TEST("each ns in which a GPU runs nothing has one cause, in whatever order records come, and in recordings")
+	test_causes();
+	TEST("causes of a session of many windows, whose activities are late, are exact, also in copies and with "
+	     "--reset")
+	test_long();
+	TEST("looks at the thread tell the Python line of a cause")
+	test_lines();
+	UNIT_MAIN_END;
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Keeps what a sweep needs, and adds idle times up by process, device, cause, name and stack. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/idle/state.h"
+
+#define ROWS_MAX     4096	   /* beyond that, a new name or stack counts in the row without one */
+#define HOLD_NS	     2000000000ull /* activities can be so late */
+#define WORK_MIN     (1u << 12)
+#define WORK_MAX     (1u << 18) /* 14 MiB */
+#define SPANS_MIN    (1u << 14)
+#define SPANS_MAX    (1u << 18) /* 14 MiB */
+#define LAUNCHES_MAX (1u << 18) /* 12 MiB */
+#define BACKLOG_MAX  (1u << 12) /* spans before the first sign of a GPU */
+#define WAITS_MAX    (1u << 16)
+
+static struct idle_state *state_of(struct mdl *m)
+{
+	return mdl_state(m, &feature_idle);
+}
+
+/* ---- rows */
+
+static uint64_t key_of(const struct mxbpf_agg_gpu_idle *r)
+{
+	return r->name_id ^ r->stack_id * 0x9e3779b97f4a7c15ull;
+}
+
+static uint64_t place_of(const struct mxbpf_agg_gpu_idle *r)
+{
+	return (uint64_t)r->h.tgid << 32 | (uint64_t)(r->device & 0xffffff) << 8 | r->cause;
+}
+
+struct mxbpf_agg_gpu_idle *idle_row(struct idle_state *t, const struct mxbpf_agg_gpu_idle *like)
+{
+	struct mxbpf_agg_gpu_idle key = *like, *r;
+	bool added;
+
+	if (buf_count(&t->rows, key) >= ROWS_MAX && !hash_get(&t->row_index, key_of(&key), place_of(&key)))
+		key.name_id = key.stack_id = 0;
+	r = mdl_item_put(&t->row_index, &t->rows, key_of(&key), place_of(&key), sizeof(*r), &added);
+	if (r && added)
+		*r = (struct mxbpf_agg_gpu_idle){
+			.h = {.kind = MXBPF_AGG_GPU_IDLE, .size = sizeof(*r), .tgid = key.h.tgid},
+			.name_id = key.name_id,
+			.stack_id = key.stack_id,
+			.device = key.device,
+			.cause = key.cause,
+		};
+	return r;
+}
+
+static int add(struct idle_state *t, const struct mxbpf_agg_gpu_idle *from)
+{
+	struct mxbpf_agg_gpu_idle *r = idle_row(t, from);
+
+	if (!r)
+		return -ENOMEM;
+	add_sat(&r->ns, from->ns);
+	add_sat(&r->count, from->count);
+	add_sat(&r->looks, from->looks);
+	if (from->last_ns && (!r->last_ns || from->first_ns < r->first_ns))
+		r->first_ns = from->first_ns;
+	r->last_ns = from->last_ns > r->last_ns ? from->last_ns : r->last_ns;
+	return 0;
+}
+
+static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct idle_state *t = state_of(m);
+	const struct mxbpf_agg_gpu_idle *r = (const void *)rec;
+
+	return t && (!r->name_id || !mdl_expect_name(m, r->name_id)) ? add(t, r) : -ENOMEM;
+}
+
+/* ---- what a sweep needs */
+
+static int by_end(const void *va, const void *vb)
+{
+	const struct idle_span *a = va, *b = vb;
+
+	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+}
+
+/* Adds an item. If there are `max`, the older half is forgotten first. */
+static int put(struct buf *b, const void *item, size_t bytes, size_t max)
+{
+	const size_t n = b->len / bytes, left = n / 2;
+
+	if (n >= max) {
+		memmove(b->data, b->data + (n - left) * bytes, left * bytes);
+		b->len = left * bytes;
+	}
+	return buf_put(b, item, bytes);
+}
+
+int idle_on(struct mdl *m)
+{
+	struct idle_state *t = state_of(m);
+
+	if (t)
+		t->on = true;
+	return t ? 0 : -ENOMEM;
+}
+
+int idle_activity(struct mdl *m, const struct mxbpf_activity *a)
+{
+	const uint64_t stream = (uint64_t)a->track.context << 32 | a->track.stream;
+	const struct idle_wait wait = {stream, a->h.ts_ns, a->h.tgid};
+	const struct idle_work work = {.start_ns = a->h.ts_ns,
+				       .end_ns = a->h.ts_ns + a->dur_ns,
+				       .edge_id = a->edge_id,
+				       .name_id = a->name_id,
+				       .stream = stream,
+				       .tgid = a->h.tgid,
+				       .device = a->track.device,
+				       .domain = a->domain,
+				       .copy = a->cls == MXBPF_ACTIVITY_COPY};
+	struct idle_state *t = state_of(m);
+
+	if (!t)
+		return -ENOMEM;
+	t->on = true;
+	if (a->cls == MXBPF_ACTIVITY_SYNC)
+		return a->sync_type == MXBPF_SYNC_STREAM_WAITS ? put(&t->waits, &wait, sizeof(wait), WAITS_MAX) : 0;
+	t->newest_ns = work.start_ns > t->newest_ns ? work.start_ns : t->newest_ns;
+	return buf_put(&t->work, &work, sizeof(work));
+}
+
+int idle_launch(struct mdl *m, const struct mxbpf_launch *l)
+{
+	const struct idle_launch launch = {.start_ns = l->h.ts_ns,
+					   .end_ns = l->h.ts_ns + l->dur_ns,
+					   .edge_id = l->edge_id,
+					   .call_id = l->call_id,
+					   .tgid = l->h.tgid,
+					   .tid = l->tid,
+					   .domain = l->domain};
+	struct idle_state *t = state_of(m);
+
+	if (!t)
+		return -ENOMEM;
+	t->on = true;
+	return put(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
+}
+
+static uint16_t part_of(uint64_t ns, uint64_t nested_ns, uint64_t all_ns)
+{
+	const uint64_t own_ns = ns > nested_ns ? ns - nested_ns : 0;
+
+	return own_ns < all_ns ? (uint16_t)((double)own_ns / (double)all_ns * IDLE_WHOLE) : all_ns ? IDLE_WHOLE : 0;
+}
+
+static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+{
+	struct idle_state *t = state_of(m);
+	struct idle_span span = {.start_ns = s->h.ts_ns,
+				 .end_ns = s->h.ts_ns + s->dur_ns,
+				 .name_id = s->name_id,
+				 .stack_id = s->stack_id,
+				 .tgid = s->h.tgid,
+				 .tid = s->tid,
+				 .cls = s->cls,
+				 .user = s->flags & MXBPF_SPAN_USER,
+				 .async = s->flags & MXBPF_SPAN_ASYNC};
+
+	if (!t)
+		return -ENOMEM;
+	if (s->flags & MXBPF_SPAN_ACCOUNT && !(s->account.flags & MXBPF_ACCOUNT_PART)) {
+		span.runq = part_of(s->account.runq_ns, s->nested.runq_ns, s->self_ns);
+		span.blocked = part_of(s->account.blocked_ns, s->nested.blocked_ns, s->self_ns);
+		if (span.blocked > IDLE_WHOLE - span.runq)
+			span.blocked = (uint16_t)(IDLE_WHOLE - span.runq);
+	}
+	if (put(&t->spans, &span, sizeof(span),
+		t->on ? SIZE_MAX : BACKLOG_MAX)) /* without memory the causes of that time are not known */
+		t->lost_ns = span.end_ns > t->lost_ns ? span.end_ns : t->lost_ns;
+	return 0;
+}
+
+/* Forgets spans of a time that has its causes, and the older half of the others if they are too many. */
+static void forget_spans(struct idle_state *t)
+{
+	struct idle_span *s = (struct idle_span *)t->spans.data;
+	const struct idle_device *d;
+	uint64_t since_ns = UINT64_MAX;
+	size_t i, n = 0;
+
+	for (i = 0; i < buf_count(&t->devices, *d); i++) {
+		d = buf_at(&t->devices, struct idle_device, i);
+		since_ns = d->now_ns < since_ns ? d->now_ns : since_ns;
+	}
+	for (i = 0; t->devices.len && i < buf_count(&t->spans, *s); i++)
+		if (s[i].end_ns > since_ns)
+			s[n++] = s[i];
+	t->spans.len = t->devices.len ? n * sizeof(*s) : t->spans.len;
+	n = buf_count(&t->spans, *s);
+	if (n < SPANS_MAX)
+		return;
+	qsort(s, n, sizeof(*s), by_end);
+	t->lost_ns = s[n / 2 - 1].end_ns > t->lost_ns ? s[n / 2 - 1].end_ns : t->lost_ns;
+	t->spans.len = (n - n / 2) * sizeof(*s);
+	memmove(s, s + n / 2, t->spans.len);
+}
+
+static bool is_due(size_t n, size_t kept, size_t least, size_t most)
+{
+	return n >= least && (n >= 2 * kept || n >= most);
+}
+
+static int by_start(const void *va, const void *vb)
+{
+	const struct idle_work *a = va, *b = vb;
+
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+static int window(struct mdl *m)
+{
+	struct idle_state *t = state_of(m);
+	const size_t nwork = buf_count(&t->work, struct idle_work), nspans = buf_count(&t->spans, struct idle_span);
+	uint64_t until_ns = t->newest_ns > HOLD_NS ? t->newest_ns - HOLD_NS : 0, half_ns;
+	int err;
+
+	if (!is_due(nwork, t->kept_work, WORK_MIN, WORK_MAX) && !is_due(nspans, t->kept_spans, SPANS_MIN, SPANS_MAX))
+		return 0;
+	if (nwork >= WORK_MAX) {
+		qsort(t->work.data, nwork, sizeof(struct idle_work), by_start);
+		half_ns = buf_at(&t->work, struct idle_work, nwork / 2)->start_ns;
+		until_ns = half_ns > until_ns ? half_ns : until_ns;
+	}
+	err = idle_sweep(m, t, until_ns);
+	forget_spans(t);
+	t->kept_work = buf_count(&t->work, struct idle_work);
+	t->kept_spans = buf_count(&t->spans, struct idle_span);
+	return err;
+}
+
+/* ---- the state */
+
+static void state_fini(struct idle_state *t)
+{
+	buf_fini(&t->work);
+	buf_fini(&t->waits);
+	buf_fini(&t->launches);
+	buf_fini(&t->spans);
+	hash_fini(&t->streams);
+	mdl_items_fini(&t->device_index, &t->devices);
+	mdl_items_fini(&t->row_index, &t->rows);
+}
+
+static int copy_buf(struct buf *to, const struct buf *from)
+{
+	return buf_put(to, from->data, from->len);
+}
+
+/* Copies what is kept for a sweep. */
+static int copy_kept(struct idle_state *to, const struct idle_state *from)
+{
+	to->on = from->on;
+	to->kept_work = from->kept_work;
+	to->kept_spans = from->kept_spans;
+	to->newest_ns = from->newest_ns;
+	to->lost_ns = from->lost_ns;
+	if (copy_buf(&to->work, &from->work) || copy_buf(&to->waits, &from->waits) ||
+	    copy_buf(&to->launches, &from->launches) || copy_buf(&to->spans, &from->spans) ||
+	    hash_copy(&to->streams, &from->streams))
+		return -ENOMEM;
+	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
+}
+
+static int copy_state(struct idle_state *to, const struct idle_state *from)
+{
+	if (copy_kept(to, from))
+		return -ENOMEM;
+	return mdl_items_copy(&to->row_index, &to->rows, &from->row_index, &from->rows);
+}
+
+/* Notes between which work a device was seen. */
+static int add_busy(struct idle_state *t, const struct idle_device *d)
+{
+	const struct mxbpf_agg_gpu_idle busy = {
+		.h.tgid = d->tgid, .device = d->device, .first_ns = d->first_ns, .last_ns = d->now_ns};
+
+	return add(t, &busy);
+}
+
+/* Sweeps everything. */
+static int finish(const struct mdl *m, struct idle_state *t)
+{
+	size_t i;
+	int err = t->work.len || t->devices.len ? idle_sweep(m, t, UINT64_MAX) : 0;
+
+	for (i = 0; !err && i < buf_count(&t->devices, struct idle_device); i++)
+		err = add_busy(t, buf_at(&t->devices, struct idle_device, i));
+	return err;
+}
+
+int idle_rows(const struct mdl *m, struct buf *out)
+{
+	const struct idle_state *t = mdl_state_of(m, &feature_idle);
+	struct idle_state all = {.on = false};
+	int err;
+
+	if (!t || (!t->on && !t->rows.len))
+		return 0;
+	err = copy_state(&all, t);
+	err = err ? err : finish(m, &all);
+	err = err ? err : copy_buf(out, &all.rows);
+	state_fini(&all);
+	return err;
+}
+
+static int copy(struct mdl *to, const struct mdl *from)
+{
+	struct idle_state *t = state_of(to);
+
+	return t ? copy_state(t, mdl_state_of(from, &feature_idle)) : -ENOMEM;
+}
+
+/* What is pending counts in `from`. `to` begins with the work that each device had then. */
+static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+{
+	struct idle_state *t = state_of(to), *f = state_of(from);
+	struct idle_device *d;
+	size_t i;
+
+	if (!t || finish(from, f) || copy_kept(t, f))
+		return -ENOMEM;
+	for (i = 0; i < buf_count(&t->devices, *d); i++) {
+		d = buf_at(&t->devices, struct idle_device, i);
+		d->first_ns = d->now_ns;
+	}
+	forget_spans(t);
+	mdl_items_fini(&f->device_index, &f->devices);
+	f->device_index = (struct hash){0};
+	f->devices = (struct buf){0};
+	return 0;
+}
+
+static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
+{
+	const struct idle_state *t = mdl_state_of(m, &feature_idle);
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(&t->rows, struct mxbpf_agg_gpu_idle); i++)
+		err = fn(ctx, buf_at(&t->rows, struct mxbpf_agg_gpu_idle, i)->h.tgid);
+	return err;
+}
+
+static void fini(struct mdl *m)
+{
+	state_fini(state_of(m));
+}
+
+const struct mdl_feature feature_idle = {
+	.state_bytes = sizeof(struct idle_state),
+	.by_process = true, /* each process numbers its devices itself */
+	.kinds = {{MXBPF_AGG_GPU_IDLE, fold}},
+	.span = span,
+	.window = window,
+	.emit = idle_rows,
+	.copy = copy,
+	.move = move,
+	.processes = processes,
+	.fini = fini,
+};

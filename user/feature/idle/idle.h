@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why GPUs ran nothing: their idle time by cause. */
+#ifndef FEATURE_IDLE_H
+#define FEATURE_IDLE_H
+
+#include "model/feature.h"
+#include "mxbpf_track.h"
+
+extern const struct mdl_feature feature_idle;
+extern const struct view_sheet sheet_gpu_idle;
+
+/* From now on spans are kept: there is a GPU. Returns 0 or -ENOMEM. */
+int idle_on(struct mdl *m);
+/* Take what the feature `activity` folds. Return 0 or -ENOMEM. */
+int idle_activity(struct mdl *m, const struct mxbpf_activity *a);
+int idle_launch(struct mdl *m, const struct mxbpf_launch *l);
+
+/* Appends struct mxbpf_agg_gpu_idle in no order. Returns 0 or -ENOMEM. */
+int idle_rows(const struct mdl *m, struct buf *out);
+
+#endif

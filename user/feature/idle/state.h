@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the feature. Activities, launches and spans come out of order, so they are kept for a while, and then
+ * swept in the order of time.
+ */
+#ifndef FEATURE_IDLE_STATE_H
+#define FEATURE_IDLE_STATE_H
+
+#include "feature/idle/idle.h"
+
+/* A kernel, a set or a copy. */
+struct idle_work {
+	uint64_t start_ns, end_ns;
+	uint64_t edge_id, name_id;
+	uint64_t stream; /* context and stream */
+	uint32_t tgid, device;
+	uint16_t domain;
+	bool copy;
+};
+
+/* A stream was told to wait for an event. */
+struct idle_wait {
+	uint64_t stream, ns;
+	uint32_t tgid;
+};
+
+struct idle_launch {
+	uint64_t start_ns, end_ns; /* of the call */
+	uint64_t edge_id, call_id;
+	uint32_t tgid, tid;
+	uint16_t domain;
+};
+
+struct idle_span {
+	uint64_t start_ns, end_ns;
+	uint64_t name_id, stack_id;
+	uint32_t tgid, tid;
+	uint16_t runq, blocked; /* parts of its self time, in 1/IDLE_WHOLE */
+	uint8_t cls;
+	bool user, async;
+};
+#define IDLE_WHOLE 32768u
+
+struct idle_device {
+	uint32_t tgid, device;
+	uint64_t first_ns, now_ns;		  /* start of its first work; all time before now_ns has its row */
+	uint64_t compute_until_ns, copy_until_ns; /* ends of the latest kernel or set, and copy */
+	uint64_t copy_name;
+};
+
+struct idle_state {
+	bool on;		      /* a sign of a GPU was seen: all spans are kept, not only the last ones */
+	struct buf work;	      /* struct idle_work */
+	struct buf waits;	      /* struct idle_wait */
+	struct buf launches;	      /* struct idle_launch */
+	struct buf spans;	      /* struct idle_span */
+	size_t kept_work, kept_spans; /* those that the last sweep left */
+	uint64_t newest_ns;	      /* latest start of an activity */
+	uint64_t lost_ns;	      /* latest end of a span that was forgotten */
+	struct hash device_index;     /* (process and device, 0) -> 1 + index in devices */
+	struct buf devices;	      /* struct idle_device */
+	struct hash streams;	      /* (stream, process and device) -> start of its last launch */
+	struct hash row_index;	      /* (name and stack, process, device and cause) -> 1 + index in rows */
+	struct buf rows;	      /* struct mxbpf_agg_gpu_idle */
+};
+
+/* fold.c: returns the row of a cause, or NULL if out of memory. */
+struct mxbpf_agg_gpu_idle *idle_row(struct idle_state *t, const struct mxbpf_agg_gpu_idle *like);
+
+/*
+ * sweep.c: gives the time until the last work that starts before until_ns to its causes, and removes that work.
+ * UINT64_MAX: all of it. Returns 0 or -ENOMEM.
+ */
+int idle_sweep(const struct mdl *m, struct idle_state *t, uint64_t until_ns);
+
+/* ---- threads.c: what threads did */
+
+/* A piece of time of a thread in which it did one thing. */
+struct idle_piece {
+	uint64_t start_ns, end_ns;
+	uint64_t since_ns; /* start of the call that says so */
+	uint64_t name_id, stack_id;
+	uint32_t tgid, tid;
+	uint16_t runq, blocked; /* as in struct idle_span */
+	uint8_t cause;		/* enum mxbpf_idle_cause: DATA, OPERATOR, COLLECTIVE or HOST */
+};
+
+struct idle_threads {
+	struct buf pieces;    /* struct idle_piece, by process, thread and time; they do not overlap */
+	struct buf exchanges; /* struct idle_span by process and end: exchanges with other processes, on any thread */
+};
+
+/* Sorts `spans`. Returns 0 or -ENOMEM. */
+int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_threads *to);
+void idle_threads_fini(struct idle_threads *t);
+/* Returns the piece of a thread at a moment, or NULL if it was in no call. *end_ns receives until when that holds. */
+const struct idle_piece *idle_piece_at(const struct idle_threads *t, uint32_t tgid, uint32_t tid, uint64_t ns,
+				       uint64_t *end_ns);
+/*
+ * Finds the time in [from_ns, *to_ns) in which a thread that was in no call waited for an exchange: it went on soon
+ * after the exchange had ended. Returns false if there is none.
+ */
+bool idle_exchange_in(const struct idle_threads *t, uint32_t tgid, uint64_t from_ns, uint64_t to_ns,
+		      struct idle_span *found);
+
+#endif
