@@ -208,7 +208,8 @@ static void test_launch(void)
 		CHECK(!strcmp(found(&f), "gpu_idle"));
 		CHECK(has(&f.list[0].text, "The GPU is idle in 90% of the time, which no other finding explains"));
 		CHECK(!has(&f.list[0].text, "no iterations") &&
-		      has(&f.list[0].evidence, "/app/t.py(7): main, 100% of 30"));
+		      has(&f.list[0].evidence, "/app/t.py(7): main, 100% of 30") &&
+		      has(&f.list[0].evidence, "looks; the program's own code, 100% of the idle time"));
 		end(&f);
 		begin(MXBPF_PART_DATA, 40); /* less than a half of what the GPU is idle */
 		kernels(20, 500000, 8000);

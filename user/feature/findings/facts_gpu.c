@@ -5,6 +5,7 @@
 
 #include "feature/activity/activity.h"
 #include "feature/findings/findings.h"
+#include "feature/idle/idle.h"
 
 static int add_devices(const struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
@@ -83,6 +84,21 @@ static void add_waits(const struct mdl *m, struct facts *f)
 	}
 }
 
+static int add_causes(const struct mdl *m, struct facts *f)
+{
+	const struct mxbpf_agg_gpu_idle *r;
+	struct buf all = {0};
+	const int err = idle_rows(m, &all);
+	size_t i;
+
+	for (i = 0; !err && i < buf_count(&all, *r); i++) {
+		r = buf_at(&all, struct mxbpf_agg_gpu_idle, i);
+		add_sat(&f->gpu.cause_ns[r->cause], r->ns);
+	}
+	buf_fini(&all);
+	return err;
+}
+
 int facts_gpu(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	const int err = add_devices(m, s, f);
@@ -95,5 +111,5 @@ int facts_gpu(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	add_activities(m, f);
 	add_launches(m, f);
 	add_waits(m, f);
-	return 0;
+	return add_causes(m, f);
 }

@@ -10,6 +10,7 @@
 #include "model/feature.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_step.h"
+#include "mxbpf_track.h"
 
 extern const struct view_sheet sheet_findings;
 
@@ -125,7 +126,8 @@ struct facts {
 		struct fact_operator launching[FACTS_OPERATORS_MAX]; /* operators that launch the most kernels */
 		uint64_t launches, latency_p50_ns;		/* from the launch to the begin of its first activity */
 		uint64_t pageable, pageable_ns, pageable_bytes; /* copies from or to pageable memory */
-		uint64_t waits, wait_ns; /* calls of CUDA in which the loop's thread waited for a GPU */
+		uint64_t cause_ns[MXBPF_IDLE_CAUSES]; /* why nothing ran between the first and the last work */
+		uint64_t waits, wait_ns;	      /* calls of CUDA in which the loop's thread waited for a GPU */
 	} gpu;
 
 	/* Iterations that take much longer than the others. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The rules. A row is a rule; its threshold is tested on jobs with that fault and on healthy ones (tests/planted/). */
 #include "feature/findings/findings.h"
+#include "feature/idle/idle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -247,9 +248,20 @@ static void gpu_idle_say(const struct facts *f, struct buf *b)
 		buf_printf(b, "; no iterations were recognised");
 }
 
+/* Names the cause with the most of the idle time, if it has a half of it. */
 static void gpu_idle_evidence(const struct facts *f, struct buf *b)
 {
+	uint64_t all_ns = 0;
+	unsigned i, most = MXBPF_IDLE_DATA;
+
+	for (i = MXBPF_IDLE_DATA; i < MXBPF_IDLE_CAUSES; i++) {
+		add_sat(&all_ns, f->gpu.cause_ns[i]);
+		most = f->gpu.cause_ns[i] > f->gpu.cause_ns[most] ? i : most;
+	}
 	put_line(&f->any_line, b);
+	if (f->gpu.cause_ns[most] && f->gpu.cause_ns[most] >= all_ns / 2)
+		buf_printf(b, "%s%s, %.0f%% of the idle time", f->any_line.looks ? "; " : "", idle_cause_words[most],
+			   100 * facts_share((double)f->gpu.cause_ns[most], (double)all_ns));
 }
 
 /* ---- other processes of the job */

@@ -21,6 +21,23 @@ static struct idle_state *state_of(struct mdl *m)
 	return mdl_state(m, &feature_idle);
 }
 
+/* ---- for people */
+
+const char *const idle_cause_words[MXBPF_IDLE_CAUSES] = {
+	[MXBPF_IDLE_BUSY] = "busy",
+	[MXBPF_IDLE_DATA] = "waits for data",
+	[MXBPF_IDLE_PYTHON] = "the program's own code",
+	[MXBPF_IDLE_OPERATOR] = "operators on the CPU",
+	[MXBPF_IDLE_BLOCKED] = "blocked in operators",
+	[MXBPF_IDLE_RUNQ] = "operators without a CPU",
+	[MXBPF_IDLE_LAUNCH] = "launch under way",
+	[MXBPF_IDLE_COPY] = "only copies",
+	[MXBPF_IDLE_EVENT] = "waits for an event",
+	[MXBPF_IDLE_COLLECTIVE] = "waits for other processes",
+	[MXBPF_IDLE_HOST] = "host waits for the GPU",
+	[MXBPF_IDLE_UNKNOWN] = "not known",
+};
+
 /* ---- rows */
 
 static uint64_t key_of(const struct mxbpf_agg_gpu_idle *r)

@@ -15,6 +15,8 @@ int idle_on(struct mdl *m);
 int idle_activity(struct mdl *m, const struct mxbpf_activity *a);
 int idle_launch(struct mdl *m, const struct mxbpf_launch *l);
 
+/* The causes for people: "waits for data". */
+extern const char *const idle_cause_words[MXBPF_IDLE_CAUSES];
 /* Appends struct mxbpf_agg_gpu_idle in no order. Returns 0 or -ENOMEM. */
 int idle_rows(const struct mdl *m, struct buf *out);
 

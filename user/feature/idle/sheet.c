@@ -34,22 +34,6 @@ static const char *const words[] = {
 	[EDGES] = "edges",
 };
 
-static const char *const texts[] = {
-	[MXBPF_IDLE_BUSY] = "busy",
-	[MXBPF_IDLE_DATA] = "waits for data",
-	[MXBPF_IDLE_PYTHON] = "the program's own code",
-	[MXBPF_IDLE_OPERATOR] = "operators on the CPU",
-	[MXBPF_IDLE_BLOCKED] = "blocked in operators",
-	[MXBPF_IDLE_RUNQ] = "operators without a CPU",
-	[MXBPF_IDLE_LAUNCH] = "launch under way",
-	[MXBPF_IDLE_COPY] = "only copies",
-	[MXBPF_IDLE_EVENT] = "waits for an event",
-	[MXBPF_IDLE_COLLECTIVE] = "waits for other processes",
-	[MXBPF_IDLE_HOST] = "host waits for the GPU",
-	[MXBPF_IDLE_UNKNOWN] = "not known",
-	[EDGES] = "before and after all work",
-};
-
 struct name {
 	struct view_text name;
 	uint64_t name_id, ns;
@@ -266,7 +250,7 @@ static void put_texts(const struct view *s, struct row *r, bool processes)
 		snprintf(process, sizeof(process), "%s ", gpu_owner(s, r->tgid, owner));
 	snprintf(r->text, sizeof(r->text), "%sGPU %" PRIu32, process, r->device);
 	r->gpu = view_word(r->text);
-	r->cause = view_word(texts[r->which]);
+	r->cause = view_word(r->which < MXBPF_IDLE_CAUSES ? idle_cause_words[r->which] : "before and after all work");
 	for (i = 0; i < r->by.n; i++)
 		r->names[i].name.data = mdl_name(s->in->model, r->names[i].name_id, &r->names[i].name.len);
 	if (r->by.n)
