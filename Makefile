@@ -54,7 +54,7 @@ VENDOR_CFLAGS := $(addprefix -isystem ,$(wildcard vendor/*/include))
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -ffile-prefix-map=$(CURDIR)/=
 
-SRC   := $(filter-out user/agent/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c))) $(VENDOR)
+SRC   := $(filter-out user/agent/lib/% user/nvtx/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c))) $(VENDOR)
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
@@ -118,6 +118,15 @@ $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) $(wildcard 
 
 $(O)/obj/user/agent/image.o: $(O)/gen/agent.so $(wildcard user/agent/*.py)
 $(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen -Wa,-Iuser/agent
+
+# The injection library of NVTX: the same rules.
+$(O)/gen/nvtx.so: $(wildcard user/nvtx/lib/*.c)
+	$(call say,AGENT,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,--build-id=sha1,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc
+
+$(O)/obj/user/nvtx/nvtx.o: $(O)/gen/nvtx.so
+$(O)/obj/user/nvtx/nvtx.o: CFLAGS += -Wa,-I$(O)/gen
 
 $(O)/obj/user/view/page/assets.o: $(wildcard share/page/*.css share/page/*.js share/page/vendor/*)
 $(O)/obj/user/view/page/assets.o: CFLAGS += -Wa,-Ishare/page

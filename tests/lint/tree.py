@@ -21,6 +21,7 @@ ROOMS = {
     'plan': ('adapter base elf insn target', 'elf.h'),
     'job': ('base target', ''),
     'kineto': ('base target', ''),
+    'nvtx': ('base', ''),
     'attach': ('base feature.read plan', 'bpf/ mxbpf.skel.h'),
     'records': ('base', ''),
     'agent': ('adapter attach base elf now plan python records target', 'bpf/ elf.h'),
@@ -45,7 +46,7 @@ ROOMS = {
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
-    'session': ('adapter agent attach base elf feature.fold feature.read job model plan python record records source symbols target', ''),
+    'session': ('adapter agent attach base elf feature.fold feature.read job model nvtx plan python record records source symbols target', ''),
     # The life of targets. session/priv.h declares what the session calls of it.
     'targets': ('adapter agent attach base feature.read job model plan session source symbols target', ''),
     'serve': ('base', 'microhttpd.h'),
@@ -61,7 +62,7 @@ FEATURE_FILES = (
     ('feature.options', r'options[.]c'),
 )
 # These rooms know nothing of events, so they may not include a contract.
-NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'serve', 'push'}
+NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'nvtx', 'serve', 'push'}
 LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'nanoarrow/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h', 'microhttpd.h', 'curl/')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 

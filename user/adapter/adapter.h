@@ -12,7 +12,7 @@ extern const struct adp adapter_mxnet, adapter_pytorch;
 
 extern const struct adp *const adapters[]; /* NULL-terminated */
 
-/* Rows that are used in addition to those of every runtime. The last one has no name. */
-extern const struct adp_probe adapter_openmp, adapter_cuda[];
+/* Rows that are used in addition to those of every runtime. The last one of a table has no name. */
+extern const struct adp_probe adapter_openmp, adapter_cuda[], adapter_nvtx[];
 
 #endif

@@ -329,7 +329,8 @@ static int resolve_in_lib(struct tgt *t, struct plan *plan, struct plan_probe *p
 	p->first_func = plan->funcs.len ? (uint32_t)buf_count(&plan->funcs, uint64_t) : 1;
 	if (p->row->each_lib) { /* such libraries come later, and their programs must be loaded then */
 		plan->endless[p - plan->probes] = plan->rows[p - plan->probes];
-		plan->endless[p - plan->probes].end = MXBPF_END_NEXT;
+		if (p->row->row.end == MXBPF_END_CUT)
+			plan->endless[p - plan->probes].end = MXBPF_END_NEXT;
 		return 0;
 	}
 	if (p->row->teams)
@@ -584,13 +585,16 @@ static void forget_tables(struct tgt *t, const struct plan *p)
 /* Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. */
 static const struct adp_probe *shared_row(unsigned groups, size_t i)
 {
-	const struct adp_probe *row = adapter_cuda;
+	static const struct adp_probe *const tables[] = {adapter_cuda, adapter_nvtx};
+	const struct adp_probe *row;
+	size_t k;
 
 	if (groups & PROBE_OMP && !i--)
 		return &adapter_openmp;
-	for (; row->name; row++)
-		if (row->group & groups && !i--)
-			return row;
+	for (k = 0; k < sizeof(tables) / sizeof(tables[0]); k++)
+		for (row = tables[k]; row->name; row++)
+			if (row->group & groups && !i--)
+				return row;
 	return NULL;
 }
 

@@ -125,6 +125,7 @@ struct adp_probe {
 	const char *each_lib;	/* or every library with such a path, even later; its name is added to span_name */
 	/* With each_lib: only, or not, in a process that has mapped a library with such a basename. */
 	const char *with_lib, *unless_lib;
+	bool beside; /* with each_lib: a library is probed by this row as well as by others of the group */
 	/*
 	 * With each_lib: functions of a C API that call nothing of the program. If the library shows no trace of
 	 * exceptions, a return probe ends their spans.

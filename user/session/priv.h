@@ -110,6 +110,7 @@ struct session {
 	unsigned details;      /* mask of enum mxbpf_detail, of spans of the first build */
 	unsigned counters;     /* mask of ctr_name()s that are counted */
 	struct launch launch;  /* the command; pid 0: none */
+	bool nvtx;	       /* the command has an injection library for NVTX */
 	struct follow *follow; /* NULL: only the target is watched */
 	struct ses_target targets[SES_TARGETS_MAX];
 	unsigned ntargets;				 /* at least 1; the first may not be found yet */

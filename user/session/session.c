@@ -9,6 +9,7 @@
 #include "attach/watch.h"
 #include "base/memory.h"
 #include "base/out.h"
+#include "nvtx/nvtx.h"
 #include "session/priv.h"
 #include "source/account.h"
 #include "source/agent_cost.h"
@@ -123,6 +124,23 @@ static const struct ses_window *window_of(const struct ses_opts *o)
 	return w ? w : ses_app_window.asked(o) ? &ses_app_window : &ses_one_window;
 }
 
+/* Starts the command, which waits. With --agent and --gpu, code of mxbpf may enter it, and that includes NVTX's tool.
+ */
+static int launch(struct session *ses, struct err *e)
+{
+	const struct ses_opts *o = ses->o;
+	int nvtx = (o->agent || o->gpu) && o->probes & PROBE_MARK ? nvtx_offer() : -ENOTSUP, err;
+
+	ses->nvtx = nvtx >= 0;
+	if (nvtx == -EBUSY)
+		ses_note(ses, "NVTX has another tool: ranges are recorded only in libraries that export its functions");
+	else if (nvtx < 0 && nvtx != -ENOTSUP)
+		ses_note(ses, "cannot give the command a library for NVTX: %s", strerror(-nvtx));
+	err = launch_prepare(&ses->launch, o->command, o->command_to_stderr, e);
+	nvtx_withdraw(nvtx);
+	return err;
+}
+
 int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session **ses, struct err *e)
 {
 	/* If there is no backend, att_load() says why. */
@@ -153,7 +171,7 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 			       backend->probes_max, backend->name);
 	pthread_mutex_init(&new->lock, NULL);
 	new->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
-	return o->command ? launch_prepare(&new->launch, o->command, o->command_to_stderr, e) : 0;
+	return o->command ? launch(new, e) : 0;
 }
 
 void ses_wake_by(struct session *ses, int fd)

@@ -26,18 +26,20 @@ static bool is_mapped(struct tgt *t, const struct plan_probe *p)
 	return false;
 }
 
-/* To watch the loader takes time at the end. A job that has not mapped CUDA with its runtime will hardly do so later.
+/*
+ * To watch the loader takes time at the end. A job that has not mapped CUDA or NVTX with its runtime will hardly do so
+ * later, except for the injection library of a command.
  */
 bool ses_late_wanted(const struct ses_build *b)
 {
 	const struct ses_target *of = b->of;
 	const struct plan_probe *p;
 
-	if (b->ses->o->gpu) /* each process that maps CUDA's driver */
+	if (b->ses->o->gpu || b->ses->nvtx) /* each process that maps CUDA's driver, or uses NVTX */
 		return true;
 	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
 		if (p->wanted && p->row->each_lib &&
-		    (!(p->row->group & (PROBE_CUDA | PROBE_LAUNCH)) || is_mapped(of->tgt, p)))
+		    (!(p->row->group & (PROBE_CUDA | PROBE_LAUNCH | PROBE_MARK)) || is_mapped(of->tgt, p)))
 			return true;
 	return false;
 }
@@ -81,21 +83,34 @@ static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
 	return 0;
 }
 
+static int describe_lib(struct mdl_session *s, const char *path)
+{
+	struct mdl_lib *libs;
+	unsigned i;
+
+	for (i = 0; i < s->nlibs; i++)
+		if (!strcmp(s->libs[i].path, path))
+			return 0;
+	libs = realloc(s->libs, (s->nlibs + 1) * sizeof(*libs));
+	if (!libs)
+		return -ENOMEM;
+	s->libs = libs;
+	libs[s->nlibs] = (struct mdl_lib){strdup(path), strdup(""), strdup("")};
+	if (!libs[s->nlibs].path || !libs[s->nlibs].build_id || !libs[s->nlibs].runtime)
+		return -ENOMEM;
+	s->nlibs++;
+	return 0;
+}
+
 /* Adds the library to the session's description, and the title of the table that its calls go to. */
 static int describe(struct ses_build *b, const struct late_lib *lib)
 {
 	const struct adp *a = b->of->plan.adp;
 	unsigned cls = lib->plan.rows[0].cls;
 	struct mdl_session *s = &b->ses->about;
-	struct mdl_lib *libs = realloc(s->libs, (s->nlibs + 1) * sizeof(*libs));
 
-	if (!libs)
+	if (describe_lib(s, lib->lib.path))
 		return -ENOMEM;
-	s->libs = libs;
-	libs[s->nlibs] = (struct mdl_lib){strdup(lib->lib.path), strdup(""), strdup("")};
-	if (!libs[s->nlibs].path || !libs[s->nlibs].build_id || !libs[s->nlibs].runtime)
-		return -ENOMEM;
-	s->nlibs++;
 	if (lib->plan.rows[0].action != MXBPF_ACT_OPEN || s->class_title[cls])
 		return 0;
 	if (cls == MXBPF_CLASS_CUDA &&
@@ -220,27 +235,35 @@ static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
 		b->ses->about.late_libs++;
 }
 
-void ses_late_look(struct ses_build *b, struct tgt *t)
+/* Probes a library by the first row that is for it, and by all rows that are used beside others. */
+static void look_at(struct ses_build *b, struct tgt *t, struct tgt_lib *lib)
 {
 	const struct plan *plan = &b->of->plan;
 	const struct plan_probe *p;
-	struct tgt_lib *lib;
-	size_t i;
+	bool found = false;
 	int index;
 
-	b->late.looked = true;
-	ses_gpu_look(b->ses, t);
-	for (i = 0; i < tgt_nlibs(t); i++) {
-		lib = tgt_lib(t, i);
-		for (p = plan->probes; p < plan->probes + plan->nprobes; p++)
-			if (p->row->group != (b->late.counts ? PROBE_CUDA : PROBE_LAUNCH) && plan_is_late(p, t, lib))
-				break;
-		if (p == plan->probes + plan->nprobes || is_probed(b, tgt_pid(t), lib, p->row->group))
+	for (p = plan->probes; p < plan->probes + plan->nprobes; p++) {
+		if (p->row->group == (b->late.counts ? PROBE_CUDA : PROBE_LAUNCH) || !plan_is_late(p, t, lib) ||
+		    (found && !p->row->beside))
+			continue;
+		found = true;
+		if (!p->row->beside && is_probed(b, tgt_pid(t), lib, p->row->group))
 			continue;
 		index = lib_of(b, t, lib, p);
 		if (index >= 0)
 			attach_lib(b, tgt_pid(t), (unsigned)index);
 	}
+}
+
+void ses_late_look(struct ses_build *b, struct tgt *t)
+{
+	size_t i;
+
+	b->late.looked = true;
+	ses_gpu_look(b->ses, t);
+	for (i = 0; i < tgt_nlibs(t); i++)
+		look_at(b, t, tgt_lib(t, i));
 }
 
 /* Removes the probes of a group from all processes. */

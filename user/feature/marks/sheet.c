@@ -127,7 +127,9 @@ static void above_instants(struct view *s, const void *table, const char *prefix
 /* True if they are possible: all tables of a series need the same columns. */
 static bool when(const struct view *s)
 {
-	return s->in->session->class_title[MXBPF_CLASS_TASK];
+	char *const *title = s->in->session->class_title;
+
+	return title[MXBPF_CLASS_TASK] || title[MXBPF_CLASS_EVENT];
 }
 
 /* Words for the kinds of instants. */

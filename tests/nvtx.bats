@@ -1,0 +1,50 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Ranges and marks of NVTX: by probes in a running process, and by the injection library in a launched command.
+
+load helpers
+
+N=$REPO/tests/nvtx
+
+setup() {
+	need_root
+	need_torch
+	[[ -d $O/deps/nvtx ]] || skip "no NVTX at $O/deps/nvtx: run tests/setup.sh"
+	PYTHONPATH=$(echo "$O"/deps/nvtx/lib/python3*/site-packages)
+	NVTX=$PYTHONPATH/nvidia/nvtx
+	export PYTHONPATH
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# Builds a library of ranges.c: with the functions that the headers define, or with those of libnvToolsExt.
+header() { cc -O1 -shared -fPIC -I"$NVTX/include" -D_GNU_SOURCE -o header.so "$N/ranges.c" -ldl; }
+exported() { cc -O1 -shared -fPIC -DEXPORTED -I"$NVTX/include" -D_GNU_SOURCE -o exported.so "$N/ranges.c" "$NVTX/lib/libnvToolsExt.so.1" -Wl,-rpath,"$NVTX/lib"; }
+
+counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
+
+@test "Ranges of a running process that uses libnvToolsExt are recorded by probes, each at its thread and time" {
+	exported
+	start_ready job "$PYTHON_TORCH" "$N/job.py" 50 0 "$PWD/exported.so" >/dev/null
+	start_mxbpf record --pid "$READY_PID" -o r.mxd
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" export r.mxd -o t.json
+	python3 "$N/compare.py" t.json exported.so.told
+	"$MXBPF" report r.mxd --format json >r.json
+	expect_same '{"inner":100,"outer":100}' "$(jq -S -c . <(counts r.json))"
+	jq -e '.loss | .dropped + .unmatched == 0' r.json
+}
+
+@test "A launched command with --agent has all ranges and marks, of headers, libraries and Python, once each" {
+	header
+	exported
+	GO=1 "$MXBPF" record --agent -o r.mxd -- "$PYTHON_TORCH" "$N/job.py" 50 1 "$PWD/header.so" "$PWD/exported.so" python >job.out
+	"$MXBPF" export r.mxd -o t.json
+	python3 "$N/compare.py" t.json header.so.told exported.so.told
+	"$MXBPF" report r.mxd --format json >r.json
+	jq -e '.loss.dropped == 0' r.json
+	expect_same '{"add":50,"inner":200,"outer":200,"overlapping":200,"reg: registered":100,"registered":100,"started":200,"train: step":50,"wide é":200}' \
+		"$(jq -S -c . <(counts r.json))"
+	jq -e '[.instants[] | [.name, .count]] == [["here", 200]]' r.json
+}

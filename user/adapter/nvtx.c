@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Ranges and marks of NVTX, shared by all runtimes. The program calls functions that libnvToolsExt or libnvtx3interop
+ * export, or functions that NVIDIA's headers define in each library. The former are probed. The latter can be seen only
+ * if a tool was there at the library's first call: mxbpf's own injection library (user/nvtx/lib/), which calls a
+ * function with a name of mxbpf for each event.
+ */
+#include "adapter/adapter.h"
+
+/* "/memfd:mxbpf/libnvtx.so" is the injection library. */
+#define LIBS .each_lib = "*/libnv[Tt]*.so*"
+#define MEMBER(f)                                                                                                      \
+	{                                                                                                              \
+#f, #f                                                                                                 \
+	}
+#define SHARED .group = PROBE_MARK, .optional = true, .any_build = true, .beside = true
+#define RANGE                                                                                                          \
+	.action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_EVENT, .span_flags = MXBPF_SPAN_USER,                             \
+	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_STACK
+#define PUSHED RANGE, .end = MXBPF_END_PAIR, .unscoped = 1
+#define TITLE  .title = "NVTX range"
+
+/*
+ * A range's name in the structure of an event (nvtxEventAttributes_t). The pointer leads to the text, also if it is a
+ * string that was registered with the injection library. Without a tool, a registered string is NULL.
+ */
+#define AT_MESSAGE .nderef = 1, .off = {40}
+
+/* A name of wide characters is cut after the first one, if that is of ASCII. */
+static const struct adp_member pushes[] = {
+	MEMBER(mxbpf_nvtx_push), MEMBER(nvtxRangePushA), MEMBER(nvtxRangePushW), {NULL, NULL}};
+static const struct adp_member pushes_ex[] = {MEMBER(nvtxRangePushEx), {NULL, NULL}};
+static const struct adp_member pushes_domain[] = {MEMBER(nvtxDomainRangePushEx), {NULL, NULL}};
+static const struct adp_member pops[] = {
+	MEMBER(mxbpf_nvtx_pop), MEMBER(nvtxRangePop), MEMBER(nvtxDomainRangePop), {NULL, NULL}};
+static const struct adp_member starts[] = {MEMBER(mxbpf_nvtx_start), {NULL, NULL}};
+static const struct adp_member ends[] = {MEMBER(mxbpf_nvtx_end), {NULL, NULL}};
+static const struct adp_member marks[] = {MEMBER(mxbpf_nvtx_mark), {NULL, NULL}};
+
+/* Rows that end ranges come first, so no range is open whose end is not probed yet. */
+const struct adp_probe adapter_nvtx[] = {
+	{.name = "nvtx.pop",
+	 LIBS,
+	 SHARED,
+	 .family = {.members = pops},
+	 .row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_EVENT}},
+	{.name = "nvtx.end",
+	 LIBS,
+	 SHARED,
+	 .family = {.members = ends},
+	 .row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_EVENT, .key = {.base = MXBPF_BASE_ARG1}}},
+	{.name = "nvtx.push",
+	 LIBS,
+	 SHARED,
+	 TITLE,
+	 .family = {.members = pushes},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1}}},
+	{.name = "nvtx.push_ex",
+	 LIBS,
+	 SHARED,
+	 TITLE,
+	 .family = {.members = pushes_ex},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1, AT_MESSAGE}}},
+	{.name = "nvtx.push_domain",
+	 LIBS,
+	 SHARED,
+	 TITLE,
+	 .family = {.members = pushes_domain},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG2, AT_MESSAGE}}},
+	/* (name, number). Such ranges may overlap, and end on another thread. */
+	{.name = "nvtx.start",
+	 LIBS,
+	 SHARED,
+	 TITLE,
+	 .family = {.members = starts},
+	 .row = {RANGE, .end = MXBPF_END_KEY, .name = {.base = MXBPF_BASE_ARG1}, .key = {.base = MXBPF_BASE_ARG2}}},
+	/* (domain, name, scope) */
+	{.name = "nvtx.mark", LIBS, SHARED, .family = {.members = marks}, .row = {.action = MXBPF_ACT_MARK_INSTANT}},
+	{.name = NULL},
+};
