@@ -47,4 +47,34 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	expect_same '{"add":50,"inner":200,"outer":200,"overlapping":200,"reg: registered":100,"registered":100,"started":200,"train: step":50,"wide é":200}' \
 		"$(jq -S -c . <(counts r.json))"
 	jq -e '[.instants[] | [.name, .count]] == [["here", 200]]' r.json
+	# Nothing is said of rows that found their functions, or wait for them.
+	run "$MXBPF" report r.mxd
+	[[ $output != *nvtx.* ]]
+}
+
+@test "A tool that NVTX_INJECTION64_PATH names already stays, gets all calls, and a line says so" {
+	header
+	cc -shared -fPIC -I"$NVTX/include" -o tool.so "$N/tool.c"
+	NVTX_INJECTION64_PATH=$PWD/tool.so TOOL_OUT=$PWD/tool.out GO=1 "$MXBPF" record --agent -o r.mxd -- \
+		"$PYTHON_TORCH" "$N/job.py" 5 0 "$PWD/header.so" 2>err.txt
+	grep -q 'NVTX has another tool' err.txt
+	expect_same 'pushes 20 pops 20' "$(<tool.out)"
+	"$MXBPF" report r.mxd --format json | jq -e '.tables | has("NVTX range") | not'
+}
+
+@test "A command that closes the library's descriptor runs to its end, as without a tool" {
+	header
+	GO=1 "$MXBPF" record --agent -o r.mxd -- bash -c \
+		'fd=${NVTX_INJECTION64_PATH##*/}; eval "exec $fd>&-"; exec "$@"' - \
+		"$PYTHON_TORCH" "$N/job.py" 5 0 "$PWD/header.so" >job.out
+	[[ $(tail -n 1 job.out) == done && $(wc -l <header.so.told) == 20 ]]
+	"$MXBPF" report r.mxd --format json | jq -e '.tables | has("NVTX range") | not'
+}
+
+@test "Without --agent and --gpu, a launched command gets no library, and libnvToolsExt is probed all the same" {
+	header
+	exported
+	GO=1 "$MXBPF" record -o r.mxd -- "$PYTHON_TORCH" "$N/job.py" 5 0 "$PWD/header.so" "$PWD/exported.so"
+	"$MXBPF" report r.mxd --format json >r.json
+	expect_same '{"inner":10,"outer":10}' "$(jq -S -c . <(counts r.json))"
 }

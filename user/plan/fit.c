@@ -81,7 +81,7 @@ static bool ends_pairs(const struct plan *plan, uint8_t cls)
 	return false;
 }
 
-/* Spans that never end would fill the stacks of their threads. */
+/* Spans that never end would fill the stacks of their threads. The ends in later libraries come with the libraries. */
 static void drop_endless_pairs(struct plan *plan)
 {
 	size_t i;
@@ -90,8 +90,8 @@ static void drop_endless_pairs(struct plan *plan)
 		struct plan_probe *p = &plan->probes[i];
 		const struct mxbpf_row *row = &plan->rows[i];
 
-		if (!p->wanted || p->reason[0] || row->action != MXBPF_ACT_OPEN || row->end != MXBPF_END_PAIR ||
-		    ends_pairs(plan, row->cls))
+		if (!p->wanted || p->reason[0] || p->row->each_lib || row->action != MXBPF_ACT_OPEN ||
+		    row->end != MXBPF_END_PAIR || ends_pairs(plan, row->cls))
 			continue;
 		plan_refuse(p, "no probe is left to end its spans");
 		plan_drop_sites(plan, p);
