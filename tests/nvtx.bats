@@ -78,3 +78,27 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	"$MXBPF" report r.mxd --format json >r.json
 	expect_same '{"inner":10,"outer":10}' "$(jq -S -c . <(counts r.json))"
 }
+
+@test "Kernels of the GPU are those of the range that launched them, and of the ranges around it" {
+	GPU=$O/gpu GO=1 "$MXBPF" record --gpu -o r.mxd -- "$PYTHON_TORCH" "$N/job.py" 300 1 python
+	"$MXBPF" report r.mxd --format json >r.json
+	expect_same '{"add":300,"train: step":300}' "$(jq -S -c . <(counts r.json))"
+	# Those before the agent has subscribed are not recorded.
+	jq -e '.gpu.operators | map(select(.kind == "annotation")) | map({(.name): .}) | add |
+		.add.kernels > 0 and .add.kernels == .["train: step"].kernels and
+		.add.gpu_self_ns == .["train: step"].gpu_total_ns and .["train: step"].gpu_self_ns == 0' r.json
+}
+
+@test "Ranges of a job on MXNet are in the table of events, and operators pushed in them keep their rows" {
+	need_mxnet
+	cat >job.py <<-'EOF'
+		import mxnet as mx, nvtx
+		x = mx.nd.ones((64, 64))
+		for i in range(50):
+		    with nvtx.annotate("step"):
+		        mx.nd.dot(x, x).wait_to_read()
+	EOF
+	"$MXBPF" --gpu -q --format json -o r.json -- "$PYTHON" job.py
+	jq -e '(.tables.Event | map([.name, .count])) == [["step", 50]] and .loss.dropped + .loss.unmatched == 0 and
+		any(.tables.operator[]; .name == "dot" and .count == 50)' r.json
+}

@@ -3,7 +3,7 @@
 
 usage: job.py ROUNDS TOOL LIBRARY...     TOOL: 1 if a tool sees the ranges, else 0
 Each library writes its account to LIBRARY.told. The job runs an operator in each range of Python. With GO in the environment it does
-not wait for SIGUSR1 after "ready PID".
+not wait for SIGUSR1 after "ready PID". With GPU, the directory of the double, a range of Python launches a kernel.
 """
 import ctypes
 import os
@@ -27,9 +27,16 @@ if "python" in libraries:
     import nvtx
 
     x = torch.ones(64, 64)
+    gpu = ctypes.CDLL(os.environ["GPU"] + "/libgpuops.so") if "GPU" in os.environ else None
+    if gpu:
+        gpu.gpuops_init()
     for i in range(rounds):
         with nvtx.annotate("step", color="blue", domain="train"):
             torch.mm(x, x)
             with nvtx.annotate("add"):
                 torch.add(x, x)
+                if gpu:
+                    gpu.gpuops_launch(b"a_kernel", ctypes.c_uint64(20_000), 1)
+            if gpu:
+                gpu.gpuops_sync_stream(1)
 print("done", flush=True)
