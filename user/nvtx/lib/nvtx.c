@@ -110,6 +110,15 @@ static const char *wide(char *to, const wchar_t *text)
 	return to;
 }
 
+/* BPF cannot read a page that nobody has read yet, such as that of a constant. A longer text may lie on two pages. */
+static const char *touch(const char *text)
+{
+	if (!text)
+		return "";
+	(void)*(const volatile char *)text;
+	return text;
+}
+
 /* Returns the text of an event. It lies in `to` if it has to be made. */
 static const char *message(char *to, const struct attributes *a)
 {
@@ -117,7 +126,7 @@ static const char *message(char *to, const struct attributes *a)
 		return "";
 	if (a->message_type == MESSAGE_WIDE)
 		return wide(to, a->message);
-	return a->message_type == MESSAGE_ASCII || a->message_type == MESSAGE_REGISTERED ? a->message : "";
+	return a->message_type == MESSAGE_ASCII || a->message_type == MESSAGE_REGISTERED ? touch(a->message) : "";
 }
 
 /* The name of a range in a domain is "domain: text". */
@@ -162,7 +171,7 @@ static void mark_ex(const struct attributes *a)
 
 static void mark_a(const char *text)
 {
-	mark(NULL, text ? text : "");
+	mark(NULL, touch(text));
 }
 
 static void mark_w(const wchar_t *text)
@@ -189,7 +198,7 @@ static uint64_t start_ex(const struct attributes *a)
 
 static uint64_t start_a(const char *text)
 {
-	return start(text ? text : "");
+	return start(touch(text));
 }
 
 static uint64_t start_w(const wchar_t *text)
@@ -214,7 +223,7 @@ static int push_ex(const struct attributes *a)
 
 static int push_a(const char *text)
 {
-	mxbpf_nvtx_push(text ? text : "");
+	mxbpf_nvtx_push(touch(text));
 	return NOT_TRACKED;
 }
 
