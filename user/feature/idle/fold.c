@@ -246,7 +246,7 @@ static int window(struct mdl *m)
 	if (nwork >= WORK_MAX) {
 		qsort(t->work.data, nwork, sizeof(struct idle_work), by_start);
 		half_ns = buf_at(&t->work, struct idle_work, nwork / 2)->start_ns;
-		until_ns = half_ns > until_ns ? half_ns : until_ns;
+		until_ns = half_ns >= until_ns ? half_ns + 1 : until_ns; /* also if all begin at once */
 	}
 	err = idle_sweep(m, t, until_ns);
 	forget_spans(t);
