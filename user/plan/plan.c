@@ -142,7 +142,8 @@ unsigned plan_groups_left(const struct plan *p)
 	unsigned bad = 0, good = 0;
 	size_t i;
 
-	for (i = 0; i < p->nprobes; i++) {
+	/* Rows of other libraries, which come after those of the runtime, say nothing of its build. */
+	for (i = 0; i < p->adp->nprobes; i++) {
 		if (!p->probes[i].reason[0])
 			good |= p->probes[i].row->group;
 		else if (!p->probes[i].row->optional && !p->probes[i].stand_in && !p->probes[i].spare)
