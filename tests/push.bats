@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What `mxbpf serve` sends: metrics by OTLP, and profiles. Ground truth is the text file of the same interval, and what the decoder
+# `mxbpf serve` sends metrics by OTLP, and profiles. Ground truth is the text file of the same interval, and what the decoder
 # of OpenTelemetry and Go's pprof read.
 
 load helpers

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What `mxbpf serve` tells of GPUs: from the driver's library, and from the agent. Both are doubles (tests/gpu/double), so it is
+# Metrics of GPUs in `mxbpf serve`, from the driver's library and from the agent. Both are doubles (tests/gpu/double), so it is
 # known what the GPUs do.
 
 load helpers
@@ -14,7 +14,7 @@ setup() {
 	export MXBPF_DOUBLE_NVML=$PWD/gpus
 }
 
-# What the GPUs do from now on. The file is replaced at once, because the double reads it all the time.
+# Sets what the GPUs do from now on. The file is replaced at once, because the double reads it all the time.
 gpus() { # WORDS...
 	echo "$*" >gpus.new
 	mv gpus.new gpus

@@ -76,7 +76,7 @@ static void spin(void)
 		;
 }
 
-/* What only a tool sees: names that were registered, ranges of numbers, marks. */
+/* Registered names, ranges that have a number, and marks: only a tool sees them. */
 static void with_tool(void)
 {
 	struct told in = {IN_DOMAIN "registered"}, wide = {"wide \xc3\xa9"}, one = {"started"}, two = {"overlapping"},

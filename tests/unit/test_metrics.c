@@ -252,7 +252,7 @@ static void feed_slice(struct mdl *m, uint64_t all)
 	CHECK(!mdl_feed(m, classes, sizeof(classes)) && !mdl_feed(m, &slice, sizeof(slice)));
 }
 
-/* A job of which some iterations are seen. Returns whether what it did is in the interval of confidence. */
+/* Makes a job with a few iterations in slices. Returns true if its true time lies in the confidence interval. */
 static bool is_confident(uint64_t *seed)
 {
 	struct met *m = met_new();
@@ -278,7 +278,7 @@ static bool is_confident(uint64_t *seed)
 	all = value_of(text, "mxbpf_operator_self_seconds_total{" OF_JOB ",operator=\"dot\"}");
 	error = value_of(text, "mxbpf_operator_error_ratio{" OF_JOB ",operator=\"dot\"}");
 	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == 30 * IN_ALL);
-	/* What was recorded all the time is no estimate. */
+	/* Calls that were recorded all the time are not estimated. */
 	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"allreduce\"}") ==
 	      30 * IN_ALL);
 	CHECK(value_of(text, "mxbpf_operator_error_ratio{" OF_JOB ",operator=\"allreduce\"}") == -1);

@@ -179,7 +179,7 @@ static void test_samples(void)
 	put_sample(0, 1900, 20);
 	look(2);
 	CHECK(list.gpus[0].seen_ns == 700000000 && is_near(list.gpus[0].busy_ns, 200000000));
-	/* What is missing is not known, and a value beyond 100 is not believed. */
+	/* A value that is missing is not known, and one beyond 100 is not believed. */
 	nsamples[0] = 0;
 	put_sample(0, 60000, 100);
 	put_sample(0, 60100, 4000000000u);

@@ -138,7 +138,7 @@ static void test_end(void)
 	push_close(p, 50 * MS);
 	CHECK(clock_ns(CLOCK_MONOTONIC) - from < 30 * NS_PER_S);
 	close(fd);
-	/* What waits at the end is sent if the receiver answers. */
+	/* At the end the batch that waits is still sent if the receiver answers. */
 	p = opened(r.url, 0);
 	give(p, 3);
 	fd = receive(&r, text, 4);

@@ -583,18 +583,21 @@ static void forget_tables(struct tgt *t, const struct plan *p)
 			elf_forget_tables(elf);
 }
 
-/* Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. */
-static const struct adp_probe *shared_row(unsigned groups, size_t i)
+/*
+ * Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. A session
+ * with slices has none of NVTX: slices are of the runtime's probes, so nothing would limit what ranges cost.
+ */
+static const struct adp_probe *shared_row(const struct plan_opts *o, size_t i)
 {
 	static const struct adp_probe *const tables[] = {adapter_cuda, adapter_nvtx};
 	const struct adp_probe *row;
 	size_t k;
 
-	if (groups & PROBE_OMP && !i--)
+	if (o->groups & PROBE_OMP && !i--)
 		return &adapter_openmp;
 	for (k = 0; k < sizeof(tables) / sizeof(tables[0]); k++)
-		for (row = tables[k]; row->name; row++)
-			if (row->group & groups && !i--)
+		for (row = tables[k]; row->name && !(o->slices && row == adapter_nvtx); row++)
+			if (row->group & o->groups && !i--)
 				return row;
 	return NULL;
 }
@@ -620,7 +623,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	out->version = plan_version(out->adp, out->lib);
 	out->array = array_of(out->adp, out->version);
 	out->nprobes = out->adp->nprobes;
-	while (shared_row(o->groups, out->nprobes - out->adp->nprobes))
+	while (shared_row(o, out->nprobes - out->adp->nprobes))
 		out->nprobes++;
 	out->probes = calloc(out->nprobes, sizeof(*out->probes));
 	out->rows = calloc(out->nprobes, sizeof(*out->rows));
@@ -630,7 +633,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	for (i = 0; i < out->nprobes; i++)
 		out->probes[i].row =
-			i < out->adp->nprobes ? &out->adp->probes[i] : shared_row(o->groups, i - out->adp->nprobes);
+			i < out->adp->nprobes ? &out->adp->probes[i] : shared_row(o, i - out->adp->nprobes);
 	plan_image(out, out->lib);
 	if (o->agent)
 		plan_agent_entries(out, t, &out->agent_memory);
