@@ -124,15 +124,19 @@ static struct {
 	pthread_mutex_t lock;
 	struct buf fds;
 	bool runs;
+	uint64_t nhanded, nclosed;
 } later = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void *close_later(void *arg)
 {
 	struct buf fds;
+	size_t n = 0;
 
 	for (;;) {
 		pthread_mutex_lock(&later.lock);
+		later.nclosed += n;
 		fds = later.fds;
+		n = buf_count(&fds, int);
 		later.fds = (struct buf){0};
 		later.runs = fds.len;
 		pthread_mutex_unlock(&later.lock);
@@ -157,8 +161,30 @@ static bool hand_over(const struct buf *fds)
 		else
 			later.fds.len = 0;
 	}
+	if (given)
+		later.nhanded += buf_count(fds, int);
 	pthread_mutex_unlock(&later.lock);
 	return given;
+}
+
+uint64_t backend_handed(void)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&later.lock);
+	n = later.nhanded;
+	pthread_mutex_unlock(&later.lock);
+	return n;
+}
+
+bool backend_has_closed(uint64_t nhanded)
+{
+	bool closed;
+
+	pthread_mutex_lock(&later.lock);
+	closed = later.nclosed >= nhanded;
+	pthread_mutex_unlock(&later.lock);
+	return closed;
 }
 
 void backend_close(struct buf *fds, bool wait)

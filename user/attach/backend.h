@@ -24,6 +24,9 @@ int backend_load_failed(int err, struct err *e);
  * them side by side to wait for the same periods. Without `wait` this happens in the background.
  */
 void backend_close(struct buf *fds, bool wait);
+/* The number of fds that were given to the background so far, and whether so many of them are closed. */
+uint64_t backend_handed(void);
+bool backend_has_closed(uint64_t nhanded);
 
 /* Returns when every BPF program that is running now has ended. */
 void backend_grace(void);

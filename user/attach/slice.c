@@ -26,6 +26,12 @@ static void close_links(struct att *a)
 			links[kept++] = links[i];
 	a->links.len = kept * sizeof(*links);
 	backend_close(&fds, false);
+	a->slice_links = backend_handed();
+}
+
+bool att_slice_closed(const struct att *a)
+{
+	return backend_has_closed(a->slice_links);
 }
 
 int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, unsigned iterations,

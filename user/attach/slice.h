@@ -26,6 +26,8 @@ struct att_slice {
 };
 /* Removes its probes, and says what it was. Records of it may still be in the ring. */
 struct att_slice att_slice_close(struct att *a);
+/* Returns true when they are removed. Until then they would record in the next slice, too. */
+bool att_slice_closed(const struct att *a);
 
 /* Frees entries in the maps of calls that were open when a slice ended. Call it now and then, while none is open. */
 void att_slice_forget(struct att *a);

@@ -251,6 +251,8 @@ static bool has_settled(struct session *ses, const struct slices *s, uint64_t no
 	struct mxbpf_loss loss = {0};
 	uint64_t folded;
 
+	if (!att_slice_closed(s->awaited->att)) /* its probes would record in the next one */
+		return false;
 	src_loss(ring, &loss);
 	pthread_mutex_lock(&ses->lock);
 	folded = ses->folded[ring->number] + ses->unkept[ring->number];
@@ -518,9 +520,15 @@ static void end(struct session *ses, struct slices *s)
 	}
 	s->was = was;
 	s->cost_ns = att_costs_of(b->att, s->now.tgid) - s->cost_ns;
-	s->marks = s->builds[b->number].level == LEVEL_NOTHING && was.from_ns;
-	if (s->marks)
-		attach(ses, s, MARKS);
+}
+
+/* Begins the second part if the slice has one. */
+static bool begin_marks(struct session *ses, struct slices *s)
+{
+	if (s->marks || !s->was.from_ns || s->builds[s->now.of->build->number].level != LEVEL_NOTHING)
+		return false;
+	s->marks = true;
+	return attach(ses, s, MARKS);
 }
 
 /* How long the process must work without a slice, and how many iterations the next one has. */
@@ -602,6 +610,8 @@ static uint64_t watch_slice(struct session *ses, struct slices *s, uint64_t now)
 
 	if (s->stage != ATTACHED) {
 		if (!has_settled(ses, s, now))
+			return now + WATCH_NS;
+		if (s->stage == SETTLING && begin_marks(ses, s))
 			return now + WATCH_NS;
 		if (s->stage == SETTLING)
 			settle(ses, s);
@@ -735,9 +745,7 @@ uint64_t slices_tick(struct session *ses, struct slices *s)
 /* The session ends. What a slice has so far is its own. */
 void slices_end(struct session *ses, struct slices *s)
 {
-	if (s->stage == ATTACHED)
-		end(ses, s);
-	if (s->stage == ATTACHED) /* the second part is left out */
+	if (s->stage == ATTACHED) /* if it is the first part, there is no second */
 		end(ses, s);
 	if (s->stage == SETTLING)
 		settle(ses, s);
