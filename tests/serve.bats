@@ -223,17 +223,25 @@ least_privilege() {
 	MXBPF="unshare -m bash $PWD/least"
 }
 
-# A loop of tiny operators that says at SIGUSR1 how many iterations it has made. Each has 100 calls of sinh.
+# A loop of tiny operators that says at SIGUSR1 how many iterations it has made. Each has 100 calls of sinh. From the first
+# of these signals on it has 10 calls of a function as torch.compile makes them.
 FAST='
-import os, signal
+import ctypes, os, signal
 import torch
 torch.set_num_threads(1)
 weight = torch.nn.Parameter(torch.ones(8))
 optimizer = torch.optim.SGD([weight], lr=0.1)
-did = 0
-signal.signal(signal.SIGUSR1, lambda *_: print("did", did, flush=True))
+did, probed, kernel = 0, 0, None
+def tell(*_):
+    global kernel
+    kernel = kernel or ctypes.CDLL("./ab/c" + 51 * "a" + ".so").kernel
+    print("did", did, probed, flush=True)
+signal.signal(signal.SIGUSR1, tell)
 print("ready", os.getpid(), flush=True)
 while True:
+    for _ in range(10 if kernel else 0):
+        kernel()
+    probed += bool(kernel) and ctypes.string_at(kernel, 1) == b"\xcc"
     x = weight
     for _ in range(100):
         x = torch.sinh(x)
@@ -243,7 +251,9 @@ while True:
 '
 
 @test "Above the limit calls are recorded in slices, and the counters stand for all of them" {
-	local job did iterations calls
+	local job did probed iterations calls kernels
+	mkdir ab
+	echo 'int kernel(void) { return 1; }' | cc -shared -fPIC -xc - -o "ab/c$(printf 'a%.0s' {1..51}).so"
 	start_code fast "$FAST" >/dev/null && job=$READY_PID
 	start_bg serve "$MXBPF" serve --pid "$job" --interval 2s --textfile m.prom --listen none --verbose
 	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$BG_PID"
@@ -254,13 +264,15 @@ while True:
 	kill -s INT "$BG_PID"
 	wait_exit "$BG_PID"
 	wait_lines 2 "$(out fast)" '^did '
-	did=$(awk '/^did/ { did = $2 - first; first = first ? first : $2 } END { print did }' "$(out fast)")
+	read -r did probed < <(awk '/^did/ { did = $2 - first; first = first ? first : $2 } END { print did, $3 }' "$(out fast)")
 	iterations=$(metric mxbpf_iteration_duration_seconds_count)
 	calls=$(metric 'mxbpf_operator_duration_seconds_count.*"aten::sinh"')
 	grep slice "$(err serve)"
-	echo "$did iterations; estimated: $iterations, with $calls calls of sinh"
+	kernels=$(metric 'mxbpf_call_duration_seconds_count.*"inductor::')
+	echo "$did iterations; estimated: $iterations, with $calls calls of sinh and $kernels of a library that was mapped later, probed in $probed"
 	((iterations * 2 > did && iterations < 2 * did)) # a few hundred were seen
 	((calls > 70 * iterations && calls < 140 * iterations))
+	((kernels > 7 * iterations && kernels < 14 * iterations && probed > 0 && probed * 2 < did))
 	[[ $(metric mxbpf_partial) == 1 && $(metric mxbpf_slices_total) -ge 4 ]]
 	[[ $(metric 'mxbpf_operator_error_ratio.*"aten::sinh"') =~ ^(0\.|1$) ]]
 }

@@ -34,10 +34,9 @@ bool att_slice_closed(const struct att *a)
 	return backend_has_closed(a->slice_links);
 }
 
-int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, unsigned iterations,
-		   struct err *e)
+/* Attaches the sites of the process that are not left out, by links of the slice. */
+static int attach_sites(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, struct err *e)
 {
-	volatile struct mxbpf_slice *s = slice_of(a);
 	struct mxbpf_target target;
 	size_t n, i;
 	bool *done;
@@ -46,15 +45,30 @@ int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const boo
 	if (!att_has(a, (pid_t)tgid, &target))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %u has ended", tgid);
 	sites_of(p, &n);
-	done = malloc((n + 1) * sizeof(*done));
+	done = calloc(n + 1, sizeof(*done));
 	if (!done)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	for (i = 0; i < n; i++)
+	for (i = 0; left_out && i < n; i++)
 		done[i] = left_out[i];
-	*s = (struct mxbpf_slice){.tgid = tgid, .left = iterations};
 	err = att_attach_wanted(a, p, (pid_t)tgid, done, MXBPF_COOKIE_SLICED | (target.own ? 0 : MXBPF_COOKIE_SHARED),
 				e);
 	free(done);
+	return err;
+}
+
+int att_slice_add(struct att *a, const struct plan *p, uint32_t tgid, struct err *e)
+{
+	return attach_sites(a, p, tgid, NULL, e);
+}
+
+int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, unsigned iterations,
+		   struct err *e)
+{
+	volatile struct mxbpf_slice *s = slice_of(a);
+	int err;
+
+	*s = (struct mxbpf_slice){.tgid = tgid, .left = iterations};
+	err = attach_sites(a, p, tgid, left_out, e);
 	if (err)
 		close_links(a);
 	else

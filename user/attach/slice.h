@@ -15,6 +15,8 @@
  */
 int att_slice_open(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, unsigned iterations,
 		   struct err *e);
+/* Before that: attaches all sites of another plan of the process for the same slice. 0, or -errno with e set. */
+int att_slice_add(struct att *a, const struct plan *p, uint32_t tgid, struct err *e);
 bool att_slice_begin(struct att *a); /* without waiting for an iteration; false: it has begun */
 
 enum att_slice_state { ATT_SLICE_ARMED, ATT_SLICE_OPEN, ATT_SLICE_OVER };

@@ -33,6 +33,7 @@ struct late {
 	unsigned nlibs, nattached;
 	bool looked;	    /* libraries have been looked for */
 	bool counts;	    /* launches of CUDA are counted, and its calls have no spans */
+	bool sliced;	    /* they are probed only in slices: see attach/slice.h */
 	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
 	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
 	struct hash beyond; /* (inode, device) of libraries beyond the limit */

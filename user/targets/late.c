@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/slice.h"
 #include "base/open_now.h"
 #include "session/priv.h"
 
@@ -229,7 +230,7 @@ static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
 	if (!in || *in)
 		return;
 	*in = 1; /* do not try again, even if this fails */
-	if (att_add(b->att, &lib->plan, tgid, &e))
+	if (!b->late.sliced && att_add(b->att, &lib->plan, tgid, &e))
 		refused(b->ses, &lib->lib, e.why);
 	else
 		b->ses->about.late_libs++;
@@ -363,10 +364,38 @@ int ses_late_share(struct ses_build *b, struct err *e)
 	unsigned i;
 	int err = 0;
 
-	for (i = 0; !err && i < b->late.nlibs; i++)
+	for (i = 0; !err && !b->late.sliced && i < b->late.nlibs; i++)
 		if (b->late.libs[i]->plan.sites.len)
 			err = att_add(b->att, &b->late.libs[i]->plan, 0, e);
 	return err;
+}
+
+void ses_late_sliced(struct ses_build *b, bool sliced)
+{
+	struct hash_entry *entry;
+	struct err e = {0};
+	size_t pos;
+	unsigned i;
+
+	if (b->late.sliced == sliced)
+		return;
+	b->late.sliced = sliced;
+	for (i = 0; sliced && i < b->late.nlibs; i++)
+		if (b->late.libs[i]->plan.sites.len)
+			att_remove(b->att, &b->late.libs[i]->plan);
+	for (pos = 0; !sliced && (entry = hash_next(&b->late.in, &pos));)
+		if (entry->val && att_add(b->att, &b->late.libs[entry->b]->plan, (pid_t)entry->a, &e))
+			refused(b->ses, &b->late.libs[entry->b]->lib, e.why);
+}
+
+void ses_late_slice(struct ses_build *b, uint32_t tgid)
+{
+	struct err e;
+	unsigned i;
+
+	for (i = 0; i < b->late.nlibs; i++)
+		if (is_in(b, (pid_t)tgid, i) && b->late.libs[i]->row->group != PROBE_LAUNCH)
+			att_slice_add(b->att, &b->late.libs[i]->plan, tgid, &e);
 }
 
 void ses_late_leave(struct session *ses, pid_t tgid)
