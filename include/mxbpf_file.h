@@ -32,9 +32,10 @@
  * 2.0: what watching costs: MXBPF_AGG_COST (mxbpf_cost.h), and the cost behind spans and in iterations. A reader of 1.x
  *      would take the cost behind a short span for its first detail, and times with the cost for those without.
  * 2.1: why GPUs ran nothing: MXBPF_AGG_GPU_IDLE (mxbpf_track.h)
+ * 2.2: launches, queues and types of work: MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES (mxbpf_queue.h)
  */
 #define MXBPF_FILE_MAJOR  2
-#define MXBPF_FILE_MINOR  1
+#define MXBPF_FILE_MINOR  2
 #define MXBPF_SLOT_BYTES  (256u << 10)
 #define MXBPF_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 

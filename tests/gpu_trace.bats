@@ -58,6 +58,24 @@ expect() {
 		"[5,10,35]": $n})' hta.json
 }
 
+@test "Types of work, and launches with their delays, are those of HolisticTraceAnalysis" {
+	"$READERS" "$REPO/tests/readers/read_hta.py" job_1.pt.trace.json >hta.json
+	expect '(.[1].gpu.types | map({(.type): .}) | add) as $t | .[0].gpu["temporal breakdown"][0] as $hta |
+		$t.computation.busy_ns == 1000 * $hta["compute_time(us)"] and
+		$t.communication.alone_ns + $t.memory.alone_ns == 1000 * $hta["non_compute_time(us)"]' hta.json report.json
+	expect '(.[1].gpu.types | map({(.type): .}) | add) as $t |
+		([.[0].gpu["kernel breakdown"][] | select(.percentage) | {(.kernel_type): (1000 * .sum)}] | add) ==
+		{COMPUTATION: $t.computation.alone_ns, "COMPUTATION overlapping COMMUNICATION": $t.communication.beside_ns,
+		MEMORY: $t.memory.busy_ns}' hta.json report.json
+	# It knows neither calls of the driver nor launches of several activities.
+	expect '[.[1].gpu.launches[] | select(.name | test("^cuda[^G]"))] as $l | .[0].gpu.launches as $hta |
+		([$l[].count] | add) == ($hta | length) and
+		([$l[] | .count * .call_avg_ns] | add) == ([$hta[].cpu_duration] | 1000 * add) and
+		([$l[] | .count * .delay_avg_ns] | add) == ([$hta[].launch_delay] | 1000 * add) and
+		([$l[].delay_max_ns] | max) == ([$hta[].launch_delay] | 1000 * max) and
+		([$l[].shorter] | add) == ([$hta[] | select(.gpu_duration < .cpu_duration)] | length)' hta.json report.json
+}
+
 @test "TensorBoard's plugin shows the GPU with its name, its use, and the kernels of the tables" {
 	mkdir -p logs/run
 	cp job_1.pt.trace.json logs/run

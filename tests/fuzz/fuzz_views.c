@@ -13,6 +13,7 @@
 #include "mxbpf_mark.h"
 #include "mxbpf_memory.h"
 #include "mxbpf_omp.h"
+#include "mxbpf_queue.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"
@@ -65,6 +66,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_GPU_JOIN] = sizeof(struct mxbpf_agg_gpu_join),
 	[MXBPF_AGG_GPU_WAIT] = sizeof(struct mxbpf_agg_gpu_wait),
 	[MXBPF_AGG_GPU_IDLE] = sizeof(struct mxbpf_agg_gpu_idle),
+	[MXBPF_AGG_GPU_LAUNCH] = sizeof(struct mxbpf_agg_gpu_launch),
+	[MXBPF_AGG_GPU_TYPES] = sizeof(struct mxbpf_agg_gpu_types),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -155,6 +158,24 @@ static void tame_idle(struct mxbpf_agg_gpu_idle *r)
 	r->cause %= MXBPF_IDLE_CAUSES;
 }
 
+/* Rows of devices that differ in little else. */
+static void tame_gpu_row(struct mxbpf_rec *r)
+{
+	struct mxbpf_agg_gpu_launch *l = (struct mxbpf_agg_gpu_launch *)r;
+
+	if (r->kind == MXBPF_AGG_GPU_STREAM)
+		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
+	if (r->kind == MXBPF_AGG_GPU_TYPES)
+		((struct mxbpf_agg_gpu_types *)r)->device %= 2;
+	if (r->kind == MXBPF_AGG_GPU_IDLE)
+		tame_idle((struct mxbpf_agg_gpu_idle *)r);
+	if (r->kind != MXBPF_AGG_GPU_LAUNCH)
+		return;
+	l->call_id %= IDS;
+	l->track.device %= 2;
+	l->nbuckets = 0;
+}
+
 /* Changes the fields that kind_check_next() would reject, so that the record passes. */
 static void tame(struct mxbpf_rec *r)
 {
@@ -214,10 +235,10 @@ static void tame(struct mxbpf_rec *r)
 		tame_work((struct mxbpf_agg_gpu_work *)r);
 		break;
 	case MXBPF_AGG_GPU_IDLE:
-		tame_idle((struct mxbpf_agg_gpu_idle *)r);
-		break;
+	case MXBPF_AGG_GPU_LAUNCH:
+	case MXBPF_AGG_GPU_TYPES:
 	case MXBPF_AGG_GPU_STREAM:
-		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
+		tame_gpu_row(r);
 		break;
 	case MXBPF_GPU_DEVICE:
 		tame_device((struct mxbpf_gpu_device *)r);

@@ -31,7 +31,7 @@ ANALYSES = {
 
 
 # The analyses above whose results are printed.
-GPU = ('temporal breakdown', 'idle time', 'kernel breakdown', 'overlap', 'bandwidth', 'launches')
+GPU = ('temporal breakdown', 'idle time', 'kernel breakdown', 'overlap', 'queue length', 'bandwidth', 'launches')
 
 
 def tables(result):

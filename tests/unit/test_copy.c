@@ -12,6 +12,7 @@
 #include "mxbpf_mark.h"
 #include "mxbpf_memory.h"
 #include "mxbpf_omp.h"
+#include "mxbpf_queue.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_track.h"
@@ -323,15 +324,16 @@ static struct mdl *copy_of(const struct mdl *m)
 static void test_kinds(void)
 {
 	static const unsigned emitted[] = {
-		MXBPF_NAME,	      MXBPF_GROUP,	  MXBPF_AGG,	      MXBPF_AGG_MEM,
-		MXBPF_AGG_ACCOUNT,    MXBPF_AGG_COUNTERS, MXBPF_MEM,	      MXBPF_TALLY,
-		MXBPF_SLOW,	      MXBPF_GAUGE,	  MXBPF_SAMPLE,	      MXBPF_AGG_EXTENT,
-		MXBPF_OPEN,	      MXBPF_AGG_SCHED,	  MXBPF_TEAM,	      MXBPF_AGG_LIFE,
-		MXBPF_AGG_WAIT,	      MXBPF_ITERATION,	  MXBPF_AGG_KV,	      MXBPF_MEM_TIME,
-		MXBPF_MEM_OWNER,      MXBPF_VALUE,	  MXBPF_INSTANT,      MXBPF_JOIN,
-		MXBPF_AGG_ACTIVITY,   MXBPF_AGG_RAISED,	  MXBPF_AGG_LINE,     MXBPF_NEIGHBOUR,
-		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	  MXBPF_GPU_ACCOUNT,  MXBPF_AGG_GPU_WORK,
-		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN, MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
+		MXBPF_NAME,	      MXBPF_GROUP,	   MXBPF_AGG,	       MXBPF_AGG_MEM,
+		MXBPF_AGG_ACCOUNT,    MXBPF_AGG_COUNTERS,  MXBPF_MEM,	       MXBPF_TALLY,
+		MXBPF_SLOW,	      MXBPF_GAUGE,	   MXBPF_SAMPLE,       MXBPF_AGG_EXTENT,
+		MXBPF_OPEN,	      MXBPF_AGG_SCHED,	   MXBPF_TEAM,	       MXBPF_AGG_LIFE,
+		MXBPF_AGG_WAIT,	      MXBPF_ITERATION,	   MXBPF_AGG_KV,       MXBPF_MEM_TIME,
+		MXBPF_MEM_OWNER,      MXBPF_VALUE,	   MXBPF_INSTANT,      MXBPF_JOIN,
+		MXBPF_AGG_ACTIVITY,   MXBPF_AGG_RAISED,	   MXBPF_AGG_LINE,     MXBPF_NEIGHBOUR,
+		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	   MXBPF_GPU_ACCOUNT,  MXBPF_AGG_GPU_WORK,
+		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,  MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
+		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

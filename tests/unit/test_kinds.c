@@ -11,6 +11,7 @@
 #include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_mark.h"
+#include "mxbpf_queue.h"
 #include "mxbpf_step.h"
 #include "mxbpf_track.h"
 #include "model/model.h"
@@ -21,7 +22,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_GPU_IDLE
+#define LAST_KIND MXBPF_AGG_GPU_TYPES
 
 static unsigned nkinds(void)
 {

@@ -9,6 +9,7 @@
 #include "feature/idle/idle.h"
 #include "feature/kv/kv.h"
 #include "feature/life/life.h"
+#include "feature/launches/launches.h"
 #include "feature/lines/lines.h"
 #include "feature/machine/machine.h"
 #include "feature/marks/marks.h"
@@ -42,6 +43,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_marks,
 	&feature_activity,
 	&feature_idle,
+	&feature_launches,
 	&feature_backward,
 	&feature_raised,
 	&feature_lines,
@@ -74,6 +76,9 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_devices,
 	&sheet_gpu_streams,
 	&sheet_gpu_idle,
+	&sheet_gpu_types,
+	&sheet_gpu_launches,
+	&sheet_gpu_queues,
 	&sheet_gpu_loss,
 	&sheet_omp,
 	&sheet_life,

@@ -229,3 +229,10 @@ bool fits_agg_gpu_idle(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_agg_gpu_idle *)r)->cause < MXBPF_IDLE_CAUSES;
 }
+
+bool fits_agg_gpu_launch(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_gpu_launch *a = (const void *)r;
+
+	return buckets_fit((const void *)(a + 1), a->nbuckets, r->size - sizeof(*a));
+}

@@ -14,6 +14,7 @@
 
 #include "mxbpf_event.h"
 #include "mxbpf_table.h"
+#include "mxbpf_queue.h"
 #include "mxbpf_track.h"
 
 enum { KIND_SIZES_MAX = 4, KIND_IDS_MAX = 6, KIND_THREADS_MAX = 2, KIND_TIMES_MAX = 3 };

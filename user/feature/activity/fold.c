@@ -6,6 +6,7 @@
 
 #include "feature/activity/state.h"
 #include "feature/idle/idle.h"
+#include "feature/launches/launches.h"
 #include "feature/steps/steps.h"
 
 struct state {
@@ -143,6 +144,8 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	if (a.cls == MXBPF_ACTIVITY_SYNC)
 		return 0;
+	if (launches_activity(m, &a))
+		return -ENOMEM;
 	return streams_activity(&all->streams, &a) || join_activity(m, &all->join, &a, row) ? -ENOMEM : 0;
 }
 
@@ -151,7 +154,7 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_launch l = kind_launch(rec);
 	struct state *all = state_of(m);
 
-	return all && !idle_launch(m, &l) ? join_launch(m, &all->join, &l) : -ENOMEM;
+	return all && !idle_launch(m, &l) && !launches_launch(m, &l) ? join_launch(m, &all->join, &l) : -ENOMEM;
 }
 
 /* ---- calls that wait */

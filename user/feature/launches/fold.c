@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Keeps what a sweep needs, and adds launches up by process, stream and call. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/launches/state.h"
+
+#define HOLD_NS	  2000000000ull /* activities can be so late */
+#define WORK_MIN  (1u << 12)
+#define WORK_MAX  (1u << 18) /* 14 MiB */
+#define CALLS_MAX (1u << 18) /* 22 MiB; if there are more, the oldest half is forgotten */
+#define ROWS_MAX  4096	     /* beyond that, a new call counts in the row without a name */
+
+static struct launches_state *state_of(struct mdl *m)
+{
+	return mdl_state(m, &feature_launches);
+}
+
+/* ---- rows */
+
+struct launches_row *launches_row_of(struct launches_state *t, const struct mxbpf_agg_gpu_launch *like)
+{
+	const uint64_t stream = (uint64_t)like->track.context << 32 | like->track.stream;
+	const uint64_t place = (uint64_t)like->h.tgid << 32 | like->track.device;
+	uint64_t call_id = like->call_id, key;
+	struct launches_row *r;
+	bool added;
+
+	if (buf_count(&t->rows, *r) >= ROWS_MAX)
+		call_id = 0;
+	key = call_id ^ stream * 0x9e3779b97f4a7c15ull;
+	r = mdl_item_put(&t->row_index, &t->rows, key, place, sizeof(*r), &added);
+	if (r && added) {
+		r->a.h = (struct mxbpf_rec){.kind = MXBPF_AGG_GPU_LAUNCH, .size = sizeof(r->a), .tgid = like->h.tgid};
+		r->a.call_id = call_id;
+		r->a.track = like->track;
+	}
+	return r;
+}
+
+static int add(struct launches_state *t, const struct mxbpf_agg_gpu_launch *from, const struct mxbpf_bucket *buckets)
+{
+	struct launches_row *r = launches_row_of(t, from);
+
+	if (!r)
+		return -ENOMEM;
+	add_sat(&r->a.count, from->count);
+	add_sat(&r->a.call_ns, from->call_ns);
+	add_sat(&r->a.slow_calls, from->slow_calls);
+	add_sat(&r->a.shorter, from->shorter);
+	add_sat(&r->a.delay_ns, from->delay_ns);
+	add_sat(&r->a.delayed, from->delayed);
+	add_sat(&r->a.queued_ns, from->queued_ns);
+	add_sat(&r->a.full_ns, from->full_ns);
+	r->a.call_max_ns = from->call_max_ns > r->a.call_max_ns ? from->call_max_ns : r->a.call_max_ns;
+	r->a.delay_max_ns = from->delay_max_ns > r->a.delay_max_ns ? from->delay_max_ns : r->a.delay_max_ns;
+	r->a.queue_max = from->queue_max > r->a.queue_max ? from->queue_max : r->a.queue_max;
+	mdl_hist_fold(r->hist, buckets, from->nbuckets);
+	return 0;
+}
+
+static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_agg_gpu_launch *a = (const void *)rec;
+	struct launches_state *t = state_of(m);
+
+	return t && (!a->call_id || !mdl_expect_name(m, a->call_id)) ? add(t, a, (const void *)(a + 1)) : -ENOMEM;
+}
+
+static int fold_types(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct launches_state *t = state_of(m);
+
+	return t ? launches_types_fold(t, (const void *)rec) : -ENOMEM;
+}
+
+/* ---- what a sweep needs */
+
+int launches_activity(struct mdl *m, const struct mxbpf_activity *a)
+{
+	const struct launches_work work = {.start_ns = a->h.ts_ns,
+					   .end_ns = a->h.ts_ns + a->dur_ns,
+					   .edge_id = a->edge_id,
+					   .name_id = a->name_id,
+					   .track = a->track,
+					   .tgid = a->h.tgid,
+					   .domain = a->domain,
+					   .memory = a->cls != MXBPF_ACTIVITY_KERNEL};
+	struct launches_state *t = state_of(m);
+
+	if (!t)
+		return -ENOMEM;
+	t->newest_ns = work.start_ns > t->newest_ns ? work.start_ns : t->newest_ns;
+	return buf_put(&t->work, &work, sizeof(work));
+}
+
+int launches_launch(struct mdl *m, const struct mxbpf_launch *l)
+{
+	struct launches_call call = {.start_ns = l->h.ts_ns,
+				     .end_ns = l->h.ts_ns,
+				     .edge_id = l->edge_id,
+				     .call_id = l->call_id,
+				     .tgid = l->h.tgid,
+				     .domain = l->domain};
+	struct launches_state *t = state_of(m);
+	size_t n;
+
+	if (!t || (l->call_id && mdl_expect_name(m, l->call_id)))
+		return -ENOMEM;
+	add_sat(&call.end_ns, l->dur_ns);
+	n = buf_count(&t->calls, call);
+	if (n >= CALLS_MAX) {
+		memmove(t->calls.data, t->calls.data + (n - n / 2) * sizeof(call), n / 2 * sizeof(call));
+		t->calls.len = n / 2 * sizeof(call);
+	}
+	return buf_put(&t->calls, &call, sizeof(call));
+}
+
+static int by_start(const void *va, const void *vb)
+{
+	const struct launches_work *a = va, *b = vb;
+
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+static int window(struct mdl *m)
+{
+	struct launches_state *t = state_of(m);
+	const size_t n = buf_count(&t->work, struct launches_work);
+	uint64_t until_ns = t->newest_ns > HOLD_NS ? t->newest_ns - HOLD_NS : 0, half_ns;
+	int err;
+
+	if (n < WORK_MIN || (n < 2 * t->kept_work && n < WORK_MAX))
+		return 0;
+	if (n >= WORK_MAX) {
+		qsort(t->work.data, n, sizeof(struct launches_work), by_start);
+		half_ns = buf_at(&t->work, struct launches_work, n / 2)->start_ns;
+		until_ns = half_ns >= until_ns ? half_ns + 1 : until_ns; /* also if all begin at once */
+	}
+	err = launches_sweep(m, t, until_ns);
+	t->kept_work = buf_count(&t->work, struct launches_work);
+	return err;
+}
+
+/* ---- the state */
+
+static void state_fini(struct launches_state *t)
+{
+	buf_fini(&t->work);
+	buf_fini(&t->calls);
+	mdl_items_fini(&t->row_index, &t->rows);
+	mdl_items_fini(&t->stream_index, &t->streams);
+	mdl_items_fini(&t->device_index, &t->devices);
+	hash_fini(&t->types);
+}
+
+static int copy_buf(struct buf *to, const struct buf *from)
+{
+	return buf_put(to, from->data, from->len);
+}
+
+/* Copies what is kept for a sweep. */
+static int copy_kept(struct launches_state *to, const struct launches_state *from)
+{
+	to->kept_work = from->kept_work;
+	to->newest_ns = from->newest_ns;
+	if (copy_buf(&to->work, &from->work) || copy_buf(&to->calls, &from->calls) ||
+	    hash_copy(&to->types, &from->types) ||
+	    mdl_items_copy(&to->stream_index, &to->streams, &from->stream_index, &from->streams))
+		return -ENOMEM;
+	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
+}
+
+static int copy_state(struct launches_state *to, const struct launches_state *from)
+{
+	if (copy_kept(to, from))
+		return -ENOMEM;
+	return mdl_items_copy(&to->row_index, &to->rows, &from->row_index, &from->rows);
+}
+
+/* Copies the state and sweeps everything in the copy, which the caller frees by state_fini(). */
+static int finished(const struct mdl *m, struct launches_state *all)
+{
+	const struct launches_state *t = mdl_state_of(m, &feature_launches);
+	int err = t ? copy_state(all, t) : 0;
+
+	return err || !t ? err : launches_sweep(m, all, UINT64_MAX);
+}
+
+int launches_rows(const struct mdl *m, struct buf *out)
+{
+	struct launches_state all = {.kept_work = 0};
+	int err = finished(m, &all);
+
+	err = err ? err : copy_buf(out, &all.rows);
+	state_fini(&all);
+	return err;
+}
+
+static int put_types(const struct launches_state *all, struct buf *out)
+{
+	const struct launches_device *d;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(&all->devices, *d); i++) {
+		d = buf_at(&all->devices, struct launches_device, i);
+		err = d->a.last_ns > d->a.first_ns ? buf_put(out, &d->a, sizeof(d->a)) : 0;
+	}
+	return err;
+}
+
+int launches_types(const struct mdl *m, struct buf *out)
+{
+	struct launches_state all = {.kept_work = 0};
+	int err = finished(m, &all);
+
+	err = err ? err : put_types(&all, out);
+	state_fini(&all);
+	return err;
+}
+
+static int emit(const struct mdl *m, struct buf *out)
+{
+	struct launches_state all = {.kept_work = 0};
+	struct launches_row *r;
+	size_t i;
+	int err = finished(m, &all);
+
+	for (i = 0; !err && i < buf_count(&all.rows, *r); i++) {
+		r = buf_at(&all.rows, struct launches_row, i);
+		err = r->a.count ? mdl_hist_emit(r->hist, &r->a, sizeof(r->a), &r->a.nbuckets, out) : 0;
+	}
+	err = err ? err : put_types(&all, out);
+	state_fini(&all);
+	return err;
+}
+
+static int copy(struct mdl *to, const struct mdl *from)
+{
+	struct launches_state *t = state_of(to);
+
+	return t ? copy_state(t, mdl_state_of(from, &feature_launches)) : -ENOMEM;
+}
+
+/* What is pending counts in `from`. `to` begins with the calls without work and the queues of then. */
+static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+{
+	struct launches_state *t = state_of(to), *f = state_of(from);
+	struct launches_device *d;
+	size_t i;
+
+	if (!t || launches_sweep(from, f, UINT64_MAX) || copy_kept(t, f))
+		return -ENOMEM;
+	for (i = 0; i < buf_count(&t->devices, *d); i++) {
+		d = buf_at(&t->devices, struct launches_device, i);
+		d->a = (struct mxbpf_agg_gpu_types){.h = d->a.h, .device = d->a.device};
+	}
+	return 0;
+}
+
+static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
+{
+	const struct launches_state *t = mdl_state_of(m, &feature_launches);
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(&t->rows, struct launches_row); i++)
+		err = fn(ctx, buf_at(&t->rows, struct launches_row, i)->a.h.tgid);
+	return err;
+}
+
+static void fini(struct mdl *m)
+{
+	state_fini(state_of(m));
+}
+
+const struct mdl_feature feature_launches = {
+	.state_bytes = sizeof(struct launches_state),
+	.by_process = true, /* each process numbers its devices itself */
+	.kinds = {{MXBPF_AGG_GPU_LAUNCH, fold}, {MXBPF_AGG_GPU_TYPES, fold_types}},
+	.window = window,
+	.emit = emit,
+	.copy = copy,
+	.move = move,
+	.processes = processes,
+	.fini = fini,
+};

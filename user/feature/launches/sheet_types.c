@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Time of GPUs by the type of their work. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "feature/activity/sheet.h"
+#include "feature/launches/launches.h"
+
+/* Types of work, and the time without any. */
+#define NOTHING	  MXBPF_TYPES
+#define ROWS_EACH (MXBPF_TYPES + 1)
+
+static const char *const words[] = {
+	[MXBPF_TYPE_COMPUTE] = "computation",
+	[MXBPF_TYPE_EXCHANGE] = "communication",
+	[MXBPF_TYPE_MEMORY] = "memory",
+	[NOTHING] = "idle",
+};
+
+struct row {
+	struct view_text gpu;
+	uint32_t tgid, device;
+	uint8_t type;
+	uint64_t count, total_ns, busy_ns, alone_ns, beside_ns;
+	double share;
+	char text[VIEW_LABEL_BYTES + 32];
+};
+
+struct table {
+	struct view_list list;
+	bool devices, processes;
+};
+
+static int by_device(const void *va, const void *vb)
+{
+	const struct mxbpf_agg_gpu_types *a = va, *b = vb;
+
+	if (a->h.tgid != b->h.tgid)
+		return a->h.tgid < b->h.tgid ? -1 : 1;
+	return a->device < b->device ? -1 : a->device > b->device;
+}
+
+static void fill_type(struct row *r, const struct mxbpf_agg_gpu_types *a, unsigned type)
+{
+	unsigned mask;
+
+	r->count = a->count[type];
+	r->total_ns = a->total_ns[type];
+	r->alone_ns = a->ns[1u << type];
+	for (mask = 0; mask < 1u << MXBPF_TYPES; mask++)
+		if (mask & 1u << type)
+			add_sat(&r->busy_ns, a->ns[mask]);
+	r->beside_ns = r->busy_ns - r->alone_ns;
+}
+
+/* Makes the rows of a device. Returns the row behind them. */
+static struct row *make_device(const struct view *s, struct row *r, const struct mxbpf_agg_gpu_types *a)
+{
+	uint64_t all_ns = activity_seen_ns(s->in->model, a->h.tgid, s->in->session->duration_ns), busy_ns = 0;
+	unsigned mask, type;
+	struct row *one;
+
+	for (mask = 1; mask < 1u << MXBPF_TYPES; mask++)
+		add_sat(&busy_ns, a->ns[mask]);
+	all_ns = all_ns > a->last_ns - a->first_ns ? all_ns : a->last_ns - a->first_ns;
+	for (type = 0; type < ROWS_EACH; type++) {
+		one = &r[type];
+		*one = (struct row){.tgid = a->h.tgid, .device = a->device, .type = (uint8_t)type};
+		if (type == NOTHING)
+			one->total_ns = one->busy_ns = one->alone_ns = all_ns > busy_ns ? all_ns - busy_ns : 0;
+		else
+			fill_type(one, a, type);
+		one->share = all_ns ? (double)one->busy_ns / (double)all_ns : 0;
+	}
+	return r + ROWS_EACH;
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct table *t = table;
+	struct mxbpf_agg_gpu_types *a;
+	struct buf all = {0};
+	struct row *rows = NULL, *r;
+	char process[VIEW_LABEL_BYTES + 2] = "", owner[VIEW_LABEL_BYTES];
+	size_t n, i;
+	int err = launches_types(s->in->model, &all);
+
+	n = buf_count(&all, *a);
+	a = (struct mxbpf_agg_gpu_types *)all.data;
+	if (!err)
+		t->list.rows = rows = calloc(ROWS_EACH * n + 1, sizeof(*rows));
+	if (n)
+		qsort(a, n, sizeof(*a), by_device);
+	for (r = rows, i = 0; rows && i < n; i++) {
+		r = make_device(s, r, &a[i]);
+		t->processes |= a[i].h.tgid != a[0].h.tgid;
+	}
+	t->devices = n > 1;
+	t->list.all = rows ? (size_t)(r - rows) : 0;
+	for (i = 0; i < t->list.all; i++) {
+		if (t->processes)
+			snprintf(process, sizeof(process), "%s ", gpu_owner(s, rows[i].tgid, owner));
+		snprintf(rows[i].text, sizeof(rows[i].text), "%sGPU %" PRIu32, process, rows[i].device);
+		rows[i].gpu = view_word(rows[i].text);
+	}
+	buf_fini(&all);
+	gpu_show_empty(s, &t->list);
+	return rows ? 0 : -ENOMEM;
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%sGPU time by type\n", prefix);
+}
+
+static int print(struct view *s, const void *table)
+{
+	return gpu_print_more(s, &sheet_gpu_types, table, "GPU time by type");
+}
+
+#define ROW	     struct row
+#define SEEN(member) .shown = offsetof(struct table, member)
+static const struct view_column columns[] = {
+	{"type", "name", "type", VIEW_WORD, AT(type), WORDS(words),
+	 .help = "communication: kernels of NCCL and of other libraries that exchange data; memory: copies and sets; "
+		 "computation: all other kernels; idle: nothing ran"},
+	{NULL, NULL, "gpu", VIEW_TEXT, AT(gpu), SEEN(devices)},
+	PID_COLUMN(tgid),
+	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "number of the GPU in the process"},
+	{"count", NULL, "activities", VIEW_COUNT, AT(count), VIEW_DASH},
+	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT | VIEW_DASH,
+	 .help = "sum of the durations; those of several streams overlap"},
+	{"busy_ns", NULL, "busy", VIEW_NS, AT(busy_ns), VIEW_TIGHT | VIEW_DASH,
+	 .help = "time in which at least one ran"},
+	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1,
+	 .help = "busy as part of the time in which the GPU was watched"},
+	{"alone_ns", NULL, "alone", VIEW_NS, AT(alone_ns), VIEW_TIGHT | VIEW_DASH,
+	 .help = "the part of busy in which no other type ran"},
+	{"beside_ns", NULL, "beside others", VIEW_NS, AT(beside_ns), VIEW_TIGHT | VIEW_DASH,
+	 .help = "the part of busy in which another type ran"},
+	{0},
+};
+
+const struct view_sheet sheet_gpu_types = {
+	.title = "GPU time by type",
+	.help = "How long each GPU computed, communicated, moved memory and did nothing; absent if no GPU had work.",
+	.list_help = "types of work, by process and GPU",
+	.member = "gpu",
+	.list = "types",
+	.csv = "GPU time by type",
+	.columns = columns,
+	.row_bytes = sizeof(struct row),
+	.table_bytes = sizeof(struct table),
+	.if_any = true,
+	.whole = true,
+	.when = gpu_when,
+	.make = make,
+	.above = above,
+	.print = print,
+};

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Joins work with the calls that launched it, and counts the calls in the order of time. A call is counted when its
+ * work is SETTLE_NS old, because a launch of a CUDA graph has work for a while.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/launches/state.h"
+
+#define SETTLE_NS 1000000000ull
+#define KEEP_NS	  8000000000ull /* calls are kept for work that starts so much later */
+
+#define ORDER(a, b)                                                                                                    \
+	do {                                                                                                           \
+		if ((a) != (b))                                                                                        \
+			return (a) < (b) ? -1 : 1;                                                                     \
+	} while (0)
+
+static int by_edge(const void *va, const void *vb)
+{
+	const struct launches_call *a = va, *b = vb;
+
+	ORDER(a->tgid, b->tgid);
+	ORDER(a->domain, b->domain);
+	ORDER(a->edge_id, b->edge_id);
+	ORDER(a->start_ns, b->start_ns);
+	return 0;
+}
+
+static int by_time(const void *va, const void *vb)
+{
+	const struct launches_call *a = va, *b = vb;
+
+	ORDER(a->start_ns, b->start_ns);
+	return by_edge(va, vb);
+}
+
+static int by_start(const void *va, const void *vb)
+{
+	const struct launches_work *a = va, *b = vb;
+
+	ORDER(a->start_ns, b->start_ns);
+	ORDER(a->end_ns, b->end_ns);
+	ORDER(a->tgid, b->tgid);
+	ORDER(a->edge_id, b->edge_id);
+	return 0;
+}
+
+/* ---- work and its calls */
+
+static bool is_call_of(const struct launches_call *c, const struct launches_work *w)
+{
+	return c->tgid == w->tgid && c->domain == w->domain && c->edge_id == w->edge_id;
+}
+
+/* Returns the last call with the work's id that is not later than the work, else the first one, else NULL. */
+static struct launches_call *call_of(const struct launches_state *t, const struct launches_work *w)
+{
+	const struct launches_call like = {
+		.tgid = w->tgid, .domain = w->domain, .edge_id = w->edge_id, .start_ns = w->start_ns + 1};
+	size_t low = 0, high = buf_count(&t->calls, like), mid;
+
+	if (w->domain == MXBPF_DOMAIN_NONE)
+		return NULL;
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (by_edge(buf_at(&t->calls, struct launches_call, mid), &like) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low && is_call_of(buf_at(&t->calls, struct launches_call, low - 1), w))
+		return buf_at(&t->calls, struct launches_call, low - 1);
+	if (low < buf_count(&t->calls, like) && is_call_of(buf_at(&t->calls, struct launches_call, low), w))
+		return buf_at(&t->calls, struct launches_call, low);
+	return NULL;
+}
+
+static void join(struct launches_call *c, const struct launches_work *w)
+{
+	if (!c->nwork) {
+		c->work_start_ns = w->start_ns;
+		c->track = w->track;
+	}
+	c->work_end_ns = w->end_ns > c->work_end_ns ? w->end_ns : c->work_end_ns;
+	add_sat(&c->work_ns, w->end_ns - w->start_ns);
+	c->nwork++;
+}
+
+static int join_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
+{
+	const size_t n = buf_count(&t->work, struct launches_work);
+	const struct launches_work *w;
+	struct launches_call *c;
+	size_t i;
+	int err = 0;
+
+	if (t->calls.len)
+		qsort(t->calls.data, buf_count(&t->calls, *c), sizeof(*c), by_edge);
+	if (n)
+		qsort(t->work.data, n, sizeof(*w), by_start);
+	for (i = 0; !err && i < n; i++) {
+		w = buf_at(&t->work, struct launches_work, i);
+		if (w->start_ns >= until_ns)
+			break;
+		c = call_of(t, w);
+		if (c)
+			join(c, w);
+		err = launches_types_take(m, t, w);
+	}
+	memmove(t->work.data, t->work.data + i * sizeof(*w), (n - i) * sizeof(*w));
+	t->work.len = (n - i) * sizeof(*w);
+	return err;
+}
+
+/* ---- calls */
+
+/* Adds the work of a call to its stream, and what that makes of the queue to the row. */
+static int queue(struct launches_state *t, struct launches_row *r, const struct launches_call *c)
+{
+	struct launches_stream *s;
+	uint64_t end_ns;
+	bool added;
+
+	s = mdl_item_put(&t->stream_index, &t->streams, (uint64_t)c->track.context << 32 | c->track.stream,
+			 (uint64_t)c->tgid << 32 | c->track.device, sizeof(*s), &added);
+	if (!s)
+		return -ENOMEM;
+	while (s->n && s->ends_ns[s->first] <= c->start_ns) {
+		s->first = (s->first + 1) % LAUNCHES_QUEUE_MAX;
+		s->n--;
+	}
+	if (s->n == LAUNCHES_QUEUE_MAX) {
+		s->first = (s->first + 1) % LAUNCHES_QUEUE_MAX;
+		s->n--;
+	}
+	s->ends_ns[(s->first + s->n++) % LAUNCHES_QUEUE_MAX] = c->work_end_ns;
+	r->a.queue_max = s->n > r->a.queue_max ? s->n : r->a.queue_max;
+	if (s->n < MXBPF_QUEUE_FULL)
+		return 0;
+	/* It has too many until so many have ended that one less than MXBPF_QUEUE_FULL is left. */
+	end_ns = s->ends_ns[(s->first + s->n - MXBPF_QUEUE_FULL) % LAUNCHES_QUEUE_MAX];
+	s->full_until_ns = c->start_ns > s->full_until_ns ? c->start_ns : s->full_until_ns;
+	if (end_ns > s->full_until_ns) {
+		add_sat(&r->a.full_ns, end_ns - s->full_until_ns);
+		s->full_until_ns = end_ns;
+	}
+	return 0;
+}
+
+static int count(struct launches_state *t, const struct launches_call *c)
+{
+	const struct mxbpf_agg_gpu_launch like = {.h.tgid = c->tgid, .call_id = c->call_id, .track = c->track};
+	const uint64_t call_ns = c->end_ns - c->start_ns;
+	const uint64_t delay_ns = c->work_start_ns > c->end_ns ? c->work_start_ns - c->end_ns : 0;
+	struct launches_row *r = launches_row_of(t, &like);
+
+	if (!r)
+		return -ENOMEM;
+	add_sat(&r->a.count, 1);
+	add_sat(&r->a.call_ns, call_ns);
+	r->a.call_max_ns = call_ns > r->a.call_max_ns ? call_ns : r->a.call_max_ns;
+	add_sat(&r->a.slow_calls, call_ns > MXBPF_SLOW_CALL_NS);
+	add_sat(&r->a.shorter, c->nwork == 1 && c->work_ns < call_ns);
+	add_sat(&r->a.delay_ns, delay_ns);
+	r->a.delay_max_ns = delay_ns > r->a.delay_max_ns ? delay_ns : r->a.delay_max_ns;
+	add_sat(&r->a.delayed, delay_ns > MXBPF_LONG_DELAY_NS);
+	add_sat(&r->a.queued_ns, c->work_end_ns > c->start_ns ? c->work_end_ns - c->start_ns : 0);
+	add_sat(&r->hist[mxbpf_bucket(delay_ns)], 1);
+	return queue(t, r, c);
+}
+
+/* Counts the calls that have their work, and forgets those that will have none. */
+static int count_all(struct launches_state *t, uint64_t until_ns)
+{
+	const uint64_t settled_ns = until_ns == UINT64_MAX ? until_ns : until_ns > SETTLE_NS ? until_ns - SETTLE_NS : 0;
+	const uint64_t now_ns = until_ns == UINT64_MAX ? t->newest_ns : until_ns;
+	const uint64_t since_ns = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0;
+	struct launches_call *c = (struct launches_call *)t->calls.data;
+	const size_t n = buf_count(&t->calls, *c);
+	size_t i, left = 0;
+	int err = 0;
+
+	if (n)
+		qsort(c, n, sizeof(*c), by_time);
+	for (i = 0; !err && i < n; i++) {
+		if (c[i].nwork && c[i].start_ns < settled_ns)
+			err = count(t, &c[i]);
+		else if (c[i].nwork || c[i].end_ns >= since_ns)
+			c[left++] = c[i];
+	}
+	t->calls.len = left * sizeof(*c);
+	return err;
+}
+
+int launches_sweep(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
+{
+	int err = join_all(m, t, until_ns);
+
+	err = err ? err : count_all(t, until_ns);
+	if (!err && until_ns == UINT64_MAX)
+		launches_types_finish(t);
+	return err;
+}
