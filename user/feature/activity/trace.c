@@ -362,6 +362,8 @@ static void activities(struct view_trace *t, void *state)
 		write_end(t, "\"f\",\"bp\":\"e\"", id, buf_at(&p->gpus, struct activity_gpu, a->gpu)->pid, a->tid,
 			  a->start_ns);
 	}
+	if (activity_counters(t, p))
+		view_trace_no_memory(t);
 }
 
 static void fini(void *state)

@@ -78,5 +78,7 @@ const struct activity_launch *activity_plan_launch(const struct activity_plan *p
 /* Whether two activities share a stream and its track. Waits have tracks of their own, because they overlap kernels. */
 bool activity_plan_same_track(const struct activity_slice *a, const struct activity_slice *b);
 void activity_plan_fini(struct activity_plan *p);
+/* trace_counters.c: writes counters of queues and of bytes that are moved. Returns 0 or -ENOMEM. */
+int activity_counters(struct view_trace *t, const struct activity_plan *p);
 
 #endif
