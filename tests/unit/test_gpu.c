@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests what the model makes of activities of GPUs: their rows, the calls that they belong to, and busy times. */
-#include <math.h>
-
 #include "chrome_tape.h"
 #include "feature/activity/activity.h"
-#include "feature/activity/occupancy.h"
 #include "feature/steps/steps.h"
 #include "read_file.h"
 
@@ -571,7 +568,9 @@ static void test_tables(void)
 		CHECK(!fold(&t));
 		text = text_of(&t, false);
 		CHECK(strstr(text, "GPU kernels: 2, 150 ns in all, in 1 row") && strstr(text, " ~128 ") &&
-		      strstr(text, " 256 ") && strstr(text, " 75%\n") && strstr(text, "~ calls differ"));
+		      strstr(text, " 256 ") && strstr(text, " 75% registers ") &&
+		      strstr(text, " fewer blocks than SMs\n") && strstr(text, "~ calls differ"));
+		CHECK(strstr(text, "GPU 0 NVIDIA H200"));
 		CHECK(strstr(text, "GPU 0 NVIDIA H200"));
 		free(text);
 		tape_free(&t);
@@ -746,41 +745,6 @@ static void test_busy(void)
 	}
 }
 
-/* ---- occupancy */
-
-static void test_occupancy(void)
-{
-	TEST("theoretical occupancy is that of NVIDIA's formula, and unknown devices have none")
-	{
-		/* An H100: 64 warps, 64 Ki registers and 228 KiB of shared memory for a multiprocessor. */
-		struct mxbpf_gpu_device d = {.major = 9,
-					     .threads_per_mp = 2048,
-					     .blocks_per_mp = 32,
-					     .registers_per_mp = 65536,
-					     .shared_per_mp = 233472,
-					     .warp = 32};
-		struct mxbpf_agg_activity a = {.shape_ns = 1, .block = {256, 1, 1}, .registers = 32};
-
-		CHECK(activity_occupancy(&d, &a) == 1);
-		a.registers = 33; /* 40 of them, because a warp gets a multiple of 256: 12 warps for a quarter */
-		CHECK(activity_occupancy(&d, &a) == 48.0 / 64);
-		a.registers = 168;
-		a.block[0] = 128;
-		a.dynamic_shared = 101376; /* two blocks */
-		CHECK(activity_occupancy(&d, &a) == 8.0 / 64);
-		a.dynamic_shared = 0; /* three warps for a quarter */
-		CHECK(activity_occupancy(&d, &a) == 12.0 / 64);
-		a.block[0] = 32;
-		a.registers = 16; /* at most 32 blocks */
-		CHECK(activity_occupancy(&d, &a) == 0.5);
-		d.major = 99;
-		CHECK(isnan(activity_occupancy(&d, &a)) && isnan(activity_occupancy(NULL, &a)));
-		d.major = 9;
-		a.registers = 0;
-		CHECK(isnan(activity_occupancy(&d, &a)));
-	}
-}
-
 int main(void)
 {
 	test_join();
@@ -789,6 +753,5 @@ int main(void)
 	test_rows();
 	test_tables();
 	test_busy();
-	test_occupancy();
 	UNIT_MAIN_END;
 }

@@ -168,6 +168,8 @@ static void test_args(void)
 		CHECK(arg(k, "registers per thread") == 40 && arg(k, "shared memory") == 1536);
 		CHECK(arg(k, "blocks per SM") == 1 && arg(k, "warps per SM") == 8);
 		CHECK(arg(k, "est. achieved occupancy %") == 13); /* 256 of 2048 threads, although 16 blocks fit */
+		a = cJSON_GetObjectItem(cJSON_GetObjectItem(k, "args"), "occupancy limit");
+		CHECK(a && !strcmp(a->valuestring, "registers") && !has(k, "grid limit"));
 		a = cJSON_GetObjectItem(cJSON_GetObjectItem(k, "args"), "grid");
 		CHECK(cJSON_GetArraySize(a) == 3 && cJSON_GetArrayItem(a, 0)->valueint == 66 &&
 		      cJSON_GetArrayItem(a, 2)->valueint == 1);

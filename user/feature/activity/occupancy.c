@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* How a multiprocessor hands out its resources, by compute capability. */
 struct allocation {
@@ -26,6 +27,7 @@ static const struct allocation allocations[] = {
 	{8, 0, true, 4, 256, 128, 1024},
 	{9, 0, true, 4, 256, 128, 1024},
 	{10, 0, true, 4, 256, 128, 1024},
+	{11, 0, true, 4, 256, 128, 1024},
 	{12, 0, true, 4, 256, 128, 1024},
 };
 /* clang-format on */
@@ -50,23 +52,77 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-double activity_occupancy(const struct mxbpf_gpu_device *d, const struct mxbpf_agg_activity *a)
+static uint64_t threads_of(const struct mxbpf_agg_activity *a)
+{
+	return (uint64_t)a->block[0] * a->block[1] * a->block[2];
+}
+
+static bool is_known(const struct mxbpf_gpu_device *d, const struct mxbpf_agg_activity *a)
+{
+	return a->shape_ns && threads_of(a) && a->registers && d->warp && d->threads_per_mp && d->blocks_per_mp &&
+	       d->registers_per_mp && d->shared_per_mp;
+}
+
+#define TAIL_LEAST 0.8 /* part of the places for blocks that all waves together use; below it the tail is named */
+
+static void fill_grid(struct occupancy *o, const struct mxbpf_gpu_device *d, const struct mxbpf_agg_activity *a)
+{
+	const double blocks = (double)a->grid[0] * a->grid[1] * a->grid[2];
+
+	if (!d->multiprocessors || blocks < 1)
+		return;
+	o->waves = blocks / ((double)d->multiprocessors * o->blocks);
+	o->multiprocessors = blocks < d->multiprocessors ? blocks / d->multiprocessors : 1;
+	if (blocks < d->multiprocessors)
+		o->grid = OCCUPANCY_GRID_SMALL;
+	else if (o->waves > 1 && o->waves / ceil(o->waves) < TAIL_LEAST)
+		o->grid = OCCUPANCY_GRID_TAIL;
+}
+
+struct occupancy activity_occupancy(const struct mxbpf_gpu_device *d, const struct mxbpf_agg_activity *a)
 {
 	const struct allocation *by = d ? allocation_of(d) : NULL;
-	const uint64_t threads = (uint64_t)a->block[0] * a->block[1] * a->block[2];
-	uint64_t warps, warps_max, blocks, per_warp, shared;
+	struct occupancy o = {.share = NAN, .waves = NAN, .multiprocessors = NAN};
+	uint64_t warps, warps_max, blocks = UINT64_MAX, per_warp, shared, most[4];
+	unsigned i;
 
-	if (!by || !a->shape_ns || !threads || !a->registers || !d->warp || !d->threads_per_mp || !d->blocks_per_mp ||
-	    !d->registers_per_mp || !d->shared_per_mp)
-		return NAN;
-	warps = up(threads, d->warp) / d->warp;
+	if (!by || !is_known(d, a))
+		return o;
+	warps = up(threads_of(a), d->warp) / d->warp;
 	warps_max = d->threads_per_mp / d->warp;
 	per_warp = up((uint64_t)a->registers * d->warp, by->register_unit);
 	shared = up((uint64_t)a->static_shared + a->dynamic_shared + by->shared_reserve, by->shared_unit);
-	blocks = least(d->blocks_per_mp, warps_max / warps);
-	blocks = least(blocks, d->registers_per_mp / by->partitions / per_warp * by->partitions / warps);
-	if (shared)
-		blocks = least(blocks, d->shared_per_mp / shared);
+	most[0] = d->registers_per_mp / by->partitions / per_warp * by->partitions / warps;
+	most[1] = shared ? d->shared_per_mp / shared : UINT64_MAX;
+	most[2] = warps_max / warps;
+	most[3] = d->blocks_per_mp;
+	for (i = 0; i < 4; i++)
+		blocks = least(blocks, most[i]);
 	/* A kernel that ran has room for one block, so the attributes of the device are wrong. */
-	return blocks ? (double)(blocks * warps) / (double)warps_max : NAN;
+	if (!blocks)
+		return o;
+	for (i = 0; i < 4 && blocks * warps < warps_max; i++)
+		o.limits |= (uint8_t)((most[i] == blocks) << i);
+	o.blocks = (uint32_t)blocks;
+	o.share = (double)(blocks * warps) / (double)warps_max;
+	fill_grid(&o, d, a);
+	return o;
 }
+
+const char *occupancy_limits_text(unsigned limits, char to[OCCUPANCY_TEXT_BYTES])
+{
+	static const char *const names[] = {"registers", "shared memory", "block size", "blocks per SM"};
+	size_t n = 0;
+	unsigned i;
+
+	to[0] = 0;
+	for (i = 0; i < 4; i++)
+		if (limits & 1u << i)
+			n += (size_t)snprintf(to + n, OCCUPANCY_TEXT_BYTES - n, "%s%s", n ? ", " : "", names[i]);
+	return to;
+}
+
+const char *const occupancy_grids[OCCUPANCY_GRIDS] = {
+	[OCCUPANCY_GRID_SMALL] = "fewer blocks than SMs",
+	[OCCUPANCY_GRID_TAIL] = "last wave",
+};

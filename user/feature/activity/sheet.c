@@ -19,10 +19,12 @@ struct activity {
 	uint64_t avg_ns, p50_ns, p99_ns;
 	uint64_t rate;	 /* bytes per second of its own time */
 	uint64_t shared; /* static and dynamic */
-	double share, occupancy;
-	struct view_text grid, block, owner;
+	double share;
+	struct occupancy occupancy;
+	uint8_t grid_limit; /* enum occupancy_grid; FILLS if calls differ in it */
+	struct view_text grid, block, limit, owner;
 	bool shaped, varies;
-	char grid_text[40], block_text[24];
+	char grid_text[40], block_text[24], limit_text[OCCUPANCY_TEXT_BYTES];
 	char owner_text[VIEW_LABEL_BYTES];
 	char short_name[512]; /* people read this one */
 };
@@ -33,6 +35,7 @@ struct activities {
 	uint64_t unlaunched;		 /* part of count: see struct mxbpf_agg_activity */
 	bool devices;			 /* the rows have several devices */
 	bool shapes, varies, occupied;	 /* some row has a shape, one that differs between its calls, an occupancy */
+	bool limited, grids;		 /* some row has a limit of its occupancy, a grid that does not fill the GPU */
 	bool kinds;			 /* some row has a kind of memory */
 	bool processes;			 /* people see whose row it is */
 };
@@ -164,6 +167,9 @@ static void fill_shape(const struct view *s, struct activity *r, bool people)
 	r->shaped = r->a.shape_ns;
 	if (!r->shaped)
 		return;
+	r->grid_limit = r->occupancy.grid;
+	if (r->occupancy.limits)
+		r->limit = view_word(occupancy_limits_text(r->occupancy.limits, r->limit_text));
 	r->varies = r->a.varies;
 	r->shared = (uint64_t)r->a.static_shared + r->a.dynamic_shared;
 	r->grid = put_shape(r->grid_text, sizeof(r->grid_text), r->a.grid, people, r->a.varies & MXBPF_SHAPE_GRID);
@@ -192,7 +198,9 @@ static void add_up(struct activities *t, const struct activity *r, const struct 
 	t->devices |= r->a.device != first->a.device;
 	t->shapes |= r->shaped;
 	t->varies |= r->shaped && r->a.varies;
-	t->occupied |= !isnan(r->occupancy);
+	t->occupied |= !isnan(r->occupancy.share);
+	t->limited |= r->occupancy.limits;
+	t->grids |= r->grid_limit;
 	t->kinds |= r->a.from || r->a.to;
 }
 
@@ -260,6 +268,7 @@ static int make_class(const struct view *s, struct activities *t, unsigned cls)
 	for (i = 0; i < t->list.all && t->shapes; i++) {
 		r[i].grid.data = r[i].grid.len ? r[i].grid_text : NULL;
 		r[i].block.data = r[i].block.len ? r[i].block_text : NULL;
+		r[i].limit.data = r[i].limit.len ? r[i].limit_text : NULL;
 	}
 	return 0;
 }
@@ -348,10 +357,22 @@ static const struct view_column kernel_columns[] = {
 	 .help = "threads of a block in each dimension, in the last call"},
 	{"varies", NULL, NULL, VIEW_BOOL, AT(varies), HAS(shaped),
 	 .help = "calls differ in registers, shared memory, grid or block"},
-	{"occupancy", NULL, "occup", VIEW_RATIO, AT(occupancy), VIEW_OMIT, SEEN(occupied), .data_digits = 3,
+	{"occupancy", NULL, "occup", VIEW_RATIO, AT(occupancy.share), VIEW_OMIT, SEEN(occupied), .data_digits = 3,
 	 .name_min = 34, .cell = gpu_percent_cell,
 	 .help = "theoretical occupancy of the last call: the part of a multiprocessor's warps that its registers, its "
 		 "shared memory and its block allow to run at once; absent if not known"},
+	{"occupancy_limit", NULL, "limited by", VIEW_TEXT, AT(limit), VIEW_OMIT, SEEN(limited), .name_min = 42,
+	 .help = "what allows the fewest blocks: registers, shared memory, block size (threads of a block), blocks per "
+		 "SM; "
+		 "several if they allow equally few; absent if the occupancy is 1"},
+	{"waves", NULL, "waves", VIEW_RATIO, AT(occupancy.waves), VIEW_OMIT, SEEN(occupied), .digits = 2,
+	 .data_digits = 3, .name_min = 41,
+	 .help = "blocks of the last call for each block that the GPU can run at once"},
+	{"grid_limit", NULL, "grid limit", VIEW_WORD, AT(grid_limit), VIEW_OMIT, WORDS(occupancy_grids), SEEN(grids),
+	 .name_min = 43,
+	 .help = "the last call leaves multiprocessors (SMs) unused: it has fewer blocks than there are, or its last "
+		 "wave "
+		 "has so few that all waves together use less than 80 % of the GPU; absent if it fills the GPU"},
 	UNLAUNCHED_COLUMN,
 	{0},
 };

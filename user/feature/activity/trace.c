@@ -195,7 +195,7 @@ static char *put_load(char *p, const struct activity_shape *s, const struct mxbp
 	return d->warp ? put_ratio(p, "warps per SM", blocks * threads / d->warp) : p;
 }
 
-/* Kineto's estimate: the theoretical occupancy, or less if there are too few blocks for it. */
+/* Kineto's estimate: the theoretical occupancy, or less if there are too few blocks for it. Then what limits it. */
 static char *put_occupancy(char *p, const struct activity_shape *s, const struct mxbpf_gpu_device *d)
 {
 	struct mxbpf_agg_activity a = {.cls = MXBPF_ACTIVITY_KERNEL,
@@ -205,16 +205,24 @@ static char *put_occupancy(char *p, const struct activity_shape *s, const struct
 				       .registers = s->registers};
 	const double blocks = (double)s->grid[0] * s->grid[1] * s->grid[2] / d->multiprocessors;
 	const double threads = (double)s->block[0] * s->block[1] * s->block[2];
+	char limits[OCCUPANCY_TEXT_BYTES];
+	struct occupancy o;
 	double occupancy;
 
 	memcpy(a.grid, s->grid, sizeof(a.grid));
 	memcpy(a.block, s->block, sizeof(a.block));
-	occupancy = activity_occupancy(d, &a);
+	o = activity_occupancy(d, &a);
+	occupancy = o.share;
 	if (isnan(occupancy) || !d->threads_per_mp)
 		return p;
 	if (blocks * threads / d->threads_per_mp < occupancy)
 		occupancy = blocks * threads / d->threads_per_mp;
-	return view_put_u64(put(p, ",\"est. achieved occupancy %\":"), (uint64_t)(0.5 + occupancy * 100));
+	p = view_put_u64(put(p, ",\"est. achieved occupancy %\":"), (uint64_t)(0.5 + occupancy * 100));
+	if (o.limits)
+		p = put(put(put(p, ",\"occupancy limit\":\""), occupancy_limits_text(o.limits, limits)), "\"");
+	if (o.grid)
+		p = put(put(put(p, ",\"grid limit\":\""), occupancy_grids[o.grid]), "\"");
+	return p;
 }
 
 static char *put_kernel(char *p, const struct activity_shape *s, const struct mxbpf_gpu_device *d)
