@@ -293,10 +293,76 @@ static void test_copies(void)
 	}
 }
 
+/* A GPU of 132 multiprocessors, and kernels of so many blocks, each 1.5 ms. */
+static void grids(uint32_t blocks, uint64_t name_id, uint32_t stream)
+{
+	const struct mxbpf_gpu_device d = {.h = {MXBPF_GPU_DEVICE, sizeof(d), PID, 0},
+					   .name_id = GEMM,
+					   .multiprocessors = 132,
+					   .major = 9,
+					   .threads_per_mp = 2048,
+					   .blocks_per_mp = 32,
+					   .registers_per_mp = 65536,
+					   .shared_per_mp = 233472,
+					   .warp = 32};
+	struct mxbpf_activity a;
+	uint64_t i;
+
+	feed(&d);
+	for (i = 0; i < STEPS * 40; i++) {
+		a = activity(1000 * MS + i * 2500000, 1500000);
+		a.name_id = name_id;
+		a.track.stream = stream;
+		a.grid[0] = blocks;
+		a.grid[1] = a.grid[2] = 1;
+		a.block[0] = 256;
+		a.block[1] = a.block[2] = 1;
+		a.registers = 32;
+		feed(&a);
+	}
+}
+
+static void test_grids(void)
+{
+	struct findings f;
+
+	TEST("kernels with fewer blocks than the GPU has multiprocessors are reported with what they waste")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		grids(33, GEMM, 7); /* three quarters of 60 % */
+		CHECK(!strcmp(found(&f), "gpu_small_grids") && has(&f.list[0].text, "waste 45% of the GPU's time") &&
+		      has(&f.list[0].evidence, "gemm 100% of it"));
+		end(&f);
+	}
+	TEST("enough blocks, a second stream that uses the rest, kernels of NCCL and grids that differ are no finding")
+	{
+		begin(MXBPF_PART_OUTSIDE, 5);
+		grids(132, GEMM, 7);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		begin(MXBPF_PART_OUTSIDE, 5);
+		grids(66, GEMM, 7);
+		grids(66, SYNC, 8);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		begin(MXBPF_PART_OUTSIDE, 5);
+		name(GEMM + 100, MXBPF_NAME_SPAN, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+		grids(16, GEMM + 100, 7);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		begin(MXBPF_PART_OUTSIDE, 5);
+		grids(33, GEMM, 7);
+		grids(66, GEMM, 7);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+}
+
 int main(void)
 {
 	test_launch();
 	test_sync();
 	test_copies();
+	test_grids();
 	UNIT_MAIN_END;
 }

@@ -111,5 +111,6 @@ int facts_gpu(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	add_activities(m, f);
 	add_launches(m, f);
 	add_waits(m, f);
+	facts_grids(m, f);
 	return add_causes(m, f);
 }

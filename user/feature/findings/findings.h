@@ -127,7 +127,9 @@ struct facts {
 		uint64_t launches, latency_p50_ns;		/* from the launch to the begin of its first activity */
 		uint64_t pageable, pageable_ns, pageable_bytes; /* copies from or to pageable memory */
 		uint64_t cause_ns[MXBPF_IDLE_CAUSES]; /* why nothing ran between the first and the last work */
-		uint64_t waits, wait_ns;	      /* calls of CUDA in which the loop's thread waited for a GPU */
+		uint64_t unused_ns; /* of kernels, the part of multiprocessors that their grids leave without work */
+		struct fact_operator small[FACTS_OPERATORS_MAX]; /* kernels with the most of it */
+		uint64_t waits, wait_ns; /* calls of CUDA in which the loop's thread waited for a GPU */
 	} gpu;
 
 	/* Iterations that take much longer than the others. */
@@ -176,6 +178,11 @@ void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const s
 			 uint64_t much);
 /* facts_gpu.c: what GPUs did. It needs the loop. 0 or -ENOMEM. */
 int facts_gpu(struct mdl *m, const struct mdl_session *s, struct facts *f);
+/* facts_grids.c: kernels with few blocks; the rule of small grids. */
+void facts_grids(struct mdl *m, struct facts *f);
+double facts_small_grids(const struct facts *f);
+void facts_small_grids_say(const struct facts *f, struct buf *b);
+void facts_small_grids_evidence(const struct facts *f, struct buf *b);
 /* facts_ranks.c: the rank that lags, of those that are profiled. It needs the loops. */
 void facts_ranks(struct mdl *m, struct facts *f);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */

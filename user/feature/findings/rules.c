@@ -620,6 +620,11 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --gpu --py-stacks",
 	 .advice = "The driver copies pageable memory through a buffer of its own, and the program waits meanwhile. Use "
 		   "pin_memory=True in the data loader, or tensor.pin_memory(), and copy with non_blocking=True."},
+	{.key = "gpu_small_grids", .full_gpu = true, .least = 0.2, .share = facts_small_grids, .say = facts_small_grids_say,
+	 .evidence = facts_small_grids_evidence, .next = "--pid PID --gpu --all -o t.json",
+	 .advice = "A block runs on one multiprocessor, so a kernel with few blocks leaves the others idle, however long it "
+		   "runs. Use larger batches, do several small operations in one (batched or grouped matrix products, "
+		   "foreach optimizers), or run independent work on several streams."},
 	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
 	 .next = "now --pid PID",
 	 .advice = "The loop's thread computes in Python, or waits for something, outside the runtime. Do it once before the "
