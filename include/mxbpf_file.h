@@ -33,6 +33,7 @@
  *      would take the cost behind a short span for its first detail, and times with the cost for those without.
  * 2.1: why GPUs ran nothing: MXBPF_AGG_GPU_IDLE (mxbpf_track.h)
  * 2.2: launches, queues and types of work: MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES (mxbpf_queue.h)
+ *      when GPUs ran nothing, and why in each iteration: MXBPF_GPU_IDLE, MXBPF_GPU_STEP (mxbpf_track.h)
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

@@ -170,6 +170,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_activity) == 128);
 #define MXBPF_AGG_GPU_WAIT   ((enum mxbpf_kind)46) /* user: waits of a thread, struct mxbpf_agg_gpu_wait */
 
 #define MXBPF_AGG_GPU_IDLE ((enum mxbpf_kind)50) /* user: why a device ran nothing, struct mxbpf_agg_gpu_idle */
+#define MXBPF_GPU_IDLE	   ((enum mxbpf_kind)55) /* user: a piece of that time, struct mxbpf_gpu_idle */
+#define MXBPF_GPU_STEP	   ((enum mxbpf_kind)56) /* user: a device in an iteration, struct mxbpf_gpu_step */
 
 /* A device that the process can use, once per session before its first activity. Since 1.5. The agent asks libcuda. */
 struct mxbpf_gpu_device {
@@ -333,5 +335,26 @@ struct mxbpf_agg_gpu_idle {
 	__u8 pad[3];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_idle) == 80);
+
+/* A piece of time in which a device ran neither a kernel nor a set. The latest ones, for timelines. Since 2.2. */
+struct mxbpf_gpu_idle {
+	struct mxbpf_rec h; /* ts_ns: its start */
+	__u64 dur_ns;
+	__u64 name_id;	/* of kind MXBPF_NAME_SPAN; 0: none */
+	__u64 stack_id; /* of kind MXBPF_NAME_STACK; 0: unknown */
+	__u32 device;
+	__u8 cause; /* enum mxbpf_idle_cause, not BUSY */
+	__u8 pad[3];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_idle) == 48);
+
+/* The time of a device in an iteration of its process. Since 2.2. */
+struct mxbpf_gpu_step {
+	struct mxbpf_rec h;	     /* ts_ns: start of the iteration, as in struct mxbpf_iteration */
+	__u64 ns[MXBPF_IDLE_CAUSES]; /* less than the iteration, if that began before the first work of the window */
+	__u32 device;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_step) == 120);
 
 #endif

@@ -68,6 +68,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_GPU_IDLE] = sizeof(struct mxbpf_agg_gpu_idle),
 	[MXBPF_AGG_GPU_LAUNCH] = sizeof(struct mxbpf_agg_gpu_launch),
 	[MXBPF_AGG_GPU_TYPES] = sizeof(struct mxbpf_agg_gpu_types),
+	[MXBPF_GPU_IDLE] = sizeof(struct mxbpf_gpu_idle),
+	[MXBPF_GPU_STEP] = sizeof(struct mxbpf_gpu_step),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -158,22 +160,58 @@ static void tame_idle(struct mxbpf_agg_gpu_idle *r)
 	r->cause %= MXBPF_IDLE_CAUSES;
 }
 
-/* Rows of devices that differ in little else. */
-static void tame_gpu_row(struct mxbpf_rec *r)
+static void tame_launches(struct mxbpf_agg_gpu_launch *l)
 {
-	struct mxbpf_agg_gpu_launch *l = (struct mxbpf_agg_gpu_launch *)r;
-
-	if (r->kind == MXBPF_AGG_GPU_STREAM)
-		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
-	if (r->kind == MXBPF_AGG_GPU_TYPES)
-		((struct mxbpf_agg_gpu_types *)r)->device %= 2;
-	if (r->kind == MXBPF_AGG_GPU_IDLE)
-		tame_idle((struct mxbpf_agg_gpu_idle *)r);
-	if (r->kind != MXBPF_AGG_GPU_LAUNCH)
-		return;
 	l->call_id %= IDS;
 	l->track.device %= 2;
 	l->nbuckets = 0;
+}
+
+static void tame_piece(struct mxbpf_gpu_idle *r)
+{
+	r->name_id %= IDS;
+	r->stack_id %= IDS;
+	r->device %= 2;
+	r->cause %= MXBPF_IDLE_CAUSES;
+}
+
+static void tame_gpu(struct mxbpf_rec *r)
+{
+	switch (r->kind) {
+	case MXBPF_ACTIVITY:
+		tame_activity((struct mxbpf_activity *)r);
+		break;
+	case MXBPF_LAUNCH:
+		tame_launch((struct mxbpf_launch *)r);
+		break;
+	case MXBPF_AGG_ACTIVITY:
+		tame_agg_activity((struct mxbpf_agg_activity *)r);
+		break;
+	case MXBPF_AGG_GPU_WORK:
+		tame_work((struct mxbpf_agg_gpu_work *)r);
+		break;
+	case MXBPF_AGG_GPU_IDLE:
+		tame_idle((struct mxbpf_agg_gpu_idle *)r);
+		break;
+	case MXBPF_GPU_IDLE:
+		tame_piece((struct mxbpf_gpu_idle *)r);
+		break;
+	case MXBPF_GPU_STEP:
+		((struct mxbpf_gpu_step *)r)->device %= 2;
+		break;
+	case MXBPF_AGG_GPU_STREAM:
+		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
+		break;
+	case MXBPF_AGG_GPU_LAUNCH:
+		tame_launches((struct mxbpf_agg_gpu_launch *)r);
+		break;
+	case MXBPF_AGG_GPU_TYPES:
+		((struct mxbpf_agg_gpu_types *)r)->device %= 2;
+		break;
+	case MXBPF_GPU_DEVICE:
+		tame_device((struct mxbpf_gpu_device *)r);
+		break;
+	}
 }
 
 /* Changes the fields that kind_check_next() would reject, so that the record passes. */
@@ -222,27 +260,6 @@ static void tame(struct mxbpf_rec *r)
 		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
 			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
 		break;
-	case MXBPF_ACTIVITY:
-		tame_activity((struct mxbpf_activity *)r);
-		break;
-	case MXBPF_LAUNCH:
-		tame_launch((struct mxbpf_launch *)r);
-		break;
-	case MXBPF_AGG_ACTIVITY:
-		tame_agg_activity((struct mxbpf_agg_activity *)r);
-		break;
-	case MXBPF_AGG_GPU_WORK:
-		tame_work((struct mxbpf_agg_gpu_work *)r);
-		break;
-	case MXBPF_AGG_GPU_IDLE:
-	case MXBPF_AGG_GPU_LAUNCH:
-	case MXBPF_AGG_GPU_TYPES:
-	case MXBPF_AGG_GPU_STREAM:
-		tame_gpu_row(r);
-		break;
-	case MXBPF_GPU_DEVICE:
-		tame_device((struct mxbpf_gpu_device *)r);
-		break;
 	case MXBPF_AGG_GPU_WAIT:
 	case MXBPF_KV:
 	case MXBPF_AGG_KV:
@@ -256,6 +273,8 @@ static void tame(struct mxbpf_rec *r)
 	case MXBPF_SLOW:
 		((struct mxbpf_agg *)r)->name_id %= IDS; /* all of these have it at the same offset */
 		break;
+	default:
+		tame_gpu(r);
 	}
 }
 

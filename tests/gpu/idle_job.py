@@ -2,22 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch job with planted causes of idle time of a GPU, on the double (tests/gpu/double).
 
-Each step lets the GPU run out of work for four reasons: data, the program's own code, an operator on the CPU, a wait of the
-host. Begins when the file --go is there. Prints one line of JSON: for how long the GPU ran nothing for each of them, by the job's own clock.
+Each step lets the GPU run out of work for eight reasons: data, a wait of the host, the program's own code, an operator on the CPU,
+one that sleeps, another GPU, a copy, and a process that is late for an exchange. One step waits longer for its data than the others.
+Begins when the file --go is there. Prints one line of JSON: for how long the GPU ran nothing for each reason, by the job's own clock.
 """
 import argparse
 import ctypes
 import json
 import os
 import sys
+import tempfile
 import time
 
 import torch
+import torch.distributed as dist
 
 from gpuops import Ops, add_arguments
 
 MS = 1000000
 LIBRARY = torch.library.Library("gpuops", "DEF")
+CAUSES = ("data", "host_waits", "program", "cpu", "blocked", "event", "copy", "others")
+SLOW_STEP = 12
 
 
 def now():
@@ -35,16 +40,18 @@ class Slow(torch.utils.data.Dataset):
         return 1000
 
     def __getitem__(self, index):
-        time.sleep(0.030)
+        time.sleep(0.200 if index == SLOW_STEP else 0.020)
         return torch.ones(4)
 
 
 class Gpu:
-    """Launches kernels one after another, and knows when the GPU has run out of them."""
+    """Launches work one after another, and knows when the GPU has run out of it."""
 
     def __init__(self, ops):
         self.ops, self.until = ops, 0
-        self.idle = dict.fromkeys(("data", "program", "cpu", "host_waits"), 0)
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.cuda.double_next_ns.argtypes = ctypes.c_uint64,
+        self.idle = dict.fromkeys(CAUSES, 0)
 
     def launch(self, ns, cause):
         """The GPU ran nothing until now because of `cause`."""
@@ -54,6 +61,72 @@ class Gpu:
         self.ops.lib.gpuops_launch(b"planted", ns, 0)
         self.until = max(at, self.until) + ns
 
+    def copy(self, ns):
+        """Copies to the GPU, which runs nothing else meanwhile."""
+        at = max(now(), self.until)
+        self.cuda.double_next_ns(ns)
+        self.ops.lib.gpuops_copy(True, True, 4096, 0)
+        self.idle["copy"] += ns
+        self.until = at + ns
+
+    def wait_for_other(self, ns):
+        """The next launch waits for a kernel of another GPU."""
+        self.ops.lib.gpuops_device(1)
+        until = now() + ns
+        self.ops.lib.gpuops_launch(b"other", ns, 0)
+        self.ops.lib.gpuops_device(0)
+        self.ops.lib.gpuops_wait_for_device(0, 1)
+        self.idle["event"] += max(until - max(now(), self.until), 0)
+        self.until = max(until, self.until)
+
+
+class Late:
+    """A process that is 6 ms late for each exchange."""
+
+    def __init__(self):
+        self.read_end, self.write_end = os.pipe()
+        store = os.path.join(tempfile.mkdtemp(), "store")
+        self.child = os.fork()
+        dist.init_process_group("gloo", init_method="file://" + store, rank=int(not self.child), world_size=2)
+        if self.child:
+            os.close(self.read_end)
+            return
+        os.close(self.write_end)
+        while os.read(self.read_end, 1):
+            time.sleep(0.006)
+            dist.all_reduce(torch.ones(1))
+        os._exit(0)
+
+    def exchange(self):
+        os.write(self.write_end, b"x")
+        dist.all_reduce(torch.ones(1))
+
+    def end(self):
+        os.close(self.write_end)
+        os.waitpid(self.child, 0)
+
+
+def step(gpu, late, batches, optimizer):
+    x = next(batches)
+    gpu.launch(3 * MS, "data")
+    gpu.ops.lib.gpuops_sync()
+    spin(2 * MS)  # beside the kernel, if the program had not waited
+    gpu.launch(1 * MS, "host_waits")
+    spin(8 * MS)
+    gpu.launch(1 * MS, "program")
+    torch.ops.gpuops.think(x)
+    gpu.launch(1 * MS, "cpu")
+    torch.ops.gpuops.nap(x)
+    gpu.launch(2 * MS, "blocked")
+    gpu.wait_for_other(6 * MS)
+    gpu.launch(2 * MS, "event")
+    gpu.copy(5 * MS)
+    gpu.launch(1 * MS, "copy")
+    time.sleep(max(gpu.until - now(), 0) / 1e9)  # the exchange begins when the GPU has run out of work
+    late.exchange()
+    gpu.launch(2 * MS, "others")
+    optimizer.step()
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
@@ -61,10 +134,13 @@ def main():
     parser.add_argument("--go", required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)
+    late = Late()
     ops = Ops(args.gpu, True)
     gpu = Gpu(ops)
     LIBRARY.define("think(Tensor x) -> Tensor")
     LIBRARY.impl("think", lambda x: spin(8 * MS) or x.clone(), "CPU")
+    LIBRARY.define("nap(Tensor x) -> Tensor")
+    LIBRARY.impl("nap", lambda x: time.sleep(0.006) or x.clone(), "CPU")
     batches = iter(torch.utils.data.DataLoader(Slow(), batch_size=1, num_workers=0))
     weight = torch.ones(4, requires_grad=True)
     weight.grad = torch.ones(4)
@@ -76,17 +152,9 @@ def main():
         x.add_(1)  # an operator, at whose entry the agent comes in
         time.sleep(0.01)
     for _ in range(args.steps):
-        x = next(batches)
-        gpu.launch(3 * MS, "data")
-        ops.lib.gpuops_sync()
-        spin(2 * MS)  # beside the kernel, if the program had not waited
-        gpu.launch(1 * MS, "host_waits")
-        spin(8 * MS)
-        gpu.launch(1 * MS, "program")
-        torch.ops.gpuops.think(x)
-        optimizer.step()
-        gpu.launch(1 * MS, "cpu")
+        step(gpu, late, batches, optimizer)
     ops.lib.gpuops_sync()
+    late.end()
     ctypes.CDLL("libcuda.so.1").double_write_account()
     print(json.dumps(gpu.idle), flush=True)
     return 0

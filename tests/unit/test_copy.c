@@ -198,6 +198,7 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 30, .name_id = SYNC, .tid = 200 + nr, .cls = MXBPF_CLASS_CUDA,
 	    .counters = {MXBPF_COUNTER_NONE});
 	PUT(b, gpu_device, MXBPF_GPU_DEVICE, 0, .name_id = CONV, .device = nr, .multiprocessors = 132);
+	PUT(b, gpu_step, MXBPF_GPU_STEP, at_ns, .ns = {nr, 1});
 	PUT(b, gpu_account, MXBPF_GPU_ACCOUNT, 0, .records = 10 + nr, .activities = 9 + nr, .dropped = 1);
 	PUT(b, activity, MXBPF_ACTIVITY, at_ns + 10, .dur_ns = 5 + nr, .name_id = CONV, .edge_id = 100 + nr,
 	    .domain = MXBPF_DOMAIN_CUPTI, .cls = MXBPF_ACTIVITY_KERNEL, .graph = 7, .grid = {nr, 1, 1},
@@ -333,7 +334,7 @@ static void test_kinds(void)
 		MXBPF_AGG_ACTIVITY,   MXBPF_AGG_RAISED,	   MXBPF_AGG_LINE,     MXBPF_NEIGHBOUR,
 		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	   MXBPF_GPU_ACCOUNT,  MXBPF_AGG_GPU_WORK,
 		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,  MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
-		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES,
+		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

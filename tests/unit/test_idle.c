@@ -3,6 +3,7 @@
 #include "feature/idle/idle.h"
 
 #include "feature/lines/lines.h"
+#include "feature/steps/steps.h"
 #include "records.h"
 #include "unit.h"
 
@@ -251,7 +252,13 @@ static void put_step(struct buf *b, uint64_t nr, bool on_host)
 {
 	const uint64_t at_ns = nr * STEP_NS;
 
+	struct mxbpf_iteration *it;
+
 	if (on_host) {
+		it = rec(b, MXBPF_ITERATION, sizeof(*it), at_ns);
+		it->dur_ns = STEP_NS;
+		it->nr = nr;
+		it->told = MXBPF_STEP_OPTIMIZER;
 		call(b, MXBPF_CLASS_DATA, LOADER, at_ns + 200000, at_ns + 600000);
 		launch(b, at_ns + 900000);
 	} else if (nr) {
@@ -259,6 +266,24 @@ static void put_step(struct buf *b, uint64_t nr, bool on_host)
 	} else {
 		work(b, 0, at_ns, at_ns + 300000)->domain = MXBPF_DOMAIN_NONE;
 	}
+}
+
+/* Checks the times of each iteration, and their number. The last one can be incomplete. */
+static void check_iterations(const struct mdl *m, size_t n)
+{
+	struct idle_results all = {0};
+	const struct mxbpf_gpu_step *s;
+	uint64_t ns;
+	size_t i, k;
+
+	CHECK(!idle_results(m, &all) && buf_count(&all.steps, *s) == n);
+	for (i = 0; i + 1 < n; i++) {
+		s = buf_at(&all.steps, struct mxbpf_gpu_step, i);
+		for (ns = 0, k = 0; k < MXBPF_IDLE_CAUSES; k++)
+			ns += s->ns[k];
+		CHECK(ns == STEP_NS && s->ns[MXBPF_IDLE_BUSY] == 300000 && s->ns[MXBPF_IDLE_DATA] == 300000);
+	}
+	idle_results_fini(&all);
 }
 
 static void check_steps(const struct mdl *m, uint64_t n)
@@ -290,12 +315,14 @@ static void test_long(void)
 		if (i + PER_FEED != half)
 			continue;
 		check_steps(m, half - 1 - late);
+		check_iterations(m, half - late);
 		CHECK(!mdl_copy_to(copy, m) && is_same(m, copy));
 		CHECK(!mdl_move(next, m, 0));
 		check_steps(m, half - 1 - late);
 	}
 	CHECK(ns_of(next, MXBPF_IDLE_DATA, LOADER) == half * 300000);
 	CHECK(whole(next) == half * STEP_NS);
+	check_iterations(next, half - late);
 	buf_fini(&b);
 	mdl_free(m);
 	mdl_free(copy);
@@ -338,7 +365,7 @@ int main(void)
 	TEST("each ns in which a GPU runs nothing has one cause, in whatever order records come, and in recordings")
 	test_causes();
 	TEST("causes of a session of many windows, whose activities are late, are exact, also in copies and with "
-	     "--reset")
+	     "--reset, and those of each iteration are, too")
 	test_long();
 	TEST("looks at the thread tell the Python line of a cause")
 	test_lines();

@@ -22,7 +22,7 @@
 #define KINDS_MAX 64
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_GPU_TYPES
+#define LAST_KIND MXBPF_GPU_STEP
 
 static unsigned nkinds(void)
 {

@@ -236,3 +236,8 @@ bool fits_agg_gpu_launch(const struct mxbpf_rec *r)
 
 	return buckets_fit((const void *)(a + 1), a->nbuckets, r->size - sizeof(*a));
 }
+
+bool fits_gpu_idle(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_gpu_idle *)r)->cause < MXBPF_IDLE_CAUSES;
+}

@@ -45,6 +45,7 @@ extern int cudaEventRecord(void *e, void *s);
 extern int cudaEventSynchronize(void *e);
 extern int cudaEventQuery(void *e);
 extern int cudaEventDestroy(void *e);
+extern int cudaStreamWaitEvent(void *s, void *e, uint32_t flags);
 extern int cudaStreamBeginCapture(void *s, int mode);
 extern int cudaStreamEndCapture(void *s, void **g);
 extern int cudaGraphInstantiate(void **exec, void *g, uint64_t flags);
@@ -278,6 +279,22 @@ DOUBLE_EXPORT int gpuops_sync_event(unsigned on)
 	cudaEventCreate(&e);
 	cudaEventRecord(e, s);
 	err = cudaEventSynchronize(e);
+	cudaEventDestroy(e);
+	return err;
+}
+
+/* Lets a stream of the thread's device wait for what the default stream of another device has to do. */
+DOUBLE_EXPORT int gpuops_wait_for_device(unsigned on, unsigned other)
+{
+	const unsigned mine = device;
+	void *e;
+	int err;
+
+	gpuops_device(other);
+	cudaEventCreate(&e);
+	cudaEventRecord(e, NULL);
+	gpuops_device(mine);
+	err = cudaStreamWaitEvent(stream(on), e, 0);
 	cudaEventDestroy(e);
 	return err;
 }

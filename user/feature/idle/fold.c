@@ -92,6 +92,21 @@ static int fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return t && (!r->name_id || !mdl_expect_name(m, r->name_id)) ? add(t, r) : -ENOMEM;
 }
 
+static int fold_piece(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct idle_state *t = state_of(m);
+	const struct mxbpf_gpu_idle *r = (const void *)rec;
+
+	return t && (!r->name_id || !mdl_expect_name(m, r->name_id)) ? idle_piece_put(t, r) : -ENOMEM;
+}
+
+static int fold_step(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct idle_state *t = state_of(m);
+
+	return t ? idle_step_put(t, (const void *)rec) : -ENOMEM;
+}
+
 /* ---- what a sweep needs */
 
 static int by_end(const void *va, const void *vb)
@@ -249,6 +264,7 @@ static int window(struct mdl *m)
 		until_ns = half_ns >= until_ns ? half_ns + 1 : until_ns; /* also if all begin at once */
 	}
 	err = idle_sweep(m, t, until_ns);
+	err = err ? err : idle_steps_make(m, t, false);
 	forget_spans(t);
 	t->kept_work = buf_count(&t->work, struct idle_work);
 	t->kept_spans = buf_count(&t->spans, struct idle_span);
@@ -266,6 +282,8 @@ static void state_fini(struct idle_state *t)
 	hash_fini(&t->streams);
 	mdl_items_fini(&t->device_index, &t->devices);
 	mdl_items_fini(&t->row_index, &t->rows);
+	buf_fini(&t->pieces);
+	buf_fini(&t->steps);
 }
 
 static int copy_buf(struct buf *to, const struct buf *from)
@@ -290,7 +308,8 @@ static int copy_kept(struct idle_state *to, const struct idle_state *from)
 
 static int copy_state(struct idle_state *to, const struct idle_state *from)
 {
-	if (copy_kept(to, from))
+	to->forgotten_ns = from->forgotten_ns;
+	if (copy_kept(to, from) || copy_buf(&to->pieces, &from->pieces) || copy_buf(&to->steps, &from->steps))
 		return -ENOMEM;
 	return mdl_items_copy(&to->row_index, &to->rows, &from->row_index, &from->rows);
 }
@@ -312,10 +331,10 @@ static int finish(const struct mdl *m, struct idle_state *t)
 
 	for (i = 0; !err && i < buf_count(&t->devices, struct idle_device); i++)
 		err = add_busy(t, buf_at(&t->devices, struct idle_device, i));
-	return err;
+	return err ? err : idle_steps_make(m, t, true);
 }
 
-int idle_rows(const struct mdl *m, struct buf *out)
+int idle_results(const struct mdl *m, struct idle_results *out)
 {
 	const struct idle_state *t = mdl_state_of(m, &feature_idle);
 	struct idle_state all = {.on = false};
@@ -325,8 +344,41 @@ int idle_rows(const struct mdl *m, struct buf *out)
 		return 0;
 	err = copy_state(&all, t);
 	err = err ? err : finish(m, &all);
-	err = err ? err : copy_buf(out, &all.rows);
+	if (err) {
+		state_fini(&all);
+		return err;
+	}
+	*out = (struct idle_results){all.rows, all.pieces, all.steps};
+	all.rows = all.pieces = all.steps = (struct buf){0};
 	state_fini(&all);
+	return 0;
+}
+
+void idle_results_fini(struct idle_results *r)
+{
+	buf_fini(&r->rows);
+	buf_fini(&r->pieces);
+	buf_fini(&r->steps);
+}
+
+int idle_rows(const struct mdl *m, struct buf *out)
+{
+	struct idle_results all = {0};
+	int err = idle_results(m, &all);
+
+	err = err ? err : copy_buf(out, &all.rows);
+	idle_results_fini(&all);
+	return err;
+}
+
+static int emit(const struct mdl *m, struct buf *out)
+{
+	struct idle_results all = {0};
+	int err = idle_results(m, &all);
+
+	if (!err && (copy_buf(out, &all.rows) || copy_buf(out, &all.pieces) || copy_buf(out, &all.steps)))
+		err = -ENOMEM;
+	idle_results_fini(&all);
 	return err;
 }
 
@@ -376,10 +428,10 @@ static void fini(struct mdl *m)
 const struct mdl_feature feature_idle = {
 	.state_bytes = sizeof(struct idle_state),
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_AGG_GPU_IDLE, fold}},
+	.kinds = {{MXBPF_AGG_GPU_IDLE, fold}, {MXBPF_GPU_IDLE, fold_piece}, {MXBPF_GPU_STEP, fold_step}},
 	.span = span,
 	.window = window,
-	.emit = idle_rows,
+	.emit = emit,
 	.copy = copy,
 	.move = move,
 	.processes = processes,

@@ -20,4 +20,14 @@ extern const char *const idle_cause_words[MXBPF_IDLE_CAUSES];
 /* Appends struct mxbpf_agg_gpu_idle in no order. Returns 0 or -ENOMEM. */
 int idle_rows(const struct mdl *m, struct buf *out);
 
+/* All that is known, in no order. */
+struct idle_results {
+	struct buf rows;   /* struct mxbpf_agg_gpu_idle */
+	struct buf pieces; /* struct mxbpf_gpu_idle */
+	struct buf steps;  /* struct mxbpf_gpu_step */
+};
+/* Fills an empty struct. Returns 0 or -ENOMEM. */
+int idle_results(const struct mdl *m, struct idle_results *out);
+void idle_results_fini(struct idle_results *r);
+
 #endif

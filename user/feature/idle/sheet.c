@@ -8,7 +8,7 @@
 
 #include "base/fmt.h"
 #include "feature/activity/sheet.h"
-#include "feature/idle/idle.h"
+#include "feature/idle/sheet.h"
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
 
@@ -18,21 +18,14 @@
 /* The causes, and what is in none: the time before the first work of the window and after the last one. */
 #define EDGES MXBPF_IDLE_CAUSES
 
-static const char *const words[] = {
-	[MXBPF_IDLE_BUSY] = "busy",
-	[MXBPF_IDLE_DATA] = "data",
-	[MXBPF_IDLE_PYTHON] = "program",
-	[MXBPF_IDLE_OPERATOR] = "cpu",
-	[MXBPF_IDLE_BLOCKED] = "blocked",
-	[MXBPF_IDLE_RUNQ] = "no_cpu",
-	[MXBPF_IDLE_LAUNCH] = "launch",
-	[MXBPF_IDLE_COPY] = "copy",
-	[MXBPF_IDLE_EVENT] = "event",
-	[MXBPF_IDLE_COLLECTIVE] = "others",
-	[MXBPF_IDLE_HOST] = "host_waits",
-	[MXBPF_IDLE_UNKNOWN] = "unknown",
-	[EDGES] = "edges",
-};
+#define CAUSE_WORDS                                                                                                    \
+	[MXBPF_IDLE_BUSY] = "busy", [MXBPF_IDLE_DATA] = "data", [MXBPF_IDLE_PYTHON] = "program",                       \
+	[MXBPF_IDLE_OPERATOR] = "cpu", [MXBPF_IDLE_BLOCKED] = "blocked", [MXBPF_IDLE_RUNQ] = "no_cpu",                 \
+	[MXBPF_IDLE_LAUNCH] = "launch", [MXBPF_IDLE_COPY] = "copy", [MXBPF_IDLE_EVENT] = "event",                      \
+	[MXBPF_IDLE_COLLECTIVE] = "others", [MXBPF_IDLE_HOST] = "host_waits", [MXBPF_IDLE_UNKNOWN] = "unknown"
+
+const char *const idle_words[MXBPF_IDLE_CAUSES] = {CAUSE_WORDS};
+static const char *const words[] = {CAUSE_WORDS, [EDGES] = "edges"};
 
 struct name {
 	struct view_text name;
@@ -44,6 +37,7 @@ struct row {
 	uint32_t tgid, device;
 	uint8_t which; /* index in words */
 	uint64_t ns, count, per_iteration_ns, looks;
+	uint64_t p50_ns, max_ns; /* of an iteration; VIEW_UNKNOWN */
 	double share;
 	struct view_list by;
 	struct name names[NAMES_MAX];
@@ -55,6 +49,8 @@ struct table {
 	struct view_list list;
 	bool devices, iterations;
 	uint64_t idle_ns, all_ns;
+	bool has_spread;
+	struct idle_spread spread; /* of the GPU whose rows are made */
 };
 
 /* ---- rows */
@@ -181,10 +177,11 @@ static uint64_t add_edges(const struct view *s, struct row **r, const struct mxb
 	return all_ns;
 }
 
+/* The rows keep their process in a sum of processes, and iterations do not. */
 static uint64_t iterations_of(const struct view *s, uint32_t tgid)
 {
 	size_t n, i;
-	const struct mxbpf_iteration *all = steps_iterations(s->in->model, &n);
+	const struct mxbpf_iteration *all = steps_iterations(s->in->processes ? s->in->processes : s->in->model, &n);
 	uint64_t count = 0;
 
 	for (i = 0; i < n; i++)
@@ -196,6 +193,7 @@ static uint64_t iterations_of(const struct view *s, uint32_t tgid)
 static struct row *make_device(const struct view *s, struct table *t, struct row *r, const struct mxbpf_agg_gpu_idle *a,
 			       size_t n)
 {
+	const struct idle_spread *spread = &t->spread;
 	const uint64_t iterations = iterations_of(s, a->h.tgid);
 	struct row *const first_row = r, *one;
 	uint64_t all_ns = 0;
@@ -213,6 +211,8 @@ static struct row *make_device(const struct view *s, struct table *t, struct row
 	for (one = first_row; one < r; one++) {
 		one->share = all_ns ? (double)one->ns / (double)all_ns : 0;
 		one->per_iteration_ns = iterations ? one->ns / iterations : 0;
+		one->p50_ns = one->which < EDGES && t->has_spread ? spread->p50_ns[one->which] : VIEW_UNKNOWN;
+		one->max_ns = one->which < EDGES && t->has_spread ? spread->max_ns[one->which] : VIEW_UNKNOWN;
 		add_sat(&t->idle_ns, one->which ? one->ns : 0);
 		add_sat(&t->all_ns, one->ns);
 	}
@@ -263,14 +263,14 @@ static void put_texts(const struct view *s, struct row *r, bool processes)
 static int make(const struct view *s, void *table)
 {
 	struct table *t = table;
-	struct buf all = {0};
+	struct idle_results all = {0};
 	struct mxbpf_agg_gpu_idle *a;
 	struct row *rows = NULL, *r;
 	size_t n, i, k;
-	int err = idle_rows(s->in->model, &all);
+	int err = idle_results(s->in->model, &all);
 
-	n = buf_count(&all, *a);
-	a = (struct mxbpf_agg_gpu_idle *)all.data;
+	n = buf_count(&all.rows, *a);
+	a = (struct mxbpf_agg_gpu_idle *)all.rows.data;
 	if (!err)
 		t->list.rows = rows = calloc(2 * n + 1, sizeof(*rows)); /* a device has a row more than causes */
 	if (n)
@@ -278,6 +278,7 @@ static int make(const struct view *s, void *table)
 	for (r = rows, i = 0; rows && i < n; i = k) {
 		for (k = i; k < n && a[k].h.tgid == a[i].h.tgid && a[k].device == a[i].device; k++)
 			;
+		t->has_spread = all.steps.len && !idle_spread_of(&all.steps, a[i].h.tgid, a[i].device, &t->spread);
 		r = make_device(s, t, r, &a[i], k - i);
 		t->devices |= i;
 	}
@@ -286,7 +287,7 @@ static int make(const struct view *s, void *table)
 		qsort(rows, t->list.all, sizeof(*rows), by_time);
 	for (i = 0; i < t->list.all; i++)
 		put_texts(s, &rows[i], rows[0].tgid != rows[t->list.all - 1].tgid);
-	buf_fini(&all);
+	idle_results_fini(&all);
 	gpu_show_empty(s, &t->list);
 	return rows ? 0 : -ENOMEM;
 }
@@ -323,6 +324,8 @@ static const struct view_column columns[] = {
 	 .help = "part of the time in which the GPU was watched"},
 	{"per_iteration_ns", NULL, "/iteration", VIEW_NS, AT(per_iteration_ns), VIEW_TIGHT | VIEW_DASH,
 	 SEEN(iterations), .help = "total_ns by the number of iterations; 0 if none were found"},
+	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns), VIEW_NULL, .help = "of an iteration: median; null if not known"},
+	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns), VIEW_NULL, .help = "of an iteration: the most"},
 	{"count", NULL, "times", VIEW_COUNT, AT(count), .name_min = 26, .help = "pieces of time"},
 	{NULL, NULL, "most of it in", VIEW_TEXT, AT(place), VIEW_NULL},
 	{"name", "operator", NULL, VIEW_TEXT, AT(name), VIEW_NULL,

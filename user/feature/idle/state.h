@@ -46,6 +46,7 @@ struct idle_device {
 	uint64_t first_ns, now_ns;		  /* start of its first work; all time before now_ns has its row */
 	uint64_t compute_until_ns, copy_until_ns; /* ends of the latest kernel or set, and copy */
 	uint64_t copy_name;
+	uint64_t steps_until_ns; /* iterations that ended until then have their times */
 };
 
 struct idle_state {
@@ -62,6 +63,9 @@ struct idle_state {
 	struct hash streams;	      /* (stream, process and device) -> start of its last launch */
 	struct hash row_index;	      /* (name and stack, process, device and cause) -> 1 + index in rows */
 	struct buf rows;	      /* struct mxbpf_agg_gpu_idle */
+	struct buf pieces;	      /* struct mxbpf_gpu_idle: the latest, of each device by time */
+	uint64_t forgotten_ns;	      /* latest end of a piece that was forgotten */
+	struct buf steps;	      /* struct mxbpf_gpu_step: the latest */
 };
 
 /* fold.c: returns the row of a cause, or NULL if out of memory. */
@@ -72,6 +76,15 @@ struct mxbpf_agg_gpu_idle *idle_row(struct idle_state *t, const struct mxbpf_agg
  * UINT64_MAX: all of it. Returns 0 or -ENOMEM.
  */
 int idle_sweep(const struct mdl *m, struct idle_state *t, uint64_t until_ns);
+
+/* steps.c: keeps a piece, or lengthens the last one. Returns 0 or -ENOMEM. */
+int idle_piece_put(struct idle_state *t, const struct mxbpf_gpu_idle *piece);
+int idle_step_put(struct idle_state *t, const struct mxbpf_gpu_step *step);
+/*
+ * steps.c: gives pieces to the iterations that have ended. all: also to those that have not, or that the device has not
+ * reached. Returns 0 or -ENOMEM.
+ */
+int idle_steps_make(const struct mdl *m, struct idle_state *t, bool all);
 
 /* ---- threads.c: what threads did */
 

@@ -166,12 +166,18 @@ static int give(struct sweep *s, const struct idle_device *d, const struct given
 						.stack_id = to->stack_id,
 						.device = d->device,
 						.cause = (uint8_t)to->cause};
+	const struct mxbpf_gpu_idle piece = {.h = {.tgid = d->tgid, .ts_ns = from_ns},
+					     .dur_ns = to_ns - from_ns,
+					     .name_id = to->name_id,
+					     .stack_id = to->stack_id,
+					     .device = d->device,
+					     .cause = (uint8_t)to->cause};
 	struct mxbpf_agg_gpu_idle *r;
 
 	if (from_ns >= to_ns)
 		return 0;
 	r = idle_row(s->t, &like);
-	if (!r)
+	if (!r || (to->cause && idle_piece_put(s->t, &piece)))
 		return -ENOMEM;
 	add_sat(&r->ns, to_ns - from_ns);
 	add_sat(&r->count, 1);

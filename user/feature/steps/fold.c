@@ -528,8 +528,8 @@ static int emit_one(const struct mdl *m, const struct mxbpf_iteration *from, str
 	return buf_put(out, &it, it.h.size);
 }
 
-/* Writes the iterations that steps_iterations() would end, without ending them, because the window goes on. */
-static int emit_pending(const struct mdl *model, const struct state *m, const struct process *p, struct buf *out)
+/* Appends the iterations that steps_iterations() would end, without ending them, because the window goes on. */
+static int add_pending(const struct state *m, const struct process *p, struct buf *out)
 {
 	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full};
 	struct mxbpf_iteration it;
@@ -539,27 +539,36 @@ static int emit_pending(const struct mdl *model, const struct state *m, const st
 	if (p->ended.end_ns) {
 		err = parts_make(&p->pieces, p->tgid, &p->ended, nr++, &it);
 		it.live_bytes = p->live_bytes;
-		err = err ? err : emit_one(model, &it, out);
+		err = err ? err : buf_put(out, &it, sizeof(it));
 	}
 	if (err || !p->burst || !burst_counts(p) || !is_whole(m, p, p->burst_end_ns))
 		return err;
 	err = parts_make(&p->pieces, p->tgid, &last, nr, &it);
 	it.live_bytes = p->live_bytes;
-	return err ? err : emit_one(model, &it, out);
+	return err ? err : buf_put(out, &it, sizeof(it));
 }
 
-static int steps_emit(const struct mdl *m, struct buf *out)
+int steps_list(const struct mdl *m, bool pending, struct buf *out)
 {
 	const struct state *state = mdl_state_of(m, &feature_steps);
 	const struct hash_entry *h;
 	size_t pos = 0;
-	size_t i;
-	int err = 0;
+	int err = state ? buf_put(out, state->iterations.data, state->iterations.len) : 0;
 
-	for (i = 0; !err && i < buf_count(&state->iterations, struct mxbpf_iteration); i++)
-		err = emit_one(m, buf_at(&state->iterations, struct mxbpf_iteration, i), out);
-	while (!err && (h = hash_next(&state->processes, &pos)))
-		err = emit_pending(m, state, (const void *)(uintptr_t)h->val, out);
+	while (!err && state && pending && (h = hash_next(&state->processes, &pos)))
+		err = add_pending(state, (const void *)(uintptr_t)h->val, out);
+	return err;
+}
+
+static int steps_emit(const struct mdl *m, struct buf *out)
+{
+	struct buf all = {0};
+	int err = steps_list(m, true, &all);
+	size_t i;
+
+	for (i = 0; !err && i < buf_count(&all, struct mxbpf_iteration); i++)
+		err = emit_one(m, buf_at(&all, struct mxbpf_iteration, i), out);
+	buf_fini(&all);
 	return err;
 }
 

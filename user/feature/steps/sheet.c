@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/idle/sheet.h"
 #include "feature/steps/sheet.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -57,6 +58,7 @@ struct slow {
 	uint64_t longer_ns;
 	uint64_t busy_ns, part_ns[MXBPF_STEP_PARTS]; /* VIEW_UNKNOWN */
 	uint64_t gpu_ns, kernels;		     /* VIEW_UNKNOWN */
+	struct idle_step idle;
 	struct view_text number, hash_number, note, csv_table;
 	char number_text[24], note_text[WHY_BYTES], table[64];
 };
@@ -64,6 +66,7 @@ struct slow {
 struct slowest {
 	struct view_list list;
 	struct view_list loops; /* owned */
+	struct idle_steps idle;
 };
 
 const char *const steps_tolds[MXBPF_STEP_WHATS] = {
@@ -530,10 +533,21 @@ const struct view_sheet sheet_steps_loops = {
 	.make = make_loops,
 };
 
-/* Fills a row of the slowest iterations. */
-static void fill(const struct view *s, struct slow *r, const struct mxbpf_iteration *it, const struct view_list *loops)
+/* Appends why GPUs ran nothing for longer, if that is much. */
+static void add_gpu_why(const struct loop *l, const struct idle_step *idle, char buf[WHY_BYTES])
 {
-	const struct loop *l = loop_of(loops, it);
+	size_t n = strlen(buf);
+	char more[24];
+
+	if (idle->longer < MXBPF_IDLE_CAUSES && idle->longer_ns > l->p50_ns / 100 * NOTABLE)
+		snprintf(buf + n, WHY_BYTES - n, "%sGPU idle %s longer: %s", n ? "; " : "",
+			 fmt_ns(idle->longer_ns, more), idle_cause_words[idle->longer]);
+}
+
+/* Fills a row of the slowest iterations. */
+static void fill(const struct view *s, struct slow *r, const struct mxbpf_iteration *it, const struct slowest *t)
+{
+	const struct loop *l = loop_of(&t->loops, it);
 	int part = longer(l, it, &r->longer_ns);
 	unsigned i;
 
@@ -549,7 +563,10 @@ static void fill(const struct view *s, struct slow *r, const struct mxbpf_iterat
 	r->kernels = is_gpu_known(it) ? it->kernels : VIEW_UNKNOWN;
 	for (i = 0; i < MXBPF_STEP_PARTS; i++)
 		r->part_ns[i] = is_known(it) ? it->part_ns[i] : VIEW_UNKNOWN;
-	r->note = view_word(why(s, l, it, r->note_text));
+	idle_step_of(&t->idle, it, &r->idle);
+	why(s, l, it, r->note_text);
+	add_gpu_why(l, &r->idle, r->note_text);
+	r->note = view_word(r->note_text);
 	snprintf(r->table, sizeof(r->table), "iterations.slowest%s%s", part < 0 ? "" : ".",
 		 part < 0 ? "" : steps_parts[part]);
 	r->csv_table = view_word(r->table);
@@ -562,6 +579,7 @@ static int make_slowest(const struct view *s, void *table)
 	const struct mxbpf_iteration *all = steps_iterations(s->in->model, &n), **order = calloc(n + 1, sizeof(*order));
 	int err = make_loops(s, &t->loops);
 
+	err = err ? err : idle_steps_open(s->in->model, &t->idle);
 	t->list.all = n < top ? n : top;
 	t->list.rows = calloc(t->list.all + 1, sizeof(struct slow));
 	err = order && t->list.rows ? err : -ENOMEM;
@@ -570,7 +588,7 @@ static int make_slowest(const struct view *s, void *table)
 	if (!err)
 		qsort(order, n, sizeof(*order), by_length);
 	for (i = 0; !err && i < t->list.all; i++)
-		fill(s, (struct slow *)t->list.rows + i, order[i], &t->loops);
+		fill(s, (struct slow *)t->list.rows + i, order[i], t);
 	free(order);
 	return err;
 }
@@ -578,6 +596,7 @@ static int make_slowest(const struct view *s, void *table)
 static void fini_slowest(void *table)
 {
 	free(((struct slowest *)table)->loops.rows);
+	idle_steps_close(&((struct slowest *)table)->idle);
 }
 
 static void above_slowest(struct view *s, const void *table, const char *prefix)
@@ -604,6 +623,31 @@ static int print_slowest(struct view *s, const void *table)
 	view_leave_out(s, "slowest iterations");
 	return 0;
 }
+
+#define ROW struct idle_step
+#define CAUSE_COLUMN(key, cause)                                                                                       \
+	{                                                                                                              \
+		key "_ns", "", NULL, VIEW_NS, AT(ns[cause]), VIEW_OMIT                                                 \
+	}
+static const struct view_column idle_columns[] = {
+	CAUSE_COLUMN("busy", MXBPF_IDLE_BUSY),
+	CAUSE_COLUMN("data", MXBPF_IDLE_DATA),
+	CAUSE_COLUMN("program", MXBPF_IDLE_PYTHON),
+	CAUSE_COLUMN("cpu", MXBPF_IDLE_OPERATOR),
+	CAUSE_COLUMN("blocked", MXBPF_IDLE_BLOCKED),
+	CAUSE_COLUMN("no_cpu", MXBPF_IDLE_RUNQ),
+	CAUSE_COLUMN("launch", MXBPF_IDLE_LAUNCH),
+	CAUSE_COLUMN("copy", MXBPF_IDLE_COPY),
+	CAUSE_COLUMN("event", MXBPF_IDLE_EVENT),
+	CAUSE_COLUMN("others", MXBPF_IDLE_COLLECTIVE),
+	CAUSE_COLUMN("host_waits", MXBPF_IDLE_HOST),
+	CAUSE_COLUMN("unknown", MXBPF_IDLE_UNKNOWN),
+	{"longer", "", NULL, VIEW_WORD, AT(longer), VIEW_OMIT, WORDS(idle_words),
+	 .help = "the cause that exceeds its median the most"},
+	{"longer_ns", "", NULL, VIEW_NS, AT(longer_ns), VIEW_OMIT},
+	{0},
+};
+#undef ROW
 
 #define ROW struct slow
 #define NS_OF(key, member)                                                                                             \
@@ -635,6 +679,10 @@ static const struct view_column slowest_columns[] = {
 	NS_OF("gpu", gpu_ns),
 	{"kernels", "", NULL, VIEW_COUNT, AT(kernels), VIEW_NULL | VIEW_OMIT,
 	 .help = "kernels that it launched on GPUs"},
+	{"gpu_time", "", NULL, VIEW_OBJECT, AT(idle), VIEW_OMIT, .columns = idle_columns,
+	 .help = "What the process's GPUs did in this time, a mean if it has several: busy, and the causes of "
+		 "gpu.idle. "
+		 "Absent if it is not known."},
 	{NULL, NULL, "", VIEW_NOTE, AT(note)},
 	{0},
 };

@@ -19,6 +19,11 @@ extern const struct view_trace_feature steps_trace;
  * window: it ends an iteration at the last call that can be its end.
  */
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
+/*
+ * Appends struct mxbpf_iteration of each iteration that has ended, in no order, and does not change the model. pending:
+ * also those that steps_iterations() would end. Returns 0 or -ENOMEM.
+ */
+int steps_list(const struct mdl *m, bool pending, struct buf *out);
 /* Number of the first iteration of a process in this model: those before belong to an earlier interval. */
 uint64_t steps_begun(const struct mdl *m, uint32_t tgid);
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
