@@ -57,6 +57,18 @@ enum mxbpf_gpu_kind {
 	MXBPF_GPU_DRIVER = 6,	/* call of the driver */
 	MXBPF_GPU_OVERHEAD = 7, /* CUPTI's own work */
 	MXBPF_GPU_CLOCK = 8,	/* start_ns is CUPTI's time; clock.before_ns and after_ns enclose it */
+	/*
+	 * A node of a CUDA graph was made: start_ns is CLOCK_MONOTONIC, call.tid the thread. bytes: the node that it is
+	 * a copy of; 0: none, it was captured.
+	 */
+	MXBPF_GPU_NODE = 9,
+};
+
+/* Whether CUPTI says which thread makes the nodes of CUDA graphs. */
+enum mxbpf_gpu_graphs {
+	MXBPF_GPU_GRAPHS_UNKNOWN = 0, /* CUPTI was not held yet */
+	MXBPF_GPU_GRAPHS_ON = 1,
+	MXBPF_GPU_GRAPHS_REFUSED = 2, /* it lacks the functions, or has refused */
 };
 
 struct mxbpf_gpu_rec {
@@ -122,7 +134,7 @@ struct mxbpf_gpu_shared {
 	__u64 subscribe_ns, enable_ns, stop_ns; /* duration of the last of each */
 	__u64 subscriptions, held_ns;
 	/* Sums since the agent was started. A record is in one of: handed over, scrapped, unreadable, unknown. */
-	__u64 records;	  /* handed over through the bell; without CLOCK records */
+	__u64 records;	  /* handed over through the bell; without CLOCK and NODE records */
 	__u64 batches;	  /* bells; the seq of the next batch */
 	__u64 dropped;	  /* cuptiActivityGetNumDroppedRecords */
 	__u64 scrapped;	  /* in the last-resort buffer */
@@ -134,6 +146,8 @@ struct mxbpf_gpu_shared {
 	__u64 oldest_ns;  /* when CUPTI asked for the oldest buffer that it held back at the last flush; 0: none */
 	__u32 ndevices;
 	__u32 texts_len;
+	__u32 graphs; /* enum mxbpf_gpu_graphs */
+	__u32 pad;
 	struct mxbpf_gpu_about devices[MXBPF_GPU_DEVICES];
 };
 

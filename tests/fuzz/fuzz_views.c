@@ -17,7 +17,7 @@
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"
-#include "mxbpf_track.h"
+#include "mxbpf_graph.h"
 #include "view/view.h"
 
 /* Few ids, so that records refer to each other. */
@@ -70,6 +70,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_GPU_TYPES] = sizeof(struct mxbpf_agg_gpu_types),
 	[MXBPF_GPU_IDLE] = sizeof(struct mxbpf_gpu_idle),
 	[MXBPF_GPU_STEP] = sizeof(struct mxbpf_gpu_step),
+	[MXBPF_GRAPH_NODE] = sizeof(struct mxbpf_graph_node),
+	[MXBPF_AGG_GPU_GRAPH] = sizeof(struct mxbpf_agg_gpu_graph),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -116,6 +118,8 @@ static void tame_activity(struct mxbpf_activity *a)
 	a->track.device %= 2;
 	a->track.context %= 2;
 	a->track.stream %= 2;
+	a->graph %= 4;
+	a->graph_node %= 8;
 }
 
 static void tame_launch(struct mxbpf_launch *l)
@@ -175,6 +179,22 @@ static void tame_piece(struct mxbpf_gpu_idle *r)
 	r->cause %= MXBPF_IDLE_CAUSES;
 }
 
+static void tame_node(struct mxbpf_graph_node *r)
+{
+	r->node = 1 + r->node % 8;
+	r->original %= 8;
+	r->tid = 1 + r->tid % 2;
+}
+
+static void tame_graph(struct mxbpf_agg_gpu_graph *r)
+{
+	r->name_id %= IDS;
+	r->graph %= 4;
+	r->captured %= MXBPF_CAPTURED_UNSEEN + 1;
+	r->cls %= MXBPF_CLASS_MAX;
+}
+
+/* Records of GPUs. */
 static void tame_gpu(struct mxbpf_rec *r)
 {
 	switch (r->kind) {
@@ -208,6 +228,12 @@ static void tame_gpu(struct mxbpf_rec *r)
 	case MXBPF_AGG_GPU_TYPES:
 		((struct mxbpf_agg_gpu_types *)r)->device %= 2;
 		break;
+	case MXBPF_GRAPH_NODE:
+		tame_node((struct mxbpf_graph_node *)r);
+		break;
+	case MXBPF_AGG_GPU_GRAPH:
+		tame_graph((struct mxbpf_agg_gpu_graph *)r);
+		break;
 	case MXBPF_GPU_DEVICE:
 		tame_device((struct mxbpf_gpu_device *)r);
 		break;
@@ -224,6 +250,7 @@ static void tame(struct mxbpf_rec *r)
 	uint32_t i;
 
 	r->tgid %= 2;
+	tame_gpu(r);
 	switch (r->kind) {
 	case MXBPF_SPAN:
 		tame_span((struct mxbpf_span *)r);

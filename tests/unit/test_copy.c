@@ -15,7 +15,7 @@
 #include "mxbpf_queue.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
-#include "mxbpf_track.h"
+#include "mxbpf_graph.h"
 #include "record/record.h"
 #include "records.h"
 #include "mxbpf_lines.h"
@@ -335,6 +335,7 @@ static void test_kinds(void)
 		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	   MXBPF_GPU_ACCOUNT,  MXBPF_AGG_GPU_WORK,
 		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,  MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
 		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
+		MXBPF_AGG_GPU_GRAPH,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

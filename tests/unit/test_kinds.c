@@ -13,16 +13,16 @@
 #include "mxbpf_mark.h"
 #include "mxbpf_queue.h"
 #include "mxbpf_step.h"
-#include "mxbpf_track.h"
+#include "mxbpf_graph.h"
 #include "model/model.h"
 #include "records/kinds.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 
-#define KINDS_MAX 64
+#define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_GPU_STEP
+#define LAST_KIND MXBPF_AGG_GPU_GRAPH
 
 static unsigned nkinds(void)
 {

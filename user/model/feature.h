@@ -25,7 +25,7 @@ struct ses_feature;	   /* session/feature.h */
 struct cmd_option;	   /* cmd/option.h */
 struct view_trace_feature; /* view/timeline/trace.h */
 
-#define MDL_FEATURE_KINDS 9
+#define MDL_FEATURE_KINDS 11
 #define MDL_KIND_BITS	  6 /* the model has a table of all kinds: their numbers fit into so many bits */
 
 /*

@@ -225,6 +225,20 @@ bool fits_agg_gpu_work(const struct mxbpf_rec *r)
 	       buckets_fit((const void *)(a + 1), a->nbuckets, r->size - sizeof(*a));
 }
 
+bool fits_graph_node(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_graph_node *n = (const void *)r;
+
+	return n->node && n->tid;
+}
+
+bool fits_agg_gpu_graph(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_gpu_graph *g = (const void *)r;
+
+	return g->captured <= MXBPF_CAPTURED_UNSEEN && g->cls < MXBPF_CLASS_MAX;
+}
+
 bool fits_agg_gpu_idle(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_agg_gpu_idle *)r)->cause < MXBPF_IDLE_CAUSES;

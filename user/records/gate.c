@@ -376,7 +376,7 @@ int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to)
 
 const char *gate_gpu_rec(const struct mxbpf_gpu_rec *r)
 {
-	if (r->kind < MXBPF_GPU_KERNEL || r->kind > MXBPF_GPU_CLOCK)
+	if (r->kind < MXBPF_GPU_KERNEL || r->kind > MXBPF_GPU_NODE)
 		return "a record of the GPU is of a kind that does not exist";
 	if (r->name >= MXBPF_GPU_TEXTS)
 		return "a record of the GPU has a name outside of the texts";

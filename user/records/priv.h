@@ -5,6 +5,7 @@
 
 #include "mxbpf_cost.h"
 #include "mxbpf_gauge.h"
+#include "mxbpf_graph.h"
 #include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
@@ -50,6 +51,8 @@ bool fits_activity(const struct mxbpf_rec *r);
 bool fits_launch(const struct mxbpf_rec *r);
 bool fits_agg_activity(const struct mxbpf_rec *r);
 bool fits_agg_gpu_work(const struct mxbpf_rec *r);
+bool fits_graph_node(const struct mxbpf_rec *r);
+bool fits_agg_gpu_graph(const struct mxbpf_rec *r);
 bool fits_agg_gpu_idle(const struct mxbpf_rec *r);
 bool fits_agg_gpu_launch(const struct mxbpf_rec *r);
 bool fits_gpu_idle(const struct mxbpf_rec *r);

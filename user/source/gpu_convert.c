@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/demangle.h"
+#include "mxbpf_graph.h"
 #include "mxbpf_table.h"
 #include "agent/agent.h"
 
@@ -428,6 +429,20 @@ static void leave_out(struct gpu_convert *c)
 	c->taken++;
 }
 
+/* Its time is that of the system. A node of a thread that is not known is as if nobody had captured it. */
+static void put_node(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const struct mxbpf_graph_node n = {
+		.h = {.kind = MXBPF_GRAPH_NODE, .size = sizeof(n), .tgid = c->tgid, .ts_ns = r->start_ns},
+		.node = r->graph_node,
+		.original = r->bytes,
+		.tid = c->foreign_tids ? 0 : c->from.thread(c->from.ctx, r->call.tid),
+	};
+
+	if (n.tid && n.node)
+		put(c, &n, sizeof(n));
+}
+
 void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n)
 {
 	unsigned i;
@@ -435,6 +450,8 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
 	for (i = 0; i < n; i++)
 		if (recs[i].kind == MXBPF_GPU_CLOCK)
 			take_clock(c, &recs[i]);
+		else if (recs[i].kind == MXBPF_GPU_NODE)
+			put_node(c, &recs[i]);
 		else if (buf_count(&c->waiting, struct mxbpf_gpu_rec) >= WAITING_MAX)
 			leave_out(c);
 		else if (!buf_put(&c->waiting, &recs[i], sizeof(recs[i])))

@@ -64,6 +64,7 @@ void account_write(const struct double_account *a)
 		{"idle_callbacks", a->idle_callbacks},
 		{"calls_runtime", a->calls_runtime},
 		{"calls_driver", a->calls_driver},
+		{"node_callbacks", a->node_callbacks},
 	};
 	FILE *f = open_account();
 	size_t i;

@@ -184,10 +184,9 @@ DOUBLE_EXPORT int cuStreamEndCapture(void *s, struct graph **g)
 	CALL(497, *g = device_stream(s)->capture; device_stream(s)->capture = NULL);
 }
 
-/* A graph and its executable are one object here, which the executable owns. */
 DOUBLE_EXPORT int cuGraphInstantiateWithFlags(struct graph **exec, struct graph *g, uint64_t flags)
 {
-	CALL(643, *exec = g);
+	CALL(643, *exec = device_graph_copy(g));
 }
 
 DOUBLE_EXPORT int cuGraphLaunch(struct graph *exec, void *s)
@@ -202,7 +201,7 @@ DOUBLE_EXPORT int cuGraphExecDestroy(struct graph *exec)
 
 DOUBLE_EXPORT int cuGraphDestroy(struct graph *g)
 {
-	CALL(517, (void)g);
+	CALL(517, device_graph_free(g));
 }
 
 DOUBLE_EXPORT int cuDriverGetVersion(int *v)

@@ -32,7 +32,8 @@ struct subscriber {
 	char name[NAME_BYTES];
 	callback_fn callback;
 	void *data;
-	uint64_t domains; /* mask of enabled domains */
+	uint64_t domains;   /* mask of enabled domains */
+	uint64_t resources; /* mask of enabled callbacks of the domain RESOURCE */
 };
 
 /* CUpti_CallbackData */
@@ -46,6 +47,21 @@ struct callback_data {
 	uint32_t context_uid;
 	uint64_t *data;
 	uint32_t correlation;
+};
+
+enum { DOMAIN_RESOURCE = 3, GRAPHNODE_CREATED = 13, GRAPHNODE_CLONED = 20 };
+
+/* CUpti_GraphData. The double leaves the graphs out. */
+struct graph_data {
+	const void *graph, *original_graph;
+	const struct double_node *node, *original_node;
+	uint32_t type;
+	const void *dependency, *exec;
+};
+
+struct resource_data {
+	const void *context, *resource;
+	const struct graph_data *descriptor;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the subscribers */
@@ -104,6 +120,40 @@ void cupti_leave(const struct double_call *call)
 	collect_call(call);
 	if (callbacks_wanted)
 		call_back(call, 1);
+}
+
+/* ---- nodes of graphs */
+
+static void call_back_node(uint32_t cbid, const struct graph_data *data)
+{
+	const struct resource_data info = {.descriptor = data};
+	int i;
+
+	for (i = 0; i < SUBSCRIBERS; i++)
+		if (subscribers[i].used && subscribers[i].callback && subscribers[i].resources >> cbid & 1) {
+			account->node_callbacks++;
+			subscribers[i].callback(subscribers[i].data, DOMAIN_RESOURCE, cbid, &info);
+		}
+}
+
+/* A copy is made as any other node, and then CUPTI tells whose copy it is. */
+void cupti_node(const struct double_node *node, const struct double_node *original)
+{
+	const struct graph_data made = {.node = node, .type = node->type};
+	const struct graph_data copied = {.node = node, .original_node = original, .type = node->type};
+
+	call_back_node(GRAPHNODE_CREATED, &made);
+	if (original)
+		call_back_node(GRAPHNODE_CLONED, &copied);
+}
+
+/* Called in callbacks, so it is neither logged nor refused. */
+DOUBLE_EXPORT int cuptiGetGraphNodeId(const struct double_node *node, uint64_t *id)
+{
+	if (!node)
+		return CUPTI_INVALID_PARAMETER;
+	*id = node->id;
+	return CUPTI_OK;
 }
 
 /* ---- version, time, names */
@@ -263,10 +313,14 @@ DOUBLE_EXPORT int cuptiEnableAllDomains(uint32_t on, struct subscriber *s)
 	RETURN(enable_domains(on, s, UINT64_MAX));
 }
 
-/* The double calls back for the whole domain. */
+/* The double calls back for the whole domain, but for single resources. */
 DOUBLE_EXPORT int cuptiEnableCallback(uint32_t on, struct subscriber *s, int domain, uint32_t cbid)
 {
 	GATE("%u %d %u", on, domain, cbid);
+	if (domain == DOMAIN_RESOURCE && s && s->used) {
+		s->resources = on ? s->resources | 1ull << cbid : s->resources & ~(1ull << cbid);
+		RETURN(cbid < 64 ? CUPTI_OK : CUPTI_INVALID_PARAMETER);
+	}
 	RETURN(enable_domains(on, s, 1ull << domain));
 }
 

@@ -83,19 +83,34 @@ void device_stream_free(struct stream *s)
 	pthread_mutex_unlock(&lock);
 }
 
-static void capture(struct graph *g, const struct double_op *op, uint64_t ns)
+/* Returns the new node. The lock is held. */
+static const struct double_node *add_node(struct graph *g, const struct double_op *op, uint64_t ns)
 {
+	struct double_node *node = calloc(1, sizeof(*node));
+
 	if (!g->id)
 		g->id = ++ngraphs;
 	if (g->n == g->room) {
 		g->room = g->room ? 2 * g->room : 16;
 		g->nodes = realloc(g->nodes, g->room * sizeof(*g->nodes));
+		g->handles = realloc(g->handles, g->room * sizeof(void *));
 		g->ns = realloc(g->ns, g->room * sizeof(*g->ns));
 	}
+	node->graph = g->id;
+	node->id = (uint64_t)g->id << GRAPH_NODE_BIT | (g->n + 1);
+	node->type = op->kind == KIND_KERNEL ? 0 : op->kind == KIND_SET ? 2 : 1;
 	g->nodes[g->n] = *op;
 	g->nodes[g->n].graph = g->id;
-	g->nodes[g->n].node = (uint64_t)g->id << GRAPH_NODE_BIT | (g->n + 1);
+	g->nodes[g->n].node = node->id;
+	g->handles[g->n] = node;
 	g->ns[g->n++] = ns;
+	return node;
+}
+
+static void tell_node(const struct double_node *node, const struct double_node *original)
+{
+	if (device_hooks && device_hooks->node)
+		device_hooks->node(node, original);
 }
 
 /* Sets the times. The lock is held. */
@@ -117,10 +132,13 @@ static void queue(struct stream *s, struct double_op *op, uint64_t ns)
 
 void device_run(struct stream *s, struct double_op *op, uint64_t ns)
 {
+	const struct double_node *node;
+
 	pthread_mutex_lock(&lock);
 	if (s->capture) {
-		capture(s->capture, op, ns);
+		node = add_node(s->capture, op, ns);
 		pthread_mutex_unlock(&lock);
+		tell_node(node, NULL);
 		return;
 	}
 	queue(s, op, ns);
@@ -141,10 +159,30 @@ void device_graph_run(struct stream *s, const struct graph *g)
 	}
 }
 
+struct graph *device_graph_copy(const struct graph *g)
+{
+	struct graph *copy = calloc(1, sizeof(*copy));
+	const struct double_node *node;
+	size_t i;
+
+	for (i = 0; i < g->n; i++) {
+		pthread_mutex_lock(&lock);
+		node = add_node(copy, &g->nodes[i], g->ns[i]);
+		pthread_mutex_unlock(&lock);
+		tell_node(node, g->handles[i]);
+	}
+	return copy;
+}
+
 void device_graph_free(struct graph *g)
 {
+	size_t i;
+
 	if (!g)
 		return;
+	for (i = 0; i < g->n; i++)
+		free(g->handles[i]);
+	free(g->handles);
 	free(g->nodes);
 	free(g->ns);
 	free(g);

@@ -17,6 +17,7 @@ struct event {
 
 struct graph {
 	struct double_op *nodes;
+	struct double_node **handles; /* owned */
 	uint64_t *ns;
 	size_t n, room;
 	uint32_t id;
@@ -44,6 +45,8 @@ void device_run(struct stream *s, struct double_op *op, uint64_t ns);
 uint64_t device_free_at(void);
 void device_sleep_until(uint64_t at);
 void device_graph_free(struct graph *g);
+/* Returns a copy that can be executed: it and its nodes have ids of their own. */
+struct graph *device_graph_copy(const struct graph *g);
 void device_graph_run(struct stream *s, const struct graph *g);
 
 /* Kinds of memory by address. */

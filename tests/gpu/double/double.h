@@ -65,6 +65,12 @@ struct double_op {
 	uint8_t copy, from, to, async, unready; /* unready: a query of what has not ended */
 };
 
+/* A node of a graph. In the copy that is executed each node is a new one. */
+struct double_node {
+	uint64_t id;
+	uint32_t graph, type; /* type: CUgraphNodeType */
+};
+
 struct double_call {
 	uint64_t start, end;
 	uint32_t domain, cbid, correlation;
@@ -78,6 +84,8 @@ struct double_hooks {
 	void (*leave)(const struct double_call *call);
 	void (*op)(const struct double_op *op); /* at launch; the times may be in the future */
 	void (*forked)(void);
+	/* A node was made; original: the one that it is a copy of, or NULL. */
+	void (*node)(const struct double_node *node, const struct double_node *original);
 };
 
 /* Counts of this process, by enum double_kind. */
@@ -101,6 +109,7 @@ struct double_account {
 				  */
 	uint64_t idle_callbacks; /* calls of CUDA at which CUPTI ran although nobody used it */
 	uint64_t calls_runtime, calls_driver; /* calls that CUDA got */
+	uint64_t node_callbacks;	      /* of CUPTI, for nodes of graphs */
 };
 
 /* Functions of libcuda.so.1 that the real one does not have. */

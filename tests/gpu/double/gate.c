@@ -22,7 +22,7 @@ static int log_fd = -1;
 static bool misbehaves; /* MXBPF_DOUBLE is set */
 
 static const struct double_hooks hooks = {
-	.enter = cupti_enter, .leave = cupti_leave, .op = collect_op, .forked = collect_forked};
+	.enter = cupti_enter, .leave = cupti_leave, .op = collect_op, .forked = collect_forked, .node = cupti_node};
 
 /* Words for errors that a machine or another tool causes, and the function that returns them. */
 static const struct {

@@ -36,5 +36,6 @@ void gate_at_exit(void);
 /* Of cupti.c. */
 void cupti_enter(const struct double_call *call);
 void cupti_leave(const struct double_call *call);
+void cupti_node(const struct double_node *node, const struct double_node *original);
 
 #endif

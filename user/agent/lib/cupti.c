@@ -46,6 +46,8 @@ static const struct {
 	{"cuptiSubscribe", &cupti.subscribe, true},
 	{"cuptiSubscribe_v2", &cupti.subscribe_v2, false},
 	{"cuptiUnsubscribe", &cupti.unsubscribe, true},
+	{"cuptiEnableCallback", &cupti.enable_callback, false},
+	{"cuptiGetGraphNodeId", &cupti.get_node_id, false},
 	{"cuptiActivityRegisterCallbacks", &cupti.register_callbacks, true},
 	{"cuptiActivityEnable", &cupti.enable, true},
 	{"cuptiActivityDisable", &cupti.disable, true},
@@ -598,7 +600,7 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 	if (is_others(g))
 		return give_up(g, MXBPF_GPU_AT_REGISTER, CUPTI_MULTIPLE_SUBSCRIBERS, false);
 	__atomic_store_n(&g->state, MXBPF_GPU_SUBSCRIBING, __ATOMIC_RELEASE);
-	err = cupti.subscribe(&subscriber, NULL, NULL);
+	err = cupti.subscribe(&subscriber, (void *)cupti_on_callback, NULL);
 	if (err)
 		return give_up(g, MXBPF_GPU_AT_SUBSCRIBE, err, false);
 	subscribed = agent_now();
@@ -613,6 +615,7 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 		disable_kinds(g);
 		return give_up(g, MXBPF_GPU_AT_ENABLE, err, true);
 	}
+	cupti_graphs_watch(g, subscriber, true);
 	held_since_ns = agent_now();
 	g->enable_ns = held_since_ns - subscribed;
 	g->failed = MXBPF_GPU_AT_NONE;
@@ -651,6 +654,7 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 	const uint64_t begun = agent_now();
 	uint64_t forced;
 
+	cupti_graphs_watch(g, subscriber, false);
 	disable_kinds(g);
 	await_queue(g);
 	flush(g, CUPTI_FLUSH_FORCED);
@@ -696,6 +700,7 @@ void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 		return;
 	if (tick)
 		enable_late(g);
+	cupti_graphs_send(g);
 	flush(g, 0);
 	__atomic_store_n(&g->oldest_ns, cupti_oldest_buffer(), __ATOMIC_RELAXED);
 	read_clock(g);
@@ -707,4 +712,5 @@ void cupti_forget(void)
 	__atomic_store_n(&phase, IDLE, __ATOMIC_RELEASE);
 	__atomic_store_n(&waiting, 0, __ATOMIC_RELAXED);
 	cupti_forget_buffers();
+	cupti_graphs_forget();
 }

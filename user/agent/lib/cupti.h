@@ -25,6 +25,8 @@ struct cupti {
 	int (*subscribe)(void **subscriber, void *callback, void *data);
 	int (*subscribe_v2)(void **subscriber, void *callback, void *data, struct cupti_subscriber_params *params);
 	int (*unsubscribe)(void *subscriber);
+	int (*enable_callback)(uint32_t enable, void *subscriber, uint32_t domain, uint32_t cbid);
+	int (*get_node_id)(const void *node, uint64_t *id);
 	int (*register_callbacks)(cupti_requested_fn requested, cupti_completed_fn completed);
 	int (*enable)(uint32_t kind);
 	int (*disable)(uint32_t kind);
@@ -91,7 +93,18 @@ void cupti_forget_buffers(void);
 /* Records that CUPTI has delivered so far. */
 uint64_t cupti_delivered(void);
 
+/*
+ * cupti_graphs.c: while the agent holds CUPTI, it hears of each node of a CUDA graph that is captured or copied.
+ * cupti_graphs_watch() begins or ends that, cupti_graphs_send() hands over what was heard.
+ */
+void cupti_on_callback(void *unused, uint32_t domain, uint32_t cbid, const void *info);
+void cupti_graphs_watch(struct mxbpf_gpu_shared *g, void *subscriber, bool on);
+void cupti_graphs_send(struct mxbpf_gpu_shared *g);
+void cupti_graphs_forget(void);
+
 /* cupti_records.c */
+/* Hands a batch over and empties it. */
+void cupti_send_batch(struct mxbpf_gpu_shared *g, struct mxbpf_agent_batch *b);
 void cupti_on_requested(uint8_t **buffer, size_t *bytes, size_t *records_max);
 void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
 /* Hands one record over at once. */

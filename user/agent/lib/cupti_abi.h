@@ -30,7 +30,22 @@ enum {
 };
 
 /* CUpti_CallbackDomain. */
-enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
+enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2, CUPTI_DOMAIN_RESOURCE = 3 };
+
+/* CUpti_CallbackIdResource, and CUgraphNodeType, which are those of CUDA 11.0 and later. */
+enum { CUPTI_GRAPHNODE_CREATED = 13, CUPTI_GRAPHNODE_CLONED = 20 };
+enum { CUDA_NODE_KERNEL = 0, CUDA_NODE_COPY = 1, CUDA_NODE_SET = 2 };
+
+/* CUpti_GraphData and CUpti_ResourceData. */
+struct cupti_graph {
+	const void *graph, *original_graph, *node, *original_node;
+	unsigned type;
+	const void *dependency, *exec;
+};
+struct cupti_resource {
+	const void *context, *handle;
+	const struct cupti_graph *graph;
+};
 
 enum { CUPTI_THREAD_ID_DEFAULT = 0, CUPTI_THREAD_ID_SYSTEM = 1 }; /* CUpti_ActivityThreadIdType */
 enum { CUPTI_FLUSH_FORCED = 1 };				  /* CUpti_ActivityFlag */

@@ -423,13 +423,12 @@ static bool read_record(struct mxbpf_gpu_shared *g, struct buffer *b, const uint
 	}
 }
 
-static void send(struct mxbpf_gpu_shared *g, struct mxbpf_agent_batch *b)
+void cupti_send_batch(struct mxbpf_gpu_shared *g, struct mxbpf_agent_batch *b)
 {
 	b->slot_use = 0;
 	b->our_tid = 0;
 	b->what = MXBPF_AGENT_GPU;
-	if (b->gpu[0].kind !=
-	    MXBPF_GPU_CLOCK) /* before mxbpf can read them, so that it never has more than were counted */
+	if (b->gpu[0].kind < MXBPF_GPU_CLOCK) /* before mxbpf can read them: it never has more than were counted */
 		__atomic_fetch_add(&g->records, b->ncalls, __ATOMIC_RELAXED);
 	b->seq = (uint32_t)__atomic_fetch_add(&g->batches, 1, __ATOMIC_RELAXED);
 	agent_hand_over(b);
@@ -444,7 +443,7 @@ void cupti_send(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r)
 			 (uint64_t)r->clock.after_high << 32 | r->clock.after_low);
 	b.ncalls = 1;
 	b.gpu[0] = *r;
-	send(g, &b);
+	cupti_send_batch(g, &b);
 }
 
 static void count_read(size_t bytes, uint64_t records)
@@ -471,6 +470,7 @@ static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t val
 	int err = CUPTI_MAX_LIMIT_REACHED;
 
 	cupti_tape_buffer(b->records, valid);
+	cupti_graphs_send(g); /* the nodes of the kernels in the buffer come before them */
 	batch->ncalls = 0;
 	while (valid && !(err = cupti.get_next_record(b->records, valid, &r))) {
 		if (!read_record(g, b, r, &batch->gpu[batch->ncalls])) {
@@ -479,10 +479,10 @@ static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t val
 		}
 		n++;
 		if (++batch->ncalls == MXBPF_AGENT_GPU_BATCH)
-			send(g, batch);
+			cupti_send_batch(g, batch);
 	}
 	if (batch->ncalls)
-		send(g, batch);
+		cupti_send_batch(g, batch);
 	if (err == CUPTI_MAX_LIMIT_REACHED)
 		count_read(valid, n + unknown);
 	else if (r) /* how long the last one is, only the next one would tell */

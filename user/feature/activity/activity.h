@@ -4,7 +4,7 @@
 #define FEATURE_ACTIVITY_H
 
 #include "model/feature.h"
-#include "mxbpf_track.h"
+#include "mxbpf_graph.h"
 
 #define GPU_BIT (1u << 1) /* in mdl_session.features: the session looks at GPUs */
 
@@ -31,6 +31,9 @@ const struct activity_work *const *activity_work_rows(const struct mdl *m, size_
 /* Returns the work of calls of a class and name, or NULL. user: of user annotations. */
 const struct mxbpf_agg_gpu_work *activity_work_of(const struct mdl *m, uint32_t tgid, unsigned cls, uint64_t name_id,
 						  bool user);
+
+/* Returns *n rows in no order: which operators captured the work of graphs. */
+const struct mxbpf_agg_gpu_graph *activity_graphs(const struct mdl *m, size_t *n);
 
 /* Returns whether a call of CUDA makes its thread wait for a device. */
 bool activity_is_wait(const char *name, size_t len);

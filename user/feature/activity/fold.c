@@ -157,6 +157,13 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return all && !idle_launch(m, &l) && !launches_launch(m, &l) ? join_launch(m, &all->join, &l) : -ENOMEM;
 }
 
+static int node_fold(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *all = state_of(m);
+
+	return all ? join_node(m, &all->join, (const void *)rec) : -ENOMEM;
+}
+
 /* ---- calls that wait */
 
 bool activity_is_wait(const char *name, size_t len)
@@ -283,6 +290,13 @@ static int fold_work(struct mdl *m, const struct mxbpf_rec *rec)
 	struct state *all = state_of(m);
 
 	return all ? join_fold_work(m, &all->join, (const void *)rec) : -ENOMEM;
+}
+
+static int fold_graph(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *all = state_of(m);
+
+	return all ? graphs_fold(m, &all->join.graphs, (const void *)rec) : -ENOMEM;
 }
 
 static int fold_stream(struct mdl *m, const struct mxbpf_rec *rec)
@@ -418,6 +432,14 @@ uint64_t activity_seen_ns(const struct mdl *m, uint32_t tgid, uint64_t window_ns
 	return window_ns;
 }
 
+const struct mxbpf_agg_gpu_graph *activity_graphs(const struct mdl *m, size_t *n)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	*n = all ? buf_count(&all->join.graphs.rows, struct mxbpf_agg_gpu_graph) : 0;
+	return all ? (const void *)all->join.graphs.rows.data : NULL;
+}
+
 int activity_streams(const struct mdl *m, struct buf *out)
 {
 	const struct state *all = mdl_state_of(m, &feature_activity);
@@ -537,7 +559,9 @@ const struct mdl_feature feature_activity = {
 		  {MXBPF_AGG_GPU_WORK, fold_work},
 		  {MXBPF_AGG_GPU_STREAM, fold_stream},
 		  {MXBPF_AGG_GPU_JOIN, fold_join},
-		  {MXBPF_AGG_GPU_WAIT, fold_waits}},
+		  {MXBPF_AGG_GPU_WAIT, fold_waits},
+		  {MXBPF_GRAPH_NODE, node_fold},
+		  {MXBPF_AGG_GPU_GRAPH, fold_graph}},
 	.span = activity_span,
 	.window = activity_window,
 	.emit = activity_emit,

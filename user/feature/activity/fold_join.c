@@ -22,13 +22,6 @@
 /* What a span wants to be the owner of a launch. The highest rank wins, and of equals the innermost one. */
 enum rank { RANK_OUTSIDE, RANK_ANNOTATION, RANK_CALL, RANK_OPERATOR };
 
-/* An activity, as far as the join needs it. */
-struct work {
-	uint64_t start_ns;
-	struct mxbpf_gpu_work sum;
-	uint32_t graph;
-};
-
 struct waiter {
 	struct work work;
 	struct activity_row *row;
@@ -51,13 +44,13 @@ static bool has_latency(const struct launch *l)
 static void own(struct join *j, struct launch *l, uint32_t place)
 {
 	if (l->own) {
-		work_sub(&work_row_at(j, l->own)->a.self, &l->work);
+		work_sub(&work_row_at(j, l->own)->a.self, &l->self);
 		if (has_latency(l))
 			work_latency_sub(work_row_at(j, l->own), l->latency_ns);
 	}
 	l->own = place;
 	if (place) {
-		work_add(&work_row_at(j, place)->a.self, &l->work);
+		work_add(&work_row_at(j, place)->a.self, &l->self);
 		if (has_latency(l))
 			work_latency_add(work_row_at(j, place), l->latency_ns);
 	}
@@ -67,12 +60,16 @@ static void own(struct join *j, struct launch *l, uint32_t place)
 static void own_stack(struct join *j, struct launch *l, uint32_t place)
 {
 	if (l->own_stack)
-		work_sub(&work_row_at(j, l->own_stack)->a.self, &l->work);
+		work_sub(&work_row_at(j, l->own_stack)->a.self, &l->self);
 	l->own_stack = place;
 	if (place)
-		work_add(&work_row_at(j, place)->a.self, &l->work);
+		work_add(&work_row_at(j, place)->a.self, &l->self);
 }
 
+/*
+ * What a node has already, launches have given to the rows around them, among which a span that comes so late can be
+ * as well.
+ */
 static void credit(struct join *j, struct launch *l, uint32_t place)
 {
 	unsigned i;
@@ -83,7 +80,8 @@ static void credit(struct join *j, struct launch *l, uint32_t place)
 	if (!place || l->ncredits == CREDITS_MAX)
 		return;
 	l->credits[l->ncredits++] = place;
-	work_add(&work_row_at(j, place)->a.total, &l->work);
+	if (!l->node)
+		work_add(&work_row_at(j, place)->a.total, &l->work);
 }
 
 static enum rank rank_of(const struct span *s)
@@ -166,7 +164,7 @@ static int enclose_all(struct mdl *m, struct join *j, const struct buf *launches
 	for (i = join_first_moment(launches, first, s->start_ns); !err && i < buf_count(launches, struct moment); i++) {
 		if (buf_at(launches, struct moment, i)->ns >= s->end_ns)
 			break;
-		l = launch_at(j, buf_at(launches, struct moment, i)->launch);
+		l = launch_of_moment(j, buf_at(launches, struct moment, i));
 		err = l ? enclose(m, j, l, s, &rows) : 0;
 	}
 	return err;
@@ -174,8 +172,7 @@ static int enclose_all(struct mdl *m, struct join *j, const struct buf *launches
 
 /* ---- threads and their spans */
 
-/* *t receives the thread, or NULL if there are too many. */
-static int thread_of(struct join *j, uint32_t tgid, uint32_t tid, struct thread **t)
+int join_thread(struct join *j, uint32_t tgid, uint32_t tid, struct thread **t)
 {
 	bool added;
 
@@ -205,7 +202,7 @@ static void forget_launches(const struct join *j, struct thread *t)
 {
 	const size_t n = buf_count(&t->launches, struct moment);
 
-	while (t->first < n && !launch_at(j, buf_at(&t->launches, struct moment, t->first)->launch))
+	while (t->first < n && !is_kept(j, buf_at(&t->launches, struct moment, t->first)))
 		t->lost_launch_ns = buf_at(&t->launches, struct moment, t->first++)->ns;
 	if (t->first * 2 < n || !t->first)
 		return;
@@ -219,7 +216,7 @@ static int keep_span(struct mdl *m, struct join *j, const struct span *span)
 	struct span s = *span, *last;
 	struct mxbpf_agg_gpu_join *c;
 	struct thread *t;
-	int err = thread_of(j, s.tgid, s.tid, &t);
+	int err = join_thread(j, s.tgid, s.tid, &t);
 
 	if (err || !t)
 		return err;
@@ -293,6 +290,24 @@ int join_on(struct mdl *m, struct join *j)
 
 /* ---- launches */
 
+void join_give_self(struct join *j, struct launch *l, const struct mxbpf_gpu_work *sum)
+{
+	work_add(&l->self, sum);
+	if (l->own)
+		work_add(&work_row_at(j, l->own)->a.self, sum);
+	if (l->own_stack)
+		work_add(&work_row_at(j, l->own_stack)->a.self, sum);
+}
+
+void join_take_self(struct join *j, struct launch *l, const struct mxbpf_gpu_work *sum)
+{
+	work_sub(&l->self, sum);
+	if (l->own)
+		work_sub(&work_row_at(j, l->own)->a.self, sum);
+	if (l->own_stack)
+		work_sub(&work_row_at(j, l->own_stack)->a.self, sum);
+}
+
 /* Gives an activity to its launch. */
 static int attach(struct mdl *m, struct join *j, struct launch *l, const struct work *w)
 {
@@ -317,14 +332,12 @@ static int attach(struct mdl *m, struct join *j, struct launch *l, const struct 
 		l->graph = true;
 	}
 	work_add(&l->work, &w->sum);
+	if (!w->placed)
+		join_give_self(j, l, &w->sum);
 	if (l->slot)
 		work_add(&buf_at(&j->slots, struct slot, l->slot - 1)->work, &w->sum);
 	for (i = 0; i < l->ncredits; i++)
 		work_add(&work_row_at(j, l->credits[i])->a.total, &w->sum);
-	if (r)
-		work_add(&r->a.self, &w->sum);
-	if (l->own_stack)
-		work_add(&work_row_at(j, l->own_stack)->a.self, &w->sum);
 	if (l->moved || latency_ns >= l->latency_ns)
 		return 0;
 	if (r && l->latency_ns != NONE)
@@ -366,7 +379,8 @@ static int add_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *
 			      .ts_ns = from->h.ts_ns,
 			      .previous = *at,
 			      .latency_ns = NONE,
-			      .work = {.launches = 1}};
+			      .work = {.launches = 1},
+			      .self = {.launches = 1}};
 	j->first_ns = !j->nlaunches || from->h.ts_ns < j->first_ns ? from->h.ts_ns : j->first_ns;
 	*at = ++j->nlaunches;
 	own(j, *l, place);
@@ -386,7 +400,7 @@ static int take_waiters(struct mdl *m, struct join *j, struct launch *l)
 		w = buf_at(&j->waiters, struct waiter, place - 1);
 		next = w->next;
 		w->row->a.unlaunched = work_less(w->row->a.unlaunched, 1);
-		if (unknown)
+		if (unknown && !w->work.placed)
 			work_sub(&work_row_at(j, unknown)->a.self, &w->work.sum);
 		err = attach(m, j, l, &w->work);
 		w->next = j->free_waiter;
@@ -395,15 +409,23 @@ static int take_waiters(struct mdl *m, struct join *j, struct launch *l)
 	return err;
 }
 
+int join_fresh(struct join *j, struct thread *t, const struct moment *moment)
+{
+	const uint32_t index = (uint32_t)(t - thread_at(j, 0));
+
+	if (!t->fresh.len && buf_put(&j->fresh, &index, sizeof(index)))
+		return -ENOMEM;
+	return buf_put(&t->fresh, moment, sizeof(*moment));
+}
+
 int join_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *from)
 {
 	const struct moment moment = {from->h.ts_ns, j->nlaunches};
 	struct mxbpf_agg_gpu_join *c;
 	struct launch *l;
 	struct thread *t;
-	uint32_t index;
 
-	if (join_on(m, j) || thread_of(j, from->h.tgid, from->tid, &t) || add_launch(m, j, from, &l))
+	if (join_on(m, j) || join_thread(j, from->h.tgid, from->tid, &t) || add_launch(m, j, from, &l))
 		return -ENOMEM;
 	c = work_counts(j, from->h.tgid);
 	if (!c)
@@ -411,12 +433,8 @@ int join_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *from)
 	add_sat(&c->launches, 1);
 	add_sat(&c->without_work, 1);
 	add_sat(&c->late_launches, !t || from->h.ts_ns < t->lost_spans_ns);
-	if (t) {
-		index = (uint32_t)(t - thread_at(j, 0));
-		if ((!t->fresh.len && buf_put(&j->fresh, &index, sizeof(index))) ||
-		    buf_put(&t->fresh, &moment, sizeof(moment)))
-			return -ENOMEM;
-	}
+	if (t && join_fresh(j, t, &moment))
+		return -ENOMEM;
 	return j->waiting.len ? take_waiters(m, j, l) : 0;
 }
 
@@ -485,22 +503,23 @@ int join_window(struct mdl *m, struct join *j)
 	for (i = 0; !err && i < buf_count(&j->fresh, uint32_t); i++)
 		err = settle(m, j, thread_at(j, *buf_at(&j->fresh, uint32_t, i)));
 	j->fresh.len = 0;
-	return err;
+	return err ? err : graphs_settle(m, j);
 }
 
 /* ---- activities */
 
 /*
- * Returns the launch of an activity: the last one with its id that is not later than the start of the activity. If
- * all are later, the clocks were converted inexactly, and the first one is it.
+ * The launch is the last one with the id that is not later than the start of the activity. If all are later, the clocks
+ * were converted inexactly, and the first one is it.
  */
-static struct launch *launch_of(const struct join *j, const struct mxbpf_activity *a)
+struct launch *join_launch_of(const struct join *j, const struct graph_work *w)
 {
-	const uint64_t *at = hash_get(&j->by_edge, a->edge_id, edge_of(a->h.tgid, a->domain));
+	const uint64_t *at =
+		w->domain == MXBPF_DOMAIN_NONE ? NULL : hash_get(&j->by_edge, w->edge_id, edge_of(w->tgid, w->domain));
 	struct launch *l = at ? launch_at(j, *at - 1) : NULL, *earlier;
 	unsigned i;
 
-	for (i = 0; l && l->ts_ns > a->h.ts_ns && l->previous && i < REUSES_MAX; i++) {
+	for (i = 0; l && l->ts_ns > w->work.start_ns && l->previous && i < REUSES_MAX; i++) {
 		earlier = launch_at(j, l->previous - 1);
 		if (!earlier)
 			break;
@@ -509,9 +528,9 @@ static struct launch *launch_of(const struct join *j, const struct mxbpf_activit
 	return l;
 }
 
-static int wait_for(struct join *j, const struct mxbpf_activity *a, const struct waiter *from)
+static int wait_for(struct join *j, const struct graph_work *from)
 {
-	struct waiter w = *from;
+	struct waiter w = {.work = from->work, .row = from->row};
 	uint32_t place = j->free_waiter;
 	uint64_t *at;
 
@@ -519,7 +538,7 @@ static int wait_for(struct join *j, const struct mxbpf_activity *a, const struct
 		hash_clear(&j->waiting);
 		j->waiters.len = 0;
 	}
-	at = hash_put(&j->waiting, a->edge_id, edge_of(a->h.tgid, a->domain));
+	at = hash_put(&j->waiting, from->edge_id, edge_of(from->tgid, from->domain));
 	if (!at)
 		return -ENOMEM;
 	w.next = (uint32_t)*at;
@@ -535,17 +554,38 @@ static int wait_for(struct join *j, const struct mxbpf_activity *a, const struct
 	return 0;
 }
 
+int join_work(struct mdl *m, struct join *j, const struct graph_work *w)
+{
+	struct launch *l = join_launch_of(j, w);
+	uint32_t place;
+
+	if (l)
+		return attach(m, j, l, &w->work);
+	if (work_row_of_kind(m, j, w->tgid, MXBPF_WORK_OF_UNKNOWN, 0, &place))
+		return -ENOMEM;
+	if (place && !w->work.placed)
+		work_add(&work_row_at(j, place)->a.self, &w->work.sum);
+	if (w->domain == MXBPF_DOMAIN_NONE)
+		return 0;
+	add_sat(&w->row->a.unlaunched, 1);
+	return wait_for(j, w);
+}
+
 int join_activity(struct mdl *m, struct join *j, const struct mxbpf_activity *a, struct activity_row *row)
 {
-	struct waiter w = {.row = row,
-			   .work = {.start_ns = a->h.ts_ns,
-				    .graph = a->graph,
-				    .sum = {.kernels = a->cls == MXBPF_ACTIVITY_KERNEL,
-					    .copies = a->cls == MXBPF_ACTIVITY_COPY,
-					    .gpu_ns = a->dur_ns,
-					    .bytes = a->cls == MXBPF_ACTIVITY_COPY ? a->bytes : 0}}};
-	struct launch *l;
+	const struct graph_work w = {.row = row,
+				     .edge_id = a->edge_id,
+				     .tgid = a->h.tgid,
+				     .domain = a->domain,
+				     .work = {.start_ns = a->h.ts_ns,
+					      .graph = a->graph,
+					      .node = a->graph_node,
+					      .sum = {.kernels = a->cls == MXBPF_ACTIVITY_KERNEL,
+						      .copies = a->cls == MXBPF_ACTIVITY_COPY,
+						      .gpu_ns = a->dur_ns,
+						      .bytes = a->cls == MXBPF_ACTIVITY_COPY ? a->bytes : 0}}};
 	uint32_t place;
+	int taken = 0;
 
 	if (join_on(m, j))
 		return -ENOMEM;
@@ -554,18 +594,11 @@ int join_activity(struct mdl *m, struct join *j, const struct mxbpf_activity *a,
 			return -ENOMEM;
 		if (place)
 			work_add(&work_row_at(j, place)->a.total, &w.work.sum);
+		taken = graphs_take(m, j, &w);
 	}
-	l = a->domain != MXBPF_DOMAIN_NONE ? launch_of(j, a) : NULL;
-	if (l)
-		return attach(m, j, l, &w.work);
-	if (work_row_of_kind(m, j, a->h.tgid, MXBPF_WORK_OF_UNKNOWN, 0, &place))
-		return -ENOMEM;
-	if (place)
-		work_add(&work_row_at(j, place)->a.self, &w.work.sum);
-	if (a->domain == MXBPF_DOMAIN_NONE)
-		return 0;
-	add_sat(&row->a.unlaunched, 1);
-	return wait_for(j, a, &w);
+	if (taken > 0 && graphs_full(j))
+		return join_window(m, j);
+	return taken ? (taken < 0 ? taken : 0) : join_work(m, j, &w);
 }
 
 /* ---- the state */
@@ -592,6 +625,7 @@ int join_move(struct join *to, struct join *from)
 	for (i = 0; i < buf_count(&from->launches, struct launch); i++) {
 		l = buf_at(&from->launches, struct launch, i);
 		memset(&l->work, 0, sizeof(l->work));
+		memset(&l->self, 0, sizeof(l->self));
 		l->works = true;
 		l->moved = l->latency_ns != NONE;
 		l->slot = 0;
@@ -607,6 +641,7 @@ int join_move(struct join *to, struct join *from)
 	MOVE(lost_ns);
 	MOVE(first_ns);
 	MOVE(by_edge);
+	graphs_move(&to->graphs, &from->graphs);
 	return 0;
 }
 
@@ -626,6 +661,7 @@ void join_fini(struct join *j)
 	mdl_items_fini(&j->slot_index, &j->slots);
 	hash_fini(&j->last_slots);
 	hash_fini(&j->by_edge);
+	graphs_fini(&j->graphs);
 	buf_fini(&j->launches);
 	buf_fini(&j->fresh);
 	free(j->backlog);

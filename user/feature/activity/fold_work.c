@@ -178,6 +178,11 @@ int join_emit(const struct join *j, struct buf *out)
 		if (has_work(&a.total) || has_work(&a.self))
 			err = mdl_hist_emit(r->hist, &a, sizeof(a), &a.nbuckets, out);
 	}
+	for (i = 0; !err && i < buf_count(&j->graphs.rows, struct mxbpf_agg_gpu_graph); i++) {
+		const struct mxbpf_agg_gpu_graph *g = buf_at(&j->graphs.rows, struct mxbpf_agg_gpu_graph, i);
+
+		err = has_work(&g->sum) ? buf_put(out, g, sizeof(*g)) : 0;
+	}
 	return err ? err : buf_put(out, j->counts.data, j->counts.len);
 }
 
@@ -199,6 +204,7 @@ int join_copy(struct join *to, const struct join *from)
 	to->on = from->on;
 	err = err ? err : mdl_items_copy(&to->slot_index, &to->slots, &from->slot_index, &from->slots);
 	err = err ? err : hash_copy(&to->last_slots, &from->last_slots);
+	err = err ? err : graphs_copy(&to->graphs, &from->graphs);
 	return err ? err : mdl_items_copy(&to->counts_index, &to->counts, &from->counts_index, &from->counts);
 }
 
@@ -211,6 +217,7 @@ void work_clear(struct join *j)
 	buf_fini(&j->counts);
 	j->counts_index = (struct hash){0};
 	j->counts = (struct buf){0};
+	graphs_clear(&j->graphs);
 	for (i = 0; i < buf_count(&j->rows, void *); i++) {
 		r = work_row_at(j, (uint32_t)i + 1);
 		memset(&r->a.total, 0, sizeof(r->a.total));

@@ -38,6 +38,7 @@ struct launch {
 	uint64_t owner_start, owner_end; /* of the span that has the launch as its own */
 	uint64_t latency_ns;		 /* NONE: no activity has come */
 	struct mxbpf_gpu_work work;	 /* of this launch, in this model */
+	struct mxbpf_gpu_work self;	 /* the part of it that belongs to no operator that captured a graph */
 	uint32_t slot;			 /* 1 + index of the slot of its iteration; 0: none */
 	uint32_t own;			 /* place of the row that has the launch as its own; 0: none */
 	uint32_t own_stack;		 /* place of the row of the owner's Python stack; 0: none */
@@ -46,7 +47,47 @@ struct launch {
 	bool works; /* an activity has come */
 	bool moved; /* an earlier model has its latency */
 	bool graph; /* the row of its graph has it */
+	bool node;  /* no launch: it is the one of a node */
 };
+
+/* A node of a CUDA graph. Its work is that of all launches of the graph. */
+struct node {
+	struct launch l;	   /* the spans around its capture; ts_ns NONE: the capture was not seen */
+	struct mxbpf_gpu_work put; /* the part of its work that its row has */
+	uint64_t since;		   /* number of the next launch when the node came */
+	uint32_t tid, graph;	   /* graph: that of its activities */
+	uint32_t row;		   /* 1 + index of its row, which is that of `own`; 0: none */
+	uint32_t own;
+	bool changed;
+};
+
+/* An activity of a node. */
+struct work {
+	uint64_t start_ns;
+	struct mxbpf_gpu_work sum;
+	uint64_t node;
+	uint32_t graph;
+	bool placed; /* the operator that captured the node has it */
+};
+
+struct graph_work {
+	struct work work;
+	struct activity_row *row;
+	uint64_t edge_id;
+	uint32_t tgid;
+	uint16_t domain;
+};
+
+/* An activity that a launch has, because no span around the capture had come. */
+struct unplaced {
+	struct mxbpf_gpu_work sum;
+	uint64_t edge_id, ts_ns; /* of the launch */
+	uint64_t node;		 /* index of the node */
+	uint32_t launch;	 /* index of the launch */
+	uint32_t windows;	 /* that have ended since */
+};
+
+#define NODE_BIT (1ull << 63) /* in moment.launch: the other bits are the index of a node */
 
 /* An iteration, and the work that was launched in it. */
 struct slot {
@@ -73,6 +114,50 @@ static inline struct launch *launch_at(const struct join *j, uint64_t number)
 		return NULL;
 	return buf_at(&j->launches, struct launch, number % LAUNCHES_MAX);
 }
+
+static inline struct node *node_at(const struct join *j, uint64_t number)
+{
+	return buf_at(&j->graphs.nodes, struct node, number & ~NODE_BIT);
+}
+
+/* Returns the launch or the node of a moment, or NULL if it was forgotten, or if the node has another moment. */
+static inline struct launch *launch_of_moment(const struct join *j, const struct moment *m)
+{
+	struct launch *l;
+
+	if (!(m->launch & NODE_BIT))
+		return launch_at(j, m->launch);
+	l = &node_at(j, m->launch)->l;
+	return l->ts_ns == m->ns ? l : NULL;
+}
+
+/* A node is remembered for ever, but spans look for it as long as for a launch of that time. */
+static inline bool is_kept(const struct join *j, const struct moment *m)
+{
+	if (m->launch & NODE_BIT)
+		return j->nlaunches - node_at(j, m->launch)->since <= LAUNCHES_MAX;
+	return launch_at(j, m->launch);
+}
+
+/* fold_join.c */
+/* What belongs to the launch alone, and not to an operator that captured it. */
+void join_give_self(struct join *j, struct launch *l, const struct mxbpf_gpu_work *sum);
+void join_take_self(struct join *j, struct launch *l, const struct mxbpf_gpu_work *sum);
+/* *t receives the thread, or NULL if there are too many. */
+int join_thread(struct join *j, uint32_t tgid, uint32_t tid, struct thread **t);
+/* A launch or a node that has to look at the spans. */
+int join_fresh(struct join *j, struct thread *t, const struct moment *moment);
+/* Returns the launch of an activity, or NULL if it has not come. */
+struct launch *join_launch_of(const struct join *j, const struct graph_work *w);
+/* Gives an activity to its launch, or lets it wait for that. */
+int join_work(struct mdl *m, struct join *j, const struct graph_work *w);
+
+/* fold_graphs.c */
+/* Takes an activity of a known node. Returns 1 if it did, 0 if the node is not known, or -ENOMEM. */
+int graphs_take(struct mdl *m, struct join *j, const struct graph_work *w);
+bool graphs_full(const struct join *j);
+/* Gives the work of graphs to the operators that captured it, and to the launches. */
+int graphs_settle(struct mdl *m, struct join *j);
 
 /* Returns the index of the first moment, from `low` on, that is not before ns. */
 size_t join_first_moment(const struct buf *moments, size_t low, uint64_t ns);

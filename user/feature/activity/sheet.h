@@ -3,6 +3,7 @@
 #ifndef FEATURE_ACTIVITY_SHEET_H
 #define FEATURE_ACTIVITY_SHEET_H
 
+#include "base/hash.h"
 #include "feature/activity/activity.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -31,6 +32,12 @@ void gpu_put_title(struct view *s, const struct view_list *list, const char *pre
 const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, uint32_t device);
 /* Who used a GPU, as --by wants it: the process, its rank or its job. Returns buf. */
 const char *gpu_owner(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES]);
+/*
+ * sheet_graphs.c: adds up what graphs ran, by the calls that captured it. gpu_graph_sums() returns 0 or -ENOMEM;
+ * gpu_graph_sum() returns the time of the calls of a row.
+ */
+int gpu_graph_sums(const struct mdl *m, struct hash *sums);
+uint64_t gpu_graph_sum(const struct hash *sums, const struct mxbpf_agg_gpu_work *row);
 /* People read who it was if they ask for processes. The rows' type ROW and SEEN() are as in the sheets. */
 #define GPU_OWNER_COLUMN                                                                                               \
 	{                                                                                                              \

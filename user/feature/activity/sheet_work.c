@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Work that operators and other calls, layers and CUDA graphs gave to GPUs. */
+/* Work that operators and other calls, modules and layers gave to GPUs. */
 #include "feature/activity/sheet.h"
 #include "feature/activity/state.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,13 +28,15 @@ struct work {
 	uint64_t latency_avg_ns, latency_p50_ns, latency_max_ns; /* VIEW_UNKNOWN: no launch has a latency */
 	double share;
 	uint8_t kind;
-	char text[32], owner_text[VIEW_LABEL_BYTES];
+	uint64_t graph_ns; /* the part of a.self that graphs have run */
+	char owner_text[VIEW_LABEL_BYTES];
 };
 
 struct works {
 	struct view_list list;
 	uint64_t self_ns; /* of all rows */
 	bool copies;	  /* some row has copies */
+	bool graphs;	  /* some row has work in graphs */
 	bool processes;	  /* people see whose row it is */
 };
 
@@ -85,10 +86,6 @@ static void fill_name(const struct view *s, struct work *r)
 	case MXBPF_WORK_OF_STACK:
 		r->name.data = mdl_text(s->in->model, MXBPF_NAME_STACK, r->a.stack_id, &r->name.len);
 		r->name.data = view_module_line(r->name.data ? r->name.data : "", &r->name.len);
-		break;
-	case MXBPF_WORK_OF_GRAPH:
-		snprintf(r->text, sizeof(r->text), "graph %" PRIu32, r->a.graph);
-		r->name = view_word(r->text);
 		break;
 	case MXBPF_WORK_OF_OUTSIDE:
 		r->name = view_word("[outside of calls]");
@@ -158,9 +155,6 @@ static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of
 		r[i].share = t->self_ns ? (double)r[i].a.self.gpu_ns / (double)t->self_ns : 0;
 	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
 	put_owners(s, t);
-	/* Sorting has moved the texts. */
-	for (i = 0; of == MXBPF_WORK_OF_GRAPH && i < t->list.all; i++)
-		r[i].name.data = r[i].text;
 	return 0;
 }
 
@@ -168,7 +162,22 @@ static int make_of(const struct view *s, struct works *t, enum mxbpf_gpu_work_of
 
 static int make_work(const struct view *s, void *table)
 {
-	return make_of(s, table, MXBPF_WORK_OF_CALLS);
+	struct works *t = table;
+	const int err = make_of(s, t, MXBPF_WORK_OF_CALLS);
+	struct work *r = t->list.rows;
+	struct hash sums = {0};
+	size_t i;
+
+	if (err || gpu_graph_sums(s->in->model, &sums)) {
+		hash_fini(&sums);
+		return err ? err : -ENOMEM;
+	}
+	for (i = 0; i < t->list.all; i++) {
+		r[i].graph_ns = gpu_graph_sum(&sums, &r[i].a);
+		t->graphs |= r[i].graph_ns;
+	}
+	hash_fini(&sums);
+	return 0;
 }
 
 static void above_work(struct view *s, const void *table, const char *prefix)
@@ -221,6 +230,8 @@ static const struct view_column work_columns[] = {
 	 .help = "time on the GPU of what they launched, nested calls included"},
 	{"gpu_self_ns", NULL, "gpu self", VIEW_NS, AT(a.self.gpu_ns), VIEW_TIGHT,
 	 .help = "the part of it that no nested operator launched"},
+	{"graphs_ns", NULL, "in graphs", VIEW_NS, AT(graph_ns), VIEW_TIGHT | VIEW_DASH, SEEN(graphs), .name_min = 14,
+	 .help = "the part of gpu self that CUDA graphs ran which these calls had captured"},
 	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 12, .help = "gpu self as part of all"},
 	{"self_kernels", NULL, NULL, VIEW_COUNT, AT(a.self.kernels),
 	 .help = "kernels that no nested operator launched"},
@@ -254,7 +265,7 @@ const struct view_sheet sheet_gpu_work = {
 	.below = below_work,
 };
 
-/* ---- modules, layers and graphs */
+/* ---- modules and layers */
 
 static int by_module(const void *va, const void *vb)
 {
@@ -298,11 +309,6 @@ static int make_layers(const struct view *s, void *table)
 	return make_of(s, table, MXBPF_WORK_OF_LAYER);
 }
 
-static int make_graphs(const struct view *s, void *table)
-{
-	return make_of(s, table, MXBPF_WORK_OF_GRAPH);
-}
-
 static void above_modules(struct view *s, const void *table, const char *prefix)
 {
 	gpu_put_title(s, table, prefix, "Modules on the GPU:");
@@ -318,19 +324,9 @@ static void above_layers(struct view *s, const void *table, const char *prefix)
 	gpu_put_title(s, table, prefix, "Layers on the GPU:");
 }
 
-static void above_graphs(struct view *s, const void *table, const char *prefix)
-{
-	gpu_put_title(s, table, prefix, "CUDA graphs:");
-}
-
 static int print_layers(struct view *s, const void *table)
 {
 	return gpu_print_more(s, &sheet_gpu_layers, table, "layers on the GPU");
-}
-
-static int print_graphs(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_graphs, table, "CUDA graphs");
 }
 
 static const struct view_column module_columns[] = {
@@ -391,35 +387,4 @@ const struct view_sheet sheet_gpu_layers = {
 	.make = make_layers,
 	.above = above_layers,
 	.print = print_layers,
-};
-
-static const struct view_column graph_columns[] = {
-	{NULL, "name", "graph", VIEW_TEXT, AT(name)},
-	{"graph", "", NULL, VIEW_COUNT, AT(a.graph), .help = "its number, as CUPTI gives it"},
-	GPU_OWNER_COLUMN,
-	PID_COLUMN(a.h.tgid),
-	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches), .help = "launches of the whole graph"},
-	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels)},
-	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(a.total.gpu_ns), VIEW_TIGHT},
-	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.total.bytes), VIEW_DASH, SEEN(copies)},
-	{0},
-};
-
-const struct view_sheet sheet_gpu_graphs = {
-	.title = "CUDA graphs",
-	.help = "Work on GPUs by CUDA graph; it belongs to the operators that launch the graphs as well. Absent if "
-		"there "
-		"is none.",
-	.list_help = "work on GPUs by CUDA graph",
-	.member = "gpu",
-	.list = "graphs",
-	.csv = "CUDA graphs",
-	.columns = graph_columns,
-	.row_bytes = sizeof(struct work),
-	.table_bytes = sizeof(struct works),
-	.if_any = true,
-	.when = gpu_when,
-	.make = make_graphs,
-	.print = print_graphs,
-	.above = above_graphs,
 };

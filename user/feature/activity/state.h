@@ -5,6 +5,25 @@
 
 #include "feature/activity/activity.h"
 
+/* ---- fold_graphs.c: nodes of CUDA graphs, and the spans around their capture */
+
+struct graphs {
+	struct hash node_index; /* (node, tgid) -> 1 + index in nodes */
+	struct buf nodes;	/* struct node */
+	struct buf works;	/* struct graph_work: activities of nodes, until the spans are known */
+	struct buf unplaced;	/* struct unplaced: activities that a launch has for want of spans around the node */
+	struct hash captured;	/* (tgid, 0) -> launches that made nodes, and are not counted as such yet */
+	struct hash row_index;	/* (captured, name, class; process and graph) -> 1 + index in rows */
+	struct buf rows;	/* struct mxbpf_agg_gpu_graph */
+};
+
+int graphs_fold(struct mdl *m, struct graphs *g, const struct mxbpf_agg_gpu_graph *from);
+int graphs_copy(struct graphs *to, const struct graphs *from);
+/* `to` goes on with the nodes, whose work begins at 0 there. */
+void graphs_move(struct graphs *to, struct graphs *from);
+void graphs_clear(struct graphs *g); /* sets the rows to 0 */
+void graphs_fini(struct graphs *g);
+
 /* ---- fold_join.c: launches, their activities, and the spans around them */
 
 struct join {
@@ -34,7 +53,11 @@ struct join {
 	struct hash waiting;  /* (id, tgid and domain) -> 1 + index of the first waiter */
 	struct buf waiters;   /* struct waiter */
 	uint32_t free_waiter; /* 1 + index; 0: none */
+
+	struct graphs graphs;
 };
+
+int join_node(struct mdl *m, struct join *j, const struct mxbpf_graph_node *from);
 
 int join_span(struct mdl *m, struct join *j, const struct mxbpf_span *s);
 int join_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *l);

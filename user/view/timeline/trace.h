@@ -59,7 +59,7 @@ enum view_trace_args {
 	VIEW_ARGS_PLACES,
 };
 
-#define VIEW_TRACE_KINDS 2
+#define VIEW_TRACE_KINDS 3
 
 /*
  * What a feature adds to timelines. A function that is NULL does nothing. Each gets the feature's own state, which is
