@@ -14,8 +14,8 @@
 
 #define NODES_MAX (1u << 17) /* 38 MiB; those of later captures are not seen */
 #define ROWS_MAX  (1u << 14)
-#define WORKS_MAX (1u << 16) /* 6 MiB, and as many that are not placed: 5 MiB */
-#define LATE_MAX  16	     /* windows that an activity waits for the operator that captured its node */
+#define WORKS_MAX (1u << 16)	 /* 6 MiB, and as many that are not placed: 5 MiB */
+#define LATE_NS	  10000000000ull /* so long an activity waits for the operator that captured its node */
 
 /* ---- nodes */
 
@@ -121,6 +121,9 @@ static int settle_node(struct mdl *m, struct join *j, struct node *n)
 		like.cls = by->cls;
 		like.user = by->user;
 	}
+	n->changed = false;
+	if (!n->row && !n->l.work.gpu_ns && !n->l.work.kernels && !n->l.work.copies)
+		return 0;
 	if (n->row)
 		work_sub(&buf_at(&j->graphs.rows, struct mxbpf_agg_gpu_graph, n->row - 1)->sum, &n->put);
 	r = row_of(m, &j->graphs, &like);
@@ -128,11 +131,20 @@ static int settle_node(struct mdl *m, struct join *j, struct node *n)
 		return -ENOMEM;
 	n->row = r ? (uint32_t)(r - buf_at(&j->graphs.rows, struct mxbpf_agg_gpu_graph, 0)) + 1 : 0;
 	n->put = n->l.work;
-	n->own = n->l.own;
-	n->changed = false;
 	if (r)
 		work_add(&r->sum, &n->put);
 	return 0;
+}
+
+int graphs_touch(struct join *j, struct launch *of_node)
+{
+	struct node *n = (struct node *)of_node; /* its first member */
+	const uint32_t index = (uint32_t)(n - node_at(j, 0));
+
+	if (n->changed)
+		return 0;
+	n->changed = true;
+	return buf_put(&j->graphs.changed, &index, sizeof(index));
 }
 
 /* ---- work */
@@ -179,19 +191,19 @@ static void place_late(struct join *j)
 	struct unplaced *u;
 	struct launch *l;
 	struct node *n;
+	const uint64_t last_ns = all->len ? launch_at(j, j->nlaunches - 1)->ts_ns : 0;
 	size_t i, kept = 0;
 
 	for (i = 0; i < buf_count(all, *u); i++) {
 		u = buf_at(all, struct unplaced, i);
 		l = buf_at(&j->launches, struct launch, u->launch);
 		n = node_at(j, u->node);
-		if (l->edge_id != u->edge_id || l->ts_ns != u->ts_ns || u->windows++ >= LATE_MAX)
+		if (l->edge_id != u->edge_id || l->ts_ns != u->ts_ns)
 			continue;
 		if (n->l.own) {
 			join_take_self(j, l, &u->sum);
 			place(j, &n->l, l, &u->sum);
-			n->changed = true;
-		} else {
+		} else if (last_ns < u->ts_ns + LATE_NS) {
 			*buf_at(all, struct unplaced, kept++) = *u;
 		}
 	}
@@ -224,11 +236,11 @@ static int settle_work(struct mdl *m, struct join *j, const struct graph_work *f
 	if (n) {
 		w.work.placed = n->l.own;
 		n->graph = w.work.graph;
-		n->changed = true;
+		err = graphs_touch(j, &n->l);
 		work_add(&n->l.work, &w.work.sum);
 		if (n->l.own)
 			place(j, &n->l, l, &w.work.sum);
-		else if (l && n->l.ts_ns != NONE)
+		else if (!err && l && n->l.ts_ns != NONE)
 			err = leave_unplaced(j, &w, *at - 1, l);
 	}
 	return err ? err : join_work(m, j, &w);
@@ -256,7 +268,6 @@ static int count_captured(struct join *j)
 int graphs_settle(struct mdl *m, struct join *j)
 {
 	struct graphs *g = &j->graphs;
-	struct node *n;
 	size_t i;
 	int err = count_captured(j);
 
@@ -264,11 +275,9 @@ int graphs_settle(struct mdl *m, struct join *j)
 	for (i = 0; !err && i < buf_count(&g->works, struct graph_work); i++)
 		err = settle_work(m, j, buf_at(&g->works, struct graph_work, i));
 	g->works.len = 0;
-	for (i = 0; !err && i < buf_count(&g->nodes, *n); i++) {
-		n = node_at(j, i);
-		if (n->changed || (n->row && n->own != n->l.own))
-			err = settle_node(m, j, n);
-	}
+	for (i = 0; !err && i < buf_count(&g->changed, uint32_t); i++)
+		err = settle_node(m, j, node_at(j, *buf_at(&g->changed, uint32_t, i)));
+	g->changed.len = 0;
 	return err;
 }
 
@@ -316,5 +325,6 @@ void graphs_fini(struct graphs *g)
 	mdl_items_fini(&g->row_index, &g->rows);
 	hash_fini(&g->captured);
 	buf_fini(&g->unplaced);
+	buf_fini(&g->changed);
 	buf_fini(&g->works);
 }

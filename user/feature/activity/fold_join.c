@@ -166,6 +166,7 @@ static int enclose_all(struct mdl *m, struct join *j, const struct buf *launches
 			break;
 		l = launch_of_moment(j, buf_at(launches, struct moment, i));
 		err = l ? enclose(m, j, l, s, &rows) : 0;
+		err = !err && l && l->node ? graphs_touch(j, l) : err;
 	}
 	return err;
 }

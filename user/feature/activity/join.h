@@ -56,9 +56,8 @@ struct node {
 	struct mxbpf_gpu_work put; /* the part of its work that its row has */
 	uint64_t since;		   /* number of the next launch when the node came */
 	uint32_t tid, graph;	   /* graph: that of its activities */
-	uint32_t row;		   /* 1 + index of its row, which is that of `own`; 0: none */
-	uint32_t own;
-	bool changed;
+	uint32_t row;		   /* 1 + index of its row; 0: none */
+	bool changed;		   /* its row is to be made */
 };
 
 /* An activity of a node. */
@@ -84,7 +83,6 @@ struct unplaced {
 	uint64_t edge_id, ts_ns; /* of the launch */
 	uint64_t node;		 /* index of the node */
 	uint32_t launch;	 /* index of the launch */
-	uint32_t windows;	 /* that have ended since */
 };
 
 #define NODE_BIT (1ull << 63) /* in moment.launch: the other bits are the index of a node */
@@ -156,6 +154,8 @@ int join_work(struct mdl *m, struct join *j, const struct graph_work *w);
 /* Takes an activity of a known node. Returns 1 if it did, 0 if the node is not known, or -ENOMEM. */
 int graphs_take(struct mdl *m, struct join *j, const struct graph_work *w);
 bool graphs_full(const struct join *j);
+/* A span around the capture of a node has come. Returns 0 or -ENOMEM. */
+int graphs_touch(struct join *j, struct launch *of_node);
 /* Gives the work of graphs to the operators that captured it, and to the launches. */
 int graphs_settle(struct mdl *m, struct join *j);
 

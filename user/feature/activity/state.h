@@ -12,6 +12,7 @@ struct graphs {
 	struct buf nodes;	/* struct node */
 	struct buf works;	/* struct graph_work: activities of nodes, until the spans are known */
 	struct buf unplaced;	/* struct unplaced: activities that a launch has for want of spans around the node */
+	struct buf changed;	/* uint32_t: indices of nodes whose rows are to be made */
 	struct hash captured;	/* (tgid, 0) -> launches that made nodes, and are not counted as such yet */
 	struct hash row_index;	/* (captured, name, class; process and graph) -> 1 + index in rows */
 	struct buf rows;	/* struct mxbpf_agg_gpu_graph */
