@@ -12,6 +12,7 @@
 #include "frame.bpf.h"
 #include "inside.bpf.h"
 #include "feature/life.bpf.h"
+#include "feature/range.bpf.h"
 #include "read/name.bpf.h"
 #include "stats.bpf.h"
 
@@ -563,6 +564,16 @@ static __always_inline void key_open(struct mxbpf_thread *t, struct mxbpf_frame 
 		pushed_runs(t, f->link);
 }
 
+/* Frame f, which is frame d, has opened. */
+static __always_inline void span_opened(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f, __u32 d,
+					const volatile struct mxbpf_row *row)
+{
+	if (row->end == MXBPF_END_KEY)
+		key_open(t, f, row);
+	if (row->span_flags & MXBPF_SPAN_USER && cfg_stats != MXBPF_STATS_ON)
+		range_send(t, d, fetch(ctx, t, &row->range), row->range_from);
+}
+
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
 {
 	__u64 sp = PT_REGS_SP(ctx), cookie = 0, callee_sp = sp, name_id, custom = 0;
@@ -640,8 +651,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	cost_open(t, f, d);
 	f->start_ns = bpf_ktime_get_ns(); /* taken after the fetches, so the span does not include their cost */
 	t->depth = d + 1;
-	if (row->end == MXBPF_END_KEY)
-		key_open(t, f, row);
+	span_opened(ctx, t, f, d, row);
 }
 
 static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_thread *t,

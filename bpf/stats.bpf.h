@@ -130,6 +130,7 @@ static __always_inline void stats_announce(const struct mxbpf_stat_key *key)
 	r->layer_id = key->layer_id;
 	r->traits = key->traits;
 	r->tid = key->tid;
+	r->range_id = 0;
 	bpf_ringbuf_submit(r, BPF_RB_FORCE_WAKEUP);
 }
 

@@ -50,6 +50,7 @@ enum mxbpf_agent_scope {
 	MXBPF_AGENT_USER = 3,	  /* a user annotation (record_function) */
 	MXBPF_AGENT_SCOPES = 4,
 	MXBPF_AGENT_MEMORY = 4, /* no call: memory is allocated or freed, see struct mxbpf_agent_call */
+	MXBPF_AGENT_RANGE = 5,	/* no call yet: a user annotation begins */
 };
 
 enum mxbpf_agent_flag {
@@ -61,7 +62,8 @@ enum mxbpf_agent_flag {
 /*
  * A call that has ended. With MXBPF_AGENT_MEMORY: start_ns is when, seq is the address of the block, origin its bytes
  * (0 with CALL_FREED: unknown), dur_ns the bytes that its allocator has reserved on the device (0: unknown), name the
- * MXBPF_DEVICE(), tid and end_tid the thread, stack as in a call; the rest is 0.
+ * MXBPF_DEVICE(), tid and end_tid the thread, stack as in a call; the rest is 0. With MXBPF_AGENT_RANGE: start_ns,
+ * name, tid and end_tid as in the call that will end; the rest is 0.
  */
 struct mxbpf_agent_call {
 	__u64 start_ns, dur_ns; /* CLOCK_MONOTONIC */

@@ -203,12 +203,21 @@ struct mxbpf_row {
 	char iteration_end[MXBPF_ITERATION_END_BYTES];
 	struct mxbpf_fetch layer; /* MXBPF_DETAIL_LAYER: address of a C string */
 	__u64 bulk_id;		  /* for operators inside: name id of a bulk; 0: the guard tells bulks */
+	struct mxbpf_fetch range; /* address of what a range carries */
+	__u8 range_from;	  /* enum mxbpf_range_from */
 	__u8 by_address;	  /* the vectors hold addresses of arrays */
 	__u8 outermost;		  /* no span directly in one of the same class */
-	__u8 pad[6];
+	__u8 pad[1];
 	__u64 own_before, own_after; /* ACT_REPORT: bytes of its library before and after the function */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 296);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 312);
+
+/* What row.range leads to. */
+enum mxbpf_range_from {
+	MXBPF_RANGE_FROM_NOTHING = 0,
+	MXBPF_RANGE_FROM_EVENT = 1, /* NVTX's structure of an event (nvtxEventAttributes_t) */
+	MXBPF_RANGE_FROM_INFO = 2,  /* struct mxbpf_range_info (mxbpf_range.h) */
+};
 
 /* How a row with MXBPF_ACT_OPEN handles operators inside the engine's work. */
 enum mxbpf_inside {

@@ -303,8 +303,9 @@ struct mxbpf_group {
 	__u64 layer_id; /* old recordings lack this and the next two members */
 	__u32 traits;	/* enum mxbpf_trait */
 	__u32 tid;	/* thread, if there is one row per thread; 0: all threads */
+	__u64 range_id; /* name of the innermost range around the calls, if rows tell ranges apart; 0: none */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 64);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_group) == 72);
 #define MXBPF_GROUP_BYTES_MIN 48
 
 struct mxbpf_alloc {

@@ -35,6 +35,7 @@
  * 2.2: launches, queues and types of work: MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES (mxbpf_queue.h)
  *      when GPUs ran nothing, and why in each iteration: MXBPF_GPU_IDLE, MXBPF_GPU_STEP (mxbpf_track.h)
  *      which operators captured CUDA graphs: MXBPF_GRAPH_NODE, MXBPF_AGG_GPU_GRAPH (mxbpf_graph.h)
+ *      starts of ranges: MXBPF_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

@@ -47,6 +47,9 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	expect_same '{"add":50,"inner":200,"outer":200,"overlapping":200,"reg: registered":100,"registered":100,"started":200,"train: step":50,"wide é":200}' \
 		"$(jq -S -c . <(counts r.json))"
 	jq -e '[.instants[] | [.name, .count]] == [["here", 200]]' r.json
+	"$MXBPF" report r.mxd --by range --format json >range.json
+	expect_same '[["aten::add",null,1],["aten::add","add",50],["aten::mm","train: step",50]]' \
+		"$(jq -c '[.tables.operator[] | select(.name == "aten::add" or .name == "aten::mm") | [.name, .range, .count]] | sort' range.json)"
 	# Nothing is said of rows that found their functions, or wait for them.
 	run "$MXBPF" report r.mxd
 	[[ $output != *nvtx.* ]]

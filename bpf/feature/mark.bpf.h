@@ -151,6 +151,8 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 		f->child_ns = t->marked_ns[i];
 	f->start_ns = bpf_ktime_get_ns();
 	key_put(t, &key, f);
+	if (cfg_stats != MXBPF_STATS_ON)
+		range_send(t, t->depth, 0, MXBPF_RANGE_FROM_NOTHING);
 }
 
 /*

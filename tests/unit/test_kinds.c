@@ -3,6 +3,7 @@
 #include "mxbpf_cost.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
+#include "mxbpf_range.h"
 #include "mxbpf_gauge.h"
 #include "unit.h"
 
@@ -22,7 +23,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_GPU_GRAPH
+#define LAST_KIND MXBPF_RANGE
 
 static unsigned nkinds(void)
 {

@@ -17,8 +17,10 @@
 #define RANGE                                                                                                          \
 	.action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_EVENT, .span_flags = MXBPF_SPAN_USER,                             \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_STACK
-#define PUSHED RANGE, .end = MXBPF_END_PAIR, .unscoped = 1
-#define TITLE  .title = "NVTX range"
+#define PUSHED	   RANGE, .end = MXBPF_END_PAIR, .unscoped = 1
+#define TITLE	   .title = "NVTX range"
+#define EVENT(arg) .range = {.base = MXBPF_BASE_##arg}, .range_from = MXBPF_RANGE_FROM_EVENT
+#define INFO(arg)  .range = {.base = MXBPF_BASE_##arg}, .range_from = MXBPF_RANGE_FROM_INFO
 
 /*
  * A range's name in the structure of an event (nvtxEventAttributes_t). The pointer leads to the text, also if it is a
@@ -60,13 +62,13 @@ const struct adp_probe adapter_nvtx[] = {
 	 SHARED,
 	 TITLE,
 	 .family = {.members = pushes_ex},
-	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1, AT_MESSAGE}}},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1, AT_MESSAGE}, EVENT(ARG1)}},
 	{.name = "nvtx.push_domain",
 	 LIBS,
 	 SHARED,
 	 TITLE,
 	 .family = {.members = pushes_domain},
-	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG2, AT_MESSAGE}}},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG2, AT_MESSAGE}, EVENT(ARG2)}},
 	/* (name, number). Such ranges may overlap, and end on another thread. */
 	{.name = "nvtx.start",
 	 LIBS,

@@ -76,6 +76,9 @@ int cmd_check_layout(const struct cmd_opts *o, const bool *seen, struct err *e)
 	if (o->by != VIEW_BY_NAME && !view->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --by %s; remove one of them",
 			       o->layout, view_by_words[o->by]);
+	if (o->by == VIEW_BY_RANGE && o->ses.stats)
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--by range needs events, and --stats keeps none; remove one of them");
 	for (opt = cmd_options; opt->name; opt++)
 		if (opt->sheet && seen[opt - cmd_options] && !view_shows_sheet(view, opt->sheet))
 			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no table for --%s; remove one of them",

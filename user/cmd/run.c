@@ -129,6 +129,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 	cmd_remedy(o, recording, &r->so.remedy);
 	r->so.command_to_stderr = o->format != CMD_TABLE && !recording && !o->output;
 	r->so.by_thread = o->by == VIEW_BY_THREAD;
+	r->so.by_range = o->by == VIEW_BY_RANGE;
 	r->so.by_process = view_by_processes(o->by);
 	if (!o->ses.command)
 		r->signals = signals_open(live && live->asked, e); /* held from the start */

@@ -379,20 +379,23 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 	return print_summed(&(struct job){.o = o, .out = out}, s, m, nth);
 }
 
-/* Only events tell the thread of a call, so this folds them into a model of its own. */
-static int print_threads(const struct job *j, struct rec_reader *r, const struct mdl_session *s)
+/* Only events tell the thread and the range of a call, so this folds them into a model of its own. */
+static int print_apart(const struct job *j, struct rec_reader *r, const struct mdl_session *s)
 {
+	const enum view_by by = j->o->by;
 	struct mdl *m = mdl_new();
 	struct err e = {0};
 	int code;
 
 	if (!m)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	else
+	else if (by == VIEW_BY_THREAD)
 		mdl_tell_threads(m);
+	else
+		mdl_tell_ranges(m);
 	if (m && s->cut_records)
-		cmd_warn("--by thread covers only events that were kept; %" PRIu64 " were deleted (--max-size)",
-			 s->cut_records);
+		cmd_warn("--by %s covers only events that were kept; %" PRIu64 " were deleted (--max-size)",
+			 view_by_words[by], s->cut_records);
 	code = !m || src_read_recording(r, true, m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
 	mdl_free(m);
 	return code;
@@ -410,15 +413,15 @@ static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 		mdl_tell_processes(m);
 	if (!s->stats && (j->o->html || cmd_table_view(j->o)->reads_records))
 		j->r = r;
-	if (by != VIEW_BY_EVENT && (by != VIEW_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
+	if (by != VIEW_BY_EVENT && by != VIEW_BY_RANGE && (by != VIEW_BY_THREAD || s->details & MXBPF_DETAIL_THREAD))
 		return print_summed(j, s, m, 0);
 	if (s->stats) {
 		err_set(&e, ERR_USAGE, -EINVAL,
 			"--by %s needs events, and the recording has none: record without --stats", view_by_words[by]);
 		return cmd_fail(&e);
 	}
-	if (by == VIEW_BY_THREAD)
-		return print_threads(j, r, s);
+	if (by == VIEW_BY_THREAD || by == VIEW_BY_RANGE)
+		return print_apart(j, r, s);
 	j->r = r;
 	return print_summed(j, s, m, 0);
 }

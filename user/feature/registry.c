@@ -17,6 +17,7 @@
 #include "feature/neighbours/neighbours.h"
 #include "feature/omp/omp.h"
 #include "feature/raised/raised.h"
+#include "feature/ranges/ranges.h"
 #include "feature/ranks/ranks.h"
 #include "feature/sample/sample.h"
 #include "feature/sched/sched.h"
@@ -41,6 +42,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_kv,
 	&feature_memory,
 	&feature_marks,
+	&feature_ranges,
 	&feature_activity,
 	&feature_idle,
 	&feature_launches,

@@ -34,6 +34,7 @@ static void copy_numbers(struct mdl *to, const struct mdl *m)
 	to->ngrouped = m->ngrouped;
 	to->texts_left_out = m->texts_left_out;
 	to->tells_threads = m->tells_threads;
+	to->tells_ranges = m->tells_ranges;
 	to->tells_processes = m->tells_processes;
 	memcpy(to->tallies, m->tallies, sizeof(to->tallies));
 	memcpy(to->folded_ns, m->folded_ns, sizeof(to->folded_ns));

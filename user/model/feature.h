@@ -91,6 +91,9 @@ void *mdl_state(struct mdl *m, const struct mdl_feature *f);
 /* Returns the feature's state, or NULL if mdl_state() was never called for this model. */
 const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f);
 
+/* In before_row(): the row of the span is that of the range with this name, if the model tells ranges apart. */
+void mdl_in_range(struct mdl *m, uint64_t name_id);
+
 /* Makes a placeholder text for an id of a span's name that has no text yet. Returns 0 or -ENOMEM. */
 int mdl_expect_name(struct mdl *m, uint64_t id);
 

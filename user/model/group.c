@@ -17,10 +17,12 @@ uint64_t mdl_group_id(const struct mxbpf_group *g)
 {
 	uint64_t h = mix(mix(mix(0, g->name_id), g->args_id), g->stack_id);
 
-	if (!g->args_id && !g->stack_id && !g->layer_id && !g->traits && !g->tid)
+	if (!g->args_id && !g->stack_id && !g->layer_id && !g->traits && !g->tid && !g->range_id)
 		return g->name_id;
-	if (g->layer_id || g->traits || g->tid) /* rows without them keep the ids that older recordings have */
+	if (g->layer_id || g->traits || g->tid || g->range_id) /* without them, ids are those of older recordings */
 		h = mix(mix(h, g->layer_id), (uint64_t)g->tid << 32 | g->traits);
+	if (g->range_id)
+		h = mix(h, g->range_id);
 	return (h & ~(1ull << 63 | 1)) | 1ull << 62;
 }
 

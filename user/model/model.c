@@ -11,6 +11,21 @@ void mdl_tell_threads(struct mdl *m)
 	m->tells_threads = true;
 }
 
+void mdl_tell_ranges(struct mdl *m)
+{
+	m->tells_ranges = true;
+}
+
+bool mdl_tells_ranges(const struct mdl *m)
+{
+	return m->tells_ranges;
+}
+
+void mdl_in_range(struct mdl *m, uint64_t name_id)
+{
+	m->range_id = name_id;
+}
+
 void mdl_tell_processes(struct mdl *m)
 {
 	m->tells_processes = true;
@@ -23,6 +38,7 @@ struct mdl *mdl_new_like(const struct mdl *m)
 	if (!like)
 		return NULL;
 	like->tells_threads = m->tells_threads;
+	like->tells_ranges = m->tells_ranges;
 	like->tells_processes = m->tells_processes;
 	return like;
 }
@@ -75,6 +91,7 @@ static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (s->cls == MXBPF_CLASS_CUSTOM && s->flags & MXBPF_SPAN_UNWOUND)
 		return 0;
+	m->range_id = 0;
 	r = features_before_row(m, s) ? NULL : row_of_span(m, s);
 	if (!r || features_span(m, r, s))
 		return -ENOMEM;

@@ -76,7 +76,7 @@ struct mdl_row {
 	uint32_t tid;	 /* 0: calls of all threads */
 	uint8_t cls;	 /* enum mxbpf_class */
 	uint64_t id;	 /* mdl_group_id() */
-	uint64_t name_id, args_id, stack_id, layer_id;
+	uint64_t name_id, args_id, stack_id, layer_id, range_id;
 	uint8_t traits;		 /* enum mxbpf_trait; a merged row has those of the first row */
 	uint64_t nparts, nbulks; /* calls with MXBPF_TRAIT_PART, with MXBPF_TRAIT_BULK */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
@@ -146,6 +146,9 @@ struct mdl *mdl_new_like(const struct mdl *m); /* a new model with the settings 
 void mdl_free(struct mdl *m);
 /* Settings. Spans that are folded later have rows of their own for each thread. */
 void mdl_tell_threads(struct mdl *m);
+/* Spans that are folded later have rows of their own for each range around them. */
+void mdl_tell_ranges(struct mdl *m);
+bool mdl_tells_ranges(const struct mdl *m);
 /* mdl_sum() will keep the rows of calls and of memory apart by process. */
 void mdl_tell_processes(struct mdl *m);
 

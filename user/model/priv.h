@@ -61,6 +61,8 @@ struct mdl {
 	uint64_t texts_left_out;
 	size_t ngrouped;	  /* number of rows that have details, see MDL_GROUPED_MAX */
 	bool tells_threads;	  /* each thread has rows of its own */
+	bool tells_ranges;	  /* each range has rows of its own */
+	uint64_t range_id;	  /* of the span that is folded, see mdl_in_range() */
 	bool tells_processes;	  /* a sum of processes keeps the rows of each process apart */
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */

@@ -9,7 +9,7 @@
 /* A program has few names, but it can have any number of shapes, stacks and threads. */
 static bool has_details(const struct mxbpf_group *g)
 {
-	return g->args_id || g->stack_id || g->layer_id || g->tid;
+	return g->args_id || g->stack_id || g->layer_id || g->tid || g->range_id;
 }
 
 static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_t tgid, uint32_t device)
@@ -23,7 +23,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		return NULL;
 	if (*nrows >= MDL_ROWS_MAX && id != MXBPF_NAME_MORE)
 		return row_get(m, cls, MXBPF_NAME_MORE, tgid, device);
-	if (mdl_expect_name(m, g ? g->name_id : id))
+	if (mdl_expect_name(m, g ? g->name_id : id) || (g && g->range_id && mdl_expect_name(m, g->range_id)))
 		return NULL;
 	r = mdl_row_put(&m->row_index[cls], &m->rows[cls], id, (uint64_t)tgid << 32 | device, sizeof(*r), &added);
 	if (!added)
@@ -35,6 +35,7 @@ static struct mdl_row *row_add(struct mdl *m, unsigned cls, uint64_t id, uint32_
 		r->args_id = g->args_id;
 		r->stack_id = g->stack_id;
 		r->layer_id = g->layer_id;
+		r->range_id = g->range_id;
 		r->tid = g->tid;
 		r->traits = (uint8_t)g->traits;
 		m->ngrouped += has_details(g);
@@ -86,6 +87,7 @@ struct mdl_row *row_of_span(struct mdl *m, const struct mxbpf_span *s)
 		.layer_id = s->layer_id,
 		.tid = m->tells_threads ? s->tid : 0,
 		.traits = mxbpf_traits(s),
+		.range_id = m->range_id,
 	};
 
 	return row_of_group(m, s, &g);

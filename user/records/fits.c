@@ -72,6 +72,14 @@ bool fits_edge(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_edge *)r)->src_cls < MXBPF_CLASS_MAX;
 }
 
+bool fits_range(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_range *range = (const void *)r;
+
+	return range->cls < MXBPF_CLASS_MAX && range->data.nvalues <= MXBPF_RANGE_VALUES &&
+	       range->data.type < MXBPF_RANGE_TYPES;
+}
+
 bool fits_sched(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_sched *s = (const void *)r;

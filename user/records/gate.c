@@ -127,7 +127,7 @@ static const char *times_fault(const struct mxbpf_agent_call *c, uint64_t now_ns
 		return "a call has times that are not in the past";
 	if (c->self_ns > c->dur_ns)
 		return "a call took longer without its inner calls than with them";
-	if (c->scope > MXBPF_AGENT_MEMORY || c->flags & ~(MXBPF_AGENT_CALL_ASYNC | MXBPF_AGENT_CALL_SEQ))
+	if (c->scope > MXBPF_AGENT_RANGE || c->flags & ~(MXBPF_AGENT_CALL_ASYNC | MXBPF_AGENT_CALL_SEQ))
 		return "a call has a scope or a flag that does not exist";
 	return c->name >= MXBPF_AGENT_TEXTS ? "a call has a name outside of the texts" : NULL;
 }
@@ -225,7 +225,7 @@ int gate_spilled(struct gate *g, unsigned i, struct mxbpf_agent_batch *to)
 static void check_twin(struct mxbpf_agent_open *o, uint64_t now_ns)
 {
 	if (o->inner == MXBPF_AGENT_INNER_TWIN &&
-	    (o->twin.start_ns < o->start_ns || o->twin.scope == MXBPF_AGENT_MEMORY || call_fault(&o->twin, now_ns)))
+	    (o->twin.start_ns < o->start_ns || o->twin.scope >= MXBPF_AGENT_SCOPES || call_fault(&o->twin, now_ns)))
 		o->inner = MXBPF_AGENT_INNER_NONE;
 }
 

@@ -13,6 +13,7 @@
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_raised.h"
+#include "mxbpf_range.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"
@@ -31,6 +32,7 @@ bool fits_slow(const struct mxbpf_rec *r);
 bool fits_agg_counters(const struct mxbpf_rec *r);
 bool fits_tally(const struct mxbpf_rec *r);
 bool fits_edge(const struct mxbpf_rec *r);
+bool fits_range(const struct mxbpf_rec *r);
 bool fits_sched(const struct mxbpf_rec *r);
 bool fits_agg_sched(const struct mxbpf_rec *r);
 bool fits_sample(const struct mxbpf_rec *r);

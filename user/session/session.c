@@ -80,6 +80,8 @@ struct mdl *ses_new_model(const struct session *ses)
 
 	if (m && ses->details & MXBPF_DETAIL_THREAD)
 		mdl_tell_threads(m);
+	if (m && ses->o->by_range)
+		mdl_tell_ranges(m);
 	if (m && ses->o->by_process)
 		mdl_tell_processes(m);
 	return m;

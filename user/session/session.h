@@ -84,6 +84,7 @@ struct ses_opts {
 	uint32_t features;	/* mask of mdl_feature.bit */
 	unsigned counters;	/* mask of ctr_name()s */
 	bool by_thread;		/* tables need rows for each thread */
+	bool by_range;		/* and for each range */
 	bool by_process;
 	bool wait;   /* wait until the process maps a runtime */
 	bool renews; /* the caller begins a new session if this one has no room and a new one would have; see ses_worn()

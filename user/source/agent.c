@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/thread.h"
+#include "mxbpf_range.h"
 #include "records/kinds.h"
 
 #define LOOK_MS	       20	    /* interval between two reads of full batches */
@@ -71,9 +72,11 @@ struct agent_source {
 	uint64_t until_ns;		/* atomic: all calls that ended before were delivered */
 };
 
-/* Memory that is allocated, or freed: then bytes may be 0. */
+/* Memory that is allocated, or freed: then bytes may be 0. Or an annotation that begins: then only its name is known.
+ */
 struct moment {
 	uint64_t ns, addr, bytes, reserved, stack_id;
+	uint64_t range_id; /* name of the annotation; 0: memory */
 	uint32_t tid, tgid, device;
 	bool freed;
 };
@@ -161,6 +164,16 @@ static void on_memory(struct proc *p, const struct mxbpf_agent_call *c)
 	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
 }
 
+static void on_range(struct proc *p, const struct mxbpf_agent_call *c)
+{
+	struct agent_source *a = p->of;
+	const uint64_t id = name_id(p, c->name);
+	const struct moment m = {
+		.ns = c->start_ns, .range_id = id ? id : MXBPF_NAME_UNNAMED, .tid = c->tid, .tgid = p->tgid};
+
+	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
+}
+
 static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n)
 {
 	struct proc *p = ctx;
@@ -173,6 +186,10 @@ static void on_calls(void *ctx, const struct mxbpf_agent_call *calls, unsigned n
 
 		if (c->scope == MXBPF_AGENT_MEMORY) {
 			on_memory(p, c);
+			continue;
+		}
+		if (c->scope == MXBPF_AGENT_RANGE) {
+			on_range(p, c);
 			continue;
 		}
 		s = (struct mxbpf_span){
@@ -255,6 +272,19 @@ static void put(struct agent_source *a, const void *rec, size_t bytes)
 	__atomic_fetch_sub(&a->stored, 1, __ATOMIC_RELAXED);
 }
 
+static void put_range(struct agent_source *a, const struct moment *m)
+{
+	const struct mxbpf_range r = {
+		.h = {.kind = MXBPF_RANGE, .size = sizeof(r), .tgid = m->tgid, .ts_ns = m->ns},
+		.name_id = m->range_id,
+		.tid = m->tid,
+		.cls = MXBPF_CLASS_OPERATOR,
+		.depth = MXBPF_RANGE_APART,
+	};
+
+	put(a, &r, sizeof(r));
+}
+
 /*
  * Delivers memory, and keeps the size of a block until it is freed. A block that was allocated before the window has no
  * known size; then its free is delivered only if somebody asks who owned it.
@@ -275,6 +305,10 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 	const uint64_t of = (uint64_t)m->device << 32 | m->tgid;
 	uint64_t *known, bytes = m->bytes;
 
+	if (m->range_id) {
+		put_range(a, m);
+		return;
+	}
 	if (a->stacks) {
 		r.h.size = sizeof(r);
 		r.stack_id = m->stack_id;

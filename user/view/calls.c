@@ -68,6 +68,8 @@ int view_details_fill(const struct view *s, struct view_detail_ids ids, struct b
 	}
 	if (view_shows_stack(s))
 		d->stack.data = view_stack(m, s->opts, ids.stack, &d->stack.len);
+	if (view_shows_range(s) && ids.range)
+		d->range.data = mdl_name(m, ids.range, &d->range.len);
 	if (view_shows_layer(s))
 		d->layer.data = view_layer(m, s->opts, ids.layer, &d->layer.len);
 	if (!d->layer.data)
@@ -86,6 +88,10 @@ const struct view_column view_details_columns[] = {
 	 .help = "lines, the innermost first, with --by stack; of single calls, with --py-stacks"},
 	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL | VIEW_BELOW, .asked = view_shows_layer,
 	 .help = "node of the model's graph, with --by layer; of single calls, with --layers; null: calls of no layer"},
+	{"range", NULL, "range", VIEW_TEXT, AT(range), VIEW_NULL, .asked = view_shows_range,
+	 .help = "innermost range of the program around the calls (NVTX, record_function, tasks of MXNet), with --by "
+		 "range; "
+		 "null: calls that are in no range of their thread"},
 	{0},
 };
 #undef ROW
@@ -194,7 +200,7 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.flops = view_flops_of(&r->flops),
 	};
 	to->name.data = view_row_name(s, r, to->label, &to->name.len);
-	err = view_details_fill(s, (struct view_detail_ids){r->args_id, r->stack_id, r->layer_id},
+	err = view_details_fill(s, (struct view_detail_ids){r->args_id, r->stack_id, r->layer_id, r->range_id},
 				people ? &c->note : NULL, &to->details);
 	if (!err && people)
 		err = make_people(s, c, r);
@@ -424,7 +430,7 @@ static const void *make_event(const struct view *s, void *table, size_t i)
 		.flops = view_flops_of(&flops),
 	};
 	to->name.data = mdl_name(s->in->model, e->name_id, &to->name.len);
-	return view_details_fill(s, (struct view_detail_ids){e->args_id, e->stack_id, e->layer_id},
+	return view_details_fill(s, (struct view_detail_ids){e->args_id, e->stack_id, e->layer_id, 0},
 				 c->list.people ? &c->note : NULL, &to->details)
 		       ? NULL
 		       : to;

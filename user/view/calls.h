@@ -7,14 +7,14 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* Shapes, stack and layer, which tell rows of one name apart. Each is there if --by asks for it. */
+/* Shapes, stack, layer and range, which tell rows of one name apart. Each is there if --by asks for it. */
 struct view_details {
-	struct view_text shapes, types, out_shapes, out_types, stack, layer;
+	struct view_text shapes, types, out_shapes, out_types, stack, layer, range;
 };
 extern const struct view_column view_details_columns[];
 /* Ids of the model's texts. */
 struct view_detail_ids {
-	uint64_t args, stack, layer;
+	uint64_t args, stack, layer, range;
 };
 /* `note` takes what people see of the shapes; NULL: the row is for programs. 0, -ENOMEM. */
 int view_details_fill(const struct view *s, struct view_detail_ids ids, struct buf *note, struct view_details *d);

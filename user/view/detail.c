@@ -9,19 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const view_by_words[] = {[VIEW_BY_NAME] = "name",
-				     [VIEW_BY_SHAPE] = "shape",
-				     [VIEW_BY_STACK] = "stack",
-				     [VIEW_BY_MODULE] = "module",
-				     [VIEW_BY_LAYER] = "layer",
-				     [VIEW_BY_DEVICE] = "device",
-				     [VIEW_BY_PROCESS] = "process",
-				     [VIEW_BY_RANK] = "rank",
-				     [VIEW_BY_JOB] = "job",
-				     [VIEW_BY_HOST] = "host",
-				     [VIEW_BY_THREAD] = "thread",
-				     [VIEW_BY_EVENT] = "event",
-				     NULL};
+const char *const view_by_words[] = {[VIEW_BY_NAME] = "name",	  [VIEW_BY_SHAPE] = "shape",
+				     [VIEW_BY_STACK] = "stack",	  [VIEW_BY_MODULE] = "module",
+				     [VIEW_BY_RANGE] = "range",	  [VIEW_BY_LAYER] = "layer",
+				     [VIEW_BY_DEVICE] = "device", [VIEW_BY_PROCESS] = "process",
+				     [VIEW_BY_RANK] = "rank",	  [VIEW_BY_JOB] = "job",
+				     [VIEW_BY_HOST] = "host",	  [VIEW_BY_THREAD] = "thread",
+				     [VIEW_BY_EVENT] = "event",	  NULL};
 
 bool view_by_processes(enum view_by by)
 {
@@ -63,6 +57,20 @@ bool view_shows_layer(const struct view *s)
 {
 	return s->opts->by == VIEW_BY_LAYER ||
 	       (s->opts->by == VIEW_BY_EVENT && s->in->session->details & MXBPF_DETAIL_LAYER);
+}
+
+bool view_shows_range(const struct view *s)
+{
+	return s->opts->by == VIEW_BY_RANGE;
+}
+
+/* Calls that are in no range have the text "". */
+static const char *range_of(const struct mdl *m, uint64_t range_id, size_t *len)
+{
+	const char *text = range_id ? mdl_name(m, range_id, len) : NULL;
+
+	*len = text ? *len : 0;
+	return text ? text : "";
 }
 
 static bool ends_in(const char *text, size_t len, const char *end)
@@ -291,5 +299,7 @@ const char *view_detail(const struct mdl *m, const struct view_opts *opts, const
 	*len = 0;
 	if (opts->by == VIEW_BY_SHAPE)
 		return whole_shapes(m, r->args_id, len);
+	if (opts->by == VIEW_BY_RANGE)
+		return range_of(m, r->range_id, len);
 	return opts->by == VIEW_BY_STACK || opts->by == VIEW_BY_MODULE ? view_stack(m, opts, r->stack_id, len) : "";
 }

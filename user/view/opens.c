@@ -108,7 +108,7 @@ static const void *make_row(const struct view *s, void *table, size_t i)
 	snprintf(r->label, sizeof(r->label), "%" PRIu32 "%s%s", o->tid, r->thread_name.data ? " " : "",
 		 r->thread_name.data ? r->thread_name.data : "");
 	r->thread_label = view_word(r->label);
-	if (view_details_fill(s, (struct view_detail_ids){o->args_id, o->stack_id, o->layer_id}, NULL, &r->details))
+	if (view_details_fill(s, (struct view_detail_ids){o->args_id, o->stack_id, o->layer_id, 0}, NULL, &r->details))
 		return NULL;
 	if (t->list.people)
 		r->details.shapes = r->details.layer = (struct view_text){0};

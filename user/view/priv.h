@@ -80,6 +80,7 @@ const char *view_module_line(const char *text, size_t *len);
 const char *view_stack(const struct mdl *m, const struct view_opts *opts, uint64_t stack_id, size_t *len);
 bool view_shows_layer(const struct view *s);
 /* Returns NULL if there is no layer or its name was lost. Rows by layer drop the suffixes of forward and backward. */
+bool view_shows_range(const struct view *s);
 const char *view_layer(const struct mdl *m, const struct view_opts *opts, uint64_t layer_id, size_t *len);
 /* Returns the name of a row by --by: operator, layer, device or thread. The text is buf or borrowed. */
 const char *view_row_name(const struct view *s, const struct mdl_row *r, char buf[VIEW_LABEL_BYTES], size_t *len);

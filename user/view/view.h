@@ -54,6 +54,7 @@ enum view_by {
 	VIEW_BY_SHAPE,	 /* a name with the dimensions of its tensors */
 	VIEW_BY_STACK,	 /* a name with the top lines of its stack */
 	VIEW_BY_MODULE,	 /* a name with the innermost nn.Module of its stack */
+	VIEW_BY_RANGE,	 /* a name with the innermost range around its calls; needs a model with rows for each range */
 	VIEW_BY_LAYER,	 /* a layer of the model, with all of its operators, forward and backward */
 	VIEW_BY_DEVICE,	 /* a device */
 	VIEW_BY_PROCESS, /* a process; needs a model with rows for each process */

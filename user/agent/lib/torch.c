@@ -325,6 +325,19 @@ begin_details(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct m
 		o->stack = agent_stack(s, t, outer, &o->top);
 }
 
+/* Records that an annotation begins, so that mxbpf knows it while the calls inside it end. */
+static void __attribute__((noinline)) begin_range(struct mxbpf_agent_slot *t, const struct mxbpf_agent_open *o)
+{
+	*agent_next(t) = (struct mxbpf_agent_call){
+		.start_ns = o->start_ns,
+		.name = o->name,
+		.tid = t->tid,
+		.end_tid = t->tid,
+		.scope = MXBPF_AGENT_RANGE,
+	};
+	agent_recorded(t);
+}
+
 static void begin(const void *rf, unsigned scope)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
@@ -366,6 +379,8 @@ static void begin(const void *rf, unsigned scope)
 	o->start_ns = agent_time(s, t);
 	__atomic_store_n(&o->call, (uint64_t)(uintptr_t)rf, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->depth, depth + 1, __ATOMIC_RELEASE);
+	if (scope == MXBPF_AGENT_USER)
+		begin_range(t, o);
 }
 
 /* The callback returns a std::unique_ptr through its first argument. It stays empty. */
