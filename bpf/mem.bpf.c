@@ -14,6 +14,9 @@ struct mxbpf_allocating {
 	__u64 pool;  /* address of the pool's count of reserved bytes; 0: not pooled */
 	__s64 bytes;
 	__u64 scope_id, label_id;
+	__u64 total;   /* with `counted`: bytes that the allocator has allocated in all */
+	__u64 wanted;  /* bytes of an allocation that failed; then `bytes` is 0 */
+	__u64 counted; /* the allocator reports totals */
 	__u32 device;
 	__u32 tid;
 };
@@ -40,13 +43,17 @@ struct {
 	__type(value, struct mxbpf_allocating);
 } allocating SEC(".maps");
 
-/* The device of a report: its type, which counts from 0, and its ordinal; -1: the current one. */
-static __always_inline __u32 report_device(struct pt_regs *ctx)
+/* A c10::Device: its type, which counts from 0, and its ordinal; -1: the current one. */
+static __always_inline __u32 device_from(__u64 device)
 {
-	__u64 device = PT_REGS_PARM5(ctx);
 	__s8 ordinal = device >> 8;
 
 	return MXBPF_DEVICE((__u8)device + 1, ordinal < 0 ? 0 : ordinal);
+}
+
+static __always_inline __u32 report_device(struct pt_regs *ctx)
+{
+	return device_from(PT_REGS_PARM5(ctx));
 }
 
 /*
@@ -211,8 +218,47 @@ static __always_inline void on_pushed(struct pt_regs *ctx, struct mxbpf_thread *
 
 #define ALLOC_BYTES                                                                                                    \
 	(!cfg_memory			    ? MXBPF_ALLOC_BYTES_PLAIN                                                  \
-	 : cfg_details & MXBPF_DETAIL_STACK ? sizeof(struct mxbpf_alloc)                                               \
+	 : cfg_details & MXBPF_DETAIL_STACK ? MXBPF_ALLOC_BYTES_STACK                                                  \
 					    : MXBPF_ALLOC_BYTES_OWNER)
+
+static __always_inline void alloc_fill(struct mxbpf_alloc *r, struct mxbpf_thread *t, struct mxbpf_allocating *a,
+				       __u64 addr)
+{
+	r->h.kind = MXBPF_ALLOC;
+	r->h.tgid = t->tgid;
+	r->h.ts_ns = bpf_ktime_get_ns();
+	r->bytes = a->bytes;
+	r->tid = t->tid;
+	r->device = a->device;
+	r->addr = addr;
+}
+
+static __always_inline void alloc_fill_owner(struct mxbpf_alloc *r, struct mxbpf_thread *t, struct mxbpf_allocating *a)
+{
+	owner_fill(r, t);
+	r->scope_id = a->scope_id;
+	r->label_id = a->label_id;
+	r->pool_bytes = a->pool;
+	r->flags = a->wanted ? MXBPF_ALLOC_FAILED : a->sp ? 0 : MXBPF_ALLOC_FREED;
+	__builtin_memset(r->pad, 0, sizeof(r->pad));
+}
+
+/* Sends the longest form of a record. */
+static __always_inline void mem_send_totals(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u64 addr,
+					    __u64 stack_id)
+{
+	struct mxbpf_alloc *r = ring_reserve(t, sizeof(*r));
+
+	if (!r)
+		return;
+	alloc_fill(r, t, a, addr);
+	r->h.size = sizeof(*r);
+	alloc_fill_owner(r, t, a);
+	r->stack_id = stack_id;
+	r->total_bytes = a->total;
+	r->wanted_bytes = a->wanted;
+	ring_submit(t, r);
+}
 
 /* Sends a record of a->bytes bytes at addr; a->bytes < 0: they are freed. */
 __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u64 addr)
@@ -222,35 +268,45 @@ __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u6
 
 	if (!t || !a)
 		return 0;
-	if (cfg_stats)
+	if (cfg_stats && a->bytes)
 		stats_alloc(t, a->device, a->bytes);
 	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
 	if (cfg_memory && cfg_details & MXBPF_DETAIL_STACK && a->sp)
 		stack_id = alloc_stack(t);
+	if (a->wanted || (cfg_memory && a->counted)) {
+		mem_send_totals(t, a, addr, stack_id);
+		return 0;
+	}
 	r = ring_reserve(t, ALLOC_BYTES);
 	if (!r)
 		return 0;
-	r->h.kind = MXBPF_ALLOC;
+	alloc_fill(r, t, a, addr);
 	r->h.size = ALLOC_BYTES;
-	r->h.tgid = t->tgid;
-	r->h.ts_ns = bpf_ktime_get_ns();
-	r->bytes = a->bytes;
-	r->tid = t->tid;
-	r->device = a->device;
-	r->addr = addr;
-	if (cfg_memory) {
-		owner_fill(r, t);
-		r->scope_id = a->scope_id;
-		r->label_id = a->label_id;
-		r->pool_bytes = a->pool;
-		r->flags = a->sp ? 0 : MXBPF_ALLOC_FREED;
-		__builtin_memset(r->pad, 0, sizeof(r->pad));
-		if (cfg_details & MXBPF_DETAIL_STACK)
-			r->stack_id = stack_id;
-	}
+	if (cfg_memory)
+		alloc_fill_owner(r, t, a);
+	if (cfg_memory && cfg_details & MXBPF_DETAIL_STACK)
+		r->stack_id = stack_id;
 	ring_submit(t, r);
 	return 0;
+}
+
+/* An allocator is out of memory. It has freed what it could, and throws. */
+static __always_inline void mem_failed(struct pt_regs *ctx, struct mxbpf_thread *t)
+{
+	struct mxbpf_allocating a = {
+		.sp = PT_REGS_SP(ctx),
+		.pool = PT_REGS_PARM3(ctx),
+		.total = PT_REGS_PARM2(ctx),
+		.wanted = PT_REGS_PARM1(ctx),
+		.device = device_from(PT_REGS_PARM4(ctx)),
+	};
+
+	if (!a.wanted)
+		return;
+	if (cfg_spans[0])
+		frames_end(t, PT_REGS_SP(ctx));
+	mem_send(t, &a, 0);
 }
 
 static __always_inline __u32 mem_device(struct pt_regs *ctx, struct mxbpf_thread *t,
@@ -367,8 +423,11 @@ static __always_inline void mem_emit(struct pt_regs *ctx, struct mxbpf_thread *t
 		a.sp = PT_REGS_SP(ctx);
 	mem_charge(ctx, t, a.bytes);
 	a.device = row->action == MXBPF_ACT_REPORT ? report_device(ctx) : mem_device(ctx, t, row);
-	if (row->action == MXBPF_ACT_REPORT && a.device >> 16 != CPU_TYPE)
+	if (row->action == MXBPF_ACT_REPORT && a.device >> 16 != CPU_TYPE) {
 		a.pool = PT_REGS_PARM4(ctx);
+		a.total = PT_REGS_PARM3(ctx);
+		a.counted = a.pool != 0;
+	}
 	if (cfg_memory && row->action == MXBPF_ACT_ALLOC) {
 		a.scope_id = name_of(ctx, t, row);
 		a.label_id = label_of(ctx, t, row);

@@ -61,9 +61,10 @@ enum mxbpf_agent_flag {
 
 /*
  * A call that has ended. With MXBPF_AGENT_MEMORY: start_ns is when, seq is the address of the block, origin its bytes
- * (0 with CALL_FREED: unknown), dur_ns the bytes that its allocator has reserved on the device (0: unknown), name the
- * MXBPF_DEVICE(), tid and end_tid the thread, stack as in a call; the rest is 0. With MXBPF_AGENT_RANGE: start_ns,
- * name, tid and end_tid as in the call that will end; the rest is 0.
+ * (0 with CALL_FREED: unknown), dur_ns the bytes that its allocator has reserved on the device (0: unknown) and self_ns
+ * those that it has allocated in all after this, name the MXBPF_DEVICE(), tid and end_tid the thread, stack as in a
+ * call; the rest is 0. With MXBPF_AGENT_RANGE: start_ns, name, tid and end_tid as in the call that will end; the rest
+ * is 0.
  */
 struct mxbpf_agent_call {
 	__u64 start_ns, dur_ns; /* CLOCK_MONOTONIC */

@@ -77,6 +77,8 @@ enum mxbpf_action {
 	 * its allocator is probed itself. Nor do those that the agent has recorded (MXBPF_AGENT_REPORTED).
 	 */
 	MXBPF_ACT_REPORT = 30,
+	/* An allocator reports that it is out of memory; arguments: bytes asked for, allocated, reserved, device. */
+	MXBPF_ACT_FAILED = 33,
 	/* User annotations; `key` is the runtime's object. */
 	MXBPF_ACT_MARK_START = 40,   /* a task, frame or event, by the object's class */
 	MXBPF_ACT_MARK_STOP = 41,    /* a task, frame or event ends */

@@ -330,14 +330,20 @@ struct mxbpf_alloc {
 	 * If an engine's thread allocated, it is the stack that pushed the first operator which writes the array.
 	 */
 	__u64 stack_id; /* a name of kind MXBPF_NAME_STACK; 0: unknown, or memory is freed */
+	/* Only of an allocator that reports its own totals, with --memory (size MXBPF_ALLOC_BYTES_STACK else). */
+	__u64 total_bytes;  /* allocated in all after this, also before the window; pool_bytes are reserved */
+	__u64 wanted_bytes; /* FAILED: bytes asked for */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 96);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_alloc) == 112);
 #define MXBPF_ALLOC_BYTES_MIN	32
 #define MXBPF_ALLOC_BYTES_PLAIN 40
 #define MXBPF_ALLOC_BYTES_OWNER 88
+#define MXBPF_ALLOC_BYTES_STACK 96
 
 enum mxbpf_alloc_flag {
 	MXBPF_ALLOC_FREED = 1 << 0, /* memory is freed; bytes 0: size unknown */
+	MXBPF_ALLOC_FAILED =
+		1 << 1, /* out of memory: bytes and addr are 0; such a record comes without --memory, too */
 };
 
 /*

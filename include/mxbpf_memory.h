@@ -48,10 +48,51 @@ struct mxbpf_mem_time {
 	__u64 unsized;	       /* frees of older memory of unknown size */
 	__u64 pool_bytes;      /* pooled memory only: bytes reserved by the pool at the last allocation */
 	__u64 pool_peak_bytes; /* peak of pool_bytes */
-	__u64 pool_used_bytes; /* bytes allocated from the pool at that peak */
+	__u64 pool_used_bytes; /* bytes of the window's allocations that were live at that peak */
 	__u32 device;
-	__u32 pad;
+	__u32 counted; /* 1: the allocator counts itself, and what follows is known. Old recordings lack what follows */
+	/* Bytes that the allocator says it has allocated, also before the window: at its last report, at their peak. */
+	__u64 total_bytes, total_peak_bytes;
+	__s64 before_bytes;	 /* of them, live when the window began: those of the first report less its own */
+	__u64 pool_total_bytes;	 /* most that were allocated while pool_peak_bytes were reserved */
+	__u64 unused_peak_bytes; /* most bytes that were reserved and not allocated */
+	__u64 unused_peak_ns;	 /* when; 0: never any */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_time) == 120);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_time) == 168);
+#define MXBPF_MEM_TIME_BYTES_MIN 120
+
+/* Kinds of records, which continue enum mxbpf_kind. */
+#define MXBPF_MEM_FAILED ((enum mxbpf_kind)60) /* user: an allocation that failed, struct mxbpf_mem_failed */
+#define MXBPF_MEM_HOLDER ((enum mxbpf_kind)61) /* user: who held memory then, struct mxbpf_mem_holder */
+
+/* An allocation for which there was no memory. Its holders follow it, the one with the most first. */
+struct mxbpf_mem_failed {
+	struct mxbpf_rec h; /* ts_ns: when it failed */
+	__u64 wanted_bytes; /* asked for */
+	__u64 total_bytes;  /* allocated then, as the allocator says */
+	__u64 pool_bytes;   /* reserved then */
+	__s64 live_bytes;   /* of total_bytes, allocated in the window */
+	__u64 name_id;	    /* innermost open operator or call; none if cls is 0 */
+	__u64 layer_id;
+	__u64 stack_id; /* of Python; 0: unknown */
+	__u64 nr;	/* number of this failure in its window, from 1; some in the middle have no record */
+	__u32 device, tid;
+	__u8 cls; /* enum mxbpf_class */
+	__u8 pad[7];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_failed) == 96);
+
+/* An owner with memory when an allocation failed. */
+struct mxbpf_mem_holder {
+	struct mxbpf_rec h; /* ts_ns: when the allocation failed */
+	__u64 name_id, layer_id, stack_id;
+	__s64 bytes;
+	__u64 blocks;
+	__u32 device, tid; /* of the allocation that failed */
+	__u8 cls;	   /* enum mxbpf_class */
+	__u8 flags;	   /* enum mxbpf_mem_owner_flag */
+	__u8 pad[6];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_holder) == 72);
 
 #endif

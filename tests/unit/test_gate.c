@@ -187,7 +187,7 @@ static void test_memory(void)
 		FORGED(mxbpf_agent_call, start_ns, UINT64_MAX / 2),
 		FORGED(mxbpf_agent_call, start_ns, 0),
 		FORGED(mxbpf_agent_call, dur_ns, 1ull << 60),
-		FORGED(mxbpf_agent_call, self_ns, 1),
+		FORGED(mxbpf_agent_call, self_ns, 1ull << 60),
 		FORGED(mxbpf_agent_call, seq, 0),
 		FORGED(mxbpf_agent_call, origin, 1ull << 60),
 		FORGED(mxbpf_agent_call, flags, 0), /* no bytes are allocated */

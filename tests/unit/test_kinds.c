@@ -23,7 +23,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_RANGE
+#define LAST_KIND MXBPF_MEM_HOLDER
 
 static unsigned nkinds(void)
 {
@@ -40,6 +40,7 @@ static bool is_inside(const struct kind *k, unsigned kind)
 	size_t size = kind == MXBPF_GAUGE	   ? sizeof(struct mxbpf_gauge)
 		      : kind == MXBPF_OPEN	   ? sizeof(struct mxbpf_open)
 		      : kind == MXBPF_MEM_OWNER	   ? sizeof(struct mxbpf_mem_owner)
+		      : kind == MXBPF_MEM_TIME	   ? sizeof(struct mxbpf_mem_time)
 		      : kind == MXBPF_AGG_ACTIVITY ? sizeof(struct mxbpf_agg_activity)
 						   : k->bytes;
 	unsigned i;

@@ -432,6 +432,18 @@ static const struct adp_probe probes[] = {
 		.symbols = {REPORT_SYMBOLS},
 		.row = {.action = MXBPF_ACT_REPORT, .key = {ARG1}, .size = {ARG2}},
 	},
+	/* Allocators of devices report when they give up, after they have freed what they could. */
+	{
+		.name = "memory.failed",
+		.group = PROBE_MEM,
+		.always = all,
+		.optional = true,
+		.lib_glob = "libc10.so*",
+		.any_build = true,
+		.symbols = {"_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE",
+			    "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE"},
+		.row = {.action = MXBPF_ACT_FAILED},
+	},
 	UNMAP("memory.unmap", "_ZN2at12MapAllocator5closeEv"),
 	UNMAP("memory.unmap_shared", "_ZN2at22RefcountedMapAllocator5closeEv"),
 };

@@ -63,6 +63,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_memory_totals,
 	&sheet_memory_devices,
 	&sheet_memory,
+	&sheet_memory_failed,
 	&sheet_marks_values,
 	&sheet_marks_instants,
 	&sheet_backward,

@@ -134,6 +134,16 @@ bool fits_mem_owner(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_mem_owner *)r)->cls < MXBPF_CLASS_MAX;
 }
 
+bool fits_mem_failed(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_mem_failed *)r)->cls < MXBPF_CLASS_MAX;
+}
+
+bool fits_mem_holder(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_mem_holder *)r)->cls < MXBPF_CLASS_MAX;
+}
+
 bool fits_alloc(const struct mxbpf_rec *r)
 {
 	return r->size < MXBPF_ALLOC_BYTES_OWNER || ((const struct mxbpf_alloc *)r)->cls < MXBPF_CLASS_MAX;

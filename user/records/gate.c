@@ -107,9 +107,9 @@ static const char *memory_fault(const struct mxbpf_agent_call *c, uint64_t now_n
 
 	if (!c->start_ns || c->start_ns > now_ns)
 		return "a record of memory has a time that is not in the past";
-	if (c->self_ns || c->flags & ~MXBPF_AGENT_CALL_FREED || c->args)
+	if (c->flags & ~MXBPF_AGENT_CALL_FREED || c->args)
 		return "a record of memory has what only calls have";
-	if (!c->seq || c->origin >> ADDRESS_BITS || c->dur_ns >> ADDRESS_BITS ||
+	if (!c->seq || c->origin >> ADDRESS_BITS || c->dur_ns >> ADDRESS_BITS || c->self_ns >> ADDRESS_BITS ||
 	    (!c->origin && !(c->flags & MXBPF_AGENT_CALL_FREED)))
 		return "a record of memory has no address, no bytes, or more bytes than there are";
 	return !type || type > DEVICES_MAX || ordinal >= DEVICES_MAX ? "a record of memory has no valid device" : NULL;

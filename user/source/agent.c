@@ -75,8 +75,9 @@ struct agent_source {
 /* Memory that is allocated, or freed: then bytes may be 0. Or an annotation that begins: then only its name is known.
  */
 struct moment {
-	uint64_t ns, addr, bytes, reserved, stack_id;
-	uint64_t range_id; /* name of the annotation; 0: memory */
+	uint64_t ns, addr, bytes, stack_id;
+	uint64_t range_id;	  /* name of the annotation; 0: memory */
+	uint64_t total, reserved; /* as the allocator counts them after this; 0: it does not reserve */
 	uint32_t tid, tgid, device;
 	bool freed;
 };
@@ -153,6 +154,7 @@ static void on_memory(struct proc *p, const struct mxbpf_agent_call *c)
 	const struct moment m = {.ns = c->start_ns,
 				 .addr = c->seq,
 				 .bytes = c->origin,
+				 .total = c->self_ns,
 				 .reserved = c->dur_ns,
 				 .stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK),
 				 .tid = c->tid,
@@ -301,6 +303,8 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 		.device = m->device,
 		.addr = m->addr,
 		.pool_bytes = m->reserved,
+		.stack_id = m->stack_id,
+		.total_bytes = m->total,
 	};
 	const uint64_t of = (uint64_t)m->device << 32 | m->tgid;
 	uint64_t *known, bytes = m->bytes;
@@ -309,10 +313,10 @@ static void put_moment(struct agent_source *a, const struct moment *m)
 		put_range(a, m);
 		return;
 	}
-	if (a->stacks) {
+	if (a->owners && m->reserved)
 		r.h.size = sizeof(r);
-		r.stack_id = m->stack_id;
-	}
+	else if (a->stacks)
+		r.h.size = MXBPF_ALLOC_BYTES_STACK;
 	if (!m->freed) {
 		known = a->blocks.len < BLOCKS_MAX ? hash_put(&a->blocks, m->addr, of)
 						   : hash_get(&a->blocks, m->addr, of);

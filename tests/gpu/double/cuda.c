@@ -91,12 +91,27 @@ DOUBLE_EXPORT int cuMemsetD8_v2(void *at, uint8_t value, size_t n)
 
 DOUBLE_EXPORT int cuMemAlloc_v2(void **p, size_t bytes)
 {
-	CALL(243, *p = device_alloc(bytes));
+	CALL(243, result_ = memory_alloc(p, bytes));
 }
 
 DOUBLE_EXPORT int cuMemFree_v2(void *p)
 {
-	CALL(245, (void)p);
+	CALL(245, driver_free(p));
+}
+
+DOUBLE_EXPORT int cuMemAllocAsync(void **p, size_t bytes, void *stream)
+{
+	CALL(598, result_ = memory_alloc(p, bytes));
+}
+
+DOUBLE_EXPORT int cuMemFreeAsync(void *p, void *stream)
+{
+	CALL(600, memory_free(p));
+}
+
+DOUBLE_EXPORT int cuMemGetInfo_v2(size_t *left, size_t *all)
+{
+	CALL(242, *left = memory_free_bytes(device_current); *all = memory_all());
 }
 
 DOUBLE_EXPORT int cuMemAllocHost_v2(void **p, size_t bytes)
@@ -234,7 +249,7 @@ DOUBLE_EXPORT int cuDeviceGetName(char *name, int bytes, int device)
 
 DOUBLE_EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
-	*bytes = 141ull << 30;
+	*bytes = memory_all();
 	return driver_ready();
 }
 

@@ -35,6 +35,9 @@ extern int cuMemsetD8Async(void *at, uint8_t value, size_t n, void *stream);
 extern int cuMemsetD8_v2(void *at, uint8_t value, size_t n);
 extern int cuMemAlloc_v2(void **p, size_t bytes);
 extern int cuMemFree_v2(void *p);
+extern int cuMemAllocAsync(void **p, size_t bytes, void *stream);
+extern int cuMemFreeAsync(void *p, void *stream);
+extern int cuMemGetInfo_v2(size_t *left, size_t *all);
 extern int cuMemAllocHost_v2(void **p, size_t bytes);
 extern int cuMemFreeHost(void *p);
 extern int cuStreamCreate(void **s, uint32_t flags);
@@ -195,12 +198,17 @@ RUNTIME_EXPORT int cudaFree(void *p)
 
 RUNTIME_EXPORT int cudaMallocAsync(void **p, size_t bytes, void *stream)
 {
-	CALL(373, cuMemAlloc_v2(p, bytes));
+	CALL(373, cuMemAllocAsync(p, bytes, stream));
 }
 
 RUNTIME_EXPORT int cudaFreeAsync(void *p, void *stream)
 {
-	CALL(375, cuMemFree_v2(p));
+	CALL(375, cuMemFreeAsync(p, stream));
+}
+
+RUNTIME_EXPORT int cudaMemGetInfo(size_t *left, size_t *all)
+{
+	CALL(30, cuMemGetInfo_v2(left, all));
 }
 
 RUNTIME_EXPORT int cudaMallocHost(void **p, size_t bytes)

@@ -49,6 +49,14 @@ void device_graph_free(struct graph *g);
 struct graph *device_graph_copy(const struct graph *g);
 void device_graph_run(struct stream *s, const struct graph *g);
 
+#define CUDA_OUT_OF_MEMORY 2
+
+/* memory.c: memory of the calling thread's device. 0 or CUDA_OUT_OF_MEMORY; the bytes that were freed; 0: none. */
+int memory_alloc(void **p, size_t bytes);
+uint64_t memory_free(void *p);
+uint64_t memory_all(void);
+uint64_t memory_free_bytes(uint32_t device);
+
 /* Kinds of memory by address. */
 void *device_alloc(size_t bytes);
 void *device_alloc_pinned(size_t bytes);

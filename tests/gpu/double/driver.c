@@ -339,6 +339,12 @@ void driver_wait(uint32_t type, struct stream *s, const struct event *e)
 	record_wait(&op, s, e);
 }
 
+void driver_free(void *p)
+{
+	device_sleep_until(device_free_at());
+	memory_free(p);
+}
+
 int driver_query(uint32_t type, struct stream *s, const struct event *e)
 {
 	struct double_op op = {.kind = KIND_SYNC, .type = type, .start = double_now()};

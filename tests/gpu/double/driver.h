@@ -23,6 +23,8 @@ void driver_copy_peer(size_t bytes, void *stream);
 void driver_set(const void *at, uint32_t value, size_t bytes, void *stream);
 /* Waits for a stream, an event or the whole context. SYNC_WAIT lets a stream wait. */
 void driver_wait(uint32_t type, struct stream *s, const struct event *e);
+/* Waits for the device, as cudaFree() does, and frees memory. */
+void driver_free(void *p);
 /* Returns 0 or CUDA_NOT_READY. CUPTI records queries as it records waits. */
 int driver_query(uint32_t type, struct stream *s, const struct event *e);
 struct event *driver_event_new(void);

@@ -31,7 +31,11 @@ static uint32_t stack_of(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *
 #define DEVICE_INDEX(device) ((int8_t)((device) >> 8) < 0 ? 0u : (uint32_t)((device) >> 8))
 #define DEVICE_CPU	     0
 
-static void note(const void *block, uint64_t bytes, uint64_t reserved, uint16_t device, unsigned flags)
+struct totals {
+	uint64_t allocated, reserved; /* of the allocator; 0: it does not reserve */
+};
+
+static void note(const void *block, uint64_t bytes, struct totals of, uint16_t device, unsigned flags)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t;
@@ -50,7 +54,8 @@ static void note(const void *block, uint64_t bytes, uint64_t reserved, uint16_t 
 		return;
 	*agent_next(t) = (struct mxbpf_agent_call){
 		.start_ns = agent_time(s, t),
-		.dur_ns = reserved,
+		.dur_ns = of.reserved,
+		.self_ns = of.allocated,
 		.seq = (uint64_t)(uintptr_t)block,
 		.origin = bytes,
 		.name = MXBPF_DEVICE(DEVICE_TYPE(device), DEVICE_INDEX(device)),
@@ -68,13 +73,13 @@ static void on_alloc(void *reporter, void *block, size_t bytes)
 {
 	((alloc_fn)mxbpf_agent_config.hooked[MXBPF_AGENT_HOOK_ALLOC])(reporter, block, bytes);
 	if (bytes)
-		note(block, bytes, 0, DEVICE_CPU, 0);
+		note(block, bytes, (struct totals){0}, DEVICE_CPU, 0);
 }
 
 /* The allocator frees the block after this, so no other thread can have it yet. */
 static void on_free(void *reporter, void *block)
 {
-	note(block, 0, 0, DEVICE_CPU, MXBPF_AGENT_CALL_FREED);
+	note(block, 0, (struct totals){0}, DEVICE_CPU, MXBPF_AGENT_CALL_FREED);
 	((free_fn)mxbpf_agent_config.hooked[MXBPF_AGENT_HOOK_FREE])(reporter, block);
 }
 
@@ -82,9 +87,10 @@ static void on_free(void *reporter, void *block)
 static void on_report(void *block, int64_t bytes, size_t allocated, size_t reserved, uint16_t device)
 {
 	const bool cpu = (device & 0xff) == DEVICE_CPU;
+	const struct totals of = {cpu ? 0 : allocated, cpu ? 0 : reserved};
 
 	if (bytes)
-		note(block, bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes, cpu ? 0 : reserved, device,
+		note(block, bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes, of, device,
 		     bytes < 0 ? MXBPF_AGENT_CALL_FREED : 0);
 	((report_fn)mxbpf_agent_config.hooked[MXBPF_AGENT_HOOK_REPORT])(block, bytes, allocated, reserved, device,
 									MXBPF_AGENT_REPORTED);

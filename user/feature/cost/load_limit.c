@@ -98,6 +98,7 @@ static enum stage stage_of(const struct mxbpf_row *row, bool function)
 	case MXBPF_ACT_CLOSE_KEY:
 		break;
 	case MXBPF_ACT_APP:
+	case MXBPF_ACT_FAILED:
 	case MXBPF_ACT_MARK_START:
 	case MXBPF_ACT_MARK_STOP:
 	case MXBPF_ACT_MARK_SET:

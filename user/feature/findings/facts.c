@@ -350,6 +350,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	make_operators(m, s, f);
 	make_cpus(m, f);
 	make_cost(m, s, f);
+	facts_failed(m, s, f);
 	err = facts_gpu(m, s, f);
 	err = err ? err : facts_lines(m, f);
 	f->last_cpus = cpus_of(m, f->last_rank);

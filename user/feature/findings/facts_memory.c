@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Who holds the memory that grows: the operator, and with --py-stacks the line of Python. */
+/* Who holds memory that grows, or that there is none left of: the operator, and with --py-stacks the line of Python. */
 #include "feature/findings/findings.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "feature/lines/lines.h"
+#include "feature/memory/failed.h"
 #include "feature/memory/memory.h"
 
 struct sum {
@@ -13,14 +15,13 @@ struct sum {
 	int64_t live_bytes;
 };
 
-static void describe(const struct mdl *m, const struct sum *s, struct fact_owner *to)
+static void describe(const struct mdl *m, uint64_t name_id, uint64_t stack_id, char text[2 * FACTS_LINE_BYTES])
 {
-	size_t len, line_len;
-	const char *name = mdl_name(m, s->first->name_id, &len);
-	const char *line = lines_of_program(m, s->first->stack_id, &line_len);
+	size_t len, line_len = 0;
+	const char *name = mdl_name(m, name_id, &len);
+	const char *line = lines_of_program(m, stack_id, &line_len);
 
-	to->live_bytes = s->live_bytes;
-	snprintf(to->text, sizeof(to->text), "%.*s%s%.*s", (int)(len < FACTS_LINE_BYTES ? len : FACTS_LINE_BYTES - 8),
+	snprintf(text, 2 * FACTS_LINE_BYTES, "%.*s%s%.*s", (int)(len < FACTS_LINE_BYTES ? len : FACTS_LINE_BYTES - 8),
 		 name, line ? " at " : "", (int)line_len, line ? line : "");
 }
 
@@ -55,9 +56,57 @@ int facts_owner(const struct mdl *m, struct facts *f)
 		if (s->live_bytes > (most ? most->live_bytes : 0))
 			most = s;
 	}
-	if (most)
-		describe(m, most, &f->grown_owner);
+	if (most) {
+		f->grown_owner.live_bytes = most->live_bytes;
+		describe(m, most->first->name_id, most->first->stack_id, f->grown_owner.text);
+	}
 	hash_fini(&index);
 	buf_fini(&sums);
 	return err;
+}
+
+static void describe_class(const struct mdl *m, unsigned cls, uint64_t name_id, uint64_t stack_id,
+			   char text[2 * FACTS_LINE_BYTES])
+{
+	if (cls)
+		describe(m, name_id, stack_id, text);
+	else
+		snprintf(text, 2 * FACTS_LINE_BYTES, "the program, outside of operators,");
+}
+
+/* Holders come with the largest first. Those that look the same are one. */
+static void add_held(const struct mdl *m, struct facts *f, const struct mxbpf_mem_holder *h)
+{
+	struct fact_owner one = {.live_bytes = h->bytes};
+	unsigned i;
+
+	if (h->bytes <= 0)
+		return;
+	describe_class(m, h->cls, h->name_id, h->stack_id, one.text);
+	for (i = 0; i < FACTS_OPERATORS_MAX && f->failed.held[i].live_bytes; i++)
+		if (!strcmp(f->failed.held[i].text, one.text)) {
+			add_sat_any(&f->failed.held[i].live_bytes, one.live_bytes);
+			return;
+		}
+	if (i < FACTS_OPERATORS_MAX)
+		f->failed.held[i] = one;
+}
+
+void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts *f)
+{
+	const struct memory_failed *all = memory_failures(m);
+	const size_t n = all ? buf_count(&all->list, struct memory_failure) : 0;
+	const struct memory_failure *last = n ? buf_at(&all->list, const struct memory_failure, n - 1) : NULL;
+	unsigned i;
+
+	if (!last)
+		return;
+	f->failed.n = all->n;
+	f->failed.wanted_bytes = last->f.wanted_bytes;
+	f->failed.total_bytes = last->f.total_bytes;
+	f->failed.pool_bytes = last->f.pool_bytes;
+	mdl_device_name(s, last->f.device, f->failed.device);
+	describe_class(m, last->f.cls, last->f.name_id, last->f.stack_id, f->failed.text);
+	for (i = 0; i < last->nholders; i++)
+		add_held(m, f, &last->holders[i]);
 }

@@ -115,6 +115,14 @@ struct facts {
 		int64_t live_bytes;
 	} grown_owner; /* "": not known */
 
+	/* The last allocation for which there was no memory. */
+	struct {
+		uint64_t n; /* all of them in the window; 0: none, and the rest is not set */
+		uint64_t wanted_bytes, total_bytes, pool_bytes; /* asked for; allocated and reserved then */
+		char device[48], text[2 * FACTS_LINE_BYTES];	/* who asked, as in fact_owner; hostile */
+		struct fact_owner held[FACTS_OPERATORS_MAX];	/* the largest; live_bytes 0: no more */
+	} failed;
+
 	/* GPUs that had work, of all processes. */
 	struct {
 		bool known; /* there is one, and it is known how long it was watched */
@@ -187,6 +195,13 @@ void facts_small_grids_evidence(const struct facts *f, struct buf *b);
 void facts_ranks(struct mdl *m, struct facts *f);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
 int facts_owner(const struct mdl *m, struct facts *f);
+/* The last allocation that failed, and who held the memory then. */
+void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts *f);
+/* rules_memory.c: there was no memory. Pieces: it was reserved, but not in one piece. */
+double rules_failed_share(const struct facts *f);
+double rules_pieces_share(const struct facts *f);
+void rules_failed_say(const struct facts *f, struct buf *b);
+void rules_failed_evidence(const struct facts *f, struct buf *b);
 
 struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */

@@ -591,6 +591,15 @@ static void watching_say(const struct facts *f, struct buf *b)
 /* A row is a paragraph. */
 /* clang-format off */
 const struct finding_rule finding_rules[] = {
+	{.key = "out_of_memory", .first = true, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_failed_share,
+	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks",
+	 .advice = "Those that hold the most memory at that moment are where to begin: smaller batches with accumulated gradients, "
+		   "checkpointing of activations, a lower precision, fewer results that are kept from earlier iterations."},
+	{.key = "memory_in_pieces", .first = true, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_pieces_share,
+	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks",
+	 .advice = "The allocator had reserved more than was missing, but not in one piece, because it keeps segments of many sizes. "
+		   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead; the same sizes in each iteration, "
+		   "and nothing large between small blocks that stay, help as well."},
 	{.key = "watching", .first = true, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
 	 .next = "--pid PID --iterations 5/100", .next_agent = "--pid PID --agent",
 	 .advice = "The job calls so many small operators that the probes take a large part of its time. The agent records "

@@ -5,6 +5,7 @@
  * it changes for the first time after that peak. So the cost of an event does not depend on the number of owners.
  */
 #include "feature/memory/memory.h"
+#include "feature/memory/failed.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct state {
 	struct buf owners;	  /* struct mem_owner */
 	struct buf blocks;	  /* struct mem_block */
 	uint32_t free_block;	  /* 1 + index; 0: none */
+	struct memory_failed failed;
 };
 
 /* Returns the i-th device, or NULL behind the last. */
@@ -220,7 +222,7 @@ static int fold_take(struct mdl *m, struct state *h, struct mem_device *d, const
 					     .scope_id = a->scope_id,
 					     .label_id = a->label_id,
 					     .cls = a->cls,
-					     .stack_id = a->h.size < sizeof(*a) ? 0 : a->stack_id};
+					     .stack_id = a->h.size < MXBPF_ALLOC_BYTES_STACK ? 0 : a->stack_id};
 	struct mem_block b = {.bytes = (uint64_t)a->bytes};
 	struct mem_owner *o = owner_like(m, h, d, &like, &b.owner);
 	uint64_t at;
@@ -238,6 +240,7 @@ static int fold_take(struct mdl *m, struct state *h, struct mem_device *d, const
 		if (a->pool_bytes > d->t.pool_peak_bytes) {
 			d->t.pool_peak_bytes = a->pool_bytes;
 			d->t.pool_used_bytes = d->t.live_bytes > 0 ? (uint64_t)d->t.live_bytes : 0;
+			d->t.pool_total_bytes = 0;
 		}
 	}
 	kept = a->addr ? block_begin(h, d, a->addr, &b) : 0;
@@ -245,19 +248,65 @@ static int fold_take(struct mdl *m, struct state *h, struct mem_device *d, const
 	return kept < 0 ? kept : 0;
 }
 
+/* Takes over what the allocator says of itself after an allocation or a free. */
+static void fold_totals(struct mem_device *d, const struct mxbpf_alloc *a)
+{
+	struct mxbpf_mem_time *t = &d->t;
+	const uint64_t unused = a->pool_bytes > a->total_bytes ? a->pool_bytes - a->total_bytes : 0;
+
+	if (!t->counted)
+		t->before_bytes = (int64_t)(a->total_bytes - (uint64_t)t->live_bytes);
+	t->counted = 1;
+	t->total_bytes = a->total_bytes;
+	if (a->total_bytes > t->total_peak_bytes)
+		t->total_peak_bytes = a->total_bytes;
+	if (a->pool_bytes > t->pool_peak_bytes) {
+		t->pool_peak_bytes = a->pool_bytes;
+		t->pool_used_bytes = t->live_bytes > 0 ? (uint64_t)t->live_bytes : 0;
+		t->pool_total_bytes = 0;
+	}
+	if (a->pool_bytes == t->pool_peak_bytes && a->total_bytes > t->pool_total_bytes)
+		t->pool_total_bytes = a->total_bytes;
+	t->pool_bytes = a->pool_bytes;
+	if (unused > t->unused_peak_bytes) {
+		t->unused_peak_bytes = unused;
+		t->unused_peak_ns = a->h.ts_ns;
+	}
+}
+
 static int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
 	struct mem_device *d;
 	struct state *h;
+	int err;
 
 	if (a->h.size < MXBPF_ALLOC_BYTES_OWNER) /* without --memory it does not say whose it is */
 		return 0;
 	h = mdl_state(m, &feature_memory);
+	if (h && a->flags & MXBPF_ALLOC_FAILED && a->h.size >= sizeof(*a))
+		return memory_failed_add(m, &h->failed, a);
 	d = h ? device_of(h, a->h.tgid, a->device) : NULL;
 	if (!d)
 		return -ENOMEM;
 	device_until(d, a->h.ts_ns);
-	return a->flags & MXBPF_ALLOC_FREED ? fold_free(m, h, d, a) : fold_take(m, h, d, a);
+	err = a->flags & MXBPF_ALLOC_FREED ? fold_free(m, h, d, a) : fold_take(m, h, d, a);
+	if (a->h.size >= sizeof(*a))
+		fold_totals(d, a);
+	return err;
+}
+
+static void merge_totals(struct mxbpf_mem_time *to, const struct mxbpf_mem_time *next)
+{
+	if (!to->counted)
+		to->before_bytes = next->before_bytes;
+	to->counted = 1;
+	to->total_bytes = next->total_bytes;
+	if (next->total_peak_bytes > to->total_peak_bytes)
+		to->total_peak_bytes = next->total_peak_bytes;
+	if (next->unused_peak_bytes > to->unused_peak_bytes) {
+		to->unused_peak_bytes = next->unused_peak_bytes;
+		to->unused_peak_ns = next->unused_peak_ns;
+	}
 }
 
 /*
@@ -266,7 +315,8 @@ static int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
  */
 static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_mem_time *t = (const void *)rec;
+	struct mxbpf_mem_time whole = {0}; /* old recordings lack its end */
+	const struct mxbpf_mem_time *t = memcpy(&whole, rec, rec->size < sizeof(whole) ? rec->size : sizeof(whole));
 	struct state *h = mdl_state(m, &feature_memory);
 	struct mem_device *d = h ? device_of(h, rec->tgid, t->device) : NULL;
 	int64_t peak_bytes = t->peak_bytes;
@@ -290,7 +340,10 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 	if (t->pool_peak_bytes > d->t.pool_peak_bytes) {
 		d->t.pool_peak_bytes = t->pool_peak_bytes;
 		d->t.pool_used_bytes = t->pool_used_bytes;
+		d->t.pool_total_bytes = t->pool_total_bytes;
 	}
+	if (t->counted)
+		merge_totals(&d->t, t);
 	return 0;
 }
 
@@ -365,6 +418,16 @@ bool memory_block(const struct mdl *m, size_t *pos, struct memory_block *out)
 	return e;
 }
 
+uint64_t memory_unused(const struct mxbpf_mem_time *t)
+{
+	return t->pool_bytes > t->total_bytes ? t->pool_bytes - t->total_bytes : 0;
+}
+
+int64_t memory_unexplained(const struct mxbpf_mem_time *t)
+{
+	return t->counted ? (int64_t)(t->total_bytes - (uint64_t)t->live_bytes - (uint64_t)t->before_bytes) : 0;
+}
+
 int64_t memory_mean(const struct mxbpf_mem_time *t, uint64_t start_ns, uint64_t end_ns)
 {
 	__int128 area = area_of(t);
@@ -385,7 +448,7 @@ static int memory_emit(const struct mdl *m, struct buf *out)
 		err = buf_put(out, t, sizeof(*t));
 	for (i = 0; !err && (o = memory_owner(m, i)); i++)
 		err = buf_put(out, o, sizeof(*o));
-	return err;
+	return err ? err : memory_failed_emit(&((const struct state *)mdl_state_of(m, &feature_memory))->failed, out);
 }
 
 static int sum_device(struct state *sum, const struct mxbpf_mem_time *t)
@@ -413,6 +476,12 @@ static int sum_device(struct state *sum, const struct mxbpf_mem_time *t)
 	add_sat(&all->t.pool_bytes, t->pool_bytes);
 	add_sat(&all->t.pool_peak_bytes, t->pool_peak_bytes);
 	add_sat(&all->t.pool_used_bytes, t->pool_used_bytes);
+	all->t.counted |= t->counted;
+	add_sat(&all->t.total_bytes, t->total_bytes);
+	add_sat(&all->t.total_peak_bytes, t->total_peak_bytes);
+	add_sat_any(&all->t.before_bytes, t->before_bytes);
+	add_sat(&all->t.pool_total_bytes, t->pool_total_bytes);
+	add_sat(&all->t.unused_peak_bytes, t->unused_peak_bytes);
 	return 0;
 }
 
@@ -438,7 +507,22 @@ static int memory_sum(struct mdl *sum, const struct mdl *m)
 		add_sat_any(&o->h.peak_bytes, from->peak_bytes);
 		add_counts(&o->h, from);
 	}
-	return err;
+	return err ? err
+		   : memory_failed_copy(&to->failed, &((const struct state *)mdl_state_of(m, &feature_memory))->failed);
+}
+
+static int fold_failed(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *h = mdl_state(m, &feature_memory);
+
+	return h ? memory_failed_fold(m, &h->failed, rec) : -ENOMEM;
+}
+
+const struct memory_failed *memory_failures(const struct mdl *m)
+{
+	const struct state *h = mdl_state_of(m, &feature_memory);
+
+	return h ? &h->failed : NULL;
 }
 
 /* Returns the device at the start of a new interval. Its live bytes stay. */
@@ -451,6 +535,11 @@ static struct mem_device device_again(const struct mxbpf_mem_time *t, uint64_t n
 					 .last_ns = now_ns,
 					 .pool_bytes = t->pool_bytes,
 					 .pool_peak_bytes = t->pool_bytes,
+					 .pool_total_bytes = t->total_bytes,
+					 .counted = t->counted,
+					 .total_bytes = t->total_bytes,
+					 .total_peak_bytes = t->total_bytes,
+					 .before_bytes = t->before_bytes,
 					 .device = t->device}};
 }
 
@@ -467,6 +556,7 @@ static void memory_fini(struct mdl *m)
 {
 	struct state *h = mdl_state(m, &feature_memory);
 
+	memory_failed_fini(&h->failed);
 	hash_fini(&h->device_index);
 	hash_fini(&h->owner_index);
 	hash_fini(&h->block_index);
@@ -486,7 +576,8 @@ static int memory_copy(struct mdl *to, const struct mdl *from)
 	if (!t)
 		return -ENOMEM;
 	err = mdl_items_copy(&t->device_index, &t->devices, &f->device_index, &f->devices);
-	return err ? err : mdl_items_copy(&t->owner_index, &t->owners, &f->owner_index, &f->owners);
+	err = err ? err : mdl_items_copy(&t->owner_index, &t->owners, &f->owner_index, &f->owners);
+	return err ? err : memory_failed_copy(&t->failed, &f->failed);
 }
 
 static int memory_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
@@ -530,7 +621,10 @@ const struct mdl_feature feature_memory = {
 	.session = &memory_session,
 	.trace = &memory_trace,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_MEM_TIME, fold_device}, {MXBPF_MEM_OWNER, fold_owner}},
+	.kinds = {{MXBPF_MEM_TIME, fold_device},
+		  {MXBPF_MEM_OWNER, fold_owner},
+		  {MXBPF_MEM_FAILED, fold_failed},
+		  {MXBPF_MEM_HOLDER, fold_failed}},
 	.alloc = memory_alloc,
 	.emit = memory_emit,
 	.copy = memory_copy,

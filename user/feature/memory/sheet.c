@@ -211,6 +211,41 @@ static int64_t start_bytes(const struct memory_owners *held, const struct mxbpf_
 	return (int64_t)sum;
 }
 
+/* Returns the bytes that are still allocated since before the window, so that their owners are not known. */
+static uint64_t before_bytes(const struct memory_owners *held, const struct mxbpf_mem_time *t)
+{
+	const struct memory_owners_row *r = held->list.rows;
+	int64_t bytes = t->before_bytes;
+	size_t i;
+
+	for (i = 0; i < held->list.all; i++)
+		if (t->device == r[i].h.device && t->h.tgid == r[i].h.h.tgid && r[i].h.flags & MXBPF_MEM_OWNER_BEFORE)
+			add_sat_any(&bytes, r[i].h.live_bytes);
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* What the allocator says of itself. Of it, owners are known for what the window allocated. */
+static void put_totals(struct view *s, const struct memory_owners *held, const struct mxbpf_mem_time *t,
+		       const char *prefix)
+{
+	const uint64_t unused = memory_unused(t);
+	char bytes[4][24];
+
+	out_printf(s->out, "%s         its allocator has %s reserved (%s at most) and %s allocated (%s at most)\n",
+		   prefix, fmt_bytes(t->pool_bytes, bytes[0]), fmt_bytes(t->pool_peak_bytes, bytes[1]),
+		   fmt_bytes(t->total_bytes, bytes[2]), fmt_bytes(t->total_peak_bytes, bytes[3]));
+	if (before_bytes(held, t))
+		out_printf(s->out, "%s         allocated before the window, so by an unknown owner: %s\n", prefix,
+			   fmt_bytes(before_bytes(held, t), bytes[0]));
+	out_printf(s->out, "%s         reserved and not allocated: %s (%.0f%%) at the end, %s at most", prefix,
+		   fmt_bytes(unused, bytes[0]), t->pool_bytes ? 100.0 * (double)unused / (double)t->pool_bytes : 0.0,
+		   fmt_bytes(t->unused_peak_bytes, bytes[1]));
+	if (t->unused_peak_ns)
+		out_printf(s->out, " (at %.6f s)",
+			   (double)(int64_t)(t->unused_peak_ns - s->in->session->start_mono_ns) / 1e9);
+	out_puts(s->out, "\n");
+}
+
 static void put_device(struct view *s, const struct memory_owners *held, const struct mxbpf_mem_time *t,
 		       const char *prefix)
 {
@@ -228,10 +263,15 @@ static void put_device(struct view *s, const struct memory_owners *held, const s
 		out_printf(s->out, ", %s at the start", signed_bytes(start, bytes[1]));
 	out_printf(s->out, ", mean %s, %s at the end\n", signed_bytes(mean_bytes(s, t), bytes[1]),
 		   signed_bytes(t->live_bytes, bytes[2]));
-	if (t->pool_peak_bytes)
+	if (t->pool_peak_bytes && !t->counted)
 		out_printf(s->out, "%s         its pool took %s at most; the program used %s of it then\n", prefix,
 			   signed_bytes((int64_t)t->pool_peak_bytes, bytes[0]),
 			   signed_bytes((int64_t)t->pool_used_bytes, bytes[1]));
+	if (memory_unexplained(t))
+		out_printf(s->out, "%s         %s of what it has allocated are not explained: events were lost\n",
+			   prefix, signed_bytes(memory_unexplained(t), bytes[0]));
+	if (t->counted)
+		put_totals(s, held, t, prefix);
 	put_count(s, t->unsized, prefix, "frees of earlier memory have an unknown size");
 	put_count(s, t->missed, prefix, "frees were not seen: their addresses were given out again");
 	put_count(s, t->untracked, prefix, "allocations were not tracked, so their frees are not known");
@@ -339,6 +379,12 @@ struct device {
 	struct {
 		uint64_t last_bytes, peak_bytes, used_bytes;
 	} pool;
+	struct {
+		uint64_t total_bytes, total_peak_bytes, pool_bytes, pool_peak_bytes, pool_total_bytes;
+		uint64_t before_bytes, unused_bytes, unused_peak_bytes;
+		uint64_t unused_peak_ns; /* VIEW_UNKNOWN */
+		int64_t unexplained_bytes;
+	} allocator;
 };
 
 /* Returns the number of allocations whose stack is unknown. */
@@ -352,6 +398,20 @@ static uint64_t lineless_of(const struct view *s, const struct mxbpf_mem_time *t
 		if (h->device == t->device && h->h.tgid == t->h.tgid && !h->stack_id)
 			add_sat(&n, h->allocs);
 	return n;
+}
+
+static void set_allocator(struct device *to, const struct memory_owners *held, const struct mxbpf_mem_time *t)
+{
+	to->allocator.total_bytes = t->total_bytes;
+	to->allocator.total_peak_bytes = t->total_peak_bytes;
+	to->allocator.pool_bytes = t->pool_bytes;
+	to->allocator.pool_peak_bytes = t->pool_peak_bytes;
+	to->allocator.pool_total_bytes = t->pool_total_bytes;
+	to->allocator.before_bytes = before_bytes(held, t);
+	to->allocator.unused_bytes = memory_unused(t);
+	to->allocator.unused_peak_bytes = t->unused_peak_bytes;
+	to->allocator.unused_peak_ns = t->unused_peak_ns ? t->unused_peak_ns : VIEW_UNKNOWN;
+	to->allocator.unexplained_bytes = memory_unexplained(t);
 }
 
 static int make_devices(const struct view *s, void *table)
@@ -376,6 +436,8 @@ static int make_devices(const struct view *s, void *table)
 			r[i].pool.peak_bytes = d->pool_peak_bytes;
 			r[i].pool.used_bytes = d->pool_used_bytes;
 		}
+		if (d->counted)
+			set_allocator(&r[i], &held, d);
 	}
 	t->all = held.ndevices;
 	free(held.list.rows);
@@ -389,6 +451,26 @@ static const struct view_column pool_columns[] = {
 	{"peak_bytes", "", NULL, VIEW_BYTES, AT(pool.peak_bytes)},
 	{"used_bytes", "", NULL, VIEW_BYTES, AT(pool.used_bytes),
 	 .help = "bytes of the window's allocations that were alive at that moment"},
+	{0},
+};
+
+static const struct view_column allocator_columns[] = {
+	{"allocated_bytes", "", NULL, VIEW_BYTES, AT(allocator.total_bytes), .help = "allocated at its last report"},
+	{"allocated_peak_bytes", "", NULL, VIEW_BYTES, AT(allocator.total_peak_bytes)},
+	{"before_bytes", "", NULL, VIEW_BYTES, AT(allocator.before_bytes),
+	 .help = "of allocated_bytes, allocated before the window: their owners are not known"},
+	{"reserved_bytes", "", NULL, VIEW_BYTES, AT(allocator.pool_bytes),
+	 .help = "taken from the device at its last report"},
+	{"reserved_peak_bytes", "", NULL, VIEW_BYTES, AT(allocator.pool_peak_bytes)},
+	{"reserved_peak_allocated_bytes", "", NULL, VIEW_BYTES, AT(allocator.pool_total_bytes),
+	 .help = "most that were allocated while reserved_peak_bytes were reserved"},
+	{"unused_bytes", "", NULL, VIEW_BYTES, AT(allocator.unused_bytes),
+	 .help = "reserved and not allocated at its last report"},
+	{"unused_peak_bytes", "", NULL, VIEW_BYTES, AT(allocator.unused_peak_bytes)},
+	{"unused_peak_unix_ns", "", NULL, VIEW_MOMENT, AT(allocator.unused_peak_ns), VIEW_NULL,
+	 .help = "when this was; null: all that is reserved was always allocated"},
+	{"unexplained_bytes", "", NULL, VIEW_BYTES, AT(allocator.unexplained_bytes), VIEW_SIGNED,
+	 .help = "allocated_bytes less what its events add up to: 0, if none was lost"},
 	{0},
 };
 
@@ -413,6 +495,11 @@ static const struct view_column device_columns[] = {
 	{"pool", NULL, NULL, VIEW_OBJECT, .at = 0, .bytes = sizeof(struct device), VIEW_OMIT, .columns = pool_columns,
 	 .help = "pool of the runtime, if it keeps one: all bytes that the pool has taken from the device, also before "
 		 "the window"},
+	{"allocator", "", NULL, VIEW_OBJECT, .at = 0, .bytes = sizeof(struct device), VIEW_OMIT,
+	 .columns = allocator_columns,
+	 .help = "what the allocator of the device says of itself, if it counts, as PyTorch's do: all bytes, also "
+		 "those "
+		 "from before the window"},
 	{0},
 };
 #undef ROW

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Memory of the simulated device. With the word `memory` it has so many MiB, else enough. */
+#include "device.h"
+
+#include <pthread.h>
+
+#define BLOCKS_MAX 4096
+#define MEMORY_ALL (141ull << 30)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block {
+	void *at;
+	uint64_t bytes;
+	uint32_t device;
+} blocks[BLOCKS_MAX]; /* those that were not freed */
+static unsigned nblocks;
+static uint64_t used[DEVICES];
+
+uint64_t memory_all(void)
+{
+	const uint64_t mib = (uint64_t)double_number("memory", 0, 0);
+
+	return mib ? mib << 20 : MEMORY_ALL;
+}
+
+uint64_t memory_free_bytes(uint32_t device)
+{
+	return memory_all() - used[device];
+}
+
+int memory_alloc(void **p, size_t bytes)
+{
+	int result = CUDA_OUT_OF_MEMORY;
+
+	pthread_mutex_lock(&lock);
+	if (nblocks < BLOCKS_MAX && bytes <= memory_free_bytes(device_current)) {
+		*p = device_alloc(bytes);
+		used[device_current] += bytes;
+		blocks[nblocks++] = (struct block){*p, bytes, device_current};
+		result = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+uint64_t memory_free(void *p)
+{
+	uint64_t bytes = 0;
+	unsigned i;
+
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < nblocks && blocks[i].at != p; i++)
+		;
+	if (i < nblocks) {
+		bytes = blocks[i].bytes;
+		used[blocks[i].device] -= bytes;
+		blocks[i] = blocks[--nblocks];
+	}
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch program that takes memory of a GPU from the allocator of allocator.cpp, in operators and modules, between the gates of
+tests/judge/gate.py. It leaks in one operator, and runs out of memory. Writes its own account to FILE as JSON.
+
+  memory_job.py ALLOCATOR FILE [--steps N]
+"""
+import argparse
+import collections
+import ctypes
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
+import gate  # noqa: E402
+
+import torch  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+LIBRARY = torch.library.Library('gpumem', 'DEF')
+
+
+class Memory:
+    """Blocks of the GPU, each with the operator that took it."""
+
+    def __init__(self, path):
+        self.lib = ctypes.CDLL(path)
+        self.lib.caching_take.restype = ctypes.c_void_p
+        self.lib.caching_take.argtypes = [ctypes.c_int, ctypes.c_size_t]
+        self.lib.caching_give.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        self.live, self.peak, self.held_at_peak, self.most = {}, 0, {}, 0
+        self.failed = []
+
+    def take(self, op, size):
+        block = self.lib.caching_take(0, size)
+        if not block:
+            self.failed.append(dict(self.numbers(), wanted=self.rounded(size), op=op, held=self.held()))
+            raise torch.cuda.OutOfMemoryError(f'{op} needs {size} bytes')
+        self.live[block] = op, self.rounded(size)
+        total = sum(size for op, size in self.live.values() if op != 'before')
+        if total > self.peak:
+            self.peak, self.held_at_peak = total, self.held()
+        return block
+
+    def give(self, block):
+        self.lib.caching_give(0, block)
+        del self.live[block]
+
+    @staticmethod
+    def rounded(size):
+        return (size + 511) // 512 * 512
+
+    def held(self):
+        """Bytes and blocks of each operator."""
+        of = collections.defaultdict(lambda: [0, 0])
+        for op, size in self.live.values():
+            of[op][0] += size
+            of[op][1] += 1
+        return dict(of)
+
+    def numbers(self):
+        words = (ctypes.c_size_t * 5)()
+        self.lib.caching_account(0, words)
+        return dict(zip(('allocated', 'reserved', 'largest_unused', 'retries', 'failures'), words))
+
+
+def define(memory):
+    """Operators that take memory, and keep it in the list that they are given."""
+    def add(name, size):
+        def run(x, kept):
+            kept.append(memory.take('gpumem::' + name, size))
+            return x.clone()
+        LIBRARY.define(name + '(Tensor x) -> Tensor')
+        LIBRARY.impl(name, lambda x: run(x, KEPT[-1]), 'CPU')
+    add('linear', 3 * MIB + 100)
+    add('relu', 700 * KIB)
+    add('log', 64 * KIB)
+    add('attention', 40 * MIB)
+
+
+KEPT = []  # the innermost list gets what an operator takes
+
+
+class Linear(torch.nn.Module):
+    def forward(self, x):
+        return torch.ops.gpumem.linear(x)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Linear(), Linear()
+
+    def forward(self, x):
+        return torch.ops.gpumem.relu(self.second(self.first(x)))
+
+
+def log(x, history):
+    KEPT.append(history)
+    torch.ops.gpumem.log(x)  # the leak
+    KEPT.pop()
+
+
+def step(memory, model, x, history):
+    activations = []
+    KEPT.append(activations)
+    model(x)
+    log(x, history)
+    KEPT.pop()
+    for block in activations:
+        memory.give(block)
+
+
+def run_out(memory, model, x):
+    """Holds activations, and needs more than there is."""
+    activations = []
+    KEPT.append(activations)
+    model(x)
+    try:
+        torch.ops.gpumem.attention(x)
+        sys.exit('there was memory')
+    except torch.cuda.OutOfMemoryError:
+        pass
+    KEPT.pop()
+    for block in activations:
+        memory.give(block)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('allocator')
+    parser.add_argument('file')
+    parser.add_argument('--steps', type=int, default=12)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    memory = Memory(args.allocator)
+    define(memory)
+    model, x, history = Model(), torch.ones(4), []
+    weights = [memory.take('before', 1000 * 1000 + i) for i in range(5)]
+    gate.begin()
+    memory.lib.caching_reset(0)
+    for i in range(args.steps):
+        step(memory, model, x, history)
+    memory.give(weights.pop())
+    run_out(memory, model, x)
+    gate.end()
+    with open(args.file, 'w') as f:
+        json.dump(dict(memory.numbers(), held=memory.held(), peak=memory.peak, held_at_peak=memory.held_at_peak, failed=memory.failed), f)
+
+
+main()

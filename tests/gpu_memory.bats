@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Memory of a GPU: a caching allocator that works as PyTorch's on the double of a GPU (tests/gpu/double), and a program that leaks
+# and runs out of memory. The program's own account is the truth, to the byte.
+
+load helpers
+
+setup() {
+	torch_setup
+	cd "$BATS_TEST_TMPDIR"
+	export MXBPF_DOUBLE=memory=64
+}
+
+build_allocator() {
+	local torch
+	torch=$("$PYTHON_TORCH" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+	g++ -std=c++20 -O1 -shared -fPIC -I"$torch/include" -o gpumem.so "$REPO/tests/gpu/allocator.cpp" -L"$torch/lib" -lc10 \
+		-L"$O/gpu" -l:libcudart.so.12 -Wl,-rpath,"$O/gpu"
+}
+
+job() { # MXBPF_ARGS STDOUT: the account goes to books.json
+	take_shared gpu-memory-allocator build_allocator
+	traced "$1" "$2" "$PYTHON_TORCH" "$REPO/tests/gpu/memory_job.py" "$PWD/gpumem.so" books.json
+}
+
+compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
+
+@test "Memory of a GPU is that of its allocator to the byte, with what was there before, and with who held it when there was none left" {
+	job '--memory --py-stacks --format json' probes.json
+	compare probes.json lines
+	job '--memory --agent --format json' agent.json
+	compare agent.json
+	jq -e '[.sources[] | select(.source == "agent") | .attempted] | add > 100' agent.json
+}
+
+@test "A recording tells who held the memory of a GPU when there was none left, also if it was cut off" {
+	job 'record --memory --py-stacks -o job.mxd' /dev/null
+	"$MXBPF" report --format json job.mxd >report.json
+	compare report.json lines
+	head -c $(($(stat -c %s job.mxd) - 4096)) job.mxd >cut.mxd
+	"$MXBPF" report --format json cut.mxd >cut.json
+	jq -e '.window.incomplete' cut.json
+	compare cut.json lines
+	"$MXBPF" report --top 0 job.mxd >report.txt
+	grep -q '^Out of memory: 1 allocation failed' report.txt
+	grep -Eq '^ +768 KiB held by gpumem::log at' report.txt
+	grep -Eq '^ +reserved and not allocated: 21.4 MiB \(82%\) at the end' report.txt
+}
+
+@test "Without --memory a failed allocation is told, without those who held the memory" {
+	job '--format json' plain.json
+	jq -e --slurpfile b books.json '$b[0].failed[0] as $f | .memory.failures | length == 1 and (.[0] | .name == $f.op and
+		.wanted_bytes == $f.wanted and .allocated_bytes == $f.allocated and .before_bytes == null and .holders == [])' plain.json
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rules about memory that a device does not have. They take no time of the job, so they stand before all others. */
+#include "feature/findings/findings.h"
+
+#include <inttypes.h>
+
+#include "base/fmt.h"
+
+/* As much as was asked for was reserved and not allocated, but in pieces. */
+static bool is_in_pieces(const struct facts *f)
+{
+	return f->failed.pool_bytes > f->failed.total_bytes &&
+	       f->failed.pool_bytes - f->failed.total_bytes >= f->failed.wanted_bytes;
+}
+
+double rules_failed_share(const struct facts *f)
+{
+	return f->failed.n && !is_in_pieces(f);
+}
+
+double rules_pieces_share(const struct facts *f)
+{
+	return f->failed.n && is_in_pieces(f);
+}
+
+void rules_failed_say(const struct facts *f, struct buf *b)
+{
+	char bytes[3][24];
+
+	buf_printf(b, "Out of memory: there was no %s on %s for %s; of %s reserved, %s were allocated",
+		   fmt_bytes(f->failed.wanted_bytes, bytes[0]), f->failed.device, f->failed.text,
+		   fmt_bytes(f->failed.pool_bytes, bytes[1]), fmt_bytes(f->failed.total_bytes, bytes[2]));
+	if (f->failed.n > 1)
+		buf_printf(b, " (the last of %" PRIu64 " failures)", f->failed.n);
+}
+
+void rules_failed_evidence(const struct facts *f, struct buf *b)
+{
+	const struct fact_owner *h = f->failed.held;
+	char bytes[24];
+	unsigned i;
+
+	for (i = 0; i < FACTS_OPERATORS_MAX && h[i].live_bytes > 0; i++)
+		buf_printf(b, "%s%s had %s (%.0f%%)", i ? "; " : "", h[i].text,
+			   fmt_bytes((uint64_t)h[i].live_bytes, bytes),
+			   100 * facts_share((double)h[i].live_bytes, (double)f->failed.total_bytes));
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Allocations that failed for lack of memory, each with who held the memory then. */
+#include "feature/memory/failed.h"
+#include "feature/memory/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/fmt.h"
+#include "feature/lines/lines.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+#define HOLDERS_SHOWN 8	  /* to people */
+#define TEXT_MAX      200 /* bytes of a name or a line in the sentences for people */
+
+struct holder {
+	struct view_text name, layer, line;
+	int64_t bytes;
+	uint64_t blocks;
+};
+struct row {
+	struct mxbpf_mem_failed f;
+	struct view_text name, line;
+	uint64_t unused_bytes;
+	uint64_t before_bytes; /* VIEW_UNKNOWN */
+	struct view_list holders;
+	struct holder list[MEMORY_HOLDERS_MAX];
+	struct buf says; /* owned */
+	struct view_text note;
+};
+struct table {
+	struct view_list list;
+	uint64_t n; /* all failures */
+	bool several;
+};
+
+static struct view_text name_of(const struct mdl *m, unsigned cls, uint64_t id, unsigned flags)
+{
+	struct view_text name = {0};
+
+	if (!cls)
+		return view_word(flags & MXBPF_MEM_OWNER_MORE ? "[more]" : "[no operator]");
+	name.data = mdl_name(m, id, &name.len);
+	return name;
+}
+
+static struct view_text line_of(const struct mdl *m, uint64_t stack_id)
+{
+	struct view_text line = {0};
+
+	line.data = lines_of_program(m, stack_id, &line.len);
+	return line;
+}
+
+static bool is_same(const struct holder *a, const struct holder *b)
+{
+	return !view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len) &&
+	       !view_name_cmp(a->layer.data, a->layer.len, b->layer.data, b->layer.len) &&
+	       !view_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
+}
+
+static int by_bytes(const void *va, const void *vb)
+{
+	const struct holder *a = va, *b = vb;
+
+	return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
+}
+
+/* Owners whose stacks differ and whose line of the program does not are one holder. */
+static void add_holder(const struct mdl *m, struct row *r, const struct mxbpf_mem_holder *h)
+{
+	struct holder one = {
+		.name = name_of(m, h->cls, h->name_id, h->flags),
+		.line = line_of(m, h->stack_id),
+		.bytes = h->bytes,
+		.blocks = h->blocks,
+	};
+	size_t i;
+
+	if (h->layer_id)
+		one.layer.data = mdl_text(m, MXBPF_NAME_LAYER, h->layer_id, &one.layer.len);
+	for (i = 0; i < r->holders.n && !is_same(&r->list[i], &one); i++)
+		;
+	if (i == r->holders.n) {
+		r->list[r->holders.n++] = one;
+		return;
+	}
+	add_sat_any(&r->list[i].bytes, one.bytes);
+	add_sat(&r->list[i].blocks, one.blocks);
+}
+
+/* A text of the target becomes part of a line, so it must not end one. */
+static void put_text(struct buf *b, const struct view_text *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->len && i < TEXT_MAX; i++)
+		buf_printf(b, "%c", (unsigned char)t->data[i] < ' ' ? '?' : t->data[i]);
+}
+
+static void put_at(struct buf *b, const struct view_text *line)
+{
+	if (!line->len)
+		return;
+	buf_printf(b, " at ");
+	put_text(b, line);
+}
+
+static void put_holders(struct row *r)
+{
+	char bytes[24], n[32];
+	size_t i;
+
+	for (i = 0; i < r->holders.n && i < HOLDERS_SHOWN; i++) {
+		buf_printf(&r->says, "%s%s held by ", r->says.len ? "\n" : "",
+			   fmt_bytes((uint64_t)r->list[i].bytes, bytes));
+		put_text(&r->says, &r->list[i].name);
+		put_at(&r->says, &r->list[i].line);
+		buf_printf(&r->says, ", %s blocks", fmt_count(r->list[i].blocks, n));
+	}
+	if (r->before_bytes != VIEW_UNKNOWN && r->before_bytes)
+		buf_printf(&r->says, "%s%s from before the window", r->says.len ? "\n" : "",
+			   fmt_bytes(r->before_bytes, bytes));
+}
+
+/* If memory is out, a text is cut. */
+static void make_row(const struct view *s, struct row *r, const struct memory_failure *f)
+{
+	const struct mdl *m = s->in->model;
+	int64_t before;
+	unsigned i;
+
+	r->f = f->f;
+	r->name = name_of(m, f->f.cls, f->f.name_id, 0);
+	r->line = line_of(m, f->f.stack_id);
+	r->unused_bytes = f->f.pool_bytes > f->f.total_bytes ? f->f.pool_bytes - f->f.total_bytes : 0;
+	r->before_bytes = VIEW_UNKNOWN;
+	for (i = 0; i < f->nholders; i++)
+		add_holder(m, r, &f->holders[i]);
+	if (s->in->session->held && !__builtin_sub_overflow((int64_t)f->f.total_bytes, f->f.live_bytes, &before))
+		r->before_bytes = before > 0 ? (uint64_t)before : 0;
+	qsort(r->list, r->holders.n, sizeof(r->list[0]), by_bytes);
+	r->holders.all = r->holders.n;
+	r->holders.rows = r->list;
+	put_at(&r->says, &r->line);
+	if (r->says.len)
+		memmove(r->says.data, r->says.data + 1, --r->says.len); /* the blank before "at" */
+	put_holders(r);
+	r->note = (struct view_text){(const char *)r->says.data, r->says.len};
+}
+
+static int make(const struct view *s, void *table)
+{
+	const struct memory_failed *all = memory_failures(s->in->model);
+	struct table *t = table;
+	struct row *r;
+	size_t i;
+
+	t->list.all = all ? buf_count(&all->list, struct memory_failure) : 0;
+	t->n = all ? all->n : 0;
+	t->list.rows = r = calloc(t->list.all + 1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < t->list.all; i++) {
+		make_row(s, &r[i], buf_at(&all->list, const struct memory_failure, i));
+		t->several |= r[i].f.device != r[0].f.device;
+	}
+	return 0;
+}
+
+static void fini(void *table)
+{
+	struct table *t = table;
+	struct row *r = t->list.rows;
+	size_t i;
+
+	for (i = 0; r && i < t->list.all; i++)
+		buf_fini(&r[i].says);
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct table *t = table;
+	char n[32];
+
+	out_printf(s->out, "%sOut of memory: %s allocation%s failed", prefix, fmt_count(t->n, n), t->n == 1 ? "" : "s");
+	if (t->n > t->list.all)
+		out_printf(s->out, "; the first %zu of them and the last one are kept", t->list.all - 1);
+	out_puts(s->out, "\n");
+}
+
+static void below(struct view *s, const void *table, const char *prefix)
+{
+	(void)table;
+	if (!s->in->session->held)
+		out_printf(s->out, "%swho held the memory is known with --memory, the line with --py-stacks\n", prefix);
+}
+
+static bool when(const struct view *s)
+{
+	return s->in->session->mem_title;
+}
+
+#define ROW struct holder
+static const struct view_column holder_columns[] = {
+	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
+	{"layer", NULL, NULL, VIEW_TEXT, AT(layer), VIEW_NULL},
+	{"line", NULL, NULL, VIEW_TEXT, AT(line), VIEW_NULL},
+	{"live_bytes", NULL, NULL, VIEW_BYTES, AT(bytes), VIEW_SIGNED},
+	{"live_blocks", NULL, NULL, VIEW_COUNT, AT(blocks)},
+	{0},
+};
+#undef ROW
+
+#define ROW	     struct row
+#define SEEN(member) .shown = offsetof(struct table, member)
+static const struct view_column columns[] = {
+	{"name", NULL, "asked by", VIEW_TEXT, AT(name),
+	 .help = "innermost operator or call of the C API that needed the memory"},
+	{"device", NULL, "device", VIEW_DEVICE, AT(f.device), SEEN(several)},
+	PID_COLUMN(f.h.tgid),
+	{"tid", NULL, NULL, VIEW_COUNT, AT(f.tid)},
+	{"unix_ns", NULL, "at (s)", VIEW_MOMENT, AT(f.h.ts_ns), VIEW_TIGHT, .digits = 6},
+	{"nr", NULL, NULL, VIEW_COUNT, AT(f.nr), .help = "number of the failure in the window, from 1"},
+	{"wanted_bytes", NULL, "wanted", VIEW_BYTES, AT(f.wanted_bytes), .help = "bytes asked for"},
+	{"allocated_bytes", NULL, "allocated", VIEW_BYTES, AT(f.total_bytes),
+	 .help = "allocated then, as the allocator says, also before the window"},
+	{"reserved_bytes", NULL, "reserved", VIEW_BYTES, AT(f.pool_bytes),
+	 .help = "what the allocator had taken from the device then"},
+	{"unused_bytes", NULL, "unused", VIEW_BYTES, AT(unused_bytes), .name_min = 12,
+	 .help = "of reserved_bytes, not allocated: in pieces that were too small or belong to another stream"},
+	{"before_bytes", NULL, NULL, VIEW_BYTES, AT(before_bytes), VIEW_NULL,
+	 .help = "of allocated_bytes, allocated before the window; null: not known without --memory"},
+	{"line", NULL, NULL, VIEW_TEXT, AT(line), VIEW_NULL},
+	{"holders", NULL, NULL, VIEW_LIST, AT(holders), .columns = holder_columns, .item_bytes = sizeof(struct holder),
+	 .help = "with --memory: who held the memory of the device then, at most 32, the one with the most first"},
+	{NULL, NULL, "", VIEW_LINES, AT(note)},
+	{0},
+};
+
+const struct view_sheet sheet_memory_failed = {
+	.title = "Out of memory",
+	.help = "Allocations for which there was no memory, as the runtime's allocator reports them.",
+	.list_help = "absent if none failed; the first ones and the last one",
+	.member = "memory",
+	.list = "failures",
+	.columns = columns,
+	.row_bytes = sizeof(struct row),
+	.table_bytes = sizeof(struct table),
+	.if_any = true,
+	.whole = true,
+	.first = true,
+	.when = when,
+	.make = make,
+	.fini = fini,
+	.above = above,
+	.below = below,
+};
