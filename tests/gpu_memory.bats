@@ -18,9 +18,9 @@ build_allocator() {
 		-L"$O/gpu" -l:libcudart.so.12 -Wl,-rpath,"$O/gpu"
 }
 
-job() { # MXBPF_ARGS STDOUT: the account goes to books.json
+job() { # MXBPF_ARGS STDOUT ARGS...: the account goes to books.json
 	take_shared gpu-memory-allocator build_allocator
-	traced "$1" "$2" "$PYTHON_TORCH" "$REPO/tests/gpu/memory_job.py" "$PWD/gpumem.so" books.json
+	traced "$1" "$2" "$PYTHON_TORCH" "$REPO/tests/gpu/memory_job.py" "$PWD/gpumem.so" books.json "${@:3}"
 }
 
 compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
@@ -45,6 +45,19 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 	grep -q '^Out of memory: 1 allocation failed' report.txt
 	grep -Eq '^ +768 KiB held by gpumem::log at' report.txt
 	grep -Eq '^ +reserved and not allocated: 21.4 MiB \(82%\) at the end' report.txt
+	# The counters of a timeline are those of the allocator, also of memory from before the window.
+	"$MXBPF" export -f chrome -o trace.json job.mxd
+	jq -e --slurpfile b books.json '[.traceEvents[] | select(.ph == "C" and .name == "memory cuda/0") | .args] |
+		([.[].allocated // empty] | .[-1]) == $b[0].allocated and ([.[].reserved // empty] | .[-1]) == $b[0].reserved' trace.json
+}
+
+@test "The finding says what there was no memory for, who held it, and whether it was reserved in pieces" {
+	job '--memory --format json' pieces.json
+	jq -e '.findings[0] | .finding == "out_of_memory" and (.text | test("no 40.0 MiB on cuda/0 for gpumem::attention")) and
+		(.evidence | test("gpumem::linear had 6.00 MiB \\(53%\\)"))' pieces.json
+	MXBPF_DOUBLE=memory=32 job '--memory --format json' pieces.json --pieces
+	compare pieces.json
+	jq -e '.findings[0] | .finding == "memory_in_pieces" and (.advice | test("expandable_segments:True"))' pieces.json
 }
 
 @test "Without --memory a failed allocation is told, without those who held the memory" {

@@ -3,7 +3,8 @@
 """A PyTorch program that takes memory of a GPU from the allocator of allocator.cpp, in operators and modules, between the gates of
 tests/judge/gate.py. It leaks in one operator, and runs out of memory. Writes its own account to FILE as JSON.
 
-  memory_job.py ALLOCATOR FILE [--steps N]
+  memory_job.py ALLOCATOR FILE [--steps N] [--pieces]
+  --pieces  asks for less than is reserved and not allocated; with 32 MiB on the GPU no piece of it is large enough
 """
 import argparse
 import collections
@@ -77,6 +78,7 @@ def define(memory):
     add('relu', 700 * KIB)
     add('log', 64 * KIB)
     add('attention', 40 * MIB)
+    add('softmax', 14 * MIB)
 
 
 KEPT = []  # the innermost list gets what an operator takes
@@ -112,13 +114,13 @@ def step(memory, model, x, history):
         memory.give(block)
 
 
-def run_out(memory, model, x):
+def run_out(memory, model, x, pieces):
     """Holds activations, and needs more than there is."""
     activations = []
     KEPT.append(activations)
     model(x)
     try:
-        torch.ops.gpumem.attention(x)
+        (torch.ops.gpumem.softmax if pieces else torch.ops.gpumem.attention)(x)
         sys.exit('there was memory')
     except torch.cuda.OutOfMemoryError:
         pass
@@ -132,6 +134,7 @@ def main():
     parser.add_argument('allocator')
     parser.add_argument('file')
     parser.add_argument('--steps', type=int, default=12)
+    parser.add_argument('--pieces', action='store_true')
     args = parser.parse_args()
     torch.set_num_threads(1)
     memory = Memory(args.allocator)
@@ -143,7 +146,7 @@ def main():
     for i in range(args.steps):
         step(memory, model, x, history)
     memory.give(weights.pop())
-    run_out(memory, model, x)
+    run_out(memory, model, x, args.pieces)
     gate.end()
     with open(args.file, 'w') as f:
         json.dump(dict(memory.numbers(), held=memory.held(), peak=memory.peak, held_at_peak=memory.held_at_peak, failed=memory.failed), f)

@@ -117,7 +117,8 @@ static void put_holders(struct row *r)
 			   fmt_bytes((uint64_t)r->list[i].bytes, bytes));
 		put_text(&r->says, &r->list[i].name);
 		put_at(&r->says, &r->list[i].line);
-		buf_printf(&r->says, ", %s blocks", fmt_count(r->list[i].blocks, n));
+		buf_printf(&r->says, ", %s block%s", fmt_count(r->list[i].blocks, n),
+			   r->list[i].blocks == 1 ? "" : "s");
 	}
 	if (r->before_bytes != VIEW_UNKNOWN && r->before_bytes)
 		buf_printf(&r->says, "%s%s from before the window", r->says.len ? "\n" : "",

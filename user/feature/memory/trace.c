@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "feature/memory/sheet.h"
 #include "view/timeline/trace.h"
@@ -55,6 +56,25 @@ static void put_peak(struct view_trace *t, const struct memory_owners *h, const 
 	out_puts(t->s.out, "]}}");
 }
 
+/* What an allocator says of itself, also of memory from before the window: "memory cuda/0 allocated", "... reserved".
+ */
+static void put_total(struct view_trace *t, const struct view_plan_alloc *a, const char *what, uint64_t bytes)
+{
+	struct view_text device = view_trace_text(t, a->device, view_text_device);
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p = start;
+
+	p = put(p, ",\n{\"ph\":\"C\",");
+	p = view_put_where(t, p, a->tgid, a->tgid, a->ts_ns);
+	p = put(p, ",\"name\":\"memory ");
+	p = put_bytes(p, device.data, device.len);
+	p = put(p, "\",\"args\":{\"");
+	p = put_bytes(p, what, strlen(what));
+	p = put(p, "\":");
+	p = view_put_u64(p, bytes);
+	p = put(p, "}}");
+	out_filled(t->s.out, (size_t)(p - start));
+}
+
 /* A block that was allocated before the window can be freed in it, so the counter does not go below 0. */
 static int put_allocs(struct view_trace *t)
 {
@@ -73,6 +93,10 @@ static int put_allocs(struct view_trace *t)
 		else
 			*bytes = *bytes > freed ? *bytes - freed : 0;
 		t->form->alloc(t, a, *bytes);
+		if (a->counted) {
+			put_total(t, a, "allocated", a->total_bytes);
+			put_total(t, a, "reserved", a->pool_bytes);
+		}
 	}
 	hash_fini(&live);
 	return i < n ? -ENOMEM : 0;

@@ -101,8 +101,10 @@ static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, u
 
 	p = put(start, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"p\",\"name\":\"[memory]\",");
 	p = view_put_where(t, p, a->tgid, a->tid, a->ts_ns);
-	p = put(p, ",\"args\":{\"Total Reserved\":0,\"Total Allocated\":");
-	p = view_put_u64(p, live_bytes);
+	p = put(p, ",\"args\":{\"Total Reserved\":");
+	p = view_put_u64(p, a->pool_bytes);
+	p = put(p, ",\"Total Allocated\":");
+	p = view_put_u64(p, a->counted ? a->total_bytes : live_bytes);
 	p = put(p, ",\"Bytes\":");
 	p = view_put_i64(p, a->bytes);
 	p = put(p, ",\"Device Id\":");

@@ -322,6 +322,11 @@ static int survey_alloc(struct view_plan *p, const struct mxbpf_alloc *a)
 		.device = a->device,
 	};
 
+	if (a->h.size >= sizeof(*a) && a->pool_bytes) {
+		alloc.total_bytes = a->total_bytes;
+		alloc.pool_bytes = a->pool_bytes;
+		alloc.counted = true;
+	}
 	return a->bytes ? buf_put(&p->allocs, &alloc, sizeof(alloc)) : 0;
 }
 

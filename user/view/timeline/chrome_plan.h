@@ -5,7 +5,7 @@
  * first pass over the records collects it, and the second pass, in the same order, uses it.
  *
  * It needs at most this much memory, and twice that while a buffer grows: 100 bytes for an edge and its operator (40
- * after they are joined), 48 for an allocation, 32 for a span in a lane, and 32 for each of the last VIEW_PLAN_OPEN_MAX
+ * after they are joined), 72 for an allocation, 32 for a span in a lane, and 32 for each of the last VIEW_PLAN_OPEN_MAX
  * spans of a thread that are not nested in another span. Each span that has not ended needs 80 bytes more. With
  * `reorder`, each span needs 32 bytes more until view_plan_opens().
  */
@@ -38,7 +38,9 @@ struct view_plan_track {
 struct view_plan_alloc {
 	uint64_t ts_ns, ordinal, addr;
 	int64_t bytes;
+	uint64_t total_bytes, pool_bytes; /* allocated and reserved after this, as the allocator says */
 	uint32_t tgid, tid, device;
+	bool counted; /* these are known */
 };
 
 struct view_plan {

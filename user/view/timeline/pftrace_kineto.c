@@ -76,8 +76,8 @@ void pftrace_kineto_alloc(struct view_trace *t, const struct view_plan_alloc *a,
 	track = packets_thread(&f->packets, a->tgid, a->tid);
 	event.category = packets_number(&f->packets, PACKETS_CATEGORY, category, sizeof(category) - 1);
 	event.name = packets_number(&f->packets, PACKETS_NAME, name, sizeof(name) - 1);
-	pftrace_put_u64(f, TOTAL_RESERVED, 0);
-	pftrace_put_u64(f, TOTAL_ALLOCATED, live_bytes);
+	pftrace_put_u64(f, TOTAL_RESERVED, a->pool_bytes);
+	pftrace_put_u64(f, TOTAL_ALLOCATED, a->counted ? a->total_bytes : live_bytes);
 	put_i64(f, BYTES, a->bytes);
 	put_i64(f, DEVICE_ID, type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
 	put_i64(f, DEVICE_TYPE, (int64_t)type - 1);
