@@ -32,7 +32,8 @@
  * 2.0: what watching costs: MXBPF_AGG_COST (mxbpf_cost.h), and the cost behind spans and in iterations. A reader of 1.x
  *      would take the cost behind a short span for its first detail, and times with the cost for those without.
  * 2.1: why GPUs ran nothing: MXBPF_AGG_GPU_IDLE (mxbpf_track.h)
- * 2.2: launches, queues and types of work: MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES (mxbpf_queue.h)
+ * 2.2: launches, queues and types of work, critical paths: MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_PATH,
+ *      MXBPF_GPU_SEQUENCE (mxbpf_queue.h)
  *      when GPUs ran nothing, and why in each iteration: MXBPF_GPU_IDLE, MXBPF_GPU_STEP (mxbpf_track.h)
  *      which operators captured CUDA graphs: MXBPF_GRAPH_NODE, MXBPF_AGG_GPU_GRAPH (mxbpf_graph.h)
  *      starts of ranges: MXBPF_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP

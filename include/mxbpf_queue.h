@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How launches became work of devices, and what kinds of work ran at once. User space makes these records of
- * MXBPF_LAUNCH and MXBPF_ACTIVITY (mxbpf_track.h).
+ * How launches became work of devices, what types of work ran at once, and what held an iteration up. User space makes
+ * these records of MXBPF_SPAN, MXBPF_LAUNCH and MXBPF_ACTIVITY (mxbpf_track.h).
  */
 #ifndef MXBPF_QUEUE_H
 #define MXBPF_QUEUE_H
@@ -10,6 +10,8 @@
 
 #define MXBPF_AGG_GPU_LAUNCH ((enum mxbpf_kind)51) /* user: launches into a stream, struct mxbpf_agg_gpu_launch */
 #define MXBPF_AGG_GPU_TYPES  ((enum mxbpf_kind)52) /* user: time of a device by type, struct mxbpf_agg_gpu_types */
+#define MXBPF_GPU_PATH	     ((enum mxbpf_kind)53) /* user: part of a critical path, struct mxbpf_gpu_path */
+#define MXBPF_GPU_SEQUENCE   ((enum mxbpf_kind)54) /* user: work launched in a row, struct mxbpf_gpu_sequence */
 
 /*
  * Launches by one call of CUDA into one stream whose work was recorded. Of a CUDA graph, the stream is that of its
@@ -58,5 +60,52 @@ struct mxbpf_agg_gpu_types {
 	__u32 pad;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_types) == 152);
+
+/* What a piece of a critical path was. Recordings store these numbers. */
+enum mxbpf_path_part {
+	MXBPF_PATH_NONE = 0,
+	MXBPF_PATH_KERNEL = 1,	 /* a kernel ran, or a set */
+	MXBPF_PATH_COPY = 2,	 /* a copy ran */
+	MXBPF_PATH_GAP = 3,	 /* work began later than what it had waited for on the device had ended */
+	MXBPF_PATH_LAUNCH = 4,	 /* a launch was under way: from the start of its call to the start of its work */
+	MXBPF_PATH_OPERATOR = 5, /* a thread was in an operator or another call */
+	MXBPF_PATH_DATA = 6,	 /* it waited for data */
+	MXBPF_PATH_OTHERS = 7,	 /* it waited for other processes */
+	MXBPF_PATH_WAIT = 8,	 /* it waited for a device whose work had ended, or is not known */
+	MXBPF_PATH_PROGRAM = 9,	 /* it was in no call */
+	MXBPF_PATH_PARTS = 10,
+};
+
+/*
+ * All pieces of the critical path of an iteration with one name. There is one path for each process. Its parts add up
+ * to end_ns - h.ts_ns. Since 2.2.
+ */
+struct mxbpf_gpu_path {
+	struct mxbpf_rec h; /* ts_ns: start of the iteration */
+	__u64 name_id;	    /* of kind MXBPF_NAME_SPAN; 0: none */
+	__u64 ns, count;
+	__u64 end_ns; /* of the iteration, or of the last work that was launched in it, if that is later */
+	__u64 nr;     /* of the iteration */
+	__u8 part;    /* enum mxbpf_path_part */
+	__u8 pad[7];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_path) == 64);
+
+/*
+ * Activities that calls of one operator launched one after another: n names of kind MXBPF_NAME_SPAN follow, in the
+ * order of the launches. Since 2.2.
+ */
+struct mxbpf_gpu_sequence {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	__u64 name_id;	    /* of the operator, of kind MXBPF_NAME_SPAN */
+	__u64 count;	    /* calls */
+	__u64 cpu_ns;	    /* durations of these calls */
+	__u64 gpu_ns;	    /* sums of the durations of the activities */
+	__u32 n;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_sequence) == 56);
+#define MXBPF_SEQUENCE_MIN 2u
+#define MXBPF_SEQUENCE_MAX 16u /* longer ones are left out */
 
 #endif

@@ -74,6 +74,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_GPU_STEP] = sizeof(struct mxbpf_gpu_step),
 	[MXBPF_GRAPH_NODE] = sizeof(struct mxbpf_graph_node),
 	[MXBPF_AGG_GPU_GRAPH] = sizeof(struct mxbpf_agg_gpu_graph),
+	[MXBPF_GPU_PATH] = sizeof(struct mxbpf_gpu_path),
+	[MXBPF_GPU_SEQUENCE] = sizeof(struct mxbpf_gpu_sequence) + 2 * sizeof(uint64_t),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -166,6 +168,24 @@ static void tame_idle(struct mxbpf_agg_gpu_idle *r)
 	r->cause %= MXBPF_IDLE_CAUSES;
 }
 
+static void tame_path(struct mxbpf_gpu_path *p)
+{
+	p->name_id %= IDS;
+	p->part = 1 + p->part % (MXBPF_PATH_PARTS - 1);
+	p->end_ns = p->h.ts_ns > p->end_ns ? p->h.ts_ns : p->end_ns;
+}
+
+static void tame_sequence(struct mxbpf_gpu_sequence *q)
+{
+	uint64_t *names = (uint64_t *)(q + 1);
+
+	q->name_id %= IDS;
+	q->count |= 1;
+	q->n = 2;
+	names[0] %= IDS;
+	names[1] %= IDS;
+}
+
 static void tame_launches(struct mxbpf_agg_gpu_launch *l)
 {
 	l->call_id %= IDS;
@@ -230,6 +250,12 @@ static void tame_gpu(struct mxbpf_rec *r)
 	case MXBPF_AGG_GPU_TYPES:
 		((struct mxbpf_agg_gpu_types *)r)->device %= 2;
 		break;
+	case MXBPF_GPU_PATH:
+		tame_path((struct mxbpf_gpu_path *)r);
+		break;
+	case MXBPF_GPU_SEQUENCE:
+		tame_sequence((struct mxbpf_gpu_sequence *)r);
+		break;
 	case MXBPF_GRAPH_NODE:
 		tame_node((struct mxbpf_graph_node *)r);
 		break;
@@ -288,6 +314,27 @@ static void tame(struct mxbpf_rec *r)
 		n->len = r->size - (uint32_t)sizeof(*n);
 		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
 			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
+		break;
+	case MXBPF_ACTIVITY:
+		tame_activity((struct mxbpf_activity *)r);
+		break;
+	case MXBPF_LAUNCH:
+		tame_launch((struct mxbpf_launch *)r);
+		break;
+	case MXBPF_AGG_ACTIVITY:
+		tame_agg_activity((struct mxbpf_agg_activity *)r);
+		break;
+	case MXBPF_AGG_GPU_WORK:
+		tame_work((struct mxbpf_agg_gpu_work *)r);
+		break;
+	case MXBPF_AGG_GPU_IDLE:
+	case MXBPF_AGG_GPU_LAUNCH:
+	case MXBPF_AGG_GPU_TYPES:
+	case MXBPF_GPU_PATH:
+	case MXBPF_GPU_SEQUENCE:
+	case MXBPF_AGG_GPU_STREAM:
+	case MXBPF_GPU_DEVICE:
+		tame_gpu_row(r);
 		break;
 	case MXBPF_AGG_GPU_WAIT:
 	case MXBPF_KV:

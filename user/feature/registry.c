@@ -16,6 +16,7 @@
 #include "feature/memory/memory.h"
 #include "feature/neighbours/neighbours.h"
 #include "feature/omp/omp.h"
+#include "feature/path/path.h"
 #include "feature/raised/raised.h"
 #include "feature/ranges/ranges.h"
 #include "feature/ranks/ranks.h"
@@ -46,6 +47,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_activity,
 	&feature_idle,
 	&feature_launches,
+	&feature_path,
 	&feature_backward,
 	&feature_raised,
 	&feature_lines,
@@ -82,6 +84,8 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_types,
 	&sheet_gpu_launches,
 	&sheet_gpu_queues,
+	&sheet_gpu_path,
+	&sheet_gpu_sequences,
 	&sheet_gpu_loss,
 	&sheet_omp,
 	&sheet_life,

@@ -273,3 +273,18 @@ bool fits_gpu_idle(const struct mxbpf_rec *r)
 {
 	return ((const struct mxbpf_gpu_idle *)r)->cause < MXBPF_IDLE_CAUSES;
 }
+
+bool fits_gpu_path(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_gpu_path *a = (const void *)r;
+
+	return a->part && a->part < MXBPF_PATH_PARTS && a->end_ns >= r->ts_ns;
+}
+
+bool fits_gpu_sequence(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_gpu_sequence *a = (const void *)r;
+
+	return a->count && a->n >= MXBPF_SEQUENCE_MIN && a->n <= MXBPF_SEQUENCE_MAX &&
+	       r->size >= sizeof(*a) + a->n * sizeof(uint64_t);
+}

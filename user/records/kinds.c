@@ -29,6 +29,11 @@ static unsigned count_sched(const struct mxbpf_rec *r)
 	return ((const struct mxbpf_sched *)r)->nslices;
 }
 
+static unsigned count_sequence(const struct mxbpf_rec *r)
+{
+	return ((const struct mxbpf_gpu_sequence *)r)->n;
+}
+
 static const struct kind kinds[] = {
 	[MXBPF_SPAN] = {.name = "span",
 			.bytes = MXBPF_SPAN_BYTES_MIN,
@@ -277,6 +282,22 @@ static const struct kind kinds[] = {
 				 BYTES(agg_gpu_graph),
 				 .ids = {NAME(agg_gpu_graph, name_id)},
 				 .fits = fits_agg_gpu_graph},
+	[MXBPF_GPU_PATH] = {.name = "part of a critical path",
+			    BYTES(gpu_path),
+			    .ids = {NAME(gpu_path, name_id)},
+			    .times = {AT(gpu_path, end_ns)},
+			    .of_process = true,
+			    .fits = fits_gpu_path},
+	[MXBPF_GPU_SEQUENCE] = {.name = "sequence of activities",
+				BYTES(gpu_sequence),
+				.fixed = sizeof(struct mxbpf_gpu_sequence),
+				.ids = {NAME(gpu_sequence, name_id)},
+				.tail = {.bytes = sizeof(uint64_t),
+					 .count = count_sequence,
+					 .ids = true,
+					 .id = {0, MXBPF_NAME_SPAN, 0}},
+				.of_process = true,
+				.fits = fits_gpu_sequence},
 	[MXBPF_AGG_RAISED] = {.name = "row of calls that an exception left",
 			      BYTES(agg_raised),
 			      .ids = {NAME(agg_raised, name_id), {AT(agg_raised, stack_id), MXBPF_NAME_STACK, 0}},

@@ -60,6 +60,8 @@ bool fits_agg_gpu_graph(const struct mxbpf_rec *r);
 bool fits_agg_gpu_idle(const struct mxbpf_rec *r);
 bool fits_agg_gpu_launch(const struct mxbpf_rec *r);
 bool fits_gpu_idle(const struct mxbpf_rec *r);
+bool fits_gpu_path(const struct mxbpf_rec *r);
+bool fits_gpu_sequence(const struct mxbpf_rec *r);
 
 /* Returns true if BPF sends a sample like this in `size` bytes. */
 bool sent_sample(const struct mxbpf_rec *r, size_t size);

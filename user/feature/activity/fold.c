@@ -7,6 +7,7 @@
 #include "feature/activity/state.h"
 #include "feature/idle/idle.h"
 #include "feature/launches/launches.h"
+#include "feature/path/path.h"
 #include "feature/steps/steps.h"
 
 struct state {
@@ -140,7 +141,7 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!row)
 		return -ENOMEM;
 	add_sat(&row->hist[mxbpf_bucket(a.dur_ns)], 1);
-	if (idle_activity(m, &a))
+	if (idle_activity(m, &a) || path_activity(m, &a))
 		return -ENOMEM;
 	if (a.cls == MXBPF_ACTIVITY_SYNC)
 		return 0;
@@ -154,7 +155,9 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_launch l = kind_launch(rec);
 	struct state *all = state_of(m);
 
-	return all && !idle_launch(m, &l) && !launches_launch(m, &l) ? join_launch(m, &all->join, &l) : -ENOMEM;
+	return all && !idle_launch(m, &l) && !launches_launch(m, &l) && !path_launch(m, &l)
+		       ? join_launch(m, &all->join, &l)
+		       : -ENOMEM;
 }
 
 static int node_fold(struct mdl *m, const struct mxbpf_rec *rec)

@@ -209,11 +209,7 @@ static bool starts_with(const char *text, size_t len, const char *with)
 	return len >= strlen(with) && !memcmp(text, with, strlen(with));
 }
 
-/*
- * People read the name of a kernel without its result, its parameters and what all names of a library begin with. What
- * is left is the function and its template arguments.
- */
-static struct view_text shorten(struct view_text name, char *to, size_t size)
+struct view_text gpu_short_kernel(struct view_text name, char *to, size_t size)
 {
 	static const char *const words[] = {"(anonymous namespace)::", "at::native::"};
 	const char *p = name.data, *end = p + name.len;
@@ -261,7 +257,7 @@ static int make_class(const struct view *s, struct activities *t, unsigned cls)
 		r[i].share = t->total_ns ? (double)r[i].a.total_ns / (double)t->total_ns : 0;
 	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
 	for (i = 0; cls == MXBPF_ACTIVITY_KERNEL && t->list.people && i < t->list.all; i++)
-		r[i].name = shorten(r[i].name, r[i].short_name, sizeof(r[i].short_name));
+		r[i].name = gpu_short_kernel(r[i].name, r[i].short_name, sizeof(r[i].short_name));
 	/* Sorting has moved the texts. */
 	for (i = 0; i < t->list.all && t->processes; i++)
 		r[i].owner = view_word(gpu_owner(s, r[i].a.h.tgid, r[i].owner_text));

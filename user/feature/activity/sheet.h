@@ -24,6 +24,11 @@ void gpu_show_empty(const struct view *s, struct view_list *list);
 void gpu_percent_cell(const void *value, char cell[VIEW_CELL_BYTES]);
 /* Writes the table, or names it among what a short output leaves out. */
 int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what);
+/*
+ * People read the name of a kernel without its result, its parameters and what all names of a library begin with. What
+ * is left is the function and its template arguments. Returns a text in `to`, or `name`.
+ */
+struct view_text gpu_short_kernel(struct view_text name, char *to, size_t size);
 /* Returns "" for 1 and "s" for other numbers. */
 const char *gpu_plural(uint64_t n);
 /* Writes a title and the number of rows. */

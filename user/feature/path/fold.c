@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Keeps the latest calls, launches and activities, and chooses the iteration to look at. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/path/state.h"
+#include "feature/steps/steps.h"
+
+#define WORK_MAX     (1u << 16) /* 4 MiB */
+#define WAITS_MAX    (1u << 14)
+#define LAUNCHES_MAX (1u << 16) /* 3 MiB */
+#define SPANS_MAX    (1u << 17) /* 7 MiB */
+#define LATEST	     64u	/* iterations, of which the median is looked at */
+#define PROCESSES    64u	/* with a path; others have none */
+#define ROWS_MAX     (1u << 14) /* of recordings */
+
+static struct path_state *state_of(struct mdl *m)
+{
+	return mdl_state(m, &feature_path);
+}
+
+/* ---- what is kept */
+
+/* Adds an item. If there are `max`, the half that came first is forgotten; all_ns: it says until when all is there. */
+static int put(struct buf *b, const void *item, size_t bytes, size_t max)
+{
+	const size_t n = b->len / bytes, left = n / 2;
+
+	if (n >= max) {
+		memmove(b->data, b->data + (n - left) * bytes, left * bytes);
+		b->len = left * bytes;
+	}
+	return buf_put(b, item, bytes);
+}
+
+static void lose(struct path_state *t, uint64_t ns)
+{
+	t->lost_ns = ns > t->lost_ns ? ns : t->lost_ns;
+}
+
+/* Notes what the next put() will forget. */
+static void lose_work(struct path_state *t)
+{
+	const size_t n = buf_count(&t->work, struct path_work);
+	size_t i;
+
+	for (i = 0; n >= WORK_MAX && i < n - n / 2; i++)
+		lose(t, buf_at(&t->work, struct path_work, i)->end_ns);
+}
+
+static void lose_launches(struct path_state *t)
+{
+	const size_t n = buf_count(&t->launches, struct path_launch);
+	size_t i;
+
+	for (i = 0; n >= LAUNCHES_MAX && i < n - n / 2; i++)
+		lose(t, buf_at(&t->launches, struct path_launch, i)->end_ns);
+}
+
+static void lose_spans(struct path_state *t)
+{
+	const size_t n = buf_count(&t->spans, struct idle_span);
+	size_t i;
+
+	for (i = 0; n >= SPANS_MAX && i < n - n / 2; i++)
+		lose(t, buf_at(&t->spans, struct idle_span, i)->end_ns);
+}
+
+int path_activity(struct mdl *m, const struct mxbpf_activity *a)
+{
+	const struct path_work work = {.start_ns = a->h.ts_ns,
+				       .end_ns = a->h.ts_ns + a->dur_ns,
+				       .edge_id = a->edge_id,
+				       .name_id = a->name_id,
+				       .track = a->track,
+				       .tgid = a->h.tgid,
+				       .domain = a->domain,
+				       .cls = a->cls};
+	struct path_state *t = state_of(m);
+
+	if (!t)
+		return -ENOMEM;
+	t->on = true;
+	if (a->cls == MXBPF_ACTIVITY_SYNC)
+		return a->sync_type == MXBPF_SYNC_STREAM_WAITS ? put(&t->waits, &work, sizeof(work), WAITS_MAX) : 0;
+	lose_work(t);
+	return put(&t->work, &work, sizeof(work), WORK_MAX);
+}
+
+int path_launch(struct mdl *m, const struct mxbpf_launch *l)
+{
+	struct path_launch launch = {.start_ns = l->h.ts_ns,
+				     .end_ns = l->h.ts_ns,
+				     .edge_id = l->edge_id,
+				     .call_id = l->call_id,
+				     .tgid = l->h.tgid,
+				     .tid = l->tid,
+				     .domain = l->domain};
+	struct path_state *t = state_of(m);
+
+	if (!t)
+		return -ENOMEM;
+	t->on = true;
+	add_sat(&launch.end_ns, l->dur_ns);
+	lose_launches(t);
+	return put(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
+}
+
+static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+{
+	const struct idle_span one = {.start_ns = s->h.ts_ns,
+				      .end_ns = s->h.ts_ns + s->dur_ns,
+				      .name_id = s->name_id,
+				      .tgid = s->h.tgid,
+				      .tid = s->tid,
+				      .cls = s->cls,
+				      .user = s->flags & MXBPF_SPAN_USER,
+				      .async = s->flags & MXBPF_SPAN_ASYNC};
+	struct path_state *t = state_of(m);
+
+	if (!t)
+		return -ENOMEM;
+	if (t->on)
+		lose_spans(t);
+	return put(&t->spans, &one, sizeof(one), t->on ? SPANS_MAX : SPANS_MAX / 32);
+}
+
+/* ---- the iteration that is looked at */
+
+static int by_length(const void *va, const void *vb)
+{
+	const struct mxbpf_iteration *const *a = va, *const *b = vb;
+
+	PATH_ORDER((*a)->dur_ns, (*b)->dur_ns);
+	PATH_ORDER((*a)->h.ts_ns, (*b)->h.ts_ns);
+	return 0;
+}
+
+static bool launched_in(const struct path_state *t, const struct mxbpf_iteration *it)
+{
+	const struct path_launch *l;
+	size_t i;
+
+	for (i = 0; i < buf_count(&t->launches, *l); i++) {
+		l = buf_at(&t->launches, struct path_launch, i);
+		if (l->tgid == it->h.tgid && l->start_ns >= it->h.ts_ns && l->start_ns - it->h.ts_ns < it->dur_ns)
+			return true;
+	}
+	return false;
+}
+
+/* Returns the median of the latest iterations of a process of which all is kept, or NULL. There are n until `it`. */
+static const struct mxbpf_iteration *choose(const struct path_state *t, const struct mxbpf_iteration *it, size_t n)
+{
+	const struct mxbpf_iteration *latest[LATEST];
+	size_t i, k = 0;
+
+	for (i = 0; i < n && k < LATEST && it[n - 1 - i].h.ts_ns >= t->lost_ns; i++)
+		if (launched_in(t, &it[n - 1 - i]))
+			latest[k++] = &it[n - 1 - i];
+	if (!k)
+		return NULL;
+	qsort(latest, k, sizeof(latest[0]), by_length);
+	return latest[k / 2];
+}
+
+static int by_process(const void *va, const void *vb)
+{
+	const struct mxbpf_iteration *a = va, *b = vb;
+
+	PATH_ORDER(a->h.tgid, b->h.tgid);
+	PATH_ORDER(a->h.ts_ns, b->h.ts_ns);
+	return 0;
+}
+
+static int find_parts(const struct mdl *m, const struct path_state *t, struct buf *out)
+{
+	const struct mxbpf_iteration *all, *one;
+	struct buf list = {0};
+	size_t n, i, k, paths = 0;
+	int err = steps_list(m, true, &list);
+
+	all = (const struct mxbpf_iteration *)list.data;
+	n = buf_count(&list, *all);
+	if (n)
+		qsort(list.data, n, sizeof(*all), by_process);
+	for (i = 0; !err && i < n && paths < PROCESSES; i = k) {
+		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
+			;
+		one = choose(t, &all[i], k - i);
+		err = one ? path_walk(m, t, one, out) : 0;
+		paths += one != NULL;
+	}
+	buf_fini(&list);
+	return err;
+}
+
+int path_parts(const struct mdl *m, struct buf *out)
+{
+	const struct path_state *t = mdl_state_of(m, &feature_path);
+	int err = t ? buf_put(out, t->parts.data, t->parts.len) : 0;
+
+	return !err && t && t->work.len ? find_parts(m, t, out) : err;
+}
+
+int path_sequences(const struct mdl *m, struct buf *out)
+{
+	const struct path_state *t = mdl_state_of(m, &feature_path);
+	int err = t && t->work.len ? path_find_sequences(t, out) : 0;
+
+	return !err && t ? buf_put(out, t->sequences.data, t->sequences.len) : err;
+}
+
+/* ---- recordings */
+
+static int fold_part(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct mxbpf_gpu_path one = *(const struct mxbpf_gpu_path *)rec;
+	struct path_state *t = state_of(m);
+
+	one.h.size = sizeof(one); /* a newer version has a longer record */
+	if (!t || (one.name_id && mdl_expect_name(m, one.name_id)))
+		return -ENOMEM;
+	return buf_count(&t->parts, one) < ROWS_MAX ? buf_put(&t->parts, &one, sizeof(one)) : 0;
+}
+
+static int fold_sequence(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct path_sequence one = {.a = *(const struct mxbpf_gpu_sequence *)rec};
+	struct path_state *t = state_of(m);
+	size_t i;
+
+	memcpy(one.names, (const char *)rec + sizeof(one.a), one.a.n * sizeof(one.names[0]));
+	if (!t || mdl_expect_name(m, one.a.name_id))
+		return -ENOMEM;
+	for (i = 0; i < one.a.n; i++)
+		if (mdl_expect_name(m, one.names[i]))
+			return -ENOMEM;
+	return buf_count(&t->sequences, one) < ROWS_MAX ? buf_put(&t->sequences, &one, sizeof(one)) : 0;
+}
+
+static int emit(const struct mdl *m, struct buf *out)
+{
+	struct path_sequence *one;
+	struct buf all = {0};
+	int err = path_parts(m, out);
+	size_t i;
+
+	err = err ? err : path_sequences(m, &all);
+	for (i = 0; !err && i < buf_count(&all, *one); i++) {
+		one = buf_at(&all, struct path_sequence, i);
+		one->a.h.kind = MXBPF_GPU_SEQUENCE;
+		one->a.h.size = (uint16_t)(sizeof(one->a) + one->a.n * sizeof(one->names[0]));
+		err = buf_put(out, one, one->a.h.size);
+	}
+	buf_fini(&all);
+	return err;
+}
+
+/* ---- the state */
+
+static int copy_state(struct path_state *to, const struct path_state *from)
+{
+	to->on |= from->on;
+	lose(to, from->lost_ns);
+	if (buf_put(&to->work, from->work.data, from->work.len) ||
+	    buf_put(&to->waits, from->waits.data, from->waits.len) ||
+	    buf_put(&to->launches, from->launches.data, from->launches.len))
+		return -ENOMEM;
+	return buf_put(&to->spans, from->spans.data, from->spans.len);
+}
+
+static int copy(struct mdl *to, const struct mdl *from)
+{
+	const struct path_state *f = mdl_state_of(from, &feature_path);
+	struct path_state *t = state_of(to);
+
+	if (!t || copy_state(t, f) || buf_put(&t->parts, f->parts.data, f->parts.len))
+		return -ENOMEM;
+	return buf_put(&t->sequences, f->sequences.data, f->sequences.len);
+}
+
+static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+{
+	struct path_state *t = state_of(to);
+
+	return t ? copy_state(t, mdl_state_of(from, &feature_path)) : -ENOMEM;
+}
+
+static void fini(struct mdl *m)
+{
+	struct path_state *t = state_of(m);
+
+	buf_fini(&t->work);
+	buf_fini(&t->waits);
+	buf_fini(&t->launches);
+	buf_fini(&t->spans);
+	buf_fini(&t->parts);
+	buf_fini(&t->sequences);
+}
+
+const struct mdl_feature feature_path = {
+	.state_bytes = sizeof(struct path_state),
+	.by_process = true, /* each process has a path of its own */
+	.kinds = {{MXBPF_GPU_PATH, fold_part}, {MXBPF_GPU_SEQUENCE, fold_sequence}},
+	.span = span,
+	.emit = emit,
+	.copy = copy,
+	.move = move,
+	.fini = fini,
+};

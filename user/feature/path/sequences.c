@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Finds which activities operators launch one after another. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "feature/path/state.h"
+
+#define ROWS_MAX 4096 /* beyond that, new sequences are left out */
+
+/* An activity, by the moment of its launch. */
+struct launched {
+	uint64_t ns, start_ns, dur_ns, name_id;
+	uint32_t tgid, tid;
+};
+
+struct search {
+	struct buf all;	  /* struct launched, by thread and time */
+	struct hash seen; /* (first, number of activities) -> 1: of an operator inside, which has them */
+	struct hash index;
+	struct buf *rows;
+};
+
+static int by_thread(const void *va, const void *vb)
+{
+	const struct launched *a = va, *b = vb;
+
+	PATH_ORDER(a->tgid, b->tgid);
+	PATH_ORDER(a->tid, b->tid);
+	PATH_ORDER(a->ns, b->ns);
+	PATH_ORDER(a->start_ns, b->start_ns);
+	return 0;
+}
+
+/* The inner spans first. */
+static int by_start(const void *va, const void *vb)
+{
+	const struct idle_span *a = va, *b = vb;
+
+	PATH_ORDER(b->start_ns, a->start_ns);
+	PATH_ORDER(a->end_ns, b->end_ns);
+	return 0;
+}
+
+static int collect(struct search *s, const struct path_state *t)
+{
+	struct buf launches = {0};
+	const struct path_launch *l;
+	const struct path_work *w;
+	struct launched one;
+	size_t i;
+	int err = buf_put(&launches, t->launches.data, t->launches.len);
+
+	path_sort_launches(&launches);
+	for (i = 0; !err && i < buf_count(&t->work, *w); i++) {
+		w = buf_at(&t->work, struct path_work, i);
+		l = path_launch_of(&launches, w);
+		if (!l)
+			continue;
+		one = (struct launched){l->start_ns, w->start_ns, w->end_ns - w->start_ns, w->name_id, l->tgid, l->tid};
+		err = buf_put(&s->all, &one, sizeof(one));
+	}
+	if (s->all.len)
+		qsort(s->all.data, buf_count(&s->all, one), sizeof(one), by_thread);
+	buf_fini(&launches);
+	return err;
+}
+
+static size_t first(const struct search *s, const struct launched *like)
+{
+	size_t low = 0, high = buf_count(&s->all, *like), mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (by_thread(buf_at(&s->all, struct launched, mid), like) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static uint64_t key_of(const struct launched *a, size_t n)
+{
+	uint64_t key = 0xcbf29ce484222325ull;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		key = (key ^ a[i].name_id) * 0x100000001b3ull;
+	return key;
+}
+
+static int count(struct search *s, const struct idle_span *span, const struct launched *a, size_t n)
+{
+	const uint64_t name = span->name_id ^ (uint64_t)span->tgid * 0x9e3779b97f4a7c15ull;
+	struct path_sequence *r;
+	bool added;
+	size_t i;
+
+	if (buf_count(s->rows, *r) >= ROWS_MAX && !hash_get(&s->index, key_of(a, n), name))
+		return 0;
+	r = mdl_item_put(&s->index, s->rows, key_of(a, n), name, sizeof(*r), &added);
+	if (!r)
+		return -ENOMEM;
+	if (added) {
+		r->a.h.tgid = span->tgid;
+		r->a.name_id = span->name_id;
+		r->a.n = (uint32_t)n;
+		for (i = 0; i < n; i++)
+			r->names[i] = a[i].name_id;
+	}
+	add_sat(&r->a.count, 1);
+	add_sat(&r->a.cpu_ns, span->end_ns - span->start_ns);
+	for (i = 0; i < n; i++)
+		add_sat(&r->a.gpu_ns, a[i].dur_ns);
+	return 0;
+}
+
+static bool is_operator(const struct idle_span *s)
+{
+	return !s->user && !s->async && (s->cls == MXBPF_CLASS_OPERATOR || s->cls == MXBPF_CLASS_KERNEL);
+}
+
+/* An operator around another one that launches the same activities does not count. */
+static int look(struct search *s, const struct idle_span *span)
+{
+	const struct launched from = {.ns = span->start_ns, .tgid = span->tgid, .tid = span->tid};
+	const struct launched to = {.ns = span->end_ns, .tgid = span->tgid, .tid = span->tid};
+	const size_t at = first(s, &from), n = first(s, &to) - at;
+	uint64_t *seen;
+
+	if (n < MXBPF_SEQUENCE_MIN || n > MXBPF_SEQUENCE_MAX)
+		return 0;
+	seen = hash_put(&s->seen, at, n);
+	if (!seen)
+		return -ENOMEM;
+	if (*seen)
+		return 0;
+	*seen = 1;
+	return count(s, span, buf_at(&s->all, struct launched, at), n);
+}
+
+int path_find_sequences(const struct path_state *t, struct buf *out)
+{
+	struct search s = {.rows = out};
+	struct buf spans = {0};
+	const struct idle_span *span;
+	size_t i;
+	int err = collect(&s, t) || buf_put(&spans, t->spans.data, t->spans.len) ? -ENOMEM : 0;
+
+	if (spans.len)
+		qsort(spans.data, buf_count(&spans, *span), sizeof(*span), by_start);
+	for (i = 0; !err && i < buf_count(&spans, *span); i++) {
+		span = buf_at(&spans, struct idle_span, i);
+		if (is_operator(span) && span->start_ns >= t->lost_ns)
+			err = look(&s, span);
+	}
+	buf_fini(&spans);
+	buf_fini(&s.all);
+	hash_fini(&s.seen);
+	hash_fini(&s.index);
+	return err;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the feature: the latest calls, launches and activities. */
+#ifndef FEATURE_PATH_STATE_H
+#define FEATURE_PATH_STATE_H
+
+#include "feature/idle/state.h"
+#include "feature/path/path.h"
+#include "mxbpf_step.h"
+
+struct path_work {
+	uint64_t start_ns, end_ns;
+	uint64_t edge_id, name_id;
+	struct mxbpf_track track;
+	uint32_t tgid;
+	uint16_t domain;
+	uint8_t cls;
+};
+
+struct path_launch {
+	uint64_t start_ns, end_ns; /* of the call */
+	uint64_t edge_id, call_id;
+	uint32_t tgid, tid;
+	uint16_t domain;
+};
+
+struct path_state {
+	bool on;	      /* a sign of a GPU was seen */
+	struct buf work;      /* struct path_work; kept_*() of fold.c say how many */
+	struct buf waits;     /* struct path_work: streams were told to wait for an event, as SYNC activities */
+	struct buf launches;  /* struct path_launch */
+	struct buf spans;     /* struct idle_span */
+	struct buf parts;     /* struct mxbpf_gpu_path: of recordings */
+	struct buf sequences; /* struct path_sequence: of recordings */
+	uint64_t lost_ns;     /* latest end of a span or activity, or start of a launch, that was forgotten */
+};
+
+#define PATH_ORDER(a, b)                                                                                               \
+	do {                                                                                                           \
+		if ((a) != (b))                                                                                        \
+			return (a) < (b) ? -1 : 1;                                                                     \
+	} while (0)
+
+/* find.c: sorts launches for path_launch_of(). */
+void path_sort_launches(struct buf *launches);
+/* Returns the last launch with the work's id that is not later than the work, else the first one, else NULL. */
+const struct path_launch *path_launch_of(const struct buf *launches, const struct path_work *w);
+
+/* walk.c: appends the parts of the path of an iteration. Returns 0 or -ENOMEM. */
+int path_walk(const struct mdl *m, const struct path_state *t, const struct mxbpf_iteration *it, struct buf *parts);
+/* sequences.c: appends the sequences of what is kept. Returns 0 or -ENOMEM. */
+int path_find_sequences(const struct path_state *t, struct buf *out);
+
+#endif
