@@ -180,10 +180,12 @@ static const struct idle_piece *piece_now(struct walk *w)
 	return NULL;
 }
 
-/* No thread is in a call: the program has been in its own code since the last one was. */
+/* No thread is in a call: since the last one was, the program has been in its own code or has waited for an exchange.
+ */
 static int step_outside(struct walk *w)
 {
 	const struct idle_piece *p;
+	struct idle_span exchange;
 	uint64_t since_ns = w->from_ns;
 	unsigned i;
 
@@ -194,7 +196,11 @@ static int step_outside(struct walk *w)
 		since_ns = p->end_ns;
 		w->tid = w->tids[i];
 	}
-	return give(w, MXBPF_PATH_PROGRAM, 0, since_ns);
+	if (!idle_exchange_in(&w->threads, w->tgid, since_ns, w->now_ns, &exchange))
+		return give(w, MXBPF_PATH_PROGRAM, 0, since_ns);
+	if (give(w, MXBPF_PATH_PROGRAM, 0, exchange.end_ns))
+		return -ENOMEM;
+	return give(w, MXBPF_PATH_OTHERS, exchange.name_id, exchange.start_ns);
 }
 
 static enum mxbpf_path_part part_of(const struct idle_piece *p)
