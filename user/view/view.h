@@ -142,7 +142,7 @@ struct view {
 	bool parts_said; /* the first line for people has the parts of an iteration */
 	bool hinted;	 /* people have read how many rows of this table are left out */
 	unsigned rows;	 /* of each table of a short output; 0: not short */
-	char more[160];	 /* what a short output leaves out, joined by commas; "": nothing */
+	char more[320];	 /* what a short output leaves out, joined by commas; "": nothing */
 };
 
 /* All callbacks are optional. They return 0 or -errno with err set, and are called in this order. */

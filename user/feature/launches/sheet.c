@@ -249,7 +249,7 @@ static void above_queues(struct view *s, const void *table, const char *prefix)
 
 static int print_queues(struct view *s, const void *table)
 {
-	return gpu_print_more(s, &sheet_gpu_queues, table, "queues of streams");
+	return gpu_print_more(s, &sheet_gpu_queues, table, "queues");
 }
 
 static const struct view_column queue_columns[] = {

@@ -280,7 +280,7 @@ static void above_sequences(struct view *s, const void *table, const char *prefi
 
 static int print_sequences(struct view *s, const void *table)
 {
-	return gpu_print_more(s, &sheet_gpu_sequences, table, "sequences of kernels");
+	return gpu_print_more(s, &sheet_gpu_sequences, table, "sequences");
 }
 
 #define ROW struct sequence
