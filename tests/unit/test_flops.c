@@ -57,6 +57,30 @@ static void test_forward(void)
 	check("dot", "[[3000000000,3000000000],[3000000000,3000000000]]", "[[3000000000,3000000000]]", 0);
 }
 
+/* PyTorch's calls have no outputs: their text has three lines. */
+static void check_inputs(const char *name, const char *in, uint64_t flops)
+{
+	char text[256];
+	const int n = snprintf(text, sizeof(text), "%s\n[]\n[]", in);
+	uint64_t got = 0;
+
+	CHECK(flops_estimate(name, strlen(name), text, (size_t)n, &got) == (flops ? FLOPS_KNOWN : FLOPS_UNKNOWN) &&
+	      got == flops);
+}
+
+static void test_torch(void)
+{
+	check_inputs("aten::mm", "[[3,5],[5,4]]", 2ull * 3 * 5 * 4);
+	check_inputs("aten::addmm", "[[4],[3,5],[5,4],[],[]]", 2ull * 3 * 5 * 4);
+	check_inputs("aten::bmm", "[[6,3,5],[6,5,4]]", 2ull * 6 * 3 * 5 * 4);
+	check_inputs("aten::baddbmm", "[[6,3,4],[6,3,5],[6,5,4]]", 2ull * 6 * 3 * 5 * 4);
+	check_inputs("aten::linear", "[[2,3,5],[4,5],[4]]", 2ull * 6 * 5 * 4);
+	check_inputs("aten::mm", "[[3,5],[4,5]]", 0);
+	check_inputs("aten::bmm", "[[6,3,5],[5,5,4]]", 0);
+	check_inputs("aten::mm", "[[3,5]]", 0);
+	check_inputs("Convolution", "[[2,3,8,8],[4,3,3,3],[4]]", 0); /* it needs its output */
+}
+
 static void test_backward(void)
 {
 	const uint64_t conv = 2ull * 2 * 4 * 8 * 8 * 3 * 9;
@@ -258,6 +282,8 @@ int main(void)
 	TEST("the estimate of a forward operator follows its definition for any layout, groups, strides and "
 	     "transposition")
 	test_forward();
+	TEST("matrix products of PyTorch have an estimate from their inputs alone")
+	test_torch();
 	TEST("the estimate of a backward operator counts each requested gradient")
 	test_backward();
 	TEST("there is no estimate if shapes are missing, do not fit, or belong to sparse storage")

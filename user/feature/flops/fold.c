@@ -4,27 +4,12 @@
  * outputs. A multiplication and an addition count as two operations. A bias is not counted. There is no estimate if the
  * shapes are not enough, or do not fit together.
  */
+#include "feature/flops/arrays.h"
 #include "feature/flops/flops.h"
 #include "model/feature.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define ARRAYS_MAX 4 /* inputs, and outputs, that are read; no formula needs more */
-#define DIMS_MAX   8
-
-struct array {
-	bool known;    /* the shape is complete, and all elements are stored */
-	bool unwanted; /* an output that the call did not compute */
-	unsigned ndim;
-	uint64_t dims[DIMS_MAX];
-	uint64_t size;
-};
-
-struct arrays {
-	size_t n; /* of all arrays, which can be more than ARRAYS_MAX */
-	struct array a[ARRAYS_MAX];
-};
 
 /* Returns the product, or 0 if it does not fit into 64 bits. */
 static uint64_t times(uint64_t a, uint64_t b)
@@ -34,83 +19,13 @@ static uint64_t times(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &product) ? 0 : product;
 }
 
-/* Reads a list of dimensions that starts at p. Returns the position of its end, or NULL. */
-static const char *read_dims(const char *p, const char *end, struct array *a)
-{
-	char *next;
-
-	*a = (struct array){.known = true, .size = 1};
-	for (p++; p < end && *p != ']'; p = next + (*next == ',')) {
-		uint64_t dim = strtoull(p, &next, 10);
-
-		if (next == p || *p == '-' || a->ndim == DIMS_MAX) {
-			a->known = false;
-			return memchr(p, ']', (size_t)(end - p));
-		}
-		a->dims[a->ndim++] = dim;
-		a->size = times(a->size, dim);
-	}
-	a->known &= a->size != 0;
-	return p;
-}
-
-static const char unwanted[] = "\"unwanted\"";
-
-/* Reads a word that stands instead of a shape. Returns the position of its last character, or NULL. */
-static const char *read_word(const char *p, const char *end, struct array *a)
-{
-	a->unwanted = (size_t)(end - p) >= strlen(unwanted) && !memcmp(p, unwanted, strlen(unwanted));
-	return memchr(p + 1, '"', (size_t)(end - p - 1));
-}
-
-/* Reads a line of shapes. Returns false if it is malformed. strtoull() stops at the NUL or newline behind the text. */
-static bool read_shapes(const char *text, size_t len, struct arrays *to)
-{
-	const char *end = text + len, *p = text + 1;
-	struct array a;
-
-	to->n = 0;
-	if (!len || *text != '[')
-		return false;
-	for (; p && p < end && *p != ']'; p += *p == ',') {
-		a = (struct array){0};
-		if (*p == '[')
-			p = read_dims(p, end, &a);
-		else if (*p == '"')
-			p = read_word(p, end, &a);
-		else
-			return false;
-		if (!p || p++ >= end)
-			return false;
-		if (to->n < ARRAYS_MAX)
-			to->a[to->n] = a;
-		to->n++;
-	}
-	return p && p < end;
-}
-
-/*
- * Marks sparse arrays as unknown: their shapes do not say how many elements are stored. The type of such an array has a
- * second word.
- */
-static void read_types(const char *text, size_t len, struct arrays *to)
-{
-	const char *end = text + len, *p = text + 1, *quote;
-	size_t i;
-
-	for (i = 0; i < to->n && i < ARRAYS_MAX && p < end && *p == '"'; i++, p = quote + 2) {
-		quote = memchr(p + 1, '"', (size_t)(end - p - 1));
-		if (!quote)
-			return;
-		to->a[i].known &= !memchr(p, ' ', (size_t)(quote - p));
-	}
-}
-
 /* Returns the number of multiplications of a forward operator, or 0 if the shapes do not fit. */
-typedef uint64_t (*products_fn)(const struct array *data, const struct array *weight, const struct array *out);
+typedef uint64_t (*products_fn)(const struct flops_array *data, const struct flops_array *weight,
+				const struct flops_array *out);
 
 /* Each output element is a sum over one filter. This holds for any layout, groups and strides. */
-static uint64_t convolution(const struct array *data, const struct array *weight, const struct array *out)
+static uint64_t convolution(const struct flops_array *data, const struct flops_array *weight,
+			    const struct flops_array *out)
 {
 	unsigned n = weight->ndim;
 
@@ -121,12 +36,13 @@ static uint64_t convolution(const struct array *data, const struct array *weight
 }
 
 /* The reverse of a convolution: each input element is multiplied with one filter. */
-static uint64_t deconvolution(const struct array *data, const struct array *weight, const struct array *out)
+static uint64_t deconvolution(const struct flops_array *data, const struct flops_array *weight,
+			      const struct flops_array *out)
 {
 	return convolution(out, weight, data);
 }
 
-static uint64_t dense(const struct array *data, const struct array *weight, const struct array *out)
+static uint64_t dense(const struct flops_array *data, const struct flops_array *weight, const struct flops_array *out)
 {
 	if (weight->ndim != 2 || data->size % weight->dims[1] || out->size % weight->dims[0] ||
 	    data->size / weight->dims[1] != out->size / weight->dims[0])
@@ -150,18 +66,34 @@ static uint64_t shared(uint64_t a, uint64_t b, uint64_t out)
 	return root * root == square ? root : 0;
 }
 
-static uint64_t dot(const struct array *a, const struct array *b, const struct array *out)
+static uint64_t dot(const struct flops_array *a, const struct flops_array *b, const struct flops_array *out)
 {
 	return times(out->size, a->ndim && b->ndim ? shared(a->size, b->size, out->size) : 0);
 }
 
-static uint64_t batch_dot(const struct array *a, const struct array *b, const struct array *out)
+static uint64_t batch_dot(const struct flops_array *a, const struct flops_array *b, const struct flops_array *out)
 {
 	uint64_t batch = out->ndim == 3 ? out->dims[0] : 0;
 
 	if (!batch || a->ndim != 3 || b->ndim != 3 || a->dims[0] != batch || b->dims[0] != batch)
 		return 0;
 	return times(out->size, shared(a->size / batch, b->size / batch, out->size / batch));
+}
+
+/* PyTorch's products of matrices, whose outputs are not known. Strides say what is transposed, shapes do not. */
+static uint64_t matrix(const struct flops_array *a, const struct flops_array *b, const struct flops_array *out)
+{
+	const bool batched = a->ndim == 3;
+
+	if (a->ndim != b->ndim || a->ndim < 2 || a->ndim > 3 || (batched && a->dims[0] != b->dims[0]) ||
+	    a->dims[batched + 1] != b->dims[batched])
+		return 0;
+	return times(a->size, b->dims[batched + 1]);
+}
+
+static uint64_t linear(const struct flops_array *a, const struct flops_array *b, const struct flops_array *out)
+{
+	return a->ndim && b->ndim == 2 && a->dims[a->ndim - 1] == b->dims[1] ? times(a->size, b->dims[0]) : 0;
 }
 
 /*
@@ -172,17 +104,24 @@ static const struct product {
 	const char *name;
 	products_fn forward;
 	bool backward;
+	bool inputs;	/* the output is not needed, and not known */
+	unsigned first; /* input that is the first factor */
 } products[] = {
-	{"Convolution", convolution, false},
-	{"Deconvolution", deconvolution, false},
-	{"FullyConnected", dense, false},
-	{"dot", dot, false},
-	{"batch_dot", batch_dot, false},
-	{"_backward_Convolution", convolution, true},
-	{"_backward_Deconvolution", deconvolution, true},
-	{"_backward_FullyConnected", dense, true},
-	{"_backward_dot", dot, true},
-	{"_backward_batch_dot", batch_dot, true},
+	{"Convolution", convolution, .first = 0},
+	{"Deconvolution", deconvolution, .first = 0},
+	{"FullyConnected", dense, .first = 0},
+	{"dot", dot, .first = 0},
+	{"batch_dot", batch_dot, .first = 0},
+	{"_backward_Convolution", convolution, .backward = true, .first = 1},
+	{"_backward_Deconvolution", deconvolution, .backward = true, .first = 1},
+	{"_backward_FullyConnected", dense, .backward = true, .first = 1},
+	{"_backward_dot", dot, .backward = true, .first = 1},
+	{"_backward_batch_dot", batch_dot, .backward = true, .first = 1},
+	{"aten::mm", matrix, .inputs = true},
+	{"aten::bmm", matrix, .inputs = true},
+	{"aten::addmm", matrix, .inputs = true, .first = 1},
+	{"aten::baddbmm", matrix, .inputs = true, .first = 1},
+	{"aten::linear", linear, .inputs = true},
 };
 
 static const struct product *find(const char *name, size_t len)
@@ -195,40 +134,20 @@ static const struct product *find(const char *name, size_t len)
 	return NULL;
 }
 
-/* Reads the text of an args_id. Its lines are: inputs, their types, their strides, outputs, their types. */
-static bool read_args(const char *text, size_t len, struct arrays *in, struct arrays *out)
-{
-	const char *line[5], *end = text + len;
-	size_t n[5], i;
-
-	for (i = 0; i < 5; i++) {
-		const char *eol = memchr(text, '\n', (size_t)(end - text));
-
-		line[i] = text;
-		n[i] = (size_t)((eol ? eol : end) - text);
-		text = eol ? eol + 1 : end;
-	}
-	if (!read_shapes(line[0], n[0], in) || !read_shapes(line[3], n[3], out))
-		return false;
-	read_types(line[1], n[1], in);
-	read_types(line[4], n[4], out);
-	return true;
-}
-
 enum flops_estimate flops_estimate(const char *name, size_t name_len, const char *args, size_t len, uint64_t *flops)
 {
 	const struct product *p = find(name, name_len);
-	const struct array *data, *weight, *made;
-	struct arrays in, out;
+	const struct flops_array *data, *weight, *made;
+	struct flops_arrays in, out;
 	uint64_t each, wanted = 1;
 
 	if (!p)
 		return FLOPS_OTHER;
-	if (!args || !read_args(args, len, &in, &out) || in.n < (p->backward ? 3 : 2) || !out.n)
+	if (!args || !flops_arrays(args, len, &in, &out) || in.n < p->first + 2 || (!out.n && !p->inputs))
 		return FLOPS_UNKNOWN;
-	data = &in.a[p->backward];
+	data = &in.a[p->first];
 	weight = data + 1;
-	made = p->backward ? &in.a[0] : &out.a[0];
+	made = p->backward ? &in.a[0] : p->inputs ? data : &out.a[0];
 	if (!data->known || !weight->known || !made->known)
 		return FLOPS_UNKNOWN;
 	if (p->backward)
