@@ -37,6 +37,7 @@
  *      when GPUs ran nothing, and why in each iteration: MXBPF_GPU_IDLE, MXBPF_GPU_STEP (mxbpf_track.h)
  *      which operators captured CUDA graphs: MXBPF_GRAPH_NODE, MXBPF_AGG_GPU_GRAPH (mxbpf_graph.h)
  *      starts of ranges: MXBPF_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
+ *      operators by shapes on GPUs: MXBPF_AGG_GPU_ROOF, MXBPF_GPU_LIMITS (mxbpf_roofline.h)
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

@@ -107,7 +107,7 @@ struct mxbpf_gpu_about {
 	char name[64];
 	__u64 memory_bytes;
 	__u32 multiprocessors, major, minor, threads_per_mp, blocks_per_mp, registers_per_mp, shared_per_mp, warp,
-		clock_khz, pci_domain, pci_bus, pci_device;
+		clock_khz, pci_domain, pci_bus, pci_device, memory_clock_khz, memory_bus_bits;
 };
 
 struct mxbpf_gpu_shared {

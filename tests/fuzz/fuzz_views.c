@@ -14,6 +14,7 @@
 #include "mxbpf_memory.h"
 #include "mxbpf_omp.h"
 #include "mxbpf_queue.h"
+#include "mxbpf_roofline.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"
@@ -76,6 +77,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_GPU_GRAPH] = sizeof(struct mxbpf_agg_gpu_graph),
 	[MXBPF_GPU_PATH] = sizeof(struct mxbpf_gpu_path),
 	[MXBPF_GPU_SEQUENCE] = sizeof(struct mxbpf_gpu_sequence) + 2 * sizeof(uint64_t),
+	[MXBPF_AGG_GPU_ROOF] = sizeof(struct mxbpf_agg_gpu_roof),
+	[MXBPF_GPU_LIMITS] = sizeof(struct mxbpf_gpu_limits),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -216,6 +219,12 @@ static void tame_graph(struct mxbpf_agg_gpu_graph *r)
 	r->cls %= MXBPF_CLASS_MAX;
 }
 
+static void tame_roof(struct mxbpf_agg_gpu_roof *r)
+{
+	r->name_id %= IDS;
+	r->args_id %= IDS;
+}
+
 /* Records of GPUs. */
 static void tame_gpu(struct mxbpf_rec *r)
 {
@@ -261,6 +270,12 @@ static void tame_gpu(struct mxbpf_rec *r)
 		break;
 	case MXBPF_AGG_GPU_GRAPH:
 		tame_graph((struct mxbpf_agg_gpu_graph *)r);
+		break;
+	case MXBPF_AGG_GPU_ROOF:
+		tame_roof((struct mxbpf_agg_gpu_roof *)r);
+		break;
+	case MXBPF_GPU_LIMITS:
+		((struct mxbpf_gpu_limits *)r)->device %= 2;
 		break;
 	case MXBPF_GPU_DEVICE:
 		tame_device((struct mxbpf_gpu_device *)r);
@@ -314,6 +329,24 @@ static void tame(struct mxbpf_rec *r)
 		n->len = r->size - (uint32_t)sizeof(*n);
 		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
 			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
+		break;
+	case MXBPF_ACTIVITY:
+		tame_activity((struct mxbpf_activity *)r);
+		break;
+	case MXBPF_LAUNCH:
+		tame_launch((struct mxbpf_launch *)r);
+		break;
+	case MXBPF_AGG_ACTIVITY:
+		tame_agg_activity((struct mxbpf_agg_activity *)r);
+		break;
+	case MXBPF_AGG_GPU_WORK:
+		tame_work((struct mxbpf_agg_gpu_work *)r);
+		break;
+	case MXBPF_AGG_GPU_IDLE:
+		tame_idle((struct mxbpf_agg_gpu_idle *)r);
+		break;
+	case MXBPF_AGG_GPU_STREAM:
+		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
 		break;
 	case MXBPF_AGG_GPU_WAIT:
 	case MXBPF_KV:

@@ -194,11 +194,14 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 	/* Each launch has a thread of its own, because the copy lacks the launches of earlier rounds. */
 	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 30, .name_id = CONV, .tid = 200 + nr, .cls = API, .layer_id = CONV,
 	    .counters = {MXBPF_COUNTER_NONE});
+	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 20, .name_id = CONV, .tid = 200 + nr, .cls = OP, .args_id = ARGS,
+	    .counters = {MXBPF_COUNTER_NONE});
 	PUT(b, launch, MXBPF_LAUNCH, at_ns, .edge_id = 100 + nr, .tid = 200 + nr, .domain = MXBPF_DOMAIN_CUPTI);
 	PUT(b, span, MXBPF_SPAN, at_ns, .dur_ns = 30, .name_id = SYNC, .tid = 200 + nr, .cls = MXBPF_CLASS_CUDA,
 	    .counters = {MXBPF_COUNTER_NONE});
 	PUT(b, gpu_device, MXBPF_GPU_DEVICE, 0, .name_id = CONV, .device = nr, .multiprocessors = 132);
 	PUT(b, gpu_step, MXBPF_GPU_STEP, at_ns, .ns = {nr, 1});
+	PUT(b, gpu_limits, MXBPF_GPU_LIMITS, 0, .device = nr, .memory_bus_bits = 5120);
 	PUT(b, gpu_account, MXBPF_GPU_ACCOUNT, 0, .records = 10 + nr, .activities = 9 + nr, .dropped = 1);
 	PUT(b, activity, MXBPF_ACTIVITY, at_ns + 10, .dur_ns = 5 + nr, .name_id = CONV, .edge_id = 100 + nr,
 	    .domain = MXBPF_DOMAIN_CUPTI, .cls = MXBPF_ACTIVITY_KERNEL, .graph = 7, .grid = {nr, 1, 1},
@@ -335,7 +338,7 @@ static void test_kinds(void)
 		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	   MXBPF_GPU_ACCOUNT,  MXBPF_AGG_GPU_WORK,
 		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,  MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
 		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
-		MXBPF_AGG_GPU_GRAPH,
+		MXBPF_AGG_GPU_GRAPH,  MXBPF_AGG_GPU_ROOF,  MXBPF_GPU_LIMITS,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

@@ -4,6 +4,7 @@
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_range.h"
+#include "mxbpf_roofline.h"
 #include "mxbpf_gauge.h"
 #include "unit.h"
 
@@ -23,7 +24,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_MEM_HOLDER
+#define LAST_KIND MXBPF_GPU_LIMITS
 
 static unsigned nkinds(void)
 {

@@ -20,6 +20,7 @@
 #include "feature/raised/raised.h"
 #include "feature/ranges/ranges.h"
 #include "feature/ranks/ranks.h"
+#include "feature/roofline/roofline.h"
 #include "feature/sample/sample.h"
 #include "feature/sched/sched.h"
 #include "feature/slow/slow.h"
@@ -48,6 +49,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_idle,
 	&feature_launches,
 	&feature_path,
+	&feature_roofline,
 	&feature_backward,
 	&feature_raised,
 	&feature_lines,
@@ -86,6 +88,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_queues,
 	&sheet_gpu_path,
 	&sheet_gpu_sequences,
+	&sheet_gpu_roofline,
 	&sheet_gpu_loss,
 	&sheet_omp,
 	&sheet_life,

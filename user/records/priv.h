@@ -18,6 +18,7 @@
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"
 #include "mxbpf_omp.h"
+#include "mxbpf_roofline.h"
 #include "mxbpf_track.h"
 #include "records/kinds.h"
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/demangle.h"
 #include "mxbpf_graph.h"
+#include "mxbpf_roofline.h"
 #include "mxbpf_table.h"
 #include "agent/agent.h"
 
@@ -397,6 +398,12 @@ static void put_activity(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_gpu_about *about)
 {
 	char name[sizeof(about->name) + 1] = {0};
+	const struct mxbpf_gpu_limits limits = {
+		.h = {.kind = MXBPF_GPU_LIMITS, .size = sizeof(limits), .tgid = c->tgid},
+		.device = device,
+		.memory_clock_khz = about->memory_clock_khz,
+		.memory_bus_bits = about->memory_bus_bits,
+	};
 	struct mxbpf_gpu_device r = {
 		.h = {.kind = MXBPF_GPU_DEVICE, .size = sizeof(r), .tgid = c->tgid},
 		.memory_bytes = about->memory_bytes,
@@ -418,6 +425,7 @@ void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_g
 	memcpy(name, about->name, sizeof(about->name));
 	r.name_id = id_of(c, device, SPACE_DEVICE, name);
 	put(c, &r, sizeof(r));
+	put(c, &limits, sizeof(limits));
 }
 
 /* ---- records */

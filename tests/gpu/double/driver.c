@@ -390,6 +390,10 @@ int driver_attribute(int attribute, int device)
 		return 132;
 	case 33: /* PCI_BUS_ID */
 		return 25 + driver_place(device);
+	case 36: /* MEMORY_CLOCK_RATE, kHz */
+		return 3201000;
+	case 37: /* GLOBAL_MEMORY_BUS_WIDTH, bits */
+		return 6144;
 	case 39: /* MAX_THREADS_PER_MULTIPROCESSOR */
 		return 2048;
 	case 75: /* COMPUTE_CAPABILITY_MAJOR */

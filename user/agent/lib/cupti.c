@@ -106,6 +106,8 @@ static void describe_device(struct mxbpf_gpu_about *a, int i)
 	a->pci_domain = attribute(i, CUDA_PCI_DOMAIN);
 	a->pci_bus = attribute(i, CUDA_PCI_BUS);
 	a->pci_device = attribute(i, CUDA_PCI_DEVICE);
+	a->memory_clock_khz = attribute(i, CUDA_MEMORY_CLOCK);
+	a->memory_bus_bits = attribute(i, CUDA_MEMORY_BUS);
 }
 
 /* cuDeviceGetCount() fails until the process has called cuInit(), and changes nothing. */

@@ -12,10 +12,11 @@
 #include <string.h>
 
 #include "feature/activity/join.h"
+#include "feature/roofline/roofline.h"
 
 #define WAITERS_MAX (1u << 18) /* activities that can wait for their launch; if there are more, all that wait stay */
-#define SPANS_MAX   (1u << 19) /* remembered spans of all threads: 28 MiB */
-#define BACKLOG_MAX (1u << 12) /* remembered spans while there is no sign of a GPU: 224 KiB */
+#define SPANS_MAX   (1u << 19) /* remembered spans of all threads: 36 MiB */
+#define BACKLOG_MAX (1u << 12) /* remembered spans while there is no sign of a GPU: 288 KiB */
 #define THREADS_MAX 4096
 #define REUSES_MAX  16 /* launches with the same id that an activity looks at */
 
@@ -66,11 +67,28 @@ static void own_stack(struct join *j, struct launch *l, uint32_t place)
 		work_add(&work_row_at(j, place)->a.self, &l->self);
 }
 
+/* Calls that a graph replays have shapes once, so their rates are not known. */
+static void own_roof(struct mdl *m, struct launch *l, uint32_t place)
+{
+	if (l->node || l->graph)
+		return;
+	if (l->own_roof)
+		work_sub(&roofline_row(m, l->own_roof)->self, &l->work);
+	l->own_roof = place;
+	if (place)
+		work_add(&roofline_row(m, place)->self, &l->work);
+}
+
+static struct mxbpf_gpu_work *total_at(struct mdl *m, const struct join *j, uint32_t credit)
+{
+	return credit & CREDIT_ROOF ? &roofline_row(m, credit & ~CREDIT_ROOF)->total : &work_row_at(j, credit)->a.total;
+}
+
 /*
  * What a node has already, launches have given to the rows around them, among which a span that comes so late can be
  * as well.
  */
-static void credit(struct join *j, struct launch *l, uint32_t place)
+static void credit(struct mdl *m, struct join *j, struct launch *l, uint32_t place)
 {
 	unsigned i;
 
@@ -81,7 +99,7 @@ static void credit(struct join *j, struct launch *l, uint32_t place)
 		return;
 	l->credits[l->ncredits++] = place;
 	if (!l->node)
-		work_add(&work_row_at(j, place)->a.total, &l->work);
+		work_add(total_at(m, j, place), &l->work);
 }
 
 static enum rank rank_of(const struct span *s)
@@ -109,29 +127,40 @@ static bool is_better_owner(const struct launch *l, const struct span *s, enum r
 /* The rows of a span, which are looked up for its first launch. */
 struct rows_of_span {
 	bool known;
-	uint32_t calls, layer, stack; /* places; 0: none */
+	uint32_t calls, layer, stack, roof; /* places; 0: none */
 };
 
-static int enclose(struct mdl *m, struct join *j, struct launch *l, const struct span *s, struct rows_of_span *rows)
+static int find_rows(struct mdl *m, struct join *j, const struct span *s, struct rows_of_span *rows)
 {
 	const struct mxbpf_agg_gpu_work calls = {
 		.h.tgid = s->tgid, .of = MXBPF_WORK_OF_CALLS, .name_id = s->name_id, .cls = s->cls, .user = s->user};
 	const struct mxbpf_agg_gpu_work layer = {.h.tgid = s->tgid, .of = MXBPF_WORK_OF_LAYER, .layer_id = s->layer_id};
+	const struct mxbpf_agg_gpu_roof roof = {.h.tgid = s->tgid, .name_id = s->name_id, .args_id = s->args_id};
 	struct mxbpf_agg_gpu_work stack = calls;
-	const enum rank rank = rank_of(s);
 
 	stack.of = MXBPF_WORK_OF_STACK;
 	stack.stack_id = s->stack_id;
-	if (!rows->known &&
-	    (work_row(m, j, &calls, &rows->calls) || (s->layer_id && work_row(m, j, &layer, &rows->layer)) ||
-	     (s->stack_id && work_row(m, j, &stack, &rows->stack))))
+	if (work_row(m, j, &calls, &rows->calls) || (s->layer_id && work_row(m, j, &layer, &rows->layer)) ||
+	    (s->stack_id && work_row(m, j, &stack, &rows->stack)) ||
+	    (s->args_id && rank_of(s) == RANK_OPERATOR && roofline_place(m, &roof, &rows->roof)))
 		return -ENOMEM;
 	rows->known = true;
-	credit(j, l, rows->calls);
-	credit(j, l, rows->layer);
+	return 0;
+}
+
+static int enclose(struct mdl *m, struct join *j, struct launch *l, const struct span *s, struct rows_of_span *rows)
+{
+	const enum rank rank = rank_of(s);
+
+	if (!rows->known && find_rows(m, j, s, rows))
+		return -ENOMEM;
+	credit(m, j, l, rows->calls);
+	credit(m, j, l, rows->layer);
+	credit(m, j, l, rows->roof && !l->node ? rows->roof | CREDIT_ROOF : 0);
 	if (rows->calls && is_better_owner(l, s, rank)) {
 		own(j, l, rows->calls);
 		own_stack(j, l, rows->stack);
+		own_roof(m, l, rows->roof);
 		l->rank = (uint8_t)rank;
 		l->owner_start = s->start_ns;
 		l->owner_end = s->end_ns;
@@ -154,7 +183,7 @@ size_t join_first_moment(const struct buf *moments, size_t low, uint64_t ns)
 }
 
 /* Joins a span with those of the launches, ordered by time, that it encloses. */
-static int enclose_all(struct mdl *m, struct join *j, const struct buf *launches, size_t first, const struct span *s)
+static int enclose_all(struct mdl *m, struct join *j, const struct buf *launches, size_t first, struct span *s)
 {
 	struct rows_of_span rows = {.known = false};
 	struct launch *l;
@@ -168,6 +197,9 @@ static int enclose_all(struct mdl *m, struct join *j, const struct buf *launches
 		err = l ? enclose(m, j, l, s, &rows) : 0;
 		err = !err && l && l->node ? graphs_touch(j, l) : err;
 	}
+	if (rows.roof && !s->launched)
+		add_sat(&roofline_row(m, rows.roof)->calls, 1);
+	s->launched |= rows.known;
 	return err;
 }
 
@@ -237,7 +269,8 @@ static int keep_span(struct mdl *m, struct join *j, const struct span *span)
 			return -ENOMEM;
 		add_sat(&c->late_spans, 1);
 	}
-	return enclose_all(m, j, &t->launches, t->first, &s);
+	last = buf_at(&t->spans, struct span, buf_count(&t->spans, struct span) - 1);
+	return enclose_all(m, j, &t->launches, t->first, last);
 }
 
 static struct span span_of(const struct mxbpf_span *s)
@@ -248,6 +281,7 @@ static struct span span_of(const struct mxbpf_span *s)
 		.name_id = s->name_id,
 		.layer_id = s->layer_id,
 		.stack_id = s->stack_id,
+		.args_id = s->args_id,
 		.tgid = s->h.tgid,
 		.tid = s->tid,
 		.cls = s->cls,
@@ -338,7 +372,9 @@ static int attach(struct mdl *m, struct join *j, struct launch *l, const struct 
 	if (l->slot)
 		work_add(&buf_at(&j->slots, struct slot, l->slot - 1)->work, &w->sum);
 	for (i = 0; i < l->ncredits; i++)
-		work_add(&work_row_at(j, l->credits[i])->a.total, &w->sum);
+		work_add(total_at(m, j, l->credits[i]), &w->sum);
+	if (l->own_roof && !l->graph)
+		work_add(&roofline_row(m, l->own_roof)->self, &w->sum);
 	if (l->moved || latency_ns >= l->latency_ns)
 		return 0;
 	if (r && l->latency_ns != NONE)
@@ -473,7 +509,7 @@ static int merge_fresh(struct thread *t)
 static int settle(struct mdl *m, struct join *j, struct thread *t)
 {
 	const size_t n = buf_count(&t->fresh, struct moment);
-	const struct span *s;
+	struct span *s;
 	uint64_t first_ns, last_ns;
 	size_t i;
 	int err = 0;

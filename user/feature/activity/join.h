@@ -5,16 +5,18 @@
 
 #include "feature/activity/state.h"
 
-#define LAUNCHES_MAX (1u << 18) /* remembered launches: 44 MiB; more than a second at 200,000 a second */
-#define CREDITS_MAX  12		/* spans of different rows around a launch */
+#define LAUNCHES_MAX (1u << 18) /* remembered launches: 50 MiB; more than a second at 200,000 a second */
+#define CREDITS_MAX  18		/* rows of spans around a launch */
+#define CREDIT_ROOF  (1u << 31) /* of a credit: the row is one of feature/roofline */
 #define NONE	     UINT64_MAX
 
 struct span {
 	uint64_t start_ns, end_ns;
 	uint64_t max_end_ns; /* latest end of this span and those that came before it in the thread */
-	uint64_t name_id, layer_id, stack_id;
+	uint64_t name_id, layer_id, stack_id, args_id;
 	uint32_t tgid, tid;
 	uint8_t cls, user;
+	bool launched; /* a launch is in it */
 };
 
 struct moment {
@@ -42,6 +44,7 @@ struct launch {
 	uint32_t slot;			 /* 1 + index of the slot of its iteration; 0: none */
 	uint32_t own;			 /* place of the row that has the launch as its own; 0: none */
 	uint32_t own_stack;		 /* place of the row of the owner's Python stack; 0: none */
+	uint32_t own_roof;		 /* place of the row of the owner's shapes; 0: none */
 	uint32_t credits[CREDITS_MAX];	 /* places of the rows whose total has the launch */
 	uint8_t ncredits, rank;
 	bool works; /* an activity has come */
