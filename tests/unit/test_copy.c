@@ -13,6 +13,7 @@
 #include "mxbpf_memory.h"
 #include "mxbpf_omp.h"
 #include "mxbpf_queue.h"
+#include "mxbpf_roofline.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_graph.h"
