@@ -30,7 +30,7 @@ planted() {
 		and any(.cause == "data" and (.name | startswith("enumerate(DataLoader)")))
 		and any(.cause == "host_waits" and (.name | test("Synchronize"))) and any(.cause == "others" and (.name | startswith("gloo:")))' report.json
 	# The program spins in a function, and the thread is looked at ten times a second.
-	jq -e '.gpu.idle | any(.cause == "program" and (.line | test("idle_job.py\\([0-9]+\\): spin")))' report.json
+	jq -e '.gpu.idle | any(.cause == "program" and (.line // "" | test("idle_job.py\\([0-9]+\\): spin")))' report.json
 	"$MXBPF" report job.mxd >report.txt
 	grep -q '^GPU idle time by cause: ' report.txt
 	grep -Eq '^waits for data .* enumerate\(DataLoader\)' report.txt
@@ -44,4 +44,22 @@ planted() {
 	jq -e '.gpu.idle[] | select(.gpu == 0 and .cause == "data") | .p50_ns > 15000000 and .p50_ns < 100000000 and .max_ns > 150000000' report.json
 	"$MXBPF" report job.mxd --top 3 | tr -s '\n ' '  ' >report.txt
 	grep -Eq 'GPU idle 1[0-9]+ ms longer: waits for data' report.txt
+}
+
+@test "A timeline has a track of each GPU with its idle time by cause, the operators, and the lines, for Perfetto and in its format" {
+	local form
+	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
+	for form in json pftrace; do
+		"$MXBPF" export job.mxd -o "t.$form"
+		node "$REPO/tests/perfetto/answers.mjs" "$O/deps/perfetto" "t.$form" >answers # an import error is exit 1
+		sed -n 's/^slices of each track and name, their sums: //p' answers | jq -c '.[] | select(.category == "gpu_idle")' >"sums.$form"
+		sed -n 's/^nesting: //p' answers | jq -e '[.[] | select(.tid == 2500000000) | .depth] | unique == [0]'
+	done
+	expect_same "$(<sums.json)" "$(<sums.pftrace)"
+	jq -es --slurpfile report report.json '($report[0].gpu.idle | map(select(.cause != "busy" and .cause != "edges"))) as $rows
+		| . as $seen | ($seen | map(.pid) | unique) == [0, 1] and ($seen | length) == ($rows | length)
+			and all($rows | group_by(.gpu)[]; .[0].gpu as $gpu | (map(.total_ns) | add) as $all
+				| ($seen | map(select(.pid == $gpu).ns) | add - $all | fabs) < 0.0001 * $all)' sums.json
+	jq -e '[.traceEvents[] | select(.cat == "gpu_idle")] | any(.name == "operators on the CPU" and .args.operator == "gpuops::think")
+		and any(.name == "waits for data" and (.args.line // "" | test("idle_job.py\\([0-9]+\\): __getitem__")))' t.json
 }

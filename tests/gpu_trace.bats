@@ -102,7 +102,7 @@ expect() {
 	# What HolisticTraceAnalysis adds to a trace. Nothing waits in stream 13.
 	expect '.[0].counter_tracks | map([.name, .min, .max]) == [["Memcpy HtoD GB/s", 0, 81.92], ["Memset GB/s", 0, 6.553],
 		["stream 7 queue launches", 0, 2]]' engine.json
-	expect '.[0].threads | map(select(.pid == 0) | [.tid, .name, .depth, .slices]) == [[7, "stream 7", 1, 7 * $n],
+	expect '.[0].threads | map(select(.pid == 0 and .name != "idle") | [.tid, .name, .depth, .slices]) == [[7, "stream 7", 1, 7 * $n],
 		[13, "stream 13", 1, $n], [2600000000, "stream 7 waits", 1, $n]]' engine.json
 }
 

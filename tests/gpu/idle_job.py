@@ -112,7 +112,7 @@ def step(gpu, late, batches, optimizer):
     gpu.ops.lib.gpuops_sync()
     spin(2 * MS)  # beside the kernel, if the program had not waited
     gpu.launch(1 * MS, "host_waits")
-    spin(8 * MS)
+    spin(20 * MS)
     gpu.launch(1 * MS, "program")
     torch.ops.gpuops.think(x)
     gpu.launch(1 * MS, "cpu")

@@ -4,6 +4,7 @@
  * span that launched it, which is a call of CUDA if these are recorded. Categories and args are those of Kineto, which
  * writes the traces of torch.profiler, because HTA and TensorBoard's plugin search for them.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static int plan(struct view_trace *t, void *state)
 	if (t->form->thread)
 		p->abouts = activity_devices(t->s.in->model, &p->nabouts);
 	t->ndevices += (unsigned)p->nabouts;
-	return activity_plan_finish(p, t);
+	return nslices(p) && idle_trace_plan(&p->idle, t) ? -ENOMEM : activity_plan_finish(p, t);
 }
 
 /* ---- devices */
@@ -139,6 +140,11 @@ static void write_process(struct view_trace *t, const struct activity_plan *p, c
 		   SORT_INDEX + (unsigned)(gpu - (const struct activity_gpu *)p->gpus.data));
 }
 
+static struct idle_trace_gpu idle_of(const struct activity_gpu *gpu)
+{
+	return (struct idle_trace_gpu){gpu->tgid, gpu->device, gpu->pid};
+}
+
 static void write_track(struct view_trace *t, const struct activity_gpu *gpu, const struct activity_slice *a,
 			unsigned lane, size_t place)
 {
@@ -162,14 +168,18 @@ static void write_tracks(struct view_trace *t, void *state, size_t place)
 	const struct activity_gpu *gpus = (const struct activity_gpu *)p->gpus.data;
 	const size_t ngpus = buf_count(&p->gpus, struct activity_gpu);
 	uint32_t next = VIEW_STREAM_TID; /* first id that has no name */
+	struct idle_trace_gpu idle;
 	unsigned lane = 0;
 	size_t i;
 
 	for (i = 0; i < nslices(p); i++) {
 		const bool begins = !i || !activity_plan_same_track(&a[i], &a[i - 1]);
 
-		if (!i || a[i].gpu != a[i - 1].gpu)
+		if (!i || a[i].gpu != a[i - 1].gpu) {
+			idle = idle_of(&gpus[a[i].gpu]);
 			write_process(t, p, &gpus[a[i].gpu], gpus[0].tgid != gpus[ngpus - 1].tgid);
+			place += idle_trace_track(&p->idle, t, &idle, place);
+		}
 		if (!begins && a[i].tid != next)
 			continue;
 		lane = begins ? 0 : lane + 1;
@@ -374,6 +384,19 @@ static void activities(struct view_trace *t, void *state)
 		view_trace_no_memory(t);
 }
 
+/* Why devices ran nothing. */
+static void idle_pieces(struct view_trace *t, void *state)
+{
+	const struct activity_plan *p = state;
+	struct idle_trace_gpu gpu;
+	size_t i;
+
+	for (i = 0; i < buf_count(&p->gpus, struct activity_gpu); i++) {
+		gpu = idle_of(buf_at(&p->gpus, struct activity_gpu, i));
+		idle_trace_slices(&p->idle, t, &gpu);
+	}
+}
+
 static void fini(void *state)
 {
 	activity_plan_fini(state);
@@ -390,5 +413,6 @@ const struct view_trace_feature activity_trace = {
 	.span = span,
 	.args = {[VIEW_ARGS_NUMBERS] = args},
 	.arrows = activities,
+	.after = idle_pieces,
 	.fini = fini,
 };

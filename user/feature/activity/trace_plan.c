@@ -345,4 +345,5 @@ void activity_plan_fini(struct activity_plan *p)
 	buf_fini(&p->shapes);
 	buf_fini(&p->gpus);
 	hash_fini(&p->shape_of);
+	idle_trace_fini(&p->idle);
 }

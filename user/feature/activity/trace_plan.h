@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "feature/idle/trace.h"
 #include "mxbpf_track.h"
 #include "view/timeline/trace.h"
 
@@ -65,6 +66,7 @@ struct activity_plan {
 	size_t nabouts;
 	struct hash shape_of; /* (graph node, hash of the others) -> 1 + place in shapes */
 	uint64_t nunlaunched; /* activities with an edge whose launch is unknown */
+	struct idle_trace idle;
 };
 
 /* Each record of MXBPF_ACTIVITY and MXBPF_LAUNCH. Returns 0 or -ENOMEM. */

@@ -26,6 +26,7 @@
  */
 #define VIEW_SCHED_TID	 2000000000u /* states of a thread */
 #define VIEW_STEP_TID	 2400000000u /* iterations of a thread */
+#define VIEW_IDLE_TID	 2500000000u /* why a device ran nothing, in the process of that device */
 #define VIEW_STREAM_TID	 2600000000u /* tracks of devices that have no number of their own, counted from here */
 #define VIEW_MEMORY_TID	 2800000000u /* events of memory, one track for each process, counted from here */
 #define VIEW_SCHED_PID	 3000000000u /* process of the CPUs; its threads are 1 + the number of the CPU more */

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Why GPUs ran nothing, in a timeline. PyTorch's tools do not know the category, and the slices have no stream, so they
+ * do not count them.
+ */
+#include "feature/idle/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "feature/idle/idle.h"
+#include "feature/lines/lines.h"
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+static int by_time(const void *va, const void *vb)
+{
+	const struct mxbpf_gpu_idle *a = va, *b = vb;
+	int order = ORDER(a->h.tgid, b->h.tgid);
+
+	order = order ? order : ORDER(a->device, b->device);
+	return order ? order : ORDER(a->h.ts_ns, b->h.ts_ns);
+}
+
+static int by_thread(const void *va, const void *vb)
+{
+	const struct mxbpf_look *a = va, *b = vb;
+	int order = ORDER(a->h.tgid, b->h.tgid);
+
+	order = order ? order : ORDER(a->tid, b->tid);
+	return order ? order : ORDER(a->h.ts_ns, b->h.ts_ns);
+}
+
+/* Returns the index of the first item that is not before `like`. */
+static size_t first(const struct buf *b, size_t bytes, const void *like, int (*order)(const void *, const void *))
+{
+	size_t low = 0, high = b->len / bytes, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (order(buf_place(b, mid * bytes), like) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+int idle_trace_plan(struct idle_trace *i, const struct view_trace *t)
+{
+	struct idle_results all = {0};
+	const struct mxbpf_look *looks;
+	size_t n;
+	int err;
+
+	if (!t->form->thread)
+		return 0;
+	err = idle_results(t->s.in->model, &all);
+	i->pieces = all.pieces;
+	all.pieces = (struct buf){0};
+	idle_results_fini(&all);
+	looks = lines_looks(t->s.in->model, &n);
+	if (err || !i->pieces.len)
+		return err;
+	qsort(i->pieces.data, buf_count(&i->pieces, struct mxbpf_gpu_idle), sizeof(struct mxbpf_gpu_idle), by_time);
+	if (n && buf_put(&i->looks, looks, n * sizeof(*looks)))
+		return -ENOMEM;
+	if (n)
+		qsort(i->looks.data, n, sizeof(*looks), by_thread);
+	return 0;
+}
+
+static size_t first_piece(const struct idle_trace *i, const struct idle_trace_gpu *gpu)
+{
+	const struct mxbpf_gpu_idle like = {.h.tgid = gpu->tgid, .device = gpu->device};
+
+	return first(&i->pieces, sizeof(like), &like, by_time);
+}
+
+static bool is_of(const struct idle_trace *i, size_t at, const struct idle_trace_gpu *gpu)
+{
+	const struct mxbpf_gpu_idle *p = buf_at(&i->pieces, struct mxbpf_gpu_idle, at);
+
+	return at < buf_count(&i->pieces, *p) && p->h.tgid == gpu->tgid && p->device == gpu->device;
+}
+
+bool idle_trace_track(const struct idle_trace *i, struct view_trace *t, const struct idle_trace_gpu *gpu, size_t place)
+{
+	if (!is_of(i, first_piece(i, gpu), gpu))
+		return false;
+	view_trace_name_track(t, gpu->pid, VIEW_IDLE_TID, "idle", place);
+	return true;
+}
+
+static int text_line(struct view_trace *t, uint64_t id, struct buf *b)
+{
+	size_t len;
+	const char *text = lines_of_program(t->s.in->model, id, &len);
+
+	return text ? view_text_escape(b, text, len) : 0;
+}
+
+/* The stack of the call, else the one on which a look found the main thread meanwhile. */
+static uint64_t stack_of(const struct idle_trace *i, const struct mxbpf_gpu_idle *p)
+{
+	const struct mxbpf_look like = {.h = {.tgid = p->h.tgid, .ts_ns = p->h.ts_ns}, .tid = p->h.tgid & MDL_PID_MASK};
+	const size_t at = p->stack_id ? 0 : first(&i->looks, sizeof(like), &like, by_thread);
+	const struct mxbpf_look *l = buf_at(&i->looks, struct mxbpf_look, at);
+
+	if (p->stack_id || at >= buf_count(&i->looks, *l) || l->h.tgid != p->h.tgid || l->tid != like.tid ||
+	    l->h.ts_ns - p->h.ts_ns >= p->dur_ns)
+		return p->stack_id;
+	return l->stack_id;
+}
+
+static void put_text(struct view_trace *t, const char *key, struct view_text text)
+{
+	if (!text.len)
+		return;
+	out_printf(t->s.out, ",\"%s\":\"", key);
+	out_write(t->s.out, text.data, text.len);
+	out_puts(t->s.out, "\"");
+}
+
+static void write_piece(const struct idle_trace *i, struct view_trace *t, const struct mxbpf_gpu_idle *p, uint32_t pid)
+{
+	const uint64_t stack_id = stack_of(i, p);
+	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *to;
+
+	to = put(start, ",\n{\"ph\":\"X\",\"cat\":\"gpu_idle\",\"name\":\"");
+	to = put(put(to, idle_cause_words[p->cause]), "\",");
+	to = view_put_where(t, to, pid, VIEW_IDLE_TID, p->h.ts_ns);
+	to = view_put_us(put(to, ",\"dur\":"), p->dur_ns);
+	to = view_put_u64(put(to, ",\"args\":{\"device\":"), p->device);
+	out_filled(t->s.out, (size_t)(to - start));
+	if (p->name_id)
+		put_text(t, "operator", view_trace_text(t, p->name_id, view_text_name));
+	if (stack_id)
+		put_text(t, "line", view_trace_text(t, stack_id, text_line));
+	out_puts(t->s.out, "}}");
+}
+
+void idle_trace_slices(const struct idle_trace *i, struct view_trace *t, const struct idle_trace_gpu *gpu)
+{
+	const struct mxbpf_gpu_idle *p;
+	size_t at;
+
+	for (at = first_piece(i, gpu); is_of(i, at, gpu); at++) {
+		p = buf_at(&i->pieces, struct mxbpf_gpu_idle, at);
+		if (p->h.ts_ns >= t->base_ns) /* newer records have overwritten the activities of that time */
+			write_piece(i, t, p, gpu->pid);
+	}
+}
+
+void idle_trace_fini(struct idle_trace *i)
+{
+	buf_fini(&i->pieces);
+	buf_fini(&i->looks);
+}
