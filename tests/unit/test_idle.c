@@ -13,7 +13,7 @@
 #define OP     MXBPF_CLASS_OPERATOR
 
 /* Ids of names. */
-enum { GEMM = 11, COPY, CONV, LOSS, LOADER, SYNC, GLOO, LAUNCH, STACK };
+enum { GEMM = 11, COPY, CONV, LOSS, LOADER, SYNC, GLOO, LAUNCH, STACK, NEXT_STACK };
 
 static void put_names(struct buf *b)
 {
@@ -26,6 +26,7 @@ static void put_names(struct buf *b)
 	put_name(b, GLOO, MXBPF_NAME_SPAN, "gloo:all_reduce");
 	put_name(b, LAUNCH, MXBPF_NAME_SPAN, "cudaLaunchKernel");
 	put_name(b, STACK, MXBPF_NAME_STACK, "/job/train.py(12): step");
+	put_name(b, NEXT_STACK, MXBPF_NAME_STACK, "/job/train.py(14): step");
 }
 
 static void *rec(struct buf *b, unsigned kind, size_t bytes, uint64_t at_ns)
@@ -337,11 +338,12 @@ static void test_lines(void)
 	struct buf b = {0}, all = {0};
 	const struct mxbpf_agg_gpu_idle *r;
 	struct mxbpf_look *l;
-	uint64_t looks = 0;
+	uint64_t looks = 0, before_ns = 0;
 	size_t i;
 
 	put_names(&b);
 	work(&b, 0, 0, 100);
+	call(&b, OP, CONV, 490, 520)->stack_id = NEXT_STACK;
 	launch(&b, 500);
 	work(&b, 500, 510, 600);
 	for (i = 0; i < 3; i++) { /* one while the kernel runs, two while nothing does */
@@ -353,8 +355,9 @@ static void test_lines(void)
 	for (i = 0; i < buf_count(&all, *r); i++) {
 		r = buf_at(&all, struct mxbpf_agg_gpu_idle, i);
 		looks += r->cause == MXBPF_IDLE_PYTHON && r->stack_id == STACK && !r->ns ? r->looks : 0;
+		before_ns += r->cause == MXBPF_IDLE_PYTHON && r->stack_id == NEXT_STACK ? r->ns : 0;
 	}
-	CHECK(looks == 2 && ns_of(m, MXBPF_IDLE_PYTHON, 0) == 400);
+	CHECK(looks == 2 && before_ns == 390 && ns_of(m, MXBPF_IDLE_PYTHON, 0) == 390);
 	buf_fini(&all);
 	buf_fini(&b);
 	mdl_free(m);
@@ -367,7 +370,8 @@ int main(void)
 	TEST("causes of a session of many windows, whose activities are late, are exact, also in copies and with "
 	     "--reset, and those of each iteration are, too")
 	test_long();
-	TEST("looks at the thread tell the Python line of a cause")
+	TEST("looks at the thread tell the Python line of a cause, and the stack of the next call that of the "
+	     "program's code")
 	test_lines();
 	UNIT_MAIN_END;
 }

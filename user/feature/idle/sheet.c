@@ -12,7 +12,7 @@
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
 
-#define NAMES_MAX   8  /* operators or calls of a cause that programs see */
+#define NAMES_MAX   8  /* operators or calls of a cause, and lines, that programs see */
 #define PLACE_BYTES 28 /* of an operator or line that people see */
 
 /* The causes, and what is in none: the time before the first work of the window and after the last one. */
@@ -32,6 +32,12 @@ struct name {
 	uint64_t name_id, ns;
 };
 
+/* The line of a cause is the one that most looks have found, else that of the stack with the most time. */
+struct line {
+	struct view_text text;
+	uint64_t looks, ns;
+};
+
 struct row {
 	struct view_text gpu, cause, name, line;
 	uint32_t tgid, device;
@@ -39,8 +45,9 @@ struct row {
 	uint64_t ns, count, per_iteration_ns, looks;
 	uint64_t p50_ns, max_ns; /* of an iteration; VIEW_UNKNOWN */
 	double share;
-	struct view_list by;
+	struct view_list by, by_line;
 	struct name names[NAMES_MAX];
+	struct line lines[NAMES_MAX];
 	struct view_text place; /* for people: the operator, else the line without its directory */
 	char text[VIEW_LABEL_BYTES + 32], place_text[PLACE_BYTES + 4];
 };
@@ -102,12 +109,6 @@ static void keep_name(struct row *r, uint64_t name_id, uint64_t ns)
 	r->by.n += r->by.n < NAMES_MAX;
 }
 
-/* The line of a cause is the one that most looks have found, else that of the stack with the most time. */
-struct line {
-	struct view_text text;
-	uint64_t looks, ns;
-};
-
 static void add_line(const struct view *s, struct buf *lines, const struct mxbpf_agg_gpu_idle *a)
 {
 	struct line one = {.looks = a->looks, .ns = a->ns}, *l;
@@ -126,20 +127,26 @@ static void add_line(const struct view *s, struct buf *lines, const struct mxbpf
 		buf_put(lines, &one, sizeof(one)); /* without memory a line is missing */
 }
 
-static void choose_line(struct row *r, const struct buf *lines)
+static int by_looks(const void *va, const void *vb)
 {
-	const struct line *l, *best = NULL;
-	size_t i;
+	const struct line *a = va, *b = vb;
 
-	for (i = 0; i < buf_count(lines, *l); i++) {
-		l = buf_at(lines, struct line, i);
-		if (!best || l->looks > best->looks || (l->looks == best->looks && l->ns > best->ns))
-			best = l;
-	}
-	if (!best)
+	if (a->looks != b->looks)
+		return a->looks > b->looks ? -1 : 1;
+	return a->ns > b->ns ? -1 : a->ns < b->ns;
+}
+
+static void choose_lines(struct row *r, struct buf *lines)
+{
+	const size_t n = buf_count(lines, struct line);
+
+	if (!n)
 		return;
-	r->line = best->text;
-	r->looks = best->looks;
+	qsort(lines->data, n, sizeof(struct line), by_looks);
+	r->by_line.n = n < NAMES_MAX ? n : NAMES_MAX;
+	memcpy(r->lines, lines->data, r->by_line.n * sizeof(struct line));
+	r->line = r->lines[0].text;
+	r->looks = r->lines[0].looks;
 }
 
 /* Adds up the n records of a GPU and a cause. */
@@ -160,7 +167,7 @@ static void fill(const struct view *s, struct row *r, const struct mxbpf_agg_gpu
 		}
 		add_line(s, &lines, &a[i]);
 	}
-	choose_line(r, &lines);
+	choose_lines(r, &lines);
 	buf_fini(&lines);
 }
 
@@ -258,6 +265,8 @@ static void put_texts(const struct view *s, struct row *r, bool processes)
 	put_place(r);
 	r->by.rows = r->names;
 	r->by.all = r->by.n;
+	r->by_line.rows = r->lines;
+	r->by_line.all = r->by_line.n;
 }
 
 static int make(const struct view *s, void *table)
@@ -309,6 +318,15 @@ static const struct view_column name_columns[] = {
 };
 #undef ROW
 
+#define ROW struct line
+static const struct view_column line_columns[] = {
+	{"line", NULL, NULL, VIEW_TEXT, AT(text)},
+	{"looks", NULL, NULL, VIEW_COUNT, AT(looks)},
+	{"ns", NULL, NULL, VIEW_NS, AT(ns), .help = "of calls on this line; of the program's own code, before them"},
+	{0},
+};
+#undef ROW
+
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 static const struct view_column columns[] = {
@@ -337,6 +355,9 @@ static const struct view_column columns[] = {
 	{"looks", NULL, NULL, VIEW_COUNT, AT(looks), .help = "looks (ten a second) that found the thread on this line"},
 	{"by", "gpu.idle.by", NULL, VIEW_LIST, AT(by), .columns = name_columns, .item_bytes = sizeof(struct name),
 	 .help = "operators and calls with the most of this time, at most eight"},
+	{"lines", "gpu.idle.line", NULL, VIEW_LIST, AT(by_line), .columns = line_columns,
+	 .item_bytes = sizeof(struct line),
+	 .help = "Python lines, at most eight: those that looks have found first, then those of stacks (--py-stacks)"},
 	{0},
 };
 

@@ -210,10 +210,22 @@ static const struct idle_piece *piece_at(const struct sweep *s, struct gap *g, u
 	return p;
 }
 
-/* The program is in no call: it waits for an exchange on another thread, or runs code of its own. */
+/* Returns the stack of the call in which the thread is at a moment; 0: none, or stacks are not read. */
+static uint64_t stack_at(const struct sweep *s, const struct gap *g, uint64_t ns)
+{
+	uint64_t end_ns;
+	const struct idle_piece *p = idle_piece_at(&s->threads, g->d->tgid, g->tid, ns, &end_ns);
+
+	return p ? p->stack_id : 0;
+}
+
+/*
+ * The program is in no call: it waits for an exchange on another thread, or runs code of its own. The stack of its next
+ * call says up to which line.
+ */
 static int give_program(struct sweep *s, struct gap *g, uint64_t from_ns, uint64_t to_ns)
 {
-	const struct given code = {MXBPF_IDLE_PYTHON, 0, 0, g->tid};
+	const struct given code = {MXBPF_IDLE_PYTHON, 0, stack_at(s, g, to_ns), g->tid};
 	struct given others = {.cause = MXBPF_IDLE_COLLECTIVE, .tid = g->tid};
 	struct idle_span exchange;
 
