@@ -63,3 +63,14 @@ planted() {
 	jq -e '[.traceEvents[] | select(.cat == "gpu_idle")] | any(.name == "operators on the CPU" and .args.operator == "gpuops::think")
 		and any(.name == "waits for data" and (.args.line // "" | test("idle_job.py\\([0-9]+\\): __getitem__")))' t.json
 }
+
+@test "The page shows what each GPU did, in all and in each iteration, and no browser has an error with it" {
+	[[ -d $O/deps/perfetto/node_modules/axe-core ]] || skip "no axe-core; run tests/setup.sh"
+	"$MXBPF" report job.mxd --html job.html --format json -o job.json
+	node "$REPO/tests/readers/page.mjs" "$O/deps" job.html >found.json
+	jq -e '.errors == [] and .requests == [] and .violations == [] and (.plots | index("GPU 0 in each iteration") and index("GPU 1 in each iteration"))' found.json
+	# The bar is of the time from the first to the last work.
+	jq -e --slurpfile report report.json '[$report[0].gpu.idle[] | select(.gpu == 0 and .cause != "edges")] as $rows
+		| (100 * ($rows[] | select(.cause == "data").total_ns) / ($rows | map(.total_ns) | add)) as $percent
+		| .bars | length == 2 and (.[0] | capture("^GPU 0, .*waits for data (?<n>[0-9.]+) %").n | tonumber - $percent | fabs <= 0.051)' found.json
+}

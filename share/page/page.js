@@ -133,16 +133,50 @@
 			drawParts(section, of, parts, first);
 	}
 
-	// Bands lie on one another: series k is the sum of the parts up to k, drawn from the largest sum down.
 	function drawParts(section, of, rows, first) {
-		const used = of.parts.map((name, k) => k).filter(k => rows.some(row => row[first + k]));
-		const sums = used.map((_, n) => rows.map(row => used.slice(0, n + 1).reduce((sum, k) => sum + row[first + k], 0)));
+		drawBands(section, 'What an iteration is made of', of.parts, COLORS, rows.map(row => [row[2], row.slice(first)]));
+	}
+
+	// Each row is a time in s and the ns of its parts. Bands lie on one another: series k is the sum of the parts up to k, drawn from the
+	// largest sum down.
+	function drawBands(section, title, names, colors, rows) {
+		const used = names.map((name, k) => k).filter(k => rows.some(row => row[1][k]));
+		const sums = used.map((_, n) => rows.map(row => used.slice(0, n + 1).reduce((sum, k) => sum + row[1][k], 0)));
 		const order = used.map((_, n) => n).reverse();
-		plot(section, 'What an iteration is made of', {
+		plot(section, title, {
 			axes: [axis(v => v + ' s'), axis(ns)],
-			series: [{label: 's'}, ...order.map(n => ({label: of.parts[used[n]], stroke: COLORS[used[n]], fill: COLORS[used[n]], width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1}),
-				value: (u, v, series, i) => i === null ? '' : ns(rows[i][first + used[n]])}))],
-		}, [rows.map(row => row[2]), ...order.map(n => sums[n])]);
+			series: [{label: 's'}, ...order.map(n => ({label: names[used[n]], stroke: colors[used[n]], fill: colors[used[n]], width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1}),
+				value: (u, v, series, i) => i === null ? '' : ns(rows[i][1][used[n]])}))],
+		}, [rows.map(row => row[0]), ...order.map(n => sums[n])]);
+	}
+
+	// ---- GPUs: busy time and the causes of idle time
+
+	// Busy first; waits are warm colours, work on the host is blue.
+	const GPU_COLORS = ['#3a9a6b', '#c2853a', '#3f7fbf', '#6f9fd0', '#b0506a', '#c9a3b0', '#2f9e9e', '#9bb86a', '#c8a32b', '#8f63b8', '#d06f3a', '#8a8f98'];
+
+	function drawGpu(section, of, gpu, several) {
+		const whole = gpu.ns.reduce((sum, v) => sum + v, 0) || 1, used = gpu.ns.map((_, k) => k).filter(k => gpu.ns[k] > 0);
+		const order = [...used].sort((a, b) => !a ? -1 : !b ? 1 : gpu.ns[b] - gpu.ns[a]);
+		const said = k => `${of.causes[k]} ${(100 * gpu.ns[k] / whole).toFixed(1)} %`;
+		const name = `GPU ${gpu.gpu}` + (several ? ` of process ${gpu.pid}` : '');
+		const bar = make('div', {class: 'share-bar', role: 'img', 'aria-label': `${name}, ${ns(whole)} from its first to its last work: ${order.map(said).join(', ')}`});
+		const colored = (tag, k, attributes) => { const e = make(tag, attributes); e.style.background = GPU_COLORS[k]; return e; };
+		for (const k of order) {
+			const part = colored('span', k, {title: `${said(k)}, ${ns(gpu.ns[k])}`});
+			part.style.width = `${100 * gpu.ns[k] / whole}%`;
+			bar.append(part);
+		}
+		section.append(make('h3', {}, name), bar, make('div', {class: 'tools'}, ...order.map(k => make('span', {}, colored('span', k, {class: 'swatch'}), ' ', said(k)))));
+		if (gpu.iterations.length > 1)
+			drawBands(section, `${name} in each iteration` + (gpu.each_of > 1 ? `: each point is the one with the most idle time of ${gpu.each_of}` : ''),
+				of.causes, GPU_COLORS, gpu.iterations.map(row => [row[0], row.slice(1)]));
+	}
+
+	function drawGpus(section, of) {
+		section.hidden = false;
+		const several = new Set(of.gpus.map(gpu => gpu.pid)).size > 1;
+		of.gpus.forEach(gpu => drawGpu(section, of, gpu, several));
 	}
 
 	// ---- memory over time
@@ -562,7 +596,7 @@
 			const read = name => { const script = main.querySelector(`script.${name}`); return script && JSON.parse(script.textContent); };
 			const data = read('data'), memory = read('memory'), strip = read('strip');
 			const part = name => main.querySelector(`.${name}`);
-			for (const section of [part('plots'), part('strips'), part('flames'), part('spread')])
+			for (const section of [part('plots'), part('idle'), part('strips'), part('flames'), part('spread')])
 				while (section && section.children.length > 1)
 					section.lastChild.remove();
 			part('curves')?.replaceChildren();
@@ -577,6 +611,8 @@
 				part('plots').hidden = false;
 				drawProcesses(part('plots'), data.iterations);
 			}
+			if (part('idle'))
+				drawGpus(part('idle'), read('gpus'));
 			if (part('flames'))
 				drawFlames(part('flames'), withLines(data));
 			if (part('held'))

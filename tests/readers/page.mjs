@@ -52,6 +52,7 @@ try {
   found.title = await page.title();
   found.tables = await page.evaluate(readTables);
   found.plots = await page.$$eval('.plot', (all) => all.map((p) => p.getAttribute('aria-label')));
+  found.bars = await page.$$eval('.share-bar', (all) => all.map((b) => b.getAttribute('aria-label')));
   found.flames = await page.$$eval('.flames option', (all) => all.map((o) => o.innerText));
   found.frames = await page.$$eval('.flame .d3-flame-graph-label', (all) => all.map((f) => f.textContent));
   found.parts = await page.$$eval('section', (all) => all.filter((s) => !s.hidden).map((s) => s.querySelector('h2').innerText));

@@ -279,13 +279,14 @@ static void put_advice(struct view *s, const struct view_sheet *sh, const void *
 	}
 }
 
-/* Findings come first, then iterations over time, then the tables. */
-static void begin_tables(struct page *p)
+/* Findings come first, then iterations and GPUs over time, then the tables. */
+static int begin_tables(struct page *p)
 {
 	if (p->begun)
-		return;
+		return 0;
 	p->begun = true;
 	page_raw(&p->s, "<section class=\"plots\" hidden><h2>Over time</h2></section>\n");
+	return page_idle(&p->s) ? err_set(p->s.err, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
 }
 
 /* Writes the parts between the tables and the end of the page. */
@@ -317,8 +318,8 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 
 	if ((!sh->above && !sh->print) || (!list->n && !sh->print && !list->empty_too))
 		return 0;
-	if (!sh->first)
-		begin_tables(p);
+	if (!sh->first && begin_tables(p))
+		return p->s.err->code;
 	page_raw(s, "<section class=\"sheet\"><h2>");
 	put_words(s, title_of(sh, table));
 	page_raw(s, "</h2>\n");
@@ -346,8 +347,8 @@ static int end(struct view *s)
 {
 	int err;
 
-	begin_tables((struct page *)s);
-	err = put_parts((struct page *)s);
+	err = begin_tables((struct page *)s);
+	err = err ? err : put_parts((struct page *)s);
 	err = err ? err : view_write_sheet(s, &sheet_machine);
 	err = err ? err : view_write_sheet(s, &sheet_neighbours);
 	page_raw(s, "<section class=\"about\"><h2>Window, cost and loss</h2><pre class=\"said\">");

@@ -21,6 +21,9 @@ uint64_t page_number(const struct view_sheet *sh, const void *row, const char *k
 /* data.c: writes the JSON object that the script draws. */
 void page_data(struct view *s);
 
+/* idle.c: writes what GPUs did, and a place for it; nothing if there were none. Returns 0 or -ENOMEM. */
+int page_idle(struct view *s);
+
 /* strip.c: what threads and streams did over time. Zero-initialise it. */
 #define PAGE_SLICES 1600
 struct page_strip {
