@@ -363,6 +363,21 @@ static void test_lines(void)
 	mdl_free(m);
 }
 
+/* ---- sessions without --gpu */
+
+static void test_without(void)
+{
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+
+	mdl_without_devices(m);
+	put_names(&b);
+	put_host_causes(&b);
+	CHECK(!feed(m, &b) && !ns_of(m, MXBPF_IDLE_OPERATOR, 0) && whole(m) == 1300);
+	buf_fini(&b);
+	mdl_free(m);
+}
+
 int main(void)
 {
 	TEST("each ns in which a GPU runs nothing has one cause, in whatever order records come, and in recordings")
@@ -373,5 +388,7 @@ int main(void)
 	TEST("looks at the thread tell the Python line of a cause, and the stack of the next call that of the "
 	     "program's code")
 	test_lines();
+	TEST("a session without --gpu keeps no spans for GPUs")
+	test_without();
 	UNIT_MAIN_END;
 }

@@ -43,6 +43,7 @@ struct mdl_feature {
 	const struct ses_feature *session;	/* load.c: its part in a live session; NULL: none */
 	const struct view_trace_feature *trace; /* its part of timelines; NULL: none */
 	size_t state_bytes;			/* size of mdl_state(); 0: the feature keeps no state */
+	bool of_devices;			/* `span` is for devices only, see mdl_without_devices() */
 	bool by_process; /* sums of processes keep its rows apart if mdl_tell_processes() was called */
 
 	/* The kinds of records that it folds, at most MDL_FEATURE_KINDS; kind 0 ends the list. */

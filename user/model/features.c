@@ -47,6 +47,16 @@ void features_init(struct mdl *m)
 		add_feature(m, *f);
 }
 
+void mdl_without_devices(struct mdl *m)
+{
+	const struct mdl_feature *const *f;
+
+	m->nspan = 0;
+	for (f = mdl_features; *f; f++)
+		if ((*f)->span && !(*f)->of_devices)
+			m->span[m->nspan++] = (*f)->span;
+}
+
 void features_fini(struct mdl *m)
 {
 	const struct mdl_feature *const *f;

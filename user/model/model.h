@@ -149,6 +149,8 @@ void mdl_tell_threads(struct mdl *m);
 /* Spans that are folded later have rows of their own for each range around them. */
 void mdl_tell_ranges(struct mdl *m);
 bool mdl_tells_ranges(const struct mdl *m);
+/* No device is recorded: features that see spans for the sake of devices only do not see them. */
+void mdl_without_devices(struct mdl *m);
 /* mdl_sum() will keep the rows of calls and of memory apart by process. */
 void mdl_tell_processes(struct mdl *m);
 

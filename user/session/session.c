@@ -84,6 +84,8 @@ struct mdl *ses_new_model(const struct session *ses)
 		mdl_tell_ranges(m);
 	if (m && ses->o->by_process)
 		mdl_tell_processes(m);
+	if (m && !ses->o->gpu)
+		mdl_without_devices(m);
 	return m;
 }
 

@@ -128,13 +128,26 @@ static int put(struct buf *b, const void *item, size_t bytes, size_t max)
 	return buf_put(b, item, bytes);
 }
 
+/* Takes over the spans before the first sign of a GPU. */
+static int begin(struct idle_state *t)
+{
+	const size_t kept = t->nbacklog < BACKLOG_MAX ? t->nbacklog : BACKLOG_MAX;
+	int err = t->on ? 0 : buf_put(&t->spans, t->backlog, kept * sizeof(*t->backlog));
+
+	if (t->on)
+		return 0;
+	t->on = true;
+	free(t->backlog);
+	t->backlog = NULL;
+	t->nbacklog = 0;
+	return err;
+}
+
 int idle_on(struct mdl *m)
 {
 	struct idle_state *t = state_of(m);
 
-	if (t)
-		t->on = true;
-	return t ? 0 : -ENOMEM;
+	return t ? begin(t) : -ENOMEM;
 }
 
 int idle_activity(struct mdl *m, const struct mxbpf_activity *a)
@@ -152,9 +165,8 @@ int idle_activity(struct mdl *m, const struct mxbpf_activity *a)
 				       .copy = a->cls == MXBPF_ACTIVITY_COPY};
 	struct idle_state *t = state_of(m);
 
-	if (!t)
+	if (!t || begin(t))
 		return -ENOMEM;
-	t->on = true;
 	if (a->cls == MXBPF_ACTIVITY_SYNC)
 		return a->sync_type == MXBPF_SYNC_STREAM_WAITS ? put(&t->waits, &wait, sizeof(wait), WAITS_MAX) : 0;
 	t->newest_ns = work.start_ns > t->newest_ns ? work.start_ns : t->newest_ns;
@@ -172,9 +184,8 @@ int idle_launch(struct mdl *m, const struct mxbpf_launch *l)
 					   .domain = l->domain};
 	struct idle_state *t = state_of(m);
 
-	if (!t)
+	if (!t || begin(t))
 		return -ENOMEM;
-	t->on = true;
 	return put(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
 }
 
@@ -185,30 +196,43 @@ static uint16_t part_of(uint64_t ns, uint64_t nested_ns, uint64_t all_ns)
 	return own_ns < all_ns ? (uint16_t)((double)own_ns / (double)all_ns * IDLE_WHOLE) : all_ns ? IDLE_WHOLE : 0;
 }
 
+static void fill_span(struct idle_span *span, const struct mxbpf_span *s)
+{
+	*span = (struct idle_span){.start_ns = s->h.ts_ns,
+				   .end_ns = s->h.ts_ns + s->dur_ns,
+				   .name_id = s->name_id,
+				   .stack_id = s->stack_id,
+				   .tgid = s->h.tgid,
+				   .tid = s->tid,
+				   .cls = s->cls,
+				   .user = s->flags & MXBPF_SPAN_USER,
+				   .async = s->flags & MXBPF_SPAN_ASYNC};
+	if (!(s->flags & MXBPF_SPAN_ACCOUNT) || s->account.flags & MXBPF_ACCOUNT_PART)
+		return;
+	span->runq = part_of(s->account.runq_ns, s->nested.runq_ns, s->self_ns);
+	span->blocked = part_of(s->account.blocked_ns, s->nested.blocked_ns, s->self_ns);
+	if (span->blocked > IDLE_WHOLE - span->runq)
+		span->blocked = (uint16_t)(IDLE_WHOLE - span->runq);
+}
+
+/* A recording may be of a session without GPUs, so this is cheap before the first sign of one. */
 static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
 	struct idle_state *t = state_of(m);
-	struct idle_span span = {.start_ns = s->h.ts_ns,
-				 .end_ns = s->h.ts_ns + s->dur_ns,
-				 .name_id = s->name_id,
-				 .stack_id = s->stack_id,
-				 .tgid = s->h.tgid,
-				 .tid = s->tid,
-				 .cls = s->cls,
-				 .user = s->flags & MXBPF_SPAN_USER,
-				 .async = s->flags & MXBPF_SPAN_ASYNC};
+	struct idle_span *to;
 
 	if (!t)
 		return -ENOMEM;
-	if (s->flags & MXBPF_SPAN_ACCOUNT && !(s->account.flags & MXBPF_ACCOUNT_PART)) {
-		span.runq = part_of(s->account.runq_ns, s->nested.runq_ns, s->self_ns);
-		span.blocked = part_of(s->account.blocked_ns, s->nested.blocked_ns, s->self_ns);
-		if (span.blocked > IDLE_WHOLE - span.runq)
-			span.blocked = (uint16_t)(IDLE_WHOLE - span.runq);
+	if (t->on) {
+		to = buf_add(&t->spans, sizeof(*to));
+	} else {
+		t->backlog = t->backlog ? t->backlog : calloc(BACKLOG_MAX, sizeof(*to));
+		to = t->backlog ? &t->backlog[t->nbacklog++ % BACKLOG_MAX] : NULL;
 	}
-	if (put(&t->spans, &span, sizeof(span),
-		t->on ? SIZE_MAX : BACKLOG_MAX)) /* without memory the causes of that time are not known */
-		t->lost_ns = span.end_ns > t->lost_ns ? span.end_ns : t->lost_ns;
+	if (to)
+		fill_span(to, s);
+	else if (s->h.ts_ns + s->dur_ns > t->lost_ns) /* the causes of that time are not known */
+		t->lost_ns = s->h.ts_ns + s->dur_ns;
 	return 0;
 }
 
@@ -279,6 +303,8 @@ static void state_fini(struct idle_state *t)
 	buf_fini(&t->waits);
 	buf_fini(&t->launches);
 	buf_fini(&t->spans);
+	free(t->backlog);
+	t->backlog = NULL;
 	hash_fini(&t->streams);
 	mdl_items_fini(&t->device_index, &t->devices);
 	mdl_items_fini(&t->row_index, &t->rows);
@@ -291,6 +317,18 @@ static int copy_buf(struct buf *to, const struct buf *from)
 	return buf_put(to, from->data, from->len);
 }
 
+static int copy_backlog(struct idle_state *to, const struct idle_state *from)
+{
+	if (!from->backlog)
+		return 0;
+	to->backlog = malloc(BACKLOG_MAX * sizeof(*to->backlog));
+	if (!to->backlog)
+		return -ENOMEM;
+	to->nbacklog = from->nbacklog;
+	memcpy(to->backlog, from->backlog, BACKLOG_MAX * sizeof(*to->backlog));
+	return 0;
+}
+
 /* Copies what is kept for a sweep. */
 static int copy_kept(struct idle_state *to, const struct idle_state *from)
 {
@@ -301,7 +339,7 @@ static int copy_kept(struct idle_state *to, const struct idle_state *from)
 	to->lost_ns = from->lost_ns;
 	if (copy_buf(&to->work, &from->work) || copy_buf(&to->waits, &from->waits) ||
 	    copy_buf(&to->launches, &from->launches) || copy_buf(&to->spans, &from->spans) ||
-	    hash_copy(&to->streams, &from->streams))
+	    hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
 		return -ENOMEM;
 	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
 }
@@ -427,6 +465,7 @@ static void fini(struct mdl *m)
 
 const struct mdl_feature feature_idle = {
 	.state_bytes = sizeof(struct idle_state),
+	.of_devices = true,
 	.by_process = true, /* each process numbers its devices itself */
 	.kinds = {{MXBPF_AGG_GPU_IDLE, fold}, {MXBPF_GPU_IDLE, fold_piece}, {MXBPF_GPU_STEP, fold_step}},
 	.span = span,

@@ -55,6 +55,8 @@ struct idle_state {
 	struct buf waits;	      /* struct idle_wait */
 	struct buf launches;	      /* struct idle_launch */
 	struct buf spans;	      /* struct idle_span */
+	struct idle_span *backlog;    /* a ring of the last spans while `on` is false; NULL: none. Owned. */
+	uint64_t nbacklog;	      /* spans that were put into it */
 	size_t kept_work, kept_spans; /* those that the last sweep left */
 	uint64_t newest_ns;	      /* latest start of an activity */
 	uint64_t lost_ns;	      /* latest end of a span that was forgotten */
