@@ -206,6 +206,17 @@ static __always_inline void account_nest(struct mxbpf_frame *f, const struct mxb
 	f->nested.majflt += s->account.majflt;
 }
 
+/* What is nested in f is nested in the frame around it. */
+static __always_inline void account_pass(struct mxbpf_frame *to, const struct mxbpf_frame *f)
+{
+	to->nested.runq_ns += f->nested.runq_ns;
+	to->nested.blocked_ns += f->nested.blocked_ns;
+	to->nested.nvcsw += f->nested.nvcsw;
+	to->nested.nivcsw += f->nested.nivcsw;
+	to->nested.minflt += f->nested.minflt;
+	to->nested.majflt += f->nested.majflt;
+}
+
 /* Undoes account_nest() for s, which proved to be the twin of f: what is nested in s is nested in f. */
 static __always_inline void account_unnest(struct mxbpf_frame *f, const struct mxbpf_span *s)
 {

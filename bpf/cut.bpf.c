@@ -44,7 +44,7 @@ __noinline int frame_is_open_at(struct mxbpf_thread *t, __u32 i, __u64 sp, __u32
 {
 	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
 
-	if (!f || f->sp > sp)
+	if (!f || (f->sp > sp && f->sp != ~0ull))
 		return 0;
 	return f->sp == sp && f->end == MXBPF_END_CUT && (!func || f->func == func) ? 1 : -1;
 }
@@ -116,6 +116,41 @@ __noinline int frames_end_top(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	return 1;
 }
 
+/*
+ * Ends frame i up to sp, below a range that the call has pushed and not popped. Returns 0 if it stays, and so do all
+ * around it.
+ */
+__noinline int frame_end_below(struct mxbpf_thread *t, __u32 i, __u64 sp, __u64 now)
+{
+	struct mxbpf_frame *f = t ? frame_at(t, i) : 0;
+	struct mxbpf_cut_check *c;
+	bool ends;
+
+	if (!f || (f->sp > sp && f->sp != ~0ull))
+		return 0;
+	if (f->sp == ~0ull) { /* a range, or what was sent before */
+		f->flags |= MXBPF_SPAN_ASYNC;
+		return 1;
+	}
+	ends = f->sp == sp && f->end == MXBPF_END_CUT;
+	c = ends ? cut_check(f->func) : 0;
+	if (c)
+		__sync_fetch_and_add(&c->matched, 1);
+	frame_send_inner(t, i, now, ends ? 0 : MXBPF_SPAN_UNWOUND);
+	return 1;
+}
+
+/* Ends at most FRAMES_STEP frames, from the top frame on, which is a range. */
+__noinline int frames_end_below(struct mxbpf_thread *t, __u64 sp, __u64 now)
+{
+	__u32 i;
+
+	for (i = 1; t && i <= FRAMES_STEP; i++)
+		if (!frame_end_below(t, t->depth - i, sp, now))
+			break;
+	return 0;
+}
+
 /* Ends at most FRAMES_STEP frames. Returns 0 if the top frame stays. */
 __noinline int frames_end_step(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
@@ -133,8 +168,13 @@ __noinline int frames_end_step(struct mxbpf_thread *t, __u64 sp, __u64 now)
  */
 static __always_inline void frames_end_at(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
+	struct mxbpf_frame *f = frame_top(t);
+
 	t->over = 0; /* the dropped frames were nested in the frame that ends now */
-	FRAMES_ALL(frames_end_step(t, sp, now));
+	if (f && f->sp == ~0ull)
+		frames_end_below(t, sp, now);
+	else
+		FRAMES_ALL(frames_end_step(t, sp, now));
 }
 
 /*

@@ -14,7 +14,9 @@
 #include "feature/life.bpf.h"
 #include "feature/range.bpf.h"
 #include "read/name.bpf.h"
+#include "send.bpf.h"
 #include "stats.bpf.h"
+#include "unnested.bpf.h"
 
 #define PUSHED_MAX 16	/* words below a frame: a return address and pushed arguments */
 #define NEAR_BYTES 4096 /* bytes: a return address this close to the call site is in the same function */
@@ -35,125 +37,6 @@ struct {
 	__type(key, __u64);
 	__type(value, __u64);
 } callers SEC(".maps");
-
-#define FILLS_WHOLE (cfg_counters || cfg_details & MXBPF_DETAIL_LAYER)
-
-/* Fills the members behind the account. A record that has them must have the account too. */
-static __always_inline void span_fill_rest(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f)
-{
-	if (s->h.size != MXBPF_SPAN_BYTES_ACCOUNT) {
-		__builtin_memset(&s->account, 0, sizeof(s->account));
-		s->account.on_cpu_ns = s->dur_ns;
-		s->account.end_cpu = s->cpu;
-	}
-	counters_fill(s, t);
-	s->layer_id = cfg_details & MXBPF_DETAIL_LAYER ? f->layer_id : 0;
-	s->nested = f->nested;
-	s->h.size = MXBPF_SPAN_BYTES_WHOLE;
-}
-
-/* Fills s with the span of frame f, which ends at `now`. */
-__noinline int span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
-{
-	if (!s || !t || !f)
-		return 0;
-	s->h.kind = MXBPF_SPAN;
-	s->h.size = cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN;
-	s->h.tgid = t->tgid;
-	s->h.ts_ns = f->start_ns;
-	s->dur_ns = now - f->start_ns;
-	s->self_ns = flags & MXBPF_SPAN_ASYNC ? 0 : s->dur_ns - f->child_ns;
-	s->name_id = f->name_id;
-	s->link = f->link;
-	s->tid = f->tid;
-	s->end_tid = t->tid;
-	s->device = f->device;
-	s->cls = f->cls;
-	s->bulk = !!(f->flags & MXBPF_FRAME_BULK);
-	s->flags = f->flags | flags;
-	s->cpu = f->cpu;
-	s->alloc_bytes = f->alloc_bytes;
-	s->self_alloc_bytes = f->self_alloc_bytes;
-	if (cfg_details) {
-		s->args_id = f->args_id;
-		s->stack_id = f->stack_id;
-		s->seq = f->seq;
-		s->origin = f->origin;
-	}
-	cost_fill(s, t, f);
-	if (cfg_account)
-		account_close(s, f);
-	if (FILLS_WHOLE || (cfg_account && account_has_nested(f)))
-		span_fill_rest(s, t, f);
-	return 0;
-}
-
-/*
- * Sends a form of the record with the cost behind it, in the place of members that the form lacks. They are 0
- * afterwards as they were before.
- */
-static __always_inline long span_output_as(struct mxbpf_thread *t, struct mxbpf_span *s, __u32 bytes)
-{
-	struct mxbpf_span_cost *cost = (struct mxbpf_span_cost *)((char *)s + bytes);
-	long err;
-
-	s->h.size = MXBPF_WITH_COST(bytes);
-	*cost = s->cost;
-	err = bpf_ringbuf_output(&calls, s, MXBPF_WITH_COST(bytes), ring_flags(t));
-	__builtin_memset(cost, 0, sizeof(*cost));
-	return err;
-}
-
-/* Sends one of four forms. Each call has a constant size, because the verifier requires one. */
-static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_span *s)
-{
-	if (FILLS_WHOLE || s->h.size == MXBPF_SPAN_BYTES_WHOLE)
-		return span_output_as(t, s, MXBPF_SPAN_BYTES_WHOLE);
-	if (s->h.size == MXBPF_SPAN_BYTES_ACCOUNT)
-		return span_output_as(t, s, MXBPF_SPAN_BYTES_ACCOUNT);
-	return span_output_as(t, s, cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN);
-}
-
-/* Sends a finished span to the ring, adds it to its row (--stats), or both. */
-__noinline int span_send(struct mxbpf_thread *t, struct mxbpf_span *s)
-{
-	if (!t || !s)
-		return 0;
-	if (cfg_stats)
-		stats_span(t, s);
-	if (cfg_stats == MXBPF_STATS_ON)
-		return 0;
-	t->counts[MXBPF_COUNT_ATTEMPTED]++;
-	if (span_output(t, s))
-		t->counts[MXBPF_COUNT_DROPPED]++;
-	return 0;
-}
-
-static __always_inline void span_emit(struct mxbpf_thread *t, struct mxbpf_frame *f, __u64 now, __u32 flags)
-{
-	span_fill(&t->done, t, f, now, flags);
-	span_send(t, &t->done);
-}
-
-/* Sends the first child as a span of its own. A second child shows that it was not its parent's twin. */
-static __always_inline void twin_emit(struct mxbpf_thread *t, struct mxbpf_frame *f)
-{
-	span_send(t, &f->twin);
-	f->twin.dur_ns = 0;
-}
-
-/* Pops the top frame f and returns its parent. Memory allocated in f was also allocated in the parent. */
-static __always_inline struct mxbpf_frame *frame_off(struct mxbpf_thread *t, struct mxbpf_frame *f)
-{
-	struct mxbpf_frame *parent;
-
-	t->depth--;
-	slot_release(t);
-	parent = frame_top(t);
-	if (parent)
-		parent->alloc_bytes += f->alloc_bytes;
-	return parent;
-}
 
 /* Sends the --life record of frame f, which ends. */
 static __always_inline void frame_life(struct mxbpf_thread *t, struct mxbpf_frame *f, struct mxbpf_frame *parent,
@@ -207,7 +90,9 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		parent->nchild = 2;
 	}
 	span_emit(t, f, now, flags);
-	if (parent)
+	if (parent && parent->flags & MXBPF_FRAME_SENT)
+		frames_bury(t);
+	else if (parent)
 		account_nest(parent, &t->done);
 	return 0;
 }
@@ -599,7 +484,9 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	if (row->hides && name_hidden(name_id))
 		return;
 	d = t->depth;
-	if (row->end == MXBPF_END_PARENT && !d) { /* nothing would end it */
+	if ((row->end == MXBPF_END_PARENT && !d) ||
+	    (row->unscoped && row->end == MXBPF_END_PAIR &&
+	     d >= MXBPF_RANGES_DEEP)) { /* nothing would end it, or nothing ends those around it */
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		return;
 	}
@@ -671,6 +558,10 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 		return;
 	}
 	f = frame_top(t);
+	if (row->unscoped && (!f || f->end != MXBPF_END_PAIR || f->cls != row->cls)) {
+		range_pop_inner(t, now, row->cls);
+		return;
+	}
 	if (f && (f->end != MXBPF_END_PAIR || f->cls != row->cls)) {
 		FRAMES_ALL(frames_drop_above_pair(t, now, row->cls));
 		f = frame_top(t);
@@ -679,6 +570,8 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		return;
 	}
+	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
+		range_more(t, fetch(ctx, t, &row->range), row->range_from);
 	frame_close(t, now, 0);
 	f = frame_top(t);
 	if (f && f->end == MXBPF_END_CHILD)

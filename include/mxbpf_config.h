@@ -219,6 +219,8 @@ enum mxbpf_range_from {
 	MXBPF_RANGE_FROM_NOTHING = 0,
 	MXBPF_RANGE_FROM_EVENT = 1, /* NVTX's structure of an event (nvtxEventAttributes_t) */
 	MXBPF_RANGE_FROM_INFO = 2,  /* struct mxbpf_range_info (mxbpf_range.h) */
+	/* The range's name, which may be one of PyTorch's emit_nvtx(): then row.name is only its beginning. */
+	MXBPF_RANGE_FROM_NAME = 3,
 };
 
 /* How a row with MXBPF_ACT_OPEN handles operators inside the engine's work. */

@@ -23,7 +23,8 @@ enum mxbpf_range_type {
 	MXBPF_RANGE_U32 = 4,
 	MXBPF_RANGE_I32 = 5,
 	MXBPF_RANGE_FLOAT = 6,
-	MXBPF_RANGE_TYPES = 7,
+	MXBPF_RANGE_SEQ = 7, /* not of NVTX: the number in a name of PyTorch's emit_nvtx(), see MXBPF_SEQ() */
+	MXBPF_RANGE_TYPES = 8,
 };
 
 /* What a range carries. */

@@ -13,6 +13,7 @@
 #define MXBPF_SLOT_FRAMES  32	/* open spans per slot; a power of two */
 #define MXBPF_THREAD_SLOTS 16	/* slots per thread, taken as its calls nest; a power of two */
 #define MXBPF_FRAMES_MAX   (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans per thread */
+#define MXBPF_RANGES_DEEP  (MXBPF_FRAMES_MAX / 2) /* a range that would be deeper has pushes without pops around it */
 #define MXBPF_SLOTS_DEEP   410 /* slots for frames beyond the first 32 of a thread, shared by all threads */
 #define MXBPF_SLOTS_MAX	   (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
 #define MXBPF_KEYS_MAX	   16384 /* open spans that end by key */
@@ -25,7 +26,9 @@ struct mxbpf_account_start {
 	__u32 nvcsw, nivcsw, minflt, majflt;
 };
 
-#define MXBPF_FRAME_SLICED (1u << 10) /* in frame.flags: the probe at its start is of a slice */
+/* In frame.flags: */
+#define MXBPF_FRAME_SLICED (1u << 10) /* the probe at its start is of a slice */
+#define MXBPF_FRAME_SENT   (1u << 11) /* its span has been sent, but a span that began inside it is open */
 
 struct mxbpf_frame {
 	__u64 start_ns;
@@ -125,9 +128,10 @@ struct mxbpf_thread {
 	__u64 before_ns;   /* cost_ns between that end and the start of the open span that is in no other */
 	__u64 hit_over_ns; /* when its last hit was over, by the estimates */
 	__u32 behind_start_ns, behind_end_ns; /* scratch: of the hit that runs, see struct mxbpf_hit_cost */
-	__u32 nslots;			      /* number of its slots */
-	__u32 iterations;		      /* that it ended, if the session has slices */
-	__u32 slots[MXBPF_THREAD_SLOTS];      /* slot k has frames from MXBPF_SLOT_FRAMES * k on; [0] is its own */
+	__u64 seq_in_name; /* scratch: 1 + the number in the name of a range (MXBPF_RANGE_FROM_NAME); 0: none */
+	__u32 nslots;	   /* number of its slots */
+	__u32 iterations;  /* that it ended, if the session has slices */
+	__u32 slots[MXBPF_THREAD_SLOTS]; /* slot k has frames from MXBPF_SLOT_FRAMES * k on; [0] is its own */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_SLOT_FRAMES];
 	struct mxbpf_name_part part; /* scratch: part of a name */

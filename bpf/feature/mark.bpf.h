@@ -34,26 +34,10 @@ struct {
 	__type(value, struct value_state);
 } mark_values SEC(".maps");
 
-/* Stores the name in the scratch part. If the annotation has a domain, its name and a NUL come first. */
-__noinline int mark_store(struct mxbpf_thread *t, __u64 id, __u32 len)
-{
-	struct mxbpf_name_key key = {.id = id};
-	__u32 slot = t ? t->slot : 0;
-
-	t = bpf_map_lookup_elem(&threads, &slot);
-	if (!t)
-		return 0;
-	t->part.len = len;
-	t->part.more = 0;
-	t->part.tag = 0;
-	if (bpf_map_update_elem(&names, &key, &t->part, BPF_ANY))
-		t->counts[MXBPF_COUNT_TRUNCATED]++;
-	return 0;
-}
-
 /*
  * Returns the name id of an annotation from the addresses of its name and of its domain's name (domain 0: none).
- * Returns 0 if one of them cannot be read.
+ * Returns 0 if one of them cannot be read. If the annotation has a domain, the stored name begins with its name and a
+ * NUL.
  */
 __noinline __u64 mark_name(struct mxbpf_thread *t, __u64 domain, __u64 name)
 {
@@ -73,7 +57,7 @@ __noinline __u64 mark_name(struct mxbpf_thread *t, __u64 domain, __u64 name)
 		return MXBPF_NAME_UNNAMED;
 	key.id = mxbpf_name_id(name_hash(t, MXBPF_NAME_SEED, n + m - 1));
 	if (!bpf_map_lookup_elem(&names, &key))
-		mark_store(t, key.id, n + m - 1);
+		name_store_text(t, key.id, n + m - 1);
 	return key.id;
 unreadable:
 	t->counts[MXBPF_COUNT_UNREADABLE]++;

@@ -29,7 +29,7 @@ static __always_inline void range_from_event(struct mxbpf_range_data *to, const 
 {
 	to->category = e->category;
 	to->color = e->color_type ? e->color : 0;
-	if (e->payload_type <= MXBPF_RANGE_NONE || e->payload_type >= MXBPF_RANGE_TYPES)
+	if (e->payload_type <= MXBPF_RANGE_NONE || e->payload_type > MXBPF_RANGE_FLOAT)
 		return;
 	to->type = e->payload_type;
 	to->nvalues = 1;
@@ -58,6 +58,8 @@ __noinline int range_send(struct mxbpf_thread *t, __u32 d, __u64 at, __u32 from)
 	f = t ? frame_at(t, d) : 0;
 	if (!f)
 		return 0;
+	if (!at)
+		from = MXBPF_RANGE_FROM_NOTHING;
 	if (from == MXBPF_RANGE_FROM_INFO)
 		err = bpf_probe_read_user(&texts, sizeof(texts), (void *)at);
 	else if (from == MXBPF_RANGE_FROM_EVENT)
@@ -90,9 +92,20 @@ __noinline int range_send(struct mxbpf_thread *t, __u32 d, __u64 at, __u32 from)
 			r->data.type = MXBPF_RANGE_NONE;
 	} else if (from == MXBPF_RANGE_FROM_EVENT && !err) {
 		range_from_event(&r->data, &event);
+	} else if (from == MXBPF_RANGE_FROM_NAME && t->seq_in_name) {
+		r->data.values[0] = t->seq_in_name - 1;
+		r->data.nvalues = 1;
+		r->data.type = MXBPF_RANGE_SEQ;
 	}
 	ring_submit(t, r);
 	return 0;
+}
+
+/* Sends a second record of the top frame, a range that ends, if its end says more. */
+static __always_inline void range_more(struct mxbpf_thread *t, __u64 at, __u32 from)
+{
+	if (at)
+		range_send(t, t->depth - 1, at, from);
 }
 
 #endif

@@ -96,6 +96,88 @@ __noinline __u64 name_intern(struct mxbpf_thread *t, __u64 addr, __u32 tag)
 	return h;
 }
 
+/* Stores the first len bytes of the scratch part as a name. */
+__noinline int name_store_text(struct mxbpf_thread *t, __u64 id, __u32 len)
+{
+	struct mxbpf_name_key key = {.id = id};
+	__u32 slot = t ? t->slot : 0;
+
+	t = bpf_map_lookup_elem(&threads, &slot);
+	if (!t)
+		return 0;
+	t->part.len = len;
+	t->part.more = 0;
+	t->part.tag = 0;
+	if (bpf_map_update_elem(&names, &key, &t->part, BPF_ANY))
+		t->counts[MXBPF_COUNT_TRUNCATED]++;
+	return 0;
+}
+
+/* In little-endian order */
+#define SEQ_WORD   0x203d20716573202cull /* ", seq = " */
+#define OP_ID_WORD 0x2064695f706f202cull /* ", op_id " */
+#define SEQ_DIGITS 16
+
+/* Returns where such a word is in the text of the scratch part, or 0. */
+__noinline __u32 name_seq_at(struct mxbpf_thread *t)
+{
+	__u64 word;
+	__u32 i;
+
+	for (i = 1; t && i < MXBPF_NAME_PART_BYTES - 8; i++) {
+		word = *(__u64 *)(t->part.text + i);
+		if (word == SEQ_WORD || word == OP_ID_WORD)
+			return i;
+		if (!(word & 0xff))
+			break;
+	}
+	return 0;
+}
+
+/* Returns 1 + the number after SEQ_WORD at `at`, or 0. */
+__noinline __u64 name_seq(struct mxbpf_thread *t, __u32 at)
+{
+	__u64 v = 0;
+	__u32 i;
+	char c;
+
+	if (!t || at >= MXBPF_NAME_PART_BYTES - 8 || *(__u64 *)(t->part.text + at) != SEQ_WORD)
+		return 0;
+	for (i = 0; i < SEQ_DIGITS; i++) {
+		c = t->part.text[(at + 8 + i) & (MXBPF_NAME_PART_BYTES - 1)];
+		if (c < '0' || c > '9')
+			break;
+		v = v * 10 + (c - '0');
+	}
+	return 1 + v;
+}
+
+/*
+ * Returns the id of a name without the numbers that emit_nvtx() of PyTorch puts behind it, by which no two names would
+ * be the same ("aten::mm, seq = 12, op_id = 7"). t->seq_in_name keeps the first one.
+ */
+__noinline __u64 name_intern_cut(struct mxbpf_thread *t, __u64 addr)
+{
+	struct mxbpf_name_key key = {};
+	__u32 at;
+
+	if (!t)
+		return 0;
+	t->seq_in_name = 0;
+	if (cstr_read(t->part.text, sizeof(t->part.text), addr) < 0) {
+		t->counts[MXBPF_COUNT_UNREADABLE]++;
+		return 0;
+	}
+	at = name_seq_at(t);
+	if (!at || at >= MXBPF_NAME_PART_BYTES)
+		return name_intern(t, addr, 0);
+	t->seq_in_name = name_seq(t, at);
+	key.id = mxbpf_name_id(name_hash(t, MXBPF_NAME_SEED, at));
+	if (!bpf_map_lookup_elem(&names, &key))
+		name_store_text(t, key.id, at);
+	return key.id;
+}
+
 #define NODE_WORD 0x5f65646f6eull /* "node_" in little-endian order */
 
 /*
@@ -154,6 +236,8 @@ static __always_inline __u64 name_of(struct pt_regs *ctx, struct mxbpf_thread *t
 	v = fetch(ctx, t, &row->name);
 	if (!v)
 		return t->fetch_failed ? 0 : MXBPF_NAME_UNNAMED;
+	if (row->name_type == MXBPF_NAMED_BYTES && row->range_from == MXBPF_RANGE_FROM_NAME)
+		return name_intern_cut(t, v);
 	if (row->name_type == MXBPF_NAMED_BYTES)
 		return name_intern(t, v, row->name_tag);
 	if (row->name_type == MXBPF_NAMED_STATIC)

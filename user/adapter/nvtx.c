@@ -18,6 +18,7 @@
 	.action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_EVENT, .span_flags = MXBPF_SPAN_USER,                             \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_STACK
 #define PUSHED	   RANGE, .end = MXBPF_END_PAIR, .unscoped = 1
+#define POPPED	   .action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_EVENT, .unscoped = 1
 #define TITLE	   .title = "NVTX range"
 #define EVENT(arg) .range = {.base = MXBPF_BASE_##arg}, .range_from = MXBPF_RANGE_FROM_EVENT
 #define INFO(arg)  .range = {.base = MXBPF_BASE_##arg}, .range_from = MXBPF_RANGE_FROM_INFO
@@ -29,23 +30,20 @@
 #define AT_MESSAGE .nderef = 1, .off = {40}
 
 /* A name of wide characters is cut after the first one, if that is of ASCII. */
-static const struct adp_member pushes[] = {
-	MEMBER(mxbpf_nvtx_push), MEMBER(nvtxRangePushA), MEMBER(nvtxRangePushW), {NULL, NULL}};
+static const struct adp_member pushes[] = {MEMBER(nvtxRangePushA), MEMBER(nvtxRangePushW), {NULL, NULL}};
+static const struct adp_member pushes_info[] = {MEMBER(mxbpf_nvtx_push), {NULL, NULL}};
 static const struct adp_member pushes_ex[] = {MEMBER(nvtxRangePushEx), {NULL, NULL}};
 static const struct adp_member pushes_domain[] = {MEMBER(nvtxDomainRangePushEx), {NULL, NULL}};
-static const struct adp_member pops[] = {
-	MEMBER(mxbpf_nvtx_pop), MEMBER(nvtxRangePop), MEMBER(nvtxDomainRangePop), {NULL, NULL}};
+static const struct adp_member pops[] = {MEMBER(nvtxRangePop), MEMBER(nvtxDomainRangePop), {NULL, NULL}};
+static const struct adp_member pops_info[] = {MEMBER(mxbpf_nvtx_pop), {NULL, NULL}};
 static const struct adp_member starts[] = {MEMBER(mxbpf_nvtx_start), {NULL, NULL}};
 static const struct adp_member ends[] = {MEMBER(mxbpf_nvtx_end), {NULL, NULL}};
 static const struct adp_member marks[] = {MEMBER(mxbpf_nvtx_mark), {NULL, NULL}};
 
 /* Rows that end ranges come first, so no range is open whose end is not probed yet. */
 const struct adp_probe adapter_nvtx[] = {
-	{.name = "nvtx.pop",
-	 LIBS,
-	 SHARED,
-	 .family = {.members = pops},
-	 .row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_EVENT}},
+	{.name = "nvtx.pop", LIBS, SHARED, .family = {.members = pops}, .row = {POPPED}},
+	{.name = "nvtx.pop_info", LIBS, SHARED, .family = {.members = pops_info}, .row = {POPPED, INFO(ARG1)}},
 	{.name = "nvtx.end",
 	 LIBS,
 	 SHARED,
@@ -56,7 +54,14 @@ const struct adp_probe adapter_nvtx[] = {
 	 SHARED,
 	 TITLE,
 	 .family = {.members = pushes},
-	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1}}},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1}, .range = {.base = MXBPF_BASE_ARG1},
+		 .range_from = MXBPF_RANGE_FROM_NAME}},
+	{.name = "nvtx.push_info",
+	 LIBS,
+	 SHARED,
+	 TITLE,
+	 .family = {.members = pushes_info},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1}, INFO(ARG2)}},
 	{.name = "nvtx.push_ex",
 	 LIBS,
 	 SHARED,
@@ -69,13 +74,14 @@ const struct adp_probe adapter_nvtx[] = {
 	 TITLE,
 	 .family = {.members = pushes_domain},
 	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG2, AT_MESSAGE}, EVENT(ARG2)}},
-	/* (name, number). Such ranges may overlap, and end on another thread. */
+	/* (name, number, info). Such ranges may overlap, and end on another thread. */
 	{.name = "nvtx.start",
 	 LIBS,
 	 SHARED,
 	 TITLE,
 	 .family = {.members = starts},
-	 .row = {RANGE, .end = MXBPF_END_KEY, .name = {.base = MXBPF_BASE_ARG1}, .key = {.base = MXBPF_BASE_ARG2}}},
+	 .row = {RANGE, .end = MXBPF_END_KEY, .name = {.base = MXBPF_BASE_ARG1}, .key = {.base = MXBPF_BASE_ARG2},
+		 INFO(ARG3)}},
 	/* (domain, name, scope) */
 	{.name = "nvtx.mark", LIBS, SHARED, .family = {.members = marks}, .row = {.action = MXBPF_ACT_MARK_INSTANT}},
 	{.name = NULL},
