@@ -120,7 +120,7 @@ $(O)/obj/user/agent/image.o: $(O)/gen/agent.so $(wildcard user/agent/*.py)
 $(O)/obj/user/agent/image.o: CFLAGS += -Wa,-I$(O)/gen -Wa,-Iuser/agent
 
 # The injection library of NVTX: the same rules.
-$(O)/gen/nvtx.so: $(wildcard user/nvtx/lib/*.c)
+$(O)/gen/nvtx.so: $(wildcard user/nvtx/lib/*.c user/nvtx/lib/*.h) include/mxbpf_range.h include/mxbpf_event.h
 	$(call say,AGENT,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,--build-id=sha1,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc

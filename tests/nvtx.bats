@@ -105,3 +105,39 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	jq -e '(.tables.Event | map([.name, .count])) == [["step", 50]] and .loss.dropped + .loss.unmatched == 0 and
 		any(.tables.operator[]; .name == "dot" and .count == 50)' r.json
 }
+
+# Number of calls of an operator or range in a result of JSON, and the sum of those rows.
+count_of() { jq --arg name "$2" '[.tables[][] | select(.name == $name) | .count] | add // 0' "$1"; }
+
+@test "A pop without its push, and a push or pop inside an operator, leave all operators and ranges as they are" {
+	# With the agent, operators need no frames of probes.
+	"$MXBPF" record -o r.mxd -- "$PYTHON_TORCH" "$N/unbalanced.py" 600 "$NVTX/lib/libnvToolsExt.so.1" 2>err.txt
+	"$MXBPF" report r.mxd --format json >r.json
+	for op in mm neg exp sub; do
+		[[ $(count_of r.json "aten::$op") == 600 ]]
+	done
+	[[ $(count_of r.json inside) == 600 && $(count_of r.json early) == 600 ]]
+	# 600 pops have no push, and 600 pushes no pop; one end may be that of a call before the window.
+	jq -e '.loss | .dropped == 0 and (.unmatched | . >= 1200 and . <= 1205)' r.json
+	run "$MXBPF" report r.mxd
+	[[ $output != *FALLBACK* && $output != *unwound* ]]
+}
+
+@test "Payloads, categories, colors and domains are in traces and results, with the names that the program gave them" {
+	payload=$PYTHONPATH/nvidia/cu13/include
+	[[ -f $payload/nvtx3/nvToolsExtPayload.h ]] || skip "no headers at $payload: run tests/setup.sh"
+	g++ -std=c++17 -O1 -shared -fPIC -I"$payload" -o payloads.so "$N/payloads.cpp" -ldl
+	GO=1 "$MXBPF" record --agent -o r.mxd -- "$PYTHON_TORCH" "$N/job.py" 20 1 "$PWD/payloads.so" >job.out
+	"$MXBPF" export r.mxd -o t.json
+	python3 "$N/compare.py" t.json payloads.so.told
+	jq -c '[.traceEvents[] | select(.ph == "X" and .cat == "user_annotation") | {(.name): (.args |
+		with_entries(select(.key | test("^(payload|categ|color)"))))}] | add | to_entries[]' t.json | sort >args.txt
+	expect_same '{"key":"NCCL: float","value":{"category":3,"category_name":"three","payload":0.5}}
+{"key":"NCCL: ncclAllReduce","value":{"payload.NCCL communicator ID":"0xabcdef0123456789","payload.Message size [bytes]":4115,"payload.Reduction operation":"Max"}}
+{"key":"NCCL: ncclCommInitRank","value":{"payload.NCCL communicator ID":4660,"payload.No. of ranks":4,"payload.Rank":-1}}
+{"key":"aten::mm","value":{"payload.seq":19}}
+{"key":"scoped","value":{"category":5,"color":"#010203","payload":-7}}' "$(<args.txt)"
+	"$MXBPF" report r.mxd --format json >r.json
+	expect_same '[["NCCL: float","NCCL",20],["NCCL: ncclAllReduce","NCCL",20],["NCCL: ncclCommInitRank","NCCL",1],["aten::mm",null,20],["scoped",null,20]]' \
+		"$(jq -c '[.tables["NVTX range"][] | [.name, .domain, .count]] | sort' r.json)"
+}

@@ -62,7 +62,7 @@ FEATURE_FILES = (
     ('feature.options', r'options[.]c'),
 )
 # These rooms know nothing of events, so they may not include a contract.
-NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'nvtx', 'serve', 'push'}
+NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'serve', 'push'}
 LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'nanoarrow/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h', 'microhttpd.h', 'curl/')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 

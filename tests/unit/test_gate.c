@@ -112,7 +112,8 @@ static void test_calls(void)
 		FORGED(mxbpf_agent_call, dur_ns, UINT64_MAX), /* the end wraps */
 		FORGED(mxbpf_agent_call, self_ns, 501),
 		FORGED(mxbpf_agent_call, scope, MXBPF_AGENT_MEMORY), /* it takes no time */
-		FORGED(mxbpf_agent_call, scope, MXBPF_AGENT_MEMORY + 1),
+		FORGED(mxbpf_agent_call, scope, MXBPF_AGENT_RANGE),  /* it has not ended */
+		FORGED(mxbpf_agent_call, scope, MXBPF_AGENT_RANGE + 1),
 		FORGED(mxbpf_agent_call, flags, MXBPF_AGENT_CALL_FREED), /* only of memory */
 		FORGED(mxbpf_agent_call, flags, 8),
 		FORGED(mxbpf_agent_call, tid, 0),
@@ -482,7 +483,7 @@ static bool is_sound(const struct mxbpf_agent_call *c)
 	const uint64_t at = clock_ns(CLOCK_MONOTONIC);
 
 	return c->start_ns <= at && c->dur_ns <= at - c->start_ns && c->self_ns <= c->dur_ns && c->tid &&
-	       c->scope <= MXBPF_AGENT_MEMORY;
+	       c->scope <= MXBPF_AGENT_RANGE;
 }
 
 static void test_race(void)

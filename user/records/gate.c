@@ -125,6 +125,8 @@ static const char *times_fault(const struct mxbpf_agent_call *c, uint64_t now_ns
 {
 	if (!c->start_ns || c->start_ns > now_ns || c->dur_ns > now_ns - c->start_ns)
 		return "a call has times that are not in the past";
+	if (c->scope == MXBPF_AGENT_RANGE && (c->dur_ns || c->flags || c->seq || c->origin || c->args || c->stack))
+		return "an annotation that begins has what only calls have that have ended";
 	if (c->self_ns > c->dur_ns)
 		return "a call took longer without its inner calls than with them";
 	if (c->scope > MXBPF_AGENT_RANGE || c->flags & ~(MXBPF_AGENT_CALL_ASYNC | MXBPF_AGENT_CALL_SEQ))

@@ -37,6 +37,18 @@ static bool has_annotations(const struct view *s)
 	return s->in->session->class_title[MXBPF_CLASS_TASK];
 }
 
+/* Ranges of NVTX can have a domain as well. */
+static bool has_domains(const struct view *s)
+{
+	size_t n, i, len;
+	const struct mdl_row *const *rows = mdl_rows(s->in->model, MXBPF_CLASS_EVENT, &n);
+
+	for (i = 0; !has_annotations(s) && i < n; i++)
+		if (mdl_text(s->in->model, MXBPF_NAME_DOMAIN, rows[i]->name_id, &len))
+			return true;
+	return has_annotations(s);
+}
+
 static struct view_text domain_of(const struct view *s, uint64_t name_id, bool people)
 {
 	struct view_text text = {0};
@@ -237,8 +249,8 @@ static const struct view_column calls_columns[] = {
 	PID_COLUMN(tgid, HAS(of_process)),
 	{"thread", "", NULL, VIEW_COUNT, AT(tid), VIEW_OMIT,
 	 .help = "only with --by thread; absent for calls whose thread is unknown"},
-	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, SEEN(domain), .place = 12,
-	 .asked = has_annotations, .def = "domain"},
+	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, SEEN(domain), .place = 12, .asked = has_domains,
+	 .def = "domain"},
 	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
 	{"count", NULL, "calls", VIEW_COUNT, AT(count)},
 	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT,

@@ -13,7 +13,8 @@
 #define THREADS_MAX 4096
 #define KEPT_MAX    4096       /* ranges of a thread; if there are more, old ones that have ended are forgotten */
 #define ALL_MAX	    (1u << 18) /* ranges of all threads: 40 MiB */
-#define DEPTH_MAX   256	       /* ranges that a search passes: a limit, because a file can contain a circle */
+#define DOMAIN_MAX  64
+#define DEPTH_MAX   256 /* ranges that a search passes: a limit, because a file can contain a circle */
 
 struct range {
 	struct mxbpf_range rec;
@@ -117,8 +118,10 @@ static int insert(struct state *s, struct thread *t, const struct mxbpf_range *r
 	struct range r = {0};
 	size_t i = number_before(t, rec->h.ts_ns), n = buf_count(&t->ranges, struct range);
 
-	if (i && at(t, i - 1)->rec.h.ts_ns == rec->h.ts_ns)
+	if (i && at(t, i - 1)->rec.h.ts_ns == rec->h.ts_ns) { /* its end says more (nvtxRangePopPayload) */
+		ranges_add(&at(t, i - 1)->rec, rec);
 		return 0;
+	}
 	memcpy(&r.rec, rec, rec->h.size < sizeof(r.rec) ? rec->h.size : sizeof(r.rec));
 	around = i ? at(t, i - 1) : NULL;
 	around = around ? enclosing(t, at(t, i - 1), rec->h.ts_ns, rec->h.ts_ns + 1) : NULL;
@@ -134,6 +137,27 @@ static int insert(struct state *s, struct thread *t, const struct mxbpf_range *r
 	return 0;
 }
 
+/* Outputs have the domain of a user annotation with its name. */
+static int tell_domain(struct mdl *m, const struct mxbpf_range *r)
+{
+	struct {
+		struct mxbpf_name n;
+		char text[DOMAIN_MAX];
+	} name = {.n = {.h = {.kind = MXBPF_NAME, .tgid = r->h.tgid}, .id = r->name_id, .kind = MXBPF_NAME_DOMAIN}};
+	const char *text;
+	size_t len;
+
+	if (!r->domain_id || mdl_text(m, MXBPF_NAME_DOMAIN, r->name_id, &len))
+		return 0;
+	text = mdl_has_name(m, r->domain_id) ? mdl_name(m, r->domain_id, &len) : NULL;
+	if (!text)
+		return 0;
+	name.n.len = (uint32_t)(len < DOMAIN_MAX ? len : DOMAIN_MAX);
+	memcpy(name.n.text, text, name.n.len);
+	name.n.h.size = (uint16_t)((sizeof(name.n) + name.n.len + 7) & ~7u);
+	return mdl_fold(m, &name.n.h);
+}
+
 static int range_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_range *r = (const void *)rec;
@@ -141,7 +165,7 @@ static int range_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	struct thread *t;
 	bool added;
 
-	if (!s)
+	if (!s || tell_domain(m, r))
 		return -ENOMEM;
 	if (buf_count(&s->threads, struct thread) >= THREADS_MAX && !thread_find(s, r->h.tgid, r->tid))
 		return 0;
@@ -199,27 +223,6 @@ static int ranges_before_row(struct mdl *m, struct mxbpf_span *s)
 	return 0;
 }
 
-bool ranges_value(const struct mdl *m, const struct mxbpf_range *r, const char *name, uint64_t *value)
-{
-	size_t len = 0, words = strlen(name), line;
-	const char *text = r->schema_id ? mdl_name(m, r->schema_id, &len) : NULL;
-	unsigned i;
-
-	for (i = 0; text && i < r->data.nvalues; i++) {
-		const char *end = memchr(text, '\n', len);
-
-		line = end ? (size_t)(end - text) : len;
-		if (line >= words + 2 && !memcmp(text + 2, name, words) &&
-		    (line == words + 2 || text[words + 2] == '\t')) {
-			*value = r->data.values[i];
-			return true;
-		}
-		text = end ? end + 1 : NULL;
-		len -= end ? line + 1 : len;
-	}
-	return false;
-}
-
 /* The copy lacks the ranges, because only folding uses them. */
 static int ranges_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
@@ -244,6 +247,7 @@ static void ranges_fini(struct mdl *m)
 }
 
 const struct mdl_feature feature_ranges = {
+	.trace = &ranges_trace,
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_RANGE, range_fold}},
 	.before_row = ranges_before_row,

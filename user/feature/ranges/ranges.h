@@ -16,10 +16,26 @@ const struct mxbpf_range *ranges_start(const struct mdl *m, const struct mxbpf_s
 /* Returns the innermost range of a thread that encloses a time, or NULL. */
 const struct mxbpf_range *ranges_around(const struct mdl *m, uint32_t tgid, uint32_t tid, uint64_t start_ns,
 					uint64_t end_ns);
-/*
- * Finds the number that a range carries under a name of its schema ("Message size [bytes]"). Returns false if it has
- * none.
- */
+/* How a number of a payload is written. */
+enum ranges_form { RANGES_UNSIGNED, RANGES_SIGNED, RANGES_DOUBLE, RANGES_ADDRESS };
+
+/* A number of a payload. The texts are borrowed from the model, and end where their lengths say. */
+struct ranges_item {
+	const char *name; /* "" without a schema */
+	size_t len;
+	uint64_t value;	  /* RANGES_DOUBLE: its bits */
+	const char *word; /* of an enumeration; NULL: none, or none for this value */
+	size_t word_len;
+	enum ranges_form form;
+};
+
+/* payload.c: fills number i of what a range carries. Returns false if it has none. */
+bool ranges_item(const struct mdl *m, const struct mxbpf_range *r, unsigned i, struct ranges_item *to);
+/* Finds a number by its name ("Message size [bytes]"). Returns false if there is none. */
 bool ranges_value(const struct mdl *m, const struct mxbpf_range *r, const char *name, uint64_t *value);
+/* Adds what a second record of a range has. */
+void ranges_add(struct mxbpf_range *to, const struct mxbpf_range *from);
+
+extern const struct view_trace_feature ranges_trace;
 
 #endif

@@ -8,33 +8,20 @@
  * The structures are NVTX's contract with tools, which has been the same since version 2
  * (nvtx3/nvtxDetail/nvtxTypes.h).
  */
+#include "lib.h"
+
 #include <link.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
-#define EXPORT	     __attribute__((visibility("default"), used))
-#define TEXT_MAX     256
-#define DOMAINS_MAX  64
-#define STRINGS_MAX  (256u << 10)
-#define NOT_TRACKED  (-2) /* NVTX_NO_PUSH_POP_TRACKING: a range's level is not known */
-#define MODULE_CORE  1
-#define MODULE_CORE2 5
-#define CALLBACKS    1
-
-struct attributes {
-	uint16_t version, size;
-	uint32_t category;
-	int32_t color_type;
-	uint32_t color;
-	int32_t payload_type, reserved;
-	uint64_t payload;
-	int32_t message_type;
-	const void *message;
-};
-_Static_assert(offsetof(struct attributes, message) == 40, "as in the header");
+#define DOMAINS_MAX    64
+#define CATEGORIES_MAX 256
+#define NOT_TRACKED    (-2) /* NVTX_NO_PUSH_POP_TRACKING: a range's level is not known */
+#define MODULE_CORE    1
+#define MODULE_CORE2   5
+#define CALLBACKS      1
+#define SEQ	       ", seq = "
+#define OP_ID	       ", op_id = "
 
 enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
 
@@ -43,15 +30,16 @@ struct callbacks {
 	int (*table)(int module, void (***functions[])(void), unsigned *n);
 };
 
-struct domain {
-	char name[64];
+/* A category with a name, in a domain or in none. */
+struct category {
+	const struct domain *domain;
+	uint32_t number;
+	const char *name; /* NULL: not complete */
 };
 
 static struct domain domains[DOMAINS_MAX];
-static unsigned ndomains;
-/* Texts that end with NUL. A handle of a registered string is the address of its text. */
-static char strings[STRINGS_MAX];
-static unsigned nstring_bytes;
+static struct category categories[CATEGORIES_MAX];
+static unsigned ndomains, ncategories;
 static uint64_t last_id;
 
 /* ---- what mxbpf probes: each function begins with an instruction that the kernel emulates */
@@ -63,96 +51,130 @@ static uint64_t last_id;
 		__asm__ volatile("nop # " #name : : __VA_ARGS__ : "memory");                                           \
 	}
 
-PROBED(mxbpf_nvtx_push, (const char *name), "r"(name))
-PROBED(mxbpf_nvtx_pop, (void), "i"(0))
-PROBED(mxbpf_nvtx_start, (const char *name, uint64_t id), "r"(name), "r"(id))
+/* info: what the range carries, or NULL */
+PROBED(mxbpf_nvtx_push, (const char *name, const struct mxbpf_range_info *info), "r"(name), "r"(info))
+PROBED(mxbpf_nvtx_pop, (const struct mxbpf_range_info *info), "r"(info))
+PROBED(mxbpf_nvtx_start, (const char *name, uint64_t id, const struct mxbpf_range_info *info), "r"(name), "r"(id),
+       "r"(info))
 PROBED(mxbpf_nvtx_end, (uint64_t id), "r"(id))
 PROBED(mxbpf_nvtx_mark, (const char *domain, const char *name, const char *scope), "r"(domain), "r"(name), "r"(scope))
 
-/* ---- texts */
+/* ---- what a range carries */
 
-static size_t add(char *to, size_t n, const char *text)
+static const char *category_name(const struct domain *d, uint32_t number)
 {
-	while (*text && n + 1 < TEXT_MAX)
-		to[n++] = *text++;
-	to[n] = '\0';
-	return n;
+	unsigned i, n = __atomic_load_n(&ncategories, __ATOMIC_ACQUIRE);
+
+	for (i = 0; number && i < n && i < CATEGORIES_MAX; i++)
+		if (categories[i].number == number && categories[i].domain == d)
+			return __atomic_load_n(&categories[i].name, __ATOMIC_ACQUIRE);
+	return NULL;
 }
 
-static size_t add_wide(char *to, size_t n, const wchar_t *text)
+static void set_category(const struct domain *d, uint32_t number, const char *name)
 {
-	for (; *text && n + 5 < TEXT_MAX; text++) {
-		const uint32_t c = (uint32_t)*text;
+	unsigned i;
 
-		if (c < 0x80) {
-			to[n++] = (char)c;
-		} else if (c < 0x800) {
-			to[n++] = (char)(0xc0 | c >> 6);
-			to[n++] = (char)(0x80 | (c & 0x3f));
-		} else if (c < 0x10000) {
-			to[n++] = (char)(0xe0 | c >> 12);
-			to[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-			to[n++] = (char)(0x80 | (c & 0x3f));
-		} else {
-			to[n++] = (char)(0xf0 | (c >> 18 & 7));
-			to[n++] = (char)(0x80 | (c >> 12 & 0x3f));
-			to[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-			to[n++] = (char)(0x80 | (c & 0x3f));
-		}
+	if (!number || category_name(d, number))
+		return;
+	i = __atomic_fetch_add(&ncategories, 1, __ATOMIC_ACQ_REL);
+	if (i >= CATEGORIES_MAX) {
+		__atomic_fetch_sub(&ncategories, 1, __ATOMIC_RELAXED);
+		return;
 	}
-	to[n] = '\0';
-	return n;
+	categories[i].domain = d;
+	categories[i].number = number;
+	__atomic_store_n(&categories[i].name, text_keep(name), __ATOMIC_RELEASE);
 }
 
-static const char *wide(char *to, const wchar_t *text)
+static struct payload *payloads(const struct attributes *a, size_t *n)
 {
-	add_wide(to, 0, text ? text : L"");
+	*n = a && a->size >= sizeof(*a) && a->payload_type == PAYLOAD_EXTENDED && a->reserved > 0 ? (size_t)a->reserved
+												  : 0;
+	return *n ? (struct payload *)(uintptr_t)a->payload : NULL;
+}
+
+static void read_plain(struct mxbpf_range_data *to, const struct attributes *a)
+{
+	if (a->payload_type <= MXBPF_RANGE_NONE || a->payload_type > MXBPF_RANGE_FLOAT)
+		return;
+	to->type = (uint8_t)a->payload_type;
+	to->nvalues = 1;
+	to->values[0] = a->payload_type == MXBPF_RANGE_I32   ? (uint64_t)(int64_t)(int32_t)a->payload
+			: a->payload_type >= MXBPF_RANGE_U32 ? (uint32_t)a->payload
+							     : a->payload;
+}
+
+static const struct mxbpf_range_info *info_of(struct mxbpf_range_info *to, const struct domain *d,
+					      const struct attributes *a, const struct payload *p, size_t n)
+{
+	size_t n_event;
+	const struct payload *of_event = payloads(a, &n_event);
+
+	memset(to, 0, sizeof(*to));
+	if (a && a->size >= sizeof(*a)) {
+		to->data.category = a->category;
+		to->data.color = a->color_type ? a->color : 0;
+		read_plain(&to->data, a);
+	}
+	payload_read(to, d, of_event, n_event);
+	payload_read(to, d, p, n);
+	to->domain = d && *d->name ? (uint64_t)(uintptr_t)d->name : 0;
+	to->category = (uint64_t)(uintptr_t)category_name(d, to->data.category);
 	return to;
 }
 
-/* BPF cannot read a page that nobody has read yet, such as that of a constant. A longer text may lie on two pages. */
-static const char *touch(const char *text)
+/*
+ * The names of emit_nvtx() of PyTorch end with numbers ("aten::mm, seq = 12, op_id = 7, sizes = [[2]]"), so that no two
+ * are the same. The name is what stands before them, and the number joins forward and backward. Returns false if the
+ * name has none.
+ */
+static bool cut_seq(char *to, const char *text, struct mxbpf_range_info *info)
 {
-	if (!text)
-		return "";
-	(void)*(const volatile char *)text;
-	return text;
+	const char *end = strstr(text, SEQ), *op = end ? NULL : strstr(text, OP_ID);
+	const size_t n = end ? (size_t)(end - text) : op ? (size_t)(op - text) : 0;
+
+	if (!n || n >= TEXT_MAX)
+		return false;
+	memmove(to, text, n);
+	to[n] = '\0';
+	memset(info, 0, sizeof(*info));
+	if (end) {
+		info->data.values[0] = strtoull(end + strlen(SEQ), NULL, 10);
+		info->data.nvalues = 1;
+		info->data.type = MXBPF_RANGE_SEQ;
+	}
+	return true;
 }
 
+/* ---- names */
+
 /* Returns the text of an event. It lies in `to` if it has to be made. */
-static const char *message(char *to, const struct attributes *a)
+static const char *message(char *to, const struct domain *d, const struct attributes *a)
 {
-	if (!a || a->size < sizeof(*a) || !a->message)
+	struct payload *p;
+	size_t n;
+
+	if (!a || a->size < sizeof(*a))
 		return "";
+	if (!a->message) {
+		p = payloads(a, &n);
+		return payload_message(d, p, n);
+	}
 	if (a->message_type == MESSAGE_WIDE)
-		return wide(to, a->message);
-	return a->message_type == MESSAGE_ASCII || a->message_type == MESSAGE_REGISTERED ? touch(a->message) : "";
+		return text_wide(to, a->message);
+	return a->message_type == MESSAGE_ASCII || a->message_type == MESSAGE_REGISTERED ? text_touch(a->message) : "";
 }
 
 /* The name of a range in a domain is "domain: text". */
-static const char *in_domain(char *to, const struct domain *d, const struct attributes *a)
+static const char *in_domain(char *to, const struct domain *d, const char *text)
 {
 	char room[TEXT_MAX];
-	const char *text = message(room, a);
 
 	if (!d)
-		return text == room ? strcpy(to, room) : text;
-	add(to, add(to, add(to, 0, d->name), ": "), text);
-	return to;
-}
-
-static const char *keep(const char *text)
-{
-	const size_t bytes = strlen(text) + 1;
-	const unsigned at =
-		bytes < TEXT_MAX ? __atomic_fetch_add(&nstring_bytes, bytes, __ATOMIC_RELAXED) : STRINGS_MAX;
-
-	if (at > STRINGS_MAX - TEXT_MAX) {
-		if (bytes < TEXT_MAX)
-			__atomic_fetch_sub(&nstring_bytes, bytes, __ATOMIC_RELAXED);
-		return "(string not kept)";
-	}
-	return memcpy(strings + at, text, bytes);
+		return text;
+	text_add(room, text_add(room, text_add(room, 0, d->name), ": "), text);
+	return strcpy(to, room);
 }
 
 /* ---- NVTX's functions */
@@ -162,97 +184,66 @@ static void mark(const struct domain *d, const char *text)
 	mxbpf_nvtx_mark(d ? d->name : NULL, text, "thread");
 }
 
-static void mark_ex(const struct attributes *a)
+static void domain_mark(const struct domain *d, const struct attributes *a)
 {
 	char room[TEXT_MAX];
 
-	mark(NULL, message(room, a));
+	mark(d, message(room, d, a));
+}
+
+static void mark_ex(const struct attributes *a)
+{
+	domain_mark(NULL, a);
 }
 
 static void mark_a(const char *text)
 {
-	mark(NULL, touch(text));
+	mark(NULL, text_touch(text));
 }
 
 static void mark_w(const wchar_t *text)
 {
 	char room[TEXT_MAX];
 
-	mark(NULL, wide(room, text));
+	mark(NULL, text_wide(room, text));
 }
 
-static uint64_t start(const char *name)
+static uint64_t start(const char *name, const struct mxbpf_range_info *info)
 {
 	const uint64_t id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 
-	mxbpf_nvtx_start(name, id);
+	mxbpf_nvtx_start(name, id, info);
 	return id;
+}
+
+static uint64_t domain_start(const struct domain *d, const struct attributes *a)
+{
+	struct mxbpf_range_info info;
+	char room[TEXT_MAX];
+
+	return start(in_domain(room, d, message(room, d, a)), info_of(&info, d, a, NULL, 0));
 }
 
 static uint64_t start_ex(const struct attributes *a)
 {
-	char room[TEXT_MAX];
-
-	return start(message(room, a));
+	return domain_start(NULL, a);
 }
 
 static uint64_t start_a(const char *text)
 {
-	return start(touch(text));
+	return start(text_touch(text), NULL);
 }
 
 static uint64_t start_w(const wchar_t *text)
 {
 	char room[TEXT_MAX];
 
-	return start(wide(room, text));
+	return start(text_wide(room, text), NULL);
 }
 
 static void end(uint64_t id)
 {
 	mxbpf_nvtx_end(id);
-}
-
-static int push_ex(const struct attributes *a)
-{
-	char room[TEXT_MAX];
-
-	mxbpf_nvtx_push(message(room, a));
-	return NOT_TRACKED;
-}
-
-static int push_a(const char *text)
-{
-	mxbpf_nvtx_push(touch(text));
-	return NOT_TRACKED;
-}
-
-static int push_w(const wchar_t *text)
-{
-	char room[TEXT_MAX];
-
-	mxbpf_nvtx_push(wide(room, text));
-	return NOT_TRACKED;
-}
-
-static int pop(void)
-{
-	mxbpf_nvtx_pop();
-	return NOT_TRACKED;
-}
-
-static void domain_mark(const struct domain *d, const struct attributes *a)
-{
-	char room[TEXT_MAX];
-
-	mark(d, message(room, a));
-}
-
-static uint64_t domain_start(const struct domain *d, const struct attributes *a)
-{
-	char room[TEXT_MAX];
-
-	return start(in_domain(room, d, a));
 }
 
 static void domain_end(const struct domain *d, uint64_t id)
@@ -263,17 +254,99 @@ static void domain_end(const struct domain *d, uint64_t id)
 
 static int domain_push(const struct domain *d, const struct attributes *a)
 {
+	struct mxbpf_range_info info;
 	char room[TEXT_MAX];
 
-	mxbpf_nvtx_push(in_domain(room, d, a));
+	mxbpf_nvtx_push(in_domain(room, d, message(room, d, a)), info_of(&info, d, a, NULL, 0));
+	return NOT_TRACKED;
+}
+
+static int push_ex(const struct attributes *a)
+{
+	return domain_push(NULL, a);
+}
+
+static int push_a(const char *text)
+{
+	struct mxbpf_range_info info;
+	char room[TEXT_MAX];
+
+	text = text_touch(text);
+	if (cut_seq(room, text, &info))
+		mxbpf_nvtx_push(room, &info);
+	else
+		mxbpf_nvtx_push(text, NULL);
+	return NOT_TRACKED;
+}
+
+static int push_w(const wchar_t *text)
+{
+	char room[TEXT_MAX];
+
+	mxbpf_nvtx_push(text_wide(room, text), NULL);
+	return NOT_TRACKED;
+}
+
+static int pop(void)
+{
+	mxbpf_nvtx_pop(NULL);
 	return NOT_TRACKED;
 }
 
 static int domain_pop(const struct domain *d)
 {
 	(void)d;
-	mxbpf_nvtx_pop();
+	return pop();
+}
+
+/* ---- ranges of the extension for payloads (payload.c) */
+
+int nvtx_push_payload(const struct domain *d, const struct payload *p, size_t n)
+{
+	struct mxbpf_range_info info;
+	char room[TEXT_MAX];
+
+	mxbpf_nvtx_push(in_domain(room, d, payload_message(d, p, n)), info_of(&info, d, NULL, p, n));
 	return NOT_TRACKED;
+}
+
+int nvtx_pop_payload(const struct domain *d, const struct payload *p, size_t n)
+{
+	struct mxbpf_range_info info;
+
+	mxbpf_nvtx_pop(info_of(&info, d, NULL, p, n));
+	return NOT_TRACKED;
+}
+
+uint64_t nvtx_start_payload(const struct domain *d, const struct payload *p, size_t n)
+{
+	struct mxbpf_range_info info;
+	char room[TEXT_MAX];
+
+	return start(in_domain(room, d, payload_message(d, p, n)), info_of(&info, d, NULL, p, n));
+}
+
+/* What is said at the end of such a range is not kept. */
+void nvtx_end_payload(const struct domain *d, uint64_t id, const struct payload *p, size_t n)
+{
+	(void)d;
+	(void)p;
+	(void)n;
+	mxbpf_nvtx_end(id);
+}
+
+void nvtx_mark_payload(const struct domain *d, const struct payload *p, size_t n)
+{
+	mark(d, payload_message(d, p, n));
+}
+
+/* ---- what the program registers */
+
+static const char *keep(const char *text)
+{
+	const char *kept = text_keep(text);
+
+	return kept ? kept : "(string not kept)";
 }
 
 static const char *register_a(const struct domain *d, const char *text)
@@ -287,7 +360,29 @@ static const char *register_w(const struct domain *d, const wchar_t *text)
 	char room[TEXT_MAX];
 
 	(void)d;
-	return keep(wide(room, text));
+	return keep(text_wide(room, text));
+}
+
+static void domain_category_a(const struct domain *d, uint32_t number, const char *name)
+{
+	set_category(d, number, name ? name : "");
+}
+
+static void domain_category_w(const struct domain *d, uint32_t number, const wchar_t *name)
+{
+	char room[TEXT_MAX];
+
+	set_category(d, number, text_wide(room, name));
+}
+
+static void category_a(uint32_t number, const char *name)
+{
+	domain_category_a(NULL, number, name);
+}
+
+static void category_w(uint32_t number, const wchar_t *name)
+{
+	domain_category_w(NULL, number, name);
 }
 
 /* Ranges in a domain that has no room look like those outside of domains. */
@@ -308,7 +403,7 @@ static struct domain *create_w(const wchar_t *name)
 {
 	char room[TEXT_MAX];
 
-	return create_a(wide(room, name));
+	return create_a(text_wide(room, name));
 }
 
 /* ---- the tables */
@@ -322,16 +417,20 @@ struct entry {
 #define FUNCTION(f) (void (*)(void))(f)
 
 static const struct entry core[] = {
-	{1, false, FUNCTION(mark_ex)},	{2, false, FUNCTION(mark_a)},  {3, false, FUNCTION(mark_w)},
-	{4, false, FUNCTION(start_ex)}, {5, false, FUNCTION(start_a)}, {6, false, FUNCTION(start_w)},
-	{7, false, FUNCTION(end)},	{8, true, FUNCTION(push_ex)},  {9, true, FUNCTION(push_a)},
-	{10, true, FUNCTION(push_w)},	{11, true, FUNCTION(pop)},
+	{1, false, FUNCTION(mark_ex)},	   {2, false, FUNCTION(mark_a)},  {3, false, FUNCTION(mark_w)},
+	{4, false, FUNCTION(start_ex)},	   {5, false, FUNCTION(start_a)}, {6, false, FUNCTION(start_w)},
+	{7, false, FUNCTION(end)},	   {8, true, FUNCTION(push_ex)},  {9, true, FUNCTION(push_a)},
+	{10, true, FUNCTION(push_w)},	   {11, true, FUNCTION(pop)},	  {12, false, FUNCTION(category_a)},
+	{13, false, FUNCTION(category_w)},
 };
 
 static const struct entry core2[] = {
-	{1, false, FUNCTION(domain_mark)}, {2, false, FUNCTION(domain_start)}, {3, false, FUNCTION(domain_end)},
-	{4, true, FUNCTION(domain_push)},  {5, true, FUNCTION(domain_pop)},    {10, false, FUNCTION(register_a)},
-	{11, false, FUNCTION(register_w)}, {12, false, FUNCTION(create_a)},    {13, false, FUNCTION(create_w)},
+	{1, false, FUNCTION(domain_mark)},	 {2, false, FUNCTION(domain_start)},
+	{3, false, FUNCTION(domain_end)},	 {4, true, FUNCTION(domain_push)},
+	{5, true, FUNCTION(domain_pop)},	 {10, false, FUNCTION(register_a)},
+	{11, false, FUNCTION(register_w)},	 {12, false, FUNCTION(create_a)},
+	{13, false, FUNCTION(create_w)},	 {8, false, FUNCTION(domain_category_a)},
+	{9, false, FUNCTION(domain_category_w)},
 };
 
 struct search {
