@@ -141,3 +141,18 @@ count_of() { jq --arg name "$2" '[.tables[][] | select(.name == $name) | .count]
 	expect_same '[["NCCL: float","NCCL",20],["NCCL: ncclAllReduce","NCCL",20],["NCCL: ncclCommInitRank","NCCL",1],["aten::mm",null,20],["scoped",null,20]]' \
 		"$(jq -c '[.tables["NVTX range"][] | [.name, .domain, .count]] | sort' r.json)"
 }
+
+@test "Names of emit_nvtx lose their numbers, which join backward with forward, and a note names what cannot be seen" {
+	start_ready job "$PYTHON_TORCH" "$N/emitted.py" 9000 "$NVTX/lib/libnvToolsExt.so.1" >/dev/null
+	start_mxbpf record --pid "$READY_PID" --backward -o r.mxd
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" report r.mxd --backward --format json >r.json
+	# 9000 names of each kind would be more than BPF keeps.
+	expect_same '{"MmBackward0":9000,"aten::mm":9000,"aten::t":9000,"autograd::engine::evaluate_function: MmBackward0":9000}' \
+		"$(jq -S -c . <(counts r.json))"
+	jq -e '.loss.truncated == 0' r.json
+	expect_same '["aten::mm",9000,9000]' "$(jq -c '.backward.operators[] | [.name, .count, .backward_count]' r.json)"
+	grep -q 'ranges of NVTX in lib.cpython.* are not recorded' "$(err mxbpf)"
+}

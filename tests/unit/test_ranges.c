@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "feature/backward/backward.h"
 #include "feature/ranges/ranges.h"
 #include "records.h"
 
@@ -154,8 +155,65 @@ static void test_values(void)
 	mdl_free(m);
 }
 
+/* A range of emit_nvtx() with a number in its name. */
+static void emitted(struct buf *b, uint64_t name, uint64_t ns, uint64_t seq)
+{
+	const struct mxbpf_range r = {.h = {MXBPF_RANGE, sizeof(r), 77, ns},
+				      .name_id = name,
+				      .tid = TID,
+				      .cls = MXBPF_CLASS_EVENT,
+				      .data = {.values = {seq}, .nvalues = 1, .type = MXBPF_RANGE_SEQ}};
+
+	buf_put(b, &r, sizeof(r));
+	span(b, name, ns, ns + 10, TID);
+}
+
+static void test_numbers(void)
+{
+	struct mxbpf_span op = {.h = {MXBPF_SPAN, sizeof(op), 77, 500},
+				.dur_ns = 1,
+				.name_id = OP,
+				.tid = TID,
+				.cls = MXBPF_CLASS_OPERATOR,
+				.seq = MXBPF_SEQ(1, 9),
+				.flags = MXBPF_SPAN_SEQ};
+	const struct mxbpf_join *const *j;
+	struct mdl *m = mdl_new();
+	struct buf b = {0};
+	size_t n;
+
+	put_name(&b, OUTER, MXBPF_NAME_SPAN, "aten::mm");
+	put_name(&b, INNER, MXBPF_NAME_SPAN, "MmBackward0");
+	put_name(&b, SCHEMA, MXBPF_NAME_SPAN, "autograd::engine::evaluate_function: MmBackward0");
+	TEST("ranges of emit_nvtx join nodes with their operators, and those of the engine and without number do not")
+	{
+		emitted(&b, OUTER, 100, 0);
+		emitted(&b, OUTER, 120, 1);
+		emitted(&b, SCHEMA, 140, 1);
+		emitted(&b, INNER, 150, 1);
+		emitted(&b, INNER, 170, 0);
+		emitted(&b, OUTER, 190, UINT64_MAX);
+		CHECK(!feed(m, &b));
+		j = backward_joins(m, &n);
+		CHECK(n == 1 && j[0]->name_id == OUTER && j[0]->count == 2 && j[0]->bwd_count == 2);
+		CHECK(n == 1 && j[0]->total_ns == 20 && j[0]->bwd_total_ns == 20);
+	}
+	TEST("if operators have numbers themselves, ranges with numbers are not joined again")
+	{
+		buf_put(&b, &op, sizeof(op));
+		emitted(&b, OUTER, 600, 7);
+		emitted(&b, INNER, 620, 7);
+		CHECK(!feed(m, &b));
+		j = backward_joins(m, &n);
+		CHECK(n == 1 && j[0]->count == 2 && j[0]->bwd_count == 2);
+	}
+	buf_fini(&b);
+	mdl_free(m);
+}
+
 int main(void)
 {
+	test_numbers();
 	test_innermost();
 	test_unbalanced();
 	test_values();

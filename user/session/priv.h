@@ -387,6 +387,8 @@ void ses_open_spans(struct session *ses, struct ses_look *k, uint64_t now_ns, st
 bool ses_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn */
 
 /* `now`: keeps the last call of each thread. */
+/* nvtx.c: names a library of a running process whose ranges of NVTX cannot be seen. */
+void ses_nvtx_note(struct session *ses, const struct ses_target *of);
 void ses_note_last(struct session *ses, const struct mxbpf_rec *r);
 
 /* Adds the names of records to the model. With the lock. */

@@ -60,7 +60,8 @@ static int choose_details(struct session *ses, const struct ses_target *of, stru
 		return refuse_detail(ses, of, MXBPF_DETAIL_ARGS, "--shapes", e);
 	if (lacking & MXBPF_DETAIL_LAYER && (ses->want.groups & PROBE_OP))
 		return refuse_detail(ses, of, MXBPF_DETAIL_LAYER, "--layers", e);
-	if (lacking)
+	/* The names of emit_nvtx() have sequence numbers as well. */
+	if (lacking & ~(ses->want.groups & PROBE_MARK ? MXBPF_DETAIL_SEQ : 0u))
 		return err_set(e, ERR_USAGE, -ENOTSUP,
 			       "options that read details of operators need --probes op with %s", of->plan.adp->title);
 	if (kept && of->plan.no_seq.code && (ses->want.groups & PROBE_OP))
@@ -197,6 +198,7 @@ int ses_prepare(struct session *ses, struct err *e)
 	    open_models(ses, e) || ses_build_symbols(ses->first, e) || ses_features_check(ses, first, e))
 		return e->code;
 	ses_ops_warn(ses);
+	ses_nvtx_note(ses, first);
 	return ses_describe(ses) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
 }
 

@@ -27,9 +27,10 @@ struct thread {
 };
 
 struct state {
-	struct hash index;  /* (tid, tgid) -> 1 + index of a thread */
-	struct buf threads; /* struct thread */
-	size_t all;	    /* ranges of all threads */
+	struct hash index;    /* (tid, tgid) -> 1 + index of a thread */
+	struct buf threads;   /* struct thread */
+	size_t all;	      /* ranges of all threads */
+	struct hash numbered; /* processes whose operators have sequence numbers */
 };
 
 static struct range *at(const struct thread *t, size_t i)
@@ -203,6 +204,23 @@ const struct mxbpf_range *ranges_around(const struct mdl *m, uint32_t tgid, uint
 	return r ? &r->rec : NULL;
 }
 
+/* Operators have numbers of their own. */
+static int learn_numbers(struct mdl *m, const struct range *own, struct mxbpf_span *s)
+{
+	struct state *state;
+
+	if (s->flags & MXBPF_SPAN_SEQ && !(s->flags & MXBPF_SPAN_USER)) {
+		state = mdl_state(m, &feature_ranges);
+		return state && hash_put(&state->numbered, s->h.tgid, 0) ? 0 : -ENOMEM;
+	}
+	if (own && own->rec.data.type == MXBPF_RANGE_SEQ) {
+		state = mdl_state(m, &feature_ranges);
+		if (state && !hash_get(&state->numbered, s->h.tgid, 0))
+			ranges_number(m, &own->rec, s);
+	}
+	return 0;
+}
+
 /* Tells the model in which range a span lies. A range lies in the one around it. */
 static int ranges_before_row(struct mdl *m, struct mxbpf_span *s)
 {
@@ -212,6 +230,8 @@ static int ranges_before_row(struct mdl *m, struct mxbpf_span *s)
 
 	if (own)
 		own->end_ns = end_ns;
+	if (learn_numbers(m, own, s))
+		return -ENOMEM;
 	if (!mdl_tells_ranges(m))
 		return 0;
 	t = thread_find(mdl_state_of(m, &feature_ranges), s->h.tgid, s->tid);
@@ -244,6 +264,7 @@ static void ranges_fini(struct mdl *m)
 	for (i = 0; i < buf_count(&s->threads, struct thread); i++)
 		buf_fini(&buf_at(&s->threads, struct thread, i)->ranges);
 	mdl_items_fini(&s->index, &s->threads);
+	hash_fini(&s->numbered);
 }
 
 const struct mdl_feature feature_ranges = {

@@ -36,6 +36,9 @@ bool ranges_value(const struct mdl *m, const struct mxbpf_range *r, const char *
 /* Adds what a second record of a range has. */
 void ranges_add(struct mxbpf_range *to, const struct mxbpf_range *from);
 
+/* seq.c: makes the span of a range of emit_nvtx() a forward operator or a backward node. */
+void ranges_number(const struct mdl *m, const struct mxbpf_range *r, struct mxbpf_span *s);
+
 extern const struct view_trace_feature ranges_trace;
 
 #endif
