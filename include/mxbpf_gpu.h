@@ -21,6 +21,7 @@ enum mxbpf_gpu_want {
 	MXBPF_GPU_WANT_KERNELS = 1 << 0, /* kernels, copies, sets, waits */
 	MXBPF_GPU_WANT_CALLS = 1 << 1,	 /* calls of the runtime */
 	MXBPF_GPU_WANT_DRIVER = 1 << 2,	 /* calls of the driver */
+	MXBPF_GPU_WANT_MEMORY = 1 << 3,	 /* memory that calls allocate and free, and the driver's calls that do it */
 };
 
 enum mxbpf_gpu_state {
@@ -62,6 +63,7 @@ enum mxbpf_gpu_kind {
 	 * a copy of; 0: none, it was captured.
 	 */
 	MXBPF_GPU_NODE = 9,
+	MXBPF_GPU_MEMORY = 10, /* MEMORY2: a call allocated or freed memory; start_ns and end_ns are when */
 };
 
 /* Whether CUPTI says which thread makes the nodes of CUDA graphs. */
@@ -73,10 +75,10 @@ enum mxbpf_gpu_graphs {
 
 struct mxbpf_gpu_rec {
 	__u64 start_ns, end_ns; /* in CUPTI's clock. Both 0: CUPTI did not measure it */
-	__u64 bytes;		/* COPY, SET */
-	__u64 graph_node;
-	__u32 name;	   /* KERNEL, CALL, DRIVER: offset in gpu_names.texts; 0: no room */
-	__u32 correlation; /* joins calls and activities */
+	__u64 bytes;		/* COPY, SET, MEMORY */
+	__u64 graph_node;	/* MEMORY: the address */
+	__u32 name;		/* KERNEL, CALL, DRIVER: offset in gpu_names.texts; 0: no room */
+	__u32 correlation;	/* joins calls and activities */
 	__u32 device, context, stream;
 	__u32 graph; /* 0: none */
 	union {
@@ -93,6 +95,10 @@ struct mxbpf_gpu_rec {
 		struct {
 			__u32 type; /* SYNC: enum mxbpf_sync_type; OVERHEAD: CUpti_ActivityOverheadKind */
 		} sync;
+		struct {
+			__u8 freed, kind, pool, pad; /* kind: enum mxbpf_memory_kind; pool: 1: of a pool of CUDA */
+			__u32 size_high, size_low, used_high, used_low; /* of the pool, if it is the process's own */
+		} memory;
 		struct {
 			__u32 before_high, before_low, after_high, after_low; /* CLOCK_MONOTONIC in ns */
 		} clock;

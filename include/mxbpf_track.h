@@ -193,7 +193,8 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_device) == 80);
 
 /*
  * Account of the records of CUPTI of a process, at the end of each interval: sums since the session's start. Since 1.5.
- * Nothing is left over: records = activities + calls + nested + overheads + outside + unmeasured + queries + unsent.
+ * Nothing is left over: records = activities + calls + nested + overheads + outside + unmeasured + queries + memory +
+ * unsent.
  */
 struct mxbpf_gpu_account {
 	struct mxbpf_rec h;	/* ts_ns: 0 */
@@ -218,8 +219,9 @@ struct mxbpf_gpu_account {
 	__u64 unreadable; /* CUPTI had to hand over a buffer with incomplete records; an estimate */
 	__u64 unjoined;	  /* of activities: work of graphs whose launch CUPTI names wrongly */
 	__u64 queries;	  /* of records: queries of streams and events, which CUPTI takes for waits */
+	__u64 memory;	  /* of records: they became MXBPF_GPU_ALLOC */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 176);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_account) == 184);
 #define MXBPF_GPU_ACCOUNT_BYTES_MIN 152
 
 /* A row of work for GPUs belongs to one of these. */

@@ -60,6 +60,19 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 	jq -e '.findings[0] | .finding == "memory_in_pieces" and (.advice | test("expandable_segments:True"))' pieces.json
 }
 
+@test "Calls of CUDA that allocate and free memory have their bytes, times, failures, operators and lines" {
+	job '--gpu --memory --py-stacks --format json' calls.json --cupti "$O/gpu/libcupti.so.12"
+	compare calls.json lines
+	jq -e --slurpfile b books.json '$b[0] as $b | .gpu.memory_calls as $c |
+		([$c[] | select(.name == "cudaMalloc")] | (map(.count) | add) == $b.mallocs and (map(.alloc_bytes) | add) == $b.malloc_bytes and
+			(map(.failed) | add) == 2 and all(.[]; .operator != null and .total_ns >= .max_ns and .max_ns > 0)) and
+		any($c[]; .name == "cudaMalloc" and .operator == "gpumem::attention" and .failed == 2 and .memory == "unknown") and
+		any($c[]; .name == "cudaMalloc" and .operator == "gpumem::linear" and .memory == "device" and (.line | endswith(": forward"))) and
+		([$c[] | select(.name == "cudaMallocAsync" or .name == "cudaFreeAsync")] | length == 2 and
+			all(.[]; .count == 12 and .operator == "gpumem::workspace" and .alloc_bytes + .free_bytes == 12 * 1048576)) and
+		(.gpu.records[0] | .memory > 0 and .records == .activities + .calls + .nested + .overheads + .outside + .queries + .memory + .unmeasured + .unsent)' calls.json
+}
+
 @test "Without --memory a failed allocation is told, without those who held the memory" {
 	job '--format json' plain.json
 	jq -e --slurpfile b books.json '$b[0].failed[0] as $f | .memory.failures | length == 1 and (.[0] | .name == $f.op and

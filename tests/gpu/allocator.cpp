@@ -12,6 +12,8 @@
 
 extern "C" int cudaMalloc(void **p, size_t bytes);
 extern "C" int cudaFree(void *p);
+extern "C" int cudaMallocAsync(void **p, size_t bytes, void *stream);
+extern "C" int cudaFreeAsync(void *p, void *stream);
 
 namespace
 {
@@ -26,6 +28,7 @@ struct Device {
 	std::vector<Segment> segments;
 	std::map<char *, size_t> blocks;
 	size_t allocated, reserved, largest_unused, retries, failures;
+	size_t mallocs, malloc_bytes, frees, free_bytes; /* calls of CUDA, also those that failed */
 } devices[2];
 
 c10::Device number(int ordinal)
@@ -71,8 +74,10 @@ bool grow(Device &d, size_t bytes)
 	const size_t n = segment_bytes(bytes);
 	void *p = nullptr;
 
+	d.mallocs++;
 	if (cudaMalloc(&p, n))
 		return false;
+	d.malloc_bytes += n;
 	d.segments.push_back({static_cast<char *>(p), n, 0, {{static_cast<char *>(p), n}}});
 	d.reserved += n;
 	return true;
@@ -88,6 +93,8 @@ void release_unused(Device &d)
 			continue;
 		}
 		cudaFree(s.base);
+		d.frees++;
+		d.free_bytes += s.bytes;
 		d.reserved -= s.bytes;
 	}
 	d.segments = kept;
@@ -154,8 +161,8 @@ void caching_give(int ordinal, void *block)
 	c10::reportMemoryUsageToProfiler(at, -static_cast<int64_t>(bytes), d.allocated, d.reserved, number(ordinal));
 }
 
-/* Copies allocated, reserved, the most that was reserved and not allocated, retries and failures. */
-void caching_account(int ordinal, size_t to[5])
+/* Copies the nine numbers of the account. */
+void caching_account(int ordinal, size_t to[9])
 {
 	const Device &d = devices[ordinal];
 
@@ -164,12 +171,31 @@ void caching_account(int ordinal, size_t to[5])
 	to[2] = d.largest_unused;
 	to[3] = d.retries;
 	to[4] = d.failures;
+	to[5] = d.mallocs;
+	to[6] = d.malloc_bytes;
+	to[7] = d.frees;
+	to[8] = d.free_bytes;
 }
 
-/* Counts the most that is reserved and not allocated anew. */
+/* Counts the most that is reserved and not allocated, and the calls of CUDA, anew. */
 void caching_reset(int ordinal)
 {
-	devices[ordinal].largest_unused = 0;
+	Device &d = devices[ordinal];
+
+	d.largest_unused = d.mallocs = d.malloc_bytes = d.frees = d.free_bytes = 0;
+}
+
+/* Memory of CUDA's own pool. */
+void *pool_take(size_t bytes)
+{
+	void *p = nullptr;
+
+	return cudaMallocAsync(&p, bytes, nullptr) ? nullptr : p;
+}
+
+void pool_give(void *p)
+{
+	cudaFreeAsync(p, nullptr);
 }
 
 /* Python never unloads an extension module, so the agent may replace entries of its import table. */

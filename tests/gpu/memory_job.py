@@ -3,7 +3,8 @@
 """A PyTorch program that takes memory of a GPU from the allocator of allocator.cpp, in operators and modules, between the gates of
 tests/judge/gate.py. It leaks in one operator, and runs out of memory. Writes its own account to FILE as JSON.
 
-  memory_job.py ALLOCATOR FILE [--steps N] [--pieces]
+  memory_job.py ALLOCATOR FILE [--steps N] [--cupti LIBRARY] [--pieces]
+  --cupti   maps it, as PyTorch does, and gives CUDA's own pool work in each step
   --pieces  asks for less than is reserved and not allocated; with 32 MiB on the GPU no piece of it is large enough
 """
 import argparse
@@ -19,6 +20,7 @@ import gate  # noqa: E402
 import torch  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
+NUMBERS = 'allocated reserved largest_unused retries failures mallocs malloc_bytes frees free_bytes'.split()
 LIBRARY = torch.library.Library('gpumem', 'DEF')
 
 
@@ -30,6 +32,9 @@ class Memory:
         self.lib.caching_take.restype = ctypes.c_void_p
         self.lib.caching_take.argtypes = [ctypes.c_int, ctypes.c_size_t]
         self.lib.caching_give.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        self.lib.pool_take.restype = ctypes.c_void_p
+        self.lib.pool_take.argtypes = [ctypes.c_size_t]
+        self.lib.pool_give.argtypes = [ctypes.c_void_p]
         self.live, self.peak, self.held_at_peak, self.most = {}, 0, {}, 0
         self.failed = []
 
@@ -61,9 +66,9 @@ class Memory:
         return dict(of)
 
     def numbers(self):
-        words = (ctypes.c_size_t * 5)()
+        words = (ctypes.c_size_t * len(NUMBERS))()
         self.lib.caching_account(0, words)
-        return dict(zip(('allocated', 'reserved', 'largest_unused', 'retries', 'failures'), words))
+        return dict(zip(NUMBERS, words))
 
 
 def define(memory):
@@ -79,6 +84,12 @@ def define(memory):
     add('log', 64 * KIB)
     add('attention', 40 * MIB)
     add('softmax', 14 * MIB)
+
+    def workspace(x):
+        memory.lib.pool_give(memory.lib.pool_take(MIB))
+        return x.clone()
+    LIBRARY.define('workspace(Tensor x) -> Tensor')
+    LIBRARY.impl('workspace', workspace, 'CPU')
 
 
 KEPT = []  # the innermost list gets what an operator takes
@@ -104,10 +115,12 @@ def log(x, history):
     KEPT.pop()
 
 
-def step(memory, model, x, history):
+def step(memory, model, x, history, pool):
     activations = []
     KEPT.append(activations)
     model(x)
+    if pool:
+        torch.ops.gpumem.workspace(x)
     log(x, history)
     KEPT.pop()
     for block in activations:
@@ -134,6 +147,7 @@ def main():
     parser.add_argument('allocator')
     parser.add_argument('file')
     parser.add_argument('--steps', type=int, default=12)
+    parser.add_argument('--cupti', type=ctypes.CDLL)
     parser.add_argument('--pieces', action='store_true')
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -144,7 +158,7 @@ def main():
     gate.begin()
     memory.lib.caching_reset(0)
     for i in range(args.steps):
-        step(memory, model, x, history)
+        step(memory, model, x, history, args.cupti)
     memory.give(weights.pop())
     run_out(memory, model, x, args.pieces)
     gate.end()

@@ -24,7 +24,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_GPU_LIMITS
+#define LAST_KIND MXBPF_AGG_GPU_ALLOC
 
 static unsigned nkinds(void)
 {

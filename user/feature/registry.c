@@ -6,6 +6,7 @@
 #include "feature/counters/counters.h"
 #include "feature/findings/findings.h"
 #include "feature/flops/flops.h"
+#include "feature/gpumem/gpumem.h"
 #include "feature/idle/idle.h"
 #include "feature/kv/kv.h"
 #include "feature/life/life.h"
@@ -50,6 +51,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_launches,
 	&feature_path,
 	&feature_roofline,
+	&feature_gpumem,
 	&feature_backward,
 	&feature_raised,
 	&feature_lines,
@@ -89,6 +91,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_path,
 	&sheet_gpu_sequences,
 	&sheet_gpu_roofline,
+	&sheet_gpu_allocs,
 	&sheet_gpu_loss,
 	&sheet_omp,
 	&sheet_life,

@@ -378,7 +378,7 @@ int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to)
 
 const char *gate_gpu_rec(const struct mxbpf_gpu_rec *r)
 {
-	if (r->kind < MXBPF_GPU_KERNEL || r->kind > MXBPF_GPU_NODE)
+	if (r->kind < MXBPF_GPU_KERNEL || r->kind > MXBPF_GPU_MEMORY)
 		return "a record of the GPU is of a kind that does not exist";
 	if (r->name >= MXBPF_GPU_TEXTS)
 		return "a record of the GPU has a name outside of the texts";

@@ -119,6 +119,7 @@ static void fill_account(const struct gpu_source *g, const struct client *from, 
 		.unmeasured = c->unmeasured,
 		.unjoined = c->unjoined,
 		.queries = c->queries,
+		.memory = c->memory,
 		.early = c->early,
 		.threadless = c->threadless,
 		.unnamed = c->unnamed,
@@ -212,6 +213,7 @@ static void look(struct client *c)
 	c->convert.foreign_tids = shared.foreign_tids;
 	c->convert.graphs_wrong = gpu_graphs_wrong(&shared);
 	c->convert.has_calls = gpu_has_calls(&shared);
+	c->convert.has_memory = shared.enabled & 1u << MXBPF_GPU_MEMORY;
 }
 
 static void convert(struct gpu_source *g, struct client *c, bool last)

@@ -190,6 +190,7 @@ static uint64_t name_of(struct gpu_convert *c, uint32_t name)
 		return id;
 	c->from.name(c->from.ctx, name, text);
 	if ((launches(text) && !hash_put(&c->starts, name, 0)) ||
+	    (gpu_allocates(text) && !hash_put(&c->allocs, name, 0)) ||
 	    (strstr(text, "Query") && !hash_put(&c->asks, name, 0)))
 		c->err = -ENOMEM;
 	readable = demangle(text);
@@ -335,6 +336,8 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	remember(c, r, start_ns, hash_get(&c->asks, r->name, 0));
 	c->threadless += !tid;
 	put(c, &s, s.h.size);
+	if (c->has_memory && hash_get(&c->allocs, r->name, 0))
+		gpu_alloc_called(c, r, s.name_id, tid);
 	if (tid && hash_get(&c->starts, r->name, 0))
 		put(c, &l, sizeof(l));
 }
@@ -523,6 +526,8 @@ static void convert(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		put_call(c, r);
 	} else if (r->kind > 0 && r->kind <= MXBPF_GPU_SYNC) {
 		put_activity(c, r);
+	} else if (r->kind == MXBPF_GPU_MEMORY) {
+		gpu_put_alloc(c, r);
 	}
 }
 
@@ -542,7 +547,8 @@ static bool is_early(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	const size_t nclocks = buf_count(&c->clocks, struct gpu_clock);
 	const uint64_t now = nclocks ? buf_at(&c->clocks, const struct gpu_clock, nclocks - 1)->ns : 0;
 
-	return c->has_calls && may_ask(c, r) && !called_at(c, r->correlation) && gpu_time(c, r->end_ns) + CALL_NS > now;
+	return ((c->has_calls && may_ask(c, r) && !called_at(c, r->correlation)) || gpu_alloc_waits(c, r)) &&
+	       gpu_time(c, r->end_ns) + CALL_NS > now;
 }
 
 void gpu_convert(struct gpu_convert *c, bool all)
@@ -583,6 +589,9 @@ void gpu_convert_fini(struct gpu_convert *c)
 	hash_fini(&c->called);
 	hash_fini(&c->before);
 	hash_fini(&c->contexts);
+	hash_fini(&c->allocs);
+	hash_fini(&c->allocating);
+	buf_fini(&c->alloc_calls);
 	buf_fini(&c->texts);
 	buf_fini(&c->recs);
 }

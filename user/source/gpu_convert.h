@@ -32,6 +32,7 @@ struct gpu_convert {
 	uint32_t tgid;
 	bool foreign_tids;  /* set by the user: thread numbers mean nothing, so no launch has a thread */
 	bool graphs_wrong;  /* set by the user: work of graphs has numbers of other launches, see gpu_graphs_wrong() */
+	bool has_memory;    /* set by the user: memory that calls allocate and free has records */
 	bool has_calls;	    /* set by the user: all calls that wait have records, see gpu_has_calls() */
 	uint64_t since_ns;  /* set by the user: what began before is left out */
 	uint64_t until_ns;  /* set by the user: what begins later is left out, too; 0: no limit */
@@ -42,9 +43,12 @@ struct gpu_convert {
 	struct hash asks;   /* numbers of names of calls that query and do not wait */
 	struct hash called; /* (correlation, asks) of calls -> start in ns; the older half is in `before` */
 	struct hash before;
-	struct hash contexts; /* context -> device */
-	struct buf texts;     /* out: names, to be delivered before the records */
-	struct buf recs;      /* out: records */
+	struct hash contexts;	/* context -> device */
+	struct hash allocs;	/* numbers of names of calls that allocate or free memory */
+	struct hash allocating; /* correlation of such a call -> 1 + index in alloc_calls */
+	struct buf alloc_calls; /* struct gpu_alloc_call: the last ones */
+	struct buf texts;	/* out: names, to be delivered before the records */
+	struct buf recs;	/* out: records */
 	/* Sums since the beginning. */
 	uint64_t stored; /* records in recs so far */
 	uint64_t lost;	 /* records for which there was no memory */
@@ -53,6 +57,7 @@ struct gpu_convert {
 	uint64_t outside;  /* what did not begin in the window, or whose launch did not */
 	uint64_t nested;   /* calls of the driver inside a call of the runtime: no record */
 	uint64_t unjoined; /* activities that have no launch because of graphs_wrong */
+	uint64_t memory;   /* records of memory that was allocated or freed */
 	uint64_t queries;  /* records of waits that were queries, or whose call is not known: no record */
 	uint64_t unmeasured, early, threadless, unnamed, overheads;
 	int err; /* -ENOMEM: some records are lost */
@@ -72,6 +77,13 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
  * empties.
  */
 void gpu_convert(struct gpu_convert *c, bool all);
+/* gpu_memory.c. The call of this name allocates or frees memory. */
+bool gpu_allocates(const char *call);
+/* Remembers such a call, or if it has failed appends its record. */
+void gpu_alloc_called(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t name_id, uint32_t tid);
+/* The call of this record of memory may still come. */
+bool gpu_alloc_waits(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r);
+void gpu_put_alloc(struct gpu_convert *c, const struct mxbpf_gpu_rec *r);
 /* Appends the record of a device. */
 void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_gpu_about *about);
 void gpu_convert_fini(struct gpu_convert *c);

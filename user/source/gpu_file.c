@@ -212,6 +212,7 @@ static void put_devices(struct gpu_file *f)
 	f->convert.foreign_tids = f->shared.foreign_tids;
 	f->convert.graphs_wrong = gpu_graphs_wrong(&f->shared); /* for all: a batch does not say its session */
 	f->convert.has_calls = gpu_has_calls(&f->shared);
+	f->convert.has_memory = f->shared.enabled & 1u << MXBPF_GPU_MEMORY;
 	for (i = 0; i < f->shared.ndevices; i++)
 		gpu_put_device(&f->convert, i, &f->shared.devices[i]);
 }
@@ -274,6 +275,7 @@ void gpu_file_account(const struct gpu_file *f, struct mxbpf_gpu_account *to)
 		.unmeasured = c->unmeasured,
 		.unjoined = c->unjoined,
 		.queries = c->queries,
+		.memory = c->memory,
 		.early = c->early,
 		.threadless = c->threadless,
 		.unnamed = c->unnamed,

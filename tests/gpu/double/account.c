@@ -6,9 +6,9 @@ static const struct {
 	int kind;
 	const char *name;
 } kinds[] = {
-	{KIND_KERNEL, "kernel"},   {KIND_COPY, "copy"},	    {KIND_PEER, "peer"}, {KIND_SET, "set"},
-	{KIND_RUNTIME, "runtime"}, {KIND_DRIVER, "driver"}, {KIND_SYNC, "sync"}, {KIND_OVERHEAD, "overhead"},
-	{KIND_DEVICE, "device"},   {KIND_GRAPH, "graph"},
+	{KIND_KERNEL, "kernel"},   {KIND_COPY, "copy"},	    {KIND_PEER, "peer"},     {KIND_SET, "set"},
+	{KIND_RUNTIME, "runtime"}, {KIND_DRIVER, "driver"}, {KIND_SYNC, "sync"},     {KIND_OVERHEAD, "overhead"},
+	{KIND_DEVICE, "device"},   {KIND_GRAPH, "graph"},   {KIND_MEMORY, "memory"},
 };
 
 static void write_kinds(FILE *f, const char *key, const uint64_t *counts)

@@ -526,7 +526,7 @@ void collect_op(const struct double_op *given)
 	if (replay_on() || !(enabled_kinds() >> op.kind & 1) || (op.unready && !all_syncs))
 		return;
 	pthread_mutex_lock(&lock);
-	if (op.kind == KIND_SYNC) {
+	if (op.kind == KIND_SYNC || op.kind == KIND_MEMORY) {
 		wait = (struct waiting){.op = op};
 		if (reserve(lane_of_thread(), &wait))
 			complete(&wait);

@@ -91,7 +91,7 @@ DOUBLE_EXPORT int cuMemsetD8_v2(void *at, uint8_t value, size_t n)
 
 DOUBLE_EXPORT int cuMemAlloc_v2(void **p, size_t bytes)
 {
-	CALL(243, result_ = memory_alloc(p, bytes));
+	CALL(243, result_ = memory_alloc(p, bytes, false));
 }
 
 DOUBLE_EXPORT int cuMemFree_v2(void *p)
@@ -101,12 +101,12 @@ DOUBLE_EXPORT int cuMemFree_v2(void *p)
 
 DOUBLE_EXPORT int cuMemAllocAsync(void **p, size_t bytes, void *stream)
 {
-	CALL(598, result_ = memory_alloc(p, bytes));
+	CALL(598, result_ = memory_alloc(p, bytes, true));
 }
 
 DOUBLE_EXPORT int cuMemFreeAsync(void *p, void *stream)
 {
-	CALL(600, memory_free(p));
+	CALL(600, memory_free(p, true));
 }
 
 DOUBLE_EXPORT int cuMemGetInfo_v2(size_t *left, size_t *all)

@@ -52,8 +52,8 @@ void device_graph_run(struct stream *s, const struct graph *g);
 #define CUDA_OUT_OF_MEMORY 2
 
 /* memory.c: memory of the calling thread's device. 0 or CUDA_OUT_OF_MEMORY; the bytes that were freed; 0: none. */
-int memory_alloc(void **p, size_t bytes);
-uint64_t memory_free(void *p);
+int memory_alloc(void **p, size_t bytes, bool async);
+uint64_t memory_free(void *p, bool async);
 uint64_t memory_all(void);
 uint64_t memory_free_bytes(uint32_t device);
 

@@ -31,6 +31,7 @@ enum double_kind {
 	KIND_OVERHEAD = 17,
 	KIND_PEER = 22,
 	KIND_SYNC = 38,
+	KIND_MEMORY = 49, /* MEMORY2 */
 	KIND_GRAPH = 51,
 	KINDS = 64,
 };

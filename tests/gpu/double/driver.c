@@ -342,7 +342,7 @@ void driver_wait(uint32_t type, struct stream *s, const struct event *e)
 void driver_free(void *p)
 {
 	device_sleep_until(device_free_at());
-	memory_free(p);
+	memory_free(p, false);
 }
 
 int driver_query(uint32_t type, struct stream *s, const struct event *e)

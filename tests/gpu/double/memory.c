@@ -7,6 +7,8 @@
 #define BLOCKS_MAX 4096
 #define MEMORY_ALL (141ull << 30)
 
+enum { MEMORY_ALLOCATED = 1, MEMORY_FREED = 2 }; /* CUpti_ActivityMemoryOperationType */
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block {
 	void *at;
@@ -28,7 +30,28 @@ uint64_t memory_free_bytes(uint32_t device)
 	return memory_all() - used[device];
 }
 
-int memory_alloc(void **p, size_t bytes)
+/* What CUPTI has a record of: memory that was allocated or freed. Calls that fail have none. */
+static void record(uint32_t type, const void *p, uint64_t bytes, uint32_t device, bool async)
+{
+	struct double_op op = {.kind = KIND_MEMORY,
+			       .type = type,
+			       .node = (uintptr_t)p,
+			       .bytes = bytes,
+			       .to = MEMORY_DEVICE,
+			       .async = async,
+			       .value = (uint32_t)used[device],
+			       .device = device,
+			       .context = 1 + device,
+			       .stream = async ? DEFAULT_STREAM : UINT32_MAX};
+
+	op.start = op.end = double_now();
+	op.correlation = (uint32_t)double_corr();
+	device_count(&double_account()->launched[KIND_MEMORY], 1);
+	if (device_hooks)
+		device_hooks->op(&op);
+}
+
+int memory_alloc(void **p, size_t bytes, bool async)
 {
 	int result = CUDA_OUT_OF_MEMORY;
 
@@ -40,12 +63,15 @@ int memory_alloc(void **p, size_t bytes)
 		result = 0;
 	}
 	pthread_mutex_unlock(&lock);
+	if (!result)
+		record(MEMORY_ALLOCATED, *p, bytes, device_current, async);
 	return result;
 }
 
-uint64_t memory_free(void *p)
+uint64_t memory_free(void *p, bool async)
 {
 	uint64_t bytes = 0;
+	uint32_t device = 0;
 	unsigned i;
 
 	pthread_mutex_lock(&lock);
@@ -53,9 +79,12 @@ uint64_t memory_free(void *p)
 		;
 	if (i < nblocks) {
 		bytes = blocks[i].bytes;
-		used[blocks[i].device] -= bytes;
+		device = blocks[i].device;
+		used[device] -= bytes;
 		blocks[i] = blocks[--nblocks];
 	}
 	pthread_mutex_unlock(&lock);
+	if (bytes)
+		record(MEMORY_FREED, p, bytes, device, async);
 	return bytes;
 }

@@ -22,7 +22,7 @@ static const struct {
 	{KIND_RUNTIME, 0, 40},	    {KIND_DRIVER, 0, 40},	{KIND_SYNC, 26, 56},	    {KIND_SYNC, 0, 40},
 	{KIND_OVERHEAD, 22, 56},    {KIND_OVERHEAD, 21, 48},	{KIND_OVERHEAD, 0, 40},	    {KIND_GRAPH, 21, 56},
 	{KIND_GRAPH, 0, 48},	    {KIND_DEVICE, 130200, 192}, {KIND_DEVICE, 20, 184},	    {KIND_DEVICE, 17, 176},
-	{KIND_DEVICE, 0, 152},
+	{KIND_DEVICE, 0, 152},	    {KIND_MEMORY, 24, 128},	{KIND_MEMORY, 17, 120},
 };
 
 #define API_OF_GRAPHS 14 /* first API version whose copies and sets have the number of their graph */
@@ -31,8 +31,9 @@ static const struct {
 static const struct {
 	uint32_t kind, bytes;
 } known[] = {
-	{KIND_KERNEL, 160}, {KIND_COPY, 76}, {KIND_PEER, 84},	  {KIND_SET, 76},   {KIND_RUNTIME, 40},
-	{KIND_DRIVER, 40},  {KIND_SYNC, 40}, {KIND_OVERHEAD, 40}, {KIND_GRAPH, 40}, {KIND_DEVICE, 8},
+	{KIND_KERNEL, 160}, {KIND_COPY, 76},   {KIND_PEER, 84},	   {KIND_SET, 76},
+	{KIND_RUNTIME, 40}, {KIND_DRIVER, 40}, {KIND_SYNC, 40},	   {KIND_OVERHEAD, 40},
+	{KIND_GRAPH, 40},   {KIND_DEVICE, 8},  {KIND_MEMORY, 120},
 };
 
 DOUBLE_EXPORT size_t double_record_bytes(uint32_t kind, uint32_t api_version)
@@ -149,6 +150,25 @@ static void record_sync(uint8_t *r, const struct double_op *op)
 	put4(r, 36, op->event);
 }
 
+/* The node of the operation is the address, and its type says whether memory is allocated (1) or released (2). */
+static void record_memory(uint8_t *r, const struct double_op *op, uint64_t at)
+{
+	put4(r, 4, op->type);
+	put4(r, 8, op->to);
+	put4(r, 12, op->correlation);
+	put8(r, 16, op->node);
+	put8(r, 24, op->bytes);
+	put8(r, 32, at);
+	put4(r, 48, (uint32_t)getpid());
+	put4(r, 52, op->device);
+	put4(r, 56, op->context);
+	put4(r, 60, op->stream);
+	put4(r, 72, op->async);
+	put4(r, 80, op->async); /* a pool of this process */
+	put8(r, 104, op->async ? op->value : 0);
+	put8(r, 112, op->async ? op->value : 0);
+}
+
 static void record_graph(uint8_t *r, const struct double_op *op)
 {
 	put4(r, 4, op->correlation);
@@ -163,6 +183,10 @@ void record_op(uint8_t *r, const struct double_op *op, const char *name, uint64_
 	bool early = op->kind == KIND_SYNC || op->kind == KIND_GRAPH; /* their times lie before the other fields */
 
 	clear(r, op->kind);
+	if (op->kind == KIND_MEMORY) {
+		record_memory(r, op, start);
+		return;
+	}
 	put8(r, early ? 8 : 16, start);
 	put8(r, early ? 16 : 24, end);
 	switch (op->kind) {

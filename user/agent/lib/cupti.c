@@ -467,6 +467,7 @@ static const struct {
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_MEMSET, MXBPF_GPU_SET},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_SYNC, MXBPF_GPU_SYNC},
 	{MXBPF_GPU_WANT_KERNELS, CUPTI_KIND_OVERHEAD, MXBPF_GPU_OVERHEAD},
+	{MXBPF_GPU_WANT_MEMORY, CUPTI_KIND_MEMORY2, MXBPF_GPU_MEMORY},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -481,7 +482,8 @@ static int enable_kinds(struct mxbpf_gpu_shared *g)
 		if (want & calls[i].want && enable_calls(&calls[i]))
 			enabled |= 1u << calls[i].gives;
 	for (i = 0; i < KINDS; i++) {
-		if (!(want & kinds[i].want))
+		if (!(want & kinds[i].want) ||
+		    (kinds[i].kind == CUPTI_KIND_MEMORY2 && g->version < CUPTI_VERSION_MEMORY))
 			continue;
 		one = cupti.enable(kinds[i].kind);
 		err = one ? one : err;

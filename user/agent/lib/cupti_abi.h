@@ -8,6 +8,7 @@
 
 #define CUPTI_VERSION_MIN     13 /* CUDA 11.0: the first with these offsets */
 #define CUPTI_VERSION_GRAPHS  14 /* CUDA 11.1: records of copies and sets have a graph */
+#define CUPTI_VERSION_MEMORY  17 /* CUDA 11.6: MEMORY2 has CUpti_ActivityMemory3 */
 #define CUPTI_VERSION_NULL_OK 27 /* CUDA 12.9: earlier versions crash if they get no buffer */
 
 /* CUptiResult. */
@@ -27,6 +28,7 @@ enum {
 	CUPTI_KIND_OVERHEAD = 17,
 	CUPTI_KIND_MEMCPY2 = 22,
 	CUPTI_KIND_SYNC = 38,
+	CUPTI_KIND_MEMORY2 = 49,
 };
 
 /* CUpti_CallbackDomain. */
@@ -104,6 +106,24 @@ enum {
 	CUPTI_MEMSET_GRAPH_NODE = 64,
 	CUPTI_MEMSET_GRAPH = 72,
 };
+
+/* CUpti_ActivityMemory3 and later. */
+enum {
+	CUPTI_MEMORY_OPERATION = 4,
+	CUPTI_MEMORY_KIND = 8,
+	CUPTI_MEMORY_CORRELATION = 12,
+	CUPTI_MEMORY_ADDRESS = 16,
+	CUPTI_MEMORY_BYTES = 24,
+	CUPTI_MEMORY_TIME = 32,
+	CUPTI_MEMORY_DEVICE = 52,
+	CUPTI_MEMORY_CONTEXT = 56,
+	CUPTI_MEMORY_STREAM = 60,
+	CUPTI_MEMORY_POOL = 80,
+	CUPTI_MEMORY_POOL_SIZE = 104,
+	CUPTI_MEMORY_POOL_USED = 112,
+};
+enum { CUPTI_MEMORY_ALLOCATION = 1, CUPTI_MEMORY_RELEASE = 2 }; /* CUpti_ActivityMemoryOperationType */
+enum { CUPTI_POOL_LOCAL = 1 };					/* CUpti_ActivityMemoryPoolType */
 
 /* CUpti_ActivityAPI. */
 enum {

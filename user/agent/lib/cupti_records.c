@@ -394,6 +394,31 @@ static void read_overhead(const uint8_t *r, struct mxbpf_gpu_rec *to)
 	};
 }
 
+static void read_memory(const uint8_t *r, struct mxbpf_gpu_rec *to)
+{
+	const uint64_t size = u64(r, CUPTI_MEMORY_POOL_SIZE), in_use = u64(r, CUPTI_MEMORY_POOL_USED);
+	const bool own = u32(r, CUPTI_MEMORY_POOL) == CUPTI_POOL_LOCAL;
+
+	*to = (struct mxbpf_gpu_rec){
+		.kind = MXBPF_GPU_MEMORY,
+		.start_ns = u64(r, CUPTI_MEMORY_TIME),
+		.end_ns = u64(r, CUPTI_MEMORY_TIME),
+		.bytes = u64(r, CUPTI_MEMORY_BYTES),
+		.graph_node = u64(r, CUPTI_MEMORY_ADDRESS),
+		.correlation = u32(r, CUPTI_MEMORY_CORRELATION),
+		.device = u32(r, CUPTI_MEMORY_DEVICE),
+		.context = u32(r, CUPTI_MEMORY_CONTEXT),
+		.stream = u32(r, CUPTI_MEMORY_STREAM),
+		.memory = {.freed = u32(r, CUPTI_MEMORY_OPERATION) == CUPTI_MEMORY_RELEASE,
+			   .kind = (uint8_t)u32(r, CUPTI_MEMORY_KIND),
+			   .pool = u32(r, CUPTI_MEMORY_POOL) != 0,
+			   .size_high = own ? (uint32_t)(size >> 32) : 0,
+			   .size_low = own ? (uint32_t)size : 0,
+			   .used_high = own ? (uint32_t)(in_use >> 32) : 0,
+			   .used_low = own ? (uint32_t)in_use : 0},
+	};
+}
+
 /* Returns false if the record is of a kind that the agent did not enable. */
 static bool read_record(struct mxbpf_gpu_shared *g, struct buffer *b, const uint8_t *r, struct mxbpf_gpu_rec *to)
 {
@@ -417,6 +442,9 @@ static bool read_record(struct mxbpf_gpu_shared *g, struct buffer *b, const uint
 		return true;
 	case CUPTI_KIND_OVERHEAD:
 		read_overhead(r, to);
+		return true;
+	case CUPTI_KIND_MEMORY2:
+		read_memory(r, to);
 		return true;
 	default:
 		return false;

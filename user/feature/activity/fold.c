@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "feature/activity/state.h"
+#include "feature/gpumem/gpumem.h"
 #include "feature/idle/idle.h"
 #include "feature/launches/launches.h"
 #include "feature/path/path.h"
@@ -331,7 +332,7 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!to)
 		return -ENOMEM;
 	*to = d;
-	return idle_on(m) ? -ENOMEM : join_on(m, &all->join);
+	return idle_on(m) || gpumem_on(m) ? -ENOMEM : join_on(m, &all->join);
 }
 
 /* The members of an account after its header. */

@@ -371,7 +371,7 @@ static int print_loss(struct view *s, const void *table)
 static const struct view_column loss_columns[] = {
 	PID_COLUMN(h.tgid),
 	{"records", NULL, NULL, VIEW_COUNT, AT(records),
-	 .help = "records of CUPTI; the next six counts, unmeasured and unsent add up to it"},
+	 .help = "records of CUPTI; the next six counts, memory, unmeasured and unsent add up to it"},
 	{"activities", NULL, NULL, VIEW_COUNT, AT(activities), .help = "kernels, copies, sets and waits"},
 	{"calls", NULL, NULL, VIEW_COUNT, AT(calls), .help = "calls of CUDA"},
 	{"nested", NULL, NULL, VIEW_COUNT, AT(nested), .help = "calls of the driver inside a call of the runtime"},
@@ -379,6 +379,8 @@ static const struct view_column loss_columns[] = {
 	{"outside", NULL, NULL, VIEW_COUNT, AT(outside), .help = "began before the window, or their launch did"},
 	{"queries", NULL, NULL, VIEW_COUNT, AT(queries),
 	 .help = "queries of streams and events, which CUPTI takes for waits, and waits whose call is not known"},
+	{"memory", "", NULL, VIEW_COUNT, AT(memory), VIEW_OMIT,
+	 .help = "memory that calls allocated or freed, with --memory"},
 	{"dropped", NULL, NULL, VIEW_COUNT, AT(dropped), .help = "lost because CUPTI had no buffer"},
 	{"scrapped", NULL, NULL, VIEW_COUNT, AT(scrapped), .help = "lost because all buffers of the agent were full"},
 	{"unreadable", NULL, NULL, VIEW_COUNT, AT(unreadable),

@@ -43,6 +43,12 @@ struct ses_gpu {
 	unsigned warned, noted; /* processes for which that was done */
 };
 
+/* Memory has records of its own, and they cost something. */
+static uint32_t want_of(const struct session *ses)
+{
+	return WANT | (ses->o->memory ? MXBPF_GPU_WANT_MEMORY : 0);
+}
+
 static size_t nprocesses(const struct ses_gpu *g)
 {
 	return buf_count(&g->processes, struct gpu_process);
@@ -272,7 +278,7 @@ static int add(struct session *ses, struct agt *agt)
 		return -ENOMEM;
 	ses->gpu->nall++;
 	if (ses->gpu->wants)
-		agt_gpu_want(agt, WANT);
+		agt_gpu_want(agt, want_of(ses));
 	return 0;
 }
 
@@ -402,7 +408,7 @@ static void want(struct session *ses)
 
 	ses->gpu->wants = true;
 	for (i = 0; i < nprocesses(ses->gpu); i++)
-		agt_gpu_want(process_at(ses->gpu, i)->agt, WANT);
+		agt_gpu_want(process_at(ses->gpu, i)->agt, want_of(ses));
 }
 
 /* Returns false if the session has to end. */

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Adds up calls of CUDA that allocate and free memory, by the operator around them. Spans and calls come in any order,
+ * so each looks for the others that came before: a call among the last spans, and a span among the last calls. A
+ * program has few such calls, because its runtime keeps memory.
+ */
+#include "feature/gpumem/gpumem.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define SPANS_KEPT 8192u /* a power of two: 384 KiB */
+#define CALLS_KEPT 1024u /* calls whose operator may still end; older ones count with the one that was found */
+#define ROWS_MAX   4096	 /* further rows have no operator */
+
+struct kept_span {
+	uint64_t start_ns, end_ns, name_id, stack_id;
+	uint32_t tgid, tid;
+};
+struct call {
+	struct mxbpf_gpu_alloc a;
+	uint64_t op_start_ns, op_id, stack_id; /* innermost operator so far; 0: none */
+};
+struct state {
+	struct kept_span *spans; /* owned, a ring; NULL: there was no sign of a GPU */
+	uint64_t nspans;
+	struct buf calls; /* struct call */
+	struct hash row_index;
+	struct buf rows; /* struct mxbpf_agg_gpu_alloc */
+};
+
+static struct state *state_of(struct mdl *m)
+{
+	return mdl_state(m, &feature_gpumem);
+}
+
+int gpumem_on(struct mdl *m)
+{
+	struct state *t = state_of(m);
+
+	if (t && !t->spans)
+		t->spans = mem_zalloc(SPANS_KEPT * sizeof(*t->spans));
+	return t && t->spans ? 0 : -ENOMEM;
+}
+
+/* ---- rows */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
+static int add_row(struct hash *index, struct buf *rows, const struct mxbpf_agg_gpu_alloc *from)
+{
+	const bool full = buf_count(rows, *from) >= ROWS_MAX;
+	const uint64_t op_id = full ? 0 : from->op_id, stack_id = full ? 0 : from->stack_id;
+	const uint64_t place = (uint64_t)from->h.tgid << 32 | from->device;
+	struct mxbpf_agg_gpu_alloc *to;
+	bool added;
+
+	to = mdl_item_put(index, rows, mix(mix(from->name_id, op_id), stack_id), place, sizeof(*to), &added);
+	if (!to)
+		return -ENOMEM;
+	if (added)
+		*to = (struct mxbpf_agg_gpu_alloc){
+			.h = {.kind = MXBPF_AGG_GPU_ALLOC, .size = sizeof(*to), .tgid = from->h.tgid},
+			.name_id = from->name_id,
+			.op_id = op_id,
+			.stack_id = stack_id,
+			.device = from->device};
+	to->kind = from->kind ? from->kind : to->kind;
+	add_sat(&to->count, from->count);
+	add_sat(&to->failed, from->failed);
+	add_sat(&to->alloc_bytes, from->alloc_bytes);
+	add_sat(&to->free_bytes, from->free_bytes);
+	add_sat(&to->total_ns, from->total_ns);
+	to->max_ns = from->max_ns > to->max_ns ? from->max_ns : to->max_ns;
+	to->pool_peak_bytes = from->pool_peak_bytes > to->pool_peak_bytes ? from->pool_peak_bytes : to->pool_peak_bytes;
+	return 0;
+}
+
+static int add_call(struct hash *index, struct buf *rows, const struct call *c)
+{
+	const struct mxbpf_gpu_alloc *a = &c->a;
+	const bool failed = a->flags & MXBPF_GPU_ALLOC_FAILED, freed = a->flags & MXBPF_GPU_ALLOC_FREED;
+	const struct mxbpf_agg_gpu_alloc one = {
+		.h.tgid = a->h.tgid,
+		.name_id = a->name_id,
+		.op_id = c->op_id,
+		.stack_id = c->stack_id,
+		.count = 1,
+		.failed = failed,
+		.alloc_bytes = freed ? 0 : a->bytes,
+		.free_bytes = freed ? a->bytes : 0,
+		.total_ns = a->dur_ns,
+		.max_ns = a->dur_ns,
+		.pool_peak_bytes = a->pool_bytes,
+		.device = a->device,
+		.kind = failed ? MXBPF_MEMORY_UNKNOWN : a->kind,
+	};
+
+	return add_row(index, rows, &one);
+}
+
+/* ---- joining */
+
+static void look_at(struct call *c, const struct kept_span *s)
+{
+	if (s->tid != c->a.tid || s->tgid != c->a.h.tgid || s->start_ns > c->a.h.ts_ns || s->end_ns < c->a.h.ts_ns ||
+	    s->start_ns < c->op_start_ns)
+		return;
+	c->op_start_ns = s->start_ns;
+	c->op_id = s->name_id;
+	c->stack_id = s->stack_id;
+}
+
+static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+{
+	struct state *t = (struct state *)mdl_state_of(m, &feature_gpumem);
+	const bool details = s->h.size >= MXBPF_SPAN_BYTES_DETAILS;
+	struct kept_span *k;
+	size_t i;
+
+	(void)row;
+	if (!t || !t->spans || s->cls != MXBPF_CLASS_OPERATOR || s->flags & MXBPF_SPAN_USER)
+		return 0;
+	k = &t->spans[t->nspans++ % SPANS_KEPT];
+	*k = (struct kept_span){.start_ns = s->h.ts_ns,
+				.end_ns = s->h.ts_ns + s->dur_ns,
+				.name_id = s->name_id,
+				.stack_id = details ? s->stack_id : 0,
+				.tgid = s->h.tgid,
+				.tid = s->tid};
+	for (i = 0; i < buf_count(&t->calls, struct call); i++)
+		look_at(buf_at(&t->calls, struct call, i), k);
+	return 0;
+}
+
+/* A call that has failed has no record of memory. Its GPU is that of the thread's call before it, if there is one. */
+static uint32_t device_of(const struct state *t, const struct mxbpf_gpu_alloc *a)
+{
+	size_t i = buf_count(&t->calls, struct call);
+	const struct mxbpf_gpu_alloc *before;
+
+	while (a->flags & MXBPF_GPU_ALLOC_FAILED && i--) {
+		before = &buf_at(&t->calls, const struct call, i)->a;
+		if (before->tid == a->tid && before->h.tgid == a->h.tgid)
+			return before->device;
+	}
+	return a->device;
+}
+
+/* The older half of the calls counts. */
+static int settle(struct state *t)
+{
+	const size_t n = buf_count(&t->calls, struct call), gone = n / 2;
+	struct call *c = (struct call *)t->calls.data;
+	size_t i;
+
+	for (i = 0; i < gone; i++)
+		if (add_call(&t->row_index, &t->rows, &c[i]))
+			return -ENOMEM;
+	memmove(c, c + gone, (n - gone) * sizeof(*c));
+	t->calls.len -= gone * sizeof(*c);
+	return 0;
+}
+
+static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *t = state_of(m);
+	struct call c = {.a = *(const struct mxbpf_gpu_alloc *)(const void *)rec};
+	uint64_t i;
+
+	if (!t || mdl_expect_name(m, c.a.name_id))
+		return -ENOMEM;
+	c.a.device = device_of(t, &c.a);
+	for (i = 0; t->spans && i < t->nspans && i < SPANS_KEPT; i++)
+		look_at(&c, &t->spans[i]);
+	if (buf_put(&t->calls, &c, sizeof(c)))
+		return -ENOMEM;
+	return buf_count(&t->calls, struct call) > CALLS_KEPT ? settle(t) : 0;
+}
+
+static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_agg_gpu_alloc *r = (const void *)rec;
+	struct state *t = state_of(m);
+
+	if (!t || mdl_expect_name(m, r->name_id) || mdl_expect_name(m, r->op_id))
+		return -ENOMEM;
+	return add_row(&t->row_index, &t->rows, r);
+}
+
+/* ---- the state */
+
+int gpumem_rows(const struct mdl *m, struct buf *out)
+{
+	const struct state *t = mdl_state_of(m, &feature_gpumem);
+	struct hash index = {0};
+	struct buf rows = {0};
+	size_t i;
+	int err;
+
+	if (!t)
+		return 0;
+	err = mdl_items_copy(&index, &rows, &t->row_index, &t->rows);
+	for (i = 0; !err && i < buf_count(&t->calls, struct call); i++)
+		err = add_call(&index, &rows, buf_at(&t->calls, const struct call, i));
+	err = err ? err : buf_put(out, rows.data, rows.len);
+	mdl_items_fini(&index, &rows);
+	return err;
+}
+
+static int copy(struct mdl *to, const struct mdl *from)
+{
+	const struct state *f = mdl_state_of(from, &feature_gpumem);
+	struct state *t = state_of(to);
+
+	if (!t || buf_put(&t->calls, f->calls.data, f->calls.len))
+		return -ENOMEM;
+	return mdl_items_copy(&t->row_index, &t->rows, &f->row_index, &f->rows);
+}
+
+/* Calls count in the interval in which they came. Spans go on, because a later call may lie in one of them. */
+static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
+{
+	struct state *t = state_of(to), *f = state_of(from);
+
+	(void)now_ns;
+	if (!t)
+		return -ENOMEM;
+	t->spans = f->spans;
+	t->nspans = f->nspans;
+	f->spans = NULL;
+	return 0;
+}
+
+static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
+{
+	struct buf rows = {0};
+	size_t i;
+	int err = gpumem_rows(m, &rows);
+
+	for (i = 0; !err && i < buf_count(&rows, struct mxbpf_agg_gpu_alloc); i++)
+		err = fn(ctx, buf_at(&rows, struct mxbpf_agg_gpu_alloc, i)->h.tgid);
+	buf_fini(&rows);
+	return err;
+}
+
+static void fini(struct mdl *m)
+{
+	struct state *t = state_of(m);
+
+	mem_free(t->spans);
+	buf_fini(&t->calls);
+	mdl_items_fini(&t->row_index, &t->rows);
+	*t = (struct state){0};
+}
+
+const struct mdl_feature feature_gpumem = {
+	.state_bytes = sizeof(struct state),
+	.by_process = true, /* each process numbers its devices itself */
+	.kinds = {{MXBPF_GPU_ALLOC, fold}, {MXBPF_AGG_GPU_ALLOC, fold_row}},
+	.span = span,
+	.emit = gpumem_rows,
+	.copy = copy,
+	.move = move,
+	.processes = processes,
+	.fini = fini,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of CUDA that allocate and free memory of GPUs (--gpu with --memory), with the operators around them. */
+#ifndef FEATURE_GPUMEM_H
+#define FEATURE_GPUMEM_H
+
+#include "model/feature.h"
+#include "mxbpf_memory.h"
+
+extern const struct mdl_feature feature_gpumem;
+extern const struct view_sheet sheet_gpu_allocs;
+
+/* From now on spans are kept: there is a GPU. Returns 0 or -ENOMEM. */
+int gpumem_on(struct mdl *m);
+/* Appends struct mxbpf_agg_gpu_alloc in no order. Returns 0 or -ENOMEM. */
+int gpumem_rows(const struct mdl *m, struct buf *out);
+
+#endif

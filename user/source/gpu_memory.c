@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Calls of CUDA that allocate and free memory. CUPTI has one record of the call, with its time and its result, and one
+ * of the memory, with its bytes and its kind. Both have the same correlation id. A call that fails has no record of
+ * memory.
+ */
+#include "source/gpu_convert.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "mxbpf_memory.h"
+
+#define CALLS_MAX 65536 /* calls that wait for the record of their memory; then all are forgotten */
+
+struct gpu_alloc_call {
+	uint64_t start_ns, dur_ns, name_id;
+	uint32_t tid;
+};
+
+bool gpu_allocates(const char *call)
+{
+	static const char *const begins[] = {"cudaMalloc", "cudaFree",	     "cudaHostAlloc",
+					     "cuMemAlloc", "cuMemHostAlloc", "cuMemFree"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!strncmp(call, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
+static void put(struct gpu_convert *c, const struct mxbpf_gpu_alloc *a)
+{
+	if (!buf_put(&c->recs, a, sizeof(*a))) {
+		c->stored++;
+		return;
+	}
+	c->err = -ENOMEM;
+	c->lost++;
+}
+
+static struct mxbpf_gpu_alloc alloc_of(const struct gpu_convert *c, const struct gpu_alloc_call *call)
+{
+	return (struct mxbpf_gpu_alloc){
+		.h = {.kind = MXBPF_GPU_ALLOC,
+		      .size = sizeof(struct mxbpf_gpu_alloc),
+		      .tgid = c->tgid,
+		      .ts_ns = call->start_ns},
+		.dur_ns = call->dur_ns,
+		.name_id = call->name_id,
+		.tid = call->tid,
+	};
+}
+
+void gpu_alloc_called(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t name_id, uint32_t tid)
+{
+	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
+	const struct gpu_alloc_call call = {start_ns, end_ns > start_ns ? end_ns - start_ns : 1, name_id, tid};
+	struct mxbpf_gpu_alloc a;
+	uint64_t *at;
+
+	if (r->call.result) {
+		a = alloc_of(c, &call);
+		a.result = r->call.result;
+		a.flags = MXBPF_GPU_ALLOC_FAILED;
+		put(c, &a);
+		return;
+	}
+	if (buf_count(&c->alloc_calls, struct gpu_alloc_call) >= CALLS_MAX) {
+		hash_clear(&c->allocating);
+		c->alloc_calls.len = 0;
+	}
+	at = hash_put(&c->allocating, r->correlation, 0);
+	if (!at || buf_put(&c->alloc_calls, &call, sizeof(call)))
+		c->err = -ENOMEM;
+	else
+		*at = buf_count(&c->alloc_calls, struct gpu_alloc_call);
+}
+
+bool gpu_alloc_waits(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	return r->kind == MXBPF_GPU_MEMORY && !hash_get(&c->allocating, r->correlation, 0);
+}
+
+void gpu_put_alloc(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	const struct gpu_alloc_call none = {.start_ns = gpu_time(c, r->start_ns)}, *call = &none;
+	const uint64_t *at = hash_get(&c->allocating, r->correlation, 0);
+	struct mxbpf_gpu_alloc a;
+
+	if (at && *at)
+		call = buf_at(&c->alloc_calls, const struct gpu_alloc_call, *at - 1);
+	a = alloc_of(c, call);
+	a.addr = r->graph_node;
+	a.bytes = r->bytes;
+	a.device = r->device;
+	a.kind = r->memory.kind;
+	a.flags = (r->memory.freed ? MXBPF_GPU_ALLOC_FREED : 0) | (r->memory.pool ? MXBPF_GPU_ALLOC_POOL : 0);
+	a.pool_bytes = (uint64_t)r->memory.size_high << 32 | r->memory.size_low;
+	a.pool_used_bytes = (uint64_t)r->memory.used_high << 32 | r->memory.used_low;
+	c->memory++;
+	put(c, &a);
+}
