@@ -30,8 +30,11 @@ struct mxbpf_mem_owner {
 	__u8 flags; /* enum mxbpf_mem_owner_flag */
 	__u8 pad[2];
 	__u64 stack_id; /* Python stack that allocated, see struct mxbpf_alloc; old recordings lack this member */
+	/* By how much live_bytes grew all the way, and in which time; 0: they did not. Old recordings lack these. */
+	__s64 grown_bytes;
+	__u64 grown_ns;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_owner) == 120);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_owner) == 136);
 #define MXBPF_MEM_OWNER_BYTES_MIN 112
 
 /* Memory of a device over time. It comes before its owners. */

@@ -73,6 +73,12 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 		(.gpu.records[0] | .memory > 0 and .records == .activities + .calls + .nested + .overheads + .outside + .queries + .memory + .unmeasured + .unsent)' calls.json
 }
 
+@test "--by module tells which module holds the memory of a GPU" {
+	job '--memory --py-stacks --by module --format json' modules.json
+	jq -e --slurpfile b books.json '[.memory.holders[] | select(.device == "cuda/0" and .alloc_bytes > 0) | {(.name): .stack}] | add ==
+		{"gpumem::linear": ["nn.Module: Linear"], "gpumem::relu": ["nn.Module: Model"], "gpumem::log": []}' modules.json
+}
+
 @test "Without --memory a failed allocation is told, without those who held the memory" {
 	job '--format json' plain.json
 	jq -e --slurpfile b books.json '$b[0].failed[0] as $f | .memory.failures | length == 1 and (.[0] | .name == $f.op and

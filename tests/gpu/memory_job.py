@@ -3,7 +3,7 @@
 """A PyTorch program that takes memory of a GPU from the allocator of allocator.cpp, in operators and modules, between the gates of
 tests/judge/gate.py. It leaks in one operator, and runs out of memory. Writes its own account to FILE as JSON.
 
-  memory_job.py ALLOCATOR FILE [--steps N] [--cupti LIBRARY] [--pieces]
+  memory_job.py ALLOCATOR FILE [--steps N] [--cupti LIBRARY] [--pause-ms N] [--pieces]
   --cupti   maps it, as PyTorch does, and gives CUDA's own pool work in each step
   --pieces  asks for less than is reserved and not allocated; with 32 MiB on the GPU no piece of it is large enough
 """
@@ -13,6 +13,7 @@ import ctypes
 import json
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge'))
 import gate  # noqa: E402
@@ -149,16 +150,22 @@ def main():
     parser.add_argument('--steps', type=int, default=12)
     parser.add_argument('--cupti', type=ctypes.CDLL)
     parser.add_argument('--pieces', action='store_true')
+    parser.add_argument('--pause-ms', type=float, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
     memory = Memory(args.allocator)
     define(memory)
     model, x, history = Model(), torch.ones(4), []
+    parameter = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([parameter], lr=0.1)  # its steps are the ends of iterations
     weights = [memory.take('before', 1000 * 1000 + i) for i in range(5)]
     gate.begin()
     memory.lib.caching_reset(0)
     for i in range(args.steps):
         step(memory, model, x, history, args.cupti)
+        parameter.sum().backward()
+        optimizer.step()
+        time.sleep(args.pause_ms / 1000)
     memory.give(weights.pop())
     run_out(memory, model, x, args.pieces)
     gate.end()

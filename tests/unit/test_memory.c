@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/memory/growth.h"
 #include "feature/memory/memory.h"
 #include "model/model.h"
 #include "unit.h"
@@ -234,8 +235,61 @@ static void test_stacks(void)
 	mdl_free(m);
 }
 
+static int64_t grown(const int64_t *bytes, size_t n, uint64_t step_ns)
+{
+	struct memory_growth g = {.start_ns = 0};
+	uint64_t ns;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		growth_note(&g, 1000, 1000 + (i + 1) * step_ns, bytes[i]);
+	return growth_of(&g, &ns);
+}
+
+static void test_growth(void)
+{
+	static int64_t leak[600], cache[600], saw[600], flat[600];
+	uint64_t ns;
+	size_t i;
+
+	for (i = 0; i < 600; i++) {
+		leak[i] = (int64_t)(i / 6) * 100 + (i % 6 ? 5000 : 0); /* up and down in an iteration of six events */
+		cache[i] = i < 300 ? (int64_t)i * 100 : 30000;
+		saw[i] = (int64_t)(i % 20) * 100;
+		flat[i] = 7000;
+	}
+	TEST("what grows in each part of the window grows, however long it is; what goes up and down or levels off "
+	     "does not")
+	{
+		for (ns = 100000; ns < 100000000000; ns *= 10) {
+			CHECK(grown(leak, 600, ns) > 3000 && grown(leak, 600, ns) < 10000);
+			CHECK(!grown(cache, 600, ns) && !grown(saw, 600, ns) && !grown(flat, 600, ns));
+		}
+		CHECK(!grown(leak, 12, 100)); /* too short */
+	}
+	TEST("the owner that leaks grows, beside one that holds more at times, also in the sum of emitted records")
+	{
+		struct mxbpf_alloc step[3];
+		struct mdl *m = mdl_new(), *copy;
+
+		for (i = 0; i < 300; i++) {
+			step[0] = record(1000 + i * 1000000, 7, 0, 0x10000 + i, 100);
+			step[1] = record(1300 + i * 1000000, 7, 1, 0x1000, 500000);
+			step[2] = record(1600 + i * 1000000, 7, 0, 0x1000, -500000);
+			CHECK(!mdl_feed(m, step, sizeof(step)));
+		}
+		copy = again(m);
+		CHECK(holder(m, 0, 7).grown_bytes > 10000 && !holder(m, 1, 7).grown_bytes);
+		CHECK(copy && holder(copy, 0, 7).grown_bytes == holder(m, 0, 7).grown_bytes);
+		CHECK(holder(copy, 0, 7).grown_ns == holder(m, 0, 7).grown_ns && holder(m, 0, 7).grown_ns > 100000000);
+		mdl_free(copy);
+		mdl_free(m);
+	}
+}
+
 int main(void)
 {
+	test_growth();
 	enum { N = 20000 };
 	static struct mxbpf_alloc recs[N], slots[SLOTS], others[SLOTS];
 	struct mxbpf_alloc one[4];

@@ -12,8 +12,16 @@
 
 struct sum {
 	const struct mxbpf_mem_owner *first;
-	int64_t live_bytes;
+	int64_t live_bytes, grown_bytes;
 };
+
+/* What grows comes before what is large and does not. */
+static bool is_more(const struct sum *a, const struct sum *b)
+{
+	if (!b)
+		return a->live_bytes > 0;
+	return a->grown_bytes != b->grown_bytes ? a->grown_bytes > b->grown_bytes : a->live_bytes > b->live_bytes;
+}
 
 static void describe(const struct mdl *m, uint64_t name_id, uint64_t stack_id, char text[2 * FACTS_LINE_BYTES])
 {
@@ -50,10 +58,11 @@ int facts_owner(const struct mdl *m, struct facts *f)
 		if (added)
 			s->first = o;
 		add_sat_any(&s->live_bytes, o->live_bytes);
+		add_sat_any(&s->grown_bytes, o->grown_bytes);
 	}
 	for (i = 0; i < buf_count(&sums, struct sum); i++) {
 		s = buf_at(&sums, struct sum, i);
-		if (s->live_bytes > (most ? most->live_bytes : 0))
+		if (is_more(s, most))
 			most = s;
 	}
 	if (most) {

@@ -6,6 +6,7 @@
  */
 #include "feature/memory/memory.h"
 #include "feature/memory/failed.h"
+#include "feature/memory/growth.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,12 +14,14 @@
 struct mem_device {
 	struct mxbpf_mem_time t;
 	uint64_t peaks;	      /* number of the latest peak */
+	uint64_t first_ns;    /* first event; 0: none was folded */
 	int64_t largest_peak; /* in a sum of processes: the largest peak of one process */
 	bool later_peak;      /* while records are merged: the record that was folded last has the peak */
 };
 struct mem_owner {
 	struct mxbpf_mem_owner h;
 	uint64_t stamp; /* h.peak_bytes is of this peak; at later peaks the owner had h.live_bytes */
+	struct memory_growth growth;
 };
 struct mem_block {
 	uint64_t bytes;
@@ -92,6 +95,8 @@ static struct mem_owner *owner_like(struct mdl *m, struct state *h, const struct
 		o.h.device = d->t.device;
 		o.h.allocs = o.h.frees = o.h.alloc_bytes = o.h.free_bytes = o.h.live_blocks = 0;
 		o.h.live_bytes = o.h.peak_bytes = 0;
+		o.h.grown_bytes = 0;
+		o.h.grown_ns = 0;
 		if (!at || mdl_expect_name(m, o.h.name_id) || mdl_expect_name(m, o.h.scope_id) ||
 		    mdl_expect_name(m, o.h.label_id) || buf_put(&h->owners, &o, sizeof(o)))
 			return NULL;
@@ -140,6 +145,7 @@ static void take(struct mem_device *d, struct mem_owner *o, uint64_t bytes, uint
 	const int64_t n = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 
 	owner_settle(o, d);
+	growth_note(&o->growth, d->first_ns, d->t.last_ns, o->h.live_bytes);
 	add_sat(&o->h.allocs, 1);
 	add_sat(&o->h.alloc_bytes, bytes);
 	add_sat_any(&o->h.live_bytes, n);
@@ -157,6 +163,7 @@ static void give_back(struct mem_device *d, struct mem_owner *o, uint64_t bytes)
 	const int64_t n = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 
 	owner_settle(o, d);
+	growth_note(&o->growth, d->first_ns, d->t.last_ns, o->h.live_bytes);
 	add_sat(&o->h.frees, 1);
 	add_sat(&o->h.free_bytes, bytes);
 	add_sat_any(&o->h.live_bytes, -n);
@@ -289,8 +296,9 @@ static int memory_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 	if (!d)
 		return -ENOMEM;
 	device_until(d, a->h.ts_ns);
+	d->first_ns = d->first_ns ? d->first_ns : a->h.ts_ns;
 	err = a->flags & MXBPF_ALLOC_FREED ? fold_free(m, h, d, a) : fold_take(m, h, d, a);
-	if (a->h.size >= sizeof(*a))
+	if (a->h.size >= sizeof(*a) && a->pool_bytes)
 		fold_totals(d, a);
 	return err;
 }
@@ -355,6 +363,8 @@ static void add_counts(struct mxbpf_mem_owner *to, const struct mxbpf_mem_owner 
 	add_sat(&to->free_bytes, from->free_bytes);
 	add_sat(&to->live_blocks, from->live_blocks);
 	add_sat_any(&to->live_bytes, from->live_bytes);
+	add_sat_any(&to->grown_bytes, from->grown_bytes);
+	to->grown_ns = from->grown_ns > to->grown_ns ? from->grown_ns : to->grown_ns;
 }
 
 static int fold_owner(struct mdl *m, const struct mxbpf_rec *rec)
@@ -400,10 +410,18 @@ const struct mxbpf_mem_owner *memory_owner(const struct mdl *m, size_t i)
 {
 	const struct state *h = mdl_state_of(m, &feature_memory);
 	struct mem_owner *o = h ? owner_at(h, i) : NULL;
+	const struct mem_device *d;
+	uint64_t ns;
 
 	if (!o)
 		return NULL;
-	owner_settle(o, device_like(h, &o->h));
+	d = device_like(h, &o->h);
+	owner_settle(o, d);
+	if (o->growth.start_ns) {
+		growth_note(&o->growth, d->first_ns, d->t.last_ns, o->h.live_bytes);
+		o->h.grown_bytes = growth_of(&o->growth, &ns);
+		o->h.grown_ns = ns;
+	}
 	return &o->h;
 }
 
@@ -549,6 +567,8 @@ static struct mem_owner owner_again(const struct mxbpf_mem_owner *o)
 
 	again.h.allocs = again.h.frees = again.h.alloc_bytes = again.h.free_bytes = 0;
 	again.h.peak_bytes = o->live_bytes;
+	again.h.grown_bytes = 0;
+	again.h.grown_ns = 0;
 	return again;
 }
 

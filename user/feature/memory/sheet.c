@@ -10,6 +10,7 @@
 #include "base/fmt.h"
 #include "feature/lines/lines.h"
 #include "feature/memory/sheet.h"
+#include "feature/steps/steps.h"
 #include "mxbpf_config.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -113,7 +114,8 @@ static struct memory_owners_row owner_of(const struct view *s, const struct mxbp
 		.label = text_of(m, MXBPF_NAME_SPAN, h->label_id),
 	};
 
-	r.line.data = lines_of_program(m, h->stack_id, &r.line.len);
+	if (s->opts->by != VIEW_BY_MODULE) /* whose rows are those of modules, whatever the line in them */
+		r.line.data = lines_of_program(m, h->stack_id, &r.line.len);
 	if (h->stack_id && view_shows_stack(s))
 		r.stack.data = view_stack(m, s->opts, h->stack_id, &r.stack.len);
 
@@ -128,9 +130,34 @@ static struct memory_owners_row owner_of(const struct view *s, const struct mxbp
 	return r;
 }
 
+/* Mean time of an iteration of the loop with the most; 0: there are none. */
+static uint64_t mean_iteration(struct mdl *m)
+{
+	const struct mxbpf_iteration *it;
+	uint64_t ns = 0;
+	size_t n, i;
+
+	it = steps_iterations(m, &n);
+	for (i = 0; i < n; i++)
+		add_sat(&ns, it[i].dur_ns);
+	return n ? ns / n : 0;
+}
+
+static void set_growth(struct memory_owners *t, struct memory_owners_row *r, uint64_t iteration_ns)
+{
+	const double each = iteration_ns ? (double)iteration_ns : 1e9;
+
+	if (r->h.grown_bytes <= 0 || !r->h.grown_ns)
+		return;
+	r->grown_each = (int64_t)((double)r->h.grown_bytes * each / (double)r->h.grown_ns);
+	t->per_iteration |= iteration_ns != 0;
+	t->per_second |= !iteration_ns;
+}
+
 int memory_owners_make(const struct view *s, void *table)
 {
 	const struct mdl *m = s->in->model;
+	const uint64_t iteration_ns = mean_iteration(s->in->model);
 	const struct mxbpf_mem_time *d;
 	const struct mxbpf_mem_owner *h;
 	struct memory_owners *t = table;
@@ -160,6 +187,7 @@ int memory_owners_make(const struct view *s, void *table)
 		t->layers |= !!r[i].layer.len;
 		t->scopes |= r[i].scope.len || r[i].label.len;
 		t->carried |= r[i].start_bytes != 0;
+		set_growth(t, &r[i], iteration_ns);
 	}
 	t->fresh = !t->carried;
 	t->several = t->ndevices > 1;
@@ -343,6 +371,12 @@ static const struct view_column columns[] = {
 	{"live_bytes", NULL, "not freed", VIEW_BYTES, AT(h.live_bytes), VIEW_SIGNED,
 	 .help = "bytes that were alive at the end of the window"},
 	{"live_blocks", NULL, "blocks", VIEW_COUNT, AT(h.live_blocks), .name_min = 12},
+	{"grown_bytes", "", NULL, VIEW_BYTES, AT(h.grown_bytes), VIEW_SIGNED,
+	 .help = "by how much live_bytes grew in grown_ns, if they did all the way: the least of each part of the "
+		 "window counts; 0: they did not, or the window is too short"},
+	{"grown_ns", "", NULL, VIEW_NS, AT(h.grown_ns)},
+	{NULL, NULL, "grows/iter", VIEW_BYTES, AT(grown_each), VIEW_SIGNED | VIEW_DASH, SEEN(per_iteration)},
+	{NULL, NULL, "grows/s", VIEW_BYTES, AT(grown_each), VIEW_SIGNED | VIEW_DASH, SEEN(per_second)},
 	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL | VIEW_BELOW, SEEN(lines), .asked = has_stacks,
 	 .help = "with --py-stacks: the line of the program that allocated, that is the innermost one that is neither "
 		 "of Python's library nor of an installed package; null: unknown"},
