@@ -227,7 +227,7 @@ static void gpu_many(void)
 	for (;;) {
 		fill(MXBPF_AGENT_GPU_BATCH);
 		for (i = 0; i < MXBPF_AGENT_GPU_BATCH; i++, number++) {
-			b.gpu[i].kind = (uint8_t)(1 + i % 4);
+			b.gpu[i].kind = i % 5 ? (uint8_t)(i % 5) : MXBPF_GPU_NODE;
 			b.gpu[i].correlation = number;
 			b.gpu[i].device = number % MXBPF_GPU_DEVICES;
 			b.gpu[i].context = b.gpu[i].stream = b.gpu[i].graph = number;

@@ -12,6 +12,7 @@
 #include "feature/activity/activity.h"
 #include "feature/activity/occupancy.h"
 #include "feature/activity/trace_plan.h"
+#include "feature/lines/lines.h"
 
 static const char *const categories[MXBPF_ACTIVITY_MAX] = {[MXBPF_ACTIVITY_KERNEL] = "kernel",
 							   [MXBPF_ACTIVITY_COPY] = "gpu_memcpy",
@@ -26,6 +27,8 @@ static const char *const sync_kinds[] = {[MXBPF_SYNC_UNKNOWN] = "Unknown Sync",
 
 /* CUPTI_SYNCHRONIZATION_INVALID_VALUE: a wait for no stream in particular */
 #define NO_STREAM UINT32_MAX
+
+#define LINE_BYTES 256 /* of a line of the program */
 
 /* torch's traces sort devices behind all processes of the host. */
 #define SORT_INDEX 5000000u
@@ -281,6 +284,27 @@ static char *put_stream(char *p, const struct activity_slice *a)
 	return a->track.stream == NO_STREAM ? p : view_put_u64(put(p, ",\"wait_on_stream\":"), a->track.stream);
 }
 
+/* The operator that captured the node of a graph, and its line of the program if there are stacks. */
+static void write_capture(struct view_trace *t, const struct activity_plan *plan, const struct activity_shape *s)
+{
+	const struct activity_launch *node =
+		s->captured ? buf_at(&plan->launches, struct activity_launch, s->captured - 1) : NULL;
+	const char *line;
+	char text[LINE_BYTES];
+	size_t len;
+
+	if (!node || !node->name_id)
+		return;
+	out_puts(t->s.out, ",\"captured by\":");
+	view_trace_string(t, mdl_name(t->s.in->model, node->name_id, NULL));
+	line = lines_of_program(t->s.in->model, node->stack_id, &len);
+	if (!line)
+		return;
+	snprintf(text, sizeof(text), "%.*s", (int)len, line);
+	out_puts(t->s.out, ",\"captured at\":");
+	view_trace_string(t, text);
+}
+
 static void write_activity(struct view_trace *t, const struct activity_plan *plan, const struct activity_slice *a)
 {
 	const struct activity_gpu *gpu = buf_at(&plan->gpus, struct activity_gpu, a->gpu);
@@ -315,8 +339,9 @@ static void write_activity(struct view_trace *t, const struct activity_plan *pla
 		p = view_put_u64(put(p, ",\"graph id\":"), s->graph);
 		p = view_put_u64(put(p, ",\"graph node id\":"), s->graph_node);
 	}
-	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
+	write_capture(t, plan, s);
+	out_puts(t->s.out, "}}");
 }
 
 /* ---- spans and arrows */
@@ -404,7 +429,7 @@ static void fini(void *state)
 
 const struct view_trace_feature activity_trace = {
 	.state_bytes = sizeof(struct activity_plan),
-	.kinds = {MXBPF_ACTIVITY, MXBPF_LAUNCH},
+	.kinds = {MXBPF_ACTIVITY, MXBPF_LAUNCH, MXBPF_GRAPH_NODE},
 	.survey = survey,
 	.plan = plan,
 	.about = about,

@@ -14,6 +14,8 @@
 /* Largest ordinal that is a process id in the timeline. torch's tools support no larger one. */
 #define ORDINAL_MAX 63
 
+#define COPIES_MAX 8 /* of a copy of a node of a graph */
+
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* ---- the first pass */
@@ -26,6 +28,7 @@ static int find_shape(struct activity_plan *p, const struct mxbpf_activity *a, u
 	memset(&s, 0, sizeof(s));
 	s.graph_node = a->graph_node;
 	s.graph = a->graph;
+	s.tgid = a->graph ? a->h.tgid : 0;
 	memcpy(s.grid, a->grid, sizeof(s.grid));
 	memcpy(s.block, a->block, sizeof(s.block));
 	s.static_shared = a->static_shared;
@@ -69,6 +72,21 @@ static int survey_activity(struct activity_plan *p, const struct mxbpf_rec *r)
 	return buf_put(&p->slices, &slice, sizeof(slice));
 }
 
+/* A node whose original was not captured before our eyes is found by nothing. */
+static int survey_node(struct activity_plan *p, const struct mxbpf_graph_node *n)
+{
+	const struct activity_launch node = {
+		.ts_ns = n->h.ts_ns, .edge_id = n->node, .tgid = n->h.tgid, .tid = n->tid, .domain = ACTIVITY_NODE};
+	uint64_t *at;
+
+	if (!n->original)
+		return buf_put(&p->launches, &node, sizeof(node));
+	at = hash_put(&p->original_of, n->node, n->h.tgid);
+	if (at)
+		*at = n->original;
+	return at ? 0 : -ENOMEM;
+}
+
 int activity_plan_survey(struct activity_plan *p, const struct mxbpf_rec *r)
 {
 	const struct mxbpf_launch *l = (const void *)r;
@@ -76,6 +94,8 @@ int activity_plan_survey(struct activity_plan *p, const struct mxbpf_rec *r)
 
 	if (r->kind == MXBPF_ACTIVITY)
 		return survey_activity(p, r);
+	if (r->kind == MXBPF_GRAPH_NODE)
+		return survey_node(p, (const void *)r);
 	launch = (struct activity_launch){
 		.ts_ns = r->ts_ns, .edge_id = l->edge_id, .tgid = r->tgid, .tid = l->tid, .domain = l->domain};
 	return buf_put(&p->launches, &launch, sizeof(launch));
@@ -131,6 +151,30 @@ static uint32_t launch_of(const struct activity_plan *p, const struct activity_s
 	return order[low - 1] + 1;
 }
 
+/* Finds the capture of each node. Copies of copies are those of child graphs. */
+static void find_captures(struct activity_plan *p, const uint32_t *order)
+{
+	struct activity_slice node = {.domain = ACTIVITY_NODE, .start_ns = UINT64_MAX};
+	struct activity_shape *s;
+	const uint64_t *original;
+	size_t i, copies;
+
+	for (i = 0; i < buf_count(&p->shapes, *s); i++) {
+		s = buf_at(&p->shapes, struct activity_shape, i);
+		if (!s->graph)
+			continue;
+		node.edge_id = s->graph_node;
+		node.tgid = s->tgid;
+		for (copies = 0; copies < COPIES_MAX; copies++) {
+			original = hash_get(&p->original_of, node.edge_id, node.tgid);
+			if (!original)
+				break;
+			node.edge_id = *original;
+		}
+		s->captured = launch_of(p, &node, order);
+	}
+}
+
 /* A wait of the host is launched by nothing, so it lacks no launch. */
 static int join(struct activity_plan *p)
 {
@@ -153,6 +197,7 @@ static int join(struct activity_plan *p)
 		a->launch = launch_of(p, a, order);
 		p->nunlaunched += !a->launch && a->domain != MXBPF_DOMAIN_NONE && a->cls != MXBPF_ACTIVITY_SYNC;
 	}
+	find_captures(p, order);
 	free(order);
 	return 0;
 }
@@ -308,10 +353,20 @@ const struct activity_launch *activity_plan_launch(const struct activity_plan *p
 	size_t i = first_launch(p, s);
 	const struct activity_launch *l = buf_at(&p->launches, struct activity_launch, i);
 
-	if (i == buf_count(&p->launches, struct activity_launch) || l->tgid != s->h.tgid || l->tid != s->tid ||
-	    l->ts_ns != s->h.ts_ns)
+	if (i == buf_count(&p->launches, struct activity_launch) || l->domain == ACTIVITY_NODE ||
+	    l->tgid != s->h.tgid || l->tid != s->tid || l->ts_ns != s->h.ts_ns)
 		return NULL;
 	return l;
+}
+
+static void span_of_node(struct activity_launch *node, const struct mxbpf_span *s)
+{
+	if (s->cls != MXBPF_CLASS_OPERATOR || s->flags & MXBPF_SPAN_USER ||
+	    (node->name_id && node->op_start_ns >= s->h.ts_ns))
+		return;
+	node->op_start_ns = s->h.ts_ns;
+	node->name_id = s->name_id;
+	node->stack_id = s->stack_id;
 }
 
 /* While a span with MXBPF_SPAN_ASYNC was open, its thread was in other spans. */
@@ -327,6 +382,10 @@ void activity_plan_span(struct activity_plan *p, const struct mxbpf_span *s, uin
 		if (l->tgid != s->h.tgid || l->tid != s->tid ||
 		    (l->ts_ns > s->h.ts_ns && l->ts_ns - s->h.ts_ns >= s->dur_ns))
 			break;
+		if (l->domain == ACTIVITY_NODE) {
+			span_of_node(l, s);
+			continue;
+		}
 		if (s->cls != MXBPF_CLASS_CUDA && (!l->external_id || l->op_start_ns < s->h.ts_ns)) {
 			l->op_start_ns = s->h.ts_ns;
 			l->external_id = external_id;
@@ -346,4 +405,5 @@ void activity_plan_fini(struct activity_plan *p)
 	buf_fini(&p->gpus);
 	hash_fini(&p->shape_of);
 	idle_trace_fini(&p->idle);
+	hash_fini(&p->original_of);
 }

@@ -4,8 +4,8 @@
  * records collects it. Records of devices and of threads come in any order, so the spans of a launch are known only
  * when all spans have been read: activity_plan_span() gets each span of the second pass.
  *
- * It needs 80 bytes for an activity, 56 for a launch, and 40 for each different set of grid, block, registers, shared
- * memory and node of a graph, and twice that while a buffer grows.
+ * It needs 80 bytes for an activity, 72 for a launch or a node of a graph, and 48 for each different set of grid,
+ * block, registers, shared memory and node of a graph, and twice that while a buffer grows.
  */
 #ifndef FEATURE_ACTIVITY_TRACE_PLAN_H
 #define FEATURE_ACTIVITY_TRACE_PLAN_H
@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "feature/idle/trace.h"
-#include "mxbpf_track.h"
+#include "mxbpf_graph.h"
 #include "view/timeline/trace.h"
 
 /* What many activities have in common. */
@@ -23,6 +23,8 @@ struct activity_shape {
 	uint64_t graph_node;
 	uint32_t graph, grid[3], static_shared, dynamic_shared;
 	uint16_t block[3], registers;
+	uint32_t tgid;	   /* 0: of no graph */
+	uint32_t captured; /* 1 + place in launches, where it is the node that was captured; 0: unknown */
 };
 
 struct activity_slice {
@@ -45,9 +47,12 @@ struct activity_launch {
 	uint32_t tgid, tid;
 	uint32_t span_tid;    /* thread or lane on which the innermost span is drawn */
 	uint32_t external_id; /* of the span of op_start_ns in the timeline; 0: none */
-	uint16_t domain;
+	uint16_t domain;      /* ACTIVITY_NODE: no launch, but a node of a graph, whose number is edge_id */
+	/* ACTIVITY_NODE: the innermost operator of this thread, which begins at op_start_ns. */
+	uint64_t name_id, stack_id;
 };
-_Static_assert(sizeof(struct activity_launch) == 56, "as documented above");
+#define ACTIVITY_NODE UINT16_MAX
+_Static_assert(sizeof(struct activity_launch) == 72, "as documented above");
 
 /* A device that a process used. */
 struct activity_gpu {
@@ -64,12 +69,13 @@ struct activity_plan {
 	struct buf gpus;     /* struct activity_gpu, after activity_plan_finish() */
 	const struct mxbpf_gpu_device *abouts; /* all devices that the processes can use; borrowed from the model */
 	size_t nabouts;
-	struct hash shape_of; /* (graph node, hash of the others) -> 1 + place in shapes */
-	uint64_t nunlaunched; /* activities with an edge whose launch is unknown */
+	struct hash original_of; /* (node of a graph, tgid) -> the node that it is a copy of */
+	struct hash shape_of;	 /* (graph node, hash of the others) -> 1 + place in shapes */
+	uint64_t nunlaunched;	 /* activities with an edge whose launch is unknown */
 	struct idle_trace idle;
 };
 
-/* Each record of MXBPF_ACTIVITY and MXBPF_LAUNCH. Returns 0 or -ENOMEM. */
+/* Each record of MXBPF_ACTIVITY, MXBPF_LAUNCH and MXBPF_GRAPH_NODE. Returns 0 or -ENOMEM. */
 int activity_plan_survey(struct activity_plan *p, const struct mxbpf_rec *r);
 /* Between the passes. Returns 0 or -ENOMEM. */
 int activity_plan_finish(struct activity_plan *p, const struct view_trace *t);

@@ -560,6 +560,9 @@ static void note_process(struct session *ses, const struct gpu_process *p)
 		note_cupti(ses, &g, of);
 	if (all->noted >= AGENTS_NAMED_MAX)
 		return;
+	if (known && g.graphs == MXBPF_GPU_GRAPHS_REFUSED)
+		note(ses, "%sCUPTI does not tell who captures CUDA graphs, so their kernels stay with their launches",
+		     of);
 	if (!known && !agt_broken(p->agt))
 		note(ses, "%sno record of the GPU: no operator was called, so the agent was not loaded", of);
 	else if (known && p->said && p->said != MXBPF_GPU_ON + 1 && !(all->nall > 1 && g.state == MXBPF_GPU_NO_CUDA))
