@@ -227,7 +227,7 @@ static const struct view_column part_columns[] = {
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 static const struct view_column columns[] = {
-	{NULL, "name", "graph", VIEW_TEXT, AT(name)},
+	{"name", NULL, "graph", VIEW_TEXT, AT(name)},
 	{"graph", "", NULL, VIEW_COUNT, AT(a.graph), .help = "its number, as CUPTI gives it"},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
