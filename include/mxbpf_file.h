@@ -38,6 +38,7 @@
  *      which operators captured CUDA graphs: MXBPF_GRAPH_NODE, MXBPF_AGG_GPU_GRAPH (mxbpf_graph.h)
  *      starts of ranges: MXBPF_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
  *      operators by shapes on GPUs: MXBPF_AGG_GPU_ROOF, MXBPF_GPU_LIMITS (mxbpf_roofline.h)
+ *      more members of MXBPF_GPU_DEVICE
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

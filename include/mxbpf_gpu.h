@@ -114,6 +114,10 @@ struct mxbpf_gpu_about {
 	__u64 memory_bytes;
 	__u32 multiprocessors, major, minor, threads_per_mp, blocks_per_mp, registers_per_mp, shared_per_mp, warp,
 		clock_khz, pci_domain, pci_bus, pci_device, memory_clock_khz, memory_bus_bits;
+	/* cuDeviceGetUuid_v2() and cuDeviceGetUuid(). They differ if the device is an instance of MIG. 0: not known */
+	__u8 uuid[16], whole_uuid[16];
+	__u32 mps; /* 1: contexts on the device are shared by MPS */
+	__u32 pad;
 };
 
 struct mxbpf_gpu_shared {

@@ -188,8 +188,14 @@ struct mxbpf_gpu_device {
 	__u32 pci_domain; /* place on the PCI bus */
 	__u8 pci_bus, pci_device;
 	__u8 pad[2];
+	/* Since 2.2; a record of MXBPF_GPU_DEVICE_BYTES_MIN lacks these members, and they count as 0. */
+	__u8 uuid[16];	     /* of the device, which is that of the instance with MIG; 0: not known */
+	__u8 whole_uuid[16]; /* of the whole GPU */
+	__u8 mps;	     /* 1: MPS shares the device among processes, as CUDA 12.3 and later tell */
+	__u8 pad2[7];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_device) == 80);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_device) == 120);
+#define MXBPF_GPU_DEVICE_BYTES_MIN 80
 
 /*
  * Account of the records of CUPTI of a process, at the end of each interval: sums since the session's start. Since 1.5.

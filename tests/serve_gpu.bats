@@ -58,7 +58,7 @@ until_more() { # REGEX NUMBER: until the sum is larger
 		END { exit !((busy / seen - 0.25) ^ 2 < 1e-9) }' before.prom
 	awk '/^mxbpf_gpu_utilized_seconds_total/ { busy = $NF } /^mxbpf_gpu_sampled_seconds_total/ { seen = $NF }
 		END { exit !(busy / seen > 0.3 && busy / seen < 0.75) }' m.prom
-	labels='gpu="0",UUID="GPU-00000000-0000-0000-0000-000000000000",device="nvidia0",pci_bus_id="00000000:19:00.0"'
+	labels='gpu="0",UUID="GPU-00000000-0000-4000-0000-000000000000",device="nvidia0",pci_bus_id="00000000:19:00.0"'
 	grep -E "^mxbpf_gpu_memory_used_bytes\{job_name=\"toy\".*,$labels\} 2147483648\$" before.prom
 	grep -F "mxbpf_gpu_info{$labels,model=\"Double GPU\"} 1" m.prom
 	[[ -z $(grep -E '^mxbpf_gpu_(memory|util|samp).*gpu="1"' m.prom) ]] # no process of the job uses it

@@ -541,9 +541,10 @@ static char *text_of(const struct tape *t, bool brief)
 
 static void put_device(struct tape *t)
 {
-	struct mxbpf_gpu_device *d = rec_add(t, MXBPF_GPU_DEVICE, sizeof(*d), 0);
+	struct mxbpf_gpu_device *d;
 
 	name(t, COPY, MXBPF_NAME_SPAN, "NVIDIA H200", 11);
+	d = rec_add(t, MXBPF_GPU_DEVICE, sizeof(*d), 0); /* valid until the next record */
 	d->name_id = COPY;
 	d->multiprocessors = 132;
 	d->major = 9;

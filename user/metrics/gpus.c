@@ -54,10 +54,17 @@ static void put_device(struct met_labels *l, const struct mdl_interval *in, cons
 {
 	const struct nvml_gpu *g = gpu_of(in, d);
 
-	if (g)
+	char uuid[ACTIVITY_UUID_BYTES];
+
+	if (g) {
 		put_gpu(l, g);
-	else
+	} else {
+		if (*activity_uuid(d, true, uuid))
+			met_label_text(l, "UUID", uuid);
 		put_place(l, d->pci_domain, d->pci_bus, d->pci_device);
+	}
+	if (activity_is_instance(d))
+		met_label_text(l, "mig_uuid", activity_uuid(d, false, uuid));
 }
 
 /* ---- what the agent saw */

@@ -239,7 +239,7 @@ static const struct kind kinds[] = {
 				.times = {AT(agg_activity, shape_ns)},
 				.fits = fits_agg_activity},
 	[MXBPF_GPU_DEVICE] = {.name = "device",
-			      BYTES(gpu_device),
+			      .bytes = MXBPF_GPU_DEVICE_BYTES_MIN,
 			      .ids = {NAME(gpu_device, name_id)},
 			      .of_process = true},
 	[MXBPF_GPU_ACCOUNT] = {.name = "account of CUPTI's records",

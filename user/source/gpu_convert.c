@@ -423,8 +423,11 @@ void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_g
 		.pci_domain = about->pci_domain,
 		.pci_bus = (__u8)about->pci_bus,
 		.pci_device = (__u8)about->pci_device,
+		.mps = about->mps == 1,
 	};
 
+	memcpy(r.uuid, about->uuid, sizeof(r.uuid));
+	memcpy(r.whole_uuid, about->whole_uuid, sizeof(r.whole_uuid));
 	memcpy(name, about->name, sizeof(about->name));
 	r.name_id = id_of(c, device, SPACE_DEVICE, name);
 	put(c, &r, sizeof(r));

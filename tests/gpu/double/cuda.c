@@ -247,6 +247,24 @@ DOUBLE_EXPORT int cuDeviceGetName(char *name, int bytes, int device)
 	return driver_ready();
 }
 
+/* As nvml.c has it. */
+DOUBLE_EXPORT int cuDeviceGetUuid(uint8_t uuid[16], int device)
+{
+	memset(uuid, 0, 16);
+	uuid[3] = uuid[15] = (uint8_t)driver_place(device);
+	uuid[6] = 0x40;
+	return driver_ready();
+}
+
+/* With MXBPF_DOUBLE=instance=N each device is the instance N of its GPU. */
+DOUBLE_EXPORT int cuDeviceGetUuid_v2(uint8_t uuid[16], int device)
+{
+	const int err = cuDeviceGetUuid(uuid, device);
+
+	uuid[0] = (uint8_t)double_number("instance", 1, 0);
+	return err;
+}
+
 DOUBLE_EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
 	*bytes = memory_all();

@@ -387,7 +387,7 @@ int driver_attribute(int attribute, int device)
 	case 13: /* CLOCK_RATE, kHz */
 		return 1980000;
 	case 16: /* MULTIPROCESSOR_COUNT */
-		return 132;
+		return double_option("instance") ? 16 : 132;
 	case 33: /* PCI_BUS_ID */
 		return 25 + driver_place(device);
 	case 36: /* MEMORY_CLOCK_RATE, kHz */
@@ -405,6 +405,8 @@ int driver_attribute(int attribute, int device)
 		return 233472;
 	case 106: /* MAX_BLOCKS_PER_MULTIPROCESSOR */
 		return 32;
+	case 133: /* MPS_ENABLED */
+		return double_option("shared") != NULL;
 	default:
 		return 0;
 	}

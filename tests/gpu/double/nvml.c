@@ -97,7 +97,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvmlDevice_st **d)
 EXPORT int nvmlDeviceGetUUID(const struct nvmlDevice_st *d, char *text, unsigned cap);
 int nvmlDeviceGetUUID(const struct nvmlDevice_st *d, char *text, unsigned cap)
 {
-	snprintf(text, cap, "GPU-0000000%u-0000-0000-0000-00000000000%u", d->index, d->index);
+	snprintf(text, cap, "GPU-0000000%u-0000-4000-0000-00000000000%u", d->index, d->index);
 	return begin(d);
 }
 

@@ -77,6 +77,8 @@ static struct {
 	int (*get_attribute)(int *value, int attribute, int device);
 	int (*total_memory)(size_t *bytes, int device);
 	int (*driver_version)(int *version);
+	int (*get_uuid)(unsigned char uuid[16], int device);	/* of the whole GPU */
+	int (*get_uuid_v2)(unsigned char uuid[16], int device); /* of the instance, if MIG divides it */
 } driver;
 
 static uint32_t attribute(int device, int number)
@@ -108,6 +110,11 @@ static void describe_device(struct mxbpf_gpu_about *a, int i)
 	a->pci_device = attribute(i, CUDA_PCI_DEVICE);
 	a->memory_clock_khz = attribute(i, CUDA_MEMORY_CLOCK);
 	a->memory_bus_bits = attribute(i, CUDA_MEMORY_BUS);
+	a->mps = attribute(i, CUDA_MPS_ENABLED);
+	if (!driver.get_uuid || driver.get_uuid(a->whole_uuid, i))
+		memset(a->whole_uuid, 0, sizeof(a->whole_uuid));
+	if (!driver.get_uuid_v2 || driver.get_uuid_v2(a->uuid, i))
+		memcpy(a->uuid, a->whole_uuid, sizeof(a->uuid));
 }
 
 /* cuDeviceGetCount() fails until the process has called cuInit(), and changes nothing. */
@@ -125,6 +132,8 @@ bool cupti_has_cuda(struct mxbpf_gpu_shared *g)
 	agent_dso_get(&d, "cuDeviceGetAttribute", &driver.get_attribute);
 	agent_dso_get(&d, "cuDeviceTotalMem_v2", &driver.total_memory);
 	agent_dso_get(&d, "cuDriverGetVersion", &driver.driver_version);
+	agent_dso_get(&d, "cuDeviceGetUuid", &driver.get_uuid);
+	agent_dso_get(&d, "cuDeviceGetUuid_v2", &driver.get_uuid_v2);
 	if (!driver.get_count || driver.get_count(&n) || n < 1)
 		return false;
 	if (driver.driver_version && !driver.driver_version(&version))

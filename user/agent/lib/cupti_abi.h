@@ -169,6 +169,7 @@ enum {
 	CUDA_SHARED_PER_MP = 81,
 	CUDA_REGISTERS_PER_MP = 82,
 	CUDA_BLOCKS_PER_MP = 106,
+	CUDA_MPS_ENABLED = 133, /* CUDA 12.3 and later */
 };
 
 /* CUpti_SubscriberParams of CUDA 13.0 and later. */

@@ -51,6 +51,11 @@ int activity_streams(const struct mdl *m, struct buf *out);
 /* Return *n records, one for each process, and for each device of each process. */
 const struct mxbpf_agg_gpu_join *activity_joins(const struct mdl *m, size_t *n);
 const struct mxbpf_gpu_device *activity_devices(const struct mdl *m, size_t *n);
+#define ACTIVITY_UUID_BYTES 41
+/* Whether a device is an instance of a GPU that MIG divides. */
+bool activity_is_instance(const struct mxbpf_gpu_device *d);
+/* Writes "GPU-..." or "MIG-..." as nvidia-smi does, or "" if it is not known. whole: of the GPU of an instance. */
+const char *activity_uuid(const struct mxbpf_gpu_device *d, bool whole, char buf[ACTIVITY_UUID_BYTES]);
 /* Returns the accounts of CUPTI's records since the model began. */
 const struct mxbpf_gpu_account *activity_accounts(const struct mdl *m, size_t *n);
 

@@ -321,10 +321,11 @@ static int fold_join(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_gpu_device d = *(const struct mxbpf_gpu_device *)rec, *to;
+	struct mxbpf_gpu_device d = {.device = 0}, *to;
 	struct state *all = state_of(m);
 	bool added;
 
+	memcpy(&d, rec, rec->size < sizeof(d) ? rec->size : sizeof(d));
 	d.h.size = sizeof(d); /* a newer version has a longer record */
 	if (!all || mdl_expect_name(m, d.name_id))
 		return -ENOMEM;

@@ -68,6 +68,16 @@ static const char *place(uint32_t failed)
 	}
 }
 
+static bool is_divided(const struct mxbpf_gpu_shared *g)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->ndevices && i < MXBPF_GPU_DEVICES; i++)
+		if (memcmp(g->devices[i].uuid, g->devices[i].whole_uuid, sizeof(g->devices[i].uuid)))
+			return true;
+	return false;
+}
+
 static const char *failed_text(const struct mxbpf_gpu_shared *g, char buf[512])
 {
 	const uint32_t failed = g->failed, result = g->result;
@@ -100,8 +110,9 @@ static const char *failed_text(const struct mxbpf_gpu_shared *g, char buf[512])
 		snprintf(buf, 512, "no record of the GPU: the agent could not start its thread: %s",
 			 strerror((int)result));
 	else
-		snprintf(buf, 512, "no record of the GPU: %s (error %u): %s", place(failed), result,
-			 result_text(result));
+		snprintf(buf, 512, "no record of the GPU: %s (error %u): %s%s", place(failed), result,
+			 result_text(result),
+			 is_divided(g) ? "; the process uses an instance of a GPU that MIG divides" : "");
 	return buf;
 }
 

@@ -11,7 +11,8 @@
 #include "base/fmt.h"
 #include "view/priv.h"
 
-#define OWNERS_MAX 4 /* processes that are named behind a number */
+#define OWNERS_MAX     4  /* processes that are named behind a number */
+#define INSTANCE_BYTES 13 /* "MIG-" and the first digits, as far as people compare them */
 
 struct stream {
 	struct view_text label, name; /* "GPU 0 stream 7"; name of the device */
@@ -19,13 +20,17 @@ struct stream {
 	uint64_t idle_ns, overlap_ns;
 	uint64_t multiprocessors, memory_bytes; /* 0: not known */
 	double busy, overlap;
-	struct view_text pci; /* place on the PCI bus */
+	struct view_text pci;			     /* place on the PCI bus */
+	struct view_text uuid, whole_uuid, instance; /* whole_uuid, instance: of an instance of MIG */
+	bool mps;
 	char text[VIEW_LABEL_BYTES + 64], pci_text[16];
+	char uuid_text[ACTIVITY_UUID_BYTES], whole_text[ACTIVITY_UUID_BYTES], instance_text[INSTANCE_BYTES];
 };
 
 struct streams {
 	struct view_list list;
 	bool contexts, overlaps, names, processes;
+	bool instances, mps; /* some device is an instance of MIG, or is shared by MPS */
 	uint64_t late;
 };
 
@@ -58,6 +63,21 @@ static void fill(const struct view *s, struct stream *r, const struct mxbpf_agg_
 	snprintf(r->pci_text, sizeof(r->pci_text), "%04x:%02x:%02x.0", d->pci_domain & 0xffff, d->pci_bus,
 		 d->pci_device);
 	r->pci.len = strlen(r->pci_text);
+	r->uuid.len = strlen(activity_uuid(d, false, r->uuid_text));
+	if (activity_is_instance(d)) {
+		r->whole_uuid.len = strlen(activity_uuid(d, true, r->whole_text));
+		r->instance.len = (size_t)snprintf(r->instance_text, INSTANCE_BYTES, "%.12s", r->uuid_text);
+	}
+	r->mps = d->mps;
+}
+
+/* Sorting has moved the texts. */
+static void put_texts(struct stream *r)
+{
+	r->pci.data = r->pci.len ? r->pci_text : NULL;
+	r->uuid.data = r->uuid.len ? r->uuid_text : NULL;
+	r->whole_uuid.data = r->whole_uuid.len ? r->whole_text : NULL;
+	r->instance.data = r->instance.len ? r->instance_text : NULL;
 }
 
 static int by_place(const void *va, const void *vb)
@@ -125,12 +145,14 @@ static int make_of(const struct view *s, struct streams *t, bool whole)
 		t->contexts |= r[i].a.track.context != r[0].a.track.context;
 		t->overlaps |= r[i].overlap_ns;
 		t->names |= r[i].name.len;
+		t->instances |= r[i].instance.len;
+		t->mps |= r[i].mps;
 		add_sat(&t->late, r[i].a.late);
 	}
 	t->processes = n && r[0].a.h.tgid != r[n - 1].a.h.tgid;
 	for (i = 0; i < n; i++) {
 		put_label(s, &r[i], t->contexts, t->processes);
-		r[i].pci.data = r[i].pci.len ? r[i].pci_text : NULL; /* sorting has moved the texts */
+		put_texts(&r[i]);
 	}
 	buf_fini(&all);
 	gpu_show_empty(s, &t->list);
@@ -164,6 +186,16 @@ static void below_devices(struct view *s, const void *table, const char *prefix)
 	if (t->late)
 		out_printf(s->out, "%s%s activities arrived so late that a part of them may count as idle\n", prefix,
 			   fmt_count(t->late, n));
+	if (t->instances)
+		out_printf(
+			s->out,
+			"%sMIG divides a GPU: busy, idle and the number of multiprocessors are those of the instance\n",
+			prefix);
+	if (t->mps)
+		out_printf(s->out,
+			   "%sMPS shares a GPU among processes: busy is what this process ran, and others may have run "
+			   "at once\n",
+			   prefix);
 }
 
 static void above_streams(struct view *s, const void *table, const char *prefix)
@@ -223,6 +255,12 @@ static const struct view_column device_columns[] = {
 	{"name", "", "device", VIEW_TEXT, AT(name), VIEW_OMIT, SEEN(names)},
 	{"pci", "", "pci", VIEW_TEXT, AT(pci), VIEW_OMIT, SEEN(processes),
 	 .help = "place of the GPU on the PCI bus, by which processes have the same one"},
+	{NULL, NULL, "instance", VIEW_TEXT, AT(instance), VIEW_OMIT, SEEN(instances)},
+	{"uuid", NULL, NULL, VIEW_TEXT, AT(uuid), VIEW_OMIT,
+	 .help = "of the GPU (GPU-...), or of the instance that MIG gave to the process (MIG-...)"},
+	{"mig_gpu_uuid", NULL, NULL, VIEW_TEXT, AT(whole_uuid), VIEW_OMIT, .help = "of the GPU that MIG divides"},
+	{"mps", NULL, NULL, VIEW_BOOL, AT(mps), VIEW_OMIT,
+	 .help = "MPS shares the GPU: busy is what this process ran, and others may have run at once"},
 	{"multiprocessors", NULL, NULL, VIEW_COUNT, AT(multiprocessors), VIEW_OMIT},
 	{"memory_bytes", NULL, NULL, VIEW_BYTES, AT(memory_bytes), VIEW_OMIT},
 	BUSY_COLUMNS,

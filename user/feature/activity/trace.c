@@ -94,6 +94,7 @@ static void devices(struct view_trace *t, struct json *j, const void *state)
 
 	for (i = 0; i < p->nabouts; i++) {
 		const struct mxbpf_gpu_device *d = &p->abouts[i];
+		char uuid[ACTIVITY_UUID_BYTES];
 
 		if (!is_first(p, i))
 			continue;
@@ -108,6 +109,8 @@ static void devices(struct view_trace *t, struct json *j, const void *state)
 		json_u64(j, "warpSize", d->warp);
 		json_u64(j, "sharedMemPerMultiprocessor", d->shared_per_mp);
 		json_u64(j, "numSms", d->multiprocessors);
+		if (*activity_uuid(d, false, uuid))
+			json_string(j, "uuid", uuid);
 		json_end(j);
 	}
 }
@@ -123,7 +126,7 @@ static void write_process(struct view_trace *t, const struct activity_plan *p, c
 			  bool several)
 {
 	const struct mxbpf_gpu_device *d = about_of(p, gpu);
-	char name[VIEW_PROCESS_BYTES + 256], of[VIEW_PROCESS_BYTES];
+	char name[VIEW_PROCESS_BYTES + 256], of[VIEW_PROCESS_BYTES], uuid[ACTIVITY_UUID_BYTES];
 	size_t n = (size_t)snprintf(name, sizeof(name), "GPU %u", gpu->device);
 
 	if (d)
@@ -137,7 +140,10 @@ static void write_process(struct view_trace *t, const struct activity_plan *p, c
 	view_trace_string(t, name);
 	out_puts(t->s.out, "}}");
 	write_meta(t, "process_labels", gpu->pid);
-	out_printf(t->s.out, "\"labels\":\"GPU %u\"}}", gpu->device);
+	out_printf(t->s.out, "\"labels\":\"GPU %u", gpu->device);
+	if (d && *activity_uuid(d, false, uuid)) /* a viewer takes commas as the ends of labels */
+		out_printf(t->s.out, ",%s,%04x:%02x:%02x.0", uuid, d->pci_domain & 0xffff, d->pci_bus, d->pci_device);
+	out_puts(t->s.out, "\"}}");
 	write_meta(t, "process_sort_index", gpu->pid);
 	out_printf(t->s.out, "\"sort_index\":%u}}",
 		   SORT_INDEX + (unsigned)(gpu - (const struct activity_gpu *)p->gpus.data));
