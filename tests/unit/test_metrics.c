@@ -333,7 +333,8 @@ static void test_exemplars(void)
 
 /* ---- GPUs */
 
-#define MS 1000000ull
+#define MS	 1000000ull
+#define INSTANCE 5 /* this device is an instance of a GPU that MIG divides */
 static struct nvml_list gpus;
 
 static void feed_device(struct mdl *m, uint32_t device)
@@ -341,7 +342,9 @@ static void feed_device(struct mdl *m, uint32_t device)
 	const struct mxbpf_gpu_device d = {.h = {MXBPF_GPU_DEVICE, sizeof(d), (uint32_t)getpid(), 0},
 					   .name_id = feed_name(m, "L4", 2),
 					   .device = device,
-					   .pci_bus = (uint8_t)(7 + device)};
+					   .pci_bus = (uint8_t)(7 + device),
+					   .uuid = {device == INSTANCE ? 0xa1 : 0},
+					   .whole_uuid = {device == INSTANCE ? 0xb2 : 0}};
 
 	CHECK(!mdl_fold_all(m, &d, sizeof(d)));
 }
@@ -400,12 +403,17 @@ static void test_agent_gpus(void)
 	feed_kernel(model, 0, 1000, 10);
 	feed_kernel(model, 0, 1020, 5);
 	feed_kernel(model, 1, 1000, 40);
+	feed_kernel(model, INSTANCE, 1000, 20);
 	text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", ",gpu=\"3\",UUID=\"GPU-\\\"a\",device=\"nvidia3\",") ==
 	      0.015);
 	CHECK(of_gpu(text, "mxbpf_gpu_kernels_total", "pci_bus_id=\"00000000:07:00.0\"}") == 2);
 	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", "pci_bus_id=\"00000000:08:00.0\"}") == 0.04);
 	CHECK(of_gpu(text, "mxbpf_gpu_seen_seconds_total", "00000000:08:00.0") == 10.2);
+	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", ",UUID=\"GPU-b2000000-0000-0000-0000-000000000000\",") ==
+	      0.02);
+	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total",
+		     "0C:00.0\",mig_uuid=\"MIG-a1000000-0000-0000-0000-000000000000\"}") == 0.02);
 	CHECK(of_gpu(text, "mxbpf_gpu_info", "gpu=\"3\"") == 1);
 	free(text);
 	/* A GPU that does nothing now is idle, and not unseen. */
