@@ -404,6 +404,9 @@ static void test_agent_gpus(void)
 	feed_kernel(model, 0, 1020, 5);
 	feed_kernel(model, 1, 1000, 40);
 	feed_kernel(model, INSTANCE, 1000, 20);
+	gpus.ninstances = 1;
+	gpus.instances[0] =
+		(struct nvml_instance){.gpu_instance = 9, .uuid = "MIG-a1000000-0000-0000-0000-000000000000"};
 	text = take_with_gpus(m, model, &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", ",gpu=\"3\",UUID=\"GPU-\\\"a\",device=\"nvidia3\",") ==
 	      0.015);
@@ -413,7 +416,7 @@ static void test_agent_gpus(void)
 	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total", ",UUID=\"GPU-b2000000-0000-0000-0000-000000000000\",") ==
 	      0.02);
 	CHECK(of_gpu(text, "mxbpf_gpu_busy_seconds_total",
-		     "0C:00.0\",mig_uuid=\"MIG-a1000000-0000-0000-0000-000000000000\"}") == 0.02);
+		     "0C:00.0\",mig_uuid=\"MIG-a1000000-0000-0000-0000-000000000000\",GPU_I_ID=\"9\"}") == 0.02);
 	CHECK(of_gpu(text, "mxbpf_gpu_info", "gpu=\"3\"") == 1);
 	free(text);
 	/* A GPU that does nothing now is idle, and not unseen. */

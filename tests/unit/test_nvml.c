@@ -128,6 +128,26 @@ static int play_processes(nvmlDevice_t d, unsigned *n, void *to)
 	return error_of(d);
 }
 
+/* The second GPU is divided: of its places for instances, only these two are taken. */
+static int play_max_instances(nvmlDevice_t d, unsigned *n)
+{
+	*n = 7;
+	return number(d) ? 0 : 3; /* NVML_ERROR_NOT_SUPPORTED */
+}
+
+static int play_instance(nvmlDevice_t d, unsigned index, nvmlDevice_t *instance)
+{
+	*instance = (nvmlDevice_t)(uintptr_t)(index + 10);
+	CHECK(number(d) == 1);
+	return index == 2 || index == 6 ? 0 : 6; /* NVML_ERROR_NOT_FOUND */
+}
+
+static int play_instance_id(nvmlDevice_t instance, unsigned *id)
+{
+	*id = number(instance);
+	return 0;
+}
+
 static struct nvml_driver driver;
 static struct nvml_list list;
 
@@ -164,6 +184,21 @@ static void put_sample(unsigned gpu, uint64_t ms, unsigned percent)
 static bool is_near(uint64_t a, uint64_t b)
 {
 	return a + 10 >= b && b + 10 >= a;
+}
+
+static void test_instances(void)
+{
+	begin();
+	driver.calls.max_instances = play_max_instances;
+	driver.calls.instance = play_instance;
+	driver.calls.gpu_instance = driver.calls.compute_instance = play_instance_id;
+	look(1);
+	look(2);
+	CHECK(list.ninstances == 2 && list.instances[0].gpu == 1 && list.instances[0].gpu_instance == 11 &&
+	      list.instances[1].gpu_instance == 15 && !strcmp(list.instances[1].uuid, "GPU-15"));
+	driver.calls.gpu_instance = NULL; /* an old driver */
+	look(3);
+	CHECK(!list.ninstances);
 }
 
 static void test_samples(void)
@@ -250,6 +285,8 @@ int main(void)
 	test_values();
 	TEST("a GPU that is lost takes nothing from the others, and the number of processes is bounded")
 	test_lost();
+	TEST("instances of MIG are listed anew at each look, and places without one are no instances")
+	test_instances();
 	TEST("the thread ends, whether or not there is a driver")
 	test_thread();
 	UNIT_MAIN_END;

@@ -49,6 +49,22 @@ static const struct nvml_gpu *gpu_of(const struct mdl_interval *in, const struct
 	return NULL;
 }
 
+/* An instance of MIG has the label of DCGM's exporter where the driver tells its number. */
+static void put_instance(struct met_labels *l, const struct mdl_interval *in, const struct mxbpf_gpu_device *d)
+{
+	char uuid[ACTIVITY_UUID_BYTES], text[24];
+	unsigned i;
+
+	met_label_text(l, "mig_uuid", activity_uuid(d, false, uuid));
+	for (i = 0; in->gpus && i < in->gpus->ninstances; i++) {
+		if (strcmp(in->gpus->instances[i].uuid, uuid))
+			continue;
+		snprintf(text, sizeof(text), "%" PRIu32, in->gpus->instances[i].gpu_instance);
+		met_label_text(l, "GPU_I_ID", text);
+		return;
+	}
+}
+
 /* A device of a process has the number of the GPU only where the driver tells which one it is. */
 static void put_device(struct met_labels *l, const struct mdl_interval *in, const struct mxbpf_gpu_device *d)
 {
@@ -64,7 +80,7 @@ static void put_device(struct met_labels *l, const struct mdl_interval *in, cons
 		put_place(l, d->pci_domain, d->pci_bus, d->pci_device);
 	}
 	if (activity_is_instance(d))
-		met_label_text(l, "mig_uuid", activity_uuid(d, false, uuid));
+		put_instance(l, in, d);
 }
 
 /* ---- what the agent saw */

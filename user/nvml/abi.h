@@ -57,6 +57,10 @@ struct nvml_calls {
 	int (*samples)(nvmlDevice_t d, int type, unsigned long long after_us, int *value_type, unsigned *n,
 		       nvmlSample_t *to);
 	int (*processes)(nvmlDevice_t d, unsigned *n, void *to);
+	int (*max_instances)(nvmlDevice_t d, unsigned *n);
+	int (*instance)(nvmlDevice_t d, unsigned index, nvmlDevice_t *instance);
+	int (*gpu_instance)(nvmlDevice_t instance, unsigned *id);
+	int (*compute_instance)(nvmlDevice_t instance, unsigned *id);
 };
 
 #endif

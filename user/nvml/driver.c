@@ -35,6 +35,10 @@ static const struct {
 	{{"nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3"},
 	 offsetof(struct nvml_calls, processes),
 	 true},
+	{{"nvmlDeviceGetMaxMigDeviceCount"}, offsetof(struct nvml_calls, max_instances), true},
+	{{"nvmlDeviceGetMigDeviceHandleByIndex"}, offsetof(struct nvml_calls, instance), true},
+	{{"nvmlDeviceGetGpuInstanceId"}, offsetof(struct nvml_calls, gpu_instance), true},
+	{{"nvmlDeviceGetComputeInstanceId"}, offsetof(struct nvml_calls, compute_instance), true},
 };
 
 static bool find_functions(struct nvml_driver *d)
@@ -191,13 +195,38 @@ static void take_processes(const struct nvml_driver *d, const struct nvml_device
 		};
 }
 
+/* ---- how it is divided */
+
+static void take_instances(const struct nvml_driver *d, const struct nvml_device *from, struct nvml_list *l)
+{
+	const struct nvml_calls *c = &d->calls;
+	struct nvml_instance *to;
+	nvmlDevice_t instance;
+	unsigned n = 0, i;
+
+	if (!c->max_instances || !c->instance || !c->gpu_instance || !c->compute_instance ||
+	    c->max_instances(from->handle, &n))
+		return;
+	for (i = 0; i < n && l->ninstances < NVML_INSTANCES_MAX; i++) {
+		to = &l->instances[l->ninstances];
+		*to = (struct nvml_instance){.gpu = from->gpu};
+		/* Numbers of instances have gaps. */
+		if (c->instance(from->handle, i, &instance) || c->gpu_instance(instance, &to->gpu_instance) ||
+		    c->compute_instance(instance, &to->compute_instance) ||
+		    c->uuid(instance, to->uuid, sizeof(to->uuid)))
+			continue;
+		to->uuid[sizeof(to->uuid) - 1] = '\0';
+		l->ninstances++;
+	}
+}
+
 /* A driver that was unloaded, or lost all its GPUs, is asked again from the start. */
 void nvml_driver_look(struct nvml_driver *d, struct nvml_list *l, uint64_t now_ns)
 {
 	struct nvml_device *from;
 	unsigned i, n = 0;
 
-	l->nprocesses = 0;
+	l->nprocesses = l->ninstances = 0;
 	if (!d->on)
 		start(d, l, now_ns);
 	if (d->on && (d->calls.count(&n) || !d->ndevices)) {
@@ -208,5 +237,6 @@ void nvml_driver_look(struct nvml_driver *d, struct nvml_list *l, uint64_t now_n
 		from = &d->devices[i];
 		take_busy(d, from, &l->gpus[from->gpu], now_ns);
 		take_processes(d, from, l);
+		take_instances(d, from, l);
 	}
 }

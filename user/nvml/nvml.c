@@ -120,7 +120,7 @@ void nvml_take(struct nvml *n, bool wanted, struct nvml_list *to)
 {
 	unsigned i;
 
-	to->n = to->nprocesses = 0;
+	to->n = to->nprocesses = to->ninstances = 0;
 	if (!n)
 		return;
 	pthread_mutex_lock(&n->lock);

@@ -13,6 +13,7 @@
 
 #define NVML_GPUS_MAX	   64
 #define NVML_PROCESSES_MAX 512 /* of all GPUs */
+#define NVML_INSTANCES_MAX 64  /* of MIG, of all GPUs */
 #define NVML_TEXT_BYTES	   96
 
 struct nvml_gpu {
@@ -29,10 +30,18 @@ struct nvml_process {
 	uint64_t memory_bytes; /* on that GPU; 0: not known */
 };
 
+/* A compute instance of a GPU that MIG divides. The driver does not tell how busy it is. */
+struct nvml_instance {
+	uint32_t gpu;				 /* place in struct nvml_list */
+	uint32_t gpu_instance, compute_instance; /* as nvidia-smi numbers them in the GPU */
+	char uuid[NVML_TEXT_BYTES];		 /* "MIG-..." */
+};
+
 struct nvml_list {
-	unsigned n, nprocesses;
+	unsigned n, nprocesses, ninstances;
 	struct nvml_gpu gpus[NVML_GPUS_MAX];
 	struct nvml_process processes[NVML_PROCESSES_MAX]; /* those that compute, by GPU */
+	struct nvml_instance instances[NVML_INSTANCES_MAX];
 };
 
 struct nvml;

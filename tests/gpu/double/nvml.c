@@ -19,9 +19,10 @@ enum { SUCCESS, UNINITIALIZED, INVALID, NOT_SUPPORTED, NOT_FOUND = 6, INSUFFICIE
 #define SAMPLES_KEPT 100
 
 struct nvmlDevice_st {
-	unsigned index;
+	unsigned index, instance; /* instance: of MIG; 0: the whole GPU */
 };
-static struct nvmlDevice_st gpus[GPUS] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+static struct nvmlDevice_st gpus[GPUS] = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}};
+static struct nvmlDevice_st instances[GPUS];
 static unsigned opened;
 
 /* The value of a word, or of the word with the number of the GPU behind it, which counts more. */
@@ -97,8 +98,45 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvmlDevice_st **d)
 EXPORT int nvmlDeviceGetUUID(const struct nvmlDevice_st *d, char *text, unsigned cap);
 int nvmlDeviceGetUUID(const struct nvmlDevice_st *d, char *text, unsigned cap)
 {
-	snprintf(text, cap, "GPU-0000000%u-0000-4000-0000-00000000000%u", d->index, d->index);
+	if (d->instance)
+		snprintf(text, cap, "MIG-%02x00000%u-0000-4000-0000-00000000000%u", d->instance, d->index, d->index);
+	else
+		snprintf(text, cap, "GPU-0000000%u-0000-4000-0000-00000000000%u", d->index, d->index);
 	return begin(d);
+}
+
+EXPORT int nvmlDeviceGetMaxMigDeviceCount(const struct nvmlDevice_st *d, unsigned *n);
+int nvmlDeviceGetMaxMigDeviceCount(const struct nvmlDevice_st *d, unsigned *n)
+{
+	*n = word("instance", (int)d->index, 0) ? 7 : 0;
+	return begin(d);
+}
+
+/* Only the last one exists. */
+EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(const struct nvmlDevice_st *d, unsigned i, struct nvmlDevice_st **to);
+int nvmlDeviceGetMigDeviceHandleByIndex(const struct nvmlDevice_st *d, unsigned i, struct nvmlDevice_st **to)
+{
+	const unsigned instance = (unsigned)word("instance", (int)d->index, 0);
+
+	if (i != 6 || !instance)
+		return NOT_FOUND;
+	*to = &instances[d->index];
+	**to = (struct nvmlDevice_st){d->index, instance};
+	return begin(d);
+}
+
+EXPORT int nvmlDeviceGetGpuInstanceId(const struct nvmlDevice_st *d, unsigned *id);
+int nvmlDeviceGetGpuInstanceId(const struct nvmlDevice_st *d, unsigned *id)
+{
+	*id = 7 + d->instance;
+	return d->instance ? begin(d) : INVALID;
+}
+
+EXPORT int nvmlDeviceGetComputeInstanceId(const struct nvmlDevice_st *d, unsigned *id);
+int nvmlDeviceGetComputeInstanceId(const struct nvmlDevice_st *d, unsigned *id)
+{
+	*id = 0;
+	return d->instance ? begin(d) : INVALID;
 }
 
 EXPORT int nvmlDeviceGetName(const struct nvmlDevice_st *d, char *text, unsigned cap);
