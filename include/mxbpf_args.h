@@ -30,8 +30,8 @@ enum mxbpf_arg_kind {
 	MXBPF_ARG_TENSOR_OPT = 4,  /* address of a tensor and a byte: nonzero if it is present */
 	MXBPF_ARG_TENSORS = 5,	   /* two words: address of the first tensor, number of tensors */
 	MXBPF_ARG_TENSORS_REF = 6, /* address of an IListRef: a list, or a container */
-	MXBPF_ARG_VECTOR = 7,	   /* address of a vector of tensors; each counts as an argument */
-	MXBPF_ARG_STACK = 8,	   /* address of a vector of boxed values; each counts as an argument */
+	MXBPF_ARG_VECTOR = 7, /* address of a vector of tensors, perhaps in an optional; each counts as an argument */
+	MXBPF_ARG_STACK = 8,  /* address of a vector of boxed values; each counts as an argument */
 };
 
 struct mxbpf_arg {

@@ -39,6 +39,7 @@
  *      starts of ranges: MXBPF_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
  *      operators by shapes on GPUs: MXBPF_AGG_GPU_ROOF, MXBPF_GPU_LIMITS (mxbpf_roofline.h)
  *      more members of MXBPF_GPU_DEVICE
+ *      collectives: MXBPF_COLLECTIVE, MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP (mxbpf_collective.h)
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

@@ -365,7 +365,9 @@ __noinline int arg_put(__u32 slot, __u32 func, __u32 i)
 		list_ref_put(s, slot, v);
 		break;
 	case MXBPF_ARG_VECTOR:
-		if (bpf_probe_read_user(pair, sizeof(pair), (void *)v))
+		if (!is_there(s, a))
+			word_put(s, MXBPF_WORD_OTHER);
+		else if (bpf_probe_read_user(pair, sizeof(pair), (void *)v))
 			unreadable_put(slot);
 		else
 			tensors_put(slot, pair[0], (pair[1] - pair[0]) / 8, 8);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mxbpf_collective.h"
 #include "mxbpf_config.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_kv.h"
@@ -81,6 +82,9 @@ static const size_t bytes_of[] = {
 	[MXBPF_GPU_SEQUENCE] = sizeof(struct mxbpf_gpu_sequence) + 2 * sizeof(uint64_t),
 	[MXBPF_AGG_GPU_ROOF] = sizeof(struct mxbpf_agg_gpu_roof),
 	[MXBPF_GPU_LIMITS] = sizeof(struct mxbpf_gpu_limits),
+	[MXBPF_COLLECTIVE] = sizeof(struct mxbpf_collective),
+	[MXBPF_AGG_COLLECTIVE] = sizeof(struct mxbpf_agg_collective),
+	[MXBPF_AGG_OVERLAP] = sizeof(struct mxbpf_agg_overlap),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -227,6 +231,21 @@ static void tame_roof(struct mxbpf_agg_gpu_roof *r)
 	r->args_id %= IDS;
 }
 
+static void tame_collective(struct mxbpf_rec *r)
+{
+	struct mxbpf_collective *c = (struct mxbpf_collective *)r;
+	struct mxbpf_agg_collective *a = (struct mxbpf_agg_collective *)r;
+
+	if (r->kind == MXBPF_COLLECTIVE) {
+		c->backend %= MXBPF_BACKENDS;
+		c->op %= MXBPF_COLLECTIVE_OPS;
+	} else if (r->kind == MXBPF_AGG_COLLECTIVE) {
+		a->backend %= MXBPF_BACKENDS;
+		a->op %= MXBPF_COLLECTIVE_OPS;
+		a->matched %= a->count ? a->count : 1;
+	}
+}
+
 /* Records of GPUs. */
 static void tame_gpu(struct mxbpf_rec *r)
 {
@@ -278,6 +297,10 @@ static void tame_gpu(struct mxbpf_rec *r)
 		break;
 	case MXBPF_GPU_LIMITS:
 		((struct mxbpf_gpu_limits *)r)->device %= 2;
+		break;
+	case MXBPF_COLLECTIVE:
+	case MXBPF_AGG_COLLECTIVE:
+		tame_collective(r);
 		break;
 	case MXBPF_GPU_DEVICE:
 		tame_device((struct mxbpf_gpu_device *)r);

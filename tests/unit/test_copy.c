@@ -7,6 +7,7 @@
 
 #include "feature/slow/slow.h"
 #include "feature/steps/steps.h"
+#include "mxbpf_collective.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
 #include "mxbpf_mark.h"
@@ -232,6 +233,11 @@ static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 	put_sample(b, at_ns, CONV);
 	put_sample(b, at_ns, nr ? NEW : TASK);
 	put_activities(b, nr, at_ns);
+	PUT(b, collective, MXBPF_COLLECTIVE, at_ns, .dur_ns = 10 + nr, .bytes = 64, .tid = 78,
+	    .backend = MXBPF_BACKEND_GLOO, .op = MXBPF_COLLECTIVE_ALL_REDUCE);
+	PUT(b, agg_collective, MXBPF_AGG_COLLECTIVE, 0, .bytes = 64, .count = 1 + nr, .total_ns = 9,
+	    .backend = MXBPF_BACKEND_GLOO, .op = MXBPF_COLLECTIVE_ALL_REDUCE);
+	PUT(b, agg_overlap, MXBPF_AGG_OVERLAP, 0, .ns = 9 + nr, .overlapped_ns = 3);
 }
 
 /* Feeds two windows. Each round has later times than the previous one. */
@@ -339,7 +345,8 @@ static void test_kinds(void)
 		MXBPF_LOOK,	      MXBPF_GPU_DEVICE,	   MXBPF_GPU_ACCOUNT,  MXBPF_AGG_GPU_WORK,
 		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,  MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
 		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
-		MXBPF_AGG_GPU_GRAPH,  MXBPF_AGG_GPU_ROOF,  MXBPF_GPU_LIMITS,
+		MXBPF_AGG_GPU_GRAPH,  MXBPF_AGG_GPU_ROOF,  MXBPF_GPU_LIMITS,   MXBPF_COLLECTIVE,
+		MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

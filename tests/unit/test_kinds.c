@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the table of record kinds: each row must fit its struct, and walks by the table must find the right fields. */
+#include "mxbpf_collective.h"
 #include "mxbpf_cost.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
@@ -24,7 +25,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_GPU_ALLOC
+#define LAST_KIND MXBPF_AGG_OVERLAP
 
 static unsigned nkinds(void)
 {

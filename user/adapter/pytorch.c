@@ -154,10 +154,13 @@ static const struct adp_probe probes[] = {
 		.optional = true,
 		.any_build = true,
 		.family = {.prefix = "_ZN4c10d16ProcessGroupGloo9AsyncWork28recordAsyncWorkProfilingInfoEPKc"},
+		.tensors_arg = 3, /* std::optional<std::vector<Tensor>>, which a barrier leaves empty */
+		.tensors_opt = 24,
 		.row = {.action = MXBPF_ACT_OPEN,
 			.end = MXBPF_END_KEY,
 			.cls = MXBPF_CLASS_OPERATOR,
 			.span_flags = MXBPF_SPAN_USER,
+			.details = MXBPF_DETAIL_ARGS,
 			.name_type = MXBPF_NAMED_BYTES,
 			.name = {ARG2},
 			.key = {ARG1}},

@@ -2,6 +2,7 @@
 /* All features. docs/internals.md says how to add one. */
 #include "feature/activity/activity.h"
 #include "feature/backward/backward.h"
+#include "feature/collective/collective.h"
 #include "feature/cost/cost.h"
 #include "feature/counters/counters.h"
 #include "feature/findings/findings.h"
@@ -52,6 +53,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_path,
 	&feature_roofline,
 	&feature_gpumem,
+	&feature_collective,
 	&feature_backward,
 	&feature_raised,
 	&feature_lines,
@@ -97,6 +99,9 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_life,
 	&sheet_life_waits,
 	&sheet_ranks,
+	&sheet_collective,
+	&sheet_collective_ranks,
+	&sheet_collective_overlap,
 	&sheet_slow,
 	&sheet_sched,
 	&sheet_sample,

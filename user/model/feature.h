@@ -26,7 +26,7 @@ struct cmd_option;	   /* cmd/option.h */
 struct view_trace_feature; /* view/timeline/trace.h */
 
 #define MDL_FEATURE_KINDS 11
-#define MDL_KIND_BITS	  6 /* the model has a table of all kinds: their numbers fit into so many bits */
+#define MDL_KIND_BITS	  7 /* the model has a table of all kinds: their numbers fit into so many bits */
 
 /*
  * A feature. A function that is NULL is not called. Functions that return int return 0 or -ENOMEM. The model calls

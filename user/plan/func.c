@@ -137,7 +137,10 @@ static struct mxbpf_func_args args_of(const struct plan *plan, const struct adp_
 	struct mxbpf_func_args args = {.n = 1};
 
 	if (row->tensors_arg)
-		args.args[0] = (struct mxbpf_arg){.kind = MXBPF_ARG_VECTOR, .slot = row->tensors_arg - 1};
+		args.args[0] = (struct mxbpf_arg){.kind = MXBPF_ARG_VECTOR,
+						  .slot = row->tensors_arg - 1,
+						  .opt = row->tensors_opt ? MXBPF_ARG_IF_THERE : MXBPF_ARG_ALWAYS,
+						  .opt_off = row->tensors_opt};
 	else if (row->values_arg && plan->version)
 		args.args[0] = (struct mxbpf_arg){.kind = MXBPF_ARG_STACK, .slot = row->values_arg - 1};
 	else

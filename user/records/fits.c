@@ -288,3 +288,17 @@ bool fits_gpu_sequence(const struct mxbpf_rec *r)
 	return a->count && a->n >= MXBPF_SEQUENCE_MIN && a->n <= MXBPF_SEQUENCE_MAX &&
 	       r->size >= sizeof(*a) + a->n * sizeof(uint64_t);
 }
+
+bool fits_collective(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_collective *c = (const void *)r;
+
+	return c->backend < MXBPF_BACKENDS && c->op < MXBPF_COLLECTIVE_OPS;
+}
+
+bool fits_agg_collective(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_collective *a = (const void *)r;
+
+	return a->backend < MXBPF_BACKENDS && a->op < MXBPF_COLLECTIVE_OPS && a->count && a->matched <= a->count;
+}

@@ -3,6 +3,7 @@
 #ifndef RECORDS_PRIV_H
 #define RECORDS_PRIV_H
 
+#include "mxbpf_collective.h"
 #include "mxbpf_cost.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_graph.h"
@@ -63,6 +64,8 @@ bool fits_agg_gpu_launch(const struct mxbpf_rec *r);
 bool fits_gpu_idle(const struct mxbpf_rec *r);
 bool fits_gpu_path(const struct mxbpf_rec *r);
 bool fits_gpu_sequence(const struct mxbpf_rec *r);
+bool fits_collective(const struct mxbpf_rec *r);
+bool fits_agg_collective(const struct mxbpf_rec *r);
 
 /* Returns true if BPF sends a sample like this in `size` bytes. */
 bool sent_sample(const struct mxbpf_rec *r, size_t size);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "feature/activity/state.h"
+#include "feature/collective/collective.h"
 #include "feature/gpumem/gpumem.h"
 #include "feature/idle/idle.h"
 #include "feature/launches/launches.h"
@@ -142,7 +143,7 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!row)
 		return -ENOMEM;
 	add_sat(&row->hist[mxbpf_bucket(a.dur_ns)], 1);
-	if (idle_activity(m, &a) || path_activity(m, &a))
+	if (idle_activity(m, &a) || path_activity(m, &a) || collective_activity(m, &a))
 		return -ENOMEM;
 	if (a.cls == MXBPF_ACTIVITY_SYNC)
 		return 0;
@@ -156,7 +157,7 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_launch l = kind_launch(rec);
 	struct state *all = state_of(m);
 
-	return all && !idle_launch(m, &l) && !launches_launch(m, &l) && !path_launch(m, &l)
+	return all && !idle_launch(m, &l) && !launches_launch(m, &l) && !path_launch(m, &l) && !collective_launch(m, &l)
 		       ? join_launch(m, &all->join, &l)
 		       : -ENOMEM;
 }

@@ -1,0 +1,50 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Collectives of four ranks of torchrun on gloo, some of which are late on purpose, against the ranks' own clocks.
+
+# bats file_tags=alone
+
+load helpers
+
+setup() {
+	torch_setup
+	export OMP_NUM_THREADS=1
+	mkdir told
+}
+
+TORCHRUN=(-m torch.distributed.run --standalone --nproc-per-node 4)
+
+# Reports and exports, and compares with the accounts of the ranks.
+same_as_ranks() { # RECORDING...
+	"$MXBPF" report "$@" --format json -o report.json
+	"$MXBPF" export "$@" -o trace.json
+	"$MXBPF" report "$@" --all >report.txt
+	cat report.txt
+	python3 "$REPO/tests/workload/collectives.py" told report.json trace.json
+}
+
+@test "Sizes, groups, waits and bandwidths of collectives are those of the ranks' clocks, and the late ranks are named" {
+	: >told/go
+	"$MXBPF" record --agent --shapes -o job.mxd -- "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/workload/collectives.py" told
+	same_as_ranks job.mxd
+	expect_re '^all_reduce +gloo +ranks 0-3 +4.00 MiB +12 ' "$(<report.txt)"
+	expect_re '^rank 2 +ranks 0-3 ' "$(<report.txt)"
+}
+
+@test "Two recordings of two ranks each, by probes, have the collectives of all four" {
+	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/workload/collectives.py" told
+	local job=$BG_PID pids first second
+	wait_lines 4 "$(out job)" '^ready'
+	mapfile -t pids < <(sed -n 's/^ready //p' "$(out job)")
+	start_bg first "$MXBPF" record --pid "${pids[0]},${pids[1]}" --shapes -o first.mxd
+	first=$BG_PID
+	start_bg second "$MXBPF" record --pid "${pids[2]},${pids[3]}" --shapes -o second.mxd
+	second=$BG_PID
+	wait_line "$(err first)" '^attached' "$first"
+	wait_line "$(err second)" '^attached' "$second"
+	: >told/go
+	wait_exit "$job"
+	wait_exit "$first"
+	wait_exit "$second"
+	same_as_ranks first.mxd second.mxd
+}

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Collects the parts of collectives: works of gloo, and kernels of NCCL with what the call around their launch says.
+ * The last ones are kept as they are, because only all hosts together show who was late. Older ones are added up.
+ */
+#include "feature/collective/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS_MAX   (1u << 17) /* 12 MiB; beyond that, the older half becomes rows */
+#define EVENTS_KEPT  (1u << 16) /* in a recording */
+#define CALLS_MAX    (1u << 16)
+#define LAUNCHES_MAX (1u << 15)
+#define NAMES_MAX    (1u << 16)
+#define ROWS_MAX     4096
+
+static struct state *state_of(struct mdl *m)
+{
+	return mdl_state(m, &feature_collective);
+}
+
+/* Adds an item. If there are `max`, the older half is forgotten first. */
+static int put(struct buf *b, const void *item, size_t bytes, size_t max)
+{
+	const size_t n = b->len / bytes, left = n / 2;
+
+	if (n >= max) {
+		memmove(b->data, b->data + (n - left) * bytes, left * bytes);
+		b->len = left * bytes;
+	}
+	return buf_put(b, item, bytes);
+}
+
+/* ---- rows */
+
+static uint64_t key_of(const struct mxbpf_agg_collective *r)
+{
+	return r->bytes ^ r->group * 0x9e3779b97f4a7c15ull;
+}
+
+static uint64_t place_of(const struct mxbpf_agg_collective *r)
+{
+	return (uint64_t)r->h.tgid << 32 | (r->device & 0xffffu) << 16 | (uint32_t)r->backend << 8 | r->op;
+}
+
+static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
+{
+	struct mxbpf_agg_collective key = *from, *r;
+	bool added;
+
+	if (buf_count(&t->rows, key) >= ROWS_MAX && !hash_get(&t->index, key_of(&key), place_of(&key)))
+		key.bytes = MXBPF_COLLECTIVE_UNSIZED;
+	r = mdl_item_put(&t->index, &t->rows, key_of(&key), place_of(&key), sizeof(*r), &added);
+	if (!r)
+		return -ENOMEM;
+	if (added) {
+		*r = key;
+		r->h = (struct mxbpf_rec){.kind = MXBPF_AGG_COLLECTIVE, .size = sizeof(*r), .tgid = key.h.tgid};
+		return 0;
+	}
+	add_sat(&r->count, from->count);
+	add_sat(&r->total_ns, from->total_ns);
+	add_sat(&r->matched, from->matched);
+	add_sat(&r->matched_ns, from->matched_ns);
+	add_sat(&r->wait_ns, from->wait_ns);
+	add_sat(&r->move_ns, from->move_ns);
+	add_sat(&r->last, from->last);
+	add_sat(&r->late_ns, from->late_ns);
+	return 0;
+}
+
+static struct mxbpf_agg_collective row_of(const struct collective_part *p)
+{
+	return (struct mxbpf_agg_collective){
+		.h.tgid = p->c->h.tgid,
+		.bytes = p->bytes,
+		.group = p->group,
+		.count = 1,
+		.total_ns = p->c->dur_ns,
+		.matched = p->group != 0,
+		.matched_ns = p->group ? p->c->dur_ns : 0,
+		.wait_ns = p->wait_ns,
+		.move_ns = p->move_ns,
+		.last = p->is_last,
+		.late_ns = p->late_ns,
+		.members = p->members,
+		.device = p->c->device,
+		.backend = p->c->backend,
+		.op = p->c->op,
+	};
+}
+
+static int add_parts(struct state *t, const struct buf *parts)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(parts, struct collective_part); i++) {
+		const struct mxbpf_agg_collective r = row_of(buf_at(parts, struct collective_part, i));
+
+		err = add_row(t, &r);
+	}
+	return err;
+}
+
+/* ---- what a kernel's launch says */
+
+static uint64_t edge_of(uint32_t tgid, uint16_t domain)
+{
+	return (uint64_t)tgid << 16 | domain;
+}
+
+static void find_launch(const struct state *t, struct event *e)
+{
+	const uint64_t *at = e->edge_id ? hash_get(&t->by_edge, e->edge_id, edge_of(e->c.h.tgid, e->domain)) : NULL;
+	const struct launch *l = at && *at ? buf_at(&t->launches, struct launch, *at - 1) : NULL;
+
+	if (!l)
+		return;
+	e->launched_ns = l->at_ns;
+	e->c.tid = l->tid;
+}
+
+static int by_thread(const void *va, const void *vb)
+{
+	const struct call *a = va, *b = vb;
+
+	if (a->tgid != b->tgid || a->tid != b->tid)
+		return a->tgid != b->tgid ? (a->tgid < b->tgid ? -1 : 1) : a->tid < b->tid ? -1 : 1;
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+/* Returns the call in which a thread was at a time, or NULL. */
+static const struct call *call_at(const struct call *calls, size_t n, const struct event *e)
+{
+	const struct call at = {.start_ns = e->launched_ns, .tgid = e->c.h.tgid, .tid = e->c.tid};
+	size_t from = 0, to = n, mid;
+
+	while (from < to) {
+		mid = from + (to - from) / 2;
+		if (by_thread(&calls[mid], &at) <= 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from && calls[from - 1].tgid == at.tgid && calls[from - 1].tid == at.tid &&
+			       calls[from - 1].end_ns >= at.start_ns
+		       ? &calls[from - 1]
+		       : NULL;
+}
+
+/* Gives kernels the bytes of the calls that launched them. A kernel's name alone does not tell all operations. */
+static int resolve(const struct state *t, struct buf *events)
+{
+	struct buf calls = {0};
+	const struct call *c;
+	struct event *e;
+	size_t i;
+
+	if (buf_put(&calls, t->calls.data, t->calls.len))
+		return -ENOMEM;
+	if (calls.len)
+		qsort(calls.data, buf_count(&calls, *c), sizeof(*c), by_thread);
+	for (i = 0; i < buf_count(events, *e); i++) {
+		e = buf_at(events, struct event, i);
+		if (e->c.backend != MXBPF_BACKEND_NCCL)
+			continue;
+		if (!e->launched_ns)
+			find_launch(t, e);
+		c = e->launched_ns ? call_at((const void *)calls.data, buf_count(&calls, *c), e) : NULL;
+		if (!c)
+			continue;
+		e->c.bytes = c->bytes;
+		e->c.op = c->op ? c->op : e->c.op;
+	}
+	buf_fini(&calls);
+	return 0;
+}
+
+/* ---- events */
+
+static int by_end(const void *va, const void *vb)
+{
+	const struct mxbpf_collective *a = &((const struct event *)va)->c, *b = &((const struct event *)vb)->c;
+	const uint64_t a_ns = a->h.ts_ns + a->dur_ns, b_ns = b->h.ts_ns + b->dur_ns;
+
+	if (a_ns != b_ns)
+		return a_ns < b_ns ? -1 : 1;
+	return a->h.tgid != b->h.tgid ? (a->h.tgid < b->h.tgid ? -1 : 1) : a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* Appends the matched parts of events. */
+static int parts_of(const struct event *e, size_t n, struct buf *out)
+{
+	struct collective_part *p = buf_add(out, n * sizeof(*p));
+	size_t i;
+
+	if (!p)
+		return n ? -ENOMEM : 0;
+	for (i = 0; i < n; i++)
+		p[i] = (struct collective_part){.c = &e[i].c};
+	return match_parts(p, n);
+}
+
+/* Adds the older half up. */
+static int sweep(struct state *t)
+{
+	struct event *e = (struct event *)t->events.data;
+	const size_t n = buf_count(&t->events, *e), old = n - n / 2;
+	struct buf parts = {0};
+	int err = resolve(t, &t->events);
+
+	qsort(e, n, sizeof(*e), by_end);
+	err = err ? err : parts_of(e, old, &parts);
+	err = err ? err : add_parts(t, &parts);
+	buf_fini(&parts);
+	memmove(e, e + old, (n - old) * sizeof(*e));
+	t->events.len = (n - old) * sizeof(*e);
+	t->joined = 0;
+	return err;
+}
+
+static int put_event(struct state *t, const struct event *e)
+{
+	const int err = buf_count(&t->events, *e) >= EVENTS_MAX ? sweep(t) : 0;
+
+	return err ? err : buf_put(&t->events, e, sizeof(*e));
+}
+
+/* Looks a name up once. Returns 1 + backend << 8 | op, or 1. */
+static uint64_t named(struct mdl *m, struct state *t, uint64_t name_id, bool kernel)
+{
+	const uint64_t *known = hash_get(&t->names, name_id, kernel);
+	uint64_t *to, what = 1;
+	uint8_t backend;
+	const char *name;
+	size_t len;
+
+	if (known)
+		return *known;
+	name = mdl_text(m, MXBPF_NAME_SPAN, name_id, &len);
+	if (name) {
+		what += collective_op(name, len, kernel, &backend);
+		what += (uint64_t)backend << 8;
+	}
+	to = name && t->names.len < NAMES_MAX ? hash_put(&t->names, name_id, kernel) : NULL;
+	if (to)
+		*to = what;
+	return what;
+}
+
+static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
+{
+	struct state *t = s->flags & MXBPF_SPAN_USER ? state_of(m) : NULL;
+	uint64_t what, bytes;
+	const char *args;
+	size_t len = 0;
+
+	if (!(s->flags & MXBPF_SPAN_USER))
+		return 0;
+	if (!t)
+		return -ENOMEM;
+	what = named(m, t, s->name_id, false) - 1;
+	if (!what)
+		return 0;
+	args = s->args_id ? mdl_text(m, MXBPF_NAME_ARGS, s->args_id, &len) : NULL;
+	bytes = collective_args_bytes(args, len);
+	if (what >> 8 == MXBPF_BACKEND_NCCL) {
+		const struct call c = {s->h.ts_ns, s->h.ts_ns + s->dur_ns, bytes, s->h.tgid, s->tid, (uint8_t)what};
+
+		t->nccl = true;
+		return put(&t->calls, &c, sizeof(c), CALLS_MAX);
+	}
+	return put_event(t, &(struct event){.c = {.h = s->h,
+						  .dur_ns = s->dur_ns,
+						  .bytes = bytes,
+						  .lane = s->end_tid,
+						  .tid = s->tid,
+						  .backend = (uint8_t)(what >> 8),
+						  .op = (uint8_t)what}});
+}
+
+int collective_activity(struct mdl *m, const struct mxbpf_activity *a)
+{
+	struct state *t = a->cls == MXBPF_ACTIVITY_KERNEL ? state_of(m) : NULL;
+	uint64_t what;
+	struct event e;
+
+	if (a->cls != MXBPF_ACTIVITY_KERNEL)
+		return 0;
+	if (!t)
+		return -ENOMEM;
+	what = named(m, t, a->name_id, true) - 1;
+	if (overlaps_add(&t->overlaps, a, what))
+		return -ENOMEM;
+	if (!what)
+		return 0;
+	t->nccl = true;
+	e = (struct event){.c = {.h = a->h,
+				 .dur_ns = a->dur_ns,
+				 .bytes = MXBPF_COLLECTIVE_UNSIZED,
+				 .lane = (uint64_t)a->track.context << 32 | a->track.stream,
+				 .device = a->track.device,
+				 .backend = (uint8_t)(what >> 8),
+				 .op = (uint8_t)what},
+			   .edge_id = a->edge_id,
+			   .domain = a->domain};
+	return put_event(t, &e);
+}
+
+int collective_launch(struct mdl *m, const struct mxbpf_launch *l)
+{
+	const struct launch launch = {l->edge_id, l->h.ts_ns, l->h.tgid, l->tid, l->domain};
+	const struct state *known = mdl_state_of(m, &feature_collective);
+	struct state *t = known && known->nccl ? state_of(m) : NULL;
+	struct launch *old;
+	uint64_t *at;
+
+	if (!t)
+		return 0;
+	if (t->nlaunches < LAUNCHES_MAX) {
+		if (buf_put(&t->launches, &launch, sizeof(launch)))
+			return -ENOMEM;
+	} else {
+		old = buf_at(&t->launches, struct launch, t->nlaunches % LAUNCHES_MAX);
+		at = hash_get(&t->by_edge, old->edge_id, edge_of(old->tgid, old->domain));
+		if (at && *at == 1 + t->nlaunches % LAUNCHES_MAX)
+			hash_del(&t->by_edge, old->edge_id, edge_of(old->tgid, old->domain), NULL);
+		*old = launch;
+	}
+	at = hash_put(&t->by_edge, l->edge_id, edge_of(l->h.tgid, l->domain));
+	if (!at)
+		return -ENOMEM;
+	*at = 1 + t->nlaunches++ % LAUNCHES_MAX;
+	return 0;
+}
+
+/* Launches are forgotten soon, so kernels look for theirs at the end of each window. */
+static int window(struct mdl *m)
+{
+	struct state *t = state_of(m);
+	const size_t n = buf_count(&t->events, struct event);
+	size_t i;
+
+	for (i = t->joined; t->nccl && i < n; i++)
+		find_launch(t, buf_at(&t->events, struct event, i));
+	t->joined = n;
+	return overlaps_window(&t->overlaps);
+}
+
+/* ---- results */
+
+/* Copies the events, in the order of their ends. */
+static int resolved(const struct state *t, struct buf *events)
+{
+	if (buf_put(events, t->events.data, t->events.len) || resolve(t, events))
+		return -ENOMEM;
+	if (events->len)
+		qsort(events->data, buf_count(events, struct event), sizeof(struct event), by_end);
+	return 0;
+}
+
+int collective_parts(const struct mdl *m, struct buf *events, struct buf *out)
+{
+	const struct state *t = mdl_state_of(m, &feature_collective);
+	int err = t ? resolved(t, events) : 0;
+
+	return err ? err : parts_of((const void *)events->data, buf_count(events, struct event), out);
+}
+
+static void rows_fini(struct state *t)
+{
+	hash_fini(&t->index);
+	buf_fini(&t->rows);
+}
+
+int collective_rows(const struct mdl *m, struct buf *out)
+{
+	const struct state *t = mdl_state_of(m, &feature_collective);
+	struct buf events = {0}, parts = {0};
+	struct state all = {.nccl = false};
+	int err = t ? collective_parts(m, &events, &parts) : 0;
+
+	err = err || !t ? err : mdl_items_copy(&all.index, &all.rows, &t->index, &t->rows);
+	err = err ? err : add_parts(&all, &parts);
+	err = err ? err : buf_put(out, all.rows.data, all.rows.len);
+	rows_fini(&all);
+	buf_fini(&events);
+	buf_fini(&parts);
+	return err;
+}
+
+int collective_overlaps(const struct mdl *m, struct buf *out)
+{
+	const struct state *t = mdl_state_of(m, &feature_collective);
+
+	return t ? overlaps_rows(&t->overlaps, out) : 0;
+}
+
+/* ---- recordings and copies */
+
+static int fold_one(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *t = state_of(m);
+	struct event e = {.c = *(const struct mxbpf_collective *)rec};
+
+	e.c.h.size = sizeof(e.c); /* a newer version has a longer record */
+	return t ? put_event(t, &e) : -ENOMEM;
+}
+
+static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *t = state_of(m);
+
+	return t ? add_row(t, (const void *)rec) : -ENOMEM;
+}
+
+static int fold_overlap(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *t = state_of(m);
+
+	return t ? overlaps_fold(&t->overlaps, (const void *)rec) : -ENOMEM;
+}
+
+/* Other recordings may have the other parts of the last collectives, so these are records themselves. */
+static int emit(const struct mdl *m, struct buf *out)
+{
+	const struct state *t = mdl_state_of(m, &feature_collective);
+	struct buf events = {0}, parts = {0};
+	struct state old = {.nccl = false};
+	int err = resolved(t, &events);
+	const size_t n = buf_count(&events, struct event), from = n > EVENTS_KEPT ? n - EVENTS_KEPT : 0;
+	size_t i;
+
+	err = err ? err : mdl_items_copy(&old.index, &old.rows, &t->index, &t->rows);
+	err = err ? err : parts_of((const void *)events.data, from, &parts);
+	err = err ? err : add_parts(&old, &parts);
+	err = err ? err : buf_put(out, old.rows.data, old.rows.len);
+	for (i = from; !err && i < n; i++) {
+		struct mxbpf_collective c = buf_at(&events, struct event, i)->c;
+
+		c.h = (struct mxbpf_rec){MXBPF_COLLECTIVE, sizeof(c), c.h.tgid, c.h.ts_ns};
+		err = buf_put(out, &c, sizeof(c));
+	}
+	err = err ? err : overlaps_rows(&t->overlaps, out);
+	rows_fini(&old);
+	buf_fini(&events);
+	buf_fini(&parts);
+	return err;
+}
+
+static int copy(struct mdl *to, const struct mdl *from)
+{
+	const struct state *f = mdl_state_of(from, &feature_collective);
+	struct state *t = state_of(to);
+
+	if (!t)
+		return -ENOMEM;
+	t->nccl = f->nccl;
+	t->nlaunches = f->nlaunches;
+	t->joined = f->joined;
+	if (buf_put(&t->events, f->events.data, f->events.len) || buf_put(&t->calls, f->calls.data, f->calls.len) ||
+	    buf_put(&t->launches, f->launches.data, f->launches.len) || hash_copy(&t->by_edge, &f->by_edge) ||
+	    mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows))
+		return -ENOMEM;
+	return overlaps_copy(&t->overlaps, &f->overlaps);
+}
+
+static void fini(struct mdl *m)
+{
+	struct state *t = state_of(m);
+
+	hash_fini(&t->names);
+	buf_fini(&t->events);
+	buf_fini(&t->calls);
+	hash_fini(&t->by_edge);
+	buf_fini(&t->launches);
+	rows_fini(t);
+	overlaps_fini(&t->overlaps);
+}
+
+const struct mdl_feature feature_collective = {
+	.trace = &collective_trace,
+	.state_bytes = sizeof(struct state),
+	.by_process = true,
+	.kinds = {{MXBPF_COLLECTIVE, fold_one}, {MXBPF_AGG_COLLECTIVE, fold_row}, {MXBPF_AGG_OVERLAP, fold_overlap}},
+	.span = span,
+	.window = window,
+	.emit = emit,
+	.copy = copy,
+	.fini = fini,
+};

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Collectives by operation, size and group; by process; and what overlapped them on each device. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "feature/collective/collective.h"
+#include "view/priv.h"
+#include "view/sheet.h"
+
+#define SHOWN_MAX   12
+#define GROUP_BYTES 48
+
+struct operation {
+	struct view_text name, backend, group, last;
+	uint64_t bytes; /* VIEW_UNKNOWN */
+	uint64_t calls, members, total_ns, each_ns, wait_ns, move_ns, last_times, late_ns;
+	uint64_t algorithm, bus; /* VIEW_UNKNOWN */
+	uint64_t parts, matched;
+	uint32_t tgid; /* without a group: the process */
+	char group_text[GROUP_BYTES], last_text[VIEW_LABEL_BYTES];
+};
+
+struct rank {
+	struct view_text name, group;
+	uint64_t calls, total_ns, wait_ns, last, late_ns;
+	double wait_share, last_share;
+	uint32_t tgid, device;
+	char text[VIEW_LABEL_BYTES], group_text[GROUP_BYTES];
+};
+
+struct overlap {
+	struct view_text name;
+	uint64_t ns, overlapped_ns, exposed_ns, compute_ns;
+	double exposed;
+	uint32_t tgid, device;
+	char text[VIEW_LABEL_BYTES + 16];
+};
+
+struct table {
+	struct view_list list;
+	bool single; /* some parts have no group */
+};
+
+/* ---- who */
+
+static const char *owner(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES])
+{
+	const struct mdl_labels *l = mdl_labels_of(s->in->session, tgid);
+
+	if (l && l->numbers[MDL_RANK] != MDL_NO_NUMBER)
+		view_label(l, VIEW_BY_RANK, buf);
+	else
+		snprintf(buf, VIEW_LABEL_BYTES, "process %" PRIu32, tgid);
+	return buf;
+}
+
+static int by_u32(const void *va, const void *vb)
+{
+	const uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Replaces processes by ranks. Returns false if one has none. */
+static bool ranks_of(const struct view *s, uint32_t *of, size_t n)
+{
+	const struct mdl_labels *l;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		l = mdl_labels_of(s->in->session, of[i]);
+		if (!l || l->numbers[MDL_RANK] == MDL_NO_NUMBER)
+			return false;
+		of[i] = l->numbers[MDL_RANK];
+	}
+	qsort(of, n, sizeof(*of), by_u32);
+	return true;
+}
+
+/* Writes "ranks 0-3, 8", or "4 processes". */
+static void put_ranks(const uint32_t *of, size_t n, char text[GROUP_BYTES])
+{
+	size_t i, k, len = (size_t)snprintf(text, GROUP_BYTES, "ranks ");
+
+	for (i = 0; i < n; i = k) {
+		for (k = i + 1; k < n && of[k] == of[k - 1] + 1; k++)
+			;
+		if (len + 26 > GROUP_BYTES) {
+			snprintf(text + len, GROUP_BYTES - len, "...");
+			return;
+		}
+		len += (size_t)snprintf(text + len, GROUP_BYTES - len,
+					k - i > 1 ? "%s%" PRIu32 "-%" PRIu32 : "%s%" PRIu32, i ? "," : "", of[i],
+					of[k - 1]);
+	}
+}
+
+static int put_group(const struct view *s, const struct buf *rows, uint64_t group, uint32_t members,
+		     char text[GROUP_BYTES])
+{
+	struct buf of = {0};
+	int err = collective_members(rows, group, &of);
+
+	if (!err && of.len && ranks_of(s, (uint32_t *)of.data, buf_count(&of, uint32_t)))
+		put_ranks((const uint32_t *)of.data, buf_count(&of, uint32_t), text);
+	else
+		snprintf(text, GROUP_BYTES, "%" PRIu32 " processes", members);
+	buf_fini(&of);
+	return err;
+}
+
+/* ---- by operation */
+
+static int by_time(const void *va, const void *vb)
+{
+	const struct operation *a = va, *b = vb;
+
+	if (a->total_ns != b->total_ns)
+		return a->total_ns < b->total_ns ? 1 : -1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+}
+
+static int fill(const struct view *s, const struct buf *rows, struct operation *r, const struct collective_sum *from)
+{
+	const struct mxbpf_agg_collective *a = &from->all;
+	char text[VIEW_LABEL_BYTES];
+
+	*r = (struct operation){
+		.name = view_word(collective_ops[a->op]),
+		.backend = view_word(collective_backends[a->backend]),
+		.bytes = a->bytes == MXBPF_COLLECTIVE_UNSIZED ? VIEW_UNKNOWN : a->bytes,
+		.calls = from->calls,
+		.members = a->members ? a->members : VIEW_UNKNOWN,
+		.total_ns = a->total_ns,
+		.each_ns = from->each_ns,
+		.wait_ns = collective_waits(a->op) && a->matched ? from->wait_ns : VIEW_UNKNOWN,
+		.move_ns = a->matched ? from->move_ns : VIEW_UNKNOWN,
+		.last_times = from->last,
+		.late_ns = from->last ? from->late_ns / from->last : 0,
+		.algorithm = from->algorithm > 0 ? (uint64_t)from->algorithm : VIEW_UNKNOWN,
+		.bus = from->bus > 0 ? (uint64_t)from->bus : VIEW_UNKNOWN,
+		.parts = a->count,
+		.matched = a->matched,
+		.tgid = a->group ? 0 : a->h.tgid,
+	};
+	if (from->last)
+		snprintf(r->last_text, sizeof(r->last_text), "%s", owner(s, from->last_tgid, text));
+	if (a->group)
+		return put_group(s, rows, a->group, a->members, r->group_text);
+	snprintf(r->group_text, sizeof(r->group_text), "only %.40s", owner(s, a->h.tgid, text));
+	return 0;
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct table *t = table;
+	struct buf rows = {0}, all = {0};
+	struct operation *r;
+	size_t i, n;
+	int err = collective_rows(s->in->model, &rows);
+
+	err = err ? err : collective_sums(&rows, &all);
+	n = buf_count(&all, struct collective_sum);
+	t->list.rows = r = calloc(n + 1, sizeof(*r));
+	err = err || r ? err : -ENOMEM;
+	for (i = 0; !err && i < n; i++) {
+		err = fill(s, &rows, &r[i], buf_at(&all, struct collective_sum, i));
+		t->single |= r[i].tgid != 0;
+	}
+	t->list.all = err ? 0 : n;
+	if (!err)
+		qsort(r, n, sizeof(*r), by_time);
+	for (i = 0; i < t->list.all; i++) {
+		r[i].group = view_word(r[i].group_text);
+		r[i].last = r[i].last_times ? view_word(r[i].last_text) : (struct view_text){0};
+	}
+	buf_fini(&rows);
+	buf_fini(&all);
+	return err;
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%sCollectives: ", prefix);
+	view_put_rows(s, table);
+	out_puts(s->out, "\n");
+}
+
+static void below(struct view *s, const void *table, const char *prefix)
+{
+	const struct table *t = table;
+	const struct operation *r = t->list.rows;
+	bool sized = false;
+	size_t i;
+
+	for (i = 0; i < t->list.n; i++)
+		sized |= r[i].bytes != VIEW_UNKNOWN;
+	out_printf(s->out,
+		   "%s         wait: until the last process began; move: from then to the last end; busbw as in "
+		   "nccl-tests\n",
+		   prefix);
+	if (!sized)
+		out_printf(s->out, "%s         bytes are not known; record with --shapes\n", prefix);
+	if (t->single)
+		out_printf(s->out,
+			   "%s         \"only\": no other process of the collective was recorded, so its time includes "
+			   "the wait\n",
+			   prefix);
+}
+
+#define ROW struct operation
+static const struct view_column columns[] = {
+	{"name", NULL, "collective", VIEW_TEXT, AT(name), .help = "all_reduce, all_gather and so on"},
+	{"backend", "", "backend", VIEW_TEXT, AT(backend)},
+	{"group", "", "group", VIEW_TEXT, AT(group),
+	 .help = "the ranks whose parts belong together, found by their times; \"only\" and a process: parts without "
+		 "others"},
+	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid), VIEW_OMIT, .help = "of parts without a group"},
+	{"world_size", "", NULL, VIEW_COUNT, AT(members), VIEW_NULL, .help = "processes of the group; null: not known"},
+	{"bytes", NULL, "bytes", VIEW_BYTES, AT(bytes), VIEW_NULL,
+	 .help = "of one collective, as nccl-tests count them: of all_gather and gather what all processes give; "
+		 "null: not known"},
+	{"calls", "count", "calls", VIEW_COUNT, AT(calls)},
+	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns), .help = "of the parts of all processes"},
+	{"each_ns", NULL, "time", VIEW_NS, AT(each_ns), VIEW_TIGHT,
+	 .help = "of a process in one collective, on average"},
+	{"wait_ns", NULL, "wait", VIEW_NS, AT(wait_ns), VIEW_NULL | VIEW_TIGHT,
+	 .help = "of each_ns, until the last process began; null: not known, or no process waits for all others"},
+	{"move_ns", NULL, "move", VIEW_NS, AT(move_ns), VIEW_NULL | VIEW_TIGHT,
+	 .help = "from the start of the last process to the last end, on average; null: not known"},
+	{"algorithm_bytes_per_second", "", "algbw", VIEW_RATE, AT(algorithm), VIEW_NULL, .name_min = 12,
+	 .help = "bytes by move_ns; without a group, by each_ns"},
+	{"bus_bytes_per_second", "", "busbw", VIEW_RATE, AT(bus), VIEW_NULL,
+	 .help = "algorithm bandwidth times the factor of the operation in nccl-tests, such as 2(n-1)/n of all_reduce"},
+	{"last", "", "often last", VIEW_TEXT, AT(last), VIEW_NULL, .name_min = 14,
+	 .help = "the process that began last most often"},
+	{"last_count", "", NULL, VIEW_COUNT, AT(last_times), .help = "so often"},
+	{"late_ns", "", "late by", VIEW_NS, AT(late_ns), VIEW_DASH | VIEW_TIGHT, .name_min = 14,
+	 .help = "of that process when it was last: how long after the median start of the others, on average"},
+	{"parts", "", NULL, VIEW_COUNT, AT(parts), .help = "of all processes"},
+	{"parts_matched", "", NULL, VIEW_COUNT, AT(matched), .help = "parts with those of all processes of the group"},
+	{0},
+};
+#undef ROW
+
+static bool when(const struct view *s)
+{
+	return true;
+}
+
+const struct view_sheet sheet_collective = {
+	.title = "Collectives",
+	.help = "Collectives of gloo and NCCL by operation, size and group; absent without any.",
+	.member = "collectives",
+	.list = "operations",
+	.list_help = "by time of all processes",
+	.csv = "collective",
+	.columns = columns,
+	.row_bytes = sizeof(struct operation),
+	.table_bytes = sizeof(struct table),
+	.people_max = SHOWN_MAX,
+	.if_any = true,
+	.when = when,
+	.make = make,
+	.above = above,
+	.below = below,
+};
+
+/* ---- by process */
+
+static int by_late(const void *va, const void *vb)
+{
+	const struct rank *a = va, *b = vb;
+	int group = strcmp(a->group_text, b->group_text);
+
+	if (group)
+		return group;
+	if (a->last != b->last)
+		return a->last < b->last ? 1 : -1;
+	return a->tgid != b->tgid ? (a->tgid < b->tgid ? -1 : 1) : a->device < b->device ? -1 : a->device > b->device;
+}
+
+static int make_ranks(const struct view *s, void *table)
+{
+	struct table *t = table;
+	const struct mxbpf_agg_collective *a;
+	struct buf rows = {0}, all = {0};
+	struct rank *r;
+	size_t i, n;
+	int err = collective_rows(s->in->model, &rows);
+
+	err = err ? err : collective_ranks(&rows, &all);
+	n = buf_count(&all, *a);
+	t->list.rows = r = calloc(n + 1, sizeof(*r));
+	err = err || r ? err : -ENOMEM;
+	for (i = 0; !err && i < n; i++) {
+		a = buf_at(&all, struct mxbpf_agg_collective, i);
+		r[i] = (struct rank){.calls = a->count,
+				     .total_ns = a->total_ns,
+				     .wait_ns = a->wait_ns,
+				     .last = a->last,
+				     .late_ns = a->last ? a->late_ns / a->last : 0,
+				     .wait_share = a->total_ns ? (double)a->wait_ns / (double)a->total_ns : 0,
+				     .last_share = a->matched ? (double)a->last / (double)a->matched : 0,
+				     .tgid = a->h.tgid,
+				     .device = a->device};
+		owner(s, a->h.tgid, r[i].text);
+		err = put_group(s, &rows, a->group, a->members, r[i].group_text);
+	}
+	t->list.all = err ? 0 : n;
+	if (!err)
+		qsort(r, n, sizeof(*r), by_late);
+	for (i = 0; i < t->list.all; i++) {
+		r[i].name = view_word(r[i].text);
+		r[i].group = view_word(r[i].group_text);
+	}
+	buf_fini(&rows);
+	buf_fini(&all);
+	return err;
+}
+
+static void above_ranks(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%sWho comes last: ", prefix);
+	view_put_rows(s, table);
+	out_puts(s->out, "\n");
+}
+
+#define ROW struct rank
+static const struct view_column rank_columns[] = {
+	{"name", NULL, "process", VIEW_TEXT, AT(name), .help = "its rank, or its number if it has none"},
+	{"group", "", "group", VIEW_TEXT, AT(group)},
+	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid)},
+	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "NCCL: number of the GPU in the process; else 0"},
+	{"calls", "count", "collectives", VIEW_COUNT, AT(calls), .help = "of operations that wait for all processes"},
+	{"total_ns", NULL, "time", VIEW_NS, AT(total_ns), VIEW_TIGHT},
+	{"wait_ns", "", "waits", VIEW_NS, AT(wait_ns), VIEW_TIGHT, .help = "of it, until the last process began"},
+	{NULL, NULL, "of it", VIEW_SHARE, AT(wait_share), .help = "waits as part of time"},
+	{"last", "", "last", VIEW_COUNT, AT(last), .help = "so often it began last"},
+	{NULL, NULL, "share", VIEW_SHARE, AT(last_share), .help = "last as part of collectives"},
+	{"late_ns", "", "late by", VIEW_NS, AT(late_ns), VIEW_DASH | VIEW_TIGHT,
+	 .help = "when it was last: how long after the median start of the others, on average"},
+	{0},
+};
+#undef ROW
+
+const struct view_sheet sheet_collective_ranks = {
+	.title = "Who comes last",
+	.help = "How long each process waits in collectives, and how often the others wait for it; absent without "
+		"several "
+		"processes.",
+	.member = "collectives",
+	.list = "ranks",
+	.list_help = "by group, the process that is last most often first",
+	.csv = "collective of a rank",
+	.columns = rank_columns,
+	.row_bytes = sizeof(struct rank),
+	.table_bytes = sizeof(struct table),
+	.people_max = SHOWN_MAX,
+	.if_any = true,
+	.when = when,
+	.make = make_ranks,
+	.above = above_ranks,
+};
+
+/* ---- by device */
+
+static int by_exposed(const void *va, const void *vb)
+{
+	const struct overlap *a = va, *b = vb;
+
+	if (a->exposed_ns != b->exposed_ns)
+		return a->exposed_ns < b->exposed_ns ? 1 : -1;
+	return a->tgid != b->tgid ? (a->tgid < b->tgid ? -1 : 1) : a->device < b->device ? -1 : a->device > b->device;
+}
+
+static int make_overlap(const struct view *s, void *table)
+{
+	struct table *t = table;
+	const struct mxbpf_agg_overlap *a;
+	struct buf all = {0};
+	struct overlap *r;
+	char text[VIEW_LABEL_BYTES];
+	size_t i, n;
+	int err = collective_overlaps(s->in->model, &all);
+
+	n = buf_count(&all, *a);
+	t->list.rows = r = calloc(n + 1, sizeof(*r));
+	err = err || r ? err : -ENOMEM;
+	for (i = 0; !err && i < n; i++) {
+		a = buf_at(&all, struct mxbpf_agg_overlap, i);
+		r[i] = (struct overlap){.ns = a->ns,
+					.overlapped_ns = a->overlapped_ns,
+					.exposed_ns = a->ns > a->overlapped_ns ? a->ns - a->overlapped_ns : 0,
+					.compute_ns = a->compute_ns,
+					.tgid = a->h.tgid,
+					.device = a->device};
+		r[i].exposed = (double)r[i].exposed_ns / (double)a->ns;
+		snprintf(r[i].text, sizeof(r[i].text), "%s GPU %" PRIu32, owner(s, a->h.tgid, text), a->device);
+	}
+	t->list.all = err ? 0 : n;
+	if (!err)
+		qsort(r, n, sizeof(*r), by_exposed);
+	for (i = 0; i < t->list.all; i++)
+		r[i].name = view_word(r[i].text);
+	buf_fini(&all);
+	return err;
+}
+
+static void above_overlap(struct view *s, const void *table, const char *prefix)
+{
+	out_printf(s->out, "%sCommunication on GPUs: ", prefix);
+	view_put_rows(s, table);
+	out_puts(s->out, "\n");
+}
+
+#define ROW struct overlap
+static const struct view_column overlap_columns[] = {
+	{"name", NULL, "gpu", VIEW_TEXT, AT(name)},
+	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid)},
+	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "number of the GPU in the process"},
+	{"total_ns", NULL, "time", VIEW_NS, AT(ns), VIEW_TIGHT,
+	 .help = "in which at least one kernel of NCCL ran, with its waits for other ranks"},
+	{"overlapped_ns", "", "overlapped", VIEW_NS, AT(overlapped_ns), VIEW_TIGHT,
+	 .help = "of it, while another kernel ran on the GPU, too"},
+	{"exposed_ns", "", "exposed", VIEW_NS, AT(exposed_ns), VIEW_TIGHT, .help = "of it, while no other kernel ran"},
+	{NULL, NULL, "of it", VIEW_SHARE, AT(exposed), .help = "exposed as part of time"},
+	{"compute_ns", "", "other kernels", VIEW_NS, AT(compute_ns), VIEW_TIGHT},
+	{0},
+};
+#undef ROW
+
+const struct view_sheet sheet_collective_overlap = {
+	.title = "Communication on GPUs",
+	.help = "How much of NCCL's time on each GPU other kernels overlap; absent without kernels of NCCL.",
+	.member = "collectives",
+	.list = "gpus",
+	.list_help = "by time that nothing overlaps",
+	.csv = "communication of a GPU",
+	.columns = overlap_columns,
+	.row_bytes = sizeof(struct overlap),
+	.table_bytes = sizeof(struct table),
+	.people_max = SHOWN_MAX,
+	.if_any = true,
+	.when = when,
+	.make = make_overlap,
+	.above = above_overlap,
+};

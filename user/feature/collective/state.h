@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of the feature, and the functions that work on its parts. */
+#ifndef FEATURE_COLLECTIVE_STATE_H
+#define FEATURE_COLLECTIVE_STATE_H
+
+#include "feature/collective/collective.h"
+
+struct event {
+	struct mxbpf_collective c;
+	uint64_t edge_id;     /* of a kernel: its launch */
+	uint64_t launched_ns; /* 0: not known */
+	uint16_t domain;
+};
+
+/* A call of NCCL's backend. It ends when its kernel is launched. */
+struct call {
+	uint64_t start_ns, end_ns, bytes;
+	uint32_t tgid, tid;
+	uint8_t op;
+};
+
+struct launch {
+	uint64_t edge_id, at_ns;
+	uint32_t tgid, tid;
+	uint16_t domain;
+};
+
+/* fold_overlap.c: kernels, until they are swept. */
+struct work {
+	uint64_t start_ns, end_ns;
+	uint32_t tgid, device;
+	bool moves; /* a kernel of communication */
+};
+
+struct overlaps {
+	struct buf work; /* struct work */
+	size_t kept;
+	uint64_t newest_ns;
+	struct hash index; /* (tgid, device) -> 1 + index in rows */
+	struct buf rows;   /* struct mxbpf_agg_overlap */
+};
+
+struct state {
+	struct hash names;   /* (name_id, 0) -> 1 + backend << 8 | op */
+	struct buf events;   /* struct event */
+	struct buf calls;    /* struct call */
+	bool nccl;	     /* a call or a kernel of NCCL was seen: launches are kept */
+	struct hash by_edge; /* (edge, tgid and domain) -> 1 + index in launches */
+	struct buf launches; /* struct launch, a ring */
+	uint64_t nlaunches;
+	size_t joined;	   /* events before this one have looked for their launch */
+	struct hash index; /* key of a row -> 1 + index in rows */
+	struct buf rows;   /* struct mxbpf_agg_collective: collectives that are no events any more */
+	struct overlaps overlaps;
+};
+
+int overlaps_add(struct overlaps *o, const struct mxbpf_activity *a, bool moves);
+int overlaps_window(struct overlaps *o);
+int overlaps_fold(struct overlaps *o, const struct mxbpf_agg_overlap *r);
+int overlaps_rows(const struct overlaps *o, struct buf *out);
+int overlaps_copy(struct overlaps *to, const struct overlaps *from);
+void overlaps_fini(struct overlaps *o);
+
+/* fold_match.c: finds the parts of each collective. The n parts have their `c`. Returns 0 or -ENOMEM. */
+int match_parts(struct collective_part *parts, size_t n);
+
+/* A part with the times by the clock of one host. */
+struct item {
+	uint64_t start_ns, end_ns;
+	uint64_t bytes;
+	uint64_t who;  /* process and device */
+	uint64_t lane; /* as in struct mxbpf_collective */
+	uint32_t comm; /* number of the communicator */
+	uint32_t at;   /* index in parts */
+	uint16_t what; /* backend and operation */
+};
+/* Parts that belong together, or one part alone: items from..from + n, in the order of `who`. */
+struct set {
+	uint64_t group;	 /* hash of the processes */
+	uint64_t end_ns; /* last end */
+	size_t from;
+	uint32_t n;
+	bool partial; /* parts are missing, because their processes were not recorded then */
+};
+
+/* fold_lanes.c: numbers the communicators of items from..n, by how often lanes meet in the sets. */
+int lanes_find(struct item *items, size_t from, size_t n, const struct set *sets, size_t nsets);
+/* fold_align.c: changes the times of all hosts to those of the first one. Returns 0 or -ENOMEM. */
+int align_hosts(struct item *items, size_t n, bool *several);
+
+#endif
