@@ -61,17 +61,18 @@ struct mxbpf_agg_collective {
 	__u64 group;	    /* the same in all processes of the group; 0: single parts */
 	__u64 count, total_ns;
 	__u64 matched;
-	__u64 matched_ns; /* of total_ns */
-	__u64 wait_ns;	  /* of matched_ns, until the last process began */
-	__u64 move_ns;	  /* from the start of the last process to the last end: what nccl-tests measure */
-	__u64 last;	  /* of matched: this process began last */
-	__u64 late_ns;	  /* of these: from the median start of the others to its own */
-	__u32 members;	  /* of the group; 0: not known */
+	__u64 matched_ns;	 /* of total_ns */
+	__u64 wait_ns;		 /* of matched_ns, until the last process began */
+	__u64 move_ns;		 /* from the start of the last process to the last end: what nccl-tests measure */
+	__u64 last;		 /* of matched: this process began last */
+	__u64 late_ns;		 /* of these: from the median start of the others to its own */
+	__u64 first_ns, last_ns; /* first start and last end */
+	__u32 members;		 /* of the group; 0: not known */
 	__u32 device;
 	__u8 backend, op;
 	__u8 pad[6];
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_collective) == 112);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_collective) == 128);
 
 /* Kernels of communication of one device, and what else it ran meanwhile. */
 struct mxbpf_agg_overlap {

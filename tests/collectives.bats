@@ -28,7 +28,9 @@ same_as_ranks() { # RECORDING...
 	"$MXBPF" record --agent --shapes -o job.mxd -- "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/workload/collectives.py" told
 	same_as_ranks job.mxd
 	expect_re '^all_reduce +gloo +ranks 0-3 +4.00 MiB +12 ' "$(<report.txt)"
-	expect_re '^rank 2 +ranks 0-3 ' "$(<report.txt)"
+	expect_re '^1\. The others wait for rank [12] in ' "$(<report.txt)" # both are as late
+	expect_re 'ranks 0-3 wait in all_(reduce|gather) the most' "$(<report.txt)"
+	jq -e '.collectives.ranks | map(select(.group == "ranks 0-3")) | length == 4' report.json
 }
 
 @test "Two recordings of two ranks each, by probes, have the collectives of all four" {
@@ -47,4 +49,17 @@ same_as_ranks() { # RECORDING...
 	wait_exit "$first"
 	wait_exit "$second"
 	same_as_ranks first.mxd second.mxd
+}
+
+@test "Waits of NCCL's kernels and their overlap with others are those of the ranks, on the double of a GPU" {
+	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/gpu/nccl_ranks.py" told
+	local job=$BG_PID
+	wait_lines 4 "$(out job)" '^ready'
+	start_mxbpf record --pid "$job" --gpu -o job.mxd
+	: >told/go
+	wait_exit "$job"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" report job.mxd --all | grep -A 12 '^Collectives'
+	"$MXBPF" report job.mxd --format json | jq '.collectives.operations |= map(select(.backend == "nccl"))' >report.json
+	python3 "$REPO/tests/gpu/nccl_ranks.py" told report.json
 }

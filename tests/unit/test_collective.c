@@ -3,6 +3,8 @@
  */
 #include "feature/collective/collective.h"
 
+#include "feature/findings/findings.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -334,6 +336,73 @@ static void test_long(void)
 	mdl_free(again);
 }
 
+/* ---- findings */
+
+/* Returns whether a finding speaks, and its sentence has a text. */
+static bool says(struct mdl *m, uint64_t duration_ns, const char *key, const char *text)
+{
+	struct mdl_session session = {.duration_ns = duration_ns};
+	struct findings found;
+	bool is = false;
+	unsigned i;
+
+	CHECK(!findings_make(m, &session, &found));
+	for (i = 0; i < found.n; i++)
+		is |= !strcmp(found.list[i].rule->key, key) &&
+		      memmem(found.list[i].text.data, found.list[i].text.len, text, strlen(text));
+	findings_fini(&found);
+	return is;
+}
+
+/* Pairs of ranks reduce 1 MB in 1 ms, those of the last pair in `slow_ns`. Nobody is late. */
+static void put_pairs(struct buf *b, uint64_t slow_ns)
+{
+	unsigned step, i;
+
+	for (step = 0; step < 10; step++)
+		for (i = 0; i < 6; i++)
+			call(b, PID + i, REDUCE, (step * 6 + i / 2) * 20 * MS + i % 2 * 100,
+			     (step * 6 + i / 2) * 20 * MS + 100 + (i / 2 == 2 ? slow_ns : MS));
+}
+
+static void test_findings(void)
+{
+	struct mdl *late = mdl_new(), *even = mdl_new(), *slow = mdl_new(), *gpu = mdl_new();
+	struct buf b = {0};
+	unsigned step;
+
+	mdl_tell_processes(late);
+	mdl_tell_processes(even);
+	mdl_tell_processes(slow);
+	mdl_tell_processes(gpu);
+	put_names(&b);
+	for (step = 0; step < 10; step++)
+		put_step(&b, RANKS, step);
+	CHECK(!feed(late, &b));
+	CHECK(says(late, 1000 * MS, "late_rank",
+		   "wait for process 102 in 31% of the time: it is last in 10 of 10 collectives, late by 29.0 ms"));
+	CHECK(!says(late, 1000 * MS, "slow_link", ""));
+	put_names(&b);
+	put_pairs(&b, MS);
+	CHECK(!feed(even, &b) && !says(even, 1200 * MS, "slow_link", "") && !says(even, 1200 * MS, "late_rank", ""));
+	put_names(&b);
+	put_pairs(&b, 4 * MS);
+	CHECK(!feed(slow, &b));
+	CHECK(says(slow, 1200 * MS, "slow_link",
+		   "all_reduce of 977 KiB has a bus bandwidth of 238 MiB/s among 2 processes, and 954 MiB/s"));
+	put_names(&b);
+	for (step = 0; step < 10; step++)
+		put_gpu(&b, step);
+	CHECK(!feed(gpu, &b));
+	CHECK(!says(gpu, 4000 * MS, "exposed_communication", "") &&
+	      says(gpu, 500 * MS, "exposed_communication", "only communicate in 20% of the time"));
+	buf_fini(&b);
+	mdl_free(late);
+	mdl_free(even);
+	mdl_free(slow);
+	mdl_free(gpu);
+}
+
 int main(void)
 {
 	TEST("names, sizes and factors of bandwidths are those of the backends and of nccl-tests")
@@ -350,5 +419,7 @@ int main(void)
 	test_gpu();
 	TEST("sums do not depend on how many collectives are kept")
 	test_long();
+	TEST("the findings name the late rank and the slow group, and nobody where there is none")
+	test_findings();
 	UNIT_MAIN_END;
 }

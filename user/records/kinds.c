@@ -322,6 +322,7 @@ static const struct kind kinds[] = {
 			      .fits = fits_collective},
 	[MXBPF_AGG_COLLECTIVE] = {.name = "row of collectives",
 				  BYTES(agg_collective),
+				  .times = {AT(agg_collective, first_ns), AT(agg_collective, last_ns)},
 				  .of_process = true,
 				  .fits = fits_agg_collective},
 	[MXBPF_AGG_OVERLAP] = {.name = "communication of a device", BYTES(agg_overlap), .of_process = true},

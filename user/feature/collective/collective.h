@@ -58,6 +58,15 @@ int collective_ranks(struct buf *rows, struct buf *out);
 /* The processes of a group, uint32_t each, in the order of their numbers. */
 int collective_members(const struct buf *rows, uint64_t group, struct buf *out);
 
+/* ---- names.c: who it was, for people */
+
+#define COLLECTIVE_TEXT 64
+/* Writes "rank 3", "worker 3", or "process 1234" if it has no rank. Returns text. */
+const char *collective_process(const struct mdl_session *ss, uint32_t tgid, char text[COLLECTIVE_TEXT]);
+/* Writes the processes of a row's group: "ranks 0-3,8", or "4 processes". Returns 0 or -ENOMEM. */
+int collective_group(const struct mdl_session *ss, const struct buf *rows, const struct mxbpf_agg_collective *row,
+		     char text[COLLECTIVE_TEXT]);
+
 /* ---- ops.c */
 
 extern const char *const collective_backends[MXBPF_BACKENDS];

@@ -68,6 +68,8 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 	add_sat(&r->move_ns, from->move_ns);
 	add_sat(&r->last, from->last);
 	add_sat(&r->late_ns, from->late_ns);
+	r->first_ns = from->first_ns < r->first_ns ? from->first_ns : r->first_ns;
+	r->last_ns = from->last_ns > r->last_ns ? from->last_ns : r->last_ns;
 	return 0;
 }
 
@@ -85,6 +87,8 @@ static struct mxbpf_agg_collective row_of(const struct collective_part *p)
 		.move_ns = p->move_ns,
 		.last = p->is_last,
 		.late_ns = p->late_ns,
+		.first_ns = p->c->h.ts_ns,
+		.last_ns = p->c->h.ts_ns + p->c->dur_ns,
 		.members = p->members,
 		.device = p->c->device,
 		.backend = p->c->backend,

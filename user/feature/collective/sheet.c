@@ -11,8 +11,7 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-#define SHOWN_MAX   12
-#define GROUP_BYTES 48
+#define SHOWN_MAX 12
 
 struct operation {
 	struct view_text name, backend, group, last;
@@ -21,7 +20,7 @@ struct operation {
 	uint64_t algorithm, bus; /* VIEW_UNKNOWN */
 	uint64_t parts, matched;
 	uint32_t tgid; /* without a group: the process */
-	char group_text[GROUP_BYTES], last_text[VIEW_LABEL_BYTES];
+	char group_text[COLLECTIVE_TEXT], last_text[COLLECTIVE_TEXT];
 };
 
 struct rank {
@@ -29,7 +28,7 @@ struct rank {
 	uint64_t calls, total_ns, wait_ns, last, late_ns;
 	double wait_share, last_share;
 	uint32_t tgid, device;
-	char text[VIEW_LABEL_BYTES], group_text[GROUP_BYTES];
+	char text[COLLECTIVE_TEXT], group_text[COLLECTIVE_TEXT];
 };
 
 struct overlap {
@@ -37,81 +36,13 @@ struct overlap {
 	uint64_t ns, overlapped_ns, exposed_ns, compute_ns;
 	double exposed;
 	uint32_t tgid, device;
-	char text[VIEW_LABEL_BYTES + 16];
+	char text[COLLECTIVE_TEXT + 16];
 };
 
 struct table {
 	struct view_list list;
 	bool single; /* some parts have no group */
 };
-
-/* ---- who */
-
-static const char *owner(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES])
-{
-	const struct mdl_labels *l = mdl_labels_of(s->in->session, tgid);
-
-	if (l && l->numbers[MDL_RANK] != MDL_NO_NUMBER)
-		view_label(l, VIEW_BY_RANK, buf);
-	else
-		snprintf(buf, VIEW_LABEL_BYTES, "process %" PRIu32, tgid);
-	return buf;
-}
-
-static int by_u32(const void *va, const void *vb)
-{
-	const uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
-
-	return a < b ? -1 : a > b;
-}
-
-/* Replaces processes by ranks. Returns false if one has none. */
-static bool ranks_of(const struct view *s, uint32_t *of, size_t n)
-{
-	const struct mdl_labels *l;
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		l = mdl_labels_of(s->in->session, of[i]);
-		if (!l || l->numbers[MDL_RANK] == MDL_NO_NUMBER)
-			return false;
-		of[i] = l->numbers[MDL_RANK];
-	}
-	qsort(of, n, sizeof(*of), by_u32);
-	return true;
-}
-
-/* Writes "ranks 0-3, 8", or "4 processes". */
-static void put_ranks(const uint32_t *of, size_t n, char text[GROUP_BYTES])
-{
-	size_t i, k, len = (size_t)snprintf(text, GROUP_BYTES, "ranks ");
-
-	for (i = 0; i < n; i = k) {
-		for (k = i + 1; k < n && of[k] == of[k - 1] + 1; k++)
-			;
-		if (len + 26 > GROUP_BYTES) {
-			snprintf(text + len, GROUP_BYTES - len, "...");
-			return;
-		}
-		len += (size_t)snprintf(text + len, GROUP_BYTES - len,
-					k - i > 1 ? "%s%" PRIu32 "-%" PRIu32 : "%s%" PRIu32, i ? "," : "", of[i],
-					of[k - 1]);
-	}
-}
-
-static int put_group(const struct view *s, const struct buf *rows, uint64_t group, uint32_t members,
-		     char text[GROUP_BYTES])
-{
-	struct buf of = {0};
-	int err = collective_members(rows, group, &of);
-
-	if (!err && of.len && ranks_of(s, (uint32_t *)of.data, buf_count(&of, uint32_t)))
-		put_ranks((const uint32_t *)of.data, buf_count(&of, uint32_t), text);
-	else
-		snprintf(text, GROUP_BYTES, "%" PRIu32 " processes", members);
-	buf_fini(&of);
-	return err;
-}
 
 /* ---- by operation */
 
@@ -129,7 +60,7 @@ static int by_time(const void *va, const void *vb)
 static int fill(const struct view *s, const struct buf *rows, struct operation *r, const struct collective_sum *from)
 {
 	const struct mxbpf_agg_collective *a = &from->all;
-	char text[VIEW_LABEL_BYTES];
+	char text[COLLECTIVE_TEXT];
 
 	*r = (struct operation){
 		.name = view_word(collective_ops[a->op]),
@@ -150,10 +81,11 @@ static int fill(const struct view *s, const struct buf *rows, struct operation *
 		.tgid = a->group ? 0 : a->h.tgid,
 	};
 	if (from->last)
-		snprintf(r->last_text, sizeof(r->last_text), "%s", owner(s, from->last_tgid, text));
+		collective_process(s->in->session, from->last_tgid, r->last_text);
 	if (a->group)
-		return put_group(s, rows, a->group, a->members, r->group_text);
-	snprintf(r->group_text, sizeof(r->group_text), "only %.40s", owner(s, a->h.tgid, text));
+		return collective_group(s->in->session, rows, a, r->group_text);
+	snprintf(r->group_text, sizeof(r->group_text), "only %.40s",
+		 collective_process(s->in->session, a->h.tgid, text));
 	return 0;
 }
 
@@ -310,8 +242,8 @@ static int make_ranks(const struct view *s, void *table)
 				     .last_share = a->matched ? (double)a->last / (double)a->matched : 0,
 				     .tgid = a->h.tgid,
 				     .device = a->device};
-		owner(s, a->h.tgid, r[i].text);
-		err = put_group(s, &rows, a->group, a->members, r[i].group_text);
+		collective_process(s->in->session, a->h.tgid, r[i].text);
+		err = collective_group(s->in->session, &rows, a, r[i].group_text);
 	}
 	t->list.all = err ? 0 : n;
 	if (!err)
@@ -386,7 +318,7 @@ static int make_overlap(const struct view *s, void *table)
 	const struct mxbpf_agg_overlap *a;
 	struct buf all = {0};
 	struct overlap *r;
-	char text[VIEW_LABEL_BYTES];
+	char text[COLLECTIVE_TEXT];
 	size_t i, n;
 	int err = collective_overlaps(s->in->model, &all);
 
@@ -402,7 +334,8 @@ static int make_overlap(const struct view *s, void *table)
 					.tgid = a->h.tgid,
 					.device = a->device};
 		r[i].exposed = (double)r[i].exposed_ns / (double)a->ns;
-		snprintf(r[i].text, sizeof(r[i].text), "%s GPU %" PRIu32, owner(s, a->h.tgid, text), a->device);
+		snprintf(r[i].text, sizeof(r[i].text), "%s GPU %" PRIu32,
+			 collective_process(s->in->session, a->h.tgid, text), a->device);
 	}
 	t->list.all = err ? 0 : n;
 	if (!err)

@@ -353,6 +353,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	facts_failed(m, s, f);
 	err = facts_gpu(m, s, f);
 	err = err ? err : facts_lines(m, f);
+	err = err ? err : facts_collective(m, s, f);
 	f->last_cpus = cpus_of(m, f->last_rank);
 	f->last_labels = f->last_rank ? mdl_labels_of(s, f->last_rank) : NULL;
 	return err;

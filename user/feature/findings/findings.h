@@ -17,6 +17,7 @@ extern const struct view_sheet sheet_findings;
 #define FACTS_LINE_BYTES    200
 #define FACTS_OTHERS_MAX    3
 #define FACTS_OPERATORS_MAX 3
+#define FACTS_WHO_BYTES	    64
 #define FACTS_LOOPS_MAX	    64 /* threads that run a loop; others are not judged */
 
 /* A line of Python and how many looks found a thread there; text "": none is known. */
@@ -140,6 +141,33 @@ struct facts {
 		uint64_t waits, wait_ns; /* calls of CUDA in which the loop's thread waited for a GPU */
 	} gpu;
 
+	/* Collectives of all processes that are profiled together (facts_collective.c). */
+	struct {
+		double extent_ns; /* from the first collective to the last one */
+		/* The process that is late the most in its group. */
+		struct {
+			uint64_t n, of, by_ns;	     /* times that it was last, of so many; how late it was then */
+			double share;		     /* of the extent: the others wait for it */
+			char who[FACTS_WHO_BYTES];   /* "rank 2"; the role is hostile */
+			char group[FACTS_WHO_BYTES]; /* "ranks 0-3" */
+			const char *op;		     /* in which it is late the most */
+		} late;
+		/* The group whose bandwidth is the least in comparison with others of its size. */
+		struct {
+			double share;	   /* of the extent: what it takes longer than the others */
+			double bus, usual; /* bytes per second */
+			uint64_t bytes;
+			const char *op;
+			char group[FACTS_WHO_BYTES];
+		} slow;
+		/* NCCL's kernels: sums over all GPUs that ran some. */
+		struct {
+			uint64_t ns, exposed_ns, seen_ns; /* exposed: no other kernel ran; seen: of these GPUs */
+			double wait;			  /* share of their time that is the wait for the last rank */
+			uint64_t gpus;
+		} gpu;
+	} collective;
+
 	/* Iterations that take much longer than the others. */
 	struct {
 		uint64_t n, median_ns, excess_ns; /* excess: beyond the median of all */
@@ -193,6 +221,17 @@ void facts_small_grids_say(const struct facts *f, struct buf *b);
 void facts_small_grids_evidence(const struct facts *f, struct buf *b);
 /* facts_ranks.c: the rank that lags, of those that are profiled. It needs the loops. */
 void facts_ranks(struct mdl *m, struct facts *f);
+/* facts_collective.c: who is late, which group is slow, what nothing overlaps. It needs the ranks. 0 or -ENOMEM. */
+int facts_collective(const struct mdl *m, const struct mdl_session *s, struct facts *f);
+/* rules_collective.c */
+double late_share(const struct facts *f);
+void late_say(const struct facts *f, struct buf *b);
+void late_evidence(const struct facts *f, struct buf *b);
+double slow_link_share(const struct facts *f);
+void slow_link_say(const struct facts *f, struct buf *b);
+double exposed_share(const struct facts *f);
+void exposed_say(const struct facts *f, struct buf *b);
+void exposed_evidence(const struct facts *f, struct buf *b);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
 int facts_owner(const struct mdl *m, struct facts *f);
 /* The last allocation that failed, and who held the memory then. */

@@ -651,6 +651,17 @@ const struct finding_rule finding_rules[] = {
 	 .next = "now --pid PID",
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
+	{.key = "late_rank", .full_gpu = true, .least = 0.1, .share = late_share, .say = late_say, .evidence = late_evidence,
+	 .next = "now --pid PID",
+	 .advice = "The others wait in each collective until the last process has begun it. Give that rank no more work than "
+		   "the others have, and a machine that is as fast and as free."},
+	{.key = "exposed_communication", .full_gpu = true, .least = 0.1, .share = exposed_share, .say = exposed_say, .evidence = exposed_evidence,
+	 .next = "--pid PID --gpu --trace t.json.gz",
+	 .advice = "The GPU only communicates in that time. Let it run beside the backward pass (DistributedDataParallel does, "
+		   "with smaller buckets earlier), exchange less often by gradient accumulation, or in a smaller type."},
+	{.key = "slow_link", .full_gpu = true, .least = 0.02, .share = slow_link_share, .say = slow_link_say,
+	 .advice = "Compare the links of these ranks with those of the others: the switch, the number of lanes, NVLink or PCIe, "
+		   "and the network card that NCCL_DEBUG=INFO names."},
 	{.key = "own_threads", .other_time = true, .least = 0.15, .share = threads_share, .say = threads_say, .evidence = threads_evidence,
 	 .next = "--pid PID --omp --sched",
 	 .advice = "The job starts more threads than there are CPUs for it. Set OMP_NUM_THREADS or the runtime's number of "
