@@ -158,11 +158,12 @@ static void test_late(void)
 }
 
 /*
- * Ranks 0 and 1 have a second group, which reduces as much right behind the first one. Meanwhile ranks 2 and 3 wait in
- * the next collective of all.
+ * Ranks 0 and 1 have a second group, which reduces as much while ranks 2 and 3 wait in the collective of all. In every
+ * fourth step its ends are nearer to those of ranks 2 and 3 than these are to those of ranks 0 and 1.
  */
 static void test_groups(void)
 {
+	struct collective_sum all;
 	struct mdl *m = mdl_new();
 	struct buf b = {0};
 	unsigned step, i;
@@ -170,23 +171,19 @@ static void test_groups(void)
 	mdl_tell_processes(m);
 	put_names(&b);
 	for (step = 0; step < 20; step++) {
-		const uint64_t at = step * 10 * MS;
+		const uint64_t at = step * 20 * MS, half = at + (step % 4 ? 4 : 8) * MS;
 
-		for (i = 0; i < RANKS; i++) {
-			call(&b, PID + i, REDUCE, at + (i < 2 ? 9 * MS : i * 10000), at + 10 * MS - 500000 + i * 1000);
-			if (i < 2)
-				call(&b, PID + i, REDUCE, at + 10 * MS - 400000, at + 12 * MS + i * 1000)->end_tid =
-					2000 + i;
-			if (i < 2 && step % 4 == 3) /* the groups have more to do with each other than their times */
-				call(&b, PID + i, GATHER, at + 13 * MS, at + 14 * MS)->end_tid = 2000 + i;
-			if (step % 4 == 3)
-				call(&b, PID + i, GATHER, at + 15 * MS, at + 16 * MS);
+		for (i = 0; i < 2; i++) {
+			call(&b, PID + i, REDUCE, at + MS, half + i * 1000)->end_tid = 2000 + i;
+			call(&b, PID + i, REDUCE, half + 100000, at + 10 * MS + i * 1000);
 		}
+		for (; i < RANKS; i++)
+			call(&b, PID + i, REDUCE, at, at + 8500000 + i * 1000);
 	}
 	CHECK(!feed(m, &b));
-	CHECK(sum_of(m, MXBPF_COLLECTIVE_ALL_REDUCE, RANKS).calls == 20);
+	all = sum_of(m, MXBPF_COLLECTIVE_ALL_REDUCE, RANKS);
+	CHECK(all.calls == 20 && all.move_ns == (5 * 1901000 + 15 * 5901000) / 20);
 	CHECK(sum_of(m, MXBPF_COLLECTIVE_ALL_REDUCE, 2).calls == 20);
-	CHECK(sum_of(m, MXBPF_COLLECTIVE_ALL_GATHER, RANKS).calls == 5);
 	buf_fini(&b);
 	mdl_free(m);
 }
@@ -354,7 +351,7 @@ static bool says(struct mdl *m, uint64_t duration_ns, const char *key, const cha
 	return is;
 }
 
-/* Pairs of ranks reduce 1 MB in 1 ms, those of the last pair in `slow_ns`. Nobody is late. */
+/* Pairs of ranks reduce 1 MB in 5 ms, those of the last pair in `slow_ns`. Nobody is late. */
 static void put_pairs(struct buf *b, uint64_t slow_ns)
 {
 	unsigned step, i;
@@ -362,17 +359,18 @@ static void put_pairs(struct buf *b, uint64_t slow_ns)
 	for (step = 0; step < 10; step++)
 		for (i = 0; i < 6; i++)
 			call(b, PID + i, REDUCE, (step * 6 + i / 2) * 20 * MS + i % 2 * 100,
-			     (step * 6 + i / 2) * 20 * MS + 100 + (i / 2 == 2 ? slow_ns : MS));
+			     (step * 6 + i / 2) * 20 * MS + 100 + (i / 2 == 2 ? slow_ns : 5 * MS));
 }
 
 static void test_findings(void)
 {
-	struct mdl *late = mdl_new(), *even = mdl_new(), *slow = mdl_new(), *gpu = mdl_new();
+	struct mdl *late = mdl_new(), *even = mdl_new(), *near = mdl_new(), *slow = mdl_new(), *gpu = mdl_new();
 	struct buf b = {0};
 	unsigned step;
 
 	mdl_tell_processes(late);
 	mdl_tell_processes(even);
+	mdl_tell_processes(near);
 	mdl_tell_processes(slow);
 	mdl_tell_processes(gpu);
 	put_names(&b);
@@ -383,13 +381,16 @@ static void test_findings(void)
 		   "wait for process 102 in 31% of the time: it is last in 10 of 10 collectives, late by 29.0 ms"));
 	CHECK(!says(late, 1000 * MS, "slow_link", ""));
 	put_names(&b);
-	put_pairs(&b, MS);
+	put_pairs(&b, 5 * MS);
 	CHECK(!feed(even, &b) && !says(even, 1200 * MS, "slow_link", "") && !says(even, 1200 * MS, "late_rank", ""));
 	put_names(&b);
-	put_pairs(&b, 4 * MS);
+	put_pairs(&b, 15 * MS / 2);
+	CHECK(!feed(near, &b) && !says(near, 1200 * MS, "slow_link", ""));
+	put_names(&b);
+	put_pairs(&b, 19 * MS);
 	CHECK(!feed(slow, &b));
 	CHECK(says(slow, 1200 * MS, "slow_link",
-		   "all_reduce of 977 KiB has a bus bandwidth of 238 MiB/s among 2 processes, and 954 MiB/s"));
+		   "all_reduce of 977 KiB has a bus bandwidth of 50.2 MiB/s among 2 processes, and 191 MiB/s"));
 	put_names(&b);
 	for (step = 0; step < 10; step++)
 		put_gpu(&b, step);
@@ -399,6 +400,7 @@ static void test_findings(void)
 	buf_fini(&b);
 	mdl_free(late);
 	mdl_free(even);
+	mdl_free(near);
 	mdl_free(slow);
 	mdl_free(gpu);
 }

@@ -14,7 +14,7 @@
 #define CALLS_MAX    (1u << 16)
 #define LAUNCHES_MAX (1u << 15)
 #define NAMES_MAX    (1u << 16)
-#define ROWS_MAX     4096
+#define ROWS_MAX     8192 /* beyond that, a row has all parts of an operation that have none */
 
 static struct state *state_of(struct mdl *m)
 {
@@ -51,7 +51,13 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 	bool added;
 
 	if (buf_count(&t->rows, key) >= ROWS_MAX && !hash_get(&t->index, key_of(&key), place_of(&key)))
-		key.bytes = MXBPF_COLLECTIVE_UNSIZED;
+		key = (struct mxbpf_agg_collective){.bytes = MXBPF_COLLECTIVE_UNSIZED,
+						    .count = from->count,
+						    .total_ns = from->total_ns,
+						    .first_ns = from->first_ns,
+						    .last_ns = from->last_ns,
+						    .backend = from->backend,
+						    .op = from->op};
 	r = mdl_item_put(&t->index, &t->rows, key_of(&key), place_of(&key), sizeof(*r), &added);
 	if (!r)
 		return -ENOMEM;
@@ -62,12 +68,12 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 	}
 	add_sat(&r->count, from->count);
 	add_sat(&r->total_ns, from->total_ns);
-	add_sat(&r->matched, from->matched);
-	add_sat(&r->matched_ns, from->matched_ns);
-	add_sat(&r->wait_ns, from->wait_ns);
-	add_sat(&r->move_ns, from->move_ns);
-	add_sat(&r->last, from->last);
-	add_sat(&r->late_ns, from->late_ns);
+	add_sat(&r->matched, key.matched);
+	add_sat(&r->matched_ns, key.matched_ns);
+	add_sat(&r->wait_ns, key.wait_ns);
+	add_sat(&r->move_ns, key.move_ns);
+	add_sat(&r->last, key.last);
+	add_sat(&r->late_ns, key.late_ns);
 	r->first_ns = from->first_ns < r->first_ns ? from->first_ns : r->first_ns;
 	r->last_ns = from->last_ns > r->last_ns ? from->last_ns : r->last_ns;
 	return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ROWS_MAX 4096	       /* beyond that, devices of further processes count together */
 #define HOLD_NS	 2000000000ull /* activities can be so late */
 #define WORK_MIN (1u << 14)
 #define WORK_MAX (1u << 18) /* 8 MiB */
@@ -21,8 +22,13 @@ static int by_device(const void *va, const void *vb)
 
 static struct mxbpf_agg_overlap *row(struct overlaps *o, uint32_t tgid, uint32_t device)
 {
+	const bool room = buf_count(&o->rows, struct mxbpf_agg_overlap) < ROWS_MAX || hash_get(&o->index, tgid, device);
 	bool added;
-	struct mxbpf_agg_overlap *r = mdl_item_put(&o->index, &o->rows, tgid, device, sizeof(*r), &added);
+	struct mxbpf_agg_overlap *r;
+
+	tgid = room ? tgid : 0;
+	device = room ? device : 0;
+	r = mdl_item_put(&o->index, &o->rows, tgid, device, sizeof(*r), &added);
 
 	if (r && added)
 		*r = (struct mxbpf_agg_overlap){.h = {.kind = MXBPF_AGG_OVERLAP, .size = sizeof(*r), .tgid = tgid},
@@ -97,9 +103,14 @@ static int sweep(struct overlaps *o, uint64_t until_ns)
 int overlaps_window(struct overlaps *o)
 {
 	const size_t n = buf_count(&o->work, struct work);
-	const uint64_t until_ns = n >= WORK_MAX || o->newest_ns < HOLD_NS ? o->newest_ns : o->newest_ns - HOLD_NS;
+	int err;
 
-	return n >= WORK_MIN && (n >= 2 * o->kept || n >= WORK_MAX) ? sweep(o, until_ns) : 0;
+	if (n < WORK_MIN || (n < 2 * o->kept && n < WORK_MAX))
+		return 0;
+	err = sweep(o, o->newest_ns > HOLD_NS ? o->newest_ns - HOLD_NS : 0);
+	if (!err && o->kept >= WORK_MAX / 2) /* room is made also if all work begins at once */
+		err = sweep(o, UINT64_MAX);
+	return err;
 }
 
 int overlaps_fold(struct overlaps *o, const struct mxbpf_agg_overlap *from)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/activity/sheet.h"
 #include "feature/collective/collective.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -181,9 +182,12 @@ static const struct view_column columns[] = {
 };
 #undef ROW
 
+/* Collectives are known of PyTorch, whose timelines have a form of their own, and of GPUs. */
 static bool when(const struct view *s)
 {
-	return true;
+	const char *form = s->in->session->trace_form;
+
+	return (form && *form) || gpu_when(s);
 }
 
 const struct view_sheet sheet_collective = {
