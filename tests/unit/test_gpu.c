@@ -651,7 +651,9 @@ static void test_tables(void)
 		activity(&t, 0, 200, 250)->graph = 7;
 		CHECK(!fold(&t));
 		text = text_of(&t, true);
-		CHECK(strstr(text, "more     GPU memsets, waits for GPUs, CUDA graphs, streams of GPUs, GPU time by type: --all"));
+		CHECK(strstr(
+			text,
+			"more     GPU memsets, waits for GPUs, CUDA graphs, streams of GPUs, GPU time by type: --all"));
 		CHECK(strstr(text, "GPU kernels: 1") && !strstr(text, "GPU memsets: 1"));
 		free(text);
 		text = text_of(&t, false);
