@@ -41,7 +41,7 @@ block() { # LANGUAGE N
 	"$MXBPF" report loop.mxd -f json >report.json
 	run "$READER" "$REPO/tests/dataset/readers.py" loop.arrow report.json
 	expect_status 0
-	expect_same "320 spans, 19 tables" "$output"
+	expect_same "320 spans, 21 tables" "$output"
 }
 
 @test "A PyTorch job with costs, memory, stacks, counters and times off the CPU has all of its JSON in a data set" {
