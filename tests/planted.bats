@@ -87,7 +87,7 @@ rank_pid() { # RANK: the process with it
 	start_ranks ranks-even
 	"$MXBPF" record --pid "$READY_PID" -d 3s -o even.mxd
 	"$MXBPF" report even.mxd -f json >even.json
-	jq -e '.findings | all(.finding != "straggler")' even.json
+	jq -e '.findings | all(.finding != "straggler" and .finding != "late_rank")' even.json
 	jq -e '. as $r | [.labels[] | {key: "\(.pid)", value: .rank}] | from_entries as $rank |
 		[$r.tables.operator[] | select($rank["\(.pid)"] != null)] | group_by(.name) | all(.[]; . as $rows |
 		[$rows | group_by($rank["\(.pid)"])[] | map(.total_ns) | add] as $ns | ($r.ranks | map(select(.name == $rows[0].name))[0]) |
