@@ -188,6 +188,39 @@ static void test_groups(void)
 	mdl_free(m);
 }
 
+/* Two pairs reduce as much at the very same time, and a source says which communicator each part is of. */
+static void test_numbers(void)
+{
+	struct mdl *m = mdl_new();
+	struct collective_sum first;
+	struct mxbpf_collective *c;
+	struct buf b = {0}, rows = {0}, sums = {0};
+	unsigned step, i;
+
+	mdl_tell_processes(m);
+	for (step = 0; step < 10; step++)
+		for (i = 0; i < RANKS; i++) {
+			c = rec(&b, MXBPF_COLLECTIVE, sizeof(*c), PID + i, step * 10 * MS + i * 1000);
+			c->dur_ns = MS - i * 1000;
+			c->bytes = 4096;
+			c->group = 7 + i / 2;
+			c->seq = 100 + step;
+			c->backend = MXBPF_BACKEND_NCCL;
+			c->op = MXBPF_COLLECTIVE_ALL_REDUCE;
+		}
+	CHECK(!feed(m, &b) && !collective_rows(m, &rows) && !collective_sums(&rows, &sums));
+	CHECK(buf_count(&sums, first) == 2);
+	for (i = 0; i < buf_count(&sums, first); i++) {
+		first = *buf_at(&sums, struct collective_sum, i);
+		CHECK(first.calls == 10 && first.all.members == 2 && first.wait_ns == 500 && first.last == 10 &&
+		      (first.last_tgid == PID + 1 || first.last_tgid == PID + 3));
+	}
+	buf_fini(&sums);
+	buf_fini(&rows);
+	buf_fini(&b);
+	mdl_free(m);
+}
+
 /* Rank 3 is recorded from the third step on, and rank 0 until the seventh. */
 static void test_partial(void)
 {
@@ -413,6 +446,8 @@ int main(void)
 	test_late();
 	TEST("a group of some ranks that exchanges as much at nearly the same time is another one")
 	test_groups();
+	TEST("communicators and numbers that a source tells decide, whatever the times")
+	test_numbers();
 	TEST("collectives at both ends of the recording, whose parts were not all seen, count as single parts")
 	test_partial();
 	TEST("clocks of hosts that differ and drift are aligned by the collectives")
