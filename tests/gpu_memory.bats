@@ -52,17 +52,17 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 }
 
 @test "The finding says what there was no memory for, who held it, and whether it was reserved in pieces" {
-	job '--memory --format json' pieces.json
+	job '--memory --agent --format json' pieces.json
 	jq -e '.findings[0] | .finding == "out_of_memory" and (.text | test("no 40.0 MiB on cuda/0 for gpumem::attention")) and
 		(.evidence | test("gpumem::linear had 6.00 MiB \\(53%\\)"))' pieces.json
-	MXBPF_DOUBLE=memory=32 job '--memory --format json' pieces.json --pieces
+	MXBPF_DOUBLE=memory=32 job '--memory --agent --format json' pieces.json --pieces
 	compare pieces.json
 	jq -e '.findings[0] | .finding == "memory_in_pieces" and (.advice | test("expandable_segments:True"))' pieces.json
 }
 
 @test "Calls of CUDA that allocate and free memory have their bytes, times, failures, operators and lines" {
-	job '--gpu --memory --py-stacks --format json' calls.json --cupti "$O/gpu/libcupti.so.12"
-	compare calls.json lines
+	job '--gpu --memory --agent --py-stacks --format json' calls.json --cupti "$O/gpu/libcupti.so.12"
+	compare calls.json
 	jq -e --slurpfile b books.json '$b[0] as $b | .gpu.memory_calls as $c |
 		([$c[] | select(.name == "cudaMalloc")] | (map(.count) | add) == $b.mallocs and (map(.alloc_bytes) | add) == $b.malloc_bytes and
 			(map(.failed) | add) == 2 and all(.[]; .operator != null and .total_ns >= .max_ns and .max_ns > 0)) and
@@ -74,7 +74,7 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 }
 
 @test "--by module tells which module holds the memory of a GPU" {
-	job '--memory --py-stacks --by module --format json' modules.json
+	job '--memory --agent --py-stacks --by module --format json' modules.json
 	jq -e --slurpfile b books.json '[.memory.holders[] | select(.device == "cuda/0" and .alloc_bytes > 0) | {(.name): .stack}] | add ==
 		{"gpumem::linear": ["nn.Module: Linear"], "gpumem::relu": ["nn.Module: Model"], "gpumem::log": []}' modules.json
 }
