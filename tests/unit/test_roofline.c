@@ -283,6 +283,44 @@ static void test_join(void)
 			tape_free(&t);
 		}
 	}
+	TEST("a call counts once although its launches arrive in several windows")
+	{
+		struct tape t = tape_new();
+
+		rec_add(&t, MXBPF_GPU_DEVICE, sizeof(struct mxbpf_gpu_device), 0);
+		call(&t, MM, ARGS, 200, 300);
+		launch(&t, 210, 1);
+		CHECK(!fold(&t));
+		launch(&t, 220, 2);
+		CHECK(!fold(&t));
+		kernel(&t, 1, 2000, 10);
+		kernel(&t, 2, 2010, 20);
+		CHECK(!fold(&t));
+		CHECK(row(t.model, MM, ARGS)->calls == 1 && row(t.model, MM, ARGS)->total.gpu_ns == 30);
+		tape_free(&t);
+	}
+	TEST("an activity that comes after a reset counts in the row of its call, which begins at 0")
+	{
+		struct tape t = tape_new();
+		struct mdl *next = mdl_new(), *last = t.model;
+
+		rec_add(&t, MXBPF_GPU_DEVICE, sizeof(struct mxbpf_gpu_device), 0);
+		call(&t, OUTER, ARGS2, 150, 160);
+		call(&t, MM, ARGS, 200, 300);
+		launch(&t, 155, 1);
+		launch(&t, 210, 2);
+		kernel(&t, 1, 1000, 5);
+		CHECK(!fold(&t));
+		CHECK(!mdl_move(next, last, 0));
+		CHECK(row(last, MM, ARGS)->calls == 1 && row(last, OUTER, ARGS2)->total.gpu_ns == 5);
+		t.model = next;
+		kernel(&t, 2, 2000, 10);
+		CHECK(!fold(&t));
+		CHECK(!row(next, MM, ARGS)->calls && row(next, MM, ARGS)->total.gpu_ns == 10 &&
+		      row(next, MM, ARGS)->self.gpu_ns == 10 && !row(next, OUTER, ARGS2)->total.gpu_ns);
+		mdl_free(last);
+		tape_free(&t);
+	}
 }
 
 /* ---- tables */
