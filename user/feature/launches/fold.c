@@ -10,7 +10,7 @@
 #define WORK_MIN  (1u << 12)
 #define WORK_MAX  (1u << 18) /* 14 MiB */
 #define CALLS_MAX (1u << 18) /* 22 MiB; if there are more, the oldest half is forgotten */
-#define ROWS_MAX  4096	     /* beyond that, a new call counts in the row without a name */
+#define ROWS_MAX  4096	     /* beyond that, new calls and streams count in one row without a name */
 
 static struct launches_state *state_of(struct mdl *m)
 {
@@ -23,17 +23,16 @@ struct launches_row *launches_row_of(struct launches_state *t, const struct mxbp
 {
 	const uint64_t stream = (uint64_t)like->track.context << 32 | like->track.stream;
 	const uint64_t place = (uint64_t)like->h.tgid << 32 | like->track.device;
-	uint64_t call_id = like->call_id, key;
+	const uint64_t key = like->call_id ^ stream * 0x9e3779b97f4a7c15ull;
 	struct launches_row *r;
 	bool added;
 
-	if (buf_count(&t->rows, *r) >= ROWS_MAX)
-		call_id = 0;
-	key = call_id ^ stream * 0x9e3779b97f4a7c15ull;
+	if (buf_count(&t->rows, *r) >= ROWS_MAX && !hash_get(&t->row_index, key, place))
+		return mdl_item_put(&t->row_index, &t->rows, 0, 0, sizeof(*r), &added);
 	r = mdl_item_put(&t->row_index, &t->rows, key, place, sizeof(*r), &added);
 	if (r && added) {
-		r->a.h = (struct mxbpf_rec){.kind = MXBPF_AGG_GPU_LAUNCH, .size = sizeof(r->a), .tgid = like->h.tgid};
-		r->a.call_id = call_id;
+		r->a.h.tgid = like->h.tgid;
+		r->a.call_id = like->call_id;
 		r->a.track = like->track;
 	}
 	return r;
@@ -230,6 +229,7 @@ static int emit(const struct mdl *m, struct buf *out)
 
 	for (i = 0; !err && i < buf_count(&all.rows, *r); i++) {
 		r = buf_at(&all.rows, struct launches_row, i);
+		r->a.h = (struct mxbpf_rec){.kind = MXBPF_AGG_GPU_LAUNCH, .size = sizeof(r->a), .tgid = r->a.h.tgid};
 		err = r->a.count ? mdl_hist_emit(r->hist, &r->a, sizeof(r->a), &r->a.nbuckets, out) : 0;
 	}
 	err = err ? err : put_types(&all, out);

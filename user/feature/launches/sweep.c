@@ -9,8 +9,9 @@
 
 #include "feature/launches/state.h"
 
-#define SETTLE_NS 1000000000ull
-#define KEEP_NS	  8000000000ull /* calls are kept for work that starts so much later */
+#define SETTLE_NS   1000000000ull
+#define STREAMS_MAX 512u	  /* with a queue: 8 MiB; further ones have none */
+#define KEEP_NS	    8000000000ull /* calls are kept for work that starts so much later */
 
 #define ORDER(a, b)                                                                                                    \
 	do {                                                                                                           \
@@ -120,12 +121,15 @@ static int join_all(const struct mdl *m, struct launches_state *t, uint64_t unti
 /* Adds the work of a call to its stream, and what that makes of the queue to the row. */
 static int queue(struct launches_state *t, struct launches_row *r, const struct launches_call *c)
 {
+	const uint64_t stream = (uint64_t)c->track.context << 32 | c->track.stream;
+	const uint64_t device = (uint64_t)c->tgid << 32 | c->track.device;
 	struct launches_stream *s;
 	uint64_t end_ns;
 	bool added;
 
-	s = mdl_item_put(&t->stream_index, &t->streams, (uint64_t)c->track.context << 32 | c->track.stream,
-			 (uint64_t)c->tgid << 32 | c->track.device, sizeof(*s), &added);
+	if (buf_count(&t->streams, *s) >= STREAMS_MAX && !hash_get(&t->stream_index, stream, device))
+		return 0;
+	s = mdl_item_put(&t->stream_index, &t->streams, stream, device, sizeof(*s), &added);
 	if (!s)
 		return -ENOMEM;
 	while (s->n && s->ends_ns[s->first] <= c->start_ns) {
