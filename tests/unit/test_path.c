@@ -12,7 +12,7 @@
 #define OP     MXBPF_CLASS_OPERATOR
 
 /* Ids of names. */
-enum { GEMM = 11, RELU, CONV, LOSS, BLOCK, LOADER, SYNC, LAUNCH };
+enum { GEMM = 11, RELU, CONV, LOSS, BLOCK, LOADER, SYNC, LAUNCH, GLOO };
 
 static void put_names(struct buf *b)
 {
@@ -24,6 +24,7 @@ static void put_names(struct buf *b)
 	put_name(b, LOADER, MXBPF_NAME_SPAN, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
 	put_name(b, SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
 	put_name(b, LAUNCH, MXBPF_NAME_SPAN, "cudaLaunchKernel");
+	put_name(b, GLOO, MXBPF_NAME_SPAN, "gloo:all_reduce");
 }
 
 static void *rec(struct buf *b, unsigned kind, size_t bytes, uint64_t at_ns)
@@ -198,6 +199,40 @@ static void test_threads(void)
 	mdl_free(m);
 }
 
+/* The program has done nothing while another thread was in an operator, as in a backward pass. */
+static void test_backward(void)
+{
+	struct buf b = {0};
+	struct mdl *m;
+
+	launch(&b, 250)->tid = HELPER;
+	work(&b, 250, 260, 290);
+	call(&b, OP, CONV, 100, 310)->tid = HELPER;
+	call(&b, OP, LOSS, 300, 350);
+	iteration(&b, 0, 400);
+	m = fed(&b);
+	CHECK(ns_of(m, MXBPF_PATH_OPERATOR, LOSS) == 50 && ns_of(m, MXBPF_PATH_OPERATOR, CONV) == 200);
+	CHECK(ns_of(m, MXBPF_PATH_PROGRAM, 0) == 50 + 100 && whole(m) == 400);
+	mdl_free(m);
+}
+
+/* An exchange on a thread that does not launch holds the program up. */
+static void test_exchange(void)
+{
+	struct buf b = {0};
+	struct mdl *m;
+
+	launch(&b, 10);
+	work(&b, 10, 20, 30);
+	call(&b, OP, LOSS, 0, 50);
+	call(&b, OP, GLOO, 60, 380)->tid = 99;
+	iteration(&b, 0, 400);
+	m = fed(&b);
+	CHECK(ns_of(m, MXBPF_PATH_OTHERS, GLOO) == 320 && ns_of(m, MXBPF_PATH_PROGRAM, 0) == 20 + 10);
+	CHECK(ns_of(m, MXBPF_PATH_OPERATOR, LOSS) == 50 && whole(m) == 400);
+	mdl_free(m);
+}
+
 /* A stream waits for an event of another one, and the last work ends after the iteration. */
 static void test_events(void)
 {
@@ -291,18 +326,35 @@ static void check_sequences(const struct mdl *m)
 	CHECK(!sequence_of(m, LOADER).a.count && !sequence_of(m, LOSS).a.count && !sequence_of(m, SYNC).a.count);
 }
 
+/* Feeds the records one by one from the last to the first: calls come before any sign of a GPU. */
+static struct mdl *fed_backwards(const struct buf *b)
+{
+	const struct mxbpf_rec *all[256], *r;
+	struct mdl *m = mdl_new();
+	size_t pos = 0, n = 0;
+
+	while ((r = kind_next(b->data, b->len, &pos)) && n < 256)
+		all[n++] = r;
+	while (n--)
+		CHECK(!mdl_feed(m, all[n], all[n]->size));
+	return m;
+}
+
 static void test_sequences(void)
 {
-	struct mdl *m, *again;
+	struct mdl *m, *again, *late;
 	struct buf b = {0};
 	unsigned i;
 
 	for (i = 0; i < 3; i++)
 		put_block(&b, i * 1000ull);
+	late = fed_backwards(&b);
 	m = fed(&b);
 	again = recorded(m);
 	check_sequences(m);
 	check_sequences(again);
+	check_sequences(late);
+	mdl_free(late);
 	mdl_free(m);
 	mdl_free(again);
 }
@@ -314,11 +366,15 @@ int main(void)
 	test_stream();
 	TEST("the path goes to the thread that launched, and back")
 	test_threads();
+	test_backward();
+	TEST("the path has exchanges with other processes for which the program waits")
+	test_exchange();
 	TEST("the path goes to another stream if the work has waited for its event, and ends with the last work")
 	test_events();
 	TEST("the path is that of the median of the latest iterations")
 	test_median();
-	TEST("what calls of an operator launch one after another is counted once, for the innermost operator")
+	TEST("what calls of an operator launch one after another is counted once, for the innermost operator, in "
+	     "whatever order records come")
 	test_sequences();
 	UNIT_MAIN_END;
 }

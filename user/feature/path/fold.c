@@ -11,6 +11,7 @@
 #define WAITS_MAX    (1u << 14)
 #define LAUNCHES_MAX (1u << 16) /* 3 MiB */
 #define SPANS_MAX    (1u << 17) /* 7 MiB */
+#define BACKLOG_MAX  (1u << 12) /* spans before the first sign of a GPU, which comes later than the calls */
 #define LATEST	     64u	/* iterations, of which the median is looked at */
 #define PROCESSES    64u	/* with a path; others have none */
 #define ROWS_MAX     (1u << 14) /* of recordings */
@@ -22,7 +23,7 @@ static struct path_state *state_of(struct mdl *m)
 
 /* ---- what is kept */
 
-/* Adds an item. If there are `max`, the half that came first is forgotten; all_ns: it says until when all is there. */
+/* Adds an item. If there are `max`, the half that came first is forgotten. */
 static int put(struct buf *b, const void *item, size_t bytes, size_t max)
 {
 	const size_t n = b->len / bytes, left = n / 2;
@@ -123,7 +124,7 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 		return -ENOMEM;
 	if (t->on)
 		lose_spans(t);
-	return put(&t->spans, &one, sizeof(one), t->on ? SPANS_MAX : SPANS_MAX / 32);
+	return put(&t->spans, &one, sizeof(one), t->on ? SPANS_MAX : BACKLOG_MAX);
 }
 
 /* ---- the iteration that is looked at */
@@ -302,6 +303,7 @@ static void fini(struct mdl *m)
 
 const struct mdl_feature feature_path = {
 	.state_bytes = sizeof(struct path_state),
+	.of_devices = true,
 	.by_process = true, /* each process has a path of its own */
 	.kinds = {{MXBPF_GPU_PATH, fold_part}, {MXBPF_GPU_SEQUENCE, fold_sequence}},
 	.span = span,
