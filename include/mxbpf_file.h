@@ -36,10 +36,10 @@
  *      MXBPF_GPU_SEQUENCE (mxbpf_queue.h)
  *      when GPUs ran nothing, and why in each iteration: MXBPF_GPU_IDLE, MXBPF_GPU_STEP (mxbpf_track.h)
  *      which operators captured CUDA graphs: MXBPF_GRAPH_NODE, MXBPF_AGG_GPU_GRAPH (mxbpf_graph.h)
- *      starts of ranges: MXBPF_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
  *      operators by shapes on GPUs: MXBPF_AGG_GPU_ROOF, MXBPF_GPU_LIMITS (mxbpf_roofline.h)
  *      more members of MXBPF_GPU_DEVICE
  *      collectives: MXBPF_COLLECTIVE, MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP (mxbpf_collective.h)
+ *      starts of ranges, and kernels by range: MXBPF_RANGE, MXBPF_AGG_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

@@ -90,6 +90,9 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	jq -e '.gpu.operators | map(select(.kind == "annotation")) | map({(.name): .}) | add |
 		.add.kernels > 0 and .add.kernels == .["train: step"].kernels and
 		.add.gpu_self_ns == .["train: step"].gpu_total_ns and .["train: step"].gpu_self_ns == 0' r.json
+	kernels=$(jq '.gpu.operators[] | select(.name == "add") | .kernels' r.json)
+	"$MXBPF" report r.mxd --by range --format json >range.json
+	expect_same "[[\"a_kernel\",\"add\",$kernels]]" "$(jq -c '[.kernels_by_range[] | [.name, .range, .count]]' range.json)"
 }
 
 @test "Ranges of a job on MXNet are in the table of events, and operators pushed in them keep their rows" {

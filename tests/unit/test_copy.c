@@ -267,6 +267,19 @@ static void put_looks(struct buf *b, unsigned nr, uint64_t at_ns)
 	      !buf_put(b, &look, sizeof(look)));
 }
 
+static void put_range_kernels(struct buf *b, unsigned nr)
+{
+	const struct mxbpf_agg_range r = {.h = {MXBPF_AGG_RANGE, sizeof(r), 77, 0},
+					  .name_id = TASK,
+					  .range_id = nr ? TASK : 0,
+					  .count = 2,
+					  .total_ns = 30,
+					  .min_ns = 10,
+					  .max_ns = 20};
+
+	buf_put(b, &r, sizeof(r));
+}
+
 static void feed_round(struct mdl *m, unsigned nr)
 {
 	const uint64_t at_ns = (nr + 1) * ROUND_NS;
@@ -285,6 +298,7 @@ static void feed_round(struct mdl *m, unsigned nr)
 	put_allocs(&b, nr, at_ns);
 	put_others(&b, nr, at_ns);
 	put_looks(&b, nr, at_ns);
+	put_range_kernels(&b, nr);
 	CHECK(!feed(m, &b));
 	buf_fini(&b);
 }
@@ -346,7 +360,7 @@ static void test_kinds(void)
 		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,  MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
 		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
 		MXBPF_AGG_GPU_GRAPH,  MXBPF_AGG_GPU_ROOF,  MXBPF_GPU_LIMITS,   MXBPF_COLLECTIVE,
-		MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP,
+		MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP,   MXBPF_AGG_RANGE,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

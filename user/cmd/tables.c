@@ -379,6 +379,11 @@ int cmd_print_tables(const struct cmd_opts *o, const struct mdl_session *s, stru
 	return print_summed(&(struct job){.o = o, .out = out}, s, m, nth);
 }
 
+static int settle(struct mdl *m, struct err *e)
+{
+	return mdl_settle(m) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
+}
+
 /* Only events tell the thread and the range of a call, so this folds them into a model of its own. */
 static int print_apart(const struct job *j, struct rec_reader *r, const struct mdl_session *s)
 {
@@ -396,7 +401,7 @@ static int print_apart(const struct job *j, struct rec_reader *r, const struct m
 	if (m && s->cut_records)
 		cmd_warn("--by %s covers only events that were kept; %" PRIu64 " were deleted (--max-size)",
 			 view_by_words[by], s->cut_records);
-	code = !m || src_read_recording(r, true, m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
+	code = !m || src_read_recording(r, true, m, &e) || settle(m, &e) ? cmd_fail(&e) : print_summed(j, s, m, 0);
 	mdl_free(m);
 	return code;
 }

@@ -95,6 +95,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_roofline,
 	&sheet_gpu_allocs,
 	&sheet_gpu_loss,
+	&sheet_ranges,
 	&sheet_omp,
 	&sheet_life,
 	&sheet_life_waits,

@@ -52,6 +52,8 @@ struct mdl_feature {
 		mdl_fold_fn fold;
 	} kinds[MDL_FEATURE_KINDS];
 
+	/* Sees a record that waits until the ranges around it are known. It is folded later. */
+	void (*held)(struct mdl *m, const struct mxbpf_rec *rec);
 	/* Changes a span before the model chooses the row for it. */
 	int (*before_row)(struct mdl *m, struct mxbpf_span *s);
 	/* Sees each span. `row` does not contain the span yet. */

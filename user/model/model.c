@@ -59,6 +59,7 @@ void mdl_free(struct mdl *m)
 	hash_fini(&m->text_bytes);
 	features_fini(m);
 	buf_fini(&m->opens);
+	buf_fini(&m->held);
 	names_fini(m);
 	window_fini(&m->window);
 	free(m);
@@ -246,14 +247,16 @@ void mdl_begin(struct mdl *m, unsigned source)
 
 int mdl_fold(struct mdl *m, const struct mxbpf_rec *r)
 {
+	if (m->tells_ranges && hold_wants(m, r))
+		return hold_put(m, r);
 	return r->kind < MDL_KINDS && m->kinds[r->kind].fold ? m->kinds[r->kind].fold(m, r) : 0;
 }
 
 int mdl_fold_end(struct mdl *m)
 {
-	const int err = window_fold(m);
+	const int held = m->held.len ? hold_release(m, false) : 0, err = window_fold(m);
 
-	return err ? err : features_window(m);
+	return held ? held : err ? err : features_window(m);
 }
 
 int mdl_fold_all(struct mdl *m, const void *recs, size_t bytes)

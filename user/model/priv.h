@@ -63,6 +63,9 @@ struct mdl {
 	bool tells_threads;	  /* each thread has rows of its own */
 	bool tells_ranges;	  /* each range has rows of its own */
 	uint64_t range_id;	  /* of the span that is folded, see mdl_in_range() */
+	struct buf held;	  /* hold.c: records that wait, each behind a struct held */
+	uint64_t held_newest_ns;  /* latest end of a record that was held */
+	bool releases;		  /* hold_release() runs */
 	bool tells_processes;	  /* a sum of processes keeps the rows of each process apart */
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */
@@ -107,6 +110,11 @@ int features_processes(const struct mdl *m, mdl_process_fn fn, void *ctx);
 /* store.c: mdl_rows_copy() with memory for rows, which is used up first. NULL: there is none. */
 int store_copy(struct hash *to_index, struct buf *to, const struct hash *index, const struct buf *rows, size_t bytes,
 	       struct buf *reserved);
+
+/* hold.c. hold_release() folds the records that are old enough, or all. 0, -ENOMEM. */
+bool hold_wants(const struct mdl *m, const struct mxbpf_rec *r);
+int hold_put(struct mdl *m, const struct mxbpf_rec *r);
+int hold_release(struct mdl *m, bool all);
 
 /* names.c. The functions that return int return 0 or -ENOMEM. */
 int names_define(struct mdl *m, const struct mxbpf_name *n);

@@ -9,6 +9,8 @@ const struct mdl_session *ses_about(const struct session *ses)
 
 struct mdl *ses_model(const struct session *ses)
 {
+	if (ses->model && mdl_settle(ses->model))
+		ses_warn(ses, "out of memory: tables lack calls");
 	return ses->model;
 }
 

@@ -93,8 +93,9 @@ static struct mdl *room_for_whole(struct session *ses)
 /* Copies the model of the whole session. With the lock. */
 static int copy_whole(const struct session *ses, struct mdl *to)
 {
-	int err = mdl_copy_to(to, ses->model);
+	int err = mdl_settle(ses->model);
 
+	err = err ? err : mdl_copy_to(to, ses->model);
 	return err ? err : mdl_fold_all(to, ses->going.data, ses->going.len);
 }
 
@@ -106,7 +107,8 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 
 	ses->fresh = next;
 	mdl_lend_names(next, ses->model);
-	err = mdl_move(next, m, clock_ns(CLOCK_MONOTONIC));
+	err = mdl_settle(m);
+	err = err ? err : mdl_move(next, m, clock_ns(CLOCK_MONOTONIC));
 	if (!err) /* the readings at the end of this interval begin the next one */
 		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
 	err = err ? err : mdl_copy_names(m, ses->model);

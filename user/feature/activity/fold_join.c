@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "feature/activity/join.h"
+#include "feature/ranges/ranges.h"
 #include "feature/roofline/roofline.h"
 
 #define WAITERS_MAX (1u << 18) /* activities that can wait for their launch; if there are more, all that wait stay */
@@ -352,6 +353,9 @@ static int attach(struct mdl *m, struct join *j, struct launch *l, const struct 
 	uint32_t place;
 	unsigned i;
 
+	if (w->kernel_id &&
+	    ranges_kernel(m, &(struct ranges_launch){l->ts_ns, tgid_of(l), l->tid}, w->kernel_id, w->sum.gpu_ns))
+		return -ENOMEM;
 	if (!l->works) {
 		c = work_counts(j, tgid_of(l));
 		if (!c)
@@ -414,6 +418,7 @@ static int add_launch(struct mdl *m, struct join *j, const struct mxbpf_launch *
 	**l = (struct launch){.edge_id = from->edge_id,
 			      .edge_of = of,
 			      .ts_ns = from->h.ts_ns,
+			      .tid = from->tid,
 			      .previous = *at,
 			      .latency_ns = NONE,
 			      .work = {.launches = 1},
@@ -617,6 +622,7 @@ int join_activity(struct mdl *m, struct join *j, const struct mxbpf_activity *a,
 				     .work = {.start_ns = a->h.ts_ns,
 					      .graph = a->graph,
 					      .node = a->graph_node,
+					      .kernel_id = a->cls == MXBPF_ACTIVITY_KERNEL ? a->name_id : 0,
 					      .sum = {.kernels = a->cls == MXBPF_ACTIVITY_KERNEL,
 						      .copies = a->cls == MXBPF_ACTIVITY_COPY,
 						      .gpu_ns = a->dur_ns,

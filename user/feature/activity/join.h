@@ -41,11 +41,12 @@ struct launch {
 	uint64_t latency_ns;		 /* NONE: no activity has come */
 	struct mxbpf_gpu_work work;	 /* of this launch, in this model */
 	struct mxbpf_gpu_work self;	 /* the part of it that belongs to no operator that captured a graph */
-	uint32_t slot;			 /* 1 + index of the slot of its iteration; 0: none */
-	uint32_t own;			 /* place of the row that has the launch as its own; 0: none */
-	uint32_t own_stack;		 /* place of the row of the owner's Python stack; 0: none */
-	uint32_t own_roof;		 /* place of the row of the owner's shapes; 0: none */
-	uint32_t credits[CREDITS_MAX];	 /* places of the rows whose total has the launch */
+	uint32_t tid;
+	uint32_t slot;		       /* 1 + index of the slot of its iteration; 0: none */
+	uint32_t own;		       /* place of the row that has the launch as its own; 0: none */
+	uint32_t own_stack;	       /* place of the row of the owner's Python stack; 0: none */
+	uint32_t own_roof;	       /* place of the row of the owner's shapes; 0: none */
+	uint32_t credits[CREDITS_MAX]; /* places of the rows whose total has the launch */
 	uint8_t ncredits, rank;
 	bool works; /* an activity has come */
 	bool moved; /* an earlier model has its latency */
@@ -67,6 +68,7 @@ struct node {
 struct work {
 	uint64_t start_ns;
 	struct mxbpf_gpu_work sum;
+	uint64_t kernel_id; /* its name, if it is a kernel; else 0 */
 	uint64_t node;
 	uint32_t graph;
 	bool placed; /* the operator that captured the node has it */

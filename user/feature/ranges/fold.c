@@ -5,13 +5,14 @@
  * ends. Each range knows the one before it that was open at its start, so that a search goes outwards from range to
  * range instead of over all of them.
  */
-#include "feature/ranges/ranges.h"
+#include "feature/ranges/state.h"
+#include "records/kinds.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define THREADS_MAX 4096
-#define KEPT_MAX    4096       /* ranges of a thread; if there are more, old ones that have ended are forgotten */
+#define KEPT_MAX    32768      /* ranges of a thread; if there are more, old ones that have ended are forgotten */
 #define ALL_MAX	    (1u << 18) /* ranges of all threads: 40 MiB */
 #define DOMAIN_MAX  64
 #define DEPTH_MAX   256 /* ranges that a search passes: a limit, because a file can contain a circle */
@@ -24,13 +25,6 @@ struct range {
 
 struct thread {
 	struct buf ranges; /* struct range, by start */
-};
-
-struct state {
-	struct hash index;    /* (tid, tgid) -> 1 + index of a thread */
-	struct buf threads;   /* struct thread */
-	size_t all;	      /* ranges of all threads */
-	struct hash numbered; /* processes whose operators have sequence numbers */
 };
 
 static struct range *at(const struct thread *t, size_t i)
@@ -60,7 +54,7 @@ static struct range *last_before(const struct thread *t, uint64_t ns)
 	return n ? at(t, n - 1) : NULL;
 }
 
-static const struct thread *thread_find(const struct state *s, uint32_t tgid, uint32_t tid)
+static const struct thread *thread_find(const struct ranges_state *s, uint32_t tgid, uint32_t tid)
 {
 	const uint64_t *place = s && s->threads.len ? hash_get(&s->index, tid, tgid) : NULL;
 
@@ -86,7 +80,7 @@ static struct range *enclosing(const struct thread *t, struct range *r, uint64_t
 }
 
 /* Forgets ranges of the older half that have ended, or all of that half if none has. */
-static void forget(struct state *s, struct thread *t)
+static void forget(struct ranges_state *s, struct thread *t)
 {
 	const size_t n = buf_count(&t->ranges, struct range);
 	size_t i, kept = 0;
@@ -113,7 +107,7 @@ static void end_deeper(const struct thread *t, const struct mxbpf_range *rec)
 			r->end_ns = rec->h.ts_ns;
 }
 
-static int insert(struct state *s, struct thread *t, const struct mxbpf_range *rec)
+static int insert(struct ranges_state *s, struct thread *t, const struct mxbpf_range *rec)
 {
 	const struct range *around;
 	struct range r = {0};
@@ -162,7 +156,7 @@ static int tell_domain(struct mdl *m, const struct mxbpf_range *r)
 static int range_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_range *r = (const void *)rec;
-	struct state *s = mdl_state(m, &feature_ranges);
+	struct ranges_state *s = mdl_state(m, &feature_ranges);
 	struct thread *t;
 	bool added;
 
@@ -204,10 +198,20 @@ const struct mxbpf_range *ranges_around(const struct mdl *m, uint32_t tgid, uint
 	return r ? &r->rec : NULL;
 }
 
+/* The end of a range is known at once. */
+static void ranges_held(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_span s = rec->kind == MXBPF_SPAN ? kind_span(rec) : (struct mxbpf_span){0};
+	struct range *own = s.flags & MXBPF_SPAN_USER ? start_of(m, &s) : NULL;
+
+	if (own)
+		own->end_ns = s.h.ts_ns + s.dur_ns;
+}
+
 /* Operators have numbers of their own. */
 static int learn_numbers(struct mdl *m, const struct range *own, struct mxbpf_span *s)
 {
-	struct state *state;
+	struct ranges_state *state;
 
 	if (s->flags & MXBPF_SPAN_SEQ && !(s->flags & MXBPF_SPAN_USER)) {
 		state = mdl_state(m, &feature_ranges);
@@ -246,32 +250,39 @@ static int ranges_before_row(struct mdl *m, struct mxbpf_span *s)
 /* The copy lacks the ranges, because only folding uses them. */
 static int ranges_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct state *t = mdl_state(to, &feature_ranges), *f = mdl_state(from, &feature_ranges);
+	struct ranges_state *t = mdl_state(to, &feature_ranges), *f = mdl_state(from, &feature_ranges);
 
 	(void)now_ns;
 	if (!t)
 		return -ENOMEM;
-	*t = *f;
-	*f = (struct state){0};
+	t->index = f->index;
+	t->threads = f->threads;
+	t->all = f->all;
+	t->numbered = f->numbered;
+	*f = (struct ranges_state){.kernel_index = f->kernel_index, .kernels = f->kernels};
 	return 0;
 }
 
 static void ranges_fini(struct mdl *m)
 {
-	struct state *s = mdl_state(m, &feature_ranges);
+	struct ranges_state *s = mdl_state(m, &feature_ranges);
 	size_t i;
 
 	for (i = 0; i < buf_count(&s->threads, struct thread); i++)
 		buf_fini(&buf_at(&s->threads, struct thread, i)->ranges);
 	mdl_items_fini(&s->index, &s->threads);
+	mdl_items_fini(&s->kernel_index, &s->kernels);
 	hash_fini(&s->numbered);
 }
 
 const struct mdl_feature feature_ranges = {
 	.trace = &ranges_trace,
-	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_RANGE, range_fold}},
+	.state_bytes = sizeof(struct ranges_state),
+	.kinds = {{MXBPF_RANGE, range_fold}, {MXBPF_AGG_RANGE, ranges_fold_kernel}},
+	.held = ranges_held,
 	.before_row = ranges_before_row,
+	.emit = ranges_emit,
+	.copy = ranges_copy,
 	.move = ranges_move,
 	.fini = ranges_fini,
 };

@@ -7,6 +7,7 @@
 #include "mxbpf_range.h"
 
 extern const struct mdl_feature feature_ranges;
+extern const struct view_sheet sheet_ranges;
 
 /*
  * Returns the start of the range that s is the span of, or NULL if it is not known. A feature can call this in span().
@@ -35,6 +36,16 @@ bool ranges_item(const struct mdl *m, const struct mxbpf_range *r, unsigned i, s
 bool ranges_value(const struct mdl *m, const struct mxbpf_range *r, const char *name, uint64_t *value);
 /* Adds what a second record of a range has. */
 void ranges_add(struct mxbpf_range *to, const struct mxbpf_range *from);
+
+/* A launch of a kernel. */
+struct ranges_launch {
+	uint64_t ns;
+	uint32_t tgid, tid;
+};
+
+/* kernels.c: adds a kernel to the row of the range around its launch, if the model tells ranges apart. 0, -ENOMEM. */
+int ranges_kernel(struct mdl *m, const struct ranges_launch *l, uint64_t name_id, uint64_t dur_ns);
+const struct mxbpf_agg_range *ranges_kernels(const struct mdl *m, size_t *n);
 
 /* seq.c: makes the span of a range of emit_nvtx() a forward operator or a backward node. */
 void ranges_number(const struct mdl *m, const struct mxbpf_range *r, struct mxbpf_span *s);
