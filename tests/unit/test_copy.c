@@ -14,6 +14,7 @@
 #include "mxbpf_memory.h"
 #include "mxbpf_omp.h"
 #include "mxbpf_queue.h"
+#include "mxbpf_range.h"
 #include "mxbpf_roofline.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
@@ -364,7 +365,7 @@ static void test_kinds(void)
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;
-	unsigned n[64] = {0}, i;
+	unsigned n[128] = {0}, i;
 	struct buf recs = {0};
 	size_t pos = 0;
 
@@ -377,7 +378,7 @@ static void test_kinds(void)
 			printf("# kind %u\n", emitted[i]);
 		n[emitted[i]] = emitted[i] == MXBPF_SLOW ? n[MXBPF_SLOW] - SLOW_MAX : 0;
 	}
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < 128; i++)
 		CHECK(!n[i]); /* a new kind needs an entry in the list above, and records in a round */
 	CHECK(!strcmp(mdl_thread_name(copy, 77, 78), "python") && !strcmp(mdl_name(copy, UNNAMED, NULL), "[0x19]"));
 	buf_fini(&recs);

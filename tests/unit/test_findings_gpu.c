@@ -348,7 +348,7 @@ static void test_grids(void)
 		begin(MXBPF_PART_OUTSIDE, 5);
 		name(GEMM + 100, MXBPF_NAME_SPAN, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
 		grids(16, GEMM + 100, 7);
-		CHECK(!strcmp(found(&f), ""));
+		CHECK(!strcmp(found(&f), "exposed_communication"));
 		end(&f);
 		begin(MXBPF_PART_OUTSIDE, 5);
 		grids(33, GEMM, 7);
