@@ -369,7 +369,7 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_flag, CMD_FIELD(raw),
 	 AGENT_YES},
 	{.name = "by", .arg = "KEY", .group = "Tables", .commands = CMD_TABLES,
-	 .help = "Group rows by KEY; shape needs --shapes, stack and module (nn.Module) need --py-stacks, layer needs --layers, "
+	 .help = "Group rows by KEY; shape needs --shapes, stack and module need --py-stacks, layer needs --layers, "
 		 "event (each call) needs a recording", .def = "name", .set = cmd_set_by, CMD_FIELD(by), .word = word_by,
 	 AGENT_BUT("every key; event after record")},
 	{.name = "stack-depth", .arg = "N", .group = "Tables", .commands = CMD_TABLES,
