@@ -28,8 +28,13 @@ same_as_ranks() { # RECORDING...
 
 ready_pids() { sed -n 's/^ready //p' "$(out job)"; }
 
-# Processes that have the thread of the agent which is a client of CUPTI.
-clients() { grep -l '^mxbpf-gpu$' /proc/[0-9]*/task/[0-9]*/comm 2>/dev/null | cut -d / -f 3 | sort -u; }
+# The processes of this test that have the thread of the agent which is a client of CUPTI.
+clients() {
+	local pid
+	grep -l '^mxbpf-gpu$' /proc/[0-9]*/task/[0-9]*/comm 2>/dev/null | cut -d / -f 3 | sort -u | while read -r pid; do
+		! grep -qz "^BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR\$" "/proc/$pid/environ" 2>/dev/null || echo "$pid"
+	done
+}
 
 @test "Four ranks of torchrun with a GPU each have every kernel at their own operator, with times by their own clock" {
 	start_ranks

@@ -456,7 +456,8 @@ void cupti_send_batch(struct mxbpf_gpu_shared *g, struct mxbpf_agent_batch *b)
 	b->slot_use = 0;
 	b->our_tid = 0;
 	b->what = MXBPF_AGENT_GPU;
-	if (b->gpu[0].kind < MXBPF_GPU_CLOCK) /* before mxbpf can read them: it never has more than were counted */
+	/* CUPTI's records count before mxbpf can read them: it never has more than were counted. */
+	if (b->gpu[0].kind != MXBPF_GPU_CLOCK && b->gpu[0].kind != MXBPF_GPU_NODE)
 		__atomic_fetch_add(&g->records, b->ncalls, __ATOMIC_RELAXED);
 	b->seq = (uint32_t)__atomic_fetch_add(&g->batches, 1, __ATOMIC_RELAXED);
 	agent_hand_over(b);
