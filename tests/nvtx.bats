@@ -55,6 +55,20 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	[[ $output != *nvtx.* ]]
 }
 
+@test "A running library of NVIDIA's headers that has not called NVTX yet is given a tool with the agent, each range at its thread and time" {
+	header
+	start_ready job "$PYTHON_TORCH" "$N/job.py" 50 1 "$PWD/header.so" >/dev/null
+	start_mxbpf record --agent --pid "$READY_PID" -o r.mxd
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" export r.mxd -o t.json
+	python3 "$N/compare.py" t.json header.so.told
+	"$MXBPF" report r.mxd --format json >r.json
+	expect_same '{"inner":100,"outer":100,"overlapping":100,"reg: registered":100,"started":100,"wide é":100}' \
+		"$(jq -S -c . <(counts r.json))"
+}
+
 @test "A tool that NVTX_INJECTION64_PATH names already stays, gets all calls, and a line says so" {
 	header
 	cc -shared -fPIC -I"$NVTX/include" -o tool.so "$N/tool.c"

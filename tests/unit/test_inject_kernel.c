@@ -60,6 +60,42 @@ static void test_busy(void)
 	end_target(&t);
 }
 
+static bool maps(const struct target *t, const char *path)
+{
+	char line[600], name[40];
+	bool found = false;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", t->pid);
+	f = fopen(name, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, path);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void test_beside(void)
+{
+	static const uint64_t args[] = {8, ARG};
+	struct agt_beside beside = {image, image_bytes, "mxbpf-test-beside", start_va, args, 2};
+	struct agt_injected in;
+	struct agt_inject_opts o;
+	struct target t;
+	struct err e = {0};
+
+	CHECK(start_target(&t, "3", NULL));
+	o = opts(&t);
+	o.beside = &beside;
+	CHECK(!agt_inject(&o, &in, &e) && !in.beside && in.stops == 1 && ran_once(&t, &in));
+	CHECK(maps(&t, beside.name) && goes_on(&t));
+	beside.name = "mxbpf-test-crash";
+	beside.call_va = calls_va; /* data, not code */
+	o.reuse = true;
+	CHECK(!agt_inject(&o, &in, &e) && in.beside == -EFAULT && maps(&t, beside.name) && goes_on(&t));
+	end_target(&t);
+}
+
 static int by_pause(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -76,21 +112,6 @@ static unsigned fresh_targets(void)
 	if (n <= 0 || n > FRESH_TARGETS_MAX)
 		return emulated ? EMULATED_TARGETS : FRESH_TARGETS;
 	return (unsigned)n;
-}
-
-static bool maps(const struct target *t, const char *path)
-{
-	char line[600], name[40];
-	bool found = false;
-	FILE *f;
-
-	snprintf(name, sizeof(name), "/proc/%d/maps", t->pid);
-	f = fopen(name, "re");
-	while (f && !found && fgets(line, sizeof(line), f))
-		found = strstr(line, path);
-	if (f)
-		fclose(f);
-	return found;
 }
 
 /* Checks that a call does not stop the process after the wait for it was cancelled. */
@@ -689,6 +710,8 @@ int main(void)
 	TEST("a busy process gets the agent once, the agent's function runs once with its argument, and no register "
 	     "changes")
 	test_busy();
+	TEST("another object is loaded in the same stop and called; if that crashes, the process and the agent go on")
+	test_beside();
 	TEST("injection harms no process that allocates memory all the time")
 	test_fresh(false);
 	test_allocator("jemalloc with one arena", "libjemalloc.so.2");

@@ -264,6 +264,7 @@ static int arm(struct agt *a, const struct runtime *r, struct err *e)
 					     .image_bytes = agent_image_bytes,
 					     .arg = modules_of(a),
 					     .reuse = true,
+					     .beside = a->o.beside,
 					     .wait = a->wait,
 					     .first_call_ms = a->o.patient ? 0 : CHANCE_MS,
 					     .launched = a->o.launched,

@@ -53,7 +53,8 @@ struct agt_opts {
 	/* Record the Python stacks of operators, and with `memory` those of memory; NULL: none. Borrowed. */
 	const struct mxbpf_python *python;
 	bool stacks_of_memory;
-	uint64_t is_finalizing; /* with python: see py_is_finalizing(); 0: there are no stacks */
+	uint64_t is_finalizing;		 /* with python: see py_is_finalizing(); 0: there are no stacks */
+	const struct agt_beside *beside; /* loaded with it; NULL: none. Borrowed. */
 	/*
 	 * mxbpf has launched the process. The agent is loaded at the first call of an operator, before it runs.
 	 * agt_load() returns without waiting for that.

@@ -245,12 +245,12 @@ static int lowest_free_fd(pid_t pid)
 	return -1;
 }
 
-static bool is_memfd(const struct inject *x, int fd)
+static bool is_memfd(const struct inject *x, int fd, const char *of)
 {
 	char path[64], want[128], name[128];
 	ssize_t n;
 
-	snprintf(want, sizeof(want), "/memfd:%s (deleted)", x->name);
+	snprintf(want, sizeof(want), "/memfd:%s (deleted)", of);
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", x->pid, fd);
 	n = readlink(path, name, sizeof(name) - 1);
 	name[n > 0 ? n : 0] = '\0';
@@ -261,18 +261,18 @@ static bool is_memfd(const struct inject *x, int fd)
  * Returns the descriptor. Reading it from the system call's result takes two more stops, in each of which the
  * thread waits for a CPU. So the expected descriptor is checked first.
  */
-static int create_memfd(struct inject *x, struct err *e)
+static int create_memfd(struct inject *x, const char *name, struct err *e)
 {
 	const uint64_t flags[] = {MFD_CLOEXEC | MFD_EXEC, MFD_CLOEXEC}; /* kernels before 6.3 refuse the first */
 	struct remote *r = &x->remote;
 	uint64_t args[] = {SYS_memfd_create, r->text, flags[0], 0};
 	int64_t fd = -EINVAL;
 	unsigned i;
-	int err = remote_put_text(r, x->name);
+	int err = remote_put_text(r, name);
 
 	if (!err && x->free_fd >= 0) {
 		err = remote_call(r, x->libc.syscall, args, -1, NULL, e);
-		if (!err && is_memfd(x, x->free_fd))
+		if (!err && is_memfd(x, x->free_fd, name))
 			return x->free_fd;
 	}
 	for (i = 0; !err && fd == -EINVAL && i < 2; i++) {
@@ -291,10 +291,9 @@ static int create_memfd(struct inject *x, struct err *e)
 	return (int)fd;
 }
 
-static int write_image(struct inject *x, int remote_fd, struct mapped_file *agent, struct err *e)
+static int write_image(struct inject *x, int remote_fd, const char *from, size_t left, struct mapped_file *agent,
+		       struct err *e)
 {
-	const char *from = x->o->image;
-	size_t left = x->o->image_bytes;
 	struct stat st;
 	char path[64];
 	ssize_t n = 0;
@@ -319,17 +318,18 @@ static int write_image(struct inject *x, int remote_fd, struct mapped_file *agen
 	return err ? err_set(e, ERR_RUNTIME, err, "cannot write the agent to %s: %s", path, strerror(-err)) : 0;
 }
 
-static int load(struct inject *x, struct err *e)
+/* *base receives the address of the object in the process. */
+static int load(struct inject *x, const char *name, const void *image, size_t bytes, uint64_t *base, struct err *e)
 {
 	struct mapped_file agent = {.name = ""};
 	struct remote *r = &x->remote;
-	int fd = create_memfd(x, e), err;
+	int fd = create_memfd(x, name, e), err;
 	char path[64];
 
 	if (fd < 0)
 		return fd;
 	inject_tell(x, AGT_STEP_MEMFD);
-	err = write_image(x, fd, &agent, e);
+	err = write_image(x, fd, image, bytes, &agent, e);
 	if (err)
 		return err;
 	inject_tell(x, AGT_STEP_WRITTEN);
@@ -341,7 +341,7 @@ static int load(struct inject *x, struct err *e)
 		return err_set(e, ERR_RUNTIME, err, "cannot write to the stack of thread %d: %s", r->tid,
 			       strerror(-err));
 	inject_tell(x, AGT_STEP_LOADED);
-	snprintf(agent.name, sizeof(agent.name), "%s", x->name);
+	snprintf(agent.name, sizeof(agent.name), "%s", name);
 	err = mapped_find(x->mapsfd, &agent);
 	if (!err && (!agent.base || !agent.exec))
 		err = -ENOEXEC;
@@ -350,8 +350,27 @@ static int load(struct inject *x, struct err *e)
 			       "cannot load the agent: dlopen() of the agent failed in process %d; vm.memfd_noexec, a "
 			       "security module or a mount namespace without /proc may forbid it",
 			       x->pid);
-	x->out->base = agent.base;
+	*base = agent.base;
 	return 0;
+}
+
+/* What is not there yet is loaded. A call that crashes is taken back by remote_call(). */
+static int load_beside(struct inject *x)
+{
+	const struct agt_beside *b = x->o->beside;
+	struct mapped_file there = {.name = ""};
+	struct err e = {0};
+	size_t i;
+	int err;
+
+	snprintf(there.name, sizeof(there.name), "%s", b->name);
+	err = mapped_find(x->mapsfd, &there);
+	x->free_fd = -1;
+	if (!err && !there.base)
+		err = load(x, b->name, b->image, b->image_bytes, &there.base, &e);
+	for (i = 0; !err && i < b->nargs; i++)
+		err = remote_call(&x->remote, there.base + b->call_va, (uint64_t[]){b->args[i], 0, 0, 0}, -1, NULL, &e);
+	return err;
 }
 
 static int refuse_stopped(const struct inject *x, struct err *e)
@@ -395,7 +414,7 @@ static int work_stopped(struct inject *x, struct err *e)
 	inject_tell(x, AGT_STEP_FRAMED);
 	r->deadline_ns = clock_ns(CLOCK_MONOTONIC) + CALL_MS * MS;
 	if (!x->present) {
-		err = load(x, e);
+		err = load(x, x->name, x->o->image, x->o->image_bytes, &x->out->base, e);
 		if (err)
 			return err;
 	}
@@ -403,6 +422,8 @@ static int work_stopped(struct inject *x, struct err *e)
 	if (err)
 		return err;
 	inject_tell(x, AGT_STEP_STARTED);
+	if (x->o->beside)
+		x->out->beside = load_beside(x);
 	err = x->o->on_started ? x->o->on_started(x->o->ctx, e) : 0;
 	if (!err)
 		stop_add_missed(x, 0);

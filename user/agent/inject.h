@@ -39,6 +39,16 @@ struct agt_wait {
 	uint64_t args[6];
 };
 
+/* Another shared object, which is loaded after the agent has started, in the same stop. */
+struct agt_beside {
+	const void *image;
+	size_t image_bytes;
+	const char *name;     /* of its mapping. If it is mapped already, it is not loaded again. */
+	uint64_t call_va;     /* the address in it of void call(uint64_t arg), from agt_start_va() */
+	const uint64_t *args; /* it is called once for each of them */
+	size_t nargs;
+};
+
 struct agt_inject_opts {
 	pid_t pid;
 	/*
@@ -52,9 +62,10 @@ struct agt_inject_opts {
 	size_t image_bytes;
 	uint64_t start_va;
 	uint64_t arg;
-	bool reuse;		/* if an agent is mapped, call its start function instead of returning -EEXIST */
-	const char *name;	/* name of the mapping; NULL: AGT_NAME */
-	uint32_t first_call_ms; /* time limit for the first call of the function; 0: AGT_FIRST_CALL_MS */
+	bool reuse;	  /* if an agent is mapped, call its start function instead of returning -EEXIST */
+	const char *name; /* name of the mapping; NULL: AGT_NAME */
+	const struct agt_beside *beside; /* NULL: none. The agent works without it, see agt_injected.beside. */
+	uint32_t first_call_ms;		 /* time limit for the first call of the function; 0: AGT_FIRST_CALL_MS */
 	/* For an idle process: this thread is interrupted in its system call, and restarts the call afterwards. */
 	struct agt_wait wait;
 	/*
@@ -83,6 +94,7 @@ struct agt_injected {
 	uint64_t pause_ns;   /* total time for which the thread was stopped, from its call on */
 	uint64_t longest_ns; /* longest single stop */
 	uint32_t stops;
+	int beside;	   /* 0, or -errno: why it was not loaded */
 	const char *route; /* how the agent was loaded; static text */
 };
 

@@ -14,11 +14,7 @@
 #endif
 
 #define VARIABLE "NVTX_INJECTION64_PATH"
-#define NAME	 "mxbpf/libnvtx.so" /* as in each_lib of user/adapter/nvtx.c */
-#define FD_MIN	 700		    /* a number that programs hardly use themselves */
-
-extern const unsigned char nvtx_image[];
-extern const uint64_t nvtx_image_bytes;
+#define FD_MIN	 700 /* a number that programs hardly use themselves */
 
 __asm__(".section .rodata\n"
 	".balign 16\n"
@@ -34,10 +30,10 @@ __asm__(".section .rodata\n"
 
 static int make_file(void)
 {
-	int low = memfd_create(NAME, MFD_EXEC), fd;
+	int low = memfd_create(NVTX_NAME, MFD_EXEC), fd;
 
 	if (low < 0)
-		low = memfd_create(NAME, 0);
+		low = memfd_create(NVTX_NAME, 0);
 	if (low < 0)
 		return -errno;
 	fd = fcntl(low, F_DUPFD, FD_MIN);

@@ -47,6 +47,8 @@ static void say_entry(const struct session *ses)
 		 "memory there",
 		 tgt_pid(ses->targets[0].tgt), fmt_ns(in->pause_ns, pause), in->route,
 		 fmt_bytes(agt_memory_max(), memory));
+	if (in->beside)
+		ses_note(ses, "cannot give the process a library for NVTX: %s", strerror(-in->beside));
 }
 
 /* Returns true if the agent may be loaded long after the window's start. */
@@ -147,6 +149,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 			      .stacks_of_memory = ses->o->memory,
 			      .is_finalizing = ses_agent_is_finalizing(ses, (uint32_t)tgt_pid(first->tgt)),
 			      .children = ses_follows(ses),
+			      .beside = ses_nvtx_beside(ses),
 			      .launched = ses->o->command,
 			      .on_entry = on_entry,
 			      .ctx = ses};

@@ -106,12 +106,14 @@ struct session {
 	const struct ses_opts *o;
 	const struct ses_window *window; /* when events are recorded */
 	struct ses_ui ui;
-	struct plan_opts want; /* probes to plan */
-	unsigned details;      /* mask of enum mxbpf_detail, of spans of the first build */
-	unsigned counters;     /* mask of ctr_name()s that are counted */
-	struct launch launch;  /* the command; pid 0: none */
-	bool nvtx;	       /* the command has an injection library for NVTX */
-	struct follow *follow; /* NULL: only the target is watched */
+	struct plan_opts want;	       /* probes to plan */
+	unsigned details;	       /* mask of enum mxbpf_detail, of spans of the first build */
+	unsigned counters;	       /* mask of ctr_name()s that are counted */
+	struct launch launch;	       /* the command; pid 0: none */
+	bool nvtx;		       /* the first process has, or will have, an injection library for NVTX */
+	struct buf nvtx_variables;     /* uint64_t: where libraries of the first process look for a tool of NVTX */
+	struct agt_beside nvtx_beside; /* the injection library, if there are such */
+	struct follow *follow;	       /* NULL: only the target is watched */
 	struct ses_target targets[SES_TARGETS_MAX];
 	unsigned ntargets;				 /* at least 1; the first may not be found yet */
 	struct ses_build builds[SES_BUILDS_MAX], *first; /* first: the first of them */
@@ -387,7 +389,11 @@ void ses_open_spans(struct session *ses, struct ses_look *k, uint64_t now_ns, st
 bool ses_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn */
 
 /* `now`: keeps the last call of each thread. */
-/* nvtx.c: names a library of a running process whose ranges of NVTX cannot be seen. */
+/*
+ * nvtx.c: finds libraries of a running process that can still be given a tool of NVTX, and says whose ranges cannot be
+ * seen. ses_nvtx_beside: what the agent brings with it; NULL: nothing.
+ */
+const struct agt_beside *ses_nvtx_beside(const struct session *ses);
 void ses_nvtx_note(struct session *ses, const struct ses_target *of);
 void ses_note_last(struct session *ses, const struct mxbpf_rec *r);
 

@@ -530,6 +530,7 @@ void ses_free(struct session *ses)
 	calls_free(ses->calls);
 	agent_costs_free(ses->agent_costs);
 	buf_fini(&ses->joined);
+	buf_fini(&ses->nvtx_variables);
 	buf_fini(&ses->behind);
 	rec_writer_free(ses->writer);
 	ses_builds_free(ses);

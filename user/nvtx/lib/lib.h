@@ -54,6 +54,9 @@ const char *text_keep_bytes(const char *text, size_t bytes);
 
 /* ---- payload.c: numbers of payloads, by their schemas */
 
+/* A library calls this at its first use of an extension. 1: a tool is there. */
+struct module;
+EXPORT int InitializeInjectionNvtxExtension(struct module *m);
 /* Adds what payloads have to what a range carries. */
 void payload_read(struct mxbpf_range_info *to, const struct domain *d, const struct payload *p, size_t n);
 /* Returns the text in a payload that is the event's message, or "". */

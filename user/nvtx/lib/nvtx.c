@@ -483,3 +483,16 @@ int InitializeInjectionNvtx2(const void *(*get)(uint32_t table))
 	fill(c, MODULE_CORE2, core2, sizeof(core2) / sizeof(core2[0]), s.exports);
 	return 1;
 }
+
+/*
+ * mxbpf calls this in a process that runs already. A library looks into such a variable for a tool when it calls NVTX
+ * for the first time (nvtx3/nvtxDetail/nvtxInit.h, nvtxExtInit.h). A tool that is there stays.
+ */
+EXPORT void mxbpf_nvtx_offer(uint64_t variable);
+void mxbpf_nvtx_offer(uint64_t variable)
+{
+	void **at = (void **)(uintptr_t)(variable & ~1ull), *none = NULL;
+	void *tool = variable & 1 ? (void *)InitializeInjectionNvtxExtension : (void *)InitializeInjectionNvtx2;
+
+	__atomic_compare_exchange_n(at, &none, tool, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}

@@ -386,8 +386,6 @@ static const intptr_t functions[] = {
 	FUNCTION(nvtx_end_payload),  FUNCTION(is_enabled),
 };
 
-/* A library calls this at its first use of an extension. 1: a tool is there. */
-EXPORT int InitializeInjectionNvtxExtension(struct module *m);
 int InitializeInjectionNvtxExtension(struct module *m)
 {
 	size_t i;
