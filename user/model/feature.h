@@ -21,8 +21,10 @@ typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
 /* Takes the number of a process. Returns 0 or -ENOMEM. */
 typedef int (*mdl_process_fn)(void *ctx, uint32_t tgid);
 
-struct ses_feature;	   /* session/feature.h */
-struct cmd_option;	   /* cmd/option.h */
+struct ses_feature;    /* session/feature.h */
+struct cmd_option;     /* cmd/option.h */
+struct mxbpf_activity; /* mxbpf_track.h */
+struct mxbpf_launch;
 struct view_trace_feature; /* view/timeline/trace.h */
 
 #define MDL_FEATURE_KINDS 11
@@ -58,6 +60,10 @@ struct mdl_feature {
 	int (*before_row)(struct mdl *m, struct mxbpf_span *s);
 	/* Sees each span. `row` does not contain the span yet. */
 	int (*span)(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s);
+	/* See each activity of a device and each launch: feature/activity calls mdl_see_activity(), mdl_see_launch().
+	 */
+	int (*activity)(struct mdl *m, const struct mxbpf_activity *a);
+	int (*launch)(struct mdl *m, const struct mxbpf_launch *l);
 	/* Is called at the end of each window of records. */
 	int (*window)(struct mdl *m);
 	/* Sees each allocation that says who made it. Within a window they come in the order of time. */
@@ -93,6 +99,10 @@ extern const struct mdl_feature *const mdl_features[];
 void *mdl_state(struct mdl *m, const struct mdl_feature *f);
 /* Returns the feature's state, or NULL if mdl_state() was never called for this model. */
 const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f);
+
+/* Call these functions of all features. Return 0 or -ENOMEM. */
+int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a);
+int mdl_see_launch(struct mdl *m, const struct mxbpf_launch *l);
 
 /* In before_row(): the row of the span is that of the range with this name, if the model tells ranges apart. */
 void mdl_in_range(struct mdl *m, uint64_t name_id);

@@ -97,6 +97,26 @@ int features_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 	return err;
 }
 
+int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a)
+{
+	const struct mdl_feature *const *f;
+	int err = 0;
+
+	for (f = mdl_features; *f && !err; f++)
+		err = (*f)->activity ? (*f)->activity(m, a) : 0;
+	return err;
+}
+
+int mdl_see_launch(struct mdl *m, const struct mxbpf_launch *l)
+{
+	const struct mdl_feature *const *f;
+	int err = 0;
+
+	for (f = mdl_features; *f && !err; f++)
+		err = (*f)->launch ? (*f)->launch(m, l) : 0;
+	return err;
+}
+
 int features_window(struct mdl *m)
 {
 	const struct mdl_feature *const *f;

@@ -5,11 +5,8 @@
 #include <string.h>
 
 #include "feature/activity/state.h"
-#include "feature/collective/collective.h"
 #include "feature/gpumem/gpumem.h"
 #include "feature/idle/idle.h"
-#include "feature/launches/launches.h"
-#include "feature/path/path.h"
 #include "feature/steps/steps.h"
 
 struct state {
@@ -143,12 +140,10 @@ static int activity_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!row)
 		return -ENOMEM;
 	add_sat(&row->hist[mxbpf_bucket(a.dur_ns)], 1);
-	if (idle_activity(m, &a) || path_activity(m, &a) || collective_activity(m, &a))
+	if (mdl_see_activity(m, &a))
 		return -ENOMEM;
 	if (a.cls == MXBPF_ACTIVITY_SYNC)
 		return 0;
-	if (launches_activity(m, &a))
-		return -ENOMEM;
 	return streams_activity(&all->streams, &a) || join_activity(m, &all->join, &a, row) ? -ENOMEM : 0;
 }
 
@@ -157,9 +152,7 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_launch l = kind_launch(rec);
 	struct state *all = state_of(m);
 
-	return all && !idle_launch(m, &l) && !launches_launch(m, &l) && !path_launch(m, &l) && !collective_launch(m, &l)
-		       ? join_launch(m, &all->join, &l)
-		       : -ENOMEM;
+	return all && !mdl_see_launch(m, &l) ? join_launch(m, &all->join, &l) : -ENOMEM;
 }
 
 static int node_fold(struct mdl *m, const struct mxbpf_rec *rec)

@@ -11,10 +11,6 @@ extern const struct mdl_feature feature_collective;
 extern const struct view_sheet sheet_collective, sheet_collective_ranks, sheet_collective_overlap;
 extern const struct view_trace_feature collective_trace;
 
-/* Take what the feature `activity` folds. Return 0 or -ENOMEM. */
-int collective_activity(struct mdl *m, const struct mxbpf_activity *a);
-int collective_launch(struct mdl *m, const struct mxbpf_launch *l);
-
 /* Append struct mxbpf_agg_collective and struct mxbpf_agg_overlap in no order. Return 0 or -ENOMEM. */
 int collective_rows(const struct mdl *m, struct buf *out);
 int collective_overlaps(const struct mdl *m, struct buf *out);

@@ -292,7 +292,7 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 						  .op = (uint8_t)what}});
 }
 
-int collective_activity(struct mdl *m, const struct mxbpf_activity *a)
+static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
 	struct state *t = a->cls == MXBPF_ACTIVITY_KERNEL ? state_of(m) : NULL;
 	uint64_t what;
@@ -320,7 +320,7 @@ int collective_activity(struct mdl *m, const struct mxbpf_activity *a)
 	return put_event(t, &e);
 }
 
-int collective_launch(struct mdl *m, const struct mxbpf_launch *l)
+static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
 	const struct launch launch = {l->edge_id, l->h.ts_ns, l->h.tgid, l->tid, l->domain};
 	const struct state *known = mdl_state_of(m, &feature_collective);
@@ -497,6 +497,8 @@ const struct mdl_feature feature_collective = {
 	.by_process = true,
 	.kinds = {{MXBPF_COLLECTIVE, fold_one}, {MXBPF_AGG_COLLECTIVE, fold_row}, {MXBPF_AGG_OVERLAP, fold_overlap}},
 	.span = span,
+	.activity = activity,
+	.launch = launched,
 	.window = window,
 	.emit = emit,
 	.copy = copy,

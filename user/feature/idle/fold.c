@@ -150,7 +150,7 @@ int idle_on(struct mdl *m)
 	return t ? begin(t) : -ENOMEM;
 }
 
-int idle_activity(struct mdl *m, const struct mxbpf_activity *a)
+static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
 	const uint64_t stream = (uint64_t)a->track.context << 32 | a->track.stream;
 	const struct idle_wait wait = {stream, a->h.ts_ns, a->h.tgid};
@@ -173,7 +173,7 @@ int idle_activity(struct mdl *m, const struct mxbpf_activity *a)
 	return buf_put(&t->work, &work, sizeof(work));
 }
 
-int idle_launch(struct mdl *m, const struct mxbpf_launch *l)
+static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
 	const struct idle_launch launch = {.start_ns = l->h.ts_ns,
 					   .end_ns = l->h.ts_ns + l->dur_ns,
@@ -469,6 +469,8 @@ const struct mdl_feature feature_idle = {
 	.by_process = true, /* each process numbers its devices itself */
 	.kinds = {{MXBPF_AGG_GPU_IDLE, fold}, {MXBPF_GPU_IDLE, fold_piece}, {MXBPF_GPU_STEP, fold_step}},
 	.span = span,
+	.activity = activity,
+	.launch = launched,
 	.window = window,
 	.emit = emit,
 	.copy = copy,

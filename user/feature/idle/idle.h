@@ -11,9 +11,6 @@ extern const struct view_sheet sheet_gpu_idle;
 
 /* From now on spans are kept: there is a GPU. Returns 0 or -ENOMEM. */
 int idle_on(struct mdl *m);
-/* Take what the feature `activity` folds. Return 0 or -ENOMEM. */
-int idle_activity(struct mdl *m, const struct mxbpf_activity *a);
-int idle_launch(struct mdl *m, const struct mxbpf_launch *l);
 
 /* The causes for people: "waits for data". */
 extern const char *const idle_cause_words[MXBPF_IDLE_CAUSES];

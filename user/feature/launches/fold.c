@@ -76,7 +76,7 @@ static int fold_types(struct mdl *m, const struct mxbpf_rec *rec)
 
 /* ---- what a sweep needs */
 
-int launches_activity(struct mdl *m, const struct mxbpf_activity *a)
+static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
 	const struct launches_work work = {.start_ns = a->h.ts_ns,
 					   .end_ns = a->h.ts_ns + a->dur_ns,
@@ -86,15 +86,18 @@ int launches_activity(struct mdl *m, const struct mxbpf_activity *a)
 					   .tgid = a->h.tgid,
 					   .domain = a->domain,
 					   .memory = a->cls != MXBPF_ACTIVITY_KERNEL};
-	struct launches_state *t = state_of(m);
+	struct launches_state *t;
 
+	if (a->cls == MXBPF_ACTIVITY_SYNC) /* a wait is no work of a device */
+		return 0;
+	t = state_of(m);
 	if (!t)
 		return -ENOMEM;
 	t->newest_ns = work.start_ns > t->newest_ns ? work.start_ns : t->newest_ns;
 	return buf_put(&t->work, &work, sizeof(work));
 }
 
-int launches_launch(struct mdl *m, const struct mxbpf_launch *l)
+static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
 	struct launches_call call = {.start_ns = l->h.ts_ns,
 				     .end_ns = l->h.ts_ns,
@@ -280,6 +283,8 @@ const struct mdl_feature feature_launches = {
 	.state_bytes = sizeof(struct launches_state),
 	.by_process = true, /* each process numbers its devices itself */
 	.kinds = {{MXBPF_AGG_GPU_LAUNCH, fold}, {MXBPF_AGG_GPU_TYPES, fold_types}},
+	.activity = activity,
+	.launch = launched,
 	.window = window,
 	.emit = emit,
 	.copy = copy,

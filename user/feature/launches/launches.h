@@ -9,10 +9,6 @@
 extern const struct mdl_feature feature_launches;
 extern const struct view_sheet sheet_gpu_launches, sheet_gpu_queues, sheet_gpu_types;
 
-/* Take what the feature `activity` folds. Return 0 or -ENOMEM. */
-int launches_activity(struct mdl *m, const struct mxbpf_activity *a);
-int launches_launch(struct mdl *m, const struct mxbpf_launch *l);
-
 /* Launches of one call into one stream. */
 struct launches_row {
 	struct mxbpf_agg_gpu_launch a;

@@ -68,7 +68,7 @@ static void lose_spans(struct path_state *t)
 		lose(t, buf_at(&t->spans, struct idle_span, i)->end_ns);
 }
 
-int path_activity(struct mdl *m, const struct mxbpf_activity *a)
+static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
 	const struct path_work work = {.start_ns = a->h.ts_ns,
 				       .end_ns = a->h.ts_ns + a->dur_ns,
@@ -89,7 +89,7 @@ int path_activity(struct mdl *m, const struct mxbpf_activity *a)
 	return put(&t->work, &work, sizeof(work), WORK_MAX);
 }
 
-int path_launch(struct mdl *m, const struct mxbpf_launch *l)
+static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
 	struct path_launch launch = {.start_ns = l->h.ts_ns,
 				     .end_ns = l->h.ts_ns,
@@ -307,6 +307,8 @@ const struct mdl_feature feature_path = {
 	.by_process = true, /* each process has a path of its own */
 	.kinds = {{MXBPF_GPU_PATH, fold_part}, {MXBPF_GPU_SEQUENCE, fold_sequence}},
 	.span = span,
+	.activity = activity,
+	.launch = launched,
 	.emit = emit,
 	.copy = copy,
 	.move = move,

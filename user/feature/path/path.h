@@ -12,10 +12,6 @@
 extern const struct mdl_feature feature_path;
 extern const struct view_sheet sheet_gpu_path, sheet_gpu_sequences;
 
-/* Take what the feature `activity` folds. Return 0 or -ENOMEM. */
-int path_activity(struct mdl *m, const struct mxbpf_activity *a);
-int path_launch(struct mdl *m, const struct mxbpf_launch *l);
-
 /* Appends struct mxbpf_gpu_path: one path for each process, in no order. Returns 0 or -ENOMEM. */
 int path_parts(const struct mdl *m, struct buf *out);
 
