@@ -237,17 +237,18 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 
 # Fuzzers have neither sessions nor options: the features' NAME_session and NAME_option are NULL there.
 FUZZ_SRC   = $(filter-out user/agent/% user/nvtx/% user/attach/% user/ring/% user/source/% user/symbols/% user/session/% \
-	user/cmd/% $(wildcard user/feature/*/load.c user/feature/agents/load*.c user/feature/*/options.c),$(SRC))
+	user/cmd/% $(wildcard user/feature/*/load*.c user/feature/*/options.c),$(SRC))
 FUZZ_NULLS = $(patsubst user/feature/%/load.c,-Wl$(comma)--defsym=%_session=0,$(wildcard user/feature/*/load.c)) \
 	$(patsubst user/feature/%/options.c,-Wl$(comma)--defsym=%_option=0,$(wildcard user/feature/*/options.c))
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude -I$(O)/gen $(VENDOR_CFLAGS) $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
+		-Iuser -Iinclude -I$(O)/gen -Wa,-Ishare/page $(VENDOR_CFLAGS) $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
 
 # Fuzzers that play a target which attacks mxbpf. They include the source that they test, and stand for the kernel's ring.
-HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c user/source/gpu_convert.c
+HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c \
+	user/source/gpu_convert.c user/source/gpu_memory.c
 $(O)/fuzz/fuzz_agent: HOSTILE_SRC += user/agent/take.c user/agent/clock.c
 $(O)/fuzz/fuzz_gpu: HOSTILE_SRC += user/agent/gpu.c
 fuzz-hostile: $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu $(O)/fuzz/fuzz_http

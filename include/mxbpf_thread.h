@@ -13,10 +13,11 @@
 #define MXBPF_SLOT_FRAMES  32	/* open spans per slot; a power of two */
 #define MXBPF_THREAD_SLOTS 16	/* slots per thread, taken as its calls nest; a power of two */
 #define MXBPF_FRAMES_MAX   (MXBPF_THREAD_SLOTS * MXBPF_SLOT_FRAMES) /* open spans per thread */
-#define MXBPF_RANGES_DEEP  (MXBPF_FRAMES_MAX / 2) /* a range that would be deeper has pushes without pops around it */
-#define MXBPF_SLOTS_DEEP   410 /* slots for frames beyond the first 32 of a thread, shared by all threads */
-#define MXBPF_SLOTS_MAX	   (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
-#define MXBPF_KEYS_MAX	   16384 /* open spans that end by key */
+#define MXBPF_RANGES_DEEP                                                                                              \
+	(MXBPF_FRAMES_MAX - 8) /* ranges that would be deeper leave room for calls, if none is popped */
+#define MXBPF_SLOTS_DEEP 410   /* slots for frames beyond the first 32 of a thread, shared by all threads */
+#define MXBPF_SLOTS_MAX	 (MXBPF_THREADS_MAX + MXBPF_SLOTS_DEEP)
+#define MXBPF_KEYS_MAX	 16384 /* open spans that end by key */
 
 /* State of the running thread when a span opened. */
 struct mxbpf_account_start {

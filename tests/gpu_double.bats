@@ -27,7 +27,7 @@ aborts() { # RULE COMMAND
 	expect_same "kernels=1002 copies=1 peers=1 sets=1 runtime=1017 driver=1017 syncs=3 dropped=0" "$(head -n 8 <<<"$seen" | paste -sd ' ')"
 	expect_same 1002000 "$(value ns "$seen")"
 	expect_same "0 0 0 0 0" "$(for name in zero no_name absurd early wrong_tid; do value $name "$seen"; done | paste -sd ' ')"
-	expect_same '{"kernel":1002,"copy":1,"peer":1,"set":1,"runtime":1017,"driver":1017,"sync":3,"device":0,"graph":0}' \
+	expect_same '{"kernel":1002,"copy":1,"peer":1,"set":1,"runtime":1017,"driver":1017,"sync":3,"device":0,"graph":0,"memory":0}' \
 		"$(jq -c '.delivered | del(.overhead)' "$BATS_TEST_TMPDIR/account")"
 	jq -e '.left_enabled == 0 and .made == .delivered and .launched_ns == .kernel_ns and .launched.kernel == 1002' "$BATS_TEST_TMPDIR/account"
 }

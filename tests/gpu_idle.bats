@@ -25,12 +25,12 @@ planted() {
 			| [$p | to_entries[] | [.value, ($got[.key] // 0)] | min] | add) as $right
 		| ($rows | map(.total_ns) | add) as $whole
 		| (.gpu.devices[] | select(.gpu == 0) | .busy_ns + .idle_ns) as $seen
-		| (([$p[]] | length == 8 and min > 40000000)) and $right >= 0.95 * $all and (($whole - $seen) | fabs) <= 0.01 * $seen' report.json
+		| (([$p[]] | length == 8 and min > 20000000)) and $right >= 0.95 * $all and (($whole - $seen) | fabs) <= 0.01 * $seen' report.json
 	jq -e '[.gpu.idle[] | select(.gpu == 0)] | any(.cause == "cpu" and .name == "gpuops::think") and any(.cause == "blocked" and .name == "gpuops::nap")
 		and any(.cause == "data" and (.name | startswith("enumerate(DataLoader)")))
 		and any(.cause == "host_waits" and (.name | test("Synchronize"))) and any(.cause == "others" and (.name | startswith("gloo:")))' report.json
 	# The program spins in a function, and the thread is looked at ten times a second.
-	jq -e '.gpu.idle | any(.cause == "program" and (.line // "" | test("idle_job.py\\([0-9]+\\): spin")))' report.json
+	jq -e '.gpu.idle | any(.cause == "program" and any(.lines[].line; test("idle_job.py\\([0-9]+\\): spin")))' report.json
 	"$MXBPF" report job.mxd >report.txt
 	grep -q '^GPU idle time by cause: ' report.txt
 	grep -Eq '^waits for data .* enumerate\(DataLoader\)' report.txt

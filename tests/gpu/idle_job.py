@@ -44,20 +44,27 @@ class Slow(torch.utils.data.Dataset):
         return torch.ones(4)
 
 
+def without_cpu():
+    """For how long the thread has been ready and had no CPU, in ns: that is no planted cause, on a busy machine either."""
+    with open("/proc/thread-self/schedstat") as f:
+        return int(f.read().split()[1])
+
+
 class Gpu:
     """Launches work one after another, and knows when the GPU has run out of it."""
 
     def __init__(self, ops):
-        self.ops, self.until = ops, 0
+        self.ops, self.until, self.waited = ops, 0, without_cpu()
         self.cuda = ctypes.CDLL("libcuda.so.1")
         self.cuda.double_next_ns.argtypes = ctypes.c_uint64,
         self.idle = dict.fromkeys(CAUSES, 0)
 
     def launch(self, ns, cause):
         """The GPU ran nothing until now because of `cause`."""
-        at = now()
+        at, waited = now(), without_cpu()
         if self.until:
-            self.idle[cause] += max(at - self.until, 0)
+            self.idle[cause] += max(at - self.until - (waited - self.waited), 0)
+        self.waited = waited
         self.ops.lib.gpuops_launch(b"planted", ns, 0)
         self.until = max(at, self.until) + ns
 

@@ -74,7 +74,7 @@ def rank():
     ops = Ops(os.path.join(os.environ.get("O", "build"), "gpu"), True)
     ops.lib.gpuops_init()
     dist.init_process_group("gloo")
-    print("ready", os.getpid(), flush=True)
+    os.write(1, b'ready %d\n' % os.getpid())  # in one write: ranks share the pipe
     while not os.path.exists(os.path.join(HERE, "go")):
         torch.ones(2).add_(1)
         time.sleep(0.005)

@@ -133,7 +133,7 @@ def rank():
     define_more(torch_job, loop)
     loop.ops.lib.gpuops_init()
     dist.init_process_group("gloo")
-    print("ready", os.getpid(), flush=True)
+    os.write(1, b'ready %d\n' % os.getpid())  # in one write: ranks share the pipe
     while not os.path.exists(os.path.join(HERE, "go")):
         torch.ones(2).add_(1)
         time.sleep(0.005)

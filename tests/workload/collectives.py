@@ -98,7 +98,7 @@ def rank():
         calls.append((op, size, n, start, time.monotonic_ns()))
 
     parts, each = [torch.empty(1 << 18) for _ in range(RANKS)], torch.ones(1 << 18)
-    print('ready', os.getpid(), flush=True)
+    os.write(1, b'ready %d\n' % os.getpid())  # in one write: ranks share the pipe
     while not os.path.exists(HERE + '/go'):
         torch.ones(2).add_(1)
         time.sleep(0.005)
