@@ -12,6 +12,8 @@
 
 #define NS_PER_S 1000000000ull
 
+#define NOBODY 5000000 /* no process can have this number, so labels do not depend on what else runs */
+
 /* Calls of one duration, with their bucket. */
 static void feed_calls(struct mdl *m, unsigned cls, const char *name, uint64_t calls, uint64_t each_ns)
 {
@@ -19,7 +21,7 @@ static void feed_calls(struct mdl *m, unsigned cls, const char *name, uint64_t c
 		struct mxbpf_agg a;
 		struct mxbpf_bucket b;
 	} rec = {
-		.a = {.h = {MXBPF_AGG, sizeof(rec), 1234, 0},
+		.a = {.h = {MXBPF_AGG, sizeof(rec), NOBODY, 0},
 		      .name_id = feed_name(m, name, strlen(name)),
 		      .count = calls,
 		      .total_ns = calls * each_ns,
@@ -239,7 +241,7 @@ static void feed_slice(struct mdl *m, uint64_t all)
 		 .cls = OP,
 		 .flags = MXBPF_PARTIAL_SLICED | MXBPF_PARTIAL_LITTLE},
 	};
-	const struct mxbpf_slice_part slice = {.h = {MXBPF_SLICE, sizeof(slice), 1234, 0},
+	const struct mxbpf_slice_part slice = {.h = {MXBPF_SLICE, sizeof(slice), NOBODY, 0},
 					       .slices = 1,
 					       .slice_ns = 1000,
 					       .seen_ns = 1000,
@@ -304,7 +306,7 @@ static void test_slices(void)
 static void test_exemplars(void)
 {
 	const struct mxbpf_iteration it = {
-		.h = {MXBPF_ITERATION, sizeof(it), 1234, NS_PER_S}, .tid = 1234, .nr = 1, .dur_ns = 2 * NS_PER_S};
+		.h = {MXBPF_ITERATION, sizeof(it), NOBODY, NS_PER_S}, .tid = NOBODY, .nr = 1, .dur_ns = 2 * NS_PER_S};
 	struct met_recorded r = {.dur_ns = 2 * NS_PER_S, .unix_ns = 1763616000500000000, .file = "mxbpf-\"x\".mxd"};
 	struct mdl_session s = session_new();
 	struct mdl_interval in = {.session = &s, .model = mdl_new(), .now_ns = NS_PER_S};
@@ -312,9 +314,9 @@ static void test_exemplars(void)
 	struct buf text = {0};
 	char *plain;
 
-	CHECK(!met_iterations(m, &in, 1234)); /* it has made none yet */
+	CHECK(!met_iterations(m, &in, NOBODY)); /* it has made none yet */
 	CHECK(!mdl_fold_all(in.model, &it, sizeof(it)) && !met_take(m, &in));
-	r.series = met_iterations(m, &in, 1234);
+	r.series = met_iterations(m, &in, NOBODY);
 	CHECK(r.series && !met_iterations(m, &in, 77));
 	met_record(m, &r);
 	r.series = 99; /* is no series any more */
