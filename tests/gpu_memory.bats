@@ -57,6 +57,7 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 		(.evidence | test("gpumem::linear had 6.00 MiB \\(53%\\)"))' pieces.json
 	MXBPF_DOUBLE=memory=32 job '--memory --agent --format json' pieces.json --pieces
 	compare pieces.json
+	jq -c '[.findings[] | [.finding, .text]], [.memory.failures[] | del(.holders)]' pieces.json
 	jq -e '.findings[0] | .finding == "memory_in_pieces" and (.advice | test("expandable_segments:True"))' pieces.json
 }
 
