@@ -355,24 +355,6 @@ static void tame(struct mxbpf_rec *r)
 		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
 			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
 		break;
-	case MXBPF_ACTIVITY:
-		tame_activity((struct mxbpf_activity *)r);
-		break;
-	case MXBPF_LAUNCH:
-		tame_launch((struct mxbpf_launch *)r);
-		break;
-	case MXBPF_AGG_ACTIVITY:
-		tame_agg_activity((struct mxbpf_agg_activity *)r);
-		break;
-	case MXBPF_AGG_GPU_WORK:
-		tame_work((struct mxbpf_agg_gpu_work *)r);
-		break;
-	case MXBPF_AGG_GPU_IDLE:
-		tame_idle((struct mxbpf_agg_gpu_idle *)r);
-		break;
-	case MXBPF_AGG_GPU_STREAM:
-		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
-		break;
 	case MXBPF_AGG_GPU_WAIT:
 	case MXBPF_KV:
 	case MXBPF_AGG_KV:

@@ -41,6 +41,17 @@ int buf_put(struct buf *b, const void *data, size_t n)
 	return 0;
 }
 
+int buf_put_latest(struct buf *b, const void *item, size_t bytes, size_t max)
+{
+	const size_t n = b->len / bytes, left = n / 2;
+
+	if (n >= max) {
+		memmove(b->data, b->data + (n - left) * bytes, left * bytes);
+		b->len = left * bytes;
+	}
+	return buf_put(b, item, bytes);
+}
+
 int buf_printf(struct buf *b, const char *fmt, ...)
 {
 	va_list ap;

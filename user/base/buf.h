@@ -18,6 +18,8 @@ struct buf {
 void *buf_add(struct buf *b, size_t n);
 /* Appends n bytes. Returns 0 or -ENOMEM. */
 int buf_put(struct buf *b, const void *data, size_t n);
+/* Appends an item. If there are `max` already, the half that came first is forgotten. Returns 0 or -ENOMEM. */
+int buf_put_latest(struct buf *b, const void *item, size_t bytes, size_t max);
 int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_fini(struct buf *b);
 

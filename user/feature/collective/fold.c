@@ -21,18 +21,6 @@ static struct state *state_of(struct mdl *m)
 	return mdl_state(m, &feature_collective);
 }
 
-/* Adds an item. If there are `max`, the older half is forgotten first. */
-static int put(struct buf *b, const void *item, size_t bytes, size_t max)
-{
-	const size_t n = b->len / bytes, left = n / 2;
-
-	if (n >= max) {
-		memmove(b->data, b->data + (n - left) * bytes, left * bytes);
-		b->len = left * bytes;
-	}
-	return buf_put(b, item, bytes);
-}
-
 /* ---- rows */
 
 static uint64_t key_of(const struct mxbpf_agg_collective *r)
@@ -281,7 +269,7 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 		const struct call c = {s->h.ts_ns, s->h.ts_ns + s->dur_ns, bytes, s->h.tgid, s->tid, (uint8_t)what};
 
 		t->nccl = true;
-		return put(&t->calls, &c, sizeof(c), CALLS_MAX);
+		return buf_put_latest(&t->calls, &c, sizeof(c), CALLS_MAX);
 	}
 	return put_event(t, &(struct event){.c = {.h = s->h,
 						  .dur_ns = s->dur_ns,

@@ -116,18 +116,6 @@ static int by_end(const void *va, const void *vb)
 	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
 }
 
-/* Adds an item. If there are `max`, the older half is forgotten first. */
-static int put(struct buf *b, const void *item, size_t bytes, size_t max)
-{
-	const size_t n = b->len / bytes, left = n / 2;
-
-	if (n >= max) {
-		memmove(b->data, b->data + (n - left) * bytes, left * bytes);
-		b->len = left * bytes;
-	}
-	return buf_put(b, item, bytes);
-}
-
 /* Takes over the spans before the first sign of a GPU. */
 static int begin(struct idle_state *t)
 {
@@ -168,7 +156,9 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 	if (!t || begin(t))
 		return -ENOMEM;
 	if (a->cls == MXBPF_ACTIVITY_SYNC)
-		return a->sync_type == MXBPF_SYNC_STREAM_WAITS ? put(&t->waits, &wait, sizeof(wait), WAITS_MAX) : 0;
+		return a->sync_type == MXBPF_SYNC_STREAM_WAITS
+			       ? buf_put_latest(&t->waits, &wait, sizeof(wait), WAITS_MAX)
+			       : 0;
 	t->newest_ns = work.start_ns > t->newest_ns ? work.start_ns : t->newest_ns;
 	return buf_put(&t->work, &work, sizeof(work));
 }
@@ -186,7 +176,7 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 
 	if (!t || begin(t))
 		return -ENOMEM;
-	return put(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
+	return buf_put_latest(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
 }
 
 static uint16_t part_of(uint64_t ns, uint64_t nested_ns, uint64_t all_ns)

@@ -23,24 +23,12 @@ static struct path_state *state_of(struct mdl *m)
 
 /* ---- what is kept */
 
-/* Adds an item. If there are `max`, the half that came first is forgotten. */
-static int put(struct buf *b, const void *item, size_t bytes, size_t max)
-{
-	const size_t n = b->len / bytes, left = n / 2;
-
-	if (n >= max) {
-		memmove(b->data, b->data + (n - left) * bytes, left * bytes);
-		b->len = left * bytes;
-	}
-	return buf_put(b, item, bytes);
-}
-
 static void lose(struct path_state *t, uint64_t ns)
 {
 	t->lost_ns = ns > t->lost_ns ? ns : t->lost_ns;
 }
 
-/* Notes what the next put() will forget. */
+/* Notes what the next buf_put_latest() will forget. */
 static void lose_work(struct path_state *t)
 {
 	const size_t n = buf_count(&t->work, struct path_work);
@@ -84,9 +72,11 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 		return -ENOMEM;
 	t->on = true;
 	if (a->cls == MXBPF_ACTIVITY_SYNC)
-		return a->sync_type == MXBPF_SYNC_STREAM_WAITS ? put(&t->waits, &work, sizeof(work), WAITS_MAX) : 0;
+		return a->sync_type == MXBPF_SYNC_STREAM_WAITS
+			       ? buf_put_latest(&t->waits, &work, sizeof(work), WAITS_MAX)
+			       : 0;
 	lose_work(t);
-	return put(&t->work, &work, sizeof(work), WORK_MAX);
+	return buf_put_latest(&t->work, &work, sizeof(work), WORK_MAX);
 }
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
@@ -105,7 +95,7 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 	t->on = true;
 	add_sat(&launch.end_ns, l->dur_ns);
 	lose_launches(t);
-	return put(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
+	return buf_put_latest(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
 }
 
 static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
@@ -124,7 +114,7 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 		return -ENOMEM;
 	if (t->on)
 		lose_spans(t);
-	return put(&t->spans, &one, sizeof(one), t->on ? SPANS_MAX : BACKLOG_MAX);
+	return buf_put_latest(&t->spans, &one, sizeof(one), t->on ? SPANS_MAX : BACKLOG_MAX);
 }
 
 /* ---- the iteration that is looked at */
