@@ -206,7 +206,7 @@ static __always_inline void account_nest(struct mxbpf_frame *f, const struct mxb
 	f->nested.majflt += s->account.majflt;
 }
 
-/* What is nested in f is nested in the frame around it. */
+/* Adds the nested time of f to the frame around it. */
 static __always_inline void account_pass(struct mxbpf_frame *to, const struct mxbpf_frame *f)
 {
 	to->nested.runq_ns += f->nested.runq_ns;

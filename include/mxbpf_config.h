@@ -214,7 +214,7 @@ struct mxbpf_row {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 312);
 
-/* What row.range leads to. */
+/* The kind of structure at the address that row.range gives. */
 enum mxbpf_range_from {
 	MXBPF_RANGE_FROM_NOTHING = 0,
 	MXBPF_RANGE_FROM_EVENT = 1, /* NVTX's structure of an event (nvtxEventAttributes_t) */

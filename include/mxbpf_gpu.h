@@ -66,7 +66,7 @@ enum mxbpf_gpu_kind {
 	MXBPF_GPU_MEMORY = 10, /* MEMORY2: a call allocated or freed memory; start_ns and end_ns are when */
 };
 
-/* Whether CUPTI says which thread makes the nodes of CUDA graphs. */
+/* Whether CUPTI calls the agent back when a thread makes a node of a CUDA graph. */
 enum mxbpf_gpu_graphs {
 	MXBPF_GPU_GRAPHS_UNKNOWN = 0, /* CUPTI was not held yet */
 	MXBPF_GPU_GRAPHS_ON = 1,

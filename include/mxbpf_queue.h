@@ -61,7 +61,7 @@ struct mxbpf_agg_gpu_types {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_types) == 152);
 
-/* What a piece of a critical path was. Recordings store these numbers. */
+/* Kinds of pieces of a critical path. Recordings store these numbers. */
 enum mxbpf_path_part {
 	MXBPF_PATH_NONE = 0,
 	MXBPF_PATH_KERNEL = 1,	 /* a kernel ran, or a set */
