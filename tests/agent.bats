@@ -217,7 +217,7 @@ with open('/proc/%s/mem' % pid, 'r+b', buffering=0) as f:
 END
 }
 
-@test "Options that --agent does not support are refused with the reason, and impossible sequence numbers are discarded" {
+@test "Options that --agent does not support are refused with the reason, a second mxbpf is refused and the first one goes on, and impossible sequence numbers are discarded" {
 	local option
 	start_torch --tiny
 	for option in --layers --follow-app '--counters page-faults'; do
@@ -229,11 +229,16 @@ END
 	! grep -q mxbpf-agent "/proc/$WORKLOAD_PID/maps"
 	run --separate-stderr "$MXBPF" check --pid "$WORKLOAD_PID"
 	expect_re '^  ok +agent +can be loaded' "$output"
-	start_mxbpf --pid "$WORKLOAD_PID" --agent
+	start_mxbpf record --pid "$WORKLOAD_PID" --agent -o first.mxd
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent -d 100ms
 	expect_status 3
 	expect_re 'cannot attach to the agent in process [0-9]+: another mxbpf is attached to it' "$stderr"
+	local refused_us
+	refused_us=$(python3 -c 'import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC) / 1000)')
+	wait_new_line "$(out workload)" .
 	stop_pid "$MXBPF_PID" INT
+	"$MXBPF" export first.mxd -f chrome -o first.json
+	jq -e --argjson at "$refused_us" '(.otherData.window.start_mono_ns / 1000) as $start | any(.traceEvents[]; .cat == "cpu_op" and $start + .ts > $at)' first.json
 	misplace_numbers "$WORKLOAD_PID"
 	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --agent --backward -d 2s --format json
 	expect_re 'an impossible sequence number' "$stderr"

@@ -85,6 +85,12 @@ static int try_shared(struct agt *a, struct err *e)
 	if (head.magic != MXBPF_AGENT_MAGIC || head.version != MXBPF_AGENT_VERSION)
 		return refuse_version(a, e);
 	a->newborn = a->other && a->o.children && head.unheard;
+	return 0;
+}
+
+/* Until this was called, the memory may be that of another mxbpf's session, so nothing is written. */
+void agt_take_shared(struct agt *a)
+{
 	if (!a->newborn)
 		SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
 	SHARED_SET(&a->shared, clock.until, 0);
@@ -93,7 +99,6 @@ static int try_shared(struct agt *a, struct err *e)
 	SHARED_SET(&a->shared, memory, a->o.memory);
 	shared_write(&a->shared, offsetof(struct mxbpf_agent_shared, details), &a->details, sizeof(a->details));
 	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
-	return 0;
 }
 
 /* Memory that cannot be used is not kept, because the agent may still be started anew. */
@@ -196,10 +201,15 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		return refuse_version(a, e);
 	if (agt_open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
-	if (a->newborn) /* its memory can be read from now on, even if it ends */
+	if (a->newborn) { /* its memory can be read from now on, even if it ends */
+		agt_take_shared(a);
 		return 0;
+	}
 	/* A forked child has a copy of its parent's switch. So only an agent that has its own memory has a listener. */
-	if (check_free(a, e) || agt_listen(a, e))
+	if (check_free(a, e))
+		return e->code;
+	agt_take_shared(a);
+	if (agt_listen(a, e))
 		return e->code;
 	*there = started(a);
 	a->injected.route = "it was there";
@@ -425,7 +435,13 @@ static int refuse_waited(const struct agt *a, struct err *e)
 /* Attaches to the agent, which has been loaded. */
 static int attach(struct agt *a, struct err *e)
 {
-	if ((a->shared.fd < 0 && agt_open_shared(a, e)) || (!a->bell && agt_listen(a, e)))
+	const bool opened = a->shared.fd >= 0;
+
+	if (!opened && agt_open_shared(a, e))
+		return e->code;
+	if (!opened)
+		agt_take_shared(a);
+	if (!a->bell && agt_listen(a, e))
 		return e->code;
 	if (!started(a))
 		return gate_why(&a->gate) ? refuse_broken(a, e) : refuse_waited(a, e);

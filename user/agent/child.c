@@ -27,8 +27,9 @@ void agt_look_born(struct agt *a)
 	bool born;
 
 	pthread_mutex_lock(&a->all->births);
-	born = a->unborn && (a->shared.fd >= 0 || !agt_open_shared(a, &e)) &&
-	       __atomic_load_n(&a->told, __ATOMIC_ACQUIRE);
+	if (a->unborn && a->shared.fd < 0 && !agt_open_shared(a, &e))
+		agt_take_shared(a);
+	born = a->unborn && a->shared.fd >= 0 && __atomic_load_n(&a->told, __ATOMIC_ACQUIRE);
 	if (born) {
 		a->born = true;
 		a->injected.route = "it started in a forked child";

@@ -159,7 +159,8 @@ bool agt_is_same(const struct agt *a);
 struct mxbpf_agent_details agt_details(const struct plan *p, const struct agt_place *at, const struct agt_opts *o);
 /* agent.c: the steps of attaching. They return 0, or -errno with e set. */
 int agt_read_config(struct agt *a, struct mxbpf_agent_config *config, uint64_t *bytes, struct err *e);
-int agt_open_shared(struct agt *a, struct err *e);
+int agt_open_shared(struct agt *a, struct err *e); /* reads it only; agt_take_shared() then makes it this session's */
+void agt_take_shared(struct agt *a);
 int agt_listen(struct agt *a, struct err *e);
 int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e);
 void agt_go_in(struct agt *a); /* the agent records from now on, if the window is open */
