@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the offsets of data that are read from the code of the real libtorch_cpu.so 2.13.0 (MXBPF_TEST_LIBTORCH). */
+/* Tests the offsets of data that are read from code: that of the real libtorch_cpu.so 2.13.0 (MXBPF_TEST_LIBTORCH), and
+ * of others. */
 #include "unit.h"
 
 #include <errno.h>
@@ -17,6 +18,54 @@ static struct elf_sym find(const char *name)
 
 	elf_find_sym(elf, name, &sym, NULL);
 	return sym;
+}
+
+/* In the wheel of PyTorch 2.11 for CUDA 13.0, the function that runs a node keeps the node in its stack frame. */
+__asm__(".text\n"
+	".globl _ZN2at14RecordFunctionC1EONS_13StepCallbacksE, _ZN2at14RecordFunction6beforeEPKcl, spilled_node\n"
+	".type _ZN2at14RecordFunctionC1EONS_13StepCallbacksE, @function\n"
+	"_ZN2at14RecordFunctionC1EONS_13StepCallbacksE: ret\n"
+	".size _ZN2at14RecordFunctionC1EONS_13StepCallbacksE, 1\n"
+	".type _ZN2at14RecordFunction6beforeEPKcl, @function\n"
+	"_ZN2at14RecordFunction6beforeEPKcl: ret\n"
+	".size _ZN2at14RecordFunction6beforeEPKcl, 1\n"
+	".type spilled_node, @function\n"
+	"spilled_node:\n"
+	"	push %rbp\n"
+	"	mov %rsp, %rbp\n"
+	"	sub $0x268, %rsp\n"
+	"	mov %rsi, -0x268(%rbp)\n"
+	"	call _ZN2at14RecordFunctionC1EONS_13StepCallbacksE\n"
+	"	mov -0x268(%rbp), %rax\n"
+	"	cmpb $0, -0x12f(%rbp)\n"
+	"	mov 0x30(%rax), %rax\n"
+	"	mov %rax, -0x60(%rbp)\n"
+	"	jne 1f\n"
+	"	mov -0x268(%rbp), %rsi\n"
+	"	mov (%rsi), %rax\n"
+	"	mov 0x18(%rsi), %r15\n"
+	"	call *0x10(%rax)\n"
+	"	mov -0x218(%rbp), %rax\n"
+	"	mov %r15, %rsi\n"
+	"	call _ZN2at14RecordFunction6beforeEPKcl\n"
+	"1:	leave\n"
+	"	ret\n"
+	".size spilled_node, . - spilled_node\n");
+
+static void test_spilled(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY);
+	int32_t number = 0, of_thread = 0;
+	struct elf_sym node = {0};
+	struct elf *self = NULL;
+
+	TEST("the number and thread of a node are found if the function keeps the node in its stack frame")
+	{
+		CHECK(fd >= 0 && !elf_open(fd, &self, NULL) && !elf_find_sym(self, "spilled_node", &node, NULL));
+		CHECK(!layout_node(self, &node, &number, &of_thread, NULL) && number == 0x18 && of_thread == 0x30);
+	}
+	elf_close(self);
+	close(fd);
 }
 
 static void test_torch(void)
@@ -85,6 +134,7 @@ int main(void)
 	const char *path = unit_library("MXBPF_TEST_LIBTORCH");
 	int fd = path ? open(path, O_RDONLY) : -1;
 
+	test_spilled();
 	if (!path)
 		TEST_IF(path, "the offsets of PyTorch's data are read from its code", NO_TORCH) CHECK(0);
 	if (!path)

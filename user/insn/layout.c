@@ -60,6 +60,36 @@ int layout_tls(struct elf *elf, const struct elf_sym *func, struct layout_tls *o
 	return err;
 }
 
+static uint32_t reg_bit(ZydisRegister reg)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return ZydisRegisterGetClass(whole) == ZYDIS_REGCLASS_GPR64 ? 1u << (whole - ZYDIS_REGISTER_RAX) : 0;
+}
+
+/*
+ * Tracks the registers that hold one value. Ignores what an epilogue restores, because other code jumps to the
+ * instructions after it.
+ */
+static void follow_copies(const struct walk *w, uint32_t *regs)
+{
+	bool copy = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV && w->ops[0].size == 64 &&
+		    w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER && reg_bit(w->ops[1].reg.value) & *regs;
+	unsigned i;
+
+	if (w->insn.mnemonic == ZYDIS_MNEMONIC_POP)
+		return;
+	for (i = 0; i < w->insn.operand_count; i++)
+		if (w->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    w->ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			*regs &= ~reg_bit(w->ops[i].reg.value);
+	if (w->insn.meta.category == ZYDIS_CATEGORY_CALL)
+		*regs &= reg_bit(ZYDIS_REGISTER_RBX) | reg_bit(ZYDIS_REGISTER_RBP) | reg_bit(ZYDIS_REGISTER_R12) |
+			 reg_bit(ZYDIS_REGISTER_R13) | reg_bit(ZYDIS_REGISTER_R14) | reg_bit(ZYDIS_REGISTER_R15);
+	if (copy && w->ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
+		*regs |= reg_bit(w->ops[0].reg.value);
+}
+
 struct node_loads {
 	ZydisRegister to[LOADS_MAX];
 	int64_t off[LOADS_MAX];
@@ -67,32 +97,63 @@ struct node_loads {
 	ZydisRegister handed; /* the register that was copied to the second argument */
 };
 
+/* Where a function keeps one of its arguments: in registers, and in one word of its stack frame. */
+struct kept {
+	uint32_t regs;
+	ZydisRegister frame; /* base of that word; ZYDIS_REGISTER_NONE: it is in no such word */
+	int64_t at;
+};
+
+static bool is_word_of(const ZydisDecodedOperand *op, const struct kept *k)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->size == 64 && k->frame != ZYDIS_REGISTER_NONE &&
+	       op->mem.base == k->frame && op->mem.index == ZYDIS_REGISTER_NONE && op->mem.disp.value == k->at;
+}
+
+static void follow_kept(const struct walk *w, struct kept *k)
+{
+	const ZydisDecodedOperand *to = &w->ops[0], *from = &w->ops[1];
+	const bool mov = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV;
+	const bool spills = mov && to->type == ZYDIS_OPERAND_TYPE_MEMORY && to->size == 64 &&
+			    (to->mem.base == ZYDIS_REGISTER_RBP || to->mem.base == ZYDIS_REGISTER_RSP) &&
+			    from->type == ZYDIS_OPERAND_TYPE_REGISTER && reg_bit(from->reg.value) & k->regs;
+	const bool loads = mov && to->type == ZYDIS_OPERAND_TYPE_REGISTER && is_word_of(from, k);
+
+	follow_copies(w, &k->regs);
+	if (spills && k->frame == ZYDIS_REGISTER_NONE) {
+		k->frame = to->mem.base;
+		k->at = to->mem.disp.value;
+	}
+	if (loads)
+		k->regs |= reg_bit(to->reg.value);
+}
+
 /*
- * Finds the loads from the object in `self` between the construction of the record object and the call of its before().
+ * Finds the loads from the object, which is the second argument, between the construction of the record object and the
+ * call of its before().
  */
 static bool find_node_loads(struct walk *w, struct node_loads *l)
 {
-	ZydisRegister self = ZYDIS_REGISTER_NONE;
+	struct kept self = {.regs = reg_bit(ZYDIS_REGISTER_RSI), .frame = ZYDIS_REGISTER_NONE};
+	const ZydisDecodedOperand *from = &w->ops[1];
 	bool made = false;
 	int64_t disp;
 
-	while (walk_next(w)) {
+	for (; walk_next(w); follow_kept(w, &self)) {
 		bool mov = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV;
 
-		if (self == ZYDIS_REGISTER_NONE && mov && walk_is_reg(&w->ops[1], ZYDIS_REGISTER_RSI)) {
-			self = w->ops[0].reg.value;
-		} else if (walk_calls(w, "_ZN2at14RecordFunctionC")) {
+		if (walk_calls(w, "_ZN2at14RecordFunctionC")) {
 			made = true;
 		} else if (made && walk_calls(w, "_ZN2at14RecordFunction6beforeE")) {
 			return true;
-		} else if (made && is_load(w, self, &disp) && disp) {
+		} else if (made && from->type == ZYDIS_OPERAND_TYPE_MEMORY && reg_bit(from->mem.base) & self.regs &&
+			   is_load(w, from->mem.base, &disp) && disp) {
 			if (l->n == LOADS_MAX)
 				return false;
 			l->to[l->n] = w->ops[0].reg.value;
 			l->off[l->n++] = disp;
 		} else if (made && mov && walk_is_reg(&w->ops[0], ZYDIS_REGISTER_RSI)) {
-			l->handed = w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER ? w->ops[1].reg.value
-										  : ZYDIS_REGISTER_NONE;
+			l->handed = from->type == ZYDIS_OPERAND_TYPE_REGISTER ? from->reg.value : ZYDIS_REGISTER_NONE;
 		}
 	}
 	return false;
@@ -138,36 +199,6 @@ struct stores {
 	int64_t counted; /* offset of the result of an atomic counter; 0: none */
 	unsigned nminus_one, nzero;
 };
-
-static uint32_t reg_bit(ZydisRegister reg)
-{
-	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-
-	return ZydisRegisterGetClass(whole) == ZYDIS_REGCLASS_GPR64 ? 1u << (whole - ZYDIS_REGISTER_RAX) : 0;
-}
-
-/*
- * Tracks the registers that hold one value. Ignores what an epilogue restores, because other code jumps to the
- * instructions after it.
- */
-static void follow_copies(const struct walk *w, uint32_t *regs)
-{
-	bool copy = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV && w->ops[0].size == 64 &&
-		    w->ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER && reg_bit(w->ops[1].reg.value) & *regs;
-	unsigned i;
-
-	if (w->insn.mnemonic == ZYDIS_MNEMONIC_POP)
-		return;
-	for (i = 0; i < w->insn.operand_count; i++)
-		if (w->ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    w->ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-			*regs &= ~reg_bit(w->ops[i].reg.value);
-	if (w->insn.meta.category == ZYDIS_CATEGORY_CALL)
-		*regs &= reg_bit(ZYDIS_REGISTER_RBX) | reg_bit(ZYDIS_REGISTER_RBP) | reg_bit(ZYDIS_REGISTER_R12) |
-			 reg_bit(ZYDIS_REGISTER_R13) | reg_bit(ZYDIS_REGISTER_R14) | reg_bit(ZYDIS_REGISTER_R15);
-	if (copy && w->ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
-		*regs |= reg_bit(w->ops[0].reg.value);
-}
 
 /* Recognizes a store to a field of the object in `self`. */
 static bool is_store(const struct walk *w, uint32_t self, unsigned bits)
