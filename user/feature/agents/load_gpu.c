@@ -553,8 +553,10 @@ static void note_process(struct session *ses, const struct gpu_process *p)
 	struct mxbpf_gpu_shared g;
 	char of[32], why[512];
 	const bool known = agt_gpu(p->agt, &g);
+	bool done;
 
 	src_gpu_account(ses->gpu_source, p->agt, &a);
+	done = known && a.subscriptions && g.state == MXBPF_GPU_OFF; /* the last state that was told is over */
 	of_process(all, p->tgid, of);
 	if (known && a.subscriptions && !all->delivered++)
 		note_cupti(ses, &g, of);
@@ -565,7 +567,8 @@ static void note_process(struct session *ses, const struct gpu_process *p)
 		     of);
 	if (!known && !agt_broken(p->agt))
 		note(ses, "%sno record of the GPU: no operator was called, so the agent was not loaded", of);
-	else if (known && p->said && p->said != MXBPF_GPU_ON + 1 && !(all->nall > 1 && g.state == MXBPF_GPU_NO_CUDA))
+	else if (known && !done && p->said && p->said != MXBPF_GPU_ON + 1 &&
+		 !(all->nall > 1 && g.state == MXBPF_GPU_NO_CUDA))
 		note(ses, "%s%s", of, ses_gpu_why(&g, why));
 	else if (known && (a.unjoined || a.threadless || g.foreign_tids))
 		note_unjoined(ses, &g, &a, of);
