@@ -236,6 +236,17 @@ static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
 		b->ses->about.late_libs++;
 }
 
+/*
+ * While CUPTI tells the calls of CUDA, probes only count launches; while it does not, probes tell the calls. With the
+ * agent nothing is counted, because a probe costs as much as all that the agent does for a call.
+ */
+static bool is_used(const struct ses_build *b, enum probe_group group)
+{
+	if (group == PROBE_LAUNCH)
+		return b->late.counts && !b->ses->o->agent;
+	return group != PROBE_CUDA || !b->late.counts;
+}
+
 /* Probes a library by the first row that is for it, and by all rows that are used beside others. */
 static void look_at(struct ses_build *b, struct tgt *t, struct tgt_lib *lib)
 {
@@ -245,8 +256,7 @@ static void look_at(struct ses_build *b, struct tgt *t, struct tgt_lib *lib)
 	int index;
 
 	for (p = plan->probes; p < plan->probes + plan->nprobes; p++) {
-		if (p->row->group == (b->late.counts ? PROBE_CUDA : PROBE_LAUNCH) || !plan_is_late(p, t, lib) ||
-		    (found && !p->row->beside))
+		if (!is_used(b, p->row->group) || !plan_is_late(p, t, lib) || (found && !p->row->beside))
 			continue;
 		found = true;
 		if (!p->row->beside && is_probed(b, tgt_pid(t), lib, p->row->group))
