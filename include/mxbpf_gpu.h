@@ -41,11 +41,12 @@ enum mxbpf_gpu_at {
 	MXBPF_GPU_AT_SYMBOL = 2,  /* it lacks a function that is needed */
 	MXBPF_GPU_AT_VERSION = 3, /* cuptiGetVersion failed, or the version is too old */
 	MXBPF_GPU_AT_SUBSCRIBE = 4,
-	MXBPF_GPU_AT_REGISTER = 5, /* cuptiActivityRegisterCallbacks */
-	MXBPF_GPU_AT_ENABLE = 6,   /* no kind of record could be enabled */
-	MXBPF_GPU_AT_CLOCK = 7,	   /* cuptiGetTimestamp */
-	MXBPF_GPU_AT_DRIVER = 8,   /* libcuda */
-	MXBPF_GPU_AT_THREAD = 9,   /* the agent could not start its thread; result is an errno */
+	MXBPF_GPU_AT_REGISTER = 5,   /* cuptiActivityRegisterCallbacks */
+	MXBPF_GPU_AT_ENABLE = 6,     /* no kind of record could be enabled */
+	MXBPF_GPU_AT_CLOCK = 7,	     /* cuptiGetTimestamp */
+	MXBPF_GPU_AT_DRIVER = 8,     /* libcuda */
+	MXBPF_GPU_AT_THREAD = 9,     /* the agent could not start its thread; result is an errno */
+	MXBPF_GPU_AT_ELSEWHERE = 10, /* another client uses another libcupti */
 };
 
 /* Kind of a record. The first four are enum mxbpf_activity_class. */

@@ -265,4 +265,39 @@ static void test_unsubscribe(void)
 	CHECK(!gpu->subscriptions || now() > begun + 12 * again); /* then a trace counts as ended */
 }
 
+/* Proton looks functions up in the libcupti of Triton, not in that of PyTorch. */
+static void test_elsewhere(void)
+{
+	void *lib, *theirs;
+
+	open_ops();
+	open_lib("libcupti.so.12");
+	lib = open_lib("old/libcupti.so.11.8");
+	theirs = dlsym(lib, "cuptiUnsubscribe");
+	launch("a", 1000, 1);
+	open_agent();
+	gpu->again_ms = 20;
+	CHECK(begin());
+	CHECK(!dlsym(lib, "cuptiNone") && gpu->state == MXBPF_GPU_ON);
+	CHECK(theirs && dlsym(lib, "cuptiUnsubscribe") == theirs && gpu->state != MXBPF_GPU_ON);
+	CHECK(account->subscriptions == 1 && account->unsubscriptions == 1);
+	CHECK(reach(MXBPF_GPU_BUSY) && gpu->failed == MXBPF_GPU_AT_ELSEWHERE && account->subscriptions == 1);
+}
+
+static void test_proton(void)
+{
+	char command[2 * PATH];
+
+	snprintf(command, sizeof(command), "cp %s/gpu/libgpucost.so %s/libproton.so", dir, work);
+	CHECK(!system(command));
+	open_ops();
+	open_lib("libcupti.so.12");
+	snprintf(command, sizeof(command), "%s/libproton.so", work);
+	CHECK(dlopen(command, RTLD_NOW));
+	launch("a", 1000, 1);
+	open_agent();
+	want(ALL);
+	CHECK(reach(MXBPF_GPU_BUSY) && gpu->failed == MXBPF_GPU_AT_ELSEWHERE && !account->subscriptions);
+}
+
 #endif

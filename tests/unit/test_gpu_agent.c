@@ -705,6 +705,11 @@ int main(int argc, char **argv)
 	CHECK(!run(test_functions, "", NULL));
 	TEST("A client that unsubscribes does not end the trace of another one")
 	CHECK(!run(test_unsubscribe, "", NULL));
+	TEST("If a client looks up functions of another libcupti, the agent has left before it gets them, and stays "
+	     "away")
+	CHECK(!run(test_elsewhere, "", NULL));
+	TEST("In a process with a profiler that brings its own libcupti, the agent leaves CUPTI alone")
+	CHECK(!run(test_proton, "", NULL));
 	TEST("If the agent has no memory for its thread, it says so, and the next start tries again")
 	CHECK(!run(test_start, "", NULL));
 	TEST("A forked child has an agent of its own when mxbpf attaches to it, and the parent's goes on")

@@ -365,7 +365,7 @@ int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to)
 
 	if (copy(g, offsetof(SHARED, gpu), to, sizeof(*to)))
 		return -EPROTO;
-	if (to->state > MXBPF_GPU_FAILED || to->failed > MXBPF_GPU_AT_THREAD || to->thread > 1 ||
+	if (to->state > MXBPF_GPU_FAILED || to->failed > MXBPF_GPU_AT_ELSEWHERE || to->thread > 1 ||
 	    to->ndevices > MXBPF_GPU_DEVICES)
 		return gate_break(g, "its client of CUPTI is in a state that does not exist");
 	terminate(to->library, sizeof(to->library));

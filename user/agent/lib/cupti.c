@@ -192,6 +192,16 @@ static void give_way(void)
 	__atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * A client looks up functions of another libcupti, as Proton does in that of Triton. The driver has one client in a
+ * process, whatever its library is, and later calls of those functions are not seen. So the agent leaves for good.
+ */
+static void give_way_for_good(void)
+{
+	__atomic_store_n(&cupti_others.elsewhere, true, __ATOMIC_RELEASE);
+	give_way();
+}
+
 typedef long (*any_fn)(long a, long b, long c, long d, long e, long f);
 
 enum hook {
@@ -325,7 +335,7 @@ static void find_hooks(const struct agent_dso *d)
 
 	for (i = 0; i < DLSYM; i++)
 		hooks[i].original = agent_dso_symbol(d, hooks[i].name);
-	hooks[DLSYM].original = agent_dlsym_begin(hooks, DLSYM);
+	hooks[DLSYM].original = agent_dlsym_begin(hooks, DLSYM, give_way_for_good);
 }
 
 static void watch_others(struct mxbpf_gpu_shared *g)
@@ -394,35 +404,20 @@ static void read_clock(struct mxbpf_gpu_shared *g)
 /*
  * The calls of CUDA that mxbpf uses: those that start work on the GPU, those that wait for it, and those that allocate.
  * A program calls others far more often, and each would have a record. From CUDA 12.5 on, single functions of the
- * driver can be enabled, and from CUDA 12.6 on those of the runtime. CUPTI counts how often, and only the same function
- * undoes it: disabling the kind ends the records, but CUPTI goes on to run at each call.
+ * driver can be disabled, and from CUDA 12.6 on those of the runtime. Their kind is enabled first: in a context that
+ * exists already, CUPTI 13.0 makes no record of a function that was enabled alone.
  */
 static struct calls {
 	uint32_t want, kind, domain, gives;
 	int (**one)(uint32_t cbid, uint8_t enable);
-	bool (*used)(void); /* if single functions cannot be enabled, the kind is where this is true; NULL: always */
+	bool (*used)(void); /* if single functions cannot be disabled, the kind is where this is true; NULL: always */
 	size_t prefix;	    /* length of "cuda" or "cu" */
-	bool whole;	    /* the kind is enabled */
-	bool on[CUPTI_CALLS_MAX];
+	bool on;
 } calls[] = {
-	{MXBPF_GPU_WANT_DRIVER,
-	 CUPTI_KIND_DRIVER,
-	 CUPTI_DOMAIN_DRIVER,
-	 MXBPF_GPU_DRIVER,
-	 &cupti.enable_driver_api,
-	 cupti_driver_used,
-	 2,
-	 false,
-	 {0}},
-	{MXBPF_GPU_WANT_CALLS,
-	 CUPTI_KIND_RUNTIME,
-	 CUPTI_DOMAIN_RUNTIME,
-	 MXBPF_GPU_CALL,
-	 &cupti.enable_runtime_api,
-	 NULL,
-	 4,
-	 false,
-	 {0}},
+	{MXBPF_GPU_WANT_DRIVER, CUPTI_KIND_DRIVER, CUPTI_DOMAIN_DRIVER, MXBPF_GPU_DRIVER, &cupti.enable_driver_api,
+	 cupti_driver_used, 2, false},
+	{MXBPF_GPU_WANT_CALLS, CUPTI_KIND_RUNTIME, CUPTI_DOMAIN_RUNTIME, MXBPF_GPU_CALL, &cupti.enable_runtime_api,
+	 NULL, 4, false},
 };
 #define DOMAINS (sizeof(calls) / sizeof(calls[0]))
 
@@ -440,31 +435,24 @@ static bool is_used(const char *name)
 
 static bool enable_calls(struct calls *c)
 {
+	const bool can_choose = *c->one && cupti.get_callback_name;
 	const char *name;
 	uint32_t cbid;
-	bool any = false;
 
-	for (cbid = 1; *c->one && cupti.get_callback_name && cbid < CUPTI_CALLS_MAX; cbid++) {
-		if (cupti.get_callback_name((int)c->domain, cbid, &name) || !name || strlen(name) < c->prefix)
-			continue;
-		c->on[cbid] = is_used(name + c->prefix) && !(*c->one)(cbid, 1);
-		any |= c->on[cbid];
-	}
-	c->whole = !any && (!c->used || c->used()) && !cupti.enable(c->kind);
-	return any || c->whole;
+	c->on = (can_choose || !c->used || c->used()) && !cupti.enable(c->kind);
+	for (cbid = 1; c->on && can_choose && cbid < CUPTI_CALLS_MAX; cbid++)
+		if (!cupti.get_callback_name((int)c->domain, cbid, &name) && name && strlen(name) >= c->prefix &&
+		    !is_used(name + c->prefix))
+			(*c->one)(cbid, 0);
+	return c->on;
 }
 
+/* This also ends what CUPTI does at the functions that were not disabled one by one. */
 static void disable_calls(struct calls *c)
 {
-	uint32_t cbid;
-
-	if (c->whole)
+	if (c->on)
 		cupti.disable(c->kind);
-	c->whole = false;
-	for (cbid = 1; cbid < CUPTI_CALLS_MAX; cbid++)
-		if (c->on[cbid])
-			(*c->one)(cbid, 0);
-	memset(c->on, 0, sizeof(c->on));
+	c->on = false;
 }
 
 static const struct {
@@ -601,6 +589,15 @@ static bool is_others(struct mxbpf_gpu_shared *g)
 	return cupti_others_record() || !quiet;
 }
 
+/*
+ * Triton's Proton brings a libcupti of its own. Once another one was used in the process, the driver refuses it, even
+ * if the agent has left.
+ */
+static bool uses_elsewhere(const struct agent_dso *d)
+{
+	return !strncmp(agent_dso_base(d->path), "libproton.", strlen("libproton."));
+}
+
 int cupti_hold(struct mxbpf_gpu_shared *g)
 {
 	const uint64_t begun = agent_now();
@@ -610,6 +607,8 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 	watch_others(g);
 	if (!step(IDLE, TAKING))
 		return -1;
+	if (__atomic_load_n(&cupti_others.elsewhere, __ATOMIC_ACQUIRE) || agent_dso_any(uses_elsewhere))
+		return give_up(g, MXBPF_GPU_AT_ELSEWHERE, CUPTI_MULTIPLE_SUBSCRIBERS, false);
 	if (is_others(g))
 		return give_up(g, MXBPF_GPU_AT_REGISTER, CUPTI_MULTIPLE_SUBSCRIBERS, false);
 	__atomic_store_n(&g->state, MXBPF_GPU_SUBSCRIBING, __ATOMIC_RELEASE);
@@ -707,8 +706,7 @@ bool cupti_is_held(void)
 
 void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 {
-	if (tick)
-		watch_others(g);
+	watch_others(g);
 	if (!step(HELD, USING))
 		return;
 	if (tick)

@@ -45,6 +45,7 @@ extern struct cupti cupti;
 struct cupti_others {
 	bool seen;	  /* a client other than the agent has called CUPTI */
 	bool ended;	  /* the last call that was seen ends a trace */
+	bool elsewhere;	  /* one has functions of another libcupti, whose calls are not seen */
 	uint64_t last_ns; /* CLOCK_MONOTONIC of their last call */
 };
 extern struct cupti_others cupti_others;
@@ -83,8 +84,8 @@ bool cupti_is_registered(char *holder, size_t bytes);
 /* cupti_driver.c: returns true if an object of the process launches work by calls of the driver. */
 bool cupti_driver_used(void);
 /*
- * While CUPTI is held: delivers the records that are complete, and a reading of the clock. tick: also looks for new
- * objects that call CUPTI.
+ * While CUPTI is held: looks for new objects that call CUPTI, and delivers the records that are complete, and a reading
+ * of the clock. tick: also looks for new libraries that call the driver.
  */
 void cupti_flush(struct mxbpf_gpu_shared *g, bool tick);
 /* In a forked child: forgets what the parent holds. */

@@ -13,17 +13,23 @@ typedef void *(*dlsym_fn)(void *handle, const char *name);
 __attribute__((used)) static dlsym_fn original;
 static const struct agent_hook *hooks;
 static unsigned nhooks;
+static void (*found_other)(void);
 
 /* Returns the function that the caller gets, or NULL if it gets what the original returns. */
 __attribute__((used)) static void *instead_of(void *handle, const char *name)
 {
+	uint64_t found;
 	unsigned i;
 
 	for (i = 0; i < nhooks && strcmp(hooks[i].name, name) != 0; i++)
 		;
-	if (i == nhooks || !hooks[i].original || (uint64_t)(uintptr_t)original(handle, name) != hooks[i].original)
+	found = i < nhooks ? (uint64_t)(uintptr_t)original(handle, name) : 0;
+	if (!found)
 		return NULL;
-	return (void *)(uintptr_t)hooks[i].instead;
+	if (found == hooks[i].original)
+		return (void *)(uintptr_t)hooks[i].instead;
+	found_other();
+	return NULL;
 }
 
 /*
@@ -71,12 +77,13 @@ __asm__(".text\n"
 	"	.cfi_endproc\n"
 	".size agent_dlsym, . - agent_dlsym\n");
 
-uint64_t agent_dlsym_begin(const struct agent_hook *of, unsigned n)
+uint64_t agent_dlsym_begin(const struct agent_hook *of, unsigned n, void (*on_other)(void))
 {
 	const uint64_t at = agent_dso_first("dlsym");
 
 	hooks = of;
 	nhooks = n;
+	found_other = on_other;
 	memcpy(&original, &at, sizeof(original));
 	return at;
 }

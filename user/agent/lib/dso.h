@@ -65,11 +65,12 @@ uint64_t agent_dso_changes(void);
 
 /*
  * dlsym.c: agent_dlsym() takes the place of dlsym() in import tables. Where dlsym() finds the original of one of these
- * hooks, whose names begin with "cupti", it returns the other function. agent_dlsym_begin() returns the original of
- * dlsym(), or 0.
+ * hooks, whose names begin with "cupti", it returns the other function. Where it finds a function of that name in
+ * another library, on_other is called before the caller gets it. agent_dlsym_begin() returns the original of dlsym(),
+ * or 0.
  */
 void *agent_dlsym(void *handle, const char *name);
-uint64_t agent_dlsym_begin(const struct agent_hook *hooks, unsigned n);
+uint64_t agent_dlsym_begin(const struct agent_hook *hooks, unsigned n, void (*on_other)(void));
 
 /* dl_iterate_phdr(), while no thread forks. */
 int agent_dso_each(int (*fn)(struct dl_phdr_info *info, size_t bytes, void *ctx), void *ctx);

@@ -119,6 +119,9 @@ static const char *failed_text(const struct mxbpf_gpu_shared *g, char buf[512])
 const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512])
 {
 	switch (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE)) {
+	case MXBPF_GPU_OFF:
+		snprintf(buf, 512, "no record of the GPU: the process has ended before CUPTI was asked for records");
+		return buf;
 	case MXBPF_GPU_NO_CUDA:
 		snprintf(buf, 512, "no record of the GPU: the process has not initialised CUDA; mxbpf goes on looking");
 		return buf;
@@ -126,7 +129,14 @@ const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512])
 		snprintf(buf, 512, "no record of the GPU: CUPTI has not answered yet");
 		return buf;
 	case MXBPF_GPU_BUSY:
-		if (g->failed == MXBPF_GPU_AT_REGISTER)
+		if (g->failed == MXBPF_GPU_AT_ELSEWHERE)
+			snprintf(
+				buf, 512,
+				"no record of the GPU: the program has a profiler that uses another libcupti than "
+				"%.200s, as Triton's Proton does. The driver serves one of them in a process, so mxbpf "
+				"leaves it to that profiler",
+				g->path);
+		else if (g->failed == MXBPF_GPU_AT_REGISTER)
 			snprintf(
 				buf, 512,
 				"no record of the GPU: another client (%.64s) holds CUPTI: its buffers are registered, "
