@@ -136,9 +136,8 @@ uint32_t facts_version(void)
  */
 static void on_callback(void *data, int domain, uint32_t id, const void *info)
 {
-	if (!finalize_wanted || *(const int *)info != API_EXIT)
+	if (*(const int *)info != API_EXIT || !__atomic_exchange_n(&finalize_wanted, 0, __ATOMIC_ACQ_REL))
 		return;
-	finalize_wanted = 0;
 	finalize_result = CALL(cuptiFinalize, (void));
 }
 
@@ -443,7 +442,8 @@ int facts_flush(int flag)
  */
 int facts_finalize(void)
 {
-	finalize_wanted = 1;
+	finalize_result = -1;
+	__atomic_store_n(&finalize_wanted, 1, __ATOMIC_RELEASE);
 	return CALL(cuptiEnableDomain, (uint32_t, void *, int), 1, subscriber, DOMAIN_RUNTIME);
 }
 

@@ -12,215 +12,15 @@ and of the runtime lie in the same directory (tests/gpu/double/README.md).
 """
 import ctypes
 import glob
-import importlib.util
 import os
 import platform
-import re
 import statistics
 import struct
 import sys
 import threading
 import time
 
-DOUBLE = os.environ.get("MXBPF_GPU_DOUBLE")
-THREADS = 16
-KIND = {"memcpy": 1, "memset": 2, "driver": 4, "runtime": 5, "device": 8, "context": 9, "kernel": 10, "overhead": 17,
-        "stream": 37, "sync": 38, "graph": 51}
-CBIDS = 1024
-RESULT = {-1: "not in this libcupti", 0: "success", 1: "invalid parameter", 7: "invalid operation", 14: "not compatible", 15: "not initialized",
-          39: "multiple subscribers not supported", 999: "unknown error"}
-CHECKS = {}
-
-
-class Seen(ctypes.Structure):
-    """Mirrors struct facts_seen of facts.c."""
-    _fields_ = [(n, ctypes.c_uint64 * 64) for n in ("records", "bytes")]
-    _fields_ += [(n, ctypes.c_uint64) for n in (
-        "requested", "completed", "valid_bytes", "dropped", "zero_times", "early_kernels", "unjoined_kernels",
-        "absurd_kernels", "graph_kernels", "timestamp_calls", "first_kernel_start", "last_kernel_end", "first_api_start",
-        "last_api_end")]
-    _fields_ += [(n, ctypes.c_uint32 * THREADS) for n in ("api_thread", "request_tid", "complete_tid")]
-    _fields_ += [("api_pid", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("cbid_calls", ctypes.c_uint64 * CBIDS * 2)]
-    _fields_ += [(n, ctypes.c_uint64) for n in ("cbids_beyond", "unreadable", "unreadable_bytes")]
-
-
-def check(function):
-    CHECKS[function.__name__.replace("_", "-")] = function
-    return function
-
-
-def say(what, value):
-    print(f"- {what}: {value}", flush=True)
-
-
-def result(code):
-    return f"{code} ({RESULT.get(code, 'see cupti_result.h')})"
-
-
-def ms(seconds):
-    return f"{seconds * 1e3:.3f} ms"
-
-
-def timed(function, *args):
-    """Returns the result of the function and its duration in seconds."""
-    begin = time.perf_counter()
-    value = function(*args)
-    return value, time.perf_counter() - begin
-
-
-def skip(reason):
-    """Ends the check, which cannot run here."""
-    sys.exit(f"skip {reason}")
-
-
-def find_library(name):
-    """Returns the path of the newest library of CUDA with this name that the driver can run."""
-    if DOUBLE:
-        return os.path.join(os.path.dirname(DOUBLE), name + ".so.12")
-    version = ctypes.c_int()
-    ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
-    places = [f"{path}/nvidia/*/lib" for path in sys.path if path] + [f"{path}/torch/lib" for path in sys.path if path]
-    places += [sys.prefix + "/lib", "/usr/local/cuda*/lib64", "/usr/local/cuda*/extras/CUPTI/lib64", "/usr/lib/x86_64-linux-gnu",
-               "/opt/conda/lib", "/usr/local/cuda*/targets/x86_64-linux/lib"]
-    for place in places:
-        found = {int(re.search(r"[.]so[.](\d+)", path)[1]): path for path in glob.glob(f"{place}/{name}*.so.[0-9]*")}
-        fits = [major for major in found if major <= max(version.value // 1000, 11) or major > 1000]  # libcupti.so.2022: CUDA 11
-        if fits:
-            return found[max(fits)]
-    return skip(f"there is no {name} beside PyTorch, in CUDA's directories or in the system")
-
-
-class Job:
-    """A process that uses the GPU and has a CUPTI client."""
-
-    def __init__(self, library, warm=True, torch=False):
-        self.lib = ctypes.CDLL(library)
-        self.lib.facts_open.restype = self.lib.facts_api_name.restype = self.lib.facts_cuda.restype = ctypes.c_char_p
-        self.lib.facts_memory.restype = ctypes.c_size_t
-        self.lib.facts_seen.restype = ctypes.POINTER(Seen)
-        self.lib.facts_register.argtypes = [ctypes.c_size_t]
-        self.lib.facts_launch.argtypes = [ctypes.c_long, ctypes.c_uint64, ctypes.c_void_p]
-        self.lib.facts_replay.argtypes = self.lib.facts_capture.argtypes = [ctypes.c_long]
-        self.lib.facts_set_attribute.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t]
-        assert self.lib.facts_seen_bytes() == ctypes.sizeof(Seen)
-        self.torch = None
-        if torch and not DOUBLE:
-            if not importlib.util.find_spec("torch"):
-                skip("PyTorch is not installed for " + sys.executable)
-            import torch as module
-            if not module.cuda.is_available():
-                skip("PyTorch cannot use the GPU")
-            self.torch, self.x = module, module.ones(1, device="cuda")
-        else:
-            driver = os.path.join(os.path.dirname(DOUBLE or ""), "libcuda.so.1")
-            failed = self.lib.facts_cuda(driver.encode(), find_library("libcudart").encode())
-            if failed:
-                sys.exit(f"CUDA: {failed.decode()}")
-        self.path = (self.lib.facts_open((DOUBLE or ("" if self.torch else find_library("libcupti"))).encode()) or b"").decode()
-        if not self.path:
-            skip("no libcupti can be loaded")
-        if warm:
-            self.launch(100)
-            self.sync()
-
-    def launch(self, n, ns=0):
-        """Launches n tiny kernels, or kernels that last so long."""
-        if self.torch:
-            for _ in range(n):
-                self.x.add_(1)
-        elif self.lib.facts_launch(n, ns, None):
-            sys.exit("a launch failed")
-
-    def sync(self):
-        if self.torch:
-            self.torch.cuda.synchronize()
-        else:
-            self.lib.facts_sync()
-
-    def kinds(self, kinds):
-        """Before CUDA 12.8, kernels can be launched through the driver only, so its calls are the launches."""
-        runtime = self.torch or self.lib.facts_by_runtime()
-        return list(dict.fromkeys("driver" if kind == "runtime" and not runtime else kind for kind in kinds))
-
-    def api(self):
-        """The number of records of calls that launch."""
-        seen = self.seen()
-        return seen.records[KIND["runtime"]] + (0 if self.torch or self.lib.facts_by_runtime() else seen.records[KIND["driver"]])
-
-    def select(self, on, driver=(), runtime=()):
-        """Enables or disables single functions, as the agent does. Returns those that could be."""
-        return [self.lib.facts_enable_api(which, cbid, on) == 0 for which, cbids in ((1, driver), (0, runtime)) for cbid in cbids]
-
-    def selection(self):
-        """The cbids of the functions that the agent enables, of the driver and of the runtime."""
-        begin = ("Launch", "GraphLaunch", "Memcpy", "Memset", "MemPrefetch", "Malloc", "HostAlloc", "Free", "StreamWaitEvent")
-        names = [[(i, (self.lib.facts_api_name(which, i) or b"").decode()) for i in range(1, CBIDS)] for which in (1, 0)]
-        return [[i for i, name in of if name[prefix:].startswith(begin) or "Synchronize" in name] for prefix, of in zip((2, 4), names)]
-
-    def seen(self):
-        return self.lib.facts_seen().contents
-
-    def begin(self, *kinds, register=True):
-        """Subscribes and enables kinds of records; exits if the subscription fails."""
-        err = self.lib.facts_subscribe()
-        if err:
-            sys.exit(f"cuptiSubscribe: {result(err)}")
-        if register:
-            self.lib.facts_register(0)
-        for kind in self.kinds(kinds):
-            err = self.lib.facts_enable(KIND[kind])
-            if err:
-                say(f"cuptiActivityEnable({kind})", result(err))
-
-    def end(self, *kinds):
-        for kind in self.kinds(kinds):
-            self.lib.facts_disable(KIND[kind])
-        self.lib.facts_flush(1)
-        self.lib.facts_unsubscribe()
-
-    def launch_ns(self, n=5000):
-        """Returns the CPU time of one launch in ns, from the clock of the calling thread."""
-        self.sync()
-        begin = time.thread_time_ns()
-        self.launch(n)
-        spent = (time.thread_time_ns() - begin) / n
-        self.sync()
-        return spent
-
-
-class Busy:
-    """Launches kernels from another thread, and measures the longest launch."""
-
-    def __init__(self, job):
-        self.job, self.stop, self.count, self.longest = job, False, 0, 0.0
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        while not self.stop:
-            begin = time.perf_counter()
-            self.job.launch(1)
-            self.longest = max(self.longest, time.perf_counter() - begin)
-            self.count += 1
-            if self.count % 1000 == 0:
-                self.job.sync()
-
-    def during(self, what, function, *args):
-        """Calls the function during launches, and prints its duration and that of the longest launch."""
-        count = self.count
-        while self.count < count + 100:
-            time.sleep(0.001)
-        self.longest = 0.0
-        value, took = timed(function, *args)
-        count = self.count
-        while self.count < count + 2:
-            time.sleep(0.001)
-        say(what, f"{result(value)}, {ms(took)}; the longest launch meanwhile {ms(self.longest)}")
-        return value
-
-    def end(self):
-        self.stop = True
-        self.thread.join()
+from facts_job import CHECKS, DOUBLE, KIND, Busy, Job, check, ms, result, say, skip, timed
 
 
 def profiled(job):
@@ -341,7 +141,7 @@ def enable_busy(library):
 def launch_cost(library):
     """Measures the CPU time of a launch: before CUPTI, with kinds enabled, and after each way of the agent to let go."""
     job = Job(library)
-    driver, runtime = job.selection()
+    others = job.functions(used=False)
     kinds = [("subscribed, no kind", ()), ("kernel", ("kernel",)), ("kernel, runtime", ("kernel", "runtime")),
              ("kernel, runtime, memcpy, memset, sync", ("kernel", "runtime", "memcpy", "memset", "sync")),
              ("kernel, driver", ("kernel", "driver"))]
@@ -353,16 +153,12 @@ def launch_cost(library):
             spent.setdefault(name, []).append(job.launch_ns())
             job.end(*of)
             off.append(job.launch_ns())
-        job.begin("kernel")
-        could = job.select(1, driver, runtime)
+        job.begin("driver", "runtime")
+        could = job.switch(0, others)
+        job.lib.facts_enable(KIND["kernel"])
         spent.setdefault("the agent's selection", []).append(job.launch_ns())
-        job.select(0, driver, runtime)
-        job.end("kernel")
-        spent.setdefault("after its release, function by function", []).append(job.launch_ns())
-    job.begin("kernel")
-    job.select(1, driver, runtime)
-    job.end("kernel", "driver", "runtime")
-    spent["after its release by kind, which leaves callbacks behind"] = [job.launch_ns() for _ in range(5)]
+        job.end("kernel", "driver", "runtime")
+        spent.setdefault("after its release", []).append(job.launch_ns())
     job.lib.facts_subscribe()
     job.lib.facts_finalize()
     job.launch(1)
@@ -370,7 +166,7 @@ def launch_cost(library):
     base = statistics.median(off)
     say("decides: CPU time of a launch before CUPTI was ever used", f"{before:.0f} ns")
     say("decides: CPU time of a launch after a subscription", f"{base:.0f} ns ({base / before:.3f})")
-    say("functions that the agent selects", f"{sum(could)} of {len(could)}, {len(driver)} of the driver")
+    say("functions that the agent switches off", f"{could} of {sum(map(len, others))}")
     for name, all_of in spent.items():
         cost = statistics.median(all_of)
         say(f"decides: CPU time of a launch, {name}", f"{cost:.0f} ns, {cost - before:+.0f} ns to that before ({cost / before:.3f})")
@@ -621,12 +417,121 @@ def graphs(library):
     say("captured while subscribed", replayed(job))
     job.lib.facts_capture(10)
     say("captured after a session", replayed(job))
+
+
+@check
+def whole_graphs(library):
+    """Checks the records of whole graphs, which the agent never asks for, and what they change."""
+    job = Job(library)
+    job.lib.facts_capture(10)
     job.begin("graph")
     job.lib.facts_replay(1)
     job.sync()
     job.end("graph")
     say("records of whole graphs", job.seen().records[KIND["graph"]])
     say("after whole graphs were asked for and no longer are", replayed(job))
+
+
+@check
+def other_library(library):
+    """Checks if a second libcupti, such as Triton's, can subscribe after another one was used in the process."""
+    others = [path for place in sys.path if place for path in glob.glob(f"{place}/triton/backends/nvidia/lib/cupti/libcupti.so")]
+    if not others:
+        skip("there is no libcupti of Triton")
+    job = Job(library)
+    job.begin("kernel")
+    job.end("kernel")
+    theirs, handle = ctypes.CDLL(others[0]), ctypes.c_void_p()
+    say("decides: the libcupti of Triton subscribes after that of PyTorch was let go", result(theirs.cuptiSubscribe(ctypes.byref(handle), None, None)))
+    job.lib.facts_subscribe()
+    job.lib.facts_finalize()
+    job.launch(1)
+    say("decides: it does after that of PyTorch was finalized", result(theirs.cuptiSubscribe(ctypes.byref(handle), None, None)))
+
+
+@check
+def functions(library):
+    """Counts the records of 100 launches and a synchronisation: with functions enabled one by one, with their kind, and without others."""
+    job = Job(library)
+
+    def count(what):
+        job.lib.facts_clear()
+        job.launch(100)
+        job.sync()
+        job.lib.facts_flush(0)
+        seen = job.seen()
+        calls = {(job.lib.facts_api_name(which, i) or b"?").decode(): n for which in (0, 1) for i, n in enumerate(seen.cbid_calls[which]) if n}
+        say(f"decides: records of calls, {what}", f"{seen.records[KIND['runtime']]} of the runtime, {seen.records[KIND['driver']]} of the driver: {calls}")
+    used, others = job.functions(used=True), job.functions(used=False)
+    job.begin()
+    job.switch(1, used)
+    job.lib.facts_enable(KIND["kernel"])
+    count("functions enabled one by one")
+    job.switch(0, used)
+    for kind in ("driver", "runtime"):
+        job.lib.facts_enable(KIND[kind])
+    count("kinds enabled")
+    job.switch(0, others)
+    count("kinds enabled, then other functions disabled one by one")
+    for kind in ("driver", "runtime"):
+        job.lib.facts_disable(KIND[kind])
+    count("kinds disabled")
+    job.end("kernel")
+
+
+def finalized_often(job, threads, replay):
+    """Subscribes, records and finalizes 20 times while threads launch. Says what was wrong."""
+    stop, bad, spent, kernels = threading.Event(), [], [], []
+
+    def run(first):
+        while not stop.is_set():
+            failed = job.lib.facts_replay(3) if first and replay else job.lib.facts_launch(50, 0, None)
+            if failed:
+                bad.append(failed)
+    busy = [threading.Thread(target=run, args=(i == 0,)) for i in range(threads)]
+    for thread in busy:
+        thread.start()
+    for _ in range(20):
+        job.lib.facts_clear()
+        job.begin("kernel", "runtime")
+        time.sleep(0.02)
+        for kind in ("kernel", "runtime"):
+            job.lib.facts_disable(KIND[kind])
+        job.lib.facts_flush(1)
+        kernels.append(job.seen().records[KIND["kernel"]])
+        job.lib.facts_finalize()
+        begun = time.perf_counter()
+        while job.lib.facts_finalized() == -1 and time.perf_counter() < begun + 1:
+            time.sleep(0.001)
+        spent.append(time.perf_counter() - begun)
+        if job.lib.facts_finalized():
+            bad.append(f"cuptiFinalize: {result(job.lib.facts_finalized())}")
+    stop.set()
+    for thread in busy:
+        thread.join()
+    failed = job.lib.facts_launch(100, 0, None) or job.lib.facts_sync()
+    say(f"decides: finalized 20 times, {threads} threads launch{', one of them graphs' if replay else ''}",
+        f"{len(bad)} errors {sorted(set(map(str, bad)))[:3]}, a launch afterwards: error {failed}; longest {ms(max(spent))}; "
+        f"{min(kernels)} to {max(kernels)} kernels each time")
+
+
+@check
+def finalize_with_threads(library):
+    """Finalizes CUPTI at the exit of a call again and again while other threads launch."""
+    job = Job(library)
+    finalized_often(job, 1, False)
+    finalized_often(job, 8, False)
+
+
+@check
+def finalize_with_graphs(library):
+    """The same while graphs are launched. Before it, the same threads without CUPTI."""
+    job = Job(library)
+    say("capture, error", job.lib.facts_capture(10))
+    say("launches after the capture, error", job.lib.facts_launch(100, 0, None) or job.lib.facts_sync())
+    say("replays and launches after it, error", job.lib.facts_replay(3) or job.lib.facts_launch(100, 0, None) or job.lib.facts_sync())
+    finalized_often(job, 1, True)
+    finalized_often(job, 2, True)
 
 
 @check

@@ -27,14 +27,14 @@ PLAN = {name: Entry(limit, bool(alone)) for name, limit, *alone in (
     ("fixtures", 45), ("facts-tape", 20),
     ("facts-threads-and-clock", 30), ("facts-buffers", 30), ("facts-incomplete", 20), ("facts-callbacks-known", 20),
     ("launched", 60, ALONE), ("two-streams", 40), ("graph", 40), ("facts-graphs", 30), ("facts-empty-session-first", 20),
-    ("facts-pool-limit", 60), ("compiled", 100), ("devices", 40),
-    ("facts-launch-cost", 50, ALONE), ("facts-after-finalize", 40, ALONE), ("cost", 40, ALONE),
+    ("features", 60), ("facts-functions", 20), ("facts-pool-limit", 60, ALONE), ("compiled", 100), ("devices", 40),
+    ("facts-launch-cost", 50, ALONE), ("facts-after-finalize", 40, ALONE), ("facts-finalize-with-threads", 30), ("facts-finalize-with-graphs", 30), ("cost", 40, ALONE),
     ("own-profiler", 60, ALONE), ("own-profiler-daemon", 60, ALONE), ("facts-profiler-while-held", 40), ("facts-profiler-first", 40),
     ("facts-multiple-subscribers", 40),
     ("attached", 60, ALONE), ("under-load", 60), ("killed", 60), ("twice", 60), ("workers", 60), ("exits", 60),
     ("overhead", 75, ALONE), ("window-end", 40), ("jax", 60), ("cupy", 60), ("proton", 60),
     ("facts-threads", 20), ("facts-subscribe-idle", 20), ("facts-enable-busy", 30, ALONE), ("facts-timestamp-callback", 20),
-    ("facts-late-objects", 20), ("facts-small-buffers", 20), ("facts-unsubscribe-with-work-under-way", 20))}
+    ("facts-late-objects", 20), ("facts-small-buffers", 20), ("facts-whole-graphs", 20), ("facts-other-library", 20), ("facts-unsubscribe-with-work-under-way", 20))}
 
 
 def check(function):
