@@ -16,6 +16,7 @@
 #include "records.h"
 #include "schema.h"
 #include "view/sheet.h"
+#include "view/text/grid.h"
 
 static char path[] = "/tmp/mxbpf-test-sheets-XXXXXX";
 
@@ -424,6 +425,15 @@ int main(void)
 		for (sh = view_sheets; *sh; sh++)
 			if ((*sh)->above)
 				check_people(*sh);
+	}
+	TEST("every column that gives way to a name can do so")
+	{
+		const struct view_column *c;
+
+		for (sh = view_sheets; *sh; sh++)
+			for (c = (*sh)->columns; c->bytes; c++)
+				if (c->name_min > VIEW_GRID_NAME_MIN_MAX)
+					missing(*sh, c->head, "the columns that are hidden");
 	}
 	TEST("every column of every sheet is in the manual under each of its names")
 	{

@@ -357,15 +357,15 @@ static const struct view_column kernel_columns[] = {
 	 .name_min = 34, .cell = gpu_percent_cell,
 	 .help = "theoretical occupancy of the last call: the part of a multiprocessor's warps that its registers, its "
 		 "shared memory and its block allow to run at once; absent if not known"},
-	{"occupancy_limit", NULL, "limited by", VIEW_TEXT, AT(limit), VIEW_OMIT, SEEN(limited), .name_min = 42,
+	{"occupancy_limit", NULL, "limited by", VIEW_TEXT, AT(limit), VIEW_OMIT, SEEN(limited), .name_min = 22,
 	 .help = "what allows the fewest blocks: registers, shared memory, block size (threads of a block), blocks per "
 		 "SM; "
 		 "several if they allow equally few; absent if the occupancy is 1"},
 	{"waves", NULL, "waves", VIEW_RATIO, AT(occupancy.waves), VIEW_OMIT, SEEN(occupied), .digits = 2,
-	 .data_digits = 3, .name_min = 41,
+	 .data_digits = 3, .name_min = 18,
 	 .help = "blocks of the last call for each block that the GPU can run at once"},
 	{"grid_limit", NULL, "grid limit", VIEW_WORD, AT(grid_limit), VIEW_OMIT, WORDS(occupancy_grids), SEEN(grids),
-	 .name_min = 43,
+	 .name_min = 20,
 	 .help = "the last call leaves multiprocessors (SMs) unused: it has fewer blocks than there are, or its last "
 		 "wave "
 		 "has so few that all waves together use less than 80 % of the GPU; absent if it fills the GPU"},
