@@ -447,11 +447,13 @@ def overhead(test):
         jobs["probes"] = (Job(test), "time")
         jobs["attached"] = (Job(test), "time")
         jobs["agent"] = (Job(test), "time")
+        jobs["agent, operators only"] = (Job(test), "time")
     pids = {name: job.ask("steps 3")["pid"] for name, (job, _) in jobs.items()}
     if with_bpf:
         Attached(test, pids["probes"])
         Attached(test, pids["attached"], "--gpu")
         Attached(test, pids["agent"], "--gpu", "--agent")
+        Attached(test, pids["agent, operators only"], "--agent")
     for large, what in ((0, "launch-bound step of 200 kernels"), (1, "compute-bound step")):
         times = interleaved(test, jobs, large)
         alone = times.pop("alone")
