@@ -88,6 +88,14 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	"$MXBPF" report r.mxd --format json | jq -e '.tables | has("NVTX range") | not'
 }
 
+@test "A child of the command that closes all descriptors, as those of Python's subprocess do, has each range at its thread and time" {
+	header
+	GO=1 "$MXBPF" record --agent -o r.mxd -- python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' \
+		"$PYTHON_TORCH" "$N/job.py" 50 1 "$PWD/header.so" >job.out
+	"$MXBPF" export r.mxd -o t.json
+	python3 "$N/compare.py" t.json header.so.told
+}
+
 @test "Without --agent and --gpu, a launched command gets no library, and libnvToolsExt is probed all the same" {
 	header
 	exported

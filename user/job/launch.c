@@ -61,6 +61,8 @@ static void run_command(const struct launch *l, char **argv, const struct who *w
 		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (who->other)
 		err = become(who);
+	if (l->in_child)
+		l->in_child(env);
 	if (read(l->go, &go, 1) != 1)
 		_exit(127);
 	if (!err) {

@@ -16,6 +16,8 @@ struct launch {
 	int pidfd;  /* readable when the command has ended */
 	int go;	    /* open while the child waits to execute the command; then -1 */
 	int failed; /* the child's error comes from here; open as long as go */
+	/* Called in the child, which may replace texts of the command's environment; NULL: not called. */
+	void (*in_child)(char **env);
 };
 
 /* Starts a child that waits before it executes the command. to_stderr: the command's standard output goes to stderr,

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #endif
 
 #define VARIABLE "NVTX_INJECTION64_PATH"
+#define SELF	 "/proc/self/fd/"
 #define FD_MIN	 700 /* a number that programs hardly use themselves */
 
 __asm__(".section .rodata\n"
@@ -57,11 +59,23 @@ int nvtx_offer(void)
 	fd = make_file();
 	if (fd < 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), SELF "%d", fd);
 	if (!setenv(VARIABLE, path, 1))
 		return fd;
 	close(fd);
 	return -ENOMEM;
+}
+
+void nvtx_in_child(char **env)
+{
+	static const char self[] = VARIABLE "=" SELF;
+	static char text[64];
+
+	for (; *env; env++)
+		if (!strncmp(*env, self, strlen(self))) {
+			snprintf(text, sizeof(text), VARIABLE "=/proc/%d/fd/%s", (int)getpid(), *env + strlen(self));
+			*env = text;
+		}
 }
 
 void nvtx_withdraw(int fd)

@@ -23,6 +23,11 @@ extern const uint64_t nvtx_image_bytes;
  * or -errno: -EBUSY: another tool is named there already.
  */
 int nvtx_offer(void);
+/*
+ * In the command's process, before the command is executed: the library gets a path that names this process. So the
+ * processes that it starts find the library even if they close all descriptors, as workers of torchrun do.
+ */
+void nvtx_in_child(char **env);
 /* After the command has been forked. fd: from nvtx_offer(), or negative. */
 void nvtx_withdraw(int fd);
 

@@ -141,6 +141,7 @@ static int launch(struct session *ses, struct err *e)
 		ses_note(ses, "NVTX has another tool: ranges are recorded only in libraries that export its functions");
 	else if (nvtx < 0 && nvtx != -ENOTSUP)
 		ses_note(ses, "cannot give the command a library for NVTX: %s", strerror(-nvtx));
+	ses->launch.in_child = ses->nvtx ? nvtx_in_child : NULL;
 	err = launch_prepare(&ses->launch, o->command, o->command_to_stderr, e);
 	nvtx_withdraw(nvtx);
 	return err;
