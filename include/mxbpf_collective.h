@@ -35,25 +35,43 @@ enum mxbpf_collective_op {
 
 #define MXBPF_COLLECTIVE_UNSIZED (~0ull) /* bytes: not known */
 
+/* What said the bytes. */
+enum mxbpf_collective_source {
+	MXBPF_COLLECTIVE_FROM_ARGS = 1 << 0, /* the arguments of the framework's call */
+	MXBPF_COLLECTIVE_FROM_NVTX = 1 << 1, /* NCCL's range of NVTX */
+};
+
+enum mxbpf_collective_flag {
+	/* bytes are those for each process, and a process gives so many for each of them (reduce_scatter of NCCL) */
+	MXBPF_COLLECTIVE_FOR_EACH = 1 << 0,
+};
+
 /* One process's part of a collective. */
 struct mxbpf_collective {
 	struct mxbpf_rec h; /* ts_ns: its start in this process */
 	__u64 dur_ns;
 	__u64 bytes; /* of the arrays that the process gave; MXBPF_COLLECTIVE_UNSIZED */
 	__u64 group; /* communicator, if a source says which: equal in all its processes; 0: not known */
-	__u64 seq;   /* with group: number of the collective in it */
+	__u64 seq;   /* with group: number of the collective in it; 0: not known */
 	__u64 lane;  /* the thread that ended it, or context and stream: each has the collectives of one communicator */
 	__u32 tid;   /* thread that did it, or that launched it */
-	__u32 device; /* NCCL: ordinal of the device in the process */
-	__u8 backend; /* enum mxbpf_collective_backend */
-	__u8 op;      /* enum mxbpf_collective_op */
-	__u8 pad[6];
+	__u32 device;	/* NCCL: ordinal of the device in the process */
+	__u8 backend;	/* enum mxbpf_collective_backend */
+	__u8 op;	/* enum mxbpf_collective_op */
+	__u8 source;	/* enum mxbpf_collective_source */
+	__u8 flags;	/* enum mxbpf_collective_flag */
+	__u8 reduction; /* 1 + ncclRedOp_t; 0: none, or not known */
+	__u8 pad[3];
+	/* MXBPF_COLLECTIVE_BYTES_MIN ends here. */
+	__u32 root;  /* 1 + rank in the communicator; 0: none, or not known */
+	__u32 ranks; /* of the communicator; 0: not known */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_collective) == 72);
+#define MXBPF_COLLECTIVE_BYTES_MIN 72 /* records of earlier versions */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_collective) == 80);
 
 /*
- * Parts of one process, or of one of its devices, in collectives of one operation, size and group. Sums of `matched`
- * are of those whose parts in all processes of the group were seen.
+ * Parts of one process, or of one of its devices, in collectives of one operation, size, group and communicator. Sums
+ * of `matched` are of those whose parts in all processes of the group were seen.
  */
 struct mxbpf_agg_collective {
 	struct mxbpf_rec h; /* ts_ns: 0 */
@@ -70,9 +88,14 @@ struct mxbpf_agg_collective {
 	__u32 members;		 /* of the group; 0: not known */
 	__u32 device;
 	__u8 backend, op;
-	__u8 pad[6];
+	__u8 source, reduction; /* as in struct mxbpf_collective */
+	__u8 pad[4];
+	/* MXBPF_AGG_COLLECTIVE_BYTES_MIN ends here. */
+	__u64 comm;	   /* communicator, as its backend numbers it; 0: not known */
+	__u32 root, ranks; /* as in struct mxbpf_collective */
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_collective) == 128);
+#define MXBPF_AGG_COLLECTIVE_BYTES_MIN 128 /* records of earlier versions */
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_collective) == 144);
 
 /* Kernels of communication of one device, and what else it ran meanwhile. */
 struct mxbpf_agg_overlap {

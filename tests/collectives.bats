@@ -63,3 +63,28 @@ same_as_ranks() { # RECORDING...
 	"$MXBPF" report job.mxd --format json | jq '.collectives.operations |= map(select(.backend == "nccl"))' >report.json
 	python3 "$REPO/tests/gpu/nccl_ranks.py" told report.json
 }
+
+# Builds a library with the ranges of NCCL.
+said() {
+	local headers
+	headers=$(echo "$O"/deps/nvtx/lib/python3*/site-packages/nvidia/cu13/include)
+	[[ -f $headers/nvtx3/nvToolsExtPayload.h ]] || skip "no headers at $headers: run tests/setup.sh"
+	cc -O1 -shared -fPIC -D_GNU_SOURCE -I"$headers" -o libnccl_said.so "$REPO/tests/nvtx/nccl.c" -ldl
+}
+
+SAID=("$REPO/tests/gpu/nccl_said.py" told "$BATS_TEST_TMPDIR/libnccl_said.so")
+
+same_as_said() {
+	"$MXBPF" report job.mxd --all | grep -A 14 '^Collectives'
+	"$MXBPF" report job.mxd --format json >report.json
+	python3 "$REPO/tests/gpu/nccl_said.py" told <report.json
+}
+
+@test "NCCL's ranges tell size, communicator, root and reduction of its kernels, in ranks that torchrun starts, to the byte" {
+	said
+	start_bg mxbpf "$MXBPF" record --gpu -v -o job.mxd -- "$PYTHON_TORCH" "${TORCHRUN[@]}" "${SAID[@]}"
+	wait_lines 4 "$(err mxbpf)" 'CUPTI delivers records'
+	: >told/go
+	wait_exit "$BG_PID"
+	same_as_said
+}

@@ -27,6 +27,10 @@ struct collective_part {
 	uint64_t late_ns; /* is_last: from the median start of the others to its own */
 	uint64_t move_ns; /* from the last start to the last end */
 	uint64_t bytes;	  /* as nccl-tests count them */
+	/* What one of the parts says, as in struct mxbpf_agg_collective. */
+	uint64_t comm;
+	uint32_t root, ranks;
+	uint8_t reduction, source;
 };
 /*
  * Appends struct collective_part of the last collectives. Their `c` are in `events`, which the caller frees behind
@@ -67,6 +71,8 @@ int collective_group(const struct mdl_session *ss, const struct buf *rows, const
 
 extern const char *const collective_backends[MXBPF_BACKENDS];
 extern const char *const collective_ops[MXBPF_COLLECTIVE_OPS];
+/* Returns "sum" of what mxbpf_agg_collective.reduction says; NULL: none. */
+const char *collective_reduction(unsigned reduction);
 /* Returns the operation that a call ("gloo:all_reduce") or a kernel (with kernel set) does; *backend 0: none. */
 enum mxbpf_collective_op collective_op(const char *name, size_t len, bool kernel, uint8_t *backend);
 /* Each process waits for all others, so that no part can end before the last has begun. */

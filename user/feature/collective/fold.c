@@ -25,7 +25,9 @@ static struct state *state_of(struct mdl *m)
 
 static uint64_t key_of(const struct mxbpf_agg_collective *r)
 {
-	return r->bytes ^ r->group * 0x9e3779b97f4a7c15ull;
+	const uint64_t what = r->comm ^ (uint64_t)r->root << 32 ^ r->reduction;
+
+	return r->bytes ^ (r->group + what * 0xff51afd7ed558ccdull) * 0x9e3779b97f4a7c15ull;
 }
 
 static uint64_t place_of(const struct mxbpf_agg_collective *r)
@@ -62,6 +64,8 @@ static int add_row(struct state *t, const struct mxbpf_agg_collective *from)
 	add_sat(&r->move_ns, key.move_ns);
 	add_sat(&r->last, key.last);
 	add_sat(&r->late_ns, key.late_ns);
+	r->source |= key.source;
+	r->ranks = key.ranks > r->ranks ? key.ranks : r->ranks;
 	r->first_ns = from->first_ns < r->first_ns ? from->first_ns : r->first_ns;
 	r->last_ns = from->last_ns > r->last_ns ? from->last_ns : r->last_ns;
 	return 0;
@@ -87,6 +91,11 @@ static struct mxbpf_agg_collective row_of(const struct collective_part *p)
 		.device = p->c->device,
 		.backend = p->c->backend,
 		.op = p->c->op,
+		.source = p->source,
+		.reduction = p->reduction,
+		.comm = p->comm,
+		.root = p->root,
+		.ranks = p->ranks,
 	};
 }
 
@@ -149,32 +158,56 @@ static const struct call *call_at(const struct call *calls, size_t n, const stru
 		       : NULL;
 }
 
-/* Gives kernels the bytes of the calls that launched them. A kernel's name alone does not tell all operations. */
+/* What single sends say is no size of such an operation. */
+static bool is_uneven(unsigned op)
+{
+	return op != MXBPF_COLLECTIVE_SEND_RECV && op != MXBPF_COLLECTIVE_ALL_TO_ALL;
+}
+
+/* The framework's call knows its operation better than NCCL, which sees only sends in some. */
+static void tell_call(struct event *e, const struct call *c)
+{
+	const bool sends = e->c.op == MXBPF_COLLECTIVE_SEND_RECV;
+
+	e->c.op = c->op ? c->op : e->c.op;
+	if (c->bytes != MXBPF_COLLECTIVE_UNSIZED) {
+		e->c.bytes = c->bytes;
+		e->c.source = MXBPF_COLLECTIVE_FROM_ARGS;
+		e->c.flags = 0;
+	} else if (sends && is_uneven(e->c.op)) {
+		e->c.bytes = MXBPF_COLLECTIVE_UNSIZED;
+		e->c.source = 0;
+	}
+}
+
+/*
+ * Gives kernels what the calls that launched them say: ranges of NCCL, and calls of the framework. A kernel's name
+ * alone does not tell all operations.
+ */
 static int resolve(const struct state *t, struct buf *events)
 {
 	struct buf calls = {0};
 	const struct call *c;
 	struct event *e;
 	size_t i;
+	int err = buf_put(&calls, t->calls.data, t->calls.len);
 
-	if (buf_put(&calls, t->calls.data, t->calls.len))
-		return -ENOMEM;
-	if (calls.len)
-		qsort(calls.data, buf_count(&calls, *c), sizeof(*c), by_thread);
 	for (i = 0; i < buf_count(events, *e); i++) {
 		e = buf_at(events, struct event, i);
-		if (e->c.backend != MXBPF_BACKEND_NCCL)
-			continue;
-		if (!e->launched_ns)
+		if (e->c.backend == MXBPF_BACKEND_NCCL && !e->launched_ns)
 			find_launch(t, e);
+	}
+	err = err ? err : said_resolve(t, events);
+	if (calls.len)
+		qsort(calls.data, buf_count(&calls, *c), sizeof(*c), by_thread);
+	for (i = 0; !err && i < buf_count(events, *e); i++) {
+		e = buf_at(events, struct event, i);
 		c = e->launched_ns ? call_at((const void *)calls.data, buf_count(&calls, *c), e) : NULL;
-		if (!c)
-			continue;
-		e->c.bytes = c->bytes;
-		e->c.op = c->op ? c->op : e->c.op;
+		if (c)
+			tell_call(e, c);
 	}
 	buf_fini(&calls);
-	return 0;
+	return err;
 }
 
 /* ---- events */
@@ -227,7 +260,9 @@ static int put_event(struct state *t, const struct event *e)
 	return err ? err : buf_put(&t->events, e, sizeof(*e));
 }
 
-/* Looks a name up once. Returns 1 + backend << 8 | op, or 1. */
+#define NAMED_SAID 16 /* bits before what a range of NCCL says */
+
+/* Looks a name up once. Returns 1 + said_named() << NAMED_SAID + backend << 8 + op, or 1. */
 static uint64_t named(struct mdl *m, struct state *t, uint64_t name_id, bool kernel)
 {
 	const uint64_t *known = hash_get(&t->names, name_id, kernel);
@@ -242,6 +277,7 @@ static uint64_t named(struct mdl *m, struct state *t, uint64_t name_id, bool ker
 	if (name) {
 		what += collective_op(name, len, kernel, &backend);
 		what += (uint64_t)backend << 8;
+		what += kernel ? 0 : (uint64_t)said_named(name, len) << NAMED_SAID;
 	}
 	to = name && t->names.len < NAMES_MAX ? hash_put(&t->names, name_id, kernel) : NULL;
 	if (to)
@@ -255,6 +291,7 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 	uint64_t what, bytes;
 	const char *args;
 	size_t len = 0;
+	bool sized;
 
 	if (!(s->flags & MXBPF_SPAN_USER))
 		return 0;
@@ -263,8 +300,11 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 	what = named(m, t, s->name_id, false) - 1;
 	if (!what)
 		return 0;
+	if (what >> NAMED_SAID)
+		return said_take(m, t, s, (unsigned)(what >> NAMED_SAID));
 	args = s->args_id ? mdl_text(m, MXBPF_NAME_ARGS, s->args_id, &len) : NULL;
 	bytes = collective_args_bytes(args, len);
+	sized = bytes != MXBPF_COLLECTIVE_UNSIZED;
 	if (what >> 8 == MXBPF_BACKEND_NCCL) {
 		const struct call c = {s->h.ts_ns, s->h.ts_ns + s->dur_ns, bytes, s->h.tgid, s->tid, (uint8_t)what};
 
@@ -277,7 +317,8 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 						  .lane = s->end_tid,
 						  .tid = s->tid,
 						  .backend = (uint8_t)(what >> 8),
-						  .op = (uint8_t)what}});
+						  .op = (uint8_t)what,
+						  .source = sized ? MXBPF_COLLECTIVE_FROM_ARGS : 0}});
 }
 
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
@@ -402,17 +443,20 @@ int collective_overlaps(const struct mdl *m, struct buf *out)
 static int fold_one(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct state *t = state_of(m);
-	struct event e = {.c = *(const struct mxbpf_collective *)rec};
+	struct event e = {.said = true};
 
-	e.c.h.size = sizeof(e.c); /* a newer version has a longer record */
+	memcpy(&e.c, rec, rec->size < sizeof(e.c) ? rec->size : sizeof(e.c));
+	e.c.h.size = sizeof(e.c);
 	return t ? put_event(t, &e) : -ENOMEM;
 }
 
 static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	struct state *t = state_of(m);
+	struct mxbpf_agg_collective r = {.count = 0};
 
-	return t ? add_row(t, (const void *)rec) : -ENOMEM;
+	memcpy(&r, rec, rec->size < sizeof(r) ? rec->size : sizeof(r));
+	return t ? add_row(t, &r) : -ENOMEM;
 }
 
 static int fold_overlap(struct mdl *m, const struct mxbpf_rec *rec)
@@ -460,6 +504,7 @@ static int copy(struct mdl *to, const struct mdl *from)
 	t->nlaunches = f->nlaunches;
 	t->joined = f->joined;
 	if (buf_put(&t->events, f->events.data, f->events.len) || buf_put(&t->calls, f->calls.data, f->calls.len) ||
+	    buf_put(&t->said, f->said.data, f->said.len) || hash_copy(&t->comms, &f->comms) ||
 	    buf_put(&t->launches, f->launches.data, f->launches.len) || hash_copy(&t->by_edge, &f->by_edge) ||
 	    mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows))
 		return -ENOMEM;
@@ -473,6 +518,8 @@ static void fini(struct mdl *m)
 	hash_fini(&t->names);
 	buf_fini(&t->events);
 	buf_fini(&t->calls);
+	buf_fini(&t->said);
+	hash_fini(&t->comms);
 	hash_fini(&t->by_edge);
 	buf_fini(&t->launches);
 	rows_fini(t);

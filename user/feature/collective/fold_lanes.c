@@ -3,7 +3,8 @@
  * Finds communicators. A process does the collectives of each communicator in threads or streams of its own: lanes.
  * Parts of another communicator that have the same operation and size at nearly the same time are sometimes taken for
  * parts of one collective, but lanes of one communicator meet more often. So two lanes belong to one communicator if
- * neither of them meets another lane of the other's process twice as often.
+ * neither of them meets another lane of the other's process twice as often. Where NCCL says the communicator, the parts
+ * of each have a lane of their own, and these lanes belong together however often they meet.
  */
 #include "feature/collective/state.h"
 
@@ -17,12 +18,14 @@ struct lanes {
 	struct buf lane;   /* struct lane */
 	struct hash meets; /* (lane, lane), the smaller one first -> 1 + index in pairs */
 	struct buf pairs;  /* struct pair */
+	struct hash tags;  /* (communicator, 0) -> 1 + the first lane of it */
 	struct hash most;  /* (lane, who) -> meetings with the lane of that process that it meets most often */
 };
 
 struct lane {
 	uint64_t who;
-	uint32_t of; /* a lane of the same communicator, or itself: union-find */
+	uint64_t tag; /* of the first lane: communicator that a source says; 0: none */
+	uint32_t of;  /* a lane of the same communicator, or itself: union-find */
 };
 
 struct pair {
@@ -33,13 +36,22 @@ struct pair {
 static int lane_of(struct lanes *l, const struct item *it, uint32_t *lane)
 {
 	bool added;
-	struct lane *own = mdl_item_put(&l->index, &l->lane, it->who, it->lane, sizeof(*own), &added);
+	struct lane *own = mdl_item_put(&l->index, &l->lane, it->who, it->lane ^ it->tag, sizeof(*own), &added);
+	uint64_t *first;
 
 	if (!own)
 		return -ENOMEM;
 	*lane = (uint32_t)(own - (struct lane *)l->lane.data);
-	if (added)
-		*own = (struct lane){it->who, *lane};
+	if (!added)
+		return 0;
+	*own = (struct lane){it->who, it->tag, *lane};
+	first = it->tag ? hash_put(&l->tags, it->tag, 0) : NULL;
+	if (it->tag && !first)
+		return -ENOMEM;
+	if (first && *first)
+		own->of = (uint32_t)(*first - 1);
+	else if (first)
+		*first = 1 + (uint64_t)*lane;
 	return 0;
 }
 
@@ -104,11 +116,24 @@ static uint32_t root(const struct lanes *l, uint32_t i)
 	return i;
 }
 
+static void join_two(struct lanes *l, uint32_t a, uint32_t b)
+{
+	struct lane *first, *second;
+
+	a = root(l, a);
+	b = root(l, b);
+	first = lane_at(l, a < b ? a : b);
+	second = lane_at(l, a < b ? b : a);
+	if (first->tag && second->tag && first->tag != second->tag)
+		return;
+	first->tag = first->tag ? first->tag : second->tag;
+	second->of = a < b ? a : b;
+}
+
 static int join(struct lanes *l)
 {
 	const size_t n = buf_count(&l->pairs, struct pair);
 	const struct pair *p = (const void *)l->pairs.data;
-	uint32_t a, b;
 	size_t i;
 	int err = 0;
 
@@ -117,9 +142,7 @@ static int join(struct lanes *l)
 	for (i = 0; !err && i < n; i++) {
 		if (is_rare(l, p[i].a, p[i].b, p[i].n) || is_rare(l, p[i].b, p[i].a, p[i].n))
 			continue;
-		a = root(l, p[i].a);
-		b = root(l, p[i].b);
-		lane_at(l, a > b ? a : b)->of = a > b ? b : a;
+		join_two(l, p[i].a, p[i].b);
 	}
 	return err;
 }
@@ -140,6 +163,7 @@ int lanes_find(struct item *items, size_t from, size_t n, const struct set *sets
 	}
 	mdl_items_fini(&l.index, &l.lane);
 	mdl_items_fini(&l.meets, &l.pairs);
+	hash_fini(&l.tags);
 	hash_fini(&l.most);
 	return err;
 }

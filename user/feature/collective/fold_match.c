@@ -222,9 +222,9 @@ static uint64_t usual_start(const struct item *it, size_t n, uint64_t *room)
 
 static int tell_number(struct match *k, const struct set *s, struct collective_part *p, uint64_t who)
 {
-	uint64_t *seq = p->c->group ? NULL : hash_put(&k->seqs, s->group, who);
+	uint64_t *seq = p->c->seq ? NULL : hash_put(&k->seqs, s->group ^ p->c->group, who);
 
-	if (!p->c->group && !seq)
+	if (!p->c->seq && !seq)
 		return -ENOMEM;
 	p->seq = seq ? ++*seq : p->c->seq;
 	return 0;
@@ -247,21 +247,57 @@ static void tell_part(struct collective_part *p, const struct set *s, const stru
 	p->late_ns = p->is_last ? last->start_ns - usual_ns : 0;
 }
 
-/* Parts of one collective have different sizes where one process gives for all. */
-static void tell_bytes(struct match *k, const struct set *s)
+/* Bytes that a part gives; n: processes of the group, or 0. */
+static uint64_t given(const struct mxbpf_collective *c, uint32_t n)
 {
-	const struct item *it = k->items + s->from;
-	uint64_t most = 0, bytes;
-	struct collective_part *p;
+	uint64_t all = c->bytes;
+
+	if (!(c->flags & MXBPF_COLLECTIVE_FOR_EACH) || all == MXBPF_COLLECTIVE_UNSIZED)
+		return all;
+	return !n || __builtin_mul_overflow(all, n, &all) ? MXBPF_COLLECTIVE_UNSIZED : all;
+}
+
+/* Not each part says all. */
+static struct collective_part said_by(const struct match *k, const struct set *s)
+{
+	struct collective_part all = {.c = NULL};
 	uint32_t i;
 
 	for (i = 0; i < s->n; i++) {
-		bytes = k->parts[it[i].at].c->bytes;
+		const struct mxbpf_collective *c = k->parts[k->items[s->from + i].at].c;
+
+		all.comm = all.comm ? all.comm : c->group;
+		all.root = all.root ? all.root : c->root;
+		all.ranks = c->ranks > all.ranks ? c->ranks : all.ranks;
+		all.reduction = all.reduction ? all.reduction : c->reduction;
+		all.source |= c->source;
+	}
+	return all;
+}
+
+/* Parts of one collective have different sizes where one process gives for all. */
+static void tell_said(struct match *k, const struct set *s)
+{
+	const struct collective_part all = said_by(k, s);
+	const struct item *it = k->items + s->from;
+	uint64_t most = 0, bytes;
+	struct collective_part *p;
+	uint32_t i, n;
+
+	for (i = 0; i < s->n; i++) {
+		p = &k->parts[it[i].at];
+		bytes = given(p->c, all.ranks ? all.ranks : p->members);
 		most = bytes != MXBPF_COLLECTIVE_UNSIZED && bytes > most ? bytes : most;
 	}
 	for (i = 0; i < s->n; i++) {
 		p = &k->parts[it[i].at];
-		p->bytes = collective_bytes(p->c->op, most ? most : p->c->bytes, p->members);
+		n = all.ranks ? all.ranks : p->members;
+		p->bytes = collective_bytes(p->c->op, most ? most : given(p->c, n), n);
+		p->comm = all.comm;
+		p->root = all.root;
+		p->ranks = all.ranks;
+		p->reduction = all.reduction;
+		p->source = all.source;
 	}
 }
 
@@ -281,7 +317,7 @@ static int tell(struct match *k, const struct set *s, uint64_t *room)
 			err = tell_number(k, s, &k->parts[it[i].at], it[i].who);
 		}
 	}
-	tell_bytes(k, s);
+	tell_said(k, s);
 	return err;
 }
 
@@ -299,6 +335,7 @@ static struct item item_of(const struct collective_part *p, uint32_t at)
 		.bytes = uneven ? 0 : c->bytes,
 		.who = (uint64_t)c->h.tgid << 32 | c->device,
 		.lane = c->lane,
+		.tag = c->group,
 		.at = at,
 		.what = (uint16_t)(c->backend << 8 | c->op),
 	};
@@ -331,7 +368,7 @@ static size_t split(struct match *k, size_t n)
 	struct item it;
 
 	for (i = 0; i < n; i++)
-		if (k->parts[k->items[i].at].c->group) {
+		if (k->parts[k->items[i].at].c->seq) {
 			it = k->items[numbered];
 			k->items[numbered++] = k->items[i];
 			k->items[i] = it;

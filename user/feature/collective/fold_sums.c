@@ -24,6 +24,9 @@ static int by_operation(const struct mxbpf_agg_collective *a, const struct mxbpf
 	by = by ? by : compare(a->op, b->op);
 	by = by ? by : compare(a->bytes, b->bytes);
 	by = by ? by : compare(a->group, b->group);
+	by = by ? by : compare(a->comm, b->comm);
+	by = by ? by : compare(a->root, b->root);
+	by = by ? by : compare(a->reduction, b->reduction);
 	return by || a->group ? by : by_process(a, b);
 }
 
@@ -52,6 +55,8 @@ static void merge(struct mxbpf_agg_collective *to, const struct mxbpf_agg_collec
 	add_sat(&to->move_ns, from->move_ns);
 	add_sat(&to->last, from->last);
 	add_sat(&to->late_ns, from->late_ns);
+	to->source |= from->source;
+	to->ranks = from->ranks > to->ranks ? from->ranks : to->ranks;
 }
 
 static void finish(struct collective_sum *s)
@@ -66,7 +71,7 @@ static void finish(struct collective_sum *s)
 	if (a->bytes == MXBPF_COLLECTIVE_UNSIZED || !(n ? a->move_ns : a->total_ns))
 		return;
 	s->algorithm = (double)a->bytes * 1e9 * (double)(n ? n : a->count) / (double)(n ? a->move_ns : a->total_ns);
-	s->bus = s->algorithm * collective_bus_factor(a->op, a->members);
+	s->bus = s->algorithm * collective_bus_factor(a->op, a->ranks ? a->ranks : a->members);
 }
 
 /* Makes one sum of n rows. */

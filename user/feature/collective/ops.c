@@ -20,6 +20,15 @@ const char *const collective_ops[MXBPF_COLLECTIVE_OPS] = {
 	[MXBPF_COLLECTIVE_SEND_RECV] = "send_recv",
 };
 
+const char *collective_reduction(unsigned reduction)
+{
+	static const char *const words[] = {"sum", "product", "max", "min", "average"}; /* ncclRedOp_t */
+
+	if (!reduction)
+		return NULL;
+	return reduction - 1 < sizeof(words) / sizeof(words[0]) ? words[reduction - 1] : "custom";
+}
+
 /* Beginnings of the names behind the backend, the longest of those with a common beginning first. */
 static const struct {
 	const char *call, *kernel; /* NULL: there is none */

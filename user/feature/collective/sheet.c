@@ -13,15 +13,16 @@
 #include "view/sheet.h"
 
 #define SHOWN_MAX 12
+#define DIGITS	  6 /* of a communicator, which tell it from others; people see the last ones */
 
 struct operation {
-	struct view_text name, backend, group, last;
+	struct view_text name, backend, group, last, comm, comm_end, reduction, source;
 	uint64_t bytes; /* VIEW_UNKNOWN */
 	uint64_t calls, members, total_ns, each_ns, wait_ns, move_ns, last_times, late_ns;
 	uint64_t algorithm, bus; /* VIEW_UNKNOWN */
-	uint64_t parts, matched;
+	uint64_t parts, matched, comm_number, ranks, root;
 	uint32_t tgid; /* without a group: the process */
-	char group_text[COLLECTIVE_TEXT], last_text[COLLECTIVE_TEXT];
+	char group_text[COLLECTIVE_TEXT], last_text[COLLECTIVE_TEXT], comm_text[24];
 };
 
 struct rank {
@@ -42,7 +43,11 @@ struct overlap {
 
 struct table {
 	struct view_list list;
-	bool single; /* some parts have no group */
+	bool single;	 /* some parts have no group */
+	bool comms;	 /* rows of one group have several communicators */
+	bool roots;	 /* some rows have one */
+	bool reductions; /* some rows have another than "sum" */
+	bool nvtx;	 /* NCCL said some sizes */
 };
 
 /* ---- by operation */
@@ -57,6 +62,9 @@ static int by_time(const void *va, const void *vb)
 		return a->bytes < b->bytes ? 1 : -1;
 	return a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
+
+/* By the bits of enum mxbpf_collective_source. */
+static const char *const sources[] = {NULL, "arguments", "nvtx", "arguments, nvtx"};
 
 static int fill(const struct view *s, const struct buf *rows, struct operation *r, const struct collective_sum *from)
 {
@@ -79,8 +87,17 @@ static int fill(const struct view *s, const struct buf *rows, struct operation *
 		.bus = from->bus > 0 ? (uint64_t)from->bus : VIEW_UNKNOWN,
 		.parts = a->count,
 		.matched = a->matched,
+		.comm_number = a->comm,
+		.ranks = a->ranks ? a->ranks : VIEW_UNKNOWN,
+		.root = a->root ? a->root - 1 : VIEW_UNKNOWN,
 		.tgid = a->group ? 0 : a->h.tgid,
 	};
+	if (sources[a->source % 4])
+		r->source = view_word(sources[a->source % 4]);
+	if (a->reduction)
+		r->reduction = view_word(collective_reduction(a->reduction));
+	if (a->comm)
+		snprintf(r->comm_text, sizeof(r->comm_text), "%016" PRIx64, r->comm_number);
 	if (from->last)
 		collective_process(s->in->session, from->last_tgid, r->last_text);
 	if (a->group)
@@ -88,6 +105,22 @@ static int fill(const struct view *s, const struct buf *rows, struct operation *
 	snprintf(r->group_text, sizeof(r->group_text), "only %.40s",
 		 collective_process(s->in->session, a->h.tgid, text));
 	return 0;
+}
+
+/* Which columns people see. */
+static void look(struct table *t)
+{
+	const struct operation *r = t->list.rows;
+	size_t i, k;
+
+	for (i = 0; i < t->list.all; i++) {
+		t->roots |= r[i].root != VIEW_UNKNOWN;
+		t->reductions |= r[i].reduction.data && strcmp(r[i].reduction.data, "sum") != 0;
+		t->nvtx |= r[i].source.data && strstr(r[i].source.data, "nvtx");
+		for (k = 0; k < i && !t->comms; k++)
+			t->comms = r[k].comm_number && r[i].comm_number && r[k].comm_number != r[i].comm_number &&
+				   !strcmp(r[k].group_text, r[i].group_text);
+	}
 }
 
 static int make(const struct view *s, void *table)
@@ -112,7 +145,12 @@ static int make(const struct view *s, void *table)
 	for (i = 0; i < t->list.all; i++) {
 		r[i].group = view_word(r[i].group_text);
 		r[i].last = r[i].last_times ? view_word(r[i].last_text) : (struct view_text){0};
+		if (!r[i].comm_number)
+			continue;
+		r[i].comm = view_word(r[i].comm_text);
+		r[i].comm_end = view_word(r[i].comm_text + strlen(r[i].comm_text) - DIGITS);
 	}
+	look(t);
 	buf_fini(&rows);
 	buf_fini(&all);
 	return err;
@@ -140,6 +178,10 @@ static void below(struct view *s, const void *table, const char *prefix)
 		   prefix);
 	if (!sized)
 		out_printf(s->out, "%s         bytes are not known; record with --shapes\n", prefix);
+	if (t->nvtx)
+		out_printf(s->out,
+			   "%s         bytes of nccl are those of its NVTX ranges, where no arguments were recorded\n",
+			   prefix);
 	if (t->single)
 		out_printf(s->out,
 			   "%s         \"only\": no other process of the collective was recorded, so its time includes "
@@ -150,15 +192,27 @@ static void below(struct view *s, const void *table, const char *prefix)
 #define ROW struct operation
 static const struct view_column columns[] = {
 	{"name", NULL, "collective", VIEW_TEXT, AT(name), .help = "all_reduce, all_gather and so on"},
-	{"backend", "", "backend", VIEW_TEXT, AT(backend)},
+	{"reduction", "", "by", VIEW_TEXT, AT(reduction), VIEW_NULL, .shown = offsetof(struct table, reductions),
+	 .name_min = 13,
+	 .help = "sum, product, max, min, average, or custom, as NCCL's NVTX range says it; null: not known"},
+	{"root", "", "root", VIEW_COUNT, AT(root), VIEW_NULL, .shown = offsetof(struct table, roots),
+	 .help = "rank in the communicator, as NCCL's NVTX range says it; null: none, or not known"},
+	{"backend", "", "backend", VIEW_TEXT, AT(backend), .name_min = 9},
 	{"group", "", "group", VIEW_TEXT, AT(group),
 	 .help = "the ranks whose parts belong together, found by their times; \"only\" and a process: parts without "
 		 "others"},
+	{NULL, NULL, "comm", VIEW_TEXT, AT(comm_end), VIEW_NULL, .shown = offsetof(struct table, comms)},
+	{"communicator", "", NULL, VIEW_TEXT, AT(comm), VIEW_NULL,
+	 .help = "the number that NCCL gives it in all its processes; null: not known"},
+	{"communicator_size", "", NULL, VIEW_COUNT, AT(ranks), VIEW_NULL,
+	 .help = "its ranks, also those that were not recorded; null: not known"},
 	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid), VIEW_OMIT, .help = "of parts without a group"},
 	{"world_size", "", NULL, VIEW_COUNT, AT(members), VIEW_NULL, .help = "processes of the group; null: not known"},
 	{"bytes", NULL, "bytes", VIEW_BYTES, AT(bytes), VIEW_NULL,
 	 .help = "of one collective, as nccl-tests count them: of all_gather and gather what all processes give; "
 		 "null: not known"},
+	{"source", "", NULL, VIEW_TEXT, AT(source), VIEW_NULL,
+	 .help = "what said the bytes: arguments of the framework's call, nvtx (NCCL's ranges); null: nothing"},
 	{"calls", "count", "calls", VIEW_COUNT, AT(calls)},
 	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns), .help = "of the parts of all processes"},
 	{"each_ns", NULL, "time", VIEW_NS, AT(each_ns), VIEW_TIGHT,

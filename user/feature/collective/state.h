@@ -10,6 +10,7 @@ struct event {
 	uint64_t edge_id;     /* of a kernel: its launch */
 	uint64_t launched_ns; /* 0: not known */
 	uint16_t domain;
+	bool said; /* the ranges around its launch were asked */
 };
 
 /* A call of NCCL's backend. It ends when its kernel is launched. */
@@ -17,6 +18,16 @@ struct call {
 	uint64_t start_ns, end_ns, bytes;
 	uint32_t tgid, tid;
 	uint8_t op;
+};
+
+/* fold_said.c: a range of NVTX in the domain of NCCL. */
+struct said {
+	uint64_t start_ns, end_ns;
+	uint64_t bytes; /* MXBPF_COLLECTIVE_UNSIZED */
+	uint64_t comm;	/* 0: not said */
+	uint32_t tgid, tid, root;
+	uint8_t what; /* enum said_what */
+	uint8_t op, reduction, flags;
 };
 
 struct launch {
@@ -41,9 +52,11 @@ struct overlaps {
 };
 
 struct state {
-	struct hash names;   /* (name_id, 0) -> 1 + backend << 8 | op */
+	struct hash names;   /* (name_id, is it a kernel) -> 1 + what it is, see named() */
 	struct buf events;   /* struct event */
 	struct buf calls;    /* struct call */
+	struct buf said;     /* struct said */
+	struct hash comms;   /* (communicator, 0) -> number of its ranks */
 	bool nccl;	     /* a call or a kernel of NCCL was seen: launches are kept */
 	struct hash by_edge; /* (edge, tgid and domain) -> 1 + index in launches */
 	struct buf launches; /* struct launch, a ring */
@@ -53,6 +66,13 @@ struct state {
 	struct buf rows;   /* struct mxbpf_agg_collective: collectives that are no events any more */
 	struct overlaps overlaps;
 };
+
+/* fold_said.c: what a range with this name says, to be kept with the name; 0: nothing. */
+unsigned said_named(const char *name, size_t len);
+/* Takes the span of a range that says `named`. 0 or -ENOMEM. */
+int said_take(const struct mdl *m, struct state *t, const struct mxbpf_span *s, unsigned named);
+/* Gives kernels whose launches are known what the ranges around these say. 0 or -ENOMEM. */
+int said_resolve(const struct state *t, struct buf *events);
 
 int overlaps_add(struct overlaps *o, const struct mxbpf_activity *a, bool moves);
 int overlaps_window(struct overlaps *o);
@@ -70,6 +90,7 @@ struct item {
 	uint64_t bytes;
 	uint64_t who;  /* process and device */
 	uint64_t lane; /* as in struct mxbpf_collective */
+	uint64_t tag;  /* communicator that a source says; 0: none */
 	uint32_t comm; /* number of the communicator */
 	uint32_t at;   /* index in parts */
 	uint16_t what; /* backend and operation */
