@@ -88,3 +88,15 @@ same_as_said() {
 	wait_exit "$BG_PID"
 	same_as_said
 }
+
+@test "Ranks that run already and have not called NVTX yet tell the same, each of them" {
+	said
+	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "${SAID[@]}"
+	local job=$BG_PID
+	wait_lines 4 "$(out job)" '^ready'
+	start_mxbpf record --pid "$job" --gpu -o job.mxd
+	: >told/go
+	wait_exit "$job"
+	wait_exit "$MXBPF_PID"
+	same_as_said
+}

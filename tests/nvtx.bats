@@ -69,6 +69,22 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 		"$(jq -S -c . <(counts r.json))"
 }
 
+@test "Each of several running processes is given a tool with the agent, each range at its thread and time" {
+	header
+	mkdir two
+	cp header.so two
+	start_ready first "$PYTHON_TORCH" "$N/job.py" 50 1 "$PWD/header.so" >/dev/null
+	local first=$READY_PID
+	start_ready second "$PYTHON_TORCH" "$N/job.py" 50 1 "$PWD/two/header.so" >/dev/null
+	start_mxbpf record --agent --pid "$first,$READY_PID" -o r.mxd
+	kill -s USR1 "$first" "$READY_PID"
+	wait_exit "$first"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" export r.mxd -o t.json
+	python3 "$N/compare.py" t.json header.so.told two/header.so.told
+}
+
 @test "A tool that NVTX_INJECTION64_PATH names already stays, gets all calls, and a line says so" {
 	header
 	cc -shared -fPIC -I"$NVTX/include" -o tool.so "$N/tool.c"

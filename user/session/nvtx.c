@@ -16,8 +16,8 @@
 #include "elf/elf.h"
 #include "nvtx/nvtx.h"
 
-#define VARIABLES_MAX 64
-#define BYTES_MAX     (64ll << 20) /* of files in which symbols are looked for: that reads their tables */
+#define BYTES_MAX (64ll << 20) /* of files in which symbols are looked for: that reads their tables */
+#define FILES_MAX (1u << 15)
 
 /* Libraries that are known to use the functions of NVIDIA's headers. */
 static const struct {
@@ -40,95 +40,151 @@ static bool is_user(const char *path, bool frequent)
 }
 
 /* Symbols of one library. They are local, so only files that are not stripped have them. */
-struct found {
+struct nvtx_file {
+	bool has, extends;
 	struct elf_sym tool, extension, state;
-	bool extends;
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+	size_t build_id_bytes; /* 0: it has none */
 };
 
-/* Most libraries have none, so they are not kept open. */
-static bool find_symbols(const struct tgt_lib *lib, struct found *s)
+/* Most libraries have no such symbols, so they are not kept open. */
+static void find_symbols(const struct tgt_lib *lib, struct nvtx_file *s)
 {
 	const int fd = open_now(AT_FDCWD, lib->open_path);
 	struct elf *f = NULL;
 	struct stat st;
-	bool found;
 
 	if (fd < 0)
-		return false;
-	found = !fstat(fd, &st) && (st.st_size <= BYTES_MAX || is_user(lib->path, true)) && !elf_open(fd, &f, NULL) &&
-		!elf_find_sym(f, NVTX_TOOL, &s->tool, NULL) && !elf_find_sym(f, NVTX_STATE, &s->state, NULL);
-	s->extends = found && !elf_find_sym(f, NVTX_EXTENSION, &s->extension, NULL);
+		return;
+	s->has = !fstat(fd, &st) && (st.st_size <= BYTES_MAX || is_user(lib->path, true)) && !elf_open(fd, &f, NULL) &&
+		 !elf_find_sym(f, NVTX_TOOL, &s->tool, NULL) && !elf_find_sym(f, NVTX_STATE, &s->state, NULL);
+	s->extends = s->has && !elf_find_sym(f, NVTX_EXTENSION, &s->extension, NULL);
 	elf_close(f);
 	close(fd);
-	return found;
 }
 
-static void add_variable(struct session *ses, struct tgt *t, uint64_t at, uint64_t bit)
+static bool is_same(const struct nvtx_file *s, const struct tgt_lib *lib)
 {
-	const uint64_t arg = at | bit;
+	return s->build_id_bytes == lib->build_id_bytes && !memcmp(s->build_id, lib->build_id, s->build_id_bytes);
+}
+
+/*
+ * Returns what the file of a library has, of which the processes of a job map the same. NULL: the process has another
+ * file there than the one that was looked at, or there is no room.
+ */
+static const struct nvtx_file *file_of(struct session *ses, struct tgt *t, struct tgt_lib *lib)
+{
+	uint64_t *at = ses->nvtx_index.len < FILES_MAX ? hash_put(&ses->nvtx_index, lib->dev, lib->ino) : NULL;
+	struct nvtx_file new = {.has = false};
+	struct nvtx_file *s;
+	struct elf *f;
+
+	if (!at)
+		return NULL;
+	if (!*at) {
+		find_symbols(lib, &new);
+		if (new.has && tgt_lib_elf(t, lib, &f, NULL))
+			return NULL;
+		memcpy(new.build_id, lib->build_id, lib->build_id_bytes);
+		new.build_id_bytes = lib->build_id_bytes;
+		if (buf_put(&ses->nvtx_files, &new, sizeof(new)))
+			return NULL;
+		*at = buf_count(&ses->nvtx_files, new);
+	}
+	s = buf_at(&ses->nvtx_files, struct nvtx_file, *at - 1);
+	return !s->has || (!tgt_lib_elf(t, lib, &f, NULL) && is_same(s, lib)) ? s : NULL;
+}
+
+static void add_variable(struct ses_nvtx *n, struct tgt *t, uint64_t at, uint64_t bit)
+{
 	uint64_t tool;
 
-	if (at % sizeof(tool) || tgt_read(t, at, &tool, sizeof(tool)) || tool ||
-	    buf_count(&ses->nvtx_variables, uint64_t) >= VARIABLES_MAX)
+	if (at % sizeof(tool) || tgt_read(t, at, &tool, sizeof(tool)) || tool || n->beside.nargs >= SES_NVTX_MAX)
 		return;
-	buf_put(&ses->nvtx_variables, &arg, sizeof(arg)); /* without memory the library is given no tool */
+	n->variables[n->beside.nargs++] = at | bit;
 }
 
 /* Returns false if the library has called NVTX already, or looks into no variable. */
-static bool find_variables(struct session *ses, struct tgt *t, struct tgt_lib *lib)
+static bool find_variables(struct session *ses, struct tgt *t, struct tgt_lib *lib, struct ses_nvtx *n)
 {
-	struct found s;
-	struct elf *f;
+	const struct nvtx_file *s = file_of(ses, t, lib);
 	uint32_t state;
 
-	if (!find_symbols(lib, &s) || tgt_lib_elf(t, lib, &f, NULL) ||
-	    tgt_read(t, s.state.va + lib->load_bias, &state, sizeof(state)) || state)
+	if (!s || !s->has || tgt_read(t, s->state.va + lib->load_bias, &state, sizeof(state)) || state)
 		return false;
-	add_variable(ses, t, s.tool.va + lib->load_bias, 0);
-	if (s.extends)
-		add_variable(ses, t, s.extension.va + lib->load_bias, 1);
+	add_variable(n, t, s->tool.va + lib->load_bias, 0);
+	if (s->extends)
+		add_variable(n, t, s->extension.va + lib->load_bias, 1);
 	return true;
 }
 
-static void bring_along(struct session *ses)
+/* Returns true if nothing is to be done about the ranges of a process: there is a tool, or nobody wants them. */
+static bool is_settled(const struct ses_opts *o, const struct tgt *t)
 {
-	ses->nvtx_beside = (struct agt_beside){.image = nvtx_image,
-					       .image_bytes = nvtx_image_bytes,
-					       .name = NVTX_NAME,
-					       .args = (const uint64_t *)ses->nvtx_variables.data,
-					       .nargs = buf_count(&ses->nvtx_variables, uint64_t)};
-	ses->nvtx = ses->nvtx_beside.nargs &&
-		    !agt_start_va(nvtx_image, nvtx_image_bytes, NVTX_OFFER, &ses->nvtx_beside.call_va, NULL);
+	char tool[8];
+
+	return o->slices || !(o->probes & PROBE_MARK) || tgt_env_text(t, "NVTX_INJECTION64_PATH", tool, sizeof(tool));
 }
 
-const struct agt_beside *ses_nvtx_beside(const struct session *ses)
+static bool enters(const struct ses_opts *o)
 {
-	return ses->nvtx_beside.call_va ? &ses->nvtx_beside : NULL;
+	return o->agent || o->gpu;
+}
+
+/* Returns the path of a library whose ranges will not be seen, or NULL. */
+static const char *find_all(struct session *ses, struct tgt *t, struct ses_nvtx *n)
+{
+	const bool may = enters(ses->o);
+	const char *lost = NULL;
+	struct tgt_lib *lib;
+	size_t i;
+
+	for (i = 0; i < tgt_nlibs(t); i++) {
+		lib = tgt_lib(t, i);
+		if (!(may && find_variables(ses, t, lib, n)) && is_user(lib->path, may || ses->o->by_range))
+			lost = lib->path;
+	}
+	if (!n->beside.nargs)
+		return lost;
+	n->beside.image = nvtx_image;
+	n->beside.image_bytes = nvtx_image_bytes;
+	n->beside.name = NVTX_NAME;
+	n->beside.args = n->variables;
+	if (agt_start_va(nvtx_image, nvtx_image_bytes, NVTX_OFFER, &n->beside.call_va, NULL))
+		n->beside.nargs = 0;
+	ses->nvtx |= n->beside.nargs > 0;
+	return lost;
+}
+
+void ses_nvtx_find(struct session *ses, struct tgt *t, struct ses_nvtx *n)
+{
+	const char *lost = is_settled(ses->o, t) || !enters(ses->o) ? NULL : find_all(ses, t, n);
+
+	if (lost)
+		ses_detail(ses, "ranges of NVTX in %.80s of process %d are not recorded", strrchr(lost, '/') + 1,
+			   tgt_pid(t));
+}
+
+const struct agt_beside *ses_nvtx_beside(const struct ses_nvtx *n)
+{
+	return n->beside.nargs ? &n->beside : NULL;
 }
 
 void ses_nvtx_note(struct session *ses, const struct ses_target *of)
 {
-	const struct ses_opts *o = ses->o;
-	const bool enters = o->agent || o->gpu;
-	const char *lost = NULL;
-	struct tgt_lib *lib;
-	char tool[8];
-	size_t i;
+	const char *lost =
+		ses->o->command || is_settled(ses->o, of->tgt) ? NULL : find_all(ses, of->tgt, &ses->nvtx_first);
 
-	if (o->command || o->slices || !(o->probes & PROBE_MARK) ||
-	    tgt_env_text(of->tgt, "NVTX_INJECTION64_PATH", tool, sizeof(tool)))
-		return;
-	for (i = 0; i < tgt_nlibs(of->tgt); i++) {
-		lib = tgt_lib(of->tgt, i);
-		if (!(enters && find_variables(ses, of->tgt, lib)) && is_user(lib->path, enters || o->by_range))
-			lost = lib->path;
-	}
-	if (ses->nvtx_variables.len)
-		bring_along(ses);
 	if (lost)
 		ses_note(ses,
 			 "ranges of NVTX in %.80s are not recorded: its functions come from NVIDIA's headers, which "
 			 "look for a tool once, at the first call; to see them, start the program with mxbpf --agent "
 			 "-- COMMAND",
 			 strrchr(lost, '/') + 1);
+}
+
+void ses_nvtx_free(struct session *ses)
+{
+	hash_fini(&ses->nvtx_index);
+	buf_fini(&ses->nvtx_files);
 }

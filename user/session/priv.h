@@ -102,18 +102,26 @@ struct ses_cost {
 	uint64_t agent_ns;	   /* cost of the agent, when the beat was looked for */
 };
 
+/* Where libraries of a process look for a tool of NVTX, and the injection library that is loaded for them. */
+#define SES_NVTX_MAX 64
+struct ses_nvtx {
+	uint64_t variables[SES_NVTX_MAX];
+	struct agt_beside beside; /* nargs 0: there are none */
+};
+
 struct session {
 	const struct ses_opts *o;
 	const struct ses_window *window; /* when events are recorded */
 	struct ses_ui ui;
-	struct plan_opts want;	       /* probes to plan */
-	unsigned details;	       /* mask of enum mxbpf_detail, of spans of the first build */
-	unsigned counters;	       /* mask of ctr_name()s that are counted */
-	struct launch launch;	       /* the command; pid 0: none */
-	bool nvtx;		       /* the first process has, or will have, an injection library for NVTX */
-	struct buf nvtx_variables;     /* uint64_t: where libraries of the first process look for a tool of NVTX */
-	struct agt_beside nvtx_beside; /* the injection library, if there are such */
-	struct follow *follow;	       /* NULL: only the target is watched */
+	struct plan_opts want;	    /* probes to plan */
+	unsigned details;	    /* mask of enum mxbpf_detail, of spans of the first build */
+	unsigned counters;	    /* mask of ctr_name()s that are counted */
+	struct launch launch;	    /* the command; pid 0: none */
+	bool nvtx;		    /* a process has, or will have, an injection library for NVTX */
+	struct ses_nvtx nvtx_first; /* of the first process */
+	struct hash nvtx_index;	    /* (device, inode) -> 1 + index in nvtx_files */
+	struct buf nvtx_files;	    /* struct nvtx_file: what was found in libraries of all processes */
+	struct follow *follow;	    /* NULL: only the target is watched */
 	struct ses_target targets[SES_TARGETS_MAX];
 	unsigned ntargets;				 /* at least 1; the first may not be found yet */
 	struct ses_build builds[SES_BUILDS_MAX], *first; /* first: the first of them */
@@ -390,11 +398,13 @@ bool ses_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn */
 
 /* `now`: keeps the last call of each thread. */
 /*
- * nvtx.c: finds libraries of a running process that can still be given a tool of NVTX, and says whose ranges cannot be
- * seen. ses_nvtx_beside: what the agent brings with it; NULL: nothing.
+ * nvtx.c: finds libraries of a running process that can still be given a tool of NVTX. The agent brings it along.
+ * ses_nvtx_note: says whose ranges cannot be seen in the first process. ses_nvtx_beside: NULL: nothing comes along.
  */
-const struct agt_beside *ses_nvtx_beside(const struct session *ses);
+void ses_nvtx_find(struct session *ses, struct tgt *t, struct ses_nvtx *n);
 void ses_nvtx_note(struct session *ses, const struct ses_target *of);
+const struct agt_beside *ses_nvtx_beside(const struct ses_nvtx *n);
+void ses_nvtx_free(struct session *ses);
 void ses_note_last(struct session *ses, const struct mxbpf_rec *r);
 
 /* Adds the names of records to the model. With the lock. */
@@ -455,11 +465,13 @@ void ses_agent_remove(struct session *ses, struct agt *a);
 __attribute__((format(printf, 2, 3))) void ses_agent_tell(struct session *ses, const char *format, ...);
 /*
  * feature/agents/load.c: the agent in processes that are followed. ses_agent_follow: p fits the process, which gets the
- * agent now or at its next operator. was_there: it is older than the session, which waits for it in ses_agents_await();
- * that returns false if the session has to end. ses_agent_leave: the process has ended or executed another program.
- * ses_agents_check and ses_agents_end report processes without the agent; ses_agents_free frees all, after the hub.
+ * agent now or at its next operator. t: the process; NULL: it is a forked child. was_there: it is older than the
+ * session, which waits for it in ses_agents_await(); that returns false if the session has to end. ses_agent_leave: the
+ * process has ended or executed another program. ses_agents_check and ses_agents_end report processes without the
+ * agent; ses_agents_free frees all, after the hub.
  */
-void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there);
+void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
+		      bool was_there);
 void ses_agent_leave(struct session *ses, uint32_t tgid);
 bool ses_agents_await(struct session *ses);
 void ses_agents_check(struct session *ses);

@@ -531,7 +531,7 @@ void ses_free(struct session *ses)
 	calls_free(ses->calls);
 	agent_costs_free(ses->agent_costs);
 	buf_fini(&ses->joined);
-	buf_fini(&ses->nvtx_variables);
+	ses_nvtx_free(ses);
 	buf_fini(&ses->behind);
 	rec_writer_free(ses->writer);
 	ses_builds_free(ses);

@@ -169,14 +169,18 @@ static uint64_t gap_of(const struct session *ses, const struct sight *at)
 	return clock_ns(CLOCK_MONOTONIC) - since;
 }
 
-/* The agent comes before the probes, because a child may end soon. at: as for joined(). */
-static void follow_agent(struct session *ses, uint32_t tgid, const struct member *m, const struct sight *at)
+/*
+ * The agent comes before the probes, because a child may end soon. t: the process; NULL: a forked child. at: as for
+ * joined().
+ */
+static void follow_agent(struct session *ses, uint32_t tgid, const struct member *m, struct tgt *t,
+			 const struct sight *at)
 {
 	const struct agt_place place = {
 		.pid = (pid_t)tgid, .load_bias = m->at.static_base, .undefined = m->at.undefined, .memory = m->memory};
 
 	if (ses->agent_source && m->of->build == ses->first)
-		ses_agent_follow(ses, &m->of->plan, &place, !at);
+		ses_agent_follow(ses, &m->of->plan, &place, t, !at);
 }
 
 /* Notes the result of attaching to a process. at: the sighting that led to it; NULL: the process was there before. */
@@ -240,7 +244,7 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 		plan_agent_entries(&m.of->plan, *t, &m.memory);
 	else
 		m.memory = m.of->plan.agent_memory;
-	follow_agent(ses, tgid, &m, at);
+	follow_agent(ses, tgid, &m, *t ? *t : m.of->tgt, at);
 	err = ses_build_note(m.of->build, tgid);
 	err = err ? err : att_attach(m.of->build->att, &m.of->plan, &m.at, (pid_t)tgid, e);
 	if (!err)
@@ -407,7 +411,7 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 		return 0;
 	if (ses_build_note(m->of->build, at->seen.tgid))
 		return -ENOMEM;
-	follow_agent(ses, at->seen.tgid, m, at);
+	follow_agent(ses, at->seen.tgid, m, NULL, at);
 	if (at->seen.covered)
 		att_join(m->of->build->att, child);
 	else
@@ -540,7 +544,7 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 	}
 	m = seen->kind == MXBPF_SIGHT_FORK ? member_of(ses, seen->parent) : NULL;
 	if (m) /* before the probes of any other child, which take longer */
-		follow_agent(ses, seen->tgid, m, &at);
+		follow_agent(ses, seen->tgid, m, NULL, &at);
 	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
 		watch_continue(&at.seen);
 }

@@ -18,6 +18,7 @@ enum state { WAITS, CAME, FAILED };
 struct ses_other {
 	struct session *ses;
 	struct agt *agt;
+	struct ses_nvtx nvtx;
 	uint32_t tgid;
 	int state;	 /* atomic: enum state */
 	struct err why;	 /* with FAILED */
@@ -52,6 +53,9 @@ static void on_entry(void *ctx, const struct err *e)
 	__atomic_fetch_add(&o->ses->agents_in, 1, __ATOMIC_RELAXED);
 	ses_detail(o->ses, "loaded the agent into process %u: one thread was stopped for %s (%s)", o->tgid,
 		   fmt_ns(agt_injected(o->agt)->pause_ns, pause), agt_injected(o->agt)->route);
+	if (agt_injected(o->agt)->beside)
+		ses_detail(o->ses, "cannot give process %u a library for NVTX: %s", o->tgid,
+			   strerror(-agt_injected(o->agt)->beside));
 	__atomic_store_n(&o->state, CAME, __ATOMIC_RELEASE);
 }
 
@@ -107,6 +111,7 @@ static struct agt_opts opts_for(struct ses_other *o, const struct agt_place *at,
 				 .launched = ses->launch.pid,
 				 .patient = !ses->launch.pid,
 				 .children = true,
+				 .beside = ses_nvtx_beside(&o->nvtx),
 				 .eager = was_there && !ses->launch.pid,
 				 .on_entry = on_entry,
 				 .ctx = o};
@@ -136,7 +141,8 @@ static int open_and_add(struct ses_other *o, const struct plan *p, const struct 
 }
 
 /* The agent records in this process as in the others, from the first operator that it sees. */
-static void follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there, bool anew)
+static void follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t, bool was_there,
+		   bool anew)
 {
 	struct ses_other *o = calloc(1, sizeof(*o));
 	uint64_t *mine = o && !other_of(ses, (uint32_t)at->pid) ? hash_put(&ses->others, (uint64_t)at->pid, 0) : NULL;
@@ -149,6 +155,8 @@ static void follow(struct session *ses, const struct plan *p, const struct agt_p
 	}
 	*o = (struct ses_other){.ses = ses, .tgid = (uint32_t)at->pid};
 	*mine = (uintptr_t)o;
+	if (t)
+		ses_nvtx_find(ses, t, &o->nvtx);
 	ao = opts_for(o, at, was_there);
 	ao.anew = anew;
 	if (open_and_add(o, p, at, &ao, &e)) {
@@ -166,9 +174,10 @@ static void follow(struct session *ses, const struct plan *p, const struct agt_p
 		refuse(ses, (uint32_t)at->pid, &e);
 }
 
-void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there)
+void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
+		      bool was_there)
 {
-	follow(ses, p, at, was_there, false);
+	follow(ses, p, at, t, was_there, false);
 }
 
 struct agt *agents_other(const struct session *ses, uint32_t tgid)
@@ -179,7 +188,8 @@ struct agt *agents_other(const struct session *ses, uint32_t tgid)
 }
 
 /* A forked child that has started the agent itself has no thread for CUPTI. Its agent is loaded once more. */
-struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there)
+struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
+			    bool was_there)
 {
 	struct agt *there = agents_other(ses, (uint32_t)at->pid);
 	struct mxbpf_gpu_shared g;
@@ -188,7 +198,7 @@ struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const str
 	if (anew)
 		ses_agent_leave(ses, (uint32_t)at->pid);
 	if (anew || !there)
-		follow(ses, p, at, was_there, anew);
+		follow(ses, p, at, t, was_there, anew);
 	return agents_other(ses, (uint32_t)at->pid);
 }
 

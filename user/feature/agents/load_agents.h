@@ -12,8 +12,9 @@
 struct agt *agents_other(const struct session *ses, uint32_t tgid);
 /*
  * Loads the agent into a process as a client of CUPTI, now or at its next operator. at: where it has mapped the files
- * of the plan. Returns the agent, or NULL if that was refused, which is told then.
+ * of the plan; t: the process. Returns the agent, or NULL if that was refused, which is told then.
  */
-struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, bool was_there);
+struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
+			    bool was_there);
 
 #endif

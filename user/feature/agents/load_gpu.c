@@ -315,7 +315,7 @@ static void follow(struct session *ses, struct tgt *t)
 	place.undefined = at.undefined;
 	if (ses->o->agent)
 		plan_agent_entries(p, t, &place.memory);
-	agt = agents_load_gpu(ses, p, &place, was_there(ses));
+	agt = agents_load_gpu(ses, p, &place, t, was_there(ses));
 	if (agt && add(ses, agt) && !ses->write_error)
 		ses->write_error = -ENOMEM;
 }
