@@ -456,7 +456,7 @@ static __always_inline void span_opened(struct pt_regs *ctx, struct mxbpf_thread
 	if (row->end == MXBPF_END_KEY)
 		key_open(t, f, row);
 	if (row->span_flags & MXBPF_SPAN_USER && cfg_stats != MXBPF_STATS_ON)
-		range_send(t, d, fetch(ctx, t, &row->range), row->range_from);
+		range_send(t, f, d, fetch(ctx, t, &row->range), row->range_from);
 }
 
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
@@ -571,7 +571,7 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 		return;
 	}
 	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
-		range_more(t, fetch(ctx, t, &row->range), row->range_from);
+		range_more(t, f, fetch(ctx, t, &row->range), row->range_from);
 	frame_close(t, now, 0);
 	f = frame_top(t);
 	if (f && f->end == MXBPF_END_CHILD)
@@ -622,6 +622,8 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 	}
 	if (cfg_life && row->cls == MXBPF_CLASS_OPERATOR)
 		life_end(t, open, now);
+	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
+		range_more(t, open, fetch(ctx, t, &row->range), row->range_from);
 	top = frame_top(t);
 	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
 		frame_close(t, now, 0);

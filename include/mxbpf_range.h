@@ -13,6 +13,7 @@
 
 #define MXBPF_RANGE_VALUES 8 /* numbers of a payload that are kept */
 #define MXBPF_RANGE_APART  0xffff
+#define MXBPF_RANGE_MARK   0xfffe /* depth: no range, but what a mark at its time carries */
 
 /* Type of a payload that is one number without a schema. The numbers are those of NVTX (nvtxPayloadType_t). */
 enum mxbpf_range_type {
@@ -37,8 +38,9 @@ struct mxbpf_range_data {
 	__u32 category; /* number; 0: none */
 	__u32 color;	/* ARGB; 0: none */
 	__u8 nvalues;
-	__u8 type; /* enum mxbpf_range_type; NONE if there is a schema */
-	__u8 pad[6];
+	__u8 type;     /* enum mxbpf_range_type; NONE if there is a schema */
+	__u8 left_out; /* numbers of the payload that are not in values; 255: at least so many */
+	__u8 pad[5];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_range_data) == 80);
 
@@ -56,8 +58,8 @@ struct mxbpf_range {
 	__u32 tid;
 	__u8 cls; /* enum mxbpf_class of its span */
 	__u8 pad;
-	__u16 depth; /* number of spans of its thread that are open around it; MXBPF_RANGE_APART: it need not be nested
-		      */
+	/* Number of spans of its thread that are open around it; MXBPF_RANGE_APART: it need not be nested */
+	__u16 depth;
 	struct mxbpf_range_data data;
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_range) == 136);

@@ -129,6 +129,12 @@ struct mxbpf_thread {
 	__u64 before_ns;   /* cost_ns between that end and the start of the open span that is in no other */
 	__u64 hit_over_ns; /* when its last hit was over, by the estimates */
 	__u32 behind_start_ns, behind_end_ns; /* scratch: of the hit that runs, see struct mxbpf_hit_cost */
+	struct {
+		__u64 ts_ns, name_id;
+		__u32 tid;
+		__u16 depth;
+		__u8 cls, pad;
+	} ranged;	   /* scratch: the range or mark whose record is sent */
 	__u64 seq_in_name; /* scratch: 1 + the number in the name of a range (MXBPF_RANGE_FROM_NAME); 0: none */
 	__u32 nslots;	   /* number of its slots */
 	__u32 iterations;  /* that it ended, if the session has slices */

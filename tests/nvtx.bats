@@ -171,15 +171,18 @@ count_of() { jq --arg name "$2" '[.tables[][] | select(.name == $name) | .count]
 	GO=1 "$MXBPF" record --agent -o r.mxd -- "$PYTHON_TORCH" "$N/job.py" 20 1 "$PWD/payloads.so" >job.out
 	"$MXBPF" export r.mxd -o t.json
 	python3 "$N/compare.py" t.json payloads.so.told
-	jq -c '[.traceEvents[] | select(.ph == "X" and .cat == "user_annotation") | {(.name): (.args |
+	jq -c '[.traceEvents[] | select(.ph == "X" and .cat == "user_annotation" or .cat == "marker") | {(.name): (.args |
 		with_entries(select(.key | test("^(payload|categ|color)"))))}] | add | to_entries[]' t.json | sort >args.txt
-	expect_same '{"key":"NCCL: float","value":{"category":3,"category_name":"three","payload":0.5}}
+	expect_same '{"key":"NCCL: ended","value":{"payload.NCCL communicator ID":7,"payload.Message size [bytes]":4096,"payload.Reduction operation":"Sum"}}
+{"key":"NCCL: float","value":{"category":3,"category_name":"three","payload":0.5}}
 {"key":"NCCL: ncclAllReduce","value":{"payload.NCCL communicator ID":"0xabcdef0123456789","payload.Message size [bytes]":4115,"payload.Reduction operation":"Max"}}
 {"key":"NCCL: ncclCommInitRank","value":{"payload.NCCL communicator ID":4660,"payload.No. of ranks":4,"payload.Rank":-1}}
+{"key":"NCCL: wide","value":{"payload.number":8,"payload numbers left out":2}}
+{"key":"a mark","value":{"color":"#010203","payload.NCCL communicator ID":7,"payload.Message size [bytes]":4096,"payload.Reduction operation":"Sum"}}
 {"key":"aten::mm","value":{"payload.seq":19}}
 {"key":"scoped","value":{"category":5,"color":"#010203","payload":-7}}' "$(<args.txt)"
 	"$MXBPF" report r.mxd --format json >r.json
-	expect_same '[["NCCL: float","NCCL",20],["NCCL: ncclAllReduce","NCCL",20],["NCCL: ncclCommInitRank","NCCL",1],["aten::mm",null,20],["scoped",null,20]]' \
+	expect_same '[["NCCL: ended","NCCL",20],["NCCL: float","NCCL",20],["NCCL: ncclAllReduce","NCCL",20],["NCCL: ncclCommInitRank","NCCL",1],["NCCL: wide","NCCL",20],["aten::mm",null,20],["scoped",null,20]]' \
 		"$(jq -c '[.tables["NVTX range"][] | [.name, .domain, .count]] | sort' r.json)"
 }
 

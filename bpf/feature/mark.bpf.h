@@ -136,7 +136,7 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 	f->start_ns = bpf_ktime_get_ns();
 	key_put(t, &key, f);
 	if (cfg_stats != MXBPF_STATS_ON)
-		range_send(t, t->depth, 0, MXBPF_RANGE_FROM_NOTHING);
+		range_send(t, f, t->depth, 0, MXBPF_RANGE_FROM_NOTHING);
 }
 
 /*
@@ -266,7 +266,7 @@ static __always_inline void mark_value(struct pt_regs *ctx, struct mxbpf_thread 
 		t->counts[MXBPF_COUNT_DROPPED]++;
 }
 
-static __always_inline void instant_emit(struct mxbpf_thread *t, __u64 name_id, __u8 what, __u8 scope)
+static __always_inline void instant_emit(struct mxbpf_thread *t, __u64 now, __u64 name_id, __u8 what, __u8 scope)
 {
 	struct mxbpf_instant *r = ring_reserve(t, sizeof(*r));
 
@@ -275,7 +275,7 @@ static __always_inline void instant_emit(struct mxbpf_thread *t, __u64 name_id, 
 	r->h.kind = MXBPF_INSTANT;
 	r->h.size = sizeof(*r);
 	r->h.tgid = t->tgid;
-	r->h.ts_ns = bpf_ktime_get_ns();
+	r->h.ts_ns = now;
 	r->last_ns = 0;
 	r->name_id = name_id;
 	r->count = 1;
@@ -306,13 +306,30 @@ __noinline int mark_scope(__u64 addr)
 	return MXBPF_SCOPE_NONE;
 }
 
+/* Sends what a mark of NVTX carries. */
+static __always_inline void mark_carries(struct mxbpf_thread *t, __u64 now, __u64 name_id, __u64 at, __u32 from)
+{
+	t->ranged.ts_ns = now;
+	t->ranged.name_id = name_id;
+	t->ranged.tid = t->tid;
+	t->ranged.cls = MXBPF_CLASS_NONE;
+	t->ranged.depth = MXBPF_RANGE_MARK;
+	range_emit(t, at, from);
+}
+
 /* Records a marker. The arguments of the call are domain, name and scope. */
 static __always_inline void mark_instant(struct pt_regs *ctx, struct mxbpf_thread *t,
 					 const volatile struct mxbpf_row *row)
 {
 	__u64 name_id = mark_name(t, PT_REGS_PARM1(ctx) + row->name.off[0], PT_REGS_PARM2(ctx));
+	__u64 now = bpf_ktime_get_ns(), at;
 
-	instant_emit(t, name_id, MXBPF_INSTANT_MARKER, mark_scope(PT_REGS_PARM3(ctx)));
+	instant_emit(t, now, name_id, MXBPF_INSTANT_MARKER, mark_scope(PT_REGS_PARM3(ctx)));
+	if (!row->range_from || cfg_stats == MXBPF_STATS_ON)
+		return;
+	at = fetch(ctx, t, &row->range);
+	if (at)
+		mark_carries(t, now, name_id, at, row->range_from);
 }
 
 /* ---- calls with which the program controls its runtime's profiler */
@@ -375,7 +392,7 @@ static __always_inline void app_call(struct pt_regs *ctx, struct mxbpf_thread *t
 	if (ours && app.on && opens)
 		app_open(bpf_ktime_get_ns());
 	if (active_since_ns)
-		instant_emit(t, 0, what, MXBPF_SCOPE_PROCESS);
+		instant_emit(t, bpf_ktime_get_ns(), 0, what, MXBPF_SCOPE_PROCESS);
 	if (ours && app.on && !opens)
 		app_close(bpf_ktime_get_ns());
 }

@@ -43,10 +43,9 @@ static __always_inline __u64 range_text(struct mxbpf_thread *t, __u64 at)
 	return at ? name_intern(t, at, 0) : 0;
 }
 
-/* Sends the start of the range in frame d. at: address of what it carries; from: enum mxbpf_range_from. */
-__noinline int range_send(struct mxbpf_thread *t, __u32 d, __u64 at, __u32 from)
+/* Sends the range of t->ranged. at: address of what it carries; from: enum mxbpf_range_from. */
+__noinline int range_emit(struct mxbpf_thread *t, __u64 at, __u32 from)
 {
-	struct mxbpf_frame *f;
 	struct range_event event = {};
 	struct {
 		__u64 domain, category, schema;
@@ -55,8 +54,7 @@ __noinline int range_send(struct mxbpf_thread *t, __u32 d, __u64 at, __u32 from)
 	long err = 0;
 
 	t = frames_of(t);
-	f = t ? frame_at(t, d) : 0;
-	if (!f)
+	if (!t)
 		return 0;
 	if (!at)
 		from = MXBPF_RANGE_FROM_NOTHING;
@@ -75,14 +73,14 @@ __noinline int range_send(struct mxbpf_thread *t, __u32 d, __u64 at, __u32 from)
 	r->h.kind = MXBPF_RANGE;
 	r->h.size = sizeof(*r);
 	r->h.tgid = t->tgid;
-	r->h.ts_ns = f->start_ns;
-	r->name_id = f->name_id;
+	r->h.ts_ns = t->ranged.ts_ns;
+	r->name_id = t->ranged.name_id;
 	r->domain_id = texts.domain;
 	r->category_id = texts.category;
 	r->schema_id = texts.schema;
-	r->tid = t->tid;
-	r->cls = f->cls;
-	r->depth = f->end == MXBPF_END_KEY ? MXBPF_RANGE_APART : d;
+	r->tid = t->ranged.tid;
+	r->cls = t->ranged.cls;
+	r->depth = t->ranged.depth;
 	if (from == MXBPF_RANGE_FROM_INFO && !err) {
 		bpf_probe_read_user(&r->data, sizeof(r->data),
 				    (void *)(at + __builtin_offsetof(struct mxbpf_range_info, data)));
@@ -101,11 +99,23 @@ __noinline int range_send(struct mxbpf_thread *t, __u32 d, __u64 at, __u32 from)
 	return 0;
 }
 
-/* Sends a second record of the top frame, a range that ends, if its end says more. */
-static __always_inline void range_more(struct mxbpf_thread *t, __u64 at, __u32 from)
+/* Sends the start of the range in frame f, at depth d. */
+static __always_inline void range_send(struct mxbpf_thread *t, const struct mxbpf_frame *f, __u32 d, __u64 at,
+				       __u32 from)
+{
+	t->ranged.ts_ns = f->start_ns;
+	t->ranged.name_id = f->name_id;
+	t->ranged.tid = f->tid;
+	t->ranged.cls = f->cls;
+	t->ranged.depth = f->end == MXBPF_END_KEY ? MXBPF_RANGE_APART : d;
+	range_emit(t, at, from);
+}
+
+/* Sends a second record of a range that ends, if its end says more. */
+static __always_inline void range_more(struct mxbpf_thread *t, const struct mxbpf_frame *f, __u64 at, __u32 from)
 {
 	if (at)
-		range_send(t, t->depth - 1, at, from);
+		range_send(t, f, t->depth - 1, at, from);
 }
 
 #endif

@@ -31,6 +31,7 @@ struct init {
 
 constexpr uint64_t ALL_REDUCE = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 5;
 constexpr uint64_t INIT = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START;
+constexpr uint64_t WIDE = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 30;
 constexpr uint64_t OP = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 24;
 
 FILE *account;
@@ -59,8 +60,18 @@ struct told {
 	{
 		c = now();
 	}
+	/* A mark has no end. */
+	void marked()
+	{
+		begun();
+		fprintf(account, "%s\t%d\t%llu\t%llu\t0\t0\n", name, gettid(), (unsigned long long)a,
+			(unsigned long long)b);
+		name = nullptr;
+	}
 	~told()
 	{
+		if (!name)
+			return;
 		fprintf(account, "%s\t%d\t%llu\t%llu\t%llu\t%llu\n", name, gettid(), (unsigned long long)a,
 			(unsigned long long)b, (unsigned long long)c, (unsigned long long)now());
 	}
@@ -109,9 +120,16 @@ void add_schemas()
 		{0, NVTX_PAYLOAD_ENTRY_TYPE_INT, "Rank", nullptr, 0, 0, nullptr, nullptr},
 	};
 
+	nvtxPayloadSchemaEntry_t wide[10] = {};
+
+	for (auto &entry : wide) {
+		entry.type = NVTX_PAYLOAD_ENTRY_TYPE_UINT32;
+		entry.name = "number";
+	}
 	nvtxPayloadEnumRegister(nvtx3::domain::get<nccl_domain>(), &e);
 	add_schema(all, 3, ALL_REDUCE, sizeof(all_reduce));
 	add_schema(of_init, 3, INIT, sizeof(init));
+	add_schema(wide, 10, WIDE, 10 * sizeof(uint32_t));
 }
 
 /* What it carries is only said at its end. */
@@ -144,6 +162,41 @@ void ncclAllReduce(size_t bytes)
 	t.begun();
 	t.ends();
 	nvtxDomainRangePop(nvtx3::domain::get<nccl_domain>());
+}
+
+/* A mark with a payload; a range of start and end whose end has one; one that has more numbers than are kept. */
+void carried()
+{
+	const all_reduce payload = {7, 4096, 0};
+	const nvtxPayloadData_t data = {ALL_REDUCE, sizeof(payload), &payload};
+	const uint32_t numbers[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+	const nvtxPayloadData_t wide = {WIDE, sizeof(numbers), numbers};
+	nvtxEventAttributes_t e = *nvtx3::event_attributes{"a mark", nvtx3::rgb{1, 2, 3}}.get();
+	nvtxDomainHandle_t domain = nvtx3::domain::get<nccl_domain>();
+
+	e.payloadType = NVTX_PAYLOAD_TYPE_EXT;
+	e.reserved0 = 1;
+	e.payload.ullValue = NVTX_POINTER_AS_PAYLOAD_ULLVALUE(&data);
+	{
+		told t("a mark");
+
+		nvtxDomainMarkEx(domain, &e);
+		t.marked();
+	}
+	{
+		told t("NCCL: ended");
+		const nvtxRangeId_t id = nvtxDomainRangeStartEx(domain, nvtx3::event_attributes{"ended"}.get());
+
+		t.begun();
+		t.ends();
+		nvtxRangeEndPayload(domain, id, &data, 1);
+	}
+	told t("NCCL: wide");
+
+	nvtxDomainRangePushEx(domain, nvtx3::event_attributes{"wide"}.get());
+	t.begun();
+	t.ends();
+	nvtxRangePopPayload(domain, &wide, 1);
 }
 
 void scoped()
@@ -190,6 +243,7 @@ extern "C" int ranges_run(int n, int, const char *path)
 	for (int i = 0; i < n; i++) {
 		ncclAllReduce(4096 + i);
 		scoped();
+		carried();
 		emitted(i);
 	}
 	fclose(account);

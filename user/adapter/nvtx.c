@@ -48,7 +48,10 @@ const struct adp_probe adapter_nvtx[] = {
 	 LIBS,
 	 SHARED,
 	 .family = {.members = ends},
-	 .row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_EVENT, .key = {.base = MXBPF_BASE_ARG1}}},
+	 .row = {.action = MXBPF_ACT_CLOSE_KEY,
+		 .cls = MXBPF_CLASS_EVENT,
+		 .key = {.base = MXBPF_BASE_ARG1},
+		 INFO(ARG2)}},
 	{.name = "nvtx.push",
 	 LIBS,
 	 SHARED,
@@ -82,7 +85,11 @@ const struct adp_probe adapter_nvtx[] = {
 	 .family = {.members = starts},
 	 .row = {RANGE, .end = MXBPF_END_KEY, .name = {.base = MXBPF_BASE_ARG1}, .key = {.base = MXBPF_BASE_ARG2},
 		 INFO(ARG3)}},
-	/* (domain, name, scope) */
-	{.name = "nvtx.mark", LIBS, SHARED, .family = {.members = marks}, .row = {.action = MXBPF_ACT_MARK_INSTANT}},
+	/* (domain, name, scope, info) */
+	{.name = "nvtx.mark",
+	 LIBS,
+	 SHARED,
+	 .family = {.members = marks},
+	 .row = {.action = MXBPF_ACT_MARK_INSTANT, INFO(ARG4)}},
 	{.name = NULL},
 };

@@ -48,6 +48,7 @@ static const char *const lines[MXBPF_SCOPES] = {
 
 static void write_instant(struct view_trace *t, const struct mxbpf_instant *i)
 {
+	const struct mxbpf_span at = {.h = i->h, .tid = i->tid, .flags = MXBPF_SPAN_USER};
 	const bool marker = i->what == MXBPF_INSTANT_MARKER;
 	size_t len;
 	const char *text = marks_instant_name(t->s.in->model, i, &len);
@@ -69,6 +70,7 @@ static void write_instant(struct view_trace *t, const struct mxbpf_instant *i)
 		text = marks_domain(t->s.in->model, i->name_id, &len);
 		out_puts(t->s.out, ",\"domain\":");
 		view_put_json_exact(t->s.out, text, len);
+		view_trace_args(t, VIEW_ARGS_INSTANT, &at);
 	}
 	out_puts(t->s.out, "}}");
 }

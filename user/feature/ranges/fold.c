@@ -162,6 +162,8 @@ static int range_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 	if (!s || tell_domain(m, r))
 		return -ENOMEM;
+	if (r->depth == MXBPF_RANGE_MARK)
+		return 0;
 	if (buf_count(&s->threads, struct thread) >= THREADS_MAX && !thread_find(s, r->h.tgid, r->tid))
 		return 0;
 	t = mdl_item_put(&s->index, &s->threads, r->tid, r->h.tgid, sizeof(*t), &added);

@@ -121,6 +121,7 @@ void ranges_add(struct mxbpf_range *to, const struct mxbpf_range *from)
 		memcpy(to->data.values, from->data.values, sizeof(to->data.values));
 		to->data.nvalues = from->data.nvalues;
 		to->data.type = from->data.type;
+		to->data.left_out = from->data.left_out;
 		to->schema_id = from->schema_id;
 	}
 	to->domain_id = from->domain_id ? from->domain_id : to->domain_id;

@@ -76,6 +76,8 @@ static void put_payload(struct view_trace *t, const struct mxbpf_range *r)
 		else
 			put_value(t, item.value, item.form);
 	}
+	if (r->data.left_out)
+		out_printf(t->s.out, ",\"payload numbers left out\":%u", r->data.left_out);
 }
 
 static void args(struct view_trace *t, void *vstate, const struct mxbpf_span *s)
@@ -116,6 +118,6 @@ const struct view_trace_feature ranges_trace = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {MXBPF_RANGE},
 	.survey = survey,
-	.args = {[VIEW_ARGS_NUMBERS] = args},
+	.args = {[VIEW_ARGS_NUMBERS] = args, [VIEW_ARGS_INSTANT] = args},
 	.fini = fini,
 };

@@ -56,8 +56,9 @@ PROBED(mxbpf_nvtx_push, (const char *name, const struct mxbpf_range_info *info),
 PROBED(mxbpf_nvtx_pop, (const struct mxbpf_range_info *info), "r"(info))
 PROBED(mxbpf_nvtx_start, (const char *name, uint64_t id, const struct mxbpf_range_info *info), "r"(name), "r"(id),
        "r"(info))
-PROBED(mxbpf_nvtx_end, (uint64_t id), "r"(id))
-PROBED(mxbpf_nvtx_mark, (const char *domain, const char *name, const char *scope), "r"(domain), "r"(name), "r"(scope))
+PROBED(mxbpf_nvtx_end, (uint64_t id, const struct mxbpf_range_info *info), "r"(id), "r"(info))
+PROBED(mxbpf_nvtx_mark, (const char *domain, const char *name, const char *scope, const struct mxbpf_range_info *info),
+       "r"(domain), "r"(name), "r"(scope), "r"(info))
 
 /* ---- what a range carries */
 
@@ -179,16 +180,17 @@ static const char *in_domain(char *to, const struct domain *d, const char *text)
 
 /* ---- NVTX's functions */
 
-static void mark(const struct domain *d, const char *text)
+static void mark(const struct domain *d, const char *text, const struct mxbpf_range_info *info)
 {
-	mxbpf_nvtx_mark(d ? d->name : NULL, text, "thread");
+	mxbpf_nvtx_mark(d ? d->name : NULL, text, "thread", info);
 }
 
 static void domain_mark(const struct domain *d, const struct attributes *a)
 {
+	struct mxbpf_range_info info;
 	char room[TEXT_MAX];
 
-	mark(d, message(room, d, a));
+	mark(d, message(room, d, a), info_of(&info, d, a, NULL, 0));
 }
 
 static void mark_ex(const struct attributes *a)
@@ -198,14 +200,14 @@ static void mark_ex(const struct attributes *a)
 
 static void mark_a(const char *text)
 {
-	mark(NULL, text_touch(text));
+	mark(NULL, text_touch(text), NULL);
 }
 
 static void mark_w(const wchar_t *text)
 {
 	char room[TEXT_MAX];
 
-	mark(NULL, text_wide(room, text));
+	mark(NULL, text_wide(room, text), NULL);
 }
 
 static uint64_t start(const char *name, const struct mxbpf_range_info *info)
@@ -243,13 +245,13 @@ static uint64_t start_w(const wchar_t *text)
 
 static void end(uint64_t id)
 {
-	mxbpf_nvtx_end(id);
+	mxbpf_nvtx_end(id, NULL);
 }
 
 static void domain_end(const struct domain *d, uint64_t id)
 {
 	(void)d;
-	mxbpf_nvtx_end(id);
+	mxbpf_nvtx_end(id, NULL);
 }
 
 static int domain_push(const struct domain *d, const struct attributes *a)
@@ -326,18 +328,18 @@ uint64_t nvtx_start_payload(const struct domain *d, const struct payload *p, siz
 	return start(in_domain(room, d, payload_message(d, p, n)), info_of(&info, d, NULL, p, n));
 }
 
-/* What is said at the end of such a range is not kept. */
 void nvtx_end_payload(const struct domain *d, uint64_t id, const struct payload *p, size_t n)
 {
-	(void)d;
-	(void)p;
-	(void)n;
-	mxbpf_nvtx_end(id);
+	struct mxbpf_range_info info;
+
+	mxbpf_nvtx_end(id, info_of(&info, d, NULL, p, n));
 }
 
 void nvtx_mark_payload(const struct domain *d, const struct payload *p, size_t n)
 {
-	mark(d, payload_message(d, p, n));
+	struct mxbpf_range_info info;
+
+	mark(d, payload_message(d, p, n), info_of(&info, d, NULL, p, n));
 }
 
 /* ---- what the program registers */

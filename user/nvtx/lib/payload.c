@@ -85,9 +85,9 @@ struct member {
 struct schema {
 	uint64_t id;
 	const struct domain *domain;
-	const char *text; /* NULL: not complete, or it names no number */
-	size_t bytes;	  /* that its members need */
-	unsigned nmembers;
+	const char *text;	     /* NULL: not complete, or it names no number */
+	size_t bytes;		     /* that its members need */
+	unsigned nmembers, left_out; /* left_out: numbers beyond MXBPF_RANGE_VALUES */
 	struct member members[MXBPF_RANGE_VALUES + 3];
 };
 
@@ -191,10 +191,11 @@ static size_t add_number(char *text, size_t n, uint64_t v)
 static size_t add_member(struct schema *s, const struct member *m, const struct entry *e,
 			 const struct enumeration *words, char *text, size_t n, unsigned *nvalues)
 {
-	const bool number = strchr("uifxe", m->letter);
+	const bool number = m->letter && strchr("uifxe", m->letter);
 	const bool message = (m->letter == 's' || m->letter == 'r') && e->flags & IS_MESSAGE;
 	const char line[] = {m->letter, ' ', '\0'};
 
+	s->left_out += number && *nvalues == MXBPF_RANGE_VALUES;
 	if (!m->letter || (number && *nvalues == MXBPF_RANGE_VALUES) ||
 	    (!number && !message && m->letter != 'c' && m->letter != 'C') ||
 	    s->nmembers == sizeof(s->members) / sizeof(s->members[0]))
@@ -329,6 +330,7 @@ static void read_struct(struct mxbpf_range_info *to, const struct schema *s, con
 		else if (m->letter != 's' && m->letter != 'r')
 			to->data.values[to->data.nvalues++] = number_at(data + m->offset, m->letter, m->bytes);
 	}
+	to->data.left_out = s->left_out < UINT8_MAX ? (uint8_t)s->left_out : UINT8_MAX;
 	to->schema = to->data.nvalues ? (uint64_t)(uintptr_t)s->text : 0;
 }
 

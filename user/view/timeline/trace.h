@@ -57,6 +57,7 @@ enum view_trace_args {
 	VIEW_ARGS_NUMBERS, /* behind the numbers of the span; a comma before each, in these and those below */
 	VIEW_ARGS_CALL,	   /* behind the arguments of the call; form chrome only */
 	VIEW_ARGS_LAST,	   /* behind all others; form chrome only */
+	VIEW_ARGS_INSTANT, /* of a mark: s has its time, process and thread */
 	VIEW_ARGS_PLACES,
 };
 
