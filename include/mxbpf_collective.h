@@ -29,8 +29,10 @@ enum mxbpf_collective_op {
 	MXBPF_COLLECTIVE_GATHER = 7,
 	MXBPF_COLLECTIVE_SCATTER = 8,
 	MXBPF_COLLECTIVE_BARRIER = 9,
-	MXBPF_COLLECTIVE_SEND_RECV = 10,
-	MXBPF_COLLECTIVE_OPS = 11,
+	MXBPF_COLLECTIVE_SEND_RECV = 10, /* NCCL: a kernel can send to several processes and receive from several */
+	MXBPF_COLLECTIVE_SEND = 11,	 /* gloo: to one other process */
+	MXBPF_COLLECTIVE_RECV = 12,
+	MXBPF_COLLECTIVE_OPS = 13,
 };
 
 #define MXBPF_COLLECTIVE_UNSIZED (~0ull) /* bytes: not known */

@@ -18,11 +18,13 @@
 #define PID   100u /* of rank 0; the others follow */
 
 /* Ids of names. */
-enum { REDUCE = 11, GATHER, NCCL_CALL, NCCL_KERNEL, GEMM, ARGS };
+enum { REDUCE = 11, GATHER, SEND, RECV, NCCL_CALL, NCCL_KERNEL, GEMM, ARGS };
 
 static void put_names(struct buf *b)
 {
 	put_name(b, REDUCE, MXBPF_NAME_SPAN, "gloo:all_reduce");
+	put_name(b, SEND, MXBPF_NAME_SPAN, "gloo:send");
+	put_name(b, RECV, MXBPF_NAME_SPAN, "gloo:recv");
 	put_name(b, GATHER, MXBPF_NAME_SPAN, "gloo:all_gather");
 	put_name(b, NCCL_CALL, MXBPF_NAME_SPAN, "nccl:_reduce_scatter_base");
 	put_name(b, NCCL_KERNEL, MXBPF_NAME_SPAN,
@@ -95,6 +97,8 @@ static void test_words(void)
 	CHECK(collective_op("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", 57, true, &backend) ==
 		      MXBPF_COLLECTIVE_OTHER &&
 	      backend == MXBPF_BACKEND_NCCL);
+	CHECK(collective_op("gloo:recv", 9, false, &backend) == MXBPF_COLLECTIVE_RECV &&
+	      collective_op("nccl:send 0->1", 14, false, &backend) == MXBPF_COLLECTIVE_SEND_RECV);
 	CHECK(!collective_op("my:all_reduce", 13, false, &backend) && !backend);
 	CHECK(!collective_op("ncclDevKernel_AllReduce", 23, false, &backend) && !backend); /* a user's annotation */
 	CHECK(collective_args_bytes(args, strlen(args)) == 32 &&
@@ -214,6 +218,34 @@ static void test_numbers(void)
 		first = *buf_at(&sums, struct collective_sum, i);
 		CHECK(first.calls == 10 && first.all.members == 2 && first.wait_ns == 500 && first.last == 10 &&
 		      (first.last_tgid == PID + 1 || first.last_tgid == PID + 3));
+	}
+	buf_fini(&sums);
+	buf_fini(&rows);
+	buf_fini(&b);
+	mdl_free(m);
+}
+
+/* Two ranks send to one another at the same time. */
+static void test_apart(void)
+{
+	struct mdl *m = mdl_new();
+	struct collective_sum *s;
+	struct buf b = {0}, rows = {0}, sums = {0};
+	unsigned step, i;
+
+	mdl_tell_processes(m);
+	put_names(&b);
+	for (step = 0; step < 10; step++)
+		for (i = 0; i < 2; i++) {
+			call(&b, PID + i, SEND, step * 10 * MS, step * 10 * MS + MS);
+			call(&b, PID + i, RECV, step * 10 * MS, step * 10 * MS + 2 * MS);
+		}
+	CHECK(!feed(m, &b) && !collective_rows(m, &rows) && !collective_sums(&rows, &sums));
+	CHECK(buf_count(&sums, *s) == 4);
+	for (i = 0; i < buf_count(&sums, *s); i++) {
+		s = buf_at(&sums, struct collective_sum, i);
+		CHECK(s->calls == 10 && !s->all.group && !s->all.matched && s->all.bytes == 1000000);
+		CHECK(s->each_ns == (s->all.op == MXBPF_COLLECTIVE_SEND ? MS : 2 * MS));
 	}
 	buf_fini(&sums);
 	buf_fini(&rows);
@@ -448,6 +480,8 @@ int main(void)
 	test_groups();
 	TEST("communicators and numbers that a source tells decide, whatever the times")
 	test_numbers();
+	TEST("sends and receives count in rows of their process, and are not taken for parts of one another")
+	test_apart();
 	TEST("collectives at both ends of the recording, whose parts were not all seen, count as single parts")
 	test_partial();
 	TEST("clocks of hosts that differ and drift are aligned by the collectives")

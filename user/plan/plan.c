@@ -585,7 +585,7 @@ static void forget_tables(struct tgt *t, const struct plan *p)
 
 /*
  * Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. A session
- * with slices has none of NVTX: slices are of the runtime's probes, so nothing would limit what ranges cost.
+ * with slices has none of NVTX: a range that begins before a slice or ends after it would be missing or wrong.
  */
 static const struct adp_probe *shared_row(const struct plan_opts *o, size_t i)
 {

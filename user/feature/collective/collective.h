@@ -77,6 +77,8 @@ const char *collective_reduction(unsigned reduction);
 enum mxbpf_collective_op collective_op(const char *name, size_t len, bool kernel, uint8_t *backend);
 /* Each process waits for all others, so that no part can end before the last has begun. */
 bool collective_waits(unsigned op);
+/* A part of it does not say which process has the other one. */
+bool collective_is_apart(unsigned op);
 /* Bytes of a collective as nccl-tests count them, from those of one process. */
 uint64_t collective_bytes(unsigned op, uint64_t bytes, uint32_t members);
 /* What the algorithm bandwidth is multiplied with to give the bus bandwidth. */

@@ -108,6 +108,8 @@ static int match_run(struct match *k, size_t from, size_t to)
 	size_t i, own, cut;
 	int err = 0;
 
+	for (; !err && collective_is_apart(it[from].what & 0xff) && from + 1 < to; from++)
+		err = put_set(k, from, from + 1);
 	for (i = from + 1; !err && i < to; i++)
 		while (!err && from < i) {
 			own = own_part(it, from, i);

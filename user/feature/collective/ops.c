@@ -12,12 +12,19 @@ const char *const collective_backends[MXBPF_BACKENDS] = {
 };
 
 const char *const collective_ops[MXBPF_COLLECTIVE_OPS] = {
-	[MXBPF_COLLECTIVE_OTHER] = "other",	      [MXBPF_COLLECTIVE_ALL_REDUCE] = "all_reduce",
-	[MXBPF_COLLECTIVE_ALL_GATHER] = "all_gather", [MXBPF_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter",
-	[MXBPF_COLLECTIVE_ALL_TO_ALL] = "all_to_all", [MXBPF_COLLECTIVE_BROADCAST] = "broadcast",
-	[MXBPF_COLLECTIVE_REDUCE] = "reduce",	      [MXBPF_COLLECTIVE_GATHER] = "gather",
-	[MXBPF_COLLECTIVE_SCATTER] = "scatter",	      [MXBPF_COLLECTIVE_BARRIER] = "barrier",
+	[MXBPF_COLLECTIVE_OTHER] = "other",
+	[MXBPF_COLLECTIVE_ALL_REDUCE] = "all_reduce",
+	[MXBPF_COLLECTIVE_ALL_GATHER] = "all_gather",
+	[MXBPF_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter",
+	[MXBPF_COLLECTIVE_ALL_TO_ALL] = "all_to_all",
+	[MXBPF_COLLECTIVE_BROADCAST] = "broadcast",
+	[MXBPF_COLLECTIVE_REDUCE] = "reduce",
+	[MXBPF_COLLECTIVE_GATHER] = "gather",
+	[MXBPF_COLLECTIVE_SCATTER] = "scatter",
+	[MXBPF_COLLECTIVE_BARRIER] = "barrier",
 	[MXBPF_COLLECTIVE_SEND_RECV] = "send_recv",
+	[MXBPF_COLLECTIVE_SEND] = "send",
+	[MXBPF_COLLECTIVE_RECV] = "recv",
 };
 
 const char *collective_reduction(unsigned reduction)
@@ -49,8 +56,8 @@ static const struct {
 	{"gather", NULL, MXBPF_COLLECTIVE_GATHER},
 	{"scatter", NULL, MXBPF_COLLECTIVE_SCATTER},
 	{"barrier", NULL, MXBPF_COLLECTIVE_BARRIER},
-	{"send", "SendRecv", MXBPF_COLLECTIVE_SEND_RECV},
-	{"recv", NULL, MXBPF_COLLECTIVE_SEND_RECV},
+	{"send", "SendRecv", MXBPF_COLLECTIVE_SEND},
+	{"recv", NULL, MXBPF_COLLECTIVE_RECV},
 };
 
 static const struct {
@@ -83,8 +90,15 @@ enum mxbpf_collective_op collective_op(const char *name, size_t len, bool kernel
 		return MXBPF_COLLECTIVE_OTHER;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (begins(name + n, len - n, kernel ? names[i].kernel : names[i].call))
-			return names[i].op;
+			return *backend == MXBPF_BACKEND_NCCL && collective_is_apart(names[i].op)
+				       ? MXBPF_COLLECTIVE_SEND_RECV
+				       : names[i].op;
 	return MXBPF_COLLECTIVE_OTHER;
+}
+
+bool collective_is_apart(unsigned op)
+{
+	return op == MXBPF_COLLECTIVE_SEND || op == MXBPF_COLLECTIVE_RECV;
 }
 
 bool collective_waits(unsigned op)

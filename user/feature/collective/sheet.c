@@ -102,7 +102,7 @@ static int fill(const struct view *s, const struct buf *rows, struct operation *
 		collective_process(s->in->session, from->last_tgid, r->last_text);
 	if (a->group)
 		return collective_group(s->in->session, rows, a, r->group_text);
-	snprintf(r->group_text, sizeof(r->group_text), "only %.40s",
+	snprintf(r->group_text, sizeof(r->group_text), "%s%.40s", collective_is_apart(a->op) ? "" : "only ",
 		 collective_process(s->in->session, a->h.tgid, text));
 	return 0;
 }
@@ -137,7 +137,7 @@ static int make(const struct view *s, void *table)
 	err = err || r ? err : -ENOMEM;
 	for (i = 0; !err && i < n; i++) {
 		err = fill(s, &rows, &r[i], buf_at(&all, struct collective_sum, i));
-		t->single |= r[i].tgid != 0;
+		t->single |= !strncmp(r[i].group_text, "only ", 5);
 	}
 	t->list.all = err ? 0 : n;
 	if (!err)
