@@ -34,7 +34,8 @@
  * 2.1: why GPUs ran nothing: MXBPF_AGG_GPU_IDLE (mxbpf_track.h)
  * 2.2: launches, queues and types of work, critical paths: MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_PATH,
  *      MXBPF_GPU_SEQUENCE (mxbpf_queue.h)
- *      when GPUs ran nothing, and why in each iteration: MXBPF_GPU_IDLE, MXBPF_GPU_STEP (mxbpf_track.h)
+ *      when GPUs ran nothing, and why in each iteration: MXBPF_GPU_IDLE, MXBPF_GPU_STEP (mxbpf_track.h), and times of
+ *      threads off the CPU for that: MXBPF_OFF_CPU (mxbpf_sched.h)
  *      which operators captured CUDA graphs: MXBPF_GRAPH_NODE, MXBPF_AGG_GPU_GRAPH (mxbpf_graph.h)
  *      operators by shapes on GPUs: MXBPF_AGG_GPU_ROOF, MXBPF_GPU_LIMITS (mxbpf_roofline.h)
  *      more members of MXBPF_GPU_DEVICE

@@ -63,6 +63,18 @@ struct mxbpf_sched {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sched) == 96);
 
+#define MXBPF_OFF_CPU                                                                                                  \
+	((enum mxbpf_kind)70) /* user: a thread's time off the CPU without --sched, struct mxbpf_off_cpu */
+
+/* The part of struct mxbpf_sched that divides the idle time of GPUs. Since 2.2. */
+struct mxbpf_off_cpu {
+	struct mxbpf_rec h; /* ts_ns: when it left the CPU */
+	__u64 woken_ns, back_ns;
+	__u32 tid;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_off_cpu) == 40);
+
 #define MXBPF_SCHED_RING_BYTES	(8u << 20)
 #define MXBPF_SCHED_THREADS_MAX 8192 /* a power of two */
 #define MXBPF_SCHED_KEPT	32   /* a power of two */

@@ -312,9 +312,9 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_wait) == 48);
 
 /* Why a device ran neither a kernel nor a set. Recordings store these numbers, so a new cause needs a new number. */
 enum mxbpf_idle_cause {
-	MXBPF_IDLE_BUSY = 0,	   /* no cause: it ran a kernel or a set */
-	MXBPF_IDLE_DATA = 1,	   /* nothing was launched: the program waited for data */
-	MXBPF_IDLE_PYTHON = 2,	   /* nothing was launched: the program was in no call of the runtime */
+	MXBPF_IDLE_BUSY = 0,   /* no cause: it ran a kernel or a set */
+	MXBPF_IDLE_DATA = 1,   /* nothing was launched: the program waited for data */
+	MXBPF_IDLE_PYTHON = 2, /* nothing was launched: the program was in no call of the runtime; 12 to 14 say more */
 	MXBPF_IDLE_OPERATOR = 3,   /* nothing was launched: the program was in an operator or another call */
 	MXBPF_IDLE_BLOCKED = 4,	   /* the same, and its thread slept: a lock, a disk, a page */
 	MXBPF_IDLE_RUNQ = 5,	   /* the same, and its thread waited for a CPU */
@@ -324,7 +324,11 @@ enum mxbpf_idle_cause {
 	MXBPF_IDLE_COLLECTIVE = 9, /* the program waited for other processes */
 	MXBPF_IDLE_HOST = 10,	   /* the program had waited for the device instead of launching more */
 	MXBPF_IDLE_UNKNOWN = 11,   /* the launch or the calls of that time are not known */
-	MXBPF_IDLE_CAUSES = 12,
+	/* The program was in no call of the runtime, and: */
+	MXBPF_IDLE_OWN_CPU = 12,     /* its thread was on a CPU */
+	MXBPF_IDLE_OWN_BLOCKED = 13, /* its thread slept: a lock, a file, a pipe, the time it asked for */
+	MXBPF_IDLE_OWN_RUNQ = 14,    /* its thread waited for a CPU */
+	MXBPF_IDLE_CAUSES = 15,
 };
 
 /*
@@ -363,6 +367,6 @@ struct mxbpf_gpu_step {
 	__u32 device;
 	__u32 pad;
 };
-MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_step) == 120);
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_step) == 144);
 
 #endif

@@ -10,8 +10,12 @@ setup() {
 }
 
 planted() {
-	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/idle_job.py" --steps 25 --go "$PWD/go" >/dev/null
-	start_mxbpf record --pid "$READY_PID" --gpu -o job.mxd
+	recorded 25
+}
+
+recorded() { # STEPS OPTION...
+	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/idle_job.py" --steps "$1" --go "$PWD/go" >/dev/null
+	start_mxbpf record --pid "$READY_PID" --gpu "${@:2}" -o job.mxd
 	: >go
 	wait_exit "$MXBPF_PID"
 	"$MXBPF" report job.mxd --format json --top 100 -o report.json
@@ -25,15 +29,32 @@ planted() {
 			| [$p | to_entries[] | [.value, ($got[.key] // 0)] | min] | add) as $right
 		| ($rows | map(.total_ns) | add) as $whole
 		| (.gpu.devices[] | select(.gpu == 0) | .busy_ns + .idle_ns) as $seen
-		| (([$p[]] | length == 8 and min > 20000000)) and $right >= 0.95 * $all and (($whole - $seen) | fabs) <= 0.01 * $seen' report.json
+		| (([$p[]] | length == 10 and min > 20000000)) and $right >= 0.95 * $all and (($whole - $seen) | fabs) <= 0.01 * $seen' report.json
 	jq -e '[.gpu.idle[] | select(.gpu == 0)] | any(.cause == "cpu" and .name == "gpuops::think") and any(.cause == "blocked" and .name == "gpuops::nap")
 		and any(.cause == "data" and (.name | startswith("enumerate(DataLoader)")))
 		and any(.cause == "host_waits" and (.name | test("Synchronize"))) and any(.cause == "others" and (.name | startswith("gloo:")))' report.json
 	# The program spins in a function, and the thread is looked at ten times a second.
-	jq -e '.gpu.idle | any(.cause == "program" and any(.lines[].line; test("idle_job.py\\([0-9]+\\): spin")))' report.json
+	jq -e '.gpu.idle | any((.cause | startswith("program")) and any(.lines[].line; test("idle_job.py\\([0-9]+\\): spin")))' report.json
 	"$MXBPF" report job.mxd >report.txt
 	grep -q '^GPU idle time by cause: ' report.txt
 	grep -Eq '^waits for data .* enumerate\(DataLoader\)' report.txt
+}
+
+# PART is part of what the job says of one of the three.
+own_code_is_divided() { # PART
+	jq -e --slurpfile p planted.json --argjson part "$1" '[.gpu.idle[] | select(.gpu == 0)] as $rows
+		| ($rows | map({(.cause): .total_ns}) | add) as $got | ($p[0] | with_entries(select(.key | startswith("program")))) as $own
+		| ($own | length) == 3 and all($own | to_entries[]; $got[.key] >= $part * .value and $part * $got[.key] <= .value)
+			and ($got | has("program") | not)' report.json
+}
+
+@test "The program's own code is divided into time on a CPU, blocked and without a CPU, by the scheduler's account, also with --agent" {
+	own_code_is_divided 0.8
+	mkdir agent && cd agent || return
+	recorded 6 --agent
+	own_code_is_divided 0.6 # of few steps, in which one moment without a CPU is much
+	"$MXBPF" report job.mxd --top 0 >report.txt
+	grep -q '^own code, blocked ' report.txt && ! grep -q 'own code had a CPU is not known' report.txt
 }
 
 @test "Busy time and causes make up each iteration, and the cause that made one of them slow is named" {

@@ -58,6 +58,8 @@ told() { # NUMBER
 	expect_same "$(told 'count("kernels"), count("copies", "bytes")')" "(1000, 4096)"
 	expect_same "$(told 'report["loss"]["attempted"] == report["loss"]["stored"] > 3000')" True
 	expect_re 'no probes: operators are not recorded' "$(told notes)"
+	"$MXBPF" report job.mxd --top 0 >report.txt
+	grep -q "^whether the program's own code had a CPU is not known" report.txt
 	expect_re 'letting go took [0-9.]+ ?[nmu]?s' "$(told notes)"
 }
 

@@ -153,7 +153,8 @@
 	// ---- GPUs: busy time and the causes of idle time
 
 	// Busy first; waits are warm colours, work on the host is blue.
-	const GPU_COLORS = ['#3a9a6b', '#c2853a', '#3f7fbf', '#6f9fd0', '#b0506a', '#c9a3b0', '#2f9e9e', '#9bb86a', '#c8a32b', '#8f63b8', '#d06f3a', '#8a8f98'];
+	const GPU_COLORS = ['#3a9a6b', '#c2853a', '#3f7fbf', '#6f9fd0', '#b0506a', '#c9a3b0', '#2f9e9e', '#9bb86a', '#c8a32b', '#8f63b8', '#d06f3a', '#8a8f98', '#2c5f9e',
+		'#8c3f7a', '#cdb0ca'];
 
 	function drawGpu(section, of, gpu, several) {
 		const whole = gpu.ns.reduce((sum, v) => sum + v, 0) || 1, used = gpu.ns.map((_, k) => k).filter(k => gpu.ns[k] > 0);

@@ -42,6 +42,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_SLOW] = sizeof(struct mxbpf_slow),
 	[MXBPF_TEAM] = sizeof(struct mxbpf_team),
 	[MXBPF_SCHED] = sizeof(struct mxbpf_sched),
+	[MXBPF_OFF_CPU] = sizeof(struct mxbpf_off_cpu),
 	[MXBPF_AGG_SCHED] = sizeof(struct mxbpf_agg_sched),
 	[MXBPF_SAMPLE] = sizeof(struct mxbpf_sample),
 	[MXBPF_GAUGE] = sizeof(struct mxbpf_gauge),

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch job with planted causes of idle time of a GPU, on the double (tests/gpu/double).
 
-Each step lets the GPU run out of work for eight reasons: data, a wait of the host, the program's own code, an operator on the CPU,
-one that sleeps, another GPU, a copy, and a process that is late for an exchange. One step waits longer for its data than the others.
+Each step lets the GPU run out of work for ten reasons: data, a wait of the host, the program's own code that computes, sleeps, or has
+to share its CPU with another process, an operator on the CPU, one that sleeps, another GPU, a copy, and a process that is late for an
+exchange. One step waits longer for its data than the others.
 Begins when the file --go is there. Prints one line of JSON: for how long the GPU ran nothing for each reason, by the job's own clock.
 """
 import argparse
@@ -21,7 +22,7 @@ from gpuops import Ops, add_arguments
 
 MS = 1000000
 LIBRARY = torch.library.Library("gpuops", "DEF")
-CAUSES = ("data", "host_waits", "program", "cpu", "blocked", "event", "copy", "others")
+CAUSES = ("data", "host_waits", "program_cpu", "program_blocked", "program_no_cpu", "cpu", "blocked", "event", "copy", "others")
 SLOW_STEP = 12
 
 
@@ -44,43 +45,61 @@ class Slow(torch.utils.data.Dataset):
         return torch.ones(4)
 
 
-def without_cpu():
-    """For how long the thread has been ready and had no CPU, in ns: that is no planted cause, on a busy machine either."""
-    with open("/proc/thread-self/schedstat") as f:
-        return int(f.read().split()[1])
+def account():
+    """Now, and for how long the thread has been ready until then and had no CPU, in ns. On a busy machine that is in each cause."""
+    with open("/proc/thread-self/schedstat", "rb", 0) as f:
+        while True:
+            before, at = f.read(), now()
+            f.seek(0)
+            if f.read().split()[1] == before.split()[1]:
+                return at, int(before.split()[1])
+            f.seek(0)
 
 
 class Gpu:
     """Launches work one after another, and knows when the GPU has run out of it."""
 
     def __init__(self, ops):
-        self.ops, self.until, self.waited = ops, 0, without_cpu()
+        self.ops, self.until = ops, 0
+        self.waited = account()[1]
         self.cuda = ctypes.CDLL("libcuda.so.1")
         self.cuda.double_next_ns.argtypes = ctypes.c_uint64,
+        self.cuda.double_free_at.restype = ctypes.c_uint64
         self.idle = dict.fromkeys(CAUSES, 0)
 
-    def launch(self, ns, cause):
-        """The GPU ran nothing until now because of `cause`."""
-        at, waited = now(), without_cpu()
-        if self.until:
-            self.idle[cause] += max(at - self.until - (waited - self.waited), 0)
+    def give(self, cause):
+        """The GPU has run nothing since it ran out of work because of `cause`."""
+        at, waited = account()
+        if self.until and at > self.until:
+            without = min(waited - self.waited, at - self.until)
+            self.idle[cause] += at - self.until - without
+            if cause.startswith("program"):
+                self.idle["program_no_cpu"] += without
+            self.until = at
         self.waited = waited
+
+    def launch(self, ns, cause):
+        self.give(cause)
         self.ops.lib.gpuops_launch(b"planted", ns, 0)
-        self.until = max(at, self.until) + ns
+        self.until = self.cuda.double_free_at()
+
+    def run_out(self):
+        """Sleeps until the GPU has run out of work. It goes on a little later."""
+        time.sleep(max(self.until - now(), 0) / 1e9)
+        self.give("program_blocked")
 
     def copy(self, ns):
         """Copies to the GPU, which runs nothing else meanwhile."""
-        at = max(now(), self.until)
         self.cuda.double_next_ns(ns)
         self.ops.lib.gpuops_copy(True, True, 4096, 0)
         self.idle["copy"] += ns
-        self.until = at + ns
+        self.until = self.cuda.double_free_at()
 
     def wait_for_other(self, ns):
         """The next launch waits for a kernel of another GPU."""
         self.ops.lib.gpuops_device(1)
-        until = now() + ns
         self.ops.lib.gpuops_launch(b"other", ns, 0)
+        until = self.cuda.double_free_at()
         self.ops.lib.gpuops_device(0)
         self.ops.lib.gpuops_wait_for_device(0, 1)
         self.idle["event"] += max(until - max(now(), self.until), 0)
@@ -113,14 +132,50 @@ class Late:
         os.waitpid(self.child, 0)
 
 
-def step(gpu, late, batches, optimizer):
+class Rival:
+    """A process that takes a half of this thread's CPU when it is told to."""
+
+    def __init__(self, ns):
+        self.cpus = os.sched_getaffinity(0)
+        self.cpu = {min(self.cpus)}
+        self.read_end, self.write_end = os.pipe()
+        self.child = os.fork()
+        if self.child:
+            os.close(self.read_end)
+            return
+        os.close(self.write_end)
+        os.sched_setaffinity(0, self.cpu)
+        while os.read(self.read_end, 1):
+            spin(ns)
+        os._exit(0)
+
+    def share(self, ns):
+        """Computes for ns beside the other process."""
+        os.sched_setaffinity(0, self.cpu)
+        os.write(self.write_end, b"x")
+        spin(ns)
+        os.sched_setaffinity(0, self.cpus)
+
+    def end(self):
+        os.close(self.write_end)
+        os.waitpid(self.child, 0)
+
+
+def step(gpu, late, rival, batches, optimizer):
     x = next(batches)
     gpu.launch(3 * MS, "data")
     gpu.ops.lib.gpuops_sync()
     spin(2 * MS)  # beside the kernel, if the program had not waited
     gpu.launch(1 * MS, "host_waits")
+    gpu.run_out()
     spin(20 * MS)
-    gpu.launch(1 * MS, "program")
+    gpu.launch(1 * MS, "program_cpu")
+    gpu.run_out()
+    time.sleep(0.008)
+    gpu.launch(1 * MS, "program_blocked")
+    gpu.run_out()
+    rival.share(24 * MS)
+    gpu.launch(1 * MS, "program_cpu")
     torch.ops.gpuops.think(x)
     gpu.launch(1 * MS, "cpu")
     torch.ops.gpuops.nap(x)
@@ -129,7 +184,7 @@ def step(gpu, late, batches, optimizer):
     gpu.launch(2 * MS, "event")
     gpu.copy(5 * MS)
     gpu.launch(1 * MS, "copy")
-    time.sleep(max(gpu.until - now(), 0) / 1e9)  # the exchange begins when the GPU has run out of work
+    gpu.run_out()
     late.exchange()
     gpu.launch(2 * MS, "others")
     optimizer.step()
@@ -141,6 +196,7 @@ def main():
     parser.add_argument("--go", required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)
+    rival = Rival(24 * MS)
     late = Late()
     ops = Ops(args.gpu, True)
     gpu = Gpu(ops)
@@ -159,9 +215,10 @@ def main():
         x.add_(1)  # an operator, at whose entry the agent comes in
         time.sleep(0.01)
     for _ in range(args.steps):
-        step(gpu, late, batches, optimizer)
+        step(gpu, late, rival, batches, optimizer)
     ops.lib.gpuops_sync()
     late.end()
+    rival.end()
     ctypes.CDLL("libcuda.so.1").double_write_account()
     print(json.dumps(gpu.idle), flush=True)
     return 0

@@ -4,6 +4,7 @@
 
 #include "feature/findings/findings.h"
 #include "mxbpf_lines.h"
+#include "mxbpf_sched.h"
 #include "mxbpf_track.h"
 #include "unit.h"
 
@@ -96,6 +97,20 @@ static void kernels(uint64_t each_iteration, uint64_t dur_ns, uint64_t latency_n
 		a.edge_id = l.edge_id;
 		a.domain = MXBPF_DOMAIN_CUPTI;
 		feed(&a);
+	}
+}
+
+/* The loop's thread sleeps for 3 ms between the kernels, and then waits 0.5 ms for a CPU. */
+static void sleeps(uint64_t each_iteration)
+{
+	struct mxbpf_off_cpu o = {.h = {MXBPF_OFF_CPU, sizeof(o), PID, 0}, .tid = PID};
+	uint64_t i;
+
+	for (i = 0; i < STEPS * each_iteration; i++) {
+		o.h.ts_ns = 1001 * MS + i * 100 * MS / each_iteration;
+		o.woken_ns = o.h.ts_ns + 3 * MS;
+		o.back_ns = o.woken_ns + MS / 2;
+		feed(&o);
 	}
 }
 
@@ -210,6 +225,14 @@ static void test_launch(void)
 		CHECK(!has(&f.list[0].text, "no iterations") &&
 		      has(&f.list[0].evidence, "/app/t.py(7): main, 100% of 30") &&
 		      has(&f.list[0].evidence, "looks; the program's own code, 100% of the idle time"));
+		end(&f);
+		begin(MXBPF_PART_OUTSIDE, 5);
+		kernels(20, 500000, 8000);
+		sleeps(20);
+		CHECK(!strcmp(found(&f), "gpu_idle"));
+		CHECK(has(&f.list[0].evidence,
+			  "the program's own code, 100% of the idle time: on a CPU 22%, blocked 67%, "
+			  "without a CPU 11%"));
 		end(&f);
 		begin(MXBPF_PART_DATA, 40); /* less than a half of what the GPU is idle */
 		kernels(20, 500000, 8000);

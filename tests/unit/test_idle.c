@@ -4,6 +4,7 @@
 
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
+#include "mxbpf_sched.h"
 #include "records.h"
 #include "unit.h"
 
@@ -363,6 +364,111 @@ static void test_lines(void)
 	mdl_free(m);
 }
 
+/* ---- whether the program had a CPU */
+
+static void off_cpu(struct buf *b, uint32_t tid, uint64_t left_ns, uint64_t woken_ns, uint64_t back_ns)
+{
+	struct mxbpf_off_cpu *o = rec(b, MXBPF_OFF_CPU, sizeof(*o), left_ns);
+
+	o->woken_ns = BASE + woken_ns;
+	o->back_ns = BASE + back_ns;
+	o->tid = tid;
+}
+
+/* [100, 1000) is the program's own code, and [1100, 1300) an operator. */
+static void put_own_and_operator(struct buf *b)
+{
+	put_names(b);
+	launch(b, 0);
+	work(b, 0, 0, 100);
+	launch(b, 1000);
+	work(b, 1000, 1000, 1100);
+	call(b, OP, CONV, 1100, 1300);
+	launch(b, 1300);
+	work(b, 1300, 1300, 1400);
+}
+
+static void put_off(struct buf *b)
+{
+	off_cpu(b, HELPER, 100, 900, 1000); /* of another thread */
+	off_cpu(b, PID, 200, 500, 600);
+	off_cpu(b, PID, 50, 50, 110); /* it had not slept */
+	off_cpu(b, PID, 1150, 1200, 1260);
+	off_cpu(b, PID, 990, 1020, 1020);
+}
+
+static void check_divided(const struct mdl *m)
+{
+	CHECK(ns_of(m, MXBPF_IDLE_OWN_CPU, 0) == 90 + 390 && ns_of(m, MXBPF_IDLE_OWN_BLOCKED, 0) == 310);
+	CHECK(ns_of(m, MXBPF_IDLE_OWN_RUNQ, 0) == 110 && !ns_of(m, MXBPF_IDLE_PYTHON, 0));
+	CHECK(ns_of(m, MXBPF_IDLE_OPERATOR, CONV) == 90 && ns_of(m, MXBPF_IDLE_BLOCKED, CONV) == 50);
+	CHECK(ns_of(m, MXBPF_IDLE_RUNQ, CONV) == 60 && whole(m) == 1400);
+}
+
+static void test_divided(void)
+{
+	struct mdl *m = mdl_new(), *late = mdl_new(), *again = mdl_new(), *copy = mdl_new();
+	struct buf b = {0}, recs = {0};
+
+	put_off(&b);
+	put_own_and_operator(&b);
+	CHECK(!feed(m, &b));
+	check_divided(m);
+	put_own_and_operator(&b);
+	put_off(&b);
+	CHECK(!feed_backwards(late, &b));
+	check_divided(late);
+	CHECK(!mdl_copy_to(copy, m));
+	check_divided(copy);
+	CHECK(!mdl_emit(m, &recs) && !mdl_feed(again, recs.data, recs.len));
+	check_divided(again);
+	buf_fini(&b);
+	buf_fini(&recs);
+	mdl_free(m);
+	mdl_free(late);
+	mdl_free(again);
+	mdl_free(copy);
+}
+
+/* The switches of --sched say the same. */
+static void test_sched(void)
+{
+	struct mdl *m = mdl_new();
+	struct mxbpf_sched *s;
+	struct buf b = {0};
+
+	put_own_and_operator(&b);
+	s = rec(&b, MXBPF_SCHED, sizeof(*s), 200);
+	s->woken_ns = BASE + 500;
+	s->back_ns = BASE + 600;
+	s->tid = PID;
+	s->state = MXBPF_SCHED_SLEEPING;
+	CHECK(!feed(m, &b));
+	CHECK(ns_of(m, MXBPF_IDLE_OWN_CPU, 0) == 500 && ns_of(m, MXBPF_IDLE_OWN_BLOCKED, 0) == 300);
+	CHECK(ns_of(m, MXBPF_IDLE_OWN_RUNQ, 0) == 100 && !ns_of(m, MXBPF_IDLE_PYTHON, 0));
+	buf_fini(&b);
+	mdl_free(m);
+}
+
+static void test_undivided(void)
+{
+	struct mdl *without = mdl_new(), *lost = mdl_new();
+	struct buf b = {0};
+	unsigned i;
+
+	put_own_and_operator(&b);
+	CHECK(!feed(without, &b));
+	CHECK(ns_of(without, MXBPF_IDLE_PYTHON, 0) == 900 && ns_of(without, MXBPF_IDLE_OPERATOR, CONV) == 200);
+	for (i = 0; i < 4097; i++) /* more than are kept before the first sign of a GPU */
+		off_cpu(&b, HELPER, 150, 150, 160);
+	put_own_and_operator(&b);
+	CHECK(!feed(lost, &b));
+	CHECK(ns_of(lost, MXBPF_IDLE_PYTHON, 0) == 60 && ns_of(lost, MXBPF_IDLE_OWN_CPU, 0) == 840);
+	buf_fini(&b);
+	mdl_free(without);
+	mdl_free(lost);
+}
+
 /* ---- sessions without --gpu */
 
 static void test_without(void)
@@ -388,6 +494,14 @@ int main(void)
 	TEST("looks at the thread tell the Python line of a cause, and the stack of the next call that of the "
 	     "program's code")
 	test_lines();
+	TEST("the program's own code and operators are divided by when their thread had no CPU, in whatever order "
+	     "records "
+	     "come, and in recordings and copies")
+	test_divided();
+	TEST("switches of --sched divide the program's own code, too")
+	test_sched();
+	TEST("where switches are not known, or were forgotten, the program's own code is not divided")
+	test_undivided();
 	TEST("a session without --gpu keeps no spans for GPUs")
 	test_without();
 	UNIT_MAIN_END;

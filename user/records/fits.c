@@ -89,6 +89,13 @@ bool fits_sched(const struct mxbpf_rec *r)
 	       s->nslices <= (r->size - sizeof(*s)) / sizeof(s->slices[0]);
 }
 
+bool fits_off_cpu(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_off_cpu *o = (const void *)r;
+
+	return o->woken_ns >= r->ts_ns && o->back_ns >= o->woken_ns;
+}
+
 bool fits_agg_sched(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_agg_sched *a = (const void *)r;

@@ -36,6 +36,7 @@ bool fits_tally(const struct mxbpf_rec *r);
 bool fits_edge(const struct mxbpf_rec *r);
 bool fits_range(const struct mxbpf_rec *r);
 bool fits_sched(const struct mxbpf_rec *r);
+bool fits_off_cpu(const struct mxbpf_rec *r);
 bool fits_agg_sched(const struct mxbpf_rec *r);
 bool fits_sample(const struct mxbpf_rec *r);
 bool fits_team(const struct mxbpf_rec *r);

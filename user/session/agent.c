@@ -542,7 +542,8 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 	bool kept;
 	int err = 0;
 
-	switches &= !ses->o->sched; /* --sched shows them as well */
+	switches &=
+		!ses->o->sched && !ses->o->gpu; /* --sched shows them as well, and --gpu divides idle time by them */
 	ses->joined.len = 0;
 	if (ses->first->rings[ATT_SAMPLES] && number == ses->first->rings[ATT_SAMPLES]->number) {
 		err = join_samples(ses, *recs, *bytes);

@@ -210,6 +210,30 @@ void ses_fold(struct ses_build *b, enum att_ring ring, void *recs, size_t bytes)
 	fold(b->ses, b->rings[ring]->number, recs, bytes, false);
 }
 
+/*
+ * Without --sched, switches are for the model alone, which divides the idle time of GPUs by them. Replaces those of a
+ * batch by what is needed for that, in place.
+ */
+static void shorten_switches(const struct session *ses, const struct ses_build *b, unsigned number, void *recs,
+			     size_t *bytes)
+{
+	const struct mxbpf_sched *r;
+	struct mxbpf_off_cpu off;
+	size_t pos = 0, n = 0;
+
+	if (ses->o->sched || !b || !b->rings[ATT_SWITCHES] || number != b->rings[ATT_SWITCHES]->number)
+		return;
+	while ((r = (const void *)kind_next(recs, *bytes, &pos))) {
+		off = (struct mxbpf_off_cpu){.h = {MXBPF_OFF_CPU, sizeof(off), r->h.tgid, r->h.ts_ns},
+					     .woken_ns = r->woken_ns,
+					     .back_ns = r->back_ns,
+					     .tid = r->tid};
+		memcpy((char *)recs + n, &off, sizeof(off));
+		n += sizeof(off);
+	}
+	*bytes = n;
+}
+
 /* With --stats, BPF also sends a record for each new row, for its names; the sums stay in the kernel. */
 void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 {
@@ -217,8 +241,10 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 	const struct ses_build *b = ses_build_of_source(ses, number);
 
 	/* The agent is in processes of the first build. */
-	if (!ses->accounts || (b && b->number) || ses_agent_join(ses, number, &recs, &bytes))
+	if (!ses->accounts || (b && b->number) || ses_agent_join(ses, number, &recs, &bytes)) {
+		shorten_switches(ses, b, number, recs, &bytes);
 		fold(ses, number, recs, bytes, ses_kernel_sums(ses));
+	}
 	if (!ses->lent)
 		return;
 	pthread_mutex_lock(&ses->lock);

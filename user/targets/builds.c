@@ -43,6 +43,12 @@ int ses_build_symbols(struct ses_build *b, struct err *e)
 	return 0;
 }
 
+/* Switches divide the time in which GPUs wait for the program. The kernel's sums have no such time. */
+static bool divides_idle(const struct session *ses)
+{
+	return ses->o->gpu && !ses_kernel_sums(ses);
+}
+
 int ses_build_load(struct ses_build *b, struct err *e)
 {
 	const struct ses_opts *o = b->ses->o;
@@ -66,7 +72,7 @@ int ses_build_load(struct ses_build *b, struct err *e)
 		.sliced = o->slices,
 		.follow_app = o->follow_app,
 		.sched_spans = o->sched,
-		.sched = o->sched || (o->agent && !o->no_account),
+		.sched = o->sched || ((o->agent || divides_idle(b->ses)) && !o->no_account),
 		.verbose = o->verbose,
 		.targets_fd = watch ? watch_targets_fd(watch) : 0,
 		.build = b->number,

@@ -118,6 +118,7 @@ extern struct double_function *double_function(const char *name);
 extern struct double_function *double_function_of_stub(const void *stub);
 extern void double_register_stub(const void *stub, const char *name);
 extern void double_next_ns(uint64_t ns);
+extern uint64_t double_free_at(void);
 extern void double_set_device(uint32_t device);
 extern void double_call_begin(uint32_t domain, uint32_t cbid);
 extern int double_call_end(int result);

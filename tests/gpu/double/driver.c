@@ -176,6 +176,12 @@ DOUBLE_EXPORT void double_next_ns(uint64_t ns)
 	self.next_ns = ns;
 }
 
+/* Returns when the default stream of the thread's device runs out of work (CLOCK_MONOTONIC). */
+DOUBLE_EXPORT uint64_t double_free_at(void)
+{
+	return device_stream(NULL)->free_at;
+}
+
 /* Sets the device of the calling thread. */
 DOUBLE_EXPORT void double_set_device(uint32_t device)
 {

@@ -248,20 +248,45 @@ static void gpu_idle_say(const struct facts *f, struct buf *b)
 		buf_printf(b, "; no iterations were recognised");
 }
 
-/* Names the cause with the most of the idle time, if it has a half of it. */
+static bool is_own(unsigned cause)
+{
+	return cause == MXBPF_IDLE_PYTHON || (cause >= MXBPF_IDLE_OWN_CPU && cause <= MXBPF_IDLE_OWN_RUNQ);
+}
+
+/* Says whether the program had a CPU while it ran code of its own. */
+static void put_own(const struct facts *f, uint64_t all_ns, struct buf *b)
+{
+	static const char *const words[] = {"on a CPU", "blocked", "without a CPU"};
+	const uint64_t *ns = &f->gpu.cause_ns[MXBPF_IDLE_OWN_CPU];
+	unsigned i;
+
+	for (i = 0; i < 3 && ns[0] + ns[1] + ns[2]; i++)
+		buf_printf(b, "%s%s %.0f%%", i ? ", " : ": ", words[i],
+			   100 * facts_share((double)ns[i], (double)all_ns));
+}
+
+/* Names the cause with the most of the idle time, if it has a half of it. The program's own code counts as one. */
 static void gpu_idle_evidence(const struct facts *f, struct buf *b)
 {
-	uint64_t all_ns = 0;
+	uint64_t all_ns = 0, own_ns = 0, most_ns;
 	unsigned i, most = MXBPF_IDLE_DATA;
 
 	for (i = MXBPF_IDLE_DATA; i < MXBPF_IDLE_CAUSES; i++) {
 		add_sat(&all_ns, f->gpu.cause_ns[i]);
-		most = f->gpu.cause_ns[i] > f->gpu.cause_ns[most] ? i : most;
+		if (is_own(i))
+			add_sat(&own_ns, f->gpu.cause_ns[i]);
+		else
+			most = f->gpu.cause_ns[i] > f->gpu.cause_ns[most] ? i : most;
 	}
+	most = own_ns > f->gpu.cause_ns[most] ? MXBPF_IDLE_PYTHON : most;
+	most_ns = most == MXBPF_IDLE_PYTHON ? own_ns : f->gpu.cause_ns[most];
 	put_line(&f->any_line, b);
-	if (f->gpu.cause_ns[most] && f->gpu.cause_ns[most] >= all_ns / 2)
-		buf_printf(b, "%s%s, %.0f%% of the idle time", f->any_line.looks ? "; " : "", idle_cause_words[most],
-			   100 * facts_share((double)f->gpu.cause_ns[most], (double)all_ns));
+	if (!most_ns || most_ns < all_ns / 2)
+		return;
+	buf_printf(b, "%s%s, %.0f%% of the idle time", f->any_line.looks ? "; " : "", idle_cause_words[most],
+		   100 * facts_share((double)most_ns, (double)all_ns));
+	if (most == MXBPF_IDLE_PYTHON)
+		put_own(f, all_ns, b);
 }
 
 /* ---- other processes of the job */

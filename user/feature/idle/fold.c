@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "feature/idle/state.h"
+#include "mxbpf_sched.h"
 
 #define ROWS_MAX     4096	   /* beyond that, a new name or stack counts in the row without one */
 #define HOLD_NS	     2000000000ull /* activities can be so late */
@@ -36,6 +37,9 @@ const char *const idle_cause_words[MXBPF_IDLE_CAUSES] = {
 	[MXBPF_IDLE_COLLECTIVE] = "waits for other processes",
 	[MXBPF_IDLE_HOST] = "host waits for the GPU",
 	[MXBPF_IDLE_UNKNOWN] = "not known",
+	[MXBPF_IDLE_OWN_CPU] = "own code on a CPU",
+	[MXBPF_IDLE_OWN_BLOCKED] = "own code, blocked",
+	[MXBPF_IDLE_OWN_RUNQ] = "own code without a CPU",
 };
 
 /* ---- rows */
@@ -179,6 +183,23 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 	return buf_put_latest(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
 }
 
+static int fold_off(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_off_cpu *r = (const void *)rec;
+	const struct idle_off off = {rec->ts_ns, r->woken_ns, r->back_ns, rec->tgid, r->tid};
+	struct idle_state *t = state_of(m);
+
+	return t ? idle_off_put(t, &off) : -ENOMEM;
+}
+
+/* A session of --sched has it whether or not there are GPUs. */
+int idle_off_cpu(struct mdl *m, const struct mxbpf_sched *r)
+{
+	const struct idle_off off = {r->h.ts_ns, r->woken_ns, r->back_ns, r->h.tgid, r->tid};
+
+	return mdl_state_of(m, &feature_idle) ? idle_off_put(state_of(m), &off) : 0;
+}
+
 static uint16_t part_of(uint64_t ns, uint64_t nested_ns, uint64_t all_ns)
 {
 	const uint64_t own_ns = ns > nested_ns ? ns - nested_ns : 0;
@@ -242,6 +263,8 @@ static void forget_spans(struct idle_state *t)
 		if (s[i].end_ns > since_ns)
 			s[n++] = s[i];
 	t->spans.len = t->devices.len ? n * sizeof(*s) : t->spans.len;
+	if (t->devices.len)
+		idle_off_forget(t, since_ns);
 	n = buf_count(&t->spans, *s);
 	if (n < SPANS_MAX)
 		return;
@@ -295,6 +318,7 @@ static void state_fini(struct idle_state *t)
 	buf_fini(&t->spans);
 	free(t->backlog);
 	t->backlog = NULL;
+	buf_fini(&t->off);
 	hash_fini(&t->streams);
 	mdl_items_fini(&t->device_index, &t->devices);
 	mdl_items_fini(&t->row_index, &t->rows);
@@ -327,9 +351,11 @@ static int copy_kept(struct idle_state *to, const struct idle_state *from)
 	to->kept_spans = from->kept_spans;
 	to->newest_ns = from->newest_ns;
 	to->lost_ns = from->lost_ns;
+	to->switched = from->switched;
+	to->off_lost_ns = from->off_lost_ns;
 	if (copy_buf(&to->work, &from->work) || copy_buf(&to->waits, &from->waits) ||
 	    copy_buf(&to->launches, &from->launches) || copy_buf(&to->spans, &from->spans) ||
-	    hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
+	    copy_buf(&to->off, &from->off) || hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
 		return -ENOMEM;
 	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
 }
@@ -457,7 +483,10 @@ const struct mdl_feature feature_idle = {
 	.state_bytes = sizeof(struct idle_state),
 	.of_devices = true,
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_AGG_GPU_IDLE, fold}, {MXBPF_GPU_IDLE, fold_piece}, {MXBPF_GPU_STEP, fold_step}},
+	.kinds = {{MXBPF_AGG_GPU_IDLE, fold},
+		  {MXBPF_GPU_IDLE, fold_piece},
+		  {MXBPF_GPU_STEP, fold_step},
+		  {MXBPF_OFF_CPU, fold_off}},
 	.span = span,
 	.activity = activity,
 	.launch = launched,

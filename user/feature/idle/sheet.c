@@ -22,7 +22,9 @@
 	[MXBPF_IDLE_BUSY] = "busy", [MXBPF_IDLE_DATA] = "data", [MXBPF_IDLE_PYTHON] = "program",                       \
 	[MXBPF_IDLE_OPERATOR] = "cpu", [MXBPF_IDLE_BLOCKED] = "blocked", [MXBPF_IDLE_RUNQ] = "no_cpu",                 \
 	[MXBPF_IDLE_LAUNCH] = "launch", [MXBPF_IDLE_COPY] = "copy", [MXBPF_IDLE_EVENT] = "event",                      \
-	[MXBPF_IDLE_COLLECTIVE] = "others", [MXBPF_IDLE_HOST] = "host_waits", [MXBPF_IDLE_UNKNOWN] = "unknown"
+	[MXBPF_IDLE_COLLECTIVE] = "others", [MXBPF_IDLE_HOST] = "host_waits", [MXBPF_IDLE_UNKNOWN] = "unknown",        \
+	[MXBPF_IDLE_OWN_CPU] = "program_cpu", [MXBPF_IDLE_OWN_BLOCKED] = "program_blocked",                            \
+	[MXBPF_IDLE_OWN_RUNQ] = "program_no_cpu"
 
 const char *const idle_words[MXBPF_IDLE_CAUSES] = {CAUSE_WORDS};
 static const char *const words[] = {CAUSE_WORDS, [EDGES] = "edges"};
@@ -310,6 +312,22 @@ static void above(struct view *s, const void *table, const char *prefix)
 		   fmt_ns(t->all_ns, all), t->all_ns ? 100 * (double)t->idle_ns / (double)t->all_ns : 0);
 }
 
+static void below(struct view *s, const void *table, const char *prefix)
+{
+	const struct view_list *list = &((const struct table *)table)->list;
+	const struct row *r = list->rows;
+	size_t i;
+
+	for (i = 0; i < list->all && r[i].which != MXBPF_IDLE_PYTHON; i++)
+		;
+	if (i < list->all)
+		out_printf(s->out,
+			   "%swhether the program's own code had a CPU is not known, because no switches of its "
+			   "threads were "
+			   "recorded\n%s(--no-bpf, --no-account and --stats leave them out)\n",
+			   prefix, prefix);
+}
+
 #define ROW struct name
 static const struct view_column name_columns[] = {
 	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
@@ -332,7 +350,8 @@ static const struct view_column line_columns[] = {
 static const struct view_column columns[] = {
 	{NULL, "name", "cause", VIEW_TEXT, AT(cause), VIEW_BEGINS},
 	{"cause", "", NULL, VIEW_WORD, AT(which), WORDS(words),
-	 .help = "busy: at least one kernel or set ran; edges: before the first work of the window and after the last"},
+	 .help = "busy: at least one kernel or set ran; edges: before the first work of the window and after the last; "
+		 "program: the program's own code, and whether it had a CPU is not known"},
 	{NULL, NULL, "gpu", VIEW_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
 	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "number of the GPU in the process"},
@@ -376,4 +395,5 @@ const struct view_sheet sheet_gpu_idle = {
 	.when = gpu_when,
 	.make = make,
 	.above = above,
+	.below = below,
 };

@@ -41,6 +41,12 @@ struct idle_span {
 };
 #define IDLE_WHOLE 32768u
 
+/* A time of a thread off the CPU: it slept until woken_ns, and then waited for a CPU. */
+struct idle_off {
+	uint64_t start_ns, woken_ns, back_ns;
+	uint32_t tgid, tid;
+};
+
 struct idle_device {
 	uint32_t tgid, device;
 	uint64_t first_ns, now_ns;		  /* start of its first work; all time before now_ns has its row */
@@ -60,6 +66,9 @@ struct idle_state {
 	size_t kept_work, kept_spans; /* those that the last sweep left */
 	uint64_t newest_ns;	      /* latest start of an activity */
 	uint64_t lost_ns;	      /* latest end of a span that was forgotten */
+	bool switched;		      /* it is known when threads had no CPU */
+	struct buf off;		      /* struct idle_off */
+	uint64_t off_lost_ns;	      /* latest end of one that was forgotten */
 	struct hash device_index;     /* (process and device, 0) -> 1 + index in devices */
 	struct buf devices;	      /* struct idle_device */
 	struct hash streams;	      /* (stream, process and device) -> start of its last launch */
@@ -87,6 +96,17 @@ int idle_step_put(struct idle_state *t, const struct mxbpf_gpu_step *step);
  * reached. Returns 0 or -ENOMEM.
  */
 int idle_steps_make(const struct mdl *m, struct idle_state *t, bool all);
+
+/* ---- off.c: when threads had no CPU */
+
+/* Returns 0 or -ENOMEM. */
+int idle_off_put(struct idle_state *t, const struct idle_off *off);
+void idle_off_forget(struct idle_state *t, uint64_t since_ns); /* those that ended until then */
+int idle_off_order(const void *va, const void *vb);	       /* of struct idle_off */
+
+enum idle_cpu { IDLE_CPU_UNKNOWN, IDLE_CPU_ON, IDLE_CPU_BLOCKED, IDLE_CPU_RUNQ, IDLE_CPUS };
+/* Returns what a thread was at a moment, when state.off is in order. *end_ns receives until when that holds. */
+enum idle_cpu idle_cpu_at(const struct idle_state *t, uint32_t tgid, uint32_t tid, uint64_t ns, uint64_t *end_ns);
 
 /* ---- threads.c: what threads did */
 

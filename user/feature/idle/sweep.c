@@ -219,6 +219,30 @@ static uint64_t stack_at(const struct sweep *s, const struct gap *g, uint64_t ns
 	return p ? p->stack_id : 0;
 }
 
+/* Gives time of the thread to one of four causes, by what idle_cpu_at() says. */
+static int give_divided(struct sweep *s, const struct gap *g, const enum mxbpf_idle_cause causes[IDLE_CPUS],
+			const struct given *of, uint64_t from_ns, uint64_t to_ns)
+{
+	struct given to = *of;
+	uint64_t end_ns;
+	int err = 0;
+
+	for (; !err && from_ns < to_ns; from_ns = end_ns) {
+		to.cause = causes[idle_cpu_at(s->t, g->d->tgid, g->tid, from_ns, &end_ns)];
+		end_ns = end_ns < to_ns ? end_ns : to_ns;
+		err = give(s, g->d, &to, from_ns, end_ns);
+	}
+	return err;
+}
+
+static int give_own(struct sweep *s, const struct gap *g, const struct given *code, uint64_t from_ns, uint64_t to_ns)
+{
+	static const enum mxbpf_idle_cause causes[] = {MXBPF_IDLE_PYTHON, MXBPF_IDLE_OWN_CPU, MXBPF_IDLE_OWN_BLOCKED,
+						       MXBPF_IDLE_OWN_RUNQ};
+
+	return give_divided(s, g, causes, code, from_ns, to_ns);
+}
+
 /*
  * The program is in no call: it waits for an exchange on another thread, or runs code of its own. The stack of its next
  * call says up to which line.
@@ -230,12 +254,12 @@ static int give_program(struct sweep *s, struct gap *g, uint64_t from_ns, uint64
 	struct idle_span exchange;
 
 	if (!idle_exchange_in(&s->threads, g->d->tgid, from_ns, to_ns, &exchange))
-		return give(s, g->d, &code, from_ns, to_ns);
+		return give_own(s, g, &code, from_ns, to_ns);
 	others.name_id = exchange.name_id;
-	if (give(s, g->d, &code, from_ns, exchange.start_ns) ||
+	if (give_own(s, g, &code, from_ns, exchange.start_ns) ||
 	    give(s, g->d, &others, exchange.start_ns, exchange.end_ns))
 		return -ENOMEM;
-	return give(s, g->d, &code, exchange.end_ns, to_ns);
+	return give_own(s, g, &code, exchange.end_ns, to_ns);
 }
 
 static uint64_t part_of(uint64_t ns, unsigned part)
@@ -243,24 +267,38 @@ static uint64_t part_of(uint64_t ns, unsigned part)
 	return ns / IDLE_WHOLE * part + ns % IDLE_WHOLE * part / IDLE_WHOLE;
 }
 
-/* Where in a call the thread was off the CPU is not known, so each part of the call has its share. */
-static int give_call(struct sweep *s, struct gap *g, const struct idle_piece *p, uint64_t from_ns, uint64_t to_ns)
+/*
+ * If it is not known where in an operator the thread was off the CPU, but only for how long, each part of the operator
+ * has its share.
+ */
+static int give_share(struct sweep *s, struct gap *g, const struct idle_piece *p, uint64_t from_ns, uint64_t to_ns)
 {
 	const uint64_t runq_ns = part_of(to_ns - from_ns, p->runq), blocked_ns = part_of(to_ns - from_ns, p->blocked);
 	struct given to = {MXBPF_IDLE_RUNQ, p->name_id, p->stack_id, 0};
 
-	if (p->cause == MXBPF_IDLE_OPERATOR) {
-		if (give(s, g->d, &to, from_ns, from_ns + runq_ns))
-			return -ENOMEM;
-		from_ns += runq_ns;
-		to.cause = MXBPF_IDLE_BLOCKED;
-		if (give(s, g->d, &to, from_ns, from_ns + blocked_ns))
-			return -ENOMEM;
-		from_ns += blocked_ns;
-	}
-	to.cause = p->cause;
+	if (give(s, g->d, &to, from_ns, from_ns + runq_ns))
+		return -ENOMEM;
+	from_ns += runq_ns;
+	to.cause = MXBPF_IDLE_BLOCKED;
+	if (give(s, g->d, &to, from_ns, from_ns + blocked_ns))
+		return -ENOMEM;
+	to.cause = MXBPF_IDLE_OPERATOR;
 	to.tid = g->tid;
-	return give(s, g->d, &to, from_ns, to_ns);
+	return give(s, g->d, &to, from_ns + blocked_ns, to_ns);
+}
+
+static int give_call(struct sweep *s, struct gap *g, const struct idle_piece *p, uint64_t from_ns, uint64_t to_ns)
+{
+	static const enum mxbpf_idle_cause causes[] = {MXBPF_IDLE_OPERATOR, MXBPF_IDLE_OPERATOR, MXBPF_IDLE_BLOCKED,
+						       MXBPF_IDLE_RUNQ};
+	const struct given to = {p->cause, p->name_id, p->stack_id, g->tid};
+	uint64_t end_ns;
+
+	if (p->cause != MXBPF_IDLE_OPERATOR)
+		return give(s, g->d, &to, from_ns, to_ns);
+	if (idle_cpu_at(s->t, g->d->tgid, g->tid, from_ns, &end_ns) == IDLE_CPU_UNKNOWN)
+		return give_share(s, g, p, from_ns, to_ns);
+	return give_divided(s, g, causes, &to, from_ns, to_ns);
 }
 
 /* Gives time from `*from_ns` on to the wait that kept the program from running ahead, as long as that has cost time. */
@@ -432,6 +470,7 @@ static int begin(const struct mdl *m, struct sweep *s)
 	sort(&s->t->work, sizeof(struct idle_work), by_start);
 	sort(&s->t->launches, sizeof(struct idle_launch), by_edge);
 	sort(&s->t->waits, sizeof(struct idle_wait), by_stream);
+	sort(&s->t->off, sizeof(struct idle_off), idle_off_order);
 	return idle_threads_make(m, &s->t->spans, &s->threads);
 }
 

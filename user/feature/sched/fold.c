@@ -2,6 +2,7 @@
 /* --sched: adds up the time off the CPU by the span that was open when a thread left the CPU. */
 #include "feature/sched/sched.h"
 #include "feature/sched/words.h"
+#include "feature/idle/idle.h"
 #include "feature/slow/slow.h"
 
 #include <errno.h>
@@ -85,6 +86,7 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	unsigned i;
 
 	err = err ? err : slow_off_cpu(m, r);
+	err = err ? err : idle_off_cpu(m, r);
 	err = err ? err : add(m, &a, MXBPF_SCHED_WAITED, r->back_ns - r->woken_ns);
 	for (i = 0; i < r->nslices && !err; i++) {
 		set_comm(a.comm, r->slices[i].comm);
