@@ -5,75 +5,25 @@
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
 #include "mxbpf_sched.h"
-#include "records.h"
+#include "gpu_records.h"
 #include "unit.h"
 
-#define PID    77u
-#define HELPER 78u /* another thread of the process */
-#define BASE   5000000000ull
-#define OP     MXBPF_CLASS_OPERATOR
+#define OP MXBPF_CLASS_OPERATOR
 
 /* Ids of names. */
-enum { GEMM = 11, COPY, CONV, LOSS, LOADER, SYNC, GLOO, LAUNCH, STACK, NEXT_STACK };
+enum { COPY = GPU_NAMES, CONV, LOSS, LOADER, SYNC, GLOO, STACK, NEXT_STACK };
 
 static void put_names(struct buf *b)
 {
-	put_name(b, GEMM, MXBPF_NAME_SPAN, "gemm");
+	put_gpu_names(b);
 	put_name(b, COPY, MXBPF_NAME_SPAN, "Memcpy HtoD");
 	put_name(b, CONV, MXBPF_NAME_SPAN, "conv");
 	put_name(b, LOSS, MXBPF_NAME_SPAN, "loss");
 	put_name(b, LOADER, MXBPF_NAME_SPAN, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
 	put_name(b, SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
 	put_name(b, GLOO, MXBPF_NAME_SPAN, "gloo:all_reduce");
-	put_name(b, LAUNCH, MXBPF_NAME_SPAN, "cudaLaunchKernel");
 	put_name(b, STACK, MXBPF_NAME_STACK, "/job/train.py(12): step");
 	put_name(b, NEXT_STACK, MXBPF_NAME_STACK, "/job/train.py(14): step");
-}
-
-static void *rec(struct buf *b, unsigned kind, size_t bytes, uint64_t at_ns)
-{
-	struct mxbpf_rec *r = buf_add(b, bytes);
-
-	memset(r, 0, bytes);
-	*r = (struct mxbpf_rec){(uint16_t)kind, (uint16_t)bytes, PID, BASE + at_ns};
-	return r;
-}
-
-/* An activity of the launch with its start as id. */
-static struct mxbpf_activity *work(struct buf *b, uint64_t launched_ns, uint64_t start_ns, uint64_t end_ns)
-{
-	struct mxbpf_activity *a = rec(b, MXBPF_ACTIVITY, sizeof(*a), start_ns);
-
-	a->dur_ns = end_ns - start_ns;
-	a->name_id = GEMM;
-	a->edge_id = launched_ns + 1;
-	a->domain = MXBPF_DOMAIN_CUPTI;
-	a->cls = MXBPF_ACTIVITY_KERNEL;
-	a->track = (struct mxbpf_track){.context = 1, .stream = 7};
-	return a;
-}
-
-static struct mxbpf_launch *launch(struct buf *b, uint64_t at_ns)
-{
-	struct mxbpf_launch *l = rec(b, MXBPF_LAUNCH, sizeof(*l), at_ns);
-
-	l->edge_id = at_ns + 1;
-	l->tid = PID;
-	l->domain = MXBPF_DOMAIN_CUPTI;
-	l->dur_ns = 10;
-	l->call_id = LAUNCH;
-	return l;
-}
-
-static struct mxbpf_span *call(struct buf *b, unsigned cls, uint64_t name_id, uint64_t start_ns, uint64_t end_ns)
-{
-	struct mxbpf_span *s = rec(b, MXBPF_SPAN, sizeof(*s), start_ns);
-
-	s->dur_ns = s->self_ns = end_ns - start_ns;
-	s->name_id = name_id;
-	s->tid = s->end_tid = PID;
-	s->cls = (uint8_t)cls;
-	return s;
 }
 
 /* ---- results */
@@ -121,20 +71,6 @@ static bool is_same(const struct mdl *a, const struct mdl *b)
 		if (ns_of(a, cause, 0) != ns_of(b, cause, 0))
 			return false;
 	return whole(a) == whole(b);
-}
-
-/* Feeds the records one by one from the last to the first, as a source could that is late. */
-static int feed_backwards(struct mdl *m, const struct buf *b)
-{
-	const struct mxbpf_rec *all[256], *r;
-	size_t pos = 0, n = 0;
-	int err = 0;
-
-	while ((r = kind_next(b->data, b->len, &pos)) && n < 256)
-		all[n++] = r;
-	while (n--)
-		err |= mdl_feed(m, all[n], all[n]->size);
-	return err;
 }
 
 /* ---- causes */

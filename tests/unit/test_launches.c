@@ -2,56 +2,26 @@
 /* Tests launches, queues of streams, and the types of work that run at once. */
 #include "feature/launches/launches.h"
 
-#include "records.h"
+#include "feature/activity/activity.h"
+#include "gpu_records.h"
 #include "unit.h"
 
-#define PID  77u
-#define BASE 5000000000ull
-
 /* Ids of names. */
-enum { GEMM = 11, NCCL, COPY, LAUNCH, GRAPH };
+enum { NCCL = GPU_NAMES, COPY, GRAPH };
 
 static void put_names(struct buf *b)
 {
-	put_name(b, GEMM, MXBPF_NAME_SPAN, "gemm");
+	put_gpu_names(b);
 	put_name(b, NCCL, MXBPF_NAME_SPAN, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
 	put_name(b, COPY, MXBPF_NAME_SPAN, "Memcpy HtoD");
-	put_name(b, LAUNCH, MXBPF_NAME_SPAN, "cudaLaunchKernel");
 	put_name(b, GRAPH, MXBPF_NAME_SPAN, "cudaGraphLaunch");
 }
 
-static void *rec(struct buf *b, unsigned kind, size_t bytes, uint64_t at_ns)
+static struct mxbpf_launch *long_launch(struct buf *b, uint64_t at_ns, uint64_t dur_ns)
 {
-	struct mxbpf_rec *r = buf_add(b, bytes);
+	struct mxbpf_launch *l = launch(b, at_ns);
 
-	memset(r, 0, bytes);
-	*r = (struct mxbpf_rec){(uint16_t)kind, (uint16_t)bytes, PID, BASE + at_ns};
-	return r;
-}
-
-/* An activity of the launch with its start as id. */
-static struct mxbpf_activity *work(struct buf *b, uint64_t launched_ns, uint64_t start_ns, uint64_t end_ns)
-{
-	struct mxbpf_activity *a = rec(b, MXBPF_ACTIVITY, sizeof(*a), start_ns);
-
-	a->dur_ns = end_ns - start_ns;
-	a->name_id = GEMM;
-	a->edge_id = launched_ns + 1;
-	a->domain = MXBPF_DOMAIN_CUPTI;
-	a->cls = MXBPF_ACTIVITY_KERNEL;
-	a->track = (struct mxbpf_track){.context = 1, .stream = 7};
-	return a;
-}
-
-static struct mxbpf_launch *launch(struct buf *b, uint64_t at_ns, uint64_t dur_ns)
-{
-	struct mxbpf_launch *l = rec(b, MXBPF_LAUNCH, sizeof(*l), at_ns);
-
-	l->edge_id = at_ns + 1;
-	l->tid = PID;
-	l->domain = MXBPF_DOMAIN_CUPTI;
 	l->dur_ns = dur_ns;
-	l->call_id = LAUNCH;
 	return l;
 }
 
@@ -83,20 +53,6 @@ static struct mxbpf_agg_gpu_types types_of(const struct mdl *m)
 	return types;
 }
 
-/* Feeds the records one by one from the last to the first, as a source could that is late. */
-static int feed_backwards(struct mdl *m, const struct buf *b)
-{
-	const struct mxbpf_rec *all[256], *r;
-	size_t pos = 0, n = 0;
-	int err = 0;
-
-	while ((r = kind_next(b->data, b->len, &pos)) && n < 256)
-		all[n++] = r;
-	while (n--)
-		err |= mdl_feed(m, all[n], all[n]->size);
-	return err;
-}
-
 /* Folds the records of a model into another one. */
 static struct mdl *recorded(const struct mdl *m)
 {
@@ -112,16 +68,17 @@ static struct mdl *recorded(const struct mdl *m)
 
 static void put_launches(struct buf *b)
 {
-	launch(b, 0, 100);
+	long_launch(b, 0, 100);
 	work(b, 0, 300, 380); /* shorter than its call, 200 later */
-	launch(b, 1000, 60000);
+	long_launch(b, 1000, 60000);
 	work(b, 1000, 40000, 400000); /* a slow call, whose work begins before its end */
-	launch(b, 70000, 10);
-	work(b, 70000, 400000, 400200);		/* waits for 329,990 */
-	launch(b, 80000, 500)->call_id = GRAPH; /* both activities are shorter than the call, but they are a graph */
+	long_launch(b, 70000, 10);
+	work(b, 70000, 400000, 400200); /* waits for 329,990 */
+	long_launch(b, 80000, 500)->call_id =
+		GRAPH; /* both activities are shorter than the call, but they are a graph */
 	work(b, 80000, 400200, 400300);
 	work(b, 80000, 400400, 400500);
-	launch(b, 500000, 10); /* without work */
+	long_launch(b, 500000, 10); /* without work */
 }
 
 static void check_launches(const struct mdl *m)
@@ -170,7 +127,7 @@ static void test_launches(void)
 static void put_step(struct buf *b, uint64_t nr, bool on_host)
 {
 	if (on_host)
-		launch(b, nr * STEP_NS, 5000);
+		long_launch(b, nr * STEP_NS, 5000);
 	else
 		work(b, nr * STEP_NS, nr * STEP_NS + 10500000, nr * STEP_NS + 11200000);
 }
@@ -229,7 +186,7 @@ static void test_full(void)
 
 	put_names(&b);
 	for (i = 0; i < BURST; i++) {
-		launch(&b, i, 1);
+		long_launch(&b, i, 1);
 		work(&b, i, 10000 + 100 * i, 10100 + 100 * i);
 	}
 	CHECK(!feed(m, &b));
@@ -290,6 +247,57 @@ static void test_types(void)
 	mdl_free(sum);
 }
 
+/* ---- the latest launches */
+
+#define MANY 300000u /* more than are kept */
+
+static const struct activity_call *call_at(const struct mdl *m, uint64_t launched_ns, uint64_t ns)
+{
+	return activity_call_of(m, PID, MXBPF_DOMAIN_CUPTI, launched_ns + 1, BASE + ns);
+}
+
+static void check_reuse(const struct mdl *m)
+{
+	const struct activity_call *l = call_at(m, 7, 350);
+
+	CHECK(l && l->start_ns == BASE + 300 && l->end_ns == BASE + 310 && l->call_id == LAUNCH && l->tid == PID);
+	CHECK(call_at(m, 7, 600)->start_ns == BASE + 500 && call_at(m, 7, 50)->start_ns == BASE + 100);
+	CHECK(!call_at(m, 8, 600) && !activity_call_of(m, PID + 1, MXBPF_DOMAIN_CUPTI, 8, BASE + 600));
+	CHECK(!activity_call_of(m, PID, MXBPF_DOMAIN_NONE, 8, BASE + 600) && activity_call_at(m, 2) &&
+	      !activity_call_at(m, 3));
+}
+
+static void test_latest(void)
+{
+	struct mdl *m = mdl_new(), *copy = mdl_new(), *next = mdl_new();
+	const struct activity_call *l;
+	struct buf b = {0};
+	uint64_t number;
+	size_t n, i;
+
+	put_names(&b);
+	for (i = 0; i < 3; i++)
+		launch(&b, 500 - 200 * i)->edge_id = 8;
+	CHECK(!feed(m, &b) && !mdl_copy_to(copy, m) && !mdl_move(next, m, 0));
+	check_reuse(m);
+	check_reuse(copy);
+	check_reuse(next);
+	for (i = 0; i < MANY; i++) {
+		launch(&b, 1000 + i);
+		if (i % 1000 == 999)
+			CHECK(!feed(m, &b));
+	}
+	l = activity_calls(m, &n);
+	number = activity_call_number(m, &l[n - 1]);
+	CHECK(number == MANY + 2 && n >= MANY / 3 && n < MANY && !activity_call_at(m, 2) && !call_at(m, 7, 600));
+	CHECK(call_at(m, 1000 + MANY - 1, 1000 + MANY) == &l[n - 1] && activity_call_at(m, number) == &l[n - 1]);
+	CHECK(activity_calls_lost_ns(m) >= l[0].start_ns && activity_calls_lost_ns(m) < l[n - 1].start_ns);
+	buf_fini(&b);
+	mdl_free(m);
+	mdl_free(copy);
+	mdl_free(next);
+}
+
 int main(void)
 {
 	TEST("calls that launch have their durations, delays and queues, in whatever order records come, and in "
@@ -301,5 +309,8 @@ int main(void)
 	test_full();
 	TEST("each ns of a GPU counts once for the types of work that run at once")
 	test_types();
+	TEST("the launch of an activity is the last one with its id that is not later, also in copies, and the oldest "
+	     "ones are forgotten")
+	test_latest();
 	UNIT_MAIN_END;
 }

@@ -3,74 +3,24 @@
 #include "feature/path/path.h"
 
 #include "mxbpf_step.h"
-#include "records.h"
+#include "gpu_records.h"
 #include "unit.h"
 
-#define PID    77u
-#define HELPER 78u /* another thread of the process */
-#define BASE   5000000000ull
-#define OP     MXBPF_CLASS_OPERATOR
+#define OP MXBPF_CLASS_OPERATOR
 
 /* Ids of names. */
-enum { GEMM = 11, RELU, CONV, LOSS, BLOCK, LOADER, SYNC, LAUNCH, GLOO };
+enum { RELU = GPU_NAMES, CONV, LOSS, BLOCK, LOADER, SYNC, GLOO };
 
 static void put_names(struct buf *b)
 {
-	put_name(b, GEMM, MXBPF_NAME_SPAN, "gemm");
+	put_gpu_names(b);
 	put_name(b, RELU, MXBPF_NAME_SPAN, "relu");
 	put_name(b, CONV, MXBPF_NAME_SPAN, "conv");
 	put_name(b, LOSS, MXBPF_NAME_SPAN, "loss");
 	put_name(b, BLOCK, MXBPF_NAME_SPAN, "block");
 	put_name(b, LOADER, MXBPF_NAME_SPAN, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
 	put_name(b, SYNC, MXBPF_NAME_SPAN, "cudaStreamSynchronize");
-	put_name(b, LAUNCH, MXBPF_NAME_SPAN, "cudaLaunchKernel");
 	put_name(b, GLOO, MXBPF_NAME_SPAN, "gloo:all_reduce");
-}
-
-static void *rec(struct buf *b, unsigned kind, size_t bytes, uint64_t at_ns)
-{
-	struct mxbpf_rec *r = buf_add(b, bytes);
-
-	memset(r, 0, bytes);
-	*r = (struct mxbpf_rec){(uint16_t)kind, (uint16_t)bytes, PID, BASE + at_ns};
-	return r;
-}
-
-/* An activity of the launch with its start as id. */
-static struct mxbpf_activity *work(struct buf *b, uint64_t launched_ns, uint64_t start_ns, uint64_t end_ns)
-{
-	struct mxbpf_activity *a = rec(b, MXBPF_ACTIVITY, sizeof(*a), start_ns);
-
-	a->dur_ns = end_ns - start_ns;
-	a->name_id = GEMM;
-	a->edge_id = launched_ns + 1;
-	a->domain = MXBPF_DOMAIN_CUPTI;
-	a->cls = MXBPF_ACTIVITY_KERNEL;
-	a->track = (struct mxbpf_track){.context = 1, .stream = 7};
-	return a;
-}
-
-static struct mxbpf_launch *launch(struct buf *b, uint64_t at_ns)
-{
-	struct mxbpf_launch *l = rec(b, MXBPF_LAUNCH, sizeof(*l), at_ns);
-
-	l->edge_id = at_ns + 1;
-	l->tid = PID;
-	l->domain = MXBPF_DOMAIN_CUPTI;
-	l->dur_ns = 10;
-	l->call_id = LAUNCH;
-	return l;
-}
-
-static struct mxbpf_span *call(struct buf *b, unsigned cls, uint64_t name_id, uint64_t start_ns, uint64_t end_ns)
-{
-	struct mxbpf_span *s = rec(b, MXBPF_SPAN, sizeof(*s), start_ns);
-
-	s->dur_ns = s->self_ns = end_ns - start_ns;
-	s->name_id = name_id;
-	s->tid = s->end_tid = PID;
-	s->cls = (uint8_t)cls;
-	return s;
 }
 
 static void iteration(struct buf *b, uint64_t start_ns, uint64_t end_ns)

@@ -25,6 +25,26 @@ struct activity_work {
 	uint64_t hist[MXBPF_HIST_BUCKETS]; /* number of launches by latency */
 };
 
+/* A call that launched work. */
+struct activity_call {
+	uint64_t start_ns, end_ns;
+	uint64_t edge_id, call_id;
+	uint32_t tgid, tid;
+	uint32_t previous; /* 1 + index of the one before with the same ids; 0: none */
+	uint16_t domain;
+};
+
+/*
+ * The latest launches, which have numbers in the order in which they came. They are borrowed until the next launch.
+ * activity_call_of() returns the last one with the ids that is not later than ns, else the first one, else NULL.
+ */
+const struct activity_call *activity_call_of(const struct mdl *m, uint32_t tgid, unsigned domain, uint64_t edge_id,
+					     uint64_t ns);
+const struct activity_call *activity_calls(const struct mdl *m, size_t *n);
+uint64_t activity_call_number(const struct mdl *m, const struct activity_call *l);
+const struct activity_call *activity_call_at(const struct mdl *m, uint64_t number); /* NULL: it was forgotten */
+uint64_t activity_calls_lost_ns(const struct mdl *m); /* latest end of one that was forgotten */
+
 /* Return *n rows in no order. Rows can have count 0, and no launches and activities, which outputs leave out. */
 const struct activity_row *const *activity_rows(const struct mdl *m, size_t *n);
 const struct activity_work *const *activity_work_rows(const struct mdl *m, size_t *n);

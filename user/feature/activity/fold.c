@@ -20,6 +20,7 @@ struct state {
 	struct hash is_wait;	   /* (name_id, 0) -> 1: a call that does not wait, 2: one that waits */
 	struct hash wait_index;	   /* (name_id, process and thread) -> 1 + index in waits */
 	struct buf waits;	   /* struct mxbpf_agg_gpu_wait */
+	struct launched launched;
 	struct join join;
 	struct streams streams;
 };
@@ -152,7 +153,8 @@ static int launch_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	const struct mxbpf_launch l = kind_launch(rec);
 	struct state *all = state_of(m);
 
-	return all && !mdl_see_launch(m, &l) ? join_launch(m, &all->join, &l) : -ENOMEM;
+	return all && !launched_put(&all->launched, &l) && !mdl_see_launch(m, &l) ? join_launch(m, &all->join, &l)
+										  : -ENOMEM;
 }
 
 static int node_fold(struct mdl *m, const struct mxbpf_rec *rec)
@@ -383,6 +385,47 @@ static int move_accounts(struct state *to, const struct state *from)
 
 /* ---- results */
 
+const struct activity_call *activity_call_of(const struct mdl *m, uint32_t tgid, unsigned domain, uint64_t edge_id,
+					     uint64_t ns)
+{
+	const struct activity_call like = {
+		.start_ns = ns, .edge_id = edge_id, .tgid = tgid, .domain = (uint16_t)domain};
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	return all ? launched_find(&all->launched, &like) : NULL;
+}
+
+const struct activity_call *activity_calls(const struct mdl *m, size_t *n)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	*n = all ? buf_count(&all->launched.all, struct activity_call) : 0;
+	return all ? (const void *)all->launched.all.data : NULL;
+}
+
+uint64_t activity_call_number(const struct mdl *m, const struct activity_call *l)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	return all->launched.first + (uint64_t)(l - (const struct activity_call *)all->launched.all.data);
+}
+
+const struct activity_call *activity_call_at(const struct mdl *m, uint64_t number)
+{
+	size_t n;
+	const struct activity_call *l = activity_calls(m, &n);
+	const uint64_t first = n ? activity_call_number(m, l) : 0;
+
+	return number >= first && number - first < n ? &l[number - first] : NULL;
+}
+
+uint64_t activity_calls_lost_ns(const struct mdl *m)
+{
+	const struct state *all = mdl_state_of(m, &feature_activity);
+
+	return all ? all->launched.lost_ns : 0;
+}
+
 const struct activity_row *const *activity_rows(const struct mdl *m, size_t *n)
 {
 	const struct state *all = mdl_state_of(m, &feature_activity);
@@ -506,7 +549,7 @@ static int copy_devices(struct state *to, const struct state *from)
 	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
 }
 
-/* The copy lacks spans, launches and waiting activities. */
+/* The copy lacks spans and waiting activities, and what the join knows of launches. */
 static int activity_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_activity);
@@ -517,6 +560,7 @@ static int activity_copy(struct mdl *to, const struct mdl *from)
 	err = err ? err : mdl_items_copy(&t->account_index, &t->accounts, &f->account_index, &f->accounts);
 	err = err ? err : buf_put(&t->since, f->since.data, f->since.len);
 	err = err ? err : mdl_items_copy(&t->wait_index, &t->waits, &f->wait_index, &f->waits);
+	err = err ? err : launched_copy(&t->launched, &f->launched);
 	err = err ? err : join_copy(&t->join, &f->join);
 	return err ? err : streams_copy(&t->streams, &f->streams);
 }
@@ -527,6 +571,7 @@ static int activity_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	int err = t ? move_accounts(t, f) : -ENOMEM;
 
 	err = err ? err : copy_devices(t, f);
+	err = err ? err : launched_copy(&t->launched, &f->launched);
 	err = err ? err : join_move(&t->join, &f->join);
 	return err ? err : streams_move(&t->streams, &f->streams);
 }
@@ -541,6 +586,7 @@ static void activity_fini(struct mdl *m)
 	buf_fini(&all->since);
 	hash_fini(&all->is_wait);
 	mdl_items_fini(&all->wait_index, &all->waits);
+	launched_fini(&all->launched);
 	join_fini(&all->join);
 	streams_fini(&all->streams);
 }

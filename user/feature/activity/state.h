@@ -74,6 +74,23 @@ bool join_of_iteration(const struct join *j, uint32_t tgid, uint64_t start_ns, u
 int join_move(struct join *to, struct join *from);
 void join_fini(struct join *j);
 
+/* ---- launches.c: the latest launches */
+
+struct launched {
+	struct buf all;	    /* struct activity_call, as they came */
+	struct buf slots;   /* uint32_t: 1 + index of the last launch with an id; 0: free */
+	uint64_t first;	    /* number of the first one */
+	uint64_t newest_ns; /* latest start of a launch */
+	uint64_t lost_ns;   /* latest end of one that was forgotten */
+	size_t kept;	    /* what the last forgetting has left */
+};
+
+int launched_put(struct launched *s, const struct mxbpf_launch *l);
+int launched_copy(struct launched *to, const struct launched *from);
+void launched_fini(struct launched *s);
+/* Returns the last launch with the ids of `like` that is not later than it, else the first one, else NULL. */
+const struct activity_call *launched_find(const struct launched *s, const struct activity_call *like);
+
 /* ---- fold_work.c: the rows */
 
 /* *place receives 1 + the index of the row for the ids of `like`, or 0 if there are too many rows. */

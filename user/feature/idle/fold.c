@@ -7,15 +7,14 @@
 #include "feature/idle/state.h"
 #include "mxbpf_sched.h"
 
-#define ROWS_MAX     4096	   /* beyond that, a new name or stack counts in the row without one */
-#define HOLD_NS	     2000000000ull /* activities can be so late */
-#define WORK_MIN     (1u << 12)
-#define WORK_MAX     (1u << 18) /* 14 MiB */
-#define SPANS_MIN    (1u << 14)
-#define SPANS_MAX    (1u << 18) /* 14 MiB */
-#define LAUNCHES_MAX (1u << 18) /* 12 MiB */
-#define BACKLOG_MAX  (1u << 12) /* spans before the first sign of a GPU */
-#define WAITS_MAX    (1u << 16)
+#define ROWS_MAX    4096	  /* beyond that, a new name or stack counts in the row without one */
+#define HOLD_NS	    2000000000ull /* activities can be so late */
+#define WORK_MIN    (1u << 12)
+#define WORK_MAX    (1u << 18) /* 14 MiB */
+#define SPANS_MIN   (1u << 14)
+#define SPANS_MAX   (1u << 18) /* 14 MiB */
+#define BACKLOG_MAX (1u << 12) /* spans before the first sign of a GPU */
+#define WAITS_MAX   (1u << 16)
 
 static struct idle_state *state_of(struct mdl *m)
 {
@@ -169,18 +168,7 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
-	const struct idle_launch launch = {.start_ns = l->h.ts_ns,
-					   .end_ns = l->h.ts_ns + l->dur_ns,
-					   .edge_id = l->edge_id,
-					   .call_id = l->call_id,
-					   .tgid = l->h.tgid,
-					   .tid = l->tid,
-					   .domain = l->domain};
-	struct idle_state *t = state_of(m);
-
-	if (!t || begin(t))
-		return -ENOMEM;
-	return buf_put_latest(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
+	return idle_on(m);
 }
 
 static int fold_off(struct mdl *m, const struct mxbpf_rec *rec)
@@ -314,7 +302,6 @@ static void state_fini(struct idle_state *t)
 {
 	buf_fini(&t->work);
 	buf_fini(&t->waits);
-	buf_fini(&t->launches);
 	buf_fini(&t->spans);
 	free(t->backlog);
 	t->backlog = NULL;
@@ -354,8 +341,8 @@ static int copy_kept(struct idle_state *to, const struct idle_state *from)
 	to->switched = from->switched;
 	to->off_lost_ns = from->off_lost_ns;
 	if (copy_buf(&to->work, &from->work) || copy_buf(&to->waits, &from->waits) ||
-	    copy_buf(&to->launches, &from->launches) || copy_buf(&to->spans, &from->spans) ||
-	    copy_buf(&to->off, &from->off) || hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
+	    copy_buf(&to->spans, &from->spans) || copy_buf(&to->off, &from->off) ||
+	    hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
 		return -ENOMEM;
 	return mdl_items_copy(&to->device_index, &to->devices, &from->device_index, &from->devices);
 }

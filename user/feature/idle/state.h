@@ -24,13 +24,6 @@ struct idle_wait {
 	uint32_t tgid;
 };
 
-struct idle_launch {
-	uint64_t start_ns, end_ns; /* of the call */
-	uint64_t edge_id, call_id;
-	uint32_t tgid, tid;
-	uint16_t domain;
-};
-
 struct idle_span {
 	uint64_t start_ns, end_ns;
 	uint64_t name_id, stack_id;
@@ -59,7 +52,6 @@ struct idle_state {
 	bool on;		      /* a sign of a GPU was seen: all spans are kept, not only the last ones */
 	struct buf work;	      /* struct idle_work */
 	struct buf waits;	      /* struct idle_wait */
-	struct buf launches;	      /* struct idle_launch */
 	struct buf spans;	      /* struct idle_span */
 	struct idle_span *backlog;    /* a ring of the last spans while `on` is false; NULL: none. Owned. */
 	uint64_t nbacklog;	      /* spans that were put into it */

@@ -15,12 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/activity/activity.h"
 #include "feature/idle/state.h"
 #include "feature/lines/lines.h"
 
-#define LAUNCHES_NS 8000000000ull /* launches are kept for work that starts so much later */
+#define WAITS_NS 8000000000ull /* waits for events are kept for work that starts so much later */
 
 struct sweep {
+	const struct mdl *m;
 	struct idle_state *t;
 	struct idle_threads threads;
 	struct buf looks; /* struct mxbpf_look, by process, thread and time */
@@ -29,8 +31,8 @@ struct sweep {
 /* A time of a device that ends with work. */
 struct gap {
 	struct idle_device *d;
-	const struct idle_launch *launch; /* of that work */
-	uint32_t tid;			  /* the thread that is looked at */
+	const struct activity_call *launch; /* of that work */
+	uint32_t tid;			    /* the thread that is looked at */
 	/* The call that waited for the device when it ran out of work; ahead_ns: what is left of the time it cost. */
 	uint64_t wait_name, wait_stack, ahead_ns;
 };
@@ -52,17 +54,6 @@ static int by_start(const void *va, const void *vb)
 	ORDER(a->tgid, b->tgid);
 	ORDER(a->stream, b->stream);
 	ORDER(a->edge_id, b->edge_id);
-	return 0;
-}
-
-static int by_edge(const void *va, const void *vb)
-{
-	const struct idle_launch *a = va, *b = vb;
-
-	ORDER(a->tgid, b->tgid);
-	ORDER(a->domain, b->domain);
-	ORDER(a->edge_id, b->edge_id);
-	ORDER(a->start_ns, b->start_ns);
 	return 0;
 }
 
@@ -108,27 +99,6 @@ static size_t first(const struct buf *b, size_t bytes, const void *like, int (*o
 }
 
 /* ---- what is known of a moment */
-
-static bool is_launch_of(const struct idle_launch *l, const struct idle_work *w)
-{
-	return l->tgid == w->tgid && l->domain == w->domain && l->edge_id == w->edge_id;
-}
-
-/* Returns the last launch with the work's id that is not later than the work, else the first one, else NULL. */
-static const struct idle_launch *launch_of(const struct sweep *s, const struct idle_work *w)
-{
-	const struct idle_launch like = {
-		.tgid = w->tgid, .domain = w->domain, .edge_id = w->edge_id, .start_ns = w->start_ns + 1};
-	const struct buf *all = &s->t->launches;
-	const size_t i = first(all, sizeof(like), &like, by_edge);
-	const struct idle_launch *next = buf_at(all, struct idle_launch, i);
-
-	if (w->domain == MXBPF_DOMAIN_NONE)
-		return NULL;
-	if (i && is_launch_of(next - 1, w))
-		return next - 1;
-	return i < buf_count(all, like) && is_launch_of(next, w) ? next : NULL;
-}
 
 static int add_looks(struct sweep *s, const struct mxbpf_agg_gpu_idle *of, uint32_t tid, uint64_t from_ns,
 		     uint64_t to_ns)
@@ -356,7 +326,7 @@ static int give_thread(struct sweep *s, struct gap *g, uint64_t from_ns, uint64_
 /* ---- devices */
 
 /* Returns whether the stream was told to wait for an event between the launch of its work before and this launch. */
-static bool waits_for_event(struct sweep *s, const struct idle_work *w, const struct idle_launch *l)
+static bool waits_for_event(struct sweep *s, const struct idle_work *w, const struct activity_call *l)
 {
 	const struct idle_wait like = {.stream = w->stream, .ns = l->start_ns + 1, .tgid = w->tgid};
 	const size_t i = first(&s->t->waits, sizeof(like), &like, by_stream);
@@ -378,14 +348,14 @@ static uint64_t clamp(uint64_t ns, uint64_t low, uint64_t high)
 /* Work begins, and how it came to be launched. */
 struct arrival {
 	const struct idle_work *work;
-	const struct idle_launch *launch; /* NULL: not known */
-	bool event;			  /* its stream waits for an event */
+	const struct activity_call *launch; /* NULL: not known */
+	bool event;			    /* its stream waits for an event */
 };
 
 static int give_gap(struct sweep *s, struct idle_device *d, const struct arrival *a, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct given unknown = {.cause = MXBPF_IDLE_UNKNOWN};
-	const struct idle_launch *l = a->launch;
+	const struct activity_call *l = a->launch;
 	struct gap g = {.d = d, .launch = l};
 	struct given to = {.cause = MXBPF_IDLE_LAUNCH};
 	const struct idle_piece *p;
@@ -443,8 +413,9 @@ static struct idle_device *device_of(struct idle_state *t, const struct idle_wor
 static int take(struct sweep *s, const struct idle_work *w)
 {
 	struct idle_device *d = device_of(s->t, w);
-	struct arrival a = {.work = w, .launch = launch_of(s, w)};
+	struct arrival a = {.work = w};
 
+	a.launch = activity_call_of(s->m, w->tgid, w->domain, w->edge_id, w->start_ns);
 	a.event = a.launch && waits_for_event(s, w, a.launch);
 	if (!d || settle(s, d, &a))
 		return -ENOMEM;
@@ -468,7 +439,6 @@ static int begin(const struct mdl *m, struct sweep *s)
 		return -ENOMEM;
 	sort(&s->looks, sizeof(struct mxbpf_look), by_thread);
 	sort(&s->t->work, sizeof(struct idle_work), by_start);
-	sort(&s->t->launches, sizeof(struct idle_launch), by_edge);
 	sort(&s->t->waits, sizeof(struct idle_wait), by_stream);
 	sort(&s->t->off, sizeof(struct idle_off), idle_off_order);
 	return idle_threads_make(m, &s->t->spans, &s->threads);
@@ -476,16 +446,11 @@ static int begin(const struct mdl *m, struct sweep *s)
 
 static void forget(struct idle_state *t, uint64_t until_ns)
 {
-	const uint64_t since_ns = until_ns > LAUNCHES_NS ? until_ns - LAUNCHES_NS : 0;
-	struct idle_launch *l = (struct idle_launch *)t->launches.data;
+	const uint64_t since_ns = until_ns > WAITS_NS ? until_ns - WAITS_NS : 0;
 	struct idle_wait *w = (struct idle_wait *)t->waits.data;
 	size_t i, n = 0;
 
-	for (i = 0; i < buf_count(&t->launches, *l); i++)
-		if (l[i].end_ns >= since_ns)
-			l[n++] = l[i];
-	t->launches.len = n * sizeof(*l);
-	for (n = 0, i = 0; i < buf_count(&t->waits, *w); i++)
+	for (i = 0; i < buf_count(&t->waits, *w); i++)
 		if (w[i].ns >= since_ns)
 			w[n++] = w[i];
 	t->waits.len = n * sizeof(*w);
@@ -493,7 +458,7 @@ static void forget(struct idle_state *t, uint64_t until_ns)
 
 int idle_sweep(const struct mdl *m, struct idle_state *t, uint64_t until_ns)
 {
-	struct sweep s = {.t = t};
+	struct sweep s = {.m = m, .t = t};
 	size_t i = 0, k, n = buf_count(&t->work, struct idle_work);
 	int err = begin(m, &s);
 

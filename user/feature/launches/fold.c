@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/activity/activity.h"
 #include "feature/launches/state.h"
 
 #define HOLD_NS	  2000000000ull /* activities can be so late */
 #define WORK_MIN  (1u << 12)
 #define WORK_MAX  (1u << 18) /* 14 MiB */
-#define CALLS_MAX (1u << 18) /* 22 MiB; if there are more, the oldest half is forgotten */
+#define CALLS_MAX (1u << 18) /* 14 MiB; if there are more, the oldest half is forgotten */
 #define ROWS_MAX  4096	     /* beyond that, new calls and streams count in one row without a name */
 
 static struct launches_state *state_of(struct mdl *m)
@@ -97,26 +98,17 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 	return buf_put(&t->work, &work, sizeof(work));
 }
 
+/* activity_calls() has the launch as its last one. */
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
-	struct launches_call call = {.start_ns = l->h.ts_ns,
-				     .end_ns = l->h.ts_ns,
-				     .edge_id = l->edge_id,
-				     .call_id = l->call_id,
-				     .tgid = l->h.tgid,
-				     .domain = l->domain};
 	struct launches_state *t = state_of(m);
 	size_t n;
+	const struct activity_call *all = activity_calls(m, &n);
+	const struct launches_call call = {.number = activity_call_number(m, &all[n - 1])};
 
 	if (!t || (l->call_id && mdl_expect_name(m, l->call_id)))
 		return -ENOMEM;
-	add_sat(&call.end_ns, l->dur_ns);
-	n = buf_count(&t->calls, call);
-	if (n >= CALLS_MAX) {
-		memmove(t->calls.data, t->calls.data + (n - n / 2) * sizeof(call), n / 2 * sizeof(call));
-		t->calls.len = n / 2 * sizeof(call);
-	}
-	return buf_put(&t->calls, &call, sizeof(call));
+	return buf_put_latest(&t->calls, &call, sizeof(call), CALLS_MAX);
 }
 
 static int by_start(const void *va, const void *vb)

@@ -18,16 +18,13 @@ struct launches_work {
 	bool memory; /* a copy or a set */
 };
 
-/* A call that launches, and what is known of its work. */
+/* What is known of the work of a call that launches. */
 struct launches_call {
-	uint64_t start_ns, end_ns;
-	uint64_t edge_id, call_id;
+	uint64_t number;		     /* activity_call_number() */
 	uint64_t work_start_ns, work_end_ns; /* of the first and of the last activity to begin and to end */
 	uint64_t work_ns;		     /* sum of durations */
 	struct mxbpf_track track;	     /* of the first activity */
-	uint32_t tgid;
-	uint32_t nwork; /* activities */
-	uint16_t domain;
+	uint32_t nwork;			     /* activities */
 };
 
 /* A stream, and the launches whose work has not ended. Work of a stream ends in the order of its launches. */
@@ -46,7 +43,7 @@ struct launches_device {
 
 struct launches_state {
 	struct buf work;	  /* struct launches_work: not joined yet */
-	struct buf calls;	  /* struct launches_call: not counted yet */
+	struct buf calls;	  /* struct launches_call by number: not counted yet */
 	size_t kept_work;	  /* what the last sweep left */
 	uint64_t newest_ns;	  /* latest start of an activity */
 	struct hash row_index;	  /* (call and stream, process and device) -> 1 + index in rows */

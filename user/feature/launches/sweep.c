@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/activity/activity.h"
 #include "feature/launches/state.h"
 
 #define SETTLE_NS   1000000000ull
@@ -19,23 +20,21 @@
 			return (a) < (b) ? -1 : 1;                                                                     \
 	} while (0)
 
-static int by_edge(const void *va, const void *vb)
-{
-	const struct launches_call *a = va, *b = vb;
-
-	ORDER(a->tgid, b->tgid);
-	ORDER(a->domain, b->domain);
-	ORDER(a->edge_id, b->edge_id);
-	ORDER(a->start_ns, b->start_ns);
-	return 0;
-}
+/* A call whose work is complete. */
+struct due {
+	const struct activity_call *of;
+	const struct launches_call *work;
+};
 
 static int by_time(const void *va, const void *vb)
 {
-	const struct launches_call *a = va, *b = vb;
+	const struct due *a = va, *b = vb;
 
-	ORDER(a->start_ns, b->start_ns);
-	return by_edge(va, vb);
+	ORDER(a->of->start_ns, b->of->start_ns);
+	ORDER(a->of->tgid, b->of->tgid);
+	ORDER(a->of->domain, b->of->domain);
+	ORDER(a->of->edge_id, b->of->edge_id);
+	return 0;
 }
 
 static int by_start(const void *va, const void *vb)
@@ -51,32 +50,22 @@ static int by_start(const void *va, const void *vb)
 
 /* ---- work and its calls */
 
-static bool is_call_of(const struct launches_call *c, const struct launches_work *w)
+static struct launches_call *call_of(const struct mdl *m, const struct launches_state *t, const struct launches_work *w)
 {
-	return c->tgid == w->tgid && c->domain == w->domain && c->edge_id == w->edge_id;
-}
+	const struct activity_call *of = activity_call_of(m, w->tgid, w->domain, w->edge_id, w->start_ns);
+	const uint64_t number = of ? activity_call_number(m, of) : 0;
+	size_t low = 0, high = of ? buf_count(&t->calls, struct launches_call) : 0, n = high, mid;
+	struct launches_call *c;
 
-/* Returns the last call with the work's id that is not later than the work, else the first one, else NULL. */
-static struct launches_call *call_of(const struct launches_state *t, const struct launches_work *w)
-{
-	const struct launches_call like = {
-		.tgid = w->tgid, .domain = w->domain, .edge_id = w->edge_id, .start_ns = w->start_ns + 1};
-	size_t low = 0, high = buf_count(&t->calls, like), mid;
-
-	if (w->domain == MXBPF_DOMAIN_NONE)
-		return NULL;
 	while (low < high) {
 		mid = low + (high - low) / 2;
-		if (by_edge(buf_at(&t->calls, struct launches_call, mid), &like) < 0)
+		if (buf_at(&t->calls, struct launches_call, mid)->number < number)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (low && is_call_of(buf_at(&t->calls, struct launches_call, low - 1), w))
-		return buf_at(&t->calls, struct launches_call, low - 1);
-	if (low < buf_count(&t->calls, like) && is_call_of(buf_at(&t->calls, struct launches_call, low), w))
-		return buf_at(&t->calls, struct launches_call, low);
-	return NULL;
+	c = low < n ? buf_at(&t->calls, struct launches_call, low) : NULL;
+	return c && c->number == number ? c : NULL;
 }
 
 static void join(struct launches_call *c, const struct launches_work *w)
@@ -98,15 +87,13 @@ static int join_all(const struct mdl *m, struct launches_state *t, uint64_t unti
 	size_t i;
 	int err = 0;
 
-	if (t->calls.len)
-		qsort(t->calls.data, buf_count(&t->calls, *c), sizeof(*c), by_edge);
 	if (n)
 		qsort(t->work.data, n, sizeof(*w), by_start);
 	for (i = 0; !err && i < n; i++) {
 		w = buf_at(&t->work, struct launches_work, i);
 		if (w->start_ns >= until_ns)
 			break;
-		c = call_of(t, w);
+		c = call_of(m, t, w);
 		if (c)
 			join(c, w);
 		err = launches_types_take(m, t, w);
@@ -119,10 +106,12 @@ static int join_all(const struct mdl *m, struct launches_state *t, uint64_t unti
 /* ---- calls */
 
 /* Adds the work of a call to its stream, and what that makes of the queue to the row. */
-static int queue(struct launches_state *t, struct launches_row *r, const struct launches_call *c)
+static int queue(struct launches_state *t, struct launches_row *r, const struct due *d)
 {
+	const struct activity_call *of = d->of;
+	const struct launches_call *c = d->work;
 	const uint64_t stream = (uint64_t)c->track.context << 32 | c->track.stream;
-	const uint64_t device = (uint64_t)c->tgid << 32 | c->track.device;
+	const uint64_t device = (uint64_t)of->tgid << 32 | c->track.device;
 	struct launches_stream *s;
 	uint64_t end_ns;
 	bool added;
@@ -132,7 +121,7 @@ static int queue(struct launches_state *t, struct launches_row *r, const struct 
 	s = mdl_item_put(&t->stream_index, &t->streams, stream, device, sizeof(*s), &added);
 	if (!s)
 		return -ENOMEM;
-	while (s->n && s->ends_ns[s->first] <= c->start_ns) {
+	while (s->n && s->ends_ns[s->first] <= of->start_ns) {
 		s->first = (s->first + 1) % LAUNCHES_QUEUE_MAX;
 		s->n--;
 	}
@@ -146,7 +135,7 @@ static int queue(struct launches_state *t, struct launches_row *r, const struct 
 		return 0;
 	/* It has too many until so many have ended that one less than MXBPF_QUEUE_FULL is left. */
 	end_ns = s->ends_ns[(s->first + s->n - MXBPF_QUEUE_FULL) % LAUNCHES_QUEUE_MAX];
-	s->full_until_ns = c->start_ns > s->full_until_ns ? c->start_ns : s->full_until_ns;
+	s->full_until_ns = of->start_ns > s->full_until_ns ? of->start_ns : s->full_until_ns;
 	if (end_ns > s->full_until_ns) {
 		add_sat(&r->a.full_ns, end_ns - s->full_until_ns);
 		s->full_until_ns = end_ns;
@@ -154,11 +143,13 @@ static int queue(struct launches_state *t, struct launches_row *r, const struct 
 	return 0;
 }
 
-static int count(struct launches_state *t, const struct launches_call *c)
+static int count(struct launches_state *t, const struct due *d)
 {
-	const struct mxbpf_agg_gpu_launch like = {.h.tgid = c->tgid, .call_id = c->call_id, .track = c->track};
-	const uint64_t call_ns = c->end_ns - c->start_ns;
-	const uint64_t delay_ns = c->work_start_ns > c->end_ns ? c->work_start_ns - c->end_ns : 0;
+	const struct activity_call *of = d->of;
+	const struct launches_call *c = d->work;
+	const struct mxbpf_agg_gpu_launch like = {.h.tgid = of->tgid, .call_id = of->call_id, .track = c->track};
+	const uint64_t call_ns = of->end_ns - of->start_ns;
+	const uint64_t delay_ns = c->work_start_ns > of->end_ns ? c->work_start_ns - of->end_ns : 0;
 	struct launches_row *r = launches_row_of(t, &like);
 
 	if (!r)
@@ -171,31 +162,49 @@ static int count(struct launches_state *t, const struct launches_call *c)
 	add_sat(&r->a.delay_ns, delay_ns);
 	r->a.delay_max_ns = delay_ns > r->a.delay_max_ns ? delay_ns : r->a.delay_max_ns;
 	add_sat(&r->a.delayed, delay_ns > MXBPF_LONG_DELAY_NS);
-	add_sat(&r->a.queued_ns, c->work_end_ns > c->start_ns ? c->work_end_ns - c->start_ns : 0);
+	add_sat(&r->a.queued_ns, c->work_end_ns > of->start_ns ? c->work_end_ns - of->start_ns : 0);
 	add_sat(&r->hist[mxbpf_bucket(delay_ns)], 1);
-	return queue(t, r, c);
+	return queue(t, r, d);
+}
+
+static int count_due(struct launches_state *t, struct buf *dues)
+{
+	struct due *d = (struct due *)dues->data;
+	const size_t n = buf_count(dues, *d);
+	size_t i;
+	int err = 0;
+
+	if (n)
+		qsort(d, n, sizeof(*d), by_time);
+	for (i = 0; !err && i < n; i++)
+		err = count(t, &d[i]);
+	return err;
 }
 
 /* Counts the calls that have their work, and forgets those that will have none. */
-static int count_all(struct launches_state *t, uint64_t until_ns)
+static int count_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
 {
 	const uint64_t settled_ns = until_ns == UINT64_MAX ? until_ns : until_ns > SETTLE_NS ? until_ns - SETTLE_NS : 0;
 	const uint64_t now_ns = until_ns == UINT64_MAX ? t->newest_ns : until_ns;
 	const uint64_t since_ns = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0;
 	struct launches_call *c = (struct launches_call *)t->calls.data;
 	const size_t n = buf_count(&t->calls, *c);
-	size_t i, left = 0;
+	struct buf dues = {0}, left = {0};
+	struct due d;
+	size_t i;
 	int err = 0;
 
-	if (n)
-		qsort(c, n, sizeof(*c), by_time);
 	for (i = 0; !err && i < n; i++) {
-		if (c[i].nwork && c[i].start_ns < settled_ns)
-			err = count(t, &c[i]);
-		else if (c[i].nwork || c[i].end_ns >= since_ns)
-			c[left++] = c[i];
+		d = (struct due){activity_call_at(m, c[i].number), &c[i]};
+		if (d.of && c[i].nwork && d.of->start_ns < settled_ns)
+			err = buf_put(&dues, &d, sizeof(d));
+		else if (d.of && (c[i].nwork || d.of->end_ns >= since_ns))
+			err = buf_put(&left, &c[i], sizeof(c[i]));
 	}
-	t->calls.len = left * sizeof(*c);
+	err = err ? err : count_due(t, &dues);
+	buf_fini(&dues);
+	buf_fini(&t->calls);
+	t->calls = left;
 	return err;
 }
 
@@ -203,7 +212,7 @@ int launches_sweep(const struct mdl *m, struct launches_state *t, uint64_t until
 {
 	int err = join_all(m, t, until_ns);
 
-	err = err ? err : count_all(t, until_ns);
+	err = err ? err : count_all(m, t, until_ns);
 	if (!err && until_ns == UINT64_MAX)
 		launches_types_finish(t);
 	return err;

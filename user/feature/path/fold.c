@@ -7,14 +7,13 @@
 #include "feature/path/state.h"
 #include "feature/steps/steps.h"
 
-#define WORK_MAX     (1u << 16) /* 4 MiB */
-#define WAITS_MAX    (1u << 14)
-#define LAUNCHES_MAX (1u << 16) /* 3 MiB */
-#define SPANS_MAX    (1u << 17) /* 7 MiB */
-#define BACKLOG_MAX  (1u << 12) /* spans before the first sign of a GPU, which comes later than the calls */
-#define LATEST	     64u	/* iterations, of which the median is looked at */
-#define PROCESSES    64u	/* with a path; others have none */
-#define ROWS_MAX     (1u << 14) /* of recordings */
+#define WORK_MAX    (1u << 16) /* 4 MiB */
+#define WAITS_MAX   (1u << 14)
+#define SPANS_MAX   (1u << 17) /* 7 MiB */
+#define BACKLOG_MAX (1u << 12) /* spans before the first sign of a GPU, which comes later than the calls */
+#define LATEST	    64u	       /* iterations, of which the median is looked at */
+#define PROCESSES   64u	       /* with a path; others have none */
+#define ROWS_MAX    (1u << 14) /* of recordings */
 
 static struct path_state *state_of(struct mdl *m)
 {
@@ -36,15 +35,6 @@ static void lose_work(struct path_state *t)
 
 	for (i = 0; n >= WORK_MAX && i < n - n / 2; i++)
 		lose(t, buf_at(&t->work, struct path_work, i)->end_ns);
-}
-
-static void lose_launches(struct path_state *t)
-{
-	const size_t n = buf_count(&t->launches, struct path_launch);
-	size_t i;
-
-	for (i = 0; n >= LAUNCHES_MAX && i < n - n / 2; i++)
-		lose(t, buf_at(&t->launches, struct path_launch, i)->end_ns);
 }
 
 static void lose_spans(struct path_state *t)
@@ -81,21 +71,12 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
-	struct path_launch launch = {.start_ns = l->h.ts_ns,
-				     .end_ns = l->h.ts_ns,
-				     .edge_id = l->edge_id,
-				     .call_id = l->call_id,
-				     .tgid = l->h.tgid,
-				     .tid = l->tid,
-				     .domain = l->domain};
 	struct path_state *t = state_of(m);
 
 	if (!t)
 		return -ENOMEM;
 	t->on = true;
-	add_sat(&launch.end_ns, l->dur_ns);
-	lose_launches(t);
-	return buf_put_latest(&t->launches, &launch, sizeof(launch), LAUNCHES_MAX);
+	return 0;
 }
 
 static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
@@ -128,27 +109,28 @@ static int by_length(const void *va, const void *vb)
 	return 0;
 }
 
-static bool launched_in(const struct path_state *t, const struct mxbpf_iteration *it)
+static bool launched_in(const struct mdl *m, const struct mxbpf_iteration *it)
 {
-	const struct path_launch *l;
-	size_t i;
+	size_t n, i;
+	const struct activity_call *l = activity_calls(m, &n);
 
-	for (i = 0; i < buf_count(&t->launches, *l); i++) {
-		l = buf_at(&t->launches, struct path_launch, i);
-		if (l->tgid == it->h.tgid && l->start_ns >= it->h.ts_ns && l->start_ns - it->h.ts_ns < it->dur_ns)
+	for (i = 0; i < n; i++)
+		if (l[i].tgid == it->h.tgid && l[i].start_ns >= it->h.ts_ns && l[i].start_ns - it->h.ts_ns < it->dur_ns)
 			return true;
-	}
 	return false;
 }
 
 /* Returns the median of the latest iterations of a process of which all is kept, or NULL. There are n until `it`. */
-static const struct mxbpf_iteration *choose(const struct path_state *t, const struct mxbpf_iteration *it, size_t n)
+static const struct mxbpf_iteration *choose(const struct mdl *m, const struct path_state *t,
+					    const struct mxbpf_iteration *it, size_t n)
 {
+	const uint64_t launches_ns = activity_calls_lost_ns(m);
+	const uint64_t lost_ns = t->lost_ns > launches_ns ? t->lost_ns : launches_ns;
 	const struct mxbpf_iteration *latest[LATEST];
 	size_t i, k = 0;
 
-	for (i = 0; i < n && k < LATEST && it[n - 1 - i].h.ts_ns >= t->lost_ns; i++)
-		if (launched_in(t, &it[n - 1 - i]))
+	for (i = 0; i < n && k < LATEST && it[n - 1 - i].h.ts_ns >= lost_ns; i++)
+		if (launched_in(m, &it[n - 1 - i]))
 			latest[k++] = &it[n - 1 - i];
 	if (!k)
 		return NULL;
@@ -179,7 +161,7 @@ static int find_parts(const struct mdl *m, const struct path_state *t, struct bu
 	for (i = 0; !err && i < n && paths < PROCESSES; i = k) {
 		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
 			;
-		one = choose(t, &all[i], k - i);
+		one = choose(m, t, &all[i], k - i);
 		err = one ? path_walk(m, t, one, out) : 0;
 		paths += one != NULL;
 	}
@@ -198,7 +180,7 @@ int path_parts(const struct mdl *m, struct buf *out)
 int path_sequences(const struct mdl *m, struct buf *out)
 {
 	const struct path_state *t = mdl_state_of(m, &feature_path);
-	int err = t && t->work.len ? path_find_sequences(t, out) : 0;
+	int err = t && t->work.len ? path_find_sequences(m, t, out) : 0;
 
 	return !err && t ? buf_put(out, t->sequences.data, t->sequences.len) : err;
 }
@@ -256,8 +238,7 @@ static int copy_state(struct path_state *to, const struct path_state *from)
 	to->on |= from->on;
 	lose(to, from->lost_ns);
 	if (buf_put(&to->work, from->work.data, from->work.len) ||
-	    buf_put(&to->waits, from->waits.data, from->waits.len) ||
-	    buf_put(&to->launches, from->launches.data, from->launches.len))
+	    buf_put(&to->waits, from->waits.data, from->waits.len))
 		return -ENOMEM;
 	return buf_put(&to->spans, from->spans.data, from->spans.len);
 }
@@ -285,7 +266,6 @@ static void fini(struct mdl *m)
 
 	buf_fini(&t->work);
 	buf_fini(&t->waits);
-	buf_fini(&t->launches);
 	buf_fini(&t->spans);
 	buf_fini(&t->parts);
 	buf_fini(&t->sequences);

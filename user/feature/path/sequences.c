@@ -42,19 +42,17 @@ static int by_start(const void *va, const void *vb)
 	return 0;
 }
 
-static int collect(struct search *s, const struct path_state *t)
+static int collect(struct search *s, const struct mdl *m, const struct path_state *t)
 {
-	struct buf launches = {0};
-	const struct path_launch *l;
+	const struct activity_call *l;
 	const struct path_work *w;
 	struct launched one;
 	size_t i;
-	int err = buf_put(&launches, t->launches.data, t->launches.len);
+	int err = 0;
 
-	path_sort_launches(&launches);
 	for (i = 0; !err && i < buf_count(&t->work, *w); i++) {
 		w = buf_at(&t->work, struct path_work, i);
-		l = path_launch_of(&launches, w);
+		l = path_launch_of(m, w);
 		if (!l)
 			continue;
 		one = (struct launched){l->start_ns, w->start_ns, w->end_ns - w->start_ns, w->name_id, l->tgid, l->tid};
@@ -62,7 +60,6 @@ static int collect(struct search *s, const struct path_state *t)
 	}
 	if (s->all.len)
 		qsort(s->all.data, buf_count(&s->all, one), sizeof(one), by_thread);
-	buf_fini(&launches);
 	return err;
 }
 
@@ -140,13 +137,13 @@ static int look(struct search *s, const struct idle_span *span)
 	return count(s, span, buf_at(&s->all, struct launched, at), n);
 }
 
-int path_find_sequences(const struct path_state *t, struct buf *out)
+int path_find_sequences(const struct mdl *m, const struct path_state *t, struct buf *out)
 {
 	struct search s = {.rows = out};
 	struct buf spans = {0};
 	const struct idle_span *span;
 	size_t i;
-	int err = collect(&s, t) || buf_put(&spans, t->spans.data, t->spans.len) ? -ENOMEM : 0;
+	int err = collect(&s, m, t) || buf_put(&spans, t->spans.data, t->spans.len) ? -ENOMEM : 0;
 
 	if (spans.len)
 		qsort(spans.data, buf_count(&spans, *span), sizeof(*span), by_start);

@@ -3,6 +3,7 @@
 #ifndef FEATURE_PATH_STATE_H
 #define FEATURE_PATH_STATE_H
 
+#include "feature/activity/activity.h"
 #include "feature/idle/state.h"
 #include "feature/path/path.h"
 #include "mxbpf_step.h"
@@ -16,22 +17,14 @@ struct path_work {
 	uint8_t cls;
 };
 
-struct path_launch {
-	uint64_t start_ns, end_ns; /* of the call */
-	uint64_t edge_id, call_id;
-	uint32_t tgid, tid;
-	uint16_t domain;
-};
-
 struct path_state {
 	bool on;	      /* a sign of a GPU was seen */
 	struct buf work;      /* struct path_work; kept_*() of fold.c say how many */
 	struct buf waits;     /* struct path_work: streams were told to wait for an event, as SYNC activities */
-	struct buf launches;  /* struct path_launch */
 	struct buf spans;     /* struct idle_span */
 	struct buf parts;     /* struct mxbpf_gpu_path: of recordings */
 	struct buf sequences; /* struct path_sequence: of recordings */
-	uint64_t lost_ns;     /* latest end of a span or activity, or start of a launch, that was forgotten */
+	uint64_t lost_ns;     /* latest end of a span or activity that was forgotten */
 };
 
 #define PATH_ORDER(a, b)                                                                                               \
@@ -40,14 +33,15 @@ struct path_state {
 			return (a) < (b) ? -1 : 1;                                                                     \
 	} while (0)
 
-/* find.c: sorts launches for path_launch_of(). */
-void path_sort_launches(struct buf *launches);
-/* Returns the last launch with the work's id that is not later than the work, else the first one, else NULL. */
-const struct path_launch *path_launch_of(const struct buf *launches, const struct path_work *w);
+/* The launch of an activity, or NULL. */
+static inline const struct activity_call *path_launch_of(const struct mdl *m, const struct path_work *w)
+{
+	return activity_call_of(m, w->tgid, w->domain, w->edge_id, w->start_ns);
+}
 
 /* walk.c: appends the parts of the path of an iteration. Returns 0 or -ENOMEM. */
 int path_walk(const struct mdl *m, const struct path_state *t, const struct mxbpf_iteration *it, struct buf *parts);
 /* sequences.c: appends the sequences of what is kept. Returns 0 or -ENOMEM. */
-int path_find_sequences(const struct path_state *t, struct buf *out);
+int path_find_sequences(const struct mdl *m, const struct path_state *t, struct buf *out);
 
 #endif

@@ -20,8 +20,8 @@
 #define THREADS_MAX 64
 
 struct walk {
+	const struct mdl *m;
 	struct idle_threads threads;
-	struct buf launches;	    /* struct path_launch of the process */
 	struct buf work;	    /* struct path_work of the process, by stream and start */
 	struct buf waits;	    /* streams that were told to wait for an event, by stream and time */
 	uint32_t tids[THREADS_MAX]; /* threads that launch, after that of the iteration */
@@ -94,10 +94,10 @@ static const struct path_work *ended_last(const struct walk *w, uint64_t since_n
 }
 
 /* Returns whether the stream was told to wait for an event between the launch before and this one. */
-static bool waits_for_event(const struct walk *w, const struct path_work *one, const struct path_launch *l,
+static bool waits_for_event(const struct walk *w, const struct path_work *one, const struct activity_call *l,
 			    const struct path_work *prev)
 {
-	const struct path_launch *was = prev ? path_launch_of(&w->launches, prev) : NULL;
+	const struct activity_call *was = prev ? path_launch_of(w->m, prev) : NULL;
 	const struct path_work *wait;
 	size_t i;
 
@@ -113,7 +113,7 @@ static bool waits_for_event(const struct walk *w, const struct path_work *one, c
 /* Goes to what the work has waited for. */
 static int leave_work(struct walk *w, const struct path_work *one)
 {
-	const struct path_launch *l = path_launch_of(&w->launches, one);
+	const struct activity_call *l = path_launch_of(w->m, one);
 	const struct path_work *prev = before(w, one), *other = NULL;
 	const uint64_t prev_ns = prev ? (prev->end_ns < w->now_ns ? prev->end_ns : w->now_ns) : 0;
 
@@ -258,21 +258,14 @@ static int copy_of_process(struct buf *to, const struct buf *from, uint32_t tgid
 	return err;
 }
 
-static int collect_launches(struct walk *w, const struct path_state *t)
+static void add_threads(struct walk *w)
 {
-	const struct path_launch *l;
-	size_t i;
-	int err = 0;
+	size_t n, i;
+	const struct activity_call *l = activity_calls(w->m, &n);
 
-	for (i = 0; !err && i < buf_count(&t->launches, *l); i++) {
-		l = buf_at(&t->launches, struct path_launch, i);
-		if (l->tgid != w->tgid)
-			continue;
-		add_thread(w, l->tid);
-		err = buf_put(&w->launches, l, sizeof(*l));
-	}
-	path_sort_launches(&w->launches);
-	return err;
+	for (i = 0; i < n; i++)
+		if (l[i].tgid == w->tgid)
+			add_thread(w, l[i].tid);
 }
 
 /* Only the process and the time of the path matter. */
@@ -298,13 +291,13 @@ static void find_end(struct walk *w, const struct mxbpf_iteration *it)
 {
 	const uint64_t end_ns = it->h.ts_ns + it->dur_ns;
 	const struct path_work *one;
-	const struct path_launch *l;
+	const struct activity_call *l;
 	size_t i;
 
 	w->now_ns = end_ns;
 	for (i = 0; i < buf_count(&w->work, *one); i++) {
 		one = buf_at(&w->work, struct path_work, i);
-		l = one->end_ns > w->now_ns ? path_launch_of(&w->launches, one) : NULL;
+		l = one->end_ns > w->now_ns ? path_launch_of(w->m, one) : NULL;
 		if (!l || l->start_ns < it->h.ts_ns || l->start_ns >= end_ns)
 			continue;
 		w->now_ns = one->end_ns;
@@ -348,13 +341,13 @@ static int put_parts(const struct walk *w, const struct mxbpf_iteration *it, uin
 
 int path_walk(const struct mdl *m, const struct path_state *t, const struct mxbpf_iteration *it, struct buf *parts)
 {
-	struct walk w = {.tgid = it->h.tgid, .tid = it->tid, .from_ns = it->h.ts_ns};
+	struct walk w = {.m = m, .tgid = it->h.tgid, .tid = it->tid, .from_ns = it->h.ts_ns};
 	uint64_t end_ns;
 	int err;
 
 	add_thread(&w, it->tid);
-	err = collect_launches(&w, t);
-	err = err ? err : copy_of_process(&w.work, &t->work, w.tgid);
+	add_threads(&w);
+	err = copy_of_process(&w.work, &t->work, w.tgid);
 	err = err ? err : copy_of_process(&w.waits, &t->waits, w.tgid);
 	if (!err)
 		find_end(&w, it);
@@ -363,7 +356,6 @@ int path_walk(const struct mdl *m, const struct path_state *t, const struct mxbp
 	err = err ? err : walk(&w);
 	err = err ? err : put_parts(&w, it, end_ns, parts);
 	idle_threads_fini(&w.threads);
-	buf_fini(&w.launches);
 	buf_fini(&w.work);
 	buf_fini(&w.waits);
 	mdl_items_fini(&w.index, &w.own);
