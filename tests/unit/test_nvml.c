@@ -128,6 +128,19 @@ static int play_processes(nvmlDevice_t d, unsigned *n, void *to)
 	return error_of(d);
 }
 
+static int play_memory(nvmlDevice_t d, nvmlMemory_t *to)
+{
+	*to = (nvmlMemory_t){.total = 100, .free = 60, .used = 40};
+	return error_of(d);
+}
+
+static int play_memory_v2(nvmlDevice_t d, nvmlMemory_v2_t *to)
+{
+	CHECK(to->version == 0x2000028); /* nvmlMemory_v2 of nvml.h */
+	*to = (nvmlMemory_v2_t){.total = 100, .reserved = 10, .free = 60, .used = 30};
+	return number(d) ? 3 : error_of(d); /* NVML_ERROR_NOT_SUPPORTED */
+}
+
 /* The second GPU is divided: of its places for instances, only these two are taken. */
 static int play_max_instances(nvmlDevice_t d, unsigned *n)
 {
@@ -201,6 +214,21 @@ static void test_instances(void)
 	CHECK(!list.ninstances);
 }
 
+static void test_memory(void)
+{
+	begin();
+	look(1);
+	CHECK(!list.gpus[0].total_bytes);
+	driver.calls.memory = play_memory;
+	driver.calls.memory_v2 = play_memory_v2;
+	look(2);
+	CHECK(list.gpus[0].total_bytes == 100 && list.gpus[0].driver_bytes == 10 && list.gpus[0].used_bytes == 30);
+	CHECK(list.gpus[1].total_bytes == 100 && !list.gpus[1].driver_bytes && list.gpus[1].used_bytes == 40);
+	lost = 3;
+	look(3);
+	CHECK(!list.gpus[0].total_bytes && !list.gpus[1].used_bytes);
+}
+
 static void test_samples(void)
 {
 	begin();
@@ -269,6 +297,8 @@ static void test_thread(void)
 	nvml_take(n, true, &seen);
 	nvml_take(n, false, &seen);
 	nvml_take(n, true, &seen);
+	nvml_refresh(n, 10000);
+	nvml_refresh(NULL, 10000);
 	CHECK(nvml_close(n));
 	nvml_take(NULL, true, &seen);
 	CHECK(!seen.n && !seen.nprocesses);
@@ -287,6 +317,8 @@ int main(void)
 	test_lost();
 	TEST("instances of MIG are listed anew at each look, and places without one are no instances")
 	test_instances();
+	TEST("memory is that of the function which tells the driver's part apart, else that of the older one")
+	test_memory();
 	TEST("the thread ends, whether or not there is a driver")
 	test_thread();
 	UNIT_MAIN_END;

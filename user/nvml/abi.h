@@ -33,6 +33,17 @@ typedef struct {
 	} value;
 } nvmlSample_t;
 
+typedef struct {
+	unsigned long long total, free, used;
+} nvmlMemory_t;
+
+/* `used` is without `reserved`, which the driver keeps for itself; that of nvmlMemory_t is with it. */
+typedef struct {
+	unsigned version; /* set by the caller: NVML_MEMORY_V2 */
+	unsigned long long total, reserved, free, used;
+} nvmlMemory_v2_t;
+#define NVML_MEMORY_V2 (sizeof(nvmlMemory_v2_t) | 2 << 24)
+
 /* Of nvmlDeviceGetComputeRunningProcesses_v2 and _v3. */
 typedef struct {
 	unsigned pid;
@@ -42,6 +53,7 @@ typedef struct {
 
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "as in nvml.h");
 _Static_assert(sizeof(nvmlSample_t) == 16, "as in nvml.h");
+_Static_assert(sizeof(nvmlMemory_v2_t) == 40, "as in nvml.h");
 _Static_assert(sizeof(nvmlProcessInfo_t) == 24, "as in nvml.h");
 
 /* Functions return 0 or an error. */
@@ -57,6 +69,8 @@ struct nvml_calls {
 	int (*samples)(nvmlDevice_t d, int type, unsigned long long after_us, int *value_type, unsigned *n,
 		       nvmlSample_t *to);
 	int (*processes)(nvmlDevice_t d, unsigned *n, void *to);
+	int (*memory)(nvmlDevice_t d, nvmlMemory_t *to);
+	int (*memory_v2)(nvmlDevice_t d, nvmlMemory_v2_t *to);
 	int (*max_instances)(nvmlDevice_t d, unsigned *n);
 	int (*instance)(nvmlDevice_t d, unsigned index, nvmlDevice_t *instance);
 	int (*gpu_instance)(nvmlDevice_t instance, unsigned *id);

@@ -35,6 +35,8 @@ static const struct {
 	{{"nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3"},
 	 offsetof(struct nvml_calls, processes),
 	 true},
+	{{"nvmlDeviceGetMemoryInfo"}, offsetof(struct nvml_calls, memory), true},
+	{{"nvmlDeviceGetMemoryInfo_v2"}, offsetof(struct nvml_calls, memory_v2), true},
 	{{"nvmlDeviceGetMaxMigDeviceCount"}, offsetof(struct nvml_calls, max_instances), true},
 	{{"nvmlDeviceGetMigDeviceHandleByIndex"}, offsetof(struct nvml_calls, instance), true},
 	{{"nvmlDeviceGetGpuInstanceId"}, offsetof(struct nvml_calls, gpu_instance), true},
@@ -195,6 +197,23 @@ static void take_processes(const struct nvml_driver *d, const struct nvml_device
 		};
 }
 
+/* Drivers before 510 have the first version alone. */
+static void take_memory(const struct nvml_driver *d, const struct nvml_device *from, struct nvml_gpu *g)
+{
+	nvmlMemory_v2_t v2 = {.version = NVML_MEMORY_V2};
+	nvmlMemory_t v1 = {.total = 0};
+
+	g->total_bytes = g->driver_bytes = g->used_bytes = 0;
+	if (d->calls.memory_v2 && !d->calls.memory_v2(from->handle, &v2)) {
+		g->total_bytes = v2.total;
+		g->driver_bytes = v2.reserved;
+		g->used_bytes = v2.used;
+	} else if (d->calls.memory && !d->calls.memory(from->handle, &v1)) {
+		g->total_bytes = v1.total;
+		g->used_bytes = v1.used;
+	}
+}
+
 /* ---- how it is divided */
 
 static void take_instances(const struct nvml_driver *d, const struct nvml_device *from, struct nvml_list *l)
@@ -237,6 +256,7 @@ void nvml_driver_look(struct nvml_driver *d, struct nvml_list *l, uint64_t now_n
 		from = &d->devices[i];
 		take_busy(d, from, &l->gpus[from->gpu], now_ns);
 		take_processes(d, from, l);
+		take_memory(d, from, &l->gpus[from->gpu]);
 		take_instances(d, from, l);
 	}
 }

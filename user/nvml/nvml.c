@@ -22,8 +22,9 @@ struct nvml {
 	struct nvml_list own;
 	uint64_t names_ns;    /* when names are read again */
 	pthread_mutex_t lock; /* protects what follows */
-	pthread_cond_t wake;
+	pthread_cond_t wake, answer;
 	bool wanted, ends;
+	uint64_t asked, answered;    /* how often somebody asked to have the driver asked at once, and what was done */
 	struct nvml_list last, told; /* sums since the start: now, and when they were taken last */
 	uint64_t last_ns;	     /* when `last` was filled; 0: nobody wants it */
 };
@@ -45,7 +46,7 @@ static void rest(struct nvml *n)
 	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + (n->driver.on ? EACH_NS : NAMES_NS);
 	const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
 
-	while (n->wanted && !n->ends && !pthread_cond_timedwait(&n->wake, &n->lock, &until))
+	while (n->wanted && !n->ends && n->answered == n->asked && !pthread_cond_timedwait(&n->wake, &n->lock, &until))
 		;
 }
 
@@ -53,10 +54,12 @@ static void *run(void *ctx)
 {
 	struct nvml *n = ctx;
 	bool asked = false, wanted;
+	uint64_t now;
 
 	pthread_mutex_lock(&n->lock);
 	while (!n->ends) {
 		wanted = n->wanted;
+		now = n->asked;
 		if (!wanted && !asked) {
 			pthread_cond_wait(&n->wake, &n->lock);
 			continue;
@@ -70,6 +73,8 @@ static void *run(void *ctx)
 		pthread_mutex_lock(&n->lock);
 		n->last = n->own;
 		n->last_ns = wanted ? clock_ns(CLOCK_MONOTONIC) : 0;
+		n->answered = now;
+		pthread_cond_broadcast(&n->answer);
 		rest(n);
 	}
 	pthread_mutex_unlock(&n->lock);
@@ -88,6 +93,7 @@ struct nvml *nvml_open(void)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&n->wake, &attr);
+	pthread_cond_init(&n->answer, &attr);
 	pthread_condattr_destroy(&attr);
 	if (!thread_start(&n->thread, run, n))
 		return n;
@@ -111,6 +117,7 @@ bool nvml_close(struct nvml *n)
 	if (pthread_timedjoin_np(n->thread, NULL, &until))
 		return false;
 	pthread_cond_destroy(&n->wake);
+	pthread_cond_destroy(&n->answer);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 	return true;
@@ -136,5 +143,22 @@ void nvml_take(struct nvml *n, bool wanted, struct nvml_list *to)
 		to->gpus[i].busy_ns -= n->told.gpus[i].busy_ns;
 	}
 	n->told = n->last;
+	pthread_mutex_unlock(&n->lock);
+}
+
+void nvml_refresh(struct nvml *n, unsigned ms)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
+	const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+	uint64_t mine;
+
+	if (!n)
+		return;
+	pthread_mutex_lock(&n->lock);
+	n->wanted = true;
+	mine = ++n->asked;
+	pthread_cond_signal(&n->wake);
+	while (n->answered < mine && !pthread_cond_timedwait(&n->answer, &n->lock, &until))
+		;
 	pthread_mutex_unlock(&n->lock);
 }

@@ -22,6 +22,9 @@ struct nvml_gpu {
 	char uuid[NVML_TEXT_BYTES];   /* "GPU-..."; "": not known. Texts are the driver's, and can have any bytes */
 	char model[NVML_TEXT_BYTES];  /* "NVIDIA H100 80GB HBM3"; "": not known */
 	uint64_t seen_ns, busy_ns;    /* time that the driver has told of, and in which kernels of any process ran */
+	/* Memory now: all of it, and of that what the driver keeps for itself (0: none, or it is in used_bytes), and
+	 * what is in use. total_bytes 0: not known. */
+	uint64_t total_bytes, driver_bytes, used_bytes;
 };
 
 struct nvml_process {
@@ -58,5 +61,7 @@ bool nvml_close(struct nvml *n);
  * does not answer: *to is empty, or has names only. Never waits.
  */
 void nvml_take(struct nvml *n, bool wanted, struct nvml_list *to);
+/* Waits until the driver has been asked anew and has told, but at most so long. n NULL is legal. */
+void nvml_refresh(struct nvml *n, unsigned ms);
 
 #endif

@@ -199,16 +199,56 @@ struct process {
 	unsigned long long memory;
 	unsigned instance, compute_instance;
 };
+
+/* Process 1 stands for all others. */
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v2(const struct nvmlDevice_st *d, unsigned *n, struct process *to);
 int nvmlDeviceGetComputeRunningProcesses_v2(const struct nvmlDevice_st *d, unsigned *n, struct process *to)
 {
-	const long pid = word("pid", (int)d->index, 0);
+	const struct {
+		long pid, mib;
+	} all[] = {{word("pid", (int)d->index, 0), word("memory", (int)d->index, 1)},
+		   {word("others", (int)d->index, 0) ? 1 : 0, word("others", (int)d->index, 0)}};
+	const unsigned room = *n;
+	unsigned i, count = 0;
 
-	if (pid && !*n)
-		return INSUFFICIENT;
-	*n = pid ? 1 : 0;
-	if (pid)
-		*to = (struct process){(unsigned)pid, (unsigned long long)word("memory", (int)d->index, 1) << 20, ~0u,
-				       ~0u};
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (!all[i].pid)
+			continue;
+		if (count >= room)
+			return INSUFFICIENT;
+		to[count++] = (struct process){(unsigned)all[i].pid, (unsigned long long)all[i].mib << 20, ~0u, ~0u};
+	}
+	*n = count;
 	return begin(d);
+}
+
+struct memory {
+	unsigned long long total, free, used;
+};
+EXPORT int nvmlDeviceGetMemoryInfo(const struct nvmlDevice_st *d, struct memory *to);
+int nvmlDeviceGetMemoryInfo(const struct nvmlDevice_st *d, struct memory *to)
+{
+	to->total = (unsigned long long)word("total", (int)d->index, 0) << 20;
+	to->used = (unsigned long long)(word("used", (int)d->index, 0) + word("reserved", (int)d->index, 0)) << 20;
+	to->free = to->total - to->used;
+	return to->total ? begin(d) : NOT_SUPPORTED;
+}
+
+struct memory_v2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+EXPORT int nvmlDeviceGetMemoryInfo_v2(const struct nvmlDevice_st *d, struct memory_v2 *to);
+int nvmlDeviceGetMemoryInfo_v2(const struct nvmlDevice_st *d, struct memory_v2 *to)
+{
+	struct memory all;
+	const int err = nvmlDeviceGetMemoryInfo(d, &all);
+
+	if (to->version != (sizeof(*to) | 2 << 24) || word("old", -1, 0))
+		return NOT_SUPPORTED;
+	to->total = all.total;
+	to->free = all.free;
+	to->reserved = (unsigned long long)word("reserved", (int)d->index, 0) << 20;
+	to->used = all.used - to->reserved;
+	return err;
 }
