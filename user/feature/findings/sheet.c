@@ -7,6 +7,7 @@
 #include "base/fmt.h"
 #include "feature/findings/findings.h"
 #include "feature/lines/lines.h"
+#include "feature/memory/failed.h"
 #include "feature/neighbours/neighbours.h"
 #include "feature/steps/steps.h"
 #include "view/priv.h"
@@ -170,14 +171,18 @@ static int print(struct view *s, const void *table)
 	return 0;
 }
 
-/* Recordings of before version 1.3 have nothing that rules could judge by. */
+/*
+ * Recordings of before version 1.3 have nothing that rules could judge by, and neither have windows that are too short
+ * for a look at the lines. Memory that was out is a finding of its own.
+ */
 static bool when(const struct view *s)
 {
+	const struct memory_failed *failed = memory_failures(s->in->model);
 	size_t nlines, nprocesses;
 
 	lines_rows(s->in->model, &nlines);
 	neighbours_rows(s->in->model, &nprocesses);
-	return nlines || nprocesses;
+	return nlines || nprocesses || (failed && failed->n);
 }
 
 #define ROW struct row
