@@ -138,4 +138,29 @@ struct mxbpf_agg_gpu_alloc {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_gpu_alloc) == 104);
 
+#define MXBPF_GPU_USED ((enum mxbpf_kind)71) /* user: what the driver says, struct mxbpf_gpu_used */
+
+enum mxbpf_gpu_used_flag {
+	MXBPF_GPU_USED_DIVIDED = 1 << 0, /* MIG divides the GPU: the rest is not set */
+};
+#define MXBPF_GPU_USED_UNKNOWN (~0ull)
+
+/*
+ * What NVIDIA's driver says of a GPU's memory at a moment (NVML): total_bytes are driver_bytes, used_bytes and what is
+ * free. Since 2.2.
+ */
+struct mxbpf_gpu_used {
+	struct mxbpf_rec h; /* ts_ns: when it was asked; tgid: the process of own_bytes; 0: none is looked for */
+	__u64 total_bytes;  /* of the GPU; 0: not known */
+	__u64 driver_bytes; /* kept by the driver for itself; 0: none, or they are in used_bytes */
+	__u64 used_bytes;   /* in use by processes, or by what the driver does not list */
+	__u64 own_bytes;    /* of used_bytes, of the process; MXBPF_GPU_USED_UNKNOWN: the driver does not say */
+	__u64 others_bytes; /* of used_bytes, of other processes that the driver lists */
+	__u32 others;	    /* number of these processes */
+	__u32 gpu;	    /* as nvidia-smi numbers it */
+	__u32 pci_domain, pci_bus, pci_device;
+	__u32 flags; /* enum mxbpf_gpu_used_flag */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_used) == 80);
+
 #endif

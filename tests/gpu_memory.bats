@@ -8,7 +8,7 @@ load helpers
 setup() {
 	torch_setup
 	cd "$BATS_TEST_TMPDIR"
-	export MXBPF_DOUBLE=memory=64
+	export MXBPF_DOUBLE=memory=64 LD_LIBRARY_PATH=$O/gpu/nvml MXBPF_DOUBLE_NVML=$PWD/driver
 }
 
 build_allocator() {
@@ -28,6 +28,7 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 @test "Memory of a GPU is that of its allocator to the byte, with what was there before, and with who held it when there was none left" {
 	job '--memory --py-stacks --format json' probes.json
 	compare probes.json lines
+	jq -e '.memory.gpus[0] | .gpu == null and .libraries_bytes == null and .allocator_bytes > 0' probes.json
 	job '--memory --agent --format json' agent.json
 	compare agent.json
 	jq -e '[.sources[] | select(.source == "agent") | .attempted] | add > 100' agent.json
@@ -84,4 +85,26 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 	job '--format json' plain.json
 	jq -e --slurpfile b books.json '$b[0].failed[0] as $f | .memory.failures | length == 1 and (.[0] | .name == $f.op and
 		.wanted_bytes == $f.wanted and .allocated_bytes == $f.allocated and .before_bytes == null and .holders == [])' plain.json
+}
+
+@test "The memory of a GPU is divided among allocator, libraries and other processes, so that the sum is what the driver counts" {
+	job 'record --memory --agent -o gpus.mxd' /dev/null --nvml driver
+	"$MXBPF" report --format json gpus.mxd >gpus.json
+	jq -e --slurpfile b books.json '.memory.gpus | length == 1 and (.[0] | .device == "cuda/0" and .gpu == 0 and .others == 1 and
+		{total: .total_bytes, driver: .driver_bytes, used: .used_bytes, free: .free_bytes, process: .process_bytes,
+			allocator: .allocator_bytes, libraries: .libraries_bytes, others: .others_bytes, unlisted: .unlisted_bytes} == $b[0].gpu and
+		.total_bytes == .driver_bytes + .used_bytes + .free_bytes and .used_bytes == .process_bytes + .others_bytes + .unlisted_bytes and
+		.process_bytes == .allocator_bytes + .libraries_bytes)' gpus.json
+	jq -e '(.memory.failures[0] | .others_bytes == 20971520 and .others == 1) and
+		(.findings[0].text | test("and 1 other process held 20.0 MiB of this GPU"))' gpus.json
+	"$MXBPF" report gpus.mxd >gpus.txt
+	grep -q '^    20.0 MiB of the GPU held by 1 other process$' gpus.txt
+	grep -Eq '^cuda/0 96.0 MiB 35.0 MiB 57.0 MiB 35.0 MiB  26.0 MiB  9.00 MiB 20.0 MiB 2.00 MiB$' gpus.txt
+}
+
+@test "A driver of GPUs that hangs holds neither a session with --memory nor its end up" {
+	echo hang=1 >driver
+	start_toy 1 1
+	timeout 60 "$MXBPF" --pid "$READY_PID" --memory --duration 200ms --format json >hang.json || (($? == 5)) # a toy that waits has no events
+	jq -e '.memory | has("gpus") | not' hang.json
 }

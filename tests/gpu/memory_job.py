@@ -3,9 +3,11 @@
 """A PyTorch program that takes memory of a GPU from the allocator of allocator.cpp, in operators and modules, between the gates of
 tests/judge/gate.py. It leaks in one operator, and runs out of memory. Writes its own account to FILE as JSON.
 
-  memory_job.py ALLOCATOR FILE [--steps N] [--cupti LIBRARY] [--pause-ms N] [--pieces]
+  memory_job.py ALLOCATOR FILE [--steps N] [--cupti LIBRARY] [--pause-ms N] [--pieces] [--nvml DRIVER]
   --cupti   maps it, as PyTorch does, and gives CUDA's own pool work in each step
   --pieces  asks for less than is reserved and not allocated; with 32 MiB on the GPU no piece of it is large enough
+  --nvml    writes to DRIVER what the double of NVML says of the GPU: of 96 MiB, the driver keeps 4, contexts and libraries have 9,
+            other processes 20, and 2 are of nobody who is listed
 """
 import argparse
 import collections
@@ -143,6 +145,18 @@ def run_out(memory, model, x, pieces):
         memory.give(block)
 
 
+def tell_driver(memory, path):
+    """Returns what mxbpf should find. The file is replaced at once, because the double reads it all the time."""
+    reserved = memory.numbers()['reserved']
+    process = reserved // MIB + 9
+    words = dict(total=96, reserved=4, used=process + 22, others=20, pid=os.getpid(), memory=process)
+    with open(path + '.new', 'w') as f:
+        f.write(' '.join(f'{word}={value}' for word, value in words.items()))
+    os.rename(path + '.new', path)
+    return dict(total=96 * MIB, driver=4 * MIB, used=reserved + 31 * MIB, free=61 * MIB - reserved, process=reserved + 9 * MIB,
+                allocator=reserved, libraries=9 * MIB, others=20 * MIB, unlisted=2 * MIB)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('allocator')
@@ -150,6 +164,7 @@ def main():
     parser.add_argument('--steps', type=int, default=12)
     parser.add_argument('--cupti', type=ctypes.CDLL)
     parser.add_argument('--pieces', action='store_true')
+    parser.add_argument('--nvml')
     parser.add_argument('--pause-ms', type=float, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -159,6 +174,8 @@ def main():
     parameter = torch.nn.Parameter(torch.ones(4))
     optimizer = torch.optim.SGD([parameter], lr=0.1)  # its steps are the ends of iterations
     weights = [memory.take('before', 1000 * 1000 + i) for i in range(5)]
+    if args.nvml:
+        tell_driver(memory, args.nvml)
     gate.begin()
     memory.lib.caching_reset(0)
     for i in range(args.steps):
@@ -168,9 +185,10 @@ def main():
         time.sleep(args.pause_ms / 1000)
     memory.give(weights.pop())
     run_out(memory, model, x, args.pieces)
+    gpu = tell_driver(memory, args.nvml) if args.nvml else None
     gate.end()
     with open(args.file, 'w') as f:
-        json.dump(dict(memory.numbers(), held=memory.held(), peak=memory.peak, held_at_peak=memory.held_at_peak, failed=memory.failed), f)
+        json.dump(dict(memory.numbers(), gpu=gpu, held=memory.held(), peak=memory.peak, held_at_peak=memory.held_at_peak, failed=memory.failed), f)
 
 
 main()

@@ -31,7 +31,7 @@ ROOMS = {
     'feature.read': ('base', ''),
     'feature.fold': ('base feature.read model records', ''),
     'feature.view': ('base feature.fold feature.read model records view', 'cjson/'),
-    'feature.load': ('attach base feature.fold feature.read model plan python records session target', ''),
+    'feature.load': ('attach base feature.fold feature.read model nvml plan python records session target', ''),
     'feature.options': ('cmd/option.h feature.fold feature.read session/session.h', ''),
     'feature': ('cmd/option.h feature.fold feature.load feature.view model view', ''),
     # Outputs read records from a recording, which also carries the session's description.

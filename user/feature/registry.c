@@ -5,6 +5,7 @@
 #include "feature/collective/collective.h"
 #include "feature/cost/cost.h"
 #include "feature/counters/counters.h"
+#include "feature/devmem/devmem.h"
 #include "feature/findings/findings.h"
 #include "feature/flops/flops.h"
 #include "feature/gpumem/gpumem.h"
@@ -53,6 +54,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_path,
 	&feature_roofline,
 	&feature_gpumem,
+	&feature_devmem,
 	&feature_collective,
 	&feature_backward,
 	&feature_raised,
@@ -72,6 +74,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_memory_devices,
 	&sheet_memory,
 	&sheet_memory_failed,
+	&sheet_devmem,
 	&sheet_marks_values,
 	&sheet_marks_instants,
 	&sheet_backward,

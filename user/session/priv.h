@@ -185,6 +185,8 @@ struct session {
 	struct neighbours *neighbours; /* of feature/neighbours/; NULL: not started */
 	struct lines *lines;	       /* of feature/lines/; NULL: not started */
 
+	struct devmem *devmem; /* of feature/devmem/; NULL: not started */
+
 	/* feature machine */
 	struct mach *machine;
 	struct buf readings; /* records of the last reading; with the lock */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "feature/devmem/devmem.h"
 #include "feature/lines/lines.h"
 #include "feature/memory/failed.h"
 #include "feature/memory/memory.h"
@@ -106,6 +107,7 @@ void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts
 	const struct memory_failed *all = memory_failures(m);
 	const size_t n = all ? buf_count(&all->list, struct memory_failure) : 0;
 	const struct memory_failure *last = n ? buf_at(&all->list, const struct memory_failure, n - 1) : NULL;
+	const struct mxbpf_gpu_used *gpu;
 	unsigned i;
 
 	if (!last)
@@ -115,6 +117,9 @@ void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts
 	f->failed.total_bytes = last->f.total_bytes;
 	f->failed.pool_bytes = last->f.pool_bytes;
 	mdl_device_name(s, last->f.device, f->failed.device);
+	gpu = devmem_at(m, s, last->f.h.tgid, last->f.device, last->f.h.ts_ns);
+	f->failed.others_bytes = gpu ? gpu->others_bytes : 0;
+	f->failed.others = gpu ? gpu->others : 0;
 	describe_class(m, last->f.cls, last->f.name_id, last->f.stack_id, f->failed.text);
 	for (i = 0; i < last->nholders; i++)
 		add_held(m, f, &last->holders[i]);

@@ -30,6 +30,9 @@ void rules_failed_say(const struct facts *f, struct buf *b)
 	buf_printf(b, "Out of memory: there was no %s on %s for %s; of %s reserved, %s were allocated",
 		   fmt_bytes(f->failed.wanted_bytes, bytes[0]), f->failed.device, f->failed.text,
 		   fmt_bytes(f->failed.pool_bytes, bytes[1]), fmt_bytes(f->failed.total_bytes, bytes[2]));
+	if (f->failed.others_bytes)
+		buf_printf(b, ", and %" PRIu64 " other process%s held %s of this GPU", f->failed.others,
+			   f->failed.others == 1 ? "" : "es", fmt_bytes(f->failed.others_bytes, bytes[0]));
 	if (f->failed.n > 1)
 		buf_printf(b, " (the last of %" PRIu64 " failures)", f->failed.n);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/fmt.h"
+#include "feature/devmem/devmem.h"
 #include "feature/lines/lines.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -23,7 +24,8 @@ struct row {
 	struct mxbpf_mem_failed f;
 	struct view_text name, line;
 	uint64_t unused_bytes;
-	uint64_t before_bytes; /* VIEW_UNKNOWN */
+	uint64_t before_bytes;	       /* VIEW_UNKNOWN */
+	uint64_t others_bytes, others; /* VIEW_UNKNOWN */
 	struct view_list holders;
 	struct holder list[MEMORY_HOLDERS_MAX];
 	struct buf says; /* owned */
@@ -123,6 +125,18 @@ static void put_holders(struct row *r)
 	if (r->before_bytes != VIEW_UNKNOWN && r->before_bytes)
 		buf_printf(&r->says, "%s%s from before the window", r->says.len ? "\n" : "",
 			   fmt_bytes(r->before_bytes, bytes));
+	if (r->others_bytes != VIEW_UNKNOWN && r->others_bytes)
+		buf_printf(&r->says, "%s%s of the GPU held by %s other process%s", r->says.len ? "\n" : "",
+			   fmt_bytes(r->others_bytes, bytes), fmt_count(r->others, n), r->others == 1 ? "" : "es");
+}
+
+static void set_others(const struct view *s, struct row *r)
+{
+	const struct mxbpf_gpu_used *gpu =
+		devmem_at(s->in->model, s->in->session, r->f.h.tgid, r->f.device, r->f.h.ts_ns);
+
+	r->others_bytes = gpu ? gpu->others_bytes : VIEW_UNKNOWN;
+	r->others = gpu ? gpu->others : VIEW_UNKNOWN;
 }
 
 /* If memory is out, a text is cut. */
@@ -141,6 +155,7 @@ static void make_row(const struct view *s, struct row *r, const struct memory_fa
 		add_holder(m, r, &f->holders[i]);
 	if (s->in->session->held && !__builtin_sub_overflow((int64_t)f->f.total_bytes, f->f.live_bytes, &before))
 		r->before_bytes = before > 0 ? (uint64_t)before : 0;
+	set_others(s, r);
 	qsort(r->list, r->holders.n, sizeof(r->list[0]), by_bytes);
 	r->holders.all = r->holders.n;
 	r->holders.rows = r->list;
@@ -233,6 +248,10 @@ static const struct view_column columns[] = {
 	 .help = "of reserved_bytes, not allocated: in pieces that were too small or belong to another stream"},
 	{"before_bytes", NULL, NULL, VIEW_BYTES, AT(before_bytes), VIEW_NULL,
 	 .help = "of allocated_bytes, allocated before the window; null: not known without --memory"},
+	{"others_bytes", NULL, NULL, VIEW_BYTES, AT(others_bytes), VIEW_NULL,
+	 .help = "with --memory: what other processes had of the GPU, by the driver's last account before the failure, "
+		 "which is about a second old at most; null: not known"},
+	{"others", NULL, NULL, VIEW_COUNT, AT(others), VIEW_NULL, .help = "number of these processes"},
 	{"line", NULL, NULL, VIEW_TEXT, AT(line), VIEW_NULL},
 	{"holders", NULL, NULL, VIEW_LIST, AT(holders), .columns = holder_columns, .item_bytes = sizeof(struct holder),
 	 .help = "with --memory: who held the memory of the device then, at most 32, the one with the most first"},

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Asks NVIDIA's driver about the memory of GPUs in a live session with --memory. */
+#include "feature/devmem/devmem.h"
+#include "session/feature.h"
+#include "session/priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "nvml/nvml.h"
+
+#define END_MS 200 /* how long the end of a window waits for what the driver says then */
+
+struct devmem {
+	struct nvml *nvml;
+	struct nvml_list list;
+	struct buf pids; /* uint32_t: the processes of the session */
+	struct buf recs;
+	int err;
+};
+
+static bool asked(const struct ses_opts *o)
+{
+	return o->memory;
+}
+
+static int open_driver(struct session *ses, struct err *e)
+{
+	if (ses->devmem)
+		return 0;
+	ses->devmem = mem_zalloc(sizeof(*ses->devmem));
+	if (!ses->devmem)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	ses->devmem->nvml = nvml_open();
+	nvml_take(ses->devmem->nvml, true, &ses->devmem->list);
+	return 0;
+}
+
+/* The driver is asked from here on, so that it has told something when the window begins. */
+static int check(struct session *ses, const struct ses_target *of, struct err *e)
+{
+	(void)of;
+	return open_driver(ses, e);
+}
+
+static void add_process(void *ctx, uint32_t tgid, const struct plan *p)
+{
+	struct devmem *d = ctx;
+
+	(void)p;
+	if (buf_put(&d->pids, &tgid, sizeof(tgid)))
+		d->err = -ENOMEM;
+}
+
+static bool is_divided(const struct nvml_list *l, uint32_t gpu)
+{
+	unsigned i = 0;
+
+	while (i < l->ninstances && l->instances[i].gpu != gpu)
+		i++;
+	return i < l->ninstances;
+}
+
+static bool is_told(const struct nvml_list *l, uint32_t gpu)
+{
+	return l->gpus[gpu].total_bytes || is_divided(l, gpu);
+}
+
+/* What the driver says of a GPU, with the bytes of one of its processes; tgid 0: of none. */
+static struct mxbpf_gpu_used reading(const struct nvml_list *l, uint32_t gpu, uint32_t tgid, uint64_t now_ns)
+{
+	const struct nvml_gpu *g = &l->gpus[gpu];
+	struct mxbpf_gpu_used r = {
+		.h = {.kind = MXBPF_GPU_USED, .size = sizeof(r), .tgid = tgid, .ts_ns = now_ns},
+		.own_bytes = MXBPF_GPU_USED_UNKNOWN,
+		.gpu = g->index,
+		.pci_domain = g->domain,
+		.pci_bus = g->bus,
+		.pci_device = g->device,
+	};
+	const struct nvml_process *p;
+	unsigned i;
+
+	if (is_divided(l, gpu)) {
+		r.flags = MXBPF_GPU_USED_DIVIDED;
+		return r;
+	}
+	r.total_bytes = g->total_bytes;
+	r.driver_bytes = g->driver_bytes;
+	r.used_bytes = g->used_bytes;
+	for (i = 0; i < l->nprocesses; i++) {
+		p = &l->processes[i];
+		if (p->gpu != gpu)
+			continue;
+		if (tgid && p->pid == tgid) {
+			r.own_bytes = p->memory_bytes ? p->memory_bytes : MXBPF_GPU_USED_UNKNOWN;
+		} else {
+			add_sat(&r.others_bytes, p->memory_bytes);
+			r.others++;
+		}
+	}
+	return r;
+}
+
+static void put(struct devmem *d, uint32_t gpu, uint32_t tgid, uint64_t now_ns)
+{
+	const struct mxbpf_gpu_used r = reading(&d->list, gpu, tgid, now_ns);
+
+	if (buf_put(&d->recs, &r, sizeof(r)))
+		d->err = -ENOMEM;
+}
+
+static bool is_watched(const struct devmem *d, uint32_t pid)
+{
+	size_t i = 0;
+
+	while (i < buf_count(&d->pids, uint32_t) && *buf_at(&d->pids, const uint32_t, i) != pid)
+		i++;
+	return i < buf_count(&d->pids, uint32_t);
+}
+
+/* A record for each GPU of which the driver says something, and one for each process of the session on it. */
+static void read_gpus(struct session *ses, bool resumed)
+{
+	struct devmem *d = ses->devmem;
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	unsigned i;
+
+	(void)resumed;
+	d->recs.len = d->pids.len = 0;
+	d->err = 0;
+	ses_each_process(ses, add_process, d);
+	nvml_take(d->nvml, true, &d->list);
+	for (i = 0; i < d->list.n; i++)
+		if (is_told(&d->list, i))
+			put(d, i, 0, now_ns);
+	for (i = 0; i < d->list.nprocesses; i++)
+		if (is_told(&d->list, d->list.processes[i].gpu) && is_watched(d, d->list.processes[i].pid))
+			put(d, d->list.processes[i].gpu, d->list.processes[i].pid, now_ns);
+	ses_keep(ses, d->recs.data, d->recs.len, d->err);
+}
+
+static int start(struct session *ses, struct err *e)
+{
+	if (open_driver(ses, e))
+		return e->code;
+	read_gpus(ses, false);
+	return 0;
+}
+
+/* The numbers of the runtime's allocator are those of the end, too. */
+static void end(struct session *ses)
+{
+	nvml_refresh(ses->devmem->nvml, END_MS);
+	read_gpus(ses, false);
+}
+
+/* A driver that hangs holds a thread in its library, whose functions at exit() would wait for it. */
+static void leave(int status, void *unused)
+{
+	(void)unused;
+	fflush(NULL);
+	_exit(status);
+}
+
+static void fini(struct session *ses)
+{
+	struct devmem *d = ses->devmem;
+
+	if (!d)
+		return;
+	if (!nvml_close(d->nvml))
+		on_exit(leave, NULL);
+	buf_fini(&d->pids);
+	buf_fini(&d->recs);
+	mem_free(d);
+	ses->devmem = NULL;
+}
+
+const struct ses_feature devmem_session = {
+	.asked = asked,
+	.check = check,
+	.start = start,
+	.read = read_gpus,
+	.end = end,
+	.fini = fini,
+};
