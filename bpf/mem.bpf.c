@@ -239,7 +239,10 @@ static __always_inline void alloc_fill_owner(struct mxbpf_alloc *r, struct mxbpf
 	r->scope_id = a->scope_id;
 	r->label_id = a->label_id;
 	r->pool_bytes = a->pool;
-	r->flags = a->wanted ? MXBPF_ALLOC_FAILED : a->sp ? 0 : MXBPF_ALLOC_FREED;
+	if (a->wanted)
+		r->flags = a->counted ? MXBPF_ALLOC_FAILED : MXBPF_ALLOC_FAILED | MXBPF_ALLOC_UNCOUNTED;
+	else
+		r->flags = a->sp ? 0 : MXBPF_ALLOC_FREED;
 	__builtin_memset(r->pad, 0, sizeof(r->pad));
 }
 
@@ -299,6 +302,7 @@ static __always_inline void mem_failed(struct pt_regs *ctx, struct mxbpf_thread 
 		.pool = PT_REGS_PARM3(ctx),
 		.total = PT_REGS_PARM2(ctx),
 		.wanted = PT_REGS_PARM1(ctx),
+		.counted = 1,
 		.device = device_from(PT_REGS_PARM4(ctx)),
 	};
 
@@ -380,6 +384,32 @@ __noinline __u64 pool_bytes(struct mxbpf_thread *t, __u64 place)
 		t->counts[MXBPF_COUNT_UNREADABLE]++;
 	a->pool = 0;
 	return bytes;
+}
+
+/*
+ * An exception starts on the thread. An allocation in progress whose frame is around it ends without an address: there
+ * was no memory. The stack grows downwards.
+ */
+static __always_inline void mem_thrown(struct pt_regs *ctx, struct mxbpf_thread *t)
+{
+	struct mxbpf_allocating *a, failed;
+	__u32 slot = t->slot;
+
+	a = bpf_map_lookup_elem(&allocating, &slot);
+	if (!a || !a->sp || a->tid != t->tid || a->sp <= PT_REGS_SP(ctx))
+		return;
+	failed = *a;
+	failed.wanted = a->bytes;
+	failed.bytes = 0;
+	failed.total = 0;
+	failed.counted = 0;
+	failed.pool = pool_bytes(t, a->place);
+	a->sp = 0;
+	if (!failed.wanted)
+		return;
+	if (cfg_spans[0])
+		frames_end(t, PT_REGS_SP(ctx));
+	mem_send(t, &failed, 0);
 }
 
 static __always_inline void alloc_end(struct pt_regs *ctx, struct mxbpf_thread *t)

@@ -79,6 +79,7 @@ enum mxbpf_action {
 	MXBPF_ACT_REPORT = 30,
 	/* An allocator reports that it is out of memory; arguments: bytes asked for, allocated, reserved, device. */
 	MXBPF_ACT_FAILED = 33,
+	MXBPF_ACT_THROWN = 34, /* an exception starts: an allocation that it leaves has failed */
 	/* User annotations; `key` is the runtime's object. */
 	MXBPF_ACT_MARK_START = 40,   /* a task, frame or event, by the object's class */
 	MXBPF_ACT_MARK_STOP = 41,    /* a task, frame or event ends */

@@ -344,6 +344,7 @@ enum mxbpf_alloc_flag {
 	MXBPF_ALLOC_FREED = 1 << 0, /* memory is freed; bytes 0: size unknown */
 	MXBPF_ALLOC_FAILED =
 		1 << 1, /* out of memory: bytes and addr are 0; such a record comes without --memory, too */
+	MXBPF_ALLOC_UNCOUNTED = 1 << 2, /* of FAILED: total_bytes is not known */
 };
 
 /*

@@ -72,7 +72,7 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_time) == 168);
 struct mxbpf_mem_failed {
 	struct mxbpf_rec h; /* ts_ns: when it failed */
 	__u64 wanted_bytes; /* asked for */
-	__u64 total_bytes;  /* allocated then, as the allocator says */
+	__u64 total_bytes;  /* allocated then, as the allocator says; 0 if MXBPF_ALLOC_UNCOUNTED is set */
 	__u64 pool_bytes;   /* reserved then */
 	__s64 live_bytes;   /* of total_bytes, allocated in the window */
 	__u64 name_id;	    /* innermost open operator or call; none if cls is 0 */
@@ -80,8 +80,9 @@ struct mxbpf_mem_failed {
 	__u64 stack_id; /* of Python; 0: unknown */
 	__u64 nr;	/* number of this failure in its window, from 1; some in the middle have no record */
 	__u32 device, tid;
-	__u8 cls; /* enum mxbpf_class */
-	__u8 pad[7];
+	__u8 cls;   /* enum mxbpf_class */
+	__u8 flags; /* MXBPF_ALLOC_UNCOUNTED */
+	__u8 pad[6];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_mem_failed) == 96);
 

@@ -252,3 +252,21 @@ allocated() { # MXBPF_ARGS JQ-CONDITION LIBRARY ARGS...
 	allocated --agent '$n.probes == 236 and any(.window.notes[]; .text | test("cannot: the process may unload .*/unloadable.so"))' unloadable
 	allocated '--probes op,mem' true module --profiler
 }
+
+failed() { # MXBPF_ARGS COMMAND...: compares the only failure with the job's account
+	traced "--memory --format json $1" mxbpf.out "${@:2}"
+	jq -e --slurpfile b books.json '$b[0] as $b | (.memory.failures | length == 1 and (.[0] | .device == $b.device and .name == $b.name and
+			.wanted_bytes == $b.wanted and .reserved_bytes == $b.reserved and .allocated_bytes == null and
+			([.holders[] | {(.name): [.live_bytes, .live_blocks]}] | add) == $b.holders)) and
+		(.findings[0] | .finding == "out_of_memory" and (.text | contains($b.device + " for " + $b.name))) and
+		([.sources[] | .unmatched] | add) == 0' mxbpf.out
+}
+
+@test "When MXNet is out of memory, who asked and who held what equal the program's account, and other exceptions are no such thing" {
+	failed --py-stacks "$PYTHON" "$PROGS/out_of_memory.py" books.json
+	jq -e '.memory.failures[0].line | endswith(": on_cpu")' mxbpf.out
+}
+
+@test "When the pool of a GPU in MXNet has no more, the failure says what the pool had taken" {
+	failed '' python3 "$PROGS/out_of_memory.py" books.json "$O/toy/libmxnet.so"
+}

@@ -19,10 +19,10 @@ count_exactly() { # MXBPF_ARGS...
 	same_counts "$(out toy)" "$(out mxbpf)"
 }
 
-# The code at all functions that mxbpf would probe in the toy.
+# The code at all functions of the toy that mxbpf would probe. memory.throw is in another library.
 code() { # PID
 	local offsets
-	mapfile -t offsets < <("$MXBPF" check --pid "$1" | sed -n 's/^  ok .* +0x\([0-9a-f]*\) .*/\1/p')
+	mapfile -t offsets < <("$MXBPF" check --pid "$1" | sed -n '/ memory.throw /d; s/^  ok .* +0x\([0-9a-f]*\) .*/\1/p')
 	((${#offsets[@]} >= 8)) || return 1
 	python3 "$REPO/tests/code_bytes.py" "$1" libmxnet.so "${offsets[@]}"
 }

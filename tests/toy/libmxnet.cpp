@@ -6,7 +6,8 @@
  *
  * Operators run on two worker threads. Every fifth operator ends asynchronously on another thread; every seventh one
  * throws an exception, which WaitForVar throws again. Every eleventh call of MXImperativeInvoke throws an exception
- * itself, after it has made another API call.
+ * itself, after it has made another API call. Arrays on the GPU come from a pool of 64 MiB, which throws when it has no
+ * more.
  */
 #include <atomic>
 #include <condition_variable>
@@ -78,6 +79,16 @@ struct StorageImpl {
 struct Engine {
 };
 
+namespace storage
+{
+/* The second word is what the pool has taken from the GPU. */
+struct GPUPooledStorageManager {
+	void *vtable = nullptr;
+	size_t used_memory_ = 0;
+	PROBED void Alloc(Storage::Handle *handle);
+};
+} // namespace storage
+
 namespace engine
 {
 struct Var {
@@ -119,9 +130,28 @@ PROBED void on_exit_api();
 
 // ---- storage
 
+#define GPU	 2
+#define GPU_POOL (64u << 20)
+
+namespace storage
+{
+static GPUPooledStorageManager the_pool;
+
+void GPUPooledStorageManager::Alloc(Storage::Handle *handle)
+{
+	if (handle->size > GPU_POOL - used_memory_)
+		throw dmlc::Error("cudaMalloc retry failed: out of memory");
+	used_memory_ += handle->size;
+	handle->dptr = ::operator new(handle->size);
+}
+} // namespace storage
+
 void StorageImpl::Alloc(Storage::Handle *handle)
 {
-	handle->dptr = ::operator new(handle->size);
+	if (handle->ctx.dev_type == GPU)
+		storage::the_pool.Alloc(handle);
+	else
+		handle->dptr = ::operator new(handle->size);
 	count("Device Storage", "allocs");
 	count("Device Storage", "alloc_bytes", handle->size);
 }
@@ -307,6 +337,16 @@ C_API int MXNDArrayCreate(size_t bytes, Array **out)
 	start_threads();
 	*out = new Array;
 	(*out)->data.size = bytes;
+	the_storage.Alloc(&(*out)->data);
+	API_END();
+}
+
+C_API int MXNDArrayCreateOnGPU(size_t bytes, Array **out)
+{
+	API_BEGIN();
+	*out = new Array;
+	(*out)->data.size = bytes;
+	(*out)->data.ctx.dev_type = GPU;
 	the_storage.Alloc(&(*out)->data);
 	API_END();
 }

@@ -484,6 +484,19 @@ static const struct adp_probe probes[] = {
 	     "_ZN5mxnet7storage20PooledStorageManagerINS0_13RoundMultipleENS0_21UnorderedMapContainerEE5AllocEPNS_7"
 	     "Storage6HandleEb",
 	     104),
+	/*
+	 * There is no function that reports a lack of memory. Alloc throws, as its pools do on a GPU after they have
+	 * given back what they keep: "cudaMalloc retry failed: out of memory".
+	 */
+	{
+		.name = "memory.throw",
+		.group = PROBE_POOL,
+		.optional = true,
+		.lib_glob = "libgcc_s*.so*",
+		.any_build = true,
+		.symbols = {"_Unwind_RaiseException"},
+		.row = {.action = MXBPF_ACT_THROWN},
+	},
 	/* These are called only by functions of the C API and end with them. */
 	{
 		.name = "wait.var",

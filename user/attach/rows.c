@@ -48,6 +48,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_POOL] = "on_pool",
 	[MXBPF_ACT_REPORT] = "on_memory",
 	[MXBPF_ACT_FAILED] = "on_failed",
+	[MXBPF_ACT_THROWN] = "on_thrown",
 	[MXBPF_ACT_MARK_START] = "on_mark_start",
 	[MXBPF_ACT_MARK_STOP] = "on_mark_stop",
 	[MXBPF_ACT_MARK_SET] = "on_mark_value",

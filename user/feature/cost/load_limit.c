@@ -99,6 +99,7 @@ static enum stage stage_of(const struct mxbpf_row *row, bool function)
 		break;
 	case MXBPF_ACT_APP:
 	case MXBPF_ACT_FAILED:
+	case MXBPF_ACT_THROWN:
 	case MXBPF_ACT_MARK_START:
 	case MXBPF_ACT_MARK_STOP:
 	case MXBPF_ACT_MARK_SET:

@@ -114,7 +114,10 @@ void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts
 		return;
 	f->failed.n = all->n;
 	f->failed.wanted_bytes = last->f.wanted_bytes;
-	f->failed.total_bytes = last->f.total_bytes;
+	f->failed.uncounted = last->f.flags & MXBPF_ALLOC_UNCOUNTED;
+	f->failed.total_bytes = !f->failed.uncounted	 ? last->f.total_bytes
+				: last->f.live_bytes > 0 ? (uint64_t)last->f.live_bytes
+							 : 0;
 	f->failed.pool_bytes = last->f.pool_bytes;
 	mdl_device_name(s, last->f.device, f->failed.device);
 	gpu = devmem_at(m, s, last->f.h.tgid, last->f.device, last->f.h.ts_ns);

@@ -118,7 +118,8 @@ struct facts {
 
 	/* The last allocation for which there was no memory. */
 	struct {
-		uint64_t n; /* all of them in the window; 0: none, and the rest is not set */
+		uint64_t n;	/* all of them in the window; 0: none, and the rest is not set */
+		bool uncounted; /* the allocator does not count, so total_bytes is what the window has allocated */
 		uint64_t wanted_bytes, total_bytes, pool_bytes; /* asked for; allocated and reserved then */
 		uint64_t others_bytes, others;			/* other processes on the GPU then; 0: not known */
 		char device[48], text[2 * FACTS_LINE_BYTES];	/* who asked, as in fact_owner; hostile */

@@ -9,7 +9,7 @@
 /* As much as was asked for was reserved and not allocated, but in pieces. */
 static bool is_in_pieces(const struct facts *f)
 {
-	return f->failed.pool_bytes > f->failed.total_bytes &&
+	return !f->failed.uncounted && f->failed.pool_bytes > f->failed.total_bytes &&
 	       f->failed.pool_bytes - f->failed.total_bytes >= f->failed.wanted_bytes;
 }
 
@@ -27,9 +27,12 @@ void rules_failed_say(const struct facts *f, struct buf *b)
 {
 	char bytes[3][24];
 
-	buf_printf(b, "Out of memory: there was no %s on %s for %s; of %s reserved, %s were allocated",
-		   fmt_bytes(f->failed.wanted_bytes, bytes[0]), f->failed.device, f->failed.text,
-		   fmt_bytes(f->failed.pool_bytes, bytes[1]), fmt_bytes(f->failed.total_bytes, bytes[2]));
+	buf_printf(b, "Out of memory: there was no %s on %s for %s; ", fmt_bytes(f->failed.wanted_bytes, bytes[0]),
+		   f->failed.device, f->failed.text);
+	if (!f->failed.uncounted || f->failed.pool_bytes)
+		buf_printf(b, "of %s reserved, ", fmt_bytes(f->failed.pool_bytes, bytes[1]));
+	buf_printf(b, "%s %s", fmt_bytes(f->failed.total_bytes, bytes[2]),
+		   f->failed.uncounted ? "that this window allocated were in use" : "were allocated");
 	if (f->failed.others_bytes)
 		buf_printf(b, ", and %" PRIu64 " other process%s held %s of this GPU", f->failed.others,
 			   f->failed.others == 1 ? "" : "es", fmt_bytes(f->failed.others_bytes, bytes[0]));

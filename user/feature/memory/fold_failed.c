@@ -73,6 +73,7 @@ int memory_failed_add(struct mdl *m, struct memory_failed *to, const struct mxbp
 		.device = a->device,
 		.tid = a->tid,
 		.cls = a->cls,
+		.flags = a->flags & MXBPF_ALLOC_UNCOUNTED,
 	};
 	for (i = 0; (o = memory_owner(m, i)); i++)
 		if (o->device == a->device && o->h.tgid == a->h.tgid && !(o->flags & MXBPF_MEM_OWNER_BEFORE))

@@ -23,9 +23,9 @@ struct holder {
 struct row {
 	struct mxbpf_mem_failed f;
 	struct view_text name, line;
-	uint64_t unused_bytes;
-	uint64_t before_bytes;	       /* VIEW_UNKNOWN */
-	uint64_t others_bytes, others; /* VIEW_UNKNOWN */
+	uint64_t allocated_bytes, reserved_bytes, unused_bytes; /* VIEW_UNKNOWN */
+	uint64_t before_bytes;					/* VIEW_UNKNOWN */
+	uint64_t others_bytes, others;				/* VIEW_UNKNOWN */
 	struct view_list holders;
 	struct holder list[MEMORY_HOLDERS_MAX];
 	struct buf says; /* owned */
@@ -139,6 +139,21 @@ static void set_others(const struct view *s, struct row *r)
 	r->others = gpu ? gpu->others : VIEW_UNKNOWN;
 }
 
+static bool is_uncounted(const struct mxbpf_mem_failed *f)
+{
+	return f->flags & MXBPF_ALLOC_UNCOUNTED;
+}
+
+/* An allocator that does not count may have a pool, which does. */
+static void set_totals(struct row *r, const struct mxbpf_mem_failed *f)
+{
+	r->allocated_bytes = is_uncounted(f) ? VIEW_UNKNOWN : f->total_bytes;
+	r->reserved_bytes = is_uncounted(f) && !f->pool_bytes ? VIEW_UNKNOWN : f->pool_bytes;
+	r->unused_bytes = is_uncounted(f)		   ? VIEW_UNKNOWN
+			  : f->pool_bytes > f->total_bytes ? f->pool_bytes - f->total_bytes
+							   : 0;
+}
+
 /* If memory is out, a text is cut. */
 static void make_row(const struct view *s, struct row *r, const struct memory_failure *f)
 {
@@ -149,11 +164,12 @@ static void make_row(const struct view *s, struct row *r, const struct memory_fa
 	r->f = f->f;
 	r->name = name_of(m, f->f.cls, f->f.name_id, 0);
 	r->line = line_of(m, f->f.stack_id);
-	r->unused_bytes = f->f.pool_bytes > f->f.total_bytes ? f->f.pool_bytes - f->f.total_bytes : 0;
+	set_totals(r, &f->f);
 	r->before_bytes = VIEW_UNKNOWN;
 	for (i = 0; i < f->nholders; i++)
 		add_holder(m, r, &f->holders[i]);
-	if (s->in->session->held && !__builtin_sub_overflow((int64_t)f->f.total_bytes, f->f.live_bytes, &before))
+	if (s->in->session->held && !is_uncounted(&f->f) &&
+	    !__builtin_sub_overflow((int64_t)f->f.total_bytes, f->f.live_bytes, &before))
 		r->before_bytes = before > 0 ? (uint64_t)before : 0;
 	set_others(s, r);
 	qsort(r->list, r->holders.n, sizeof(r->list[0]), by_bytes);
@@ -240,11 +256,11 @@ static const struct view_column columns[] = {
 	{"unix_ns", NULL, "at (s)", VIEW_MOMENT, AT(f.h.ts_ns), VIEW_TIGHT, .digits = 6},
 	{"nr", NULL, NULL, VIEW_COUNT, AT(f.nr), .help = "number of the failure in the window, from 1"},
 	{"wanted_bytes", NULL, "wanted", VIEW_BYTES, AT(f.wanted_bytes), .help = "bytes asked for"},
-	{"allocated_bytes", NULL, "allocated", VIEW_BYTES, AT(f.total_bytes),
-	 .help = "allocated then, as the allocator says, also before the window"},
-	{"reserved_bytes", NULL, "reserved", VIEW_BYTES, AT(f.pool_bytes),
+	{"allocated_bytes", NULL, "allocated", VIEW_BYTES, AT(allocated_bytes), VIEW_NULL,
+	 .help = "allocated then, as the allocator says, also before the window; null: it does not count"},
+	{"reserved_bytes", NULL, "reserved", VIEW_BYTES, AT(reserved_bytes), VIEW_NULL,
 	 .help = "what the allocator had taken from the device then"},
-	{"unused_bytes", NULL, "unused", VIEW_BYTES, AT(unused_bytes), .name_min = 12,
+	{"unused_bytes", NULL, "unused", VIEW_BYTES, AT(unused_bytes), VIEW_NULL, .name_min = 12,
 	 .help = "of reserved_bytes, not allocated: in pieces that were too small or belong to another stream"},
 	{"before_bytes", NULL, NULL, VIEW_BYTES, AT(before_bytes), VIEW_NULL,
 	 .help = "of allocated_bytes, allocated before the window; null: not known without --memory"},
