@@ -443,6 +443,9 @@ static void test_driver_gpus(void)
 
 	gpus.n = 2;
 	gpus.gpus[0] = (struct nvml_gpu){.index = 0, .bus = 7, .seen_ns = NS_PER_S, .busy_ns = NS_PER_S / 4};
+	gpus.gpus[0].total_bytes = 9000;
+	gpus.gpus[0].driver_bytes = 500;
+	gpus.gpus[0].used_bytes = 2500;
 	gpus.gpus[1] = (struct nvml_gpu){.index = 1, .bus = 8, .seen_ns = NS_PER_S, .busy_ns = NS_PER_S};
 	/* A process can be named twice, and others are none of ours. */
 	gpus.processes[0] = (struct nvml_process){0, (uint32_t)self, 1000};
@@ -454,12 +457,17 @@ static void test_driver_gpus(void)
 	CHECK(of_gpu(text, "mxbpf_gpu_utilized_seconds_total", "gpu=\"0\"") == 0.5);
 	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"0\"") == 2);
 	CHECK(of_gpu(text, "mxbpf_gpu_memory_used_bytes", "gpu=\"0\"") == 1500);
+	CHECK(of_gpu(text, "mxbpf_gpu_memory_total_bytes", "gpu=\"0\"") == 9000);
+	CHECK(of_gpu(text, "mxbpf_gpu_memory_free_bytes", "gpu=\"0\"") == 6000);
+	CHECK(of_gpu(text, "mxbpf_gpu_memory_free_bytes", "gpu=\"1\"") == -1);
 	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"1\"") == -1);
 	free(text);
 	/* A driver that does not answer says neither that memory is used nor that none is. */
 	gpus.nprocesses = 0;
+	gpus.gpus[0].total_bytes = 0;
 	text = take_with_gpus(m, mdl_new(), &self, 1);
 	CHECK(of_gpu(text, "mxbpf_gpu_memory_used_bytes", "gpu=\"0\"") == -1);
+	CHECK(of_gpu(text, "mxbpf_gpu_memory_free_bytes", "gpu=\"0\"") == -1);
 	CHECK(of_gpu(text, "mxbpf_gpu_sampled_seconds_total", "gpu=\"0\"") == 2);
 	free(text);
 	met_free(m);

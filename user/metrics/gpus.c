@@ -171,6 +171,17 @@ static void take_idle(struct met *m, const struct mdl_interval *in, const struct
 
 /* ---- what the driver says */
 
+/* What of the whole GPU is left: labels of the GPU alone. */
+static void take_memory(struct met *m, const struct nvml_gpu *g, const char *labels)
+{
+	const uint64_t taken = g->driver_bytes + g->used_bytes;
+
+	if (!g->total_bytes)
+		return;
+	met_set(m, MET_GPU_MEMORY_TOTAL, labels, (int64_t)g->total_bytes);
+	met_set(m, MET_GPU_MEMORY_FREE, labels, taken < g->total_bytes ? (int64_t)(g->total_bytes - taken) : 0);
+}
+
 /* promtool refuses modelName, which DCGM's exporter has on each series. */
 static void take_info(struct met *m, const struct nvml_list *gpus)
 {
@@ -180,6 +191,7 @@ static void take_info(struct met *m, const struct nvml_list *gpus)
 	for (i = 0; gpus && i < gpus->n; i++) {
 		met_labels_begin(&l, "");
 		put_gpu(&l, &gpus->gpus[i]);
+		take_memory(m, &gpus->gpus[i], l.text);
 		met_label_text(&l, "model", gpus->gpus[i].model);
 		met_set(m, MET_GPU_INFO, l.text, 1);
 	}

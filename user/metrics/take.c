@@ -337,6 +337,8 @@ int met_take(struct met *m, const struct mdl_interval *in)
 		met_reset(m, anew[i], 0);
 	met_reset(m, MET_LIVE, MET_ABSENT);
 	met_reset(m, MET_GPU_MEMORY, MET_ABSENT);
+	met_reset(m, MET_GPU_MEMORY_TOTAL, MET_ABSENT);
+	met_reset(m, MET_GPU_MEMORY_FREE, MET_ABSENT);
 	met_processes_begin(m);
 	for (i = 0; i < in->npids; i++)
 		take_process(m, in, in->pids[i]);
