@@ -164,4 +164,17 @@ struct mxbpf_gpu_used {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_used) == 80);
 
+#define MXBPF_GPU_INSIDE	 ((enum mxbpf_kind)71) /* user: what a device's memory is made of, struct mxbpf_gpu_inside */
+#define MXBPF_GPU_INSIDE_UNKNOWN (~0ull)
+
+/* Memory that calls of CUDA have allocated in the window, on a device of the runtime. Since 2.2. */
+struct mxbpf_gpu_inside {
+	struct mxbpf_rec h;	  /* ts_ns: 0 */
+	__u64 calls_bytes;	  /* not freed, besides segments of the allocator */
+	__u64 largest_free_bytes; /* largest free piece of the allocator's segments */
+	__u32 device;
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_inside) == 40);
+
 #endif

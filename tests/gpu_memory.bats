@@ -87,19 +87,37 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 		.wanted_bytes == $f.wanted and .allocated_bytes == $f.allocated and .before_bytes == null and .holders == [])' plain.json
 }
 
+# Compares the rows of mxbpf with what the job has told the double of NVML, which is told no calls of CUDA without --gpu.
+divided() { # JSON
+	jq -e --slurpfile b books.json '.memory.gpus | length == 1 and (.[0] | .device == "cuda/0" and .gpu == 0 and .others == 1 and
+		{total: .total_bytes, driver: .driver_bytes, used: .used_bytes, free: .free_bytes, process: .process_bytes,
+			allocator: .allocator_bytes, calls: (.calls_bytes // 0), libraries: .libraries_bytes, others: .others_bytes,
+			unlisted: .unlisted_bytes} == $b[0].gpu and
+		.total_bytes == .driver_bytes + .used_bytes + .free_bytes and .used_bytes == .process_bytes + .others_bytes + .unlisted_bytes and
+		.process_bytes == .allocator_bytes + (.calls_bytes // 0) + .libraries_bytes)' "$1"
+}
+
 @test "The memory of a GPU is divided among allocator, libraries and other processes, so that the sum is what the driver counts" {
 	job 'record --memory --agent -o gpus.mxd' /dev/null --nvml driver
 	"$MXBPF" report --format json gpus.mxd >gpus.json
-	jq -e --slurpfile b books.json '.memory.gpus | length == 1 and (.[0] | .device == "cuda/0" and .gpu == 0 and .others == 1 and
-		{total: .total_bytes, driver: .driver_bytes, used: .used_bytes, free: .free_bytes, process: .process_bytes,
-			allocator: .allocator_bytes, libraries: .libraries_bytes, others: .others_bytes, unlisted: .unlisted_bytes} == $b[0].gpu and
-		.total_bytes == .driver_bytes + .used_bytes + .free_bytes and .used_bytes == .process_bytes + .others_bytes + .unlisted_bytes and
-		.process_bytes == .allocator_bytes + .libraries_bytes)' gpus.json
+	divided gpus.json
 	jq -e '(.memory.failures[0] | .others_bytes == 20971520 and .others == 1) and
 		(.findings[0].text | test("and 1 other process held 20.0 MiB of this GPU"))' gpus.json
 	"$MXBPF" report gpus.mxd >gpus.txt
 	grep -q '^    20.0 MiB of the GPU held by 1 other process$' gpus.txt
 	grep -Eq '^cuda/0 96.0 MiB 35.0 MiB 57.0 MiB 35.0 MiB  26.0 MiB  9.00 MiB 20.0 MiB 2.00 MiB$' gpus.txt
+}
+
+@test "Calls of CUDA outside of the allocator are told apart from its segments, whose largest free piece is that of its own account" {
+	job 'record --gpu --memory --agent -o calls.mxd' /dev/null --nvml driver --cupti "$O/gpu/libcupti.so.12" --fresh
+	"$MXBPF" report --format json calls.mxd >calls.json
+	divided calls.json
+	jq -e --slurpfile b books.json '.memory.gpus[0].calls_bytes == 5242880 and
+		([.memory.devices[] | select(.device == "cuda/0") | .allocator.largest_free_bytes] == [$b[0].largest_free])' calls.json
+	# Segments from before the window may have larger ones.
+	job '--gpu --memory --agent --format json' older.json --nvml driver --cupti "$O/gpu/libcupti.so.12"
+	divided older.json
+	jq -e '[.memory.devices[] | select(.device == "cuda/0") | .allocator.largest_free_bytes] == [null]' older.json
 }
 
 @test "A driver of GPUs that hangs holds neither a session with --memory nor its end up" {

@@ -161,8 +161,19 @@ void caching_give(int ordinal, void *block)
 	c10::reportMemoryUsageToProfiler(at, -static_cast<int64_t>(bytes), d.allocated, d.reserved, number(ordinal));
 }
 
-/* Copies the nine numbers of the account. */
-void caching_account(int ordinal, size_t to[9])
+/* Memory that is not the allocator's. */
+void *outside_take(int ordinal, size_t bytes)
+{
+	Device &d = devices[ordinal];
+	void *p = nullptr;
+
+	d.mallocs++;
+	d.malloc_bytes += bytes;
+	return cudaMalloc(&p, bytes) ? nullptr : p;
+}
+
+/* Copies the ten numbers of the account. */
+void caching_account(int ordinal, size_t to[10])
 {
 	const Device &d = devices[ordinal];
 
@@ -175,6 +186,10 @@ void caching_account(int ordinal, size_t to[9])
 	to[6] = d.malloc_bytes;
 	to[7] = d.frees;
 	to[8] = d.free_bytes;
+	to[9] = 0;
+	for (auto &s : d.segments)
+		for (auto &h : s.holes)
+			to[9] = h.second > to[9] ? h.second : to[9];
 }
 
 /* Counts the most that is reserved and not allocated, and the calls of CUDA, anew. */

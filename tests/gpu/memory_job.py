@@ -3,8 +3,9 @@
 """A PyTorch program that takes memory of a GPU from the allocator of allocator.cpp, in operators and modules, between the gates of
 tests/judge/gate.py. It leaks in one operator, and runs out of memory. Writes its own account to FILE as JSON.
 
-  memory_job.py ALLOCATOR FILE [--steps N] [--cupti LIBRARY] [--pause-ms N] [--pieces] [--nvml DRIVER]
-  --cupti   maps it, as PyTorch does, and gives CUDA's own pool work in each step
+  memory_job.py ALLOCATOR FILE [--steps N] [--cupti LIBRARY] [--pause-ms N] [--pieces] [--nvml DRIVER] [--fresh]
+  --cupti   maps it, as PyTorch does, gives CUDA's own pool work in each step, and allocates 5 MiB without the allocator
+  --fresh   takes nothing before the window
   --pieces  asks for less than is reserved and not allocated; with 32 MiB on the GPU no piece of it is large enough
   --nvml    writes to DRIVER what the double of NVML says of the GPU: of 96 MiB, the driver keeps 4, contexts and libraries have 9,
             other processes 20, and 2 are of nobody who is listed
@@ -23,7 +24,7 @@ import gate  # noqa: E402
 import torch  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
-NUMBERS = 'allocated reserved largest_unused retries failures mallocs malloc_bytes frees free_bytes'.split()
+NUMBERS = 'allocated reserved largest_unused retries failures mallocs malloc_bytes frees free_bytes largest_free'.split()
 LIBRARY = torch.library.Library('gpumem', 'DEF')
 
 
@@ -35,11 +36,13 @@ class Memory:
         self.lib.caching_take.restype = ctypes.c_void_p
         self.lib.caching_take.argtypes = [ctypes.c_int, ctypes.c_size_t]
         self.lib.caching_give.argtypes = [ctypes.c_int, ctypes.c_void_p]
+        self.lib.outside_take.restype = ctypes.c_void_p
+        self.lib.outside_take.argtypes = [ctypes.c_int, ctypes.c_size_t]
         self.lib.pool_take.restype = ctypes.c_void_p
         self.lib.pool_take.argtypes = [ctypes.c_size_t]
         self.lib.pool_give.argtypes = [ctypes.c_void_p]
         self.live, self.peak, self.held_at_peak, self.most = {}, 0, {}, 0
-        self.failed = []
+        self.failed, self.outside = [], 0
 
     def take(self, op, size):
         block = self.lib.caching_take(0, size)
@@ -89,6 +92,9 @@ def define(memory):
     add('softmax', 14 * MIB)
 
     def workspace(x):
+        if not memory.outside:
+            memory.outside = 5 * MIB
+            memory.lib.outside_take(0, memory.outside)
         memory.lib.pool_give(memory.lib.pool_take(MIB))
         return x.clone()
     LIBRARY.define('workspace(Tensor x) -> Tensor')
@@ -148,13 +154,13 @@ def run_out(memory, model, x, pieces):
 def tell_driver(memory, path):
     """Returns what mxbpf should find. The file is replaced at once, because the double reads it all the time."""
     reserved = memory.numbers()['reserved']
-    process = reserved // MIB + 9
+    process = (reserved + memory.outside) // MIB + 9
     words = dict(total=96, reserved=4, used=process + 22, others=20, pid=os.getpid(), memory=process)
     with open(path + '.new', 'w') as f:
         f.write(' '.join(f'{word}={value}' for word, value in words.items()))
     os.rename(path + '.new', path)
-    return dict(total=96 * MIB, driver=4 * MIB, used=reserved + 31 * MIB, free=61 * MIB - reserved, process=reserved + 9 * MIB,
-                allocator=reserved, libraries=9 * MIB, others=20 * MIB, unlisted=2 * MIB)
+    return dict(total=96 * MIB, driver=4 * MIB, used=process * MIB + 22 * MIB, free=70 * MIB - process * MIB, process=process * MIB,
+                allocator=reserved, calls=memory.outside, libraries=9 * MIB, others=20 * MIB, unlisted=2 * MIB)
 
 
 def main():
@@ -165,6 +171,7 @@ def main():
     parser.add_argument('--cupti', type=ctypes.CDLL)
     parser.add_argument('--pieces', action='store_true')
     parser.add_argument('--nvml')
+    parser.add_argument('--fresh', action='store_true')
     parser.add_argument('--pause-ms', type=float, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -173,7 +180,8 @@ def main():
     model, x, history = Model(), torch.ones(4), []
     parameter = torch.nn.Parameter(torch.ones(4))
     optimizer = torch.optim.SGD([parameter], lr=0.1)  # its steps are the ends of iterations
-    weights = [memory.take('before', 1000 * 1000 + i) for i in range(5)]
+    weights = [memory.take('before', 1000 * 1000 + i) for i in range(0 if args.fresh else 5)]
+    memory.lib.pool_give(memory.lib.pool_take(MIB))  # CUDA is initialised
     if args.nvml:
         tell_driver(memory, args.nvml)
     gate.begin()
@@ -183,7 +191,8 @@ def main():
         parameter.sum().backward()
         optimizer.step()
         time.sleep(args.pause_ms / 1000)
-    memory.give(weights.pop())
+    if weights:
+        memory.give(weights.pop())
     run_out(memory, model, x, args.pieces)
     gpu = tell_driver(memory, args.nvml) if args.nvml else None
     gate.end()

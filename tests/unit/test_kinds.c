@@ -25,7 +25,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_GPU_USED
+#define LAST_KIND MXBPF_GPU_INSIDE
 
 static unsigned nkinds(void)
 {

@@ -194,6 +194,7 @@ static const struct kind kinds[] = {
 					 NAME(agg_gpu_alloc, op_id),
 					 {AT(agg_gpu_alloc, stack_id), MXBPF_NAME_STACK, 0}},
 				 .of_process = true},
+	[MXBPF_GPU_INSIDE] = {.name = "memory by calls on a GPU", BYTES(gpu_inside), .of_process = true},
 	[MXBPF_GPU_USED] = {.name = "memory of a GPU", BYTES(gpu_used), .of_process = true},
 	[MXBPF_STEP] = {.name = "moment of an iteration", SENT(step), .few = true, .fits = fits_step},
 	[MXBPF_VALUE] = {.name = "value of a counter",

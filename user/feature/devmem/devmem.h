@@ -31,5 +31,4 @@ const struct devmem_row *devmem_of(const struct mdl *m, uint32_t tgid, uint32_t 
  */
 const struct mxbpf_gpu_used *devmem_at(const struct mdl *m, const struct mdl_session *s, uint32_t tgid, uint32_t device,
 				       uint64_t ns);
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/fmt.h"
+#include "feature/gpumem/gpumem.h"
 #include "feature/memory/memory.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -18,14 +19,14 @@ struct row {
 	bool has_device;
 	uint64_t gpu, read_ns;
 	uint64_t total, driver, used, used_peak, free;
-	uint64_t process, allocator, libraries, others, nothers, unlisted;
+	uint64_t process, allocator, calls, libraries, others, nothers, unlisted;
 	char text[VIEW_LABEL_BYTES + 64];
 };
 struct table {
 	struct view_list list;
 	size_t silent, divided, missing,
-		late;	      /* rows without a reading, of MIG, without the process, see set_process() */
-	bool processes, mute; /* mute: the driver says nothing of any GPU */
+		late;		     /* rows without a reading, of MIG, without the process, see set_process() */
+	bool processes, calls, mute; /* mute: the driver says nothing of any GPU */
 };
 
 /* ---- rows */
@@ -33,7 +34,7 @@ struct table {
 static void set_unknown(struct row *r)
 {
 	r->gpu = r->read_ns = r->total = r->driver = r->used = r->used_peak = r->free = VIEW_UNKNOWN;
-	r->process = r->allocator = r->libraries = r->others = r->nothers = r->unlisted = VIEW_UNKNOWN;
+	r->process = r->allocator = r->calls = r->libraries = r->others = r->nothers = r->unlisted = VIEW_UNKNOWN;
 }
 
 /*
@@ -42,8 +43,10 @@ static void set_unknown(struct row *r)
  */
 static void set_process(struct table *t, struct row *r, const struct mxbpf_gpu_used *g)
 {
-	const uint64_t known = r->allocator == VIEW_UNKNOWN ? 0 : r->allocator;
-	uint64_t listed = g->others_bytes;
+	uint64_t known = r->allocator == VIEW_UNKNOWN ? 0 : r->allocator, listed = g->others_bytes;
+
+	if (r->calls != VIEW_UNKNOWN)
+		add_sat(&known, r->calls);
 
 	if (g->own_bytes == MXBPF_GPU_USED_UNKNOWN) {
 		t->missing++;
@@ -105,32 +108,36 @@ static uint64_t reserved(const struct mxbpf_mem_time *t)
 }
 
 /* A row for each GPU on which the runtime of a process allocates. `taken` gets those of which the driver tells. */
-static size_t add_devices(const struct view *s, struct table *t, struct row *r, bool *taken)
+static void add_devices(const struct view *s, struct table *t, struct row *r, bool *taken)
 {
 	const struct mdl *m = s->in->model;
 	const struct devmem_row *all, *of;
 	const struct mxbpf_mem_time *d;
+	struct mxbpf_gpu_inside inside;
 	size_t n = 0, nall, i;
 
 	all = devmem_rows(m, &nall);
 	for (i = 0; (d = memory_device(m, i)); i++) {
 		if (!devmem_is_gpu(s->in->session, d->device))
 			continue;
+		inside = gpumem_inside(m, d);
 		of = devmem_of(m, d->h.tgid, MXBPF_DEVICE_ID(d->device));
 		set_unknown(&r[n]);
 		r[n].tgid = d->h.tgid;
 		r[n].device = d->device;
 		r[n].has_device = true;
 		r[n].allocator = reserved(d);
+		r[n].calls = inside.calls_bytes;
+		t->calls |= r[n].calls != VIEW_UNKNOWN;
 		if (of)
 			taken[of - all] = true;
 		set_gpu(t, &r[n++], of);
 	}
-	return n;
+	t->list.all = n;
 }
 
 /* A row for each other GPU on which the driver sees a process of the session. */
-static size_t add_others(const struct view *s, struct table *t, struct row *r, const bool *taken)
+static void add_others(const struct view *s, struct table *t, struct row *r, const bool *taken)
 {
 	const struct devmem_row *all;
 	size_t n = 0, nall, i;
@@ -143,7 +150,7 @@ static size_t add_others(const struct view *s, struct table *t, struct row *r, c
 		r[n].tgid = all[i].last.h.tgid;
 		set_gpu(t, &r[n++], &all[i]);
 	}
-	return n;
+	t->list.all += n;
 }
 
 static int by_place(const void *va, const void *vb)
@@ -171,8 +178,8 @@ static int make(const struct view *s, void *table)
 	t->list.rows = r = calloc(n + nall + 1, sizeof(*r));
 	taken = calloc(nall + 1, sizeof(*taken));
 	if (r && taken) {
-		n = add_devices(s, t, r, taken);
-		t->list.all = n + add_others(s, t, r + n, taken);
+		add_devices(s, t, r, taken);
+		add_others(s, t, r + t->list.all, taken);
 		for (i = 0; i < t->list.all; i++)
 			t->processes |= r[i].tgid != r[0].tgid;
 		qsort(r, t->list.all, sizeof(*r), by_place);
@@ -198,8 +205,8 @@ static void below(struct view *s, const void *table, const char *prefix)
 	if (t->list.all > t->silent + t->divided)
 		out_printf(s->out,
 			   "%sused = process + others + unlisted; process = allocator (what it says it has reserved) + "
-			   "libraries (contexts too)\n",
-			   prefix);
+			   "%slibraries (contexts too)\n",
+			   prefix, t->calls ? "calls (of CUDA, without it) + " : "");
 	if (t->missing)
 		out_printf(s->out,
 			   "%sthe driver does not say what the process has, as in a container with process numbers of "
@@ -234,8 +241,9 @@ static bool when(const struct view *s)
 	return s->in->session->held;
 }
 
-#define ROW   struct row
-#define KNOWN VIEW_NULL
+#define ROW	     struct row
+#define KNOWN	     VIEW_NULL
+#define SEEN(member) .shown = offsetof(struct table, member)
 static const struct view_column columns[] = {
 	{NULL, "name", "gpu", VIEW_TEXT, AT(label)},
 	{"device", "device", NULL, VIEW_DEVICE, AT(device), .has = offsetof(ROW, has_device),
@@ -255,9 +263,14 @@ static const struct view_column columns[] = {
 	 .help = "of the process, as the driver says; null: it does not say"},
 	{"allocator_bytes", NULL, "allocator", VIEW_BYTES, AT(allocator), KNOWN,
 	 .help = "of process_bytes, reserved by the runtime's allocator, as it says; null: it does not say"},
+	{"calls_bytes", NULL, "calls", VIEW_BYTES, AT(calls), KNOWN, SEEN(calls),
+	 .help = "of process_bytes, allocated in the window by calls of CUDA, not by the allocator, and not freed; "
+		 "requires "
+		 "--gpu"},
 	{"libraries_bytes", NULL, "libraries", VIEW_BYTES, AT(libraries), KNOWN,
-	 .help = "the rest of process_bytes: contexts of CUDA, code, libraries such as cuBLAS and NCCL, and what the "
-		 "program allocates without the allocator"},
+	 .help = "the rest of process_bytes: contexts of CUDA, code, libraries such as cuBLAS and NCCL, and without "
+		 "--gpu "
+		 "what calls of CUDA allocate"},
 	{"others_bytes", NULL, "others", VIEW_BYTES, AT(others), KNOWN,
 	 .help = "of other processes that the driver lists"},
 	{"others", NULL, NULL, VIEW_COUNT, AT(nothers), KNOWN, .help = "number of these processes"},

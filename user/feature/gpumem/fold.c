@@ -5,14 +5,17 @@
  * program has few such calls, because its runtime keeps memory.
  */
 #include "feature/gpumem/gpumem.h"
+#include "feature/gpumem/regions.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "feature/memory/memory.h"
 
 #define SPANS_KEPT 8192u /* a power of two: 384 KiB */
 #define CALLS_KEPT 1024u /* calls whose operator may still end; older ones count with the one that was found */
+#define STORED_MAX 1024u /* devices of processes */
 #define ROWS_MAX   4096	 /* further rows have no operator */
 
 struct kept_span {
@@ -29,6 +32,8 @@ struct state {
 	struct buf calls; /* struct call */
 	struct hash row_index;
 	struct buf rows; /* struct mxbpf_agg_gpu_alloc */
+	struct gpumem_regions regions;
+	struct buf stored; /* struct mxbpf_gpu_inside */
 };
 
 static struct state *state_of(struct mdl *m)
@@ -42,6 +47,8 @@ int gpumem_on(struct mdl *m)
 
 	if (t && !t->spans)
 		t->spans = mem_zalloc(SPANS_KEPT * sizeof(*t->spans));
+	if (t)
+		t->regions.on = true;
 	return t && t->spans ? 0 : -ENOMEM;
 }
 
@@ -174,7 +181,7 @@ static int fold(struct mdl *m, const struct mxbpf_rec *rec)
 	struct call c = {.a = *(const struct mxbpf_gpu_alloc *)(const void *)rec};
 	uint64_t i;
 
-	if (!t || mdl_expect_name(m, c.a.name_id))
+	if (!t || mdl_expect_name(m, c.a.name_id) || gpumem_regions_call(&t->regions, &c.a))
 		return -ENOMEM;
 	c.a.device = device_of(t, &c.a);
 	for (i = 0; t->spans && i < t->nspans && i < SPANS_KEPT; i++)
@@ -192,6 +199,42 @@ static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!t || mdl_expect_name(m, r->name_id) || mdl_expect_name(m, r->op_id))
 		return -ENOMEM;
 	return add_row(&t->row_index, &t->rows, r);
+}
+
+/* Reports come before the first sign of a GPU, too. */
+static int alloc(struct mdl *m, const struct mxbpf_alloc *a)
+{
+	struct state *t = a->pool_bytes ? state_of(m) : NULL;
+
+	return t ? gpumem_regions_report(&t->regions, a) : a->pool_bytes ? -ENOMEM : 0;
+}
+
+const struct gpumem_regions *gpumem_regions_of(const struct mdl *m)
+{
+	const struct state *t = mdl_state_of(m, &feature_gpumem);
+
+	return t ? &t->regions : NULL;
+}
+
+const struct mxbpf_gpu_inside *gpumem_stored(const struct mdl *m, uint32_t tgid, uint32_t device)
+{
+	const struct state *t = mdl_state_of(m, &feature_gpumem);
+	const struct mxbpf_gpu_inside *r;
+	size_t i = t ? buf_count(&t->stored, *r) : 0;
+
+	while (i--) {
+		r = buf_at(&t->stored, const struct mxbpf_gpu_inside, i);
+		if (r->h.tgid == tgid && r->device == device)
+			return r;
+	}
+	return NULL;
+}
+
+static int fold_stored(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *t = state_of(m);
+
+	return t ? buf_put_latest(&t->stored, rec, sizeof(struct mxbpf_gpu_inside), STORED_MAX) : -ENOMEM;
 }
 
 /* ---- the state */
@@ -214,12 +257,28 @@ int gpumem_rows(const struct mdl *m, struct buf *out)
 	return err;
 }
 
+static int emit(const struct mdl *m, struct buf *out)
+{
+	const struct mxbpf_mem_time *t;
+	struct mxbpf_gpu_inside one;
+	int err = gpumem_rows(m, out);
+	size_t i;
+
+	for (i = 0; !err && (t = memory_device(m, i)); i++) {
+		one = gpumem_inside(m, t);
+		if (one.calls_bytes != MXBPF_GPU_INSIDE_UNKNOWN)
+			err = buf_put(out, &one, sizeof(one));
+	}
+	return err;
+}
+
 static int copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_gpumem);
 	struct state *t = state_of(to);
 
-	if (!t || buf_put(&t->calls, f->calls.data, f->calls.len))
+	if (!t || buf_put(&t->calls, f->calls.data, f->calls.len) || gpumem_regions_copy(&t->regions, &f->regions) ||
+	    buf_put(&t->stored, f->stored.data, f->stored.len))
 		return -ENOMEM;
 	return mdl_items_copy(&t->row_index, &t->rows, &f->row_index, &f->rows);
 }
@@ -235,6 +294,8 @@ static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	t->spans = f->spans;
 	t->nspans = f->nspans;
 	f->spans = NULL;
+	t->regions = f->regions;
+	f->regions = (struct gpumem_regions){.lost = true};
 	return 0;
 }
 
@@ -256,6 +317,8 @@ static void fini(struct mdl *m)
 
 	mem_free(t->spans);
 	buf_fini(&t->calls);
+	gpumem_regions_fini(&t->regions);
+	buf_fini(&t->stored);
 	mdl_items_fini(&t->row_index, &t->rows);
 	*t = (struct state){0};
 }
@@ -263,9 +326,10 @@ static void fini(struct mdl *m)
 const struct mdl_feature feature_gpumem = {
 	.state_bytes = sizeof(struct state),
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_GPU_ALLOC, fold}, {MXBPF_AGG_GPU_ALLOC, fold_row}},
+	.kinds = {{MXBPF_GPU_ALLOC, fold}, {MXBPF_AGG_GPU_ALLOC, fold_row}, {MXBPF_GPU_INSIDE, fold_stored}},
 	.span = span,
-	.emit = gpumem_rows,
+	.alloc = alloc,
+	.emit = emit,
 	.copy = copy,
 	.move = move,
 	.processes = processes,

@@ -13,5 +13,11 @@ extern const struct view_sheet sheet_gpu_allocs;
 int gpumem_on(struct mdl *m);
 /* Appends struct mxbpf_agg_gpu_alloc in no order. Returns 0 or -ENOMEM. */
 int gpumem_rows(const struct mdl *m, struct buf *out);
+/*
+ * Returns what calls of CUDA have allocated on a device of the runtime in the window and not freed, besides segments of
+ * its allocator, and the largest free piece of these segments. Numbers are MXBPF_GPU_INSIDE_UNKNOWN if calls are not
+ * recorded, or if segments or blocks are older than the window.
+ */
+struct mxbpf_gpu_inside gpumem_inside(const struct mdl *m, const struct mxbpf_mem_time *t);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/gpumem/gpumem.h"
 #include "feature/lines/lines.h"
 #include "feature/memory/sheet.h"
 #include "feature/steps/steps.h"
@@ -257,6 +258,7 @@ static void put_totals(struct view *s, const struct memory_owners *held, const s
 		       const char *prefix)
 {
 	const uint64_t unused = memory_unused(t);
+	const struct mxbpf_gpu_inside inside = gpumem_inside(s->in->model, t);
 	char bytes[4][24];
 
 	out_printf(s->out, "%s         its allocator has %s reserved (%s at most) and %s allocated (%s at most)\n",
@@ -271,6 +273,8 @@ static void put_totals(struct view *s, const struct memory_owners *held, const s
 	if (t->unused_peak_ns)
 		out_printf(s->out, " (at %.6f s)",
 			   (double)(int64_t)(t->unused_peak_ns - s->in->session->start_mono_ns) / 1e9);
+	if (inside.largest_free_bytes != MXBPF_GPU_INSIDE_UNKNOWN)
+		out_printf(s->out, "; largest piece %s at the end", fmt_bytes(inside.largest_free_bytes, bytes[2]));
 	out_puts(s->out, "\n");
 }
 
@@ -415,7 +419,7 @@ struct device {
 	} pool;
 	struct {
 		uint64_t total_bytes, total_peak_bytes, pool_bytes, pool_peak_bytes, pool_total_bytes;
-		uint64_t before_bytes, unused_bytes, unused_peak_bytes;
+		uint64_t before_bytes, unused_bytes, unused_peak_bytes, largest_free_bytes;
 		uint64_t unused_peak_ns; /* VIEW_UNKNOWN */
 		int64_t unexplained_bytes;
 	} allocator;
@@ -434,8 +438,10 @@ static uint64_t lineless_of(const struct view *s, const struct mxbpf_mem_time *t
 	return n;
 }
 
-static void set_allocator(struct device *to, const struct memory_owners *held, const struct mxbpf_mem_time *t)
+static void set_allocator(const struct view *s, struct device *to, const struct memory_owners *held,
+			  const struct mxbpf_mem_time *t)
 {
+	to->allocator.largest_free_bytes = gpumem_inside(s->in->model, t).largest_free_bytes;
 	to->allocator.total_bytes = t->total_bytes;
 	to->allocator.total_peak_bytes = t->total_peak_bytes;
 	to->allocator.pool_bytes = t->pool_bytes;
@@ -471,7 +477,7 @@ static int make_devices(const struct view *s, void *table)
 			r[i].pool.used_bytes = d->pool_used_bytes;
 		}
 		if (d->counted)
-			set_allocator(&r[i], &held, d);
+			set_allocator(s, &r[i], &held, d);
 	}
 	t->all = held.ndevices;
 	free(held.list.rows);
@@ -503,6 +509,8 @@ static const struct view_column allocator_columns[] = {
 	{"unused_peak_bytes", "", NULL, VIEW_BYTES, AT(allocator.unused_peak_bytes)},
 	{"unused_peak_unix_ns", "", NULL, VIEW_MOMENT, AT(allocator.unused_peak_ns), VIEW_NULL,
 	 .help = "when this was; null: all that is reserved was always allocated"},
+	{"largest_free_bytes", "", NULL, VIEW_BYTES, AT(allocator.largest_free_bytes), VIEW_NULL,
+	 .help = "of unused_bytes, the largest piece; null: not known, see docs/memory.md"},
 	{"unexplained_bytes", "", NULL, VIEW_BYTES, AT(allocator.unexplained_bytes), VIEW_SIGNED,
 	 .help = "allocated_bytes less what its events add up to: 0, if none was lost"},
 	{0},
