@@ -291,7 +291,7 @@ $(O)/gpu/facts.so: tests/gpu/facts.c
 double := tests/gpu/double
 $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c memory.c account.c)
 $(O)/gpu/libcudart.so.12 $(O)/gpu/old/libcudart.so.11.0 $(GPU_CUDART): $(double)/cudart.c | $(O)/gpu/libcuda.so.1
-$(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8 $(GPU_CUPTI): $(addprefix $(double)/,cupti.c gate.c collect.c enabled.c records.c clock.c names.c replay.c)
+$(O)/gpu/libcupti.so.12 $(O)/gpu/old/libcupti.so.11.8 $(GPU_CUPTI): $(addprefix $(double)/,cupti.c ranges.c gate.c collect.c enabled.c records.c clock.c names.c replay.c)
 $(O)/gpu/libkineto_double.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libkineto_dlsym.so: $(double)/kineto.c | $(O)/gpu/libcupti.so.12
 $(O)/gpu/libkineto_dlsym.so: GPU_FLAGS = -DDOUBLE_BY_DLSYM

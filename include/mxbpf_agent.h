@@ -27,7 +27,7 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 8
+#define MXBPF_AGENT_VERSION 9
 
 #define MXBPF_AGENT_PROCESSES  4096	  /* of one session that have the agent at one time */
 #define MXBPF_AGENT_SPILL      64	  /* batches that a forked child keeps until mxbpf attaches to it, 1 MiB */

@@ -38,6 +38,7 @@
  *      threads off the CPU for that: MXBPF_OFF_CPU (mxbpf_sched.h)
  *      which operators captured CUDA graphs: MXBPF_GRAPH_NODE, MXBPF_AGG_GPU_GRAPH (mxbpf_graph.h)
  *      operators by shapes on GPUs: MXBPF_AGG_GPU_ROOF, MXBPF_GPU_LIMITS (mxbpf_roofline.h)
+ *      hardware counters of kernels: MXBPF_KERNEL_METRIC, MXBPF_AGG_KERNEL_METRICS (mxbpf_kernels.h)
  *      more members of MXBPF_GPU_DEVICE
  *      collectives: MXBPF_COLLECTIVE, MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP (mxbpf_collective.h)
  *      starts of ranges, and kernels by range: MXBPF_RANGE, MXBPF_AGG_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP

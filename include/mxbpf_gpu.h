@@ -22,6 +22,7 @@ enum mxbpf_gpu_want {
 	MXBPF_GPU_WANT_CALLS = 1 << 1,	 /* calls of the runtime */
 	MXBPF_GPU_WANT_DRIVER = 1 << 2,	 /* calls of the driver */
 	MXBPF_GPU_WANT_MEMORY = 1 << 3,	 /* memory that calls allocate and free, and the driver's calls that do it */
+	MXBPF_GPU_WANT_METRICS = 1 << 4, /* hardware counters of chosen kernels, see struct mxbpf_gpu_metrics */
 };
 
 enum mxbpf_gpu_state {
@@ -65,6 +66,80 @@ enum mxbpf_gpu_kind {
 	 */
 	MXBPF_GPU_NODE = 9,
 	MXBPF_GPU_MEMORY = 10, /* MEMORY2: a call allocated or freed memory; start_ns and end_ns are when */
+	/*
+	 * A hardware counter of a launch that was measured: start_ns and end_ns enclose the launch with the
+	 * measurement, in CLOCK_MONOTONIC. bytes: the bits of a double; name: of the kernel.
+	 */
+	MXBPF_GPU_METRIC = 11,
+};
+
+#define MXBPF_GPU_METRICS 12 /* counters that the agent can measure; metrics_names[] in agent/lib/cupti_metrics.c */
+
+/* What became of the measurement of chosen kernels. */
+enum mxbpf_gpu_metrics_state {
+	MXBPF_GPU_METRICS_OFF = 0,     /* not wanted, or CUPTI is not held */
+	MXBPF_GPU_METRICS_WAITING = 1, /* no kernel with such a name was launched yet */
+	MXBPF_GPU_METRICS_ON = 2,
+	MXBPF_GPU_METRICS_DONE = 3,   /* as many launches were measured as mxbpf wants in all */
+	MXBPF_GPU_METRICS_SLOW = 4,   /* a launch took so long that no other one is measured */
+	MXBPF_GPU_METRICS_FAILED = 5, /* see `step` and `result`; no other launch is measured */
+};
+
+/* The step that failed. `result` is a CUptiResult. */
+enum mxbpf_gpu_metrics_step {
+	MXBPF_GPU_STEP_NONE = 0,
+	MXBPF_GPU_STEP_SYMBOLS = 1,  /* this CUPTI has no range profiler: it is older than CUDA 12.6 */
+	MXBPF_GPU_STEP_CALLBACK = 2, /* cuptiEnableCallback */
+	MXBPF_GPU_STEP_INIT = 3,     /* cuptiProfilerInitialize */
+	MXBPF_GPU_STEP_SUPPORT = 4,  /* cuptiProfilerDeviceSupported; result: 1000 + the first field that refuses */
+	MXBPF_GPU_STEP_CHIP = 5,     /* cuptiDeviceGetChipName */
+	MXBPF_GPU_STEP_HOST = 6,     /* cuptiProfilerHostInitialize, which loads libnvperf_host.so */
+	MXBPF_GPU_STEP_METRICS = 7,  /* no counter is known for this chip */
+	MXBPF_GPU_STEP_IMAGE = 8,    /* cuptiProfilerHostGetConfigImage */
+	MXBPF_GPU_STEP_ENABLE = 9,   /* cuptiRangeProfilerEnable */
+	MXBPF_GPU_STEP_DATA = 10,    /* cuptiRangeProfilerCounterDataImageInitialize and those around it */
+	MXBPF_GPU_STEP_CONFIG = 11,  /* cuptiRangeProfilerSetConfig */
+	MXBPF_GPU_STEP_START = 12,   /* cuptiRangeProfilerStart */
+	MXBPF_GPU_STEP_STOP = 13,    /* cuptiRangeProfilerStop */
+	MXBPF_GPU_STEP_DECODE = 14,  /* cuptiRangeProfilerDecodeData */
+	MXBPF_GPU_STEP_VALUES = 15,  /* cuptiProfilerHostEvaluateToGpuValues */
+	MXBPF_GPU_STEP_MEMORY = 16,  /* no memory for the images */
+};
+
+/* Why a launch of a chosen kernel was not measured. */
+enum mxbpf_gpu_metrics_refused {
+	MXBPF_GPU_REFUSED_COOPERATIVE = 0,  /* its blocks wait for each other */
+	MXBPF_GPU_REFUSED_COMMUNICATES = 1, /* by its name it waits for another kernel, GPU or process */
+	MXBPF_GPU_REFUSED_CAPTURED = 2,	    /* it is captured for a graph, or its stream cannot be asked */
+	MXBPF_GPU_REFUSED_CONTEXT = 3,	    /* it is on another GPU than the first measured one of the process */
+	MXBPF_GPU_REFUSED_BUSY = 4,	    /* another thread was launching just then */
+	MXBPF_GPU_REFUSED_MIXED = 5,	    /* CUPTI has measured no launch, or several */
+	MXBPF_GPU_REFUSED_LIMIT = 6,	    /* too many names */
+	MXBPF_GPU_REFUSALS = 7,
+};
+
+#define MXBPF_GPU_PATTERN_BYTES 256
+
+struct mxbpf_gpu_metrics {
+	/* Set by mxbpf before MXBPF_GPU_WANT_METRICS. */
+	char pattern[MXBPF_GPU_PATTERN_BYTES]; /* parts of names, separated by commas */
+	__u32 each;			       /* measure so many launches of each name */
+	__u32 all;			       /* and so many in all */
+	__u32 replay;	/* 1: also counters for which a kernel is executed several times, 0: one pass only */
+	__u32 limit_ms; /* a launch that takes longer is the last one */
+	__u32 active;	/* 1: a window is open. mxbpf changes it at any time */
+	/* Set by the agent. */
+	__u32 state;  /* enum mxbpf_gpu_metrics_state */
+	__u32 step;   /* enum mxbpf_gpu_metrics_step */
+	__u32 result; /* CUptiResult */
+	__u32 passes; /* in which a kernel is executed */
+	__u32 mask;   /* of the counters that this chip has */
+	__u32 measured;
+	__u32 refused[MXBPF_GPU_REFUSALS];
+	__u64 setup_ns;	  /* the first measured launch was held up by this, too */
+	__u64 held_ns;	  /* by which all measured launches were held up, with the kernels themselves */
+	__u64 longest_ns; /* of them */
+	char chip[32];
 };
 
 /* Whether CUPTI calls the agent back when a thread makes a node of a CUDA graph. */
@@ -100,6 +175,9 @@ struct mxbpf_gpu_rec {
 			__u8 freed, kind, pool, pad; /* kind: enum mxbpf_memory_kind; pool: 1: of a pool of CUDA */
 			__u32 size_high, size_low, used_high, used_low; /* of the pool, if it is the process's own */
 		} memory;
+		struct {
+			__u32 number, first, passes, tid; /* number: below MXBPF_GPU_METRICS; first: 1: of the launch */
+		} metric;
 		struct {
 			__u32 before_high, before_low, after_high, after_low; /* CLOCK_MONOTONIC in ns */
 		} clock;
@@ -160,6 +238,7 @@ struct mxbpf_gpu_shared {
 	__u32 graphs; /* enum mxbpf_gpu_graphs */
 	__u32 pad;
 	struct mxbpf_gpu_about devices[MXBPF_GPU_DEVICES];
+	struct mxbpf_gpu_metrics metrics;
 };
 
 /* The names in records. */

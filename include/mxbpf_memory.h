@@ -164,7 +164,7 @@ struct mxbpf_gpu_used {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_gpu_used) == 80);
 
-#define MXBPF_GPU_INSIDE	 ((enum mxbpf_kind)71) /* user: what a device's memory is made of, struct mxbpf_gpu_inside */
+#define MXBPF_GPU_INSIDE	 ((enum mxbpf_kind)72) /* user: what a device's memory is made of, struct mxbpf_gpu_inside */
 #define MXBPF_GPU_INSIDE_UNKNOWN (~0ull)
 
 /* Memory that calls of CUDA have allocated in the window, on a device of the runtime. Since 2.2. */

@@ -13,7 +13,7 @@ values_of() { # OPTION WORDS
 	pid | help | version) ;;
 	job | comm | cgroup | host) ;; # they choose other processes, too: targets.bats
 	runtime) echo pytorch ;;
-	cupti) ;; # needs CUDA
+	cupti | kernel-metrics) ;; # need CUDA
 	follow) echo ; echo shared ;;
 	probes) for word in ${2//,/}; do echo "op,$word"; done ;;
 	api) echo all ;;

@@ -15,6 +15,7 @@
 #include "mxbpf_memory.h"
 #include "mxbpf_omp.h"
 #include "mxbpf_queue.h"
+#include "mxbpf_kernels.h"
 #include "mxbpf_roofline.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
@@ -85,6 +86,8 @@ static const size_t bytes_of[] = {
 	[MXBPF_GPU_SEQUENCE] = sizeof(struct mxbpf_gpu_sequence) + 2 * sizeof(uint64_t),
 	[MXBPF_AGG_GPU_ROOF] = sizeof(struct mxbpf_agg_gpu_roof),
 	[MXBPF_GPU_LIMITS] = sizeof(struct mxbpf_gpu_limits),
+	[MXBPF_KERNEL_METRIC] = sizeof(struct mxbpf_kernel_metric),
+	[MXBPF_AGG_KERNEL_METRICS] = sizeof(struct mxbpf_agg_kernel_metrics),
 	[MXBPF_COLLECTIVE] = sizeof(struct mxbpf_collective),
 	[MXBPF_AGG_COLLECTIVE] = sizeof(struct mxbpf_agg_collective),
 	[MXBPF_AGG_OVERLAP] = sizeof(struct mxbpf_agg_overlap),
@@ -234,6 +237,24 @@ static void tame_roof(struct mxbpf_agg_gpu_roof *r)
 	r->args_id %= IDS;
 }
 
+static void tame_metric(struct mxbpf_kernel_metric *k)
+{
+	k->number %= MXBPF_KERNEL_COUNTERS;
+	k->first %= 2;
+	k->name_id %= IDS;
+}
+
+static void tame_metrics(struct mxbpf_agg_kernel_metrics *a)
+{
+	unsigned i;
+
+	a->name_id %= IDS;
+	for (i = 0; i < MXBPF_KERNEL_COUNTERS; i++) {
+		a->counters[i].max |= a->counters[i].min;
+		a->counters[i].sum |= a->counters[i].min;
+	}
+}
+
 static void tame_collective(struct mxbpf_rec *r)
 {
 	struct mxbpf_collective *c = (struct mxbpf_collective *)r;
@@ -300,6 +321,12 @@ static void tame_gpu(struct mxbpf_rec *r)
 		break;
 	case MXBPF_GPU_LIMITS:
 		((struct mxbpf_gpu_limits *)r)->device %= 2;
+		break;
+	case MXBPF_KERNEL_METRIC:
+		tame_metric((struct mxbpf_kernel_metric *)r);
+		break;
+	case MXBPF_AGG_KERNEL_METRICS:
+		tame_metrics((struct mxbpf_agg_kernel_metrics *)r);
 		break;
 	case MXBPF_COLLECTIVE:
 	case MXBPF_AGG_COLLECTIVE:

@@ -51,6 +51,39 @@ CUPTI_ACTIVITY_KIND_SYNCHRONIZATION CUPTI_CB_DOMAIN_DRIVER_API CUPTI_CB_DOMAIN_R
 CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM CUPTI_ACTIVITY_FLAG_FLUSH_FORCED CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000
 CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000 CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch
 CUPTI_ACTIVITY_KIND_GRAPH_TRACE CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060 CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx""".split()
+# Of the range profiler, which CUDA 12.6 brought. The headers are written for C++ in that they include <string>.
+PROFILER_HEADERS = ("target", "profiler_target", "profiler_host", "range_profiler")
+PROFILER = {
+    "CUpti_CallbackData": "callbackSite functionName functionParams functionReturnValue symbolName context contextUid "
+                          "correlationData correlationId",
+    "CUpti_Device_GetChipName_Params": "structSize deviceIndex pChipName",
+    "CUpti_Profiler_Initialize_Params": "structSize pPriv",
+    "CUpti_Profiler_DeviceSupported_Params": "structSize cuDevice isSupported architecture sli vGpu confidentialCompute cmp wsl api",
+    "CUpti_Profiler_Host_Initialize_Params": "structSize profilerType pChipName pCounterAvailabilityImage pHostObject",
+    "CUpti_Profiler_Host_Deinitialize_Params": "structSize pHostObject",
+    "CUpti_Profiler_Host_ConfigAddMetrics_Params": "structSize pHostObject ppMetricNames numMetrics",
+    "CUpti_Profiler_Host_GetConfigImageSize_Params": "structSize pHostObject configImageSize",
+    "CUpti_Profiler_Host_GetConfigImage_Params": "structSize pHostObject configImageSize pConfigImage",
+    "CUpti_Profiler_Host_GetNumOfPasses_Params": "structSize configImageSize pConfigImage numOfPasses",
+    "CUpti_Profiler_Host_EvaluateToGpuValues_Params": "structSize pHostObject pCounterDataImage counterDataImageSize rangeIndex "
+                                                      "ppMetricNames numMetrics pMetricValues",
+    "CUpti_RangeProfiler_Enable_Params": "structSize ctx pRangeProfilerObject",
+    "CUpti_RangeProfiler_Disable_Params": "structSize pRangeProfilerObject",
+    "CUpti_RangeProfiler_Start_Params": "structSize pRangeProfilerObject",
+    "CUpti_RangeProfiler_SetConfig_Params": "structSize pRangeProfilerObject configSize pConfig counterDataImageSize "
+                                            "pCounterDataImage range replayMode maxRangesPerPass numNestingLevels minNestingLevel "
+                                            "passIndex targetNestingLevel",
+    "CUpti_RangeProfiler_Stop_Params": "structSize pRangeProfilerObject passIndex targetNestingLevel isAllPassSubmitted",
+    "CUpti_RangeProfiler_DecodeData_Params": "structSize pRangeProfilerObject numOfRangeDropped",
+    "CUpti_RangeProfiler_GetCounterDataSize_Params": "structSize pRangeProfilerObject pMetricNames numMetrics maxNumOfRanges "
+                                                     "maxNumRangeTreeNodes counterDataSize",
+    "CUpti_RangeProfiler_CounterDataImage_Initialize_Params": "structSize pRangeProfilerObject counterDataSize pCounterData",
+    "CUpti_RangeProfiler_GetCounterDataInfo_Params": "structSize pCounterDataImage counterDataImageSize numTotalRanges",
+}
+PROFILER_VALUES = """CUPTI_AutoRange CUPTI_KernelReplay CUPTI_PROFILER_TYPE_RANGE_PROFILER CUPTI_PROFILER_CONFIGURATION_SUPPORTED
+CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz
+CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz
+CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz""".split()
 PARAMS = "structSize subscriberName oldSubscriberName oldSubscriberSize allowMultipleSubscribers"
 
 
@@ -75,8 +108,9 @@ def unpack(path, directory):
     include = os.path.join(directory, os.path.dirname(found))
     # The types of the runtime need a compiler's headers, and CUPTI's records need none of them.
     if found.endswith("cuda.h"):
-        with open(os.path.join(include, "builtin_types.h"), "w"):
-            pass
+        for name in ("builtin_types.h", "string"):
+            with open(os.path.join(include, name), "w"):
+                pass
     return include
 
 
@@ -108,11 +142,16 @@ def rows(name, fields, text):
 
 
 def program(chosen, text):
-    lines = ["#include <stdio.h>", "#include <stddef.h>", *(f"#include <cupti_{name}.h>" for name in HEADERS), "int main(void) {"]
+    profiler = "CUpti_RangeProfiler_Enable_Params" in text
+    headers = HEADERS + (PROFILER_HEADERS if profiler else ())
+    lines = ["#include <stdbool.h>", "#include <stdio.h>", "#include <stddef.h>", *(f"#include <cupti_{name}.h>" for name in headers), "int main(void) {"]
     for (family, version), declaration in chosen:
         lines += rows(f"CUpti_Activity{family}{version if version > 1 else ''}", FIELDS[family], declaration)
     if "CUpti_SubscriberParams" in text:
         lines += rows("CUpti_SubscriberParams", PARAMS, text)
+    for name, fields in PROFILER.items() if profiler else ():
+        lines += rows(name, fields, text)
+    lines += [f'printf("{value} %ld\\n", (long){value});' for value in PROFILER_VALUES if profiler]
     lines += [f'printf("{value} %ld\\n", (long){value});' for value in VALUES if re.search(rf"\b{value}\b", text)]
     return "\n".join(lines + ['printf("CUPTI_API_VERSION %d\\n", CUPTI_API_VERSION);', "return 0;", "}"]) + "\n"
 

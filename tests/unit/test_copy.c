@@ -15,6 +15,7 @@
 #include "mxbpf_omp.h"
 #include "mxbpf_queue.h"
 #include "mxbpf_range.h"
+#include "mxbpf_kernels.h"
 #include "mxbpf_roofline.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
@@ -281,6 +282,20 @@ static void put_range_kernels(struct buf *b, unsigned nr)
 	buf_put(b, &r, sizeof(r));
 }
 
+static void put_kernel_metrics(struct buf *b, unsigned nr)
+{
+	const struct mxbpf_kernel_metric k = {.h = {MXBPF_KERNEL_METRIC, sizeof(k), 77, 1000},
+					      .name_id = nr ? NEW : TASK,
+					      .milli = 37125 + nr,
+					      .held_ns = 1000 * (nr + 1),
+					      .edge_id = 3,
+					      .passes = 1,
+					      .number = (uint16_t)(3 + nr),
+					      .first = 1};
+
+	buf_put(b, &k, sizeof(k));
+}
+
 static void feed_round(struct mdl *m, unsigned nr)
 {
 	const uint64_t at_ns = (nr + 1) * ROUND_NS;
@@ -300,6 +315,7 @@ static void feed_round(struct mdl *m, unsigned nr)
 	put_others(&b, nr, at_ns);
 	put_looks(&b, nr, at_ns);
 	put_range_kernels(&b, nr);
+	put_kernel_metrics(&b, nr);
 	CHECK(!feed(m, &b));
 	buf_fini(&b);
 }
@@ -361,7 +377,7 @@ static void test_kinds(void)
 		MXBPF_AGG_GPU_STREAM, MXBPF_AGG_GPU_JOIN,  MXBPF_AGG_GPU_WAIT, MXBPF_AGG_GPU_IDLE,
 		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
 		MXBPF_AGG_GPU_GRAPH,  MXBPF_AGG_GPU_ROOF,  MXBPF_GPU_LIMITS,   MXBPF_COLLECTIVE,
-		MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP,   MXBPF_AGG_RANGE,
+		MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP,   MXBPF_AGG_RANGE,    MXBPF_AGG_KERNEL_METRICS,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

@@ -12,10 +12,12 @@
 #include <string.h>
 
 #include "agent/lib/cupti_abi.h"
+#include "agent/lib/cupti_metrics_abi.h"
 #include "read_file.h"
 
 #define TABLE  "tests/gpu/abi.txt"
 #define HEADER "user/agent/lib/cupti_abi.h"
+#define CALLS  "user/agent/lib/cupti_metrics_abi.h"
 
 /* `since`: API version of the first release that has the field; 0: all have it. */
 static struct known {
@@ -27,6 +29,10 @@ static struct known {
 #define IS(row, field, constant, since)                                                                                \
 	{                                                                                                              \
 		row, field, #constant, constant, since, 0                                                              \
+	}
+#define AT(row, field, type, member)                                                                                   \
+	{                                                                                                              \
+		row, field, #member, offsetof(struct type, member), 0, 0                                               \
 	}
 	IS("CUpti_ActivityKernel", "registersPerThread", CUPTI_KERNEL_REGISTERS, 0),
 	IS("CUpti_ActivityKernel", "start", CUPTI_KERNEL_START, 0),
@@ -102,6 +108,95 @@ static struct known {
 	IS("CUpti_SubscriberParams", "oldSubscriberSize", offsetof(struct cupti_subscriber_params, old_name_size), 0),
 	IS("CUpti_SubscriberParams", "allowMultipleSubscribers",
 	   offsetof(struct cupti_subscriber_params, allow_multiple), 130200),
+	AT("CUpti_CallbackData", "callbackSite", cupti_call, site),
+	AT("CUpti_CallbackData", "functionParams", cupti_call, params),
+	AT("CUpti_CallbackData", "functionReturnValue", cupti_call, result),
+	AT("CUpti_CallbackData", "symbolName", cupti_call, symbol),
+	AT("CUpti_CallbackData", "context", cupti_call, context),
+	AT("CUpti_CallbackData", "contextUid", cupti_call, context_uid),
+	AT("CUpti_CallbackData", "correlationData", cupti_call, data),
+	AT("CUpti_CallbackData", "correlationId", cupti_call, correlation),
+	AT("CUpti_Device_GetChipName_Params", "deviceIndex", cupti_chip_name, device),
+	AT("CUpti_Device_GetChipName_Params", "pChipName", cupti_chip_name, name),
+	AT("CUpti_Profiler_Initialize_Params", "pPriv", cupti_profiler_init, priv),
+	AT("CUpti_Profiler_DeviceSupported_Params", "cuDevice", cupti_supported, device),
+	AT("CUpti_Profiler_DeviceSupported_Params", "isSupported", cupti_supported, all),
+	AT("CUpti_Profiler_DeviceSupported_Params", "architecture", cupti_supported, architecture),
+	AT("CUpti_Profiler_DeviceSupported_Params", "sli", cupti_supported, sli),
+	AT("CUpti_Profiler_DeviceSupported_Params", "vGpu", cupti_supported, virtual_gpu),
+	AT("CUpti_Profiler_DeviceSupported_Params", "confidentialCompute", cupti_supported, confidential),
+	AT("CUpti_Profiler_DeviceSupported_Params", "cmp", cupti_supported, mining),
+	AT("CUpti_Profiler_DeviceSupported_Params", "wsl", cupti_supported, wsl),
+	AT("CUpti_Profiler_DeviceSupported_Params", "api", cupti_supported, api),
+	AT("CUpti_Profiler_Host_Initialize_Params", "profilerType", cupti_host_init, type),
+	AT("CUpti_Profiler_Host_Initialize_Params", "pChipName", cupti_host_init, chip),
+	AT("CUpti_Profiler_Host_Initialize_Params", "pHostObject", cupti_host_init, host),
+	AT("CUpti_Profiler_Host_Deinitialize_Params", "pHostObject", cupti_host_end, host),
+	AT("CUpti_Profiler_Host_ConfigAddMetrics_Params", "pHostObject", cupti_host_add, host),
+	AT("CUpti_Profiler_Host_ConfigAddMetrics_Params", "ppMetricNames", cupti_host_add, names),
+	AT("CUpti_Profiler_Host_ConfigAddMetrics_Params", "numMetrics", cupti_host_add, n),
+	AT("CUpti_Profiler_Host_GetConfigImageSize_Params", "pHostObject", cupti_host_image_size, host),
+	AT("CUpti_Profiler_Host_GetConfigImageSize_Params", "configImageSize", cupti_host_image_size, bytes),
+	AT("CUpti_Profiler_Host_GetConfigImage_Params", "pHostObject", cupti_host_image, host),
+	AT("CUpti_Profiler_Host_GetConfigImage_Params", "configImageSize", cupti_host_image, bytes),
+	AT("CUpti_Profiler_Host_GetConfigImage_Params", "pConfigImage", cupti_host_image, image),
+	AT("CUpti_Profiler_Host_GetNumOfPasses_Params", "configImageSize", cupti_host_passes, bytes),
+	AT("CUpti_Profiler_Host_GetNumOfPasses_Params", "pConfigImage", cupti_host_passes, image),
+	AT("CUpti_Profiler_Host_GetNumOfPasses_Params", "numOfPasses", cupti_host_passes, passes),
+	AT("CUpti_Profiler_Host_EvaluateToGpuValues_Params", "pHostObject", cupti_host_evaluate, host),
+	AT("CUpti_Profiler_Host_EvaluateToGpuValues_Params", "pCounterDataImage", cupti_host_evaluate, data),
+	AT("CUpti_Profiler_Host_EvaluateToGpuValues_Params", "counterDataImageSize", cupti_host_evaluate, bytes),
+	AT("CUpti_Profiler_Host_EvaluateToGpuValues_Params", "rangeIndex", cupti_host_evaluate, range),
+	AT("CUpti_Profiler_Host_EvaluateToGpuValues_Params", "ppMetricNames", cupti_host_evaluate, names),
+	AT("CUpti_Profiler_Host_EvaluateToGpuValues_Params", "numMetrics", cupti_host_evaluate, n),
+	AT("CUpti_Profiler_Host_EvaluateToGpuValues_Params", "pMetricValues", cupti_host_evaluate, values),
+	AT("CUpti_RangeProfiler_Enable_Params", "ctx", cupti_range_enable, context),
+	AT("CUpti_RangeProfiler_Enable_Params", "pRangeProfilerObject", cupti_range_enable, profiler),
+	AT("CUpti_RangeProfiler_Disable_Params", "pRangeProfilerObject", cupti_range_one, profiler),
+	AT("CUpti_RangeProfiler_Start_Params", "pRangeProfilerObject", cupti_range_one, profiler),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "pRangeProfilerObject", cupti_range_config, profiler),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "configSize", cupti_range_config, config_bytes),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "pConfig", cupti_range_config, config),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "counterDataImageSize", cupti_range_config, data_bytes),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "pCounterDataImage", cupti_range_config, data),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "range", cupti_range_config, range),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "replayMode", cupti_range_config, replay),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "maxRangesPerPass", cupti_range_config, ranges_max),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "numNestingLevels", cupti_range_config, levels),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "minNestingLevel", cupti_range_config, level_min),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "passIndex", cupti_range_config, pass),
+	AT("CUpti_RangeProfiler_SetConfig_Params", "targetNestingLevel", cupti_range_config, target_level),
+	AT("CUpti_RangeProfiler_Stop_Params", "pRangeProfilerObject", cupti_range_stop, profiler),
+	AT("CUpti_RangeProfiler_Stop_Params", "passIndex", cupti_range_stop, pass),
+	AT("CUpti_RangeProfiler_Stop_Params", "targetNestingLevel", cupti_range_stop, level),
+	AT("CUpti_RangeProfiler_Stop_Params", "isAllPassSubmitted", cupti_range_stop, all_passes),
+	AT("CUpti_RangeProfiler_DecodeData_Params", "pRangeProfilerObject", cupti_range_decode, profiler),
+	AT("CUpti_RangeProfiler_DecodeData_Params", "numOfRangeDropped", cupti_range_decode, dropped),
+	AT("CUpti_RangeProfiler_GetCounterDataSize_Params", "pRangeProfilerObject", cupti_range_data_size, profiler),
+	AT("CUpti_RangeProfiler_GetCounterDataSize_Params", "pMetricNames", cupti_range_data_size, names),
+	AT("CUpti_RangeProfiler_GetCounterDataSize_Params", "numMetrics", cupti_range_data_size, n),
+	AT("CUpti_RangeProfiler_GetCounterDataSize_Params", "maxNumOfRanges", cupti_range_data_size, ranges_max),
+	AT("CUpti_RangeProfiler_GetCounterDataSize_Params", "maxNumRangeTreeNodes", cupti_range_data_size, nodes_max),
+	AT("CUpti_RangeProfiler_GetCounterDataSize_Params", "counterDataSize", cupti_range_data_size, bytes),
+	AT("CUpti_RangeProfiler_CounterDataImage_Initialize_Params", "pRangeProfilerObject", cupti_range_data_init,
+	   profiler),
+	AT("CUpti_RangeProfiler_CounterDataImage_Initialize_Params", "counterDataSize", cupti_range_data_init, bytes),
+	AT("CUpti_RangeProfiler_CounterDataImage_Initialize_Params", "pCounterData", cupti_range_data_init, data),
+	AT("CUpti_RangeProfiler_GetCounterDataInfo_Params", "pCounterDataImage", cupti_range_data_info, data),
+	AT("CUpti_RangeProfiler_GetCounterDataInfo_Params", "counterDataImageSize", cupti_range_data_info, bytes),
+	AT("CUpti_RangeProfiler_GetCounterDataInfo_Params", "numTotalRanges", cupti_range_data_info, ranges),
+	IS("CUPTI_AutoRange", NULL, CUPTI_RANGE_AUTO, 0),
+	IS("CUPTI_KernelReplay", NULL, CUPTI_REPLAY_KERNEL, 0),
+	IS("CUPTI_PROFILER_TYPE_RANGE_PROFILER", NULL, CUPTI_PROFILER_RANGES, 0),
+	IS("CUPTI_PROFILER_CONFIGURATION_SUPPORTED", NULL, CUPTI_SUPPORTED, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel", NULL, CUPTI_CU_LAUNCH_KERNEL, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz", NULL, CUPTI_CU_LAUNCH_KERNEL_PTSZ, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx", NULL, CUPTI_CU_LAUNCH_KERNEL_EX, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz", NULL, CUPTI_CU_LAUNCH_KERNEL_EX_PTSZ, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel", NULL, CUPTI_CU_LAUNCH_COOPERATIVE, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz", NULL, CUPTI_CU_LAUNCH_COOPERATIVE_PTSZ, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch", NULL, CUPTI_CU_GRAPH_LAUNCH, 0),
+	IS("CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz", NULL, CUPTI_CU_GRAPH_LAUNCH_PTSZ, 0),
 	IS("CUPTI_SUCCESS", NULL, CUPTI_OK, 0),
 	IS("CUPTI_ERROR_MAX_LIMIT_REACHED", NULL, CUPTI_MAX_LIMIT_REACHED, 0),
 	IS("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", NULL, CUPTI_MULTIPLE_SUBSCRIBERS, 0),
@@ -188,9 +283,9 @@ static int is_known(const char *constant, size_t bytes)
 }
 
 /* Checks that each constant of the header whose name begins like this is compared with the table. */
-static void check_header(const char *prefix)
+static void check_header(const char *header, const char *prefix)
 {
-	char *text = read_file(HEADER), *at = text;
+	char *text = read_file(header), *at = text;
 	unsigned n = 0;
 	size_t bytes;
 
@@ -227,7 +322,8 @@ int main(void)
 						       "CUPTI_OVERHEAD_"};
 
 		for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
-			check_header(prefixes[i]);
+			check_header(HEADER, prefixes[i]);
+		check_header(CALLS, "CUPTI_CU_");
 	}
 	UNIT_MAIN_END;
 }

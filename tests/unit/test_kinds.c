@@ -2,6 +2,7 @@
 /* Tests the table of record kinds: each row must fit its struct, and walks by the table must find the right fields. */
 #include "mxbpf_collective.h"
 #include "mxbpf_cost.h"
+#include "mxbpf_kernels.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_range.h"
@@ -25,7 +26,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_GPU_INSIDE
+#define LAST_KIND MXBPF_AGG_KERNEL_METRICS
 
 static unsigned nkinds(void)
 {

@@ -30,6 +30,8 @@ static const struct {
 	{"max-overhead", "5%"},
 	{"cupti", "/lib/x.so"},
 	{"gpu-jobs", "train*,123"},
+	{"kernel-metrics", "gemm"},
+	{"kernel-metrics", "gemm,relu:3:replay"},
 	{"duration", "1s"},
 	{"delay", "1s"},
 	{"interval", "1s"},

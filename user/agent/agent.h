@@ -44,12 +44,15 @@ struct agt_place {
 struct agt_place agt_place_of(const struct plan *p, struct tgt *t);
 
 struct agt_opts {
-	bool calls;	   /* record operators */
-	bool gpu;	   /* be a client of CUPTI, see agt_gpu_want() */
-	const char *cupti; /* with gpu: path of the libcupti to load if the process has none; NULL: none */
-	bool memory;	   /* record memory; the plan's agent_memory works */
-	bool numbers;	   /* record sequence numbers, unless the plan has no_seq */
-	bool args;	   /* record the arguments of operators; the plan has MXBPF_DETAIL_ARGS */
+	bool calls;		  /* record operators */
+	bool gpu;		  /* be a client of CUPTI, see agt_gpu_want() */
+	const char *cupti;	  /* with gpu: path of the libcupti to load if the process has none; NULL: none */
+	const char *kernels;	  /* with gpu: parts of names of kernels to measure; NULL or "": none. Borrowed. */
+	unsigned kernel_launches; /* of each; 0: the default */
+	bool kernel_replay;
+	bool memory;  /* record memory; the plan's agent_memory works */
+	bool numbers; /* record sequence numbers, unless the plan has no_seq */
+	bool args;    /* record the arguments of operators; the plan has MXBPF_DETAIL_ARGS */
 	/* Record the Python stacks of operators, and with `memory` those of memory; NULL: none. Borrowed. */
 	const struct mxbpf_python *python;
 	bool stacks_of_memory;
@@ -178,6 +181,8 @@ void agt_loss(struct agt *a, struct mxbpf_loss *loss);
  */
 bool agt_gpu(struct agt *a, struct mxbpf_gpu_shared *to);
 void agt_gpu_want(struct agt *a, uint32_t want);
+/* Whether counters of kernels are measured now, if agt_opts.kernels has some. */
+void agt_gpu_measure(struct agt *a, bool on);
 /* Returns false if the process has ended. */
 bool agt_alive(const struct agt *a);
 /*

@@ -62,9 +62,18 @@ static void set_want(struct agt *a, uint32_t want)
 	shared_wake(&a->shared);
 }
 
+/* The agent measures nothing unless gpu.want says so, too. A session of a killed mxbpf may have left a state. */
+static void set_metrics(struct agt *a)
+{
+	struct mxbpf_gpu_metrics m = {.each = a->o.kernel_launches, .replay = a->o.kernel_replay};
+
+	snprintf(m.pattern, sizeof(m.pattern), "%s", a->o.kernels ? a->o.kernels : "");
+	shared_write(&a->shared, offsetof(struct mxbpf_agent_shared, gpu.metrics), &m, sizeof(m));
+}
+
 void agt_gpu_opened(struct agt *a)
 {
-	char library[sizeof(((struct mxbpf_gpu_shared *)0)->library)];
+	char library[sizeof(((struct mxbpf_gpu_shared *)0)->library)] = ""; /* all of it is written into the target */
 	struct mxbpf_gpu_shared g;
 
 	set_want(a, 0); /* clears what a killed mxbpf may have left */
@@ -73,12 +82,15 @@ void agt_gpu_opened(struct agt *a)
 	sums_of(&g, &a->gpu_before);
 	snprintf(library, sizeof(library), "%s", a->o.cupti ? a->o.cupti : "");
 	shared_write(&a->shared, offsetof(struct mxbpf_agent_shared, gpu.library), library, sizeof(library));
+	set_metrics(a);
 }
 
 void agt_gpu_tell(struct agt *a)
 {
-	if (a->o.gpu && agt_is_in(a))
-		set_want(a, a->gpu_want);
+	if (!a->o.gpu || !agt_is_in(a))
+		return;
+	SHARED_SET(&a->shared, gpu.metrics.active, a->gpu_measures);
+	set_want(a, a->gpu_want);
 }
 
 bool agt_gpu(struct agt *a, struct mxbpf_gpu_shared *to)
@@ -94,6 +106,15 @@ void agt_gpu_want(struct agt *a, uint32_t want)
 	pthread_mutex_lock(&a->lock);
 	a->gpu_want = want;
 	agt_gpu_tell(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void agt_gpu_measure(struct agt *a, bool on)
+{
+	pthread_mutex_lock(&a->lock);
+	a->gpu_measures = on;
+	if (a->o.gpu && agt_is_in(a))
+		SHARED_SET(&a->shared, gpu.metrics.active, on);
 	pthread_mutex_unlock(&a->lock);
 }
 

@@ -109,6 +109,7 @@ struct agt {
 	struct threads threads;		   /* thread ids of the process */
 	struct mxbpf_agent_batch numbered; /* copy of a batch with our thread ids */
 	uint32_t gpu_want;		   /* guarded by the lock: mask of enum mxbpf_gpu_want */
+	uint32_t gpu_measures;		   /* 1: counters of kernels are measured; guarded as gpu_want is */
 	struct agt_gpu_sums gpu_before;	   /* when mxbpf attached */
 	struct hash gpu_threads;	   /* thread ids that were seen in the process -> 1 */
 	uint64_t gpu_threads_ns;	   /* when they were listed */

@@ -10,6 +10,7 @@
 #include "feature/flops/flops.h"
 #include "feature/gpumem/gpumem.h"
 #include "feature/idle/idle.h"
+#include "feature/kernels/kernels.h"
 #include "feature/kv/kv.h"
 #include "feature/life/life.h"
 #include "feature/launches/launches.h"
@@ -53,6 +54,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_launches,
 	&feature_path,
 	&feature_roofline,
+	&feature_kernels,
 	&feature_gpumem,
 	&feature_devmem,
 	&feature_collective,
@@ -96,6 +98,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_gpu_path,
 	&sheet_gpu_sequences,
 	&sheet_gpu_roofline,
+	&sheet_gpu_counters,
 	&sheet_gpu_allocs,
 	&sheet_gpu_loss,
 	&sheet_ranges,

@@ -146,10 +146,14 @@ static void remove_dir(struct gpu_only *g)
 /* The command inherits the environment of mxbpf. */
 static int set_variables(const struct gpu_only *g)
 {
-	char agent[PATH_BYTES + 16], records[PATH_BYTES + 16];
+	const struct ses_metrics *m = &g->o->metrics;
+	char agent[PATH_BYTES + 16], records[PATH_BYTES + 16], metrics[sizeof(m->pattern) + 32];
 
 	snprintf(agent, sizeof(agent), "%s/" AGENT, g->dir);
 	snprintf(records, sizeof(records), "%s/" RECORDS, g->dir);
+	snprintf(metrics, sizeof(metrics), "%u:%d:%s", m->each, m->replay, m->pattern);
+	if (*m->pattern && setenv("MXBPF_KERNEL_METRICS", metrics, 1))
+		return -1;
 	return setenv(INJECTION, agent, 1) || setenv("MXBPF_AGENT_FILE", records, 1) ||
 	       setenv("MXBPF_CUPTI", g->o->cupti ? g->o->cupti : "", 1);
 }
@@ -175,6 +179,7 @@ int gpu_only_open(const struct ses_opts *o, const struct ses_ui *ui, struct gpu_
 	unsetenv(INJECTION);
 	unsetenv("MXBPF_AGENT_FILE");
 	unsetenv("MXBPF_CUPTI");
+	unsetenv("MXBPF_KERNEL_METRICS");
 	return e->code;
 }
 
@@ -258,7 +263,7 @@ static void find_parts(struct gpu_only *g)
 static int add_notes(struct gpu_only *g, const struct gpu_file *f, pid_t pid)
 {
 	const struct mxbpf_gpu_shared *gpu = gpu_file_shared(f);
-	char of[32] = "", why[512], subscribe[24], enable[24], stop[24];
+	char of[32] = "", why[512], metrics[1024], subscribe[24], enable[24], stop[24];
 	struct mxbpf_gpu_account a;
 	int err = 0;
 
@@ -270,6 +275,11 @@ static int add_notes(struct gpu_only *g, const struct gpu_file *f, pid_t pid)
 			&g->about, "gpu", "%sCUPTI %u, %.255s; subscribing took %s, enabling %s, letting go took %s",
 			of, gpu->version, gpu->path, fmt_ns(gpu->subscribe_ns, subscribe),
 			fmt_ns(gpu->enable_ns, enable), gpu->stop_ns ? fmt_ns(gpu->stop_ns, stop) : "an unknown time");
+	if (!err && a.subscriptions && *g->o->metrics.pattern) {
+		err = ses_add_note(&g->about, "gpu", "%s%s", of, ses_metrics_note(gpu, metrics));
+		if (!gpu->metrics.measured)
+			warn(g, "%s%s", of, metrics);
+	}
 	if (!err && gpu->state != MXBPF_GPU_FAILED && gpu->failed == MXBPF_GPU_AT_THREAD)
 		err = ses_add_note(
 			&g->about, "gpu",

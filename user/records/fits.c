@@ -296,6 +296,24 @@ bool fits_gpu_sequence(const struct mxbpf_rec *r)
 	       r->size >= sizeof(*a) + a->n * sizeof(uint64_t);
 }
 
+bool fits_kernel_metric(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_kernel_metric *k = (const void *)r;
+
+	return k->number < MXBPF_KERNEL_COUNTERS && k->first <= 1;
+}
+
+bool fits_agg_kernel_metrics(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_agg_kernel_metrics *a = (const void *)r;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_KERNEL_COUNTERS; i++)
+		if (a->counters[i].min > a->counters[i].max || a->counters[i].min > a->counters[i].sum)
+			return false;
+	return true;
+}
+
 bool fits_collective(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_collective *c = (const void *)r;

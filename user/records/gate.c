@@ -366,11 +366,14 @@ int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to)
 	if (copy(g, offsetof(SHARED, gpu), to, sizeof(*to)))
 		return -EPROTO;
 	if (to->state > MXBPF_GPU_FAILED || to->failed > MXBPF_GPU_AT_ELSEWHERE || to->thread > 1 ||
-	    to->ndevices > MXBPF_GPU_DEVICES)
+	    to->ndevices > MXBPF_GPU_DEVICES || to->metrics.state > MXBPF_GPU_METRICS_FAILED ||
+	    to->metrics.step > MXBPF_GPU_STEP_MEMORY)
 		return gate_break(g, "its client of CUPTI is in a state that does not exist");
 	terminate(to->library, sizeof(to->library));
 	terminate(to->path, sizeof(to->path));
 	terminate(to->holder, sizeof(to->holder));
+	terminate(to->metrics.pattern, sizeof(to->metrics.pattern));
+	terminate(to->metrics.chip, sizeof(to->metrics.chip));
 	for (i = 0; i < MXBPF_GPU_DEVICES; i++)
 		terminate(to->devices[i].name, sizeof(to->devices[i].name));
 	return 0;
@@ -378,7 +381,7 @@ int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to)
 
 const char *gate_gpu_rec(const struct mxbpf_gpu_rec *r)
 {
-	if (r->kind < MXBPF_GPU_KERNEL || r->kind > MXBPF_GPU_MEMORY)
+	if (r->kind < MXBPF_GPU_KERNEL || r->kind > MXBPF_GPU_METRIC)
 		return "a record of the GPU is of a kind that does not exist";
 	if (r->name >= MXBPF_GPU_TEXTS)
 		return "a record of the GPU has a name outside of the texts";

@@ -9,6 +9,7 @@
 #include "mxbpf_graph.h"
 #include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
+#include "mxbpf_kernels.h"
 #include "mxbpf_life.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_lines.h"
@@ -65,6 +66,8 @@ bool fits_agg_gpu_launch(const struct mxbpf_rec *r);
 bool fits_gpu_idle(const struct mxbpf_rec *r);
 bool fits_gpu_path(const struct mxbpf_rec *r);
 bool fits_gpu_sequence(const struct mxbpf_rec *r);
+bool fits_kernel_metric(const struct mxbpf_rec *r);
+bool fits_agg_kernel_metrics(const struct mxbpf_rec *r);
 bool fits_collective(const struct mxbpf_rec *r);
 bool fits_agg_collective(const struct mxbpf_rec *r);
 

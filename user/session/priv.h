@@ -259,6 +259,10 @@ bool ses_gpu_age(const struct session *ses, char text[160]);
 void ses_gpu_end(struct session *ses);
 /* feature/activity/load.c: a sentence that says why there are no records of the GPU. Returns buf. */
 const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);
+/* What to do about a CUptiResult. Borrowed. */
+const char *ses_gpu_result(uint32_t result);
+/* feature/kernels/load.c: what --kernel-metrics has measured, and why not more. Returns buf. */
+const char *ses_metrics_note(const struct mxbpf_gpu_shared *g, char buf[1024]);
 /* Says why so many activities of CUDA graphs have no launch. */
 const char *ses_gpu_unjoined(const struct mxbpf_gpu_shared *g, uint64_t n, char buf[512]);
 /*

@@ -52,6 +52,13 @@ struct ses_unfit {
 	uint64_t started; /* as of struct tgt_usage */
 };
 
+/* --kernel-metrics: hardware counters of kernels whose names have one of these parts. */
+struct ses_metrics {
+	char pattern[256]; /* parts, joined by commas; "": none */
+	unsigned each;	   /* launches of one name; 0: the default */
+	bool replay;	   /* also counters for which a kernel is executed several times */
+};
+
 /*
  * Options of a session. Each field has the value of the option of that name. The command line checks options against
  * each other; sessions do not.
@@ -107,8 +114,9 @@ struct ses_opts {
 	bool gpu;	      /* code inside the process is a client of CUPTI */
 	const char *
 		cupti; /* with gpu: libcupti to load if the process has none, as it sees the path; NULL: look for one */
-	bool no_bpf;   /* with gpu and command: no probes; see gpu_only.h, as sessions do not use it */
-	bool stats;    /* the kernel sums up calls and sends no events */
+	struct ses_metrics metrics; /* --kernel-metrics */
+	bool no_bpf;		    /* with gpu and command: no probes; see gpu_only.h, as sessions do not use it */
+	bool stats;		    /* the kernel sums up calls and sends no events */
 	bool stats_check;
 	struct ses_remedy remedy; /* not an option: for the message that probes slow the process down; borrowed */
 	bool verbose;		  /* send messages of SES_DETAIL, too */

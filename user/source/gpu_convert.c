@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/demangle.h"
 #include "mxbpf_graph.h"
+#include "mxbpf_kernels.h"
 #include "mxbpf_roofline.h"
 #include "mxbpf_table.h"
 #include "agent/agent.h"
@@ -23,6 +24,7 @@
 #define QUEUED_NS    60000000000ull /* longest time between a launch and its work */
 #define GRAPHS_RIGHT 130101	    /* CUDA 13.1 U1 */
 #define CALL_NS	     2000000000ull  /* so long a wait waits for the record of its call */
+#define METRIC_MAX   1e15	    /* a counter has at most this value */
 #define RATE_MAX     1e-3	    /* largest difference between the rates of two clocks that were not set */
 
 /* ---- the clock */
@@ -436,6 +438,11 @@ void gpu_put_device(struct gpu_convert *c, uint32_t device, const struct mxbpf_g
 
 /* ---- records */
 
+static bool is_beyond(const struct gpu_convert *c, uint64_t ns)
+{
+	return ns < c->since_ns || (c->until_ns && ns >= c->until_ns);
+}
+
 /* So many records wait for a reading of the clock that none may come. */
 static void leave_out(struct gpu_convert *c)
 {
@@ -457,6 +464,30 @@ static void put_node(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		put(c, &n, sizeof(n));
 }
 
+/* Its time is that of the system, too. A value that no counter can have is left out. */
+static void put_metric(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
+{
+	double value;
+	struct mxbpf_kernel_metric k = {
+		.h = {.kind = MXBPF_KERNEL_METRIC, .size = sizeof(k), .tgid = c->tgid, .ts_ns = r->start_ns},
+		.name_id = name_of(c, r->name),
+		.held_ns = r->end_ns > r->start_ns ? r->end_ns - r->start_ns : 0,
+		.edge_id = r->correlation,
+		.tid = c->from.thread(c->from.ctx, r->metric.tid),
+		.device = r->device,
+		.passes = r->metric.passes,
+		.number = (uint16_t)r->metric.number,
+		.first = r->metric.first != 0,
+	};
+
+	memcpy(&value, &r->bytes, sizeof(value));
+	if (r->metric.number >= MXBPF_KERNEL_COUNTERS || !(value >= 0 && value < METRIC_MAX) ||
+	    is_beyond(c, r->start_ns))
+		return;
+	k.milli = (uint64_t)(value * 1000 + 0.5);
+	put(c, &k, sizeof(k));
+}
+
 void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned n)
 {
 	unsigned i;
@@ -466,17 +497,14 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
 			take_clock(c, &recs[i]);
 		else if (recs[i].kind == MXBPF_GPU_NODE)
 			put_node(c, &recs[i]);
+		else if (recs[i].kind == MXBPF_GPU_METRIC)
+			put_metric(c, &recs[i]);
 		else if (buf_count(&c->waiting, struct mxbpf_gpu_rec) >= WAITING_MAX)
 			leave_out(c);
 		else if (!buf_put(&c->waiting, &recs[i], sizeof(recs[i])))
 			c->taken++;
 		else
 			c->err = -ENOMEM;
-}
-
-static bool is_beyond(const struct gpu_convert *c, uint64_t ns)
-{
-	return ns < c->since_ns || (c->until_ns && ns >= c->until_ns);
 }
 
 /* What a call outside of the window launched is outside, too, and what a call in the window launched is not. */

@@ -65,6 +65,9 @@ void account_write(const struct double_account *a)
 		{"calls_runtime", a->calls_runtime},
 		{"calls_driver", a->calls_driver},
 		{"node_callbacks", a->node_callbacks},
+		{"ranges", a->ranges},
+		{"ranges_mixed", a->ranges_mixed},
+		{"executed", a->executed},
 	};
 	FILE *f = open_account();
 	size_t i;

@@ -71,6 +71,9 @@ bool enabled_call(uint32_t domain, uint32_t cbid);     /* and makes a record */
 uint64_t enabled_calls(void);			       /* single functions, each as often as it was enabled */
 void enabled_nothing(void);
 
+/* ranges.c: a kernel was launched. */
+void ranges_op(const struct double_op *op);
+
 /* collect.c */
 void collect_register(requested_fn requested, completed_fn completed);
 void collect_enable(uint32_t kind, bool on);

@@ -12,6 +12,19 @@ struct config {
 	uint32_t nattributes;
 };
 
+/* cuLaunchKernel_params and cuLaunchKernelEx_params */
+struct launch {
+	struct double_function *f;
+	uint32_t grid[3], block[3], shared;
+	void *stream;
+	void **params, **extra;
+};
+struct launch_ex {
+	const struct config *config;
+	struct double_function *f;
+	void **params, **extra;
+};
+
 #define CALL(cbid, body)                                                                                               \
 	do {                                                                                                           \
 		int result_ = driver_ready();                                                                          \
@@ -25,11 +38,27 @@ struct config {
 DOUBLE_EXPORT int cuLaunchKernel(struct double_function *f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx,
 				 uint32_t by, uint32_t bz, uint32_t shared, void *stream, void **params, void **extra)
 {
-	CALL(307, result_ = driver_launch(f, (uint32_t[]){gx, gy, gz}, (uint32_t[]){bx, by, bz}, shared, stream));
+	const struct launch l = {f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, extra};
+
+	driver_launches(f, &l);
+	CALL(307, result_ = driver_launch(f, l.grid, l.block, shared, stream));
+}
+
+DOUBLE_EXPORT int cuLaunchCooperativeKernel(struct double_function *f, uint32_t gx, uint32_t gy, uint32_t gz,
+					    uint32_t bx, uint32_t by, uint32_t bz, uint32_t shared, void *stream,
+					    void **params)
+{
+	const struct launch l = {f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, NULL};
+
+	driver_launches(f, &l);
+	CALL(477, result_ = driver_launch(f, l.grid, l.block, shared, stream));
 }
 
 DOUBLE_EXPORT int cuLaunchKernelEx(const struct config *c, struct double_function *f, void **params, void **extra)
 {
+	const struct launch_ex l = {c, f, params, extra};
+
+	driver_launches(f, &l);
 	CALL(652, result_ = driver_launch(f, c->grid, c->block, c->shared, c->stream));
 }
 
@@ -280,6 +309,19 @@ DOUBLE_EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
 DOUBLE_EXPORT int cuCtxGetCurrent(void **context)
 {
 	*context = driver_context();
+	return driver_ready();
+}
+
+DOUBLE_EXPORT int cuCtxGetDevice(int *device)
+{
+	*device = (int)device_current;
+	return driver_ready();
+}
+
+/* The real one has a callback, too, but the double's clients do not look at it. */
+DOUBLE_EXPORT int cuStreamIsCapturing(void *s, int *status)
+{
+	*status = device_stream(s)->capture != NULL;
 	return driver_ready();
 }
 

@@ -99,7 +99,16 @@ static int use_scope(enum scope wanted)
 static void call_back(const struct double_call *call, int site)
 {
 	struct callback_data info = {
-		.site = site, .correlation = call->correlation, .function = gate_cbid(call->domain, call->cbid)};
+		.site = site,
+		.correlation = call->correlation,
+		.function = gate_cbid(call->domain, call->cbid),
+		.params = call->params,
+		.returned = site ? (void *)&call->result : NULL,
+		.symbol = call->symbol,
+		.context = (void *)(uintptr_t)(1 + call->device),
+		.context_uid = 1 + call->device,
+		.data = (uint64_t *)&call->data,
+	};
 	int i;
 
 	for (i = 0; i < SUBSCRIBERS; i++)
@@ -120,6 +129,14 @@ void cupti_leave(const struct double_call *call)
 	collect_call(call);
 	if (callbacks_wanted)
 		call_back(call, 1);
+}
+
+void cupti_op(const struct double_op *op)
+{
+#ifndef DOUBLE_OLD
+	ranges_op(op);
+#endif
+	collect_op(op);
 }
 
 /* ---- nodes of graphs */

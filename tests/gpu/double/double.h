@@ -77,6 +77,11 @@ struct double_call {
 	uint32_t domain, cbid, correlation;
 	int32_t result;
 	int depth; /* 1: outermost */
+	/* For callbacks. */
+	const char *symbol; /* of a launch: the name of the kernel */
+	const void *params;
+	uint32_t device;
+	uint64_t data; /* CUPTI's clients keep it from the begin of the call to its end */
 };
 
 /* The double of CUPTI gets these calls from the driver. */
@@ -111,6 +116,8 @@ struct double_account {
 	uint64_t idle_callbacks; /* calls of CUDA at which CUPTI ran although nobody used it */
 	uint64_t calls_runtime, calls_driver; /* calls that CUDA got */
 	uint64_t node_callbacks;	      /* of CUPTI, for nodes of graphs */
+	uint64_t ranges, ranges_mixed; /* kernels that the range profiler measured, and measurements of several */
+	uint64_t executed;	       /* how often the device executed them for it */
 };
 
 /* Functions of libcuda.so.1 that the real one does not have. */

@@ -18,6 +18,8 @@ struct thread {
 	struct double_call calls[DEPTH_MAX];
 	int depth;
 	uint64_t next_ns;
+	const char *symbol; /* of the next call */
+	const void *params;
 };
 
 static struct double_account account;
@@ -140,6 +142,11 @@ DOUBLE_EXPORT void double_call_begin(uint32_t domain, uint32_t cbid)
 		c->correlation = self.calls[0].correlation;
 	c->domain = domain;
 	c->cbid = cbid;
+	c->symbol = self.symbol;
+	c->params = self.params;
+	c->device = device_current;
+	self.symbol = NULL;
+	self.params = NULL;
 	c->depth = self.depth;
 	device_count(domain == DOUBLE_RUNTIME ? &account.calls_runtime : &account.calls_driver, 1);
 	c->start = double_now();
@@ -203,6 +210,12 @@ static uint32_t hash(const char *text)
 	while (*text)
 		h = (h ^ (uint8_t)*text++) * 16777619u;
 	return h;
+}
+
+void driver_launches(const struct double_function *f, const void *params)
+{
+	self.symbol = f && f->magic == DOUBLE_FUNCTION_MAGIC ? f->name : NULL;
+	self.params = params;
 }
 
 static uint32_t place(const void *stub)

@@ -16,6 +16,8 @@ enum {
 
 /* Returns 0, or the error of a call before cuInit(), after exit() or in a forked child. */
 int driver_ready(void);
+/* The calling thread's next call launches this; params: its arguments as CUPTI passes them on. */
+void driver_launches(const struct double_function *f, const void *params);
 int driver_launch(const struct double_function *f, const uint32_t *grid, const uint32_t *block, uint32_t shared,
 		  void *stream);
 void driver_copy(const void *to, const void *from, size_t bytes, void *stream, bool async);

@@ -22,7 +22,7 @@ static int log_fd = -1;
 static bool misbehaves; /* MXBPF_DOUBLE is set */
 
 static const struct double_hooks hooks = {
-	.enter = cupti_enter, .leave = cupti_leave, .op = collect_op, .forked = collect_forked, .node = cupti_node};
+	.enter = cupti_enter, .leave = cupti_leave, .op = cupti_op, .forked = collect_forked, .node = cupti_node};
 
 /* Words for errors that a machine or another tool causes, and the function that returns them. */
 static const struct {
@@ -124,6 +124,7 @@ static const struct {
 	{DOUBLE_DRIVER, 319, "cuMemcpyPeerAsync"},
 	{DOUBLE_DRIVER, 325, "cuEventDestroy_v2"},
 	{DOUBLE_DRIVER, 326, "cuStreamDestroy_v2"},
+	{DOUBLE_DRIVER, 477, "cuLaunchCooperativeKernel"},
 	{DOUBLE_DRIVER, 497, "cuStreamEndCapture"},
 	{DOUBLE_DRIVER, 514, "cuGraphLaunch"},
 	{DOUBLE_DRIVER, 516, "cuGraphExecDestroy"},

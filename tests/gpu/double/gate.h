@@ -36,6 +36,7 @@ void gate_at_exit(void);
 /* Of cupti.c. */
 void cupti_enter(const struct double_call *call);
 void cupti_leave(const struct double_call *call);
+void cupti_op(const struct double_op *op);
 void cupti_node(const struct double_node *node, const struct double_node *original);
 
 #endif

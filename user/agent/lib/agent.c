@@ -438,6 +438,20 @@ static bool file_name(char path[MXBPF_AGENT_FILE_BYTES], const char *prefix)
 	return true;
 }
 
+/* text: LAUNCHES:REPLAY:PATTERN, as mxbpf writes it. */
+static void want_metrics(struct mxbpf_gpu_shared *g, const char *text)
+{
+	char *end;
+
+	g->metrics.each = (uint32_t)strtoul(text, &end, 10);
+	g->metrics.replay = *end == ':' ? (uint32_t)strtoul(end + 1, &end, 10) : 0;
+	if (*end != ':')
+		return;
+	strncpy(g->metrics.pattern, end + 1, sizeof(g->metrics.pattern) - 1);
+	g->metrics.active = 1;
+	g->want |= MXBPF_GPU_WANT_METRICS;
+}
+
 /*
  * CUDA's driver loads the library that CUDA_INJECTION64_PATH names, and calls this when the process initialises CUDA.
  * MXBPF_AGENT_FILE is the beginning of the name of the file for the records. Without it this does nothing, because a
@@ -447,7 +461,7 @@ VISIBLE int InitializeInjection(void);
 int InitializeInjection(void)
 {
 	const char *prefix = getenv("MXBPF_AGENT_FILE"), *cupti = getenv("MXBPF_CUPTI"),
-		   *tape = getenv("MXBPF_AGENT_TAPE");
+		   *tape = getenv("MXBPF_AGENT_TAPE"), *metrics = getenv("MXBPF_KERNEL_METRICS");
 	struct mxbpf_agent_failed failed = {.magic = MXBPF_AGENT_FAILED};
 	struct mxbpf_gpu_shared *g;
 	char path[MXBPF_AGENT_FILE_BYTES];
@@ -468,6 +482,8 @@ int InitializeInjection(void)
 	if (cupti)
 		strncpy(g->library, cupti, sizeof(g->library) - 1);
 	g->want = MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER;
+	if (metrics)
+		want_metrics(g, metrics);
 	agent_gpu_hold(g);
 	mxbpf_agent_start(MXBPF_AGENT_MODULE_GPU);
 	return 1;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "agent.h"
+#include "cupti_metrics.h"
 #include "cupti_tape.h"
 
 #define LIBCUPTI	 "libcupti.so"
@@ -628,6 +629,7 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 		return give_up(g, MXBPF_GPU_AT_ENABLE, err, true);
 	}
 	cupti_graphs_watch(g, subscriber, true);
+	cupti_metrics_watch(g, subscriber, true);
 	held_since_ns = agent_now();
 	g->enable_ns = held_since_ns - subscribed;
 	g->failed = MXBPF_GPU_AT_NONE;
@@ -666,6 +668,7 @@ static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 	const uint64_t begun = agent_now();
 	uint64_t forced;
 
+	cupti_metrics_watch(g, subscriber, false);
 	cupti_graphs_watch(g, subscriber, false);
 	disable_kinds(g);
 	await_queue(g);
@@ -712,6 +715,7 @@ void cupti_flush(struct mxbpf_gpu_shared *g, bool tick)
 	if (tick)
 		enable_late(g);
 	cupti_graphs_send(g);
+	cupti_metrics_tick(g, subscriber);
 	flush(g, 0);
 	__atomic_store_n(&g->oldest_ns, cupti_oldest_buffer(), __ATOMIC_RELAXED);
 	read_clock(g);
@@ -724,4 +728,5 @@ void cupti_forget(void)
 	__atomic_store_n(&waiting, 0, __ATOMIC_RELAXED);
 	cupti_forget_buffers();
 	cupti_graphs_forget();
+	cupti_metrics_forget();
 }

@@ -101,6 +101,8 @@ uint64_t cupti_delivered(void);
 void cupti_on_callback(void *unused, uint32_t domain, uint32_t cbid, const void *info);
 void cupti_graphs_watch(struct mxbpf_gpu_shared *g, void *subscriber, bool on);
 void cupti_graphs_send(struct mxbpf_gpu_shared *g);
+/* Returns when a node was captured last, or made by a copy that was not told yet; 0: none. */
+uint64_t cupti_graphs_last(void);
 void cupti_graphs_forget(void);
 
 /* cupti_records.c */
@@ -110,6 +112,8 @@ void cupti_on_requested(uint8_t **buffer, size_t *bytes, size_t *records_max);
 void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
 /* Hands one record over at once. */
 void cupti_send(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r);
+/* Returns the offset of the name of a kernel in the texts, or 0 if there is no room. */
+uint32_t cupti_name(const char *text);
 /* Returns true if CUPTI has a buffer, or has completed one that is being read. */
 bool cupti_has_buffers(void);
 /* Returns when CUPTI asked for the oldest buffer that it has, or 0. */

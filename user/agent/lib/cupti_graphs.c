@@ -8,9 +8,11 @@
 
 #include "agent.h"
 #include "cupti.h"
+#include "cupti_metrics.h"
 
 static uint32_t lock; /* 1: taken. Nobody waits for anything while it is taken, but for the bell. */
 static struct mxbpf_agent_batch batch;
+static uint64_t last_ns; /* when a node was made that is no copy */
 
 static void take_lock(void)
 {
@@ -53,10 +55,14 @@ void cupti_on_callback(void *unused, uint32_t domain, uint32_t cbid, const void 
 	uint64_t id = 0, original = 0;
 
 	(void)unused;
+	if (s && domain == CUPTI_DOMAIN_DRIVER)
+		cupti_metrics_on_call(&s->gpu, cbid, info);
 	if (!s || !node || node->type > CUDA_NODE_SET || cupti.get_node_id(node->node, &id) || !id)
 		return;
 	if (cbid == CUPTI_GRAPHNODE_CLONED && (cupti.get_node_id(node->original_node, &original) || !original))
 		return;
+	if (!original)
+		__atomic_store_n(&last_ns, r.start_ns, __ATOMIC_RELAXED);
 	r.graph_node = id;
 	r.bytes = original;
 	r.call.tid = (uint32_t)agent_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
@@ -74,6 +80,11 @@ void cupti_graphs_watch(struct mxbpf_gpu_shared *g, void *subscriber, bool on)
 		n += !cupti.enable_callback(on, subscriber, CUPTI_DOMAIN_RESOURCE, cbids[i]);
 	if (on)
 		__atomic_store_n(&g->graphs, n == 2 ? MXBPF_GPU_GRAPHS_ON : MXBPF_GPU_GRAPHS_REFUSED, __ATOMIC_RELAXED);
+}
+
+uint64_t cupti_graphs_last(void)
+{
+	return __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
 }
 
 void cupti_graphs_forget(void)

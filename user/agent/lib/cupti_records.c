@@ -203,6 +203,11 @@ static uint32_t intern(const char *text)
 	return 0;
 }
 
+uint32_t cupti_name(const char *text)
+{
+	return intern(text);
+}
+
 static uint32_t kernel_name(struct buffer *b, const char *text)
 {
 	const char *texts = agent_gate->shared->gpu_names.texts;
@@ -457,7 +462,7 @@ void cupti_send_batch(struct mxbpf_gpu_shared *g, struct mxbpf_agent_batch *b)
 	b->our_tid = 0;
 	b->what = MXBPF_AGENT_GPU;
 	/* CUPTI's records count before mxbpf can read them: it never has more than were counted. */
-	if (b->gpu[0].kind != MXBPF_GPU_CLOCK && b->gpu[0].kind != MXBPF_GPU_NODE)
+	if (b->gpu[0].kind != MXBPF_GPU_CLOCK && b->gpu[0].kind != MXBPF_GPU_NODE && b->gpu[0].kind != MXBPF_GPU_METRIC)
 		__atomic_fetch_add(&g->records, b->ncalls, __ATOMIC_RELAXED);
 	b->seq = (uint32_t)__atomic_fetch_add(&g->batches, 1, __ATOMIC_RELAXED);
 	agent_hand_over(b);

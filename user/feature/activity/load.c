@@ -42,7 +42,7 @@ static const struct {
 	{999, "there is an internal error, as under the compute sanitizer; run the program without other tools"},
 };
 
-static const char *result_text(uint32_t result)
+const char *ses_gpu_result(uint32_t result)
 {
 	unsigned i;
 
@@ -111,7 +111,7 @@ static const char *failed_text(const struct mxbpf_gpu_shared *g, char buf[512])
 			 strerror((int)result));
 	else
 		snprintf(buf, 512, "no record of the GPU: %s (error %u): %s%s", place(failed), result,
-			 result_text(result),
+			 ses_gpu_result(result),
 			 is_divided(g) ? "; the process uses an instance of a GPU that MIG divides" : "");
 	return buf;
 }

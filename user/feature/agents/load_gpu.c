@@ -37,16 +37,18 @@ struct ses_gpu {
 	struct hash decided;	/* tgid -> 1: it is one of them, or does not use a GPU although it has mapped CUDA */
 	struct buf undecided;	/* uint32_t: children of a process of which it is not known whether it uses its GPU */
 	bool wants;		/* CUPTI is asked for */
+	bool measures;		/* a window is open: counters of kernels are measured */
 	bool awaited;		/* the first process was */
 	unsigned nall;		/* processes that were ever there */
 	unsigned delivered;	/* those of which CUPTI has delivered records, and which have ended */
 	unsigned warned, noted; /* processes for which that was done */
 };
 
-/* Memory has records of its own, and they cost something. */
+/* What costs something is left out unless it was asked for. */
 static uint32_t want_of(const struct session *ses)
 {
-	return WANT | (ses->o->memory ? MXBPF_GPU_WANT_MEMORY : 0);
+	return WANT | (ses->o->memory ? MXBPF_GPU_WANT_MEMORY : 0) |
+	       (*ses->o->metrics.pattern ? MXBPF_GPU_WANT_METRICS : 0);
 }
 
 static size_t nprocesses(const struct ses_gpu *g)
@@ -277,6 +279,7 @@ static int add(struct session *ses, struct agt *agt)
 	if (src_gpu_join(ses->gpu_source, agt) || buf_put(&ses->gpu->processes, &p, sizeof(p)))
 		return -ENOMEM;
 	ses->gpu->nall++;
+	agt_gpu_measure(agt, ses->gpu->measures);
 	if (ses->gpu->wants)
 		agt_gpu_want(agt, want_of(ses));
 	return 0;
@@ -462,9 +465,20 @@ bool ses_gpu_await(struct session *ses)
 	return true;
 }
 
+static void measure(struct session *ses, bool on)
+{
+	size_t i;
+
+	ses->gpu->measures = on;
+	for (i = 0; i < nprocesses(ses->gpu); i++)
+		agt_gpu_measure(process_at(ses->gpu, i)->agt, on);
+}
+
 void ses_gpu_take(struct session *ses, bool on)
 {
 	unsigned held;
+
+	measure(ses, on);
 
 	if (on) {
 		src_gpu_start(ses->gpu_source);
@@ -545,6 +559,17 @@ static void note_unjoined(struct session *ses, const struct mxbpf_gpu_shared *g,
 		     of, (unsigned long long)a->threadless);
 }
 
+static void note_metrics(struct session *ses, const struct mxbpf_gpu_shared *g, const char *of)
+{
+	char text[1024];
+
+	ses_metrics_note(g, text);
+	if (ses_add_note(&ses->about, "gpu", "%s%s", of, text) && !ses->write_error)
+		ses->write_error = -ENOMEM;
+	if (!g->metrics.measured)
+		ses_warn(ses, "%s%s", of, text);
+}
+
 /* Notes what is wrong in a process. The version of CUPTI stands there for the first one only. */
 static void note_process(struct session *ses, const struct gpu_process *p)
 {
@@ -562,6 +587,8 @@ static void note_process(struct session *ses, const struct gpu_process *p)
 		note_cupti(ses, &g, of);
 	if (all->noted >= AGENTS_NAMED_MAX)
 		return;
+	if (known && a.subscriptions && *ses->o->metrics.pattern)
+		note_metrics(ses, &g, of);
 	if (known && g.graphs == MXBPF_GPU_GRAPHS_REFUSED)
 		note(ses, "%sCUPTI does not tell who captures CUDA graphs, so their kernels stay with their launches",
 		     of);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hardware counters of chosen kernels (--kernel-metrics), which the agent measures in the program's own launches. */
+#ifndef FEATURE_KERNELS_H
+#define FEATURE_KERNELS_H
+
+#include "model/feature.h"
+#include "mxbpf_kernels.h"
+
+extern const struct mdl_feature feature_kernels;
+extern const struct cmd_option kernels_option;
+extern const struct view_sheet sheet_gpu_counters;
+
+/* Returns *n rows in no order. */
+const struct mxbpf_agg_kernel_metrics *kernels_rows(const struct mdl *m, size_t *n);
+
+#endif

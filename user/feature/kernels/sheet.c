@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hardware counters of chosen kernels. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmt.h"
+#include "feature/activity/sheet.h"
+#include "feature/kernels/kernels.h"
+
+#define SHORT_NAME 256
+
+/* Numbers of counters in records: counters[] in agent/lib/cupti_ranges.c has the same order. */
+enum { DURATION, SM, OCCUPANCY, ISSUE, TENSOR, L1, DRAM, DRAM_BYTES, L2, SM_THROUGHPUT, FMA, L2_THROUGHPUT };
+
+struct row {
+	struct mxbpf_agg_kernel_metrics a;
+	struct view_text name, owner;
+	bool measured; /* true; outputs lack a counter that is NAN */
+	uint64_t avg_ns, dram_bytes;
+	double sm, occupancy, issue, tensor, l1, dram, l2, sm_throughput, fma, l2_throughput; /* NAN: not measured */
+	char short_name[SHORT_NAME], owner_text[VIEW_LABEL_BYTES];
+};
+
+struct table {
+	struct view_list list;
+	bool processes, replayed;
+	uint64_t launches, held_ns, longest_ns;
+	uint32_t passes;
+};
+
+/* The mean of a percentage, as a part of 1. */
+static double part(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
+{
+	const struct mxbpf_kernel_counter *c = &a->counters[number];
+
+	return c->n ? (double)c->sum / (double)c->n / 1e5 : NAN;
+}
+
+static uint64_t mean(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
+{
+	const struct mxbpf_kernel_counter *c = &a->counters[number];
+
+	return c->n ? c->sum / c->n / 1000 : VIEW_UNKNOWN;
+}
+
+static void fill(const struct view *s, struct row *r, const struct mxbpf_agg_kernel_metrics *from)
+{
+	*r = (struct row){
+		.a = *from,
+		.measured = true,
+		.avg_ns = mean(from, DURATION),
+		.dram_bytes = mean(from, DRAM_BYTES),
+		.sm = part(from, SM),
+		.occupancy = part(from, OCCUPANCY),
+		.issue = part(from, ISSUE),
+		.tensor = part(from, TENSOR),
+		.l1 = part(from, L1),
+		.dram = part(from, DRAM),
+		.l2 = part(from, L2),
+		.sm_throughput = part(from, SM_THROUGHPUT),
+		.fma = part(from, FMA),
+		.l2_throughput = part(from, L2_THROUGHPUT),
+	};
+	r->name.data = mdl_name(s->in->model, from->name_id, &r->name.len);
+}
+
+static int by_launches(const void *va, const void *vb)
+{
+	const struct row *a = va, *b = vb;
+	int order;
+
+	if (a->a.launches != b->a.launches)
+		return a->a.launches < b->a.launches ? 1 : -1;
+	order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+	return order ? order : a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
+}
+
+static void finish(const struct view *s, struct table *t, struct row *r)
+{
+	if (t->list.people)
+		r->name = gpu_short_kernel(r->name, r->short_name, sizeof(r->short_name));
+	if (t->processes)
+		r->owner = view_word(gpu_owner(s, r->a.h.tgid, r->owner_text));
+	t->replayed |= !isnan(r->l2) || !isnan(r->sm_throughput);
+	add_sat(&t->launches, r->a.launches);
+	add_sat(&t->held_ns, r->a.held_ns);
+	t->longest_ns = r->a.longest_ns > t->longest_ns ? r->a.longest_ns : t->longest_ns;
+	t->passes = r->a.passes > t->passes ? r->a.passes : t->passes;
+}
+
+static int make(const struct view *s, void *table)
+{
+	struct table *t = table;
+	size_t n, i;
+	const struct mxbpf_agg_kernel_metrics *all = kernels_rows(s->in->model, &n);
+	struct row *r = calloc(n + 1, sizeof(*r));
+
+	t->list.rows = r;
+	t->processes = view_by_processes(s->opts->by);
+	if (!r)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		fill(s, &r[i], &all[i]);
+	qsort(r, n, sizeof(*r), by_launches);
+	for (i = 0; i < n; i++) /* short names are in the rows, which do not move any more */
+		finish(s, t, &r[i]);
+	t->list.all = n;
+	return 0;
+}
+
+static void above(struct view *s, const void *table, const char *prefix)
+{
+	const struct table *t = table;
+	char n[32], text[96];
+
+	snprintf(text, sizeof(text), "Hardware counters of kernels: %s launches measured, in",
+		 fmt_count(t->launches, n));
+	gpu_put_title(s, &t->list, prefix, text);
+}
+
+static void below(struct view *s, const void *table, const char *prefix)
+{
+	const struct table *t = table;
+	char held[24], longest[24];
+
+	if (t->passes > 1)
+		out_printf(s->out, "%sCUPTI executed each measured kernel up to %u times, and restored its memory\n",
+			   prefix, t->passes);
+	out_printf(s->out,
+		   "%smeasuring held the launching threads up for %s in all, at most %s for a launch, and the GPU ran "
+		   "nothing else: other tables have this time, too\n",
+		   prefix, fmt_ns(t->held_ns, held), fmt_ns(t->longest_ns, longest));
+}
+
+static bool is_measured(const struct view *s)
+{
+	size_t n;
+
+	kernels_rows(s->in->model, &n);
+	return n;
+}
+
+#define ROW	     struct row
+#define SEEN(member) .shown = offsetof(struct table, member)
+#define PART	     .has = offsetof(ROW, measured), .data_digits = 5, .cell = gpu_percent_cell
+static const struct view_column columns[] = {
+	{"name", NULL, "kernel", VIEW_TEXT, AT(name)},
+	GPU_OWNER_COLUMN,
+	PID_COLUMN(a.h.tgid),
+	{"count", NULL, "measured", VIEW_COUNT, AT(a.launches), .name_min = 20, .help = "launches that were measured"},
+	{"passes", NULL, NULL, VIEW_COUNT, AT(a.passes), .help = "how often CUPTI executed the kernel for a launch"},
+	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT | VIEW_NULL,
+	 .help = "gpu__time_duration.sum: its duration. All values are means of the measured launches"},
+	{"multiprocessors", NULL, "SM", VIEW_RATIO, AT(sm), PART,
+	 .help = "sm__cycles_active: part of the time in which a multiprocessor had a warp"},
+	{"occupancy", NULL, "occupancy", VIEW_RATIO, AT(occupancy), PART, .name_min = 24,
+	 .help = "sm__warps_active: warps that ran, as part of those that a busy multiprocessor has room for"},
+	{"issue", NULL, "issue", VIEW_RATIO, AT(issue), PART, .name_min = 28,
+	 .help = "sm__inst_issued: instructions that were issued, as part of those that are possible"},
+	{"tensor", NULL, "tensor", VIEW_RATIO, AT(tensor), PART,
+	 .help = "sm__pipe_tensor_cycles_active: part of the time in which the tensor cores computed"},
+	{"fma", NULL, "FMA", VIEW_RATIO, AT(fma), PART, SEEN(replayed), .name_min = 32,
+	 .help = "sm__pipe_fma_cycles_active: part of the time in which the units of float32 computed"},
+	{"sm_throughput", NULL, "SM peak", VIEW_RATIO, AT(sm_throughput), PART, SEEN(replayed), .name_min = 32,
+	 .help = "sm__throughput: what the multiprocessor did most of, as part of the most that is possible"},
+	{"l1_hit", NULL, "L1 hit", VIEW_RATIO, AT(l1), PART,
+	 .help = "l1tex__t_sector_hit_rate: part of the accesses that the cache of a multiprocessor answered"},
+	{"l2_hit", NULL, "L2 hit", VIEW_RATIO, AT(l2), PART, SEEN(replayed), .name_min = 32,
+	 .help = "lts__t_sector_hit_rate: the same of the GPU's cache"},
+	{"l2_throughput", NULL, NULL, VIEW_RATIO, AT(l2_throughput), PART,
+	 .help = "lts__throughput: what the GPU's cache did, as part of the most that is possible"},
+	{"dram", NULL, "DRAM", VIEW_RATIO, AT(dram), PART,
+	 .help = "dram__throughput: what the memory did, as part of the most that is possible"},
+	{"dram_bytes", NULL, "moved", VIEW_BYTES, AT(dram_bytes), VIEW_NULL, .name_min = 24,
+	 .help = "dram__bytes.sum: bytes that the memory read and wrote for a launch"},
+	{"held_ns", NULL, "held up", VIEW_NS, AT(a.held_ns), VIEW_TIGHT,
+	 .help = "time by which all measured launches held their threads up, with the kernels themselves"},
+	{"held_max_ns", NULL, NULL, VIEW_NS, AT(a.longest_ns), .help = "the longest of them"},
+	{0},
+};
+
+const struct view_sheet sheet_gpu_counters = {
+	.title = "Hardware counters of kernels",
+	.help = "Requires --gpu and --kernel-metrics: what the GPU counted in launches of the chosen kernels. Absent "
+		"if "
+		"no launch was measured.",
+	.list_help = "hardware counters of chosen kernels; absent without --kernel-metrics",
+	.member = "gpu",
+	.list = "counters",
+	.csv = "GPU counters",
+	.columns = columns,
+	.row_bytes = sizeof(struct row),
+	.table_bytes = sizeof(struct table),
+	.if_any = true,
+	.when = is_measured,
+	.make = make,
+	.above = above,
+	.below = below,
+};
