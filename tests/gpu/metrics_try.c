@@ -3,8 +3,10 @@
  * Tries CUPTI's range profiler step by step, as the agent uses it, and prints the result of each call. Needs a GPU and
  * libcupti of CUDA 12.6 or later, and neither headers nor a compiler for the GPU.
  *
- * usage: metrics_try [--libcupti PATH] [--activities] [--replay] [--launches N]
+ * usage: metrics_try [--libcupti PATH] [--callbacks] [--activities] [--mode N] [--replay] [--launches N]
  *   --activities  enable records of kernels and of the driver's launches meanwhile, as mxbpf does
+ *   --mode N      1: without records of kernels while one is measured; 2: since the profiler was enabled; 3: as 1, and
+ * the profiler is enabled for each launch anew
  *   --replay      also measure what needs several passes, so that the kernel is replayed
  * The kernel adds 1 to each of 64 million floats, so it reads 256 MiB and writes 256 MiB. If a replay left its traces,
  * the floats are not the number of launches.
@@ -60,6 +62,7 @@ static uint8_t *image, *data;
 static uint64_t place; /* of the floats */
 static int profiled, launches = 3, records, failures;
 static bool started, activities, by_callback;
+static int mode, calls;
 static double began;
 
 static double now(void)
@@ -111,22 +114,18 @@ static int call(const char *name, void *params)
 static int prepare_host(const char *chip)
 {
 	struct cupti_host_init h = {.size = CUPTI_SIZE(cupti_host_init, host), .chip = chip};
-	struct cupti_host_add add = {.size = sizeof(add), .n = 1};
+	struct cupti_host_add add = {.size = sizeof(add)};
 	struct cupti_host_image_size size = {.size = sizeof(size)};
 	struct cupti_host_image get = {.size = sizeof(get)};
 	struct cupti_host_passes count = {.size = sizeof(count)};
-	size_t i, n = 0;
 
 	if (call("cuptiProfilerHostInitialize", &h))
 		return -1;
 	host = add.host = size.host = get.host = h.host;
-	for (i = 0; i < nnames; i++) {
-		add.names = &names[i];
-		printf("  %s:\n", names[i]);
-		if (!call("cuptiProfilerHostConfigAddMetrics", &add))
-			names[n++] = names[i];
-	}
-	nnames = n;
+	add.names = names; /* in one call, else each gets passes of its own */
+	add.n = nnames;
+	if (call("cuptiProfilerHostConfigAddMetrics", &add))
+		return -1;
 	if (call("cuptiProfilerHostGetConfigImageSize", &size))
 		return -1;
 	image_bytes = get.bytes = count.bytes = size.bytes;
@@ -184,10 +183,32 @@ static int prepare(void)
 	return 0;
 }
 
+static void record_kernels(bool on)
+{
+	if (!activities)
+		return;
+	if (on)
+		CUPTI(cuptiActivityEnable, (int), 10);
+	else
+		CUPTI(cuptiActivityDisable, (int), 10);
+}
+
+static void enable_again(void)
+{
+	struct cupti_range_enable enable = {.size = CUPTI_SIZE(cupti_range_enable, profiler), .context = context};
+
+	call("cuptiRangeProfilerEnable", &enable);
+	profiler = enable.profiler;
+}
+
 static void begin(void)
 {
 	struct cupti_range_one one = {.size = sizeof(one)};
 
+	if (mode == 1 || mode == 3 || (mode == 2 && !profiler))
+		record_kernels(false);
+	if (mode == 3 && host)
+		enable_again();
 	if (!profiler && prepare()) {
 		launches = profiled; /* no more */
 		return;
@@ -223,6 +244,14 @@ static void end(void)
 	printf("  launch %d was profiled in %.2f ms\n", ++profiled, now() - began);
 	for (i = 0; i < nnames && info.ranges; i++)
 		printf("    %-66s %.6g\n", names[i], values[i]);
+	if (mode == 3) {
+		struct cupti_range_one one = {.size = sizeof(one), .profiler = profiler};
+
+		call("cuptiRangeProfilerDisable", &one);
+		profiler = NULL;
+	}
+	if (mode == 1 || mode == 3)
+		record_kernels(true);
 }
 
 static void finish(void)
@@ -243,11 +272,11 @@ static void finish(void)
 static void on_call(void *unused, uint32_t domain, uint32_t cbid, const struct cupti_call *info)
 {
 	(void)unused;
-	if (domain != 1)
+	if (domain != 1 || (cbid != CUPTI_CU_LAUNCH_KERNEL && cbid != CUPTI_CU_LAUNCH_KERNEL_PTSZ))
 		return;
 	printf("callback: function %u site %u symbol %s context %p (the current one is %p) correlation %u\n", cbid,
 	       info->site, info->symbol ? info->symbol : "NULL", info->context, context, info->correlation);
-	if (info->site == CUPTI_SITE_ENTER && profiled < launches)
+	if (info->site == CUPTI_SITE_ENTER && !(++calls % 2) && profiled < launches)
 		begin();
 	else if (info->site == CUPTI_SITE_EXIT && started)
 		end();
@@ -269,10 +298,15 @@ static void on_completed(void *c, uint32_t stream, uint8_t *buffer, size_t bytes
 	uint64_t start, stop;
 
 	(void)c, (void)stream, (void)bytes;
-	while (valid && next && !next(buffer, valid, &r)) {
+	int err = 12;
+
+	printf("buffer with %zu bytes\n", valid);
+	while (valid && next && !(err = next(buffer, valid, &r))) {
 		memcpy(&kind, r, 4);
-		if (kind != 10)
+		if (kind != 10) {
+			printf("record of kind %u\n", kind);
 			continue;
+		}
 		memcpy(&start, r + 16, 8);
 		memcpy(&stop, r + 24, 8);
 		memcpy(&correlation, r + 92, 4);
@@ -280,6 +314,7 @@ static void on_completed(void *c, uint32_t stream, uint8_t *buffer, size_t bytes
 		       (unsigned long long)(stop - start));
 		records++;
 	}
+	printf("end of the buffer: %d (12: regular)\n", err);
 	free(buffer);
 }
 
@@ -311,7 +346,7 @@ static int start_cuda(void)
 	err = err ? err : CUDA(cuModuleLoadData, (void **, const void *), &module, ptx);
 	err = err ? err : CUDA(cuModuleGetFunction, (void **, void *, const char *), &function, module, "add_one");
 	err = err ? err : CUDA(cuMemAlloc_v2, (uint64_t *, size_t), &place, 4ul * FLOATS);
-	err = err ? err : CUDA(cuMemsetD32_v2, (uint64_t, unsigned, size_t), place, 0, FLOATS);
+	err = err ? err : CUDA(cuMemsetD8_v2, (uint64_t, unsigned char, size_t), place, 0, 4ul * FLOATS);
 	return err ? err : CUDA(cuCtxSynchronize, (void));
 }
 
@@ -345,9 +380,9 @@ static bool check(int expected)
 
 static int run(void)
 {
-	int i, err = 0;
+	int i, e, err = 0;
 
-	for (i = 0; i < launches + 2 && !err; i++) {
+	for (i = 0; i < (by_callback ? 2 * launches + 2 : launches + 2) && !err; i++) {
 		if (i && !by_callback && profiled < launches)
 			begin();
 		err = launch();
@@ -357,6 +392,8 @@ static int run(void)
 	if (activities)
 		CUPTI(cuptiActivityFlushAll, (uint32_t), 0);
 	finish();
+	for (e = 0; activities && e < 2; e++)
+		CUPTI(cuptiActivityFlushAll, (uint32_t), (uint32_t)e);
 	if (subscriber)
 		CUPTI(cuptiUnsubscribe, (void *), subscriber);
 	printf("%d launches, %d profiled in %zu passes each, %d records of kernels, %d calls failed\n", i, profiled,
@@ -382,6 +419,8 @@ int main(int argc, char **argv)
 			path = argv[++i];
 		else if (!strcmp(argv[i], "--launches") && i + 1 < argc)
 			launches = atoi(argv[++i]);
+		else if (!strcmp(argv[i], "--mode") && i + 1 < argc)
+			mode = atoi(argv[++i]);
 		else if (!strcmp(argv[i], "--callbacks"))
 			by_callback = true;
 		else if (!strcmp(argv[i], "--activities"))
