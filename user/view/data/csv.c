@@ -23,7 +23,7 @@ enum column {
 	PID,
 	NCOLUMNS,
 };
-#define CSV_COLUMNS_MAX 256
+#define CSV_COLUMNS_MAX 320
 
 struct row {
 	const char *table;
