@@ -106,6 +106,7 @@ enum mxbpf_gpu_alloc_flag {
 	MXBPF_GPU_ALLOC_FREED = 1 << 0,
 	MXBPF_GPU_ALLOC_FAILED = 1 << 1, /* the call returned an error: no memory was allocated or freed */
 	MXBPF_GPU_ALLOC_POOL = 1 << 2,	 /* memory of a pool of CUDA (cudaMallocAsync) */
+	MXBPF_GPU_ALLOC_MORE = 1 << 3,	 /* the memory of a call that has a record of its own already */
 };
 
 /* A call of CUDA that allocates or frees memory, with what CUPTI says of it (--gpu with --memory). Since 2.2. */

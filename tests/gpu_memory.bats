@@ -62,7 +62,7 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 	jq -e '.findings[0] | .finding == "memory_in_pieces" and (.advice | test("expandable_segments:True"))' pieces.json
 }
 
-@test "Calls of CUDA that allocate and free memory have their bytes, times, failures, operators and lines" {
+@test "Calls of CUDA that allocate, map and free memory have their bytes, times, failures, operators and lines" {
 	job '--gpu --memory --agent --py-stacks --format json' calls.json --cupti "$O/gpu/libcupti.so.12"
 	compare calls.json
 	jq -e --slurpfile b books.json '$b[0] as $b | .gpu.memory_calls as $c |
@@ -72,6 +72,9 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 		any($c[]; .name == "cudaMalloc" and .operator == "gpumem::linear" and .memory == "device" and (.line | endswith(": forward"))) and
 		([$c[] | select(.name == "cudaMallocAsync" or .name == "cudaFreeAsync")] | length == 2 and
 			all(.[]; .count == 12 and .operator == "gpumem::workspace" and .alloc_bytes + .free_bytes == 12 * 1048576)) and
+		([$c[] | select(.name | test("^cuMem(Create|Map|Unmap|Release)$"))] | [.[].name] | sort == ["cuMemCreate", "cuMemMap", "cuMemRelease",
+			"cuMemUnmap"]) and all($c[] | select(.name | startswith("cuMem")); .operator == "gpumem::workspace" and .total_ns > 0 and
+			if .name == "cuMemCreate" then .count == 2 and .failed == 1 else .count == 1 and .failed == 0 end) and
 		(.gpu.records[0] | .memory > 0 and .records == .activities + .calls + .nested + .overheads + .outside + .queries + .memory + .unmeasured + .unsent)' calls.json
 }
 

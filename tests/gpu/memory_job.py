@@ -77,6 +77,16 @@ class Memory:
         return dict(zip(NUMBERS, words))
 
 
+def map_memory(size):
+    """Gives memory to a range of addresses and takes it away, as segments do that can grow."""
+    cuda, handle, at = ctypes.CDLL('libcuda.so.1'), ctypes.c_uint64(), ctypes.c_uint64(1 << 40)
+    size, none = ctypes.c_size_t(size), ctypes.c_uint64(0)
+    results = [cuda.cuMemCreate(ctypes.byref(handle), size, None, none), cuda.cuMemMap(at, size, ctypes.c_size_t(0), handle, none),
+               cuda.cuMemUnmap(at, size), cuda.cuMemRelease(handle), cuda.cuMemCreate(ctypes.byref(handle), ctypes.c_size_t(1 << 40), None, none)]
+    if results != [0, 0, 0, 0, 2]:
+        sys.exit(f'cuMemCreate and others returned {results}')
+
+
 def define(memory):
     """Operators that take memory, and keep it in the list that they are given."""
     def add(name, size):
@@ -95,6 +105,7 @@ def define(memory):
         if not memory.outside:
             memory.outside = 5 * MIB
             memory.lib.outside_take(0, memory.outside)
+            map_memory(2 * MIB)
         memory.lib.pool_give(memory.lib.pool_take(MIB))
         return x.clone()
     LIBRARY.define('workspace(Tensor x) -> Tensor')

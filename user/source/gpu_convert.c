@@ -181,6 +181,15 @@ static bool launches(const char *call)
 	return false;
 }
 
+static int note_alloc(struct gpu_convert *c, uint32_t name, enum gpu_alloc_kind kind)
+{
+	uint64_t *at = kind ? hash_put(&c->allocs, name, 0) : NULL;
+
+	if (at)
+		*at = kind;
+	return kind && !at ? -ENOMEM : 0;
+}
+
 static uint64_t name_of(struct gpu_convert *c, uint32_t name)
 {
 	const uint64_t *known = hash_get(&c->names, name, SPACE_NAME);
@@ -191,8 +200,7 @@ static uint64_t name_of(struct gpu_convert *c, uint32_t name)
 	if (id)
 		return id;
 	c->from.name(c->from.ctx, name, text);
-	if ((launches(text) && !hash_put(&c->starts, name, 0)) ||
-	    (gpu_allocates(text) && !hash_put(&c->allocs, name, 0)) ||
+	if ((launches(text) && !hash_put(&c->starts, name, 0)) || note_alloc(c, name, gpu_allocates(text)) ||
 	    (strstr(text, "Query") && !hash_put(&c->asks, name, 0)))
 		c->err = -ENOMEM;
 	readable = demangle(text);
@@ -316,6 +324,7 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	const uint64_t start_ns = gpu_time(c, r->start_ns), end_ns = gpu_time(c, r->end_ns);
 	const uint32_t tid = c->foreign_tids ? 0 : c->from.thread(c->from.ctx, r->call.tid);
 	const uint64_t dur_ns = end_ns > start_ns ? end_ns - start_ns : 1;
+	const uint64_t *alloc;
 	const struct mxbpf_span s = {
 		.h = {.kind = MXBPF_SPAN, .size = MXBPF_SPAN_BYTES_PLAIN, .tgid = c->tgid, .ts_ns = start_ns},
 		.dur_ns = dur_ns,
@@ -338,8 +347,9 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	remember(c, r, start_ns, hash_get(&c->asks, r->name, 0));
 	c->threadless += !tid;
 	put(c, &s, s.h.size);
-	if (c->has_memory && hash_get(&c->allocs, r->name, 0))
-		gpu_alloc_called(c, r, s.name_id, tid);
+	alloc = c->has_memory ? hash_get(&c->allocs, r->name, 0) : NULL;
+	if (alloc)
+		gpu_alloc_called(c, r, s.name_id, tid, (enum gpu_alloc_kind) * alloc);
 	if (tid && hash_get(&c->starts, r->name, 0))
 		put(c, &l, sizeof(l));
 }

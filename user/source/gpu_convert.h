@@ -44,7 +44,7 @@ struct gpu_convert {
 	struct hash called; /* (correlation, asks) of calls -> start in ns; the older half is in `before` */
 	struct hash before;
 	struct hash contexts;	/* context -> device */
-	struct hash allocs;	/* numbers of names of calls that allocate or free memory */
+	struct hash allocs;	/* numbers of names of calls that allocate or free memory -> enum gpu_alloc_kind */
 	struct hash allocating; /* correlation of such a call -> 1 + index in alloc_calls */
 	struct buf alloc_calls; /* struct gpu_alloc_call: the last ones */
 	struct buf texts;	/* out: names, to be delivered before the records */
@@ -77,10 +77,17 @@ void gpu_take(struct gpu_convert *c, const struct mxbpf_gpu_rec *recs, unsigned 
  * empties.
  */
 void gpu_convert(struct gpu_convert *c, bool all);
-/* gpu_memory.c. The call of this name allocates or frees memory. */
-bool gpu_allocates(const char *call);
-/* Remembers such a call, or if it has failed appends its record. */
-void gpu_alloc_called(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t name_id, uint32_t tid);
+/* gpu_memory.c. Whether the call of this name allocates or frees memory. */
+enum gpu_alloc_kind {
+	GPU_ALLOC_NOT = 0,
+	GPU_ALLOC_PLAIN,
+	GPU_ALLOC_MAPS, /* gives memory to addresses, or takes it away: CUPTI may have no record of the memory */
+	GPU_ALLOC_UNMAPS,
+};
+enum gpu_alloc_kind gpu_allocates(const char *call);
+/* Remembers such a call, or if it has failed, or needs no record of memory, appends its record. */
+void gpu_alloc_called(struct gpu_convert *c, const struct mxbpf_gpu_rec *r, uint64_t name_id, uint32_t tid,
+		      enum gpu_alloc_kind kind);
 /* The call of this record of memory may still come. */
 bool gpu_alloc_waits(const struct gpu_convert *c, const struct mxbpf_gpu_rec *r);
 void gpu_put_alloc(struct gpu_convert *c, const struct mxbpf_gpu_rec *r);

@@ -138,6 +138,26 @@ DOUBLE_EXPORT int cuMemFreeAsync(void *p, void *stream)
 	CALL(600, memory_free(p, true));
 }
 
+DOUBLE_EXPORT int cuMemCreate(uint64_t *handle, size_t bytes, const void *what, uint64_t flags)
+{
+	CALL(549, result_ = memory_create(handle, bytes));
+}
+
+DOUBLE_EXPORT int cuMemRelease(uint64_t handle)
+{
+	CALL(550, memory_release(handle));
+}
+
+DOUBLE_EXPORT int cuMemMap(uint64_t at, size_t bytes, size_t offset, uint64_t handle, uint64_t flags)
+{
+	CALL(551, (void)handle);
+}
+
+DOUBLE_EXPORT int cuMemUnmap(uint64_t at, size_t bytes)
+{
+	CALL(552, (void)at);
+}
+
 DOUBLE_EXPORT int cuMemGetInfo_v2(size_t *left, size_t *all)
 {
 	CALL(242, *left = memory_free_bytes(device_current); *all = memory_all());

@@ -54,6 +54,9 @@ void device_graph_run(struct stream *s, const struct graph *g);
 /* memory.c: memory of the calling thread's device. 0 or CUDA_OUT_OF_MEMORY; the bytes that were freed; 0: none. */
 int memory_alloc(void **p, size_t bytes, bool async);
 uint64_t memory_free(void *p, bool async);
+/* Memory without an address: CUPTI has no record of it. */
+int memory_create(uint64_t *handle, size_t bytes);
+void memory_release(uint64_t handle);
 uint64_t memory_all(void);
 uint64_t memory_free_bytes(uint32_t device);
 

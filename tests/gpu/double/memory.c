@@ -51,7 +51,7 @@ static void record(uint32_t type, const void *p, uint64_t bytes, uint32_t device
 		device_hooks->op(&op);
 }
 
-int memory_alloc(void **p, size_t bytes, bool async)
+static int take(void **p, size_t bytes)
 {
 	int result = CUDA_OUT_OF_MEMORY;
 
@@ -63,15 +63,21 @@ int memory_alloc(void **p, size_t bytes, bool async)
 		result = 0;
 	}
 	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+int memory_alloc(void **p, size_t bytes, bool async)
+{
+	const int result = take(p, bytes);
+
 	if (!result)
 		record(MEMORY_ALLOCATED, *p, bytes, device_current, async);
 	return result;
 }
 
-uint64_t memory_free(void *p, bool async)
+static uint64_t give(void *p, uint32_t *device)
 {
 	uint64_t bytes = 0;
-	uint32_t device = 0;
 	unsigned i;
 
 	pthread_mutex_lock(&lock);
@@ -79,12 +85,36 @@ uint64_t memory_free(void *p, bool async)
 		;
 	if (i < nblocks) {
 		bytes = blocks[i].bytes;
-		device = blocks[i].device;
-		used[device] -= bytes;
+		*device = blocks[i].device;
+		used[*device] -= bytes;
 		blocks[i] = blocks[--nblocks];
 	}
 	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+uint64_t memory_free(void *p, bool async)
+{
+	uint32_t device = 0;
+	const uint64_t bytes = give(p, &device);
+
 	if (bytes)
 		record(MEMORY_FREED, p, bytes, device, async);
 	return bytes;
+}
+
+int memory_create(uint64_t *handle, size_t bytes)
+{
+	void *p = NULL;
+	const int result = take(&p, bytes);
+
+	*handle = (uintptr_t)p;
+	return result;
+}
+
+void memory_release(uint64_t handle)
+{
+	uint32_t device;
+
+	give((void *)(uintptr_t)handle, &device);
 }

@@ -422,6 +422,18 @@ static struct calls {
 };
 #define DOMAINS (sizeof(calls) / sizeof(calls[0]))
 
+/* Functions of the driver that give memory to a range of addresses, as PyTorch's expandable segments and NCCL do. */
+static bool maps_memory(const char *name)
+{
+	static const char *const names[] = {"MemCreate", "MemRelease", "MemMap", "MemUnmap"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 static bool is_used(const char *name)
 {
 	static const char *const begin[] = {"Launch", "GraphLaunch", "Memcpy", "Memset",	 "MemPrefetch",
@@ -434,17 +446,20 @@ static bool is_used(const char *name)
 	return strstr(name, "Synchronize");
 }
 
-static bool enable_calls(struct calls *c)
+static bool enable_calls(struct calls *c, uint32_t want)
 {
-	const bool can_choose = *c->one && cupti.get_callback_name;
+	const bool can_choose = *c->one && cupti.get_callback_name, maps = want & MXBPF_GPU_WANT_MEMORY;
 	const char *name;
 	uint32_t cbid;
 
 	c->on = (can_choose || !c->used || c->used()) && !cupti.enable(c->kind);
-	for (cbid = 1; c->on && can_choose && cbid < CUPTI_CALLS_MAX; cbid++)
-		if (!cupti.get_callback_name((int)c->domain, cbid, &name) && name && strlen(name) >= c->prefix &&
-		    !is_used(name + c->prefix))
+	for (cbid = 1; c->on && can_choose && cbid < CUPTI_CALLS_MAX; cbid++) {
+		if (cupti.get_callback_name((int)c->domain, cbid, &name) || !name || strlen(name) < c->prefix)
+			continue;
+		name += c->prefix;
+		if (!is_used(name) && !(maps && maps_memory(name)))
 			(*c->one)(cbid, 0);
+	}
 	return c->on;
 }
 
@@ -477,7 +492,7 @@ static int enable_kinds(struct mxbpf_gpu_shared *g)
 	unsigned i;
 
 	for (i = 0; i < DOMAINS; i++) /* first, so that no kernel is recorded without its launch */
-		if (want & calls[i].want && enable_calls(&calls[i]))
+		if (want & calls[i].want && enable_calls(&calls[i], want))
 			enabled |= 1u << calls[i].gives;
 	for (i = 0; i < KINDS; i++) {
 		if (!(want & kinds[i].want) ||
@@ -500,7 +515,7 @@ static void enable_late(struct mxbpf_gpu_shared *g)
 	unsigned i;
 
 	for (i = 0; i < DOMAINS && looked != changes; i++)
-		if (g->want & calls[i].want && !(g->enabled & 1u << calls[i].gives) && enable_calls(&calls[i]))
+		if (g->want & calls[i].want && !(g->enabled & 1u << calls[i].gives) && enable_calls(&calls[i], g->want))
 			g->enabled |= 1u << calls[i].gives;
 	looked = changes;
 }

@@ -98,7 +98,7 @@ static int add_call(struct hash *index, struct buf *rows, const struct call *c)
 		.name_id = a->name_id,
 		.op_id = c->op_id,
 		.stack_id = c->stack_id,
-		.count = 1,
+		.count = !(a->flags & MXBPF_GPU_ALLOC_MORE),
 		.failed = failed,
 		.alloc_bytes = freed ? 0 : a->bytes,
 		.free_bytes = freed ? a->bytes : 0,
@@ -146,13 +146,14 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 	return 0;
 }
 
-/* A call that has failed has no record of memory. Its GPU is that of the thread's call before it, if there is one. */
+/* A call that has failed, or maps memory, has no record of memory. Its GPU is that of the thread's call before it, if
+ * there is one. */
 static uint32_t device_of(const struct state *t, const struct mxbpf_gpu_alloc *a)
 {
 	size_t i = buf_count(&t->calls, struct call);
 	const struct mxbpf_gpu_alloc *before;
 
-	while (a->flags & MXBPF_GPU_ALLOC_FAILED && i--) {
+	while (!a->kind && !a->addr && i--) {
 		before = &buf_at(&t->calls, const struct call, i)->a;
 		if (before->tid == a->tid && before->h.tgid == a->h.tgid)
 			return before->device;
