@@ -59,16 +59,14 @@ static const struct cmd_conflict conflicts[] = {{lacks_gpu, "--kernel-metrics ne
 const struct cmd_option kernels_option = {
 	.name = "kernel-metrics",
 	.arg = "NAME[:N]",
-	.group = "Probes",
+	.group = "Measure",
 	.commands = CMD_LIVE,
 	AGENT_YES,
 	.of_events = true,
 	.sees_gpu = true,
-	.help = "With --gpu: measure hardware counters of N (5) launches of each kernel whose symbol contains NAME; "
-		"several "
-		"names are joined by commas. NAME:N:replay measures more, and executes these launches about 10 times",
+	.help = "With --gpu: hardware counters of N (5) launches of each kernel with NAME in its symbol",
 	.set = set,
-	.after = "cupti",
+	.after = "raised",
 	.sheet = &sheet_gpu_counters,
 	.conflicts = conflicts,
 };

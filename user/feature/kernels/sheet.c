@@ -100,6 +100,7 @@ static int make(const struct view *s, void *table)
 
 	t->list.rows = r;
 	t->processes = view_by_processes(s->opts->by);
+	gpu_show_empty(s, &t->list);
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
@@ -133,14 +134,6 @@ static void below(struct view *s, const void *table, const char *prefix)
 		   "%smeasuring held the launching threads up for %s in all, at most %s for a launch, and the GPU ran "
 		   "nothing else: other tables have this time, too\n",
 		   prefix, fmt_ns(t->held_ns, held), fmt_ns(t->longest_ns, longest));
-}
-
-static bool is_measured(const struct view *s)
-{
-	size_t n;
-
-	kernels_rows(s->in->model, &n);
-	return n;
 }
 
 #define ROW	     struct row
@@ -184,10 +177,8 @@ static const struct view_column columns[] = {
 
 const struct view_sheet sheet_gpu_counters = {
 	.title = "Hardware counters of kernels",
-	.help = "Requires --gpu and --kernel-metrics: what the GPU counted in launches of the chosen kernels. Absent "
-		"if "
-		"no launch was measured.",
-	.list_help = "hardware counters of chosen kernels; absent without --kernel-metrics",
+	.help = "Requires --gpu and --kernel-metrics: what the GPU counted in launches of chosen kernels.",
+	.list_help = "hardware counters of chosen kernels; empty without --kernel-metrics",
 	.member = "gpu",
 	.list = "counters",
 	.csv = "GPU counters",
@@ -195,7 +186,7 @@ const struct view_sheet sheet_gpu_counters = {
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct table),
 	.if_any = true,
-	.when = is_measured,
+	.when = gpu_when,
 	.make = make,
 	.above = above,
 	.below = below,
