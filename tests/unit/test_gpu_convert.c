@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "mxbpf_kernels.h"
 #include "mxbpf_table.h"
 #include "records/kinds.h"
 #include "source/gpu_convert.h"
@@ -318,6 +319,48 @@ static void test_left_out(void)
 	gpu_convert_fini(&c);
 }
 
+static void metric(struct gpu_convert *c, uint32_t number, double value, uint64_t start_ns)
+{
+	struct mxbpf_gpu_rec r = {.kind = MXBPF_GPU_METRIC,
+				  .start_ns = start_ns,
+				  .end_ns = start_ns + 500,
+				  .name = CONV,
+				  .correlation = 3,
+				  .metric = {.number = number, .first = number == 2, .passes = 8, .tid = 7}};
+
+	memcpy(&r.bytes, &value, sizeof(value));
+	gpu_take(c, &r, 1);
+}
+
+static void test_metrics(void)
+{
+	struct gpu_convert c = begin();
+	const struct mxbpf_kernel_metric *k;
+
+	c.since_ns = 1000;
+	TEST("a counter has the value of CUPTI in thousandths, and its time needs no reading of the clock")
+	{
+		metric(&c, 2, 70.7859, 2000);
+		k = nth(&c, MXBPF_KERNEL_METRIC, 0);
+		CHECK(k && k->milli == 70786 && k->number == 2 && k->first == 1 && k->passes == 8);
+		CHECK(k && k->held_ns == 500 && k->tid == 1007 && k->edge_id == 3 && k->h.ts_ns == 2000 && k->name_id);
+		CHECK(c.taken == 0); /* it is not one of CUPTI's records */
+	}
+	TEST("values and numbers that no counter has are left out, and so is what was measured before the window")
+	{
+		metric(&c, 3, 0.0 / 0.0, 2000);
+		metric(&c, 3, 1.0 / 0.0, 2000);
+		metric(&c, 3, -1, 2000);
+		metric(&c, 3, 1e300, 2000);
+		metric(&c, MXBPF_KERNEL_COUNTERS, 1, 2000);
+		metric(&c, 3, 1, 999);
+		CHECK(!nth(&c, MXBPF_KERNEL_METRIC, 1));
+		metric(&c, 3, 0, 1000);
+		CHECK(nth(&c, MXBPF_KERNEL_METRIC, 1));
+	}
+	gpu_convert_fini(&c);
+}
+
 int main(void)
 {
 	test_times();
@@ -325,5 +368,6 @@ int main(void)
 	test_waiting();
 	test_queries();
 	test_left_out();
+	test_metrics();
 	return unit_end();
 }
