@@ -54,18 +54,12 @@ const char *ses_gpu_result(uint32_t result)
 
 static const char *place(uint32_t failed)
 {
-	switch (failed) {
-	case MXBPF_GPU_AT_VERSION:
-		return "its version cannot be used";
-	case MXBPF_GPU_AT_SUBSCRIBE:
-		return "CUPTI accepts no client";
-	case MXBPF_GPU_AT_REGISTER:
-		return "CUPTI takes no buffers";
-	case MXBPF_GPU_AT_ENABLE:
-		return "CUPTI cannot record kernels";
-	default:
-		return "CUPTI failed";
-	}
+	static const char *const places[] = {[MXBPF_GPU_AT_VERSION] = "its version cannot be used",
+					     [MXBPF_GPU_AT_SUBSCRIBE] = "CUPTI accepts no client",
+					     [MXBPF_GPU_AT_REGISTER] = "CUPTI takes no buffers",
+					     [MXBPF_GPU_AT_ENABLE] = "CUPTI cannot record kernels"};
+
+	return failed <= MXBPF_GPU_AT_ENABLE && places[failed] ? places[failed] : "CUPTI failed";
 }
 
 static bool is_divided(const struct mxbpf_gpu_shared *g)
