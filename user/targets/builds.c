@@ -43,10 +43,13 @@ int ses_build_symbols(struct ses_build *b, struct err *e)
 	return 0;
 }
 
-/* Switches divide the time in which GPUs wait for the program. The kernel's sums have no such time. */
+/*
+ * Switches divide the time in which GPUs wait for the program. The kernel's sums have no such time, and the limit of
+ * --max-overhead does not count what switches cost.
+ */
 static bool divides_idle(const struct session *ses)
 {
-	return ses->o->gpu && !ses_kernel_sums(ses);
+	return ses->o->gpu && !ses->o->max_overhead && !ses->o->slices && !ses_kernel_sums(ses);
 }
 
 int ses_build_load(struct ses_build *b, struct err *e)
