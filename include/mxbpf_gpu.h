@@ -104,6 +104,7 @@ enum mxbpf_gpu_metrics_step {
 	MXBPF_GPU_STEP_DECODE = 14,  /* cuptiRangeProfilerDecodeData */
 	MXBPF_GPU_STEP_VALUES = 15,  /* cuptiProfilerHostEvaluateToGpuValues */
 	MXBPF_GPU_STEP_MEMORY = 16,  /* no memory for the images */
+	MXBPF_GPU_STEP_RECORDS = 17, /* cuptiActivityDisable or cuptiActivityEnable of records of kernels */
 };
 
 /* Why a launch of a chosen kernel was not measured. */

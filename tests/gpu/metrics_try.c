@@ -193,22 +193,12 @@ static void record_kernels(bool on)
 		CUPTI(cuptiActivityDisable, (int), 10);
 }
 
-static void enable_again(void)
-{
-	struct cupti_range_enable enable = {.size = CUPTI_SIZE(cupti_range_enable, profiler), .context = context};
-
-	call("cuptiRangeProfilerEnable", &enable);
-	profiler = enable.profiler;
-}
-
 static void begin(void)
 {
 	struct cupti_range_one one = {.size = sizeof(one)};
 
-	if (mode == 1 || mode == 3 || (mode == 2 && !profiler))
+	if (mode == 1 || (mode == 2 && !profiler))
 		record_kernels(false);
-	if (mode == 3 && host)
-		enable_again();
 	if (!profiler && prepare()) {
 		launches = profiled; /* no more */
 		return;
@@ -244,13 +234,7 @@ static void end(void)
 	printf("  launch %d was profiled in %.2f ms\n", ++profiled, now() - began);
 	for (i = 0; i < nnames && info.ranges; i++)
 		printf("    %-66s %.6g\n", names[i], values[i]);
-	if (mode == 3) {
-		struct cupti_range_one one = {.size = sizeof(one), .profiler = profiler};
-
-		call("cuptiRangeProfilerDisable", &one);
-		profiler = NULL;
-	}
-	if (mode == 1 || mode == 3)
+	if (mode == 1)
 		record_kernels(true);
 }
 

@@ -367,7 +367,7 @@ int gate_gpu(struct gate *g, struct mxbpf_gpu_shared *to)
 		return -EPROTO;
 	if (to->state > MXBPF_GPU_FAILED || to->failed > MXBPF_GPU_AT_ELSEWHERE || to->thread > 1 ||
 	    to->ndevices > MXBPF_GPU_DEVICES || to->metrics.state > MXBPF_GPU_METRICS_FAILED ||
-	    to->metrics.step > MXBPF_GPU_STEP_MEMORY)
+	    to->metrics.step > MXBPF_GPU_STEP_RECORDS)
 		return gate_break(g, "its client of CUPTI is in a state that does not exist");
 	terminate(to->library, sizeof(to->library));
 	terminate(to->path, sizeof(to->path));

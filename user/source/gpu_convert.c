@@ -24,6 +24,7 @@
 #define QUEUED_NS    60000000000ull /* longest time between a launch and its work */
 #define GRAPHS_RIGHT 130101	    /* CUDA 13.1 U1 */
 #define CALL_NS	     2000000000ull  /* so long a wait waits for the record of its call */
+#define MEASURED_MAX 65536	    /* launches whose counters were measured */
 #define METRIC_MAX   1e15	    /* a counter has at most this value */
 #define RATE_MAX     1e-3	    /* largest difference between the rates of two clocks that were not set */
 
@@ -350,7 +351,7 @@ static void put_call(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 	alloc = c->has_memory ? hash_get(&c->allocs, r->name, 0) : NULL;
 	if (alloc)
 		gpu_alloc_called(c, r, s.name_id, tid, (enum gpu_alloc_kind) * alloc);
-	if (tid && hash_get(&c->starts, r->name, 0))
+	if (tid && hash_get(&c->starts, r->name, 0) && !hash_get(&c->measured, r->correlation, 0))
 		put(c, &l, sizeof(l));
 }
 
@@ -490,6 +491,8 @@ static void put_metric(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		.first = r->metric.first != 0,
 	};
 
+	if (c->measured.len < MEASURED_MAX && !hash_put(&c->measured, r->correlation, 0))
+		c->err = -ENOMEM;
 	memcpy(&value, &r->bytes, sizeof(value));
 	if (r->metric.number >= MXBPF_KERNEL_COUNTERS || !(value >= 0 && value < METRIC_MAX) ||
 	    is_beyond(c, r->start_ns))
@@ -632,6 +635,7 @@ void gpu_convert_fini(struct gpu_convert *c)
 	hash_fini(&c->contexts);
 	hash_fini(&c->allocs);
 	hash_fini(&c->allocating);
+	hash_fini(&c->measured);
 	buf_fini(&c->alloc_calls);
 	buf_fini(&c->texts);
 	buf_fini(&c->recs);

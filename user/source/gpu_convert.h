@@ -47,8 +47,9 @@ struct gpu_convert {
 	struct hash allocs;	/* numbers of names of calls that allocate or free memory -> enum gpu_alloc_kind */
 	struct hash allocating; /* correlation of such a call -> 1 + index in alloc_calls */
 	struct buf alloc_calls; /* struct gpu_alloc_call: the last ones */
-	struct buf texts;	/* out: names, to be delivered before the records */
-	struct buf recs;	/* out: records */
+	struct hash measured; /* correlations of launches whose counters were measured: their kernels have no record */
+	struct buf texts;     /* out: names, to be delivered before the records */
+	struct buf recs;      /* out: records */
 	/* Sums since the beginning. */
 	uint64_t stored; /* records in recs so far */
 	uint64_t lost;	 /* records for which there was no memory */

@@ -355,7 +355,7 @@ static bool every(uint64_t interval, uint64_t number)
 /* Makes the times of a kernel wrong if MXBPF_DOUBLE or a broken rule demands it. */
 static void spoil(const struct waiting *w, uint64_t *start, uint64_t *end)
 {
-	if (every(options.zero, w->number)) {
+	if (!w->op.start || every(options.zero, w->number)) { /* the first: it was measured, see cupti_op() */
 		*start = *end = 0;
 		count(&account->zero_times);
 		return;

@@ -71,8 +71,8 @@ bool enabled_call(uint32_t domain, uint32_t cbid);     /* and makes a record */
 uint64_t enabled_calls(void);			       /* single functions, each as often as it was enabled */
 void enabled_nothing(void);
 
-/* ranges.c: a kernel was launched. */
-void ranges_op(const struct double_op *op);
+/* ranges.c: something was launched. Returns true if it is measured. */
+bool ranges_op(const struct double_op *op);
 
 /* collect.c */
 void collect_register(requested_fn requested, completed_fn completed);

@@ -131,12 +131,16 @@ void cupti_leave(const struct double_call *call)
 		call_back(call, 1);
 }
 
+/* A kernel that is measured has a record without times, as CUPTI 13.0.85 makes it. */
 void cupti_op(const struct double_op *op)
 {
+	struct double_op copy = *op;
+
 #ifndef DOUBLE_OLD
-	ranges_op(op);
+	if (ranges_op(op))
+		copy.start = copy.end = 0;
 #endif
-	collect_op(op);
+	collect_op(&copy);
 }
 
 /* ---- nodes of graphs */

@@ -77,16 +77,17 @@ static size_t passes_of(size_t wanted)
 }
 
 /* A kernel was launched. With several passes the device executes it again, which takes time and leaves no record. */
-void ranges_op(const struct double_op *op)
+bool ranges_op(const struct double_op *op)
 {
 	const size_t passes = passes_of(p.wanted);
 
 	if (!p.running || op->kind != KIND_KERNEL)
-		return;
+		return false;
 	account->executed += passes;
 	if (p.ranges < RANGES_MAX)
 		p.ns[p.ranges++] = op->end - op->start;
 	usleep((useconds_t)((op->end - op->start) * passes / 1000 + 1));
+	return true;
 }
 
 #define SIZED(type, last)                                                                                              \
@@ -238,9 +239,9 @@ DOUBLE_EXPORT int cuptiRangeProfilerDisable(struct cupti_range_one *s)
 {
 	GATE("");
 	SIZED(cupti_range_one, profiler);
-	if (!p.enabled || p.running)
+	if (!p.enabled)
 		RETURN(INVALID_OPERATION);
-	p.enabled = p.configured = false;
+	p.enabled = p.configured = p.running = false;
 	RETURN(CUPTI_OK);
 }
 

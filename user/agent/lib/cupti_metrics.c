@@ -37,6 +37,7 @@ static struct mxbpf_agent_batch batch;
 
 /* Of the thread that has set `busy`. */
 static bool opened, measures;
+static bool unrecorded; /* kernels have no records just now */
 static void *context;
 static uint64_t begun_ns;
 static uint32_t *counted; /* the count of the name */
@@ -276,6 +277,25 @@ static bool choose(struct mxbpf_gpu_metrics *m, uint32_t cbid, const struct cupt
 
 /* ---- a launch */
 
+/*
+ * CUPTI makes a record without times of a kernel that it measures, and holds buffers back until the measurement has
+ * ended. So there is no record of such a kernel. The records of others do not change (seen with CUPTI 13.0.85).
+ */
+static void record_kernels(struct mxbpf_gpu_shared *g, bool on)
+{
+	int err;
+
+	if (on == !unrecorded || !(g->enabled & 1u << MXBPF_GPU_KERNEL))
+		return;
+	err = on ? cupti.enable(CUPTI_KIND_KERNEL) : cupti.disable(CUPTI_KIND_KERNEL);
+	unrecorded = !on;
+	if (!err || state_of(&g->metrics) == MXBPF_GPU_METRICS_FAILED)
+		return;
+	g->metrics.step = MXBPF_GPU_STEP_RECORDS;
+	g->metrics.result = (uint32_t)err;
+	set_state(&g->metrics, MXBPF_GPU_METRICS_FAILED);
+}
+
 static void close_ranges(void)
 {
 	if (opened)
@@ -326,8 +346,10 @@ static void begin(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 		leave(&busy);
 		return;
 	}
+	record_kernels(g, false);
 	if (!open_ranges(m, call->context) || ranges_begin(m)) {
 		close_ranges();
+		record_kernels(g, true);
 		m->held_ns += agent_now() - begun_ns;
 		leave(&busy);
 		return;
@@ -354,6 +376,7 @@ static void end(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 	uint64_t ns;
 
 	measures = false;
+	record_kernels(g, true);
 	launch.end_ns = agent_now();
 	ns = launch.end_ns - launch.start_ns;
 	m->held_ns += ns;
@@ -362,6 +385,7 @@ static void end(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 		refuse(m, MXBPF_GPU_REFUSED_MIXED);
 	} else if (!err && !(call->result && *call->result)) {
 		put_values(g, values);
+		send(g); /* before the record of the call */
 		m->measured++;
 	}
 	if (!err && m->measured >= (m->all ? m->all : ALL))
@@ -500,7 +524,7 @@ void cupti_metrics_tick(struct mxbpf_gpu_shared *g, void *subscriber)
 
 void cupti_metrics_forget(void)
 {
-	watched = opened = measures = false;
+	watched = opened = measures = unrecorded = false;
 	leave(&busy);
 	leave(&lock);
 	batch.ncalls = 0;

@@ -330,9 +330,9 @@ int ranges_end(struct mxbpf_gpu_metrics *m, double values[MXBPF_GPU_METRICS], si
 	struct cupti_range_data_info info = {.size = sizeof(info), .data = r.data.data, .bytes = r.data.bytes};
 	int err = f.stop(&stop);
 
-	r.running = false;
 	if (err)
 		return fail(m, MXBPF_GPU_STEP_STOP, err);
+	r.running = false;
 	err = f.decode(&decode);
 	err = err ? err : f.data_info(&info);
 	if (err)

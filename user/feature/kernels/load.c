@@ -25,6 +25,7 @@ static const char *const steps[] = {
 	[MXBPF_GPU_STEP_STOP] = "cuptiRangeProfilerStop",
 	[MXBPF_GPU_STEP_DECODE] = "cuptiRangeProfilerDecodeData",
 	[MXBPF_GPU_STEP_VALUES] = "cuptiProfilerHostEvaluateToGpuValues",
+	[MXBPF_GPU_STEP_RECORDS] = "cuptiActivityEnable, so kernels may have no records any more,",
 	[MXBPF_GPU_STEP_MEMORY] = "there was no memory for the counters",
 };
 

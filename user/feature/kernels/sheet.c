@@ -131,8 +131,9 @@ static void below(struct view *s, const void *table, const char *prefix)
 		out_printf(s->out, "%sCUPTI executed each measured kernel up to %u times, and restored its memory\n",
 			   prefix, t->passes);
 	out_printf(s->out,
-		   "%smeasuring held the launching threads up for %s in all, at most %s for a launch, and the GPU ran "
-		   "nothing else: other tables have this time, too\n",
+		   "%smeasuring held the launching threads up for %s in all, at most %s for a launch; operators and "
+		   "iterations "
+		   "have this time, too, and the measured kernels are in no other table\n",
 		   prefix, fmt_ns(t->held_ns, held), fmt_ns(t->longest_ns, longest));
 }
 
