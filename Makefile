@@ -237,7 +237,7 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 
 # Fuzzers have neither sessions nor options: the features' NAME_session and NAME_option are NULL there.
 FUZZ_SRC   = $(filter-out user/agent/% user/nvtx/% user/attach/% user/ring/% user/source/% user/symbols/% user/session/% \
-	user/cmd/% $(wildcard user/feature/*/load*.c user/feature/*/options.c),$(SRC))
+	user/targets/% user/gpu_only/% user/cmd/% $(wildcard user/feature/*/load*.c user/feature/*/options.c),$(SRC))
 FUZZ_NULLS = $(patsubst user/feature/%/load.c,-Wl$(comma)--defsym=%_session=0,$(wildcard user/feature/*/load.c)) \
 	$(patsubst user/feature/%/options.c,-Wl$(comma)--defsym=%_option=0,$(wildcard user/feature/*/options.c))
 $(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
