@@ -296,6 +296,19 @@ static void put_kernel_metrics(struct buf *b, unsigned nr)
 	buf_put(b, &k, sizeof(k));
 }
 
+/* Calls of CUDA that no operator is around, of which one region stays, and what the driver says. */
+static void put_gpu_memory(struct buf *b, unsigned nr, uint64_t at_ns)
+{
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		PUT(b, gpu_alloc, MXBPF_GPU_ALLOC, at_ns + i, .dur_ns = 5, .name_id = CONV,
+		    .addr = 4096 * (nr + 1 + i % 2), .bytes = 8192, .tid = 99,
+		    .flags = i == 2 ? MXBPF_GPU_ALLOC_FREED : 0, .kind = MXBPF_MEMORY_DEVICE);
+	PUT(b, gpu_used, MXBPF_GPU_USED, at_ns, .total_bytes = 1 << 20, .used_bytes = 1000 * (nr % 3),
+	    .own_bytes = 500 * (nr % 3), .pci_bus = 1);
+}
+
 static void feed_round(struct mdl *m, unsigned nr)
 {
 	const uint64_t at_ns = (nr + 1) * ROUND_NS;
@@ -316,6 +329,7 @@ static void feed_round(struct mdl *m, unsigned nr)
 	put_looks(&b, nr, at_ns);
 	put_range_kernels(&b, nr);
 	put_kernel_metrics(&b, nr);
+	put_gpu_memory(&b, nr, at_ns);
 	CHECK(!feed(m, &b));
 	buf_fini(&b);
 }
@@ -378,6 +392,7 @@ static void test_kinds(void)
 		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
 		MXBPF_AGG_GPU_GRAPH,  MXBPF_AGG_GPU_ROOF,  MXBPF_GPU_LIMITS,   MXBPF_COLLECTIVE,
 		MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP,   MXBPF_AGG_RANGE,    MXBPF_AGG_KERNEL_METRICS,
+		MXBPF_AGG_GPU_ALLOC,  MXBPF_GPU_INSIDE,	   MXBPF_GPU_USED,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

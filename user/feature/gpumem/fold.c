@@ -266,6 +266,8 @@ static int emit(const struct mdl *m, struct buf *out)
 	size_t i;
 
 	for (i = 0; !err && (t = memory_device(m, i)); i++) {
+		if (!t->counted && !t->pool_peak_bytes) /* the CPU, or an allocator that has no segments */
+			continue;
 		one = gpumem_inside(m, t);
 		if (one.calls_bytes != MXBPF_GPU_INSIDE_UNKNOWN)
 			err = buf_put(out, &one, sizeof(one));
