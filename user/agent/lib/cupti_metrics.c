@@ -283,9 +283,10 @@ static bool choose(struct mxbpf_gpu_metrics *m, uint32_t cbid, const struct cupt
  */
 static void record_kernels(struct mxbpf_gpu_shared *g, bool on)
 {
+	const bool left = on && !watched; /* CUPTI was given back meanwhile, and the kind belongs to others now */
 	int err;
 
-	if (on == !unrecorded || !(g->enabled & 1u << MXBPF_GPU_KERNEL))
+	if (on == !unrecorded || left || !(g->enabled & 1u << MXBPF_GPU_KERNEL))
 		return;
 	err = on ? cupti.enable(CUPTI_KIND_KERNEL) : cupti.disable(CUPTI_KIND_KERNEL);
 	unrecorded = !on;
