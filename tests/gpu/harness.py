@@ -190,7 +190,7 @@ class Test:
         if run.returncode:
             raise Failed(f"mxbpf report: {run.stderr.strip()}")
         report = json.loads(run.stdout)
-        self.stops[file] = [took for note in report["window"]["notes"] for took in re.findall(r"letting go took ([^,;]+)", note["text"])]
+        self.stops[file] = [took for note in report["window"]["notes"] for took in re.findall(r"letting go took ([^,;]+?)(?:[.] |[,;]|$)", note["text"])]
         return report
 
     def kernels(self, file, begin=0, end=1 << 63):
