@@ -119,9 +119,9 @@ aborts() { # RULE COMMAND
 	expect_re '^enable=0 dump=1$' "$("$CLIENT" dump)"
 }
 
-@test "Single functions of the driver are recorded if only these are enabled" {
+@test "A function of the driver that is enabled alone has no records, and one whose kind is enabled without the others has its own" {
 	# Two launches only make nodes of a graph.
-	expect_re '^kernels=1002 driver=1002$' "$("$CLIENT" filter)"
+	expect_re '^alone=0 chosen=1002$' "$("$CLIENT" filter)"
 }
 
 @test "The account of the GPU double has the kinds that a subscriber left enabled" {

@@ -112,7 +112,8 @@ resolves() { # PID [BEGIN_REGEX]
 	resolves "$READY_PID"
 	"$MXBPF" check --pid "$READY_PID" >rows
 	expect_re '^  ok +MXNet 1\.9\.1 \(cu112\) in ' "$(<rows)"
-	run grep -E '^  no +(inside|custom|life|memory|mark|kv)\.' rows
+	# The library of memory.throw, libgcc_s, is in each process that runs MXNet, but not in this program.
+	run grep -E '^  no +((inside|custom|life|mark|kv)\.|memory\.[^t])' rows
 	expect_status 1
 	expect_re '^  ok +inside\.fcompute_executor ' "$(<rows)"
 	echo '{"version": "cu112-1.9.1", "resolves": true}' >"$BATS_FILE_TMPDIR/cu112-1.9.1.cells"

@@ -495,7 +495,7 @@ static void put_metric(struct gpu_convert *c, const struct mxbpf_gpu_rec *r)
 		c->err = -ENOMEM;
 	memcpy(&value, &r->bytes, sizeof(value));
 	if (r->metric.number >= MXBPF_KERNEL_COUNTERS || !(value >= 0 && value < METRIC_MAX) ||
-	    is_beyond(c, r->start_ns))
+	    is_beyond(c, r->start_ns) || r->start_ns > clock_ns(CLOCK_MONOTONIC))
 		return;
 	k.milli = (uint64_t)(value * 1000 + 0.5);
 	put(c, &k, sizeof(k));

@@ -446,14 +446,26 @@ static int left(void)
 }
 
 /* Of the driver only cuLaunchKernel is recorded. */
+/* A function that is enabled alone, and then its kind with all others disabled one by one. */
 static int filter(void)
 {
+	unsigned long alone;
+	uint32_t i;
+
 	begin();
 	cuptiActivityDisable(KIND_DRIVER);
 	cuptiActivityEnableDriverApi(307, 1);
 	work();
+	cuptiActivityFlushAll(1);
+	alone = seen.of[KIND_DRIVER];
+	cuptiActivityEnableDriverApi(307, 0);
+	cuptiActivityEnable(KIND_DRIVER);
+	for (i = 1; i < 1024; i++)
+		if (i != 307)
+			cuptiActivityEnableDriverApi(i, 0);
+	work();
 	end();
-	printf("kernels=%lu driver=%lu\n", seen.of[KIND_KERNEL], seen.of[KIND_DRIVER]);
+	printf("alone=%lu chosen=%lu\n", alone, seen.of[KIND_DRIVER] - alone);
 	return 0;
 }
 
