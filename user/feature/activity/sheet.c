@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "feature/activity/occupancy.h"
 #include "view/priv.h"
 
@@ -184,7 +185,7 @@ static void fill(const struct view *s, struct activity *r, const struct activity
 	r->avg_ns = of->a.total_ns / of->a.count;
 	r->p50_ns = mdl_hist_percentile(of->hist, &extent, 0.50);
 	r->p99_ns = mdl_hist_percentile(of->hist, &extent, 0.99);
-	r->rate = of->a.total_ns ? (uint64_t)((double)of->a.bytes * 1e9 / (double)of->a.total_ns) : 0;
+	r->rate = of->a.total_ns ? whole((double)of->a.bytes * 1e9 / (double)of->a.total_ns) : 0;
 	r->name.data = mdl_name(s->in->model, of->a.name_id, &r->name.len);
 	fill_shape(s, r, people);
 }

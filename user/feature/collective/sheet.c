@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "feature/activity/sheet.h"
 #include "feature/collective/collective.h"
 #include "view/priv.h"
@@ -83,8 +84,8 @@ static int fill(const struct view *s, const struct buf *rows, struct operation *
 		.move_ns = a->matched ? from->move_ns : VIEW_UNKNOWN,
 		.last_times = from->last,
 		.late_ns = from->last ? from->late_ns / from->last : 0,
-		.algorithm = from->algorithm > 0 ? (uint64_t)from->algorithm : VIEW_UNKNOWN,
-		.bus = from->bus > 0 ? (uint64_t)from->bus : VIEW_UNKNOWN,
+		.algorithm = from->algorithm > 0 ? whole(from->algorithm) : VIEW_UNKNOWN,
+		.bus = from->bus > 0 ? whole(from->bus) : VIEW_UNKNOWN,
 		.parts = a->count,
 		.matched = a->matched,
 		.comm_number = a->comm,

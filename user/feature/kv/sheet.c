@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "mxbpf_kv.h"
 #include "view/priv.h"
 #include "view/sheet.h"
@@ -113,7 +114,7 @@ static struct kv row_of(const struct view *s, const struct kv_row *k)
 		.unknown = k->unknown,
 		.sent_bytes = k->sent_bytes,
 		.received_bytes = k->received_bytes,
-		.rate = window_ns ? (uint64_t)((double)bytes_of(k) * 1e9 / (double)window_ns) : 0,
+		.rate = window_ns ? whole((double)bytes_of(k) * 1e9 / (double)window_ns) : 0,
 		.tgid = k->calls.tgid,
 	};
 }

@@ -84,7 +84,7 @@ static int64_t line_place(struct lines *l, const char *text, size_t len)
 /* A stack is a list of places in the lines. */
 static void put_stack(struct json *j, struct lines *l, const char *text, size_t len)
 {
-	const char *end = text + len, *next;
+	const char *end = text ? text + len : NULL, *next;
 
 	json_array(j, NULL);
 	for (; text && text < end; text = next + 1) {

@@ -596,7 +596,7 @@ struct view_place view_plan_place(struct view_plan *p, const struct mxbpf_span *
 	while (p->source_pos < n && src[p->source_pos].ordinal == p->pos)
 		p->source_pos++;
 	place.narrows_out = p->source_pos - first;
-	place.arrows_out = src + first;
+	place.arrows_out = src ? src + first : NULL;
 	p->pos++;
 	return place;
 }
