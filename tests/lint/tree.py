@@ -12,7 +12,7 @@ ROOM_LINES = 6000  # lines of a folder in user/, bpf/ and include/; a subfolder 
 
 # room: (rooms and headers that it may include besides itself and the contracts in include/, libraries that it may use)
 ROOMS = {
-    'base': ('', 'zlib.h libiberty/'),
+    'base': ('', 'zlib.h libiberty/ cjson/'),
     'elf': ('base', 'elf.h'),
     'target': ('base elf', 'elf.h'),
     'insn': ('base elf', 'Zydis/'),

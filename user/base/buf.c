@@ -9,19 +9,25 @@
 
 #include "base/memory.h"
 
+static void *lack(struct buf *b)
+{
+	b->lacks = true;
+	return NULL;
+}
+
 void *buf_add(struct buf *b, size_t n)
 {
 	size_t cap = b->cap ? b->cap : 64;
 	char *p;
 
 	if (n > (size_t)-1 / 2 - b->len)
-		return NULL;
+		return lack(b);
 	while (cap < b->len + n)
 		cap *= 2;
 	if (cap != b->cap) {
 		p = mem_resize(b->data, cap);
 		if (!p)
-			return NULL;
+			return lack(b);
 		b->data = p;
 		b->cap = cap;
 	}
@@ -61,8 +67,10 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (n < 0)
+	if (n < 0) {
+		lack(b);
 		return -ENOMEM;
+	}
 	n = buf_put(b, text, (size_t)n);
 	free(text);
 	return n;

@@ -6,12 +6,14 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct buf {
 	char *data; /* owned; NULL while empty */
 	size_t len, cap;
+	bool lacks; /* something could not be appended, because there was no memory */
 };
 
 /* Appends n uninitialised bytes and adds them to len. Returns their address, or NULL without memory. */

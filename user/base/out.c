@@ -431,6 +431,11 @@ int out_error(const struct out *o)
 	return o->error;
 }
 
+void out_fail(struct out *o, int err)
+{
+	o->error = o->error ? o->error : err;
+}
+
 uint64_t out_bytes(const struct out *o)
 {
 	return o->flushed + o->len;

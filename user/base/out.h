@@ -65,6 +65,7 @@ void out_filter(struct out *o, enum out_filter filter);
 /* Writes the buffer, for readers of a growing output. Returns 0, or -errno with e set. */
 int out_flush(struct out *o, struct err *e);
 int out_error(const struct out *o);	 /* 0 or -errno */
+void out_fail(struct out *o, int err);	 /* as if a write had failed with -errno: what was to be written is not known */
 uint64_t out_bytes(const struct out *o); /* bytes written so far, before compression */
 
 /*

@@ -94,6 +94,8 @@ int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_
 		err_set(e, why.cls, err, "%s: %s", paths[0], why.why[0] ? why.why : strerror(-err));
 		mdl_free(*m);
 		rec_reader_close(*r);
+		*m = NULL;
+		*r = NULL;
 		return err;
 	}
 	return damaged;

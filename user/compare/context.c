@@ -250,6 +250,7 @@ static void collect(const struct cmp_sides *of, unsigned side, size_t row, struc
 			buf_printf(all, " | ");
 		buf_put(all, one.data, one.len);
 	}
+	all->lacks |= one.lacks;
 	buf_fini(&one);
 }
 
@@ -263,10 +264,12 @@ static int compare_texts(const struct cmp_sides *of, struct cmp_result *r)
 		t[CMP_A].len = t[CMP_B].len = 0;
 		collect(of, CMP_A, i, &t[CMP_A]);
 		collect(of, CMP_B, i, &t[CMP_B]);
-		if (texts[i].newer && (!t[CMP_A].len || !t[CMP_B].len))
+		if (t[CMP_A].lacks || t[CMP_B].lacks)
+			err = -ENOMEM;
+		else if (texts[i].newer && (!t[CMP_A].len || !t[CMP_B].len))
 			continue;
-		if (t[CMP_A].len != t[CMP_B].len ||
-		    (t[CMP_A].len && memcmp(t[CMP_A].data, t[CMP_B].data, t[CMP_A].len)))
+		else if (t[CMP_A].len != t[CMP_B].len ||
+			 (t[CMP_A].len && memcmp(t[CMP_A].data, t[CMP_B].data, t[CMP_A].len)))
 			err = add_difference(r, texts[i].key, texts[i].what, t);
 	}
 	buf_fini(&t[CMP_A]);
@@ -292,7 +295,9 @@ static int compare_numbers(const struct cmp_sides *of, struct cmp_result *r)
 		}
 		low = v[CMP_A] < v[CMP_B] ? v[CMP_A] : v[CMP_B];
 		high = v[CMP_A] < v[CMP_B] ? v[CMP_B] : v[CMP_A];
-		if (high - low > numbers[i].apart && high > low * numbers[i].factor)
+		if (t[CMP_A].lacks || t[CMP_B].lacks)
+			err = -ENOMEM;
+		else if (high - low > numbers[i].apart && high > low * numbers[i].factor)
 			err = add_difference(r, numbers[i].key, numbers[i].what, t);
 	}
 	buf_fini(&t[CMP_A]);

@@ -3,6 +3,7 @@
  * A comparison as a page: the sentences and what differs, the rows side by side, and data that the page's script draws:
  * both distributions of iterations, and a flame graph of the differences.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -109,6 +110,8 @@ static void put_sentences(struct out *out, const struct cmp_result *r)
 	if (r->rows.len && !r->common && r->events)
 		page_markup(out, "<p class=\"sentence\">No operator is on both sides.</p>\n");
 	page_markup(out, "</section>\n");
+	if (b.lacks)
+		out_fail(out, -ENOMEM);
 	buf_fini(&b);
 }
 

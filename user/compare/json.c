@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A comparison as JSON. */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -79,6 +80,8 @@ static void put_sentences(struct json *j, const struct cmp_result *r)
 			json_text(j, NULL, b.data, b.len);
 	}
 	json_end(j);
+	if (b.lacks)
+		out_fail(j->out, -ENOMEM);
 	buf_fini(&b);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A JSON result as an operand: sums of a session, so each row has one bin. */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "compare/compare.h"
 
 #define FILE_MAX   (256u << 20)
@@ -203,12 +203,15 @@ int cmp_json_take(struct cmp_run *run, struct mdl_session *s, bool slices, struc
 {
 	struct buf b = {0};
 	int err = read_file(run->path, &b);
-	cJSON *o = err ? NULL : cJSON_ParseWithLength(b.data, b.len);
+	int bad = err;
+	cJSON *o = err ? NULL : json_read(b.data, b.len, &bad);
 
 	mdl_session_fini(s);
 	run->s = s;
 	if (err)
 		err_set(e, ERR_RUNTIME, err, "cannot read %s: %s", run->path, strerror(-err));
+	else if (bad == -ENOMEM)
+		err = bad;
 	else if (!cJSON_IsObject(o) || !member(o, "schema_version") || !member(o, "tables"))
 		err = err_set(e, ERR_RUNTIME, -EBADMSG,
 			      "%s is no recording, and no JSON result of mxbpf: mxbpf report -f json makes one of a "

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A comparison for people: what differs first, then at most three sentences, then a table. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -192,6 +193,8 @@ static void put_sentences(struct out *out, const struct cmp_result *r)
 		if (b.len)
 			out_printf(out, "%.*s.\n", (int)b.len, b.data);
 	}
+	if (b.lacks)
+		out_fail(out, -ENOMEM);
 	buf_fini(&b);
 }
 

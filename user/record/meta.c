@@ -6,13 +6,13 @@
  * (cJSON, too) treat a JSON number as a double. Strings are bytes of the target and not always UTF-8. A reader ignores
  * members that it does not know; a missing member is empty or 0.
  */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "record/record.h"
 
 /* Limits far above real recordings. Without them 16 MiB of "[0,0,0" would need gigabytes of memory. */
@@ -446,11 +446,12 @@ static bool is_too_much(const char *json, size_t len)
 
 int rec_meta_read(const char *json, size_t len, struct mdl_session *s, struct err *e)
 {
-	cJSON *o = is_too_much(json, len) ? NULL : cJSON_ParseWithLength(json, len);
-	int ret;
+	int ret = -EBADMSG;
+	cJSON *o = is_too_much(json, len) ? NULL : json_read(json, len, &ret);
 
 	memset(s, 0, sizeof(*s));
-	ret = cJSON_IsObject(o) ? get_session(o, s) : -EBADMSG;
+	if (!ret)
+		ret = cJSON_IsObject(o) ? get_session(o, s) : -EBADMSG;
 	cJSON_Delete(o);
 	if (ret)
 		err_set(e, ERR_RUNTIME, ret,

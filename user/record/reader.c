@@ -170,6 +170,14 @@ static int read_header(struct rec_reader *r, struct err *e)
 	return 0;
 }
 
+/* A chunk is not what it should be, or `ret` says why it could not be read: then the file need not be damaged. */
+static int bad_chunk(int ret, struct err *e, uint64_t off, const char *where)
+{
+	if (ret < 0 && ret != -EBADMSG && ret != -ENODATA)
+		return err_set(e, ERR_RUNTIME, ret, "cannot read it: %s", strerror(-ret));
+	return damaged(e, off, where);
+}
+
 /* Makes the META chunk at off the session. */
 static int take_meta(struct rec_reader *r, uint64_t off, const char *where, struct err *e)
 {
@@ -192,7 +200,7 @@ static int read_first_meta(struct rec_reader *r, struct err *e)
 		return err_set(e, ERR_RUNTIME, -ENODATA, "cut before its first record, at offset %llu",
 			       (unsigned long long)r->size);
 	if (ret != 1 || r->c.kind != MXBPF_CHUNK_META)
-		return damaged(e, off, IN_META);
+		return bad_chunk(ret, e, off, IN_META);
 	return take_meta(r, off, IN_META, e);
 }
 
@@ -221,11 +229,11 @@ static int read_end(struct rec_reader *r, struct err *e)
 		if (good && r->c.kind == MXBPF_CHUNK_META && !meta_off)
 			meta_off = off;
 		else if (!good || meta_off || r->c.kind != MXBPF_CHUNK_AGG || !good_records(r, &last_ns))
-			return ret < 0 && ret != -EBADMSG ? ret : damaged(e, off, IN_END);
+			return bad_chunk(ret, e, off, IN_END);
 	}
 	ret = read_chunk(r, meta_off, UINT64_MAX);
 	r->complete = ret == 1;
-	return ret == 1 ? take_meta(r, meta_off, IN_END, e) : damaged(e, meta_off, IN_END);
+	return ret == 1 ? take_meta(r, meta_off, IN_END, e) : bad_chunk(ret, e, meta_off, IN_END);
 }
 
 /* ---- slots */
@@ -569,7 +577,7 @@ static int each_agg(struct rec_reader *r, const struct receiver *to, struct err 
 	for (off = r->h.end_off;; off = chunk_end(r, off)) {
 		ret = read_chunk(r, off, UINT64_MAX);
 		if (ret != 1)
-			return damaged(e, off, IN_END);
+			return bad_chunk(ret, e, off, IN_END);
 		if (r->c.kind != MXBPF_CHUNK_AGG)
 			return 0;
 		if (kind_check(r->payload.data, r->payload.len))
