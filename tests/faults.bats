@@ -26,6 +26,19 @@ lacks() { # POINTS COMMAND...
 	lacks 40 diff "$RECORDING" "$RECORDING"
 }
 
+@test "Whichever system call of report, export or diff fails, the result is the same or the failure is told, and no file is called damaged" {
+	make -s -C "$REPO" O="$O" static
+	run "$REPO/tests/faults/calls.sh" "$O/mxbpf-static" report "$RECORDING" --format json
+	[[ -z $output ]] || echo "$output"
+	expect_status 0
+	run "$REPO/tests/faults/calls.sh" "$O/mxbpf-static" export "$RECORDING" -f chrome -o -
+	[[ -z $output ]] || echo "$output"
+	expect_status 0
+	run "$REPO/tests/faults/calls.sh" "$O/mxbpf-static" diff "$RECORDING" "$RECORDING"
+	[[ -z $output ]] || echo "$output"
+	expect_status 0
+}
+
 @test "Whichever allocation of a session fails, the process goes on, no probe is left, and an error names the lack of memory" {
 	local n count status before
 	start_toy 60 3
@@ -41,4 +54,38 @@ lacks() { # POINTS COMMAND...
 		((status == 0 || status == 5)) || { ((status <= 4)) && grep -Eq 'memory' err; }
 	done
 	no_new_links "$before"
+}
+
+@test "With too few descriptors a session names the lack of them, the process goes on, and no probe is left" {
+	local n backend status before ended=
+	start_toy 60 3
+	before=$(probe_links)
+	for n in {4..8} 12 20 40 64 {90..150..10} 200 400; do
+		for backend in uprobe_multi perf; do
+			status=0
+			timeout 30 prlimit --nofile="$n:$n" "$MXBPF" -q -d 50ms --backend "$backend" --pid "$READY_PID" -f json >out 2>err || status=$?
+			echo "$n descriptors, $backend: status $status: $(tail -n 1 err)"
+			kill -0 "$READY_PID"
+			((status == 0 || status == 5)) && ended+=" $backend" && continue
+			((status <= 4)) && grep -Eq 'error: .*Too many open files' err
+		done
+	done
+	[[ $ended == *uprobe_multi*perf* ]] # the most of these were enough
+	no_new_links "$before"
+}
+
+@test "A process with 60,000 mappings, and one with 5,000 threads, are watched, shown and listed as any other" {
+	local what status
+	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o many.so "$REPO/tests/faults/many.c"
+	for what in MANY_MAPS=60000 MANY_THREADS=5000; do
+		start_ready "$what" env LD_PRELOAD="$PWD/many.so" "$what" "$O/toy/toy" 60 3 >/dev/null
+		status=0
+		timeout 60 "$MXBPF" -q -d 100ms --sched --pid "$READY_PID" -f json >out 2>err || status=$?
+		((status == 0 || status == 5)) || { cat err && return 1; }
+		timeout 60 "$MXBPF" now --pid "$READY_PID" -f json >"$what.json"
+		timeout 60 "$MXBPF" list >list
+		expect_re "(^|"$'\n'") *$READY_PID +toy " "$(<list)"
+		stop_pid "$READY_PID" TERM || true
+	done
+	jq -e '.threads | length == 5001' MANY_THREADS=5000.json
 }
