@@ -87,10 +87,10 @@ clients() {
 	wait_exit "$JOB_PID"
 	wait_exit "$MXBPF_PID"
 	same_as_ranks job.mxd
-	# Each of the eight late loader workers makes up to 16 calls, until its loader ends it. One that ends before mxbpf has seen it has
-	# lost them, which is counted.
+	# Each of the sixteen loader workers, eight of them late ones, makes up to 16 calls, until its loader ends it. One that ends before
+	# it has an agent has lost them, which is counted.
 	jq -c .loss report.json
-	jq -e '.loss.dropped <= 8 * 16' report.json
+	jq -e '.loss.dropped <= 16 * 16' report.json
 }
 
 @test "Two recordings, each of two ranks, are together the recording of all" {

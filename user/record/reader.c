@@ -378,18 +378,20 @@ static int index_slots(struct rec_reader *r, struct err *e)
 {
 	uint64_t nslots, i, off, limit_off;
 	struct slot s;
-	int ret = count_slots(r, r->h.end_off, &nslots, e);
+	int got, ret = count_slots(r, r->h.end_off, &nslots, e);
 
 	for (i = 0; i < nslots && !ret; i++) {
 		off = r->h.slots_off + i * r->h.slot_bytes;
 		limit_off = off + r->h.slot_bytes;
 		s = (struct slot){.off = off, .end_off = limit_off};
-		while (read_head(r, off, limit_off) == 1) {
+		while ((got = read_head(r, off, limit_off)) == 1) {
 			s.first_seq = off == s.off ? r->c.seq : s.first_seq;
 			r->source.total_bytes += r->c.payload_bytes;
 			off = chunk_end(r, off);
 		}
-		if (off != s.off)
+		if (got < 0 && got != -EBADMSG && got != -ENODATA)
+			ret = got;
+		else if (off != s.off)
 			ret = buf_put(&r->slots, &s, sizeof(s));
 		else if (!r->bad_off)
 			r->bad_off = off;
