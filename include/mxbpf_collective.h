@@ -37,7 +37,7 @@ enum mxbpf_collective_op {
 
 #define MXBPF_COLLECTIVE_UNSIZED (~0ull) /* bytes: not known */
 
-/* What said the bytes. */
+/* Where the bytes are from. */
 enum mxbpf_collective_source {
 	MXBPF_COLLECTIVE_FROM_ARGS = 1 << 0, /* the arguments of the framework's call */
 	MXBPF_COLLECTIVE_FROM_NVTX = 1 << 1, /* NCCL's range of NVTX */

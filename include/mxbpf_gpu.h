@@ -75,7 +75,7 @@ enum mxbpf_gpu_kind {
 
 #define MXBPF_GPU_METRICS 12 /* counters that the agent can measure; metrics_names[] in agent/lib/cupti_metrics.c */
 
-/* What became of the measurement of chosen kernels. */
+/* The state of the measurement of chosen kernels. */
 enum mxbpf_gpu_metrics_state {
 	MXBPF_GPU_METRICS_OFF = 0,     /* not wanted, or CUPTI is not held */
 	MXBPF_GPU_METRICS_WAITING = 1, /* no kernel with such a name was launched yet */
@@ -143,7 +143,7 @@ struct mxbpf_gpu_metrics {
 	char chip[32];
 };
 
-/* Whether CUPTI calls the agent back when a thread makes a node of a CUDA graph. */
+/* Does CUPTI call the agent back when a thread makes a node of a CUDA graph? */
 enum mxbpf_gpu_graphs {
 	MXBPF_GPU_GRAPHS_UNKNOWN = 0, /* CUPTI was not held yet */
 	MXBPF_GPU_GRAPHS_ON = 1,

@@ -27,7 +27,7 @@ struct mxbpf_graph_node {
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_graph_node) == 40);
 
-/* Whether the operator that captured a part of a graph is known. */
+/* How well the operator that captured a part of a graph is known. */
 enum mxbpf_captured {
 	MXBPF_CAPTURED_BY = 0,	    /* the calls of name_id, cls and user */
 	MXBPF_CAPTURED_OUTSIDE = 1, /* the capture was seen, and no call enclosed it */

@@ -148,8 +148,8 @@ enum mxbpf_gpu_used_flag {
 #define MXBPF_GPU_USED_UNKNOWN (~0ull)
 
 /*
- * What NVIDIA's driver says of a GPU's memory at a moment (NVML): total_bytes are driver_bytes, used_bytes and what is
- * free. Since 2.2.
+ * The memory of a GPU at one moment, as NVIDIA's driver counts it (NVML). total_bytes is the sum of driver_bytes,
+ * used_bytes and the free memory. Since 2.2.
  */
 struct mxbpf_gpu_used {
 	struct mxbpf_rec h; /* ts_ns: when it was asked; tgid: the process of own_bytes; 0: none is looked for */

@@ -56,7 +56,7 @@ account() { # FILTER
 	expect_same "$(account '[.ranges, .ranges_mixed, .executed, .launched.kernel, .zero_times]')" '[6,0,6,40,0]'
 	expect_same "$(jq -c '[([.gpu.kernels[].count] | add), .loss.dropped, ([.gpu.launches[].count] | add)]' report.json)" '[34,0,34]'
 	run ! grep 'without an activity' report.txt
-	expect_re '^kernel metrics: 6 launches measured \(GH100\), each kernel executed 1 time; they were held up for .* in all' "$(cat note)"
+	expect_re '^kernel metrics: 6 launches were measured on a GH100; each kernel ran 1 time[.] The launches were held up for .* in all' "$(cat note)"
 	grep -q '^Hardware counters of kernels: 6 launches measured, in 2 rows' report.txt
 	# It ends what it began, and the callbacks, too.
 	expect_same "$(grep -c 'cuptiRangeProfilerDisable() 0' log) $(grep -c 'cuptiRangeProfilerEnable() 0' log)" "1 1"
@@ -78,7 +78,7 @@ account() { # FILTER
 	expect_same "$(jq -c '.gpu.counters[0] | [.count, .passes, .l2_hit, .sm_throughput, .fma, .l2_throughput, .avg_ns]' report.json)" \
 		'[2,8,0.44,0.55,0.22,0.11,20000]'
 	expect_same "$(account '[.ranges, .executed]')" '[2,16]'
-	expect_re 'each kernel executed 8 times' "$(cat note)"
+	expect_re 'each kernel ran 8 times' "$(cat note)"
 	grep -q '^CUPTI executed each measured kernel up to 8 times, and restored its memory' report.txt
 	# Both launches have waited for at least 8 executions.
 	jq -e '.gpu.counters[0] | .held_ns >= 2 * 8 * 20000 and .held_max_ns <= .held_ns' report.json

@@ -21,11 +21,7 @@ static inline void put_gpu_names(struct buf *b)
 
 static inline void *rec(struct buf *b, unsigned kind, size_t bytes, uint64_t at_ns)
 {
-	struct mxbpf_rec *r = buf_add(b, bytes);
-
-	memset(r, 0, bytes);
-	*r = (struct mxbpf_rec){(uint16_t)kind, (uint16_t)bytes, PID, BASE + at_ns};
-	return r;
+	return put_rec(b, kind, bytes, PID, BASE + at_ns);
 }
 
 /* An activity of the launch with its start as id. */

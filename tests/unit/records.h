@@ -20,6 +20,16 @@ static inline void put_name(struct buf *b, uint64_t id, enum mxbpf_name_kind kin
 	buf_put(b, rec, n->h.size);
 }
 
+/* Appends a record whose other members are 0. Returns it until the next one is appended. */
+static inline void *put_rec(struct buf *b, unsigned kind, size_t bytes, uint32_t tgid, uint64_t ts_ns)
+{
+	struct mxbpf_rec *r = buf_add(b, bytes);
+
+	memset(r, 0, bytes);
+	*r = (struct mxbpf_rec){(uint16_t)kind, (uint16_t)bytes, tgid, ts_ns};
+	return r;
+}
+
 /* Feeds the records in b as one window and empties b. */
 static inline int feed(struct mdl *m, struct buf *b)
 {

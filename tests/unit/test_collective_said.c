@@ -59,11 +59,7 @@ static void put_names(struct buf *b)
 
 static void *rec(struct buf *b, unsigned kind, size_t bytes, uint32_t pid, uint64_t at_ns)
 {
-	struct mxbpf_rec *r = buf_add(b, bytes);
-
-	memset(r, 0, bytes);
-	*r = (struct mxbpf_rec){(uint16_t)kind, (uint16_t)bytes, pid, BASE + at_ns};
-	return r;
+	return put_rec(b, kind, bytes, pid, BASE + at_ns);
 }
 
 static struct mxbpf_span *span(struct buf *b, uint32_t pid, uint64_t name_id, uint64_t start_ns, uint64_t end_ns)

@@ -91,9 +91,9 @@ static void put_measured(const struct mxbpf_gpu_metrics *m, char buf[1024])
 	char setup[24], held[24], longest[24];
 
 	snprintf(buf, 1024,
-		 "kernel metrics: %u launches measured (%.31s), each kernel executed %u time%s; they were held up for "
-		 "%s "
-		 "in all, %s at most, of which %s for preparing the first one",
+		 "kernel metrics: %u launches were measured on a %.31s; each kernel ran %u time%s. The launches were "
+		 "held up "
+		 "for %s in all and for %s at most; preparing the first one took %s of that",
 		 m->measured, m->chip, m->passes, m->passes == 1 ? "" : "s", fmt_ns(m->held_ns, held),
 		 fmt_ns(m->longest_ns, longest), fmt_ns(m->setup_ns, setup));
 }
