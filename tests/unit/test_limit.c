@@ -20,7 +20,7 @@ static void test_memory(void)
 	struct hash h = {0};
 	struct buf b = {0};
 	uint64_t i, refused;
-	char *p;
+	char *p, *output;
 
 	TEST("buffers, hashes and rows take their memory from one limit")
 	{
@@ -49,12 +49,22 @@ static void test_memory(void)
 		mem_free(NULL);
 		CHECK(mem_used() == before);
 	}
-	TEST("the rest of the process counts, and an eighth stays free while records are collected")
+	TEST("the rest of the process counts, and an eighth stays free for the outputs while records are collected")
 	{
 		mem_limit(MEM_LIMIT_MIN);
 		mem_measure(true);
 		p = mem_alloc(MEM_LIMIT_MIN - MEM_LIMIT_MIN / 8);
 		CHECK(!p);
+		mem_insist(true);
+		p = mem_alloc(2 * MEM_LIMIT_MIN);
+		mem_insist(false);
+		mem_measure(true);
+		CHECK(p && !mem_alloc(1));
+		mem_measure(false);
+		output = mem_alloc(MEM_LIMIT_MIN / 16);
+		CHECK(output);
+		mem_free(output);
+		mem_free(p);
 		mem_limit(0);
 	}
 }

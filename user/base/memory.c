@@ -52,9 +52,14 @@ void mem_trim(void)
 void mem_measure(bool collecting)
 {
 	const uint64_t all = mem_limit_bytes(), taken = mem_used(), now = all ? resident() : 0;
-	const uint64_t besides = (now > taken ? now - taken : 0) + (collecting ? all / 8 : 0);
+	const uint64_t besides = now > taken ? now - taken : 0, kept = all / 8;
+	uint64_t left = all > besides ? all - besides : 0;
 
-	__atomic_store_n(&room, all > besides ? all - besides : 0, __ATOMIC_RELAXED);
+	if (collecting)
+		left = left > kept ? left - kept : 0;
+	else if (left < taken + kept)
+		left = taken + kept;
+	__atomic_store_n(&room, left, __ATOMIC_RELAXED);
 }
 
 static _Thread_local bool insists;

@@ -26,7 +26,8 @@ void mem_allow(int64_t bytes);
 void mem_trim(void);
 /*
  * Measures what the process holds besides memory that was taken here (code, libraries, rings), which counts against the
- * limit too. collecting: keep an eighth of the limit free for the outputs, which come after the last record.
+ * limit too. collecting: keep an eighth of the limit free for the outputs, which come after the last record. Otherwise
+ * they have that eighth, even if the process holds more than the limit by then.
  */
 void mem_measure(bool collecting);
 /* While on, the calling thread may go beyond the limit: for the few bytes that say what was lost. */

@@ -495,6 +495,7 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_open_spans(ses, &look, began, &opens);
 	fold_opens(ses, &opens);
 	buf_fini(&opens);
+	mem_trim(); /* of batches of records that are folded now */
 	mem_measure(false);
 	ses_tell_memory(ses);
 	if (ses->agent && agt_broken(ses->agent))

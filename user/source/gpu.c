@@ -34,6 +34,8 @@ struct client {
 	bool ended;	     /* nothing more will be taken: what was not is lost */
 	uint64_t account_ns; /* when its last account was delivered */
 	struct progress progress;
+	bool has_account; /* `account` is to be delivered */
+	struct mxbpf_gpu_account account;
 	struct mxbpf_gpu_account sums; /* guarded by the source's sum_lock */
 };
 
@@ -176,16 +178,18 @@ static void sum_up(struct gpu_source *g)
 	pthread_mutex_unlock(&g->sum_lock);
 }
 
+/* It waits beside the records, not behind them: there is always room for what says that records are lost. */
 static void put_account(struct gpu_source *g, struct client *c)
 {
 	struct mxbpf_gpu_account account;
 
 	fill_account(g, c, &account);
 	c->account_ns = clock_ns(CLOCK_MONOTONIC);
-	if (!account.records && !account.dropped && !account.unreadable && !account.unknown)
+	c->has_account = account.records || account.dropped || account.unreadable || account.unknown;
+	if (!c->has_account)
 		return;
-	if (!buf_put(&c->convert.recs, &account, sizeof(account)))
-		g->accounts++;
+	c->account = account;
+	g->accounts++;
 }
 
 /* ---- delivery */
@@ -197,6 +201,9 @@ static void deliver(struct gpu_source *g, struct client *c)
 		src_deliver_names(g->src, c->convert.texts.data, c->convert.texts.len);
 	if (c->convert.recs.len)
 		src_deliver(g->src, c->convert.recs.data, c->convert.recs.len);
+	if (c->has_account)
+		src_deliver(g->src, &c->account, sizeof(c->account));
+	c->has_account = false;
 	buf_fini(&c->convert.texts);
 	buf_fini(&c->convert.recs);
 }
