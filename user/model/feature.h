@@ -136,6 +136,8 @@ void *mdl_row_put(struct hash *index, struct buf *rows, uint64_t a, uint64_t b, 
 void *mdl_item_put(struct hash *index, struct buf *items, uint64_t a, uint64_t b, size_t bytes, bool *added);
 /* Appends rows that are records of `bytes` bytes. Returns 0 or -ENOMEM. */
 int mdl_rows_emit(const struct buf *rows, size_t bytes, struct buf *out);
+/* Calls fn() for the process of each item. Items have `bytes` bytes and begin with struct mxbpf_rec. */
+int mdl_items_processes(const struct buf *items, size_t bytes, mdl_process_fn fn, void *ctx);
 /*
  * Copy a store into an empty one, in the same order. After -ENOMEM the copy is incomplete, but it can be freed.
  * mdl_owned_copy: dup returns a new item, or NULL if out of memory.

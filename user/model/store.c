@@ -103,6 +103,16 @@ int store_copy(struct hash *to_index, struct buf *to, const struct hash *index, 
 	return err;
 }
 
+int mdl_items_processes(const struct buf *items, size_t bytes, mdl_process_fn fn, void *ctx)
+{
+	size_t at;
+	int err = 0;
+
+	for (at = 0; !err && at < items->len; at += bytes)
+		err = fn(ctx, ((const struct mxbpf_rec *)(items->data + at))->tgid);
+	return err;
+}
+
 int mdl_rows_copy(struct hash *to_index, struct buf *to, const struct hash *index, const struct buf *rows, size_t bytes)
 {
 	return store_copy(to_index, to, index, rows, bytes, NULL);

@@ -305,11 +305,9 @@ static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
 	struct buf rows = {0};
-	size_t i;
 	int err = gpumem_rows(m, &rows);
 
-	for (i = 0; !err && i < buf_count(&rows, struct mxbpf_agg_gpu_alloc); i++)
-		err = fn(ctx, buf_at(&rows, struct mxbpf_agg_gpu_alloc, i)->h.tgid);
+	err = err ? err : mdl_items_processes(&rows, sizeof(struct mxbpf_agg_gpu_alloc), fn, ctx);
 	buf_fini(&rows);
 	return err;
 }

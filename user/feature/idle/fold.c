@@ -453,12 +453,8 @@ static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
 	const struct idle_state *t = mdl_state_of(m, &feature_idle);
-	size_t i;
-	int err = 0;
 
-	for (i = 0; !err && i < buf_count(&t->rows, struct mxbpf_agg_gpu_idle); i++)
-		err = fn(ctx, buf_at(&t->rows, struct mxbpf_agg_gpu_idle, i)->h.tgid);
-	return err;
+	return mdl_items_processes(&t->rows, sizeof(struct mxbpf_agg_gpu_idle), fn, ctx);
 }
 
 static void fini(struct mdl *m)

@@ -113,13 +113,9 @@ static int copy(struct mdl *to, const struct mdl *from)
 
 static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
-	size_t n, i;
-	const struct mxbpf_agg_kernel_metrics *r = kernels_rows(m, &n);
-	int err = 0;
+	const struct state *t = mdl_state_of(m, &feature_kernels);
 
-	for (i = 0; !err && i < n; i++)
-		err = fn(ctx, r[i].h.tgid);
-	return err;
+	return mdl_items_processes(&t->rows, sizeof(struct mxbpf_agg_kernel_metrics), fn, ctx);
 }
 
 static void fini(struct mdl *m)

@@ -258,12 +258,8 @@ static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
 	const struct launches_state *t = mdl_state_of(m, &feature_launches);
-	size_t i;
-	int err = 0;
 
-	for (i = 0; !err && i < buf_count(&t->rows, struct launches_row); i++)
-		err = fn(ctx, buf_at(&t->rows, struct launches_row, i)->a.h.tgid);
-	return err;
+	return mdl_items_processes(&t->rows, sizeof(struct launches_row), fn, ctx);
 }
 
 static void fini(struct mdl *m)

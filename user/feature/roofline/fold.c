@@ -157,13 +157,9 @@ static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 
 static int processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
-	size_t n, i;
-	const struct mxbpf_agg_gpu_roof *r = roofline_rows(m, &n);
-	int err = 0;
+	const struct state *t = mdl_state_of(m, &feature_roofline);
 
-	for (i = 0; !err && i < n; i++)
-		err = fn(ctx, r[i].h.tgid);
-	return err;
+	return mdl_items_processes(&t->rows, sizeof(struct mxbpf_agg_gpu_roof), fn, ctx);
 }
 
 static void fini(struct mdl *m)
