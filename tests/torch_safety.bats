@@ -85,6 +85,18 @@ sees_iterations() { # PID
 	no_new_links "$links"
 }
 
+# The kernel leaves probes behind if the thread that attaches or removes them is being killed.
+@test "SIGKILL in the middle of an attach or a detach leaves no breakpoint in the code of the job" {
+	local phase
+	start_torch --tiny
+	for phase in attach detach; do
+		python3 "$REPO/tests/safety/killed.py" "$MXBPF" "$WORKLOAD_PID" 2 $phase >"$phase" 3>&-
+		cat "$phase"
+		grep -qE '^sites [1-9][0-9]{3} left 0$' "$phase"
+		[[ $(grep -c '^killed left 0$' "$phase") == 2 ]]
+	done
+}
+
 @test "Attaches and detaches while exceptions unwind probed frames have no effect" {
 	torch_server
 	start_ready thrower "${SERVED[@]}" "$REPO/tests/workload/torch_throw.py" --repeat

@@ -15,10 +15,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "attach/apart.h"
 #include "base/thread.h"
 
 #define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
-#define CLOSERS_MAX	  32	      /* number of threads that close links */
+#define CLOSERS_MAX	  32	      /* number of processes that close links */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, &att_backend_perf, NULL};
 
@@ -83,39 +84,9 @@ int backend_load_failed(int err, struct err *e)
 		       strerror(-err));
 }
 
-/* One of the threads that close links side by side. */
-struct closer {
-	pthread_t thread;
-	bool started;
-	const struct buf *fds;
-	size_t first;
-};
-
-static void *close_some(void *arg)
-{
-	struct closer *c = arg;
-	size_t i;
-
-	for (i = c->first; i < buf_count(c->fds, int); i += CLOSERS_MAX)
-		close(*buf_at(c->fds, int, i));
-	return NULL;
-}
-
 static void close_all(struct buf *fds)
 {
-	struct closer closers[CLOSERS_MAX];
-	size_t i;
-
-	for (i = 0; i < CLOSERS_MAX && i < buf_count(fds, int); i++) {
-		closers[i] = (struct closer){.fds = fds, .first = i};
-		closers[i].started = !pthread_create(&closers[i].thread, NULL, close_some, &closers[i]);
-	}
-	while (i--) {
-		if (closers[i].started)
-			pthread_join(closers[i].thread, NULL);
-		else
-			close_some(&closers[i]);
-	}
+	apart_close(fds, CLOSERS_MAX);
 	buf_fini(fds);
 }
 

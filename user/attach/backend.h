@@ -20,8 +20,8 @@ void backend_namespace(__u64 *dev, __u64 *ino);
 /* Sets e to the reason why the BPF programs were not loaded. Returns err. */
 int backend_load_failed(int err, struct err *e);
 /*
- * Closes a vector of link fds and frees the vector. Each close waits for grace periods of the kernel, so threads close
- * them side by side to wait for the same periods. Without `wait` this happens in the background.
+ * Closes a vector of link fds and frees the vector. Each close waits for grace periods of the kernel, so they are
+ * closed side by side to wait for the same periods. Without `wait` this happens in the background.
  */
 void backend_close(struct buf *fds, bool wait);
 /* The number of fds that were given to the background so far, and whether so many of them are closed. */

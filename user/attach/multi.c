@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Backend uprobe_multi. It calls BPF_LINK_CREATE directly, because libbpf 1.1 of Debian 12 has no API for it. */
+#include "attach/apart.h"
 #include "attach/backend.h"
 
 #include <bpf/bpf.h>
@@ -21,23 +22,36 @@ struct link_create_uprobe_multi {
 
 #define AT_RETURN 1u /* BPF_F_UPROBE_MULTI_RETURN */
 
+struct creation {
+	struct link_create_uprobe_multi a;
+	int fd; /* or -errno */
+};
+
+static void create(void *ctx)
+{
+	struct creation *c = ctx;
+
+	c->fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &c->a, sizeof(c->a));
+	if (c->fd < 0)
+		c->fd = -errno;
+}
+
 static int link_create(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n,
 		       pid_t pid, uint32_t flags)
 {
-	struct link_create_uprobe_multi a;
-	int fd;
+	struct creation c = {.fd = -EINTR};
 
-	memset(&a, 0, sizeof(a));
-	a.prog_fd = (__u32)prog_fd;
-	a.attach_type = TRACE_UPROBE_MULTI;
-	a.path = (uintptr_t)path;
-	a.offsets = (uintptr_t)offs;
-	a.cookies = (uintptr_t)cookies;
-	a.cnt = n;
-	a.pid = (__u32)pid;
-	a.uprobe_flags = flags;
-	fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &a, sizeof(a));
-	return fd < 0 ? -errno : fd;
+	memset(&c.a, 0, sizeof(c.a));
+	c.a.prog_fd = (__u32)prog_fd;
+	c.a.attach_type = TRACE_UPROBE_MULTI;
+	c.a.path = (uintptr_t)path;
+	c.a.offsets = (uintptr_t)offs;
+	c.a.cookies = (uintptr_t)cookies;
+	c.a.cnt = n;
+	c.a.pid = (__u32)pid;
+	c.a.uprobe_flags = flags;
+	apart_run(create, &c);
+	return c.fd;
 }
 
 /* Path "/" is no regular file. A kernel that knows the link type returns EBADF for it, others return EINVAL. */
