@@ -3,6 +3,7 @@
  * Backend for kernels without uprobe_multi: perf_event_open() makes one event and one link per probe. Removing a probe
  * waits about 0.1 s for grace periods, hence the limit on their number.
  */
+#include "attach/apart.h"
 #include "attach/backend.h"
 
 #include <bpf/bpf.h>
@@ -67,17 +68,32 @@ static bool filters(void)
 	return true;
 }
 
+struct creation {
+	int prog_fd;
+	const char *path;
+	uint64_t off, cookie;
+	pid_t pid;
+	int fd; /* of the link, or -errno */
+};
+
 /* Only a link carries a cookie; PERF_EVENT_IOC_SET_BPF does not. The link keeps the event open. */
+static void create(void *ctx)
+{
+	struct creation *c = ctx;
+	LIBBPF_OPTS(bpf_link_create_opts, o, .perf_event.bpf_cookie = c->cookie);
+	const int event = event_open(c->path, c->off, c->pid);
+
+	c->fd = event < 0 ? event : bpf_link_create(c->prog_fd, event, BPF_PERF_EVENT, &o);
+	if (event >= 0)
+		close(event);
+}
+
 static int attach_one(int prog_fd, const char *path, uint64_t off, uint64_t cookie, pid_t pid)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, o, .perf_event.bpf_cookie = cookie);
-	int event = event_open(path, off, pid), link;
+	struct creation c = {prog_fd, path, off, cookie, pid, -EINTR};
 
-	if (event < 0)
-		return event;
-	link = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &o);
-	close(event);
-	return link;
+	apart_run(create, &c);
+	return c.fd;
 }
 
 static int attach(int prog_fd, const char *path, const uint64_t *offs, const uint64_t *cookies, uint32_t n, pid_t pid,
