@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/open_now.h"
 #include "elf/elf.h"
 #include "nvtx/nvtx.h"
 
@@ -50,7 +49,7 @@ struct nvtx_file {
 /* Most libraries have no such symbols, so they are not kept open. */
 static void find_symbols(const struct tgt_lib *lib, struct nvtx_file *s)
 {
-	const int fd = open_now(AT_FDCWD, lib->open_path);
+	const int fd = tgt_lib_open(lib);
 	struct elf *f = NULL;
 	struct stat st;
 

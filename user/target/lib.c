@@ -50,11 +50,14 @@ static int refuse(const struct look *k, int code, struct err *e, const char *why
  */
 static int open_inode(struct look *k, const char *name, bool by_name)
 {
-	int fd = -ESTALE, path_fd = openat(k->t->procfd, name, O_PATH | O_CLOEXEC);
 	const struct tgt_lib *lib = &k->s->lib;
+	int fd = -ESTALE, path_fd;
 	char self[32];
 	struct stat st;
 
+	if (!tgt_answers(k->t->procfd, name, lib->dev))
+		return -ETIMEDOUT;
+	path_fd = openat(k->t->procfd, name, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return -errno;
 	if (!fstat(path_fd, &st) && S_ISREG(st.st_mode) && (!by_name || st.st_ino == lib->ino)) {
@@ -77,6 +80,11 @@ static int open_mapped(struct look *k, struct err *e)
 	direct = open_inode(k, name, false);
 	if (direct >= 0)
 		return direct;
+	if (direct == -ETIMEDOUT)
+		return refuse(
+			k, direct, e,
+			"cannot be read: its file system does not answer. Look at its server or, if it is FUSE, at "
+			"the process that serves it");
 	snprintf(name, sizeof(name), "root%s", k->s->lib.path);
 	fd = open_inode(k, name, true);
 	if (fd >= 0)
@@ -251,6 +259,16 @@ static int pin(struct look *k, int fd, struct err *e)
 	k->s->fd = fd;
 	k->s->lib.elf = k->f;
 	return 0;
+}
+
+int tgt_lib_open(const struct tgt_lib *lib)
+{
+	int fd;
+
+	if (strncmp(lib->open_path, "/proc/self/", 11) && !tgt_answers(AT_FDCWD, lib->open_path, lib->dev))
+		return -ETIMEDOUT;
+	fd = open_now(AT_FDCWD, lib->open_path);
+	return fd < 0 ? -errno : fd;
 }
 
 int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e)

@@ -41,6 +41,12 @@ struct tgt {
 /* Reads a file of /proc/PID, at most cap bytes, and appends a NUL that is not counted. Returns 0 or -errno. */
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out);
 
+/*
+ * Returns false if a regular file on this device does not answer within two seconds. Asks only if the device is no disk,
+ * or unknown (0). Asking a file opens it, so call it before mxbpf opens or looks at the file in any way.
+ */
+bool tgt_answers(int dirfd, const char *path, uint64_t dev);
+
 /* Reads the name of a thread without its newline. On -errno the name is "". */
 int tgt_slurp_comm(int dirfd, const char *name, char comm[32]);
 

@@ -230,12 +230,17 @@ out:
 	return err;
 }
 
-static int refuse_32bit(const struct tgt *t, struct err *e)
+static int refuse_32bit(struct tgt *t, struct err *e)
 {
+	const struct tgt_lib *program = tgt_program(t);
 	unsigned char ident[5];
-	int fd = open_now(t->procfd, "exe");
 	ssize_t n;
+	int fd;
 
+	if (!tgt_answers(t->procfd, "exe", program ? program->dev : 0))
+		return err_set(e, ERR_TARGET, -ETIMEDOUT,
+			       "the program of process %s cannot be read: its file system does not answer", t->label);
+	fd = open_now(t->procfd, "exe");
 	if (fd < 0)
 		return tgt_fail(t, -errno, "the program", e);
 	n = pread(fd, ident, sizeof(ident), 0);
@@ -331,8 +336,6 @@ int tgt_open(pid_t pid, struct tgt **out, struct err *e)
 	err = hold(t, pid, e);
 	if (!err)
 		err = identify(t, e);
-	if (!err)
-		err = refuse_32bit(t, e);
 	if (!err) {
 		/* "mem" belongs to the user of the process, so open() may fail despite capabilities. It is optional. */
 		t->memfd = openat(t->procfd, "mem", O_RDONLY | O_CLOEXEC);
@@ -341,6 +344,8 @@ int tgt_open(pid_t pid, struct tgt **out, struct err *e)
 	}
 	if (!err)
 		err = read_maps(t, e);
+	if (!err)
+		err = refuse_32bit(t, e);
 	if (!err)
 		err = read_cmdline(t, e);
 	if (err) {

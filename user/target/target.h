@@ -69,6 +69,9 @@ struct tgt_lib *tgt_program(struct tgt *t);
  */
 int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e);
 
+/* Opens that file without the checks of tgt_lib_elf(). Returns a descriptor or -errno. */
+int tgt_lib_open(const struct tgt_lib *lib);
+
 /* Returns true if the code at an address is currently in anonymous memory. */
 bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr);
 /* Returns true if the code at an address is currently of the file with this path, deleted or not. */
