@@ -42,8 +42,8 @@ struct tgt {
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out);
 
 /*
- * Returns false if a regular file on this device does not answer within two seconds. Asks only if the device is no disk,
- * or unknown (0). Asking a file opens it, so call it before mxbpf opens or looks at the file in any way.
+ * Returns false if a regular file on this device does not answer within two seconds. Asks only if the device is no
+ * disk, or unknown (0). Asking a file opens it, so call it before mxbpf opens or looks at the file in any way.
  */
 bool tgt_answers(int dirfd, const char *path, uint64_t dev);
 
