@@ -89,8 +89,9 @@ static int refuse(struct inject *x, struct err *e)
 	    tgt_peek_stop(x->pid, &stop)) /* a launched process is stopped because it waits for mxbpf */
 		return err_set(
 			e, ERR_TARGET, stop.tracer ? -EBUSY : -EAGAIN,
-			stop.tracer
-				? "cannot load the agent: process %d is stopped by a debugger; detach it first"
+			stop.tracer ? "cannot load the agent: process %d is stopped by a debugger; detach it first"
+			: !stop.stopped
+				? "cannot load the agent: process %d is frozen by its control group; thaw that first"
 				: "cannot load the agent: process %d is stopped (SIGSTOP, Ctrl-Z); continue it first",
 			x->pid);
 	err = mapped_find(x->mapsfd, &agent);

@@ -13,6 +13,12 @@ bool ses_stopped(const struct session *ses, char text[SES_STOPPED_BYTES])
 
 	if (!tgt_peek_stop(pid, &s))
 		return false;
+	if (!s.stopped) {
+		snprintf(text, SES_STOPPED_BYTES,
+			 "process %d (%.64s) is frozen by its control group: it calls nothing until that is thawed",
+			 pid, tgt_comm(ses->targets[0].tgt));
+		return true;
+	}
 	if (s.stopped < s.threads)
 		snprintf(some, sizeof(some), "%u of %u threads of ", s.stopped, s.threads);
 	len = snprintf(text, SES_STOPPED_BYTES, "%sprocess %d (%.64s) %s stopped ", some, pid,

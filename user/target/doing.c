@@ -150,5 +150,6 @@ bool tgt_peek_stop(pid_t pid, struct tgt_stop *s)
 	buf_fini(&text);
 	if (s->tracer)
 		tgt_peek_comm(s->tracer, s->tracer, s->tracer_comm);
-	return s->stopped;
+	s->frozen = tgt_peek_frozen(pid);
+	return s->stopped || s->frozen;
 }

@@ -164,10 +164,13 @@ struct tgt_call tgt_peek_call(pid_t pid, pid_t tid);
 struct tgt_stop {
 	unsigned threads, stopped;
 	pid_t tracer; /* process that stopped them by ptrace; 0: a signal did (SIGSTOP, Ctrl-Z) */
+	bool frozen;  /* by its control group */
 	char tracer_comm[32];
 };
-/* Returns true if any thread is stopped. */
+/* Returns true if any thread is stopped, or the process is frozen. */
 bool tgt_peek_stop(pid_t pid, struct tgt_stop *s);
+
+bool tgt_peek_frozen(pid_t pid);
 
 #define TGT_CONTAINER_BYTES 13
 
