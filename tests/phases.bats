@@ -118,3 +118,44 @@ run_on() {
 		expect_re 'no event was recorded' "$(<"$(err mxbpf)")"
 	done
 }
+
+@test "A target that calls exec between the plan and the window is never probed at the old addresses, and runs on" {
+	local phase
+	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o ../turns.so "$REPO/tests/faults/turns.c"
+	for phase in plan_make att_load att_attach ses_wait; do
+		start_ready turns env LD_PRELOAD="$BATS_TEST_TMPDIR/turns.so" "$O/toy/toy" 20 2 >/dev/null
+		start_to $phase --pid "$READY_PID" -d 200ms
+		kill -s USR2 "$READY_PID" # it becomes sleep
+		timeout 20 bash -c 'until [[ $(<"/proc/$0/comm") == sleep ]]; do :; done' "$READY_PID"
+		run_on
+		echo "$phase: status $status: $(tail -n 1 "$(err mxbpf)")"
+		[[ $status == [35] ]]
+		[[ $(ps -o stat= -p "$READY_PID") == S* ]]
+		stop_pid "$READY_PID"
+	done
+}
+
+@test "A library that is overwritten in place, or cut, between the plan and the window gets no probe" {
+	local phase before
+	TOY=$BATS_TEST_TMPDIR/toy
+	before=$(probe_links)
+	for phase in att_load att_attach; do
+		rm -rf "$TOY" && cp -r "$O/toy" "$TOY" && cp "$TOY/libmxnet.so" ../whole
+		start_toy 20 2
+		start_to $phase --pid "$READY_PID" -d 200ms
+		dd if=../whole of="$TOY/libmxnet.so" conv=notrunc status=none # the same bytes: only a probe would harm the toy
+		run_on
+		echo "$phase: status $status: $(tail -n 1 "$(err mxbpf)")"
+		[[ $status == 3 ]]
+		expect_re 'libmxnet.so was overwritten in place while mxbpf attached to it: restart the job' "$(<"$(err mxbpf)")"
+		kill -s USR1 "$READY_PID"
+		wait_exit "$READY_PID" 20
+	done
+	start_toy 20 2
+	start_to ses_wait --pid "$READY_PID" -d 200ms
+	: >"$TOY/libmxnet.so" # the toy has no code now
+	run_on
+	[[ $status == 5 ]]
+	[[ $(ps -o stat= -p "$READY_PID") == S* ]]
+	no_new_links "$before"
+}

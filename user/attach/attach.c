@@ -140,6 +140,23 @@ int att_leave_out(struct att *a, const struct plan *p, const bool *sites)
 	return buf_put(&a->left_out, &(struct att_left_out){p, sites}, sizeof(struct att_left_out));
 }
 
+/* A probe at an offset of the file as it was would change an instruction of what is there now. */
+static int refuse_overwritten(const struct plan *p, struct err *e)
+{
+	const struct plan_site *sites;
+	size_t n, i;
+
+	sites = sites_of(p, &n);
+	for (i = 0; i < n; i++) {
+		if ((i && sites[i].lib == sites[i - 1].lib) || tgt_lib_same(sites[i].lib))
+			continue;
+		return err_set(e, ERR_TARGET, -ESTALE,
+			       "%s was overwritten in place while mxbpf attached to it: restart the job",
+			       sites[i].lib->path);
+	}
+	return 0;
+}
+
 /* tgid is a process or ATT_SHARED. done[i]: site i is not wanted; owned by the caller, and all true afterwards. */
 int att_attach_wanted(struct att *a, const struct plan *p, pid_t tgid, bool *done, uint64_t bits, struct err *e)
 {
@@ -153,7 +170,9 @@ int att_attach_wanted(struct att *a, const struct plan *p, pid_t tgid, bool *don
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (n)
 		att_costs_open(a);
-	ret = attach_variants(a, p, done, offs, tgid, bits, e);
+	ret = refuse_overwritten(p, e);
+	ret = ret ? ret : attach_variants(a, p, done, offs, tgid, bits, e);
+	ret = ret ? ret : refuse_overwritten(p, e); /* the caller removes the links of an error */
 	for (i = 0; !ret && i < n; i++)
 		if (!done[i])
 			ret = err_set(e, ERR_RUNTIME, -ENOTSUP,

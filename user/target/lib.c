@@ -261,6 +261,26 @@ static int pin(struct look *k, int fd, struct err *e)
 	return 0;
 }
 
+static bool stamp(int dirfd, const char *path, int flags, uint64_t *size_bytes, uint64_t *written_ns)
+{
+	struct statx st;
+
+	/* A server that hangs by now is not asked. */
+	if (statx(dirfd, path, flags | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME, &st))
+		return false;
+	*size_bytes = st.stx_size;
+	*written_ns = (uint64_t)st.stx_mtime.tv_sec * 1000000000 + st.stx_mtime.tv_nsec;
+	return true;
+}
+
+bool tgt_lib_same(const struct tgt_lib *lib)
+{
+	uint64_t size_bytes, written_ns;
+
+	return !lib->size_bytes || !stamp(AT_FDCWD, lib->open_path, 0, &size_bytes, &written_ns) ||
+	       (size_bytes == lib->size_bytes && written_ns == lib->written_ns);
+}
+
 int tgt_lib_open(const struct tgt_lib *lib)
 {
 	int fd;
@@ -284,6 +304,7 @@ int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err
 	fd = open_mapped(&k, e);
 	if (fd < 0)
 		return fd;
+	stamp(fd, "", AT_EMPTY_PATH, &lib->size_bytes, &lib->written_ns);
 	err = elf_open(fd, &k.f, &why);
 	if (err) {
 		err_set(e, why.cls, err, "%s: %s", k.name, why.why);

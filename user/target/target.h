@@ -29,6 +29,7 @@ struct tgt_lib {
 	uint8_t build_id[ELF_BUILD_ID_MAX]; /* from the memory of the process */
 	size_t build_id_bytes;
 	struct elf *elf;
+	uint64_t size_bytes, written_ns; /* when the file was opened, for tgt_lib_same() */
 };
 
 /*
@@ -69,6 +70,8 @@ struct tgt_lib *tgt_program(struct tgt *t);
  */
 int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e);
 
+/* Returns false if the file was written to since tgt_lib_elf() opened it. What was read from it may not fit then. */
+bool tgt_lib_same(const struct tgt_lib *lib);
 /* Opens that file without the checks of tgt_lib_elf(). Returns a descriptor or -errno. */
 int tgt_lib_open(const struct tgt_lib *lib);
 

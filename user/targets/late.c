@@ -73,6 +73,8 @@ static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
 
 	if (fd < 0)
 		return -errno;
+	new->lib.size_bytes = lib->size_bytes;
+	new->lib.written_ns = lib->written_ns;
 	new->lib.path = strdup(lib->path);
 	if (asprintf(&new->lib.open_path, "/proc/self/fd/%d", fd) < 0)
 		new->lib.open_path = NULL;
