@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /* `mxbpf check`: what the kernel supports, and where each probe would lie or why it cannot be attached. */
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/agent.h"
 #include "agent/script.h"
 #include "attach/attach.h"
+#include "base/fmt.h"
 #include "cmd/cmd.h"
 #include "plan/plan.h"
 #include "target/target.h"
+
+#define LINE_BYTES 4600 /* a path and what is said of it */
+
+/* Prints a line. It is escaped, because it may have names and paths of the target. */
+__attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...)
+{
+	char text[2 * LINE_BYTES], safe[LINE_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fmt_safe(safe, sizeof(safe), text, strlen(text));
+	printf("%s\n", safe);
+}
 
 static int check_kernel(void)
 {
@@ -15,13 +33,13 @@ static int check_kernel(void)
 	unsigned n = att_features(rows, 16), i;
 	int code = CMD_OK;
 
-	printf("kernel\n");
+	say("kernel");
 	for (i = 0; i < n; i++) {
-		printf("  %-4s %-24s %s\n",
-		       rows[i].ok	  ? "ok"
-		       : rows[i].required ? "NO"
-					  : "no",
-		       rows[i].name, rows[i].detail);
+		say("  %-4s %-24s %s",
+		    rows[i].ok	       ? "ok"
+		    : rows[i].required ? "NO"
+				       : "no",
+		    rows[i].name, rows[i].detail);
 		if (!rows[i].ok && rows[i].required)
 			code = CMD_PRIVILEGE;
 	}
@@ -36,18 +54,17 @@ static int check_probe(const struct plan_probe *p)
 	char why[PLAN_WHY_BYTES];
 
 	if (replaced || p->reason[0]) {
-		printf("  %-4s %-26s %s\n", replaced ? "-" : optional ? "no" : "NO", p->row->name, plan_why(p, why));
+		say("  %-4s %-26s %s", replaced ? "-" : optional ? "no" : "NO", p->row->name, plan_why(p, why));
 		return optional ? CMD_OK : CMD_NO_TARGET;
 	}
 	if (p->row->each_lib)
-		printf("  ok   %-26s in every such library, whenever it is loaded\n", p->row->name);
+		say("  ok   %-26s in every such library, whenever it is loaded", p->row->name);
 	else if (p->row->family.prefix || p->row->family.list || p->row->family.calls)
-		printf("  ok   %-26s %u functions, %u without a probe at their end\n", p->row->name, p->nfuncs,
-		       p->nendless);
+		say("  ok   %-26s %u functions, %u without a probe at their end", p->row->name, p->nfuncs, p->nendless);
 	else
-		printf("  ok   %-26s +0x%llx %s (%s)%s%s\n", p->row->name, (unsigned long long)p->off, p->entry.text,
-		       costs[p->entry.cost], p->hidden ? "; found without a symbol" : "",
-		       p->calibrated ? "; offsets read from its code" : "");
+		say("  ok   %-26s +0x%llx %s (%s)%s%s", p->row->name, (unsigned long long)p->off, p->entry.text,
+		    costs[p->entry.cost], p->hidden ? "; found without a symbol" : "",
+		    p->calibrated ? "; offsets read from its code" : "");
 	return CMD_OK;
 }
 
@@ -58,18 +75,18 @@ static int check_ops(const struct plan *p)
 	char near[300];
 
 	if (!n && !left)
-		printf("  --   %-26s names are known only at run time\n", "--ops");
+		say("  --   %-26s names are known only at run time", "--ops");
 	else if (!n)
-		printf("  NO   %-26s matches none of %u operator functions; nearest: %s\n", "--ops", left,
-		       plan_near_text(&p->near, near));
+		say("  NO   %-26s matches none of %u operator functions; nearest: %s", "--ops", left,
+		    plan_near_text(&p->near, near));
 	else
-		printf("  ok   %-26s matches %u of %u operator functions\n", "--ops", n, n + left);
+		say("  ok   %-26s matches %u of %u operator functions", "--ops", n, n + left);
 	return n || !left ? CMD_OK : CMD_NO_TARGET;
 }
 
 static void check_detail(const char *name, const struct err *no, const char *what)
 {
-	printf("  %-4s %-20s %s\n", no->code ? "no" : "ok", name, no->code ? no->why : what);
+	say("  %-4s %-20s %s", no->code ? "no" : "ok", name, no->code ? no->why : what);
 }
 
 static void check_details(const struct plan *plan)
@@ -97,10 +114,9 @@ static void check_agent(const struct plan *plan, struct tgt *t)
 		return;
 	agt_script_usable(t, &no);
 	if (no.code)
-		printf("  --   %-20s by ptrace only: %s\n", "route of the agent", no.why);
+		say("  --   %-20s by ptrace only: %s", "route of the agent", no.why);
 	else
-		printf("  ok   %-20s by ptrace, else by a script that Python executes (PEP 768)\n",
-		       "route of the agent");
+		say("  ok   %-20s by ptrace, else by a script that Python executes (PEP 768)", "route of the agent");
 }
 
 static int check_target(const struct cmd_opts *o)
@@ -121,10 +137,10 @@ static int check_target(const struct cmd_opts *o)
 		code = cmd_fail(&e);
 		goto out;
 	}
-	printf("process %d (%s)\n  ok   %s %s in %s%s\n", tgt_pid(t), tgt_comm(t), plan.adp->title,
-	       plan.version ? plan.version : "of an unknown build", plan.lib->path,
-	       plan.lib->deleted ? " (deleted on disk; the mapped file is used)" : "");
-	printf("probes\n");
+	say("process %d (%s)", tgt_pid(t), tgt_comm(t));
+	say("  ok   %s %s in %s%s", plan.adp->title, plan.version ? plan.version : "of an unknown build",
+	    plan.lib->path, plan.lib->deleted ? " (deleted on disk; the mapped file is used)" : "");
+	say("probes");
 	for (i = 0; i < plan.nprobes; i++) {
 		one = check_probe(&plan.probes[i]);
 		code = code ? code : one;

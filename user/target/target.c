@@ -256,9 +256,13 @@ static int read_maps(struct tgt *t, struct err *e)
 	struct buf maps = {0};
 	int err = tgt_slurp(t->procfd, "maps", TGT_MAPS_MAX_BYTES, &maps);
 
-	if (!err && maps.len == TGT_MAPS_MAX_BYTES)
-		err = -E2BIG;
-	else if (!err && tgt_gone(t))
+	if (!err && maps.len == TGT_MAPS_MAX_BYTES) {
+		buf_fini(&maps);
+		return err_set(e, ERR_TARGET, -E2BIG,
+			       "the list of mappings of process %s is longer than %u MiB, which mxbpf does not read",
+			       t->label, TGT_MAPS_MAX_BYTES >> 20);
+	}
+	if (!err && tgt_gone(t))
 		err = -ESRCH; /* it may have ended during the read, and then the list is incomplete */
 	else if (!err)
 		err = tgt_maps_libs(t, maps.data);

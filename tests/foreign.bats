@@ -1,0 +1,101 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What belongs to somebody else: processes with hostile names and files, recordings, configurations, places of outputs.
+load helpers
+
+setup() {
+	need_root
+	cd "$BATS_TEST_TMPDIR"
+	export LC_ALL=C.UTF-8
+}
+
+# Fails if a file has a control byte other than tab and line feed, or a mark of direction.
+clean() { # FILE...
+	local file
+	for file; do
+		[[ -s $file ]] || { echo "$file is empty" && return 1; }
+		grep -n -a -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$file" >found || continue
+		echo "in $file: $(cut -c1-200 found | cat -v)"
+		return 1
+	done
+}
+
+@test "Hostile names of a program, its directory, a thread and an operator reach no terminal and no page, in any command" {
+	local evil=$'\e]0;x\a\e[31m<script>%s%n\u202e"\\' format
+	mkdir "$evil"
+	cp "$O/toy/libmxnet.so" "$evil/"
+	# The program has an operator with a long name.
+	python3 -c 'import sys
+old = b"a name that is too long for the string\x27s own room"
+new = sys.argv[2].encode()
+data = open(sys.argv[1], "rb").read()
+assert old in data
+open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/toy" "$evil" "$evil/"$'t\e[2J\u202e%n'
+	chmod +x "$evil/"$'t\e[2J\u202e%n'
+	start_ready evil "$evil/"$'t\e[2J\u202e%n' 200 2 hold "$evil"
+	start_mxbpf record --pid "$READY_PID" --api all -o r.mxd
+	start_bg top "$MXBPF" top --batch --pid "$READY_PID" --probes op
+	wait_line "$(out top)" 'iterations/s' "$BG_PID"
+	"$MXBPF" list >list.txt
+	"$MXBPF" check --pid "$READY_PID" >check.txt || true
+	"$MXBPF" now --pid "$READY_PID" -d 10ms >now.txt 2>now-said.txt
+	"$MXBPF" now --pid "$READY_PID" -d 10ms -f json >now.json
+	kill -s USR1 "$READY_PID"
+	wait_line "$(out evil)" '^{' "$READY_PID"
+	wait_line "$(out top)" '<script>' "$BG_PID"
+	kill -s INT "$BG_PID" "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	wait_exit "$BG_PID"
+	"$MXBPF" report r.mxd >report.txt
+	"$MXBPF" report r.mxd -f json >report.json
+	"$MXBPF" report r.mxd -f csv >report.csv
+	"$MXBPF" report r.mxd --all >all.txt
+	"$MXBPF" diff r.mxd r.mxd >diff.txt 2>&1
+	"$MXBPF" export r.mxd -f chrome -o chrome.json
+	grep -q 'x1b.*script' report.txt # the name was there
+	clean list.txt check.txt now.txt now-said.txt now.json report.txt report.json report.csv all.txt diff.txt chrome.json \
+		"$(out top)" "$(err mxbpf)"
+	jq -e '.tables.operator | map(.name) | any(test("<script>"))' report.json
+	"$MXBPF" report r.mxd --html page.html >page.txt
+	clean page.html
+	! grep -q '<script>%s' page.html
+}
+
+@test "A configuration that is not root's alone is refused before a word of it is used, and a FIFO, a folder and a large file hold nobody up" {
+	local file
+	# What is read of a file that is accepted.
+	echo 'nonsense = 1' | tee theirs group others mine >/dev/null
+	chown nobody theirs
+	chmod 664 group
+	chmod 646 others
+	mkfifo fifo
+	head -c 70000 /dev/zero | tr '\0' '#' >large
+	ln -s theirs link
+	for file in theirs group others link; do
+		run timeout 20 "$MXBPF" serve --config "$file" --host
+		expect_status 2
+		expect_re "error: $file can be changed by others, who could so command mxbpf" "$output"
+	done
+	for file in fifo large . /dev/zero; do
+		run timeout 20 "$MXBPF" serve --config "$file" --host
+		expect_status 2
+		expect_re 'is no plain file of at most 64 KiB' "$output"
+	done
+	run timeout 20 "$MXBPF" serve --config mine --host
+	expect_re 'nonsense' "$output"
+}
+
+@test "A process whose list of mappings is endless is refused in bounded memory, and the others are listed" {
+	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o many.so "$REPO/tests/faults/many.c"
+	start_ready many env LD_PRELOAD="$PWD/many.so" MANY_MAPS=60000 MANY_FILE=1 "$O/toy/toy" 20 2 >/dev/null
+	local command many=$READY_PID
+	start_toy 20 2
+	for command in "now --pid $many" "--pid $many -d 10ms" "check --pid $many"; do
+		# shellcheck disable=SC2086 # words
+		run prlimit --as=$((512 << 20)) timeout 60 "$MXBPF" $command
+		[[ $status == 3 ]]
+		expect_re "the list of mappings of process $many \(toy\) is longer than 64 MiB" "$output"
+	done
+	run prlimit --as=$((512 << 20)) timeout 60 "$MXBPF" list
+	expect_re "^ *$READY_PID +toy " "$output"
+}
