@@ -99,3 +99,38 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	run prlimit --as=$((512 << 20)) timeout 60 "$MXBPF" list
 	expect_re "^ *$READY_PID +toy " "$output"
 }
+
+@test "A library of a living process whose symbols point into instructions gets no probe, and the process computes the same" {
+	cp -r "$O/toy" "$PWD/toy" && TOY=$PWD/toy
+	start_toy 20 2
+	# Each function begins one byte later, in the very file that the process has mapped.
+	python3 - toy/libmxnet.so <<-'END'
+		import os, struct, sys
+		fd = os.open(sys.argv[1], os.O_RDWR)
+		data = os.read(fd, 1 << 24)
+		sections, n = struct.unpack_from('<Q', data, 40)[0], struct.unpack_from('<H', data, 60)[0]
+		moved = 0
+		for i in range(n):
+		    _, kind, _, _, at, size, *_ = struct.unpack_from('<IIQQQQIIQQ', data, sections + 64 * i)
+		    for symbol in range(at, at + size if kind in (2, 11) else at, 24):
+		        _, info, _, section, value, _ = struct.unpack_from('<IBBHQQ', data, symbol)
+		        if info & 15 == 2 and section and value:
+		            moved += os.pwrite(fd, struct.pack('<Q', value + 1), symbol + 8)
+		assert moved > 100
+	END
+	run timeout 60 "$MXBPF" check --pid "$READY_PID"
+	expect_re 'NO +memory.alloc .*its symbol points into a function, not to its start' "$output"
+	run timeout 60 "$MXBPF" --pid "$READY_PID" --api all -d 10ms
+	expect_status 3
+	expect_re 'may not be probed' "$output"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID" 20
+	[[ $(sed -n 2p "$(out toy)") == 'caught 8' ]]
+}
+
+@test "Whatever field of a mapped library lies, check and a session end in time and memory, and the process lives" {
+	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 73 "$MXBPF" check --pid '{pid}'
+	expect_status 0
+	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 997 "$MXBPF" -q -d 1ms --pid '{pid}'
+	expect_status 0
+}

@@ -251,6 +251,14 @@ static int find_symbol(const struct plan *plan, struct plan_probe *p, struct elf
 	return 0;
 }
 
+/* A symbol may lie. The unwind tables, which exceptions need, tell independently of it where functions start. */
+static bool is_inside(struct elf *elf, uint64_t va)
+{
+	struct elf_fde fde;
+
+	return !elf_fde_find(elf, va, &fde, NULL) && fde.start_va != va;
+}
+
 int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *entry, uint64_t *off, struct err *e)
 {
 	size_t n = sym->size_bytes ? sym->size_bytes : CODE_BYTES_UNSIZED;
@@ -264,6 +272,8 @@ int plan_place(struct elf *elf, const struct elf_sym *sym, struct insn_entry *en
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (elf_read_va(elf, sym->va, code, n))
 		err = err_set(e, ERR_TARGET, -EIO, "cannot read its code");
+	else if (is_inside(elf, sym->va))
+		err = err_set(e, ERR_TARGET, -EBADMSG, "its symbol points into a function, not to its start");
 	else
 		err = insn_place_entry(code, n, sym->va, entry, e);
 	if (!err && cut && entry->delta_bytes)
