@@ -43,6 +43,10 @@ page() { # PAGE
 	expect_same "$("$MXBPF" --generate agent)" "$(sed -n '/^<!-- list agent -->$/,/^<!-- end of list -->$/{/^<!--/!p}' "$REPO/docs/pytorch.md")"
 }
 
+@test "The table of docs/privileges.md has the system calls of the program's filter" {
+	expect_same "$("$MXBPF" --generate seccomp)" "$(sed -n '/^<!-- list seccomp -->$/,/^<!-- end of list -->$/{/^<!--/!p}' "$REPO/docs/privileges.md")"
+}
+
 @test "README.md has at most 200 lines" { (($(wc -l <"$REPO/README.md") <= 200)); }
 
 @test "The commands of README.md print what it shows" { page README.md; }

@@ -51,8 +51,9 @@ ROOMS = {
     'targets': ('adapter agent attach base feature.read job model plan session source symbols target', ''),
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),
+    'sandbox': ('base', ''),
     'gpu_only': ('agent base feature.fold model record records session source', ''),
-    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto metrics model now nvml plan push record serve session source target top trigger view', 'cjson/'),
+    'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto metrics model now nvml plan push record sandbox serve session source target top trigger view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.
 FEATURE_FILES = (
@@ -62,7 +63,7 @@ FEATURE_FILES = (
     ('feature.options', r'options[.]c'),
 )
 # These rooms know nothing of events, so they may not include a contract.
-NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'serve', 'push'}
+NO_CONTRACTS = {'base', 'elf', 'target', 'insn', 'nvml', 'serve', 'push', 'sandbox'}
 LIBRARIES = ('bpf/', 'Zydis/', 'libiberty/', 'cjson/', 'nanoarrow/', 'zlib.h', 'elf.h', 'gelf.h', 'libelf.h', 'elfutils/', 'mxbpf.skel.h', 'ncurses.h', 'microhttpd.h', 'curl/')
 BPF_SEES = ('bpf/bpf_helpers.h', 'bpf/bpf_tracing.h', 'bpf/bpf_core_read.h', 'bpf/bpf_endian.h')
 

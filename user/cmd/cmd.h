@@ -41,7 +41,8 @@ struct cmd {
 	const char *synopsis;
 	const char *help; /* one line */
 	const char *example;
-	unsigned bit; /* enum cmd_bit */
+	unsigned bit;	/* enum cmd_bit */
+	unsigned needs; /* mask of enum sbx_need */
 	int min_args, max_args;
 	int (*run)(const struct cmd_opts *o); /* returns an exit code */
 };
@@ -119,6 +120,13 @@ int cmd_check_outputs(const struct cmd_opts *o, const char *recording, struct er
  * damaged. events: all events are needed. 0, 1 if only something that is not needed is damaged, or -errno. */
 int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_reader **r, struct mdl **m,
 			struct err *e);
+
+/*
+ * Limits the system calls of mxbpf to those that the command needs, once. After a command was launched and before the
+ * target is looked at. Warns if that fails; --verbose says what is limited, or why nothing is.
+ */
+void cmd_limit(const struct cmd_opts *o);
+bool cmd_is_session(const struct cmd *c); /* it calls cmd_limit() itself */
 
 /* Prints "mxbpf: error: WHY" on stderr and returns the exit code of its class. */
 int cmd_fail(const struct err *e);

@@ -267,3 +267,28 @@ int cmd_print_lists(const struct cmd *c)
 	}
 	return CMD_OK;
 }
+
+/* ---- --generate */
+
+static const struct {
+	const char *what;
+	int (*print)(const struct cmd *c);
+} generators[] = {
+	{"lists", cmd_print_lists}, {"completion", cmd_print_completion}, {"schema", cmd_print_schema},
+	{"agent", cmd_print_agent}, {"seccomp", cmd_print_seccomp},	  {NULL, NULL},
+};
+
+const char *cmd_generated(unsigned i)
+{
+	return generators[i].what;
+}
+
+int cmd_set_generate(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	int i = cmd_find_word(opt, text, e);
+
+	if (i < 0)
+		return i;
+	o->instead = generators[i].print;
+	return 0;
+}

@@ -37,6 +37,7 @@ int cmd_record_without_bpf(const struct cmd_opts *o, const char *recording)
 		code = cmd_fail(&e);
 		goto out;
 	}
+	cmd_limit(o);
 	r.signals = signals_open(true, &e);
 	ended = e.code ? -1 : gpu_only_run(g, r.signals, &e);
 	if (e.code) {

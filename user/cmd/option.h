@@ -43,6 +43,8 @@ struct cmd_opts {
 	const char *trace_dir;	    /* --trace-dir; NULL: the current folder */
 	const char *on[CMD_ON_MAX]; /* --on, which trg_parse() accepts; borrowed from argv */
 	unsigned non;
+	unsigned needs;	      /* of the command: mask of enum sbx_need */
+	bool no_seccomp;      /* --no-seccomp */
 	bool open;	      /* --open: only the page is written, and its path printed */
 	bool force;	      /* --force */
 	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */

@@ -90,33 +90,7 @@ static const char *word_via(unsigned i)
 	return i ? NULL : "kineto";
 }
 
-static const struct {
-	const char *what;
-	int (*print)(const struct cmd *c);
-} generators[] = {
-	{"lists", cmd_print_lists},
-	{"completion", cmd_print_completion},
-	{"schema", cmd_print_schema},
-	{"agent", cmd_print_agent},
-	{NULL, NULL},
-};
-
-static const char *word_generate(unsigned i)
-{
-	return generators[i].what;
-}
-
 /* ---- the table */
-
-static int set_generate(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
-{
-	int i = cmd_find_word(opt, text, e);
-
-	if (i < 0)
-		return i;
-	o->instead = generators[i].print;
-	return 0;
-}
 
 static bool limits_windows(const struct cmd_opts *o)
 {
@@ -450,12 +424,16 @@ static const struct cmd_option fixed[] = {
 	{.name = "verbose", .letter = 'v', .sees_gpu = true, .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_BIT_SERVE,
 	 .help = "Print more detail on stderr", .set = cmd_set_flag, CMD_FIELD(ses.verbose),
 	 AGENT_YES},
+	{.name = "no-seccomp", .sees_gpu = true, .group = "General", .commands = EVERY & ~CMD_BIT_HELP,
+	 .help = "Do not limit the system calls of mxbpf itself", .set = cmd_set_flag, CMD_FIELD(no_seccomp),
+	 AGENT_BUT("it changes nothing: mxbpf is not limited with --agent")},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
 	 .help = "Print this help", .set = cmd_set_help, AGENT_YES},
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
 	 .help = "Print the version", .set = cmd_set_version, AGENT_YES},
 	{.name = "generate", .arg = "WHAT", .commands = CMD_BIT_ATTACH,
-	 .help = "Print the lists of the manual, the bash completion, the JSON schema, or a table of what can be used with --agent", .set = set_generate, .word = word_generate, AGENT_YES},
+	 .help = "Print the lists of the manual, the bash completion, the JSON schema, a table of what can be used with --agent, or one of the system calls of mxbpf",
+	 .set = cmd_set_generate, .word = cmd_generated, AGENT_YES},
 	{.name = NULL},
 };
 /* clang-format on */
@@ -792,5 +770,6 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	if (!err)
 		err = cmd_check_whole(*c, o, e);
 	settle_api(*c, o, seen);
+	o->needs = (*c)->needs;
 	return err;
 }

@@ -73,11 +73,16 @@ struct cmd_exit_text {
 };
 extern const struct cmd_exit_text cmd_exits[]; /* ends with text == NULL */
 
+/* --generate: what it can print, and its setter. */
+const char *cmd_generated(unsigned i);
+int cmd_set_generate(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+
 /* --help, --version and --generate print on stdout and return an exit code. */
 int cmd_print_help(const struct cmd *c);
 int cmd_print_version(const struct cmd *c);
 int cmd_print_lists(const struct cmd *c);
 int cmd_print_agent(const struct cmd *c);
+int cmd_print_seccomp(const struct cmd *c); /* limit.c */
 int cmd_print_completion(const struct cmd *c);
 int cmd_print_schema(const struct cmd *c);
 /* Prints the synopses on stderr. */

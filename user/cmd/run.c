@@ -135,6 +135,7 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 		r->signals = signals_open(live && live->asked, e); /* held from the start */
 	if (e->code || cmd_check_outputs(o, recording, e) || ses_open(&r->so, &ui, &r->ses, e))
 		return e->code;
+	cmd_limit(o);
 	if (o->ses.command)
 		r->signals = signals_open(true, e);
 	if (e->code)

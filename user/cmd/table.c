@@ -4,12 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sandbox/sandbox.h"
+
+#define SESSION (SBX_LOOK | SBX_MAPS | SBX_LOAD)
+
 const struct cmd cmd_table[] = {
 	{
 		.synopsis = "--pid PID [options] | [options] -- COMMAND [ARG...]",
 		.help = "attach, or run a command; print the tables at Ctrl-C, after -d, or when the target ends",
 		.example = "sudo mxbpf --pid 1234 -d 10s --trace step.json.gz",
 		.bit = CMD_BIT_ATTACH,
+		.needs = SESSION,
 		.run = cmd_attach,
 	},
 	{
@@ -18,6 +23,7 @@ const struct cmd cmd_table[] = {
 		.help = "attach, or run a command, and write a recording for report and export",
 		.example = "sudo mxbpf record --pid 1234 -d 1m -o job.mxd",
 		.bit = CMD_BIT_RECORD,
+		.needs = SESSION,
 		.run = cmd_record,
 	},
 	{
@@ -56,6 +62,7 @@ const struct cmd cmd_table[] = {
 		.help = "show what each thread does at this moment, for a job that hangs",
 		.example = "sudo mxbpf now --pid 1234",
 		.bit = CMD_BIT_NOW,
+		.needs = SESSION,
 		.run = cmd_now,
 	},
 	{
@@ -64,6 +71,7 @@ const struct cmd cmd_table[] = {
 		.help = "watch a job live: iterations per second, what bounds it, its operators",
 		.example = "sudo mxbpf top --pid 1234",
 		.bit = CMD_BIT_TOP,
+		.needs = SESSION,
 		.run = cmd_top,
 	},
 	{
@@ -72,6 +80,7 @@ const struct cmd cmd_table[] = {
 		.help = "watch jobs for months, and keep metrics of them for Prometheus",
 		.example = "sudo mxbpf serve --textfile /var/lib/node_exporter/mxbpf.prom",
 		.bit = CMD_BIT_SERVE,
+		.needs = SESSION | SBX_NET | SBX_SELF,
 		.run = cmd_serve,
 	},
 	{
@@ -80,6 +89,7 @@ const struct cmd cmd_table[] = {
 		.help = "ask PyTorch's own profiler for a trace, if the job was started with KINETO_USE_DAEMON",
 		.example = "sudo mxbpf trace --via kineto --pid 1234 --with shapes,stacks -o job.json",
 		.bit = CMD_BIT_TRACE,
+		.needs = SBX_LOOK | SBX_ENTER,
 		.run = cmd_trace,
 	},
 	{
@@ -88,6 +98,7 @@ const struct cmd cmd_table[] = {
 		.help = "show what the kernel supports, where each probe is, and why others are refused",
 		.example = "sudo mxbpf check --pid 1234",
 		.bit = CMD_BIT_CHECK,
+		.needs = SESSION,
 		.run = cmd_check,
 	},
 	{
@@ -96,6 +107,7 @@ const struct cmd cmd_table[] = {
 		.help = "list processes that can be profiled, and say why others cannot",
 		.example = "sudo mxbpf list",
 		.bit = CMD_BIT_LIST,
+		.needs = SESSION,
 		.run = cmd_list,
 	},
 	{

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The system calls to which a command is limited. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/opts.h"
+#include "sandbox/sandbox.h"
+
+bool cmd_is_session(const struct cmd *c)
+{
+	return c->bit & (CMD_LIVE | CMD_WATCH | CMD_BIT_NOW);
+}
+
+/* Returns why mxbpf is not limited, or NULL. */
+static const char *unlimited(const struct cmd_opts *o)
+{
+	if (o->no_seccomp)
+		return "--no-seccomp";
+	/* The kernel shows the filter of a process, which may kill it when the agent loads, only to who has none. */
+	if ((o->ses.agent || o->ses.gpu) && !o->ses.no_bpf)
+		return "with --agent and --gpu it must see the filters of other processes";
+	return sbx_disturbs() ? "a sanitizer or valgrind runs it" : NULL;
+}
+
+static void say_limited(const struct cmd_opts *o)
+{
+	unsigned i;
+
+	fprintf(stderr, "mxbpf: seccomp limits mxbpf to files, memory, threads, waiting");
+	for (i = 0; i < SBX_NEEDS; i++)
+		if (o->needs & 1u << i)
+			fprintf(stderr, "; it %s", sbx_need_words(1u << i));
+	fprintf(stderr, "\n");
+}
+
+void cmd_limit(const struct cmd_opts *o)
+{
+	const char *why = unlimited(o);
+	static bool done;
+	struct err e = {0};
+
+	if (done)
+		return;
+	done = true;
+	if (!why && sbx_enter(o->needs, o->ses.verbose, &e))
+		cmd_warn("%s", e.why);
+	if (!o->ses.verbose || e.code)
+		return;
+	if (why)
+		fprintf(stderr, "mxbpf: seccomp does not limit mxbpf: %s\n", why);
+	else
+		say_limited(o);
+}
+
+/* Prints the calls of rows that share their reason. Returns the row behind them. */
+static const struct sbx_row *print_rows(const struct sbx_row *r)
+{
+	const struct sbx_row *first = r;
+
+	printf("| %s | ", sbx_need_words(first->need));
+	for (; r->name && r->need == first->need && !strcmp(r->why, first->why); r++)
+		printf("%s`%s`%s", r == first ? "" : ", ", r->name, r->nvalues || r->without ? " (some)" : "");
+	printf(" | %s |\n", first->why);
+	return r;
+}
+
+int cmd_print_seccomp(const struct cmd *c)
+{
+	const struct sbx_never *n;
+	const struct sbx_row *r = sbx_rows;
+	bool some;
+	unsigned i;
+
+	printf("| command | %s |\n|---|---|\n", "what it does beside reading and writing files");
+	for (c = cmd_table; c->run; c++) {
+		printf("| `mxbpf%s%s` |", c->name ? " " : "", c->name ? c->name : "");
+		for (some = false, i = 0; i < SBX_NEEDS; i++)
+			if (c->needs & 1u << i) {
+				printf("%s %s", some ? ";" : "", sbx_need_words(1u << i));
+				some = true;
+			}
+		printf("%s |\n", some ? "" : " nothing");
+	}
+	printf("\n| needed by what | system calls | why |\n|---|---|---|\n");
+	while (r->name)
+		r = print_rows(r);
+	printf("\nThese end mxbpf:");
+	for (n = sbx_never; n->name; n++)
+		printf("%s `%s`", n == sbx_never ? "" : ",", n->name);
+	printf(".\n");
+	return CMD_OK;
+}
