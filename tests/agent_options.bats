@@ -20,6 +20,7 @@ values_of() { # OPTION WORDS
 	ops) echo "*conv*,mm" ;;
 	duration) echo 150ms ;;
 	delay) echo 50ms ;;
+	drop-privileges) ;; # refused
 	interval) echo 100ms ;;
 	reset) echo "--interval 100ms" ;;
 	top | row-limit) echo 3 ;;

@@ -59,3 +59,62 @@ limited() {
 	"$MXBPF" --agent --verbose --pid "$READY_PID" -d 100ms 2>err || true
 	expect_re '^mxbpf: seccomp does not limit mxbpf: with --agent' "$(<err)"
 }
+
+@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE suffice for sessions, record, top, now and list of another user's process" {
+	[[ $("$MXBPF" check) == *"ok   uprobe_multi"* ]] || skip "perf uprobes need CAP_SYS_ADMIN"
+	local caps=+bpf,+perfmon,+sys_ptrace
+	three() { setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$MXBPF" "$@"; }
+	mkdir -m 777 there
+	cd there
+	start_ready torch "$O/toy/libtorch_cpu.so"
+	local pid=$READY_PID
+	three --probes op --pid "$pid" -d 300ms -f json | jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0'
+	three record --quiet --probes op --pid "$pid" -d 300ms -o r.mxd
+	"$MXBPF" report r.mxd -f json | jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0'
+	three top --batch --probes op --pid "$pid" -d 1100ms | grep -q 'aten::honest'
+	three list | grep -q "^$pid "
+	start_toy 1 1
+	three now --pid "$READY_PID" -d 100ms | grep -q '^thread'
+}
+
+@test "--drop-privileges goes on without any capability, as the user of the process, and loses nothing" {
+	mkdir -m 777 there
+	cd there
+	start_bg torch setpriv --reuid 65534 --regid 65534 --clear-groups "$O/toy/libtorch_cpu.so"
+	wait_line "$(out torch)" '^ready'
+	local pid=$BG_PID
+	start_mxbpf --drop-privileges --verbose --probes op --pid "$pid" --trace t.json --output tables.json
+	wait_line "$(err mxbpf)" '^dropped all privileges; mxbpf goes on as user 65534$' "$MXBPF_PID"
+	expect_same "$(status_of "$MXBPF_PID" CapPrm)" 0000000000000000
+	expect_same "$(status_of "$MXBPF_PID" CapEff)" 0000000000000000
+	expect_same "$(status_of "$MXBPF_PID" Uid | tr -s '\t' ' ')" '65534 65534 65534 65534'
+	expect_same "$(status_of "$MXBPF_PID" Groups | tr -d ' ')" 65534
+	expect_same "$(status_of "$MXBPF_PID" Seccomp)" 2
+	wait_lines 1 "$(err mxbpf)" 'dropped'
+	read -rt 0.3 <> <(:) || true # of the job
+	stop_pid "$MXBPF_PID" INT
+	jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0' tables.json
+	jq -e '.loss.dropped == 0' tables.json
+	jq -e '[.traceEvents[] | select(.name == "aten::honest")] | length > 0' t.json
+	mkdir -m 700 mine
+	run --separate-stderr "$MXBPF" --drop-privileges --probes op --pid "$pid" -d 100ms -o mine/o.json
+	expect_status 4
+	expect_re 'user 65534 could not write mine/o.json' "$stderr"
+	[[ -z $(ls -A mine) ]]
+	"$MXBPF" record --drop-privileges --probes op --pid "$pid" -d 200ms -o mine/r.mxd # it is open already
+	"$MXBPF" report mine/r.mxd -f json | jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0'
+}
+
+@test "--drop-privileges is refused where something is attached later" {
+	local options
+	for options in '--follow shared' '--iterations 3/9' '--agent' '--stats' '--counters task-clock' '--job' '--trace-every 1s --trace t.json'; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr "$MXBPF" --drop-privileges --pid 1 $options
+		expect_status 2
+		expect_re '--drop-privileges' "$stderr"
+	done
+	run --separate-stderr "$MXBPF" --drop-privileges -- true
+	expect_status 2
+	run --separate-stderr "$MXBPF" serve --drop-privileges
+	expect_status 2
+}

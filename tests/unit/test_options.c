@@ -34,6 +34,7 @@ static const struct {
 	{"kernel-metrics", "gemm,relu:3:replay"},
 	{"duration", "1s"},
 	{"delay", "1s"},
+	{"drop-privileges", "nobody"},
 	{"interval", "1s"},
 	{"trace-every", "5s"},
 	{"keep", "12"},

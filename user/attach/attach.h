@@ -79,6 +79,8 @@ struct att_feature {
 };
 /* Tries every feature. Returns the number of rows that it filled. */
 unsigned att_features(struct att_feature *rows, unsigned max);
+/* Returns false if this thread may not use maps of which it has descriptors. */
+bool att_maps_readable(void);
 
 /* Checks that BPF can identify this process from mxbpf's pid namespace. Returns 0 or -ENOTSUP. */
 int att_reaches(pid_t tgid, struct err *e);

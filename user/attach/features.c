@@ -5,6 +5,7 @@
 #include "feature/counters/events.h"
 
 #include <bpf/libbpf.h>
+#include <errno.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <stdio.h>
@@ -27,6 +28,13 @@ static bool try_capabilities(void)
 static bool try_ptrace(void)
 {
 	return has_capability(CAP_SYS_PTRACE);
+}
+
+bool att_maps_readable(void)
+{
+	union bpf_attr attr = {.map_fd = UINT32_MAX};
+
+	return syscall(SYS_bpf, BPF_MAP_GET_NEXT_KEY, &attr, sizeof(attr)) < 0 && errno != EPERM;
 }
 
 static bool try_filter(void)

@@ -157,7 +157,7 @@ static int run(const struct cmd_opts *o, const char *recording)
 	struct err e = {0};
 	struct run r;
 
-	if (run_prepare(&r, o, recording, NULL, &e) || run_start(&r, &e)) {
+	if (run_prepare(&r, o, recording, NULL, &e) || run_start(&r, &e) || run_drop(&r, &e)) {
 		code = not_started(&r, &e);
 		goto out;
 	}

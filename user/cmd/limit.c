@@ -42,7 +42,7 @@ void cmd_limit(const struct cmd_opts *o)
 	if (done)
 		return;
 	done = true;
-	if (!why && sbx_enter(o->needs, o->ses.verbose, &e))
+	if (!why && sbx_enter(o->needs | (o->drop ? SBX_USER : 0), o->ses.verbose, &e))
 		cmd_warn("%s", e.why);
 	if (!o->ses.verbose || e.code)
 		return;

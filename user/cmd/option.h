@@ -45,6 +45,7 @@ struct cmd_opts {
 	unsigned non;
 	unsigned needs;	      /* of the command: mask of enum sbx_need */
 	bool no_seccomp;      /* --no-seccomp */
+	const char *drop;     /* --drop-privileges: the user, "": the default; NULL: it was not given */
 	bool open;	      /* --open: only the page is written, and its path printed */
 	bool force;	      /* --force */
 	int format;	      /* --format of tables: enum cmd_format; the default follows from the suffix of -o */

@@ -427,6 +427,10 @@ static const struct cmd_option fixed[] = {
 	{.name = "no-seccomp", .sees_gpu = true, .group = "General", .commands = EVERY & ~CMD_BIT_HELP,
 	 .help = "Do not limit the system calls of mxbpf itself", .set = cmd_set_flag, CMD_FIELD(no_seccomp),
 	 AGENT_BUT("it changes nothing: mxbpf is not limited with --agent")},
+	{.name = "drop-privileges", .arg = "[USER]", .group = "General", .commands = CMD_LIVE,
+	 .help = "Give up all privileges when the probes are attached, and go on as USER; children and libraries that are loaded later are not profiled",
+	 .def = "the user of the process; nobody for root's", .set = cmd_set_drop, .conflicts = cmd_drop_conflicts,
+	 AGENT_NO("the agent is taken out with privileges, when the window ends")},
 	{.name = "help", .letter = 'h', .group = "General", .commands = EVERY,
 	 .help = "Print this help", .set = cmd_set_help, AGENT_YES},
 	{.name = "version", .letter = 'V', .group = "General", .commands = EVERY,
@@ -642,7 +646,7 @@ static char *optional_value(const struct cmd_option *opt, char **argv)
 {
 	unsigned i;
 
-	if (optarg || !opt->arg || opt->arg[0] != '[' || !argv[optind])
+	if (optarg || !opt->arg || opt->arg[0] != '[' || !opt->word || !argv[optind])
 		return optarg;
 	for (i = 0; opt->word(i); i++)
 		if (!strcmp(opt->word(i), argv[optind]))

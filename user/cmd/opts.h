@@ -73,6 +73,10 @@ struct cmd_exit_text {
 };
 extern const struct cmd_exit_text cmd_exits[]; /* ends with text == NULL */
 
+/* drop.c */
+extern const struct cmd_conflict cmd_drop_conflicts[];
+int cmd_set_drop(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+
 /* --generate: what it can print, and its setter. */
 const char *cmd_generated(unsigned i);
 int cmd_set_generate(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);

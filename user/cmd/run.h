@@ -55,6 +55,12 @@ int run_trace_part(struct run *r, int fd);
 void run_say_traces(const struct run *r);
 
 /*
+ * drop.c: with --drop-privileges, goes on as another user without any capability, in all threads, after run_start().
+ * Fails if the results could not be written then. 0, or -errno with e set.
+ */
+int run_drop(const struct run *r, struct err *e);
+
+/*
  * signals.c. Call signals_open() before any thread starts, and after the command is launched, because a command
  * inherits ignored signals. It returns a signalfd, or -errno with e set. After signals_hold() signals no longer end
  * mxbpf but go to the signalfd. Call signals_took() for each that was read. After signals_results() a second INT aborts

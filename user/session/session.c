@@ -335,7 +335,8 @@ int ses_start(struct session *ses, struct err *e)
 		  (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns) / NS_PER_MS));
 	if (ses->o->renews) /* it says what happens to each process, for months */
 		ses_detail(ses, "following process %d", pid);
-	if (watch_later && !ses->ended && (ses_follow_open(ses, &unfollowed) || ses_follow(ses, &unfollowed)))
+	if (watch_later && !ses->o->closed && !ses->ended &&
+	    (ses_follow_open(ses, &unfollowed) || ses_follow(ses, &unfollowed)))
 		ses_warn(ses, "libraries that are loaded later are not probed: %s", unfollowed.why);
 	return 0;
 }

@@ -99,6 +99,7 @@ struct ses_opts {
 	const struct ses_unfit *unfit; /* processes that cannot be the first target; borrowed */
 	unsigned nunfit;
 	bool no_follow;	 /* do not follow child processes */
+	bool closed;	 /* with no_follow: attach to nothing after ses_start() */
 	int follow;	 /* enum ses_follow */
 	bool follow_app; /* the window is open while the program's own profiler runs */
 	bool no_account;
