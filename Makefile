@@ -347,7 +347,8 @@ bench:
 soak:
 	$(Q)tests/setup.sh
 	$(Q)$(MAKE) --no-print-directory all units progs
-	$(Q)tests/soak.sh $(or $(MINUTES),10) $(O)
+	$(Q)$(if $(CYCLES),python3 tests/day/cycles.py --mxbpf $(O)/mxbpf --python $(O)/deps/torch/bin/python --toy $(O)/toy \
+		--cycles $(CYCLES),tests/soak.sh $(or $(MINUTES),10) $(O))
 
 day:
 	$(Q)tests/setup.sh

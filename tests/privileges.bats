@@ -60,6 +60,17 @@ limited() {
 	expect_re '^mxbpf: seccomp does not limit mxbpf: with --agent' "$(<err)"
 }
 
+@test "serve refuses an agent that comes with a new configuration, because it has limited itself, and goes on" {
+	echo 'probes = op' >conf
+	start_ready toy "$O/toy/libtorch_cpu.so"
+	start_bg serve "$MXBPF" serve --listen none --textfile m.prom --config conf --pid "$READY_PID"
+	wait_line "$(err serve)" 'attached' "$BG_PID"
+	printf 'probes = op\nagent\n' >conf
+	kill -s HUP "$BG_PID"
+	wait_line "$(err serve)" 'need another start.*the options stay as they were' "$BG_PID"
+	stop_pid "$BG_PID" TERM
+}
+
 @test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE suffice for sessions, record, top, now and list of another user's process" {
 	[[ $("$MXBPF" check) == *"ok   uprobe_multi"* ]] || skip "perf uprobes need CAP_SYS_ADMIN"
 	local caps=+bpf,+perfmon,+sys_ptrace

@@ -5,9 +5,12 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -142,6 +145,24 @@ static long try_narrower(void)
 	return try_load();
 }
 
+/* As under systemd's @system-service, which lacks seccomp(). */
+static long under_another(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	struct err e = {0};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ||
+	    sbx_enter(SESSION, false, &e))
+		return -2000;
+	return try_ptrace();
+}
+
 /* Calls that are refused are named in what the process says. */
 static bool is_told(void)
 {
@@ -220,6 +241,16 @@ int main(void)
 	{
 		CHECK(under(SBX_MAPS, try_load) == -EPERM);
 		CHECK(under(SESSION, try_narrower) == -EPERM);
+	}
+
+	TEST("a filter that refuses seccomp() does not keep mxbpf from limiting itself")
+	{
+		int status;
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(under_another() != -EPERM);
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
 	}
 
 	TEST("system calls that are newer than the table look as if the kernel did not have them")

@@ -126,6 +126,8 @@ int cmd_open_recordings(char *const *paths, unsigned n, bool events, struct rec_
  * target is looked at. Warns if that fails; --verbose says what is limited, or why nothing is.
  */
 void cmd_limit(const struct cmd_opts *o);
+/* Refuses options that are read again and need more. 0, or -errno with e set. */
+int cmd_limit_check(const struct cmd_opts *o, struct err *e);
 bool cmd_is_session(const struct cmd *c); /* it calls cmd_limit() itself */
 
 /* Prints "mxbpf: error: WHY" on stderr and returns the exit code of its class. */

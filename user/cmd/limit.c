@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The system calls to which a command is limited. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/opts.h"
 #include "sandbox/sandbox.h"
 
+static bool limited;
+
 bool cmd_is_session(const struct cmd *c)
 {
 	return c->bit & (CMD_LIVE | CMD_WATCH | CMD_BIT_NOW);
+}
+
+static bool enters(const struct cmd_opts *o)
+{
+	return (o->ses.agent || o->ses.gpu) && !o->ses.no_bpf;
 }
 
 /* Returns why mxbpf is not limited, or NULL. */
@@ -17,9 +25,17 @@ static const char *unlimited(const struct cmd_opts *o)
 	if (o->no_seccomp)
 		return "--no-seccomp";
 	/* The kernel shows the filter of a process, which may kill it when the agent loads, only to who has none. */
-	if ((o->ses.agent || o->ses.gpu) && !o->ses.no_bpf)
+	if (enters(o))
 		return "with --agent and --gpu it must see the filters of other processes";
 	return sbx_disturbs() ? "a sanitizer or valgrind runs it" : NULL;
+}
+
+int cmd_limit_check(const struct cmd_opts *o, struct err *e)
+{
+	if (!limited || !enters(o))
+		return 0;
+	return err_set(e, ERR_USAGE, -EPERM,
+		       "--agent and --gpu need another start, because mxbpf has limited itself without them");
 }
 
 static void say_limited(const struct cmd_opts *o)
@@ -44,6 +60,7 @@ void cmd_limit(const struct cmd_opts *o)
 	done = true;
 	if (!why && sbx_enter(o->needs | (o->drop ? SBX_USER : 0), o->ses.verbose, &e))
 		cmd_warn("%s", e.why);
+	limited = !why && !e.code;
 	if (!o->ses.verbose || e.code)
 		return;
 	if (why)

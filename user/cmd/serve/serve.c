@@ -354,7 +354,8 @@ static int load(const struct cmd_opts *given, struct config *f, struct cmd_opts 
 	struct cmd_opts read = *given;
 	struct err e = {0};
 
-	if ((given->config && config_read(&new, given, given->config, &read, &e)) || check_agent(&read, &e)) {
+	if ((given->config && config_read(&new, given, given->config, &read, &e)) || check_agent(&read, &e) ||
+	    cmd_limit_check(&read, &e)) {
 		config_fini(&new);
 		if (!again)
 			return cmd_fail(&e);
