@@ -305,7 +305,9 @@ static int write_image(struct inject *x, int remote_fd, const char *from, size_t
 	err = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
 	for (; !err && left; left -= (size_t)n, from += n) {
 		n = write(fd, from, left);
-		if (n <= 0)
+		if (n < 0 && errno == EINTR)
+			n = 0;
+		else if (n <= 0)
 			err = n ? -errno : -EIO;
 	}
 	if (!err) {

@@ -34,16 +34,27 @@ static bool is_kernels_memory(int held)
 	return same;
 }
 
+/* The timer of an injection interrupts whatever this thread does. */
+static int open_again(const char *path, int flags)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
 int memfd_open(const char *path)
 {
-	int held = open(path, O_PATH | O_CLOEXEC), fd = -EPERM;
+	int held = open_again(path, O_PATH), fd = -EPERM;
 	char self[32];
 
 	if (held < 0)
 		return -errno;
 	if (is_kernels_memory(held)) {
 		snprintf(self, sizeof(self), "/proc/self/fd/%d", held);
-		fd = open(self, O_RDWR | O_CLOEXEC);
+		fd = open_again(self, O_RDWR);
 		fd = fd < 0 ? -errno : fd;
 	}
 	close(held);

@@ -47,9 +47,11 @@ int counters_open(struct counters *c, const struct mxbpf_bpf *skel, unsigned mas
 	c->events_fd = bpf_map__fd(skel->maps.counter_events);
 	c->groups_fd = bpf_map__fd(skel->maps.counter_groups);
 	c->tids = calloc(MXBPF_COUNTED_MAX, sizeof(*c->tids));
-	c->births = ring_buffer__new(bpf_map__fd(skel->maps.counter_births), on_birth, c, NULL);
-	if (!c->tids || !c->births)
+	if (!c->tids)
 		return -ENOMEM;
+	c->births = ring_buffer__new(bpf_map__fd(skel->maps.counter_births), on_birth, c, NULL);
+	if (!c->births)
+		return -errno;
 	c->birth_link = bpf_program__attach_raw_tracepoint(skel->progs.on_thread_new, "task_newtask");
 	return 0; /* without the link, threads born later have no counters; BPF counts such spans */
 }

@@ -15,7 +15,7 @@ static int write_trace(struct run *r)
 	struct err e = {0};
 	int code;
 
-	if (rec_reader_open(ses_events_fd(r->ses), &events, &e))
+	if (run_open_events(ses_events_fd(r->ses), &events, &e))
 		return cmd_fail(&e);
 	code = cmd_write_trace(r->o, r->so.trace, events, ses_model(r->ses));
 	rec_reader_close(events);

@@ -46,10 +46,12 @@ int run_start(struct run *r, struct err *e);
 void run_wait(struct run *r);
 void run_free(struct run *r);
 /*
- * traces.c. run_trace_to: writes the trace of a part of the window to path; fd: its recording. 0, or -errno with e set.
- * run_trace_part: the next one of --trace-every. Prints errors and returns an exit code. run_say_traces: says which
- * files there are.
+ * traces.c. run_open_events: reads what the session has recorded so far. Sets *r to an owned handle, or returns -errno
+ * with e set. run_trace_to: writes the trace of a part of the window to path; fd: its recording. 0, or -errno with e
+ * set. run_trace_part: the next one of --trace-every. Prints errors and returns an exit code. run_say_traces: says
+ * which files there are.
  */
+int run_open_events(int fd, struct rec_reader **r, struct err *e);
 int run_trace_to(const struct run *r, int fd, const char *path, struct err *e);
 int run_trace_part(struct run *r, int fd);
 void run_say_traces(const struct run *r);

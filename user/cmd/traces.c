@@ -21,6 +21,14 @@ char *cmd_trace_numbered(const char *path, unsigned nth)
 	return asprintf(&out, "%.*s-%06u%s", (int)(len - longest), path, nth, path + len - longest) < 0 ? NULL : out;
 }
 
+int run_open_events(int fd, struct rec_reader **r, struct err *e)
+{
+	struct err why = {0};
+	const int err = rec_reader_open(fd, r, &why);
+
+	return err ? err_set(e, why.cls, err, "the events of the session: %s", why.why) : 0;
+}
+
 int run_trace_to(const struct run *r, int fd, const char *path, struct err *e)
 {
 	struct cmd_opts silent = *r->o;
@@ -31,7 +39,7 @@ int run_trace_to(const struct run *r, int fd, const char *path, struct err *e)
 	if (!m)
 		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	else if (!cmd_check_output(path, cmd_trace_view(NULL, path), r->o->force, e) &&
-		 !rec_reader_open(fd, &events, e) && !rec_reader_events(events, m, e))
+		 !run_open_events(fd, &events, e) && !rec_reader_events(events, m, e))
 		cmd_trace_to(&silent, path, events, m, e);
 	rec_reader_close(events);
 	mdl_free(m);

@@ -27,7 +27,7 @@ static int put(const struct elf *f, uint64_t off, uint64_t n, size_t max_bytes, 
 		return 0;
 	c->copied += n;
 	err = elf_pread(f, off, (char *)c->image + off, n);
-	return err == -EIO ? 0 : err;
+	return err == -ENODATA ? 0 : err;
 }
 
 static bool is_wanted(uint32_t type)

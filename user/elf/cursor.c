@@ -26,7 +26,7 @@ void cursor_init(struct cursor *c, const struct elf *f, uint64_t va, uint64_t en
 static int fail(struct cursor *c, int err)
 {
 	if (!c->err)
-		c->err = err == -ENOENT || err == -EIO ? -EBADMSG : err;
+		c->err = err == -ENOENT || err == -ENODATA ? -EBADMSG : err;
 	c->va = c->end_va;
 	return c->err;
 }

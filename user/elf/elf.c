@@ -35,7 +35,7 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
 	char *at = buf;
 
 	if (off > f->size_bytes || n > f->size_bytes - off)
-		return -EIO;
+		return -ENODATA;
 	while (n) {
 		ssize_t got = pread(f->fd, at, n, (off_t)off);
 
@@ -44,7 +44,7 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
 		if (got < 0)
 			return -errno;
 		if (!got)
-			return -EIO;
+			return -ENODATA;
 		at += got;
 		off += (uint64_t)got;
 		n -= (size_t)got;
@@ -76,7 +76,7 @@ int elf_pread_kept(const struct elf *f, uint64_t off, void *buf, size_t n)
 	int err = 0;
 
 	if (off > f->size_bytes || n > f->size_bytes - off)
-		return -EIO;
+		return -ENODATA;
 	if (n > CACHE_BLOCK_BYTES / 4)
 		return elf_pread(f, off, buf, n);
 	while (n) {
@@ -98,7 +98,7 @@ static int read_promised(const struct elf *f, uint64_t off, void *buf, size_t n)
 {
 	int err = elf_pread(f, off, buf, n);
 
-	return err == -EIO ? -EBADMSG : err;
+	return err == -ENODATA ? -EBADMSG : err;
 }
 
 const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n)
@@ -131,7 +131,7 @@ static int check_ident(const struct elf *f, Elf64_Ehdr *h, struct err *e)
 {
 	int err = elf_pread(f, 0, h->e_ident, EI_NIDENT);
 
-	if (err && err != -EIO)
+	if (err && err != -ENODATA)
 		return err_set(e, ERR_RUNTIME, err, "cannot read the ELF file: %s", strerror(-err));
 	if (err || memcmp(h->e_ident, ELFMAG, SELFMAG))
 		return err_set(e, ERR_TARGET, -ENOEXEC, "not an ELF file");
@@ -265,7 +265,7 @@ static int read_dynamic(struct elf *f, const Elf64_Phdr *p)
 		return -ENOMEM;
 	/* Reads by address, as the loader does. */
 	err = elf_read_va(f, p->p_vaddr, dyn, n * sizeof(*dyn));
-	if (err == -ENOENT || err == -EIO)
+	if (err == -ENOENT || err == -ENODATA)
 		err = -EBADMSG;
 	for (size_t i = 0; !err && i < n && dyn[i].d_tag != DT_NULL; i++) {
 		for (size_t w = 0; w < sizeof(wanted) / sizeof(*wanted); w++)

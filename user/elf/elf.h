@@ -85,8 +85,8 @@ int elf_find_code(const struct elf *f, const void *want, size_t n, uint64_t *va)
 int elf_exec_off(const struct elf *f, uint64_t va, uint64_t *off);
 
 /*
- * Copies n bytes of the file's image at an address of any PT_LOAD. Returns 0, -ENOENT outside, or -EIO if the file is
- * short.
+ * Copies n bytes of the file's image at an address of any PT_LOAD. Returns 0, -ENOENT outside, or -ENODATA if the file
+ * is short.
  */
 int elf_read_va(const struct elf *f, uint64_t va, void *buf, size_t n);
 

@@ -61,12 +61,14 @@ static int put_word(const struct elf *f, const Elf64_Rela *r, struct buf *words)
 {
 	struct elf_word w = {.va = r->r_offset, .value = (uint64_t)r->r_addend};
 	Elf64_Sym s;
+	int err;
 
 	if (ELF64_R_TYPE(r->r_info) != R_X86_64_RELATIVE) {
 		if (ELF64_R_TYPE(r->r_info) != R_X86_64_64 && ELF64_R_TYPE(r->r_info) != R_X86_64_GLOB_DAT)
 			return 0;
-		if (elf_read_kept_va(f, f->symtab_va + ELF64_R_SYM(r->r_info) * sizeof(s), &s, sizeof(s)))
-			return -EBADMSG;
+		err = elf_read_kept_va(f, f->symtab_va + ELF64_R_SYM(r->r_info) * sizeof(s), &s, sizeof(s));
+		if (err)
+			return err == -ENOENT || err == -ENODATA ? -EBADMSG : err;
 		if (s.st_shndx == SHN_UNDEF)
 			return 0;
 		w.value += s.st_value;
@@ -103,7 +105,7 @@ static int read_words(struct elf *f)
 		err = -ENOENT;
 	if (err) {
 		buf_fini(&words);
-		return err == -EIO ? -EBADMSG : err;
+		return err == -ENODATA ? -EBADMSG : err;
 	}
 	f->words = (struct elf_word *)words.data;
 	f->nwords = buf_count(&words, struct elf_word);

@@ -78,7 +78,7 @@ struct elf {
 int elf_dynsym_table(const struct elf *f, struct elf_table *t);
 int elf_symtab_table(const struct elf *f, struct elf_table *t);
 
-/* Reads n bytes at a file offset. Returns 0, -EIO if the file ends before, or -errno. */
+/* Reads n bytes at a file offset. Returns 0, -ENODATA if the file ends before, or -errno. */
 int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n);
 typedef int (*elf_pread_fn)(const struct elf *f, uint64_t off, void *buf, size_t n);
 

@@ -194,7 +194,7 @@ static int read_names(struct elf *f)
 	free(block);
 	if (err) {
 		elf_names_free(n);
-		return err == -ENOENT || err == -EIO ? -EBADMSG : err;
+		return err == -ENOENT || err == -ENODATA ? -EBADMSG : err;
 	}
 	f->names = n;
 	return 0;

@@ -371,7 +371,7 @@ int elf_find_sym(struct elf *f, const char *name, struct elf_sym *sym, struct er
 	if (!err && !p.rank)
 		err = find_static(f, name, &p);
 	/* A table that a header announces is missing. */
-	if (err == -ENOENT || err == -EIO)
+	if (err == -ENOENT || err == -ENODATA)
 		err = -EBADMSG;
 	if (err)
 		return err_set(e, ERR_TARGET, err, "cannot look up %s in the symbol tables: %s", name, strerror(-err));

@@ -29,7 +29,7 @@ struct elf_hdr_row {
 
 static int bad(struct err *e, int err, const char *what)
 {
-	if (err == -EIO || err == -ENOENT)
+	if (err == -ENODATA || err == -ENOENT)
 		err = -EBADMSG;
 	return err_set(e, ERR_TARGET, err, "cannot read the unwind tables: %s: %s", what, strerror(-err));
 }

@@ -226,6 +226,8 @@ static int find_hidden(const struct plan *plan, struct plan_probe *p, struct elf
 		err = find_taken(plan, h, elf, sym, &why);
 	else if (h->places)
 		err = find_place(plan, h->places, elf, sym, &why);
+	if (err && err != -ENOENT && !why.why[0])
+		return plan_refuse(p, "cannot read the library: %s", strerror(-err));
 	if (err)
 		return plan_refuse(p, "no symbol %.100s in the library%s%s", p->row->symbols[0], why.why[0] ? "; " : "",
 				   why.why);

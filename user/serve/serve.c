@@ -229,7 +229,7 @@ static void refuse_without_fd(struct srv *s)
 		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			close(fd);
-		s->spare_fd = fcntl(s->wake_fd, F_DUPFD_CLOEXEC, 0);
+		s->spare_fd = s->wake_fd < 0 ? -1 : fcntl(s->wake_fd, F_DUPFD_CLOEXEC, 0);
 	} else {
 		close(fd);
 	}

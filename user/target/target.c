@@ -410,7 +410,7 @@ bool tgt_alive(const struct tgt *t)
 {
 	struct pollfd p = {.fd = t->pidfd, .events = POLLIN};
 
-	return poll(&p, 1, 0) == 0;
+	return poll(&p, 1, 0) <= 0; /* without memory poll() fails, and tells nothing */
 }
 
 size_t tgt_nlibs(const struct tgt *t)

@@ -215,7 +215,7 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 
 	if (*d->pids) /* first: what it does now may change */
 		write_now(s, d, &e);
-	if (!e.code && !rec_reader_open(fd, &r, &e)) {
+	if (!e.code && !run_open_events(fd, &r, &e)) {
 		to = create(o->trace_dir, d->word, ".mxd", path, &e);
 		if (to >= 0 && rec_write_tail(r, d->ns, to, &e))
 			out_remove(path, &unused); /* a part of it would take the room that is missing */

@@ -81,6 +81,8 @@ int ctr_keep_countable(unsigned *mask, struct err *e)
 	if (err == -EACCES || err == -EPERM)
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "--counters: %s: counting is not permitted: run with sudo, or with CAP_PERFMON", names);
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err_set(e, ERR_RUNTIME, err, "--counters: %s: %s", names, strerror(-err));
 	return err_set(e, ERR_PRIVILEGE, err,
 		       "--counters: %s: this machine has no such counters, like most virtual machines; every machine "
 		       "has task-clock, page-faults and context-switches",
