@@ -88,4 +88,5 @@ def main():
             print(f'{off:x} {mem.read(1).hex()}')
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Faults within sessions of mxbpf. Each run is a session on a process of its own, in which one system call of mxbpf fails, or at
+which mxbpf is killed. Then the process must have worked as without mxbpf, with its own code; mxbpf must end in time, by no
+signal, with a status of 0 to 5, and with the right numbers or a message; old outputs stay or new ones are complete; no other
+file and no process is left.
+
+  faults.py call --mxbpf MXBPF --toy DIR --nth PROGRAM [--python PYTHON] [--modes all | NAME,...] [--calls NAME:ERROR,...] [--points N]
+  faults.py kill --mxbpf MXBPF --toy DIR --nth PROGRAM [--python PYTHON] [--modes all | NAME,...] [--points N]
+  --points   runs for each mode (kill), or for each mode, call and error (call), spread evenly; 0: one for each call
+  --random   spread at random, with this seed
+  --sample   of these runs only so many for each mode, chosen at random
+  --seconds  stop early after this time
+  --lanes    sessions at a time (default 2)
+
+Prints a line for each mode, and one for each run that went wrong; then the exit status is 1.
+"""
+import argparse
+import concurrent.futures
+import errno
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from code_bytes import changed, mappings  # noqa: E402
+
+END_S = 60    # a session that takes longer hangs
+READY_S = 20  # from its start to "attached", or a fault has kept it from saying so
+OLD = 'old\n'
+
+# name: (process, arguments, outputs). {pid} and outputs are of the run.
+MODES = {
+    'tables': ('toy', '-f json --pid {pid}', ()),
+    'perf': ('toy', '--backend perf -f json --pid {pid}', ()),
+    'stats': ('toy', '--stats -f json --pid {pid}', ()),
+    'measure': ('toy', '--sample 99 --sched --memory --raised -f json --pid {pid}', ()),
+    'counters': ('toy', '--counters page-faults -f json --pid {pid}', ()),
+    'files': ('toy', '--force -o t.json --trace t.trace.json --html t.html --pid {pid}', ('t.json', 't.trace.json', 't.html')),
+    'pieces': ('toy', '--force --interval 200ms --reset -f json --trace t.pftrace --trace-every 1s --keep 3 --pid {pid}', ()),
+    'record': ('toy', 'record --force -o t.mxd --trace t.trace.json --pid {pid}', ('t.mxd', 't.trace.json')),
+    'serve': ('toy', 'serve --interval 100ms --listen 127.0.0.1:0 --textfile t.prom --stream t.jsonl --flight-record 5s --pid {pid}', ('t.prom',)),
+    'now': ('toy', 'now -d 100ms -f json --pid {pid}', ()),
+    'top': ('toy', 'top --batch --pid {pid}', ()),
+    'agent': ('torch', '--agent -f json --pid {pid}', ()),
+    'gpu': ('gpu', '--gpu -f json --pid {pid}', ()),
+    'gpu-record': ('gpu', 'record --gpu --agent --force -o t.mxd --pid {pid}', ('t.mxd',)),
+    'agent-record': ('torch', 'record --agent --memory --sched --force -o t.mxd --pid {pid}', ('t.mxd',)),
+}
+
+# What a session may do wrong with each error is the kernel's to say: these are errors that its calls can give.
+CALLS = ('bpf:EPERM bpf:ENOMEM perf_event_open:EMFILE ptrace:EPERM ptrace:ESRCH process_vm_readv:EPERM clone3:EAGAIN mmap:ENOMEM '
+         'openat:EMFILE openat:EACCES read:EIO read:EINTR pread64:EIO write:EIO epoll_wait:EINTR epoll_create1:EMFILE epoll_ctl:ENOMEM '
+         'poll:ENOMEM eventfd2:EMFILE memfd_create:ENOMEM ioctl:EINVAL fcntl:EMFILE newfstatat:EACCES pidfd_open:EMFILE '
+         'signalfd4:EMFILE timerfd_create:EMFILE process_vm_writev:EPERM')
+# All but those that only read: there are many, and a session with each of them held up takes long.
+KILL_AT = ('bpf,clone,clone3,close,connect,dup3,epoll_create1,epoll_ctl,epoll_wait,eventfd2,execve,fallocate,fcntl,fsync,ftruncate,futex,'
+           'ioctl,linkat,lseek,madvise,memfd_create,mmap,mprotect,munmap,openat,perf_event_open,pidfd_open,poll,process_vm_writev,ptrace,'
+           'pwrite64,renameat,rt_sigaction,rt_sigprocmask,sendmsg,signalfd4,socket,timerfd_create,timerfd_settime,tgkill,unlinkat,wait4,write,'
+           'writev')
+DISK = ('write:ENOSPC write:EDQUOT pwrite64:ENOSPC writev:EIO fsync:EIO fdatasync:ENOSPC renameat:ENOSPC renameat:EIO linkat:ENOSPC '
+        'close:EIO close:EDQUOT fallocate:ENOSPC ftruncate:EIO')
+
+
+class Wrong(Exception):
+    pass
+
+
+def lines_of(path):
+    with open(path, errors='replace') as f:
+        return f.read().splitlines()
+
+
+class Process:
+    """The process that is watched: started, told to work, then to end."""
+
+    def __init__(self, folder, command):
+        self.out = os.path.join(folder, 'process.out')
+        self.child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=open(self.out, 'w'), stderr=subprocess.STDOUT)
+        self.pid = int(self.wait_line(r'ready (\d+)').group(1))
+
+    def wait_line(self, regex):
+        end = time.monotonic() + END_S
+        while time.monotonic() < end and self.child.poll() is None:
+            for line in lines_of(self.out):
+                match = re.fullmatch(regex, line)
+                if match:
+                    return match
+            time.sleep(0.005)
+        raise Wrong(f'the process says no "{regex}": ' + ' '.join(lines_of(self.out)[-2:]))
+
+    def work(self):
+        os.kill(self.pid, signal.SIGUSR1)
+        return self.wait_line(r'(\{.*\})').group(1)
+
+    def code_is_its_own(self):
+        """The kernel removes probes some time after the end of who had them."""
+        end = time.monotonic() + END_S
+        maps = mappings(self.pid, '/libmxnet.so')
+        while True:
+            with open(f'/proc/{self.pid}/mem', 'rb', buffering=0) as mem:
+                if next(changed(mem, maps), None) is None:
+                    return
+            if time.monotonic() > end:
+                raise Wrong('probes are left in its code')
+            time.sleep(0.02)
+
+    def end(self):
+        os.kill(self.pid, signal.SIGUSR1)
+        if self.child.wait(END_S):
+            raise Wrong(f'the process ended with {self.child.returncode}')
+
+    def kill(self):
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+
+
+class GpuProcess(Process):
+    """tests/gpu/torch_job.py works all the time, and more when it is told to."""
+
+    def work(self):
+        os.kill(self.pid, signal.SIGUSR2)
+        self.wait_line(r'burst \d+')
+        return '{}'
+
+    def end(self):
+        os.kill(self.pid, signal.SIGTERM)
+        if self.child.wait(END_S):
+            raise Wrong(f'the process ended with {self.child.returncode}')
+
+
+class Run:
+    """One session. fault: (calls, error, n) for nth_call."""
+
+    def __init__(self, args, mode, fault):
+        self.args, self.mode, self.fault = args, mode, fault
+        self.kind, self.command, self.outputs = MODES[mode]
+        self.killed = fault[1] == 'KILL'
+        self.folder = tempfile.mkdtemp(prefix='fault.', dir=args.dir)
+        self.place = os.path.join(self.folder, 'here')
+        os.mkdir(self.place)
+        for name in self.outputs:
+            with open(os.path.join(self.place, name), 'w') as f:
+                f.write(OLD)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def start_process(self):
+        if self.kind == 'toy':
+            return Process(self.folder, [os.path.join(self.args.toy, 'toy'), '60', '3', 'hold'])
+        tests = os.path.dirname(HERE)
+        served = [sys.executable, os.path.join(tests, 'fork_server.py'), 'run', self.args.socket]
+        if self.kind == 'torch':
+            return Process(self.folder, [*served, os.path.join(HERE, 'job.py'), '300'])
+        return GpuProcess(self.folder, [*served, os.path.join(tests, 'gpu', 'torch_job.py'), '--burst', '100'])
+
+    def go(self):
+        self.process = self.start_process()
+        try:
+            self.session()
+            self.check_status()
+            self.check_files()
+            self.process.code_is_its_own()
+            if self.killed and self.fault[2]:
+                self.next_works()
+            self.process.end()
+            return self
+        finally:
+            self.process.kill()
+
+    def start(self, fault):
+        command = [self.args.nth, self.path('count'), *fault, self.args.mxbpf, *self.command.format(pid=self.process.pid).split()]
+        with open(self.path('out'), 'w') as out, open(self.path('err'), 'w') as err:
+            return subprocess.Popen(command, cwd=self.place, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def next_works(self):
+        """The same session on the same process, which only waits now."""
+        session = self.start((KILL_AT, 'KILL', '0'))
+        try:
+            self.wait_attached(session)
+            if 'now ' not in self.command:
+                self.interrupt(session)
+            if session.wait(END_S) not in (0, 5):
+                raise Wrong(f'the next session ends with {session.returncode}')
+        except subprocess.TimeoutExpired:
+            raise Wrong('the next session hangs') from None
+        finally:
+            self.stop(session)
+        self.check_files()
+
+    def session(self):
+        session = self.start([str(x) for x in self.fault])
+        try:
+            self.wait_attached(session)
+            did = json.loads(self.process.work())
+            if session.poll() is None and 'now ' not in self.command:
+                if any(x in self.command for x in ('serve', '--interval', 'top')):
+                    time.sleep(0.3)
+                self.interrupt(session)
+            session.wait(END_S)
+        except subprocess.TimeoutExpired:
+            raise Wrong('mxbpf hangs') from None
+        finally:
+            self.stop(session)
+        self.status = session.returncode
+        (count, self.hit), *each = (line.split() for line in lines_of(self.path('count')))
+        self.count, self.counts = int(count), {name: int(n) for name, n in each}
+        self.check_process(did)
+
+    def wait_attached(self, session):
+        end = time.monotonic() + READY_S
+        while session.poll() is None and time.monotonic() < end:
+            if any(re.match('attached:|.*iterations/s now', line) for name in ('out', 'err') for line in lines_of(self.path(name))):
+                return
+            time.sleep(0.005)
+
+    def stop(self, session):
+        if session.poll() is None:
+            self.interrupt(session, signal.SIGKILL)
+            session.wait()
+
+    @staticmethod
+    def interrupt(session, number=signal.SIGINT):
+        """Of nth_call, which waits, the only child is mxbpf."""
+        try:
+            with open(f'/proc/{session.pid}/task/{session.pid}/children') as f:
+                for pid in f.read().split():
+                    os.kill(int(pid), number)
+        except OSError:
+            pass  # it has ended
+
+    def check_process(self, did):
+        if did != self.args.did.setdefault(self.kind, did):
+            raise Wrong(f'the process did {did}')
+        self.did = did
+
+    def err(self):
+        return '\n'.join(lines_of(self.path('err')))
+
+    def check_status(self):
+        if self.killed and self.status == 137:
+            return
+        if self.status == 125:
+            raise Wrong('a process is left')
+        if self.status > 5:
+            raise Wrong(f'status {self.status}')
+        told = re.search(r'(error|warning): ', self.err())
+        if self.status in (0, 5):
+            if not told:
+                self.check_numbers()
+        elif not told:
+            raise Wrong(f'status {self.status} without a message')
+
+    def check_numbers(self):
+        """Those of a session that knows of no fault."""
+        if '-f json' not in self.command or 'now' in self.mode or '--interval' in self.command:
+            return
+        with open(self.path('out')) as f:
+            result = json.loads(f.read())
+        loss = result['loss']
+        lost = sum(loss.get(x, 0) for x in ('dropped', 'unreadable')) + loss['attempted'] - loss['stored']
+        rows = {row['name']: row['count'] for table in result['tables'].values() for row in table if 'count' in row}
+        want = self.did.get('operator') or {k: v for k, v in self.did.items() if k != 'bits'}
+        wrong = {k: (v, rows.get(k, 0)) for k, v in want.items() if rows.get(k, 0) != v}
+        if wrong and not lost:
+            raise Wrong(f'wrong numbers and no message: {wrong}')
+
+    def check_files(self):
+        allowed = set(self.outputs)
+        for name in os.listdir(self.place):
+            if name not in allowed and not re.fullmatch(r't\.jsonl|t-.*\.pftrace|.*\.mxd', name):
+                raise Wrong(f'the file {name} is left')
+        for name in self.outputs:
+            path = os.path.join(self.place, name)
+            if os.path.exists(path):
+                self.check_file(name, path)
+            elif name != 't.mxd':
+                raise Wrong(f'the old {name} is gone')
+
+    def check_file(self, name, path):
+        with open(path, 'rb') as f:
+            data = f.read()
+        if data == OLD.encode():
+            return
+        if name.endswith('.json'):
+            json.loads(data)
+        elif name.endswith('.html'):
+            if not data.rstrip().endswith(b'</main>'):
+                raise Wrong(f'{name} is cut')
+        elif name.endswith('.prom'):
+            if not data.endswith(b'\n') or b'mxbpf_' not in data:
+                raise Wrong(f'{name} is cut')
+        elif name.endswith('.mxd') and data:
+            report = subprocess.run([self.args.mxbpf, 'report', path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if report.returncode and not re.search('no complete|incomplete|no event|empty', report.stderr):
+                raise Wrong(f'{name}: report ends with {report.returncode}: {report.stderr}')
+            if not self.killed and self.status == 0 and 'incomplete' in report.stderr and not re.search('(error|warning): ', self.err()):
+                raise Wrong(f'{name} is incomplete, and nobody said so')
+
+
+class Mode:
+    def __init__(self, args, name):
+        self.args, self.name, self.wrong, self.runs, self.statuses = args, name, [], 0, {}
+
+    def one(self, fault):
+        if time.monotonic() > self.args.until:
+            return None
+        run = Run(self.args, self.name, fault)
+        try:
+            run.go()
+        except (Wrong, OSError, ValueError, KeyError) as e:
+            what = f'{self.name}, {fault[0][:20]}:{fault[1]} {fault[2]} ({getattr(run, "hit", "?")}): {type(e).__name__}: {e}; ' \
+                   f'{run.err()[-300:] if os.path.exists(run.path("err")) else ""}'
+            self.wrong.append(what)
+            print(what, flush=True)
+            if self.args.keep:
+                print('kept:', run.folder)
+                return run
+        self.runs += 1
+        if getattr(run, 'hit', '-') != '-':
+            status = getattr(run, 'status', -1)
+            self.statuses[status] = self.statuses.get(status, 0) + 1
+            if self.args.verbose:
+                print(f'{self.name} {fault[0][:20]}:{fault[1]} {fault[2]}: {status} {run.hit}: {" | ".join(run.err().splitlines()[-2:])[-250:]}', flush=True)
+        shutil.rmtree(run.folder)
+        return run
+
+    def points(self, name, error, count):
+        """Which of the calls go wrong."""
+        n = self.args.points
+        if not n or n >= count:
+            return range(1, count + 1)
+        if self.args.random is not None:
+            return sorted(random.Random(f'{self.args.random} {self.name} {name} {error}').sample(range(1, count + 1), n))
+        return [1 + i * count // n for i in range(n)]
+
+
+def faults_of(args, mode):
+    """All that goes wrong in a mode. A run without a fault says how many calls there are."""
+    names = [(KILL_AT, 'KILL')] if args.what == 'kill' else [tuple(x.split(':')) for x in re.split('[ ,]+', args.calls)]
+    whole = mode.one((','.join(sorted({x[0] for x in names})), 'KILL', 0))
+    counts = getattr(whole, 'counts', {})
+    counts[KILL_AT] = getattr(whole, 'count', 0)
+    faults = [(name, error, n) for name, error in names for n in mode.points(name, error, counts.get(name, 0))]
+    if args.sample:
+        random.Random(f'{args.random} {mode.name}').shuffle(faults)
+        faults = faults[:args.sample]
+    return [(name, error, f'{n}+' if args.onward else n) for name, error, n in faults]
+
+
+def serve_torch(args):
+    args.socket = os.path.join(args.dir, f'socket.{os.getpid()}')
+    said = args.socket + '.out'
+    server = subprocess.Popen([args.python, os.path.join(os.path.dirname(HERE), 'fork_server.py'), 'serve', args.socket],
+                              stdin=subprocess.DEVNULL, stdout=open(said, 'w'), stderr=subprocess.STDOUT)
+    while server.poll() is None and not any(x.startswith('serving') for x in lines_of(said)):
+        time.sleep(0.05)
+    return server
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('what', choices=('call', 'kill'))
+    for name in ('--mxbpf', '--toy', '--nth', '--dir'):
+        parser.add_argument(name, required=True)
+    parser.add_argument('--python')
+    parser.add_argument('--socket', help='of a fork server that runs; else it is started with --python')
+    parser.add_argument('--modes', default='tables')
+    parser.add_argument('--calls', default=CALLS)
+    parser.add_argument('--points', type=int, default=2)
+    parser.add_argument('--sample', type=int, default=0)
+    parser.add_argument('--random')
+    parser.add_argument('--seconds', type=float, default=1e9)
+    parser.add_argument('--lanes', type=int, default=2)
+    for name in ('--onward', '--verbose', '--keep'):
+        parser.add_argument(name, action='store_true')
+    args = parser.parse_args()
+    args.calls = {'disk': DISK}.get(args.calls, args.calls)
+    args.did, args.until = {}, time.monotonic() + args.seconds
+    names, wrong = list(MODES) if args.modes == 'all' else args.modes.split(','), 0
+    server = serve_torch(args) if not args.socket and any(MODES[x][0] != 'toy' for x in names) else None
+    with concurrent.futures.ThreadPoolExecutor(args.lanes) as pool:
+        for name in names:
+            mode = Mode(args, name)
+            begin = time.monotonic()
+            list(pool.map(mode.one, faults_of(args, mode)))
+            wrong += len(mode.wrong)
+            print(f'{name}: {mode.runs} sessions in {time.monotonic() - begin:.0f} s, by status: {mode.statuses}; {len(mode.wrong)} wrong',
+                  flush=True)
+    if server:
+        server.kill()
+        server.wait()
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
