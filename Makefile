@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # mxbpf. `make` builds build/mxbpf and needs no root; `make help` lists the targets.
-# O=DIR: products  V=1: show commands  DEBUG=1: -O0 -g  ASAN=1: sanitizers  WERROR=1  PREFIX= DESTDIR=: for install
+# O=DIR: products  V=1: show commands  DEBUG=1: -O0 -g  ASAN=1, TSAN=1: sanitizers  WERROR=1  PREFIX= DESTDIR=: for install
 
 O       ?= build
 # Dependency files name products under O, so there must be only one spelling of it.
@@ -41,11 +41,12 @@ endif
 comma := ,
 WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wformat=2 \
 	-Wno-unused-parameter -Wno-format-nonliteral $(if $(WERROR),-Werror)
-OPT  := $(if $(DEBUG),-O0 -g3,-O2 -g) $(if $(ASAN),-fsanitize=address$(comma)undefined -fno-omit-frame-pointer)
-HARD := -fstack-protector-strong -fPIE $(if $(DEBUG)$(ASAN),,-D_FORTIFY_SOURCE=2)
+SANITIZE := $(if $(ASAN),-fsanitize=address$(comma)undefined) $(if $(TSAN),-fsanitize=thread)
+OPT  := $(if $(DEBUG),-O0 -g3,-O2 -g) $(if $(ASAN)$(TSAN),$(SANITIZE) -fno-omit-frame-pointer)
+HARD := -fstack-protector-strong -fPIE $(if $(DEBUG)$(ASAN)$(TSAN),,-D_FORTIFY_SOURCE=2)
 ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$(VERSION)"' \
 	-ffile-prefix-map=$(abspath $(O))/=build/ -ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(VENDOR_CFLAGS) $(CFLAGS_PKG) $(CFLAGS)
-ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--gc-sections $(if $(ASAN),-fsanitize=address$(comma)undefined) $(LDFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--gc-sections $(SANITIZE) $(LDFLAGS)
 
 # Libraries that Debian does not have, as published. vendor/README.md lists them.
 VENDOR := $(sort $(wildcard vendor/*/src/*.c))
@@ -62,7 +63,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test units progs gpu-double bench soak day demo lint fuzz fuzz-hostile install uninstall deb sbom clean distclean help
+.PHONY: all static check test units progs gpu-double bench soak day demo lint fuzz fuzzers install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -235,35 +236,41 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -Wall -Wextra -fPIC -fvisibility=hidden -shared -o $@ $<
 
-# Fuzzers have neither sessions nor options: the features' NAME_session and NAME_option are NULL there.
-FUZZ_SRC   = $(filter-out user/agent/% user/nvtx/% user/attach/% user/ring/% user/source/% user/symbols/% user/session/% \
-	user/targets/% user/gpu_only/% user/cmd/% $(wildcard user/feature/*/load*.c user/feature/*/options.c),$(SRC))
-FUZZ_NULLS = $(patsubst user/feature/%/load.c,-Wl$(comma)--defsym=%_session=0,$(wildcard user/feature/*/load.c)) \
-	$(patsubst user/feature/%/options.c,-Wl$(comma)--defsym=%_option=0,$(wildcard user/feature/*/options.c))
-$(O)/fuzz/%: tests/fuzz/%.c $(SRC) $(O)/gen/syscalls.h
-	$(call say,FUZZ,$@)
+# Everything is compiled once, with the fuzzer's counters, sanitizers and the counters of lines (llvm-cov).
+FUZZ_GEN = mxbpf.skel.h watch.skel.h regs.skel.h inject.skel.h agent.skel.h kernel_types.inc syscalls.h columns.h agent.so nvtx.so
+FUZZ_CFLAGS = -std=gnu11 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fprofile-instr-generate -fcoverage-mapping -D_GNU_SOURCE \
+	-DMXBPF_VERSION='"fuzz"' -Iuser -Iinclude -I$(O)/gen -Itests/fuzz $(addprefix -Wa$(comma)-I,share/page $(O)/gen user/agent) $(VENDOR_CFLAGS) $(CFLAGS_PKG)
+$(O)/fuzz/obj/%.o: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
+	$(call say,FUZZ,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -Iinclude -I$(O)/gen -Wa,-Ishare/page $(VENDOR_CFLAGS) $(CFLAGS_PKG) -o $@ $< $(FUZZ_SRC) $(FUZZ_NULLS) $(LIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/fuzz/libfuzz.a: $(SRC:%.c=$(O)/fuzz/obj/%.o)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $^
+
+$(O)/fuzz/%: $(O)/fuzz/obj/tests/fuzz/%.o $(O)/fuzz/libfuzz.a
+	$(call say,FUZZ,$@)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -fprofile-instr-generate $(FUZZ_WRAP) -o $@ $(filter %.o,$^) $(O)/fuzz/libfuzz.a $(LIBS)
+
+# The unit programs with AddressSanitizer and UndefinedBehaviorSanitizer, of the same objects. They look for the products of the
+# tests beside their folder.
+UNITS_ASAN := $(UNITS:$(O)/unit/%=$(O)/fuzz/unit/%)
+$(O)/fuzz/unit/%: tests/unit/%.c $(O)/fuzz/libfuzz.a
+	$(call say,UNIT,$@)
+	@mkdir -p $(@D)
+	$(Q)for link in gen gpu toy prog deps; do ln -sfn ../$$link $(O)/fuzz/$$link; done
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests/unit -MMD -MP -o $@ $< $(O)/fuzz/libfuzz.a $(LIBS)
+
+$(O)/fuzz/unit/test_elf: LIBS += -lstdc++
 
 # Fuzzers that play a target which attacks mxbpf. They include the source that they test, and stand for the kernel's ring.
-HOSTILE_SRC = $(wildcard user/base/*.c user/records/*.c) user/source/hub.c user/source/calls.c \
-	user/source/gpu_convert.c user/source/gpu_memory.c
-$(O)/fuzz/fuzz_agent: HOSTILE_SRC += user/agent/take.c user/agent/clock.c
-$(O)/fuzz/fuzz_gpu: HOSTILE_SRC += user/agent/gpu.c
-fuzz-hostile: $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu $(O)/fuzz/fuzz_http
-$(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: $(O)/fuzz/%: tests/fuzz/%.c tests/fuzz/hostile.h $(SRC) $(O)/gen/agent.skel.h $(O)/gen/syscalls.h
-	$(call say,FUZZ,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' -Wl,--wrap=pread \
-		-Iuser -Iinclude -I$(O)/gen -Itests/fuzz $(CFLAGS_PKG) -o $@ $< $(HOSTILE_SRC) $(LIBS)
-
-# A client that attacks mxbpf needs the server alone.
-$(O)/fuzz/fuzz_http: tests/fuzz/fuzz_http.c $(wildcard user/base/*.[ch] user/serve/*.[ch]) $(O)/gen/syscalls.h
-	$(call say,FUZZ,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DMXBPF_VERSION='"fuzz"' \
-		-Iuser -I$(O)/gen $(CFLAGS_PKG) -o $@ $< $(wildcard user/base/*.c user/serve/*.c) $(LIBS)
+HOSTILE_OBJ = $(addprefix $(O)/fuzz/obj/user/source/,hub.o calls.o gpu_convert.o gpu_memory.o)
+$(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: FUZZ_WRAP = -Wl,--wrap=pread
+$(O)/fuzz/fuzz_agent: $(HOSTILE_OBJ) $(addprefix $(O)/fuzz/obj/user/agent/,take.o clock.o)
+$(O)/fuzz/fuzz_gpu: $(HOSTILE_OBJ) $(O)/fuzz/obj/user/agent/gpu.o
+$(O)/fuzz/fuzz_python: FUZZ_WRAP = -Wl,--wrap=tgt_read,--wrap=tgt_read_some
+$(O)/fuzz/fuzz_names: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,att_names_fd att_args_fd att_tensors_fd att_read_stack att_has tgt_read)
 
 # The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
 # libcudart's functions begin with `push %rbp`, as those of the real one do.
@@ -359,6 +366,8 @@ day:
 lint:
 	$(Q)tests/lint/run.sh $(O)
 
+fuzzers: $(FUZZ)
+
 fuzz: $(FUZZ)
 	$(Q)tests/fuzz/run.sh $(O)
 
@@ -401,4 +410,4 @@ clean:
 distclean:
 	rm -rf $(O)
 
--include $(OBJ:.o=.d) $(UNITS:=.d) $(O)/obj/user/main.d $(O)/obj/user/static.d
+-include $(OBJ:.o=.d) $(UNITS:=.d) $(wildcard $(O)/fuzz/obj/*/*/*.d $(O)/fuzz/obj/*/*/*/*.d) $(O)/obj/user/main.d $(O)/obj/user/static.d

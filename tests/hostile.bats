@@ -339,13 +339,3 @@ sys.exit(evil.evil(sys.argv[2].encode(), b"", sys.argv[3].encode(), (ctypes.c_ul
 	done
 	((!failed))
 }
-
-@test "Half a minute of forged memory, batches, names and states finds nothing that a sanitizer reports" {
-	make -s -C "$REPO" O="$O" fuzz-hostile
-	FUZZ_SECONDS=15 "$REPO/tests/fuzz/run.sh" "$O" fuzz_agent fuzz_gpu
-}
-
-@test "Any bytes that a client sends to the HTTP server neither crash it nor get a POST answered without the token" {
-	make -s -C "$REPO" O="$O" fuzz-hostile
-	FUZZ_SECONDS=5 "$REPO/tests/fuzz/run.sh" "$O" fuzz_http
-}

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parses any bytes as the texts and tables of a hostile process: its mappings, groups and mounts, the tables of lines
- * of its Python code, the description of a session in a recording, and datagrams to the daemon of Kineto. The first
- * byte of the input selects the parser.
+ * Parses any bytes as the texts and tables of a hostile process: its mappings, groups, mounts, environment, states and
+ * system calls, the tables of lines of its Python code, the description of a session in a recording, datagrams to the
+ * daemon of Kineto, and answers of receivers of metrics and profiles. The first byte of the input selects the parser.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../user/feature/neighbours/read.c"
+#include "../../user/target/doing.c"
+#include "base/fmt.h"
+#include "cmd/serve/push_profile.h"
 #include "feature/machine/read_priv.h"
 #include "kineto/priv.h"
+#include "metrics/metrics.h"
 #include "python/priv.h"
 #include "record/record.h"
+#include "target/labels.h"
 #include "target/priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -89,14 +95,58 @@ static void try_session(char *text)
 	mdl_session_fini(&s);
 }
 
-static void (*const texts[])(char *text) = {try_maps, try_match, try_status, try_groups, try_machine, try_session};
+/* The environment ends where the text does; /proc/PID/cgroup is taken from the same bytes. */
+static void try_environ(char *text, size_t bytes)
+{
+	struct tgt_labels l;
+	char *env = malloc(bytes + 1);
+
+	if (!env)
+		return;
+	memcpy(env, text, bytes + 1);
+	for (size_t i = 0; i < bytes; i++)
+		env[i] = env[i] == '\n' ? '\0' : env[i];
+	tgt_labels_parse(env, bytes, text, &l);
+	if (strnlen(l.job, sizeof(l.job)) == sizeof(l.job) || strnlen(l.role, sizeof(l.role)) == sizeof(l.role))
+		abort();
+	free(env);
+}
+
+static void try_doing(char *text)
+{
+	struct tgt_doing d;
+	struct process p;
+
+	parse_syscall(text, &d);
+	number_of(text, "\nvoluntary_ctxt_switches:");
+	if (parse_stat(text, &p) && strnlen(p.comm, sizeof(p.comm)) == sizeof(p.comm))
+		abort();
+}
+
+static void try_answer(const void *data, size_t size)
+{
+	char why[PUSH_WHY_BYTES];
+	uint64_t rejected;
+	const char *text;
+	size_t len;
+	int i;
+
+	if (met_read_otlp(data, size, &rejected, &text, &len) && len)
+		fmt_safe(why, sizeof(why), text, len); /* all of it is there */
+	i = push_profile_form("http://a/b.ProfileStoreService/WriteRaw");
+	if (push_profile_refused(i)(data, size, why) && strnlen(why, sizeof(why)) == sizeof(why))
+		abort();
+}
+
+static void (*const texts[])(char *text) = {try_maps,	 try_match,   try_status, try_groups,
+					    try_machine, try_session, try_doing};
 static const py_line_fn lines[] = {py_line_lnotab, py_line_ranges, py_line_location};
 #define NTEXTS (sizeof(texts) / sizeof(texts[0]))
 #define NLINES (sizeof(lines) / sizeof(lines[0]))
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	unsigned which = size ? *data % (NTEXTS + NLINES + 1) : 0;
+	unsigned which = size ? *data % (NTEXTS + NLINES + 3) : 0;
 	char *copy = size ? malloc(size) : NULL; /* its end is the end of the memory */
 
 	if (!copy)
@@ -107,6 +157,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		texts[which](copy);
 	else if (which == NTEXTS + NLINES)
 		kin_parse(data + 1, size - 1);
+	else if (which == NTEXTS + NLINES + 1)
+		try_environ(copy, size - 1);
+	else if (which == NTEXTS + NLINES + 2)
+		try_answer(copy, size - 1);
 	else
 		lines[which - NTEXTS]((const uint8_t *)copy, size - 1, 1, size > 2 ? data[1] * 256u + data[2] : 0);
 	free(copy);

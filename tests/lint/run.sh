@@ -35,7 +35,7 @@ check_cppcheck() {
 }
 
 # Correct words that codespell does not know: mxnet.nd, a mistyped word of a test, a truncated symbol, C's statics.
-check_spelling() { codespell -q 3 --skip "share/page/vendor/*,vendor/*/src/*,vendor/*/include/*,vendor/*/*LICENSE*" --ignore-words-list nd,recrod,alph,statics "${all[@]}"; }
+check_spelling() { codespell -q 3 --skip "tests/fuzz/corpus/*,share/page/vendor/*,vendor/*/src/*,vendor/*/include/*,vendor/*/*LICENSE*" --ignore-words-list nd,recrod,alph,statics "${all[@]}"; }
 
 declare -A needs=([tree]=python3 [format]=$CLANG_FORMAT [shell]=shellcheck [cppcheck]=cppcheck [spelling]=codespell)
 checks=("$@")

@@ -94,7 +94,8 @@ static int take_table(struct cmp_samples *x, const cJSON *table)
 	int err = 0;
 
 	for (i = 0; i < sizeof(operator_tables) / sizeof(operator_tables[0]); i++)
-		operators |= !strcmp(table->string, operator_tables[i]);
+		operators |=
+			table->string && !strcmp(table->string, operator_tables[i]); /* items of a list have no name */
 	cJSON_ArrayForEach(row, table)
 	{
 		if (operators && !err)

@@ -221,15 +221,18 @@ static void describe(struct schema *s, const struct schema_attributes *a)
 
 	for (i = 0; i < a->nentries && i < MEMBERS_MAX; i++) {
 		const struct entry *e = &a->entries[i];
+		const uint64_t items = (e->flags & IS_ARRAY) == IS_FIXED ? e->length : 1;
 		struct member m;
 
 		if (!e->type || (!type_of(s->domain, e, &m, &words) && !e->offset))
 			break; /* nobody knows where the next member is */
 		align = a->fields & HAS_ALIGN && a->align && a->align < m.bytes ? a->align : m.bytes;
 		end = e->offset || !align ? e->offset : (end + align - 1) / align * align;
+		if (end > UINT32_MAX || items > UINT32_MAX || ((e->flags & IS_ARRAY) > IS_FIXED && !m.bytes))
+			break;
 		m.offset = (uint32_t)end;
-		end += (uint64_t)m.bytes * ((e->flags & IS_ARRAY) == IS_FIXED ? e->length : 1);
-		if (end > UINT32_MAX || ((e->flags & IS_ARRAY) > IS_FIXED && !m.bytes))
+		end += m.bytes * items;
+		if (end > UINT32_MAX)
 			break;
 		if (!(e->flags & IS_ARRAY) && m.bytes)
 			n = add_member(s, &m, e, words, text, n, &nvalues);

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# usage: tests/fuzz/seeds.sh NAME DIR
+# Puts first inputs of a fuzzer, such as fuzz_elf, into a folder: those that are made of other files or by a compiler.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+# shellcheck disable=SC2317 # called as "seed_$1"
+{
+seed_fuzz_record() { head -c 60000 tests/golden/real.mxd >"$1/seed-real"; }
+
+# Records of all kinds with zeros, small numbers, -1 or any bytes, for each output. They are always the same.
+seed_fuzz_views() {
+	python3 - "$1" <<-'END'
+		import random, sys
+		r = random.Random(5)
+		for i in range(160):
+		    data = bytes([r.getrandbits(8), r.getrandbits(8), i % 20])
+		    for kind in r.sample(range(1, 125), 14):
+		        plain = r.choice((0, 1, 2, 3, 255)) if r.random() < 0.7 else None
+		        data += bytes([kind, 1]) + bytes(r.getrandbits(8) if plain is None else plain for _ in range(160))
+		    open(f'{sys.argv[1]}/seed-{i}', 'wb').write(data)
+	END
+}
+
+# A result against itself, and against one with other numbers.
+seed_fuzz_diff() {
+	cp tests/golden/real.json "$1/seed-same"
+	{ cat tests/golden/real.json; printf '\0'; tr 1357 2468 <tests/golden/real.json; } >"$1/seed-other"
+}
+
+seed_fuzz_elf() {
+	local hash
+	for hash in gnu sysv both; do
+		echo 'int answer(int x) { return x ? answer(x - 1) + 1 : 42; } int other(void) { return answer(3); }' |
+			cc -x c - -shared -nostdlib -O1 -fPIC -Wl,-z,noseparate-code,--hash-style="$hash",--build-id -o "$1/seed-$hash"
+	done
+	# Code with landing pads, a jump table and a tail call.
+	echo 'int t(int); extern "C" void free(void *) noexcept; struct g { void *p = nullptr; ~g() { free(p); } };
+		extern "C" int alpha(int x) { g a; t(long(&a)); switch (x) { case 0: return t(1); case 1: t(2); break; case 2: return 9;
+			case 3: t(4); t(5); break; case 4: return t(6); case 5: t(3); return t(8); } return t(x); }
+		extern "C" int beta(int x) { try { t(x); } catch (...) { return 1; } if (x) return 2; return t(3); }' |
+		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/seed-cxx"
+	# Code with a virtual table, a text used by one function, and a function whose address is taken.
+	echo 'int t(const char *); int u(int (*)(int)); static int taken(int x) { return x + 1; }
+		struct alpha { virtual int f(int); virtual int g(int); };
+		int alpha::f(int x) { return t("alpha") + u(taken); } int alpha::g(int x) { return x; }' |
+		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/seed-hidden"
+}
+
+seed_fuzz_demangle() {
+	grep -o '"_Z[^"]*"' tests/unit/test_demangle.c | tr -d '"' | while read -r name; do
+		printf '%s' "$name" >"$1/seed-${#name}"
+	done
+}
+}
+
+! declare -F "seed_$1" >/dev/null || "seed_$1" "$2"
