@@ -63,7 +63,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test units progs gpu-double bench soak day demo lint fuzz fuzzers install uninstall deb sbom clean distclean help
+.PHONY: all static check test units progs gpu-double bench soak day demo lint analyze fuzz fuzzers unit-asan unit-tsan install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -253,16 +253,33 @@ $(O)/fuzz/%: $(O)/fuzz/obj/tests/fuzz/%.o $(O)/fuzz/libfuzz.a
 	$(call say,FUZZ,$@)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -fprofile-instr-generate $(FUZZ_WRAP) -o $@ $(filter %.o,$^) $(O)/fuzz/libfuzz.a $(LIBS)
 
-# The unit programs with AddressSanitizer and UndefinedBehaviorSanitizer, of the same objects. They look for the products of the
-# tests beside their folder.
-UNITS_ASAN := $(UNITS:$(O)/unit/%=$(O)/fuzz/unit/%)
+# The unit programs with AddressSanitizer and UndefinedBehaviorSanitizer, of the same objects, and those with threads with
+# ThreadSanitizer. They look for the products of the tests beside their folder.
+SAN_LINKS = for link in gen gpu toy prog deps; do ln -sfn ../$$link $(O)/$(1)/$$link; done
 $(O)/fuzz/unit/%: tests/unit/%.c $(O)/fuzz/libfuzz.a
 	$(call say,UNIT,$@)
 	@mkdir -p $(@D)
-	$(Q)for link in gen gpu toy prog deps; do ln -sfn ../$$link $(O)/fuzz/$$link; done
+	$(Q)$(call SAN_LINKS,fuzz)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests/unit -MMD -MP -o $@ $< $(O)/fuzz/libfuzz.a $(LIBS)
 
-$(O)/fuzz/unit/test_elf: LIBS += -lstdc++
+TSAN_CFLAGS = $(subst fuzzer-no-link$(comma)address$(comma)undefined -fprofile-instr-generate -fcoverage-mapping,thread,$(FUZZ_CFLAGS))
+$(O)/tsan/obj/%.o: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
+	$(call say,TSAN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(TSAN_CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/tsan/libtsan.a: $(SRC:%.c=$(O)/tsan/obj/%.o)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $^
+
+$(O)/tsan/unit/%: tests/unit/%.c $(O)/tsan/libtsan.a
+	$(call say,UNIT,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call SAN_LINKS,tsan)
+	$(Q)$(CLANG) $(TSAN_CFLAGS) -Itests/unit -MMD -MP -o $@ $< $(O)/tsan/libtsan.a $(LIBS)
+
+# For exceptions of the libraries that tests load.
+$(O)/fuzz/unit/% $(O)/tsan/unit/%: LIBS += -lstdc++
 
 # Fuzzers that play a target which attacks mxbpf. They include the source that they test, and stand for the kernel's ring.
 HOSTILE_OBJ = $(addprefix $(O)/fuzz/obj/user/source/,hub.o calls.o gpu_convert.o gpu_memory.o)
@@ -329,7 +346,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak day lint fuzz install uninstall deb sbom clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak day lint analyze fuzz unit-asan unit-tsan install uninstall deb sbom clean'
 	@echo 'test, check: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
@@ -366,7 +383,24 @@ day:
 lint:
 	$(Q)tests/lint/run.sh $(O)
 
+# clang's analyzer, over mxbpf and over what it loads into targets. Files that have not changed are not analyzed again.
+ANALYZED := $(patsubst %.c,$(O)/analyze/%.done,$(filter-out vendor/%,$(SRC)) user/main.c $(sort $(wildcard user/agent/lib/*.c user/nvtx/lib/*.c)))
+analyze: $(ANALYZED)
+$(O)/analyze/%.done: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
+	$(call say,ANALYZE,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) --analyze --analyzer-output text -Xclang -analyzer-werror $(filter-out -f% -O1 -g,$(FUZZ_CFLAGS)) -MMD -MP -MT $@ -MF $(@:.done=.d) $<
+	$(Q)touch $@
+
 fuzzers: $(FUZZ)
+
+# Unit programs that fail here do so without sanitizers, too, if a product that they need is missing: `make all progs` makes it.
+UNITS_THREADS := agent_clock agent_lib gate gpu_agent loading nvml push serve serve_hostile stream thread hub rings calls
+unit-asan: $(UNITS:$(O)/unit/%=$(O)/fuzz/unit/%)
+	$(Q)tests/sanitize.sh $^
+unit-tsan: $(filter $(addprefix $(O)/tsan/unit/test_,$(UNITS_THREADS)),$(UNITS:$(O)/unit/%=$(O)/tsan/unit/%))
+	$(Q)tests/sanitize.sh $^
+
 
 fuzz: $(FUZZ)
 	$(Q)tests/fuzz/run.sh $(O)
@@ -410,4 +444,4 @@ clean:
 distclean:
 	rm -rf $(O)
 
--include $(OBJ:.o=.d) $(UNITS:=.d) $(wildcard $(O)/fuzz/obj/*/*/*.d $(O)/fuzz/obj/*/*/*/*.d) $(O)/obj/user/main.d $(O)/obj/user/static.d
+-include $(OBJ:.o=.d) $(UNITS:=.d) $(wildcard $(addprefix $(O)/,fuzz/obj/*/*/*.d fuzz/obj/*/*/*/*.d fuzz/unit/*.d tsan/*/*/*/*.d tsan/*/*/*/*/*.d tsan/unit/*.d analyze/*/*/*.d analyze/*/*/*/*.d)) $(O)/obj/user/main.d $(O)/obj/user/static.d

@@ -138,6 +138,10 @@ static void read_code(const uint8_t *data, size_t size)
 	enum insn_cost cost;
 	uint32_t len;
 
+	/* The last bytes, too, where the code ends in an instruction. */
+	for (size_t n = 1; n < 16 && n < size; n++)
+		if (!insn_classify(data + size - n, n, &cost, &len) && (!len || len > n))
+			abort();
 	if (!insn_classify(data, size, &cost, &len) && (!len || len > size))
 		abort();
 	insn_is_boundary(data, size, size / 2);

@@ -160,9 +160,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else if (which == NTEXTS + NLINES + 1)
 		try_environ(copy, size - 1);
 	else if (which == NTEXTS + NLINES + 2)
-		try_answer(copy, size - 1);
+		try_answer(data + 1, size - 1);
 	else
-		lines[which - NTEXTS]((const uint8_t *)copy, size - 1, 1, size > 2 ? data[1] * 256u + data[2] : 0);
+		lines[which - NTEXTS](data + 1, size - 1, 1, size > 2 ? data[1] * 256u + data[2] : 0);
 	free(copy);
 	return 0;
 }

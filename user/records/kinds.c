@@ -423,10 +423,14 @@ static bool fits(const struct mxbpf_rec *r, size_t left)
 
 const struct mxbpf_rec *kind_check_next(const void *recs, size_t bytes, size_t *pos, bool *bad)
 {
-	const struct mxbpf_rec *r = (const void *)((const char *)recs + *pos);
+	const struct mxbpf_rec *r;
 
-	*bad = *pos < bytes && !fits(r, bytes - *pos);
-	if (*pos >= bytes || *bad)
+	*bad = false;
+	if (*pos >= bytes) /* an empty batch may be NULL */
+		return NULL;
+	r = (const void *)((const char *)recs + *pos);
+	*bad = !fits(r, bytes - *pos);
+	if (*bad)
 		return NULL;
 	*pos += r->size;
 	return r;
