@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks that the kernel accepts every possible program. On other kernels this is the only test of rows, because the
- * runtimes are not installed there.
+ * Checks that the kernel accepts every possible program, with a margin to the limit of its verifier. On other kernels
+ * this is the only test of rows, because the runtimes are not installed there.
  */
 #include "unit.h"
+#include "verified.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "adapter/adapter.h"
+#include "agent.skel.h"
 #include "attach/attach.h"
+#include "attach/regs.h"
+#include "attach/watch.h"
+#include "inject.skel.h"
 
 #define AT_ONCE 30 /* as many as perf allows, and less than the table can hold */
 
@@ -137,6 +142,7 @@ static bool loads(const struct row *rows, unsigned n, const struct way *w, struc
 		sites[i] = (struct plan_site){.row = &own[i], .lib = &self};
 	}
 	err = att_load(&plan, getpid(), &o, &att, e);
+	verified_now();
 	att_free(att);
 	return !err;
 }
@@ -183,6 +189,43 @@ static void test_backend(void)
 	}
 }
 
+/* Loads the programs that belong to no row: those of --follow, --agent, and stacks of waiting threads. */
+static void test_others(void)
+{
+	struct agent_bpf *agent;
+	struct inject_bpf *inject;
+	struct watch *watch = NULL;
+	struct regs *regs = NULL;
+	struct err e = {0};
+
+	TEST("the kernel accepts the programs that watch processes, enter them, serve agents and read registers")
+	{
+		CHECK(!watch_open(true, 1024, NULL, &watch, &e));
+		CHECK(!regs_open(getpid(), &regs, &e));
+		CHECK((agent = agent_bpf__open_and_load()));
+		CHECK((inject = inject_bpf__open_and_load()));
+		verified_now();
+		inject_bpf__destroy(inject);
+		agent_bpf__destroy(agent);
+		regs_close(regs);
+		watch_close(watch);
+		if (e.code)
+			printf("# %s\n", e.why);
+	}
+}
+
+/* Other kernels, and other compilers, need up to twice as many instructions for the same program. */
+static void test_margin(void)
+{
+	unsigned most = verified_print();
+
+	TEST_IF(most, "each program needs less than a quarter of the instructions that the verifier allows",
+		"Linux 5.16 or later counts them")
+	{
+		CHECK(nverified > 20 && most < VERIFIED_LIMIT / 4);
+	}
+}
+
 int main(void)
 {
 	char name[600];
@@ -198,5 +241,7 @@ int main(void)
 		}
 		test_backend();
 	}
+	test_others();
+	test_margin();
 	UNIT_MAIN_END;
 }
