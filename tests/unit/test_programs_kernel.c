@@ -15,6 +15,7 @@
 #include "attach/attach.h"
 #include "attach/regs.h"
 #include "attach/watch.h"
+#include "feature/counters/events.h"
 #include "inject.skel.h"
 
 #define AT_ONCE 30 /* as many as perf allows, and less than the table can hold */
@@ -101,6 +102,17 @@ struct way {
 	const char *how;
 };
 
+/* The counters that every machine has, as many as a session may read. */
+static unsigned some_counters(void)
+{
+	unsigned i, mask = 0;
+
+	for (i = 0; ctr_name(i); i++)
+		if (!strcmp(ctr_name(i), "task-clock") || !strcmp(ctr_name(i), "page-faults"))
+			mask |= 1u << i;
+	return mask;
+}
+
 static bool loads(const struct row *rows, unsigned n, const struct way *w, struct err *e)
 {
 	const bool everything = w->everything;
@@ -108,6 +120,7 @@ static bool loads(const struct row *rows, unsigned n, const struct way *w, struc
 	const struct adp_array array = {"", 8, 312};
 	struct att_opts o = {.backend = backend,
 			     .details = everything ? ~0u : 0,
+			     .counters = everything ? some_counters() : 0,
 			     .python = &python,
 			     .iterations = everything ? 5 : 0,
 			     .follow_app = everything,
