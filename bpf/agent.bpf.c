@@ -2,6 +2,7 @@
 /* Reads the batches that the agent inside a target hands over by calling its bell function. */
 #include "ids.bpf.h"
 #include "mxbpf_agent.h"
+#include "own_stack.bpf.h"
 #include <bpf/bpf_tracing.h>
 
 /*
@@ -47,6 +48,7 @@ SEC("uprobe") int on_bell(struct pt_regs *ctx)
 	__u32 n, bytes;
 	__u16 what;
 
+	own_stack(ctx);
 	if (number >= MXBPF_AGENT_PROCESSES)
 		return 0;
 	if (bpf_probe_read_user(&n, sizeof(n), &from->ncalls) || bpf_probe_read_user(&what, sizeof(what), &from->what))
@@ -80,6 +82,7 @@ SEC("uprobe") int on_clear(struct pt_regs *ctx)
 	struct bpf_pidns_info ids = thread_ids();
 	__u32 number = number_of(ctx, &ids);
 
+	own_stack(ctx);
 	if (number < MXBPF_AGENT_PROCESSES && !cleared_ns[number])
 		cleared_ns[number] = bpf_ktime_get_ns();
 	return 0;

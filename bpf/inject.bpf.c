@@ -8,6 +8,7 @@
  * thread will call. If mxbpf has been killed in between, the guard of user/attach/watch.c continues the process.
  */
 #include "ids.bpf.h"
+#include "own_stack.bpf.h"
 #include <bpf/bpf_tracing.h>
 
 #define SIGSTOP 19
@@ -61,6 +62,7 @@ SEC("uprobe") int on_call(struct pt_regs *ctx)
 {
 	struct bpf_pidns_info ids = thread_ids();
 
+	own_stack(ctx);
 	if (ids.tgid != cfg_tgid)
 		return 0;
 	__sync_fetch_and_add(&calls, 1);

@@ -8,6 +8,7 @@
  * knows these constants and removes every branch and fetch that the row does not use.
  */
 #include "common.bpf.h"
+#include "own_stack.bpf.h"
 #include "read/name.bpf.h"
 #include "step.bpf.h"
 #include "iter.bpf.h"
@@ -33,6 +34,7 @@ static __always_inline struct mxbpf_thread *hit(struct pt_regs *ctx, const volat
 	bool shared = probe_shared(ctx), sliced = probe_sliced(ctx);
 	struct mxbpf_thread *t;
 
+	own_stack(ctx);
 	if ((!active_since_ns || (sliced && !slice.since_ns)) && !row->iteration_end[0] && !decides) {
 		cost_rest(ctx);
 		if (shared)

@@ -6,6 +6,7 @@
  */
 #include "mxbpf_watch.h"
 #include "ids.bpf.h"
+#include "own_stack.bpf.h"
 #include "targets.bpf.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -131,6 +132,7 @@ SEC("uprobe") int on_loader(struct pt_regs *ctx)
 	struct mxbpf_watched *w = bpf_map_lookup_elem(&watched, &ids.tgid);
 	__u64 pages = BPF_CORE_READ(task, mm, exec_vm);
 
+	own_stack(ctx);
 	if (!watching || !w)
 		return 0;
 	if (pages < w->code_pages + (w->any ? 1 : cfg_code_pages)) {

@@ -188,6 +188,7 @@ static void test_deep_alone(void)
 		watch_alone(nest_at_once, CALLS);
 		CHECK(nspans == room + MXBPF_FRAMES_MAX && loss.dropped == DEEP_THREADS * MXBPF_FRAMES_MAX - room);
 		CHECK(nflagged(0) == nspans && !loss.unmatched && !open_spans);
+		say_what_came();
 	}
 }
 

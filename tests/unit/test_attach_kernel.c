@@ -391,6 +391,13 @@ static const char *by(const char *promise)
 	return names[k];
 }
 
+static void say_what_came(void)
+{
+	printf("# %u spans; %llu attempted, %llu stored, %llu dropped, %llu unmatched, %u open\n", (unsigned)nspans,
+	       (unsigned long long)loss.attempted, (unsigned long long)loss.stored, (unsigned long long)loss.dropped,
+	       (unsigned long long)loss.unmatched, (unsigned)open_spans);
+}
+
 #include "deep_calls.h"
 
 static void test_pairs(void)
@@ -548,6 +555,7 @@ static void test_limits(void)
 		 * span.
 		 */
 		CHECK(nspans == MXBPF_THREADS_MAX - 1 && loss.dropped == 2 * 21 && !loss.unmatched);
+		say_what_came();
 	}
 	TEST(by("calls before activation and after deactivation are not recorded"))
 	{

@@ -239,6 +239,15 @@ static void test_margin(void)
 	}
 }
 
+/* Another thread's program would use the same memory if it preempts this one. */
+static void test_stacks(void)
+{
+	TEST("no program at a uprobe keeps its stack in memory of the CPU")
+	{
+		CHECK(nverified && !ncpu_stacks);
+	}
+}
+
 int main(void)
 {
 	char name[600];
@@ -256,5 +265,6 @@ int main(void)
 	}
 	test_others();
 	test_margin();
+	test_stacks();
 	UNIT_MAIN_END;
 }

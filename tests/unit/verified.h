@@ -23,6 +23,7 @@ static struct verified {
 } verified[128];
 
 static unsigned nverified;
+static unsigned ncpu_stacks; /* programs at a uprobe that keep their stack in memory of the CPU */
 
 /* Programs of one object have the same types, which are read once. */
 static struct btf *verified_types(__u32 id)
@@ -60,6 +61,18 @@ static void verified_add(const char *name, unsigned n)
 	nverified += i == nverified;
 }
 
+/* Counts a program whose machine code adds the CPU's base to the frame pointer: add %gs:..., %r9. */
+static void verified_stack(int fd, __u32 type)
+{
+	static const unsigned char add[] = {0x65, 0x4c, 0x03, 0x0c, 0x25};
+	static unsigned char code[1 << 20];
+	struct bpf_prog_info info = {.jited_prog_insns = (uintptr_t)code, .jited_prog_len = sizeof(code)};
+	__u32 size = sizeof(info);
+
+	if (type == BPF_PROG_TYPE_KPROBE && !bpf_obj_get_info_by_fd(fd, &info, &size))
+		ncpu_stacks += !!memmem(code, info.jited_prog_len, add, sizeof(add));
+}
+
 static void verified_prog(int fd)
 {
 	struct bpf_func_info func = {0};
@@ -67,8 +80,10 @@ static void verified_prog(int fd)
 		.nr_func_info = 1, .func_info = (uintptr_t)&func, .func_info_rec_size = sizeof(func)};
 	__u32 size = sizeof(info);
 
-	if (!bpf_obj_get_info_by_fd(fd, &info, &size))
-		verified_add(verified_name(&info, &func), info.verified_insns);
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return;
+	verified_add(verified_name(&info, &func), info.verified_insns);
+	verified_stack(fd, info.type);
 }
 
 /* Adds every program of which this process has a descriptor now. */
