@@ -134,3 +134,19 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 997 "$MXBPF" -q -d 1ms --pid '{pid}'
 	expect_status 0
 }
+
+@test "Recordings and JSON results that an attacker wrote end report, merge and diff with a status of their own, and print no control byte" {
+	local name
+	run python3 "$REPO/tests/faults/forged.py" "$MXBPF" "$REPO/tests/golden/real.mxd" 16
+	expect_status 0
+	mkfifo pipe.mxd pipe.json
+	ln -s /dev/zero zero.mxd
+	for name in pipe.mxd pipe.json zero.mxd; do
+		for command in "report $name" "report $REPO/tests/golden/real.mxd $name" "diff $REPO/tests/golden/real.mxd $name" "export $name -o x.json"; do
+			# shellcheck disable=SC2086 # words
+			run timeout 20 "$MXBPF" $command
+			expect_status 1
+			expect_re 'it is not a regular file' "$output"
+		done
+	done
+}

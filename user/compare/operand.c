@@ -213,7 +213,7 @@ int cmp_json_take(struct cmp_run *run, struct mdl_session *s, bool slices, struc
 		err_set(e, ERR_RUNTIME, err, "cannot read %s: %s", run->path, strerror(-err));
 	else if (bad == -ENOMEM)
 		err = bad;
-	else if (!cJSON_IsObject(o) || !member(o, "schema_version") || !member(o, "tables"))
+	else if (!cJSON_IsObject(o) || !member(o, "schema_version") || !cJSON_IsObject(member(o, "tables")))
 		err = err_set(e, ERR_RUNTIME, -EBADMSG,
 			      "%s is no recording, and no JSON result of mxbpf: mxbpf report -f json makes one of a "
 			      "recording",
