@@ -150,3 +150,52 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 		done
 	done
 }
+
+@test "What another user has placed at an output path stays as it is, whatever the option and the folder, and holds nobody up" {
+	local golden=$REPO/tests/golden/real.mxd dir kind command
+	mkdir theirs open sticky mine
+	echo secret | tee victim >kept
+	for dir in theirs open sticky mine; do
+		ln -s "$PWD/victim" "$dir/link"
+		ln -s "$PWD/new" "$dir/dangling"
+		ln victim "$dir/hard"
+		mkfifo "$dir/pipe"
+		mkdir "$dir/folder"
+		echo theirs >"$dir/file"
+		python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dir/socket"
+		chown -h nobody "$dir"/{link,dangling,pipe,file,socket}
+	done
+	chown nobody theirs
+	chmod 777 open
+	chmod 1777 sticky
+	for dir in theirs open sticky mine; do
+		for kind in link dangling hard pipe folder file socket; do
+			for command in "report $golden -f json -o" "report $golden --html" "export $golden -f chrome -o" "diff $golden $golden -f json -o" \
+				"record -d 1ms --pid $$ -o" "serve --host --textfile"; do
+				# shellcheck disable=SC2086 # words
+				run timeout -s KILL 20 "$MXBPF" $command "$dir/$kind"
+				((status >= 1 && status <= 4)) || { echo "$command $dir/$kind: $status: $output" && return 1; }
+			done
+			[[ $dir/$kind != */file || $(<"$dir/file") == theirs ]]
+		done
+		[[ -p $dir/pipe && -S $dir/socket && -L $dir/link && -z $(ls "$dir/folder") ]]
+	done
+	cmp victim kept
+	[[ ! -e new ]]
+}
+
+@test "Variables that name places of others change no file of theirs: TMPDIR, NOTIFY_SOCKET, TERMINFO, HOME" {
+	mkdir theirs
+	chown nobody theirs
+	echo secret >victim
+	ln -s "$PWD/victim" theirs/link
+	start_toy 20 2
+	local now
+	now=$(ls -la --time-style=full-iso theirs victim)
+	run timeout 60 env TMPDIR="$PWD/theirs" NOTIFY_SOCKET="$PWD/theirs/link" TERMINFO="$PWD/theirs" HOME="$PWD/theirs" XDG_CONFIG_HOME="$PWD/theirs" \
+		PATH="$PWD/theirs" "$MXBPF" --pid "$READY_PID" -d 10ms -f json
+	expect_status 5
+	run timeout 60 env TMPDIR="$PWD/theirs" "$MXBPF" report "$REPO/tests/golden/real.mxd"
+	expect_status 0
+	[[ $(ls -la --time-style=full-iso theirs victim | grep -v ' \.$') == "$(grep -v ' \.$' <<<"$now")" ]]
+}

@@ -309,6 +309,18 @@ static void planted_links(void)
 	CHECK(!unlink("tmp/bait") && !unlink("tmp/pipe") && !rmdir("tmp") && !rmdir("secret"));
 }
 
+/* Its owner would decide how long root waits. The pipe of the user who called sudo is his own output. */
+static void foreign_pipes(void)
+{
+	CHECK(!mkdir("theirs", 0755) && !mkfifo("theirs/pipe", 0666) && !lchown("theirs/pipe", 1234, 1234));
+	CHECK(!lchown("theirs", 1234, 1234));
+	CHECK(checked("theirs/pipe") == -EPERM && opened("theirs/pipe") == -EPERM);
+	CHECK(!chmod("theirs", 0777) && checked("theirs/pipe") == -EPERM);
+	CHECK(!setenv("SUDO_UID", "1234", 1) && !setenv("SUDO_GID", "1234", 1) && !checked("theirs/pipe"));
+	CHECK(!unsetenv("SUDO_UID") && !unsetenv("SUDO_GID"));
+	CHECK(!unlink("theirs/pipe") && !rmdir("theirs"));
+}
+
 /* Writes indented text that needs several buffers, first in parts and then all at once. */
 static void joined_lines(void)
 {
@@ -384,6 +396,8 @@ int main(void)
 		owner();
 		TEST("a link or FIFO of another user in a world-writable directory is refused")
 		planted_links();
+		TEST("a FIFO of another user is refused in any directory")
+		foreign_pipes();
 		TEST("a full disk gives an error and leaves the old file alone, and a read-only disk is found in "
 		     "advance")
 		full_disk();

@@ -101,6 +101,12 @@ static bool system_link(const struct out_place *p)
 	       !fstatat(p->dirfd, p->base, &st, 0) && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode));
 }
 
+/* Who owns a pipe decides how long root waits for a reader, and who reads. */
+static bool foreign_pipe(const struct stat *st)
+{
+	return S_ISFIFO(st->st_mode) && geteuid() == 0 && st->st_uid != 0 && st->st_uid != out_owner();
+}
+
 static int look(struct out_place *p, struct err *e)
 {
 	struct stat st;
@@ -133,6 +139,8 @@ static int look(struct out_place *p, struct err *e)
 	if (p->what == OUT_STREAM && !p->link && out_place_planted(p->dirfd, &st))
 		return err_set(e, ERR_RUNTIME, -EPERM,
 			       "cannot write %s: it belongs to another user, in a directory open to all", p->shown);
+	if (p->what == OUT_STREAM && !p->link && foreign_pipe(&st))
+		return err_set(e, ERR_RUNTIME, -EPERM, "cannot write %s: it is a pipe of another user", p->shown);
 	return 0;
 }
 
