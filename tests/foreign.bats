@@ -104,20 +104,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	cp -r "$O/toy" "$PWD/toy" && TOY=$PWD/toy
 	start_toy 20 2
 	# Each function begins one byte later, in the very file that the process has mapped.
-	python3 - toy/libmxnet.so <<-'END'
-		import os, struct, sys
-		fd = os.open(sys.argv[1], os.O_RDWR)
-		data = os.read(fd, 1 << 24)
-		sections, n = struct.unpack_from('<Q', data, 40)[0], struct.unpack_from('<H', data, 60)[0]
-		moved = 0
-		for i in range(n):
-		    _, kind, _, _, at, size, *_ = struct.unpack_from('<IIQQQQIIQQ', data, sections + 64 * i)
-		    for symbol in range(at, at + size if kind in (2, 11) else at, 24):
-		        _, info, _, section, value, _ = struct.unpack_from('<IBBHQQ', data, symbol)
-		        if info & 15 == 2 and section and value:
-		            moved += os.pwrite(fd, struct.pack('<Q', value + 1), symbol + 8)
-		assert moved > 100
-	END
+	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so later
 	run timeout 60 "$MXBPF" check --pid "$READY_PID"
 	expect_re 'NO +memory.alloc .*its symbol points into a function, not to its start' "$output"
 	run timeout 60 "$MXBPF" --pid "$READY_PID" --api all -d 10ms

@@ -133,3 +133,68 @@ os.execv(sys.argv[2], ["toy", "20", "2"])' "$O/toy/libmxnet.so" low/toy
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID" 20
 }
+
+@test "A library with symbols without size, and one whose symbols are in a file of its own, are watched exactly; IFUNC is refused" {
+	TOY=$PWD/toy
+	cp -r "$O/toy" toy
+	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so sizeless
+	start_toy 20 2
+	start_mxbpf --pid "$READY_PID" --api all -f json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$MXBPF_PID" 60
+	same_counts "$(out toy)" "$(out mxbpf)"
+
+	rm -r toy && cp -r "$O/toy" toy
+	objcopy --only-keep-debug toy/libmxnet.so toy/libmxnet.so.debug
+	objcopy --strip-all --add-gnu-debuglink=toy/libmxnet.so.debug toy/libmxnet.so
+	start_toy 20 2
+	start_mxbpf --pid "$READY_PID" --api all -f json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$MXBPF_PID" 60
+	same_counts "$(out toy)" "$(out mxbpf)"
+
+	rm -r toy && cp -r "$O/toy" toy
+	start_toy 20 2
+	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so ifunc
+	ends 30 --pid "$READY_PID" --api all -d 10ms
+	expect_status 3
+	expect_re 'is not a function' "$stderr"
+}
+
+@test "A target that executes a program with the rights of another user is not read as that, with and without root" {
+	local privilege caps=+bpf,+perfmon,+sys_ptrace
+	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o turns.so "$REPO/tests/faults/turns.c"
+	cp /bin/sleep sleep && chmod 4755 sleep
+	cp "$MXBPF" mxbpf
+	cp -r "$O/toy" toy
+	chmod a+x . .. ../.. # for the other user
+	chmod -R a+rX toy turns.so sleep mxbpf
+	for privilege in "" "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps $caps --ambient-caps $caps"; do
+		start_ready turns setpriv --reuid 65534 --regid 65534 --clear-groups env LD_PRELOAD="$PWD/turns.so" TURNS_INTO="$PWD/sleep" toy/toy 20 2
+		# shellcheck disable=SC2086 # words
+		start_bg mxbpf $privilege "$PWD/mxbpf" --pid "$READY_PID" -f json
+		wait_line "$(err mxbpf)" '^attached:' "$BG_PID"
+		kill -s USR2 "$READY_PID"
+		timeout 20 bash -c 'until [[ $(<"/proc/$0/comm") == sleep ]]; do :; done' "$READY_PID"
+		kill -s INT "$BG_PID"
+		status=0
+		wait_exit "$BG_PID" 30 || status=$?
+		[[ $status == 5 ]]
+		jq -e '.loss.attempted == 0' "$(out mxbpf)"
+		[[ $(ps -o stat= -p "$READY_PID") == S* ]]
+		kill -s KILL "$READY_PID"
+	done
+}
+
+@test "PyTorch with 5,000 threads more and 50,000 mappings more gets the agent within a minute, and its calls are seen" {
+	need_torch
+	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o many.so "$REPO/tests/faults/many.c"
+	start_ready job env LD_PRELOAD="$PWD/many.so" MANY_MAPS=50000 MANY_THREADS=5000 "$PYTHON_TORCH" -c 'import os, torch, time
+print("ready", os.getpid(), flush=True)
+while True:
+	torch.ones(3) + 1
+	time.sleep(0.001)'
+	ends 60 --agent --pid "$READY_PID" -d 200ms -q -f json
+	expect_status 0
+	jq -e '.tables.operator | map(.name) | index("aten::add")' <<<"$output"
+}
