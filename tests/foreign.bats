@@ -116,15 +116,15 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 }
 
 @test "Whatever field of a mapped library lies, check and a session end in time and memory, and the process lives" {
-	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 73 "$MXBPF" check --pid '{pid}'
+	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 149 "$MXBPF" check --pid '{pid}'
 	expect_status 0
-	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 997 "$MXBPF" -q -d 1ms --pid '{pid}'
+	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 1597 "$MXBPF" -q -d 1ms --pid '{pid}'
 	expect_status 0
 }
 
 @test "Recordings and JSON results that an attacker wrote end report, merge and diff with a status of their own, and print no control byte" {
 	local name
-	run python3 "$REPO/tests/faults/forged.py" "$MXBPF" "$REPO/tests/golden/real.mxd" 16
+	run python3 "$REPO/tests/faults/forged.py" "$MXBPF" "$REPO/tests/golden/real.mxd" 10
 	expect_status 0
 	mkfifo pipe.mxd pipe.json
 	ln -s /dev/zero zero.mxd
