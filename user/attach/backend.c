@@ -80,6 +80,11 @@ int backend_load_failed(int err, struct err *e)
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
 			       "CAP_SYS_PTRACE");
+	if (err == -ESRCH) /* libbpf says so, whatever the reason is */
+		return err_set(
+			e, ERR_PRIVILEGE, err,
+			"cannot read the kernel's types (BTF): there is not enough memory, or the kernel has none "
+			"(-v shows more)");
 	return err_set(e, ERR_PRIVILEGE, err, "the kernel did not load the BPF programs: %s (-v shows its log)",
 		       strerror(-err));
 }

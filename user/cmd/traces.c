@@ -26,7 +26,7 @@ int run_open_events(int fd, struct rec_reader **r, struct err *e)
 	struct err why = {0};
 	const int err = rec_reader_open(fd, r, &why);
 
-	return err ? err_set(e, why.cls, err, "the events of the session: %s", why.why) : 0;
+	return err ? err_set(e, why.cls, err, "cannot read the events of the session: %s", why.why) : 0;
 }
 
 int run_trace_to(const struct run *r, int fd, const char *path, struct err *e)
