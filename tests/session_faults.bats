@@ -9,14 +9,15 @@ setup() {
 	torch_server
 	make -s -C "$REPO" O="$O" static
 	cc -O2 -Wall -Wextra -Werror -o nth_call "$REPO/tests/faults/nth_call.c"
+	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o fail_nth.so "$REPO/tests/faults/fail_nth.c"
 	LINKS=$(probe_links)
 }
 
-faults() { # call|kill OPTIONS...
+faults() { # call|kill|alloc|nofile|as OPTIONS...
 	local seed=$RANDOM
 	echo "--random $seed $*"
 	python3 "$REPO/tests/faults/faults.py" "$1" --mxbpf "$O/mxbpf-static" --toy "$O/toy" --nth "$PWD/nth_call" --dir "$PWD" \
-		--socket "${SERVED[3]}" --random "$seed" "${@:2}"
+		--library "$PWD/fail_nth.so" --socket "${SERVED[3]}" --random "$seed" "${@:2}"
 	no_new_links "$LINKS"
 }
 
@@ -32,4 +33,26 @@ faults() { # call|kill OPTIONS...
 
 @test "Whichever write to a disk fails, the old file stays or the new one is complete, and the failure is told" {
 	faults call --calls disk --points 1 --sample 7 --modes files,record,pieces,serve
+}
+
+@test "Where BPF, ptrace or files are forbidden from some moment on, the process goes on, and the numbers are right or the failure is told" {
+	faults call --onward --calls bpf:EPERM,openat:EACCES --points 2 --sample 3 --modes tables,serve
+	faults call --onward --calls bpf:EPERM,ptrace:EPERM,process_vm_readv:EPERM,perf_event_open:EPERM --points 4 --sample 6 --modes agent
+}
+
+@test "With too little memory or too few descriptors a session says so, and the process goes on" {
+	faults alloc --mxbpf "$MXBPF" --points 2 --modes serve,top,agent,files,now
+	faults as --mxbpf "$MXBPF" --points 3 --modes serve,agent
+	faults nofile --mxbpf "$MXBPF" --points 3 --modes follow,serve,agent
+}
+
+@test "A session that is stopped while the process works counts each event as stored or dropped, and the process goes on" {
+	faults stop --rounds 1000 --also '--ring-size 64K' --modes tables,perf,pieces,record
+	faults stop --modes stats,agent
+}
+
+@test "When the kernel kills mxbpf for want of memory, or gives it none, the process goes on" {
+	[[ -e /sys/fs/cgroup/memory/cgroup.procs || $(cat /sys/fs/cgroup/cgroup.subtree_control) == *memory* ]] ||
+		skip "no control groups with a limit of memory"
+	faults oom --mxbpf "$MXBPF" --points 4 --modes record,agent
 }

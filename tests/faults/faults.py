@@ -7,7 +7,11 @@ file and no process is left.
 
   faults.py call --mxbpf MXBPF --toy DIR --nth PROGRAM [--python PYTHON] [--modes all | NAME,...] [--calls NAME:ERROR,...] [--points N]
   faults.py kill --mxbpf MXBPF --toy DIR --nth PROGRAM [--python PYTHON] [--modes all | NAME,...] [--points N]
-  --points   runs for each mode (kill), or for each mode, call and error (call), spread evenly; 0: one for each call
+  faults.py alloc --library FAIL_NTH.so ...    one allocation fails instead; mxbpf must be a dynamic program
+  faults.py nofile ..., faults.py as ...       mxbpf may have only so many descriptors, or so much memory
+  faults.py stop --hold SECONDS ...            mxbpf is stopped while the process works, and so long at least
+  faults.py oom ...                            a control group of mxbpf alone has so little memory; the kernel may kill mxbpf
+  --points   runs for each mode (kill, alloc), or for each mode, call and error (call), spread evenly; 0: one for each call
   --random   spread at random, with this seed
   --sample   of these runs only so many for each mode, chosen at random
   --seconds  stop early after this time
@@ -51,6 +55,7 @@ MODES = {
     'serve': ('toy', 'serve --interval 100ms --listen 127.0.0.1:0 --textfile t.prom --stream t.jsonl --flight-record 5s --pid {pid}', ('t.prom',)),
     'now': ('toy', 'now -d 100ms -f json --pid {pid}', ()),
     'top': ('toy', 'top --batch --pid {pid}', ()),
+    'follow': ('toy', '--follow shared -f json --pid {pid}', ()),
     'agent': ('torch', '--agent -f json --pid {pid}', ()),
     'gpu': ('gpu', '--gpu -f json --pid {pid}', ()),
     'gpu-record': ('gpu', 'record --gpu --agent --force -o t.mxd --pid {pid}', ('t.mxd',)),
@@ -69,6 +74,24 @@ KILL_AT = ('bpf,clone,clone3,close,connect,dup3,epoll_create1,epoll_ctl,epoll_wa
            'writev')
 DISK = ('write:ENOSPC write:EDQUOT pwrite64:ENOSPC writev:EIO fsync:EIO fdatasync:ENOSPC renameat:ENOSPC renameat:EIO linkat:ENOSPC '
         'close:EIO close:EDQUOT fallocate:ENOSPC ftruncate:EIO')
+
+
+# The cause that a message must name.
+NAMES = {'alloc': 'memory', 'oom': 'memory|cannot start (a|the) thread', 'as': 'memory|cannot start (a|the) thread', 'nofile': 'Too many open files|files'}
+LIMITS = {'nofile': [*range(6, 64, 6), *range(64, 256, 24), 400], 'oom': [x << 20 for x in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)],
+          'as': [x << 20 for x in (32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)]}
+
+
+def limited_group(folder, limit):
+    """A control group with a limit of memory, by version 1 or 2."""
+    for root, file in (('/sys/fs/cgroup/memory', 'memory.limit_in_bytes'), ('/sys/fs/cgroup', 'memory.max')):
+        if os.path.exists(os.path.join(root, 'cgroup.procs')):
+            group = os.path.join(root, os.path.basename(folder))
+            os.mkdir(group)
+            with open(os.path.join(group, file), 'w') as f:
+                f.write(str(limit))
+            return group
+    raise Wrong('no control groups with a limit of memory')
 
 
 class Wrong(Exception):
@@ -145,7 +168,7 @@ class Run:
     def __init__(self, args, mode, fault):
         self.args, self.mode, self.fault = args, mode, fault
         self.kind, self.command, self.outputs = MODES[mode]
-        self.killed = fault[1] == 'KILL'
+        self.killed, self.group = fault[1] == 'KILL' or args.what == 'oom', None
         self.folder = tempfile.mkdtemp(prefix='fault.', dir=args.dir)
         self.place = os.path.join(self.folder, 'here')
         os.mkdir(self.place)
@@ -158,7 +181,7 @@ class Run:
 
     def start_process(self):
         if self.kind == 'toy':
-            return Process(self.folder, [os.path.join(self.args.toy, 'toy'), '60', '3', 'hold'])
+            return Process(self.folder, [os.path.join(self.args.toy, 'toy'), self.args.rounds, '3', 'hold'])
         tests = os.path.dirname(HERE)
         served = [sys.executable, os.path.join(tests, 'fork_server.py'), 'run', self.args.socket]
         if self.kind == 'torch':
@@ -171,18 +194,37 @@ class Run:
             self.session()
             self.check_status()
             self.check_files()
+            if self.args.what == 'stop':
+                self.check_loss()
             self.process.code_is_its_own()
-            if self.killed and self.fault[2]:
+            if self.fault[1] == 'KILL' and self.fault[2]:
                 self.next_works()
             self.process.end()
             return self
         finally:
             self.process.kill()
+            if self.group:
+                os.rmdir(self.group)
 
     def start(self, fault):
-        command = [self.args.nth, self.path('count'), *fault, self.args.mxbpf, *self.command.format(pid=self.process.pid).split()]
+        what, n, env = self.args.what, fault[2], {}
+        if what == 'alloc':
+            env = {'FAIL_NTH': n, 'FAIL_COUNT': self.path('count'), 'LD_PRELOAD': self.args.library}
+        if what == 'oom':
+            self.group = limited_group(self.folder, n)
+        prefix = {'alloc': [], 'stop': [], 'oom': ['sh', '-c', f'echo $$ >{self.group}/cgroup.procs; exec "$@"', '-'], 'nofile': ['prlimit', f'--nofile={n}:{n}'], 'as': ['prlimit', f'--as={n}:{n}']}.get(
+            what, [self.args.nth, self.path('count'), *fault])
+        command = [*prefix, self.args.mxbpf, *self.command.format(pid=self.process.pid).split(), *self.args.also.split()]
         with open(self.path('out'), 'w') as out, open(self.path('err'), 'w') as err:
-            return subprocess.Popen(command, cwd=self.place, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            return subprocess.Popen(command, cwd=self.place, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(os.environ, **env))
+
+    def read_count(self):
+        self.count, self.counts, self.hit = 0, {}, self.fault[0]
+        if self.args.what == 'alloc' and os.path.exists(self.path('count')):
+            self.count = int(lines_of(self.path('count'))[0])
+        elif self.args.what in ('call', 'kill'):
+            (count, self.hit), *each = (line.split() for line in lines_of(self.path('count')))
+            self.count, self.counts = int(count), {name: int(n) for name, n in each}
 
     def next_works(self):
         """The same session on the same process, which only waits now."""
@@ -203,7 +245,13 @@ class Run:
         session = self.start([str(x) for x in self.fault])
         try:
             self.wait_attached(session)
+            stopped = self.args.what == 'stop' and self.fault[2] and session.poll() is None
+            if stopped:
+                self.interrupt(session, signal.SIGSTOP)
             did = json.loads(self.process.work())
+            if stopped:
+                time.sleep(self.args.hold)
+                self.interrupt(session, signal.SIGCONT)
             if session.poll() is None and 'now ' not in self.command:
                 if any(x in self.command for x in ('serve', '--interval', 'top')):
                     time.sleep(0.3)
@@ -213,9 +261,8 @@ class Run:
             raise Wrong('mxbpf hangs') from None
         finally:
             self.stop(session)
-        self.status = session.returncode
-        (count, self.hit), *each = (line.split() for line in lines_of(self.path('count')))
-        self.count, self.counts = int(count), {name: int(n) for name, n in each}
+        self.status = session.returncode if session.returncode >= 0 else 128 - session.returncode
+        self.read_count()
         self.check_process(did)
 
     def wait_attached(self, session):
@@ -230,9 +277,11 @@ class Run:
             self.interrupt(session, signal.SIGKILL)
             session.wait()
 
-    @staticmethod
-    def interrupt(session, number=signal.SIGINT):
+    def interrupt(self, session, number=signal.SIGINT):
         """Of nth_call, which waits, the only child is mxbpf."""
+        if self.args.what not in ('call', 'kill'):
+            session.send_signal(number)
+            return
         try:
             with open(f'/proc/{session.pid}/task/{session.pid}/children') as f:
                 for pid in f.read().split():
@@ -261,6 +310,8 @@ class Run:
                 self.check_numbers()
         elif not told:
             raise Wrong(f'status {self.status} without a message')
+        elif not re.search(NAMES.get(self.args.what, ''), self.err()):
+            raise Wrong(f'status {self.status}, and another cause')
 
     def check_numbers(self):
         """Those of a session that knows of no fault."""
@@ -275,6 +326,20 @@ class Run:
         wrong = {k: (v, rows.get(k, 0)) for k, v in want.items() if rows.get(k, 0) != v}
         if wrong and not lost:
             raise Wrong(f'wrong numbers and no message: {wrong}')
+
+    def check_loss(self):
+        """All calls are stored or counted as lost, as many as without a stop."""
+        path = self.path('out')
+        if 'record' in self.mode:
+            subprocess.run([self.args.mxbpf, 'report', os.path.join(self.place, 't.mxd'), '-f', 'json', '-o', path, '--force'], check=True,
+                           stderr=subprocess.DEVNULL)
+        losses = [json.loads(line)['loss'] for line in (lines_of(path) if '--interval' in self.command else [' '.join(lines_of(path))])]
+        attempted = sum(x['attempted'] for x in losses)
+        self.dropped = sum(x['dropped'] for x in losses)
+        if attempted != sum(x['stored'] for x in losses) + self.dropped:
+            raise Wrong(f'of {attempted} events some are neither stored nor dropped: {losses}')
+        if self.kind == 'toy' and attempted != self.args.attempted.setdefault(self.mode, attempted):
+            raise Wrong(f'{attempted} events, and {self.args.attempted[self.mode]} without a stop')
 
     def check_files(self):
         allowed = set(self.outputs)
@@ -332,7 +397,7 @@ class Mode:
             status = getattr(run, 'status', -1)
             self.statuses[status] = self.statuses.get(status, 0) + 1
             if self.args.verbose:
-                print(f'{self.name} {fault[0][:20]}:{fault[1]} {fault[2]}: {status} {run.hit}: {" | ".join(run.err().splitlines()[-2:])[-250:]}', flush=True)
+                print(getattr(run, 'dropped', ''), f'{self.name} {fault[0][:20]}:{fault[1]} {fault[2]}: {status} {run.hit}: {" | ".join(run.err().splitlines()[-2:])[-250:]}', flush=True)
         shutil.rmtree(run.folder)
         return run
 
@@ -348,10 +413,17 @@ class Mode:
 
 def faults_of(args, mode):
     """All that goes wrong in a mode. A run without a fault says how many calls there are."""
-    names = [(KILL_AT, 'KILL')] if args.what == 'kill' else [tuple(x.split(':')) for x in re.split('[ ,]+', args.calls)]
+    if args.what == 'stop':
+        mode.one(('stop', 'mxbpf', 0))
+        return [('stop', 'mxbpf', 1)]
+    if args.what in LIMITS:
+        n = LIMITS[args.what]
+        chosen = n if not args.points else random.Random(f'{args.random} {mode.name}').sample(n, min(len(n), args.points))
+        return [(args.what, 'limit', x) for x in chosen]
+    names = [('malloc', 'ENOMEM')] if args.what == 'alloc' else [(KILL_AT, 'KILL')] if args.what == 'kill' else [tuple(x.split(':')) for x in re.split('[ ,]+', args.calls)]
     whole = mode.one((','.join(sorted({x[0] for x in names})), 'KILL', 0))
     counts = getattr(whole, 'counts', {})
-    counts[KILL_AT] = getattr(whole, 'count', 0)
+    counts[KILL_AT] = counts['malloc'] = getattr(whole, 'count', 0)
     faults = [(name, error, n) for name, error in names for n in mode.points(name, error, counts.get(name, 0))]
     if args.sample:
         random.Random(f'{args.random} {mode.name}').shuffle(faults)
@@ -371,9 +443,14 @@ def serve_torch(args):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('what', choices=('call', 'kill'))
-    for name in ('--mxbpf', '--toy', '--nth', '--dir'):
+    parser.add_argument('what', choices=('call', 'kill', 'alloc', 'nofile', 'as', 'oom', 'stop'))
+    for name in ('--mxbpf', '--toy', '--dir'):
         parser.add_argument(name, required=True)
+    parser.add_argument('--nth')
+    parser.add_argument('--library')
+    parser.add_argument('--hold', type=float, default=0)
+    parser.add_argument('--also', default='', help='more options of mxbpf')
+    parser.add_argument('--rounds', default='60', help='of the toy')
     parser.add_argument('--python')
     parser.add_argument('--socket', help='of a fork server that runs; else it is started with --python')
     parser.add_argument('--modes', default='tables')
@@ -387,7 +464,7 @@ def main():
         parser.add_argument(name, action='store_true')
     args = parser.parse_args()
     args.calls = {'disk': DISK}.get(args.calls, args.calls)
-    args.did, args.until = {}, time.monotonic() + args.seconds
+    args.did, args.attempted, args.until = {}, {}, time.monotonic() + args.seconds
     names, wrong = list(MODES) if args.modes == 'all' else args.modes.split(','), 0
     server = serve_torch(args) if not args.socket and any(MODES[x][0] != 'toy' for x in names) else None
     with concurrent.futures.ThreadPoolExecutor(args.lanes) as pool:
