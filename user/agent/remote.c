@@ -134,10 +134,15 @@ static int wait_stop(const struct remote *r, int *status)
 	}
 }
 
-/* Resumes the thread. A request fails only with ESRCH, if the thread was killed. */
+/* Why a request failed. The kernel itself says only ESRCH, if the thread was killed. */
+static int refused(void)
+{
+	return errno == ESRCH ? -ESRCH : -EIO;
+}
+
 static int resume(const struct remote *r, int how, int sig)
 {
-	return ptrace(how, r->tid, NULL, (void *)(intptr_t)sig) ? -ESRCH : 0;
+	return ptrace(how, r->tid, NULL, (void *)(intptr_t)sig) ? refused() : 0;
 }
 
 static bool is_hit(const struct remote *r)
@@ -375,6 +380,7 @@ static int start_call(struct remote *r, uint64_t fn, const uint64_t args[4], int
 {
 	struct user_regs_struct u = r->regs;
 	uint64_t mask = ~FAULTS;
+	int err;
 
 	u.rip = fn;
 	u.rsp = r->frame;
@@ -387,8 +393,9 @@ static int start_call(struct remote *r, uint64_t fn, const uint64_t args[4], int
 	u.eflags &= ~(unsigned long long)(EFLAGS_DF | EFLAGS_RF | EFLAGS_TF);
 	if (ptrace(PTRACE_SETREGS, r->tid, NULL, &u) ||
 	    ptrace(PTRACE_SETSIGMASK, r->tid, (void *)sizeof(mask), &mask)) {
+		err = refused();
 		restore(r);
-		return -ESRCH;
+		return err;
 	}
 	/*
 	 * The signal is blocked now, so it becomes pending again. It stops the thread when rt_sigreturn unblocks
@@ -427,7 +434,7 @@ static int finish_call(struct remote *r, int how, int syscall_nr, int64_t *resul
 			continue;
 		}
 		if (ptrace(PTRACE_GETREGS, r->tid, NULL, &now))
-			return -ESRCH;
+			return refused();
 		if (sig == SYSCALL_STOP) {
 			if (stops++ && (int)now.orig_rax == syscall_nr) {
 				*result = (int64_t)now.rax;
@@ -456,6 +463,11 @@ int remote_call(struct remote *r, uint64_t fn, const uint64_t args[4], int sysca
 		return 0;
 	if (err == -ESRCH)
 		return err_set(e, ERR_TARGET, err, "cannot load the agent: process %d ended meanwhile", r->pid);
+	if (err == -EIO)
+		return err_set(
+			e, ERR_PRIVILEGE, err,
+			"cannot load the agent: thread %d of process %d may not be traced any more, and continues",
+			r->tid, r->pid);
 	if (err == -ETIMEDOUT)
 		return err_set(e, ERR_TARGET, err,
 			       "cannot use the agent: thread %d of process %d has not finished loading it in time, and "
