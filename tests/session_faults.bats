@@ -56,3 +56,8 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 		skip "no control groups with a limit of memory"
 	faults oom --mxbpf "$MXBPF" --points 4 --modes record,agent
 }
+
+@test "When the wall clock jumps by a day, forth and back, a session counts each event, and its windows are as long as they were" {
+	cc -shared -fPIC -O2 -o clock.so "$REPO/tests/day/clock.c"
+	faults clock --mxbpf "$MXBPF" --library "$PWD/clock.so" --modes tables,pieces,record,stats
+}

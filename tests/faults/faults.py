@@ -10,6 +10,7 @@ file and no process is left.
   faults.py alloc --library FAIL_NTH.so ...    one allocation fails instead; mxbpf must be a dynamic program
   faults.py nofile ..., faults.py as ...       mxbpf may have only so many descriptors, or so much memory
   faults.py stop --hold SECONDS ...            mxbpf is stopped while the process works, and so long at least
+  faults.py clock --library CLOCK.so ...       the wall clock of mxbpf jumps by a day, forth and back (tests/day/clock.c)
   faults.py oom ...                            a control group of mxbpf alone has so little memory; the kernel may kill mxbpf
   --points   runs for each mode (kill, alloc), or for each mode, call and error (call), spread evenly; 0: one for each call
   --random   spread at random, with this seed
@@ -28,6 +29,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -194,7 +196,7 @@ class Run:
             self.session()
             self.check_status()
             self.check_files()
-            if self.args.what == 'stop':
+            if self.args.what in ('stop', 'clock'):
                 self.check_loss()
             self.process.code_is_its_own()
             if self.fault[1] == 'KILL' and self.fault[2]:
@@ -210,13 +212,20 @@ class Run:
         what, n, env = self.args.what, fault[2], {}
         if what == 'alloc':
             env = {'FAIL_NTH': n, 'FAIL_COUNT': self.path('count'), 'LD_PRELOAD': self.args.library}
+        if what == 'clock':
+            self.set_clock(0)
+            env = {'MXBPF_DAY_CLOCK': self.path('clock'), 'LD_PRELOAD': self.args.library}
         if what == 'oom':
             self.group = limited_group(self.folder, n)
-        prefix = {'alloc': [], 'stop': [], 'oom': ['sh', '-c', f'echo $$ >{self.group}/cgroup.procs; exec "$@"', '-'], 'nofile': ['prlimit', f'--nofile={n}:{n}'], 'as': ['prlimit', f'--as={n}:{n}']}.get(
+        prefix = {'alloc': [], 'stop': [], 'clock': [], 'oom': ['sh', '-c', f'echo $$ >{self.group}/cgroup.procs; exec "$@"', '-'], 'nofile': ['prlimit', f'--nofile={n}:{n}'], 'as': ['prlimit', f'--as={n}:{n}']}.get(
             what, [self.args.nth, self.path('count'), *fault])
         command = [*prefix, self.args.mxbpf, *self.command.format(pid=self.process.pid).split(), *self.args.also.split()]
         with open(self.path('out'), 'w') as out, open(self.path('err'), 'w') as err:
             return subprocess.Popen(command, cwd=self.place, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(os.environ, **env))
+
+    def set_clock(self, days):
+        with open(self.path('clock'), 'r+b' if os.path.exists(self.path('clock')) else 'wb') as f:
+            f.write(struct.pack('<q', int(days * 86400e9)))
 
     def read_count(self):
         self.count, self.counts, self.hit = 0, {}, self.fault[0]
@@ -248,7 +257,11 @@ class Run:
             stopped = self.args.what == 'stop' and self.fault[2] and session.poll() is None
             if stopped:
                 self.interrupt(session, signal.SIGSTOP)
+            if self.args.what == 'clock':
+                self.set_clock(self.fault[2])
             did = json.loads(self.process.work())
+            if self.args.what == 'clock':
+                self.set_clock(-self.fault[2])
             if stopped:
                 time.sleep(self.args.hold)
                 self.interrupt(session, signal.SIGCONT)
@@ -310,6 +323,8 @@ class Run:
                 self.check_numbers()
         elif not told:
             raise Wrong(f'status {self.status} without a message')
+        elif self.fault[1] != 'ESRCH' and re.search('exited|ended meanwhile', self.err()):
+            raise Wrong(f'status {self.status}, and the process has not ended')
         elif not re.search(NAMES.get(self.args.what, ''), self.err()):
             raise Wrong(f'status {self.status}, and another cause')
 
@@ -333,7 +348,10 @@ class Run:
         if 'record' in self.mode:
             subprocess.run([self.args.mxbpf, 'report', os.path.join(self.place, 't.mxd'), '-f', 'json', '-o', path, '--force'], check=True,
                            stderr=subprocess.DEVNULL)
-        losses = [json.loads(line)['loss'] for line in (lines_of(path) if '--interval' in self.command else [' '.join(lines_of(path))])]
+        results = [json.loads(line) for line in (lines_of(path) if '--interval' in self.command else [' '.join(lines_of(path))])]
+        losses, windows = [x['loss'] for x in results], [x['window'] for x in results]
+        if not all(0 < x['duration_ns'] < END_S * 1e9 and abs(x['start_unix_ns'] / 1e9 - time.time()) < 2 * 86400 for x in windows):
+            raise Wrong(f'the windows are {windows}')
         attempted = sum(x['attempted'] for x in losses)
         self.dropped = sum(x['dropped'] for x in losses)
         if attempted != sum(x['stored'] for x in losses) + self.dropped:
@@ -413,9 +431,9 @@ class Mode:
 
 def faults_of(args, mode):
     """All that goes wrong in a mode. A run without a fault says how many calls there are."""
-    if args.what == 'stop':
-        mode.one(('stop', 'mxbpf', 0))
-        return [('stop', 'mxbpf', 1)]
+    if args.what in ('stop', 'clock'):
+        mode.one((args.what, 'mxbpf', 0))
+        return [(args.what, 'mxbpf', n) for n in ((1,) if args.what == 'stop' else (1, -1))]
     if args.what in LIMITS:
         n = LIMITS[args.what]
         chosen = n if not args.points else random.Random(f'{args.random} {mode.name}').sample(n, min(len(n), args.points))
@@ -443,7 +461,7 @@ def serve_torch(args):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('what', choices=('call', 'kill', 'alloc', 'nofile', 'as', 'oom', 'stop'))
+    parser.add_argument('what', choices=('call', 'kill', 'alloc', 'nofile', 'as', 'oom', 'stop', 'clock'))
     for name in ('--mxbpf', '--toy', '--dir'):
         parser.add_argument(name, required=True)
     parser.add_argument('--nth')
