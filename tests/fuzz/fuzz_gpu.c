@@ -51,12 +51,12 @@ static void begin_bell(void)
 	bell.ncalls = CALLS;
 	bell.our_tid = 7;
 	bell.what = MXBPF_AGENT_GPU;
-	for (i = 0; i < CALLS; i++)
+	for (i = 0; i < MXBPF_AGENT_GPU_BATCH; i++) /* a patch may change ncalls to any number */
 		bell.gpu[i] = (struct mxbpf_gpu_rec){.start_ns = now - 9000 + i,
 						     .end_ns = now - 8000 + i,
 						     .name = i == 1 ? 20 : 1,
 						     .correlation = 3,
-						     .kind = kinds[i]};
+						     .kind = kinds[i < CALLS ? i : 1]};
 	bell.gpu[0].clock.before_high = bell.gpu[0].clock.after_high = (uint32_t)(now >> 32);
 	bell.gpu[0].clock.before_low = bell.gpu[0].clock.after_low = (uint32_t)now;
 }

@@ -126,8 +126,8 @@ static void begin_slot(struct mxbpf_agent_slot *t, unsigned i)
 	t->batch.slot_use = (uint64_t)i << 32 | 1;
 	t->batch.seq = 1;
 	t->batch.ncalls = CALLS;
-	for (k = 0; k < CALLS; k++)
-		t->batch.calls[k] = honest_call(k);
+	for (k = 0; k < MXBPF_AGENT_BATCH; k++)
+		t->batch.calls[k] = honest_call(k % CALLS);
 	for (k = 0; k < 2; k++)
 		t->open[k] = (struct mxbpf_agent_open){
 			.call = 8 + k, .start_ns = now - 9000, .name = 1, .twin = honest_call(0)};

@@ -201,13 +201,14 @@ static uint64_t elements(const char *p, const char *end, const char **next)
  */
 uint64_t collective_args_bytes(const char *args, size_t len)
 {
-	const char *line = args ? memchr(args, '\n', len) : NULL, *p = args, *type = line, *end = args + len;
-	const char *next;
+	const char *line = args ? memchr(args, '\n', len) : NULL, *p = args, *type = line;
+	const char *next, *end;
 	uint64_t sum = 0, n, each;
 	bool any = false;
 
 	if (!line || *p != '[')
 		return MXBPF_COLLECTIVE_UNSIZED;
+	end = args + len;
 	for (p++; p < line && *p == '[';) {
 		if (p[1] == '[')
 			return MXBPF_COLLECTIVE_UNSIZED; /* a list, whose types are not told */
