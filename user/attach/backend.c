@@ -76,6 +76,8 @@ void backend_namespace(__u64 *dev, __u64 *ino)
 
 int backend_load_failed(int err, struct err *e)
 {
+	const char *missing;
+
 	if (err == -EPERM) /* -EACCES comes from the verifier */
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
@@ -85,6 +87,10 @@ int backend_load_failed(int err, struct err *e)
 			e, ERR_PRIVILEGE, err,
 			"cannot read the kernel's types (BTF): there is not enough memory, or the kernel has none "
 			"(-v shows more)");
+	missing = features_missing();
+	if (missing)
+		return err_set(e, ERR_PRIVILEGE, err, "this kernel has no %s (`mxbpf check` lists what it has)",
+			       missing);
 	return err_set(e, ERR_PRIVILEGE, err, "the kernel did not load the BPF programs: %s (-v shows its log)",
 		       strerror(-err));
 }

@@ -17,6 +17,8 @@ int backend_trial_prog(int attach_type, struct err *e);
  * line use pids of that namespace, so BPF must use them too. The kernel gives a thread's id in its own namespace only.
  */
 void backend_namespace(__u64 *dev, __u64 *ino);
+/* The last of the features that mxbpf requires and this kernel has not: "attach cookies: Linux 5.15 ...", or NULL. */
+const char *features_missing(void);
 /* Sets e to the reason why the BPF programs were not loaded. Returns err. */
 int backend_load_failed(int err, struct err *e);
 /*

@@ -101,6 +101,22 @@ static const struct {
 	 "without it, probes also slow other processes on the library; Linux 6.10 or later has it", true},
 };
 
+/* Later rows came with later kernels, so the last one tells which kernel is needed. */
+const char *features_missing(void)
+{
+	static _Thread_local char text[160];
+	size_t i = sizeof(features) / sizeof(features[0]);
+
+	while (i--) {
+		if (!features[i].required || features[i].works == try_capabilities || features[i].works == try_ptrace ||
+		    features[i].works())
+			continue;
+		snprintf(text, sizeof(text), "%s: %s", features[i].name, features[i].remedy);
+		return text;
+	}
+	return NULL;
+}
+
 /* Adds one row per backend. One backend must work, so the last one is required if all others fail. */
 static unsigned backend_rows(struct att_feature *rows, unsigned max)
 {
