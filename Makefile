@@ -16,7 +16,7 @@ say     = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
 VERSION := $(shell cat VERSION)
 
 # ---- dependencies: each check names the Debian package to install if it fails
-SETUP_GOALS := clean help demo test bench soak day distclean
+SETUP_GOALS := clean help demo test bench soak day kernels distclean
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 need = $(if $(shell $(PKG_CONFIG) --exists $(1) && echo y),,$(error $(1) is missing: apt-get install $(2)))
 $(call need,libbpf,libbpf-dev)
@@ -63,7 +63,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test units progs gpu-double bench soak day demo lint analyze fuzz fuzzers unit-asan unit-tsan install uninstall deb sbom clean distclean help
+.PHONY: all static check test units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -348,7 +348,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak day lint analyze fuzz unit-asan unit-tsan install uninstall deb sbom clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak day kernels lint analyze fuzz unit-asan unit-tsan install uninstall deb sbom clean'
 	@echo 'test, check: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
@@ -381,6 +381,12 @@ day:
 	$(Q)$(MAKE) --no-print-directory all progs
 	$(Q)python3 tests/day/day.py --mxbpf $(O)/mxbpf --python $(O)/deps/torch/bin/python --toy $(O)/toy --loads $(O)/prog/loads \
 		--seconds $$(($(or $(MINUTES),10) * 60)) --cycles $$(($(or $(MINUTES),10) * 1000)) --verbose
+
+kernels:
+	$(Q)tests/setup.sh
+	$(Q)tests/kernels/setup.sh $(O)/deps/kernels all
+	$(Q)$(MAKE) --no-print-directory all units progs
+	$(Q)MXBPF=$(abspath $(O))/mxbpf O=$(abspath $(O)) tests/kernels/matrix.sh $(O)/deps/kernels
 
 lint:
 	$(Q)tests/lint/run.sh $(O)

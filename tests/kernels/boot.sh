@@ -27,8 +27,8 @@ add "$O/toy/omp/libtorch_cpu.so" /toy/omp/libtorch_cpu.so
 add "$O/toy/inject_agent.so" /toy/inject_agent.so
 add "$O/prog/inject_target" /prog/inject_target
 add "$O/prog/blocked" /prog/blocked
-for unit in test_account_kernel test_attach_kernel test_inject_kernel test_programs_kernel test_stack_kernel; do
-	add "$O/unit/$unit" "/bin/$unit"
+for unit in account attach inject programs sessions stack watch; do
+	add "$O/unit/test_${unit}_kernel" "/bin/test_${unit}_kernel"
 done
 install "$here/guest.sh" "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$dir/initrd"

@@ -3,7 +3,7 @@
 # shellcheck shell=dash
 # The first process of the guest of boot.sh. Runs the tasks in $TASKS (separated by commas) and sends the files of each in /out
 # to the host when the task has ended, at the latest after TASK_SECONDS. A task is
-#   offers    `mxbpf check`; file: offers
+#   offers    `mxbpf check`; files: offers, release (of the kernel)
 #   test_*    the unit test of that name; file: NAME.tap
 #   now       `mxbpf now` on a toy that hangs; directory: toy, now.json, err, status
 #   BACKEND   mxbpf with that backend on the toy; directory: toy, mxbpf.json, mxbpf.err, status.
@@ -108,7 +108,10 @@ look_at_hang() {
 
 run_task() { # TASK
 	case $1 in
-	offers) mxbpf check >offers ;;
+	offers)
+		uname -r >release
+		mxbpf check >offers
+		;;
 	test_*) MXBPF_TEST_EMULATED=1 "$1" >"$1.tap" ;;
 	now) look_at_hang ;;
 	*) watch_toy "$1" ;;
