@@ -232,6 +232,11 @@ def plain(its):
     return {key: value for key, value in its.items() if key in ('works', 'refused', 'says', 'required')}
 
 
+def agree(now_is, was):
+    """A unit program may have more tests than it had, but none of them may be skipped that was not."""
+    return now_is and was and plain(now_is) == plain(was) and now_is.get('passed', 0) >= was.get('passed', 0)
+
+
 def same(directory, names):
     result = judge(directory)
     series = series_of(result['release'])
@@ -242,7 +247,7 @@ def same(directory, names):
     for kind in ('offers', 'checks'):
         for name in (result[kind] if kind == 'offers' else wanted):
             now_is, was = result[kind].get(name), kept[kind].get(name)
-            if not now_is or not was or plain(now_is) != plain(was):
+            if not agree(now_is, was):
                 print(f'{name} on Linux {series}:\n  now  {json.dumps(now_is)}\n  kept {json.dumps(was)}')
                 ok = False
     return 0 if ok else 1
