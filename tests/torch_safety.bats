@@ -88,6 +88,7 @@ sees_iterations() { # PID
 # The kernel leaves probes behind if the thread that attaches or removes them is being killed.
 @test "SIGKILL in the middle of an attach or a detach leaves no breakpoint in the code of the job" {
 	local phase
+	cd "$BATS_TEST_TMPDIR"
 	start_torch --tiny
 	for phase in attach detach; do
 		python3 "$REPO/tests/safety/killed.py" "$MXBPF" "$WORKLOAD_PID" 2 $phase >"$phase" 3>&-
