@@ -21,8 +21,8 @@ void *__wrap_dlopen(const char *path, int flags)
 	return NULL;
 }
 
-/* Knows the users of /etc/passwd, and none of LDAP and the like. */
-struct passwd *getpwuid(uid_t uid)
+/* Knows the users of /etc/passwd, and none of LDAP and the like. name: NULL: by the number. */
+static struct passwd *find_user(const char *name, uid_t uid)
 {
 	FILE *f = fopen("/etc/passwd", "re");
 	struct passwd *pw;
@@ -31,9 +31,19 @@ struct passwd *getpwuid(uid_t uid)
 		return NULL;
 	do
 		pw = fgetpwent(f);
-	while (pw && pw->pw_uid != uid);
+	while (pw && (name ? strcmp(pw->pw_name, name) != 0 : pw->pw_uid != uid));
 	fclose(f);
 	return pw;
+}
+
+struct passwd *getpwuid(uid_t uid)
+{
+	return find_user(NULL, uid);
+}
+
+struct passwd *getpwnam(const char *name)
+{
+	return find_user(name, 0);
 }
 
 static bool has_member(const struct group *gr, const char *user)
