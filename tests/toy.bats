@@ -75,20 +75,6 @@ code() { # PID
 	wait_exit "$READY_PID"
 }
 
-@test "SIGKILL while mxbpf removes its probes leaves none" {
-	start_toy 20 2
-	local before pause
-	before=$(code "$READY_PID")
-	export -f code
-	for pause in 0.005 0.02 0.05 0.1; do
-		start_mxbpf --pid "$READY_PID" --api all
-		kill -s INT "$MXBPF_PID"
-		read -rt "$pause" <> <(:) || true # into the removal, where it takes long
-		stop_pid "$MXBPF_PID" KILL
-		timeout 20 bash -c 'until [[ $(code "$1") == "$0" ]]; do :; done' "$before" "$READY_PID"
-	done
-}
-
 @test "perf without CAP_SYS_ADMIN is refused with the remedy before the target is touched" {
 	start_toy 20 2
 	local caps=+bpf,+perfmon,+sys_ptrace before
