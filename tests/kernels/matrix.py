@@ -319,7 +319,7 @@ def page():
     whole = [r for r in found if r['verified']]
     checks, offered = check_rows(found, notes), offer_rows(found, notes)
     print(text(HERE, 'page.md').rstrip().format(
-        tried=table('kernel', ['release', 'where it is from', 'last tried whole'],
+        tried=table('kernel', ['release', 'where it is from', 'last tried'],
                     [[series_of(r['release']), f'`{r["release"]}`', r['from'], r['tried']] for r in found]),
         checks=table('what', columns, checks),
         offers=table('feature', columns, offered),
