@@ -236,8 +236,8 @@ class Run:
             self.count, self.counts = int(count), {name: int(n) for name, n in each}
 
     def next_works(self):
-        """The same session on the same process, which only waits now."""
-        session = self.start((KILL_AT, 'KILL', '0'))
+        """The same session on the same process, which only waits now. No call is held up: a signal would interrupt it."""
+        session = self.start(('uname', 'KILL', '0'))
         try:
             self.wait_attached(session)
             if 'now ' not in self.command:
