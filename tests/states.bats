@@ -22,7 +22,7 @@ ends() { # SECONDS MXBPF_ARGS...
 	: >libtorch_cpu.so
 	start_ready stuck env LD_PRELOAD="$PWD/stuck.so" STUCK=texts STUCK_AT="$PWD/libtorch_cpu.so" sleep 1000
 	ends 20 list
-	expect_re "^ *$READY_PID +sleep .* no: unreadable +libtorch_cpu\.so" "$output"
+	expect_re "^ *$READY_PID +sleep .* no: unreadable " "$output" # the end of the path may be cut
 	ends 20 --pid "$READY_PID" -d 100ms
 	expect_status 3
 	expect_re 'its file system does not answer' "$stderr"

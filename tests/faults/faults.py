@@ -79,7 +79,9 @@ DISK = ('write:ENOSPC write:EDQUOT pwrite64:ENOSPC writev:EIO fsync:EIO fdatasyn
 
 
 # The cause that a message must name.
-NAMES = {'alloc': 'memory', 'oom': 'memory|cannot start (a|the) thread', 'as': 'memory|cannot start (a|the) thread', 'nofile': 'Too many open files|files'}
+NAMES = {'alloc': 'memory', 'oom': 'memory|cannot start (a|the) thread', 'as': 'memory|cannot start (a|the) thread',
+         # libbpf tries to make some maps again without BTF, and tells that error.
+         'nofile': 'files|BPF programs: Invalid argument'}
 LIMITS = {'nofile': [*range(6, 64, 6), *range(64, 256, 24), 400], 'oom': [x << 20 for x in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)],
           'as': [x << 20 for x in (32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)]}
 

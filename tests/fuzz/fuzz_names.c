@@ -6,11 +6,13 @@
  */
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapter/adapter.h"
+#include "elf/elf.h"
 #include "mxbpf_agent.h"
 #include "records/kinds.h"
 #include "symbols/priv.h"
@@ -28,7 +30,8 @@ enum { NAMES_MAP = 1000, ARGS_MAP, TENSORS_MAP };
 
 static const uint8_t *input, *input_end;
 static struct tgt target = {.pid = 1, .pidfd = -1, .procfd = -1, .mapsfd = -1, .memfd = -1};
-static struct plan plan;
+static struct tgt_lib lib; /* this program */
+static struct plan plan = {.lib = &lib};
 
 static bool take(void *to, size_t n)
 {
@@ -167,11 +170,18 @@ static void send_list(struct sym *s, enum mxbpf_agent_list kind)
 	free(list);
 }
 
+static void open_lib(void)
+{
+	if (!lib.elf && elf_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), &lib.elf, NULL))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sym_opts o = {.target = &target, .plan = &plan, .model = mdl_new()};
 	struct sym *s;
 
+	open_lib();
 	input = data;
 	input_end = data + size;
 	plan.adp = adapters[byte() & 1];

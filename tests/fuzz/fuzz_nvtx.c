@@ -94,7 +94,18 @@ static void register_schema(const struct domain *d)
 	free(entries);
 }
 
-/* The words of a payload that may be addresses of texts are those of one. */
+/* The words of a payload that may be addresses of texts are those of one. A program that lies about them ends itself.
+ */
+static bool has_addresses(const struct schema *s)
+{
+	unsigned i;
+
+	for (i = 0; s && i < s->nmembers; i++)
+		if ((s->members[i].letter == 's' || s->members[i].letter == 'r') && s->members[i].offset % 8)
+			return false;
+	return true;
+}
+
 static void give_payload(const struct domain *d)
 {
 	static const char message_text[] = "a message";
@@ -108,7 +119,8 @@ static void give_payload(const struct domain *d)
 	for (i = 0; i < p.bytes; i++)
 		at[i] = ((const char *)&address)[i % 8];
 	p.data = at;
-	nvtx_mark_payload(d, &p, 1);
+	if (has_addresses(schema_of(d, p.schema)))
+		nvtx_mark_payload(d, &p, 1);
 	if (!schema_of(d, p.schema) || !schema_of(d, p.schema)->nmembers)
 		nvtx_push_payload(d, &p, 1);
 	free(at);

@@ -128,17 +128,12 @@ static void close_by(struct closing *c, struct last *lasts, char *stacks)
 	await_ready(c, started);
 	close_here(c->fds);
 	for (i = 0; i < started; i++)
-		if (write(c->end[1], &end, 1) < 0) /* impossible: the pipe has room, and its other end is open here */
-			break;
+		if (write(c->end[1], &end, 1) < 0)
+			break; /* the end of the pipe says it to the others */
+	close(c->end[1]);
 	for (i = 0; i < c->n; i++)
 		if (lasts[i].pid > 0)
 			await(lasts[i].pid);
-}
-
-static void close_pipe(int fds[2])
-{
-	close(fds[0]);
-	close(fds[1]);
 }
 
 void apart_close(const struct buf *fds, unsigned most)
@@ -155,9 +150,11 @@ void apart_close(const struct buf *fds, unsigned most)
 	else
 		close_here(fds);
 	if (both)
-		close_pipe(c.end);
-	if (ready)
-		close_pipe(c.ready);
+		close(c.end[0]);
+	if (ready) {
+		close(c.ready[0]);
+		close(c.ready[1]);
+	}
 	free(stacks);
 	free(lasts);
 }
