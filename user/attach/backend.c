@@ -87,7 +87,8 @@ int backend_load_failed(int err, struct err *e)
 			e, ERR_PRIVILEGE, err,
 			"cannot read the kernel's types (BTF): there is not enough memory, or the kernel has none "
 			"(-v shows more)");
-	missing = features_missing();
+	/* Without descriptors or memory, no feature can be tried. */
+	missing = err == -EMFILE || err == -ENFILE || err == -ENOMEM ? NULL : features_missing();
 	if (missing)
 		return err_set(e, ERR_PRIVILEGE, err, "this kernel has no %s (`mxbpf check` lists what it has)",
 			       missing);

@@ -23,7 +23,7 @@ static int pmu_type(void)
 	int type, n;
 
 	if (!f)
-		return -ENOENT;
+		return -errno;
 	n = fscanf(f, "%d", &type);
 	fclose(f);
 	return n == 1 ? type : -ENOENT;
