@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What belongs to somebody else: processes with hostile names and files, recordings, configurations, places of outputs.
+# Things of other users do no harm: names and files of their processes, their recordings and configurations, and outputs in their folders.
 load helpers
 
 setup() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What mxbpf itself is allowed to do: its seccomp filter, and the privileges that it drops.
+# mxbpf limits itself: it has a seccomp filter, needs three capabilities, and can drop all privileges.
 
 load helpers
 

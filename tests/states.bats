@@ -134,24 +134,24 @@ os.execv(sys.argv[2], ["toy", "20", "2"])' "$O/toy/libmxnet.so" low/toy
 	wait_exit "$READY_PID" 20
 }
 
+watched_exactly() { # the toy of $TOY
+	start_toy 20 2
+	start_mxbpf --pid "$READY_PID" --api all -f json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$MXBPF_PID" 60
+	same_counts "$(out toy)" "$(out mxbpf)"
+}
+
 @test "A library with symbols without size, and one whose symbols are in a file of its own, are watched exactly; IFUNC is refused" {
 	TOY=$PWD/toy
 	cp -r "$O/toy" toy
 	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so sizeless
-	start_toy 20 2
-	start_mxbpf --pid "$READY_PID" --api all -f json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$MXBPF_PID" 60
-	same_counts "$(out toy)" "$(out mxbpf)"
+	watched_exactly
 
 	rm -r toy && cp -r "$O/toy" toy
 	objcopy --only-keep-debug toy/libmxnet.so toy/libmxnet.so.debug
 	objcopy --strip-all --add-gnu-debuglink=toy/libmxnet.so.debug toy/libmxnet.so
-	start_toy 20 2
-	start_mxbpf --pid "$READY_PID" --api all -f json
-	kill -s USR1 "$READY_PID"
-	wait_exit "$MXBPF_PID" 60
-	same_counts "$(out toy)" "$(out mxbpf)"
+	watched_exactly
 
 	rm -r toy && cp -r "$O/toy" toy
 	start_toy 20 2

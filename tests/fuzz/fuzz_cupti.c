@@ -61,7 +61,7 @@ void cupti_graphs_send(struct mxbpf_gpu_shared *g)
 	(void)g;
 }
 
-/* What mxbpf gets. Names must be texts that end. */
+/* Stands for mxbpf, which receives the records. Each name must end with a zero. */
 void agent_hand_over(const struct mxbpf_agent_batch *b)
 {
 	const struct mxbpf_gpu_names *n = &gate.shared->gpu_names;

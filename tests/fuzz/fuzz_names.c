@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What BPF sends and has read in a hostile process: records from the ring, and the names, arguments, tensors and stacks
- * behind their ids. Lists of the agent, which have the same contents, come here through sym_list_id(). The input is
+ * A hostile process, as BPF reports it: records from the ring, and the names, arguments, tensors and stacks that BPF
+ * has read there. Lists of the agent, which have the same contents, come here through sym_list_id(). The input is
  * events: a record, or a list. Answers of BPF's maps are the next bytes of the input.
  */
 #include <bpf/bpf.h>
@@ -112,13 +112,13 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 		take(&part->len, sizeof(part->len));
 	for (i = 0; i < sizeof(part->text) && i < part->len && input < input_end; i++)
 		part->text[i] = (char)byte();
-	if (fd == ARGS_MAP) /* words, of which small ones mean something */
+	if (fd == ARGS_MAP) /* words; small numbers have a meaning */
 		for (i = 0; i + 8 <= sizeof(part->text); i += 8)
 			memset(part->text + i + 2, 0, 6);
 	return 0;
 }
 
-/* Objects, their types and the names of types: any bytes, of which most of the input is. */
+/* Objects, their types and the names of types. They may be any bytes. Most of the input is such bytes. */
 int __wrap_tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 {
 	(void)t;

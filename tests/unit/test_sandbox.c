@@ -145,7 +145,7 @@ static long try_narrower(void)
 	return try_load();
 }
 
-/* As under systemd's @system-service, which lacks seccomp(). */
+/* Forbids seccomp(), as systemd's set @system-service does. */
 static long under_another(void)
 {
 	struct sock_filter code[] = {

@@ -108,8 +108,7 @@ const char *features_missing(void)
 	size_t i = sizeof(features) / sizeof(features[0]);
 
 	while (i--) {
-		if (!features[i].required || features[i].works == try_capabilities || features[i].works == try_ptrace ||
-		    features[i].works())
+		if (!features[i].required || !strcmp(features[i].remedy, SUDO) || features[i].works())
 			continue;
 		snprintf(text, sizeof(text), "%s: %s", features[i].name, features[i].remedy);
 		return text;
