@@ -9,6 +9,7 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
