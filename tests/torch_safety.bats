@@ -86,16 +86,19 @@ sees_iterations() { # PID
 }
 
 # The kernel leaves probes behind if the thread that attaches or removes them is being killed.
-@test "SIGKILL in the middle of an attach or a detach leaves no breakpoint in the code of the job" {
-	local phase
+killed_in() { # PHASE TIMES: a job that start_torch started
+	python3 "$REPO/tests/safety/killed.py" "$MXBPF" "$WORKLOAD_PID" "$2" "$1" >"$1" 3>&-
+	cat "$1"
+	grep -qE '^sites [1-9][0-9]{3} left 0$' "$1"
+	[[ $(grep -c '^killed left 0$' "$1") == "$2" ]]
+}
+
+@test "SIGKILL of mxbpf or its group in the middle of an attach or a detach leaves no breakpoint; of all its processes none after the next session" {
 	cd "$BATS_TEST_TMPDIR"
 	start_torch --tiny
-	for phase in attach detach; do
-		python3 "$REPO/tests/safety/killed.py" "$MXBPF" "$WORKLOAD_PID" 2 $phase >"$phase" 3>&-
-		cat "$phase"
-		grep -qE '^sites [1-9][0-9]{3} left 0$' "$phase"
-		[[ $(grep -c '^killed left 0$' "$phase") == 2 ]]
-	done
+	killed_in attach 2
+	killed_in detach 2
+	killed_in group 1
 }
 
 @test "Attaches and detaches while exceptions unwind probed frames have no effect" {

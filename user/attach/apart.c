@@ -41,10 +41,12 @@ struct call {
 	void *ctx;
 };
 
+/* In a session of its own it is not in the group of mxbpf, which a shell or a terminal may kill or stop as a whole. */
 static int run(void *arg)
 {
 	const struct call *c = arg;
 
+	syscall(SYS_setsid);
 	c->fn(c->ctx);
 	return 0;
 }

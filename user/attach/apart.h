@@ -3,7 +3,8 @@
  * Changes to the code of processes that a SIGKILL of mxbpf must not cut short. While a thread is being killed, the
  * kernel cannot change the code of another process: a link of a thousand probes whose creation or removal is under way
  * then leaves their breakpoints there, with nothing behind them, until the process ends. So processes of their own do
- * both. They share the memory of mxbpf, and a kill of mxbpf does not reach them.
+ * both. They share the memory of mxbpf, and a kill of mxbpf, or of its group of processes, does not reach them. Only a
+ * kill of all processes of its control group does; what that leaves in a process goes with the next session on it.
  */
 #ifndef ATTACH_APART_H
 #define ATTACH_APART_H
