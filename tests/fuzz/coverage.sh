@@ -9,7 +9,7 @@ O=$(realpath -m "${1:-build}")
 dirs=(tests/fuzz/corpus "${@:2}")
 work=$(mktemp -d)
 FUZZ_DIR=$(mktemp -d -p /dev/shm)
-export FUZZ_DIR
+export FUZZ_DIR UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 trap 'rm -rf "$work" "$FUZZ_DIR"' EXIT
 
 run_one() { # NAME

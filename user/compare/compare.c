@@ -195,7 +195,7 @@ static int make_rows(const struct cmp_sides *of, struct cmp_result *r)
 			err = add_rows(&judged, &of->run[side][i].x, r->iterations);
 	if (!err)
 		err = track_all(&judged, of);
-	if (!err)
+	if (!err && judged.len) /* without rows, nothing says how the machine was */
 		err = judge_all((struct cmp_judged *)judged.data, buf_count(&judged, struct cmp_judged), of, r);
 	if (!err)
 		err = put_rows(r, &judged);
