@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Writes an output of any kind for well-formed records with arbitrary contents, as an untrusted recording may have
- * them. */
+/*
+ * Writes an output of any kind for well-formed records with arbitrary contents, as an untrusted recording may have
+ * them. The first three bytes of an input choose the output and its options. Then each record has a byte of its kind, a
+ * byte of enum form, and the bytes of its longest form without the first four. Fields that readers check are brought
+ * into their limits (struct bound), so no record is refused. A mutator of our own knows these borders.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,14 +15,19 @@
 
 #include "mxbpf_collective.h"
 #include "mxbpf_config.h"
+#include "mxbpf_cost.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
+#include "mxbpf_lines.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_memory.h"
+#include "mxbpf_neighbours.h"
 #include "mxbpf_omp.h"
 #include "mxbpf_queue.h"
 #include "mxbpf_kernels.h"
+#include "mxbpf_raised.h"
+#include "mxbpf_range.h"
 #include "mxbpf_roofline.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_sched.h"
@@ -26,9 +35,19 @@
 #include "mxbpf_graph.h"
 #include "view/view.h"
 
-/* Few ids, so that records refer to each other. */
-#define IDS 8
+#define HEAD_BYTES 3
+#define IDS	   8  /* few, so that records refer to each other */
+#define SMALL_NS   64 /* times of records with FORM_SMALL */
+#define MORE_MAX   3  /* items behind a record */
 
+/* The second byte of a record. For a name it is the length of its text / 512. */
+enum form {
+	FORM_SMALL = 1 << 0, /* few times, threads and devices, so that records overlap */
+	FORM_SHORT = 1 << 1, /* as an older version wrote it */
+	FORM_MORE = 3 << 2,  /* number of items behind it: values, slices, spans, buckets */
+};
+
+/* The fixed part of the longest form. */
 static const size_t bytes_of[] = {
 	[MXBPF_SPAN] = sizeof(struct mxbpf_span),
 	[MXBPF_AGG] = sizeof(struct mxbpf_agg),
@@ -55,7 +74,6 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_LIFE] = sizeof(struct mxbpf_agg_life),
 	[MXBPF_WAIT] = sizeof(struct mxbpf_wait),
 	[MXBPF_AGG_WAIT] = sizeof(struct mxbpf_wait),
-	[MXBPF_KV] = sizeof(struct mxbpf_kv) + sizeof(struct mxbpf_kv_value),
 	[MXBPF_AGG_KV] = sizeof(struct mxbpf_agg_kv),
 	[MXBPF_STEP] = sizeof(struct mxbpf_step),
 	[MXBPF_ITERATION] = sizeof(struct mxbpf_iteration),
@@ -86,7 +104,6 @@ static const size_t bytes_of[] = {
 	[MXBPF_GRAPH_NODE] = sizeof(struct mxbpf_graph_node),
 	[MXBPF_AGG_GPU_GRAPH] = sizeof(struct mxbpf_agg_gpu_graph),
 	[MXBPF_GPU_PATH] = sizeof(struct mxbpf_gpu_path),
-	[MXBPF_GPU_SEQUENCE] = sizeof(struct mxbpf_gpu_sequence) + 2 * sizeof(uint64_t),
 	[MXBPF_AGG_GPU_ROOF] = sizeof(struct mxbpf_agg_gpu_roof),
 	[MXBPF_GPU_LIMITS] = sizeof(struct mxbpf_gpu_limits),
 	[MXBPF_KERNEL_METRIC] = sizeof(struct mxbpf_kernel_metric),
@@ -94,316 +111,311 @@ static const size_t bytes_of[] = {
 	[MXBPF_COLLECTIVE] = sizeof(struct mxbpf_collective),
 	[MXBPF_AGG_COLLECTIVE] = sizeof(struct mxbpf_agg_collective),
 	[MXBPF_AGG_OVERLAP] = sizeof(struct mxbpf_agg_overlap),
+	[MXBPF_KV] = sizeof(struct mxbpf_kv),
+	[MXBPF_GPU_SEQUENCE] = sizeof(struct mxbpf_gpu_sequence),
+	[MXBPF_AGG_COST] = sizeof(struct mxbpf_agg_cost),
+	[MXBPF_PARTIAL] = sizeof(struct mxbpf_partial),
+	[MXBPF_SLICE] = sizeof(struct mxbpf_slice_part),
+	[MXBPF_AGG_RAISED] = sizeof(struct mxbpf_agg_raised),
+	[MXBPF_RANGE] = sizeof(struct mxbpf_range),
+	[MXBPF_AGG_RANGE] = sizeof(struct mxbpf_agg_range),
+	[MXBPF_NEIGHBOUR] = sizeof(struct mxbpf_neighbour),
+	[MXBPF_LOOK] = sizeof(struct mxbpf_look),
+	[MXBPF_AGG_LINE] = sizeof(struct mxbpf_agg_line),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
+/* A field that readers check, and its limits. */
+struct bound {
+	uint16_t kind, off, bytes;
+	uint32_t low, limit;
+};
+
+#define BOUND(kind, type, field, low, limit)                                                                           \
+	{                                                                                                              \
+		kind, offsetof(struct mxbpf_##type, field), sizeof(((struct mxbpf_##type *)0)->field), low, limit      \
+	}
+#define CLASS(kind, type)	  BOUND(kind, type, cls, 1, MXBPF_CLASS_MAX)
+#define CLASS_OR_NONE(kind, type) BOUND(kind, type, cls, 0, MXBPF_CLASS_MAX)
+#define DEVICE(kind, type)	  BOUND(kind, type, device, 0, 2)
+
+static const struct bound bounds[] = {
+	BOUND(MXBPF_SPAN, span, link, 0, IDS),
+	CLASS(MXBPF_AGG, agg),
+	CLASS(MXBPF_AGG_MEM, agg_mem),
+	CLASS(MXBPF_AGG_COST, agg_cost),
+	CLASS(MXBPF_PARTIAL, partial),
+	CLASS(MXBPF_AGG_ACCOUNT, agg_account),
+	CLASS(MXBPF_SLOW, slow),
+	CLASS(MXBPF_AGG_COUNTERS, agg_counters),
+	CLASS(MXBPF_AGG_EXTENT, agg_extent),
+	CLASS(MXBPF_OPEN, open),
+	CLASS_OR_NONE(MXBPF_TALLY, tally),
+	CLASS_OR_NONE(MXBPF_TEAM, team),
+	CLASS_OR_NONE(MXBPF_RANGE, range),
+	CLASS_OR_NONE(MXBPF_ALLOC, alloc),
+	CLASS_OR_NONE(MXBPF_MEM_OWNER, mem_owner),
+	CLASS_OR_NONE(MXBPF_MEM_FAILED, mem_failed),
+	CLASS_OR_NONE(MXBPF_MEM_HOLDER, mem_holder),
+	CLASS_OR_NONE(MXBPF_AGG_SCHED, agg_sched),
+	CLASS_OR_NONE(MXBPF_AGG_GPU_WORK, agg_gpu_work),
+	CLASS_OR_NONE(MXBPF_AGG_GPU_GRAPH, agg_gpu_graph),
+	BOUND(MXBPF_EDGE, edge, src_cls, 0, MXBPF_CLASS_MAX),
+	BOUND(MXBPF_SCHED, sched, span_cls, 0, MXBPF_CLASS_MAX),
+	BOUND(MXBPF_SCHED, sched, state, 0, MXBPF_SCHED_STATES),
+	BOUND(MXBPF_AGG_SCHED, agg_sched, what, 0, MXBPF_SCHED_WHATS),
+	BOUND(MXBPF_RANGE, range, data.nvalues, 0, MXBPF_RANGE_VALUES + 1),
+	BOUND(MXBPF_RANGE, range, data.type, 0, MXBPF_RANGE_TYPES),
+	BOUND(MXBPF_INSTANT, instant, what, 0, MXBPF_INSTANT_WHATS),
+	BOUND(MXBPF_INSTANT, instant, scope, 0, MXBPF_SCOPES),
+	BOUND(MXBPF_AGG_LIFE, agg_life, part, 0, MXBPF_LIFE_PARTS),
+	BOUND(MXBPF_WAIT, wait, what, 0, MXBPF_WAIT_WHATS),
+	BOUND(MXBPF_AGG_WAIT, wait, what, 0, MXBPF_WAIT_WHATS),
+	BOUND(MXBPF_STEP, step, what, 1, MXBPF_STEP_WHATS),
+	BOUND(MXBPF_ITERATION, iteration, told, 1, MXBPF_STEP_WHATS),
+	BOUND(MXBPF_NAME, name, id, 0, IDS),
+	BOUND(MXBPF_NAME, name, kind, 0, MXBPF_NAME_DOMAIN + 1),
+	BOUND(MXBPF_GROUP, group, id, 0, IDS),
+	BOUND(MXBPF_ACTIVITY, activity, cls, 1, MXBPF_ACTIVITY_MAX),
+	BOUND(MXBPF_ACTIVITY, activity, edge_id, 0, IDS),
+	BOUND(MXBPF_ACTIVITY, activity, domain, 0, 2),
+	BOUND(MXBPF_LAUNCH, launch, edge_id, 0, IDS),
+	BOUND(MXBPF_LAUNCH, launch, domain, 1, 2),
+	BOUND(MXBPF_AGG_ACTIVITY, agg_activity, cls, 1, MXBPF_ACTIVITY_MAX),
+	BOUND(MXBPF_AGG_GPU_WORK, agg_gpu_work, of, 0, MXBPF_WORK_OFS),
+	BOUND(MXBPF_AGG_GPU_IDLE, agg_gpu_idle, cause, 0, MXBPF_IDLE_CAUSES),
+	BOUND(MXBPF_GPU_IDLE, gpu_idle, cause, 0, MXBPF_IDLE_CAUSES),
+	BOUND(MXBPF_GPU_PATH, gpu_path, part, 1, MXBPF_PATH_PARTS),
+	BOUND(MXBPF_GRAPH_NODE, graph_node, node, 1, 9),
+	BOUND(MXBPF_GRAPH_NODE, graph_node, original, 0, 8),
+	BOUND(MXBPF_GRAPH_NODE, graph_node, tid, 1, 3),
+	BOUND(MXBPF_AGG_GPU_GRAPH, agg_gpu_graph, captured, 0, MXBPF_CAPTURED_UNSEEN + 1),
+	BOUND(MXBPF_KERNEL_METRIC, kernel_metric, number, 0, MXBPF_KERNEL_COUNTERS),
+	BOUND(MXBPF_KERNEL_METRIC, kernel_metric, first, 0, 2),
+	BOUND(MXBPF_COLLECTIVE, collective, backend, 0, MXBPF_BACKENDS),
+	BOUND(MXBPF_COLLECTIVE, collective, op, 0, MXBPF_COLLECTIVE_OPS),
+	BOUND(MXBPF_AGG_COLLECTIVE, agg_collective, backend, 0, MXBPF_BACKENDS),
+	BOUND(MXBPF_AGG_COLLECTIVE, agg_collective, op, 0, MXBPF_COLLECTIVE_OPS),
+};
+
+/* Fields that few values make meet those of other records. */
+static const struct bound smalls[] = {
+	BOUND(MXBPF_SPAN, span, seq, 0, IDS),
+	BOUND(MXBPF_SPAN, span, origin, 0, IDS),
+	BOUND(MXBPF_ACTIVITY, activity, track.device, 0, 2),
+	BOUND(MXBPF_ACTIVITY, activity, track.context, 0, 2),
+	BOUND(MXBPF_ACTIVITY, activity, track.stream, 0, 2),
+	BOUND(MXBPF_ACTIVITY, activity, graph, 0, 4),
+	BOUND(MXBPF_ACTIVITY, activity, graph_node, 0, 8),
+	DEVICE(MXBPF_AGG_ACTIVITY, agg_activity),
+	DEVICE(MXBPF_AGG_GPU_IDLE, agg_gpu_idle),
+	DEVICE(MXBPF_GPU_IDLE, gpu_idle),
+	DEVICE(MXBPF_GPU_STEP, gpu_step),
+	DEVICE(MXBPF_GPU_LIMITS, gpu_limits),
+	DEVICE(MXBPF_AGG_GPU_TYPES, agg_gpu_types),
+	DEVICE(MXBPF_GPU_DEVICE, gpu_device),
+	BOUND(MXBPF_GPU_DEVICE, gpu_device, major, 0, 16),
+	BOUND(MXBPF_AGG_GPU_STREAM, agg_gpu_stream, track.device, 0, 2),
+	BOUND(MXBPF_AGG_GPU_LAUNCH, agg_gpu_launch, track.device, 0, 2),
+	BOUND(MXBPF_AGG_GPU_GRAPH, agg_gpu_graph, graph, 0, 4),
+};
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 
 /* The outputs go to stdout and are not needed. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	int fd = open("/dev/null", O_WRONLY);
+	unsigned i;
 
+	for (i = 0; i < 256; i++)
+		if (kind_numbered(i) && (i >= NKINDS || !bytes_of[i])) {
+			fprintf(stderr, "a kind has no size in bytes_of: %s\n", kind_numbered(i)->name);
+			abort();
+		}
 	return dup2(fd, STDOUT_FILENO) < 0;
 }
 
-static void tame_span(struct mxbpf_span *s)
+/* ---- the parts of a record that readers check */
+
+static void bring_into(struct mxbpf_rec *r, const struct bound *b, size_t n)
 {
-	s->name_id %= IDS;
-	s->args_id %= IDS;
-	s->layer_id %= IDS;
-	s->stack_id %= IDS;
-	s->link %= IDS;
-	s->cls = 1 + s->cls % (MXBPF_CLASS_MAX - 1);
-	s->tid %= 4;
-	if (!(s->cpu & 1)) /* keep its arbitrary times and numbers */
-		return;
-	s->h.ts_ns %= 64;
-	s->dur_ns %= 64;
-	s->seq %= IDS;
-	s->origin %= IDS;
+	uint64_t value;
+
+	for (; n--; b++) {
+		if (b->kind != r->kind || b->off + b->bytes > r->size)
+			continue;
+		value = 0;
+		memcpy(&value, (char *)r + b->off, b->bytes);
+		value = b->low + value % (b->limit - b->low);
+		memcpy((char *)r + b->off, &value, b->bytes);
+	}
 }
 
-static void tame_activity(struct mxbpf_activity *a)
+static uint16_t tame_buckets(void *at, unsigned n)
 {
-	a->cls = 1 + a->cls % (MXBPF_ACTIVITY_MAX - 1);
-	a->name_id %= IDS;
-	a->edge_id %= IDS;
-	a->domain %= 2;
-	a->dur_ns >>= 1;
-	a->h.ts_ns >>= 1;
-	if (!(a->pad & 1)) /* keep its arbitrary times and track */
-		return;
-	a->h.ts_ns %= 64;
-	a->dur_ns %= 64;
-	a->track.device %= 2;
-	a->track.context %= 2;
-	a->track.stream %= 2;
-	a->graph %= 4;
-	a->graph_node %= 8;
+	struct mxbpf_bucket *b = at;
+	unsigned i, index = 0;
+
+	for (i = 0; i < n; i++)
+		b[i].index = index += 1 + b[i].index % 64;
+	return (uint16_t)n;
 }
 
-static void tame_launch(struct mxbpf_launch *l)
+static void tame_text(struct mxbpf_name *n)
 {
-	l->edge_id %= IDS;
-	l->domain = 1;
-	l->tid = 1 + l->tid % 3;
-	if (l->pad & 1)
-		l->h.ts_ns %= 64;
+	uint32_t i;
+
+	n->len = n->h.size - (uint32_t)sizeof(*n);
+	for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
+		n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
 }
 
-static void tame_agg_activity(struct mxbpf_agg_activity *a)
+static void tame_spans(struct mxbpf_sample *s, unsigned n)
 {
-	a->cls = 1 + a->cls % (MXBPF_ACTIVITY_MAX - 1);
-	a->name_id %= IDS;
-	a->device %= 2;
-	a->unlaunched %= a->count ? a->count : 1;
-	a->nbuckets = 0;
-}
+	struct mxbpf_sample_span *spans = (struct mxbpf_sample_span *)(s + 1);
+	unsigned i;
 
-static void tame_work(struct mxbpf_agg_gpu_work *a)
-{
-	a->of %= MXBPF_WORK_OFS;
-	a->cls %= MXBPF_CLASS_MAX;
-	a->name_id %= IDS;
-	a->layer_id %= IDS;
-	a->nbuckets = 0;
-}
-
-static void tame_device(struct mxbpf_gpu_device *r)
-{
-	r->name_id %= IDS;
-	r->device %= 2;
-	r->major %= 16;
-}
-
-static void tame_idle(struct mxbpf_agg_gpu_idle *r)
-{
-	r->name_id %= IDS;
-	r->stack_id %= IDS;
-	r->device %= 2;
-	r->cause %= MXBPF_IDLE_CAUSES;
-}
-
-static void tame_path(struct mxbpf_gpu_path *p)
-{
-	p->name_id %= IDS;
-	p->part = 1 + p->part % (MXBPF_PATH_PARTS - 1);
-	p->end_ns = p->h.ts_ns > p->end_ns ? p->h.ts_ns : p->end_ns;
-}
-
-static void tame_sequence(struct mxbpf_gpu_sequence *q)
-{
-	uint64_t *names = (uint64_t *)(q + 1);
-
-	q->name_id %= IDS;
-	q->count |= 1;
-	q->n = 2;
-	names[0] %= IDS;
-	names[1] %= IDS;
-}
-
-static void tame_launches(struct mxbpf_agg_gpu_launch *l)
-{
-	l->call_id %= IDS;
-	l->track.device %= 2;
-	l->nbuckets = 0;
-}
-
-static void tame_piece(struct mxbpf_gpu_idle *r)
-{
-	r->name_id %= IDS;
-	r->stack_id %= IDS;
-	r->device %= 2;
-	r->cause %= MXBPF_IDLE_CAUSES;
-}
-
-static void tame_node(struct mxbpf_graph_node *r)
-{
-	r->node = 1 + r->node % 8;
-	r->original %= 8;
-	r->tid = 1 + r->tid % 2;
-}
-
-static void tame_graph(struct mxbpf_agg_gpu_graph *r)
-{
-	r->name_id %= IDS;
-	r->graph %= 4;
-	r->captured %= MXBPF_CAPTURED_UNSEEN + 1;
-	r->cls %= MXBPF_CLASS_MAX;
-}
-
-static void tame_roof(struct mxbpf_agg_gpu_roof *r)
-{
-	r->name_id %= IDS;
-	r->args_id %= IDS;
-}
-
-static void tame_metric(struct mxbpf_kernel_metric *k)
-{
-	k->number %= MXBPF_KERNEL_COUNTERS;
-	k->first %= 2;
-	k->name_id %= IDS;
+	mxbpf_sample_set_nspans(s, n);
+	for (i = 0; i < n; i++)
+		spans[i].cls = 1 + spans[i].cls % (MXBPF_CLASS_MAX - 1);
 }
 
 static void tame_metrics(struct mxbpf_agg_kernel_metrics *a)
 {
 	unsigned i;
 
-	a->name_id %= IDS;
 	for (i = 0; i < MXBPF_KERNEL_COUNTERS; i++) {
 		a->counters[i].max |= a->counters[i].min;
 		a->counters[i].sum |= a->counters[i].min;
 	}
 }
 
-static void tame_collective(struct mxbpf_rec *r)
+static uint64_t later(uint64_t a, uint64_t b)
 {
-	struct mxbpf_collective *c = (struct mxbpf_collective *)r;
-	struct mxbpf_agg_collective *a = (struct mxbpf_agg_collective *)r;
-
-	if (r->kind == MXBPF_COLLECTIVE) {
-		c->backend %= MXBPF_BACKENDS;
-		c->op %= MXBPF_COLLECTIVE_OPS;
-	} else if (r->kind == MXBPF_AGG_COLLECTIVE) {
-		a->backend %= MXBPF_BACKENDS;
-		a->op %= MXBPF_COLLECTIVE_OPS;
-		a->matched %= a->count ? a->count : 1;
-	}
+	return a > b ? a : b;
 }
 
-/* Records of GPUs. */
-static void tame_gpu(struct mxbpf_rec *r)
+/* The lists behind records, and what is no bound. n: how many items there is room for. */
+static void tame_lists(struct mxbpf_rec *r, unsigned n)
 {
+	struct mxbpf_agg_activity *activity = (void *)r;
+
 	switch (r->kind) {
-	case MXBPF_ACTIVITY:
-		tame_activity((struct mxbpf_activity *)r);
+	case MXBPF_SPAN: /* a field of 7 bits */
+		((struct mxbpf_span *)r)->cls = 1 + ((struct mxbpf_span *)r)->cls % (MXBPF_CLASS_MAX - 1);
 		break;
-	case MXBPF_LAUNCH:
-		tame_launch((struct mxbpf_launch *)r);
+	case MXBPF_AGG:
+		((struct mxbpf_agg *)r)->nbuckets = tame_buckets((struct mxbpf_agg *)r + 1, n);
+		break;
+	case MXBPF_AGG_KV:
+		((struct mxbpf_agg_kv *)r)->nbuckets = tame_buckets((struct mxbpf_agg_kv *)r + 1, n);
+		break;
+	case MXBPF_AGG_LIFE:
+		((struct mxbpf_agg_life *)r)->nbuckets = tame_buckets((struct mxbpf_agg_life *)r + 1, n);
 		break;
 	case MXBPF_AGG_ACTIVITY:
-		tame_agg_activity((struct mxbpf_agg_activity *)r);
+		activity->unlaunched %= activity->count ? activity->count : 1;
+		if (r->size >= sizeof(*activity))
+			activity->nbuckets = tame_buckets(activity + 1, n);
 		break;
 	case MXBPF_AGG_GPU_WORK:
-		tame_work((struct mxbpf_agg_gpu_work *)r);
-		break;
-	case MXBPF_AGG_GPU_IDLE:
-		tame_idle((struct mxbpf_agg_gpu_idle *)r);
-		break;
-	case MXBPF_GPU_IDLE:
-		tame_piece((struct mxbpf_gpu_idle *)r);
-		break;
-	case MXBPF_GPU_STEP:
-		((struct mxbpf_gpu_step *)r)->device %= 2;
-		break;
-	case MXBPF_AGG_GPU_STREAM:
-		((struct mxbpf_agg_gpu_stream *)r)->track.device %= 2;
+		((struct mxbpf_agg_gpu_work *)r)->nbuckets = tame_buckets((struct mxbpf_agg_gpu_work *)r + 1, n);
 		break;
 	case MXBPF_AGG_GPU_LAUNCH:
-		tame_launches((struct mxbpf_agg_gpu_launch *)r);
+		((struct mxbpf_agg_gpu_launch *)r)->nbuckets = tame_buckets((struct mxbpf_agg_gpu_launch *)r + 1, n);
 		break;
-	case MXBPF_AGG_GPU_TYPES:
-		((struct mxbpf_agg_gpu_types *)r)->device %= 2;
+	case MXBPF_SAMPLE:
+		tame_spans((struct mxbpf_sample *)r, n);
 		break;
-	case MXBPF_GPU_PATH:
-		tame_path((struct mxbpf_gpu_path *)r);
+	case MXBPF_SCHED:
+		((struct mxbpf_sched *)r)->nslices = (uint8_t)n;
+		break;
+	case MXBPF_KV:
+		((struct mxbpf_kv *)r)->nvalues = (uint16_t)n;
+		((struct mxbpf_kv *)r)->nsent %= (uint16_t)(n + 1);
 		break;
 	case MXBPF_GPU_SEQUENCE:
-		tame_sequence((struct mxbpf_gpu_sequence *)r);
+		((struct mxbpf_gpu_sequence *)r)->count |= 1;
+		((struct mxbpf_gpu_sequence *)r)->n = n < MXBPF_SEQUENCE_MIN ? MXBPF_SEQUENCE_MIN : n;
 		break;
-	case MXBPF_GRAPH_NODE:
-		tame_node((struct mxbpf_graph_node *)r);
-		break;
-	case MXBPF_AGG_GPU_GRAPH:
-		tame_graph((struct mxbpf_agg_gpu_graph *)r);
-		break;
-	case MXBPF_AGG_GPU_ROOF:
-		tame_roof((struct mxbpf_agg_gpu_roof *)r);
-		break;
-	case MXBPF_GPU_LIMITS:
-		((struct mxbpf_gpu_limits *)r)->device %= 2;
-		break;
-	case MXBPF_KERNEL_METRIC:
-		tame_metric((struct mxbpf_kernel_metric *)r);
+	case MXBPF_NAME:
+		tame_text((struct mxbpf_name *)r);
 		break;
 	case MXBPF_AGG_KERNEL_METRICS:
 		tame_metrics((struct mxbpf_agg_kernel_metrics *)r);
-		break;
-	case MXBPF_COLLECTIVE:
-	case MXBPF_AGG_COLLECTIVE:
-		tame_collective(r);
-		break;
-	case MXBPF_GPU_DEVICE:
-		tame_device((struct mxbpf_gpu_device *)r);
-		break;
 	}
 }
 
-/* Changes the fields that kind_check_next() would reject, so that the record passes. */
-static void tame(struct mxbpf_rec *r)
+/* Times that readers check, with few values if `small`. */
+static void tame_times(struct mxbpf_rec *r, const struct kind *k, bool small)
 {
-	struct mxbpf_agg *a = (struct mxbpf_agg *)r;
-	struct mxbpf_agg_mem *am = (struct mxbpf_agg_mem *)r;
-	struct mxbpf_agg_account *aa = (struct mxbpf_agg_account *)r;
-	struct mxbpf_name *n = (struct mxbpf_name *)r;
-	uint32_t i;
+	struct mxbpf_agg_collective *collective = (void *)r;
+	struct mxbpf_sched *sched = (void *)r;
+	struct mxbpf_off_cpu *off = (void *)r;
+	struct mxbpf_gpu_path *path = (void *)r;
+	uint64_t *at;
+	unsigned i;
+
+	r->ts_ns = small ? r->ts_ns % SMALL_NS : r->ts_ns >> 1;
+	for (i = 0; small && i < KIND_TIMES_MAX && k->times[i] && k->times[i] < r->size; i++) {
+		at = (uint64_t *)((char *)r + k->times[i]);
+		*at %= SMALL_NS;
+	}
+	if (k->dur) {
+		at = (uint64_t *)((char *)r + k->dur);
+		*at = small ? *at % SMALL_NS : *at >> 1;
+	}
+	if (r->kind == MXBPF_SCHED) {
+		sched->woken_ns = later(sched->woken_ns, r->ts_ns);
+		sched->back_ns = later(sched->back_ns, sched->woken_ns);
+		sched->ran_ns %= r->ts_ns + 1;
+	} else if (r->kind == MXBPF_OFF_CPU) {
+		off->woken_ns = later(off->woken_ns, r->ts_ns);
+		off->back_ns = later(off->back_ns, off->woken_ns);
+	} else if (r->kind == MXBPF_GPU_PATH) {
+		path->end_ns = later(path->end_ns, r->ts_ns);
+	} else if (r->kind == MXBPF_ITERATION) {
+		((struct mxbpf_iteration *)r)->dur_ns >>= 1;
+	} else if (r->kind == MXBPF_AGG_COLLECTIVE) {
+		collective->count += !collective->count;
+		collective->matched %= collective->count;
+	}
+}
+
+static void tame_ids(struct mxbpf_rec *r, const struct kind *k)
+{
+	struct kind_id_walk w = {0};
+	uint32_t *tid;
+	unsigned i;
+
+	while (kind_next_id(r, &w))
+		if (w.flags & KIND_ID_SHORT)
+			*(uint16_t *)((char *)r + w.off) %= IDS;
+		else
+			*(uint64_t *)((char *)r + w.off) %= IDS;
+	if (k->of_row && r->size >= sizeof(*r) + sizeof(uint64_t))
+		*(uint64_t *)(r + 1) %= IDS;
+	for (i = 0; i < KIND_THREADS_MAX && k->threads[i]; i++) {
+		tid = (uint32_t *)((char *)r + k->threads[i]);
+		*tid = 1 + *tid % 3;
+	}
+}
+
+static void tame(struct mxbpf_rec *r, unsigned form, unsigned more)
+{
+	const struct kind *k = kind_of(r);
 
 	r->tgid %= 2;
-	tame_gpu(r);
-	switch (r->kind) {
-	case MXBPF_SPAN:
-		tame_span((struct mxbpf_span *)r);
-		break;
-	case MXBPF_AGG:
-		a->name_id %= IDS;
-		a->cls = 1 + a->cls % (MXBPF_CLASS_MAX - 1);
-		a->nbuckets = 0;
-		break;
-	case MXBPF_AGG_MEM:
-		am->name_id %= IDS;
-		am->cls = 1 + am->cls % (MXBPF_CLASS_MAX - 1);
-		break;
-	case MXBPF_AGG_ACCOUNT:
-		aa->name_id %= IDS;
-		aa->cls = 1 + aa->cls % (MXBPF_CLASS_MAX - 1);
-		break;
-	case MXBPF_ALLOC:
-		((struct mxbpf_alloc *)r)->cls %= MXBPF_CLASS_MAX;
-		break;
-	case MXBPF_TALLY:
-		((struct mxbpf_tally *)r)->cls %= MXBPF_CLASS_MAX;
-		break;
-	case MXBPF_EDGE:
-		((struct mxbpf_edge *)r)->src_cls %= MXBPF_CLASS_MAX;
-		break;
-	case MXBPF_GROUP:
-		((struct mxbpf_group *)r)->id %= IDS;
-		break;
-	case MXBPF_NAME:
-		n->id %= IDS;
-		n->kind %= MXBPF_NAME_DOMAIN + 1;
-		n->len = r->size - (uint32_t)sizeof(*n);
-		for (i = 0; n->kind == MXBPF_NAME_ARGS && i < n->len; i++)
-			n->text[i] = "[],8-0\"\n"[n->text[i] & 7];
-		break;
-	case MXBPF_AGG_GPU_WAIT:
-	case MXBPF_KV:
-	case MXBPF_AGG_KV:
-	case MXBPF_LIFE:
-	case MXBPF_AGG_LIFE:
-	case MXBPF_WAIT:
-	case MXBPF_AGG_WAIT:
-	case MXBPF_AGG_EXTENT:
-	case MXBPF_AGG_COUNTERS:
-	case MXBPF_MEM_OWNER:
-	case MXBPF_SLOW:
-		((struct mxbpf_agg *)r)->name_id %= IDS; /* all of these have it at the same offset */
-		break;
-	default:
-		tame_gpu(r);
-	}
+	bring_into(r, bounds, sizeof(bounds) / sizeof(*bounds));
+	if (form & FORM_SMALL)
+		bring_into(r, smalls, sizeof(smalls) / sizeof(*smalls));
+	tame_lists(r, more);
+	tame_times(r, k, form & FORM_SMALL);
+	tame_ids(r, k);
 }
 
 /* A record that is still refused must not get into a model. */
@@ -415,37 +427,138 @@ static bool passes(const struct mxbpf_rec *r)
 	return kind_check_next(r, r->size, &pos, &bad);
 }
 
-/* Input: kind, length of a name's text / 512, then the bytes of the fixed part, which the text repeats. */
+static size_t item_bytes(unsigned kind)
+{
+	const struct kind_tail *tail = &kind_numbered(kind)->tail;
+
+	return tail->bytes ? tail->bytes : sizeof(struct mxbpf_bucket);
+}
+
+/* Makes a record of the bytes of an input, which are repeated where they end. */
+static int make_one(const uint8_t *data, size_t size, unsigned kind, unsigned form, struct buf *b)
+{
+	const bool is_name = kind == MXBPF_NAME, is_short = !is_name && form & FORM_SHORT;
+	const unsigned more = is_name || is_short ? 0 : kind == MXBPF_GPU_SEQUENCE ? MORE_MAX : (form & FORM_MORE) >> 2;
+	const size_t fixed = is_short ? kind_numbered(kind)->bytes : bytes_of[kind];
+	const size_t len = fixed + (is_name ? form % 65 * 512 : more * item_bytes(kind));
+	struct mxbpf_rec *r = buf_add(b, len);
+	size_t i;
+
+	if (!r)
+		return -1;
+	memset(r, 0, len);
+	for (i = 4; i < len && size; i++)
+		((uint8_t *)r)[i] = data[i < size ? i : i % size];
+	r->kind = (uint16_t)kind;
+	r->size = (uint16_t)len;
+	tame(r, is_name ? FORM_SMALL : form, more);
+	if (!passes(r))
+		b->len -= len;
+	return 0;
+}
+
+static size_t record_bytes(const uint8_t *data, size_t size)
+{
+	const size_t bytes = 2 + bytes_of[*data % NKINDS];
+
+	return bytes < size ? bytes : size;
+}
+
 static int make(const uint8_t *data, size_t size, struct buf *b)
 {
-	uint16_t len, more;
-	struct mxbpf_rec *r;
-	unsigned kind;
+	size_t bytes;
 
-	while (size > 2) {
-		kind = data[0] % NKINDS;
-		more = kind == MXBPF_NAME ? (uint16_t)(data[1] % 65 * 512) : 0;
-		data += 2;
-		size -= 2;
-		if (!bytes_of[kind])
-			continue;
-		len = (uint16_t)(bytes_of[kind] + more);
-		r = buf_add(b, len);
-		if (!r)
+	for (; size > 2; data += bytes, size -= bytes) {
+		bytes = record_bytes(data, size);
+		if (bytes_of[*data % NKINDS] && make_one(data + 2, size - 2, *data % NKINDS, data[1], b))
 			return -1;
-		memset(r, 0, len);
-		for (size_t i = 4; i < len && size; i++)
-			((uint8_t *)r)[i] = data[i < size ? i : i % size];
-		r->kind = (uint16_t)kind;
-		r->size = len;
-		tame(r);
-		if (!passes(r))
-			b->len -= len;
-		data += size < bytes_of[kind] ? size : bytes_of[kind];
-		size -= size < bytes_of[kind] ? size : bytes_of[kind];
 	}
 	return 0;
 }
+
+/* ---- the mutator */
+
+static unsigned next_random(unsigned *seed)
+{
+	return *seed = *seed * 1103515245 + 12345, *seed >> 8;
+}
+
+/* Numbers at which checks fail. */
+static uint64_t edge(unsigned *seed)
+{
+	static const uint64_t edges[] = {0,   1,   2,	  3,	     7,		 8,	    127,       128,
+					 255, 256, 65535, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
+	const unsigned at = next_random(seed) % (sizeof(edges) / sizeof(*edges) + 3);
+
+	return at < sizeof(edges) / sizeof(*edges) ? edges[at] : next_random(seed) % 1024;
+}
+
+/* Sets a field of a record. */
+static void set_field(uint8_t *rec, size_t bytes, unsigned *seed)
+{
+	const size_t width = (size_t)1 << next_random(seed) % 4;
+	const uint64_t value = edge(seed);
+
+	if (bytes < 2 + width)
+		return;
+	memcpy(rec + 2 + next_random(seed) % ((bytes - 2) / width) * width, &value, width);
+}
+
+/* Puts a record of any kind before a place. Returns the new size. */
+static size_t insert(uint8_t *data, size_t size, size_t max, size_t at, unsigned *seed)
+{
+	unsigned kind = next_random(seed) % NKINDS;
+	const int fill = next_random(seed) % 3 ? (int)next_random(seed) % 4 : (int)next_random(seed);
+	size_t bytes;
+
+	while (!bytes_of[kind])
+		kind = next_random(seed) % NKINDS;
+	bytes = 2 + bytes_of[kind];
+	if (size + bytes > max)
+		return size;
+	memmove(data + at + bytes, data + at, size - at);
+	memset(data + at, fill, bytes);
+	data[at] = (uint8_t)kind;
+	data[at + 1] = (uint8_t)(next_random(seed) % 16);
+	return size + bytes;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	size_t at = HEAD_BYTES, bytes, n = 0, chosen;
+	const unsigned what = next_random(&seed) % 8;
+
+	if (size <= HEAD_BYTES + 2 || !what)
+		return LLVMFuzzerMutate(data, size, max);
+	for (; at + 2 < size; at += record_bytes(data + at, size - at))
+		n++;
+	for (at = HEAD_BYTES, chosen = next_random(&seed) % n; chosen--;)
+		at += record_bytes(data + at, size - at);
+	bytes = record_bytes(data + at, size - at);
+	switch (what) {
+	case 1: /* an output and its options */
+		data[next_random(&seed) % HEAD_BYTES] = (uint8_t)next_random(&seed);
+		return size;
+	case 2:
+		return insert(data, size, max, at, &seed);
+	case 3:
+		memmove(data + at, data + at + bytes, size - at - bytes);
+		return size - bytes;
+	case 4: /* twice */
+		if (size + bytes > max)
+			return size;
+		memmove(data + at + bytes, data + at, size - at);
+		return size + bytes;
+	case 5:
+		data[at + 1] = (uint8_t)next_random(&seed);
+		return size;
+	default:
+		set_field(data + at, bytes, &seed);
+		return size;
+	}
+}
+
+/* ---- outputs */
 
 struct tape {
 	struct buf recs;
@@ -513,6 +626,27 @@ static void write_one(struct tape *t, struct mdl *m, struct mdl_session *s, stru
 	out_dir_close(dir);
 }
 
+/* What a model writes into a recording must be what readers accept, or a reader of it never ends. */
+static void check_emitted(const struct mdl *m)
+{
+	const struct mxbpf_rec *r, *last = NULL;
+	struct buf recs = {0};
+	bool bad = false;
+	size_t pos = 0;
+
+	if (mdl_emit(m, &recs))
+		recs.len = 0;
+	while ((r = kind_check_next(recs.data, recs.len, &pos, &bad)))
+		last = r;
+	if (bad) {
+		r = (const void *)(recs.data + pos);
+		fprintf(stderr, "a record of kind %u and %u bytes behind one of kind %u is not valid\n", r->kind,
+			r->size, last ? last->kind : 0);
+		abort();
+	}
+	buf_fini(&recs);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mdl_session s = {.mxbpf_version = "",
@@ -526,7 +660,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tape t = {0};
 	struct mdl *m = mdl_new(), *sum;
 
-	if (size > 3 && m && !make(data + 3, size - 3, &t.recs) && !mdl_feed(m, t.recs.data, t.recs.len)) {
+	if (size > HEAD_BYTES && m && !make(data + HEAD_BYTES, size - HEAD_BYTES, &t.recs) &&
+	    !mdl_feed(m, t.recs.data, t.recs.len)) {
 		const struct view_ops *ops = chosen(data[2]);
 		struct view_opts opts = {.sort = data[0] % VIEW_SORT_NKEYS,
 					 .by = data[1] % VIEW_BY_NWORDS,
@@ -538,6 +673,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		s.account = data[1] & 0x10;
 		s.held = s.life = s.sched = data[1] & 0x08;
 		s.trace_form = data[1] & 0x20 ? "kineto" : NULL;
+		check_emitted(m);
 		sum = data[0] & 0x20 ? mdl_sum(m) : NULL;
 		write_one(&t, sum ? sum : m, &s, &opts, ops);
 		mdl_free(sum);

@@ -40,7 +40,7 @@ run_one() { # NAME
 	[[ -d $own ]] || own=
 	(cd "$CORPUS" && LLVM_PROFILE_FILE=/dev/null "$O/fuzz/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
 		-max_len="${longest[$name]:-8000}" -verbosity=0 -print_final_stats=1 -artifact_prefix="$CORPUS/$name-" \
-		${weighs[$name]:-} "${options[@]}" "$grown" ${own:+"$own"}) >"$O/fuzz/$name.log" 2>&1
+		${weighs[$name]+"${weighs[$name]}"} "${options[@]}" "$grown" ${own:+"$own"}) >"$O/fuzz/$name.log" 2>&1
 }
 
 FUZZ_DIR=$(mktemp -d -p /dev/shm) # in memory, for outputs

@@ -34,20 +34,21 @@ static bool is_change(const struct mxbpf_gpu_used *a, const struct mxbpf_gpu_use
 
 static int fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_gpu_used *r = (const void *)rec;
+	struct mxbpf_gpu_used r = *(const struct mxbpf_gpu_used *)(const void *)rec;
 	struct state *t = mdl_state(m, &feature_devmem);
 	struct devmem_row *row;
 	bool added, changed;
 
-	row = t ? mdl_item_put(&t->index, &t->rows, r->h.tgid, place(r), sizeof(*row), &added) : NULL;
+	r.h.size = sizeof(r); /* a newer version has a longer record */
+	row = t ? mdl_item_put(&t->index, &t->rows, r.h.tgid, place(&r), sizeof(*row), &added) : NULL;
 	if (!row)
 		return -ENOMEM;
-	changed = added || (r->h.ts_ns > row->last.h.ts_ns && is_change(r, &row->last));
-	if (added || r->used_bytes > row->most.used_bytes)
-		row->most = *r;
-	if (added || r->h.ts_ns >= row->last.h.ts_ns)
-		row->last = *r;
-	return changed ? buf_put_latest(&t->readings, r, sizeof(*r), READINGS_MAX) : 0;
+	changed = added || (r.h.ts_ns > row->last.h.ts_ns && is_change(&r, &row->last));
+	if (added || r.used_bytes > row->most.used_bytes)
+		row->most = r;
+	if (added || r.h.ts_ns >= row->last.h.ts_ns)
+		row->last = r;
+	return changed ? buf_put_latest(&t->readings, &r, sizeof(r), READINGS_MAX) : 0;
 }
 
 const struct devmem_row *devmem_rows(const struct mdl *m, size_t *n)

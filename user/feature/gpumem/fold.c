@@ -205,9 +205,12 @@ static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 /* Reports come before the first sign of a GPU, too. */
 static int alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	struct state *t = a->pool_bytes ? state_of(m) : NULL;
+	struct state *t;
 
-	return t ? gpumem_regions_report(&t->regions, a) : a->pool_bytes ? -ENOMEM : 0;
+	if (a->h.size < sizeof(*a) || !a->pool_bytes) /* shorter forms lack what the allocator counts */
+		return 0;
+	t = state_of(m);
+	return t ? gpumem_regions_report(&t->regions, a) : -ENOMEM;
 }
 
 const struct gpumem_regions *gpumem_regions_of(const struct mdl *m)
@@ -233,9 +236,11 @@ const struct mxbpf_gpu_inside *gpumem_stored(const struct mdl *m, uint32_t tgid,
 
 static int fold_stored(struct mdl *m, const struct mxbpf_rec *rec)
 {
+	struct mxbpf_gpu_inside r = *(const struct mxbpf_gpu_inside *)(const void *)rec;
 	struct state *t = state_of(m);
 
-	return t ? buf_put_latest(&t->stored, rec, sizeof(struct mxbpf_gpu_inside), STORED_MAX) : -ENOMEM;
+	r.h.size = sizeof(r); /* a newer version has a longer record */
+	return t ? buf_put_latest(&t->stored, &r, sizeof(r), STORED_MAX) : -ENOMEM;
 }
 
 /* ---- the state */

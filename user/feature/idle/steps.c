@@ -45,12 +45,18 @@ int idle_piece_put(struct idle_state *t, const struct mxbpf_gpu_idle *piece)
 int idle_step_put(struct idle_state *t, const struct mxbpf_gpu_step *step)
 {
 	const size_t n = buf_count(&t->steps, *step), left = n / 2;
+	struct mxbpf_gpu_step *s;
 
 	if (n >= STEPS_MAX) {
 		memmove(t->steps.data, t->steps.data + (n - left) * sizeof(*step), left * sizeof(*step));
 		t->steps.len = left * sizeof(*step);
 	}
-	return buf_put(&t->steps, step, sizeof(*step));
+	s = buf_add(&t->steps, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = *step;
+	s->h.size = sizeof(*s); /* a newer version has a longer record */
+	return 0;
 }
 
 /* ---- the iterations of a device */

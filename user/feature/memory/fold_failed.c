@@ -24,13 +24,16 @@ static struct memory_failure *place(struct memory_failed *to)
 /* Keeps the holders sorted, and lets go of the one with the least. */
 static void put_holder(struct memory_failure *at, const struct mxbpf_mem_holder *h)
 {
-	unsigned i = at->nholders < MEMORY_HOLDERS_MAX ? at->nholders++ : MEMORY_HOLDERS_MAX - 1;
+	unsigned i = MEMORY_HOLDERS_MAX - 1;
 
-	if (i == MEMORY_HOLDERS_MAX - 1 && at->holders[i].bytes >= h->bytes)
+	if (at->nholders < MEMORY_HOLDERS_MAX)
+		i = at->nholders++;
+	else if (at->holders[i].bytes >= h->bytes)
 		return;
 	for (; i && at->holders[i - 1].bytes < h->bytes; i--)
 		at->holders[i] = at->holders[i - 1];
 	at->holders[i] = *h;
+	at->holders[i].h.size = sizeof(*h); /* a newer version has a longer record */
 }
 
 static void put_owner(struct memory_failure *at, const struct mxbpf_mem_owner *o)
@@ -99,6 +102,7 @@ int memory_failed_fold(struct mdl *m, struct memory_failed *to, const struct mxb
 	if (!at)
 		return -ENOMEM;
 	at->f = *f;
+	at->f.h.size = sizeof(*f); /* a newer version has a longer record */
 	to->n = f->nr > to->n ? f->nr : to->n + 1;
 	return 0;
 }
