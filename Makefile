@@ -397,7 +397,7 @@ analyze: $(ANALYZED)
 $(O)/analyze/%.done: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
 	$(call say,ANALYZE,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) --analyze --analyzer-output text -Xclang -analyzer-werror $(filter-out -f% -O1 -g,$(FUZZ_CFLAGS)) -MMD -MP -MT $@ -MF $(@:.done=.d) $<
+	$(Q)$(CLANG) --analyze --analyzer-output text -Xclang -analyzer-werror $(subst -I$(O)/gen,-isystem $(O)/gen,$(filter-out -f% -O1 -g,$(FUZZ_CFLAGS))) -MMD -MP -MT $@ -MF $(@:.done=.d) $<
 	$(Q)touch $@
 
 fuzzers: $(FUZZ)

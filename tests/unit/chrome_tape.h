@@ -180,7 +180,7 @@ static inline int tape_next(void *ctx, const void **recs, size_t *bytes)
 
 	while (t->pos < len && (!t->window_recs || n++ < t->window_recs))
 		t->pos += ((struct mxbpf_rec *)(t->recs.data + t->pos))->size;
-	*recs = t->recs.data + from;
+	*recs = buf_place(&t->recs, from);
 	*bytes = t->pos - from;
 	return *bytes > 0;
 }

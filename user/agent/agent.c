@@ -65,7 +65,7 @@ static int try_shared(struct agt *a, struct err *e)
 {
 	struct mxbpf_agent_config config = {0};
 	struct gate_head head;
-	uint64_t bytes;
+	uint64_t bytes = 0;
 
 	if (agt_read_config(a, &config, &bytes, e))
 		return e->code;

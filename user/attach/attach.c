@@ -66,7 +66,7 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 		offs[n] = sites[i].off;
 		cookies[n++] = (sites[i].cookie & ~(MXBPF_COOKIE_SHARED | MXBPF_COOKIE_SLICED)) | bits;
 	}
-	if (!n)
+	if (!n || !lib)
 		return 0;
 	if (tgid == ATT_SHARED && is_shared_already(a, v, lib, returns))
 		return 1;

@@ -82,7 +82,7 @@ static uint64_t run_trials(volatile char room[WALK_BYTES])
 uint64_t trap_hit_ns(struct att *a, int prog_fd)
 {
 	uint64_t off = (uintptr_t)trap_trial, cookie = MXBPF_COOKIE_SHARED, without, with = 0;
-	char *room = malloc(WALK_BYTES);
+	char *room = calloc(1, WALK_BYTES);
 	struct att_link *link;
 	int fd;
 

@@ -9,7 +9,7 @@
 /* How many letters have to be inserted, deleted or replaced to make one word the other. */
 static unsigned edit_distance(const char *a, const char *b)
 {
-	unsigned row[NEAR_BYTES_MAX], i, j, diag, keep, best;
+	unsigned row[NEAR_BYTES_MAX] = {0}, i, j, diag, keep, best;
 
 	for (j = 0; j <= strlen(b); j++)
 		row[j] = j;

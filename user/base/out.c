@@ -570,7 +570,7 @@ int out_scratch(const char *path, struct err *e)
 {
 	struct out_place p = {.what = OUT_STDOUT, .dirfd = -1};
 	const char *dir = getenv("TMPDIR");
-	char tmp[64];
+	char tmp[64] = "";
 	int fd = path ? out_place_find(path, &p, e) : 0;
 
 	if (fd)

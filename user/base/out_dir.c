@@ -58,10 +58,9 @@ static bool is_empty(int fd)
 {
 	const int copy = openat(fd, ".", FOLDER);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *entry;
 	unsigned n = 0;
 
-	while (dir && n < 3 && (entry = readdir(dir)))
+	while (dir && n < 3 && readdir(dir))
 		n++;
 	if (dir)
 		closedir(dir);
@@ -101,7 +100,7 @@ int out_dir_check(const char *path, const char *mark, struct err *e)
 	struct out_place p;
 	int ret = plain ? out_place_reach(plain, &p, e) : out_place_err(e, path, -ENOMEM), fd;
 
-	if (!ret) {
+	if (plain && !ret) {
 		ret = look(&p, e);
 		if (ret > 0) {
 			fd = open_ours(&p, mark, e);

@@ -34,7 +34,7 @@ static int keep_off(void *ctx, uint64_t off)
 
 int elf_find_code(const struct elf *f, const void *want, size_t n, uint64_t *va)
 {
-	uint64_t off;
+	uint64_t off = 0;
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < f->nloads; i++) {

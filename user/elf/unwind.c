@@ -71,7 +71,7 @@ static int read_rows(struct elf *f, struct err *e)
  */
 static const struct elf_hdr_row *row_at(const struct elf *f, uint64_t va)
 {
-	uint32_t lo = 0, hi = f->neh_rows;
+	uint32_t lo = 0, hi = f->eh_rows ? f->neh_rows : 0;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;

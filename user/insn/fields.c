@@ -289,8 +289,11 @@ static void step(struct reader *r)
 static int read_code(struct elf *elf, const struct elf_sym *func, struct reader **out, struct err *e)
 {
 	struct reader *r = *out = calloc(1, sizeof(*r));
-	int err = r ? walk_begin(&r->w, elf, func, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	int err;
 
+	if (!r)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	err = walk_begin(&r->w, elf, func, e);
 	if (err)
 		return err;
 	r->now.reached = true;

@@ -71,10 +71,12 @@ static int add_device(struct mdl_session *s, const struct adp_device *of)
 {
 	struct mdl_device *all, *d;
 	char *both;
+	size_t i;
 
-	for (d = s->devices; d < s->devices + s->ndevices && d->type != of->type; d++)
+	for (i = 0; i < s->ndevices && s->devices[i].type != of->type; i++)
 		;
-	if (d < s->devices + s->ndevices) {
+	if (i < s->ndevices) {
+		d = &s->devices[i];
 		if (!strcmp(d->name, of->name))
 			return 0;
 		if (asprintf(&both, "%s or %s", d->name, of->name) < 0)

@@ -226,7 +226,7 @@ int cmd_now(const struct cmd_opts *o)
 		ses_stop(r.ses, err ? &ended : &e);
 	}
 	if (!err && !e.code)
-		err = show(&j, &e);
+		show(&j, &e);
 	for (i = 0; now_view_at(&j, i); i++)
 		close_view(&j, now_view_at(&j, i));
 	buf_fini(&j.views);

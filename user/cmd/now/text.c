@@ -155,7 +155,7 @@ static void put_frame(struct buf *b, const struct now_view *v, const struct now_
 {
 	const char *title = f->call ? ses_about(v->ses)->class_title[f->cls] : NULL;
 
-	if (f->named) {
+	if (f->named && f->call) {
 		put_name(b, f->call);
 	} else if (f->name[0]) {
 		put_function(b, f->name);
@@ -316,7 +316,8 @@ int now_print_text(const struct now_view *v, struct err *e)
 	b = (struct block *)blocks.data;
 	end = b + buf_count(&blocks, struct block);
 	if (!err) {
-		qsort(b, i, sizeof(*b), by_rank);
+		if (i)
+			qsort(b, i, sizeof(*b), by_rank);
 		print_head(v, i);
 		for (; b < end; b++)
 			if (!b->told)

@@ -113,13 +113,16 @@ static bool decode(char *text)
 {
 	char *to = text, *from = text + strspn(text, " \t");
 	size_t len = strlen(from);
+	int high, low;
 
 	while (len && strchr(" \t", from[len - 1]))
 		from[--len] = '\0';
 	for (; *from; from++, to++) {
 		*to = *from;
-		if (*from == '%' && hex_of(from[1]) >= 0 && hex_of(from[2]) >= 0) {
-			*to = (char)(hex_of(from[1]) << 4 | hex_of(from[2]));
+		high = *from == '%' ? hex_of(from[1]) : -1;
+		low = high >= 0 ? hex_of(from[2]) : -1;
+		if (low >= 0) {
+			*to = (char)(high << 4 | low);
 			from += 2;
 		}
 		if ((unsigned char)*to < ' ' || *to == 127)

@@ -106,7 +106,7 @@ static int judge_links(const struct mdl_session *s, const struct buf *rows, cons
 	for (i = 0; i < n; i++)
 		if (c[i].all.group && c[i].bus > 0 && c[i].calls >= SLOW_CALLS && &c[i] != slow)
 			room[others++] = c[i].bus;
-	if (!others)
+	if (!slow || !others)
 		return 0;
 	qsort(room, others, sizeof(*room), by_double);
 	usual = room[others / 2];

@@ -88,6 +88,8 @@ static void finish(const struct view *s, struct row *r)
 	const struct mdl_extent extent = {r->a.count, 0, r->a.delay_max_ns};
 	const uint64_t all_ns = activity_seen_ns(s->in->model, r->a.h.tgid, s->in->session->duration_ns);
 
+	if (!r->a.count)
+		return;
 	r->call_avg_ns = r->a.call_ns / r->a.count;
 	r->delay_avg_ns = r->a.delay_ns / r->a.count;
 	r->delay_p50_ns = mdl_hist_percentile(r->hist, &extent, 0.50);

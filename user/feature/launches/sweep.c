@@ -98,7 +98,8 @@ static int join_all(const struct mdl *m, struct launches_state *t, uint64_t unti
 			join(c, w);
 		err = launches_types_take(m, t, w);
 	}
-	memmove(t->work.data, t->work.data + i * sizeof(*w), (n - i) * sizeof(*w));
+	if (i)
+		memmove(t->work.data, t->work.data + i * sizeof(*w), (n - i) * sizeof(*w));
 	t->work.len = (n - i) * sizeof(*w);
 	return err;
 }

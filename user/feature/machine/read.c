@@ -101,10 +101,12 @@ static int put_scope(const struct mach_group *g, struct buf *out)
 
 static int put_scopes(struct mach *m, struct buf *out)
 {
-	struct mach_group *g = (void *)m->groups.data, *end = g + buf_count(&m->groups, struct mach_group);
+	struct mach_group *g;
+	size_t i;
 	int err = 0;
 
-	for (; g < end && !err; g++) {
+	for (i = 0; i < buf_count(&m->groups, struct mach_group) && !err; i++) {
+		g = buf_at(&m->groups, struct mach_group, i);
 		if (!g->named && g->scope)
 			err = put_scope(g, out);
 		g->named = true;

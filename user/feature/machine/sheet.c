@@ -155,7 +155,7 @@ static bool next_finding(const struct mdl *m, size_t *i, char text[SAYS_BYTES])
 	const struct machine_row *rows = machine_rows(m, &n), *r;
 	double value;
 
-	while (*i < 2 * n) {
+	while (n && *i < 2 * n) {
 		bool second = *i >= n;
 
 		r = &rows[(*i)++ % n];
