@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -14,9 +15,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "agent/memfd.h"
 #include "base/clock.h"
@@ -24,6 +28,8 @@
 #include "now/unwind.h"
 #include "record/record.h"
 #include "target/target.h"
+
+#define BOMB_MIB 256 /* what a section unpacks to */
 
 static char lib[4200]; /* the library of all tests; beside the program, because /tmp may be noexec */
 
@@ -103,6 +109,55 @@ static void end(const struct kid *k)
 
 /* ---- tests */
 
+/*
+ * Makes a section of the library unpack to zeros, thousands of times as many as it takes in the file. Returns whether
+ * it could.
+ */
+static bool make_bomb(uint32_t type)
+{
+	static char zeros[1 << 20];
+	Elf64_Chdr head = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = (uint64_t)BOMB_MIB << 20, .ch_addralign = 1};
+	Elf64_Shdr sh = {.sh_type = SHT_NULL};
+	struct stat st;
+	Elf64_Ehdr eh;
+	z_stream z = {.next_in = NULL};
+	char *packed = malloc(BOMB_MIB << 14);
+	int fd, i;
+
+	build(lib);
+	fd = open(lib, O_RDWR);
+	if (!packed || fd < 0 || fstat(fd, &st) || pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || deflateInit(&z, 9))
+		abort();
+	for (i = 0; i < eh.e_shnum && sh.sh_type != type; i++)
+		if (pread(fd, &sh, sizeof(sh), (off_t)eh.e_shoff + i * (off_t)sizeof(sh)) != sizeof(sh))
+			abort();
+	z.next_out = (Bytef *)packed;
+	z.avail_out = BOMB_MIB << 14;
+	for (int part = 0; part < BOMB_MIB; part++) {
+		z.next_in = (Bytef *)zeros;
+		z.avail_in = sizeof(zeros);
+		deflate(&z, part == BOMB_MIB - 1 ? Z_FINISH : Z_NO_FLUSH);
+	}
+	sh.sh_offset = (uint64_t)st.st_size;
+	sh.sh_size = sizeof(head) + z.total_out;
+	sh.sh_flags = SHF_COMPRESSED;
+	if (sh.sh_type != type || pwrite(fd, &sh, sizeof(sh), (off_t)eh.e_shoff + (i - 1) * (off_t)sizeof(sh)) < 0 ||
+	    pwrite(fd, &head, sizeof(head), st.st_size) < 0 ||
+	    pwrite(fd, packed, z.total_out, st.st_size + (off_t)sizeof(head)) < 0)
+		abort();
+	deflateEnd(&z);
+	free(packed);
+	return !close(fd);
+}
+
+static long peak_mib(void)
+{
+	struct rusage use;
+
+	getrusage(RUSAGE_SELF, &use);
+	return use.ru_maxrss >> 10;
+}
+
 /* Returns true if the innermost frame of a thread at this address is probe_me(). */
 static bool is_named(struct unwind *u, uint64_t pc)
 {
@@ -148,6 +203,31 @@ static void test_unwind(void)
 	unwind_close(u);
 	tgt_close(t);
 	end(&k);
+}
+
+static void test_bomb(void)
+{
+	static const uint32_t types[] = {SHT_SYMTAB, SHT_STRTAB};
+	struct unwind *u = NULL;
+	struct tgt *t = NULL;
+	struct kid k;
+	long before;
+
+	TEST("a table that would unpack to hundreds of megabytes is left packed, and the function has no name")
+	{
+		for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+			CHECK(make_bomb(types[i]));
+			k = start(load_and_stay);
+			CHECK(k.addr && !tgt_open(k.pid, &t, NULL) && !unwind_open(t, &u, NULL));
+			before = peak_mib();
+			is_named(u, k.addr);
+			CHECK(peak_mib() - before < BOMB_MIB / 4);
+			unwind_close(u);
+			tgt_close(t);
+			end(&k);
+		}
+	}
+	build(lib);
 }
 
 static struct elf *opened(void)
@@ -280,6 +360,7 @@ int main(int argc, char **argv)
 {
 	build(argv[0]);
 	test_unwind();
+	test_bomb();
 	test_elf();
 	test_lease();
 	test_memfd();

@@ -38,6 +38,23 @@ static bool is_wanted(uint32_t type)
 	return false;
 }
 
+/*
+ * A compressed section is no section in the copy, because a library would unpack it: one megabyte becomes a gigabyte.
+ * Linkers compress only the information for debuggers, which is not copied. Call this last, because a section of a
+ * hostile file may lie over the headers.
+ */
+static void forget_compressed(const struct elf *f, struct elf_copy *c)
+{
+	char *headers = (char *)c->image + f->shdrs_off;
+	Elf64_Shdr sh;
+
+	for (uint32_t i = 0; i < f->nshdrs; i++) {
+		memcpy(&sh, headers + i * sizeof(sh), sizeof(sh));
+		if (sh.sh_flags & SHF_COMPRESSED)
+			memset(headers + i * sizeof(sh), 0, sizeof(sh));
+	}
+}
+
 static int put_sections(const struct elf *f, size_t max_bytes, struct elf_copy *c)
 {
 	const char *headers = (const char *)c->image + f->shdrs_off;
@@ -52,6 +69,7 @@ static int put_sections(const struct elf *f, size_t max_bytes, struct elf_copy *
 	for (size_t i = 0; !err && i < sizeof(names) / sizeof(names[0]); i++)
 		if (!elf_section_named(f, names[i], &sh) && sh.sh_type == SHT_PROGBITS)
 			err = put(f, sh.sh_offset, sh.sh_size, max_bytes, c);
+	forget_compressed(f, c);
 	return err;
 }
 
@@ -86,7 +104,7 @@ void elf_copy_extent(const struct elf *f, uint64_t *start_va, uint64_t *end_va)
 
 int elf_copy(const struct elf *f, size_t max_bytes, struct elf_copy *c)
 {
-	const Elf64_Ehdr *h;
+	Elf64_Ehdr *h;
 	uint64_t phdrs_bytes;
 	int err;
 
@@ -108,6 +126,9 @@ int elf_copy(const struct elf *f, size_t max_bytes, struct elf_copy *c)
 	err = err ? err : put(f, f->shdrs_off, f->nshdrs * sizeof(Elf64_Shdr), max_bytes, c);
 	if (!err)
 		err = f->nshdrs ? put_sections(f, max_bytes, c) : put_segments(f, max_bytes, c);
+	/* No other section headers than those that were looked at, whatever lies over this header by now. */
+	h->e_shoff = f->shdrs_off;
+	h->e_shnum = (Elf64_Half)f->nshdrs;
 	return err;
 }
 
