@@ -29,6 +29,32 @@ ends() { # SECONDS MXBPF_ARGS...
 	ends 20 now --pid "$READY_PID"
 }
 
+# The kernel asks the file system at each open, read and close, so these numbers are moments in the life of a session.
+@test "A library whose file system falls silent at any moment is refused, and a session ends" {
+	local answers
+	local -A jobs runs
+	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o stuck.so "$REPO/tests/faults/stuck.c"
+	for answers in 1 4 5 12 60 250 9999999; do
+		mkdir "$answers" && : >"$answers/libmxnet.so"
+		start_ready "stuck$answers" env LD_PRELOAD="$PWD/stuck.so" STUCK=library STUCK_AT="$PWD/$answers/libmxnet.so" STUCK_OF="$O/toy/libmxnet.so" \
+			STUCK_ANSWERS="$answers" sleep 1000 >/dev/null
+		jobs[$answers]=$READY_PID
+	done
+	for answers in "${!jobs[@]}"; do
+		start_bg "mxbpf$answers" "$MXBPF" --pid "${jobs[$answers]}" -d 100ms
+		runs[$answers]=$BG_PID
+	done
+	for answers in "${!jobs[@]}"; do
+		status=0
+		wait_exit "${runs[$answers]}" 30 || status=$?
+		stderr=$(<"$(err "mxbpf$answers")")
+		echo "$answers: status $status: $(tail -n 1 <<<"$stderr")"
+		kill -s KILL "${jobs[$answers]}" # ends the wait of an mxbpf that hangs
+		[[ $status == $((answers < 9999999 ? 3 : 5)) ]]
+		((answers == 9999999)) || expect_re 'does not answer|Connection timed out' "$stderr"
+	done
+}
+
 @test "A process with a thread in uninterruptible sleep is watched and shown, and the thread waits on" {
 	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o stuck.so "$REPO/tests/faults/stuck.c"
 	: >file

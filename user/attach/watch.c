@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "attach/backend.h"
 #include "attach/kernel_types.h"
 #include "base/hash.h"
-#include "base/open_now.h"
 #include "watch.skel.h"
 
 #define LOADERS_MAX  16
@@ -164,14 +164,16 @@ void watch_any(struct watch *w, pid_t tgid)
 /* Finds or adds the loader at path. Returns 0 or -errno. */
 static int loader_of(struct watch *w, const char *path, uint64_t off, const struct loader **out)
 {
-	int fd = open_now(AT_FDCWD, path), err;
+	int fd = open(path, O_PATH | O_CLOEXEC), err; /* a name: the file may be one that does not answer */
 	struct loader *l = w->loaders;
-	struct stat st;
+	struct statx st;
+	uint64_t dev;
 
 	if (fd < 0)
 		return -errno;
-	err = fstat(fd, &st) ? -errno : 0;
-	while (!err && l < w->loaders + w->nloaders && (l->dev != st.st_dev || l->ino != st.st_ino || l->off != off))
+	err = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) ? -errno : 0;
+	dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+	while (!err && l < w->loaders + w->nloaders && (l->dev != dev || l->ino != st.stx_ino || l->off != off))
 		l++;
 	*out = l;
 	if (!err && l == w->loaders + LOADERS_MAX)
@@ -180,7 +182,7 @@ static int loader_of(struct watch *w, const char *path, uint64_t off, const stru
 		close(fd);
 		return err;
 	}
-	*l = (struct loader){.dev = st.st_dev, .ino = st.st_ino, .off = off, .fd = fd};
+	*l = (struct loader){.dev = dev, .ino = st.stx_ino, .off = off, .fd = fd};
 	w->nloaders++;
 	return 0;
 }

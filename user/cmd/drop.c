@@ -127,6 +127,7 @@ int run_drop(const struct run *r, struct err *e)
 			       "--drop-privileges: only root can become another user; run mxbpf with sudo");
 	if (check_folders(r, uid, gid, e))
 		return e->code;
+	tgt_end_reader(ses_target(r->ses)); /* a process, which would stay root's */
 	/* The C library does this in all threads. The kernel takes all capabilities with the last user 0. */
 	if (setgroups(1, &gid) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return err_set(e, ERR_RUNTIME, -errno, "--drop-privileges: cannot become user %d: %s", (int)uid,

@@ -37,8 +37,11 @@ int elf_pread(const struct elf *f, uint64_t off, void *buf, size_t n)
 	if (off > f->size_bytes || n > f->size_bytes - off)
 		return -ENODATA;
 	while (n) {
-		ssize_t got = pread(f->fd, at, n, (off_t)off);
+		ssize_t got =
+			f->source.pread ? f->source.pread(f->source.ctx, at, n, off) : pread(f->fd, at, n, (off_t)off);
 
+		if (got < 0 && f->source.pread)
+			return (int)got;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -113,10 +116,15 @@ const struct elf_load *elf_load_at(const struct elf *f, uint64_t va, uint64_t n)
 	return NULL;
 }
 
-static int open_file(int fd, struct elf *f, struct err *e)
+static int open_file(int fd, const struct elf_source *source, struct elf *f, struct err *e)
 {
 	struct stat st;
 
+	if (source) {
+		f->source = *source;
+		f->size_bytes = source->size_bytes;
+		return 0;
+	}
 	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0)
 		return err_set(e, ERR_RUNTIME, -errno, "cannot open the ELF file: %s", strerror(errno));
@@ -324,7 +332,7 @@ static int read_segments(struct elf *f, const Elf64_Ehdr *h, struct err *e)
 	return err;
 }
 
-int elf_open(int fd, struct elf **out, struct err *e)
+static int open_either(int fd, const struct elf_source *source, struct elf **out, struct err *e)
 {
 	struct elf *f = calloc(1, sizeof(*f));
 	Elf64_Ehdr h;
@@ -335,7 +343,7 @@ int elf_open(int fd, struct elf **out, struct err *e)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	f->fd = -1;
 	f->cache = calloc(1, sizeof(*f->cache));
-	err = f->cache ? open_file(fd, f, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	err = f->cache ? open_file(fd, source, f, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!err)
 		err = read_header(f, &h, e);
 	if (!err)
@@ -344,8 +352,23 @@ int elf_open(int fd, struct elf **out, struct err *e)
 		elf_close(f);
 		return err;
 	}
+	f->opened = true;
 	*out = f;
 	return 0;
+}
+
+int elf_open(int fd, struct elf **out, struct err *e)
+{
+	return open_either(fd, NULL, out, e);
+}
+
+int elf_open_from(const struct elf_source *source, struct elf **out, struct err *e)
+{
+	const int err = open_either(-1, source, out, e);
+
+	if (err)
+		source->close(source->ctx);
+	return err;
 }
 
 void elf_forget_tables(struct elf *f)
@@ -367,6 +390,8 @@ void elf_close(struct elf *f)
 		return;
 	if (f->fd >= 0)
 		close(f->fd);
+	if (f->opened && f->source.close)
+		f->source.close(f->source.ctx);
 	elf_forget_tables(f);
 	elf_forget_scans(f);
 	hash_fini(&f->notes);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -30,6 +31,17 @@ struct elf_sym {
  * for another class or machine, and -errno for an I/O error.
  */
 int elf_open(int fd, struct elf **out, struct err *e);
+/*
+ * A regular file that somebody else reads. pread() returns a number of bytes or -errno. The file is closed by
+ * elf_close(), or at once if elf_open_from() fails.
+ */
+struct elf_source {
+	void *ctx;
+	ssize_t (*pread)(void *ctx, void *buf, size_t n, uint64_t off);
+	void (*close)(void *ctx);
+	uint64_t size_bytes;
+};
+int elf_open_from(const struct elf_source *source, struct elf **out, struct err *e);
 void elf_close(struct elf *f); /* NULL is legal */
 
 /* Copies the build-id in binary. Returns its length, or 0 if the file has none. */

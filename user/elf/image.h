@@ -44,7 +44,9 @@ struct elf_funcs {
 };
 
 struct elf {
-	int fd;			 /* owned */
+	int fd; /* owned; -1: the source reads */
+	struct elf_source source;
+	bool opened;		 /* elf_close() closes the source */
 	struct elf_cache *cache; /* owned */
 	uint64_t size_bytes;
 	uint64_t shdrs_off;

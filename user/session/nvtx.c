@@ -6,11 +6,8 @@
  */
 #include "session/priv.h"
 
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "elf/elf.h"
 #include "nvtx/nvtx.h"
@@ -47,19 +44,15 @@ struct nvtx_file {
 };
 
 /* Most libraries have no such symbols, so they are not kept open. */
-static void find_symbols(const struct tgt_lib *lib, struct nvtx_file *s)
+static void find_symbols(struct tgt *t, const struct tgt_lib *lib, struct nvtx_file *s)
 {
-	const int fd = tgt_lib_open(lib);
-	struct elf *f = NULL;
-	struct stat st;
+	struct elf *f;
 
-	if (fd < 0)
+	if (tgt_lib_look(t, lib, is_user(lib->path, true) ? UINT64_MAX : BYTES_MAX, &f))
 		return;
-	s->has = !fstat(fd, &st) && (st.st_size <= BYTES_MAX || is_user(lib->path, true)) && !elf_open(fd, &f, NULL) &&
-		 !elf_find_sym(f, NVTX_TOOL, &s->tool, NULL) && !elf_find_sym(f, NVTX_STATE, &s->state, NULL);
+	s->has = !elf_find_sym(f, NVTX_TOOL, &s->tool, NULL) && !elf_find_sym(f, NVTX_STATE, &s->state, NULL);
 	s->extends = s->has && !elf_find_sym(f, NVTX_EXTENSION, &s->extension, NULL);
 	elf_close(f);
-	close(fd);
 }
 
 static bool is_same(const struct nvtx_file *s, const struct tgt_lib *lib)
@@ -81,7 +74,7 @@ static const struct nvtx_file *file_of(struct session *ses, struct tgt *t, struc
 	if (!at)
 		return NULL;
 	if (!*at) {
-		find_symbols(lib, &new);
+		find_symbols(t, lib, &new);
 		if (new.has && tgt_lib_elf(t, lib, &f, NULL))
 			return NULL;
 		memcpy(new.build_id, lib->build_id, lib->build_id_bytes);

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "target/priv.h"
@@ -31,10 +30,9 @@ static bool find_region(int procfd, uint64_t *start, uint64_t *end)
 }
 
 /* CAP_SYS_PTRACE permits to read memory, but not to open a file that only another user may read. */
-static int read_memory(int procfd, pid_t pid, struct buf *text)
+static int read_memory(struct far *far, int procfd, pid_t pid, struct buf *text)
 {
 	uint64_t start, end;
-	struct iovec here, there;
 	ssize_t got;
 
 	if (!find_region(procfd, &start, &end))
@@ -44,32 +42,31 @@ static int read_memory(int procfd, pid_t pid, struct buf *text)
 	text->len = 0;
 	if (!buf_add(text, end - start + 1)) /* a NUL follows */
 		return -ENOMEM;
-	here = (struct iovec){.iov_base = text->data, .iov_len = end - start};
-	there = (struct iovec){.iov_base = (void *)(uintptr_t)start, .iov_len = end - start};
-	got = process_vm_readv(pid, &here, 1, &there, 1, 0);
+	got = far_memory(far, pid, start, text->data, end - start);
 	text->len = got > 0 ? (size_t)got : 0;
 	text->data[text->len] = '\0';
 	/* The directory is bound to the process, so this was its memory if the directory still has something in it. */
 	return got < 0 || faccessat(procfd, "stat", F_OK, 0) ? -EACCES : 0;
 }
 
-int tgt_environ(int procfd, pid_t pid, struct buf *text)
+int tgt_environ(struct far *far, int procfd, pid_t pid, struct buf *text)
 {
 	const int err = tgt_slurp(procfd, "environ", TGT_ENVIRON_MAX_BYTES, text);
 
-	return err == -EACCES ? read_memory(procfd, pid, text) : err;
+	return err == -EACCES ? read_memory(far, procfd, pid, text) : err;
 }
 
 int tgt_peek_environ(pid_t pid, struct buf *text)
 {
+	struct far *far = far_new();
 	char path[32];
 	int dir, err;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	err = tgt_environ(dir, pid, text);
-	close(dir);
+	err = dir < 0 ? -errno : far ? tgt_environ(far, dir, pid, text) : -ENOMEM;
+	far_free(far);
+	if (dir >= 0)
+		close(dir);
 	return err;
 }

@@ -250,7 +250,7 @@ static void set_user(const char *status, struct tgt_labels *l)
 void tgt_labels(const struct tgt *t, struct tgt_labels *l)
 {
 	struct buf env = {0}, cgroup = {0}, status = {0};
-	const bool has_env = !tgt_environ(t->procfd, t->pid, &env);
+	const bool has_env = !tgt_environ(t->wary ? t->far : NULL, t->procfd, t->pid, &env);
 	const bool has_cgroup = !tgt_slurp(t->procfd, "cgroup", CGROUP_MAX_BYTES, &cgroup);
 
 	tgt_labels_parse(has_env ? env.data : "", has_env ? env.len : 0, has_cgroup ? cgroup.data : "", l);

@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "base/fmt.h"
-#include "base/open_now.h"
 #include "target/priv.h"
 
 #define PHDRS_MAX	256
@@ -29,8 +28,9 @@
 
 /* The state of opening one library. */
 struct look {
-	const struct tgt *t;
+	struct tgt *t;
 	struct tgt_slot *s;
+	struct far_file file;
 	struct elf *f;
 	uint64_t phdrs_va;
 	unsigned int nphdrs;
@@ -38,67 +38,59 @@ struct look {
 	char name[240];	 /* the path, safe to print */
 };
 
+static const char silent[] =
+	"cannot be read: its file system does not answer. Look at its server or, if it is FUSE, at the "
+	"process that serves it";
+
 static int refuse(const struct look *k, int code, struct err *e, const char *why)
 {
 	return err_set(e, ERR_TARGET, code, "%s, mapped by process %s, %s", k->name, k->t->label, why);
 }
 
 /*
- * Opens with O_PATH first, because the name may lead to a device or a FIFO, where opening can have effects. A name in
- * the process's root must have the same inode number. The device is not compared: overlayfs and btrfs report another
- * st_dev than /proc/PID/maps.
+ * A name in the process's root must have the same inode number. The device is not compared: overlayfs and btrfs report
+ * another st_dev than /proc/PID/maps. Such a name is looked up on any device on the way.
  */
 static int open_inode(struct look *k, const char *name, bool by_name)
 {
 	const struct tgt_lib *lib = &k->s->lib;
-	int fd = -ESTALE, path_fd;
-	char self[32];
-	struct stat st;
+	int err = far_open(k->t->far, k->t->procfd, name, by_name ? 0 : lib->dev, &k->file);
 
-	if (!tgt_answers(k->t->procfd, name, lib->dev))
-		return -ETIMEDOUT;
-	path_fd = openat(k->t->procfd, name, O_PATH | O_CLOEXEC);
-	if (path_fd < 0)
-		return -errno;
-	if (!fstat(path_fd, &st) && S_ISREG(st.st_mode) && (!by_name || st.st_ino == lib->ino)) {
-		k->same_inode = st.st_ino == lib->ino && (!by_name || st.st_dev == lib->dev);
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-		fd = open_now(AT_FDCWD, self);
-		if (fd < 0)
-			fd = -errno;
-	}
-	close(path_fd);
-	return fd;
+	if (err)
+		return err;
+	k->same_inode = k->file.ino == lib->ino && (!by_name || k->file.dev == lib->dev);
+	if (!by_name || k->file.ino == lib->ino)
+		return 0;
+	far_close(&k->file);
+	close(k->file.fd);
+	return -ESTALE;
 }
 
 static int open_mapped(struct look *k, struct err *e)
 {
 	char name[PATH_MAX];
-	int fd, direct;
+	int err, direct;
 
 	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, k->s->start, k->s->end);
 	direct = open_inode(k, name, false);
-	if (direct >= 0)
-		return direct;
+	if (!direct)
+		return 0;
 	if (direct == -ETIMEDOUT)
-		return refuse(
-			k, direct, e,
-			"cannot be read: its file system does not answer. Look at its server or, if it is FUSE, at "
-			"the process that serves it");
+		return refuse(k, direct, e, silent);
 	snprintf(name, sizeof(name), "root%s", k->s->lib.path);
-	fd = open_inode(k, name, true);
-	if (fd >= 0)
-		return fd;
+	err = open_inode(k, name, true);
+	if (!err)
+		return 0;
 	if (tgt_gone(k->t))
 		return tgt_fail(k->t, -ESRCH, "map_files", e);
-	if ((direct == -EPERM || direct == -EACCES) && (fd == -ENOENT || fd == -ESTALE))
+	if ((direct == -EPERM || direct == -EACCES) && (err == -ENOENT || err == -ESTALE))
 		return err_set(e, ERR_PRIVILEGE, direct,
 			       "%s was deleted or replaced since process %s loaded it: only CAP_CHECKPOINT_RESTORE or "
 			       "CAP_SYS_ADMIN can still open it; run mxbpf with sudo",
 			       k->name, k->t->label);
 	if (direct == -ENOENT)
 		return refuse(k, -ENOENT, e, "is no longer mapped there");
-	return tgt_fail(k->t, fd == -ENOENT || fd == -ESTALE ? direct : fd, "the mapped files", e);
+	return tgt_fail(k->t, err == -ENOENT || err == -ESTALE ? direct : err, "the mapped files", e);
 }
 
 /* Finds the program headers in the image. Without them the library can still be identified by its inode. */
@@ -281,33 +273,70 @@ bool tgt_lib_same(const struct tgt_lib *lib)
 	       (size_bytes == lib->size_bytes && written_ns == lib->written_ns);
 }
 
-int tgt_lib_open(const struct tgt_lib *lib)
+static ssize_t read_source(void *ctx, void *buf, size_t n, uint64_t off)
 {
-	int fd;
+	return far_pread(ctx, buf, n, off);
+}
 
-	if (strncmp(lib->open_path, "/proc/self/", 11) && !tgt_answers(AT_FDCWD, lib->open_path, lib->dev))
-		return -ETIMEDOUT;
-	fd = open_now(AT_FDCWD, lib->open_path);
-	return fd < 0 ? -errno : fd;
+static void close_source(void *ctx)
+{
+	far_close(ctx);
+	free(ctx);
+}
+
+/* Reads through the child if the file is far. In any case f->fd is still the caller's. */
+static int open_elf(const struct far_file *f, struct elf **out, struct err *e)
+{
+	struct elf_source source = {
+		.pread = read_source, .close = close_source, .size_bytes = f->size_bytes, .ctx = malloc(sizeof(*f))};
+
+	if (!f->far) {
+		free(source.ctx);
+		return elf_open(f->fd, out, e);
+	}
+	if (!source.ctx) {
+		far_close(f);
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	}
+	memcpy(source.ctx, f, sizeof(*f));
+	return elf_open_from(&source, out, e);
+}
+
+int tgt_lib_look(struct tgt *t, const struct tgt_lib *lib, uint64_t max_bytes, struct elf **out)
+{
+	struct far_file f;
+	int err = far_open(t->far, AT_FDCWD, lib->open_path, lib->dev, &f);
+
+	*out = NULL;
+	if (err)
+		return err;
+	if (f.size_bytes > max_bytes)
+		far_close(&f);
+	err = f.size_bytes > max_bytes ? -EFBIG : open_elf(&f, out, NULL);
+	close(f.fd);
+	return err;
 }
 
 int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err *e)
 {
 	struct look k = {.t = t, .s = (struct tgt_slot *)lib};
 	struct err why = {0};
-	int fd, err;
+	int err;
 
 	*out = lib->elf;
 	if (lib->elf)
 		return 0;
 	fmt_safe(k.name, sizeof(k.name), lib->path, strlen(lib->path));
-	fd = open_mapped(&k, e);
-	if (fd < 0)
-		return fd;
-	stamp(fd, "", AT_EMPTY_PATH, &lib->size_bytes, &lib->written_ns);
-	err = elf_open(fd, &k.f, &why);
+	err = open_mapped(&k, e);
+	if (err)
+		return err;
+	stamp(k.file.fd, "", AT_EMPTY_PATH, &lib->size_bytes, &lib->written_ns);
+	err = open_elf(&k.file, &k.f, &why);
 	if (err) {
-		err_set(e, why.cls, err, "%s: %s", k.name, why.why);
+		if (err == -ETIMEDOUT)
+			refuse(&k, err, e, silent);
+		else
+			err_set(e, why.cls, err, "%s: %s", k.name, why.why);
 		goto out;
 	}
 	find_phdrs(&k);
@@ -317,11 +346,11 @@ int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err
 	if (!err)
 		err = check_dynamic(&k, e);
 	if (!err)
-		err = pin(&k, fd, e);
+		err = pin(&k, k.file.fd, e);
 out:
 	if (err) {
 		elf_close(k.f);
-		close(fd);
+		close(k.file.fd);
 		return err;
 	}
 	*out = k.f;

@@ -4,6 +4,7 @@
 #define TARGET_PRIV_H
 
 #include "base/buf.h"
+#include "target/far.h"
 #include "target/target.h"
 
 #define TGT_MAPS_MAX_BYTES    (64u << 20)
@@ -21,7 +22,7 @@ struct tgt_map {
 struct tgt_slot {
 	struct tgt_lib lib;	  /* first, because tgt_lib pointers are cast back to the slot */
 	uint64_t start, end, off; /* the first executable mapping */
-	int fd;			  /* the verified inode; -1 before tgt_lib_elf() */
+	int fd;			  /* the verified inode, or a name of it (O_PATH); -1 before tgt_lib_elf() */
 };
 
 struct tgt {
@@ -31,6 +32,8 @@ struct tgt {
 	int mapsfd;	  /* /proc/PID/maps; bound to the address space at tgt_open() */
 	int memfd;	  /* /proc/PID/mem; bound to the address space at tgt_open(); -1 without permission */
 	bool check_later; /* tgt_check_later() */
+	bool wary;	  /* a file is mapped that need not answer, so memory is read by far_memory() */
+	struct far *far;
 	char comm[64];
 	char label[160]; /* "1234 (python)", safe to print */
 	char *cmdline;
@@ -41,12 +44,6 @@ struct tgt {
 /* Reads a file of /proc/PID, at most cap bytes, and appends a NUL that is not counted. Returns 0 or -errno. */
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out);
 
-/*
- * Returns false if a regular file on this device does not answer within two seconds. Asks only if the device is no
- * disk, or unknown (0). Asking a file opens it, so call it before mxbpf opens or looks at the file in any way.
- */
-bool tgt_answers(int dirfd, const char *path, uint64_t dev);
-
 /* Reads the name of a thread without its newline. On -errno the name is "". */
 int tgt_slurp_comm(int dirfd, const char *name, char comm[32]);
 
@@ -55,7 +52,7 @@ int32_t tgt_number(const char *text);
 
 /* Reads the environment of the process with this directory of /proc, at most TGT_ENVIRON_MAX_BYTES. Returns 0 or
  * -errno. */
-int tgt_environ(int procfd, pid_t pid, struct buf *text);
+int tgt_environ(struct far *far, int procfd, pid_t pid, struct buf *text);
 
 /* Returns the value of a variable in the text of /proc/PID/environ, which a NUL follows, or NULL. */
 const char *tgt_env_find(const char *env, size_t bytes, const char *name);

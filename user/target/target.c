@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
@@ -11,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fmt.h"
-#include "base/open_now.h"
 #include "target/priv.h"
 
 #define CMDLINE_MAX_BYTES (64u << 10)
+#define DEVS_MAX	  8
 #define PF_KTHREAD	  0x00200000 /* include/linux/sched.h; stat shows it on every kernel, status only since 6.11 */
 
 int tgt_slurp(int dirfd, const char *name, size_t cap, struct buf *out)
@@ -234,21 +235,60 @@ static int refuse_32bit(struct tgt *t, struct err *e)
 {
 	const struct tgt_lib *program = tgt_program(t);
 	unsigned char ident[5];
+	struct far_file f;
 	ssize_t n;
-	int fd;
+	int err = far_open(t->far, t->procfd, "exe", program ? program->dev : 0, &f);
 
-	if (!tgt_answers(t->procfd, "exe", program ? program->dev : 0))
-		return err_set(e, ERR_TARGET, -ETIMEDOUT,
+	if (err == -ETIMEDOUT)
+		return err_set(e, ERR_TARGET, err,
 			       "the program of process %s cannot be read: its file system does not answer", t->label);
-	fd = open_now(t->procfd, "exe");
-	if (fd < 0)
-		return tgt_fail(t, -errno, "the program", e);
-	n = pread(fd, ident, sizeof(ident), 0);
-	close(fd);
+	if (err)
+		return tgt_fail(t, err, "the program", e);
+	n = far_pread(&f, ident, sizeof(ident), 0);
+	far_close(&f);
+	close(f.fd);
 	if (n == sizeof(ident) && !memcmp(ident, "\177ELF\001", sizeof(ident)))
 		return err_set(e, ERR_TARGET, -ENOTSUP, "process %s is 32-bit: 32-bit processes are not supported",
 			       t->label);
 	return 0;
+}
+
+/*
+ * Returns true if a file is mapped that need not answer: the kernel reads its pages for whoever reads memory of the
+ * process. text is the list of mappings.
+ */
+static bool need_not_answer(struct tgt *t, const char *text)
+{
+	uint64_t devs[DEVS_MAX], start, end_addr, ino;
+	unsigned ndevs = 0, i, dev_major, dev_minor;
+	struct far_file f;
+	char name[64];
+	int err;
+
+	for (; text && *text; text = strchr(text, '\n'), text += text != NULL) {
+		if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &start, &end_addr, &dev_major,
+			   &dev_minor, &ino) != 5 ||
+		    dev_major || !ino)
+			continue;
+		for (i = 0; i < ndevs && devs[i] != dev_minor; i++)
+			;
+		if (i < ndevs)
+			continue;
+		if (ndevs == DEVS_MAX)
+			return true;
+		devs[ndevs++] = dev_minor;
+		snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, start, end_addr);
+		err = far_open(t->far, t->procfd, name, makedev(0, dev_minor), &f);
+		if (!err) {
+			far_close(&f);
+			close(f.fd);
+		}
+		/* What is no regular file has no pages. One that is not there any more, or that mxbpf may not open, may
+		 * be any. */
+		if (err ? err != -ESTALE : f.far != NULL)
+			return true;
+	}
+	return false;
 }
 
 static int read_maps(struct tgt *t, struct err *e)
@@ -262,6 +302,8 @@ static int read_maps(struct tgt *t, struct err *e)
 			       "the list of mappings of process %s is longer than %u MiB, which mxbpf does not read",
 			       t->label, TGT_MAPS_MAX_BYTES >> 20);
 	}
+	if (!err)
+		t->wary = need_not_answer(t, maps.data);
 	if (!err && tgt_gone(t))
 		err = -ESRCH; /* it may have ended during the read, and then the list is incomplete */
 	else if (!err)
@@ -313,7 +355,7 @@ bool tgt_env_text(const struct tgt *t, const char *name, char *text, size_t max)
 	struct buf env = {0};
 	const char *value = NULL;
 
-	if (!tgt_environ(t->procfd, t->pid, &env))
+	if (!tgt_environ(t->wary ? t->far : NULL, t->procfd, t->pid, &env))
 		value = tgt_env_find(env.data, env.len, name);
 	if (value)
 		snprintf(text, max, "%s", value);
@@ -337,7 +379,8 @@ int tgt_open(pid_t pid, struct tgt **out, struct err *e)
 	if (!t)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	t->pidfd = t->procfd = t->mapsfd = t->memfd = -1;
-	err = hold(t, pid, e);
+	t->far = far_new();
+	err = t->far ? hold(t, pid, e) : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!err)
 		err = identify(t, e);
 	if (!err) {
@@ -373,6 +416,7 @@ void tgt_close(struct tgt *t)
 		if (t->slots[i].fd >= 0)
 			close(t->slots[i].fd);
 	}
+	far_free(t->far);
 	free(t->slots);
 	free(t->cmdline);
 	if (t->mapsfd >= 0)
@@ -384,6 +428,11 @@ void tgt_close(struct tgt *t)
 	if (t->pidfd >= 0)
 		close(t->pidfd);
 	free(t);
+}
+
+void tgt_end_reader(struct tgt *t)
+{
+	far_end(t->far);
 }
 
 pid_t tgt_pid(const struct tgt *t)
@@ -477,16 +526,14 @@ void tgt_check_later(struct tgt *t, bool on)
 
 ssize_t tgt_read_some(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 {
-	struct iovec here = {.iov_base = buf, .iov_len = n};
-	struct iovec there = {.iov_base = (void *)(uintptr_t)addr, .iov_len = n};
 	bool forbidden;
 	ssize_t got;
 
 	if (!n)
 		return 0;
-	got = process_vm_readv(t->pid, &here, 1, &there, 1, 0);
-	forbidden = got < 0 && errno == EPERM;
-	if (got != (ssize_t)n && t->memfd >= 0)
+	got = far_memory(t->wary ? t->far : NULL, t->pid, addr, buf, n);
+	forbidden = got == -EPERM;
+	if (got != (ssize_t)n && t->memfd >= 0 && !t->wary)
 		got = pread(t->memfd, buf, n, (off_t)addr);
 	/* The process is still there, so the pid meant this process and this program during the read. */
 	if (!t->check_later && tgt_gone(t))

@@ -39,6 +39,9 @@ struct tgt_lib {
 int tgt_open(pid_t pid, struct tgt **out, struct err *e);
 void tgt_close(struct tgt *t); /* NULL is legal */
 
+/* Ends the process that reads files for this target, if there is one. Such files cannot be read from then on. */
+void tgt_end_reader(struct tgt *t);
+
 pid_t tgt_pid(const struct tgt *t); /* thread group id */
 const char *tgt_comm(const struct tgt *t);
 const char *tgt_cmdline(const struct tgt *t); /* arguments joined by spaces; bytes are not escaped */
@@ -72,8 +75,11 @@ int tgt_lib_elf(struct tgt *t, struct tgt_lib *lib, struct elf **out, struct err
 
 /* Returns false if the file was written to since tgt_lib_elf() opened it. What was read from it may not fit then. */
 bool tgt_lib_same(const struct tgt_lib *lib);
-/* Opens that file without the checks of tgt_lib_elf(). Returns a descriptor or -errno. */
-int tgt_lib_open(const struct tgt_lib *lib);
+/*
+ * Opens that file without the checks of tgt_lib_elf(), if it has at most max_bytes. The caller closes *out before the
+ * target. Returns 0, -EFBIG or -errno.
+ */
+int tgt_lib_look(struct tgt *t, const struct tgt_lib *lib, uint64_t max_bytes, struct elf **out);
 
 /* Returns true if the code at an address is currently in anonymous memory. */
 bool tgt_code_is_anonymous(const struct tgt *t, uint64_t addr);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "attach/slice.h"
-#include "base/open_now.h"
 #include "session/priv.h"
 
 #define LATE_LIBS_MAX	  4096 /* libraries that are planned */
@@ -69,7 +68,7 @@ static int own_lib(struct late_lib *new, const struct tgt_lib *lib)
 {
 	struct plan_site *site = (struct plan_site *)new->plan.sites.data;
 	size_t i;
-	int fd = open_now(AT_FDCWD, lib->open_path);
+	int fd = open(lib->open_path, O_PATH | O_CLOEXEC); /* a name, see target/far.h */
 
 	if (fd < 0)
 		return -errno;
