@@ -186,3 +186,77 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	expect_status 0
 	[[ $(ls -la --time-style=full-iso theirs victim | grep -v ' \.$') == "$(grep -v ' \.$' <<<"$now")" ]]
 }
+
+@test "A link of another user in the path of an output is not followed, in a folder of any owner, and that of root is" {
+	local folder
+	mkdir theirs mine secret
+	chown nobody theirs
+	for folder in theirs mine; do
+		ln -s "$PWD/secret" "$folder/link"
+		chown -h nobody "$folder/link"
+		for command in "report $REPO/tests/golden/real.mxd -f json -o $folder/link/x.json" "export $REPO/tests/golden/real.mxd -o $folder/link/x.json" \
+			"record -d 1ms --pid $$ -o $folder/link/x.mxd" "export $REPO/tests/golden/real.mxd -o $folder/link/x.arrow"; do
+			# shellcheck disable=SC2086 # words
+			run timeout 20 "$MXBPF" $command
+			expect_re 'a directory in it is a symbolic link of another user; give the path it leads to' "$output"
+		done
+	done
+	[[ -z $(ls -A secret) ]]
+	chown -h root theirs/link
+	"$MXBPF" report "$REPO/tests/golden/real.mxd" -f json -o theirs/link/x.json
+	[[ -s secret/x.json ]]
+}
+
+@test "What another user puts at an output path while a session runs stays as it is, or is replaced without being followed" {
+	local kind of
+	local -A runs
+	echo secret | tee victim >kept
+	start_toy 20 2 hold
+	for kind in link dangling hard pipe folder; do
+		mkdir "$kind"
+		chown nobody "$kind"
+		start_bg "$kind" "$MXBPF" -q --pid "$READY_PID" -f json -o "$kind/t.json" --trace "$kind/t.trace.json" --html "$kind/t.html"
+		runs[$kind]=$BG_PID
+		start_bg "record-$kind" "$MXBPF" record --pid "$READY_PID" -o "$kind/t.mxd"
+		runs[record-$kind]=$BG_PID
+	done
+	for kind in link dangling hard pipe folder; do
+		wait_line "$(err "record-$kind")" '^attached:' "${runs[record-$kind]}"
+		for of in "$kind"/t.{json,trace.json,html,mxd}; do
+			rm -f "$of"
+			case $kind in
+			link) ln -s "$PWD/victim" "$of" ;;
+			dangling) ln -s "$PWD/new" "$of" ;;
+			hard) ln victim "$of" ;;
+			pipe) mkfifo "$of" ;;
+			folder) mkdir "$of" ;;
+			esac
+			[[ $kind == hard ]] || chown -h nobody "$of"
+		done
+	done
+	for kind in "${!runs[@]}"; do
+		kill -s INT "${runs[$kind]}"
+		status=0
+		wait_exit "${runs[$kind]}" 60 || status=$?
+		echo "$kind: $status $(tail -n 1 "$(err "$kind")")"
+		[[ $status == [15] ]]
+	done
+	cmp victim kept
+	[[ ! -e new && -L link/t.json && -p pipe/t.json && -z $(ls -A folder/t.json) && $(<hard/t.mxd) == secret ]]
+	[[ -z $(find . -name '.mxbpf-*') ]]
+}
+
+@test "A recording that is cut, grows, changes and is replaced while it is read gives a status of mxbpf's own" {
+	local command changes i
+	cp "$REPO/tests/golden/real.mxd" r.mxd
+	start_bg changes python3 "$REPO/tests/faults/changes.py" "$REPO/tests/golden/real.mxd" r.mxd
+	changes=$BG_PID
+	for i in {1..8}; do
+		for command in "report r.mxd" "report r.mxd r.mxd" "diff r.mxd $REPO/tests/golden/real.mxd" "export r.mxd -o x.json"; do
+			# shellcheck disable=SC2086 # words
+			run timeout 20 "$MXBPF" $command
+			[[ $status == [01] ]] || { echo "$command: $status: $output" && return 1; }
+		done
+	done
+	is_started <<<"$changes $(start_time "$changes")"
+}

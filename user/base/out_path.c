@@ -33,7 +33,13 @@ bool out_place_planted(int dirfd, const struct stat *st)
 	return st->st_uid != geteuid() && st->st_uid != 0 && st->st_uid != dir.st_uid;
 }
 
-/* Opens one component of a path. Follows a symlink unless another user planted it. */
+/* Who owns a link in a path decides where root writes, in whatever directory the link is. */
+static bool foreign_link(int dirfd, const struct stat *st)
+{
+	return out_place_planted(dirfd, st) || (geteuid() == 0 && st->st_uid != 0 && st->st_uid != out_owner());
+}
+
+/* Opens one component of a path. Follows a symlink unless it is of another user. */
 static int step(int at, const char *name)
 {
 	int fd = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -45,7 +51,7 @@ static int step(int at, const char *name)
 	if (fstat(fd, &st)) {
 		ret = -errno;
 	} else if (S_ISLNK(st.st_mode)) {
-		ret = out_place_planted(at, &st) ? -ELOOP : openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		ret = foreign_link(at, &st) ? -ELOOP : openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (ret == -1)
 			ret = -errno;
 	} else if (!S_ISDIR(st.st_mode)) {
@@ -154,7 +160,9 @@ int out_place_reach(const char *path, struct out_place *p, struct err *e)
 	ret = walk(path, p->base);
 	if (ret == -ELOOP)
 		return err_set(e, ERR_RUNTIME, ret,
-			       "cannot write %s: a directory in it is a symbolic link of another user", path);
+			       "cannot write %s: a directory in it is a symbolic link of another user; give the path "
+			       "it leads to",
+			       path);
 	if (ret == -ENOENT)
 		return err_set(e, ERR_RUNTIME, ret, "cannot write %s: its directory does not exist", path);
 	if (ret == -ENOTDIR)

@@ -387,16 +387,20 @@ static void detached(struct session *ses)
 	struct mdl_cost *c = &ses->about.cost;
 	const struct beats watched = beats_of(&ses->cost.watched, &ses->cost.watched);
 	uint64_t hit_ns;
-	int err = -ENOENT;
+	bool few = true;
+	int err = 0;
 
 	if (ses->cost.stage != COST_OFF && watched.n && watched.cost_ns > WORTH * watched.cpu_ns &&
-	    !tgt_gone(ses->targets[0].tgt))
+	    !tgt_gone(ses->targets[0].tgt)) {
+		few = false;
 		err = att_beat_alone(ses->first->att, &ses->targets[0].plan, &hit_ns);
-	if (!err)
+	}
+	if (!few && !err)
 		compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",
 		   watched.n, watched.cpu_ns / 1000, watched.cost_ns / 1000,
 		   c->beats ? "compared"
+		   : few    ? "too few to compare"
 		   : err    ? strerror(-err)
 			    : "no hits alone");
 	if (ses->cost.limit || ses->cost.slices) /* the comparison holds for the time before probes were left out */
