@@ -240,6 +240,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 		wait_exit "${runs[$kind]}" 60 || status=$?
 		echo "$kind: $status $(tail -n 1 "$(err "$kind")")"
 		[[ $status == [15] ]]
+		[[ $kind != record-* ]] || expect_re 't.mxd was deleted or replaced while it was made' "$(<"$(err "$kind")")"
 	done
 	cmp victim kept
 	[[ ! -e new && -L link/t.json && -p pipe/t.json && -z $(ls -A folder/t.json) && $(<hard/t.mxd) == secret ]]
@@ -259,4 +260,46 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 		done
 	done
 	is_started <<<"$changes $(start_time "$changes")"
+}
+
+@test "A process that gets the number of the one that is watched is not watched for it" {
+	mkfifo commands
+	local pid
+	# shellcheck disable=SC2016 # for that shell
+	start_bg again bash -c 'exec python3 "$@" <commands' again "$REPO/tests/faults/again.py" "$O/toy/toy" 20 2 hold
+	exec 7>commands
+	wait_line "$(out again)" '^ready' "$BG_PID"
+	pid=$(sed -n 's/^ready //p' "$(out again)")
+	start_mxbpf --pid "$pid" -f json --api all
+	kill -s USR1 "$pid"
+	wait_line "$(out again)" '^{'
+	cp "$(out again)" first
+	echo >&7
+	wait_lines 2 "$(out again)" '^ready'
+	kill -s USR1 "$pid"
+	wait_lines 2 "$(out again)" '^[{]'
+	wait_exit "$MXBPF_PID" 60
+	same_counts first "$(out mxbpf)"
+	exec 7>&-
+}
+
+@test "A process that becomes another one thousands of times ends no command that looks at it, and none of them hangs" {
+	cat >storm <<-'END'
+		#!/bin/sh
+		[ "$STORM" ] || echo "ready $$"
+		export STORM=1
+		if [ "$LD_PRELOAD" ]; then unset LD_PRELOAD; else export LD_PRELOAD="$LIBRARY"; fi
+		exec "$0"
+	END
+	chmod +x storm
+	start_ready storm env LIBRARY="$O/toy/libmxnet.so" "$PWD/storm" >/dev/null
+	local command i
+	for i in 1 2; do
+		for command in list "check --pid $READY_PID" "now --pid $READY_PID -d 1ms" "--pid $READY_PID -d 1ms" "--comm storm -d 1ms" "top --batch --pid $READY_PID -d 1ms"; do
+			# shellcheck disable=SC2086 # words
+			run timeout 30 "$MXBPF" $command
+			[[ $status == [0345] ]] || { echo "$command: $status: $output" && return 1; }
+		done
+	done
+	is_started <<<"$READY_PID $(start_time "$READY_PID")"
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "attach/watch.h"
 #include "base/memory.h"
@@ -456,6 +457,16 @@ static void say_detached(const struct session *ses, uint64_t began)
 		   (unsigned long long)(bytes >> 10));
 }
 
+/* Whoever may write into the folder may have deleted the recording, or put something else in its place. */
+static void check_name(const struct session *ses, struct err *e)
+{
+	struct stat st;
+
+	if (ses->o->recording && !fstat(rec_writer_fd(ses->writer), &st) && !st.st_nlink)
+		err_set(e, ERR_RUNTIME, -ENOENT, "%s was deleted or replaced while it was made; its events are lost",
+			ses->o->recording);
+}
+
 int ses_stop(struct session *ses, struct err *e)
 {
 	struct mdl_session *s = &ses->about;
@@ -507,7 +518,8 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_traces_end(ses);
 	if (ses->writer) {
 		s->cut_records = rec_writer_cut_records(ses->writer);
-		rec_writer_finish(ses->writer, ses->model, s, e);
+		if (!rec_writer_finish(ses->writer, ses->model, s, e))
+			check_name(ses, e);
 	}
 	return e->code;
 }
