@@ -63,7 +63,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan install uninstall deb sbom clean distclean help
+.PHONY: all static check test units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -348,7 +348,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak day kernels lint analyze fuzz unit-asan unit-tsan install uninstall deb sbom clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom clean'
 	@echo 'test, check: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
@@ -410,6 +410,11 @@ unit-asan: $(filter-out %/test_elf,$(UNITS:$(O)/unit/%=$(O)/fuzz/unit/%))
 unit-tsan: $(filter $(addprefix $(O)/tsan/unit/test_,$(UNITS_THREADS)),$(UNITS:$(O)/unit/%=$(O)/tsan/unit/%))
 	$(Q)tests/sanitize.sh $^
 
+# The agent's library with ThreadSanitizer in a real PyTorch.
+agent-tsan: $(O)/mxbpf
+	$(Q)tests/tsan/agent.sh $(O)
+print-libs:
+	@echo $(LIBS)
 
 fuzz: $(FUZZ)
 	$(Q)tests/fuzz/run.sh $(O)

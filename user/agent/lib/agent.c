@@ -148,7 +148,7 @@ static void leave_slot(void *slot)
 	agent_slot = NULL;
 	if (t->batch.ncalls && mxbpf_agent_switch)
 		ring(&t->batch);
-	t->depth = 0;
+	__atomic_store_n(&t->depth, 0, __ATOMIC_RELAXED); /* another thread may look for a call that it ends */
 	t->batch.ncalls = 0;
 	__atomic_store_n(&t->tid, 0, __ATOMIC_RELEASE);
 }

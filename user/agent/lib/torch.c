@@ -46,8 +46,8 @@ typedef uint64_t (*number_fn)(void);
 #define STOP_AFTER_NS 15000000000ull
 
 static uint64_t handles[MXBPF_AGENT_SCOPES];
-static uint64_t started_ns;
-static bool heard; /* mxbpf was attached since start() */
+static uint64_t started_ns; /* atomic */
+static bool heard;	    /* atomic: mxbpf was attached since start() */
 
 /* ---- sequence numbers */
 
@@ -304,13 +304,14 @@ static void stop(void)
 /* After start(), mxbpf gets some time to attach. */
 bool agent_is_forsaken(void)
 {
-	return heard || agent_now() - started_ns > STOP_AFTER_NS;
+	return __atomic_load_n(&heard, __ATOMIC_RELAXED) ||
+	       agent_now() - __atomic_load_n(&started_ns, __ATOMIC_RELAXED) > STOP_AFTER_NS;
 }
 
 /* No mxbpf is attached, so the callbacks are removed. */
 static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_shared *s)
 {
-	if (s && s->registered && agent_is_forsaken())
+	if (s && __atomic_load_n(&s->registered, __ATOMIC_RELAXED) && agent_is_forsaken())
 		stop();
 }
 
@@ -352,8 +353,8 @@ static void begin(const void *rf, unsigned scope)
 		nobody_listens(s);
 		return;
 	}
-	if (!heard)
-		heard = true; /* all threads read this line of the cache, so it is written once */
+	if (!__atomic_load_n(&heard, __ATOMIC_RELAXED)) /* all threads read this line of the cache: written once */
+		__atomic_store_n(&heard, true, __ATOMIC_RELAXED);
 	if (!s->since_ns)
 		return;
 	if (s->memory)
@@ -418,8 +419,8 @@ static int start(uint64_t wanted)
 
 	if (!mxbpf_agent_config.add_callback || !mxbpf_agent_config.remove_callback || !mxbpf_agent_config.name)
 		return -ENOSYS;
-	started_ns = agent_now();
-	heard = false;
+	__atomic_store_n(&started_ns, agent_now(), __ATOMIC_RELAXED);
+	__atomic_store_n(&heard, false, __ATOMIC_RELAXED);
 	if (s->registered != registered)
 		stop();
 	err = agent_memory_start();
