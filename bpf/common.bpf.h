@@ -67,6 +67,18 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } free_slots SEC(".maps");
 
+/*
+ * The slot of each thread that has one, by the address of its task_struct. The same is kept in the storage of the task,
+ * which is faster. But the kernel refuses storage while a thread that was preempted uses some on the same CPU: Linux
+ * 6.18 makes none then, and up to 6.1 it does not find any either. Programs at uprobes can be preempted.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MXBPF_THREADS_MAX);
+	__type(key, __u64);
+	__type(value, __u32);
+} slots_of_tasks SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -133,37 +145,77 @@ static __always_inline bool probe_shared(struct pt_regs *ctx)
 	return bpf_get_attach_cookie(ctx) >> 63;
 }
 
+/* Returns the number of the running thread's slot, or 0 if it has none. */
+static __always_inline __u32 slot_number(void)
+{
+	__u32 *slot = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
+	__u64 task;
+
+	if (slot && *slot)
+		return *slot;
+	task = bpf_get_current_task();
+	slot = bpf_map_lookup_elem(&slots_of_tasks, &task);
+	return slot ? *slot : 0;
+}
+
+/* Keeps the slot in the storage of the running thread. If the kernel refuses, the next hit tries again. */
+static __always_inline void slot_store(__u32 slot)
+{
+	__u32 *stored =
+		bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (stored) /* 0: the thread gave its slot back when it called exec */
+		*stored = slot;
+}
+
+/* Takes a free slot. Returns 0, and counts a dropped hit, if there is none. */
+static __always_inline __u32 slot_take(void)
+{
+	__u64 task = bpf_get_current_task();
+	struct mxbpf_thread *t;
+	__u32 slot;
+
+	if (!bpf_map_pop_elem(&free_slots, &slot)) {
+		if (!bpf_map_update_elem(&slots_of_tasks, &task, &slot, BPF_ANY))
+			return slot;
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+	}
+	slot = 0;
+	t = bpf_map_lookup_elem(&threads, &slot);
+	if (t) {
+		__sync_fetch_and_add(&t->counts[MXBPF_COUNT_ATTEMPTED], 1);
+		__sync_fetch_and_add(&t->counts[MXBPF_COUNT_DROPPED], 1);
+	}
+	return 0;
+}
+
 /*
- * Takes a slot at a thread's first hit, if its process is a target and uses links of this kind. Returns 0 without a
- * slot.
+ * Finds or takes a slot for a thread without one in its storage, if its process is a target and uses links of this
+ * kind. Returns 0 without a slot.
  */
 static __noinline __u32 thread_slot_new(bool shared)
 {
 	struct bpf_pidns_info ids = thread_ids();
 	struct mxbpf_target *target = target_of(ids.tgid);
-	__u32 slot = 0, *stored;
 	struct mxbpf_thread *t;
+	__u32 slot;
 
 	if (!target && shared)
 		stranger_count();
 	if (!target || !!target->own == shared)
 		return 0;
-	if (bpf_map_pop_elem(&free_slots, &slot))
-		goto none;
-	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!stored) {
-		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
-		goto none;
+	slot = slot_number();
+	t = slot ? bpf_map_lookup_elem(&threads, &slot) : 0;
+	if (t && t->tid == ids.pid && t->tgid == ids.tgid) {
+		slot_store(slot);
+		return slot;
 	}
-	if (!*stored) /* the thread gave its slot back when it called exec */
-		*stored = slot;
-	if (*stored != slot) { /* on Linux <= 6.1 a lookup fails while another one is under way on this CPU */
-		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
-		return *stored;
-	}
-	t = bpf_map_lookup_elem(&threads, &slot);
+	if (!t) /* otherwise the thread before this one, at the same address, ended unseen */
+		slot = slot_take();
+	t = slot ? bpf_map_lookup_elem(&threads, &slot) : 0;
 	if (!t)
 		return 0;
+	slot_store(slot);
 	t->tgid = ids.tgid;
 	t->tid = ids.pid;
 	t->iterations = 0;
@@ -186,14 +238,6 @@ static __noinline __u32 thread_slot_new(bool shared)
 	if (cfg_sched)
 		sched_add(ids.tgid, ids.pid, slot);
 	return slot;
-none:
-	slot = 0;
-	t = bpf_map_lookup_elem(&threads, &slot);
-	if (t) {
-		__sync_fetch_and_add(&t->counts[MXBPF_COUNT_ATTEMPTED], 1);
-		__sync_fetch_and_add(&t->counts[MXBPF_COUNT_DROPPED], 1);
-	}
-	return 0;
 }
 
 /*

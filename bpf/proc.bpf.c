@@ -32,16 +32,25 @@ __noinline int frames_abandon(struct mxbpf_thread *t, __u64 now)
 	return 1;
 }
 
-static __always_inline int slot_give_back(void)
+/*
+ * Gives back the slot of the running thread. A thread that calls exec keeps its slot if the storage does not have it:
+ * the kernel may only refuse to say. Such a slot begins anew, because no thread has the number 0.
+ */
+static __always_inline int slot_give_back(bool exits)
 {
+	__u32 slot = slot_number(), *stored;
+	__u64 task = bpf_get_current_task();
 	struct mxbpf_thread *t;
-	__u32 *stored, slot;
+	bool keeps;
 
-	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
-	if (!stored || !*stored)
+	if (!slot)
 		return 0;
-	slot = *stored;
-	*stored = 0;
+	stored = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
+	keeps = !stored && !exits;
+	if (stored)
+		*stored = 0;
+	if (!keeps)
+		bpf_map_delete_elem(&slots_of_tasks, &task);
 	t = bpf_map_lookup_elem(&threads, &slot);
 	if (!t)
 		return 0;
@@ -54,8 +63,9 @@ static __always_inline int slot_give_back(void)
 	team_gone(slot);
 	t->depth = 0;
 	slots_keep(t, 1);
-	t->slot = 0;
-	bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
+	t->slot = t->tid = 0;
+	if (!keeps)
+		bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 	return 0;
 }
 
@@ -70,7 +80,7 @@ SEC("?raw_tp/sched_process_exit") int on_thread_gone(void *ctx)
 	bool exits = task->flags & PF_EXITING;
 	struct bpf_pidns_info ids = thread_ids();
 
-	slot_give_back();
+	slot_give_back(exits);
 	counters_end();
 	if (cfg_sched && !exits)
 		sched_forget();

@@ -167,7 +167,7 @@ static __always_inline void sample_send(struct sample_room *room)
 SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 *slot = bpf_task_storage_get(&thread_slots, task, 0, 0), zero = 0;
+	__u32 slot = slot_number(), zero = 0;
 	bool user = ctx->regs.cs & 3;
 	struct mxbpf_thread *t = 0;
 	struct bpf_pidns_info ids;
@@ -177,9 +177,11 @@ SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 
 	if (!active_since_ns)
 		return 0;
-	if (slot && *slot)
-		t = bpf_map_lookup_elem(&threads, slot);
+	if (slot)
+		t = bpf_map_lookup_elem(&threads, &slot);
 	ids = thread_ids();
+	if (t && t->tid != ids.pid) /* the thread ends, and another one may have its slot */
+		t = 0;
 	if (!t && !target_of(ids.tgid))
 		return 0;
 	room = bpf_map_lookup_elem(&sample_rooms, &zero);

@@ -222,12 +222,10 @@ static __always_inline void sched_unseen_return(struct mxbpf_sched_thread *t, st
 static __noinline int sched_look(void)
 {
 	struct bpf_pidns_info ids = thread_ids();
-	__u32 *slot;
 
 	if (!target_of(ids.tgid))
 		return 0;
-	slot = bpf_task_storage_get(&thread_slots, bpf_get_current_task_btf(), 0, 0);
-	return sched_add(ids.tgid, ids.pid, slot ? *slot : 0) - 1;
+	return sched_add(ids.tgid, ids.pid, slot_number()) - 1;
 }
 
 SEC("?raw_tp/sched_switch") int on_switch(struct bpf_raw_tracepoint_args *ctx)

@@ -241,4 +241,54 @@ static void threads_on_one_row(void)
 	pthread_barrier_destroy(&all_hit);
 }
 
+#define BUSY_CALLS    2000
+#define BRIEF_CALLS   3
+#define BRIEF_AT_ONCE 2
+#define BRIEF_EACH    60
+
+static void *call_all_the_time(void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < BUSY_CALLS; i++)
+		api(1);
+	return NULL;
+}
+
+static void *call_briefly(void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < BRIEF_CALLS; i++)
+		api(1);
+	return NULL;
+}
+
+static void *start_brief_threads(void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < BRIEF_EACH; i++)
+		in_thread(call_briefly);
+	return NULL;
+}
+
+/* The kernel makes a thread's storage while busy threads, which were preempted, use theirs on the same CPU. */
+static void brief_threads_among_busy_ones(void)
+{
+	pthread_t busy[4], starters[BRIEF_AT_ONCE];
+	unsigned i;
+
+	for (i = 0; i < 4; i++)
+		if (pthread_create(&busy[i], NULL, call_all_the_time, NULL))
+			abort();
+	for (i = 0; i < BRIEF_AT_ONCE; i++)
+		if (pthread_create(&starters[i], NULL, start_brief_threads, NULL))
+			abort();
+	for (i = 0; i < BRIEF_AT_ONCE; i++)
+		pthread_join(starters[i], NULL);
+	for (i = 0; i < 4; i++)
+		pthread_join(busy[i], NULL);
+}
+
 #endif

@@ -578,6 +578,13 @@ static void test_stats(void)
 		watch(threads_on_one_row);
 		CHECK(nspans == 4 * 250 * 2 && added.nrows == 1);
 	}
+	TEST(by("threads that begin while others are preempted in a hit lose no call"))
+	{
+		watch(brief_threads_among_busy_ones);
+		CHECK(nspans == 2 * (4 * BUSY_CALLS + BRIEF_AT_ONCE * BRIEF_EACH * BRIEF_CALLS) && !loss.dropped);
+		if (loss.dropped)
+			say_what_came();
+	}
 }
 
 static void name_them(void)
