@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "feature/gpumem/gpumem.h"
 #include "feature/lines/lines.h"
 #include "feature/memory/sheet.h"
@@ -147,10 +148,12 @@ static uint64_t mean_iteration(struct mdl *m)
 static void set_growth(struct memory_owners *t, struct memory_owners_row *r, uint64_t iteration_ns)
 {
 	const double each = iteration_ns ? (double)iteration_ns : 1e9;
+	uint64_t bytes;
 
 	if (r->h.grown_bytes <= 0 || !r->h.grown_ns)
 		return;
-	r->grown_each = (int64_t)((double)r->h.grown_bytes * each / (double)r->h.grown_ns);
+	bytes = whole((double)r->h.grown_bytes * each / (double)r->h.grown_ns);
+	r->grown_each = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 	t->per_iteration |= iteration_ns != 0;
 	t->per_second |= !iteration_ns;
 }
