@@ -31,7 +31,8 @@
 #define BLOCK_BYTES 4096
 #define PART_BYTES  (64u << 10) /* a message of a socket has 200 KiB at most */
 #define SLOTS	    1024
-#define SOCKET	    0 /* the child's files */
+#define LEFT_MAX    64 /* children that were killed and wait for a server: SHORT_MS each, so they are few */
+#define SOCKET	    0  /* the child's files */
 #define FIRST	    2
 
 #ifndef ZFS_SUPER_MAGIC
@@ -269,6 +270,27 @@ struct far {
 	struct answer answer;
 };
 
+/* Takes what is left of children that were killed, one of which may be new. A kill takes a moment, so it is often only
+ * the next call that finds the child ended. */
+static void reap(pid_t killed)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static pid_t left[LEFT_MAX];
+
+	pthread_mutex_lock(&lock);
+	if (killed && waitpid(killed, NULL, WNOHANG))
+		killed = 0;
+	for (unsigned i = 0; i < LEFT_MAX; i++) {
+		if (left[i] && waitpid(left[i], NULL, WNOHANG))
+			left[i] = 0;
+		if (left[i])
+			continue;
+		left[i] = killed;
+		killed = 0;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 static void start(struct far *far)
 {
 	sigset_t all, old;
@@ -276,6 +298,7 @@ static void start(struct far *far)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return;
+	reap(0);
 	far->life++;
 	memset(far->used, 0, sizeof(far->used));
 	sigfillset(&all);
@@ -299,7 +322,7 @@ static void end(struct far *far)
 	close(far->socket);
 	far->socket = -1;
 	kill(far->child, SIGKILL);
-	waitpid(far->child, NULL, WNOHANG);
+	reap(far->child);
 }
 
 struct far *far_new(void)
