@@ -11,6 +11,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -363,6 +365,10 @@ static bool listen_unix(struct job *j)
 	       !listen(j->peer, 0);
 }
 
+/*
+ * Two connections have room in the queue: without SYN cookies, some kernels, 6.8 is one, take no connection at all if
+ * only one has room.
+ */
 static bool listen_tcp(struct job *j)
 {
 	struct sockaddr_in *in = (void *)&j->addr;
@@ -371,7 +377,7 @@ static bool listen_tcp(struct job *j)
 	j->addr_bytes = sizeof(*in);
 	j->peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	return !bind(j->peer, (void *)in, sizeof(*in)) && !getsockname(j->peer, (void *)in, &j->addr_bytes) &&
-	       !listen(j->peer, 0);
+	       !listen(j->peer, 1);
 }
 
 static bool connect_job(struct job *j)
@@ -380,8 +386,8 @@ static bool connect_job(struct job *j)
 }
 
 /*
- * Fills the listener's queue, in which one connection has room, so that the next connect() waits. By TCP, connect()
- * returns before the connection is in the queue.
+ * Puts a connection into the listener's queue. If no other one has room there, the next connect() waits. By TCP,
+ * connect() returns before the connection is in the queue.
  */
 static bool fill_queue(struct job *j)
 {
@@ -397,9 +403,19 @@ static bool open_full_unix(struct job *j)
 	return listen_unix(j) && fill_queue(j);
 }
 
+/* The listener says how many connections are in its queue. */
 static bool open_full_tcp(struct job *j)
 {
-	return listen_tcp(j) && fill_queue(j);
+	struct tcp_info info = {0};
+	socklen_t n = sizeof(info);
+	int another = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (!listen_tcp(j) || !fill_queue(j) || another < 0 || connect(another, (void *)&j->addr, j->addr_bytes))
+		return false;
+	while (info.tcpi_unacked < 2)
+		if (getsockopt(j->peer, IPPROTO_TCP, TCP_INFO, &info, &n))
+			return false;
+	return true;
 }
 
 static bool take_other(struct job *j)
