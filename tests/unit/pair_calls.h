@@ -241,54 +241,69 @@ static void threads_on_one_row(void)
 	pthread_barrier_destroy(&all_hit);
 }
 
-#define BUSY_CALLS    2000
-#define BRIEF_CALLS   3
-#define BRIEF_AT_ONCE 2
-#define BRIEF_EACH    60
+#define ORDINARY_THREADS 300
+#define URGENT_THREADS	 300
 
-static void *call_all_the_time(void *arg)
+static void *call_once(void *arg)
 {
-	unsigned i;
-
-	for (i = 0; i < BUSY_CALLS; i++)
-		api(1);
+	api(1);
 	return NULL;
 }
 
-static void *call_briefly(void *arg)
+/* Each inherits its CPU. */
+static void *begin_all_the_time(void *arg)
 {
 	unsigned i;
 
-	for (i = 0; i < BRIEF_CALLS; i++)
-		api(1);
+	for (i = 0; i < ORDINARY_THREADS; i++)
+		in_thread(call_once);
 	return NULL;
 }
 
-static void *start_brief_threads(void *arg)
+static void run_on(const cpu_set_t *allowed, bool first)
 {
-	unsigned i;
+	cpu_set_t one;
+	int cpu = first ? 0 : CPU_SETSIZE - 1;
 
-	for (i = 0; i < BRIEF_EACH; i++)
-		in_thread(call_briefly);
-	return NULL;
+	while (!CPU_ISSET(cpu, allowed))
+		cpu += first ? 1 : -1;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
-/* The kernel makes a thread's storage while busy threads, which were preempted, use theirs on the same CPU. */
-static void brief_threads_among_busy_ones(void)
+/*
+ * Ordinary threads begin on one CPU, one after another, and a thread with real-time priority preempts them at any
+ * moment, begins there, and makes its first hit before they go on. Where the kernel preempts programs, dozens of
+ * these threads begin while another one is inside its first hit (seen on Linux 6.18).
+ */
+static void threads_that_preempt_hits(void)
 {
-	pthread_t busy[4], starters[BRIEF_AT_ONCE];
+	const struct sched_param prio = {.sched_priority = 1};
+	pthread_attr_t attr;
+	pthread_t ordinary, urgent;
+	cpu_set_t allowed, one;
 	unsigned i;
 
-	for (i = 0; i < 4; i++)
-		if (pthread_create(&busy[i], NULL, call_all_the_time, NULL))
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	run_on(&allowed, true);
+	pthread_getaffinity_np(pthread_self(), sizeof(one), &one);
+	if (pthread_create(&ordinary, NULL, begin_all_the_time, NULL))
+		abort();
+	run_on(&allowed, false);
+	pthread_attr_init(&attr);
+	pthread_attr_setaffinity_np(&attr, sizeof(one), &one);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &prio);
+	for (i = 0; i < URGENT_THREADS; i++) {
+		if (pthread_create(&urgent, &attr, call_once, NULL))
 			abort();
-	for (i = 0; i < BRIEF_AT_ONCE; i++)
-		if (pthread_create(&starters[i], NULL, start_brief_threads, NULL))
-			abort();
-	for (i = 0; i < BRIEF_AT_ONCE; i++)
-		pthread_join(starters[i], NULL);
-	for (i = 0; i < 4; i++)
-		pthread_join(busy[i], NULL);
+		pthread_join(urgent, NULL);
+	}
+	pthread_join(ordinary, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_setaffinity_np(pthread_self(), sizeof(allowed), &allowed);
 }
 
 #endif

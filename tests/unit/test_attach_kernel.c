@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -580,8 +581,8 @@ static void test_stats(void)
 	}
 	TEST(by("threads that begin while others are preempted in a hit lose no call"))
 	{
-		watch(brief_threads_among_busy_ones);
-		CHECK(nspans == 2 * (4 * BUSY_CALLS + BRIEF_AT_ONCE * BRIEF_EACH * BRIEF_CALLS) && !loss.dropped);
+		watch(threads_that_preempt_hits);
+		CHECK(nspans == 2 * (ORDINARY_THREADS + URGENT_THREADS) && !loss.dropped);
 		if (loss.dropped)
 			say_what_came();
 	}
