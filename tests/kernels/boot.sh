@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Boots a kernel under QEMU with only busybox, mxbpf, its tests and guest.sh, and waits until it has powered off.
 # usage: boot.sh KERNEL DIR TASK...     DIR gets the files of each task (see guest.sh) and the guest's console.
-# environment: MXBPF and O, as in helpers.bash
+# environment: MXBPF and O, as in helpers.bash; MONITOR: a socket for QEMU's monitor
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kernel=$1 dir=$2
@@ -38,9 +38,11 @@ install "$here/guest.sh" "$root/init"
 # kernel copies by string instructions, which QEMU emulates byte by byte: loading programs would take 1.7 times as long.
 # Without hardening, which emulation makes slow, the tasks take 0.7 of the CPU time. Root's programs are verified the same.
 light='mitigations=off init_on_alloc=0 audit=0 randomize_kstack_offset=off'
+monitor=()
+[[ -z ${MONITOR:-} ]] || monitor=(-qmp "unix:$MONITOR,server=on,wait=off")
 status=0
 timeout -k 5 2700 qemu-system-x86_64 -accel tcg,thread=multi -M pc -cpu max,la57=off,erms=off,fsrm=off -smp 2 -m 1024 \
-	-nodefaults -no-user-config -display none -no-reboot -serial "file:$dir/console" -serial "file:$dir/out.tar" \
+	-nodefaults -no-user-config -display none -no-reboot "${monitor[@]}" -serial "file:$dir/console" -serial "file:$dir/out.tar" \
 	-kernel "$kernel" -initrd "$dir/initrd" \
 	-append "console=ttyS0 quiet panic=-1 oops=panic nokaslr no_timer_check tsc=reliable $light TASKS=$(IFS=,; echo "$*")" </dev/null || status=$?
 tar -C "$dir" --ignore-zeros -xf "$dir/out.tar"

@@ -6,6 +6,9 @@
 #   offers    `mxbpf check`; files: offers, release (of the kernel)
 #   test_*    the unit test of that name; file: NAME.tap
 #   now       `mxbpf now` on a toy that hangs; directory: toy, now.json, err, status
+#   held      mxbpf --sample on the toy, while which hold.py stops the machine and makes its clocks jump, it sleeps, and its second
+#             CPU goes and comes; directory: toy, ticks (its CPU time), worked (if it worked to the end of all that), clocks (see
+#             hold_up), sleeps, mxbpf.json, mxbpf.err, status
 #   BACKEND   mxbpf with that backend on the toy; directory: toy, mxbpf.json, mxbpf.err, status.
 #             "best": without --backend; "stats": --stats --interval; "options": --counters, --memory, --sched and --sample;
 #             "throttled": --sched in a cgroup with 0.3 CPUs, and its cpu.stat before (cpu.stat.0) and after mxbpf's end
@@ -106,6 +109,49 @@ look_at_hang() {
 	rm now/from_hang
 }
 
+hold_up() { # HOW: prints it, and seconds of CLOCK_BOOTTIME before and after it
+	local before
+	before=$(cut -d' ' -f1 /proc/uptime)
+	case $1 in
+	stop | freeze)
+		echo "please $1" >/dev/ttyS0
+		sleep 0.5
+		;;
+	unplug)
+		echo 0 >/sys/devices/system/cpu/cpu1/online
+		sleep 0.3
+		echo 1 >/sys/devices/system/cpu/cpu1/online
+		;;
+	sleep)
+		echo +2 >/sys/class/rtc/rtc0/wakealarm
+		echo mem >/sys/power/state
+		;;
+	esac
+	echo "$1 $before $(cut -d' ' -f1 /proc/uptime)"
+}
+
+watch_held() {
+	local toy mxbpf how
+	mkdir held
+	/toy/toy 2000 2 hold >held/toy &
+	toy=$!
+	until grep -q '^ready' held/toy; do sleep 0.1; done
+	mxbpf --pid "$toy" --api all --format json --sample 99 >held/mxbpf.json 2>held/mxbpf.err &
+	mxbpf=$!
+	until grep -q '^attached' held/mxbpf.err || ! kill -0 "$mxbpf"; do sleep 0.1; done
+	kill -USR1 "$toy"
+	for how in unplug stop freeze sleep; do hold_up $how; done >held/clocks
+	grep -q '^{' held/toy || : >held/worked
+	cp /sys/power/suspend_stats/success held/sleeps
+	until grep -q '^{' held/toy; do sleep 0.1; done
+	cut -d' ' -f14,15 "/proc/$toy/stat" >held/ticks
+	kill -INT "$mxbpf"
+	wait "$mxbpf"
+	echo $? >held/status
+	kill -USR1 "$toy"
+	wait "$toy"
+}
+
 run_task() { # TASK
 	case $1 in
 	offers)
@@ -114,6 +160,7 @@ run_task() { # TASK
 		;;
 	test_*) MXBPF_TEST_EMULATED=1 "$1" >"$1.tap" ;;
 	now) look_at_hang ;;
+	held) watch_held ;;
 	*) watch_toy "$1" ;;
 	esac
 }

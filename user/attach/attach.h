@@ -182,6 +182,11 @@ int att_births_fd(const struct att *a); /* borrowed; -1: no counters */
 void att_births_take(struct att *a);
 /* Samples each running thread of the targets hz times a second while recording is on. Stops at detach. */
 int att_clocks_start(struct att *a, unsigned hz, struct err *e);
+/*
+ * Samples again on CPUs that went offline and came back since the last call, or have come online. It tells each of
+ * them, with 0 or with -errno if there will be no samples from it. Call it a second after the last time, or later.
+ */
+void att_clocks_check(struct att *a, void (*fn)(void *ctx, unsigned cpu, int err), void *ctx);
 /* Removes all probes. Events in the ring stay readable. It is safe to call this twice. */
 void att_detach(struct att *a);
 void att_free(struct att *a); /* detaches first; NULL is legal */

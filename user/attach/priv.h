@@ -79,7 +79,8 @@ struct att {
 	bool sched, samples;
 	struct mxbpf_sched_thread *sched_threads; /* the map, mapped into memory; NULL: not requested */
 	struct bpf_link *switch_link, *waking_link;
-	struct buf clocks; /* struct bpf_link *, owned: att_clocks_start() */
+	struct buf clocks; /* struct clock, one for each possible CPU: att_clocks_start() */
+	unsigned clock_hz;
 };
 
 /*

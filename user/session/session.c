@@ -373,6 +373,24 @@ static void check_cuts(struct session *ses)
 	}
 }
 
+static void on_cpu_back(void *ctx, unsigned cpu, int err)
+{
+	const struct session *ses = ctx;
+
+	if (err)
+		ses_warn(ses, "CPU %u came online, and from now on its samples are missing: %s", cpu, strerror(-err));
+	else
+		ses_warn(ses, "CPU %u came online; its samples of about two seconds are missing", cpu);
+}
+
+static void check_clocks(struct session *ses)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	att_clocks_check(b->att, on_cpu_back, ses);
+}
+
 void ses_wait(struct session *ses)
 {
 	uint64_t end = ses->o->duration_ns ? ses->o->duration_ns : UINT64_MAX, window, part;
@@ -390,6 +408,7 @@ void ses_wait(struct session *ses)
 			if (ses->window->second)
 				ses->window->second(ses);
 			check_cuts(ses);
+			check_clocks(ses);
 			if (ses->gpu_source)
 				ses_gpu_tick(ses);
 			ses_agent_check(ses);
