@@ -41,13 +41,15 @@ sys.path.insert(0, os.path.dirname(HERE))
 from code_bytes import changed, mappings  # noqa: E402
 
 END_S = 60    # a session that takes longer hangs
-READY_S = 20  # from its start to "attached", or a fault has kept it from saying so
+READY_S = 60  # from its start to "attached", or a fault has kept it from saying so
 OLD = 'old\n'
 
 # name: (process, arguments, outputs). {pid} and outputs are of the run.
 MODES = {
     'tables': ('toy', '-f json --pid {pid}', ()),
     'perf': ('toy', '--backend perf -f json --pid {pid}', ()),
+    'timed': ('toy', '-d 1s -f json --pid {pid}', ()),
+    'omp': ('omp', '--omp --probes op -f json --pid {pid}', ()),
     'stats': ('toy', '--stats -f json --pid {pid}', ()),
     'measure': ('toy', '--sample 99 --sched --memory --raised -f json --pid {pid}', ()),
     'counters': ('toy', '--counters page-faults -f json --pid {pid}', ()),
@@ -110,7 +112,8 @@ def lines_of(path):
 class Process:
     """The process that is watched: started, told to work, then to end."""
 
-    def __init__(self, folder, command):
+    def __init__(self, folder, command, library='/libmxnet.so'):
+        self.library = library
         self.out = os.path.join(folder, 'process.out')
         self.child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=open(self.out, 'w'), stderr=subprocess.STDOUT)
         self.pid = int(self.wait_line(r'ready (\d+)').group(1))
@@ -132,7 +135,7 @@ class Process:
     def code_is_its_own(self):
         """The kernel removes probes some time after the end of who had them."""
         end = time.monotonic() + END_S
-        maps = mappings(self.pid, '/libmxnet.so')
+        maps = mappings(self.pid, self.library)
         while True:
             with open(f'/proc/{self.pid}/mem', 'rb', buffering=0) as mem:
                 if next(changed(mem, maps), None) is None:
@@ -186,11 +189,14 @@ class Run:
     def start_process(self):
         if self.kind == 'toy':
             return Process(self.folder, [os.path.join(self.args.toy, 'toy'), self.args.rounds, '3', 'hold'])
+        if self.kind == 'omp':
+            return Process(self.folder, [os.path.join(self.args.toy, 'omp', 'libtorch_cpu.so'), '2', '2', 'hold'], '/libtorch_cpu.so')
         tests = os.path.dirname(HERE)
         served = [sys.executable, os.path.join(tests, 'fork_server.py'), 'run', self.args.socket]
         if self.kind == 'torch':
             return Process(self.folder, [*served, os.path.join(HERE, 'job.py'), '300'])
-        return GpuProcess(self.folder, [*served, os.path.join(tests, 'gpu', 'torch_job.py'), '--burst', '100'])
+        return GpuProcess(self.folder, [*served, os.path.join(tests, 'gpu', 'torch_job.py'), '--burst', '100',
+                                         '--gpu', os.path.join(os.path.dirname(self.args.toy), 'gpu')])
 
     def go(self):
         self.process = self.start_process()
@@ -319,7 +325,7 @@ class Run:
             raise Wrong('a process is left')
         if self.status > 5:
             raise Wrong(f'status {self.status}')
-        told = re.search(r'(error|warning): ', self.err())
+        told = re.search(r'(error|warning): |interrupted before recording began', self.err())
         if self.status in (0, 5):
             if not told:
                 self.check_numbers()
