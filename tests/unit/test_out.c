@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -102,6 +103,36 @@ static void half_written(void)
 	/* The rename fails because somebody has made a directory of that name meanwhile. */
 	o = open_out("f", false);
 	CHECK(!mkdir("f", 0700) && out_commit(o, &e) == -EISDIR && entries(".") == 1 && !rmdir("f"));
+}
+
+/* A file as mxbpf leaves it if it is killed while it replaces an output. */
+static int leave(const char *name)
+{
+	static const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	const int fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+
+	CHECK(fd >= 0 && !futimens(fd, old));
+	return fd;
+}
+
+static void swept(void)
+{
+	int written = leave(".mxbpf-00000000000000aa");
+
+	CHECK(!flock(written, LOCK_EX | LOCK_NB));
+	close(leave(".mxbpf-0123456789abcdef"));
+	close(leave(".mxbpf-0123456789abcdef.txt"));
+	put_file(".mxbpf-00000000000000bb", "young");
+	CHECK(!symlink("f", ".mxbpf-00000000000000cc"));
+	CHECK(!out_commit(open_out("f", false), &e));
+	CHECK(entries(".") == 5 && access(".mxbpf-0123456789abcdef", F_OK));
+	close(written);
+	CHECK(!out_commit(open_out("f", false), &e));
+	CHECK(entries(".") == 4 && access(".mxbpf-00000000000000aa", F_OK));
+	unlink(".mxbpf-0123456789abcdef.txt");
+	unlink(".mxbpf-00000000000000bb");
+	unlink(".mxbpf-00000000000000cc");
+	unlink("f");
 }
 
 static void whole_file(void)
@@ -377,6 +408,8 @@ int main(void)
 	whole_file();
 	TEST("a file never appears half-written under its final name, and an abort leaves no file")
 	half_written();
+	TEST("what a killed mxbpf left beside an output goes with the next one, and nothing else")
+	swept();
 	TEST("a .gz file can be read to its last line by zlib, even if it is empty")
 	gz_file();
 	TEST("joined lines form one line, whatever their size and wherever a buffer ends")

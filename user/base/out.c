@@ -476,17 +476,23 @@ static int give_name(struct out *o)
 /* Closes before the rename, because close() may be the first call to report a full quota. */
 static int install(struct out *o)
 {
-	int ret = out_place_chown(o->fd);
+	int ret = out_place_chown(o->fd), copy;
 
 	if (!ret && (o->shared ? fchmod(o->fd, 0644) : fsync(o->fd)))
 		ret = -errno;
-	if (!ret && !o->growing)
-		ret = give_name(o);
-	if (close(o->fd) && !ret)
+	/* Some file systems tell only at a close that they could not write. The file itself keeps its lock until the
+	 * end. */
+	copy = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+	if ((copy < 0 || close(copy)) && !ret)
 		ret = -errno;
-	o->fd = -1;
+	if (!ret && !o->growing) {
+		out_place_sweep(o->place.dirfd);
+		ret = give_name(o);
+	}
 	if (!ret && !o->growing && renameat(o->place.dirfd, o->tmp, o->place.dirfd, o->place.base))
 		ret = -errno;
+	close(o->fd);
+	o->fd = -1;
 	if (!ret)
 		*o->tmp = '\0';
 	return ret;

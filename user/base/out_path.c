@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/out_path.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/out.h"
+
+#define TMP_PREFIX ".mxbpf-"
+#define LEFT_S	   60
 
 int out_place_err(struct err *e, const char *path, int code)
 {
@@ -244,7 +250,14 @@ void out_place_tmp(char tmp[64])
 	/* O_EXCL protects the file; randomness only avoids collisions, so the clock is good enough as a fallback. */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random ^= (uint64_t)getpid() << 32;
-	snprintf(tmp, 64, ".mxbpf-%016llx", (unsigned long long)random);
+	snprintf(tmp, 64, TMP_PREFIX "%016llx", (unsigned long long)random);
+}
+
+/* A lock says that the file is still being written: out_place_sweep(). Some file systems have none. */
+static int locked(int fd)
+{
+	(void)flock(fd, LOCK_EX | LOCK_NB);
+	return fd;
 }
 
 int out_place_unnamed(int dirfd, int flags, char tmp[64])
@@ -254,7 +267,7 @@ int out_place_unnamed(int dirfd, int flags, char tmp[64])
 
 	*tmp = '\0';
 	if (fd >= 0)
-		return fd;
+		return locked(fd);
 	/* File systems without O_TMPFILE (overlay on old kernels, NFS, FAT) return different errors. */
 	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
 		return -errno;
@@ -262,12 +275,47 @@ int out_place_unnamed(int dirfd, int flags, char tmp[64])
 		out_place_tmp(tmp);
 		fd = openat(dirfd, tmp, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
 		if (fd >= 0)
-			return fd;
+			return locked(fd);
 		if (errno != EEXIST)
 			break;
 	}
 	*tmp = '\0';
 	return -errno;
+}
+
+static bool is_left(int dirfd, const char *name)
+{
+	const size_t prefix = strlen(TMP_PREFIX);
+	struct stat st;
+	bool left;
+	int fd;
+
+	if (strncmp(name, TMP_PREFIX, prefix) || strspn(name + prefix, "0123456789abcdef") != 16 || name[prefix + 16])
+		return false;
+	fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	left = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	       (st.st_uid == geteuid() || st.st_uid == out_owner()) && st.st_mtime + LEFT_S < time(NULL) &&
+	       !flock(fd, LOCK_EX | LOCK_NB);
+	if (fd >= 0)
+		close(fd);
+	return left;
+}
+
+void out_place_sweep(int dirfd)
+{
+	const int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(d)))
+		if (is_left(dirfd, entry->d_name))
+			unlinkat(dirfd, entry->d_name, 0);
+	closedir(d);
 }
 
 /* Parses digits only. It refuses (uid_t)-1, which means "no change" to fchown(). */

@@ -49,6 +49,11 @@ int out_open_in(int dirfd, const char *path, struct out **o, struct err *e);
 int out_place_unnamed(int dirfd, int flags, char tmp[64]);
 /* Returns 0 if stdout is writable, or -errno. */
 int out_place_stdout(void);
+/*
+ * Deletes temporary files of this user that are older than a minute and that nobody writes: mxbpf was killed before it
+ * could give them their last name.
+ */
+void out_place_sweep(int dirfd);
 /* Writes ".mxbpf-" and 16 random hexadecimal digits. */
 void out_place_tmp(char tmp[64]);
 /* Under sudo, gives the file to the calling user. Returns 0 or -errno. */
