@@ -40,6 +40,12 @@ static void check(const char *name)
 {
 	char *text = demangle(name);
 
+	if (client.waits) { /* the machine stood still for a second; a name that hangs does so again */
+		client.waits = 0;
+		free(text);
+		refill();
+		text = demangle(name);
+	}
 	if (client.waits || (text && strlen(text) > DEMANGLE_TEXT_BYTES))
 		abort();
 	free(text);

@@ -210,7 +210,8 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 	else if (mkdir(dir, 0700) && errno != EEXIST)
 		err_set(&e, ERR_RUNTIME, -errno, "cannot create %s: %s", dir, strerror(errno));
 	for (i = 0; paths && i < o->nargs && !e.code; i++) {
-		name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e);
+		if (name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e) || !paths[i])
+			break;
 		for (j = 0; j < i && !e.code; j++)
 			if (!strcmp(paths[i], paths[j]))
 				err_set(&e, ERR_USAGE, -EEXIST,
@@ -220,7 +221,7 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 	}
 	if (e.code)
 		rc = cmd_fail(&e);
-	for (i = 0; paths && i < o->nargs && !rc; i++)
+	for (i = 0; paths && i < o->nargs && paths[i] && !rc; i++)
 		rc = export_to(o, paths[i], &o->args[i], 1);
 	for (i = 0; paths && i < o->nargs; i++)
 		free(paths[i]);

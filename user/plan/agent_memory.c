@@ -57,7 +57,7 @@ static int find_one(struct tgt *t, struct tgt_lib *lib, struct elf *elf, const c
 static void find_allocator(struct tgt *t, const struct adp_agent *a, struct tgt_lib *lib, struct elf *elf,
 			   struct plan_agent_memory *m)
 {
-	uint64_t alloc, freed;
+	uint64_t alloc = 0, freed = 0;
 
 	if (find_one(t, lib, elf, a->alloc, &m->hooked[MXBPF_AGENT_HOOK_ALLOC], &alloc, &m->why) ||
 	    find_one(t, lib, elf, a->free, &m->hooked[MXBPF_AGENT_HOOK_FREE], &freed, &m->why))

@@ -78,7 +78,7 @@ static void find_seq(struct plan *plan)
 	const struct adp_seq *seq = &plan->adp->seq;
 	const unsigned detail = MXBPF_DETAIL_SEQ;
 	struct err *e = &plan->no_seq;
-	struct node_offs offs;
+	struct node_offs offs = {0};
 
 	if (thread_variable(plan, seq->next_symbol, &plan->target.seq, e) ||
 	    thread_variable(plan, seq->thread_symbol, &plan->target.seq_thread, e) || node_offsets(plan, &offs, e))

@@ -44,7 +44,7 @@ static struct plan_probe *largest(struct plan *plan, bool ends)
 	struct plan_probe *best = NULL;
 	size_t most = 0, i;
 
-	for (i = 0; i < plan->nprobes; i++) {
+	for (i = 0; plan->probes && i < plan->nprobes; i++) {
 		size_t n = spared(plan, &plan->probes[i], ends);
 
 		if (n && n >= most) { /* of two equal rows take the later one: adapters list important rows first */

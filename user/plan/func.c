@@ -200,11 +200,11 @@ void plan_merge_iteration_ends(struct plan *plan)
 
 	for (i = 0; i < n; i++) {
 		m = &sites[i];
-		for (k = 0; m->row->iteration_end[0] && m->row->action == MXBPF_ACT_NONE && k < n; k++) {
+		for (k = 0; m->row && m->row->iteration_end[0] && m->row->action == MXBPF_ACT_NONE && k < n; k++) {
 			struct mxbpf_row *shared, row;
 
 			s = &sites[k];
-			if (s->row->action != MXBPF_ACT_OPEN || s->off != m->off || s->lib != m->lib)
+			if (!s->row || s->row->action != MXBPF_ACT_OPEN || s->off != m->off || s->lib != m->lib)
 				continue;
 			shared = &plan->iteration_ends[s->probe - plan->probes];
 			row = *s->row;

@@ -690,7 +690,7 @@ static void late_name(const struct plan_probe *p, char name[64])
 int plan_late(const struct plan *p, const struct plan_probe *probe, struct tgt *t, struct tgt_lib *lib,
 	      uint32_t first_func, struct plan *out, struct err *e)
 {
-	struct elf_sym sym;
+	struct elf_sym sym = {0};
 	struct elf *elf;
 	char name[64];
 	int err;

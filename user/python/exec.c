@@ -64,7 +64,7 @@ static int read_table(const struct py *p, struct py_exec *x, struct places *at, 
 	if (i == sizeof(versions) / sizeof(versions[0]))
 		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u cannot execute scripts on request (3.14 can)",
 			       x->minor);
-	at->support = s = d + versions[i].support;
+	at->support = d + versions[i].support;
 	if (tgt_read(p->t, p->runtime, at->d, sizeof(at->d[0]) * (versions[i].support + SUPPORT_WORDS)) ||
 	    memcmp(d, PY_COOKIE, sizeof(d[0])) || !py_is_release(d[WORD_VERSION], x->minor))
 		return not_known(x, e);
@@ -127,7 +127,7 @@ int py_exec_find(struct tgt *t, struct py_exec *x, struct err *e)
 {
 	struct py p = {.t = t};
 	struct err why = {0};
-	struct places at;
+	struct places at = {.support = at.d};
 	const struct tgt_lib *lib = py_find_interpreter(&p, &why);
 	int err;
 

@@ -344,7 +344,7 @@ static int get_text(const cJSON *o, bool null, char **text)
 		return -EBADMSG;
 	if (null && !cJSON_IsString(o))
 		return 0;
-	*text = strdup(cJSON_IsString(o) ? o->valuestring : "");
+	*text = strdup(o && cJSON_IsString(o) ? o->valuestring : "");
 	return *text ? 0 : -ENOMEM;
 }
 

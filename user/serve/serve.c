@@ -364,10 +364,10 @@ int srv_make(struct srv **out, const struct srv_opts *o, struct err *e)
 
 int srv_open(struct srv **out, const struct srv_opts *o, struct err *e)
 {
-	struct srv *s;
+	struct srv *s = NULL;
 	int err = srv_make(&s, o, e);
 
-	if (err)
+	if (err || !s)
 		return err;
 	err = thread_start(&s->thread, run, s);
 	if (err) {

@@ -127,7 +127,7 @@ static int forget_half(struct acc *a)
 		t = (struct thread *)(uintptr_t)e->val;
 		err = buf_put(&all, &t, sizeof(t));
 	}
-	if (!err)
+	if (!err && all.data)
 		qsort(all.data, buf_count(&all, struct thread *), sizeof(t), longest_unused);
 	for (i = 0; !err && i < buf_count(&all, struct thread *) / 2; i++) {
 		t = *buf_at(&all, struct thread *, i);

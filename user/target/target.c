@@ -166,7 +166,7 @@ static int hold(struct tgt *t, pid_t id, struct err *e)
 	if (err)
 		goto out;
 	/* The name before it cannot fake this line, because newlines in it are escaped. */
-	p = strstr(status.data, "\nTgid:");
+	p = status.data ? strstr(status.data, "\nTgid:") : NULL;
 	t->pid = p ? atoi(p + 6) : 0;
 	if (t->pid <= 0) { /* an exiting thread belongs to no process */
 		err = missing(id, e);

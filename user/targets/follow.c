@@ -665,8 +665,10 @@ int ses_follow_open(struct session *ses, struct err *e)
 {
 	if (ses->follow || (!ses_follows(ses) && !ses_late_wanted(ses->first)))
 		return 0;
-	return follow_open(ses, e) || watch_add(ses->follow->watch, tgt_pid(ses->targets[0].tgt), false, e) ? e->code
-													    : 0;
+	if (follow_open(ses, e) || !ses->follow ||
+	    watch_add(ses->follow->watch, tgt_pid(ses->targets[0].tgt), false, e))
+		return e->code;
+	return 0;
 }
 
 int ses_follow(struct session *ses, struct err *e)

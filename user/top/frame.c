@@ -260,7 +260,6 @@ static void put_row(struct top_lines *f, const struct top *t, const struct top_c
 						k->text(t, r, cell));
 		else
 			len += put_text(text + len, sizeof(text) - len, k, k->text(t, r, cell));
-	len = len < sizeof(text) ? len : sizeof(text) - 1;
 	top_line(f, "%s%s", text, r->partial ? " *" : "");
 }
 

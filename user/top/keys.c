@@ -100,7 +100,7 @@ static void end(struct top_keys *k)
 
 static void sort_by(struct top_keys *k, int step)
 {
-	unsigned *at = &k->c->sort[k->c->view], n = 0;
+	unsigned *at = &k->c->sort[k->c->view], n = 1; /* one at least */
 
 	while (top_columns[n].word)
 		n++;

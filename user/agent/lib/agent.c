@@ -143,7 +143,7 @@ static void leave_slot(void *slot)
 	struct mxbpf_agent_shared *s = agent_shared();
 	struct mxbpf_agent_slot *t = slot;
 
-	if (!s || t != agent_own_slot()) /* a forked child has the key but not the memory */
+	if (!s || !t || t != agent_own_slot()) /* a forked child has the key but not the memory */
 		return;
 	agent_slot = NULL;
 	if (t->batch.ncalls && mxbpf_agent_switch)
@@ -463,6 +463,7 @@ int InitializeInjection(void)
 	const char *prefix = getenv("MXBPF_AGENT_FILE"), *cupti = getenv("MXBPF_CUPTI"),
 		   *tape = getenv("MXBPF_AGENT_TAPE"), *metrics = getenv("MXBPF_KERNEL_METRICS");
 	struct mxbpf_agent_failed failed = {.magic = MXBPF_AGENT_FAILED};
+	struct mxbpf_agent_shared *s;
 	struct mxbpf_gpu_shared *g;
 	char path[MXBPF_AGENT_FILE_BYTES];
 
@@ -478,7 +479,10 @@ int InitializeInjection(void)
 	}
 	if (tape && file_name(path, tape)) /* for tests, see cupti_tape.h */
 		cupti_tape_open(path);
-	g = &agent_gate->shared->gpu;
+	s = agent_shared();
+	if (!s)
+		return 1;
+	g = &s->gpu;
 	if (cupti)
 		strncpy(g->library, cupti, sizeof(g->library) - 1);
 	g->want = MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER;

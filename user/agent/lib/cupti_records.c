@@ -181,6 +181,8 @@ static uint32_t intern(const char *text)
 	uint64_t h = 0xcbf29ce484222325ull;
 	uint32_t len, at = 0, was, i;
 
+	if (!s)
+		return 0;
 	len = (uint32_t)strnlen(text, MXBPF_GPU_NAME_BYTES - 1);
 	for (i = 0; i < len; i++)
 		h = (h ^ (uint8_t)text[i]) * 0x100000001b3ull;

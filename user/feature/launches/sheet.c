@@ -116,16 +116,16 @@ static struct row *collect(const struct view *s, struct table *t, int (*order)(c
 		memcpy(r[n++].hist, from->hist, sizeof(from->hist));
 		add_sat(&t->launches, from->a.count);
 	}
-	if (n)
+	if (r)
 		qsort(r, n, sizeof(*r), order);
-	for (i = 0; i < n; i++) {
+	for (i = 0; r && i < n; i++) {
 		if (t->list.all && !order(&r[t->list.all - 1], &r[i])) {
 			add(&r[t->list.all - 1], &r[i]);
 		} else if (t->list.all++ != i) {
 			r[t->list.all - 1] = r[i];
 		}
 	}
-	for (i = 0; i < t->list.all; i++) {
+	for (i = 0; r && i < t->list.all; i++) {
 		finish(s, &r[i]);
 		t->processes |= r[i].a.h.tgid != r[0].a.h.tgid;
 		t->devices |= r[i].a.h.tgid != r[0].a.h.tgid || r[i].a.track.device != r[0].a.track.device;

@@ -378,7 +378,7 @@ static size_t next_source(struct line *line, const char **stack, size_t *len)
 static void cut_source(struct line *line, size_t width)
 {
 	size_t n = fmt_chars(line->source), dots = width < strlen(ELLIPSIS) ? width : strlen(ELLIPSIS);
-	const char *end = line->source;
+	const char *end;
 
 	if (n <= width)
 		return;

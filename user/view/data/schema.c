@@ -180,7 +180,8 @@ static const struct view_sheet *const *put_lists(struct json *j, const struct vi
 	const struct view_sheet *const *sh, *const *end;
 	const struct view_column *c;
 
-	for (end = first; *end && (!(*end)->member || !strcmp((*end)->member, (*first)->member)); end++)
+	for (end = first; *end && (!(*end)->member || ((*first)->member && !strcmp((*end)->member, (*first)->member)));
+	     end++)
 		;
 	open_object(j);
 	for (sh = first; sh < end; sh++) {

@@ -186,7 +186,7 @@ static int put_list(struct dataset *d, const struct view_sheet *sh, const void *
 		else if (of)
 			t->lead.of = view_cell_text(of, row);
 		items = row ? (const void *)((const char *)row + c->at) : NULL;
-		for (k = 0; !err && k < items->n; k++)
+		for (k = 0; items && !err && k < items->n; k++)
 			err = dataset_table_row_of(t, pid ? (uint32_t)view_cell_number(pid, row) : 0,
 						   (const char *)items->rows + k * c->item_bytes);
 	}

@@ -61,7 +61,7 @@ static const char *cell_at(const struct view_grid *g, size_t row, unsigned col)
 
 static size_t nrows(const struct view_grid *g)
 {
-	return buf_count(&g->cells, char *) / g->ncols;
+	return g->ncols ? buf_count(&g->cells, char *) / g->ncols : 0;
 }
 
 static size_t widest(const struct view_grid *g, unsigned col)
@@ -284,7 +284,7 @@ static void put_notes(const struct view_grid *g, size_t row, size_t *next, unsig
 void view_grid_print(struct view_grid *g, unsigned width, struct out *o)
 {
 	size_t widths[VIEW_GRID_COLS_MAX] = {0}, note = 0, *shared, i;
-	const char *heads[VIEW_GRID_COLS_MAX];
+	const char *heads[VIEW_GRID_COLS_MAX] = {""};
 
 	fit(g, widths, width);
 	shared = shared_parts(g, widths[0]);
