@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -254,6 +256,21 @@ static int refuse_32bit(struct tgt *t, struct err *e)
 }
 
 /*
+ * Returns the minor number of the kernel's own tmpfs, which is never unmounted: memory that processes share, and memory
+ * files, such as those of the agent. Returns 0 if there is none.
+ */
+static unsigned shared_memory_minor(void)
+{
+	const int fd = memfd_create("mxbpf", MFD_CLOEXEC);
+	struct stat st;
+	const unsigned n = fd >= 0 && !fstat(fd, &st) && !major(st.st_dev) ? minor(st.st_dev) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
+/*
  * Returns true if a file is mapped that need not answer: the kernel reads its pages for whoever reads memory of the
  * process. text is the list of mappings.
  */
@@ -261,6 +278,7 @@ static bool need_not_answer(struct tgt *t, const char *text)
 {
 	uint64_t devs[DEVS_MAX], start, end_addr, ino;
 	unsigned ndevs = 0, i, dev_major, dev_minor;
+	const unsigned memory = shared_memory_minor();
 	struct far_file f;
 	char name[64];
 	int err;
@@ -268,7 +286,7 @@ static bool need_not_answer(struct tgt *t, const char *text)
 	for (; text && *text; text = strchr(text, '\n'), text += text != NULL) {
 		if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &start, &end_addr, &dev_major,
 			   &dev_minor, &ino) != 5 ||
-		    dev_major || !ino)
+		    dev_major || !ino || (memory && dev_minor == memory))
 			continue;
 		for (i = 0; i < ndevs && devs[i] != dev_minor; i++)
 			;
