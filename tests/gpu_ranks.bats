@@ -110,6 +110,7 @@ clients() {
 	same_as_ranks first.mxd second.mxd
 }
 
+# bats test_tags=alone
 @test "What a rank loses is its own loss, and a rank whose CUPTI is busy costs the others nothing" {
 	export DOUBLE_OF_1=drop=10 DOUBLE_OF_2=busy,holder=Nsight
 	start_ranks

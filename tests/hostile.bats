@@ -241,6 +241,7 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 	jq -e '[.gpu.kernels[] | select(.name == "evil_kernel") | .count] == [1000]' gpu-legal.json
 }
 
+# bats test_tags=alone
 @test "Records of a GPU without end are counted as dropped, and mxbpf ends with its window" {
 	attack legal gpu-flood
 	jq -e '.loss | .dropped > 0' gpu-flood.json
@@ -266,6 +267,7 @@ shown() { [[ $STATUS == 0 && $(<"$1.json") == *evil* ]] || complain "$1" "exit s
 
 @test "Names of kernels with control characters are legal and printed safely" { attack legal gpu-name-escapes; }
 
+# bats test_tags=alone
 @test "Times of a GPU that are impossible, and clocks that go backward, take neither memory nor time" {
 	attack either gpu-times gpu-clocks gpu-backward gpu-clocks-random
 }
