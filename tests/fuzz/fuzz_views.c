@@ -626,7 +626,7 @@ static void write_one(struct tape *t, struct mdl *m, struct mdl_session *s, stru
 	out_dir_close(dir);
 }
 
-/* What a model writes into a recording must be what readers accept, or a reader of it never ends. */
+/* Readers must accept each record that a model writes. A wrong size in one would keep a reader from ending. */
 static void check_emitted(const struct mdl *m)
 {
 	const struct mxbpf_rec *r, *last = NULL;

@@ -17,7 +17,7 @@
 
 #define NS_PER_S 1000000000u
 
-/* Of each possible CPU. A CPU that goes offline takes its clock with it, and comes back without one. */
+/* The clock of a CPU. The kernel removes it when the CPU goes offline, and does not bring it back. */
 struct clock {
 	struct bpf_link *link; /* owned; NULL: the CPU is offline */
 	int fd;		       /* of the link */

@@ -33,7 +33,6 @@
 #define SLOTS	    1024
 #define LEFT_MAX    64 /* children that were killed and wait for a server: SHORT_MS each, so they are few */
 #define SOCKET	    0  /* the child's files */
-#define FIRST	    2
 
 #ifndef ZFS_SUPER_MAGIC
 #define ZFS_SUPER_MAGIC 0x2fc12fc1
@@ -270,8 +269,10 @@ struct far {
 	struct answer answer;
 };
 
-/* Takes what is left of children that were killed, one of which may be new. A kill takes a moment, so it is often only
- * the next call that finds the child ended. */
+/*
+ * Waits for children that were killed, so that they do not stay as zombies. killed is a new one, or 0. It does not
+ * block: a child that has not ended yet is waited for by a later call.
+ */
 static void reap(pid_t killed)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

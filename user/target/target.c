@@ -301,8 +301,10 @@ static bool need_not_answer(struct tgt *t, const char *text)
 			far_close(&f);
 			close(f.fd);
 		}
-		/* What is no regular file has no pages. One that is not there any more, or that mxbpf may not open, may
-		 * be any. */
+		/*
+		 * A file that is not regular has no pages. A file that has gone, or that mxbpf may not open, may lie on
+		 * any file system.
+		 */
 		if (err ? err != -ESTALE : f.far != NULL)
 			return true;
 	}
