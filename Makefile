@@ -107,7 +107,7 @@ $(O)/obj/vendor/%.o: CFLAGS += -w -ffunction-sections -fdata-sections
 
 $(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h
 
-$(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.skel.h
+$(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.skel.h $(O)/gen/filters.skel.h
 
 # ---- the agent, which is injected into targets. It runs no constructors and requires no glibc newer than 2.17.
 AGENT_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -fvisibility=hidden -fcf-protection=none \
@@ -237,7 +237,7 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 	$(Q)$(CC) -O1 -g -Wall -Wextra -fPIC -fvisibility=hidden -shared -o $@ $<
 
 # Everything is compiled once, with the fuzzer's counters, sanitizers and the counters of lines (llvm-cov).
-FUZZ_GEN = mxbpf.skel.h watch.skel.h regs.skel.h inject.skel.h agent.skel.h kernel_types.inc syscalls.h columns.h agent.so nvtx.so
+FUZZ_GEN = mxbpf.skel.h watch.skel.h regs.skel.h inject.skel.h agent.skel.h filters.skel.h kernel_types.inc syscalls.h columns.h agent.so nvtx.so
 FUZZ_CFLAGS = -std=gnu11 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fprofile-instr-generate -fcoverage-mapping -D_GNU_SOURCE \
 	-DMXBPF_VERSION='"fuzz"' -Iuser -Iinclude -I$(O)/gen -Itests/fuzz $(addprefix -Wa$(comma)-I,share/page $(O)/gen user/agent) $(VENDOR_CFLAGS) $(CFLAGS_PKG)
 $(O)/fuzz/obj/%.o: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
@@ -403,12 +403,12 @@ $(O)/analyze/%.done: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
 
 fuzzers: $(FUZZ)
 
-# test_elf compares its own symbols with those of nm, among which sanitizers have some that are not in order. `make all progs` makes
-# what the programs look for.
+# test_elf compares its own symbols with those of nm, among which sanitizers have some that are not in order. The programs look for
+# what `make all progs` makes.
 UNITS_THREADS := agent_lib gate loading nvml push serve serve_hostile stream thread
-unit-asan: $(filter-out %/test_elf,$(UNITS:$(O)/unit/%=$(O)/fuzz/unit/%))
+unit-asan: $(filter-out %/test_elf,$(UNITS:$(O)/unit/%=$(O)/fuzz/unit/%)) | all progs
 	$(Q)tests/sanitize.sh $^
-unit-tsan: $(filter $(addprefix $(O)/tsan/unit/test_,$(UNITS_THREADS)),$(UNITS:$(O)/unit/%=$(O)/tsan/unit/%))
+unit-tsan: $(filter $(addprefix $(O)/tsan/unit/test_,$(UNITS_THREADS)),$(UNITS:$(O)/unit/%=$(O)/tsan/unit/%)) | all progs
 	$(Q)tests/sanitize.sh $^
 
 # The agent's library with ThreadSanitizer in a real PyTorch.

@@ -50,14 +50,14 @@ limited() {
 		"$(grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status | tr -s '\t' ' ' | sort)"
 }
 
-@test "--no-seccomp and --agent leave mxbpf unlimited, and say so with --verbose" {
+@test "--no-seccomp leaves mxbpf unlimited, and --agent leaves it the calls that load the agent; --verbose says so" {
 	start_ready toy "$O/toy/libtorch_cpu.so"
 	start_mxbpf --no-seccomp --verbose --probes op --pid "$READY_PID"
 	expect_re '^mxbpf: seccomp does not limit mxbpf: --no-seccomp$' "$(<"$(err mxbpf)")"
 	expect_same "$(status_of "$MXBPF_PID" Seccomp)" 0
 	stop_pid "$MXBPF_PID" INT
 	"$MXBPF" --agent --verbose --pid "$READY_PID" -d 100ms 2>err || true
-	expect_re '^mxbpf: seccomp does not limit mxbpf: with --agent' "$(<err)"
+	expect_re '^mxbpf: seccomp limits mxbpf to .*; it loads the agent into other processes$' "$(<err)"
 }
 
 @test "serve refuses an agent that comes with a new configuration, because it has limited itself, and goes on" {

@@ -94,6 +94,26 @@ struct sched_info {
 	unsigned long long run_delay;
 };
 
+struct sock_filter;
+
+struct sock_fprog_kern {
+	unsigned short len;
+	struct sock_filter *filter;
+};
+
+struct bpf_prog {
+	struct sock_fprog_kern *orig_prog;
+};
+
+struct seccomp_filter {
+	struct seccomp_filter *prev;
+	struct bpf_prog *prog;
+};
+
+struct seccomp {
+	struct seccomp_filter *filter;
+};
+
 struct task_struct {
 	struct thread_struct thread;
 	unsigned int __state;
@@ -110,6 +130,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
+	struct seccomp seccomp;
 };
 
 struct seq_file;

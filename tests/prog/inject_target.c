@@ -7,8 +7,8 @@
  * idle: nobody calls work()
  * waits: the first thread waits in system calls of each kind in turn and checks their results
  * signals: a handler runs every 50 us
- * errno: a seccomp filter refuses memfd_create()
- * deadly: a seccomp filter kills the process for memfd_create()
+ * errno, deadly: a seccomp filter refuses memfd_create(), or kills the process for it; a newer one permits everything
+ * permits, many: two and 65 seccomp filters permit everything
  */
 #include <poll.h>
 #include <pthread.h>
@@ -248,6 +248,15 @@ static int filter_memfd(unsigned action)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
+static int permit(unsigned filters)
+{
+	int err = 0;
+
+	while (!err && filters--)
+		err = filter_memfd(SECCOMP_RET_ALLOW);
+	return err;
+}
+
 static int enter(const char *mode)
 {
 	if (!strcmp(mode, "signals"))
@@ -255,9 +264,13 @@ static int enter(const char *mode)
 	if (!strcmp(mode, "waits"))
 		return start_waits();
 	if (!strcmp(mode, "errno"))
-		return filter_memfd(SECCOMP_RET_ERRNO | 1);
+		return filter_memfd(SECCOMP_RET_ERRNO | 1) || permit(1);
 	if (!strcmp(mode, "deadly"))
-		return filter_memfd(SECCOMP_RET_KILL_PROCESS);
+		return filter_memfd(SECCOMP_RET_KILL_PROCESS) || permit(1);
+	if (!strcmp(mode, "permits"))
+		return permit(2);
+	if (!strcmp(mode, "many"))
+		return permit(65);
 	return 0;
 }
 

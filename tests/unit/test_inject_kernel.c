@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "elf/elf.h"
 #include "inject_targets.h"
+#include "sandbox/sandbox.h"
 #include "unit.h"
 
 #define FRESH_TARGETS	  50
@@ -663,16 +664,59 @@ static void test_refusals(void)
 	CHECK(is_refused(&t, -ESRCH, "no process"));
 }
 
+static const struct {
+	const char *mode, *why; /* NULL: the agent is loaded */
+} filtered[] = {
+	{"errno", "refuses memfd_create()"},
+	{"deadly", "refuses memfd_create()"},
+	{"many", "cannot be read"},
+	{"permits", NULL},
+};
+#define NFILTERED (sizeof(filtered) / sizeof(filtered[0]))
+
+static bool is_filtered_right(const struct target *t, unsigned i)
+{
+	struct agt_inject_opts o = opts(t);
+	struct agt_injected in;
+
+	return filtered[i].why ? is_refused(t, -EPERM, filtered[i].why) : !agt_inject(&o, &in, NULL);
+}
+
 static void test_seccomp(void)
 {
 	struct target t;
+	unsigned i;
 
-	CHECK(start_target(&t, "2", "errno"));
-	CHECK(is_refused(&t, -EPERM, "seccomp") && goes_on(&t));
-	end_target(&t);
-	CHECK(start_target(&t, "2", "deadly"));
-	CHECK(is_refused(&t, -EPERM, "seccomp") && goes_on(&t));
-	end_target(&t);
+	for (i = 0; i < NFILTERED; i++) {
+		CHECK(start_target(&t, "2", filtered[i].mode));
+		CHECK(is_filtered_right(&t, i) && goes_on(&t));
+		end_target(&t);
+	}
+}
+
+/* A child has the filter, because it can never be taken off. It must not be the one that starts programs. */
+static void test_limited(void)
+{
+	struct target t[NFILTERED];
+	int status, right = 0;
+	pid_t child;
+	unsigned i;
+
+	for (i = 0; i < NFILTERED; i++)
+		CHECK(start_target(&t[i], "2", filtered[i].mode));
+	child = fork();
+	if (!child) {
+		right = !sbx_enter(SBX_LOOK | SBX_MAPS | SBX_LOAD | SBX_TRACE, false, NULL);
+		for (i = 0; i < NFILTERED; i++)
+			right &= is_filtered_right(&t[i], i);
+		fflush(stdout);
+		_exit(!right);
+	}
+	CHECK(waitpid(child, &status, 0) == child && !status);
+	for (i = 0; i < NFILTERED; i++) {
+		CHECK(goes_on(&t[i]));
+		end_target(&t[i]);
+	}
 }
 
 /* Yama forbids all tracers until the next boot, so this test needs a virtual machine of its own. */
@@ -745,6 +789,9 @@ int main(void)
 	TEST("a seccomp filter that rejects memfd_create() or kills for it prevents the injection without harm to the "
 	     "process")
 	test_seccomp();
+	TEST_IF(!sbx_disturbs(), "mxbpf sees the filters of a process and enters it while it has a filter of its own",
+		"sanitizers make other system calls")
+	test_limited();
 	test_yama();
 	UNIT_MAIN_END;
 }

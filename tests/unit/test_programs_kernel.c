@@ -3,6 +3,7 @@
  * Checks that the kernel accepts every possible program, with a margin to the limit of its verifier. On other kernels
  * this is the only test of rows, because the runtimes are not installed there.
  */
+#include "agent/seccomp.h"
 #include "unit.h"
 #include "verified.h"
 
@@ -209,17 +210,21 @@ static void test_others(void)
 	struct inject_bpf *inject;
 	struct watch *watch = NULL;
 	struct regs *regs = NULL;
+	struct agt_filters *filters = NULL;
 	struct err e = {0};
 
-	TEST("the kernel accepts the programs that watch processes, enter them, serve agents and read registers")
+	TEST("the kernel accepts the programs that watch processes, enter them, serve agents, and read registers and "
+	     "filters")
 	{
 		CHECK(!watch_open(true, 1024, NULL, &watch, &e));
 		CHECK(!regs_open(getpid(), &regs, &e));
+		CHECK(!agt_filters_open(&filters, &e));
 		CHECK((agent = agent_bpf__open_and_load()));
 		CHECK((inject = inject_bpf__open_and_load()));
 		verified_now();
 		inject_bpf__destroy(inject);
 		agent_bpf__destroy(agent);
+		agt_filters_close(filters);
 		regs_close(regs);
 		watch_close(watch);
 		if (e.code)

@@ -147,15 +147,11 @@ static int choose_signal(const char *status)
 
 static int read_status(struct inject *x)
 {
-	const char *seccomp;
 	struct buf status = {0};
 	int err = tgt_peek_status(x->pid, x->remote.tid, &status);
 
-	if (!err) {
+	if (!err)
 		x->remote.signal = choose_signal(status.data);
-		seccomp = tgt_status_field(status.data, "Seccomp");
-		x->filtered = seccomp && *seccomp != '0';
-	}
 	buf_fini(&status);
 	return err;
 }
@@ -376,15 +372,27 @@ static int load_beside(struct inject *x)
 	return err;
 }
 
-static int refuse_stopped(const struct inject *x, struct err *e)
+static int refuse_filters(const struct inject *x, struct err *e)
 {
-	const char *call = x->filtered && !x->present ? agt_seccomp_refuses(x->remote.tid) : NULL;
+	const char *call = NULL;
+	int err = x->filters && !x->present ? agt_seccomp_refuses(x->filters, x->remote.tid, &call) : 0;
 
 	if (call)
 		return err_set(
 			e, ERR_TARGET, -EPERM,
 			"cannot load the agent: a seccomp filter of process %d refuses %s(), which loading needs",
 			x->pid, call);
+	return err ? err_set(e, ERR_TARGET, -EPERM,
+			     "cannot load the agent: a seccomp filter of process %d cannot be read, and it may end the "
+			     "process for a system call that loading needs",
+			     x->pid)
+		   : 0;
+}
+
+static int refuse_stopped(const struct inject *x, struct err *e)
+{
+	if (refuse_filters(x, e))
+		return e->code;
 	if (!stack_has_room(x))
 		return err_set(
 			e, ERR_TARGET, -ENOSPC,
@@ -497,11 +505,24 @@ static void join_tracer(const struct inject *x, pthread_t thread)
 		nanosleep(&pause, NULL);
 }
 
+/* Prepares to read the seccomp filters of a thread, if it has any. */
+static int open_filters(struct inject *x, pid_t tid, struct err *e)
+{
+	struct buf status = {0};
+	const char *mode = tgt_peek_status(x->pid, tid, &status) ? NULL : tgt_status_field(status.data, "Seccomp");
+	const bool filtered = mode && *mode != '0';
+
+	buf_fini(&status);
+	return filtered && !x->filters ? agt_filters_open(&x->filters, e) : 0;
+}
+
 static int try_thread(struct inject *x, pid_t tid, struct err *e)
 {
 	pthread_t thread;
-	int err;
+	int err = open_filters(x, tid, e);
 
+	if (err)
+		return err;
 	x->remote = (struct remote){.pid = x->pid, .tid = tid, .restorer = x->libc.restorer};
 	x->err = (struct err){0};
 	err = pthread_create(&thread, NULL, trace, x);
@@ -617,6 +638,7 @@ void agt_inject_free(struct inject *x)
 	backend_close(&links, false);
 	ring_buffer__free(x->firsts);
 	inject_bpf__destroy(x->skel);
+	agt_filters_close(x->filters);
 	if (x->mapsfd >= 0)
 		close(x->mapsfd);
 	buf_fini(&x->stacks);

@@ -24,9 +24,9 @@ struct inject {
 	struct tgt *t;
 	struct agt_libc libc;
 	int mapsfd;
-	uint64_t present; /* address of an agent that was mapped before; 0: none */
-	bool filtered;	  /* the thread has seccomp filters */
-	int free_fd;	  /* lowest free file descriptor before the stop; -1: unknown */
+	uint64_t present;	     /* address of an agent that was mapped before; 0: none */
+	struct agt_filters *filters; /* NULL: no thread that was tried has seccomp filters */
+	int free_fd;		     /* lowest free file descriptor before the stop; -1: unknown */
 	struct inject_bpf *skel;
 	/* For a launched process. */
 	struct ring_buffer *firsts;

@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/seccomp.h"
 
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
-#define FILTERS_MAX	  64
-#define PTRACE_GET_FILTER 0x420c /* PTRACE_SECCOMP_GET_FILTER */
+#include "attach/backend.h"
+#include "filters.skel.h"
+#include "mxbpf_filters.h"
+
+_Static_assert(MXBPF_FILTER_INSNS_MAX == BPF_MAXINSNS && sizeof(struct sock_filter) == sizeof(uint64_t), "as copied");
 
 /* A system call that loading makes. Of two entries with the same nonzero `either`, one has to be permitted. */
 struct need {
@@ -159,26 +166,73 @@ static int permits(uint32_t result)
 	return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG || action == SECCOMP_RET_USER_NOTIF;
 }
 
-const char *agt_seccomp_refuses(pid_t tid)
+struct agt_filters {
+	struct filters_bpf *skel;
+	struct bpf_link *link;
+};
+
+int agt_filters_open(struct agt_filters **out, struct err *e)
 {
-	struct sock_filter code[BPF_MAXINSNS];
+	struct agt_filters *f = *out = calloc(1, sizeof(*f));
+	int err;
+
+	if (!f)
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	f->skel = filters_bpf__open();
+	if (!f->skel)
+		return backend_load_failed(-errno, e);
+	backend_namespace(&f->skel->rodata->cfg_pidns_dev, &f->skel->rodata->cfg_pidns_ino);
+	err = filters_bpf__load(f->skel);
+	if (err)
+		return backend_load_failed(err, e);
+	f->link = bpf_program__attach_iter(f->skel->progs.copy_filter, NULL);
+	err = f->link ? 0 : -errno;
+	return err ? err_set(e, ERR_PRIVILEGE, err, "cannot read seccomp filters: %s", strerror(-err)) : 0;
+}
+
+void agt_filters_close(struct agt_filters *f)
+{
+	if (!f)
+		return;
+	bpf_link__destroy(f->link);
+	filters_bpf__destroy(f->skel);
+	free(f);
+}
+
+/* Copies a filter of a thread. Returns the number of its instructions; 0: there is no such filter; or -errno. */
+static int copy(const struct agt_filters *f, pid_t tid, unsigned which)
+{
+	char none;
+	int fd, err;
+
+	f->skel->bss->asked_tid = (__u32)tid;
+	f->skel->bss->asked_filter = which;
+	f->skel->bss->ninsns = -1;
+	fd = bpf_iter_create(bpf_link__fd(f->link));
+	if (fd < 0)
+		return -errno;
+	err = read(fd, &none, sizeof(none)) < 0 ? -errno : 0; /* runs the program for each thread */
+	close(fd);
+	return err ? err : f->skel->bss->ninsns < 0 ? -ENODATA : f->skel->bss->ninsns;
+}
+
+int agt_seccomp_refuses(const struct agt_filters *f, pid_t tid, const char **call)
+{
 	unsigned char refused[NNEEDS] = {0};
 	unsigned i, k, other;
-	long n;
+	int n;
 
-	for (i = 0; i < FILTERS_MAX; i++) {
-		n = ptrace(PTRACE_GET_FILTER, tid, (void *)(uintptr_t)i, NULL);
-		if (n <= 0 || n > BPF_MAXINSNS || ptrace(PTRACE_GET_FILTER, tid, (void *)(uintptr_t)i, code) != n)
-			break;
+	*call = NULL;
+	for (i = 0; (n = copy(f, tid, i)) > 0 && i < MXBPF_FILTERS_MAX; i++)
 		for (k = 0; k < NNEEDS; k++)
-			refused[k] |= !permits(run(code, (unsigned)n, &needs[k].call));
-	}
-	for (k = 0; k < NNEEDS; k++) {
+			refused[k] |= !permits(
+				run((const struct sock_filter *)f->skel->bss->insns, (unsigned)n, &needs[k].call));
+	for (k = 0; k < NNEEDS && !*call; k++) {
 		for (other = 0; other < NNEEDS; other++)
 			if (needs[other].either == needs[k].either && !refused[other])
 				break;
 		if (other == NNEEDS)
-			return needs[k].name;
+			*call = needs[k].name;
 	}
-	return NULL;
+	return n > 0 ? -E2BIG : n;
 }

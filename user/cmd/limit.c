@@ -7,6 +7,8 @@
 #include "cmd/opts.h"
 #include "sandbox/sandbox.h"
 
+/* What the filter permits beside reading and writing files. limited: there is a filter. */
+static unsigned permitted;
 static bool limited;
 
 bool cmd_is_session(const struct cmd *c)
@@ -24,27 +26,24 @@ static const char *unlimited(const struct cmd_opts *o)
 {
 	if (o->no_seccomp)
 		return "--no-seccomp";
-	/* The kernel shows the filter of a process, which may kill it when the agent loads, only to who has none. */
-	if (enters(o))
-		return "with --agent and --gpu it must see the filters of other processes";
 	return sbx_disturbs() ? "a sanitizer or valgrind runs it" : NULL;
 }
 
 int cmd_limit_check(const struct cmd_opts *o, struct err *e)
 {
-	if (!limited || !enters(o))
+	if (!limited || !enters(o) || permitted & SBX_TRACE)
 		return 0;
 	return err_set(e, ERR_USAGE, -EPERM,
 		       "--agent and --gpu need another start, because mxbpf has limited itself without them");
 }
 
-static void say_limited(const struct cmd_opts *o)
+static void say_limited(void)
 {
 	unsigned i;
 
 	fprintf(stderr, "mxbpf: seccomp limits mxbpf to files, memory, threads, waiting");
 	for (i = 0; i < SBX_NEEDS; i++)
-		if (o->needs & 1u << i)
+		if (permitted & 1u << i)
 			fprintf(stderr, "; it %s", sbx_need_words(1u << i));
 	fprintf(stderr, "\n");
 }
@@ -58,7 +57,8 @@ void cmd_limit(const struct cmd_opts *o)
 	if (done)
 		return;
 	done = true;
-	if (!why && sbx_enter(o->needs | (o->drop ? SBX_USER : 0), o->ses.verbose, &e))
+	permitted = o->needs | (o->drop ? SBX_USER : 0) | (enters(o) ? SBX_TRACE : 0);
+	if (!why && sbx_enter(permitted, o->ses.verbose, &e))
 		cmd_warn("%s", e.why);
 	limited = !why && !e.code;
 	if (!o->ses.verbose || e.code)
@@ -66,7 +66,7 @@ void cmd_limit(const struct cmd_opts *o)
 	if (why)
 		fprintf(stderr, "mxbpf: seccomp does not limit mxbpf: %s\n", why);
 	else
-		say_limited(o);
+		say_limited();
 }
 
 /* Prints the calls of rows that share their reason. Returns the row behind them. */

@@ -426,7 +426,7 @@ static const struct cmd_option fixed[] = {
 	 AGENT_YES},
 	{.name = "no-seccomp", .sees_gpu = true, .group = "General", .commands = EVERY & ~CMD_BIT_HELP,
 	 .help = "Do not limit the system calls of mxbpf itself", .set = cmd_set_flag, CMD_FIELD(no_seccomp),
-	 AGENT_BUT("it changes nothing: mxbpf is not limited with --agent")},
+	 AGENT_YES},
 	{.name = "drop-privileges", .arg = "[USER]", .group = "General", .commands = CMD_LIVE,
 	 .help = "Give up all privileges when the probes are attached, and go on as USER; children and libraries that are loaded later are not profiled",
 	 .def = "the user of the process; nobody for root's", .set = cmd_set_drop, .conflicts = cmd_drop_conflicts,

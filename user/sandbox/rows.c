@@ -241,6 +241,11 @@ const struct sbx_row sbx_rows[] = {
 	ROW(pidfd_open, SBX_LOOK, .why = "notices the end of a process, whose number another one may get"),
 	ROW(perf_event_open, SBX_LOAD, .why = "attaches probes, samples, counts"),
 	ROW(mlock2, SBX_LOAD, .why = "locks maps into memory on old kernels"),
+	ROW(ptrace, SBX_TRACE, .why = "loads the agent: stops a thread, which makes the calls, and writes their arguments"),
+	ROW(process_vm_writev, SBX_TRACE, .why = "loads the agent: stops a thread, which makes the calls, and writes their arguments"),
+	ROW(pidfd_getfd, SBX_TRACE, .why = "looks whether an idle thread can be interrupted"),
+	ROW(setgroups, SBX_TRACE, .why = "the process that gives a script to Python has no rights of root's groups"),
+	ROW(sched_setscheduler, SBX_TRACE, .why = "the stop is as short as possible"),
 	ROW(bind, SBX_NET, .why = "the HTTP server"),
 	ROW(listen, SBX_NET, .why = "the HTTP server"),
 	ROW(accept, SBX_NET, .why = "the HTTP server"),
@@ -304,6 +309,8 @@ const char *sbx_need_words(unsigned bit)
 		return "drops privileges";
 	case SBX_ENTER:
 		return "enters the namespaces of other processes";
+	case SBX_TRACE:
+		return "loads the agent into other processes";
 	}
 	return "every command";
 }

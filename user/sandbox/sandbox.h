@@ -21,7 +21,8 @@ enum sbx_need {
 	SBX_SELF = 1 << 4,  /* executes mxbpf again */
 	SBX_USER = 1 << 5,  /* becomes another user */
 	SBX_ENTER = 1 << 6, /* enters the namespaces of other processes */
-	SBX_NEEDS = 7,
+	SBX_TRACE = 1 << 7, /* loads the agent into other processes */
+	SBX_NEEDS = 8,
 };
 
 /* A system call that is allowed. Rows of the same call add up. */
