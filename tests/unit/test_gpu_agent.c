@@ -20,6 +20,7 @@
 
 #include "../gpu/double/double.h"
 #include "mxbpf_agent.h"
+#include "sandbox/sandbox.h"
 #include "unit.h"
 
 #define ALL	(MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
@@ -710,7 +711,9 @@ int main(int argc, char **argv)
 	CHECK(!run(test_elsewhere, "", NULL));
 	TEST("In a process with a profiler that brings its own libcupti, the agent leaves CUPTI alone")
 	CHECK(!run(test_proton, "", NULL));
-	TEST("If the agent has no memory for its thread, it says so, and the next start tries again")
+	TEST_IF(!sbx_disturbs(),
+		"If the agent has no memory for its thread, it says so, and the next start tries again",
+		"a sanitizer needs the memory itself")
 	CHECK(!run(test_start, "", NULL));
 	TEST("A forked child has an agent of its own when mxbpf attaches to it, and the parent's goes on")
 	CHECK(!run(test_forked, "", NULL));

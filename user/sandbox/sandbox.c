@@ -22,6 +22,10 @@
 #define KNOWN_MAX 450 /* the last system call of Linux 5.17, in whose time this table was closed */
 #define TELL_MAX  16  /* a call that is refused again and again is told so often */
 
+#ifndef __has_feature
+#define __has_feature(x) 0 /* gcc has macros for it */
+#endif
+
 #define AT_NR	    offsetof(struct seccomp_data, nr)
 #define AT_ARCH	    offsetof(struct seccomp_data, arch)
 #define ERROR(code) (SECCOMP_RET_ERRNO | (code))
@@ -123,7 +127,8 @@ static int tell_refused(void)
 
 bool sbx_disturbs(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) ||               \
+	__has_feature(thread_sanitizer)
 	return true;
 #else
 	const char *preload = getenv("LD_PRELOAD");
