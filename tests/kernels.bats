@@ -9,7 +9,7 @@ DEPS=$O/deps/kernels
 MATRIX=$REPO/tests/kernels/matrix.py
 KERNELS_6_1=(best uprobe_multi stats options omp test_attach_kernel test_programs_kernel now test_stack_kernel
 	test_account_kernel test_inject_kernel) # runs last, because it sets Yama to forbid all tracers
-KERNELS_6_12=(uprobe_multi perf stats throttled) # runs last, because it leaves a cgroup behind
+KERNELS_6_12=(uprobe_multi perf stats throttled settings) # the last two leave a cgroup and lockdown behind
 
 # Each kernel boots once, two at a time. Each test judges the files that its tasks left.
 setup_file() {
@@ -75,6 +75,31 @@ as_the_page_says() { # SERIES CHECK...
 }
 
 @test "Linux 6.12 counts exactly with both backends and with --stats" { as_the_page_says 6.12 uprobe_multi perf stats; }
+
+# A session under this setting was refused with the reason, `mxbpf check` tells it, and the toy did what it does otherwise.
+refused_under() { # NAME FEATURE REASON
+	[[ $(<"settings/$1/status") == 4 && $(grep -c . "settings/$1/mxbpf.err") == 1 ]]
+	expect_re "^mxbpf: error: this kernel has no $2: .*$3" "$(<"settings/$1/mxbpf.err")"
+	expect_re "^  NO   $2 +.*$3" "$(<"settings/$1/offers")"
+	[[ $(grep -c '^  NO ' "settings/$1/offers") == 1 ]]
+	expect_same "$(<settings/loose/toy)" "$(<"settings/$1/toy")"
+}
+
+@test "Linux 6.12 with strict settings, without tracefs and in lockdown counts exactly, or the refusal names the setting" {
+	local name
+	as_the_page_says 6.12 uprobe_multi # changes to the directory
+	[[ ! -s settings/tracefs && ! -e settings/refused ]]
+	for name in loose strict; do
+		cat "settings/$name/mxbpf.err"
+		same_counts "settings/$name/toy" "settings/$name/mxbpf.json"
+		! grep '^  NO ' "settings/$name/offers" || return
+	done
+	refused_under no_jit 'JIT compiler of BPF' 'net\.core\.bpf_jit_enable=1'
+	refused_under no_types 'kernel type information' '/sys/kernel/btf/vmlinux is not there: .*CONFIG_DEBUG_INFO_BTF=y'
+	[[ $(<settings/integrity) == 'none [integrity] confidentiality' ]]
+	[[ $(<settings/lockdown) == 'none integrity [confidentiality]' ]]
+	refused_under confidentiality 'reads of kernel memory' 'lockdown=confidentiality forbids them to BPF programs; boot with'
+}
 
 @test "Linux 5.10 is refused, and the message names what it lacks" {
 	as_the_page_says 5.10 best

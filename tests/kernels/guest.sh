@@ -9,6 +9,8 @@
 #   held      mxbpf --sample on the toy, while which hold.py stops the machine and makes its clocks jump, it sleeps, and its second
 #             CPU goes and comes; directory: toy, ticks (its CPU time), worked (if it worked to the end of all that), clocks (see
 #             hold_up), sleeps, mxbpf.json, mxbpf.err, status
+#   settings  sessions on the toy under settings of the kernel, which stay as they are; directories: see try_settings, with offers
+#             and the files of a session
 #   BACKEND   mxbpf with that backend on the toy; directory: toy, mxbpf.json, mxbpf.err, status.
 #             "best": without --backend; "stats": --stats --interval; "options": --counters, --memory, --sched and --sample;
 #             "throttled": --sched in a cgroup with 0.3 CPUs, and its cpu.stat before (cpu.stat.0) and after mxbpf's end
@@ -152,6 +154,42 @@ watch_held() {
 	wait "$toy"
 }
 
+under() { # NAME BACKEND [COMMAND...]: by the command, if there is one
+	local dir=settings/$1 backend=$2
+	shift 2
+	mkdir "$dir"
+	"$@" sh -c "mxbpf check >$dir/offers; exec /init --task $backend"
+	mv "$backend"/* "$dir"
+	rmdir "$backend"
+}
+
+set_all() { # NAME=VALUE...
+	local each
+	for each; do
+		echo "${each#*=}" >"/proc/sys/${each%=*}" || echo "$each was refused" >>settings/refused
+	done
+}
+
+# Lockdown and a 1 in unprivileged_bpf_disabled cannot be undone. No file system of tracepoints is mounted here.
+try_settings() {
+	mkdir settings
+	find /sys/kernel/tracing /sys/kernel/debug -mindepth 1 >settings/tracefs
+	set_all kernel/unprivileged_bpf_disabled=0 kernel/perf_event_paranoid=-1
+	under loose best
+	set_all net/core/bpf_jit_enable=0
+	under no_jit best
+	set_all net/core/bpf_jit_enable=1
+	under no_types best unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' -
+	mount -t securityfs none /sys/kernel/security
+	set_all kernel/unprivileged_bpf_disabled=1 kernel/perf_event_paranoid=4 kernel/kptr_restrict=2 net/core/bpf_jit_harden=2
+	echo integrity >/sys/kernel/security/lockdown
+	cp /sys/kernel/security/lockdown settings/integrity
+	under strict perf
+	echo confidentiality >/sys/kernel/security/lockdown
+	under confidentiality best
+	cp /sys/kernel/security/lockdown settings/lockdown
+}
+
 run_task() { # TASK
 	case $1 in
 	offers)
@@ -161,6 +199,7 @@ run_task() { # TASK
 	test_*) MXBPF_TEST_EMULATED=1 "$1" >"$1.tap" ;;
 	now) look_at_hang ;;
 	held) watch_held ;;
+	settings) try_settings ;;
 	*) watch_toy "$1" ;;
 	esac
 }

@@ -216,7 +216,7 @@ static void test_others(void)
 	TEST("the kernel accepts the programs that watch processes, enter them, serve agents, and read registers and "
 	     "filters")
 	{
-		CHECK(!watch_open(true, 1024, NULL, &watch, &e));
+		CHECK(!watch_open(true, 1024, NULL, false, &watch, &e));
 		CHECK(!regs_open(getpid(), &regs, &e));
 		CHECK(!agt_filters_open(&filters, &e));
 		CHECK((agent = agent_bpf__open_and_load()));

@@ -147,7 +147,7 @@ static void test_missed(void)
 	struct err e = {0};
 	pid_t pid;
 
-	CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, &w, &e));
+	CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, false, &w, &e));
 	watched(w, fork_once, false, &seen, &pid);
 	CHECK(!watch_missed(w));
 	watched(w, fork_often, false, &seen, &pid);
@@ -161,7 +161,7 @@ static void test_room(void)
 	struct err e = {0};
 	pid_t pid;
 
-	CHECK(!watch_open(false, 2, NULL, &w, &e));
+	CHECK(!watch_open(false, 2, NULL, false, &w, &e));
 	for (pid = 1; pid <= 3; pid++)
 		CHECK(!watch_add(w, pid, false, &e) && watch_missed(w) == (pid > 2));
 	CHECK(!watch_add(w, 1, false, &e) && watch_missed(w) == 1); /* it has its place already */
@@ -175,7 +175,7 @@ static void test_close(void)
 	pid_t pid;
 	int go, status;
 
-	CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, &w, &e));
+	CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, false, &w, &e));
 	pid = child(&go, run_true);
 	CHECK(!watch_add(w, pid, true, &e));
 	close(go);
@@ -197,8 +197,8 @@ int main(int argc, char **argv)
 	}
 	TEST("watching can be started with and without children")
 	{
-		CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, &w, &e) &&
-		      !watch_open(false, MXBPF_WATCHED_MAX, NULL, &alone, &e));
+		CHECK(!watch_open(true, MXBPF_WATCHED_MAX, NULL, false, &w, &e) &&
+		      !watch_open(false, MXBPF_WATCHED_MAX, NULL, false, &alone, &e));
 	}
 	if (!w || !alone) {
 		puts(e.why);

@@ -82,11 +82,9 @@ int backend_load_failed(int err, struct err *e)
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
 			       "CAP_SYS_PTRACE");
-	if (err == -ESRCH) /* libbpf says so, whatever the reason is */
-		return err_set(
-			e, ERR_PRIVILEGE, err,
-			"cannot read the kernel's types (BTF): there is not enough memory, or the kernel has none "
-			"(-v shows more)");
+	if (err == -ESRCH && !access("/sys/kernel/btf/vmlinux", R_OK)) /* libbpf says so, whatever the reason is */
+		return err_set(e, ERR_PRIVILEGE, err,
+			       "cannot read the kernel's types (BTF): there is not enough memory (-v shows more)");
 	/* Without descriptors or memory, no feature can be tried. */
 	missing = err == -EMFILE || err == -ENFILE || err == -ENOMEM ? NULL : features_missing();
 	if (missing)

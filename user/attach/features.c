@@ -4,6 +4,8 @@
 #include "attach/backend.h"
 #include "feature/counters/events.h"
 
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -65,9 +67,46 @@ static bool try_raw_tp(void)
 	return libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_RAW_TRACEPOINT, NULL) > 0;
 }
 
+/* libbpf looks for it in /boot and /lib/modules, too. */
 static bool try_btf(void)
 {
-	return !access("/sys/kernel/btf/vmlinux", R_OK);
+	struct btf *types = access("/sys/kernel/btf/vmlinux", R_OK) ? btf__load_vmlinux_btf() : NULL;
+
+	btf__free(types);
+	return types || !access("/sys/kernel/btf/vmlinux", R_OK);
+}
+
+static bool try_kernel_reads(void)
+{
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 10},
+		{.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 1, .imm = -8},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 2, .imm = 8},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3, .imm = 0},
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_probe_read_kernel},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "mxbpf_try", "GPL", insns,
+			       sizeof(insns) / sizeof(insns[0]), NULL);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool try_jit(void)
+{
+	struct bpf_prog_info info = {0};
+	__u32 bytes = sizeof(info);
+	struct err e = {0};
+	int fd = backend_trial_prog(0, &e), err;
+
+	if (fd < 0)
+		return false;
+	err = bpf_obj_get_info_by_fd(fd, &info, &bytes);
+	close(fd);
+	return err || info.jited_prog_len;
 }
 
 static bool try_hardware(void)
@@ -93,7 +132,14 @@ static const struct {
 	{"task storage", true, try_task_storage, "keeps each thread's open spans", "Linux 5.11 or later has it", true},
 	{"attach cookies", true, try_cookie, "tell probes apart", "Linux 5.15 or later has them", true},
 	{"kernel type information", true, try_btf, "/sys/kernel/btf/vmlinux",
-	 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions do", false},
+	 "/sys/kernel/btf/vmlinux is not there: mount /sys, or use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as "
+	 "distributions do",
+	 false},
+	{"JIT compiler of BPF", true, try_jit, "compiles the BPF programs",
+	 "sysctl net.core.bpf_jit_enable=1 switches it on", true},
+	{"reads of kernel memory", true, try_kernel_reads, "find the data of threads",
+	 "lockdown=confidentiality forbids them to BPF programs; boot with lockdown=integrity or without lockdown",
+	 true},
 	{"raw tracepoints", false, try_raw_tp, "give back the slots of ended threads",
 	 "without them a session has room for 1023 threads", true},
 	{"hardware counters", false, try_hardware, "--counters cycles,instructions,...",
@@ -105,7 +151,7 @@ static const struct {
 /* Later rows came with later kernels, so the last one tells which kernel is needed. */
 const char *features_missing(void)
 {
-	static _Thread_local char text[160];
+	static _Thread_local char text[256];
 	size_t i = sizeof(features) / sizeof(features[0]);
 
 	while (i--) {

@@ -88,7 +88,7 @@ static int start_guard(struct watch *w)
 	return w->guard < 0 ? -errno : 0;
 }
 
-int watch_open(bool follow, unsigned most, const char *backend, struct watch **out, struct err *e)
+int watch_open(bool follow, unsigned most, const char *backend, bool verbose, struct watch **out, struct err *e)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, types, .btf_custom_path = kernel_types_path());
 	struct watch *w = calloc(1, sizeof(*w));
@@ -96,6 +96,8 @@ int watch_open(bool follow, unsigned most, const char *backend, struct watch **o
 
 	if (!w)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	if (!verbose)
+		backend_quiet();
 	w->guard_fd = -1;
 	w->backend = att_pick(backend, e);
 	if (!w->backend) {

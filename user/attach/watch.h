@@ -18,9 +18,9 @@ struct watch;
 
 /*
  * With `follow`, child processes of watched processes are watched too. `most` of them at a time; the others are counted
- * as missed. `backend` is a name as in struct att_opts.
+ * as missed. `backend` and `verbose` are those of struct att_opts.
  */
-int watch_open(bool follow, unsigned most, const char *backend, struct watch **out, struct err *e);
+int watch_open(bool follow, unsigned most, const char *backend, bool verbose, struct watch **out, struct err *e);
 /*
  * `launched` means that mxbpf started the process and may stop it. Call it before the process runs. If there is no room
  * for a process that was not launched, it is counted as missed.

@@ -297,6 +297,7 @@ int ses_start(struct session *ses, struct err *e)
 	struct err unfollowed = {0};
 	/* Without children to follow, the watch may begin later: it finds libraries that were mapped before. */
 	const bool watch_later = !ses->follow && !ses_follows(ses);
+	bool alone;
 
 	if (ses->o->delay_ns)
 		ses_go_on(ses);
@@ -304,10 +305,11 @@ int ses_start(struct session *ses, struct err *e)
 		ses->ended = ses_interrupted(ses, until);
 	if (tgt_gone(ses->targets[0].tgt))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before the probes were attached", pid);
-	if (!watch_later && ses_follow_open(ses, &unfollowed))
-		ses_warn(ses, "children are not followed: %s", unfollowed.why);
+	alone = !watch_later && ses_follow_open(ses, &unfollowed);
 	if (ses_build_load(ses->first, e) || ses_share_start(ses, e) || open_sources(ses, e) || ses_agent_await(ses, e))
 		return e->code;
+	if (alone) /* else what failed here fails there for the same reason */
+		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	if (ses->gpu_source)
 		ses->ended |= !ses_gpu_await(ses);
 	if (att_attach(ses->first->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||

@@ -648,7 +648,7 @@ int follow_open(struct session *ses, struct err *e)
 
 	if (!f)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (watch_open(ses_follows(ses), most, ses->o->backend, &f->watch, e)) {
+	if (watch_open(ses_follows(ses), most, ses->o->backend, ses->o->verbose, &f->watch, e)) {
 		free(f);
 		return e->code;
 	}
