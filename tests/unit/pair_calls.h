@@ -306,4 +306,69 @@ static void threads_that_preempt_hits(void)
 	pthread_setaffinity_np(pthread_self(), sizeof(allowed), &allowed);
 }
 
+/* ---- calls in the middle of which the thread changes to another stack and back, as with coroutines */
+
+#define SWITCHES    5
+#define STACK_BYTES (256 << 10)
+
+static char stacks[3][STACK_BYTES] __attribute__((aligned(4096))); /* the thread has the second one */
+static ucontext_t here, there;
+static unsigned nswitches;
+
+PROBED static void go_there(void)
+{
+	CHECK(!swapcontext(&here, &there));
+	nswitches++;
+}
+
+PROBED static void go_back(void)
+{
+	CHECK(!swapcontext(&there, &here));
+}
+
+/* On the other stack: a call that the thread leaves and returns to, and one that it does not leave. */
+static void call_there(void)
+{
+	for (;; go_back()) {
+		api_around(1, go_back);
+		api(0);
+	}
+}
+
+static void *call_and_switch(void *other)
+{
+	int i;
+
+	CHECK(!getcontext(&there));
+	there.uc_stack = (stack_t){.ss_sp = other, .ss_size = STACK_BYTES};
+	makecontext(&there, call_there, 0);
+	for (i = 0; i < SWITCHES; i++) {
+		api_around(1, go_there);
+		api(0);
+		api_around(1, go_there);
+	}
+	return NULL;
+}
+
+static void switch_to(void *other)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+
+	nswitches = 0;
+	CHECK(!pthread_attr_init(&attr) && !pthread_attr_setstack(&attr, stacks[1], STACK_BYTES));
+	CHECK(!pthread_create(&t, &attr, call_and_switch, other) && !pthread_join(t, NULL));
+	pthread_attr_destroy(&attr);
+}
+
+static void switch_to_lower_stack(void)
+{
+	switch_to(stacks[0]);
+}
+
+static void switch_to_higher_stack(void)
+{
+	switch_to(stacks[2]);
+}
+
 #endif

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "adapter/adapter.h"
@@ -428,6 +429,16 @@ static void test_pairs(void)
 		watch(jump);
 		CHECK(nspans == 2 && spans[0].flags == MXBPF_SPAN_UNWOUND && !spans[1].flags);
 		CHECK(spans[0].h.ts_ns > spans[1].h.ts_ns && loss.unmatched == 1 && !open_spans);
+	}
+	TEST(by("calls in which a thread changes its stack each have a record, and ends that belong to none are "
+		"unmatched"))
+	{
+		watch(switch_to_lower_stack);
+		CHECK(nswitches == 2 * SWITCHES && nspans == 5 * SWITCHES && !open_spans);
+		CHECK(loss.unmatched == 2 * SWITCHES && !loss.dropped);
+		watch(switch_to_higher_stack);
+		CHECK(nswitches == 2 * SWITCHES && nspans == 5 * SWITCHES && !open_spans);
+		CHECK(loss.unmatched == 4 * SWITCHES && !loss.dropped);
 	}
 	TEST(by("a wait ends with the call around it, and a wait outside of any call is unmatched"))
 	{

@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "attach/attach.h"
@@ -26,11 +27,11 @@
 FUNCTION("good", "good_cut: nop\n");
 FUNCTION("left_by_another_way", "test %edi, %edi\njne 1f\nleft_cut: nop\n1: ");
 FUNCTION("passed_again", "mov $3, %eax\n1: again_cut: nop\ndec %eax\njne 1b\n");
-FUNCTION("calls_back", "call *%rdi\n");
+FUNCTION("calls_back", "call *%rdi\ncalled_cut: nop\n");
 FUNCTION("aligns", "lea 16(%rsp), %rax\npush %rbp\nmov %rsp, %rbp\npush %rax\naligned_cut: nop\npop %rax\npop %rbp\n");
 
 void good(int arg), aligns(int arg), left_by_another_way(int arg), passed_again(int arg), calls_back(void (*f)(void));
-extern const char good_cut[], left_cut[], again_cut[], aligned_cut[];
+extern const char good_cut[], left_cut[], again_cut[], aligned_cut[], called_cut[];
 
 __attribute__((noinline, noclone, noipa)) static void raise_it(void)
 {
@@ -205,6 +206,77 @@ static void jump(void)
 	throw_through(leave_only);
 }
 
+static char stacks[2][64 << 10];
+static ucontext_t here, there[2];
+static unsigned to, nswitches;
+
+static void go_there(void)
+{
+	swapcontext(&here, &there[to]);
+	nswitches++;
+}
+
+static void go_back(void)
+{
+	swapcontext(&there[to], &here);
+}
+
+static void enter(void (*work)(void))
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		getcontext(&there[i]);
+		there[i].uc_stack = (stack_t){.ss_sp = stacks[i], .ss_size = sizeof(stacks[i])};
+		makecontext(&there[i], work, 0);
+	}
+}
+
+static void call_there(void)
+{
+	for (;;) {
+		calls_back(go_back);
+		good(0);
+	}
+}
+
+/* Leaves calls for another stack in the middle: one time the other stack's call goes on later, one time it begins. */
+static void change_stacks(void)
+{
+	unsigned i;
+
+	enter(call_there);
+	for (i = 0; i < TIMES; i++) {
+		to = i % 2;
+		calls_back(go_there);
+		good(i);
+	}
+}
+
+/*
+ * A change in the middle of a call with a return probe ends the process with SIGILL: the kernel takes the call for one
+ * that a jump has left. No runtime calls the program from such a function.
+ */
+static const struct plan_probe returning = {.returns = true};
+
+static void call_and_go_back(void)
+{
+	for (;; go_back())
+		good(0);
+}
+
+static void change_between_calls(void)
+{
+	unsigned i;
+
+	enter(call_and_go_back);
+	for (i = 0; i < TIMES; i++) {
+		to = i % 2;
+		go_there();
+		good(i);
+	}
+}
+
 int main(void)
 {
 	struct err e = {0};
@@ -268,6 +340,22 @@ int main(void)
 	{
 		watch(jump, true);
 		CHECK(nfallen == 1 && !strcmp(fallen, "2") && nbefore == TIMES && nunwound == TIMES);
+	}
+	sites[1] = (struct plan_site){NULL, &ends, &self, offset_of(called_cut), 2 | CFA(16)};
+	TEST("calls in which a thread changes its stack each have a record; their function falls back")
+	{
+		nswitches = 0;
+		watch(change_stacks, true);
+		CHECK(nfallen == 1 && !strcmp(fallen, "2") && nbefore == 2 * TIMES);
+		CHECK(nspans == 8 * TIMES - 4); /* the other stacks' first turn in each session has no call of good() */
+		CHECK(nswitches == 2 * TIMES);
+	}
+	sites[0] = (struct plan_site){&returning, &ends, &self, offset_of((void *)good), 1 | MXBPF_CUT_MERGED};
+	TEST("return probes harm no thread that changes its stack between calls, and each call is recorded")
+	{
+		nswitches = 0;
+		watch(change_between_calls, true);
+		CHECK(nswitches == 2 * TIMES && nspans == 4 * TIMES && !nunwound && !nfallen);
 	}
 	UNIT_MAIN_END;
 }
