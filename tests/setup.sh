@@ -20,7 +20,7 @@ PACKAGES=(
 )
 TEST_PACKAGES=(
 	python3-dev nodejs npm chromium # Perfetto
-	bats jq tmux libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio libjemalloc2 libtcmalloc-minimal4 # tests and bench
+	bats jq tmux libomp-14-dev procps gdb strace util-linux bpftrace linux-perf golang-go busybox-static cpio squashfs-tools libjemalloc2 libtcmalloc-minimal4 # tests and bench
 	libbz2-dev liblzma-dev                                                                              # make static
 	libclang-rt-14-dev llvm                                                                             # fuzzers, their coverage
 	shellcheck clang-format-14 cppcheck codespell                                                       # lint

@@ -168,6 +168,26 @@ watched_exactly() { # the toy of $TOY
 	same_counts "$(out toy)" "$(out mxbpf)"
 }
 
+# A root in a read-only image, as a container of Singularity has it.
+@test "A library on squashfs is watched exactly by both backends, also after the image is unmounted" {
+	local first
+	mkdir files toy
+	cp "$O/toy/toy" "$O/toy/libmxnet.so" files
+	mksquashfs files image -quiet -no-progress -noappend
+	mount -t squashfs -o loop,ro image toy || skip "no squashfs here"
+	TOY=$PWD/toy
+	start_toy 20 2
+	umount -l toy
+	start_bg first "$MXBPF" --pid "$READY_PID" --api all -f json --backend perf && first=$BG_PID
+	wait_line "$(err first)" '^attached:' "$first"
+	start_mxbpf --pid "$READY_PID" --api all -f json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$first" 60
+	wait_exit "$MXBPF_PID" 60
+	same_counts "$(out toy)" "$(out first)"
+	same_counts "$(out toy)" "$(out mxbpf)"
+}
+
 @test "A library with symbols without size, and one whose symbols are in a file of its own, are watched exactly; IFUNC is refused" {
 	TOY=$PWD/toy
 	cp -r "$O/toy" toy
