@@ -17,7 +17,7 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 	local seed=$RANDOM
 	echo "--random $seed $*"
 	python3 "$REPO/tests/faults/faults.py" "$1" --mxbpf "$O/mxbpf-static" --toy "$O/toy" --nth "$PWD/nth_call" --dir "$PWD" \
-		--library "$PWD/fail_nth.so" --socket "${SERVED[3]}" --random "$seed" "${@:2}"
+		--ranges "$PWD" --library "$PWD/fail_nth.so" --socket "${SERVED[3]}" --random "$seed" "${@:2}"
 	no_new_links "$LINKS"
 }
 
@@ -28,7 +28,15 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 }
 
 @test "Whenever mxbpf is killed, the process goes on with its own code, no file is left, and the next session works" {
+	local nvtx
 	faults kill --points 2 --modes tables,perf,stats,measure,counters,files,pieces,record,serve,now,top,agent,gpu-record
+	faults kill --points 1 --modes omp,no-bpf
+	nvtx=$(echo "$O"/deps/nvtx/lib/python3*/site-packages/nvidia/nvtx)
+	[[ -d $nvtx ]] || skip "no NVTX at $nvtx: run tests/setup.sh"
+	cc -O1 -shared -fPIC -I"$nvtx/include" -D_GNU_SOURCE -o header.so "$REPO/tests/nvtx/ranges.c" -ldl
+	cc -O1 -shared -fPIC -DEXPORTED -I"$nvtx/include" -D_GNU_SOURCE -o exported.so "$REPO/tests/nvtx/ranges.c" \
+		"$nvtx/lib/libnvToolsExt.so.1" -Wl,-rpath,"$nvtx/lib"
+	faults kill --points 1 --modes nvtx,nvtx-agent
 }
 
 @test "Whichever write to a disk fails, the old file stays or the new one is complete, and the failure is told" {

@@ -49,7 +49,10 @@ MODES = {
     'tables': ('toy', '-f json --pid {pid}', ()),
     'perf': ('toy', '--backend perf -f json --pid {pid}', ()),
     'timed': ('toy', '-d 1s -f json --pid {pid}', ()),
-    'omp': ('omp', '--omp --probes op -f json --pid {pid}', ()),
+    'omp': ('omp', '--all --omp --probes op -f json --pid {pid}', ()),
+    'nvtx': ('nvtx', '-f json --pid {pid}', ()),
+    'nvtx-agent': ('nvtx', '--agent -f json --pid {pid}', ()),
+    'no-bpf': ('launched', 'record --gpu --no-bpf --force -o t.mxd -- {launched}', ('t.mxd',)),
     'stats': ('toy', '--stats -f json --pid {pid}', ()),
     'measure': ('toy', '--sample 99 --sched --memory --raised -f json --pid {pid}', ()),
     'counters': ('toy', '--counters page-faults -f json --pid {pid}', ()),
@@ -155,6 +158,22 @@ class Process:
             self.child.wait()
 
 
+class OmpProcess(Process):
+    def work(self):
+        """Its times are its own."""
+        return json.dumps({'aten::' + name: row['regions'] for name, row in json.loads(super().work()).items()})
+
+
+class Launched:
+    """A command that mxbpf runs, and whose output comes with that of mxbpf. It works and ends without being told."""
+    pid = 0
+
+    def code_is_its_own(self):
+        pass
+
+    end = kill = code_is_its_own
+
+
 class GpuProcess(Process):
     """tests/gpu/torch_job.py works all the time, and more when it is told to."""
 
@@ -190,13 +209,15 @@ class Run:
         if self.kind == 'toy':
             return Process(self.folder, [os.path.join(self.args.toy, 'toy'), self.args.rounds, '3', 'hold'])
         if self.kind == 'omp':
-            return Process(self.folder, [os.path.join(self.args.toy, 'omp', 'libtorch_cpu.so'), '2', '2', 'hold'], '/libtorch_cpu.so')
+            return OmpProcess(self.folder, [os.path.join(self.args.toy, 'omp', 'libtorch_cpu.so'), '2', '2', 'hold'], '/libtorch_cpu.so')
+        if self.kind == 'launched':
+            return Launched()
         tests = os.path.dirname(HERE)
         served = [sys.executable, os.path.join(tests, 'fork_server.py'), 'run', self.args.socket]
-        if self.kind == 'torch':
-            return Process(self.folder, [*served, os.path.join(HERE, 'job.py'), '300'])
-        return GpuProcess(self.folder, [*served, os.path.join(tests, 'gpu', 'torch_job.py'), '--burst', '100',
-                                         '--gpu', os.path.join(os.path.dirname(self.args.toy), 'gpu')])
+        if self.kind == 'gpu':
+            return GpuProcess(self.folder, [*served, os.path.join(tests, 'gpu', 'torch_job.py'), '--burst', '100', '--gpu', self.args.gpu])
+        ranges = {'nvtx': ['exported.so'], 'nvtx-agent': ['header.so']}.get(self.mode, [])
+        return Process(self.folder, [*served, os.path.join(HERE, 'job.py'), '300', *(os.path.join(self.args.ranges, x) for x in ranges)])
 
     def go(self):
         self.process = self.start_process()
@@ -227,7 +248,8 @@ class Run:
             self.group = limited_group(self.folder, n)
         prefix = {'alloc': [], 'stop': [], 'clock': [], 'oom': ['sh', '-c', f'echo $$ >{self.group}/cgroup.procs; exec "$@"', '-'], 'nofile': ['prlimit', f'--nofile={n}:{n}'], 'as': ['prlimit', f'--as={n}:{n}']}.get(
             what, [self.args.nth, self.path('count'), *fault])
-        command = [*prefix, self.args.mxbpf, *self.command.format(pid=self.process.pid).split(), *self.args.also.split()]
+        launched = f'{sys.executable} {os.path.join(HERE, "kernels.py")} {self.args.gpu}/libgpuops.so'
+        command = [*prefix, self.args.mxbpf, *self.command.format(pid=self.process.pid, launched=launched).split(), *self.args.also.split()]
         with open(self.path('out'), 'w') as out, open(self.path('err'), 'w') as err:
             return subprocess.Popen(command, cwd=self.place, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(os.environ, **env))
 
@@ -248,7 +270,7 @@ class Run:
         session = self.start(('uname', 'KILL', '0'))
         try:
             self.wait_attached(session)
-            if 'now ' not in self.command:
+            if 'now ' not in self.command and self.kind != 'launched':
                 self.interrupt(session)
             if session.wait(END_S) not in (0, 5):
                 raise Wrong(f'the next session ends with {session.returncode}')
@@ -267,7 +289,7 @@ class Run:
                 self.interrupt(session, signal.SIGSTOP)
             if self.args.what == 'clock':
                 self.set_clock(self.fault[2])
-            did = json.loads(self.process.work())
+            did = self.launched(session) if self.kind == 'launched' else json.loads(self.process.work())
             if self.args.what == 'clock':
                 self.set_clock(-self.fault[2])
             if stopped:
@@ -285,6 +307,14 @@ class Run:
         self.status = session.returncode if session.returncode >= 0 else 128 - session.returncode
         self.read_count()
         self.check_process(did)
+
+    def launched(self, session):
+        """What the command did, which ends before nth_call does. It may have not begun when mxbpf was killed."""
+        session.wait(END_S)
+        said = [line for line in lines_of(self.path('out')) if line.startswith(('begins', '{'))]
+        if len(said) == 1 or (not said and session.returncode == 0):
+            raise Wrong('the command did not end')
+        return json.loads(said[1]) if said else None
 
     def wait_attached(self, session):
         end = time.monotonic() + READY_S
@@ -311,7 +341,7 @@ class Run:
             pass  # it has ended
 
     def check_process(self, did):
-        if did != self.args.did.setdefault(self.kind, did):
+        if did and did != self.args.did.setdefault(self.mode, did):
             raise Wrong(f'the process did {did}')
         self.did = did
 
@@ -338,24 +368,33 @@ class Run:
 
     def check_numbers(self):
         """Those of a session that knows of no fault."""
-        if '-f json' not in self.command or 'now' in self.mode or '--interval' in self.command:
+        path = self.path('out')
+        if self.kind == 'launched':
+            path = self.path('report')
+            self.report('t.mxd', path)
+        elif '-f json' not in self.command or self.mode in ('now', 'timed') or '--interval' in self.command:
             return
-        with open(self.path('out')) as f:
+        with open(path) as f:
             result = json.loads(f.read())
         loss = result['loss']
         lost = sum(loss.get(x, 0) for x in ('dropped', 'unreadable')) + loss['attempted'] - loss['stored']
         rows = {row['name']: row['count'] for table in result['tables'].values() for row in table if 'count' in row}
+        rows.update((row['name'], row['regions']) for row in result.get('teams', {}).get('operators', []))
+        rows.update((row['name'], row['count']) for row in result.get('gpu', {}).get('kernels', []))
         want = self.did.get('operator') or {k: v for k, v in self.did.items() if k != 'bits'}
         wrong = {k: (v, rows.get(k, 0)) for k, v in want.items() if rows.get(k, 0) != v}
         if wrong and not lost:
             raise Wrong(f'wrong numbers and no message: {wrong}')
 
+    def report(self, name, to):
+        subprocess.run([self.args.mxbpf, 'report', os.path.join(self.place, name), '--all', '-f', 'json', '-o', to, '--force'], check=True,
+                       stderr=subprocess.DEVNULL)
+
     def check_loss(self):
         """All calls are stored or counted as lost, as many as without a stop."""
         path = self.path('out')
         if 'record' in self.mode:
-            subprocess.run([self.args.mxbpf, 'report', os.path.join(self.place, 't.mxd'), '-f', 'json', '-o', path, '--force'], check=True,
-                           stderr=subprocess.DEVNULL)
+            self.report('t.mxd', path)
         results = [json.loads(line) for line in (lines_of(path) if '--interval' in self.command else [' '.join(lines_of(path))])]
         losses, windows = [x['loss'] for x in results], [x['window'] for x in results]
         if not all(0 < x['duration_ns'] < END_S * 1e9 and abs(x['start_unix_ns'] / 1e9 - time.time()) < 2 * 86400 for x in windows):
@@ -370,6 +409,9 @@ class Run:
     def check_files(self):
         allowed = set(self.outputs)
         for name in os.listdir(self.place):
+            # A command that goes on without mxbpf writes there.
+            if self.kind == 'launched' and self.killed and re.fullmatch(r'\.mxbpf-\w{6}', name):
+                continue
             if name not in allowed and not re.fullmatch(r't\.jsonl|t-.*\.pftrace|.*\.mxd', name):
                 raise Wrong(f'the file {name} is left')
         for name in self.outputs:
@@ -474,6 +516,7 @@ def main():
         parser.add_argument(name, required=True)
     parser.add_argument('--nth')
     parser.add_argument('--library')
+    parser.add_argument('--ranges', default='.', help='folder of exported.so and header.so (tests/nvtx/ranges.c)')
     parser.add_argument('--hold', type=float, default=0)
     parser.add_argument('--also', default='', help='more options of mxbpf')
     parser.add_argument('--rounds', default='60', help='of the toy')
@@ -490,11 +533,17 @@ def main():
         parser.add_argument(name, action='store_true')
     args = parser.parse_args()
     args.calls = {'disk': DISK}.get(args.calls, args.calls)
+    for name in ('mxbpf', 'toy', 'dir', 'nth', 'library', 'ranges'):
+        setattr(args, name, getattr(args, name) and os.path.abspath(getattr(args, name)))
+    args.gpu = os.path.join(os.path.dirname(args.toy), 'gpu')
     args.did, args.attempted, args.until = {}, {}, time.monotonic() + args.seconds
     names, wrong = list(MODES) if args.modes == 'all' else args.modes.split(','), 0
-    server = serve_torch(args) if not args.socket and any(MODES[x][0] != 'toy' for x in names) else None
+    server, own = None, not args.socket
     with concurrent.futures.ThreadPoolExecutor(args.lanes) as pool:
         for name in names:
+            # A server that nobody asks for ten minutes has ended.
+            if own and MODES[name][0] in ('torch', 'nvtx', 'gpu') and (not server or server.poll() is not None):
+                server = serve_torch(args)
             mode = Mode(args, name)
             begin = time.monotonic()
             list(pool.map(mode.one, faults_of(args, mode)))

@@ -2,11 +2,12 @@
 /*
  * A toy PyTorch, like torch.c, whose operators use OpenMP teams and measure the CPU time of their threads themselves.
  *
- * usage: libtorch_cpu.so THREADS ROUNDS
+ * usage: libtorch_cpu.so THREADS ROUNDS [hold]
  * Prints "ready PID", waits for SIGUSR1, and calls these operators: `even`, whose threads all do the same work;
  * `skewed`, whose master does four times as much; `outer`, which calls `even` and has a region of its own; `nested`,
  * in whose region each thread opens another one; then `left` and `right`, which run the same code, from two threads at
- * the same time. Prints the regions of each operator and the CPU time in them as one line of JSON, and exits.
+ * the same time. Prints the regions of each operator and the CPU time in them as one line of JSON, and exits. With
+ * "hold" it waits for another SIGUSR1 before it exits.
  */
 #include <omp.h>
 #include <pthread.h>
@@ -149,5 +150,8 @@ int main(int argc, char **argv)
 		printf("%s\"%s\": {\"regions\": %ld, \"cpu_ns\": %ld}", i ? ", " : "", sums[i].name, sums[i].regions,
 		       sums[i].cpu_ns);
 	printf("}\n");
+	fflush(stdout);
+	if (argc > 3)
+		sigwait(&set, &sig);
 	return 0;
 }
