@@ -56,7 +56,8 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 
 @test "A session that is stopped while the process works counts each event as stored or dropped, and the process goes on" {
 	faults stop --rounds 1000 --also '--ring-size 64K' --modes tables,perf,pieces,record
-	faults stop --modes stats,agent
+	faults stop --modes stats,agent,gpu
+	faults stop --rounds 600 --also '--max-overhead 100%' --modes serve
 }
 
 @test "When the kernel kills mxbpf for want of memory, or gives it none, the process goes on" {

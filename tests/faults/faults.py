@@ -29,6 +29,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -179,8 +180,8 @@ class GpuProcess(Process):
 
     def work(self):
         os.kill(self.pid, signal.SIGUSR2)
-        self.wait_line(r'burst \d+')
-        return '{}'
+        kernels = int(self.wait_line(r'burst (\d+)').group(1))
+        return json.dumps({'burst_' + x: kernels // 4 for x in 'abcd'})
 
     def end(self):
         os.kill(self.pid, signal.SIGTERM)
@@ -215,7 +216,8 @@ class Run:
         tests = os.path.dirname(HERE)
         served = [sys.executable, os.path.join(tests, 'fork_server.py'), 'run', self.args.socket]
         if self.kind == 'gpu':
-            return GpuProcess(self.folder, [*served, os.path.join(tests, 'gpu', 'torch_job.py'), '--burst', '100', '--gpu', self.args.gpu])
+            return GpuProcess(self.folder, [*served, os.path.join(tests, 'gpu', 'torch_job.py'), '--burst', str(100 * (int(self.args.rounds) // 60)),
+                                             '--gpu', self.args.gpu])
         ranges = {'nvtx': ['exported.so'], 'nvtx-agent': ['header.so']}.get(self.mode, [])
         return Process(self.folder, [*served, os.path.join(HERE, 'job.py'), '300', *(os.path.join(self.args.ranges, x) for x in ranges)])
 
@@ -286,6 +288,8 @@ class Run:
             self.wait_attached(session)
             stopped = self.args.what == 'stop' and self.fault[2] and session.poll() is None
             if stopped:
+                if self.mode == 'serve':  # there are metrics after the first interval
+                    self.wait_said(session, 'mxbpf_events_total', os.path.join(self.place, 't.prom'))
                 self.interrupt(session, signal.SIGSTOP)
             if self.args.what == 'clock':
                 self.set_clock(self.fault[2])
@@ -293,8 +297,10 @@ class Run:
             if self.args.what == 'clock':
                 self.set_clock(-self.fault[2])
             if stopped:
+                clients = self.ask_all() if 'listen ' in self.command else []
                 time.sleep(self.args.hold)
                 self.interrupt(session, signal.SIGCONT)
+                self.all_are_answered(clients)
             if session.poll() is None and 'now ' not in self.command:
                 if any(x in self.command for x in ('serve', '--interval', 'top')):
                     time.sleep(0.3)
@@ -308,6 +314,25 @@ class Run:
         self.read_count()
         self.check_process(did)
 
+    def ask_all(self):
+        """Clients that come while nobody answers."""
+        port = next(int(match[1]) for line in lines_of(self.path('err')) if (match := re.search(r'listening on http://127.0.0.1:(\d+)', line)))
+        clients = [socket.create_connection(('127.0.0.1', port), END_S) for _ in range(30)]
+        for client in clients:
+            client.sendall(b'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+        return clients
+
+    def all_are_answered(self, clients):
+        """Or turned away, if they are too many."""
+        answers = []
+        for client in clients:
+            with client, client.makefile('rb') as answer:
+                answers.append(answer.read())
+        good = [x for x in answers if re.match(rb'HTTP/1.1 200 (?s:.*)\nmxbpf_events_total', x)]
+        bad = [x[:100] for x in answers if x not in good and not x.startswith(b'HTTP/1.1 503 ')]
+        if bad or bool(clients) != bool(good):
+            raise Wrong(f'of {len(clients)} clients {len(good)} were answered, and some got {bad}')
+
     def launched(self, session):
         """What the command did, which ends before nth_call does. It may have not begun when mxbpf was killed."""
         session.wait(END_S)
@@ -317,9 +342,12 @@ class Run:
         return json.loads(said[1]) if said else None
 
     def wait_attached(self, session):
+        self.wait_said(session, 'attached:|.*iterations/s now', self.path('out'), self.path('err'))
+
+    def wait_said(self, session, regex, *paths):
         end = time.monotonic() + READY_S
         while session.poll() is None and time.monotonic() < end:
-            if any(re.match('attached:|.*iterations/s now', line) for name in ('out', 'err') for line in lines_of(self.path(name))):
+            if any(re.match(regex, line) for path in paths for line in lines_of(path)):
                 return
             time.sleep(0.005)
 
@@ -375,7 +403,9 @@ class Run:
         elif '-f json' not in self.command or self.mode in ('now', 'timed') or '--interval' in self.command:
             return
         with open(path) as f:
-            result = json.loads(f.read())
+            self.check_rows(json.loads(f.read()))
+
+    def check_rows(self, result):
         loss = result['loss']
         lost = sum(loss.get(x, 0) for x in ('dropped', 'unreadable')) + loss['attempted'] - loss['stored']
         rows = {row['name']: row['count'] for table in result['tables'].values() for row in table if 'count' in row}
@@ -393,6 +423,9 @@ class Run:
     def check_loss(self):
         """All calls are stored or counted as lost, as many as without a stop."""
         path = self.path('out')
+        if self.mode == 'serve':
+            self.check_metrics()
+            return
         if 'record' in self.mode:
             self.report('t.mxd', path)
         results = [json.loads(line) for line in (lines_of(path) if '--interval' in self.command else [' '.join(lines_of(path))])]
@@ -403,6 +436,17 @@ class Run:
         self.dropped = sum(x['dropped'] for x in losses)
         if attempted != sum(x['stored'] for x in losses) + self.dropped:
             raise Wrong(f'of {attempted} events some are neither stored nor dropped: {losses}')
+        if self.kind == 'gpu' and not self.dropped:
+            self.check_rows(results[0])
+        self.check_attempted(attempted)
+
+    def check_metrics(self):
+        with open(os.path.join(self.place, 't.prom')) as f:
+            text = f.read()
+        stored, self.dropped = (sum(int(x) for x in re.findall(rf'^mxbpf_events_{name}\{{.* (\d+)$', text, re.M)) for name in ('total', 'lost_total'))
+        self.check_attempted(stored + self.dropped)
+
+    def check_attempted(self, attempted):
         if self.kind == 'toy' and attempted != self.args.attempted.setdefault(self.mode, attempted):
             raise Wrong(f'{attempted} events, and {self.args.attempted[self.mode]} without a stop')
 
