@@ -324,6 +324,47 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	expect_same 'exit 0' "$(<ended)"
 }
 
+# usage: TEXT HANGUP COMMAND...   Runs a command on a terminal of its own, which is closed when TEXT was shown. HANGUP: "ignored"
+# or "default". Prints the status.
+CLOSED='
+import fcntl, os, pty, signal, sys, termios
+master, terminal = pty.openpty()
+child = os.fork()
+if not child:
+    if sys.argv[2] == "ignored":
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.close(master)
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    for n in range(3):
+        os.dup2(terminal, n)
+    os.execvp(sys.argv[3], sys.argv[3:])
+os.close(terminal)
+shown = os.read(master, 4096)
+while sys.argv[1].encode() not in shown:
+    shown += os.read(master, 4096)
+os.close(master)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+'
+
+@test "When its terminal is closed, top ends by itself, whether SIGHUP is ignored or not, and neither a probe nor a thread of the job is held up" {
+	local before hangup
+	before=$(probe_links)
+	start_loop
+	for hangup in default ignored; do
+		run --separate-stderr timeout "$WAIT_SECONDS" python3 -c "$CLOSED" 'iterations/s now' "$hangup" \
+			env TERM=xterm "$MXBPF" top --pid "$READY_PID" --probes op
+		echo "$hangup: $output"
+		[[ $output == 0 ]]
+	done
+	run timeout "$WAIT_SECONDS" python3 -c "$CLOSED" '' default env TERM=xterm "$MXBPF" top --pid "$READY_PID" --probes op
+	echo "as it begins: $output"
+	[[ $output == [05] ]]
+	no_new_links "$before"
+	stop_pid "$READY_PID" TERM
+	(($(sed -n 's/^did //p' "$(out loop)") > 10))
+}
+
 @test "With --gpu, the head says how busy the GPU was" {
 	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --gpu "$O/gpu" --account "$PWD/job.json" >/dev/null
 	"$MXBPF" top --pid "$READY_PID" --gpu --batch >frames 3>&- &

@@ -430,7 +430,7 @@ class Run:
             self.report('t.mxd', path)
         results = [json.loads(line) for line in (lines_of(path) if '--interval' in self.command else [' '.join(lines_of(path))])]
         losses, windows = [x['loss'] for x in results], [x['window'] for x in results]
-        if not all(0 < x['duration_ns'] < END_S * 1e9 and abs(x['start_unix_ns'] / 1e9 - time.time()) < 2 * 86400 for x in windows):
+        if not all(0 < x['duration_ns'] < (END_S + self.args.hold) * 1e9 and abs(x['start_unix_ns'] / 1e9 - time.time()) < 2 * 86400 for x in windows):
             raise Wrong(f'the windows are {windows}')
         attempted = sum(x['attempted'] for x in losses)
         self.dropped = sum(x['dropped'] for x in losses)
