@@ -297,10 +297,10 @@ class Run:
             if self.args.what == 'clock':
                 self.set_clock(-self.fault[2])
             if stopped:
-                clients = self.ask_all() if 'listen ' in self.command else []
+                clients = self.ask(30) if 'listen ' in self.command else []
                 time.sleep(self.args.hold)
                 self.interrupt(session, signal.SIGCONT)
-                self.all_are_answered(clients)
+                self.serves(clients)
             if session.poll() is None and 'now ' not in self.command:
                 if any(x in self.command for x in ('serve', '--interval', 'top')):
                     time.sleep(0.3)
@@ -314,24 +314,32 @@ class Run:
         self.read_count()
         self.check_process(did)
 
-    def ask_all(self):
-        """Clients that come while nobody answers."""
+    def ask(self, n):
+        """Clients, also while nobody answers."""
         port = next(int(match[1]) for line in lines_of(self.path('err')) if (match := re.search(r'listening on http://127.0.0.1:(\d+)', line)))
-        clients = [socket.create_connection(('127.0.0.1', port), END_S) for _ in range(30)]
+        clients = [socket.create_connection(('127.0.0.1', port), END_S) for _ in range(n)]
         for client in clients:
             client.sendall(b'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
         return clients
 
-    def all_are_answered(self, clients):
-        """Or turned away, if they are too many."""
-        answers = []
+    def answers(self, clients):
+        """How many got all metrics. The others are turned away: they are too many, or mxbpf was silent for half a minute."""
+        good = 0
         for client in clients:
             with client, client.makefile('rb') as answer:
-                answers.append(answer.read())
-        good = [x for x in answers if re.match(rb'HTTP/1.1 200 (?s:.*)\nmxbpf_events_total', x)]
-        bad = [x[:100] for x in answers if x not in good and not x.startswith(b'HTTP/1.1 503 ')]
-        if bad or bool(clients) != bool(good):
-            raise Wrong(f'of {len(clients)} clients {len(good)} were answered, and some got {bad}')
+                said = answer.read()
+            whole = re.match(rb'HTTP/1.1 200 (?s:.*)\nmxbpf_events_total', said)
+            good += bool(whole)
+            if not whole and not said.startswith(b'HTTP/1.1 503 '):
+                raise Wrong(f'a client got {said[:100]}')
+        return good
+
+    def serves(self, clients):
+        end = time.monotonic() + END_S
+        self.answers(clients)
+        while clients and not self.answers(self.ask(1)):
+            if time.monotonic() > end:
+                raise Wrong('no client gets metrics any more')
 
     def launched(self, session):
         """What the command did, which ends before nth_call does. It may have not begun when mxbpf was killed."""
