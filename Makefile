@@ -104,6 +104,7 @@ $(O)/obj/%.o: %.c
 
 # Their warnings are their authors' concern. Unused functions of a library that is one file are left out of the program.
 $(O)/obj/vendor/%.o: CFLAGS += -w -ffunction-sections -fdata-sections
+$(O)/obj/vendor/nanoarrow/src/flatcc.o: CFLAGS += -include user/view/dataset/flatcc.h
 
 $(filter $(O)/obj/user/attach/%,$(OBJ)): $(O)/gen/mxbpf.skel.h $(O)/gen/watch.skel.h $(O)/gen/regs.skel.h
 

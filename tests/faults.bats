@@ -24,6 +24,9 @@ lacks() { # POINTS COMMAND...
 	lacks 40 export "$RECORDING" -f chrome -o -
 	lacks 40 export "$RECORDING" -f pftrace -o -
 	lacks 40 diff "$RECORDING" "$RECORDING"
+	lacks 20 report "$RECORDING" --layout mxnet
+	lacks 20 report "$RECORDING" --layout torch -f json
+	lacks 150 export "$RECORDING" -o x.arrow
 }
 
 @test "Whichever system call of report, export or diff fails, the result is the same or the failure is told, and no file is called damaged" {
@@ -32,6 +35,9 @@ lacks() { # POINTS COMMAND...
 	[[ -z $output ]] || echo "$output"
 	expect_status 0
 	run "$REPO/tests/faults/calls.sh" "$O/mxbpf-static" export "$RECORDING" -f chrome -o -
+	[[ -z $output ]] || echo "$output"
+	expect_status 0
+	run "$REPO/tests/faults/calls.sh" "$O/mxbpf-static" export "$RECORDING" -o x.arrow
 	[[ -z $output ]] || echo "$output"
 	expect_status 0
 	run "$REPO/tests/faults/calls.sh" "$O/mxbpf-static" diff "$RECORDING" "$RECORDING"

@@ -7,13 +7,12 @@
 set -u
 library=$1 points=$2
 shift 2
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
-run() { timeout 60 env FAIL_NTH="$1" FAIL_COUNT="$dir/count" LD_PRELOAD="$library" "${@:2}" >out 2>err; }
+# shellcheck source=tests/faults/result.sh
+source "$(dirname "$0")/result.sh"
+run() { in_folder env FAIL_NTH="$1" FAIL_COUNT="$dir/count" LD_PRELOAD="$library" "${@:2}"; }
 
 run 0 "$@" || { echo "without a fault it ends with status $?: $(tail -n 1 err)"; exit 1; }
-mv out want
+keep_result
 count=$(<count) wrong=0
 step=$((points && count > points ? count / points : 1))
 for ((n = 1; n <= count; n += step)); do
@@ -22,10 +21,11 @@ for ((n = 1; n <= count; n += step)); do
 	if ((status > 4)); then
 		echo "allocation $n of $count: status $status: $(tail -n 1 err)"
 	elif ((status)); then
-		grep -Eq 'error: .*(out of memory|not enough memory|Cannot allocate memory)|warning: .*Cannot allocate memory' err && continue
+		grep -Eq 'error: .*(out of memory|not enough memory|Cannot allocate memory)|warning: .*Cannot allocate memory' err &&
+			no_part_is_left && continue
 		echo "allocation $n of $count: status $status, and no word of memory: $(tail -n 1 err)"
 	else
-		cmp -s out want && continue
+		same_result && continue
 		grep -Eq 'out of memory|Cannot allocate memory' err && continue
 		echo "allocation $n of $count: another result, and no word of memory: $(diff want out | sed -n 2p)"
 	fi

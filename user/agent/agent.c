@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/image.h"
@@ -24,6 +25,9 @@
 
 #define CHANCE_MS   200 /* time for an operator to be called before another way is tried */
 #define WAITS_TRIED 5	/* waiting threads that had moved when they were to be stopped */
+
+#define RELEASE_NS    500000000 /* time for the kernel to remove the probe of a session that has ended */
+#define RELEASE_LOOKS 25
 
 uint64_t agt_memory_max(void)
 {
@@ -156,18 +160,27 @@ int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 	return 0;
 }
 
-/* Returns -EBUSY if another mxbpf is attached to the agent, else 0. */
+/*
+ * Returns -EBUSY if another mxbpf is attached to the agent, else 0. The kernel removes the probe of one that was killed a
+ * moment after it has ended.
+ */
 static int check_free(const struct agt *a, struct err *e)
 {
+	const struct timespec nap = {.tv_nsec = RELEASE_NS / RELEASE_LOOKS};
 	uint16_t listeners = 0;
 	struct iovec to = {&listeners, sizeof(listeners)}, from = {.iov_len = sizeof(listeners)};
+	unsigned looks;
 	uint64_t va;
 
 	if (agt_symbol(MXBPF_AGENT_SWITCH, &va, e))
 		return e->code;
 	from.iov_base = (void *)(uintptr_t)(a->injected.base + va);
-	if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(listeners) || !listeners)
-		return 0;
+	for (looks = 0; looks <= RELEASE_LOOKS; looks++) {
+		if (looks)
+			nanosleep(&nap, NULL);
+		if (process_vm_readv(a->pid, &to, 1, &from, 1, 0) != sizeof(listeners) || !listeners)
+			return 0;
+	}
 	return err_set(e, ERR_TARGET, -EBUSY,
 		       "cannot attach to the agent in process %d: another mxbpf is attached to it", a->pid);
 }
