@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads any bytes as a recording: opens, folds and walks it twice. Each input is tried unchanged and as chunks with
- * valid CRCs.
+ * Reads any bytes as a recording: opens, folds, walks it twice, verifies it, cuts its end off as a recording of its own,
+ * and merges it with itself as of another host. Each input is tried unchanged and as chunks with valid CRCs.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,12 +12,36 @@
 
 #include "mxbpf_file.h"
 #include "record/record.h"
+#include "records/kinds.h"
 
 /* The smallest size that a reader accepts, so that inputs of some hundred bytes reach every slot. */
 #define SLOT_BYTES (64u << 10)
 #define NPLACES	   6
+#define MERGED_MAX 3000 /* bytes of an input, because a merge folds all of it four times */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every id, thread, track and time of a record, which sources, models and merges look for by the tables of kinds. */
+static void read_fields(struct mxbpf_rec *r)
+{
+	struct kind_id_walk w = {0};
+	struct kind_track track;
+	unsigned i;
+
+	while (kind_next_id(r, &w))
+		;
+	for (i = 0; i < KIND_THREADS_MAX + 1; i++)
+		kind_thread(r, i);
+	kind_track(r, &track);
+	kind_sent(r, r->size);
+	if (r->kind == MXBPF_SPAN)
+		kind_span(r);
+	if (r->kind == MXBPF_ACTIVITY)
+		kind_activity(r);
+	if (r->kind == MXBPF_LAUNCH)
+		kind_launch(r);
+	kind_shift_times(r, 1ull << 40);
+}
 
 /* Reads every byte of every record, in a copy whose end is the end of the memory. */
 static void read_all(const void *recs, size_t bytes)
@@ -31,8 +55,10 @@ static void read_all(const void *recs, size_t bytes)
 	if (!copy)
 		return;
 	memcpy(copy, recs, bytes);
-	while ((rec = kind_check_next(copy, bytes, &pos, &bad)))
+	while ((rec = kind_check_next(copy, bytes, &pos, &bad))) {
 		memcpy(sink, rec, rec->size);
+		read_fields((struct mxbpf_rec *)(uintptr_t)rec);
+	}
 	if (bad)
 		abort();
 	free(copy);
@@ -104,20 +130,88 @@ static size_t make_file(const uint8_t *data, size_t size, uint8_t *file)
 	return end > fill[0] ? end - (flags >> 4) : fill[0];
 }
 
-static void try_file(const void *file, size_t size)
+static int memory_file(const void *file, size_t size)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
-	struct err e = {0};
-	struct rec_reader *r;
-	struct mdl *m;
 
 	if (fd < 0 || write(fd, file, size) != (ssize_t)size)
 		abort();
+	return fd;
+}
+
+static struct rec_reader *open_again(int fd)
+{
+	struct rec_reader *r;
+
+	return rec_reader_open(fd, &r, NULL) ? NULL : r;
+}
+
+static void fold(struct rec_reader *r, bool events)
+{
+	struct mdl *m = mdl_new();
+	struct err e = {0};
+
+	if (!m || ((events ? rec_reader_events : rec_reader_model)(r, m, &e) && !e.why[0]))
+		abort();
+	mdl_free(m);
+}
+
+/* What is cut off must be a recording. */
+static void cut(struct rec_reader *r)
+{
+	int fd = memfd_create("cut", MFD_CLOEXEC), copy = dup(fd);
+	struct rec_reader *tail;
+	struct err e = {0};
+
+	if (fd < 0 || copy < 0)
+		abort();
+	if (!rec_write_tail(r, 1000, copy, &e)) {
+		tail = open_again(fd);
+		if (!tail)
+			abort();
+		rec_reader_close(tail);
+	}
+	close(fd);
+}
+
+/* The same recording is refused as given twice, unless `other` has a description of another process or host. */
+static void merge(int fd, int other)
+{
+	struct rec_reader *parts[2] = {open_again(fd), open_again(other)}, *r;
+	struct err e = {0};
+
+	if (!parts[0] || !parts[1]) {
+		rec_reader_close(parts[0]);
+		rec_reader_close(parts[1]);
+		return;
+	}
+	if (rec_reader_merge(parts, 2, &r, &e)) {
+		if (!e.why[0] || r)
+			abort();
+		return;
+	}
+	fold(r, false);
+	walk(r);
+	rec_reader_close(r);
+}
+
+static void try_file(const void *file, size_t size)
+{
+	const int fd = memory_file(file, size);
+	struct err e = {0};
+	struct rec_reader *r;
+
 	if (!rec_reader_open(fd, &r, &e)) {
-		m = mdl_new();
-		rec_reader_model(r, m, &e);
-		mdl_free(m);
+		fold(r, false);
 		walk(r);
+		if (!rec_reader_error(r)->code) {
+			fold(r, true);
+			cut(r);
+		}
+		rec_reader_close(r);
+		r = open_again(fd);
+		if (r && rec_reader_verify(r) && !rec_reader_damage(r)->why[0])
+			abort();
 	} else if (!e.code || !*e.why) {
 		abort();
 	}
@@ -125,13 +219,31 @@ static void try_file(const void *file, size_t size)
 	close(fd);
 }
 
+static void try_merge(uint8_t *file, size_t size)
+{
+	static const char other[] = "{\"hostname\":\"b\",\"boot_id\":\"b\",\"pid\":2,\"start_unix_ns\":\"5\"}";
+	const int fd = memory_file(file, size);
+	int changed;
+
+	put_chunk(file + sizeof(struct mxbpf_file_header), MXBPF_CHUNK_META, 0, (const uint8_t *)other, strlen(other));
+	changed = memory_file(file, size);
+	merge(fd, changed);
+	merge(changed, fd);
+	close(fd);
+	close(changed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t file[NPLACES * SLOT_BYTES];
+	size_t bytes;
 
 	if (!size)
 		return 0;
 	try_file(data, size);
-	try_file(file, make_file(data, size, file));
+	bytes = make_file(data, size, file);
+	try_file(file, bytes);
+	if (size < MERGED_MAX)
+		try_merge(file, bytes);
 	return 0;
 }

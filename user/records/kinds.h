@@ -84,10 +84,11 @@ int kind_check(const void *recs, size_t bytes);
 /* Returns the record at *pos of checked records and advances *pos. Returns NULL at the end. */
 static inline const struct mxbpf_rec *kind_next(const void *recs, size_t bytes, size_t *pos)
 {
-	const struct mxbpf_rec *r = (const void *)((const char *)recs + *pos);
+	const struct mxbpf_rec *r;
 
-	if (*pos >= bytes)
+	if (*pos >= bytes) /* an empty batch may be NULL */
 		return NULL;
+	r = (const void *)((const char *)recs + *pos);
 	*pos += r->size;
 	return r;
 }
