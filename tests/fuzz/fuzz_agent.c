@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A hostile target hands over calls: rings the bell, shares memory, and changes it while it is read. See hostile.h. */
+/*
+ * A hostile target hands over calls: rings the bell, shares memory, and changes it while it is read. See hostile.h. A
+ * byte behind the patches selects what the session asks for, and how it ends.
+ */
 #include "hostile.h"
 
 #include "../../user/source/agent.c"
@@ -52,8 +55,43 @@ void agt_gpu_tell(struct agt *a)
 	(void)a;
 }
 
+/* Bits of the last byte. */
+enum { LISTS = 1, OWNERS = 2, STACKS = 4, NO_CALLS = 8, OTHER_IDS = 16, LEAVES = 32, STOPS = 64, BORN = 128 };
+
+static uint64_t on_list(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n)
+{
+	uint64_t sum = kind;
+	uint32_t i;
+
+	(void)ctx;
+	(void)tgid;
+	if (!n || n > MXBPF_AGENT_LIST_WORDS)
+		abort();
+	for (i = 0; i < n; i++)
+		sum += list[i];
+	return sum;
+}
+
+static void end_session(struct src *s, unsigned how)
+{
+	if (how & STOPS) {
+		src_agent_start(s);
+		src_agent_stop(s);
+		src_agent_settle(s);
+	}
+	if (how & LEAVES) {
+		src_agent_leave(s, &agt);
+		return;
+	}
+	agent_flush(s);
+	agt_opens(&agt, on_open, proc_at(s->ctx, 0)); /* as a flush does whose thread has run */
+	put_records(s->ctx, UINT64_MAX);
+	deliver(s->ctx);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const unsigned how = size % 12 == 1 ? data[size - 1] : 0;
 	struct src_hub *hub = src_hub_new(on_delivered, NULL);
 	struct calls *calls = calls_new((const uint64_t[MXBPF_LENDERS_MAX]){0});
 	struct mxbpf_loss loss;
@@ -67,15 +105,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bell.what = MXBPF_AGENT_CALLS;
 	for (i = 0; i < MXBPF_AGENT_BATCH; i++) /* a patch may change ncalls to any number */
 		bell.calls[i] = honest_call(i % CALLS);
-	s = hub && calls ? src_add_agent(hub, &all, &(struct src_agent_opts){.calls = calls}) : NULL;
+	agt.threads.other = how & OTHER_IDS;
+	agt.born = how & BORN;
+	agt.o.children = how & BORN;
+	s = hub && calls ? src_add_agent(hub, &all,
+					 &(struct src_agent_opts){.calls = how & NO_CALLS ? NULL : calls,
+								  .list_id = how & LISTS ? on_list : NULL,
+								  .owners = how & OWNERS,
+								  .stacks = how & STACKS})
+			 : NULL;
 	if (!s || src_agent_join(s, &agt))
 		abort();
 	for (i = 0; i < 3; i++)
 		take(s->ctx, i > 0);
-	agent_flush(s);
-	put_records(s->ctx, UINT64_MAX);
-	deliver(s->ctx);
+	end_session(s, how);
 	src_loss(s, &loss);
+	src_agent_counts(s);
 	if (s->malformed)
 		abort();
 	src_hub_free(hub);

@@ -64,6 +64,7 @@ static void begin_bell(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct src_hub *hub = src_hub_new(on_delivered, NULL);
+	struct mxbpf_gpu_account account;
 	struct mxbpf_loss loss;
 	struct gpu_source *g;
 	struct err e = {0};
@@ -79,6 +80,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	client_at(g, 0)->convert.since_ns = now - 1000000;
 	for (i = 0; i < 4; i++)
 		take(g, i == 3);
+	src_gpu_launches(s, 5);
+	src_gpu_stop(s, 0);
+	if (!src_gpu_account(s, &agt, &account))
+		abort();
+	src_gpu_leave(s, &agt);
 	src_loss(s, &loss);
 	if (s->malformed)
 		abort();

@@ -25,9 +25,12 @@ ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t off);
 #define SLOTS	  2
 #define CALLS	  4
 #define PATCH_MAX 64
+#define ARGS_AT	  8 /* places of lists among the words */
+#define STACK_AT  16
 
-/* The pieces of memory that patches reach. `restore` brings them back. */
-enum piece { HEAD, TEXTS, SLOT0, OPEN0, SLOT1, GPU, GPU_TEXTS, BATCH, LENGTH, PIECES };
+/* The pieces of memory that patches reach. The last three have numbers of their own. */
+enum piece { HEAD, TEXTS, SLOT0, OPEN0, SLOT1, GPU, GPU_TEXTS, BATCH, LENGTH, PIECES, WORDS = PIECES, SPILLED, SPILL, ALL };
+#define EXTRA 240 /* the first of these numbers */
 
 static struct mxbpf_agent_shared *shared;
 static struct mxbpf_agent_batch bell;
@@ -64,6 +67,12 @@ static struct place place_of(unsigned piece)
 		return (struct place){shared->gpu_names.texts, 5000};
 	case BATCH:
 		return (struct place){&bell, MXBPF_AGENT_BATCH_HEAD + CALLS * sizeof(bell.gpu[0])};
+	case WORDS:
+		return (struct place){shared->words, 600};
+	case SPILLED:
+		return (struct place){shared->is_spilled, 2 * sizeof(shared->is_spilled[0])};
+	case SPILL:
+		return (struct place){shared->spill, MXBPF_AGENT_BATCH_HEAD + CALLS * sizeof(struct mxbpf_agent_call)};
 	default:
 		return (struct place){&shared_bytes, sizeof(shared_bytes)};
 	}
@@ -79,7 +88,7 @@ static void apply_patch(void)
 
 	if (patches_end - patches < 12)
 		return;
-	to = place_of(patches[0] % PIECES);
+	to = place_of(patches[0] < EXTRA ? patches[0] % PIECES : PIECES + patches[0] % (ALL - PIECES));
 	bytes = 1u << patches[1] % 4;
 	memcpy(&off, patches + 2, sizeof(off));
 	memcpy(&value, patches + 4, sizeof(value));
@@ -105,14 +114,32 @@ ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t off)
 	return (ssize_t)bytes;
 }
 
+/* A call, one with arguments and a stack, and memory that is allocated and freed. */
 static struct mxbpf_agent_call honest_call(unsigned i)
 {
-	return (struct mxbpf_agent_call){.start_ns = now - 10000 + 1000 * i,
-					 .dur_ns = 500,
-					 .self_ns = 400,
-					 .name = 1 + 10 * (i % 2),
-					 .tid = 7,
-					 .end_tid = 7};
+	struct mxbpf_agent_call c = {.start_ns = now - 10000 + 1000 * i, .tid = 7, .end_tid = 7};
+
+	if (i < 2) {
+		c.dur_ns = 500;
+		c.self_ns = 400;
+		c.name = 1 + 10 * i;
+		c.args = i ? ARGS_AT : 0;
+		c.stack = i ? STACK_AT : 0;
+		return c;
+	}
+	c.scope = MXBPF_AGENT_MEMORY;
+	c.seq = 0x1000;
+	c.origin = i == 2 ? 64 : 0;
+	c.flags = i == 2 ? 0 : MXBPF_AGENT_CALL_FREED;
+	c.name = 1 << 16;
+	return c;
+}
+
+static void begin_lists(void)
+{
+	shared->words[ARGS_AT] = (uint64_t)MXBPF_AGENT_LIST_ARGS << 32 | 3;
+	shared->words[STACK_AT] = (uint64_t)MXBPF_AGENT_LIST_STACK << 32 |
+				  (1 + sizeof(struct mxbpf_stack_frame) / sizeof(uint64_t));
 }
 
 static void begin_slot(struct mxbpf_agent_slot *t, unsigned i)
@@ -144,7 +171,7 @@ static void begin_memory(const uint8_t *data, size_t size)
 	if (!shared)
 		abort();
 	now = clock_ns(CLOCK_MONOTONIC);
-	for (piece = 0; piece < PIECES; piece++)
+	for (piece = 0; piece < ALL; piece++)
 		memset(place_of(piece).at, 0, place_of(piece).bytes);
 	shared_bytes = sizeof(*shared);
 	shared->magic = MXBPF_AGENT_MAGIC;
@@ -158,6 +185,7 @@ static void begin_memory(const uint8_t *data, size_t size)
 	strcpy(shared->gpu.devices[0].name, "GPU");
 	begin_slot(&shared->slots[0], 0);
 	begin_slot(&shared->slots[1], 1);
+	begin_lists();
 	patches = data;
 	patches_end = data + (size < 12 * PATCH_MAX ? size : 12 * PATCH_MAX);
 	memset(&agt, 0, offsetof(struct agt, taken)); /* the rest is too large to be cleared each time */
@@ -216,8 +244,7 @@ void threads_learn_ours(struct threads *t, uint32_t ours, uint32_t told)
 
 uint32_t threads_ours(struct threads *t, uint32_t its)
 {
-	(void)t;
-	return its;
+	return t->other ? its + 1 : its;
 }
 
 void shared_write(const struct shared *s, uint64_t off, const void *from, size_t bytes)
