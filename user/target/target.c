@@ -283,7 +283,8 @@ static bool need_not_answer(struct tgt *t, const char *text)
 	char name[64];
 	int err;
 
-	for (; text && *text; text = strchr(text, '\n'), text += text != NULL) {
+	for (; text; text = strchr(text, '\n')) {
+		text += *text == '\n';
 		if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &start, &end_addr, &dev_major,
 			   &dev_minor, &ino) != 5 ||
 		    dev_major || !ino || (memory && dev_minor == memory))
