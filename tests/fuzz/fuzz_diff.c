@@ -40,6 +40,21 @@ static int take(struct cmp_run *run, struct mdl_session *s, char path[32], const
 	return err;
 }
 
+/* Limits of --fail-on of each kind, against what was compared. */
+static void check_limits(const struct cmp_result *r)
+{
+	static const char *const limits[] = {"iteration > 5%", "memory.peak > 1%", "memory.iteration < 1%",
+					     "data > 3%",      "operator(a) < 2%", "program > -5%"};
+	struct cmp_limit l;
+	bool known;
+	size_t i;
+
+	for (i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		if (cmp_limit_parse(limits[i], &l, NULL) || (cmp_limit_broken(&l, r, &known) && !known))
+			abort();
+	}
+}
+
 static void answer(const struct cmp_sides *of)
 {
 	struct cmp_result r = {0};
@@ -49,6 +64,7 @@ static void answer(const struct cmp_sides *of)
 	if (out_open("-", false, &o, &e))
 		abort();
 	if (!cmp_compare(of, &r) && !cmp_context(of, &r)) {
+		check_limits(&r);
 		cmp_put_text(o, &r, of, 10);
 		cmp_put_json(o, &r, of, 10);
 		cmp_put_html(o, &r, of, 10, &e);

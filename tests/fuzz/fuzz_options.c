@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Reads any bytes as the configuration of `mxbpf serve`, as words of a command line (a newline stands between two), as
- * a condition of --on and as a limit of --fail-on.
+ * a condition of --on and as a limit of --fail-on; and as a command line of options that exist, by their numbers.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -17,7 +17,9 @@
 #include "compare/compare.h"
 #include "trigger/trigger.h"
 
-#define WORDS_MAX 32
+#define WORDS_MAX    32
+#define OPTION_BYTES 400
+#define BY_NUMBER    250 /* first bytes from here on: options by their numbers */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -61,14 +63,82 @@ static void try_words(char *text)
 		abort();
 }
 
+static unsigned count_words(const struct cmd_option *opt)
+{
+	unsigned n = 0;
+
+	while (opt->word && opt->word(n))
+		n++;
+	return n;
+}
+
+/* Makes "--NAME=VALUE" of a line: the number of the option, and then its value, or 1 and the number of a word. */
+static void put_option(char *to, const struct cmd_option *opt, const char *value)
+{
+	const unsigned n = count_words(opt);
+
+	if (n && *value == 1)
+		value = opt->word((uint8_t)value[1] % n);
+	snprintf(to, OPTION_BYTES, opt->arg ? "--%s=%s" : "--%s", opt->name, value);
+}
+
+static const struct cmd *command_of(unsigned byte, const struct cmd_option *first)
+{
+	const struct cmd *c = cmd_table;
+	unsigned n = 0;
+
+	while (cmd_table[n].run)
+		n++;
+	if (byte % (n + 1) < n)
+		return &cmd_table[byte % (n + 1)];
+	while (c->run && !(c->bit & first->commands))
+		c++;
+	return c;
+}
+
+/* The first byte is the command; the last number that there is means one that takes the first option. */
+static void try_options(char *text)
+{
+	static char options[WORDS_MAX][OPTION_BYTES];
+	char *argv[WORDS_MAX + 4] = {"mxbpf"}, *next = text[0] ? text + 1 : NULL, *line;
+	const struct cmd *c = NULL, *parsed;
+	unsigned noptions = 0, k;
+	struct cmd_opts o;
+	struct err e = {0};
+	int n = 1;
+
+	while (cmd_options[noptions].name)
+		noptions++;
+	for (k = 0; next && k < WORDS_MAX; k++) {
+		const struct cmd_option *opt;
+
+		line = strsep(&next, "\n");
+		opt = &cmd_options[(uint8_t)*line % noptions];
+		put_option(options[k], opt, *line ? line + 1 : line);
+		if (!c) {
+			c = command_of((uint8_t)text[0], opt);
+			if (c->name)
+				argv[n++] = (char *)(uintptr_t)c->name;
+		}
+		argv[n++] = options[k];
+	}
+	argv[n++] = "operand";
+	if (cmd_parse(n, argv, &parsed, &o, &e) && !e.why[0])
+		abort();
+}
+
 static void try_conditions(const char *text)
 {
 	struct cmp_limit l;
 	struct err e = {0};
 	struct trg *t = NULL;
 
-	if (trg_parse(text, &t, &e) && !e.why[0])
+	if (trg_parse(text, &t, &e)) {
+		if (!e.why[0] || t)
+			abort();
+	} else if (!*trg_word(t) || (trg_is_hang(t) && trg_slow(t))) {
 		abort();
+	}
 	trg_free(t);
 	e = (struct err){0};
 	if (cmp_limit_parse(text, &l, &e) && !e.why[0])
@@ -83,15 +153,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(copy, data + 1, size - 1);
 	copy[size - 1] = '\0';
-	switch (*data % 3) {
+	switch (*data < BY_NUMBER ? *data % 3 : 3) {
 	case 0:
 		try_config(data + 1, size - 1);
 		break;
 	case 1:
 		try_words(copy);
 		break;
-	default:
+	case 2:
 		try_conditions(copy);
+		break;
+	default:
+		try_options(copy);
 	}
 	free(copy);
 	return 0;

@@ -54,7 +54,8 @@ static void read_all(const void *recs, size_t bytes)
 
 	if (!copy)
 		return;
-	memcpy(copy, recs, bytes);
+	if (bytes)
+		memcpy(copy, recs, bytes);
 	while ((rec = kind_check_next(copy, bytes, &pos, &bad))) {
 		memcpy(sink, rec, rec->size);
 		read_fields((struct mxbpf_rec *)(uintptr_t)rec);

@@ -87,11 +87,19 @@ static void try_machine(char *text)
 		}
 }
 
+/* A merge writes what it has read. */
 static void try_session(char *text)
 {
-	struct mdl_session s;
+	struct mdl_session s, again;
+	char *written;
 
-	rec_meta_read(text, strlen(text), &s, NULL);
+	if (!rec_meta_read(text, strlen(text), &s, NULL)) {
+		written = rec_meta_write(&s);
+		if (!written || rec_meta_read(written, strlen(written), &again, NULL))
+			abort();
+		free(written);
+		mdl_session_fini(&again);
+	}
 	mdl_session_fini(&s);
 }
 

@@ -29,6 +29,22 @@ seed_fuzz_diff() {
 	{ cat tests/golden/real.json; printf '\0'; tr 1357 2468 <tests/golden/real.json; } >"$1/seed-other"
 }
 
+# Each condition and limit of the manual, and each option alone with values of several forms: see fuzz_options.c.
+seed_fuzz_options() {
+	python3 - "$1" <<-'END'
+		import sys
+		conditions = ['iteration > 3 * median', 'iteration > 50ms', 'operator.p50(a) > 1s', 'operator.p99(a(b) c) > 50ms for 10s',
+		              'operator.max(x) > 2m', 'operator.avg(y) > 5us', 'memory.live(cpu/0) > 14GiB', 'gpu.idle > 50% for 60s',
+		              'finding(data_wait) > 30%', 'hang 60s', 'iteration > +5%', 'memory.peak < -10%', 'memory.iteration > 1%',
+		              'operator(aten::mm(x)) > 3%', 'data > 20%', 'results < 1.5e0 %', 'exchange > 0%', 'program > 7%']
+		for i, text in enumerate(conditions):
+		    open(f'{sys.argv[1]}/seed-condition-{i}', 'wb').write(b'b' + text.encode())
+		for row in set(range(1, 160)) - {10}:
+		    for k, value in enumerate((b'\1\1', b'50', b'1M', b'2s', b'5%', b'a,b')):
+		        open(f'{sys.argv[1]}/seed-option-{row}-{k}', 'wb').write(bytes([250, 12, row]) + value)
+	END
+}
+
 seed_fuzz_elf() {
 	local hash
 	for hash in gnu sysv both; do
