@@ -142,6 +142,26 @@ static size_t put_records(uint8_t *to, const uint8_t *data, size_t size, bool la
 	return used;
 }
 
+/* CUPTI asks for more buffers than there are, and completes them. */
+static void use_up_buffers(uint8_t *first, size_t valid)
+{
+	uint8_t *buffers[16];
+	size_t bytes, max;
+	unsigned i;
+
+	for (i = 0; i < 16; i++)
+		cupti_on_requested(&buffers[i], &bytes, &max);
+	if (!cupti_has_buffers() || !cupti_oldest_buffer())
+		abort();
+	for (i = 0; i < 16; i++) {
+		nrecords = next = 0;
+		if (buffers[i] && buffers[i] != first)
+			cupti_on_completed(NULL, 0, buffers[i], BUFFER_BYTES, i % 2 ? valid : 0);
+	}
+	cupti_name("a name");
+	cupti_delivered();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint32_t versions[] = {CUPTI_VERSION_MIN, CUPTI_VERSION_GRAPHS, CUPTI_VERSION_MEMORY,
@@ -165,9 +185,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cupti_on_requested(&buffer, &bytes, &max);
 	if (!buffer || bytes != BUFFER_BYTES)
 		abort();
+	if (*data & 8)
+		use_up_buffers(buffer, size);
 	valid = put_records(buffer, data + 1, size - 1, g->version >= CUPTI_VERSION_GRAPHS);
 	__asan_poison_memory_region(buffer + valid, BUFFER_BYTES - valid);
 	cupti_on_completed(NULL, 0, buffer, BUFFER_BYTES, valid);
 	__asan_unpoison_memory_region(buffer, BUFFER_BYTES);
+	if (*data & 8) {
+		cupti_trim();
+		cupti_forget_buffers();
+	}
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,16 +49,23 @@ static void read_around(struct elf *f, uint64_t va)
  */
 static void read_function(struct elf *f, uint64_t va)
 {
+	struct buf sites = {0};
 	struct elf_fde fde;
 	struct cut cut;
+	uint64_t start;
 	char name[64];
 
 	if (elf_func_name(f, va, name, sizeof(name)) >= (int)sizeof(name))
 		abort();
+	if (elf_func_around(f, va, &start, name, sizeof(name)) >= (int)sizeof(name))
+		abort();
 	if (elf_import_name(f, va, name, sizeof(name)) >= (int)sizeof(name))
 		abort();
-	if (!elf_fde_find(f, va, &fde, NULL))
+	if (!elf_fde_find(f, va, &fde, NULL)) {
 		va = fde.start_va;
+		elf_fde_call_sites(f, &fde, &sites, NULL);
+		buf_fini(&sites);
+	}
 	if (cut_find(f, va, &cut, NULL)) {
 		if (cut.npoints || !cut.why[0])
 			abort();
@@ -78,12 +86,77 @@ static void read_function(struct elf *f, uint64_t va)
 	}
 }
 
+static int on_func(void *ctx, const char *name, const struct elf_sym *sym)
+{
+	unsigned *n = ctx;
+
+	(void)sym;
+	if (strlen(name) > 1 << 20)
+		abort();
+	return ++*n > 1000;
+}
+
+static int on_string(void *ctx, const char *text, size_t len)
+{
+	unsigned *n = ctx;
+
+	if (strlen(text) != len)
+		abort();
+	return ++*n > 1000;
+}
+
+static int on_call(void *ctx, uint64_t va)
+{
+	struct elf *f = ctx;
+	uint8_t code;
+
+	if (elf_read_va(f, va, &code, 1) || code != 0xe8)
+		abort();
+	return 0;
+}
+
+/* What is read of a file as a whole. */
+static void read_lists(struct elf *f)
+{
+	static const char *const prefixes[] = {"", "al", "_Z"};
+	uint64_t slots[4], start, end, va;
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		elf_each_func(f, prefixes[i], on_func, &n);
+	n = 0;
+	elf_each_string(f, on_string, &n);
+	if (elf_import_slots(f, "t", slots, 4) > 4)
+		abort();
+	elf_needs(f, "libc.so");
+	elf_has_exceptions(f);
+	elf_extent(f, &start, &end);
+	if (start > end)
+		abort();
+	elf_each_call(f, "t", on_call, f);
+	elf_each_call_at(f, start, on_call, f);
+	if (!elf_find_code(f, "\x48\x89", 2, &va) && elf_exec_off(f, va, &start))
+		abort();
+}
+
+/* Fields of the arguments of a function, by its code. */
+static void read_fields(struct elf *f, const struct elf_sym *func)
+{
+	struct fields_handle handle;
+	struct fields_block block;
+
+	fields_of_block(f, func, &block, NULL);
+	if (!fields_of_handle(f, func, &handle, NULL) && handle.ncompared > FIELDS_COMPARED_MAX)
+		abort();
+	if (!fields_of_handle_copy(f, func, &handle, NULL) && handle.ncompared > FIELDS_COMPARED_MAX)
+		abort();
+}
+
 /* Searches functions that have no symbols; each one that is found must be in executable code. */
 static void read_hidden(struct elf *f)
 {
 	struct elf_sym by_text = {0}, sym;
-	struct fields_handle handle;
-	struct fields_block block;
 	uint64_t off, va;
 
 	if (!elf_find_vtable(f, "5alpha", &va, NULL) && !elf_find_virtual(f, "5alpha", 1, &sym, NULL) &&
@@ -92,9 +165,7 @@ static void read_hidden(struct elf *f)
 	elf_find_text_user(f, "alpha", &by_text, NULL);
 	if (!elf_find_taken(f, &by_text, &sym, NULL) && elf_exec_off(f, sym.va, &off))
 		abort();
-	fields_of_block(f, &by_text, &block, NULL);
-	fields_of_handle(f, &by_text, &handle, NULL);
-	fields_of_handle_copy(f, &by_text, &handle, NULL);
+	read_fields(f, &by_text);
 	elf_is_upx(f);
 }
 
@@ -119,8 +190,10 @@ static void read_elf(const uint8_t *data, size_t size)
 			continue;
 		read_around(f, s.va);
 		read_function(f, s.va);
+		read_fields(f, &s);
 	}
 	read_hidden(f);
+	read_lists(f);
 	for (uint64_t off = 0; off < size; off += 1 + size / 16) {
 		uint64_t va;
 

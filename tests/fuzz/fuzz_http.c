@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A client sends any bytes to the HTTP server. 0xff in the input stands for the token, and 0xfe divides what is sent
- * at once. The server's thread is this one, so an input always does the same.
+ * at once. The server's thread is this one, so an input always does the same. An input that begins with 0xfd comes from
+ * another machine, or from this one, over TCP.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +21,23 @@
 #define IDLE_TURNS 32 /* turns after which a server that has neither replied nor closed never will */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+bool __wrap_srv_own_address(int fd, char text[64], unsigned *port);
 
 static const struct srv_route routes[] = {{"/metrics", false}, {"/late", false}, {"/trace", true}, {NULL, false}};
 static char dir[] = "/tmp/fuzz_http.XXXXXX", listen_at[64], token_file[64];
 static struct srv *s;
 static bool told; /* the client has sent the token */
 static unsigned late;
+static bool tcp;
+
+/* The address that the client has connected to. */
+bool __wrap_srv_own_address(int fd, char text[64], unsigned *port)
+{
+	(void)fd;
+	strcpy(text, tcp ? "127.0.0.2" : "");
+	*port = 9464;
+	return tcp;
+}
 
 static bool page(void *ctx, const struct srv_request *q, struct srv_reply *a)
 {
@@ -114,7 +128,7 @@ static void put_input(int fd, const uint8_t *data, size_t size, bool *open)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct sockaddr a = {.sa_family = AF_UNIX};
+	struct sockaddr_in6 a = {.sin6_family = AF_UNIX};
 	unsigned idle = 0;
 	bool open = true;
 	int fds[2];
@@ -123,8 +137,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		open_server();
 	told = false;
 	late = 0;
+	tcp = size > 1 && *data == 0xfd;
+	if (tcp) {
+		a.sin6_family = data[1] & 1 ? AF_INET6 : AF_INET;
+		if (data[1] & 1 && inet_pton(AF_INET6, data[1] & 2 ? "::1" : "2001:db8::1", &a.sin6_addr) != 1)
+			abort();
+		data += 2;
+		size -= 2;
+	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) ||
-	    MHD_add_connection(s->daemon, fds[1], &a, sizeof(a.sa_family)) != MHD_YES)
+	    MHD_add_connection(s->daemon, fds[1], (const struct sockaddr *)(const void *)&a,
+			       tcp ? sizeof(a) : sizeof(a.sin6_family)) != MHD_YES)
 		abort();
 	put_input(fds[0], data, size, &open);
 	shutdown(fds[0], SHUT_WR);

@@ -108,6 +108,10 @@ int bpf_map_lookup_elem(int fd, const void *key, void *value)
 	part->tag = byte();
 	part->more = byte() & 1;
 	part->len = byte();
+	if (part->tag == 0xff && !part->more) { /* two ids */
+		part->tag = MXBPF_NAME_TAG_PAIR;
+		part->len = 16;
+	}
 	if (part->len == 0xff)
 		take(&part->len, sizeof(part->len));
 	for (i = 0; i < sizeof(part->text) && i < part->len && input < input_end; i++)
@@ -128,13 +132,28 @@ int __wrap_tgt_read(const struct tgt *t, uint64_t addr, void *buf, size_t n)
 
 /* ---- events */
 
+/* Makes ids those of constants and of objects, which a fuzzer does not guess. */
+static void shape_ids(struct mxbpf_rec *r)
+{
+	struct kind_id_walk w = {0};
+	uint8_t shape;
+
+	r->tgid = 1;
+	while (kind_next_id(r, &w)) {
+		shape = byte();
+		if (!(w.flags & KIND_ID_SHORT))
+			*(uint64_t *)((char *)r + w.off) |= (shape & 1 ? MXBPF_NAME_STATIC_BIT : 0) |
+							    (shape & 2 ? MXBPF_NAME_OBJECT_BIT : 0);
+	}
+}
+
 static void send_record(struct sym *s)
 {
 	union {
 		struct mxbpf_rec rec;
 		uint8_t bytes[512];
 	} r;
-	const unsigned number = byte();
+	const unsigned first = byte(), number = first & 0x7f;
 	const struct kind *k = kind_numbered(number);
 	const size_t size = k ? k->bytes + byte() % 3 * 8 : 16;
 
@@ -147,8 +166,11 @@ static void send_record(struct sym *s)
 		r.rec.kind = (uint16_t)number;
 		r.rec.size = (uint16_t)size;
 	}
-	if (kind_sent(&r.rec, size))
+	if (kind_sent(&r.rec, size)) {
+		if (first & 0x80)
+			shape_ids(&r.rec);
 		sym_learn(s, &r.rec);
+	}
 }
 
 static void send_list(struct sym *s, enum mxbpf_agent_list kind)

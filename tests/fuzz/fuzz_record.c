@@ -175,7 +175,7 @@ static void cut(struct rec_reader *r)
 	close(fd);
 }
 
-/* The same recording is refused as given twice, unless `other` has a description of another process or host. */
+/* Two recordings become one, unless they are of the same process or too different. */
 static void merge(int fd, int other)
 {
 	struct rec_reader *parts[2] = {open_again(fd), open_again(other)}, *r;
@@ -193,6 +193,7 @@ static void merge(int fd, int other)
 	}
 	fold(r, false);
 	walk(r);
+	rec_reader_error(r);
 	rec_reader_close(r);
 }
 
@@ -222,7 +223,11 @@ static void try_file(const void *file, size_t size)
 
 static void try_merge(uint8_t *file, size_t size)
 {
-	static const char other[] = "{\"hostname\":\"b\",\"boot_id\":\"b\",\"pid\":2,\"start_unix_ns\":\"5\"}";
+	static const char other[] =
+		"{\"hostname\":\"b\",\"pid\":2,\"start_unix_ns\":\"5\",\"class_title\":[null,\"a\"],\"notes\":[{\"name\":\"n\"}],"
+		"\"probes\":[{\"name\":\"p\",\"status\":\"refused\"}],\"fallbacks\":[{\"name\":\"f\"}],\"gaps\":[{\"pid\":2}],"
+		"\"sources\":[{\"name\":\"s\"},{\"name\":\"s\"}],\"processes\":[{\"pid\":2}],\"labels\":[{\"pid\":2}],"
+		"\"cost\":1,\"cost.scale\":5,\"cost.added_ns\":\"9\",\"api_left\":3,\"follow_lag_ns\":\"4\"}";
 	const int fd = memory_file(file, size);
 	int changed;
 

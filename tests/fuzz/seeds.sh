@@ -7,7 +7,23 @@ cd "$(dirname "$0")/../.."
 
 # shellcheck disable=SC2317 # called as "seed_$1"
 {
-seed_fuzz_record() { head -c 60000 tests/golden/real.mxd >"$1/seed-real"; }
+# A recording, and records of all kinds with few values and several sizes, five chunks in a file: see fuzz_record.c.
+seed_fuzz_record() {
+	head -c 60000 tests/golden/real.mxd >"$1/seed-real"
+	python3 - "$1" <<-'END'
+		import random, struct, sys
+		r = random.Random(7)
+		piece = lambda place, kind, seq, data: bytes([place, kind, seq, len(data) // 8]) + data
+		def record(kind):
+		    size = r.randrange(24, 208, 8)
+		    body = bytes(r.choice((0, 0, 0, 1, 1, 2)) if i % 4 == 0 or r.random() < .1 else 0 for i in range(size - 16))
+		    return struct.pack('<HHIQ', kind, size, r.getrandbits(1), r.choice((5, 5000))) + body
+		todo = [kind for kind in range(1, 76) for i in range(6)]
+		for n in range(0, len(todo), 5):
+		    data = b'\0' + b''.join(piece(1 + i, 2, 1 + i, record(kind)) for i, kind in enumerate(todo[n:n + 5]))
+		    open(f'{sys.argv[1]}/seed-kinds-{n}', 'wb').write(data)
+	END
+}
 
 # Records of all kinds with zeros, small numbers, -1 or any bytes, for each output. They are always the same.
 seed_fuzz_views() {
@@ -62,6 +78,21 @@ seed_fuzz_elf() {
 		struct alpha { virtual int f(int); virtual int g(int); };
 		int alpha::f(int x) { return t("alpha") + u(taken); } int alpha::g(int x) { return x; }' |
 		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/seed-hidden"
+	seed_fields "$1/seed-fields"
+	seed_fields "$1/seed-fields-O1" -O1 -fno-plt -fno-omit-frame-pointer -Wl,-z,lazy
+}
+
+# Code that reads fields of a block, of a handle, and of a handle that is on the stack; with throws, and an expression of a frame.
+seed_fields() {
+	echo 'extern "C" char *strncpy(char *, const char *, unsigned long); extern "C" void free(void *);
+		struct object { long a[11]; char name[40]; }; struct handle { void *p; long bytes; int type, id; void *more; };
+		struct block { long x; object *o; long y; int type, id; }; int use(char *, int, int); int use2(int, int, void *);
+		extern "C" int alpha(void *self, block *b) { char name[64]; strncpy(name, b->o->name, 63); use(name, b->type, b->id);
+			if (b->x) { use2(b->type, b->id, self); strncpy(name, b->o->name, 63); } return use(name, b->type, b->id); }
+		extern "C" int beta(void *self, handle *h) { if (!h->bytes || !h->p) throw 1; use2(h->type, h->id, h->p); return h->id; }
+		extern "C" int copy(void *self, handle h) { if (!h.bytes) return 0; use2(h.type, h.id, h.p); return use2(h.type, h.id, self); }
+		int main(int n, char **v) { char *p = (char *)__builtin_alloca(n); use(p, n, 0); return copy(p, handle{p, n, 1, 2, v}); }' |
+		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs "${@:2}" -o "$1"
 }
 
 seed_fuzz_demangle() {
