@@ -291,7 +291,7 @@ $(O)/fuzz/fuzz_agent: $(HOSTILE_OBJ) $(addprefix $(O)/fuzz/obj/user/agent/,take.
 $(O)/fuzz/fuzz_gpu: $(HOSTILE_OBJ) $(O)/fuzz/obj/user/agent/gpu.o
 $(O)/fuzz/fuzz_python: FUZZ_WRAP = -Wl,--wrap=tgt_read,--wrap=tgt_read_some
 $(O)/fuzz/fuzz_proc: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,open openat fopen opendir readdir ioctl fstatfs faccessat readlinkat far_open far_memory)
-$(O)/fuzz/fuzz_http: FUZZ_WRAP = -Wl,--wrap=srv_own_address
+$(O)/fuzz/fuzz_http: FUZZ_WRAP = -Wl,--wrap=srv_own_address,--wrap=clock_gettime
 $(O)/fuzz/fuzz_names: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,att_names_fd att_args_fd att_tensors_fd att_read_stack att_has tgt_read)
 
 # The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.

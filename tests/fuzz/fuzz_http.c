@@ -2,7 +2,8 @@
 /*
  * A client sends any bytes to the HTTP server. 0xff in the input stands for the token, and 0xfe divides what is sent
  * at once. The server's thread is this one, so an input always does the same. An input that begins with 0xfd comes from
- * another machine, or from this one, over TCP.
+ * another machine, or from this one, over TCP; its second byte says so, whether time passes fast, and whether there are
+ * as many clients as the server takes, who send nothing.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,6 +22,8 @@
 #define IDLE_TURNS 32 /* turns after which a server that has neither replied nor closed never will */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 bool __wrap_srv_own_address(int fd, char text[64], unsigned *port);
 
 static const struct srv_route routes[] = {{"/metrics", false}, {"/late", false}, {"/trace", true}, {NULL, false}};
@@ -29,6 +32,19 @@ static struct srv *s;
 static bool told; /* the client has sent the token */
 static unsigned late;
 static bool tcp;
+static unsigned flags;
+static time_t passed; /* seconds */
+
+enum { V6 = 1, LOOPBACK = 2, FAST = 4, CROWD = 8 };
+
+/* With FAST, a turn takes a second. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+	const int err = __real_clock_gettime(clock, t);
+
+	t->tv_sec += passed;
+	return err;
+}
 
 /* The address that the client has connected to. */
 bool __wrap_srv_own_address(int fd, char text[64], unsigned *port)
@@ -87,6 +103,7 @@ static bool turn(int fd, bool *open)
 	char got[4096];
 	ssize_t n;
 
+	passed += flags & FAST ? 1 : 0;
 	srv_turn(s, false);
 	srv_answer(s, page, NULL);
 	n = recv(fd, got, sizeof(got), MSG_DONTWAIT);
@@ -126,35 +143,63 @@ static void put_input(int fd, const uint8_t *data, size_t size, bool *open)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct sockaddr_in6 client_address(void)
 {
 	struct sockaddr_in6 a = {.sin6_family = AF_UNIX};
-	unsigned idle = 0;
-	bool open = true;
+
+	if (tcp)
+		a.sin6_family = flags & V6 ? AF_INET6 : AF_INET;
+	if (flags & V6 && inet_pton(AF_INET6, flags & LOOPBACK ? "::1" : "2001:db8::1", &a.sin6_addr) != 1)
+		abort();
+	return a;
+}
+
+/* Returns the client's end. -1: the server takes no more. */
+static int add_client(void)
+{
+	const struct sockaddr_in6 a = client_address();
 	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		abort();
+	if (MHD_add_connection(s->daemon, fds[1], (const struct sockaddr *)(const void *)&a,
+			       tcp ? sizeof(a) : sizeof(a.sin6_family)) == MHD_YES)
+		return fds[0];
+	close(fds[0]);
+	return -1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int crowd[SRV_CONNS + SRV_SPARE], fd;
+	unsigned idle = 0, n = 0;
+	bool open = true;
 
 	if (!s)
 		open_server();
 	told = false;
 	late = 0;
 	tcp = size > 1 && *data == 0xfd;
-	if (tcp) {
-		a.sin6_family = data[1] & 1 ? AF_INET6 : AF_INET;
-		if (data[1] & 1 && inet_pton(AF_INET6, data[1] & 2 ? "::1" : "2001:db8::1", &a.sin6_addr) != 1)
-			abort();
-		data += 2;
-		size -= 2;
+	flags = tcp ? data[1] : 0;
+	data += tcp ? 2 : 0;
+	size -= tcp ? 2 : 0;
+	while (flags & CROWD && n < SRV_CONNS + SRV_SPARE - 1 && (crowd[n] = add_client()) >= 0)
+		n++;
+	fd = add_client();
+	if (fd >= 0) {
+		put_input(fd, data, size, &open);
+		shutdown(fd, SHUT_WR);
+		while (open && idle < IDLE_TURNS)
+			idle = turn(fd, &open) ? 0 : idle + 1;
+		close(fd);
 	}
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) ||
-	    MHD_add_connection(s->daemon, fds[1], (const struct sockaddr *)(const void *)&a,
-			       tcp ? sizeof(a) : sizeof(a.sin6_family)) != MHD_YES)
-		abort();
-	put_input(fds[0], data, size, &open);
-	shutdown(fds[0], SHUT_WR);
-	while (open && idle < IDLE_TURNS)
-		idle = turn(fds[0], &open) ? 0 : idle + 1;
-	if (open)
+	if (open && fd >= 0)
 		abort(); /* it neither replies nor closes */
-	close(fds[0]);
+	if (fd < 0 && !tcp)
+		abort();
+	while (n)
+		close(crowd[--n]);
+	for (n = 0; flags & CROWD && n < 4; n++)
+		srv_turn(s, false);
 	return 0;
 }

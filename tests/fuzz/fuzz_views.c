@@ -33,6 +33,7 @@
 #include "mxbpf_sched.h"
 #include "mxbpf_step.h"
 #include "mxbpf_graph.h"
+#include "record/record.h"
 #include "view/view.h"
 
 #define HEAD_BYTES 3
@@ -523,17 +524,27 @@ static size_t insert(uint8_t *data, size_t size, size_t max, size_t at, unsigned
 	return size + bytes;
 }
 
+/* Returns where record *n of an input begins. If there are not so many, *n is their number and it returns the end. */
+static size_t find_record(const uint8_t *data, size_t size, size_t *n)
+{
+	size_t at = HEAD_BYTES, i;
+
+	for (i = 0; i < *n && at + 2 < size; i++)
+		at += record_bytes(data + at, size - at);
+	*n = i;
+	return at;
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
-	size_t at = HEAD_BYTES, bytes, n = 0, chosen;
+	size_t at, bytes, n = SIZE_MAX;
 	const unsigned what = next_random(&seed) % 8;
 
 	if (size <= HEAD_BYTES + 2 || !what)
 		return LLVMFuzzerMutate(data, size, max);
-	for (; at + 2 < size; at += record_bytes(data + at, size - at))
-		n++;
-	for (at = HEAD_BYTES, chosen = next_random(&seed) % n; chosen--;)
-		at += record_bytes(data + at, size - at);
+	find_record(data, size, &n);
+	n = next_random(&seed) % n;
+	at = find_record(data, size, &n);
 	bytes = record_bytes(data + at, size - at);
 	switch (what) {
 	case 1: /* an output and its options */
@@ -647,37 +658,80 @@ static void check_emitted(const struct mdl *m)
 	buf_fini(&recs);
 }
 
+/* A session with everything that a description can have. */
+static void read_session(struct mdl_session *s)
+{
+	static const char text[] =
+		"{\"pid\":1,\"given_pid\":2,\"given_comm\":\"g\",\"features\":4294967295,\"sample_hz\":99,\"comm\":\"c\","
+		"\"hostname\":\"h\",\"agent_route\":\"r\",\"mem_title\":\"memory\",\"rank\":1,\"world_size\":2,\"job_backend\":\"b\","
+		"\"cpu_model\":\"m\",\"kernel\":\"6.8\",\"python\":\"3.11\",\"start_unix_ns\":\"9000000000\",\"start_mono_ns\":\"1\","
+		"\"duration_ns\":\"1000\",\"paused_ns\":\"7\",\"hits\":\"9\",\"left_out\":\"1\",\"api_probed\":2,\"api_left\":3,"
+		"\"iterations\":\"4\",\"sampled_iterations\":\"2\",\"open_spans\":\"1\",\"followed\":\"1\",\"unfollowed\":\"1\","
+		"\"unlabelled\":\"1\",\"follow_lag_ns\":\"20000000\",\"stranger_hits\":\"5\",\"stranger_ns\":\"900\","
+		"\"cost.scale\":1000,\"cost.shrink\":100,\"cost.uncertain\":50,\"cost.added_ns\":\"50\",\"cost.thread_ns\":\"40\","
+		"\"cost.trap_ns\":\"3\",\"cost.agent_helps\":true,\"cost.beats\":\"9\",\"cost.beat_watched_ns\":\"90\","
+		"\"cost.beat_unwatched_ns\":\"80\",\"late_libs\":\"1\",\"late_refused\":\"1\",\"cut_records\":\"1\",\"team_cpus\":4,"
+		"\"fault_ns\":500,\"fault_own_ns\":100,\"account\":true,\"sched\":true,\"life\":true,\"held\":true,"
+		"\"loss\":{\"attempted\":\"9\",\"stored\":\"5\",\"dropped\":\"4\",\"truncated\":\"1\",\"unreadable\":\"1\",\"unmatched\":\"1\"},"
+		"\"class_title\":[null,\"api\",\"operator\",\"wait\",\"kernel\",\"task\",\"frame\",\"event\",\"step\",\"data\","
+		"\"kvstore\",\"custom\"],\"libs\":[{\"path\":\"p\",\"build_id\":\"i\",\"runtime\":\"PyTorch\"}],"
+		"\"probes\":[{\"name\":\"op.a\",\"group\":\"op\",\"status\":\"refused\",\"reason\":\"x\"},{\"name\":\"a\",\"status\":\"attached\"}],"
+		"\"devices\":[{\"type\":1,\"name\":\"cpu\"},{\"type\":2,\"numbered\":true,\"name\":\"gpu\"}],"
+		"\"fallbacks\":[{\"name\":\"f\",\"at_ns\":\"5\",\"spans\":\"2\"}],\"notes\":[{\"name\":\"n\",\"text\":\"t\"}],"
+		"\"processes\":[{\"pid\":0,\"role\":\"rank\",\"of\":2},{\"pid\":1,\"role\":\"rank\",\"rank\":1,\"of\":2,\"by_order\":true}],"
+		"\"labels\":[{\"pid\":1,\"rank\":1,\"role\":\"worker\",\"job\":\"j\",\"runtime\":\"PyTorch\"},{\"pid\":0}],"
+		"\"counters\":[{\"name\":\"cycles\"},{\"name\":\"instructions\"}],\"gaps\":[{\"pid\":1,\"gap_ns\":\"7\"},{\"pid\":0}],"
+		"\"sources\":[{\"name\":\"probes\",\"late\":\"1\",\"loss.dropped\":\"3\"},{\"name\":\"agent\"}]}";
+
+	if (rec_meta_read(text, sizeof(text) - 1, s, NULL))
+		abort();
+}
+
+/* Writes an output as the first bytes of an input want it. */
+static void write_as(const uint8_t *head, struct tape *t, struct mdl *m, struct mdl_session *s)
+{
+	struct view_opts opts = {.sort = head[0] % VIEW_SORT_NKEYS,
+				 .by = head[1] % VIEW_BY_NWORDS,
+				 .backward = head[1] & 0x80,
+				 .ascending = head[0] & 0x80,
+				 .advice = head[0] & 0x10,
+				 .brief = head[0] & 0x08,
+				 .no_parts = head[1] & 0x04,
+				 .top = head[0] & 0x40 ? 2 : 0};
+	struct mdl *sum;
+
+	s->details = head[1] & 0x40 ? ~0u : 0;
+	s->account = head[1] & 0x10;
+	s->held = s->life = s->sched = head[1] & 0x08;
+	check_emitted(m);
+	sum = head[0] & 0x20 ? mdl_sum(m) : NULL;
+	write_one(t, sum ? sum : m, s, &opts, chosen(head[2] & 0x7f));
+	mdl_free(sum);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct mdl_session s = {.mxbpf_version = "",
-				.comm = "c",
-				.cmdline = "",
-				.hostname = "h",
-				.class_title = {NULL, "api", "operator", "wait", "kernel", "task", "frame", "event",
-						"step", "data", "kvstore", "custom"},
-				.mem_title = "memory",
-				.start_mono_ns = 32};
+	struct mdl_session plain = {.mxbpf_version = "",
+				    .comm = "c",
+				    .cmdline = "",
+				    .hostname = "h",
+				    .class_title = {NULL, "api", "operator", "wait", "kernel", "task", "frame", "event",
+						    "step", "data", "kvstore", "custom"},
+				    .mem_title = "memory",
+				    .start_mono_ns = 32},
+			   rich = {0};
 	struct tape t = {0};
-	struct mdl *m = mdl_new(), *sum;
+	struct mdl *m = mdl_new();
 
 	if (size > HEAD_BYTES && m && !make(data + HEAD_BYTES, size - HEAD_BYTES, &t.recs) &&
 	    !mdl_feed(m, t.recs.data, t.recs.len)) {
-		const struct view_ops *ops = chosen(data[2]);
-		struct view_opts opts = {.sort = data[0] % VIEW_SORT_NKEYS,
-					 .by = data[1] % VIEW_BY_NWORDS,
-					 .backward = data[1] & 0x80,
-					 .ascending = data[0] & 0x80,
-					 .top = data[0] & 0x40 ? 2 : 0};
-
-		s.details = data[1] & 0x40 ? ~0u : 0;
-		s.account = data[1] & 0x10;
-		s.held = s.life = s.sched = data[1] & 0x08;
-		s.trace_form = data[1] & 0x20 ? "kineto" : NULL;
-		check_emitted(m);
-		sum = data[0] & 0x20 ? mdl_sum(m) : NULL;
-		write_one(&t, sum ? sum : m, &s, &opts, ops);
-		mdl_free(sum);
+		if (data[2] & 0x80)
+			read_session(&rich);
+		else
+			plain.trace_form = data[1] & 0x20 ? "kineto" : NULL;
+		write_as(data, &t, m, data[2] & 0x80 ? &rich : &plain);
 	}
+	mdl_session_fini(&rich);
 	mdl_free(m);
 	buf_fini(&t.recs);
 	return 0;

@@ -31,7 +31,7 @@ seed_fuzz_views() {
 		import random, sys
 		r = random.Random(5)
 		for i in range(600):
-		    data = bytes([r.getrandbits(8), r.getrandbits(8), i % 20])
+		    data = bytes([r.getrandbits(8), r.getrandbits(8), i % 20 + 128 * (i // 20 % 2)])
 		    for kind in r.sample(range(1, 76), 24):
 		        plain = r.choice((0, 1, 2, 3, 255)) if r.random() < 0.7 else None
 		        data += bytes([kind, r.getrandbits(4)]) + bytes(r.getrandbits(8) if plain is None else plain for _ in range(126))

@@ -106,6 +106,7 @@ struct agt {
 	uint64_t batches;		   /* that were taken from the ring */
 	struct hash tids;		   /* threads that began calls which other threads ended */
 	struct mxbpf_agent_batch tail;	   /* copy of a batch that is being filled */
+	struct mxbpf_agent_batch spill;	   /* copy of a spilled batch, which may come while a tail is read */
 	struct threads threads;		   /* thread ids of the process */
 	struct mxbpf_agent_batch numbered; /* copy of a batch with our thread ids */
 	uint32_t gpu_want;		   /* guarded by the lock: mask of enum mxbpf_gpu_want */

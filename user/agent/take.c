@@ -85,7 +85,7 @@ static void hand_on(struct agt *a, const struct mxbpf_agent_batch *b, unsigned n
 /* Batches that a forked child spilled before mxbpf was attached come before all others of it. */
 static void take_spilled(struct agt *a)
 {
-	struct mxbpf_agent_batch *b = &a->tail;
+	struct mxbpf_agent_batch *b = &a->spill;
 	int n = 0;
 
 	for (; a->spilled < MXBPF_AGENT_SPILL && (n = gate_spilled(&a->gate, a->spilled, b)) >= 0; a->spilled++)

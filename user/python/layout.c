@@ -149,9 +149,10 @@ static const struct {
 	FIELD(CODE, 9, walk.code_instrs),
 };
 
+/* A field lies at a multiple of its bytes. */
 static bool in_frame(const struct mxbpf_python *w, uint64_t off, uint64_t bytes)
 {
-	return off + bytes <= w->frame_bytes;
+	return off % bytes == 0 && off + bytes <= w->frame_bytes;
 }
 
 static bool in_code(uint64_t off)

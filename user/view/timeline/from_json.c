@@ -281,7 +281,8 @@ static void put_value(struct from_json *f, struct part value, unsigned depth)
 
 void from_json_args(struct from_json *f, const char *text, size_t len)
 {
-	put_members(f, PACKETS_ARG, (struct part){text, text + len}, 0);
+	if (len) /* an empty text may be NULL */
+		put_members(f, PACKETS_ARG, (struct part){text, text + len}, 0);
 }
 
 /* ---- events */
