@@ -302,11 +302,31 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	start_ready storm env LIBRARY="$O/toy/libmxnet.so" "$PWD/storm" >/dev/null
 	local command i
 	for i in 1 2; do
-		for command in list "check --pid $READY_PID" "now --pid $READY_PID -d 1ms" "--pid $READY_PID -d 1ms" "--comm storm -d 1ms" "top --batch --pid $READY_PID -d 1ms"; do
+		for command in list "check --pid $READY_PID" "now --pid $READY_PID -d 1ms" "--pid $READY_PID -d 1ms" "--comm storm -d 1ms" "top --batch --pid $READY_PID -d 1ms" \
+			"--agent --pid $READY_PID -d 1ms" "--host -d 1ms"; do
 			# shellcheck disable=SC2086 # words
 			run timeout 30 "$MXBPF" $command
-			[[ $status == [0345] ]] || { echo "$command: $status: $output" && return 1; }
+			[[ $status == [0345] || ($status == 2 && $command == --agent*) ]] || { echo "$command: $status: $output" && return 1; }
 		done
 	done
 	is_started <<<"$READY_PID $(start_time "$READY_PID")"
+}
+
+@test "A process that spawns a program 500 times in a row is watched with each of its own calls, and the programs end as without mxbpf" {
+	start_ready spawns python3 -c 'import ctypes, os, signal, sys
+library = ctypes.CDLL(sys.argv[1])
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+print("ready", os.getpid(), flush=True)
+signal.sigwait({signal.SIGUSR1})
+statuses = set()
+for _ in range(500):
+    library.MXNDArrayWaitAll()
+    statuses.add(os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ), 0)[1])
+print(statuses, flush=True)' "$O/toy/libmxnet.so" >/dev/null
+	start_mxbpf --pid "$READY_PID" --api all -f json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID" 60
+	wait_exit "$MXBPF_PID" 60
+	expect_re '^\{0\}$' "$(<"$(out spawns)")"
+	jq -e '([.tables[][] | select(.name == "MXNDArrayWaitAll") | .count] == [500]) and (.loss | .dropped == 0 and .attempted == .stored)' "$(out mxbpf)"
 }

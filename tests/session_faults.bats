@@ -52,6 +52,7 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 	faults alloc --mxbpf "$MXBPF" --points 2 --modes serve,top,agent,files,now
 	faults as --mxbpf "$MXBPF" --points 3 --modes serve,agent
 	faults nofile --mxbpf "$MXBPF" --points 3 --modes follow,serve,agent
+	faults nofile --mxbpf "$MXBPF" --points 6 --modes children,children-shared
 }
 
 @test "A session that is stopped while the process works counts each event as stored or dropped, and the process goes on" {
@@ -68,5 +69,5 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 
 @test "When the wall clock jumps by a day, forth and back, a session counts each event, and its windows are as long as they were" {
 	cc -shared -fPIC -O2 -o clock.so "$REPO/tests/day/clock.c"
-	faults clock --mxbpf "$MXBPF" --library "$PWD/clock.so" --modes tables,pieces,record,stats
+	faults clock --mxbpf "$MXBPF" --library "$PWD/clock.so" --modes tables,pieces,record,stats,timed,top
 }

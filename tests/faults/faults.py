@@ -21,6 +21,7 @@ file and no process is left.
 Prints a line for each mode, and one for each run that went wrong; then the exit status is 1.
 """
 import argparse
+import collections
 import concurrent.futures
 import errno
 import json
@@ -44,6 +45,7 @@ from code_bytes import changed, mappings  # noqa: E402
 END_S = 60    # a session that takes longer hangs
 READY_S = 60  # from its start to "attached", or a fault has kept it from saying so
 OLD = 'old\n'
+CHILDREN, ROUNDS = 20, 10
 
 # name: (process, arguments, outputs). {pid} and outputs are of the run.
 MODES = {
@@ -64,6 +66,8 @@ MODES = {
     'now': ('toy', 'now -d 100ms -f json --pid {pid}', ()),
     'top': ('toy', 'top --batch --pid {pid}', ()),
     'follow': ('toy', '--follow shared -f json --pid {pid}', ()),
+    'children': ('fork', '--api all -f json --pid {pid}', ()),
+    'children-shared': ('fork', '--follow shared --api all -f json --pid {pid}', ()),
     'agent': ('torch', '--agent -f json --pid {pid}', ()),
     'gpu': ('gpu', '--gpu -f json --pid {pid}', ()),
     'gpu-record': ('gpu', 'record --gpu --agent --force -o t.mxd --pid {pid}', ('t.mxd',)),
@@ -159,6 +163,18 @@ class Process:
             self.child.wait()
 
 
+class ForkProcess(Process):
+    def work(self):
+        os.kill(self.pid, signal.SIGUSR1)
+        self.wait_line('done')
+        return json.dumps({'MXNDArrayCreate': CHILDREN * ROUNDS, 'MXNDArrayFree': CHILDREN * ROUNDS})
+
+    def end(self):
+        os.kill(self.pid, signal.SIGTERM)
+        if self.child.wait(END_S) not in (0, -signal.SIGTERM):
+            raise Wrong(f'the process ended with {self.child.returncode}')
+
+
 class OmpProcess(Process):
     def work(self):
         """Its times are its own."""
@@ -209,6 +225,8 @@ class Run:
     def start_process(self):
         if self.kind == 'toy':
             return Process(self.folder, [os.path.join(self.args.toy, 'toy'), self.args.rounds, '3', 'hold'])
+        if self.kind == 'fork':
+            return ForkProcess(self.folder, [os.path.join(self.args.toy, 'toy'), str(ROUNDS), str(CHILDREN), 'fork'])
         if self.kind == 'omp':
             return OmpProcess(self.folder, [os.path.join(self.args.toy, 'omp', 'libtorch_cpu.so'), '2', '2', 'hold'], '/libtorch_cpu.so')
         if self.kind == 'launched':
@@ -296,12 +314,14 @@ class Run:
             did = self.launched(session) if self.kind == 'launched' else json.loads(self.process.work())
             if self.args.what == 'clock':
                 self.set_clock(-self.fault[2])
+            if self.args.what == 'clock' and self.mode == 'top':
+                self.wait_said(session, '.*% .* dot$', self.path('out'))  # in the frame of the second
             if stopped:
                 clients = self.ask(30) if 'listen ' in self.command else []
                 time.sleep(self.args.hold)
                 self.interrupt(session, signal.SIGCONT)
                 self.serves(clients)
-            if session.poll() is None and 'now ' not in self.command:
+            if session.poll() is None and 'now ' not in self.command and self.mode != 'timed':
                 if any(x in self.command for x in ('serve', '--interval', 'top')):
                     time.sleep(0.3)
                 self.interrupt(session)
@@ -416,7 +436,11 @@ class Run:
     def check_rows(self, result):
         loss = result['loss']
         lost = sum(loss.get(x, 0) for x in ('dropped', 'unreadable')) + loss['attempted'] - loss['stored']
-        rows = {row['name']: row['count'] for table in result['tables'].values() for row in table if 'count' in row}
+        window = result['window']
+        lost += window.get('unfollowed', 0) + len(window.get('gaps', []))
+        rows = collections.Counter()
+        for row in (row for table in result['tables'].values() for row in table if 'count' in row):
+            rows[row['name']] += row['count']
         rows.update((row['name'], row['regions']) for row in result.get('teams', {}).get('operators', []))
         rows.update((row['name'], row['count']) for row in result.get('gpu', {}).get('kernels', []))
         want = self.did.get('operator') or {k: v for k, v in self.did.items() if k != 'bits'}
@@ -431,6 +455,10 @@ class Run:
     def check_loss(self):
         """All calls are stored or counted as lost, as many as without a stop."""
         path = self.path('out')
+        if self.mode == 'top':
+            if 'dot' not in ' '.join(lines_of(path)):
+                raise Wrong('no operator is shown')
+            return
         if self.mode == 'serve':
             self.check_metrics()
             return

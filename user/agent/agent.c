@@ -161,8 +161,8 @@ int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 }
 
 /*
- * Returns -EBUSY if another mxbpf is attached to the agent, else 0. The kernel removes the probe of one that was killed a
- * moment after it has ended.
+ * Returns -EBUSY if another mxbpf is attached to the agent, else 0. The kernel removes the probe of one that was killed
+ * a moment after it has ended.
  */
 static int check_free(const struct agt *a, struct err *e)
 {
