@@ -109,6 +109,7 @@ static void open_cupti(void)
 	}
 	memcpy(names[1], "cudaLaunch_v7000", 16);
 	memcpy(names[2] + 120, "_v70001234", 10);
+	memcpy(names[4] + 5990, "_v70001234", 10);
 }
 
 /* Copies records into a buffer. Each begins with its kind and a name, and has the next bytes of the input. */

@@ -17,7 +17,7 @@
 #include "compare/compare.h"
 #include "trigger/trigger.h"
 
-#define WORDS_MAX    32
+#define WORDS_MAX    40 /* more than any option that can be given several times */
 #define OPTION_BYTES 400
 #define BY_NUMBER    250 /* first bytes from here on: options by their numbers */
 

@@ -20,10 +20,11 @@ declare -A words=(
 	[fuzz_diff]='user/compare/operand.c user/feature/findings/rules*.c'
 	[fuzz_options]='user/cmd/opts.c user/cmd/setters.c user/cmd/table*.c user/feature/*/options.c user/trigger/parse.c user/compare/limit.c'
 	[fuzz_http]='user/serve/*.c tests/fuzz/fuzz_http.c'
+	[fuzz_proc]='user/target/*.c user/feature/machine/read*.c user/kineto/sockets.c'
 )
 # Longest inputs in bytes. Shorter ones are tried more often.
 declare -A longest=([fuzz_record]=60000 [fuzz_elf]=60000 [fuzz_demangle]=300 [fuzz_agent]=800 [fuzz_gpu]=800 [fuzz_python]=600
-	[fuzz_names]=800 [fuzz_options]=1000 [fuzz_nvtx]=1000 [fuzz_views]=3000)
+	[fuzz_names]=800 [fuzz_options]=1000 [fuzz_nvtx]=1000 [fuzz_views]=3000 [fuzz_proc]=3000)
 # With ten thousands of features, libFuzzer's weighing of inputs takes nine tenths of the time.
 declare -A weighs=([fuzz_views]=-entropic=0)
 

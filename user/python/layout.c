@@ -155,9 +155,9 @@ static bool in_frame(const struct mxbpf_python *w, uint64_t off, uint64_t bytes)
 	return off % bytes == 0 && off + bytes <= w->frame_bytes;
 }
 
-static bool in_code(uint64_t off)
+static bool in_code(uint64_t off, uint64_t bytes)
 {
-	return off >= MXBPF_PY_CODE_START && off <= MXBPF_PY_CODE_START + MXBPF_PY_CODE_BYTES - 8;
+	return off % bytes == 0 && off >= MXBPF_PY_CODE_START && off <= MXBPF_PY_CODE_START + MXBPF_PY_CODE_BYTES - 8;
 }
 
 /* Checks that all fields are within the bytes of an object that BPF reads at once. */
@@ -167,8 +167,8 @@ static bool fits(const struct py_layout *l)
 
 	return w->state_thread >= w->state_start && w->state_thread - w->state_start <= MXBPF_PY_STATE_BYTES - 8 &&
 	       in_frame(w, w->frame_back, 8) && in_frame(w, w->frame_code, 8) && in_frame(w, w->frame_instr, 8) &&
-	       in_frame(w, w->frame_owner, 1) && in_code(l->code_file) && in_code(l->code_name) &&
-	       in_code(l->code_lines) && in_code(l->code_first);
+	       in_frame(w, w->frame_owner, 1) && in_code(l->code_file, 8) && in_code(l->code_name, 8) &&
+	       in_code(l->code_lines, 8) && in_code(l->code_first, 4);
 }
 
 int py_describe(struct py *p, struct err *e)
