@@ -39,6 +39,26 @@ seed_fuzz_views() {
 	END
 }
 
+# Descriptions of a session: with every member, and with null for every text. A list of mounts with long paths.
+seed_fuzz_text() {
+	python3 - "$1" <<-'END'
+		import json, re, sys
+		source = open('user/record/meta.c').read()
+		values = {'U64': '5', 'BOOL': True, 'U32': 1, 'U16': 1, 'U32_OR_NULL': 1}
+		def of(struct, text):
+		    return {name: values.get(kind, text) for name, kind in re.findall(rf'IN\({struct}, ([\w.]+), (\w+)\)', source)}
+		mount = '30 24 0:26 /%s /%s rw - cgroup2 cgroup2 rw\n' % ('a' * 4200, 'b' * 40)
+		open(f'{sys.argv[1]}/seed-mounts', 'wb').write(b'\3' + mount.encode())
+		for n, text in enumerate(('a', None)):
+		    o = of('mdl_session', text)
+		    o['loss'] = of('mxbpf_loss', text)
+		    o['class_title'] = [None, 'a', 'b']
+		    for member, struct in re.findall(r'\tARRAY\((\w+), (\w+),', source):
+		        o[member] = [of(struct, text)] * 2
+		    open(f'{sys.argv[1]}/seed-session-{n}', 'wb').write(b'\5' + json.dumps(o).encode())
+	END
+}
+
 # A result against itself, and against one with other numbers.
 seed_fuzz_diff() {
 	cp tests/golden/real.json "$1/seed-same"
@@ -82,6 +102,19 @@ seed_fuzz_elf() {
 		struct alpha { virtual int f(int); virtual int g(int); };
 		int alpha::f(int x) { return t("alpha") + u(taken); } int alpha::g(int x) { return x; }' |
 		c++ -x c++ - -shared -nostdlib -O2 -fPIC -Wl,-z,noseparate-code -Wl,-z,undefs -o "$1/seed-hidden"
+	# States of a frame that are restored and were not saved, or too many of them, and a chain of loads.
+	echo '.globl alpha, beta
+		alpha: .cfi_startproc
+		.cfi_escape 0x0b
+		mov (%rsi), %rax; mov 8(%rax), %rax; mov (%rax), %rax; mov (%rax), %rsi; mov (%rsi), %rax; mov (%rax), %rax; ret
+		.cfi_endproc
+		.type alpha, @function; .size alpha, .-alpha
+		beta: .cfi_startproc
+		.rept 40; .cfi_escape 0x0a; .endr
+		nop; .cfi_escape 0x0b; mov 8(%rsp), %eax; ret
+		.cfi_endproc
+		.type beta, @function; .size beta, .-beta' |
+		cc -x assembler - -shared -nostdlib -Wl,-z,noseparate-code,--eh-frame-hdr -o "$1/seed-frames"
 	seed_fields "$1/seed-fields"
 	seed_fields "$1/seed-fields-O1" -O1 -fno-plt -fno-omit-frame-pointer -Wl,-z,lazy
 }
