@@ -75,7 +75,8 @@ __attribute__((no_sanitize("address", "undefined"))) static void share(uintptr_t
 
 /* In assembler, because the compiler declares these symbols itself. */
 __asm__(".pushsection .data.counters, \"aw\"\n"
-	"counters: .quad __start___llvm_prf_cnts, __stop___llvm_prf_cnts, __start___sancov_cntrs, __stop___sancov_cntrs\n"
+	"counters: .quad __start___llvm_prf_cnts, __stop___llvm_prf_cnts, __start___sancov_cntrs, "
+	"__stop___sancov_cntrs\n"
 	".popsection");
 extern const uintptr_t counters[4];
 

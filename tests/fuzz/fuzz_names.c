@@ -142,8 +142,8 @@ static void shape_ids(struct mxbpf_rec *r)
 	while (kind_next_id(r, &w)) {
 		shape = byte();
 		if (!(w.flags & KIND_ID_SHORT))
-			*(uint64_t *)((char *)r + w.off) |= (shape & 1 ? MXBPF_NAME_STATIC_BIT : 0) |
-							    (shape & 2 ? MXBPF_NAME_OBJECT_BIT : 0);
+			*(uint64_t *)((char *)r + w.off) |=
+				(shape & 1 ? MXBPF_NAME_STATIC_BIT : 0) | (shape & 2 ? MXBPF_NAME_OBJECT_BIT : 0);
 	}
 }
 

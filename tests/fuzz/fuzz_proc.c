@@ -358,9 +358,9 @@ static void read_labels(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const reads[])(void) = {read_maps,      open_process, look_at_process, look_at_threads,
-					      number_threads, find_mapped,  find_groups,     find_sockets,
-					      read_labels};
+	static void (*const reads[])(void) = {read_maps,       open_process,   look_at_process,
+					      look_at_threads, number_threads, find_mapped,
+					      find_groups,     find_sockets,   read_labels};
 
 	if (!size)
 		return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads any bytes as a recording: opens, folds, walks it twice, verifies it, cuts its end off as a recording of its own,
- * and merges it with itself as of another host. Each input is tried unchanged and as chunks with valid CRCs.
+ * Reads any bytes as a recording: opens, folds, walks it twice, verifies it, cuts its end off as a recording of its
+ * own, and merges it with itself as of another host. Each input is tried unchanged and as chunks with valid CRCs.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -224,9 +224,12 @@ static void try_file(const void *file, size_t size)
 static void try_merge(uint8_t *file, size_t size)
 {
 	static const char other[] =
-		"{\"hostname\":\"b\",\"pid\":2,\"start_unix_ns\":\"5\",\"class_title\":[null,\"a\"],\"notes\":[{\"name\":\"n\"}],"
-		"\"probes\":[{\"name\":\"p\",\"status\":\"refused\"}],\"fallbacks\":[{\"name\":\"f\"},{}],\"gaps\":[{\"pid\":2},{}],"
-		"\"sources\":[{\"name\":\"s\"},{},{\"name\":\"s\"}],\"processes\":[{\"pid\":2}],\"labels\":[{\"pid\":2}],"
+		"{\"hostname\":\"b\",\"pid\":2,\"start_unix_ns\":\"5\",\"class_title\":[null,\"a\"],\"notes\":[{"
+		"\"name\":\"n\"}],"
+		"\"probes\":[{\"name\":\"p\",\"status\":\"refused\"}],\"fallbacks\":[{\"name\":\"f\"},{}],\"gaps\":[{"
+		"\"pid\":2},{}],"
+		"\"sources\":[{\"name\":\"s\"},{},{\"name\":\"s\"}],\"processes\":[{\"pid\":2}],\"labels\":[{\"pid\":2}"
+		"],"
 		"\"cost\":1,\"cost.scale\":5,\"cost.added_ns\":\"9\",\"api_left\":3,\"follow_lag_ns\":\"4\"}";
 	const int fd = memory_file(file, size);
 	int changed;

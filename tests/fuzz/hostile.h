@@ -29,7 +29,22 @@ ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t off);
 #define STACK_AT  16
 
 /* The pieces of memory that patches reach. The last three have numbers of their own. */
-enum piece { HEAD, TEXTS, SLOT0, OPEN0, SLOT1, GPU, GPU_TEXTS, BATCH, LENGTH, PIECES, WORDS = PIECES, SPILLED, SPILL, ALL };
+enum piece {
+	HEAD,
+	TEXTS,
+	SLOT0,
+	OPEN0,
+	SLOT1,
+	GPU,
+	GPU_TEXTS,
+	BATCH,
+	LENGTH,
+	PIECES,
+	WORDS = PIECES,
+	SPILLED,
+	SPILL,
+	ALL
+};
 #define EXTRA 240 /* the first of these numbers */
 
 static struct mxbpf_agent_shared *shared;
@@ -138,8 +153,8 @@ static struct mxbpf_agent_call honest_call(unsigned i)
 static void begin_lists(void)
 {
 	shared->words[ARGS_AT] = (uint64_t)MXBPF_AGENT_LIST_ARGS << 32 | 3;
-	shared->words[STACK_AT] = (uint64_t)MXBPF_AGENT_LIST_STACK << 32 |
-				  (1 + sizeof(struct mxbpf_stack_frame) / sizeof(uint64_t));
+	shared->words[STACK_AT] =
+		(uint64_t)MXBPF_AGENT_LIST_STACK << 32 | (1 + sizeof(struct mxbpf_stack_frame) / sizeof(uint64_t));
 }
 
 static void begin_slot(struct mxbpf_agent_slot *t, unsigned i)

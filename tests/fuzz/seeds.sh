@@ -47,7 +47,7 @@ seed_fuzz_text() {
 		values = {'U64': '5', 'BOOL': True, 'U32': 1, 'U16': 1, 'U32_OR_NULL': 1}
 		def of(struct, text):
 		    return {name: values.get(kind, text) for name, kind in re.findall(rf'IN\({struct}, ([\w.]+), (\w+)\)', source)}
-		mount = '30 24 0:26 /%s /%s rw - cgroup2 cgroup2 rw\n' % ('a' * 4200, 'b' * 40)
+		mount = '30 24 0:26 /%s /%s rw - cgroup2 cgroup2 rw\n' % ('b' * 40, 'a' * 4200)
 		open(f'{sys.argv[1]}/seed-mounts', 'wb').write(b'\3' + mount.encode())
 		for n, text in enumerate(('a', None)):
 		    o = of('mdl_session', text)
