@@ -45,9 +45,10 @@ ssize_t __wrap_readlinkat(int dir, const char *path, char *to, size_t max);
 int __wrap_far_open(struct far *far, int dirfd, const char *name, uint64_t dev, struct far_file *f);
 ssize_t __wrap_far_memory(struct far *far, pid_t pid, uint64_t addr, void *to, size_t n);
 
-#define ENDS	0xfe
-#define REFUSED 0xfd
-#define SOCKET	"socket:[7]" /* what each descriptor is */
+#define ENDS	   0xfe
+#define REFUSED	   0xfd
+#define LONG_BYTES 40000
+#define SOCKET	   "socket:[7]" /* what each descriptor is */
 
 static const uint8_t *files, *files_end, *next;
 static bool on; /* files are those of the input */
@@ -291,6 +292,18 @@ static void number_threads(void)
 	threads_fini(&t);
 }
 
+/* Repeats a file until it is longer than what is read at once. */
+static void lengthen(int fd)
+{
+	char text[4096];
+	const ssize_t n = pread(fd, text, sizeof(text), 0);
+	off_t at;
+
+	for (at = n; n > 0 && at < LONG_BYTES; at += n)
+		if (pwrite(fd, text, (size_t)n, at) != n)
+			abort();
+}
+
 static void find_mapped(void)
 {
 	struct mapped_file f = {.name = "mxbpf-agent", .dev = 0x801, .ino = files_end > files ? *files % 2 * 7 : 0};
@@ -301,6 +314,8 @@ static void find_mapped(void)
 
 	if (fd < 0)
 		return;
+	if (files_end - files > 2 && files_end[-1] & 1)
+		lengthen(fd);
 	mapped_find(fd, &f);
 	mapped_stacks(fd, &ranges);
 	for (i = 0; i < buf_count(&ranges, *r); i++) {
