@@ -187,7 +187,7 @@ static int add_load(struct elf *f, const Elf64_Phdr *p)
 		return 0;
 	if (p->p_offset > f->size_bytes || p->p_filesz > f->size_bytes - p->p_offset)
 		return -EBADMSG;
-	if (p->p_vaddr + p->p_filesz < p->p_vaddr || f->nloads == ELF_LOADS_MAX)
+	if (p->p_memsz < p->p_filesz || p->p_vaddr + p->p_memsz < p->p_vaddr || f->nloads == ELF_LOADS_MAX)
 		return -EBADMSG;
 	/* The loader requires ascending segments. If segments overlapped, an address would have two meanings. */
 	if (last && p->p_vaddr < last->va + last->bytes)
