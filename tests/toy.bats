@@ -115,3 +115,25 @@ code() { # PID
 	jq -e '.window | .followed == 1 and .unfollowed == 0' report
 	jq -e '[.labels[].runtime] | length == 2 and .[0] != .[1]' report
 }
+
+# Counts the waits of the toy in NAME.out, with a probe where mxbpf has its own.
+start_bpftrace() { # NAME PID FUNCTION
+	start_bg "$1" bpftrace -f json -p "$2" -e "uprobe:$O/toy/libmxnet.so:$3 { @ = count(); }"
+	wait_line "$(out "$1")" attached_probes "$BG_PID"
+}
+
+@test "bpftrace and mxbpf have probes on one function and count exactly, whoever comes or goes first" {
+	local function first second
+	function=$(nm "$O/toy/libmxnet.so" | sed -n 's/.* T \(.*WaitForVar.*\)/\1/p')
+	start_toy 20 2
+	start_bpftrace first "$READY_PID" "$function" && first=$BG_PID
+	"$MXBPF" --pid "$READY_PID" --api all -d 50ms -q >/dev/null || [[ $? == 5 ]] # it comes later and goes first
+	start_mxbpf --pid "$READY_PID" --api all -f json
+	start_bpftrace second "$READY_PID" "$function" && second=$BG_PID
+	stop_pid "$second" INT
+	kill -s USR1 "$READY_PID"
+	wait_exit "$MXBPF_PID" 60
+	same_counts "$(out toy)" "$(out mxbpf)"
+	wait_exit "$first" 20 || stop_pid "$first" INT
+	expect_same "$(tail -n 1 "$(out toy)" | jq '."Engine wait".WaitForVar')" "$(jq 'select(.type == "map").data."@"' "$(out first)")"
+}
