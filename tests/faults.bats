@@ -25,7 +25,7 @@ lacks() { # POINTS COMMAND...
 	lacks 40 export "$RECORDING" -f pftrace -o -
 	lacks 40 diff "$RECORDING" "$RECORDING"
 	lacks 20 report "$RECORDING" --layout mxnet
-	lacks 20 report "$RECORDING" --layout torch -f json
+	lacks 20 report "$RECORDING" --layout torch
 	lacks 150 export "$RECORDING" -o x.arrow
 }
 
