@@ -439,11 +439,12 @@ class Run:
         window = result['window']
         lost += window.get('unfollowed', 0) + len(window.get('gaps', []))
         rows = collections.Counter()
-        counted = [(row, 'count') for table in result['tables'].values() for row in table if 'count' in row]
-        counted += [(row, 'regions') for row in result.get('teams', {}).get('operators', [])]
-        counted += [(row, 'count') for row in result.get('gpu', {}).get('kernels', [])]
-        for row, key in counted:
-            rows[row['name']] += row[key]
+        for row in (row for table in result['tables'].values() for row in table if 'count' in row):
+            rows[row['name']] += row['count']
+        # The program counts regions, of which a call may have several, and kernels.
+        rows = dict(rows)
+        rows.update({row['name']: row['regions'] for row in result.get('teams', {}).get('operators', [])})
+        rows.update({row['name']: row['count'] for row in result.get('gpu', {}).get('kernels', [])})
         want = self.did.get('operator') or {k: v for k, v in self.did.items() if k != 'bits'}
         wrong = {k: (v, rows.get(k, 0)) for k, v in want.items() if rows.get(k, 0) != v}
         if wrong and not lost:
