@@ -408,7 +408,9 @@ static void stop_thread(struct srv *s)
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
 	pthread_mutex_unlock(&s->lock);
-	while (write(s->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	/* The thread waits for it without end, so a write that failed is repeated. A counter that is full is readable.
+	 */
+	while (write(s->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		;
 	pthread_join(s->thread, NULL);
 }
