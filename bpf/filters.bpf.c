@@ -6,7 +6,7 @@
 #include "mxbpf_filters.h"
 #include "ids.bpf.h"
 
-/* What user space asks for: a thread, and which of its filters; 0 is the newest one. */
+/* User space sets these: the thread, and the number of its filter. The newest filter has number 0. */
 volatile __u32 asked_tid, asked_filter;
 
 /* The answer: its instructions, and their number. 0: there is no such filter. -1: there is, and it cannot be read. */

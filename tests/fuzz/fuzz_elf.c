@@ -115,7 +115,7 @@ static int on_call(void *ctx, uint64_t va)
 	return 0;
 }
 
-/* What is read of a file as a whole. */
+/* Reads the lists that belong to the whole file, not to one address. */
 static void read_lists(struct elf *f)
 {
 	static const char *const prefixes[] = {"", "al", "_Z"};

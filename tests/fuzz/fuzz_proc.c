@@ -104,7 +104,7 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 	return fd < 0 ? NULL : fdopen(fd, "r");
 }
 
-/* The folder whose files kubelet names has two, of which each name is the next file of the input. */
+/* The folder of kubelet has two files. Their names come from the input. */
 static unsigned names_left;
 
 DIR *__wrap_opendir(const char *path)

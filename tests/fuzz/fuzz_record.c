@@ -157,7 +157,7 @@ static void fold(struct rec_reader *r, bool events)
 	mdl_free(m);
 }
 
-/* What is cut off must be a recording. */
+/* Copies a part of the recording. The copy must be a recording, too. */
 static void cut(struct rec_reader *r)
 {
 	int fd = memfd_create("cut", MFD_CLOEXEC), copy = dup(fd);

@@ -306,7 +306,7 @@ static void threads_that_preempt_hits(void)
 	pthread_setaffinity_np(pthread_self(), sizeof(allowed), &allowed);
 }
 
-/* ---- calls in the middle of which the thread changes to another stack and back, as with coroutines */
+/* ---- calls that a thread leaves for another stack and returns to, as coroutines do */
 
 #define SWITCHES    5
 #define STACK_BYTES (256 << 10)

@@ -7,9 +7,8 @@
 #include "cmd/opts.h"
 #include "sandbox/sandbox.h"
 
-/* What the filter permits beside reading and writing files. limited: there is a filter. */
-static unsigned permitted;
-static bool limited;
+static unsigned permitted; /* needs that the filter permits, of enum sbx_need */
+static bool limited;	   /* mxbpf has the filter */
 
 bool cmd_is_session(const struct cmd *c)
 {
