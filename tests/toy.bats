@@ -117,8 +117,8 @@ code() { # PID
 }
 
 # Counts the waits of the toy in NAME.out, with a probe where mxbpf has its own.
-start_bpftrace() { # NAME PID FUNCTION
-	start_bg "$1" bpftrace -f json -p "$2" -e "uprobe:$O/toy/libmxnet.so:$3 { @ = count(); }"
+start_bpftrace() { # NAME PID FUNCTION [MORE]
+	start_bg "$1" bpftrace -f json -p "$2" -e "uprobe:$O/toy/libmxnet.so:$3 { @ = count(); } ${4:-}"
 	wait_line "$(out "$1")" attached_probes "$BG_PID"
 }
 
@@ -129,8 +129,9 @@ start_bpftrace() { # NAME PID FUNCTION
 	start_bpftrace first "$READY_PID" "$function" && first=$BG_PID
 	"$MXBPF" --pid "$READY_PID" --api all -d 50ms -q >/dev/null || [[ $? == 5 ]] # it comes later and goes first
 	start_mxbpf --pid "$READY_PID" --api all -f json
-	start_bpftrace second "$READY_PID" "$function" && second=$BG_PID
-	stop_pid "$second" INT
+	# It ends by itself, because bpftrace loses a SIGINT that comes while it attaches.
+	start_bpftrace second "$READY_PID" "$function" 'interval:ms:50 { exit(); }' && second=$BG_PID
+	wait_exit "$second" 20
 	kill -s USR1 "$READY_PID"
 	wait_exit "$MXBPF_PID" 60
 	same_counts "$(out toy)" "$(out mxbpf)"
