@@ -20,12 +20,15 @@ setup() {
 	take_shared gpu_graphs record_job
 }
 
-@test "Replays of a CUDA graph count for the operators that captured it, to the kernel and the ns" {
+# Times of each kernel are converted to the clock of the CPU and rounded, so each duration may be 2 ns longer or shorter.
+ABOUT='def about($ns; $kernels): (. - $ns | fabs) <= 2 * $kernels;'
+
+@test "Replays of a CUDA graph count for the operators that captured it, to the kernel, and to 2 ns of each kernel" {
 	# What no operator captured, and what was captured before mxbpf came, belongs to the operator that launched the graph.
-	jq -e --slurpfile p planted.json '.gpu.operators as $rows | $p[0] | to_entries | map(. as {$key, $value}
+	jq -e --slurpfile p planted.json "$ABOUT"'.gpu.operators as $rows | $p[0] | to_entries | map(. as {$key, $value}
 		| $rows[] | select(.name == $key and .kind == "operator")
-		| .self_kernels == $value.kernels and .gpu_self_ns == $value.ns and .graphs_ns == ($value.replayed_ns // 0)) | length == 3 and all' \
-		report.json
+		| .self_kernels == $value.kernels and (.gpu_self_ns | about($value.ns; $value.kernels))
+			and (.graphs_ns | about($value.replayed_ns // 0; $value.replayed // 0))) | length == 3 and all' report.json
 	jq -e '([.gpu.operators[].gpu_self_ns] | add) == ([.gpu.kernels[].total_ns] | add)' report.json
 	"$MXBPF" report job.mxd >report.txt
 	grep -q '^operator .* in graphs ' report.txt
@@ -33,8 +36,10 @@ setup() {
 }
 
 @test "The table of CUDA graphs names the operators with the most time, and says why others are not known" {
-	jq -e '.gpu.graphs | map(select(.unseen_ns == 0)) | length == 1 and (.[0].by | map([.name, .captured, .kernels, .gpu_ns])
-		== [["gpuops::relu", "operator", 90, 3600000], ["gpuops::outer", "operator", 30, 900000], [null, "no operator", 30, 150000]])' report.json
+	jq -e "$ABOUT"'.gpu.graphs | map(select(.unseen_ns == 0)) | length == 1 and (.[0].by | map([.name, .captured, .kernels])
+		== [["gpuops::relu", "operator", 90], ["gpuops::outer", "operator", 30], [null, "no operator", 30]]
+		and ([(.[0] | .gpu_ns | about(3600000; 90)), (.[1] | .gpu_ns | about(900000; 30)), (.[2] | .gpu_ns | about(150000; 30))] | all))' \
+		report.json
 	jq -e '.gpu.graphs | map(select(.unseen_ns > 0)) | length == 1 and .[0].unseen_ns == .[0].gpu_total_ns' report.json
 	"$MXBPF" report job.mxd --top 0 >report.txt
 	grep -q '^graph .* gpuops::relu 77%, gpuops::outer 19%, \[no operator\] 3%' report.txt
@@ -47,8 +52,9 @@ setup() {
 	jq -e '[.traceEvents[] | select(.cat == "kernel" and .args."captured by") | .args] | length == 120
 		and (map(select(."captured by" == "gpuops::outer")) | length == 30)
 		and all(."captured at" | test("graph_job.py\\([0-9]+\\): (forward|outer)$"))' trace.json
-	jq -e '.gpu.modules == [{"module": "nn.Module: Model", "launches": 4, "kernels": 120, "gpu_self_ns": 4500000, "copied_bytes": 0}]' \
-		report.json
+	jq -e "$ABOUT"'.gpu.modules | (map(del(.gpu_self_ns))
+		== [{"module": "nn.Module: Model", "launches": 4, "kernels": 120, "copied_bytes": 0}])
+		and (.[0].gpu_self_ns | about(4500000; 120))' report.json
 }
 
 @test "CUPTI calls back for nodes of graphs while mxbpf records, and not before" {
