@@ -11,8 +11,7 @@
 int ring_buffer__consume(struct ring_buffer *ring)
 {
 	(void)ring;
-	apply_patch();
-	return agt_on_batch(&agt, &bell, sizeof(bell));
+	return agt_on_batch(&agt, ring_bell(), sizeof(bell));
 }
 
 void agts_take(struct agts *s)

@@ -23,8 +23,7 @@ void ring_buffer__free(struct ring_buffer *ring)
 int ring_buffer__consume(struct ring_buffer *ring)
 {
 	(void)ring;
-	apply_patch();
-	return on_batch(&all, &bell, sizeof(bell));
+	return on_batch(&all, ring_bell(), sizeof(bell));
 }
 
 struct agt *agt_at(struct agts *s, unsigned number)

@@ -129,6 +129,16 @@ ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t off)
 	return (ssize_t)bytes;
 }
 
+/* The batch as it is in the ring, which the target cannot change. */
+static struct mxbpf_agent_batch *ring_bell(void)
+{
+	static struct mxbpf_agent_batch rung;
+
+	apply_patch();
+	rung = bell;
+	return &rung;
+}
+
 /* A call, one with arguments and a stack, and memory that is allocated and freed. */
 static struct mxbpf_agent_call honest_call(unsigned i)
 {

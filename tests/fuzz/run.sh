@@ -3,7 +3,7 @@
 # usage: tests/fuzz/run.sh [O [NAME...]]     NAME: only these fuzzers, such as fuzz_agent
 # Runs every fuzzer (built by `make fuzz`) for FUZZ_SECONDS (default 60), as many at a time as there are CPUs. MINUTES: all of
 # them together take so long. Each starts from tests/fuzz/corpus/NAME, from tests/fuzz/seeds.sh and from what earlier runs found,
-# which is kept under O/fuzz/corpus/NAME. FUZZ_CORPUS=DIR keeps it in DIR/NAME.
+# which is kept under O/fuzz/corpus/NAME. FUZZ_CORPUS=DIR keeps it in DIR/NAME. FUZZ_SEED: the seed of libFuzzer's random numbers.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 O=$(realpath -m "${1:-build}")
@@ -39,7 +39,7 @@ run_one() { # NAME
 	fi
 	[[ ! -d $own ]] || own=$(realpath "$own")
 	[[ -d $own ]] || own=
-	(cd "$CORPUS" && LLVM_PROFILE_FILE=/dev/null "$O/fuzz/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+	(cd "$CORPUS" && LLVM_PROFILE_FILE=/dev/null "$O/fuzz/$name" -max_total_time="$seconds" -seed="${FUZZ_SEED:-0}" -timeout=10 -rss_limit_mb=2048 \
 		-max_len="${longest[$name]:-8000}" -verbosity=0 -print_final_stats=1 -artifact_prefix="$CORPUS/$name-" \
 		${weighs[$name]+"${weighs[$name]}"} "${options[@]}" "$grown" ${own:+"$own"}) >"$O/fuzz/$name.log" 2>&1
 }

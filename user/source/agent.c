@@ -153,7 +153,7 @@ static void on_memory(struct proc *p, const struct mxbpf_agent_call *c)
 	struct agent_source *a = p->of;
 	const struct moment m = {.ns = c->start_ns,
 				 .addr = c->seq,
-				 .bytes = c->origin < INT64_MAX ? c->origin : INT64_MAX,
+				 .bytes = c->origin,
 				 .total = c->self_ns,
 				 .reserved = c->dur_ns,
 				 .stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK),
