@@ -44,7 +44,8 @@ void agt_check_bell(struct agt *a)
 
 static void begin_bell(void)
 {
-	static const uint8_t kinds[CALLS] = {MXBPF_GPU_CLOCK, MXBPF_GPU_CALL, MXBPF_GPU_KERNEL, MXBPF_GPU_NODE};
+	static const uint8_t kinds[CALLS] = {MXBPF_GPU_CLOCK, MXBPF_GPU_CALL, MXBPF_GPU_KERNEL, MXBPF_GPU_NODE,
+					     MXBPF_GPU_CALL};
 	unsigned i;
 
 	bell.ncalls = CALLS;

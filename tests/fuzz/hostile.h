@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 ssize_t __wrap_pread(int fd, void *to, size_t bytes, off_t off);
 
 #define SLOTS	  2
-#define CALLS	  4
+#define CALLS	  5
 #define PATCH_MAX 64
 #define ARGS_AT	  8 /* places of lists among the words */
 #define STACK_AT  16
@@ -139,7 +139,7 @@ static struct mxbpf_agent_batch *ring_bell(void)
 	return &rung;
 }
 
-/* A call, one with arguments and a stack, and memory that is allocated and freed. */
+/* A call, one with arguments and a stack, memory that is allocated and freed, and an annotation that begins. */
 static struct mxbpf_agent_call honest_call(unsigned i)
 {
 	struct mxbpf_agent_call c = {.start_ns = now - 10000 + 1000 * i, .tid = 7, .end_tid = 7};
@@ -150,6 +150,11 @@ static struct mxbpf_agent_call honest_call(unsigned i)
 		c.name = 1 + 10 * i;
 		c.args = i ? ARGS_AT : 0;
 		c.stack = i ? STACK_AT : 0;
+		return c;
+	}
+	if (i == 4) {
+		c.scope = MXBPF_AGENT_RANGE;
+		c.name = 1;
 		return c;
 	}
 	c.scope = MXBPF_AGENT_MEMORY;
@@ -181,8 +186,11 @@ static void begin_slot(struct mxbpf_agent_slot *t, unsigned i)
 	for (k = 0; k < MXBPF_AGENT_BATCH; k++)
 		t->batch.calls[k] = honest_call(k % CALLS);
 	for (k = 0; k < 2; k++)
-		t->open[k] = (struct mxbpf_agent_open){
-			.call = 8 + k, .start_ns = now - 9000, .name = 1, .twin = honest_call(0)};
+		t->open[k] = (struct mxbpf_agent_open){.call = 8 + k,
+						       .start_ns = now - 9000,
+						       .name = 1,
+						       .inner = k ? MXBPF_AGENT_INNER_TWIN : MXBPF_AGENT_INNER_NONE,
+						       .twin = honest_call(1)};
 }
 
 static void begin_memory(const uint8_t *data, size_t size)
