@@ -14,11 +14,16 @@ setup() {
 
 HOSTILE='</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;"'\'
 
+# The name of the program, whose marks would turn around what follows them, and of its process.
+HOSTILE_PROGRAM=$'train <b>\u202e\u200f.py'
+HOSTILE_PROCESS=$'"><u id=e>\u202e\e'
+
 HOSTILE_FILE='"><img src=x onerror=alert(3)>.mxd'
 
-# A small training loop in a function with a hostile name. It ends an iteration each 10 ms.
+# A small training loop in a process and a function with hostile names. It ends an iteration each 10 ms.
 TRAINING='
 import os, sys, time, torch
+open("/proc/self/comm", "w").write(sys.argv[2])
 torch.set_num_threads(1)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -36,16 +41,25 @@ while True:
 '
 
 make_page() {
-	echo "$TRAINING" >"train <b>.py"
-	start_ready training "$PYTHON_TORCH" -u "$PWD/train <b>.py" "$HOSTILE" >/dev/null
+	local address
+	echo "$TRAINING" >"$HOSTILE_PROGRAM"
+	start_ready training "$PYTHON_TORCH" -u "$PWD/$HOSTILE_PROGRAM" "$HOSTILE" "$HOSTILE_PROCESS" >/dev/null
 	"$MXBPF" record --pid "$READY_PID" --memory -d 2s -o job.mxd
 	"$MXBPF" record --pid "$READY_PID" -d 1s -o second.mxd
+	start_bg serve "$MXBPF" serve --pid "$READY_PID" --interval 2s --max-overhead 100% --listen 127.0.0.1:0
+	wait_line "$(err serve)" '^attached: [0-9]+ probes' "$BG_PID"
+	address=$(sed -n 's|^listening on ||p' "$(err serve)")
+	curl -sS --max-time 60 "$address/" -o serve.html "$address/report.json" -o serve.json
+	curl -sS --max-time 60 "$address/metrics" -o serve.metrics
+	cp "$(err serve)" serve.log
+	stop_pid "$BG_PID" INT
 	stop_pid "$READY_PID" KILL
 	"$MXBPF" report job.mxd --format json -o job.json --html job.html
 	cp second.mxd "$HOSTILE_FILE"
 	"$MXBPF" diff job.mxd "$HOSTILE_FILE" -f json -o diff.json --html diff.html
 	node "$REPO/tests/readers/page.mjs" "$O/deps" diff.html >diff.found
 	node "$REPO/tests/readers/page.mjs" "$O/deps" job.html >found.json
+	node "$REPO/tests/readers/page.mjs" "$O/deps" serve.html >serve.found
 }
 
 @test "A page asks nothing of any network, and no browser has an error with it" {
@@ -56,10 +70,21 @@ make_page() {
 @test "Texts of the target are no markup in a page" {
 	jq -r '.tables | to_entries[].value.rows[][0]' found.json >names
 	grep -qF "$HOSTILE" names
-	grep -qF 'train <b>.py' <(jq -r '.frames[]' found.json)
+	grep -qF 'train <b>\xe2\x80\xae\xe2\x80\x8f.py' <(jq -r '.frames[]' found.json)
+	jq -e '.planted == [] and .unsafe == []' found.json
 	! grep -qF '</script><script>alert' job.html
 	grep -qF "default-src 'none'; script-src 'nonce-" job.html
 	! grep -qF unsafe-eval job.html
+}
+
+@test "Texts of the target are no markup in the page of serve, and nothing else in its other answers" {
+	jq -r '.tables | to_entries[].value.rows[][0]' serve.found | grep -qF "$HOSTILE"
+	grep -qF '"><u id=e>\xe2\x80\xae\x1b (' <(jq -r .title serve.found)
+	grep -qF 'train <b>\xe2\x80\xae\xe2\x80\x8f.py' <(jq -r '.frames[]' serve.found)
+	jq -e '.planted == [] and .unsafe == [] and .errors == [] and .requests == [] and .scripts == 1' serve.found
+	jq -e --arg name "$HOSTILE" --arg comm "$HOSTILE_PROCESS" '(.tables | any(.[][]; .name? == $name)) and ([.. | strings] | index($comm))' serve.json
+	grep -F 'job_name="\"><u id=e>\\xe2\\x80\\xae\\x1b"' serve.metrics | grep -cF 'operator="</script>'
+	! LC_ALL=C grep -n -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80[\x8e\x8f\xa8-\xae]' serve.html serve.json serve.metrics serve.log
 }
 
 @test "Without JavaScript, findings, tables and loss can be read" {

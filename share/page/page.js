@@ -26,6 +26,11 @@
 		return (i ? v.toPrecision(3) : v) + ' ' + names[i];
 	}
 
+	// Control characters and marks of direction could rewrite the line in which they stand. They are shown as in tables.
+	const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+	const hex = c => [...new TextEncoder().encode(c)].map(b => '\\x' + b.toString(16).padStart(2, '0')).join('');
+	const parse = text => JSON.parse(text, (_, v) => typeof v === 'string' ? v.replace(UNSAFE, hex) : v);
+
 	const BINARY = Array.from({length: 50}, (_, i) => 2 ** i);
 
 	// ---- tables
@@ -594,7 +599,7 @@
 
 	function drawAll() {
 		for (const main of document.querySelectorAll('main')) {
-			const read = name => { const script = main.querySelector(`script.${name}`); return script && JSON.parse(script.textContent); };
+			const read = name => { const script = main.querySelector(`script.${name}`); return script && parse(script.textContent); };
 			const data = read('data'), memory = read('memory'), strip = read('strip');
 			const part = name => main.querySelector(`.${name}`);
 			for (const section of [part('plots'), part('idle'), part('strips'), part('flames'), part('spread')])

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // page.mjs DEPS_DIR PAGE.html [PICTURE.png]: opens a page of mxbpf in headless Chromium, uses it as a person would, and prints
 // what it found as JSON: requests, errors, the text without JavaScript, tables as they were and as a click sorts them, rows
-// that a search leaves, what the plots, the strip and the flame graphs show, violations of the rules of accessibility in both themes.
+// that a search leaves, what the plots, the strip and the flame graphs show, elements that no page of mxbpf has, characters that
+// rewrite a line, violations of the rules of accessibility in both themes.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
@@ -117,6 +118,10 @@ try {
       found.walked.push(await page.$eval('.flames .detail', (d) => d.innerText));
     }
   }
+  found.planted = await page.$$eval('img, u, iframe, object, [onerror], [onclick], [href^="javascript"]', (all) => all.map((e) => e.outerHTML.slice(0, 200)));
+  // All that the script has drawn and read: control characters, marks of direction, separators of lines.
+  found.unsafe = await page.evaluate(() => document.documentElement.outerHTML
+    .match(/.{0,40}[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g)?.map((text) => JSON.stringify(text)) ?? []);
   await page.evaluate(fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8'));
   found.violations = await violations(page);
   await page.click('.theme button');

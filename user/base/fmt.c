@@ -197,12 +197,13 @@ static int utf8_char(const unsigned char *s, size_t len, uint32_t *cp)
 }
 
 /*
- * Returns true for characters that control a terminal: C0, DEL, C1, and direction overrides, which can rewrite a line.
+ * Returns true for characters that control a terminal or rewrite a line: C0, DEL, C1, all of Unicode's marks of
+ * direction (its property Bidi_Control), and its separators of lines and paragraphs.
  */
 static bool terminal_control(uint32_t cp)
 {
-	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x202a && cp <= 0x202e) ||
-	       (cp >= 0x2066 && cp <= 0x2069);
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x061c || cp == 0x200e || cp == 0x200f ||
+	       (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
 /* Appends complete pieces only, so that a cut never leaves half a character or half an escape. */

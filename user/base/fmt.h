@@ -22,9 +22,9 @@ int fmt_parse_duration(const char *text, uint64_t *ns);
 int fmt_parse_bytes(const char *text, uint64_t *bytes);
 
 /*
- * These functions copy untrusted text in a form that is safe to print: control characters, DEL, C1 and direction
- * overrides never reach a terminal. The copy is always terminated. Returns the length of the full text as snprintf()
- * does. fmt_utf8() writes \xNN for each byte of them and of invalid UTF-8.
+ * These functions copy untrusted text in a form that is safe to print: control characters, DEL, C1, marks of direction
+ * and Unicode's separators of lines never reach a terminal. The copy is always terminated. Returns the length of the
+ * full text as snprintf() does. fmt_utf8() writes \xNN for each byte of them and of invalid UTF-8.
  */
 size_t fmt_utf8(char *dst, size_t cap, const char *src, size_t len);
 /* For people: follows the encoding of the locale. Without UTF-8 every byte outside of ASCII becomes \xNN. */
