@@ -18,7 +18,7 @@ setup() {
 # SIGUSR1: so many iterations as the argument says, each with an operator that is called seven times. SIGUSR2: the next one takes
 # three seconds longer.
 JOB='
-import os, signal, sys, time
+import os, signal, sys, threading, time
 signals = {signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM}
 signal.pthread_sigmask(signal.SIG_BLOCK, signals) # also in threads that begin later
 import torch
@@ -32,6 +32,9 @@ def step():
     weight.sum().backward()
     optimizer.step()
 step()
+for i in range(int(sys.argv[2])): # each in a function of its own
+    exec(f"def wait{i}(): signal.pause()")
+    threading.Thread(target=globals()[f"wait{i}"], daemon=True).start()
 print("ready", os.getpid(), flush=True)
 while (asked := signal.sigwait(signals)) != signal.SIGTERM:
     if asked == signal.SIGUSR2:
@@ -44,10 +47,10 @@ while (asked := signal.sigwait(signals)) != signal.SIGTERM:
     print("did", did, flush=True)
 '
 
-start_job() { # NAME ITERATIONS; sets READY_PID. The name of the process is "counted".
+start_job() { # NAME ITERATIONS [THREADS THAT WAIT]; sets READY_PID. The name of the process is "counted".
 	echo "$JOB" >job.py
 	start_ready "$1" env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" \
-		bin/counted "$PWD/job.py" "$2" >/dev/null
+		bin/counted "$PWD/job.py" "$2" "${3:-0}" >/dev/null
 }
 
 step() { # NAME PID SUM: until it has made SUM iterations in all
@@ -158,13 +161,34 @@ wait_recordings() { # N: until so many were written
 	[[ ! -e mxbpf-29990101T000000Z-signal.mxd ]]
 }
 
-@test "A job that hangs is recorded once, with what each of its threads does" {
-	local job
-	start_job job 50 && job=$READY_PID
-	start_serve --pid "$job" --flight-record 10s --on 'hang 1s'
+@test "A job that hangs is recorded once, with what each of its threads does; on a full disk no part of it stays, and the reason is told" {
+	local job disk
+	start_job job 50 40 && job=$READY_PID
+	mkdir disk
+	# Of this process alone.
+	cat >on_full_disk <<-'END'
+		mount -t tmpfs -o size=1m full disk
+		head -c 1m /dev/zero >disk/ballast
+		exec "$@"
+	END
+	start_bg serve unshare -m bash on_full_disk "$MXBPF" serve --interval 200ms --max-overhead 100% --listen none --textfile m.prom --pid "$job" \
+		--flight-record 10s --on 'hang 1s' --trace-dir disk
+	SERVE_PID=$BG_PID
+	disk=/proc/$SERVE_PID/root/$PWD/disk
 	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
 	step job "$job" 50 # then it waits for a signal
+	wait_line "$(err serve)" 'the last seconds were not written .*: cannot write .*: No space left on device'
+	expect_re 'what each thread does was not written: cannot write disk/mxbpf-[0-9TZ]+-hang.txt: No space left on device' "$(<"$(err serve)")"
+	[[ $(ls "$disk") == ballast ]]
+	truncate -s -4k "$disk/ballast" # room for the first line, and not for forty threads
+	step job "$job" 100
+	wait_lines 2 "$(err serve)" 'the last seconds were not written'
+	expect_re "what each thread does was not written: mxbpf now --pid $job ended with exit code 1" "$(<"$(err serve)")"
+	[[ $(ls "$disk") == ballast ]]
+	rm "$disk/ballast"
+	step job "$job" 150
 	wait_recordings 1
+	cp "$disk"/* .
 	kill -s INT "$SERVE_PID"
 	wait_exit "$SERVE_PID"
 	cat "$(err serve)"

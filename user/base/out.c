@@ -526,36 +526,38 @@ void out_abort(struct out *o)
 
 /* ---- recordings and scratch files */
 
+int out_create_new(int dirfd, const char *path, struct err *e)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int ret = fd < 0 ? -errno : out_place_chown(fd);
+
+	if (!ret)
+		return fd;
+	if (fd >= 0) {
+		unlinkat(dirfd, name, 0);
+		close(fd);
+	}
+	return out_place_err(e, path, ret);
+}
+
 int out_create(const char *path, struct err *e)
 {
 	struct out_place p;
-	int fd = out_place_find(path, &p, e), ret;
+	int ret = out_place_find(path, &p, e);
 
-	if (fd)
-		return fd;
-	if (p.what == OUT_STREAM || p.what == OUT_STDOUT) {
-		out_place_fini(&p);
-		return err_set(e, ERR_RUNTIME, -ESPIPE,
-			       "cannot write %s: a recording is read back while it is made and needs a plain file",
-			       path);
-	}
-	if (p.what == OUT_FILE && unlinkat(p.dirfd, p.base, 0) && errno != ENOENT) {
-		fd = -errno;
-	} else {
-		fd = openat(p.dirfd, p.base, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd < 0)
-			fd = -errno;
-	}
-	ret = fd < 0 ? fd : out_place_chown(fd);
-	if (ret < 0) {
-		out_place_err(e, path, ret);
-		if (fd >= 0) {
-			unlinkat(p.dirfd, p.base, 0);
-			close(fd);
-		}
-	}
+	if (ret)
+		return ret;
+	if (p.what == OUT_STREAM || p.what == OUT_STDOUT)
+		ret = err_set(e, ERR_RUNTIME, -ESPIPE,
+			      "cannot write %s: a recording is read back while it is made and needs a plain file",
+			      path);
+	else if (p.what == OUT_FILE && unlinkat(p.dirfd, p.base, 0) && errno != ENOENT)
+		ret = out_place_err(e, path, -errno);
+	else
+		ret = out_create_new(p.dirfd, path, e);
 	out_place_fini(&p);
-	return ret < 0 ? ret : fd;
+	return ret;
 }
 
 int out_remove(const char *path, struct err *e)

@@ -113,6 +113,8 @@ int out_remove(const char *path, struct err *e);
  * file first. Returns an fd or -errno.
  */
 int out_create(const char *path, struct err *e);
+/* Like out_create() in this directory, where the last part of path is the name. Nothing is replaced: -EEXIST. */
+int out_create_new(int dirfd, const char *path, struct err *e);
 uid_t out_owner(void); /* who owns the files that are written */
 /*
  * Opens the directory of path with the checks of out_open(), and writes the name in it to base. Returns an O_PATH fd,

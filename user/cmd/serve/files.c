@@ -36,20 +36,41 @@ static void name_file(const char *word, const char *suffix, unsigned nth, char n
 		snprintf(name, NAME_BYTES, PREFIX "%s-%s%s", stamp, word, suffix);
 }
 
-/* A new name, because out_create() would replace a file. */
-static int create(const char *folder, const char *word, const char *suffix, char path[PATH_MAX], struct err *e)
+/*
+ * The folder is opened once for all that is done in it, because it may be exchanged meanwhile, and each time anew,
+ * because the next one may be right again. Returns a descriptor, or -errno with e set.
+ */
+static int open_folder(const char *path, struct err *e)
+{
+	char any[PATH_MAX], base[256];
+
+	snprintf(any, sizeof(any), "%s/.mxbpf", path);
+	return out_open_dir(any, base, e);
+}
+
+/* A file with a new name. */
+static int create(int folder, const char *folder_path, const char *word, const char *suffix, char path[PATH_MAX],
+		  struct err *e)
 {
 	char name[NAME_BYTES];
-	struct stat st;
 	unsigned nth = 0;
+	int fd;
 
 	do {
 		name_file(word, suffix, nth++, name);
-		snprintf(path, PATH_MAX, "%s/%s", folder, name);
-		if (lstat(path, &st))
-			return out_create(path, e);
-	} while (nth < NAMES_MAX);
-	return err_set(e, ERR_RUNTIME, -EEXIST, "%s exists, and so do %d others of this second", path, NAMES_MAX - 1);
+		snprintf(path, PATH_MAX, "%s/%s", folder_path, name);
+		*e = (struct err){0};
+		fd = out_create_new(folder, path, e);
+	} while (fd == -EEXIST && nth < NAMES_MAX);
+	if (fd == -EEXIST)
+		err_set(e, ERR_RUNTIME, -EEXIST, "%s exists, and so do %d others of this second", path, NAMES_MAX - 1);
+	return fd;
+}
+
+/* A part of a file would take the room that is missing. */
+static void remove_part(int folder, const char *path)
+{
+	unlinkat(folder, strrchr(path, '/') + 1, 0);
 }
 
 /* The name is one that mxbpf gives: digits where the time is, and a suffix. */
@@ -75,16 +96,15 @@ static int is_own(const struct dirent *d)
  * Others may give their files such a name, by chance or to have root delete them. A file is mxbpf's own if it has the
  * first bytes that mxbpf writes, and its owner.
  */
-static bool is_written(const char *folder, const char *name, struct stat *st)
+static bool is_written(int folder, const char *name, struct stat *st)
 {
 	const char *head = fmt_ends_with(name, ".mxd") ? MXBPF_FILE_MAGIC : NOW_HEAD;
 	const size_t n = strlen(head);
-	char path[PATH_MAX], first[sizeof(NOW_HEAD)];
+	char first[sizeof(NOW_HEAD)];
 	int fd;
 	bool is;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return false;
 	is = !fstat(fd, st) && S_ISREG(st->st_mode) && st->st_uid == out_owner() && read(fd, first, n) == (ssize_t)n &&
@@ -110,30 +130,29 @@ static int by_age(const struct dirent **a, const struct dirent **b)
 	return fa != fb ? (fa ? -1 : 1) : strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Deletes the oldest files while there are too many of them, or too many bytes. The one just written stays. */
-static void forget(const struct cmd_opts *o, const char *written)
+/*
+ * Deletes the oldest files while there are too many of them, or too many bytes. The one just written, whose name may be
+ * "", stays.
+ */
+static void forget(const struct cmd_opts *o, int folder, const char *written)
 {
 	struct dirent **all = NULL;
-	int n = scandir(o->trace_dir, &all, is_own, by_age), i;
-	char path[PATH_MAX];
-	struct err e = {0};
+	int n = scandirat(folder, ".", &all, is_own, by_age), i;
 	struct stat st;
-	const bool has = *written && !lstat(written, &st);
+	const bool has = *written && !fstatat(folder, written, &st, AT_SYMLINK_NOFOLLOW);
 	unsigned kept = has;
 	uint64_t bytes = has ? (uint64_t)st.st_size : 0;
 
 	for (i = n - 1; i >= 0; i--) { /* the newest first */
-		snprintf(path, sizeof(path), "%s/%s", o->trace_dir, all[i]->d_name);
-		if (!strcmp(path, written) || !is_written(o->trace_dir, all[i]->d_name, &st))
+		if (!strcmp(all[i]->d_name, written) || !is_written(folder, all[i]->d_name, &st))
 			continue;
 		if (kept < o->keep && bytes + (uint64_t)st.st_size <= o->ses.max_bytes) {
 			bytes += (uint64_t)st.st_size;
 			kept++;
 			continue;
 		}
-		if (out_remove(path, &e) && e.code != -ENOENT)
-			cmd_warn("%s", e.why);
-		e = (struct err){0};
+		if (unlinkat(folder, all[i]->d_name, 0) && errno != ENOENT)
+			cmd_warn("cannot delete %s/%s: %s", o->trace_dir, all[i]->d_name, strerror(errno));
 	}
 	for (i = 0; i < n; i++)
 		free(all[i]);
@@ -142,15 +161,18 @@ static void forget(const struct cmd_opts *o, const char *written)
 
 /* ---- what a job that hangs does */
 
-/* Runs `mxbpf now` with its output in a file. Signals that this process holds must reach it. */
-static int run_now(const char *pids, int fd)
+/*
+ * Runs `mxbpf now` with its output in a file. Signals that this process holds must reach it. Returns 0, or -errno with
+ * e set.
+ */
+static int run_now(const char *pids, int fd, struct err *e)
 {
 	char *const argv[] = {"mxbpf", "now", "--quiet", "--pid", (char *)(uintptr_t)pids, NULL};
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	sigset_t none;
 	pid_t pid;
-	int status = -1;
+	int status = 0, err;
 
 	sigemptyset(&none);
 	posix_spawnattr_init(&attr);
@@ -158,26 +180,38 @@ static int run_now(const char *pids, int fd)
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, fd, STDOUT_FILENO);
-	if (!posix_spawn(&pid, "/proc/self/exe", &files, &attr, argv, environ))
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
+	err = posix_spawn(&pid, "/proc/self/exe", &files, &attr, argv, environ);
+	while (!err && waitpid(pid, &status, 0) < 0)
+		err = errno == EINTR ? 0 : errno;
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
-	return status;
+	if (err)
+		err_set(e, ERR_RUNTIME, -err, "mxbpf now cannot run: %s", strerror(err));
+	else if (status)
+		err_set(e, ERR_RUNTIME, -EIO, "mxbpf now --pid %s ended with %s %d", pids,
+			WIFEXITED(status) ? "exit code" : "signal",
+			WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	return e->code;
 }
 
-static void write_now(const struct serve *s, const struct serve_dump *d, struct err *e)
+/* The recording is written also if this fails, because it needs neither the process nor so much room. */
+static void write_now(const struct serve *s, const struct serve_dump *d, int folder)
 {
 	char path[PATH_MAX];
-	int fd = create(s->run.o->trace_dir, d->word, ".txt", path, e), status;
+	struct err e = {0};
+	const int fd = create(folder, s->run.o->trace_dir, d->word, ".txt", path, &e);
 
-	if (fd < 0)
-		return;
-	dprintf(fd, NOW_HEAD "%s\n\n", d->pids);
-	status = run_now(d->pids, fd);
-	close(fd);
-	if (status)
-		cmd_warn("mxbpf now --pid %s failed (status %d)", d->pids, status);
+	if (fd >= 0) {
+		if (dprintf(fd, NOW_HEAD "%s\n\n", d->pids) < 0)
+			err_set(&e, ERR_RUNTIME, -errno, "cannot write %s: %s", path, strerror(errno));
+		else
+			run_now(d->pids, fd, &e);
+		if (e.code)
+			remove_part(folder, path);
+		close(fd);
+	}
+	if (e.code)
+		cmd_warn("what each thread does was not written: %s", e.why);
 	else
 		fprintf(stderr, "wrote %s: what each thread does\n", path);
 }
@@ -205,22 +239,30 @@ static void name_slow(struct serve *s, const struct serve_dump *d, const char *p
 	pthread_mutex_unlock(&s->lock);
 }
 
-int serve_write(struct serve *s, int fd, const struct serve_dump *d)
+static void write_last(struct serve *s, int fd, const struct serve_dump *d, int folder, char path[PATH_MAX],
+		       struct err *e)
 {
-	const struct cmd_opts *o = s->run.o;
 	struct rec_reader *r = NULL;
-	char path[PATH_MAX] = "", why[2 * TRG_WHY_BYTES];
-	struct err e = {0}, unused = {0};
 	int to;
 
-	if (*d->pids) /* first: what it does now may change */
-		write_now(s, d, &e);
-	if (!e.code && !run_open_events(fd, &r, &e)) {
-		to = create(o->trace_dir, d->word, ".mxd", path, &e);
-		if (to >= 0 && rec_write_tail(r, d->ns, to, &e))
-			out_remove(path, &unused); /* a part of it would take the room that is missing */
-	}
+	if (run_open_events(fd, &r, e))
+		return;
+	to = create(folder, s->run.o->trace_dir, d->word, ".mxd", path, e);
+	if (to >= 0 && rec_write_tail(r, d->ns, to, e))
+		remove_part(folder, path);
 	rec_reader_close(r);
+}
+
+int serve_write(struct serve *s, int fd, const struct serve_dump *d)
+{
+	char path[PATH_MAX] = "", why[2 * TRG_WHY_BYTES];
+	struct err e = {0};
+	const int folder = open_folder(s->run.o->trace_dir, &e);
+
+	if (folder >= 0 && *d->pids) /* first: what it does now may change */
+		write_now(s, d, folder);
+	if (folder >= 0)
+		write_last(s, fd, d, folder, path, &e);
 	fmt_safe(why, sizeof(why), d->why, strlen(d->why));
 	if (d->asked)
 		tell_client(s, e.code ? "" : path);
@@ -230,6 +272,9 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 		cmd_warn("the last seconds were not written (%s): %s", why, e.why);
 	else
 		fprintf(stderr, "wrote %s: %s\n", path, why);
-	forget(o, path);
+	if (folder >= 0) {
+		forget(s->run.o, folder, e.code ? "" : strrchr(path, '/') + 1);
+		close(folder);
+	}
 	return CMD_OK; /* the session goes on: the next time there may be room */
 }
