@@ -432,7 +432,12 @@ start_prometheus() { # ARGUMENTS...; scrapes serve every 200 ms
 	SERVE_PID=$BG_PID
 	wait_line "$(err serve)" 'waiting until one of the processes named count'
 	expect_re '^ok: waiting for the first process' "$(get /healthz)"
-	expect_re '^# TYPE|^$' "$(get /metrics)"
+	# Before the first interval has ended, the metrics are those of mxbpf itself, so that "up" does not say that it is down.
+	get /metrics >first
+	"$PROMETHEUS/promtool" check metrics <first
+	expect_re '^mxbpf_build_info\{version="[^"]+"\} 1$' "$(<first)"
+	expect_re '^mxbpf_watched_seconds_total 0$' "$(<first)"
+	[[ $(get /metrics -H 'Accept: application/openmetrics-text; version=1.0.0' | tail -n 1) == '# EOF' ]]
 	[[ $(get /report.json -o /dev/null -w '%{http_code}') == 503 ]]
 	start_job job 50 && job=$READY_PID
 	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"

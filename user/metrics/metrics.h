@@ -26,6 +26,8 @@ void met_free(struct met *m); /* NULL is legal */
 
 /* Adds an interval, whose model has rows for each process. Returns 0, or -ENOMEM if some of it was not added. */
 int met_take(struct met *m, const struct mdl_interval *in);
+/* Takes only what mxbpf itself is and uses: all that there is before the first interval has ended. */
+void met_take_self(struct met *m, const char *version);
 
 /*
  * A recording that has an iteration is its exemplar in OpenMetrics: the bucket of the iteration names the file. When it

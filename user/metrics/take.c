@@ -302,17 +302,14 @@ static void take_slices(struct met *m, const struct mdl *model)
 	}
 }
 
-static void take_self(struct met *m, const struct mdl_session *s, const struct mdl *model)
+void met_take_self(struct met *m, const char *version)
 {
 	struct tgt_usage u;
 	struct met_labels l = {0};
 
-	met_label_text(&l, "version", s->mxbpf_version);
+	met_label_text(&l, "version", version);
 	met_set(m, MET_BUILD, l.text, 1);
-	met_set(m, MET_PARTIAL, NULL, cost_has_partial(model));
-	met_set(m, MET_UNSEEN, NULL, cost_lacks_iterations(model));
-	met_add(m, MET_WATCHED, NULL, s->duration_ns);
-	met_add(m, MET_ADDED, NULL, s->cost.added_ns);
+	met_add(m, MET_WATCHED, NULL, 0);
 	met_set(m, MET_OWN_CPU, NULL, (int64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 	if (!tgt_peek_usage(getpid(), &u)) {
 		met_set(m, MET_OWN_RESIDENT, NULL, (int64_t)u.resident_bytes);
@@ -321,6 +318,15 @@ static void take_self(struct met *m, const struct mdl_session *s, const struct m
 				  u.started * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK))));
 	}
 	met_set(m, MET_LEFT_OUT, NULL, (int64_t)m->left_out);
+}
+
+static void take_watching(struct met *m, const struct mdl_session *s, const struct mdl *model)
+{
+	met_set(m, MET_PARTIAL, NULL, cost_has_partial(model));
+	met_set(m, MET_UNSEEN, NULL, cost_lacks_iterations(model));
+	met_add(m, MET_WATCHED, NULL, s->duration_ns);
+	met_add(m, MET_ADDED, NULL, s->cost.added_ns);
+	met_take_self(m, s->mxbpf_version);
 }
 
 int met_take(struct met *m, const struct mdl_interval *in)
@@ -354,7 +360,7 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	take_machine(m, in->model);
 	take_slices(m, in->model);
 	take_sources(m, in->session);
-	take_self(m, in->session, in->model);
+	take_watching(m, in->session, in->model);
 	m->taken_ns = clock_ns(CLOCK_REALTIME);
 	return err;
 }

@@ -38,6 +38,8 @@ static void put_metrics(struct serve *s, const struct srv_request *q, struct srv
 	const enum met_form form = strstr(q->accept, "application/openmetrics-text") ? MET_OPENMETRICS : MET_PROMETHEUS;
 
 	a->type = met_content_types[form];
+	if (!s->nintervals) /* an empty answer could be of anything */
+		met_take_self(s->metrics, MXBPF_VERSION);
 	if (met_write(s->metrics, form, &a->body))
 		refuse(a, 503, "out of memory");
 }
