@@ -254,6 +254,58 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	[[ -z $(find . -name '.mxbpf-*') ]]
 }
 
+# Asks serve for a recording, and expects what it says of it.
+asks() { # NTH REGEX
+	kill -s USR1 "$BG_PID"
+	wait_lines "$1" "$(err serve)" '^wrote .*[.]mxd: |the last seconds were not written'
+	expect_re "$2" "$(grep -E '^wrote .*[.]mxd: |the last seconds were not written' "$(err serve)" | tail -n 1)"
+}
+
+@test "While serve runs, its folder becomes a link, a file, nothing, unwritable and another user's: nothing of theirs changes, and it goes on" {
+	local i now
+	start_toy 1 1 hold
+	mkdir folder theirs
+	echo MXBPFREC >theirs/mxbpf-20200101T000000Z-signal.mxd # in its own folder, serve would delete it
+	chown nobody theirs
+	echo secret >victim
+	now=$(ls -lA --time-style=full-iso theirs victim)
+	start_bg serve unshare -m setpriv --bounding-set=-dac_override,-dac_read_search "$MXBPF" serve --pid "$READY_PID" --interval 200ms \
+		--max-overhead 100% --listen none --flight-record 60s --keep 1 --trace-dir folder --textfile folder/m.prom
+	wait_line "$(err serve)" '^attached: [0-9]+ probes' "$BG_PID"
+	asks 1 '^wrote folder/'
+	mv folder first
+	ln -s theirs folder
+	chown -h nobody folder
+	asks 2 'a directory in it is a symbolic link of another user'
+	wait_line "$(err serve)" 'cannot write folder/m.prom: a directory in it is a symbolic link of another user.* tries again'
+	rm folder
+	echo mine >folder
+	asks 3 'a part of its path is not a directory'
+	[[ $(<folder) == mine ]]
+	rm folder
+	asks 4 'its directory does not exist'
+	mkdir -m 555 folder
+	asks 5 'Permission denied'
+	chmod 777 folder
+	for i in {0..59}; do
+		ln -s "$PWD/victim" "folder/mxbpf-$(date -u -d "$i seconds" +%Y%m%dT%H%M%SZ)-signal.mxd"
+	done
+	chown -h nobody folder folder/*Z-signal.mxd
+	asks 6 '^wrote folder/mxbpf-[0-9TZ]+-signal-1[.]mxd'
+	[[ $(find folder -type l | wc -l) == 60 ]]
+	nsenter -t "$BG_PID" -m sh -c "mount --bind '$PWD/folder' '$PWD/folder' && mount -o remount,ro,bind '$PWD/folder'"
+	asks 7 'Read-only file system'
+	nsenter -t "$BG_PID" -m umount "$PWD/folder"
+	mv folder second
+	mkdir folder
+	asks 8 '^wrote folder/'
+	until [[ -s folder/m.prom ]]; do read -rt 0.05 <> <(:) || :; done
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID"
+	[[ $(ls -lA --time-style=full-iso theirs victim) == "$now" ]]
+	[[ $(find first second folder -name '*.mxd' -type f | wc -l) == 3 ]]
+}
+
 @test "A recording that is cut, grows, changes and is replaced while it is read gives a status of mxbpf's own" {
 	local command changes i
 	cp "$REPO/tests/golden/real.mxd" r.mxd
