@@ -15,30 +15,44 @@ setup() {
 	export LC_ALL=C.UTF-8
 }
 
-# Fails if a file has a control byte other than tab and line feed, or a mark of direction.
+teardown() {
+	kill_started
+	park_jobs
+	[[ -z ${GROUP:-} ]] || rmdir "$GROUP"
+}
+
+# Fails if a file has a control byte other than tab and line feed, a mark of direction, or a line that a name has forged.
 clean() { # FILE...
-	local file
+	local file forged
 	for file; do
+		[[ $file == *.csv ]] && forged= || forged='|^forged' # in quotes of CSV, a line feed is one
 		[[ -s $file ]] || { echo "$file is empty" && return 1; }
-		grep -n -a -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae' "$file" >found || continue
+		LC_ALL=C grep -n -a -P '[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80[\x8e\x8f\xa8-\xae]'"$forged" "$file" >found || continue
 		echo "in $file: $(cut -c1-200 found | cat -v)"
 		return 1
 	done
 }
 
-@test "Hostile names of a program, its directory, a thread and an operator reach no terminal and no page, in any command" {
-	local evil=$'\e]0;x\a\e[31m<script>%s%n\u202e"\\' format
+@test "Hostile names of a program, its directory, a thread, an operator, a pod and a control group reach no terminal, page, metric or log" {
+	local evil=$'\e]0;x\a<script>%s%n\u202e"\\\nforged 1\n\xff' root=/sys/fs/cgroup address
 	mkdir "$evil"
+	[[ -e $root/cgroup.procs ]] || root=$root/cpuacct # version 1
+	! mkdir "$root/mxbpf-$$"$'<script>\e"\\\u202e%n' 2>/dev/null || GROUP=$(echo "$root/mxbpf-$$"*)
 	cp "$O/toy/libmxnet.so" "$evil/"
 	# The program has an operator with a long name.
-	python3 -c 'import sys
+	python3 -c 'import os, sys
 old = b"a name that is too long for the string\x27s own room"
-new = sys.argv[2].encode()
+new = os.fsencode(sys.argv[2])
 data = open(sys.argv[1], "rb").read()
 assert old in data
 open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/toy" "$evil" "$evil/"$'t\e[2J\u202e%n'
 	chmod +x "$evil/"$'t\e[2J\u202e%n'
-	start_ready evil "$evil/"$'t\e[2J\u202e%n' 200 2 hold "$evil"
+	start_ready evil env POD_NAME="$evil" sh -c '[ -z "$0" ] || echo $$ >"$0/cgroup.procs"; exec "$@"' \
+		"${GROUP:-}" "$evil/"$'t\e[2J\u202e%n' 200 2 hold "$evil"
+	start_bg serve "$MXBPF" serve --pid "$READY_PID" --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --stream lines \
+		--flight-record 10s --on 'operator.max(*script*) > 1ns'
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" '^attached: [0-9]+ probes' "$SERVE_PID"
 	start_mxbpf record --pid "$READY_PID" --api all -o r.mxd
 	start_bg top "$MXBPF" top --batch --pid "$READY_PID" --probes op
 	wait_line "$(out top)" 'iterations/s' "$BG_PID"
@@ -49,6 +63,12 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out evil)" '^{' "$READY_PID"
 	wait_line "$(out top)" '<script>' "$BG_PID"
+	wait_line "$(err serve)" '^wrote [.]/mxbpf-[0-9TZ]+-operator[.]mxd: .*<script>' "$SERVE_PID"
+	address=$(sed -n 's|^listening on ||p' "$(err serve)")
+	curl -sS --max-time 60 "$address/metrics" -o metrics "$address/report.json" -o serve.json "$address/" -o serve.html
+	curl -sS --max-time 60 -H 'Accept: application/openmetrics-text; version=1.0.0' "$address/metrics" -o openmetrics
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
 	kill -s INT "$BG_PID" "$MXBPF_PID"
 	wait_exit "$MXBPF_PID"
 	wait_exit "$BG_PID"
@@ -60,7 +80,12 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	"$MXBPF" export r.mxd -f chrome -o chrome.json
 	grep -q 'x1b.*script' report.txt # the name was there
 	clean list.txt check.txt now.txt now-said.txt now.json report.txt report.json report.csv all.txt diff.txt chrome.json \
-		"$(out top)" "$(err mxbpf)"
+		"$(out top)" "$(err mxbpf)" metrics openmetrics lines serve.json serve.html "$(err serve)"
+	grep -F 'operator="\\x1b]0;x\\x07<script>%s%n\\xe2\\x80\\xae\"\\\\x0aforged' metrics | grep -cF 'pod="\\x1b]0;'
+	[[ -z ${GROUP:-} ]] || grep -cF '<script>\\x1b\"\\\\xe2\\x80\\xae%n"' metrics
+	# Each line is a comment or a sample, as the formats define them.
+	! grep -v -P '^(# .*|[a-z_]+([{]([a-z_A-Z]+="([^"\\]|\\["\\n])*",?)*[}])? [-+.e0-9]+( # [{]recording="[^"\\]*"[}] [.0-9]+ [.0-9]+)?)$' metrics openmetrics
+	jq -se 'any(.[].tables.operator[]?; .name | test("<script>"))' lines
 	jq -e '.tables.operator | map(.name) | any(test("<script>"))' report.json
 	"$MXBPF" report r.mxd --html page.html >page.txt
 	clean page.html
