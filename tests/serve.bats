@@ -16,7 +16,7 @@ setup() {
 }
 
 # SIGUSR1: so many iterations as the argument says, each with an operator that is called seven times. SIGUSR2: the next one takes
-# three seconds longer.
+# three seconds longer. A second argument is the number of threads that wait.
 JOB='
 import os, signal, sys, threading, time
 signals = {signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM}
@@ -32,7 +32,7 @@ def step():
     weight.sum().backward()
     optimizer.step()
 step()
-for i in range(int(sys.argv[2])): # each in a function of its own
+for i in range(int((sys.argv[2:] or [0])[0])): # each in a function of its own
     exec(f"def wait{i}(): signal.pause()")
     threading.Thread(target=globals()[f"wait{i}"], daemon=True).start()
 print("ready", os.getpid(), flush=True)
