@@ -132,6 +132,69 @@ fds_of_links() { find "/proc/$MXBPF_PID/fd" -lname 'anon_inode:bpf_link' | wc -l
 	kill -s 0 "$MXBPF_PID"
 }
 
+# start_parent NAME FD: starts tests/faults/reborn.py, whose input is descriptor FD; sets READY_PID.
+start_parent() {
+	mkfifo "$BATS_TEST_TMPDIR/$1.in"
+	start_ready "$1" bash -c 'exec <>"$0"; exec "$@"' "$BATS_TEST_TMPDIR/$1.in" \
+		python3 "$REPO/tests/faults/reborn.py" "$O/toy/libmxnet.so" >/dev/null
+	eval "exec $2>\"$BATS_TEST_TMPDIR/$1.in\""
+}
+
+# tell NAME FD LINE: sets PID to the pid of the answer.
+tell() {
+	local lines
+	lines=$(grep -c '' "$(out "$1")")
+	echo "$3" >&"$2"
+	wait_lines $((lines + 1)) "$(out "$1")" '.' || return 1
+	PID=$(tail -n 1 "$(out "$1")")
+	PID=${PID#* }
+}
+
+# While mxbpf is stopped, it cannot see that a child ends before its pid comes back.
+@test "A pid that comes back counts for each followed child that has it, and for no other process" {
+	local mode reborn other fds
+	export -f fds_of_links
+	export MXBPF_PID
+	start_parent stranger 8
+	for mode in filtered shared; do
+		start_parent "target-$mode" 9
+		start_mxbpf -v --pid "$READY_PID" --follow "$mode" --api all --format json
+		tell "target-$mode" 9 "calls 0 3"
+		reborn=$PID
+		wait_followed 1
+		tell "target-$mode" 9 "ends $reborn"
+		# Another program, and then a forked child, has the pid. Probes of the forked child stay when the other one's are removed.
+		kill -s STOP "$MXBPF_PID"
+		tell "target-$mode" 9 "sleeps $reborn"
+		tell "target-$mode" 9 "ends $reborn"
+		tell "target-$mode" 9 "calls $reborn 5"
+		tell "target-$mode" 9 "calls 0 2"
+		other=$PID
+		kill -s CONT "$MXBPF_PID"
+		wait_line "$(err mxbpf)" "^mxbpf: following process $other$"
+		fds=$(fds_of_links)
+		tell "target-$mode" 9 "ends $other"
+		# shellcheck disable=SC2016 # for that shell
+		[[ $mode == shared ]] || timeout 20 bash -c 'until (($(fds_of_links) < $0)); do :; done' "$fds"
+		tell "target-$mode" 9 "ends $reborn"
+		# A stranger has the pid of a child that has executed a program with the runtime and ended.
+		kill -s STOP "$MXBPF_PID"
+		tell "target-$mode" 9 "execs $reborn 10"
+		tell "target-$mode" 9 "ends $reborn"
+		tell stranger 8 "calls $reborn 100"
+		tell "target-$mode" 9 "calls 0 2"
+		other=$PID
+		kill -s CONT "$MXBPF_PID"
+		wait_line "$(err mxbpf)" "^mxbpf: following process $other$"
+		tell stranger 8 "ends $reborn"
+		tell "target-$mode" 9 "ends $other"
+		kill -s INT "$MXBPF_PID"
+		wait_exit "$MXBPF_PID"
+		jq -e --argjson pid "$reborn" '(.loss | .dropped + .unmatched == 0) and
+			([.tables.MXNET_C_API[] | [.pid == $pid, .count]] | sort == [[false, 2], [false, 2], [true, 8]])' "$(out mxbpf)"
+	done
+}
+
 @test "Hundreds of child processes that exit at once are counted and cause no harm" {
 	local program='import mxnet as mx, os, sys
 for _ in range(300):

@@ -322,6 +322,8 @@ int follow_look(struct session *ses, uint32_t tgid, const struct sight *at, stru
 	struct tgt *t;
 	int err;
 
+	if (execs == WATCH_ENDED && at && at->seen.kind != MXBPF_SIGHT_NEW) /* a stranger may have its number */
+		return err_set(e, ERR_TARGET, -ESRCH, "process %u has ended", tgid);
 	if (maps_nothing(ses, tgid))
 		return 0;
 	err = tgt_open((pid_t)tgid, &t, e);
@@ -369,8 +371,9 @@ static int sight_mapped(struct session *ses, const struct sight *at, struct err 
 /* Attaches to a child that shared links do not cover (yet). */
 static int attach_child(struct session *ses, const struct member *m, pid_t child, struct err *e)
 {
-	int err = ses_share_at_fork(ses, e);
+	int err = still_the_same(ses, m, (uint32_t)child, 0, e); /* its number may be that of a stranger by now */
 
+	err = err ? err : ses_share_at_fork(ses, e);
 	err = err ? err : att_attach(m->of->build->att, &m->of->plan, &m->at, child, e);
 	return err ? err : still_the_same(ses, m, (uint32_t)child, 0, e);
 }
@@ -395,8 +398,6 @@ static int sight_fork(struct session *ses, const struct sight *at, struct err *e
 	const struct member *m;
 	int err = 0;
 
-	if (member_of(ses, at->seen.tgid)) /* a process with the same number has just ended */
-		ses_sweep(ses);
 	if (member_of(ses, at->seen.tgid)) /* it was found among the existing children */
 		return 0;
 	watch_inherit(ses->follow->watch, child, parent);
@@ -531,6 +532,21 @@ void ses_sweep(struct session *ses)
 	}
 }
 
+/* Returns true if a process with this number has ended and is still to be left. */
+static bool has_ended(const struct follow *f, uint32_t tgid)
+{
+	const struct sight *at = (const struct sight *)f->queue.data;
+	size_t i;
+
+	for (i = 0; i < buf_count(&f->ended, uint32_t); i++)
+		if (*buf_at(&f->ended, uint32_t, i) == tgid)
+			return true;
+	for (i = 0; i < buf_count(&f->queue, struct sight); i++)
+		if (at[i].seen.kind == MXBPF_SIGHT_EXIT && at[i].seen.tgid == tgid)
+			return true;
+	return false;
+}
+
 /* Children of the command run when they are forked, so this stops them before other sightings are handled. */
 static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 {
@@ -543,7 +559,7 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
 	}
 	m = seen->kind == MXBPF_SIGHT_FORK ? member_of(ses, seen->parent) : NULL;
-	if (m) /* before the probes of any other child, which take longer */
+	if (m && !has_ended(ses->follow, seen->tgid)) /* before the probes of any other child, which take longer */
 		follow_agent(ses, seen->tgid, m, NULL, &at);
 	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
 		watch_continue(&at.seen);
@@ -608,6 +624,8 @@ void ses_sight(struct session *ses)
 
 	while (watch_take(f->watch, on_sighting, ses), !f->found.seen.kind && next_sight(f, &at)) {
 		e = (struct err){0};
+		if (at.seen.kind != MXBPF_SIGHT_EXIT && has_ended(f, at.seen.tgid))
+			ses_sweep(ses); /* the number has come back, and what is new must stay */
 		if (at.seen.kind < sizeof(sights) / sizeof(sights[0]) && sights[at.seen.kind] &&
 		    sights[at.seen.kind](ses, &at, &e))
 			follow_give_up(ses, at.seen.tgid, &e);

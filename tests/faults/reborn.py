@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""usage: reborn.py LIBRARY [N]
+Has the toy MXNet in LIBRARY and starts child processes, each with the pid that a line of input asks for (0: any):
+  calls PID N   a forked child that calls MXNDArrayWaitAll() N times at SIGUSR1 and ends
+  execs PID N   one that executes this program for that
+  sleeps PID    one that executes sleep; SIGUSR1 ends it
+  ends PID      sends SIGUSR1 to a child and waits for its end
+Prints "ready PID", and "born PID" or "ended PID" after each line. N: it is such a child."""
+import ctypes
+import os
+import signal
+import sys
+
+SYS_clone3 = 435
+library = ctypes.CDLL(sys.argv[1])
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class clone_args(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in (
+        'flags', 'pidfd', 'child_tid', 'parent_tid', 'exit_signal', 'stack', 'stack_size', 'tls', 'set_tid', 'set_tid_size')]
+
+
+def fork(wanted):
+    if not wanted:
+        return os.fork()
+    pid = (ctypes.c_int * 1)(wanted)
+    args = clone_args(exit_signal=signal.SIGCHLD, set_tid=ctypes.addressof(pid), set_tid_size=1)
+    got = libc.syscall(SYS_clone3, ctypes.byref(args), ctypes.sizeof(args))
+    if got < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return got
+
+
+def call(count):
+    signal.sigwait({signal.SIGUSR1})
+    for _ in range(count):
+        library.MXNDArrayWaitAll()
+    os._exit(0)
+
+
+def calls(pid, count):
+    child = fork(pid)
+    if not child:
+        call(count)
+    return 'born', child
+
+
+def execs(pid, count):
+    here, there = os.pipe()
+    child = fork(pid)
+    if not child:
+        os.dup2(there, 1)  # the new program closes it when it has mapped the library
+        os.execv(sys.executable, [sys.executable, *sys.argv, str(count)])
+    os.close(there)
+    os.read(here, 1)
+    os.close(here)
+    return 'born', child
+
+
+def sleeps(pid):
+    here, there = os.pipe()  # exec closes the child's end
+    child = fork(pid)
+    if not child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+        os.execvp('sleep', ['sleep', 'infinity'])
+    os.close(there)
+    os.read(here, 1)
+    os.close(here)
+    return 'born', child
+
+
+def ends(pid):
+    os.kill(pid, signal.SIGUSR1)
+    os.waitpid(pid, 0)
+    return 'ended', pid
+
+
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+if sys.argv[2:]:
+    os.close(1)
+    call(int(sys.argv[2]))
+print('ready', os.getpid(), flush=True)
+for line in sys.stdin:
+    word, *numbers = line.split()
+    print(*{'calls': calls, 'execs': execs, 'sleeps': sleeps, 'ends': ends}[word](*map(int, numbers)), flush=True)
