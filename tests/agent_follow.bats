@@ -71,28 +71,50 @@ start_family() { # NAME
 	((recorded == 5000 && $(calls "$(out mxbpf)" aten::sinh_) == 2001))
 }
 
-@test "Children that exist before the session have the agent before the window begins" {
-	cat >two.py <<-'END'
+@test "Children that exist before the session have the agent before the window begins, and one that another program traces is named" {
+	cat >family.py <<-'END'
 		import os, torch
 		torch.set_num_threads(1)
-		child = os.fork()
-		x = torch.ones(3)
-		if child:
+		children = [os.fork()]
+		if children[0]:
+		    children.append(os.fork())
+		x, me = torch.ones(3), children.index(0) if 0 in children else 2
+		if me == 2:
 		    print("ready", os.getpid(), flush=True)
+		    print("traced", children[1], flush=True)
 		while not os.path.exists("go"):
 		    x.add_(1)
 		for _ in range(1000):
-		    x.mul_(1) if child else x.sub_(1)
-		if child:
-		    os.waitpid(child, 0)
+		    (x.sub_, x.div_, x.mul_)[me](1)
+		if me == 2:
+		    print("ended", *(os.waitpid(child, 0)[1] for child in children), flush=True)
 	END
-	start_ready two "$PYTHON_TORCH" two.py
-	start_mxbpf --pid "$READY_PID" --agent --probes op --format json
+	cat >tracer.py <<-'END'
+		import ctypes, os, sys
+		PTRACE_SEIZE, PTRACE_CONT, __WALL = 0x4206, 7, 0x40000000
+		libc = ctypes.CDLL(None)
+		assert not libc.ptrace(PTRACE_SEIZE, int(sys.argv[1]), None, None)
+		print("ready", os.getpid(), flush=True)
+		while True:
+		    pid, status = os.waitpid(-1, __WALL)
+		    if not os.WIFSTOPPED(status):
+		        break
+		    libc.ptrace(PTRACE_CONT, pid, None, os.WSTOPSIG(status))
+	END
+	local family traced
+	start_ready family "$PYTHON_TORCH" family.py
+	family=$READY_PID
+	traced=$(sed -n 's/^traced //p' "$(out family)")
+	start_ready tracer python3 tracer.py "$traced"
+	start_mxbpf --pid "$family" --agent --probes op --format json
 	expect_re '^the agent is in 2 processes; it uses up to' "$(<"$(err mxbpf)")"
+	expect_re "operators of process $traced are not recorded: .*: process $traced is traced by process $READY_PID" "$(<"$(err mxbpf)")"
 	: >go
 	wait_exit "$MXBPF_PID"
-	(($(calls "$(out mxbpf)" aten::mul_) == 1000 && $(calls "$(out mxbpf)" aten::sub_) == 1000))
-	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
+	wait_line "$(out family)" '^ended 0 0$'
+	[[ $(calls "$(out mxbpf)" aten::mul_) == 1000 && $(calls "$(out mxbpf)" aten::sub_) == 1000 && $(calls "$(out mxbpf)" aten::div_) == 0 ]]
+	jq -e --arg traced "process $traced is traced" '(.loss | .dropped == 0 and .attempted == .stored) and
+		any(.window.notes[]; .text | contains($traced))' "$(out mxbpf)"
 }
 
 # Each rank writes what torch.profiler counted, each worker what it called.

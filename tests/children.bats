@@ -143,10 +143,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 # --max-overhead limits the probes of one build.
 @test "A process that cannot be followed is counted and reported once, however often its loader reports it" {
 	own_toy 1 1
-	objcopy -O binary --only-section=.note.gnu.build-id "$TOY/libmxnet.so" "$TOY/note"
-	{ head -c 16 "$TOY/note" && printf '%b' "$(sed 's/../\\x&/g' <<<5bc47870a585123f6a8ebc2f323c4150a4bb77d5)"; } >"$TOY/other"
-	objcopy --update-section .note.gnu.build-id="$TOY/other" "$TOY/libmxnet.so" "$TOY/other.so"
-	mkdir "$TOY/other.d" && mv "$TOY/other.so" "$TOY/other.d/libmxnet.so"
+	other_build "$TOY/libmxnet.so" "$TOY/other.d/libmxnet.so"
 	# The process maps another build of the runtime, then more libraries, and does the same again after exec.
 	local loads='import ctypes, os, sys
 for lib in sys.argv[2], "libcrypto.so.3", "libstdc++.so.6":

@@ -195,6 +195,36 @@ tell() {
 	done
 }
 
+@test "Where BPF is forbidden between two children or two builds, the second is named with its reason, and the others count" {
+	local target first
+	cd "$BATS_TEST_TMPDIR"
+	cc -O2 -Wall -Wextra -Werror -o nth_call "$REPO/tests/faults/nth_call.c"
+	other_build "$O/toy/libmxnet.so" other/libmxnet.so
+	start_parent target 9
+	target=$READY_PID
+	start_bg mxbpf ./nth_call calls bpf EPERM "$PWD/forbidden" "$MXBPF" -v --pid "$target" --follow filtered --api all --format json
+	wait_line "$(err mxbpf)" '^attached: ' "$BG_PID"
+	tell target 9 "calls 0 3"
+	first=$PID
+	wait_line "$(err mxbpf)" "^mxbpf: following process $first$"
+	: >forbidden
+	tell target 9 "calls 0 5"
+	wait_line "$(err mxbpf)" "process $PID is not followed: .* is not permitted: run with sudo"
+	tell target 9 "ends $PID"
+	tell target 9 "execs 0 7 other/libmxnet.so"
+	wait_line "$(err mxbpf)" "process $PID is not followed: .* is not permitted: run with sudo"
+	tell target 9 "ends $PID"
+	rm forbidden
+	tell target 9 "calls 0 11"
+	wait_line "$(err mxbpf)" "^mxbpf: following process $PID$"
+	tell target 9 "ends $PID"
+	tell target 9 "ends $first"
+	stop_pid "$target"
+	wait_exit "$BG_PID"
+	jq -e '(.window | .followed == 2 and .unfollowed == 2) and (.loss | .dropped + .unmatched == 0) and
+		([.tables.MXNET_C_API[].count] | sort == [3, 11])' "$(out mxbpf)"
+}
+
 @test "Hundreds of child processes that exit at once are counted and cause no harm" {
 	local program='import mxnet as mx, os, sys
 for _ in range(300):

@@ -30,6 +30,7 @@
 #                              PyTorch: wheel (the default), stripped, debian.
 #   start_code NAME CODE ARGS...
 #                              start_ready of a PyTorch program given as text, in a child of the fork server
+#   other_build LIBRARY COPY   copies a library under another build id
 #   start_toy ARGS...          start_ready of tests/toy, a C++ program on a toy MXNet; TOY: its directory (default $O/toy)
 #   traced ARGS STDOUT COMMAND...
 #                              runs mxbpf with ARGS and --pid around exactly the section between the gates of
@@ -279,6 +280,13 @@ start_code() {
 	torch_server
 	cat >"$BATS_TEST_TMPDIR/$1.py" <<<"$2"
 	start_ready "$1" "${SERVED[@]}" "$BATS_TEST_TMPDIR/$1.py" "${@:3}"
+}
+
+other_build() {
+	mkdir -p "$(dirname "$2")"
+	objcopy -O binary --only-section=.note.gnu.build-id "$1" "$2.note"
+	{ head -c 16 "$2.note" && printf '%b' "$(sed 's/../\\x&/g' <<<5bc47870a585123f6a8ebc2f323c4150a4bb77d5)"; } >"$2.other"
+	objcopy --update-section .note.gnu.build-id="$2.other" "$1" "$2"
 }
 
 start_toy() {

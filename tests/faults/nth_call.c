@@ -5,7 +5,7 @@
  *   CALLS  names joined by commas, or "all"
  *   FAULT  the name of an error with which the call fails without being made, or KILL: the command is killed instead
  *   N      at the N-th of these calls, counted over all threads and children; "N+": at the N-th and all later ones;
- *          0: never
+ *          0: never; /PATH: at each one while this file is there
  * The first line of FILE gets the number of these calls and the name of the one that went wrong, or "-". The other
  * lines get the number of each. Returns the command's status, or 128 + signal. Returns 125 if a process that the
  * command started outlives it by more than ten seconds.
@@ -239,6 +239,7 @@ struct fault {
 	int error; /* 0: SIGKILL */
 	unsigned long at;
 	bool from_there;
+	const char *while_there; /* a file, or NULL */
 	unsigned long seen, seen_of[CALLS_MAX];
 	int hit; /* the system call, or -1 */
 };
@@ -253,7 +254,8 @@ static void answer(int fd, struct fault *f, pid_t pid)
 	f->seen++;
 	f->seen_of[call.data.nr & (CALLS_MAX - 1)]++;
 	reply.id = call.id;
-	if (f->at && (f->seen == f->at || (f->from_there && f->seen > f->at))) {
+	if ((f->at && (f->seen == f->at || (f->from_there && f->seen > f->at))) ||
+	    (f->while_there && !access(f->while_there, F_OK))) {
 		f->hit = f->hit < 0 ? call.data.nr : f->hit;
 		reply.error = -f->error;
 		if (!f->error)
@@ -301,12 +303,13 @@ int main(int argc, char **argv)
 	FILE *out;
 
 	if (argc < 6) {
-		fprintf(stderr, "usage: nth_call FILE CALLS FAULT N[+] COMMAND [ARGUMENT...]\n");
+		fprintf(stderr, "usage: nth_call FILE CALLS FAULT N[+]|/PATH COMMAND [ARGUMENT...]\n");
 		return 126;
 	}
 	f.error = number_of(errors, N_OF(errors), argv[3]);
 	f.at = strtoul(argv[4], &end, 10);
 	f.from_there = *end == '+';
+	f.while_there = *end == '/' ? end : NULL;
 	n = make_filter(filter, argv[2]);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -3,7 +3,8 @@
 """usage: reborn.py LIBRARY [N]
 Has the toy MXNet in LIBRARY and starts child processes, each with the pid that a line of input asks for (0: any):
   calls PID N   a forked child that calls MXNDArrayWaitAll() N times at SIGUSR1 and ends
-  execs PID N   one that executes this program for that
+  execs PID N [LIBRARY]
+                one that executes this program for that, with that library if there is one
   sleeps PID    one that executes sleep; SIGUSR1 ends it
   ends PID      sends SIGUSR1 to a child and waits for its end
 Prints "ready PID", and "born PID" or "ended PID" after each line. N: it is such a child."""
@@ -47,12 +48,12 @@ def calls(pid, count):
     return 'born', child
 
 
-def execs(pid, count):
+def execs(pid, count, other=sys.argv[1]):
     here, there = os.pipe()
     child = fork(pid)
     if not child:
         os.dup2(there, 1)  # the new program closes it when it has mapped the library
-        os.execv(sys.executable, [sys.executable, *sys.argv, str(count)])
+        os.execv(sys.executable, [sys.executable, sys.argv[0], other, str(count)])
     os.close(there)
     os.read(here, 1)
     os.close(here)
@@ -83,5 +84,5 @@ if sys.argv[2:]:
     call(int(sys.argv[2]))
 print('ready', os.getpid(), flush=True)
 for line in sys.stdin:
-    word, *numbers = line.split()
-    print(*{'calls': calls, 'execs': execs, 'sleeps': sleeps, 'ends': ends}[word](*map(int, numbers)), flush=True)
+    word, *rest = line.split()
+    print(*{'calls': calls, 'execs': execs, 'sleeps': sleeps, 'ends': ends}[word](*map(int, rest[:2]), *rest[2:]), flush=True)

@@ -235,7 +235,9 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 	target.build = a->skel->rodata->cfg_build;
 	err = attach_both(a, p, tgid, target.own, true, !a->less, e);
 	if (!err && bpf_map_update_elem(bpf_map__fd(a->skel->maps.targets), &key, &target, BPF_ANY))
-		err = err_set(e, ERR_RUNTIME, -errno, "more than %d processes", MXBPF_TARGETS_MAX);
+		err = errno == E2BIG
+			      ? err_set(e, ERR_RUNTIME, -E2BIG, "more than %d processes", MXBPF_TARGETS_MAX)
+			      : err_set(e, ERR_RUNTIME, -errno, "cannot watch process %d: %s", tgid, strerror(errno));
 	if (err)
 		att_leave(a, tgid, true);
 	else

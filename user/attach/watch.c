@@ -281,7 +281,9 @@ uint64_t watch_execs(const struct watch *w, pid_t tgid)
 	struct mxbpf_watched value;
 	__u32 key = (__u32)tgid;
 
-	return bpf_map_lookup_elem(bpf_map__fd(w->skel->maps.watched), &key, &value) ? WATCH_ENDED : value.execs;
+	if (!bpf_map_lookup_elem(bpf_map__fd(w->skel->maps.watched), &key, &value))
+		return value.execs;
+	return errno == ENOENT ? WATCH_ENDED : WATCH_UNKNOWN;
 }
 
 int watch_fd(const struct watch *w)

@@ -52,8 +52,9 @@ void watch_cover(struct watch *w);
 void watch_tell_all(struct watch *w);
 /* Returns true if a hook in a loader is for all processes, so that each loader needs only one. */
 bool watch_hooks_all(const struct watch *w);
-/* Returns how often the process has called exec while it was watched, or WATCH_ENDED. */
-#define WATCH_ENDED UINT64_MAX
+/* Returns how often the process has called exec while it was watched, or one of these. */
+#define WATCH_ENDED   UINT64_MAX
+#define WATCH_UNKNOWN (UINT64_MAX - 1) /* BPF cannot be asked */
 uint64_t watch_execs(const struct watch *w, pid_t tgid);
 /* Forgets a process that has ended. */
 void watch_forget(struct watch *w, pid_t tgid);

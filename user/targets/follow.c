@@ -206,9 +206,13 @@ static int joined(struct session *ses, uint32_t tgid, const struct member *m, in
 /* If a process ended or executed another program before BPF knew it, BPF still has it. */
 static int still_the_same(struct session *ses, const struct member *m, uint32_t tgid, uint64_t execs, struct err *e)
 {
-	if (watch_execs(ses->follow->watch, (pid_t)tgid) == execs)
+	const uint64_t now = watch_execs(ses->follow->watch, (pid_t)tgid);
+
+	if (now == execs && now != WATCH_UNKNOWN)
 		return 0;
 	att_drop(m->of->build->att, (pid_t)tgid);
+	if (now == WATCH_UNKNOWN)
+		return err_set(e, ERR_RUNTIME, -EIO, "BPF does not tell whether process %u has ended", tgid);
 	return err_set(e, ERR_TARGET, -ESRCH,
 		       "process %u ended or executed another program while probes were being attached", tgid);
 }
@@ -371,9 +375,11 @@ static int sight_mapped(struct session *ses, const struct sight *at, struct err 
 /* Attaches to a child that shared links do not cover (yet). */
 static int attach_child(struct session *ses, const struct member *m, pid_t child, struct err *e)
 {
-	int err = still_the_same(ses, m, (uint32_t)child, 0, e); /* its number may be that of a stranger by now */
+	int err;
 
-	err = err ? err : ses_share_at_fork(ses, e);
+	if (watch_execs(ses->follow->watch, child) == WATCH_ENDED) /* a stranger may have its number */
+		return err_set(e, ERR_TARGET, -ESRCH, "process %d has ended", child);
+	err = ses_share_at_fork(ses, e);
 	err = err ? err : att_attach(m->of->build->att, &m->of->plan, &m->at, child, e);
 	return err ? err : still_the_same(ses, m, (uint32_t)child, 0, e);
 }
