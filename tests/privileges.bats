@@ -17,14 +17,20 @@ teardown() {
 # The named line of /proc/PID/status, in all threads.
 status_of() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/task/"*/status | sort -u; }
 
-# limited ARGS...: the command runs with a filter in each of its threads. It ends at once.
+# read, bpf; ptrace, process_vm_writev, which load the agent; mount, which nothing needs.
+CALLS=(0 321 101 311 165)
+
+# limited ALLOWED ARGS...: the command has a filter in each of its threads, which allows these of CALLS. It ends at once.
 limited() {
+	local allowed=$1
+	shift
 	start_bg limited "$MXBPF" "$@"
 	timeout 60 bash -c 'until grep -qs "^Seccomp:.2" "/proc/$0/status"; do [[ -e /proc/$0 ]] || exit 1; done' "$BG_PID" || {
 		echo "no filter: mxbpf $*" >&2
 		return 1
 	}
 	expect_same "$(status_of "$BG_PID" Seccomp)" 2
+	expect_same "$(python3 "$REPO/tests/seccomp_allows.py" "$BG_PID" "${CALLS[@]}")" "$allowed"
 	kill -s INT "$BG_PID"
 	wait_exit "$BG_PID" || true
 }
@@ -35,12 +41,13 @@ limited() {
 	start_mxbpf --verbose --probes op --pid "$pid"
 	expect_re '^mxbpf: seccomp limits mxbpf to .* loads and attaches BPF programs$' "$(<"$(err mxbpf)")"
 	expect_same "$(status_of "$MXBPF_PID" Seccomp)" 2
+	expect_same "$(python3 "$REPO/tests/seccomp_allows.py" "$MXBPF_PID" "${CALLS[@]}")" '0 321'
 	stop_pid "$MXBPF_PID" INT
-	limited record --probes op --pid "$pid" -o r.mxd
-	limited top --batch --probes op --pid "$pid"
-	limited serve --listen none --textfile m.prom --probes op --pid "$pid"
+	limited '0 321' record --probes op --pid "$pid" -o r.mxd
+	limited '0 321' top --batch --probes op --pid "$pid"
+	limited '0 321' serve --listen none --textfile m.prom --probes op --pid "$pid"
 	start_toy 1 1
-	limited now --duration 60s --pid "$READY_PID"
+	limited '0 321' now --duration 60s --pid "$READY_PID"
 }
 
 @test "A launched command has neither the filter of mxbpf nor its other limits" {
@@ -56,6 +63,7 @@ limited() {
 	expect_re '^mxbpf: seccomp does not limit mxbpf: --no-seccomp$' "$(<"$(err mxbpf)")"
 	expect_same "$(status_of "$MXBPF_PID" Seccomp)" 0
 	stop_pid "$MXBPF_PID" INT
+	limited '0 321 101 311' --agent --wait --comm nothing
 	"$MXBPF" --agent --verbose --pid "$READY_PID" -d 100ms 2>err || true
 	expect_re '^mxbpf: seccomp limits mxbpf to .*; it loads the agent into other processes$' "$(<err)"
 }
