@@ -3,6 +3,8 @@
  */
 #include "serve/serve.h"
 
+#include <errno.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <zlib.h>
 
@@ -14,6 +16,37 @@
 #define ZIPPED(url, c) "GET " url " HTTP/1.1\r\n" HOST "Accept-Encoding: " c "\r\n\r\n"
 
 static char dir[] = "/tmp/test_serve.XXXXXX";
+
+/* ---- writes that fail */
+
+static unsigned failing; /* so many of the next writes of eight bytes, as to an eventfd */
+
+ssize_t write(int fd, const void *buf, size_t n)
+{
+	if (n == sizeof(uint64_t) && failing) {
+		failing--;
+		errno = EINTR;
+		return -1;
+	}
+	return syscall(SYS_write, fd, buf, n);
+}
+
+/* Another thread would wait for the server's for ever. */
+static void failed_wake(void)
+{
+	int status_ = 1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		alarm(10);
+		if (!open_with(&(struct srv_opts){.listen = "127.0.0.1:0"}))
+			_exit(2);
+		failing = 3;
+		close_server();
+		_exit(failing ? 3 : 0);
+	}
+	CHECK(waitpid(pid, &status_, 0) == pid && !status_);
+}
 
 /* ---- replies */
 
@@ -604,6 +637,7 @@ int main(void)
 	TEST("a request that comes while another one is answered waits for the next call") with_server(rounds);
 	TEST("when the caller is silent, requests get 503 until it answers again") silence();
 	TEST("a server that is closed answers those who wait, and leaves no descriptor open") closing();
+	TEST("a server is closed although the first writes that wake its thread fail") failed_wake();
 	TEST("an address that is wrong, in use or of another machine is refused with the reason") addresses();
 	TEST("without an address the server listens on this machine alone") default_address();
 	TEST_IF(has_ipv6(), "IPv6 has the same rules", "no IPv6 on this machine") ipv6();
