@@ -3,10 +3,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "target/far.h"
+#include "target/target.h"
 #include "unit.h"
 
 #define ROUNDS 16
@@ -24,6 +29,42 @@ static int ask_once(void)
 	}
 	far_free(far);
 	return err;
+}
+
+/* Maps a memory file and memory that processes share: the kernel's own tmpfs. */
+static void map_memory(void)
+{
+	const int fd = memfd_create("memory", 0);
+
+	if (fd < 0 || ftruncate(fd, 4096) || mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED ||
+	    mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		abort();
+}
+
+/* Reads a process that is stopped, and returns how many children that took. Its program may lie on no disk itself. */
+static int children_for(bool memory)
+{
+	struct tgt *t = NULL;
+	pid_t pid = fork();
+	siginfo_t info;
+	int n = 0;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (memory)
+			map_memory();
+		for (;;)
+			raise(SIGSTOP);
+	}
+	CHECK(!waitid(P_PID, (id_t)pid, &info, WSTOPPED));
+	CHECK(!tgt_open(pid, &t, NULL));
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	n = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) ? 0 : 1; /* 0: there is none */
+	tgt_close(t);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	return n;
 }
 
 static unsigned open_fds(void)
@@ -56,6 +97,10 @@ int main(void)
 			left++;
 		CHECK(left <= 1);
 		CHECK(open_fds() == fds);
+	}
+	TEST("memory files and shared memory of a process need no child, because the kernel's own tmpfs always answers")
+	{
+		CHECK(children_for(true) == children_for(false));
 	}
 	UNIT_MAIN_END;
 }
