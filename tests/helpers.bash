@@ -30,7 +30,7 @@
 #                              PyTorch: wheel (the default), stripped, debian.
 #   start_code NAME CODE ARGS...
 #                              start_ready of a PyTorch program given as text, in a child of the fork server
-#   other_build LIBRARY COPY   copies a library under another build id
+#   other_build LIBRARY COPY   copies a library under the build id of another MXNet that mxbpf knows
 #   start_toy ARGS...          start_ready of tests/toy, a C++ program on a toy MXNet; TOY: its directory (default $O/toy)
 #   traced ARGS STDOUT COMMAND...
 #                              runs mxbpf with ARGS and --pid around exactly the section between the gates of
@@ -285,7 +285,7 @@ start_code() {
 other_build() {
 	mkdir -p "$(dirname "$2")"
 	objcopy -O binary --only-section=.note.gnu.build-id "$1" "$2.note"
-	{ head -c 16 "$2.note" && printf '%b' "$(sed 's/../\\x&/g' <<<5bc47870a585123f6a8ebc2f323c4150a4bb77d5)"; } >"$2.other"
+	{ head -c 16 "$2.note" && printf '\x5b\xc4\x78\x70\xa5\x85\x12\x3f\x6a\x8e\xbc\x2f\x32\x3c\x41\x50\xa4\xbb\x77\xd5'; } >"$2.other"
 	objcopy --update-section .note.gnu.build-id="$2.other" "$1" "$2"
 }
 
