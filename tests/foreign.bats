@@ -227,7 +227,8 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 		ln -s "$PWD/secret" "$folder/link"
 		chown -h nobody "$folder/link"
 		for command in "report $REPO/tests/golden/real.mxd -f json -o $folder/link/x.json" "export $REPO/tests/golden/real.mxd -o $folder/link/x.json" \
-			"record -d 1ms --pid $$ -o $folder/link/x.mxd" "export $REPO/tests/golden/real.mxd -o $folder/link/x.arrow"; do
+			"record -d 1ms --pid $$ -o $folder/link/x.mxd" "export $REPO/tests/golden/real.mxd -o $folder/link/x.arrow" \
+			"export $REPO/tests/golden/real.mxd -o $folder/link/x/" "record --gpu --no-bpf -o $folder/link/x.mxd -- true"; do
 			# shellcheck disable=SC2086 # words
 			run timeout 20 "$MXBPF" $command
 			expect_re 'a directory in it is a symbolic link of another user; give the path it leads to' "$output"
@@ -235,6 +236,13 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	done
 	[[ -z $(ls -A secret) ]]
 	chown -h root theirs/link
+	# The command of root would load the agent from there, and its owner could exchange it.
+	for folder in theirs theirs/link/../theirs; do
+		run timeout 20 "$MXBPF" record --gpu --no-bpf -o "$folder/x.mxd" -- true
+		expect_status 1
+		expect_re 'another user can exchange what is in .*/theirs/, and a command of root would load a library from there' "$output"
+	done
+	[[ $(ls -A theirs) == link ]]
 	"$MXBPF" report "$REPO/tests/golden/real.mxd" -f json -o theirs/link/x.json
 	[[ -s secret/x.json ]]
 }

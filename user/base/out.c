@@ -94,28 +94,13 @@ int out_check(const char *path, struct err *e)
 
 /* ---- opening */
 
-/* Opens without O_CREAT and checks again, because the name may have changed meanwhile. */
-static int open_stream(const struct out_place *p)
-{
-	int fd = openat(p->dirfd, p->base, O_WRONLY | O_NOCTTY | O_CLOEXEC | (p->link ? 0 : O_NOFOLLOW));
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !(S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode))) {
-		close(fd);
-		return -ELOOP;
-	}
-	return fd;
-}
-
 static int open_fd(struct out *o, struct err *e)
 {
 	switch (o->place.what) {
 	case OUT_STDOUT:
 		return STDOUT_FILENO;
 	case OUT_STREAM:
-		return open_stream(&o->place);
+		return out_place_open_stream(&o->place);
 	default:
 		return o->growing ? out_create(o->path, e) : out_place_unnamed(o->place.dirfd, O_WRONLY, o->tmp);
 	}

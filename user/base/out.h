@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -121,6 +122,17 @@ uid_t out_owner(void); /* who owns the files that are written */
  * or -errno with e set.
  */
 int out_open_dir(const char *path, char base[256], struct err *e);
+/* Makes the directory at path unless that name is there. Returns 0, or -errno with e set. */
+int out_dir_make(const char *path, struct err *e);
+/*
+ * Makes a new directory beside path. Its name, which nobody has, goes to name, and the directory around it to *parent.
+ * Refuses if the files would be root's and another user could exchange them. Returns an fd, or -errno with e set. The
+ * caller owns both descriptors.
+ */
+#define OUT_BESIDE_BYTES 13 /* the length of the name */
+int out_dir_beside(const char *path, char name[64], int *parent, struct err *e);
+/* Who owns a pipe decides how long root waits for a reader, and who reads. */
+bool out_foreign_pipe(const struct stat *st);
 /*
  * Makes an unnamed scratch file in the directory of path. "-" or NULL means TMPDIR or else /tmp. Returns an fd or
  * -errno.

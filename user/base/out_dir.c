@@ -114,15 +114,12 @@ int out_dir_check(const char *path, const char *mark, struct err *e)
 	return ret;
 }
 
-/* Makes a folder unless it is there, and opens it. Returns an fd or -errno. */
-static int make(int dirfd, const char *name)
+/* Opens a folder, which is new if it was just made. Returns an fd or -errno. */
+static int open_made(int dirfd, const char *name, bool is_new)
 {
-	const bool is_new = !mkdirat(dirfd, name, 0700);
 	struct stat st;
 	int fd, ret;
 
-	if (!is_new && errno != EEXIST)
-		return -errno;
 	fd = openat(dirfd, name, FOLDER);
 	if (fd < 0)
 		return errno == ENOTDIR ? -ELOOP : -errno;
@@ -133,6 +130,61 @@ static int make(int dirfd, const char *name)
 	if (ret)
 		close(fd);
 	return ret ? ret : fd;
+}
+
+/* Makes a folder unless it is there, and opens it. Returns an fd or -errno. */
+static int make(int dirfd, const char *name)
+{
+	const bool is_new = !mkdirat(dirfd, name, 0700);
+
+	return is_new || errno == EEXIST ? open_made(dirfd, name, is_new) : -errno;
+}
+
+int out_dir_make(const char *path, struct err *e)
+{
+	char *plain = without_slashes(path);
+	struct out_place p;
+	struct stat st;
+	int ret = plain ? out_place_reach(plain, &p, e) : out_place_err(e, path, -ENOMEM), fd = 0;
+
+	if (!ret) {
+		if (*p.base && fstatat(p.dirfd, p.base, &st, AT_SYMLINK_NOFOLLOW))
+			fd = errno == ENOENT ? make(p.dirfd, p.base) : -errno;
+		if (fd < 0)
+			ret = err_set(e, ERR_RUNTIME, fd, "cannot create %s: %s", path, strerror(-fd));
+		else if (fd > 0)
+			close(fd);
+		out_place_fini(&p);
+	}
+	free(plain);
+	return ret;
+}
+
+int out_dir_beside(const char *path, char name[64], int *parent, struct err *e)
+{
+	struct out_place p;
+	int fd = out_place_reach(path, &p, e), tries;
+
+	if (fd)
+		return fd;
+	if (!out_owner() && !p.guarded) {
+		out_place_fini(&p);
+		return err_set(e, ERR_RUNTIME, -EPERM,
+			       "another user can exchange what is in %s, and a command of root would load a library "
+			       "from there; write into a directory of root's with -o FILE",
+			       path);
+	}
+	for (fd = -EEXIST, tries = 0; fd == -EEXIST && tries < 16; tries++) {
+		out_place_tmp(name);
+		name[OUT_BESIDE_BYTES] = '\0';
+		fd = mkdirat(p.dirfd, name, 0700) ? -errno : open_made(p.dirfd, name, true);
+	}
+	if (fd >= 0) {
+		*parent = p.dirfd;
+		return fd;
+	}
+	out_place_fini(&p);
+	return err_set(e, ERR_RUNTIME, fd, "cannot make a directory beside %s: %s", path, strerror(-fd));
 }
 
 static int open_or_make(struct out_dir *d, const char *mark, struct err *e)

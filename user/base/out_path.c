@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 
 #define TMP_PREFIX ".mxbpf-"
 #define LEFT_S	   60
+#define LINKS_MAX  40 /* the limit of the kernel */
 
 int out_place_err(struct err *e, const char *path, int code)
 {
@@ -45,61 +48,105 @@ static bool foreign_link(int dirfd, const struct stat *st)
 	return out_place_planted(dirfd, st) || (geteuid() == 0 && st->st_uid != 0 && st->st_uid != out_owner());
 }
 
-/* Opens one component of a path. Follows a symlink unless it is of another user. */
-static int step(int at, const char *name)
+/* Returns true if no user other than the owner of the files, or root, can exchange what this directory holds. */
+static bool is_guarded(int dirfd)
 {
-	int fd = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
-	int ret = fd;
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st)) {
-		ret = -errno;
-	} else if (S_ISLNK(st.st_mode)) {
-		ret = foreign_link(at, &st) ? -ELOOP : openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (ret == -1)
-			ret = -errno;
-	} else if (!S_ISDIR(st.st_mode)) {
-		ret = -ENOTDIR;
-	}
-	if (ret != fd)
-		close(fd);
-	return ret;
+	return !fstat(dirfd, &st) && (st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == out_owner()) &&
+	       (st.st_mode & S_ISVTX || !(st.st_mode & (S_IWOTH | (st.st_gid ? S_IWGRP : 0))));
 }
 
-/* Walks to the directory of path. The part after the last slash goes to base. Returns an O_PATH fd or -errno. */
-static int walk(const char *path, char base[256])
+/* A path on which mxbpf goes from directory to directory. */
+struct walk {
+	int fd; /* owned: where it is */
+	unsigned links;
+	bool guarded;	     /* each directory was, so far */
+	char left[PATH_MAX]; /* of the path */
+};
+
+/* Goes to a directory whose descriptor it gets, or -1. Returns 0 or -errno. */
+static int enter(struct walk *w, int fd)
 {
-	int fd = openat(AT_FDCWD, *path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const char *slash;
-	int next;
+	if (fd < 0)
+		return -errno;
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = fd;
+	w->guarded &= is_guarded(fd);
+	return 0;
+}
+
+/*
+ * The text of a link comes before what is left. The kernel would follow links of anybody in it, and the name may be
+ * another link by now. Only the kernel can follow links of /proc, where no user makes any.
+ */
+static int follow(struct walk *w, int link, const char *name)
+{
+	char text[PATH_MAX];
+	struct statfs fs;
+	size_t n = strlen(w->left);
+	ssize_t got;
+
+	if (++w->links > LINKS_MAX)
+		return -EMLINK;
+	if (!fstatfs(link, &fs) && fs.f_type == PROC_SUPER_MAGIC)
+		return enter(w, openat(w->fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC));
+	got = readlinkat(link, "", text, sizeof(text));
+	if (got <= 0)
+		return got ? -errno : -ENOENT;
+	if ((size_t)got + n >= sizeof(w->left))
+		return -ENAMETOOLONG;
+	memmove(w->left + got, w->left, n + 1);
+	memcpy(w->left, text, (size_t)got);
+	return *text == '/' ? enter(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
+}
+
+/* Goes on to one component of a path. Follows a symlink unless it is of another user. */
+static int step(struct walk *w, const char *name)
+{
+	int fd = openat(w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), err;
+	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	for (;;) {
-		path += strspn(path, "/");
-		slash = strchr(path, '/');
-		if (!slash)
-			break;
-		if (slash - path > NAME_MAX) {
-			close(fd);
-			return -ENAMETOOLONG;
-		}
-		snprintf(base, 256, "%.*s", (int)(slash - path), path);
-		next = step(fd, base);
-		close(fd);
-		if (next < 0)
-			return next;
-		fd = next;
-		path = slash;
-	}
-	if (strlen(path) > NAME_MAX) {
-		close(fd);
+	err = fstat(fd, &st) ? -errno : 0;
+	if (!err && S_ISDIR(st.st_mode))
+		return enter(w, fd);
+	if (!err && S_ISLNK(st.st_mode))
+		err = foreign_link(w->fd, &st) ? -ELOOP : follow(w, fd, name);
+	else if (!err)
+		err = -ENOTDIR;
+	close(fd);
+	return err;
+}
+
+/* Walks to the directory of path. The part after the last slash goes to base. Returns 0 or -errno. */
+static int walk(struct walk *w, const char *path, char base[256])
+{
+	size_t n = strlen(path);
+	char *slash;
+	int err;
+
+	if (n >= sizeof(w->left))
 		return -ENAMETOOLONG;
+	memcpy(w->left, path, n + 1);
+	w->guarded = true;
+	err = enter(w, open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	while (!err) {
+		n = strspn(w->left, "/");
+		memmove(w->left, w->left + n, strlen(w->left + n) + 1);
+		slash = strchr(w->left, '/');
+		n = slash ? (size_t)(slash - w->left) : strlen(w->left);
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		snprintf(base, 256, "%.*s", (int)n, w->left);
+		if (!slash)
+			return 0;
+		memmove(w->left, slash, strlen(slash) + 1);
+		err = step(w, base);
 	}
-	snprintf(base, 256, "%s", path);
-	return fd;
+	return err;
 }
 
 /*
@@ -113,8 +160,7 @@ static bool system_link(const struct out_place *p)
 	       !fstatat(p->dirfd, p->base, &st, 0) && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode));
 }
 
-/* Who owns a pipe decides how long root waits for a reader, and who reads. */
-static bool foreign_pipe(const struct stat *st)
+bool out_foreign_pipe(const struct stat *st)
 {
 	return S_ISFIFO(st->st_mode) && geteuid() == 0 && st->st_uid != 0 && st->st_uid != out_owner();
 }
@@ -151,19 +197,49 @@ static int look(struct out_place *p, struct err *e)
 	if (p->what == OUT_STREAM && !p->link && out_place_planted(p->dirfd, &st))
 		return err_set(e, ERR_RUNTIME, -EPERM,
 			       "cannot write %s: it belongs to another user, in a directory open to all", p->shown);
-	if (p->what == OUT_STREAM && !p->link && foreign_pipe(&st))
+	if (p->what == OUT_STREAM && !p->link && out_foreign_pipe(&st))
 		return err_set(e, ERR_RUNTIME, -EPERM, "cannot write %s: it is a pipe of another user", p->shown);
 	return 0;
 }
 
+int out_place_open_stream(const struct out_place *p)
+{
+	const int at = openat(p->dirfd, p->base, O_PATH | O_CLOEXEC | (p->link ? 0 : O_NOFOLLOW));
+	struct stat st;
+	char self[32];
+	int fd;
+
+	if (at < 0)
+		return -errno;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+	if (fstat(at, &st) || !(S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode)) ||
+	    (!p->link && (out_place_planted(p->dirfd, &st) || out_foreign_pipe(&st))))
+		fd = -ELOOP;
+	else
+		fd = open(self, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	fd = fd == -1 ? -errno : fd;
+	close(at);
+	return fd;
+}
+
 int out_place_reach(const char *path, struct out_place *p, struct err *e)
 {
+	struct walk w;
 	int ret;
 
 	*p = (struct out_place){.dirfd = -1, .shown = path};
+	w.fd = -1;
+	w.links = 0;
 	if (!*path)
 		return err_set(e, ERR_RUNTIME, -ENOENT, "the output path is empty");
-	ret = walk(path, p->base);
+	ret = walk(&w, path, p->base);
+	if (!ret) {
+		p->dirfd = w.fd;
+		p->guarded = w.guarded;
+		return 0;
+	}
+	if (w.fd >= 0)
+		close(w.fd);
 	if (ret == -ELOOP)
 		return err_set(e, ERR_RUNTIME, ret,
 			       "cannot write %s: a directory in it is a symbolic link of another user; give the path "
@@ -173,10 +249,7 @@ int out_place_reach(const char *path, struct out_place *p, struct err *e)
 		return err_set(e, ERR_RUNTIME, ret, "cannot write %s: its directory does not exist", path);
 	if (ret == -ENOTDIR)
 		return err_set(e, ERR_RUNTIME, ret, "cannot write %s: a part of its path is not a directory", path);
-	if (ret < 0)
-		return out_place_err(e, path, ret);
-	p->dirfd = ret;
-	return 0;
+	return out_place_err(e, path, ret);
 }
 
 int out_open_dir(const char *path, char base[256], struct err *e)

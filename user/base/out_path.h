@@ -23,6 +23,7 @@ enum out_what {
 struct out_place {
 	enum out_what what;
 	int dirfd;	   /* owned, O_PATH; -1 for OUT_STDOUT */
+	bool guarded;	   /* no other user can exchange a directory of the path, or what is in the last one */
 	bool link;	   /* an OUT_STREAM behind a link of the system (/dev/fd/63) */
 	char base[256];	   /* name in the directory */
 	const char *shown; /* borrowed: the path as given, for messages */
@@ -34,6 +35,8 @@ int out_place_find(const char *path, struct out_place *p, struct err *e);
 int out_place_in(int dirfd, const char *path, struct out_place *p, struct err *e);
 /* Finds the directory and the name, whatever the name stands for; `what` is not set. Returns like out_place_find(). */
 int out_place_reach(const char *path, struct out_place *p, struct err *e);
+/* Opens an OUT_STREAM. Checks it again, because the name may have changed meanwhile. Returns an fd or -errno. */
+int out_place_open_stream(const struct out_place *p);
 void out_place_fini(struct out_place *p);
 /* Returns whether another user may have made this in a directory where anybody may create names. */
 bool out_place_planted(int dirfd, const struct stat *st);

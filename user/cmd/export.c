@@ -207,8 +207,8 @@ static int export_each(const struct cmd_opts *o, const char *dir)
 
 	if (!paths)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	else if (mkdir(dir, 0700) && errno != EEXIST)
-		err_set(&e, ERR_RUNTIME, -errno, "cannot create %s: %s", dir, strerror(errno));
+	else
+		out_dir_make(dir, &e);
 	for (i = 0; paths && i < o->nargs && !e.code; i++) {
 		if (name_of(dir, o->args[i], (unsigned)i, o->form, &paths[i], &e) || !paths[i])
 			break;

@@ -36,7 +36,7 @@ struct gpu_only {
 	struct ses_ui ui;
 	struct launch launch;
 	char dir[PATH_BYTES]; /* "": there is none */
-	int dir_fd;
+	int dir_fd, parent_fd;
 	struct buf parts; /* struct part by rising pid */
 	struct mdl *model;
 	struct rec_writer *writer;
@@ -57,16 +57,6 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct gpu_only *g,
 }
 
 /* ---- the directory with the agent and its files */
-
-/* Under sudo the command runs as the user who called it, and so does the agent. */
-static int give_to_user(int fd)
-{
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-
-	if (geteuid() || !uid || !gid)
-		return 0;
-	return fchown(fd, (uid_t)strtoul(uid, NULL, 10), (gid_t)strtoul(gid, NULL, 10));
-}
 
 static int write_agent(const struct gpu_only *g)
 {
@@ -89,30 +79,28 @@ static int write_agent(const struct gpu_only *g)
 static int make_dir(struct gpu_only *g, struct err *e)
 {
 	const char *slash = strrchr(g->o->recording, '/');
-	const int len = slash ? (int)(slash - g->o->recording) + 1 : 0;
-	char here[PATH_BYTES] = "", dir[PATH_BYTES];
+	int len = slash ? (int)(slash - g->o->recording) + 1 : 0, bytes, err;
+	char here[PATH_BYTES] = "", dir[PATH_BYTES], name[64];
 	struct statvfs fs;
-	int err;
 
 	if (g->o->recording[0] != '/' && (!getcwd(here, sizeof(here)) || strlen(here) + 2 > sizeof(here)))
 		return err_set(e, ERR_RUNTIME, -errno, "cannot find the current directory: %s", strerror(errno));
 	if (*here)
 		strcat(here, "/");
-	if (snprintf(dir, sizeof(dir), "%s%.*s.mxbpf-XXXXXX", here, len, g->o->recording) >= (int)sizeof(dir))
-		return err_set(e, ERR_RUNTIME, -ENAMETOOLONG, "%s: the path is too long", g->o->recording);
-	if (strlen(dir) + strlen("/" AGENT) > MXBPF_AGENT_PATH_MAX)
+	len = snprintf(dir, sizeof(dir), "%s%.*s", here, len, g->o->recording);
+	bytes = len + OUT_BESIDE_BYTES + (int)strlen("/" AGENT);
+	if (bytes > MXBPF_AGENT_PATH_MAX)
 		return err_set(
 			e, ERR_RUNTIME, -ENAMETOOLONG,
-			"the agent's path beside the recording has %zu bytes, and CUDA's driver ignores one of more "
+			"the agent's path beside the recording has %d bytes, and CUDA's driver ignores one of more "
 			"than %d; write the recording into another directory with -o FILE",
-			strlen(dir) + strlen("/" AGENT), MXBPF_AGENT_PATH_MAX);
-	if (!mkdtemp(dir))
-		return err_set(e, ERR_RUNTIME, -errno, "cannot make a directory beside %s: %s", g->o->recording,
-			       strerror(errno));
-	memcpy(g->dir, dir, sizeof(g->dir));
-	g->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (g->dir_fd < 0 || fstatvfs(g->dir_fd, &fs) || give_to_user(g->dir_fd))
-		return err_set(e, ERR_RUNTIME, -errno, "%s: %s", dir, strerror(errno));
+			bytes, MXBPF_AGENT_PATH_MAX);
+	g->dir_fd = out_dir_beside(dir, name, &g->parent_fd, e);
+	if (g->dir_fd < 0)
+		return e->code;
+	snprintf(g->dir, sizeof(g->dir), "%.*s%s", len, dir, name);
+	if (fstatvfs(g->dir_fd, &fs))
+		return err_set(e, ERR_RUNTIME, -errno, "%s: %s", g->dir, strerror(errno));
 	if (fs.f_flag & ST_NOEXEC)
 		return err_set(
 			e, ERR_RUNTIME, -EPERM,
@@ -120,7 +108,7 @@ static int make_dir(struct gpu_only *g, struct err *e)
 			"write the recording elsewhere with -o FILE",
 			g->o->recording);
 	err = write_agent(g);
-	return err ? err_set(e, ERR_RUNTIME, err, "cannot write the agent into %s: %s", dir, strerror(-err)) : 0;
+	return err ? err_set(e, ERR_RUNTIME, err, "cannot write the agent into %s: %s", g->dir, strerror(-err)) : 0;
 }
 
 static void remove_dir(struct gpu_only *g)
@@ -135,9 +123,11 @@ static void remove_dir(struct gpu_only *g)
 			unlinkat(dirfd(d), f->d_name, 0);
 	if (d)
 		closedir(d);
-	if (*g->dir)
-		rmdir(g->dir);
-	g->dir_fd = -1;
+	if (g->parent_fd >= 0) {
+		unlinkat(g->parent_fd, strrchr(g->dir, '/') + 1, AT_REMOVEDIR);
+		close(g->parent_fd);
+	}
+	g->dir_fd = g->parent_fd = -1;
 	*g->dir = '\0';
 }
 
@@ -166,7 +156,7 @@ int gpu_only_open(const struct ses_opts *o, const struct ses_ui *ui, struct gpu_
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	g->o = o;
 	g->ui = *ui;
-	g->dir_fd = -1;
+	g->dir_fd = g->parent_fd = -1;
 	if (getenv(INJECTION))
 		return err_set(e, ERR_USAGE, -EBUSY,
 			       INJECTION " is set to %s, and --no-bpf needs it for itself; unset it",
@@ -226,11 +216,9 @@ static int by_pid(const void *a, const void *b)
 /* The command could put a link to somebody else's file there, and mxbpf writes to the agent's files. */
 static bool is_own(int fd)
 {
-	const char *uid = getenv("SUDO_UID");
-	const uid_t user = !geteuid() && uid ? (uid_t)strtoul(uid, NULL, 10) : geteuid();
 	struct stat st;
 
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == user;
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == out_owner();
 }
 
 /* Opens the file of each process. The directory may belong to another user. */

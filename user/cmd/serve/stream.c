@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,35 +37,40 @@ struct stream {
 
 /* ---- the file */
 
+/* Another user may have put a pipe of his own there, or a second name of a file of root's. */
 static bool may_use(const struct stat *st)
 {
-	const char *sudo = getenv("SUDO_UID");
-
-	return S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode) ||
-	       (S_ISREG(st->st_mode) && (!st->st_uid || st->st_uid == geteuid() ||
-					 (!geteuid() && sudo && st->st_uid == (uid_t)strtoul(sudo, NULL, 10))));
+	return S_ISFIFO(st->st_mode) ? !out_foreign_pipe(st)
+	       : S_ISREG(st->st_mode)
+		       ? st->st_nlink == 1 && (!st->st_uid || st->st_uid == geteuid() || st->st_uid == out_owner())
+		       : S_ISCHR(st->st_mode);
 }
 
 /* A FIFO is opened for reading as well, so that it needs no reader yet. */
 static int open_existing(const char *path, struct err *e)
 {
-	char base[256];
+	char base[256], self[32];
 	struct stat st;
 	const int dir = out_open_dir(path, base, e);
-	int fd;
+	int at, fd = -1;
 
 	if (dir < 0)
 		return dir;
-	fd = openat(dir, base, O_RDWR | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 && errno != ENOENT)
-		err_set(e, ERR_RUNTIME, -errno, "cannot write %s: %s", path, strerror(errno));
+	at = openat(dir, base, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* what is checked is what is opened */
 	close(dir);
-	if (fd < 0)
-		return e->code ? e->code : -ENOENT;
-	if (!fstat(fd, &st) && may_use(&st))
-		return fd;
-	close(fd);
-	return err_set(e, ERR_RUNTIME, -EPERM, "cannot write %s: it belongs to another user", path);
+	if (at < 0 && errno == ENOENT)
+		return -ENOENT;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+	if (at >= 0 && (fstat(at, &st) || !may_use(&st)))
+		err_set(e, ERR_RUNTIME, -EPERM, "cannot write %s: it belongs to another user, or has a second name",
+			path);
+	else if (at >= 0)
+		fd = open(self, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && !e->code)
+		err_set(e, ERR_RUNTIME, -errno, "cannot write %s: %s", path, strerror(errno));
+	if (at >= 0)
+		close(at);
+	return fd < 0 ? e->code : fd;
 }
 
 static int open_path(const char *path, struct err *e)
