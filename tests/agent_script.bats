@@ -154,6 +154,7 @@ start_in_root() { # DIRECTORY [MODE]
 		done
 		mount -t tmpfs -o mode="$2" none "root$1"
 		ln -s "$1" root/tmp
+		if [[ ${FULL:-} ]]; then for dir in "$1" /var/tmp /dev/shm; do mount -t tmpfs -o "mode=1777,size=$FULL" none "root$dir"; done; fi
 		exec chroot root "${@:3}"' - "$1" "${2:-1777}" env OMP_NUM_THREADS=1 "${user[@]}" "$PYTHON_314" "$program" "$LIBTORCH"
 }
 
@@ -168,6 +169,20 @@ start_in_root() { # DIRECTORY [MODE]
 	# Creating and removing a file changes the modification time of its directory.
 	expect_same "$(head -n 1 <<<"$before")" "$(stat -c %y "$outside")"
 	[[ $(tail -n 1 <<<"$before") != $(stat -c %y "/proc/$READY_PID/root$outside") ]]
+	rmdir "$outside"
+}
+
+@test "If no directory has space for the script, mxbpf says so and leaves no file and no request, and a later session works" {
+	local outside
+	outside=$(mktemp -d "$O/outside.XXXXXX")
+	FULL=16k start_in_root "$outside"
+	refused 'cannot create the script.s file in its /tmp, /var/tmp or /dev/shm: no space is left'
+	ask USR1 worked
+	[[ -z $(ls -A "/proc/$READY_PID/root$outside" "/proc/$READY_PID/root/var/tmp" "/proc/$READY_PID/root/dev/shm" | grep -v '^/proc' | grep .) ]]
+	silent
+	nsenter --target "$READY_PID" --mount mount -o remount,size=8m "$PWD/root$outside"
+	session 'PEP 768'
+	silent
 	rmdir "$outside"
 }
 

@@ -330,13 +330,16 @@ static void planted_links(void)
 {
 	CHECK(!mkdir("tmp", 0700) && !chmod("tmp", 01777) && !mkdir("secret", 0700));
 	CHECK(!symlink("../secret", "tmp/bait") && !lchown("tmp/bait", 1234, 1234));
+	CHECK(!symlink("tmp/bait", "through"));
 	refuses("tmp/bait/f", -ELOOP);
+	refuses("through/f", -ELOOP); /* a link of root's leads to it */
 	CHECK(out_remove("tmp/bait/f", &e) == -ELOOP);
 	CHECK(!mkfifo("tmp/pipe", 0666) && !lchown("tmp/pipe", 1234, 1234));
 	CHECK(checked("tmp/pipe") == -EPERM && opened("tmp/pipe") == -EPERM);
 	CHECK(!entries("secret"));
 	/* Links of root itself, and any links in the caller's own directories, are followed. */
 	CHECK(!lchown("tmp/bait", 0, 0) && !checked("tmp/bait/f"));
+	CHECK(!checked("through/f") && !unlink("through"));
 	CHECK(!unlink("tmp/bait") && !unlink("tmp/pipe") && !rmdir("tmp") && !rmdir("secret"));
 }
 

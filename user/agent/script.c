@@ -175,6 +175,13 @@ static bool was_opened(const struct ask *a)
 	return any;
 }
 
+static int write_text(const struct ask *a)
+{
+	const ssize_t n = write(a->file, a->text.data, a->text.len);
+
+	return n < 0 ? -errno : n < (ssize_t)a->text.len ? -ENOSPC : 0;
+}
+
 static int put_file(struct ask *a, const char *dir)
 {
 	int err;
@@ -188,7 +195,7 @@ static int put_file(struct ask *a, const char *dir)
 		close(a->dir);
 		return -EPERM;
 	}
-	err = fchmod(a->file, 0444) || write(a->file, a->text.data, a->text.len) != (ssize_t)a->text.len ? -EIO : 0;
+	err = fchmod(a->file, 0444) ? -errno : write_text(a);
 	if (!err && !is_found(a))
 		err = -EACCES;
 	if (!err)
@@ -344,12 +351,17 @@ static const char *const dirs[] = {"/tmp", "/var/tmp", "/dev/shm"};
 static void answer(struct ask *a)
 {
 	struct answer r = {.code = -EACCES};
+	bool full = false;
 	size_t i;
 
-	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && r.code; i++)
+	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && r.code; i++) {
 		r.code = put_file(a, dirs[i]);
+		full |= r.code == -ENOSPC || r.code == -EDQUOT;
+	}
 	if (r.code) {
-		tell(&r, r.code, "cannot create the script's file in its /tmp, /var/tmp or /dev/shm");
+		tell(&r, r.code,
+		     full ? "cannot create the script's file in its /tmp, /var/tmp or /dev/shm: no space is left"
+			  : "cannot create the script's file in its /tmp, /var/tmp or /dev/shm");
 		send(a->other, &r, sizeof(r), MSG_NOSIGNAL);
 		return;
 	}
