@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,10 +28,12 @@
 #include "elf/copy.h"
 #include "now/unwind.h"
 #include "record/record.h"
+#include "target/far.h"
 #include "target/target.h"
 
 #define BOMB_MIB 256 /* what a section unpacks to */
 
+static char tree[4300];
 static char lib[4200]; /* the library of all tests; beside the program, because /tmp may be noexec */
 
 static void build(const char *program)
@@ -293,6 +296,67 @@ static void test_lease(void)
 	end(&k);
 }
 
+/* ---- a root of its own */
+
+/* Its links would lead out of its root, to a file of root's. */
+static void change_root_and_stay(int say)
+{
+	char up[5000];
+	int fd;
+
+	snprintf(up, sizeof(up), "../../../../../../../../../../../../../../../..%s", lib);
+	if (mkdir(tree, 0755) || chroot(tree) || chdir("/") || symlink(lib, "out") || symlink(up, "up") ||
+	    symlink("/file", "in") || symlink("loop", "loop") || mkfifo("pipe", 0666) || mkdir("folder", 0755) ||
+	    mknod("device", S_IFCHR | 0666, makedev(1, 5)))
+		return;
+	fd = open("file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	tell(say, fd >= 0 && write(fd, "text", 4) == 4 ? &tree : NULL);
+}
+
+static void test_root(void)
+{
+	static const struct {
+		const char *name;
+		int err;
+	} names[] = {{"file", 0},      {"in", 0},	  {"out", -ENOENT},    {"up", -ENOENT},
+		     {"loop", -ELOOP}, {"pipe", -ESTALE}, {"folder", -ESTALE}, {"device", -ESTALE}};
+	struct far *far = far_new();
+	char name[5000];
+	struct far_file f;
+	struct kid k;
+	size_t i;
+	int dir, err;
+
+	snprintf(tree, sizeof(tree), "%s.root", lib);
+	k = start(change_root_and_stay);
+	snprintf(name, sizeof(name), "/proc/%d", k.pid);
+	dir = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	TEST_IF(!geteuid(),
+		"links of a process with a root of its own do not lead out of it, and pipes and devices are not opened",
+		"not root")
+	{
+		CHECK(k.addr && dir >= 0 && far);
+		for (i = 0; i < 2 * sizeof(names) / sizeof(*names); i++) { /* mxbpf itself opens, and its child */
+			snprintf(name, sizeof(name), "root/%s", names[i / 2].name);
+			err = far_open(far, dir, name, i % 2 ? makedev(8, 1) : 0, &f);
+			CHECK(err == names[i / 2].err && (err || f.size_bytes == 4));
+			if (!err) {
+				far_close(&f);
+				close(f.fd);
+			}
+		}
+		memset(name + 5, '/', sizeof(name) - 6); /* a long path is cut */
+		name[sizeof(name) - 1] = '\0';
+		CHECK(far_open(far, dir, name, 0, &f) == -ESTALE &&
+		      far_open(far, dir, name, makedev(8, 1), &f) == -ENAMETOOLONG);
+	}
+	far_free(far);
+	end(&k);
+	close(dir);
+	snprintf(name, sizeof(name), "rm -rf '%s'", tree);
+	CHECK(!system(name));
+}
+
 /* ---- descriptors */
 
 /* Returns what memfd_open() returns for a descriptor of this process, which may only read the file. */
@@ -363,6 +427,7 @@ int main(int argc, char **argv)
 	test_bomb();
 	test_elf();
 	test_lease();
+	test_root();
 	test_memfd();
 	test_metadata();
 	unlink(lib);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -156,6 +158,27 @@ static bool is_near(int fd)
 	return false;
 }
 
+/*
+ * Opens a name without opening the file (O_PATH). A name that begins with "root/" is one of the process's files: links
+ * lead to where they lead the process, and not to files of mxbpf's root. Returns a descriptor, or -1 with errno.
+ */
+static int open_name(int dirfd, const char *name)
+{
+	const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	int root, fd, err;
+
+	if (strncmp(name, "root/", 5) != 0)
+		return openat(dirfd, name, O_PATH | O_CLOEXEC);
+	root = openat(dirfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -1;
+	fd = (int)syscall(SYS_openat2, root, name + 4, &how, sizeof(how));
+	err = errno;
+	close(root);
+	errno = err;
+	return fd;
+}
+
 /* Opens the file that a descriptor names, and reads its first and its last block. */
 static int open_for_reading(int path_fd, uint64_t size_bytes)
 {
@@ -174,7 +197,7 @@ static int open_for_reading(int path_fd, uint64_t size_bytes)
 /* Returns the file as a name, or -errno. */
 static int open_one(int dirfd)
 {
-	const int path_fd = openat(dirfd < 0 ? AT_FDCWD : dirfd, heard.name, O_PATH | O_CLOEXEC);
+	const int path_fd = open_name(dirfd < 0 ? AT_FDCWD : dirfd, heard.name);
 	struct statx st;
 	int fd;
 
@@ -398,7 +421,7 @@ static uint32_t free_slot(struct far *far)
 
 static int open_near(int dirfd, const char *name, struct far_file *f)
 {
-	const int path_fd = openat(dirfd, name, O_PATH | O_CLOEXEC);
+	const int path_fd = open_name(dirfd, name);
 	char self[32];
 	struct stat st;
 	int err = path_fd < 0 || fstat(path_fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ESTALE;
