@@ -301,11 +301,11 @@ static void test_lease(void)
 /* Its links would lead out of its root, to a file of root's. */
 static void change_root_and_stay(int say)
 {
-	char up[5000];
+	char up[5000], *out = realpath(lib, NULL);
 	int fd;
 
-	snprintf(up, sizeof(up), "../../../../../../../../../../../../../../../..%s", lib);
-	if (mkdir(tree, 0755) || chroot(tree) || chdir("/") || symlink(lib, "out") || symlink(up, "up") ||
+	snprintf(up, sizeof(up), "../../../../../../../../../../../../../../../..%s", out);
+	if (mkdir(tree, 0755) || chroot(tree) || chdir("/") || symlink(out, "out") || symlink(up, "up") ||
 	    symlink("/file", "in") || symlink("loop", "loop") || mkfifo("pipe", 0666) || mkdir("folder", 0755) ||
 	    mknod("device", S_IFCHR | 0666, makedev(1, 5)))
 		return;

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -39,18 +41,28 @@ static int add_group(struct buf *groups, const char *controller, int dirfd, cons
 	return -ENOMEM;
 }
 
+/* A path of the process has no links, because it is that of a mount. Whoever puts one there leads to nothing. */
+static int open_dir(int root, const char *dir)
+{
+	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
+
+	return root < 0 ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)
+			: (int)syscall(SYS_openat2, root, dir, &how, sizeof(how));
+}
+
 /*
  * Adds the groups from dir up to its first mount_len bytes. `path` loses one name per step. Returns -EDOM if it is the
  * root.
  */
-static int climb(struct buf *groups, const char *controller, char *dir, size_t mount_len, char *path)
+static int climb(struct buf *groups, const char *controller, int root, char *dir, size_t mount_len, char *path)
 {
 	unsigned level;
 	int fd, err = 0;
 	char *slash;
 
 	for (level = 0; !err && level < MACH_LEVELS_MAX; level++) {
-		fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		fd = open_dir(root, dir);
 		if (fd < 0)
 			return level ? 0 : -ENXIO;
 		if (!is_group(fd, controller) || is_root(fd, controller)) {
@@ -92,27 +104,31 @@ static int slurp_mounts(const char *path, struct buf *text)
 /* Opens through our own mounts (pid 0) or those of the process, which may show a part of the tree that ours do not. */
 static int open_by_mounts(pid_t pid, const char *controller, const char *path, struct buf *groups)
 {
-	char name[64] = "/proc/self/mountinfo", prefix[64] = "";
+	char name[64] = "/proc/self/mountinfo";
 	char dir[MACH_PATH_BYTES], rest[MACH_PATH_BYTES];
 	struct buf text = {0};
-	size_t mount_len, len;
-	int err;
+	size_t mount_len;
+	int err, root = -1;
 
-	if (pid) {
+	if (pid)
 		snprintf(name, sizeof(name), "/proc/%d/mountinfo", pid);
-		snprintf(prefix, sizeof(prefix), "/proc/%d/root", pid);
-	}
 	err = slurp_mounts(name, &text);
 	if (!err)
 		err = mach_group_dir(text.data, controller, path, dir, &mount_len);
 	buf_fini(&text);
 	if (err)
 		return -ENXIO;
-	len = strlen(prefix);
-	memmove(dir + len, dir, strlen(dir) + 1);
-	memcpy(dir, prefix, len);
+	if (pid) {
+		snprintf(name, sizeof(name), "/proc/%d/root", pid);
+		root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (root < 0)
+			return -ENXIO;
+	}
 	strcpy(rest, path);
-	return climb(groups, controller, dir, mount_len + len, rest);
+	err = climb(groups, controller, root, dir, mount_len, rest);
+	if (root >= 0)
+		close(root);
+	return err;
 }
 
 const char *mach_groups_reason(int err)
