@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,7 +15,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +25,7 @@
 #include "agent/threads.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/open_in.h"
 #include "python/python.h"
 
 #define EXECUTED_MS   10000 /* time limit from the moment when the interpreter took the request */
@@ -108,9 +107,9 @@ int agt_script_usable(struct tgt *t, struct err *e)
 
 static int open_in_root(const struct ask *a, const char *path, uint64_t flags)
 {
-	struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	const struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 
-	return (int)syscall(SYS_openat2, a->root, path, &how, sizeof(how));
+	return open_in(a->root, path, how);
 }
 
 /* Returns true if no third user can replace the file in this directory. */
@@ -128,12 +127,12 @@ static bool is_safe(const struct ask *a, int dir)
  */
 static int open_as_user(const struct ask *a, int dir, const char *path, uint64_t flags)
 {
-	struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
-			       .mode = flags & O_CREAT ? 0444 : 0,
-			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	const struct open_how how = {.flags = flags | O_NOFOLLOW | O_CLOEXEC,
+				     .mode = flags & O_CREAT ? 0444 : 0,
+				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 	gid_t gid = (gid_t)setfsgid(a->gid);
 	uid_t uid = (uid_t)setfsuid(a->uid);
-	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	int fd = open_in(dir, path, how);
 
 	setfsuid(uid);
 	setfsgid(gid);

@@ -6,13 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "base/open_in.h"
 #include "base/open_now.h"
 #include "kineto/priv.h"
 
@@ -22,11 +21,11 @@
 /* Returns an O_PATH fd, which opens nothing that can act or wait, or -errno. */
 static int find(int dir, const char *name)
 {
-	struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-	long fd = syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	const struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				     .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+	const int fd = open_in(dir, name, how);
 
-	return fd < 0 ? -errno : (int)fd;
+	return fd < 0 ? -errno : fd;
 }
 
 int kin_file_look(int dir, const char *name, struct stat *st)

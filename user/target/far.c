@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -23,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/open_in.h"
 
 #define ANSWER_MS 2000
 #define SHORT_MS  100 /* once FEW devices were silent, because a user can make many */
@@ -172,7 +171,7 @@ static int open_name(int dirfd, const char *name)
 	root = openat(dirfd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -1;
-	fd = (int)syscall(SYS_openat2, root, name + 4, &how, sizeof(how));
+	fd = open_in(root, name + 4, how);
 	err = errno;
 	close(root);
 	errno = err;

@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/open_in.h"
 #include "feature/machine/read_priv.h"
 
 #define MOUNTS_MAX_BYTES (16u << 20)
@@ -47,8 +46,7 @@ static int open_dir(int root, const char *dir)
 	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS};
 
-	return root < 0 ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)
-			: (int)syscall(SYS_openat2, root, dir, &how, sizeof(how));
+	return root < 0 ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_in(root, dir, how);
 }
 
 /*
