@@ -17,8 +17,8 @@
 
 #include "serve/priv.h"
 
-#define TOKEN	   "fuzz-0123456789-token"
-#define LATE_TURNS 8  /* turns for which the caller leaves a request waiting */
+#define TOKEN	   "0123456789-fuzz-token" /* begins with a digit, so that it is no word of the dictionary */
+#define LATE_TURNS 8			   /* turns for which the caller leaves a request waiting */
 #define IDLE_TURNS 32 /* turns after which a server that has neither replied nor closed never will */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -101,7 +101,6 @@ int remote_timer_start(struct remote_timer *t)
 
 	_Static_assert(sizeof(sigset_t) <= sizeof(t->old_mask), "it is kept there");
 	sigfillset(&blocked);
-	sigdelset(&blocked, SIGRTMAX);
 	pthread_sigmask(SIG_SETMASK, &blocked, (sigset_t *)t->old_mask);
 	ev._sigev_un._tid = (pid_t)syscall(SYS_gettid);
 	if (sigaction(SIGRTMAX, &sa, NULL) || timer_create(CLOCK_MONOTONIC, &ev, &id))
@@ -118,13 +117,30 @@ void remote_timer_stop(struct remote_timer *t)
 	pthread_sigmask(SIG_SETMASK, (sigset_t *)t->old_mask, NULL);
 }
 
+/* A timer's signal that comes before the wait is no harm, because there will be another one. */
+static pid_t wait_or_tick(pid_t tid, int *status)
+{
+	sigset_t ticks;
+	pid_t got;
+	int err;
+
+	sigemptyset(&ticks);
+	sigaddset(&ticks, SIGRTMAX);
+	pthread_sigmask(SIG_UNBLOCK, &ticks, NULL);
+	got = waitpid(tid, status, __WALL);
+	err = errno;
+	pthread_sigmask(SIG_BLOCK, &ticks, NULL);
+	errno = err;
+	return got;
+}
+
 /* Waits for the next stop of the thread. Returns 0, -ESRCH or -ETIMEDOUT. */
 static int wait_stop(const struct remote *r, int *status)
 {
 	pid_t got;
 
 	for (;;) {
-		got = waitpid(r->tid, status, __WALL);
+		got = wait_or_tick(r->tid, status);
 		if (got == r->tid)
 			return WIFSTOPPED(*status) ? 0 : -ESRCH;
 		if (errno != EINTR)

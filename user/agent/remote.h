@@ -39,8 +39,8 @@ struct remote {
 };
 
 /*
- * Interrupts the waits of this thread every few ms, so that they can give up. All other signals are blocked until
- * remote_timer_stop().
+ * Interrupts the waits of this thread for the other one every few ms, so that they can give up, and nothing else: a
+ * request that a sandbox holds back would fail with EINTR. All signals are blocked until remote_timer_stop().
  */
 struct remote_timer {
 	void *id; /* may be 0: that is the first timer of a process */

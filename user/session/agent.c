@@ -48,7 +48,8 @@ static void say_entry(const struct session *ses)
 		 tgt_pid(ses->targets[0].tgt), fmt_ns(in->pause_ns, pause), in->route,
 		 fmt_bytes(agt_memory_max(), memory));
 	if (in->beside)
-		ses_note(ses, "cannot give the process a library for NVTX: %s", strerror(-in->beside));
+		ses_warn(ses, "ranges of NVTX may be missing, because the process cannot be given a library for it: %s",
+			 strerror(-in->beside));
 }
 
 /* Returns true if the agent may be loaded long after the window's start. */

@@ -141,7 +141,8 @@ static int launch(struct session *ses, struct err *e)
 	if (nvtx == -EBUSY)
 		ses_note(ses, "NVTX has another tool: ranges are recorded only in libraries that export its functions");
 	else if (nvtx < 0 && nvtx != -ENOTSUP)
-		ses_note(ses, "cannot give the command a library for NVTX: %s", strerror(-nvtx));
+		ses_warn(ses, "ranges of NVTX may be missing, because the command cannot be given a library for it: %s",
+			 strerror(-nvtx));
 	ses->launch.in_child = ses->nvtx ? nvtx_in_child : NULL;
 	err = launch_prepare(&ses->launch, o->command, o->command_to_stderr, e);
 	nvtx_withdraw(nvtx);

@@ -54,8 +54,9 @@ static void on_entry(void *ctx, const struct err *e)
 	ses_detail(o->ses, "loaded the agent into process %u: one thread was stopped for %s (%s)", o->tgid,
 		   fmt_ns(agt_injected(o->agt)->pause_ns, pause), agt_injected(o->agt)->route);
 	if (agt_injected(o->agt)->beside)
-		ses_detail(o->ses, "cannot give process %u a library for NVTX: %s", o->tgid,
-			   strerror(-agt_injected(o->agt)->beside));
+		ses_warn(o->ses,
+			 "ranges of NVTX of process %u may be missing, because it cannot be given a library for it: %s",
+			 o->tgid, strerror(-agt_injected(o->agt)->beside));
 	__atomic_store_n(&o->state, CAME, __ATOMIC_RELEASE);
 }
 
