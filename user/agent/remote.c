@@ -117,37 +117,25 @@ void remote_timer_stop(struct remote_timer *t)
 	pthread_sigmask(SIG_SETMASK, (sigset_t *)t->old_mask, NULL);
 }
 
-/* A timer's signal that comes before the wait is no harm, because there will be another one. */
-static pid_t wait_or_tick(pid_t tid, int *status)
+/*
+ * Waits for the next stop of the thread. Returns 0, -ESRCH or -ETIMEDOUT. A timer's signal that comes before the wait
+ * is no harm, because there will be another one.
+ */
+static int wait_stop(const struct remote *r, int *status)
 {
 	sigset_t ticks;
 	pid_t got;
-	int err;
 
 	sigemptyset(&ticks);
 	sigaddset(&ticks, SIGRTMAX);
 	pthread_sigmask(SIG_UNBLOCK, &ticks, NULL);
-	got = waitpid(tid, status, __WALL);
-	err = errno;
-	pthread_sigmask(SIG_BLOCK, &ticks, NULL);
-	errno = err;
-	return got;
-}
-
-/* Waits for the next stop of the thread. Returns 0, -ESRCH or -ETIMEDOUT. */
-static int wait_stop(const struct remote *r, int *status)
-{
-	pid_t got;
-
-	for (;;) {
-		got = wait_or_tick(r->tid, status);
-		if (got == r->tid)
-			return WIFSTOPPED(*status) ? 0 : -ESRCH;
-		if (errno != EINTR)
-			return -ESRCH;
-		if (clock_ns(CLOCK_MONOTONIC) > r->deadline_ns)
-			return -ETIMEDOUT;
-	}
+	do
+		got = waitpid(r->tid, status, __WALL);
+	while (got < 0 && errno == EINTR && clock_ns(CLOCK_MONOTONIC) <= r->deadline_ns);
+	pthread_sigmask(SIG_BLOCK, &ticks, NULL); /* leaves errno as it is */
+	if (got == r->tid)
+		return WIFSTOPPED(*status) ? 0 : -ESRCH;
+	return got < 0 && errno == EINTR ? -ETIMEDOUT : -ESRCH;
 }
 
 /* Why a request failed. The kernel itself says only ESRCH, if the thread was killed. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "feature/cost/cost.h"
 
+#include "base/whole.h"
 #include "feature/steps/steps.h"
 
 static int cost_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
@@ -73,7 +74,7 @@ static uint64_t without(uint64_t ns, uint64_t avg_ns, uint64_t cost_ns)
 {
 	if (ns >= avg_ns)
 		return ns - cost_ns;
-	return avg_ns ? (uint64_t)((double)ns * (1 - (double)cost_ns / (double)avg_ns)) : ns;
+	return avg_ns ? whole((double)ns * (1 - (double)cost_ns / (double)avg_ns)) : ns;
 }
 
 static void take_hist(struct mdl_row *r, uint64_t avg_ns, uint64_t cost_ns)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "feature/activity/activity.h"
 #include "feature/activity/occupancy.h"
 #include "feature/findings/findings.h"
@@ -45,7 +46,7 @@ void facts_grids(struct mdl *m, struct facts *f)
 		o = activity_occupancy(device_of(m, a->h.tgid, a->device), a);
 		if (o.grid != OCCUPANCY_GRID_SMALL || is_exchange(m, a->name_id))
 			continue;
-		unused_ns = (uint64_t)((double)a->total_ns * (1 - o.multiprocessors));
+		unused_ns = whole((double)a->total_ns * (1 - o.multiprocessors));
 		add_sat(&f->gpu.unused_ns, unused_ns);
 		facts_keep_operator(f->gpu.small, m, a->name_id, unused_ns);
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The rules. A row is a rule; its threshold is tested on jobs with that fault and on healthy ones (tests/planted/). */
 #include "feature/findings/findings.h"
+#include "base/whole.h"
 #include "feature/idle/idle.h"
 
 #include <inttypes.h>
@@ -233,10 +234,10 @@ static void pageable_evidence(const struct facts *f, struct buf *b)
 {
 	char n[32], bytes[24], ns[24], rate[24];
 
-	buf_printf(b, "%s copies, %s in %s, %s/s", fmt_count(f->gpu.pageable, n),
-		   fmt_bytes(f->gpu.pageable_bytes, bytes), fmt_ns(f->gpu.pageable_ns, ns),
-		   fmt_bytes((uint64_t)(1e9 * facts_share((double)f->gpu.pageable_bytes, (double)f->gpu.pageable_ns)),
-			     rate));
+	buf_printf(
+		b, "%s copies, %s in %s, %s/s", fmt_count(f->gpu.pageable, n), fmt_bytes(f->gpu.pageable_bytes, bytes),
+		fmt_ns(f->gpu.pageable_ns, ns),
+		fmt_bytes(whole(1e9 * facts_share((double)f->gpu.pageable_bytes, (double)f->gpu.pageable_ns)), rate));
 }
 
 /* The GPU has nothing to do most of the time, and mxbpf does not see why. */
@@ -339,7 +340,7 @@ static void straggler_say(const struct facts *f, struct buf *b)
 	buf_printf(b, " lags: the loop waits in %.0f%% of its time for the exchange with other processes", 100 * share);
 	if (f->loop.n)
 		buf_printf(b, ", %s in each iteration",
-			   fmt_ns((uint64_t)(share * (double)(f->loop.total_ns / f->loop.n)), ns));
+			   fmt_ns(whole(share * (double)(f->loop.total_ns / f->loop.n)), ns));
 }
 
 #define MORE_LEAST 0.2 /* of what the loop waits: an operator that explains it */

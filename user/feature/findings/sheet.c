@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 #include "feature/findings/findings.h"
 #include "feature/lines/lines.h"
 #include "feature/memory/failed.h"
@@ -54,7 +55,7 @@ static int make(const struct view *s, void *table)
 			.evidence = text_of(&f->evidence),
 			.next = view_word(next_of(&t->found.facts, f->rule)),
 			.advice = view_word(f->rule->advice),
-			.permille = (uint64_t)(1000 * f->share + 0.5),
+			.permille = whole(1000 * f->share + 0.5),
 		};
 	}
 	return 0;

@@ -7,6 +7,7 @@
  * time did something else.
  */
 #include "feature/steps/parts.h"
+#include "base/whole.h"
 #include "feature/steps/steps.h"
 
 #include <errno.h>
@@ -241,7 +242,7 @@ static uint64_t waited(const struct mxbpf_iteration *it, unsigned part, uint64_t
 {
 	const uint64_t ran_ns = it->dur_ns > all_runq_ns ? it->dur_ns - all_runq_ns : 0;
 
-	return cost_ns < ran_ns ? (uint64_t)((double)it->runq_ns[part] * ((double)cost_ns / (double)ran_ns))
+	return cost_ns < ran_ns ? whole((double)it->runq_ns[part] * ((double)cost_ns / (double)ran_ns))
 				: it->runq_ns[part];
 }
 
@@ -276,7 +277,7 @@ void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost, do
 	if (!(it->flags & MXBPF_ITERATION_COST) || it->raw_ns)
 		return;
 	for (part = 0; part < MXBPF_STEP_PARTS; part++)
-		ns[part] = (uint64_t)((double)cost_of(it, part, cost->scale) * factor);
+		ns[part] = whole((double)cost_of(it, part, cost->scale) * factor);
 	it->raw_ns = it->dur_ns;
 	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
 		take(it, part, &ns[part]);
@@ -287,7 +288,7 @@ void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost, do
 	if (it->first_ns > it->part_ns[MXBPF_PART_OUTSIDE])
 		it->first_ns = it->part_ns[MXBPF_PART_OUTSIDE];
 	if (it->raw_ns)
-		it->busy_ns = (uint64_t)((double)it->busy_ns * ((double)it->dur_ns / (double)it->raw_ns));
+		it->busy_ns = whole((double)it->busy_ns * ((double)it->dur_ns / (double)it->raw_ns));
 }
 
 /* ---- for people */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/whole.h"
 #include "model/feature.h"
 #include "mxbpf_track.h"
 
@@ -92,7 +93,7 @@ static void add(struct page_strip *p, struct lane *l, enum state state, uint64_t
 		high = low + p->slice_ns < to ? low + p->slice_ns : to;
 		low = low > from ? low : from;
 		l->slice_ns[i][state] += (float)((double)(high - low) * each);
-		l->ns += (uint64_t)((double)(high - low) * each);
+		l->ns += whole((double)(high - low) * each);
 		from = high;
 	}
 }
