@@ -248,13 +248,14 @@ END
 @test "Thread ids are those of the outer pid namespace when the target has its own" {
 	local inner tids tid
 	start_bg inner unshare --pid --mount-proc --fork --kill-child "$PYTHON_TORCH" -c '
-import threading, torch
+import threading, time, torch
 torch.set_num_threads(1)
 def work(tensor):
     while True:
         for _ in range(100):
             tensor.add_(1)
         print("at", threading.get_native_id(), flush=True)
+        time.sleep(0.001)  # without it, a busy machine has no CPU left for mxbpf, and calls are dropped
 threading.Thread(target=work, args=(torch.ones(3),)).start()
 work(torch.ones(3))
 '
