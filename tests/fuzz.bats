@@ -10,8 +10,8 @@ setup_file() {
 	"$REPO/tests/fuzz/coverage.sh" "$O"
 }
 
-# Every second fuzzer, because a test may take five minutes. The seed is always the same, so that what a run finds is of the change
-# that it tests. `make fuzz` tries new seeds.
+# Every second fuzzer, because a test may take five minutes. The seed is always the same, so that two runs try much the same
+# inputs. `make fuzz` tries new seeds.
 fuzz() { # 0 or 1
 	local all names=() i
 	mapfile -t all < <(basename -s .c "$REPO"/tests/fuzz/fuzz_*.c)

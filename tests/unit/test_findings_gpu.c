@@ -114,6 +114,8 @@ static void sleeps(uint64_t each_iteration)
 	}
 }
 
+static uint64_t copy_bytes = 1 << 20;
+
 static void copies(uint64_t n, uint64_t dur_ns, enum mxbpf_memory_kind from)
 {
 	struct mxbpf_activity a;
@@ -125,7 +127,7 @@ static void copies(uint64_t n, uint64_t dur_ns, enum mxbpf_memory_kind from)
 		a.copy = MXBPF_COPY_HTOD;
 		a.from = (uint8_t)from;
 		a.to = MXBPF_MEMORY_DEVICE;
-		a.bytes = 1 << 20;
+		a.bytes = copy_bytes;
 		feed(&a);
 	}
 }
@@ -301,6 +303,13 @@ static void test_copies(void)
 		CHECK(!strcmp(found(&f), "gpu_idle gpu_pageable") && has(&f.list[1].text, "take 20% of the time"));
 		CHECK(has(&f.list[1].evidence, "40 copies, 40.0 MiB in 800 ms, 50.0 MiB/s"));
 		end(&f);
+		copy_bytes = 410000000000000000; /* in a second more than 64 bits hold, as a hostile recording says */
+		begin(MXBPF_PART_OUTSIDE, 5);
+		copies(STEPS, 20 * MS, MXBPF_MEMORY_PAGEABLE);
+		found(&f);
+		CHECK(has(&f.list[1].evidence, "16.0 EiB/s"));
+		end(&f);
+		copy_bytes = 1 << 20;
 		begin(MXBPF_PART_OUTSIDE, 5);
 		copies(STEPS, 20 * MS, MXBPF_MEMORY_PINNED);
 		CHECK(!strcmp(found(&f), "gpu_idle"));
