@@ -47,22 +47,6 @@ static __always_inline bool place_counts(__u64 hit)
 	return (__u64)((__u32)hit * 2654435769u) * places_asked >> 32 == 0;
 }
 
-/* Closes a block of intervals that is long enough. */
-static __always_inline void beat_block(struct mxbpf_beat *b)
-{
-	__u64 mean;
-
-	if (b->block_ns < MXBPF_BEAT_BLOCK_NS || !b->block_n)
-		return;
-	mean = b->block_ns / b->block_n / MXBPF_BEAT_UNIT_NS;
-	b->blocks++;
-	b->means += mean;
-	b->squares += mean * mean;
-	b->products += mean * b->last_mean;
-	b->last_mean = mean;
-	b->block_n = b->block_ns = 0;
-}
-
 /* Adds the interval since the last hit of the place. cost_ns: the sum of the thread. */
 static __always_inline void beat_add(struct mxbpf_beat *b, __u64 now, __u64 cost_ns)
 {
@@ -74,15 +58,10 @@ static __always_inline void beat_add(struct mxbpf_beat *b, __u64 now, __u64 cost
 	ns = now - b->last_ns;
 	cpu_ns = cfg_account ? ns + s.ran_ns - b->last_ran_ns : ns;
 	if (b->last_ns) {
-		b->n++;
-		b->ns += ns;
-		b->cpu_ns += cpu_ns;
 		b->runq_ns += s.run_delay_ns - b->last_runq_ns;
 		b->cost_ns += cost_ns - b->last_cost_ns;
-		b->block_n++;
-		b->block_ns += cpu_ns;
+		mxbpf_beat_add(b, ns, cpu_ns);
 	}
-	beat_block(b);
 	b->last_ns = now;
 	b->last_ran_ns = s.ran_ns;
 	b->last_runq_ns = s.run_delay_ns;

@@ -27,7 +27,7 @@
 #define MXBPF_AGENT_BELL_OFF 10
 
 #define MXBPF_AGENT_MAGIC   0x746e6761666d786dull
-#define MXBPF_AGENT_VERSION 9
+#define MXBPF_AGENT_VERSION 10
 
 #define MXBPF_AGENT_PROCESSES  4096	  /* of one session that have the agent at one time */
 #define MXBPF_AGENT_SPILL      64	  /* batches that a forked child keeps until mxbpf attaches to it, 1 MiB */
@@ -229,11 +229,23 @@ enum mxbpf_agent_numbers {
 	MXBPF_AGENT_NUMBERS_WRONG = 2,
 };
 
+/*
+ * A beat: the annotation of an optimizer's step begins. mxbpf compares the times between two of them while the agent
+ * records and while it rests, because that is what watching costs.
+ */
+struct mxbpf_agent_beat {
+	__u64 ns, cpu_ns; /* CLOCK_MONOTONIC; time of the thread on CPUs */
+	__u32 tid;
+	__u32 registered; /* enum mxbpf_agent_registered */
+};
+#define MXBPF_AGENT_BEATS 4096 /* the last ones that are kept; a power of two */
+
 /* Whether the agent's callbacks are registered with the runtime. */
 enum mxbpf_agent_registered {
 	MXBPF_AGENT_NOT_REGISTERED = 0,
 	MXBPF_AGENT_REGISTERED = 1,
 	MXBPF_AGENT_REGISTERED_ARGS = 2, /* and the runtime passes them the arguments of calls, which costs time */
+	MXBPF_AGENT_REGISTERED_BEATS = 3, /* that of annotations alone, because mxbpf has set `rest` */
 };
 
 enum mxbpf_agent_detail {
@@ -274,6 +286,9 @@ struct mxbpf_agent_shared {
 	__u32 memory;	     /* set by mxbpf before since_ns: 1: record memory */
 	__u32 children;	     /* set by mxbpf before since_ns: 1: forked children start an agent, too */
 	__u32 unheard;	     /* 1: a child has started it, and mxbpf, which clears this, is not attached yet */
+	__u32 rest;	     /* set by mxbpf: 1: record only beats; the next session registers all callbacks again */
+	__u32 pad;
+	__u64 nbeats;	     /* beats so far */
 	__u64 orphans;	     /* calls of forked children that mxbpf has not attached to, or not in time */
 	__u64 unheard_calls; /* calls of this process that were counted as orphans of its parent as well */
 	struct mxbpf_agent_clock clock __attribute__((aligned(64)));
@@ -284,6 +299,7 @@ struct mxbpf_agent_shared {
 	__u32 lists[MXBPF_AGENT_LISTS]; /* places of lists by the hash of the list; 0: free */
 	__u64 words[MXBPF_AGENT_WORDS]; /* lists; the first word is not used */
 	struct mxbpf_agent_slot slots[MXBPF_AGENT_THREADS];
+	struct mxbpf_agent_beat beats[MXBPF_AGENT_BEATS];
 	__u32 spilled;			     /* batches that were spilled, or would have been if there were room */
 	__u32 is_spilled[MXBPF_AGENT_SPILL]; /* 1: the batch is complete */
 	struct mxbpf_agent_batch spill[MXBPF_AGENT_SPILL];

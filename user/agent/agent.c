@@ -98,6 +98,7 @@ void agt_take_shared(struct agt *a)
 	if (!a->newborn)
 		SHARED_SET(&a->shared, since_ns, 0); /* clears what a killed mxbpf may have left */
 	SHARED_SET(&a->shared, clock.until, 0);
+	SHARED_SET(&a->shared, rest, 0);
 	SHARED_SET(&a->shared, children, a->o.children);
 	agt_gpu_opened(a);
 	SHARED_SET(&a->shared, memory, a->o.memory);
@@ -687,6 +688,14 @@ const char *agt_waits(const struct agt *a)
 const struct agt_injected *agt_injected(const struct agt *a)
 {
 	return &a->injected;
+}
+
+int agt_beats(struct agt *a, bool rest, struct mxbpf_agent_beat *to)
+{
+	if (!agt_is_in(a))
+		return 0;
+	SHARED_SET(&a->shared, rest, rest);
+	return gate_beats(&a->gate, to);
 }
 
 bool agt_numbers_wrong(struct agt *a)

@@ -126,6 +126,8 @@ bool agt_numbers_wrong(struct agt *a);
 void agt_activate(struct agt *a, bool on);
 /* Starts recording in a process that joins others which record already: for the same time as `like`. */
 void agt_activate_like(struct agt *a, struct agt *like);
+/* Reads the last beats, see gate_beats(). rest: from now on the agent records nothing else, until agt_detach(). */
+int agt_beats(struct agt *a, bool rest, struct mxbpf_agent_beat *to);
 /* Detaches from the agent. Calls that have ended can still be read. */
 void agt_detach(struct agt *a);
 /*

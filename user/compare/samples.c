@@ -309,7 +309,7 @@ static int add_span(struct reading *r, const struct mxbpf_rec *rec)
 			  ? s.account.blocked_ns - s.nested.blocked_ns
 			  : 0;
 	raw = s.self_ns;
-	cost_take_span(&s, r->s);
+	cost_take_span(r->m, &s, r->s);
 	raw -= s.self_ns;
 	s.self_ns = s.self_ns > runq ? s.self_ns - runq : 0;
 	row = row_of(r, CMP_OPERATOR, s.name_id, 0, NULL, 0, &err);

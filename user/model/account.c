@@ -70,7 +70,7 @@ void mdl_row_own(struct mdl_row *r)
 {
 	struct mxbpf_account_sum *a = &r->account;
 
-	r->nested_ns = r->total_ns > r->self_ns ? r->total_ns - r->self_ns : 0;
+	r->many = true;
 	r->total_ns = r->self_ns;
 	r->alloc_bytes = r->self_alloc_bytes;
 	take_off(&a->runq_ns, &a->nested_runq_ns, r->self_ns);

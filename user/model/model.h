@@ -80,7 +80,7 @@ struct mdl_row {
 	uint8_t traits;		 /* enum mxbpf_trait; a merged row has those of the first row */
 	uint64_t nparts, nbulks; /* calls with MXBPF_TRAIT_PART, with MXBPF_TRAIT_BULK */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
-	uint64_t nested_ns; /* after mdl_row_own(): the time that it subtracted from total_ns */
+	bool many; /* mdl_row_own() was called: min_ns, max_ns and hist are of calls that can be nested in one another */
 	uint64_t first_ns,
 		last_ns; /* user annotations: first start and last end; 0: not known. feature/marks fills them. */
 	int64_t alloc_bytes, self_alloc_bytes; /* allocated less freed; 0 in recordings that do not have it */
@@ -94,7 +94,7 @@ struct mdl_row {
 	uint64_t hist[MXBPF_HIST_BUCKETS]; /* number of calls by duration, see mxbpf_bucket() */
 };
 
-/* Returns the mean duration of a call. */
+/* Returns the mean duration of a call, if the row has not `many`. */
 uint64_t mdl_row_avg(const struct mdl_row *r);
 /* Returns the time on CPU: the total time without run-queue wait, blocked time and time of other threads. */
 uint64_t mdl_on_cpu_ns(const struct mdl_row *r);

@@ -113,10 +113,7 @@ void mdl_row_widen(struct mdl_row *r, uint64_t min_ns, uint64_t max_ns)
 
 uint64_t mdl_row_avg(const struct mdl_row *r)
 {
-	uint64_t all = r->total_ns;
-
-	add_sat(&all, r->nested_ns);
-	return r->count ? all / r->count : 0;
+	return r->count ? r->total_ns / r->count : 0;
 }
 
 void mdl_row_merge_time(struct mdl_row *to, const struct mdl_row *from)

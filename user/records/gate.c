@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,11 +90,29 @@ int gate_head(struct gate *g, struct gate_head *to)
 	memcpy(&to->orphans, at + offsetof(SHARED, orphans), sizeof(to->orphans));
 	memcpy(&to->unheard, at + offsetof(SHARED, unheard), sizeof(to->unheard));
 	memcpy(&to->unheard_calls, at + offsetof(SHARED, unheard_calls), sizeof(to->unheard_calls));
+	memcpy(&to->nbeats, at + offsetof(SHARED, nbeats), sizeof(to->nbeats));
 	memcpy(&to->registered, at + offsetof(SHARED, registered), sizeof(to->registered));
 	memcpy(&to->numbers, at + offsetof(SHARED, numbers), sizeof(to->numbers));
-	if (to->numbers > MXBPF_AGENT_NUMBERS_WRONG || to->registered > MXBPF_AGENT_REGISTERED_ARGS)
+	if (to->numbers > MXBPF_AGENT_NUMBERS_WRONG || to->registered > MXBPF_AGENT_REGISTERED_BEATS)
 		return gate_break(g, "its shared memory has a state that does not exist");
 	return 0;
+}
+
+int gate_beats(struct gate *g, struct mxbpf_agent_beat *to)
+{
+	struct mxbpf_agent_beat *at = malloc(sizeof(*at) * MXBPF_AGENT_BEATS);
+	struct gate_head head;
+	uint64_t n, i;
+	int err = at ? gate_head(g, &head) : -ENOMEM;
+
+	if (!err)
+		err = copy(g, offsetof(SHARED, beats), at, sizeof(*at) * MXBPF_AGENT_BEATS);
+	n = err ? 0 : head.nbeats < MXBPF_AGENT_BEATS ? head.nbeats : MXBPF_AGENT_BEATS;
+	for (i = 0; i < n;
+	     i++) /* a beat that is just being written does not fit to the others, and is left out later */
+		to[i] = at[(head.nbeats - n + i) % MXBPF_AGENT_BEATS];
+	free(at);
+	return err ? err : (int)n;
 }
 
 /* ---- calls */

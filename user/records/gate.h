@@ -39,10 +39,15 @@ int gate_config(struct gate *g, const struct mxbpf_agent_config *c, uint64_t *by
 
 /* What the shared memory begins with, without the places of names. */
 struct gate_head {
-	uint64_t magic, no_slot, no_name, orphans, unheard_calls;
+	uint64_t magic, no_slot, no_name, orphans, unheard_calls, nbeats;
 	uint32_t version, registered, numbers, unheard;
 };
 int gate_head(struct gate *g, struct gate_head *to);
+/*
+ * The last beats, the oldest first, not checked: any thread may be writing one. Returns their number, at most
+ * MXBPF_AGENT_BEATS, or -errno.
+ */
+int gate_beats(struct gate *g, struct mxbpf_agent_beat *to);
 
 /* A thread's slot, without its calls. */
 struct gate_slot {

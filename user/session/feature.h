@@ -69,6 +69,8 @@ struct ses_feature {
 	/* Called just before recording stops for good, and when the window has ended. */
 	void (*ends)(struct session *ses);
 	void (*end)(struct session *ses);
+	/* Called when nothing is recorded any more, and before the probes and the agent's callbacks are removed. */
+	void (*alone)(struct session *ses);
 	/* Called when all probes are removed. The target may still run, and the session has not been described yet. */
 	void (*detached)(struct session *ses);
 	/* Frees the data of the feature in the session. */
@@ -85,6 +87,7 @@ uint64_t ses_features_tick(struct session *ses); /* UINT64_MAX: none is due */
 void ses_features_account(const struct session *ses, struct mdl_session *s);
 void ses_features_ends(struct session *ses);
 void ses_features_end(struct session *ses);
+void ses_features_alone(struct session *ses);
 void ses_features_detached(struct session *ses);
 void ses_features_fini(struct session *ses);
 

@@ -105,6 +105,16 @@ void ses_features_ends(struct session *ses)
 			f->ends(ses);
 }
 
+void ses_features_alone(struct session *ses)
+{
+	const struct mdl_feature *const *at = mdl_features;
+	const struct ses_feature *f;
+
+	while ((f = next(ses->o, &at)))
+		if (f->alone)
+			f->alone(ses);
+}
+
 void ses_features_detached(struct session *ses)
 {
 	const struct mdl_feature *const *at = mdl_features;

@@ -91,6 +91,13 @@ struct ses_cuts {
 };
 
 /* What watching costs; see feature/cost/load.c. */
+/* A time in which the agent records or rests. */
+struct agent_phase {
+	uint64_t from_ns;
+	uint32_t tid;			/* its thread; 0: not known yet */
+	uint64_t runq_at_ns, runq_ns;	/* a moment, and how long the thread had waited for a CPU until then */
+};
+
 struct ses_cost {
 	int stage;
 	uint64_t began_ns, due_ns, measured_ns;
@@ -99,7 +106,8 @@ struct ses_cost {
 	struct slices *slices;	   /* the same in a session with slices; owned; NULL: not requested */
 	struct att_costs before;   /* at the begin of the window */
 	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
-	uint64_t agent_ns;	   /* cost of the agent, when the beat was looked for */
+	struct agent_phase agent;  /* while the agent records */
+	struct mxbpf_beat alone;   /* the beat's sums while the agent rested */
 };
 
 /* Where libraries of a process look for a tool of NVTX, and the injection library that is loaded for them. */

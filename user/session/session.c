@@ -495,7 +495,7 @@ int ses_stop(struct session *ses, struct err *e)
 	bool on; /* events were recorded until now; otherwise open spans may have ended long ago */
 	struct ses_look look;
 	struct buf opens = {0};
-	uint64_t began;
+	uint64_t began, detaching;
 	unsigned left;
 
 	ses_look(ses, &look);
@@ -512,8 +512,10 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_window_account(ses, s);
 	began = clock_ns(CLOCK_MONOTONIC); /* the end of the window */
 	ses_follow_free(ses);
+	ses_features_alone(ses);
+	detaching = clock_ns(CLOCK_MONOTONIC);
 	ses_detach(ses);
-	say_detached(ses, began);
+	say_detached(ses, detaching);
 	src_flush(ses->hub);
 	ses_agent_end(ses);
 	ses_features_detached(ses); /* the agent has removed its callbacks */

@@ -61,18 +61,18 @@ static void shrink(struct buf *ended)
 	memmove(ended->data, ended->data + half, ended->len);
 }
 
-/* Arguments and stacks are read before the call starts. */
+/* Nothing to speak of lies between the two readings of the clock. Arguments and stacks are read before the first. */
 static uint64_t outside_of(const struct mxbpf_span *s)
 {
-	return MXBPF_AGENT_CALL_NS - MXBPF_AGENT_INSIDE_NS + (s->args_id ? MXBPF_AGENT_ARGS_NS : 0) +
+	return MXBPF_AGENT_CALL_NS + (s->args_id ? MXBPF_AGENT_ARGS_NS : 0) +
 	       (s->stack_id ? MXBPF_AGENT_STACK_NS : 0);
 }
 
 void agent_costs_fill(struct agent_costs *c, struct mxbpf_span *s)
 {
 	struct buf *ended = s->flags & MXBPF_SPAN_ASYNC ? NULL : ended_of(c, s->tid);
-	struct ended its = {s->h.ts_ns, MXBPF_AGENT_INSIDE_NS, outside_of(s)}, *last;
-	uint64_t self_ns = MXBPF_AGENT_INSIDE_NS;
+	struct ended its = {s->h.ts_ns, 0, outside_of(s)}, *last;
+	uint64_t self_ns = 0;
 	size_t n;
 
 	if (!ended)

@@ -94,10 +94,10 @@ static bool judge_iterations(struct trg *t, const struct mdl_interval *in, char 
 			continue;
 		if (t->what == TRG_ITERATION && !found && is_long(t, l, &it[i], why)) {
 			found = true;
-			t->slow = (struct trg_slow){it[i].h.tgid, it[i].dur_ns, it[i].h.ts_ns + it[i].dur_ns};
+			t->slow = (struct trg_slow){it[i].h.tgid, it[i].dur_ns, steps_end_ns(&it[i])};
 		}
 		l->past_ns[l->n++ % TRG_PAST] = it[i].dur_ns;
-		l->last_ns = it[i].h.ts_ns + it[i].dur_ns;
+		l->last_ns = steps_end_ns(&it[i]);
 	}
 	forget_ended(t, in);
 	return found;

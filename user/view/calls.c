@@ -191,6 +191,7 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.partial = cost_is_partial(s->in->model, r, view_by_place(s->opts->by)),
 		.raw_total_ns = r->raw_total_ns,
 		.raw_self_ns = r->raw_self_ns,
+		.single = !r->many,
 		.min_ns = r->min_ns,
 		.max_ns = r->max_ns,
 		.avg_ns = mdl_row_avg(r),
@@ -268,15 +269,18 @@ static const struct view_column calls_columns[] = {
 	 .help = "total_ns with what watching cost; absent with --raw, where total_ns has it"},
 	{"raw_self_ns", NULL, NULL, VIEW_NS, AT(raw_self_ns), VIEW_OMIT, .asked = has_cost,
 	 .help = "self_ns with what watching cost"},
-	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, .place = 2, .name_min = 24},
-	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, .place = 5},
-	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, .place = 1,
-	 .help = "mean duration, rounded down: total_ns / count, except in rows by thread, device and layer, where "
-		 "durations include nested calls, as min_ns and max_ns do"},
-	{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, SEEN(flat), .place = 3, .name_min = 12,
-	 .help = "middle of the histogram bucket, which is at most 12.5 % wide"},
-	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, SEEN(nested), .place = 3, .name_min = 16},
-	{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .place = 4},
+	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 2,
+	 .name_min = 24},
+	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 5},
+	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 1,
+	 .help = "mean duration, rounded down: total_ns / count; like the other durations of single calls it is absent "
+		 "in rows of many "
+		 "names (by thread, device and layer), whose calls can be nested in one another"},
+	{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, HAS(single), SEEN(flat_durations), .place = 3,
+	 .name_min = 12, .help = "middle of the histogram bucket, which is at most 12.5 % wide"},
+	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, HAS(single), SEEN(nested_durations), .place = 3,
+	 .name_min = 16},
+	{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 4},
 	{NULL, NULL, "share", VIEW_SHARE, AT(share), .place = 6, .cell = percent_cell,
 	 .help = "self_ns as a share of the self time of the table"},
 	{"in_segments", "", NULL, VIEW_COUNT, AT(nparts), VIEW_OMIT,
@@ -341,6 +345,7 @@ static void choose_columns(const struct view *s, struct view_calls *c)
 	for (i = 0; i < t->nrows; i++) {
 		const struct mdl_row *r = t->rows[i];
 
+		c->durations |= !r->many;
 		c->devices |= r->device != t->rows[0]->device;
 		c->nested |= r->self_ns != r->total_ns;
 		c->runq |= is_worth(r->account.runq_ns, t);
@@ -352,6 +357,8 @@ static void choose_columns(const struct view *s, struct view_calls *c)
 		}
 	}
 	c->flat = !c->nested;
+	c->flat_durations = c->flat && c->durations;
+	c->nested_durations = c->nested && c->durations;
 	c->runq &= account;
 	c->blocked &= account;
 	c->cpu = c->runq || c->blocked;

@@ -163,6 +163,8 @@ struct view_text view_people_text(const struct view *s, const struct view_column
 {
 	if (view_is_text(c))
 		return view_cell_text(c, row);
+	if (!view_has_value(c, row))
+		return view_word("-");
 	if (c->cell && !is_unknown(c, row))
 		c->cell((const char *)row + c->at, cell);
 	else if (view_is_double(c))

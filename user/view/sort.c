@@ -53,7 +53,7 @@ long double view_sort_value(const struct mdl_row *r, enum view_sort by)
 		[VIEW_SORT_TOTAL] = (long double)r->total_ns,
 		[VIEW_SORT_SELF] = (long double)r->self_ns,
 		[VIEW_SORT_COUNT] = (long double)r->count,
-		[VIEW_SORT_AVG] = ((long double)r->total_ns + (long double)r->nested_ns) / (long double)r->count,
+		[VIEW_SORT_AVG] = (long double)r->total_ns / (long double)r->count,
 		[VIEW_SORT_MIN] = (long double)r->min_ns,
 		[VIEW_SORT_MAX] = (long double)r->max_ns,
 		[VIEW_SORT_P99] = by == VIEW_SORT_P99 ? (long double)mdl_percentile(r, 0.99) : 0,

@@ -81,6 +81,14 @@ uint64_t agent_now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+uint64_t agent_ran(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 bool agent_is_pid(long pid)
 {
 	return pid == agent_call(SYS_getpid, 0, 0, 0, 0, 0, 0);

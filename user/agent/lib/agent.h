@@ -54,6 +54,7 @@ struct mxbpf_agent_slot *agent_take_slot(struct mxbpf_agent_shared *s);
 struct mxbpf_agent_slot *agent_my_slot(struct mxbpf_agent_shared *s);
 
 uint64_t agent_now(void);						  /* CLOCK_MONOTONIC */
+uint64_t agent_ran(void);						  /* time of the calling thread on CPUs, ns */
 long agent_call(long nr, long a, long b, long c, long d, long e, long f); /* a system call: its result or -errno */
 bool agent_is_pid(long pid);						  /* the calling process's id */
 

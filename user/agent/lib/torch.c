@@ -285,20 +285,49 @@ static void on_end(const void *rf, void *context)
 
 /* ---- the start of a call */
 
-static void stop(void)
+/* Removes all callbacks, or all but that of annotations, which is the last one. */
+static void keep_only(enum mxbpf_agent_registered what)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
-	unsigned i;
+	unsigned i, end = what ? MXBPF_AGENT_USER : MXBPF_AGENT_SCOPES;
+	uint32_t was;
 
 	if (!s || !agent_fork_try()) /* the next call tries again */
 		return;
-	if (__atomic_exchange_n(&s->registered, MXBPF_AGENT_NOT_REGISTERED, __ATOMIC_ACQ_REL)) {
-		for (i = 0; i < MXBPF_AGENT_SCOPES; i++)
-			((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
+	was = s->registered;
+	for (i = was == MXBPF_AGENT_REGISTERED_BEATS ? MXBPF_AGENT_USER : 0; was && i < end; i++)
+		((remove_fn)mxbpf_agent_config.remove_callback)(handles[i]);
+	if (was) {
 		agent_memory_stop();
-		mxbpf_agent_config.registered = MXBPF_AGENT_NOT_REGISTERED;
+		__atomic_store_n(&s->registered, what, __ATOMIC_RELEASE);
+		mxbpf_agent_config.registered = what;
 	}
 	agent_fork_go();
+}
+
+static void stop(void)
+{
+	keep_only(MXBPF_AGENT_NOT_REGISTERED);
+}
+
+/* mxbpf wants to know how fast the program is without the agent: only beats are recorded from now on. */
+static void __attribute__((noinline, cold)) rest(struct mxbpf_agent_shared *s)
+{
+	uint32_t was = __atomic_load_n(&s->registered, __ATOMIC_RELAXED);
+
+	if (was && was != MXBPF_AGENT_REGISTERED_BEATS)
+		keep_only(MXBPF_AGENT_REGISTERED_BEATS);
+}
+
+static void __attribute__((noinline)) begin_beat(struct mxbpf_agent_shared *s, const char *name)
+{
+	struct mxbpf_agent_slot *t = name && begins(name, "Optimizer.step#") ? agent_my_slot(s) : NULL;
+	uint64_t i;
+
+	if (!t)
+		return;
+	i = __atomic_fetch_add(&s->nbeats, 1, __ATOMIC_RELAXED) & (MXBPF_AGENT_BEATS - 1);
+	s->beats[i] = (struct mxbpf_agent_beat){agent_time(s, t), agent_ran(), t->tid, s->registered};
 }
 
 /* After start(), mxbpf gets some time to attach. */
@@ -355,6 +384,10 @@ static void begin(const void *rf, unsigned scope)
 	}
 	if (!__atomic_load_n(&heard, __ATOMIC_RELAXED)) /* all threads read this line of the cache: written once */
 		__atomic_store_n(&heard, true, __ATOMIC_RELAXED);
+	if (s->rest)
+		rest(s);
+	if (scope == MXBPF_AGENT_USER)
+		begin_beat(s, ((name_fn)mxbpf_agent_config.name)(rf));
 	if (!s->since_ns)
 		return;
 	if (s->memory)

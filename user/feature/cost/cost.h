@@ -19,8 +19,8 @@ extern const struct ses_feature cost_session;
  */
 int cost_take(struct mdl *m, const struct mdl_session *s);
 
-/* Takes the cost out of the times of a single call. */
-void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s);
+/* Takes the cost out of the times of a single call, as cost_take() did before for the rows of `m`. */
+void cost_take_span(const struct mdl *m, struct mxbpf_span *span, const struct mdl_session *s);
 
 /*
  * Returns whether a row lacks calls because --max-overhead left out probes. of_many: the row has calls of many names (a
@@ -45,6 +45,7 @@ double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found)
 
 /* partial.c: what the feature does with struct mxbpf_partial and mxbpf_slice_part; see struct mdl_feature. */
 struct cost_state {
+	double within[MXBPF_CLASS_MAX]; /* scale of the estimates in calls of a class, by cost_take(); 0: not known yet */
 	struct hash index;     /* (name_id, class) -> 1 + place in partial */
 	struct buf partial;    /* struct mxbpf_partial */
 	struct hash slices_of; /* tgid -> 1 + place in slices */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "feature/cost/cost.h"
 
-#include "base/whole.h"
 #include "feature/steps/steps.h"
 
 static int cost_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
@@ -62,87 +61,6 @@ static void cost_own_row(struct mdl_row *r)
 {
 	r->cost_ns = r->self_cost_ns;
 	r->raw_total_ns = r->raw_self_ns;
-}
-
-/* ---- taking it out */
-
-/*
- * Returns the duration of a call without its cost. A call of average duration had the average cost, a shorter one less
- * in proportion, and a longer one the same: its cost does not grow with what it waits for.
- */
-static uint64_t without(uint64_t ns, uint64_t avg_ns, uint64_t cost_ns)
-{
-	if (ns >= avg_ns)
-		return ns - cost_ns;
-	return avg_ns ? whole((double)ns * (1 - (double)cost_ns / (double)avg_ns)) : ns;
-}
-
-static void take_hist(struct mdl_row *r, uint64_t avg_ns, uint64_t cost_ns)
-{
-	uint64_t hist[MXBPF_HIST_BUCKETS] = {0}, low, middle;
-	unsigned i;
-
-	for (i = 0; i < MXBPF_HIST_BUCKETS; i++) {
-		low = mdl_bucket_low(i);
-		middle = i + 1 < MXBPF_HIST_BUCKETS ? low + (mdl_bucket_low(i + 1) - low) / 2 : low;
-		if (r->hist[i])
-			add_sat(&hist[mxbpf_bucket(without(middle, avg_ns, cost_ns))], r->hist[i]);
-	}
-	for (i = 0; i < MXBPF_HIST_BUCKETS; i++)
-		r->hist[i] = hist[i];
-}
-
-static void take_row(struct mdl_row *r, uint32_t permille)
-{
-	uint64_t cost = mdl_permille(r->cost_ns, permille), self = mdl_permille(r->self_cost_ns, permille), avg, each;
-	const uint64_t on_cpu_ns = mdl_on_cpu_ns(r); /* without an account, all of its time */
-
-	if (r->raw_total_ns || !r->count) /* it is taken out already */
-		return;
-	cost = cost < on_cpu_ns ? cost : on_cpu_ns;
-	self = self < r->self_ns ? self : r->self_ns;
-	avg = r->total_ns / r->count;
-	each = cost / r->count < avg ? cost / r->count : avg;
-	r->raw_total_ns = r->total_ns;
-	r->raw_self_ns = r->self_ns;
-	r->total_ns -= cost;
-	r->self_ns = r->self_ns - self < r->total_ns ? r->self_ns - self : r->total_ns;
-	if (!each)
-		return;
-	r->flops.ns -= each * r->flops.calls < r->flops.ns ? each * r->flops.calls : r->flops.ns;
-	take_hist(r, avg, each);
-	r->min_ns = without(r->min_ns, avg, each);
-	r->max_ns = without(r->max_ns, avg, each);
-}
-
-int cost_take(struct mdl *m, const struct mdl_session *s)
-{
-	const struct mdl_row *const *rows;
-	unsigned cls;
-	size_t n, i;
-
-	if (!s->cost.scale)
-		return 0;
-	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
-		rows = mdl_rows(m, (enum mxbpf_class)cls, &n);
-		for (i = 0; i < n; i++)
-			take_row(mdl_row_find(m, cls, rows[i]->id, rows[i]->tgid, rows[i]->device), s->cost.scale);
-	}
-	return steps_take_cost(m, &s->cost);
-}
-
-void cost_take_span(struct mxbpf_span *span, const struct mdl_session *s)
-{
-	const bool known = span->flags & MXBPF_SPAN_ACCOUNT;
-	const uint64_t most = known ? span->account.on_cpu_ns : span->dur_ns;
-	const uint64_t cost = mdl_permille((uint64_t)span->cost.all * MXBPF_COST_UNIT_NS, s->cost.scale);
-	const uint64_t self = mdl_permille((uint64_t)span->cost.self * MXBPF_COST_UNIT_NS, s->cost.scale);
-	const uint64_t all = cost < most ? cost : most;
-
-	span->dur_ns -= all < span->dur_ns ? all : span->dur_ns;
-	span->self_ns -= self < span->self_ns ? self : span->self_ns;
-	span->self_ns = span->self_ns < span->dur_ns ? span->self_ns : span->dur_ns;
-	span->account.on_cpu_ns -= known ? all : 0;
 }
 
 /* ---- how much it is */

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "attach/costs.h"
+#include "base/whole.h"
 #include "feature/cost/cost.h"
 #include "feature/cost/load.h"
+#include "feature/cost/load_agent.h"
 #include "feature/cost/slices.h"
 #include "session/feature.h"
 #include "session/priv.h"
@@ -42,7 +44,7 @@ struct estimate {
 	double error, least, most;
 };
 static const struct estimate of_probes = {0.25, 0.25, 4};
-/* That of the agent lacks the probes of memory that hit in its calls. */
+/* That of the agent is a constant, however fast the machine is. */
 static const struct estimate of_agent = {2, 0.25, 20};
 
 static uint32_t uncertain(void)
@@ -127,7 +129,7 @@ static void start_beats(struct session *ses, uint64_t now)
 
 	measure_costs(ses, false);
 	ses->cost.measured_ns = now;
-	ses->cost.agent_ns = agent_cost(ses);
+	ses->cost.agent.from_ns = now;
 	att_beats_start(ses->first->att, all.tgid, all.tid, MEASURE_NS);
 	next(&ses->cost, COST_BEATS, now, BEATS_NS);
 }
@@ -187,7 +189,7 @@ static uint64_t measure(struct session *ses)
 		return c->due_ns;
 	switch (c->stage) {
 	case COST_AWAIT:
-		if (ses_hits(ses) < HITS_LEAST) {
+		if (!ses->agent_source && ses_hits(ses) < HITS_LEAST) {
 			next(c, COST_AWAIT, now,
 			     c->due_ns - c->began_ns < NS_PER_S ? c->due_ns - c->began_ns : NS_PER_S);
 			break;
@@ -199,6 +201,8 @@ static uint64_t measure(struct session *ses)
 		start_beats(ses, now);
 		break;
 	default:
+		if (ses->agent_source && !c->agent.tid)
+			agent_beat(ses, &c->agent, false);
 		if (!c->warned && now - c->measured_ns >= WARN_NS)
 			warn(ses, now);
 		if ((c->warned && att_beats_choose(ses->first->att, GOOD_ERROR)) ||
@@ -263,8 +267,11 @@ static void ends(struct session *ses)
 	}
 	att_beats_choose(ses->first->att, HUGE_VAL);
 	c->watched = att_beat(ses->first->att);
-	if (ses->agent_source)
-		c->watched.cost_ns = agent_cost(ses) - c->agent_ns;
+	if (ses->agent_source && c->agent.tid) {
+		c->watched = agent_beat(ses, &c->agent, false);
+		c->watched.cost_ns = whole((double)agent_cost(ses) * (double)c->watched.ns /
+					   (double)(clock_ns(CLOCK_MONOTONIC) - c->began_ns));
+	}
 	account(ses, &ses->about);
 }
 
@@ -292,8 +299,11 @@ static struct beats beats_of(const struct mxbpf_beat *b, const struct mxbpf_beat
 	return x;
 }
 
-/* Lets the job run with one probe until its interval is known, or the user wants to end. Returns the sums. */
-static struct mxbpf_beat run_alone(struct session *ses)
+/*
+ * Lets the job run until its interval is known, or the user wants to end. Returns the sums. rests: the agent does;
+ * NULL: one place is probed.
+ */
+static struct mxbpf_beat run_alone(struct session *ses, struct agent_phase *rests)
 {
 	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct pollfd wake = {.fd = ses->ui.wake_fd, .events = POLLIN};
@@ -303,7 +313,7 @@ static struct mxbpf_beat run_alone(struct session *ses)
 
 	do {
 		asked = poll(&wake, 1, 10) > 0; /* Ctrl-C */
-		b = att_beat(ses->first->att);
+		b = rests ? agent_beat(ses, rests, true) : att_beat(ses->first->att);
 		passed = clock_ns(CLOCK_MONOTONIC) - began;
 	} while (!asked && passed < ALONE_MAX_NS && (b.cpu_ns < ALONE_NS || b.n < ALONE_BEATS) &&
 		 !(passed >= SILENT_NS && !b.n) && !tgt_gone(ses->targets[0].tgt));
@@ -358,7 +368,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 	*error = HIT_ERROR * hit_ns;
 	if (hit_ns < WORTH * first->cpu_ns || att_beat_second(ses->first->att, &ses->targets[0].plan, &ratio))
 		return hit_ns;
-	b = run_alone(ses);
+	b = run_alone(ses, NULL);
 	both = beats_of(&b, &ses->cost.watched);
 	measured = ratio > 0 ? (both.cpu_ns - first->cpu_ns) / ratio : 0;
 	if (measured < hit_ns / 3 || measured > hit_ns * 3)
@@ -369,7 +379,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 
 static void compare(struct session *ses, const struct beats *watched, double hit_ns)
 {
-	struct mxbpf_beat b = run_alone(ses);
+	struct mxbpf_beat b = run_alone(ses, NULL);
 	struct beats alone = beats_of(&b, &ses->cost.watched);
 	double error;
 
@@ -379,28 +389,52 @@ static void compare(struct session *ses, const struct beats *watched, double hit
 	alone.ns -= hit_ns;
 	alone.error2 += error * error;
 	if (alone.n && alone.cpu_ns > 0)
-		combine(&ses->about.cost, watched, &alone, ses->agent_source ? &of_agent : &of_probes);
+		combine(&ses->about.cost, watched, &alone, &of_probes);
+}
+
+/* Whether the cost is so large that it is worth measuring. */
+static bool is_worth(const struct session *ses)
+{
+	const struct mxbpf_beat *b = &ses->cost.watched;
+
+	return ses->cost.stage != COST_OFF && b->n && (double)b->cost_ns > WORTH * (double)b->cpu_ns &&
+	       !tgt_gone(ses->targets[0].tgt);
+}
+
+static void alone(struct session *ses)
+{
+	struct agent_phase rests = {.from_ns = clock_ns(CLOCK_MONOTONIC), .tid = ses->cost.agent.tid};
+
+	if (ses->agent_source && is_worth(ses))
+		ses->cost.alone = run_alone(ses, &rests);
+}
+
+static void compare_agent(struct session *ses, const struct beats *watched)
+{
+	const struct beats x = beats_of(&ses->cost.alone, &ses->cost.watched);
+
+	if (x.n)
+		combine(&ses->about.cost, watched, &x, &of_agent);
 }
 
 static void detached(struct session *ses)
 {
 	struct mdl_cost *c = &ses->about.cost;
 	const struct beats watched = beats_of(&ses->cost.watched, &ses->cost.watched);
+	const bool worth = is_worth(ses);
 	uint64_t hit_ns;
-	bool few = true;
 	int err = 0;
 
-	if (ses->cost.stage != COST_OFF && watched.n && watched.cost_ns > WORTH * watched.cpu_ns &&
-	    !tgt_gone(ses->targets[0].tgt)) {
-		few = false;
+	if (ses->agent_source)
+		compare_agent(ses, &watched);
+	else if (worth)
 		err = att_beat_alone(ses->first->att, &ses->targets[0].plan, &hit_ns);
-	}
-	if (!few && !err)
+	if (!ses->agent_source && worth && !err)
 		compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",
 		   watched.n, watched.cpu_ns / 1000, watched.cost_ns / 1000,
 		   c->beats ? "compared"
-		   : few    ? "too few to compare"
+		   : !worth ? "too few to compare"
 		   : err    ? strerror(-err)
 			    : "no hits alone");
 	if (ses->cost.limit || ses->cost.slices) /* the comparison holds for the time before probes were left out */
@@ -413,6 +447,7 @@ const struct ses_feature cost_session = {
 	.start = start,
 	.tick = tick,
 	.ends = ends,
+	.alone = alone,
 	.detached = detached,
 	.account = account,
 	.fini = fini,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Lines of Python for the rules: where the workers work, where the loop waits, where slow iterations are slow. */
+#include "feature/steps/steps.h"
 #include "feature/findings/findings.h"
 
 #include <errno.h>
@@ -231,7 +232,7 @@ static bool find_iteration(const struct mxbpf_iteration *it, size_t n, uint64_t 
 
 	while (low < high) {
 		mid = (low + high) / 2;
-		if (it[mid].h.ts_ns + it[mid].dur_ns <= ns)
+		if (steps_end_ns(&it[mid]) <= ns)
 			low = mid + 1;
 		else
 			high = mid;

@@ -87,7 +87,7 @@ static int choose(const struct idle_state *t, struct idle_device *d, const struc
 	s.r.h = (struct mxbpf_rec){.kind = MXBPF_GPU_STEP, .size = sizeof(s.r), .tgid = d->tgid};
 	for (i = 0; i < buf_count(iterations, *it); i++) {
 		it = buf_at(iterations, struct mxbpf_iteration, i);
-		end_ns = it->h.ts_ns + (it->raw_ns ? it->raw_ns : it->dur_ns);
+		end_ns = steps_end_ns(it);
 		if (it->h.tgid != d->tgid || end_ns <= until_ns || (!all && end_ns > d->now_ns))
 			continue;
 		d->steps_until_ns = end_ns > d->steps_until_ns ? end_ns : d->steps_until_ns;

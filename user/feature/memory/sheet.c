@@ -132,7 +132,7 @@ static struct memory_owners_row owner_of(const struct view *s, const struct mxbp
 	return r;
 }
 
-/* Mean time of an iteration of the loop with the most; 0: there are none. */
+/* Mean time of an iteration with the cost of watching, because memory grew in that time; 0: there are none. */
 static uint64_t mean_iteration(struct mdl *m)
 {
 	const struct mxbpf_iteration *it;
@@ -141,7 +141,7 @@ static uint64_t mean_iteration(struct mdl *m)
 
 	it = steps_iterations(m, &n);
 	for (i = 0; i < n; i++)
-		add_sat(&ns, it[i].dur_ns);
+		add_sat(&ns, steps_end_ns(&it[i]) - it[i].h.ts_ns);
 	return n ? ns / n : 0;
 }
 

@@ -115,7 +115,7 @@ static bool launched_in(const struct mdl *m, const struct mxbpf_iteration *it)
 	const struct activity_call *l = activity_calls(m, &n);
 
 	for (i = 0; i < n; i++)
-		if (l[i].tgid == it->h.tgid && l[i].start_ns >= it->h.ts_ns && l[i].start_ns - it->h.ts_ns < it->dur_ns)
+		if (l[i].tgid == it->h.tgid && l[i].start_ns >= it->h.ts_ns && l[i].start_ns < steps_end_ns(it))
 			return true;
 	return false;
 }

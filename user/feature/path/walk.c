@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/steps/steps.h"
 #include "feature/path/state.h"
 
 #define THREADS_MAX 64
@@ -289,7 +290,7 @@ static int collect_spans(struct walk *w, const struct mdl *m, const struct path_
 /* The path ends with the iteration, or with the last work that was launched in it, if that is later. */
 static void find_end(struct walk *w, const struct mxbpf_iteration *it)
 {
-	const uint64_t end_ns = it->h.ts_ns + it->dur_ns;
+	const uint64_t end_ns = steps_end_ns(it);
 	const struct path_work *one;
 	const struct activity_call *l;
 	size_t i;

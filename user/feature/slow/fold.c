@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Finds calls that lasted much longer than the median of their row, and the cause. */
 #include "feature/slow/slow.h"
+
 #include "feature/slow/recent.h"
 
 #include <errno.h>
@@ -228,6 +229,18 @@ static size_t innermost(struct slow_call *all, size_t n)
 	return kept;
 }
 
+/* Takes out of a call what watching cost its row on average, as its median is without that. */
+static void less_cost(struct slow_call *s)
+{
+	const uint64_t each = s->row && s->row->raw_total_ns > s->row->total_ns && s->row->count
+				      ? (s->row->raw_total_ns - s->row->total_ns) / s->row->count
+				      : 0;
+	const uint64_t cpu_ns = each < s->span.account.on_cpu_ns ? each : s->span.account.on_cpu_ns;
+
+	s->span.dur_ns -= cpu_ns < s->span.dur_ns ? cpu_ns : s->span.dur_ns;
+	s->span.account.on_cpu_ns -= cpu_ns;
+}
+
 int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, size_t *n)
 {
 	const struct state *state = mdl_state_of(m, &feature_slow);
@@ -245,6 +258,7 @@ int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, 
 		/* The median can have risen since the call was kept. */
 		s.median_ns = s.row ? median_of_kind(s.row, mdl_percentile(s.row, 0.50), s.span.account.on_cpu_ns)
 				    : UINT64_MAX;
+		less_cost(&s);
 		if (s.span.dur_ns < slow_from(s.median_ns))
 			continue;
 		explain(&s, fault_ns);

@@ -26,6 +26,11 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
 int steps_list(const struct mdl *m, bool pending, struct buf *out);
 /* Number of the first iteration of a process in this model: those before belong to an earlier interval. */
 uint64_t steps_begun(const struct mdl *m, uint32_t tgid);
+/* The moment at which an iteration ended, also after the cost was taken out of its duration. ns of CLOCK_MONOTONIC. */
+static inline uint64_t steps_end_ns(const struct mxbpf_iteration *it)
+{
+	return it->h.ts_ns + (it->raw_ns ? it->raw_ns : it->dur_ns);
+}
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
 /*

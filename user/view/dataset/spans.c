@@ -107,7 +107,7 @@ static int on_record(struct view *s, const struct mxbpf_rec *r)
 	span = kind_span(r);
 	raw_total_ns = span.dur_ns;
 	raw_self_ns = span.self_ns;
-	cost_take_span(&span, s->in->session);
+	cost_take_span(s->in->model, &span, s->in->session);
 	row = row_of(d, &span);
 	row.raw_total_ns = raw_total_ns;
 	row.raw_self_ns = raw_self_ns;

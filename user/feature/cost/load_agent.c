@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the agent costs, measured in the job: the time between two steps of an optimizer while the agent records, and
+ * for a moment after the window, in which it only notes these steps.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "feature/cost/load_agent.h"
+#include "session/priv.h"
+
+#define RECENT_NS (2 * NS_PER_S) /* the machine's speed changes, so only the end of the window is compared */
+
+/* How long a thread has been ready without a CPU so far; 0: the kernel does not say. */
+static uint64_t runq_of(const struct session *ses, uint32_t tid)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/schedstat", tgt_pid(ses->targets[0].tgt), tid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%*u %llu", &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return ns;
+}
+
+/* The thread of most beats from `from_ns` on. */
+static uint32_t busiest(const struct mxbpf_agent_beat *b, int n, uint64_t from_ns)
+{
+	uint32_t tid = 0;
+	int i, lead = 0; /* of a thread that has more than half of them, which it has at the end */
+
+	for (i = 0; i < n; i++) {
+		if (b[i].ns < from_ns)
+			continue;
+		tid = lead ? tid : b[i].tid;
+		lead += b[i].tid == tid ? 1 : -1;
+	}
+	return tid;
+}
+
+struct mxbpf_beat agent_beat(struct session *ses, struct agent_phase *p, bool rest)
+{
+	struct mxbpf_agent_beat *b = malloc(sizeof(*b) * MXBPF_AGENT_BEATS);
+	const int n = b ? agt_beats(ses->agent, rest, b) : 0;
+	const struct mxbpf_agent_beat *last = NULL;
+	struct mxbpf_beat beat = {.ip = 1, .tgid = (uint32_t)tgt_pid(ses->targets[0].tgt)};
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), recent_ns = now > RECENT_NS ? now - RECENT_NS : 0;
+	const uint64_t from_ns = p->from_ns > recent_ns ? p->from_ns : recent_ns;
+	int i;
+
+	p->tid = p->tid ? p->tid : busiest(b, n, from_ns);
+	for (i = 0; i < n; i++) {
+		if (b[i].tid != p->tid || b[i].ns < from_ns ||
+		    (b[i].registered == MXBPF_AGENT_REGISTERED_BEATS) != rest)
+			continue;
+		if (last && b[i].ns > last->ns && b[i].cpu_ns > last->cpu_ns)
+			mxbpf_beat_add(&beat, b[i].ns - last->ns, b[i].cpu_ns - last->cpu_ns);
+		last = &b[i];
+	}
+	free(b);
+	if (!p->runq_at_ns) {
+		p->runq_at_ns = now;
+		p->runq_ns = runq_of(ses, p->tid);
+	} else if (now > p->runq_at_ns) {
+		beat.runq_ns = (uint64_t)((double)(runq_of(ses, p->tid) - p->runq_ns) * (double)beat.ns /
+					  (double)(now - p->runq_at_ns));
+	}
+	beat.tid = p->tid;
+	return beat;
+}
