@@ -244,7 +244,7 @@ struct mxbpf_agent_beat {
 enum mxbpf_agent_registered {
 	MXBPF_AGENT_NOT_REGISTERED = 0,
 	MXBPF_AGENT_REGISTERED = 1,
-	MXBPF_AGENT_REGISTERED_ARGS = 2, /* and the runtime passes them the arguments of calls, which costs time */
+	MXBPF_AGENT_REGISTERED_ARGS = 2,  /* and the runtime passes them the arguments of calls, which costs time */
 	MXBPF_AGENT_REGISTERED_BEATS = 3, /* that of annotations alone, because mxbpf has set `rest` */
 };
 
@@ -283,10 +283,10 @@ struct mxbpf_agent_shared {
 	__u32 registered; /* enum mxbpf_agent_registered */
 	__u32 numbers;	  /* enum mxbpf_agent_numbers; mxbpf sets it before since_ns */
 	__u32 texts_len;
-	__u32 memory;	     /* set by mxbpf before since_ns: 1: record memory */
-	__u32 children;	     /* set by mxbpf before since_ns: 1: forked children start an agent, too */
-	__u32 unheard;	     /* 1: a child has started it, and mxbpf, which clears this, is not attached yet */
-	__u32 rest;	     /* set by mxbpf: 1: record only beats; the next session registers all callbacks again */
+	__u32 memory;	/* set by mxbpf before since_ns: 1: record memory */
+	__u32 children; /* set by mxbpf before since_ns: 1: forked children start an agent, too */
+	__u32 unheard;	/* 1: a child has started it, and mxbpf, which clears this, is not attached yet */
+	__u32 rest;	/* set by mxbpf: 1: record only beats; the next session registers all callbacks again */
 	__u32 pad;
 	__u64 nbeats;	     /* beats so far */
 	__u64 orphans;	     /* calls of forked children that mxbpf has not attached to, or not in time */

@@ -83,7 +83,8 @@ struct mxbpf_place {
 #define MXBPF_PLACES_MAX 1024
 #define MXBPF_PLACE_HITS 32 /* usually */
 
-/* Estimates for a call that the agent records. Its leaves that do nothing take 10 to 31 ns, so all of it is around the call. */
+/* Estimates for a call that the agent records. Its leaves that do nothing take 10 to 31 ns, so all of it is around the
+ * call. */
 /* Those of calls and memory lie between two loops of tiny operators, those of tests/cost.bats and of `make bench`. */
 #define MXBPF_AGENT_CALL_NS   320 /* measured: 300 and 400. PyTorch's slow path takes at least 240 of it */
 #define MXBPF_AGENT_MEMORY_NS 100 /* measured: 85 and 130; 14 to 22 in a loop that does nothing else */

@@ -60,6 +60,23 @@ adds_up() { # WHAT...
 	jq -e "$CONVOLUTIONS" mxbpf.json
 }
 
+@test "Rows without the cost of watching are those that calls can have, in each grouping, with probes and with the agent" {
+	local file by files=()
+	recording_stacks sgd
+	cp job.mxd probes.mxd
+	traced_prog 'record --agent --py-stacks -o agent.mxd' sgd --bare
+	"$MXBPF" report --format json --top 0 probes.mxd agent.mxd >merged.json
+	for file in probes agent; do
+		for by in name thread device stack module process; do
+			"$MXBPF" report --by "$by" --format json "$file.mxd" >"$file-$by.json"
+			files+=("$file-$by.json")
+		done
+	done
+	"$REPO/tests/judge/can_be.py" merged.json "${files[@]}"
+	"$MXBPF" report --by event --format json --top 1000000 probes.mxd >events.json
+	jq -e '[.tables[][]] | length > 100 and all(.self_ns <= .total_ns and (.account | .on_cpu_ns + .runq_ns + .blocked_ns + .elsewhere_ns) == .total_ns)' events.json
+}
+
 @test "Rows by shape add up to those by name, and a recording shows what its session showed" {
 	recording_shapes sgd
 	adds_up shape

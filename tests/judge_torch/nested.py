@@ -53,7 +53,7 @@ def main():
     whole = sum(r['self_ns'] for r in names)
     for rows, most in ((threads, window), (devices, window * len(threads))):
         assert all(r['total_ns'] == r['self_ns'] <= most for r in rows), (rows, most)
-        assert all(0 <= r['min_ns'] <= r['avg_ns'] <= r['max_ns'] for r in rows), rows # durations including nested calls
+        assert not any('max_ns' in r for r in rows), rows # calls of many names, nested in one another
         assert all(sum(r['account'][k] for k in ('on_cpu_ns', 'runq_ns', 'blocked_ns', 'elsewhere_ns')) == r['total_ns'] for r in rows)
         assert sum(r['total_ns'] for r in rows) == whole
         assert sum(r['count'] for r in rows) == sum(r['count'] for r in names)

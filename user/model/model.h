@@ -80,7 +80,8 @@ struct mdl_row {
 	uint8_t traits;		 /* enum mxbpf_trait; a merged row has those of the first row */
 	uint64_t nparts, nbulks; /* calls with MXBPF_TRAIT_PART, with MXBPF_TRAIT_BULK */
 	uint64_t count, total_ns, self_ns, min_ns, max_ns;
-	bool many; /* mdl_row_own() was called: min_ns, max_ns and hist are of calls that can be nested in one another */
+	bool many; /* mdl_row_own() was called: min_ns, max_ns and hist are of calls that can be nested in one another
+		    */
 	uint64_t first_ns,
 		last_ns; /* user annotations: first start and last end; 0: not known. feature/marks fills them. */
 	int64_t alloc_bytes, self_alloc_bytes; /* allocated less freed; 0 in recordings that do not have it */

@@ -94,8 +94,8 @@ struct ses_cuts {
 /* A time in which the agent records or rests. */
 struct agent_phase {
 	uint64_t from_ns;
-	uint32_t tid;			/* its thread; 0: not known yet */
-	uint64_t runq_at_ns, runq_ns;	/* a moment, and how long the thread had waited for a CPU until then */
+	uint32_t tid;		      /* its thread; 0: not known yet */
+	uint64_t runq_at_ns, runq_ns; /* a moment, and how long the thread had waited for a CPU until then */
 };
 
 struct ses_cost {

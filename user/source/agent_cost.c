@@ -64,8 +64,7 @@ static void shrink(struct buf *ended)
 /* Nothing to speak of lies between the two readings of the clock. Arguments and stacks are read before the first. */
 static uint64_t outside_of(const struct mxbpf_span *s)
 {
-	return MXBPF_AGENT_CALL_NS + (s->args_id ? MXBPF_AGENT_ARGS_NS : 0) +
-	       (s->stack_id ? MXBPF_AGENT_STACK_NS : 0);
+	return MXBPF_AGENT_CALL_NS + (s->args_id ? MXBPF_AGENT_ARGS_NS : 0) + (s->stack_id ? MXBPF_AGENT_STACK_NS : 0);
 }
 
 void agent_costs_fill(struct agent_costs *c, struct mxbpf_span *s)

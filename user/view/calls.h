@@ -45,7 +45,7 @@ struct view_call {
 	uint64_t first_ns, last_ns;
 	uint64_t count, total_ns, self_ns, min_ns, max_ns, avg_ns, p50_ns, p99_ns, nparts, nbulks;
 	bool partial;			    /* calls are missing, because --max-overhead left out probes */
-	bool single; /* the calls have one name, so their durations say something */
+	bool single;			    /* the calls have one name, so their durations say something */
 	uint64_t raw_total_ns, raw_self_ns; /* with what watching cost; 0: total_ns and self_ns are */
 	int64_t alloc_bytes, self_alloc_bytes;
 	double rate, share, cpu, runq, blocked;		     /* calls per second; the others in percent */
@@ -78,9 +78,9 @@ struct view_event {
 struct view_calls {
 	struct view_list list;
 	const struct view_table *of;
-	bool devices;		  /* rows differ in them */
-	bool nested, flat;	  /* self time is, or is not, less than the total in some row */
-	bool durations;		  /* some row has durations of single calls, as columns for people */
+	bool devices;	   /* rows differ in them */
+	bool nested, flat; /* self time is, or is not, less than the total in some row */
+	bool durations;	   /* some row has durations of single calls, as columns for people */
 	bool flat_durations, nested_durations;
 	bool cpu, runq, blocked;  /* as columns for people */
 	bool flops, domain, rate; /* as columns for people */

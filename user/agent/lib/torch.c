@@ -322,12 +322,10 @@ static void __attribute__((noinline, cold)) rest(struct mxbpf_agent_shared *s)
 static void __attribute__((noinline)) begin_beat(struct mxbpf_agent_shared *s, const char *name)
 {
 	struct mxbpf_agent_slot *t = name && begins(name, "Optimizer.step#") ? agent_my_slot(s) : NULL;
-	uint64_t i;
-
 	if (!t)
 		return;
-	i = __atomic_fetch_add(&s->nbeats, 1, __ATOMIC_RELAXED) & (MXBPF_AGENT_BEATS - 1);
-	s->beats[i] = (struct mxbpf_agent_beat){agent_time(s, t), agent_ran(), t->tid, s->registered};
+	s->beats[__atomic_fetch_add(&s->nbeats, 1, __ATOMIC_RELAXED) & (MXBPF_AGENT_BEATS - 1)] =
+		(struct mxbpf_agent_beat){agent_time(s, t), agent_ran(), t->tid, s->registered};
 }
 
 /* After start(), mxbpf gets some time to attach. */

@@ -45,11 +45,12 @@ double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found)
 
 /* partial.c: what the feature does with struct mxbpf_partial and mxbpf_slice_part; see struct mdl_feature. */
 struct cost_state {
-	double within[MXBPF_CLASS_MAX]; /* scale of the estimates in calls of a class, by cost_take(); 0: not known yet */
-	struct hash index;     /* (name_id, class) -> 1 + place in partial */
-	struct buf partial;    /* struct mxbpf_partial */
-	struct hash slices_of; /* tgid -> 1 + place in slices */
-	struct buf slices;     /* struct mxbpf_slice_part, one for each process */
+	double within[MXBPF_CLASS_MAX]; /* scale of the estimates in calls of a class, by cost_take(); 0: not known yet
+					 */
+	struct hash index;		/* (name_id, class) -> 1 + place in partial */
+	struct buf partial;		/* struct mxbpf_partial */
+	struct hash slices_of;		/* tgid -> 1 + place in slices */
+	struct buf slices;		/* struct mxbpf_slice_part, one for each process */
 };
 int cost_partial_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int cost_partial_emit(const struct mdl *m, struct buf *out);
