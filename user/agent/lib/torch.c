@@ -322,6 +322,7 @@ static void __attribute__((noinline, cold)) rest(struct mxbpf_agent_shared *s)
 static void __attribute__((noinline)) begin_beat(struct mxbpf_agent_shared *s, const char *name)
 {
 	struct mxbpf_agent_slot *t = name && begins(name, "Optimizer.step#") ? agent_my_slot(s) : NULL;
+
 	if (!t)
 		return;
 	s->beats[__atomic_fetch_add(&s->nbeats, 1, __ATOMIC_RELAXED) & (MXBPF_AGENT_BEATS - 1)] =
