@@ -10,6 +10,8 @@
 #include "frame.bpf.h"
 #include "stats.bpf.h"
 
+__u64 ring_full; /* atomic: spans that the ring had no room for, of all threads */
+
 #define FILLS_WHOLE (cfg_counters || cfg_details & MXBPF_DETAIL_LAYER)
 
 /* Fills the members behind the account. A record that has them must have the account too. */
@@ -99,8 +101,10 @@ __noinline int span_send(struct mxbpf_thread *t, struct mxbpf_span *s)
 	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
 	t->counts[MXBPF_COUNT_ATTEMPTED]++;
-	if (span_output(t, s))
+	if (span_output(t, s)) {
 		t->counts[MXBPF_COUNT_DROPPED]++;
+		__sync_fetch_and_add(&ring_full, 1);
+	}
 	return 0;
 }
 

@@ -42,6 +42,7 @@
  *      more members of MXBPF_GPU_DEVICE
  *      collectives: MXBPF_COLLECTIVE, MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP (mxbpf_collective.h)
  *      starts of ranges, and kernels by range: MXBPF_RANGE, MXBPF_AGG_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
+ *      when records were lost: MXBPF_LOST (mxbpf_loss.h), and iterations of that time: MXBPF_ITERATION_LOST
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

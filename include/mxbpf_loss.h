@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* What a source of records lost. Each chunk of a recording has this (mxbpf_file.h). */
+/* What a source of records lost (each chunk of a recording has this, mxbpf_file.h), and in which time. */
 #ifndef MXBPF_LOSS_H
 #define MXBPF_LOSS_H
 
@@ -38,5 +38,22 @@ static inline void mxbpf_loss_subtract(struct mxbpf_loss *from, const struct mxb
 	from->unreadable -= l->unreadable;
 	from->unmatched -= l->unmatched;
 }
+
+/*
+ * User: in this time, from h.ts_ns on, records that ended then were lost, of any process. What ended outside of it is
+ * complete, as far as this source is concerned.
+ */
+#define MXBPF_LOST ((enum mxbpf_kind)75)
+enum mxbpf_lost_flag {
+	MXBPF_LOST_ENDS = 1 << 0, /* also those that say where iterations end; otherwise they are all there */
+};
+struct mxbpf_lost {
+	struct mxbpf_rec h;
+	__u64 to_ns;
+	__u64 lost;  /* records; a source may not know it */
+	__u32 flags; /* enum mxbpf_lost_flag */
+	__u32 pad;
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_lost) == 40);
 
 #endif

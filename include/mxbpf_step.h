@@ -47,6 +47,7 @@ enum mxbpf_iteration_flag {
 	MXBPF_ITERATION_GPU = 1 << 1,	/* gpu_ns and kernels are known */
 	MXBPF_ITERATION_COST = 1 << 2,	/* cost_ns and runq_ns are known */
 	MXBPF_ITERATION_WAITS = 1 << 3, /* waits outside calls are not in OUTSIDE; old recordings lack this */
+	MXBPF_ITERATION_LOST = 1 << 4,	/* records of its time are lost; its start and its end are right */
 };
 
 /* Made by user space when an iteration has ended. Iterations are numbered from 0 in each process. */

@@ -14,6 +14,7 @@
 
 #include "mxbpf_memory.h"
 #include "mxbpf_kv.h"
+#include "mxbpf_loss.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_queue.h"
 #include "mxbpf_step.h"
@@ -26,7 +27,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_KERNEL_METRICS
+#define LAST_KIND MXBPF_LOST
 
 static unsigned nkinds(void)
 {

@@ -103,9 +103,9 @@ void agts_leave(struct agt *a)
 
 /* ---- reading */
 
-void agts_take(struct agts *s)
+bool agts_take(struct agts *s)
 {
-	ring_buffer__consume(s->ring);
+	return ring_buffer__consume(s->ring) == -EAGAIN;
 }
 
 void agts_drain(struct agts *s)

@@ -49,6 +49,11 @@ void att_loss(const struct att *a, enum att_ring ring, struct mxbpf_loss *loss)
 	};
 }
 
+uint64_t att_ring_full(const struct att *a)
+{
+	return __atomic_load_n(&a->skel->bss->ring_full, __ATOMIC_RELAXED);
+}
+
 uint64_t att_entries(const struct att *a, const struct plan *p)
 {
 	uint64_t sum = 0;

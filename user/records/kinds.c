@@ -196,6 +196,7 @@ static const struct kind kinds[] = {
 				 .of_process = true},
 	[MXBPF_GPU_INSIDE] = {.name = "memory by calls on a GPU", BYTES(gpu_inside), .of_process = true},
 	[MXBPF_GPU_USED] = {.name = "memory of a GPU", BYTES(gpu_used), .of_process = true},
+	[MXBPF_LOST] = {.name = "lost time", BYTES(lost), .times = {AT(lost, to_ns)}, .few = true, .counts = true},
 	[MXBPF_STEP] = {.name = "moment of an iteration", SENT(step), .few = true, .fits = fits_step},
 	[MXBPF_VALUE] = {.name = "value of a counter",
 			 SENT(value),

@@ -11,6 +11,7 @@
 #include "mxbpf_kv.h"
 #include "mxbpf_kernels.h"
 #include "mxbpf_life.h"
+#include "mxbpf_loss.h"
 #include "mxbpf_mark.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/steps/steps.h"
 #include "model/feature.h"
+#include "mxbpf_loss.h"
 #include "mxbpf_sample.h"
 #include "mxbpf_step.h"
 #include "session/priv.h"
@@ -104,6 +106,15 @@ static uint64_t learn_list(void *ctx, uint32_t tgid, unsigned kind, const uint64
 	return id;
 }
 
+static enum src_agent_role role_of(const char *name)
+{
+	static const enum src_agent_role roles[] = {[STEPS_NO_SIGN] = SRC_AGENT_PLAIN,
+						    [STEPS_ENDS] = SRC_AGENT_ENDS,
+						    [STEPS_CONFIRMS] = SRC_AGENT_CONFIRMS};
+
+	return roles[steps_sign_of(name)];
+}
+
 static int open_calls(struct session *ses, struct err *e)
 {
 	const struct ses_target *first = &ses->targets[0];
@@ -118,6 +129,7 @@ static int open_calls(struct session *ses, struct err *e)
 								   .owners = ses->o->memory,
 								   .stacks = wants_stacks(ses) && ses->o->memory,
 								   .list_id = learn_list,
+								   .role = role_of,
 								   .ctx = ses});
 	if (!ses->accounts || !ses->agent_costs || !ses->agent_source || (asks && !ses->calls) ||
 	    src_agent_join(ses->agent_source, ses->agent))
@@ -413,7 +425,7 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 	struct mxbpf_span s;
 	int err;
 
-	*kept = !ses->o->iterations || r->kind == MXBPF_NAME || in_window(ses, r);
+	*kept = !ses->o->iterations || r->kind == MXBPF_NAME || r->kind == MXBPF_LOST || in_window(ses, r);
 	if (r->kind == MXBPF_ALLOC) {
 		struct mxbpf_alloc a = {0};
 
@@ -445,6 +457,32 @@ static int by_end(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
+/* Appends the records that wait and ended before the last of the agent's to these. *n: how many. 0 or -ENOMEM. */
+static int take_due(struct session *ses, uint64_t *n)
+{
+	const struct mxbpf_rec *r;
+	uint64_t until_ns = 0, end_ns;
+	size_t pos = 0, kept = 0, size;
+	int err = 0;
+
+	while ((r = kind_next(ses->joined.data, ses->joined.len, &pos))) {
+		end_ns = kind_end_ns(r);
+		until_ns = end_ns > until_ns ? end_ns : until_ns;
+	}
+	for (pos = 0, *n = 0; (r = kind_next(ses->behind.data, ses->behind.len, &pos));) {
+		size = r->size;
+		if (kind_end_ns(r) <= until_ns) {
+			err = err ? err : buf_put(&ses->joined, r, size);
+			++*n;
+			continue;
+		}
+		memmove(ses->behind.data + kept, r, size);
+		kept += size;
+	}
+	ses->behind.len = kept;
+	return err;
+}
+
 /*
  * The model assigns calls to the iteration whose end comes next, and memory to the block that has its address. So ends
  * of iterations and memory that probes see wait for the agent's records, and all are sorted by their ends. Returns 0
@@ -455,12 +493,18 @@ static int join_behind(struct session *ses)
 	struct buf sorted = {0}, all = {0};
 	const struct mxbpf_rec *r;
 	size_t pos = 0, i;
-	int err = buf_put(&ses->joined, ses->behind.data, ses->behind.len);
+	uint64_t n;
+	int err = take_due(ses, &n);
 
-	while (!err && (r = kind_next(ses->joined.data, ses->joined.len, &pos)))
+	ses->lent = n;
+	ses->nbehind -= n;
+	while (!err && n && (r = kind_next(ses->joined.data, ses->joined.len, &pos)))
 		err = buf_put(&all, &r, sizeof(r));
-	if (!err && all.len)
-		qsort(all.data, buf_count(&all, r), sizeof(r), by_end);
+	if (err || !all.len) {
+		buf_fini(&all);
+		return err;
+	}
+	qsort(all.data, buf_count(&all, r), sizeof(r), by_end);
 	for (i = 0; !err && i < buf_count(&all, r); i++) {
 		r = *buf_at(&all, const struct mxbpf_rec *, i);
 		err = buf_put(&sorted, r, r->size);
@@ -468,7 +512,6 @@ static int join_behind(struct session *ses)
 	buf_fini(&all);
 	buf_fini(&ses->joined);
 	ses->joined = sorted;
-	ses->behind.len = 0;
 	return err;
 }
 
@@ -566,11 +609,8 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 	}
 	if (!agent && !switches && !err)
 		err = take_behind(ses, *recs, bytes);
-	if (agent && !err && ses->behind.len) {
+	if (agent && !err && ses->behind.len)
 		err = join_behind(ses);
-		ses->lent = ses->nbehind;
-		ses->nbehind = 0;
-	}
 	ses_took(ses, number, taken, err);
 	if (!agent)
 		return !switches && *bytes;

@@ -7,6 +7,12 @@
 #include "source/calls.h"
 #include "source/source.h"
 
+/* What calls of a name say about iterations. */
+enum src_agent_role {
+	SRC_AGENT_PLAIN,
+	SRC_AGENT_ENDS,	    /* its end can be that of an iteration */
+	SRC_AGENT_CONFIRMS, /* the first one after such a call makes sure of it */
+};
 /*
  * Adds the source. `all` and `calls` are borrowed until the hub is freed. `calls` learns of each call before the
  * watermark passes it; it may be NULL. owners: records of memory have room for their owner. Returns NULL if there is no
@@ -22,6 +28,8 @@ struct src_agent_opts {
 	 */
 	uint64_t (*list_id)(void *ctx, uint32_t tgid, unsigned kind, const uint64_t *list, uint32_t n);
 	void *ctx;
+	/* Calls that say where iterations end are kept when others are given up. NULL: none do. */
+	enum src_agent_role (*role)(const char *name);
 };
 struct src *src_add_agent(struct src_hub *h, struct agts *all, const struct src_agent_opts *o);
 /* Records so far, of all that src_loss() counts: of memory, and of calls with arguments and with a stack. */

@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "records/kinds.h"
 
-#define HELD_STEP (8u << 20) /* bytes by which the memory of held records grows */
+#define HELD_STEP    (8u << 20) /* bytes by which the memory of held records grows */
+#define PASSED_BYTES (1u << 20) /* of records that are passed on at once */
 
 struct src_hub {
 	src_fn fn;
@@ -123,10 +124,23 @@ static uint64_t watermark(const struct src_hub *h)
 	return h->newest_ns > SRC_WAIT_NS && least < h->newest_ns - SRC_WAIT_NS ? h->newest_ns - SRC_WAIT_NS : least;
 }
 
+/* Passes on records, a part at once, because whoever gets them needs several times as much memory. */
+static void pass_on(struct src_hub *h, const struct src *s, char *recs, size_t bytes)
+{
+	size_t pos = 0, from = 0;
+
+	while (kind_next(recs, bytes, &pos)) {
+		if (pos - from < PASSED_BYTES && pos < bytes)
+			continue;
+		h->fn(h->ctx, s->number, recs + from, pos - from);
+		from = pos;
+	}
+}
+
 static void release_all(struct src_hub *h, struct src *s)
 {
 	h->held_bytes -= s->held.len;
-	h->fn(h->ctx, s->number, s->held.data, s->held.len);
+	pass_on(h, s, s->held.data, s->held.len);
 	s->held.len = 0;
 }
 
@@ -152,8 +166,7 @@ static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
 	}
 	s->held.len = kept;
 	h->held_bytes -= len;
-	if (len)
-		h->fn(h->ctx, s->number, due, len);
+	pass_on(h, s, due, len);
 	mem_free(due);
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "ring/ring.h"
 
 static const char *const names[ATT_RINGS] = {
@@ -13,10 +14,34 @@ struct ring_source {
 	const struct att *att;
 	enum att_ring which;
 	struct ring *ring; /* NULL before src_open() */
+	/* Used by the thread that delivers: time of the last look, and spans that had found the ring full by then. */
+	uint64_t looked_ns, full;
 };
+
+/*
+ * Says before the records of a chunk when the ring was full: since the last look. Only calls have iterations, and what
+ * says where these end goes through the same ring.
+ */
+static void see_loss(struct src *s)
+{
+	struct ring_source *r = s->ctx;
+	const uint64_t full = r->which == ATT_CALLS ? att_ring_full(r->att) : 0, now = clock_ns(CLOCK_MONOTONIC);
+	struct mxbpf_lost lost = {
+		.h = {.kind = MXBPF_LOST, .size = sizeof(lost), .ts_ns = r->looked_ns},
+		.to_ns = now,
+		.lost = full - r->full,
+		.flags = MXBPF_LOST_ENDS,
+	};
+
+	if (full > r->full)
+		src_deliver_names(s, &lost, sizeof(lost));
+	r->looked_ns = now;
+	r->full = full;
+}
 
 static void on_chunk(void *ctx, void *recs, size_t bytes)
 {
+	see_loss(ctx);
 	src_deliver(ctx, recs, bytes);
 }
 
@@ -24,6 +49,7 @@ static int ring_open(struct src *s, struct err *e)
 {
 	struct ring_source *r = s->ctx;
 
+	r->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	return ring_start(att_ring_fd(r->att, r->which), on_chunk, s, &r->ring, e);
 }
 
@@ -32,6 +58,7 @@ static void ring_flush(struct src *s)
 	struct ring_source *r = s->ctx;
 
 	ring_stop(r->ring);
+	see_loss(s);
 	s->malformed = ring_malformed(r->ring);
 }
 

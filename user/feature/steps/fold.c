@@ -10,6 +10,7 @@
  * Records of one thread must come in the order of their ends.
  */
 #include "feature/activity/activity.h"
+#include "feature/steps/lost.h"
 #include "feature/steps/parts.h"
 #include "feature/steps/steps.h"
 
@@ -78,10 +79,12 @@ struct process {
 	struct buf pieces;   /* struct piece, of the last iteration and the current one */
 	int64_t live_bytes;  /* allocated less freed since the window began */
 	bool full;	     /* a piece of the current iteration is missing, see PIECES_MAX */
+	bool after_lost;     /* records are lost since the last iteration that was kept, so live_bytes may be wrong */
 };
 
 struct state {
 	struct hash processes; /* tgid -> struct process *, owned */
+	struct lost lost;
 	struct hash roles;     /* name_id -> enum role */
 	struct buf iterations; /* struct mxbpf_iteration */
 	struct buf taken;      /* struct steps_end: ended, but not taken by steps_take_ended() */
@@ -164,21 +167,25 @@ static void forget_pieces(struct process *p, uint64_t before_ns)
 	p->pieces.len = kept * sizeof(*piece);
 }
 
-/* Returns whether the current iteration is complete at ns. One that a pause interrupted is not. */
+/* Returns whether the start and the end of the current iteration, ns, are known. A pause is no part of one. */
 static bool is_whole(const struct state *m, const struct process *p, uint64_t ns)
 {
-	return p->start_ns && ns > p->start_ns && !(m->resumed_ns > p->start_ns && m->resumed_ns <= ns);
+	return p->start_ns && ns > p->start_ns && !(m->resumed_ns > p->start_ns && m->resumed_ns <= ns) &&
+	       !lost_in(&m->lost, p->start_ns, ns, true);
 }
 
 static int boundary(struct state *m, struct process *p, uint64_t ns, uint32_t tid)
 {
+	const bool lost = lost_in(&m->lost, p->start_ns, ns, false);
 	int err = settle_ended(m, p);
 
 	if (is_whole(m, p, ns)) {
-		p->ended = (struct extent){p->start_ns, ns, tid, p->mode, p->full};
+		p->ended = (struct extent){p->start_ns, ns, tid, p->mode, p->full, lost || p->after_lost};
+		p->after_lost = false;
 		forget_pieces(p, p->start_ns);
 	} else {
 		forget_pieces(p, ns);
+		p->after_lost |= lost;
 	}
 	p->start_ns = ns;
 	p->full = false;
@@ -282,6 +289,15 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return boundary(state, p, s->h.ts_ns, s->tid);
 }
 
+static int steps_fold_lost(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct state *state = mdl_state(m, &feature_steps);
+
+	if (state)
+		lost_add(&state->lost, (const void *)rec);
+	return state ? 0 : -ENOMEM;
+}
+
 void steps_sliced(struct mdl *m, bool sliced)
 {
 	struct state *state = mdl_state(m, &feature_steps);
@@ -338,6 +354,13 @@ static enum role role_of_name(const char *name)
 		if (!strncmp(name, roles[i].prefix, strlen(roles[i].prefix)))
 			return roles[i].role;
 	return ROLE_NONE;
+}
+
+enum steps_sign steps_sign_of(const char *name)
+{
+	const enum role role = role_of_name(name);
+
+	return role == ROLE_OPTIMIZER ? STEPS_ENDS : role == ROLE_PASS ? STEPS_CONFIRMS : STEPS_NO_SIGN;
 }
 
 bool steps_is_exchange(const struct mdl *m, uint64_t name_id)
@@ -531,7 +554,8 @@ static int emit_one(const struct mdl *m, const struct mxbpf_iteration *from, str
 /* Appends the iterations that steps_iterations() would end, without ending them, because the window goes on. */
 static int add_pending(const struct state *m, const struct process *p, struct buf *out)
 {
-	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full};
+	const bool lost = lost_in(&m->lost, p->start_ns, p->burst_end_ns, false) || p->after_lost;
+	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full, lost};
 	struct mxbpf_iteration it;
 	uint64_t nr = p->nr;
 	int err = 0;
@@ -626,6 +650,8 @@ static double factor_of(const struct mxbpf_iteration *it, size_t n, const struct
 	size_t i;
 
 	for (i = 0; i < n; i++) {
+		if (it[i].flags & MXBPF_ITERATION_LOST)
+			continue;
 		add_sat(&all, it[i].dur_ns);
 		add_sat(&sum, parts_cost(&it[i], cost));
 	}
@@ -643,6 +669,7 @@ int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 
 	for (i = 0; i < n; i++)
 		parts_take_cost(&it[i], cost, factor);
+	lost_shorten(it, n);
 	return it || !n ? 0 : -ENOMEM;
 }
 
@@ -670,6 +697,7 @@ static int steps_copy(struct mdl *to, const struct mdl *from)
 	if (!t)
 		return -ENOMEM;
 	t->resumed_ns = f->resumed_ns;
+	t->lost = f->lost;
 	err = mdl_items_copy(&t->roles, &t->iterations, &f->roles, &f->iterations);
 	return err ? err : mdl_owned_copy(&t->processes, &f->processes, dup_process);
 }
@@ -724,6 +752,7 @@ static int steps_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	steps_fini(to);
 	t->processes = f->processes;
 	t->resumed_ns = f->resumed_ns;
+	t->lost = f->lost;
 	f->processes = (struct hash){0};
 	return begin_numbers(t);
 }
@@ -734,7 +763,7 @@ const struct mdl_feature feature_steps = {
 	.trace = &steps_trace,
 	.state_bytes = sizeof(struct state),
 	.alloc = steps_alloc,
-	.kinds = {{MXBPF_STEP, steps_fold}, {MXBPF_ITERATION, steps_fold_iteration}},
+	.kinds = {{MXBPF_STEP, steps_fold}, {MXBPF_ITERATION, steps_fold_iteration}, {MXBPF_LOST, steps_fold_lost}},
 	.span = steps_span,
 	.emit = steps_emit,
 	.copy = steps_copy,

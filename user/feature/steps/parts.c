@@ -213,7 +213,8 @@ int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, 
 		.told = x->told,
 	};
 	n = edges_of(pieces, x, edges);
-	if (n && !x->full) {
+	it->flags = x->lost ? MXBPF_ITERATION_LOST : 0;
+	if (n && !x->full && !x->lost) {
 		it->flags = MXBPF_ITERATION_PARTS | MXBPF_ITERATION_COST | MXBPF_ITERATION_WAITS;
 		begin_gap(&s);
 		qsort(edges, n, sizeof(*edges), by_time);

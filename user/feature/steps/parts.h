@@ -37,7 +37,8 @@ struct extent {
 	uint64_t start_ns, end_ns;
 	uint32_t tid;
 	uint8_t told; /* enum mxbpf_step_what: what ended it */
-	bool full;    /* pieces are missing */
+	bool full;    /* pieces are missing, because there were too many */
+	bool lost;    /* or because records are lost */
 };
 
 /*

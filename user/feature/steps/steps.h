@@ -43,6 +43,13 @@ void steps_sliced(struct mdl *m, bool sliced);
  * Iterations that began in this time are not kept: they were recorded with what made them much longer.
  */
 void steps_gap(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns);
+/* What spans with this name say about iterations. */
+enum steps_sign {
+	STEPS_NO_SIGN,
+	STEPS_ENDS,	/* the end of an optimizer's step */
+	STEPS_CONFIRMS, /* the next backward pass */
+};
+enum steps_sign steps_sign_of(const char *name);
 /* Returns whether spans with this name exchange data with other processes, from start to end. */
 bool steps_is_exchange(const struct mdl *m, uint64_t name_id);
 /* Returns whether spans with this name wait for data. */
