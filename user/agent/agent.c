@@ -692,10 +692,8 @@ const struct agt_injected *agt_injected(const struct agt *a)
 
 int agt_beats(struct agt *a, bool rest, struct mxbpf_agent_beat *to)
 {
-	if (!agt_is_in(a))
-		return 0;
 	SHARED_SET(&a->shared, rest, rest);
-	return gate_beats(&a->gate, to);
+	return agt_is_in(a) ? gate_beats(&a->gate, to) : 0;
 }
 
 bool agt_numbers_wrong(struct agt *a)

@@ -89,10 +89,7 @@ struct agt_opts {
 /* ring_bytes 0: AGT_RING_BYTES. gpu: an agent will be a client of CUPTI. Returns 0, or -errno with e set. */
 int agts_open(uint32_t ring_bytes, bool gpu, struct agts **out, struct err *e);
 void agts_close(struct agts *s); /* after agt_close() of all agents; NULL is allowed */
-/*
- * Passes on batches that were handed over since the last call. Returns true if there are more. Not for use by two
- * threads at once.
- */
+/* Passes on batches since the last call. Returns true if there are more. Not for use by two threads at once. */
 bool agts_take(struct agts *s);
 /*
  * Passes on all batches that are left, after agts_detach(). agts_take() passes on only so many at once that a process

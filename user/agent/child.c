@@ -51,19 +51,15 @@ void agt_ended(struct agt *a)
  * The bell comes first, because the child calls it as soon as it is told that mxbpf is attached. If the child has ended
  * by now, what it recorded can still be read.
  */
-static void attend_birth(struct agt *a)
+static void *attend_birth(void *ctx)
 {
+	struct agt *a = ctx;
 	struct err e = {0};
 
 	agt_listen(a, &e);
 	agt_watch_clears(a, &a->runtime, &e);
 	__atomic_store_n(&a->told, true, __ATOMIC_RELEASE);
 	agt_look_born(a);
-}
-
-static void *birth(void *ctx)
-{
-	attend_birth(ctx);
 	return NULL;
 }
 
@@ -78,6 +74,6 @@ int agt_await_birth(struct agt *a, struct err *e)
 		return 0;
 	}
 	a->cancel_fd = eventfd(0, EFD_CLOEXEC);
-	err = a->cancel_fd < 0 ? -errno : thread_start(&a->waits, birth, a);
+	err = a->cancel_fd < 0 ? -errno : thread_start(&a->waits, attend_birth, a);
 	return err ? err_set(e, ERR_RUNTIME, err, "cannot start a thread: %s", strerror(-err)) : 0;
 }
