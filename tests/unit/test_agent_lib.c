@@ -622,6 +622,32 @@ static void test_silent(void)
 	CHECK(recorded() == before && nremoved == MXBPF_AGENT_SCOPES);
 }
 
+static void test_rest(void)
+{
+	const unsigned removed = nremoved, added = nadded;
+	const uint64_t beats = shared->nbeats;
+	const struct mxbpf_agent_beat *b = &shared->beats[beats % MXBPF_AGENT_BEATS];
+	uint64_t before;
+
+	listen_now();
+	call(7, "Optimizer.step#SGD.step", 0);
+	call(7, "Optimizer.zero_grad#SGD.zero_grad", 0);
+	CHECK(shared->nbeats == beats + 1 && b[0].tid == (uint32_t)gettid() && b[0].ns && b[0].cpu_ns);
+	CHECK(b[0].registered == MXBPF_AGENT_REGISTERED && alloc_entry != reporter_new);
+	before = recorded();
+	shared->since_ns = 0;
+	shared->rest = 1;
+	call(0, "aten::add", 0);
+	CHECK(nremoved == removed + MXBPF_AGENT_SCOPES - 1 && shared->registered == MXBPF_AGENT_REGISTERED_BEATS);
+	CHECK(alloc_entry == reporter_new);
+	call(7, "Optimizer.step#SGD.step", 0);
+	CHECK(shared->nbeats == beats + 2 && b[1].registered == MXBPF_AGENT_REGISTERED_BEATS && recorded() == before);
+	CHECK(b[1].cpu_ns > b[0].cpu_ns && b[1].ns - b[0].ns >= b[1].cpu_ns - b[0].cpu_ns);
+	shared->rest = 0;
+	CHECK(!start(MXBPF_AGENT_MODULE_CALLS) && nadded == added + MXBPF_AGENT_SCOPES);
+	CHECK(nremoved == removed + MXBPF_AGENT_SCOPES && shared->registered == MXBPF_AGENT_REGISTERED);
+}
+
 int main(void)
 {
 	char dir[200];
@@ -666,5 +692,7 @@ int main(void)
 	test_silent();
 	TEST("arguments are read while mxbpf asks for them, and what cannot be read or kept is counted")
 	test_args();
+	TEST("the agent notes steps of an optimizer, and when it rests nothing else, until it is started again")
+	test_rest();
 	UNIT_MAIN_END;
 }

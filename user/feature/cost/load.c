@@ -30,6 +30,7 @@
 #define SHARE_MOST    0.9		/* the estimates are not more exact */
 #define WORTH	      0.03		/* share of the cost below which it is not compared */
 #define ALONE_NS      (150 * NS_PER_MS) /* on CPU */
+#define SETTLE_NS     (30 * NS_PER_MS)
 #define ALONE_MAX_NS  NS_PER_S
 #define ALONE_BEATS   30   /* intervals that are enough before ALONE_MAX_NS */
 #define HIT_ERROR     0.25 /* of the cost of the hits that the comparison itself needs */
@@ -299,6 +300,21 @@ static struct beats beats_of(const struct mxbpf_beat *b, const struct mxbpf_beat
 	return x;
 }
 
+/* The sums since an earlier moment. */
+static struct mxbpf_beat beat_since(struct mxbpf_beat b, const struct mxbpf_beat *first)
+{
+	b.n -= first->n;
+	b.ns -= first->ns;
+	b.cpu_ns -= first->cpu_ns;
+	b.runq_ns -= first->runq_ns < b.runq_ns ? first->runq_ns : b.runq_ns;
+	b.cost_ns -= first->cost_ns;
+	b.blocks -= first->blocks;
+	b.means -= first->means;
+	b.squares -= first->squares;
+	b.products -= first->products;
+	return b;
+}
+
 /*
  * Lets the job run until its interval is known, or the user wants to end. Returns the sums. rests: the agent does;
  * NULL: one place is probed.
@@ -307,7 +323,7 @@ static struct mxbpf_beat run_alone(struct session *ses, struct agent_phase *rest
 {
 	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct pollfd wake = {.fd = ses->ui.wake_fd, .events = POLLIN};
-	struct mxbpf_beat b;
+	struct mxbpf_beat b, first = {0};
 	uint64_t passed;
 	bool asked;
 
@@ -315,6 +331,9 @@ static struct mxbpf_beat run_alone(struct session *ses, struct agent_phase *rest
 		asked = poll(&wake, 1, 10) > 0; /* Ctrl-C */
 		b = rests ? agent_beat(ses, rests, true) : att_beat(ses->first->att);
 		passed = clock_ns(CLOCK_MONOTONIC) - began;
+		if (passed < SETTLE_NS) /* the caches have what the probes' removal has changed in the program */
+			first = b;
+		b = beat_since(b, &first);
 	} while (!asked && passed < ALONE_MAX_NS && (b.cpu_ns < ALONE_NS || b.n < ALONE_BEATS) &&
 		 !(passed >= SILENT_NS && !b.n) && !tgt_gone(ses->targets[0].tgt));
 	return b;
