@@ -82,11 +82,17 @@ uint64_t facts_median(uint64_t *ns, size_t n)
 	return n ? ns[n / 2] : 0;
 }
 
+static bool is_complete(const struct mxbpf_iteration *it)
+{
+	return !(it->flags & MXBPF_ITERATION_LOST);
+}
+
 static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
 {
 	unsigned part;
 
 	f->loop.n++;
+	f->loop.complete += is_complete(it);
 	add_sat(&f->loop.total_ns, it->dur_ns);
 	if (!(it->flags & MXBPF_ITERATION_PARTS))
 		return;
@@ -98,6 +104,22 @@ static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
 }
 
 /* ---- memory that grows from iteration to iteration */
+
+/* Finds the longest row of complete iterations: what is lost in between may have freed memory. Returns their number. */
+static size_t longest_row(const struct mxbpf_iteration *it, size_t n, const struct mxbpf_iteration **first)
+{
+	size_t from = 0, most = 0, i;
+
+	for (i = 0; i < n; i++) {
+		if (!is_complete(&it[i]))
+			from = i + 1;
+		if (i + 1 - from <= most)
+			continue;
+		most = i + 1 - from;
+		*first = &it[from];
+	}
+	return most;
+}
 
 /* The least of each third of the window, because within an iteration memory goes up and down. */
 static void find_growth(struct facts *f, const struct mxbpf_iteration *it, size_t n)
@@ -121,10 +143,21 @@ static void find_growth(struct facts *f, const struct mxbpf_iteration *it, size_
 	f->grown_over = n;
 }
 
+static size_t keep_complete(struct mxbpf_iteration *it, size_t n)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < n; i++)
+		if (is_complete(&it[i]))
+			it[kept++] = it[i];
+	return kept;
+}
+
 static int make_loop(struct mdl *m, struct facts *f)
 {
 	size_t n, i, k = 0;
 	const struct mxbpf_iteration *all = steps_iterations(m, &n);
+	const struct mxbpf_iteration *first;
 	struct mxbpf_iteration *it = calloc(n + 1, sizeof(*it));
 	uint64_t *ns = calloc(n + 1, sizeof(*ns));
 	int err = it && ns ? 0 : -ENOMEM;
@@ -143,9 +176,12 @@ static int make_loop(struct mdl *m, struct facts *f)
 		it[k++] = all[i];
 	}
 	f->loop.median_ns = err ? 0 : facts_median(ns, k);
+	n = err ? 0 : longest_row(it, k, &first);
+	if (n)
+		find_growth(f, first, n);
+	k = err ? 0 : keep_complete(it, k);
 	if (k) {
 		err = facts_slow_group(f, it, k);
-		find_growth(f, it, k);
 		err = err ? err : facts_owner(m, f);
 		err = err || !f->slow.n ? err : facts_slow_line(m, f, it, k);
 	}
@@ -346,6 +382,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	err = make_loop(m, f);
 	if (err)
 		return err;
+	facts_loss(m, s, f);
 	make_waits(m, f);
 	make_operators(m, s, f);
 	make_cpus(m, f);

@@ -34,7 +34,7 @@ static void add_excess(struct facts *f, const struct mxbpf_iteration *it, uint64
 	unsigned part;
 
 	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
-		const uint64_t usual = f->loop.n ? f->loop.part_ns[part] / f->loop.n : 0;
+		const uint64_t usual = f->loop.complete ? f->loop.part_ns[part] / f->loop.complete : 0;
 
 		excess[part] += it->part_ns[part] > usual ? it->part_ns[part] - usual : 0;
 	}

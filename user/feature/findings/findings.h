@@ -8,6 +8,7 @@
 #define FEATURE_FINDINGS_H
 
 #include "model/feature.h"
+#include "mxbpf_loss.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_step.h"
 #include "mxbpf_track.h"
@@ -45,6 +46,7 @@ struct facts {
 	struct {
 		uint32_t tgid, tid;
 		uint64_t n, total_ns, median_ns;
+		uint64_t complete; /* of n: no records of their time are lost */
 		uint64_t known_ns, part_ns[MXBPF_STEP_PARTS], busy_ns; /* of iterations whose parts are known */
 		bool waits_known; /* waits for other processes are in their part, not in that of the program */
 	} loop;
@@ -87,6 +89,14 @@ struct facts {
 	double watching;
 	uint64_t watched_ns, unwatched_ns;
 	bool agent_helps; /* the agent would make it less */
+
+	/* What the source that lost the largest share lost; see facts_lost(). */
+	struct {
+		double share;
+		const char *source; /* "" if it is not known; borrowed */
+		struct mxbpf_loss of;
+		bool memory; /* memory was recorded */
+	} lost;
 
 	/* Calls of operators, without those that only contain others. */
 	uint64_t op_calls, op_self_ns;
@@ -179,7 +189,9 @@ struct facts {
 	} slow;
 };
 
-#define FACTS_TINY_NS 15000
+#define FACTS_TINY_NS	 15000
+#define FACTS_LOST_LEAST 0.05 /* lost records are a finding */
+#define FACTS_LOST_MOST	 0.01 /* lost records explain no more than this, so no finding of what is not there */
 
 /* Part of a whole; 0 of nothing. */
 static inline double facts_share(double part, double whole)
@@ -196,6 +208,14 @@ static inline bool facts_is_gpu_full(const struct facts *f)
 
 /* Computes all. 0 or -ENOMEM. */
 int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f);
+
+/* facts_loss.c: the largest share of its records that a source lost; *which: NULL if it is not known. */
+double facts_lost(const struct mdl_session *s, const struct mdl_source **which);
+void facts_loss(struct mdl *m, const struct mdl_session *s, struct facts *f);
+double rules_lost_share(const struct facts *f);
+void rules_lost_say(const struct facts *f, struct buf *b);
+void rules_lost_evidence(const struct facts *f, struct buf *b);
+const char *rules_lost_next(const struct facts *f);
 
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */
 int facts_lines(const struct mdl *m, struct facts *f);
@@ -255,7 +275,13 @@ struct finding_rule {
 	void (*evidence)(const struct facts *f, struct buf *b); /* where it was seen; NULL: nothing more */
 	const char *next;					/* what to type next, behind "mxbpf"; NULL: nothing */
 	const char *next_agent;					/* instead of it, if the agent can be used and is not */
-	bool first;						/* stands before all others, whatever their shares */
+	const char *(*next_of)(const struct facts *f);		/* instead of both; NULL: it does not depend */
+	unsigned first; /* stands before those with a smaller number, whatever their shares */
+	/*
+	 * It compares sums over all records with each other or with times, or says that nothing was there. It is silent
+	 * if more than FACTS_LOST_MOST are lost. Other rules look at iterations that are complete.
+	 */
+	bool all_records;
 	const char *advice;					/* a paragraph: what it means and what helps */
 };
 extern const struct finding_rule finding_rules[]; /* ends with key NULL */

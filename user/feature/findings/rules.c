@@ -116,8 +116,10 @@ static void tiny_say(const struct facts *f, struct buf *b)
 	const uint64_t ns = f->op_self_ns > f->op_runq_ns ? f->op_self_ns - f->op_runq_ns : 0;
 	char each[24];
 
+	/* The table has only those that are not lost. */
 	buf_printf(b, "The job is bound by launching operators: %" PRIu64 " of them in an iteration, %s each",
-		   f->op_calls / f->loop.n, fmt_ns(ns / f->op_calls, each));
+		   whole((double)f->op_calls / (1 - least_of(f->lost.share, 0.99)) / (double)f->loop.n),
+		   fmt_ns(ns / f->op_calls, each));
 }
 
 static void put_operators(const struct fact_operator *o, uint64_t of, struct buf *b)
@@ -586,7 +588,7 @@ static void slow_say(const struct facts *f, struct buf *b)
 	if (f->slow.every)
 		snprintf(every, sizeof(every), ", about every %" PRIu64 "th,", f->slow.every);
 	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s; most of the difference is %s",
-		   f->slow.n, f->loop.n, every, fmt_ns(f->slow.median_ns, slow), fmt_ns(f->loop.median_ns, usual),
+		   f->slow.n, f->loop.complete, every, fmt_ns(f->slow.median_ns, slow), fmt_ns(f->loop.median_ns, usual),
 		   f->slow.part == MXBPF_PART_OUTSIDE && f->unprobed ? "the program or calls that are not probed"
 								     : more[f->slow.part]);
 }
@@ -617,16 +619,22 @@ static void watching_say(const struct facts *f, struct buf *b)
 /* A row is a paragraph. */
 /* clang-format off */
 const struct finding_rule finding_rules[] = {
-	{.key = "out_of_memory", .first = true, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_failed_share,
+	{.key = "lost_records", .first = 2, .full_gpu = true, .other_time = true, .least = FACTS_LOST_LEAST, .share = rules_lost_share,
+	 .say = rules_lost_say, .evidence = rules_lost_evidence, .next_of = rules_lost_next,
+	 .advice = "Records came faster than mxbpf could take them, or it got too little of a CPU. The times of single calls and of "
+		   "iterations are right, and findings are about iterations that are complete. Record less: a few iterations of many "
+		   "(--iterations 5/100), no memory (--probes op), fewer operators (--ops); use larger rings (--ring-size 64M), or "
+		   "leave mxbpf a CPU."},
+	{.key = "out_of_memory", .first = 1, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_failed_share,
 	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks",
 	 .advice = "Those that hold the most memory at that moment are where to begin: smaller batches with accumulated gradients, "
 		   "checkpointing of activations, a lower precision, fewer results that are kept from earlier iterations."},
-	{.key = "memory_in_pieces", .first = true, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_pieces_share,
+	{.key = "memory_in_pieces", .first = 1, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_pieces_share,
 	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks",
 	 .advice = "The allocator had reserved more than was missing, but not in one piece, because it keeps segments of many sizes. "
 		   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead; the same sizes in each iteration, "
 		   "and nothing large between small blocks that stay, help as well."},
-	{.key = "watching", .first = true, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
+	{.key = "watching", .first = 1, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
 	 .next = "--pid PID --iterations 5/100", .next_agent = "--pid PID --agent",
 	 .advice = "The job calls so many small operators that the probes take a large part of its time. The agent records "
 		   "PyTorch's operators for a fraction of it, --iterations watches a few of many iterations, and --ops and "
@@ -643,11 +651,11 @@ const struct finding_rule finding_rules[] = {
 	 .next = "--pid PID --py-stacks --by stack --sort count",
 	 .advice = "Each operator computes for less time than it takes to call it. Use larger batches, fuse operators "
 		   "(hybridize, torch.compile), or use fused and foreach optimizers."},
-	{.key = "gpu_launch", .least = 0.3, .share = launching_share, .say = launching_say, .evidence = launching_evidence,
+	{.key = "gpu_launch", .all_records = true, .least = 0.3, .share = launching_share, .say = launching_say, .evidence = launching_evidence,
 	 .next = "--pid PID --gpu --trace t.json.gz",
 	 .advice = "Each kernel takes less time than Python and the runtime need to launch the next one. Use larger batches, "
 		   "CUDA graphs, torch.compile, hybridize, or fused and foreach optimizers."},
-	{.key = "gpu_sync", .least = 0.15, .share = gpu_sync_share, .say = gpu_sync_say, .evidence = wait_evidence,
+	{.key = "gpu_sync", .all_records = true, .least = 0.15, .share = gpu_sync_share, .say = gpu_sync_say, .evidence = wait_evidence,
 	 .next = "--pid PID --gpu --py-stacks --by stack",
 	 .advice = "After a wait the GPU has nothing to do until the program has launched more. Read values such as the loss "
 		   "every few iterations only, keep them on the GPU, and copy with non_blocking=True."},
@@ -668,24 +676,24 @@ const struct finding_rule finding_rules[] = {
 	 .next = "now --pid PID",
 	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
 		   "thread does to another process."},
-	{.key = "straggler", .full_gpu = true, .least = 0.2, .share = straggler_share, .say = straggler_say, .evidence = straggler_evidence,
+	{.key = "straggler", .all_records = true, .full_gpu = true, .least = 0.2, .share = straggler_share, .say = straggler_say, .evidence = straggler_evidence,
 	 .next = "now --pid PID",
 	 .advice = "All processes of a job wait for the slowest one in each exchange. Give that rank no more work than the "
 		   "others have: the same number and length of samples, no evaluation or checkpoint of its own, and a "
 		   "machine that is as fast and as free."},
-	{.key = "exchange", .full_gpu = true, .least = 0.2, .share = even_exchange_share, .say = exchange_say,
+	{.key = "exchange", .all_records = true, .full_gpu = true, .least = 0.2, .share = even_exchange_share, .say = exchange_say,
 	 .next = "now --pid PID",
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
-	{.key = "late_rank", .full_gpu = true, .least = 0.1, .share = late_share, .say = late_say, .evidence = late_evidence,
+	{.key = "late_rank", .all_records = true, .full_gpu = true, .least = 0.1, .share = late_share, .say = late_say, .evidence = late_evidence,
 	 .next = "now --pid PID",
 	 .advice = "The others wait in each collective until the last process has begun it. Give that rank no more work than "
 		   "the others have, and a machine that is as fast and as free."},
-	{.key = "exposed_communication", .full_gpu = true, .least = 0.1, .share = exposed_share, .say = exposed_say, .evidence = exposed_evidence,
+	{.key = "exposed_communication", .all_records = true, .full_gpu = true, .least = 0.1, .share = exposed_share, .say = exposed_say, .evidence = exposed_evidence,
 	 .next = "--pid PID --gpu --trace t.json.gz",
 	 .advice = "The GPU only communicates in that time. Let it run beside the backward pass (DistributedDataParallel does, "
 		   "with smaller buckets earlier), exchange less often by gradient accumulation, or in a smaller type."},
-	{.key = "slow_link", .full_gpu = true, .least = 0.02, .share = slow_link_share, .say = slow_link_say,
+	{.key = "slow_link", .all_records = true, .full_gpu = true, .least = 0.02, .share = slow_link_share, .say = slow_link_say,
 	 .advice = "Compare the links of these ranks with those of the others: the switch, the number of lanes, NVLink or PCIe, "
 		   "and the network card that NCCL_DEBUG=INFO names."},
 	{.key = "own_threads", .other_time = true, .least = 0.15, .share = threads_share, .say = threads_say, .evidence = threads_evidence,
@@ -701,7 +709,7 @@ const struct finding_rule finding_rules[] = {
 		   "group (the CPU limit of the container), or use fewer threads."},
 	{.key = "stolen", .other_time = true, .least = 0.1, .share = stolen_share, .say = stolen_say,
 	 .advice = "The host of this virtual machine runs other machines in its time. Only the host can change that."},
-	{.key = "page_faults", .other_time = true, .least = 0.1, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
+	{.key = "page_faults", .all_records = true, .other_time = true, .least = 0.1, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
 	 .next = "--pid PID --py-stacks --by stack",
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
 		   "jemalloc or tcmalloc, or raise glibc's thresholds: MALLOC_MMAP_THRESHOLD_=33554432 (its maximum: larger "
@@ -714,7 +722,7 @@ const struct finding_rule finding_rules[] = {
 	 .next = "record --pid PID --py-stacks",
 	 .advice = "Some iterations do what the others do not: an evaluation, a checkpoint, logging. Do it less often, or beside "
 		   "the training, in another thread or process."},
-	{.key = "gpu_idle", .last = true, .least = 0.5, .share = gpu_idle, .say = gpu_idle_say, .evidence = gpu_idle_evidence,
+	{.key = "gpu_idle", .all_records = true, .last = true, .least = 0.5, .share = gpu_idle, .say = gpu_idle_say, .evidence = gpu_idle_evidence,
 	 .next = "--pid PID --gpu --trace t.json.gz",
 	 .advice = "A timeline shows what the program does between the kernels: what it computes, reads or waits for on the CPU. "
 		   "Look for long gaps first, and for the call that ends each of them."},
@@ -727,7 +735,7 @@ static int by_share(const void *va, const void *vb)
 	const struct finding *a = va, *b = vb;
 
 	if (a->rule->first != b->rule->first)
-		return a->rule->first ? -1 : 1;
+		return a->rule->first > b->rule->first ? -1 : 1;
 	return a->share < b->share ? 1 : a->share > b->share ? -1 : 0;
 }
 
@@ -742,6 +750,11 @@ static double explained(const struct findings *out)
 	return most;
 }
 
+static bool is_silent(const struct facts *f, const struct finding_rule *rule)
+{
+	return (facts_is_gpu_full(f) && !rule->full_gpu) || (f->lost.share > FACTS_LOST_MOST && rule->all_records);
+}
+
 int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *out)
 {
 	const struct finding_rule *rule;
@@ -751,7 +764,7 @@ int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *o
 	*out = (struct findings){.n = 0};
 	err = facts_make(m, s, &out->facts);
 	for (rule = finding_rules; !err && rule->key; rule++) {
-		found = facts_is_gpu_full(&out->facts) && !rule->full_gpu ? 0 : rule->share(&out->facts);
+		found = is_silent(&out->facts, rule) ? 0 : rule->share(&out->facts);
 		if (found < rule->least || out->n == FINDINGS_MAX || (rule->last && explained(out) * 2 >= found))
 			continue;
 		out->list[out->n] = (struct finding){.rule = rule, .share = found};

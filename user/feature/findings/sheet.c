@@ -31,6 +31,8 @@ static struct view_text text_of(const struct buf *b)
 
 static const char *next_of(const struct facts *f, const struct finding_rule *rule)
 {
+	if (rule->next_of)
+		return rule->next_of(f);
 	return rule->next_agent && f->agent_helps ? rule->next_agent : rule->next;
 }
 
@@ -174,16 +176,17 @@ static int print(struct view *s, const void *table)
 
 /*
  * Recordings of before version 1.3 have nothing that rules could judge by, and neither have windows that are too short
- * for a look at the lines. Memory that was out is a finding of its own.
+ * for a look at the lines. Memory that was out is a finding of its own, and so are lost records.
  */
 static bool when(const struct view *s)
 {
 	const struct memory_failed *failed = memory_failures(s->in->model);
+	const struct mdl_source *which;
 	size_t nlines, nprocesses;
 
 	lines_rows(s->in->model, &nlines);
 	neighbours_rows(s->in->model, &nprocesses);
-	return nlines || nprocesses || (failed && failed->n);
+	return nlines || nprocesses || (failed && failed->n) || facts_lost(s->in->session, &which) >= FACTS_LOST_LEAST;
 }
 
 #define ROW struct row
