@@ -637,6 +637,74 @@ static void test_faults(void)
 	}
 }
 
+/* As iteration(), but records of its time are lost. */
+static void lossy_iteration(uint64_t nr, uint64_t dur_ms, int64_t live)
+{
+	struct mxbpf_iteration it = {
+		.h = {.kind = MXBPF_ITERATION, .size = sizeof(it), .tgid = PID, .ts_ns = (1000 + nr * dur_ms) * MS},
+		.dur_ns = dur_ms * MS,
+		.nr = nr,
+		.tid = PID,
+		.flags = MXBPF_ITERATION_LOST,
+		.live_bytes = live,
+	};
+
+	feed(&it);
+}
+
+static void test_loss(void)
+{
+	struct mdl_source sources[] = {{.name = (char *)"probes", .loss = {.attempted = 2000, .stored = 2000}},
+				       {.name = (char *)"agent"}};
+	struct findings f;
+	uint64_t i;
+
+	TEST("a loss above 5 % is the first finding: what, how much, how many iterations are complete, and what to do")
+	{
+		sources[1].loss = (struct mxbpf_loss){.attempted = 100000, .stored = 90000, .dropped = 10000};
+		session.sources = sources;
+		session.nsources = 2;
+		begin();
+		loop(40, 100, MXBPF_PART_DATA, 50);
+		CHECK(!strcmp(found(&f), "lost_records data_wait"));
+		CHECK(says(&f, "lost 10% of the records of operators and memory, 10,000 of 100,000"));
+		CHECK(is_evidence(&f, "40 of 40 iterations are complete, and say how their time is spent"));
+		CHECK(strstr(f.list[0].rule->next_of(&f.facts), "--agent --iterations"));
+		end(&f);
+		sources[1].loss = (struct mxbpf_loss){.attempted = 100000, .stored = 96000, .dropped = 4000};
+		begin();
+		loop(40, 100, MXBPF_PART_DATA, 50);
+		CHECK(!strcmp(found(&f), "data_wait"));
+		end(&f);
+	}
+	TEST("no finding rests on iterations of which records are lost: the program's own code, memory that grows")
+	{
+		begin();
+		for (i = 0; i < 60; i++)
+			lossy_iteration(i, 60, (int64_t)i << 17);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		begin();
+		for (i = 0; i < 60; i++) /* it has freed what the lost ones have allocated */
+			if (i > 18 && i < 22)
+				lossy_iteration(i, 60, 0);
+			else
+				iteration(i, 60, MXBPF_PART_OUTSIDE, 3, i < 20 ? 0 : 1 << 24);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+	}
+	TEST("no finding compares sums of which more than 1 % are lost")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 0, 4000);
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		session.sources = NULL;
+		session.nsources = 0;
+	}
+}
+
 int main(void)
 {
 	test_growth();
@@ -644,5 +712,6 @@ int main(void)
 	test_lines();
 	test_processes();
 	test_faults();
+	test_loss();
 	UNIT_MAIN_END;
 }

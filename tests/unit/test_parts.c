@@ -178,6 +178,53 @@ static void iterations(uint64_t from, uint64_t to, bool passes)
 	CHECK(!mdl_fold_end(model));
 }
 
+static void lose(uint64_t from_us, uint64_t to_us, uint32_t flags)
+{
+	const struct mxbpf_lost r = {.h = {.kind = MXBPF_LOST, .size = sizeof(r), .ts_ns = (TOTAL + from_us) * 1000},
+				     .to_ns = (TOTAL + to_us) * 1000,
+				     .lost = 100,
+				     .flags = flags};
+
+	CHECK(!mdl_fold(model, &r.h));
+}
+
+static void test_lost(void)
+{
+	const struct mxbpf_iteration *it;
+	size_t n, i, nlost = 0, long_ones = 0;
+
+	TEST("an iteration of which calls are lost has its time and no parts, and neither is longer for that")
+	{
+		begin();
+		iterations(0, 10, true);
+		lose(10 * TOTAL + 2000, 12 * TOTAL + 4000, 0);
+		iterations(10, 20, true);
+		it = steps_iterations(model, &n);
+		CHECK(n == 20);
+		for (i = 0; i < n; i++) {
+			CHECK(i == 0 || it[i].dur_ns == TOTAL * 1000);
+			CHECK(!!(it[i].flags & MXBPF_ITERATION_LOST) == (i >= 10 && i <= 12));
+			CHECK(!!(it[i].flags & MXBPF_ITERATION_PARTS) != (i >= 10 && i <= 12));
+		}
+		mdl_free(model);
+	}
+	TEST("where ends of iterations are lost, no iteration is made of two")
+	{
+		begin();
+		iterations(0, 10, true);
+		lose(10 * TOTAL + 2000, 12 * TOTAL + 4000, MXBPF_LOST_ENDS);
+		iterations(12, 20, true); /* two ends and what is between are lost */
+		it = steps_iterations(model, &n);
+		CHECK(n >= 16);
+		for (i = 0; i < n; i++) {
+			long_ones += it[i].dur_ns > TOTAL * 1000;
+			nlost += !!(it[i].flags & MXBPF_ITERATION_LOST);
+		}
+		CHECK(!long_ones && nlost == 1); /* the first one after it: what memory is alive may be wrong */
+		mdl_free(model);
+	}
+}
+
 static void test_unseen_passes(void)
 {
 	const struct mxbpf_iteration *it;
@@ -203,6 +250,7 @@ static void test_unseen_passes(void)
 
 int main(void)
 {
+	test_lost();
 	test_unseen_passes();
 	test_exchanges();
 	test_passes();

@@ -205,7 +205,7 @@ int att_read_stack(const struct att *a, uint64_t id, struct mxbpf_stack *s);
  */
 void att_loss(const struct att *a, enum att_ring ring, struct mxbpf_loss *loss);
 uint64_t att_ring_full(const struct att *a); /* spans that found the ring of calls full */
-uint64_t att_hits(const struct att *a); /* number of probe hits */
+uint64_t att_hits(const struct att *a);	     /* number of probe hits */
 /*
  * With att_opts.sched: passes the current state of every thread to fn as a record. Call it after deactivation. Returns
  * the number of records.

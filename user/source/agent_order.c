@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns the calls of agents into records in the order of time, and delivers them. Names come before their first span. */
+/* Turns the calls of agents into records in the order of time, and delivers them. Names come before their first span.
+ */
 #include "source/agent_priv.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ enum src_agent_role agent_role(struct proc *p, uint32_t name)
 	pthread_mutex_lock(&p->of->naming);
 	known = hash_get(&p->roles, name, 0);
 	if (known)
-		role = (enum src_agent_role)*known;
+		role = (enum src_agent_role) * known;
 	pthread_mutex_unlock(&p->of->naming);
 	return role;
 }

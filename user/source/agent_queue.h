@@ -18,10 +18,10 @@
 /* Calls of a process, or what is known of a moment. 0 stands for what is not known. */
 struct agent_item {
 	struct agent_item *next;
-	void *proc;	     /* whose calls; borrowed, and not used by the queue */
-	uint64_t at_ns;	     /* the calls in `opens` were open then */
-	struct buf opens;    /* belongs to the item */
-	uint64_t until_ns;   /* all calls that ended before were put before this item */
+	void *proc;	   /* whose calls; borrowed, and not used by the queue */
+	uint64_t at_ns;	   /* the calls in `opens` were open then */
+	struct buf opens;  /* belongs to the item */
+	uint64_t until_ns; /* all calls that ended before were put before this item */
 	/* Calls of this time are lost, of any thread and process: so many, if they were given up in the queue. */
 	uint64_t lost_from_ns, lost_to_ns, lost;
 	bool ends_lost; /* what says where an iteration ends may be among them */

@@ -78,8 +78,7 @@ void rules_lost_say(const struct facts *f, struct buf *b)
 {
 	char lost[32], of[32];
 
-	buf_printf(b,
-		   "mxbpf lost %.0f%% of the records of %s, %s of %s: counts and totals below are too low",
+	buf_printf(b, "mxbpf lost %.0f%% of the records of %s, %s of %s: counts and totals below are too low",
 		   100 * f->lost.share, losses[row_of(f)].what, fmt_count(f->lost.of.dropped, lost),
 		   fmt_count(f->lost.of.attempted, of));
 }

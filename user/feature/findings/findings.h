@@ -46,7 +46,7 @@ struct facts {
 	struct {
 		uint32_t tgid, tid;
 		uint64_t n, total_ns, median_ns;
-		uint64_t complete; /* of n: no records of their time are lost */
+		uint64_t complete;				       /* of n: no records of their time are lost */
 		uint64_t known_ns, part_ns[MXBPF_STEP_PARTS], busy_ns; /* of iterations whose parts are known */
 		bool waits_known; /* waits for other processes are in their part, not in that of the program */
 	} loop;
@@ -282,7 +282,7 @@ struct finding_rule {
 	 * if more than FACTS_LOST_MOST are lost. Other rules look at iterations that are complete.
 	 */
 	bool all_records;
-	const char *advice;					/* a paragraph: what it means and what helps */
+	const char *advice; /* a paragraph: what it means and what helps */
 };
 extern const struct finding_rule finding_rules[]; /* ends with key NULL */
 

@@ -588,7 +588,8 @@ static void slow_say(const struct facts *f, struct buf *b)
 	if (f->slow.every)
 		snprintf(every, sizeof(every), ", about every %" PRIu64 "th,", f->slow.every);
 	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s; most of the difference is %s",
-		   f->slow.n, f->loop.complete, every, fmt_ns(f->slow.median_ns, slow), fmt_ns(f->loop.median_ns, usual),
+		   f->slow.n, f->loop.complete, every, fmt_ns(f->slow.median_ns, slow),
+		   fmt_ns(f->loop.median_ns, usual),
 		   f->slow.part == MXBPF_PART_OUTSIDE && f->unprobed ? "the program or calls that are not probed"
 								     : more[f->slow.part]);
 }

@@ -10,6 +10,7 @@
  * Records of one thread must come in the order of their ends.
  */
 #include "feature/activity/activity.h"
+#include "feature/steps/lost.h"
 #include "feature/steps/parts.h"
 #include "feature/steps/steps.h"
 
@@ -18,15 +19,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/whole.h"
-#include "mxbpf_loss.h"
 
 #define KEPT_MAX     (1u << 16) /* iterations; the older half of twice as many is dropped */
 #define PIECES_MAX   (1u << 18) /* per process */
 #define TAKEN_MAX    4096
 #define FACTOR_LEAST 0.5 /* between estimates and what was measured */
 #define FACTOR_MOST  4.0
-#define LOST_MAX     64
 #define FOREIGN_MAX  16 /* steps of other optimizers, after which another one counts */
 #define ALONE_MAX    32 /* steps without a backward pass, after which passes are not seen any more, see ends_step() */
 
@@ -84,16 +82,9 @@ struct process {
 	bool after_lost;     /* records are lost since the last iteration that was kept, so live_bytes may be wrong */
 };
 
-/* A time of which records are lost. */
-struct lost {
-	uint64_t from_ns, to_ns;
-	bool ends; /* those that say where an iteration ends, too */
-};
-
 struct state {
 	struct hash processes; /* tgid -> struct process *, owned */
-	struct lost lost[LOST_MAX]; /* the last ones */
-	size_t nlost;
+	struct lost lost;
 	struct hash roles;     /* name_id -> enum role */
 	struct buf iterations; /* struct mxbpf_iteration */
 	struct buf taken;      /* struct steps_end: ended, but not taken by steps_take_ended() */
@@ -176,30 +167,16 @@ static void forget_pieces(struct process *p, uint64_t before_ns)
 	p->pieces.len = kept * sizeof(*piece);
 }
 
-/* Returns whether records are lost of the time from the start of the current iteration to ns. */
-static bool has_lost(const struct state *m, const struct process *p, uint64_t ns, bool ends)
-{
-	size_t i = m->nlost > LOST_MAX ? m->nlost - LOST_MAX : 0;
-
-	while (i < m->nlost) {
-		const struct lost *l = &m->lost[i++ % LOST_MAX];
-
-		if (l->from_ns <= ns && l->to_ns >= p->start_ns && (l->ends || !ends))
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether the start and the end of the current iteration, ns, are known. A pause is no part of one. */
 static bool is_whole(const struct state *m, const struct process *p, uint64_t ns)
 {
 	return p->start_ns && ns > p->start_ns && !(m->resumed_ns > p->start_ns && m->resumed_ns <= ns) &&
-	       !has_lost(m, p, ns, true);
+	       !lost_in(&m->lost, p->start_ns, ns, true);
 }
 
 static int boundary(struct state *m, struct process *p, uint64_t ns, uint32_t tid)
 {
-	const bool lost = has_lost(m, p, ns, false);
+	const bool lost = lost_in(&m->lost, p->start_ns, ns, false);
 	int err = settle_ended(m, p);
 
 	if (is_whole(m, p, ns)) {
@@ -314,14 +291,11 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int steps_fold_lost(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_lost *r = (const void *)rec;
 	struct state *state = mdl_state(m, &feature_steps);
 
-	if (!state)
-		return -ENOMEM;
-	state->lost[state->nlost++ % LOST_MAX] =
-		(struct lost){r->h.ts_ns, r->to_ns, r->flags & MXBPF_LOST_ENDS};
-	return 0;
+	if (state)
+		lost_add(&state->lost, (const void *)rec);
+	return state ? 0 : -ENOMEM;
 }
 
 void steps_sliced(struct mdl *m, bool sliced)
@@ -580,8 +554,8 @@ static int emit_one(const struct mdl *m, const struct mxbpf_iteration *from, str
 /* Appends the iterations that steps_iterations() would end, without ending them, because the window goes on. */
 static int add_pending(const struct state *m, const struct process *p, struct buf *out)
 {
-	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid,
-				    p->mode,	 p->full,	  p->after_lost || has_lost(m, p, p->burst_end_ns, false)};
+	const bool lost = lost_in(&m->lost, p->start_ns, p->burst_end_ns, false) || p->after_lost;
+	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full, lost};
 	struct mxbpf_iteration it;
 	uint64_t nr = p->nr;
 	int err = 0;
@@ -687,24 +661,6 @@ static double factor_of(const struct mxbpf_iteration *it, size_t n, const struct
 	return factor < FACTOR_LEAST ? FACTOR_LEAST : factor > FACTOR_MOST ? FACTOR_MOST : factor;
 }
 
-/* The cost of an iteration of which records are lost is not known: it becomes as much shorter as the others do. */
-static void shorten_lost(struct mxbpf_iteration *it, size_t n)
-{
-	uint64_t raw_ns = 0, left_ns = 0;
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		add_sat(&raw_ns, it[i].raw_ns);
-		add_sat(&left_ns, it[i].raw_ns ? it[i].dur_ns : 0);
-	}
-	for (i = 0; i < n && raw_ns; i++) {
-		if (!(it[i].flags & MXBPF_ITERATION_LOST) || it[i].raw_ns)
-			continue;
-		it[i].raw_ns = it[i].dur_ns;
-		it[i].dur_ns = whole((double)it[i].dur_ns * ((double)left_ns / (double)raw_ns));
-	}
-}
-
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 {
 	size_t n, i;
@@ -713,7 +669,7 @@ int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 
 	for (i = 0; i < n; i++)
 		parts_take_cost(&it[i], cost, factor);
-	shorten_lost(it, n);
+	lost_shorten(it, n);
 	return it || !n ? 0 : -ENOMEM;
 }
 
@@ -732,12 +688,6 @@ static void *dup_process(const void *item)
 	return NULL;
 }
 
-static void copy_lost(struct state *to, const struct state *from)
-{
-	memcpy(to->lost, from->lost, sizeof(to->lost));
-	to->nlost = from->nlost;
-}
-
 static int steps_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_steps);
@@ -747,7 +697,7 @@ static int steps_copy(struct mdl *to, const struct mdl *from)
 	if (!t)
 		return -ENOMEM;
 	t->resumed_ns = f->resumed_ns;
-	copy_lost(t, f);
+	t->lost = f->lost;
 	err = mdl_items_copy(&t->roles, &t->iterations, &f->roles, &f->iterations);
 	return err ? err : mdl_owned_copy(&t->processes, &f->processes, dup_process);
 }
@@ -802,7 +752,7 @@ static int steps_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	steps_fini(to);
 	t->processes = f->processes;
 	t->resumed_ns = f->resumed_ns;
-	copy_lost(t, f);
+	t->lost = f->lost;
 	f->processes = (struct hash){0};
 	return begin_numbers(t);
 }
