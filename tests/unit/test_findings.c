@@ -693,6 +693,15 @@ static void test_loss(void)
 		CHECK(!strcmp(found(&f), ""));
 		end(&f);
 	}
+	TEST("operators in an iteration are those of all iterations, also of those whose ends are lost")
+	{
+		begin();
+		for (i = 0; i < 40; i += i % 4 == 1 ? 3 : 1) /* 20 of 40 */
+			iteration_of(PID, i, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(4000 * 96 / 100, MS / 100, 0, 0); /* 4 % are lost */
+		CHECK(!strcmp(found(&f), "tiny_operators") && says(&f, ": 105 of them in an iteration"));
+		end(&f);
+	}
 	TEST("no finding compares sums of which more than 1 % are lost")
 	{
 		begin();

@@ -93,6 +93,9 @@ static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
 
 	f->loop.n++;
 	f->loop.complete += is_complete(it);
+	f->loop.first_ns = f->loop.n == 1 ? it->h.ts_ns : f->loop.first_ns;
+	f->loop.last_ns = it->h.ts_ns + (it->raw_ns ? it->raw_ns : it->dur_ns);
+	add_sat(&f->loop.raw_ns, it->raw_ns ? it->raw_ns : it->dur_ns);
 	add_sat(&f->loop.total_ns, it->dur_ns);
 	if (!(it->flags & MXBPF_ITERATION_PARTS))
 		return;

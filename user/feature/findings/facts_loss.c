@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "base/whole.h"
 
 #define ATTEMPTED_LEAST 1000 /* a source with fewer records loses many of them by a few */
 
@@ -30,6 +31,16 @@ double facts_lost(const struct mdl_session *s, const struct mdl_source **which)
 	return most < 1 ? most : 1;
 }
 
+/* Iterations follow each other, so missing ones took the time between those that are known. */
+static void estimate_iterations(struct facts *f)
+{
+	const uint64_t extent_ns = f->loop.last_ns > f->loop.first_ns ? f->loop.last_ns - f->loop.first_ns : 0;
+
+	f->loop.about = f->loop.n;
+	if (f->lost.share > 0 && f->loop.raw_ns && extent_ns > f->loop.raw_ns)
+		f->loop.about = whole((double)f->loop.n * ((double)extent_ns / (double)f->loop.raw_ns));
+}
+
 void facts_loss(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	const struct mdl_source *which;
@@ -40,6 +51,7 @@ void facts_loss(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	f->lost.source = which ? which->name : "";
 	mdl_mem_rows(m, &n);
 	f->lost.memory = n;
+	estimate_iterations(f);
 }
 
 double rules_lost_share(const struct facts *f)

@@ -46,7 +46,9 @@ struct facts {
 	struct {
 		uint32_t tgid, tid;
 		uint64_t n, total_ns, median_ns;
-		uint64_t complete;				       /* of n: no records of their time are lost */
+		uint64_t complete; /* of n: no records of their time are lost */
+		uint64_t about;	   /* n, and an estimate of those that are missing because their ends are lost */
+		uint64_t first_ns, last_ns, raw_ns; /* their extent, and the sum of their times with the cost */
 		uint64_t known_ns, part_ns[MXBPF_STEP_PARTS], busy_ns; /* of iterations whose parts are known */
 		bool waits_known; /* waits for other processes are in their part, not in that of the program */
 	} loop;

@@ -63,7 +63,7 @@ static double idle_share(const struct facts *f)
 
 static bool asks_often(const struct facts *f)
 {
-	return f->loop.n && f->waits / f->loop.n >= WAITS_LEAST;
+	return f->loop.n && f->waits / f->loop.about >= WAITS_LEAST;
 }
 
 /*
@@ -85,8 +85,8 @@ static void wait_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "The program asks for single results, and no operator runs in %.0f%% of its time",
 		   100 * wait_share(f));
-	if (f->loop.n && f->waits / f->loop.n > 1)
-		buf_printf(b, ": %" PRIu64 " waits in an iteration", f->waits / f->loop.n);
+	if (f->loop.n && f->waits / f->loop.about > 1)
+		buf_printf(b, ": %" PRIu64 " waits in an iteration", f->waits / f->loop.about);
 }
 
 static void wait_evidence(const struct facts *f, struct buf *b)
@@ -106,7 +106,7 @@ static double tiny_share(const struct facts *f)
 	const double tiny = facts_share((double)f->tiny_self_ns, (double)f->op_self_ns);
 	const double engine = asks_often(f) ? 0 : part(f, MXBPF_PART_WAIT) - wait_share(f);
 
-	return f->loop.n && !f->gpu.known && f->tiny_calls / f->loop.n >= 50
+	return f->loop.n && !f->gpu.known && f->tiny_calls / f->loop.about >= 50
 		       ? tiny * (part(f, MXBPF_PART_OPERATOR) + calling + engine)
 		       : 0;
 }
@@ -118,7 +118,7 @@ static void tiny_say(const struct facts *f, struct buf *b)
 
 	/* The table has only those that are not lost. */
 	buf_printf(b, "The job is bound by launching operators: %" PRIu64 " of them in an iteration, %s each",
-		   whole((double)f->op_calls / (1 - least_of(f->lost.share, 0.99)) / (double)f->loop.n),
+		   whole((double)f->op_calls / (1 - least_of(f->lost.share, 0.99)) / (double)f->loop.about),
 		   fmt_ns(ns / f->op_calls, each));
 }
 
@@ -169,7 +169,7 @@ static double gpu_wait_share(const struct facts *f)
 
 static uint64_t each_iteration(const struct facts *f, uint64_t n)
 {
-	return f->loop.n && f->gpu.n ? n / f->loop.n / f->gpu.n : 0;
+	return f->loop.n && f->gpu.n ? n / f->loop.about / f->gpu.n : 0;
 }
 
 /*
@@ -203,7 +203,7 @@ static double gpu_sync_share(const struct facts *f)
 	const double others = part(f, MXBPF_PART_DATA) + f->loader_share + part(f, MXBPF_PART_KVSTORE);
 	const double idle = gpu_idle(f) - others;
 
-	if (!f->loop.n || f->gpu.waits / f->loop.n < WAITS_LEAST || gpu_wait_share(f) < PAUSES_LEAST)
+	if (!f->loop.n || f->gpu.waits / f->loop.about < WAITS_LEAST || gpu_wait_share(f) < PAUSES_LEAST)
 		return 0;
 	return idle > 0 ? idle : 0;
 }
@@ -213,7 +213,7 @@ static void gpu_sync_say(const struct facts *f, struct buf *b)
 	buf_printf(b,
 		   "The program waits for the GPU %" PRIu64
 		   " times in an iteration, %.0f%% of the loop's time, and the GPU is idle in %.0f%% of it",
-		   f->gpu.waits / f->loop.n, 100 * gpu_wait_share(f), 100 * gpu_idle(f));
+		   f->gpu.waits / f->loop.about, 100 * gpu_wait_share(f), 100 * gpu_idle(f));
 }
 
 /* Copies beside which nothing else runs on the GPU. */
