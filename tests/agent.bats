@@ -490,6 +490,51 @@ while not asked:
 		$n >= 10 and (.count == $n or .count == $n + 1)' "$(out mxbpf)"
 }
 
+@test "Where records are lost, no iteration is made of two, no finding rests on the gap, and the loss is the first finding" {
+	local options
+	start_ready train "$PYTHON_TORCH" -c '
+import os, signal, time, torch
+torch.set_num_threads(1)
+net, x, asked, longest, n = torch.nn.Linear(8, 1), torch.randn(16, 8), [], 0, 0
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+print("ready", os.getpid(), flush=True)
+end = time.monotonic_ns()
+while not asked:
+    optimizer.zero_grad()
+    y = x
+    for _ in range(100):
+        y = y + 1
+    net(y).pow(2).sum().backward()
+    optimizer.step()
+    now, n = time.monotonic_ns(), n + 1
+    longest, end = max(longest, now - end), now
+    if n % 100 == 0:
+        print("at", n, flush=True)
+print("longest", longest, flush=True)
+'
+	for options in --agent --no-account; do
+		start_mxbpf --pid "$READY_PID" "$options" --raw --ring-size 64K --format json
+		wait_new_line "$(out train)" '^at '
+		kill -s STOP "$MXBPF_PID" # what is recorded now fills the ring many times
+		wait_new_line "$(out train)" '^at '
+		wait_new_line "$(out train)" '^at '
+		wait_new_line "$(out train)" '^at '
+		kill -s CONT "$MXBPF_PID"
+		stop_pid "$MXBPF_PID" INT
+		cp "$(out mxbpf)" "lost$options.json"
+	done
+	kill -s USR1 "$READY_PID"
+	wait_line "$(out train)" '^longest ' "$READY_PID"
+	for options in --agent --no-account; do
+		jq -e --argjson longest "$(sed -n 's/^longest //p' "$(out train)")" '
+			(.loss.dropped / .loss.attempted > 0.05) and .findings[0].finding == "lost_records" and
+			(.findings[0].text | test("lost [0-9]+% of the records of ")) and .findings[0].next != null and
+			all(.iterations.loops[]?; .max_ns < 2 * $longest) and
+			all(.findings[]; .finding != "own_code" or .share_permille < 600)' "lost$options.json" || { jq -c '.loss, .iterations.loops, .findings' "lost$options.json"; return 1; }
+	done
+}
+
 @test "A program that removes all callbacks is reported, and the next session sees its operators again" {
 	start_code clears '
 import ctypes, os, signal, time, torch
