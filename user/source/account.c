@@ -228,8 +228,19 @@ static int add(const struct acc *a, struct buf *list, const void *item, size_t b
 /* Returns the number of items whose time is not after ns. The list is sorted by time. */
 static size_t count_until(const struct buf *list, size_t bytes, size_t time_at, uint64_t ns)
 {
-	size_t lo = 0, hi = list->len / bytes;
+	size_t lo = 0, hi = list->len / bytes, step;
 
+	/* Calls end soon after they begin, so most times are near the end: search there first. */
+	for (step = 1; step < hi; step *= 4) {
+		uint64_t of;
+
+		memcpy(&of, list->data + (hi - step) * bytes + time_at, sizeof(of));
+		if (of <= ns) {
+			lo = hi - step + 1;
+			break;
+		}
+		hi -= step;
+	}
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 		uint64_t of;

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *const steps_parts[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_DATA] = "data",	  [MXBPF_PART_WAIT] = "wait", [MXBPF_PART_KVSTORE] = "kvstore",
@@ -197,6 +198,31 @@ static size_t edges_of(const struct buf *pieces, const struct extent *x, struct 
 	return n;
 }
 
+#define MOVES_EACH 64 /* of an edge on average; beyond this another sort is faster */
+
+/*
+ * Pieces come in the order of their ends, so only starts of calls with other calls in them have to move. That is faster
+ * than a sort that knows nothing of the order.
+ */
+static void sort_edges(struct edge *e, size_t n)
+{
+	size_t i, k, moves = 0;
+	struct edge one;
+
+	for (i = 1; i < n && moves <= n * MOVES_EACH; i++) {
+		for (k = i; k && by_time(&e[k - 1], &e[i]) > 0; k--)
+			;
+		if (k == i)
+			continue;
+		one = e[i];
+		memmove(&e[k + 1], &e[k], (i - k) * sizeof(*e));
+		e[k] = one;
+		moves += i - k;
+	}
+	if (i < n)
+		qsort(e, n, sizeof(*e), by_time);
+}
+
 int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, uint64_t nr, struct mxbpf_iteration *it)
 {
 	struct edge *edges = malloc((2 * buf_count(pieces, struct piece) + 1) * sizeof(*edges));
@@ -217,7 +243,7 @@ int parts_make(const struct buf *pieces, uint32_t tgid, const struct extent *x, 
 	if (n && !x->full && !x->lost) {
 		it->flags = MXBPF_ITERATION_PARTS | MXBPF_ITERATION_COST | MXBPF_ITERATION_WAITS;
 		begin_gap(&s);
-		qsort(edges, n, sizeof(*edges), by_time);
+		sort_edges(edges, n);
 		for (i = 0; i < n; i++)
 			pass(&s, &edges[i]);
 		until(&s, x->end_ns);
