@@ -30,6 +30,9 @@ sys.dont_write_bytecode = True # the tests leave nothing in the tree
 from serve import Broken, Clock, Commanded, Serve, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, '..', 'faults'))
+from pids import fork
+
 DISK_KIB = 8192
 KEEP = 3
 CLIENTS = 1000
@@ -45,6 +48,19 @@ TARGET_GROWTH_KIB = 8192
 # MXNet 1.8.0, 1.7.0, 1.6.0 and 1.5.1
 OTHER_BUILDS = ('5bc47870a585123f6a8ebc2f323c4150a4bb77d5', '21523d12a76c87a198d01d373f23cc58c7c019b2',
                 'f5da45d4788cfbdf064c54587579cac3bfa471ce', '2cc62005295a1a63e0a6f4eed7be633abfb634bf')
+
+
+def start_as(pid, command):
+    """Starts a program with this pid, or any (0), and waits for its first line. Returns its pid."""
+    here, there = os.pipe()
+    child = fork(pid)
+    if not child:
+        os.dup2(there, 1)
+        os.execv(command[0], command)
+    os.close(there)
+    os.read(here, 1)
+    os.close(here)
+    return child
 
 
 class Gate:
@@ -230,7 +246,8 @@ class Day:
         self.toys.heard('begins anew', before)
 
     def unfit(self):
-        """A process that cannot be watched, and one that ends at once, keep nobody from watching those that come after them."""
+        """A process that cannot be watched, and one that ends at once, keep nobody from watching those that come after them, not
+        even one with the same pid."""
         name = 'u' + self.job_name[1:]
         fit = self.copy_toy(self.path('fit'), name)
         broken = self.path('broken')
@@ -244,16 +261,15 @@ class Day:
         other = subprocess.Popen([os.path.join(broken, name), os.path.join(broken, 'libmxnet.so')], stdout=subprocess.DEVNULL)
         try:
             s.heard('cannot be watched')
+            toy = start_as(0, [fit, '1', '1'])
             for _ in range(5):
-                toy = subprocess.Popen([fit, '1', '1'], stdout=subprocess.PIPE)
-                toy.stdout.readline()
-                toy.kill()
-                toy.wait()
-            followed = dict(s.followed)
-            toy = subprocess.Popen([fit, '1', '1'], stdout=subprocess.DEVNULL)
-            s.follows(toy.pid, followed)
-            toy.kill()
-            toy.wait()
+                os.kill(toy, signal.SIGKILL)
+                os.waitpid(toy, 0)
+                followed = dict(s.followed)
+                start_as(toy, [fit, '1', '1'])
+            s.follows(toy, followed)
+            os.kill(toy, signal.SIGKILL)
+            os.waitpid(toy, 0)
         finally:
             other.kill()
             other.wait()

@@ -13,25 +13,10 @@ import os
 import signal
 import sys
 
-SYS_clone3 = 435
+sys.dont_write_bytecode = True  # the tests leave nothing in the tree
+from pids import fork
+
 library = ctypes.CDLL(sys.argv[1])
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-class clone_args(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in (
-        'flags', 'pidfd', 'child_tid', 'parent_tid', 'exit_signal', 'stack', 'stack_size', 'tls', 'set_tid', 'set_tid_size')]
-
-
-def fork(wanted):
-    if not wanted:
-        return os.fork()
-    pid = (ctypes.c_int * 1)(wanted)
-    args = clone_args(exit_signal=signal.SIGCHLD, set_tid=ctypes.addressof(pid), set_tid_size=1)
-    got = libc.syscall(SYS_clone3, ctypes.byref(args), ctypes.sizeof(args))
-    if got < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return got
 
 
 def call(count):

@@ -278,7 +278,7 @@ static bool is_unfit(struct serve *s, const struct err *e)
 
 	if (!t || !its_fault || s->run.o->ses.choice.npids)
 		return false;
-	if (!tgt_peek_usage(tgt_pid(t), &u)) {
+	if (!tgt_peek_usage(tgt_pid(t), &u) && !tgt_gone(t)) { /* else another process may have its number */
 		s->unfit[s->nunfit++ % SERVE_UNFIT_MAX] = (struct ses_unfit){tgt_pid(t), u.started};
 		cmd_warn("process %d (%s) cannot be watched: %s; mxbpf waits for others", tgt_pid(t), tgt_comm(t),
 			 e->why);
