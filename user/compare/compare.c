@@ -140,7 +140,7 @@ static int track_all(struct buf *rows, const struct cmp_sides *of)
 
 	for (i = 0; i < buf_count(rows, *j) && !err; i++) {
 		j = buf_at(rows, struct cmp_judged, i);
-		err = judge_track(j, of, j->row.kind == CMP_MEMORY ? 1 : least * EPS + 1);
+		err = judge_track(j, of, j->row.kind == CMP_MEMORY ? 1 : least * EPS + 1, least * CMP_SHARE + 1);
 		a = whole[CMP_A] > 0 ? j->row.value[CMP_A] / whole[CMP_A] : 0;
 		b = whole[CMP_B] > 0 ? j->row.value[CMP_B] / whole[CMP_B] : 0;
 		j->share = j->row.kind == CMP_MEMORY || a > 1 || b > 1 ? 1 : a > b ? a : b;
@@ -306,7 +306,8 @@ static void note_drift(struct cmp_result *r)
 {
 	const struct cmp_row *it = cmp_iteration(r);
 
-	r->drifted = r->controls && fabs(r->drift) >= ALIKE && !(it && cmp_certain(it));
+	r->delayed &= fabs(r->drift) >= ALIKE;
+	r->drifted = r->alike && !r->delayed && fabs(r->drift) >= ALIKE && !(it && cmp_certain(it));
 }
 
 static void sum_up(const struct cmp_sides *of, struct cmp_result *r)
