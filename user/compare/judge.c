@@ -344,8 +344,7 @@ static void measure(const struct judging *g, struct cmp_judged *j)
 	double differs;
 
 	j->own = own_at(g, j, DELTA);
-	j->sure = j->row.kind == CMP_MEMORY || j->row.kind == CMP_KERNEL ? j->own
-									 : sure_of(g, j->own, own_at(g, j, FAST));
+	j->sure = j->row.kind == CMP_KERNEL ? j->own : sure_of(g, j->own, own_at(g, j, FAST));
 	if (find_machine(g, j, &at, &differs))
 		j->wrong = follow_of(g, j) > 0 ? j->error * differs : 0;
 	else
