@@ -135,12 +135,14 @@ static int track_all(struct buf *rows, const struct cmp_sides *of)
 	const double least = whole[CMP_A] < whole[CMP_B] ? whole[CMP_A] : whole[CMP_B];
 	struct cmp_judged *j;
 	double a, b;
+	bool bytes;
 	size_t i;
 	int err = 0;
 
 	for (i = 0; i < buf_count(rows, *j) && !err; i++) {
 		j = buf_at(rows, struct cmp_judged, i);
-		err = judge_track(j, of, j->row.kind == CMP_MEMORY ? 1 : least * EPS + 1);
+		bytes = j->row.kind == CMP_MEMORY;
+		err = judge_track(j, of, bytes ? 1 : least * EPS + 1, bytes ? 1 : least * CMP_SHARE + 1);
 		a = whole[CMP_A] > 0 ? j->row.value[CMP_A] / whole[CMP_A] : 0;
 		b = whole[CMP_B] > 0 ? j->row.value[CMP_B] / whole[CMP_B] : 0;
 		j->share = j->row.kind == CMP_MEMORY || a > 1 || b > 1 ? 1 : a > b ? a : b;
@@ -306,7 +308,8 @@ static void note_drift(struct cmp_result *r)
 {
 	const struct cmp_row *it = cmp_iteration(r);
 
-	r->drifted = r->controls && fabs(r->drift) >= ALIKE && !(it && cmp_certain(it));
+	r->delayed &= fabs(r->drift) >= ALIKE;
+	r->drifted = r->alike && !r->delayed && fabs(r->drift) >= ALIKE && !(it && cmp_certain(it));
 }
 
 static void sum_up(const struct cmp_sides *of, struct cmp_result *r)

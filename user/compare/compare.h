@@ -115,8 +115,10 @@ struct cmp_result {
 	double wall_ns[CMP_SIDES]; /* median of an iteration, with waiting for a CPU */
 	struct buf rows;	   /* struct cmp_row: the iteration first, then by how much they change */
 	struct cmp_row peak;	   /* memory at most in the window; value 0 on both sides: not known */
-	double drift;		   /* change that the operators have in common */
+	double drift;		   /* change that the operators have in common; NAN: too few tell it */
 	unsigned controls;	   /* operators that it is taken from; 0: it is not known */
+	bool alike;		   /* most of these changed by about as much */
+	bool delayed;		   /* the fastest iterations do not have it, so other processes delayed the rest */
 	bool drifted;		   /* the operators changed alike by more than their noise, and nothing else did */
 	/* Rows that make up most of the change of an iteration, if it is certain. */
 	const struct cmp_row *most[CMP_NAMED];

@@ -15,11 +15,11 @@
 
 #include "compare/judge.h"
 
-#define AROUND	    5	 /* iterations before and after that tell the state */
-#define WEIGHT_MOST 0.5	 /* of one operator in the state */
-#define STRONG	    5	 /* deviations of the covariance of the state with that around it, so that slopes are known */
-#define LEAST	    0.05 /* slopes */
-#define MOST	    20
+#define AROUND	    5	/* iterations before and after that tell the state */
+#define WEIGHT_MOST 0.5 /* of one operator in the state */
+#define STRONG	    5	/* deviations of the covariance of the state with that around it, so that slopes are known */
+#define PRIOR	    1	/* deviation of slopes from 1, which is assumed of those that are hardly known */
+#define MOST	    8	/* slope */
 
 /* The state of the machine in a recording. */
 struct state {
@@ -113,19 +113,22 @@ static struct sums sums_of(const struct state *s, const struct cmp_judged *j, co
 static void set_slope(const struct state *s, struct cmp_judged *j, const struct cmp_sides *of, bool strong)
 {
 	struct sums sum;
+	double known;
 
 	j->follow = j->row.kind == CMP_MEMORY || j->row.kind == CMP_KERNEL ? 0 : 1;
 	j->error = 0;
 	j->scatter = j->jitter;
 	j->guessed = j->follow > 0 && (j->waits || (j->row.kind != CMP_OPERATOR && j->row.kind != CMP_LAYER));
 	if (j->follow > 0 && strong && j->jitter > 0) {
-		j->guessed = false;
 		sum = sums_of(s, j, of, 0);
 		j->follow = sum.with / sum.now;
 		sum = sums_of(s, j, of, j->follow);
 		j->error = sqrt(sum.noise / sum.n * sum.around) / sum.now;
 		j->scatter = sqrt(sum.noise / sum.n);
-		j->follow = j->follow < LEAST ? LEAST : j->follow > MOST ? MOST : j->follow;
+		known = PRIOR * PRIOR / (PRIOR * PRIOR + j->error * j->error);
+		j->follow = 1 + known * (j->follow - 1);
+		j->follow = j->follow < 0 ? 0 : j->follow > MOST ? MOST : j->follow;
+		j->error *= sqrt(known);
 	}
 }
 

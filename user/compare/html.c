@@ -234,9 +234,7 @@ static void put_rows(struct out *out, const struct cmp_result *r, unsigned top)
 	end_table(out);
 	if (left)
 		out_printf(out, "%zu more rows are in the result as JSON.\n", left);
-	if (r->controls)
-		out_printf(out, "Changes of operators are without the %+.1f%% that %u operators have in common.\n",
-			   100 * r->drift, r->controls);
+	cmp_put_common(out, r);
 	page_markup(out, "</section>\n");
 }
 

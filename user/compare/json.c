@@ -157,6 +157,7 @@ void cmp_put_json(struct out *out, const struct cmp_result *r, const struct cmp_
 	json_bool(&j, "sums", r->sums);
 	put_number(&j, "common_change", "%.5f", r->drift);
 	json_u64(&j, "common_of", r->controls);
+	json_bool(&j, "common_delayed", r->delayed);
 	json_line(&j, 2);
 	json_array(&j, "explained_by");
 	for (i = 0; i < r->nmost; i++)

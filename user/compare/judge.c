@@ -14,8 +14,16 @@
 
 #define CONTROL_WEIGHT 0.3 /* most weight of one operator in the difference of the machine between the sides */
 #define LIMIT_PASSES   20
-#define CONTROLS_LEAST 3
-#define USUAL	       0.1 /* difference of the machine that makes an error of a slope count */
+#define CONTROLS_LEAST 3    /* operators that tell the difference of the machine, after those that changed */
+#define CONTROLS_KNOWN 5    /* and before */
+#define FOLLOWS	       0.3  /* slope of an operator that tells something of the machine */
+#define UNKNOWN	       0.2  /* deviation of the difference of the machine if operators do not tell it */
+#define FAST_FACTOR    2    /* a change is at most so many times that of the fastest iterations, if something else */
+#define CONTENDED      0.02 /* took this share of the job's CPU time */
+#define OTHERS	       0.1  /* or this share of the machine's */
+#define ALIKE_SHARE    0.7  /* of operators, which says that all changed alike */
+#define QUEUED	       0.5  /* deviation of waiting for a CPU in JSON results, as a share of it */
+#define USUAL	       0.1  /* difference of the machine that makes an error of a slope count */
 /*
  * Two recordings of one job differ by more than a row wanders within them, because each process has other addresses and
  * the machine another state. Measured on a busy machine with two CPUs: by 1.8 times as much. Other operators tell how
@@ -40,12 +48,14 @@ struct judging {
 	const struct cmp_sides *of;
 	const struct cmp_result *r;
 	bool in_turn;		/* the recordings of both sides */
+	bool known;		/* there are operators enough to tell how the machine differs */
+	bool contended;		/* something else took CPU time from the job */
 	double apart;		/* how far operators are apart, in deviations */
 	double *value, *weight; /* scratch, n each */
 };
 
 /* Something of a row: its change, or how a part of a recording differs from the rest of it. */
-enum what { DELTA, SEGMENT, BLOCK, RUN };
+enum what { DELTA, FAST, SEGMENT, BLOCK, RUN };
 struct place {
 	enum what what;
 	unsigned side, run, part;
@@ -68,6 +78,8 @@ static double value_at(const struct cmp_judged *j, const struct place *at)
 	switch (at->what) {
 	case DELTA:
 		return j->delta;
+	case FAST:
+		return j->fast;
 	case SEGMENT:
 		return t->segment[at->part];
 	case BLOCK:
@@ -92,33 +104,56 @@ static void limit(double *weight, unsigned n)
 	}
 }
 
+static bool tells(const struct cmp_judged *j)
+{
+	return judge_is_control(j) && j->follow >= FOLLOWS;
+}
+
 /*
- * Gathers what each operator that is a control, but one, says of the machine: its value by how much it follows. Returns
- * how many there are.
+ * Gathers what each operator that tells of the machine, but one, says: its value by how much it follows. Returns how
+ * many there are. range: from the least to the greatest of the values themselves.
  */
-static unsigned gather(const struct judging *g, const struct cmp_judged *but, const struct place *at)
+static unsigned gather(const struct judging *g, const struct cmp_judged *but, const struct place *at, double range[2])
 {
 	const struct cmp_judged *j;
-	double wrong;
+	double wrong, v;
 	unsigned n = 0;
 
 	for (j = g->j; j < g->j + g->n; j++) {
-		if (j == but || j->set_aside || !judge_is_control(j))
+		if (j == but || j->set_aside || !tells(j))
 			continue;
+		v = value_at(j, at);
+		range[0] = n && range[0] < v ? range[0] : v;
+		range[1] = n && range[1] > v ? range[1] : v;
 		wrong = j->error * USUAL;
-		g->value[n] = value_at(j, at) / j->follow;
+		g->value[n] = v / j->follow;
 		g->weight[n++] = j->follow * j->follow / (j->jitter * j->jitter + wrong * wrong);
 	}
 	limit(g->weight, n);
 	return n;
 }
 
-/* Returns by how much the machine differs, 0 if there are too few operators to tell. */
+/* Sets by how much the machine differs, within what the operators themselves do. Returns false, and 0, if there are too
+ * few operators to tell: they may have changed. */
+static bool find_machine(const struct judging *g, const struct cmp_judged *but, const struct place *at, double *differs)
+{
+	double range[2] = {0};
+	const unsigned n = gather(g, but, at, range);
+
+	*differs = 0;
+	if (!g->known || n < CONTROLS_LEAST)
+		return false;
+	*differs = cmp_weighted(g->value, g->weight, n, 0.5);
+	*differs = *differs < range[0] ? range[0] : *differs > range[1] ? range[1] : *differs;
+	return true;
+}
+
 static double machine(const struct judging *g, const struct cmp_judged *but, const struct place *at)
 {
-	const unsigned n = gather(g, but, at);
+	double differs;
 
-	return n >= CONTROLS_LEAST ? cmp_weighted(g->value, g->weight, n, 0.5) : 0;
+	find_machine(g, but, at, &differs);
+	return differs;
 }
 
 /* With several recordings of each side it is known how iterations differ, so nothing has to be taken out of them. */
@@ -216,7 +251,7 @@ static double ranks(const struct judging *g, const struct cmp_judged *j)
 			run = (struct place){RUN, at.side, at.run, 0};
 			for (at.part = 0; at.part < j->track[at.side][at.run].nblocks; at.part++)
 				v[at.side][n[at.side]++] =
-					rest_at(g, j, &at) + rest_at(g, j, &run) + (at.side == CMP_B ? j->own : 0);
+					rest_at(g, j, &at) + rest_at(g, j, &run) + (at.side == CMP_B ? j->sure : 0);
 		}
 	if (v[CMP_A] && v[CMP_B])
 		p = cmp_rank_test(v[CMP_A], n[CMP_A], v[CMP_B], n[CMP_B]);
@@ -235,19 +270,44 @@ static double least(double a, double b)
  * Returns the change of a row without what it has in common with the machine. Nobody knows how much of an iteration
  * follows another speed of the CPU, so it is judged as if all of it did, too.
  */
-static double own_of(const struct judging *g, const struct cmp_judged *j)
+static double own_at(const struct judging *g, const struct cmp_judged *j, enum what what)
 {
-	const struct place at = {.what = DELTA};
+	const struct place at = {.what = what};
 	double own = rest_at(g, j, &at);
 
 	if (j->row.kind == CMP_ITERATION && follow_of(g, j) > 0)
-		own = least(own, j->delta - machine(g, j, &at));
-	return j->guessed ? least(own, j->delta) : own;
+		own = least(own, value_at(j, &at) - machine(g, j, &at));
+	return j->guessed ? least(own, value_at(j, &at)) : own;
+}
+
+/*
+ * Returns what a change of the job can be of a change: what else took CPU time delays some iterations, even most of
+ * them, but a change of the job is in the fastest ones as well.
+ */
+static double sure_of(const struct judging *g, double change, double fast)
+{
+	return g->contended ? least(change, FAST_FACTOR * fast) : change;
 }
 
 static bool is_outside(const struct cmp_judged *j)
 {
 	return j->row.kind == CMP_PART && !strcmp(j->row.name, CMP_OUTSIDE);
+}
+
+/* Returns what waiting for a CPU makes of a row's time in JSON results, which have it in all times. */
+static double queued(const struct judging *g, const struct cmp_judged *j)
+{
+	double sum = 0, all = 0, ns;
+	const struct cmp_judged *k;
+
+	if (j->row.kind == CMP_OPERATOR || j->row.kind == CMP_MEMORY)
+		return j->queued;
+	for (k = g->j; k < g->j + g->n; k++) {
+		ns = k->row.kind == CMP_OPERATOR ? k->row.value[CMP_A] + k->row.value[CMP_B] : 0;
+		sum += ns * k->queued;
+		all += ns;
+	}
+	return all > 0 ? sum / all : 0;
 }
 
 /*
@@ -260,6 +320,8 @@ static double unseen(const struct judging *g, const struct cmp_judged *j)
 	const struct cmp_judged *k;
 	unsigned side;
 
+	if (g->r->sums)
+		return QUEUED * queued(g, j);
 	if (j->row.kind != CMP_ITERATION && !is_outside(j))
 		return 0;
 	for (k = g->j; k < g->j + g->n; k++)
@@ -279,9 +341,14 @@ static void measure(const struct judging *g, struct cmp_judged *j)
 {
 	const double each = 1. / g->of->n[CMP_A] + 1. / g->of->n[CMP_B];
 	const struct place at = {.what = DELTA};
+	double differs;
 
-	j->own = own_of(g, j);
-	j->wrong = follow_of(g, j) > 0 ? j->error * machine(g, j, &at) : 0;
+	j->own = own_at(g, j, DELTA);
+	j->sure = j->row.kind == CMP_KERNEL ? j->own : sure_of(g, j->own, own_at(g, j, FAST));
+	if (find_machine(g, j, &at, &differs))
+		j->wrong = follow_of(g, j) > 0 ? j->error * differs : 0;
+	else
+		j->wrong = g->r->several ? 0 : follow_of(g, j) * UNKNOWN;
 	j->deviation = sqrt(within(g, j) * each);
 }
 
@@ -297,7 +364,7 @@ static void measure_apart(struct judging *g)
 			g->value[n] = fabs(j->own) / sqrt(j->deviation * j->deviation + j->wrong * j->wrong);
 			g->weight[n++] = 1;
 		}
-	if (n >= CONTROLS_LEAST)
+	if (g->known && n >= CONTROLS_LEAST)
 		at = cmp_weighted(g->value, g->weight, n, APART_AT) / APART_OF;
 	g->apart = sqrt((APART_WEIGHT * APART * APART + n * at * at) / (APART_WEIGHT + n));
 }
@@ -330,7 +397,7 @@ static double floor_of(const struct cmp_judged *j)
 
 static void test(const struct judging *g, struct cmp_judged *j)
 {
-	const double p = cmp_student(j->own / j->deviation, j->df), by_rank = g->r->sums ? 0 : ranks(g, j);
+	const double p = cmp_student(j->sure / j->deviation, j->df), by_rank = g->r->sums ? 0 : ranks(g, j);
 	const double noise = exp(cmp_student_limit(CMP_LEVEL, j->df) * j->deviation) - 1;
 
 	j->p = p > by_rank ? p : by_rank;
@@ -366,7 +433,10 @@ static void settle(struct cmp_judged *j, double p, const struct cmp_result *r)
 	else if (!large)
 		j->row.verdict = CMP_SMALL;
 	else
-		j->row.verdict = !r->few && p <= CMP_LEVEL && fabs(j->row.own) >= floor_of(j) ? CMP_CHANGED : CMP_NOISE;
+		j->row.verdict =
+			!r->few && p <= CMP_LEVEL && fabs(exp(j->sure) - 1) >= floor_of(j) ? CMP_CHANGED : CMP_NOISE;
+	if (j->row.verdict == CMP_CHANGED)
+		j->row.own = exp(j->sure) - 1;
 }
 
 static void correct(const struct judging *g, bool layers)
@@ -389,7 +459,7 @@ static struct cmp_judged *most_changed(const struct judging *g)
 
 	for (j = g->j; j < g->j + g->n; j++)
 		if (j->row.verdict == CMP_CHANGED && !j->set_aside && judge_is_control(j) &&
-		    (!most || fabs(j->own) / j->deviation > fabs(most->own) / most->deviation))
+		    (!most || fabs(j->sure) / j->deviation > fabs(most->sure) / most->deviation))
 			most = j;
 	return most;
 }
@@ -411,19 +481,70 @@ static void judge(struct judging *g)
 	correct(g, true);
 }
 
+/* Returns whether other processes or the hypervisor took so much CPU time that iterations waited for it. */
+static bool is_contended(const struct judging *g)
+{
+	double all[CMP_SIDES] = {0}, waits[CMP_SIDES] = {0};
+	const struct cmp_judged *j;
+	const struct facts *f;
+	unsigned side, i;
+
+	for (j = g->j; j < g->j + g->n; j++)
+		for (side = 0; side < CMP_SIDES; side++) {
+			all[side] += j->row.kind == CMP_ITERATION ? j->row.value[side] : 0;
+			waits[side] += j->row.kind == CMP_RUNQ ? j->row.value[side] : 0;
+		}
+	for (side = 0; side < CMP_SIDES; side++)
+		for (i = 0; i < g->of->n[side]; i++) {
+			f = &g->of->run[side][i].found.facts;
+			if (waits[side] > CONTENDED * all[side] || f->stolen > CONTENDED || f->throttled > CONTENDED ||
+			    (double)f->others_cpu_ns > OTHERS * (double)f->cpu_elapsed_ns * f->cpus)
+				return true;
+		}
+	return false;
+}
+
+static bool is_known(const struct judging *g)
+{
+	const struct cmp_judged *j;
+	unsigned n = 0;
+
+	for (j = g->j; j < g->j + g->n; j++)
+		n += tells(j);
+	return n >= CONTROLS_KNOWN;
+}
+
+/* Returns whether the operators changed alike: most of them by half to twice of what they have in common. */
+static bool is_alike(const struct judging *g, double common)
+{
+	const struct cmp_judged *j;
+	unsigned n = 0, alike = 0;
+
+	for (j = g->j; j < g->j + g->n; j++) {
+		if (j->set_aside || !tells(j))
+			continue;
+		n++;
+		alike += j->delta / common >= 0.5 && j->delta / common <= 2;
+	}
+	return alike > ALIKE_SHARE * n;
+}
+
 /* A change of one operator looks like another state of the machine to the rest, so it is set aside and all is done
  * anew. */
 int judge_all(struct cmp_judged *j, size_t n, const struct cmp_sides *of, struct cmp_result *r)
 {
 	struct judging g = {.j = j, .n = n, .of = of, .r = r, .in_turn = in_turn(of)};
-	const struct place at = {.what = DELTA};
+	const struct place at = {.what = DELTA}, fast = {.what = FAST};
 	struct cmp_judged *most = NULL;
 	int err = judge_follow(j, n, of);
+	double range[2], differs;
 	unsigned pass;
 
 	g.value = calloc(n + 1, sizeof(*g.value));
 	g.weight = calloc(n + 1, sizeof(*g.weight));
 	err = g.value && g.weight ? err : -ENOMEM;
+	g.known = !err && is_known(&g);
+	g.contended = !err && is_contended(&g);
 	for (pass = 0; pass < PASSES && !err && (!pass || most); pass++) {
 		judge(&g);
 		most = most_changed(&g);
@@ -431,9 +552,10 @@ int judge_all(struct cmp_judged *j, size_t n, const struct cmp_sides *of, struct
 			most->set_aside = true;
 	}
 	if (!err) {
-		r->controls = gather(&g, NULL, &at);
-		r->controls = r->controls >= CONTROLS_LEAST ? r->controls : 0;
-		r->drift = exp(machine(&g, NULL, &at)) - 1;
+		r->controls = find_machine(&g, NULL, &at, &differs) ? gather(&g, NULL, &at, range) : 0;
+		r->drift = r->controls ? exp(differs) - 1 : NAN;
+		r->alike = r->controls && is_alike(&g, differs);
+		r->delayed = fabs(sure_of(&g, differs, machine(&g, NULL, &fast))) < fabs(differs);
 	}
 	free(g.value);
 	free(g.weight);

@@ -43,7 +43,7 @@ static const char *text(const cJSON *o, const char *key)
 	return cJSON_IsString(v) ? v->valuestring : "";
 }
 
-static int add(struct cmp_samples *x, enum cmp_kind kind, const char *name, double value, double calls)
+static int add(struct cmp_samples *x, enum cmp_kind kind, const char *name, double value, double calls, double runq)
 {
 	struct cmp_series *s;
 
@@ -56,6 +56,7 @@ static int add(struct cmp_samples *x, enum cmp_kind kind, const char *name, doub
 		return -ENOMEM;
 	s->value[0] += (float)(value / (double)x->count);
 	s->calls += (uint64_t)calls;
+	s->runq_ns += runq;
 	return 0;
 }
 
@@ -79,10 +80,10 @@ static int take_loop(struct cmp_samples *x, const cJSON *loop)
 	size_t i;
 
 	x->wall_ns = number(loop, "p50_ns");
-	err = add(x, CMP_ITERATION, cmp_kind_words[CMP_ITERATION], number(loop, "total_ns"), number(loop, "count"));
+	err = add(x, CMP_ITERATION, cmp_kind_words[CMP_ITERATION], number(loop, "total_ns"), number(loop, "count"), 0);
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !err && of; i++)
 		err = add(x, CMP_PART, cmp_part_words[parts[i].part], number(member(of, parts[i].key), "total_ns"),
-			  number(of, "count"));
+			  number(of, "count"), 0);
 	return err;
 }
 
@@ -99,7 +100,8 @@ static int take_table(struct cmp_samples *x, const cJSON *table)
 	cJSON_ArrayForEach(row, table)
 	{
 		if (operators && !err)
-			err = add(x, CMP_OPERATOR, text(row, "name"), number(row, "self_ns"), number(row, "count"));
+			err = add(x, CMP_OPERATOR, text(row, "name"), number(row, "self_ns"), number(row, "count"),
+				  number(member(row, "account"), "runq_ns"));
 		if (member(row, "peak_bytes")) {
 			x->peak_known = true;
 			x->peak_bytes += (uint64_t)number(row, "peak_bytes");

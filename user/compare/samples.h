@@ -43,6 +43,7 @@ struct cmp_series {
 	uint64_t calls;
 	double blocked_ns; /* of operators: asleep */
 	double cost_ns;	   /* of watching, which was taken out; only of operators */
+	double runq_ns;	   /* waiting for a CPU, which is in the values of a JSON result; only of operators */
 	float *value;	   /* owned; one for each bin; ns or bytes */
 };
 

@@ -16,6 +16,8 @@ const char *cmp_name(const struct cmp_row *row, char buf[CMP_NAME_BYTES]);
 /* The sentences before the table, in one form for people and for programs: "" if there is none of this number. */
 #define CMP_SENTENCES 3
 void cmp_sentence(const struct cmp_result *r, unsigned nr, struct buf *b);
+/* A line that says what the operators have in common, which is taken out of their changes, or that it is not known. */
+void cmp_put_common(struct out *out, const struct cmp_result *r);
 /* "+5.0%" */
 const char *cmp_percent(double share, char buf[24]);
 

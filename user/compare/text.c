@@ -342,6 +342,19 @@ static void put_shapes(struct out *out, const struct cmp_result *r)
 		out_printf(out, "%zu more shapes (JSON has all)\n", n - SHAPES_SHOWN);
 }
 
+void cmp_put_common(struct out *out, const struct cmp_result *r)
+{
+	if (r->controls)
+		out_printf(out, "Changes of operators are without the %+.1f%% that %u operators have in common%s.\n",
+			   100 * r->drift, r->controls,
+			   r->delayed ? "; the fastest iterations do not have it, so something delayed the others"
+				      : "");
+	else if (r->sums)
+		out_puts(out, "JSON results do not tell what the operators have in common.\n");
+	else if (r->common)
+		out_puts(out, "What the operators have in common is not known: too few of them tell it.\n");
+}
+
 static void put_notes(struct out *out, const struct cmp_result *r, const struct cmp_sides *of)
 {
 	char a[32], b[32];
@@ -350,9 +363,7 @@ static void put_notes(struct out *out, const struct cmp_result *r, const struct 
 		out_printf(out, "%s iterations in %u %s%s -> %s in %u\n", fmt_count(r->count[CMP_A], a), of->n[CMP_A],
 			   r->sums ? "result" : "recording", of->n[CMP_A] > 1 ? "s" : "", fmt_count(r->count[CMP_B], b),
 			   of->n[CMP_B]);
-	if (r->controls)
-		out_printf(out, "Changes of operators are without the %+.1f%% that %u operators have in common.\n",
-			   100 * r->drift, r->controls);
+	cmp_put_common(out, r);
 	if (!r->events)
 		out_puts(out, "A recording has no single calls (--stats), so there are no rows of operators.\n");
 	if (r->left_out)

@@ -8,6 +8,7 @@
 #include "compare/judge.h"
 
 #define CUT	      1	     /* iterations whose calls the window may have cut off */
+#define FAST	      0.05   /* percentile of the iterations */
 #define OUTLIER	      10     /* deviations from the median */
 #define NORMAL_MEDIAN 0.6745 /* of the distances from the median in a normal distribution */
 
@@ -55,7 +56,7 @@ static int make_log(struct cmp_track *t, const float *v, size_t n, double eps, d
 	return 0;
 }
 
-static int make(struct cmp_track *t, const float *v, size_t n, double eps)
+static int make(struct cmp_track *t, const float *v, size_t n, double eps, double small)
 {
 	int err;
 
@@ -65,6 +66,7 @@ static int make(struct cmp_track *t, const float *v, size_t n, double eps)
 	if (!scratch)
 		return -ENOMEM;
 	t->centre = level(v, 0, n, eps, scratch);
+	t->fast = log(cmp_at(scratch, n, FAST) + small); /* level() has sorted them */
 	if (n < CMP_SEGMENTS) {
 		free(scratch);
 		return 0;
@@ -87,7 +89,7 @@ static int make(struct cmp_track *t, const float *v, size_t n, double eps)
 static int add_numbers(struct cmp_judged *j, enum cmp_which side, unsigned runs, const struct cmp_series *s,
 		       const struct cmp_samples *x)
 {
-	double *v = calloc(x->n ? x->n : 1, sizeof(*v)), sum = 0;
+	double *v = calloc(x->n ? x->n : 1, sizeof(*v)), sum = 0, queued;
 	struct cmp_row *row = &j->row;
 	size_t i;
 
@@ -100,6 +102,8 @@ static int add_numbers(struct cmp_judged *j, enum cmp_which side, unsigned runs,
 	sum *= x->n ? (double)x->count / (double)x->n : 0;
 	if (sum > 0 && s->cost_ns / sum > j->cost)
 		j->cost = s->cost_ns / sum;
+	queued = s->runq_ns < sum / 2 ? log1p(s->runq_ns / (sum - s->runq_ns)) : s->runq_ns > 0 ? M_LN2 : 0;
+	j->queued = queued > j->queued ? queued : j->queued;
 	j->waits |= s->blocked_ns > sum / 2;
 	row->waits = j->waits;
 	row->value[side] += cmp_centre(v, x->n) / runs;
@@ -130,10 +134,10 @@ static double calls_each(const struct cmp_judged *j, const struct cmp_sides *of,
 	return before;
 }
 
-int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
+int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps, double small)
 {
 	const struct cmp_series *s;
-	double mean[CMP_SIDES] = {0}, mine, others;
+	double mean[CMP_SIDES] = {0}, fast[CMP_SIDES] = {0}, mine, others;
 	unsigned side, i;
 	int err = 0;
 
@@ -142,11 +146,13 @@ int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
 		j->tracks[side] = of->n[side];
 		for (i = 0; i < of->n[side] && !err; i++) {
 			s = cmp_series_find(&of->run[side][i].x, j->row.key);
-			err = j->track[side] ? make(&j->track[side][i], s ? s->value : NULL, of->run[side][i].x.n, eps)
-					     : -ENOMEM;
+			err = j->track[side]
+				      ? make(&j->track[side][i], s ? s->value : NULL, of->run[side][i].x.n, eps, small)
+				      : -ENOMEM;
 			if (!err && s)
 				err = add_numbers(j, (enum cmp_which)side, of->n[side], s, &of->run[side][i].x);
 			mean[side] += err ? 0 : j->track[side][i].centre / of->n[side];
+			fast[side] += err ? 0 : j->track[side][i].fast / of->n[side];
 		}
 	}
 	mine = calls_each(j, of, CMP_A);
@@ -154,6 +160,7 @@ int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps)
 	j->row.recalled =
 		j->row.kind >= CMP_OPERATOR && j->row.kind <= CMP_KERNEL && mine >= 1 && others >= 1 && mine != others;
 	j->delta = mean[CMP_B] - mean[CMP_A];
+	j->fast = fast[CMP_B] - fast[CMP_A];
 	j->row.change = j->row.value[CMP_A] > 0 ? j->row.value[CMP_B] / j->row.value[CMP_A] - 1 : 0;
 	return err;
 }
