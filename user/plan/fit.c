@@ -145,6 +145,7 @@ static void drop_dependent(struct plan *plan)
 void plan_fit(struct plan *plan)
 {
 	fit_backend(plan);
+	drop_dependent(plan);
 	drop_endless_pairs(plan);
 	drop_dependent(plan);
 }
