@@ -44,6 +44,7 @@ struct facts {
 	/* The loop with the most time, see choose_loop(); its parts are sums over its iterations. */
 	struct {
 		uint32_t tgid, tid;
+		uint32_t beside; /* other loops of its process */
 		uint64_t n, total_ns, median_ns;
 		uint64_t known_ns, part_ns[MXBPF_STEP_PARTS], busy_ns; /* of iterations whose parts are known */
 		bool waits_known; /* waits for other processes are in their part, not in that of the program */
@@ -51,6 +52,7 @@ struct facts {
 	/* All threads that run a loop, also of other processes; tid 0: no more. */
 	struct {
 		uint32_t tgid, tid;
+		uint64_t n;
 		uint64_t total_ns, exchange_ns; /* exchange: operators that exchange data with other ranks */
 	} loops[FACTS_LOOPS_MAX];
 	uint64_t exchange_ns; /* of the loop's process; exchanges that run at once add up */

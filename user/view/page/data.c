@@ -33,7 +33,7 @@ static void put_iteration(struct json *j, const struct view *s, const struct mxb
 	json_end(j);
 }
 
-/* Iterations come ordered by process and time. */
+/* Iterations come ordered by process, thread and time. */
 static void put_iterations(struct json *j, const struct view *s, struct mdl *m)
 {
 	size_t n, i, k, of;
@@ -55,7 +55,7 @@ static void put_iterations(struct json *j, const struct view *s, struct mdl *m)
 	json_array(j, "rows");
 	for (i = 0; i < n; i = k) {
 		longest = &it[i];
-		for (k = i + 1; k < n && k < i + of && it[k].h.tgid == it[i].h.tgid; k++)
+		for (k = i + 1; k < n && k < i + of && it[k].h.tgid == it[i].h.tgid && it[k].tid == it[i].tid; k++)
 			longest = it[k].dur_ns > longest->dur_ns ? &it[k] : longest;
 		put_iteration(j, s, longest);
 	}
