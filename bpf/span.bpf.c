@@ -453,6 +453,8 @@ static __always_inline void key_open(struct mxbpf_thread *t, struct mxbpf_frame 
 static __always_inline void span_opened(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f, __u32 d,
 					const volatile struct mxbpf_row *row)
 {
+	if (!d)
+		t->removed = 0;
 	if (row->end == MXBPF_END_KEY)
 		key_open(t, f, row);
 	if (row->span_flags & MXBPF_SPAN_USER && cfg_stats != MXBPF_STATS_ON)
@@ -544,8 +546,6 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 		counters_open(t);
 	cost_open(t, f, d);
 	f->start_ns = bpf_ktime_get_ns(); /* taken after the fetches, so the span does not include their cost */
-	if (!d)
-		t->removed = 0;
 	t->depth = d + 1;
 	span_opened(ctx, t, f, d, row);
 }

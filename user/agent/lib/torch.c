@@ -225,26 +225,6 @@ static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_ag
 }
 
 /*
- * Call i of its thread ends although a call that began inside it is open: until that one began, its time is that of a
- * call directly inside the one around it.
- */
-static void end_crossed(struct mxbpf_agent_slot *t, uint32_t i, uint64_t start_ns)
-{
-	const uint32_t below = trim(t, i);
-	struct mxbpf_agent_open *outer = below ? &t->open[below - 1] : NULL;
-
-	do
-		i++;
-	while (i < t->depth && !__atomic_load_n(&t->open[i].call, __ATOMIC_ACQUIRE));
-	if (!outer || i >= t->depth)
-		return;
-	outer->inner_ns += t->open[i].start_ns - start_ns;
-	if (outer->inner == MXBPF_AGENT_INNER_TWIN)
-		record_twin(t, outer);
-	outer->inner = MXBPF_AGENT_INNER_MORE;
-}
-
-/*
  * Ends a call that is not its thread's innermost, or that another thread ends. to: slot of the ending thread, or
  * NULL. The call's own thread may move it down meanwhile, see close_gaps(): whoever clears `call` ends it.
  */
@@ -263,8 +243,6 @@ static bool end_within(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *of
 		if (!__atomic_compare_exchange_n(&of->open[i].call, &found, 0, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_ACQUIRE))
 			continue;
-		if (of == to)
-			end_crossed(of, i, o.start_ns);
 		if (is_wanted(s, &o))
 			record_elsewhere(s, of, to, &o, now);
 		return true;
