@@ -71,14 +71,9 @@ static int steps_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 static int steps_window(struct mdl *m)
 {
 	struct steps_state *state = mdl_state(m, &feature_steps);
-	const struct hash_entry *h;
-	size_t pos = 0;
-
 	if (!state)
 		return -ENOMEM;
-	loops_set_memory(state);
-	while ((h = hash_next(&state->processes, &pos)))
-		loops_settle_memory((struct loops *)(uintptr_t)h->val);
+	loops_settle_memory(state);
 	return 0;
 }
 
@@ -368,6 +363,7 @@ static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 		return -ENOMEM;
 	memcpy(&it, rec, rec->size < sizeof(it) ? rec->size : sizeof(it)); /* before version 1.3 it was shorter */
 	it.h.size = sizeof(it);						   /* a newer version has a longer record */
+	memset(it.pad, 0, sizeof(it.pad));
 	if (rec->size < sizeof(it))
 		it.flags &= (uint8_t)~MXBPF_ITERATION_COST;
 	return loops_keep(state, &it);
@@ -424,8 +420,12 @@ int steps_list(const struct mdl *m, bool pending, struct buf *out)
 	const struct hash_entry *h;
 	const struct loop *l;
 	size_t pos = 0, i;
+	const size_t before = out->len;
 	int err = state ? buf_put(out, state->iterations.data, state->iterations.len) : 0;
 
+	if (!err && state)
+		loops_set_memory(state, (struct mxbpf_iteration *)(out->data + before),
+				 buf_count(&state->iterations, struct mxbpf_iteration));
 	while (!err && state && pending && (h = hash_next(&state->processes, &pos))) {
 		p = (const void *)(uintptr_t)h->val;
 		for (i = 0; !err && (l = loops_at(p, i)); i++)
@@ -489,7 +489,7 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 			loops_settle(state, p, l);
 		}
 	}
-	loops_set_memory(state);
+	loops_settle_memory(state);
 	*n = buf_count(&state->iterations, struct mxbpf_iteration);
 	for (i = 0; i < *n; i++)
 		add_gpu(m, buf_at(&state->iterations, struct mxbpf_iteration, i));
@@ -620,7 +620,7 @@ static int steps_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 
 	if (!t)
 		return -ENOMEM;
-	loops_set_memory(f);
+	loops_settle_memory(f);
 	steps_fini(to);
 	t->processes = f->processes;
 	t->resumed_ns = f->resumed_ns;

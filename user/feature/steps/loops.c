@@ -120,7 +120,7 @@ int64_t loops_live(const struct loops *p, uint64_t ns)
 }
 
 /* Forgets the moments before the iterations that have not ended. */
-void loops_settle_memory(struct loops *p)
+static void settle(struct loops *p)
 {
 	const struct moment *at = (const struct moment *)p->moments.data;
 	const struct loop *l;
@@ -135,21 +135,29 @@ void loops_settle_memory(struct loops *p)
 	fold_moments(p, n);
 }
 
-void loops_set_memory(struct steps_state *m)
+void loops_set_memory(const struct steps_state *m, struct mxbpf_iteration *it, size_t n)
 {
-	const size_t n = buf_count(&m->iterations, struct mxbpf_iteration);
 	const struct loops *p;
-	struct mxbpf_iteration *it;
 	size_t i;
 
 	for (i = n > m->unset ? n - m->unset : 0; i < n; i++) {
-		it = buf_at(&m->iterations, struct mxbpf_iteration, i);
-		p = it->UNSET ? loops_process(m, it->h.tgid) : NULL;
+		p = it[i].UNSET ? loops_process(m, it[i].h.tgid) : NULL;
 		if (p)
-			it->live_bytes = loops_live(p, it->h.ts_ns + it->dur_ns);
-		it->UNSET = 0;
+			it[i].live_bytes = loops_live(p, it[i].h.ts_ns + it[i].dur_ns);
+		it[i].UNSET = 0;
 	}
+}
+
+void loops_settle_memory(struct steps_state *m)
+{
+	const struct hash_entry *h;
+	size_t pos = 0;
+
+	loops_set_memory(m, (struct mxbpf_iteration *)m->iterations.data,
+			 buf_count(&m->iterations, struct mxbpf_iteration));
 	m->unset = 0;
+	while ((h = hash_next(&m->processes, &pos)))
+		settle((struct loops *)(uintptr_t)h->val);
 }
 
 /* ---- ends of iterations */

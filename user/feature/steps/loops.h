@@ -61,10 +61,13 @@ void loops_forget(struct loops *p);
 int loops_alloc(struct loops *p, uint64_t ns, int64_t bytes);
 /* Returns the live memory at a time, which is not before an iteration that has not ended. */
 int64_t loops_live(const struct loops *p, uint64_t ns);
-/* Sets the live memory of the iterations that lack it. All allocations before their ends have been noted. */
-void loops_set_memory(struct steps_state *m);
-/* Forgets allocations of which no iteration will ask. */
-void loops_settle_memory(struct loops *p);
+/*
+ * Sets the live memory of those of n iterations that lack it: they are m->iterations or a copy. All allocations before
+ * their ends have been noted.
+ */
+void loops_set_memory(const struct steps_state *m, struct mxbpf_iteration *it, size_t n);
+/* Does so for m->iterations, and forgets allocations of which no iteration will ask. */
+void loops_settle_memory(struct steps_state *m);
 
 /* Notes a call that can be the end of an iteration. Returns its loop, or NULL. */
 struct loop *loops_may_end(struct steps_state *m, struct loops *p, uint8_t what, uint64_t key, uint64_t ns,
