@@ -206,15 +206,20 @@ static __always_inline void account_nest(struct mxbpf_frame *f, const struct mxb
 	f->nested.majflt += s->account.majflt;
 }
 
-/* Adds the nested time of f to the frame around it. */
-static __always_inline void account_pass(struct mxbpf_frame *to, const struct mxbpf_frame *f)
+/* Adds the account of the thread from the start of f to the start of `inner`. */
+static __always_inline void account_between(struct mxbpf_account_nested *to, const struct mxbpf_frame *f,
+					    const struct mxbpf_frame *inner)
 {
-	to->nested.runq_ns += f->nested.runq_ns;
-	to->nested.blocked_ns += f->nested.blocked_ns;
-	to->nested.nvcsw += f->nested.nvcsw;
-	to->nested.nivcsw += f->nested.nivcsw;
-	to->nested.minflt += f->nested.minflt;
-	to->nested.majflt += f->nested.majflt;
+	const __s64 dur = inner->start_ns - f->start_ns;
+	const __s64 runq = account_within(inner->began.run_delay_ns - f->began.run_delay_ns, dur);
+	const __s64 on_cpu = account_within(inner->began.ran_ns - f->began.ran_ns + dur, dur - runq);
+
+	to->runq_ns += runq;
+	to->blocked_ns += dur - runq - on_cpu;
+	to->nvcsw += inner->began.nvcsw - f->began.nvcsw;
+	to->nivcsw += inner->began.nivcsw - f->began.nivcsw;
+	to->minflt += inner->began.minflt - f->began.minflt;
+	to->majflt += inner->began.majflt - f->began.majflt;
 }
 
 /* Undoes account_nest() for s, which proved to be the twin of f: what is nested in s is nested in f. */

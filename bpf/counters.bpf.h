@@ -126,6 +126,16 @@ __noinline int counters_close(struct mxbpf_thread *t)
 	return 0;
 }
 
+/* Copies the start values of frame i + 1 to frame i. */
+__noinline int counters_move(struct mxbpf_thread *t, __u32 i)
+{
+	struct mxbpf_counter_start *to = t ? counters_start(t, i) : 0, *from = t ? counters_start(t, i + 1) : 0;
+
+	if (to && from)
+		bpf_probe_read_kernel(to, sizeof(*to), from);
+	return 0;
+}
+
 /* Copies t->counted into the span that ends now. */
 static __always_inline void counters_fill(struct mxbpf_span *s, struct mxbpf_thread *t)
 {

@@ -128,7 +128,7 @@ __noinline int frame_end_below(struct mxbpf_thread *t, __u32 i, __u64 sp, __u64 
 
 	if (!f || (f->sp > sp && f->sp != ~0ull))
 		return 0;
-	if (f->sp == ~0ull) { /* a range, or what was sent before */
+	if (f->sp == ~0ull) { /* a range */
 		f->flags |= MXBPF_SPAN_ASYNC;
 		return 1;
 	}
@@ -143,11 +143,14 @@ __noinline int frame_end_below(struct mxbpf_thread *t, __u32 i, __u64 sp, __u64 
 /* Ends at most FRAMES_STEP frames, from the top frame on, which is a range. */
 __noinline int frames_end_below(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
-	__u32 i;
+	__u32 i, depth, kept = 1;
 
-	for (i = 1; t && i <= FRAMES_STEP; i++)
-		if (!frame_end_below(t, t->depth - i, sp, now))
+	for (i = 0; t && i < FRAMES_STEP; i++) {
+		depth = t->depth;
+		if (!frame_end_below(t, depth - kept, sp, now))
 			break;
+		kept += t->depth == depth; /* else the frame has been removed */
+	}
 	return 0;
 }
 

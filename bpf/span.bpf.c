@@ -90,9 +90,7 @@ __noinline int frame_close(struct mxbpf_thread *t, __u64 now, __u32 flags)
 		parent->nchild = 2;
 	}
 	span_emit(t, f, now, flags);
-	if (parent && parent->flags & MXBPF_FRAME_SENT)
-		frames_bury(t);
-	else if (parent)
+	if (parent)
 		account_nest(parent, &t->done);
 	return 0;
 }
@@ -302,6 +300,8 @@ FRAMES_DROP(frames_drop_returned, frame_has_returned(f))
  */
 FRAMES_DROP(frames_drop_above_key, f->end != MXBPF_END_KEY || f->start_ns != of)
 FRAMES_DROP(frames_drop_above_pair, f->end != MXBPF_END_PAIR || f->cls != of)
+/* Drops frames above the innermost range. */
+FRAMES_DROP(frames_drop_above_range, f->sp != ~0ull)
 
 #define FRAMES_ALL(drop)                                                                                               \
 	do {                                                                                                           \
@@ -453,10 +453,19 @@ static __always_inline void key_open(struct mxbpf_thread *t, struct mxbpf_frame 
 static __always_inline void span_opened(struct pt_regs *ctx, struct mxbpf_thread *t, struct mxbpf_frame *f, __u32 d,
 					const volatile struct mxbpf_row *row)
 {
+	if (!d)
+		t->removed = 0;
 	if (row->end == MXBPF_END_KEY)
 		key_open(t, f, row);
 	if (row->span_flags & MXBPF_SPAN_USER && cfg_stats != MXBPF_STATS_ON)
 		range_send(t, f, d, fetch(ctx, t, &row->range), row->range_from);
+}
+
+/* Ranges without a key have 0. A library of NVTX without a tool gives all domains the handle 0. */
+static __always_inline __u64 range_key(struct pt_regs *ctx, struct mxbpf_thread *t,
+				       const volatile struct mxbpf_row *row)
+{
+	return row->key.base == MXBPF_BASE_NONE ? 0 : fetch(ctx, t, &row->key) + 1;
 }
 
 static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row)
@@ -492,7 +501,7 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	}
 	f = frame_new(t);
 	if (!f) {
-		t->over += row->end == MXBPF_END_PAIR;
+		t->over += row->end == MXBPF_END_PAIR && !row->key_later;
 		t->counts[MXBPF_COUNT_ATTEMPTED]++;
 		t->counts[MXBPF_COUNT_DROPPED]++;
 		return;
@@ -506,12 +515,12 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	f->tail = 0;
 	f->func = 0;
 	f->flags = row->span_flags | (row->at_once ? MXBPF_FRAME_AT_ONCE : 0) |
-		   (probe_sliced(ctx) ? MXBPF_FRAME_SLICED : 0);
+		   (probe_sliced(ctx) ? MXBPF_FRAME_SLICED : 0) | (row->key_later ? MXBPF_FRAME_KEYLESS : 0);
 	f->end = row->end;
 	if (row->end == MXBPF_END_CUT || row->end == MXBPF_END_NEXT)
 		func_open(t, f, row, row->by_caller ? cookie : probe_cookie(ctx), sp);
 	f->name_id = custom ? custom : name_id;
-	f->key = row->inside ? 0 : fetch(ctx, t, &row->key);
+	f->key = row->inside ? 0 : row->unscoped ? range_key(ctx, t, row) : fetch(ctx, t, &row->key);
 	if (cfg_endless && f->end == MXBPF_END_NEXT)
 		bpf_probe_read_user(&f->key, sizeof(f->key), (void *)sp);
 	f->ip = f->return_off = 0;
@@ -541,6 +550,57 @@ static __always_inline void span_open(struct pt_regs *ctx, struct mxbpf_thread *
 	span_opened(ctx, t, f, d, row);
 }
 
+/*
+ * Ends a range. If a span that began inside it is open, for example because coroutines of one thread have a range each,
+ * the range's frame leaves the stack from below that one. An end without a start ends nothing.
+ */
+static __always_inline void range_pop(struct pt_regs *ctx, struct mxbpf_thread *t, const volatile struct mxbpf_row *row,
+				      __u64 now)
+{
+	const __u64 key = range_key(ctx, t, row);
+	struct mxbpf_frame *f;
+	__u32 n;
+
+	if (t->over && !row->key_later) { /* of a range for which there was no room */
+		t->over--;
+		return;
+	}
+	n = range_find(t, key, row->cls);
+	f = n ? frame_at(t, n - 1) : 0;
+	if (!f) {
+		t->counts[MXBPF_COUNT_UNMATCHED] += !row->key_later;
+		return;
+	}
+	if (n != t->depth && row->cls == MXBPF_CLASS_OPERATOR) /* an exception has left operators in it */
+		FRAMES_ALL(frames_drop_above_range(t, now, 0));
+	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
+		range_more(t, f, n - 1, fetch(ctx, t, &row->range), row->range_from);
+	if (n == t->depth)
+		frame_close(t, now, 0);
+	else
+		frame_send_inner(t, n - 1, now, MXBPF_SPAN_ASYNC);
+}
+
+/* The innermost range learns its key. */
+static __always_inline void range_keyed(struct pt_regs *ctx, struct mxbpf_thread *t,
+					const volatile struct mxbpf_row *row)
+{
+	struct mxbpf_frame *f = frame_top(t);
+	__u32 old;
+	__u64 key;
+
+	if (!f || !(f->flags & MXBPF_FRAME_KEYLESS))
+		return;
+	key = range_key(ctx, t, row);
+	old = range_find(t, key, f->cls); /* an object at the same address, whose end was not seen */
+	f->key = key;
+	f->flags &= ~MXBPF_FRAME_KEYLESS;
+	if (!old)
+		return;
+	frame_forget(t, old - 1);
+	frame_remove(t, old - 1);
+}
+
 static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_thread *t,
 					    const volatile struct mxbpf_row *row)
 {
@@ -553,15 +613,15 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 	 */
 	if (row->at_call_site && f && f->sp <= sp)
 		FRAMES_ALL(frames_drop_left(t, now, sp));
+	if (row->unscoped) {
+		range_pop(ctx, t, row, now);
+		return;
+	}
 	if (t->over) {
 		t->over--;
 		return;
 	}
 	f = frame_top(t);
-	if (row->unscoped && (!f || f->end != MXBPF_END_PAIR || f->cls != row->cls)) {
-		range_pop_inner(t, now, row->cls);
-		return;
-	}
 	if (f && (f->end != MXBPF_END_PAIR || f->cls != row->cls)) {
 		FRAMES_ALL(frames_drop_above_pair(t, now, row->cls));
 		f = frame_top(t);
@@ -570,8 +630,6 @@ static __always_inline void span_close_pair(struct pt_regs *ctx, struct mxbpf_th
 		t->counts[MXBPF_COUNT_UNMATCHED]++;
 		return;
 	}
-	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
-		range_more(t, f, fetch(ctx, t, &row->range), row->range_from);
 	frame_close(t, now, 0);
 	f = frame_top(t);
 	if (f && f->end == MXBPF_END_CHILD)
@@ -623,7 +681,7 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 	if (cfg_life && row->cls == MXBPF_CLASS_OPERATOR)
 		life_end(t, open, now);
 	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
-		range_more(t, open, fetch(ctx, t, &row->range), row->range_from);
+		range_more(t, open, 0, fetch(ctx, t, &row->range), row->range_from);
 	top = frame_top(t);
 	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {
 		frame_close(t, now, 0);

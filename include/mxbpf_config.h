@@ -87,6 +87,7 @@ enum mxbpf_action {
 	MXBPF_ACT_MARK_ADJUST = 43,  /* a user counter is increased by `size`; `key` is its old value */
 	MXBPF_ACT_MARK_INSTANT = 44, /* a marker */
 	MXBPF_ACT_MARK_END = 45,     /* the object is destroyed */
+	MXBPF_ACT_KEYED = 47,	     /* the range that the thread has begun last, with row.key_later, has this key */
 	MXBPF_ACT_APP = 46,	     /* the program controls its runtime's profiler; name_tag: enum mxbpf_app_call */
 };
 
@@ -210,7 +211,7 @@ struct mxbpf_row {
 	__u8 range_from;	  /* enum mxbpf_range_from */
 	__u8 by_address;	  /* the vectors hold addresses of arrays */
 	__u8 outermost;		  /* no span directly in one of the same class */
-	__u8 pad[1];
+	__u8 key_later; /* OPEN: the key of the range comes by ACT_KEYED; CLOSE_PAIR: others have such ends, too */
 	__u64 own_before, own_after; /* ACT_REPORT: bytes of its library before and after the function */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_row) == 312);

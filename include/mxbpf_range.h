@@ -58,7 +58,9 @@ struct mxbpf_range {
 	__u32 tid;
 	__u8 cls; /* enum mxbpf_class of its span */
 	__u8 pad;
-	/* Number of spans of its thread that are open around it; MXBPF_RANGE_APART: it need not be nested */
+	/*
+	 * More than that of each range of its thread that is open around it; MXBPF_RANGE_APART: it need not be nested
+	 */
 	__u16 depth;
 	struct mxbpf_range_data data;
 };

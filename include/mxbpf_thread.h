@@ -28,8 +28,8 @@ struct mxbpf_account_start {
 };
 
 /* In frame.flags: */
-#define MXBPF_FRAME_SLICED (1u << 10) /* the probe at its start is of a slice */
-#define MXBPF_FRAME_SENT   (1u << 11) /* its span has been sent, but a span that began inside it is open */
+#define MXBPF_FRAME_SLICED  (1u << 10) /* the probe at its start is of a slice */
+#define MXBPF_FRAME_KEYLESS (1u << 11) /* its key has not come yet, see row.key_later */
 
 struct mxbpf_frame {
 	__u64 start_ns;
@@ -37,7 +37,8 @@ struct mxbpf_frame {
 	__u64 cost_ns;	     /* cost_ns of its thread before it began */
 	__u64 child_cost_ns; /* cost of spans directly nested in this one */
 	__u64 name_id;
-	__u64 key; /* END_KEY: the key; END_NEXT: the return address, found at sp + return_off until the return */
+	/* END_KEY, and ranges: the key; END_NEXT: the return address, found at sp + return_off until the return */
+	__u64 key;
 	__u64 link;
 	__u64 sp; /* the frame is over when the thread's stack pointer is at or above this */
 	__u32 device;
@@ -138,6 +139,8 @@ struct mxbpf_thread {
 	__u64 seq_in_name; /* scratch: 1 + the number in the name of a range (MXBPF_RANGE_FROM_NAME); 0: none */
 	__u32 nslots;	   /* number of its slots */
 	__u32 iterations;  /* that it ended, if the session has slices */
+	__u32 removed;	   /* frames removed below others since no frame was open, see frame_remove() */
+	__u32 pad;
 	__u32 slots[MXBPF_THREAD_SLOTS]; /* slot k has frames from MXBPF_SLOT_FRAMES * k on; [0] is its own */
 	__u64 counts[MXBPF_COUNT_MAX];
 	struct mxbpf_frame frames[MXBPF_SLOT_FRAMES];

@@ -32,7 +32,7 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	"$MXBPF" export r.mxd -o t.json
 	python3 "$N/compare.py" t.json exported.so.told
 	"$MXBPF" report r.mxd --format json >r.json
-	expect_same '{"inner":100,"outer":100}' "$(jq -S -c . <(counts r.json))"
+	expect_same '{"cross":100,"inner":100,"outer":100}' "$(jq -S -c . <(counts r.json))"
 	jq -e '.loss | .dropped + .unmatched == 0' r.json
 }
 
@@ -44,7 +44,7 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	python3 "$N/compare.py" t.json header.so.told exported.so.told
 	"$MXBPF" report r.mxd --format json >r.json
 	jq -e '.loss.dropped == 0' r.json
-	expect_same '{"add":50,"inner":200,"outer":200,"overlapping":200,"reg: registered":100,"registered":100,"started":200,"train: step":50,"wide é":200}' \
+	expect_same '{"add":50,"cross":100,"inner":200,"outer":200,"overlapping":200,"reg: cross":100,"reg: registered":100,"registered":100,"started":200,"train: step":50,"wide é":200}' \
 		"$(jq -S -c . <(counts r.json))"
 	jq -e '[.instants[] | [.name, .count]] == [["here", 200]]' r.json
 	"$MXBPF" report r.mxd --by range --format json >range.json
@@ -65,7 +65,7 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	"$MXBPF" export r.mxd -o t.json
 	python3 "$N/compare.py" t.json header.so.told
 	"$MXBPF" report r.mxd --format json >r.json
-	expect_same '{"inner":100,"outer":100,"overlapping":100,"reg: registered":100,"started":100,"wide é":100}' \
+	expect_same '{"inner":100,"outer":100,"overlapping":100,"reg: cross":100,"reg: registered":100,"started":100,"wide é":100}' \
 		"$(jq -S -c . <(counts r.json))"
 }
 
@@ -100,7 +100,7 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	GO=1 "$MXBPF" record --agent -o r.mxd -- bash -c \
 		'fd=${NVTX_INJECTION64_PATH##*/}; eval "exec $fd>&-"; exec "$@"' - \
 		"$PYTHON_TORCH" "$N/job.py" 5 0 "$PWD/header.so" >job.out
-	[[ $(tail -n 1 job.out) == done && $(wc -l <header.so.told) == 20 ]]
+	[[ $(tail -n 1 job.out) == done && $(wc -l <header.so.told) == 30 ]]
 	"$MXBPF" report r.mxd --format json | jq -e '.tables | has("NVTX range") | not'
 }
 
@@ -117,7 +117,7 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	exported
 	GO=1 "$MXBPF" record -o r.mxd -- "$PYTHON_TORCH" "$N/job.py" 5 0 "$PWD/header.so" "$PWD/exported.so"
 	"$MXBPF" report r.mxd --format json >r.json
-	expect_same '{"inner":10,"outer":10}' "$(jq -S -c . <(counts r.json))"
+	expect_same '{"cross":10,"inner":10,"outer":10}' "$(jq -S -c . <(counts r.json))"
 }
 
 @test "Kernels of the GPU are those of the range that launched them, and of the ranges around it" {

@@ -54,6 +54,39 @@ same_shapes() { # PROGRAM
 	done
 }
 
+# Watches torch_ranges.py with ARGS. A row of each annotation has its calls, its time, and no time of others.
+crossing() { # ARGS...
+	torch_server
+	start_ready ranges "${SERVED[@]}" "$REPO/tests/workload/torch_ranges.py"
+	start_mxbpf record "$@" --pid "$READY_PID" -o r.mxd
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	"$MXBPF" report r.mxd --raw --format json >r.json
+	"$MXBPF" report r.mxd --raw --by range --format json >by.json
+	python3 - "$(tail -n 1 "$(out ranges)")" <<-'END'
+		import json, sys
+		told, report, by = json.loads(sys.argv[1]), json.load(open("r.json")), json.load(open("by.json"))
+		rows = {row["name"]: row for row in report["tables"]["operator"]}
+		mm = told.pop("mm")
+		assert rows["aten::mm"]["count"] == mm
+		for name, row in told.items():
+		    seen = rows[name]
+		    assert seen["count"] == row["calls"], (name, row, seen)
+		    assert row["least_ns"] <= seen["total_ns"] <= row["most_ns"], (name, row, seen)
+		    assert seen["self_ns"] <= seen["total_ns"], seen
+		last = [row for row in by["tables"]["operator"] if row["name"] == "aten::mm" and row["range"] == "last"]
+		assert [row["count"] for row in last] == [1], last
+		assert sum(row["count"] for row in by["tables"]["operator"] if row["name"] == "aten::mm") == mm
+	END
+	jq -e '.loss | .dropped + .unmatched == 0' r.json
+}
+
+@test "Annotations of coroutines that cross on one thread have their own starts and ends, however many follow each other" {
+	crossing
+}
+@test "Annotations that cross on one thread have their own starts and ends with the agent" { crossing --agent; }
+
 @test "--shapes without operators is refused before anything is attached" {
 	torch_server
 	run "$MXBPF" --pid "$SERVER_PID" --shapes --probes mem -d 100ms

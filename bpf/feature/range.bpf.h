@@ -99,7 +99,10 @@ __noinline int range_emit(struct mxbpf_thread *t, __u64 at, __u32 from)
 	return 0;
 }
 
-/* Sends the start of the range in frame f, at depth d. */
+/*
+ * Sends the start of the range in frame f, at depth d. The depth counts the frames that were removed below it, too, so
+ * that it is larger than that of each range around it.
+ */
 static __always_inline void range_send(struct mxbpf_thread *t, const struct mxbpf_frame *f, __u32 d, __u64 at,
 				       __u32 from)
 {
@@ -107,15 +110,17 @@ static __always_inline void range_send(struct mxbpf_thread *t, const struct mxbp
 	t->ranged.name_id = f->name_id;
 	t->ranged.tid = f->tid;
 	t->ranged.cls = f->cls;
-	t->ranged.depth = f->end == MXBPF_END_KEY ? MXBPF_RANGE_APART : d;
+	d += t->removed;
+	t->ranged.depth = f->end == MXBPF_END_KEY || d >= MXBPF_RANGE_MARK ? MXBPF_RANGE_APART : d;
 	range_emit(t, at, from);
 }
 
 /* Sends a second record of a range that ends, if its end says more. */
-static __always_inline void range_more(struct mxbpf_thread *t, const struct mxbpf_frame *f, __u64 at, __u32 from)
+static __always_inline void range_more(struct mxbpf_thread *t, const struct mxbpf_frame *f, __u32 d, __u64 at,
+				       __u32 from)
 {
 	if (at)
-		range_send(t, f, t->depth - 1, at, from);
+		range_send(t, f, d, at, from);
 }
 
 #endif

@@ -92,24 +92,27 @@
 		return u;
 	}
 
-	// A job of several processes: the choice of one stands above the plots.
-	function drawProcesses(section, of) {
-		const pids = [...new Set(of.rows.map(row => row[0]))];
-		const choice = make('select', {'aria-label': 'Process'}, ...pids.map(pid => make('option', {value: pid}, `process ${pid}`)));
+	// A job of several loops, which are threads of processes: the choice of one stands above the plots.
+	function drawLoops(section, of) {
+		const loops = new Map(of.rows.map(row => [`${row[0]}/${row[6]}`, row]));
+		const several = pid => [...loops.values()].filter(row => row[0] === pid).length > 1;
+		const name = ([pid, , , , , , tid]) => `process ${pid}` + (several(pid) ? `, thread ${tid}` : '');
+		const choice = make('select', {'aria-label': 'Loop'}, ...[...loops].map(([key, row]) => make('option', {value: key}, name(row))));
 		const place = make('div');
-		if (pids.length > 1)
+		const draw = key => drawIterations(place, of, of.rows.filter(row => `${row[0]}/${row[6]}` === key), name(loops.get(key)));
+		if (loops.size > 1)
 			section.append(make('div', {class: 'tools'}, choice));
 		section.append(place);
 		choice.addEventListener('change', () => {
 			place.replaceChildren();
-			drawIterations(place, of, +choice.value);
+			draw(choice.value);
 		});
-		drawIterations(place, of, pids[0]);
+		draw(loops.keys().next().value);
 	}
 
-	function drawIterations(section, of, pid) {
+	function drawIterations(section, of, rows, name) {
 		const first = of.columns.length;
-		const rows = of.rows.filter(row => row[0] === pid), parts = rows.filter(row => row.length > first);
+		const parts = rows.filter(row => row.length > first);
 		const detail = make('p', {class: 'detail', 'aria-live': 'polite'}, 'Drag to zoom, double-click to see all; click for one iteration.');
 		const say = i => {
 			const row = rows[i], told = of.parts.map((name, k) => [name, row[first + k]]).filter(part => part[1]).sort((a, b) => b[1] - a[1]);
@@ -118,7 +121,7 @@
 				(row[5] ? `; ${ns(row[5])} of work on GPUs` : '');
 		};
 		const label = of.each_of > 1 ? `Iterations: each point is the longest of ${of.each_of}` : 'Iterations';
-		const u = plot(section, `${label}, of process ${pid}`, {
+		const u = plot(section, `${label}, of ${name}`, {
 			axes: [axis(v => v + ' s'), axis(ns)],
 			series: [{label: 's'}, {label: 'iteration', stroke: COLORS[0], paths: () => null, points: {show: true, size: 5, fill: COLORS[0]}, value: (u, v) => v === null ? '' : ns(v)}],
 		}, [rows.map(row => row[2]), rows.map(row => row[3])]);
@@ -195,7 +198,7 @@
 
 	// Of a live session only the ends of iterations are known.
 	function iterationCurves(of) {
-		return [...new Set(of.rows.map(row => row[0]))].map(pid => of.rows.filter(row => row[0] === pid)).filter(rows => rows.length > 1 && rows.some(row => row[4]))
+		return [...new Set(of.rows.map(row => row[0]))].map(pid => of.rows.filter(row => row[0] === pid).sort((a, b) => a[2] - b[2])).filter(rows => rows.length > 1 && rows.some(row => row[4]))
 			.map(rows => ({xs: rows.map(row => row[2]), bytes: rows.map(row => row[4]), title: `Process ${rows[0][0]}, at the end of each iteration`}));
 	}
 
@@ -615,7 +618,7 @@
 			}
 			if (part('plots') && data.iterations.rows.length > 1) {
 				part('plots').hidden = false;
-				drawProcesses(part('plots'), data.iterations);
+				drawLoops(part('plots'), data.iterations);
 			}
 			if (part('idle'))
 				drawGpus(part('idle'), read('gpus'));

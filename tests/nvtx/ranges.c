@@ -109,22 +109,28 @@ static void with_tool(void)
 
 static void *run(void *arg)
 {
-	struct told outer = {"outer"}, inner = {"inner"};
-	nvtxEventAttributes_t e = event();
+	struct told outer = {"outer"}, inner = {"inner"}, cross = {IN_DOMAIN "cross"};
+	nvtxEventAttributes_t e = event(), other = event();
 	int i;
 
 	(void)arg;
 	e.messageType = NVTX_MESSAGE_TYPE_ASCII;
 	e.message.ascii = "inner";
+	other.messageType = NVTX_MESSAGE_TYPE_ASCII;
+	other.message.ascii = "cross";
 	for (i = 0; i < rounds; i++) {
 		TIMED(outer.a, outer.b, nvtxRangePushA("outer"));
 		TIMED(inner.a, inner.b, nvtxRangePushEx(&e));
+		TIMED(cross.a, cross.b, nvtxDomainRangePushEx(domain, &other)); /* a domain has a stack of its own */
 		spin();
 		TIMED(inner.c, inner.d, nvtxRangePop());
+		spin();
+		TIMED(cross.c, cross.d, nvtxDomainRangePop(domain));
 		if (tool)
 			with_tool();
 		TIMED(outer.c, outer.d, nvtxRangePop());
 		tell(&inner);
+		tell(&cross);
 		tell(&outer);
 	}
 	return NULL;

@@ -7,6 +7,7 @@
 #define TGID  77
 #define LOOP  77 /* the thread that runs the iterations */
 #define OTHER 78
+#define THIRD 79
 #define TOTAL 10000 /* duration of the iteration that is judged */
 
 enum { NONE, STEP, MM, EXCHANGE, STORE, PASS };
@@ -248,9 +249,101 @@ static void test_unseen_passes(void)
 	}
 }
 
+static void test_loops(void)
+{
+	const struct mxbpf_iteration *it;
+	size_t n, i, of[2] = {0};
+
+	TEST("two threads with optimizers of one class are two loops, and threads that end no iterations work for both")
+	{
+		begin();
+		/* LOOP: each 10000, from -10 on; OTHER: each 3000. Both have passes of their own. */
+		for (i = 0; i < 4; i++) {
+			span(MM, THIRD, i * 10000 + 500, 1000, 0);
+			span(PASS, LOOP, i * 10000 + 5000, 10, 0);
+			span(STEP, LOOP, i * 10000 + 9990, 10, MXBPF_SPAN_USER);
+		}
+		for (i = 0; i < 13; i++) {
+			span(PASS, OTHER, i * 3000 + 1000, 10, 0);
+			span(STEP, OTHER, i * 3000 + 2990, 10, MXBPF_SPAN_USER);
+		}
+		CHECK(!mdl_fold_end(model));
+		it = steps_iterations(model, &n);
+		CHECK(n == 4 + 12);
+		for (i = 0; i < n; i++) {
+			CHECK(it[i].tid == LOOP ? it[i].dur_ns == 10000 * 1000 : it[i].dur_ns == 3000 * 1000);
+			CHECK(it[i].nr == of[it[i].tid == OTHER]++);
+			CHECK(it[i].tid == OTHER || it[i].busy_ns == 1010 * 1000);
+		}
+		CHECK(of[0] == 4 && of[1] == 12);
+		mdl_free(model);
+	}
+	TEST("backward passes on a thread without iterations do not make it a loop")
+	{
+		begin();
+		for (i = 0; i < 4; i++) {
+			span(PASS, THIRD, i * 10000 + 5000, 10, 0);
+			span(STEP, LOOP, i * 10000 + 9990, 10, MXBPF_SPAN_USER);
+		}
+		CHECK(!mdl_fold_end(model));
+		it = steps_iterations(model, &n);
+		CHECK(n == 4);
+		for (i = 0; i < n; i++)
+			CHECK(it[i].tid == LOOP && it[i].dur_ns == 10000 * 1000);
+		mdl_free(model);
+	}
+}
+
+/* The model borrows the records of a batch until its end. */
+static void memory(uint64_t at, int64_t bytes)
+{
+	static struct mxbpf_alloc records[128];
+	static size_t n;
+	struct mxbpf_alloc *a = &records[n++ % 128];
+
+	*a = (struct mxbpf_alloc){
+		.h = {.kind = MXBPF_ALLOC, .size = MXBPF_ALLOC_BYTES_PLAIN, .tgid = TGID, .ts_ns = (TOTAL + at) * 1000},
+		.bytes = bytes,
+		.tid = LOOP,
+		.device = 1 << 16,
+	};
+	CHECK(!mdl_fold(model, &a->h));
+}
+
+static void test_memory(void)
+{
+	const struct mxbpf_iteration *it;
+	size_t n, i, batch, wrong = 0;
+
+	TEST("live memory is that at the end of an iteration, wherever batches of records begin and end")
+	{
+		for (batch = 1; batch < 8; batch++) {
+			begin();
+			for (i = 0; i < 40; i++) {
+				memory(i * TOTAL + 2000, 4096);
+				span(PASS, LOOP, i * TOTAL + 3000, 2000, 0);
+				memory(i * TOTAL + 6000, -4000);
+				span(STEP, LOOP, i * TOTAL + TOTAL - 10, 10, MXBPF_SPAN_USER);
+				memory(i * TOTAL + TOTAL + 500, -96);
+				if (i % batch == 0)
+					CHECK(!mdl_fold_end(model));
+			}
+			CHECK(!mdl_fold_end(model));
+			it = steps_iterations(model, &n);
+			CHECK(n == 40);
+			for (i = 0; i < n; i++)
+				wrong += it[i].live_bytes != 96;
+			mdl_free(model);
+		}
+		CHECK(!wrong);
+	}
+}
+
 int main(void)
 {
 	test_lost();
+	test_loops();
+	test_memory();
 	test_unseen_passes();
 	test_exchanges();
 	test_passes();

@@ -7,6 +7,7 @@ usage: torch_loops.py MODE...    prints a line of JSON for each
 import json
 import os
 import sys
+import threading
 import time
 
 import torch
@@ -47,7 +48,21 @@ def loop(batches=None, passes=1, second=False, rival=False):
             net(x).sum().backward()
             other.step()
     took = [b - a for a, b in zip(ends, ends[1:])]
-    return {'steps': len(ends), 'ns': ends[-1] - ends[0], 'slow': 1 + took.index(max(took)), 'planted': SLOW}
+    return {'steps': len(ends), 'ns': ends[-1] - ends[0], 'slow': 1 + took.index(max(took)), 'planted': SLOW,
+            'thread': threading.get_native_id()}
+
+
+def beside():
+    """A loop in each of two threads, with optimizers of one class (after pytorch/pytorch issue 32883). Tells that of the first."""
+    said = []
+    threads = [threading.Thread(target=lambda k=k: said.append(loop([torch.ones(BATCH, 10)] * k))) for k in (3 * STEPS, 5 * STEPS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one in said[1:]:
+        print(json.dumps(dict(one, mode='beside', pid=os.getpid())), flush=True)
+    return said[0]
 
 
 MODES = {
@@ -55,6 +70,7 @@ MODES = {
     'accumulate': lambda: loop(passes=3),
     'two': lambda: loop(second=True),
     'rivals': lambda: loop(rival=True),
+    'beside': beside,
     'loader': lambda: loop(DataLoader(Samples(), BATCH)),
 }
 

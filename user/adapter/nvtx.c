@@ -17,8 +17,10 @@
 #define RANGE                                                                                                          \
 	.action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_EVENT, .span_flags = MXBPF_SPAN_USER,                             \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_STACK
-#define PUSHED	   RANGE, .end = MXBPF_END_PAIR, .unscoped = 1
-#define POPPED	   .action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_EVENT, .unscoped = 1
+#define PUSHED RANGE, .end = MXBPF_END_PAIR, .unscoped = 1
+#define POPPED .action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_EVENT, .unscoped = 1
+/* Pushed ranges: their domain, which has a stack of its own (0: none). Others: their number. */
+#define KEY(arg)   .key = {.base = MXBPF_BASE_##arg}
 #define TITLE	   .title = "NVTX range"
 #define EVENT(arg) .range = {.base = MXBPF_BASE_##arg}, .range_from = MXBPF_RANGE_FROM_EVENT
 #define INFO(arg)  .range = {.base = MXBPF_BASE_##arg}, .range_from = MXBPF_RANGE_FROM_INFO
@@ -34,7 +36,8 @@ static const struct adp_member pushes[] = {MEMBER(nvtxRangePushA), MEMBER(nvtxRa
 static const struct adp_member pushes_info[] = {MEMBER(mxbpf_nvtx_push), {NULL, NULL}};
 static const struct adp_member pushes_ex[] = {MEMBER(nvtxRangePushEx), {NULL, NULL}};
 static const struct adp_member pushes_domain[] = {MEMBER(nvtxDomainRangePushEx), {NULL, NULL}};
-static const struct adp_member pops[] = {MEMBER(nvtxRangePop), MEMBER(nvtxDomainRangePop), {NULL, NULL}};
+static const struct adp_member pops[] = {MEMBER(nvtxRangePop), {NULL, NULL}};
+static const struct adp_member pops_domain[] = {MEMBER(nvtxDomainRangePop), {NULL, NULL}};
 static const struct adp_member pops_info[] = {MEMBER(mxbpf_nvtx_pop), {NULL, NULL}};
 static const struct adp_member starts[] = {MEMBER(mxbpf_nvtx_start), {NULL, NULL}};
 static const struct adp_member ends[] = {MEMBER(mxbpf_nvtx_end), {NULL, NULL}};
@@ -43,15 +46,17 @@ static const struct adp_member marks[] = {MEMBER(mxbpf_nvtx_mark), {NULL, NULL}}
 /* Rows that end ranges come first, so no range is open whose end is not probed yet. */
 const struct adp_probe adapter_nvtx[] = {
 	{.name = "nvtx.pop", LIBS, SHARED, .family = {.members = pops}, .row = {POPPED}},
-	{.name = "nvtx.pop_info", LIBS, SHARED, .family = {.members = pops_info}, .row = {POPPED, INFO(ARG1)}},
+	{.name = "nvtx.pop_domain", LIBS, SHARED, .family = {.members = pops_domain}, .row = {POPPED, KEY(ARG1)}},
+	{.name = "nvtx.pop_info",
+	 LIBS,
+	 SHARED,
+	 .family = {.members = pops_info},
+	 .row = {POPPED, INFO(ARG1), KEY(ARG2)}},
 	{.name = "nvtx.end",
 	 LIBS,
 	 SHARED,
 	 .family = {.members = ends},
-	 .row = {.action = MXBPF_ACT_CLOSE_KEY,
-		 .cls = MXBPF_CLASS_EVENT,
-		 .key = {.base = MXBPF_BASE_ARG1},
-		 INFO(ARG2)}},
+	 .row = {.action = MXBPF_ACT_CLOSE_KEY, .cls = MXBPF_CLASS_EVENT, KEY(ARG1), INFO(ARG2)}},
 	{.name = "nvtx.push",
 	 LIBS,
 	 SHARED,
@@ -64,7 +69,7 @@ const struct adp_probe adapter_nvtx[] = {
 	 SHARED,
 	 TITLE,
 	 .family = {.members = pushes_info},
-	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1}, INFO(ARG2)}},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG1}, INFO(ARG2), KEY(ARG3)}},
 	{.name = "nvtx.push_ex",
 	 LIBS,
 	 SHARED,
@@ -76,15 +81,14 @@ const struct adp_probe adapter_nvtx[] = {
 	 SHARED,
 	 TITLE,
 	 .family = {.members = pushes_domain},
-	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG2, AT_MESSAGE}, EVENT(ARG2)}},
+	 .row = {PUSHED, .name = {.base = MXBPF_BASE_ARG2, AT_MESSAGE}, EVENT(ARG2), KEY(ARG1)}},
 	/* (name, number, info). Such ranges may overlap, and end on another thread. */
 	{.name = "nvtx.start",
 	 LIBS,
 	 SHARED,
 	 TITLE,
 	 .family = {.members = starts},
-	 .row = {RANGE, .end = MXBPF_END_KEY, .name = {.base = MXBPF_BASE_ARG1}, .key = {.base = MXBPF_BASE_ARG2},
-		 INFO(ARG3)}},
+	 .row = {RANGE, .end = MXBPF_END_KEY, .name = {.base = MXBPF_BASE_ARG1}, KEY(ARG2), INFO(ARG3)}},
 	/* (domain, name, scope, info) */
 	{.name = "nvtx.mark",
 	 LIBS,

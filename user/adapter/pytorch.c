@@ -56,6 +56,9 @@ enum { TAG_EVALUATE = 1, TAG_NODE = 2 };
 	"NS_11DispatchKeyE"
 enum { SCOPE_FUNCTION = 0, SCOPE_BACKWARD_FUNCTION = 1 };
 
+/* Annotations of a thread may cross: coroutines have some each. */
+#define ANNOTATION OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .span_flags = MXBPF_SPAN_USER, .key_later = 1
+
 /* In libraries without symbols, clones of callBoxed(handle, stack) call kernel(functor, handle, keys, stack). */
 #define UNNAMED_BOXED .family = {.calls = STEP_CALLBACKS, .shape = {SCOPE_FUNCTION, {0, 1, 0, 2}}}
 /*
@@ -295,33 +298,25 @@ static const struct adp_probe probes[] = {
 		.any_build = true,
 		.family = {.prefix = "_ZN5torch8autograd8profiler25record_function_enter_newE"},
 		.iteration = "Optimizer.step#",
-		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .name_type = MXBPF_NAMED_BYTES,
-			.span_flags = MXBPF_SPAN_USER, .name = {ARG2, AT1(0)}, .details = MXBPF_DETAIL_STACK},
+		.row = {ANNOTATION, .name_type = MXBPF_NAMED_BYTES, .name = {ARG2, AT1(0)},
+			.details = MXBPF_DETAIL_STACK},
 	},
+	/* The same of PyTorch 1.13, and of models of that time. */
 	{
-		.name = "annotation.exit",
+		.name = "annotation.enter_legacy",
 		.group = PROBE_OP,
 		.always = all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
-		.family = {.prefix = "_ZN5torch8autograd8profilerL24record_function_exit_newE"},
-		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
-	},
-	{
-		.name = "annotation.exit_extern",
-		.group = PROBE_OP,
-		.always = all,
-		.by_agent = true,
-		.optional = true,
-		.instead_of = "annotation.exit",
-		.any_build = true,
-		.family = {.prefix = "_ZN5torch8autograd8profiler24record_function_exit_newE"},
-		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR},
+		.family = {.prefix = "_ZN5torch8autograd8profilerL28record_function_enter_legacyE"},
+		.iteration = "Optimizer.step#",
+		.row = {ANNOTATION, .name_type = MXBPF_NAMED_BYTES, .name = {ARG2, AT1(0)},
+			.details = MXBPF_DETAIL_STACK},
 	},
 	/*
-	 * User annotations by the operators that Python calls for them. enter(name, args) has its arguments on the
-	 * stack; the name is an IValue -> ConstantString -> string.
+	 * The operator that Python calls for it: enter(name, args) has its arguments on the stack; the name is an
+	 * IValue -> ConstantString -> string.
 	 */
 	{
 		.name = "annotation.enter_boxed",
@@ -329,24 +324,40 @@ static const struct adp_probe probes[] = {
 		.always = all,
 		.by_agent = true,
 		.optional = true,
-		.instead_of = "annotation.exit_extern",
+		.instead_of = "annotation.enter_legacy",
 		.any_build = true,
 		UNNAMED_BOXED,
 		.only = "profiler::_record_function_enter",
-		.row = {OPERATOR_SPAN, .end = MXBPF_END_PAIR, .unscoped = 1, .span_flags = MXBPF_SPAN_USER,
-			BOXED_NAME(ARG1), .alt_name = {ARG2, .nderef = 3, .off = {8, -32, 24}}},
+		.row = {ANNOTATION, BOXED_NAME(ARG1), .alt_name = {ARG2, .nderef = 3, .off = {8, -32, 24}}},
 	},
+	/*
+	 * RecordFunction(this, scope) and end(this): an annotation has such an object, which enter() makes. So have
+	 * calls of TorchScript and others. end() is called again when the object is deleted.
+	 */
 	{
-		.name = "annotation.exit_boxed",
+		.name = "annotation.object",
 		.group = PROBE_OP,
 		.always = all,
 		.by_agent = true,
 		.optional = true,
-		.instead_of = "annotation.exit_extern",
 		.any_build = true,
-		UNNAMED_BOXED,
-		.only = "profiler::_record_function_exit",
-		.row = {.action = MXBPF_ACT_CLOSE_PAIR, .cls = MXBPF_CLASS_OPERATOR, BOXED_NAME(ARG1)},
+		.symbols = {"_ZN2at14RecordFunctionC1ENS_11RecordScopeE", "_ZN2at14RecordFunctionC2ENS_11RecordScopeE"},
+		.row = {.action = MXBPF_ACT_KEYED, .key = {ARG1}},
+	},
+	{
+		.name = "annotation.exit",
+		.group = PROBE_OP,
+		.always = all,
+		.by_agent = true,
+		.optional = true,
+		.ends = "annotation.object",
+		.any_build = true,
+		.symbols = {"_ZN2at14RecordFunction3endEv"},
+		.row = {.action = MXBPF_ACT_CLOSE_PAIR,
+			.cls = MXBPF_CLASS_OPERATOR,
+			.unscoped = 1,
+			.key = {ARG1},
+			.key_later = 1},
 	},
 	/*
 	 * Kernels of torch.compile (torch/_inductor/codecache.py): DIR/im/cimefqv2....so, named by a hash of 52

@@ -56,6 +56,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_MARK_INSTANT] = "on_mark_instant",
 	[MXBPF_ACT_MARK_END] = "on_mark_end",
 	[MXBPF_ACT_APP] = "on_app",
+	[MXBPF_ACT_KEYED] = "on_keyed",
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 

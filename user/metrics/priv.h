@@ -101,7 +101,9 @@ struct met_process {
 	uint64_t started;	 /* 0: not known */
 	uint64_t cpu_ns, faults; /* at the last interval; 0: not known */
 	bool looped;		 /* it has ended an iteration */
+	bool loops;		 /* several of its threads did so in one interval */
 	int64_t live_bytes;	 /* at its last iteration */
+	uint64_t looped_ns;	 /* when that ended */
 	uint32_t gpus;		 /* bits: it has used its device of this number */
 	char *labels, *job;	 /* owned; job: the label of the job alone */
 };

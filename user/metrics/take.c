@@ -41,14 +41,27 @@ static void take_process(struct met *m, const struct mdl_interval *in, pid_t pid
 
 /* ---- iterations */
 
+/* A process with several loops has series for each thread. */
+static void begin_labels(struct met_labels *l, const struct met_process *p, uint32_t tid)
+{
+	char thread[16];
+
+	met_labels_begin(l, p->labels);
+	if (!p->loops)
+		return;
+	snprintf(thread, sizeof(thread), "%u", tid);
+	met_label_text(l, "thread", thread);
+}
+
 static void take_iteration(struct met *m, const struct met_process *p, const struct mxbpf_iteration *it, uint64_t n)
 {
 	struct met_labels l;
 	unsigned i;
 
-	met_observe(m, MET_ITERATION, p->labels, it->dur_ns, n);
+	begin_labels(&l, p, it->tid);
+	met_observe(m, MET_ITERATION, l.text, it->dur_ns, n);
 	for (i = 0; it->flags & MXBPF_ITERATION_PARTS && i < MXBPF_STEP_PARTS; i++) {
-		met_labels_begin(&l, p->labels);
+		begin_labels(&l, p, it->tid);
 		met_label_text(&l, "part", steps_parts[i]);
 		met_add(m, MET_ITERATION_PART, l.text, it->part_ns[i] * n);
 	}
@@ -65,8 +78,8 @@ static size_t count_of(const struct mxbpf_iteration *it, size_t from, size_t n)
 }
 
 /*
- * Iterations are ordered by process and time, so the last one of a process tells its memory. A process that ends none
- * in this interval has what it had.
+ * The iteration that ended last tells the memory of its process. A process that ends none in this interval has what it
+ * had.
  */
 static void take_iterations(struct met *m, const struct mdl_interval *in)
 {
@@ -74,6 +87,7 @@ static void take_iterations(struct met *m, const struct mdl_interval *in)
 	const struct mxbpf_iteration *it = steps_iterations(in->model, &n);
 	struct met_process *p;
 	double scale = 1;
+	uint64_t end_ns;
 
 	for (i = 0; i < n; i++) {
 		p = met_process_of(m, in, it[i].h.tgid);
@@ -82,13 +96,17 @@ static void take_iterations(struct met *m, const struct mdl_interval *in)
 		if (!i || it[i].h.tgid != it[first].h.tgid) {
 			first = i;
 			scale = cost_iterations_scale(in->model, it[i].h.tgid, count_of(it, i, n));
+			p->loops |= it[i].tid != it[i + count_of(it, i, n) - 1].tid;
 		}
 		/* Iteration k of those that were seen stands for a whole number of them, and all add up to the
 		 * estimate. */
 		take_iteration(m, p, &it[i],
 			       met_scaled(i - first + 1, scale) - (i > first ? met_scaled(i - first, scale) : 0));
 		p->looped = !cost_lacks_memory(in->model);
-		p->live_bytes = it[i].live_bytes;
+		end_ns = it[i].h.ts_ns + it[i].dur_ns;
+		if (end_ns >= p->looped_ns)
+			p->live_bytes = it[i].live_bytes;
+		p->looped_ns = end_ns > p->looped_ns ? end_ns : p->looped_ns;
 	}
 	for (i = 0; i < buf_count(&m->processes, struct met_process); i++) {
 		p = buf_at(&m->processes, struct met_process, i);

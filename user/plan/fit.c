@@ -98,14 +98,33 @@ static void drop_endless_pairs(struct plan *plan)
 	}
 }
 
+/* Exceptions tell right cuts from wrong ones. Without cuts nobody asks for them. */
+static void drop_raises(struct plan *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->nprobes; i++)
+		if (plan->probes[i].row->row.action == MXBPF_ACT_RAISE) {
+			plan->probes[i].spare = true;
+			plan->probes[i].wanted = false;
+			plan_drop_sites(plan, &plan->probes[i]);
+		}
+}
+
 static void fit_backend(struct plan *plan)
 {
 	struct plan_probe *p;
+	bool raises = true;
 
 	while (plan->opts.probes_max && buf_count(&plan->sites, struct plan_site) > plan->opts.probes_max) {
 		p = largest(plan, true);
 		if (p) {
 			give_up_ends(plan, p);
+			continue;
+		}
+		if (raises) {
+			drop_raises(plan);
+			raises = false;
 			continue;
 		}
 		p = largest(plan, false);
@@ -145,6 +164,7 @@ static void drop_dependent(struct plan *plan)
 void plan_fit(struct plan *plan)
 {
 	fit_backend(plan);
+	drop_dependent(plan);
 	drop_endless_pairs(plan);
 	drop_dependent(plan);
 }

@@ -3,6 +3,7 @@
 #include "top/priv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,11 @@ static void put_rates(struct top_lines *f, const struct top *t, const struct top
 		top_line(f, "%s each%s%s", fmt_ns(s->iteration_ns / s->iterations, each), parts[0] ? ": " : "", parts);
 	else
 		top_line(f, "no iteration ended in this second");
+	for (i = 0; i < t->nloops && !t->frozen; i++)
+		if (!t->job || t->loops[i].job == t->job)
+			top_line(f, "thread %u: %" PRIu64 " iterations in this second, %s each", t->loops[i].tid,
+				 t->loops[i].iterations,
+				 fmt_ns(t->loops[i].iteration_ns / t->loops[i].iterations, each));
 }
 
 /* CPU, memory and GPU. */

@@ -230,14 +230,34 @@ static void add_iteration(struct top_second *to, const struct mxbpf_iteration *i
 		to->part_ns[part] += it->part_ns[part];
 }
 
+/* Keeps the loops of a process that has several; its iterations are ordered by thread. */
+static void take_loops(struct top *t, uint32_t job, const struct mxbpf_iteration *it, size_t n)
+{
+	struct top_loop *l = NULL;
+	size_t i;
+
+	for (i = 0; it[0].tid != it[n - 1].tid && i < n; i++) {
+		if (!l || l->tid != it[i].tid) {
+			if (t->nloops == TOP_LOOPS_MAX)
+				return;
+			l = &t->loops[t->nloops++];
+			*l = (struct top_loop){.job = job, .tid = it[i].tid};
+		}
+		l->iterations++;
+		l->iteration_ns += it[i].dur_ns;
+	}
+}
+
 int top_take_iterations(struct top *t, const struct mdl_interval *in)
 {
 	const unsigned slot = t->n % TOP_SECONDS;
-	size_t n, i;
+	size_t n, i, first = 0;
 	const struct mxbpf_iteration *it = steps_iterations(in->model, &n);
 	struct top_row *row;
 
+	t->nloops = 0;
 	for (i = 0; i < n; i++) {
+		first = it[i].h.tgid == it[first].h.tgid ? first : i;
 		add_iteration(&t->jobs[0][slot], &it[i]);
 		row = top_process_put(t, in->session, it[i].h.tgid);
 		if (!row)
@@ -246,6 +266,8 @@ int top_take_iterations(struct top *t, const struct mdl_interval *in)
 		top_part_now(t, row)->iterations++;
 		top_part_now(t, top_row(t, TOP_JOBS, row->job - 1))->iterations++;
 		add_iteration(&t->jobs[row->job][slot], &it[i]);
+		if (i + 1 == n || it[i + 1].h.tgid != it[i].h.tgid)
+			take_loops(t, row->job, &it[first], i + 1 - first);
 	}
 	return 0;
 }

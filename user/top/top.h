@@ -65,6 +65,14 @@ struct top_second {
 	uint64_t known_ns;
 };
 
+#define TOP_LOOPS_MAX 8
+
+/* Iterations of a thread in the last second, if its process has several such threads. */
+struct top_loop {
+	uint32_t job, tid; /* job: 1 + place of its row */
+	uint64_t iterations, iteration_ns;
+};
+
 struct top_table {
 	struct hash places; /* key -> 1 + place in rows */
 	struct buf rows;    /* struct top_row */
@@ -86,8 +94,10 @@ struct top {
 	struct top_second
 		*jobs[TOP_JOBS_MAX + 1]; /* owned rings of TOP_SECONDS; 0: the sum; i: of the job in row i - 1 */
 	uint32_t job;			 /* whose rows and finding are shown; 0: all */
-	struct buf cells;		 /* struct top_cell */
-	uint64_t ids, left_out;		 /* left_out: calls without a row in the second that is shown */
+	struct top_loop loops[TOP_LOOPS_MAX];
+	unsigned nloops;
+	struct buf cells;	/* struct top_cell */
+	uint64_t ids, left_out; /* left_out: calls without a row in the second that is shown */
 	uint64_t lost[TOP_SECONDS];
 	uint64_t shown_lost, minute_lost;
 	bool partial;		       /* there are partial rows */

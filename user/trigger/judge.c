@@ -18,14 +18,16 @@
 
 /* ---- iterations */
 
-static struct trg_loop *loop_of(struct trg *t, uint32_t tgid)
+static struct trg_loop *loop_of(struct trg *t, uint32_t tgid, uint32_t tid)
 {
-	struct trg_loop new = {.tgid = tgid};
+	struct trg_loop new = {.tgid = tgid, .tid = tid}, *l;
 	size_t n = buf_count(&t->loops, struct trg_loop), i;
 
-	for (i = 0; i < n; i++)
-		if (buf_at(&t->loops, struct trg_loop, i)->tgid == tgid)
-			return buf_at(&t->loops, struct trg_loop, i);
+	for (i = 0; i < n; i++) {
+		l = buf_at(&t->loops, struct trg_loop, i);
+		if (l->tgid == tgid && l->tid == tid)
+			return l;
+	}
 	if (n >= LOOPS_MAX || buf_put(&t->loops, &new, sizeof(new)))
 		return NULL;
 	return buf_at(&t->loops, struct trg_loop, n);
@@ -89,7 +91,7 @@ static bool judge_iterations(struct trg *t, const struct mdl_interval *in, char 
 	bool found = false;
 
 	for (i = 0; i < n; i++) {
-		l = loop_of(t, it[i].h.tgid);
+		l = loop_of(t, it[i].h.tgid, it[i].tid);
 		if (!l)
 			continue;
 		if (t->what == TRG_ITERATION && !found && is_long(t, l, &it[i], why)) {

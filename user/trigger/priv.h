@@ -32,11 +32,11 @@ struct trg {
 	struct buf loops; /* struct trg_loop */
 };
 
-/* Iterations of a process. */
+/* Iterations of a thread. */
 #define TRG_PAST       128
 #define TRG_PAST_LEAST 16 /* that a median needs */
 struct trg_loop {
-	uint32_t tgid;
+	uint32_t tgid, tid;
 	uint64_t n, last_ns; /* when the last one ended */
 	uint64_t past_ns[TRG_PAST];
 };

@@ -208,7 +208,7 @@ static void record(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *
 		agent_recorded(t);
 }
 
-/* Records a call that another thread ends, and the twin that was kept for it. */
+/* Records a call that is not its thread's innermost or that another thread ends, and the twin that was kept for it. */
 static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_agent_slot *of,
 			     struct mxbpf_agent_slot *to, const struct mxbpf_agent_open *o, uint64_t now)
 {
@@ -226,24 +226,55 @@ static void record_elsewhere(struct mxbpf_agent_shared *s, const struct mxbpf_ag
 
 /*
  * Ends a call that is not its thread's innermost, or that another thread ends. to: slot of the ending thread, or
- * NULL.
+ * NULL. The call's own thread may move it down meanwhile, see close_gaps(): whoever clears `call` ends it.
  */
 static bool end_within(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *of, struct mxbpf_agent_slot *to,
 		       uint64_t call, uint64_t now)
 {
 	uint32_t depth = __atomic_load_n(&of->depth, __ATOMIC_ACQUIRE), i;
+	struct mxbpf_agent_open o;
 
 	for (i = depth < MXBPF_AGENT_OPEN ? depth : MXBPF_AGENT_OPEN; i--;) {
-		struct mxbpf_agent_open *o = &of->open[i];
+		uint64_t found = call;
 
-		if (__atomic_load_n(&o->call, __ATOMIC_ACQUIRE) != call)
+		if (__atomic_load_n(&of->open[i].call, __ATOMIC_ACQUIRE) != call)
 			continue;
-		if (is_wanted(s, o))
-			record_elsewhere(s, of, to, o, now);
-		__atomic_store_n(&o->call, 0, __ATOMIC_RELEASE);
+		o = of->open[i];
+		if (!__atomic_compare_exchange_n(&of->open[i].call, &found, 0, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
+			continue;
+		if (is_wanted(s, &o))
+			record_elsewhere(s, of, to, &o, now);
 		return true;
 	}
 	return false;
+}
+
+/*
+ * Moves the open calls of the calling thread down over those that have ended below them. Coroutines of one thread can
+ * have annotations open such that there is always one, and the room for open calls would fill. A call is at its new
+ * place before it leaves the old one, so that a search from above finds it.
+ */
+static void close_gaps(struct mxbpf_agent_slot *t)
+{
+	uint32_t depth = t->depth, i, to = 0;
+
+	for (i = 0; i < depth; i++) {
+		uint64_t call = __atomic_load_n(&t->open[i].call, __ATOMIC_ACQUIRE);
+
+		if (!call)
+			continue;
+		if (i != to) {
+			__atomic_store_n(&t->open[to].call, 0, __ATOMIC_RELEASE);
+			t->open[to] = t->open[i];
+			__atomic_store_n(&t->open[to].call, call, __ATOMIC_RELEASE);
+			if (!__atomic_compare_exchange_n(&t->open[i].call, &call, 0, false, __ATOMIC_ACQ_REL,
+							 __ATOMIC_ACQUIRE))
+				__atomic_store_n(&t->open[to].call, 0, __ATOMIC_RELEASE); /* it ended meanwhile */
+		}
+		to++;
+	}
+	__atomic_store_n(&t->depth, to, __ATOMIC_RELEASE);
 }
 
 static void end_elsewhere(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, uint64_t call, uint64_t now)
@@ -252,8 +283,10 @@ static void end_elsewhere(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot 
 
 	if (!t && s->since_ns)
 		t = agent_take_slot(s);
-	if (t && end_within(s, t, t, call, now))
+	if (t && end_within(s, t, t, call, now)) {
+		close_gaps(t);
 		return;
+	}
 	for (i = 0; i < MXBPF_AGENT_THREADS; i++)
 		if (&s->slots[i] != t && __atomic_load_n(&s->slots[i].depth, __ATOMIC_RELAXED) &&
 		    end_within(s, &s->slots[i], t, call, now))
@@ -395,6 +428,10 @@ static void begin(const void *rf, unsigned scope)
 	if (!t)
 		return;
 	depth = trim(t, t->depth); /* drops calls that other threads have ended */
+	if (depth == MXBPF_AGENT_OPEN) {
+		close_gaps(t);
+		depth = t->depth;
+	}
 	if (depth == MXBPF_AGENT_OPEN) {
 		__atomic_store_n(&t->too_deep, t->too_deep + 1, __ATOMIC_RELAXED);
 		return;

@@ -32,6 +32,7 @@ static void sum_loops(struct facts *f, const struct mxbpf_iteration *it, size_t 
 			continue;
 		f->loops[k].tgid = it[i].h.tgid;
 		f->loops[k].tid = it[i].tid;
+		f->loops[k].n++;
 		add_sat(&f->loops[k].total_ns, it[i].dur_ns);
 	}
 }
@@ -171,6 +172,9 @@ static int make_loop(struct mdl *m, struct facts *f)
 	chosen = choose_loop(f);
 	f->loop.tgid = f->loops[chosen].tgid;
 	f->loop.tid = f->loops[chosen].tid;
+	for (k = 0; k < FACTS_LOOPS_MAX; k++)
+		f->loop.beside += f->loops[k].n && f->loops[k].tgid == f->loop.tgid && k != chosen;
+	k = 0;
 	for (i = 0; i < n && !err; i++) {
 		if (all[i].h.tgid != f->loop.tgid || all[i].tid != f->loop.tid)
 			continue;

@@ -45,6 +45,7 @@ struct facts {
 	/* The loop with the most time, see choose_loop(); its parts are sums over its iterations. */
 	struct {
 		uint32_t tgid, tid;
+		uint32_t beside; /* other loops of its process */
 		uint64_t n, total_ns, median_ns;
 		uint64_t complete; /* of n: no records of their time are lost */
 		uint64_t about;	   /* n, and an estimate of those that are missing because their ends are lost */
@@ -55,6 +56,7 @@ struct facts {
 	/* All threads that run a loop, also of other processes; tid 0: no more. */
 	struct {
 		uint32_t tgid, tid;
+		uint64_t n;
 		uint64_t total_ns, exchange_ns; /* exchange: operators that exchange data with other ranks */
 	} loops[FACTS_LOOPS_MAX];
 	uint64_t exchange_ns; /* of the loop's process; exchanges that run at once add up */

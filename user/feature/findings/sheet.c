@@ -17,6 +17,7 @@
 struct row {
 	struct view_text key, text, evidence, next, advice;
 	uint64_t permille;
+	uint64_t thread; /* of the loop that it speaks of, if its process has others; 0 */
 };
 
 struct table {
@@ -58,6 +59,7 @@ static int make(const struct view *s, void *table)
 			.next = view_word(next_of(&t->found.facts, f->rule)),
 			.advice = view_word(f->rule->advice),
 			.permille = whole(1000 * f->share + 0.5),
+			.thread = t->found.facts.loop.beside ? t->found.facts.loop.tid : 0,
 		};
 	}
 	return 0;
@@ -81,23 +83,48 @@ static void put_parts(struct view *s, const struct facts *f)
 			   order[i] == MXBPF_PART_OUTSIDE && f->unprobed ? " or calls not probed" : "");
 }
 
-/* How fast the job goes on, before what holds it up. */
-static void put_rate(struct view *s, const struct facts *f)
+static void put_speed(struct view *s, uint64_t n, uint64_t total_ns)
 {
 	char each[24];
 
+	out_printf(s->out, "%.3g iterations per second, %s each", 1e9 * (double)n / (double)total_ns,
+		   fmt_ns(total_ns / n, each));
+}
+
+/* The other loops of the process. */
+static void put_beside(struct view *s, const struct facts *f)
+{
+	unsigned k;
+
+	for (k = 0; f->loop.beside && k < FACTS_LOOPS_MAX; k++) {
+		if (!f->loops[k].n || f->loops[k].tgid != f->loop.tgid || f->loops[k].tid == f->loop.tid)
+			continue;
+		out_printf(s->out, "thread %" PRIu32 ": ", f->loops[k].tid);
+		put_speed(s, f->loops[k].n, f->loops[k].total_ns);
+		out_puts(s->out, "\n");
+	}
+	if (f->loop.beside)
+		out_printf(s->out, "\"The loop\" below is that of thread %" PRIu32 ", which has the most time.\n",
+			   f->loop.tid);
+}
+
+/* How fast the job goes on, before what holds it up. */
+static void put_rate(struct view *s, const struct facts *f)
+{
 	if (!f->loop.n && f->gpu.known)
 		out_printf(s->out, "GPU%s busy in %.0f%% of the time\n", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
 	if (!f->loop.n)
 		return;
-	out_printf(s->out, "%.3g iterations per second, %s each", 1e9 * (double)f->loop.n / (double)f->loop.total_ns,
-		   fmt_ns(f->loop.total_ns / f->loop.n, each));
+	if (f->loop.beside)
+		out_printf(s->out, "thread %" PRIu32 ": ", f->loop.tid);
+	put_speed(s, f->loop.n, f->loop.total_ns);
 	if (f->loop.known_ns)
 		put_parts(s, f);
 	if (f->gpu.known)
 		out_printf(s->out, "; GPU%s busy %.0f%%", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
-	s->parts_said = f->loop.known_ns;
+	s->parts_said = f->loop.known_ns && !f->loop.beside;
 	out_puts(s->out, "\n");
+	put_beside(s, f);
 }
 
 /* A GPU that is busy all the time is what the job is for. Says with what. */
@@ -198,6 +225,8 @@ static const struct view_column columns[] = {
 	 .help = "thousandths of the time that the finding explains"},
 	{"next", NULL, NULL, VIEW_TEXT, AT(next), VIEW_NULL, .help = "arguments of mxbpf that show more"},
 	{"advice", NULL, NULL, VIEW_TEXT, AT(advice), VIEW_NULL},
+	{"loop_thread", NULL, NULL, VIEW_COUNT, AT(thread), VIEW_OMIT,
+	 .help = "thread of the loop that the finding speaks of; only if its process has several loops"},
 	{0},
 };
 

@@ -11,6 +11,7 @@
 #include "base/whole.h"
 #include "feature/gpumem/gpumem.h"
 #include "feature/lines/lines.h"
+#include "feature/memory/growth.h"
 #include "feature/memory/sheet.h"
 #include "feature/steps/steps.h"
 #include "mxbpf_config.h"
@@ -132,17 +133,36 @@ static struct memory_owners_row owner_of(const struct view *s, const struct mxbp
 	return r;
 }
 
-/* Mean time of an iteration with the cost of watching, because memory grew in that time; 0: there are none. */
+/*
+ * Mean time of an iteration of the loop with the most time, with the cost of watching, because memory grew in that
+ * time; 0: there are none. The sum over processes is one loop.
+ */
 static uint64_t mean_iteration(struct mdl *m)
 {
 	const struct mxbpf_iteration *it;
-	uint64_t ns = 0;
-	size_t n, i;
+	uint64_t ns, most = 0, mean = 0;
+	size_t n, i, k;
 
 	it = steps_iterations(m, &n);
-	for (i = 0; i < n; i++)
-		add_sat(&ns, steps_end_ns(&it[i]) - it[i].h.ts_ns);
-	return n ? ns / n : 0;
+	for (i = 0; i < n; i = k) {
+		ns = 0;
+		for (k = i; k < n && it[k].h.tgid == it[i].h.tgid && (!it[i].h.tgid || it[k].tid == it[i].tid); k++)
+			add_sat(&ns, steps_end_ns(&it[k]) - it[k].h.ts_ns);
+		if (ns > most) {
+			most = ns;
+			mean = ns / (k - i);
+		}
+	}
+	return mean;
+}
+
+/*
+ * Growth is told by the least memory of each part of the window. If a part is shorter than an iteration, the least of
+ * it depends on which parts of iterations lie in it.
+ */
+static bool has_whole_iterations(const struct memory_owners_row *r, uint64_t iteration_ns)
+{
+	return iteration_ns <= r->h.grown_ns / (GROWTH_PARTS - 2);
 }
 
 static void set_growth(struct memory_owners *t, struct memory_owners_row *r, uint64_t iteration_ns)
@@ -150,7 +170,7 @@ static void set_growth(struct memory_owners *t, struct memory_owners_row *r, uin
 	const double each = iteration_ns ? (double)iteration_ns : 1e9;
 	uint64_t bytes;
 
-	if (r->h.grown_bytes <= 0 || !r->h.grown_ns)
+	if (r->h.grown_bytes <= 0 || !r->h.grown_ns || !has_whole_iterations(r, iteration_ns))
 		return;
 	bytes = whole((double)r->h.grown_bytes * each / (double)r->h.grown_ns);
 	r->grown_each = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the iterations of a training loop without help of the program. An iteration ends with:
+ * Finds the iterations of training loops without help of the program. A loop is what a thread does: its iterations
+ * begin and end on it. Calls of threads that end no iterations, such as those of an engine, are parts of the iterations
+ * of all loops of their process. An iteration ends with:
  *
  * 1. the last operator of an optimizer before the next backward pass, or the optimizer's step if that is a call. If
- * there are several optimizers, the first one that was seen counts.
+ * there are several optimizers, the first one that was seen in the loop counts.
  * 2. without an optimizer: the last call of a KVStore before the next backward pass.
  * 3. without both: the start of a backward pass.
  *
  * Records of one thread must come in the order of their ends.
  */
 #include "feature/activity/activity.h"
-#include "feature/steps/lost.h"
-#include "feature/steps/parts.h"
+#include "feature/steps/loops.h"
 #include "feature/steps/steps.h"
 
 #include <errno.h>
@@ -20,12 +21,9 @@
 
 #include "base/memory.h"
 
-#define KEPT_MAX     (1u << 16) /* iterations; the older half of twice as many is dropped */
-#define PIECES_MAX   (1u << 18) /* per process */
-#define TAKEN_MAX    4096
-#define FACTOR_LEAST 0.5 /* between estimates and what was measured */
+#define PIECES_MAX   (1u << 18) /* per process, which its loops share */
+#define FACTOR_LEAST 0.5	/* between estimates and what was measured */
 #define FACTOR_MOST  4.0
-#define FOREIGN_MAX  16 /* steps of other optimizers, after which another one counts */
 #define ALONE_MAX    32 /* steps without a backward pass, after which passes are not seen any more, see ends_step() */
 
 /* The meaning of a span for iterations, by its name. */
@@ -61,212 +59,43 @@ static const struct {
 	{"KVStoreDist", ROLE_EXCHANGE},
 };
 
-struct process {
-	uint32_t tgid;
-	uint8_t mode;	   /* enum mxbpf_step_what: what ends its iterations */
-	bool passes;	   /* a backward pass has been seen */
-	uint64_t start_ns; /* of the current iteration; 0: not known */
-	uint64_t nr;	   /* number of the next iteration that ends */
-	/* Calls that can be the end of the iteration. The next backward pass confirms it. */
-	bool burst;
-	uint64_t burst_key, burst_end_ns;
-	uint32_t burst_tid;
-	uint32_t call_tid;   /* thread of the last such call, if its end is not known yet; else 0 */
-	uint64_t main_key;   /* key of the optimizer that counts; 0: none yet */
-	unsigned foreign;    /* steps of other optimizers since its last step */
-	unsigned alone;	     /* steps of optimizers since the last backward pass */
-	struct extent ended; /* the last iteration; end_ns 0: none. It waits for spans that ran across its end. */
-	struct buf pieces;   /* struct piece, of the last iteration and the current one */
-	int64_t live_bytes;  /* allocated less freed since the window began */
-	bool full;	     /* a piece of the current iteration is missing, see PIECES_MAX */
-	bool after_lost;     /* records are lost since the last iteration that was kept, so live_bytes may be wrong */
-};
-
-struct state {
-	struct hash processes; /* tgid -> struct process *, owned */
-	struct lost lost;
-	struct hash roles;     /* name_id -> enum role */
-	struct buf iterations; /* struct mxbpf_iteration */
-	struct buf taken;      /* struct steps_end: ended, but not taken by steps_take_ended() */
-	struct hash begun;     /* tgid -> number of its first iteration in this model; none: 0 */
-	uint64_t resumed_ns;   /* end of the last pause of the session */
-	bool sliced;	       /* calls of optimizers' operators are seen in slices only */
-};
-
-static struct process *process_of(const struct state *m, uint32_t tgid)
-{
-	const uint64_t *at = hash_get(&m->processes, tgid, 0);
-
-	return at ? (void *)(uintptr_t)*at : NULL;
-}
-
-static struct process *process_add(struct state *m, uint32_t tgid)
-{
-	uint64_t *at = hash_put(&m->processes, tgid, 0);
-	struct process *p;
-
-	if (!at || *at)
-		return at ? (void *)(uintptr_t)*at : NULL;
-	p = mem_zalloc(sizeof(*p));
-	if (!p) {
-		hash_del(&m->processes, tgid, 0, NULL);
-		return NULL;
-	}
-	p->tgid = tgid;
-	*at = (uintptr_t)p;
-	return p;
-}
-
-/* ---- ends of iterations */
-
-static int keep(struct state *m, const struct mxbpf_iteration *it)
-{
-	if (buf_count(&m->iterations, *it) >= 2 * KEPT_MAX) {
-		m->iterations.len -= KEPT_MAX * sizeof(*it);
-		memmove(m->iterations.data, m->iterations.data + KEPT_MAX * sizeof(*it), m->iterations.len);
-	}
-	return buf_put(&m->iterations, it, sizeof(*it));
-}
-
 /* A process that has no iterations so far may have some later, so its memory counts from the start. */
 static int steps_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	struct state *state = mdl_state(m, &feature_steps);
-	struct process *p = state ? process_add(state, a->h.tgid) : NULL;
+	struct steps_state *state = mdl_state(m, &feature_steps);
+	struct loops *p = state ? loops_process_add(state, a->h.tgid) : NULL;
 
-	if (!p)
+	return p ? loops_alloc(p, a->h.ts_ns, a->bytes) : -ENOMEM;
+}
+
+static int steps_window(struct mdl *m)
+{
+	struct steps_state *state = mdl_state(m, &feature_steps);
+	if (!state)
 		return -ENOMEM;
-	add_sat_signed(&p->live_bytes, a->bytes);
+	loops_settle_memory(state);
 	return 0;
 }
 
-static int settle_ended(struct state *m, struct process *p)
+static int sampled(struct steps_state *m, struct loops *p, const struct mxbpf_step *s)
 {
-	const struct steps_end end = {p->tgid, p->ended.start_ns, p->ended.end_ns};
-	struct mxbpf_iteration it;
-	int err;
+	struct loop *l;
+	size_t i;
 
-	if (!p->ended.end_ns)
-		return 0;
-	if (buf_count(&m->taken, end) < TAKEN_MAX && buf_put(&m->taken, &end, sizeof(end)))
-		return -ENOMEM;
-	err = parts_make(&p->pieces, p->tgid, &p->ended, p->nr++, &it);
-	it.live_bytes = p->live_bytes;
-	p->ended.end_ns = 0;
-	return err ? err : keep(m, &it);
-}
-
-static void forget_pieces(struct process *p, uint64_t before_ns)
-{
-	struct piece *piece = (struct piece *)p->pieces.data;
-	size_t i, n = buf_count(&p->pieces, struct piece), kept = 0;
-
-	for (i = 0; i < n; i++)
-		if (piece[i].end_ns > before_ns)
-			piece[kept++] = piece[i];
-	p->pieces.len = kept * sizeof(*piece);
-}
-
-/* Returns whether the start and the end of the current iteration, ns, are known. A pause is no part of one. */
-static bool is_whole(const struct state *m, const struct process *p, uint64_t ns)
-{
-	return p->start_ns && ns > p->start_ns && !(m->resumed_ns > p->start_ns && m->resumed_ns <= ns) &&
-	       !lost_in(&m->lost, p->start_ns, ns, true);
-}
-
-static int boundary(struct state *m, struct process *p, uint64_t ns, uint32_t tid)
-{
-	const bool lost = lost_in(&m->lost, p->start_ns, ns, false);
-	int err = settle_ended(m, p);
-
-	if (is_whole(m, p, ns)) {
-		p->ended = (struct extent){p->start_ns, ns, tid, p->mode, p->full, lost || p->after_lost};
-		p->after_lost = false;
-		forget_pieces(p, p->start_ns);
-	} else {
-		forget_pieces(p, ns);
-		p->after_lost |= lost;
-	}
-	p->start_ns = ns;
-	p->full = false;
-	return err;
-}
-
-/* Returns whether the calls are of the optimizer that counts, or that counts from now on. */
-static bool burst_counts(const struct process *p)
-{
-	return !p->main_key || p->burst_key == p->main_key || p->foreign + 1 >= FOREIGN_MAX;
-}
-
-static int end_burst(struct state *m, struct process *p)
-{
-	p->burst = false;
-	p->call_tid = 0;
-	if (!burst_counts(p)) {
-		p->foreign++;
-		return 0;
-	}
-	p->main_key = p->burst_key;
-	p->foreign = 0;
-	return boundary(m, p, p->burst_end_ns, p->burst_tid);
-}
-
-/* A better sign of the end was found. The iterations that were found before it are wrong. */
-static void change_mode(struct state *m, struct process *p, uint8_t mode)
-{
-	struct mxbpf_iteration *it = (struct mxbpf_iteration *)m->iterations.data;
-	size_t i, n = buf_count(&m->iterations, *it), kept = 0;
-
-	for (i = 0; i < n && p->mode; i++)
-		if (it[i].h.tgid != p->tgid)
-			it[kept++] = it[i];
-	if (p->mode)
-		m->iterations.len = kept * sizeof(*it);
-	p->mode = mode;
-	p->start_ns = p->nr = p->main_key = 0;
-	p->ended.end_ns = 0;
-	p->burst = false;
-	p->pieces.len = 0;
-}
-
-/* Notes a call that can be the end of an iteration. */
-static void may_end(struct state *m, struct process *p, uint8_t what, uint64_t key, uint64_t ns, uint32_t tid)
-{
-	if (what < p->mode && !p->burst) /* calls of a KVStore, although there is an optimizer */
-		return;
-	if (what > p->mode)
-		change_mode(m, p, what);
-	if (!p->burst) {
-		p->burst = true;
-		p->burst_key = key | 1; /* 0 means none */
-		p->burst_end_ns = 0;
-	}
-	p->burst_tid = tid;
-	if (ns > p->burst_end_ns)
-		p->burst_end_ns = ns;
-}
-
-static int begins_pass(struct state *m, struct process *p)
-{
-	p->passes = true;
-	p->alone = 0;
-	return p->burst ? end_burst(m, p) : 0;
-}
-
-static int sampled(struct state *m, struct process *p, const struct mxbpf_step *s)
-{
 	if (p->mode != MXBPF_STEP_COUNTED)
-		change_mode(m, p, MXBPF_STEP_COUNTED);
-	if (s->flags & MXBPF_STEP_OPENS)
-		p->start_ns = 0;
-	return boundary(m, p, s->h.ts_ns, s->tid);
+		loops_mode(m, p, MXBPF_STEP_COUNTED);
+	for (i = 0; s->flags & MXBPF_STEP_OPENS && (l = loops_at(p, i)); i++)
+		l->start_ns = 0;
+	l = loops_add(p, s->tid);
+	return l ? loops_boundary(m, p, l, s->h.ts_ns) : 0;
 }
 
 static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_step *s = (const void *)rec;
-	struct state *state = mdl_state(m, &feature_steps);
-	struct process *p = state ? process_add(state, s->h.tgid) : NULL;
+	struct steps_state *state = mdl_state(m, &feature_steps);
+	struct loops *p = state ? loops_process_add(state, s->h.tgid) : NULL;
+	struct loop *l;
 
 	mdl_tally_add(m, MXBPF_CLASS_STEP, MXBPF_TALLY_MOMENTS, 1);
 	if (!p)
@@ -278,20 +107,24 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	if (s->what == MXBPF_STEP_UPDATE && state->sliced)
 		return 0;
 	if (s->what == MXBPF_STEP_UPDATE) {
-		may_end(state, p, s->what, s->key, s->h.ts_ns, s->tid);
-		p->call_tid = s->tid;
+		l = loops_may_end(state, p, s->what, s->key, s->h.ts_ns, s->tid);
+		if (l)
+			l->called = true;
 		return 0;
 	}
-	if (p->burst || p->mode > MXBPF_STEP_BACKWARD)
-		return begins_pass(state, p);
+	if (p->mode > MXBPF_STEP_BACKWARD)
+		return loops_pass(state, p, s->tid);
 	p->passes = true;
 	p->mode = MXBPF_STEP_BACKWARD;
-	return boundary(state, p, s->h.ts_ns, s->tid);
+	l = loops_add(p, s->tid);
+	if (l)
+		l->passes = true;
+	return l ? loops_boundary(state, p, l, s->h.ts_ns) : 0;
 }
 
 static int steps_fold_lost(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *state = mdl_state(m, &feature_steps);
+	struct steps_state *state = mdl_state(m, &feature_steps);
 
 	if (state)
 		lost_add(&state->lost, (const void *)rec);
@@ -300,26 +133,29 @@ static int steps_fold_lost(struct mdl *m, const struct mxbpf_rec *rec)
 
 void steps_sliced(struct mdl *m, bool sliced)
 {
-	struct state *state = mdl_state(m, &feature_steps);
+	struct steps_state *state = mdl_state(m, &feature_steps);
 	const struct hash_entry *e;
-	struct process *p;
-	size_t pos = 0;
+	struct loops *p;
+	struct loop *l;
+	size_t pos = 0, i;
 
 	if (!state)
 		return;
 	state->sliced = sliced;
 	while (sliced && (e = hash_next(&state->processes, &pos))) {
-		p = (struct process *)(uintptr_t)e->val;
+		p = (struct loops *)(uintptr_t)e->val;
 		if (p->mode != MXBPF_STEP_UPDATE)
 			continue;
 		p->mode = MXBPF_STEP_BACKWARD;
-		p->burst = false;
-		p->start_ns = p->main_key = 0;
+		for (i = 0; (l = loops_at(p, i)); i++) {
+			l->burst = false;
+			l->start_ns = l->main_key = 0;
+		}
 	}
 }
 
 /* Drops the iterations of a process that began in this time. */
-static void drop(struct state *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
+static void drop(struct steps_state *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
 {
 	struct mxbpf_iteration *it = (struct mxbpf_iteration *)m->iterations.data;
 	size_t i, n = buf_count(&m->iterations, *it), kept = 0;
@@ -332,16 +168,20 @@ static void drop(struct state *m, uint32_t tgid, uint64_t from_ns, uint64_t to_n
 
 void steps_gap(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
 {
-	struct state *state = mdl_state(m, &feature_steps);
-	struct process *p = state ? process_of(state, tgid) : NULL;
+	struct steps_state *state = mdl_state(m, &feature_steps);
+	struct loops *p = state ? loops_process(state, tgid) : NULL;
+	struct loop *l;
+	size_t i;
 
 	if (!p)
 		return;
-	if (p->burst) /* no pass is seen that would confirm it */
-		end_burst(state, p);
-	settle_ended(state, p); /* without memory it is not kept */
+	for (i = 0; (l = loops_at(p, i)); i++) {
+		if (l->burst) /* no pass is seen that would confirm it */
+			loops_end(state, p, l);
+		loops_settle(state, p, l); /* without memory it is not kept */
+		l->start_ns = 0;
+	}
 	drop(state, tgid, from_ns, to_ns);
-	p->start_ns = 0;
 }
 
 /* ---- spans */
@@ -375,7 +215,7 @@ bool steps_is_data(const struct mdl *m, uint64_t name_id)
 	return role == ROLE_DATA || role == ROLE_LOADER;
 }
 
-static enum role role_of(const struct mdl *m, struct state *state, uint64_t name_id)
+static enum role role_of(const struct mdl *m, struct steps_state *state, uint64_t name_id)
 {
 	const uint64_t *known = hash_get(&state->roles, name_id, 0);
 	enum role role;
@@ -392,7 +232,7 @@ static enum role role_of(const struct mdl *m, struct state *state, uint64_t name
 	return role;
 }
 
-static enum role role_of_span(const struct mdl *m, struct state *state, const struct mxbpf_span *s)
+static enum role role_of_span(const struct mdl *m, struct steps_state *state, const struct mxbpf_span *s)
 {
 	const enum role role = role_of(m, state, s->name_id);
 
@@ -416,17 +256,32 @@ static const uint8_t part_of_class[MXBPF_CLASS_MAX] = {
 	[MXBPF_CLASS_CUSTOM] = MXBPF_PART_OPERATOR + 1,
 };
 
+static int add_piece(const struct loops *p, struct loop *l, const struct piece *piece)
+{
+	if (!l->start_ns)
+		return 0;
+	if (buf_count(&l->pieces, *piece) >= PIECES_MAX / buf_count(&p->loops, *l)) {
+		l->full = true;
+		return 0;
+	}
+	return buf_put(&l->pieces, piece, sizeof(*piece));
+}
+
 /*
  * Keeps a span for the parts of an iteration. User annotations do no work and can enclose any span, except those that
  * the runtime makes, which have a role.
  */
-static int put_piece(struct process *p, const struct mxbpf_span *s, enum role role)
+static int put_piece(struct loops *p, const struct mxbpf_span *s, enum role role)
 {
 	const bool named = (role >= ROLE_LOADER && role <= ROLE_KVSTORE) || role == ROLE_EXCHANGE;
 	struct piece piece = {.start_ns = s->h.ts_ns, .end_ns = s->h.ts_ns + s->dur_ns, .loader = role == ROLE_LOADER};
 	const bool works = part_of_class[s->cls] && (!(s->flags & MXBPF_SPAN_USER) || named);
+	const struct loop *own = loops_of(p, s->tid);
+	struct loop *l;
+	size_t i;
+	int err = 0;
 
-	if (!p->start_ns || (!works && !s->cost.self))
+	if (!works && !s->cost.self)
 		return 0;
 	piece.part = !works ? MXBPF_STEP_PARTS : named ? part_of_role[role] : part_of_class[s->cls] - 1;
 	piece.busy = part_of_class[s->cls] - 1 == MXBPF_PART_OPERATOR && !(s->flags & MXBPF_SPAN_USER);
@@ -435,11 +290,10 @@ static int put_piece(struct process *p, const struct mxbpf_span *s, enum role ro
 	piece.self_cost_ns = (uint64_t)s->cost.self * MXBPF_COST_UNIT_NS;
 	piece.self_runq_ns = s->account.runq_ns > s->nested.runq_ns ? s->account.runq_ns - s->nested.runq_ns : 0;
 	piece.before_cost_ns = (uint64_t)s->cost.before * MXBPF_COST_UNIT_NS;
-	if (buf_count(&p->pieces, piece) >= PIECES_MAX) {
-		p->full = true;
-		return 0;
-	}
-	return buf_put(&p->pieces, &piece, sizeof(piece));
+	for (i = 0; !err && (l = loops_at(p, i)); i++)
+		if (!own || l == own)
+			err = add_piece(p, l, &piece);
+	return err;
 }
 
 /*
@@ -447,40 +301,42 @@ static int put_piece(struct process *p, const struct mxbpf_span *s, enum role ro
  * that were seen may be so no longer, because --max-overhead has left out their probes; then each step is the end of an
  * iteration, and those up to now cannot be told apart.
  */
-static int ends_step(struct state *m, struct process *p, const struct mxbpf_span *s)
+static int ends_step(struct steps_state *m, struct loops *p, const struct mxbpf_span *s)
 {
-	may_end(m, p, MXBPF_STEP_OPTIMIZER, s->name_id, s->h.ts_ns + s->dur_ns, s->tid);
-	if (p->passes && ++p->alone < ALONE_MAX)
+	struct loop *l = loops_may_end(m, p, MXBPF_STEP_OPTIMIZER, s->name_id, s->h.ts_ns + s->dur_ns, s->tid);
+
+	if (!l || (l->passes && ++l->alone < ALONE_MAX))
 		return 0;
-	if (p->passes)
-		p->start_ns = 0;
-	p->passes = false;
-	return end_burst(m, p);
+	if (l->passes)
+		l->start_ns = 0;
+	l->passes = false;
+	return loops_end(m, p, l);
 }
 
 /* Looks for the end of an iteration in a span. */
-static int see_span(struct state *state, struct process *p, const struct mxbpf_span *s, enum role role)
+static int see_span(struct steps_state *state, struct loops *p, const struct mxbpf_span *s, enum role role)
 {
 	const uint64_t end_ns = s->h.ts_ns + s->dur_ns;
+	struct loop *l = s->cls == MXBPF_CLASS_API ? loops_of(p, s->tid) : NULL;
 
-	if (p->call_tid == s->tid && s->cls == MXBPF_CLASS_API && p->burst) {
-		if (end_ns > p->burst_end_ns)
-			p->burst_end_ns = end_ns;
-		p->call_tid = 0;
+	if (l && l->called && l->burst) {
+		if (end_ns > l->burst_end_ns)
+			l->burst_end_ns = end_ns;
+		l->called = false;
 	}
 	if (p->mode == MXBPF_STEP_COUNTED)
 		return 0;
 	if (role == ROLE_PASS)
-		return begins_pass(state, p);
+		return loops_pass(state, p, s->tid);
 	if (role == ROLE_KVSTORE && p->passes)
-		may_end(state, p, MXBPF_STEP_KVSTORE, 1, end_ns, s->tid);
+		loops_may_end(state, p, MXBPF_STEP_KVSTORE, 1, end_ns, s->tid);
 	return role == ROLE_OPTIMIZER ? ends_step(state, p, s) : 0;
 }
 
 static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 {
-	struct state *state = mdl_state(m, &feature_steps);
-	struct process *p;
+	struct steps_state *state = mdl_state(m, &feature_steps);
+	struct loops *p;
 	enum role role;
 	int err;
 
@@ -488,11 +344,11 @@ static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_spa
 		return -ENOMEM;
 	role = role_of_span(m, state, s);
 	if (role == ROLE_OPTIMIZER || role == ROLE_PASS) {
-		p = process_add(state, s->h.tgid);
+		p = loops_process_add(state, s->h.tgid);
 		if (!p)
 			return -ENOMEM;
 	} else {
-		p = process_of(state, s->h.tgid);
+		p = loops_process(state, s->h.tgid);
 		if (!p)
 			return 0;
 	}
@@ -502,7 +358,7 @@ static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_spa
 
 int steps_resumed(struct mdl *m, const struct mxbpf_gauge *g)
 {
-	struct state *state;
+	struct steps_state *state;
 
 	if (!(g->flags & MXBPF_GAUGE_RESUMED))
 		return 0;
@@ -516,16 +372,17 @@ int steps_resumed(struct mdl *m, const struct mxbpf_gauge *g)
 
 static int steps_fold_iteration(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct state *state = mdl_state(m, &feature_steps);
+	struct steps_state *state = mdl_state(m, &feature_steps);
 	struct mxbpf_iteration it = {0};
 
 	if (!state)
 		return -ENOMEM;
 	memcpy(&it, rec, rec->size < sizeof(it) ? rec->size : sizeof(it)); /* before version 1.3 it was shorter */
 	it.h.size = sizeof(it);						   /* a newer version has a longer record */
+	memset(it.pad, 0, sizeof(it.pad));
 	if (rec->size < sizeof(it))
 		it.flags &= (uint8_t)~MXBPF_ITERATION_COST;
-	return keep(state, &it);
+	return loops_keep(state, &it);
 }
 
 /* Adds what is known of GPUs. The iterations of a recording have it already. */
@@ -551,36 +408,45 @@ static int emit_one(const struct mdl *m, const struct mxbpf_iteration *from, str
 	return buf_put(out, &it, it.h.size);
 }
 
-/* Appends the iterations that steps_iterations() would end, without ending them, because the window goes on. */
-static int add_pending(const struct state *m, const struct process *p, struct buf *out)
+static int add_extent(const struct loops *p, const struct loop *l, const struct extent *x, uint64_t nr, struct buf *out)
 {
-	const bool lost = lost_in(&m->lost, p->start_ns, p->burst_end_ns, false) || p->after_lost;
-	const struct extent last = {p->start_ns, p->burst_end_ns, p->burst_tid, p->mode, p->full, lost};
 	struct mxbpf_iteration it;
-	uint64_t nr = p->nr;
-	int err = 0;
+	const int err = parts_make(&l->pieces, p->tgid, x, nr, &it);
 
-	if (p->ended.end_ns) {
-		err = parts_make(&p->pieces, p->tgid, &p->ended, nr++, &it);
-		it.live_bytes = p->live_bytes;
-		err = err ? err : buf_put(out, &it, sizeof(it));
-	}
-	if (err || !p->burst || !burst_counts(p) || !is_whole(m, p, p->burst_end_ns))
-		return err;
-	err = parts_make(&p->pieces, p->tgid, &last, nr, &it);
-	it.live_bytes = p->live_bytes;
+	it.live_bytes = loops_live(p, x->end_ns);
 	return err ? err : buf_put(out, &it, sizeof(it));
+}
+
+/* Appends the iterations that steps_iterations() would end, without ending them, because the window goes on. */
+static int add_pending(const struct steps_state *m, const struct loops *p, const struct loop *l, struct buf *out)
+{
+	const struct extent last = loops_extent(m, p, l, l->burst_end_ns);
+	const bool ended = l->ended.end_ns;
+	const int err = ended ? add_extent(p, l, &l->ended, l->nr, out) : 0;
+
+	if (err || !l->burst || !loops_counts(l) || !loops_whole(m, l, l->burst_end_ns))
+		return err;
+	return add_extent(p, l, &last, l->nr + ended, out);
 }
 
 int steps_list(const struct mdl *m, bool pending, struct buf *out)
 {
-	const struct state *state = mdl_state_of(m, &feature_steps);
+	const struct steps_state *state = mdl_state_of(m, &feature_steps);
+	const struct loops *p;
 	const struct hash_entry *h;
-	size_t pos = 0;
+	const struct loop *l;
+	size_t pos = 0, i;
+	const size_t before = out->len;
 	int err = state ? buf_put(out, state->iterations.data, state->iterations.len) : 0;
 
-	while (!err && state && pending && (h = hash_next(&state->processes, &pos)))
-		err = add_pending(state, (const void *)(uintptr_t)h->val, out);
+	if (!err && state)
+		loops_set_memory(state, (struct mxbpf_iteration *)(out->data + before),
+				 buf_count(&state->iterations, struct mxbpf_iteration));
+	while (!err && state && pending && (h = hash_next(&state->processes, &pos))) {
+		p = (const void *)(uintptr_t)h->val;
+		for (i = 0; !err && (l = loops_at(p, i)); i++)
+			err = add_pending(state, p, l, out);
+	}
 	return err;
 }
 
@@ -598,7 +464,7 @@ static int steps_emit(const struct mdl *m, struct buf *out)
 
 int steps_take_ended(struct mdl *m, struct buf *out)
 {
-	struct state *state = mdl_state(m, &feature_steps);
+	struct steps_state *state = mdl_state(m, &feature_steps);
 	int err;
 
 	if (!state)
@@ -614,26 +480,32 @@ static int by_start(const void *va, const void *vb)
 
 	if (a->h.tgid != b->h.tgid)
 		return a->h.tgid < b->h.tgid ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
 	return a->h.ts_ns < b->h.ts_ns ? -1 : a->h.ts_ns > b->h.ts_ns;
 }
 
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 {
-	struct state *state = mdl_state(m, &feature_steps);
+	struct steps_state *state = mdl_state(m, &feature_steps);
 	const struct hash_entry *h;
+	struct loop *l;
 	size_t pos = 0, i;
 
 	*n = 0;
 	if (!state)
 		return NULL;
 	while ((h = hash_next(&state->processes, &pos))) {
-		struct process *p = (void *)(uintptr_t)h->val;
+		struct loops *p = (void *)(uintptr_t)h->val;
 
 		/* If there is no memory, the iteration is missing. */
-		if (p->burst)
-			end_burst(state, p);
-		settle_ended(state, p);
+		for (i = 0; (l = loops_at(p, i)); i++) {
+			if (l->burst)
+				loops_end(state, p, l);
+			loops_settle(state, p, l);
+		}
 	}
+	loops_settle_memory(state);
 	*n = buf_count(&state->iterations, struct mxbpf_iteration);
 	for (i = 0; i < *n; i++)
 		add_gpu(m, buf_at(&state->iterations, struct mxbpf_iteration, i));
@@ -673,82 +545,102 @@ int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 	return it || !n ? 0 : -ENOMEM;
 }
 
+static void free_process(struct loops *p)
+{
+	loops_forget(p);
+	buf_fini(&p->loops);
+	buf_fini(&p->moments);
+}
+
 static void *dup_process(const void *item)
 {
-	const struct process *from = item;
-	struct process *p = mem_alloc(sizeof(*p));
+	const struct loops *from = item;
+	struct loops *p = mem_alloc(sizeof(*p));
+	struct loop *l;
+	size_t i;
+	int err;
 
 	if (!p)
 		return NULL;
 	*p = *from;
-	p->pieces = (struct buf){0};
-	if (!buf_put(&p->pieces, from->pieces.data, from->pieces.len))
+	p->loops = p->moments = (struct buf){0};
+	err = buf_put(&p->loops, from->loops.data, from->loops.len) ||
+	      buf_put(&p->moments, from->moments.data, from->moments.len);
+	for (i = 0; (l = loops_at(p, i)); i++)
+		l->pieces = (struct buf){0};
+	for (i = 0; !err && (l = loops_at(p, i)); i++)
+		err = buf_put(&l->pieces, loops_at(from, i)->pieces.data, loops_at(from, i)->pieces.len);
+	if (!err)
 		return p;
+	free_process(p);
 	mem_free(p);
 	return NULL;
 }
 
 static int steps_copy(struct mdl *to, const struct mdl *from)
 {
-	const struct state *f = mdl_state_of(from, &feature_steps);
-	struct state *t = mdl_state(to, &feature_steps);
+	const struct steps_state *f = mdl_state_of(from, &feature_steps);
+	struct steps_state *t = mdl_state(to, &feature_steps);
 	int err;
 
 	if (!t)
 		return -ENOMEM;
 	t->resumed_ns = f->resumed_ns;
 	t->lost = f->lost;
+	t->unset = f->unset;
 	err = mdl_items_copy(&t->roles, &t->iterations, &f->roles, &f->iterations);
 	return err ? err : mdl_owned_copy(&t->processes, &f->processes, dup_process);
 }
 
 static void steps_fini(struct mdl *m)
 {
-	struct state *state = mdl_state(m, &feature_steps);
+	struct steps_state *state = mdl_state(m, &feature_steps);
 	const struct hash_entry *h;
 	size_t pos = 0;
 
 	while ((h = hash_next(&state->processes, &pos)))
 		if (h->val)
-			buf_fini(&((struct process *)(uintptr_t)h->val)->pieces);
+			free_process((struct loops *)(uintptr_t)h->val);
 	mdl_owned_fini(&state->processes);
 	mdl_items_fini(&state->roles, &state->iterations);
 	hash_fini(&state->begun);
 	buf_fini(&state->taken);
 }
 
-uint64_t steps_begun(const struct mdl *m, uint32_t tgid)
+uint64_t steps_begun(const struct mdl *m, uint32_t tgid, uint32_t tid)
 {
-	const struct state *state = mdl_state_of(m, &feature_steps);
-	const uint64_t *nr = state ? hash_get(&state->begun, tgid, 0) : NULL;
+	const struct steps_state *state = mdl_state_of(m, &feature_steps);
+	const uint64_t *nr = state ? hash_get(&state->begun, tgid, tid) : NULL;
 
 	return nr ? *nr : 0;
 }
 
 /* Iterations are numbered on. */
-static int begin_numbers(struct state *state)
+static int begin_numbers(struct steps_state *state)
 {
 	const struct hash_entry *h;
+	const struct loop *l;
 	uint64_t *begun;
-	size_t pos = 0;
+	size_t pos = 0, i;
 
-	while ((h = hash_next(&state->processes, &pos))) {
-		begun = h->val ? hash_put(&state->begun, h->a, 0) : NULL;
-		if (h->val && !begun)
-			return -ENOMEM;
-		if (begun)
-			*begun = ((const struct process *)(uintptr_t)h->val)->nr;
-	}
+	while ((h = hash_next(&state->processes, &pos)))
+		for (i = 0; h->val && (l = loops_at((const struct loops *)(uintptr_t)h->val, i)); i++) {
+			begun = hash_put(&state->begun, h->a, l->tid);
+			if (!begun)
+				return -ENOMEM;
+			*begun = l->nr;
+		}
 	return 0;
 }
 
 /* The iterations that have ended stay in `from`. */
 static int steps_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
-	struct state *t = mdl_state(to, &feature_steps), *f = mdl_state(from, &feature_steps);
+	struct steps_state *t = mdl_state(to, &feature_steps), *f = mdl_state(from, &feature_steps);
 
 	if (!t)
 		return -ENOMEM;
+	loops_settle_memory(f);
 	steps_fini(to);
 	t->processes = f->processes;
 	t->resumed_ns = f->resumed_ns;
@@ -761,10 +653,11 @@ const struct mdl_feature feature_steps = {
 	.option = &steps_option,
 	.session = &steps_session,
 	.trace = &steps_trace,
-	.state_bytes = sizeof(struct state),
+	.state_bytes = sizeof(struct steps_state),
 	.alloc = steps_alloc,
 	.kinds = {{MXBPF_STEP, steps_fold}, {MXBPF_ITERATION, steps_fold_iteration}, {MXBPF_LOST, steps_fold_lost}},
 	.span = steps_span,
+	.window = steps_window,
 	.emit = steps_emit,
 	.copy = steps_copy,
 	.move = steps_move,

@@ -27,9 +27,9 @@ struct csv_part {
 	uint64_t count, total_ns, p50_ns, max_ns; /* p50_ns, max_ns: VIEW_UNKNOWN if not known */
 };
 
-/* Iterations of a process, or of all processes together. */
+/* Iterations of a thread, or of all processes together. */
 struct loop {
-	uint32_t tgid;
+	uint32_t tgid, tid;
 	uint8_t told;	     /* enum mxbpf_step_what */
 	uint64_t count;	     /* iterations that began and ended in the window */
 	uint64_t missing;    /* the first of count, whose records were dropped; not in the other members */
@@ -211,7 +211,11 @@ static void sum_loop(struct loop *l, const struct mxbpf_iteration *it, size_t n,
 	struct part all = {0};
 	size_t i;
 
-	*l = (struct loop){.tgid = it->h.tgid, .told = it->told, .missing = it->nr, .min_ns = UINT64_MAX};
+	*l = (struct loop){.tgid = it->h.tgid,
+			   .tid = it->h.tgid ? it->tid : 0,
+			   .told = it->told,
+			   .missing = it->nr,
+			   .min_ns = UINT64_MAX};
 	for (i = 0; i < n; i++) {
 		ns[i] = it[i].dur_ns;
 		l->min_ns = it[i].dur_ns < l->min_ns ? it[i].dur_ns : l->min_ns;
@@ -243,6 +247,12 @@ static int by_length(const void *va, const void *vb)
 	return a->h.ts_ns < b->h.ts_ns ? -1 : a->h.ts_ns > b->h.ts_ns;
 }
 
+/* Whether an iteration belongs to a loop. The sum over processes has one. */
+static bool is_of(const struct mxbpf_iteration *it, uint32_t tgid, uint32_t tid)
+{
+	return it->h.tgid == tgid && (!tgid || it->tid == tid);
+}
+
 static int make_loops(const struct view *s, void *table)
 {
 	struct view_list *t = table;
@@ -254,9 +264,9 @@ static int make_loops(const struct view *s, void *table)
 
 	t->rows = loops;
 	for (i = 0; loops && ns && i < n; i = k) {
-		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
+		for (k = i; k < n && is_of(&all[i], all[k].h.tgid, all[k].tid); k++)
 			;
-		sum_loop(&loops[t->all], &all[i], k - i, steps_begun(own, all[i].h.tgid), ns);
+		sum_loop(&loops[t->all], &all[i], k - i, steps_begun(own, all[i].h.tgid, all[i].tid), ns);
 		loops[t->all].csv_list.rows = loops[t->all].csv_parts;
 		t->all++;
 	}
@@ -268,7 +278,7 @@ static const struct loop *loop_of(const struct view_list *loops, const struct mx
 {
 	const struct loop *l = loops->rows;
 
-	while (l + 1 < (const struct loop *)loops->rows + loops->all && l->tgid != it->h.tgid)
+	while (l + 1 < (const struct loop *)loops->rows + loops->all && !is_of(it, l->tgid, l->tid))
 		l++;
 	return l;
 }
@@ -373,7 +383,18 @@ static bool is_said(const struct view *s)
 	return s->opts->brief && s->parts_said;
 }
 
-static void put_loop(struct view *s, const struct loop *l, bool only)
+/* Whether its process has other loops, too. */
+static bool has_others(const struct view_list *loops, const struct loop *l)
+{
+	const struct loop *at = loops->rows;
+	size_t i, n = 0;
+
+	for (i = 0; i < loops->all; i++)
+		n += at[i].tgid == l->tgid;
+	return n > 1;
+}
+
+static void put_loop(struct view *s, const struct view_list *loops, const struct loop *l)
 {
 	char n[32], count[32], ns[3][24];
 	struct seen_loop row = {
@@ -385,13 +406,16 @@ static void put_loop(struct view *s, const struct loop *l, bool only)
 	};
 	const struct view_list table = {.rows = &row, .n = 1};
 
-	out_printf(s->out, "Iterations: each ends %s\n", ends[l->told]);
+	if (has_others(loops, l))
+		out_printf(s->out, "Iterations of thread %" PRIu32 ": each ends %s\n", l->tid, ends[l->told]);
+	else
+		out_printf(s->out, "Iterations: each ends %s\n", ends[l->told]);
 	if (l->missing)
 		out_printf(s->out, "the rows below leave out the first %s of %s iterations\n", fmt_count(l->missing, n),
 			   fmt_count(l->count, count));
 	fmt_count(l->told_count, count);
 	row.count = view_word(count);
-	if (is_said(s) && only) /* the first line has the rate and the mean */
+	if (is_said(s) && loops->all == 1) /* the first line has the rate and the mean */
 		out_printf(s->out, "%s iterations: median %s, p99 %s, max %s\n", count, fmt_ns(l->p50_ns, ns[0]),
 			   fmt_ns(l->p99_ns, ns[1]), fmt_ns(l->max_ns, ns[2]));
 	else
@@ -492,6 +516,7 @@ static const struct view_column loop_columns[] = {
 		 "last operator of the optimizer before one, a step of the optimizer, or the end that --iterations "
 		 "counts"},
 	PID_COLUMN(tgid),
+	{"thread", NULL, NULL, VIEW_COUNT, AT(tid), .help = "the thread on which they begin and end"},
 	{"count", "", NULL, VIEW_COUNT, AT(count), .help = "the first iteration begins at the first end in the window"},
 	{NULL, "count", NULL, VIEW_COUNT, AT(told_count)},
 	{"missing", "", NULL, VIEW_COUNT, AT(missing),
@@ -520,7 +545,7 @@ static const struct view_column loop_columns[] = {
 const struct view_sheet sheet_steps_loops = {
 	.title = "Iterations, in JSON and CSV",
 	.help = "Iterations of training loops that began and ended in the window; absent if there are none.",
-	.list_help = "one for each process",
+	.list_help = "one for each thread that ends iterations",
 	.member = "iterations",
 	.list = "loops",
 	.csv = "iterations",
@@ -605,7 +630,7 @@ static void above_slowest(struct view *s, const void *table, const char *prefix)
 	size_t i;
 
 	for (i = 0; i < loops->all; i++)
-		put_loop(s, (const struct loop *)loops->rows + i, loops->all == 1);
+		put_loop(s, loops, (const struct loop *)loops->rows + i);
 }
 
 static int print_slowest(struct view *s, const void *table)
@@ -662,7 +687,7 @@ static const struct view_column slowest_columns[] = {
 	{NULL, "name", NULL, VIEW_TEXT, AT(number)},
 	{NULL, NULL, "slowest iterations", VIEW_TEXT, AT(hash_number)},
 	{"number", "", NULL, VIEW_COUNT, AT(it.nr),
-	 .help = "number of the iteration in its process, from 0; traces call it ProfilerStep#N"},
+	 .help = "number of the iteration in its loop, from 0; traces call it ProfilerStep#N"},
 	PID_COLUMN(it.h.tgid),
 	{"thread", NULL, NULL, VIEW_COUNT, AT(it.tid)},
 	{"start_unix_ns", NULL, "at", VIEW_MOMENT, AT(it.h.ts_ns), .digits = 3},

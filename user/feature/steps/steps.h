@@ -15,8 +15,8 @@ extern const struct view_sheet sheet_steps_loops, sheet_steps_slowest;
 extern const struct view_trace_feature steps_trace;
 
 /*
- * Returns the *n latest iterations, ordered by process and time; at least the last 65,536. Call it at the end of a
- * window: it ends an iteration at the last call that can be its end.
+ * Returns the *n latest iterations, ordered by process, thread and time; at least the last 65,536. Call it at the end
+ * of a window: it ends an iteration at the last call that can be its end.
  */
 const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
 /*
@@ -24,13 +24,13 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n);
  * also those that steps_iterations() would end. Returns 0 or -ENOMEM.
  */
 int steps_list(const struct mdl *m, bool pending, struct buf *out);
-/* Number of the first iteration of a process in this model: those before belong to an earlier interval. */
-uint64_t steps_begun(const struct mdl *m, uint32_t tgid);
 /* The moment at which an iteration ended, also after the cost was taken out of its duration. ns of CLOCK_MONOTONIC. */
 static inline uint64_t steps_end_ns(const struct mxbpf_iteration *it)
 {
 	return it->h.ts_ns + (it->raw_ns ? it->raw_ns : it->dur_ns);
 }
+/* Number of the first iteration of a loop in this model: those before belong to an earlier interval. */
+uint64_t steps_begun(const struct mdl *m, uint32_t tgid, uint32_t tid);
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
 /*

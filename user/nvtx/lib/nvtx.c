@@ -51,9 +51,10 @@ static uint64_t last_id;
 		__asm__ volatile("nop # " #name : : __VA_ARGS__ : "memory");                                           \
 	}
 
-/* info: what the range carries, or NULL */
-PROBED(mxbpf_nvtx_push, (const char *name, const struct mxbpf_range_info *info), "r"(name), "r"(info))
-PROBED(mxbpf_nvtx_pop, (const struct mxbpf_range_info *info), "r"(info))
+/* info: what the range carries, or NULL. Each domain has a stack of pushed ranges of its own. */
+PROBED(mxbpf_nvtx_push, (const char *name, const struct mxbpf_range_info *info, const struct domain *d), "r"(name),
+       "r"(info), "r"(d))
+PROBED(mxbpf_nvtx_pop, (const struct mxbpf_range_info *info, const struct domain *d), "r"(info), "r"(d))
 PROBED(mxbpf_nvtx_start, (const char *name, uint64_t id, const struct mxbpf_range_info *info), "r"(name), "r"(id),
        "r"(info))
 PROBED(mxbpf_nvtx_end, (uint64_t id, const struct mxbpf_range_info *info), "r"(id), "r"(info))
@@ -259,7 +260,7 @@ static int domain_push(const struct domain *d, const struct attributes *a)
 	struct mxbpf_range_info info;
 	char room[TEXT_MAX];
 
-	mxbpf_nvtx_push(in_domain(room, d, message(room, d, a)), info_of(&info, d, a, NULL, 0));
+	mxbpf_nvtx_push(in_domain(room, d, message(room, d, a)), info_of(&info, d, a, NULL, 0), d);
 	return NOT_TRACKED;
 }
 
@@ -275,9 +276,9 @@ static int push_a(const char *text)
 
 	text = text_touch(text);
 	if (cut_seq(room, text, &info))
-		mxbpf_nvtx_push(room, &info);
+		mxbpf_nvtx_push(room, &info, NULL);
 	else
-		mxbpf_nvtx_push(text, NULL);
+		mxbpf_nvtx_push(text, NULL, NULL);
 	return NOT_TRACKED;
 }
 
@@ -285,20 +286,19 @@ static int push_w(const wchar_t *text)
 {
 	char room[TEXT_MAX];
 
-	mxbpf_nvtx_push(text_wide(room, text), NULL);
-	return NOT_TRACKED;
-}
-
-static int pop(void)
-{
-	mxbpf_nvtx_pop(NULL);
+	mxbpf_nvtx_push(text_wide(room, text), NULL, NULL);
 	return NOT_TRACKED;
 }
 
 static int domain_pop(const struct domain *d)
 {
-	(void)d;
-	return pop();
+	mxbpf_nvtx_pop(NULL, d);
+	return NOT_TRACKED;
+}
+
+static int pop(void)
+{
+	return domain_pop(NULL);
 }
 
 /* ---- ranges of the extension for payloads (payload.c) */
@@ -308,7 +308,7 @@ int nvtx_push_payload(const struct domain *d, const struct payload *p, size_t n)
 	struct mxbpf_range_info info;
 	char room[TEXT_MAX];
 
-	mxbpf_nvtx_push(in_domain(room, d, payload_message(d, p, n)), info_of(&info, d, NULL, p, n));
+	mxbpf_nvtx_push(in_domain(room, d, payload_message(d, p, n)), info_of(&info, d, NULL, p, n), d);
 	return NOT_TRACKED;
 }
 
@@ -316,7 +316,7 @@ int nvtx_pop_payload(const struct domain *d, const struct payload *p, size_t n)
 {
 	struct mxbpf_range_info info;
 
-	mxbpf_nvtx_pop(info_of(&info, d, NULL, p, n));
+	mxbpf_nvtx_pop(info_of(&info, d, NULL, p, n), d);
 	return NOT_TRACKED;
 }
 

@@ -28,14 +28,16 @@ static void put_iteration(struct json *j, const struct view *s, const struct mxb
 	json_u64(j, NULL, it->dur_ns);
 	json_i64(j, NULL, it->live_bytes);
 	json_u64(j, NULL, it->flags & MXBPF_ITERATION_GPU ? it->gpu_ns : 0);
+	json_u64(j, NULL, it->tid);
 	for (part = 0; it->flags & MXBPF_ITERATION_PARTS && part < MXBPF_STEP_PARTS; part++)
 		json_u64(j, NULL, it->part_ns[part]);
 	json_end(j);
 }
 
-/* Iterations come ordered by process and time. */
+/* Iterations come ordered by process, thread and time. */
 static void put_iterations(struct json *j, const struct view *s, struct mdl *m)
 {
+	static const char *const columns[] = {"pid", "number", "start_s", "ns", "live_bytes", "gpu_ns", "thread"};
 	size_t n, i, k, of;
 	const struct mxbpf_iteration *it = steps_iterations(m, &n), *longest;
 	unsigned part;
@@ -48,14 +50,13 @@ static void put_iterations(struct json *j, const struct view *s, struct mdl *m)
 		json_string(j, NULL, steps_part_words[part]);
 	json_end(j);
 	json_array(j, "columns");
-	for (part = 0; part < 6; part++)
-		json_string(j, NULL,
-			    ((const char *const[]){"pid", "number", "start_s", "ns", "live_bytes", "gpu_ns"})[part]);
+	for (part = 0; part < sizeof(columns) / sizeof(columns[0]); part++)
+		json_string(j, NULL, columns[part]);
 	json_end(j);
 	json_array(j, "rows");
 	for (i = 0; i < n; i = k) {
 		longest = &it[i];
-		for (k = i + 1; k < n && k < i + of && it[k].h.tgid == it[i].h.tgid; k++)
+		for (k = i + 1; k < n && k < i + of && it[k].h.tgid == it[i].h.tgid && it[k].tid == it[i].tid; k++)
 			longest = it[k].dur_ns > longest->dur_ns ? &it[k] : longest;
 		put_iteration(j, s, longest);
 	}
