@@ -106,7 +106,7 @@ torch_setup() {
 }
 
 traced() {
-	python3 "$REPO/tests/judge/drive.py" --tool "$MXBPF $1 --pid {pid}" --stdout "$2" -- "${@:3}"
+	python3 "$REPO/tests/judge/drive.py" --tool "'$MXBPF' $1 --pid {pid}" --stdout "$2" -- "${@:3}"
 }
 
 # tests/run.sh names one directory for all files. A file that is run by hand has a directory of its own.
@@ -361,7 +361,7 @@ export -f probe_links
 no_new_links() {
 	# shellcheck disable=SC2016 # for that shell
 	timeout 60 bash -c 'left=$(probe_links | grep -vxF "$0")
-		while [[ -n $left ]]; do left=$(probe_links | grep -xF "$left" || true); done' "$1" && return 0
+		while [[ -n $left ]]; do sleep 0.1; left=$(probe_links | grep -xF "$left" || true); done' "$1" && return 0
 	echo "links that were not there before: $(probe_links), before: $1" >&2
 	return 1
 }
