@@ -264,7 +264,7 @@ end_by_signal() {
 	shared_workload --tiny
 	start_bg mxbpf "$MXBPF" --pid "$WORKLOAD_PID" --delay 1h --format json --trace "$BATS_TEST_TMPDIR/t.json"
 	local status=0
-	timeout 20 bash -c 'until [[ $(readlink /proc/$0/fd/*) == *signalfd* ]]; do sleep 0.02; done' "$BG_PID"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(readlink /proc/$0/fd/*) == *signalfd* ]]; do sleep 0.02; done' "$BG_PID"
 	kill -s TERM "$BG_PID"
 	wait_exit "$BG_PID" || status=$?
 	[[ $status == 5 && ! -s $(out mxbpf) && ! -e $BATS_TEST_TMPDIR/t.json ]]

@@ -366,6 +366,7 @@ need_recording() {
 	[[ -f $REAL ]] || skip "tests/golden/real.mxd is not in the tree"
 }
 
+# bats test_tags=smoke
 @test "report prints the tables of a recording in every layout and format" {
 	need_recording
 	for layout in modern mxnet; do

@@ -108,7 +108,7 @@ list_alone() { # BEFORE COMMAND...
 	END
 	chmod +x "$LIB"
 	start_bg victim "$LIB"
-	timeout 20 bash -c 'until [[ $(readlink "/proc/$0/exe") == "$1" || ! -d /proc/$0 ]]; do :; done' "$BG_PID" "$LIB"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(readlink "/proc/$0/exe") == "$1" || ! -d /proc/$0 ]]; do sleep 0.02; done' "$BG_PID" "$LIB"
 	[[ $(readlink "/proc/$BG_PID/exe") == "$LIB" ]] || skip "this kernel runs no 32-bit programs"
 	run --separate-stderr "$MXBPF" list
 	expect_re "^$BG_PID +libmxnet\.so +MXNet \? .* no: 32-bit +-$" "$output"
