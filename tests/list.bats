@@ -118,12 +118,12 @@ list_alone() { # BEFORE COMMAND...
 	start_fake setpriv --reuid 65534 --regid 65534 --clear-groups
 	local fake=$READY_PID
 	start_workload --tiny
-	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" list
+	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" list
 	expect_status 0
 	expect_re "^$fake .* no: permission " "$output"
 	[[ -z $(line_of "$WORKLOAD_PID") ]]
 	expect_re '^mxbpf: warning: [0-9]+ of [0-9]+ processes cannot be read: run mxbpf with sudo$' "$stderr"
-	setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" list --format json 2>/dev/null |
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" list --format json 2>/dev/null |
 		jq -e '.not_permitted > 0 and ([.processes[] | .attachable or .reason == null] | any | not)'
 }
 

@@ -78,11 +78,12 @@ code() { # PID
 }
 
 @test "perf without CAP_SYS_ADMIN is refused with the remedy before the target is touched" {
-	start_toy 20 2
 	local caps=+bpf,+perfmon,+sys_ptrace before
+	TOY=$(for_others "$O/toy")
+	start_toy 20 2
 	before=$(code "$READY_PID")
 	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
-		"$MXBPF" --pid "$READY_PID" --backend perf
+		"$(for_others "$MXBPF")" --pid "$READY_PID" --backend perf
 	expect_status 4
 	expect_re 'CAP_SYS_ADMIN: run with sudo' "$stderr"
 	[[ $(code "$READY_PID") == "$before" ]]
