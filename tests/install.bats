@@ -55,7 +55,9 @@ load helpers
 		chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$(dirname "$BATS_TEST_TMPDIR")"
 		"${user[@]}" test -r "$REPO/Makefile" -a -w "$only" || user=()
 	fi
-	env -u O HOME="$BATS_TEST_TMPDIR" "${user[@]}" make -C "$REPO" --no-print-directory O="$only" ONLY='test_(agent_lib|gpu_agent|inject_kernel|sessions_kernel)$' check
+	env -u O HOME="$BATS_TEST_TMPDIR" "${user[@]}" make -C "$REPO" --no-print-directory O="$only" \
+		"$only"/unit/test_{agent_lib,gpu_agent,inject_kernel} ONLY='test_(fmt|sessions_kernel)$' check
+	ls "$only"/{gen/agent.so,gpu/libgpucost.so,gpu/client,toy/inject_agent.so,prog/inject_target,prog/blocked,toy/libmxnet.so}
 	make -C "$REPO" --no-print-directory O="$only" clean
 	expect_same deps "$(ls "$only")"
 }

@@ -30,7 +30,7 @@ export MXBPF_TEST_SHARED
 trap 'rm -rf "$MXBPF_TEST_SHARED"' EXIT
 # Time limits in seconds for a test, a unit program and a bats file.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
-UNIT_SECONDS=${UNIT_SECONDS:-120}
+UNIT_SECONDS=${UNIT_SECONDS:-300}
 FILE_SECONDS=${FILE_SECONDS:-3000} # the kernels under QEMU need it on a busy machine
 
 CPUS=$(nproc)
