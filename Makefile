@@ -3,8 +3,11 @@
 # O=DIR: products  V=1: show commands  DEBUG=1: -O0 -g  ASAN=1, TSAN=1: sanitizers  WERROR=1  PREFIX= DESTDIR=: for install
 
 O       ?= build
-# Dependency files name products under O, so there must be only one spelling of it.
-override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
+# Dependency files name products under O, so there must be only one spelling of it. The path of the checkout may have blanks,
+# because it is in no name of a product; functions of make that take words, such as abspath, must not see it.
+override O := $(shell realpath -ms --relative-base=. -- '$(O)')
+$(if $(word 2,$(O)),$(error O=$(O) has a blank, and is not below the checkout))
+OUT     := $(if $(filter /%,$(O)),$(O),$(CURDIR)/$(O))
 PREFIX  ?= /usr/local
 CC      ?= cc
 CLANG   ?= clang
@@ -16,7 +19,7 @@ say     = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
 VERSION := $(shell cat VERSION)
 
 # ---- dependencies: each check names the Debian package to install if it fails
-SETUP_GOALS := clean help demo test bench soak day kernels distclean
+SETUP_GOALS := clean distclean help uninstall lint demo test smoke bench soak day kernels agent-tsan
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
 need = $(if $(shell $(PKG_CONFIG) --exists $(1) && echo y),,$(error $(1) is missing: apt-get install $(2)))
 $(call need,libbpf,libbpf-dev)
@@ -43,9 +46,10 @@ WARN := -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -W
 	-Wno-unused-parameter -Wno-format-nonliteral $(if $(WERROR),-Werror)
 SANITIZE := $(if $(ASAN),-fsanitize=address$(comma)undefined) $(if $(TSAN),-fsanitize=thread)
 OPT  := $(if $(DEBUG),-O0 -g3,-O2 -g) $(if $(ASAN)$(TSAN),$(SANITIZE) -fno-omit-frame-pointer)
-HARD := -fstack-protector-strong -fPIE $(if $(DEBUG)$(ASAN)$(TSAN),,-D_FORTIFY_SOURCE=2)
+# Of one set of objects both the program and the library of the unit programs are made.
+HARD := -fstack-protector-strong -fPIC -fno-semantic-interposition $(if $(DEBUG)$(ASAN)$(TSAN),,-D_FORTIFY_SOURCE=2)
 ALL_CFLAGS = -std=gnu11 $(OPT) $(WARN) $(HARD) -D_GNU_SOURCE -DMXBPF_VERSION='"$(VERSION)"' \
-	-ffile-prefix-map=$(abspath $(O))/=build/ -ffile-prefix-map=$(CURDIR)/= -Iuser -Iinclude -I$(O)/gen $(VENDOR_CFLAGS) $(CFLAGS_PKG) $(CFLAGS)
+	-ffile-prefix-map='$(OUT)/'=build/ -ffile-prefix-map='$(CURDIR)/'= -Iuser -Iinclude -I$(O)/gen $(VENDOR_CFLAGS) $(CFLAGS_PKG) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now,--gc-sections $(SANITIZE) $(LDFLAGS)
 
 # Libraries that Debian does not have, as published. vendor/README.md lists them.
@@ -53,7 +57,7 @@ VENDOR := $(sort $(wildcard vendor/*/src/*.c))
 VENDOR_CFLAGS := $(addprefix -isystem ,$(wildcard vendor/*/include))
 
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
-BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -ffile-prefix-map=$(CURDIR)/=
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -ffile-prefix-map='$(CURDIR)/'=
 
 SRC   := $(filter-out user/agent/lib/% user/nvtx/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c))) $(VENDOR)
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)
@@ -63,9 +67,10 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom clean distclean help
+.PHONY: all static check test smoke units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
 .SECONDARY:
+.SECONDEXPANSION:
 
 all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
 
@@ -112,7 +117,7 @@ $(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.sk
 
 # ---- the agent, which is injected into targets. It runs no constructors and requires no glibc newer than 2.17.
 AGENT_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -fvisibility=hidden -fcf-protection=none \
-	-fno-stack-protector -fno-asynchronous-unwind-tables -Iinclude -Iuser/agent/lib -ffile-prefix-map=$(CURDIR)/=
+	-fno-stack-protector -fno-asynchronous-unwind-tables -Iinclude -Iuser/agent/lib -ffile-prefix-map='$(CURDIR)/'=
 $(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) $(wildcard include/*.h)
 	$(call say,AGENT,$@)
 	@mkdir -p $(@D)
@@ -180,12 +185,25 @@ $(O)/mxbpf.bash: $(O)/mxbpf
 	$(Q)$(O)/mxbpf --generate completion >$@
 
 # ---- tests
-$(O)/unit/%: tests/unit/%.c $(O)/libmxbpf.a
+# Every function of every room, so that a change links one library, and not each unit program. Unit programs may define a function
+# of it themselves.
+$(O)/libmxbpf.so: $(OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared $(SANITIZE) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
+
+$(O)/unit/%: tests/unit/%.c | $(O)/libmxbpf.so $$(call UNIT_NEEDS,$$*)
 	$(call say,UNIT,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -o $@ $< $(O)/libmxbpf.a $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -Itests/unit -MMD -MP $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $< -L$(O) -l:libmxbpf.so $(LIBS)
 
 $(O)/unit/test_elf: LIBS += -lstdc++ # it looks at the exceptions of a C++ library
+
+# What unit programs load or start. tests/run.bats checks that they find it where only `make check` ran.
+UNIT_NEEDS_agent_lib := gen/agent.so
+UNIT_NEEDS_gpu_agent := gen/agent.so gpu
+UNIT_NEEDS_inject_kernel := toy/inject_agent.so prog/inject_target prog/blocked
+UNIT_NEEDS_sessions_kernel := toy/toy toy/libmxnet.so
+UNIT_NEEDS = $(foreach n,$(UNIT_NEEDS_$(patsubst test_%,%,$(1))),$(if $(filter gpu,$(n)),$(GPU) $(GPU_CLIENT),$(O)/$(n)))
 
 $(O)/prog/%: tests/prog/%.c
 	$(call say,PROG,$@)
@@ -237,14 +255,21 @@ $(O)/toy/inject_agent.so: tests/toy/inject_agent.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O1 -g -Wall -Wextra -fPIC -fvisibility=hidden -shared -o $@ $<
 
-# Everything is compiled once, with the fuzzer's counters, sanitizers and the counters of lines (llvm-cov).
+# Everything is compiled once, with the fuzzer's counters and sanitizers, and with counters of lines (llvm-cov) where
+# tests/fuzz/parsers wants to know them, and in fuzzers, some of which include what they test. UBSAN_LESS: checks that would be half of
+# the code, for what AddressSanitizer sees, too, or x86 allows. A night has them: make fuzz MINUTES=480 UBSAN_LESS= O=build/night
+UBSAN_LESS ?= null,alignment,object-size
 FUZZ_GEN = mxbpf.skel.h watch.skel.h regs.skel.h inject.skel.h agent.skel.h filters.skel.h kernel_types.inc syscalls.h columns.h agent.so nvtx.so
-FUZZ_CFLAGS = -std=gnu11 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fprofile-instr-generate -fcoverage-mapping -D_GNU_SOURCE \
+UBSAN := undefined $(if $(UBSAN_LESS),-fno-sanitize=$(UBSAN_LESS))
+FUZZ_COVERED := tests/fuzz/ $(wildcard $(shell cut -d '|' -f 4 tests/fuzz/parsers))
+FUZZ_COVERAGE = $(if $(filter $(FUZZ_COVERED:=%),$<),-fprofile-instr-generate -fcoverage-mapping)
+SAN_CFLAGS = -std=gnu11 -O1 -g1 -D_GNU_SOURCE \
 	-DMXBPF_VERSION='"fuzz"' -Iuser -Iinclude -I$(O)/gen -Itests/fuzz $(addprefix -Wa$(comma)-I,share/page $(O)/gen user/agent) $(VENDOR_CFLAGS) $(CFLAGS_PKG)
+FUZZ_CFLAGS = $(SAN_CFLAGS) -fsanitize=fuzzer-no-link,address,$(UBSAN)
 $(O)/fuzz/obj/%.o: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
 	$(call say,FUZZ,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) $(FUZZ_COVERAGE) -MMD -MP -c $< -o $@
 
 $(O)/fuzz/libfuzz.a: $(SRC:%.c=$(O)/fuzz/obj/%.o)
 	$(call say,AR,$@)
@@ -257,13 +282,13 @@ $(O)/fuzz/%: $(O)/fuzz/obj/tests/fuzz/%.o $(O)/fuzz/libfuzz.a
 # The unit programs with AddressSanitizer and UndefinedBehaviorSanitizer, of the same objects, and those with threads with
 # ThreadSanitizer. They look for the products of the tests beside their folder.
 SAN_LINKS = for link in gen gpu toy prog deps; do ln -sfn ../$$link $(O)/$(1)/$$link; done
-$(O)/fuzz/unit/%: tests/unit/%.c $(O)/fuzz/libfuzz.a
+$(O)/fuzz/unit/%: tests/unit/%.c $(O)/fuzz/libfuzz.a | $$(call UNIT_NEEDS,$$*)
 	$(call say,UNIT,$@)
 	@mkdir -p $(@D)
 	$(Q)$(call SAN_LINKS,fuzz)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -Itests/unit -MMD -MP -o $@ $< $(O)/fuzz/libfuzz.a $(LIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fprofile-instr-generate -Itests/unit -MMD -MP -o $@ $< $(O)/fuzz/libfuzz.a $(LIBS)
 
-TSAN_CFLAGS = $(subst fuzzer-no-link$(comma)address$(comma)undefined -fprofile-instr-generate -fcoverage-mapping,thread,$(FUZZ_CFLAGS))
+TSAN_CFLAGS = $(SAN_CFLAGS) -fsanitize=thread
 $(O)/tsan/obj/%.o: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
 	$(call say,TSAN,$<)
 	@mkdir -p $(@D)
@@ -275,7 +300,7 @@ $(O)/tsan/libtsan.a: $(TSAN_SRC:%.c=$(O)/tsan/obj/%.o)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcsD $@ $^
 
-$(O)/tsan/unit/%: tests/unit/%.c $(O)/tsan/libtsan.a
+$(O)/tsan/unit/%: tests/unit/%.c $(O)/tsan/libtsan.a | $$(call UNIT_NEEDS,$$*)
 	$(call say,UNIT,$@)
 	@mkdir -p $(@D)
 	$(Q)$(call SAN_LINKS,tsan)
@@ -308,14 +333,14 @@ GPU_NVML := $(O)/gpu/nvml/libnvidia-ml.so.1
 GPU := $(GPU_NEW) $(GPU_OLD) $(GPU_CUDART) $(GPU_CUPTI) $(GPU_NVML)
 GPU_CLIENT := $(O)/gpu/client
 GPU_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Wno-format-zero-length -D_GNU_SOURCE -fPIC -fvisibility=hidden \
-	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map=$(CURDIR)/=
+	-fcf-protection=none -fno-omit-frame-pointer -fno-shrink-wrap -fno-optimize-sibling-calls -ffile-prefix-map='$(CURDIR)/'=
 gpu-double: $(GPU) $(GPU_CLIENT) $(O)/gpu/facts.so
 
 # For tests/gpu/run.sh, because a machine with a GPU may have no compiler.
 $(O)/gpu/facts.so: tests/gpu/facts.c
 	$(call say,GPU,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared -ffile-prefix-map=$(CURDIR)/= -o $@ $< -ldl
+	$(Q)$(CC) -O2 -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared -ffile-prefix-map='$(CURDIR)/'= -o $@ $< -ldl
 
 double := tests/gpu/double
 $(O)/gpu/libcuda.so.1: $(addprefix $(double)/,cuda.c driver.c device.c memory.c account.c)
@@ -351,16 +376,22 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom clean'
-	@echo 'test, check: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom clean'
+	@echo 'smoke: one minute of test'
+	@echo 'test, check, smoke: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
 test:
-	$(Q)tests/setup.sh
+	$(Q)tests/setup.sh $(O)
 	$(Q)tests/run.sh $(O)
 
+# A few tests of each part: whether a change or a machine is worth the others.
+smoke:
+	$(Q)tests/setup.sh $(O)
+	$(Q)tests/run.sh --tag=smoke $(O)
+
 # Runs the tests that need neither root nor a download.
-check: all $(UNITS)
+check:
 	$(Q)tests/run.sh --unit $(O)
 
 demo:
@@ -369,27 +400,27 @@ demo:
 	$(Q)tests/demo.sh $(O)
 
 bench:
-	$(Q)tests/setup.sh
+	$(Q)tests/setup.sh $(O)
 	$(Q)$(MAKE) --no-print-directory all gpu-double
 	$(Q)tests/bench/run.sh $(O)
 
 soak:
-	$(Q)tests/setup.sh
+	$(Q)tests/setup.sh $(O)
 	$(Q)$(MAKE) --no-print-directory all units progs
 	$(Q)$(if $(CYCLES),python3 tests/day/cycles.py --mxbpf $(O)/mxbpf --python $(O)/deps/torch/bin/python --toy $(O)/toy \
 		--cycles $(CYCLES),tests/soak.sh $(or $(MINUTES),10) $(O))
 
 day:
-	$(Q)tests/setup.sh
+	$(Q)tests/setup.sh $(O)
 	$(Q)$(MAKE) --no-print-directory all progs
 	$(Q)python3 tests/day/day.py --mxbpf $(O)/mxbpf --python $(O)/deps/torch/bin/python --toy $(O)/toy --loads $(O)/prog/loads \
 		--seconds $$(($(or $(MINUTES),10) * 60)) --cycles $$(($(or $(MINUTES),10) * 1000)) --verbose
 
 kernels:
-	$(Q)tests/setup.sh
+	$(Q)tests/setup.sh $(O)
 	$(Q)tests/kernels/setup.sh $(O)/deps/kernels all
 	$(Q)$(MAKE) --no-print-directory all units progs
-	$(Q)MXBPF=$(abspath $(O))/mxbpf O=$(abspath $(O)) tests/kernels/matrix.sh $(O)/deps/kernels
+	$(Q)MXBPF='$(OUT)/mxbpf' O='$(OUT)' tests/kernels/matrix.sh $(O)/deps/kernels
 
 lint:
 	$(Q)tests/lint/run.sh $(O)
@@ -401,7 +432,7 @@ analyze: $(ANALYZED)
 $(O)/analyze/%.done: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
 	$(call say,ANALYZE,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) --analyze --analyzer-output text -Xclang -analyzer-werror $(if $(shell grep -lE '(skel|(attach|agent)/(priv|state))\.h"' $<),-Xclang -analyzer-disable-checker=unix.Malloc) $(filter-out -f% -O1 -g -Wa$(comma)%,$(FUZZ_CFLAGS)) -MMD -MP -MT $@ -MF $(@:.done=.d) $<
+	$(Q)$(CLANG) --analyze --analyzer-output text -Xclang -analyzer-werror $(if $(shell grep -lE '(skel|(attach|agent)/(priv|state))\.h"' $<),-Xclang -analyzer-disable-checker=unix.Malloc) $(filter-out -O1 -g1 -Wa$(comma)%,$(SAN_CFLAGS)) -MMD -MP -MT $@ -MF $(@:.done=.d) $<
 	$(Q)touch $@
 
 fuzzers: $(FUZZ)
@@ -415,7 +446,9 @@ unit-tsan: $(filter $(addprefix $(O)/tsan/unit/test_,$(UNITS_THREADS)),$(UNITS:$
 	$(Q)tests/sanitize.sh $^
 
 # The agent's library with ThreadSanitizer in a real PyTorch.
-agent-tsan: $(O)/mxbpf
+agent-tsan:
+	$(Q)tests/setup.sh $(O)
+	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/tsan/agent.sh $(O)
 print-libs:
 	@echo $(LIBS)
@@ -424,18 +457,18 @@ fuzz: $(FUZZ)
 	$(Q)tests/fuzz/run.sh $(O)
 
 install: all
-	install -D -m 755 $(O)/mxbpf $(DESTDIR)$(PREFIX)/bin/mxbpf
-	install -D -m 644 $(O)/mxbpf.1 $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1
-	install -D -m 644 $(O)/report.schema.json $(DESTDIR)$(PREFIX)/share/mxbpf/report.schema.json
-	install -D -m 644 $(O)/mxbpf.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf
-	install -D -m 644 share/serve/mxbpf-serve.service $(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service
-	sed -i 's|=/usr/bin/|=$(PREFIX)/bin/|' $(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service
-	install -m 644 $(filter-out %.service,$(wildcard share/serve/*)) $(DESTDIR)$(PREFIX)/share/mxbpf
+	install -D -m 755 $(O)/mxbpf '$(DESTDIR)$(PREFIX)/bin/mxbpf'
+	install -D -m 644 $(O)/mxbpf.1 '$(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1'
+	install -D -m 644 $(O)/report.schema.json '$(DESTDIR)$(PREFIX)/share/mxbpf/report.schema.json'
+	install -D -m 644 $(O)/mxbpf.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf'
+	install -D -m 644 share/serve/mxbpf-serve.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service'
+	sed -i 's|=/usr/bin/|=$(PREFIX)/bin/|' '$(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service'
+	install -m 644 $(filter-out %.service,$(wildcard share/serve/*)) '$(DESTDIR)$(PREFIX)/share/mxbpf'
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/mxbpf $(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1 \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf $(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service
-	rm -rf $(DESTDIR)$(PREFIX)/share/mxbpf
+	rm -f '$(DESTDIR)$(PREFIX)/bin/mxbpf' '$(DESTDIR)$(PREFIX)/share/man/man1/mxbpf.1' \
+		'$(DESTDIR)$(PREFIX)/share/bash-completion/completions/mxbpf' '$(DESTDIR)$(PREFIX)/lib/systemd/system/mxbpf-serve.service'
+	rm -rf '$(DESTDIR)$(PREFIX)/share/mxbpf'
 
 # What is linked, and a Debian package with it. STATIC=1: of the static binary  DEB_VERSION=: another version than VERSION
 BINARY      := mxbpf$(if $(STATIC),-static)
@@ -445,19 +478,18 @@ sbom: $(O)/$(BINARY).spdx.json
 
 $(O)/%.spdx.json: $(O)/% share/sbom.py share/page/sbom.cdx.json $(wildcard vendor/*)
 	$(call say,SBOM,$@)
-	$(Q)[ -e $<.map ] || { rm $< && $(MAKE) -s --no-print-directory $<; }
 	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/sbom.py $< $(VERSION) >$@
 
 deb: all $(O)/$(BINARY).spdx.json
 	$(call say,DEB,$(O))
 	$(Q)rm -rf $(O)/deb
-	$(Q)$(MAKE) -s --no-print-directory install DESTDIR=$(abspath $(O))/deb PREFIX=/usr
+	$(Q)$(MAKE) -s --no-print-directory install DESTDIR='$(OUT)/deb' PREFIX=/usr
 	$(Q)SOURCE_DATE_EPOCH=$(EPOCH) share/deb/build.sh $(O) $(BINARY) $(DEB_VERSION)
 
 # Keeps the downloads (venv, wheels, npm), which take long to repeat. `make distclean` removes them, too.
 clean:
-	rm -rf $(O)/cppcheck $(O)/obj $(O)/gen $(O)/unit $(O)/prog $(O)/toy $(O)/gpu $(O)/fuzz $(O)/libmxbpf.a $(O)/mxbpf $(O)/mxbpf-static $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json \
-		$(O)/deb $(O)/*.map $(O)/*.spdx.json $(O)/*.deb
+	rm -rf $(addprefix $(O)/,obj gen unit prog toy gpu fuzz tsan analyze cppcheck test bench deb libmxbpf.a libmxbpf.so mxbpf mxbpf-static mxbpf.1 \
+		mxbpf.bash report.schema.json *.map *.spdx.json *.deb)
 
 distclean:
 	rm -rf $(O)

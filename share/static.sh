@@ -51,13 +51,18 @@ same_header() { # HEADER DIRECTORY
 	cmp -s "$ours" "$(find "$2" -path "*/$1" | head -n 1)"
 }
 
-# Its own build compiles it, because it configures much. The parts that mxbpf does not use are left out.
+# Its own build compiles it, because it configures much. The parts that mxbpf does not use are left out. It refuses a path with a
+# blank.
 compile_http() { # ARCHIVE DIRECTORY
-	local flags="-O2 -fPIE -ffile-prefix-map=$PWD/$2/="
-	(cd "$2" && ./configure -q CC="$CC" CFLAGS="$flags" --disable-shared --disable-https --disable-curl --disable-doc --disable-examples \
+	local at flags
+	at=$(mktemp -d)
+	flags="-O2 -fPIE -ffile-prefix-map=$at/="
+	cp -a "$2"/. "$at"
+	(cd "$at" && ./configure -q CC="$CC" CFLAGS="$flags" --disable-shared --disable-https --disable-curl --disable-doc --disable-examples \
 		--disable-nls --disable-messages --disable-postprocessor --disable-dauth --disable-bauth --disable-httpupgrade >/dev/null &&
 		env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s -C src/microhttpd LIBTOOLFLAGS=--silent libmicrohttpd.la)
-	mv "$2/src/microhttpd/.libs/$1" "$1"
+	mv "$at/src/microhttpd/.libs/$1" "$1"
+	rm -rf "$at"
 }
 
 compile() { # ARCHIVE DIRECTORY

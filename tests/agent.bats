@@ -12,8 +12,8 @@ compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" --calls --all-names "$@"; }
 # The first session injects the agent while the program is busy. The session that is judged finds it there.
 agent_session() { # [OPTIONS=... PROGRAM=...] ARGS...
 	torch_server
-	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF --agent --pid {pid} --format json" \
-		--tool "$MXBPF --agent ${OPTIONS---backward --trace trace.json} --format json --pid {pid}" --stdout mxbpf.json -- "${SERVED[@]}" "${PROGRAM:-$JUDGE/prog.py}" \
+	python3 "$REPO/tests/judge/drive.py" --before "'$MXBPF' --agent --pid {pid} --format json" \
+		--tool "'$MXBPF' --agent ${OPTIONS---backward --trace trace.json} --format json --pid {pid}" --stdout mxbpf.json -- "${SERVED[@]}" "${PROGRAM:-$JUDGE/prog.py}" \
 		"$@" --busy
 }
 
@@ -31,6 +31,7 @@ judged() { # PROGRAM
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' mxbpf.json
 }
 
+# bats test_tags=smoke
 @test "The agent counts a CNN trained with SGD as torch.profiler does" { judged sgd; }
 @test "The agent counts a CNN trained with foreach Adam as torch.profiler does" { judged adam-foreach; }
 @test "The agent counts a transformer encoder, in mixed precision and on its fused path, as torch.profiler does" { judged transformer; }
@@ -163,6 +164,7 @@ for i in range(100000):
 	jq -e '.loss | .dropped == 0 and .attempted == .stored' "$(out mxbpf)"
 }
 
+# bats test_tags=smoke
 @test "SIGKILL of mxbpf leaves a silent agent, the next session reuses it, and the job's result is unchanged" {
 	start_torch --tiny --steps 50 --repeat # exits with an error if a result differs
 	local i

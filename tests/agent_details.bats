@@ -13,8 +13,8 @@ compare() { "$PYTHON_TORCH" "$JUDGE/compare.py" --all-names "$@"; }
 # finds it there.
 agent_recording() { # PROGRAM
 	torch_server
-	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF --agent --pid {pid} --format json" \
-		--tool "$MXBPF record --agent --shapes --py-stacks --memory -o job.mxd --pid {pid}" --stdout record.out -- \
+	python3 "$REPO/tests/judge/drive.py" --before "'$MXBPF' --agent --pid {pid} --format json" \
+		--tool "'$MXBPF' record --agent --shapes --py-stacks --memory -o job.mxd --pid {pid}" --stdout record.out -- \
 		"${SERVED[@]}" "$JUDGE/prog.py" "$1" --bare --result mxbpf.result --busy
 	"$MXBPF" report job.mxd --format json --by shape >mxbpf.json
 	"$MXBPF" export job.mxd -o export.json
@@ -54,8 +54,8 @@ same_stacks() { # PROGRAM, after same_shapes
 # The program calls operators of the wheel's library through ctypes, for a Python without PyTorch.
 told_on() { # INTERPRETER
 	[[ -x $1 ]] || skip "no $1: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
-	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF --agent --pid {pid} --format json" \
-		--tool "$MXBPF record -o calls.mxd --agent --py-stacks --probes op --pid {pid}" --stdout record.out -- \
+	python3 "$REPO/tests/judge/drive.py" --before "'$MXBPF' --agent --pid {pid} --format json" \
+		--tool "'$MXBPF' record -o calls.mxd --agent --py-stacks --probes op --pid {pid}" --stdout record.out -- \
 		env OMP_NUM_THREADS=1 "$1" "$REPO/tests/stacks/prog.py" "$MXBPF_TEST_LIBTORCH" said.json --busy
 	python3 "$REPO/tests/stacks/compare.py" said.json calls.mxd
 }

@@ -86,7 +86,7 @@ go_on() { : >in; }
 	start_gated
 	kill -s STOP "$MXBPF_PID"
 	go_on
-	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID"
 	kill -s KILL "$MXBPF_PID"
 	wait_line "$(out mxbpf)" '^has no agent$'
 	wait_gone "$READY_PID"

@@ -140,10 +140,19 @@ waits() { # REASON
 	silent
 }
 
-# Starts the job in a root of its own, like a container's. /tmp is a symlink there, to a path that is another directory outside.
-start_in_root() { # DIRECTORY [MODE]
+teardown() {
+	kill_started
+	park_jobs
+	[[ ! ${OUTSIDE:-} ]] || rmdir "$OUTSIDE"
+}
+
+# Starts the job in a root of its own, like a container's. /tmp is a symlink there, to the path OUTSIDE, which is another directory
+# outside. What that or a full disk hides of the checkout is mounted there again.
+start_in_root() { # [MODE]
 	local user=(setpriv --reuid 65534 --regid 65534 --clear-groups) program=$REPO/tests/workload/torch_ctypes.py
 	"${user[@]}" test -r "$LIBTORCH" -a -x "$PYTHON_314" -a -r "$program" || user=()
+	OUTSIDE=$(mktemp -d /run/mxbpf-test.XXXXXX)
+	chmod 1777 "$OUTSIDE"
 	mkdir root
 	# shellcheck disable=SC2016 # for that shell
 	start_ready job unshare --mount bash -ec '
@@ -155,47 +164,44 @@ start_in_root() { # DIRECTORY [MODE]
 		mount -t tmpfs -o mode="$2" none "root$1"
 		ln -s "$1" root/tmp
 		if [[ ${FULL:-} ]]; then for dir in "$1" /var/tmp /dev/shm; do mount -t tmpfs -o "mode=1777,size=$FULL" none "root$dir"; done; fi
-		exec chroot root "${@:3}"' - "$1" "${2:-1777}" env OMP_NUM_THREADS=1 "${user[@]}" "$PYTHON_314" "$program" "$LIBTORCH"
+		for dir in "$REPO" "$O" "$O/deps"; do
+			at=root$dir
+			[[ $dir != /tmp/* ]] || at=root$1${dir#/tmp}
+			[[ -e $at ]] || { mkdir -p "$at" && mount --rbind "$dir" "$at"; }
+		done
+		exec chroot root "${@:3}"' - "$OUTSIDE" "${1:-1777}" env OMP_NUM_THREADS=1 "${user[@]}" "$PYTHON_314" "$program" "$LIBTORCH"
 }
 
+# bats test_tags=place
 @test "A symlink in a container does not redirect the script's file to the host" {
-	local outside before
-	outside=$(mktemp -d "$O/outside.XXXXXX")
-	chmod 1777 "$outside"
-	start_in_root "$outside"
-	before=$(stat -c %y "$outside" "/proc/$READY_PID/root$outside")
+	local before
+	start_in_root
+	before=$(stat -c %y "$OUTSIDE" "/proc/$READY_PID/root$OUTSIDE")
 	session 'PEP 768'
 	silent
 	# Creating and removing a file changes the modification time of its directory.
-	expect_same "$(head -n 1 <<<"$before")" "$(stat -c %y "$outside")"
-	[[ $(tail -n 1 <<<"$before") != $(stat -c %y "/proc/$READY_PID/root$outside") ]]
-	rmdir "$outside"
+	expect_same "$(head -n 1 <<<"$before")" "$(stat -c %y "$OUTSIDE")"
+	[[ $(tail -n 1 <<<"$before") != $(stat -c %y "/proc/$READY_PID/root$OUTSIDE") ]]
 }
 
+# bats test_tags=place
 @test "If no directory has space for the script, mxbpf says so and leaves no file and no request, and a later session works" {
-	local outside dir
-	outside=$(mktemp -d "$O/outside.XXXXXX")
-	FULL=16k start_in_root "$outside"
+	FULL=16k start_in_root
 	refused 'cannot create the script.s file in its /tmp, /var/tmp or /dev/shm: no space is left'
 	ask USR1 worked
-	for dir in "$outside" /var/tmp /dev/shm; do
-		[[ -z $(ls -A "/proc/$READY_PID/root$dir") ]]
-	done
+	[[ -z $(find "/proc/$READY_PID/root$OUTSIDE" "/proc/$READY_PID/root"/{var/tmp,dev/shm} -mindepth 1 -maxdepth 1 -name '.*') ]]
 	silent
-	nsenter --target "$READY_PID" --mount mount -o remount,size=8m "$PWD/root$outside"
+	nsenter --target "$READY_PID" --mount mount -o remount,size=8m "$PWD/root$OUTSIDE"
 	session 'PEP 768'
 	silent
-	rmdir "$outside"
 }
 
 @test "The script's file is in no directory that the process's user may not write to" {
-	local outside before
-	outside=$(mktemp -d "$O/outside.XXXXXX")
-	start_in_root "$outside" 755
+	local before
+	start_in_root 755
 	[[ $(stat -c %u "/proc/$READY_PID") != 0 ]] || skip "no other user can read the program"
-	before=$(stat -c %y "/proc/$READY_PID/root$outside")
+	before=$(stat -c %y "/proc/$READY_PID/root$OUTSIDE")
 	session 'PEP 768' # by /var/tmp
 	silent
-	expect_same "$before" "$(stat -c %y "/proc/$READY_PID/root$outside")"
-	rmdir "$outside"
+	expect_same "$before" "$(stat -c %y "/proc/$READY_PID/root$OUTSIDE")"
 }

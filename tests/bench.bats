@@ -6,11 +6,11 @@ load helpers
 
 @test "Every group of probes has a row in make bench, with options that mxbpf accepts" {
 	cd "$REPO/tests/bench"
-	python3 -B - <<-END
-		import subprocess
+	python3 -B - "$MXBPF" <<-END
+		import subprocess, sys
 		from extra import plan_groups
 		from modes import GROUPS, MODES
-		known = subprocess.check_output(['$MXBPF', 'help', 'all'], text=True)
+		known = subprocess.check_output([sys.argv[1], 'help', 'all'], text=True)
 		groups = plan_groups()
 		assert set(groups) == set(GROUPS), set(groups) ^ set(GROUPS)
 		rows = [words for _, words in GROUPS.values()] + [getattr(mode[0], 'options', ()) for mode in MODES.values()]

@@ -155,7 +155,7 @@ watch_job() { # after start_workload or start_torch
 	wait_line "$(out forks)" '^ready' "$forks"
 	start_mxbpf -v --pid "$forks" --api all --format json --counters task-clock,page-faults
 	echo 2 >&9
-	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do sleep 0.02; done' "$(err mxbpf)"
+	timeout "$WAIT_SECONDS" bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do sleep 0.02; done' "$(err mxbpf)"
 	printf '\n0\n' >&9
 	wait_exit "$forks"
 	wait_exit "$MXBPF_PID"

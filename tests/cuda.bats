@@ -101,7 +101,7 @@ same_calls() {
 	start_bg now "$MXBPF" now --pid "$READY_PID" --format json -d 10m
 	wait_line "$(err now)" '^attached' "$BG_PID"
 	kill -s USR1 "$READY_PID"
-	until grep -q gpuops_sync_stream <("$MXBPF" now --pid "$READY_PID" --format json -q -d 100ms); do :; done
+	until grep -q gpuops_sync_stream <("$MXBPF" now --pid "$READY_PID" --format json -q -d 100ms); do sleep 0.02; done
 	stop_pid "$BG_PID" INT
 	jq -e --argjson pid "$READY_PID" '.threads[] | select(.tid == $pid) |
 		[.open[].name] == ["cudaStreamSynchronize"] and any(.stack[]; .function == "gpuops_sync_stream")' "$(out now)"

@@ -30,7 +30,7 @@ seeds() { # prints the counts of MXRandomSeed in a JSON report, sorted
 
 wait_followed() { # N
 	wait_line "$(err mxbpf)" "^mxbpf: following process" "$MXBPF_PID"
-	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == $1)); do :; done' "$(err mxbpf)" "$1"
+	timeout "$WAIT_SECONDS" bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == $1)); do sleep 0.02; done' "$(err mxbpf)" "$1"
 }
 
 @test "Every call of forked workers after the attach is counted in rows of each process" {
@@ -56,7 +56,7 @@ wait_followed() { # N
 	MXBPF_PID=$BG_PID
 	wait_line "$(err recording)" '^attached'
 	workers 2
-	timeout 20 bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do :; done' "$(err recording)"
+	timeout "$WAIT_SECONDS" bash -c 'until (($(grep -c "^mxbpf: following process" "$0") == 2)); do sleep 0.02; done' "$(err recording)"
 	printf '\n0\n' >&9
 	wait_exit "$MXBPF_PID"
 	run --separate-stderr "$MXBPF" report --all "$BATS_TEST_TMPDIR/r.mxd"
@@ -128,7 +128,7 @@ fds_of_links() { find "/proc/$MXBPF_PID/fd" -lname 'anon_inode:bpf_link' | wc -l
 	echo >&9
 	export -f fds_of_links
 	# shellcheck disable=SC2016 # for that shell
-	MXBPF_PID=$MXBPF_PID timeout 20 bash -c 'until (($(fds_of_links) <= $0)); do :; done' "$fds"
+	MXBPF_PID=$MXBPF_PID timeout "$WAIT_SECONDS" bash -c 'until (($(fds_of_links) <= $0)); do sleep 0.02; done' "$fds"
 	kill -s 0 "$MXBPF_PID"
 }
 
@@ -175,7 +175,7 @@ tell() {
 		fds=$(fds_of_links)
 		tell "target-$mode" 9 "ends $other"
 		# shellcheck disable=SC2016 # for that shell
-		[[ $mode == shared ]] || timeout 20 bash -c 'until (($(fds_of_links) < $0)); do :; done' "$fds"
+		[[ $mode == shared ]] || timeout "$WAIT_SECONDS" bash -c 'until (($(fds_of_links) < $0)); do sleep 0.02; done' "$fds"
 		tell "target-$mode" 9 "ends $reborn"
 		# A stranger has the pid of a child that has executed a program with the runtime and ended.
 		kill -s STOP "$MXBPF_PID"
@@ -274,7 +274,7 @@ wait_held() { # PID MAPS: waits until held_of() has exactly these maps
 	export -f held_of
 	export MXBPF_PID
 	# shellcheck disable=SC2016 # for that shell
-	timeout 20 bash -c 'until [[ $(held_of "$0" | jq -c keys) == "$1" ]]; do :; done' "$1" "$2" && return 0
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(held_of "$0" | jq -c keys) == "$1" ]]; do sleep 0.02; done' "$1" "$2" && return 0
 	held_of "$1" >&2
 	return 1
 }

@@ -143,7 +143,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	expect_status 3
 	expect_re 'may not be probed' "$output"
 	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID" 20
+	wait_exit "$READY_PID"
 	[[ $(sed -n 2p "$(out toy)") == 'caught 8' ]]
 }
 

@@ -14,6 +14,7 @@ same() { # GOLDEN-FILE COMMAND...
 
 report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 
+# bats test_tags=smoke
 @test "The modern tables of a real job equal the reviewed ones, in 80 columns" {
 	same real.modern.txt report --all
 	same real.modern-avg-top3.txt report --all --sort avg --ascending --top 3
@@ -21,16 +22,19 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	cat "$GOLDEN"/real.{modern,short}.txt | python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 80 for l in sys.stdin))'
 }
 
+# bats test_tags=smoke
 @test "MXNet's layouts of a real job equal the reviewed ones" {
 	same real.mxnet.txt report --layout mxnet
 	same real.mxnet.json report --layout mxnet --format json
 }
 
+# bats test_tags=smoke
 @test "PyTorch's layouts of a real job equal the reviewed ones" {
 	same real.torch.txt report --layout torch
 	same real.torch-classic.txt report --layout torch-classic --sort cuda_time_total --top 5
 }
 
+# bats test_tags=smoke
 @test "The JSON of a real job equals the reviewed one and is valid by the schema" {
 	need_mxnet
 	same real.json report --format json
@@ -42,11 +46,13 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	[[ $status != 0 ]]
 }
 
+# bats test_tags=smoke
 @test "The trace of a real job equals the reviewed one byte for byte" {
 	"$MXBPF" export "$GOLDEN/real.mxd" -o "$BATS_TEST_TMPDIR/t.json"
 	cmp "$BATS_TEST_TMPDIR/t.json" <(gunzip -c "$GOLDEN/real.trace.json.gz")
 }
 
+# bats test_tags=smoke
 @test "A truncated recording says so, and its tables cover what is left" {
 	local size
 	size=$(stat -c %s "$GOLDEN/real.mxd")

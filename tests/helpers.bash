@@ -45,6 +45,8 @@
 #   wait_exit PID [SECONDS]    waits until the child ends; returns its exit status (124: it still runs)
 #   wait_gone PID [SECONDS]    waits until a process ends that need not be a child; returns 0 or 1
 #   stop_pid PID [SIGNAL]      sends TERM (or SIGNAL) and waits; sends KILL and fails if the process does not end
+#   for_others FILE            prints the path of a program or folder, or of a copy if other users may not enter where it is, such as a
+#                              home
 #   out NAME, err NAME         the path of NAME's output
 #   probe_links                ids of the BPF links that processes of this test hold, and of those that no process holds
 #   no_new_links IDS           waits until all of the current links that are not among IDS are gone
@@ -106,7 +108,7 @@ torch_setup() {
 }
 
 traced() {
-	python3 "$REPO/tests/judge/drive.py" --tool "$MXBPF $1 --pid {pid}" --stdout "$2" -- "${@:3}"
+	python3 "$REPO/tests/judge/drive.py" --tool "'$MXBPF' $1 --pid {pid}" --stdout "$2" -- "${@:3}"
 }
 
 # tests/run.sh names one directory for all files. A file that is run by hand has a directory of its own.
@@ -164,6 +166,16 @@ take_shared() {
 # Time that the hypervisor has stolen from all CPUs since boot. Some of the kernel's clocks count it as time of the thread that
 # was on the CPU, others do not.
 stolen_ns() { awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { printf "%.0f", $9 * 1e9 / hz }' /proc/stat; }
+
+for_others() {
+	local to=$BATS_TEST_TMPDIR/others/${1##*/} dir=$BATS_TEST_TMPDIR
+	! setpriv --reuid 65534 --regid 65534 --clear-groups test -x "$1" || { echo "$1" && return; }
+	if [[ ! -e $to ]]; then
+		mkdir -p "${to%/*}" && cp -r "$1" "$to" && chmod -R a+rX "${to%/*}"
+		while [[ $dir == "$BATS_RUN_TMPDIR"* ]]; do chmod a+x "$dir" && dir=${dir%/*}; done
+	fi
+	echo "$to"
+}
 
 out() { echo "$BATS_TEST_TMPDIR/$1.out"; }
 err() { echo "$BATS_TEST_TMPDIR/$1.err"; }
@@ -361,7 +373,7 @@ export -f probe_links
 no_new_links() {
 	# shellcheck disable=SC2016 # for that shell
 	timeout 60 bash -c 'left=$(probe_links | grep -vxF "$0")
-		while [[ -n $left ]]; do left=$(probe_links | grep -xF "$left" || true); done' "$1" && return 0
+		while [[ -n $left ]]; do sleep 0.1; left=$(probe_links | grep -xF "$left" || true); done' "$1" && return 0
 	echo "links that were not there before: $(probe_links), before: $1" >&2
 	return 1
 }

@@ -31,6 +31,37 @@ load helpers
 	cmp "$O/mxbpf" "$again/mxbpf"
 }
 
+@test "Each target that make help names can be made where nothing is made yet, and is in the documentation" {
+	local target all
+	cd "$REPO"
+	all=$(make help | sed -n 's/^targets: //p')
+	(($(wc -w <<<"$all") > 15))
+	# shellcheck disable=SC2086 # words
+	make -n O="$BATS_TEST_TMPDIR/none" $all >/dev/null
+	for target in $all; do
+		grep -qE "^\\$ (sudo )?make (-j[^ ]* )?$target( |\$)|\`(sudo )?make $target( [A-Z_]*=[^\`]*)?\`|[^a-z]make $target([^a-z-]|\$)" README.md docs/*.md tests/fuzz/README.md
+	done
+	[[ ! -e $BATS_TEST_TMPDIR/none ]]
+}
+
+@test "make check needs no product of make test and no root, and make clean leaves what was downloaded alone" {
+	local only=$BATS_TEST_TMPDIR/only user=()
+	mkdir -p "$only/deps"
+	cp -a "$O"/{obj,gen,unit,libmxbpf.*,mxbpf*,report.schema.json} "$only"
+	rm -f "$only"/unit/test_{agent_lib,gpu_agent,inject_kernel,sessions_kernel}
+	if [[ $(id -u) == 0 ]]; then
+		chown -R 65534:65534 "$BATS_TEST_TMPDIR"
+		user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+		chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$(dirname "$BATS_TEST_TMPDIR")"
+		"${user[@]}" test -r "$REPO/Makefile" -a -w "$only" || user=()
+	fi
+	env -u O HOME="$BATS_TEST_TMPDIR" "${user[@]}" make -C "$REPO" --no-print-directory O="$only" \
+		"$only"/unit/test_{agent_lib,gpu_agent,inject_kernel} ONLY='test_(fmt|sessions_kernel)$' check
+	ls "$only"/{gen/agent.so,gpu/libgpucost.so,gpu/client,toy/inject_agent.so,prog/inject_target,prog/blocked,toy/libmxnet.so}
+	make -C "$REPO" --no-print-directory O="$only" clean
+	expect_same deps "$(ls "$only")"
+}
+
 @test "A missing library is named with the package to install" {
 	run env PKG_CONFIG=false make -C "$REPO" --no-print-directory O="$BATS_TEST_TMPDIR/none" all
 	[[ $status != 0 ]]

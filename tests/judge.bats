@@ -17,6 +17,7 @@ compare() { "$PYTHON" "$JUDGE/compare.py" "$@"; }
 # make_mxnet_reference() in helpers.bash runs it.
 naive() { MXNET_ENGINE_TYPE=NaiveEngine "$PYTHON" "$@" --builtin naive; }
 
+# bats test_tags=smoke,place
 @test "An unprofiled run under mxbpf has the rows, counts, allocations and bytes of a profiled one" {
 	mxnet_reference "$JUDGE/prog.py"
 	take_shared mxnet-session traced '--api all --format json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --bare

@@ -19,6 +19,7 @@ judged() { # PROGRAM
 	jq -e '[.probes[] | select(.name | startswith("exception.")).status] == ["attached", "attached"]' mxbpf.json
 }
 
+# bats test_tags=smoke
 @test "mxbpf counts a CNN trained with SGD as torch.profiler does" { judged sgd; }
 @test "mxbpf counts a CNN trained with Adam as torch.profiler does" { judged adam; }
 @test "mxbpf counts a CNN trained with foreach Adam as torch.profiler does" { judged adam-foreach; }

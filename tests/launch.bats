@@ -128,7 +128,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	: >"$BATS_TEST_TMPDIR/in"
 	local waited=0
 	# The command stops at each larger library that it maps, until mxbpf has handled it.
-	while timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* ]] || grep -q ^12 "$1"; do sleep 0.02; done' \
+	while timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* ]] || grep -q ^12 "$1"; do sleep 0.02; done' \
 		"$READY_PID" "$(out mxbpf)" && [[ $(ps -o stat= -p "$READY_PID") == T* ]]; do
 		((waited += 1))
 		kill -s CONT "$BG_PID"
@@ -207,7 +207,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	start_ready mxbpf "$MXBPF" -- sh -c 'echo "ready $$"; read -r x <"$1"; exec echo went on' - "$BATS_TEST_TMPDIR/in"
 	kill -s STOP "$BG_PID"
 	echo >"$BATS_TEST_TMPDIR/in"
-	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID" # stopped at its exec
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID" # stopped at its exec
 	kill -s KILL "$BG_PID"
 	wait_line "$(out mxbpf)" '^went on$'
 	wait_gone "$READY_PID"

@@ -108,7 +108,7 @@ list_alone() { # BEFORE COMMAND...
 	END
 	chmod +x "$LIB"
 	start_bg victim "$LIB"
-	timeout 20 bash -c 'until [[ $(readlink "/proc/$0/exe") == "$1" || ! -d /proc/$0 ]]; do :; done' "$BG_PID" "$LIB"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(readlink "/proc/$0/exe") == "$1" || ! -d /proc/$0 ]]; do sleep 0.02; done' "$BG_PID" "$LIB"
 	[[ $(readlink "/proc/$BG_PID/exe") == "$LIB" ]] || skip "this kernel runs no 32-bit programs"
 	run --separate-stderr "$MXBPF" list
 	expect_re "^$BG_PID +libmxnet\.so +MXNet \? .* no: 32-bit +-$" "$output"
@@ -118,12 +118,12 @@ list_alone() { # BEFORE COMMAND...
 	start_fake setpriv --reuid 65534 --regid 65534 --clear-groups
 	local fake=$READY_PID
 	start_workload --tiny
-	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" list
+	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" list
 	expect_status 0
 	expect_re "^$fake .* no: permission " "$output"
 	[[ -z $(line_of "$WORKLOAD_PID") ]]
 	expect_re '^mxbpf: warning: [0-9]+ of [0-9]+ processes cannot be read: run mxbpf with sudo$' "$stderr"
-	setpriv --reuid 65534 --regid 65534 --clear-groups "$MXBPF" list --format json 2>/dev/null |
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$MXBPF")" list --format json 2>/dev/null |
 		jq -e '.not_permitted > 0 and ([.processes[] | .attachable or .reason == null] | any | not)'
 }
 

@@ -226,8 +226,8 @@ allocators() { # NAME OPTIONS...
 
 # A storage in shared memory, two records of probes, is in each window. Compares the bytes of every device with the program's account, and with torch.profiler's in the same window.
 allocated() { # MXBPF_ARGS JQ-CONDITION LIBRARY ARGS...
-	python3 "$REPO/tests/judge/drive.py" --before "$MXBPF $1 --pid {pid} --format json" \
-		--tool "$MXBPF $1 --memory --format json --pid {pid}" --stdout mxbpf.json -- \
+	python3 "$REPO/tests/judge/drive.py" --before "'$MXBPF' $1 --pid {pid} --format json" \
+		--tool "'$MXBPF' $1 --memory --format json --pid {pid}" --stdout mxbpf.json -- \
 		"${SERVED[@]}" "$PROGS/allocators.py" "$PWD/$3.so" books.json --busy "${@:4}"
 	jq -e --slurpfile books books.json '$books[0] as $b | (.memory.devices | map({key: .device, value: .}) | from_entries) as $m |
 		($b.account | keys | length) == 3 and all($b.account | to_entries[];

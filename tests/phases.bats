@@ -34,7 +34,7 @@ setup() {
 
 # Waits until the last started mxbpf has stopped; fails if it has ended. SIGCONT clears the stop at once.
 stopped() {
-	timeout 20 bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* || ! -d /proc/$0 ]]; do :; done' "$BG_PID"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -o stat= -p "$0") == [TZ]* || ! -d /proc/$0 ]]; do sleep 0.02; done' "$BG_PID"
 	[[ $(ps -o stat= -p "$BG_PID") == T* ]]
 }
 
@@ -126,7 +126,7 @@ run_on() {
 		start_ready turns env LD_PRELOAD="$BATS_TEST_TMPDIR/turns.so" "$O/toy/toy" 20 2 >/dev/null
 		start_to $phase --pid "$READY_PID" -d 200ms
 		kill -s USR2 "$READY_PID" # it becomes sleep
-		timeout 20 bash -c 'until [[ $(<"/proc/$0/comm") == sleep ]]; do :; done' "$READY_PID"
+		timeout "$WAIT_SECONDS" bash -c 'until [[ $(<"/proc/$0/comm") == sleep ]]; do sleep 0.02; done' "$READY_PID"
 		run_on
 		echo "$phase: status $status: $(tail -n 1 "$(err mxbpf)")"
 		[[ $status == [35] ]]
@@ -149,7 +149,7 @@ run_on() {
 		[[ $status == 3 ]]
 		expect_re 'libmxnet.so was overwritten in place while mxbpf attached to it: restart the job' "$(<"$(err mxbpf)")"
 		kill -s USR1 "$READY_PID"
-		wait_exit "$READY_PID" 20
+		wait_exit "$READY_PID"
 	done
 	start_toy 20 2
 	start_to ses_wait --pid "$READY_PID" -d 200ms

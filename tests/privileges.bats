@@ -82,10 +82,13 @@ limited() {
 @test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE suffice for sessions, record, top, now and list of another user's process" {
 	[[ $("$MXBPF" check) == *"ok   uprobe_multi"* ]] || skip "perf uprobes need CAP_SYS_ADMIN"
 	local caps=+bpf,+perfmon,+sys_ptrace
-	three() { setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$MXBPF" "$@"; }
+	local program
+	program=$(for_others "$MXBPF")
+	three() { setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$program" "$@"; }
 	mkdir -m 777 there
 	cd there
-	start_ready torch "$O/toy/libtorch_cpu.so"
+	TOY=$(for_others "$O/toy")
+	start_ready torch "$TOY/libtorch_cpu.so"
 	local pid=$READY_PID
 	three --probes op --pid "$pid" -d 300ms -f json | jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0'
 	three record --quiet --probes op --pid "$pid" -d 300ms -o r.mxd
@@ -99,7 +102,7 @@ limited() {
 @test "--drop-privileges goes on without any capability, as the user of the process, and loses nothing" {
 	mkdir -m 777 there
 	cd there
-	start_bg torch setpriv --reuid 65534 --regid 65534 --clear-groups "$O/toy/libtorch_cpu.so"
+	start_bg torch setpriv --reuid 65534 --regid 65534 --clear-groups "$(for_others "$O/toy/libtorch_cpu.so")"
 	wait_line "$(out torch)" '^ready'
 	local pid=$BG_PID
 	start_mxbpf --drop-privileges --verbose --probes op --pid "$pid" --trace t.json --output tables.json

@@ -59,7 +59,7 @@ answer() { # MODE: of the receiver from now on
 
 end_serve() {
 	kill -s INT "$SERVE_PID"
-	wait_exit "$SERVE_PID" 10
+	wait_exit "$SERVE_PID" 60 # far beyond the times that mxbpf gives a receiver
 	cat "$(err serve)"
 }
 

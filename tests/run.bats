@@ -68,6 +68,20 @@ none_left() { # SECONDS
 	expect_re 'unit/test_three one.bats two.bats' "$output"
 }
 
+@test "Only what the chosen files need is built, and --tag selects tests" {
+	file fast '# bats test_tags=smoke' '@test "yes" { true; }' '@test "no" { false; }'
+	file other '@test "never" { false; }'
+	touch "$TREE/tests/unit/test_"{one,two}.c
+	printf 'all progs build/unit/test_one build/unit/test_two:\n\t@echo $@ >>made\n' >"$TREE/Makefile"
+	run run_tree ONLY=test_one
+	expect_same $'all\nbuild/unit/test_one' "$(sort "$TREE/made")"
+	rm "$TREE/made"
+	run env -u O "$TREE/tests/run.sh" --tag=smoke "$TREE/build"
+	expect_status 0
+	[[ ${lines[-1]} == '1 passed, 0 failed, 0 skipped' && $output != *other* ]]
+	expect_same $'all\nprogs' "$(sort "$TREE/made")"
+}
+
 @test "A file that hangs is ended with every process that it started, and leftovers of any file are ended, too" {
 	file hangs '@test "hangs" {' 'setsid sleep 1111 & sleep 1112' '}'
 	file leaves '@test "leaves" {' 'setsid sleep 1113 3>&- >/dev/null 2>&1 &' '}'

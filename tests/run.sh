@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the tests and runs several files at a time, the longest first. Tests with the tag `alone` compare times: they run
-# last, one file at a time. The last line is "N passed, N failed, N skipped". Exits with 1 if a test failed or none ran.
-# usage: tests/run.sh [--unit] [O]     --unit: run only the unit programs, which need neither root nor a download
+# Builds what the chosen tests need and runs several files at a time, the longest first. Tests with the tag `alone` compare times:
+# they run last, one file at a time. The last line is "N passed, N failed, N skipped". Exits with 1 if a test failed or none ran.
+# usage: tests/run.sh [--unit|--tag=TAG] [O]     --unit: only the unit programs, which need neither root nor a download
+#                                                --tag: only tests of bats with this tag, such as smoke
 # environment: ONLY   regular expression: run only files whose name matches (stats.bats, unit/test_elf)
 #              LANES  number of files that run at a time; default: one more than there are CPUs, at most 4
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-unit_only=
-[[ ${1:-} == --unit ]] && { unit_only=1; shift; }
+unit_only='' tag=''
+case ${1:-} in
+--unit) unit_only=1 && shift ;;
+--tag=*) tag=${1#*=} && shift ;;
+esac
 O=$(realpath -m "${1:-${O:-build}}")
 REPO=$PWD
 MXBPF=$O/mxbpf
@@ -26,7 +30,7 @@ export MXBPF_TEST_SHARED
 trap 'rm -rf "$MXBPF_TEST_SHARED"' EXIT
 # Time limits in seconds for a test, a unit program and a bats file.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
-UNIT_SECONDS=${UNIT_SECONDS:-120}
+UNIT_SECONDS=${UNIT_SECONDS:-300}
 FILE_SECONDS=${FILE_SECONDS:-3000} # the kernels under QEMU need it on a busy machine
 
 CPUS=$(nproc)
@@ -96,13 +100,14 @@ log_of() { echo "$LOGS/${1//[\/ ]/-}"; }
 # Runs in a subshell: writes output to LOG.tap and "wall user system" seconds to LOG.time, and returns the job's status. A shell
 # starts background jobs with SIGINT ignored, and the caller may ignore other signals, so this restores the defaults.
 run_job() { # JOB
-	local job=$1 log seconds=$FILE_SECONDS command
+	local job=$1 log seconds=$FILE_SECONDS command tags='!alone'
+	[[ ! $tag ]] || tags+=,$tag
 	log=$(log_of "$job")
 	export MXBPF_TEST_RUN=$run MXBPF_TEST_JOB=$run.$BASHPID
 	case $job in
 	unit/*) seconds=$UNIT_SECONDS command=("$O/$job") ;;
 	*' alone') command=(bats --formatter tap --print-output-on-failure --filter-tags alone "tests/${job% alone}") ;;
-	*) command=(bats --formatter tap --print-output-on-failure --filter-tags '!alone' "tests/$job") ;;
+	*) command=(bats --formatter tap --print-output-on-failure --filter-tags "$tags" "tests/$job") ;;
 	esac
 	TIMEFORMAT='%R %U %S'
 	{ time env --default-signal=INT,QUIT,USR1,USR2 timeout -k 10 "$seconds" "${command[@]}" >"$log.tap" 2>&1 </dev/null; } 2>"$log.time"
@@ -144,11 +149,15 @@ run_jobs() { # LANES, JOBs on stdin
 # Prints the jobs, one per line. The next function sorts them by their time in tests/seconds; unknown ones count as long.
 all_jobs() {
 	local f
+	if [[ $tag ]]; then
+		grep -lE "^# bats (file|test)_tags=(.*,)?$tag(,.*)?\$" tests/*.bats | sed 's|^tests/||'
+		return
+	fi
 	for f in tests/unit/*.c; do
 		f=${f#tests/}
 		echo "${f%.c}"
 	done
-	[[ -z $unit_only ]] || return 0
+	[[ ! $unit_only ]] || return 0
 	for f in tests/*.bats; do
 		grep -q '^# bats file_tags=alone' "$f" || echo "${f#tests/}"
 		! grep -q '^# bats \(file\|test\)_tags=alone' "$f" || echo "${f#tests/} alone"
@@ -176,6 +185,25 @@ build() {
 	finish
 }
 
+# Prints the targets that the jobs need: everything that a file makes or names.
+products() { # JOBS
+	local job here
+	here=$(realpath -ms --relative-base=. "$O") # as make calls it
+	echo all
+	while read -r job; do
+		[[ $job == unit/* ]] || echo progs
+		case $job in
+		unit/*) echo "$job" ;;
+		fuzz.bats) echo fuzzers ;;
+		kernels.bats) printf '%s\n' tests/unit/*_kernel.c | sed 's|^tests/\(.*\)\.c|\1|' ;;
+		run.bats*) printf 'unit/test_%s\n' caller calibrate elf hidden layout marks omp ;;
+		*) grep -oE 'unit/test_[a-z_0-9]*[a-z0-9]' "tests/${job% alone}" ;;
+		esac
+	done <<<"$1" | sort -u | while read -r job; do
+		if [[ $job != unit/* ]]; then echo "$job"; elif [[ -e tests/$job.c ]]; then echo "$here/$job"; fi
+	done
+}
+
 shopt -s nullglob
 selected=$(all_jobs | grep -E -- "$ONLY")
 if [[ -z $selected ]]; then
@@ -187,7 +215,10 @@ if [[ -z $selected ]]; then
 fi
 mkdir -p "$LOGS"
 : >"$LOGS/seconds"
-if [[ $unit_only ]]; then build all units; else build all units progs; fi
+mapfile -t products < <(products "$selected")
+build "${products[@]}"
+# Four files make it, which must not do so at a time. Those that need it say why there is none.
+if grep -qE '^(static|faults|session_faults|gpu_run)\.bats' <<<"$selected"; then make -s O="$O" static >"$LOGS/static" 2>&1 || true; fi
 trap interrupted INT TERM HUP
 run_jobs "$LANES" < <(grep -v ' alone$' <<<"$selected" | longest_first)
 run_jobs 1 < <(grep ' alone$' <<<"$selected" | longest_first)

@@ -142,6 +142,7 @@ copy_library() {
 	[[ $(jq '.loss.dropped' "$(out mxbpf)") == 0 ]]
 }
 
+# bats test_tags=smoke
 @test "The result of a job is bit-identical with mxbpf attached" {
 	local args=(--tiny --steps 400 --seed 3 --print-result) plain
 	start_bg plain "$PYTHON" "$REPO/tests/workload/mxnet_train.py" "${args[@]}"

@@ -12,7 +12,8 @@ setup() {
 	[[ -x $PROMETHEUS/promtool ]] && command -v curl >/dev/null || skip "no Prometheus; run tests/setup.sh"
 	cd "$BATS_TEST_TMPDIR"
 	mkdir bin
-	ln -s "$(readlink -f "$PYTHON_TORCH")" bin/counted
+	NAME=c$$-count # of no other test that runs at the same time
+	ln -s "$(readlink -f "$PYTHON_TORCH")" "bin/${NAME}d"
 }
 
 # SIGUSR1: so many iterations as the argument says, each with an operator that is called seven times. SIGUSR2: the next one takes
@@ -47,10 +48,10 @@ while (asked := signal.sigwait(signals)) != signal.SIGTERM:
     print("did", did, flush=True)
 '
 
-start_job() { # NAME ITERATIONS [THREADS THAT WAIT]; sets READY_PID. The name of the process is "counted".
+start_job() { # NAME ITERATIONS [THREADS THAT WAIT]; sets READY_PID. The name of the process begins with NAME.
 	echo "$JOB" >job.py
 	start_ready "$1" env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" \
-		bin/counted "$PWD/job.py" "$2" "${3:-0}" >/dev/null
+		"bin/${NAME}d" "$PWD/job.py" "$2" "${3:-0}" >/dev/null
 }
 
 step() { # NAME PID SUM: until it has made SUM iterations in all
@@ -70,10 +71,11 @@ metric() { # REGEX [FILE]
 	grep -E "^$1" "${2:-m.prom}" | awk '{ sum += $NF } END { print sum + 0 }'
 }
 
+# bats test_tags=smoke
 @test "Counters are what each process says that it did, and go on when it starts again" {
 	local first second
-	start_serve --comm 'count*'
-	wait_line "$(err serve)" 'waiting until one of the processes named count'
+	start_serve --comm "$NAME*"
+	wait_line "$(err serve)" "waiting until one of the processes named $NAME"
 	start_job first 100 && first=$READY_PID
 	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
 	step first "$first" 100
@@ -244,7 +246,7 @@ least_privilege() {
 		cd '$PWD'
 		exec setpriv --bounding-set $caps --inh-caps $caps --ambient-caps $caps --no-new-privs '$MXBPF' "\$@"
 	EOF
-	MXBPF="unshare -m bash $PWD/least"
+	LEAST=(unshare -m bash "$PWD/least")
 }
 
 # A loop of tiny operators that says at SIGUSR1 how many iterations it has made. Each has 100 calls of sinh. From the first
@@ -307,8 +309,7 @@ while True:
 	start_ready job "${other[@]}" env -C / RANK=3 SLURM_JOB_ID=77 SLURM_JOB_NAME=trainer "$PYTHON_TORCH" -c "$JOB" 100 >/dev/null
 	job=$READY_PID
 	least_privilege
-	# shellcheck disable=SC2086 # words
-	start_bg serve $MXBPF serve --interval 200ms --max-overhead 100% --textfile m.prom --listen none --verbose --pid "$job"
+	start_bg serve "${LEAST[@]}" serve --interval 200ms --max-overhead 100% --textfile m.prom --listen none --verbose --pid "$job"
 	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$BG_PID"
 	grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs):' "/proc/$BG_PID/status"
 	[[ $(awk '/^Cap(Eff|Bnd):/ { print $2 }' "/proc/$BG_PID/status" | uniq) == 000000c000080000 ]]
@@ -340,7 +341,7 @@ while True:
     print(manager.recv(4096).decode(), flush=True)
 '
 	wait_line "$(out manager)" bound
-	printf '# options\n\ncomm = count*\ninterval = 200ms\n max-overhead=100%%\ntextfile = m.prom\nlisten = unix:m.sock\nverbose\n' >serve.conf
+	printf '# options\n\ncomm = %s*\ninterval = 200ms\n max-overhead=100%%\ntextfile = m.prom\nlisten = unix:m.sock\nverbose\n' "$NAME" >serve.conf
 	start_bg serve env NOTIFY_SOCKET="$PWD/notify" WATCHDOG_USEC=300000 "$MXBPF" serve --config serve.conf
 	SERVE_PID=$BG_PID
 	notified '^READY=1' # although no process has the name yet
@@ -390,7 +391,7 @@ start_prometheus() { # ARGUMENTS...; scrapes serve every 200 ms
 	echo "127.0.0.1:$port" >prometheus.address
 	cat >prometheus.yml <<-END
 		global: {scrape_interval: 200ms, evaluation_interval: 1s}
-		rule_files: [$REPO/share/serve/alerts.yml]
+		rule_files: ["$REPO/share/serve/alerts.yml"]
 		scrape_configs: [{job_name: mxbpf, static_configs: [{targets: ["$(address)"]}]}]
 	END
 	start_bg prometheus "$PROMETHEUS/prometheus" --config.file=prometheus.yml --storage.tsdb.path=tsdb \
@@ -427,10 +428,10 @@ start_prometheus() { # ARGUMENTS...; scrapes serve every 200 ms
 	local job
 	(umask 077 && echo 'a-token-of-some-length' >token)
 	: >serve.conf
-	start_bg serve "$MXBPF" serve --comm 'count*' --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --allow-trigger token \
+	start_bg serve "$MXBPF" serve --comm "$NAME*" --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --allow-trigger token \
 		--config serve.conf
 	SERVE_PID=$BG_PID
-	wait_line "$(err serve)" 'waiting until one of the processes named count'
+	wait_line "$(err serve)" "waiting until one of the processes named $NAME"
 	expect_re '^ok: waiting for the first process' "$(get /healthz)"
 	# Before the first interval has ended, the metrics are those of mxbpf itself, so that "up" does not say that it is down.
 	get /metrics >first

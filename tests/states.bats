@@ -60,14 +60,14 @@ ends() { # SECONDS MXBPF_ARGS...
 	: >file
 	start_ready stuck env LD_PRELOAD="$PWD/stuck.so" STUCK=sleep STUCK_AT="$PWD/file" "$O/toy/toy" 20 2
 	kill -s USR2 "$READY_PID"
-	timeout 20 bash -c 'until [[ $(ps -L -o stat= -p "$0") == *D* ]]; do :; done' "$READY_PID"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -L -o stat= -p "$0") == *D* ]]; do sleep 0.02; done' "$READY_PID"
 	ends 20 now --pid "$READY_PID" -f json
 	jq -e '[.threads[] | select(.state == "D")] | length == 1' <<<"$output"
 	start_mxbpf --pid "$READY_PID" --api all --sched -f json
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out stuck)" '^{' "$READY_PID" # it cannot end, but has made all of its calls
 	kill -s INT "$MXBPF_PID"
-	wait_exit "$MXBPF_PID" 20
+	wait_exit "$MXBPF_PID"
 	same_counts "$(out stuck)" "$(out mxbpf)"
 }
 
@@ -76,7 +76,7 @@ ends() { # SECONDS MXBPF_ARGS...
 	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o vforks.so "$REPO/tests/faults/vforks.c"
 	start_ready vforks env LD_PRELOAD="$PWD/vforks.so" "$O/toy/toy" 20 2 hold
 	parent=$READY_PID
-	timeout 20 bash -c 'until [[ $(ps -L -o wchan= -p "$0") == *clone* || $(ps -L -o stat= -p "$0") == *D* ]]; do :; done' "$parent"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -L -o wchan= -p "$0") == *clone* || $(ps -L -o stat= -p "$0") == *D* ]]; do sleep 0.02; done' "$parent"
 	child=$(pgrep -P "$parent")
 	echo "$child $(start_time "$child")" >>started
 	start_bg child "$MXBPF" --pid "$child" --api all -f json
@@ -86,7 +86,7 @@ ends() { # SECONDS MXBPF_ARGS...
 	kill -s USR1 "$parent"
 	wait_line "$(out vforks)" '^{' "$parent"
 	kill -s INT "$MXBPF_PID" "$of_child"
-	wait_exit "$MXBPF_PID" 20
+	wait_exit "$MXBPF_PID"
 	same_counts "$(out vforks)" "$(out mxbpf)"
 	wait_exit "$of_child" 20 || status=$?
 	[[ $status == 5 ]]
@@ -103,7 +103,7 @@ freeze() { # PID VERSION
 	else
 		group=$(sed -n 's/^[^ ]* [^ ]* [^ ]* [^ ]* \([^ ]*\) .* - cgroup2 .*/\1/p' /proc/self/mountinfo | head -n 1)/mxbpf-test-$1
 		mkdir "$group" && echo "$1" >"$group/cgroup.procs" && echo 1 >"$group/cgroup.freeze"
-		timeout 20 bash -c 'until grep -q "frozen 1" "$0/cgroup.events"; do :; done' "$group"
+		timeout "$WAIT_SECONDS" bash -c 'until grep -q "frozen 1" "$0/cgroup.events"; do sleep 0.02; done' "$group"
 	fi
 	echo "$group"
 }
@@ -157,7 +157,7 @@ os.execv(sys.argv[2], ["toy", "20", "2"])' "$O/toy/libmxnet.so" low/toy
 	[[ $status == [35] ]]
 	ends 30 list
 	kill -s USR1 "$READY_PID"
-	wait_exit "$READY_PID" 20
+	wait_exit "$READY_PID"
 }
 
 watched_exactly() { # the toy of $TOY
@@ -221,7 +221,7 @@ watched_exactly() { # the toy of $TOY
 		start_bg mxbpf $privilege "$PWD/mxbpf" --pid "$READY_PID" -f json
 		wait_line "$(err mxbpf)" '^attached:' "$BG_PID"
 		kill -s USR2 "$READY_PID"
-		timeout 20 bash -c 'until [[ $(<"/proc/$0/comm") == sleep ]]; do :; done' "$READY_PID"
+		timeout "$WAIT_SECONDS" bash -c 'until [[ $(<"/proc/$0/comm") == sleep ]]; do sleep 0.02; done' "$READY_PID"
 		kill -s INT "$BG_PID"
 		status=0
 		wait_exit "$BG_PID" 30 || status=$?

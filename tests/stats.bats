@@ -33,6 +33,7 @@ toy() { # MXBPF_ARGS...
 	wait_exit "$MXBPF_PID"
 }
 
+# bats test_tags=smoke
 @test "uprobe_multi counts every call, operator and byte in the kernel" {
 	toy --stats --backend uprobe_multi
 	same_counts "$(out toy)" "$(out mxbpf)"

@@ -9,7 +9,8 @@ setup() {
 	need_torch
 	cd "$BATS_TEST_TMPDIR"
 	mkdir bin
-	ln -s "$(readlink -f "$PYTHON_TORCH")" bin/counted
+	NAME=c$$-count # of no other test that runs at the same time
+	ln -s "$(readlink -f "$PYTHON_TORCH")" "bin/${NAME}d"
 }
 
 # SIGUSR1: calls an operator so many times as the argument says, and prints the sum so far.
@@ -27,11 +28,11 @@ while signal.sigwait({signal.SIGUSR1, signal.SIGTERM}) == signal.SIGUSR1:
     print("did", did, flush=True)
 '
 
-# The name of the process is "counted".
+# The name of the process begins with NAME.
 start_counted() { # NAME CALLS; sets READY_PID
 	echo "$COUNTED" >counted.py
 	start_ready "$1" env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" \
-		bin/counted "$PWD/counted.py" "$2" >/dev/null
+		"bin/${NAME}d" "$PWD/counted.py" "$2" >/dev/null
 }
 
 call() { # NAME PID SUM: until it has called the operator SUM times in all
@@ -61,7 +62,7 @@ calls_of() { # PID FILE
 	[[ "$(calls_of "$a" "$(out mxbpf)") $(calls_of "$b" "$(out mxbpf)") $(calls_of "$c" "$(out mxbpf)")" == '100 40 0' ]]
 	call c "$c" 6
 	# The loader's hook of a session by name is in all processes, and SIGKILL removes it like every probe.
-	start_mxbpf --comm 'count*' --probes op
+	start_mxbpf --comm "$NAME*" --probes op
 	[[ $(probe_links) != "$links" ]]
 	stop_pid "$MXBPF_PID" KILL
 	no_new_links "$links"
@@ -70,9 +71,9 @@ calls_of() { # PID FILE
 
 @test "A process that gets the name later, and one that starts again, belong to a session by name" {
 	local first second other
-	start_bg mxbpf "$MXBPF" --comm 'count*' --wait --by process --ops sinh --verbose --format json
+	start_bg mxbpf "$MXBPF" --comm "$NAME*" --wait --by process --ops sinh --verbose --format json
 	MXBPF_PID=$BG_PID
-	wait_line "$(err mxbpf)" 'waiting until one of the processes named count'
+	wait_line "$(err mxbpf)" "waiting until one of the processes named $NAME"
 	start_counted first 100 && first=$READY_PID
 	wait_line "$(err mxbpf)" 'attached: [0-9]+ probes' "$MXBPF_PID"
 	call first "$first" 100

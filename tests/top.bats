@@ -42,7 +42,7 @@ start_loop() {
 # ---- terminals
 
 terminal() { # COLUMNS ROWS COMMAND...: until it ends, its screen is that of tmux
-	tmux -S "$BATS_TEST_TMPDIR/tmux" -f /dev/null new-session -d -x "$1" -y "$2" "${*:3}; echo \"exit \$?\" >$PWD/ended; sleep 600" 3>&-
+	tmux -S "$BATS_TEST_TMPDIR/tmux" -f /dev/null new-session -d -x "$1" -y "$2" "$(printf '%q ' "${@:3}"); echo \"exit \$?\" >${PWD@Q}/ended; sleep 600" 3>&-
 }
 
 screen() { tmux -S "$BATS_TEST_TMPDIR/tmux" capture-pane -p; }
@@ -130,12 +130,13 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 	shows "^process $READY_PID has ended"
 }
 
+# bats test_tags=place
 @test "Without a terminal, or on an unknown one, top says to add --batch" {
 	start_loop
 	run "$MXBPF" top --pid "$READY_PID"
 	expect_status 2
 	expect_re 'top needs a terminal; add --batch' "$output"
-	terminal 80 24 "TERM=nonsense $MXBPF top --pid $READY_PID"
+	terminal 80 24 env TERM=nonsense "$MXBPF" top --pid "$READY_PID"
 	ends
 	expect_same 'exit 1' "$(<ended)"
 	shows "the terminal 'nonsense' is not known; set TERM, or add --batch"

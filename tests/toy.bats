@@ -27,10 +27,12 @@ code() { # PID
 	python3 "$REPO/tests/code_bytes.py" "$1" libmxnet.so "${offsets[@]}"
 }
 
+# bats test_tags=smoke
 @test "uprobe_multi counts every call, operator and byte, with exceptions across probed frames" {
 	count_exactly --backend uprobe_multi
 }
 
+# bats test_tags=smoke
 @test "perf counts every call, operator and byte, with exceptions across probed frames" {
 	count_exactly --backend perf
 }
@@ -70,17 +72,18 @@ code() { # PID
 	[[ $(code "$READY_PID") != "$before" ]]
 	stop_pid "$MXBPF_PID" KILL
 	export -f code
-	timeout 20 bash -c 'until [[ $(code "$1") == "$0" ]]; do :; done' "$before" "$READY_PID"
+	timeout "$WAIT_SECONDS" bash -c 'until [[ $(code "$1") == "$0" ]]; do sleep 0.02; done' "$before" "$READY_PID"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
 }
 
 @test "perf without CAP_SYS_ADMIN is refused with the remedy before the target is touched" {
-	start_toy 20 2
 	local caps=+bpf,+perfmon,+sys_ptrace before
+	TOY=$(for_others "$O/toy")
+	start_toy 20 2
 	before=$(code "$READY_PID")
 	run --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" \
-		"$MXBPF" --pid "$READY_PID" --backend perf
+		"$(for_others "$MXBPF")" --pid "$READY_PID" --backend perf
 	expect_status 4
 	expect_re 'CAP_SYS_ADMIN: run with sudo' "$stderr"
 	[[ $(code "$READY_PID") == "$before" ]]
@@ -131,7 +134,7 @@ start_bpftrace() { # NAME PID FUNCTION [MORE]
 	start_mxbpf --pid "$READY_PID" --api all -f json
 	# It ends by itself, because bpftrace loses a SIGINT that comes while it attaches.
 	start_bpftrace second "$READY_PID" "$function" 'interval:ms:50 { exit(); }' && second=$BG_PID
-	wait_exit "$second" 20
+	wait_exit "$second"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$MXBPF_PID" 60
 	same_counts "$(out toy)" "$(out mxbpf)"

@@ -55,7 +55,7 @@ MODES = {
     'omp': ('omp', '--all --omp --probes op -f json --pid {pid}', ()),
     'nvtx': ('nvtx', '-f json --pid {pid}', ()),
     'nvtx-agent': ('nvtx', '--agent -f json --pid {pid}', ()),
-    'no-bpf': ('launched', 'record --gpu --no-bpf --force -o t.mxd -- {launched}', ('t.mxd',)),
+    'no-bpf': ('launched', 'record --gpu --no-bpf --force -o t.mxd --', ('t.mxd',)),
     'stats': ('toy', '--stats -f json --pid {pid}', ()),
     'measure': ('toy', '--sample 99 --sched --memory --raised -f json --pid {pid}', ()),
     'counters': ('toy', '--counters page-faults -f json --pid {pid}', ()),
@@ -268,8 +268,9 @@ class Run:
             self.group = limited_group(self.folder, n)
         prefix = {'alloc': [], 'stop': [], 'clock': [], 'oom': ['sh', '-c', f'echo $$ >{self.group}/cgroup.procs; exec "$@"', '-'], 'nofile': ['prlimit', f'--nofile={n}:{n}'], 'as': ['prlimit', f'--as={n}:{n}']}.get(
             what, [self.args.nth, self.path('count'), *fault])
-        launched = f'{sys.executable} {os.path.join(HERE, "kernels.py")} {self.args.gpu}/libgpuops.so'
-        command = [*prefix, self.args.mxbpf, *self.command.format(pid=self.process.pid, launched=launched).split(), *self.args.also.split()]
+        words = self.command.format(pid=self.process.pid).split()
+        launched = [sys.executable, os.path.join(HERE, 'kernels.py'), f'{self.args.gpu}/libgpuops.so'] if self.kind == 'launched' else []
+        command = [*prefix, self.args.mxbpf, *words, *launched, *self.args.also.split()]
         with open(self.path('out'), 'w') as out, open(self.path('err'), 'w') as err:
             return subprocess.Popen(command, cwd=self.place, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(os.environ, **env))
 

@@ -12,7 +12,7 @@ root=$dir/root
 add() { # FILE [NAME]: adds it with its shared libraries
 	local f
 	install -D "$1" "$root${2:-$1}"
-	for f in $(ldd "$1" 2>/dev/null | grep -oE '/[^ ]+'); do
+	{ ldd "$1" 2>/dev/null || true; } | sed -nE 's|.*[[:space:]](/(usr/(local/)?)?lib[^ ]*) .*|\1|p' | while read -r f; do
 		[[ -e $root$f ]] || install -D "$f" "$root$f"
 	done
 }
@@ -20,6 +20,8 @@ add() { # FILE [NAME]: adds it with its shared libraries
 mkdir -p "$root"/{bin,dev,out,proc,sys,tmp}
 add "$(command -v busybox)" /bin/busybox
 add "$MXBPF" /bin/mxbpf
+add "$O/libmxbpf.so" /libmxbpf.so
+strip --strip-debug "$root/libmxbpf.so"
 add "$O/toy/toy" /toy/toy
 add "$O/toy/hang" /toy/hang
 add "$O/toy/libmxnet.so" /toy/libmxnet.so

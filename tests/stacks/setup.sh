@@ -43,10 +43,10 @@ unpack() { # VERSION
 
 starter() { # VERSION
 	local tree=$PWD/$1/tree lib=$PWD/$1/tree/usr/lib/x86_64-linux-gnu start
-	start="$tree/usr/bin/python$1"
-	[[ ! -e $lib/ld-linux-x86-64.so.2 ]] || start="$lib/ld-linux-x86-64.so.2 --library-path $lib $start"
-	printf '#!/bin/sh\nexec env PYTHONHOME=%s%s %s "$@"\n' "$tree/usr" \
-		"$([[ $start == *--library-path* ]] || echo " LD_LIBRARY_PATH=$lib")" "$start" >"$1/python.new"
+	start="\"$tree/usr/bin/python$1\""
+	[[ ! -e $lib/ld-linux-x86-64.so.2 ]] || start="\"$lib/ld-linux-x86-64.so.2\" --library-path \"$lib\" $start"
+	printf '#!/bin/sh\nexec env PYTHONHOME="%s"%s %s "$@"\n' "$tree/usr" \
+		"$([[ $start == *--library-path* ]] || echo " LD_LIBRARY_PATH=\"$lib\"")" "$start" >"$1/python.new"
 	chmod +x "$1/python.new"
 	"$1/python.new" -c 'import asyncio, ctypes, threading'
 	mv "$1/python.new" "$1/python"

@@ -92,7 +92,7 @@ static int read_starts(const char *path)
 	int n = 0;
 	FILE *f;
 
-	snprintf(command, sizeof(command), "objdump -d -j .text --no-show-raw-insn %s", path);
+	snprintf(command, sizeof(command), "objdump -d -j .text --no-show-raw-insn '%s'", path);
 	f = popen(command, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%llx <%4095[^>]>:", &va, name) == 2) {

@@ -288,7 +288,7 @@ static void test_proton(void)
 {
 	char command[2 * PATH];
 
-	snprintf(command, sizeof(command), "cp %s/gpu/libgpucost.so %s/libproton.so", dir, work);
+	snprintf(command, sizeof(command), "cp '%s/gpu/libgpucost.so' %s/libproton.so", dir, work);
 	CHECK(!system(command));
 	open_ops();
 	open_lib("libcupti.so.12");

@@ -52,7 +52,7 @@ static bool compile(const struct variant *v)
 
 	snprintf(library, sizeof(library), "%s/fixture%zu.so", dir, (size_t)(v - variants));
 	snprintf(command, sizeof(command),
-		 "${CXX:-g++} -std=c++17 -shared -fPIC %s -o %s %s/tests/unit/cut_fixture.cpp", v->flags, library,
+		 "${CXX:-g++} -std=c++17 -shared -fPIC %s -o %s '%s/tests/unit/cut_fixture.cpp'", v->flags, library,
 		 root ? root : ".");
 	return !system(command);
 }

@@ -87,7 +87,7 @@ static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(
 	unsigned long long va;
 	FILE *f;
 
-	snprintf(line, sizeof(line), "nm -D --defined-only %s", path);
+	snprintf(line, sizeof(line), "nm -D --defined-only '%s'", path);
 	f = popen(line, "r");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "%llx T %8191s", &va, name) == 2 && wanted(name))
