@@ -253,10 +253,10 @@ struct finding_rule {
 	double (*share)(const struct facts *f);			/* of the time that it explains */
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */
 	void (*evidence)(const struct facts *f, struct buf *b); /* where it was seen; NULL: nothing more */
-	const char *next;					/* what to type next, behind "mxbpf"; NULL: nothing */
-	const char *next_agent;					/* instead of it, if the agent can be used and is not */
-	bool first;						/* stands before all others, whatever their shares */
-	const char *advice;					/* a paragraph: what it means and what helps */
+	const char *next;	/* what to type next, behind "sudo mxbpf"; NULL: nothing */
+	const char *next_agent; /* instead of it, if the agent can be used and is not */
+	bool first;		/* stands before all others, whatever their shares */
+	const char *advice;	/* a paragraph: what it means and what helps */
 };
 extern const struct finding_rule finding_rules[]; /* ends with key NULL */
 
