@@ -31,6 +31,7 @@
  *      (mxbpf_track.h), their rows, and what iterations launch on GPUs; calls of CUDA: MXBPF_CLASS_CUDA
  * 2.0: what watching costs: MXBPF_AGG_COST (mxbpf_cost.h), and the cost behind spans and in iterations. A reader of 1.x
  *      would take the cost behind a short span for its first detail, and times with the cost for those without.
+ *      calls that are seen in a part of the window: MXBPF_PARTIAL, and that part: MXBPF_SLICE (mxbpf_cost.h)
  * 2.1: why GPUs ran nothing: MXBPF_AGG_GPU_IDLE (mxbpf_track.h)
  * 2.2: launches, queues and types of work, critical paths: MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_PATH,
  *      MXBPF_GPU_SEQUENCE (mxbpf_queue.h)
@@ -43,6 +44,8 @@
  *      collectives: MXBPF_COLLECTIVE, MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP (mxbpf_collective.h)
  *      starts of ranges, and kernels by range: MXBPF_RANGE, MXBPF_AGG_RANGE (mxbpf_range.h); range_id of MXBPF_GROUP
  *      when records were lost: MXBPF_LOST (mxbpf_loss.h), and iterations of that time: MXBPF_ITERATION_LOST
+ *      memory of devices: MXBPF_GPU_ALLOC, MXBPF_GPU_USED, MXBPF_GPU_INSIDE, and memory that was out: MXBPF_MEM_FAILED,
+ *      MXBPF_MEM_HOLDER (mxbpf_memory.h)
  */
 #define MXBPF_FILE_MAJOR  2
 #define MXBPF_FILE_MINOR  2

@@ -98,8 +98,9 @@ rank_pid() { # RANK: the process with it
 	late_rank
 	"$MXBPF" record --pid "$READY_PID" -d 3s -o r.mxd
 	"$MXBPF" report r.mxd -f json >report.json
-	jq -r '.findings | to_entries[] | "\(.key + 1). \(.value.text).", (.value.evidence | values | "   seen: \(.)")' report.json >told
-	expect_same "$(<told)" "$("$MXBPF" report r.mxd | grep -E '^[0-9]+\. |^   seen: ')"
+	jq -r '.findings | to_entries[] | "\(.key + 1). \(.value.text).", (.value.evidence | values | "   seen: \(.)"),
+		(.value.next | values | "   next: sudo mxbpf \(.)")' report.json >told
+	expect_same "$(<told)" "$("$MXBPF" report r.mxd | grep -E '^[0-9]+\. |^   (seen|next): ' | sed -E '/^   next/s/--pid [0-9]+/--pid PID/')"
 	jq -e '[.iterations.loops[].pid] | unique | length == 2' report.json
 }
 

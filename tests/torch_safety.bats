@@ -120,3 +120,22 @@ killed_in() { # PHASE TIMES: a job that start_torch started
 	((own < 16000)) # 8,000 here; 51,000 if it stays
 	stop_pid "$MXBPF_PID" INT
 }
+
+# The agent comes along into forked children.
+@test "A process ends as it would alone, in every way that a program can end, with probes and with the agent" {
+	local name
+	for name in plain probes agent; do
+		start_ready "$name" "$PYTHON_TORCH" "$REPO/tests/workload/torch_ends.py"
+		case $name in
+		probes) start_mxbpf --pid "$READY_PID" --format json ;;
+		agent) start_mxbpf --pid "$READY_PID" --agent --probes op --format json ;;
+		esac
+		kill -s USR1 "$READY_PID"
+		wait_exit "$READY_PID" 100
+		[[ $name == plain ]] || wait_exit "$MXBPF_PID" 60
+		tail -n +2 "$(out "$name")" >"$name.ends"
+		expect_same "$(<plain.ends)" "$(<"$name.ends")"
+		[[ $name == plain ]] || jq -e 'first(.tables.operator[] | select(.name == "aten::mm")).count >= 50' "$(out mxbpf)"
+	done
+	expect_same "$(awk '{ print $2 }' plain.ends | xargs)" '0 3 4 1 -15 -6 0 6 0'
+}

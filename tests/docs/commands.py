@@ -82,6 +82,10 @@ def list_commands():
                     print('    ' + command)
 
 
+# Commands that look at processes. `diff`, `report`, `export` and `merge` read files.
+NEEDS_ROOT = r'mxbpf (--pid|--agent|--gpu|--host|--comm|--cgroup|-- |(record|now|top|serve|trace|check|list)\b)'
+
+
 def check():
     bad = []
     text = subprocess.check_output([os.environ['MXBPF'], 'help', 'all'], text=True)
@@ -93,6 +97,8 @@ def check():
             if isinstance(item, Block):
                 words = [c for c, _ in item.commands if not item.why_not]
                 number = item.number
+                bad += ['%s:%d: it requires root: sudo %s' % (page, number, c) for c, _ in item.commands
+                        if re.match(NEEDS_ROOT, c) and '--no-bpf' not in c]
             else:
                 number, line = item
                 if re.match(r' {4}(sudo )?(mxbpf|make)\b', line):

@@ -88,7 +88,7 @@ int backend_load_failed(int err, struct err *e)
 	/* Without descriptors or memory, no feature can be tried. */
 	missing = err == -EMFILE || err == -ENFILE || err == -ENOMEM ? NULL : features_missing();
 	if (missing)
-		return err_set(e, ERR_PRIVILEGE, err, "this kernel has no %s (`mxbpf check` lists what it has)",
+		return err_set(e, ERR_PRIVILEGE, err, "this kernel has no %s (`sudo mxbpf check` lists what it has)",
 			       missing);
 	return err_set(e, ERR_PRIVILEGE, err, "the kernel did not load the BPF programs: %s (-v shows its log)",
 		       strerror(-err));

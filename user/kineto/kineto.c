@@ -120,17 +120,17 @@ static int refuse_silent(const struct kineto *k, struct tgt *t, struct err *e)
 			pid);
 	if (!tgt_find_lib(t, LIBRARY_GLOB))
 		return err_set(e, ERR_TARGET, -ENOENT,
-			       "process %d has not loaded PyTorch (looked for libtorch_cpu.so); mxbpf list shows the "
-			       "processes that have",
+			       "process %d has not loaded PyTorch (looked for libtorch_cpu.so); sudo mxbpf list shows "
+			       "the processes that have",
 			       pid);
 	if (!tgt_env_text(t, "KINETO_USE_DAEMON", value, sizeof(value)))
 		return err_set(e, ERR_TARGET, -ENOENT,
 			       "process %d was not started with KINETO_USE_DAEMON=1, so its Kineto takes no requests; "
-			       "restart it with the variable, or use mxbpf --pid %d --trace FILE, which needs nothing",
+			       "restart it with the variable, or use sudo mxbpf --pid %d --trace FILE, which does not",
 			       pid, pid);
 	return err_set(e, ERR_TARGET, -ENOENT,
 		       "process %d was started with KINETO_USE_DAEMON, but its PyTorch has no socket to ask by: it is "
-		       "still starting, or was built without this part of Kineto; use mxbpf --pid %d --trace FILE",
+		       "still starting, or was built without this part of Kineto; use sudo mxbpf --pid %d --trace FILE",
 		       pid, pid);
 }
 
@@ -356,7 +356,7 @@ static void wait_for_question(struct client *c, uint64_t waited_ns)
 	else
 		fail(c, ERR_TARGET, -ETIMEDOUT,
 		     "has not asked for 11 s, and it does so every 5 s: the process is stopped, or was forked from one "
-		     "that asked; use mxbpf --trace FILE");
+		     "that asked; use sudo mxbpf --pid PID --trace FILE");
 }
 
 static uint64_t window_ns(const struct kineto *k, const struct client *c)

@@ -225,7 +225,8 @@ static int refuse_owned(const struct kin_client *c, struct err *e)
 	}
 	return err_set(e, ERR_RUNTIME, -EADDRINUSE,
 		       "%s answers Kineto here already, by the name dynolog, and mxbpf does not take its place; ask it "
-		       "for a trace (dyno gputrace --pids %d), or use mxbpf --pid %d --trace FILE, which needs nothing",
+		       "for a trace (dyno gputrace --pids %d), or use sudo mxbpf --pid %d --trace FILE, which needs "
+		       "no Kineto",
 		       who, c->pid, c->pid);
 }
 

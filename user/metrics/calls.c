@@ -43,7 +43,7 @@ static bool is_told(struct met *m, const struct met_process *p, const struct sca
 static void take_row(struct met *m, const struct mdl_interval *in, const struct scaled *of, uint64_t all_ns)
 {
 	const struct mdl_row *row = of->row;
-	const bool operator= row->cls == MXBPF_CLASS_OPERATOR;
+	const bool is_operator = row->cls == MXBPF_CLASS_OPERATOR;
 	struct met_process *p = met_process_of(m, in, row->tgid);
 	struct met_labels l;
 	const bool told = p && is_told(m, p, of, all_ns);
@@ -58,12 +58,12 @@ static void take_row(struct met *m, const struct mdl_interval *in, const struct 
 	if (told)
 		name = mdl_name(in->model, row->name_id, &len);
 	met_labels_begin(&l, p->labels);
-	if (!operator)
+	if (!is_operator)
 		met_label_text(&l, "kind", mdl_category(row->cls));
-	met_label(&l, operator? "operator" : "call", name, len);
-	met_observe_hist(m, operator? MET_OPERATOR : MET_CALL, l.text, row->hist, row->total_ns, of->scale);
-	met_add(m, operator? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, of->self_ns);
-	if (operator&& told && of->scale> 1 && cost_slices_of(in->model, row->tgid, &s))
+	met_label(&l, is_operator ? "operator" : "call", name, len);
+	met_observe_hist(m, is_operator ? MET_OPERATOR : MET_CALL, l.text, row->hist, row->total_ns, of->scale);
+	met_add(m, is_operator ? MET_OPERATOR_SELF : MET_CALL_SELF, l.text, of->self_ns);
+	if (is_operator && told && of->scale > 1 && cost_slices_of(in->model, row->tgid, &s))
 		met_estimate(m, MET_OPERATOR_ERROR, l.text, (double)row->self_ns,
 			     s.seen_iterations ? (double)s.seen_iterations : (double)s.seen_ns);
 }

@@ -144,7 +144,7 @@ struct mdl_session {
 	uint32_t given_pid;
 	char *given_comm, *given_cmdline;
 	uint32_t details;   /* enum mxbpf_detail that the user requested */
-	uint32_t features;  /* bits of struct mdl_feature_option that the user requested */
+	uint32_t features;  /* mdl_feature.bit of each feature that the user requested */
 	uint32_t sample_hz; /* --sample: samples per second; 0: none */
 	char *comm, *cmdline, *hostname;
 	char *agent_route; /* how the agent was loaded; NULL: there is no agent */
@@ -235,9 +235,9 @@ const struct mdl_process *mdl_process_of(const struct mdl_session *s, uint32_t p
  * of an earlier process with this pid. Returns 0 or -ENOMEM.
  */
 int mdl_labels_add(struct mdl_session *s, const struct mdl_labels *from, uint32_t pid, const char *hostname);
-/* Returns the labels of a process, or NULL. */
 /* Forgets the labels of processes that are not to be kept. */
 void mdl_labels_keep(struct mdl_session *s, bool (*keep)(void *ctx, uint32_t pid), void *ctx);
+/* Returns the labels of a process, or NULL. */
 const struct mdl_labels *mdl_labels_of(const struct mdl_session *s, uint32_t pid);
 /* Frees what labels own. */
 void mdl_labels_fini(struct mdl_labels *l);

@@ -170,8 +170,8 @@ void ses_nvtx_note(struct session *ses, const struct ses_target *of)
 	if (lost)
 		ses_note(ses,
 			 "ranges of NVTX in %.80s are not recorded: its functions come from NVIDIA's headers, which "
-			 "look for a tool once, at the first call; to see them, start the program with mxbpf --agent "
-			 "-- COMMAND",
+			 "look for a tool once, at the first call; to see them, start the program with sudo mxbpf "
+			 "--agent -- COMMAND",
 			 strrchr(lost, '/') + 1);
 }
 

@@ -410,7 +410,6 @@ void ses_look(struct session *ses, struct ses_look *k);
 void ses_open_spans(struct session *ses, struct ses_look *k, uint64_t now_ns, struct buf *recs);
 bool ses_was_left(void *look, const struct mxbpf_frame *f); /* an att_left_fn */
 
-/* `now`: keeps the last call of each thread. */
 /*
  * nvtx.c: finds libraries of a running process that can still be given a tool of NVTX. The agent brings it along.
  * ses_nvtx_note: says whose ranges cannot be seen in the first process. ses_nvtx_beside: NULL: nothing comes along.
@@ -419,6 +418,7 @@ void ses_nvtx_find(struct session *ses, struct tgt *t, struct ses_nvtx *n);
 void ses_nvtx_note(struct session *ses, const struct ses_target *of);
 const struct agt_beside *ses_nvtx_beside(const struct ses_nvtx *n);
 void ses_nvtx_free(struct session *ses);
+/* `now`: keeps the last call of each thread. */
 void ses_note_last(struct session *ses, const struct mxbpf_rec *r);
 
 /* Adds the names of records to the model. With the lock. */

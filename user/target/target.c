@@ -130,7 +130,7 @@ static int missing(pid_t pid, struct err *e)
 
 	if (fd < 0)
 		return err_set(e, ERR_TARGET, -ESRCH,
-			       "no process with pid %d; mxbpf list shows those that can be profiled", pid);
+			       "no process with pid %d; sudo mxbpf list shows those that can be profiled", pid);
 	close(fd);
 	return err_set(e, ERR_PRIVILEGE, -EACCES,
 		       "process %d is hidden in /proc (hidepid): CAP_SYS_PTRACE is missing; run mxbpf with sudo", pid);

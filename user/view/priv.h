@@ -120,18 +120,18 @@ uint64_t view_events_not_shown(const struct view *s); /* events of classes that 
 void view_events_fini(struct view *s);
 struct mdl_row view_event_row(const struct mxbpf_span *s); /* a row of one call, without a histogram */
 
-/* text/footer.c: writes window, events and loss, each on a line that begins with `prefix`. */
 /* Notes that a short output leaves this out. The footer names it. */
 void view_leave_out(struct view *s, const char *what);
+/* text/footer.c: writes window, events and loss, each on a line that begins with `prefix`. */
 void view_footer(struct view *s, const char *prefix);
 extern const char *const view_text_magic[]; /* view_ops.magic of outputs with this footer */
 /* Returns the sum over all classes. */
 uint64_t view_tally(const struct mdl *m, enum mxbpf_tally_id id);
 /* data/about.c: members of the object that is open in the JSON of a document or a trace. */
 struct json;
-/* The six counters of records. */
 /* Writes what watching cost the job. m: its iterations are those of the output; NULL: none. */
 void view_json_cost(struct json *j, const struct mdl_session *s, struct mdl *m);
+/* The six counters of records. */
 void view_json_loss(struct json *j, const struct mxbpf_loss *l);
 /* "sources": the loss of each source. Recordings of older versions have only the sum. */
 void view_json_sources(struct json *j, const struct mdl_session *s);

@@ -242,11 +242,11 @@ static inline bool view_shows_sheet(const struct view_ops *ops, const struct vie
 /* data/schema.c: writes the whole published schema. */
 void view_put_schema(struct out *o);
 
-/* Writes "5 rows" or "1 row, not all of them shown". */
 /*
  * For headings that say how many rows are left out: names the option that shows them; "" unless the output is short.
  */
 const char *view_hint(struct view *s);
+/* Writes "5 rows" or "1 row, not all of them shown". */
 void view_put_rows(struct view *s, const struct view_list *t);
 /* Writes a line: "5 rows", "5 rows, of which 2 are shown" or "nothing seen". */
 void view_put_shown(struct view *s, const struct view_list *t, const char *row);

@@ -13,7 +13,7 @@
 
 #define NOT_SUPPORTED_BASE 1000 /* result of MXBPF_GPU_STEP_SUPPORT: this plus the place of the field */
 
-/* The order is that of the numbers in records; user/feature/kernels/names.c has the same. */
+/* The order is that of the numbers in records; counters[] of user/feature/kernels/sheet.c has the same. */
 static const struct {
 	const char *name;
 	bool replay; /* needs more than one pass beside the others */

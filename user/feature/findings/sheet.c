@@ -146,16 +146,16 @@ static void put_none(struct view *s, const struct facts *f)
 	out_puts(s->out, ".\n");
 }
 
-/* The rule says PID, and people get the number. */
+/* The rule says PID, and people get the number. Every rule's command looks at a process, which requires root. */
 static void put_next(struct view *s, const char *next)
 {
 	const char *pid = strstr(next, "PID");
 
 	if (pid)
-		out_printf(s->out, "   next: mxbpf %.*s%" PRIu32 "%s\n", (int)(pid - next), next,
+		out_printf(s->out, "   next: sudo mxbpf %.*s%" PRIu32 "%s\n", (int)(pid - next), next,
 			   mdl_target_of(s->in->session).pid, pid + strlen("PID"));
 	else
-		out_printf(s->out, "   next: mxbpf %s\n", next);
+		out_printf(s->out, "   next: sudo mxbpf %s\n", next);
 }
 
 #define ADVICE_COLUMNS 76 /* without the indentation */

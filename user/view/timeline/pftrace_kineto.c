@@ -23,15 +23,15 @@ static void put_texts(struct pftrace *f, const struct mxbpf_span *s)
 static void put_args(struct pftrace *f, const struct mxbpf_span *s, const struct view_place *place,
 		     const struct view_number *nr)
 {
-	const bool operator= s->cls != MXBPF_CLASS_CUDA;
+	const bool is_operator = s->cls != MXBPF_CLASS_CUDA;
 
-	if (operator)
+	if (is_operator)
 		pftrace_put_u64(f, EXTERNAL_ID, nr->external_id);
-	if (operator&& s->flags & MXBPF_SPAN_SEQ) {
+	if (is_operator && s->flags & MXBPF_SPAN_SEQ) {
 		pftrace_put_u64(f, SEQUENCE_NUMBER, MXBPF_SEQ_NR(s->seq));
 		pftrace_put_u64(f, FWD_THREAD_ID, s->flags & MXBPF_SPAN_BACKWARD ? MXBPF_SEQ_THREAD(s->seq) : 0);
 	}
-	if (operator) {
+	if (is_operator) {
 		pftrace_put_u64(f, RECORD_FUNCTION_ID, 0);
 		put_texts(f, s);
 	}
