@@ -59,7 +59,7 @@ VENDOR_CFLAGS := $(addprefix -isystem ,$(wildcard vendor/*/include))
 BPF_ARCH := $(patsubst x86_64,x86,$(shell uname -m))
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -gno-column-info -Wall -Werror -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -ffile-prefix-map='$(CURDIR)/'=
 
-SRC   := $(filter-out user/agent/lib/% user/nvtx/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c))) $(VENDOR)
+SRC   := $(filter-out user/agent/lib/% user/agent/cupti/% user/nvtx/lib/%,$(sort $(wildcard user/*/*.c user/*/*/*.c))) $(VENDOR)
 OBJ   := $(SRC:%.c=$(O)/obj/%.o)
 UNITS := $(patsubst tests/unit/%.c,$(O)/unit/%,$(sort $(wildcard tests/unit/*.c)))
 PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c))) \
@@ -117,8 +117,8 @@ $(filter $(O)/obj/user/agent/%,$(OBJ)): $(O)/gen/inject.skel.h $(O)/gen/agent.sk
 
 # ---- the agent, which is injected into targets. It runs no constructors and requires no glibc newer than 2.17.
 AGENT_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -D_GNU_SOURCE -fPIC -fvisibility=hidden -fcf-protection=none \
-	-fno-stack-protector -fno-asynchronous-unwind-tables -Iinclude -Iuser/agent/lib -ffile-prefix-map='$(CURDIR)/'=
-$(O)/gen/agent.so: $(wildcard user/agent/lib/*.c user/agent/lib/*.h) $(wildcard include/*.h)
+	-fno-stack-protector -fno-asynchronous-unwind-tables -Iinclude -Iuser/agent/lib -Iuser/agent/cupti -ffile-prefix-map='$(CURDIR)/'=
+$(O)/gen/agent.so: $(wildcard $(addprefix user/agent/,lib/*.c lib/*.h cupti/*.c cupti/*.h)) $(wildcard include/*.h)
 	$(call say,AGENT,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(AGENT_CFLAGS) -shared -nostartfiles -Wl,--build-id=sha1,-z,now,-z,relro,--no-undefined,-s -o $@ $(filter %.c,$^) -lc
@@ -314,6 +314,7 @@ HOSTILE_OBJ = $(addprefix $(O)/fuzz/obj/user/source/,hub.o calls.o gpu_convert.o
 $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: FUZZ_WRAP = -Wl,--wrap=pread
 $(O)/fuzz/fuzz_agent: $(HOSTILE_OBJ) $(addprefix $(O)/fuzz/obj/user/agent/,take.o clock.o)
 $(O)/fuzz/fuzz_gpu: $(HOSTILE_OBJ) $(O)/fuzz/obj/user/agent/gpu.o
+$(O)/fuzz/obj/tests/fuzz/fuzz_cupti.o: SAN_CFLAGS += -Iuser/agent/lib # which it includes
 $(O)/fuzz/fuzz_python: FUZZ_WRAP = -Wl,--wrap=tgt_read,--wrap=tgt_read_some
 $(O)/fuzz/fuzz_proc: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,open openat fopen opendir readdir ioctl fstatfs faccessat readlinkat far_open far_memory)
 $(O)/fuzz/fuzz_http: FUZZ_WRAP = -Wl,--wrap=srv_own_address,--wrap=clock_gettime
@@ -427,7 +428,7 @@ lint:
 
 # clang's analyzer, over mxbpf and over what it loads into targets. Files that have not changed are not analyzed again.
 # It does not see that a skeleton of bpftool is freed by libbpf.
-ANALYZED := $(patsubst %.c,$(O)/analyze/%.done,$(filter-out vendor/%,$(SRC)) user/main.c $(sort $(wildcard user/agent/lib/*.c user/nvtx/lib/*.c)))
+ANALYZED := $(patsubst %.c,$(O)/analyze/%.done,$(filter-out vendor/%,$(SRC)) user/main.c $(sort $(wildcard user/agent/lib/*.c user/agent/cupti/*.c user/nvtx/lib/*.c)))
 analyze: $(ANALYZED)
 $(O)/analyze/%.done: %.c | $(addprefix $(O)/gen/,$(FUZZ_GEN))
 	$(call say,ANALYZE,$<)

@@ -73,7 +73,7 @@ enum mxbpf_gpu_kind {
 	MXBPF_GPU_METRIC = 11,
 };
 
-#define MXBPF_GPU_METRICS 12 /* counters that the agent can measure; metrics_names[] in agent/lib/cupti_metrics.c */
+#define MXBPF_GPU_METRICS 12 /* counters that the agent can measure; metrics_names[] in agent/cupti/cupti_metrics.c */
 
 /* The state of the measurement of chosen kernels. */
 enum mxbpf_gpu_metrics_state {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../user/agent/lib/cupti_records.c"
+#include "../../user/agent/cupti/cupti_records.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

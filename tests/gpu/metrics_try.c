@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../user/agent/lib/cupti_metrics_abi.h"
+#include "../../user/agent/cupti/cupti_metrics_abi.h"
 
 #define FLOATS	     (64u << 20)
 #define THREADS	     256

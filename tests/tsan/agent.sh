@@ -20,7 +20,7 @@ echo 'race:agent_take_slot' >"$work/suppressions"
 build() { # FOLDER [FILE SED]
 	local to=$work/$1 file at
 	mkdir -p "$to/o"
-	for file in user/agent/lib/*.c; do
+	for file in user/agent/lib/*.c user/agent/cupti/*.c; do
 		at=$file
 		if [[ $file == "${2:-}" ]]; then
 			at=$to/${file##*/}
@@ -28,7 +28,7 @@ build() { # FOLDER [FILE SED]
 			! cmp -s "$file" "$at" || { echo "FAILED: the line to change is not there"; exit 1; }
 		fi
 		gcc -std=gnu11 -O1 -g -D_GNU_SOURCE -fPIC -fvisibility=hidden -fcf-protection=none -fno-stack-protector -Iinclude \
-			-Iuser/agent/lib "-ffile-prefix-map=$to/=user/agent/lib/" -fsanitize=thread -c -o "$to/o/$(basename "$file" .c).o" "$at"
+			-Iuser/agent/lib -Iuser/agent/cupti "-ffile-prefix-map=$to/=user/agent/lib/" -fsanitize=thread -c -o "$to/o/$(basename "$file" .c).o" "$at"
 	done
 	gcc -shared -nostartfiles -Wl,--build-id=sha1,-z,now,-z,relro -o "$to/agent.so" "$to"/o/*.o -lc
 	gcc -c -Iuser -Iinclude "-Wa,-I$to,-Iuser/agent" -o "$to/image.o" user/agent/image.c

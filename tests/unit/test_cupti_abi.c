@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/lib/cupti_abi.h"
-#include "agent/lib/cupti_metrics_abi.h"
+#include "agent/cupti/cupti_abi.h"
+#include "agent/cupti/cupti_metrics_abi.h"
 #include "read_file.h"
 
 #define TABLE  "tests/gpu/abi.txt"
-#define HEADER "user/agent/lib/cupti_abi.h"
-#define CALLS  "user/agent/lib/cupti_metrics_abi.h"
+#define HEADER "user/agent/cupti/cupti_abi.h"
+#define CALLS  "user/agent/cupti/cupti_metrics_abi.h"
 
 /* `since`: API version of the first release that has the field; 0: all have it. */
 static struct known {

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "../../../user/agent/lib/cupti_metrics_abi.h"
+#include "../../../user/agent/cupti/cupti_metrics_abi.h"
 
 #ifndef DOUBLE_OLD
 #define RANGES_MAX 8

@@ -277,9 +277,9 @@ struct finding_rule {
 	double (*share)(const struct facts *f);			/* of the time that it explains */
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */
 	void (*evidence)(const struct facts *f, struct buf *b); /* where it was seen; NULL: nothing more */
-	const char *next;					/* what to type next, behind "sudo mxbpf"; NULL: nothing */
-	const char *next_agent;					/* instead of it, if the agent can be used and is not */
-	const char *(*next_of)(const struct facts *f);		/* instead of both; NULL: it does not depend */
+	const char *next;			       /* what to type next, behind "sudo mxbpf"; NULL: nothing */
+	const char *next_agent;			       /* instead of it, if the agent can be used and is not */
+	const char *(*next_of)(const struct facts *f); /* instead of both; NULL: it does not depend */
 	unsigned first; /* stands before those with a smaller number, whatever their shares */
 	/*
 	 * It compares sums over all records with each other or with times, or says that nothing was there. It is silent

@@ -12,7 +12,7 @@
 
 #define SHORT_NAME 256
 
-/* Numbers of counters in records: counters[] in agent/lib/cupti_ranges.c has the same order. */
+/* Numbers of counters in records: counters[] in agent/cupti/cupti_ranges.c has the same order. */
 enum { DURATION, SM, OCCUPANCY, ISSUE, TENSOR, L1, DRAM, DRAM_BYTES, L2, SM_THROUGHPUT, FMA, L2_THROUGHPUT };
 
 struct row {
