@@ -314,7 +314,7 @@ HOSTILE_OBJ = $(addprefix $(O)/fuzz/obj/user/source/,hub.o calls.o gpu_convert.o
 $(O)/fuzz/fuzz_agent $(O)/fuzz/fuzz_gpu: FUZZ_WRAP = -Wl,--wrap=pread
 $(O)/fuzz/fuzz_agent: $(HOSTILE_OBJ) $(addprefix $(O)/fuzz/obj/user/agent/,take.o clock.o)
 $(O)/fuzz/fuzz_gpu: $(HOSTILE_OBJ) $(O)/fuzz/obj/user/agent/gpu.o
-$(O)/fuzz/obj/tests/fuzz/fuzz_cupti.o: SAN_CFLAGS += -Iuser/agent/lib # which it includes
+$(O)/fuzz/obj/tests/fuzz/fuzz_cupti.o: SAN_CFLAGS += -iquote user/agent/lib
 $(O)/fuzz/fuzz_python: FUZZ_WRAP = -Wl,--wrap=tgt_read,--wrap=tgt_read_some
 $(O)/fuzz/fuzz_proc: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,open openat fopen opendir readdir ioctl fstatfs faccessat readlinkat far_open far_memory)
 $(O)/fuzz/fuzz_http: FUZZ_WRAP = -Wl,--wrap=srv_own_address,--wrap=clock_gettime
