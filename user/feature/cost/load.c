@@ -29,12 +29,18 @@
 #define WARN_SHARE    0.2		/* of the time of a thread */
 #define SHARE_MOST    0.9		/* the estimates are not more exact */
 #define WORTH	      0.03		/* share of the cost below which it is not compared */
-#define ALONE_NS      (150 * NS_PER_MS) /* on CPU */
+#define ALONE_NS      (300 * NS_PER_MS) /* on CPU */
+#define ALONE_MAX_NS  (NS_PER_S + NS_PER_S / 2)
+/*
+ * The job has settled when the caches have what the end of the window has changed in it, and mxbpf, which may run on
+ * the same core, has nothing more to do.
+ */
+#define SLICE_MS      10
 #define SETTLE_NS     (30 * NS_PER_MS)
-#define ALONE_MAX_NS  NS_PER_S
-#define ALONE_BEATS   30   /* intervals that are enough before ALONE_MAX_NS */
-#define HIT_ERROR     0.25 /* of the cost of the hits that the comparison itself needs */
-#define SHRINK_ERROR  0.1  /* of the mean interval, with which iterations may shrink by what the comparison says */
+#define SETTLE_MAX_NS (NS_PER_S / 2)
+#define BUSY_NS	      (2 * NS_PER_MS) /* of a slice */
+#define ALONE_BEATS   30	      /* intervals that are enough before ALONE_MAX_NS */
+#define HIT_ERROR     0.25	      /* of the cost of the hits that the comparison itself needs */
 #define REMEDY_BYTES  1800
 #define SILENT_NS     (300 * NS_PER_MS)
 
@@ -323,19 +329,22 @@ static struct mxbpf_beat run_alone(struct session *ses, struct agent_phase *rest
 {
 	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct pollfd wake = {.fd = ses->ui.wake_fd, .events = POLLIN};
+	uint64_t passed, ours_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), busy_ns;
 	struct mxbpf_beat b, first = {0};
-	uint64_t passed;
-	bool asked;
+	bool asked, settled = false;
 
 	do {
-		asked = poll(&wake, 1, 10) > 0; /* Ctrl-C */
+		asked = poll(&wake, 1, SLICE_MS) > 0; /* Ctrl-C */
 		b = rests ? agent_beat(ses, rests, true) : att_beat(ses->first->att);
 		passed = clock_ns(CLOCK_MONOTONIC) - began;
-		if (passed < SETTLE_NS) /* the caches have what the probes' removal has changed in the program */
+		busy_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - ours_ns;
+		ours_ns += busy_ns;
+		settled |= passed >= SETTLE_NS && (busy_ns < BUSY_NS || passed >= SETTLE_MAX_NS);
+		if (!settled)
 			first = b;
 		b = beat_since(b, &first);
 	} while (!asked && passed < ALONE_MAX_NS && (b.cpu_ns < ALONE_NS || b.n < ALONE_BEATS) &&
-		 !(passed >= SILENT_NS && !b.n) && !tgt_gone(ses->targets[0].tgt));
+		 !(passed >= SILENT_NS && !b.n && !first.n) && !tgt_gone(ses->targets[0].tgt));
 	return b;
 }
 
@@ -367,7 +376,7 @@ static void combine(struct mdl_cost *c, const struct beats *watched, const struc
 	scale = scale < of->least ? of->least : scale > of->most ? of->most : scale;
 	c->scale = (uint32_t)(scale * 1000);
 	c->uncertain = (uint32_t)(sqrt(1 / weight) / scale * 1000);
-	if (watched->error2 + alone->error2 < SHRINK_ERROR * SHRINK_ERROR * watched->cpu_ns * watched->cpu_ns)
+	if (watched->error2 + alone->error2 < of->error * of->error * watched->cost_ns * watched->cost_ns)
 		c->shrink = (uint32_t)(shrink_of(c, watched, alone) * 1000);
 	c->beats = (uint64_t)alone->n;
 	c->beat_watched_ns = (uint64_t)watched->cpu_ns;
