@@ -30,14 +30,14 @@
 #define SHARE_MOST    0.9		/* the estimates are not more exact */
 #define WORTH	      0.03		/* share of the cost below which it is not compared */
 #define ALONE_NS      (300 * NS_PER_MS) /* on CPU */
-#define ALONE_MAX_NS  (NS_PER_S + NS_PER_S / 2)
+#define ALONE_MAX_NS  (2 * NS_PER_S)
 /*
  * The job has settled when the caches have what the end of the window has changed in it, and mxbpf, which may run on
  * the same core, has nothing more to do.
  */
 #define SLICE_MS      10
 #define SETTLE_NS     (30 * NS_PER_MS)
-#define SETTLE_MAX_NS (NS_PER_S / 2)
+#define SETTLE_MAX_NS NS_PER_S
 #define BUSY_NS	      (2 * NS_PER_MS) /* of a slice */
 #define ALONE_BEATS   30	      /* intervals that are enough before ALONE_MAX_NS */
 #define HIT_ERROR     0.25	      /* of the cost of the hits that the comparison itself needs */
