@@ -14,9 +14,10 @@ int ring_buffer__consume(struct ring_buffer *ring)
 	return agt_on_batch(&agt, ring_bell(), sizeof(bell));
 }
 
-void agts_take(struct agts *s)
+bool agts_take(struct agts *s)
 {
 	ring_buffer__consume(s->ring);
+	return false;
 }
 
 void agts_drain(struct agts *s)
@@ -83,9 +84,10 @@ static void end_session(struct src *s, unsigned how)
 		return;
 	}
 	agent_flush(s);
-	agt_opens(&agt, on_open, proc_at(s->ctx, 0)); /* as a flush does whose thread has run */
-	put_records(s->ctx, UINT64_MAX);
-	deliver(s->ctx);
+	order_all(s->ctx);
+	agt_opens(&agt, on_open, proc_at(s->ctx, 0)); /* as a flush does whose threads have run */
+	order_all(s->ctx);
+	agent_order_rest(s->ctx);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -120,6 +120,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_AGG_RAISED] = sizeof(struct mxbpf_agg_raised),
 	[MXBPF_RANGE] = sizeof(struct mxbpf_range),
 	[MXBPF_AGG_RANGE] = sizeof(struct mxbpf_agg_range),
+	[MXBPF_LOST] = sizeof(struct mxbpf_lost),
 	[MXBPF_NEIGHBOUR] = sizeof(struct mxbpf_neighbour),
 	[MXBPF_LOOK] = sizeof(struct mxbpf_look),
 	[MXBPF_AGG_LINE] = sizeof(struct mxbpf_agg_line),

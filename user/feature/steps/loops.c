@@ -92,6 +92,8 @@ static void fold_moments(struct loops *p, size_t n)
 	const size_t all = buf_count(&p->moments, *at);
 	size_t i;
 
+	if (!n)
+		return;
 	for (i = 0; i < n; i++)
 		add_sat_signed(&p->live_bytes, at[i].bytes);
 	p->moments.len = (all - n) * sizeof(*at);
