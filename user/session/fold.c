@@ -138,6 +138,12 @@ void ses_tell_memory(struct session *ses)
 		note_error(ses, -ENOMEM);
 }
 
+/* Sources count their events, and neither names nor what they say of their loss. */
+static bool is_event(const struct mxbpf_rec *r)
+{
+	return r->kind != MXBPF_NAME && r->kind != MXBPF_LOST;
+}
+
 /* Completes a record with names and text ids. Returns false if no output needs the record. */
 static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, bool few)
 {
@@ -146,7 +152,7 @@ static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, b
 	note_error(ses, sym_learn((b ? b : ses_build_of(ses, r->tgid))->symbols, r));
 	if (few && !kind_of(r)->few)
 		return false;
-	ses->folded[number]++;
+	ses->folded[number] += is_event(r);
 	ses_note_last(ses, r);
 	return !ses->o->ops || ses_ops_keeps(ses, r);
 }
@@ -157,8 +163,8 @@ static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r
 
 	if (few && !(k && k->few))
 		return;
-	ses->folded[number]++;
-	ses->unkept[number]++;
+	ses->folded[number] += is_event(r);
+	ses->unkept[number] += is_event(r);
 }
 
 /*
