@@ -69,7 +69,8 @@ FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)
 
 .PHONY: all static check test smoke units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
-.SECONDARY:
+# What only pattern rules name stays. All else is made anew if it is missing.
+.SECONDARY: $(patsubst bpf/%.bpf.c,$(O)/gen/%.bpf.o,$(wildcard bpf/*.bpf.c)) $(patsubst %.c,$(O)/fuzz/obj/%.o,$(wildcard tests/fuzz/*.c))
 .SECONDEXPANSION:
 
 all: $(O)/mxbpf $(O)/mxbpf.1 $(O)/mxbpf.bash $(O)/report.schema.json
