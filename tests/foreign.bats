@@ -255,12 +255,13 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	for kind in link dangling hard pipe folder; do
 		mkdir "$kind"
 		chown nobody "$kind"
-		start_bg "$kind" "$MXBPF" -q --pid "$READY_PID" -f json -o "$kind/t.json" --trace "$kind/t.trace.json" --html "$kind/t.html"
+		start_bg "$kind" "$MXBPF" --pid "$READY_PID" -f json -o "$kind/t.json" --trace "$kind/t.trace.json" --html "$kind/t.html"
 		runs[$kind]=$BG_PID
 		start_bg "record-$kind" "$MXBPF" record --pid "$READY_PID" -o "$kind/t.mxd"
 		runs[record-$kind]=$BG_PID
 	done
 	for kind in link dangling hard pipe folder; do
+		wait_line "$(err "$kind")" '^attached:' "${runs[$kind]}"
 		wait_line "$(err "record-$kind")" '^attached:' "${runs[record-$kind]}"
 		for of in "$kind"/t.{json,trace.json,html,mxd}; do
 			rm -f "$of"
