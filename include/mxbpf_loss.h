@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-2-Clause */
-/* What a source of records lost (each chunk of a recording has this, mxbpf_file.h), and in which time. */
+/* How many records a source lost, which each chunk of a recording has (mxbpf_file.h), and when it lost them. */
 #ifndef MXBPF_LOSS_H
 #define MXBPF_LOSS_H
 

@@ -102,7 +102,8 @@ static void test_bound(void)
 	struct seen s;
 	uint64_t end_ns, given_up;
 
-	TEST("beyond its bound a queue gives up the oldest calls, says of which time, and keeps what ends iterations")
+	TEST("a queue that is too long gives up the oldest calls, says when they were made, and keeps what ends "
+	     "iterations")
 	{
 		agent_queue_init(&q, keeps_annotations);
 		end_ns = fill(&q);

@@ -63,7 +63,7 @@ static const struct mdl_row *row(struct mdl *m, uint64_t name_id)
 	return mdl_row_find(m, OP, name_id, 77, 0);
 }
 
-/* What must hold for the durations of any calls. */
+/* Returns whether the numbers of a row can be those of real calls. */
 static bool can_be(const struct mdl_row *r)
 {
 	const uint64_t avg = mdl_row_avg(r), p50 = mdl_percentile(r, 0.5), p99 = mdl_percentile(r, 0.99);

@@ -637,7 +637,7 @@ static void test_faults(void)
 	}
 }
 
-/* As iteration(), but records of its time are lost. */
+/* Adds an iteration with lost records. The arguments are those of iteration(). */
 static void lossy_iteration(uint64_t nr, uint64_t dur_ms, int64_t live)
 {
 	struct mxbpf_iteration it = {
@@ -677,7 +677,7 @@ static void test_loss(void)
 		CHECK(!strcmp(found(&f), "data_wait"));
 		end(&f);
 	}
-	TEST("no finding rests on iterations of which records are lost: the program's own code, memory that grows")
+	TEST("findings about own code and growing memory ignore iterations with lost records")
 	{
 		begin();
 		for (i = 0; i < 60; i++)
@@ -702,7 +702,7 @@ static void test_loss(void)
 		CHECK(!strcmp(found(&f), "tiny_operators") && says(&f, ": 105 of them in an iteration"));
 		end(&f);
 	}
-	TEST("no finding compares sums of which more than 1 % are lost")
+	TEST("findings that compare sums are silent if more than 1 % of the records are lost")
 	{
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 5);

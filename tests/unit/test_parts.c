@@ -194,7 +194,7 @@ static void test_lost(void)
 	const struct mxbpf_iteration *it;
 	size_t n, i, nlost = 0, long_ones = 0;
 
-	TEST("an iteration of which calls are lost has its time and no parts, and neither is longer for that")
+	TEST("an iteration with lost calls keeps its duration and has no parts, and the next one is not longer")
 	{
 		begin();
 		iterations(0, 10, true);

@@ -42,6 +42,13 @@ static uint32_t busiest(const struct mxbpf_agent_beat *b, int n, uint64_t from_n
 	return tid;
 }
 
+/* The process may have written anything. */
+static bool is_interval(const struct mxbpf_agent_beat *from, const struct mxbpf_agent_beat *to, uint64_t now)
+{
+	return to->ns > from->ns && to->ns <= now + MXBPF_AGENT_CLOCK_AHEAD_NS && to->cpu_ns > from->cpu_ns &&
+	       to->cpu_ns - from->cpu_ns <= to->ns - from->ns + MXBPF_AGENT_CLOCK_AHEAD_NS;
+}
+
 struct mxbpf_beat agent_beat(struct session *ses, struct agent_phase *p, bool rest)
 {
 	struct mxbpf_agent_beat *b = malloc(sizeof(*b) * MXBPF_AGENT_BEATS);
@@ -50,6 +57,7 @@ struct mxbpf_beat agent_beat(struct session *ses, struct agent_phase *p, bool re
 	struct mxbpf_beat beat = {.ip = 1, .tgid = (uint32_t)tgt_pid(ses->targets[0].tgt)};
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), recent_ns = now > RECENT_NS ? now - RECENT_NS : 0;
 	const uint64_t from_ns = p->from_ns > recent_ns ? p->from_ns : recent_ns;
+	uint64_t runq_ns;
 	int i;
 
 	p->tid = p->tid ? p->tid : busiest(b, n, from_ns);
@@ -57,17 +65,18 @@ struct mxbpf_beat agent_beat(struct session *ses, struct agent_phase *p, bool re
 		if (b[i].tid != p->tid || b[i].ns < from_ns ||
 		    (b[i].registered == MXBPF_AGENT_REGISTERED_BEATS) != rest)
 			continue;
-		if (last && b[i].ns > last->ns && b[i].cpu_ns > last->cpu_ns)
+		if (last && is_interval(last, &b[i], now))
 			mxbpf_beat_add(&beat, b[i].ns - last->ns, b[i].cpu_ns - last->cpu_ns);
 		last = &b[i];
 	}
 	free(b);
+	runq_ns = runq_of(ses, p->tid);
 	if (!p->runq_at_ns) {
 		p->runq_at_ns = now;
-		p->runq_ns = runq_of(ses, p->tid);
-	} else if (now > p->runq_at_ns) {
-		beat.runq_ns = (uint64_t)((double)(runq_of(ses, p->tid) - p->runq_ns) * (double)beat.ns /
-					  (double)(now - p->runq_at_ns));
+		p->runq_ns = runq_ns;
+	} else if (now > p->runq_at_ns && runq_ns > p->runq_ns) { /* a thread that has ended has none */
+		beat.runq_ns =
+			(uint64_t)((double)(runq_ns - p->runq_ns) * (double)beat.ns / (double)(now - p->runq_at_ns));
 	}
 	beat.tid = p->tid;
 	return beat;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The times of which records are lost, as far as iterations need them. */
+/* Times in which records were lost. Iterations in them are incomplete. */
 #ifndef FEATURE_STEPS_LOST_H
 #define FEATURE_STEPS_LOST_H
 
