@@ -4,6 +4,7 @@
 
 #include "attach/costs.h"
 #include "feature/cost/cost.h"
+#include "feature/cost/load_agent.h"
 #include "feature/steps/parts.h"
 #include "records.h"
 #include "source/agent_cost.h"
@@ -372,6 +373,44 @@ static void test_drift(void)
 	}
 }
 
+/* Returns the sum of 3 beats, 1 ms apart and with 0.5 ms of CPU time each, if the process overwrote the last one. */
+static struct mxbpf_beat beats(struct mxbpf_agent_beat overwritten)
+{
+	const struct mxbpf_agent_beat b[] = {
+		{.ns = 1000000, .cpu_ns = 500000, .tid = 7}, {.ns = 2000000, .cpu_ns = 1000000, .tid = 7}, overwritten};
+	const struct agent_beats_of of = {.tid = 7, .from_ns = 1, .now_ns = 3000000};
+	struct mxbpf_beat sum = {0};
+
+	agent_beats_add(b, 3, &of, &sum);
+	return sum;
+}
+
+static void test_forged(void)
+{
+	static const struct mxbpf_agent_beat
+		honest = {.ns = 3000000, .cpu_ns = 1500000, .tid = 7},
+		forged[] = {
+			{.ns = 1, .cpu_ns = 1500000, .tid = 7},
+			{.ns = UINT64_MAX, .cpu_ns = 1500000, .tid = 7},
+			{.ns = 3000000, .cpu_ns = 1, .tid = 7},
+			{.ns = 3000000, .cpu_ns = UINT64_MAX, .tid = 7},
+			{.ns = 3000000, .cpu_ns = 1500000, .tid = 8},
+			{.ns = 3000000, .cpu_ns = 1500000, .tid = 7, .registered = UINT32_MAX},
+		};
+	struct mxbpf_beat sum = beats(honest);
+	unsigned i;
+
+	TEST("a process that overwrites the times of its steps cannot make the cost of the agent anything it likes")
+	{
+		CHECK(sum.n == 2 && sum.ns == 2000000 && sum.cpu_ns == 1000000);
+		for (i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+			sum = beats(forged[i]);
+			CHECK(sum.n <= 2 && sum.ns <= 2000000 && sum.cpu_ns <= 1000000);
+			CHECK(sum.n == 1 || i == 5);
+		}
+	}
+}
+
 int main(void)
 {
 	test_rows();
@@ -381,5 +420,6 @@ int main(void)
 	test_iterations();
 	test_agent();
 	test_drift();
+	test_forged();
 	UNIT_MAIN_END;
 }

@@ -60,7 +60,7 @@ int cmp_run_take(struct cmp_run *run, bool slices, cmp_events_fn each, void *sou
 	it = steps_iterations(run->m, &n);
 	err = n ? buf_put(&iterations, it, n * sizeof(*it)) : 0;
 	if (!err)
-		err = cost_take(run->m, run->s);
+		err = cost_take(run->m, &s);
 	if (!err)
 		err = findings_make(run->m, run->s, &run->found);
 	if (!err)

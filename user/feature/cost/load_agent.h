@@ -10,4 +10,17 @@
  */
 struct mxbpf_beat agent_beat(struct session *ses, struct agent_phase *p, bool rest);
 
+/* The beats that count. */
+struct agent_beats_of {
+	uint32_t tid;
+	bool rest;		  /* those of the phase in which the agent records nothing else */
+	uint64_t from_ns, now_ns; /* CLOCK_MONOTONIC */
+};
+
+/*
+ * Adds the times between the n beats of a thread to a sum. The process may have written anything: the time between two
+ * beats is left out if the second one is not later, lies in the future, or has more CPU time than time.
+ */
+void agent_beats_add(const struct mxbpf_agent_beat *b, int n, const struct agent_beats_of *of, struct mxbpf_beat *sum);
+
 #endif

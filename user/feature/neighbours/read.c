@@ -118,28 +118,35 @@ static bool of_job(const struct neighbours_job *job, const struct buf *now, cons
 	return false;
 }
 
-/* The kernel says for each thread how long it ran and how long it was runnable without running; 0: it does not. */
+uint64_t neighbours_runq(pid_t pid, pid_t tid)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%*u %llu", &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return ns;
+}
+
+/* Returns how long the threads of a process were ready without a CPU. */
 static uint64_t runq_of(pid_t pid)
 {
-	unsigned long long runq, sum = 0;
+	uint64_t sum = 0;
 	struct dirent *d;
 	unsigned threads;
 	char path[300];
 	DIR *tasks;
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = opendir(path);
-	for (threads = 0; tasks && threads < THREADS_MAX && (d = readdir(tasks)); threads++) {
-		if (!isdigit((unsigned char)d->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", pid, d->d_name);
-		f = fopen(path, "re");
-		if (f && fscanf(f, "%*u %llu", &runq) == 1)
-			sum += runq;
-		if (f)
-			fclose(f);
-	}
+	for (threads = 0; tasks && threads < THREADS_MAX && (d = readdir(tasks)); threads++)
+		if (isdigit((unsigned char)d->d_name[0]))
+			sum += neighbours_runq(pid, atoi(d->d_name));
 	if (tasks)
 		closedir(tasks);
 	return sum;

@@ -24,4 +24,7 @@ struct neighbours *neighbours_begin(const struct neighbours_job *job);
 int neighbours_end(struct neighbours *n, struct buf *out);
 void neighbours_free(struct neighbours *n); /* NULL is legal */
 
+/* Returns how long a thread has been ready without a CPU so far, in ns. 0: it has ended, or the kernel does not say. */
+uint64_t neighbours_runq(pid_t pid, pid_t tid);
+
 #endif
