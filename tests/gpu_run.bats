@@ -24,8 +24,8 @@ make_root() {
 	cp -L /usr/bin/python3.11 root/usr/bin/python3
 	cp -L /bin/dash root/bin/sh
 	cp -L /usr/bin/dirname root/bin/dirname
-	find "$TORCH"/lib/python3.*/site-packages/torch/lib /usr/lib/python3.11/lib-dynload "$O/gpu" -maxdepth 1 -name '*.so*' |
-		xargs ldd /usr/bin/python3.11 /bin/dash /usr/bin/dirname 2>/dev/null | grep -oE '/(usr/)?lib[^ ]*' | grep -v "$TORCH" | sort -u >libraries
+	find "$TORCH"/lib/python3.*/site-packages/torch/lib /usr/lib/python3.11/lib-dynload "$O/gpu" -maxdepth 1 -name '*.so*' -print0 |
+		xargs -0 ldd /usr/bin/python3.11 /bin/dash /usr/bin/dirname 2>/dev/null | grep -oE '/(usr/)?lib[^ ]*' | grep -v "$TORCH" | sort -u >libraries
 	while read -r file; do
 		mkdir -p "root$(dirname "$file")"
 		[[ ! -f $file ]] || cp -L "$file" "root$file"

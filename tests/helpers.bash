@@ -100,8 +100,6 @@ torch_setup() {
 	need_root
 	need_torch
 	JUDGE=$REPO/tests/judge_torch
-	# Kernels stay compiled between runs of the tests.
-	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
 	# shellcheck source=tests/judge_torch/shared.bash
 	source "$JUDGE/shared.bash"
 	cd "$BATS_TEST_TMPDIR" || return 1

@@ -10,8 +10,6 @@ setup() {
 	need_root
 	need_torch
 	WAIT_SECONDS=120
-	# Kernels stay compiled between runs of the tests.
-	export TORCHINDUCTOR_CACHE_DIR=$O/deps/inductor
 	PROGRAM=("$PYTHON_TORCH" "$REPO/tests/workload/torch_compile.py")
 }
 

@@ -28,6 +28,14 @@ export O REPO MXBPF PYTHON PYTHON_TORCH MXBPF_TEST_LIBMXNET MXBPF_TEST_LIBTORCH
 MXBPF_TEST_SHARED=$(mktemp -d)
 export MXBPF_TEST_SHARED
 trap 'rm -rf "$MXBPF_TEST_SHARED"' EXIT
+# Kernels stay compiled between runs. PyTorch's compiler does not quote paths, so it gets paths without a blank.
+compiler_deps=$O/deps
+if [[ $O == *' '* ]]; then
+	compiler_deps=$MXBPF_TEST_SHARED/deps
+	ln -s "$O/deps" "$compiler_deps"
+	PYTHON_TORCH=$compiler_deps/torch/bin/python
+fi
+export TORCHINDUCTOR_CACHE_DIR=$compiler_deps/inductor
 # Time limits in seconds for a test, a unit program and a bats file.
 export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-300}
 UNIT_SECONDS=${UNIT_SECONDS:-300}

@@ -71,9 +71,9 @@ def bpf(library):
     offset = None
     with open("/proc/self/maps") as maps:
         for line in maps:
-            place, _, start, _, _, *name = line.split()
+            place, _, start, _, _, *name = line.split(maxsplit=5)
             a, b = (int(n, 16) for n in place.split("-"))
-            if name and os.path.realpath(name[0]) == path.value.decode() and a <= address < b:
+            if name and os.path.realpath(name[0].rstrip("\n")) == path.value.decode() and a <= address < b:
                 offset = address - a + int(start, 16)
     attr = struct.pack("<IIQQQQQIIQQ", pmu, 128, 0, 0, 0, 0, 0, 0, 0, ctypes.addressof(path), offset).ljust(128, b"\0")
     fd = libc.syscall(298, attr, 0, -1, -1, 8)

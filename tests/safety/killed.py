@@ -41,7 +41,7 @@ def code_of(pid):
     """Begin, end, offset and file of each mapping of code of a PyTorch library."""
     with open(f"/proc/{pid}/maps") as maps:
         for line in maps:
-            f = line.split()
+            f = line.rstrip("\n").split(maxsplit=5)
             if len(f) > 5 and "x" in f[1] and "/libtorch" in f[5]:
                 begin, end = (int(x, 16) for x in f[0].split("-"))
                 yield begin, end, int(f[2], 16), f[5]

@@ -98,9 +98,10 @@ int plan_like(struct plan *p, const struct plan *other)
 	struct plan_site *site = (struct plan_site *)p->sites.data;
 	size_t i;
 
-	for (i = 0; i < p->nprobes; i++) {
+	for (i = 0; i < p->nprobes; i++)
 		if (p->probes[i].nfuncs && p->probes[i].nfuncs != other->probes[i].nfuncs)
 			return -ENOTSUP;
+	for (i = 0; i < p->nprobes; i++) {
 		p->rows[i].alt_object = p->endless[i].alt_object = p->iteration_ends[i].alt_object =
 			other->rows[i].alt_object;
 		p->rows[i].alt_name = p->endless[i].alt_name = p->iteration_ends[i].alt_name = other->rows[i].alt_name;

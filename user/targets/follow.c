@@ -85,22 +85,17 @@ static struct ses_target *known_target(struct session *ses, struct tgt *t, struc
 	return NULL;
 }
 
-/* Finds the build of a plan, which gets the rows and numbers of the build. NULL with e set: there is none that fits. */
-static struct ses_build *build_like(struct session *ses, struct plan *p, struct err *e)
+/*
+ * Finds the build of a plan, which gets the rows and numbers of the build. NULL: there is none that fits. A library and
+ * its stripped copy have one build-id, but not the same functions with a name.
+ */
+static struct ses_build *build_like(struct session *ses, struct plan *p)
 {
 	struct ses_build *b;
 
 	SES_EACH_BUILD(ses, b)
-	{
-		if (!plan_same_build(b->of->plan.lib, p->lib))
-			continue;
-		if (!plan_like(p, &b->of->plan))
-			return b;
-		err_set(e, ERR_RUNTIME, -ENOTSUP,
-			"the libraries that it has loaded beside %s differ from those of the first process",
-			p->lib->path);
-		return NULL;
-	}
+	if (plan_same_build(b->of->plan.lib, p->lib) && !plan_like(p, &b->of->plan))
+		return b;
 	return NULL;
 }
 
@@ -117,9 +112,7 @@ static struct ses_target *keep(struct session *ses, struct tgt **t, struct plan 
 		err_set(e, ERR_RUNTIME, -E2BIG, "a session can follow at most %d copies of libraries", SES_TARGETS_MAX);
 		return NULL;
 	}
-	b = build_like(ses, p, e);
-	if (e->code)
-		return NULL;
+	b = build_like(ses, p);
 	*new = (struct ses_target){*t, *p, b};
 	new->build = b ? b : ses_build_add(ses, new, e);
 	if (!new->build)

@@ -219,6 +219,10 @@ static const char *program_of(const struct view_trace *t, uint32_t tgid)
 		return name ? name : "process";
 	if (!s->cmdline || !*s->cmdline)
 		return s->comm;
+	/* Arguments are joined by blanks, and the directory may have some, too. */
+	for (at = s->cmdline; *s->comm && (at = strstr(at, s->comm)); at++)
+		if (at > s->cmdline && at[-1] == '/' && strchr(" ", at[strlen(s->comm)]))
+			return at;
 	end = s->cmdline + strcspn(s->cmdline, " ");
 	at = memrchr(s->cmdline, '/', (size_t)(end - s->cmdline));
 	return at ? at + 1 : s->cmdline;
