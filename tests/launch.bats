@@ -74,12 +74,13 @@ as_sudo() { # MXBPF_ARGS...
 
 # An independent count: bpftrace attaches to the file before the program maps it.
 first_calls() { # PROGRAM_TEXT -> {"NAME": COUNT, ...}, sorted
-	local lib name script=
-	lib=$("$PYTHON" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
+	local lib name script='' python=$PWD/venv/bin/python
+	ln -sfn "${PYTHON%/bin/python}" venv # bpftrace takes no path with a blank
+	lib=$("$python" -c 'import mxnet.libinfo as l; print(l.find_lib_path()[0])')
 	for name in "${CALLS[@]}"; do
 		script+="uprobe:$lib:$name /pid == cpid/ { @[\"$name\"] = count(); }"
 	done
-	bpftrace -f json -c "$PYTHON $1" -e "$script" | sed -n 's/^{"type": "map", "data": {"@": \(.*\)}}$/\1/p' | jq -cS .
+	bpftrace -f json -c "$python $1" -e "$script" | sed -n 's/^{"type": "map", "data": {"@": \(.*\)}}$/\1/p' | jq -cS .
 }
 
 CALLS=(MXListFunctions MXNetFuncListGlobalNames MXLibInfoFeatures MXAPIGetFunctionRegInfo MXSymbolCreateAtomicSymbol
