@@ -41,14 +41,17 @@ unpack() { # VERSION
 	done
 }
 
+# Writes a program that finds its files beside it, because the tests also run where the folder has another name.
 starter() { # VERSION
-	local tree=$PWD/$1/tree lib=$PWD/$1/tree/usr/lib/x86_64-linux-gnu start
-	start="\"$tree/usr/bin/python$1\""
-	[[ ! -e $lib/ld-linux-x86-64.so.2 ]] || start="\"$lib/ld-linux-x86-64.so.2\" --library-path \"$lib\" $start"
-	printf '#!/bin/sh\nexec env PYTHONHOME="%s"%s %s "$@"\n' "$tree/usr" \
-		"$([[ $start == *--library-path* ]] || echo " LD_LIBRARY_PATH=\"$lib\"")" "$start" >"$1/python.new"
+	local lib=usr/lib/x86_64-linux-gnu start="\"\$tree/usr/bin/python$1\"" env="PYTHONHOME=\"\$tree/usr\""
+	if [[ -e $1/tree/$lib/ld-linux-x86-64.so.2 ]]; then
+		start="\"\$tree/$lib/ld-linux-x86-64.so.2\" --library-path \"\$tree/$lib\" $start"
+	else
+		env+=" LD_LIBRARY_PATH=\"\$tree/$lib\""
+	fi
+	printf '#!/bin/sh\ntree=${0%%/*}/tree\nexec env %s %s "$@"\n' "$env" "$start" >"$1/python.new"
 	chmod +x "$1/python.new"
-	"$1/python.new" -c 'import asyncio, ctypes, threading'
+	"$PWD/$1/python.new" -c 'import asyncio, ctypes, threading'
 	mv "$1/python.new" "$1/python"
 }
 
