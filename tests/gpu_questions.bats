@@ -41,7 +41,7 @@ questions() {
 	while IFS=$'\t' read -r command text; do
 		n=$((n + 1))
 		rm -f trace.json
-		bash -c "${command/#mxbpf/'$MXBPF'}" >output 2>messages </dev/null || { cat messages; return 1; }
+		bash -c "${command/#mxbpf/\"\$MXBPF\"}" >output 2>messages </dev/null || { cat messages; return 1; }
 		[[ ! -e trace.json ]] || cat trace.json >>output
 		grep -qF "$text" output || { echo "$command: no \"$text\""; cat output; return 1; }
 	done < <(questions)

@@ -155,8 +155,8 @@ python_says() {
 	wait_line "$(err hang)" '^ +File .* in main$'
 	wait_line "$(err hang)" '^ +File .* in <module>$'
 	awk '/ \(most recent call first\):$/ { if (line) print line; line = "-" }
-		match($0, /^  File "/) { file = $2; gsub(/[",]/, "", file); sub(/.*\/(site|dist)-packages\//, "", file)
-			n = $4; gsub(/,/, "", n); f = $0; sub(/.* in /, "", f); line = line " " file "(" n "): " f }
+		/^  File "/ { split($0, part, "\""); file = part[2]; sub(/.*\/(site|dist)-packages\//, "", file)
+			split(part[3], word, " "); f = $0; sub(/.* in /, "", f); line = line " " file "(" word[3] "): " f }
 		END { print line }' "$(err hang)" | sort
 }
 
