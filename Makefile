@@ -384,7 +384,7 @@ help:
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
 test:
-	$(Q)tests/setup.sh $(O)
+	$(Q)tests/setup.sh $(O) $(if $(ONLY),,build)
 	$(Q)tests/run.sh $(O)
 
 # A few tests of each part: whether a change or a machine is worth the others.

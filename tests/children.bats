@@ -100,8 +100,8 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	own_toy 3 1 fork
 	start_mxbpf -v --pid "$TOY_PID" --probes api --api all --format json
 	[[ $(code "$stranger") == "$before" ]]
-	toy_forks # a child that ends before its probes are active is missed and reported
-	wait_lines "$(err mxbpf)" '^mxbpf: following process|is not followed' 1
+	# A child that ends before its probes are active is missed and reported.
+	until grep -q '^mxbpf: following process' "$(err mxbpf)"; do toy_forks; done
 	[[ $(code "$stranger") != "$before" ]]
 	toy_forks
 	kill -s USR1 "$stranger"

@@ -233,7 +233,8 @@ lost_output() {
 	exec {ready}< <(exec "$(dirname "$MXBPF")/toy/toy" 1 1 3>&-) # for `list`: it maps a runtime and waits
 	TOY=$!
 	read -r <&"$ready"
-	for args in --help --version '--generate lists' list "report $REAL" "report $REAL -f json" "export $REAL"; do
+	ln -s "$REAL" real.mxd
+	for args in --help --version '--generate lists' list "report real.mxd" "report real.mxd -f json" "export real.mxd"; do
 		# shellcheck disable=SC2086 # words
 		run --separate-stderr to_nowhere $args
 		[[ $status == 1 && $stderr =~ $1 ]] || { echo "$args: $status $stderr" && return 1; }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prepares a Debian machine to build and test mxbpf: installs missing packages, and puts MXNet, PyTorch, readers of traces and
 # kernels to boot under O/deps. It changes nothing else on the system, and takes seconds if everything is there.
-# usage: tests/setup.sh [O [mxnet|pytorch]]     with the second argument only what the build and one job on that runtime need
+# usage: tests/setup.sh [O [mxnet|pytorch|build]]     mxnet, pytorch: only what the build and one job on that runtime need
+#                                                     build: all, and meanwhile everything is built, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -176,6 +177,33 @@ prometheus() { # DIRECTORY
 		{ tail -n 5 "$DEPS/prometheus.log" >&2; say "skipping the tests of metrics (output: $DEPS/prometheus.log)"; }
 }
 
+npm_packages() {
+	perfetto
+	speedscope "$DEPS/speedscope"
+}
+
+others() {
+	static_libraries
+	kernels
+	prometheus "$DEPS/prometheus"
+}
+
+build() {
+	say "building (output: $DEPS/build.log)"
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory -j"$(nproc)" O="$O" all units progs fuzzers >"$DEPS/build.log" 2>&1 ||
+		{ tail -n 40 "$DEPS/build.log" >&2; die "the build failed (output: $DEPS/build.log)"; }
+}
+
+# Runs a step beside the next ones, because most of them wait for the network or use one CPU. It has a process group of its own, which
+# this script ends if it ends first.
+meanwhile=()
+meanwhile() { # STEP
+	set -m
+	"$@" </dev/null &
+	set +m
+	meanwhile+=($!)
+}
+
 # Under sudo, files in a user's checkout belong to the user.
 give_back() {
 	[[ -z ${SUDO_UID:-} ]] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$O"
@@ -183,18 +211,22 @@ give_back() {
 
 exec 9>"$DEPS/lock"
 flock 9
-trap give_back EXIT
+trap '((${#meanwhile[@]} == 0)) || kill -- "${meanwhile[@]/#/-}" 2>/dev/null || true; give_back' EXIT
 case $JOB in
 mxnet | pytorch)
 	debian_packages
 	"$JOB"
 	exit
 	;;
-?*) die "unknown job '$JOB'; jobs: mxnet, pytorch" ;;
+'' | build) ;;
+*) die "unknown job '$JOB'; jobs: mxnet, pytorch, build" ;;
 esac
 PACKAGES+=("${TEST_PACKAGES[@]}")
 debian_packages
+[[ $JOB != build ]] || meanwhile build
 mxnet
+meanwhile npm_packages
+meanwhile others
 pytorch
 virtual_env "$DEPS/readers" tests/requirements-readers.txt hta 10 12
 virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
@@ -204,10 +236,9 @@ virtual_env "$DEPS/nvtx" tests/requirements-nvtx.txt nvtx 11 13
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
-perfetto
-speedscope "$DEPS/speedscope"
-static_libraries
-kernels
 pythons
 versions
-prometheus "$DEPS/prometheus"
+while ((${#meanwhile[@]})); do
+	wait "${meanwhile[0]}" || exit
+	meanwhile=("${meanwhile[@]:1}")
+done
