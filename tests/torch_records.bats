@@ -79,7 +79,8 @@ crossing() { # ARGS...
 		assert [row["count"] for row in last] == [1], last
 		assert sum(row["count"] for row in by["tables"]["operator"] if row["name"] == "aten::mm") == mm
 	END
-	jq -e '.loss | .dropped + .unmatched == 0' r.json
+	# The kernel shows BPF not all switches of threads on a busy machine.
+	jq -e '[.sources[] | select(.source != "scheduler") | .dropped + .unmatched] | length >= 1 and add == 0' r.json
 }
 
 @test "Annotations of coroutines that cross on one thread have their own starts and ends, however many follow each other" {
