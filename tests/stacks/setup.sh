@@ -49,6 +49,7 @@ starter() { # VERSION
 	else
 		env+=" LD_LIBRARY_PATH=\"\$tree/$lib\""
 	fi
+	# shellcheck disable=SC2016 # for that program
 	printf '#!/bin/sh\ntree=${0%%/*}/tree\nexec env %s %s "$@"\n' "$env" "$start" >"$1/python.new"
 	chmod +x "$1/python.new"
 	"$PWD/$1/python.new" -c 'import asyncio, ctypes, threading'
