@@ -244,7 +244,8 @@ static void look_at_process(void)
 	const pid_t pid = getpid();
 	struct tgt_container c;
 	struct tgt_usage u;
-	char comm[32], job[TGT_JOB_BYTES];
+	struct tgt_labels labels;
+	char comm[32];
 
 	tgt_peek_parent(pid);
 	tgt_peek_group(pid);
@@ -254,8 +255,8 @@ static void look_at_process(void)
 		abort();
 	if (!tgt_peek_comm(pid, pid, comm) && strnlen(comm, sizeof(comm)) == sizeof(comm))
 		abort();
-	tgt_peek_job(pid, job);
-	if (strnlen(job, sizeof(job)) == sizeof(job))
+	tgt_peek_labels(pid, &labels);
+	if (strnlen(labels.job, sizeof(labels.job)) == sizeof(labels.job))
 		abort();
 	tgt_peek_frozen(pid);
 }

@@ -10,8 +10,9 @@
 
 #include "target/labels.h"
 
-#define PART_BYTES   512
-#define CGROUP_MOUNT "/sys/fs/cgroup"
+#define PART_BYTES    512
+#define CGROUP_MOUNT  "/sys/fs/cgroup"
+#define LAUNCHERS_MAX 4 /* that start each other before one starts a rank */
 
 /* What identifies the job of a process. */
 struct mark {
@@ -74,25 +75,79 @@ static bool in_cgroup(pid_t pid, const char *wanted)
 	       (slash && slash[1] && each_cgroup(pid, is_wanted_cgroup, (void *)slash));
 }
 
+/* ---- launchers */
+
+struct ranks {
+	struct tgt_labels own; /* of the launcher: Slurm may have started it as one of its ranks */
+	struct buf *pids;
+	unsigned depth;
+	int err;
+};
+
+/* What a rank forks has its environment, but is no rank. */
+static void add_ranks(void *ctx, pid_t pid)
+{
+	struct ranks *r = ctx;
+	struct tgt_labels l;
+
+	if (r->err)
+		return;
+	tgt_peek_labels(pid, &l);
+	if ((l.rank >= 0 || *l.role) && (l.rank_variable != r->own.rank_variable || strcmp(l.role, r->own.role))) {
+		r->err = buf_put(r->pids, &pid, sizeof(pid));
+	} else if (r->depth < LAUNCHERS_MAX) {
+		r->depth++;
+		tgt_each_child(pid, add_ranks, r);
+		r->depth--;
+	}
+}
+
+static int by_number(const void *va, const void *vb)
+{
+	const pid_t a = *(const pid_t *)va, b = *(const pid_t *)vb;
+
+	return a < b ? -1 : a > b;
+}
+
+int job_ranks_of(pid_t launcher, struct buf *pids)
+{
+	const size_t had = pids->len;
+	struct ranks r = {.pids = pids};
+
+	tgt_peek_labels(launcher, &r.own);
+	tgt_each_child(launcher, add_ranks, &r);
+	if (pids->len > had)
+		qsort(pids->data + had, (pids->len - had) / sizeof(pid_t), sizeof(pid_t), by_number);
+	return r.err;
+}
+
 /* ---- jobs */
 
 static bool of_mark(const struct mark *m, pid_t pid)
 {
-	char job[TGT_JOB_BYTES];
+	struct tgt_labels l;
 
 	if (!m->job[0])
 		return m->group && tgt_peek_group(pid) == m->group;
-	tgt_peek_job(pid, job);
-	return !strcmp(job, m->job);
+	tgt_peek_labels(pid, &l);
+	return !strcmp(l.job, m->job);
 }
 
 static int read_mark(struct mark *m, pid_t pid, bool job, struct err *e)
 {
+	struct buf ranks = {0};
+	struct tgt_labels l;
+
 	m->group = tgt_peek_group(pid);
 	if (m->group < 0)
 		return err_set(e, ERR_TARGET, -ESRCH, "there is no process %d", pid);
-	if (job)
-		tgt_peek_job(pid, m->job);
+	if (!job)
+		return 0;
+	tgt_peek_labels(pid, &l);
+	if (!l.job[0] && !job_ranks_of(pid, &ranks) && ranks.len)
+		tgt_peek_labels(*buf_at(&ranks, pid_t, 0), &l);
+	memcpy(m->job, l.job, sizeof(m->job));
+	buf_fini(&ranks);
 	return 0;
 }
 

@@ -37,13 +37,19 @@ void job_free(struct job *j); /* NULL is legal */
 bool job_grows(const struct job *j);
 
 /*
- * Returns true if a process belongs to the choice. Processes are of one job if tgt_peek_job() says the same of them,
- * or, if it says nothing, if they are in the same process group, which a shell makes for each command line.
+ * Returns true if a process belongs to the choice. Processes are of one job if their label `job` is the same, or, if
+ * they have none, if they are in the same process group, which a shell makes for each command line.
  */
 bool job_has(const struct job *j, pid_t pid);
 
 /* Appends the pid_t of each process that belongs to the choice now, those with given numbers first. 0 or -errno. */
 int job_list(const struct job *j, struct buf *pids);
+
+/*
+ * Appends the pid_t of each rank that a launcher, such as torchrun or a script that runs it, has started: the nearest
+ * of its descendants that have a rank or a role which it does not have itself. 0 or -errno.
+ */
+int job_ranks_of(pid_t launcher, struct buf *pids);
 
 /* "the 2 processes", "the processes named python*": for messages. Returns buf. */
 const char *job_words(const struct job *j, char buf[160]);

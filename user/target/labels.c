@@ -97,6 +97,7 @@ static void set_ranks(const struct env *e, struct tgt_labels *l)
 		l->rank = number_of(e, of->rank);
 		if (l->rank < 0)
 			continue;
+		l->rank_variable = of->rank;
 		l->local_rank = number_of(e, of->local_rank);
 		l->world_size = number_of(e, of->world_size);
 		l->group_rank = number_of(e, of->group_rank);
@@ -262,14 +263,12 @@ void tgt_labels(const struct tgt *t, struct tgt_labels *l)
 	buf_fini(&status);
 }
 
-void tgt_peek_job(pid_t pid, char job[TGT_JOB_BYTES])
+void tgt_peek_labels(pid_t pid, struct tgt_labels *l)
 {
 	struct buf env = {0}, cgroup = {0};
 	const bool has_env = !tgt_peek_environ(pid, &env), has_cgroup = !tgt_peek_cgroup(pid, &cgroup);
-	struct tgt_labels l;
 
-	tgt_labels_parse(has_env ? env.data : "", has_env ? env.len : 0, has_cgroup ? cgroup.data : "", &l);
-	memcpy(job, l.job, TGT_JOB_BYTES);
+	tgt_labels_parse(has_env ? env.data : "", has_env ? env.len : 0, has_cgroup ? cgroup.data : "", l);
 	buf_fini(&env);
 	buf_fini(&cgroup);
 }

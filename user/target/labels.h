@@ -17,6 +17,7 @@
 struct tgt_labels {
 	int32_t rank, local_rank, world_size; /* all three as one launcher has set them; MXNet counts them by role */
 	int32_t group_rank;		      /* the number of the machine, or of the launcher on it */
+	const char *rank_variable;	      /* that has the rank, such as "RANK"; static; NULL: there is none */
 	char role[TGT_LABEL_BYTES];	      /* DMLC_ROLE */
 	char container[TGT_CONTAINER_BYTES];  /* as in struct tgt_container */
 	char pod_uid[TGT_POD_UID_BYTES];      /* of its Kubernetes pod, with dashes */
@@ -35,8 +36,8 @@ struct tgt_labels {
 /* Reads the labels that can be read. */
 void tgt_labels(const struct tgt *t, struct tgt_labels *l);
 
-/* Reads the label `job` of a process that is not open, for walks over all processes; "": not known. */
-void tgt_peek_job(pid_t pid, char job[TGT_JOB_BYTES]);
+/* Reads the labels of a process that is not open, for walks over processes; without user and names of the pod. */
+void tgt_peek_labels(pid_t pid, struct tgt_labels *l);
 
 /*
  * Does what tgt_labels() does for texts that the caller has read. env is the text of /proc/PID/environ: each variable
