@@ -18,23 +18,20 @@ say     = $(if $(V),,@printf '  %-8s %s\n' $(1) $(2))
 
 VERSION := $(shell cat VERSION)
 
-# ---- dependencies: each check names the Debian package to install if it fails
+# ---- dependencies: the Debian packages of all that is missing are named at once
 SETUP_GOALS := clean distclean help uninstall lint demo test smoke bench soak day kernels agent-tsan
 ifneq ($(filter-out $(SETUP_GOALS),$(or $(MAKECMDGOALS),all)),)
-need = $(if $(shell $(PKG_CONFIG) --exists $(1) && echo y),,$(error $(1) is missing: apt-get install $(2)))
-$(call need,libbpf,libbpf-dev)
-$(call need,libelf,libelf-dev)
-$(call need,zlib,zlib1g-dev)
-$(call need,libcjson,libcjson-dev)
-$(call need,libdw,libdw-dev)
-$(call need,ncursesw,libncurses-dev)
-$(call need,libmicrohttpd,libmicrohttpd-dev)
-have_c = $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y)
-$(if $(call have_c,Zydis/Zydis.h),,$(error Zydis is missing: apt-get install libzydis-dev))
-$(if $(call have_c,curl/curl.h),,$(error libcurl is missing: apt-get install libcurl4-openssl-dev))
-$(if $(call have_c,libiberty/demangle.h),,$(error libiberty is missing: apt-get install libiberty-dev))
-$(if $(shell command -v $(CLANG)),,$(error clang is missing: apt-get install clang))
-$(if $(shell command -v $(BPFTOOL)),,$(error bpftool is missing: apt-get install bpftool))
+need_program = $(if $(shell command -v $(1)),,$(2))
+need_library = $(if $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo y),,$(2))
+need_header = $(if $(shell echo '\#include <$(1)>' | $(CC) -E - >/dev/null 2>&1 && echo y),,$(2))
+LACK := $(strip $(call need_program,$(CC),build-essential) $(call need_program,$(PKG_CONFIG),pkg-config) \
+	$(call need_program,$(CLANG),clang) $(call need_program,$(BPFTOOL),bpftool) \
+	$(call need_library,libbpf,libbpf-dev) $(call need_library,libelf,libelf-dev) $(call need_library,libdw,libdw-dev) \
+	$(call need_library,zlib,zlib1g-dev) $(call need_library,libcjson,libcjson-dev) \
+	$(call need_header,Zydis/Zydis.h,libzydis-dev) $(call need_header,libiberty/demangle.h,libiberty-dev) \
+	$(call need_library,ncursesw,libncurses-dev) $(call need_library,libmicrohttpd,libmicrohttpd-dev) \
+	$(call need_header,curl/curl.h,libcurl4-openssl-dev))
+$(if $(LACK),$(error packages are missing; install them: sudo apt-get install $(LACK)))
 PKGS   := libbpf libelf zlib libcjson libdw ncursesw libmicrohttpd
 # libcurl is not linked: user/push/http.h says why.
 CFLAGS_PKG := $(shell $(PKG_CONFIG) --cflags $(PKGS))

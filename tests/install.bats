@@ -62,8 +62,13 @@ load helpers
 	expect_same deps "$(ls "$only")"
 }
 
-@test "A missing library is named with the package to install" {
+@test "All that is missing is named at once, by the line that installs it and that the README has" {
+	local all=(PKG_CONFIG=none CC=none CLANG=none BPFTOOL=none) line
 	run env PKG_CONFIG=false make -C "$REPO" --no-print-directory O="$BATS_TEST_TMPDIR/none" all
 	[[ $status != 0 ]]
-	expect_re 'libbpf is missing: apt-get install libbpf-dev' "$output"
+	expect_re 'packages are missing; install them: sudo apt-get install libbpf-dev .* libmicrohttpd-dev\.' "$output"
+	run make -C "$REPO" --no-print-directory O="$BATS_TEST_TMPDIR/none" "${all[@]}" all
+	line=$(sed -n 's/.*install them: \(.*\)\.  Stop\.$/\1/p' <<<"$output")
+	[[ -n $line ]]
+	expect_same "$line" "$(sed -n 's/^\$ \(sudo apt-get install [^#]*[^ #]\).*/\1/p' "$REPO/README.md")"
 }
