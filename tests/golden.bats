@@ -15,11 +15,11 @@ same() { # GOLDEN-FILE COMMAND...
 report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 
 # bats test_tags=smoke
-@test "The modern tables of a real job equal the reviewed ones, in 80 columns" {
+@test "The modern tables of a real job equal the reviewed ones, in 100 columns" {
 	same real.modern.txt report --all
 	same real.modern-avg-top3.txt report --all --sort avg --ascending --top 3
 	same real.short.txt report
-	cat "$GOLDEN"/real.{modern,short}.txt | python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 80 for l in sys.stdin))'
+	cat "$GOLDEN"/real.{modern,short}.txt | python3 -c 'import sys; sys.exit(any(len(l.rstrip("\n")) > 100 for l in sys.stdin))'
 }
 
 # bats test_tags=smoke

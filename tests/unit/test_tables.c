@@ -223,7 +223,7 @@ static void test_modern_width(void)
 	struct mdl *m = plain_model(), *few = mdl_new();
 	char *t = render("modern", &s, m, &(struct view_opts){0});
 
-	CHECK(widest_line(t) <= 80);
+	CHECK(widest_line(t) <= 100);
 	CHECK(strstr(t, "\n_backward_FullyConnected ") && strstr(t, " min "));
 	CHECK(strstr(t, "\ndevice allocs frees allocated freed live     peak\n"
 			"cpu/0     274     0  3.15 MiB   0 B  0 B 3.15 MiB\n"));
@@ -235,7 +235,7 @@ static void test_modern_width(void)
 	feed_agg(few, OP, 0x10001, "dot", (uint64_t[]){1, 25800, 25800, 25800, 25800});
 	t = render("modern", &s, few, &(struct view_opts){0});
 	CHECK(strstr(t, heads) && strstr(t, " device ") && strstr(t, " cpu/1 "));
-	CHECK(widest_line(t) <= 80);
+	CHECK(widest_line(t) <= 100);
 	free(t);
 	mdl_free(m);
 	mdl_free(few);
@@ -254,7 +254,7 @@ static void test_modern_names(void)
 	feed_agg(m, OP, 0, "ops\xc3\xa9\x1b[2Jdel\xff", one);
 	feed_agg(m, OP, 0, NULL, one);
 	t = render("modern", &s, m, &(struct view_opts){0});
-	CHECK(widest_line(t) <= 80 && strstr(t, "[_identity") && strstr(t, "…") && strstr(t, "Connected] "));
+	CHECK(widest_line(t) <= 100 && strstr(t, "[_identity") && strstr(t, "…") && strstr(t, "Connected] "));
 	CHECK(!strchr(t, 0x1b) && strstr(t, "ops\xc3\xa9\\x1b[2Jdel\\xff ") && strstr(t, "\n[unreadable] "));
 	wide = render("modern", &s, m, &(struct view_opts){.width = 160});
 	CHECK(!strstr(wide, "…"));
@@ -287,7 +287,7 @@ static void test_long_name(void)
 	CHECK(strstr(t, name));
 	free(t);
 	t = render("modern", &s, m, &(struct view_opts){0});
-	CHECK(widest_line(t) <= 80);
+	CHECK(widest_line(t) <= 100);
 	free(t);
 	mdl_free(m);
 	mdl_session_fini(&s);
@@ -543,7 +543,7 @@ int main(void)
 	}
 	TEST("mxnet: rows are those of MXNet, with devices summed and without the profiler's own calls")
 	test_mxnet_rows();
-	TEST("modern: lines fit into 80 columns with all columns if names are short")
+	TEST("modern: lines fit into 100 columns with all columns if names are short")
 	test_modern_width();
 	TEST("modern: long names are shortened in the middle, and hostile names are escaped")
 	test_modern_names();

@@ -82,7 +82,7 @@ struct view_opts {
 	unsigned stack_depth; /* lines that tell stacks apart; 0: VIEW_STACK_DEPTH, or all lines by event */
 	bool ascending;
 	unsigned top;	/* most rows of a table; 0: all */
-	unsigned width; /* columns of the terminal; 0: 80 */
+	unsigned width; /* columns of the terminal; 0: 100 */
 	bool backward;	/* also show forward operators with their backward time */
 	/*
 	 * People get the largest rows of each table, VIEW_BRIEF_ROWS or fewer, no tables without rows, and only tables

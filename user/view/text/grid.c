@@ -110,6 +110,8 @@ static void put_pad(struct out *o, size_t n)
 	out_printf(o, "%*s", (int)n, "");
 }
 
+#define SHORT_BEGINNING 3 /* a beginning up to this part of the width, such as "aten::", is kept */
+
 /* Writes the beginning of a text in `head` columns, and its end in what is left of `width`. */
 static void put_ends(struct out *o, const char *text, size_t head, size_t width)
 {
@@ -123,20 +125,21 @@ static void put_ends(struct out *o, const char *text, size_t head, size_t width)
 }
 
 /*
- * Writes a name. If it is too long and begins like another long name, it loses that beginning, because the tail tells
- * the two apart. Otherwise it loses its middle, as in "_backward_Fully…nected".
+ * Writes a name, with one gap at most if it is too long: "_backward_Fully…nected". If another long name shares much of
+ * its beginning, it loses that, because its end tells the two apart: "…AddmmBackward0".
  */
 static void put_name(struct out *o, const char *text, size_t shared, size_t width)
 {
-	size_t n = fmt_columns(text + shared) + !!shared;
+	const size_t all = fmt_columns(text), rest = fmt_columns(text + shared);
 
-	if (n > width && shared)
-		out_puts(o, fmt_ellipsis());
-	if (n > width)
-		return put_ends(o, text + shared, (width - !!shared) / (shared ? 3 : 2), width - !!shared);
-	out_puts(o, shared ? fmt_ellipsis() : "");
-	out_puts(o, text + shared);
-	put_pad(o, width - n);
+	if (all <= width) {
+		out_puts(o, text);
+		put_pad(o, width - all);
+	} else if (all - rest <= width / SHORT_BEGINNING) {
+		put_ends(o, text, width / 2, width);
+	} else {
+		put_ends(o, rest < width ? text + shared : text, 0, width);
+	}
 }
 
 #define DIFFERENCE_MIN 8 /* columns by which people see that two names differ */

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/out.h"
 
-#define VIEW_WIDTH 80 /* columns, if the output is not a terminal */
+#define VIEW_WIDTH 100 /* columns, if the output is not a terminal */
 
 #define VIEW_GRID_COLS_MAX     24
 #define VIEW_GRID_NAME_MIN_MAX 40
