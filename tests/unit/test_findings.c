@@ -7,6 +7,7 @@
 #include "mxbpf_gauge.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_memory.h"
+#include "rendered.h"
 #include "unit.h"
 
 #define MS     1000000ull
@@ -714,6 +715,48 @@ static void test_loss(void)
 	}
 }
 
+/* What people read first if `n` iterations of 16 ms are all that the loop did in 10.2 s. */
+static char *head(uint64_t n)
+{
+	struct mdl_session s = session_new();
+	char *text;
+
+	begin();
+	loop(n, 16, MXBPF_PART_OUTSIDE, 2);
+	text = render("modern", &s, model, &(struct view_opts){0});
+	mdl_free(model);
+	mdl_session_fini(&s);
+	return text;
+}
+
+static void test_head(void)
+{
+	char *t;
+
+	CHECK(mkdtemp(dir));
+	TEST("few iterations in a long window say how much of it they cover, and nothing about the job's speed")
+	{
+		t = head(5);
+		CHECK(!strncmp(
+			t, "5 iterations of 16.0 ms are 0.78% of the window; the job does something else in the rest",
+			87));
+		free(t);
+		t = head(600);
+		CHECK(!strncmp(t, "62.5 iterations per second, 16.0 ms each", 40));
+		free(t);
+	}
+	TEST("without an iteration, that there is no finding means that most rules were not asked")
+	{
+		t = head(0);
+		CHECK(strstr(t, "No finding: no iteration ended in the window, and most rules look at iterations."));
+		free(t);
+		t = head(600);
+		CHECK(strstr(t, "No finding: mxbpf found nothing that holds the job up."));
+		free(t);
+	}
+	rmdir(dir);
+}
+
 int main(void)
 {
 	test_growth();
@@ -722,5 +765,6 @@ int main(void)
 	test_processes();
 	test_faults();
 	test_loss();
+	test_head();
 	UNIT_MAIN_END;
 }

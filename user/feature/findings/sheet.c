@@ -108,16 +108,46 @@ static void put_beside(struct view *s, const struct facts *f)
 			   f->loop.tid);
 }
 
+#define COVERED_LEAST 0.5
+#define CUT_OFF	      4 /* the window may have cut off the first iteration and the last one, which may have taken longer */
+
+/* The part of the window that the loop's iterations take; 1: nearly all, or it cannot be told. */
+static double covered(const struct mdl_session *s, const struct facts *f)
+{
+	const double all_ns = (double)s->duration_ns, own_ns = (double)f->loop.raw_ns,
+		     part = facts_share(own_ns, all_ns);
+
+	if (!s->duration_ns || s->paused_ns || !f->loop.n || f->loop.about > f->loop.n || part > COVERED_LEAST)
+		return 1;
+	return all_ns - own_ns > CUT_OFF * own_ns / (double)f->loop.n ? part : 1;
+}
+
+/* Few iterations, of a job that does something else most of the time, say nothing about its speed. */
+static void put_covered(struct view *s, const struct facts *f, double part)
+{
+	char each[24];
+
+	out_printf(s->out,
+		   "%" PRIu64 " iteration%s of %s %s %.2g%% of the window; the job does something else in the rest",
+		   f->loop.n, f->loop.n == 1 ? "" : "s", fmt_ns(f->loop.total_ns / f->loop.n, each),
+		   f->loop.n == 1 ? "is" : "are", 100 * part);
+}
+
 /* How fast the job goes on, before what holds it up. */
 static void put_rate(struct view *s, const struct facts *f)
 {
+	const double part = covered(s->in->session, f);
+
 	if (!f->loop.n && f->gpu.known)
 		out_printf(s->out, "GPU%s busy in %.0f%% of the time\n", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
 	if (!f->loop.n)
 		return;
 	if (f->loop.beside)
 		out_printf(s->out, "thread %" PRIu32 ": ", f->loop.tid);
-	put_speed(s, f->loop.n, f->loop.total_ns);
+	if (part < 1)
+		put_covered(s, f, part);
+	else
+		put_speed(s, f->loop.n, f->loop.total_ns);
 	if (f->loop.known_ns)
 		put_parts(s, f);
 	if (f->gpu.known)
@@ -133,7 +163,10 @@ static void put_none(struct view *s, const struct facts *f)
 	unsigned i;
 
 	if (!facts_is_gpu_full(f)) {
-		out_puts(s->out, "No finding: mxbpf found nothing that holds the job up.\n");
+		out_puts(s->out, f->loop.n || f->gpu.known ? "No finding: mxbpf found nothing that holds the job up.\n"
+							   : "No finding: no iteration ended in the window, and most "
+							     "rules look at iterations. One ends with a "
+							     "step of an optimizer.\n");
 		return;
 	}
 	out_puts(s->out, "No finding: the GPU is busy nearly all the time");
