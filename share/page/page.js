@@ -51,6 +51,8 @@
 			.sort((a, b) => sign * order(a[0], b[0])).map(pair => pair[1]));
 	}
 
+	const FEW = 10; // rows of a long table; the others unfold, because what follows the table counts as well
+
 	function makeTable(table) {
 		[...table.tHead.rows[0].cells].forEach((head, column) => {
 			const button = make('button', {type: 'button'}, head.textContent);
@@ -61,24 +63,35 @@
 		});
 		if (table.tBodies[0].rows.length < 8)
 			return;
-		const count = make('span', {'aria-live': 'polite'});
+		const n = table.tBodies[0].rows.length, count = make('span', {'aria-live': 'polite'});
+		const unfold = make('button', {type: 'button', 'aria-expanded': 'true'});
+		const show = all => {
+			table.classList.toggle('few', !all);
+			unfold.setAttribute('aria-expanded', all);
+			unfold.textContent = all ? `first ${FEW} rows` : `all ${n} rows`;
+		};
+		unfold.addEventListener('click', () => show(table.classList.contains('few')));
 		const search = make('input', {type: 'search', placeholder: 'search', 'aria-label': 'Search in this table'});
 		search.addEventListener('input', () => {
 			const wanted = search.value.toLowerCase();
 			let shown = 0;
+			if (wanted && n > FEW)
+				show(true);
 			for (const row of table.tBodies[0].rows) {
 				row.hidden = !row.textContent.toLowerCase().includes(wanted);
 				shown += !row.hidden;
 			}
-			count.textContent = wanted ? `${shown} of ${table.tBodies[0].rows.length} rows` : '';
+			count.textContent = wanted ? `${shown} of ${n} rows` : '';
 		});
-		table.closest('.scroll').before(make('div', {class: 'tools'}, search, count));
+		table.closest('.scroll').before(make('div', {class: 'tools'}, search, ...n > FEW ? [unfold] : [], count));
+		if (n > FEW)
+			show(false);
 	}
 
 	// ---- plots
 
-	function axis(values) {
-		return {stroke: css('--fg'), grid: {stroke: css('--line'), width: 1}, ticks: {stroke: css('--line')}, size: 70,
+	function axis(values, size = 70) {
+		return {stroke: css('--fg'), grid: {stroke: css('--line'), width: 1}, ticks: {stroke: css('--line')}, size,
 			values: values && ((u, all) => all.map(v => v === null ? '' : values(v)))};
 	}
 
@@ -122,8 +135,8 @@
 		};
 		const label = of.each_of > 1 ? `Iterations: each point is the longest of ${of.each_of}` : 'Iterations';
 		const u = plot(section, `${label}, of ${name}`, {
-			axes: [axis(v => v + ' s'), axis(ns)],
-			series: [{label: 's'}, {label: 'iteration', stroke: COLORS[0], paths: () => null, points: {show: true, size: 5, fill: COLORS[0]}, value: (u, v) => v === null ? '' : ns(v)}],
+			axes: [axis(v => v + ' s', 30), axis(ns)],
+			series: [{label: 's', value: (u, v) => v === null ? '' : v.toPrecision(5)}, {label: 'iteration', stroke: COLORS[0], paths: () => null, points: {show: true, size: 5, fill: COLORS[0]}, value: (u, v) => v === null ? '' : ns(v)}],
 		}, [rows.map(row => row[2]), rows.map(row => row[3])]);
 		u.over.addEventListener('click', () => u.cursor.idx !== null && say(u.cursor.idx));
 		u.root.tabIndex = 0;
@@ -152,8 +165,8 @@
 		const sums = used.map((_, n) => rows.map(row => used.slice(0, n + 1).reduce((sum, k) => sum + row[1][k], 0)));
 		const order = used.map((_, n) => n).reverse();
 		plot(section, title, {
-			axes: [axis(v => v + ' s'), axis(ns)],
-			series: [{label: 's'}, ...order.map(n => ({label: names[used[n]], stroke: colors[used[n]], fill: colors[used[n]], width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1}),
+			axes: [axis(v => v + ' s', 30), axis(ns)],
+			series: [{label: 's', value: (u, v) => v === null ? '' : v.toPrecision(5)}, ...order.map(n => ({label: names[used[n]], stroke: colors[used[n]], fill: colors[used[n]], width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1}),
 				value: (u, v, series, i) => i === null ? '' : ns(rows[i][1][used[n]])}))],
 		}, [rows.map(row => row[0]), ...order.map(n => sums[n])]);
 	}
@@ -228,8 +241,8 @@
 		if (d.peak_bytes)
 			peaks[Math.min(d.xs.length - 1, Math.max(0, d.peak_at))] = d.peak_bytes;
 		plot(place, `${d.title}, beyond what was there when the window began` + (d.peak_bytes ? `: at most ${bytes(d.peak_bytes)}, at ${d.peak_s.toFixed(3)} s` : ''), {
-			axes: [axis(v => v + ' s'), {...axis(bytes), incrs: BINARY}],
-			series: [{label: 's'}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: said},
+			axes: [axis(v => v + ' s', 30), {...axis(bytes), incrs: BINARY}],
+			series: [{label: 's', value: (u, v) => v === null ? '' : v.toPrecision(5)}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: said},
 				{label: 'peak', stroke: COLORS[4], paths: () => null, points: {show: true, size: 9, fill: COLORS[4]}, value: said}],
 		}, [d.xs, d.bytes, peaks]);
 	}
@@ -569,7 +582,7 @@
 		const said = sides.map(side => `${side.side}: half of them take ${ns(at(side, 0.5))} at most, nine of ten ${ns(at(side, 0.9))}`).join('; ');
 		plot(section, `Share of the iterations by how long they took. ${said}`, {
 			cursor: {drag: {x: true, y: false}},
-			axes: [axis(ns), axis(percent)],
+			axes: [axis(ns, 30), axis(percent)],
 			series: [{label: 'time', value: (u, v) => v === null ? '' : ns(v)}, ...sides.map((side, i) => ({label: side.side, stroke: colors[i], fill: colors[i] + '50', width: 2,
 				points: {show: false}, paths: uPlot.paths.stepped({align: 1}), value: (u, v) => percent(v)}))],
 		}, [xs, ...shares]);
