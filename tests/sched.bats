@@ -95,7 +95,7 @@ near() { # NS NS: equal within 3 %, or 1 ms for context switches, plus stolen ti
 @test "Perfetto accepts the scheduling tracks, with arrows from the waking threads" {
 	[[ -f $O/deps/perfetto/stamp ]] || "$REPO/tests/perfetto/setup.sh" "$O/deps/perfetto"
 	waits --trace t.json -- --seconds 0.5
-	node "$REPO/tests/perfetto/engine.mjs" "$O/deps/perfetto" t.json --json >engine.json
+	node "$REPO/tests/perfetto/engine.mjs" "$O/deps/perfetto" t.json --json >engine.json || { jq .errors engine.json; return 1; }
 	jq -e --argjson tid "$((2000000000 + WAITS_PID))" '.errors == [] and (.threads | any(.tid == $tid and .slices > 10))' engine.json
 	jq -e '.flows > 0 and .flows == ($t[0].traceEvents | map(select(.ph == "f")) | length)' --slurpfile t t.json engine.json
 	jq -e '.traceEvents | any(.name == "sleeping in futex" and .args.woken_by == "python")' t.json

@@ -121,7 +121,8 @@ code() { # PID
 
 # Counts the waits of the toy in NAME.out, with a probe where mxbpf has its own.
 start_bpftrace() { # NAME PID FUNCTION [MORE]
-	start_bg "$1" bpftrace -f json -p "$2" -e "uprobe:$O/toy/libmxnet.so:$3 { @ = count(); } ${4:-}"
+	ln -sfn "$O/toy" "$BATS_TEST_TMPDIR/mapped" # bpftrace takes no path with a blank
+	start_bg "$1" bpftrace -f json -p "$2" -e "uprobe:$BATS_TEST_TMPDIR/mapped/libmxnet.so:$3 { @ = count(); } ${4:-}"
 	wait_line "$(out "$1")" attached_probes "$BG_PID"
 }
 
