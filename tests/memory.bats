@@ -259,7 +259,7 @@ failed() { # MXBPF_ARGS COMMAND...: compares the only failure with the job's acc
 			.wanted_bytes == $b.wanted and .reserved_bytes == $b.reserved and .allocated_bytes == null and
 			([.holders[] | {(.name): [.live_bytes, .live_blocks]}] | add) == $b.holders)) and
 		(.findings[0] | .finding == "out_of_memory" and (.text | contains($b.device + " for " + $b.name))) and
-		([.sources[] | .unmatched] | add) == 0' mxbpf.out
+		([.sources[] | .unmatched] | add) == 0' mxbpf.out || { jq -c '.memory.failures, .sources, .findings[0].text' mxbpf.out; cat books.json; return 1; }
 }
 
 @test "When MXNet is out of memory, who asked and who held what equal the program's account, and other exceptions are no such thing" {
