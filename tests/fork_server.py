@@ -3,7 +3,7 @@
 """A fork server for PyTorch programs. Importing torch and the modules of its optimizers takes seconds, which it spends once.
 
   fork_server.py serve SOCKET              prints "serving PID" and runs each request in a child process, until SOCKET is
-                                           removed or no request has come for ten minutes
+                                           removed or no request has come for 90 minutes
   fork_server.py run SOCKET SCRIPT ARGS    runs `python SCRIPT ARGS` in such a child, with this process's standard input,
                                            output and error, directory and environment. Exits with the child's status; if
                                            this process is killed, the server kills the child.

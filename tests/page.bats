@@ -113,9 +113,10 @@ make_page() {
 	jq -e '.explained | length > 5 and index("at peak")' found.json
 }
 
-@test "Tables of a page sort and search, plots zoom, and the keyboard does it all" {
+@test "Tables of a page sort, search and unfold, plots zoom, and the keyboard does it all" {
 	jq -e '(.down | map(tonumber)) as $down | $down == ($down | sort | reverse) and (.up | map(tonumber)) == ($down | reverse)' found.json
 	jq -e '.searched | length >= 1 and length < 5' found.json
+	jq -e '.folded == 10 and .unfolded > 10' found.json
 	jq -e '.zoomed and (.iteration | test("^Iteration [0-9]+ at [0-9.]+ s took .* in (operators|the program itself)")) and (.plots | length) == 3' found.json
 	jq -e '(.flames | length) >= 3' found.json
 }

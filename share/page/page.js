@@ -51,7 +51,7 @@
 			.sort((a, b) => sign * order(a[0], b[0])).map(pair => pair[1]));
 	}
 
-	const FEW = 10; // rows of a long table; the others unfold, because what follows the table counts as well
+	const FEW = 10; // a long table shows so many rows until it is unfolded; page.css has the number, too
 
 	function makeTable(table) {
 		[...table.tHead.rows[0].cells].forEach((head, column) => {
@@ -89,6 +89,10 @@
 	}
 
 	// ---- plots
+
+	const BELOW = 30; // height of an axis below a plot, in pixels
+	const SECONDS = {label: 's', value: (u, v) => v === null ? '' : v.toPrecision(5)};
+	const secondsAxis = () => axis(v => v + ' s', BELOW);
 
 	function axis(values, size = 70) {
 		return {stroke: css('--fg'), grid: {stroke: css('--line'), width: 1}, ticks: {stroke: css('--line')}, size,
@@ -135,8 +139,8 @@
 		};
 		const label = of.each_of > 1 ? `Iterations: each point is the longest of ${of.each_of}` : 'Iterations';
 		const u = plot(section, `${label}, of ${name}`, {
-			axes: [axis(v => v + ' s', 30), axis(ns)],
-			series: [{label: 's', value: (u, v) => v === null ? '' : v.toPrecision(5)}, {label: 'iteration', stroke: COLORS[0], paths: () => null, points: {show: true, size: 5, fill: COLORS[0]}, value: (u, v) => v === null ? '' : ns(v)}],
+			axes: [secondsAxis(), axis(ns)],
+			series: [SECONDS, {label: 'iteration', stroke: COLORS[0], paths: () => null, points: {show: true, size: 5, fill: COLORS[0]}, value: (u, v) => v === null ? '' : ns(v)}],
 		}, [rows.map(row => row[2]), rows.map(row => row[3])]);
 		u.over.addEventListener('click', () => u.cursor.idx !== null && say(u.cursor.idx));
 		u.root.tabIndex = 0;
@@ -165,8 +169,8 @@
 		const sums = used.map((_, n) => rows.map(row => used.slice(0, n + 1).reduce((sum, k) => sum + row[1][k], 0)));
 		const order = used.map((_, n) => n).reverse();
 		plot(section, title, {
-			axes: [axis(v => v + ' s', 30), axis(ns)],
-			series: [{label: 's', value: (u, v) => v === null ? '' : v.toPrecision(5)}, ...order.map(n => ({label: names[used[n]], stroke: colors[used[n]], fill: colors[used[n]], width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1}),
+			axes: [secondsAxis(), axis(ns)],
+			series: [SECONDS, ...order.map(n => ({label: names[used[n]], stroke: colors[used[n]], fill: colors[used[n]], width: 0, points: {show: false}, paths: uPlot.paths.stepped({align: 1}),
 				value: (u, v, series, i) => i === null ? '' : ns(rows[i][1][used[n]])}))],
 		}, [rows.map(row => row[0]), ...order.map(n => sums[n])]);
 	}
@@ -241,8 +245,8 @@
 		if (d.peak_bytes)
 			peaks[Math.min(d.xs.length - 1, Math.max(0, d.peak_at))] = d.peak_bytes;
 		plot(place, `${d.title}, beyond what was there when the window began` + (d.peak_bytes ? `: at most ${bytes(d.peak_bytes)}, at ${d.peak_s.toFixed(3)} s` : ''), {
-			axes: [axis(v => v + ' s', 30), {...axis(bytes), incrs: BINARY}],
-			series: [{label: 's', value: (u, v) => v === null ? '' : v.toPrecision(5)}, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: said},
+			axes: [secondsAxis(), {...axis(bytes), incrs: BINARY}],
+			series: [SECONDS, {label: 'live', stroke: COLORS[3], fill: COLORS[3] + '40', points: {show: false}, value: said},
 				{label: 'peak', stroke: COLORS[4], paths: () => null, points: {show: true, size: 9, fill: COLORS[4]}, value: said}],
 		}, [d.xs, d.bytes, peaks]);
 	}
@@ -582,7 +586,7 @@
 		const said = sides.map(side => `${side.side}: half of them take ${ns(at(side, 0.5))} at most, nine of ten ${ns(at(side, 0.9))}`).join('; ');
 		plot(section, `Share of the iterations by how long they took. ${said}`, {
 			cursor: {drag: {x: true, y: false}},
-			axes: [axis(ns, 30), axis(percent)],
+			axes: [axis(ns, BELOW), axis(percent)],
 			series: [{label: 'time', value: (u, v) => v === null ? '' : ns(v)}, ...sides.map((side, i) => ({label: side.side, stroke: colors[i], fill: colors[i] + '50', width: 2,
 				points: {show: false}, paths: uPlot.paths.stepped({align: 1}), value: (u, v) => percent(v)}))],
 		}, [xs, ...shares]);

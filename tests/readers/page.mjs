@@ -61,6 +61,14 @@ try {
   found.holders = await page.$$eval('.held .bars tbody td:nth-child(3)', (all) => all.map((c) => c.innerText));
   found.scripts = await page.$$eval('script', (all) => all.filter((s) => s.type !== 'application/json').length);
 
+  const unfold = await page.$('section.sheet .tools button[aria-expanded]');
+  if (unfold) {
+    const shown = () => unfold.evaluate((b) => [...b.closest('section').querySelector('tbody').rows].filter((r) => r.checkVisibility()).length);
+    found.folded = await shown();
+    await unfold.click();
+    found.unfolded = await shown();
+  }
+
   const table = await page.$('section.sheet table');
   if (table) {
     await (await table.$('thead th:nth-child(2) button')).focus();

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -133,8 +134,59 @@ static void test_choices(void)
 	}
 }
 
+/* Starts a launcher of one rank, which has a child. Returns the launcher, which leads a process group. */
+static pid_t launch(pid_t *rank, pid_t *child)
+{
+	int ends[2];
+	pid_t pid;
+	FILE *f;
+
+	CHECK(!pipe(ends));
+	pid = fork();
+	if (!pid) {
+		setpgid(0, 0);
+		dup2(ends[1], STDOUT_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		execle("/bin/sh", "sh", "-c", "RANK=0 sh -c 'sleep 1000 & echo $$ $!; wait' & wait", NULL,
+		       (char *[]){"PATH=/bin:/usr/bin", NULL});
+		_exit(127);
+	}
+	close(ends[1]);
+	f = fdopen(ends[0], "r");
+	CHECK(f && fscanf(f, "%d %d", rank, child) == 2);
+	fclose(f);
+	return pid;
+}
+
+static void test_launcher(void)
+{
+	struct job_choice c = {.npids = JOB_PIDS_MAX - 1};
+	struct buf pids = {0};
+	pid_t rank, child, launcher = launch(&rank, &child);
+
+	TEST("a launcher has the ranks that it has started, and a rank with a child is no launcher")
+	{
+		CHECK(!job_ranks_of(launcher, &pids) && buf_count(&pids, pid_t) == 1 &&
+		      *buf_at(&pids, pid_t, 0) == rank);
+		pids.len = 0;
+		CHECK(!job_ranks_of(rank, &pids) && !pids.len);
+	}
+	TEST("a process is chosen once, and more than there is room for are refused")
+	{
+		buf_put(&pids, &rank, sizeof(rank));
+		CHECK(!job_choose(&c, &pids) && !job_choose(&c, &pids) && c.npids == JOB_PIDS_MAX);
+		buf_put(&pids, &child, sizeof(child));
+		CHECK(job_choose(&c, &pids) == -E2BIG && c.npids == JOB_PIDS_MAX);
+	}
+	buf_fini(&pids);
+	kill(-launcher, SIGKILL);
+	waitpid(launcher, NULL, 0);
+}
+
 int main(void)
 {
 	test_choices();
+	test_launcher();
 	UNIT_MAIN_END;
 }

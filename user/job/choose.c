@@ -84,7 +84,7 @@ struct ranks {
 	int err;
 };
 
-/* What a rank forks has its environment, but is no rank. */
+/* A child of a rank has the rank's environment. It is not counted as a rank. */
 static void add_ranks(void *ctx, pid_t pid)
 {
 	struct ranks *r = ctx;
@@ -121,6 +121,30 @@ int job_ranks_of(pid_t launcher, struct buf *pids)
 	return r.err;
 }
 
+static bool is_given(const struct job_choice *c, pid_t pid)
+{
+	unsigned i;
+
+	for (i = 0; i < c->npids; i++)
+		if (c->pids[i] == pid)
+			return true;
+	return false;
+}
+
+int job_choose(struct job_choice *c, const struct buf *pids)
+{
+	const pid_t *pid = (const pid_t *)pids->data, *end = pid + buf_count(pids, *pid);
+
+	for (; pid < end; pid++) {
+		if (is_given(c, *pid))
+			continue;
+		if (c->npids == JOB_PIDS_MAX)
+			return -E2BIG;
+		c->pids[c->npids++] = *pid;
+	}
+	return 0;
+}
+
 /* ---- jobs */
 
 static bool of_mark(const struct mark *m, pid_t pid)
@@ -135,7 +159,6 @@ static bool of_mark(const struct mark *m, pid_t pid)
 
 static int read_mark(struct mark *m, pid_t pid, bool job, struct err *e)
 {
-	struct buf ranks = {0};
 	struct tgt_labels l;
 
 	m->group = tgt_peek_group(pid);
@@ -144,10 +167,7 @@ static int read_mark(struct mark *m, pid_t pid, bool job, struct err *e)
 	if (!job)
 		return 0;
 	tgt_peek_labels(pid, &l);
-	if (!l.job[0] && !job_ranks_of(pid, &ranks) && ranks.len)
-		tgt_peek_labels(*buf_at(&ranks, pid_t, 0), &l);
 	memcpy(m->job, l.job, sizeof(m->job));
-	buf_fini(&ranks);
 	return 0;
 }
 
@@ -210,12 +230,8 @@ struct listing {
 static void list_process(void *ctx, pid_t pid)
 {
 	struct listing *l = ctx;
-	unsigned i;
 
-	for (i = 0; i < l->job->c->npids; i++)
-		if (pid == l->job->c->pids[i])
-			return;
-	if (!l->err && job_has(l->job, pid))
+	if (!l->err && !is_given(l->job->c, pid) && job_has(l->job, pid))
 		l->err = buf_put(l->pids, &pid, sizeof(pid));
 }
 

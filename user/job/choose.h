@@ -51,6 +51,9 @@ int job_list(const struct job *j, struct buf *pids);
  */
 int job_ranks_of(pid_t launcher, struct buf *pids);
 
+/* Adds processes to those that are chosen by numbers, each once. -E2BIG: there are more than JOB_PIDS_MAX. */
+int job_choose(struct job_choice *c, const struct buf *pids);
+
 /* "the 2 processes", "the processes named python*": for messages. Returns buf. */
 const char *job_words(const struct job *j, char buf[160]);
 

@@ -86,16 +86,18 @@ static struct ses_target *known_target(struct session *ses, struct tgt *t, struc
 }
 
 /*
- * Finds the build of a plan, which gets the rows and numbers of the build. NULL: there is none that fits. A library and
- * its stripped copy have one build-id, but not the same functions with a name.
+ * Returns the build that a plan fits, and gives the plan the rows and numbers of the build. Returns NULL if there is
+ * none: a library and its stripped copy have one build-id, but the copy has fewer functions with a name.
  */
 static struct ses_build *build_like(struct session *ses, struct plan *p)
 {
 	struct ses_build *b;
 
 	SES_EACH_BUILD(ses, b)
-	if (plan_same_build(b->of->plan.lib, p->lib) && !plan_like(p, &b->of->plan))
-		return b;
+	{
+		if (plan_same_build(b->of->plan.lib, p->lib) && !plan_like(p, &b->of->plan))
+			return b;
+	}
 	return NULL;
 }
 

@@ -201,45 +201,36 @@ static int show(struct now_job *j, struct err *e)
 	return err;
 }
 
-static bool has_pid(const struct job_choice *c, pid_t pid)
+/* Chooses the ranks of a launcher, which does nothing but wait. Any other process is chosen itself. */
+static int choose(struct job_choice *c, pid_t pid, bool quiet, struct err *e)
 {
-	unsigned i;
+	struct buf pids = {0};
+	int err = job_ranks_of(pid, &pids);
+	const size_t n = buf_count(&pids, pid_t);
 
-	for (i = 0; i < c->npids; i++)
-		if (c->pids[i] == pid)
-			return true;
-	return false;
-}
-
-/* Adds the ranks of a launcher, or else the process itself. */
-static int choose(struct job_choice *c, pid_t pid, bool quiet)
-{
-	struct buf ranks = {0};
-	int err = job_ranks_of(pid, &ranks);
-	size_t i, n = buf_count(&ranks, pid_t);
-
+	if (!err && !n)
+		err = buf_put(&pids, &pid, sizeof(pid));
+	err = err ? err : job_choose(c, &pids);
+	buf_fini(&pids);
+	if (err == -E2BIG)
+		return err_set(e, ERR_USAGE, err,
+			       "--pid: at most %d processes can be shown; give the numbers of some ranks",
+			       JOB_PIDS_MAX);
+	if (err)
+		return err_set(e, ERR_RUNTIME, err, "out of memory");
 	if (n && !quiet)
 		fprintf(stderr, "process %d is a launcher; its %zu rank%s shown\n", pid, n, n == 1 ? " is" : "s are");
-	if (!n && !err)
-		err = buf_put(&ranks, &pid, sizeof(pid));
-	for (i = 0; !err && i < buf_count(&ranks, pid_t); i++)
-		if (c->npids < JOB_PIDS_MAX && !has_pid(c, *buf_at(&ranks, pid_t, i)))
-			c->pids[c->npids++] = *buf_at(&ranks, pid_t, i);
-	buf_fini(&ranks);
-	return err;
+	return 0;
 }
 
-/* A launcher does nothing but wait, so the user means the ranks that it has started. */
-static int choose_ranks(struct job_choice *c, const struct cmd_opts *o, struct err *e)
+static int choose_all(struct job_choice *c, const struct cmd_opts *o, struct err *e)
 {
-	const struct job_choice *given = &o->ses.choice;
 	unsigned i;
 
 	c->npids = 0;
-	for (i = 0; i < given->npids; i++)
-		if (choose(c, given->pids[i], o->quiet))
-			return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	return 0;
+	for (i = 0; i < o->ses.choice.npids && !e->code; i++)
+		choose(c, o->ses.choice.pids[i], o->quiet, e);
+	return e->code;
 }
 
 int cmd_now(const struct cmd_opts *o)
@@ -254,8 +245,7 @@ int cmd_now(const struct cmd_opts *o)
 	own.ses.duration_ns = o->ses.duration_ns ? o->ses.duration_ns : WINDOW_NS;
 	own.ses.no_returns = true;
 	own.ses.no_follow = true; /* `now` shows the processes that the user chose, without their children */
-	err = choose_ranks(&own.ses.choice, o, &e);
-	if (err)
+	if (choose_all(&own.ses.choice, o, &e))
 		return cmd_fail(&e);
 	err = run_prepare(&r, &own, NULL, NULL, &e);
 	j.ses = r.ses;

@@ -109,9 +109,9 @@ static void put_beside(struct view *s, const struct facts *f)
 }
 
 #define COVERED_LEAST 0.5
-#define CUT_OFF	      4 /* the window may have cut off the first iteration and the last one, which may have taken longer */
+#define CUT_OFF	      4 /* iterations: the window may cut off the first and the last one, each up to twice as long */
 
-/* The part of the window that the loop's iterations take; 1: nearly all, or it cannot be told. */
+/* Returns the part of the window that the loop's iterations take, or 1 if that is most of it or cannot be told. */
 static double covered(const struct mdl_session *s, const struct facts *f)
 {
 	const double all_ns = (double)s->duration_ns, own_ns = (double)f->loop.raw_ns,
@@ -122,15 +122,13 @@ static double covered(const struct mdl_session *s, const struct facts *f)
 	return all_ns - own_ns > CUT_OFF * own_ns / (double)f->loop.n ? part : 1;
 }
 
-/* Few iterations, of a job that does something else most of the time, say nothing about its speed. */
-static void put_covered(struct view *s, const struct facts *f, double part)
+/* A few iterations in a long window are no rate. */
+static void put_few(struct view *s, const struct facts *f)
 {
 	char each[24];
 
-	out_printf(s->out,
-		   "%" PRIu64 " iteration%s of %s %s %.2g%% of the window; the job does something else in the rest",
-		   f->loop.n, f->loop.n == 1 ? "" : "s", fmt_ns(f->loop.total_ns / f->loop.n, each),
-		   f->loop.n == 1 ? "is" : "are", 100 * part);
+	out_printf(s->out, "%" PRIu64 " iteration%s, %s each", f->loop.n, f->loop.n == 1 ? "" : "s",
+		   fmt_ns(f->loop.total_ns / f->loop.n, each));
 }
 
 /* How fast the job goes on, before what holds it up. */
@@ -145,11 +143,13 @@ static void put_rate(struct view *s, const struct facts *f)
 	if (f->loop.beside)
 		out_printf(s->out, "thread %" PRIu32 ": ", f->loop.tid);
 	if (part < 1)
-		put_covered(s, f, part);
+		put_few(s, f);
 	else
 		put_speed(s, f->loop.n, f->loop.total_ns);
 	if (f->loop.known_ns)
 		put_parts(s, f);
+	if (part < 1)
+		out_printf(s->out, "; %s %.2g%% of the window", f->loop.n == 1 ? "it takes" : "they take", 100 * part);
 	if (f->gpu.known)
 		out_printf(s->out, "; GPU%s busy %.0f%%", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
 	s->parts_said = f->loop.known_ns && !f->loop.beside;
@@ -165,8 +165,8 @@ static void put_none(struct view *s, const struct facts *f)
 	if (!facts_is_gpu_full(f)) {
 		out_puts(s->out, f->loop.n || f->gpu.known ? "No finding: mxbpf found nothing that holds the job up.\n"
 							   : "No finding: no iteration ended in the window, and most "
-							     "rules look at iterations. One ends with a "
-							     "step of an optimizer.\n");
+							     "rules look at iterations. One ends with a step "
+							     "of an optimizer.\n");
 		return;
 	}
 	out_puts(s->out, "No finding: the GPU is busy nearly all the time");

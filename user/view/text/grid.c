@@ -110,8 +110,6 @@ static void put_pad(struct out *o, size_t n)
 	out_printf(o, "%*s", (int)n, "");
 }
 
-#define SHORT_BEGINNING 3 /* a beginning up to this part of the width, such as "aten::", is kept */
-
 /* Writes the beginning of a text in `head` columns, and its end in what is left of `width`. */
 static void put_ends(struct out *o, const char *text, size_t head, size_t width)
 {
@@ -123,6 +121,8 @@ static void put_ends(struct out *o, const char *text, size_t head, size_t width)
 	out_puts(o, tail);
 	put_pad(o, width - (fmt_columns(text) - fmt_columns(end)) - 1 - fmt_columns(tail));
 }
+
+#define SHORT_BEGINNING 3 /* a shared beginning up to a third of the width, such as "aten::", is kept */
 
 /*
  * Writes a name, with one gap at most if it is too long: "_backward_Fully…nected". If another long name shares much of
