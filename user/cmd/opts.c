@@ -328,7 +328,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "top", .arg = "N", .group = "Files", .commands = CMD_BIT_DIFF,
 	 .help = "Print at most N rows; 0: all", .def = "10; all in JSON", .set = cmd_set_top,
 	 CMD_FIELD(top), .max = 1000000000},
-	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "Another name of --top",
+	{.name = "row-limit", .arg = "N", .group = "Tables", .commands = CMD_TABLES, .help = "The same as --top",
 	 .set = cmd_set_top, CMD_FIELD(top), .max = 1000000000,
 	 AGENT_YES},
 	{.name = "all", .group = "Tables", .commands = CMD_TABLES,

@@ -71,7 +71,7 @@ static int end(struct view *s)
 const struct view_ops view_modern = {
 	.name = "modern",
 	.layout = true,
-	.help = "tables with percentiles and shares, as wide as the terminal, else 100 columns",
+	.help = "percentiles and shares; 100 columns, or as wide as the terminal",
 	.magic = view_text_magic,
 	.details = true,
 	.state_bytes = sizeof(struct modern),
