@@ -10,6 +10,14 @@
 
 #define MXBPF_AGG_LINE ((enum mxbpf_kind)38)
 
+/* Whether a thread could run when it was looked at. */
+enum mxbpf_sleep {
+	MXBPF_SLEEP_NOT = 0,	 /* it ran, or waited for a CPU */
+	MXBPF_SLEEP_ANY = 1,	 /* it slept; earlier versions say this of any sleep */
+	MXBPF_SLEEP_STOPPED = 2, /* by a signal or a debugger */
+	MXBPF_SLEEP_DISK = 3,	 /* no signal ends its sleep, mostly because it waits for a disk */
+};
+
 /* Looks at one thread that found the same stack, in the same call of the runtime, in the same state. */
 struct mxbpf_agg_line {
 	struct mxbpf_rec h; /* ts_ns: of the first look */
@@ -19,7 +27,7 @@ struct mxbpf_agg_line {
 	__u32 tid;	    /* 0: not known */
 	__s32 syscall;	    /* in which it slept; -1: it ran, or slept elsewhere */
 	__u8 cls;	    /* enum mxbpf_class */
-	__u8 sleeps;	    /* 1: it was not runnable */
+	__u8 sleeps;	    /* enum mxbpf_sleep */
 	__u8 main;	    /* 1: the main thread of its process */
 	__u8 rank;	    /* 1: its process is another rank of the job, which the session does not profile */
 	__u8 pad[4];

@@ -110,11 +110,16 @@ struct tgt_call tgt_peek_call(pid_t pid, pid_t tid)
 {
 	struct tgt_call c = {.syscall = -1};
 	struct buf text = {0};
+	uint64_t switches;
+	char state;
 
 	if (!slurp_task(pid, tid, "syscall", &text)) {
 		c.state = sscanf(text.data, "%d", &c.syscall) == 1 ? 'S' : 'R';
 		c.syscall = c.state == 'S' ? c.syscall : -1;
 	}
+	/* The thread may have moved since, and then it counts as asleep in what it was in. */
+	if (c.state == 'S' && !read_state(pid, tid, &text, &state, &switches) && strchr("DTt", state))
+		c.state = state;
 	buf_fini(&text);
 	return c;
 }

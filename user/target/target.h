@@ -160,8 +160,8 @@ struct tgt_doing {
 int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d);
 
 /*
- * The state and the system call alone, from one file instead of five. state is 'R', 'S' for any sleep, or 0: it cannot
- * be read.
+ * The state and the system call alone, from one or two files instead of five. state is 'R', 'S', 'D' for a sleep that
+ * no signal ends, 'T' or 't' if it is stopped, or 0: it cannot be read.
  */
 struct tgt_call {
 	char state;

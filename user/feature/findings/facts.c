@@ -12,6 +12,7 @@
 #include "feature/machine/machine.h"
 #include "feature/neighbours/neighbours.h"
 #include "feature/steps/steps.h"
+#include "mxbpf_config.h"
 
 #define THIRDS	   3
 #define PAGE_BYTES 4096
@@ -329,6 +330,18 @@ static void make_throttled(const struct mdl *m, struct facts *f)
 	snprintf(f->throttled_by, sizeof(f->throttled_by), "%.*s", (int)len, name);
 }
 
+/* The process is another rank of the job, which the session does not profile. */
+static bool is_other_rank(const struct mdl *m, uint32_t tgid)
+{
+	size_t n, i;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+
+	for (i = 0; i < n; i++)
+		if (l[i].rank && l[i].h.tgid == tgid)
+			return true;
+	return false;
+}
+
 static void make_cpus(const struct mdl *m, struct facts *f)
 {
 	size_t n, i;
@@ -336,13 +349,17 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 	const struct machine_row *gauge;
 	double all = 0;
 	unsigned id, allowed = 0;
+	uint64_t known_ns;
+	bool rank;
 
 	for (i = 0; i < n; i++) {
 		f->cpu_elapsed_ns = r[i].elapsed_ns > f->cpu_elapsed_ns ? r[i].elapsed_ns : f->cpu_elapsed_ns;
-		*(r[i].job ? &f->job_cpu_ns : &f->others_cpu_ns) += r[i].cpu_ns;
+		rank = !r[i].job && is_other_rank(m, r[i].h.tgid);
+		f->ranks += rank;
+		*(r[i].job ? &f->job_cpu_ns : rank ? &f->ranks_cpu_ns : &f->others_cpu_ns) += r[i].cpu_ns;
 		f->job_runq_ns += r[i].job ? r[i].runq_ns : 0;
 		allowed = r[i].cpus > allowed ? r[i].cpus : allowed;
-		if (!r[i].job)
+		if (!r[i].job && !rank)
 			keep_other(f, &r[i]);
 	}
 	for (id = MXBPF_GAUGE_CPU_BUSY; id <= MXBPF_GAUGE_CPU_STEAL; id++) {
@@ -350,8 +367,9 @@ static void make_cpus(const struct mdl *m, struct facts *f)
 		all += gauge ? (double)gauge->difference : 0;
 	}
 	gauge = machine_row(m, MXBPF_GAUGE_CPU_BUSY, 0);
-	if (gauge && (double)gauge->difference > (double)(f->job_cpu_ns + f->others_cpu_ns))
-		f->others_cpu_ns = gauge->difference - f->job_cpu_ns; /* others ended before they could be read */
+	known_ns = f->job_cpu_ns + f->ranks_cpu_ns;
+	if (gauge && (double)gauge->difference > (double)(known_ns + f->others_cpu_ns))
+		f->others_cpu_ns = gauge->difference - known_ns; /* others ended before they could be read */
 	f->cpus = gauge ? (unsigned)(facts_share(all, (double)gauge->elapsed_ns) + 0.5) : 0;
 	f->allowed_cpus = allowed && allowed < f->cpus ? allowed : f->cpus;
 	gauge = machine_row(m, MXBPF_GAUGE_CPU_STEAL, 0);
@@ -381,11 +399,30 @@ static double cpus_of(const struct mdl *m, uint32_t tgid)
 	return -1;
 }
 
+static unsigned have(const struct mdl_session *s)
+{
+	return (s->details & MXBPF_DETAIL_STACK ? FACTS_HAVE_STACKS : 0) | (s->sched ? FACTS_HAVE_SCHED : 0) |
+	       (s->sample_hz ? FACTS_HAVE_SAMPLES : 0) | (s->held ? FACTS_HAVE_MEMORY : 0) |
+	       (s->details & MXBPF_DETAIL_ARGS ? FACTS_HAVE_SHAPES : 0) |
+	       (s->sampled_iterations ? FACTS_HAVE_ITERATIONS : 0);
+}
+
+/* Whether the loop's process is a rank of a job, and whether the session has others of it. */
+static void make_job(const struct mdl_session *s, struct facts *f)
+{
+	const struct mdl_labels *l = f->loop.tgid ? mdl_labels_of(s, f->loop.tgid) : NULL;
+	unsigned k;
+
+	f->in_job = f->ranks || (l && l->numbers[MDL_WORLD_SIZE] != MDL_NO_NUMBER && l->numbers[MDL_WORLD_SIZE] > 1);
+	for (k = 0; k < FACTS_LOOPS_MAX && f->loops[k].tid; k++)
+		f->have |= f->loops[k].tgid != f->loop.tgid ? FACTS_HAVE_RANKS : 0;
+}
+
 int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
 
-	*f = (struct facts){.unprobed = s->api_left || cost_has_partial(m), .partial = cost_has_partial(m)};
+	*f = (struct facts){.have = have(s), .unprobed = s->api_left || cost_has_partial(m), .partial = cost_has_partial(m)};
 	err = make_loop(m, f);
 	if (err)
 		return err;
@@ -393,11 +430,12 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	make_waits(m, f);
 	make_operators(m, s, f);
 	make_cpus(m, f);
+	make_job(s, f);
 	make_cost(m, s, f);
 	facts_failed(m, s, f);
 	err = facts_gpu(m, s, f);
-	err = err ? err : facts_lines(m, f);
 	err = err ? err : facts_collective(m, s, f);
+	err = err ? err : facts_lines(m, f);
 	f->last_cpus = cpus_of(m, f->last_rank);
 	f->last_labels = f->last_rank ? mdl_labels_of(s, f->last_rank) : NULL;
 	return err;

@@ -52,6 +52,7 @@ static int judge_group(const struct mdl_session *s, const struct buf *rows, cons
 	if (n < 2 || late->last < LATE_CALLS || share <= f->collective.late.share ||
 	    (double)late->late_ns < LATE_TIMES * others_ns / (double)(n - 1))
 		return 0;
+	f->collective.late.tgid = late->h.tgid;
 	f->collective.late.n = late->last;
 	f->collective.late.of = late->matched;
 	f->collective.late.by_ns = late->late_ns / late->last;

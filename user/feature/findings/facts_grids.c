@@ -8,7 +8,7 @@
 #include "base/whole.h"
 #include "feature/activity/activity.h"
 #include "feature/activity/occupancy.h"
-#include "feature/findings/findings.h"
+#include "feature/findings/rules.h"
 
 static const struct mxbpf_gpu_device *device_of(const struct mdl *m, uint32_t tgid, uint32_t device)
 {
@@ -53,7 +53,7 @@ void facts_grids(struct mdl *m, struct facts *f)
 }
 
 /* Kernels that run at the same time may use what others leave, so the time in which kernels overlap is no loss. */
-double facts_small_grids(const struct facts *f)
+double facts_small_grids_share(const struct facts *f)
 {
 	const uint64_t overlap_ns = f->gpu.kernel_ns > f->gpu.compute_ns ? f->gpu.kernel_ns - f->gpu.compute_ns : 0;
 	const uint64_t ns = f->gpu.unused_ns > overlap_ns ? f->gpu.unused_ns - overlap_ns : 0;
@@ -67,7 +67,7 @@ void facts_small_grids_say(const struct facts *f, struct buf *b)
 		b,
 		"Kernels with fewer blocks than the GPU has multiprocessors waste %.0f%% of the GPU's time: the others "
 		"have no work meanwhile",
-		100 * facts_small_grids(f));
+		100 * facts_small_grids_share(f));
 }
 
 void facts_small_grids_evidence(const struct facts *f, struct buf *b)

@@ -4,6 +4,7 @@
 #include "feature/findings/findings.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,7 +15,6 @@
 /* Which looks a fact is about. */
 enum about {
 	ABOUT_WORKERS, /* processes without a loop of their own */
-	ABOUT_LAST,    /* the rank that the others wait for */
 	ABOUT_THREADS, /* other threads of the loop's process */
 	ABOUT_DATA,    /* from here on the loop's thread */
 	ABOUT_WAIT,
@@ -36,6 +36,20 @@ static uint64_t hash_of(const char *text, size_t len)
 	return hash_text(HASH_SEED, text, len < FACTS_LINE_BYTES ? len : FACTS_LINE_BYTES - 1);
 }
 
+/* The vote of Boyer and Moore: what has more than a half of all is left. */
+static void vote(struct fact_line *line, const struct mxbpf_agg_line *l)
+{
+	const bool same = line->sleep == l->sleeps && line->syscall == l->syscall;
+
+	if (same || line->calls < l->count) {
+		line->calls = same ? line->calls + l->count : l->count - line->calls;
+		line->syscall = l->syscall;
+		line->sleep = l->sleeps;
+	} else {
+		line->calls -= l->count;
+	}
+}
+
 static int count(struct tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l)
 {
 	struct fact_line *line;
@@ -48,10 +62,12 @@ static int count(struct tally *t, const char *text, size_t len, const struct mxb
 		snprintf(line->text, sizeof(line->text), "%.*s", (int)len, text);
 	line->looks += l->count;
 	line->asleep += l->sleeps ? l->count : 0;
+	if (l->sleeps)
+		vote(line, l);
 	return 0;
 }
 
-/* The line with the most looks. */
+/* The line with the most looks, if they are enough to name it. */
 static struct fact_line top(const struct tally *t)
 {
 	struct fact_line best = {.text = ""};
@@ -60,6 +76,8 @@ static struct fact_line top(const struct tally *t)
 	for (i = 0; i < buf_count(&t->lines, struct fact_line); i++)
 		if (buf_at(&t->lines, struct fact_line, i)->looks > best.looks)
 			best = *buf_at(&t->lines, struct fact_line, i);
+	if (best.looks < FACTS_LOOKS_LEAST)
+		best = (struct fact_line){.text = ""};
 	best.of = t->of;
 	return best;
 }
@@ -214,14 +232,12 @@ static bool waits_in_exchange(const struct mdl *m, const struct facts *f, const 
 
 static enum about about_of(const struct mdl *m, const struct facts *f, uint32_t tgid, const struct mxbpf_agg_line *l)
 {
-	if (l->rank && l->h.tgid != f->last_rank)
+	if (l->rank)
 		return ABOUT_NABOUT;
 	if (l->h.tgid == tgid && l->tid == f->loop.tid)
 		return about_loop(m, f, l);
 	if (l->h.tgid == tgid)
 		return is_idle(m, l) ? ABOUT_NABOUT : ABOUT_THREADS;
-	if (f->last_rank && l->h.tgid == f->last_rank)
-		return l->main && !is_idle(m, l) ? ABOUT_LAST : ABOUT_NABOUT;
 	return l->main && !is_rank(f, l->h.tgid) ? ABOUT_WORKERS : ABOUT_NABOUT;
 }
 
@@ -268,7 +284,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 		place = hash_get(&usual.index, hash_of(line->text, strlen(line->text)), 0);
 		other = place ? buf_at(&usual.lines, struct fact_line, *place - 1) : NULL;
 		more = (double)line->looks / (double)slow.of - (other ? (double)other->looks / (double)usual.of : 0);
-		if (more <= most)
+		if (more <= most || line->looks < FACTS_LOOKS_LEAST)
 			continue;
 		most = f->slow_line_more = more;
 		f->slow_line = *line;
@@ -282,8 +298,57 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 struct tallies {
 	struct tally about[ABOUT_NABOUT];
 	struct tally any;
+	struct tally last, others; /* main threads of the rank that the others wait for, and of the others */
 	uint64_t loop, loader, held; /* looks: at the loop's thread; in a loader, outside calls; at threads that ran */
 };
+
+/* The rank that the others wait for; 0: none is known. */
+static uint32_t late_rank(const struct facts *f)
+{
+	return f->last_rank ? f->last_rank : f->collective.late.tgid;
+}
+
+/* Where the late rank stands, and where the others do. All of them wait in the exchange, which cancels out. */
+static int tally_ranks(const struct mdl *m, const struct facts *f, struct tallies *t)
+{
+	size_t n, i, len;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+	const uint32_t late = late_rank(f);
+	struct tally *to;
+	const char *text;
+	int err = 0;
+
+	for (i = 0; i < n && !err && late; i++) {
+		to = l[i].h.tgid == late ? &t->last : l[i].rank || is_rank(f, l[i].h.tgid) ? &t->others : NULL;
+		text = to && l[i].main ? lines_of_program(m, l[i].stack_id, &len) : NULL;
+		if (!text)
+			continue;
+		to->of += l[i].count;
+		err = count(to, text, len, &l[i]);
+	}
+	return err;
+}
+
+/* The line on which the late rank spends most more of its time than the others do. */
+static struct fact_line line_of_late(const struct tallies *t)
+{
+	struct fact_line best = {.text = ""};
+	const struct fact_line *line;
+	double more, most = 0;
+	size_t i;
+
+	for (i = 0; i < buf_count(&t->last.lines, struct fact_line); i++) {
+		line = buf_at(&t->last.lines, struct fact_line, i);
+		more = facts_share((double)line->looks, (double)t->last.of) -
+		       facts_share((double)looks_at(&t->others, line->text), (double)t->others.of);
+		if (more <= most || line->looks < FACTS_LOOKS_LEAST)
+			continue;
+		most = more;
+		best = *line;
+	}
+	best.of = t->last.of;
+	return best;
+}
 
 static int tally_all(const struct mdl *m, const struct facts *f, struct tallies *t)
 {
@@ -303,8 +368,6 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 		t->loop += about >= ABOUT_DATA ? l[i].count : 0;
 		t->loader += about == ABOUT_DATA && !l[i].cls ? l[i].count : 0;
 		t->held += about == ABOUT_THREADS && !l[i].sleeps ? l[i].count : 0;
-		if (about == ABOUT_LAST && waits_in_exchange(m, f, &l[i]))
-			continue;
 		if (about != ABOUT_WORKERS || !(waits_for_work(m, &l[i]) || is_idle(m, &l[i])))
 			err = count(&t->about[about], text, len, &l[i]);
 		if (f->loop.tid ? about < ABOUT_DATA : about != ABOUT_WORKERS)
@@ -317,7 +380,9 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 
 /* ---- ranks without probes */
 
-#define RANK_LOOKS 5 /* at a rank, or more, to judge it */
+#define RANK_LOOKS   5	  /* at a rank, or more, to judge it */
+#define LAST_LEAST   0.15 /* of its looks, by which the last rank waits less than the loop */
+#define LAST_ERRORS  3	  /* standard errors of that difference: ranks that are alike differ by less */
 
 /* Where a rank stands while others wait for it is told by how seldom it stands where the loop waits. */
 struct rank {
@@ -372,7 +437,20 @@ static double rank_waits(const struct rank *r)
 	return facts_share((double)r->waits, (double)r->looks);
 }
 
-/* Of ranks that are not profiled, finds the one that waits the least, and less than a half of what the loop waits. */
+/* The rank waits less than the loop by more than the number of looks explains. */
+static bool waits_less(const struct rank *r, const struct fact_line *loop)
+{
+	const double all = facts_share((double)(r->waits + loop->looks), (double)(r->looks + loop->of));
+	const double less = facts_share((double)loop->looks, (double)loop->of) - rank_waits(r);
+	const double error = sqrt(all * (1 - all) * (1 / (double)r->looks + 1 / (double)loop->of));
+
+	return less >= LAST_LEAST && less > LAST_ERRORS * error;
+}
+
+/*
+ * Of ranks that are not profiled, finds the one that waits the least: less than a half of what the loop waits, or less by
+ * more than chance.
+ */
 static int find_last_rank(const struct mdl *m, struct facts *f)
 {
 	struct rank ranks[FACTS_LOOPS_MAX] = {{0}}, *last = NULL;
@@ -387,7 +465,9 @@ static int find_last_rank(const struct mdl *m, struct facts *f)
 	for (k = 0; k < nranks; k++)
 		if (ranks[k].looks >= RANK_LOOKS && (!last || rank_waits(&ranks[k]) < rank_waits(last)))
 			last = &ranks[k];
-	if (!last || rank_waits(last) * 2 >= facts_share((double)f->exchange_line.looks, (double)f->exchange_line.of))
+	if (!last ||
+	    (rank_waits(last) * 2 >= facts_share((double)f->exchange_line.looks, (double)f->exchange_line.of) &&
+	     !waits_less(last, &f->exchange_line)))
 		return 0;
 	f->last_rank = last->tgid;
 	f->last_unprobed = true;
@@ -443,10 +523,60 @@ static void take_own(struct facts *f, const struct tallies *t)
 
 	f->launch_share = t->loop ? facts_share((double)(t->about[ABOUT_OWN].of - own), (double)t->loop) : 1;
 	own += locked ? 0 : t->about[ABOUT_LOCK].of;
+	if (f->own_line.looks < FACTS_LOOKS_LEAST)
+		f->own_line = (struct fact_line){.text = ""};
 	f->own_line = !locked && lock.looks > f->own_line.looks ? lock : f->own_line;
 	f->own_line.of = own;
 	f->own_share = facts_share((double)own, (double)t->loop);
 	f->lock_share = locked ? facts_share((double)t->about[ABOUT_LOCK].of, (double)t->loop) : 0;
+}
+
+/* How the loop's thread sleeps on a line, over all looks at it. The line has its own looks from single ones. */
+static void take_sleep(struct fact_line *line, const struct tallies *t)
+{
+	const struct fact_line *of;
+	uint64_t looks = 0, asleep = 0, most = 0, *at;
+	unsigned about;
+
+	for (about = ABOUT_DATA; about < ABOUT_NABOUT; about++) {
+		at = hash_get(&t->about[about].index, hash_of(line->text, strlen(line->text)), 0);
+		of = at ? buf_at(&t->about[about].lines, struct fact_line, *at - 1) : NULL;
+		if (!of)
+			continue;
+		looks += of->looks;
+		asleep += of->asleep;
+		if (of->asleep <= most)
+			continue;
+		most = of->asleep;
+		line->calls = of->calls;
+		line->syscall = of->syscall;
+		line->sleep = of->sleep;
+	}
+	line->asleep = asleep * 2 > looks ? line->looks : 0;
+}
+
+/* The process whose main thread was found stopped for the largest share of its looks. */
+static void find_stopped(const struct mdl *m, struct facts *f)
+{
+	size_t n, i, k;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+
+	for (i = 0; i < n; i++) {
+		uint64_t stopped = 0, all = 0;
+
+		if (l[i].sleeps != MXBPF_SLEEP_STOPPED || !l[i].main)
+			continue;
+		for (k = 0; k < n; k++) {
+			if (l[k].h.tgid != l[i].h.tgid || !l[k].main)
+				continue;
+			add_sat(&all, l[k].count);
+			add_sat(&stopped, l[k].sleeps == MXBPF_SLEEP_STOPPED ? l[k].count : 0);
+		}
+		if (facts_share((double)stopped, (double)all) <= f->stopped)
+			continue;
+		f->stopped = facts_share((double)stopped, (double)all);
+		f->stopped_tgid = l[i].h.tgid;
+	}
 }
 
 int facts_lines(const struct mdl *m, struct facts *f)
@@ -457,8 +587,9 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	uint64_t looks = 0;
 
 	err = err ? err : tally_all(m, f, &t);
+	err = err ? err : tally_ranks(m, f, &t);
 	f->other_line = top(&t.about[ABOUT_THREADS]);
-	f->last_line = top(&t.about[ABOUT_LAST]);
+	f->last_line = line_of_late(&t);
 	f->wait_line = top(&t.about[ABOUT_WAIT]);
 	f->api_line = top(&t.about[ABOUT_API]);
 	f->any_line = top(&t.any);
@@ -468,8 +599,12 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	f->loader_share = facts_share((double)t.loader, (double)t.loop);
 	take_data(f, &t);
 	take_own(f, &t);
+	take_sleep(&f->slow_line, &t);
+	find_stopped(m, f);
 	for (about = 0; about < ABOUT_NABOUT; about++)
 		tally_fini(&t.about[about]);
 	tally_fini(&t.any);
+	tally_fini(&t.last);
+	tally_fini(&t.others);
 	return err;
 }

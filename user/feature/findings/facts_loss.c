@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Records that are lost, and the rule about them. */
-#include "feature/findings/findings.h"
+#include "feature/findings/rules.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static unsigned row_of(const struct facts *f)
 	return i;
 }
 
-const char *rules_lost_next(const struct facts *f)
+const char *next_lost(const struct facts *f)
 {
 	const unsigned i = row_of(f);
 

@@ -9,6 +9,7 @@
 #define GROUP_TIMES	1.5 /* a slow one takes at least so many times the median of all */
 #define GROUP_LEAST	2   /* so many make a group */
 #define GROUP_MOST	0.4 /* of all iterations: more of them are no exception */
+#define DISTANCES_LEAST 3   /* two distances by chance differ by less in a fifth of all cases */
 #define REGULAR_PERCENT 20  /* by which distances between slow ones may differ and still be regular */
 
 /* A busy machine makes some iterations slow, and among enough of them some pattern is always there by chance. */
@@ -46,7 +47,7 @@ static uint64_t regular_distance(const uint64_t *nr, size_t n)
 	uint64_t mean, apart;
 	size_t i;
 
-	if (n < 3)
+	if (n < DISTANCES_LEAST + 1)
 		return 0;
 	mean = (nr[n - 1] - nr[0] + (n - 1) / 2) / (n - 1);
 	for (i = 1; i < n; i++) {

@@ -8,6 +8,7 @@
 #define FEATURE_FINDINGS_H
 
 #include "model/feature.h"
+#include "mxbpf_lines.h"
 #include "mxbpf_loss.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_step.h"
@@ -16,6 +17,7 @@
 extern const struct view_sheet sheet_findings;
 
 #define FACTS_LINE_BYTES    200
+#define FACTS_LOOKS_LEAST   3 /* at a line, so that it is named */
 #define FACTS_OTHERS_MAX    3
 #define FACTS_OPERATORS_MAX 3
 #define FACTS_WHO_BYTES	    64
@@ -26,6 +28,10 @@ struct fact_line {
 	char text[FACTS_LINE_BYTES]; /* "train.py(12): step", hostile */
 	uint64_t looks, of;	     /* of so many looks at these threads */
 	uint64_t asleep;	     /* of the looks, those that found it asleep */
+	/* How it slept in most of these, if there is such a way; calls: how much more often than in all others. */
+	uint64_t calls;
+	int32_t syscall;
+	uint8_t sleep; /* enum mxbpf_sleep */
 };
 
 /* An operator and how much of something it has; much 0: none. */
@@ -35,8 +41,23 @@ struct fact_operator {
 	uint64_t much;
 };
 
+/* What a session has measured, so that nobody is told to measure it next. */
+enum facts_have {
+	FACTS_HAVE_STACKS = 1 << 0,	/* --py-stacks */
+	FACTS_HAVE_SCHED = 1 << 1,	/* --sched */
+	FACTS_HAVE_SAMPLES = 1 << 2,	/* --sample */
+	FACTS_HAVE_MEMORY = 1 << 3,	/* --memory */
+	FACTS_HAVE_SHAPES = 1 << 4,	/* --shapes */
+	FACTS_HAVE_ITERATIONS = 1 << 5, /* --iterations */
+	FACTS_HAVE_RANKS = 1 << 6,	/* several ranks of a job */
+};
+
 /* All times in ns, all shares between 0 and 1. */
 struct facts {
+	unsigned have;	       /* enum facts_have */
+	bool in_job;	       /* the loop's process is a rank of a distributed job with others */
+	double stopped;	       /* share of the looks at main threads that found them stopped */
+	uint32_t stopped_tgid; /* the process that was stopped the most; 0: none */
 	unsigned cpus;	       /* of the machine; 0: not known */
 	unsigned allowed_cpus; /* of these, the job may use so many */
 	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
@@ -72,7 +93,7 @@ struct facts {
 	struct fact_line wait_line;	/* the loop's thread in calls that wait for the engine */
 	struct fact_line api_line;	/* the loop's thread in other calls of the runtime */
 	struct fact_line slow_line;	/* the loop's thread in iterations of the slow group */
-	struct fact_line last_line;	/* the main thread of last_rank */
+	struct fact_line last_line;	/* the main thread of last_rank, or of collective.late */
 	struct fact_line exchange_line; /* the loop's thread asleep for another thread, as it is in an exchange */
 	struct fact_line any_line;	/* the loop's thread whatever it does; without a loop all main threads */
 	double slow_line_more;		/* share of the looks at slow iterations beyond that at others */
@@ -116,6 +137,8 @@ struct facts {
 
 	/* Where CPU time went. */
 	uint64_t cpu_elapsed_ns, job_cpu_ns, others_cpu_ns;
+	unsigned ranks; /* of the job, which the session does not profile; they are no others */
+	uint64_t ranks_cpu_ns;
 	uint64_t job_runq_ns;				 /* all threads of the job, runnable without running */
 	struct mxbpf_neighbour others[FACTS_OTHERS_MAX]; /* the largest; cpu_ns 0: no more */
 	double throttled, stolen;			 /* shares of the window and of CPU time */
@@ -164,6 +187,7 @@ struct facts {
 		struct {
 			uint64_t n, of, by_ns;	     /* times that it was last, of so many; how late it was then */
 			double share;		     /* of the extent: the others wait for it */
+			uint32_t tgid;
 			char who[FACTS_WHO_BYTES];   /* "rank 2"; the role is hostile */
 			char group[FACTS_WHO_BYTES]; /* "ranks 0-3" */
 			const char *op;		     /* in which it is late the most */
@@ -216,10 +240,6 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f);
 /* facts_loss.c: the largest share of its records that a source lost; *which: NULL if it is not known. */
 double facts_lost(const struct mdl_session *s, const struct mdl_source **which);
 void facts_loss(struct mdl *m, const struct mdl_session *s, struct facts *f);
-double rules_lost_share(const struct facts *f);
-void rules_lost_say(const struct facts *f, struct buf *b);
-void rules_lost_evidence(const struct facts *f, struct buf *b);
-const char *rules_lost_next(const struct facts *f);
 
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */
 int facts_lines(const struct mdl *m, struct facts *f);
@@ -240,34 +260,16 @@ void facts_keep_operator(struct fact_operator list[FACTS_OPERATORS_MAX], const s
 			 uint64_t much);
 /* facts_gpu.c: what GPUs did. It needs the loop. 0 or -ENOMEM. */
 int facts_gpu(struct mdl *m, const struct mdl_session *s, struct facts *f);
-/* facts_grids.c: kernels with few blocks; the rule of small grids. */
+/* facts_grids.c: kernels with few blocks. */
 void facts_grids(struct mdl *m, struct facts *f);
-double facts_small_grids(const struct facts *f);
-void facts_small_grids_say(const struct facts *f, struct buf *b);
-void facts_small_grids_evidence(const struct facts *f, struct buf *b);
 /* facts_ranks.c: the rank that lags, of those that are profiled. It needs the loops. */
 void facts_ranks(struct mdl *m, struct facts *f);
 /* facts_collective.c: who is late, which group is slow, what nothing overlaps. It needs the ranks. 0 or -ENOMEM. */
 int facts_collective(const struct mdl *m, const struct mdl_session *s, struct facts *f);
-/* rules_collective.c */
-double late_share(const struct facts *f);
-void late_say(const struct facts *f, struct buf *b);
-void late_evidence(const struct facts *f, struct buf *b);
-double slow_link_share(const struct facts *f);
-void slow_link_say(const struct facts *f, struct buf *b);
-double exposed_share(const struct facts *f);
-void exposed_say(const struct facts *f, struct buf *b);
-void exposed_evidence(const struct facts *f, struct buf *b);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
 int facts_owner(const struct mdl *m, struct facts *f);
 /* The last allocation that failed, and who held the memory then. */
 void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts *f);
-/* rules_memory.c: there was no memory. Pieces: it was reserved, but not in one piece. */
-double rules_failed_share(const struct facts *f);
-double rules_pieces_share(const struct facts *f);
-void rules_failed_say(const struct facts *f, struct buf *b);
-void rules_failed_evidence(const struct facts *f, struct buf *b);
-
 struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */
 	bool full_gpu;	 /* also if GPUs are busy nearly all the time, so that little on the CPU holds the job up */
@@ -277,9 +279,14 @@ struct finding_rule {
 	double (*share)(const struct facts *f);			/* of the time that it explains */
 	void (*say)(const struct facts *f, struct buf *b);	/* the sentence with its figures; no full stop */
 	void (*evidence)(const struct facts *f, struct buf *b); /* where it was seen; NULL: nothing more */
-	const char *next;			       /* what to type next, behind "sudo mxbpf"; NULL: nothing */
-	const char *next_agent;			       /* instead of it, if the agent can be used and is not */
+	/*
+	 * What to type next, behind "sudo mxbpf", with PID for the process that it is about. Once the session has
+	 * `taken`, nothing is left to look at, and people read the advice.
+	 */
+	const char *next;
+	unsigned taken;				       /* enum facts_have; 0: never */
 	const char *(*next_of)(const struct facts *f); /* instead of both; NULL: it does not depend */
+	uint32_t (*pid_of)(const struct facts *f);     /* the process; NULL: that of the loop */
 	unsigned first; /* stands before those with a smaller number, whatever their shares */
 	/*
 	 * It compares sums over all records with each other or with times, or says that nothing was there. It is silent
@@ -295,6 +302,8 @@ extern const struct finding_rule finding_rules[]; /* ends with key NULL */
 struct finding {
 	const struct finding_rule *rule;
 	double share;
+	uint32_t pid;	  /* the process that it is about; 0: the one that the session was asked for */
+	const char *next; /* as in the rule; NULL: nothing is left to look at. Static. */
 	struct buf text, evidence; /* owned */
 };
 struct findings {

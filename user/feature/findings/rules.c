@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The rules. A row is a rule; its threshold is tested on jobs with that fault and on healthy ones (tests/planted/). */
-#include "feature/findings/findings.h"
+#include "feature/findings/rules.h"
 #include "base/whole.h"
+#include "base/syscall.h"
 #include "feature/idle/idle.h"
+#include "feature/sched/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,12 +23,34 @@ static double least_of(double a, double b)
 	return a < b ? a : b;
 }
 
-static void put_line(const struct fact_line *l, struct buf *b)
+/* What the thread waits for on the line, if most looks found it asleep. */
+static void put_sleep(const struct fact_line *l, struct buf *b)
 {
-	if (l->looks)
-		buf_printf(b, "%s, %.0f%% of %" PRIu64 " looks%s", l->text,
-			   100 * facts_share((double)l->looks, (double)l->of), l->of,
-			   l->asleep * 2 > l->looks ? ", asleep in a system call" : "");
+	const struct mxbpf_sched as = {.syscall = l->syscall,
+				       .state = l->sleep == MXBPF_SLEEP_DISK ? MXBPF_SCHED_DISK : MXBPF_SCHED_SLEEPING};
+	const char *name = l->calls ? syscall_name(l->syscall) : NULL;
+	const enum mxbpf_sched_what what = sched_cause(&as);
+
+	if (l->sleep == MXBPF_SLEEP_STOPPED && l->calls)
+		buf_printf(b, ", stopped");
+	else if (!name)
+		buf_printf(b, ", asleep in a system call");
+	else if (what == MXBPF_SCHED_IO)
+		buf_printf(b, ", waiting for the disk in %s", name);
+	else if (what == MXBPF_SCHED_FUTEX)
+		buf_printf(b, ", waiting for another thread (%s)", name);
+	else
+		buf_printf(b, ", asleep in %s", name);
+}
+
+void rules_put_line(const struct fact_line *l, struct buf *b)
+{
+	if (!l->looks)
+		return;
+	buf_printf(b, "%s, %.0f%% of %" PRIu64 " looks", l->text, 100 * facts_share((double)l->looks, (double)l->of),
+		   l->of);
+	if (l->asleep * 2 > l->looks)
+		put_sleep(l, b);
 }
 
 /* ---- input */
@@ -49,7 +73,7 @@ static void data_say(const struct facts *f, struct buf *b)
 
 static void data_evidence(const struct facts *f, struct buf *b)
 {
-	put_line(&f->data_line, b);
+	rules_put_line(&f->data_line, b);
 }
 
 /* ---- the engine */
@@ -91,7 +115,7 @@ static void wait_say(const struct facts *f, struct buf *b)
 
 static void wait_evidence(const struct facts *f, struct buf *b)
 {
-	put_line(&f->wait_line, b);
+	rules_put_line(&f->wait_line, b);
 }
 
 /* ---- operators that are too small */
@@ -148,7 +172,7 @@ static void tiny_evidence(const struct facts *f, struct buf *b)
 {
 	put_operators(f->tiny, f->op_calls, b);
 	buf_printf(b, " of the calls%s", f->api_line.looks ? "; " : "");
-	put_line(&f->api_line, b);
+	rules_put_line(&f->api_line, b);
 }
 
 /* ---- GPUs */
@@ -283,7 +307,7 @@ static void gpu_idle_evidence(const struct facts *f, struct buf *b)
 	}
 	most = own_ns > f->gpu.cause_ns[most] ? MXBPF_IDLE_PYTHON : most;
 	most_ns = most == MXBPF_IDLE_PYTHON ? own_ns : f->gpu.cause_ns[most];
-	put_line(&f->any_line, b);
+	rules_put_line(&f->any_line, b);
 	if (!most_ns || most_ns < all_ns / 2)
 		return;
 	buf_printf(b, "%s%s, %.0f%% of the idle time", f->any_line.looks ? "; " : "", idle_cause_words[most],
@@ -347,6 +371,15 @@ static void straggler_say(const struct facts *f, struct buf *b)
 
 #define MORE_LEAST 0.2 /* of what the loop waits: an operator that explains it */
 
+void rules_put_regular(const struct facts *f, struct buf *b)
+{
+	char slow[24], usual[24];
+
+	if (f->slow.n && f->slow.every && f->slow.part == MXBPF_PART_KVSTORE)
+		buf_printf(b, "; about every %" PRIu64 "th iteration takes %s instead of %s", f->slow.every,
+			   fmt_ns(f->slow.median_ns, slow), fmt_ns(f->loop.median_ns, usual));
+}
+
 static void straggler_evidence(const struct facts *f, struct buf *b)
 {
 	const double waits = exchange_share(f) * (double)f->loop.total_ns;
@@ -356,16 +389,17 @@ static void straggler_evidence(const struct facts *f, struct buf *b)
 		buf_printf(b, "it spends %s more in %.*s in each iteration than the other ranks; ",
 			   fmt_ns(f->last_more.much / f->loop.n, ns), (int)f->last_more.len, f->last_more.name);
 	buf_printf(b, "process %" PRIu32 " arrives last%s", f->last_rank, f->last_line.looks ? ": " : "");
-	put_line(&f->last_line, b);
+	rules_put_line(&f->last_line, b);
 	if (f->last_unprobed && f->last_cpus >= 0)
 		buf_printf(b, "; it uses %.1f CPUs and is not probed", f->last_cpus);
 	else if (f->last_unprobed)
 		buf_printf(b, "; it is not probed");
+	rules_put_regular(f, b);
 }
 
 static double even_exchange_share(const struct facts *f)
 {
-	return f->last_rank ? 0 : exchange_share(f);
+	return f->last_rank || f->collective.late.share * 2 >= exchange_share(f) ? 0 : exchange_share(f);
 }
 
 static void exchange_say(const struct facts *f, struct buf *b)
@@ -403,7 +437,7 @@ static void own_say(const struct facts *f, struct buf *b)
 
 static void own_evidence(const struct facts *f, struct buf *b)
 {
-	put_line(&f->own_line, b);
+	rules_put_line(&f->own_line, b);
 }
 
 static double lock_share(const struct facts *f)
@@ -422,95 +456,7 @@ static void lock_say(const struct facts *f, struct buf *b)
 
 static void lock_evidence(const struct facts *f, struct buf *b)
 {
-	put_line(&f->other_line, b);
-}
-
-/* ---- CPUs */
-
-static double runq_share(const struct facts *f)
-{
-	return facts_share((double)f->op_runq_ns, (double)f->op_self_ns);
-}
-
-static double others_share(const struct facts *f)
-{
-	return facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns * f->cpus);
-}
-
-#define WANTED_TIMES 1.25 /* the job wants so many times the CPUs that there are */
-#define OTHERS_LEAST 0.1  /* of all CPU time: neighbours that took less have not caused much waiting */
-
-/* How many CPUs the job's threads would use at once, if there were enough. */
-static double wanted(const struct facts *f)
-{
-	return facts_share((double)(f->job_cpu_ns + f->job_runq_ns), (double)f->cpu_elapsed_ns);
-}
-
-static double threads_share(const struct facts *f)
-{
-	const bool many = wanted(f) >= WANTED_TIMES * f->allowed_cpus;
-
-	return f->throttled < 0.02 && (many || (!f->job_runq_ns && others_share(f) < OTHERS_LEAST)) ? runq_share(f) : 0;
-}
-
-static void threads_say(const struct facts *f, struct buf *b)
-{
-	buf_printf(b, "The job's own threads compete for %u CPU%s: operators wait for a CPU in %.0f%% of their time",
-		   f->allowed_cpus, f->allowed_cpus == 1 ? "" : "s", 100 * runq_share(f));
-}
-
-static void threads_evidence(const struct facts *f, struct buf *b)
-{
-	if (f->job_runq_ns)
-		buf_printf(b, "%.1f threads of the job want to run at a time", wanted(f));
-}
-
-/* A thread that its control group has stopped waits for a CPU, too. */
-static double neighbours_share(const struct facts *f)
-{
-	return others_share(f) >= OTHERS_LEAST ? runq_share(f) - f->throttled : 0;
-}
-
-static void neighbours_say(const struct facts *f, struct buf *b)
-{
-	buf_printf(b, "Operators wait for a CPU in %.0f%% of their time, while other processes use %.1f of %u CPUs",
-		   100 * neighbours_share(f), facts_share((double)f->others_cpu_ns, (double)f->cpu_elapsed_ns),
-		   f->cpus);
-}
-
-static void neighbours_evidence(const struct facts *f, struct buf *b)
-{
-	unsigned i;
-
-	for (i = 0; i < FACTS_OTHERS_MAX && f->others[i].cpu_ns; i++)
-		buf_printf(b, "%s%s (pid %u) %.1f CPUs", i ? ", " : "", f->others[i].comm, f->others[i].h.tgid,
-			   facts_share((double)f->others[i].cpu_ns, (double)f->cpu_elapsed_ns));
-}
-
-static double throttled_share(const struct facts *f)
-{
-	return f->throttled;
-}
-
-static void throttled_say(const struct facts *f, struct buf *b)
-{
-	buf_printf(b, "The control group's CPU limit stops the job in %.0f%% of the time", 100 * f->throttled);
-}
-
-static void throttled_evidence(const struct facts *f, struct buf *b)
-{
-	if (f->throttled_by[0])
-		buf_printf(b, "the control group %s", f->throttled_by);
-}
-
-static double stolen_share(const struct facts *f)
-{
-	return f->stolen;
-}
-
-static void stolen_say(const struct facts *f, struct buf *b)
-{
-	buf_printf(b, "The hypervisor gives %.0f%% of the CPU time to other machines", 100 * f->stolen);
+	rules_put_line(&f->other_line, b);
 }
 
 /* ---- memory */
@@ -568,8 +514,11 @@ static void growth_evidence(const struct facts *f, struct buf *b)
  */
 static double slow_share(const struct facts *f)
 {
-	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST && others_share(f) >= OTHERS_LEAST)
+	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST &&
+	    (rules_others_share(f) >= RULES_OTHERS_LEAST || f->job_runq_ns * 2 >= f->slow.excess_ns))
 		return 0;
+	if (f->slow.part == MXBPF_PART_KVSTORE && next_late_pid(f))
+		return 0; /* the late rank is the cause, and its finding says how often */
 	return facts_share((double)f->slow.excess_ns, (double)f->loop.total_ns) * (f->slow.n > 0);
 }
 
@@ -596,7 +545,7 @@ static void slow_say(const struct facts *f, struct buf *b)
 
 static void slow_evidence(const struct facts *f, struct buf *b)
 {
-	put_line(&f->slow_line, b);
+	rules_put_line(&f->slow_line, b);
 }
 
 /* ---- mxbpf itself */
@@ -621,110 +570,114 @@ static void watching_say(const struct facts *f, struct buf *b)
 /* clang-format off */
 const struct finding_rule finding_rules[] = {
 	{.key = "lost_records", .first = 2, .full_gpu = true, .other_time = true, .least = FACTS_LOST_LEAST, .share = rules_lost_share,
-	 .say = rules_lost_say, .evidence = rules_lost_evidence, .next_of = rules_lost_next,
+	 .say = rules_lost_say, .evidence = rules_lost_evidence, .next_of = next_lost,
 	 .advice = "Records came faster than mxbpf could take them, or it got too little of a CPU. The times of single calls and of "
 		   "iterations are right, and findings are about iterations that are complete. Record less: a few iterations of many "
 		   "(--iterations 5/100), no memory (--probes op), fewer operators (--ops); use larger rings (--ring-size 64M), or "
 		   "leave mxbpf a CPU."},
+	{.key = "stopped", .first = 3, .full_gpu = true, .other_time = true, .least = 0.2, .share = rules_stopped_share,
+	 .say = rules_stopped_say, .evidence = rules_stopped_evidence, .pid_of = next_stopped_pid,
+	 .advice = "A process that is stopped calls nothing until kill -CONT continues it, or its debugger does. Ctrl-Z in a shell and "
+		   "a batch system that suspends jobs stop processes, too."},
 	{.key = "out_of_memory", .first = 1, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_failed_share,
-	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks",
+	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "Those that hold the most memory at that moment are where to begin: smaller batches with accumulated gradients, "
 		   "checkpointing of activations, a lower precision, fewer results that are kept from earlier iterations."},
 	{.key = "memory_in_pieces", .first = 1, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_pieces_share,
-	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks",
+	 .say = rules_failed_say, .evidence = rules_failed_evidence, .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "The allocator had reserved more than was missing, but not in one piece, because it keeps segments of many sizes. "
 		   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead; the same sizes in each iteration, "
 		   "and nothing large between small blocks that stay, help as well."},
 	{.key = "watching", .first = 1, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
-	 .next = "--pid PID --iterations 5/100", .next_agent = "--pid PID --agent",
+	 .next_of = next_watching,
 	 .advice = "The job calls so many small operators that the probes take a large part of its time. The agent records "
 		   "PyTorch's operators for a fraction of it, --iterations watches a few of many iterations, and --ops and "
 		   "--probes op probe fewer functions."},
 	{.key = "data_wait", .least = 0.15, .share = data_share, .say = data_say, .evidence = data_evidence,
-	 .next = "now --pid PID",
+	 .next_of = next_data,
 	 .advice = "The training thread stands still until the next batch is there. If the workers sleep or read, add workers "
 		   "or prefetch more; if they compute, move the work out of __getitem__, or do it once and store the result."},
 	{.key = "sync_wait", .least = 0.15, .share = wait_share, .say = wait_say, .evidence = wait_evidence,
-	 .next = "--pid PID --py-stacks --by stack",
+	 .next = "--pid PID --py-stacks --by stack", .taken = FACTS_HAVE_STACKS,
 	 .advice = "The program asks for a result before it has started more work, so that the engine runs dry. Ask for values "
 		   "such as the loss every few iterations only, or one iteration late."},
 	{.key = "tiny_operators", .least = 0.4, .share = tiny_share, .say = tiny_say, .evidence = tiny_evidence,
-	 .next = "--pid PID --py-stacks --by stack --sort count",
+	 .next = "--pid PID --py-stacks --by stack --sort count", .taken = FACTS_HAVE_STACKS,
 	 .advice = "Each operator computes for less time than it takes to call it. Use larger batches, fuse operators "
 		   "(hybridize, torch.compile), or use fused and foreach optimizers."},
 	{.key = "gpu_launch", .all_records = true, .least = 0.3, .share = launching_share, .say = launching_say, .evidence = launching_evidence,
-	 .next = "--pid PID --gpu --trace t.json.gz",
+	 .next = "--pid PID --gpu --py-stacks --by stack", .taken = FACTS_HAVE_STACKS,
 	 .advice = "Each kernel takes less time than Python and the runtime need to launch the next one. Use larger batches, "
 		   "CUDA graphs, torch.compile, hybridize, or fused and foreach optimizers."},
 	{.key = "gpu_sync", .all_records = true, .least = 0.15, .share = gpu_sync_share, .say = gpu_sync_say, .evidence = wait_evidence,
-	 .next = "--pid PID --gpu --py-stacks --by stack",
+	 .next = "--pid PID --gpu --py-stacks --by stack", .taken = FACTS_HAVE_STACKS,
 	 .advice = "After a wait the GPU has nothing to do until the program has launched more. Read values such as the loss "
 		   "every few iterations only, keep them on the GPU, and copy with non_blocking=True."},
 	{.key = "gpu_pageable", .least = 0.05, .share = pageable_share, .say = pageable_say, .evidence = pageable_evidence,
-	 .next = "--pid PID --gpu --py-stacks",
+	 .next = "--pid PID --gpu --py-stacks", .taken = FACTS_HAVE_STACKS,
 	 .advice = "The driver copies pageable memory through a buffer of its own, and the program waits meanwhile. Use "
 		   "pin_memory=True in the data loader, or tensor.pin_memory(), and copy with non_blocking=True."},
-	{.key = "gpu_small_grids", .full_gpu = true, .least = 0.2, .share = facts_small_grids, .say = facts_small_grids_say,
-	 .evidence = facts_small_grids_evidence, .next = "--pid PID --gpu --all -o t.json",
+	{.key = "gpu_small_grids", .full_gpu = true, .least = 0.2, .share = facts_small_grids_share, .say = facts_small_grids_say,
+	 .evidence = facts_small_grids_evidence, .next = "--pid PID --gpu --shapes --by shape", .taken = FACTS_HAVE_SHAPES,
 	 .advice = "A block runs on one multiprocessor, so a kernel with few blocks leaves the others idle, however long it "
 		   "runs. Use larger batches, do several small operations in one (batched or grouped matrix products, "
 		   "foreach optimizers), or run independent work on several streams."},
 	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
-	 .next = "now --pid PID",
+	 .next_of = next_own,
 	 .advice = "The loop's thread computes in Python, or waits for something, outside the runtime. Do it once before the "
 		   "loop, do it less often, use operators of the runtime or numpy for it, or do it in another process."},
 	{.key = "interpreter_lock", .least = 0.15, .share = lock_share, .say = lock_say, .evidence = lock_evidence,
-	 .next = "now --pid PID",
+	 .next_of = next_lock,
 	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
 		   "thread does to another process."},
 	{.key = "straggler", .all_records = true, .full_gpu = true, .least = 0.2, .share = straggler_share, .say = straggler_say, .evidence = straggler_evidence,
-	 .next = "now --pid PID",
+	 .next_of = next_late, .pid_of = next_late_pid,
 	 .advice = "All processes of a job wait for the slowest one in each exchange. Give that rank no more work than the "
 		   "others have: the same number and length of samples, no evaluation or checkpoint of its own, and a "
 		   "machine that is as fast and as free."},
 	{.key = "exchange", .all_records = true, .full_gpu = true, .least = 0.2, .share = even_exchange_share, .say = exchange_say,
-	 .next = "now --pid PID",
+	 .next_of = next_exchange,
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
-	{.key = "late_rank", .all_records = true, .full_gpu = true, .least = 0.1, .share = late_share, .say = late_say, .evidence = late_evidence,
-	 .next = "now --pid PID",
+	{.key = "late_rank", .all_records = true, .full_gpu = true, .least = 0.1, .share = rules_late_share, .say = rules_late_say, .evidence = rules_late_evidence,
+	 .next_of = next_late, .pid_of = next_late_pid,
 	 .advice = "The others wait in each collective until the last process has begun it. Give that rank no more work than "
 		   "the others have, and a machine that is as fast and as free."},
-	{.key = "exposed_communication", .all_records = true, .full_gpu = true, .least = 0.1, .share = exposed_share, .say = exposed_say, .evidence = exposed_evidence,
-	 .next = "--pid PID --gpu --trace t.json.gz",
+	{.key = "exposed_communication", .all_records = true, .full_gpu = true, .least = 0.1, .share = rules_exposed_share, .say = rules_exposed_say, .evidence = rules_exposed_evidence,
+	 .next = "--pid PID --gpu --py-stacks --trace t.json.gz", .taken = FACTS_HAVE_STACKS,
 	 .advice = "The GPU only communicates in that time. Let it run beside the backward pass (DistributedDataParallel does, "
 		   "with smaller buckets earlier), exchange less often by gradient accumulation, or in a smaller type."},
-	{.key = "slow_link", .all_records = true, .full_gpu = true, .least = 0.02, .share = slow_link_share, .say = slow_link_say,
+	{.key = "slow_link", .all_records = true, .full_gpu = true, .least = 0.02, .share = rules_slow_link_share, .say = rules_slow_link_say,
 	 .advice = "Compare the links of these ranks with those of the others: the switch, the number of lanes, NVLink or PCIe, "
 		   "and the network card that NCCL_DEBUG=INFO names."},
-	{.key = "own_threads", .other_time = true, .least = 0.15, .share = threads_share, .say = threads_say, .evidence = threads_evidence,
-	 .next = "--pid PID --omp --sched",
+	{.key = "own_threads", .other_time = true, .least = 0.15, .share = rules_threads_share, .say = rules_threads_say, .evidence = rules_threads_evidence,
+	 .next = "--pid PID --omp --sched", .taken = FACTS_HAVE_SCHED,
 	 .advice = "The job starts more threads than there are CPUs for it. Set OMP_NUM_THREADS or the runtime's number of "
 		   "threads to the CPUs that the job has, less those that its workers need."},
-	{.key = "neighbours", .other_time = true, .least = 0.1, .share = neighbours_share, .say = neighbours_say, .evidence = neighbours_evidence,
-	 .next = "--pid PID --sched",
+	{.key = "neighbours", .other_time = true, .least = 0.1, .share = rules_neighbours_share, .say = rules_neighbours_say, .evidence = rules_neighbours_evidence,
+	 .next = "--pid PID --sched", .taken = FACTS_HAVE_SCHED,
 	 .advice = "Other processes run on the CPUs that the job needs. Give the job CPUs of its own (cpusets, a dedicated node)."},
-	{.key = "throttled", .least = 0.05, .share = throttled_share, .say = throttled_say, .evidence = throttled_evidence,
-	 .next = "--pid PID --sched",
+	{.key = "throttled", .least = 0.05, .share = rules_throttled_share, .say = rules_throttled_say, .evidence = rules_throttled_evidence,
+	 .next = "--pid PID --sched", .taken = FACTS_HAVE_SCHED,
 	 .advice = "The job has used its quota of CPU time and is stopped until the next period. Raise cpu.max of the control "
 		   "group (the CPU limit of the container), or use fewer threads."},
-	{.key = "stolen", .other_time = true, .least = 0.1, .share = stolen_share, .say = stolen_say,
+	{.key = "stolen", .other_time = true, .least = 0.1, .share = rules_stolen_share, .say = rules_stolen_say,
 	 .advice = "The host of this virtual machine runs other machines in its time. Only the host can change that."},
 	{.key = "page_faults", .all_records = true, .other_time = true, .least = 0.1, .share = faults_share, .say = faults_say, .evidence = faults_evidence,
-	 .next = "--pid PID --py-stacks --by stack",
+	 .next = "--pid PID --py-stacks --by stack", .taken = FACTS_HAVE_STACKS,
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
 		   "jemalloc or tcmalloc, or raise glibc's thresholds: MALLOC_MMAP_THRESHOLD_=33554432 (its maximum: larger "
 		   "blocks are still given back) and MALLOC_TRIM_THRESHOLD_=1073741824. Faults in memory that stays do not count."},
 	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
-	 .next = "--pid PID --memory --py-stacks",
+	 .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
 		   "limit. Keep numbers (.item(), float()) instead of tensors."},
 	{.key = "slow_iterations", .full_gpu = true, .least = SLOW_LEAST, .share = slow_share, .say = slow_say, .evidence = slow_evidence,
-	 .next = "record --pid PID --py-stacks",
+	 .next_of = next_slow,
 	 .advice = "Some iterations do what the others do not: an evaluation, a checkpoint, logging. Do it less often, or beside "
 		   "the training, in another thread or process."},
 	{.key = "gpu_idle", .all_records = true, .last = true, .least = 0.5, .share = gpu_idle, .say = gpu_idle_say, .evidence = gpu_idle_evidence,
-	 .next = "--pid PID --gpu --trace t.json.gz",
+	 .next = "--pid PID --gpu --sched --trace t.json.gz", .taken = FACTS_HAVE_SCHED,
 	 .advice = "A timeline shows what the program does between the kernels: what it computes, reads or waits for on the CPU. "
 		   "Look for long gaps first, and for the call that ends each of them."},
 	{.key = NULL},
@@ -756,6 +709,13 @@ static bool is_silent(const struct facts *f, const struct finding_rule *rule)
 	return (facts_is_gpu_full(f) && !rule->full_gpu) || (f->lost.share > FACTS_LOST_MOST && rule->all_records);
 }
 
+static const char *next_of(const struct facts *f, const struct finding_rule *rule)
+{
+	if (rule->next_of)
+		return rule->next_of(f);
+	return rule->taken && (f->have & rule->taken) == rule->taken ? NULL : rule->next;
+}
+
 int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *out)
 {
 	const struct finding_rule *rule;
@@ -768,7 +728,12 @@ int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *o
 		found = is_silent(&out->facts, rule) ? 0 : rule->share(&out->facts);
 		if (found < rule->least || out->n == FINDINGS_MAX || (rule->last && explained(out) * 2 >= found))
 			continue;
-		out->list[out->n] = (struct finding){.rule = rule, .share = found};
+		out->list[out->n] = (struct finding){
+			.rule = rule,
+			.share = found,
+			.pid = rule->pid_of ? rule->pid_of(&out->facts) : out->facts.loop.tgid,
+			.next = next_of(&out->facts, rule),
+		};
 		rule->say(&out->facts, &out->list[out->n].text);
 		if (rule->evidence)
 			rule->evidence(&out->facts, &out->list[out->n].evidence);

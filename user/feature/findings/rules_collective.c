@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the rules of collectives say. */
-#include "feature/findings/findings.h"
+#include "feature/findings/rules.h"
 
 #include <inttypes.h>
 
 #include "base/fmt.h"
 
 /* The rule of ranks that lag says more, where it knows the loop. */
-double late_share(const struct facts *f)
+double rules_late_share(const struct facts *f)
 {
 	return f->last_rank ? 0 : f->collective.late.share;
 }
 
-void late_say(const struct facts *f, struct buf *b)
+void rules_late_say(const struct facts *f, struct buf *b)
 {
 	char ns[24];
 
@@ -23,17 +23,19 @@ void late_say(const struct facts *f, struct buf *b)
 		   fmt_ns(f->collective.late.by_ns, ns));
 }
 
-void late_evidence(const struct facts *f, struct buf *b)
+void rules_late_evidence(const struct facts *f, struct buf *b)
 {
-	buf_printf(b, "%s wait in %s the most", f->collective.late.group, f->collective.late.op);
+	rules_put_line(&f->last_line, b);
+	buf_printf(b, "%s%s wait in %s the most", f->last_line.looks ? "; " : "", f->collective.late.group, f->collective.late.op);
+	rules_put_regular(f, b);
 }
 
-double slow_link_share(const struct facts *f)
+double rules_slow_link_share(const struct facts *f)
 {
 	return f->collective.slow.share;
 }
 
-void slow_link_say(const struct facts *f, struct buf *b)
+void rules_slow_link_say(const struct facts *f, struct buf *b)
 {
 	char bytes[24], bus[24], usual[24];
 
@@ -45,25 +47,25 @@ void slow_link_say(const struct facts *f, struct buf *b)
 }
 
 /* Of the time of the GPUs that communicate. */
-double exposed_share(const struct facts *f)
+double rules_exposed_share(const struct facts *f)
 {
 	const double share = facts_share((double)f->collective.gpu.exposed_ns, (double)f->collective.gpu.seen_ns);
 
 	return share < 1 ? share : 1;
 }
 
-void exposed_say(const struct facts *f, struct buf *b)
+void rules_exposed_say(const struct facts *f, struct buf *b)
 {
 	char ns[24];
 
 	buf_printf(b, "GPUs only communicate in %.0f%% of the time, and compute nothing meanwhile",
-		   100 * exposed_share(f));
+		   100 * rules_exposed_share(f));
 	if (f->loop.n)
 		buf_printf(b, ": %s in each iteration",
 			   fmt_ns(f->collective.gpu.exposed_ns / f->collective.gpu.gpus / f->loop.n, ns));
 }
 
-void exposed_evidence(const struct facts *f, struct buf *b)
+void rules_exposed_evidence(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "other kernels overlap %.0f%% of the time of NCCL's kernels",
 		   100 * (1 - facts_share((double)f->collective.gpu.exposed_ns, (double)f->collective.gpu.ns)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rules about memory that a device does not have. They take no time of the job, so they stand before all others. */
-#include "feature/findings/findings.h"
+#include "feature/findings/rules.h"
 
 #include <inttypes.h>
 

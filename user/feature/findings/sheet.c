@@ -16,7 +16,7 @@
 
 struct row {
 	struct view_text key, text, evidence, next, advice;
-	uint64_t permille;
+	uint64_t permille, pid;
 	uint64_t thread; /* of the loop that it speaks of, if its process has others; 0 */
 };
 
@@ -28,13 +28,6 @@ struct table {
 static struct view_text text_of(const struct buf *b)
 {
 	return (struct view_text){b->len ? b->data : NULL, b->len};
-}
-
-static const char *next_of(const struct facts *f, const struct finding_rule *rule)
-{
-	if (rule->next_of)
-		return rule->next_of(f);
-	return rule->next_agent && f->agent_helps ? rule->next_agent : rule->next;
 }
 
 static int make(const struct view *s, void *table)
@@ -56,7 +49,8 @@ static int make(const struct view *s, void *table)
 			.key = view_word(f->rule->key),
 			.text = text_of(&f->text),
 			.evidence = text_of(&f->evidence),
-			.next = view_word(next_of(&t->found.facts, f->rule)),
+			.next = view_word(f->next),
+			.pid = f->pid ? f->pid : mdl_target_of(s->in->session).pid,
 			.advice = view_word(f->rule->advice),
 			.permille = whole(1000 * f->share + 0.5),
 			.thread = t->found.facts.loop.beside ? t->found.facts.loop.tid : 0,
@@ -180,13 +174,13 @@ static void put_none(struct view *s, const struct facts *f)
 }
 
 /* The rule says PID, and people get the number. Every rule's command looks at a process, which requires root. */
-static void put_next(struct view *s, const char *next)
+static void put_next(struct view *s, const char *next, uint64_t of)
 {
 	const char *pid = strstr(next, "PID");
 
 	if (pid)
-		out_printf(s->out, "   next: sudo mxbpf %.*s%" PRIu32 "%s\n", (int)(pid - next), next,
-			   mdl_target_of(s->in->session).pid, pid + strlen("PID"));
+		out_printf(s->out, "   next: sudo mxbpf %.*s%" PRIu64 "%s\n", (int)(pid - next), next, of,
+			   pid + strlen("PID"));
 	else
 		out_printf(s->out, "   next: sudo mxbpf %s\n", next);
 }
@@ -224,8 +218,8 @@ static int print(struct view *s, const void *table)
 			out_puts(s->out, "\n");
 		}
 		if (r->next.len)
-			put_next(s, r->next.data);
-		if (s->opts->advice)
+			put_next(s, r->next.data, r->pid);
+		if (s->opts->advice || !r->next.len)
 			put_advice(s, r->advice.data);
 	}
 	if (!t->list.all)
@@ -256,7 +250,9 @@ static const struct view_column columns[] = {
 	{"evidence", NULL, NULL, VIEW_TEXT, AT(evidence), VIEW_NULL, .help = "what was seen, and where"},
 	{"share_permille", NULL, NULL, VIEW_COUNT, AT(permille),
 	 .help = "thousandths of the time that the finding explains"},
-	{"next", NULL, NULL, VIEW_TEXT, AT(next), VIEW_NULL, .help = "arguments of mxbpf that show more"},
+	{"next", NULL, NULL, VIEW_TEXT, AT(next), VIEW_NULL,
+	 .help = "arguments of mxbpf that look closer, PID stands for `pid`; null: the advice says what is left to do"},
+	{"pid", NULL, NULL, VIEW_COUNT, AT(pid), .help = "process that the finding is about"},
 	{"advice", NULL, NULL, VIEW_TEXT, AT(advice), VIEW_NULL},
 	{"loop_thread", NULL, NULL, VIEW_COUNT, AT(thread), VIEW_OMIT,
 	 .help = "thread of the loop that the finding speaks of; only if its process has several loops"},

@@ -20,7 +20,7 @@ const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
 /*
  * The innermost line of a stack that is neither of Python's own library nor of an installed package, nor in a function
  * that a package made from text; if there is none, the innermost line: "/path/train.py(12): step", *len bytes, not
- * terminated. NULL: the stack is not known. Borrowed from the model.
+ * terminated. NULL: the stack is not known, or no line of it is. Borrowed from the model.
  */
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len);
 /* Returns the line as lines_of_program() does, from the text of a stack. */

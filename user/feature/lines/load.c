@@ -178,6 +178,21 @@ static void keep_thread(void *ctx, const struct py_thread *t)
 		l->threads[l->nthreads++] = *t;
 }
 
+static uint8_t sleep_of(char state)
+{
+	switch (state) {
+	case 'S':
+		return MXBPF_SLEEP_ANY;
+	case 'D':
+		return MXBPF_SLEEP_DISK;
+	case 'T':
+	case 't':
+		return MXBPF_SLEEP_STOPPED;
+	default:
+		return MXBPF_SLEEP_NOT;
+	}
+}
+
 static void look_at_thread(struct lines *l, const struct py_thread *t, bool is_main)
 {
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
@@ -202,7 +217,7 @@ static void look_at_thread(struct lines *l, const struct py_thread *t, bool is_m
 		return;
 	if (r.tid) {
 		call = tgt_peek_call(l->at->pid, (pid_t)r.tid);
-		r.sleeps = call.state == 'S';
+		r.sleeps = sleep_of(call.state);
 		r.syscall = call.syscall;
 	}
 	at = hash_get(&l->frames, r.tid, r.h.tgid);

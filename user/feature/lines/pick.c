@@ -11,13 +11,21 @@ static const char *const foreign[] = {"/site-packages/", "/dist-packages/", "/li
 /* Not a line: a call of a module, which stands among the lines of --py-stacks. */
 #define MODULE "nn.Module: "
 
-enum origin { FOREIGN, MADE_CODE, PROGRAM };
+enum origin { NO_LINE, FOREIGN, MADE_CODE, PROGRAM };
+
+/* "..." where a stack was cut, and a frame whose code is gone: nobody can look such a line up. */
+static bool is_line(const char *line, size_t len)
+{
+	return len && *line != '[' && (len < 3 || memcmp(line, "...", 3));
+}
 
 /* The path of an installed package stands without the directory of packages before it: "torch/nn/modules/module.py". */
 static enum origin origin_of(const char *line, size_t len)
 {
 	size_t i;
 
+	if (!is_line(line, len))
+		return NO_LINE;
 	if (len >= strlen(MADE) && !memcmp(line, MADE, strlen(MADE)))
 		return MADE_CODE;
 	if ((*line != '/' && memchr(line, '/', len)) ||
@@ -42,20 +50,20 @@ const char *lines_pick(const char *text, size_t left, size_t *len)
 {
 	size_t n, best_len = 0;
 	const char *line, *end, *best = NULL;
-	enum origin origin, found = FOREIGN;
+	enum origin origin, found = NO_LINE;
 
 	*len = 0;
 	for (line = text; left && found != PROGRAM; line += n, left -= n) {
 		end = memchr(line, '\n', left);
 		*len = end ? (size_t)(end - line) : left;
 		n = end ? *len + 1 : left;
-		origin = *len ? origin_of(line, *len) : FOREIGN;
-		if (best && origin <= found)
+		origin = origin_of(line, *len);
+		if (origin <= found)
 			continue;
 		best = line;
 		best_len = *len;
 		found = origin;
 	}
 	*len = best_len;
-	return best ? best : text;
+	return best;
 }

@@ -7,8 +7,9 @@
 #include "base/syscall.h"
 
 /*
- * System calls whose sleep has a cause of its own. For file operations, only sleeps that no signal can end count as
- * disk: network file systems do not mark themselves as waiting for I/O.
+ * System calls whose sleep has a cause of its own. For most file operations, only sleeps that no signal can end count as
+ * disk: network file systems do not mark themselves as waiting for I/O. A call that makes data durable waits for nothing
+ * else.
  */
 static const struct {
 	const char *name;
@@ -30,8 +31,12 @@ static const struct {
 	{"writev", MXBPF_SCHED_IO, true},
 	{"pwritev", MXBPF_SCHED_IO, true},
 	{"pwritev2", MXBPF_SCHED_IO, true},
-	{"fsync", MXBPF_SCHED_IO, true},
-	{"fdatasync", MXBPF_SCHED_IO, true},
+	{"fsync", MXBPF_SCHED_IO, false},
+	{"fdatasync", MXBPF_SCHED_IO, false},
+	{"sync", MXBPF_SCHED_IO, false},
+	{"syncfs", MXBPF_SCHED_IO, false},
+	{"sync_file_range", MXBPF_SCHED_IO, false},
+	{"msync", MXBPF_SCHED_IO, false},
 	{"open", MXBPF_SCHED_IO, true},
 	{"openat", MXBPF_SCHED_IO, true},
 	{"stat", MXBPF_SCHED_IO, true},

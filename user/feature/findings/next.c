@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What to type after a finding. Each step looks closer than the session did: without a line, `now` tells where a thread
+ * is; on a line that sleeps, the scheduler tells for whom; on a line that runs, samples tell in what. When nothing is
+ * left to look at there is no next step, and people read the advice.
+ */
+#include "feature/findings/rules.h"
+
+static bool has(const struct facts *f, unsigned what)
+{
+	return (f->have & what) == what;
+}
+
+static const char *closer(const struct facts *f, const struct fact_line *line)
+{
+	if (!line->looks)
+		return "now --pid PID";
+	if (line->asleep * 2 > line->looks)
+		return has(f, FACTS_HAVE_SCHED) ? NULL : "--pid PID --sched";
+	return has(f, FACTS_HAVE_SAMPLES) ? NULL : "--pid PID --sample 99";
+}
+
+const char *next_data(const struct facts *f)
+{
+	return closer(f, &f->data_line);
+}
+
+const char *next_own(const struct facts *f)
+{
+	return closer(f, &f->own_line);
+}
+
+const char *next_lock(const struct facts *f)
+{
+	return closer(f, &f->other_line);
+}
+
+const char *next_slow(const struct facts *f)
+{
+	if (f->slow.part == MXBPF_PART_KVSTORE)
+		return next_exchange(f);
+	if (!f->slow_line.looks)
+		return has(f, FACTS_HAVE_STACKS) ? NULL : "record --pid PID --py-stacks";
+	return closer(f, &f->slow_line);
+}
+
+uint32_t next_late_pid(const struct facts *f)
+{
+	return f->last_rank ? f->last_rank : f->collective.late.tgid;
+}
+
+uint32_t next_stopped_pid(const struct facts *f)
+{
+	return f->stopped_tgid;
+}
+
+/* A rank that is not profiled has findings of its own, which say why it is late. */
+const char *next_late(const struct facts *f)
+{
+	const bool asleep = f->last_line.asleep * 2 > f->last_line.looks;
+
+	return f->last_unprobed && f->last_line.looks && !asleep ? "--pid PID" : closer(f, &f->last_line);
+}
+
+const char *next_exchange(const struct facts *f)
+{
+	return f->in_job && !has(f, FACTS_HAVE_RANKS) ? "--pid PID --job" : "now --pid PID --job";
+}
+
+const char *next_watching(const struct facts *f)
+{
+	if (f->agent_helps)
+		return "--pid PID --agent";
+	return has(f, FACTS_HAVE_ITERATIONS) ? NULL : "--pid PID --iterations 5/100";
+}

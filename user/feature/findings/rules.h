@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of the rules that stand in files of their own. What they do is said at struct finding_rule. */
+#ifndef FEATURE_FINDINGS_RULES_H
+#define FEATURE_FINDINGS_RULES_H
+
+#include "feature/findings/findings.h"
+
+#define RULE(name)                                                                                                     \
+	double name##_share(const struct facts *f);                                                                    \
+	void name##_say(const struct facts *f, struct buf *b);                                                         \
+	void name##_evidence(const struct facts *f, struct buf *b)
+
+/* rules_cpus.c */
+RULE(rules_threads);
+RULE(rules_neighbours);
+RULE(rules_throttled);
+double rules_stolen_share(const struct facts *f);
+void rules_stolen_say(const struct facts *f, struct buf *b);
+RULE(rules_stopped);
+/* The share of all CPU time that processes take which are not of the job. */
+double rules_others_share(const struct facts *f);
+#define RULES_OTHERS_LEAST 0.1 /* of all CPU time: neighbours that took less have not caused much waiting */
+
+/* rules_collective.c */
+RULE(rules_late);
+RULE(rules_exposed);
+double rules_slow_link_share(const struct facts *f);
+void rules_slow_link_say(const struct facts *f, struct buf *b);
+
+/* rules_memory.c: there was no memory. Pieces: it was reserved, but not in one piece. */
+RULE(rules_failed);
+double rules_pieces_share(const struct facts *f);
+
+/* facts_loss.c, facts_grids.c */
+RULE(rules_lost);
+RULE(facts_small_grids);
+
+/* next.c: what to type next. It depends on what is known of a line. */
+const char *next_lost(const struct facts *f);
+const char *next_data(const struct facts *f);
+const char *next_own(const struct facts *f);
+const char *next_lock(const struct facts *f);
+const char *next_late(const struct facts *f);
+const char *next_exchange(const struct facts *f);
+const char *next_slow(const struct facts *f);
+const char *next_watching(const struct facts *f);
+uint32_t next_late_pid(const struct facts *f);
+uint32_t next_stopped_pid(const struct facts *f);
+
+/* rules.c: a line, how many looks found it, and what it waits for; nothing if no line is known. */
+void rules_put_line(const struct fact_line *l, struct buf *b);
+/* That iterations which wait for the late rank come regularly, if they do. */
+void rules_put_regular(const struct facts *f, struct buf *b);
+
+#endif
