@@ -17,7 +17,7 @@ struct mxbpf_neighbour {
 	char comm[15];	    /* name of its main thread, hostile, ends with NUL */
 	__u64 runq_ns;	    /* of processes of the job: how long their threads were runnable and waited for a CPU */
 	__u32 cpus;	    /* of processes of the job: on which their main thread may run; 0: not known */
-	__u32 pad;
+	__u32 root;	    /* the eldest process of the job from which it descends, or itself; 0: not known */
 };
 #define MXBPF_NEIGHBOUR_BYTES_MIN 48 /* up to comm */
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_neighbour) == 64);

@@ -140,11 +140,36 @@ rank_pid() { # RANK: the process with it
 	expect_re 'iterations.*torch_job.py\([0-9]+\): evaluate' "$output"
 }
 
+# Follows the next step of the first finding that has one. The steps are in the file `steps`, the last output in `told`.
+follow_next() { # PID
+	local i command=(mxbpf --pid "$1")
+	: >steps
+	for i in 1 2 3; do
+		"$MXBPF" "${command[@]:1}" -d 2s >told
+		read -ra command < <(sed -n '0,/^   next: sudo /s///p' told) || return 0
+		echo "${command[*]}" >>steps
+		[[ ${command[1]} != now ]] || return 0
+	done
+}
+
+# The line is known at once, so that no step may ask for it again, and each one looks closer than the one before.
+@test "Three next steps in a row differ, and the last one leads to what the planted line does" {
+	start_ready own "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" own --seconds 120
+	follow_next "$READY_PID"
+	cat steps
+	[[ -z $(sort steps | uniq -d) ]]
+	grep -qx "mxbpf --pid $READY_PID --sample 99" steps
+	"$MXBPF" --pid "$READY_PID" --sample 99 -d 2s >last
+	grep -A 3 '^[0-9]*\. The program.s own code takes' last | grep 'seen: .*common.py([0-9]*): own'
+	# Nothing is left to look at, so that the advice stands there.
+	grep -A 3 '^[0-9]*\. The program.s own code takes' last | grep 'The loop.s thread computes in Python'
+}
+
 @test "Every command that a finding says to type next is one that mxbpf accepts" {
 	local next
 	start_torch # its operators run, so commands with the agent need not wait for one
-	grep -oE '\.next(_agent)? = "[^"]*"' "$REPO/user/feature/findings/rules.c" | cut -d'"' -f2 | sort -u >commands
-	[[ $(wc -l <commands) -ge 4 ]]
+	grep -ohE '"(now |record )?--pid PID[^"]*"' "$REPO"/user/feature/findings/{rules,next,facts_loss}.c | tr -d '"' | sort -u >commands
+	[[ $(wc -l <commands) -ge 12 ]]
 	while read -r next; do
 		[[ $next == now* || $next == record* ]] || next+=" -d 100ms"
 		[[ $next != record* ]] || next+=" -d 100ms -o r.mxd"

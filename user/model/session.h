@@ -115,6 +115,7 @@ struct mdl_perf_event {
 struct mdl_cost {
 	uint32_t scale;	 /* in permille of the estimates; 0: the cost is not known and is not taken out */
 	uint32_t shrink; /* permille of the time of iterations that goes without watching, measured; 0: not measured */
+	uint32_t thread; /* whose iterations were measured, for shrink; 0: not known, as in older recordings */
 	uint32_t uncertain; /* of the cost, in permille: it may be so much higher or lower */
 	uint64_t added_ns;  /* CPU time that was added to the job in the window, on all threads */
 	uint64_t thread_ns; /* of it, on the thread with the most */

@@ -91,6 +91,7 @@ static const struct field session_fields[] = {
 	IN(mdl_session, stranger_ns, U64),
 	IN(mdl_session, cost.scale, U32),
 	IN(mdl_session, cost.shrink, U32),
+	IN(mdl_session, cost.thread, U32),
 	IN(mdl_session, cost.uncertain, U32),
 	IN(mdl_session, cost.added_ns, U64),
 	IN(mdl_session, cost.thread_ns, U64),

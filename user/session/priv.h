@@ -102,6 +102,7 @@ struct ses_cost {
 	int stage;
 	uint64_t began_ns, due_ns, measured_ns;
 	bool warned;
+	uint32_t compared_tid;	   /* thread whose intervals are compared with probes and without */
 	struct limit *limit;	   /* --max-overhead; owned; NULL: not requested */
 	struct slices *slices;	   /* the same in a session with slices; owned; NULL: not requested */
 	struct att_costs before;   /* at the begin of the window */

@@ -422,7 +422,8 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
 
-	*f = (struct facts){.have = have(s), .unprobed = s->api_left || cost_has_partial(m), .partial = cost_has_partial(m)};
+	*f = (struct facts){
+		.have = have(s), .unprobed = s->api_left || cost_has_partial(m), .partial = cost_has_partial(m)};
 	err = make_loop(m, f);
 	if (err)
 		return err;

@@ -298,7 +298,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 struct tallies {
 	struct tally about[ABOUT_NABOUT];
 	struct tally any;
-	struct tally last, others; /* main threads of the rank that the others wait for, and of the others */
+	struct tally last, others;   /* main threads of the rank that the others wait for, and of the others */
 	uint64_t loop, loader, held; /* looks: at the loop's thread; in a loader, outside calls; at threads that ran */
 };
 
@@ -380,9 +380,9 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 
 /* ---- ranks without probes */
 
-#define RANK_LOOKS   5	  /* at a rank, or more, to judge it */
-#define LAST_LEAST   0.15 /* of its looks, by which the last rank waits less than the loop */
-#define LAST_ERRORS  3	  /* standard errors of that difference: ranks that are alike differ by less */
+#define RANK_LOOKS  5	 /* at a rank, or more, to judge it */
+#define LAST_LEAST  0.15 /* of its looks, by which the last rank waits less than the loop */
+#define LAST_ERRORS 3	 /* standard errors of that difference: ranks that are alike differ by less */
 
 /* Where a rank stands while others wait for it is told by how seldom it stands where the loop waits. */
 struct rank {
@@ -448,8 +448,8 @@ static bool waits_less(const struct rank *r, const struct fact_line *loop)
 }
 
 /*
- * Of ranks that are not profiled, finds the one that waits the least: less than a half of what the loop waits, or less by
- * more than chance.
+ * Of ranks that are not profiled, finds the one that waits the least: less than a half of what the loop waits, or less
+ * by more than chance.
  */
 static int find_last_rank(const struct mdl *m, struct facts *f)
 {

@@ -185,8 +185,8 @@ struct facts {
 		double extent_ns; /* from the first collective to the last one */
 		/* The process that is late the most in its group. */
 		struct {
-			uint64_t n, of, by_ns;	     /* times that it was last, of so many; how late it was then */
-			double share;		     /* of the extent: the others wait for it */
+			uint64_t n, of, by_ns; /* times that it was last, of so many; how late it was then */
+			double share;	       /* of the extent: the others wait for it */
 			uint32_t tgid;
 			char who[FACTS_WHO_BYTES];   /* "rank 2"; the role is hostile */
 			char group[FACTS_WHO_BYTES]; /* "ranks 0-3" */
@@ -302,8 +302,8 @@ extern const struct finding_rule finding_rules[]; /* ends with key NULL */
 struct finding {
 	const struct finding_rule *rule;
 	double share;
-	uint32_t pid;	  /* the process that it is about; 0: the one that the session was asked for */
-	const char *next; /* as in the rule; NULL: nothing is left to look at. Static. */
+	uint32_t pid;		   /* the process that it is about; 0: the one that the session was asked for */
+	const char *next;	   /* as in the rule; NULL: nothing is left to look at. Static. */
 	struct buf text, evidence; /* owned */
 };
 struct findings {

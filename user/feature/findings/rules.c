@@ -510,12 +510,20 @@ static void growth_evidence(const struct facts *f, struct buf *b)
 
 /* ---- iterations of another kind */
 
-/* Preemption makes single iterations slow on a busy machine. A group of another kind comes regularly, or has its line.
- */
+/* Preemption makes single iterations slow on a busy machine, and the cost that is taken out of them is an estimate. */
+static bool may_be_noise(const struct facts *f)
+{
+	const uint64_t more_ns = f->slow.median_ns > f->loop.median_ns ? f->slow.median_ns - f->loop.median_ns : 0;
+	const uint64_t cost_ns = f->watched_ns > f->unwatched_ns ? f->watched_ns - f->unwatched_ns : 0;
+
+	return rules_others_share(f) >= RULES_OTHERS_LEAST || f->job_runq_ns * 2 >= f->slow.excess_ns ||
+	       more_ns < cost_ns;
+}
+
+/* A group of another kind comes regularly, or has its line, or nothing else explains it. */
 static double slow_share(const struct facts *f)
 {
-	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST &&
-	    (rules_others_share(f) >= RULES_OTHERS_LEAST || f->job_runq_ns * 2 >= f->slow.excess_ns))
+	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST && may_be_noise(f))
 		return 0;
 	if (f->slow.part == MXBPF_PART_KVSTORE && next_late_pid(f))
 		return 0; /* the late rank is the cause, and its finding says how often */

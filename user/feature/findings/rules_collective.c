@@ -26,7 +26,8 @@ void rules_late_say(const struct facts *f, struct buf *b)
 void rules_late_evidence(const struct facts *f, struct buf *b)
 {
 	rules_put_line(&f->last_line, b);
-	buf_printf(b, "%s%s wait in %s the most", f->last_line.looks ? "; " : "", f->collective.late.group, f->collective.late.op);
+	buf_printf(b, "%s%s wait in %s the most", f->last_line.looks ? "; " : "", f->collective.late.group,
+		   f->collective.late.op);
 	rules_put_regular(f, b);
 }
 

@@ -40,13 +40,16 @@ double rules_threads_share(const struct facts *f)
 {
 	const bool many = wanted(f) >= WANTED_TIMES * f->allowed_cpus || ranks_compete(f);
 
-	return f->throttled < 0.02 && (many || (!f->job_runq_ns && rules_others_share(f) < RULES_OTHERS_LEAST)) ? runq_share(f) : 0;
+	return f->throttled < 0.02 && (many || (!f->job_runq_ns && rules_others_share(f) < RULES_OTHERS_LEAST))
+		       ? runq_share(f)
+		       : 0;
 }
 
 void rules_threads_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b, "The job's own %s compete for %u CPU%s: operators wait for a CPU in %.0f%% of their time",
-		   ranks_compete(f) ? "ranks" : "threads", f->allowed_cpus, f->allowed_cpus == 1 ? "" : "s", 100 * runq_share(f));
+		   ranks_compete(f) ? "ranks" : "threads", f->allowed_cpus, f->allowed_cpus == 1 ? "" : "s",
+		   100 * runq_share(f));
 }
 
 void rules_threads_evidence(const struct facts *f, struct buf *b)
@@ -118,7 +121,8 @@ double rules_stopped_share(const struct facts *f)
 void rules_stopped_say(const struct facts *f, struct buf *b)
 {
 	buf_printf(b,
-		   "Process %" PRIu32 " is stopped by a signal or a debugger in %.0f%% of the samples, and does nothing "
+		   "Process %" PRIu32
+		   " is stopped by a signal or a debugger in %.0f%% of the samples, and does nothing "
 		   "until it is continued",
 		   f->stopped_tgid, 100 * f->stopped);
 }

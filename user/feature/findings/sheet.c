@@ -7,6 +7,7 @@
 #include "base/fmt.h"
 #include "base/whole.h"
 #include "feature/findings/findings.h"
+#include "feature/findings/jobs.h"
 #include "feature/lines/lines.h"
 #include "feature/memory/failed.h"
 #include "feature/neighbours/neighbours.h"
@@ -14,15 +15,27 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
+#define JOBS_MAX 8 /* that have findings of their own */
+
 struct row {
-	struct view_text key, text, evidence, next, advice;
+	struct view_text key, text, evidence, next, advice, job;
 	uint64_t permille, pid;
 	uint64_t thread; /* of the loop that it speaks of, if its process has others; 0 */
+	unsigned of;	 /* place of its job in struct table */
+};
+
+/* A job and what was found. A single job has the model of the view, and neither a name nor a heading. */
+struct told {
+	struct findings_job job;
+	struct mdl *own; /* NULL: the job is alone */
+	struct findings found;
 };
 
 struct table {
 	struct view_list list;
-	struct findings found;
+	struct told told[JOBS_MAX];
+	unsigned n;
+	size_t jobs; /* of the session, also those without a place here */
 };
 
 static struct view_text text_of(const struct buf *b)
@@ -30,38 +43,77 @@ static struct view_text text_of(const struct buf *b)
 	return (struct view_text){b->len ? b->data : NULL, b->len};
 }
 
+static void put_row(const struct view *s, const struct told *t, const struct finding *f, struct row *r)
+{
+	*r = (struct row){
+		.key = view_word(f->rule->key),
+		.text = text_of(&f->text),
+		.evidence = text_of(&f->evidence),
+		.next = view_word(f->next),
+		.pid = f->pid	? f->pid
+		       : t->own ? t->job.tgid
+				: mdl_target_of(s->in->session).pid,
+		.advice = view_word(f->rule->advice),
+		.job = view_word(t->own ? t->job.name : NULL),
+		.permille = whole(1000 * f->share + 0.5),
+		.thread = t->found.facts.loop.beside ? t->found.facts.loop.tid : 0,
+	};
+}
+
+/* Judges each job by itself, for the numbers of one explain nothing of another. */
+static int judge(const struct view *s, struct table *t)
+{
+	struct mdl *m = s->in->processes ? s->in->processes : s->in->model;
+	struct buf jobs = {0};
+	int err = findings_jobs(m, s->in->session, &jobs);
+
+	t->jobs = buf_count(&jobs, struct findings_job);
+	for (; !err && t->n < JOBS_MAX && t->n < t->jobs; t->n++) {
+		struct told *told = &t->told[t->n];
+
+		if (t->jobs == 1)
+			break;
+		told->job = *buf_at(&jobs, struct findings_job, t->n);
+		told->own = findings_only(m, s->in->session, &told->job);
+		err = told->own ? findings_make(told->own, s->in->session, &told->found) : -ENOMEM;
+	}
+	buf_fini(&jobs);
+	if (!err && !t->n)
+		err = findings_make(m, s->in->session, &t->told[t->n++].found);
+	return err;
+}
+
 static int make(const struct view *s, void *table)
 {
 	struct table *t = table;
-	int err = findings_make(s->in->processes ? s->in->processes : s->in->model, s->in->session, &t->found);
-	struct row *r = calloc(t->found.n + 1, sizeof(*r));
-	unsigned i;
+	const int err = judge(s, t);
+	struct row *r;
+	unsigned i, k;
 
+	for (i = 0; i < t->n; i++)
+		t->list.all += t->told[i].found.n;
+	r = calloc(t->list.all + 1, sizeof(*r));
 	t->list.rows = r;
-	t->list.all = t->found.n;
 	t->list.empty_too = true;
 	if (err || !r)
 		return -ENOMEM;
-	for (i = 0; i < t->found.n; i++) {
-		const struct finding *f = &t->found.list[i];
-
-		r[i] = (struct row){
-			.key = view_word(f->rule->key),
-			.text = text_of(&f->text),
-			.evidence = text_of(&f->evidence),
-			.next = view_word(f->next),
-			.pid = f->pid ? f->pid : mdl_target_of(s->in->session).pid,
-			.advice = view_word(f->rule->advice),
-			.permille = whole(1000 * f->share + 0.5),
-			.thread = t->found.facts.loop.beside ? t->found.facts.loop.tid : 0,
-		};
-	}
+	for (i = 0; i < t->n; i++)
+		for (k = 0; k < t->told[i].found.n; k++, r++) {
+			put_row(s, &t->told[i], &t->told[i].found.list[k], r);
+			r->of = i;
+		}
 	return 0;
 }
 
 static void fini(void *table)
 {
-	findings_fini(&((struct table *)table)->found);
+	struct table *t = table;
+	unsigned i;
+
+	for (i = 0; i < t->n; i++) {
+		findings_fini(&t->told[i].found);
+		mdl_free(t->told[i].own);
+	}
 }
 
 static void put_parts(struct view *s, const struct facts *f)
@@ -201,30 +253,61 @@ static void put_advice(struct view *s, const char *text)
 	}
 }
 
+/* Says which job the next lines are about, for a session of several. */
+static void put_job(struct view *s, const struct told *t)
+{
+	const char *name = mdl_thread_name(t->own, t->job.tgid, t->job.tgid);
+
+	out_printf(s->out, "Job of process %" PRIu32, t->job.tgid);
+	if (name && *name) {
+		out_puts(s->out, " (");
+		view_put_safe(s->out, name, strlen(name));
+		out_puts(s->out, ")");
+	}
+	if (t->job.name) {
+		out_puts(s->out, ", ");
+		view_put_safe(s->out, t->job.name, strlen(t->job.name));
+	}
+	out_puts(s->out, "\n");
+}
+
+static void put_finding(struct view *s, const struct row *r, unsigned nr)
+{
+	out_printf(s->out, "%u. ", nr);
+	view_put_safe(s->out, r->text.data, r->text.len);
+	out_puts(s->out, ".\n");
+	if (r->evidence.len) {
+		out_puts(s->out, "   seen: ");
+		view_put_safe(s->out, r->evidence.data, r->evidence.len);
+		out_puts(s->out, "\n");
+	}
+	if (r->next.len)
+		put_next(s, r->next.data, r->pid);
+	if (s->opts->advice || !r->next.len)
+		put_advice(s, r->advice.data);
+}
+
 static int print(struct view *s, const void *table)
 {
 	const struct table *t = table;
 	const struct row *r = t->list.rows;
-	size_t i;
+	unsigned i, k;
 
-	put_rate(s, &t->found.facts);
-	for (i = 0; i < t->list.all; i++, r++) {
-		out_printf(s->out, "%zu. ", i + 1);
-		view_put_safe(s->out, r->text.data, r->text.len);
-		out_puts(s->out, ".\n");
-		if (r->evidence.len) {
-			out_puts(s->out, "   seen: ");
-			view_put_safe(s->out, r->evidence.data, r->evidence.len);
-			out_puts(s->out, "\n");
-		}
-		if (r->next.len)
-			put_next(s, r->next.data, r->pid);
-		if (s->opts->advice || !r->next.len)
-			put_advice(s, r->advice.data);
+	for (i = 0; i < t->n; i++) {
+		const struct told *told = &t->told[i];
+
+		if (told->own)
+			put_job(s, told);
+		put_rate(s, &told->found.facts);
+		for (k = 0; k < told->found.n; k++, r++)
+			put_finding(s, r, k + 1);
+		if (!told->found.n)
+			put_none(s, &told->found.facts);
+		out_puts(s->out, "\n");
 	}
-	if (!t->list.all)
-		put_none(s, &t->found.facts);
-	out_puts(s->out, "\n");
+	if (t->jobs > t->n && t->n > 1)
+		out_printf(s->out, "%zu more jobs have no findings here; look at one of them with --pid\n\n",
+			   t->jobs - t->n);
 	return 0;
 }
 
@@ -254,6 +337,8 @@ static const struct view_column columns[] = {
 	 .help = "arguments of mxbpf that look closer, PID stands for `pid`; null: the advice says what is left to do"},
 	{"pid", NULL, NULL, VIEW_COUNT, AT(pid), .help = "process that the finding is about"},
 	{"advice", NULL, NULL, VIEW_TEXT, AT(advice), VIEW_NULL},
+	{"job", NULL, NULL, VIEW_TEXT, AT(job), VIEW_OMIT,
+	 .help = "label of the job that the finding is about; only in a session of several"},
 	{"loop_thread", NULL, NULL, VIEW_COUNT, AT(thread), VIEW_OMIT,
 	 .help = "thread of the loop that the finding speaks of; only if its process has several loops"},
 	{0},

@@ -22,7 +22,7 @@
 
 struct process {
 	pid_t pid, parent;
-	bool job;
+	pid_t root; /* root_of() */
 	char comm[16];
 	uint64_t ticks, start; /* start: in ticks since boot; tells a process from an earlier one with its number */
 	uint64_t runq_ns;      /* of processes of the job: waited for a CPU, sum of its threads */
@@ -105,17 +105,19 @@ static const struct process *find(const struct buf *now, const struct hash *by_p
 	return at ? buf_at(now, struct process, *at - 1) : NULL;
 }
 
-static bool of_job(const struct neighbours_job *job, const struct buf *now, const struct hash *by_pid,
-		   const struct process *p)
+/* The eldest process of the job from which a process descends, or which it is itself; 0: it is not of the job. */
+static pid_t root_of(const struct neighbours_job *job, const struct buf *now, const struct hash *by_pid,
+		     const struct process *p)
 {
+	pid_t root = 0;
 	unsigned i;
 
 	for (i = 0; p && i < ANCESTORS_MAX; i++) {
 		if (job->is(job->ctx, p->pid))
-			return true;
+			root = p->pid;
 		p = find(now, by_pid, p->parent);
 	}
-	return false;
+	return root;
 }
 
 uint64_t neighbours_runq(pid_t pid, pid_t tid)
@@ -173,8 +175,8 @@ static void read_runq(const struct neighbours_job *job, struct buf *processes, c
 
 	for (i = 0; i < buf_count(processes, struct process); i++) {
 		p = buf_at(processes, struct process, i);
-		p->job = of_job(job, processes, by_pid, p);
-		p->runq_ns = p->job ? runq_of(p->pid) : 0;
+		p->root = root_of(job, processes, by_pid, p);
+		p->runq_ns = p->root ? runq_of(p->pid) : 0;
 	}
 }
 
@@ -227,8 +229,9 @@ int neighbours_end(struct neighbours *n, struct buf *out)
 		r.h.tgid = (uint32_t)p->pid;
 		r.cpu_ns = (p->ticks - before->ticks) * tick_ns;
 		r.elapsed_ns = now_ns - n->began_ns;
-		r.job = p->job;
-		r.cpus = p->job ? cpus_of(p->pid) : 0;
+		r.job = p->root != 0;
+		r.root = (uint32_t)p->root;
+		r.cpus = p->root ? cpus_of(p->pid) : 0;
 		r.runq_ns = p->runq_ns > before->runq_ns ? p->runq_ns - before->runq_ns : 0;
 		snprintf(r.comm, sizeof(r.comm), "%.14s", p->comm);
 		err = buf_put(out, &r, sizeof(r));

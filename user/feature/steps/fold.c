@@ -16,14 +16,17 @@
 #include "feature/steps/steps.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 
 #define PIECES_MAX   (1u << 18) /* per process, which its loops share */
-#define FACTOR_LEAST 0.5	/* between estimates and what was measured */
-#define FACTOR_MOST  4.0
+#define POWER_LEAST  0.5	/* between estimates and what was measured */
+#define POWER_MOST   4.0
+#define COST_MOST    0.95
+#define NEWTON_TRIES 6
 #define ALONE_MAX    32 /* steps without a backward pass, after which passes are not seen any more, see ends_step() */
 
 /* The meaning of a span for iterations, by its name. */
@@ -514,33 +517,73 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 	return (const void *)state->iterations.data;
 }
 
-/* If it was measured by how much iterations shrink, their costs add up to that: returns the factor. */
-static double factor_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost)
+/* The part of an iteration that is cost by the estimates. They are never so exact that nothing is left. */
+static double cost_share(const struct mxbpf_iteration *it, const struct mdl_cost *cost)
 {
-	uint64_t all = 0, sum = 0;
-	double factor;
+	const double share = it->dur_ns ? (double)parts_cost(it, cost) / (double)it->dur_ns : 0;
+
+	return share < COST_MOST ? share : COST_MOST;
+}
+
+/* Of how much the iterations of other threads shrink nothing is known but the estimates. */
+static bool is_measured(const struct mxbpf_iteration *it, const struct mdl_cost *cost)
+{
+	return !cost->thread || it->tid == cost->thread;
+}
+
+/* What is left of all iterations if each keeps the power p of the share that is not cost; *slope: its derivative. */
+static double left_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost, double p, double *slope)
+{
+	double sum = 0, l, left;
 	size_t i;
 
+	*slope = 0;
 	for (i = 0; i < n; i++) {
-		if (it[i].flags & MXBPF_ITERATION_LOST)
+		if (it[i].flags & MXBPF_ITERATION_LOST || !is_measured(&it[i], cost))
 			continue;
-		add_sat(&all, it[i].dur_ns);
-		add_sat(&sum, parts_cost(&it[i], cost));
+		l = log1p(-cost_share(&it[i], cost));
+		left = (double)it[i].dur_ns * exp(p * l);
+		sum += left;
+		*slope += left * l;
 	}
-	if (!cost->shrink || !sum)
+	return sum;
+}
+
+/*
+ * If it was measured by how much iterations shrink, finds the power with which they shrink as much. A factor of the
+ * cost would leave nothing of those that did not wait: what watching adds to the waits of a few is in the mean.
+ */
+static double power_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost)
+{
+	double slope, p = 1, wanted;
+	unsigned tries;
+
+	if (!cost->shrink)
 		return 1;
-	factor = (double)all * cost->shrink / 1000 / (double)sum;
-	return factor < FACTOR_LEAST ? FACTOR_LEAST : factor > FACTOR_MOST ? FACTOR_MOST : factor;
+	wanted = left_of(it, n, cost, 0, &slope) * (1 - cost->shrink / 1000.0);
+	for (tries = 0; tries < NEWTON_TRIES; tries++) {
+		const double off = left_of(it, n, cost, p, &slope) - wanted;
+
+		if (slope > -1)
+			return 1; /* nothing costs */
+		p -= off / slope;
+		p = p < POWER_LEAST ? POWER_LEAST : p > POWER_MOST ? POWER_MOST : p;
+	}
+	return p;
 }
 
 int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 {
 	size_t n, i;
 	struct mxbpf_iteration *it = (struct mxbpf_iteration *)steps_iterations(m, &n);
-	const double factor = factor_of(it, n, cost);
+	const double p = power_of(it, n, cost);
+	double share;
 
-	for (i = 0; i < n; i++)
-		parts_take_cost(&it[i], cost, factor);
+	for (i = 0; i < n; i++) {
+		share = cost_share(&it[i], cost);
+		parts_take_cost(&it[i], cost,
+				share > 0 && is_measured(&it[i], cost) ? (1 - pow(1 - share, p)) / share : 1);
+	}
 	lost_shorten(it, n);
 	return it || !n ? 0 : -ENOMEM;
 }

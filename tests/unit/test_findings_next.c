@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests what findings say to do next, what a thread waits for on a line, and which job a finding is about. */
+#include "feature/findings/jobs.h"
+#include "findings_feed.h"
+
+#define LINE "/srv/train.py(12): save"
+
+/* The next step of a finding; "-": none is left; "?": there is no such finding. */
+static const char *next_of(const struct findings *f, const char *key)
+{
+	unsigned i;
+
+	for (i = 0; i < f->n; i++)
+		if (!strcmp(f->list[i].rule->key, key))
+			return f->list[i].next ? f->list[i].next : "-";
+	return "?";
+}
+
+static uint32_t pid_of(const struct findings *f, const char *key)
+{
+	unsigned i;
+
+	for (i = 0; i < f->n; i++)
+		if (!strcmp(f->list[i].rule->key, key))
+			return f->list[i].pid;
+	return 0;
+}
+
+static const char *evidence_of(const struct findings *f, const char *key)
+{
+	unsigned i;
+
+	for (i = 0; i < f->n; i++)
+		if (!strcmp(f->list[i].rule->key, key) && f->list[i].evidence.len)
+			return f->list[i].evidence.data;
+	return "";
+}
+
+/* A look at a thread asleep in a system call. */
+static void asleep(uint32_t pid, int nr, enum mxbpf_sleep how, const char *stack, uint64_t count, bool rank)
+{
+	static uint64_t id = 9000;
+	const struct mxbpf_agg_line l = {
+		.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(l), .tgid = pid, .ts_ns = 2000 * MS},
+		.stack_id = ++id,
+		.count = count,
+		.tid = pid,
+		.syscall = nr,
+		.sleeps = (uint8_t)how,
+		.main = 1,
+		.rank = rank,
+	};
+
+	name(id, MXBPF_NAME_STACK, stack);
+	feed(&l);
+}
+
+/* A loop that spends 60 of 100 ms in Python. */
+static void own_code(void)
+{
+	begin();
+	loop(40, 100, MXBPF_PART_OUTSIDE, 60);
+	operators(400, 4 * MS, 0, 0);
+}
+
+static void test_steps(void)
+{
+	struct findings f;
+
+	TEST("a line that runs leads to samples of its functions, and from there to the advice")
+	{
+		own_code();
+		looks(PID, PID, LINE, 30, 0);
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "own_code"), "--pid PID --sample 99") && pid_of(&f, "own_code") == PID);
+		findings_fini(&f);
+		session.sample_hz = 99;
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "own_code"), "-"));
+		session.sample_hz = 0;
+		end(&f);
+	}
+	TEST("a line that sleeps says in what, leads to the scheduler, and from there to the advice")
+	{
+		own_code();
+		asleep(PID, SYS_fsync, MXBPF_SLEEP_DISK, LINE, 20, false);
+		asleep(PID, SYS_write, MXBPF_SLEEP_ANY, LINE, 6, false);
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "own_code"), "--pid PID --sched"));
+		CHECK(!strcmp(evidence_of(&f, "own_code"), LINE ", 100% of 26 looks, waiting for the disk in fsync"));
+		findings_fini(&f);
+		session.sched = true;
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "own_code"), "-"));
+		session.sched = false;
+		end(&f);
+	}
+	TEST("a line of two looks is not named, and the next step finds one")
+	{
+		own_code();
+		looks(PID, PID, LINE, 2, 0);
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "own_code"), "now --pid PID") && !*evidence_of(&f, "own_code"));
+		end(&f);
+	}
+}
+
+static void test_stopped(void)
+{
+	struct findings f;
+
+	TEST("a process that is stopped is a finding before all others, with its number")
+	{
+		begin();
+		asleep(PID, -1, MXBPF_SLEEP_STOPPED, LINE, 30, false);
+		CHECK(!strcmp(found(&f), "stopped") &&
+		      says(&f, "Process 100 is stopped by a signal or a debugger in 100%"));
+		CHECK(!strcmp(next_of(&f, "stopped"), "-") && pid_of(&f, "stopped") == PID);
+		end(&f);
+	}
+	TEST("a process that sleeps is not stopped")
+	{
+		begin();
+		asleep(PID, SYS_read, MXBPF_SLEEP_DISK, LINE, 30, false);
+		asleep(PID, -1, MXBPF_SLEEP_STOPPED, LINE, 2, false);
+		CHECK(!strcmp(next_of((found(&f), &f), "stopped"), "?"));
+		end(&f);
+	}
+}
+
+/* A loop that waits for other ranks in 70 of 100 ms. */
+static void waiting_loop(void)
+{
+	begin();
+	loop(40, 100, MXBPF_PART_KVSTORE, 70);
+	operators(400, 3 * MS, 0, 0);
+	asleep(PID, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 28, false);
+	looks(PID, PID, "/srv/train.py(28): step", 12, 0);
+}
+
+static void test_ranks(void)
+{
+	struct findings f;
+
+	TEST("a rank that is late in some iterations is named with the line on which it is more than the others")
+	{
+		waiting_loop();
+		asleep(RANK, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 12, true);
+		asleep(RANK, SYS_fsync, MXBPF_SLEEP_DISK, LINE, 16, true);
+		looks(RANK, RANK, "/srv/train.py(28): step", 12, OTHER_RANK);
+		asleep(RANK + 1, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 28, true);
+		looks(RANK + 1, RANK + 1, "/srv/train.py(28): step", 12, OTHER_RANK);
+		found(&f);
+		CHECK(says(&f, "Process 300 lags"));
+		CHECK(strstr(evidence_of(&f, "straggler"), LINE ", 40% of 40 looks, waiting for the disk in fsync"));
+		CHECK(!strcmp(next_of(&f, "straggler"), "--pid PID --sched") && pid_of(&f, "straggler") == RANK);
+		end(&f);
+	}
+	TEST("ranks that differ by chance have no late one, and the next step looks at all of them")
+	{
+		waiting_loop();
+		asleep(RANK, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 24, true);
+		looks(RANK, RANK, "/srv/train.py(28): step", 16, OTHER_RANK);
+		process(RANK, 1500, false);
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "straggler"), "?") && !strcmp(next_of(&f, "exchange"), "--pid PID --job"));
+		end(&f);
+	}
+	TEST("other ranks of the job that take the CPUs are no other processes")
+	{
+		begin();
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		operators(400, 9 * MS, 4 * MS, 0);
+		looks(RANK, RANK, LINE, 20, OTHER_RANK);
+		process(RANK, 2500, false);
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "neighbours"), "?") &&
+		      !strcmp(next_of(&f, "own_threads"), "--pid PID --omp --sched"));
+		CHECK(strstr(evidence_of(&f, "own_threads"), "the other 1 rank of the job 0.6 of 2"));
+		end(&f);
+	}
+}
+
+static void rooted(uint32_t pid, uint32_t root)
+{
+	const struct mxbpf_neighbour n = {
+		.h = {.kind = MXBPF_NEIGHBOUR, .size = sizeof(n), .tgid = pid, .ts_ns = 5000 * MS},
+		.cpu_ns = 1000 * MS,
+		.elapsed_ns = 4000 * MS,
+		.job = 1,
+		.root = root,
+	};
+
+	feed(&n);
+}
+
+static void test_jobs(void)
+{
+	struct mdl_labels labels[3] = {{.pid = PID}, {.pid = RANK}, {.pid = RANK + 1}};
+	struct buf jobs = {0};
+	struct findings_job *job;
+	struct findings f;
+	struct mdl *all, *one;
+	uint64_t i;
+
+	for (i = 0; i < 3; i++)
+		labels[i].texts[MDL_JOB] = (char *)"";
+	session.labels = labels;
+	session.nlabels = 3;
+	TEST("each of several jobs has its findings, from its own processes alone")
+	{
+		begin();
+		rooted(PID, PID);
+		rooted(RANK, RANK);
+		rooted(RANK + 1, RANK); /* its child */
+		loop(40, 100, MXBPF_PART_OUTSIDE, 5);
+		for (i = 0; i < 20; i++)
+			iteration_of(RANK, i, 100, MXBPF_PART_DATA, 80);
+		for (i = 0; i < 20; i++)
+			iteration_of(RANK + 1, i, 90, MXBPF_PART_DATA, 70);
+		CHECK(!findings_jobs(model, &session, &jobs) && buf_count(&jobs, *job) == 2);
+		job = buf_at(&jobs, struct findings_job, 1);
+		CHECK(job->root == RANK && job->tgid == RANK && job->loop_ns == 3800 * MS);
+		CHECK(buf_at(&jobs, struct findings_job, 0)->tgid == PID);
+		one = findings_only(model, &session, job);
+		CHECK(!findings_make(one, &session, &f) && f.n && !strcmp(f.list[0].rule->key, "data_wait"));
+		CHECK(f.list[0].pid == RANK);
+		findings_fini(&f);
+		mdl_free(one);
+		one = findings_only(model, &session, job - 1);
+		all = model;
+		model = one;
+		CHECK(!strcmp(found(&f), ""));
+		end(&f);
+		mdl_free(all);
+	}
+	buf_fini(&jobs);
+	TEST("processes of a recording that does not say from which they descend are one job, unless they have labels")
+	{
+		begin();
+		for (i = 0; i < 20; i++) {
+			iteration_of(PID, i, 100, MXBPF_PART_DATA, 80);
+			iteration_of(RANK, i, 100, MXBPF_PART_DATA, 80);
+		}
+		CHECK(!findings_jobs(model, &session, &jobs) && buf_count(&jobs, *job) == 1);
+		labels[0].texts[MDL_JOB] = (char *)"a";
+		labels[1].texts[MDL_JOB] = (char *)"b";
+		buf_fini(&jobs);
+		CHECK(!findings_jobs(model, &session, &jobs) && buf_count(&jobs, *job) == 2);
+		mdl_free(model);
+	}
+	buf_fini(&jobs);
+	session.labels = NULL;
+	session.nlabels = 0;
+}
+
+int main(void)
+{
+	test_steps();
+	test_stopped();
+	test_ranks();
+	test_jobs();
+	UNIT_MAIN_END;
+}
