@@ -134,8 +134,8 @@ static void waiting_loop(void)
 	begin();
 	loop(40, 100, MXBPF_PART_KVSTORE, 70);
 	operators(400, 3 * MS, 0, 0);
-	asleep(PID, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 28, false);
-	looks(PID, PID, "/srv/train.py(28): step", 12, 0);
+	asleep(PID, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 140, false);
+	looks(PID, PID, "/srv/train.py(28): step", 60, 0);
 }
 
 static void test_ranks(void)
@@ -145,22 +145,22 @@ static void test_ranks(void)
 	TEST("a rank that is late in some iterations is named with the line on which it is more than the others")
 	{
 		waiting_loop();
-		asleep(RANK, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 12, true);
-		asleep(RANK, SYS_fsync, MXBPF_SLEEP_DISK, LINE, 16, true);
-		looks(RANK, RANK, "/srv/train.py(28): step", 12, OTHER_RANK);
-		asleep(RANK + 1, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 28, true);
-		looks(RANK + 1, RANK + 1, "/srv/train.py(28): step", 12, OTHER_RANK);
+		asleep(RANK, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 100, true);
+		asleep(RANK, SYS_fsync, MXBPF_SLEEP_DISK, LINE, 60, true);
+		looks(RANK, RANK, "/srv/train.py(28): step", 40, OTHER_RANK);
+		asleep(RANK + 1, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 140, true);
+		looks(RANK + 1, RANK + 1, "/srv/train.py(28): step", 60, OTHER_RANK);
 		found(&f);
 		CHECK(says(&f, "Process 300 lags"));
-		CHECK(strstr(evidence_of(&f, "straggler"), LINE ", 40% of 40 looks, waiting for the disk in fsync"));
+		CHECK(strstr(evidence_of(&f, "straggler"), LINE ", 30% of 200 looks, waiting for the disk in fsync"));
 		CHECK(!strcmp(next_of(&f, "straggler"), "--pid PID --sched") && pid_of(&f, "straggler") == RANK);
 		end(&f);
 	}
 	TEST("ranks that differ by chance have no late one, and the next step looks at all of them")
 	{
 		waiting_loop();
-		asleep(RANK, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 24, true);
-		looks(RANK, RANK, "/srv/train.py(28): step", 16, OTHER_RANK);
+		asleep(RANK, SYS_futex, MXBPF_SLEEP_ANY, "/srv/train.py(30): step", 26, true);
+		looks(RANK, RANK, "/srv/train.py(28): step", 14, OTHER_RANK);
 		process(RANK, 1500, false);
 		found(&f);
 		CHECK(!strcmp(next_of(&f, "straggler"), "?") && !strcmp(next_of(&f, "exchange"), "--pid PID --job"));
