@@ -6,6 +6,7 @@
 #include "feature/cost/cost.h"
 #include "feature/cost/load_agent.h"
 #include "feature/steps/parts.h"
+#include "feature/steps/steps.h"
 #include "records.h"
 #include "source/agent_cost.h"
 #include "unit.h"
@@ -309,6 +310,61 @@ static void test_iterations(void)
 	buf_fini(&pieces);
 }
 
+static void feed_iteration(struct mdl *m, uint32_t tid, uint64_t nr, uint64_t us, uint64_t cost_us, uint64_t runq_us)
+{
+	struct mxbpf_iteration it = {
+		.h = {.kind = MXBPF_ITERATION, .size = sizeof(it), .tgid = tid, .ts_ns = 1000000 + nr * 20000000},
+		.dur_ns = us * 1000,
+		.nr = nr,
+		.tid = tid,
+		.flags = MXBPF_ITERATION_PARTS | MXBPF_ITERATION_COST,
+	};
+
+	it.part_ns[MXBPF_PART_OPERATOR] = it.dur_ns;
+	it.cost_ns[MXBPF_PART_OPERATOR] = cost_us * 1000;
+	it.runq_ns[MXBPF_PART_OPERATOR] = runq_us * 1000;
+	CHECK(!mdl_fold_all(m, &it, sizeof(it)));
+}
+
+/*
+ * Beside other work a few iterations of 400 us wait for 10 ms, and watching makes them wait more: all of them together
+ * shrink by a half. Of the many that did not wait, their own cost goes, 260 us, and little more.
+ */
+static void test_shrink(void)
+{
+	const struct mdl_cost measured = {.scale = 1000, .shrink = 500, .thread = 5};
+	struct mdl *m = mdl_new();
+	const struct mxbpf_iteration *it;
+	uint64_t left_ns = 0, raw_ns = 0;
+	size_t n, i;
+
+	for (i = 0; i < 100; i++)
+		feed_iteration(m, 5, i, 400, 260, 0);
+	for (; i < 105; i++)
+		feed_iteration(m, 5, i, 10400, 260, 0);
+	feed_iteration(m, 6, 0, 9000, 300, 0); /* of another loop, which nobody measured */
+	CHECK(!steps_take_cost(m, &measured));
+	it = steps_iterations(m, &n);
+	CHECK(n == 106);
+	TEST("iterations shrink together as much as was measured, and none of them to nothing")
+	{
+		for (i = 0; i < n; i++) {
+			if (it[i].tid != 5)
+				continue;
+			left_ns += it[i].dur_ns;
+			raw_ns += it[i].raw_ns;
+			CHECK(it[i].dur_ns > 90000);
+		}
+		CHECK(left_ns > raw_ns / 2 && left_ns < raw_ns * 2 / 3);
+	}
+	TEST("iterations of a thread that was not measured lose their own cost alone")
+	{
+		for (i = 0; i < n; i++)
+			CHECK(it[i].tid != 6 || it[i].dur_ns == 8700000);
+	}
+	mdl_free(m);
+}
+
 static struct mxbpf_span ended(struct agent_costs *c, uint32_t tid, uint64_t start_ns, uint64_t dur_ns)
 {
 	struct mxbpf_span s = {.h.ts_ns = start_ns, .dur_ns = dur_ns, .tid = tid};
@@ -418,6 +474,7 @@ int main(void)
 	test_inside();
 	test_busy();
 	test_iterations();
+	test_shrink();
 	test_agent();
 	test_drift();
 	test_forged();

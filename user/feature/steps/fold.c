@@ -531,20 +531,30 @@ static bool is_measured(const struct mxbpf_iteration *it, const struct mdl_cost 
 	return !cost->thread || it->tid == cost->thread;
 }
 
-/* What is left of all iterations if each keeps the power p of the share that is not cost; *slope: its derivative. */
+/*
+ * An iteration keeps a power of the share that is not cost. The more of it is cost, the less can be missing in the
+ * estimate, and the nearer the power is to 1.
+ */
+static double power_for(double p, double share)
+{
+	return p > 1 ? 1 + (p - 1) * (1 - share) * (1 - share) : p;
+}
+
+/* What is left of all iterations with p, and how much less that gets with a larger p (*slope, below 0). */
 static double left_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost, double p, double *slope)
 {
-	double sum = 0, l, left;
+	double sum = 0, share, l, left;
 	size_t i;
 
 	*slope = 0;
 	for (i = 0; i < n; i++) {
 		if (it[i].flags & MXBPF_ITERATION_LOST || !is_measured(&it[i], cost))
 			continue;
-		l = log1p(-cost_share(&it[i], cost));
-		left = (double)it[i].dur_ns * exp(p * l);
+		share = cost_share(&it[i], cost);
+		l = log1p(-share);
+		left = (double)it[i].dur_ns * exp(power_for(p, share) * l);
 		sum += left;
-		*slope += left * l;
+		*slope += left * l * (p > 1 ? (1 - share) * (1 - share) : 1);
 	}
 	return sum;
 }
@@ -581,8 +591,9 @@ int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 
 	for (i = 0; i < n; i++) {
 		share = cost_share(&it[i], cost);
-		parts_take_cost(&it[i], cost,
-				share > 0 && is_measured(&it[i], cost) ? (1 - pow(1 - share, p)) / share : 1);
+		parts_take_cost(
+			&it[i], cost,
+			share > 0 && is_measured(&it[i], cost) ? (1 - pow(1 - share, power_for(p, share))) / share : 1);
 	}
 	lost_shorten(it, n);
 	return it || !n ? 0 : -ENOMEM;
