@@ -140,29 +140,20 @@ rank_pid() { # RANK: the process with it
 	expect_re 'iterations.*torch_job.py\([0-9]+\): evaluate' "$output"
 }
 
-# Follows the next step of the first finding that has one. The steps are in the file `steps`, the last output in `told`.
-follow_next() { # PID
-	local i command=(mxbpf --pid "$1")
-	: >steps
-	for i in 1 2 3; do
-		"$MXBPF" "${command[@]:1}" -d 2s >told
-		read -ra command < <(sed -n '0,/^   next: sudo /s///p' told) || return 0
-		echo "${command[*]}" >>steps
-		[[ ${command[1]} != now ]] || return 0
-	done
-}
-
-# The line is known at once, so that no step may ask for it again, and each one looks closer than the one before.
-@test "Three next steps in a row differ, and the last one leads to what the planted line does" {
+# Each step is that of the finding about the planted line, and is typed as it is printed.
+@test "Next steps in a row differ and look closer, until nothing is left and the advice is printed" {
+	local step=(--pid PID) i
 	start_ready own "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" own --seconds 120
-	follow_next "$READY_PID"
-	cat steps
-	[[ -z $(sort steps | uniq -d) ]]
-	grep -qx "mxbpf --pid $READY_PID --sample 99" steps
-	"$MXBPF" --pid "$READY_PID" --sample 99 -d 2s >last
-	grep -A 3 '^[0-9]*\. The program.s own code takes' last | grep 'seen: .*common.py([0-9]*): own'
-	# Nothing is left to look at, so that the advice stands there.
-	grep -A 3 '^[0-9]*\. The program.s own code takes' last | grep 'The loop.s thread computes in Python'
+	for i in 1 2 3; do
+		"$MXBPF" "${step[@]/PID/$READY_PID}" -d 2s -o "$i.json"
+		jq -c '.findings[] | select(.finding == "own_code") | {evidence, next, pid}' "$i.json" | tee step
+		jq -e --argjson pid "$READY_PID" '(.evidence | test("common.py\\([0-9]+\\): own")) and .pid == $pid' step
+		read -ra step < <(jq -r '.next // empty' step) || break
+		echo "${step[*]}" >>steps
+	done
+	((i < 3)) && [[ -s steps && -z $(sort steps | uniq -d) ]]
+	"$MXBPF" --pid "$READY_PID" --sample 99 -d 2s >told
+	grep -A 2 'seen: .*common.py([0-9]*): own' told | grep "The loop.s thread computes in Python"
 }
 
 @test "Every command that a finding says to type next is one that mxbpf accepts" {

@@ -8,11 +8,15 @@
 /* The next step of a finding; "-": none is left; "?": there is no such finding. */
 static const char *next_of(const struct findings *f, const char *key)
 {
+	static char next[128];
 	unsigned i;
 
-	for (i = 0; i < f->n; i++)
-		if (!strcmp(f->list[i].rule->key, key))
-			return f->list[i].next ? f->list[i].next : "-";
+	for (i = 0; i < f->n; i++) {
+		if (strcmp(f->list[i].rule->key, key) != 0)
+			continue;
+		snprintf(next, sizeof(next), "%.*s", (int)f->list[i].next.len, f->list[i].next.data);
+		return *next ? next : "-";
+	}
 	return "?";
 }
 
@@ -28,12 +32,15 @@ static uint32_t pid_of(const struct findings *f, const char *key)
 
 static const char *evidence_of(const struct findings *f, const char *key)
 {
+	static char evidence[1024];
 	unsigned i;
 
+	evidence[0] = '\0';
 	for (i = 0; i < f->n; i++)
 		if (!strcmp(f->list[i].rule->key, key) && f->list[i].evidence.len)
-			return f->list[i].evidence.data;
-	return "";
+			snprintf(evidence, sizeof(evidence), "%.*s", (int)f->list[i].evidence.len,
+				 f->list[i].evidence.data);
+	return evidence;
 }
 
 /* A look at a thread asleep in a system call. */
@@ -92,6 +99,16 @@ static void test_steps(void)
 		session.sched = true;
 		found(&f);
 		CHECK(!strcmp(next_of(&f, "own_code"), "-"));
+		session.sched = false;
+		end(&f);
+	}
+	TEST("the next step keeps what the session looked at, so that two findings do not lead back and forth")
+	{
+		own_code();
+		looks(PID, PID, LINE, 30, 0);
+		session.sched = true;
+		found(&f);
+		CHECK(!strcmp(next_of(&f, "own_code"), "--pid PID --sample 99 --sched"));
 		session.sched = false;
 		end(&f);
 	}

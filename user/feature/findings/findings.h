@@ -302,8 +302,8 @@ extern const struct finding_rule finding_rules[]; /* ends with key NULL */
 struct finding {
 	const struct finding_rule *rule;
 	double share;
-	uint32_t pid;		   /* the process that it is about; 0: the one that the session was asked for */
-	const char *next;	   /* as in the rule; NULL: nothing is left to look at. Static. */
+	uint32_t pid;	 /* the process that it is about; 0: the one that the session was asked for */
+	struct buf next; /* as in the rule, with what the session had; empty: nothing is left to look at. Owned. */
 	struct buf text, evidence; /* owned */
 };
 struct findings {

@@ -6,6 +6,31 @@
  */
 #include "feature/findings/rules.h"
 
+#include <string.h>
+
+/* Options that look closer, and whose cost the user has accepted: the next session has them as well. */
+static const struct {
+	unsigned have;
+	const char *option;
+} kept[] = {
+	{FACTS_HAVE_STACKS, "--py-stacks"}, {FACTS_HAVE_SCHED, "--sched"},   {FACTS_HAVE_SAMPLES, "--sample 99"},
+	{FACTS_HAVE_MEMORY, "--memory"},    {FACTS_HAVE_SHAPES, "--shapes"},
+};
+
+void next_put(const struct facts *f, const char *step, struct buf *b)
+{
+	unsigned i;
+
+	if (!step)
+		return;
+	buf_printf(b, "%s", step);
+	if (!strncmp(step, "now", 3))
+		return;
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (f->have & kept[i].have && !strstr(step, kept[i].option))
+			buf_printf(b, " %s", kept[i].option);
+}
+
 static bool has(const struct facts *f, unsigned what)
 {
 	return (f->have & what) == what;

@@ -740,8 +740,8 @@ int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *o
 			.rule = rule,
 			.share = found,
 			.pid = rule->pid_of ? rule->pid_of(&out->facts) : out->facts.loop.tgid,
-			.next = next_of(&out->facts, rule),
 		};
+		next_put(&out->facts, next_of(&out->facts, rule), &out->list[out->n].next);
 		rule->say(&out->facts, &out->list[out->n].text);
 		if (rule->evidence)
 			rule->evidence(&out->facts, &out->list[out->n].evidence);
@@ -756,6 +756,7 @@ void findings_fini(struct findings *f)
 	unsigned i;
 
 	for (i = 0; i < f->n; i++) {
+		buf_fini(&f->list[i].next);
 		buf_fini(&f->list[i].text);
 		buf_fini(&f->list[i].evidence);
 	}

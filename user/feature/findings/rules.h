@@ -36,6 +36,7 @@ RULE(rules_lost);
 RULE(facts_small_grids);
 
 /* next.c: what to type next. It depends on what is known of a line. */
+void next_put(const struct facts *f, const char *step, struct buf *b); /* step: of a rule, or NULL */
 const char *next_lost(const struct facts *f);
 const char *next_data(const struct facts *f);
 const char *next_own(const struct facts *f);

@@ -49,7 +49,7 @@ static void put_row(const struct view *s, const struct told *t, const struct fin
 		.key = view_word(f->rule->key),
 		.text = text_of(&f->text),
 		.evidence = text_of(&f->evidence),
-		.next = view_word(f->next),
+		.next = text_of(&f->next),
 		.pid = f->pid	? f->pid
 		       : t->own ? t->job.tgid
 				: mdl_target_of(s->in->session).pid,
@@ -226,15 +226,16 @@ static void put_none(struct view *s, const struct facts *f)
 }
 
 /* The rule says PID, and people get the number. Every rule's command looks at a process, which requires root. */
-static void put_next(struct view *s, const char *next, uint64_t of)
+static void put_next(struct view *s, const struct view_text *next, uint64_t of)
 {
-	const char *pid = strstr(next, "PID");
+	const char *pid = memmem(next->data, next->len, "PID", 3);
+	const int before = pid ? (int)(pid - next->data) : 0;
 
 	if (pid)
-		out_printf(s->out, "   next: sudo mxbpf %.*s%" PRIu64 "%s\n", (int)(pid - next), next, of,
-			   pid + strlen("PID"));
+		out_printf(s->out, "   next: sudo mxbpf %.*s%" PRIu64 "%.*s\n", before, next->data, of,
+			   (int)next->len - before - 3, pid + 3);
 	else
-		out_printf(s->out, "   next: sudo mxbpf %s\n", next);
+		out_printf(s->out, "   next: sudo mxbpf %.*s\n", (int)next->len, next->data);
 }
 
 #define ADVICE_COLUMNS 76 /* without the indentation */
@@ -282,7 +283,7 @@ static void put_finding(struct view *s, const struct row *r, unsigned nr)
 		out_puts(s->out, "\n");
 	}
 	if (r->next.len)
-		put_next(s, r->next.data, r->pid);
+		put_next(s, &r->next, r->pid);
 	if (s->opts->advice || !r->next.len)
 		put_advice(s, r->advice.data);
 }
