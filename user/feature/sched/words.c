@@ -7,9 +7,9 @@
 #include "base/syscall.h"
 
 /*
- * System calls whose sleep has a cause of its own. For most file operations, only sleeps that no signal can end count as
- * disk: network file systems do not mark themselves as waiting for I/O. A call that makes data durable waits for nothing
- * else.
+ * System calls whose sleep has a cause of its own. For most file operations, only sleeps that no signal can end count
+ * as disk: network file systems do not mark themselves as waiting for I/O. A call that makes data durable waits for
+ * nothing else.
  */
 static const struct {
 	const char *name;
