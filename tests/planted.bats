@@ -141,19 +141,32 @@ rank_pid() { # RANK: the process with it
 }
 
 # Each step is that of the finding about the planted line, and is typed as it is printed.
+# bats test_tags=alone
 @test "Next steps in a row differ and look closer, until nothing is left and the advice is printed" {
 	local step=(--pid PID) i
 	start_ready own "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" own --seconds 120
 	for i in 1 2 3; do
-		"$MXBPF" "${step[@]/PID/$READY_PID}" -d 2s -o "$i.json"
+		"$MXBPF" "${step[@]/PID/$READY_PID}" -d 4s -o "$i.json"
 		jq -c '.findings[] | select(.finding == "own_code") | {evidence, next, pid}' "$i.json" | tee step
+		[[ -s step ]]
 		jq -e --argjson pid "$READY_PID" '(.evidence | test("common.py\\([0-9]+\\): own")) and .pid == $pid' step
 		read -ra step < <(jq -r '.next // empty' step) || break
 		echo "${step[*]}" >>steps
 	done
 	((i < 3)) && [[ -s steps && -z $(sort steps | uniq -d) ]]
-	"$MXBPF" --pid "$READY_PID" --sample 99 -d 2s >told
+	"$MXBPF" --pid "$READY_PID" --sample 99 -d 4s >told
 	grep -A 2 'seen: .*common.py([0-9]*): own' told | grep "The loop.s thread computes in Python"
+	# Of two jobs, each has findings of its own, whose next step is about its process.
+	local own=$READY_PID loader
+	start_ready loader "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" loader-sleeps --seconds 120
+	loader=$READY_PID
+	"$MXBPF" record --pid "$own,$loader" -d 3s -o two.mxd
+	"$MXBPF" report two.mxd | tee two
+	"$MXBPF" report two.mxd -f json | jq -e --argjson own "$own" --argjson loader "$loader" '.findings |
+		(map(select(.finding == "own_code") | .pid) | unique) == [$own] and
+		(map(select(.finding == "data_wait") | .pid) | unique) == [$loader]'
+	[[ $(sed -n 's/^Job of process \([0-9]*\) (.*/\1/p' two | sort) == "$(printf '%s\n' "$own" "$loader" | sort)" ]]
+	sed -n "/^Job of process $loader /,/^\$/p" two | grep -q "^[0-9]\. The loop waits for data"
 }
 
 @test "Every command that a finding says to type next is one that mxbpf accepts" {
