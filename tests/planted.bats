@@ -49,7 +49,7 @@ late_rank() {
 	line=$(grep -n 'time.sleep(0.06)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
 	expect_re "seen: process $LATE arrives last: .*torch_job.py\\($line\\): rank, .* and is not probed" "$output"
 	run -0 "$MXBPF" --pid "$LATE" -d 3s
-	expect_re 'each: [0-9]+% in the program itself, ' "$output"
+	expect_re 'each: [0-9]+% in your Python code, ' "$output"
 }
 
 # Sets READY_PID to a torchrun of four ranks.

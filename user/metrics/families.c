@@ -15,7 +15,7 @@ const struct met_family met_families[MET_FAMILIES] = {
 	[MET_BUILD] = {"mxbpf_build_info", "Version of mxbpf; always 1", MET_GAUGE},
 	[MET_TARGETS] = {"mxbpf_targets", "Processes that are watched now", MET_GAUGE},
 	[MET_ITERATION] = {"mxbpf_iteration_duration_seconds",
-			   "Iterations of the training loop, without the cost of watching", MET_HISTOGRAM, MET_NS,
+			   "Iterations of the training loop, without the profiling overhead", MET_HISTOGRAM, MET_NS,
 			   iteration_bounds},
 	[MET_ITERATION_PART] = {"mxbpf_iteration_part_seconds",
 				"Where the time of iterations went on the thread of the loop: data, wait, kvstore, "
@@ -99,7 +99,7 @@ const struct met_family met_families[MET_FAMILIES] = {
 			"1: iterations are not recorded all the time but in slices, so they are estimated", MET_GAUGE},
 	[MET_WATCHED] = {"mxbpf_watched_seconds", "Time in which probes were active, without pauses", MET_COUNTER,
 			 MET_NS},
-	[MET_ADDED] = {"mxbpf_added_cpu_seconds", "CPU time that watching added to the processes, measured",
+	[MET_ADDED] = {"mxbpf_added_cpu_seconds", "CPU time that profiling added to the processes, measured",
 		       MET_COUNTER, MET_NS},
 	[MET_LEFT_OUT] = {"mxbpf_series_left_out", "Values that found no room among the series", MET_COUNTER},
 	[MET_OWN_CPU] = {"process_cpu_seconds", "CPU time of mxbpf itself", MET_COUNTER, MET_NS},

@@ -24,7 +24,7 @@ static double least_of(double a, double b)
 static void put_line(const struct fact_line *l, struct buf *b)
 {
 	if (l->looks)
-		buf_printf(b, "%s, %.0f%% of %" PRIu64 " looks%s", l->text,
+		buf_printf(b, "%s, %.0f%% of %" PRIu64 " samples%s", l->text,
 			   100 * facts_share((double)l->looks, (double)l->of), l->of,
 			   l->asleep * 2 > l->looks ? ", asleep in a system call" : "");
 }
@@ -397,8 +397,7 @@ static double own_share(const struct facts *f)
 
 static void own_say(const struct facts *f, struct buf *b)
 {
-	buf_printf(b, "The program's own code takes %.0f%% of the loop's time, while no operator runs",
-		   100 * own_share(f));
+	buf_printf(b, "Your Python code takes %.0f%% of the loop's time, while no operator runs", 100 * own_share(f));
 }
 
 static void own_evidence(const struct facts *f, struct buf *b)
@@ -581,7 +580,7 @@ static void slow_say(const struct facts *f, struct buf *b)
 		[MXBPF_PART_KVSTORE] = "waiting for other processes",
 		[MXBPF_PART_OPERATOR] = "operators",
 		[MXBPF_PART_API] = "calls of the runtime",
-		[MXBPF_PART_OUTSIDE] = "the program outside the runtime",
+		[MXBPF_PART_OUTSIDE] = "your Python code",
 	};
 	char slow[24], usual[24], every[48] = "";
 
@@ -590,7 +589,7 @@ static void slow_say(const struct facts *f, struct buf *b)
 	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s; most of the difference is %s",
 		   f->slow.n, f->loop.complete, every, fmt_ns(f->slow.median_ns, slow),
 		   fmt_ns(f->loop.median_ns, usual),
-		   f->slow.part == MXBPF_PART_OUTSIDE && f->unprobed ? "the program or calls that are not probed"
+		   f->slow.part == MXBPF_PART_OUTSIDE && f->unprobed ? "your Python code or calls that are not probed"
 								     : more[f->slow.part]);
 }
 
@@ -638,7 +637,7 @@ const struct finding_rule finding_rules[] = {
 	{.key = "watching", .first = 1, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
 	 .next = "--pid PID --iterations 5/100", .next_agent = "--pid PID --agent",
 	 .advice = "The job calls so many small operators that the probes take a large part of its time. The agent records "
-		   "PyTorch's operators for a fraction of it, --iterations watches a few of many iterations, and --ops and "
+		   "PyTorch's operators for a fraction of it, --iterations profiles a few of many iterations, and --ops and "
 		   "--probes op probe fewer functions."},
 	{.key = "data_wait", .least = 0.15, .share = data_share, .say = data_say, .evidence = data_evidence,
 	 .next = "now --pid PID",
@@ -671,7 +670,7 @@ const struct finding_rule finding_rules[] = {
 		   "foreach optimizers), or run independent work on several streams."},
 	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
 	 .next = "now --pid PID",
-	 .advice = "The loop's thread computes in Python, or waits for something, outside the runtime. Do it once before the "
+	 .advice = "The loop's thread runs your Python code, or waits in it for something. Do it once before the "
 		   "loop, do it less often, use operators of the runtime or numpy for it, or do it in another process."},
 	{.key = "interpreter_lock", .least = 0.15, .share = lock_share, .say = lock_say, .evidence = lock_evidence,
 	 .next = "now --pid PID",
