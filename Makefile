@@ -318,7 +318,7 @@ $(O)/fuzz/fuzz_proc: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,open openat fope
 $(O)/fuzz/fuzz_http: FUZZ_WRAP = -Wl,--wrap=srv_own_address,--wrap=clock_gettime
 $(O)/fuzz/fuzz_names: FUZZ_WRAP = $(addprefix -Wl$(comma)--wrap=,att_names_fd att_args_fd att_tensors_fd att_read_stack att_has tgt_read)
 
-# The double of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
+# The mock of a GPU: the driver, the runtime, CUPTI, Kineto and an operator library. tests/gpu/double/README.md describes it.
 # libcudart's functions begin with `push %rbp`, as those of the real one do.
 GPU_NEW := $(addprefix $(O)/gpu/,libcuda.so.1 libcudart.so.12 libcupti.so.12 libkineto_double.so libkineto_dlsym.so libgpuops.so libgpucost.so static/libgpuops.so)
 GPU_OLD := $(addprefix $(O)/gpu/old/,libcudart.so.11.0 libcupti.so.11.8 libgpuops.so)

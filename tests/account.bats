@@ -122,7 +122,7 @@ toy_recording() { BATS_TEST_TMPDIR=$PWD record_toy; }
 		            assert sum(r['account'][t] for t in TIMES) == r['total_ns'], r
 		            assert r['account'] == dict(sums[table, r['name']]), r
 		            n += 1
-		# The cost of watching is time on CPU.
+		# Profiling overhead is time on CPU.
 		for name in 'events-less.json', 'rows-less.json':
 		    for rows in json.load(open(name))['tables'].values():
 		        for r in rows:

@@ -58,7 +58,7 @@ calls_of() { # PID FILE
 	jq --argjson pid "$1" '[.tables.operator[] | select(.pid == $pid and (.name | test("sinh"))).count] | add // 0' "$2"
 }
 
-@test "Two MXNet jobs, two builds of PyTorch and a stripped one, ranks of torchrun with loaders and a stranger have their own counts, with restarts" {
+@test "Two MXNet jobs, two builds of PyTorch and a stripped one, ranks of torchrun with loaders and another process that hits the probes have their own counts, with restarts" {
 	local a b again old stripped ranks first second stranger report
 	echo "$JOB" >job.py
 	start_job a "$PYTHON" mxnet 30 0 && a=$READY_PID

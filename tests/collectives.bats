@@ -68,7 +68,7 @@ same_as_ranks() { # RECORDING...
 		"$("$MXBPF" report job.mxd --format json | jq -c '[.collectives.operations[] | [.name, .group, .bytes, .calls]] | sort')"
 }
 
-@test "Waits of NCCL's kernels and their overlap with others are those of the ranks, on the double of a GPU" {
+@test "Waits of NCCL's kernels and their overlap with others are those of the ranks, on the mock of a GPU" {
 	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/gpu/nccl_ranks.py" told
 	local job=$BG_PID
 	wait_lines 4 "$(out job)" '^ready'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf measures what watching costs, says it and takes it out. Ground truth is the program's own account of its iterations.
+# mxbpf measures the profiling overhead, says it and takes it out. Ground truth is the program's own account of its iterations.
 
 load helpers
 
@@ -127,31 +127,31 @@ most_windows() {
 }
 
 # bats test_tags=alone
-@test "An iteration of tiny PyTorch operators without the cost takes as long as when nobody watches" {
+@test "An iteration of tiny PyTorch operators without the cost takes as long as when nobody profiles it" {
 	most_windows 20 25 # docs/overhead.md has what was measured
 	# The first line has it, and the sum of the parts; operators have both times, and the first finding says so.
 	jq -e '(.cost.taken_out) and .cost.uncertainty_permille < 300 and .cost.compared.intervals > 10 and
 		.findings[0].finding == "watching" and .findings[0].next == "--pid PID --agent" and
 		(.tables.operator[] | select(.name == "aten::add") | .raw_total_ns > 2 * .total_ns and .total_ns > 0 and
 			.avg_ns >= .min_ns and .max_ns >= .p99_ns)' live.json
-	grep -q 'warning: watching takes about [0-9]*% of the time of thread [0-9]*, so that the job runs .* makes it less: .* --pid [0-9]* .*--agent$' warnings
+	grep -q 'warning: profiling takes about [0-9]*% of the time of thread [0-9]*, so that the job runs .* makes it less: .* --pid [0-9]* .*--agent$' warnings
 }
 
 # bats test_tags=alone
-@test "With the agent, an iteration without the cost takes as long as when nobody watches" {
+@test "With the agent, an iteration without the cost takes as long as when nobody profiles it" {
 	most_windows 0 30 --agent # the cost of its calls is an estimate
 	# The cost is small, so that an iteration from which nothing was taken would be within 30 % as well. How much it is depends
 	# on the machine: from 2 % to 20 % were seen.
 	jq -e '.cost | .taken_out and .iteration_unwatched_ns < .iteration_watched_ns and .busiest_thread_ns > 0' live.json
 }
 
-@test "Tables say what watching cost, a recording has what its report needs, and --raw keeps the cost in all times" {
+@test "Tables say what profiling cost, a recording has what its report needs, and --raw keeps the cost in all times" {
 	start_code loop "$LOOP" >/dev/null
 	"$MXBPF" record --pid "$READY_PID" -d 2s -o job.mxd
 	"$MXBPF" report job.mxd >tables
-	expect_re '^cost     watching added [0-9.]* m?s of CPU time, and [0-9.]* [mu]s to an iteration of .*; all times here are without it$' "$(<tables)"
+	expect_re '^cost     profiling added [0-9.]* m?s of CPU time, and [0-9.]* [mu]s to an iteration of .*; all times here are without it$' "$(<tables)"
 	"$MXBPF" report --raw job.mxd >raw
-	expect_re '^cost     watching added .*; all times here are with it$' "$(<raw)"
+	expect_re '^cost     profiling added .*; all times here are with it$' "$(<raw)"
 	run ! grep 'mxbpf makes the job' raw
 	"$MXBPF" report job.mxd -f json >report.json
 	"$MXBPF" report --raw job.mxd -f json >raw.json
@@ -183,16 +183,16 @@ most_windows() {
 }
 
 # bats test_tags=alone
-@test "--max-overhead leaves out probes until watching costs less, says which, and the job runs as when nobody watches" {
+@test "--max-overhead leaves out probes until profiling costs less, says which, and the job runs as when nobody profiles it" {
 	local limited
 	watch_loop --max-overhead 5% -d 6s
 	limited=$(median_between $((watched_from + 4000000000)) "$watched_to")
 	echo "alone $alone, limited $limited; $(grep since warnings)"
 	((limited < alone * 13 / 10)) # it runs 4 to 5 times as long without the limit
-	grep -q 'since .* of the window [0-9]* functions of operators (aten::.*).* are not probed, because watching cost more than 5.0%' warnings
+	grep -q 'since .* of the window [0-9]* functions of operators (aten::.*).* are not probed, because profiling cost more than 5.0%' warnings
 	# The note is that of the last change, in which functions that were left out before have no hits and are not named.
 	jq -e '.window.notes[] | select(.name == "limit") | .text |
-		test("since .* of the window [0-9]+ functions of operators.* are not probed, because watching cost more than 5.0%")' live.json
+		test("since .* of the window [0-9]+ functions of operators.* are not probed, because profiling cost more than 5.0%")' live.json
 	jq -e '.loss.dropped == 0 and .window.paused_ns > 0' live.json
 	jq -e '.tables.operator[] | select(.name == "aten::add") | .partial' live.json
 	run "$MXBPF" --pid "$READY_PID" --max-overhead 0%
@@ -210,7 +210,7 @@ most_windows() {
 	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --interval 2s -d 20s --memory --raised --ops 'add*,a b' --format json
 	wait_line "$(out mxbpf)" schema_version "$BG_PID"
 	# The first tables are those of two seconds, and the warning was there before them.
-	grep -q 'warning: watching takes about' "$(err mxbpf)"
+	grep -q 'warning: profiling takes about' "$(err mxbpf)"
 	kill -s INT "$BG_PID"
 	wait_exit "$BG_PID"
 	# It has all options but the one that needs probes, and says which that is.
@@ -222,13 +222,13 @@ most_windows() {
 	jq -e '(.tables.operator[] | select(.name == "aten::add").count > 1000) and (.memory.holders | length > 0)' live.json
 	head -n 1 "$(out mxbpf)" | jq -e --slurpfile agent live.json 'def each: .cost.busiest_thread_ns / .loss.attempted;
 		each > 2 * ($agent[0] | each)'
-	run ! grep 'watching takes' warnings
+	run ! grep 'profiling takes' warnings
 }
 
 @test "--max-overhead takes all probes back when the job has become calm, and says so" {
 	start_code loop "$LOOP" >/dev/null
 	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --max-overhead 5% -f json
-	wait_line "$(err mxbpf)" 'are not probed, because watching cost more than 5.0%' "$BG_PID"
+	wait_line "$(err mxbpf)" 'are not probed, because profiling cost more than 5.0%' "$BG_PID"
 	kill -s USR1 "$READY_PID"
 	wait_line "$(err mxbpf)" 'all functions are probed again' "$BG_PID"
 	wait_new_line "$(out loop)" '^iterations'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Calls of CUDA's libraries, recorded by probes, in jobs on PyTorch with the double of a GPU.
+# Calls of CUDA's libraries, recorded by probes, in jobs on PyTorch with the mock of a GPU.
 
 load helpers
 

@@ -65,5 +65,58 @@ page() { # PAGE
 @test "The commands of docs/pytorch.md print what it shows" { page docs/pytorch.md; }
 @test "The commands of docs/sampling.md print what it shows" { page docs/sampling.md; }
 @test "The commands of docs/page.md print what it shows" { page docs/page.md; }
+@test "The commands of docs/symptoms.md print what it shows" { page docs/symptoms.md; }
 @test "The commands of docs/traces.md print what it shows" { page docs/traces.md; }
 @test "The commands of docs/why-slow.md print what it shows" { page docs/why-slow.md; }
+
+# Writes the program that a page shows below "<!-- example FILE -->".
+example() { # PAGE FILE
+	sed -n "/^<!-- example $2 -->\$/,/^\`\`\`\$/{/^\`\`\`/d;/^<!--/d;p}" "$REPO/$1" >"$2"
+	[[ -s $2 ]]
+}
+
+@test "The server of docs/inference.md has a row for requests, waits for its lock, and its leak has the line that the page names" {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	example docs/inference.md server.py
+	sed -i "s/^ThreadingHTTPServer.*/server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)\nprint('port', server.server_port, flush=True)\nprint('ready', __import__('os').getpid(), flush=True)\nserver.serve_forever()/" server.py
+	start_ready server "$PYTHON_TORCH" -u server.py
+	port=$(awk '/^port/ { print $2 }' "$(out server)")
+	cat >clients.py <<-'END'
+		import http.client, os, sys, threading, time
+		def ask():
+		    c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))
+		    while True:
+		        c.request('POST', '/', b'x')
+		        c.getresponse().read()
+		        time.sleep(0.01)
+		for _ in range(4):
+		    threading.Thread(target=ask).start()
+		print('ready', os.getpid(), flush=True)
+	END
+	pid=$READY_PID
+	start_ready clients python3 clients.py "$port"
+	"$MXBPF" --pid "$pid" -d 3s --sched --memory --py-stacks -o server.json
+	jq -e '.tables.operator | map(select(.name == "request"))[0] | .count >= 20 and .account.blocked_ns > 0' server.json
+	line=$(grep -n 'model(torch.randn' server.py | cut -d: -f1)
+	"$MXBPF" --pid "$pid" -d 3s --memory --py-stacks | tee text
+	expect_re '^No finding: no iteration ended|^1\. ' "$(<text)"
+	expect_re "^    .*server.py\\($line\\): predict" "$(<text)"
+	"$MXBPF" --pid "$pid" -d 2s --agent --by range --top 0 | grep -qE '^aten::addmm +request '
+}
+
+@test "The program of docs/torch-compile.md has a region for each of its graphs, and kernels" {
+	need_root
+	need_torch
+	cd "$BATS_TEST_TMPDIR"
+	example docs/torch-compile.md compiled.py
+	sed -i "s/^    net.epoch = .*/    net.epoch = int(step > 50)\n    step == 90 and print('ready', __import__('os').getpid(), flush=True)/" compiled.py
+	mkdir cache
+	OMP_NUM_THREADS=1 TORCHINDUCTOR_CACHE_DIR=$PWD/cache start_ready compiled "$PYTHON_TORCH" -u compiled.py
+	"$MXBPF" --pid "$READY_PID" -d 2s --agent -o compiled.json
+	jq -e '[.tables.operator[].name | select(startswith("Torch-Compiled Region: "))] == ["Torch-Compiled Region: 0/1"]' compiled.json
+	jq -e '.tables["compiled kernel"] | length >= 3 and all(.[]; .name | startswith("inductor::c"))' compiled.json
+	kernel=$(jq -r '.tables["compiled kernel"][0].name | sub("inductor::"; "")' compiled.json)
+	[[ -n $(find cache -name "$kernel*.cpp") ]]
+}

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The double of a GPU (tests/gpu/double) must enforce the rules of CUPTI and misbehave as asked, or the tests that use it prove
+# The mock of a GPU (tests/gpu/double) must enforce the rules of CUPTI and misbehave as asked, or the tests that use it prove
 # nothing. A small client keeps or breaks each rule. No test here needs a GPU or root.
 
 load helpers
 
 CLIENT=$O/gpu/client
 
-# client WORDS COMMAND: runs the client while the double misbehaves in this way; prints NAME=VALUE lines.
+# client WORDS COMMAND: runs the client while the mock misbehaves in this way; prints NAME=VALUE lines.
 client() {
 	MXBPF_DOUBLE=$1 timeout 60 "$CLIENT" "$2" 2>"$BATS_TEST_TMPDIR/client.err" | tr ' ' '\n'
 }
@@ -18,7 +18,7 @@ value() { sed -n "s/^$1=//p" <<<"$2"; }
 aborts() { # RULE COMMAND
 	run timeout 60 "$CLIENT" "$2"
 	expect_status 134
-	expect_re "^GPU double: rule broken: $1: " "$output"
+	expect_re "^GPU mock: rule broken: $1: " "$output"
 }
 
 @test "A client that keeps the rules gets every record of the GPU double exactly once" {
@@ -66,7 +66,7 @@ aborts() { # RULE COMMAND
 		            got = cupti.double_record_bytes(kind, version)
 		            checked += 1
 		            if got != int(row[2]):
-		                bad.append(f"{release} ({version}): {row[1]} has {row[2]} bytes, the double {got}")
+		                bad.append(f"{release} ({version}): {row[1]} has {row[2]} bytes, the mock {got}")
 		sys.exit("\n".join(bad) if bad else checked < 30 and "too few rows")
 	EOF
 }
@@ -77,7 +77,7 @@ aborts() { # RULE COMMAND
 
 @test "The GPU double aborts a forked child that calls CUPTI" {
 	run "$CLIENT" fork
-	expect_re '^GPU double: rule broken: fork: ' "$output"
+	expect_re '^GPU mock: rule broken: fork: ' "$output"
 	expect_re 'signal=6' "$output"
 }
 
@@ -224,7 +224,7 @@ aborts() { # RULE COMMAND
 	expect_same "1002 1017" "$(value kernels "$seen") $(value runtime "$seen")"
 }
 
-@test "Functions of the double's runtime begin with push %rbp, as the real ones do" {
+@test "Functions of the mock's runtime begin with push %rbp, as the real ones do" {
 	local wrong
 	wrong=$(objdump -d "$O/gpu/libcudart.so.12" | awk '/^[0-9a-f]+ <cuda[A-Z]/ { name = $2; getline; if ($0 !~ /push +%rbp/) print name }')
 	expect_re '^(<cuda(PeekAtLastError|GetLastError|GetErrorString|DriverGetVersion|RuntimeGetVersion)>:[[:space:]]*)*$' "$wrong"

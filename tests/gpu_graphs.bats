@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# CUDA graphs: a job that captures operators and replays them on the double of a GPU (tests/gpu/double). Its own account says
+# CUDA graphs: a job that captures operators and replays them on the mock of a GPU (tests/gpu/double). Its own account says
 # which operator captured each kernel.
 
 load helpers

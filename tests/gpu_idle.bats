@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Why a GPU runs nothing: a job with planted causes on the double of a GPU (tests/gpu/double), whose own clock is the truth.
+# Why a GPU runs nothing: a job with planted causes on the mock of a GPU (tests/gpu/double), whose own clock is the truth.
 
 load helpers
 
@@ -48,13 +48,13 @@ own_code_is_divided() { # PART
 			and ($got | has("program") | not)' report.json
 }
 
-@test "The program's own code is divided into time on a CPU, blocked and without a CPU, by the scheduler's account, also with --agent" {
+@test "Python code is divided into time on a CPU, blocked and without a CPU, by the scheduler's account, also with --agent" {
 	own_code_is_divided 0.8
 	mkdir agent && cd agent || return
 	recorded 6 --agent
 	own_code_is_divided 0.6 # of few steps, in which one moment without a CPU is much
 	"$MXBPF" report job.mxd --top 0 >report.txt
-	grep -q '^own code, blocked ' report.txt && ! grep -q 'own code had a CPU is not known' report.txt
+	grep -q '^Python code, blocked ' report.txt && ! grep -q 'Python code had a CPU is not known' report.txt
 }
 
 @test "Busy time and causes make up each iteration, and the cause that made one of them slow is named" {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What GPUs are called, and what is said of those that are divided, shared, virtual or secret, on the double of a GPU
+# What GPUs are called, and what is said of those that are divided, shared, virtual or secret, on the mock of a GPU
 # (tests/gpu/double).
 
 load helpers

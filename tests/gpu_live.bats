@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf --gpu on real PyTorch and MXNet jobs whose kernels run on the double of a GPU (tests/gpu/double). The job's own account
-# and that of the double are the ground truth.
+# mxbpf --gpu on real PyTorch and MXNet jobs whose kernels run on the mock of a GPU (tests/gpu/double). The job's own account
+# and that of the mock are the ground truth.
 
 load helpers
 
@@ -62,7 +62,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 		jq -e '([.gpu.operators[] | select(.kind != "operator") | .launches] | add // 0) <= 15' "$file"
 		jq -e '[.gpu.operators[] | select(.name == "GemmBackward") | .gpu_self_ns == 0 and .gpu_total_ns > 0] == [true]' "$file"
 	done
-	# Both sessions have read all that the double has made for them.
+	# Both sessions have read all that the mock has made for them.
 	jq -e --slurpfile l live.json --slurpfile r report.json '[.delivered | to_entries[] | select(.key != "device") | .value] | add ==
 		($l[0].gpu.records[0].records + $r[0].gpu.records[0].records)' double.json
 }
@@ -151,7 +151,7 @@ per_call() { # JSON OPERATOR TABLE KERNELS COPIES
 }
 
 # Watches a job while it launches a million kernels, and ends both. Each record has its place in the account of mxbpf, which equals
-# that of the double.
+# that of the mock.
 burst() { # OPTION...
 	torch_setup
 	cat >burst.py <<-'EOF'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Memory of a GPU: a caching allocator that works as PyTorch's on the double of a GPU (tests/gpu/double), and a program that leaks
+# Memory of a GPU: a caching allocator that works as PyTorch's on the mock of a GPU (tests/gpu/double), and a program that leaks
 # and runs out of memory. The program's own account is the truth, to the byte.
 
 load helpers
@@ -90,7 +90,7 @@ compare() { python3 "$REPO/tests/gpu/memory_compare.py" books.json "$@"; }
 		.wanted_bytes == $f.wanted and .allocated_bytes == $f.allocated and .before_bytes == null and .holders == [])' plain.json
 }
 
-# Compares the rows of mxbpf with what the job has told the double of NVML, which is told no calls of CUDA without --gpu.
+# Compares the rows of mxbpf with what the job has told the mock of NVML, which is told no calls of CUDA without --gpu.
 divided() { # JSON
 	jq -e --slurpfile b books.json '.memory.gpus | length == 1 and (.[0] | .device == "cuda/0" and .gpu == 0 and .others == 1 and
 		{total: .total_bytes, driver: .driver_bytes, used: .used_bytes, free: .free_bytes, process: .process_bytes,

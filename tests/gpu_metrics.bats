@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --kernel-metrics: hardware counters of chosen kernels in the program's own launches, on the double of a GPU (tests/gpu/double),
+# --kernel-metrics: hardware counters of chosen kernels in the program's own launches, on the mock of a GPU (tests/gpu/double),
 # whose counters follow from the duration of a kernel. All but the last test run without BPF, where the agent is the same.
 
 load helpers
@@ -10,7 +10,7 @@ setup() {
 	export MXBPF_DOUBLE_ACCOUNT=$PWD/account MXBPF_DOUBLE_LOG=$PWD/log
 }
 
-# Writes job.py: Python code that uses the double. $1 is indented with tabs, which are removed.
+# Writes job.py: Python code that uses the mock. $1 is indented with tabs, which are removed.
 job() { # CODE
 	cat >job.py <<-EOF
 		import ctypes, threading, time
@@ -34,7 +34,7 @@ record() { # METRICS
 	jq -r '.window.notes[].text | select(startswith("kernel metrics"))' report.json >note
 }
 
-# Prints what the double's account says, as in '.ranges'.
+# Prints what the mock's account says, as in '.ranges'.
 account() { # FILTER
 	jq -c "$1" account
 }
@@ -46,7 +46,7 @@ account() { # FILTER
 		    launch(2, b"relu", 1000, 1)
 		ops.gpuops_sync()'
 	record gemm:3
-	# Durations of gemm_a: 20,000, 20,001 and 20,002 ns. The double moves 1,000 bytes in a ns.
+	# Durations of gemm_a: 20,000, 20,001 and 20,002 ns. The mock moves 1,000 bytes in a ns.
 	expect_same "$(jq -c '[.gpu.counters[] | [.name, .count, .passes, .avg_ns, .dram_bytes]]' report.json)" \
 		'[["gemm_a",3,1,20001,20001000],["gemm_b",3,1,30000,30000000]]'
 	expect_same "$(jq -c '.gpu.counters[0] | [.multiprocessors, .occupancy, .issue, .tensor, .l1_hit, .dram, has("l2_hit")]' report.json)" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf record --gpu --no-bpf: the GPU of a command is recorded without BPF and without privileges, on the double of a GPU
+# mxbpf record --gpu --no-bpf: the GPU of a command is recorded without BPF and without privileges, on the mock of a GPU
 # (tests/gpu/double), whose own account says what there is to record.
 
 load helpers
@@ -10,7 +10,7 @@ setup() {
 	export MXBPF_DOUBLE_ACCOUNT=$PWD/account.%p
 }
 
-# Writes job.py: Python code that uses the double. $1 is indented with tabs, which are removed.
+# Writes job.py: Python code that uses the mock. $1 is indented with tabs, which are removed.
 job() { # CODE
 	cat >job.py <<-EOF
 		import ctypes, os, signal, sys, time
@@ -47,7 +47,7 @@ told() { # NUMBER
 	EOF
 }
 
-@test "Without BPF and without privileges, every kernel, copy and call of the double's account is recorded" {
+@test "Without BPF and without privileges, every kernel, copy and call of the mock's account is recorded" {
 	job 'launch(1000)
 		ops.gpuops_copy(True, True, 4096, 1)
 		ops.gpuops_sync()'
@@ -59,7 +59,7 @@ told() { # NUMBER
 	expect_same "$(told 'report["loss"]["attempted"] == report["loss"]["stored"] > 3000')" True
 	expect_re 'no probes: operators are not recorded' "$(told notes)"
 	"$MXBPF" report job.mxd --top 0 >report.txt
-	grep -q "^whether the program's own code had a CPU is not known" report.txt
+	grep -q "^whether your Python code had a CPU is not known" report.txt
 	expect_re 'letting go took [0-9.]+ ?[nmu]?s' "$(told notes)"
 }
 

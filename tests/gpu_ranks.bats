@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# mxbpf --gpu on several processes, each with a GPU of its own on the double (tests/gpu/double). The account of each process and
+# mxbpf --gpu on several processes, each with a GPU of its own on the mock (tests/gpu/double). The account of each process and
 # that of its double are the ground truth.
 
 load helpers
@@ -47,7 +47,7 @@ clients() {
 	wait_exit "$MXBPF_PID"
 	same_as_ranks job.mxd
 	jq -e 'any(.window.notes[]; .text == "the agent was in 4 processes")' report.json
-	[[ $(grep -c 'rank [0-3] GPU 0 *Double H200 [0-3] *0000:1[9a-c]:00.0' <("$MXBPF" report job.mxd)) == 4 ]]
+	[[ $(grep -c 'rank [0-3] GPU 0 *Mock H200 [0-3] *0000:1[9a-c]:00.0' <("$MXBPF" report job.mxd)) == 4 ]]
 	[[ $(sed -n '/^Operators on the GPU/,/^$/p' <("$MXBPF" report job.mxd --by rank --all) | grep -c '^gpuops::gemm  *rank [0-3] ') == 4 ]]
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What operators reach against the peaks of a GPU: a job with planned kernels on the double of a GPU (tests/gpu/double).
+# What operators reach against the peaks of a GPU: a job with planned kernels on the mock of a GPU (tests/gpu/double).
 
 load helpers
 
@@ -15,7 +15,7 @@ load helpers
 	# Calls and times are those of the job, to the nanosecond.
 	jq -e --slurpfile p planned.json '($p[0]) as $p
 		| [.gpu.roofline[] | {key: "\(.name) \(.shapes[0][0])", value: {calls: .count, ns: .gpu_total_ns}}] | from_entries == $p' report.json
-	# The double has 132 multiprocessors of 1.98 GHz and compute capability 9.0, and 3.2 GHz on a bus of 6,144 bits.
+	# The mock has 132 multiprocessors of 1.98 GHz and compute capability 9.0, and 3.2 GHz on a bus of 6,144 bits.
 	jq -e 'def about($x): (. / $x - 1 | fabs) < 0.001;
 		(.gpu.roofline | map({key: "\(.name) \(.shapes[0][0])", value: .}) | from_entries) as $r
 		| $r["aten::mm 1024"] | .flops == 2147483648 and .bytes == 6291456 and .type == "float16" and .bound == "compute"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# tests/gpu/run.sh runs all checks on a machine with a GPU. These tests run it on the double of a GPU, in a directory tree that
-# has what such a machine has: Python with PyTorch, a driver (the double's), and a static mxbpf. There are none of the libraries
+# tests/gpu/run.sh runs all checks on a machine with a GPU. These tests run it on the mock of a GPU, in a directory tree that
+# has what such a machine has: Python with PyTorch, a driver (the mock's), and a static mxbpf. There are none of the libraries
 # that mxbpf needs otherwise, and no compiler.
 
 load helpers
@@ -62,7 +62,7 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 	make_root
 	in_root --userspec=0:0 /gpu/run.sh --double /double --out /tmp/out machine launched attached own-profiler twice
 	expect_status 0
-	expect_re 'These are results of the double' "$output"
+	expect_re 'These are results of the mock' "$output"
 	expect_re '^\| attached: letting go of CUPTI took \|  \| [0-9.]+ ?[mun]?s' "$output"
 	expect_same "$(verdicts launched) $(verdicts attached) $(verdicts own-profiler) $(verdicts twice)" \
 		"measured passed measured passed passed measured passed"
@@ -81,7 +81,7 @@ print(*sorted({r["verdict"] for r in rows}))' "$1"
 	expect_re 'skipped \| without BPF \(.+\)' "$output"
 }
 
-# replays NAME: the double replays the tape, and what mxbpf records of it is what NAME.json has.
+# replays NAME: the mock replays the tape, and what mxbpf records of it is what NAME.json has.
 replays() {
 	gunzip -c "$1.tape.gz" >tape
 	cat >job.py <<-EOF
@@ -112,7 +112,7 @@ replays() {
 	EOF
 }
 
-@test "The double of a GPU replays the tape that run.sh brings back, with the same kernels, copies and calls" {
+@test "The mock of a GPU replays the tape that run.sh brings back, with the same kernels, copies and calls" {
 	PYTHON=$PYTHON_TORCH run "$REPO/tests/gpu/run.sh" --double "$O/gpu" --out out fixtures
 	expect_status 0
 	tar -xzf out/gpu.tar.gz fixtures
@@ -239,7 +239,7 @@ have_run() {
 	expect_re '^\| CUPTI itself: small-buffers \|  \| kernels: 5000 of 5000' "$output"
 	expect_re 'facts-late-objects=1 .*facts-small-buffers=2 .*facts-versions=1' "$(have_run)"
 	expect_same "$(find out -type f | wc -l)" 2
-	# What the facts say about the double. One call launches one kernel, and one call waits for them.
+	# What the facts say about the mock. One call launches one kernel, and one call waits for them.
 	tar -xzf out/gpu.tar.gz facts.md
 	expect_re '^- records: .*runtime.: 2001, .kernel.: 2000' "$(<facts.md)"
 	expect_re '^- kernels that begin before their launch: 0 of 20; without a launch 0' "$(<facts.md)"

@@ -118,7 +118,7 @@ expect() {
 	grep -q '^Self CUDA time total: ' mxbpf.txt
 }
 
-# A real PyTorch job whose kernels run on the double of a GPU (tests/gpu/double).
+# A real PyTorch job whose kernels run on the mock of a GPU (tests/gpu/double).
 record_gpu_job() {
 	torch_setup
 	start_ready job "$PYTHON_TORCH" "$REPO/tests/gpu/torch_job.py" --account "$PWD/account.json" >/dev/null
@@ -140,14 +140,14 @@ ACTIVITIES='([.[1].traceEvents[] | select(.cat == "kernel" or .cat == "gpu_memcp
 	mkdir -p logs/run
 	cp real.pt.trace.json logs/run
 	"$READERS" "$REPO/tests/readers/read_tensorboard.py" logs >tb.json
-	expect '.[0] | .errors == [] and all(.status[]; . == 200) and .gpu.summary.Name == "Double H200 0"' tb.json
+	expect '.[0] | .errors == [] and all(.status[]; . == 200) and .gpu.summary.Name == "Mock H200 0"' tb.json
 	expect '([.[0].gpu.kernels | to_entries[] | {(.key): .value.Calls}] | add) == .[1].slices.kernel' tb.json hta.json
 	# Every activity has an arrow, but for those that were launched before calls were recorded. No stream overlaps itself.
 	node "$PERFETTO/engine.mjs" "$O/deps/perfetto" real.pt.trace.json --json >engine.json || { jq .errors engine.json; return 1; }
 	expect '.[0] | .other_data.activities_unlaunched as $before | (.slices.kernel + .slices.gpu_memcpy + .slices.gpu_memset) as $all |
 		.flows == .flow_pairs_ok and .flows - .other_data.arrows + $before == $all and $all > 500 and $before < $all / 10' engine.json
 	expect '.[0].threads | all(.[] | select(.pid == 0); .depth == 1) and ([.[] | select(.pid == 0)] | length) >= 3' engine.json
-	expect '.[0].processes | map(select(.pid == 0 and .name).name) == ["GPU 0: Double H200 0"]' engine.json
+	expect '.[0].processes | map(select(.pid == 0 and .name).name) == ["GPU 0: Mock H200 0"]' engine.json
 }
 
 @test "The table of the layout torch of a PyTorch job on a GPU is what torch's own code makes of its trace" {

@@ -60,7 +60,7 @@ adds_up() { # WHAT...
 	jq -e "$CONVOLUTIONS" mxbpf.json
 }
 
-@test "Rows without the cost of watching are those that calls can have, in each grouping, with probes and with the agent" {
+@test "Rows without profiling overhead are those that calls can have, in each grouping, with probes and with the agent" {
 	local file by files=()
 	recording_stacks sgd
 	cp job.mxd probes.mxd

@@ -77,7 +77,7 @@ agree() {
 	"$MXBPF" report "$DIR/loops.mxd" --layout modern --all >modern
 	expect_re '^Iterations: each ends with the optimizer.s last operator before the next backward pass' "$(<modern)"
 	expect_re '^slowest iterations +at +took +median' "$(<modern)"
-	expect_re 'outside the runtime: [0-9]+ ms more than the median' "$(<modern)"
+	expect_re 'your Python code: [0-9]+ ms more than the median' "$(<modern)"
 	"$MXBPF" report "$DIR/loops.mxd" --format csv >csv
 	expect_re '^"iterations","update",.*' "$(<csv)"
 	expect_re '^"iterations.slowest.outside","11",' "$(<csv)"

@@ -72,12 +72,12 @@ probed() { # JSON
 	start_workload --tiny
 	local usual=(--pid "$WORKLOAD_PID" -d 1s -q) not_probed more
 	"$MXBPF" "${usual[@]}" --all >text
-	not_probed=$(sed -nE 's/^MXNET_C_API: .* rows?; (2[0-9]{2}) functions are not probed \(see --api all\)$/\1/p' text)
+	not_probed=$(sed -nE 's/^MXNET_C_API: .* rows?; (2[0-9]{2}) functions are not probed \(not measured; see --api all\)$/\1/p' text)
 	[[ -n $not_probed ]]
 	expect_re "^api .*; $not_probed others are not, .*--api all" "$(<text)"
 	expect_re '^[0-9.]+ iterations per second.* or calls not probed' "$(<text)"
 	expect_re '^probed calls of the C API ' "$(<text)"
-	expect_re '^outside the runtime or not probed ' "$(<text)"
+	expect_re '^your Python code or not probed ' "$(<text)"
 	"$MXBPF" "${usual[@]}" -o usual.json
 	[[ $(probed usual.json) == '["api.work"]' ]]
 	jq -e --argjson n "$not_probed" '.window.api | .not_probed == $n and .probed >= 20' usual.json

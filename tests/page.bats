@@ -117,7 +117,7 @@ make_page() {
 	jq -e '(.down | map(tonumber)) as $down | $down == ($down | sort | reverse) and (.up | map(tonumber)) == ($down | reverse)' found.json
 	jq -e '.searched | length >= 1 and length < 5' found.json
 	jq -e '.folded == 10 and .unfolded > 10' found.json
-	jq -e '.zoomed and (.iteration | test("^Iteration [0-9]+ at [0-9.]+ s took .* in (operators|the program itself)")) and (.plots | length) == 3' found.json
+	jq -e '.zoomed and (.iteration | test("^Iteration [0-9]+ at [0-9.]+ s took .* in (operators|your Python code)")) and (.plots | length) == 3' found.json
 	jq -e '(.flames | length) >= 3' found.json
 }
 
@@ -157,7 +157,7 @@ data() {
 	jq -e '.walked | length == 2 and .[0] != .[1] and all(.[]; test(": .* %$"))' found.json
 }
 
-@test "The page shows the machine behind the tables, and what watching cost at the end" {
+@test "The page shows the machine behind the tables, and the profiling overhead at the end" {
 	jq -e '.parts as $p | ["Over time", "Where the time goes", "Memory over time", "Threads and streams", "Machine", "Window, cost and loss"] |
 		map(. as $name | $p | index($name)) | (. == sort) and all(.[]; . != null)' found.json
 	jq -e '.tables.Machine.rows | any(.[]; .[0] == "CPU pressure")' found.json

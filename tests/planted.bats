@@ -49,7 +49,7 @@ late_rank() {
 	line=$(grep -n 'time.sleep(0.06)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
 	expect_re "seen: process $LATE arrives last: .*torch_job.py\\($line\\): rank, .* and is not probed" "$output"
 	run -0 "$MXBPF" --pid "$LATE" -d 3s
-	expect_re 'each: [0-9]+% in the program itself, ' "$output"
+	expect_re 'each: [0-9]+% in your Python code, ' "$output"
 }
 
 # Sets READY_PID to a torchrun of four ranks.
@@ -155,7 +155,7 @@ rank_pid() { # RANK: the process with it
 	done
 	((i < 3)) && [[ -s steps && -z $(sort steps | uniq -d) ]]
 	"$MXBPF" --pid "$READY_PID" --sample 99 -d 4s >told
-	grep -A 2 'seen: .*common.py([0-9]*): own' told | grep "The loop.s thread computes in Python"
+	grep -A 2 'seen: .*common.py([0-9]*): own' told | grep "The loop.s thread runs your Python code"
 	# Of two jobs, each has findings of its own, whose next step is about its process.
 	local own=$READY_PID loader
 	start_ready loader "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" loader-sleeps --seconds 120

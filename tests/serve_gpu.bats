@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Metrics of GPUs in `mxbpf serve`, from the driver's library and from the agent. Both are doubles (tests/gpu/double), so it is
+# Metrics of GPUs in `mxbpf serve`, from the driver's library and from the agent. Both are mocks (tests/gpu/double), so it is
 # known what the GPUs do.
 
 load helpers
@@ -14,7 +14,7 @@ setup() {
 	export MXBPF_DOUBLE_NVML=$PWD/gpus
 }
 
-# Sets what the GPUs do from now on. The file is replaced at once, because the double reads it all the time.
+# Sets what the GPUs do from now on. The file is replaced at once, because the mock reads it all the time.
 gpus() { # WORDS...
 	echo "$*" >gpus.new
 	mv gpus.new gpus
@@ -60,11 +60,11 @@ until_more() { # REGEX NUMBER: until the sum is larger
 		END { exit !(busy / seen > 0.3 && busy / seen < 0.75) }' m.prom
 	labels='gpu="0",UUID="GPU-00000000-0000-4000-0000-000000000000",device="nvidia0",pci_bus_id="00000000:19:00.0"'
 	grep -E "^mxbpf_gpu_memory_used_bytes\{job_name=\"toy\".*,$labels\} 2147483648\$" before.prom
-	grep -F "mxbpf_gpu_info{$labels,model=\"Double GPU\"} 1" m.prom
+	grep -F "mxbpf_gpu_info{$labels,model=\"Mock GPU\"} 1" m.prom
 	[[ -z $(grep -E '^mxbpf_gpu_(memory|util|samp).*gpu="1"' m.prom) ]] # no process of the job uses it
 }
 
-# Kernels that the double ran, by its own account, after the job has ended.
+# Kernels that the mock ran, by its own account, after the job has ended.
 @test "The work of a job is counted on the GPU that did it, with the labels that DCGM gives to this GPU" {
 	torch_setup
 	gpus devices=4

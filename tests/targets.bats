@@ -44,7 +44,7 @@ calls_of() { # PID FILE
 	jq --argjson pid "$1" '[.tables.operator[] | select(.pid == $pid).count] | add // 0' "$2"
 }
 
-@test "Each of several processes has its own counts, a stranger has none, and the session ends with the last of them" {
+@test "Each of several processes has its own counts, another process that hits the probes has none, and the session ends with the last of them" {
 	local a b c links
 	links=$(probe_links)
 	start_counted a 100 && a=$READY_PID

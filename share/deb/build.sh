@@ -78,7 +78,7 @@ control() {
 		Priority: optional
 		Description: profiler of running deep-learning jobs
 		 mxbpf attaches to running, unmodified jobs on PyTorch and MXNet and shows
-		 what holds them up: operators, iterations, waits for data, memory, GPUs and
+		 their bottlenecks in operators, iterations, waits for data, memory, GPUs and
 		 the kernel's scheduler. It uses BPF, and stops no job.
 		 .
 		 The service mxbpf-serve, which is not enabled at installation, keeps metrics

@@ -357,7 +357,7 @@
 			canvas.addEventListener('mousemove', e => {
 				const i = Math.min(n - 1, Math.max(0, Math.floor(from + e.offsetX / canvas.width * (to - from))));
 				detail.textContent = `${lane.name}, ${s(i)} s: ` + (used.filter(k => lane.slices[i][k])
-					.map(k => `${(lane.slices[i][k] / 10).toFixed(0)} % ${of.states[k]}`).join(', ') || 'outside the runtime');
+					.map(k => `${(lane.slices[i][k] / 10).toFixed(0)} % ${of.states[k]}`).join(', ') || 'your Python code');
 			});
 			rows.append(make('div', {class: 'lane'}, make('span', {class: 'lane-name', title: `${lane.name} of process ${lane.pid}`}, lane.name), canvas));
 		}
@@ -463,7 +463,7 @@
 
 	function drawFlames(section, data) {
 		const kinds = [
-			['lines of Python, by the clock', data.looks, row => row[2], v => v + ' looks'],
+			['lines of Python, by the clock', data.looks, row => row[2], v => v + ' samples'],
 			['operators, by their own time', data.operators, row => row[2], ns],
 			['operators, by the time of their kernels and copies on GPUs', data.kernels, row => row[2], ns],
 			['operators, by calls', data.operators, row => row[3], v => v + ' calls'],
@@ -546,7 +546,7 @@
 			['operators, by the time of their kernels and copies on GPUs', rows('kernels', 2), ns],
 			['operators, by calls', rows('operators', 3), v => number(v) + ' calls'],
 			['operators, by memory that they keep', rows('operators', 4), bytes],
-			['lines of Python, by the clock', share, v => number(v) + ' % of looks'],
+			['lines of Python, by the clock', share, v => number(v) + ' % of samples'],
 		].filter(kind => kind[1].some(list => list.length));
 		if (!kinds.length)
 			return;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a record of CUPTI costs the job, on the double of a GPU: the CPU time that the agent needs for a full buffer of
+"""Measures what a record of CUPTI costs the job, on the mock of a GPU: the CPU time that the agent needs for a full buffer of
 records (a third each are kernels, calls of the runtime, calls of the driver), with mxbpf attached, and that of its bell alone.
 Then what mxbpf leaves behind: the CPU time of a launch before its first window and after its tenth.
 

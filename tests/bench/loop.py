@@ -7,7 +7,7 @@
   loop.py kv TRACE      tiny with its parameters in a KVStore: a push and a pull of each per step
   loop.py cnn TRACE     a convolutional net with real work in its operators
   loop.py calls TRACE   no training: the cheapest call of the C API in a loop
-  loop.py launch TRACE  no training: launches of kernels on the double of a GPU (tests/gpu/double), whose libraries are in
+  loop.py launch TRACE  no training: launches of kernels on the mock of a GPU (tests/gpu/double), whose libraries are in
                         $O/gpu; a launch takes about 1 us there
 
 TRACE: the path of MXNet's own profiler's file. Its kinds are "trace", "aggregate" and "late", a trace that is written only at

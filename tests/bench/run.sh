@@ -28,7 +28,7 @@ die() {
 	exit 1
 }
 
-export O # of the double of a GPU
+export O # of the mock of a GPU
 [[ $(id -u) == 0 ]] || die "BPF needs root; run: sudo make bench"
 [[ -x $MXBPF ]] || die "no $MXBPF; run make"
 [[ -x $PYTHON ]] || die "no MXNet at $PYTHON; run tests/setup.sh"
@@ -43,5 +43,5 @@ trap give_back EXIT
 
 "$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" ${BASE:+--base "$BASE"} --python-torch "$PYTHON_TORCH" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
 	${ROUNDS:+--rounds "$ROUNDS"} --loops "${LOOPS:-}" --modes "${MODES:-}" --blocks "${BLOCKS:-}"
-printf '\nGPU, on the double:\n'
+printf '\nGPU, on the mock:\n'
 (cd "$O/bench" && MXBPF=$MXBPF "$PYTHON" -B "$OLDPWD/tests/bench/gpu_cost.py" ${QUICK:+1})

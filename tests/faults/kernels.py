@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command for faults.py: runs 200 kernels on the double of a GPU, prints their number as one line of JSON, and exits.
+"""A command for faults.py: runs 200 kernels on the mock of a GPU, prints their number as one line of JSON, and exits.
 
   kernels.py LIBGPUOPS
 """

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Plays the caching allocator of libc10_cuda on the double of a GPU. As PyTorch's it rounds blocks to 512 bytes, takes
+ * Plays the caching allocator of libc10_cuda on the mock of a GPU. As PyTorch's it rounds blocks to 512 bytes, takes
  * segments by cudaMalloc() and keeps them, reports each block to the profiler with the bytes that it has allocated and
  * reserved, and when the device has no memory gives unused segments back, tries again, and reports that it gives up.
  */

@@ -2,7 +2,7 @@
 """A PyTorch job that calls CUDA's libraries, and its own account of the calls as one line of JSON: count and ns by name.
 
 usage: calls.py DIRECTORY runtime|driver|both|hang|none|throws [ROUNDS]
-The libraries are those of the double in DIRECTORY. They are loaded after the first operator, as `dlopen` does. `driver` is a
+The libraries are those of the mock in DIRECTORY. They are loaded after the first operator, as `dlopen` does. `driver` is a
 program with a static runtime: it loads only libcuda. `both` also loads a second libcudart. `hang` waits for a kernel that takes an hour. The job prints "ready PID", goes on
 at SIGUSR1, loads the libraries, and ends after ROUNDS. With EARLY in the environment it has loaded them before "ready", and with
 GO it does not wait. TRITON is a library to load; then the job also launches by the driver, as code that Triton compiled does.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of tests/gpu/run.py. Each runs in a process of its own and prints its results as lines of JSON.
 
-usage: checks.py CHECK OUT DOUBLE   DOUBLE: directory of the double of a GPU; empty: use the GPU
+usage: checks.py CHECK OUT DOUBLE   DOUBLE: directory of the mock of a GPU; empty: use the GPU
 """
 import ctypes
 import gzip
@@ -45,7 +45,7 @@ def judge_sums(test, report, route):
 
 
 def rounds(test, job):
-    """The same steps under torch.profiler (or with the double's account) in one process, and in a job that mxbpf records.
+    """The same steps under torch.profiler (or with the mock's account) in one process, and in a job that mxbpf records.
 
     They take turns, and each is warm, because the clock of an idle GPU is a fifth of that of a busy one.
     Returns the answers of both.
@@ -260,7 +260,7 @@ def profiled_beside(test):
     for when, trace in seen.items():
         test.judge(f"the job's own profiler {when}: its trace is complete", trace["kernels"] == truth["kernels"],
                    f"{trace['kernels']} of {truth['kernels']} kernels")
-        if truth.get("kernel_ns"):  # the double of Kineto counts only
+        if truth.get("kernel_ns"):  # the mock of Kineto counts only
             part = ratio(trace["kernel_ns"], truth["kernel_ns"])
             test.judge(f"the job's own profiler {when}: its times are right, within 10 %", abs(part - 1) <= 0.1, f"{part:.4f} of those alone")
     if mxbpf:
@@ -384,7 +384,7 @@ def exits(test):
 
 @check
 def fixtures(test):
-    """A tape of CUPTI's buffers, which the double of a GPU replays in tests."""
+    """A tape of CUPTI's buffers, which the mock of a GPU replays in tests."""
     where = os.path.join(test.out, "fixtures")
     os.makedirs(where, exist_ok=True)
     for name in os.listdir(where):

@@ -591,7 +591,7 @@ static int (*launch_kernel)(void *, uint32_t, uint32_t, uint32_t, uint32_t, uint
 			    void **, void **);
 static int (*launch_runtime)(const void *, struct dim3, struct dim3, void **, size_t, void *);
 static int (*synchronize)(void);
-static void (*next_ns)(uint64_t); /* the double runs no PTX */
+static void (*next_ns)(uint64_t); /* the mock runs no PTX */
 
 #define IN(library, name, type, ...)                                                                                   \
 	({                                                                                                             \

@@ -7,7 +7,7 @@ A finding that begins with "decides:" is what mxbpf's choices depend on. With "s
 
 usage: facts.py LIBRARY CHECK   LIBRARY is facts.c, compiled. facts.py --list prints the names of the checks.
 run.py runs each check in its own process, because CUPTI's state outlives a subscription.
-With MXBPF_GPU_DOUBLE=PATH a double of libcupti replaces the GPU; this tests the checks and not CUPTI. The doubles of the driver
+With MXBPF_GPU_DOUBLE=PATH a mock of libcupti replaces the GPU; this tests the checks and not CUPTI. The mocks of the driver
 and of the runtime lie in the same directory (tests/gpu/double/README.md).
 """
 import ctypes
@@ -26,7 +26,7 @@ from facts_job import CHECKS, DOUBLE, KIND, Busy, Job, check, ms, result, say, s
 def profiled(job):
     """Returns how many events torch.profiler has for 50 launches, and how many of them are on the GPU."""
     if DOUBLE:
-        return "not with the double"
+        return "not with the mock"
     from torch.profiler import ProfilerActivity, profile
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
         job.launch(50)
@@ -369,7 +369,7 @@ def timestamp_callback(library):
 
 @check
 def tape(library):
-    """Records the buffers of a short run as they are, with names and clock readings, for the double to replay."""
+    """Records the buffers of a short run as they are, with names and clock readings, for the mock to replay."""
     path = os.environ.get("FACTS_TAPE", "cupti.tape")
     job = Job(library)
     job.lib.facts_tape_end.restype = ctypes.c_long

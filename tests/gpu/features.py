@@ -42,7 +42,7 @@ def judge_idle(test, job, report):
     window, given = device["busy_ns"] + device["idle_ns"], sum(row["total_ns"] for row in rows)
     by = {row["cause"]: round(row["total_ns"] / 1e6, 1) for row in rows}
     test.judge("idle time: busy time and causes make up the window within 1 %", abs(given / window - 1) < 0.01, f"{given / window:.4f} of {window / 1e6:.0f} ms")
-    # The job sleeps in its own code, so the GPU has nothing to do for this long.
+    # The job sleeps in its Python code, so the GPU has nothing to do for this long.
     own = sum(row["total_ns"] for row in rows if row["cause"] in ("program", "program_blocked"))
     test.judge("idle time: the program's sleep is its own", own >= 0.95 * job["slept_ns"], f"{own / 1e6:.1f} ms, it slept {job['slept_ns'] / 1e6:.0f} ms; {by}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs work on the double of a GPU on behalf of operators, and counts it. torch_job.py and mxnet_job.py share it.
+"""Runs work on the mock of a GPU on behalf of operators, and counts it. torch_job.py and mxnet_job.py share it.
 
 The counts are the truth against which tests compare what mxbpf reports.
 """
@@ -158,7 +158,7 @@ def launched(ops):
 def add_arguments(parser, cupti, directory):
     parser.add_argument("--steps", type=int, default=0, help="training steps; 0: until a signal comes")
     parser.add_argument("--seconds", type=float, default=0, help="end after so long; 0: no limit")
-    parser.add_argument("--gpu", default=os.path.join(os.environ.get("O", "build"), directory), help="directory of the double")
+    parser.add_argument("--gpu", default=os.path.join(os.environ.get("O", "build"), directory), help="directory of the mock")
     parser.add_argument("--cupti", choices=("mapped", "absent"), default=cupti, help="whether the job has libcupti mapped")
     parser.add_argument("--init-at", type=int, default=0, help="initialise CUDA before this step; 0: before the first")
     parser.add_argument("--kineto", choices=("once", "each", "clock", "never"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch job that captures operators as a CUDA graph and replays it, on the double of a GPU (tests/gpu/double).
+"""A PyTorch job that captures operators as a CUDA graph and replays it, on the mock of a GPU (tests/gpu/double).
 
 It captures one graph when it has started, and another when the file --go is there. Then each step replays both, and runs
 an operator that is in no graph. Prints one line of JSON: its own account, by the operator that captured each kernel.

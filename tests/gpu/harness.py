@@ -151,7 +151,7 @@ class Test:
 
     def need_cuda(self):
         if self.double:
-            raise Skip("the double has nothing like it")
+            raise Skip("the mock has nothing like it")
 
     def with_bpf(self):
         return self.about()["bpf"] == "with BPF"
@@ -244,7 +244,7 @@ def describe(test):
     if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(number)) == 0:
         about["devices"] = number.value
         cuda.cuDeviceGetName(name, len(name), 0)
-        about["device"] = "the double of a GPU" if test.double else name.value.decode(errors="replace")
+        about["device"] = "the mock of a GPU" if test.double else name.value.decode(errors="replace")
     if cuda.cuDriverGetVersion(ctypes.byref(number)) == 0:
         about["driver_cuda"] = f"{number.value // 1000}.{number.value % 1000 // 10}"
     return about

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch job with planted causes of idle time of a GPU, on the double (tests/gpu/double).
+"""A PyTorch job with planted causes of idle time of a GPU, on the mock (tests/gpu/double).
 
-Each step lets the GPU run out of work for ten reasons: data, a wait of the host, the program's own code that computes, sleeps, or has
+Each step lets the GPU run out of work for ten reasons: data, a wait of the host, Python code that computes, sleeps, or has
 to share its CPU with another process, an operator on the CPU, one that sleeps, another GPU, a copy, and a process that is late for an
 exchange. One step waits longer for its data than the others.
 Begins when the file --go is there. Prints one line of JSON: for how long the GPU ran nothing for each reason, by the job's own clock.

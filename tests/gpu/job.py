@@ -3,7 +3,7 @@
 """A PyTorch job for tests/gpu/run.py. It does what each line of its standard input says, and answers with a line of JSON.
 
 On a GPU it trains with tensors of CUDA, and torch.profiler tells what there is to see. With --double DIR the tensors are on
-the CPU, the operators run kernels on the double of a GPU (tests/gpu/double), and the job's own account tells it.
+the CPU, the operators run kernels on the mock of a GPU (tests/gpu/double), and the job's own account tells it.
 """
 import argparse
 import json
@@ -286,7 +286,7 @@ class Double(Work):
         self.data = torch.ones(32, 32)
 
     def about(self):
-        return {"device": "the double of a GPU", "cuda": "none", "torch": self.torch.__version__, "devices": 1}
+        return {"device": "the mock of a GPU", "cuda": "none", "torch": self.torch.__version__, "devices": 1}
 
     def _sync(self):
         self.lib.gpuops_sync()
@@ -327,7 +327,7 @@ class Double(Work):
                               if sums.get("ns") and not {"copies", "sets", "graphs"} & set(sums)}}
 
     def own(self, count):
-        """Steps under the double of Kineto, the job's own profiler."""
+        """Steps under the mock of Kineto, the job's own profiler."""
         self._sync()
         error = self.kineto.lib.kineto_start()
         self.steps(count)
@@ -362,7 +362,7 @@ class Double(Work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--double", metavar="DIR", help="use the double of a GPU in this directory")
+    parser.add_argument("--double", metavar="DIR", help="use the mock of a GPU in this directory")
     args = parser.parse_args()
     try:
         work = Double(args.double) if args.double else Cuda()

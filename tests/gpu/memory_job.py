@@ -7,7 +7,7 @@ tests/judge/gate.py. It leaks in one operator, and runs out of memory. Writes it
   --cupti   maps it, as PyTorch does, gives CUDA's own pool work in each step, and allocates 5 MiB without the allocator
   --fresh   takes nothing before the window
   --pieces  asks for less than is reserved and not allocated; with 32 MiB on the GPU no piece of it is large enough
-  --nvml    writes to DRIVER what the double of NVML says of the GPU: of 96 MiB, the driver keeps 4, contexts and libraries have 9,
+  --nvml    writes to DRIVER what the mock of NVML says of the GPU: of 96 MiB, the driver keeps 4, contexts and libraries have 9,
             other processes 20, and 2 are of nobody who is listed
 """
 import argparse
@@ -163,7 +163,7 @@ def run_out(memory, model, x, pieces):
 
 
 def tell_driver(memory, path):
-    """Returns what mxbpf should find. The file is replaced at once, because the double reads it all the time."""
+    """Returns what mxbpf should find. The file is replaced at once, because the mock reads it all the time."""
     reserved = memory.numbers()['reserved']
     process = (reserved + memory.outside) // MIB + 9
     words = dict(total=96, reserved=4, used=process + 22, others=20, pid=os.getpid(), memory=process)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An MXNet training job whose custom operators run kernels on the double of a GPU (tests/gpu/double).
+"""An MXNet training job whose custom operators run kernels on the mock of a GPU (tests/gpu/double).
 
 The arrays are on the CPU. MXNet runs custom operators in threads of their own, where they launch kernels and copies. The
 operator gpu_worker launches kernels on a worker of the engine. Prints "ready PID" after the first step, and at the end one

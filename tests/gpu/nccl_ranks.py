@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of torchrun that reduce on the double of a GPU, and the comparison of their accounts with what mxbpf reports.
+"""Ranks of torchrun that reduce on the mock of a GPU, and the comparison of their accounts with what mxbpf reports.
 
 nccl_ranks.py DIR          a rank. Its kernels have the names of NCCL's; each ends when those of all ranks end, and one rank begins later
                            than the others. A matrix product overlaps them in part. It prints `ready PID`, waits for DIR/go, and

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of torchrun on the double of a GPU whose collectives have NCCL's ranges of NVTX (tests/nvtx/nccl.c), and the comparison of their
+"""Ranks of torchrun on the mock of a GPU whose collectives have NCCL's ranges of NVTX (tests/nvtx/nccl.c), and the comparison of their
 accounts with what mxbpf reports.
 
 nccl_said.py DIR LIBRARY   a rank. It prints `ready PID`, waits for DIR/go, makes communicators and calls collectives in them: of all

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of a training job on the double of a GPU (tests/gpu/double), from whose recording the ten questions of docs/gpu.md are
+"""Ranks of a training job on the mock of a GPU (tests/gpu/double), from whose recording the ten questions of docs/gpu.md are
 answered, and the comparison of their accounts with what mxbpf reports.
 
 questions_job.py DIR          a rank: prints `ready PID` when CUDA is initialised, waits for DIR/go, trains, writes DIR/rank.N.json.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch job whose matrix products and activations run kernels of a planned duration on the double of a GPU (tests/gpu/double).
+"""A PyTorch job whose matrix products and activations run kernels of a planned duration on the mock of a GPU (tests/gpu/double).
 
 Begins when the file --go is there. Prints one line of JSON: for each operator and the shape of its first input, how often it
 was called and how long its kernels took.

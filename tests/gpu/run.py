@@ -166,7 +166,7 @@ class Run:
                 tar.extractall(self.work, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(self.work)
             old = read_json(os.path.join(self.work, "results.json"))
             if bool(old.get("about", {}).get("double")) != bool(double):
-                sys.exit(f"run.sh: {archive} has results {'of' if double else 'of the double of'} a GPU; use another --out")
+                sys.exit(f"run.sh: {archive} has results {'of' if double else 'of the mock of'} a GPU; use another --out")
             self.earlier, self.before = old.get("earlier", []), old.get("seconds", 0)
             for row in old.get("results", []):
                 self.rows.setdefault(row["check"], []).append(row)
@@ -248,7 +248,7 @@ def markdown(rows, about, took):
             f"CUDA {about.get('cuda', 'unknown')}, PyTorch {about.get('torch', 'unknown') or 'not installed'}, Linux {about.get('kernel')}, "
             f"{about.get('bpf', 'BPF unknown')}. It took {took:.0f} s.")
     if about.get("double"):
-        head = "**These are results of the double of a GPU, and say nothing about a GPU.** " + head
+        head = "**These are results of the mock of a GPU, and say nothing about a GPU.** " + head
     return head + "\n\n" + "\n".join(lines) + "\n"
 
 
@@ -265,7 +265,7 @@ def arguments():
     if args.double:
         args.double = os.path.abspath(args.double)
         if not os.path.exists(os.path.join(args.double, "libcuda.so.1")):  # --double CHECK
-            parser.error(f"there is no double of a GPU in {args.double}: make gpu-double")
+            parser.error(f"there is no mock of a GPU in {args.double}: make gpu-double")
     unknown = set(args.checks) - set(checks.PLAN)
     if unknown:
         parser.error("unknown check: " + ", ".join(sorted(unknown)))

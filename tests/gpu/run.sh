@@ -8,9 +8,9 @@
 #                  check. Results that are there already are kept, unless the same check is run again
 #   --resume       run only checks that have not been run, were skipped or have failed
 #   --list         print the names of the checks
-#   --double DIR   use the double of a GPU in DIR (make gpu-double; default build/gpu), which tests the checks
+#   --double DIR   use the mock of a GPU in DIR (make gpu-double; default build/gpu), which tests the checks
 #   CHECK          run only these checks
-#   PYTHON=PATH    use this Python; default python3, and with the double the one that tests use (build/deps/torch)
+#   PYTHON=PATH    use this Python; default python3, and with the mock the one that tests use (build/deps/torch)
 #   MXBPF=PATH     use this mxbpf; default: mxbpf-static beside this file, else in build/
 #   FACTS=PATH     use this facts.so; default: facts.so beside this file, else in build/gpu
 #   LIMIT=SECONDS  limit the time of each check, and of the driver's first answer

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch training job whose operators run kernels on the double of a GPU (tests/gpu/double).
+"""A PyTorch training job whose operators run kernels on the mock of a GPU (tests/gpu/double).
 
 The tensors are on the CPU. Each operator of the library `gpuops` launches kernels, copies or waits, in the forward and in
 the backward pass. Prints "ready PID" after the first step, and at the end one line of JSON: its own account of what each

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of torchrun with a GPU each on the double of a GPU, and the comparison of their accounts with what mxbpf reports.
+"""Ranks of torchrun with a GPU each on the mock of a GPU, and the comparison of their accounts with what mxbpf reports.
 
 torch_ranks.py DIR          a rank with two forked loader workers, and two more later. It sees one device, whose clock has a rate of its
-                            own; $DOUBLE_OF_N has further words for the double of rank N. It prints `ready PID` when CUDA is
+                            own; $DOUBLE_OF_N has further words for the mock of rank N. It prints `ready PID` when CUDA is
                             initialised, waits for DIR/go, does more steps than the rank before, and writes DIR/rank.N.json: what
                             each of its operators launched since then
-torch_ranks.py DIR JSON [TRACE]   compares the accounts, and those of the double in DIR/double.PID.json, with a report of mxbpf, and
+torch_ranks.py DIR JSON [TRACE]   compares the accounts, and those of the mock in DIR/double.PID.json, with a report of mxbpf, and
                             with a timeline
 """
 import glob

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Attacks by records of CUPTI, in a job that uses the double of a GPU. */
+/* Attacks by records of CUPTI, in a job that uses the mock of a GPU. */
 #define _GNU_SOURCE
 #include "evil.h"
 

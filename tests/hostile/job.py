@@ -4,7 +4,7 @@
 usage: job.py ATTACK EVIL.so AGENT.so FILE OFFSETS [--gpu DIRECTORY] [--child] [--namespace]
 
 Prints "ready PID" and calls operators until it is killed. OFFSETS are those of the agent's configuration, bell and switch.
-  --gpu        launch kernels of the double of a GPU in DIRECTORY
+  --gpu        launch kernels of the mock of a GPU in DIRECTORY
   --child      fork an honest child first, which prints "child PID". At SIGUSR1 it calls aten::sin 1000 times, prints "did"
   --namespace  run in a pid namespace of its own
 """

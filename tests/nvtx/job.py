@@ -3,7 +3,7 @@
 
 usage: job.py ROUNDS TOOL LIBRARY...     TOOL: 1 if a tool sees the ranges, else 0
 Each library writes its account to LIBRARY.told. The job runs an operator in each range of Python. With GO in the environment it does
-not wait for SIGUSR1 after "ready PID". With GPU, the directory of the double, a range of Python launches a kernel.
+not wait for SIGUSR1 after "ready PID". With GPU, the directory of the mock, a range of Python launches a kernel.
 """
 import ctypes
 import os

@@ -429,7 +429,7 @@ static void test_scale(void)
 	struct cmp_run one[] = {{.s = &a}, {.s = &b}}, two[] = {{.s = &a}};
 	struct cmp_sides of = {{one, two}, {2, 1}};
 
-	TEST("recordings that were made alike have one cost of watching, also those that do not know it")
+	TEST("recordings that were made alike have one profiling overhead, also those that do not know it")
 	{
 		a.cost.scale = 1000;
 		b.cost.scale = 2000;

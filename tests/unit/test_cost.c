@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tests how the cost of watching is taken out of rows and iterations, with made-up records. */
+/* Tests how the profiling overhead is taken out of rows and iterations, with made-up records. */
 #include <string.h>
 
 #include "attach/costs.h"

@@ -196,17 +196,17 @@ static void test_lines(void)
 		CHECK(!strcmp(found(&f), ""));
 		end(&f);
 	}
-	TEST("the program's own code is reported with its line, beside packages and code that they make")
+	TEST("your Python code is reported with its line, beside packages and code that they make")
 	{
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
 		looks(PID, PID, "<string>(3): make\nnumpy/core/fromnumeric.py(12): sum\n/app/train.py(7): metrics", 30,
 		      0);
 		looks(PID, PID, "/app/train.py(9): step", 10, IN_API);
-		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/train.py(7): metrics, 100% of 30 looks"));
+		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/train.py(7): metrics, 100% of 30 samples"));
 		end(&f);
 	}
-	TEST("a loader that works in the program itself counts as waiting for data")
+	TEST("a loader that works in the thread of the loop counts as waiting for data")
 	{
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 60);
@@ -224,7 +224,7 @@ static void test_lines(void)
 		looks(PID, PID, "/app/t.py(7): decode", 30, 0);
 		looks(PID, PID, "/app/t.py(9): step", 5, IN_API);
 		looks(PID, PID, "/app/t.py(9): step", 3, 0);
-		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/t.py(7): decode, 100% of 30 looks"));
+		CHECK(!strcmp(found(&f), "own_code") && shows(&f, 0, "/app/t.py(7): decode, 100% of 30 samples"));
 		end(&f);
 		begin();
 		loop(40, 100, MXBPF_PART_OUTSIDE, 70);
@@ -244,7 +244,7 @@ static void test_lines(void)
 		      30, IN_LOCK);
 		looks(PID, PID + 1, "/app/data.py(6): fetch", 30, ASLEEP);
 		looks(PID, PID + 2, "/usr/lib/python3.11/threading.py(3): wait\n/app/log.py(1): flush", 40, IN_LOCK);
-		CHECK(!strcmp(found(&f), "data_wait") && shows(&f, 0, "/app/data.py(6): fetch, 100% of 30 looks"));
+		CHECK(!strcmp(found(&f), "data_wait") && shows(&f, 0, "/app/data.py(6): fetch, 100% of 30 samples"));
 		end(&f);
 	}
 	TEST("a process that was started by multiprocessing does not wait for data because of that")
@@ -326,7 +326,7 @@ static void test_processes(void)
 			CHECK(!strcmp(found(&f), i ? "exchange" : "straggler"));
 			CHECK(is_evidence(
 				&f, i ? ""
-				      : "process 301 arrives last: /app/t.py(8): decode, 77% of 30 looks, asleep in "
+				      : "process 301 arrives last: /app/t.py(8): decode, 77% of 30 samples, asleep in "
 					"a system call; it uses 0.2 CPUs and is not probed"));
 			end(&f);
 		}
@@ -460,7 +460,7 @@ static void test_loss(void)
 		CHECK(!strcmp(found(&f), "data_wait"));
 		end(&f);
 	}
-	TEST("findings about own code and growing memory ignore iterations with lost records")
+	TEST("findings about Python code and growing memory ignore iterations with lost records")
 	{
 		begin();
 		for (i = 0; i < 60; i++)
@@ -528,7 +528,7 @@ static void test_head(void)
 	TEST("a report without iterations says that most rules had nothing to look at")
 	{
 		CHECK(strstr(none, "No finding: no iteration ended in the window, and most rules look at iterations."));
-		CHECK(strstr(many, "No finding: mxbpf found nothing that holds the job up."));
+		CHECK(strstr(many, "No finding: mxbpf found no bottleneck."));
 	}
 	free(few);
 	free(many);

@@ -226,15 +226,14 @@ static void test_launch(void)
 		CHECK(has(&f.list[0].text, "The GPU is idle in 90% of the time, which no other finding explains"));
 		CHECK(!has(&f.list[0].text, "no iterations") &&
 		      has(&f.list[0].evidence, "/app/t.py(7): main, 100% of 30") &&
-		      has(&f.list[0].evidence, "looks; the program's own code, 100% of the idle time"));
+		      has(&f.list[0].evidence, "samples; your Python code, 100% of the idle time"));
 		end(&f);
 		begin(MXBPF_PART_OUTSIDE, 5);
 		kernels(20, 500000, 8000);
 		sleeps(20);
 		CHECK(!strcmp(found(&f), "gpu_idle"));
-		CHECK(has(&f.list[0].evidence,
-			  "the program's own code, 100% of the idle time: on a CPU 22%, blocked 67%, "
-			  "without a CPU 11%"));
+		CHECK(has(&f.list[0].evidence, "your Python code, 100% of the idle time: on a CPU 22%, blocked 67%, "
+					       "without a CPU 11%"));
 		end(&f);
 		begin(MXBPF_PART_DATA, 40); /* less than a half of what the GPU is idle */
 		kernels(20, 500000, 8000);

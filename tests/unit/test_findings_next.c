@@ -94,7 +94,7 @@ static void test_steps(void)
 		asleep(PID, SYS_write, MXBPF_SLEEP_ANY, LINE, 6, false);
 		found(&f);
 		CHECK(!strcmp(next_of(&f, "own_code"), "--pid PID --sched"));
-		CHECK(!strcmp(evidence_of(&f, "own_code"), LINE ", 100% of 26 looks, waiting for the disk in fsync"));
+		CHECK(!strcmp(evidence_of(&f, "own_code"), LINE ", 100% of 26 samples, waiting for the disk in fsync"));
 		findings_fini(&f);
 		session.sched = true;
 		found(&f);
@@ -169,7 +169,7 @@ static void test_ranks(void)
 		looks(RANK + 1, RANK + 1, "/srv/train.py(28): step", 60, OTHER_RANK);
 		found(&f);
 		CHECK(says(&f, "Process 300 lags"));
-		CHECK(strstr(evidence_of(&f, "straggler"), LINE ", 30% of 200 looks, waiting for the disk in fsync"));
+		CHECK(strstr(evidence_of(&f, "straggler"), LINE ", 30% of 200 samples, waiting for the disk in fsync"));
 		CHECK(!strcmp(next_of(&f, "straggler"), "--pid PID --sched") && pid_of(&f, "straggler") == RANK);
 		end(&f);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent as a client of CUPTI, with the double of tests/gpu/double, which ends a process that breaks a rule. Each
+ * The agent as a client of CUPTI, with the mock of tests/gpu/double, which ends a process that breaks a rule. Each
  * test runs in a process of its own, because libraries keep their state. This program takes the part of mxbpf: it sets
  * what is wanted in the shared memory. Where the records count, they go into a file.
  */
@@ -33,7 +33,7 @@ static struct mxbpf_gpu_shared *gpu;
 static volatile uint16_t *heard;
 static struct double_account *account;
 
-/* ---- libraries of the double */
+/* ---- libraries of the mock */
 
 static uint64_t (*launch)(const char *name, uint64_t ns, unsigned stream);
 static void (*burst)(long n);
@@ -169,7 +169,7 @@ static bool end(void)
 	return reach(MXBPF_GPU_OFF);
 }
 
-/* ---- the double's log of calls */
+/* ---- the mock's log of calls */
 
 static char log_text[LOG_MAX];
 

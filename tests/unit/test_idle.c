@@ -311,7 +311,7 @@ static void off_cpu(struct buf *b, uint32_t tid, uint64_t left_ns, uint64_t woke
 	o->tid = tid;
 }
 
-/* [100, 1000) is the program's own code, and [1100, 1300) an operator. */
+/* [100, 1000) is Python code, and [1100, 1300) an operator. */
 static void put_own_and_operator(struct buf *b)
 {
 	put_names(b);
@@ -427,16 +427,16 @@ int main(void)
 	TEST("causes of a session of many windows, whose activities are late, are exact, also in copies and with "
 	     "--reset, and those of each iteration are, too")
 	test_long();
-	TEST("looks at the thread tell the Python line of a cause, and the stack of the next call that of the "
+	TEST("samples of the thread tell the Python line of a cause, and the stack of the next call that of the "
 	     "program's code")
 	test_lines();
-	TEST("the program's own code and operators are divided by when their thread had no CPU, in whatever order "
+	TEST("Python code and operators are divided by when their thread had no CPU, in whatever order "
 	     "records "
 	     "come, and in recordings and copies")
 	test_divided();
-	TEST("switches of --sched divide the program's own code, too")
+	TEST("switches of --sched divide Python code, too")
 	test_sched();
-	TEST("where switches are not known, or were forgotten, the program's own code is not divided")
+	TEST("where switches are not known, or were forgotten, Python code is not divided")
 	test_undivided();
 	TEST("a session without --gpu keeps no spans for GPUs")
 	test_without();

@@ -155,7 +155,7 @@ static const struct {
 	{"processes", "processes", say_processes, false},
 	{"mxbpf", "version of mxbpf", say_mxbpf, false},
 	{"method", "how calls were recorded", say_method, false},
-	{"cost", "the cost of watching is taken out", say_cost, false},
+	{"cost", "profiling overhead is taken out", say_cost, false},
 	{"options", "options of the recording", say_options, false},
 };
 
@@ -208,7 +208,7 @@ static const struct {
 	double factor; /* and up to this factor; 0: they all count */
 } numbers[] = {
 	{"duration", "length of the recordings", " s", of_duration, 0.5, 1.5},
-	{"watching", "cost of watching, which is taken out of all times", "%", of_cost, 5, 1.3},
+	{"watching", "profiling overhead, which is taken out of all times", "%", of_cost, 5, 1.3},
 	{"lost", "events that were lost", "%", of_lost, 0, 0},
 	{"others", "CPU time that other processes took", "%", of_others, 10, 0},
 	{"throttled", "time in which the job was throttled", "%", of_throttled, 1, 0},

@@ -218,7 +218,7 @@ static void put_rows(struct out *out, const struct cmp_result *r, unsigned top)
 	begin_section(out, r->iterations ? "Per iteration, side by side" : "Per slice of time, side by side");
 	page_markup(out,
 		    "<p class=\"help\">~: not certain. A certain change is larger than the noise in all rows together. "
-		    "Times are without the cost of watching and without waiting for a CPU.</p>\n");
+		    "Times are without profiling overhead and without waiting for a CPU.</p>\n");
 	BEGIN_TABLE(out, heads);
 	for (i = 0; i < buf_count(&r->rows, *row); i++) {
 		row = buf_at(&r->rows, struct cmp_row, i);
@@ -315,7 +315,7 @@ static void put_recordings(struct out *out, const struct cmp_result *r, const st
 					    {"recording", NULL, false},
 					    {"window", NULL, true},
 					    {"iterations", NULL, true},
-					    {"cost", "of watching, which is taken out of all times", true},
+					    {"overhead", "of profiling, which is taken out of all times", true},
 					    {"lost events", NULL, true},
 					    {"end", NULL, false}};
 	unsigned side, i;

@@ -108,7 +108,7 @@ struct cmp_series *cmp_series_add(struct cmp_samples *x, enum cmp_kind kind, con
 const struct cmp_series *cmp_series_find(const struct cmp_samples *x, uint64_t key);
 /* Names of parts of an iteration in which no operator runs on its thread; NULL: it has no row. */
 extern const char *const cmp_part_words[MXBPF_STEP_PARTS];
-#define CMP_OUTSIDE "the program itself"
+#define CMP_OUTSIDE "your Python code"
 /* The names of the rows that are no operators. */
 extern const char *const cmp_kind_words[CMP_KINDS];
 

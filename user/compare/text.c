@@ -306,7 +306,7 @@ static void put_table(struct out *out, const struct cmp_result *r, unsigned top)
 	if (left)
 		out_printf(out, "%zu more rows (--top 0 shows all)\n", left);
 	out_puts(out, "\n~: not certain. A certain change is larger than the noise in all rows together.\n"
-		      "Times are without the cost of watching");
+		      "Times are without profiling overhead");
 	out_puts(out, r->sums ? ".\n" : " and without waiting for a CPU.\n");
 }
 

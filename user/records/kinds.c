@@ -363,7 +363,7 @@ static const struct kind kinds[] = {
 			     BYTES(agg_range),
 			     .ids = {NAME(agg_range, name_id), NAME(agg_range, range_id)}},
 	[MXBPF_NEIGHBOUR] = {.name = "process of the machine", .bytes = MXBPF_NEIGHBOUR_BYTES_MIN, .of_process = true},
-	[MXBPF_LOOK] = {.name = "look at a thread", BYTES(look), .of_process = true},
+	[MXBPF_LOOK] = {.name = "sample of a thread's line", BYTES(look), .of_process = true},
 	[MXBPF_AGG_LINE] = {.name = "row of lines",
 			    .of_process = true,
 			    BYTES(agg_line),

@@ -112,7 +112,7 @@ static void put_title(struct top_lines *f, const struct top *t)
 	fmt_safe(safe, sizeof(safe), title, strlen(title));
 	snprintf(cost, sizeof(cost),
 		 f->width < COST_COLUMNS ? "adds %.1f%%, own %.1f%%"
-					 : "watching adds %.1f%% of a CPU, mxbpf uses %.1f%%",
+					 : "profiling adds %.1f%% of a CPU, mxbpf uses %.1f%%",
 		 adds, own);
 	room = f->width > strlen(cost) + 2 ? f->width - strlen(cost) - 2 : 0;
 	at = (size_t)(fmt_head(safe, room) - safe);
@@ -172,7 +172,7 @@ static void put_job(struct top_lines *f, const struct top *t, const struct top_c
 	put_title(f, t);
 	put_rates(f, t, &sum);
 	put_means(f, t, &sum);
-	put_sentence(f, c, t->finding[0] ? t->finding : "mxbpf found nothing that holds the job up");
+	put_sentence(f, c, t->finding[0] ? t->finding : "mxbpf found no bottleneck");
 	if (t->minute_lost || t->left_out)
 		top_line(f, "LOSS  %llu events dropped, %llu in the minute; %llu calls of too many names",
 			 (unsigned long long)t->shown_lost, (unsigned long long)t->minute_lost,

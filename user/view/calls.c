@@ -266,9 +266,9 @@ static const struct view_column calls_columns[] = {
 	/* The first to give way if nothing was nested: it is the total then. */
 	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = 32},
 	{"raw_total_ns", NULL, NULL, VIEW_NS, AT(raw_total_ns), VIEW_OMIT, .asked = has_cost,
-	 .help = "total_ns with what watching cost; absent with --raw, where total_ns has it"},
+	 .help = "total_ns with profiling overhead; absent with --raw, where total_ns has it"},
 	{"raw_self_ns", NULL, NULL, VIEW_NS, AT(raw_self_ns), VIEW_OMIT, .asked = has_cost,
-	 .help = "self_ns with what watching cost"},
+	 .help = "self_ns with profiling overhead"},
 	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 2,
 	 .name_min = 24},
 	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 5},
@@ -374,7 +374,7 @@ static void calls_above(struct view *s, const void *table, const char *prefix)
 	char ns[24], device[48], left[80] = "";
 
 	if (c->of && c->of->cls == MXBPF_CLASS_API && s->in->session->api_left)
-		snprintf(left, sizeof(left), "; %" PRIu32 " functions are not probed (see --api all)",
+		snprintf(left, sizeof(left), "; %" PRIu32 " functions are not probed (not measured; see --api all)",
 			 s->in->session->api_left);
 	view_put_safe(s->out, c->list.title, strlen(c->list.title));
 	if (!c->list.n) {

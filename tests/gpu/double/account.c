@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Writes the account of the double as JSON to $MXBPF_DOUBLE_ACCOUNT. `%p` in the path is the process id. */
+/* Writes the account of the mock as JSON to $MXBPF_DOUBLE_ACCOUNT. `%p` in the path is the process id. */
 #include "driver.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buffers of a client of CUPTI's double, and the operations whose records are not complete yet. */
+/* The buffers of a client of CUPTI's mock, and the operations whose records are not complete yet. */
 #ifndef DOUBLE_BUFFERS_H
 #define DOUBLE_BUFFERS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A small client of CUPTI for the tests of the double. Each command keeps or breaks one rule and prints what came of it
+ * A small client of CUPTI for the tests of the mock. Each command keeps or breaks one rule and prints what came of it
  * as words NAME=VALUE.
  */
 #include "double.h"
@@ -251,7 +251,7 @@ static int collect(void)
 /* Flushes nothing before exit. */
 static int leave(void)
 {
-	atexit(print); /* runs behind the handlers of the double */
+	atexit(print); /* runs behind the handlers of the mock */
 	begin();
 	work();
 	return 0;

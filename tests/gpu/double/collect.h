@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the double of CUPTI: records, buffers, the state of its clients. */
+/* The parts of the mock of CUPTI: records, buffers, the state of its clients. */
 #ifndef DOUBLE_COLLECT_H
 #define DOUBLE_COLLECT_H
 
@@ -37,7 +37,7 @@ extern struct double_account *account; /* of libcuda */
 extern uint32_t version;	       /* as cuptiGetVersion() returns it */
 
 /* records.c */
-/* Returns the size of a record of this kind in bytes, or 0 if the double does not make such records. */
+/* Returns the size of a record of this kind in bytes, or 0 if the mock does not make such records. */
 size_t record_bytes(uint32_t kind, uint32_t api_version);
 void record_op(uint8_t *r, const struct double_op *op, const char *name, uint64_t start, uint64_t end);
 void record_call(uint8_t *r, const struct double_call *call, uint32_t pid, uint32_t tid, uint64_t start, uint64_t end);

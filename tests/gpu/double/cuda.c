@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The double of libcuda.so.1: the driver's functions on the simulated device. driver.c has what lies behind them. */
+/* The mock of libcuda.so.1: the driver's functions on the simulated device. driver.c has what lies behind them. */
 #include "device.h"
 #include "driver.h"
 
@@ -292,7 +292,7 @@ DOUBLE_EXPORT int cuDeviceGet(int *device, int i)
 
 DOUBLE_EXPORT int cuDeviceGetName(char *name, int bytes, int device)
 {
-	snprintf(name, (size_t)bytes, "Double H200 %d", driver_place(device));
+	snprintf(name, (size_t)bytes, "Mock H200 %d", driver_place(device));
 	return driver_ready();
 }
 
@@ -338,7 +338,7 @@ DOUBLE_EXPORT int cuCtxGetDevice(int *device)
 	return driver_ready();
 }
 
-/* The real one has a callback, too, but the double's clients do not look at it. */
+/* The real one has a callback, too, but the mock's clients do not look at it. */
 DOUBLE_EXPORT int cuStreamIsCapturing(void *s, int *status)
 {
 	*status = device_stream(s)->capture != NULL;
@@ -355,7 +355,7 @@ DOUBLE_EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 	return cuCtxGetCurrent(context);
 }
 
-/* A module is the name of its only function: the double runs no code. */
+/* A module is the name of its only function: the mock runs no code. */
 DOUBLE_EXPORT int cuModuleLoadData(void **module, const void *image)
 {
 	static const char entry[] = ".entry ";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The double of libcudart. Like the real one it initialises CUDA at the first call, and calls the driver. */
+/* The mock of libcudart. Like the real one it initialises CUDA at the first call, and calls the driver. */
 #include "double.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The double of libcupti: its functions, and the rules that a client must keep. README.md has the rules. */
+/* The mock of libcupti: its functions, and the rules that a client must keep. README.md has the rules. */
 #include "collect.h"
 #include "gate.h"
 #include "replay.h"
@@ -51,7 +51,7 @@ struct callback_data {
 
 enum { DOMAIN_RESOURCE = 3, GRAPHNODE_CREATED = 13, GRAPHNODE_CLONED = 20 };
 
-/* CUpti_GraphData. The double leaves the graphs out. */
+/* CUpti_GraphData. The mock leaves the graphs out. */
 struct graph_data {
 	const void *graph, *original_graph;
 	const struct double_node *node, *original_node;
@@ -334,7 +334,7 @@ DOUBLE_EXPORT int cuptiEnableAllDomains(uint32_t on, struct subscriber *s)
 	RETURN(enable_domains(on, s, UINT64_MAX));
 }
 
-/* The double calls back for the whole domain, but for single resources. */
+/* The mock calls back for the whole domain, but for single resources. */
 DOUBLE_EXPORT int cuptiEnableCallback(uint32_t on, struct subscriber *s, int domain, uint32_t cbid)
 {
 	GATE("%u %d %u", on, domain, cbid);
@@ -375,7 +375,7 @@ DOUBLE_EXPORT int cuptiActivityRegisterTimestampCallback(timestamp_fn f)
 	RETURN(CUPTI_OK);
 }
 
-/* Kinds that a client may enable although the double makes no records of them. */
+/* Kinds that a client may enable although the mock makes no records of them. */
 static bool silent(int kind)
 {
 	static const int kinds[] = {9, 11, 12, 13, 36, 37, 39, 49, 50};

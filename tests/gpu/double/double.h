@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the double share this header: a simulated device and its driver (libcuda.so.1), the runtime
+ * The parts of the mock share this header: a simulated device and its driver (libcuda.so.1), the runtime
  * (libcudart), CUPTI (libcupti), Kineto (libkineto_double.so) and an operator library (libgpuops.so).
  * Times are CLOCK_MONOTONIC in ns. Only libcupti converts them to another clock.
  */
@@ -84,7 +84,7 @@ struct double_call {
 	uint64_t data; /* CUPTI's clients keep it from the begin of the call to its end */
 };
 
-/* The double of CUPTI gets these calls from the driver. */
+/* The mock of CUPTI gets these calls from the driver. */
 struct double_hooks {
 	void (*enter)(const struct double_call *call);
 	void (*leave)(const struct double_call *call);
@@ -105,7 +105,7 @@ struct double_account {
 	uint64_t kernel_ns;	   /* sum of durations of the kernels that were delivered */
 	uint64_t launched_ns;	   /* sum of durations of all kernels */
 	uint64_t buffers_requested, buffers_completed, null_buffers;
-	uint64_t corrupted, zero_times, early; /* records that the double made wrong on purpose */
+	uint64_t corrupted, zero_times, early; /* records that the mock made wrong on purpose */
 	uint64_t subscriptions, refused, unsubscriptions, finalized;
 	uint64_t mixed_clocks; /* timestamp callbacks registered while kinds were enabled: their records have two clocks
 				*/
@@ -181,7 +181,7 @@ static inline void __attribute__((noreturn, format(printf, 2, 3)))
 double_abort(const char *rule, const char *format, ...)
 {
 	char text[512];
-	int n = snprintf(text, sizeof(text), "GPU double: rule broken: %s: ", rule);
+	int n = snprintf(text, sizeof(text), "GPU mock: rule broken: %s: ", rule);
 	__builtin_va_list args;
 
 	__builtin_va_start(args, format);

@@ -54,7 +54,7 @@ DOUBLE_EXPORT int double_initialised(void)
 	return s == READY ? 1 : s == OVER ? -1 : s == FORKED ? -2 : 0;
 }
 
-/* Returns 0, or -1 if another double of CUPTI is attached. */
+/* Returns 0, or -1 if another mock of CUPTI is attached. */
 DOUBLE_EXPORT int double_attach(const struct double_hooks *hooks)
 {
 	if (device_hooks && device_hooks != hooks)

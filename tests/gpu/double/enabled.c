@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the clients of CUPTI's double have enabled: kinds of records, and single functions of the runtime and the
+ * What the clients of CUPTI's mock have enabled: kinds of records, and single functions of the runtime and the
  * driver. Enabling the kind of calls enables each of its functions, and disables what was said of single ones before.
  */
 #include "collect.h"

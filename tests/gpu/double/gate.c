@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The gate of CUPTI's double: attaches it to libcuda, checks that it may be called, fails on demand, writes the log. */
+/* The gate of CUPTI's mock: attaches it to libcuda, checks that it may be called, fails on demand, writes the log. */
 #include "gate.h"
 #include "collect.h"
 #include "replay.h"
@@ -198,7 +198,7 @@ static void attach(const char *function)
 	initialised = (int (*)(void))dlsym(cuda, "double_initialised");
 	account_of = (struct double_account * (*)(void)) dlsym(cuda, "double_account");
 	if (!initialised || !account_of)
-		double_abort("libcuda", "%s was called beside a libcuda.so.1 that is not of the double", function);
+		double_abort("libcuda", "%s was called beside a libcuda.so.1 that is not of the mock", function);
 	account = account_of();
 }
 

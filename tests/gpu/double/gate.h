@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens at the begin and at the end of each function of CUPTI's double. */
+/* What happens at the begin and at the end of each function of CUPTI's mock. */
 #ifndef DOUBLE_GATE_H
 #define DOUBLE_GATE_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A double of Kineto, the profiler inside PyTorch, as a client of CUPTI. Like libtorch_cpu.so it is linked against
+ * A mock of Kineto, the profiler inside PyTorch, as a client of CUPTI. Like libtorch_cpu.so it is linked against
  * libcupti with all imports bound at load and read-only afterwards.
  *
  * Before the middle of 2026 Kineto subscribes when it is first used, once and for the life of the process. Each trace

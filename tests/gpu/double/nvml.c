@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A double of NVML (libnvidia-ml.so.1) with the GPUs of the double of CUDA. The file that MXBPF_DOUBLE_NVML names is
+ * A mock of NVML (libnvidia-ml.so.1) with the GPUs of the mock of CUDA. The file that MXBPF_DOUBLE_NVML names is
  * read at each call, so that a test can change what the GPUs do: "word=value" with blanks in between. README.md lists
  * the words.
  */
@@ -142,7 +142,7 @@ int nvmlDeviceGetComputeInstanceId(const struct nvmlDevice_st *d, unsigned *id)
 EXPORT int nvmlDeviceGetName(const struct nvmlDevice_st *d, char *text, unsigned cap);
 int nvmlDeviceGetName(const struct nvmlDevice_st *d, char *text, unsigned cap)
 {
-	snprintf(text, cap, "Double GPU");
+	snprintf(text, cap, "Mock GPU");
 	return begin(d);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The range profiler of the double of CUPTI, with the automatic ranges and the replay of kernels. Its counters are
+ * The range profiler of the mock of CUPTI, with the automatic ranges and the replay of kernels. Its counters are
  * functions of a kernel's duration, so that a test can say what they must be.
  */
 #include "collect.h"

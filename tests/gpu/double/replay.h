@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replay of a tape in the double of CUPTI. */
+/* Replay of a tape in the mock of CUPTI. */
 #ifndef DOUBLE_REPLAY_H
 #define DOUBLE_REPLAY_H
 

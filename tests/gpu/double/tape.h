@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tape has the buffers that CUPTI completed on a machine with a GPU, as they were. facts.c records it, and the double
+ * A tape has the buffers that CUPTI completed on a machine with a GPU, as they were. facts.c records it, and the mock
  * of CUPTI replays it. It is a head and chunks in the order of time. The payload of a chunk is padded to 8 bytes.
  */
 #ifndef TAPE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tape of what CUPTI has delivered, for tests without a GPU: the double of a GPU replays it. tests/gpu/double/tape.h
+ * A tape of what CUPTI has delivered, for tests without a GPU: the mock of a GPU replays it. tests/gpu/double/tape.h
  * has the format.
  */
 #ifndef AGENT_LIB_CUPTI_TAPE_H

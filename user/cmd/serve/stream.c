@@ -102,7 +102,7 @@ static bool must_end(struct stream *s)
 	return ends;
 }
 
-/* Returns how much was written. An error is said once, until it works again. */
+/* Returns how much was written. An error is reported once, until writing works again. */
 static size_t write_some(struct stream *s, const char *data, size_t n)
 {
 	struct pollfd p = {.fd = s->fd, .events = POLLOUT};

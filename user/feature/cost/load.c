@@ -193,10 +193,10 @@ static void warn(struct session *ses, uint64_t now)
 		return;
 	share = share < SHARE_MOST ? share : SHARE_MOST;
 	put_remedy(ses, remedy, sizeof(remedy));
-	ses_warn(
-		ses,
-		"watching takes about %.0f%% of the time of thread %u, so that the job runs %.1f times as long now; %s",
-		share * 100, all.tid, 1 / (1 - share), remedy);
+	ses_warn(ses,
+		 "profiling takes about %.0f%% of the time of thread %u, so that the job runs %.1f times as long now; "
+		 "%s",
+		 share * 100, all.tid, 1 / (1 - share), remedy);
 }
 
 static uint64_t measure(struct session *ses)

@@ -324,12 +324,12 @@ static void describe(const struct limit *l, const struct session *ses, char text
 		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s)", functions > named ? ", ..." : "");
 	if (functions)
 		snprintf(count, sizeof(count), "%s functions of operators", fmt_count(functions, n));
-	snprintf(
-		text, NOTE_BYTES,
-		"since %s of the window %s%s%s%s are not probed, because watching cost more than %.1f%%; rows marked * "
-		"lack calls, and self times around them have their time",
-		fmt_ns(ses_window_ns(ses), n), count, all, functions && others[0] ? ", " : "", others,
-		(double)ses->o->max_overhead / 10);
+	snprintf(text, NOTE_BYTES,
+		 "since %s of the window %s%s%s%s are not probed, because profiling cost more than %.1f%%; rows marked "
+		 "* "
+		 "lack calls, and self times around them have their time",
+		 fmt_ns(ses_window_ns(ses), n), count, all, functions && others[0] ? ", " : "", others,
+		 (double)ses->o->max_overhead / 10);
 }
 
 /* The note of the outputs is that of the last change. */

@@ -297,10 +297,11 @@ static void tell(struct session *ses, struct build_state *st)
 	if (st->told)
 		return;
 	st->told = true;
-	ses_add_note(&ses->about, "slices",
-		     "since %s of the window calls are recorded in slices of a few iterations, because watching all of "
-		     "them cost more than %.1f%%; rows marked * have the calls of slices",
-		     fmt_ns(ses_window_ns(ses), n), slices_limit(ses) * 100);
+	ses_add_note(
+		&ses->about, "slices",
+		"since %s of the window calls are recorded in slices of a few iterations, because profiling all of "
+		"them cost more than %.1f%%; rows marked * have the calls of slices",
+		fmt_ns(ses_window_ns(ses), n), slices_limit(ses) * 100);
 }
 
 /* What is attached always: whether it costs too much, or how much is left for slices. */

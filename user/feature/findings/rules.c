@@ -47,7 +47,7 @@ void rules_put_line(const struct fact_line *l, struct buf *b)
 {
 	if (!l->looks)
 		return;
-	buf_printf(b, "%s, %.0f%% of %" PRIu64 " looks", l->text, 100 * facts_share((double)l->looks, (double)l->of),
+	buf_printf(b, "%s, %.0f%% of %" PRIu64 " samples", l->text, 100 * facts_share((double)l->looks, (double)l->of),
 		   l->of);
 	if (l->asleep * 2 > l->looks)
 		put_sleep(l, b);
@@ -431,8 +431,7 @@ static double own_share(const struct facts *f)
 
 static void own_say(const struct facts *f, struct buf *b)
 {
-	buf_printf(b, "The program's own code takes %.0f%% of the loop's time, while no operator runs",
-		   100 * own_share(f));
+	buf_printf(b, "Your Python code takes %.0f%% of the loop's time, while no operator runs", 100 * own_share(f));
 }
 
 static void own_evidence(const struct facts *f, struct buf *b)
@@ -538,7 +537,7 @@ static void slow_say(const struct facts *f, struct buf *b)
 		[MXBPF_PART_KVSTORE] = "waiting for other processes",
 		[MXBPF_PART_OPERATOR] = "operators",
 		[MXBPF_PART_API] = "calls of the runtime",
-		[MXBPF_PART_OUTSIDE] = "the program outside the runtime",
+		[MXBPF_PART_OUTSIDE] = "your Python code",
 	};
 	char slow[24], usual[24], every[48] = "";
 
@@ -547,7 +546,7 @@ static void slow_say(const struct facts *f, struct buf *b)
 	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s; most of the difference is %s",
 		   f->slow.n, f->loop.complete, every, fmt_ns(f->slow.median_ns, slow),
 		   fmt_ns(f->loop.median_ns, usual),
-		   f->slow.part == MXBPF_PART_OUTSIDE && f->unprobed ? "the program or calls that are not probed"
+		   f->slow.part == MXBPF_PART_OUTSIDE && f->unprobed ? "your Python code or calls that are not probed"
 								     : more[f->slow.part]);
 }
 
@@ -599,7 +598,7 @@ const struct finding_rule finding_rules[] = {
 	{.key = "watching", .first = 1, .full_gpu = true, .other_time = true, .least = 0.2, .share = watching_share, .say = watching_say,
 	 .next_of = next_watching,
 	 .advice = "The job calls so many small operators that the probes take a large part of its time. The agent records "
-		   "PyTorch's operators for a fraction of it, --iterations watches a few of many iterations, and --ops and "
+		   "PyTorch's operators for a fraction of it, --iterations profiles a few of many iterations, and --ops and "
 		   "--probes op probe fewer functions."},
 	{.key = "data_wait", .least = 0.15, .share = data_share, .say = data_say, .evidence = data_evidence,
 	 .next_of = next_data,
@@ -632,7 +631,7 @@ const struct finding_rule finding_rules[] = {
 		   "foreach optimizers), or run independent work on several streams."},
 	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
 	 .next_of = next_own,
-	 .advice = "The loop's thread computes in Python, or waits for something, outside the runtime. Do it once before the "
+	 .advice = "The loop's thread runs your Python code, or waits in it for something. Do it once before the "
 		   "loop, do it less often, use operators of the runtime or numpy for it, or do it in another process."},
 	{.key = "interpreter_lock", .least = 0.15, .share = lock_share, .say = lock_say, .evidence = lock_evidence,
 	 .next_of = next_lock,

@@ -209,7 +209,7 @@ static void put_none(struct view *s, const struct facts *f)
 	unsigned i;
 
 	if (!facts_is_gpu_full(f)) {
-		out_puts(s->out, f->loop.n || f->gpu.known ? "No finding: mxbpf found nothing that holds the job up.\n"
+		out_puts(s->out, f->loop.n || f->gpu.known ? "No finding: mxbpf found no bottleneck.\n"
 							   : "No finding: no iteration ended in the window, and most "
 							     "rules look at iterations. One ends with a step "
 							     "of an optimizer.\n");

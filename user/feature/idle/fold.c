@@ -26,7 +26,7 @@ static struct idle_state *state_of(struct mdl *m)
 const char *const idle_cause_words[MXBPF_IDLE_CAUSES] = {
 	[MXBPF_IDLE_BUSY] = "busy",
 	[MXBPF_IDLE_DATA] = "waits for data",
-	[MXBPF_IDLE_PYTHON] = "the program's own code",
+	[MXBPF_IDLE_PYTHON] = "your Python code",
 	[MXBPF_IDLE_OPERATOR] = "operators on the CPU",
 	[MXBPF_IDLE_BLOCKED] = "blocked in operators",
 	[MXBPF_IDLE_RUNQ] = "operators without a CPU",
@@ -36,9 +36,9 @@ const char *const idle_cause_words[MXBPF_IDLE_CAUSES] = {
 	[MXBPF_IDLE_COLLECTIVE] = "waits for other processes",
 	[MXBPF_IDLE_HOST] = "host waits for the GPU",
 	[MXBPF_IDLE_UNKNOWN] = "not known",
-	[MXBPF_IDLE_OWN_CPU] = "own code on a CPU",
-	[MXBPF_IDLE_OWN_BLOCKED] = "own code, blocked",
-	[MXBPF_IDLE_OWN_RUNQ] = "own code without a CPU",
+	[MXBPF_IDLE_OWN_CPU] = "Python code on a CPU",
+	[MXBPF_IDLE_OWN_BLOCKED] = "Python code, blocked",
+	[MXBPF_IDLE_OWN_RUNQ] = "Python code, no CPU",
 };
 
 /* ---- rows */

@@ -322,7 +322,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 		;
 	if (i < list->all)
 		out_printf(s->out,
-			   "%swhether the program's own code had a CPU is not known, because no switches of its "
+			   "%swhether your Python code had a CPU is not known, because no switches of its "
 			   "threads were "
 			   "recorded\n%s(--no-bpf, --no-account, --stats and --max-overhead leave them out)\n",
 			   prefix, prefix);
@@ -340,7 +340,7 @@ static const struct view_column name_columns[] = {
 static const struct view_column line_columns[] = {
 	{"line", NULL, NULL, VIEW_TEXT, AT(text)},
 	{"looks", NULL, NULL, VIEW_COUNT, AT(looks)},
-	{"ns", NULL, NULL, VIEW_NS, AT(ns), .help = "of calls on this line; of the program's own code, before them"},
+	{"ns", NULL, NULL, VIEW_NS, AT(ns), .help = "of calls on this line; of your Python code, before them"},
 	{0},
 };
 #undef ROW
@@ -351,7 +351,7 @@ static const struct view_column columns[] = {
 	{NULL, "name", "cause", VIEW_TEXT, AT(cause), VIEW_BEGINS},
 	{"cause", "", NULL, VIEW_WORD, AT(which), WORDS(words),
 	 .help = "busy: at least one kernel or set ran; edges: before the first work of the window and after the last; "
-		 "program: the program's own code, and whether it had a CPU is not known"},
+		 "program: your Python code, and whether it had a CPU is not known"},
 	{NULL, NULL, "gpu", VIEW_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
 	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "number of the GPU in the process"},
@@ -368,15 +368,16 @@ static const struct view_column columns[] = {
 	{"name", "operator", NULL, VIEW_TEXT, AT(name), VIEW_NULL,
 	 .help = "operator or call with the most of this time"},
 	{"line", NULL, NULL, VIEW_TEXT, AT(line), VIEW_NULL,
-	 .help = "Python line on which most looks found the thread meanwhile; without looks, of the stack with the "
+	 .help = "Python line on which most samples found the thread meanwhile; without samples, of the stack with the "
 		 "most "
 		 "time (--py-stacks)"},
-	{"looks", NULL, NULL, VIEW_COUNT, AT(looks), .help = "looks (ten a second) that found the thread on this line"},
+	{"looks", NULL, NULL, VIEW_COUNT, AT(looks),
+	 .help = "samples (ten a second) that found the thread on this line"},
 	{"by", "gpu.idle.by", NULL, VIEW_LIST, AT(by), .columns = name_columns, .item_bytes = sizeof(struct name),
 	 .help = "operators and calls with the most of this time, at most eight"},
 	{"lines", "gpu.idle.line", NULL, VIEW_LIST, AT(by_line), .columns = line_columns,
 	 .item_bytes = sizeof(struct line),
-	 .help = "Python lines, at most eight: those that looks have found first, then those of stacks (--py-stacks)"},
+	 .help = "Python lines, at most eight: those of samples first, then those of stacks (--py-stacks)"},
 	{0},
 };
 

@@ -21,7 +21,7 @@ static const char *const kinds[MXBPF_PATH_PARTS] = {
 /* For people, of rows without a name. */
 static const char *const names[MXBPF_PATH_PARTS] = {
 	[MXBPF_PATH_GAP] = "[between two activities of a GPU]",
-	[MXBPF_PATH_PROGRAM] = "[the program's own code]",
+	[MXBPF_PATH_PROGRAM] = "[your Python code]",
 };
 
 /* ---- the critical path */

@@ -326,7 +326,7 @@ const char *const steps_part_words[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_KVSTORE] = "waiting for other processes",
 	[MXBPF_PART_OPERATOR] = "in operators",
 	[MXBPF_PART_API] = "in other calls of the runtime",
-	[MXBPF_PART_OUTSIDE] = "in the program itself",
+	[MXBPF_PART_OUTSIDE] = "in your Python code",
 };
 
 unsigned steps_large_parts(const uint64_t part_ns[MXBPF_STEP_PARTS], uint64_t all_ns, uint8_t order[MXBPF_STEP_PARTS])

@@ -89,7 +89,7 @@ static const char *const titles[MXBPF_STEP_PARTS] = {
 	[MXBPF_PART_KVSTORE] = "exchange with other processes",
 	[MXBPF_PART_OPERATOR] = "operators on its own thread",
 	[MXBPF_PART_API] = "the rest of the C API",
-	[MXBPF_PART_OUTSIDE] = "outside the runtime",
+	[MXBPF_PART_OUTSIDE] = "your Python code",
 };
 
 /* Calls of the C API that are not probed count as time outside the runtime, so both parts have other titles then. */
@@ -98,7 +98,7 @@ static const char *title_of(const struct view *s, unsigned part)
 	if (part == MXBPF_PART_API && s->in->session->api_left)
 		return "probed calls of the C API";
 	if (part == MXBPF_PART_OUTSIDE && s->in->session->api_left)
-		return "outside the runtime or not probed";
+		return "your Python code or not probed";
 	return titles[part];
 }
 
@@ -494,8 +494,7 @@ static const struct view_column known_columns[] = {
 		    "calls of the KVStore, and waits for exchanges with other processes"),
 	PART_COLUMN("inline", MXBPF_PART_OPERATOR, "operators on the iteration's own thread"),
 	PART_COLUMN("api", MXBPF_PART_API, "other calls of the C API, of those that are probed"),
-	PART_COLUMN("outside", MXBPF_PART_OUTSIDE,
-		    "outside the runtime: the program itself, and calls of the C API that are not probed"),
+	PART_COLUMN("outside", MXBPF_PART_OUTSIDE, "your Python code, and calls of the C API that are not probed"),
 	{0},
 };
 

@@ -142,11 +142,11 @@ static void put_strangers(struct view *s, const char *prefix)
 	char hits[32], ns[32];
 
 	if (ss->stranger_hits)
-		out_printf(
-			s->out,
-			"%sstrangers other processes that map the library had %s probe hits, which took at least %s; "
-			"--follow filtered avoids them\n",
-			prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
+		out_printf(s->out,
+			   "%shits     other processes that hit the probes, because they map the library: %s hits, "
+			   "which took at "
+			   "least %s; --follow filtered avoids them\n",
+			   prefix, fmt_count(ss->stranger_hits, hits), fmt_ns(ss->stranger_ns, ns));
 }
 
 /* Child processes. No table has what they did before their probes were attached. */
@@ -188,8 +188,8 @@ static void put_loss(struct view *s, const char *prefix)
 	if (is_complete(s)) {
 		out_printf(s->out, "%sevents   all %s were recorded", prefix, fmt_count(l->attempted, n[0]));
 		if (l->unmatched)
-			out_printf(s->out, "; the window cut off %s call%s", fmt_count(l->unmatched, n[1]),
-				   l->unmatched == 1 ? "" : "s");
+			out_printf(s->out, "; the window cut off %s call%s, which ran at its start or end",
+				   fmt_count(l->unmatched, n[1]), l->unmatched == 1 ? "" : "s");
 		out_puts(s->out, "\n");
 		return;
 	}
@@ -217,7 +217,7 @@ static void put_cost(struct view *s, const char *prefix)
 			   (c->uncertain + 5) / 10);
 	if (!c->added_ns)
 		return;
-	out_printf(s->out, "%scost     watching added %s of CPU time", prefix, fmt_ns(c->added_ns, ns[0]));
+	out_printf(s->out, "%scost     profiling added %s of CPU time", prefix, fmt_ns(c->added_ns, ns[0]));
 	if (added)
 		out_printf(s->out, ", and %s to an iteration of %s", fmt_ns(added, ns[1]),
 			   fmt_ns(it.unwatched_ns, ns[2]));
