@@ -107,7 +107,7 @@ metric() { # REGEX [FILE]
 recordings() { find . -maxdepth 1 -name 'mxbpf-*.mxd' | sort; }
 
 wait_recordings() { # N: until so many were written
-	wait_lines "$1" "$(err serve)" '^wrote .*[.]mxd: '
+	wait_lines "$1" "$(err serve)" 'info: wrote .*[.]mxd: '
 }
 
 @test "A slow iteration is recorded once, with the seconds before it, and a healthy job never" {
@@ -129,7 +129,7 @@ wait_recordings() { # N: until so many were written
 	cat "$(err serve)"
 	mapfile -t file < <(recordings)
 	[[ ${#file[@]} == 2 && ${file[0]} == *-iteration.mxd && ${file[1]} == *-signal.mxd ]]
-	expect_re "^wrote .*-iteration[.]mxd: iteration [0-9]+ of process $job took [0-9.]+ s" "$(<"$(err serve)")"
+	expect_re " info: wrote .*-iteration[.]mxd: iteration [0-9]+ of process $job took [0-9.]+ s" "$(<"$(err serve)")"
 	"$MXBPF" report "${file[0]}" -f json >first.json
 	"$MXBPF" report "${file[1]}" -f json >second.json
 	# The slow one is in the first, with what was before it; the second begins where the first ended.
@@ -367,6 +367,50 @@ while True:
 	expect_re 'serve.conf can be changed by others' "$output"
 }
 
+@test "A job that hangs while the options are read again is recorded, and once" {
+	local job
+	printf 'comm = %s*\ninterval = 200ms\nmax-overhead = 100%%\nlisten = none\nverbose\nflight-record = 10s\non = hang 2s\n' "$NAME" >serve.conf
+	start_job job 50 && job=$READY_PID
+	start_bg serve "$MXBPF" serve --config serve.conf --textfile m.prom
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$SERVE_PID"
+	step job "$job" 50
+	until (($(metric 'mxbpf_iteration_duration_seconds_count') >= 40)); do read -rt 0.05 <> <(:) || :; done
+	# The session that begins now sees no iteration of it.
+	kill -s HUP "$SERVE_PID"
+	wait_lines 2 "$(err serve)" 'attached: [0-9]+ probes'
+	wait_recordings 1
+	expect_re "hang[.]mxd: process $job has made no iteration for (at least )?[0-9.]+ s" "$(<"$(err serve)")"
+	kill -s HUP "$SERVE_PID"
+	wait_lines 3 "$(err serve)" 'attached: [0-9]+ probes'
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	[[ $(recordings | wc -l) == 1 ]]
+}
+
+@test "Each line of the log has a time and a level, and in the journal a level alone" {
+	local line before
+	before=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+	printf 'comm = no such name\nlisten = unix:m.sock\nverbose\n' >serve.conf
+	start_bg serve "$MXBPF" serve --config serve.conf
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" ' info: waiting until one of the processes named no such name'
+	echo 'speed = fast' >>serve.conf
+	kill -s HUP "$SERVE_PID"
+	wait_line "$(err serve)" " warning: serve.conf: unknown option '--speed'"
+	kill -s TERM "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	while read -r line; do
+		[[ $line =~ ^(20[0-9-]+T[0-9:]+Z)\ (debug|info|warning):\ . ]]
+		[[ ! ${BASH_REMATCH[1]} < $before && ! ${BASH_REMATCH[1]} > $(date -u +%Y-%m-%dT%H:%M:%SZ) ]]
+	done <"$(err serve)"
+	: >journal
+	run -2 env JOURNAL_STREAM="$(stat -c %d:%i journal)" "$MXBPF" serve --config serve.conf 2>&1
+	expect_re '^20.*Z error: serve.conf: unknown option' "$output" # systemd has set the variable for another file
+	run -2 bash -c 'JOURNAL_STREAM=$(stat -c %d:%i journal) exec "$@" 2>>journal' bash "$MXBPF" serve --config serve.conf
+	expect_re '^<3>serve.conf: unknown option' "$(<journal)"
+}
+
 @test "serve that waits for its first process ends at a signal without an error" {
 	start_serve --comm 'no such name' --flight-record 5s
 	wait_line "$(err serve)" 'waiting until one of the processes named no such name'
@@ -375,7 +419,7 @@ while True:
 	wait_exit "$SERVE_PID"
 }
 
-address() { sed -n 's|^listening on http://||p' "$(err serve)"; }
+address() { sed -n 's|.* info: listening on http://||p' "$(err serve)"; }
 get() { curl -sS --max-time 60 "http://$(address)$1" "${@:2}"; }
 
 # Until Prometheus has an answer other than an empty one.
