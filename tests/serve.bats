@@ -103,6 +103,43 @@ metric() { # REGEX [FILE]
 	[[ $(metric 'mxbpf_operator_duration_seconds_count' exported) == "$(metric 'mxbpf_operator_duration_seconds_count')" ]]
 }
 
+start_ranks() { # NAME SCRIPT: a launcher with one rank, which meet at a port that is another one each time; sets READY_PID
+	start_ready "$1" env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" \
+		"bin/${NAME}d" -m torch.distributed.run --standalone --nproc-per-node 1 "$2" 20 >/dev/null
+}
+
+@test "A job that torchrun starts again has the same labels, and two scripts are two jobs" {
+	local name launcher least=0
+	echo "$JOB" >train.py
+	echo "$JOB" >other.py
+	start_serve --comm "$NAME*"
+	wait_line "$(err serve)" "waiting until one of the processes named $NAME"
+	for name in first second; do
+		least=$((least + 18)) # the first iteration has no known start, and the last one may have no end
+		start_ranks "$name" train.py
+		launcher=$BG_PID
+		wait_line "$(err serve)" "following process $READY_PID" "$SERVE_PID"
+		step "$name" "$READY_PID" 20
+		until (($(metric 'mxbpf_iteration_duration_seconds_count\{job_name="train.py",rank="0"') >= least)); do read -rt 0.05 <> <(:) || :; done
+		kill -s TERM "$READY_PID"
+		wait_exit "$launcher"
+	done
+	start_ready other env PYTHONPATH="$(dirname "$(dirname "$PYTHON_TORCH")")/lib/python3.11/site-packages" "bin/${NAME}d" other.py 20 >/dev/null
+	wait_line "$(err serve)" "following process $READY_PID" "$SERVE_PID"
+	step other "$READY_PID" 20
+	kill -s INT "$SERVE_PID"
+	wait_exit "$SERVE_PID"
+	# The launcher of the ranks has their name, and no rank.
+	grep -oE '^mxbpf_targets\{.*\}' m.prom | sed 's/,runtime=.*//' | sort >targets
+	cat targets
+	diff targets - <<-'END'
+		mxbpf_targets{job_name="other.py"
+		mxbpf_targets{job_name="train.py"
+		mxbpf_targets{job_name="train.py",rank="0"
+	END
+	[[ $(metric 'mxbpf_iteration_duration_seconds_count\{job_name="train.py",rank="0"') =~ ^(3[6-9]|40)$ ]]
+}
+
 # Recordings of the folder, the oldest first.
 recordings() { find . -maxdepth 1 -name 'mxbpf-*.mxd' | sort; }
 

@@ -106,6 +106,7 @@ struct met_process {
 	uint64_t looped_ns;	 /* when that ended */
 	uint32_t gpus;		 /* bits: it has used its device of this number */
 	char *labels, *job;	 /* owned; job: the label of the job alone */
+	char *group;		 /* owned: what processes of one job have in common; it is in no output */
 };
 
 struct met {
@@ -156,6 +157,8 @@ static inline uint64_t met_scaled(uint64_t n, double scale)
 {
 	return scale > 1 ? (uint64_t)((double)n * scale + 0.5) : n;
 }
+/* Sets a gauge of this interval unless it is more already. */
+void met_raise(struct met *m, enum met_id family, const char *labels, int64_t n);
 /* Sets all series of a family: a gauge that nobody sets again is 0, or MET_ABSENT. */
 void met_reset(struct met *m, enum met_id family, int64_t to);
 /* Removes old series if there are many. 0 or -ENOMEM. */

@@ -109,6 +109,14 @@ void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_
 		s->value = (s->value == MET_ABSENT ? 0 : s->value) + n;
 }
 
+void met_raise(struct met *m, enum met_id family, const char *labels, int64_t n)
+{
+	struct met_series *s = series_of(m, family, labels);
+
+	if (s && s->value < n)
+		s->value = n;
+}
+
 void met_reset(struct met *m, enum met_id family, int64_t to)
 {
 	size_t i;
