@@ -183,7 +183,7 @@ static void look_at(struct met *m, struct met_process *p, const struct mdl_inter
 
 	if (alive && p->started && p->started != u.started) { /* another process with this number */
 		p->cpu_ns = p->faults = p->gpus = 0;
-		p->looped = false;
+		p->looped = p->iterates = false;
 	}
 	if (alive)
 		p->started = u.started;

@@ -39,6 +39,31 @@ static void take_process(struct met *m, const struct mdl_interval *in, pid_t pid
 	p->faults = u.faults;
 }
 
+/*
+ * The numbers of processes stand in series of their own, which end with the process. Only so many are named: a job may
+ * start thousands of workers.
+ */
+static void take_numbers(struct met *m, const struct mdl_interval *in)
+{
+	struct met_process *p;
+	struct met_labels l;
+	char pid[16];
+	size_t i;
+
+	met_reset(m, MET_PROCESS, MET_ABSENT);
+	for (i = 0; i < in->npids && i < MET_PROCESSES_MAX; i++) {
+		p = met_process_of(m, in, (uint32_t)in->pids[i]);
+		if (!p)
+			continue;
+		met_labels_begin(&l, p->labels);
+		met_label_text(&l, "host", in->session->hostname);
+		snprintf(pid, sizeof(pid), "%d", in->pids[i]);
+		met_label_text(&l, "pid", pid);
+		met_label_text(&l, "iterations", p->iterates ? "yes" : "");
+		met_set(m, MET_PROCESS, l.text, 1);
+	}
+}
+
 /* ---- iterations */
 
 /* A process with several loops has series for each thread. */
@@ -103,6 +128,7 @@ static void take_iterations(struct met *m, const struct mdl_interval *in)
 		take_iteration(m, p, &it[i],
 			       met_scaled(i - first + 1, scale) - (i > first ? met_scaled(i - first, scale) : 0));
 		p->looped = !cost_lacks_memory(in->model);
+		p->iterates = true;
 		end_ns = it[i].h.ts_ns + it[i].dur_ns;
 		if (end_ns >= p->looped_ns)
 			p->live_bytes = it[i].live_bytes;
@@ -371,6 +397,7 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	if (err)
 		return err;
 	take_iterations(m, in);
+	take_numbers(m, in);
 	err = met_take_gpus(m, in);
 	met_processes_end(m);
 	met_take_groups(m);
