@@ -448,6 +448,16 @@ while True:
 	expect_re '^<3>serve.conf: unknown option' "$(<journal)"
 }
 
+@test "The init of the machine, which may be hidden even from root, is not said to be left out; in a user namespace the reason is that one" {
+	start_bg serve "$MXBPF" serve --listen unix:m.sock --verbose
+	SERVE_PID=$BG_PID
+	wait_line "$(err serve)" 'waiting until|attached: [0-9]+ probes' "$SERVE_PID"
+	stop_pid "$SERVE_PID" INT
+	run ! grep -E 'process 1 (is not followed|cannot be watched)|host itself' "$(err serve)"
+	run -4 unshare -Ur "$MXBPF" --pid 1 -d 1s
+	expect_re 'the user namespace in which mxbpf runs, or a security module, forbids it; run mxbpf on the host itself' "$output"
+}
+
 @test "serve that waits for its first process ends at a signal without an error" {
 	start_serve --comm 'no such name' --flight-record 5s
 	wait_line "$(err serve)" 'waiting until one of the processes named no such name'

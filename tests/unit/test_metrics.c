@@ -199,6 +199,20 @@ static char *take_of(struct met *m, pid_t pid, const char *comm)
 	return text.data;
 }
 
+/* What the configuration says counts more than what the job says. */
+static void test_rules(void)
+{
+	static const char *const rules[] = {"other*=never", "tr*.py=resnet", "*=last"};
+	struct met *m = met_new();
+	char *text;
+
+	met_name_jobs(m, rules, 3);
+	text = take_of(m, NOBODY, "train.py");
+	CHECK(strstr(text, "{job_name=\"resnet\"") && !strstr(text, "train.py") && !strstr(text, "last"));
+	free(text);
+	met_free(m);
+}
+
 static void test_processes(void)
 {
 	struct met *m = met_new();
@@ -546,6 +560,8 @@ int main(void)
 	test_doubled();
 	TEST("a process is named by its number while it is watched, and numbers do not fill the series")
 	test_processes();
+	TEST("the first rule that matches names a job")
+	test_rules();
 	TEST("a name of any bytes stays within its quotes and its line")
 	test_hostile();
 	TEST("the number of series is bounded, whatever names come")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Labels of processes, as text that stands between the braces of a sample. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +119,28 @@ static const struct {
 	{"container_id", MDL_CONTAINER},
 };
 
+void met_name_jobs(struct met *m, const char *const *rules, unsigned n)
+{
+	m->rules = rules;
+	m->nrules = n;
+}
+
+/* The name that a rule gives; NULL: no rule does. */
+static const char *ruled(const struct met *m, const char *job, const char *comm)
+{
+	char glob[MET_LABEL_BYTES];
+	const char *is;
+	unsigned i;
+
+	for (i = 0; i < m->nrules; i++) {
+		is = strchr(m->rules[i], '=');
+		snprintf(glob, sizeof(glob), "%.*s", (int)(is - m->rules[i]), m->rules[i]);
+		if ((job && !fnmatch(glob, job, 0)) || (comm && !fnmatch(glob, comm, 0)))
+			return is + 1;
+	}
+	return NULL;
+}
+
 /* A process that says no name for its job is of its parent's job, else of the job with its own name. */
 static void put_job(struct met_labels *l, const struct met *m, const struct mdl_interval *in, uint32_t tgid,
 		    const struct tgt_usage *u)
@@ -126,8 +149,11 @@ static void put_job(struct met_labels *l, const struct met *m, const struct mdl_
 	const char *ended = of && of->comm ? of->comm : mdl_thread_name(in->model, tgid, tgid);
 	const char *name = *u->comm ? u->comm : ended;
 	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
+	const char *given = ruled(m, of ? of->job_name : NULL, name);
 
-	if (of && of->job_name)
+	if (given)
+		met_label_text(l, "job_name", given);
+	else if (of && of->job_name)
 		met_label_text(l, "job_name", of->job_name);
 	else if (parent && parent->job)
 		met_labels_begin(l, parent->job);

@@ -119,12 +119,14 @@ struct met_process {
 };
 
 struct met {
-	struct hash places;   /* (family, hash of the labels) -> 1 + place in series */
-	struct buf series;    /* struct met_series */
-	struct hash names;    /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
-	struct buf processes; /* struct met_process */
-	struct buf groups;    /* struct met_group */
-	struct buf found;     /* struct mdl_found of the last interval; texts are owned */
+	struct hash places;	  /* (family, hash of the labels) -> 1 + place in series */
+	struct buf series;	  /* struct met_series */
+	struct hash names;	  /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
+	struct buf processes;	  /* struct met_process */
+	struct buf groups;	  /* struct met_group */
+	struct buf found;	  /* struct mdl_found of the last interval; texts are owned */
+	const char *const *rules; /* borrowed: see met_name_jobs() */
+	unsigned nrules;
 	uint64_t now_ns;
 	uint64_t taken_ns; /* CLOCK_REALTIME: end of the last interval, or of none the start */
 	uint64_t left_out; /* values without a series */

@@ -317,6 +317,7 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	int code;
 
 	set_defaults(&own);
+	met_name_jobs(s->metrics, own.job_names, own.njob_names);
 	own.ses.unfit = s->unfit;
 	own.ses.nunfit = s->nunfit < SERVE_UNFIT_MAX ? s->nunfit : SERVE_UNFIT_MAX;
 	s->reload = s->ends = s->anew = s->detached = false;
@@ -345,6 +346,7 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 		e = (struct err){0};
 	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(s->run.ses);
 	run_free(&s->run);
+	met_name_jobs(s->metrics, NULL, 0);
 	stream_close(s->stream);
 	s->stream = NULL;
 	return code;
