@@ -111,7 +111,7 @@ metrics cannot be sent to http://$RECEIVER/v1/metrics: the answer has the status
 metrics are sent to http://$RECEIVER/v1/metrics again
 metrics are refused in part by http://$RECEIVER/v1/metrics: 3 data points, because too \\x1b[31mred
 metrics are sent to http://$RECEIVER/v1/metrics again" \
-		"$(grep -E 'metrics (are|cannot)' "$(err serve)" | sed 's/.* warning: //; s/; mxbpf tries.*//')"
+		"$(grep -E 'metrics (are|cannot)' "$(err serve)" | sed 's/^[^ ]* [a-z]*: //; s/; mxbpf tries.*//')"
 	run ! grep elsewhere "$(out receiver)"
 	decode same "$PWD/m.prom" # nothing is missing, because the values are sums
 }

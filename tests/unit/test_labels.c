@@ -358,7 +358,7 @@ static void test_programs(void)
 	NAMED(OF_ARGS(PYTHON, "python\0train.py\0--port\0"
 			      "44879"),
 	      "train.py");
-	NAMED(OF_ARGS(PYTHON, "python\0-u\0-X\0dev\0/home/me/train.py"), "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0-u\0-X\0dev\0/data/train.py"), "train.py");
 	NAMED(OF_ARGS(PYTHON, "python\0-m\0pkg.mod\0x.py"), "pkg.mod");
 	NAMED(OF_ARGS(PYTHON, "python\0-mpkg.mod"), "pkg.mod");
 	NAMED(OF_ARGS(PYTHON, "python\0-c\0import torch"), "");
