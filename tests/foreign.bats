@@ -52,7 +52,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	start_bg serve "$MXBPF" serve --pid "$READY_PID" --interval 200ms --max-overhead 100% --listen 127.0.0.1:0 --stream lines \
 		--flight-record 10s --on 'operator.max(*script*) > 1ns'
 	SERVE_PID=$BG_PID
-	wait_line "$(err serve)" '^attached: [0-9]+ probes' "$SERVE_PID"
+	wait_line "$(err serve)" 'info: attached: [0-9]+ probes' "$SERVE_PID"
 	start_mxbpf record --pid "$READY_PID" --api all -o r.mxd
 	start_bg top "$MXBPF" top --batch --pid "$READY_PID" --probes op
 	wait_line "$(out top)" 'iterations/s' "$BG_PID"
@@ -63,8 +63,8 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	kill -s USR1 "$READY_PID"
 	wait_line "$(out evil)" '^{' "$READY_PID"
 	wait_line "$(out top)" '<script>' "$BG_PID"
-	wait_line "$(err serve)" '^wrote [.]/mxbpf-[0-9TZ]+-operator[.]mxd: .*<script>' "$SERVE_PID"
-	address=$(sed -n 's|^listening on ||p' "$(err serve)")
+	wait_line "$(err serve)" 'info: wrote [.]/mxbpf-[0-9TZ]+-operator[.]mxd: .*<script>' "$SERVE_PID"
+	address=$(sed -n 's|.* info: listening on ||p' "$(err serve)")
 	curl -sS --max-time 60 "$address/metrics" -o metrics "$address/report.json" -o serve.json "$address/" -o serve.html
 	curl -sS --max-time 60 -H 'Accept: application/openmetrics-text; version=1.0.0' "$address/metrics" -o openmetrics
 	kill -s INT "$SERVE_PID"
@@ -292,8 +292,8 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 # Asks serve for a recording, and expects what it says of it.
 asks() { # NTH REGEX
 	kill -s USR1 "$BG_PID"
-	wait_lines "$1" "$(err serve)" '^wrote .*[.]mxd: |the last seconds were not written'
-	expect_re "$2" "$(grep -E '^wrote .*[.]mxd: |the last seconds were not written' "$(err serve)" | tail -n 1)"
+	wait_lines "$1" "$(err serve)" 'info: wrote .*[.]mxd: |the last seconds were not written'
+	expect_re "$2" "$(grep -E 'info: wrote .*[.]mxd: |the last seconds were not written' "$(err serve)" | tail -n 1)"
 }
 
 @test "While serve runs, its folder becomes a link, a file, nothing, unwritable and another user's: nothing of theirs changes, and it goes on" {
@@ -306,8 +306,8 @@ asks() { # NTH REGEX
 	now=$(ls -lA --time-style=full-iso theirs victim)
 	start_bg serve unshare -m setpriv --bounding-set=-dac_override,-dac_read_search "$MXBPF" serve --pid "$READY_PID" --interval 200ms \
 		--max-overhead 100% --listen none --flight-record 60s --keep 1 --trace-dir folder --textfile folder/m.prom
-	wait_line "$(err serve)" '^attached: [0-9]+ probes' "$BG_PID"
-	asks 1 '^wrote folder/'
+	wait_line "$(err serve)" 'info: attached: [0-9]+ probes' "$BG_PID"
+	asks 1 'info: wrote folder/'
 	mv folder first
 	ln -s theirs folder
 	chown -h nobody folder
@@ -326,14 +326,14 @@ asks() { # NTH REGEX
 		ln -s "$PWD/victim" "folder/mxbpf-$(date -u -d "$i seconds" +%Y%m%dT%H%M%SZ)-signal.mxd"
 	done
 	chown -h nobody folder folder/*Z-signal.mxd
-	asks 6 '^wrote folder/mxbpf-[0-9TZ]+-signal-1[.]mxd'
+	asks 6 'info: wrote folder/mxbpf-[0-9TZ]+-signal-1[.]mxd'
 	[[ $(find folder -type l | wc -l) == 60 ]]
 	nsenter -t "$BG_PID" -m sh -c "mount --bind '$PWD/folder' '$PWD/folder' && mount -o remount,ro,bind '$PWD/folder'"
 	asks 7 'Read-only file system'
 	nsenter -t "$BG_PID" -m umount "$PWD/folder"
 	mv folder second
 	mkdir folder
-	asks 8 '^wrote folder/'
+	asks 8 'info: wrote folder/'
 	until [[ -s folder/m.prom ]]; do read -rt 0.05 <> <(:) || :; done
 	kill -s INT "$BG_PID"
 	wait_exit "$BG_PID"

@@ -43,12 +43,12 @@ while True:
 make_page() {
 	local address
 	echo "$TRAINING" >"$HOSTILE_PROGRAM"
-	start_ready training "$PYTHON_TORCH" -u "$PWD/$HOSTILE_PROGRAM" "$HOSTILE" "$HOSTILE_PROCESS" >/dev/null
+	start_ready training env "MXBPF_JOB_NAME=$HOSTILE_PROCESS" "$PYTHON_TORCH" -u "$PWD/$HOSTILE_PROGRAM" "$HOSTILE" "$HOSTILE_PROCESS" >/dev/null
 	"$MXBPF" record --pid "$READY_PID" --memory -d 2s -o job.mxd
 	"$MXBPF" record --pid "$READY_PID" -d 1s -o second.mxd
 	start_bg serve "$MXBPF" serve --pid "$READY_PID" --interval 2s --max-overhead 100% --listen 127.0.0.1:0
-	wait_line "$(err serve)" '^attached: [0-9]+ probes' "$BG_PID"
-	address=$(sed -n 's|^listening on ||p' "$(err serve)")
+	wait_line "$(err serve)" 'info: attached: [0-9]+ probes' "$BG_PID"
+	address=$(sed -n 's|.* info: listening on ||p' "$(err serve)")
 	curl -sS --max-time 60 "$address/" -o serve.html "$address/report.json" -o serve.json
 	curl -sS --max-time 60 "$address/metrics" -o serve.metrics
 	cp "$(err serve)" serve.log

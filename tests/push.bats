@@ -80,7 +80,7 @@ decode() { (cd got && "$PYTHON_OTLP" "$REPO/tests/serve/decode.py" "$@"); }
 	decode same "$PWD/m.prom"
 	expect_same "$(printf '%s\n' deployment.environment=test 'host.name=h 1' 'service.instance.id=h 1' service.name=training \
 		"service.version=$("$MXBPF" --version | awk '{ print $2 }')")" "$(decode resource | sort)"
-	expect_re "^sending metrics to http://$RECEIVER/base/v1/metrics\$" "$(<"$(err serve)")"
+	expect_re " info: sending metrics to http://$RECEIVER/base/v1/metrics\$" "$(<"$(err serve)")"
 	run ! grep -E 'pass-in-url|key-in-url|token-in-header|warning' "$(err serve)"
 }
 
@@ -111,7 +111,7 @@ metrics cannot be sent to http://$RECEIVER/v1/metrics: the answer has the status
 metrics are sent to http://$RECEIVER/v1/metrics again
 metrics are refused in part by http://$RECEIVER/v1/metrics: 3 data points, because too \\x1b[31mred
 metrics are sent to http://$RECEIVER/v1/metrics again" \
-		"$(grep -E 'metrics (are|cannot)' "$(err serve)" | sed 's/^mxbpf: warning: //; s/; mxbpf tries.*//')"
+		"$(grep -E 'metrics (are|cannot)' "$(err serve)" | sed 's/^[^ ]* [a-z]*: //; s/; mxbpf tries.*//')"
 	run ! grep elsewhere "$(out receiver)"
 	decode same "$PWD/m.prom" # nothing is missing, because the values are sums
 }

@@ -95,11 +95,11 @@ until_more() { # REGEX NUMBER: until the sum is larger
 	until_more mxbpf_gpu_sampled_seconds_total 2
 	[[ -z $(echo mxbpf-*.mxd | grep gpu-idle) ]]
 	gpus "busy=10 pid=$READY_PID"
-	wait_line "$(err serve)" '^wrote .*gpu-idle[.]mxd: GPUs did nothing in [0-9]+ % of the time' "$SERVE_PID"
+	wait_line "$(err serve)" 'info: wrote .*gpu-idle[.]mxd: GPUs did nothing in [0-9]+ % of the time' "$SERVE_PID"
 	until_more mxbpf_gpu_sampled_seconds_total "$(metric mxbpf_gpu_sampled_seconds_total)"
 	end_serve
 	cat "$(err serve)"
-	[[ $(grep -c '^wrote' "$(err serve)") == 1 ]]
+	[[ $(grep -c 'info: wrote' "$(err serve)") == 1 ]]
 }
 
 @test "A driver that is missing, loses a GPU or hangs says nothing and holds nothing up" {

@@ -92,8 +92,9 @@ class Serve:
                 self.followed[int(found[1])] = self.followed.get(int(found[1]), 0) + 1
                 self.said['following'] += 1
                 continue
-            if line.startswith('listening on http://'):
-                self.address = line[len('listening on http://'):].strip()
+            found = re.search(r' info: listening on http://(\S+)', line)
+            if found:
+                self.address = found[1]
             for word in ('attached:', 'stay as they were', 'were not written', 'tries again', 'wrote ', 'waiting until',
                          'is not followed', 'cannot be watched', 'begins anew'):
                 self.said[word] += word in line

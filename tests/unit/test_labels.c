@@ -243,11 +243,15 @@ static void test_metadata(void)
 		{7,
 		 {0, MDL_NO_NUMBER, 4294967294u, 1},
 		 {"wor\xffker", "0123456789ab", "", "\"", "a", "c", "b", "9", "root", "slurm 9", "MXNet"},
-		 "host"},
+		 "host",
+		 NULL,
+		 NULL},
 		{8,
 		 {MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER, MDL_NO_NUMBER},
 		 {"", "", "", "", "", "", "", "", "", "", ""},
-		 ""},
+		 "",
+		 NULL,
+		 NULL},
 	};
 	const struct mdl_session session = {.labels = two, .nlabels = 2, .unlabelled = 3};
 	char *json = rec_meta_write(&session);
@@ -317,6 +321,91 @@ static void test_process(void)
 	tgt_close(t);
 }
 
+/* ---- names of jobs */
+
+static const char *job_name(const char *env, size_t env_bytes, const char *cgroup, const char *program,
+			    const char *cmdline, size_t bytes)
+{
+	static char name[TGT_LABEL_BYTES];
+	const struct tgt_job_clues c = {.env = env,
+					.env_bytes = env_bytes,
+					.cgroup = cgroup,
+					.program = program,
+					.cmdline = cmdline,
+					.cmdline_bytes = bytes};
+	struct tgt_labels l;
+
+	tgt_labels_parse(env, env_bytes, cgroup, &l);
+	tgt_job_name_parse(&c, &l, name);
+	return name;
+}
+#define OF_ARGS(program, args) job_name("", 0, "0::/\n", program, args "\0", sizeof(args))
+#define OF_CLUES(env, cgroup, args)                                                                                    \
+	job_name(env, sizeof(env) - 1, cgroup, "/usr/bin/python3.11", args "\0", sizeof(args))
+#define PYTHON "/usr/bin/python3.11"
+#define POD    "0::/kubepods/burstable/pod" UID "/" ID "\n"
+
+static void is_named(const char *name, const char *expected, unsigned line)
+{
+	if (strcmp(name, expected))
+		printf("# line %u: '%s' instead of '%s'\n", line, name, expected);
+	CHECK(!strcmp(name, expected));
+}
+#define NAMED(name, expected) is_named(name, expected, __LINE__)
+
+static void test_programs(void)
+{
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0--port\0"
+			      "44879"),
+	      "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0-u\0-X\0dev\0/data/train.py"), "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0-m\0pkg.mod\0x.py"), "pkg.mod");
+	NAMED(OF_ARGS(PYTHON, "python\0-mpkg.mod"), "pkg.mod");
+	NAMED(OF_ARGS(PYTHON, "python\0-c\0import torch"), "");
+	NAMED(OF_ARGS(PYTHON, "python"), "");
+	NAMED(OF_ARGS(PYTHON, "python\0-\0x.py"), "");
+	NAMED(OF_ARGS(PYTHON, "python\0/dev/fd/63"), "");
+	NAMED(OF_ARGS(PYTHON, "python\0/tmp/tmpab12cd_9.py"), "");
+	NAMED(OF_ARGS(PYTHON, "python\0/tmp/tmp1/train.py"), "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0/v/lib/python3.11/site-packages/torch/_inductor/compile_worker/__main__.py"),
+	      "");
+	NAMED(OF_ARGS("/opt/bin/trainer", "/opt/bin/trainer\0--fast"), "trainer");
+	NAMED(OF_ARGS("/opt/bin/trainer", ""), "");
+	/* A launcher has the name of its ranks. */
+	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/torchrun\0--nproc-per-node\0"
+			      "2\0--rdzv-id=17\0train.py\0x.py"),
+	      "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0-m\0torch.distributed.run\0--standalone\0d/train.py"), "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/torchrun\0--standalone\0-m\0pkg.mod\0--x"), "pkg.mod");
+	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/accelerate\0launch\0train.py"), "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/torchrun\0--standalone"), "torchrun");
+}
+
+static void test_schedulers(void)
+{
+	/* What a person has said counts most. */
+	NAMED(OF_CLUES("SLURM_JOB_NAME=llama\0MXBPF_JOB_NAME=mine\0", POD, "python\0train.py"), "mine");
+	NAMED(OF_CLUES("SLURM_JOB_NAME=llama\0SLURM_JOB_ID=77\0", "0::/\n", "python\0train.py"), "llama");
+	NAMED(OF_CLUES("MASTER_ADDR=localhost\0MASTER_PORT=44879\0", "0::/\n", "python\0train.py"), "train.py");
+	/* Pods: of a Job, an indexed Job, a Deployment, a CronJob, a PyTorchJob, a StatefulSet, and one of its own. */
+	NAMED(OF_CLUES("POD_NAME=train-x7k2p\0", POD, "python\0a.py"), "train");
+	NAMED(OF_CLUES("HOSTNAME=train-3-x7k2p\0", POD, "python\0a.py"), "train");
+	NAMED(OF_CLUES("POD_NAME=train-6d4cf56db6-x7k2p\0", POD, "python\0a.py"), "train");
+	NAMED(OF_CLUES("POD_NAME=nightly-29384756-x7k2p\0", POD, "python\0a.py"), "nightly");
+	NAMED(OF_CLUES("POD_NAME=bert-worker-12\0", POD, "python\0a.py"), "bert");
+	NAMED(OF_CLUES("POD_NAME=bert-master-0\0", POD, "python\0a.py"), "bert");
+	NAMED(OF_CLUES("POD_NAME=bert-1\0RANK=1\0WORLD_SIZE=2\0", POD, "python\0a.py"), "bert");
+	NAMED(OF_CLUES("POD_NAME=resnet-50\0", POD, "python\0a.py"), "resnet-50");
+	NAMED(OF_CLUES("POD_NAME=train\0", POD, "python\0a.py"), "train");
+	/* Units; one that starts jobs of others is none. */
+	NAMED(OF_CLUES("", "0::/system.slice/train-night.service\n", "python\0a.py"), "train-night");
+	NAMED(OF_CLUES("", "0::/user.slice/user-1000.slice/user@1000.service/app.slice/t.service\n", "python\0a.py"),
+	      "t");
+	NAMED(OF_CLUES("", "0::/user.slice/user-1000.slice/session-3.scope\n", "python\0a.py"), "a.py");
+	NAMED(OF_CLUES("", "0::/user.slice/user@1000.service/app.slice/run-r1234.service\n", "python\0a.py"), "a.py");
+	NAMED(OF_CLUES("", "0::/system.slice/cron.service\n", "python\0a.py"), "a.py");
+}
+
 int main(void)
 {
 	TEST("every form of a control group gives its container, pod and Slurm job, and nothing else does")
@@ -335,5 +424,9 @@ int main(void)
 	test_process();
 	TEST("labels in a recording are the same when they are read, and older recordings have none")
 	test_metadata();
+	TEST("a job has the name of its program, and a launcher that of what it launches")
+	test_programs();
+	TEST("a name that a person or the scheduler gave counts more, without what is new at each start")
+	test_schedulers();
 	UNIT_MAIN_END;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests metrics: what intervals add up to, and the text that Prometheus reads. */
-#include "metrics/metrics.h"
+#include "metrics/priv.h"
 
 #include <inttypes.h>
 
@@ -142,18 +142,93 @@ static void test_buckets(void)
 		CHECK(n >= before);
 		before = n;
 	}
-	CHECK(buckets == 12 && n == 9);
+	CHECK(buckets == 42 && n == 9);
 	snprintf(start, sizeof(start),
 		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"0.016777216\"}");
 	CHECK(value_of(text, start) == 4);
 	snprintf(start, sizeof(start),
-		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"0.067108864\"}");
+		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"0.025165824\"}");
 	CHECK(value_of(text, start) == 7);
 	snprintf(start, sizeof(start),
 		 "mxbpf_operator_duration_seconds_bucket{" OF_JOB ",operator=\"dot\",le=\"+Inf\"}");
 	CHECK(value_of(text, start) == n);
 	CHECK(value_of(text, "mxbpf_operator_duration_seconds_count{" OF_JOB ",operator=\"dot\"}") == n);
 	free(text);
+	met_free(m);
+}
+
+/* The first bound of an operator up to which all its calls lasted. */
+static double bound_of(uint64_t each_ns)
+{
+	struct met *m = met_new();
+	char *text = take(m, one_row("dot", 3, each_ns), MET_PROMETHEUS), *p = text;
+	double bound = 0;
+
+	do {
+		p = strstr(p + 1, "operator=\"dot\",le=\"");
+		bound = strtod(strstr(p, "le=\"") + 4, NULL);
+	} while (strtod(strchr(p, '}') + 1, NULL) != 3);
+	free(text);
+	met_free(m);
+	return bound;
+}
+
+/* What an alert on twice the time needs; see share/serve/alerts.yml. */
+static void test_doubled(void)
+{
+	uint64_t ns;
+
+	for (ns = 5000; ns < NS_PER_S; ns = ns * 8 / 7) {
+		CHECK(bound_of(2 * ns) / bound_of(ns) > 1.99 && bound_of(2 * ns) / bound_of(ns) < 2.01);
+		CHECK(bound_of(ns * 21 / 20) / bound_of(ns) < 1.51);
+	}
+}
+
+static char *take_of(struct met *m, pid_t pid, const char *comm)
+{
+	struct mdl_session s = session_new();
+	struct mdl_labels l = {.comm = (char *)(uintptr_t)comm, .job_name = (char *)(uintptr_t)comm};
+	struct mdl_interval in = {.session = &s, .model = mdl_new(), .pids = &pid, .npids = 1, .now_ns = NS_PER_S};
+	struct buf text = {0};
+
+	CHECK(!mdl_labels_add(&s, &l, (uint32_t)pid, "host"));
+	CHECK(!met_take(m, &in));
+	CHECK(!met_write(m, MET_PROMETHEUS, &text) && !buf_put(&text, "", 1));
+	mdl_free(in.model);
+	mdl_session_fini(&s);
+	return text.data;
+}
+
+/* What the configuration says counts more than what the job says. */
+static void test_rules(void)
+{
+	static const char *const rules[] = {"other*=never", "tr*.py=resnet", "*=last"};
+	struct met *m = met_new();
+	char *text;
+
+	met_name_jobs(m, rules, 3);
+	text = take_of(m, NOBODY, "train.py");
+	CHECK(strstr(text, "{job_name=\"resnet\"") && !strstr(text, "train.py") && !strstr(text, "last"));
+	free(text);
+	met_free(m);
+}
+
+static void test_processes(void)
+{
+	struct met *m = met_new();
+	char *text = take_of(m, getpid(), "train.py"), name[128];
+	unsigned i;
+
+	snprintf(name, sizeof(name), ",pid=\"%d\"} 1\n", getpid());
+	CHECK(strstr(text, "mxbpf_process_info{job_name=\"train.py\"") && strstr(text, name));
+	free(text);
+	text = take(m, mdl_new(), MET_PROMETHEUS);
+	CHECK(!strstr(text, "mxbpf_process_info{"));
+	free(text);
+	/* Numbers of processes that have ended make room before many are kept. */
+	for (i = 0; i < 1000; i++)
+		free(take_of(m, NOBODY + (pid_t)i, "train.py"));
+	CHECK(buf_count(&m->series, struct met_series) < 400);
 	met_free(m);
 }
 
@@ -322,10 +397,10 @@ static void test_exemplars(void)
 	r.series = 99; /* is no series any more */
 	met_record(m, &r);
 	CHECK(!met_write(m, MET_OPENMETRICS, &text) && !buf_put(&text, "", 1));
-	CHECK(strstr(text.data, "le=\"3.0\"} 1 # {recording=\"mxbpf-\\\"x\\\".mxd\"} 2 1763616000.5\n"));
+	CHECK(strstr(text.data, "le=\"2.0\"} 1 # {recording=\"mxbpf-\\\"x\\\".mxd\"} 2 1763616000.5\n"));
 	CHECK(strstr(text.data, "le=\"1.0\"} 0\n") && strstr(text.data, "le=\"10.0\"} 1\n"));
 	plain = take(m, mdl_new(), MET_PROMETHEUS);
-	CHECK(strstr(plain, "le=\"3.0\"} 1\n") && !strstr(plain, "recording"));
+	CHECK(strstr(plain, "le=\"2.0\"} 1\n") && !strstr(plain, "recording"));
 	free(plain);
 	buf_fini(&text);
 	mdl_free(in.model);
@@ -479,8 +554,14 @@ int main(void)
 	test_sums();
 	TEST("names beyond the limit of a kind and a job add up in `other`, and stay there")
 	test_other();
-	TEST("a histogram has twelve buckets that rise to its count")
+	TEST("a histogram has buckets that rise to its count, and a call that takes twice as long is two buckets "
+	     "higher")
 	test_buckets();
+	test_doubled();
+	TEST("a process is named by its number while it is watched, and numbers do not fill the series")
+	test_processes();
+	TEST("the first rule that matches names a job")
+	test_rules();
 	TEST("a name of any bytes stays within its quotes and its line")
 	test_hostile();
 	TEST("the number of series is bounded, whatever names come")

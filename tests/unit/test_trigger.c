@@ -97,6 +97,7 @@ static bool fires(struct trg *t, struct mdl *m, bool alive, char why[TRG_WHY_BYT
 	bool fired;
 
 	s.duration_ns = NS_PER_S;
+	s.start_mono_ns = in.now_ns - NS_PER_S;
 	fired = trg_judge(t, &in, why);
 	mdl_free(m);
 	mdl_session_fini(&s);
@@ -114,7 +115,7 @@ static struct mdl *iterations(unsigned n, uint64_t each_ns, uint64_t odd_ns)
 	for (i = 0; i < n; i++) {
 		it.nr = nr++;
 		it.dur_ns = odd_ns && i == n - 1 ? odd_ns : each_ns;
-		it.h.ts_ns = now_ns + i * MS;
+		it.h.ts_ns = now_ns + (i + 1) * MS - it.dur_ns;
 		CHECK(!mdl_feed(m, &it, sizeof(it)));
 	}
 	return m;
@@ -170,25 +171,110 @@ static void test_unseen(void)
 	trg_free(t);
 }
 
-/* A slice waits for an iteration. One with iterations says that the loop goes on, one without that it hangs. */
-static void test_slices(void)
+/* An interval in which iterations are seen in slices alone. slices 0: none; else they end 300 ms before the interval
+ * does. */
+static struct mdl *sliced(unsigned slices, uint64_t iterations)
 {
 	const struct mxbpf_partial marks = {
 		.h = {MXBPF_PARTIAL, sizeof(marks), 0, 0}, .cls = MXBPF_CLASS_STEP, .flags = MXBPF_PARTIAL_SLICED};
-	struct mxbpf_slice_part slice = {
-		.h = {MXBPF_SLICE, sizeof(slice), PID, 0}, .slices = 1, .seen_iterations = 3, .all_iterations = 3};
+	const struct mxbpf_slice_part slice = {.h = {MXBPF_SLICE, sizeof(slice), PID, now_ns + NS_PER_S - 500 * MS},
+					       .slices = slices,
+					       .slice_ns = 200 * MS,
+					       .seen_iterations = iterations,
+					       .all_iterations = iterations};
+	struct mdl *m = mdl_new();
+
+	CHECK(!mdl_feed(m, &marks, sizeof(marks)) && (!slices || !mdl_feed(m, &slice, sizeof(slice))));
+	return m;
+}
+
+/* A slice waits for an iteration. One with iterations says that the loop goes on, one without that it hangs. */
+static void test_slices(void)
+{
 	struct trg *t = parsed("hang 3s");
 	char why[TRG_WHY_BYTES];
-	struct mdl *m;
 	unsigned i;
 
 	CHECK(!fires(t, iterations(5, MS, 0), true, why));
-	for (i = 0; i < 12; i++) {
-		slice.seen_iterations = i < 10 ? 3 : 0;
-		m = mdl_new();
-		CHECK(!mdl_feed(m, &marks, sizeof(marks)) && !mdl_feed(m, &slice, sizeof(slice)));
-		CHECK(fires(t, m, true, why) == (i == 10));
-	}
+	for (i = 0; i < 20; i++) /* iterations that nobody saw */
+		CHECK(!fires(t, sliced(i % 5 == 0, 3), true, why));
+	for (i = 0; i < 12; i++) /* the first slice without any is that of i = 2, and that of i = 6 is 4 s later */
+		CHECK(fires(t, sliced(i % 4 == 2, 0), true, why) == (i == 6));
+	CHECK(!fires(t, sliced(1, 0), true, why)); /* once */
+	trg_free(t);
+}
+
+static void test_slices_say(void)
+{
+	struct trg *t = parsed("hang 3s");
+	char why[TRG_WHY_BYTES];
+	unsigned i;
+
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	for (i = 0; i < 20; i++)
+		CHECK(!fires(t, sliced(i % 5 == 0, 3), true, why));
+	for (i = 0; i < 3; i++)
+		CHECK(!fires(t, sliced(1, 0), true, why));
+	CHECK(fires(t, sliced(1, 0), true, why));
+	CHECK(!strcmp(why, "process 1234 has made no iteration for at least 3.20 s"));
+	trg_free(t);
+}
+
+/* Options are read again: what was seen of the loop stays, and a condition that has fired does not fire once more. */
+static struct trg *begun_anew(struct trg *t, uint64_t gap_ns)
+{
+	struct trg *new = parsed("hang 3s");
+
+	trg_continue(new, t);
+	trg_free(t);
+	now_ns += gap_ns;
+	return new;
+}
+
+static void test_anew(void)
+{
+	struct trg *t = parsed("hang 3s");
+	char why[TRG_WHY_BYTES];
+	unsigned i;
+
+	/* It hangs before, for longer than any iteration has taken. */
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	CHECK(!fires(t, mdl_new(), true, why));
+	t = begun_anew(t, 300 * MS);
+	CHECK(fires(t, mdl_new(), true, why));
+	CHECK(!strcmp(why, "process 1234 has made no iteration for 3.30 s"));
+	t = begun_anew(t, 300 * MS);
+	CHECK(!fires(t, mdl_new(), true, why));
+	/* It makes an iteration each 2 s. One may have ended unseen. */
+	CHECK(!fires(t, iterations(1, 2 * NS_PER_S, 0), true, why));
+	t = begun_anew(t, 300 * MS);
+	for (i = 0; i < 3; i++)
+		CHECK(fires(t, mdl_new(), true, why) == (i == 2));
+	CHECK(!strcmp(why, "process 1234 has made no iteration for at least 3.00 s"));
+	/* A process that has ended meanwhile is forgotten. */
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	t = begun_anew(t, 300 * MS);
+	CHECK(!fires(t, mdl_new(), false, why));
+	for (i = 0; i < 5; i++)
+		CHECK(!fires(t, mdl_new(), true, why));
+	trg_free(t);
+}
+
+/* The last interval of a session has no process any more, and nothing is written then. */
+static void test_last_interval(void)
+{
+	struct trg *t = parsed("hang 1s");
+	struct mdl_session s = session_new();
+	struct mdl_interval in = {.session = &s, .model = mdl_new(), .pids = pids, .npids = 1};
+	char why[TRG_WHY_BYTES];
+
+	CHECK(!fires(t, iterations(5, MS, 0), true, why));
+	s.start_mono_ns = now_ns;
+	in.now_ns = now_ns += NS_PER_S;
+	trg_see(t, &in);
+	CHECK(fires(t, mdl_new(), true, why)); /* it was not said yet */
+	mdl_free(in.model);
+	mdl_session_fini(&s);
 	trg_free(t);
 }
 
@@ -299,6 +385,11 @@ int main(void)
 	TEST("a job is not said to hang if what ends its iterations is not probed any more")
 	test_unseen();
 	test_slices();
+	TEST("slices say for how long a job hangs at least, and not since when an iteration was seen")
+	test_slices_say();
+	TEST("a hang goes on when the options are read again, and an iteration may have ended meanwhile")
+	test_anew();
+	test_last_interval();
 	TEST("an operator fires once it is slow for long enough, and again only after it was not")
 	test_operator();
 	TEST("memory of a device above its limit fires")

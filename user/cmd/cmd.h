@@ -133,5 +133,10 @@ bool cmd_is_session(const struct cmd *c); /* it calls cmd_limit() itself */
 /* Prints "mxbpf: error: WHY" on stderr and returns the exit code of its class. */
 int cmd_fail(const struct err *e);
 void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+enum cmd_level { CMD_ERROR, CMD_WARNING, CMD_INFO, CMD_DEBUG };
+void cmd_say(enum cmd_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* From now on each line has a time and a level, or in systemd's journal the level alone. */
+void cmd_log_as_daemon(void);
+bool cmd_logs_as_daemon(void);
 
 #endif

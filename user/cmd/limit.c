@@ -38,13 +38,14 @@ int cmd_limit_check(const struct cmd_opts *o, struct err *e)
 
 static void say_limited(void)
 {
+	char needs[512] = "";
+	size_t len = 0;
 	unsigned i;
 
-	fprintf(stderr, "mxbpf: seccomp limits mxbpf to files, memory, threads, waiting");
-	for (i = 0; i < SBX_NEEDS; i++)
+	for (i = 0; i < SBX_NEEDS && len < sizeof(needs); i++)
 		if (permitted & 1u << i)
-			fprintf(stderr, "; it %s", sbx_need_words(1u << i));
-	fprintf(stderr, "\n");
+			len += (size_t)snprintf(needs + len, sizeof(needs) - len, "; it %s", sbx_need_words(1u << i));
+	cmd_say(CMD_DEBUG, "seccomp limits mxbpf to files, memory, threads, waiting%s", needs);
 }
 
 void cmd_limit(const struct cmd_opts *o)
@@ -63,7 +64,7 @@ void cmd_limit(const struct cmd_opts *o)
 	if (!o->ses.verbose || e.code)
 		return;
 	if (why)
-		fprintf(stderr, "mxbpf: seccomp does not limit mxbpf: %s\n", why);
+		cmd_say(CMD_DEBUG, "seccomp does not limit mxbpf: %s", why);
 	else
 		say_limited();
 }

@@ -28,21 +28,22 @@ struct cmd_given {
 
 /* The values of all options. The comment of a field names its option where the field does not. */
 struct cmd_opts {
-	struct ses_opts ses;	    /* options of a session; `recording` and `command_to_stderr` are set later */
-	const char *output;	    /* -o; NULL: tables go to stdout */
-	const char *html;	    /* --html: the page is written to this file, too; NULL: it is not */
-	bool batch;		    /* --batch: top prints text */
-	const char *config;	    /* --config of serve; NULL: none */
-	const char *textfile;	    /* --textfile of serve; NULL: none */
-	const char *otlp;	    /* --otlp of serve; NULL: what the environment says */
-	const char *push_profile;   /* --push-profile of serve; NULL: none */
-	const char *stream;	    /* --stream of serve; NULL: none */
-	const char *listen;	    /* --listen of serve; NULL: the default */
-	const char *trigger;	    /* --allow-trigger: file with a token; NULL: nobody may */
-	uint64_t flight_ns;	    /* --flight-record; 0: it was not given */
-	const char *trace_dir;	    /* --trace-dir; NULL: the current folder */
-	const char *on[CMD_ON_MAX]; /* --on, which trg_parse() accepts; borrowed from argv */
-	unsigned non;
+	struct ses_opts ses;		   /* options of a session; `recording` and `command_to_stderr` are set later */
+	const char *output;		   /* -o; NULL: tables go to stdout */
+	const char *html;		   /* --html: the page is written to this file, too; NULL: it is not */
+	bool batch;			   /* --batch: top prints text */
+	const char *config;		   /* --config of serve; NULL: none */
+	const char *textfile;		   /* --textfile of serve; NULL: none */
+	const char *otlp;		   /* --otlp of serve; NULL: what the environment says */
+	const char *push_profile;	   /* --push-profile of serve; NULL: none */
+	const char *stream;		   /* --stream of serve; NULL: none */
+	const char *listen;		   /* --listen of serve; NULL: the default */
+	const char *trigger;		   /* --allow-trigger: file with a token; NULL: nobody may */
+	uint64_t flight_ns;		   /* --flight-record; 0: it was not given */
+	const char *trace_dir;		   /* --trace-dir; NULL: the current folder */
+	const char *on[CMD_ON_MAX];	   /* --on, which trg_parse() accepts; borrowed from argv */
+	const char *job_names[CMD_ON_MAX]; /* --job-name; borrowed from argv */
+	unsigned non, njob_names;
 	unsigned needs;	      /* of the command: mask of enum sbx_need */
 	bool no_seccomp;      /* --no-seccomp */
 	const char *drop;     /* --drop-privileges: the user, "": the default; NULL: it was not given */

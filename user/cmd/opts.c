@@ -277,6 +277,8 @@ static const struct cmd_option fixed[] = {
 	{.name = "stream", .arg = "FILE", .group = "Metrics", .commands = CMD_BIT_SERVE,
 	 .help = "Write the tables of each interval to FILE as one line of JSON, for a log shipper; - is stdout; a file grows; lines that the reader does not take in time are left out and counted",
 	 .set = cmd_set_path, CMD_FIELD(stream)},
+	{.name = "job-name", .arg = "GLOB=NAME", .group = "Metrics", .commands = CMD_BIT_SERVE,
+	 .help = "Call jobs NAME in the label job_name if their name, or that of a process, matches; repeat it for several rules", .set = cmd_set_job_name},
 	{.name = "duration", .letter = 'd', .arg = "TIME", .group = "Window", .commands = CMD_BIT_NOW,
 	 .help = "Record calls for TIME, then show what each thread does", .def = "1s", .set = cmd_set_duration, CMD_FIELD(ses.duration_ns),
 	 .min = 1, .max = YEAR_NS},

@@ -40,6 +40,7 @@ int cmd_set_version(const struct cmd_option *opt, struct cmd_opts *o, const char
 int cmd_set_base(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_limit(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 int cmd_set_condition(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
+int cmd_set_job_name(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 /* Index of a value among those of an option, or -EINVAL with e set. */
 int cmd_find_word(const struct cmd_option *opt, const char *text, struct err *e);
 

@@ -33,7 +33,6 @@ static void clear_line(const struct run *r)
 static void on_tell(void *ctx, enum ses_level level, const char *text)
 {
 	const struct run *r = ctx;
-	char safe[4096];
 
 	if (r->live && r->live->say(r->live->ctx, level, text))
 		return;
@@ -44,9 +43,8 @@ static void on_tell(void *ctx, enum ses_level level, const char *text)
 	}
 	if (r->o->quiet && level != SES_DETAIL)
 		return;
-	fmt_safe(safe, sizeof(safe), text, strlen(text));
-	fprintf(stderr, "%s%s%s\n", level == SES_DETAIL ? "mxbpf: " : "", safe,
-		level == SES_STAGE ? "; Ctrl-C ends" : "");
+	cmd_say(level == SES_DETAIL ? CMD_DEBUG : CMD_INFO, "%s%s", text,
+		level == SES_STAGE && !cmd_logs_as_daemon() ? "; Ctrl-C ends" : "");
 }
 
 static void on_begin(void *ctx)

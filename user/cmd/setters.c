@@ -314,6 +314,17 @@ int cmd_set_condition(const struct cmd_option *opt, struct cmd_opts *o, const ch
 	return err;
 }
 
+int cmd_set_job_name(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
+{
+	const char *is = strchr(text, '=');
+
+	if (!is || is == text || !is[1] || o->njob_names == CMD_ON_MAX)
+		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is not GLOB=NAME, or is one too many", opt->name,
+			       text);
+	o->job_names[o->njob_names++] = text;
+	return 0;
+}
+
 int cmd_set_limit(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e)
 {
 	struct cmp_limit limit;

@@ -3,31 +3,47 @@
 #include "metrics/priv.h"
 
 /*
- * Bounds of calls are powers of four nanoseconds, from 4 us to 4.3 s, because the model's buckets end there: what they
- * have counted can be told exactly.
+ * Bounds of calls are 2^n and 1.5 * 2^n nanoseconds, from 4 us to 4.3 s, because the model's buckets end there: what
+ * they have counted can be told exactly. A call that takes twice as long is two buckets higher, and one at a bound that
+ * takes a little longer seems 1.5 times as long at most.
  */
-static const double call_bounds[MET_BUCKETS - 1] = {4.096e-06,	 1.6384e-05,  6.5536e-05,  0.000262144,
-						    0.001048576, 0.004194304, 0.016777216, 0.067108864,
-						    0.268435456, 1.073741824, 4.294967296};
-static const double iteration_bounds[MET_BUCKETS - 1] = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
+static const double call_bounds[] = {4.096e-06,	  6.144e-06,   8.192e-06,   1.2288e-05,	 1.6384e-05,  2.4576e-05,
+				     3.2768e-05,  4.9152e-05,  6.5536e-05,  9.8304e-05,	 0.000131072, 0.000196608,
+				     0.000262144, 0.000393216, 0.000524288, 0.000786432, 0.001048576, 0.001572864,
+				     0.002097152, 0.003145728, 0.004194304, 0.006291456, 0.008388608, 0.012582912,
+				     0.016777216, 0.025165824, 0.033554432, 0.050331648, 0.067108864, 0.100663296,
+				     0.134217728, 0.201326592, 0.268435456, 0.402653184, 0.536870912, 0.805306368,
+				     1.073741824, 1.610612736, 2.147483648, 3.221225472, 4.294967296};
+/* Ten in a decade, so that 1.6 times as long is two buckets higher. */
+static const double iteration_bounds[] = {
+	0.001, 0.00125, 0.0016, 0.002, 0.0025, 0.0032, 0.004, 0.005, 0.0063, 0.008, 0.01, 0.0125, 0.016,
+	0.02,  0.025,	0.032,	0.04,  0.05,   0.063,  0.08,  0.1,   0.125,  0.16,  0.2,  0.25,	  0.32,
+	0.4,   0.5,	0.63,	0.8,   1,      1.25,   1.6,   2,     2.5,    3.2,   4,	  5,	  6.3,
+	8,     10,	12.5,	16,    20,     25,     32,    40,    50,     63,    80,	  100};
+#define BOUNDS(bounds) bounds, sizeof(bounds) / sizeof((bounds)[0])
+_Static_assert(sizeof(iteration_bounds) / sizeof(double) < MET_BUCKETS_MAX, "all bounds and +Inf");
+_Static_assert(sizeof(call_bounds) / sizeof(double) < MET_BUCKETS_MAX, "all bounds and +Inf");
 
 const struct met_family met_families[MET_FAMILIES] = {
 	[MET_BUILD] = {"mxbpf_build_info", "Version of mxbpf; always 1", MET_GAUGE},
 	[MET_TARGETS] = {"mxbpf_targets", "Processes that are watched now", MET_GAUGE},
+	[MET_PROCESS] = {"mxbpf_process_info",
+			 "Processes that are watched now, by number; iterations=\"yes\": it has ended one; always 1",
+			 MET_GAUGE},
 	[MET_ITERATION] = {"mxbpf_iteration_duration_seconds",
 			   "Iterations of the training loop, without the profiling overhead", MET_HISTOGRAM, MET_NS,
-			   iteration_bounds},
+			   BOUNDS(iteration_bounds)},
 	[MET_ITERATION_PART] = {"mxbpf_iteration_part_seconds",
 				"Where the time of iterations went on the thread of the loop: data, wait, kvstore, "
 				"inline, api, outside",
 				MET_COUNTER, MET_NS},
 	[MET_OPERATOR] = {"mxbpf_operator_duration_seconds", "Calls of operators with what they call in turn",
-			  MET_HISTOGRAM, MET_NS, call_bounds},
+			  MET_HISTOGRAM, MET_NS, BOUNDS(call_bounds)},
 	[MET_OPERATOR_SELF] = {"mxbpf_operator_self_seconds", "Time in operators without the operators that they call",
 			       MET_COUNTER, MET_NS},
 	[MET_CALL] = {"mxbpf_call_duration_seconds",
 		      "Other calls by kind: functions of the C API, waits, data, exchanges, annotations", MET_HISTOGRAM,
-		      MET_NS, call_bounds},
+		      MET_NS, BOUNDS(call_bounds)},
 	[MET_CALL_SELF] = {"mxbpf_call_self_seconds", "Time in these calls without the calls that they contain",
 			   MET_COUNTER, MET_NS},
 	[MET_CPU] = {"mxbpf_target_cpu_seconds", "CPU time of the processes while they were watched", MET_COUNTER,

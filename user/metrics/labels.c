@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Labels of processes, as text that stands between the braces of a sample. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +119,29 @@ static const struct {
 	{"container_id", MDL_CONTAINER},
 };
 
-/* A process whose labels name no job is of its parent's job, else of the job with its own name. */
+void met_name_jobs(struct met *m, const char *const *rules, unsigned n)
+{
+	m->rules = rules;
+	m->nrules = n;
+}
+
+/* The name that a rule gives; NULL: no rule does. */
+static const char *ruled(const struct met *m, const char *job, const char *comm)
+{
+	char glob[MET_LABEL_BYTES];
+	const char *is;
+	unsigned i;
+
+	for (i = 0; i < m->nrules; i++) {
+		is = strchr(m->rules[i], '=');
+		snprintf(glob, sizeof(glob), "%.*s", (int)(is - m->rules[i]), m->rules[i]);
+		if ((job && !fnmatch(glob, job, 0)) || (comm && !fnmatch(glob, comm, 0)))
+			return is + 1;
+	}
+	return NULL;
+}
+
+/* A process that says no name for its job is of its parent's job, else of the job with its own name. */
 static void put_job(struct met_labels *l, const struct met *m, const struct mdl_interval *in, uint32_t tgid,
 		    const struct tgt_usage *u)
 {
@@ -126,13 +149,31 @@ static void put_job(struct met_labels *l, const struct met *m, const struct mdl_
 	const char *ended = of && of->comm ? of->comm : mdl_thread_name(in->model, tgid, tgid);
 	const char *name = *u->comm ? u->comm : ended;
 	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
+	const char *given = ruled(m, of ? of->job_name : NULL, name);
 
-	if (of && *of->texts[MDL_JOB])
-		met_label_text(l, "job_name", of->texts[MDL_JOB]);
+	if (given)
+		met_label_text(l, "job_name", given);
+	else if (of && of->job_name)
+		met_label_text(l, "job_name", of->job_name);
 	else if (parent && parent->job)
 		met_labels_begin(l, parent->job);
 	else
 		met_label_text(l, "job_name", name ? name : "ended");
+}
+
+/*
+ * Two jobs that run at the same time can have one name. They are told apart by where their ranks meet, which is in no
+ * label, because it is another place each time. A process that meets nobody is of its parent's group.
+ */
+static char *group_of(const struct met *m, const struct mdl_labels *of, const struct tgt_usage *u, const char *job)
+{
+	const struct met_process *parent = u->parent ? find(m, (uint32_t)u->parent) : NULL;
+	const bool meets = of && *of->texts[MDL_JOB];
+	char *group;
+
+	if (!meets && parent && parent->group && !strcmp(parent->job, job))
+		return strdup(parent->group);
+	return asprintf(&group, "%s %s", job, meets ? of->texts[MDL_JOB] : "") < 0 ? NULL : group;
 }
 
 static int name_process(const struct met *m, struct met_process *p, const struct mdl_interval *in,
@@ -153,9 +194,11 @@ static int name_process(const struct met *m, struct met_process *p, const struct
 		met_label_text(&all, label_names[i].name, of->texts[label_names[i].text]);
 	free(p->labels);
 	free(p->job);
+	free(p->group);
 	p->labels = strdup(all.text);
 	p->job = strdup(job.text);
-	return p->labels && p->job ? 0 : -ENOMEM;
+	p->group = group_of(m, of, u, job.text);
+	return p->labels && p->job && p->group ? 0 : -ENOMEM;
 }
 
 /* Labels may come a moment after the process; one that has ended keeps those that it had. */
@@ -166,7 +209,7 @@ static void look_at(struct met *m, struct met_process *p, const struct mdl_inter
 
 	if (alive && p->started && p->started != u.started) { /* another process with this number */
 		p->cpu_ns = p->faults = p->gpus = 0;
-		p->looped = false;
+		p->looped = p->iterates = false;
 	}
 	if (alive)
 		p->started = u.started;
@@ -196,6 +239,7 @@ static void free_process(struct met_process *p)
 {
 	free(p->labels);
 	free(p->job);
+	free(p->group);
 }
 
 void met_processes_end(struct met *m)

@@ -24,6 +24,12 @@ struct met;
 struct met *met_new(void);    /* NULL: out of memory */
 void met_free(struct met *m); /* NULL is legal */
 
+/*
+ * From now on a job whose name, or the name of whose process, matches the first part of a rule "GLOB=NAME" is called by
+ * the second. The first rule that matches counts. The rules are borrowed until they are others; NULL, 0: there are
+ * none.
+ */
+void met_name_jobs(struct met *m, const char *const *rules, unsigned n);
 /* Adds an interval, whose model has rows for each process. Returns 0, or -ENOMEM if some of it was not added. */
 int met_take(struct met *m, const struct mdl_interval *in);
 /* Takes only what mxbpf itself is and uses: all that there is before the first interval has ended. */

@@ -96,7 +96,7 @@ static void put_number(struct proto *p, const struct met *m, const struct met_se
 /* Eight bytes each, the lowest first. */
 static void put_packed(struct proto *p, unsigned field, const uint64_t *values, unsigned n)
 {
-	unsigned char bytes[MET_BUCKETS * 8];
+	unsigned char bytes[MET_BUCKETS_MAX * 8];
 	unsigned i;
 
 	for (i = 0; i < n * 8; i++)
@@ -108,19 +108,19 @@ static void put_histogram(struct proto *p, const struct met *m, const struct met
 {
 	const struct met_family *f = &met_families[s->family];
 	const size_t point = proto_begin(p, DATA_POINTS);
-	uint64_t bounds[MET_BUCKETS - 1], count = 0;
+	uint64_t bounds[MET_BUCKETS_MAX - 1], count = 0;
 	unsigned i;
 
-	memcpy(bounds, f->bounds, sizeof(bounds));
-	for (i = 0; i < MET_BUCKETS; i++)
+	memcpy(bounds, f->bounds, f->nbounds * sizeof(bounds[0]));
+	for (i = 0; i <= f->nbounds; i++)
 		count += s->buckets[i];
 	put_labels(p, HIST_ATTRIBUTES, s);
 	proto_fixed64(p, HIST_SINCE, s->since_ns);
 	proto_fixed64(p, HIST_TIME, time_of(m, s));
 	proto_fixed64(p, HIST_COUNT, count);
 	proto_double(p, HIST_SUM, (double)s->value / 1e9);
-	put_packed(p, HIST_COUNTS, s->buckets, MET_BUCKETS);
-	put_packed(p, HIST_BOUNDS, bounds, MET_BUCKETS - 1);
+	put_packed(p, HIST_COUNTS, s->buckets, f->nbounds + 1);
+	put_packed(p, HIST_BOUNDS, bounds, f->nbounds);
 	proto_end(p, point);
 }
 

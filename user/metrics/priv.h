@@ -8,11 +8,12 @@
 #include "base/hash.h"
 #include "metrics/metrics.h"
 
-#define MET_FADE	 0.99	   /* an interval counts so much of the next one, in an error */
-#define MET_BUCKETS	 12	   /* of a histogram, with the last one, which has no bound */
-#define MET_ABSENT	 INT64_MIN /* value of a gauge: it is not known now */
-#define MET_LABELS_BYTES 1024
-#define MET_LABEL_BYTES	 160 /* of a value; longer ones are cut */
+#define MET_FADE	  0.99	    /* an interval counts so much of the next one, in an error */
+#define MET_BUCKETS_MAX	  52	    /* of a histogram, with the last one, which has no bound */
+#define MET_PROCESSES_MAX 256	    /* that are named by their number, and numbers of those that have ended */
+#define MET_ABSENT	  INT64_MIN /* value of a gauge: it is not known now */
+#define MET_LABELS_BYTES  1024
+#define MET_LABEL_BYTES	  160 /* of a value; longer ones are cut */
 
 enum met_type { MET_COUNTER, MET_GAUGE, MET_HISTOGRAM };
 enum met_unit { MET_COUNT, MET_NS, MET_BYTES, MET_MILLIONTHS };
@@ -20,6 +21,7 @@ enum met_unit { MET_COUNT, MET_NS, MET_BYTES, MET_MILLIONTHS };
 enum met_id {
 	MET_BUILD,
 	MET_TARGETS,
+	MET_PROCESS,
 	MET_ITERATION,
 	MET_ITERATION_PART,
 	MET_OPERATOR,
@@ -71,9 +73,15 @@ struct met_family {
 	const char *name, *help;
 	enum met_type type;
 	enum met_unit unit;
-	const double *bounds; /* of histograms: MET_BUCKETS - 1 upper bounds in seconds */
+	const double *bounds; /* of histograms: upper bounds in seconds */
+	unsigned nbounds;
 };
 extern const struct met_family met_families[MET_FAMILIES];
+/* Buckets of a histogram, with the last one, which has no bound. */
+static inline unsigned met_buckets(enum met_id family)
+{
+	return met_families[family].nbounds + 1;
+}
 
 /*
  * Sums over intervals of a series that is estimated from slices; older ones count less. x: its value in the slices of
@@ -87,7 +95,7 @@ struct met_series {
 	char *labels; /* owned: `job="x",rank="0"`; "": none */
 	enum met_id family;
 	int64_t value;		       /* in the unit of the family; of a histogram: the sum of what was observed */
-	uint64_t *buckets;	       /* owned, of a histogram: MET_BUCKETS counts; else NULL */
+	uint64_t *buckets;	       /* owned, of a histogram: met_buckets() counts; else NULL */
 	struct met_recorded *recorded; /* owned, of a histogram: the last one of each bucket; NULL: none */
 	struct met_sums *sums;	       /* owned, of MET_OPERATOR_ERROR; else NULL */
 	uint64_t news_ns;	       /* when it was changed last */
@@ -101,20 +109,24 @@ struct met_process {
 	uint64_t started;	 /* 0: not known */
 	uint64_t cpu_ns, faults; /* at the last interval; 0: not known */
 	bool looped;		 /* it has ended an iteration */
+	bool iterates;		 /* it has, whether memory is known or not */
 	bool loops;		 /* several of its threads did so in one interval */
 	int64_t live_bytes;	 /* at its last iteration */
 	uint64_t looped_ns;	 /* when that ended */
 	uint32_t gpus;		 /* bits: it has used its device of this number */
 	char *labels, *job;	 /* owned; job: the label of the job alone */
+	char *group;		 /* owned: what processes of one job have in common; it is in no output */
 };
 
 struct met {
-	struct hash places;   /* (family, hash of the labels) -> 1 + place in series */
-	struct buf series;    /* struct met_series */
-	struct hash names;    /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
-	struct buf processes; /* struct met_process */
-	struct buf groups;    /* struct met_group */
-	struct buf found;     /* struct mdl_found of the last interval; texts are owned */
+	struct hash places;	  /* (family, hash of the labels) -> 1 + place in series */
+	struct buf series;	  /* struct met_series */
+	struct hash names;	  /* (kind and job, name) -> 1: it has series of its own; with name 0: how many do */
+	struct buf processes;	  /* struct met_process */
+	struct buf groups;	  /* struct met_group */
+	struct buf found;	  /* struct mdl_found of the last interval; texts are owned */
+	const char *const *rules; /* borrowed: see met_name_jobs() */
+	unsigned nrules;
 	uint64_t now_ns;
 	uint64_t taken_ns; /* CLOCK_REALTIME: end of the last interval, or of none the start */
 	uint64_t left_out; /* values without a series */
@@ -156,6 +168,8 @@ static inline uint64_t met_scaled(uint64_t n, double scale)
 {
 	return scale > 1 ? (uint64_t)((double)n * scale + 0.5) : n;
 }
+/* Sets a gauge of this interval unless it is more already. */
+void met_raise(struct met *m, enum met_id family, const char *labels, int64_t n);
 /* Sets all series of a family: a gauge that nobody sets again is 0, or MET_ABSENT. */
 void met_reset(struct met *m, enum met_id family, int64_t to);
 /* Removes old series if there are many. 0 or -ENOMEM. */

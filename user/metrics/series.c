@@ -54,7 +54,7 @@ static struct met_series *make(struct met *m, enum met_id family, const char *la
 	struct met_series new = {.family = family, .labels = strdup(labels), .since_ns = m->taken_ns};
 
 	if (met_families[family].type == MET_HISTOGRAM)
-		new.buckets = calloc(MET_BUCKETS, sizeof(*new.buckets));
+		new.buckets = calloc(met_buckets(family), sizeof(*new.buckets));
 	if (!new.labels || (met_families[family].type == MET_HISTOGRAM && !new.buckets) ||
 	    buf_put(&m->series, &new, sizeof(new))) {
 		free_series(&new);
@@ -109,6 +109,14 @@ void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_
 		s->value = (s->value == MET_ABSENT ? 0 : s->value) + n;
 }
 
+void met_raise(struct met *m, enum met_id family, const char *labels, int64_t n)
+{
+	struct met_series *s = series_of(m, family, labels);
+
+	if (s && s->value < n)
+		s->value = n;
+}
+
 void met_reset(struct met *m, enum met_id family, int64_t to)
 {
 	size_t i;
@@ -124,7 +132,7 @@ static unsigned bucket_of(const struct met_family *f, uint64_t end_ns)
 	const double seconds = (double)end_ns / 1e9;
 	unsigned i = 0;
 
-	while (i < MET_BUCKETS - 1 && seconds > f->bounds[i])
+	while (i < f->nbounds && seconds > f->bounds[i])
 		i++;
 	return i;
 }
@@ -148,7 +156,8 @@ void met_observe_hist(struct met *m, enum met_id family, const char *labels, con
 	for (i = 0; s && i < MXBPF_HIST_BUCKETS; i++)
 		if (hist[i]) /* a bucket of the model ends where the next one begins; the last one has no end */
 			s->buckets[i + 1 < MXBPF_HIST_BUCKETS ? bucket_of(&met_families[family], mdl_bucket_low(i + 1))
-							      : MET_BUCKETS - 1] += met_scaled(hist[i], scale);
+							      : met_families[family].nbounds] +=
+				met_scaled(hist[i], scale);
 	if (s)
 		s->value += (int64_t)met_scaled(sum_ns, scale);
 }
@@ -204,24 +213,41 @@ void met_record(struct met *m, const struct met_recorded *r)
 	struct met_series *s = place ? buf_at(&m->series, struct met_series, *place - 1) : NULL;
 
 	if (s && !s->recorded)
-		s->recorded = calloc(MET_BUCKETS, sizeof(*s->recorded));
+		s->recorded = calloc(met_buckets(MET_ITERATION), sizeof(*s->recorded));
 	if (s && s->recorded)
 		s->recorded[bucket_of(&met_families[MET_ITERATION], r->dur_ns)] = *r;
+}
+
+/* The number of a process comes again only by chance, so its series is not kept. */
+static bool is_over(const struct met_series *s)
+{
+	return s->family == MET_PROCESS && s->value == MET_ABSENT;
+}
+
+static bool has_many_over(const struct met *m)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < buf_count(&m->series, struct met_series); i++)
+		n += is_over(buf_at(&m->series, struct met_series, i));
+	return n >= MET_PROCESSES_MAX;
 }
 
 int met_make_room(struct met *m)
 {
 	size_t n = buf_count(&m->series, struct met_series), kept = 0, i;
+	const bool full = n >= MET_SERIES_MAX / 4 * 3;
 	struct met_series *s;
 	uint64_t *place;
 
-	if (n < MET_SERIES_MAX / 4 * 3)
+	if (!full && !has_many_over(m))
 		return 0;
 	hash_clear(&m->places);
-	hash_clear(&m->names); /* names of jobs that are gone; those of others come back with their next calls */
+	if (full) /* names of jobs that are gone; those of others come back with their next calls */
+		hash_clear(&m->names);
 	for (i = 0; i < n; i++) {
 		s = buf_at(&m->series, struct met_series, i);
-		if (m->now_ns - s->news_ns > MET_KEEP_NS) {
+		if (is_over(s) || (full && m->now_ns - s->news_ns > MET_KEEP_NS)) {
 			free_series(s);
 			continue;
 		}

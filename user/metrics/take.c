@@ -39,6 +39,31 @@ static void take_process(struct met *m, const struct mdl_interval *in, pid_t pid
 	p->faults = u.faults;
 }
 
+/*
+ * The numbers of processes stand in series of their own, which end with the process. Only so many are named: a job may
+ * start thousands of workers.
+ */
+static void take_numbers(struct met *m, const struct mdl_interval *in)
+{
+	struct met_process *p;
+	struct met_labels l;
+	char pid[16];
+	size_t i;
+
+	met_reset(m, MET_PROCESS, MET_ABSENT);
+	for (i = 0; i < in->npids && i < MET_PROCESSES_MAX; i++) {
+		p = met_process_of(m, in, (uint32_t)in->pids[i]);
+		if (!p)
+			continue;
+		met_labels_begin(&l, p->labels);
+		met_label_text(&l, "host", in->session->hostname);
+		snprintf(pid, sizeof(pid), "%d", in->pids[i]);
+		met_label_text(&l, "pid", pid);
+		met_label_text(&l, "iterations", p->iterates ? "yes" : "");
+		met_set(m, MET_PROCESS, l.text, 1);
+	}
+}
+
 /* ---- iterations */
 
 /* A process with several loops has series for each thread. */
@@ -103,6 +128,7 @@ static void take_iterations(struct met *m, const struct mdl_interval *in)
 		take_iteration(m, p, &it[i],
 			       met_scaled(i - first + 1, scale) - (i > first ? met_scaled(i - first, scale) : 0));
 		p->looped = !cost_lacks_memory(in->model);
+		p->iterates = true;
 		end_ns = it[i].h.ts_ns + it[i].dur_ns;
 		if (end_ns >= p->looped_ns)
 			p->live_bytes = it[i].live_bytes;
@@ -119,7 +145,7 @@ static void take_iterations(struct met *m, const struct mdl_interval *in)
 
 struct one_job {
 	const struct met *m;
-	const char *job;
+	const char *group;
 };
 
 static bool of_job(void *ctx, uint32_t tgid)
@@ -131,7 +157,7 @@ static bool of_job(void *ctx, uint32_t tgid)
 		const struct met_process *p = buf_at(&one->m->processes, struct met_process, i);
 
 		if (p->tgid == tgid)
-			return p->job && !strcmp(p->job, one->job);
+			return p->group && !strcmp(p->group, one->group);
 	}
 	return false;
 }
@@ -174,24 +200,25 @@ static void take_found(struct met *m, const struct findings *f, const char *job)
 		keep_found(m, &f->list[i], job);
 		met_labels_begin(&l, job);
 		met_label_text(&l, "finding", f->list[i].rule->key);
-		met_set(m, MET_FINDING, l.text, (int64_t)(f->list[i].share * MILLION));
+		/* of two jobs with one name the one that it explains more of */
+		met_raise(m, MET_FINDING, l.text, (int64_t)(f->list[i].share * MILLION));
 	}
 }
 
 /* The whole model is copied for each job only if there are several. */
-static int take_job(struct met *m, const struct mdl_interval *in, const char *job, bool alone)
+static int take_job(struct met *m, const struct mdl_interval *in, const struct met_process *p, bool alone)
 {
-	struct one_job one = {m, job};
+	struct one_job one = {m, p->group};
 	struct mdl *own = alone ? NULL : mdl_only(in->model, of_job, &one);
 	struct findings found = {.n = 0};
 	int err;
 
 	if (!alone && !own)
 		return -ENOMEM;
-	err = met_feed_groups(m, job, own ? own : in->model);
+	err = met_feed_groups(m, p->job, own ? own : in->model);
 	err = err ? err : findings_make(own ? own : in->model, in->session, &found);
 	if (!err)
-		take_found(m, &found, job);
+		take_found(m, &found, p->job);
 	findings_fini(&found);
 	mdl_free(own);
 	return err;
@@ -199,10 +226,10 @@ static int take_job(struct met *m, const struct mdl_interval *in, const char *jo
 
 static bool is_first_of_job(const struct met *m, size_t at)
 {
-	const char *job = buf_at(&m->processes, struct met_process, at)->job;
+	const char *group = buf_at(&m->processes, struct met_process, at)->group;
 	size_t i = 0;
 
-	while (i < at && strcmp(buf_at(&m->processes, struct met_process, i)->job, job))
+	while (i < at && strcmp(buf_at(&m->processes, struct met_process, i)->group, group))
 		i++;
 	return i == at;
 }
@@ -217,7 +244,7 @@ static int take_jobs(struct met *m, const struct mdl_interval *in)
 		jobs += is_first_of_job(m, i);
 	for (i = 0; i < n && !err; i++)
 		if (is_first_of_job(m, i))
-			err = take_job(m, in, buf_at(&m->processes, struct met_process, i)->job, jobs == 1);
+			err = take_job(m, in, buf_at(&m->processes, struct met_process, i), jobs == 1);
 	return err;
 }
 
@@ -370,6 +397,7 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	if (err)
 		return err;
 	take_iterations(m, in);
+	take_numbers(m, in);
 	err = met_take_gpus(m, in);
 	met_processes_end(m);
 	met_take_groups(m);

@@ -75,10 +75,10 @@ static int put_histogram(struct buf *out, const struct met_series *s, enum met_f
 	unsigned i;
 	int err = 0;
 
-	for (i = 0; i < MET_BUCKETS && !err; i++) {
+	for (i = 0; i <= f->nbounds && !err; i++) {
 		count += s->buckets[i];
 		err = buf_printf(out, "%s_bucket{%s%sle=\"", f->name, s->labels, *s->labels ? "," : "");
-		if (i == MET_BUCKETS - 1)
+		if (i == f->nbounds)
 			err = err ? err : buf_printf(out, "+Inf");
 		else /* OpenMetrics wants 1.0 instead of 1 */
 			err = err ? err

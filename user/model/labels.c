@@ -35,6 +35,7 @@ void mdl_labels_fini(struct mdl_labels *l)
 		free(l->texts[i]);
 	free(l->hostname);
 	free(l->comm);
+	free(l->job_name);
 	*l = (struct mdl_labels){0};
 }
 
@@ -51,6 +52,8 @@ static int copy(struct mdl_labels *to, const struct mdl_labels *from, uint32_t p
 	}
 	if (from->comm)
 		to->comm = strdup(from->comm);
+	if (from->job_name)
+		to->job_name = strdup(from->job_name);
 	return whole && to->hostname ? 0 : -ENOMEM;
 }
 

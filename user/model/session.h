@@ -85,7 +85,8 @@ struct mdl_labels {
 	uint32_t numbers[MDL_LABEL_NUMBERS];
 	char *texts[MDL_LABEL_TEXTS];
 	char *hostname;
-	char *comm; /* its name when it was found; NULL: not known. It is in no output. */
+	char *comm;	/* its name when it was found; NULL: not known. It is in no output. */
+	char *job_name; /* that its job keeps when it is started again; NULL: not known. In metrics alone. */
 };
 /* Names of the labels in outputs. */
 extern const char *const mdl_label_number_words[MDL_LABEL_NUMBERS];

@@ -256,6 +256,7 @@ void tgt_labels(const struct tgt *t, struct tgt_labels *l)
 
 	tgt_labels_parse(has_env ? env.data : "", has_env ? env.len : 0, has_cgroup ? cgroup.data : "", l);
 	tgt_labels_kubelet(TGT_KUBELET_LINKS, l);
+	tgt_job_name(t, has_env ? env.data : "", has_env ? env.len : 0, has_cgroup ? cgroup.data : "", l);
 	if (!tgt_slurp(t->procfd, "status", STATUS_MAX_BYTES, &status))
 		set_user(status.data, l);
 	buf_fini(&env);

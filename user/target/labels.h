@@ -31,6 +31,11 @@ struct tgt_labels {
 	 * port where they meet. The first that is known counts.
 	 */
 	char job[TGT_JOB_BYTES];
+	/*
+	 * For people: the same when the job is started again, and when it is started on another machine. Two jobs can
+	 * have the same one. "": the name is that of the parent's job.
+	 */
+	char job_name[TGT_LABEL_BYTES];
 };
 
 /* Reads the labels that can be read. */
@@ -45,6 +50,17 @@ void tgt_peek_labels(pid_t pid, struct tgt_labels *l);
  * unknown.
  */
 void tgt_labels_parse(const char *env, size_t env_bytes, const char *cgroup, struct tgt_labels *l);
+
+/*
+ * What names a job, as texts that the caller has read: the environment and the control groups as above, the path of the
+ * program, and the text of /proc/PID/cmdline, which one more NUL follows.
+ */
+struct tgt_job_clues {
+	const char *env, *cgroup, *program, *cmdline;
+	size_t env_bytes, cmdline_bytes;
+};
+/* Finds the name by the clues and the other labels. */
+void tgt_job_name_parse(const struct tgt_job_clues *c, const struct tgt_labels *l, char name[TGT_LABEL_BYTES]);
 
 /*
  * Takes the names of the container's pod from a folder in which the kubelet has a link for each container,

@@ -57,6 +57,10 @@ int tgt_environ(struct far *far, int procfd, pid_t pid, struct buf *text);
 /* Returns the value of a variable in the text of /proc/PID/environ, which a NUL follows, or NULL. */
 const char *tgt_env_find(const char *env, size_t bytes, const char *name);
 
+/* Sets the name of the job from what the caller has read; the other labels are known. */
+struct tgt_labels;
+void tgt_job_name(const struct tgt *t, const char *env, size_t env_bytes, const char *cgroup, struct tgt_labels *l);
+
 /*
  * Sets e to the meaning of a failed access to `what`: the process has ended, access is not permitted, or an I/O error.
  * Returns a code.

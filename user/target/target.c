@@ -97,6 +97,16 @@ static bool yama_forbids_all(void)
 	return scope == '3';
 }
 
+bool tgt_in_first_ns(const char *name, unsigned long number)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	return !stat(path, &st) && st.st_ino == number;
+}
+
+/* The first user namespace forbids nothing to who has these capabilities in it. */
 static const char *forbidden_by(void)
 {
 	if (!has_capability(CAP_SYS_PTRACE))
@@ -108,7 +118,9 @@ static const char *forbidden_by(void)
 		return "CAP_DAC_READ_SEARCH, which private folders of other users need, is missing; add it or run "
 		       "mxbpf with "
 		       "sudo";
-	return "a security module or a user namespace forbids it; run mxbpf on the host itself";
+	if (tgt_in_first_ns("user", TGT_FIRST_USER_NS))
+		return "a security module of this machine forbids it, also to root";
+	return "the user namespace in which mxbpf runs, or a security module, forbids it; run mxbpf on the host itself";
 }
 
 int tgt_fail(const struct tgt *t, int code, const char *what, struct err *e)

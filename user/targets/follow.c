@@ -51,8 +51,19 @@ static void take_back(struct session *ses, uint32_t tgid)
 	ses->about.unfollowed--;
 }
 
+/*
+ * All processes of the machine are looked at, and its init, which runs no job, may be hidden even from root. In a
+ * container the first process can be the job.
+ */
+static bool is_init(const struct session *ses, uint32_t tgid)
+{
+	return tgid == 1 && ses->o->choice.host && tgt_in_first_ns("pid", TGT_FIRST_PID_NS);
+}
+
 void follow_give_up(struct session *ses, uint32_t tgid, const struct err *e)
 {
+	if (is_init(ses, tgid))
+		return;
 	/* Most processes that cannot be attached to have ended by now. */
 	if ((e->cls != ERR_TARGET || ses->o->verbose) && first_time(ses, tgid, TOLD))
 		ses_warn(ses, "process %u is not followed: %s", tgid, e->why);

@@ -61,6 +61,7 @@ int ses_labels_note(struct session *ses, const struct tgt *t)
 		to.texts[i] = (char *)&l + texts[i];
 	to.texts[MDL_RUNTIME] = ses_build_of(ses, (uint32_t)tgt_pid(t))->title;
 	to.comm = (char *)(uintptr_t)tgt_comm(t);
+	to.job_name = *l.job_name ? l.job_name : NULL;
 	return add(ses, &to, (uint32_t)tgt_pid(t));
 }
 

@@ -99,18 +99,77 @@ static bool judge_iterations(struct trg *t, const struct mdl_interval *in, char 
 			t->slow = (struct trg_slow){it[i].h.tgid, it[i].dur_ns, steps_end_ns(&it[i])};
 		}
 		l->past_ns[l->n++ % TRG_PAST] = it[i].dur_ns;
-		l->last_ns = steps_end_ns(&it[i]);
+		l->from_ns = steps_end_ns(&it[i]);
+		l->unsure = l->still = false;
 	}
 	forget_ended(t, in);
 	return found;
 }
 
-/* Iterations may go on unseen. A slice waits for one, so a slice without any says that there is none. */
-static bool may_go_on(const struct mdl_interval *in, uint32_t tgid)
+/* ---- hangs */
+
+static uint64_t longest(const struct trg_loop *l)
+{
+	uint64_t most = 0, i;
+
+	for (i = 0; i < l->n && i < TRG_PAST; i++)
+		most = l->past_ns[i] > most ? l->past_ns[i] : most;
+	return most;
+}
+
+/*
+ * Nothing was seen between two sessions. An iteration may have ended then, unless the loop had taken longer than ever
+ * already.
+ */
+static void take_gap(const struct trg *t, struct trg_loop *l, uint64_t to_ns)
+{
+	if (l->from_ns >= t->seen_ns || l->still || t->seen_ns - l->from_ns > longest(l))
+		return;
+	l->from_ns = to_ns;
+	l->unsure = true;
+}
+
+/*
+ * Iterations are seen in slices alone. A slice waits for one, so slices without any say that none ended between the
+ * first of them and the last one.
+ */
+static void take_slices(struct trg_loop *l, const struct mdl_interval *in)
 {
 	struct mxbpf_slice_part s;
+	const bool has = cost_slices_of(in->model, l->tgid, &s);
 
-	return cost_lacks_iterations(in->model) && (!cost_slices_of(in->model, tgid, &s) || s.seen_iterations);
+	l->unsure = true;
+	if (has && !s.seen_iterations) {
+		if (!l->still && s.h.ts_ns > l->from_ns)
+			l->from_ns = s.h.ts_ns;
+		l->still = true;
+		l->to_ns = s.h.ts_ns + s.slice_ns;
+	} else if (has || !l->still) {
+		l->from_ns = l->to_ns = in->now_ns;
+		l->still = false;
+	}
+}
+
+/* Moves the ends of the stretch without iterations. */
+static void take_stretch(const struct trg *t, struct trg_loop *l, const struct mdl_interval *in)
+{
+	const uint64_t start_ns = in->session->start_mono_ns;
+
+	if (t->seen_ns && start_ns > t->seen_ns)
+		take_gap(t, l, start_ns);
+	if (cost_lacks_iterations(in->model))
+		take_slices(l, in);
+	else
+		l->to_ns = in->now_ns;
+}
+
+static void take_stretches(struct trg *t, const struct mdl_interval *in)
+{
+	size_t i;
+
+	for (i = 0; i < buf_count(&t->loops, struct trg_loop); i++)
+		take_stretch(t, buf_at(&t->loops, struct trg_loop, i), in);
+	t->seen_ns = in->now_ns;
 }
 
 static bool judge_hang(struct trg *t, const struct mdl_interval *in, char *why)
@@ -120,12 +179,13 @@ static bool judge_hang(struct trg *t, const struct mdl_interval *in, char *why)
 	size_t i;
 
 	judge_iterations(t, in, why);
+	take_stretches(t, in);
 	for (i = 0; i < buf_count(&t->loops, struct trg_loop); i++) {
 		l = buf_at(&t->loops, struct trg_loop, i);
-		if (in->now_ns <= l->last_ns || in->now_ns - l->last_ns < t->limit || may_go_on(in, l->tgid))
+		if (l->to_ns <= l->from_ns || l->to_ns - l->from_ns < t->limit)
 			continue;
-		snprintf(why, TRG_WHY_BYTES, "process %" PRIu32 " has made no iteration for %s", l->tgid,
-			 fmt_ns(in->now_ns - l->last_ns, took));
+		snprintf(why, TRG_WHY_BYTES, "process %" PRIu32 " has made no iteration for %s%s", l->tgid,
+			 l->unsure ? "at least " : "", fmt_ns(l->to_ns - l->from_ns, took));
 		return true;
 	}
 	return false;
@@ -297,4 +357,36 @@ bool trg_judge(struct trg *t, const struct mdl_interval *in, char why[TRG_WHY_BY
 		return false;
 	t->fired = true;
 	return true;
+}
+
+void trg_see(struct trg *t, const struct mdl_interval *in)
+{
+	char why[TRG_WHY_BYTES];
+
+	if (t->what == TRG_ITERATION || t->what == TRG_HANG)
+		judge_iterations(t, in, why);
+	if (t->what == TRG_HANG)
+		take_stretches(t, in);
+}
+
+/* ---- from one session to the next */
+
+static bool same(const struct trg *a, const struct trg *b)
+{
+	return a->what == b->what && !strcmp(a->name, b->name) && a->percentile == b->percentile &&
+	       a->times == b->times && a->share == b->share && a->limit == b->limit && a->for_ns == b->for_ns;
+}
+
+void trg_continue(struct trg *t, const struct trg *before)
+{
+	if (t->what != before->what)
+		return;
+	if (!t->loops.len && before->loops.len && !buf_put(&t->loops, before->loops.data, before->loops.len))
+		t->seen_ns = before->seen_ns;
+	if (!same(t, before))
+		return;
+	t->since_ns = before->since_ns;
+	t->fired = before->fired;
+	t->busy = before->busy;
+	t->told_ns = before->told_ns;
 }

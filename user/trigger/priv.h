@@ -30,6 +30,7 @@ struct trg {
 	double busy;	  /* share of the time in which GPUs were, as the driver told last */
 	uint64_t told_ns; /* when that was; 0: not yet */
 	struct buf loops; /* struct trg_loop */
+	uint64_t seen_ns; /* end of the last interval; 0: none */
 };
 
 /* Iterations of a thread. */
@@ -37,8 +38,15 @@ struct trg {
 #define TRG_PAST_LEAST 16 /* that a median needs */
 struct trg_loop {
 	uint32_t tgid, tid;
-	uint64_t n, last_ns; /* when the last one ended */
+	uint64_t n;
 	uint64_t past_ns[TRG_PAST];
+	/*
+	 * No iteration ended in between. Where iterations are not seen all the time, the true stretch may be longer,
+	 * and `unsure` is set.
+	 */
+	uint64_t from_ns, to_ns;
+	bool unsure;
+	bool still; /* the last slice met no iteration */
 };
 
 #endif

@@ -21,6 +21,14 @@ int trg_parse(const char *text, struct trg **out, struct err *e);
 void trg_free(struct trg *t); /* NULL is legal */
 
 #define TRG_WHY_BYTES 256
+/*
+ * Takes the state of a condition of an earlier session, so that a hang goes on while mxbpf begins anew: the iterations
+ * of each process, and, if both conditions say the same, whether it has fired. Both stay valid.
+ */
+void trg_continue(struct trg *t, const struct trg *before);
+/* Takes the iterations of an interval that is not judged: the last one of a session, whose processes are let go. */
+void trg_see(struct trg *t, const struct mdl_interval *in);
+
 /* Returns true if the condition fires now, and says why: "an iteration of process 12 took 340 ms, 5.1 times the
  * median". */
 bool trg_judge(struct trg *t, const struct mdl_interval *in, char why[TRG_WHY_BYTES]);

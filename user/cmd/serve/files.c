@@ -213,7 +213,7 @@ static void write_now(const struct serve *s, const struct serve_dump *d, int fol
 	if (e.code)
 		cmd_warn("what each thread does was not written: %s", e.why);
 	else
-		fprintf(stderr, "wrote %s: what each thread does\n", path);
+		cmd_say(CMD_INFO, "wrote %s: what each thread does", path);
 }
 
 /* ---- the last seconds */
@@ -255,7 +255,7 @@ static void write_last(struct serve *s, int fd, const struct serve_dump *d, int 
 
 int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 {
-	char path[PATH_MAX] = "", why[2 * TRG_WHY_BYTES];
+	char path[PATH_MAX] = "";
 	struct err e = {0};
 	const int folder = open_folder(s->run.o->trace_dir, &e);
 
@@ -263,15 +263,14 @@ int serve_write(struct serve *s, int fd, const struct serve_dump *d)
 		write_now(s, d, folder);
 	if (folder >= 0)
 		write_last(s, fd, d, folder, path, &e);
-	fmt_safe(why, sizeof(why), d->why, strlen(d->why));
 	if (d->asked)
 		tell_client(s, e.code ? "" : path);
 	if (!e.code && d->slow.series)
 		name_slow(s, d, path);
 	if (e.code)
-		cmd_warn("the last seconds were not written (%s): %s", why, e.why);
+		cmd_warn("the last seconds were not written (%s): %s", d->why, e.why);
 	else
-		fprintf(stderr, "wrote %s: %s\n", path, why);
+		cmd_say(CMD_INFO, "wrote %s: %s", path, d->why);
 	if (folder >= 0) {
 		forget(s->run.o, folder, e.code ? "" : strrchr(path, '/') + 1);
 		close(folder);

@@ -192,7 +192,7 @@ int serve_listen(struct serve *s, const struct cmd_opts *o, struct err *e)
 	    epoll_ctl(s->wake, EPOLL_CTL_ADD, s->written, &ev))
 		return err_set(e, ERR_RUNTIME, -errno, "cannot wait for events (epoll): %s", strerror(errno));
 	if (!o->quiet)
-		fprintf(stderr, "listening on %s%s\n", strncmp(srv_address(s->http), "unix:", 5) ? "http://" : "",
+		cmd_say(CMD_INFO, "listening on %s%s", strncmp(srv_address(s->http), "unix:", 5) ? "http://" : "",
 			srv_address(s->http));
 	return 0;
 }

@@ -16,10 +16,7 @@
 /* In the thread of the sender, maybe after the session has ended. */
 static void tell(void *ctx, const char *text, bool well)
 {
-	if (well)
-		fprintf(stderr, "%s\n", text);
-	else
-		cmd_warn("%s", text);
+	cmd_say(well ? CMD_INFO : CMD_WARNING, "%s", text);
 }
 
 /* A collector may take a part of the metrics only. */
@@ -106,9 +103,9 @@ int serve_push_open(struct serve *s, const struct cmd_opts *o, struct err *e)
 	if (open_otlp(s, o, e) || open_profiles(s, o, e))
 		return e->code;
 	if (s->otlp && s->otlp != otlp && !o->quiet)
-		fprintf(stderr, "sending metrics to %s\n", push_place(s->otlp));
+		cmd_say(CMD_INFO, "sending metrics to %s", push_place(s->otlp));
 	if (s->profiles && s->profiles != profiles && !o->quiet)
-		fprintf(stderr, "sending profiles to %s\n", push_place(s->profiles));
+		cmd_say(CMD_INFO, "sending profiles to %s", push_place(s->profiles));
 	return 0;
 }
 

@@ -138,14 +138,23 @@ static void take_slow(struct serve *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Conditions that become true together are written once, under the first of them. */
+/*
+ * Conditions that become true together are written once, under the first of them. What becomes true when a session ends
+ * could not be written any more; then conditions only take what the next session goes on with.
+ */
 static void judge(struct serve *s, const struct mdl_interval *in)
 {
 	struct serve_dump d = {.word = ""};
+	struct mdl_interval last = *in;
 	char why[TRG_WHY_BYTES];
 	unsigned i;
 
 	for (i = 0; i < s->run.o->non; i++) {
+		if (s->detached) {
+			last.npids = buf_count(&s->pids, pid_t);
+			trg_see(s->on[i], &last);
+			continue;
+		}
 		if (!trg_judge(s->on[i], in, why) || *d.word)
 			continue;
 		snprintf(d.word, sizeof(d.word), "%s", trg_word(s->on[i]));
@@ -154,7 +163,7 @@ static void judge(struct serve *s, const struct mdl_interval *in)
 			put_pids(s, &d);
 		put_slow(s, in, trg_slow(s->on[i]), &d);
 	}
-	if (*d.word && !s->detached)
+	if (*d.word)
 		serve_write_last(s, &d, s->run.o->flight_ns);
 }
 
@@ -167,11 +176,12 @@ static int on_interval(void *ctx, const struct mdl_session *about, struct mdl *m
 	struct mdl_interval in = {.session = about, .model = m, .now_ns = clock_ns(CLOCK_MONOTONIC)};
 	struct err e = {0};
 
-	s->pids.len = 0;
-	if (!s->detached)
+	if (!s->detached) {
+		s->pids.len = 0;
 		ses_each_process(s->run.ses, add_process, s);
+	}
 	in.pids = (const pid_t *)s->pids.data;
-	in.npids = buf_count(&s->pids, pid_t);
+	in.npids = s->detached ? 0 : buf_count(&s->pids, pid_t);
 	nvml_take(s->nvml, in.npids, &s->gpus);
 	in.gpus = &s->gpus;
 	if (cost_take(m, about) || met_take(s->metrics, &in)) {
@@ -253,16 +263,22 @@ static int open_timer(struct serve *s, struct err *e)
 	return 0;
 }
 
+/* What the conditions of the session before know goes on: a job may hang while the options are read again. */
 static int open_conditions(struct serve *s, const struct cmd_opts *o, struct err *e)
 {
-	unsigned i;
+	struct trg *new[CMD_ON_MAX] = {NULL};
+	unsigned i, k;
 
+	for (i = 0; i < o->non && !e->code; i++)
+		trg_parse(o->on[i], &new[i], e);
+	for (i = 0; i < CMD_ON_MAX; i++)
+		for (k = 0; k < CMD_ON_MAX && new[i]; k++)
+			if (s->on[k])
+				trg_continue(new[i], s->on[k]);
 	for (i = 0; i < CMD_ON_MAX; i++) {
 		trg_free(s->on[i]);
-		s->on[i] = NULL;
+		s->on[i] = new[i];
 	}
-	for (i = 0; i < o->non && !e->code; i++)
-		trg_parse(o->on[i], &s->on[i], e);
 	return e->code;
 }
 
@@ -301,6 +317,7 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 	int code;
 
 	set_defaults(&own);
+	met_name_jobs(s->metrics, own.job_names, own.njob_names);
 	own.ses.unfit = s->unfit;
 	own.ses.nunfit = s->nunfit < SERVE_UNFIT_MAX ? s->nunfit : SERVE_UNFIT_MAX;
 	s->reload = s->ends = s->anew = s->detached = false;
@@ -329,6 +346,7 @@ static int serve_once(struct serve *s, const struct cmd_opts *given)
 		e = (struct err){0};
 	code = e.code ? cmd_fail(&e) : ended.code ? cmd_fail(&ended) : ses_failed(s->run.ses);
 	run_free(&s->run);
+	met_name_jobs(s->metrics, NULL, 0);
 	stream_close(s->stream);
 	s->stream = NULL;
 	return code;
@@ -406,6 +424,7 @@ int cmd_serve(const struct cmd_opts *given)
 	struct err e = {0};
 	int code;
 
+	cmd_log_as_daemon();
 	if (!s.metrics)
 		err_set(&e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	else
