@@ -24,19 +24,13 @@ enum about {
 	ABOUT_NABOUT
 };
 
-struct tally {
-	struct hash index; /* hash of the line, 0 -> 1 + place in lines */
-	struct buf lines;  /* struct fact_line */
-	uint64_t of;
-};
-
 /* Longer lines are cut in struct fact_line. */
 static uint64_t hash_of(const char *text, size_t len)
 {
 	return hash_text(HASH_SEED, text, len < FACTS_LINE_BYTES ? len : FACTS_LINE_BYTES - 1);
 }
 
-static int count(struct tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l)
+int facts_tally_add(struct facts_tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l)
 {
 	struct fact_line *line;
 	bool added;
@@ -52,7 +46,7 @@ static int count(struct tally *t, const char *text, size_t len, const struct mxb
 }
 
 /* The line with the most looks. */
-static struct fact_line top(const struct tally *t)
+struct fact_line facts_tally_top(const struct facts_tally *t)
 {
 	struct fact_line best = {.text = ""};
 	size_t i;
@@ -64,14 +58,14 @@ static struct fact_line top(const struct tally *t)
 	return best;
 }
 
-static uint64_t looks_at(const struct tally *t, const char *text)
+static uint64_t looks_at(const struct facts_tally *t, const char *text)
 {
 	const uint64_t *at = hash_get(&t->index, hash_of(text, strlen(text)), 0);
 
 	return at ? buf_at(&t->lines, struct fact_line, *at - 1)->looks : 0;
 }
 
-static void tally_fini(struct tally *t)
+void facts_tally_fini(struct facts_tally *t)
 {
 	hash_fini(&t->index);
 	buf_fini(&t->lines);
@@ -244,7 +238,7 @@ static bool find_iteration(const struct mxbpf_iteration *it, size_t n, uint64_t 
 /* The line on which slow iterations spend most more of their time than others do. */
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
-	struct tally slow = {0}, usual = {0};
+	struct facts_tally slow = {0}, usual = {0};
 	const struct mxbpf_agg_line one = {.count = 1};
 	size_t nlooks, i, at, len;
 	const struct mxbpf_look *looks = lines_looks(m, &nlooks);
@@ -252,7 +246,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 	double more, most = 0;
 	const uint64_t *place;
 	const char *text;
-	struct tally *to;
+	struct facts_tally *to;
 	int err = 0;
 
 	for (i = 0; i < nlooks && !err; i++) {
@@ -261,7 +255,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 			continue;
 		to = facts_in_group(f, &it[at]) ? &slow : &usual;
 		to->of++;
-		err = count(to, text, len, &one);
+		err = facts_tally_add(to, text, len, &one);
 	}
 	for (i = 0; i < buf_count(&slow.lines, struct fact_line); i++) {
 		line = buf_at(&slow.lines, struct fact_line, i);
@@ -274,16 +268,24 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 		f->slow_line = *line;
 		f->slow_line.of = slow.of;
 	}
-	tally_fini(&slow);
-	tally_fini(&usual);
+	facts_tally_fini(&slow);
+	facts_tally_fini(&usual);
 	return err;
 }
 
 struct tallies {
-	struct tally about[ABOUT_NABOUT];
-	struct tally any;
+	struct facts_tally about[ABOUT_NABOUT];
+	struct facts_tally any;
 	uint64_t loop, loader, held; /* looks: at the loop's thread; in a loader, outside calls; at threads that ran */
 };
+
+static bool compiles(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t len;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
+
+	return text && lines_compiler(text, len);
+}
 
 static int tally_all(const struct mdl *m, const struct facts *f, struct tallies *t)
 {
@@ -296,6 +298,10 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 
 	for (i = 0; i < n && !err; i++) {
 		about = about_of(m, f, tgid, &l[i]);
+		if (about == ABOUT_OWN && compiles(m, &l[i])) { /* a finding of its own */
+			t->loop += l[i].count;
+			continue;
+		}
 		text = about < ABOUT_NABOUT ? lines_of_program(m, l[i].stack_id, &len) : NULL;
 		if (!text)
 			continue;
@@ -306,11 +312,11 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 		if (about == ABOUT_LAST && waits_in_exchange(m, f, &l[i]))
 			continue;
 		if (about != ABOUT_WORKERS || !(waits_for_work(m, &l[i]) || is_idle(m, &l[i])))
-			err = count(&t->about[about], text, len, &l[i]);
+			err = facts_tally_add(&t->about[about], text, len, &l[i]);
 		if (f->loop.tid ? about < ABOUT_DATA : about != ABOUT_WORKERS)
 			continue;
 		t->any.of += l[i].count;
-		err = err ? err : count(&t->any, text, len, &l[i]);
+		err = err ? err : facts_tally_add(&t->any, text, len, &l[i]);
 	}
 	return err;
 }
@@ -328,7 +334,7 @@ struct rank {
 static int find_exchange_line(const struct mdl *m, struct facts *f, const struct mxbpf_agg_line *l, size_t n)
 {
 	const uint32_t tgid = process_of(f, l, n);
-	struct tally t = {.of = 0};
+	struct facts_tally t = {.of = 0};
 	const char *text;
 	size_t i, len;
 	int err = 0;
@@ -339,10 +345,10 @@ static int find_exchange_line(const struct mdl *m, struct facts *f, const struct
 		t.of += l[i].count;
 		text = sleeps_in_lock(&l[i]) && !is_in_loader(m, &l[i]) ? lines_of_program(m, l[i].stack_id, &len)
 									: NULL;
-		err = text ? count(&t, text, len, &l[i]) : 0;
+		err = text ? facts_tally_add(&t, text, len, &l[i]) : 0;
 	}
-	f->exchange_line = top(&t);
-	tally_fini(&t);
+	f->exchange_line = facts_tally_top(&t);
+	facts_tally_fini(&t);
 	return err;
 }
 
@@ -399,9 +405,9 @@ static int find_last_rank(const struct mdl *m, struct facts *f)
 /* Where data is prepared: by workers, else by other threads while the loop waits, else by the loop itself. */
 static void take_data(struct facts *f, const struct tallies *t)
 {
-	const struct fact_line workers = top(&t->about[ABOUT_WORKERS]);
+	const struct fact_line workers = facts_tally_top(&t->about[ABOUT_WORKERS]);
 
-	f->data_line = top(&t->about[ABOUT_DATA]);
+	f->data_line = facts_tally_top(&t->about[ABOUT_DATA]);
 	f->data_workers = workers.looks || (f->other_line.looks && f->data_line.asleep * 2 > f->data_line.looks);
 	if (f->data_workers)
 		f->data_line = workers.looks ? workers : f->other_line;
@@ -419,7 +425,7 @@ static bool is_apart(const struct tallies *t, const struct fact_line *line)
 /* Looks outside the runtime, at lines of the program that do not call it; *most: the one with the most. */
 static uint64_t looks_apart(const struct tallies *t, struct fact_line *most)
 {
-	const struct tally *own = &t->about[ABOUT_OWN];
+	const struct facts_tally *own = &t->about[ABOUT_OWN];
 	const struct fact_line *line;
 	uint64_t sum = 0;
 	size_t i;
@@ -437,7 +443,7 @@ static uint64_t looks_apart(const struct tallies *t, struct fact_line *most)
 /* Waiting for the interpreter, unless no other thread runs: then it waits for something else, which is its own code. */
 static void take_own(struct facts *f, const struct tallies *t)
 {
-	const struct fact_line lock = top(&t->about[ABOUT_LOCK]);
+	const struct fact_line lock = facts_tally_top(&t->about[ABOUT_LOCK]);
 	const bool locked = t->held * 2 >= t->about[ABOUT_LOCK].of;
 	uint64_t own = looks_apart(t, &f->own_line);
 
@@ -457,11 +463,11 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	uint64_t looks = 0;
 
 	err = err ? err : tally_all(m, f, &t);
-	f->other_line = top(&t.about[ABOUT_THREADS]);
-	f->last_line = top(&t.about[ABOUT_LAST]);
-	f->wait_line = top(&t.about[ABOUT_WAIT]);
-	f->api_line = top(&t.about[ABOUT_API]);
-	f->any_line = top(&t.any);
+	f->other_line = facts_tally_top(&t.about[ABOUT_THREADS]);
+	f->last_line = facts_tally_top(&t.about[ABOUT_LAST]);
+	f->wait_line = facts_tally_top(&t.about[ABOUT_WAIT]);
+	f->api_line = facts_tally_top(&t.about[ABOUT_API]);
+	f->any_line = facts_tally_top(&t.any);
 	for (about = ABOUT_WAIT; about < ABOUT_NABOUT; about++)
 		looks += looks_at(&t.about[about], f->wait_line.text);
 	f->wait_line_share = facts_share((double)looks, (double)t.loop);
@@ -469,7 +475,7 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	take_data(f, &t);
 	take_own(f, &t);
 	for (about = 0; about < ABOUT_NABOUT; about++)
-		tally_fini(&t.about[about]);
-	tally_fini(&t.any);
+		facts_tally_fini(&t.about[about]);
+	facts_tally_fini(&t.any);
 	return err;
 }

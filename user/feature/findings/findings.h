@@ -8,6 +8,7 @@
 #define FEATURE_FINDINGS_H
 
 #include "model/feature.h"
+#include "mxbpf_lines.h"
 #include "mxbpf_loss.h"
 #include "mxbpf_neighbours.h"
 #include "mxbpf_step.h"
@@ -130,6 +131,33 @@ struct facts {
 		int64_t live_bytes;
 	} grown_owner; /* "": not known */
 
+	/* Resident memory of the process that grows the most; tgid 0: none grows all the way. */
+	struct {
+		uint32_t tgid;
+		int64_t grown_bytes;
+		uint64_t over_ns, bytes; /* in which time; at its end */
+	} resident;
+
+	/* Threads that wait for a lock of the program (facts_locked.c). */
+	struct {
+		double share;		       /* of the time: some thread waits, and another one has the lock */
+		double at_once;		       /* threads that wait then */
+		struct fact_line waits, holds; /* where they wait; where the other one is */
+	} locked;
+
+	/* A compiler that runs in the loop's thread, without a loop in any thread (facts_compile.c). */
+	struct {
+		double share; /* of the window */
+		const char *compiler;
+		struct fact_line line; /* of the program, which calls it */
+	} compiling;
+	/* The loop's thread outside its iterations. */
+	struct {
+		double compiles; /* share of the samples: in a compiler */
+		const char *compiler;
+		struct fact_line line;
+	} rest;
+
 	/* The last allocation for which there was no memory. */
 	struct {
 		uint64_t n;	/* all of them in the window; 0: none, and the rest is not set */
@@ -221,6 +249,35 @@ void rules_lost_say(const struct facts *f, struct buf *b);
 void rules_lost_evidence(const struct facts *f, struct buf *b);
 const char *rules_lost_next(const struct facts *f);
 
+/* Counts samples by line. Zeroed is empty. */
+struct facts_tally {
+	struct hash index; /* hash of the line, 0 -> 1 + place in lines */
+	struct buf lines;  /* struct fact_line */
+	uint64_t of;
+};
+int facts_tally_add(struct facts_tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l);
+struct fact_line facts_tally_top(const struct facts_tally *t); /* the line with the most samples */
+void facts_tally_fini(struct facts_tally *t);
+
+/* facts_compile.c. 0 or -ENOMEM. rest: the iterations are those of the loop, in order of time. */
+int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct facts *f);
+int facts_rest(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
+/* facts_locked.c. 0 or -ENOMEM. */
+int facts_locked(const struct mdl *m, struct facts *f);
+/* facts_growth.c: by how much memory grew all the way, in readings at equal distances; 0: it did not. */
+int64_t facts_grown(const int64_t *bytes, size_t n);
+int facts_resident(const struct mdl *m, struct facts *f); /* 0 or -ENOMEM */
+/* rules_program.c */
+double rules_locked_share(const struct facts *f);
+void rules_locked_say(const struct facts *f, struct buf *b);
+void rules_locked_evidence(const struct facts *f, struct buf *b);
+double rules_compiling_share(const struct facts *f);
+void rules_compiling_say(const struct facts *f, struct buf *b);
+void rules_compiling_evidence(const struct facts *f, struct buf *b);
+double rules_resident_share(const struct facts *f);
+void rules_resident_say(const struct facts *f, struct buf *b);
+void rules_resident_evidence(const struct facts *f, struct buf *b);
+
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */
 int facts_lines(const struct mdl *m, struct facts *f);
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
@@ -259,14 +316,17 @@ double exposed_share(const struct facts *f);
 void exposed_say(const struct facts *f, struct buf *b);
 void exposed_evidence(const struct facts *f, struct buf *b);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
-int facts_owner(const struct mdl *m, struct facts *f);
+int facts_owner(const struct mdl *m, struct facts *f, uint32_t tgid);
 /* The last allocation that failed, and who held the memory then. */
 void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts *f);
-/* rules_memory.c: there was no memory. Pieces: it was reserved, but not in one piece. */
+/* rules_memory.c. failed: there was no memory. Pieces: it was reserved, but not in one piece. */
 double rules_failed_share(const struct facts *f);
 double rules_pieces_share(const struct facts *f);
 void rules_failed_say(const struct facts *f, struct buf *b);
 void rules_failed_evidence(const struct facts *f, struct buf *b);
+double rules_growth_share(const struct facts *f); /* memory that grows from iteration to iteration */
+void rules_growth_say(const struct facts *f, struct buf *b);
+void rules_growth_evidence(const struct facts *f, struct buf *b);
 
 struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */

@@ -131,6 +131,25 @@ static void put_few(struct view *s, const struct facts *f)
 		   fmt_ns(f->loop.total_ns / f->loop.n, each));
 }
 
+#define REST_LEAST 5 /* samples outside iterations, to say what was there */
+
+/* What the loop's thread did in the rest of the window. */
+static void put_rest(struct view *s, const struct facts *f)
+{
+	const struct fact_line *l = &f->rest.line;
+	const bool compiles = f->rest.compiles > COVERED_LEAST;
+
+	if (l->of < REST_LEAST || (!l->looks && !compiles))
+		return;
+	out_puts(s->out, "; in the rest, ");
+	if (compiles)
+		out_printf(s->out, "%s compiles in %.0f%% of the samples%s", f->rest.compiler, 100 * f->rest.compiles,
+			   l->looks ? ", called by " : "");
+	else
+		out_printf(s->out, "%.0f%% of the samples are at ", 100 * facts_share((double)l->looks, (double)l->of));
+	view_put_safe(s->out, l->text, strlen(l->text));
+}
+
 /* How fast the job goes on, before what holds it up. */
 static void put_rate(struct view *s, const struct facts *f)
 {
@@ -150,6 +169,8 @@ static void put_rate(struct view *s, const struct facts *f)
 		put_parts(s, f);
 	if (part < 1)
 		out_printf(s->out, "; %s %.2g%% of the window", f->loop.n == 1 ? "it takes" : "they take", 100 * part);
+	if (part < 1)
+		put_rest(s, f);
 	if (f->gpu.known)
 		out_printf(s->out, "; GPU%s busy %.0f%%", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
 	s->parts_said = f->loop.known_ns && !f->loop.beside;
