@@ -27,9 +27,9 @@ static bool is_made_file(const char *line, size_t len)
 	if (memmem(line, len, MADE_DIR, strlen(MADE_DIR)))
 		return true;
 	name = end ? memrchr(line, '/', (size_t)(end - line)) : NULL;
-	if (!name++ || end - name != MADE_NAME || *name != 'c')
+	if (!name || end - name != MADE_NAME + 1 || name[1] != 'c')
 		return false;
-	for (i = 0; i < MADE_NAME; i++)
+	for (i = 1; i <= MADE_NAME; i++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyz234567", name[i]))
 			return false;
 	return true;
