@@ -374,6 +374,92 @@ static void test_sawtooth(void)
 	}
 }
 
+/* ---- what a program without an optimizer does again and again */
+
+/* Calls of an operator of 1 ms each, or of an annotation of 20 ms. */
+static void calls(const char *operator, uint64_t n, bool annotation)
+{
+	char rec[256] = {0};
+	struct mxbpf_name *name = (void *)rec;
+	struct mxbpf_span s = {
+		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = PID, .ts_ns = 1000 * MS},
+		.tid = PID,
+		.cls = MXBPF_CLASS_OPERATOR,
+		.dur_ns = annotation ? 20 * MS : MS,
+		.self_ns = annotation ? 0 : MS,
+		.flags = annotation ? MXBPF_SPAN_USER : 0,
+	};
+
+	name->len = (uint32_t)strlen(operator);
+	name->h = (struct mxbpf_rec){
+		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*name) + (name->len + 7) / 8 * 8), .tgid = PID};
+	s.name_id = name->id = hash_text(HASH_SEED, operator, name->len);
+	name->kind = MXBPF_NAME_SPAN;
+	memcpy(name->text, operator, name->len);
+	feed(rec);
+	for (; n; n--, s.h.ts_ns += s.dur_ns)
+		feed(&s);
+}
+
+/* Returns whether the head of the report has the text; NULL: none of both heads. */
+static bool head_has(const char *text)
+{
+	struct mdl_session about = session_new();
+	char *report;
+	bool has;
+
+	about.duration_ns = session.duration_ns;
+	sample(0, PID, LOCKING, RUNS);
+	report = render("modern", &about, model, &(struct view_opts){0});
+	has = text ? !!strstr(report, text) : !strstr(report, "per second");
+	if (!has)
+		printf("# %.300s\n", report);
+	free(report);
+	mdl_session_fini(&about);
+	mdl_free(model);
+	return has;
+}
+
+static void test_passes(void)
+{
+	CHECK(mkdtemp(strcpy(dir, "/tmp/mxbpf-test-XXXXXX")));
+	TEST("without iterations the head has the rate of the program's annotation, with the outermost of several")
+	{
+		model = mdl_new();
+		calls("request", 40, true);
+		calls("aten::mm", 400, false);
+		CHECK(head_has("request: 10 per second, 20.0 ms each: 50% in operators\n"));
+	}
+	TEST("without an annotation it has how often the same operators repeat, although the window cuts some off")
+	{
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 99, false);
+		calls("aten::relu", 201, false);
+		calls("aten::empty", 101, false);
+		calls("aten::mm", 301, false);
+		calls("aten::to", 3, false); /* a message that is logged now and then */
+		CHECK(head_has("No optimizer: the same 8 calls of operators repeat 24.8 times per second, 8.13 ms each "
+			       "time\n"));
+	}
+	TEST("calls that are no multiples of each other, and those of a backward pass, have no rate")
+	{
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 137, false);
+		calls("aten::relu", 160, false);
+		calls("aten::empty", 255, false);
+		CHECK(head_has(NULL));
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 100, false);
+		calls("aten::relu", 100, false);
+		calls("SoftmaxBackward0", 100, false);
+		CHECK(head_has(NULL));
+	}
+	rmdir(dir);
+}
+
 /* ---- deep stacks */
 
 static void test_deep(void)
@@ -415,6 +501,7 @@ int main(void)
 	test_rest();
 	test_resident();
 	test_sawtooth();
+	test_passes();
 	test_deep();
 	UNIT_MAIN_END;
 }

@@ -395,6 +395,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	err = err ? err : facts_compiling(m, s, f);
 	err = err ? err : facts_locked(m, f);
 	err = err ? err : facts_resident(m, f);
+	err = err || f->loop.n ? err : facts_passes(m, f);
 	err = err ? err : facts_collective(m, s, f);
 	f->last_cpus = cpus_of(m, f->last_rank);
 	f->last_labels = f->last_rank ? mdl_labels_of(s, f->last_rank) : NULL;

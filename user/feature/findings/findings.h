@@ -131,6 +131,15 @@ struct facts {
 		int64_t live_bytes;
 	} grown_owner; /* "": not known */
 
+	/*
+	 * Without iterations: what the program does again and again. n calls of an annotation, with their time in
+	 * `much`; else (much 0) about n equal passes over operators. calls, op_ns: of the operators.
+	 */
+	struct {
+		uint64_t n, calls, op_ns;
+		struct fact_operator annotation;
+	} passes;
+
 	/* Resident memory of the process that grows the most; tgid 0: none grows all the way. */
 	struct {
 		uint32_t tgid;
@@ -267,6 +276,8 @@ int facts_locked(const struct mdl *m, struct facts *f);
 /* facts_growth.c: by how much memory grew all the way, in readings at equal distances; 0: it did not. */
 int64_t facts_grown(const int64_t *bytes, size_t n);
 int facts_resident(const struct mdl *m, struct facts *f); /* 0 or -ENOMEM */
+/* facts_passes.c. 0 or -ENOMEM. */
+int facts_passes(struct mdl *m, struct facts *f);
 /* rules_program.c */
 double rules_locked_share(const struct facts *f);
 void rules_locked_say(const struct facts *f, struct buf *b);
