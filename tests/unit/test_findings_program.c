@@ -454,6 +454,12 @@ static void test_passes(void)
 		calls("aten::softmax", 100, false);
 		calls("aten::argmax", 100, false);
 		calls("aten::relu", 100, false);
+		calls("aten::mm", 250, false);
+		CHECK(head_has(NULL));
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 100, false);
+		calls("aten::relu", 100, false);
 		calls("SoftmaxBackward0", 100, false);
 		CHECK(head_has(NULL));
 	}
