@@ -112,7 +112,8 @@ static bool trains(const struct mdl *m, const struct mdl_row *const *rows, size_
 
 	for (i = 0; i < n; i++) {
 		name = mdl_name(m, rows[i]->name_id, &len);
-		if (memmem(name, len, "ackward", 7) || memmem(name, len, "autograd::", 10))
+		if (memmem(name, len, "Backward", 8) || memmem(name, len, "backward", 8) ||
+		    memmem(name, len, "autograd::", 10))
 			return true;
 	}
 	return false;
