@@ -97,6 +97,17 @@ struct {
 	__type(value, __u64);
 } strangers SEC(".maps");
 
+/*
+ * Processes of the session that are no targets yet, because their probes are being attached. That takes seconds, in
+ * which they run into the shared links.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MXBPF_TARGETS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} joining SEC(".maps");
+
 /* Returns the target if this object watches the process. */
 static __always_inline struct mxbpf_target *target_of(__u32 tgid)
 {
@@ -105,12 +116,13 @@ static __always_inline struct mxbpf_target *target_of(__u32 tgid)
 	return target && target->build == cfg_build ? target : 0;
 }
 
-static __always_inline void stranger_count(void)
+static __always_inline void stranger_count(__u32 tgid)
 {
 	__u32 zero = 0;
 	__u64 *hits = bpf_map_lookup_elem(&strangers, &zero);
 
-	if (hits)
+	/* A target of another object is no stranger, although its hits are of no use here. */
+	if (hits && !bpf_map_lookup_elem(&targets, &tgid) && !bpf_map_lookup_elem(&joining, &tgid))
 		__sync_fetch_and_add(hits,
 				     1); /* atomic, because a thread that preempts this one may also be a stranger */
 }
@@ -121,7 +133,7 @@ static __noinline int stranger_rests(void)
 	struct bpf_pidns_info ids = thread_ids();
 
 	if (!target_of(ids.tgid))
-		stranger_count();
+		stranger_count(ids.tgid);
 	return 0;
 }
 
@@ -201,7 +213,7 @@ static __noinline __u32 thread_slot_new(bool shared)
 	__u32 slot;
 
 	if (!target && shared)
-		stranger_count();
+		stranger_count(ids.tgid);
 	if (!target || !!target->own == shared)
 		return 0;
 	slot = slot_number();

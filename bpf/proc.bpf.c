@@ -84,7 +84,9 @@ SEC("?raw_tp/sched_process_exit") int on_thread_gone(void *ctx)
 	counters_end();
 	if (cfg_sched && !exits)
 		sched_forget();
-	if (!exits || !BPF_CORE_READ(task, signal, live.counter))
+	if (!exits || !BPF_CORE_READ(task, signal, live.counter)) {
 		bpf_map_delete_elem(&targets, &ids.tgid);
+		bpf_map_delete_elem(&joining, &ids.tgid);
+	}
 	return 0;
 }

@@ -46,9 +46,10 @@
  *      when records were lost: MXBPF_LOST (mxbpf_loss.h), and iterations of that time: MXBPF_ITERATION_LOST
  *      memory of devices: MXBPF_GPU_ALLOC, MXBPF_GPU_USED, MXBPF_GPU_INSIDE, and memory that was out: MXBPF_MEM_FAILED,
  *      MXBPF_MEM_HOLDER (mxbpf_memory.h)
+ * 2.3: what threads do at single looks: mxbpf_look.flags; memory of processes: MXBPF_RESIDENT (mxbpf_lines.h)
  */
 #define MXBPF_FILE_MAJOR  2
-#define MXBPF_FILE_MINOR  2
+#define MXBPF_FILE_MINOR  3
 #define MXBPF_SLOT_BYTES  (256u << 10)
 #define MXBPF_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 

@@ -37,12 +37,28 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_line) == 56);
 /* A single look, of those that the rows above count. */
 #define MXBPF_LOOK ((enum mxbpf_kind)40)
 
+enum mxbpf_look_flag {
+	MXBPF_LOOK_KNOWN = 1 << 0,  /* the other flags are known; not before version 2.3 */
+	MXBPF_LOOK_SLEEPS = 1 << 1, /* it was not runnable */
+	MXBPF_LOOK_LOCKED = 1 << 2, /* it slept in a futex without a time limit, as in a lock of Python */
+	MXBPF_LOOK_CALL = 1 << 3,   /* it was in a call of the runtime */
+};
+
 struct mxbpf_look {
 	struct mxbpf_rec h;
 	__u64 stack_id;
 	__u32 tid;
-	__u32 pad;
+	__u32 flags; /* enum mxbpf_look_flag */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_look) == 32);
+
+#define MXBPF_RESIDENT ((enum mxbpf_kind)76)
+
+/* The memory of a process of the job at a moment. Since 2.3. */
+struct mxbpf_resident {
+	struct mxbpf_rec h; /* ts_ns: when it was read */
+	__u64 bytes;	    /* resident, without files and memory that it shares */
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_resident) == 24);
 
 #endif

@@ -117,6 +117,15 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	(($(creates) >= 3 && $(creates) <= 3 * forks))
 }
 
+@test "A process that calls the library all the time while its shared probes are attached is no stranger" {
+	own_toy 2000000000 1
+	kill -s USR1 "$TOY_PID"
+	"$MXBPF" --pid "$TOY_PID" --follow shared --probes api --api all -d 100ms -o "$BATS_TEST_TMPDIR/busy.json"
+	stop_pid "$TOY_PID" KILL
+	jq -e '.tables.MXNET_C_API | map(.count) | add > 0' "$BATS_TEST_TMPDIR/busy.json"
+	jq -e '.window | has("strangers") | not' "$BATS_TEST_TMPDIR/busy.json"
+}
+
 @test "A child that calls exec is forgotten in the kernel, and no hit of its new image counts" {
 	start_forks forks 9
 	start_mxbpf --pid "$READY_PID" --follow shared --ops 'cosh,sinh' --format json

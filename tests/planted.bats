@@ -33,6 +33,28 @@ judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 	judge mxnet/sync mxnet/straggler torch/straggler torch/queued
 }
 
+# Prints the number of the first line of a planted program that has the text.
+line_with() { grep -nF "$2" "$REPO/tests/planted/$1" | cut -d: -f1 | head -1; }
+
+# bats test_tags=alone
+@test "A server whose threads wait for a lock, and one that keeps its requests, are found with their lines; a healthy one is not" {
+	run judge server/lock server/keep server/healthy
+	expect_status 0
+	expect_re "lock that your Python code holds, .* wait at .*torch_server.py\($(line_with torch_server.py 'with LOCK:')\): do_POST" "$output"
+	expect_re "the thread that has it is at .*torch_server.py\([0-9]+\): (preprocess|do_POST)" "$output"
+	expect_re 'Memory grows by [0-9.]+ MiB a second, [0-9.]+ MiB in this window \| process [0-9]+ has [0-9.]+ MiB resident' "$output"
+}
+
+# bats test_tags=alone
+@test "A job that compiles anew for each length is found with the line of the program; one of a constant length is healthy" {
+	run judge torch/recompiles torch/healthy-compiled
+	expect_status 0
+	expect_re "PyTorch compiles in [0-9]+% of the time, called by .*torch_job.py\([0-9]+\): compiled" "$output"
+	[[ $output != *torchinductor_* ]]
+	# The compiler is deeper than 32 frames in most samples, and the program is outside of them.
+	expect_re 'your code is at .*: compiled, ([2-9][0-9]|100)% of' "$output"
+}
+
 # Rank 0 of a job with a late rank is RANK, rank 1 is LATE.
 late_rank() {
 	start_ready straggler "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" straggler --seconds 120

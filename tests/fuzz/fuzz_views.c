@@ -123,6 +123,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_LOST] = sizeof(struct mxbpf_lost),
 	[MXBPF_NEIGHBOUR] = sizeof(struct mxbpf_neighbour),
 	[MXBPF_LOOK] = sizeof(struct mxbpf_look),
+	[MXBPF_RESIDENT] = sizeof(struct mxbpf_resident),
 	[MXBPF_AGG_LINE] = sizeof(struct mxbpf_agg_line),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))

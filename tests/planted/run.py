@@ -29,7 +29,9 @@ FAULTS = {
     'mxnet/loader-main': {'data_wait'}, 'mxnet/own': {'own_code'}, 'mxnet/lock': {'interpreter_lock'},
     'mxnet/sync': {'sync_wait'}, 'mxnet/straggler': {'straggler', 'own_code'},
     'mxnet/leak': {'memory_growth'}, 'mxnet/evaluation': {'slow_iterations'}, 'mxnet/checkpoint': {'slow_iterations'},
+    'torch/recompiles': {'compiling'}, 'server/lock': {'code_lock'}, 'server/keep': {'memory_growth'},
     'torch/healthy': set(), 'torch/healthy-wide': set(), 'torch/healthy-deep': set(), 'torch/healthy-loader': set(),
+    'torch/healthy-compiled': set(), 'server/healthy': set(),
     'mxnet/healthy': set(), 'mxnet/healthy-wide': set(), 'mxnet/healthy-deep': set(), 'mxnet/healthy-async': set(),
 }
 SECONDS = 4
@@ -73,11 +75,15 @@ class Limited:
         os.rmdir(self.path)
 
 
-def start(runtime, fault):
-    python = os.environ['PYTHON_TORCH' if runtime == 'torch' else 'PYTHON']
-    job = subprocess.Popen([python, '-u', f'{HERE}/{runtime}_job.py', fault, '--seconds', str(READY_SECONDS + 10 * SECONDS)],
+SCRIPTS = {'torch': 'torch_job.py', 'mxnet': 'mxnet_job.py', 'server': 'torch_server.py'}
+
+
+def start(runtime, fault, made):
+    """made: a directory for what torch.compile makes."""
+    python = os.environ['PYTHON' if runtime == 'mxnet' else 'PYTHON_TORCH']
+    job = subprocess.Popen([python, '-u', f'{HERE}/{SCRIPTS[runtime]}', fault, '--seconds', str(READY_SECONDS + 10 * SECONDS)],
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                           env=os.environ | ({} if fault == 'faults' else KEEP_MEMORY))
+                           env=os.environ | {'TORCHINDUCTOR_CACHE_DIR': made, 'TORCHINDUCTOR_COMPILE_THREADS': '1'} | ({} if fault == 'faults' else KEEP_MEMORY))
     line = job.stdout.readline()
     if not line.startswith('ready '):
         job.kill()
@@ -100,23 +106,27 @@ def measure(pid, tables, recorded):
 def findings(name, recorded):
     runtime, fault = name.split('/')
     limited = fault == 'throttled'
-    job, pid = start(runtime, 'healthy' if limited else fault)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as d:
+        return findings_in(d, runtime, fault, limited, recorded)
+
+
+def findings_in(d, runtime, fault, limited, recorded):
+    job, pid = start(runtime, 'healthy' if limited else fault, d)
     try:
         group = Limited(pid) if limited else None
     except OSError as e:
         job.kill()
         print(f'this machine has no control group for CPU time: {e}')
         sys.exit(EXIT_SKIP)
-    with tempfile.TemporaryDirectory() as d:
-        try:
-            measure(pid, f'{d}/tables.json', recorded)
-            with open(f'{d}/tables.json', encoding='utf-8') as f:
-                return json.load(f)['findings']
-        finally:
-            job.kill()
-            job.wait()
-            if group:
-                group.end()
+    try:
+        measure(pid, f'{d}/tables.json', recorded)
+        with open(f'{d}/tables.json', encoding='utf-8') as f:
+            return json.load(f)['findings']
+    finally:
+        job.kill()
+        job.wait()
+        if group:
+            group.end()
 
 
 def right(name, keys):

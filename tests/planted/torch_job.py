@@ -145,6 +145,23 @@ def checkpoint(n, model, x, loss):
                 torch.save(model.state_dict(), f.name)
 
 
+def compiled(length_of):
+    """Training with torch.compile, which compiles anew for each length that it has not seen."""
+    torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 100000
+    model, n = net(64, 1), 0
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loss_of = torch.compile(lambda x: torch.softmax(model(x), 1).square().sum(), dynamic=False)
+    while True:
+        x = torch.randn(length_of(n), 64)
+        optimizer.zero_grad()
+        loss = loss_of(x)  # the compiler runs in this call
+        loss.backward()
+        optimizer.step()
+        n += 1
+        if n == 8:
+            print('ready', os.getpid(), flush=True)
+
+
 def faulting(n, model, x, loss):
     """glibc gives back what is free at the end of its heap, from its largest threshold on, and gets new pages each time."""
     blocks = [torch.empty(16 << 20, dtype=torch.uint8) for _ in range(6)]
@@ -215,6 +232,8 @@ def ranks(late):
 FAULTS = {
     'ranks-late': lambda a: ranks(True),
     'ranks-even': lambda a: ranks(False),
+    'recompiles': lambda a: compiled(lambda n: 32 + n // 6),
+    'healthy-compiled': lambda a: compiled(lambda n: 2048),
     'healthy': lambda a: batches(a, 512, 256),
     'healthy-loader': lambda a: loop(a, Ready(width=1024), 1, 1024, 3, 512),
     'healthy-wide': lambda a: batches(a, 1024, 256, 2),

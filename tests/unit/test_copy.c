@@ -267,6 +267,7 @@ static void put_looks(struct buf *b, unsigned nr, uint64_t at_ns)
 
 	CHECK(!buf_put(b, &line, sizeof(line)) && !buf_put(b, &process, sizeof(process)) &&
 	      !buf_put(b, &look, sizeof(look)));
+	PUT(b, resident, MXBPF_RESIDENT, at_ns, .bytes = 4096 * (1 + nr));
 }
 
 static void put_range_kernels(struct buf *b, unsigned nr)
@@ -392,7 +393,7 @@ static void test_kinds(void)
 		MXBPF_AGG_GPU_LAUNCH, MXBPF_AGG_GPU_TYPES, MXBPF_GPU_IDLE,     MXBPF_GPU_STEP,
 		MXBPF_AGG_GPU_GRAPH,  MXBPF_AGG_GPU_ROOF,  MXBPF_GPU_LIMITS,   MXBPF_COLLECTIVE,
 		MXBPF_AGG_COLLECTIVE, MXBPF_AGG_OVERLAP,   MXBPF_AGG_RANGE,    MXBPF_AGG_KERNEL_METRICS,
-		MXBPF_AGG_GPU_ALLOC,  MXBPF_GPU_INSIDE,	   MXBPF_GPU_USED,
+		MXBPF_AGG_GPU_ALLOC,  MXBPF_GPU_INSIDE,	   MXBPF_GPU_USED,     MXBPF_RESIDENT,
 	};
 	struct mdl *m = model(), *copy = copy_of(m);
 	const struct mxbpf_rec *r;

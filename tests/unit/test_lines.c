@@ -24,6 +24,18 @@ static const struct {
 	{"mxnet/_ctypes/ndarray.py(82): _imperative_invoke\n<string>(47): _mul_scalar\n/srv/train.py(12): step",
 	 "/srv/train.py(12): step"},
 	{"torch/_tensor.py(623): backward\n<string>(3): <module>", "<string>(3): <module>"},
+	/* files that PyTorch's compiler writes, also into a directory of the user's, and code without a file */
+	{"/tmp/torchinductor_me/ab/cab2345.py(90): call\ntorch/_inductor/utils.py(9): run\n/srv/train.py(12): step",
+	 "/srv/train.py(12): step"},
+	{"/cache/o2/co2abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopq.py(90): call\n/srv/train.py(12): step",
+	 "/srv/train.py(12): step"},
+	{"<eval_with_key>.5(7): forward\n/srv/train.py(12): step", "/srv/train.py(12): step"},
+	{"/srv/classification_of_pictures_with_many_layers_in_it.py(3): run",
+	 "/srv/classification_of_pictures_with_many_layers_in_it.py(3): run"},
+	{"/srv/cats.py(3): run\n/srv/train.py(12): step", "/srv/cats.py(3): run"},
+	{"<stdin>(1): typed\n/srv/train.py(12): step", "<stdin>(1): typed"},
+	/* outer frames that are not known */
+	{"torch/_tensor.py(623): backward\n...\n/srv/train.py(12): step", "/srv/train.py(12): step"},
 	/* nothing is of the program: the innermost line */
 	{"torch/_tensor.py(623): backward\nmxnet/a.py(1): f", "torch/_tensor.py(623): backward"},
 };

@@ -231,6 +231,7 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 		a->exec_link = bpf_program__attach_raw_tracepoint(a->skel->progs.on_thread_gone, "sched_process_exec");
 	if (sched_attach(a, e))
 		return e->code;
+	att_expect(a, tgid);
 	target.own = !a->shared;
 	target.build = a->skel->rodata->cfg_build;
 	err = attach_both(a, p, tgid, target.own, true, !a->less, e);
@@ -245,8 +246,18 @@ int att_attach(struct att *a, const struct plan *p, const struct mxbpf_target *a
 	return err;
 }
 
+void att_expect(struct att *a, pid_t tgid)
+{
+	__u32 key = (__u32)tgid, one = 1;
+
+	bpf_map_update_elem(bpf_map__fd(a->skel->maps.joining), &key, &one, BPF_ANY); /* else its hits seem foreign */
+}
+
 void att_join(struct att *a, pid_t tgid)
 {
+	__u32 key = (__u32)tgid;
+
+	bpf_map_delete_elem(bpf_map__fd(a->skel->maps.joining), &key);
 	sched_join(a, tgid);
 	counters_count(&a->counters, tgid);
 }

@@ -118,6 +118,11 @@ int att_again(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
  * already has links of its own keeps them, and each of its hits counts once. Call it for each plan in use.
  */
 int att_share(struct att *a, const struct plan *p, struct err *e);
+/*
+ * Says that a process of the session will be attached soon. Until then its hits of shared links are not those of a
+ * stranger.
+ */
+void att_expect(struct att *a, pid_t tgid);
 bool att_shares(const struct att *a);
 /* Does what user space must do for a forked child process that BPF has already made a target. */
 void att_join(struct att *a, pid_t tgid);

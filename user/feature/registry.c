@@ -24,6 +24,7 @@
 #include "feature/raised/raised.h"
 #include "feature/ranges/ranges.h"
 #include "feature/ranks/ranks.h"
+#include "feature/resident/resident.h"
 #include "feature/roofline/roofline.h"
 #include "feature/sample/sample.h"
 #include "feature/sched/sched.h"
@@ -62,6 +63,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_raised,
 	&feature_lines,
 	&feature_neighbours,
+	&feature_resident,
 	NULL,
 	/* clang-format on */
 };

@@ -61,6 +61,11 @@ void py_each_thread(const struct py *p, void (*fn)(void *ctx, const struct py_th
 
 /* Reads the stack of such a thread soon after, as py_thread_stack() does. The thread may run meanwhile. */
 int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s);
+/*
+ * Reads a part of such a stack, the innermost first: *next is 0 for the first part, and is set for the next one, which
+ * there is if s->cut is set. Returns what py_stack_of() does.
+ */
+int py_stack_part(const struct py *p, const struct py_thread *t, uint64_t *next, struct mxbpf_stack *s);
 
 /*
  * Writes the text of a stack in the form of MXBPF_NAME_STACK: at most `max` bytes (more than 8) in complete lines,

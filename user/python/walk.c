@@ -35,17 +35,30 @@ static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *
 	return true;
 }
 
-int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s)
+static int take_frames(const struct py *p, uint64_t *frame, struct mxbpf_stack *s)
 {
-	uint64_t frame = top_frame(p, t->frame);
 	unsigned left = 2 * MXBPF_STACK_FRAMES_MAX; /* half of them may belong to the interpreter itself */
 
 	s->n = 0;
-	while (frame && left-- && s->n < MXBPF_STACK_FRAMES_MAX)
-		if (!take_frame(p, &frame, s))
+	while (*frame && left-- && s->n < MXBPF_STACK_FRAMES_MAX)
+		if (!take_frame(p, frame, s))
 			break;
-	s->cut = !!frame;
+	s->cut = !!*frame;
 	return s->n ? 0 : -ENOENT;
+}
+
+int py_stack_of(const struct py *p, const struct py_thread *t, struct mxbpf_stack *s)
+{
+	uint64_t frame = top_frame(p, t->frame);
+
+	return take_frames(p, &frame, s);
+}
+
+int py_stack_part(const struct py *p, const struct py_thread *t, uint64_t *next, struct mxbpf_stack *s)
+{
+	if (!*next)
+		*next = top_frame(p, t->frame);
+	return take_frames(p, next, s);
 }
 
 int py_thread_stack(const struct py *p, uint64_t fs_base, struct mxbpf_stack *s)

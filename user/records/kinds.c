@@ -364,6 +364,7 @@ static const struct kind kinds[] = {
 			     .ids = {NAME(agg_range, name_id), NAME(agg_range, range_id)}},
 	[MXBPF_NEIGHBOUR] = {.name = "process of the machine", .bytes = MXBPF_NEIGHBOUR_BYTES_MIN, .of_process = true},
 	[MXBPF_LOOK] = {.name = "sample of a thread's line", BYTES(look), .of_process = true},
+	[MXBPF_RESIDENT] = {.name = "memory of a process", BYTES(resident), .of_process = true},
 	[MXBPF_AGG_LINE] = {.name = "row of lines",
 			    .of_process = true,
 			    BYTES(agg_line),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "target/priv.h"
 
@@ -112,10 +113,14 @@ struct tgt_call tgt_peek_call(pid_t pid, pid_t tid)
 	struct buf text = {0};
 	uint64_t switches;
 	char state;
+	unsigned long long limit;
+	int got;
 
 	if (!slurp_task(pid, tid, "syscall", &text)) {
-		c.state = sscanf(text.data, "%d", &c.syscall) == 1 ? 'S' : 'R';
+		got = sscanf(text.data, "%d %*x %*x %*x %llx", &c.syscall, &limit);
+		c.state = got >= 1 ? 'S' : 'R';
 		c.syscall = c.state == 'S' ? c.syscall : -1;
+		c.untimed = got == 2 && c.syscall == SYS_futex && !limit;
 	}
 	/* The thread may have moved since, and then it counts as asleep in what it was in. */
 	if (c.state == 'S' && !read_state(pid, tid, &text, &state, &switches) && strchr("DTt", state))

@@ -146,6 +146,19 @@ int tgt_peek_usage(pid_t pid, struct tgt_usage *u)
 	return err;
 }
 
+uint64_t tgt_peek_resident(pid_t pid)
+{
+	unsigned long long resident, shared;
+	struct buf text = {0};
+	uint64_t bytes = 0;
+
+	if (!slurp_proc(pid, "statm", 4096, &text) && sscanf(text.data, "%*u %llu %llu", &resident, &shared) == 2 &&
+	    resident > shared)
+		bytes = (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+	buf_fini(&text);
+	return bytes;
+}
+
 int tgt_peek_cgroup(pid_t pid, struct buf *text)
 {
 	return slurp_proc(pid, "cgroup", 65536, text);

@@ -166,8 +166,12 @@ int tgt_peek_doing(pid_t pid, pid_t tid, struct tgt_doing *d);
 struct tgt_call {
 	char state;
 	int32_t syscall; /* as above */
+	bool untimed;	 /* it sleeps in a futex without a time limit */
 };
 struct tgt_call tgt_peek_call(pid_t pid, pid_t tid);
+
+/* The bytes of a process that are resident, without files and memory that it shares; 0: not known. */
+uint64_t tgt_peek_resident(pid_t pid);
 
 /* Threads that are stopped until somebody continues them. */
 struct tgt_stop {

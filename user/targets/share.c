@@ -84,12 +84,25 @@ static int share_plan(struct session *ses, struct plan *p, struct err *e)
 	return att_share(ses_build_of_plan(p)->att, p, e);
 }
 
+static void expect(void *ctx, pid_t pid)
+{
+	struct session *ses = ctx;
+	const struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	if (!att_has(b->att, pid, NULL))
+		att_expect(b->att, pid);
+	if (ses_follows(ses))
+		tgt_each_child(pid, expect, ses);
+}
+
 static int share_all(struct session *ses, struct err *e)
 {
 	struct ses_build *b;
-	int err = ses_follow_watch(ses) ? ses_follow_plans(ses, share_plan, e)
-					: share_plan(ses, &ses->targets[0].plan, e);
+	int err;
 
+	ses_each_root(ses, expect, ses);
+	err = ses_follow_watch(ses) ? ses_follow_plans(ses, share_plan, e) : share_plan(ses, &ses->targets[0].plan, e);
 	SES_EACH_BUILD(ses, b)
 	err = err ? err : ses_late_share(b, e);
 	if (!err && ses_follow_watch(ses))

@@ -14,7 +14,6 @@
 #include "feature/steps/steps.h"
 #include "mxbpf_config.h"
 
-#define THIRDS	   3
 #define PAGE_BYTES 4096
 
 /* ---- the loop */
@@ -126,26 +125,21 @@ static size_t longest_row(const struct mxbpf_iteration *it, size_t n, const stru
 	return most;
 }
 
-/* The least of each third of the window, because within an iteration memory goes up and down. */
-static void find_growth(struct facts *f, const struct mxbpf_iteration *it, size_t n)
+static int find_growth(struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
-	int64_t least[THIRDS];
-	size_t i, third;
+	int64_t *bytes = calloc(n, sizeof(*bytes));
+	size_t i;
 
-	if (__builtin_sub_overflow(it[n - 1].live_bytes, it[0].live_bytes, &f->grown_all))
+	if (!bytes)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		bytes[i] = it[i].live_bytes;
+	if (__builtin_sub_overflow(bytes[n - 1], bytes[0], &f->grown_all))
 		f->grown_all = 0; /* a recording is untrusted */
-	if (n < 2 * THIRDS)
-		return;
-	for (third = 0; third < THIRDS; third++) {
-		least[third] = INT64_MAX;
-		for (i = n * third / THIRDS; i < n * (third + 1) / THIRDS; i++)
-			least[third] = it[i].live_bytes < least[third] ? it[i].live_bytes : least[third];
-	}
-	if (least[1] <= least[0] || least[2] <= least[1] ||
-	    least[2] - least[1] < (least[1] - least[0]) / 2) /* it levels off, as a cache does */
-		return;
-	f->grown_bytes = (least[2] - least[0]) * THIRDS / (THIRDS - 1);
+	f->grown_bytes = facts_grown(bytes, n);
 	f->grown_over = n;
+	free(bytes);
+	return 0;
 }
 
 static size_t keep_complete(struct mxbpf_iteration *it, size_t n)
@@ -186,11 +180,12 @@ static int make_loop(struct mdl *m, struct facts *f)
 	f->loop.median_ns = err ? 0 : facts_median(ns, k);
 	n = err ? 0 : longest_row(it, k, &first);
 	if (n)
-		find_growth(f, first, n);
+		err = find_growth(f, first, n);
+	err = err || !k ? err : facts_rest(m, f, it, k);
 	k = err ? 0 : keep_complete(it, k);
 	if (k) {
 		err = facts_slow_group(f, it, k);
-		err = err ? err : facts_owner(m, f);
+		err = err ? err : facts_owner(m, f, f->loop.tgid);
 		err = err || !f->slow.n ? err : facts_slow_line(m, f, it, k);
 	}
 	free(it);
@@ -435,6 +430,11 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	make_cost(m, s, f);
 	facts_failed(m, s, f);
 	err = facts_gpu(m, s, f);
+	err = err ? err : facts_lines(m, f);
+	err = err ? err : facts_compiling(m, s, f);
+	err = err ? err : facts_locked(m, f);
+	err = err ? err : facts_resident(m, f);
+	err = err || f->loop.n ? err : facts_passes(m, f);
 	err = err ? err : facts_collective(m, s, f);
 	err = err ? err : facts_lines(m, f);
 	f->last_cpus = cpus_of(m, f->last_rank);

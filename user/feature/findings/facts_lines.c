@@ -24,12 +24,6 @@ enum about {
 	ABOUT_NABOUT
 };
 
-struct tally {
-	struct hash index; /* hash of the line, 0 -> 1 + place in lines */
-	struct buf lines;  /* struct fact_line */
-	uint64_t of;
-};
-
 /* Longer lines are cut in struct fact_line. */
 static uint64_t hash_of(const char *text, size_t len)
 {
@@ -50,7 +44,7 @@ static void vote(struct fact_line *line, const struct mxbpf_agg_line *l)
 	}
 }
 
-static int count(struct tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l)
+int facts_tally_add(struct facts_tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l)
 {
 	struct fact_line *line;
 	bool added;
@@ -68,7 +62,7 @@ static int count(struct tally *t, const char *text, size_t len, const struct mxb
 }
 
 /* The line with the most looks, if they are enough to name it. */
-static struct fact_line top(const struct tally *t)
+struct fact_line facts_tally_top(const struct facts_tally *t)
 {
 	struct fact_line best = {.text = ""};
 	size_t i;
@@ -82,14 +76,14 @@ static struct fact_line top(const struct tally *t)
 	return best;
 }
 
-static uint64_t looks_at(const struct tally *t, const char *text)
+static uint64_t looks_at(const struct facts_tally *t, const char *text)
 {
 	const uint64_t *at = hash_get(&t->index, hash_of(text, strlen(text)), 0);
 
 	return at ? buf_at(&t->lines, struct fact_line, *at - 1)->looks : 0;
 }
 
-static void tally_fini(struct tally *t)
+void facts_tally_fini(struct facts_tally *t)
 {
 	hash_fini(&t->index);
 	buf_fini(&t->lines);
@@ -260,7 +254,7 @@ static bool find_iteration(const struct mxbpf_iteration *it, size_t n, uint64_t 
 /* The line on which slow iterations spend most more of their time than others do. */
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
-	struct tally slow = {0}, usual = {0};
+	struct facts_tally slow = {0}, usual = {0};
 	const struct mxbpf_agg_line one = {.count = 1};
 	size_t nlooks, i, at, len;
 	const struct mxbpf_look *looks = lines_looks(m, &nlooks);
@@ -268,7 +262,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 	double more, most = 0;
 	const uint64_t *place;
 	const char *text;
-	struct tally *to;
+	struct facts_tally *to;
 	int err = 0;
 
 	for (i = 0; i < nlooks && !err; i++) {
@@ -277,7 +271,7 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 			continue;
 		to = facts_in_group(f, &it[at]) ? &slow : &usual;
 		to->of++;
-		err = count(to, text, len, &one);
+		err = facts_tally_add(to, text, len, &one);
 	}
 	for (i = 0; i < buf_count(&slow.lines, struct fact_line); i++) {
 		line = buf_at(&slow.lines, struct fact_line, i);
@@ -290,15 +284,15 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 		f->slow_line = *line;
 		f->slow_line.of = slow.of;
 	}
-	tally_fini(&slow);
-	tally_fini(&usual);
+	facts_tally_fini(&slow);
+	facts_tally_fini(&usual);
 	return err;
 }
 
 struct tallies {
-	struct tally about[ABOUT_NABOUT];
-	struct tally any;
-	struct tally last, others;   /* main threads of the rank that the others wait for, and of the others */
+	struct facts_tally about[ABOUT_NABOUT];
+	struct facts_tally any;
+	struct facts_tally last, others; /* main threads of the rank that the others wait for, and of the others */
 	uint64_t loop, loader, held; /* looks: at the loop's thread; in a loader, outside calls; at threads that ran */
 };
 
@@ -314,7 +308,7 @@ static int tally_ranks(const struct mdl *m, const struct facts *f, struct tallie
 	size_t n, i, len;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
 	const uint32_t late = late_rank(f);
-	struct tally *to;
+	struct facts_tally *to;
 	const char *text;
 	int err = 0;
 
@@ -324,7 +318,7 @@ static int tally_ranks(const struct mdl *m, const struct facts *f, struct tallie
 		if (!text)
 			continue;
 		to->of += l[i].count;
-		err = count(to, text, len, &l[i]);
+		err = facts_tally_add(to, text, len, &l[i]);
 	}
 	return err;
 }
@@ -350,6 +344,14 @@ static struct fact_line line_of_late(const struct tallies *t)
 	return best;
 }
 
+static bool compiles(const struct mdl *m, const struct mxbpf_agg_line *l)
+{
+	size_t len;
+	const char *text = mdl_text(m, MXBPF_NAME_STACK, l->stack_id, &len);
+
+	return text && lines_compiler(text, len);
+}
+
 static int tally_all(const struct mdl *m, const struct facts *f, struct tallies *t)
 {
 	size_t n, i, len;
@@ -361,6 +363,10 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 
 	for (i = 0; i < n && !err; i++) {
 		about = about_of(m, f, tgid, &l[i]);
+		if (about == ABOUT_OWN && compiles(m, &l[i])) { /* a finding of its own */
+			t->loop += l[i].count;
+			continue;
+		}
 		text = about < ABOUT_NABOUT ? lines_of_program(m, l[i].stack_id, &len) : NULL;
 		if (!text)
 			continue;
@@ -369,11 +375,11 @@ static int tally_all(const struct mdl *m, const struct facts *f, struct tallies 
 		t->loader += about == ABOUT_DATA && !l[i].cls ? l[i].count : 0;
 		t->held += about == ABOUT_THREADS && !l[i].sleeps ? l[i].count : 0;
 		if (about != ABOUT_WORKERS || !(waits_for_work(m, &l[i]) || is_idle(m, &l[i])))
-			err = count(&t->about[about], text, len, &l[i]);
+			err = facts_tally_add(&t->about[about], text, len, &l[i]);
 		if (f->loop.tid ? about < ABOUT_DATA : about != ABOUT_WORKERS)
 			continue;
 		t->any.of += l[i].count;
-		err = err ? err : count(&t->any, text, len, &l[i]);
+		err = err ? err : facts_tally_add(&t->any, text, len, &l[i]);
 	}
 	return err;
 }
@@ -393,7 +399,7 @@ struct rank {
 static int find_exchange_line(const struct mdl *m, struct facts *f, const struct mxbpf_agg_line *l, size_t n)
 {
 	const uint32_t tgid = process_of(f, l, n);
-	struct tally t = {.of = 0};
+	struct facts_tally t = {.of = 0};
 	const char *text;
 	size_t i, len;
 	int err = 0;
@@ -404,10 +410,10 @@ static int find_exchange_line(const struct mdl *m, struct facts *f, const struct
 		t.of += l[i].count;
 		text = sleeps_in_lock(&l[i]) && !is_in_loader(m, &l[i]) ? lines_of_program(m, l[i].stack_id, &len)
 									: NULL;
-		err = text ? count(&t, text, len, &l[i]) : 0;
+		err = text ? facts_tally_add(&t, text, len, &l[i]) : 0;
 	}
-	f->exchange_line = top(&t);
-	tally_fini(&t);
+	f->exchange_line = facts_tally_top(&t);
+	facts_tally_fini(&t);
 	return err;
 }
 
@@ -479,9 +485,9 @@ static int find_last_rank(const struct mdl *m, struct facts *f)
 /* Where data is prepared: by workers, else by other threads while the loop waits, else by the loop itself. */
 static void take_data(struct facts *f, const struct tallies *t)
 {
-	const struct fact_line workers = top(&t->about[ABOUT_WORKERS]);
+	const struct fact_line workers = facts_tally_top(&t->about[ABOUT_WORKERS]);
 
-	f->data_line = top(&t->about[ABOUT_DATA]);
+	f->data_line = facts_tally_top(&t->about[ABOUT_DATA]);
 	f->data_workers = workers.looks || (f->other_line.looks && f->data_line.asleep * 2 > f->data_line.looks);
 	if (f->data_workers)
 		f->data_line = workers.looks ? workers : f->other_line;
@@ -499,7 +505,7 @@ static bool is_apart(const struct tallies *t, const struct fact_line *line)
 /* Looks outside the runtime, at lines of the program that do not call it; *most: the one with the most. */
 static uint64_t looks_apart(const struct tallies *t, struct fact_line *most)
 {
-	const struct tally *own = &t->about[ABOUT_OWN];
+	const struct facts_tally *own = &t->about[ABOUT_OWN];
 	const struct fact_line *line;
 	uint64_t sum = 0;
 	size_t i;
@@ -517,7 +523,7 @@ static uint64_t looks_apart(const struct tallies *t, struct fact_line *most)
 /* Waiting for the interpreter, unless no other thread runs: then it waits for something else, which is its own code. */
 static void take_own(struct facts *f, const struct tallies *t)
 {
-	const struct fact_line lock = top(&t->about[ABOUT_LOCK]);
+	const struct fact_line lock = facts_tally_top(&t->about[ABOUT_LOCK]);
 	const bool locked = t->held * 2 >= t->about[ABOUT_LOCK].of;
 	uint64_t own = looks_apart(t, &f->own_line);
 
@@ -588,11 +594,11 @@ int facts_lines(const struct mdl *m, struct facts *f)
 
 	err = err ? err : tally_all(m, f, &t);
 	err = err ? err : tally_ranks(m, f, &t);
-	f->other_line = top(&t.about[ABOUT_THREADS]);
+	f->other_line = facts_tally_top(&t.about[ABOUT_THREADS]);
 	f->last_line = line_of_late(&t);
-	f->wait_line = top(&t.about[ABOUT_WAIT]);
-	f->api_line = top(&t.about[ABOUT_API]);
-	f->any_line = top(&t.any);
+	f->wait_line = facts_tally_top(&t.about[ABOUT_WAIT]);
+	f->api_line = facts_tally_top(&t.about[ABOUT_API]);
+	f->any_line = facts_tally_top(&t.any);
 	for (about = ABOUT_WAIT; about < ABOUT_NABOUT; about++)
 		looks += looks_at(&t.about[about], f->wait_line.text);
 	f->wait_line_share = facts_share((double)looks, (double)t.loop);
@@ -602,9 +608,9 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	take_sleep(&f->slow_line, &t);
 	find_stopped(m, f);
 	for (about = 0; about < ABOUT_NABOUT; about++)
-		tally_fini(&t.about[about]);
-	tally_fini(&t.any);
-	tally_fini(&t.last);
-	tally_fini(&t.others);
+		facts_tally_fini(&t.about[about]);
+	facts_tally_fini(&t.any);
+	facts_tally_fini(&t.last);
+	facts_tally_fini(&t.others);
 	return err;
 }

@@ -35,7 +35,7 @@ static void describe(const struct mdl *m, uint64_t name_id, uint64_t stack_id, c
 }
 
 /* Stacks with the same line of the program are added up, because a line may be reached in several ways. */
-int facts_owner(const struct mdl *m, struct facts *f)
+int facts_owner(const struct mdl *m, struct facts *f, uint32_t tgid)
 {
 	const struct mxbpf_mem_owner *o;
 	const struct sum *most = NULL;
@@ -48,7 +48,7 @@ int facts_owner(const struct mdl *m, struct facts *f)
 	int err = 0;
 
 	for (i = 0; (o = memory_owner(m, i)); i++) {
-		if (o->h.tgid != f->loop.tgid || !o->cls)
+		if (o->h.tgid != tgid || !o->cls)
 			continue;
 		line = lines_of_program(m, o->stack_id, &len);
 		s = mdl_item_put(&index, &sums, o->name_id, hash_text(HASH_SEED, line, len), sizeof(*s), &added);

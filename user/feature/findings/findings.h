@@ -153,6 +153,44 @@ struct facts {
 		int64_t live_bytes;
 	} grown_owner; /* "": not known */
 
+	/*
+	 * Without iterations: what the program does again and again. n calls of an annotation, with their time in
+	 * `much`; else (much 0) about n equal passes over operators. calls, op_ns: of the operators.
+	 */
+	struct {
+		uint64_t n, calls, op_ns;
+		struct fact_operator annotation;
+	} passes;
+
+	/* Resident memory of the process that grows the most; tgid 0: none grows all the way. */
+	struct {
+		uint32_t tgid;
+		int64_t grown_bytes;
+		uint64_t over_ns, bytes; /* in which time; at its end */
+	} resident;
+
+	/* Threads that wait for a lock of the program (facts_locked.c). */
+	struct {
+		uint32_t tgid;
+		double share;		       /* of the time: some thread waits, and another one has the lock */
+		double at_once;		       /* threads that wait then */
+		struct fact_line waits, holds; /* where they wait; where the other one is */
+	} locked;
+
+	/* A compiler that runs in the loop's thread, without a loop in any thread (facts_compile.c). */
+	struct {
+		uint32_t tgid;
+		double share; /* of the window */
+		const char *compiler;
+		struct fact_line line; /* of the program, which calls it */
+	} compiling;
+	/* The loop's thread outside its iterations. */
+	struct {
+		double compiles; /* share of the samples: in a compiler */
+		const char *compiler;
+		struct fact_line line;
+	} rest;
+
 	/* The last allocation for which there was no memory. */
 	struct {
 		uint64_t n;	/* all of them in the window; 0: none, and the rest is not set */
@@ -241,6 +279,26 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f);
 double facts_lost(const struct mdl_session *s, const struct mdl_source **which);
 void facts_loss(struct mdl *m, const struct mdl_session *s, struct facts *f);
 
+/* Counts samples by line. Zeroed is empty. */
+struct facts_tally {
+	struct hash index; /* hash of the line, 0 -> 1 + place in lines */
+	struct buf lines;  /* struct fact_line */
+	uint64_t of;
+};
+int facts_tally_add(struct facts_tally *t, const char *text, size_t len, const struct mxbpf_agg_line *l);
+struct fact_line facts_tally_top(const struct facts_tally *t); /* the line with the most samples */
+void facts_tally_fini(struct facts_tally *t);
+
+/* facts_compile.c. 0 or -ENOMEM. rest: the iterations are those of the loop, in order of time. */
+int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct facts *f);
+int facts_rest(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
+/* facts_locked.c. 0 or -ENOMEM. */
+int facts_locked(const struct mdl *m, struct facts *f);
+/* facts_growth.c: by how much memory grew all the way, in readings at equal distances; 0: it did not. */
+int64_t facts_grown(const int64_t *bytes, size_t n);
+int facts_resident(const struct mdl *m, struct facts *f); /* 0 or -ENOMEM */
+/* facts_passes.c. 0 or -ENOMEM. */
+int facts_passes(struct mdl *m, struct facts *f);
 /* facts_lines.c: the lines among the facts. 0 or -ENOMEM. */
 int facts_lines(const struct mdl *m, struct facts *f);
 int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n);
@@ -267,9 +325,10 @@ void facts_ranks(struct mdl *m, struct facts *f);
 /* facts_collective.c: who is late, which group is slow, what nothing overlaps. It needs the ranks. 0 or -ENOMEM. */
 int facts_collective(const struct mdl *m, const struct mdl_session *s, struct facts *f);
 /* facts_memory.c: who holds the memory that grows. 0 or -ENOMEM. */
-int facts_owner(const struct mdl *m, struct facts *f);
+int facts_owner(const struct mdl *m, struct facts *f, uint32_t tgid);
 /* The last allocation that failed, and who held the memory then. */
 void facts_failed(const struct mdl *m, const struct mdl_session *s, struct facts *f);
+
 struct finding_rule {
 	const char *key; /* "data_wait", for programs; never changes */
 	bool full_gpu;	 /* also if GPUs are busy nearly all the time, so that little on the CPU holds the job up */

@@ -60,6 +60,11 @@ const char *next_lock(const struct facts *f)
 	return closer(f, &f->other_line);
 }
 
+const char *next_locked(const struct facts *f)
+{
+	return closer(f, &f->locked.holds);
+}
+
 const char *next_slow(const struct facts *f)
 {
 	if (f->slow.part == MXBPF_PART_KVSTORE)
@@ -72,6 +77,21 @@ const char *next_slow(const struct facts *f)
 uint32_t next_late_pid(const struct facts *f)
 {
 	return f->last_rank ? f->last_rank : f->collective.late.tgid;
+}
+
+uint32_t next_locked_pid(const struct facts *f)
+{
+	return f->locked.tgid;
+}
+
+uint32_t next_compiling_pid(const struct facts *f)
+{
+	return f->compiling.tgid;
+}
+
+uint32_t next_resident_pid(const struct facts *f)
+{
+	return f->resident.tgid;
 }
 
 uint32_t next_stopped_pid(const struct facts *f)

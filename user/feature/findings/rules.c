@@ -482,31 +482,6 @@ static void faults_evidence(const struct facts *f, struct buf *b)
 	buf_printf(b, " of the faults");
 }
 
-#define GROWTH_LEAST (1 << 20) /* bytes over the window */
-
-/* Growth takes no time yet; it ranks behind what takes half of it. */
-static double growth_share(const struct facts *f)
-{
-	return f->grown_bytes >= GROWTH_LEAST ? 0.5 : 0;
-}
-
-static void growth_say(const struct facts *f, struct buf *b)
-{
-	char each[24], all[24];
-
-	buf_printf(b, "Memory grows by %s in each iteration, %s in this window",
-		   fmt_bytes((uint64_t)f->grown_bytes / f->grown_over, each), fmt_bytes((uint64_t)f->grown_bytes, all));
-}
-
-static void growth_evidence(const struct facts *f, struct buf *b)
-{
-	char live[24];
-
-	if (f->grown_owner.text[0])
-		buf_printf(b, "%s has %s alive", f->grown_owner.text,
-			   fmt_bytes((uint64_t)f->grown_owner.live_bytes, live));
-}
-
 /* ---- iterations of another kind */
 
 /* Preemption makes single iterations slow on a busy machine, and the cost that is taken out of them is an estimate. */
@@ -675,7 +650,20 @@ const struct finding_rule finding_rules[] = {
 	 .advice = "Memory is given back to the system and taken from it again in each iteration. Reuse buffers, preload "
 		   "jemalloc or tcmalloc, or raise glibc's thresholds: MALLOC_MMAP_THRESHOLD_=33554432 (its maximum: larger "
 		   "blocks are still given back) and MALLOC_TRIM_THRESHOLD_=1073741824. Faults in memory that stays do not count."},
-	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = growth_share, .say = growth_say, .evidence = growth_evidence,
+	{.key = "code_lock", .least = 0.15, .share = rules_locked_share, .say = rules_locked_say, .evidence = rules_locked_evidence,
+	 .next_of = next_locked, .pid_of = next_locked_pid,
+	 .advice = "Only one thread at a time gets past that line; the others wait. Hold the lock for what must not run twice at "
+		   "once, and do the rest (decoding, preprocessing, writing) before or after it, or give each thread its own copy."},
+	{.key = "compiling", .least = 0.1, .share = rules_compiling_share, .say = rules_compiling_say,
+	 .evidence = rules_compiling_evidence, .pid_of = next_compiling_pid, .next = "--pid PID --sample 99", .taken = FACTS_HAVE_SAMPLES,
+	 .advice = "A compiler makes code anew for each new shape, type or constant. Mark what changes with "
+		   "torch._dynamo.mark_dynamic(), compile with dynamic=True, or pad lengths to a few sizes. With "
+		   "TORCH_LOGS=recompiles in its environment, PyTorch says what has changed; with JAX it is JAX_LOG_COMPILES=1."},
+	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = rules_resident_share, .say = rules_resident_say,
+	 .evidence = rules_resident_evidence, .pid_of = next_resident_pid, .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
+	 .advice = "Something keeps what each request or step makes: a list, a cache without a limit, a queue that nobody empties. "
+		   "If no operator has that memory alive, it is of Python objects: tracemalloc shows which line makes them."},
+	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = rules_growth_share, .say = rules_growth_say, .evidence = rules_growth_evidence,
 	 .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "Something keeps what each iteration allocates: a list of losses that have their graphs, a cache without a "
 		   "limit. Keep numbers (.item(), float()) instead of tensors."},

@@ -27,9 +27,15 @@ RULE(rules_exposed);
 double rules_slow_link_share(const struct facts *f);
 void rules_slow_link_say(const struct facts *f, struct buf *b);
 
-/* rules_memory.c: there was no memory. Pieces: it was reserved, but not in one piece. */
+/* rules_memory.c. failed: there was no memory. Pieces: it was reserved, but not in one piece. */
 RULE(rules_failed);
 double rules_pieces_share(const struct facts *f);
+RULE(rules_growth); /* from iteration to iteration */
+
+/* rules_program.c. resident: memory that grows without iterations. */
+RULE(rules_locked);
+RULE(rules_compiling);
+RULE(rules_resident);
 
 /* facts_loss.c, facts_grids.c */
 RULE(rules_lost);
@@ -41,12 +47,16 @@ const char *next_lost(const struct facts *f);
 const char *next_data(const struct facts *f);
 const char *next_own(const struct facts *f);
 const char *next_lock(const struct facts *f);
+const char *next_locked(const struct facts *f);
 const char *next_late(const struct facts *f);
 const char *next_exchange(const struct facts *f);
 const char *next_slow(const struct facts *f);
 const char *next_watching(const struct facts *f);
 uint32_t next_late_pid(const struct facts *f);
 uint32_t next_stopped_pid(const struct facts *f);
+uint32_t next_locked_pid(const struct facts *f);
+uint32_t next_compiling_pid(const struct facts *f);
+uint32_t next_resident_pid(const struct facts *f);
 
 /* rules.c: a line, how many looks found it, and what it waits for; nothing if no line is known. */
 void rules_put_line(const struct fact_line *l, struct buf *b);

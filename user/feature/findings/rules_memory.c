@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rules about memory that a device does not have. They take no time of the job, so they stand before all others. */
+/* Rules about memory: that a device does not have, which stand before all others, and that grows. */
 #include "feature/findings/rules.h"
 
 #include <inttypes.h>
@@ -50,4 +50,31 @@ void rules_failed_evidence(const struct facts *f, struct buf *b)
 		buf_printf(b, "%s%s had %s (%.0f%%)", i ? "; " : "", h[i].text,
 			   fmt_bytes((uint64_t)h[i].live_bytes, bytes),
 			   100 * facts_share((double)h[i].live_bytes, (double)f->failed.total_bytes));
+}
+
+/* ---- memory that grows */
+
+#define GROWTH_LEAST (1 << 20) /* bytes over the window */
+
+/* Growth takes no time yet; it ranks behind what takes half of it. */
+double rules_growth_share(const struct facts *f)
+{
+	return f->grown_bytes >= GROWTH_LEAST ? 0.5 : 0;
+}
+
+void rules_growth_say(const struct facts *f, struct buf *b)
+{
+	char each[24], all[24];
+
+	buf_printf(b, "Memory grows by %s in each iteration, %s in this window",
+		   fmt_bytes((uint64_t)f->grown_bytes / f->grown_over, each), fmt_bytes((uint64_t)f->grown_bytes, all));
+}
+
+void rules_growth_evidence(const struct facts *f, struct buf *b)
+{
+	char live[24];
+
+	if (f->grown_owner.text[0])
+		buf_printf(b, "%s has %s alive", f->grown_owner.text,
+			   fmt_bytes((uint64_t)f->grown_owner.live_bytes, live));
 }

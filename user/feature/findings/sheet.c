@@ -177,6 +177,52 @@ static void put_few(struct view *s, const struct facts *f)
 		   fmt_ns(f->loop.total_ns / f->loop.n, each));
 }
 
+static double least_of(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+#define REST_LEAST 5 /* samples outside iterations, to say what was there */
+
+/* What the loop's thread did in the rest of the window. */
+static void put_rest(struct view *s, const struct facts *f)
+{
+	const struct fact_line *l = &f->rest.line;
+	const bool compiles = f->rest.compiles > COVERED_LEAST;
+
+	if (l->of < REST_LEAST || (!l->looks && !compiles))
+		return;
+	out_puts(s->out, "; in the rest, ");
+	if (compiles)
+		out_printf(s->out, "%s compiles in %.0f%% of the samples%s", f->rest.compiler, 100 * f->rest.compiles,
+			   l->looks ? ", called by " : "");
+	else
+		out_printf(s->out, "%.0f%% of the samples are at ", 100 * facts_share((double)l->looks, (double)l->of));
+	view_put_safe(s->out, l->text, strlen(l->text));
+}
+
+/* A program without an optimizer: its annotation, or how often it runs the same operators. */
+static void put_passes(struct view *s, const struct facts *f)
+{
+	const uint64_t window_ns = s->in->session->duration_ns;
+	const double per_s = 1e9 * facts_share((double)f->passes.n, (double)window_ns);
+	const struct fact_operator *a = &f->passes.annotation;
+	char ns[24];
+
+	if (!f->passes.n || !window_ns || f->lost.share > FACTS_LOST_MOST)
+		return;
+	if (a->much) {
+		view_put_safe(s->out, a->name, a->len);
+		out_printf(s->out, ": %.3g per second, %s each: %.0f%% in operators\n", per_s,
+			   fmt_ns(a->much / f->passes.n, ns),
+			   100 * least_of(facts_share((double)f->passes.op_ns, (double)a->much), 1));
+		return;
+	}
+	out_printf(s->out,
+		   "No optimizer: the same %.0f calls of operators repeat %.3g times per second, %s each time\n",
+		   (double)f->passes.calls / (double)f->passes.n, per_s, fmt_ns(f->passes.op_ns / f->passes.n, ns));
+}
+
 /* How fast the job goes on, before what holds it up. */
 static void put_rate(struct view *s, const struct facts *f)
 {
@@ -184,8 +230,10 @@ static void put_rate(struct view *s, const struct facts *f)
 
 	if (!f->loop.n && f->gpu.known)
 		out_printf(s->out, "GPU%s busy in %.0f%% of the time\n", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
-	if (!f->loop.n)
+	if (!f->loop.n) {
+		put_passes(s, f);
 		return;
+	}
 	if (f->loop.beside)
 		out_printf(s->out, "thread %" PRIu32 ": ", f->loop.tid);
 	if (part < 1)
@@ -196,6 +244,8 @@ static void put_rate(struct view *s, const struct facts *f)
 		put_parts(s, f);
 	if (part < 1)
 		out_printf(s->out, "; %s %.2g%% of the window", f->loop.n == 1 ? "it takes" : "they take", 100 * part);
+	if (part < 1)
+		put_rest(s, f);
 	if (f->gpu.known)
 		out_printf(s->out, "; GPU%s busy %.0f%%", f->gpu.n > 1 ? "s" : "", 100 * f->gpu.busy);
 	s->parts_said = f->loop.known_ns && !f->loop.beside;

@@ -25,5 +25,14 @@ const struct mxbpf_look *lines_looks(const struct mdl *m, size_t *n);
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len);
 /* Returns the line as lines_of_program() does, from the text of a stack. */
 const char *lines_pick(const char *text, size_t bytes, size_t *len);
+/* Returns whether a line of a stack is one of the program, by the same rule. */
+bool lines_is_program(const char *line, size_t len);
+/* Returns the compiler that runs in a stack ("PyTorch"), or NULL if none does. */
+const char *lines_compiler(const char *text, size_t bytes);
+/*
+ * Shortens the text of a deep stack to what a name may have: it keeps the innermost lines, and of the others those of
+ * the program and those that lines_compiler() knows. A line "..." stands for what it drops. Returns the new length.
+ */
+size_t lines_shorten(char *text, size_t bytes);
 
 #endif

@@ -24,11 +24,12 @@
 #include "python/python.h"
 
 #define LOOK_MS	       (int)(LINES_LOOK_NS / 1000000)
-#define REFRESH_LOOKS  10  /* looks until the children are listed again */
-#define PROCESSES_MAX  32  /* of one job; others are not looked at */
-#define RANKS_MAX      16  /* other ranks of the job, in addition */
-#define THOROUGH_LOOKS 100 /* looks until other ranks are searched among all processes of the machine */
-#define TEXT_BYTES     4096
+#define REFRESH_LOOKS  10   /* looks until the children are listed again */
+#define PROCESSES_MAX  32   /* of one job; others are not looked at */
+#define RANKS_MAX      16   /* other ranks of the job, in addition */
+#define THOROUGH_LOOKS 100  /* looks until other ranks are searched among all processes of the machine */
+#define TEXT_BYTES     4096 /* of a part of a stack */
+#define PARTS_MAX      8    /* of a stack; outer ones are left out */
 
 struct process {
 	pid_t pid;
@@ -48,7 +49,7 @@ struct lines {
 	struct hash frames;	     /* (tid, tgid) -> 1 + place in opens, of the present look */
 	struct buf opens;	     /* struct mxbpf_frame, the innermost of each thread */
 	struct buf recs;	     /* of the present look */
-	char text[TEXT_BYTES];
+	char text[PARTS_MAX * TEXT_BYTES];
 	/* of the present process */
 	struct process *at;
 	struct py_thread threads[64];
@@ -193,6 +194,41 @@ static uint8_t sleep_of(char state)
 	}
 }
 
+/* Reads the whole stack of a thread into l->text. Returns its length, or 0 if it cannot be read. */
+static size_t read_stack(struct lines *l, const struct py_thread *t)
+{
+	struct mxbpf_stack stack;
+	unsigned lost = 0, part;
+	uint64_t next = 0;
+	size_t len = 0, n;
+
+	for (part = 0; part < PARTS_MAX && (!part || next); part++) {
+		if (py_stack_part(l->at->py, t, &next, &stack))
+			break;
+		stack.cut = stack.cut && part == PARTS_MAX - 1;
+		n = py_stack_text(l->at->py, &stack, l->text + len + !!len, TEXT_BYTES - 1, &lost);
+		if (lost)
+			return 0;
+		if (!n)
+			continue;
+		if (len)
+			l->text[len++] = '\n';
+		len += n;
+	}
+	return lines_shorten(l->text, len);
+}
+
+/* Adds the memory of the process, if it has not ended. */
+static void look_at_memory(struct lines *l)
+{
+	struct mxbpf_resident r = {.h = {.kind = MXBPF_RESIDENT, .size = sizeof(r), .tgid = (uint32_t)l->at->pid}};
+
+	r.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
+	r.bytes = tgt_peek_resident(l->at->pid);
+	if (r.bytes && !l->at->rank)
+		buf_put(&l->recs, &r, sizeof(r)); /* without memory a reading is lost, which is one of many */
+}
+
 static void look_at_thread(struct lines *l, const struct py_thread *t, bool is_main)
 {
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
@@ -201,30 +237,29 @@ static void look_at_thread(struct lines *l, const struct py_thread *t, bool is_m
 				   .main = is_main,
 				   .rank = l->at->rank};
 	struct mxbpf_look single = {.h = {.kind = MXBPF_LOOK, .size = sizeof(single), .tgid = (uint32_t)l->at->pid}};
-	struct mxbpf_stack stack;
 	struct tgt_call call;
 	struct mxbpf_frame *f;
-	unsigned lost = 0;
 	uint64_t *at;
 	size_t len;
 
 	r.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
 	r.tid = is_main ? (uint32_t)l->at->pid : (uint32_t)t->id;
-	if (py_stack_of(l->at->py, t, &stack))
-		return;
-	len = py_stack_text(l->at->py, &stack, l->text, sizeof(l->text), &lost);
-	if (!len || lost || tgt_gone(l->at->tgt))
+	len = read_stack(l, t);
+	if (!len || tgt_gone(l->at->tgt))
 		return;
 	if (r.tid) {
 		call = tgt_peek_call(l->at->pid, (pid_t)r.tid);
 		r.sleeps = sleep_of(call.state);
 		r.syscall = call.syscall;
+		single.flags =
+			MXBPF_LOOK_KNOWN | (r.sleeps ? MXBPF_LOOK_SLEEPS : 0) | (call.untimed ? MXBPF_LOOK_LOCKED : 0);
 	}
 	at = hash_get(&l->frames, r.tid, r.h.tgid);
 	if (at) {
 		f = buf_at(&l->opens, struct mxbpf_frame, *at - 1);
 		r.cls = f->cls;
 		r.name_id = f->name_id;
+		single.flags |= f->cls ? MXBPF_LOOK_CALL : 0;
 	}
 	r.stack_id = ses_learn_stack(l->ses, &r.h, l->text, len);
 	single.h.ts_ns = r.h.ts_ns;
@@ -248,6 +283,7 @@ static void look(struct lines *l)
 	for (i = 0; i < l->nprocesses; i++) {
 		l->at = l->processes[i];
 		l->nthreads = 0;
+		look_at_memory(l);
 		if (l->at->py)
 			py_each_thread(l->at->py, keep_thread, l);
 		/* Of another rank only its main thread counts, which is the last one. */

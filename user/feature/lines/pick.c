@@ -6,8 +6,12 @@
 
 /* Parts of paths of Python's own library and of installed packages. */
 static const char *const foreign[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
-/* Code that is made while the program runs: by a package, or by the program itself. */
-#define MADE "<string>("
+/* Code that is made while the program runs: by a package, or by the program itself. The file has no name of its own. */
+static const char *const typed[] = {"<stdin>(", "<ipython-input-"}; /* what a person types is the program */
+/* Files that PyTorch's compiler writes: "/tmp/torchinductor_me/ab/c" with 51 characters and ".py". */
+#define MADE_DIR  "/torchinductor_"
+#define MADE_NAME 52
+/* More, outer frames, which are not known. */
 /* Not a line: a call of a module, which stands among the lines of --py-stacks. */
 #define MODULE "nn.Module: "
 
@@ -19,6 +23,35 @@ static bool is_line(const char *line, size_t len)
 	return len && *line != '[' && (len < 3 || memcmp(line, "...", 3));
 }
 
+/* The directory may be one of the user's own (TORCHINDUCTOR_CACHE_DIR). */
+static bool is_made_file(const char *line, size_t len)
+{
+	const char *name, *end = memmem(line, len, ".py(", 4);
+	size_t i;
+
+	if (memmem(line, len, MADE_DIR, strlen(MADE_DIR)))
+		return true;
+	name = end ? memrchr(line, '/', (size_t)(end - line)) : NULL;
+	if (!name || end - name != MADE_NAME + 1 || name[1] != 'c')
+		return false;
+	for (i = 1; i <= MADE_NAME; i++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyz234567", name[i]))
+			return false;
+	return true;
+}
+
+static bool is_made(const char *line, size_t len)
+{
+	size_t i;
+
+	if (*line != '<')
+		return is_made_file(line, len);
+	for (i = 0; i < sizeof(typed) / sizeof(typed[0]); i++)
+		if (len >= strlen(typed[i]) && !memcmp(line, typed[i], strlen(typed[i])))
+			return false;
+	return memcmp(line, "<frozen ", len < 8 ? len : 8);
+}
+
 /* The path of an installed package stands without the directory of packages before it: "torch/nn/modules/module.py". */
 static enum origin origin_of(const char *line, size_t len)
 {
@@ -26,7 +59,7 @@ static enum origin origin_of(const char *line, size_t len)
 
 	if (!is_line(line, len))
 		return NO_LINE;
-	if (len >= strlen(MADE) && !memcmp(line, MADE, strlen(MADE)))
+	if (is_made(line, len))
 		return MADE_CODE;
 	if ((*line != '/' && memchr(line, '/', len)) ||
 	    (len >= strlen(MODULE) && !memcmp(line, MODULE, strlen(MODULE))))
@@ -35,6 +68,11 @@ static enum origin origin_of(const char *line, size_t len)
 		if (memmem(line, len, foreign[i], strlen(foreign[i])))
 			return FOREIGN;
 	return PROGRAM;
+}
+
+bool lines_is_program(const char *line, size_t len)
+{
+	return len && origin_of(line, len) == PROGRAM;
 }
 
 const char *lines_of_program(const struct mdl *m, uint64_t stack_id, size_t *len)

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tests findings about the program beside its iterations: a lock, a compiler, memory without iterations. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "feature/findings/findings.h"
+#include "feature/lines/lines.h"
+#include "mxbpf_lines.h"
+#include "rendered.h"
+#include "unit.h"
+
+#define MS	1000000ull
+#define PID	100
+#define ROUNDS	40 /* of samples, each 100 ms */
+#define STACKS	12
+#define SERVED	"\n/usr/lib/python3.11/threading.py(975): run"
+#define LOCKING "/app/server.py(44): handle" SERVED
+#define HOLDING "/app/server.py(30): tokenize\n/app/server.py(45): handle" SERVED
+#define READING "/usr/lib/python3.11/socket.py(706): readinto\n/app/server.py(40): handle" SERVED
+#define WAITING                                                                                                        \
+	"/usr/lib/python3.11/threading.py(327): wait\n/usr/lib/python3.11/queue.py(171): get\n/app/server.py(50): "    \
+	"work"
+
+static struct mdl *model;
+static struct mdl_session session = {.duration_ns = ROUNDS * 100 * MS};
+
+static void feed(const void *rec)
+{
+	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
+}
+
+/* Returns the id of a stack, which is always the same one. */
+static uint64_t stack(const char *text)
+{
+	char rec[2048] = {0};
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){
+		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), .tgid = PID};
+	n->id = hash_text(HASH_SEED, text, n->len);
+	n->kind = MXBPF_NAME_STACK;
+	memcpy(n->text, text, n->len);
+	feed(rec);
+	return n->id;
+}
+
+enum { RUNS = MXBPF_LOOK_KNOWN, SLEEPS = RUNS | MXBPF_LOOK_SLEEPS, LOCKED = SLEEPS | MXBPF_LOOK_LOCKED };
+
+/* A sample of a thread in a round. */
+static void sample(uint64_t round, uint32_t tid, const char *text, uint32_t flags)
+{
+	struct mxbpf_look look = {
+		.h = {.kind = MXBPF_LOOK, .size = sizeof(look), .tgid = PID, .ts_ns = (1000 + round * 100) * MS + tid},
+		.stack_id = stack(text),
+		.tid = tid,
+		.flags = flags,
+	};
+	struct mxbpf_agg_line l = {
+		.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(l), .tgid = PID, .ts_ns = look.h.ts_ns},
+		.stack_id = look.stack_id,
+		.count = 1,
+		.tid = tid,
+		.syscall = flags & MXBPF_LOOK_LOCKED ? SYS_futex : -1,
+		.sleeps = !!(flags & MXBPF_LOOK_SLEEPS),
+		.main = tid == PID,
+	};
+
+	feed(&look);
+	feed(&l);
+}
+
+static const char *found(struct findings *f)
+{
+	static char keys[256];
+	unsigned i;
+
+	CHECK(!findings_make(model, &session, f));
+	keys[0] = '\0';
+	for (i = 0; i < f->n; i++) {
+		strcat(keys, i ? " " : "");
+		strcat(keys, f->list[i].rule->key);
+	}
+	return keys;
+}
+
+static bool has(const struct buf *b, const char *text)
+{
+	return b->len && memmem(b->data, b->len, text, strlen(text));
+}
+
+static void end(struct findings *f)
+{
+	findings_fini(f);
+	mdl_free(model);
+}
+
+static bool is_silent(void)
+{
+	struct findings f;
+	const bool silent = !strcmp(found(&f), "");
+
+	end(&f);
+	return silent;
+}
+
+/* Four threads, of which one has the lock; the others do something, and three of them at most are in it at once. */
+static void served(const char *others, uint32_t flags, const char *holder, uint32_t holds)
+{
+	uint64_t i;
+	uint32_t t;
+
+	model = mdl_new();
+	for (i = 0; i < ROUNDS; i++) {
+		sample(i, PID, "/usr/lib/python3.11/selectors.py(415): select\n/app/server.py(60): main", SLEEPS);
+		for (t = 0; t < 4; t++)
+			if (t == i % 4)
+				sample(i, PID + 1 + t, holder, holds);
+			else
+				sample(i, PID + 1 + t, others, flags);
+	}
+}
+
+static void test_lock(void)
+{
+	struct findings f;
+	uint64_t i;
+
+	TEST("threads that wait for a lock are reported with their line and that of the thread that has it")
+	{
+		served(LOCKING, LOCKED, HOLDING, RUNS);
+		CHECK(!strcmp(found(&f), "code_lock"));
+		CHECK(has(&f.list[0].text, "Threads wait in 100% of the time for a lock that your Python code holds, "
+					   "3.0 of them at a time: they wait at /app/server.py(44): handle"));
+		CHECK(has(&f.list[0].evidence,
+			  "the thread that has it is at /app/server.py(30): tokenize, 100% of 40 samples"));
+		CHECK(!strcmp(f.list[0].rule->next, "now --pid PID"));
+		end(&f);
+	}
+	TEST("a lock is also one if the thread that has it sleeps, or is in another function and runs")
+	{
+		served(LOCKING, LOCKED, "/app/server.py(45): handle" SERVED, SLEEPS);
+		CHECK(!strcmp(found(&f), "code_lock"));
+		end(&f);
+		served(LOCKING, LOCKED, "/app/server.py(80): refresh", RUNS);
+		CHECK(!strcmp(found(&f), "code_lock") && has(&f.list[0].evidence, "/app/server.py(80): refresh"));
+		end(&f);
+	}
+	TEST("idle threads of a pool wait for no lock, nor does one thread alone, nor threads of which none has it")
+	{
+		served(WAITING, LOCKED, HOLDING, RUNS);
+		CHECK(is_silent());
+		served(READING, SLEEPS, HOLDING, RUNS);
+		CHECK(is_silent());
+		served(LOCKING, LOCKED, WAITING, LOCKED);
+		CHECK(is_silent());
+		model = mdl_new();
+		for (i = 0; i < ROUNDS; i++) {
+			sample(i, PID, LOCKING, LOCKED);
+			sample(i, PID + 1, HOLDING, RUNS);
+		}
+		CHECK(is_silent());
+	}
+	TEST("waits for the interpreter lock, calls of the runtime, and lines on which threads mostly run are no lock")
+	{
+		served(HOLDING, SLEEPS, HOLDING, RUNS);
+		CHECK(is_silent());
+		served(LOCKING, LOCKED | MXBPF_LOOK_CALL, HOLDING, RUNS);
+		CHECK(is_silent());
+		model = mdl_new();
+		for (i = 0; i < ROUNDS; i++) {
+			sample(i, PID + 1, LOCKING, i % 3 ? RUNS : LOCKED);
+			sample(i, PID + 2, LOCKING, i % 3 == 1 ? LOCKED : RUNS);
+		}
+		CHECK(is_silent());
+	}
+	TEST("a lock that few samples find is no finding, and neither are samples of older recordings")
+	{
+		model = mdl_new();
+		for (i = 0; i < ROUNDS; i++) {
+			sample(i, PID + 1, i % 8 ? READING : LOCKING, i % 8 ? SLEEPS : LOCKED);
+			sample(i, PID + 2, i % 9 ? HOLDING : LOCKING, i % 9 ? RUNS : LOCKED);
+		}
+		CHECK(is_silent());
+		served(LOCKING, 0, HOLDING, 0);
+		CHECK(is_silent());
+	}
+}
+
+/* ---- a compiler */
+
+#define COMPILES                                                                                                       \
+	"sympy/core/basic.py(3): f\n...\ntorch/_inductor/compile_fx.py(1): compile_fx\n"                               \
+	"torch/_dynamo/convert_frame.py(1): __call__\ntorch/_dynamo/eval_frame.py(1): compile_wrapper\n"               \
+	"/app/train.py(17): step"
+#define COMPILED                                                                                                       \
+	"/tmp/torchinductor_me/ab/cab2345.py(90): call\ntorch/_inductor/utils.py(9): run\n"                            \
+	"torch/_dynamo/eval_frame.py(1): compile_wrapper\n/app/train.py(17): step"
+
+static void iterations(uint64_t n, uint64_t dur_ms)
+{
+	struct mxbpf_iteration it = {.h = {.kind = MXBPF_ITERATION, .size = sizeof(it), .tgid = PID},
+				     .dur_ns = dur_ms * MS,
+				     .tid = PID,
+				     .busy_ns = dur_ms * MS / 2,
+				     .flags = MXBPF_ITERATION_PARTS};
+
+	it.part_ns[MXBPF_PART_OUTSIDE] = it.part_ns[MXBPF_PART_OPERATOR] = dur_ms * MS / 2;
+	for (; it.nr < n; it.nr++) {
+		it.h.ts_ns = (1000 + it.nr * dur_ms) * MS;
+		feed(&it);
+	}
+}
+
+static void samples(uint64_t from, uint64_t to, const char *text)
+{
+	for (; from < to; from++)
+		sample(from, PID, text, RUNS);
+}
+
+static void test_compiler(void)
+{
+	struct findings f;
+
+	TEST("a compiler that takes much of the time is reported with the line of the program, and is not its own code")
+	{
+		model = mdl_new();
+		iterations(40, 100);
+		samples(0, 30, COMPILES);
+		samples(30, 40, COMPILED);
+		CHECK(!strcmp(found(&f), "compiling"));
+		CHECK(has(&f.list[0].text, "PyTorch compiles in 75% of the time, called by /app/train.py(17): step"));
+		end(&f);
+	}
+	TEST("code that was compiled is no compiler, and a little compiling is no finding")
+	{
+		model = mdl_new();
+		iterations(40, 100);
+		samples(0, 3, COMPILES);
+		samples(3, 40, COMPILED);
+		CHECK(!strcmp(found(&f), "own_code") && has(&f.list[0].evidence, "/app/train.py(17): step"));
+		end(&f);
+	}
+}
+
+static void test_rest(void)
+{
+	struct mdl_session about = session_new();
+	char *text;
+
+	CHECK(mkdtemp(dir));
+	about.duration_ns = session.duration_ns;
+	TEST("iterations that take a small part of the window come with what the thread did in the rest")
+	{
+		model = mdl_new();
+		iterations(5, 10);
+		samples(1, 40, COMPILES);
+		text = render("modern", &about, model, &(struct view_opts){0});
+		CHECK(strstr(text, "% of the window; in the rest, PyTorch compiles in 100% of the samples, called by "
+				   "/app/train.py(17): step\n"));
+		free(text);
+		mdl_free(model);
+		model = mdl_new();
+		iterations(5, 10);
+		samples(0, 10, COMPILED);
+		samples(10, 40, "torch/serialization.py(9): save\n/app/train.py(70): save");
+		text = render("modern", &about, model, &(struct view_opts){0});
+		CHECK(strstr(text, "; in the rest, 77% of the samples are at /app/train.py(70): save\n"));
+		free(text);
+		mdl_free(model);
+	}
+	mdl_session_fini(&about);
+	rmdir(dir);
+}
+
+/* ---- memory */
+
+static void resident(const uint64_t kib[], size_t n)
+{
+	struct mxbpf_resident r = {.h = {.kind = MXBPF_RESIDENT, .size = sizeof(r), .tgid = PID}};
+	size_t i;
+
+	model = mdl_new();
+	sample(0, PID, LOCKING, RUNS);
+	for (i = 0; i < n; i++) {
+		r.h.ts_ns = (1000 + i * 100) * MS;
+		r.bytes = (kib[i] << 10) + (200 << 20);
+		feed(&r);
+	}
+}
+
+/* Memory rises by step in each reading, falls by fall in each period, which begins at phase, and is noisy. */
+static void rises(size_t n, uint64_t step, uint64_t period, uint64_t phase, uint64_t noise)
+{
+	uint64_t kib[1000], i;
+
+	for (i = 0; i < n; i++)
+		kib[i] = step * (period ? (i + phase) % period : i) + noise * (i * 2654435761u >> 5 & 7);
+	resident(kib, n);
+}
+
+static void test_resident(void)
+{
+	struct findings f;
+	uint64_t phase, kib[ROUNDS], i;
+
+	TEST("without iterations, resident memory that grows is reported with its rate")
+	{
+		rises(ROUNDS, 1024, 0, 0, 100);
+		CHECK(!strcmp(found(&f), "memory_growth"));
+		CHECK(has(&f.list[0].text, "Memory grows by 10.") && has(&f.list[0].text, " MiB a second, 4"));
+		CHECK(has(&f.list[0].evidence, "process 100 has 2"));
+		end(&f);
+	}
+	TEST("it is found in a window of many readings as well, and through noise that is larger than its steps")
+	{
+		rises(1000, 64, 0, 0, 500);
+		CHECK(!strcmp(found(&f), "memory_growth"));
+		end(&f);
+	}
+	TEST("memory that a collector frees does not grow, whenever that happens in the window")
+	{
+		/* If nothing is freed, it is a leak as far as this window tells, and so it is behind the first reading.
+		 */
+		for (phase = 1; phase < ROUNDS - 1; phase++) {
+			rises(ROUNDS, 1024, ROUNDS, phase, 0);
+			CHECK(is_silent());
+		}
+		for (phase = 0; phase < 15; phase++) {
+			rises(ROUNDS, 1024, 15, phase, 0);
+			CHECK(is_silent());
+		}
+	}
+	TEST("a cache that fills, noise, a step and a few KiB are no growth")
+	{
+		for (i = 0; i < ROUNDS; i++)
+			kib[i] = i < 15 ? i * 1024 : 15 * 1024;
+		resident(kib, ROUNDS);
+		CHECK(is_silent());
+		for (i = 0; i < ROUNDS; i++)
+			kib[i] = i < 18 ? 0 : 20 * 1024;
+		resident(kib, ROUNDS);
+		CHECK(is_silent());
+		rises(ROUNDS, 0, 0, 0, 8 * 1024);
+		CHECK(is_silent());
+		rises(ROUNDS, 50, 0, 0, 0);
+		CHECK(is_silent());
+	}
+}
+
+/* The same in iterations, whose memory is that of the allocator. */
+static int64_t grown(size_t n, uint64_t period, uint64_t phase)
+{
+	int64_t bytes[200];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		bytes[i] = (int64_t)((period ? (i + phase) % period : i) << 14);
+	return facts_grown(bytes, n);
+}
+
+static void test_sawtooth(void)
+{
+	size_t phase;
+
+	TEST("memory of iterations that falls once or twice in the window does not grow")
+	{
+		CHECK(grown(120, 0, 0) == 120 / 3 * 2 * (1 << 14) * 3 / 2);
+		for (phase = 1; phase < 118; phase++)
+			CHECK(!grown(120, 120, phase));
+		for (phase = 0; phase < 70; phase++)
+			CHECK(!grown(120, 70, phase));
+	}
+}
+
+/* ---- what a program without an optimizer does again and again */
+
+/* Calls of an operator of 1 ms each, or of an annotation of 20 ms. */
+static void calls(const char *operator, uint64_t n, bool annotation)
+{
+	char rec[256] = {0};
+	struct mxbpf_name *name = (void *)rec;
+	struct mxbpf_span s = {
+		.h = {.kind = MXBPF_SPAN, .size = sizeof(s), .tgid = PID, .ts_ns = 1000 * MS},
+		.tid = PID,
+		.cls = MXBPF_CLASS_OPERATOR,
+		.dur_ns = annotation ? 20 * MS : MS,
+		.self_ns = annotation ? 0 : MS,
+		.flags = annotation ? MXBPF_SPAN_USER : 0,
+	};
+
+	name->len = (uint32_t)strlen(operator);
+	name->h = (struct mxbpf_rec){
+		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*name) + (name->len + 7) / 8 * 8), .tgid = PID};
+	s.name_id = name->id = hash_text(HASH_SEED, operator, name->len);
+	name->kind = MXBPF_NAME_SPAN;
+	memcpy(name->text, operator, name->len);
+	feed(rec);
+	for (; n; n--, s.h.ts_ns += s.dur_ns)
+		feed(&s);
+}
+
+/* Returns whether the head of the report has the text; NULL: none of both heads. */
+static bool head_has(const char *text)
+{
+	struct mdl_session about = session_new();
+	char *report;
+	bool has;
+
+	about.duration_ns = session.duration_ns;
+	sample(0, PID, LOCKING, RUNS);
+	report = render("modern", &about, model, &(struct view_opts){0});
+	has = text ? !!strstr(report, text) : !strstr(report, "per second");
+	if (!has)
+		printf("# %.300s\n", report);
+	free(report);
+	mdl_session_fini(&about);
+	mdl_free(model);
+	return has;
+}
+
+static void test_passes(void)
+{
+	CHECK(mkdtemp(strcpy(dir, "/tmp/mxbpf-test-XXXXXX")));
+	TEST("without iterations the head has the rate of the program's annotation, with the outermost of several")
+	{
+		model = mdl_new();
+		calls("request", 40, true);
+		calls("aten::mm", 400, false);
+		CHECK(head_has("request: 10 per second, 20.0 ms each: 50% in operators\n"));
+	}
+	TEST("without an annotation it has how often the same operators repeat, although the window cuts some off")
+	{
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 99, false);
+		calls("aten::relu", 201, false);
+		calls("aten::empty", 101, false);
+		calls("aten::mm", 301, false);
+		calls("aten::to", 3, false); /* a message that is logged now and then */
+		CHECK(head_has("No optimizer: the same 8 calls of operators repeat 24.8 times per second, 8.13 ms each "
+			       "time\n"));
+	}
+	TEST("calls that are no multiples of each other, and those of a backward pass, have no rate")
+	{
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 137, false);
+		calls("aten::relu", 160, false);
+		calls("aten::empty", 255, false);
+		CHECK(head_has(NULL));
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 100, false);
+		calls("aten::relu", 100, false);
+		calls("aten::mm", 250, false);
+		CHECK(head_has(NULL));
+		model = mdl_new();
+		calls("aten::softmax", 100, false);
+		calls("aten::argmax", 100, false);
+		calls("aten::relu", 100, false);
+		calls("SoftmaxBackward0", 100, false);
+		CHECK(head_has(NULL));
+	}
+	rmdir(dir);
+}
+
+/* ---- deep stacks */
+
+static void test_deep(void)
+{
+	static char text[32768];
+	size_t len = 0, i, used;
+	const char *line;
+
+	TEST("a stack that is too deep keeps its innermost lines, the program's and those that tell the compiler")
+	{
+		for (i = 0; i < 150; i++)
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"torch/_inductor/ir.py(%zu): visit_a_node\n", i);
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"torch/_dynamo/convert_frame.py(9): _compile\ntorch/nn/modules/module.py(3): "
+					"_call_impl\n/app/train.py(12): step");
+		len = lines_shorten(text, len);
+		text[len] = '\0';
+		CHECK(len < 4096 && !strncmp(text, "torch/_inductor/ir.py(0): visit_a_node\n", 39));
+		CHECK(strstr(text, "visit_a_node\n...\ntorch/_dynamo/convert_frame.py(9): _compile\n...\n"
+				   "/app/train.py(12): step"));
+		line = lines_pick(text, len, &used);
+		CHECK(used == strlen("/app/train.py(12): step") && !memcmp(line, "/app/train.py(12): step", used));
+		CHECK(lines_compiler(text, len) && !strcmp(lines_compiler(text, len), "PyTorch"));
+	}
+	TEST("a program that is deep itself is cut to what a name may have")
+	{
+		for (len = i = 0; i < 400; i++)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "/app/train.py(%zu): recursive\n", i);
+		len = lines_shorten(text, len);
+		CHECK(len < 4096 && len > 3000 && text[len - 1] != '\n');
+	}
+}
+
+int main(void)
+{
+	test_lock();
+	test_compiler();
+	test_rest();
+	test_resident();
+	test_sawtooth();
+	test_passes();
+	test_deep();
+	UNIT_MAIN_END;
+}

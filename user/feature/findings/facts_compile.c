@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Compilers that run in the program, and what the loop's thread does between its iterations. */
+#include "feature/findings/findings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "feature/lines/lines.h"
+#include "feature/steps/steps.h"
+
+#define COMPILED_LEAST 3 /* samples in a compiler, or more, to say so */
+
+static const char *compiler_of(const struct mdl *m, uint64_t stack_id)
+{
+	size_t len;
+	const char *text = stack_id ? mdl_text(m, MXBPF_NAME_STACK, stack_id, &len) : NULL;
+
+	return text ? lines_compiler(text, len) : NULL;
+}
+
+/* A thread with samples. */
+struct thread {
+	uint32_t tgid, tid;
+	uint64_t all, compiles;
+	const char *compiler;
+};
+
+static int sum_threads(const struct mdl *m, const struct facts *f, struct hash *index, struct buf *threads)
+{
+	size_t n, i;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+	const char *compiler;
+	struct thread *t;
+	bool added;
+
+	for (i = 0; i < n; i++) {
+		if (l[i].rank || (f->loop.tid && l[i].tid != f->loop.tid))
+			continue;
+		t = mdl_item_put(index, threads, l[i].tid, l[i].h.tgid, sizeof(*t), &added);
+		if (!t)
+			return -ENOMEM;
+		compiler = compiler_of(m, l[i].stack_id);
+		t->tgid = l[i].h.tgid;
+		t->tid = l[i].tid;
+		add_sat(&t->all, l[i].count);
+		add_sat(&t->compiles, compiler ? l[i].count : 0);
+		t->compiler = compiler ? compiler : t->compiler;
+	}
+	return 0;
+}
+
+/* The line of the program that calls the compiler the most. */
+static int find_caller(const struct mdl *m, const struct thread *t, struct fact_line *line)
+{
+	size_t n, i, len;
+	const struct mxbpf_agg_line *l = lines_rows(m, &n);
+	struct facts_tally tally = {.of = 0};
+	const char *text;
+	int err = 0;
+
+	for (i = 0; !err && i < n; i++) {
+		if (l[i].h.tgid != t->tgid || l[i].tid != t->tid || !compiler_of(m, l[i].stack_id))
+			continue;
+		text = lines_of_program(m, l[i].stack_id, &len);
+		tally.of += l[i].count;
+		err = text && lines_is_program(text, len) ? facts_tally_add(&tally, text, len, &l[i]) : 0;
+	}
+	*line = facts_tally_top(&tally);
+	facts_tally_fini(&tally);
+	return err;
+}
+
+int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct facts *f)
+{
+	struct hash index = {0};
+	struct buf threads = {0};
+	const struct thread *t, *most = NULL;
+	uint64_t all;
+	size_t i;
+	int err = sum_threads(m, f, &index, &threads);
+
+	for (i = 0; i < buf_count(&threads, struct thread); i++) {
+		t = buf_at(&threads, struct thread, i);
+		if (t->compiles >= COMPILED_LEAST && (!most || t->compiles > most->compiles))
+			most = t;
+	}
+	if (!err && most) {
+		/* A thread may have lived in a part of the window. */
+		all = s->paused_ns ? 0 : s->duration_ns / LINES_LOOK_NS / 2;
+		all = most->all > all ? most->all : all;
+		f->compiling.share = facts_share((double)most->compiles, (double)all);
+		f->compiling.compiler = most->compiler;
+		f->compiling.tgid = most->tgid;
+		err = find_caller(m, most, &f->compiling.line);
+	}
+	hash_fini(&index);
+	buf_fini(&threads);
+	return err;
+}
+
+static bool is_in_iteration(const struct mxbpf_iteration *it, size_t n, uint64_t ns)
+{
+	size_t low = 0, high = n, mid;
+
+	while (low < high) {
+		mid = (low + high) / 2;
+		if (steps_end_ns(&it[mid]) <= ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < n && it[low].h.ts_ns <= ns;
+}
+
+int facts_rest(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n)
+{
+	const struct mxbpf_agg_line one = {.count = 1};
+	size_t nlooks, i, len;
+	const struct mxbpf_look *l = lines_looks(m, &nlooks);
+	struct facts_tally tally = {.of = 0};
+	const char *text, *compiler;
+	uint64_t compiles = 0;
+	int err = 0;
+
+	for (i = 0; !err && i < nlooks; i++) {
+		if (l[i].tid != f->loop.tid || is_in_iteration(it, n, l[i].h.ts_ns))
+			continue;
+		tally.of++;
+		compiler = compiler_of(m, l[i].stack_id);
+		compiles += !!compiler;
+		f->rest.compiler = compiler ? compiler : f->rest.compiler;
+		text = lines_of_program(m, l[i].stack_id, &len);
+		err = text && lines_is_program(text, len) ? facts_tally_add(&tally, text, len, &one) : 0;
+	}
+	f->rest.line = facts_tally_top(&tally);
+	f->rest.compiles = facts_share((double)compiles, (double)tally.of);
+	facts_tally_fini(&tally);
+	return err;
+}

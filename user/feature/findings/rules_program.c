@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rules about the program beside its iterations: a lock that it holds, a compiler that it calls, memory that it keeps.
+ */
+#include "feature/findings/rules.h"
+
+#include <inttypes.h>
+
+#include "base/fmt.h"
+#include "base/whole.h"
+
+static void put_line(const struct fact_line *l, const char *before, struct buf *b)
+{
+	if (l->looks)
+		buf_printf(b, "%s%s, %.0f%% of %" PRIu64 " samples", before, l->text,
+			   100 * facts_share((double)l->looks, (double)l->of), l->of);
+}
+
+/* ---- a lock of the program */
+
+double rules_locked_share(const struct facts *f)
+{
+	return f->locked.share;
+}
+
+void rules_locked_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b,
+		   "Threads wait in %.0f%% of the time for a lock that your Python code holds, %.1f of them at a time: "
+		   "they wait at %s",
+		   100 * f->locked.share, f->locked.at_once, f->locked.waits.text);
+}
+
+void rules_locked_evidence(const struct facts *f, struct buf *b)
+{
+	put_line(&f->locked.holds, "the thread that has it is at ", b);
+}
+
+/* ---- a compiler */
+
+double rules_compiling_share(const struct facts *f)
+{
+	return f->compiling.share;
+}
+
+void rules_compiling_say(const struct facts *f, struct buf *b)
+{
+	buf_printf(b, "%s compiles in %.0f%% of the time", f->compiling.compiler, 100 * f->compiling.share);
+	if (f->compiling.line.looks)
+		buf_printf(b, ", called by %s", f->compiling.line.text);
+}
+
+void rules_compiling_evidence(const struct facts *f, struct buf *b)
+{
+	put_line(&f->compiling.line, "while it compiles, your code is at ", b);
+}
+
+/* ---- memory of a program without iterations */
+
+/* Growth takes no time yet; it ranks behind what takes half of it. */
+double rules_resident_share(const struct facts *f)
+{
+	return f->resident.grown_bytes && !f->loop.n ? 0.5 : 0;
+}
+
+void rules_resident_say(const struct facts *f, struct buf *b)
+{
+	const double seconds = (double)f->resident.over_ns / 1e9;
+	char each[24], all[24];
+
+	buf_printf(b, "Memory grows by %s a second, %s in this window",
+		   fmt_bytes(whole(facts_share((double)f->resident.grown_bytes, seconds)), each),
+		   fmt_bytes((uint64_t)f->resident.grown_bytes, all));
+}
+
+#define OWNER_PART 4 /* of the growth, an owner has one part of so many, or more */
+
+void rules_resident_evidence(const struct facts *f, struct buf *b)
+{
+	char bytes[24];
+
+	buf_printf(b, "process %" PRIu32 " has %s resident", f->resident.tgid, fmt_bytes(f->resident.bytes, bytes));
+	if (f->grown_owner.live_bytes > f->resident.grown_bytes / OWNER_PART)
+		buf_printf(b, "; %s has %s alive", f->grown_owner.text,
+			   fmt_bytes((uint64_t)f->grown_owner.live_bytes, bytes));
+}

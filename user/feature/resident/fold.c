@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "feature/resident/resident.h"
+
+#include <errno.h>
+
+#define PROCESSES_MAX 64 /* of further ones nothing is kept */
+
+struct state {
+	struct hash index; /* (pid, 0) -> 1 + place in rows */
+	struct buf rows;   /* struct resident */
+};
+
+/* Makes room: each two readings become the smaller one, because what is sought is memory that is never freed. */
+static void halve(struct resident *p)
+{
+	const struct mxbpf_resident *a;
+	uint32_t i;
+
+	for (i = 0; i < p->n / 2; i++) {
+		a = &p->at[2 * i];
+		p->at[i] = a[0].bytes <= a[1].bytes ? a[0] : a[1];
+	}
+	p->n /= 2;
+	p->each *= 2;
+	p->last = p->each;
+}
+
+static void add(struct resident *p, const struct mxbpf_resident *r)
+{
+	if (p->n && p->last < p->each) {
+		p->last++;
+		if (r->bytes < p->at[p->n - 1].bytes)
+			p->at[p->n - 1] = *r;
+		return;
+	}
+	if (p->n == RESIDENT_READINGS)
+		halve(p);
+	p->at[p->n++] = *r;
+	p->last = 1;
+}
+
+static int fold(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	struct mxbpf_resident r = *(const struct mxbpf_resident *)rec;
+	struct state *state = mdl_state(m, &feature_resident);
+	struct resident *p;
+	bool added;
+
+	if (!state)
+		return -ENOMEM;
+	if (buf_count(&state->rows, *p) >= PROCESSES_MAX && !hash_get(&state->index, r.h.tgid, 0))
+		return 0;
+	p = mdl_item_put(&state->index, &state->rows, r.h.tgid, 0, sizeof(*p), &added);
+	if (!p)
+		return -ENOMEM;
+	if (added) {
+		p->tgid = r.h.tgid;
+		p->each = 1;
+	}
+	r.h.size = sizeof(r); /* a newer one is longer */
+	add(p, &r);
+	return 0;
+}
+
+const struct resident *resident_at(const struct mdl *m, size_t i)
+{
+	const struct state *state = mdl_state_of(m, &feature_resident);
+
+	return state && i < buf_count(&state->rows, struct resident) ? buf_at(&state->rows, struct resident, i) : NULL;
+}
+
+static int emit(const struct mdl *m, struct buf *out)
+{
+	const struct resident *p;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && (p = resident_at(m, i)); i++)
+		err = buf_put(out, p->at, p->n * sizeof(p->at[0]));
+	return err;
+}
+
+static int copy(struct mdl *to, const struct mdl *from)
+{
+	const struct resident *p;
+	size_t i;
+	uint32_t k;
+	int err = 0;
+
+	for (i = 0; !err && (p = resident_at(from, i)); i++)
+		for (k = 0; !err && k < p->n; k++)
+			err = fold(to, &p->at[k].h);
+	return err;
+}
+
+static void fini(struct mdl *m)
+{
+	struct state *state = mdl_state(m, &feature_resident);
+
+	hash_fini(&state->index);
+	buf_fini(&state->rows);
+}
+
+const struct mdl_feature feature_resident = {
+	.state_bytes = sizeof(struct state),
+	.kinds = {{MXBPF_RESIDENT, fold}},
+	.emit = emit,
+	.copy = copy,
+	.fini = fini,
+};
