@@ -135,7 +135,7 @@ static void test_lock(void)
 					   "3.0 of them at a time: they wait at /app/server.py(44): handle"));
 		CHECK(has(&f.list[0].evidence,
 			  "the thread that has it is at /app/server.py(30): tokenize, 100% of 40 samples"));
-		CHECK(!strcmp(f.list[0].rule->next, "now --pid PID"));
+		CHECK(f.list[0].next.len == 21 && !memcmp(f.list[0].next.data, "--pid PID --sample 99", 21));
 		end(&f);
 	}
 	TEST("a lock is also one if the thread that has it sleeps, or is in another function and runs")

@@ -168,8 +168,8 @@ static void test_caveats(void)
 static void test_labels(void)
 {
 	struct mdl_labels ranks[2] = {
-		{PID, {0, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "", "root", "node:1"}, "", NULL},
-		{PID, {1, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "", "else", "node:1"}, "", NULL},
+		{PID, {0, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "", "root", "node:1"}, "", NULL, NULL},
+		{PID, {1, 0, 2, MDL_NO_NUMBER}, {"", "", "", "", "", "", "", "", "else", "node:1"}, "", NULL, NULL},
 	};
 	struct mdl_session a = of("alpha", 0), b = of("beta", 0), later = of("alpha", 0);
 	const struct mdl_session *s;
@@ -198,7 +198,7 @@ static void test_labels(void)
 /* A process that has the pid of an earlier one takes its place. */
 static void test_labels_limit(void)
 {
-	struct mdl_labels one = {0, {7, 0, 0, 0}, {"", "", "", "", "", "", "", "", ""}, "", NULL};
+	struct mdl_labels one = {0, {7, 0, 0, 0}, {"", "", "", "", "", "", "", "", ""}, "", NULL, NULL};
 	struct mdl_session s = {0};
 	uint32_t pid;
 
