@@ -442,6 +442,26 @@ static void test_passes(void)
 		CHECK(head_has("No optimizer: the same 8 calls of operators repeat 24.8 times per second, 8.13 ms each "
 			       "time\n"));
 	}
+	TEST("what runs in some passes only is no pass, and the layers of a model are not either")
+	{
+		model = mdl_new();
+		calls("aten::_linalg_svd", 33, false);
+		calls("aten::mul", 33, false);
+		calls("aten::div", 33, false);
+		calls("aten::gelu", 672, false);
+		calls("aten::mean", 672, false);
+		calls("aten::randn", 672, false);
+		calls("aten::addmm", 1344, false);
+		CHECK(head_has("the same 5 calls of operators repeat 168 times per second"));
+		model = mdl_new();
+		calls("aten::embedding", 300, false);
+		calls("aten::argmax", 300, false);
+		calls("aten::select", 300, false);
+		calls("aten::gelu", 7200, false);
+		calls("aten::softmax", 7200, false);
+		calls("aten::addmm", 43200, false);
+		CHECK(head_has("operators repeat 75 times per second"));
+	}
 	TEST("calls that are no multiples of each other, and those of a backward pass, have no rate")
 	{
 		model = mdl_new();

@@ -10,14 +10,16 @@
 #include <string.h>
 
 #define PASSES_LEAST 10
-#define NAMES_LEAST  3	  /* operators that are called once in each pass */
-#define TIMES_MOST   12	  /* in a pass: a larger number of calls is a multiple of anything */
+#define NAMES_LEAST  3	/* operators that are called once in each pass */
+#define TIMES_MOST   12 /* in a pass: larger multiples need more passes, see is_large_multiple() */
+#define LARGE_OFF    0.2
 #define TOLERANCE    0.02 /* the window cuts passes off at both ends, one in each thread */
 #define EDGES	     2
 #define FITS_LEAST   0.9 /* of the calls */
 
 struct calls {
 	uint64_t name_id, count;
+	bool fits;
 };
 
 static bool is_annotation(const struct mdl_row *r)
@@ -66,24 +68,47 @@ static size_t join(struct calls *c, size_t n)
 	return kept;
 }
 
-/* Returns whether the numbers of calls are multiples of `passes`. */
-static bool fits(const struct calls *c, size_t n, uint64_t passes)
+static int by_count(const void *va, const void *vb)
 {
-	double times, whole_times, off, calls = 0, right = 0;
+	const struct calls *a = va, *b = vb;
+
+	return a->count < b->count ? -1 : a->count > b->count;
+}
+
+/* The number of calls is a small multiple of `passes`. */
+static bool is_multiple(uint64_t count, uint64_t passes)
+{
+	const double times = (double)count / (double)passes, whole_times = (double)(uint64_t)(times + 0.5);
+	const double off = times > whole_times ? times - whole_times : whole_times - times;
+
+	return times <= TIMES_MOST + 0.5 && off <= (whole_times + 1) * (TOLERANCE + (double)EDGES / (double)passes);
+}
+
+/*
+ * A large number is a multiple of anything within the tolerance. Something that runs now and then is no pass: of 670
+ * requests, 33 may have refreshed an index. With enough passes the number of a model's layers is exact.
+ */
+static bool is_large_multiple(uint64_t count, uint64_t passes)
+{
+	const double times = (double)count / (double)passes, off = times - (double)(uint64_t)(times + 0.5);
+
+	return EDGES * times / (double)passes < LARGE_OFF && off < LARGE_OFF && off > -LARGE_OFF;
+}
+
+/* Returns whether most calls are multiples of `passes`, or of another number that is one. c: by count */
+static bool fits(struct calls *c, size_t n, uint64_t passes)
+{
+	double calls = 0, right = 0;
 	unsigned once = 0;
-	size_t i;
+	size_t i, k;
 
 	for (i = 0; i < n; i++) {
-		times = (double)c[i].count / (double)passes;
-		if (times > TIMES_MOST + 0.5)
-			continue;
-		whole_times = (double)(uint64_t)(times + 0.5);
-		off = times > whole_times ? times - whole_times : whole_times - times;
+		c[i].fits = is_multiple(c[i].count, passes) || is_large_multiple(c[i].count, passes);
+		for (k = i; k-- && !c[i].fits && c[i].count > TIMES_MOST * passes;)
+			c[i].fits = c[k].fits && c[k].count > passes && is_multiple(c[i].count, c[k].count);
 		calls += (double)c[i].count;
-		if (off > (whole_times + 1) * (TOLERANCE + (double)EDGES / (double)passes))
-			continue;
-		right += (double)c[i].count;
-		once += whole_times == 1;
+		right += c[i].fits ? (double)c[i].count : 0;
+		once += c[i].fits && c[i].count < passes * 3 / 2 && c[i].count > passes / 2;
 	}
 	return once >= NAMES_LEAST && right >= FITS_LEAST * calls;
 }
@@ -133,13 +158,14 @@ int facts_passes(struct mdl *m, struct facts *f)
 	for (i = 0; i < n; i++) {
 		if (rows[i]->tgid != tgid || is_annotation(rows[i]) || !rows[i]->count)
 			continue;
-		c[names++] = (struct calls){rows[i]->name_id, rows[i]->count};
+		c[names++] = (struct calls){.name_id = rows[i]->name_id, .count = rows[i]->count};
 		add_sat(&f->passes.calls, rows[i]->count);
 		add_sat(&f->passes.op_ns, rows[i]->self_ns);
 	}
 	names = join(c, names);
-	for (i = 0; i < names; i++)
-		if (c[i].count >= PASSES_LEAST && (!passes || c[i].count < passes) && fits(c, names, c[i].count))
+	qsort(c, names, sizeof(*c), by_count);
+	for (i = 0; i < names && !passes; i++)
+		if (c[i].count >= PASSES_LEAST && fits(c, names, c[i].count))
 			passes = c[i].count;
 	if (!f->passes.n && passes && !trains(m, rows, n))
 		f->passes.n = passes;
