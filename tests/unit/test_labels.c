@@ -359,7 +359,7 @@ static void test_programs(void)
 			      "44879"),
 	      "train.py");
 	NAMED(OF_ARGS(PYTHON, "python\0-u\0-X\0dev\0/data/train.py"), "train.py");
-	NAMED(OF_ARGS(PYTHON, "python\0-m\0pkg.mod\0x.py"), "pkg.mod");
+	NAMED(OF_ARGS(PYTHON, "python\0-m\0pkg.mod\0x.py"), "pkg.mod x.py");
 	NAMED(OF_ARGS(PYTHON, "python\0-mpkg.mod"), "pkg.mod");
 	NAMED(OF_ARGS(PYTHON, "python\0-c\0import torch"), "");
 	NAMED(OF_ARGS(PYTHON, "python"), "");
@@ -374,11 +374,37 @@ static void test_programs(void)
 	/* A launcher has the name of its ranks. */
 	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/torchrun\0--nproc-per-node\0"
 			      "2\0--rdzv-id=17\0train.py\0x.py"),
-	      "train.py");
+	      "train.py x.py");
 	NAMED(OF_ARGS(PYTHON, "python\0-m\0torch.distributed.run\0--standalone\0d/train.py"), "train.py");
-	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/torchrun\0--standalone\0-m\0pkg.mod\0--x"), "pkg.mod");
+	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/torchrun\0--standalone\0-m\0pkg.mod\0--x"), "pkg.mod --x");
 	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/accelerate\0launch\0train.py"), "train.py");
 	NAMED(OF_ARGS(PYTHON, "python\0/v/bin/torchrun\0--standalone"), "torchrun");
+}
+
+static void test_arguments(void)
+{
+	/* What tells jobs apart. */
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0--model\0resnet50\0--lr=1e-4\0--batch-size\0"
+			      "256\0--amp"),
+	      "train.py --model=resnet50 --lr=1e-4 --batch-size=256 --amp");
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0/etc/jobs/bert.yaml\0"
+			      "20"),
+	      "train.py bert.yaml");
+	NAMED(OF_ARGS(PYTHON, "python\0-m\0pkg.mod\0--config\0conf/a.yaml"), "pkg.mod --config=a.yaml");
+	/* What is another one at each start. */
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0--local-rank=3\0--master_port\0"
+			      "29500\0--seed\0"
+			      "7\0--resume\0last.pt\0--run-name\0x\0--data=/tmp/d"),
+	      "train.py");
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0--from=20261128\0--shard\0localhost:8080\0--state\0tmpab12cd_9"),
+	      "train.py");
+	/* What is nobody's business. */
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0--api-key\0hunter\0--wandb_token=abc\0--ok"), "train.py --ok");
+	/* What is too long is left out in whole. */
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0--aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+			      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\0--b"),
+	      "train.py --b");
+	NAMED(OF_ARGS(PYTHON, "python\0train.py\0-\0--\0=\0--=\0-=x"), "train.py - -=x");
 }
 
 static void test_schedulers(void)
@@ -426,6 +452,8 @@ int main(void)
 	test_metadata();
 	TEST("a job has the name of its program, and a launcher that of what it launches")
 	test_programs();
+	TEST("arguments that stay the same tell the jobs of one script apart, and secrets are not among them")
+	test_arguments();
 	TEST("a name that a person or the scheduler gave counts more, without what is new at each start")
 	test_schedulers();
 	UNIT_MAIN_END;

@@ -149,6 +149,110 @@ static void name_module(const char *module, char *name)
 		snprintf(name, TGT_LABEL_BYTES, "%s", module);
 }
 
+/* ---- arguments, by which one script is several jobs */
+
+#define VALUE_MAX    40
+#define DIGITS_MAX   4 /* in a row: more are a date, a port, a process number or a step */
+#define WORDS_OF_OPT "-_."
+
+/* Options whose values are others at each start, or are nobody's business. */
+static const char *const hidden[] = {
+	"port",	   "rdzv",   "master",	   "addr",	  "address", "host",	    "url",  "uri",
+	"rank",	   "node",   "nodes",	   "id",	  "run",     "name",	    "tag",  "seed",
+	"resume",  "ckpt",   "checkpoint", "checkpoints", "out",     "output",	    "log",  "logs",
+	"logging", "save",   "tmp",	   "temp",	  "cache",   "date",	    "time", "key",
+	"token",   "secret", "pass",	   "password",	  "auth",    "credentials", "user", NULL,
+};
+
+static bool is_hidden(const char *option)
+{
+	char word[32];
+	size_t n;
+
+	for (option += strspn(option, "-"); *option && *option != '=';
+	     option += n + !!strchr(WORDS_OF_OPT, option[n])) {
+		n = strcspn(option, WORDS_OF_OPT "=");
+		snprintf(word, sizeof(word), "%.*s", (int)n, option);
+		if (is_one_of(word, hidden))
+			return true;
+		if (!option[n])
+			return false;
+	}
+	return false;
+}
+
+/* A value that is likely to be the same at the next start: a short word or number, or the last part of such a path. */
+static bool is_lasting(const char *value)
+{
+	size_t i, digits = 0;
+
+	if (!*value || strlen(value) > VALUE_MAX || is_temporary(value))
+		return false;
+	for (i = 0; value[i]; i++) {
+		if (!isalnum((unsigned char)value[i]) && !strchr("._,+-", value[i]))
+			return false;
+		digits = isdigit((unsigned char)value[i]) ? digits + 1 : 0;
+		if (digits > DIGITS_MAX)
+			return false;
+	}
+	return true;
+}
+
+/* These append what fits in whole. */
+static void put_word(char *name, const char *word, char separator)
+{
+	const size_t used = strlen(name);
+
+	if (used + 1 + strlen(word) < TGT_LABEL_BYTES)
+		snprintf(name + used, TGT_LABEL_BYTES - used, "%c%s", separator, word);
+}
+
+static void put_option(char *name, const char *option, const char *value)
+{
+	char text[TGT_LABEL_BYTES];
+	const size_t len = strcspn(option, "=");
+
+	if (len + 2 + (value ? strlen(value) : 0) >= sizeof(text))
+		return;
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)len, option, value ? "=" : "", value ? value : "");
+	put_word(name, text, ' ');
+}
+
+/* Returns the value of the option args[*i], or NULL, and moves *i to the last argument that was used. */
+static const char *value_of(const char *const *args, size_t n, size_t *i)
+{
+	const char *equal = strchr(args[*i], '=');
+
+	if (equal)
+		return equal + 1;
+	return *i + 1 < n && args[*i + 1][0] != '-' ? args[++*i] : NULL;
+}
+
+static bool is_kept(const char *value)
+{
+	return !begins(value, "/tmp/") && is_lasting(last_part(value));
+}
+
+/* args: those of the script. What may change is left out with its option. */
+static void name_args(const char *const *args, size_t n, char *name)
+{
+	const char *option, *value;
+	size_t i;
+
+	for (i = 0; *name && i < n; i++) {
+		option = args[i];
+		if (*option != '-') {
+			if (isalpha((unsigned char)*last_part(option)) && is_kept(option))
+				put_word(name, last_part(option), ' ');
+			continue;
+		}
+		value = value_of(args, n, &i);
+		if (is_hidden(option) || (value && !is_kept(value)))
+			continue;
+		put_option(name, option, value ? last_part(value) : NULL);
+	}
+}
+
 /* Starts the ranks of a job, which have the name of their own script. */
 static bool is_launcher(const char *name)
 {
@@ -177,10 +281,12 @@ static void name_launched(const char *const *args, size_t n, char *name)
 
 		if (args[i][0] != '-' && len > 3 && !strcmp(args[i] + len - 3, ".py")) {
 			name_script(args[i], name);
+			name_args(args + i + 1, n - i - 1, name);
 			return;
 		}
 		if ((!strcmp(args[i], "-m") || !strcmp(args[i], "--module")) && i + 1 < n && args[i + 1][0] != '-') {
 			name_module(args[i + 1], name);
+			name_args(args + i + 2, n - i - 2, name);
 			return;
 		}
 	}
@@ -203,6 +309,8 @@ static void name_python(const char *const *args, size_t n, char *name)
 		name_module(++i < n ? args[i] : NULL, name);
 	if (is_launcher(name))
 		name_launched(args + i + 1, i + 1 < n ? n - i - 1 : 0, name);
+	else
+		name_args(args + i + 1, i + 1 < n ? n - i - 1 : 0, name);
 }
 
 /* cmdline: arguments that end with a NUL each; one more NUL follows the bytes. */
