@@ -371,7 +371,7 @@ class Run:
         return json.loads(said[1]) if said else None
 
     def wait_attached(self, session):
-        self.wait_said(session, 'attached:|.*iterations/s now', self.path('out'), self.path('err'))
+        self.wait_said(session, r'(\S+Z \w+: )?attached:|.*iterations/s now', self.path('out'), self.path('err'))
 
     def wait_said(self, session, regex, *paths):
         end = time.monotonic() + READY_S

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 
 #define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
 #define CLOSERS_MAX	  32	      /* number of processes that close links */
+#define DESCRIPTORS_LEAST 160	      /* that a process may have open; with fewer, nothing can be told from EINVAL */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, &att_backend_perf, NULL};
 
@@ -74,10 +76,23 @@ void backend_namespace(__u64 *dev, __u64 *ino)
 	*ino = own.st_ino;
 }
 
+/*
+ * libbpf takes a feature that it could not try for want of a descriptor for one that the kernel lacks, and loads
+ * programs in a form that the kernel refuses.
+ */
+static bool has_few_descriptors(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < DESCRIPTORS_LEAST;
+}
+
 int backend_load_failed(int err, struct err *e)
 {
 	const char *missing;
 
+	if (err == -EINVAL && has_few_descriptors())
+		err = -EMFILE;
 	if (err == -EPERM) /* -EACCES comes from the verifier */
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
