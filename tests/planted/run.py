@@ -133,7 +133,7 @@ def right(name, keys):
     wanted = FAULTS[name]
     if wanted:
         return bool(wanted & set(keys[:2]))
-    return set(keys) <= LOAD
+    return set(keys) <= LOAD | {'watching'}  # that is the cost of mxbpf, not a fault of the job
 
 
 def main():
