@@ -30,9 +30,9 @@
 #define SHARE_MOST    0.9		/* the estimates are not more exact */
 /* A second, without probes. Of 2 million calls the agent, which slows them to one, lost none; of more it lost 99 %. */
 #define AGENT_CALLS_MOST 3e6
-#define WORTH	     0.03	       /* share of the cost below which it is not compared */
-#define ALONE_NS     (300 * NS_PER_MS) /* on CPU */
-#define ALONE_MAX_NS (2 * NS_PER_S)
+#define WORTH		 0.03		   /* share of the cost below which it is not compared */
+#define ALONE_NS	 (300 * NS_PER_MS) /* on CPU */
+#define ALONE_MAX_NS	 (2 * NS_PER_S)
 /*
  * The job has settled when the caches have what the end of the window has changed in it, and mxbpf, which may run on
  * the same core, has nothing more to do.
