@@ -131,6 +131,7 @@ for _ in range(21):
 
 # bats test_tags=place
 @test "One of two runtimes in a process is profiled, every output names the other, and --runtime selects it" {
+	cd "$BATS_TEST_TMPDIR"
 	ln -s "$O/toy/libmxnet.so" . # the list of libraries to load ends at blanks, and the path of the checkout may have one
 	LD_PRELOAD=./libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
 	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms

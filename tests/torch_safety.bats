@@ -123,6 +123,7 @@ killed_in() { # PHASE TIMES: a job that start_torch started
 
 # The agent comes along into forked children.
 @test "A process ends as it would alone, in every way that a program can end, with probes and with the agent" {
+	cd "$BATS_TEST_TMPDIR"
 	local name
 	for name in plain probes agent; do
 		start_ready "$name" "$PYTHON_TORCH" "$REPO/tests/workload/torch_ends.py"
