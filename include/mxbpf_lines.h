@@ -10,7 +10,7 @@
 
 #define MXBPF_AGG_LINE ((enum mxbpf_kind)38)
 
-/* Whether a thread could run when it was looked at. */
+/* What a thread was doing when it was sampled: it ran, or it slept for one of these reasons. */
 enum mxbpf_sleep {
 	MXBPF_SLEEP_NOT = 0,	 /* it ran, or waited for a CPU */
 	MXBPF_SLEEP_ANY = 1,	 /* it slept; earlier versions say this of any sleep */

@@ -164,7 +164,7 @@ rank_pid() { # RANK: the process with it
 
 # Each step is that of the finding about the planted line, and is typed as it is printed.
 # bats test_tags=alone
-@test "Next steps in a row differ and look closer, until nothing is left and the advice is printed" {
+@test "Next steps in a row differ and look closer, until nothing is left; jobs of one session have their own; a stopped process is named" {
 	local step=(--pid PID) i
 	start_ready own "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" own --seconds 120
 	for i in 1 2 3; do
@@ -189,6 +189,10 @@ rank_pid() { # RANK: the process with it
 		(map(select(.finding == "data_wait") | .pid) | unique) == [$loader]'
 	[[ $(sed -n 's/^Job of process \([0-9]*\) (.*/\1/p' two | sort) == "$(printf '%s\n' "$own" "$loader" | sort)" ]]
 	sed -n "/^Job of process $loader /,/^\$/p" two | grep -q "^[0-9]\. The loop waits for data"
+	kill -s STOP "$own"
+	run -5 "$MXBPF" --pid "$own" -d 1s
+	kill -s CONT "$own"
+	expect_re "^1\. Process $own is stopped by a signal or a debugger in 100% of the samples" "$output"
 }
 
 @test "Every command that a finding says to type next is one that mxbpf accepts" {

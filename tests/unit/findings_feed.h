@@ -6,24 +6,15 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "feature/findings/findings.h"
+#include "findings_model.h"
 #include "mxbpf_gauge.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
-#include "unit.h"
 
-#define MS     1000000ull
-#define PID    100
 #define WORKER 200
 #define RANK   300
 
-static struct mdl *model;
 static struct mdl_session session = {.fault_ns = 1000, .duration_ns = 4000 * MS};
-
-static inline void feed(const void *rec)
-{
-	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
-}
 
 static inline void iteration_of(uint32_t pid, uint64_t nr, uint64_t dur_ms, enum mxbpf_step_part part, uint64_t part_ms)
 {
@@ -101,20 +92,6 @@ static inline void process(uint32_t pid, uint64_t cpu_ms, bool job)
 	process_that_waits(pid, cpu_ms, 0, job);
 }
 
-static inline void name(uint64_t id, enum mxbpf_name_kind kind, const char *text)
-{
-	char rec[256] = {0};
-	struct mxbpf_name *n = (void *)rec;
-
-	n->len = (uint32_t)strlen(text);
-	n->h = (struct mxbpf_rec){
-		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), .tgid = PID};
-	n->id = id;
-	n->kind = (uint8_t)kind;
-	memcpy(n->text, text, n->len);
-	feed(rec);
-}
-
 enum { ASLEEP = 1, IN_LOCK = 2, IN_API = 4, OTHER_RANK = 8 };
 
 /* Looks at a thread that stood in that stack, outside calls of the runtime unless IN_API; name 9 is that of the call.
@@ -182,27 +159,6 @@ static inline void begin(void)
 	process(PID, 4000, true);
 }
 
-/* The keys of the findings, joined by blanks. Owned by this function until its next call. */
-static inline const char *found(struct findings *f)
-{
-	static char keys[256];
-	unsigned i;
-
-	CHECK(!findings_make(model, &session, f));
-	keys[0] = '\0';
-	for (i = 0; i < f->n; i++) {
-		strcat(keys, i ? " " : "");
-		strcat(keys, f->list[i].rule->key);
-	}
-	return keys;
-}
-
-static inline void end(struct findings *f)
-{
-	findings_fini(f);
-	mdl_free(model);
-}
-
 static inline void loop(uint64_t n, uint64_t dur_ms, enum mxbpf_step_part part, uint64_t part_ms)
 {
 	uint64_t i;
@@ -214,18 +170,6 @@ static inline void loop(uint64_t n, uint64_t dur_ms, enum mxbpf_step_part part, 
 static inline bool says(const struct findings *f, const char *text)
 {
 	return f->n && f->list[0].text.len && strstr(f->list[0].text.data, text);
-}
-
-static inline void text(enum mxbpf_name_kind kind, uint64_t id, const char *text)
-{
-	union {
-		struct mxbpf_name n;
-		char bytes[256];
-	} r = {.n = {.h = {.kind = MXBPF_NAME}, .kind = kind, .id = id, .len = (uint32_t)strlen(text)}};
-
-	r.n.h.size = (uint16_t)((sizeof(r.n) + strlen(text) + 7) / 8 * 8);
-	memcpy(r.bytes + sizeof(r.n), text, strlen(text));
-	feed(&r);
 }
 
 #endif

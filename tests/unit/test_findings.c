@@ -29,11 +29,11 @@ static void growth(void)
 	begin();
 	for (i = 0; i < 60; i++)
 		iteration(i, 60, MXBPF_PART_OUTSIDE, 3, (int64_t)i << 17);
-	text(MXBPF_NAME_SPAN, 8, "mul");
-	text(MXBPF_NAME_SPAN, 9, "clone");
-	text(MXBPF_NAME_STACK, 20, "lib/a.py(1): f\n/srv/train.py(12): keep\n/srv/train.py(40): main");
-	text(MXBPF_NAME_STACK, 21, "/srv/train.py(12): keep\n/srv/train.py(41): main");
-	text(MXBPF_NAME_STACK, 22, "/srv/train.py(99): other");
+	name(8, MXBPF_NAME_SPAN, "mul");
+	name(9, MXBPF_NAME_SPAN, "clone");
+	name(20, MXBPF_NAME_STACK, "lib/a.py(1): f\n/srv/train.py(12): keep\n/srv/train.py(40): main");
+	name(21, MXBPF_NAME_STACK, "/srv/train.py(12): keep\n/srv/train.py(41): main");
+	name(22, MXBPF_NAME_STACK, "/srv/train.py(99): other");
 }
 
 static bool is_evidence(const struct findings *f, const char *text)

@@ -2,41 +2,18 @@
 /* Tests which findings records of GPUs give: each fault alone, and healthy jobs. */
 #include <string.h>
 
-#include "feature/findings/findings.h"
+#include "findings_model.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_track.h"
-#include "unit.h"
 
-#define MS    1000000ull
-#define PID   100
 #define GEMM  11
 #define SYNC  12
 #define ITEM  13
 #define STACK 14
 #define STEPS 40 /* iterations of 100 ms */
 
-static struct mdl *model;
 static struct mdl_session session = {.duration_ns = STEPS * 100 * MS};
-
-static void feed(const void *rec)
-{
-	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
-}
-
-static void name(uint64_t id, enum mxbpf_name_kind kind, const char *text)
-{
-	char rec[256] = {0};
-	struct mxbpf_name *n = (void *)rec;
-
-	n->len = (uint32_t)strlen(text);
-	n->h = (struct mxbpf_rec){
-		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), .tgid = PID};
-	n->id = id;
-	n->kind = (uint8_t)kind;
-	memcpy(n->text, text, n->len);
-	feed(rec);
-}
 
 static void begin_without_loop(void)
 {
@@ -157,31 +134,6 @@ static void looks(uint64_t count)
 				   .main = 1};
 
 	feed(&l);
-}
-
-static const char *found(struct findings *f)
-{
-	static char keys[256];
-	unsigned i;
-
-	CHECK(!findings_make(model, &session, f));
-	keys[0] = '\0';
-	for (i = 0; i < f->n; i++) {
-		strcat(keys, i ? " " : "");
-		strcat(keys, f->list[i].rule->key);
-	}
-	return keys;
-}
-
-static bool has(const struct buf *b, const char *text)
-{
-	return b->len && memmem(b->data, b->len, text, strlen(text));
-}
-
-static void end(struct findings *f)
-{
-	findings_fini(f);
-	mdl_free(model);
 }
 
 static void test_launch(void)

@@ -4,14 +4,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "feature/findings/findings.h"
 #include "feature/lines/lines.h"
+#include "findings_model.h"
 #include "mxbpf_lines.h"
 #include "rendered.h"
-#include "unit.h"
 
-#define MS	1000000ull
-#define PID	100
 #define ROUNDS	40 /* of samples, each 100 ms */
 #define STACKS	12
 #define SERVED	"\n/usr/lib/python3.11/threading.py(975): run"
@@ -22,28 +19,15 @@
 	"/usr/lib/python3.11/threading.py(327): wait\n/usr/lib/python3.11/queue.py(171): get\n/app/server.py(50): "    \
 	"work"
 
-static struct mdl *model;
 static struct mdl_session session = {.duration_ns = ROUNDS * 100 * MS};
-
-static void feed(const void *rec)
-{
-	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
-}
 
 /* Returns the id of a stack, which is always the same one. */
 static uint64_t stack(const char *text)
 {
-	char rec[2048] = {0};
-	struct mxbpf_name *n = (void *)rec;
+	const uint64_t id = hash_text(HASH_SEED, text, strlen(text));
 
-	n->len = (uint32_t)strlen(text);
-	n->h = (struct mxbpf_rec){
-		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), .tgid = PID};
-	n->id = hash_text(HASH_SEED, text, n->len);
-	n->kind = MXBPF_NAME_STACK;
-	memcpy(n->text, text, n->len);
-	feed(rec);
-	return n->id;
+	name(id, MXBPF_NAME_STACK, text);
+	return id;
 }
 
 enum { RUNS = MXBPF_LOOK_KNOWN, SLEEPS = RUNS | MXBPF_LOOK_SLEEPS, LOCKED = SLEEPS | MXBPF_LOOK_LOCKED };
@@ -69,31 +53,6 @@ static void sample(uint64_t round, uint32_t tid, const char *text, uint32_t flag
 
 	feed(&look);
 	feed(&l);
-}
-
-static const char *found(struct findings *f)
-{
-	static char keys[256];
-	unsigned i;
-
-	CHECK(!findings_make(model, &session, f));
-	keys[0] = '\0';
-	for (i = 0; i < f->n; i++) {
-		strcat(keys, i ? " " : "");
-		strcat(keys, f->list[i].rule->key);
-	}
-	return keys;
-}
-
-static bool has(const struct buf *b, const char *text)
-{
-	return b->len && memmem(b->data, b->len, text, strlen(text));
-}
-
-static void end(struct findings *f)
-{
-	findings_fini(f);
-	mdl_free(model);
 }
 
 static bool is_silent(void)
@@ -249,7 +208,6 @@ static void test_rest(void)
 	struct mdl_session about = session_new();
 	char *text;
 
-	CHECK(mkdtemp(dir));
 	about.duration_ns = session.duration_ns;
 	TEST("iterations that take a small part of the window come with what the thread did in the rest")
 	{
@@ -271,7 +229,6 @@ static void test_rest(void)
 		mdl_free(model);
 	}
 	mdl_session_fini(&about);
-	rmdir(dir);
 }
 
 /* ---- memory */
@@ -422,7 +379,6 @@ static bool head_has(const char *text)
 
 static void test_passes(void)
 {
-	CHECK(mkdtemp(strcpy(dir, "/tmp/mxbpf-test-XXXXXX")));
 	TEST("without iterations the head has the rate of the program's annotation, with the outermost of several")
 	{
 		model = mdl_new();
@@ -483,7 +439,6 @@ static void test_passes(void)
 		calls("SoftmaxBackward0", 100, false);
 		CHECK(head_has(NULL));
 	}
-	rmdir(dir);
 }
 
 /* ---- deep stacks */
@@ -522,6 +477,7 @@ static void test_deep(void)
 
 int main(void)
 {
+	CHECK(mkdtemp(dir));
 	test_lock();
 	test_compiler();
 	test_rest();
@@ -529,5 +485,6 @@ int main(void)
 	test_sawtooth();
 	test_passes();
 	test_deep();
+	rmdir(dir);
 	UNIT_MAIN_END;
 }

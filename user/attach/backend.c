@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "attach/apart.h"
+#include "base/namespace.h"
 #include "base/thread.h"
 
-#define PIDNS_INITIAL_INO 0xEFFFFFFCu /* PROC_PID_INIT_INO of the kernel */
 #define CLOSERS_MAX	  32	      /* number of processes that close links */
 #define DESCRIPTORS_LEAST 160	      /* that a process may have open; with fewer, nothing can be told from EINVAL */
 
@@ -70,7 +70,7 @@ void backend_namespace(__u64 *dev, __u64 *ino)
 {
 	struct stat own;
 
-	if (stat("/proc/self/ns/pid", &own) || own.st_ino == PIDNS_INITIAL_INO)
+	if (stat("/proc/self/ns/pid", &own) || namespace_is_first("pid"))
 		return;
 	*dev = (__u64)major(own.st_dev) << 20 | minor(own.st_dev); /* in the kernel's own encoding of dev_t */
 	*ino = own.st_ino;

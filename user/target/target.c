@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "base/namespace.h"
 #include "target/priv.h"
 
 #define CMDLINE_MAX_BYTES (64u << 10)
@@ -97,15 +98,6 @@ static bool yama_forbids_all(void)
 	return scope == '3';
 }
 
-bool tgt_in_first_ns(const char *name, unsigned long number)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
-	return !stat(path, &st) && st.st_ino == number;
-}
-
 /* The first user namespace forbids nothing to who has these capabilities in it. */
 static const char *forbidden_by(void)
 {
@@ -118,7 +110,7 @@ static const char *forbidden_by(void)
 		return "CAP_DAC_READ_SEARCH, which private folders of other users need, is missing; add it or run "
 		       "mxbpf with "
 		       "sudo";
-	if (tgt_in_first_ns("user", TGT_FIRST_USER_NS))
+	if (namespace_is_first("user"))
 		return "a security module of this machine forbids it, also to root";
 	return "the user namespace in which mxbpf runs, or a security module, forbids it; run mxbpf on the host itself";
 }

@@ -193,9 +193,4 @@ struct tgt_container {
 };
 void tgt_container(pid_t pid, struct tgt_container *c);
 
-/* mxbpf is in the namespace of this kind that the kernel made first: that of the machine, and of no container. */
-#define TGT_FIRST_PID_NS  0xeffffffcul /* include/linux/proc_ns.h */
-#define TGT_FIRST_USER_NS 0xeffffffdul
-bool tgt_in_first_ns(const char *name, unsigned long number);
-
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/namespace.h"
 #include "plan/early.h"
 #include "targets/follow.h"
 
@@ -57,7 +58,7 @@ static void take_back(struct session *ses, uint32_t tgid)
  */
 static bool is_init(const struct session *ses, uint32_t tgid)
 {
-	return tgid == 1 && ses->o->choice.host && tgt_in_first_ns("pid", TGT_FIRST_PID_NS);
+	return tgid == 1 && ses->o->choice.host && namespace_is_first("pid");
 }
 
 void follow_give_up(struct session *ses, uint32_t tgid, const struct err *e)

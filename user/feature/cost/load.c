@@ -28,11 +28,9 @@
 #define WARN_NS	      (600 * NS_PER_MS) /* after the measurement */
 #define WARN_SHARE    0.2		/* of the time of a thread */
 #define SHARE_MOST    0.9		/* the estimates are not more exact */
-/* A second, without probes. Of 2 million calls the agent, which slows them to one, lost none; of more it lost 99 %. */
-#define AGENT_CALLS_MOST 3e6
-#define WORTH		 0.03		   /* share of the cost below which it is not compared */
-#define ALONE_NS	 (300 * NS_PER_MS) /* on CPU */
-#define ALONE_MAX_NS	 (2 * NS_PER_S)
+#define WORTH	      0.03		/* share of the cost below which it is not compared */
+#define ALONE_NS      (300 * NS_PER_MS) /* on CPU */
+#define ALONE_MAX_NS  (2 * NS_PER_S)
 /*
  * The job has settled when the caches have what the end of the window has changed in it, and mxbpf, which may run on
  * the same core, has nothing more to do.
@@ -144,21 +142,9 @@ static void start_beats(struct session *ses, uint64_t now)
 	next(&ses->cost, COST_BEATS, now, BEATS_NS);
 }
 
-/* Calls a second that the job would make without probes. Two hits are a call. */
-static double calls_per_second(const struct session *ses)
-{
-	const double all_ns = (double)(clock_ns(CLOCK_MONOTONIC) - ses->cost.began_ns);
-	const struct att_costs all = all_costs(ses);
-	const double cost_ns = (double)(all.thread_ns - ses->cost.before.thread_ns);
-	const double own_ns = all_ns - (cost_ns < SHARE_MOST * all_ns ? cost_ns : SHARE_MOST * all_ns);
-
-	return own_ns > 0 ? (double)ses_hits(ses) / 2 * NS_PER_S / own_ns : 0;
-}
-
-/* More calls than the agent's records can be taken of: it would lose a fifth of them or more. */
 static bool agent_helps(const struct session *ses)
 {
-	return !ses->o->agent && ses_agent_could(ses) && calls_per_second(ses) < AGENT_CALLS_MOST;
+	return !ses->o->agent && ses_agent_could(ses);
 }
 
 /* Says what makes the cost less: for a runtime with an agent, the whole command. */

@@ -99,20 +99,6 @@ int facts_compiling(const struct mdl *m, const struct mdl_session *s, struct fac
 	return err;
 }
 
-static bool is_in_iteration(const struct mxbpf_iteration *it, size_t n, uint64_t ns)
-{
-	size_t low = 0, high = n, mid;
-
-	while (low < high) {
-		mid = (low + high) / 2;
-		if (steps_end_ns(&it[mid]) <= ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < n && it[low].h.ts_ns <= ns;
-}
-
 int facts_rest(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
 	const struct mxbpf_agg_line one = {.count = 1};
@@ -124,7 +110,7 @@ int facts_rest(const struct mdl *m, struct facts *f, const struct mxbpf_iteratio
 	int err = 0;
 
 	for (i = 0; !err && i < nlooks; i++) {
-		if (l[i].tid != f->loop.tid || is_in_iteration(it, n, l[i].h.ts_ns))
+		if (l[i].tid != f->loop.tid || steps_at(it, n, l[i].h.ts_ns))
 			continue;
 		tally.of++;
 		compiler = compiler_of(m, l[i].stack_id);

@@ -235,20 +235,26 @@ static enum about about_of(const struct mdl *m, const struct facts *f, uint32_t 
 	return l->main && !is_rank(f, l->h.tgid) ? ABOUT_WORKERS : ABOUT_NABOUT;
 }
 
-/* Whether a moment lies in an iteration, and whether in a slow one. The iterations are in order of time. */
-static bool find_iteration(const struct mxbpf_iteration *it, size_t n, uint64_t ns, size_t *at)
+/* The line that has the most more of the looks than it has of the others; *by: how much more. looks 0: none has. */
+static struct fact_line more_line(const struct facts_tally *t, const struct facts_tally *others, double *by)
 {
-	size_t low = 0, high = n, mid;
+	struct fact_line best = {.text = ""};
+	const struct fact_line *line;
+	double more;
+	size_t i;
 
-	while (low < high) {
-		mid = (low + high) / 2;
-		if (steps_end_ns(&it[mid]) <= ns)
-			low = mid + 1;
-		else
-			high = mid;
+	*by = 0;
+	for (i = 0; i < buf_count(&t->lines, struct fact_line); i++) {
+		line = buf_at(&t->lines, struct fact_line, i);
+		more = facts_share((double)line->looks, (double)t->of) -
+		       facts_share((double)looks_at(others, line->text), (double)others->of);
+		if (more <= *by || line->looks < FACTS_LOOKS_LEAST)
+			continue;
+		*by = more;
+		best = *line;
 	}
-	*at = low;
-	return low < n && it[low].h.ts_ns <= ns;
+	best.of = t->of;
+	return best;
 }
 
 /* The line on which slow iterations spend most more of their time than others do. */
@@ -256,34 +262,22 @@ int facts_slow_line(const struct mdl *m, struct facts *f, const struct mxbpf_ite
 {
 	struct facts_tally slow = {0}, usual = {0};
 	const struct mxbpf_agg_line one = {.count = 1};
-	size_t nlooks, i, at, len;
+	size_t nlooks, i, len;
 	const struct mxbpf_look *looks = lines_looks(m, &nlooks);
-	const struct fact_line *line, *other;
-	double more, most = 0;
-	const uint64_t *place;
+	const struct mxbpf_iteration *at;
 	const char *text;
 	struct facts_tally *to;
 	int err = 0;
 
 	for (i = 0; i < nlooks && !err; i++) {
 		text = looks[i].tid == f->loop.tid ? lines_of_program(m, looks[i].stack_id, &len) : NULL;
-		if (!text || !find_iteration(it, n, looks[i].h.ts_ns, &at))
+		if (!text || !(at = steps_at(it, n, looks[i].h.ts_ns)))
 			continue;
-		to = facts_in_group(f, &it[at]) ? &slow : &usual;
+		to = facts_in_group(f, at) ? &slow : &usual;
 		to->of++;
 		err = facts_tally_add(to, text, len, &one);
 	}
-	for (i = 0; i < buf_count(&slow.lines, struct fact_line); i++) {
-		line = buf_at(&slow.lines, struct fact_line, i);
-		place = hash_get(&usual.index, hash_of(line->text, strlen(line->text)), 0);
-		other = place ? buf_at(&usual.lines, struct fact_line, *place - 1) : NULL;
-		more = (double)line->looks / (double)slow.of - (other ? (double)other->looks / (double)usual.of : 0);
-		if (more <= most || line->looks < FACTS_LOOKS_LEAST)
-			continue;
-		most = f->slow_line_more = more;
-		f->slow_line = *line;
-		f->slow_line.of = slow.of;
-	}
+	f->slow_line = more_line(&slow, &usual, &f->slow_line_more);
 	facts_tally_fini(&slow);
 	facts_tally_fini(&usual);
 	return err;
@@ -296,24 +290,17 @@ struct tallies {
 	uint64_t loop, loader, held; /* looks: at the loop's thread; in a loader, outside calls; at threads that ran */
 };
 
-/* The rank that the others wait for; 0: none is known. */
-static uint32_t late_rank(const struct facts *f)
-{
-	return f->last_rank ? f->last_rank : f->collective.late.tgid;
-}
-
 /* Where the late rank stands, and where the others do. All of them wait in the exchange, which cancels out. */
 static int tally_ranks(const struct mdl *m, const struct facts *f, struct tallies *t)
 {
 	size_t n, i, len;
 	const struct mxbpf_agg_line *l = lines_rows(m, &n);
-	const uint32_t late = late_rank(f);
 	struct facts_tally *to;
 	const char *text;
 	int err = 0;
 
-	for (i = 0; i < n && !err && late; i++) {
-		to = l[i].h.tgid == late ? &t->last : l[i].rank || is_rank(f, l[i].h.tgid) ? &t->others : NULL;
+	for (i = 0; i < n && !err && f->late_tgid; i++) {
+		to = l[i].h.tgid == f->late_tgid ? &t->last : l[i].rank || is_rank(f, l[i].h.tgid) ? &t->others : NULL;
 		text = to && l[i].main ? lines_of_program(m, l[i].stack_id, &len) : NULL;
 		if (!text)
 			continue;
@@ -321,27 +308,6 @@ static int tally_ranks(const struct mdl *m, const struct facts *f, struct tallie
 		err = facts_tally_add(to, text, len, &l[i]);
 	}
 	return err;
-}
-
-/* The line on which the late rank spends most more of its time than the others do. */
-static struct fact_line line_of_late(const struct tallies *t)
-{
-	struct fact_line best = {.text = ""};
-	const struct fact_line *line;
-	double more, most = 0;
-	size_t i;
-
-	for (i = 0; i < buf_count(&t->last.lines, struct fact_line); i++) {
-		line = buf_at(&t->last.lines, struct fact_line, i);
-		more = facts_share((double)line->looks, (double)t->last.of) -
-		       facts_share((double)looks_at(&t->others, line->text), (double)t->others.of);
-		if (more <= most || line->looks < FACTS_LOOKS_LEAST)
-			continue;
-		most = more;
-		best = *line;
-	}
-	best.of = t->last.of;
-	return best;
 }
 
 static bool compiles(const struct mdl *m, const struct mxbpf_agg_line *l)
@@ -591,11 +557,13 @@ int facts_lines(const struct mdl *m, struct facts *f)
 	int err = find_last_rank(m, f);
 	unsigned about;
 	uint64_t looks = 0;
+	double more;
 
+	f->late_tgid = f->last_rank ? f->last_rank : f->collective.late.tgid;
 	err = err ? err : tally_all(m, f, &t);
 	err = err ? err : tally_ranks(m, f, &t);
 	f->other_line = facts_tally_top(&t.about[ABOUT_THREADS]);
-	f->last_line = line_of_late(&t);
+	f->last_line = more_line(&t.last, &t.others, &more);
 	f->wait_line = facts_tally_top(&t.about[ABOUT_WAIT]);
 	f->api_line = facts_tally_top(&t.about[ABOUT_API]);
 	f->any_line = facts_tally_top(&t.any);

@@ -7,6 +7,8 @@
 #ifndef FEATURE_FINDINGS_H
 #define FEATURE_FINDINGS_H
 
+#include <stddef.h>
+
 #include "model/feature.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_loss.h"
@@ -81,6 +83,7 @@ struct facts {
 		uint64_t total_ns, exchange_ns; /* exchange: operators that exchange data with other ranks */
 	} loops[FACTS_LOOPS_MAX];
 	uint64_t exchange_ns; /* of the loop's process; exchanges that run at once add up */
+	uint32_t late_tgid;   /* last_rank, or else collective.late.tgid; 0: no rank is late */
 	uint32_t last_rank;   /* process that spends the least in them, so that the others wait for it; 0: none */
 	const struct mdl_labels *last_labels; /* borrowed; NULL: not known */
 	/* The operator in which it spends the most more than the median of the other ranks, and how much more. */
@@ -267,6 +270,11 @@ static inline double facts_share(double part, double whole)
 
 #define FACTS_GPU_FULL 0.9 /* busy time of GPUs that is as much as a job can have */
 
+static inline double facts_least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 static inline bool facts_is_gpu_full(const struct facts *f)
 {
 	return f->gpu.known && f->gpu.busy >= FACTS_GPU_FULL;
@@ -345,7 +353,7 @@ struct finding_rule {
 	const char *next;
 	unsigned taken;				       /* enum facts_have; 0: never */
 	const char *(*next_of)(const struct facts *f); /* instead of both; NULL: it does not depend */
-	uint32_t (*pid_of)(const struct facts *f);     /* the process; NULL: that of the loop */
+	size_t pid_at;	/* where the process that it is about stands in struct facts; 0: that of the loop */
 	unsigned first; /* stands before those with a smaller number, whatever their shares */
 	/*
 	 * It compares sums over all records with each other or with times, or says that nothing was there. It is silent

@@ -74,31 +74,6 @@ const char *next_slow(const struct facts *f)
 	return closer(f, &f->slow_line);
 }
 
-uint32_t next_late_pid(const struct facts *f)
-{
-	return f->last_rank ? f->last_rank : f->collective.late.tgid;
-}
-
-uint32_t next_locked_pid(const struct facts *f)
-{
-	return f->locked.tgid;
-}
-
-uint32_t next_compiling_pid(const struct facts *f)
-{
-	return f->compiling.tgid;
-}
-
-uint32_t next_resident_pid(const struct facts *f)
-{
-	return f->resident.tgid;
-}
-
-uint32_t next_stopped_pid(const struct facts *f)
-{
-	return f->stopped_tgid;
-}
-
 /* A rank that is not profiled has findings of its own, which say why it is late. */
 const char *next_late(const struct facts *f)
 {

@@ -18,11 +18,6 @@ static double part(const struct facts *f, enum mxbpf_step_part p)
 	return facts_share((double)f->loop.part_ns[p], (double)f->loop.known_ns);
 }
 
-static double least_of(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 /* What the thread waits for on the line, if most looks found it asleep. */
 static void put_sleep(const struct fact_line *l, struct buf *b)
 {
@@ -98,10 +93,10 @@ static bool asks_often(const struct facts *f)
 static double wait_share(const struct facts *f)
 {
 	const double wait = part(f, MXBPF_PART_WAIT), others = 1 - wait - part(f, MXBPF_PART_OPERATOR);
-	const double alone = least_of(wait, idle_share(f) - others);
+	const double alone = facts_least(wait, idle_share(f) - others);
 
 	if (asks_often(f))
-		return least_of(f->wait_line_share > wait ? f->wait_line_share : wait, idle_share(f));
+		return facts_least(f->wait_line_share > wait ? f->wait_line_share : wait, idle_share(f));
 	return alone > 0 ? alone : 0;
 }
 
@@ -126,7 +121,7 @@ static void wait_evidence(const struct facts *f, struct buf *b)
  */
 static double tiny_share(const struct facts *f)
 {
-	const double calling = least_of(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
+	const double calling = facts_least(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
 	const double tiny = facts_share((double)f->tiny_self_ns, (double)f->op_self_ns);
 	const double engine = asks_often(f) ? 0 : part(f, MXBPF_PART_WAIT) - wait_share(f);
 
@@ -142,7 +137,7 @@ static void tiny_say(const struct facts *f, struct buf *b)
 
 	/* The table has only those that are not lost. */
 	buf_printf(b, "The job is bound by launching operators: %" PRIu64 " of them in an iteration, %s each",
-		   whole((double)f->op_calls / (1 - least_of(f->lost.share, 0.99)) / (double)f->loop.about),
+		   whole((double)f->op_calls / (1 - facts_least(f->lost.share, 0.99)) / (double)f->loop.about),
 		   fmt_ns(ns / f->op_calls, each));
 }
 
@@ -188,7 +183,7 @@ static double gpu_idle(const struct facts *f)
 
 static double gpu_wait_share(const struct facts *f)
 {
-	return least_of(facts_share((double)f->gpu.wait_ns, (double)f->loop.total_ns), 1);
+	return facts_least(facts_share((double)f->gpu.wait_ns, (double)f->loop.total_ns), 1);
 }
 
 static uint64_t each_iteration(const struct facts *f, uint64_t n)
@@ -202,12 +197,12 @@ static uint64_t each_iteration(const struct facts *f, uint64_t n)
  */
 static double launching_share(const struct facts *f)
 {
-	const double calling = least_of(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
+	const double calling = facts_least(f->launch_share, part(f, MXBPF_PART_OUTSIDE)) + part(f, MXBPF_PART_API);
 	const double running = facts_share((double)f->loop.busy_ns, (double)f->loop.known_ns);
 
 	if (each_iteration(f, f->gpu.kernels) < KERNELS_LEAST || !f->gpu.launches || f->gpu.latency_p50_ns > QUEUED_NS)
 		return 0;
-	return least_of(gpu_idle(f), least_of(running + calling, 1) - gpu_wait_share(f));
+	return facts_least(gpu_idle(f), facts_least(running + calling, 1) - gpu_wait_share(f));
 }
 
 static void launching_say(const struct facts *f, struct buf *b)
@@ -325,7 +320,7 @@ static double waits_beside(const struct facts *f)
 	const double alone =
 		1 - facts_share((double)f->loop_self_ns, (double)f->loop.total_ns) - part(f, MXBPF_PART_KVSTORE);
 	const double waits = part(f, MXBPF_PART_WAIT) + (f->loop.waits_known ? 0 : part(f, MXBPF_PART_OUTSIDE));
-	const double least = least_of(beside, least_of(alone, waits));
+	const double least = facts_least(beside, facts_least(alone, waits));
 
 	return least > 0 ? least : 0;
 }
@@ -426,7 +421,7 @@ static double own_share(const struct facts *f)
 	if (slow_share(f) >= SLOW_LEAST && f->slow_line_more >= OWN_LINE_LEAST &&
 	    !strcmp(f->own_line.text, f->slow_line.text))
 		return 0;
-	return least_of(least_of(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - waits_beside(f), idle_share(f));
+	return facts_least(facts_least(f->own_share, part(f, MXBPF_PART_OUTSIDE)) - waits_beside(f), idle_share(f));
 }
 
 static void own_say(const struct facts *f, struct buf *b)
@@ -462,7 +457,7 @@ static void lock_evidence(const struct facts *f, struct buf *b)
 
 static double faults_share(const struct facts *f)
 {
-	return least_of(facts_share((double)f->faults_ns, (double)f->op_self_ns), 1);
+	return facts_least(facts_share((double)f->faults_ns, (double)f->op_self_ns), 1);
 }
 
 static void faults_say(const struct facts *f, struct buf *b)
@@ -499,7 +494,7 @@ static double slow_share(const struct facts *f)
 {
 	if (!f->slow.every && f->slow_line_more < OWN_LINE_LEAST && may_be_noise(f))
 		return 0;
-	if (f->slow.part == MXBPF_PART_KVSTORE && next_late_pid(f))
+	if (f->slow.part == MXBPF_PART_KVSTORE && f->late_tgid)
 		return 0; /* the late rank is the cause, and its finding says how often */
 	return facts_share((double)f->slow.excess_ns, (double)f->loop.total_ns) * (f->slow.n > 0);
 }
@@ -558,7 +553,7 @@ const struct finding_rule finding_rules[] = {
 		   "(--iterations 5/100), no memory (--probes op), fewer operators (--ops); use larger rings (--ring-size 64M), or "
 		   "leave mxbpf a CPU."},
 	{.key = "stopped", .first = 3, .full_gpu = true, .other_time = true, .least = 0.2, .share = rules_stopped_share,
-	 .say = rules_stopped_say, .evidence = rules_stopped_evidence, .pid_of = next_stopped_pid,
+	 .say = rules_stopped_say, .evidence = rules_stopped_evidence, .pid_at = offsetof(struct facts, stopped_tgid),
 	 .advice = "A process that is stopped calls nothing until kill -CONT continues it, or its debugger does. Ctrl-Z in a shell and "
 		   "a batch system that suspends jobs stop processes, too."},
 	{.key = "out_of_memory", .first = 1, .full_gpu = true, .other_time = true, .least = 0.5, .share = rules_failed_share,
@@ -613,7 +608,7 @@ const struct finding_rule finding_rules[] = {
 	 .advice = "Only one thread of a process runs Python at a time, and each switch can take 5 ms. Move what the other "
 		   "thread does to another process."},
 	{.key = "straggler", .all_records = true, .full_gpu = true, .least = 0.2, .share = straggler_share, .say = straggler_say, .evidence = straggler_evidence,
-	 .next_of = next_late, .pid_of = next_late_pid,
+	 .next_of = next_late, .pid_at = offsetof(struct facts, late_tgid),
 	 .advice = "All processes of a job wait for the slowest one in each exchange. Give that rank no more work than the "
 		   "others have: the same number and length of samples, no evaluation or checkpoint of its own, and a "
 		   "machine that is as fast and as free."},
@@ -622,7 +617,7 @@ const struct finding_rule finding_rules[] = {
 	 .advice = "The processes of a job wait for the slowest of them and for the network. Compare the processes, exchange "
 		   "less often or in larger parts, and let the exchange run beside the backward pass."},
 	{.key = "late_rank", .all_records = true, .full_gpu = true, .least = 0.1, .share = rules_late_share, .say = rules_late_say, .evidence = rules_late_evidence,
-	 .next_of = next_late, .pid_of = next_late_pid,
+	 .next_of = next_late, .pid_at = offsetof(struct facts, late_tgid),
 	 .advice = "The others wait in each collective until the last process has begun it. Give that rank no more work than "
 		   "the others have, and a machine that is as fast and as free."},
 	{.key = "exposed_communication", .all_records = true, .full_gpu = true, .least = 0.1, .share = rules_exposed_share, .say = rules_exposed_say, .evidence = rules_exposed_evidence,
@@ -651,16 +646,16 @@ const struct finding_rule finding_rules[] = {
 		   "jemalloc or tcmalloc, or raise glibc's thresholds: MALLOC_MMAP_THRESHOLD_=33554432 (its maximum: larger "
 		   "blocks are still given back) and MALLOC_TRIM_THRESHOLD_=1073741824. Faults in memory that stays do not count."},
 	{.key = "code_lock", .least = 0.15, .share = rules_locked_share, .say = rules_locked_say, .evidence = rules_locked_evidence,
-	 .next_of = next_locked, .pid_of = next_locked_pid,
+	 .next_of = next_locked, .pid_at = offsetof(struct facts, locked.tgid),
 	 .advice = "Only one thread at a time gets past that line; the others wait. Hold the lock for what must not run twice at "
 		   "once, and do the rest (decoding, preprocessing, writing) before or after it, or give each thread its own copy."},
 	{.key = "compiling", .least = 0.1, .share = rules_compiling_share, .say = rules_compiling_say,
-	 .evidence = rules_compiling_evidence, .pid_of = next_compiling_pid, .next = "--pid PID --sample 99", .taken = FACTS_HAVE_SAMPLES,
+	 .evidence = rules_compiling_evidence, .pid_at = offsetof(struct facts, compiling.tgid), .next = "--pid PID --sample 99", .taken = FACTS_HAVE_SAMPLES,
 	 .advice = "A compiler makes code anew for each new shape, type or constant. Mark what changes with "
 		   "torch._dynamo.mark_dynamic(), compile with dynamic=True, or pad lengths to a few sizes. With "
 		   "TORCH_LOGS=recompiles in its environment, PyTorch says what has changed; with JAX it is JAX_LOG_COMPILES=1."},
 	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = rules_resident_share, .say = rules_resident_say,
-	 .evidence = rules_resident_evidence, .pid_of = next_resident_pid, .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
+	 .evidence = rules_resident_evidence, .pid_at = offsetof(struct facts, resident.tgid), .next = "--pid PID --memory --py-stacks", .taken = FACTS_HAVE_MEMORY | FACTS_HAVE_STACKS,
 	 .advice = "Something keeps what each request or step makes: a list, a cache without a limit, a queue that nobody empties. "
 		   "If no operator has that memory alive, it is of Python objects: tracemalloc shows which line makes them."},
 	{.key = "memory_growth", .full_gpu = true, .other_time = true, .least = 0.1, .share = rules_growth_share, .say = rules_growth_say, .evidence = rules_growth_evidence,
@@ -704,6 +699,15 @@ static bool is_silent(const struct facts *f, const struct finding_rule *rule)
 	return (facts_is_gpu_full(f) && !rule->full_gpu) || (f->lost.share > FACTS_LOST_MOST && rule->all_records);
 }
 
+static uint32_t pid_of(const struct facts *f, const struct finding_rule *rule)
+{
+	uint32_t pid = f->loop.tgid;
+
+	if (rule->pid_at)
+		memcpy(&pid, (const char *)f + rule->pid_at, sizeof(pid));
+	return pid;
+}
+
 static const char *next_of(const struct facts *f, const struct finding_rule *rule)
 {
 	if (rule->next_of)
@@ -726,7 +730,7 @@ int findings_make(struct mdl *m, const struct mdl_session *s, struct findings *o
 		out->list[out->n] = (struct finding){
 			.rule = rule,
 			.share = found,
-			.pid = rule->pid_of ? rule->pid_of(&out->facts) : out->facts.loop.tgid,
+			.pid = pid_of(&out->facts, rule),
 		};
 		next_put(&out->facts, next_of(&out->facts, rule), &out->list[out->n].next);
 		rule->say(&out->facts, &out->list[out->n].text);

@@ -52,11 +52,6 @@ const char *next_late(const struct facts *f);
 const char *next_exchange(const struct facts *f);
 const char *next_slow(const struct facts *f);
 const char *next_watching(const struct facts *f);
-uint32_t next_late_pid(const struct facts *f);
-uint32_t next_stopped_pid(const struct facts *f);
-uint32_t next_locked_pid(const struct facts *f);
-uint32_t next_compiling_pid(const struct facts *f);
-uint32_t next_resident_pid(const struct facts *f);
 
 /* rules.c: a line, how many looks found it, and what it waits for; nothing if no line is known. */
 void rules_put_line(const struct fact_line *l, struct buf *b);

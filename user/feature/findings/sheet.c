@@ -21,7 +21,6 @@ struct row {
 	struct view_text key, text, evidence, next, advice, job;
 	uint64_t permille, pid;
 	uint64_t thread; /* of the loop that it speaks of, if its process has others; 0 */
-	unsigned of;	 /* place of its job in struct table */
 };
 
 /* A job and what was found. A single job has the model of the view, and neither a name nor a heading. */
@@ -98,10 +97,8 @@ static int make(const struct view *s, void *table)
 	if (err || !r)
 		return -ENOMEM;
 	for (i = 0; i < t->n; i++)
-		for (k = 0; k < t->told[i].found.n; k++, r++) {
-			put_row(s, &t->told[i], &t->told[i].found.list[k], r);
-			r->of = i;
-		}
+		for (k = 0; k < t->told[i].found.n; k++)
+			put_row(s, &t->told[i], &t->told[i].found.list[k], r++);
 	return 0;
 }
 
@@ -177,11 +174,6 @@ static void put_few(struct view *s, const struct facts *f)
 		   fmt_ns(f->loop.total_ns / f->loop.n, each));
 }
 
-static double least_of(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 #define REST_LEAST 5 /* samples outside iterations, to say what was there */
 
 /* What the loop's thread did in the rest of the window. */
@@ -215,7 +207,7 @@ static void put_passes(struct view *s, const struct facts *f)
 		view_put_safe(s->out, a->name, a->len);
 		out_printf(s->out, ": %.3g per second, %s each: %.0f%% in operators\n", per_s,
 			   fmt_ns(a->much / f->passes.n, ns),
-			   100 * least_of(facts_share((double)f->passes.op_ns, (double)a->much), 1));
+			   100 * facts_least(facts_share((double)f->passes.op_ns, (double)a->much), 1));
 		return;
 	}
 	out_printf(s->out,

@@ -11,7 +11,6 @@ static const char *const typed[] = {"<stdin>(", "<ipython-input-"}; /* what a pe
 /* Files that PyTorch's compiler writes: "/tmp/torchinductor_me/ab/c" with 51 characters and ".py". */
 #define MADE_DIR  "/torchinductor_"
 #define MADE_NAME 52
-/* More, outer frames, which are not known. */
 /* Not a line: a call of a module, which stands among the lines of --py-stacks. */
 #define MODULE "nn.Module: "
 

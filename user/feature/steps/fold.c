@@ -517,6 +517,20 @@ const struct mxbpf_iteration *steps_iterations(struct mdl *m, size_t *n)
 	return (const void *)state->iterations.data;
 }
 
+const struct mxbpf_iteration *steps_at(const struct mxbpf_iteration *it, size_t n, uint64_t ns)
+{
+	size_t low = 0, high = n, mid;
+
+	while (low < high) {
+		mid = (low + high) / 2;
+		if (steps_end_ns(&it[mid]) <= ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < n && it[low].h.ts_ns <= ns ? &it[low] : NULL;
+}
+
 /* The part of an iteration that is cost by the estimates. They are never so exact that nothing is left. */
 static double cost_share(const struct mxbpf_iteration *it, const struct mdl_cost *cost)
 {
@@ -561,7 +575,7 @@ static double left_of(const struct mxbpf_iteration *it, size_t n, const struct m
 
 /*
  * If it was measured by how much iterations shrink, finds the power with which they shrink as much. A factor of the
- * cost would leave nothing of those that did not wait: what watching adds to the waits of a few is in the mean.
+ * cost would leave nothing of those that did not wait: what profiling adds to the waits of a few is in the mean.
  */
 static double power_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost)
 {
@@ -587,13 +601,14 @@ int steps_take_cost(struct mdl *m, const struct mdl_cost *cost)
 	size_t n, i;
 	struct mxbpf_iteration *it = (struct mxbpf_iteration *)steps_iterations(m, &n);
 	const double p = power_of(it, n, cost);
-	double share;
+	double share, goes_ns, estimate_ns;
 
 	for (i = 0; i < n; i++) {
 		share = cost_share(&it[i], cost);
-		parts_take_cost(
-			&it[i], cost,
-			share > 0 && is_measured(&it[i], cost) ? (1 - pow(1 - share, power_for(p, share))) / share : 1);
+		goes_ns = (double)it[i].dur_ns *
+			  (1 - pow(1 - share, is_measured(&it[i], cost) ? power_for(p, share) : 1));
+		estimate_ns = (double)parts_cost(&it[i], cost);
+		parts_take_cost(&it[i], cost, estimate_ns > 0 ? goes_ns / estimate_ns : 1);
 	}
 	lost_shorten(it, n);
 	return it || !n ? 0 : -ENOMEM;

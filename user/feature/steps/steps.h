@@ -29,6 +29,8 @@ static inline uint64_t steps_end_ns(const struct mxbpf_iteration *it)
 {
 	return it->h.ts_ns + (it->raw_ns ? it->raw_ns : it->dur_ns);
 }
+/* Returns the iteration in which a moment lies, of n that are in order of time; NULL: in none. */
+const struct mxbpf_iteration *steps_at(const struct mxbpf_iteration *it, size_t n, uint64_t ns);
 /* Number of the first iteration of a loop in this model: those before belong to an earlier interval. */
 uint64_t steps_begun(const struct mdl *m, uint32_t tgid, uint32_t tid);
 /* Takes the cost of watching out of the iterations that have ended. Returns 0 or -ENOMEM. */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model that a test feeds with records, and the findings that it gives. */
+#ifndef FINDINGS_MODEL_H
+#define FINDINGS_MODEL_H
+
+#include <string.h>
+
+#include "feature/findings/findings.h"
+#include "mxbpf_name.h"
+#include "unit.h"
+
+#define MS  1000000ull
+#define PID 100
+
+static struct mdl *model;
+static struct mdl_session session; /* the test says how long its window is */
+
+static inline void feed(const void *rec)
+{
+	CHECK(!mdl_fold_all(model, rec, ((const struct mxbpf_rec *)rec)->size));
+}
+
+static inline void name(uint64_t id, enum mxbpf_name_kind kind, const char *text)
+{
+	char rec[2048] = {0};
+	struct mxbpf_name *n = (void *)rec;
+
+	n->len = (uint32_t)strlen(text);
+	n->h = (struct mxbpf_rec){
+		.kind = MXBPF_NAME, .size = (uint16_t)(sizeof(*n) + (n->len + 7) / 8 * 8), .tgid = PID};
+	n->id = id;
+	n->kind = (uint8_t)kind;
+	memcpy(n->text, text, n->len);
+	feed(rec);
+}
+
+/* The keys of the findings, joined by blanks. Owned by this function until its next call. */
+static inline const char *found(struct findings *f)
+{
+	static char keys[256];
+	unsigned i;
+
+	CHECK(!findings_make(model, &session, f));
+	keys[0] = '\0';
+	for (i = 0; i < f->n; i++) {
+		strcat(keys, i ? " " : "");
+		strcat(keys, f->list[i].rule->key);
+	}
+	return keys;
+}
+
+static inline bool has(const struct buf *b, const char *text)
+{
+	return b->len && memmem(b->data, b->len, text, strlen(text));
+}
+
+static inline void end(struct findings *f)
+{
+	findings_fini(f);
+	mdl_free(model);
+}
+
+#endif
