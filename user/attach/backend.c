@@ -20,8 +20,8 @@
 #include "base/namespace.h"
 #include "base/thread.h"
 
-#define CLOSERS_MAX	  32	      /* number of processes that close links */
-#define DESCRIPTORS_LEAST 160	      /* that a process may have open; with fewer, nothing can be told from EINVAL */
+#define CLOSERS_MAX	  32  /* number of processes that close links */
+#define DESCRIPTORS_LEAST 160 /* that a process may have open; with fewer, nothing can be told from EINVAL */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, &att_backend_perf, NULL};
 

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /*
- * Says whether mxbpf is in the namespace of this kind that the kernel made first, which is that of the machine and of no
- * container. name: "pid" or "user".
+ * Says whether mxbpf is in the namespace of this kind that the kernel made first, which is that of the machine and of
+ * no container. name: "pid" or "user".
  */
 bool namespace_is_first(const char *name);
 
