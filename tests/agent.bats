@@ -356,6 +356,7 @@ while line := lines.readline():
 	exec 9>&-
 }
 
+# bats test_tags=alone
 @test "The agent's on-CPU, run-queue and blocked times equal those of probes on the same calls" {
 	start_ready mixed taskset -c 0 "$PYTHON_TORCH" -c '
 import os, time, torch

@@ -234,14 +234,14 @@ while True:
 
 @test "--iterations leaves a PyTorch job's result unchanged and counts every iteration" {
 	need_torch
-	# It runs for some seconds, so that windows open in it even if attaching takes a second.
-	local job=("$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 1000 --print-result)
+	# It runs for several seconds, so that windows open in it even if attaching takes two.
+	local job=("$PYTHON_TORCH" "$REPO/tests/workload/torch_train.py" --tiny --steps 2500 --print-result)
 	"${job[@]}" >plain
 	"$MXBPF" --iterations 2/12 --format json -- "${job[@]}" >json 2>watched || cat watched
 	expect_same "$(grep '^result' plain)" "$(grep '^result' watched)"
 	"$PYTHON" -m jsonschema -i json "$O/report.schema.json"
 	# A whole iteration has two convolutions and one optimizer step. The last window may end with the job.
-	jq -e '.window.iterations == 1000 and .window.sampled_iterations >= 2 and .window.sampled_iterations < 500 and
+	jq -e '.window.iterations == 2500 and .window.sampled_iterations >= 2 and .window.sampled_iterations < 1250 and
 		.loss.dropped == 0 and (.window.sampled_iterations as $n | [.tables.operator[] | {(.name): .count}] | add |
 		(."aten::conv2d" | . >= 2 * $n and . <= 2 * $n + 2) and (."Optimizer.step#SGD.step" | . >= $n and . <= $n + 1))' json
 }

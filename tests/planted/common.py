@@ -6,7 +6,7 @@ import threading
 def own(n, model, x, loss):
     """A step of the loop that computes in Python."""
     total = 0
-    for k in range(150000):  # statistics in Python
+    for k in range(500000):  # statistics in Python
         total += k * n
     return total
 
