@@ -534,7 +534,7 @@ print("longest", longest, flush=True)
 			(.loss.dropped / .loss.attempted > 0.05) and .findings[0].finding == "lost_records" and
 			(.findings[0].text | test("lost [0-9]+% of the records of ")) and .findings[0].next != null and
 			all(.iterations.loops[]?; .max_ns < 2 * $longest) and
-			all(.findings[]; .finding != "own_code" or .share_permille < 600)' "lost$options.json" || { jq -c '.loss, .iterations.loops, .findings' "lost$options.json"; return 1; }
+			all(.findings[]; .finding != "own_code" or .share_permille < 800)' "lost$options.json" || { jq -c '.loss, .iterations.loops, .findings' "lost$options.json"; return 1; }
 	done
 }
 

@@ -206,6 +206,7 @@ folded() { # REGEX
 		| [("even", "left", "right") | ($used[.].cpu_ns * 997 / 1e9) as $m | $n["aten::" + .] > $m - 4 * ($m | sqrt)] | all' "$(out mxbpf)"
 }
 
+# bats test_tags=alone
 @test "With the agent, samples by operator equal the CPU time that the program measures, in the calls around it, and in OpenMP threads" {
 	need_torch
 	start_code burn '
