@@ -29,7 +29,7 @@ def function_event(e, device_type):
 
 def cells(table):
     """The words of each line: numbers as their digits and their unit."""
-    return sorted([re.fullmatch(r'(-?[0-9.]*)(.*)', word).groups() for word in re.split(' {2,}', line.strip())]
+    return sorted([re.fullmatch(r'(-?[0-9.]*)(.*)', word).groups() for word in re.split(' {2,}|: ', line.strip())]
                   for line in table.splitlines() if line.strip())
 
 
