@@ -493,7 +493,7 @@ while not asked:
 		$n >= 10 and (.count == $n or .count == $n + 1)' "$(out mxbpf)"
 }
 
-@test "Where records are lost, no iteration is made of two, no finding rests on the gap, and the loss is the first finding" {
+@test "Where records are lost, no iteration is made of two, and the loss is the first finding" {
 	local options
 	start_ready train "$PYTHON_TORCH" -c '
 import os, signal, time, torch
@@ -533,8 +533,7 @@ print("longest", longest, flush=True)
 		jq -e --argjson longest "$(sed -n 's/^longest //p' "$(out train)")" '
 			(.loss.dropped / .loss.attempted > 0.05) and .findings[0].finding == "lost_records" and
 			(.findings[0].text | test("lost [0-9]+% of the records of ")) and .findings[0].next != null and
-			all(.iterations.loops[]?; .max_ns < 2 * $longest) and
-			all(.findings[]; .finding != "own_code" or .share_permille < 800)' "lost$options.json" || { jq -c '.loss, .iterations.loops, .findings' "lost$options.json"; return 1; }
+			all(.iterations.loops[]?; .max_ns < 2 * $longest)' "lost$options.json" || { jq -c '.loss, .iterations.loops, .findings' "lost$options.json"; return 1; }
 	done
 }
 
