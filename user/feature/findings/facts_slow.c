@@ -6,11 +6,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define GROUP_TIMES	1.5 /* a slow one takes at least so many times the median of all */
-#define GROUP_LEAST	2   /* so many make a group */
-#define GROUP_MOST	0.4 /* of all iterations: more of them are no exception */
-#define DISTANCES_LEAST 3   /* two distances by chance differ by less in a fifth of all cases */
-#define REGULAR_PERCENT 20  /* by which distances between slow ones may differ and still be regular */
+#define GROUP_TIMES	1.5  /* a slow one takes at least so many times the median of all */
+#define GROUP_LEAST	2    /* so many make a group */
+#define GROUP_MOST	0.4  /* of all iterations: more of them are no exception */
+#define DISTANCES_LEAST 3    /* two distances by chance differ by less in a fifth of all cases */
+#define REGULAR_PERCENT 20   /* by which distances between slow ones may differ and still be regular */
+#define PART_LEAST	0.03 /* of the time of iterations: smaller parts say nothing about what is slow */
+#define EVEN_LEAST	0.5  /* a part has grown as the whole has if it grew by so much of that at least */
 
 /* A busy machine makes some iterations slow, and among enough of them some pattern is always there by chance. */
 #define PERIOD_MAX    256
@@ -93,6 +95,40 @@ static void find_period(struct facts *f, const struct mxbpf_iteration *it, size_
 	}
 }
 
+/*
+ * Whether each part of the slow iterations takes longer, about as the whole does. A job that does something more in
+ * them does it in one part; a processor that is slower for a while does all of them slower.
+ */
+static bool grew_evenly(const struct facts *f, const struct mxbpf_iteration *it, size_t n)
+{
+	double part_ns[2][MXBPF_STEP_PARTS] = {{0}}, sum[2] = {0}, usual, grown, whole;
+	uint64_t count[2] = {0};
+	unsigned part, slow, parts = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		slow = facts_in_group(f, &it[i]);
+		count[slow]++;
+		for (part = 0; part < MXBPF_STEP_PARTS; part++) {
+			part_ns[slow][part] += (double)it[i].part_ns[part];
+			sum[slow] += (double)it[i].part_ns[part];
+		}
+	}
+	if (!count[0] || !count[1] || sum[0] <= 0)
+		return false;
+	whole = sum[1] / (double)count[1] * (double)count[0] / sum[0] - 1;
+	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
+		usual = part_ns[0][part] / (double)count[0];
+		if (part_ns[0][part] < PART_LEAST * sum[0])
+			continue;
+		grown = part_ns[1][part] / (double)count[1] / usual - 1;
+		if (grown < EVEN_LEAST * whole)
+			return false;
+		parts++;
+	}
+	return parts > 1;
+}
+
 int facts_slow_group(struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
 	uint64_t *ns = calloc(2 * n + 1, sizeof(*ns)), *nr, excess[MXBPF_STEP_PARTS] = {0};
@@ -121,6 +157,7 @@ int facts_slow_group(struct facts *f, const struct mxbpf_iteration *it, size_t n
 		f->slow.median_ns = facts_median(ns, k);
 		for (part = 1; part < MXBPF_STEP_PARTS; part++)
 			f->slow.part = excess[part] > excess[f->slow.part] ? part : f->slow.part;
+		f->slow.evenly = grew_evenly(f, it, n);
 	}
 	free(ns);
 	return 0;

@@ -479,14 +479,17 @@ static void faults_evidence(const struct facts *f, struct buf *b)
 
 /* ---- iterations of another kind */
 
-/* Preemption makes single iterations slow on a busy machine, and the cost that is taken out of them is an estimate. */
+/*
+ * Preemption makes single iterations slow on a busy machine, a processor that others share is slower for a while, and
+ * the cost that is taken out of iterations is an estimate.
+ */
 static bool may_be_noise(const struct facts *f)
 {
 	const uint64_t more_ns = f->slow.median_ns > f->loop.median_ns ? f->slow.median_ns - f->loop.median_ns : 0;
 	const uint64_t cost_ns = f->watched_ns > f->unwatched_ns ? f->watched_ns - f->unwatched_ns : 0;
 
 	return rules_others_share(f) >= RULES_OTHERS_LEAST || f->job_runq_ns * 2 >= f->slow.excess_ns ||
-	       more_ns < cost_ns;
+	       more_ns < cost_ns || f->slow.evenly;
 }
 
 /* A group of another kind comes regularly, or has its line, or nothing else explains it. */
