@@ -22,7 +22,7 @@ judged() { # PROGRAM
 	torch_server
 	"${SERVED[@]}" "$STACKS/torch_builtin.py" "$1" builtin.json
 	recording_stacks "$1"
-	python3 "$STACKS/compare_torch.py" builtin.json job.mxd
+	python3 "$STACKS/compare_torch.py" builtin.json job.mxd "$("$MXBPF" report job.mxd -f json | jq .loss.unreadable)"
 }
 
 @test "Stacks equal the program's own in threads, generators, coroutines, C frames, deep recursion and with strange names" {

