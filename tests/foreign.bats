@@ -393,7 +393,7 @@ asks() { # NTH REGEX
 		for command in list "check --pid $READY_PID" "now --pid $READY_PID -d 1ms" "--pid $READY_PID -d 1ms" "--comm storm -d 1ms" "top --batch --pid $READY_PID -d 1ms" \
 			"--agent --pid $READY_PID -d 1ms" "--host -d 1ms"; do
 			# shellcheck disable=SC2086 # words
-			run timeout 30 "$MXBPF" $command
+			run timeout 120 "$MXBPF" $command # --host attaches to every job of the machine
 			[[ $status == [0345] || ($status == 2 && $command == --agent*) ]] || { echo "$command: $status: $output" && return 1; }
 		done
 	done

@@ -276,6 +276,6 @@ while True: print(len(s.recv(9999)), flush=True)' >/dev/null
 	wait_line "$(err request)" "^Kineto of process $READY_PID traces"
 	interrupt INT || [[ $? == 5 ]]
 	nothing_left
-	run -0 "${TRACE[@]}" --pid "$READY_PID" -d 100ms -o trace.json
+	run -0 "${TRACE[@]}" --pid "$READY_PID" -d 1s -o trace.json # long enough for two steps
 	same_as_job trace.json
 }
