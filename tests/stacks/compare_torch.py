@@ -7,9 +7,9 @@ them the stack of the first operator with the node's number. Exit 0: nothing dif
 torch.profiler has the line where a function begins and mxbpf the line that runs, which must not be before it.
 
 Memory of a process that has just been forked may be unreadable at times. A stack is cut there, and the recording counts it as
-unreadable: so many stacks may be the beginnings of torch.profiler's.
+unreadable: so many stacks (none, if it is not said) may be the beginnings of torch.profiler's.
 
-usage: compare_torch.py BUILTIN RECORDING UNREADABLE
+usage: compare_torch.py BUILTIN RECORDING [UNREADABLE]
 """
 import collections
 import json
@@ -68,6 +68,7 @@ def main():
     if [name for name, _, _ in ours] != [name for name, _ in theirs]:
         sys.exit('%d operators here, %d there, or others' % (len(ours), len(theirs)))
     bad = modules = frames = backward = 0
+    unreadable = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     cut = set()  # an operator in an operator has the stack of the outer one
     for (name, a, node), (_, b) in zip(ours, theirs):
         x, y = parse(a), parse(b)
@@ -84,7 +85,7 @@ def main():
                 print('%s\n  %s\n  is not\n  %s' % (name, '\n  '.join(a), '\n  '.join(b)))
     print('%d operators, %d of them in nodes, %d frames, %d modules; %d differ' % (len(ours), backward, frames, modules, bad))
     print('%d stacks are cut' % len(cut))
-    return bad > 0 or len(cut) > int(sys.argv[3]) or not frames or not modules or not backward
+    return bad > 0 or len(cut) > unreadable or not frames or not modules or not backward
 
 
 sys.exit(main())
