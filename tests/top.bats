@@ -315,7 +315,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	seconds=$((SECONDS - seconds))
 	keys C-q v v
 	shows "^. .* ended .* $READY_PID  .*live$$$"
-	# One column of the line for each second that the machine has time for.
+	# The line has a column for each second. A busy machine may skip some.
 	columns=$(screen | sed -n 's/.* in the minute *//p' | wc -m)
 	echo "$seconds s, $columns columns"
 	((columns * 2 >= seconds))

@@ -6,8 +6,8 @@ them the stack of the first operator with the node's number. Exit 0: nothing dif
 
 torch.profiler has the line where a function begins and mxbpf the line that runs, which must not be before it.
 
-Memory of a process that has just been forked may be unreadable at times. A stack is cut there, and the recording counts it as
-unreadable: so many stacks (none, if it is not said) may be the beginnings of torch.profiler's.
+mxbpf cuts a stack where it cannot read the memory of the process, and counts that as unreadable. At most UNREADABLE different
+stacks (default: 0) may be cut; what is left of them must be the beginning of torch.profiler's.
 
 usage: compare_torch.py BUILTIN RECORDING [UNREADABLE]
 """
@@ -56,7 +56,7 @@ def same(ours, theirs):
 
 
 def is_cut(lines, ours, theirs):
-    """Whether it is the beginning of theirs, and says so."""
+    """Returns true if our stack is marked as cut and is the beginning of theirs."""
     n = len(ours.frames)
     return lines[-1] == '...' and same(ours, Stack(theirs.frames[:n], theirs.lines[:n], theirs.modules[:len(ours.modules)]))
 
@@ -77,9 +77,11 @@ def main():
             backward += 1
         modules += len(x.modules)
         frames += len(x.frames)
+        if same(x, y):
+            continue
         if is_cut(a, x, y):
             cut.add(tuple(a))
-        elif not same(x, y):
+        else:
             bad += 1
             if bad <= 3:
                 print('%s\n  %s\n  is not\n  %s' % (name, '\n  '.join(a), '\n  '.join(b)))

@@ -11,8 +11,8 @@
 #define GROUP_MOST	0.4  /* of all iterations: more of them are no exception */
 #define DISTANCES_LEAST 3    /* two distances by chance differ by less in a fifth of all cases */
 #define REGULAR_PERCENT 20   /* by which distances between slow ones may differ and still be regular */
-#define PART_LEAST	0.03 /* of the time of iterations: smaller parts say nothing about what is slow */
-#define EVEN_LEAST	0.5  /* a part has grown as the whole has if it grew by so much of that at least */
+#define PART_LEAST	0.03 /* share of the time of usual iterations; smaller parts are ignored */
+#define EVEN_LEAST	0.5  /* every part must grow by at least this share of the relative growth of the whole */
 
 /* A busy machine makes some iterations slow, and among enough of them some pattern is always there by chance. */
 #define PERIOD_MAX    256
@@ -96,33 +96,32 @@ static void find_period(struct facts *f, const struct mxbpf_iteration *it, size_
 }
 
 /*
- * Whether each part of the slow iterations takes longer, about as the whole does. A job that does something more in
- * them does it in one part; a processor that is slower for a while does all of them slower.
+ * Returns true if every part of the slow iterations is longer in about the same proportion. If the job does more work
+ * in them, one part grows. If the processor is slow for a while, all parts grow.
  */
 static bool grew_evenly(const struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
-	double part_ns[2][MXBPF_STEP_PARTS] = {{0}}, sum[2] = {0}, usual, grown, whole;
-	uint64_t count[2] = {0};
-	unsigned part, slow, parts = 0;
+	double mean_ns[2][MXBPF_STEP_PARTS] = {{0}}, sum_ns[2] = {0}, least, *usual = mean_ns[0], *slow = mean_ns[1];
+	double count[2] = {0};
+	unsigned part, of, parts = 0;
 	size_t i;
 
+	for (i = 0; i < n; i++)
+		count[facts_in_group(f, &it[i])]++;
 	for (i = 0; i < n; i++) {
-		slow = facts_in_group(f, &it[i]);
-		count[slow]++;
+		of = facts_in_group(f, &it[i]);
 		for (part = 0; part < MXBPF_STEP_PARTS; part++) {
-			part_ns[slow][part] += (double)it[i].part_ns[part];
-			sum[slow] += (double)it[i].part_ns[part];
+			mean_ns[of][part] += (double)it[i].part_ns[part] / count[of];
+			sum_ns[of] += (double)it[i].part_ns[part] / count[of];
 		}
 	}
-	if (!count[0] || !count[1] || sum[0] <= 0)
+	if (sum_ns[0] <= 0)
 		return false;
-	whole = sum[1] / (double)count[1] * (double)count[0] / sum[0] - 1;
+	least = 1 + EVEN_LEAST * (sum_ns[1] / sum_ns[0] - 1);
 	for (part = 0; part < MXBPF_STEP_PARTS; part++) {
-		usual = part_ns[0][part] / (double)count[0];
-		if (part_ns[0][part] < PART_LEAST * sum[0])
+		if (usual[part] < PART_LEAST * sum_ns[0])
 			continue;
-		grown = part_ns[1][part] / (double)count[1] / usual - 1;
-		if (grown < EVEN_LEAST * whole)
+		if (slow[part] < least * usual[part])
 			return false;
 		parts++;
 	}

@@ -255,7 +255,7 @@ struct facts {
 		uint64_t every;			  /* each so many iterations; 0: not regular */
 		uint64_t period, phase;		  /* numbers with that rest are the group; 0: all slow ones are */
 		unsigned part;			  /* of which they have the most more */
-		bool evenly;			  /* each part of them takes longer, about as the whole does */
+		bool evenly;			  /* every part is longer in about the same proportion */
 	} slow;
 };
 

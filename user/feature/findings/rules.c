@@ -480,8 +480,8 @@ static void faults_evidence(const struct facts *f, struct buf *b)
 /* ---- iterations of another kind */
 
 /*
- * Preemption makes single iterations slow on a busy machine, a processor that others share is slower for a while, and
- * the cost that is taken out of iterations is an estimate.
+ * Preemption makes single iterations slow on a busy machine. A processor that others share is slow for a while. The
+ * cost that is taken out of iterations is an estimate.
  */
 static bool may_be_noise(const struct facts *f)
 {
