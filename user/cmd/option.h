@@ -123,6 +123,7 @@ struct cmd_option {
 	enum cmd_agent agent;
 	const char *agent_why; /* NO: why it cannot be used; YES: what is different then, NULL: nothing. A clause */
 	bool whole_api;	       /* its result needs every call of the C API, so it makes --api all the default */
+	bool every_call;       /* its result needs every call, so calls are not recorded in slices: see --exact */
 	const char *help; /* an imperative sentence without a full stop; cmd_option_text() adds values and runtimes */
 	bool (*supports)(const struct adp *a); /* whether the option works with a runtime; NULL: with all */
 	const char *def;		       /* the default, in words; NULL: --help does not mention it */

@@ -92,15 +92,27 @@ static const char *word_via(unsigned i)
 
 /* ---- the table */
 
+/* --max-overhead was given, and is not "none". */
+static bool has_limit(const struct cmd_opts *o)
+{
+	return o->ses.max_overhead && o->ses.max_overhead != SES_NO_LIMIT;
+}
+
 static bool limits_windows(const struct cmd_opts *o)
 {
-	return o->ses.max_overhead && (o->ses.iterations || o->ses.follow_app);
+	return has_limit(o) && (o->ses.iterations || o->ses.follow_app);
+}
+
+static bool limits_exact(const struct cmd_opts *o)
+{
+	return has_limit(o) && o->ses.exact;
 }
 
 static const struct cmd_conflict limit_conflicts[] = {
 	{limits_windows,
 	 "--max-overhead cannot be used with --iterations or --follow-app, which choose themselves what "
 	 "is probed"},
+	{limits_exact, "--max-overhead and --exact cannot be used together; remove one of them"},
 	{0},
 };
 
@@ -178,9 +190,14 @@ static const struct cmd_option fixed[] = {
 	 .help = "Record only operators whose names match one of these shell patterns, joined by commas: 'conv*,mm'. Other operators that have a function of their own are not probed", .def = "all", .set = cmd_set_patterns, CMD_FIELD(ses.ops),
 	 AGENT_BUT("the agent records all operators, and mxbpf leaves the others out")},
 	{.name = "max-overhead", .arg = "PERCENT", .group = "Probes", .commands = CMD_LIVE | CMD_WATCH,
-	 .help = "Leave out probes while profiling costs more than this",
+	 .help = "If profiling all calls would cost more than this, record calls in slices of a few iterations; none records all calls",
+	 .def = "10%; 1% with serve; none with --agent, --gpu and whatever needs every call",
 	 .set = cmd_set_percent, CMD_FIELD(ses.max_overhead), .min = 1, .max = 1000, .conflicts = limit_conflicts,
-	 AGENT_NO("it leaves out probes, and hardly any are left with the agent, which records all calls or none; --iterations N/M with --agent makes profiling cost less")},
+	 AGENT_NO("the agent records all calls or none; --iterations N/M with --agent makes profiling cost less")},
+	{.name = "exact", .group = "Probes", .commands = CMD_LIVE | CMD_WATCH,
+	 .help = "Record every call, whatever that costs the job; the same as --max-overhead none",
+	 .set = cmd_set_flag, CMD_FIELD(ses.exact),
+	 AGENT_YES},
 	{.name = "agent", .group = "Probes", .commands = CMD_LIVE | CMD_WATCH,
 	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Options that need probes are refused",
 	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent,
@@ -352,7 +369,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5; all with --by event", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
 	 .max = 128,
 	 AGENT_YES},
-	{.name = "trace", .of_events = true, .whole_api = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
+	{.name = "trace", .of_events = true, .whole_api = true, .every_call = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "Write a timeline for Perfetto at the end: .json, or the smaller .pftrace; a further .gz compresses",
 	 .set = cmd_set_file, CMD_FIELD(ses.trace),
 	 AGENT_BUT("every suffix")},
@@ -705,6 +722,28 @@ static void settle_api(const struct cmd *c, struct cmd_opts *o, const bool *seen
 		o->ses.api = SES_API_ALL;
 }
 
+#define MAX_OVERHEAD 100 /* permille: the default of tables and of top */
+
+/*
+ * Says whether calls are recorded in slices if all of them cost too much. Whatever needs every call has none, and
+ * neither have windows that the user chose, the agent, which is cheap, and CUPTI, whose launches need their operators.
+ */
+static void settle_limit(const struct cmd *c, struct cmd_opts *o, const bool *seen)
+{
+	struct ses_opts *so = &o->ses;
+	bool exact = so->exact || so->max_overhead == SES_NO_LIMIT || so->agent || so->gpu || so->iterations ||
+		     so->follow_app || c->bit & CMD_BIT_RECORD || strcmp(o->layout, CMD_LAYOUT) != 0;
+	const struct cmd_option *opt;
+
+	for (opt = cmd_options; opt->name; opt++)
+		exact |= opt->every_call && seen[opt - cmd_options];
+	if (!(c->bit & (CMD_LIVE | CMD_BIT_TOP)))
+		return;
+	so->exact = exact;
+	so->slices = !exact;
+	so->max_overhead = exact ? 0 : so->max_overhead ? so->max_overhead : MAX_OVERHEAD;
+}
+
 /* Without --format, the suffixes of files choose the formats. */
 static int settle_formats(const struct cmd *c, struct cmd_opts *o, struct err *e)
 {
@@ -776,6 +815,7 @@ int cmd_parse(int argc, char **argv, const struct cmd **c, struct cmd_opts *o, s
 	if (!err)
 		err = cmd_check_whole(*c, o, e);
 	settle_api(*c, o, seen);
+	settle_limit(*c, o, seen);
 	o->needs = (*c)->needs;
 	return err;
 }

@@ -39,6 +39,8 @@ enum ses_follow { SES_FOLLOW_AUTO, SES_FOLLOW_SHARED, SES_FOLLOW_FILTERED };
  */
 enum ses_api { SES_API_ALL, SES_API_WORK, SES_API_USUAL };
 
+#define SES_NO_LIMIT UINT32_MAX /* ses_opts.max_overhead: every call is recorded, whatever that costs */
+
 /* The command that watches the same process by the agent. */
 struct ses_remedy {
 	char *head; /* what comes before --pid PID; NULL: no command is known */
@@ -103,8 +105,9 @@ struct ses_opts {
 	int follow;	 /* enum ses_follow */
 	bool follow_app; /* the window is open while the program's own profiler runs */
 	bool no_account;
-	unsigned max_overhead; /* --max-overhead in permille; 0: no limit */
-	bool slices;	       /* above it, detail is recorded in slices; else probes are left out */
+	unsigned max_overhead; /* --max-overhead in permille, or SES_NO_LIMIT; 0: it was not given */
+	bool exact;	       /* --exact: the same as SES_NO_LIMIT */
+	bool slices;	       /* calls that cost more than max_overhead are recorded in slices */
 	bool no_returns;       /* stacks will be read, and a return probe would hide callers */
 	bool omp;
 	bool life;

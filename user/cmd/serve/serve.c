@@ -231,7 +231,7 @@ static void set_defaults(struct cmd_opts *o)
 	struct ses_opts *so = &o->ses;
 
 	so->interval_ns = so->interval_ns ? so->interval_ns : INTERVAL_NS;
-	so->max_overhead = so->max_overhead ? so->max_overhead : MAX_OVERHEAD;
+	so->max_overhead = so->exact ? SES_NO_LIMIT : so->max_overhead ? so->max_overhead : MAX_OVERHEAD;
 	so->max_bytes = so->max_bytes ? so->max_bytes : MAX_BYTES;
 	so->flight_bytes = !o->flight_ns ? 0 : so->flight_bytes ? so->flight_bytes : FLIGHT_BYTES;
 	if (!so->ring_bytes && so->max_overhead <= FEW_EVENTS)

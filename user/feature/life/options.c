@@ -8,6 +8,7 @@ const struct cmd_option life_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	.of_events = true,
+	.every_call = true,
 	.help = "Track each operator from push to completion: dependency wait, queue wait, run, and which operators "
 		"the "
 		"program waited for",
