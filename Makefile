@@ -377,7 +377,7 @@ progs: $(PROGS) $(TOY) gpu-double
 help:
 	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom clean'
 	@echo 'smoke: one minute of test'
-	@echo 'test, check, smoke: ONLY=REGEX runs only files whose name matches (stats.bats, unit/test_elf); LANES=N runs N files at a time'
+	@echo 'test, check, smoke: ONLY=REGEX runs only files whose name matches (interval.bats, unit/test_elf); LANES=N runs N files at a time'
 
 # Prepares a fresh machine, builds, and runs every test or the files that ONLY matches.
 test:

@@ -25,7 +25,6 @@ const volatile __u8 cfg_details;      /* enum mxbpf_detail: the details that the
 const volatile __u8 cfg_sliced;	      /* the session can have slices: see struct mxbpf_slice */
 const volatile __u8 cfg_agent;	      /* an agent records calls, which no program knows */
 const volatile __u32 cfg_build;	      /* number of this object: it watches targets with this number */
-const volatile __u8 cfg_stats;	      /* enum mxbpf_stats: how spans are summed in the kernel */
 const volatile __u8 cfg_account;      /* spans carry on-CPU, run-queue and blocked time */
 
 /*

@@ -3,7 +3,6 @@
 #include "common.bpf.h"
 #include "mxbpf_agent.h"
 #include "read/name.bpf.h"
-#include "stats.bpf.h"
 
 #define MXBPF_BLOCKS_MAX (1 << 18) /* live allocations whose free call passes only the address */
 
@@ -270,10 +269,6 @@ __noinline int mem_send(struct mxbpf_thread *t, struct mxbpf_allocating *a, __u6
 	__u64 stack_id = 0;
 
 	if (!t || !a)
-		return 0;
-	if (cfg_stats && a->bytes)
-		stats_alloc(t, a->device, a->bytes);
-	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
 	if (cfg_memory && cfg_details & MXBPF_DETAIL_STACK && a->sp)
 		stack_id = alloc_stack(t);

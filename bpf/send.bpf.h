@@ -8,7 +8,6 @@
 #include "cost.bpf.h"
 #include "counters.bpf.h"
 #include "frame.bpf.h"
-#include "stats.bpf.h"
 
 __u64 ring_full; /* atomic: spans that the ring had no room for, of all threads */
 
@@ -91,14 +90,10 @@ static __always_inline long span_output(struct mxbpf_thread *t, struct mxbpf_spa
 	return span_output_as(t, s, cfg_details ? MXBPF_SPAN_BYTES_DETAILS : MXBPF_SPAN_BYTES_PLAIN);
 }
 
-/* Sends a finished span to the ring, adds it to its row (--stats), or both. */
+/* Sends a finished span to the ring. */
 __noinline int span_send(struct mxbpf_thread *t, struct mxbpf_span *s)
 {
 	if (!t || !s)
-		return 0;
-	if (cfg_stats)
-		stats_span(t, s);
-	if (cfg_stats == MXBPF_STATS_ON)
 		return 0;
 	t->counts[MXBPF_COUNT_ATTEMPTED]++;
 	if (span_output(t, s)) {

@@ -15,7 +15,6 @@
 #include "feature/range.bpf.h"
 #include "read/name.bpf.h"
 #include "send.bpf.h"
-#include "stats.bpf.h"
 #include "unnested.bpf.h"
 
 #define PUSHED_MAX 16	/* words below a frame: a return address and pushed arguments */
@@ -457,7 +456,7 @@ static __always_inline void span_opened(struct pt_regs *ctx, struct mxbpf_thread
 		t->removed = 0;
 	if (row->end == MXBPF_END_KEY)
 		key_open(t, f, row);
-	if (row->span_flags & MXBPF_SPAN_USER && cfg_stats != MXBPF_STATS_ON)
+	if (row->span_flags & MXBPF_SPAN_USER)
 		range_send(t, f, d, fetch(ctx, t, &row->range), row->range_from);
 }
 
@@ -573,7 +572,7 @@ static __always_inline void range_pop(struct pt_regs *ctx, struct mxbpf_thread *
 	}
 	if (n != t->depth && row->cls == MXBPF_CLASS_OPERATOR) /* an exception has left operators in it */
 		FRAMES_ALL(frames_drop_above_range(t, now, 0));
-	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
+	if (row->range_from)
 		range_more(t, f, n - 1, fetch(ctx, t, &row->range), row->range_from);
 	if (n == t->depth)
 		frame_close(t, now, 0);
@@ -680,7 +679,7 @@ static __always_inline void span_close_key(struct pt_regs *ctx, struct mxbpf_thr
 	}
 	if (cfg_life && row->cls == MXBPF_CLASS_OPERATOR)
 		life_end(t, open, now);
-	if (row->range_from && cfg_stats != MXBPF_STATS_ON)
+	if (row->range_from)
 		range_more(t, open, 0, fetch(ctx, t, &row->range), row->range_from);
 	top = frame_top(t);
 	if (top && top->end == MXBPF_END_KEY && top->start_ns == open->start_ns) {

@@ -29,10 +29,10 @@ enum mxbpf_kind {
 	MXBPF_EDGE = 7,	 /* BPF: an open span hands over work that starts later, struct mxbpf_edge */
 	MXBPF_NAME = 8,	 /* user: text of an id, before its first use in a slot, struct mxbpf_name */
 	/* 9 is loss, which the headers of chunks carry (mxbpf_file.h). */
-	MXBPF_MEM = 10,	    /* user: allocation totals of a device, struct mxbpf_mem */
-	MXBPF_AGG_MEM = 11, /* user: memory of the AGG row before it, struct mxbpf_agg_mem */
-	MXBPF_GROUP = 12,   /* user: the ids that a row's id stands for; BPF: a new --stats row, struct mxbpf_group */
-	MXBPF_JOIN = 13,    /* user: a forward operator with its backward time, struct mxbpf_join */
+	MXBPF_MEM = 10,		 /* user: allocation totals of a device, struct mxbpf_mem */
+	MXBPF_AGG_MEM = 11,	 /* user: memory of the AGG row before it, struct mxbpf_agg_mem */
+	MXBPF_GROUP = 12,	 /* user: the ids that a row's id stands for, struct mxbpf_group */
+	MXBPF_JOIN = 13,	 /* user: a forward operator with its backward time, struct mxbpf_join */
 	MXBPF_AGG_COUNTERS = 17, /* user: performance counters of the AGG row before it, struct mxbpf_agg_counters */
 	MXBPF_AGG_ACCOUNT = 14,	 /* user: account of the AGG row before it, struct mxbpf_agg_account */
 	MXBPF_GAUGE = 15,	 /* user: one or more readings of a machine's gauge, struct mxbpf_gauge */

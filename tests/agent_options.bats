@@ -41,7 +41,7 @@ values_of() { # OPTION WORDS
 	max-overhead) echo 5% ;;
 	role) echo worker ;;
 	counters) echo task-clock ;;
-	wait | no-follow | gpu | stats | no-account | ascending | all | advice | raw | backward | force | quiet | verbose | no-seccomp | memory | \
+	wait | no-follow | gpu | no-account | ascending | all | advice | raw | backward | force | quiet | verbose | no-seccomp | memory | \
 		sched | shapes | py-stacks | omp | life | layers | follow-app | raised | no-bpf) echo ;;
 	*) echo "no value for the option $1" >&2 && return 1 ;;
 	esac
@@ -138,24 +138,11 @@ lane() { # PID
 	[[ -z $(cat lane*/failed) ]]
 }
 
-@test "A recording with --agent has what the tables of the same options show, with --stats and without" {
+@test "A recording with --agent has what the tables of the same options show" {
 	need_root
 	cd "$BATS_TEST_TMPDIR"
 	start_torch --tiny >/dev/null
-	local options
-	for options in '--sample 499 --memory --sched --omp --backward' '--stats'; do
-		# shellcheck disable=SC2086
-		"$MXBPF" record --pid "$WORKLOAD_PID" --agent $options -d 300ms -o job.mxd --force 2>err
-		"$MXBPF" report job.mxd -f json >out
-		whole
-	done
-	# It has no single call, so a longer one is not larger.
-	"$MXBPF" record --pid "$WORKLOAD_PID" --agent --stats -d 1500ms -o long.mxd 2>err
-	(($(stat -c %s long.mxd) < $(stat -c %s job.mxd) * 5 / 4))
-	jq -e '.mode == "stats" and (.iterations | length > 0) and any(.window.notes[]; .name == "mode")' out
-	run ! "$MXBPF" report job.mxd --by event
-	expect_re 'has none: record without --stats' "$output"
-	"$MXBPF" report job.mxd >tables
-	expect_re '^mode +mxbpf adds calls and memory up when they arrive' "$(<tables)"
-	run ! grep 'in the kernel' tables
+	"$MXBPF" record --pid "$WORKLOAD_PID" --agent --sample 499 --memory --sched --omp --backward -d 300ms -o job.mxd 2>err
+	"$MXBPF" report job.mxd -f json >out
+	whole
 }

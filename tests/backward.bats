@@ -50,20 +50,14 @@ judged() { # PROGRAM PROG_ARGS...
 	[[ $output == *'mxbpf record'* ]]
 	run "$MXBPF" report --sort start job.mxd
 	expect_status 2
-	recording_stats custom
-	run "$MXBPF" report --by event job.mxd
-	expect_status 2
-	[[ $output == *'without --stats'* ]]
 }
 
 @test "Options that --backward does not support are refused with the reason" {
-	recording_stats custom
+	recording custom
 	run "$MXBPF" report --backward job.mxd
 	expect_status 2
 	[[ $output == *'record with --backward'* ]]
 	run "$MXBPF" --pid $$ --backward --layout mxnet
-	expect_status 2
-	run "$MXBPF" --pid $$ --backward --stats
 	expect_status 2
 	run "$MXBPF" --pid $$ --backward --ops mm
 	expect_status 2

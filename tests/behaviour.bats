@@ -285,7 +285,7 @@ os.execvp("sleep", ["sleep", "1000"])'
 	jq -e '.loss.stored > 0 and .loss.dropped == 0' "$(out mxbpf)"
 }
 
-@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE suffice, also for --stats and for iteration windows" {
+@test "CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE suffice, also for iteration windows" {
 	local caps=+bpf,+perfmon,+sys_ptrace start json least
 	json=$(out mxbpf)
 	setpriv --reuid 65534 --regid 65534 --clear-groups test -r "$PYTHON" || skip "other users may not enter the folder of the runtimes"
@@ -294,8 +294,6 @@ os.execvp("sleep", ["sleep", "1000"])'
 		"$start" --tiny
 		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --format json >"$json"
 		jq -e '.mode == "events" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
-		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --stats --format json >"$json"
-		jq -e '.mode == "stats" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
 		start_bg mxbpf "${least[@]}" --pid "$WORKLOAD_PID" --iterations 1/3 -v --format json
 		wait_line "$(err mxbpf)" 'all but one detached' "$BG_PID"
 		wait_new_line "$(err mxbpf)" 'all but one detached'

@@ -82,6 +82,14 @@ header() { # MAJOR, two hex digits
 	CASES
 }
 
+@test "An option of an earlier version is refused with what its users do now" {
+	local option
+	for option in --stats --stats-check; do
+		fails 2 "$option no longer exists: .*slices.*--exact records every call" --pid 1 "$option"
+		fails 2 "$option no longer exists" record --pid 1 -o r.mxd "$option"
+	done
+}
+
 @test "Options that cannot be used together give one line and exit code 2" {
 	while IFS='|' read -r words regex; do
 		read -ra args <<<"$words"
@@ -95,10 +103,7 @@ header() { # MAJOR, two hex digits
 		--pid 1 --agent --counters cycles|--counters cannot be used with --agent
 		--pid 1 --agent --raised|--raised cannot be used with --agent
 		--pid 1 --agent --max-overhead 5%|--max-overhead cannot be used with --agent
-		--pid 1 --agent --stats-check|--stats-check cannot be used with --agent
 		--pid 1 --agent --probes api|--agent records operators
-		--pid 1 --stats --memory|--memory needs events, and --stats keeps none
-		--pid 1 --stats --raised|--raised needs events, and --stats keeps none
 		serve --gpu --textfile m.prom --listen none|--gpu loads a library into processes.*--gpu-jobs
 		serve --agent --textfile m.prom --listen none|--agent loads a library into processes.*--comm
 		serve --gpu-jobs x --textfile m.prom --listen none|--gpu-jobs needs --gpu

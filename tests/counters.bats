@@ -163,13 +163,6 @@ watch_job() { # after start_workload or start_torch
 		length == 2 and all(.count == 50 and .counters.calls == 50 and .counters["task-clock"] > 0)' "$(out mxbpf)"
 }
 
-# --stats-check prints two documents of the same calls.
-@test "--stats has the same performance counters as the sum of single calls" {
-	watch_counts 0.5 --stats-check --counters task-clock,page-faults,context-switches --format json
-	jq -s -e '.[0].tables == .[1].tables and .[1].mode == "stats" and
-		(.[1].tables.operator | any(.name == "touch" and .counters["page-faults"] >= 3000))' "$(out mxbpf)"
-}
-
 @test "Events that the machine cannot count are left out and named in every output, and nothing is attached if none is left" {
 	[[ ! -e /sys/bus/event_source/devices/cpu ]] || skip "this machine has hardware counters"
 	watch_counts 0 --counters cycles,page-faults,instructions

@@ -82,18 +82,13 @@ PY
 
 @test "A custom operator still running at the end is reported as open, not as a call of 0 ns" {
 	start_ready linger "$PYTHON" "$REPO/tests/inside/custom.py" --linger
-	local options begun=0
-	for options in '--raw --stats' '--raw --by thread'; do
-		# shellcheck disable=SC2086 # options are words
-		start_mxbpf --pid "$READY_PID" --format json $options
-		kill -s USR1 "$READY_PID"
-		((++begun))
-		timeout "$WAIT_SECONDS" bash -c 'until (($(grep -c "^begun" "$0") == $1)); do sleep 0.01; done' "$(out linger)" "$begun"
-		kill -s INT "$MXBPF_PID"
-		wait_exit "$MXBPF_PID"
-		kill -s USR2 "$READY_PID"
-		jq -e '[.tables[][] | select(has("min_ns")) | .min_ns] | all(. > 0)' "$(out mxbpf)"
-		jq -e '[.tables["Custom Operator"][]? | select(.name == "lingering::pure_python")] == []' "$(out mxbpf)"
-		jq -e '[.open[] | select(.name == "lingering::pure_python")] | length == 1' "$(out mxbpf)"
-	done
+	start_mxbpf --pid "$READY_PID" --format json --raw --by thread
+	kill -s USR1 "$READY_PID"
+	wait_line "$(out linger)" '^begun' "$READY_PID"
+	kill -s INT "$MXBPF_PID"
+	wait_exit "$MXBPF_PID"
+	kill -s USR2 "$READY_PID"
+	jq -e '[.tables[][] | select(has("min_ns")) | .min_ns] | all(. > 0)' "$(out mxbpf)"
+	jq -e '[.tables["Custom Operator"][]? | select(.name == "lingering::pure_python")] == []' "$(out mxbpf)"
+	jq -e '[.open[] | select(.name == "lingering::pure_python")] | length == 1' "$(out mxbpf)"
 }

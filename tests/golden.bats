@@ -63,3 +63,24 @@ report() { "$MXBPF" report "$GOLDEN/real.mxd" "$@"; }
 	# Only the end record is missing. All spans are there, so folding them gives the rows of the aggregates.
 	expect_same "$(jq .tables "$GOLDEN/real.json")" "$(jq .tables <<<"$output")"
 }
+
+# stats.mxd.gz is of the toy, by a version that had --stats: it has sums of calls and no events.
+@test "A recording of an earlier version that has sums and no events is shown, and what needs events is refused with the reason" {
+	cd "$BATS_TEST_TMPDIR"
+	gunzip -c "$GOLDEN/stats.mxd.gz" >stats.mxd
+	"$MXBPF" report stats.mxd --format json >stats.json
+	jq -e '.mode == "stats" and .loss.attempted == .loss.stored and .loss.dropped == 0 and
+		(.tables | (.operator | map({(.name): .count}) | add | .dot == 2 and .sum == 6) and
+			(.MXNET_C_API | map({(.name): .count}) | add | .MXNDArrayCreate == 18 and .MXNDArrayWaitToRead == 6) and
+			(.["Device Storage"][0] | .allocs == 18 and .alloc_bytes == 6786))' stats.json
+	"$MXBPF" report stats.mxd --all | grep '^mode  *sums were computed in the kernel'
+	run "$MXBPF" report --layout mxnet stats.mxd
+	expect_status 0
+	[[ $output != *Concurrency* ]] # it was not counted
+	run "$MXBPF" report --by event stats.mxd
+	expect_status 2
+	expect_re '--by event needs events, and the recording has none' "$output"
+	run "$MXBPF" export stats.mxd -o t.json
+	expect_status 1
+	expect_re 'recorded it with --stats, so it has no events' "$output"
+}

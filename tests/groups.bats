@@ -52,14 +52,6 @@ adds_up() { # WHAT...
 	done
 }
 
-@test "--stats has rows by shape and module, too" {
-	traced_prog '--stats --shapes --by shape --format json' sgd --bare
-	reference_shapes sgd
-	"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
-	traced_prog '--stats --py-stacks --by module --format json' sgd --bare
-	jq -e "$CONVOLUTIONS" mxbpf.json
-}
-
 @test "Rows without profiling overhead are those that calls can have, in each grouping, with probes and with the agent" {
 	local file by files=()
 	recording_stacks sgd

@@ -89,17 +89,12 @@ agree() {
 	node "$REPO/tests/perfetto/engine.mjs" "$O/deps/perfetto" t.json --json >engine.json
 }
 
-@test "A truncated recording and the same session with --stats have the same iterations" {
+@test "A truncated recording has the same iterations" {
 	mxnet_loops
 	head -c $(($(stat -c %s "$DIR/loops.mxd") - 4096)) "$DIR/loops.mxd" >cut.mxd
 	# The file is cut before what the cost was at the end, so the times are compared with it.
 	expect_same "$("$MXBPF" report --raw "$DIR/loops.mxd" --format json | jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]')" \
 		"$("$MXBPF" report --raw cut.mxd --format json | jq -c '[.iterations.loops[] | {pid, told_by, count, total_ns, parts}]')"
-	"$MXBPF" --stats --format json -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" hybrid >stats.json
-	jq -e '.iterations.loops | length == 1 and (.[0] | .count == 19 and .told_by == "update" and (has("parts") | not))' stats.json
-	jq -e '[.window.notes[] | select(.name == "steps")] | length == 1' stats.json
-	jq -e '.loss | .attempted == .stored and .dropped == 0' stats.json
-	"$PYTHON" -m jsonschema -i stats.json "$O/report.schema.json"
 }
 
 @test "--iterations N records N of them and ends while the program goes on" {

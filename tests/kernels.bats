@@ -7,9 +7,9 @@ load helpers
 
 DEPS=$O/deps/kernels
 MATRIX=$REPO/tests/kernels/matrix.py
-KERNELS_6_1=(best uprobe_multi stats options omp test_attach_kernel test_programs_kernel now test_stack_kernel
+KERNELS_6_1=(best uprobe_multi options omp test_attach_kernel test_programs_kernel now test_stack_kernel
 	test_account_kernel test_inject_kernel) # runs last, because it sets Yama to forbid all tracers
-KERNELS_6_12=(uprobe_multi perf stats throttled settings) # the last two leave a cgroup and lockdown behind
+KERNELS_6_12=(uprobe_multi perf throttled settings) # the last two leave a cgroup and lockdown behind
 
 # Each kernel boots once, two at a time. Each test judges the files that its tasks left.
 setup_file() {
@@ -18,7 +18,7 @@ setup_file() {
 	{
 		boot 6.12 "${KERNELS_6_12[@]}"
 		boot 5.10 best
-		boot 7.3 best perf stats now
+		boot 7.3 best perf now
 	} 3>&- &
 	wait
 }
@@ -51,7 +51,6 @@ as_the_page_says() { # SERIES CHECK...
 	expect_re '^  ok +perf ' "$(<offers)"
 }
 
-@test "Linux 6.1 counts exactly with --stats" { as_the_page_says 6.1 stats; }
 @test "Linux 6.1 with --sched shows the toy's threads off the CPU, with the counts of a session without it" { as_the_page_says 6.1 sched; }
 @test "Linux 6.1 reads perf events in each call" { as_the_page_says 6.1 counters; }
 @test "Linux 6.1 takes samples in the clock's interrupt" { as_the_page_says 6.1 sample; }
@@ -74,7 +73,7 @@ as_the_page_says() { # SERIES CHECK...
 	as_the_page_says 6.12 throttled
 }
 
-@test "Linux 6.12 counts exactly with both backends and with --stats" { as_the_page_says 6.12 uprobe_multi perf stats; }
+@test "Linux 6.12 counts exactly with both backends" { as_the_page_says 6.12 uprobe_multi perf; }
 
 # A session under this setting was refused with the reason, `mxbpf check` tells it, and the toy did what it does otherwise.
 refused_under() { # NAME FEATURE REASON

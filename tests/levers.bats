@@ -144,16 +144,6 @@ while True:
 	"$PYTHON" -m jsonschema -i some.json "$O/report.schema.json"
 }
 
-@test "--ops --stats has the counts of a full session" {
-	need_torch
-	torch_server
-	local prog=("${SERVED[@]}" "$REPO/tests/judge_torch/prog.py" sgd --bare)
-	traced "--format json --ops conv*,Conv*0" events.json "${prog[@]}"
-	traced "--format json --ops conv*,Conv*0 --stats" stats.json "${prog[@]}"
-	expect_same "$(counts operator events.json)" "$(counts operator stats.json)"
-	expect_same "$(jq .window.left_out events.json)" "$(jq .window.left_out stats.json)"
-}
-
 @test "--ops saves probe hits if the plan knows the names" {
 	need_torch
 	start_torch --tiny

@@ -141,8 +141,6 @@ chain_holds() {
 	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life
 	expect_status 2
 	expect_re 'life: PyTorch has no queue of operators' "$stderr"
-	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --stats
-	expect_status 2
 	run --separate-stderr "$MXBPF" --pid "$SERVER_PID" --life --layout mxnet
 	expect_status 2
 }

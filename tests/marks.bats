@@ -58,13 +58,6 @@ row = [r for r in rows if r[at["table"]] == "counter" and r[at["name"]] == "shar
 assert [(r[at["domain"]], r[at["count"]], r[at["last_value"]], r[at["max_value"]]) for r in row] == [("load", "161", "180", "260")], row'
 }
 
-@test "--stats adds up user annotations in the kernel and has their values and rates" {
-	traced '--stats --format json' mxbpf.json "$PYTHON" "$MARKS/prog.py" --gates --threads 2
-	valid mxbpf.json
-	compare mxbpf.json
-	jq -e '.mode == "stats" and .loss.attempted == .loss.stored and .tables.Frame[0].per_second > 0' mxbpf.json
-}
-
 @test "A program without user annotations has no table of them, and --probes can leave them out" {
 	take_shared mxnet-session traced '--api all --format json' mxbpf.json "$PYTHON" "$REPO/tests/judge/prog.py" --bare
 	jq -e '(.tables | has("Task") or has("Frame") or has("Event") | not) and (has("values") or has("instants") | not) and

@@ -154,8 +154,6 @@ expect_as_measured() {
 }
 
 @test "Options that --omp does not support are refused" {
-	run --separate-stderr "$MXBPF" --pid $$ --omp --stats
-	expect_status 2
 	run --separate-stderr "$MXBPF" --pid $$ --omp --layout mxnet
 	expect_status 2
 	expect_re '^mxbpf: error: --layout mxnet has no table for --omp; remove one of them$' "$stderr"

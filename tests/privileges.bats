@@ -129,7 +129,7 @@ limited() {
 
 @test "--drop-privileges is refused where something is attached later" {
 	local options
-	for options in '--follow shared' '--iterations 3/9' '--agent' '--stats' '--counters task-clock' '--job' '--trace-every 1s --trace t.json'; do
+	for options in '--follow shared' '--iterations 3/9' '--agent' '--counters task-clock' '--job' '--trace-every 1s --trace t.json'; do
 		# shellcheck disable=SC2086 # words
 		run --separate-stderr "$MXBPF" --drop-privileges --pid 1 $options
 		expect_status 2

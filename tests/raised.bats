@@ -31,7 +31,7 @@ torch.mm(a, a.t())
 print("caught", caught, first, last, flush=True)
 signal.pause()
 '
-	for option in --stats --agent '--layout mxnet' '--layout torch'; do
+	for option in --agent '--layout mxnet' '--layout torch'; do
 		# shellcheck disable=SC2086 # words
 		run --separate-stderr "$MXBPF" --pid "$READY_PID" --raised $option
 		expect_status 2

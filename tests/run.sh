@@ -4,7 +4,7 @@
 # they run last, one file at a time. The last line is "N passed, N failed, N skipped". Exits with 1 if a test failed or none ran.
 # usage: tests/run.sh [--unit|--tag=TAG] [O]     --unit: only the unit programs, which need neither root nor a download
 #                                                --tag: only tests of bats with this tag, such as smoke
-# environment: ONLY   regular expression: run only files whose name matches (stats.bats, unit/test_elf)
+# environment: ONLY   regular expression: run only files whose name matches (interval.bats, unit/test_elf)
 #              LANES  number of files that run at a time; default: one more than there are CPUs, at most 4
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1

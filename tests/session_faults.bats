@@ -22,14 +22,14 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 }
 
 @test "Whichever system call of a session fails, the process goes on, and the numbers are right or the failure is told" {
-	faults call --points 1 --sample 8 --modes tables,record,measure,counters,stats
+	faults call --points 1 --sample 8 --modes tables,record,measure,counters
 	faults call --points 2 --sample 4 --modes perf --calls bpf:ENOMEM,perf_event_open:EMFILE,ioctl:EINVAL
 	faults call --points 6 --sample 8 --modes agent --calls ptrace:ESRCH,process_vm_writev:EPERM,bpf:ENOMEM,openat:EMFILE
 }
 
 @test "Whenever mxbpf is killed, the process goes on with its own code, no file is left, and the next session works" {
 	local nvtx
-	faults kill --points 2 --modes tables,perf,stats,measure,counters,files,pieces,record,serve,now,top,agent,gpu-record
+	faults kill --points 2 --modes tables,perf,measure,counters,files,pieces,record,serve,now,top,agent,gpu-record
 	faults kill --points 1 --modes omp,no-bpf
 	nvtx=$(echo "$O"/deps/nvtx/lib/python3*/site-packages/nvidia/nvtx)
 	[[ -d $nvtx ]] || skip "no NVTX at $nvtx: run tests/setup.sh"
@@ -57,7 +57,7 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 
 @test "A session that is stopped while the process works counts each event as stored or dropped, and the process goes on" {
 	faults stop --rounds 1000 --also '--ring-size 64K' --modes tables,perf,pieces,record
-	faults stop --modes stats,agent,gpu
+	faults stop --modes agent,gpu
 	faults stop --rounds 600 --also '--max-overhead 100%' --modes serve
 }
 
@@ -69,5 +69,5 @@ faults() { # call|kill|alloc|nofile|as OPTIONS...
 
 @test "When the wall clock jumps by a day, forth and back, a session counts each event, and its windows are as long as they were" {
 	cc -shared -fPIC -O2 -o clock.so "$REPO/tests/day/clock.c"
-	faults clock --mxbpf "$MXBPF" --library "$PWD/clock.so" --modes tables,pieces,record,stats,timed,top
+	faults clock --mxbpf "$MXBPF" --library "$PWD/clock.so" --modes tables,pieces,record,timed,top
 }

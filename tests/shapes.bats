@@ -43,13 +43,6 @@ exactly() { # FORM
 	jq -e '.loss | .dropped + .unreadable == 0' mxbpf.out
 }
 
-@test "--stats has the shapes of a session with events, and tells threads apart" {
-	watched '--stats --shapes --by shape --format json' hybrid-backward
-	same mxbpf.out
-	watched '--stats --by thread --format json' hybrid-backward
-	jq -e '.tables.operator | length > 0 and all(.thread > 0) and (map(.thread) | length == (unique | length))' mxbpf.out
-}
-
 # Sums of a table. Rows by device and by thread have the operators in bulks, but not the bulks.
 counts() { jq '[.tables.operator[] | select(.name != "ImperativeBulk") | .count] | add' "$1"; }
 flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), map(.flops_ns // 0)] | map(add)' "$1"; }

@@ -245,11 +245,11 @@ static __always_inline void kv_open(struct pt_regs *ctx, struct mxbpf_thread *t,
 	__u64 before = bpf_ktime_get_ns();
 	struct mxbpf_frame *f;
 
-	if (cfg_kv && cfg_stats != MXBPF_STATS_ON)
+	if (cfg_kv)
 		kv_read(ctx, t, row);
 	span_open(ctx, t, row);
 	f = frame_top(t);
-	if (cfg_kv && cfg_stats != MXBPF_STATS_ON && f && f->cls == row->cls && f->start_ns >= before)
+	if (cfg_kv && f && f->cls == row->cls && f->start_ns >= before)
 		kv_emit(t, f);
 }
 

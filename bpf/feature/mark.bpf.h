@@ -135,8 +135,7 @@ static __always_inline void mark_start(struct pt_regs *ctx, struct mxbpf_thread 
 		f->child_ns = t->marked_ns[i];
 	f->start_ns = bpf_ktime_get_ns();
 	key_put(t, &key, f);
-	if (cfg_stats != MXBPF_STATS_ON)
-		range_send(t, f, t->depth, 0, MXBPF_RANGE_FROM_NOTHING);
+	range_send(t, f, t->depth, 0, MXBPF_RANGE_FROM_NOTHING);
 }
 
 /*
@@ -325,7 +324,7 @@ static __always_inline void mark_instant(struct pt_regs *ctx, struct mxbpf_threa
 	__u64 now = bpf_ktime_get_ns(), at;
 
 	instant_emit(t, now, name_id, MXBPF_INSTANT_MARKER, mark_scope(PT_REGS_PARM3(ctx)));
-	if (!row->range_from || cfg_stats == MXBPF_STATS_ON)
+	if (!row->range_from)
 		return;
 	at = fetch(ctx, t, &row->range);
 	if (at)

@@ -205,10 +205,6 @@ class MxbpfLife(Mxbpf):
     options = ('--api', 'all', '--life')
 
 
-class MxbpfStats(Mxbpf):
-    options = ('--api', 'all', '--stats')
-
-
 class MxbpfAll(Mxbpf):
     """With all options, which cost more."""
 
@@ -280,7 +276,6 @@ MODES = {
     'mxbpf-shapes': (MxbpfShapes, 'mxbpf, everything, --shapes', 2),
     'mxbpf-memory': (MxbpfMemory, 'mxbpf, everything, --memory', 2),
     'mxbpf-life': (MxbpfLife, 'mxbpf, everything, --life', 2),
-    'mxbpf-stats': (MxbpfStats, 'mxbpf, everything, --stats', 2),
     'mxbpf-api-work': (MxbpfApiWork, 'mxbpf, the default: --api work', 2),
     'mxbpf-ops': (MxbpfOps, 'mxbpf, everything, --ops addmm,mm', 2),
     'mxbpf-mem': (MxbpfMem, 'mxbpf, memory only', 2),

@@ -8,7 +8,7 @@ from modes import MODES, PAIRS
 
 BUILTIN = ('builtin-trace', 'builtin-agg')
 # Upper bounds of the job's CPU time relative to the bare loop.
-TORCH_LIMITS = (('torch-tiny', 'mxbpf-stats', 2.9), ('torch-tiny', 'mxbpf', 3.9), ('torch-tiny', 'mxbpf-agent', 1.25),
+TORCH_LIMITS = (('torch-tiny', 'mxbpf', 3.9), ('torch-tiny', 'mxbpf-agent', 1.25),
                 ('torch-tiny', 'mxbpf-agent-account', 1.25), ('torch-tiny', 'mxbpf-agent-mem', 1.32),
                 ('torch-layer', 'mxbpf-agent', 1.03), ('torch-layer', 'mxbpf-agent-mem', 1.03), ('torch-cnn', 'mxbpf', 1.10))
 MIB = 1 << 20

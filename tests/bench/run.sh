@@ -8,7 +8,7 @@
 #   ROUNDS=5               number of samples (default: 3)
 #   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn,torch-layer  only some loops
 #   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-memory,torch-shapes,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-all,mxbpf-trace,
-#         mxbpf-counters,mxbpf-stats,mxbpf-api-work,mxbpf-ops,mxbpf-mem,mxbpf-agent,mxbpf-agent-account,mxbpf-agent-mem,
+#         mxbpf-counters,mxbpf-api-work,mxbpf-ops,mxbpf-mem,mxbpf-agent,mxbpf-agent-account,mxbpf-agent-mem,
 #         mxbpf-agent-shapes,mxbpf-agent-full
 #   BLOCKS=busy,steady,export,bpf,switch,account,groups,cost,selves,host,serve   measurements besides the comparison, or none
 #   BASE=PATH              another build of mxbpf in the same rounds: modes base-op, base, base-all

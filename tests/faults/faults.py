@@ -56,7 +56,6 @@ MODES = {
     'nvtx': ('nvtx', '-f json --pid {pid}', ()),
     'nvtx-agent': ('nvtx', '--agent -f json --pid {pid}', ()),
     'no-bpf': ('launched', 'record --gpu --no-bpf --force -o t.mxd --', ('t.mxd',)),
-    'stats': ('toy', '--stats -f json --pid {pid}', ()),
     'measure': ('toy', '--sample 99 --sched --memory --raised -f json --pid {pid}', ()),
     'counters': ('toy', '--counters page-faults -f json --pid {pid}', ()),
     'files': ('toy', '--force -o t.json --trace t.trace.json --html t.html --pid {pid}', ('t.json', 't.trace.json', 't.html')),

@@ -18,7 +18,6 @@
 #   recording PROGRAM         job.mxd of mxbpf record, its tables mxbpf.json, and mxbpf.result
 #   recording_shapes PROGRAM  job.mxd with --shapes, its tables by shape mxbpf.json, and the session's trace.json
 #   recording_stacks PROGRAM  job.mxd with --py-stacks, and the session's trace.json
-#   recording_stats PROGRAM   job.mxd with --stats
 
 PLAIN=' adam adam-foreach adam-fused '
 
@@ -48,4 +47,3 @@ make_recording() { # PROGRAM MXBPF_ARGS
 recording() { take_shared "torch-recording-$1" make_recording "$1" ''; }
 recording_shapes() { take_shared "torch-recording-shapes-$1" make_recording "$1" '--shapes --trace trace.json' shape; }
 recording_stacks() { take_shared "torch-recording-stacks-$1" make_recording "$1" '--py-stacks --trace trace.json'; }
-recording_stats() { take_shared "torch-recording-stats-$1" make_recording "$1" --stats; }

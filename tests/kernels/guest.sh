@@ -12,7 +12,7 @@
 #   settings  sessions on the toy under settings of the kernel, which stay as they are; directories: see try_settings, with offers
 #             and the files of a session
 #   BACKEND   mxbpf with that backend on the toy; directory: toy, mxbpf.json, mxbpf.err, status.
-#             "best": without --backend; "stats": --stats --interval; "options": --counters, --memory, --sched and --sample;
+#             "best": without --backend; "options": --counters, --memory, --sched and --sample;
 #             "throttled": --sched in a cgroup with 0.3 CPUs, and its cpu.stat before (cpu.stat.0) and after mxbpf's end
 #             (cpu.stat.1); "omp": --omp on the toy with OpenMP teams
 # Each task also has TASK.complaints, the kernel's messages since the previous task, and TASK.uptime, the guest's uptime in
@@ -54,10 +54,6 @@ watch_toy() { # BACKEND
 		api=
 		toy=/toy/omp/libtorch_cpu.so
 		rounds=2 # two threads
-		;;
-	stats)
-		option="--stats --interval 100ms"
-		rounds=80 # enough for some intervals
 		;;
 	throttled)
 		option=--sched

@@ -72,10 +72,6 @@ def counted(s):
     return counts(s.report()) == {**s.toy(), 'lost': 0}
 
 
-def stats(s):
-    return len(text(s.dir, 'mxbpf.json').splitlines()) > 1 and counted(s)
-
-
 def switched(s):
     return sum(call['futex_ns'] + call['other_ns'] for call in s.report()['off_cpu']['calls']) > 0 and counted(s)
 
@@ -159,7 +155,6 @@ CHECKS = {
     'best': ('every call is counted, by the backend that mxbpf chooses', 'best', counted),
     'uprobe_multi': ('every call is counted by `--backend uprobe_multi`', 'uprobe_multi', counted),
     'perf': ('every call is counted by `--backend perf`', 'perf', counted),
-    'stats': ('`--stats`: sums in the kernel are exact', 'stats', stats),
     'counters': ('`--counters`: perf events are read in each call', 'options', counters),
     'memory': ('`--memory`: every allocation and its release is attributed', 'options', memory),
     'sched': ('`--sched`: threads are seen off the CPU, and the counts stay exact', 'options', switched),

@@ -11,7 +11,7 @@ dir=$1
 shift
 BOOTS=${BOOTS:-$(mktemp -d)}
 # test_inject_kernel is last, because it sets Yama to forbid all tracers.
-TASKS=(best uprobe_multi perf stats options omp now throttled test_attach_kernel test_programs_kernel test_stack_kernel
+TASKS=(best uprobe_multi perf options omp now throttled test_attach_kernel test_programs_kernel test_stack_kernel
 	test_account_kernel test_sessions_kernel test_watch_kernel test_inject_kernel)
 REFUSED=(best now) # of a kernel that mxbpf does not run on
 

@@ -206,17 +206,6 @@ static void more_threads_than_slots(void)
 	pthread_barrier_destroy(&all_hit);
 }
 
-/* Each operator has its own device, and so its own table row. */
-static void more_rows_than_room(void)
-{
-	uint64_t i;
-
-	for (i = 0; i < ROWS + ROWS_TOO_MANY; i++) {
-		op_start(i << 32 | 1);
-		op_end(i << 32 | 1);
-	}
-}
-
 static void *call_often(void *arg)
 {
 	unsigned i;

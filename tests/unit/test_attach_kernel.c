@@ -5,7 +5,6 @@
  */
 #include "unit.h"
 
-#include "added_up.h"
 #include "offset_of.h"
 
 #include <errno.h>
@@ -20,15 +19,14 @@
 
 #include "adapter/adapter.h"
 #include "attach/attach.h"
+#include "records/kinds.h"
 #include "ring/ring.h"
 
-#define RECS_MAX      32768
-#define RING_BYTES    (8u << 20) /* large enough for all records: records are dropped only for their depth */
-#define DEEP	      600	 /* depth of nested calls; the limit is MXBPF_FRAMES_MAX */
-#define DEEP_THREADS  30	 /* more than can have all frames open at the same time */
-#define NPROBES	      9
-#define ROWS	      500 /* size of the table */
-#define ROWS_TOO_MANY 20
+#define RECS_MAX     32768
+#define RING_BYTES   (8u << 20) /* large enough for all records: records are dropped only for their depth */
+#define DEEP	     600	/* depth of nested calls; the limit is MXBPF_FRAMES_MAX */
+#define DEEP_THREADS 30		/* more than can have all frames open at the same time */
+#define NPROBES	     9
 
 /* ---- the profiled runtime: an API with paired calls, operators by key, a wait inside an API call */
 
@@ -200,10 +198,6 @@ static struct att *att;
 static struct ring *ring;
 static struct mxbpf_loss loss_before; /* losses of the session when this test began */
 static const char *backend;
-static enum mxbpf_stats stats = MXBPF_STATS_CHECK;
-static struct added_up added;
-static struct mxbpf_alloc allocs[RECS_MAX];
-static unsigned nallocs;
 
 static void make_plan(void)
 {
@@ -226,21 +220,19 @@ static void take(void *ctx, void *recs, size_t bytes)
 		nothers += r->kind != MXBPF_SPAN;
 		if (r->kind == MXBPF_SPAN && nspans < RECS_MAX)
 			spans[nspans++] = kind_span(r);
-		if (r->kind == MXBPF_ALLOC && nallocs < RECS_MAX)
-			allocs[nallocs++] = *(const struct mxbpf_alloc *)r;
 	}
 }
 
 static bool receive(struct err *e)
 {
-	nspans = nothers = nallocs = 0;
+	nspans = nothers = 0;
 	return !ring_start(att_ring_fd(att, ATT_CALLS), take, NULL, &ring, e);
 }
 
 /* Loads and attaches the probes of the groups in `which`. */
 static bool begin(unsigned which, struct err *e)
 {
-	struct att_opts o = {.backend = backend, .ring_bytes = RING_BYTES, .stats = stats, .stats_rows = ROWS};
+	struct att_opts o = {.backend = backend, .ring_bytes = RING_BYTES};
 	static struct plan_site wanted[NPROBES];
 	unsigned i, n = 0;
 
@@ -252,18 +244,6 @@ static bool begin(unsigned which, struct err *e)
 	loss_before = (struct mxbpf_loss){0};
 	return !att_load(&plan, getpid(), &o, &att, e) && receive(e) &&
 	       !att_attach(att, &plan, &plan.target, getpid(), e);
-}
-
-/* Checks that the sums of the kernel equal the records of the same calls. */
-static void check_added_up(void)
-{
-	unsigned i;
-
-	for (i = 0; i < nspans; i++)
-		CHECK(added_take_span(&added, &spans[i]));
-	for (i = 0; i < nallocs; i++)
-		added_take_alloc(&added, &allocs[i]);
-	CHECK(added_all_taken(&added));
 }
 
 static void count_loss(void)
@@ -284,12 +264,7 @@ static void take_all(void)
 	ring_stop(ring);
 	count_loss();
 	open_spans = att_open_spans(att, NULL, NULL);
-	memset(&added, 0, sizeof(added));
-	CHECK(!att_take_rows(att, added_row, &added) && !att_take_mems(att, false, added_mem, &added));
-	if (stats == MXBPF_STATS_CHECK) {
-		CHECK(loss.attempted == loss.stored + loss.dropped && loss.stored == nspans + nothers);
-		check_added_up();
-	}
+	CHECK(loss.attempted == loss.stored + loss.dropped && loss.stored == nspans + nothers);
 	ring_free(ring);
 	ring = NULL;
 }
@@ -550,15 +525,6 @@ static void test_limits(void)
 {
 	struct err e = {0};
 
-	TEST(by("calls beyond the maximum number of rows are dropped and counted, and all other calls are counted in "
-		"their rows"))
-	{
-		stats = MXBPF_STATS_ON;
-		watch_alone(more_rows_than_room, OPS);
-		CHECK(!nspans && loss.attempted == ROWS + ROWS_TOO_MANY);
-		CHECK(loss.dropped == ROWS_TOO_MANY && added.calls == ROWS);
-		stats = MXBPF_STATS_CHECK;
-	}
 	TEST(by("calls of threads beyond the slots are dropped and counted"))
 	{
 		watch_alone(more_threads_than_slots, CALLS);
@@ -583,12 +549,12 @@ static void test_limits(void)
 	}
 }
 
-static void test_stats(void)
+static void test_threads(void)
 {
 	TEST(by("threads that end the same call at the same time lose no call"))
 	{
 		watch(threads_on_one_row);
-		CHECK(nspans == 4 * 250 * 2 && added.nrows == 1);
+		CHECK(nspans == 4 * 250 * 2);
 	}
 	TEST(by("threads that begin while others are preempted in a hit lose no call"))
 	{
@@ -665,7 +631,7 @@ int main(void)
 		test_keys();
 		test_bytes();
 		test_pauses();
-		test_stats();
+		test_threads();
 		test_names();
 		test_deep_alone();
 		test_open_at_the_end();

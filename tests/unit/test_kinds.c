@@ -45,6 +45,7 @@ static bool is_inside(const struct kind *k, unsigned kind)
 		      : kind == MXBPF_OPEN	   ? sizeof(struct mxbpf_open)
 		      : kind == MXBPF_MEM_OWNER	   ? sizeof(struct mxbpf_mem_owner)
 		      : kind == MXBPF_MEM_TIME	   ? sizeof(struct mxbpf_mem_time)
+		      : kind == MXBPF_GROUP	   ? sizeof(struct mxbpf_group)
 		      : kind == MXBPF_AGG_ACTIVITY ? sizeof(struct mxbpf_agg_activity)
 						   : k->bytes;
 	unsigned i;

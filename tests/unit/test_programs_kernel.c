@@ -99,7 +99,7 @@ static unsigned all_rows(struct row *rows, unsigned max)
 
 /* Session options. endless: cuts do not hold. */
 struct way {
-	bool everything, endless, stats;
+	bool everything, endless;
 	const char *how;
 };
 
@@ -130,8 +130,7 @@ static bool loads(const struct row *rows, unsigned n, const struct way *w, struc
 			     .held = everything,
 			     .sched = everything,
 			     .account = everything,
-			     .samples = everything,
-			     .stats = w->stats ? MXBPF_STATS_ON : MXBPF_STATS_OFF};
+			     .samples = everything};
 	struct tgt_lib self = {.path = "/proc/self/exe", .open_path = "/proc/self/exe"};
 	struct plan_probe probes[AT_ONCE] = {0};
 	struct mxbpf_row own[AT_ONCE];
@@ -180,7 +179,6 @@ static void test_backend(void)
 {
 	static const struct way ways[] = {
 		{.how = "with calls only"},
-		{.stats = true, .how = "with sums in the kernel"},
 		{.everything = true, .how = "with all options"},
 		{.everything = true, .endless = true, .how = "with all options and without cuts"},
 	};

@@ -353,18 +353,6 @@ static struct buf take_links(struct att *a, pid_t tgid, bool all, enum take what
 	return fds;
 }
 
-int att_mute(struct att *a, const struct plan *p, pid_t tgid, const bool *muted, struct err *e)
-{
-	struct mxbpf_target target = {.own = !a->shared};
-	struct buf fds = take_links(a, a->shared ? ATT_SHARED : tgid, false, TAKE_PLANNED);
-
-	backend_close(&fds, true);
-	if (att_leave_out(a, p, muted))
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	att_has(a, tgid, &target);
-	return attach_both(a, p, tgid, target.own, true, true, e);
-}
-
 void att_detach_planned(struct att *a)
 {
 	struct buf fds = take_links(a, 0, true, TAKE_PLANNED);
@@ -593,7 +581,6 @@ void att_free(struct att *a)
 		munmap(a->threads, a->nslots * sizeof(*a->threads));
 	ring_buffer__free(a->windows);
 	sched_close(a);
-	stats_close(&a->stats);
 	if (a->cut_checks)
 		munmap(a->cut_checks, ATT_CUT_CHECKS_BYTES);
 	rows_close(a);

@@ -12,7 +12,6 @@
 #include "mxbpf_loss.h"
 #include "mxbpf_sched.h"
 #include "mxbpf_stack.h"
-#include "mxbpf_stats.h"
 #include "mxbpf_thread.h"
 #include "plan/plan.h"
 
@@ -23,22 +22,20 @@ struct att_opts {
 	uint32_t ring_bytes;		   /* size of the ring buffer; 0: MXBPF_RING_BYTES */
 	unsigned details;		   /* mask of enum mxbpf_detail */
 	const struct mxbpf_python *python; /* for MXBPF_DETAIL_STACK; NULL: samples have no Python frames */
-	enum mxbpf_stats stats;
-	uint32_t stats_rows; /* size of the table of rows; 0: MXBPF_STATS_ROWS_MAX */
-	unsigned counters;   /* mask of counters in the order of ctr_name(), at most MXBPF_COUNTERS_MAX */
-	bool follow_app;     /* recording follows the program's calls to its runtime's own profiler */
-	unsigned iterations; /* number of iterations in each iteration window; 0: no such windows */
-	bool sliced;	     /* the caller may call att_slice_open() */
-	bool agent;	     /* an agent records calls, which the programs do not know */
-	bool teams;	     /* the plan has probes for OpenMP parallel regions */
-	bool life;	     /* the plan has probes for the lifecycle of operators */
-	bool held;	     /* allocations record who made them and their addresses */
-	bool sched;	     /* record why and how long threads are off the CPU */
-	bool sched_spans;    /* these records name the open span of the thread */
-	bool account;	     /* spans carry CPU, run-queue and blocked time if the kernel keeps them: att_accounts() */
-	bool samples;	     /* the caller will call att_clocks_start() */
-	bool verbose;	     /* print libbpf's messages on stderr */
-	int targets_fd;	     /* watch_targets_fd(): the map that forks fill; 0: no sharing */
+	unsigned counters;		   /* mask of counters in the order of ctr_name(), at most MXBPF_COUNTERS_MAX */
+	bool follow_app;		   /* recording follows the program's calls to its runtime's own profiler */
+	unsigned iterations;		   /* number of iterations in each iteration window; 0: no such windows */
+	bool sliced;			   /* the caller may call att_slice_open() */
+	bool agent;			   /* an agent records calls, which the programs do not know */
+	bool teams;			   /* the plan has probes for OpenMP parallel regions */
+	bool life;			   /* the plan has probes for the lifecycle of operators */
+	bool held;			   /* allocations record who made them and their addresses */
+	bool sched;			   /* record why and how long threads are off the CPU */
+	bool sched_spans;		   /* these records name the open span of the thread */
+	bool account;	/* spans carry CPU, run-queue and blocked time if the kernel keeps them: att_accounts() */
+	bool samples;	/* the caller will call att_clocks_start() */
+	bool verbose;	/* print libbpf's messages on stderr */
+	int targets_fd; /* watch_targets_fd(): the map that forks fill; 0: no sharing */
 	const struct att *sister; /* another object of the session: the time of a trap is measured once; NULL: none */
 	uint32_t build; /* distinguishes the objects of a session that share the map: it has one for each build */
 };
@@ -102,13 +99,10 @@ void att_remove(struct att *a, const struct plan *p);
 /* Returns how often the functions of a plan_late() were called, as far as their rows count or open spans. */
 uint64_t att_entries(const struct att *a, const struct plan *p);
 /*
- * Attaches the probes of a plan again without those for which muted[] is true, by the number of the site. Call it while
- * nothing is recorded. muted is borrowed until the next call; processes that come later lack the same probes.
- */
-int att_mute(struct att *a, const struct plan *p, pid_t tgid, const bool *muted, struct err *e);
-/*
- * The same for several processes: att_leave_out() for each plan, whose array is borrowed until the next call with it or
- * the end (NULL: nothing is left out), att_detach_planned(), and att_again() for each process. 0 or -errno.
+ * Attach the probes of plans again without those for which sites[] is true, by the number of the site. Call them while
+ * nothing is recorded: att_leave_out() for each plan, whose array is borrowed until the next call with it or the end
+ * (NULL: nothing is left out), att_detach_planned(), and att_again() for each process. 0 or -errno. Processes that come
+ * later lack the same probes.
  */
 int att_leave_out(struct att *a, const struct plan *p, const bool *sites);
 void att_detach_planned(struct att *a);
@@ -246,16 +240,6 @@ void att_open_on_threads(const struct att *a, att_open_fn fn, void *ctx);
  */
 void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, const char *name, uint64_t spans),
 		    void *ctx);
-/*
- * With att_opts.stats: passes the rows, or the accounts of devices, that BPF added up since the last call. A row comes
- * once for each of its stripes. `keep` leaves the accounts in the kernel, where they keep growing. No program writes to
- * what fn gets, except to accounts that are kept. Returns 0 or -errno.
- */
-int att_take_rows(struct att *a, void (*fn)(void *ctx, const struct mxbpf_stat_key *key, const struct mxbpf_stat *row),
-		  void *ctx);
-int att_take_mems(struct att *a, bool keep,
-		  void (*fn)(void *ctx, const struct mxbpf_stat_mem_key *key, const struct mxbpf_stat_mem *mem),
-		  void *ctx);
 /* Returns the bytes of kernel memory that the maps occupy. */
 uint64_t att_map_bytes(const struct att *a);
 

@@ -319,30 +319,6 @@ static int probe_place(struct att *a, const struct plan *p, uint64_t ip, uint32_
 	return 0;
 }
 
-int att_trial_open(struct att *a, const struct plan *p, uint64_t ip, uint32_t tgid)
-{
-	const int err = probe_place(a, p, ip, tgid);
-
-	if (!err)
-		a->costs.trial_fd = buf_at(&a->links, struct att_link, buf_count(&a->links, struct att_link) - 1)->fd;
-	return err;
-}
-
-void att_trial_close(struct att *a)
-{
-	struct att_link *links = (struct att_link *)a->links.data;
-	size_t n = buf_count(&a->links, struct att_link), i;
-
-	for (i = 0; i < n; i++) {
-		if (links[i].fd != a->costs.trial_fd)
-			continue;
-		close(links[i].fd);
-		links[i] = links[n - 1];
-		a->links.len -= sizeof(*links);
-		return;
-	}
-}
-
 int att_beat_alone(struct att *a, const struct plan *p, uint64_t *hit_ns)
 {
 	struct mxbpf_beat *b = a->costs.beat_nr < 0 ? NULL : &a->skel->bss->beats[a->costs.beat_nr];

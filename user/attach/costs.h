@@ -25,12 +25,6 @@ void att_costs_measure(struct att *a, bool on);
  */
 void att_places_take(struct att *a, uint32_t tgid, uint32_t one_in, void (*fn)(void *ctx, uint64_t ip, uint64_t hits),
 		     void *ctx);
-/*
- * A trial: probes a place of a process again that att_mute() has left out, with the program that does nothing. Returns
- * 0 or -errno. att_trial_close() ends it, and so does att_detach().
- */
-int att_trial_open(struct att *a, const struct plan *p, uint64_t ip, uint32_t tgid);
-void att_trial_close(struct att *a);
 /* Computes the estimates from what the kernel has measured. Returns false if there were too few hits so far. */
 bool att_costs_update(struct att *a);
 

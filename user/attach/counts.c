@@ -187,16 +187,6 @@ void att_check_cuts(struct att *a, const struct plan *p, void (*fn)(void *ctx, c
 	}
 }
 
-int att_take_rows(struct att *a, stats_row_fn fn, void *ctx)
-{
-	return stats_take_rows(&a->stats, fn, ctx);
-}
-
-int att_take_mems(struct att *a, bool keep, stats_mem_fn fn, void *ctx)
-{
-	return stats_take_mems(&a->stats, keep, fn, ctx);
-}
-
 /* Returns the size of a map, or 0 for an invalid fd. */
 static uint64_t map_bytes(int fd)
 {
@@ -215,7 +205,7 @@ static uint64_t map_bytes(int fd)
 
 uint64_t att_map_bytes(const struct att *a)
 {
-	uint64_t sum = map_bytes(a->stats.rows_fd) + map_bytes(a->stats.mems_fd);
+	uint64_t sum = 0;
 	struct bpf_map *map;
 
 	bpf_object__for_each_map(map, a->skel->obj) sum += map_bytes(bpf_map__fd(map));

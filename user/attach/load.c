@@ -16,8 +16,6 @@
 #include "attach/sched.h"
 #include "mxbpf_args.h"
 
-#define RING_BYTES_STATS (64u << 10)
-
 static int choose_backend(struct att *a, const struct plan *p, const char *name, struct err *e)
 {
 	const struct att_backend *b = att_pick(name, e);
@@ -307,10 +305,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (!o->verbose)
 		backend_quiet();
-	a->ring_bytes = o->ring_bytes		     ? o->ring_bytes
-			: o->stats == MXBPF_STATS_ON ? RING_BYTES_STATS
-						     : MXBPF_RING_BYTES;
-	a->stats.rows_fd = a->stats.mems_fd = -1;
+	a->ring_bytes = o->ring_bytes ? o->ring_bytes : MXBPF_RING_BYTES;
 	a->trap_measured = o->sister && o->sister->trap_measured;
 	a->trap_hit_ns = a->trap_measured ? o->sister->trap_hit_ns : 0;
 	err = choose_backend(a, p, o->backend, e);
@@ -335,7 +330,6 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	a->skel->rodata->cfg_wake_bytes = a->ring_bytes / 4;
 	a->skel->rodata->cfg_build = o->build;
 	choose_details(a, p, o);
-	stats_choose(a->skel, o->stats);
 	counters_choose(a->skel, o->counters);
 	choose_sizes(a, o->details);
 	choose_sizes_by_rows(a);
@@ -353,8 +347,6 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 		err = fill_maps(a);
 	if (!err)
 		err = o->sched ? sched_open(a) : 0;
-	if (!err)
-		err = stats_open(&a->stats, a->skel, o->stats_rows);
 	if (!err)
 		err = counters_open(&a->counters, a->skel, o->counters);
 	if (!err)

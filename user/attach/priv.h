@@ -7,7 +7,6 @@
 
 #include "attach/attach.h"
 #include "attach/counters.h"
-#include "attach/stats.h"
 #include "base/buf.h"
 #include "mxbpf_cost.h"
 #include "mxbpf_config.h" /* the skeleton has variables of these types */
@@ -63,7 +62,6 @@ struct att {
 		uint64_t second_ip; /* another place of its thread, which is hit second_ratio times as often; 0: none */
 		double second_ratio;
 		uint32_t one_in; /* one in so many hits is in the map of places */
-		int trial_fd;	 /* of a trial, which may be over */
 	} costs;		 /* see costs.c */
 	bool less;		 /* only probes for ends of iterations are attached */
 	uint8_t window;		 /* att_forget() has removed the entries of all earlier windows */
@@ -74,7 +72,6 @@ struct att {
 	struct mxbpf_cut_check *cut_checks; /* the map, mapped into memory, indexed by function */
 	bool sees_raises;		    /* the plan has a probe that sees exceptions */
 	uint32_t ring_bytes;
-	struct stats stats;
 	struct counters counters;
 	bool sched, samples;
 	struct mxbpf_sched_thread *sched_threads; /* the map, mapped into memory; NULL: not requested */

@@ -72,16 +72,6 @@ static void say_recording(const struct run *r)
 		fmt_count(loss->truncated, n[3]), fmt_count(loss->unreadable, n[4]), fmt_count(loss->unmatched, n[5]));
 }
 
-/* --stats-check: prints the tables twice, from events and from the sums of the kernel. */
-static int print_both(const struct run *r, struct out *out)
-{
-	struct mdl_session added_up = *ses_about(r->ses); /* shallow */
-	int code = cmd_print_tables(r->o, ses_about(r->ses), ses_model(r->ses), 1, out);
-
-	added_up.stats = true;
-	return code ? code : cmd_print_tables(r->o, &added_up, ses_model_beside(r->ses), 2, out);
-}
-
 static int print_tables(struct run *r)
 {
 	struct out *out;
@@ -96,9 +86,7 @@ static int print_tables(struct run *r)
 	code = cmd_open_tables(r->o, false, &out);
 	if (code)
 		return code;
-	code = ses_model_beside(r->ses) ? print_both(r, out)
-					: cmd_print_tables(r->o, ses_about(r->ses), ses_model(r->ses), 0, out);
-	return cmd_close_tables(r->o, out, code);
+	return cmd_close_tables(r->o, out, cmd_print_tables(r->o, ses_about(r->ses), ses_model(r->ses), 0, out));
 }
 
 /* Writes all outputs, even if one fails. The exit code is that of the first failure, or `stopped`. */

@@ -31,8 +31,7 @@ static bool grows(const struct cmd_opts *o)
 
 static bool attaches(const struct cmd_opts *o)
 {
-	return o->drop && (o->ses.period || o->ses.follow_app || o->ses.counters || o->ses.no_bpf || o->ses.stats ||
-			   o->ses.stats_check);
+	return o->drop && (o->ses.period || o->ses.follow_app || o->ses.counters || o->ses.no_bpf);
 }
 
 static bool opens(const struct cmd_opts *o)
@@ -43,9 +42,8 @@ static bool opens(const struct cmd_opts *o)
 const struct cmd_conflict cmd_drop_conflicts[] = {
 	{follows, "--drop-privileges cannot be used with --follow, which attaches to children when they start"},
 	{grows, "--drop-privileges needs one process that runs, --pid PID, because nothing can be attached later"},
-	{attaches, "--drop-privileges cannot be used with --iterations N/M, --follow-app, --counters, --stats and "
-		   "--no-bpf, which "
-		   "attach or make maps during the window"},
+	{attaches, "--drop-privileges cannot be used with --iterations N/M, --follow-app, --counters and --no-bpf, "
+		   "which attach during the window"},
 	{opens, "--drop-privileges cannot be used with --trace-every, which opens files during the window"},
 	{0},
 };

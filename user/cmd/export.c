@@ -160,7 +160,8 @@ static int export_to(const struct cmd_opts *o, const char *path, char *const *in
 		return cmd_fail(&e);
 	if (rec_reader_session(r)->stats) {
 		err_set(&e, ERR_RUNTIME, -ENODATA,
-			"cannot export %s: it was recorded with --stats and has no events; record without --stats",
+			"cannot export %s: an older mxbpf recorded it with --stats, so it has no events; record it "
+			"again",
 			inputs[0]);
 		rc = cmd_fail(&e);
 	} else {

@@ -118,7 +118,6 @@ struct cmd_option {
 	const char *group; /* heading in --help; NULL: hidden */
 	unsigned commands; /* that take it: mask of enum cmd_bit */
 	unsigned required; /* that do not work without it: mask of enum cmd_bit */
-	bool of_events;	   /* refused with --stats, which keeps no events */
 	bool sees_gpu;	   /* can be used with --no-bpf, which records nothing but the GPU */
 	enum cmd_agent agent;
 	const char *agent_why; /* NO: why it cannot be used; YES: what is different then, NULL: nothing. A clause */

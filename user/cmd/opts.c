@@ -202,7 +202,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Load a small library into the process. It records operators at a tenth of the cost of probes; when mxbpf ends, it stops recording and stays loaded. Options that need probes are refused",
 	 .set = cmd_set_flag, CMD_FIELD(ses.agent), .supports = plan_has_agent,
 	 AGENT_YES},
-	{.name = "gpu", .of_events = true, .sees_gpu = true, .group = "Probes", .commands = CMD_LIVE | CMD_WATCH,
+	{.name = "gpu", .sees_gpu = true, .group = "Probes", .commands = CMD_LIVE | CMD_WATCH,
 	 .help = "Record kernels and copies of the GPU, joined to operators. A small library is loaded into the process; it is a client of CUPTI while a window is open, gives way to the program's own profiler, and stays loaded",
 	 .set = cmd_set_flag, CMD_FIELD(ses.gpu),
 	 AGENT_YES},
@@ -219,13 +219,6 @@ static const struct cmd_option fixed[] = {
 	 .help = "With --gpu and a command: use no probes, which needs neither BPF nor root. CUDA's driver loads the library into each process that uses CUDA, also into children. Kernels, copies and calls of CUDA are recorded, but no operators",
 	 .set = cmd_set_flag, CMD_FIELD(ses.no_bpf),
 	 AGENT_NO("the agent hands its calls over by a probe")},
-	{.name = "stats", .group = "Probes", .commands = CMD_LIVE,
-	 .help = "Sum up calls in the kernel and send no events; this gives tables only, at the lowest cost outside the target",
-	 .set = cmd_set_flag, CMD_FIELD(ses.stats),
-	 AGENT_BUT("mxbpf adds calls and memory up when they arrive, instead of the kernel, and keeps no single call")},
-	{.name = "stats-check", .of_events = true, .commands = CMD_BIT_ATTACH,
-	 .help = "Sum up calls in the kernel and send events, too; print the tables of both", .set = cmd_set_flag, CMD_FIELD(ses.stats_check),
-	 AGENT_NO("it compares sums of the kernel with single calls, and the kernel does not see those of the agent")},
 	{.name = "py-stacks", .group = "Measure", .commands = CMD_LIVE,
 	 .help = "Read the Python stack at the start of each operator or call; it gives source lines and modules",
 	 .set = cmd_set_detail, .min = MXBPF_DETAIL_STACK,
@@ -369,15 +362,15 @@ static const struct cmd_option fixed[] = {
 	 .help = "Group by N lines with --by stack, and print N lines with --by event", .def = "5; all with --by event", .set = cmd_set_number, CMD_FIELD(stack_depth), .min = 1,
 	 .max = 128,
 	 AGENT_YES},
-	{.name = "trace", .of_events = true, .whole_api = true, .every_call = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
+	{.name = "trace", .whole_api = true, .every_call = true, .arg = "FILE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "Write a timeline for Perfetto at the end: .json, or the smaller .pftrace; a further .gz compresses",
 	 .set = cmd_set_file, CMD_FIELD(ses.trace),
 	 AGENT_BUT("every suffix")},
-	{.name = "trace-every", .of_events = true, .arg = "TIME", .group = "Files", .commands = CMD_BIT_ATTACH,
+	{.name = "trace-every", .arg = "TIME", .group = "Files", .commands = CMD_BIT_ATTACH,
 	 .help = "With --trace, write a numbered file for each TIME",
 	 .set = cmd_set_duration, CMD_FIELD(ses.trace_part_ns), .min = 1000000000, .max = YEAR_NS,
 	 AGENT_YES},
-	{.name = "keep", .of_events = true, .arg = "N", .group = "Files", .commands = CMD_BIT_ATTACH,
+	{.name = "keep", .arg = "N", .group = "Files", .commands = CMD_BIT_ATTACH,
 	 .help = "With --trace-every, keep the last N files", .def = "all",
 	 .set = cmd_set_number, CMD_FIELD(keep), .min = 1, .max = 1000000,
 	 AGENT_YES},
@@ -404,7 +397,7 @@ static const struct cmd_option fixed[] = {
 	 .help = "Replace any existing file; without this option, only files that mxbpf wrote in the same format",
 	 .set = cmd_set_flag, CMD_FIELD(force),
 	 AGENT_YES},
-	{.name = "max-size", .of_events = true, .sees_gpu = true, .arg = "SIZE", .group = "Files", .commands = CMD_LIVE,
+	{.name = "max-size", .sees_gpu = true, .arg = "SIZE", .group = "Files", .commands = CMD_LIVE,
 	 .help = "Keep at most SIZE of records; mxbpf deletes the oldest records, counts them, and keeps them in the tables", .def = "2G",
 	 .set = cmd_set_bytes, CMD_FIELD(ses.max_bytes), .min = 4 * MXBPF_SLOT_BYTES, .max = 1ull << 40,
 	 AGENT_YES},
@@ -425,7 +418,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "output", .letter = 'o', .arg = "FILE", .group = "Requests", .commands = CMD_BIT_TRACE,
 	 .help = "Write the trace to FILE (.json, .json.gz), - is stdout; several processes have their numbers in the names of their files",
 	 .def = "mxbpf-PID-UTC.json in this directory", .set = cmd_set_path, CMD_FIELD(output)},
-	{.name = "ring-size", .of_events = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
+	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
 	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30,
 	 AGENT_YES},
@@ -481,25 +474,6 @@ const char *cmd_option_text(const struct cmd_option *opt, char buf[512])
 	if (opt->def)
 		snprintf(buf + len, 512 - len, " (default %s)", opt->def);
 	return buf;
-}
-
-enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES])
-{
-	bool shared = false;
-	size_t len = 0;
-	unsigned i;
-
-	snprintf(why, CMD_WHY_BYTES, "%s", opt->agent_why ? opt->agent_why : "");
-	if (opt->agent || !opt->supports)
-		return opt->agent;
-	for (i = 0; adapters[i]; i++) {
-		if (!plan_has_agent(adapters[i]) || len >= CMD_WHY_BYTES)
-			continue;
-		shared |= opt->supports(adapters[i]);
-		len += snprintf(why + len, CMD_WHY_BYTES - len, "%s%s", len ? ", " : "not supported with ",
-				adapters[i]->title);
-	}
-	return shared ? CMD_AGENT_UNSAID : CMD_AGENT_NEITHER;
 }
 
 /* ---- parsing */
@@ -614,6 +588,8 @@ static int fail_unknown(const struct cmd *c, const char *word, struct err *e)
 	char text[64], hint[NEAR_HINT_BYTES], title[32], fits[200] = "";
 
 	snprintf(text, sizeof(text), "%.*s", (int)len, word);
+	if (cmd_check_gone(text, e))
+		return e->code;
 	for (opt = cmd_options; opt->name; opt++) {
 		if (!opt->group || !(opt->commands & c->bit))
 			continue;

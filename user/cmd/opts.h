@@ -59,13 +59,15 @@ enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYT
 /*
  * opts_check.c: 0, or -EINVAL with e set. seen: which rows of the table were given. cmd_check_given: operands, and what
  * the rows require or exclude. cmd_check_layout: whether the layout can show what was asked for; for commands that
- * print tables. cmd_check_whole: options against each other.
+ * print tables. cmd_check_whole: options against each other. cmd_check_gone: whether the word is an option of an
+ * earlier version, which has a successor.
  */
+int cmd_check_gone(const char *word, struct err *e);
 int cmd_check_given(const struct cmd *c, const struct cmd_opts *o, const bool *seen, struct err *e);
 int cmd_check_layout(const struct cmd_opts *o, const bool *seen, struct err *e);
 int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e);
 
-/* remedy.c: fills r, whose texts the caller frees. Without memory, there are none. */
+/* remedy.c: fills r, whose texts the caller frees. */
 void cmd_remedy(const struct cmd_opts *o, bool recording, struct ses_remedy *r);
 
 struct cmd_exit_text {

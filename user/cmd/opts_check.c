@@ -1,13 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Checks a command line that was parsed: whether something is missing, and what cannot be used together. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "adapter/adapter.h"
 #include "base/fmt.h"
 #include "cmd/opts.h"
 #include "cmd/serve/otel.h"
 #include "cmd/serve/push_profile.h"
+#include "plan/plan.h"
 #include "view/sheet.h"
+
+enum cmd_agent cmd_with_agent(const struct cmd_option *opt, char why[CMD_WHY_BYTES])
+{
+	bool shared = false;
+	size_t len = 0;
+	unsigned i;
+
+	snprintf(why, CMD_WHY_BYTES, "%s", opt->agent_why ? opt->agent_why : "");
+	if (opt->agent || !opt->supports)
+		return opt->agent;
+	for (i = 0; adapters[i]; i++) {
+		if (!plan_has_agent(adapters[i]) || len >= CMD_WHY_BYTES)
+			continue;
+		shared |= opt->supports(adapters[i]);
+		len += snprintf(why + len, CMD_WHY_BYTES - len, "%s%s", len ? ", " : "not supported with ",
+				adapters[i]->title);
+	}
+	return shared ? CMD_AGENT_UNSAID : CMD_AGENT_NEITHER;
+}
+
+#define GONE_STATS                                                                                                     \
+	"mxbpf now records calls in slices if all of them would cost the job too much, and --exact records every call"
+
+/* Options of earlier versions, and what their users do now. */
+static const struct {
+	const char *name, *successor;
+} gone[] = {
+	{"--stats", GONE_STATS},
+	{"--stats-check", GONE_STATS},
+};
+
+int cmd_check_gone(const char *word, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+		if (!strcmp(word, gone[i].name))
+			return err_set(e, ERR_USAGE, -EINVAL, "%s no longer exists: %s", word, gone[i].successor);
+	return 0;
+}
 
 /* Returns true if processes are chosen by what they are. */
 static bool chooses(const struct job_choice *c)
@@ -55,9 +98,6 @@ int cmd_check_given(const struct cmd *c, const struct cmd_opts *o, const bool *s
 		if (given && o->ses.agent && cmd_with_agent(opt, why) == CMD_AGENT_NO)
 			return err_set(e, ERR_USAGE, -EINVAL,
 				       "--%s cannot be used with --agent: %s; remove one of them", opt->name, why);
-		if (opt->of_events && o->ses.stats && given)
-			return err_set(e, ERR_USAGE, -EINVAL,
-				       "--%s needs events, and --stats keeps none; remove one of them", opt->name);
 		if (!opt->sees_gpu && o->ses.no_bpf && o->ses.command && given)
 			return err_set(e, ERR_USAGE, -EINVAL,
 				       "--%s needs probes, and --no-bpf uses none; remove one of them", opt->name);
@@ -76,9 +116,6 @@ int cmd_check_layout(const struct cmd_opts *o, const bool *seen, struct err *e)
 	if (o->by != VIEW_BY_NAME && !view->details)
 		return err_set(e, ERR_USAGE, -EINVAL, "--layout %s does not support --by %s; remove one of them",
 			       o->layout, view_by_words[o->by]);
-	if (o->by == VIEW_BY_RANGE && o->ses.stats)
-		return err_set(e, ERR_USAGE, -EINVAL,
-			       "--by range needs events, and --stats keeps none; remove one of them");
 	for (opt = cmd_options; opt->name; opt++)
 		if (opt->sheet && seen[opt - cmd_options] && !view_shows_sheet(view, opt->sheet))
 			return err_set(e, ERR_USAGE, -EINVAL, "--layout %s has no table for --%s; remove one of them",

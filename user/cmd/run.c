@@ -124,7 +124,8 @@ int run_prepare(struct run *r, const struct cmd_opts *o, const char *recording, 
 
 	*r = (struct run){.o = o, .so = o->ses, .live = live, .signals = -1};
 	r->so.recording = recording;
-	cmd_remedy(o, recording, &r->so.remedy);
+	if (!live)
+		cmd_remedy(o, recording, &r->so.remedy);
 	r->so.command_to_stderr = o->format != CMD_TABLE && !recording && !o->output;
 	r->so.by_thread = o->by == VIEW_BY_THREAD;
 	r->so.by_range = o->by == VIEW_BY_RANGE;
@@ -169,8 +170,7 @@ void run_wait(struct run *r)
 void run_free(struct run *r)
 {
 	ses_free(r->ses);
-	free(r->so.remedy.head);
-	free(r->so.remedy.tail);
+	free(r->so.remedy.command);
 	free(r->so.remedy.lost);
 	out_abort(r->tables);
 	if (r->signals >= 0)

@@ -101,8 +101,9 @@ int cmd_set_percent(const struct cmd_option *opt, struct cmd_opts *o, const char
 		return 0;
 	}
 	if (end == text || end[*end == '%'] || !(percent * 10 >= (double)opt->min && percent * 10 <= (double)opt->max))
-		return err_set(e, ERR_USAGE, -EINVAL, "--%s: '%.60s' is neither none nor a percentage from %g%% to %g%%",
-			       opt->name, text, (double)opt->min / 10, (double)opt->max / 10);
+		return err_set(e, ERR_USAGE, -EINVAL,
+			       "--%s: '%.60s' is neither none nor a percentage from %g%% to %g%%", opt->name, text,
+			       (double)opt->min / 10, (double)opt->max / 10);
 	*(unsigned *)field(opt, o) = (unsigned)(percent * 10 + 0.5);
 	return 0;
 }

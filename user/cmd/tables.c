@@ -422,7 +422,8 @@ static int print_recorded(struct job *j, struct rec_reader *r, struct mdl *m)
 		return print_summed(j, s, m, 0);
 	if (s->stats) {
 		err_set(&e, ERR_USAGE, -EINVAL,
-			"--by %s needs events, and the recording has none: record without --stats", view_by_words[by]);
+			"--by %s needs events, and the recording has none (--stats of an older mxbpf): record it again",
+			view_by_words[by]);
 		return cmd_fail(&e);
 	}
 	if (by == VIEW_BY_THREAD || by == VIEW_BY_RANGE)

@@ -327,8 +327,7 @@ static void put_recordings(struct out *out, const struct cmp_result *r, const st
 			put_recording(out, (enum cmp_which)side, &of->run[side][i]);
 	end_table(out);
 	if (!r->events)
-		page_markup(out,
-			    "<p>A recording has no single calls (--stats), so there are no rows of operators.</p>\n");
+		page_markup(out, "<p>A recording has no single calls, so there are no rows of operators.</p>\n");
 	if (r->left_out)
 		page_markup(out, "<p>Some rows are left out: there are too many.</p>\n");
 	page_markup(out, "</section>\n");

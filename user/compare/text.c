@@ -365,7 +365,7 @@ static void put_notes(struct out *out, const struct cmp_result *r, const struct 
 			   of->n[CMP_B]);
 	cmp_put_common(out, r);
 	if (!r->events)
-		out_puts(out, "A recording has no single calls (--stats), so there are no rows of operators.\n");
+		out_puts(out, "A recording has no single calls, so there are no rows of operators.\n");
 	if (r->left_out)
 		out_puts(out, "Some rows are left out: there are too many.\n");
 }

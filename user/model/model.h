@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model turns records into rows of tables. It works on records alone: it needs no BPF, no target process and no
- * clock. Live sessions, --stats and `report` all use it. The rows of a feature are in user/feature/NAME/NAME.h.
+ * clock. Live sessions and `report` both use it. The rows of a feature are in user/feature/NAME/NAME.h.
  *
  * All times are in ns. Unless a comment says otherwise, times are CLOCK_MONOTONIC, and a pointer that a function
  * returns is borrowed: it is valid until records are folded into the model again.

@@ -206,7 +206,7 @@ struct mdl_session {
 	bool no_faults;		/* accounts have no numbers of page faults */
 	bool sched;		/* --sched */
 	bool life;		/* --life */
-	bool stats;		/* --stats: BPF adds calls up, so there are no events, no traces and no concurrency */
+	bool stats;		/* recordings of earlier versions: sums without events, hence without concurrency */
 	bool held;		/* --memory: allocations have owners */
 	uint32_t team_cpus;	/* --omp: number of CPUs that the target process may use; 0: --omp was not given */
 	bool incomplete;	/* the recording was cut: totals cover the part before the cut */

@@ -232,8 +232,8 @@ static int check(const struct rec_merge *g, struct err *e)
 				       b->nlibs ? b->libs[0].runtime : "none", b->hostname);
 		if (!alike(a, b))
 			return err_set(e, ERR_RUNTIME, -ENOTSUP,
-				       "they were recorded with different options (--stats, --sample, --shapes, "
-				       "--counters, --memory and the like): report each separately");
+				       "they were recorded with different options (--sample, --shapes, --counters, "
+				       "--memory and the like): report each separately");
 	}
 	return 0;
 }

@@ -51,7 +51,7 @@ struct rec_reader {
 #define IN_HEADER "in its header; nothing of it can be read"
 #define IN_META	  "in the description of its session; nothing of it can be read"
 #define IN_END	  "in its tables, which are made again from its events, without the final loss counts of the session"
-#define IN_STATS  "in its tables, and it has no events (--stats); nothing of it can be read"
+#define IN_STATS  "in its tables, and it has no events; nothing of it can be read"
 #define IN_EVENTS "among its events; mxbpf report can print its tables, but traces and --by event need all events"
 #define IN_CUT	  "among its events, and it has no tables, because its session did not end; nothing of it can be read"
 

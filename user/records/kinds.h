@@ -59,7 +59,6 @@ struct kind {
 	bool of_row;	 /* starts with the id of a table row: the record is that row or belongs to it */
 	bool counts;	 /* says what was lost, so it is folded even if there is no memory for others */
 	bool of_process; /* the record belongs to one process, in a sum of processes as well */
-	bool few;	 /* arrives through the ring with --stats, too */
 	bool (*fits)(const struct mxbpf_rec *r);		   /* checks field values; NULL: any value is valid */
 	bool (*sent_fits)(const struct mxbpf_rec *r, size_t size); /* replaces `sent` if the size depends on content */
 };

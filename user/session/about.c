@@ -14,11 +14,6 @@ struct mdl *ses_model(const struct session *ses)
 	return ses->model;
 }
 
-struct mdl *ses_model_beside(const struct session *ses)
-{
-	return ses->beside;
-}
-
 struct tgt *ses_target(const struct session *ses)
 {
 	return ses->targets[0].tgt;

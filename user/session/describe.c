@@ -167,9 +167,6 @@ static int describe_notes(struct session *ses, const struct ses_target *of, stru
 			"are not known",
 			of->plan.agent_memory.nhooks && of->plan.opts.groups & PROBE_MEM ? " and memory" : "",
 			of->plan.adp->title);
-	if (!err && ses->o->agent && ses->o->stats)
-		err = ses_add_note(s, "mode",
-				   "mxbpf adds calls and memory up when they arrive, and keeps no single call");
 	if (!err && ses->o->agent && of->plan.opts.groups & PROBE_MEM)
 		err = describe_agent_memory(s, &of->plan.agent_memory);
 	return err;
@@ -305,7 +302,6 @@ int ses_describe(struct session *ses)
 	s->job_backend = a->job_backend && s->nprocesses ? strdup(a->job_backend) : NULL;
 	describe_rank(ses, of, s);
 	s->trace_form = dup_or_empty(of->plan.adp->trace_form);
-	s->stats = ses->o->stats;
 	s->fault_own_ns = fault_own_ns();
 	s->fault_ns = s->fault_own_ns * (is_virtual() ? HOST_TOO : 1);
 	if (!s->mxbpf_version || !s->python || !s->comm || !s->cmdline || !s->hostname || !s->trace_form ||

@@ -33,16 +33,14 @@ static void begin_keep(struct session *ses, const void *recs)
 	rec_writer_begin(ses->writer, recs, &loss);
 }
 
-static int keep_one(struct session *ses, const struct mxbpf_rec *r, bool written)
+static int keep_one(struct session *ses, const struct mxbpf_rec *r)
 {
-	/* --max-overhead reads the calls of the whole session; slices read those of the interval. */
-	const bool whole =
-		r->kind != MXBPF_SPAN || !ses->o->only_intervals || (ses->o->max_overhead && !ses->o->slices);
+	const bool whole = r->kind != MXBPF_SPAN || !ses->o->only_intervals;
 	int err = whole ? mdl_fold(ses->model, r) : 0;
 
 	if (ses->fresh && !err)
 		err = mdl_fold(ses->fresh, r);
-	return ses->writer && written && !err ? rec_writer_add(ses->writer, r, ses->model) : err;
+	return ses->writer && !err ? rec_writer_add(ses->writer, r, ses->model) : err;
 }
 
 static void end_keep(struct session *ses, int err)
@@ -73,7 +71,7 @@ void ses_keep(struct session *ses, const void *recs, size_t bytes, int err)
 	pthread_mutex_lock(&ses->lock);
 	begin_keep(ses, recs);
 	while (!err && (r = kind_next(recs, bytes, &pos))) {
-		err = keep_one(ses, r, true);
+		err = keep_one(ses, r);
 		note_error(ses, err);
 		err = err == -ENOMEM ? 0 : err;
 	}
@@ -145,33 +143,24 @@ static bool is_event(const struct mxbpf_rec *r)
 }
 
 /* Completes a record with names and text ids. Returns false if no output needs the record. */
-static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r, bool few)
+static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r)
 {
 	const struct ses_build *b = ses_build_of_source(ses, number);
 
 	note_error(ses, sym_learn((b ? b : ses_build_of(ses, r->tgid))->symbols, r));
-	if (few && !kind_of(r)->few)
-		return false;
 	ses->folded[number] += is_event(r);
 	ses_note_last(ses, r);
 	return !ses->o->ops || ses_ops_keeps(ses, r);
 }
 
-static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r, bool few)
+static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r)
 {
-	const struct kind *k = kind_of(r);
-
-	if (few && !(k && k->few))
-		return;
 	ses->folded[number] += is_event(r);
 	ses->unkept[number] += is_event(r);
 }
 
-/*
- * Walks over a batch once. Moves records that are kept together, because the writer takes them from the batch. few:
- * keep only kinds that arrive with --stats, too.
- */
-static void fold(struct session *ses, unsigned number, void *recs, size_t bytes, bool few)
+/* Walks over a batch once. Moves records that are kept together, because the writer takes them from the batch. */
+static void fold(struct session *ses, unsigned number, void *recs, size_t bytes)
 {
 	const struct mxbpf_rec *next;
 	const struct kind *k;
@@ -190,14 +179,14 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 		k = kind_of(r);
 		mem_insist(k && k->counts);
 		if (ses->short_of_memory && !(k && k->counts)) {
-			drop(ses, number, r, few);
+			drop(ses, number, r);
 			continue;
 		}
-		if (!prepare(ses, number, r, few))
+		if (!prepare(ses, number, r))
 			continue;
 		if (to != r)
 			memmove(to, r, r->size);
-		err = keep_one(ses, to, !ses->o->stats || kind_of(to)->few); /* --stats keeps no call */
+		err = keep_one(ses, to);
 		if (err == -ENOMEM) {
 			ses->unkept[number]++;
 			note_error(ses, err);
@@ -213,7 +202,7 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes,
 
 void ses_fold(struct ses_build *b, enum att_ring ring, void *recs, size_t bytes)
 {
-	fold(b->ses, b->rings[ring]->number, recs, bytes, false);
+	fold(b->ses, b->rings[ring]->number, recs, bytes);
 }
 
 /*
@@ -240,7 +229,6 @@ static void shorten_switches(const struct session *ses, const struct ses_build *
 	*bytes = n;
 }
 
-/* With --stats, BPF also sends a record for each new row, for its names; the sums stay in the kernel. */
 void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 {
 	struct session *ses = ctx;
@@ -249,7 +237,7 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 	/* The agent is in processes of the first build. */
 	if (!ses->accounts || (b && b->number) || ses_agent_join(ses, number, &recs, &bytes)) {
 		shorten_switches(ses, b, number, recs, &bytes);
-		fold(ses, number, recs, bytes, ses_kernel_sums(ses));
+		fold(ses, number, recs, bytes);
 	}
 	if (!ses->lent)
 		return;

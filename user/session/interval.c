@@ -95,8 +95,7 @@ static int copy_whole(const struct session *ses, struct mdl *to)
 {
 	int err = mdl_settle(ses->model);
 
-	err = err ? err : mdl_copy_to(to, ses->model);
-	return err ? err : mdl_fold_all(to, ses->going.data, ses->going.len);
+	return err ? err : mdl_copy_to(to, ses->model);
 }
 
 /* Takes the model of this interval, and puts the empty model `next` in its place. With the lock. */
@@ -175,8 +174,6 @@ int ses_interval(struct session *ses)
 
 	if (!ses->about.duration_ns)
 		ses_features_read(ses, false);
-	if (ses_kernel_sums(ses) && !ses->about.duration_ns)
-		ses_take_stats(ses, false);
 	m = copy(ses, &s);
 	if (!m) {
 		mdl_sources_fini(&s);

@@ -80,7 +80,6 @@ int ses_loss_now(const struct session *ses, struct mdl_session *s)
 	for (i = 0; i < s->nsources; i++)
 		s->sources[i].loss.stored = ses->folded[i];
 	drop_unkept(ses, s);
-	loss_of(ses->first, s, ATT_CALLS)->stored += ses->ngoing;
 	for (i = 0; i < s->nsources; i++) {
 		l = &s->sources[i].loss;
 		l->attempted = l->stored + l->dropped;
@@ -104,14 +103,10 @@ static void check(const struct session *ses, const struct mdl_source *of, uint64
 int ses_loss_end(struct session *ses)
 {
 	struct mdl_session *s = &ses->about;
-	const struct ses_build *b;
 	int err = read_sources(ses, s);
 
 	if (err)
 		return err;
-	SES_EACH_BUILD(ses, b)
-	if (ses_kernel_sums(ses))
-		loss_of(b, s, ATT_CALLS)->stored = ses->folded[b->rings[ATT_CALLS]->number];
 	drop_unkept(ses, s);
 	add_unread(ses, s);
 	return 0;

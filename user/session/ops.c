@@ -35,16 +35,16 @@ static bool leaves_out(struct session *ses, uint64_t name_id)
 	return *asked == LEAVE;
 }
 
-bool ses_ops_leave(struct session *ses, unsigned cls, uint64_t name_id, uint64_t count)
+static bool keeps_span(struct session *ses, const struct mxbpf_span *s)
 {
-	if (!ses->o->ops || cls != MXBPF_CLASS_OPERATOR)
-		return false;
-	if (leaves_out(ses, name_id)) {
-		ses->about.left_out += count;
+	if (s->cls != MXBPF_CLASS_OPERATOR)
 		return true;
+	if (leaves_out(ses, s->name_id)) {
+		ses->about.left_out++;
+		return false;
 	}
-	ses->shown += count;
-	return false;
+	ses->shown++;
+	return true;
 }
 
 /* If the operator is excluded, the record counts as off-CPU time outside operators. */
@@ -77,7 +77,7 @@ bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r)
 	case MXBPF_OPEN:
 		return o->cls != MXBPF_CLASS_OPERATOR || !leaves_out(ses, o->name_id);
 	case MXBPF_SPAN:
-		return !ses_ops_leave(ses, s->cls, s->name_id, 1);
+		return keeps_span(ses, s);
 	case MXBPF_TEAM: /* cls is 0 outside spans, and therefore also inside an operator that is not probed */
 		return t->cls && (t->cls != MXBPF_CLASS_OPERATOR || !leaves_out(ses, t->name_id));
 	case MXBPF_LIFE:

@@ -103,8 +103,7 @@ struct ses_cost {
 	uint64_t began_ns, due_ns, measured_ns;
 	bool warned;
 	uint32_t compared_tid;	   /* thread whose intervals are compared with probes and without */
-	struct limit *limit;	   /* --max-overhead; owned; NULL: not requested */
-	struct slices *slices;	   /* the same in a session with slices; owned; NULL: not requested */
+	struct slices *slices;	   /* --max-overhead; owned; NULL: not requested */
 	struct att_costs before;   /* at the begin of the window */
 	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
 	struct agent_phase agent;  /* while the agent records */
@@ -211,11 +210,6 @@ struct session {
 	uint64_t windows; /* windows that have closed and were handled */
 
 	uint64_t sched_ended; /* --sched: records of threads that were off the CPU when recording stopped */
-
-	/* --stats */
-	struct mdl *beside; /* --stats-check: model of the sums of the kernel; NULL: not requested */
-	struct buf going;   /* without --reset: current memory of devices, which is not in the model yet */
-	uint64_t ngoing;    /* records in them */
 };
 
 /*
@@ -429,18 +423,10 @@ uint64_t ses_learn_stack(struct session *ses, struct mxbpf_rec *r, const char *t
 /* Adds one name to the model. With the lock. */
 void ses_add_name(struct session *ses, enum mxbpf_name_kind kind, uint32_t tgid, uint64_t id, const char *text);
 
-/* Returns true if the kernel sums up. With --agent, --stats sums up in user space. */
-bool ses_kernel_sums(const struct session *ses);
-/* stats.c: moves the sums of the kernel since the last call into the models. last: this is the last call. Without the
- * lock. */
-void ses_take_stats(struct session *ses, bool last);
-
 /*
  * ops.c: returns true if --ops keeps a record. The names of the record must be known. Removes excluded spans from it.
  */
 bool ses_ops_keeps(struct session *ses, struct mxbpf_rec *r);
-/* Returns true if --ops excludes a name, and counts its calls. */
-bool ses_ops_leave(struct session *ses, unsigned cls, uint64_t name_id, uint64_t count);
 /* At the start: warns if no function of the plan matches. */
 void ses_ops_warn(const struct session *ses);
 /* Returns an empty model with the requested kinds of rows, for mdl_free(). NULL: out of memory. */

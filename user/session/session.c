@@ -39,8 +39,8 @@ static int refuse_detail(const struct session *ses, const struct ses_target *of,
  */
 static int choose_details(struct session *ses, const struct ses_target *of, struct err *e)
 {
-	bool kept = (ses->o->recording || ses->o->trace) && !ses->o->stats && !ses->o->ops;
-	bool joined = kept || (ses->o->details & MXBPF_DETAIL_STACK && !ses->o->stats && !ses->o->ops);
+	bool kept = (ses->o->recording || ses->o->trace) && !ses->o->ops;
+	bool joined = kept || (ses->o->details & MXBPF_DETAIL_STACK && !ses->o->ops);
 	unsigned lacking = ses->o->details & ~of->plan.details;
 
 	if (lacking & MXBPF_DETAIL_SEQ && of->plan.no_seq.code)
@@ -95,8 +95,7 @@ static int open_models(struct session *ses, struct err *e)
 {
 	ses->model = ses_new_model(ses);
 	ses->fresh = ses->o->reset ? ses_new_model(ses) : NULL;
-	ses->beside = ses->o->stats_check ? mdl_new() : NULL;
-	if (!ses->model || (ses->o->reset && !ses->fresh) || (ses->o->stats_check && !ses->beside))
+	if (!ses->model || (ses->o->reset && !ses->fresh))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if (ses->fresh)
 		mdl_lend_names(ses->fresh, ses->model);
@@ -118,7 +117,7 @@ static unsigned groups_of(const struct ses_opts *o, const struct att_backend *ba
 	if (backend && backend->probes_max) /* the functions of CUDA alone are more than that */
 		groups &= ~(unsigned)(PROBE_CUDA | PROBE_LAUNCH);
 	/* Hand-overs and starts are paired by counting, so both or neither are probed. */
-	if ((o->recording || o->trace) && !o->stats && !o->ops)
+	if ((o->recording || o->trace) && !o->ops)
 		groups |= PROBE_LINK;
 	return groups;
 }
@@ -434,14 +433,9 @@ void ses_wait(struct session *ses)
 static void on_left_span(void *ctx, const struct mxbpf_span *s)
 {
 	struct ses_build *b = ctx;
-	struct session *ses = b->ses;
 	struct mxbpf_span copy = *s;
-	int err;
 
 	ses_fold(b, ATT_CALLS, &copy, copy.h.size);
-	err = ses->beside ? mdl_fold_all(ses->beside, &copy, copy.h.size) : 0;
-	if (err && !ses->write_error)
-		ses->write_error = err;
 }
 
 static unsigned left_spans(struct session *ses, struct ses_look *look, uint64_t until_ns)
@@ -520,8 +514,6 @@ int ses_stop(struct session *ses, struct err *e)
 	ses_agent_end(ses);
 	ses_features_detached(ses); /* the agent has removed its callbacks */
 	s->hits = ses_hits(ses);
-	if (ses_kernel_sums(ses) || ses->beside)
-		ses_take_stats(ses, true);
 	if (ses_loss_end(ses))
 		err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory: the loss of each source is not known");
 	check_cuts(ses);
@@ -581,8 +573,6 @@ void ses_free(struct session *ses)
 	ses_roots_close(ses);
 	mdl_free(ses->model);
 	mdl_free(ses->fresh);
-	mdl_free(ses->beside);
-	buf_fini(&ses->going);
 	hash_fini(&ses->last_of);
 	buf_fini(&ses->lasts);
 	hash_fini(&ses->asked);

@@ -43,9 +43,8 @@ enum ses_api { SES_API_ALL, SES_API_WORK, SES_API_USUAL };
 
 /* The command that watches the same process by the agent. */
 struct ses_remedy {
-	char *head; /* what comes before --pid PID; NULL: no command is known */
-	char *tail; /* what comes behind it; without --pid PID if it launches the command */
-	char *lost; /* the options that it leaves out, joined by commas; "": none */
+	char *command; /* NULL: none is known */
+	char *lost;    /* the options that it leaves out, joined by commas; "": none; NULL: not known */
 };
 
 /* A process, told apart from later ones with its number. */
@@ -120,10 +119,8 @@ struct ses_opts {
 		cupti; /* with gpu: libcupti to load if the process has none, as it sees the path; NULL: look for one */
 	struct ses_metrics metrics; /* --kernel-metrics */
 	bool no_bpf;		    /* with gpu and command: no probes; see gpu_only.h, as sessions do not use it */
-	bool stats;		    /* the kernel sums up calls and sends no events */
-	bool stats_check;
-	struct ses_remedy remedy; /* not an option: for the message that probes slow the process down; borrowed */
-	bool verbose;		  /* send messages of SES_DETAIL, too */
+	struct ses_remedy remedy;   /* not an option: for the message that probes slow the process down; borrowed */
+	bool verbose;		    /* send messages of SES_DETAIL, too */
 };
 
 enum ses_level {
@@ -200,11 +197,10 @@ int ses_wait_command(struct session *ses, int signals);
 /* Getters. All pointers are borrowed. Do not use the model before ses_stop(): the session's threads change it. */
 const struct mdl_session *ses_about(const struct session *ses); /* the loss is complete after ses_stop() */
 struct mdl *ses_model(const struct session *ses);
-struct mdl *ses_model_beside(const struct session *ses); /* --stats-check: of the sums of the kernel; else NULL */
-struct tgt *ses_target(const struct session *ses);	 /* NULL: not found */
-const struct plan *ses_plan(const struct session *ses);	 /* of the target */
-int ses_events_fd(const struct session *ses);	   /* after ses_stop(): a recording of the events that were kept */
-uint64_t ses_window_ns(const struct session *ses); /* without pauses */
+struct tgt *ses_target(const struct session *ses);	/* NULL: not found */
+const struct plan *ses_plan(const struct session *ses); /* of the target */
+int ses_events_fd(const struct session *ses);		/* after ses_stop(): a recording of the events that were kept */
+uint64_t ses_window_ns(const struct session *ses);	/* without pauses */
 /* Calls fn for each process that is watched now, with the plan of its library. Before ses_stop(). */
 void ses_each_process(const struct session *ses, void (*fn)(void *ctx, uint32_t tgid, const struct plan *p), void *ctx);
 void ses_loss(const struct session *ses, struct mxbpf_loss *loss); /* of all sources, so far */

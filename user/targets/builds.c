@@ -43,13 +43,10 @@ int ses_build_symbols(struct ses_build *b, struct err *e)
 	return 0;
 }
 
-/*
- * Switches divide the time in which GPUs wait for the program. The kernel's sums have no such time, and the limit of
- * --max-overhead does not count what switches cost.
- */
+/* Switches divide the time in which GPUs wait for the program. The limit of slices does not count what they cost. */
 static bool divides_idle(const struct session *ses)
 {
-	return ses->o->gpu && !ses->o->max_overhead && !ses->o->slices && !ses_kernel_sums(ses);
+	return ses->o->gpu && !ses->o->slices;
 }
 
 int ses_build_load(struct ses_build *b, struct err *e)
@@ -65,9 +62,6 @@ int ses_build_load(struct ses_build *b, struct err *e)
 		.teams = o->omp,
 		.life = o->life,
 		.held = o->memory,
-		.stats = ses_kernel_sums(b->ses) ? MXBPF_STATS_ON
-			 : o->stats_check	 ? MXBPF_STATS_CHECK
-						 : MXBPF_STATS_OFF,
 		.python = sym_python(b->symbols),
 		.counters = b->ses->counters,
 		.samples = o->sample_hz,
@@ -111,9 +105,7 @@ static const char *only_of_one(const struct ses_opts *o)
 {
 	if (o->iterations)
 		return "--iterations";
-	if (o->follow_app)
-		return "--follow-app";
-	return o->max_overhead && !o->slices ? "--max-overhead" : NULL;
+	return o->follow_app ? "--follow-app" : NULL;
 }
 
 /* Details are read where the build has them; the notes say where it does not. */

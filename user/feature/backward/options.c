@@ -27,7 +27,6 @@ const struct cmd_option backward_option = {
 	.group = "Tables",
 	.commands = CMD_LIVE | CMD_BIT_REPORT,
 	AGENT_YES,
-	.of_events = true,
 	.help = "Print another table: forward operators with the time of the backward nodes that they created",
 	.set = set,
 	.after = "stack-depth",

@@ -13,7 +13,6 @@
 #include "attach/costs.h"
 #include "base/whole.h"
 #include "feature/cost/cost.h"
-#include "feature/cost/load.h"
 #include "feature/cost/load_agent.h"
 #include "feature/cost/slices.h"
 #include "session/feature.h"
@@ -70,10 +69,6 @@ static int start(struct session *ses, struct err *e)
 	if (ses->o->slices && !ses->o->agent) {
 		c->slices = slices_new();
 		if (!c->slices)
-			return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	} else if (ses->o->max_overhead) {
-		c->limit = limit_new(&ses->targets[0].plan);
-		if (!c->limit)
 			return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	}
 	if (c->stage != COST_OFF) /* for a recording that is cut before its end */
@@ -151,20 +146,14 @@ static bool agent_helps(const struct session *ses)
 static void put_remedy(const struct session *ses, char *text, size_t bytes)
 {
 	const struct ses_remedy *r = &ses->o->remedy;
-	const struct job_choice *c = &ses->o->choice;
-	char pid[512] = "";
-	size_t len = 0;
-	unsigned i;
 
-	for (i = 0; i < c->npids && len < sizeof(pid) - 16; i++)
-		len += (size_t)snprintf(pid + len, sizeof(pid) - len, "%s%d", i ? "," : " --pid ", c->pids[i]);
 	if (!agent_helps(ses))
 		snprintf(text, bytes, "--iterations 5/100 or --probes op makes it less");
-	else if (!r->head || !r->tail || !r->lost)
+	else if (!r->command || !r->lost)
 		snprintf(text, bytes, "--agent makes it less");
 	else
-		snprintf(text, bytes, "the agent makes it less%s%s: %s%s%s", r->lost[0] ? ", without " : "", r->lost,
-			 r->head, pid, r->tail);
+		snprintf(text, bytes, "the agent makes it less%s%s: %s", r->lost[0] ? ", without " : "", r->lost,
+			 r->command);
 }
 
 /* Warns while Ctrl-C still helps. */
@@ -227,15 +216,14 @@ static uint64_t tick(struct session *ses)
 	const uint64_t due = measure(ses);
 	uint64_t other;
 
-	if ((!ses->cost.limit && !ses->cost.slices) || ses->cost.stage < COST_BEATS || ses->paused_at_ns)
+	if (!ses->cost.slices || ses->cost.stage < COST_BEATS || ses->paused_at_ns)
 		return due;
-	other = ses->cost.slices ? slices_tick(ses, ses->cost.slices) : limit_tick(ses, ses->cost.limit);
+	other = slices_tick(ses, ses->cost.slices);
 	return other < due ? other : due;
 }
 
 static void fini(struct session *ses)
 {
-	limit_free(ses->cost.limit);
 	slices_free(ses->cost.slices);
 }
 
@@ -467,7 +455,7 @@ static void detached(struct session *ses)
 		   : err    ? strerror(-err)
 			    : "no hits alone");
 	c->thread = ses->agent_source ? ses->cost.agent.tid : ses->cost.compared_tid;
-	if (ses->cost.limit || ses->cost.slices) /* the comparison holds for the time before probes were left out */
+	if (ses->cost.slices) /* the comparison holds for the time before probes were left out */
 		c->shrink = 0;
 	c->added_ns = mdl_permille(c->added_ns, c->scale);
 	c->thread_ns = mdl_permille(c->thread_ns, c->scale);

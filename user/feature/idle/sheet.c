@@ -324,7 +324,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 		out_printf(s->out,
 			   "%swhether your Python code had a CPU is not known, because no switches of its "
 			   "threads were "
-			   "recorded\n%s(--no-bpf, --no-account, --stats and --max-overhead leave them out)\n",
+			   "recorded\n%s(--no-bpf, --no-account and slices leave them out)\n",
 			   prefix, prefix);
 }
 

@@ -62,7 +62,6 @@ const struct cmd_option kernels_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	AGENT_YES,
-	.of_events = true,
 	.sees_gpu = true,
 	.help = "With --gpu: hardware counters of N (5) launches of each kernel with NAME in its symbol",
 	.set = set,

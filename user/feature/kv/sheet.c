@@ -215,7 +215,7 @@ static const struct view_column columns[] = {
 const struct view_sheet sheet_kv = {
 	.title = "KVStore by key",
 	.help = "Data that calls of a KVStore transferred, by operation and key. A call with several keys is in the "
-		"row of each key. Absent with --stats.",
+		"row of each key.",
 	.member = "kvstore",
 	.csv = "KVStore by key",
 	.columns = columns,

@@ -7,7 +7,6 @@ const struct cmd_option life_option = {
 	.name = "life",
 	.group = "Measure",
 	.commands = CMD_LIVE,
-	.of_events = true,
 	.every_call = true,
 	.help = "Track each operator from push to completion: dependency wait, queue wait, run, and which operators "
 		"the "

@@ -25,7 +25,6 @@ const struct cmd_option memory_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	AGENT_BUT("the agent sees allocators through import tables, probes see the others"),
-	.of_events = true,
 	.whole_api = true,
 	.help = "Attribute memory to operators, with --py-stacks also to lines of Python: for each, what it allocated, "
 		"freed and never freed, and what was alive at the peak",

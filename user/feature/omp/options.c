@@ -8,7 +8,6 @@ const struct cmd_option omp_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	AGENT_YES,
-	.of_events = true,
 	.help = "Record OpenMP parallel regions: for each operator the CPU time of its OpenMP team, and what the team "
 		"waited for",
 	.set = cmd_set_flag,

@@ -8,7 +8,6 @@ const struct cmd_option raised_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	AGENT_NO("the agent learns that a call ended, but not why"),
-	.of_events = true,
 	.every_call = true,
 	.whole_api = true,
 	.help = "Count the calls that an exception left, with the times of the first and last one, and with "

@@ -10,7 +10,6 @@ const struct cmd_option sample_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	AGENT_YES,
-	.of_events = true,
 	.help = "Sample the target's threads on each CPU HZ times a second (99 is a good rate): operators with Python "
 		"and native stacks, for flame graphs (export -f folded, pprof)",
 	.set = cmd_set_number,

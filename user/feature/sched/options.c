@@ -18,7 +18,6 @@ const struct cmd_option sched_option = {
 	.group = "Measure",
 	.commands = CMD_LIVE,
 	AGENT_YES,
-	.of_events = true,
 	.help = "Record why threads are off the CPU: who preempted them, what they waited for, who woke them. Every "
 		"context switch on this machine then costs a little more",
 	.set = cmd_set_flag,

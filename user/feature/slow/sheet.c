@@ -269,7 +269,7 @@ static const struct view_column columns[] = {
 
 const struct view_sheet sheet_slow = {
 	.title = "why slow",
-	.help = "Calls far above their median, the worst first; absent if there are none, with --stats and with "
+	.help = "Calls far above their median, the worst first; absent if there are none and with "
 		"--no-account.",
 	.row_help = "A call that took at least twice the median of its row, and 50 us more.",
 	.member = "slow",

@@ -146,28 +146,6 @@ static const struct ses_window window = {
 	.account = account,
 };
 
-/* Iterations are seen without the option as well, but with --stats not all of them. */
-static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
-{
-	unsigned steps = 0;
-	size_t i;
-
-	for (i = 0; i < of->plan.nprobes; i++) {
-		const struct plan_probe *p = &of->plan.probes[i];
-
-		steps += p->row->group == PROBE_STEP && p->wanted && !p->reason[0];
-	}
-	if (ses->o->stats && steps)
-		return ses_add_note(s, "steps",
-				    "the parts of iterations are sums of single calls, and --stats sends none");
-	if (ses->o->stats && !ses->o->agent && (ses->want.groups & PROBE_STEP))
-		return ses_add_note(s, "steps",
-				    "iterations of %s are recognised by their calls, and --stats sends none",
-				    of->plan.adp->title);
-	return 0;
-}
-
 const struct ses_feature steps_session = {
 	.window = &window,
-	.describe = describe,
 };

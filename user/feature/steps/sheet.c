@@ -529,7 +529,7 @@ static const struct view_column loop_columns[] = {
 	{NULL, "iterations.missing", NULL, VIEW_OBJECT, AT(missing), VIEW_OMIT, .columns = missing_columns},
 	{"parts", "", NULL, VIEW_OBJECT, AT(known), VIEW_OMIT, .columns = known_columns,
 	 .help = "Parts of the time of the thread that runs the iterations, for the iterations for which that is "
-		 "known; absent with --stats. Without operators_ns the parts add up to total_ns, and the shares in "
+		 "known. Without operators_ns the parts add up to total_ns, and the shares in "
 		 "text are shares of it."},
 	{"gpu", "", NULL, VIEW_OBJECT, AT(gpu), VIEW_OMIT, .columns = gpu_columns,
 	 .help = "Work that the iterations launched on GPUs; the durations of several streams add up. Absent if none "

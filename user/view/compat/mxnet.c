@@ -178,7 +178,7 @@ static int add_api_counters(const struct view *s, struct view_mxnet_category *c)
 	r->count = count;
 	r->total = r->self = r->p99 = r->max = (double)count;
 	r->min = 1;
-	if (s->in->session->stats) /* not counted with --stats */
+	if (s->in->session->stats) /* then it was not counted */
 		return 0;
 	r = row_add(&c->rows, "MXNet C API Concurrency", 23);
 	if (!r)
