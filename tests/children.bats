@@ -149,25 +149,6 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	jq -e '.window | (.gaps // [] | length) == .followed and all(.gaps // [] | .[]; .gap_ns > 0)' "$(out mxbpf)"
 }
 
-# --max-overhead limits the probes of one build.
-@test "A process that cannot be followed is counted and reported once, however often its loader reports it" {
-	own_toy 1 1
-	other_build "$TOY/libmxnet.so" "$TOY/other.d/libmxnet.so"
-	# The process maps another build of the runtime, then more libraries, and does the same again after exec.
-	local loads='import ctypes, os, sys
-for lib in sys.argv[2], "libcrypto.so.3", "libstdc++.so.6":
-    ctypes.CDLL(lib)
-if sys.argv[1] == "again":
-    os.execv(sys.executable, [sys.executable, "-c", os.environ["LOADS"], "last", sys.argv[2]])'
-	export LOADS=$loads
-	# shellcheck disable=SC2016 # for that shell
-	run --separate-stderr "$MXBPF" --max-overhead 50% --format json -- bash -c '"$0/toy" 20 1 | { read -r _ pid; kill -s USR1 "$pid"; cat >/dev/null; }
-		"$1" -c "$LOADS" again "$0/other.d/libmxnet.so"; exit 0' "$TOY" "$PYTHON_TORCH"
-	expect_status 0
-	[[ $(grep -c 'works with one build of a runtime' <<<"$stderr") == 1 ]]
-	jq -e '.window | .followed == 0 and .unfollowed == 1' <<<"$output"
-}
-
 @test "--wait --pid LAUNCHER finds a child that has the runtime and one that maps it later" {
 	local when
 	for when in now later; do

@@ -187,7 +187,7 @@ most_windows() {
 	[[ $program != *' '* ]] || program="'$program'" # as a shell needs it
 	# Larger tensors: a fast machine makes two million events a second of the small ones, which is more than mxbpf can read.
 	start_code loop "${LOOP//ones(8)/ones(10000)}" >/dev/null
-	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --interval 2s -d 20s --memory --raised --ops 'add*,a b' --format json
+	start_bg mxbpf "$MXBPF" --pid "$READY_PID" --exact --interval 2s -d 20s --memory --raised --ops 'add*,a b' --format json
 	wait_line "$(out mxbpf)" schema_version "$BG_PID"
 	# The first tables are those of two seconds, and the warning was there before them.
 	grep -q 'warning: profiling takes about' "$(err mxbpf)"
@@ -195,7 +195,7 @@ most_windows() {
 	wait_exit "$BG_PID"
 	# It has all options but the one that needs probes, and says which that is.
 	command=$(sed -n 's/.* the agent makes it less, without --raised: //p' "$(err mxbpf)")
-	[[ $command == "$program --pid $READY_PID --interval 2s --duration 20s --memory --ops 'add*,a b' --format json --agent" ]]
+	[[ $command == "$program --pid $READY_PID --exact --interval 2s --duration 20s --memory --ops 'add*,a b' --format json --agent" ]]
 	# As printed, but for a shorter window.
 	eval "${command/20s/3s}" >last 2>warnings
 	tail -n 1 last >live.json
