@@ -435,7 +435,7 @@ with record_function("unfinished"):
     print("regions", regions.value - before, flush=True)
     signal.pause()
 '
-	start_bg probes "$MXBPF" --pid "$READY_PID" --probes op,mem --memory --omp --sched --format json
+	start_bg probes "$MXBPF" --exact --pid "$READY_PID" --probes op,mem --memory --omp --sched --format json
 	local probes=$BG_PID
 	wait_line "$(err probes)" '^attached: [0-9]+ probes' "$probes"
 	start_mxbpf --pid "$READY_PID" --agent --memory --omp --sched --format json --trace agent.json

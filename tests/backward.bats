@@ -62,7 +62,7 @@ judged() { # PROGRAM PROG_ARGS...
 	run "$MXBPF" --pid $$ --backward --ops mm
 	expect_status 2
 	start_toy 1 1
-	run "$MXBPF" --pid "$READY_PID" --backward
+	run "$MXBPF" --exact --pid "$READY_PID" --backward
 	expect_status 2
 	[[ $output == *'--backward is not supported with MXNet'* ]]
 	run "$MXBPF" report --by shape job.mxd

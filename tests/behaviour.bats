@@ -76,14 +76,14 @@ end_by_signal() {
 @test "A stopped or traced target is reported at attach and at the end, with its tracer and exit code 5" {
 	start_ready idle "$O/toy/toy" 20 2
 	kill -s STOP "$READY_PID"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
 	expect_status 5
 	[[ $(grep -c "process $READY_PID (toy) is stopped by a signal.*kill -CONT $READY_PID" <<<"$stderr") == 2 ]]
 	expect_re 'no event was recorded in 0.2 s: process .* is stopped' "$stderr"
 	kill -s CONT "$READY_PID"
 	start_bg gdb gdb -q -batch -p "$READY_PID" -ex 'shell echo ready 1' -ex 'shell sleep 1000'
 	wait_line "$(out gdb)" '^ready 1$' "$BG_PID"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
 	expect_status 5
 	[[ $(grep -c "process $READY_PID (toy) is stopped by its tracer, gdb (pid $BG_PID)" <<<"$stderr") == 2 ]]
 	pkill -P "$BG_PID"
@@ -91,7 +91,7 @@ end_by_signal() {
 
 @test "SIGHUP under nohup does not end the session, and Ctrl-C does" {
 	start_toy 20 2
-	start_bg mxbpf nohup "$MXBPF" --pid "$READY_PID" -f json
+	start_bg mxbpf nohup "$MXBPF" --exact --pid "$READY_PID" -f json
 	wait_line "$(err mxbpf)" '^attached:' "$BG_PID"
 	kill -s HUP "$BG_PID"
 	kill -s USR1 "$BG_PID"
@@ -112,7 +112,7 @@ end_by_signal() {
 @test "A process without a known runtime gives the names looked for and exit code 3" {
 	# It has executed its program when it says so.
 	start_ready sleeper python3 -c 'import os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
-	run --separate-stderr "$MXBPF" --pid "$READY_PID"
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID"
 	expect_status 3
 	expect_re 'libmxnet\.so' "$stderr"
 	[[ -z $output ]]
@@ -123,7 +123,7 @@ end_by_signal() {
 	links=$(probe_links)
 	for ms in 0 1 2 3 5 8 13 20; do
 		start_bg mayfly "$O/prog/mayfly" "$ms"
-		run --separate-stderr timeout 20 "$MXBPF" --pid "$BG_PID"
+		run --separate-stderr timeout 20 "$MXBPF" --exact --pid "$BG_PID"
 		[[ $status == 3 || $status == 5 ]] || expect_status 3
 	done
 	local lib
@@ -131,7 +131,7 @@ end_by_signal() {
 	for ms in 20 60 100 140 180; do
 		start_ready mapped "$O/prog/maps_elf" "$lib" # maps the library without Python's start-up time; attaching takes the same steps
 		start_bg killer bash -c "read -rt 0.$(printf %03d $ms) <> <(:); kill -KILL $READY_PID"
-		run --separate-stderr timeout 20 "$MXBPF" --pid "$READY_PID"
+		run --separate-stderr timeout 20 "$MXBPF" --exact --pid "$READY_PID"
 		[[ $status =~ ^(0|3|5)$ ]] || expect_status 3
 	done
 	no_new_links "$links"
@@ -236,7 +236,7 @@ end_by_signal() {
 
 @test "--probes attaches the named groups and no others" {
 	shared_workload --tiny
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes api --api all --format json
+	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes api --api all --format json
 	expect_status 0
 	jq -e '(.tables.MXNET_C_API | length > 0) and (.tables.operator == null) and
 		([.probes[] | select(.status == "attached") | .name | select(startswith("step.") | not)] == ["api.enter", "api.exit"])' <<<"$output"
@@ -244,7 +244,7 @@ end_by_signal() {
 
 @test "--probes wait is refused with exit code 2 without the calls that end its spans" {
 	shared_workload --tiny
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
+	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --probes op,wait
 	expect_status 2
 	expect_re 'wait requires api' "$stderr"
 	[[ -z $output && $stderr != *attached* ]]
@@ -254,7 +254,7 @@ end_by_signal() {
 	shared_workload --tiny
 	local began
 	began=$(date +%s%N)
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
+	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" --delay 1s -d 200ms --format json
 	expect_status 0
 	jq -e --argjson began "$began" '.window | .start_unix_ns >= $began + 1000000000 and
 		.duration_ns >= 200000000 and .duration_ns < 2000000000' <<<"$output"
@@ -292,7 +292,7 @@ os.execvp("sleep", ["sleep", "1000"])'
 	least=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" --ambient-caps "$caps" "$MXBPF")
 	for start in shared_workload start_torch; do
 		"$start" --tiny
-		"${least[@]}" --pid "$WORKLOAD_PID" -d 500ms --format json >"$json"
+		"${least[@]}" --exact --pid "$WORKLOAD_PID" -d 500ms --format json >"$json"
 		jq -e '.mode == "events" and .loss.attempted > 0 and .loss.dropped == 0' "$json"
 		start_bg mxbpf "${least[@]}" --pid "$WORKLOAD_PID" --iterations 1/3 -v --format json
 		wait_line "$(err mxbpf)" 'all but one detached' "$BG_PID"

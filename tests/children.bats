@@ -120,7 +120,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 @test "A process that calls the library all the time while its shared probes are attached is no stranger" {
 	own_toy 2000000000 1
 	kill -s USR1 "$TOY_PID"
-	"$MXBPF" --pid "$TOY_PID" --follow shared --probes api --api all -d 100ms -o "$BATS_TEST_TMPDIR/busy.json"
+	"$MXBPF" --exact --pid "$TOY_PID" --follow shared --probes api --api all -d 100ms -o "$BATS_TEST_TMPDIR/busy.json"
 	stop_pid "$TOY_PID" KILL
 	jq -e '.tables.MXNET_C_API | map(.count) | add > 0' "$BATS_TEST_TMPDIR/busy.json"
 	jq -e '.window | has("strangers") | not' "$BATS_TEST_TMPDIR/busy.json"
@@ -158,7 +158,7 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 			"$O/toy" "$when"
 		local launcher=$BG_PID
 		[[ $when == later ]] || wait_line "$(out "$when")" '^ready'
-		start_bg mxbpf "$MXBPF" --wait --pid "$launcher" --format json
+		start_bg mxbpf "$MXBPF" --exact --wait --pid "$launcher" --format json
 		MXBPF_PID=$BG_PID
 		if [[ $when == later ]]; then
 			wait_line "$(err mxbpf)" '^waiting until process .* or a child of it loads' "$MXBPF_PID"

@@ -98,7 +98,7 @@ watch_loop() {
 watch_steady_loop() {
 	local try to
 	for try in {1..8}; do
-		watch_loop "$@" -d 2s
+		watch_loop --exact "$@" -d 2s
 		to=$(($(jq '.window | .start_unix_ns + .duration_ns' live.json) - $(date +%s%N) + $(now_ns)))
 		within 15 "$(piece_between "$watched_from" "$to")" "$(piece_between $((to - 100000000)) $((to + 500000000)))" &&
 			within 15 "$(head -n 1 both)" "$(tail -n 1 both)" && return 0

@@ -170,7 +170,7 @@ watch_job() { # after start_workload or start_torch
 	expect_re '^counters this machine cannot count cycles, instructions$' "$(<"$(out mxbpf)")"
 	expect_re '^touch +1 +3\.0' "$(<"$(out mxbpf)")"
 	start_toy 1 1
-	run "$MXBPF" --pid "$READY_PID" --counters cycles,instructions
+	run "$MXBPF" --exact --pid "$READY_PID" --counters cycles,instructions
 	expect_status 4
 	expect_re '^mxbpf: error: --counters: cycles, instructions: this machine has no such counters' "$output"
 }

@@ -49,7 +49,7 @@ same_calls() {
 }
 
 @test "Libraries that a launched command loads later are probed before their first call, several copies of libcudart as well" {
-	GO=1 "$MXBPF" -q --format json -o mxbpf.json -- "${JOB[@]}" "$O/gpu" both 10 >job.out
+	GO=1 "$MXBPF" --exact -q --format json -o mxbpf.json -- "${JOB[@]}" "$O/gpu" both 10 >job.out
 	tail -n 1 job.out >job.json
 	same_calls
 	[[ $(calls) == *'"cudaMalloc":21,'* ]]

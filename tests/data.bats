@@ -20,7 +20,7 @@ one_parser() {
 	one_parser
 	local api
 	for api in all work; do
-		"$MXBPF" --format json --api "$api" -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" iterator >seen 2>said
+		"$MXBPF" --exact --format json --api "$api" -- "$PYTHON" "$REPO/tests/workload/mxnet_loops.py" iterator >seen 2>said
 		expect_same "$(sed -n 's/^{"steps"/&/p' said | jq -S .calls)" \
 			"$(jq -S '[.tables.Data[] | {(.name): .count}] | add' seen)"
 		# Only calls that are open when the process exits lose their end.
@@ -31,12 +31,12 @@ one_parser() {
 	done
 	# A program without iterators has no such table.
 	start_workload --tiny
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --format json | jq -e '.tables | has("Data") | not'
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s -q --format json | jq -e '.tables | has("Data") | not'
 }
 
 # loader PYTHON PROGRAM: the workers' sleeps are most of the iterations' time and of the slowest iteration.
 loader() {
-	"$MXBPF" --format json -- "$1" "$REPO/tests/workload/$2" loader >seen
+	"$MXBPF" --exact --format json -- "$1" "$REPO/tests/workload/$2" loader >seen
 	jq -e '.iterations | (.loops | length == 1) and (.loops[0] | .count == 19 and
 		.parts.data.total_ns > .parts.total_ns / 2) and
 		(.slowest[0] | .number == 11 and .longer == "data" and .longer_ns > .total_ns / 2)' seen
@@ -71,7 +71,7 @@ loader() {
 		print('thrown', bad)
 	END
 	"$PYTHON" throws.py >unwatched
-	"$MXBPF" --api all --format json -- "$PYTHON" throws.py >seen 2>said
+	"$MXBPF" --exact --api all --format json -- "$PYTHON" throws.py >seen 2>said
 	[[ $(<unwatched) == 'thrown 5' ]]
 	grep -q -x 'thrown 5' said
 	jq -e '[.tables.Data[].count] == [.tables.MXNET_C_API[] | select(.name == "MXDataIterNext").count] and

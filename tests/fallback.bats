@@ -31,7 +31,7 @@ setup() {
 }
 
 @test "A session too short to notice the unreliable end probe reports it at its end" {
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --probes op -d 300ms
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --probes op -d 300ms
 	expect_status 0
 	expect_re '^FALLBACK aten::liar' "$output"
 	expect_re 'the probe at the end of aten::liar missed calls' "$stderr"

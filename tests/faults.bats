@@ -49,7 +49,7 @@ lacks() { # POINTS COMMAND...
 	local n count status before
 	start_toy 60 3
 	before=$(probe_links)
-	session() { timeout 30 env FAIL_NTH="$1" FAIL_COUNT="$PWD/count" LD_PRELOAD="$PWD/fail_nth.so" "$MXBPF" -q -d 50ms --pid "$READY_PID" -f json; }
+	session() { timeout 30 env FAIL_NTH="$1" FAIL_COUNT="$PWD/count" LD_PRELOAD="$PWD/fail_nth.so" "$MXBPF" --exact -q -d 50ms --pid "$READY_PID" -f json; }
 	session 0 >/dev/null 2>err || (($? == 5)) # the toy may have called nothing
 	count=$(<count)
 	for ((n = 1; n < count; n += count / 30)); do
@@ -69,7 +69,7 @@ lacks() { # POINTS COMMAND...
 	for n in {4..8} 12 20 40 64 {90..150..10} 200 400; do
 		for backend in uprobe_multi perf; do
 			status=0
-			timeout 30 prlimit --nofile="$n:$n" "$MXBPF" -q -d 50ms --backend "$backend" --pid "$READY_PID" -f json >out 2>err || status=$?
+			timeout 30 prlimit --nofile="$n:$n" "$MXBPF" --exact -q -d 50ms --backend "$backend" --pid "$READY_PID" -f json >out 2>err || status=$?
 			echo "$n descriptors, $backend: status $status: $(tail -n 1 err)"
 			kill -0 "$READY_PID"
 			((status == 0 || status == 5)) && ended+=" $backend" && continue
@@ -86,7 +86,7 @@ lacks() { # POINTS COMMAND...
 	for what in MANY_MAPS=60000 MANY_THREADS=5000; do
 		start_ready "$what" env LD_PRELOAD="$PWD/many.so" "$what" "$O/toy/toy" 60 3 >/dev/null
 		status=0
-		timeout 60 "$MXBPF" -q -d 100ms --sched --pid "$READY_PID" -f json >out 2>err || status=$?
+		timeout 60 "$MXBPF" --exact -q -d 100ms --sched --pid "$READY_PID" -f json >out 2>err || status=$?
 		((status == 0 || status == 5)) || { cat err && return 1; }
 		timeout 60 "$MXBPF" now --pid "$READY_PID" -f json >"$what.json"
 		timeout 60 "$MXBPF" list >list

@@ -104,7 +104,7 @@ wait_followed() { # N
 
 @test "Child processes of a launched command that call exec are recorded from their first call" {
 	printf '2\n\n0\n' >"$BATS_TEST_TMPDIR/in"
-	run --separate-stderr "$MXBPF" --api all --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
+	run --separate-stderr "$MXBPF" --exact --api all --format json -- bash -c 'exec <"$0"; exec "$@"' "$BATS_TEST_TMPDIR/in" \
 		"${FORKS[@]}" --calls 50 --spawn --launched
 	expect_status 0
 	echo "$output" >"$BATS_TEST_TMPDIR/json"
@@ -202,7 +202,7 @@ tell() {
 	other_build "$O/toy/libmxnet.so" other/libmxnet.so
 	start_parent target 9
 	target=$READY_PID
-	start_bg mxbpf ./nth_call calls bpf EPERM "$PWD/forbidden" "$MXBPF" -v --pid "$target" --follow filtered --api all --format json
+	start_bg mxbpf ./nth_call calls bpf EPERM "$PWD/forbidden" "$MXBPF" --exact -v --pid "$target" --follow filtered --api all --format json
 	wait_line "$(err mxbpf)" '^attached: ' "$BG_PID"
 	tell target 9 "calls 0 3"
 	first=$PID
@@ -233,7 +233,7 @@ for _ in range(300):
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
 print(mx.nd.ones((2,)).asnumpy())'
-	run --separate-stderr "$MXBPF" --format json -- "$PYTHON" -c "$program"
+	run --separate-stderr "$MXBPF" --exact --format json -- "$PYTHON" -c "$program"
 	expect_status 0
 	expect_re '^\[1\. 1\.\]$' "$stderr"
 	jq -e '.window | .followed + .unfollowed == 300' <<<"$output"
@@ -252,7 +252,7 @@ print(mx.nd.ones((2,)).asnumpy())'
 		if len(sys.argv) == 1:
 		    os.execv(sys.executable, [sys.executable, __file__, 'again'])
 	EOF
-	run --separate-stderr "$MXBPF" --api all --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
+	run --separate-stderr "$MXBPF" --exact --api all --py-stacks --by stack --format json -- "$PYTHON" "$BATS_TEST_TMPDIR/again.py"
 	expect_status 0
 	# Both calls have the same stack, so they are one row.
 	jq -e '[.tables.MXNET_C_API[] | select(.name == "MXRandomSeed") | .count, (.stack[1] | test("seed_here$"))] == [2, true] and

@@ -54,7 +54,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	SERVE_PID=$BG_PID
 	wait_line "$(err serve)" 'info: attached: [0-9]+ probes' "$SERVE_PID"
 	start_mxbpf record --pid "$READY_PID" --api all -o r.mxd
-	start_bg top "$MXBPF" top --batch --pid "$READY_PID" --probes op
+	start_bg top "$MXBPF" top --exact --batch --pid "$READY_PID" --probes op
 	wait_line "$(out top)" 'iterations/s' "$BG_PID"
 	"$MXBPF" list >list.txt
 	"$MXBPF" check --pid "$READY_PID" >check.txt || true
@@ -139,7 +139,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so later
 	run timeout 60 "$MXBPF" check --pid "$READY_PID"
 	expect_re 'NO +memory.alloc .*its symbol points into a function, not to its start' "$output"
-	run timeout 60 "$MXBPF" --pid "$READY_PID" --api all -d 10ms
+	run timeout 60 "$MXBPF" --exact --pid "$READY_PID" --api all -d 10ms
 	expect_status 3
 	expect_re 'may not be probed' "$output"
 	kill -s USR1 "$READY_PID"
@@ -150,7 +150,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 @test "Whatever field of a mapped library lies, check and a session end in time and memory, and the process lives" {
 	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 149 "$MXBPF" check --pid '{pid}'
 	expect_status 0
-	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 1597 "$MXBPF" -q -d 1ms --pid '{pid}'
+	run python3 "$REPO/tests/faults/lies.py" "$O/toy/libmxnet.so" "$O/prog/maps_elf" 1597 "$MXBPF" --exact -q -d 1ms --pid '{pid}'
 	expect_status 0
 }
 
@@ -213,7 +213,7 @@ open(sys.argv[3], "wb").write(data.replace(old, (new * 9)[:len(old)]))' "$O/toy/
 	local now
 	now=$(ls -la --time-style=full-iso theirs victim)
 	run timeout 60 env TMPDIR="$PWD/theirs" NOTIFY_SOCKET="$PWD/theirs/link" TERMINFO="$PWD/theirs" HOME="$PWD/theirs" XDG_CONFIG_HOME="$PWD/theirs" \
-		PATH="$PWD/theirs" "$MXBPF" --pid "$READY_PID" -d 10ms -f json
+		PATH="$PWD/theirs" "$MXBPF" --exact --pid "$READY_PID" -d 10ms -f json
 	expect_status 5
 	run timeout 60 env TMPDIR="$PWD/theirs" "$MXBPF" report "$REPO/tests/golden/real.mxd"
 	expect_status 0

@@ -126,6 +126,6 @@ divided() { # JSON
 @test "A driver of GPUs that hangs holds neither a session with --memory nor its end up" {
 	echo hang=1 >driver
 	start_toy 1 1
-	timeout 60 "$MXBPF" --pid "$READY_PID" --memory --duration 200ms --format json >hang.json || (($? == 5)) # a toy that waits has no events
+	timeout 60 "$MXBPF" --exact --pid "$READY_PID" --memory --duration 200ms --format json >hang.json || (($? == 5)) # a toy that waits has no events
 	jq -e '.memory | has("gpus") | not' hang.json
 }

@@ -17,7 +17,8 @@
 #   mxnet_reference PROGRAM.py the account of MXNet's own profiler for a program of tests/judge, once per run: files with the
 #                              prefix builtin, and with the prefix naive for the engine with one thread
 #   start_bg NAME COMMAND...   starts COMMAND with stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
-#   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it prints "attached:"; sets MXBPF_PID
+#   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it prints "attached:"; sets MXBPF_PID. Tables are
+#                              exact unless ARGS have --max-overhead.
 #   start_ready NAME CMD...    start_bg of a program that prints "ready PID", returns then; sets READY_PID and prints it
 #   start_workload ARGS...     start_ready of tests/workload/mxnet_train.py as "workload"; sets WORKLOAD_PID and prints it
 #                              (a subshell $(start_workload) works, too)
@@ -33,7 +34,7 @@
 #   other_build LIBRARY COPY   copies a library under the build id of another MXNet that mxbpf knows
 #   start_toy ARGS...          start_ready of tests/toy, a C++ program on a toy MXNet; TOY: its directory (default $O/toy)
 #   traced ARGS STDOUT COMMAND...
-#                              runs mxbpf with ARGS and --pid around exactly the section between the gates of
+#                              runs mxbpf with ARGS, --exact and --pid around exactly the section between the gates of
 #                              tests/judge/drive.py; its stdout goes to STDOUT
 #   traced_prog ARGS PROG_ARGS...
 #                              after torch_setup: traced for a program of judge_torch, with stdout in mxbpf.json
@@ -106,7 +107,7 @@ torch_setup() {
 }
 
 traced() {
-	python3 "$REPO/tests/judge/drive.py" --tool "'$MXBPF' $1 --pid {pid}" --stdout "$2" -- "${@:3}"
+	python3 "$REPO/tests/judge/drive.py" --tool "'$MXBPF' $1 --exact --pid {pid}" --stdout "$2" -- "${@:3}"
 }
 
 # tests/run.sh names one directory for all files. A file that is run by hand has a directory of its own.
@@ -315,7 +316,9 @@ same_counts() {
 }
 
 start_mxbpf() {
-	start_bg mxbpf "$MXBPF" "$@"
+	local exact=(--exact)
+	[[ $1 == -* && " $* " != *' --max-overhead '* ]] || exact=()
+	start_bg mxbpf "$MXBPF" "${exact[@]}" "$@"
 	MXBPF_PID=$BG_PID
 	wait_line "$(err mxbpf)" '^(mxbpf: )?attached: [0-9]+ probes' "$MXBPF_PID"
 }

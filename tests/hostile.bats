@@ -41,7 +41,7 @@ besiege() { # NAME PID OPTIONS...
 	[[ " $* " == *' -f '* ]] || set -- "$@" -f json
 	: >"$name.said"
 	start_bg "within-$name" python3 "$HOSTILE/within.py" "$WINDOW" "$name.json" "$name.said" \
-		"$UNDER_TEST" --pid "$pid" -d "${WINDOW}s" "$@"
+		"$UNDER_TEST" --exact --pid "$pid" -d "${WINDOW}s" "$@"
 }
 
 # Prints what was said if a test fails.

@@ -33,7 +33,7 @@ setup() {
 	local kind
 	for kind in dynamic static; do
 		start_workload --hybridize "$kind"
-		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 2s --format json
+		run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 2s --format json
 		expect_status 0
 		echo "$output" >report.json
 		stop_pid "$WORKLOAD_PID"

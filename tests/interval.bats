@@ -112,7 +112,7 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 	shared_workload --tiny
 	mkfifo "$BATS_TEST_TMPDIR/pipe"
 	start_bg reader head -n 1 "$BATS_TEST_TMPDIR/pipe"
-	start_bg mxbpf bash -c 'exec "$0" --pid "$1" --interval 200ms --format json >"$2"' \
+	start_bg mxbpf bash -c 'exec "$0" --exact --pid "$1" --interval 200ms --format json >"$2"' \
 		"$MXBPF" "$WORKLOAD_PID" "$BATS_TEST_TMPDIR/pipe"
 	wait_exit "$BG_PID" || status=$?
 	[[ $status == 1 && $(grep -vc '^attached' "$(err mxbpf)") == 1 ]]
@@ -147,7 +147,7 @@ rows_of() { # prints `NAME DEVICE COUNT` of each row, summed over all documents
 @test "A slow reader of stdout loses dumps, not events" {
 	shared_workload --tiny
 	mkfifo "$BATS_TEST_TMPDIR/pipe"
-	start_bg mxbpf bash -c 'exec "$0" --pid "$1" --interval 100ms --reset --format json >"$2"' \
+	start_bg mxbpf bash -c 'exec "$0" --exact --pid "$1" --interval 100ms --reset --format json >"$2"' \
 		"$MXBPF" "$WORKLOAD_PID" "$BATS_TEST_TMPDIR/pipe"
 	local pid=$BG_PID
 	exec {slow}<"$BATS_TEST_TMPDIR/pipe"

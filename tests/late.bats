@@ -90,13 +90,13 @@ for _ in range(21):
 	local pid=$BG_PID
 	exec 9>"$BATS_TEST_TMPDIR/in"
 	wait_line "$(out later)" '^here'
-	run --separate-stderr "$MXBPF" --pid "$pid"
+	run --separate-stderr "$MXBPF" --exact --pid "$pid"
 	expect_status 3
-	start_bg mxbpf "$MXBPF" --wait --pid "$pid" --format json
+	start_bg mxbpf "$MXBPF" --exact --wait --pid "$pid" --format json
 	wait_line "$(err mxbpf)" "^waiting until process $pid \(.*\) or a child of it loads libmxnet\.so\* \(MXNet\), libtorch_cpu\.so\* \(PyTorch\); Ctrl-C ends"
 	echo >&9
 	wait_line "$(out later)" '^half'
-	run --separate-stderr "$MXBPF" --pid "$pid"
+	run --separate-stderr "$MXBPF" --exact --pid "$pid"
 	expect_status 3
 	echo >&9
 	wait_line "$(err mxbpf)" '^attached: [0-9]+ probes'
@@ -111,13 +111,13 @@ for _ in range(21):
 	links=$(probe_links)
 	start_bg sleeper sleep 100
 	local sleeper=$BG_PID
-	start_bg mxbpf "$MXBPF" --wait --pid "$sleeper"
+	start_bg mxbpf "$MXBPF" --exact --wait --pid "$sleeper"
 	wait_line "$(err mxbpf)" '^waiting until'
 	kill -s INT "$BG_PID"
 	local status=0
 	wait_exit "$BG_PID" || status=$?
 	[[ $status == 5 ]]
-	start_bg mxbpf "$MXBPF" --wait --pid "$sleeper"
+	start_bg mxbpf "$MXBPF" --exact --wait --pid "$sleeper"
 	wait_line "$(err mxbpf)" '^waiting until'
 	kill "$sleeper"
 	status=0
@@ -134,16 +134,16 @@ for _ in range(21):
 	cd "$BATS_TEST_TMPDIR"
 	ln -s "$O/toy/libmxnet.so" . # the list of libraries to load ends at blanks, and the path of the checkout may have one
 	LD_PRELOAD=./libmxnet.so start_ready both "$O/toy/libtorch_cpu.so" >/dev/null
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 200ms
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 200ms
 	expect_re '^runtime +PyTorch is loaded, too, but not profiled; use --runtime pytorch$' "$output"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 2s --runtime pytorch --probes op --format json
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 2s --runtime pytorch --probes op --format json
 	expect_status 0
 	jq -e '.tables.operator | length == 2' <<<"$output"
 	jq -e '.window.notes[0] | .name == "runtime" and (.text | startswith("MXNet is loaded, too"))' <<<"$output"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime jax
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --runtime jax
 	expect_status 2
 	start_ready one "$O/toy/libtorch_cpu.so" >/dev/null
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --runtime mxnet
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --runtime mxnet
 	expect_status 3
 	expect_re '\(looked for libmxnet\.so\* \(MXNet\)\)' "$stderr"
 }

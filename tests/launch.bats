@@ -62,11 +62,11 @@ as_sudo() { # MXBPF_ARGS...
 
 @test "-f json on stdout is only JSON with the command's output on stderr, and -o FILE leaves both in place" {
 	local train=("${TRAIN[@]}" --tiny --steps 3 --print-result)
-	run --separate-stderr "$MXBPF" -q -f json -- "${train[@]}"
+	run --separate-stderr "$MXBPF" --exact -q -f json -- "${train[@]}"
 	expect_status 0
 	jq -e '.tables.operator | length > 3' <<<"$output"
 	expect_re '^result ' "$stderr"
-	run --separate-stderr "$MXBPF" -q -o "$BATS_TEST_TMPDIR/t.csv" -- "${train[@]}"
+	run --separate-stderr "$MXBPF" --exact -q -o "$BATS_TEST_TMPDIR/t.csv" -- "${train[@]}"
 	expect_status 0
 	[[ -z $stderr && ${lines[0]} == ready* && ${lines[-1]} == result* ]]
 	expect_re '^"operator",' "$(<"$BATS_TEST_TMPDIR/t.csv")"
@@ -112,7 +112,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	expected=$(<"$SHARED/calls")
 	jq -e 'length >= 6' <<<"$expected"
 	for wrapper in '"$@"' 'exec "$@"' '"$@"; exit $?' 'env -- "$@" | cat'; do
-		"$MXBPF" --api all --format json -- sh -c "$wrapper" - "$PYTHON" "$BATS_TEST_TMPDIR/p.py" >"$BATS_TEST_TMPDIR/out"
+		"$MXBPF" --exact --api all --format json -- sh -c "$wrapper" - "$PYTHON" "$BATS_TEST_TMPDIR/p.py" >"$BATS_TEST_TMPDIR/out"
 		echo "$wrapper"
 		same_calls "$expected" "$BATS_TEST_TMPDIR/out"
 	done
@@ -124,7 +124,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 	shared launch-calls count_calls
 	expected=$(<"$SHARED/calls")
 	mkfifo "$BATS_TEST_TMPDIR/in"
-	start_ready mxbpf "$MXBPF" --api all -o "$BATS_TEST_TMPDIR/json.json" -- "$PYTHON" "$BATS_TEST_TMPDIR/p.py" "$BATS_TEST_TMPDIR/in"
+	start_ready mxbpf "$MXBPF" --exact --api all -o "$BATS_TEST_TMPDIR/json.json" -- "$PYTHON" "$BATS_TEST_TMPDIR/p.py" "$BATS_TEST_TMPDIR/in"
 	kill -s STOP "$BG_PID"
 	: >"$BATS_TEST_TMPDIR/in"
 	local waited=0
@@ -158,14 +158,14 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 }
 
 @test "-d ends the window and not the command" {
-	run --separate-stderr "$MXBPF" -d 300ms --format json -- "${TRAIN[@]}" --tiny --seconds 2 --print-result
+	run --separate-stderr "$MXBPF" --exact -d 300ms --format json -- "${TRAIN[@]}" --tiny --seconds 2 --print-result
 	[[ $status == [05] ]] # on a busy machine the window may end before the first call
 	expect_re '^result ' "$stderr"
 	jq -e '.window.duration_ns | . > 0 and . < 2000000000' <<<"$output"
 }
 
 @test "A signal to mxbpf is passed to the command, and mxbpf waits for its end" {
-	start_bg mxbpf "$MXBPF" --format json -- "${TRAIN[@]}" --tiny --print-result
+	start_bg mxbpf "$MXBPF" --exact --format json -- "${TRAIN[@]}" --tiny --print-result
 	wait_line "$(err mxbpf)" '^ready'
 	kill -s TERM "$BG_PID"
 	wait_exit "$BG_PID"
@@ -183,7 +183,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 		echo "interrupts $n"
 	EOF
 	mkfifo "$BATS_TEST_TMPDIR/never"
-	"$PYTHON" - "$MXBPF" -- bash "$BATS_TEST_TMPDIR/count.sh" "$BATS_TEST_TMPDIR/never" >"$BATS_TEST_TMPDIR/seen" <<-'EOF'
+	"$PYTHON" - "$MXBPF" --exact -- bash "$BATS_TEST_TMPDIR/count.sh" "$BATS_TEST_TMPDIR/never" >"$BATS_TEST_TMPDIR/seen" <<-'EOF'
 		import os, pty, sys
 		pid, terminal = pty.fork()
 		if not pid:
@@ -205,7 +205,7 @@ count_calls() { first_calls "$BATS_TEST_TMPDIR/p.py" >calls; }
 @test "SIGKILL of mxbpf while the command waits for it leaves the command running" {
 	mkfifo "$BATS_TEST_TMPDIR/in"
 	# shellcheck disable=SC2016 # for that shell
-	start_ready mxbpf "$MXBPF" -- sh -c 'echo "ready $$"; read -r x <"$1"; exec echo went on' - "$BATS_TEST_TMPDIR/in"
+	start_ready mxbpf "$MXBPF" --exact -- sh -c 'echo "ready $$"; read -r x <"$1"; exec echo went on' - "$BATS_TEST_TMPDIR/in"
 	kill -s STOP "$BG_PID"
 	echo >"$BATS_TEST_TMPDIR/in"
 	timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -o stat= -p "$0") == T* ]]; do sleep 0.02; done' "$READY_PID" # stopped at its exec

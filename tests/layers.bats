@@ -72,13 +72,13 @@ of_model() { # ARGUMENTS...
 
 @test "--by layer without --layers names the missing option, and --layers is refused for PyTorch" {
 	start_workload --tiny
-	run "$MXBPF" --pid "$WORKLOAD_PID" --by layer -d 1s
+	run "$MXBPF" --exact --pid "$WORKLOAD_PID" --by layer -d 1s
 	expect_status 2
 	expect_re -- '--layers' "$output"
 	stop_pid "$WORKLOAD_PID"
 	need_torch
 	torch_server
-	run "$MXBPF" --pid "$SERVER_PID" --layers -d 1s
+	run "$MXBPF" --exact --pid "$SERVER_PID" --layers -d 1s
 	expect_status 2
 	expect_re 'layers' "$output"
 }

@@ -37,7 +37,7 @@ counts() { # TABLE JSON [FILTER]
 
 @test "--api work includes every C API call that waits for an array, so that each wait has an end" {
 	need_mxnet
-	"$MXBPF" --api work --format json -- "$PYTHON" -c '
+	"$MXBPF" --exact --api work --format json -- "$PYTHON" -c '
 import mxnet as mx
 array = mx.nd.sparse.csr_matrix(mx.nd.array([[1, 0], [0, 2]]))
 for _ in range(7): # the C API copies the parts of a sparse array once they exist
@@ -70,7 +70,7 @@ probed() { # JSON
 @test "Tables leave out getters by default and say how many functions are not probed; recordings and traces have all" {
 	need_mxnet
 	start_workload --tiny
-	local usual=(--pid "$WORKLOAD_PID" -d 1s -q) not_probed more
+	local usual=(--exact --pid "$WORKLOAD_PID" -d 1s -q) not_probed more
 	"$MXBPF" "${usual[@]}" --all >text
 	not_probed=$(sed -nE 's/^MXNET_C_API: .* rows?; (2[0-9]{2}) functions are not probed \(not measured; see --api all\)$/\1/p' text)
 	[[ -n $not_probed ]]
@@ -106,7 +106,7 @@ probed() { # JSON
 @test "A PyTorch job, which has no C API, has the same tables by default" {
 	need_torch
 	start_torch --tiny
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --all >text
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s -q --all >text
 	[[ -z $(grep -E 'not probed|^api ' text) ]]
 	expect_re '^aten::mm +' "$(<text)"
 }
@@ -120,10 +120,10 @@ print("ready", os.getpid(), flush=True)
 while True:
     array.shape
     time.sleep(0.01)' >/dev/null
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 500ms
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 500ms
 	expect_status 5
 	expect_re 'it called none of the probed functions .*; --api all probes every function of the C API' "$stderr"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 500ms --api all
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 500ms --api all
 	expect_status 0
 	expect_re '^MXNDArrayGetShape' "$output"
 }
@@ -147,8 +147,8 @@ while True:
 @test "--ops saves probe hits if the plan knows the names" {
 	need_torch
 	start_torch --tiny
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --all --probes op >all
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 1s -q --all --probes op --ops mm >some
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s -q --all --probes op >all
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s -q --all --probes op --ops mm >some
 	# Hits for each call of an operator, because the job does more in one window than in the other.
 	awk '/^events / { gsub(",", ""); for (i = 1; i < NF; i++) if ($(i + 1) == "probe") hits[FILENAME] = $i }
 		$1 == "aten::mm" && $2 ~ /^[0-9]+$/ { calls[FILENAME] = $2 }
@@ -177,12 +177,12 @@ while True:
 	need_mxnet
 	need_torch
 	start_workload --tiny
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --ops log_sotfmax --probes op
+	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --ops log_sotfmax --probes op
 	expect_status 3
 	expect_re "no operator matched --ops 'log_sotfmax'; nearest: log_softmax" "$stderr"
 	kill_started
 	start_torch --tiny
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --ops 'covn2d'
+	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --ops 'covn2d'
 	expect_status 3
 	expect_re "warning: --ops 'covn2d' matches none of 3[01][0-9]+ operator functions \(nearest: .*conv2d" "$stderr"
 	run "$MXBPF" check --pid "$WORKLOAD_PID" --ops 'covn2d'
@@ -194,7 +194,7 @@ a = torch.ones(4, 4)
 print("ready", os.getpid(), flush=True)
 while True:
     a @ a' >/dev/null # this program runs no other operator
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1s --ops 'covn2d'
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s --ops 'covn2d'
 	expect_status 3
 }
 
@@ -217,7 +217,7 @@ while True:
 	END
 	need_torch
 	start_torch --tiny
-	run "$MXBPF" --pid "$WORKLOAD_PID" --api work -d 1s
+	run "$MXBPF" --exact --pid "$WORKLOAD_PID" --api work -d 1s
 	expect_status 2
 	expect_re 'mxbpf probes no C API of PyTorch' "$output"
 }

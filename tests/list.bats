@@ -73,10 +73,10 @@ list_alone() { # BEFORE COMMAND...
 	expect_re "^$READY_PID +loads +MXNet \? .* api,wait only +.*libmxnet\.so$" "$output"
 	"$MXBPF" list --format json | jq -e --argjson pid "$READY_PID" '.processes[] | select(.pid == $pid) |
 		.version == null and .attachable and .groups == ["api", "wait"] and (.reason | test("not verified for this build"))'
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1ms --api all
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --api all
 	expect_status 3
 	expect_re 'not verified for this build' "$stderr"
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1ms --probes api,wait --api all
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms --probes api,wait --api all
 	expect_status 5
 	expect_re '^attached: 4 probes' "$stderr"
 }

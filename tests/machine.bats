@@ -173,7 +173,7 @@ gauge() { # NAME FILE: prints that gauge of the cgroup with the limit
 	# shellcheck disable=SC2016 # for that shell
 	start_bg mxbpf sh -c 'echo $$ >"$0/cgroup.procs" && exec unshare --cgroup --mount sh -c "$1"' "$GROUP" \
 		"mkdir cgroup && mount -t $type none cgroup && umount -l /sys/fs/cgroup && mount --move cgroup /sys/fs/cgroup &&
-		exec '$MXBPF' --pid $WORKLOAD_PID -d 4s --format json"
+		exec '$MXBPF' --exact --pid $WORKLOAD_PID -d 4s --format json"
 	wait_exit "$BG_PID" || { cat "$(err mxbpf)" >&2; return 1; }
 	expect_re "^throttled .* $LIMIT_NAME \(0\.30 CPUs\)\$" "$(jq -r '.machine.says[]' "$(out mxbpf)")"
 }
@@ -184,7 +184,7 @@ gauge() { # NAME FILE: prints that gauge of the cgroup with the limit
 	# shellcheck disable=SC2016 # for that shell
 	start_bg mxbpf unshare --mount sh -c 'mount -t tmpfs none /proc/pressure && mount -t tmpfs none /sys/fs/cgroup &&
 		mount -t tmpfs none /sys/devices/system/cpu && mount --bind /dev/null /proc/cpuinfo &&
-		exec "$0" --pid "$1" -d 4s --format json --verbose' "$MXBPF" "$WORKLOAD_PID"
+		exec "$0" --exact --pid "$1" -d 4s --format json --verbose' "$MXBPF" "$WORKLOAD_PID"
 	wait_exit "$BG_PID" || { cat "$(err mxbpf)" >&2; return 1; }
 	for what in stall_cpu stall_io stall_memory cpu_khz cpu_khz_max; do
 		jq -e --arg name "$what" 'all(.machine.gauges[]; .name != $name)' "$(out mxbpf)"

@@ -85,21 +85,21 @@ compare() { python3 "$PROGS/compare.py" books.json "$@"; }
 }
 
 @test "A leak is reported with the operator that allocated it" {
-	"$MXBPF" --memory -q -f json -- "$PYTHON" "$PROGS/leak.py" 25 >mxbpf.out
+	"$MXBPF" --exact --memory -q -f json -- "$PYTHON" "$PROGS/leak.py" 25 >mxbpf.out
 	jq -e '.memory.holders | map(select(.live_bytes > 0)) | map({name, live_bytes, live_blocks}) |
 		map(select(.name == "_mul_scalar")) == [{name: "_mul_scalar", live_bytes: (25 * 4096), live_blocks: 25}]' mxbpf.out
 	jq -e '.memory.holders[] | select(.name == "_plus_scalar") | .allocs == 25 and .live_blocks == 0' mxbpf.out
 }
 
 @test "An allocation that throws is a failure and no allocation, and the program goes on" {
-	"$MXBPF" --memory -q -f json -- "$PYTHON" "$PROGS/throw.py" >mxbpf.out 2>said
+	"$MXBPF" --exact --memory -q -f json -- "$PYTHON" "$PROGS/throw.py" >mxbpf.out 2>said
 	[[ $(<said) == 'caught 5 kept 5' ]]
 	jq -e '.loss.unmatched == 0 and (.memory.failures | length) == 5 and (.memory.holders | map(select(.name == "_zeros"))[0] |
 		.allocs == 6 and .live_blocks == 5 and .live_bytes == 5 * 4096)' mxbpf.out
 }
 
 @test "A layer owns its outputs, also inside bulks" {
-	"$MXBPF" --memory --layers -q -f json -- "$PYTHON" "$PROGS/layers.py" books.json >mxbpf.out
+	"$MXBPF" --exact --memory --layers -q -f json -- "$PYTHON" "$PROGS/layers.py" books.json >mxbpf.out
 	jq -e --slurpfile b books.json '[.memory.holders[] | select(.layer) | {key: .layer, value: .live_bytes}] | from_entries == $b[0]' \
 		mxbpf.out || { jq -c '.memory.holders[]' mxbpf.out; cat books.json; return 1; }
 	jq -e '.memory.holders | map(select(.layer == "net_one_fwd")) | .[0].name == "FullyConnected"' mxbpf.out
@@ -143,7 +143,7 @@ lines() { # MXBPF_ARGS RUNTIME: the tables go to lines.json or where the argumen
 	local python=$PYTHON
 	[[ $2 == mxnet ]] || python=$PYTHON_TORCH
 	# shellcheck disable=SC2086 # words
-	"$MXBPF" $1 --memory --py-stacks -q -- "$python" "$PROGS/lines.py" "$2" books.json
+	"$MXBPF" $1 --exact --memory --py-stacks -q -- "$python" "$PROGS/lines.py" "$2" books.json
 }
 
 same_lines() { # TABLES.json
@@ -204,7 +204,7 @@ same_lines() { # TABLES.json
 	jq -e '[.memory.holders[] | select(.name == "ImperativeBulk")] | length == 1 and .[0].line == null' lines.json
 	lines '-o lines.txt --probes op,api,mem' mxnet
 	expect_re '[0-9]+ allocations have no line: their Python stacks are not known' "$(<lines.txt)"
-	"$MXBPF" --memory -q -o plain.json -- "$PYTHON" "$PROGS/lines.py" mxnet books.json
+	"$MXBPF" --exact --memory -q -o plain.json -- "$PYTHON" "$PROGS/lines.py" mxnet books.json
 	jq -e 'all(.memory.holders[]; has("line") | not) and all(.memory.devices[]; has("lineless_allocs") | not)' plain.json
 }
 
@@ -226,8 +226,8 @@ allocators() { # NAME OPTIONS...
 
 # A storage in shared memory, two records of probes, is in each window. Compares the bytes of every device with the program's account, and with torch.profiler's in the same window.
 allocated() { # MXBPF_ARGS JQ-CONDITION LIBRARY ARGS...
-	python3 "$REPO/tests/judge/drive.py" --before "'$MXBPF' $1 --pid {pid} --format json" \
-		--tool "'$MXBPF' $1 --memory --format json --pid {pid}" --stdout mxbpf.json -- \
+	python3 "$REPO/tests/judge/drive.py" --before "'$MXBPF' $1 --exact --pid {pid} --format json" \
+		--tool "'$MXBPF' $1 --exact --memory --format json --pid {pid}" --stdout mxbpf.json -- \
 		"${SERVED[@]}" "$PROGS/allocators.py" "$PWD/$3.so" books.json --busy "${@:4}"
 	jq -e --slurpfile books books.json '$books[0] as $b | (.memory.devices | map({key: .device, value: .}) | from_entries) as $m |
 		($b.account | keys | length) == 3 and all($b.account | to_entries[];

@@ -158,7 +158,7 @@ expect_as_measured() {
 	expect_status 2
 	expect_re '^mxbpf: error: --layout mxnet has no table for --omp; remove one of them$' "$stderr"
 	start_ready toy "$O/toy/libtorch_cpu.so" >/dev/null
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" --omp --probes op
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" --omp --probes op
 	expect_status 3
 	expect_re '^mxbpf: error: --omp: no OpenMP library is mapped \(libgomp, libomp, libiomp5\)$' "$stderr"
 }
@@ -184,7 +184,7 @@ mx.nd.waitall()' >/dev/null
 
 @test "A launched command is attached only when the OpenMP libraries of its runtime are mapped" {
 	need_mxnet
-	OMP_NUM_THREADS=2 "$MXBPF" --omp --probes op --format json -- "$PYTHON" -c '
+	OMP_NUM_THREADS=2 "$MXBPF" --exact --omp --probes op --format json -- "$PYTHON" -c '
 import mxnet as mx
 m = mx.nd.random.uniform(shape=(500, 500))
 for i in range(10):

@@ -54,7 +54,7 @@ pause_once() {
 	start_bg mxbpf python3 -c 'import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 os.kill(os.getpid(), signal.SIGUSR1)
-os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --format json
+os.execv(sys.argv[1], sys.argv[1:])' "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
 	MXBPF_PID=$BG_PID
 	wait_line "$(err mxbpf)" '^paused, ' "$MXBPF_PID"
 	wait_new_line "$(out workload)" '^step'

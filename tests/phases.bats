@@ -110,7 +110,7 @@ run_on() {
 	local phase
 	for phase in plan_make att_attach ses_wait; do
 		start_toy 20 2
-		start_to $phase --pid "$READY_PID"
+		start_to $phase --exact --pid "$READY_PID"
 		kill -s KILL "$READY_PID"
 		wait_gone "$READY_PID"
 		run_on
@@ -124,7 +124,7 @@ run_on() {
 	cc -O1 -Wall -Wextra -Werror -shared -fPIC -o ../turns.so "$REPO/tests/faults/turns.c"
 	for phase in plan_make att_load att_attach ses_wait; do
 		start_ready turns env LD_PRELOAD="$BATS_TEST_TMPDIR/turns.so" "$O/toy/toy" 20 2 >/dev/null
-		start_to $phase --pid "$READY_PID" -d 200ms
+		start_to $phase --exact --pid "$READY_PID" -d 200ms
 		kill -s USR2 "$READY_PID" # it becomes sleep
 		timeout "$WAIT_SECONDS" bash -c 'until [[ $(<"/proc/$0/comm") == sleep ]]; do sleep 0.02; done' "$READY_PID"
 		run_on
@@ -142,7 +142,7 @@ run_on() {
 	for phase in att_load att_attach; do
 		rm -rf "$TOY" && cp -r "$O/toy" "$TOY" && cp "$TOY/libmxnet.so" ../whole
 		start_toy 20 2
-		start_to $phase --pid "$READY_PID" -d 200ms
+		start_to $phase --exact --pid "$READY_PID" -d 200ms
 		dd if=../whole of="$TOY/libmxnet.so" conv=notrunc status=none # the same bytes: only a probe would harm the toy
 		run_on
 		echo "$phase: status $status: $(tail -n 1 "$(err mxbpf)")"
@@ -152,7 +152,7 @@ run_on() {
 		wait_exit "$READY_PID"
 	done
 	start_toy 20 2
-	start_to ses_wait --pid "$READY_PID" -d 200ms
+	start_to ses_wait --exact --pid "$READY_PID" -d 200ms
 	: >"$TOY/libmxnet.so" # the toy has no code now
 	run_on
 	[[ $status == 5 ]]

@@ -64,13 +64,13 @@ late_rank() {
 # bats test_tags=alone
 @test "A rank that waits says so in its first line, and names the late rank, which mxbpf has not probed" {
 	late_rank
-	run -0 "$MXBPF" --pid "$RANK" -d 3s
+	run -0 "$MXBPF" --exact --pid "$RANK" -d 3s
 	expect_re "^1\\. Process $LATE lags: the loop waits in [0-9]+% of its time for the exchange with other processes" "$output"
 	[[ $output =~ waits\ in\ ([0-9]+)% ]]
 	expect_re "each: ${BASH_REMATCH[1]}% waiting for other processes(,|$)" "$output"
 	line=$(grep -n 'time.sleep(0.06)  # its samples are longer' "$REPO/tests/planted/torch_job.py" | cut -d: -f1)
 	expect_re "seen: process $LATE arrives last: .*torch_job.py\\($line\\): rank, .* and is not probed" "$output"
-	run -0 "$MXBPF" --pid "$LATE" -d 3s
+	run -0 "$MXBPF" --exact --pid "$LATE" -d 3s
 	expect_re 'each: [0-9]+% in your Python code, ' "$output"
 }
 
@@ -100,7 +100,7 @@ rank_pid() { # RANK: the process with it
 	jq -e '.ranks | map(select(.name | test("^gloo:")))[0] | .min_rank == 2' late.json
 	jq -e '(.ranks[0].name | . == "aten::mm" or test("^gloo:"))' late.json
 	# From one rank, which sees no more of the others than where they stand.
-	"$MXBPF" --pid "$first" --no-follow -d 4s | tee one
+	"$MXBPF" --exact --pid "$first" --no-follow -d 4s | tee one
 	expect_re "process $late arrives last: .*torch_job.py\\($line\\): ranks" "$(<one)"
 }
 
@@ -129,11 +129,11 @@ rank_pid() { # RANK: the process with it
 # bats test_tags=alone
 @test "A job whose allocator keeps memory gains what the finding about page faults promises" {
 	start_ready faults "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" faults --seconds 120
-	"$MXBPF" --pid "$READY_PID" -d 3s -o faults.json
+	"$MXBPF" --exact --pid "$READY_PID" -d 3s -o faults.json
 	stop_pid "$READY_PID"
 	start_ready kept env MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=1073741824 "$PYTHON_TORCH" -u \
 		"$REPO/tests/planted/torch_job.py" faults --seconds 120
-	"$MXBPF" --pid "$READY_PID" -d 3s -o kept.json
+	"$MXBPF" --exact --pid "$READY_PID" -d 3s -o kept.json
 	jq -e '.findings | all(.finding != "page_faults")' kept.json
 	python3 - <<-'END'
 		import json
@@ -176,7 +176,7 @@ rank_pid() { # RANK: the process with it
 		echo "${step[*]}" >>steps
 	done
 	((i < 3)) && [[ -s steps && -z $(sort steps | uniq -d) ]]
-	"$MXBPF" --pid "$READY_PID" --sample 99 -d 4s >told
+	"$MXBPF" --exact --pid "$READY_PID" --sample 99 -d 4s >told
 	grep -A 2 'seen: .*common.py([0-9]*): own' told | grep "The loop.s thread runs your Python code"
 	# Of two jobs, each has findings of its own, whose next step is about its process.
 	local own=$READY_PID loader
@@ -190,7 +190,7 @@ rank_pid() { # RANK: the process with it
 	[[ $(sed -n 's/^Job of process \([0-9]*\) (.*/\1/p' two | sort) == "$(printf '%s\n' "$own" "$loader" | sort)" ]]
 	sed -n "/^Job of process $loader /,/^\$/p" two | grep -q "^[0-9]\. The loop waits for data"
 	kill -s STOP "$own"
-	run -5 "$MXBPF" --pid "$own" -d 1s
+	run -5 "$MXBPF" --exact --pid "$own" -d 1s
 	kill -s CONT "$own"
 	expect_re "^1\. Process $own is stopped by a signal or a debugger in 100% of the samples" "$output"
 }
@@ -224,7 +224,7 @@ leaking_line() { # FILE TEXT BYTES TABLES.json
 leaking() { # FILE TEXT BYTES PYTHON
 	cd "$BATS_TEST_TMPDIR"
 	start_ready job "$4" -u "$REPO/tests/planted/$1" leak --seconds 120
-	"$MXBPF" --pid "$READY_PID" -d 4s --memory --py-stacks -o live.json
+	"$MXBPF" --exact --pid "$READY_PID" -d 4s --memory --py-stacks -o live.json
 	leaking_line "$1" "$2" "$3" live.json
 	"$MXBPF" record --pid "$READY_PID" -d 4s --memory --py-stacks -o leak.mxd
 	"$MXBPF" report -f json leak.mxd >recorded.json

@@ -44,14 +44,14 @@ limited() {
 	expect_same "$(python3 "$REPO/tests/seccomp_allows.py" "$MXBPF_PID" "${CALLS[@]}")" '0 321'
 	stop_pid "$MXBPF_PID" INT
 	limited '0 321' record --probes op --pid "$pid" -o r.mxd
-	limited '0 321' top --batch --probes op --pid "$pid"
+	limited '0 321' top --exact --batch --probes op --pid "$pid"
 	limited '0 321' serve --listen none --textfile m.prom --probes op --pid "$pid"
 	start_toy 1 1
 	limited '0 321' now --duration 60s --pid "$READY_PID"
 }
 
 @test "A launched command has neither the filter of mxbpf nor its other limits" {
-	"$MXBPF" --verbose -- grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status >own 2>err || true
+	"$MXBPF" --exact --verbose -- grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status >own 2>err || true
 	expect_re '^mxbpf: seccomp limits mxbpf' "$(<err)"
 	expect_same "$(grep -h -oE '(Seccomp|NoNewPrivs):.*' own err | tr -s '\t' ' ' | sort)" \
 		"$(grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status | tr -s '\t' ' ' | sort)"
@@ -90,7 +90,7 @@ limited() {
 	TOY=$(for_others "$O/toy")
 	start_ready torch "$TOY/libtorch_cpu.so"
 	local pid=$READY_PID
-	three --probes op --pid "$pid" -d 300ms -f json | jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0'
+	three --exact --probes op --pid "$pid" -d 300ms -f json | jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0'
 	three record --quiet --probes op --pid "$pid" -d 300ms -o r.mxd
 	"$MXBPF" report r.mxd -f json | jq -e '.tables.operator[] | select(.name == "aten::honest").count > 0'
 	three top --batch --probes op --pid "$pid" -d 1100ms | grep -q 'aten::honest'
@@ -119,7 +119,7 @@ limited() {
 	jq -e '.loss.dropped == 0' tables.json
 	jq -e '[.traceEvents[] | select(.name == "aten::honest")] | length > 0' t.json
 	mkdir -m 700 mine
-	run --separate-stderr "$MXBPF" --drop-privileges --probes op --pid "$pid" -d 100ms -o mine/o.json
+	run --separate-stderr "$MXBPF" --exact --drop-privileges --probes op --pid "$pid" -d 100ms -o mine/o.json
 	expect_status 4
 	expect_re 'user 65534 could not write mine/o.json' "$stderr"
 	[[ -z $(ls -A mine) ]]

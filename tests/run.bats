@@ -142,7 +142,7 @@ none_left() { # SECONDS
 	local other
 	need_root
 	start_toy 1000 2
-	start_bg other env BATS_TEST_TMPDIR=/elsewhere "$MXBPF" --pid "$READY_PID"
+	start_bg other env BATS_TEST_TMPDIR=/elsewhere "$MXBPF" --exact --pid "$READY_PID"
 	other=$BG_PID
 	wait_line other.err '^attached' "$other"
 	sed -s -n 's/^link_id:[[:space:]]*//p' "/proc/$other/fdinfo"/* | sort >theirs

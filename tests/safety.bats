@@ -102,7 +102,7 @@ copy_library() {
 	copy_library
 	start_workload --tiny
 	rm "$BATS_TEST_TMPDIR/libmxnet.so"
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --format json
+	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
 	expect_status 0
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
@@ -112,7 +112,7 @@ copy_library() {
 	start_workload --tiny
 	cp "$BATS_TEST_TMPDIR/libmxnet.so" "$BATS_TEST_TMPDIR/new"
 	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/libmxnet.so"
-	run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 1s --format json
+	run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 1s --format json
 	expect_status 0
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }
@@ -122,7 +122,7 @@ copy_library() {
 	cp -r "$O/toy" "$TOY"
 	"$PYTHON" "$REPO/tests/versions/other_build.py" "$TOY/libmxnet.so"
 	start_toy 20 2
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1s
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
 	expect_status 3
 	expect_re 'not verified for this build.*, and its code does not show' "$stderr"
 	[[ -z $output ]]
@@ -162,7 +162,7 @@ copy_library() {
 	shared_workload --tiny
 	links=$(probe_links)
 	for i in {1..20}; do
-		run --separate-stderr "$MXBPF" --pid "$WORKLOAD_PID" -d 20ms --format json
+		run --separate-stderr "$MXBPF" --exact --pid "$WORKLOAD_PID" -d 20ms --format json
 		[[ $status == 0 || $status == 5 ]] || expect_status 0
 		expect_re '^attached: ' "$stderr"
 		((seen += status == 0)) || true
@@ -175,7 +175,7 @@ copy_library() {
 @test "mxbpf works with a tiny RLIMIT_MEMLOCK that may not be raised" {
 	shared_workload --tiny
 	run --separate-stderr prlimit --memlock=65536:65536 setpriv --bounding-set=-sys_resource \
-		"$MXBPF" --pid "$WORKLOAD_PID" -d 500ms --format json
+		"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 500ms --format json
 	expect_status 0
 	(($(count_of <(echo "$output") operator log_softmax) > 0))
 }

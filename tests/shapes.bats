@@ -68,7 +68,7 @@ flops() { jq -c '.tables.operator | [map(.flops // 0), map(.flops_calls // 0), m
 
 @test "--shapes is refused before anything is attached without the probes that read them" {
 	start_workload
-	run "$MXBPF" --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
+	run "$MXBPF" --exact --pid "$WORKLOAD_PID" --shapes --probes op -d 100ms
 	expect_status 2
 	expect_re '^mxbpf: error: --shapes needs --probes inside with MXNet$' "$output"
 }

@@ -36,14 +36,14 @@ expect_all() { # FILE TABLE...
 
 # whole TABLE...: the job's output in a pipe, in a file, in a series and with --all.
 whole() {
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 3s -q | cat >pipe
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 3s -q | cat >pipe
 	expect_short pipe
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 3s -q -o file.txt
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 3s -q -o file.txt
 	expect_short file.txt
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 2500ms -q --interval 1s >series
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 2500ms -q --interval 1s >series
 	csplit -s -f part series '/^-\{70,\}$/-1' # without the rule and the blank line before it
 	expect_short part00
-	"$MXBPF" --pid "$WORKLOAD_PID" -d 3s -q --all >all
+	"$MXBPF" --exact --pid "$WORKLOAD_PID" -d 3s -q --all >all
 	expect_all all "$@"
 	(($(wc -l <all) > $(wc -l <pipe) + 15))
 }

@@ -18,7 +18,7 @@ rss_kib() { awk '/^RssAnon/ {print $2}' "/proc/$1/status"; }
 
 job --seconds $((minutes * 60)) >"$dir/job" &
 until grep -qs '^ready' "$dir/job"; do read -rt 0.1 <> <(:) || true; done
-"$O/mxbpf" --pid "$(sed -n 's/^ready //p' "$dir/job")" --format json >"$dir/report" 2>"$dir/err" &
+"$O/mxbpf" --exact --pid "$(sed -n 's/^ready //p' "$dir/job")" --format json >"$dir/report" 2>"$dir/err" &
 mxbpf=$!
 until grep -qs attached "$dir/err"; do read -rt 0.1 <> <(:) || true; done
 # During the first half pools grow to the size of the largest burst.

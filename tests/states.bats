@@ -23,7 +23,7 @@ ends() { # SECONDS MXBPF_ARGS...
 	start_ready stuck env LD_PRELOAD="$PWD/stuck.so" STUCK=texts STUCK_AT="$PWD/libtorch_cpu.so" sleep 1000
 	ends 20 list
 	expect_re "^ *$READY_PID +sleep .* no: unreadable " "$output" # the end of the path may be cut
-	ends 20 --pid "$READY_PID" -d 100ms
+	ends 20 --exact --pid "$READY_PID" -d 100ms
 	expect_status 3
 	expect_re 'its file system does not answer' "$stderr"
 	ends 20 now --pid "$READY_PID"
@@ -41,7 +41,7 @@ ends() { # SECONDS MXBPF_ARGS...
 		jobs[$answers]=$READY_PID
 	done
 	for answers in "${!jobs[@]}"; do
-		start_bg "mxbpf$answers" "$MXBPF" --pid "${jobs[$answers]}" -d 100ms
+		start_bg "mxbpf$answers" "$MXBPF" --exact --pid "${jobs[$answers]}" -d 100ms
 		runs[$answers]=$BG_PID
 	done
 	for answers in "${!jobs[@]}"; do
@@ -79,7 +79,7 @@ ends() { # SECONDS MXBPF_ARGS...
 	timeout "$WAIT_SECONDS" bash -c 'until [[ $(ps -L -o wchan= -p "$0") == *clone* || $(ps -L -o stat= -p "$0") == *D* ]]; do sleep 0.02; done' "$parent"
 	child=$(pgrep -P "$parent")
 	echo "$child $(start_time "$child")" >>started
-	start_bg child "$MXBPF" --pid "$child" --api all -f json
+	start_bg child "$MXBPF" --exact --pid "$child" --api all -f json
 	local of_child=$BG_PID
 	wait_line "$(err child)" '^attached:' "$of_child"
 	start_mxbpf --pid "$parent" --api all -f json
@@ -114,7 +114,7 @@ freeze() { # PID VERSION
 		start_toy 20 2
 		group=$(freeze "$READY_PID" "$version" 2>/dev/null) || continue
 		tried+=$version
-		ends 20 --pid "$READY_PID" -d 100ms
+		ends 20 --exact --pid "$READY_PID" -d 100ms
 		expect_status 5
 		[[ $(grep -c "process $READY_PID (toy) is frozen by its control group" <<<"$stderr") == 2 ]]
 		ends 20 now --pid "$READY_PID"
@@ -138,7 +138,7 @@ freeze() { # PID VERSION
 	start_ready one one/toy 20 2 >/dev/null && one=$READY_PID
 	start_ready two two/toy 30 3 >/dev/null && two=$READY_PID
 	umount -l one two
-	start_bg first "$MXBPF" --pid "$one" --api all -f json --backend perf && first=$BG_PID
+	start_bg first "$MXBPF" --exact --pid "$one" --api all -f json --backend perf && first=$BG_PID
 	wait_line "$(err first)" '^attached:' "$first"
 	start_mxbpf --pid "$two" --api all -f json
 	kill -s USR1 "$one" "$two"
@@ -153,7 +153,7 @@ fd = os.memfd_create("libmxnet.so", 0)
 os.write(fd, open(sys.argv[1], "rb").read())
 os.dup2(fd, 9)
 os.execv(sys.argv[2], ["toy", "20", "2"])' "$O/toy/libmxnet.so" low/toy
-	ends 30 --pid "$READY_PID" -d 100ms
+	ends 30 --exact --pid "$READY_PID" -d 100ms
 	[[ $status == [35] ]]
 	ends 30 list
 	kill -s USR1 "$READY_PID"
@@ -178,7 +178,7 @@ watched_exactly() { # the toy of $TOY
 	TOY=$PWD/toy
 	start_toy 20 2
 	umount -l toy
-	start_bg first "$MXBPF" --pid "$READY_PID" --api all -f json --backend perf && first=$BG_PID
+	start_bg first "$MXBPF" --exact --pid "$READY_PID" --api all -f json --backend perf && first=$BG_PID
 	wait_line "$(err first)" '^attached:' "$first"
 	start_mxbpf --pid "$READY_PID" --api all -f json
 	kill -s USR1 "$READY_PID"
@@ -202,7 +202,7 @@ watched_exactly() { # the toy of $TOY
 	rm -r toy && cp -r "$O/toy" toy
 	start_toy 20 2
 	python3 "$REPO/tests/faults/symbols.py" toy/libmxnet.so ifunc
-	ends 30 --pid "$READY_PID" --api all -d 10ms
+	ends 30 --exact --pid "$READY_PID" --api all -d 10ms
 	expect_status 3
 	expect_re 'is not a function' "$stderr"
 }

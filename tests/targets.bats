@@ -71,7 +71,7 @@ calls_of() { # PID FILE
 
 @test "A process that gets the name later, and one that starts again, belong to a session by name" {
 	local first second other
-	start_bg mxbpf "$MXBPF" --comm "$NAME*" --wait --by process --ops sinh --verbose --format json
+	start_bg mxbpf "$MXBPF" --exact --comm "$NAME*" --wait --by process --ops sinh --verbose --format json
 	MXBPF_PID=$BG_PID
 	wait_line "$(err mxbpf)" "waiting until one of the processes named $NAME"
 	start_counted first 100 && first=$READY_PID

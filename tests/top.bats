@@ -63,7 +63,7 @@ teardown() {
 
 @test "The rates of each second add up to the calls and iterations that the job says it made" {
 	start_loop
-	"$MXBPF" top --pid "$READY_PID" --batch --probes op >frames 3>&- &
+	"$MXBPF" top --exact --pid "$READY_PID" --batch --probes op >frames 3>&- &
 	local top=$!
 	wait_frames 3
 	stop_pid "$READY_PID" TERM
@@ -89,7 +89,7 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 
 @test "On a terminal of 80x24, top shows the job, sorts, filters, explains its keys, and gives the terminal back" {
 	start_loop
-	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
 	shows '^[0-9.]+ iterations/s now'
 	shows '^>? +[0-9.]+ +[0-9.]+% .* aten::sinh'
 	keys S
@@ -108,7 +108,7 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 
 @test "A screen follows its terminal to another size, and can be frozen" {
 	start_loop
-	terminal 200 50 "$MXBPF" top --pid "$READY_PID" --probes op
+	terminal 200 50 "$MXBPF" top --exact --pid "$READY_PID" --probes op
 	shows '^[0-9.]+ iterations/s now'
 	keys Space
 	shows 'FROZEN'
@@ -123,7 +123,7 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 
 @test "When the job ends or is killed, top gives the terminal back and says so" {
 	start_loop
-	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
 	shows '^[0-9.]+ iterations/s now'
 	stop_pid "$READY_PID" KILL
 	ends
@@ -133,10 +133,10 @@ wait_frames() { timeout "$WAIT_SECONDS" bash -c 'until [[ $(grep -c "iterations/
 # bats test_tags=place
 @test "Without a terminal, or on an unknown one, top says to add --batch" {
 	start_loop
-	run "$MXBPF" top --pid "$READY_PID"
+	run "$MXBPF" top --exact --pid "$READY_PID"
 	expect_status 2
 	expect_re 'top needs a terminal; add --batch' "$output"
-	terminal 80 24 env TERM=nonsense "$MXBPF" top --pid "$READY_PID"
+	terminal 80 24 env TERM=nonsense "$MXBPF" top --exact --pid "$READY_PID"
 	ends
 	expect_same 'exit 1' "$(<ended)"
 	shows "the terminal 'nonsense' is not known; set TERM, or add --batch"
@@ -168,7 +168,7 @@ start_ranks() {
 
 @test "Each of 64 ranks has a row with its pid, two jobs have one each, and their calls are what they made" {
 	start_ranks
-	"$MXBPF" top --comm "toy$$" --batch >frames 3>&- &
+	"$MXBPF" top --exact --comm "toy$$" --batch >frames 3>&- &
 	local top=$!
 	wait_frames 2
 	kill -s USR1 "$READY_PID"
@@ -190,7 +190,7 @@ start_ranks() {
 	kill -s TERM "$READY_PID"
 	# On a small screen all of them can be reached, and one job chosen.
 	start_ranks
-	terminal 80 24 "$MXBPF" top --comm "toy$$"
+	terminal 80 24 "$MXBPF" top --exact --comm "toy$$"
 	shows 'OPERATORS threads processes jobs'
 	keys v v s s s
 	shows 'PROCESSES jobs by rank'
@@ -218,7 +218,7 @@ start_named() { # NAME [STEPS]
 
 @test "Enter shows what there is about a row, p the Python stacks of all threads, and Escape closes both" {
 	start_loop
-	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
 	shows '^>? +[0-9.]+ +[0-9.]+% .* aten::sinh'
 	keys / sinh Enter Enter
 	shows '^ +operator: [0-9,]+ calls in the second, each [0-9.]+ [mun]s with calls in it, p50 '
@@ -244,7 +244,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 
 @test "t writes a trace of the next five seconds, which has the calls of these seconds, and so does leaving before they are over" {
 	start_loop
-	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
 	shows 'aten::sinh'
 	keys t
 	shows "the next five seconds go to mxbpf-$READY_PID-.*.pftrace"
@@ -267,7 +267,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	local first
 	start_named first
 	first=$READY_PID
-	terminal 80 24 "$MXBPF" top --comm "live$$" --probes op
+	terminal 80 24 "$MXBPF" top --exact --comm "live$$" --probes op
 	keys v v
 	shows "^> .* $first  live$$$"
 	stop_pid "$first" KILL
@@ -285,7 +285,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 	echo "$LOOP" | sed 's/^step()$/&\nfor i in range(200):\n    with torch.profiler.record_function("part_%03d" % i):\n        torch.cosh(weight)/;
 		s/^    step()$/&\n    for i in range(200):\n        with torch.profiler.record_function("part_%03d" % i):\n            torch.cosh(weight)/' >loop.py
 	start_ready loop "$PYTHON_TORCH" -u "$PWD/loop.py" >/dev/null
-	terminal 80 24 "$MXBPF" top --pid "$READY_PID" --probes op
+	terminal 80 24 "$MXBPF" top --exact --pid "$READY_PID" --probes op
 	shows '% .* part_'
 	keys / part_ Enter S S
 	shows 'by name; only names with part_;'
@@ -306,7 +306,7 @@ window_of() { grep -ao '"duration_ns":[0-9]*' "$1" | sed 's/.*://;q'; }
 @test "A terminal that takes no output holds up neither the seconds nor processes that come" {
 	local seconds columns
 	start_named first
-	terminal 80 24 "$MXBPF" top --comm "live$$" --probes op
+	terminal 80 24 "$MXBPF" top --exact --comm "live$$" --probes op
 	shows '^[1-9][0-9.]* iterations/s now'
 	keys C-s # from now on, who writes to the terminal is blocked
 	seconds=$SECONDS
@@ -354,11 +354,11 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 	start_loop
 	for hangup in default ignored; do
 		run --separate-stderr timeout "$WAIT_SECONDS" python3 -c "$CLOSED" 'iterations/s now' "$hangup" \
-			env TERM=xterm "$MXBPF" top --pid "$READY_PID" --probes op
+			env TERM=xterm "$MXBPF" top --exact --pid "$READY_PID" --probes op
 		echo "$hangup: $output"
 		[[ $output == 0 ]]
 	done
-	run timeout "$WAIT_SECONDS" python3 -c "$CLOSED" '' default env TERM=xterm "$MXBPF" top --pid "$READY_PID" --probes op
+	run timeout "$WAIT_SECONDS" python3 -c "$CLOSED" '' default env TERM=xterm "$MXBPF" top --exact --pid "$READY_PID" --probes op
 	echo "as it begins: $output"
 	[[ $output == [05] ]]
 	no_new_links "$before"

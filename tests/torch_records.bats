@@ -90,7 +90,7 @@ crossing() { # ARGS...
 
 @test "--shapes without operators is refused before anything is attached" {
 	torch_server
-	run "$MXBPF" --pid "$SERVER_PID" --shapes --probes mem -d 100ms
+	run "$MXBPF" --exact --pid "$SERVER_PID" --shapes --probes mem -d 100ms
 	expect_status 2
 	expect_re '^mxbpf: error: .*--probes op' "$output"
 }

@@ -53,7 +53,7 @@ attach_often() { # PID TIMES OPTION...
 	local i status
 	for ((i = 0; i < $2; i++)); do
 		status=0
-		"$MXBPF" --pid "$1" -d 20ms --format json "${@:3}" >/dev/null || status=$?
+		"$MXBPF" --exact --pid "$1" -d 20ms --format json "${@:3}" >/dev/null || status=$?
 		[[ $status =~ ^[035]$ ]] || { echo "session $i ended with $status"; return 1; }
 	done
 }

@@ -99,7 +99,7 @@ code() { # PID
 	cd "$BATS_TEST_TMPDIR"
 	# mxbpf reads names of C API functions from the file when it reads their first events, so the file is overwritten after that.
 	# shellcheck disable=SC2016 # for that shell
-	"$MXBPF" --api all --format json --interval 100ms -- bash -c 'toy() { "$0/toy" "$1" 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
+	"$MXBPF" --exact --api all --format json --interval 100ms -- bash -c 'toy() { "$0/toy" "$1" 1 | { read -r _ pid; kill -s USR1 "$pid"; cat; }; }
 		toy 20
 		for name in MXImperativeInvoke MXNDArray{Create,Free,WaitAll,WaitToRead}; do
 			until grep -q "\"$name\"" dumps; do sleep 0.05; done
@@ -131,7 +131,7 @@ start_bpftrace() { # NAME PID FUNCTION [MORE]
 	function=$(nm "$O/toy/libmxnet.so" | sed -n 's/.* T \(.*WaitForVar.*\)/\1/p')
 	start_toy 20 2
 	start_bpftrace first "$READY_PID" "$function" && first=$BG_PID
-	"$MXBPF" --pid "$READY_PID" --api all -d 50ms -q >/dev/null || [[ $? == 5 ]] # it comes later and goes first
+	"$MXBPF" --exact --pid "$READY_PID" --api all -d 50ms -q >/dev/null || [[ $? == 5 ]] # it comes later and goes first
 	start_mxbpf --pid "$READY_PID" --api all -f json
 	# It ends by itself, because bpftrace loses a SIGINT that comes while it attaches.
 	start_bpftrace second "$READY_PID" "$function" 'interval:ms:50 { exit(); }' && second=$BG_PID

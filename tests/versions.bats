@@ -51,7 +51,7 @@ with_options() { # VERSION
 	start_ready mapped "$O/prog/maps_elf" "$(library "$1")"
 	for options in '--life --memory --layers --shapes --by shape' '--life --memory' '--life'; do
 		# shellcheck disable=SC2086 # words
-		run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1ms $options
+		run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms $options
 		[[ $status != 0 && $status != 5 ]] || { chosen=$options; break; } # 5: it calls nothing
 		expect_re 'error: --(shapes|memory): ' "$stderr"
 	done
@@ -96,7 +96,7 @@ resolves() { # PID [BEGIN_REGEX]
 @test "MXNet 1.6.0, which is packed by UPX, is refused with that reason" {
 	mxnet 1.6.0
 	start_ready packed "$PYTHON" -c 'import mxnet, os, time; print("ready", os.getpid(), flush=True); time.sleep(100)'
-	run --separate-stderr "$MXBPF" --pid "$READY_PID" -d 1s
+	run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1s
 	expect_status 3
 	expect_re 'libmxnet.so is packed by UPX: its code lies in anonymous memory, not in the file' "$stderr"
 	run --separate-stderr "$MXBPF" check --pid "$READY_PID"

@@ -150,7 +150,7 @@ class Lane:
 
 # kind: (the job, the operator that sleeps, options)
 KINDS = {
-    'probes': ('toy', 'aten::honest', ['--probes', 'op']),
+    'probes': ('toy', 'aten::honest', ['--exact', '--probes', 'op']),
     'record': ('toy', 'aten::honest', ['--probes', 'op']),
     'agent': ('torch', 'soak::rest', ['--agent']),
 }

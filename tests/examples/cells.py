@@ -433,7 +433,7 @@ def launched(context, args=''):
     os.makedirs(directory, exist_ok=True)
     out = context.path('launched.json')
     with open(out, 'w') as f, open(context.path('launched.err'), 'w') as e:
-        done = subprocess.run([tg.MXBPF, '--api', 'all', '--format', 'json', '--quiet', *args.split(), '--', 'sh', '-c', '"$@" >digest', 'sh',
+        done = subprocess.run([tg.MXBPF, '--exact', '--api', 'all', '--format', 'json', '--quiet', *args.split(), '--', 'sh', '-c', '"$@" >digest', 'sh',
                                *context.target.command], cwd=directory, env=tg.environment(), stdout=f,
                               stderr=e, timeout=tg.SECONDS)
     if done.returncode:

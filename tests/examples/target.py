@@ -63,7 +63,7 @@ class Target:
     def traced(self, args, out, subcommand=(), attached=r'attached: \d+ probes', interrupt=True):
         """Runs mxbpf around one run, with stdout in the file OUT. Returns its exit status, its stderr and the program's digest."""
         api = [] if subcommand or {'--api', '--probes', '--layout'} & set(args) else ['--api', 'all']
-        command = [MXBPF, *subcommand, '--pid', str(self.pid), *api, *args]
+        command = [MXBPF, *(subcommand or ['--exact']), '--pid', str(self.pid), *api, *args]
         with open(out, 'wb') as f:
             tool = subprocess.Popen(command, cwd=self.directory, stdout=f, stderr=subprocess.PIPE, text=True)
         said = []

@@ -70,7 +70,7 @@ watch_toy() { # BACKEND
 	[ "$1" != throttled ] || limit "$pid"
 	{
 		# shellcheck disable=SC2086 # no word, or several
-		mxbpf --pid "$pid" $api --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
+		mxbpf --exact --pid "$pid" $api --format json $option >"$dir/mxbpf.json" 2>"$dir/from_mxbpf"
 		echo $? >"$dir/status"
 	} &
 	while read -r line; do
@@ -134,7 +134,7 @@ watch_held() {
 	/toy/toy 2000 2 hold >held/toy &
 	toy=$!
 	until grep -q '^ready' held/toy; do sleep 0.1; done
-	mxbpf --pid "$toy" --api all --format json --sample 99 >held/mxbpf.json 2>held/mxbpf.err &
+	mxbpf --exact --pid "$toy" --api all --format json --sample 99 >held/mxbpf.json 2>held/mxbpf.err &
 	mxbpf=$!
 	until grep -q '^attached' held/mxbpf.err || ! kill -0 "$mxbpf"; do sleep 0.1; done
 	kill -USR1 "$toy"

@@ -100,7 +100,7 @@ def measure(pid, tables, recorded):
         mxbpf('record', '--pid', pid, '-d', f'{SECONDS}s', '-o', f'{tables}.mxd')
         mxbpf('report', f'{tables}.mxd', '-o', tables)
     else:
-        mxbpf('--pid', pid, '-d', f'{SECONDS}s', '-o', tables)
+        mxbpf('--exact', '--pid', pid, '-d', f'{SECONDS}s', '-o', tables)
 
 
 def findings(name, recorded):

@@ -97,7 +97,7 @@ def left(mem, sites, seconds=LIMIT_S):
 
 def main():
     pid, times, phase = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    command = [sys.argv[1], "--pid", str(pid), "--force", "--output", os.devnull, *sys.argv[5:]]
+    command = [sys.argv[1], "--exact", "--pid", str(pid), "--force", "--output", os.devnull, *sys.argv[5:]]
     mem = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
     sites = whole_session(command, lambda: changed(mem, pid))
     print("sites", len(sites), "left", left(mem, sites), flush=True)
