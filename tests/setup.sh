@@ -233,6 +233,7 @@ virtual_env "$DEPS/share" tests/requirements-share.txt spdx_tools 10 13
 virtual_env "$DEPS/dataset" tests/requirements-dataset.txt pyarrow.dataset 11 13
 virtual_env "$DEPS/otlp" tests/requirements-otlp.txt opentelemetry.proto 10 13
 virtual_env "$DEPS/nvtx" tests/requirements-nvtx.txt nvtx 11 13
+virtual_env "$DEPS/bench" tests/requirements-bench.txt pip 8 13
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }

@@ -20,15 +20,16 @@ import always
 import extra
 import host
 import report
+import speed
 from modes import MODES, PAIRS, fits
 from proc import BenchError, Job
 
-LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn', 'torch-layer')
+LOOPS = ('tiny', 'static', 'cnn', 'torch-tiny', 'torch-cnn', 'torch-layer', 'torch-lstm')
 ONE_SECTION_S = 2 # for a mode with a single section; MXNet's profiler writes once a second
 STUCK_S = 300 # longer than any part of the run
 BLOCKS = {'busy': extra.busy, 'steady': extra.steady, 'export': extra.export, 'bpf': extra.bpf,
           'switch': extra.switch, 'account': extra.account, 'groups': extra.groups, 'cost': extra.cost,
-          'selves': extra.selves, 'host': host.host, 'serve': always.serve}
+          'selves': extra.selves, 'host': host.host, 'serve': always.serve, 'speed': speed.speed}
 
 
 def names_of(text, known, what):
@@ -51,6 +52,7 @@ def parse_args():
     p.add_argument('--mxbpf', required=True, help='the binary')
     p.add_argument('--base', default='', help='the binary of another build, to compare with')
     p.add_argument('--python-torch', required=True, help='a Python with PyTorch')
+    p.add_argument('--py-spy', required=True, help='its program')
     p.add_argument('--work', required=True, help='folder for what is written on the way')
     p.add_argument('--json', required=True, help='the result')
     p.add_argument('--quick', action='store_true')

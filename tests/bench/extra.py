@@ -226,7 +226,7 @@ def cost_of(bench, loop, options):
         steps = max(4, round(1e9 / job.step_ns))
         bare = job.tell('run', steps)['wall_ns'] / steps
         job.send('spin')
-        said = json.loads(subprocess.check_output([bench.mxbpf, '-q', '--pid', str(job.pid), '-d', '%ds' % COST_S, '-f', 'json', *options],
+        said = json.loads(subprocess.check_output([bench.mxbpf, '-q', '--exact', '--pid', str(job.pid), '-d', '%ds' % COST_S, '-f', 'json', *options],
                                                   stderr=subprocess.DEVNULL)).get('cost', {})
     return {'bare_ns': bare, 'said_ns': said.get('iteration_unwatched_ns'), 'watched_ns': said.get('iteration_watched_ns'),
             'uncertainty_permille': said.get('uncertainty_permille')}
@@ -250,7 +250,7 @@ def selves(bench):
             with Job(bench, loop) as job:
                 its = job.tell('selves', SELVES_STEPS)
                 job.send('spin')
-                said = json.loads(subprocess.check_output([bench.mxbpf, '-q', '--pid', str(job.pid), '-d', '%ds' % COST_S, '-f', 'json'],
+                said = json.loads(subprocess.check_output([bench.mxbpf, '-q', '--exact', '--pid', str(job.pid), '-d', '%ds' % COST_S, '-f', 'json'],
                                                           stderr=subprocess.DEVNULL))
             rows = [row for row in said['tables']['operator'] if row['count'] and row['name'] in its]
             rows.sort(key=lambda row: -its[row['name']][0] * its[row['name']][1])
@@ -293,7 +293,7 @@ def switch(bench):
             for name, words in options.items():
                 tool = None
                 if words is not None:
-                    tool = Tool([bench.mxbpf, '--pid', str(target.pid), '-f', 'json', *words], subprocess.DEVNULL,
+                    tool = Tool([bench.mxbpf, '--exact', '--pid', str(target.pid), '-f', 'json', *words], subprocess.DEVNULL,
                                 subprocess.PIPE)
                     tool.wait_line(tool.proc.stderr, 'attached')
                 found[name]['target'].append(target.switch_ns())

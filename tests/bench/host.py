@@ -63,7 +63,7 @@ def share_of(bench, rate):
     """Returns the CPU time per second, the memory, and the events of a session on ten targets."""
     seconds = bench.steady_s / 2
     with processes(paced(bench, rate)) as pids, tempfile.TemporaryFile('w+') as err:
-        tool = subprocess.Popen([bench.mxbpf, '--pid', ','.join(map(str, pids)), '-d', f'{SETTLE_S + seconds + 1}s', '--verbose',
+        tool = subprocess.Popen([bench.mxbpf, '--exact', '--pid', ','.join(map(str, pids)), '-d', f'{SETTLE_S + seconds + 1}s', '--verbose',
                                  '--format', 'json'], stdout=subprocess.PIPE, stderr=err, text=True)
         try:
             while 'attached: ' not in open(f'/proc/self/fd/{err.fileno()}', encoding='utf-8').read():
@@ -84,7 +84,7 @@ def share_of(bench, rate):
 
 
 def attach_ms(bench):
-    command = [bench.mxbpf, '--host', '--probes', 'op', '-d', '100ms', '--format', 'json']
+    command = [bench.mxbpf, '--exact', '--host', '--probes', 'op', '-d', '100ms', '--format', 'json']
     done = [subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
             for _ in range(bench.attaches)]
     return [find(r'attached: \d+ probes in (\d+) ms', text) for text in done]

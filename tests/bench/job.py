@@ -4,6 +4,7 @@ answers each command:
 
   (start)       {"pid": N, "lib": PATH, "step_ns": N}  after the warm-up
   run N         N timed steps: {"cpu_ns": N, "wall_ns": N}; CPU time of all threads, user and kernel
+  pace S        steps for S seconds: {"steps": [N in each tenth of a second], "longest_ns": N}
   spin          steps until the next line comes: {"steps": N}
   profile KIND  starts the runtime's own profiler: {"ns": N}
   unprofile     stops it and writes its results: {"ns": N, "cpu_ns": N, "events": N}, with the CPU time of its start
@@ -19,6 +20,7 @@ import sys
 import time
 
 WARM_SECONDS = 0.4
+TENTH_NS = 10**8
 
 
 class Loop:
@@ -43,6 +45,20 @@ class Loop:
             self.step()
             steps += 1
         return self.run(steps)['wall_ns'] // steps
+
+    def pace(self, seconds):
+        """A step counts when it ends."""
+        steps, longest = [0] * round(seconds * 10), 0
+        gc.collect()
+        self.settle()
+        begin = last = time.monotonic_ns()
+        while True:
+            self.step()
+            now = time.monotonic_ns()
+            longest, last = max(longest, now - last), now
+            if now - begin >= len(steps) * TENTH_NS:
+                return {'steps': steps, 'longest_ns': longest}
+            steps[(now - begin) // TENTH_NS] += 1
 
     def spin(self):
         steps = 0
@@ -72,7 +88,7 @@ class Builtin:
 
 
 def serve(loop, builtin, lib):
-    commands = {'run': lambda n: loop.run(int(n)), 'spin': loop.spin, 'profile': builtin.start,
+    commands = {'run': lambda n: loop.run(int(n)), 'pace': lambda s: loop.pace(float(s)), 'spin': loop.spin, 'profile': builtin.start,
                 'unprofile': builtin.stop, 'selves': lambda n: builtin.selves(loop, int(n))}
     answer = {'pid': os.getpid(), 'lib': lib, 'step_ns': loop.warm_up()}
     while True:

@@ -4,6 +4,7 @@ import json
 import sys
 from statistics import median, quantiles
 
+import speed
 from modes import MODES, PAIRS
 
 BUILTIN = ('builtin-trace', 'builtin-agg')
@@ -313,11 +314,21 @@ def goals_serve(result):
          'measured': own, 'limit': 48, 'reached': own <= 48}]
 
 
+def goals_speed(result):
+    if 'speed' not in result:
+        return []
+    of = {loop: row for (loop, tool), row in speed.rows(result['speed']).items() if tool == 'default'}
+    return [{'goal': goal, 'value': ', '.join('%s %.2f' % (loop, row[i]) for loop, row in of.items()),
+             'measured': min(row[i] for row in of.values()), 'limit': least, 'reached': all(row[i] >= least for row in of.values())}
+            for goal, i, least in (('by default no five seconds of a session run at less than 0.88 of the speed alone', 2, 0.88),
+                                   ('... and the median session runs at 0.92 or more', 1, 0.92)) if of]
+
+
 def goals(result):
     found = [goal_added_cpu(result), goal_all(result), goal_loss(result), goal_time(result, 'attach_ns', 'active', 150),
              goal_time(result, 'detach_ns', 'detached', 200), goal_agent_time(result), goal_memory(result),
              goal_export(result), *goals_torch(result), goal_torch_total(result), goal_switch(result), goal_account(result), goal_cost(result),
-             goal_selves(result), *goals_host(result), *goals_serve(result)]
+             goal_selves(result), *goals_host(result), *goals_serve(result), *goals_speed(result)]
     return [goal for goal in found if goal]
 
 
@@ -440,6 +451,12 @@ def show_serve(serve):
     print()
 
 
+def show_speed(sessions):
+    print_rows([['speed of a job, 1: alone', '', 'sessions', 'median', 'worst five seconds', 'longest step', 'alone']] + [
+        [loop, tool, n, '%.2f' % median_, '%.2f' % slowest if slowest else '-', '%.1f ms' % (longest / 1e6), '%.1f ms' % (alone / 1e6)]
+        for (loop, tool), (n, median_, slowest, longest, alone) in speed.rows(sessions).items()])
+
+
 def show_switch(switch):
     print('a switch of threads, with its waking: ns, the least of %d' % len(switch['bare']['target']))
     for name, of in switch.items():
@@ -471,7 +488,7 @@ def show(result):
         show_loop(loop, [r for r in result['summary'] if r['loop'] == loop])
         show_pairs(loop, [s for s in result['samples'] if s['loop'] == loop])
     for name, show_block in (('bpf', show_bpf), ('steady', show_steady), ('export', show_export),
-                             ('switch', show_switch), ('groups', show_groups), ('cost', show_cost), ('selves', show_selves), ('serve', show_serve)):
+                             ('switch', show_switch), ('groups', show_groups), ('cost', show_cost), ('selves', show_selves), ('serve', show_serve), ('speed', show_speed)):
         if name in result:
             show_block(result[name])
     print('goals')

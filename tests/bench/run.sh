@@ -6,13 +6,13 @@
 #   make bench             about 15 minutes
 #   make bench QUICK=1     about 90 seconds, less exact
 #   ROUNDS=5               number of samples (default: 3)
-#   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn,torch-layer  only some loops
+#   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn,torch-layer,torch-lstm  only some loops
 #   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-memory,torch-shapes,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-all,mxbpf-trace,
 #         mxbpf-counters,mxbpf-api-work,mxbpf-ops,mxbpf-mem,mxbpf-agent,mxbpf-agent-account,mxbpf-agent-mem,
 #         mxbpf-agent-shapes,mxbpf-agent-full
-#   BLOCKS=busy,steady,export,bpf,switch,account,groups,cost,selves,host,serve   measurements besides the comparison, or none
+#   BLOCKS=busy,steady,export,bpf,switch,account,groups,cost,selves,host,serve,speed   measurements besides the comparison, or none
 #   BASE=PATH              another build of mxbpf in the same rounds: modes base-op, base, base-all
-#   PYTHON=... PYTHON_TORCH=... MXBPF=...   another Python with MXNet or with PyTorch, another binary
+#   PYTHON=... PYTHON_TORCH=... PY_SPY=... MXBPF=...   another Python with MXNet or with PyTorch, another py-spy, another binary
 #
 # usage: tests/bench/run.sh [O]
 set -euo pipefail
@@ -22,6 +22,7 @@ O=$(realpath -m "${1:-${O:-build}}")
 MXBPF=${MXBPF:-$O/mxbpf}
 PYTHON=${PYTHON:-$O/deps/venv/bin/python}
 PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
+PY_SPY=${PY_SPY:-$O/deps/bench/bin/py-spy}
 
 die() {
 	printf 'bench: error: %s\n' "$*" >&2
@@ -41,7 +42,7 @@ give_back() {
 }
 trap give_back EXIT
 
-"$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" ${BASE:+--base "$BASE"} --python-torch "$PYTHON_TORCH" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
+"$PYTHON" -B tests/bench/bench.py --mxbpf "$MXBPF" ${BASE:+--base "$BASE"} --python-torch "$PYTHON_TORCH" --py-spy "$PY_SPY" --work "$O/bench" --json "$O/bench.json" ${QUICK:+--quick} \
 	${ROUNDS:+--rounds "$ROUNDS"} --loops "${LOOPS:-}" --modes "${MODES:-}" --blocks "${BLOCKS:-}"
 printf '\nGPU, on the mock:\n'
 (cd "$O/bench" && MXBPF=$MXBPF "$PYTHON" -B "$OLDPWD/tests/bench/gpu_cost.py" ${QUICK:+1})

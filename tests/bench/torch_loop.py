@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch job for the bench, with the commands of job.py and one of three training loops.
+"""A PyTorch job for the bench, with the commands of job.py and one of these training loops.
 
   torch_loop.py torch-tiny TRACE  a net of eight tiny layers: 430 operators a step of less than a microsecond each
   torch_loop.py torch-cnn TRACE   the convolutional net of loop.py on batches of 64, with real work in its operators
+  torch_loop.py torch-lstm TRACE  50 calls of LSTMCell
   torch_loop.py torch-layer TRACE one layer of a small transformer: about 800 events a step
 
 TRACE: the path of torch.profiler's file. Its kinds are "cpu", the first example of its documentation, and "full", with shapes,
@@ -41,6 +42,18 @@ def conv_net():
         nn.Flatten(), nn.Linear(32 * 7 * 7, 64), nn.ReLU(), nn.Linear(64, 4), nn.LogSoftmax(1))
 
 
+class Cells(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out = nn.LSTMCell(32, 32), nn.Linear(32, 4)
+
+    def forward(self, x):
+        state = None
+        for _ in range(50):
+            state = self.cell(x, state)
+        return functional.log_softmax(self.out(state[0]), dim=1)
+
+
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -51,7 +64,7 @@ class Layer(nn.Module):
         return functional.log_softmax(self.out(self.layer(x)).mean(1), dim=1)
 
 
-LOOPS = {'torch-tiny': (Tiny, (8, 32)), 'torch-cnn': (conv_net, (64, 3, 28, 28)), 'torch-layer': (Layer, (8, 64, 128))}
+LOOPS = {'torch-tiny': (Tiny, (8, 32)), 'torch-cnn': (conv_net, (64, 3, 28, 28)), 'torch-lstm': (Cells, (8, 32)), 'torch-layer': (Layer, (8, 64, 128))}
 
 
 class Job(job.Loop):

@@ -169,7 +169,7 @@ static void print_all(void)
 static const struct {
 	const char *command, *help;
 } start[] = {
-	{"sudo mxbpf --pid 1234", "profile a job until Ctrl-C"},
+	{"sudo mxbpf --pid 1234", "profile a job until Ctrl-C, at most 10 % slower"},
 	{"sudo mxbpf -- python train.py", "run a job and profile it"},
 	{"sudo mxbpf record --pid 1234 -o job.mxd", "write a recording"},
 	{"mxbpf report job.mxd", "print its tables, without root"},
