@@ -149,6 +149,26 @@ creates() { jq '[.tables.MXNET_C_API[]? | select(.name == "MXNDArrayCreate").cou
 	jq -e '.window | (.gaps // [] | length) == .followed and all(.gaps // [] | .[]; .gap_ns > 0)' "$(out mxbpf)"
 }
 
+# --iterations needs a function that ends iterations, which the other build lacks.
+@test "A process that cannot be followed is counted and reported once, however often its loader reports it" {
+	need_mxnet
+	cd "$BATS_TEST_TMPDIR"
+	other_build "$O/toy/libmxnet.so" other/libmxnet.so
+	# The process maps another build of the runtime, then more libraries, and does the same again after exec.
+	local loads='import ctypes, os, sys
+for lib in sys.argv[2], "libcrypto.so.3", "libstdc++.so.6":
+    ctypes.CDLL(lib)
+if sys.argv[1] == "again":
+    os.execv(sys.executable, [sys.executable, "-c", os.environ["LOADS"], "last", sys.argv[2]])'
+	export LOADS=$loads
+	# shellcheck disable=SC2016 # for that shell
+	run --separate-stderr "$MXBPF" -v --iterations 1/2 --format json -- bash -c '"$0" "$1" --tiny --steps 20
+		"$2" -c "$LOADS" again other/libmxnet.so; exit 0' "$PYTHON" "$REPO/tests/workload/mxnet_train.py" "$PYTHON_TORCH"
+	[[ $status == [05] ]] # the job may end before an iteration is recorded
+	[[ $(grep -c 'process [0-9]* is not followed: ' <<<"$stderr") == 1 ]]
+	jq -e '.window | .followed == 0 and .unfollowed == 1' <<<"$output"
+}
+
 @test "--wait --pid LAUNCHER finds a child that has the runtime and one that maps it later" {
 	local when
 	for when in now later; do
