@@ -3,8 +3,8 @@
 # Overhead of profilers: none, the runtime's own, bpftrace and mxbpf on the same loops in one run; see bench.py. Prints
 # tables and goals, and writes them with every sample to O/bench.json. Needs root and a quiet machine.
 #
-#   make bench             about 15 minutes
-#   make bench QUICK=1     about 90 seconds, less exact
+#   make bench             about half an hour
+#   make bench QUICK=1     about seven minutes, less exact
 #   ROUNDS=5               number of samples (default: 3)
 #   LOOPS=tiny,static,cnn,torch-tiny,torch-cnn,torch-layer,torch-lstm  only some loops
 #   MODES=none,builtin-trace,builtin-agg,builtin-late,torch-profiler,torch-memory,torch-shapes,torch-full,bpftrace,mxbpf-op,mxbpf,mxbpf-all,mxbpf-trace,

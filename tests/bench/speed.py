@@ -2,6 +2,7 @@
 """How fast a job runs from the first moment of a session to what follows its end, relative to the same process alone: mxbpf as
 one types it, mxbpf --exact, the runtime's own profiler and py-spy, session by session in turn."""
 import os
+import signal
 import statistics
 import subprocess
 
@@ -10,6 +11,8 @@ from proc import BenchError, Job, Tool
 LOOPS = ('tiny', 'torch-tiny', 'torch-lstm', 'torch-layer')
 TOOLS = ('default', 'exact', 'builtin', 'py-spy')
 WORST_S = 5
+ALONE_S = 3 # before and after
+STUCK_S = 200 # longer than any session
 END_S = 2 # removing probes belongs to the session
 BINS_PER_S = 10 # of job.py
 
@@ -52,11 +55,12 @@ def worst(section):
 
 
 def session(bench, loop, tool):
+    signal.alarm(STUCK_S)
     seconds = 6 if bench.quick else 10
     with Job(bench, loop) as job:
-        before = job.tell('pace', WORST_S)
+        before = job.tell('pace', ALONE_S)
         section = profiled(job, loop) if tool == 'builtin' else watched(bench, job, tool, seconds)
-        after = job.tell('pace', WORST_S)
+        after = job.tell('pace', ALONE_S)
     alone, slowest = (rate(before) + rate(after)) / 2, worst(section)
     return {'loop': loop, 'tool': tool, 'speed': rate(section) / alone, 'worst': slowest and slowest / alone,
             'longest_ns': section['longest_ns'], 'longest_alone_ns': max(before['longest_ns'], after['longest_ns'])}
