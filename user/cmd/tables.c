@@ -365,7 +365,7 @@ static int print_summed(const struct job *j, const struct mdl_session *s, struct
 
 	if (j->o->raw)
 		of.cost.scale = 0;
-	if (!cost_take(m, &of)) {
+	if (!cost_take(m, &of) && !cost_estimate(m, &of)) {
 		code = print_corrected(j, &of, m, nth);
 		return code || !j->o->html ? code : print_page(j, &of, m);
 	}

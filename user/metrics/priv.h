@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/hash.h"
+#include "base/ratio.h"
 #include "metrics/metrics.h"
 
 #define MET_FADE	  0.99	    /* an interval counts so much of the next one, in an error */
@@ -83,21 +84,13 @@ static inline unsigned met_buckets(enum met_id family)
 	return met_families[family].nbounds + 1;
 }
 
-/*
- * Sums over intervals of a series that is estimated from slices; older ones count less. x: its value in the slices of
- * an interval, t: how much of the process was in them.
- */
-struct met_sums {
-	double n, x, t, xx, xt, tt;
-};
-
 struct met_series {
 	char *labels; /* owned: `job="x",rank="0"`; "": none */
 	enum met_id family;
 	int64_t value;		       /* in the unit of the family; of a histogram: the sum of what was observed */
 	uint64_t *buckets;	       /* owned, of a histogram: met_buckets() counts; else NULL */
 	struct met_recorded *recorded; /* owned, of a histogram: the last one of each bucket; NULL: none */
-	struct met_sums *sums;	       /* owned, of MET_OPERATOR_ERROR; else NULL */
+	struct ratio *sums;	       /* owned, of MET_OPERATOR_ERROR, else NULL: over intervals, older ones count less */
 	uint64_t news_ns;	       /* when it was changed last */
 	uint64_t since_ns;	       /* CLOCK_REALTIME: the value was 0 then */
 };
@@ -162,7 +155,8 @@ void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t
 /* Adds durations that the model has counted in its own buckets; sum_ns: their sum. Each stands for `scale` ones. */
 void met_observe_hist(struct met *m, enum met_id family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
 		      uint64_t sum_ns, double scale);
-/* Sets the error of an estimate by one more interval: see struct met_sums. */
+/* Sets the error of an estimate by one more interval: x in the slices of it,
+ * t: how much of the process was in them. */
 void met_estimate(struct met *m, enum met_id family, const char *labels, double x, double t);
 static inline uint64_t met_scaled(uint64_t n, double scale)
 {

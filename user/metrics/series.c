@@ -162,29 +162,15 @@ void met_observe_hist(struct met *m, enum met_id family, const char *labels, con
 		s->value += (int64_t)met_scaled(sum_ns, scale);
 }
 
-/*
- * The estimate is R = sum of x / sum of t. The variance of R is that of x - R t over the intervals, divided by the sum
- * of t; the confidence interval is 1.96 times its root on both sides.
- */
-static double error_of(const struct met_sums *s)
-{
-	const double r = s->x / s->t, rest = s->xx - 2 * r * s->xt + r * r * s->tt;
-
-	if (s->n < 2 || s->x <= 0 || s->t <= 0)
-		return 1;
-	return 1.96 * sqrt((rest > 0 ? rest : 0) * s->n / (s->n - 1)) / s->x;
-}
-
 void met_estimate(struct met *m, enum met_id family, const char *labels, double x, double t)
 {
 	struct met_series *s = series_of(m, family, labels);
-	struct met_sums *sums = s ? s->sums ? s->sums : calloc(1, sizeof(*sums)) : NULL;
-	double error;
+	struct ratio *sums = s ? s->sums ? s->sums : calloc(1, sizeof(*sums)) : NULL;
 
 	if (!sums)
 		return;
 	s->sums = sums;
-	*sums = (struct met_sums){
+	*sums = (struct ratio){
 		.n = sums->n * MET_FADE + 1,
 		.x = sums->x * MET_FADE + x,
 		.t = sums->t * MET_FADE + t,
@@ -192,8 +178,7 @@ void met_estimate(struct met *m, enum met_id family, const char *labels, double 
 		.xt = sums->xt * MET_FADE + x * t,
 		.tt = sums->tt * MET_FADE + t * t,
 	};
-	error = error_of(sums);
-	s->value = (int64_t)((error < 1 ? error : 1) * 1000000);
+	s->value = (int64_t)(ratio_error(sums) * 1000000);
 }
 
 /* ---- exemplars */

@@ -68,7 +68,7 @@ uint64_t mdl_hist_percentile(const uint64_t hist[MXBPF_HIST_BUCKETS], const stru
 
 uint64_t mdl_percentile(const struct mdl_row *r, double fraction)
 {
-	const struct mdl_extent of = {r->count, r->min_ns, r->max_ns};
+	const struct mdl_extent of = {r->count - r->estimate.count, r->min_ns, r->max_ns};
 
 	return mdl_hist_percentile(r->hist, &of, fraction);
 }

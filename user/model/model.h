@@ -69,6 +69,20 @@ struct mdl_slow_limit {
 	uint64_t due;	    /* both are computed again when the row has so many calls */
 };
 
+/* Columns that feature/cost fills for calls in slices: what each slice had, summed up at its end. */
+struct mdl_sampled {
+	uint64_t count, self_ns; /* of the row when the last slice ended */
+	double count_squares, self_squares;
+	/* Products with the slice's iterations, and with its time. */
+	double count_bases[2], self_bases[2];
+};
+
+/* What was added to a row for the calls between slices. All 0: the row has what was recorded. */
+struct mdl_estimate {
+	uint64_t count, total_ns, self_ns;
+	uint64_t count_error, self_error_ns; /* half the 95 % confidence intervals of the row's count and self_ns */
+};
+
 /* A row of calls of one class. */
 struct mdl_row {
 	uint32_t tgid;
@@ -90,6 +104,8 @@ struct mdl_row {
 	/* What watching cost these calls, and the times before that was taken out; feature/cost fills them. */
 	uint64_t cost_ns, self_cost_ns;	    /* of total_ns and self_ns, by the estimates of the session */
 	uint64_t raw_total_ns, raw_self_ns; /* 0: it is not taken out */
+	struct mdl_sampled sampled;
+	struct mdl_estimate estimate; /* the histogram and raw times are without it, everything else is with it */
 	struct mdl_flops flops;		    /* only in rows that flops_add() was called for */
 	struct mdl_slow_limit slow;
 	uint64_t hist[MXBPF_HIST_BUCKETS]; /* number of calls by duration, see mxbpf_bucket() */

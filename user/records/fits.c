@@ -42,6 +42,11 @@ bool fits_agg_cost(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_agg_cost *)r)->cls);
 }
 
+bool fits_agg_estimate(const struct mxbpf_rec *r)
+{
+	return class_fits(((const struct mxbpf_agg_estimate *)r)->cls);
+}
+
 bool fits_partial(const struct mxbpf_rec *r)
 {
 	return class_fits(((const struct mxbpf_partial *)r)->cls);

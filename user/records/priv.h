@@ -30,6 +30,7 @@ bool fits_span(const struct mxbpf_rec *r);
 bool fits_agg(const struct mxbpf_rec *r);
 bool fits_agg_mem(const struct mxbpf_rec *r);
 bool fits_agg_cost(const struct mxbpf_rec *r);
+bool fits_agg_estimate(const struct mxbpf_rec *r);
 bool fits_partial(const struct mxbpf_rec *r);
 bool fits_agg_account(const struct mxbpf_rec *r);
 bool fits_slow(const struct mxbpf_rec *r);

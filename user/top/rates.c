@@ -295,6 +295,7 @@ int top_take(struct top *t, const struct mdl_interval *in)
 	t->own_ns = t->own_before_ns ? own_ns - t->own_before_ns : 0;
 	t->own_before_ns = own_ns;
 	t->account = in->session->account;
+	err = err ? err : cost_estimate(in->model, in->session);
 	err = err ? err : top_take_processes(t, in);
 	err = err ? err : take_rows(t, in);
 	err = err ? err : top_take_iterations(t, in);

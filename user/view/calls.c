@@ -136,11 +136,13 @@ static int make_people(const struct view *s, struct view_calls *c, const struct 
 		to->details.layer = (struct view_text){0};
 	const bool namesake = !c->counters && is_namesake(s, c->of, r, to->name);
 
-	if (!namesake && !to->partial)
+	const bool lacks = to->partial && !to->estimate.known;
+
+	if (!namesake && !lacks)
 		return 0;
 	c->name.len = 0;
 	if (buf_printf(&c->name, "%.*s%s%s", (int)to->name.len, to->name.data, namesake ? " (annotation)" : "",
-		       to->partial ? " *" : ""))
+		       lacks ? " *" : ""))
 		return -ENOMEM;
 	to->name = (struct view_text){c->name.data, c->name.len};
 	return 0;
@@ -162,6 +164,11 @@ static bool has_cost(const struct view *s)
 	return s->in->session->cost.scale;
 }
 
+static bool has_slices(const struct view *s)
+{
+	return cost_has_slices(s->in->model);
+}
+
 static bool has_partial(const struct view *s)
 {
 	return cost_has_partial(s->in->model);
@@ -170,9 +177,9 @@ static bool has_partial(const struct view *s)
 const void *view_call_make(const struct view *s, void *table, size_t i)
 {
 	struct view_calls *c = table;
-	const struct mdl_row *r = c->of->rows[i];
-	struct view_call *to = &c->call;
 	const bool people = c->list.people;
+	const struct mdl_row seen = cost_recorded(c->of->rows[i]), *r = people ? c->of->rows[i] : &seen;
+	struct view_call *to = &c->call;
 	int err;
 
 	*to = (struct view_call){
@@ -203,7 +210,7 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.self_alloc_bytes = r->self_alloc_bytes,
 		.memory = c->of->memory,
 		.annotation = view_is_annotation(s, r),
-		.share = percent(r->self_ns, c->of->self_ns),
+		.share = percent(c->of->rows[i]->self_ns, c->of->self_ns),
 		.cpu = own_percent(mdl_on_cpu_ns(r), r),
 		.runq = own_percent(r->account.runq_ns, r),
 		.blocked = own_percent(r->account.blocked_ns, r),
@@ -211,6 +218,7 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 		.counters = view_counters_of(s, &r->counters, people),
 		.counted = r->counters.spans,
 		.flops = view_flops_of(&r->flops),
+		.estimate = view_estimate_of(s, c, c->of->rows[i]),
 	};
 	to->name.data = view_row_name(s, r, to->label, &to->name.len);
 	err = view_details_fill(s, (struct view_detail_ids){r->args_id, r->stack_id, r->layer_id, r->range_id},
@@ -225,6 +233,21 @@ static void percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
 	const double v = *(const double *)value;
 
 	snprintf(cell, VIEW_CELL_BYTES, v < 99.95 ? "%.1f%%" : "%.0f%%", v);
+}
+
+/* A tenth of a call in an iteration says something, a tenth of hundreds does not. */
+static void each_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	const double v = *(const double *)value;
+
+	snprintf(cell, VIEW_CELL_BYTES, v < 10 ? "%.2f" : v < 100 ? "%.1f" : "%.0f", v);
+}
+
+static void error_cell(const void *value, char cell[VIEW_CELL_BYTES])
+{
+	const double v = 100 * *(const double *)value;
+
+	snprintf(cell, VIEW_CELL_BYTES, v <= 0 ? "0" : v < 1 ? "<1%%" : "%.0f%%", v);
 }
 
 static void own_percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
@@ -253,8 +276,13 @@ static const struct view_column calls_columns[] = {
 	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, SEEN(domain), .place = 12, .asked = has_domains,
 	 .def = "domain"},
 	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
-	{"count", NULL, "calls", VIEW_COUNT, AT(count)},
-	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT,
+	{NULL, NULL, "calls/it", VIEW_RATIO, AT(estimate.each), SEEN(by_iteration), .cell = each_cell},
+	{NULL, NULL, "self/it", VIEW_NS, AT(estimate.self_each_ns), VIEW_TIGHT, SEEN(by_iteration)},
+	{NULL, NULL, "calls/s", VIEW_RATIO, AT(estimate.each), SEEN(by_second), .cell = each_cell},
+	{NULL, NULL, "self/s", VIEW_NS, AT(estimate.self_each_ns), VIEW_TIGHT, SEEN(by_second)},
+	{NULL, NULL, "+-", VIEW_RATIO, AT(estimate.self_error), SEEN(estimates), .cell = error_cell},
+	{"count", NULL, "calls", VIEW_COUNT, AT(count), SEEN(whole)},
+	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT, SEEN(whole),
 	 .help = "sum of the calls' durations including nested calls, so nested time is in several rows of a table. "
 		 "Rows "
 		 "by thread, device and layer have calls of many names: there total_ns equals self_ns, and the account "
@@ -265,6 +293,9 @@ static const struct view_column calls_columns[] = {
 		 "most one row, so self times can be added up; shares in text are shares of their sum"},
 	/* The first to give way if nothing was nested: it is the total then. */
 	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = 32},
+	{"estimate", NULL, NULL, VIEW_OBJECT, AT(estimate), HAS(estimate.known), .columns = view_estimate_columns, .asked = has_slices,
+	 .help = "for calls that were recorded in slices: what they would be if all had been recorded. Other members of "
+		 "the row have what was recorded"},
 	{"raw_total_ns", NULL, NULL, VIEW_NS, AT(raw_total_ns), VIEW_OMIT, .asked = has_cost,
 	 .help = "total_ns with profiling overhead; absent with --raw, where total_ns has it"},
 	{"raw_self_ns", NULL, NULL, VIEW_NS, AT(raw_self_ns), VIEW_OMIT, .asked = has_cost,
@@ -356,9 +387,11 @@ static void choose_columns(const struct view *s, struct view_calls *c)
 			c->sum.unknown += r->flops.unknown;
 		}
 	}
-	c->flat = !c->nested;
-	c->flat_durations = c->flat && c->durations;
+	view_estimate_columns_of(s, c);
+	c->flat = c->whole && !c->nested;
+	c->nested &= c->whole;
 	c->nested_durations = c->nested && c->durations;
+	c->flat_durations = !c->nested && c->durations;
 	c->runq &= account;
 	c->blocked &= account;
 	c->cpu = c->runq || c->blocked;

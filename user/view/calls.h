@@ -38,6 +38,20 @@ bool view_asks_counters(const struct view *s);
 unsigned view_counter_columns(const struct mdl_session *ss, struct view_column *to);
 struct view_counters view_counters_of(const struct view *s, const struct mxbpf_counter_sum *sum, bool people);
 
+/* The calls of a row that was recorded in slices, with those between slices. */
+struct view_estimate {
+	uint64_t count, total_ns, self_ns, self_each_ns;
+	double each;			/* calls for each iteration, or each second */
+	double count_error, self_error; /* relative */
+	bool known;			/* the row is one; others have `each` and self_each_ns only */
+	bool by_iteration, by_second;	/* what these two are for, if known */
+};
+extern const struct view_column view_estimate_columns[];
+struct view_calls;
+/* Sets the columns of a table with such rows. */
+void view_estimate_columns_of(const struct view *s, struct view_calls *c);
+struct view_estimate view_estimate_of(const struct view *s, const struct view_calls *c, const struct mdl_row *r);
+
 /* One row of a table by name, layer, device, process or thread. */
 struct view_call {
 	struct view_text name, domain;
@@ -54,6 +68,7 @@ struct view_call {
 	struct view_account account;
 	struct view_counters counters;
 	struct view_flops flops;
+	struct view_estimate estimate;
 	char label[VIEW_LABEL_BYTES];
 };
 
@@ -79,6 +94,8 @@ struct view_calls {
 	struct view_list list;
 	const struct view_table *of;
 	bool devices;	   /* rows differ in them */
+	bool whole;	   /* no row is an estimate from slices */
+	bool estimates, by_iteration, by_second; /* some is: people see calls and times of iterations, or of seconds */
 	bool nested, flat; /* self time is, or is not, less than the total in some row */
 	bool durations;	   /* some row has durations of single calls, as columns for people */
 	bool flat_durations, nested_durations;

@@ -33,8 +33,11 @@ bool cost_lacks_iterations(const struct mdl *m);
 /* Allocations of memory were recorded in slices only, so what is live is not known. */
 bool cost_lacks_memory(const struct mdl *m);
 
+bool cost_has_slices(const struct mdl *m); /* calls were recorded in slices, or are from now on */
+
 /* The slices of a process in this model, added up. Returns false if there are none. */
 bool cost_slices_of(const struct mdl *m, uint32_t tgid, struct mxbpf_slice_part *sum);
+struct mxbpf_slice_part cost_slices_all(const struct mdl *m); /* the same of all processes; slices is 0 if none ended */
 /*
  * How many times the calls of a row in slices the process made in the time for which they stand, on average. 1: the row
  * has all its calls, or what it lacks is not known.
@@ -42,22 +45,46 @@ bool cost_slices_of(const struct mdl *m, uint32_t tgid, struct mxbpf_slice_part 
 double cost_row_scale(const struct mdl *m, const struct mdl_row *row);
 /* The same of iterations that were found in slices; found: how many the model has of the process. */
 double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found);
+/*
+ * Adds the calls between slices to all rows, once, and takes the parts of iterations from those in slices alone. Call
+ * it after cost_take(), at the end of a window. Returns 0 or -ENOMEM.
+ */
+int cost_estimate(struct mdl *m, const struct mdl_session *s);
+/* The row without what cost_estimate() added to it. */
+struct mdl_row cost_recorded(const struct mdl_row *r);
 
-/* partial.c: what the feature does with struct mxbpf_partial and mxbpf_slice_part; see struct mdl_feature. */
+enum cost_base { COST_ITERATIONS, COST_TIME, COST_BASES }; /* of what a row in slices is a part */
+enum cost_of { COST_SLICED, COST_LITTLE };		   /* a row, see MXBPF_PARTIAL_LITTLE */
+
+/* The slices of a process. */
+struct cost_slices {
+	struct mxbpf_slice_part all;
+	uint64_t end_ns; /* up to which they stand for it */
+	double n;
+	double base[2][COST_BASES];	    /* of what was recorded since the last slice, by enum cost_of */
+	double base_squares[2][COST_BASES]; /* of slices */
+};
+
+/* partial.c and estimate.c: what the feature does with its records; see struct mdl_feature. */
 struct cost_state {
 	double within[MXBPF_CLASS_MAX]; /* scale of the estimates in calls of a class, by cost_take(); 0: not known yet
 					 */
 	struct hash index;		/* (name_id, class) -> 1 + place in partial */
 	struct buf partial;		/* struct mxbpf_partial */
 	struct hash slices_of;		/* tgid -> 1 + place in slices */
-	struct buf slices;		/* struct mxbpf_slice_part, one for each process */
+	struct buf slices;		/* struct cost_slices, one for each process */
 };
 int cost_partial_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int cost_partial_emit(const struct mdl *m, struct buf *out);
 int cost_partial_copy(struct mdl *to, const struct mdl *from);
 int cost_partial_move(struct mdl *to, struct mdl *from, uint64_t now_ns);
 void cost_partial_fini(struct mdl *m);
+const struct mxbpf_partial *cost_partial_of(const struct mdl *m, const struct mdl_row *row); /* NULL: it is whole */
+bool cost_is_little(const struct mdl *m, const struct mdl_row *row);
 int cost_slice_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int cost_estimate_fold(struct mdl *m, const struct mxbpf_rec *rec);
+int cost_estimate_emit(const struct mdl_row *r, struct buf *out);
+void cost_estimate_add(struct mdl_row *r, const struct mdl_estimate *e);
 
 /* Iterations with and without watching, of the process with the most time in iterations. */
 struct cost_iterations {

@@ -47,7 +47,9 @@ static int cost_emit_row(const struct mdl_row *r, struct buf *out)
 {
 	const struct mxbpf_agg_cost a = of_row(r);
 
-	return a.cost_ns || a.raw_total_ns ? buf_put(out, &a, sizeof(a)) : 0;
+	int err = a.cost_ns || a.raw_total_ns ? buf_put(out, &a, sizeof(a)) : 0;
+
+	return err ? err : cost_estimate_emit(r, out);
 }
 
 static void cost_merge_row(struct mdl_row *to, const struct mdl_row *from)
@@ -55,12 +57,14 @@ static void cost_merge_row(struct mdl_row *to, const struct mdl_row *from)
 	const struct mxbpf_agg_cost a = of_row(from);
 
 	add(to, &a);
+	cost_estimate_add(to, &from->estimate);
 }
 
 static void cost_own_row(struct mdl_row *r)
 {
 	r->cost_ns = r->self_cost_ns;
 	r->raw_total_ns = r->raw_self_ns;
+	r->estimate.total_ns = r->estimate.self_ns;
 }
 
 /* ---- how much it is */
@@ -110,7 +114,10 @@ uint32_t cost_permille(struct mdl *m, const struct mdl_session *s)
 const struct mdl_feature feature_cost = {
 	.session = &cost_session,
 	.state_bytes = sizeof(struct cost_state),
-	.kinds = {{MXBPF_AGG_COST, cost_fold}, {MXBPF_PARTIAL, cost_partial_fold}, {MXBPF_SLICE, cost_slice_fold}},
+	.kinds = {{MXBPF_AGG_COST, cost_fold},
+		  {MXBPF_PARTIAL, cost_partial_fold},
+		  {MXBPF_SLICE, cost_slice_fold},
+		  {MXBPF_AGG_ESTIMATE, cost_estimate_fold}},
 	.emit = cost_partial_emit,
 	.copy = cost_partial_copy,
 	.move = cost_partial_move,

@@ -658,6 +658,7 @@ static int steps_copy(struct mdl *to, const struct mdl *from)
 	t->lost = f->lost;
 	t->unset = f->unset;
 	err = mdl_items_copy(&t->roles, &t->iterations, &f->roles, &f->iterations);
+	err = err ? err : buf_put(&t->seen, f->seen.data, f->seen.len);
 	return err ? err : mdl_owned_copy(&t->processes, &f->processes, dup_process);
 }
 
@@ -674,6 +675,7 @@ static void steps_fini(struct mdl *m)
 	mdl_items_fini(&state->roles, &state->iterations);
 	hash_fini(&state->begun);
 	buf_fini(&state->taken);
+	buf_fini(&state->seen);
 }
 
 uint64_t steps_begun(const struct mdl *m, uint32_t tgid, uint32_t tid)

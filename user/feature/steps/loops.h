@@ -47,6 +47,7 @@ struct steps_state {
 	struct buf taken;      /* struct steps_end: ended, but not taken by steps_take_ended() */
 	struct hash begun;     /* (tgid, tid) -> number of its first iteration in this model; none: 0 */
 	uint64_t resumed_ns;   /* end of the last pause of the session */
+	struct buf seen;       /* struct seen, see seen.c */
 	bool sliced;	       /* calls of optimizers' operators are seen in slices only */
 };
 

@@ -45,6 +45,10 @@ void steps_sliced(struct mdl *m, bool sliced);
  * Iterations that began in this time are not kept: they were recorded with what made them much longer.
  */
 void steps_gap(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns);
+/* Notes a time in which all calls of a process were recorded. Returns 0 or -ENOMEM. */
+int steps_seen(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns);
+/* Iterations that do not lie in such a time have no parts: what their calls took is not known. Returns 0 or -ENOMEM. */
+int steps_only_seen(struct mdl *m);
 /* What spans with this name say about iterations. */
 enum steps_sign {
 	STEPS_NO_SIGN,

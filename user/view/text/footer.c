@@ -57,6 +57,28 @@ static bool has_rows(const struct view *s, enum mxbpf_class cls)
 	return n;
 }
 
+/* What tables of calls are made of if these were recorded in slices. */
+static void put_slices(struct view *s, const char *prefix)
+{
+	const struct mxbpf_slice_part sum = cost_slices_all(s->in->model);
+	char n[32], all[32], slices[32];
+
+	if (!cost_has_slices(s->in->model))
+		return;
+	out_printf(s->out, "%sslices   ", prefix);
+	if (!sum.slices && !sum.seen_ns)
+		out_puts(s->out, "no slice ended: calls in operators' tables are unknown");
+	else if (sum.seen_iterations)
+		out_printf(s->out, "%s of %s iterations were recorded with all calls, in %s slices",
+			   fmt_count(sum.seen_iterations, n), fmt_count(sum.all_iterations, all),
+			   fmt_count(sum.slices, slices));
+	else
+		out_printf(s->out, "%s of %s were recorded with all calls, in %s slices; no end of an iteration was seen",
+			   fmt_ns(sum.seen_ns, n), fmt_ns(sum.all_ns, all), fmt_count(sum.slices, slices));
+	out_puts(s->out, "; calls and times with +- are estimates, within which 95 % of such windows lie; --exact records "
+			 "every call\n");
+}
+
 /* Calls and columns that options left out. */
 static void put_notes(struct view *s, const char *prefix)
 {
@@ -68,6 +90,8 @@ static void put_notes(struct view *s, const char *prefix)
 		out_printf(s->out, "%swindows  the tables cover %s of %s iterations\n", prefix,
 			   fmt_count(ss->sampled_iterations, n), fmt_count(ss->iterations, all));
 	for (i = 0; i < ss->nnotes; i++) {
+		if (cost_has_slices(s->in->model) && !strcmp(ss->notes[i].name, "slices"))
+			continue; /* put_slices() says more */
 		/* The heading of the table has this number. */
 		if (is_brief(s) && !strcmp(ss->notes[i].name, "api") && has_rows(s, MXBPF_CLASS_API))
 			continue;
@@ -270,7 +294,7 @@ static void put_uncounted(struct view *s, const char *prefix)
 	for (cls = 0; cls < MXBPF_CLASS_MAX && view_ncounters(s->in->session); cls++) {
 		rows = mdl_rows(s->in->model, (enum mxbpf_class)cls, &nrows);
 		for (i = 0; i < nrows; i++) {
-			calls += rows[i]->count;
+			calls += rows[i]->count - rows[i]->estimate.count;
 			counted += rows[i]->counters.spans;
 			scaled += rows[i]->counters.scaled;
 		}
@@ -396,6 +420,7 @@ void view_footer(struct view *s, const char *prefix)
 	put_window(s);
 	put_pause(s, prefix);
 	put_notes(s, prefix);
+	put_slices(s, prefix);
 	put_followed(s, prefix);
 	view_put_machine(s, prefix);
 	put_events(s, prefix);
