@@ -145,9 +145,9 @@ MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_slice_part) == 80);
 struct mxbpf_agg_estimate {
 	struct mxbpf_rec h; /* ts_ns: 0 */
 	__u64 name_id;
-	__u64 count, total_ns, self_ns;	    /* that were added to what was recorded */
+	__u64 count, total_ns, self_ns;	  /* that were added to what was recorded */
 	__u64 count_error, self_error_ns; /* half the 95 % confidence intervals of the row's count and self_ns */
-	__u32 device;			    /* h.tgid, name_id, cls and device identify the row */
+	__u32 device;			  /* h.tgid, name_id, cls and device identify the row */
 	__u8 cls;
 	__u8 pad[3];
 };

@@ -90,9 +90,9 @@ struct met_series {
 	int64_t value;		       /* in the unit of the family; of a histogram: the sum of what was observed */
 	uint64_t *buckets;	       /* owned, of a histogram: met_buckets() counts; else NULL */
 	struct met_recorded *recorded; /* owned, of a histogram: the last one of each bucket; NULL: none */
-	struct ratio *sums;	       /* owned, of MET_OPERATOR_ERROR, else NULL: over intervals, older ones count less */
-	uint64_t news_ns;	       /* when it was changed last */
-	uint64_t since_ns;	       /* CLOCK_REALTIME: the value was 0 then */
+	struct ratio *sums; /* owned, of MET_OPERATOR_ERROR, else NULL: over intervals, older ones count less */
+	uint64_t news_ns;   /* when it was changed last */
+	uint64_t since_ns;  /* CLOCK_REALTIME: the value was 0 then */
 };
 
 /* A process whose labels are known. */

@@ -106,7 +106,7 @@ struct mdl_row {
 	uint64_t raw_total_ns, raw_self_ns; /* 0: it is not taken out */
 	struct mdl_sampled sampled;
 	struct mdl_estimate estimate; /* the histogram and raw times are without it, everything else is with it */
-	struct mdl_flops flops;		    /* only in rows that flops_add() was called for */
+	struct mdl_flops flops;	      /* only in rows that flops_add() was called for */
 	struct mdl_slow_limit slow;
 	uint64_t hist[MXBPF_HIST_BUCKETS]; /* number of calls by duration, see mxbpf_bucket() */
 };

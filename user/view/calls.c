@@ -293,8 +293,10 @@ static const struct view_column calls_columns[] = {
 		 "most one row, so self times can be added up; shares in text are shares of their sum"},
 	/* The first to give way if nothing was nested: it is the total then. */
 	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = 32},
-	{"estimate", NULL, NULL, VIEW_OBJECT, AT(estimate), HAS(estimate.known), .columns = view_estimate_columns, .asked = has_slices,
-	 .help = "for calls that were recorded in slices: what they would be if all had been recorded. Other members of "
+	{"estimate", NULL, NULL, VIEW_OBJECT, AT(estimate), HAS(estimate.known), .columns = view_estimate_columns,
+	 .asked = has_slices,
+	 .help = "for calls that were recorded in slices: what they would be if all had been recorded. Other members "
+		 "of "
 		 "the row have what was recorded"},
 	{"raw_total_ns", NULL, NULL, VIEW_NS, AT(raw_total_ns), VIEW_OMIT, .asked = has_cost,
 	 .help = "total_ns with profiling overhead; absent with --raw, where total_ns has it"},

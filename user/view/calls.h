@@ -93,11 +93,11 @@ struct view_event {
 struct view_calls {
 	struct view_list list;
 	const struct view_table *of;
-	bool devices;	   /* rows differ in them */
-	bool whole;	   /* no row is an estimate from slices */
+	bool devices;				 /* rows differ in them */
+	bool whole;				 /* no row is an estimate from slices */
 	bool estimates, by_iteration, by_second; /* some is: people see calls and times of iterations, or of seconds */
-	bool nested, flat; /* self time is, or is not, less than the total in some row */
-	bool durations;	   /* some row has durations of single calls, as columns for people */
+	bool nested, flat;			 /* self time is, or is not, less than the total in some row */
+	bool durations;				 /* some row has durations of single calls, as columns for people */
 	bool flat_durations, nested_durations;
 	bool cpu, runq, blocked;  /* as columns for people */
 	bool flops, domain, rate; /* as columns for people */

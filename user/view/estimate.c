@@ -17,7 +17,8 @@ const struct view_column view_estimate_columns[] = {
 	{"self_per_second_ns", NULL, NULL, VIEW_NS, AT(self_each_ns), HAS(by_second)},
 	{"count_error", NULL, NULL, VIEW_RATIO, AT(count_error), HAS(known), .data_digits = 4,
 	 .help = "half the 95 % confidence interval of count and of calls for each iteration or second, relative to "
-		 "them; 1: it is larger, or not known because there was one slice. In rows of several shapes, threads or "
+		 "them; 1: it is larger, or not known because there was one slice. In rows of several shapes, threads "
+		 "or "
 		 "processes it is an upper bound"},
 	{"self_error", NULL, NULL, VIEW_RATIO, AT(self_error), HAS(known), .data_digits = 4,
 	 .help = "the same of self times"},

@@ -214,7 +214,9 @@ static struct errors errors_of(const struct mdl *m, const struct mdl_row *r)
 	const unsigned k = iterations ? COST_ITERATIONS : COST_TIME;
 	struct ratio x = {
 		.n = s->n,
-		.t = (double)(iterations ? iterations : little ? s->all.marks_ns : s->all.seen_ns),
+		.t = (double)(iterations ? iterations
+			      : little	 ? s->all.marks_ns
+					 : s->all.seen_ns),
 		.tt = s->base_squares[little ? COST_LITTLE : COST_SLICED][k],
 	};
 	struct errors e;

@@ -31,7 +31,8 @@ int cost_partial_emit(const struct mdl *m, struct buf *out)
 	size_t i;
 
 	for (i = 0; state && !err && i < buf_count(&state->slices, struct cost_slices); i++)
-		err = buf_put(out, &buf_at(&state->slices, struct cost_slices, i)->all, sizeof(struct mxbpf_slice_part));
+		err = buf_put(out, &buf_at(&state->slices, struct cost_slices, i)->all,
+			      sizeof(struct mxbpf_slice_part));
 	return err;
 }
 

@@ -73,10 +73,12 @@ static void put_slices(struct view *s, const char *prefix)
 			   fmt_count(sum.seen_iterations, n), fmt_count(sum.all_iterations, all),
 			   fmt_count(sum.slices, slices));
 	else
-		out_printf(s->out, "%s of %s were recorded with all calls, in %s slices; no end of an iteration was seen",
+		out_printf(s->out,
+			   "%s of %s were recorded with all calls, in %s slices; no end of an iteration was seen",
 			   fmt_ns(sum.seen_ns, n), fmt_ns(sum.all_ns, all), fmt_count(sum.slices, slices));
-	out_puts(s->out, "; calls and times with +- are estimates, within which 95 % of such windows lie; --exact records "
-			 "every call\n");
+	out_puts(s->out,
+		 "; calls and times with +- are estimates, within which 95 % of such windows lie; --exact records "
+		 "every call\n");
 }
 
 /* Calls and columns that options left out. */
