@@ -27,7 +27,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_RESIDENT
+#define LAST_KIND MXBPF_AGG_ESTIMATE
 
 static unsigned nkinds(void)
 {

@@ -76,15 +76,27 @@ static const cJSON *find_loop(const cJSON *o)
 static int take_loop(struct cmp_samples *x, const cJSON *loop)
 {
 	const cJSON *of = member(loop, "parts");
+	/* Parts are known of some iterations, and stand for all. */
+	const double known = number(of, "count"), scale = known ? number(loop, "count") / known : 1;
 	int err;
 	size_t i;
 
 	x->wall_ns = number(loop, "p50_ns");
 	err = add(x, CMP_ITERATION, cmp_kind_words[CMP_ITERATION], number(loop, "total_ns"), number(loop, "count"), 0);
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !err && of; i++)
-		err = add(x, CMP_PART, cmp_part_words[parts[i].part], number(member(of, parts[i].key), "total_ns"),
-			  number(of, "count"), 0);
+		err = add(x, CMP_PART, cmp_part_words[parts[i].part],
+			  scale * number(member(of, parts[i].key), "total_ns"), known, 0);
 	return err;
+}
+
+/* A row that was recorded in slices has an estimate for the whole window. */
+static int take_operator(struct cmp_samples *x, const cJSON *row)
+{
+	const cJSON *of = member(row, "estimate") ? member(row, "estimate") : row;
+	const double seen_ns = number(row, "self_ns"), self_ns = number(of, "self_ns");
+
+	return add(x, CMP_OPERATOR, text(row, "name"), self_ns, number(of, "count"),
+		   number(member(row, "account"), "runq_ns") * (seen_ns ? self_ns / seen_ns : 1));
 }
 
 static int take_table(struct cmp_samples *x, const cJSON *table)
@@ -100,8 +112,7 @@ static int take_table(struct cmp_samples *x, const cJSON *table)
 	cJSON_ArrayForEach(row, table)
 	{
 		if (operators && !err)
-			err = add(x, CMP_OPERATOR, text(row, "name"), number(row, "self_ns"), number(row, "count"),
-				  number(member(row, "account"), "runq_ns"));
+			err = take_operator(x, row);
 		if (member(row, "peak_bytes")) {
 			x->peak_known = true;
 			x->peak_bytes += (uint64_t)number(row, "peak_bytes");

@@ -62,7 +62,7 @@ static int make_room(struct top *t, enum top_view v)
 	return 0;
 }
 
-static int begin_second(struct top *t, const struct mdl_session *s)
+static int begin_second(struct top *t, const struct mdl_interval *in)
 {
 	const unsigned slot = t->n % TOP_SECONDS;
 	int err = 0;
@@ -76,8 +76,9 @@ static int begin_second(struct top *t, const struct mdl_session *s)
 			top_row(t, v, i)->alive = false;
 		}
 	}
-	t->lost[slot] = s->loss.dropped;
-	t->added_ns = s->cost.added_ns;
+	t->lost[slot] = in->session->loss.dropped;
+	t->sliced[slot] = cost_has_slices(in->model);
+	t->added_ns = in->session->cost.added_ns;
 	return err;
 }
 
@@ -131,6 +132,8 @@ static void add_call(struct top *t, const struct mdl_row *from, struct top_row *
 		return;
 	part->calls += of_many && from->traits & MXBPF_TRAIT_BULK ? 0 : (uint32_t)from->count; /* its operators count */
 	part->self_ns += from->self_ns;
+	part->known |= from->estimate.count > 0;
+	row->partial |= from->estimate.count > 0;
 }
 
 static uint32_t place(const struct top *t, enum top_view v, const struct top_row *row)
@@ -165,7 +168,7 @@ static int take_row(struct top *t, const struct mdl_interval *in, const struct m
 		cell.rows[v] = place(t, v, of[v]);
 	}
 	if (of[TOP_OPERATORS])
-		of[TOP_OPERATORS]->partial = cost_is_partial(in->model, from, false);
+		of[TOP_OPERATORS]->partial |= cost_is_partial(in->model, from, false);
 	t->partial |= of[TOP_OPERATORS] && of[TOP_OPERATORS]->partial;
 	if (t->frozen)
 		return 0;
@@ -237,36 +240,59 @@ static void take_lines(struct top *t, const struct mdl *m)
 
 /* ---- rates */
 
-static struct top_rates rates(const struct top_part *sum, uint64_t window_ns)
+/* called_ns: the part of the window of which calls are known */
+static struct top_rates rates(const struct top_part *sum, uint64_t window_ns, uint64_t called_ns)
 {
-	const double ns = (double)window_ns;
+	const double ns = (double)window_ns, called = (double)(called_ns ? called_ns : window_ns);
 
 	if (!window_ns)
 		return (struct top_rates){0};
 	return (struct top_rates){
-		.calls = sum->calls * 1e9 / ns,
+		.calls = sum->calls * 1e9 / called,
 		.iterations = sum->iterations * 1e9 / ns,
-		.share = (double)sum->self_ns / ns,
+		.share = (double)sum->self_ns / called,
 		.cpu = (double)sum->cpu_ns / ns,
 		.avg_ns = sum->calls ? sum->self_ns / sum->calls : 0,
 	};
 }
 
+static bool is_known(const struct top *t, const struct top_row *row, unsigned slot)
+{
+	return !t->sliced[slot] || !row->partial || row->parts[slot].known;
+}
+
+/* The last second of which the calls of a row are known; of those in slices that is not each one. */
+static unsigned last_known(const struct top *t, const struct top_row *row)
+{
+	unsigned k;
+
+	for (k = 0; k < TOP_SECONDS && k <= t->n; k++)
+		if (is_known(t, row, (unsigned)((t->n - k) % TOP_SECONDS)))
+			return (unsigned)((t->n - k) % TOP_SECONDS);
+	return t->n % TOP_SECONDS;
+}
+
 /* Seconds that a row has not lived through are 0. */
 static void rate_row(const struct top *t, struct top_row *row, uint64_t window_ns)
 {
-	const unsigned slot = t->n % TOP_SECONDS;
-	struct top_part sum = {0};
+	const unsigned slot = t->n % TOP_SECONDS, called = last_known(t, row);
+	struct top_part sum = {0}, second = row->parts[slot];
+	uint64_t called_ns = 0;
 	unsigned k;
 
 	for (k = 0; k < TOP_SECONDS; k++) {
-		sum.calls += row->parts[k].calls;
 		sum.iterations += row->parts[k].iterations;
-		sum.self_ns += row->parts[k].self_ns;
 		sum.cpu_ns += row->parts[k].cpu_ns;
+		if (!is_known(t, row, k))
+			continue;
+		called_ns += t->jobs[0][k].window_ns;
+		sum.calls += row->parts[k].calls;
+		sum.self_ns += row->parts[k].self_ns;
 	}
-	row->minute = rates(&sum, window_ns);
-	row->second = rates(&row->parts[slot], t->jobs[0][slot].window_ns);
+	second.calls = row->parts[called].calls;
+	second.self_ns = row->parts[called].self_ns;
+	row->minute = rates(&sum, window_ns, called_ns);
+	row->second = rates(&second, t->jobs[0][slot].window_ns, t->jobs[0][called].window_ns);
 }
 
 static void show_second(struct top *t)
@@ -290,7 +316,7 @@ static void show_second(struct top *t)
 int top_take(struct top *t, const struct mdl_interval *in)
 {
 	const uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	int err = begin_second(t, in->session);
+	int err = begin_second(t, in);
 
 	t->own_ns = t->own_before_ns ? own_ns - t->own_before_ns : 0;
 	t->own_before_ns = own_ns;

@@ -36,6 +36,7 @@ struct top_rates {
 struct top_part {
 	uint32_t calls, iterations;
 	uint64_t self_ns, cpu_ns;
+	bool known; /* in a second of top.sliced: a slice of its process ended */
 };
 
 struct top_row {
@@ -99,6 +100,7 @@ struct top {
 	struct buf cells;	/* struct top_cell */
 	uint64_t ids, left_out; /* left_out: calls without a row in the second that is shown */
 	uint64_t lost[TOP_SECONDS];
+	bool sliced[TOP_SECONDS]; /* calls were recorded in slices */
 	uint64_t shown_lost, minute_lost;
 	bool partial;		       /* there are partial rows */
 	bool account;		       /* cells have runq_ns and blocked_ns */

@@ -413,7 +413,10 @@ static void calls_above(struct view *s, const void *table, const char *prefix)
 			 s->in->session->api_left);
 	view_put_safe(s->out, c->list.title, strlen(c->list.title));
 	if (!c->list.n) {
-		out_printf(s->out, ": nothing seen%s\n", left);
+		out_printf(s->out, ": %s%s\n",
+			   has_slices(s) && !cost_slices_all(s->in->model).seen_ns ? "unknown, because no slice ended"
+										   : "nothing seen",
+			   left);
 		return;
 	}
 	if (!c->devices && c->of && c->of->rows[0]->device) {

@@ -125,19 +125,51 @@ static size_t longest_row(const struct mxbpf_iteration *it, size_t n, const stru
 	return most;
 }
 
-static int find_growth(struct facts *f, const struct mxbpf_iteration *it, size_t n)
+/* From the end of the iteration before it: a recording is untrusted. */
+static int64_t grown_in(const struct mxbpf_iteration *it)
+{
+	int64_t bytes;
+
+	return __builtin_sub_overflow(it[0].live_bytes, it[-1].live_bytes, &bytes) ? 0 : bytes;
+}
+
+/*
+ * In slices, the growth of an iteration is known if it and the one before it were recorded with all their calls. Sets
+ * the memory to the sum of that growth. Returns the number of such iterations.
+ */
+static size_t growth_in_slices(const struct mxbpf_iteration *it, size_t n, int64_t *bytes)
+{
+	size_t i, kept = 0;
+
+	for (i = 1; i < n; i++)
+		if (it[i].flags & it[i - 1].flags & MXBPF_ITERATION_PARTS) {
+			bytes[kept] = kept ? bytes[kept - 1] : 0;
+			add_sat_signed(&bytes[kept++], grown_in(&it[i]));
+		}
+	return kept;
+}
+
+static int find_growth(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
 	int64_t *bytes = calloc(n, sizeof(*bytes));
+	const size_t all = n;
 	size_t i;
 
 	if (!bytes)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		bytes[i] = it[i].live_bytes;
+	n = cost_lacks_memory(m) ? growth_in_slices(it, n, bytes) : n;
+	if (!n) {
+		free(bytes);
+		return 0;
+	}
 	if (__builtin_sub_overflow(bytes[n - 1], bytes[0], &f->grown_all))
 		f->grown_all = 0; /* a recording is untrusted */
 	f->grown_bytes = facts_grown(bytes, n);
 	f->grown_over = n;
+	if (n < all) /* in slices: the others grow alike */
+		f->grown_all = (int64_t)((double)f->grown_all * (double)all / (double)n);
 	free(bytes);
 	return 0;
 }
@@ -180,7 +212,7 @@ static int make_loop(struct mdl *m, struct facts *f)
 	f->loop.median_ns = err ? 0 : facts_median(ns, k);
 	n = err ? 0 : longest_row(it, k, &first);
 	if (n)
-		err = find_growth(f, first, n);
+		err = find_growth(m, f, first, n);
 	err = err || !k ? err : facts_rest(m, f, it, k);
 	k = err ? 0 : keep_complete(it, k);
 	if (k) {

@@ -57,7 +57,7 @@ static bool has_rows(const struct view *s, enum mxbpf_class cls)
 	return n;
 }
 
-/* What tables of calls are made of if these were recorded in slices. */
+/* How much of the window the tables of calls are made of, if calls were recorded in slices. */
 static void put_slices(struct view *s, const char *prefix)
 {
 	const struct mxbpf_slice_part sum = cost_slices_all(s->in->model);
@@ -66,19 +66,21 @@ static void put_slices(struct view *s, const char *prefix)
 	if (!cost_has_slices(s->in->model))
 		return;
 	out_printf(s->out, "%sslices   ", prefix);
-	if (!sum.slices && !sum.seen_ns)
-		out_puts(s->out, "no slice ended: calls in operators' tables are unknown");
+	if (!sum.seen_ns)
+		out_puts(s->out, "no slice ended: calls are unknown");
 	else if (sum.seen_iterations)
-		out_printf(s->out, "%s of %s iterations were recorded with all calls, in %s slices",
+		out_printf(s->out,
+			   "all calls of %s of %s iterations were recorded, in %s slice%s; calls and times with +- "
+			   "are estimates",
 			   fmt_count(sum.seen_iterations, n), fmt_count(sum.all_iterations, all),
-			   fmt_count(sum.slices, slices));
+			   fmt_count(sum.slices, slices), sum.slices == 1 ? "" : "s");
 	else
 		out_printf(s->out,
-			   "%s of %s were recorded with all calls, in %s slices; no end of an iteration was seen",
-			   fmt_ns(sum.seen_ns, n), fmt_ns(sum.all_ns, all), fmt_count(sum.slices, slices));
-	out_puts(s->out,
-		 "; calls and times with +- are estimates, within which 95 % of such windows lie; --exact records "
-		 "every call\n");
+			   "all calls of %s of %s were recorded, in %s slice%s; calls and times with +- are "
+			   "estimates for each second, because no iteration ended",
+			   fmt_ns(sum.seen_ns, n), fmt_ns(sum.all_ns, all), fmt_count(sum.slices, slices),
+			   sum.slices == 1 ? "" : "s");
+	out_puts(s->out, "; --exact records every call\n");
 }
 
 /* Calls and columns that options left out. */
