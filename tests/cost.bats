@@ -182,6 +182,27 @@ most_windows() {
 }
 
 # bats test_tags=alone
+@test "Calls in slices are told for each iteration, as many as the job makes, with how exact they are" {
+	start_code loop "$LOOP" >/dev/null
+	"$MXBPF" --pid "$READY_PID" -d 6s --all -f json >live.json
+	"$PYTHON" -m jsonschema -i live.json "$O/report.schema.json"
+	# The loop adds 200 times in each iteration. What was recorded is a small part of that.
+	jq -e '.tables.operator[] | select(.name == "aten::add") |
+		.count < 0.5 * .estimate.count and .estimate.count_error < 1 and
+		(.estimate.calls_per_iteration / 200 | . > 0.8 and . < 1.2)' live.json
+	# An annotation is recorded all the time, or as often as ends of iterations if the machine is busy.
+	jq -e '.tables.operator[] | select(.name == "Optimizer.step#SGD.step") |
+		(.estimate.calls_per_iteration // 1) | . > 0.8 and . < 1.2' live.json
+	# Iterations in slices alone say where their time went.
+	jq -e '.iterations.loops[0] | .parts.count < .count and .parts.inline.total_ns > 0.1 * .parts.total_ns' live.json
+	"$MXBPF" --pid "$READY_PID" -d 3s --all >tables
+	grep -q '^name .* calls/it self/it' tables
+	grep -qE '^slices   all calls of [0-9,]+ of [0-9,]+ iterations were recorded, in [0-9,]+ slices?; .* are estimates; --exact records every call$' tables
+	"$MXBPF" --pid "$READY_PID" -d 1s --exact --all >tables
+	run ! grep -E '^slices|calls/it' tables
+}
+
+# bats test_tags=alone
 @test "A job that is slowed by more than a quarter is told so in the first two seconds, with a command that works and costs less than that" {
 	local command program=$MXBPF
 	[[ $program != *' '* ]] || program="'$program'" # as a shell needs it

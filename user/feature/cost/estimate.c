@@ -118,7 +118,7 @@ int cost_estimate_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	struct mdl_row *r = mdl_row_find(m, a->cls, a->name_id, a->h.tgid, a->device);
 	const struct mdl_estimate e = {a->count, a->total_ns, a->self_ns, a->count_error, a->self_error_ns};
 
-	if (r)
+	if (r && a->count <= r->count && a->total_ns <= r->total_ns && a->self_ns <= r->self_ns)
 		cost_estimate_add(r, &e);
 	return 0;
 }

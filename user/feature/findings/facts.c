@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/whole.h"
 #include "feature/cost/cost.h"
 #include "feature/lines/lines.h"
 #include "feature/machine/machine.h"
@@ -105,6 +106,24 @@ static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
 	add_sat(&f->loop.busy_ns, it->busy_ns);
 	for (part = 0; part < MXBPF_STEP_PARTS; part++)
 		add_sat(&f->loop.part_ns[part], it->part_ns[part]);
+}
+
+/* Iterations that were found in slices alone stand for all of their process, as rows of calls do. */
+static void scale_loop(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n)
+{
+	uint64_t *const sums[] = {&f->loop.raw_ns, &f->loop.total_ns, &f->loop.known_ns, &f->loop.busy_ns};
+	uint64_t found = 0;
+	double scale;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		found += it[i].h.tgid == f->loop.tgid;
+	scale = cost_iterations_scale(m, f->loop.tgid, found);
+	f->loop.n = whole((double)f->loop.n * scale);
+	for (i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		*sums[i] = whole((double)*sums[i] * scale);
+	for (i = 0; i < MXBPF_STEP_PARTS; i++)
+		f->loop.part_ns[i] = whole((double)f->loop.part_ns[i] * scale);
 }
 
 /* ---- memory that grows from iteration to iteration */
@@ -209,6 +228,8 @@ static int make_loop(struct mdl *m, struct facts *f)
 		ns[k] = all[i].dur_ns;
 		it[k++] = all[i];
 	}
+	if (cost_has_slices(m))
+		scale_loop(m, f, all, n);
 	f->loop.median_ns = err ? 0 : facts_median(ns, k);
 	n = err ? 0 : longest_row(it, k, &first);
 	if (n)
