@@ -279,23 +279,27 @@ static void estimate_row(const struct mdl *m, struct mdl_row *r)
 	};
 }
 
-/* Slices stand for the time after the last of them as well, up to the end of the window or of the process. */
-static void add_rest(struct mdl *m, struct cost_slices *of, uint64_t window_end_ns)
+/*
+ * Slices stand for the time after the last of them as well, up to the end of the window or of the process, and not for
+ * that before the window, when the first of them was due.
+ */
+static void fit_window(struct mdl *m, struct cost_slices *of, uint64_t window_ns, uint64_t window_end_ns)
 {
 	struct mxbpf_slice_part *s = &of->all;
 	size_t n, i;
 	const struct mxbpf_iteration *it = steps_iterations(m, &n);
-	uint64_t last_ns = 0, rest_ns;
+	uint64_t last_ns = 0, rest_ns, all_ns;
 
 	for (i = 0; i < n; i++)
 		if (it[i].h.tgid == s->h.tgid && steps_end_ns(&it[i]) > last_ns)
 			last_ns = steps_end_ns(&it[i]);
 	last_ns = last_ns && last_ns < window_end_ns ? last_ns : window_end_ns;
 	rest_ns = last_ns > of->end_ns ? last_ns - of->end_ns : 0;
-	if (!s->all_ns || !rest_ns)
+	if (!s->all_ns)
 		return;
-	s->all_iterations = times(s->all_iterations, 1 + (double)rest_ns / (double)s->all_ns);
-	s->all_ns += rest_ns;
+	all_ns = s->all_ns + rest_ns < window_ns ? s->all_ns + rest_ns : window_ns;
+	s->all_iterations = times(s->all_iterations, (double)all_ns / (double)s->all_ns);
+	s->all_ns = all_ns;
 	of->end_ns += rest_ns;
 }
 
@@ -309,8 +313,8 @@ int cost_estimate(struct mdl *m, const struct mdl_session *s)
 	if (!cost_has_slices(m))
 		return 0;
 	for (i = 0; i < buf_count(&state->slices, struct cost_slices); i++)
-		add_rest(m, buf_at(&state->slices, struct cost_slices, i),
-			 s->start_mono_ns + s->duration_ns + s->paused_ns);
+		fit_window(m, buf_at(&state->slices, struct cost_slices, i), s->duration_ns,
+			   s->start_mono_ns + s->duration_ns + s->paused_ns);
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
 		rows = mdl_rows(m, (enum mxbpf_class)cls, &n);
 		for (i = 0; i < n; i++)

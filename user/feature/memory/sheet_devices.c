@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Memory statistics of the runtime: bytes allocated and freed on each device. */
+#include "feature/cost/cost.h"
 #include "feature/memory/memory.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +55,10 @@ static void above(struct view *s, const void *table, const char *prefix)
 
 	out_puts(s->out, prefix);
 	view_put_safe(s->out, t->title, strlen(t->title));
-	out_puts(s->out, t->n ? ": live and peak count from the start of the window\n" : ": nothing seen\n");
+	if (cost_lacks_memory(s->in->model))
+		out_puts(s->out, ": calls in slices alone, so live and peak are not those of the window\n");
+	else
+		out_puts(s->out, t->n ? ": live and peak count from the start of the window\n" : ": nothing seen\n");
 }
 
 static bool when(const struct view *s)
