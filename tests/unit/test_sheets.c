@@ -127,7 +127,9 @@ static void read_gauge(struct mdl *m)
 /* Rows lack calls, so that they have a column that says so. */
 static void leave_out(struct mdl *m)
 {
-	const struct mxbpf_partial r = {.h = {.kind = MXBPF_PARTIAL, .size = sizeof(r)}, .cls = MXBPF_CLASS_OPERATOR};
+	const struct mxbpf_partial r = {.h = {.kind = MXBPF_PARTIAL, .size = sizeof(r)},
+					.cls = MXBPF_CLASS_OPERATOR,
+					.flags = MXBPF_PARTIAL_SLICED};
 	struct buf b = {0};
 
 	CHECK(!buf_put(&b, &r, sizeof(r)) && !feed(m, &b));

@@ -8,7 +8,7 @@
 
 #define VIEW_WIDTH 100 /* columns, if the output is not a terminal */
 
-#define VIEW_GRID_COLS_MAX     24
+#define VIEW_GRID_COLS_MAX     32
 #define VIEW_GRID_NAME_MIN_MAX 40
 
 struct view_grid_col {
