@@ -87,6 +87,7 @@ enum mxbpf_action {
 	MXBPF_ACT_MARK_ADJUST = 43,  /* a user counter is increased by `size`; `key` is its old value */
 	MXBPF_ACT_MARK_INSTANT = 44, /* a marker */
 	MXBPF_ACT_MARK_END = 45,     /* the object is destroyed */
+	MXBPF_ACT_SEEN = 48,	     /* only count hits of the place that the cookie numbers, in place_hits */
 	MXBPF_ACT_KEYED = 47,	     /* the range that the thread has begun last, with row.key_later, has this key */
 	MXBPF_ACT_APP = 46,	     /* the program controls its runtime's profiler; name_tag: enum mxbpf_app_call */
 };

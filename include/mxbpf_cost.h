@@ -83,6 +83,8 @@ struct mxbpf_place {
 #define MXBPF_PLACES_MAX 1024
 #define MXBPF_PLACE_HITS 32 /* usually */
 
+#define MXBPF_SITES_MAX	 16384 /* sites whose hits can be told apart; a power of two */
+
 /* Estimates for a call that the agent records. Its leaves that do nothing take 10 to 31 ns, so all of it is around the
  * call. */
 /* Those of calls and memory lie between two loops of tiny operators, those of tests/cost.bats and of `make bench`. */

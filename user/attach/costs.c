@@ -8,8 +8,10 @@
 
 #include "attach/trap.h"
 
-#define PROGRAM_NS    400  /* first estimate for a program */
-#define HITS_LEAST    64   /* of a program, before its measured time is believed */
+#define PROGRAM_NS    400 /* first estimate for a program */
+#define HITS_LEAST    64  /* of a program, before its measured time is believed */
+#define HITS_MANY     2000
+#define FEW_MOST_NS   (2 * PROGRAM_NS)
 #define IN_PLACE      145  /* per cent: a trap in a job, whose caches are cold, takes so much of one in trap.c */
 #define INTERVAL_HITS 400  /* traps that fit between two hits of a beat, so that its own hits do not matter */
 #define BLOCKS_LEAST  8	   /* that tell a variance */
@@ -86,6 +88,7 @@ bool att_costs_update(struct att *a)
 {
 	struct bpf_prog_info info;
 	bool any = false;
+	uint64_t ns;
 	unsigned i;
 
 	for (i = 0; i < a->nvariants && a->costs.trap_ns; i++) {
@@ -94,7 +97,10 @@ bool att_costs_update(struct att *a)
 		info = program_info(a->variants[i].prog_fd);
 		if (info.run_cnt < HITS_LEAST)
 			continue;
-		set_cost(a, i, info.run_time_ns / info.run_cnt);
+		ns = info.run_time_ns / info.run_cnt;
+		if (info.run_cnt < HITS_MANY && ns > FEW_MOST_NS) /* one that was preempted would make all of it */
+			ns = FEW_MOST_NS;
+		set_cost(a, i, ns);
 		any = true;
 	}
 	return any;

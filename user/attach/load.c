@@ -11,6 +11,7 @@
 
 #include "attach/backend.h"
 #include "attach/costs.h"
+#include "attach/slice.h"
 #include "attach/kernel_types.h"
 #include "attach/priv.h"
 #include "attach/sched.h"
@@ -320,6 +321,8 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	err = choose_programs(a, p, e);
 	if (!err)
 		err = costs_choose(a, e);
+	if (!err && o->sliced)
+		err = slice_choose(a, e);
 	if (!err)
 		err = choose_namespace(a, tgid, e);
 	if (err)

@@ -57,6 +57,7 @@ static const char *const names[] = {
 	[MXBPF_ACT_MARK_END] = "on_mark_end",
 	[MXBPF_ACT_APP] = "on_app",
 	[MXBPF_ACT_KEYED] = "on_keyed",
+	[MXBPF_ACT_SEEN] = "on_seen",
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 

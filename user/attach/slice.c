@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attach/backend.h"
 #include "attach/priv.h"
@@ -109,6 +110,59 @@ struct att_slice att_slice_close(struct att *a)
 		s->to_ns = clock_ns(CLOCK_MONOTONIC);
 	close_links(a);
 	return (struct att_slice){s->from_ns, s->to_ns, s->iterations};
+}
+
+static const struct mxbpf_row seen = {.action = MXBPF_ACT_SEEN};
+
+int slice_choose(struct att *a, struct err *e)
+{
+	return att_choose_program(a, &seen, false, e);
+}
+
+int att_seen_open(struct att *a, const struct plan *p, uint32_t tgid, const uint32_t *sites, uint32_t n,
+		  struct buf *fds, struct err *e)
+{
+	size_t all;
+	const struct plan_site *site = sites_of(p, &all);
+	const struct tgt_lib *lib = site[sites[0]].lib;
+	uint64_t *offs = calloc(2 * n, sizeof(*offs));
+	int *made = buf_add(fds, n * sizeof(*made)), nmade;
+	uint32_t i;
+
+	if (!offs || !made) {
+		free(offs);
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	}
+	for (i = 0; i < n; i++) {
+		offs[i] = site[sites[i]].off;
+		offs[n + i] = sites[i];
+	}
+	nmade = tgt_lib_same(lib) ? a->backend->attach(att_variant_of(a, &seen)->prog_fd, lib->open_path, offs,
+						       offs + n, n, (pid_t)tgid, made)
+				  : -ESTALE;
+	free(offs);
+	fds->len -= (n - (nmade > 0 ? (size_t)nmade : 0)) * sizeof(*made);
+	if (nmade >= 0)
+		return 0;
+	return err_set(e, nmade == -ESRCH ? ERR_TARGET : ERR_RUNTIME, nmade, "cannot attach %u probes to %s: %s", n,
+		       lib->path, strerror(-nmade));
+}
+
+void att_seen_close(struct att *a, struct buf *fds, bool wait)
+{
+	backend_close(fds, wait);
+	*fds = (struct buf){0};
+	a->slice_links = backend_handed();
+}
+
+uint32_t att_seen(const struct att *a, uint32_t site)
+{
+	return a->skel->bss->place_hits[site & (MXBPF_SITES_MAX - 1)];
+}
+
+void att_seen_clear(struct att *a)
+{
+	memset((void *)a->skel->bss->place_hits, 0, sizeof(a->skel->bss->place_hits));
 }
 
 uint64_t att_iterations(const struct att *a, uint32_t tgid)

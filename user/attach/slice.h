@@ -8,6 +8,9 @@
 
 #include "attach/attach.h"
 
+/* Chooses the program of att_seen_open(). Call it before loading. 0, or -errno with e set. */
+int slice_choose(struct att *a, struct err *e);
+
 /*
  * Attaches the sites of the process that are not left out, by links of its own. They record from the next end of an
  * iteration, or att_slice_begin(), until so many iterations more have ended, or att_slice_close(). left_out: by the
@@ -30,6 +33,18 @@ struct att_slice {
 struct att_slice att_slice_close(struct att *a);
 /* Returns true when they are removed. Until then they would record in the next slice, too. */
 bool att_slice_closed(const struct att *a);
+
+/*
+ * Finds places that a process passes: probes some of a plan's sites, all of one library, by a program that only counts.
+ * sites: their numbers. fds: the links, for att_seen_close(). Returns 0, or -errno with e set. att_seen: hits of a site
+ * since att_seen_clear(). Two sites with the same number modulo MXBPF_SITES_MAX count together.
+ */
+int att_seen_open(struct att *a, const struct plan *p, uint32_t tgid, const uint32_t *sites, uint32_t n,
+		  struct buf *fds, struct err *e);
+/* Without `wait` in the background: att_slice_closed() tells the end. */
+void att_seen_close(struct att *a, struct buf *fds, bool wait);
+uint32_t att_seen(const struct att *a, uint32_t site);
+void att_seen_clear(struct att *a);
 
 /* Frees entries in the maps of calls that were open when a slice ended. Call it now and then, while none is open. */
 void att_slice_forget(struct att *a);

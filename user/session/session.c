@@ -10,6 +10,7 @@
 #include "attach/watch.h"
 #include "base/memory.h"
 #include "base/out.h"
+#include "feature/cost/load.h"
 #include "nvtx/nvtx.h"
 #include "session/priv.h"
 #include "source/account.h"
@@ -306,7 +307,8 @@ int ses_start(struct session *ses, struct err *e)
 	if (tgt_gone(ses->targets[0].tgt))
 		return err_set(e, ERR_TARGET, -ESRCH, "process %d exited before the probes were attached", pid);
 	alone = !watch_later && ses_follow_open(ses, &unfollowed);
-	if (ses_build_load(ses->first, e) || ses_share_start(ses, e) || open_sources(ses, e) || ses_agent_await(ses, e))
+	if (ses_build_load(ses->first, e) || cost_prepare(ses, e) || ses_share_start(ses, e) || open_sources(ses, e) ||
+	    ses_agent_await(ses, e))
 		return e->code;
 	if (alone) /* else what failed here fails there for the same reason */
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
@@ -322,6 +324,8 @@ int ses_start(struct session *ses, struct err *e)
 	else if (!ses->ended && ses_follow(ses, &unfollowed))
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
 	ses->ended |= !ses_agents_await(ses);
+	if (!ses->ended)
+		cost_begin(ses);
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);
 	mark_start(ses);

@@ -8,13 +8,16 @@
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attach/costs.h"
 #include "base/whole.h"
 #include "feature/cost/cost.h"
+#include "feature/cost/load.h"
 #include "feature/cost/load_agent.h"
 #include "feature/cost/slices.h"
+#include "feature/steps/steps.h"
 #include "session/feature.h"
 #include "session/priv.h"
 
@@ -34,14 +37,15 @@
  * The job has settled when the caches have what the end of the window has changed in it, and mxbpf, which may run on
  * the same core, has nothing more to do.
  */
-#define SLICE_MS      10
-#define SETTLE_NS     (30 * NS_PER_MS)
-#define SETTLE_MAX_NS NS_PER_S
-#define BUSY_NS	      (2 * NS_PER_MS) /* of a slice */
-#define ALONE_BEATS   30	      /* intervals that are enough before ALONE_MAX_NS */
-#define HIT_ERROR     0.25	      /* of the cost of the hits that the comparison itself needs */
-#define REMEDY_BYTES  1800
-#define SILENT_NS     (300 * NS_PER_MS)
+#define SLICE_MS	 10
+#define SETTLE_NS	 (30 * NS_PER_MS)
+#define SETTLE_MAX_NS	 NS_PER_S
+#define BUSY_NS		 (2 * NS_PER_MS) /* of a slice */
+#define ALONE_BEATS	 30		 /* intervals that are enough before ALONE_MAX_NS */
+#define HIT_ERROR	 0.25		 /* of the cost of the hits that the comparison itself needs */
+#define REMEDY_BYTES	 1800
+#define SILENT_NS	 (300 * NS_PER_MS)
+#define ITERATIONS_LEAST 6 /* in slices, and between them, that are compared */
 
 enum { COST_OFF, COST_AWAIT, COST_MEASURE, COST_BEATS, COST_ON };
 
@@ -58,6 +62,23 @@ static uint32_t uncertain(void)
 	return (uint32_t)(of_probes.error * 1000);
 }
 
+/* Before the first process is attached, and before the window. */
+int cost_prepare(struct session *ses, struct err *e)
+{
+	if (!ses->o->slices || ses->o->agent)
+		return 0;
+	ses->cost.slices = slices_new();
+	if (!ses->cost.slices || slices_prepare(ses, ses->cost.slices))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
+void cost_begin(struct session *ses)
+{
+	if (ses->cost.slices)
+		slices_begin(ses, ses->cost.slices);
+}
+
 static int start(struct session *ses, struct err *e)
 {
 	struct ses_cost *c = &ses->cost;
@@ -66,11 +87,6 @@ static int start(struct session *ses, struct err *e)
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	c->due_ns = c->began_ns + FIRST_LOOK_NS;
 	c->stage = c->before.trap_ns || ses->o->agent ? COST_AWAIT : COST_OFF;
-	if (ses->o->slices && !ses->o->agent) {
-		c->slices = slices_new();
-		if (!c->slices)
-			return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	}
 	if (c->stage != COST_OFF) /* for a recording that is cut before its end */
 		ses->about.cost = (struct mdl_cost){.scale = 1000, .uncertain = uncertain()};
 	return 0;
@@ -213,12 +229,14 @@ static uint64_t measure(struct session *ses)
 
 static uint64_t tick(struct session *ses)
 {
-	const uint64_t due = measure(ses);
+	struct slices *s = ses->cost.slices;
+	const uint64_t due =
+		s && slices_any(s) ? UINT64_MAX : measure(ses); /* slices have a measurement of their own */
 	uint64_t other;
 
-	if (!ses->cost.slices || ses->cost.stage < COST_BEATS || ses->paused_at_ns)
+	if (!s || ses->cost.stage == COST_OFF || ses->paused_at_ns)
 		return due;
-	other = slices_tick(ses, ses->cost.slices);
+	other = slices_tick(ses, s);
 	return other < due ? other : due;
 }
 
@@ -434,19 +452,100 @@ static void compare_agent(struct session *ses, const struct beats *watched)
 		combine(&ses->about.cost, watched, &x, &of_agent);
 }
 
+/* ---- iterations in slices and between them */
+
+static int by_time(const void *va, const void *vb)
+{
+	const double a = *(const double *)va, b = *(const double *)vb;
+
+	return a < b ? -1 : a > b;
+}
+
+/* The median of n values, which it sorts; *error2: the square of its error, by the middle half of them. */
+static double median_of(double *x, size_t n, double *error2)
+{
+	double spread;
+
+	qsort(x, n, sizeof(*x), by_time);
+	spread = (x[n * 3 / 4] - x[n / 4]) / 1.35 * 1.25; /* of a median, if they are spread normally */
+	*error2 = spread * spread / (double)n;
+	return x[n / 2];
+}
+
+static bool same_loop(const struct mxbpf_iteration *a, const struct mxbpf_iteration *b)
+{
+	return a->h.tgid == b->h.tgid && a->tid == b->tid;
+}
+
+static double sum_of(const __u64 part_ns[MXBPF_STEP_PARTS])
+{
+	double sum = 0;
+	unsigned i;
+
+	for (i = 0; i < MXBPF_STEP_PARTS; i++)
+		sum += (double)part_ns[i];
+	return sum;
+}
+
+/* The times and costs of the iterations of a loop, those in slices apart from the others. */
+static void compare_loop(struct mdl_cost *c, const struct mxbpf_iteration *it, size_t n)
+{
+	double *all = calloc(4 * n + 4, sizeof(*all)), *ran[2] = {all, all + n}, *cost[2] = {all + 2 * n, all + 3 * n};
+	struct beats seen = {.n = 0}, other = {.n = 0};
+	double most = 0, unused;
+	size_t k[2] = {0}, i;
+
+	for (i = 0; i < n; i++)
+		most = fmax(most, sum_of(it[i].cost_ns));
+	for (i = 0; all && i < n; i++) {
+		const bool in = sum_of(it[i].cost_ns) > most / 2;
+
+		ran[in][k[in]] = fmax(0, (double)it[i].dur_ns - sum_of(it[i].runq_ns));
+		cost[in][k[in]++] = sum_of(it[i].cost_ns);
+	}
+	if (all && k[true] >= ITERATIONS_LEAST && k[false] >= ITERATIONS_LEAST) {
+		seen.ns = seen.cpu_ns = median_of(ran[true], k[true], &seen.error2);
+		other.ns = other.cpu_ns = median_of(ran[false], k[false], &other.error2);
+		seen.cost_ns = median_of(cost[true], k[true], &unused) - median_of(cost[false], k[false], &unused);
+		other.n = (double)k[true];
+		if (seen.cost_ns > WORTH * other.cpu_ns)
+			combine(c, &seen, &other, &of_probes);
+	}
+	free(all);
+}
+
+/* What slices cost the longest loop says how right the estimates are. */
+static void compare_iterations(struct session *ses)
+{
+	size_t n, i, first = 0, best = 0, most = 0;
+	const struct mxbpf_iteration *it = steps_iterations(ses->model, &n);
+
+	for (i = 0; i < n; i++) {
+		first = same_loop(&it[i], &it[first]) ? first : i;
+		if (i + 1 - first > most) {
+			most = i + 1 - first;
+			best = first;
+		}
+	}
+	if (most)
+		compare_loop(&ses->about.cost, it + best, most);
+}
+
 static void detached(struct session *ses)
 {
 	struct mdl_cost *c = &ses->about.cost;
 	const struct beats watched = beats_of(&ses->cost.watched, &ses->cost.watched);
-	const bool worth = is_worth(ses);
+	const bool sliced = ses->cost.slices && slices_any(ses->cost.slices), worth = is_worth(ses);
 	uint64_t hit_ns;
 	int err = 0;
 
-	if (ses->agent_source)
+	if (sliced)
+		compare_iterations(ses);
+	else if (ses->agent_source)
 		compare_agent(ses, &watched);
 	else if (worth)
 		err = att_beat_alone(ses->first->att, &ses->targets[0].plan, &hit_ns);
-	if (!ses->agent_source && worth && !err)
+	if (!sliced && !ses->agent_source && worth && !err)
 		compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",
 		   watched.n, watched.cpu_ns / 1000, watched.cost_ns / 1000,
@@ -455,7 +554,7 @@ static void detached(struct session *ses)
 		   : err    ? strerror(-err)
 			    : "no hits alone");
 	c->thread = ses->agent_source ? ses->cost.agent.tid : ses->cost.compared_tid;
-	if (ses->cost.slices) /* the comparison holds for the time before probes were left out */
+	if (sliced) /* iterations between slices are not watched */
 		c->shrink = 0;
 	c->added_ns = mdl_permille(c->added_ns, c->scale);
 	c->thread_ns = mdl_permille(c->thread_ns, c->scale);

@@ -9,15 +9,19 @@
 #define WATCH_NS       (20 * NS_PER_MS)	 /* between looks at a slice, which wakes mxbpf when it is over */
 #define SETTLE_MAX_NS  (3 * NS_PER_S)	 /* for the records of a slice; it counts without those that come later */
 #define ARMED_MAX_NS   NS_PER_S		 /* for an iteration to end; then the slice begins in the middle of one */
-#define BLIND_NS       (200 * NS_PER_MS) /* length of such a slice */
+#define BLIND_NS       (200 * NS_PER_MS) /* length of such a slice, at most */
+#define BLIND_LEAST_NS (20 * NS_PER_MS)
+#define COST_MOST_NS   (150 * NS_PER_MS) /* of a slice, so that the job is not slow for long */
 #define OPEN_MAX_NS    (2 * NS_PER_S)
-#define EVERY_NS       (2 * NS_PER_S) /* between slices of all processes */
-#define OWN_SHARE      100	      /* attaching takes at most one part in so many of a CPU */
+#define EVERY	       (20 * NS_PER_MS) /* between slices of all processes, divided by the limit */
 #define ITERATIONS_MAX 200
 #define MARKS	       200 /* iterations in a slice of what costs little */
 #define FORGET	       32  /* slices, between two looks for calls whose ends nobody saw */
 #define AIM	       0.7 /* of the limit, because the costs are estimates */
 #define LEAST	       0.2 /* of the limit, for slices, whatever the rest costs */
+#define SHARE_MOST     0.9
+#define MEASURED       10  /* slices in which the kernel measures the programs */
+#define ARMED_COST     0.6 /* of what a hit costs that is recorded, before the slice begins */
 
 /* Records that were made up to now belong to what was recorded so far. */
 void slice_await(struct slices *s, const struct ses_build *b, int stage)
@@ -75,57 +79,7 @@ struct mxbpf_slice_part slices_since(const struct proc *p, uint64_t end_ns)
 		.all_ns = all_ns, .marks_ns = all_ns, .all_iterations = all, .marks_iterations = all};
 }
 
-/* Collects the names of a process's rows in this interval. */
-static void names_of(struct session *ses, uint32_t tgid, struct hash *names)
-{
-	struct mdl *m = ses->fresh ? ses->fresh : ses->model;
-	const struct mdl_row *const *rows;
-	unsigned cls;
-	size_t n, i;
-
-	pthread_mutex_lock(&ses->lock);
-	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++) {
-		rows = mdl_rows(m, (enum mxbpf_class)cls, &n);
-		for (i = 0; i < n; i++)
-			if (rows[i]->tgid == tgid)
-				hash_put(names, rows[i]->name_id, 0); /* without memory it is left out */
-	}
-	pthread_mutex_unlock(&ses->lock);
-}
-
-/* Notes the functions that were called in the slice. */
-static void note_called(struct session *ses, struct plan_state *p, uint32_t tgid)
-{
-	const size_t n = buf_count(&p->plan->sites, struct plan_site);
-	struct hash names = {0};
-	uint64_t id;
-	size_t i;
-
-	names_of(ses, tgid, &names);
-	for (i = 0; i < n; i++) {
-		id = plan_func_id(p->plan, buf_at(&p->plan->sites, struct plan_site, i));
-		p->called[i] = p->called[i] || !id || hash_get(&names, id, 0);
-	}
-	hash_fini(&names);
-}
-
-/* All probes were attached up to now, so the first slices need not look for functions. */
-void slice_note_all_called(struct session *ses, struct slices *s, const struct ses_build *b)
-{
-	size_t i;
-
-	for (i = 0; i < buf_count(&s->procs, struct proc); i++) {
-		const struct proc *p = buf_at(&s->procs, struct proc, i);
-		struct plan_state *of = &s->plans[p->of - ses->targets];
-
-		if (p->of->build != b || !of->plan)
-			continue;
-		note_called(ses, of, p->tgid);
-		of->full_at = clock_ns(CLOCK_MONOTONIC) + FULL_NS;
-	}
-}
-
-static void choose_sites(struct plan_state *p, bool full, bool marks)
+static void choose_sites(struct plan_state *p, bool marks)
 {
 	const size_t n = buf_count(&p->plan->sites, struct plan_site);
 	const struct plan_site *site;
@@ -133,7 +87,7 @@ static void choose_sites(struct plan_state *p, bool full, bool marks)
 
 	for (i = 0; i < n; i++) {
 		site = buf_at(&p->plan->sites, struct plan_site, i);
-		p->slice[i] = p->left_out[i] ? !(marks ? plan_is_always(p->plan, site) : full || p->called[i]) : true;
+		p->slice[i] = !p->left_out[i] || !(marks ? plan_is_always(p->plan, site) : p->called[i]);
 	}
 }
 
@@ -146,7 +100,7 @@ static bool attach(struct session *ses, struct slices *s, unsigned iterations)
 
 	s->attached_ns = clock_ns(CLOCK_MONOTONIC);
 	s->forced_ns = 0;
-	choose_sites(of, s->full, s->marks);
+	choose_sites(of, s->marks);
 	if (!s->marks)
 		ses_late_slice(s->now.of->build, s->now.tgid);
 	if (att_slice_open(s->now.of->build->att, &s->now.of->plan, s->now.tgid, of->slice, iterations, &e)) {
@@ -160,17 +114,60 @@ static bool attach(struct session *ses, struct slices *s, unsigned iterations)
 	return true;
 }
 
+/* What hits take of a process's time while all of its calls are recorded. */
+static double share_of(const struct slices *s, const struct proc *p, const struct ses_target *targets)
+{
+	const double overhead = s->plans[p->of - targets].overhead;
+	const double share = p->measured ? p->share : overhead / (1 + overhead);
+
+	return share < 0.01 ? 0.01 : share > SHARE_MOST ? SHARE_MOST : share;
+}
+
+/* How long a slice may be, in the time of the job with all probes. */
+static uint64_t longest(double share)
+{
+	const double ns = (double)COST_MOST_NS / share;
+
+	return ns < (double)OPEN_MAX_NS ? (uint64_t)ns : OPEN_MAX_NS;
+}
+
+/*
+ * A slice has as many iterations as cost the job as much as attaching did. If a single one is too long, or none ends,
+ * the slice begins and ends at any moment.
+ */
+static unsigned choose_length(struct slices *s, struct proc *p, const struct ses_target *targets)
+{
+	const double share = share_of(s, p, targets), each = (double)p->iteration_ns / (1 - share);
+	const double most = (double)longest(share), fair = each > 0 ? (double)s->attach_ns / (each * share) : 0;
+	double n = fair < ITERATIONS ? ITERATIONS : fair > ITERATIONS_MAX ? ITERATIONS_MAX : fair;
+
+	s->blind = each <= 0 || each > most;
+	n = n * each > most ? most / each : n;
+	return s->blind ? ITERATIONS_MAX : n < 1 ? 1 : (unsigned)n;
+}
+
 static void begin(struct session *ses, struct slices *s, struct proc *p)
 {
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), ended = att_iterations(p->of->build->att, p->tgid);
+
+	if (ended > p->looked_iterations) {
+		p->iteration_ns = (now - p->looked_ns) / (ended - p->looked_iterations);
+		p->looked_ns = now;
+		p->looked_iterations = ended;
+	}
 	s->now = *p;
-	s->began_ns = clock_ns(CLOCK_MONOTONIC);
-	s->full = s->began_ns >= s->plans[p->of - ses->targets].full_at;
+	s->began_ns = now;
 	s->marks = false;
 	s->work_ns = 0;
 	s->marked = (struct att_slice){0};
 	s->cost_ns = att_costs_of(p->of->build->att, p->tgid);
-	if (!attach(ses, s, p->each))
-		p->next_ns = s->began_ns + FULL_NS; /* unless it has ended */
+	if (s->nmeasured < MEASURED)
+		att_costs_measure(p->of->build->att, true);
+	if (!attach(ses, s, choose_length(s, p, ses->targets)))
+		p->next_ns = s->began_ns + FAILED_NS; /* unless it has ended */
+	else if (s->blind && att_slice_begin(p->of->build->att))
+		s->forced_ns = clock_ns(CLOCK_MONOTONIC);
+	s->attach_ns = s->work_ns;
 }
 
 static void end(struct session *ses, struct slices *s)
@@ -184,6 +181,10 @@ static void end(struct session *ses, struct slices *s)
 		return;
 	}
 	s->was = was;
+	if (s->nmeasured < MEASURED) {
+		s->nmeasured += att_costs_update(b->att);
+		att_costs_measure(b->att, false);
+	}
 	s->cost_ns = att_costs_of(b->att, s->now.tgid) - s->cost_ns;
 }
 
@@ -196,25 +197,21 @@ static bool begin_marks(struct session *ses, struct slices *s)
 	return attach(ses, s, MARKS);
 }
 
-/* How long the process must work without a slice, and how many iterations the next one has. */
+/* How long the process must work without a slice. */
 static void plan_next(const struct session *ses, struct slices *s, struct proc *p)
 {
 	const double limit = AIM * slices_limit(ses), least = LEAST * slices_limit(ses);
-	const double rest = limit - s->builds[p->of->build->number].overhead / RARE;
-	const double cost = (double)(s->cost_ns + s->work_ns);
-	const uint64_t seen_ns = s->was.to_ns - s->was.from_ns;
-	const double each = s->was.iterations ? (double)s->cost_ns / (double)s->was.iterations : 0;
-	double n = each > 0 ? (double)s->work_ns / each : ITERATIONS_MAX, most;
+	const double rest = limit - s->builds[p->of->build->number].overhead;
+	const double seen_ns = (double)(s->was.to_ns - s->was.from_ns);
+	const double share = seen_ns > 0 ? (double)s->cost_ns / seen_ns : 0;
+	const double armed_ns = s->was.from_ns > s->attached_ns ? (double)(s->was.from_ns - s->attached_ns) : 0;
+	const double cost = (double)(s->cost_ns + s->work_ns) + ARMED_COST * share * armed_ns;
+	const double every = EVERY / slices_limit(ses), own = (double)s->work_ns / slices_limit(ses);
 
-	if (s->was.iterations) {
-		most = (double)OPEN_MAX_NS / 2 / ((double)seen_ns / (double)s->was.iterations);
-		n = n < most ? n : most;
-	}
-	p->each = n < ITERATIONS ? ITERATIONS : n > ITERATIONS_MAX ? ITERATIONS_MAX : (unsigned)n;
 	p->next_ns = s->closed_ns + (uint64_t)(cost / (rest > least ? rest : least));
-	p->share = seen_ns ? (double)s->cost_ns / (double)seen_ns : 0;
+	p->share = share < SHARE_MOST ? share : SHARE_MOST;
 	p->measured = s->was.from_ns;
-	s->next_ns = s->closed_ns + (s->work_ns * OWN_SHARE > EVERY_NS ? s->work_ns * OWN_SHARE : EVERY_NS);
+	s->next_ns = s->closed_ns + (uint64_t)(own > every ? own : every);
 }
 
 /* What the slice says. */
@@ -227,7 +224,7 @@ static struct mxbpf_slice_part part_of(const struct slices *s, const struct proc
 	r.slices = 1;
 	r.slice_ns = ns;
 	r.seen_ns = ns - (s->cost_ns < ns / 10 * 9 ? s->cost_ns : ns / 10 * 9); /* watching made it longer */
-	r.seen_iterations = s->was.iterations;
+	r.seen_iterations = s->blind ? 0 : s->was.iterations;
 	if (s->builds[p->of->build->number].level != LEVEL_NOTHING)
 		return r;
 	rate = s->marked.iterations ? (double)s->marked.iterations / (double)marks_ns
@@ -241,39 +238,40 @@ static struct mxbpf_slice_part part_of(const struct slices *s, const struct proc
 static void settle(struct session *ses, struct slices *s)
 {
 	struct proc *p = slices_proc(s, s->now.tgid);
-	struct plan_state *of = &s->plans[s->now.of - ses->targets];
 	struct mxbpf_slice_part part;
 
 	s->stage = IDLE;
 	slices_start_look(s->now.of->build,
 			  &s->builds[s->now.of->build->number]); /* the next one is without the slice */
-	if (s->was.from_ns) {
-		note_called(ses, of, s->now.tgid);
-		if (s->full)
-			of->full_at = s->closed_ns + FULL_NS;
-	}
 	if (!p)
 		return;
 	plan_next(ses, s, p);
+	if (s->was.iterations && s->builds[p->of->build->number].level == LEVEL_NOTHING)
+		p->iteration_ns =
+			(uint64_t)((double)(s->was.to_ns - s->was.from_ns) * (1 - p->share)) / s->was.iterations;
 	if (++s->nsettled % FORGET == 0)
 		att_slice_forget(p->of->build->att);
 	if (!s->was.from_ns)
 		return;
 	part = part_of(s, p);
 	ses_detail(ses,
-		   "slice of process %u: %llu iterations in %llu us, cost %llu us, attaching %llu us%s; it stands for "
+		   "slice of process %u: %llu iterations in %llu us, cost %llu us, attaching %llu us; it stands for "
 		   "%llu iterations",
 		   p->tgid, (unsigned long long)part.seen_iterations, (unsigned long long)part.slice_ns / 1000,
 		   (unsigned long long)s->cost_ns / 1000, (unsigned long long)s->work_ns / 1000,
-		   s->full ? ", all functions" : "", (unsigned long long)part.all_iterations);
+		   (unsigned long long)part.all_iterations);
 	slices_keep(ses, p, &part, s->was.to_ns);
 }
 
 /* Looks at the slice that is under way. */
 uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 {
+	const uint64_t most = longest(share_of(s, &s->now, ses->targets));
+	const uint64_t blind = most < BLIND_NS ? most : BLIND_NS;
 	struct att *a;
 
+	if (s->stage == SCANNING)
+		return scan_watch(ses, s, now);
 	if (s->stage != ATTACHED) {
 		if (!has_settled(ses, s, now))
 			return now + WATCH_NS;
@@ -291,7 +289,8 @@ uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 			s->forced_ns = now;
 		break;
 	case ATT_SLICE_OPEN:
-		if (now >= s->attached_ns + OPEN_MAX_NS || (s->forced_ns && now >= s->forced_ns + BLIND_NS))
+		if (now >= s->attached_ns + OPEN_MAX_NS + most ||
+		    (s->forced_ns && now >= s->forced_ns + (blind > BLIND_LEAST_NS ? blind : BLIND_LEAST_NS)))
 			end(ses, s);
 		break;
 	case ATT_SLICE_OVER:
@@ -305,6 +304,7 @@ uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 uint64_t slice_next(struct session *ses, struct slices *s, uint64_t now)
 {
 	struct proc *best = NULL;
+	struct plan_state *of;
 	size_t i;
 
 	for (i = 0; i < buf_count(&s->procs, struct proc); i++) {
@@ -317,13 +317,22 @@ uint64_t slice_next(struct session *ses, struct slices *s, uint64_t now)
 		return UINT64_MAX;
 	if (now < s->next_ns || now < best->next_ns)
 		return s->next_ns > best->next_ns ? s->next_ns : best->next_ns;
+	of = &s->plans[best->of - ses->targets];
+	if (!of->scanned || now >= of->scan_at) {
+		if (scan_begin(s, best, ses->targets))
+			return now;
+		of->scan_at = now + RESCAN_NS;
+	}
 	begin(ses, s, best);
-	return now + WATCH_NS;
+	return s->stage == ATTACHED ? slice_watch(ses, s, clock_ns(CLOCK_MONOTONIC)) : now + WATCH_NS;
 }
 
 /* The session ends. What a slice has so far is its own. */
 void slices_end(struct session *ses, struct slices *s)
 {
+	scan_free(s);
+	if (s->stage == SCANNING)
+		s->stage = IDLE;
 	if (s->stage == ATTACHED) /* if it is the first part, there is no second */
 		end(ses, s);
 	if (s->stage == SETTLING)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Slices of detail. Each build is in one of three states: all its probes are attached; what costs little is attached
- * and the rest is in slices; or all is in slices. Slices go round the processes. A process has its next one when it has
- * worked so long without that the limit holds for both together. Attaching costs the process time as well: as much as
- * it takes mxbpf, at most. So a slice attaches only functions that were called in earlier ones, but for one slice in
- * ten minutes.
+ * The limit of what watching may cost. Each build is in one of three states: all its probes are attached; what costs
+ * little is attached and the rest is in slices; or all is in slices. A session on a process that runs begins with what
+ * costs little and with a scan (load_scan.c), which says what all probes would cost. Slices go round the processes. A
+ * process has its next one when it has worked so long without that the limit holds for both together. Attaching costs
+ * the process time as well: as much as it takes mxbpf, at most. So a slice attaches only functions that a scan has
+ * seen.
  */
 #include "feature/cost/load_slices.h"
 
@@ -22,8 +23,16 @@
 #include "session/priv.h"
 
 #define LOOK_NS	 (300 * NS_PER_MS)
-#define RETRY_NS (60 * NS_PER_S) /* before what costs little is attached again; it doubles up to FULL_NS */
-#define BACK	 0.5		 /* of the limit, below which all probes are attached again */
+#define RETRY_NS (60 * NS_PER_S) /* before what costs little is attached again; it doubles up to LONG_NS */
+#define LONG_NS	 (600 * NS_PER_S)
+#define BACK	 0.5		    /* of the limit, below which all probes are attached again */
+#define FITS	 0.8		    /* of the limit: all probes are attached if a scan says less */
+#define BEGIN_NS (1500 * NS_PER_MS) /* for the first scan, before the window; it goes on in it */
+#define SOON_NS	 (100 * NS_PER_MS)  /* the first looks at a command, which begins with all probes */
+#define SOON	 10
+#define OVER	 3    /* successive looks above the limit, before what costs little is in slices, too */
+#define RARE	 3    /* hits that are rare take so many times their estimate, because caches are cold then */
+#define OFTEN	 0.05 /* share of the time of hits that are not rare */
 
 struct slices *slices_new(void)
 {
@@ -39,14 +48,32 @@ void slices_free(struct slices *s)
 		free(s->plans[i].slice);
 		free(s->plans[i].called);
 	}
-	if (s)
+	if (s) {
+		scan_free(s);
 		buf_fini(&s->procs);
+	}
 	free(s);
 }
 
 bool slices_busy(const struct slices *s)
 {
 	return s->stage != IDLE;
+}
+
+double slices_weigh(double share)
+{
+	share = share < 0.95 ? share : 0.95;
+	return (share < OFTEN ? RARE - (RARE - 1) * share / OFTEN : 1) * share / (1 - share);
+}
+
+bool slices_any(const struct slices *s)
+{
+	unsigned i;
+
+	for (i = 0; i < SES_BUILDS_MAX; i++)
+		if (s->builds[i].level != LEVEL_ALL || s->builds[i].told)
+			return true;
+	return false;
 }
 
 double slices_limit(const struct session *ses)
@@ -88,6 +115,8 @@ static int set_plan(struct session *ses, struct slices *s, unsigned i, enum leve
 	}
 	if (!p->left_out || !p->slice || !p->called)
 		return -ENOMEM;
+	for (k = 0; k < n; k++) /* only functions can be left out of slices: other sites serve all calls */
+		p->called[k] |= !plan_func_id(&of->plan, buf_at(&of->plan.sites, struct plan_site, k));
 	for (k = 0; k < n; k++)
 		p->left_out[k] = !stays(&of->plan, buf_at(&of->plan.sites, struct plan_site, k), level);
 	return att_leave_out(of->build->att, &of->plan, p->left_out);
@@ -187,6 +216,7 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 	struct build_state *st = &s->builds[b->number];
 	struct err e = {0};
 	struct again again = {ses, b, &e};
+	const bool begun = ses->about.start_mono_ns; /* the window has */
 	int err = 0;
 	unsigned i;
 
@@ -198,16 +228,20 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 		ses->ended = true;
 		return;
 	}
-	ses_hold(ses);
+	if (begun)
+		ses_hold(ses);
 	att_detach_planned(b->att);
 	ses_each_process(ses, attach_again, &again);
 	ses_late_sliced(b, level != LEVEL_ALL);
-	ses_release(ses);
+	if (begun)
+		ses_release(ses);
 	if (e.code) {
 		ses_warn(ses, "%s", e.why);
 		ses->ended = true;
 	}
 	st->level = level;
+	if (!begun)
+		return;
 	keep_partial(ses, b, level);
 	resume(s, b);
 	slices_start_look(b, st);
@@ -224,7 +258,7 @@ static void note_process(void *ctx, uint32_t tgid, const struct plan *p)
 {
 	struct again *a = ctx;
 	struct slices *s = a->ses->cost.slices;
-	struct proc *known = slices_proc(s, tgid), new = {.tgid = tgid, .each = ITERATIONS, .seen = true};
+	struct proc *known = slices_proc(s, tgid), new = {.tgid = tgid, .seen = true};
 	unsigned i;
 
 	if (known) {
@@ -236,11 +270,13 @@ static void note_process(void *ctx, uint32_t tgid, const struct plan *p)
 			new.of = &a->ses->targets[i];
 	if (!new.of || !new.of->build->att)
 		return;
+	new.looked_ns = clock_ns(CLOCK_MONOTONIC);
+	new.looked_iterations = att_iterations(new.of->build->att, tgid);
 	if (s->builds[new.of->build->number].level == LEVEL_ALL) { /* it has come in this interval */
 		new.until_ns = s->interval_ns;
 	} else {
-		new.until_ns = clock_ns(CLOCK_MONOTONIC);
-		new.iterations = att_iterations(new.of->build->att, tgid);
+		new.until_ns = new.looked_ns;
+		new.iterations = new.looked_iterations;
 	}
 	buf_put(&s->procs, &new, sizeof(new)); /* without memory it has no slices */
 }
@@ -283,7 +319,6 @@ static void keep_level(struct session *ses, struct slices *s, const struct ses_b
 		}
 		slices_keep(ses, p, &part, now);
 		p->next_ns = now;
-		p->each = ITERATIONS;
 		p->measured = false;
 	}
 }
@@ -309,12 +344,12 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 {
 	struct build_state *st = &s->builds[b->number];
 	const double passed = (double)(now - st->last_ns);
-	double share = (double)att_costs_grown(b->att, st->costs) / passed;
 
-	share = share < 0.95 ? share : 0.95;
-	st->overhead = RARE * share / (1 - share);
+	st->overhead = slices_weigh((double)att_costs_grown(b->att, st->costs) / passed);
 	st->last_ns = now;
+	ses_detail(ses, "overhead %.4f of %s", st->overhead, b->title);
 	if (st->overhead <= slices_limit(ses)) {
+		st->over = 0;
 		if (st->level == LEVEL_NOTHING && now >= st->retry_at)
 			set_level(ses, s, b, LEVEL_LITTLE);
 		return;
@@ -322,10 +357,10 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 	if (st->level == LEVEL_ALL) {
 		keep_level(ses, s, b);
 		set_level(ses, s, b, LEVEL_LITTLE);
-		slice_note_all_called(ses, s, b);
 		tell(ses, st);
-	} else if (st->level == LEVEL_LITTLE) {
-		st->retry_ns = !st->retry_ns ? RETRY_NS : st->retry_ns < FULL_NS ? 2 * st->retry_ns : FULL_NS;
+	} else if (st->level == LEVEL_LITTLE && ++st->over >= OVER) {
+		st->over = 0;
+		st->retry_ns = !st->retry_ns ? RETRY_NS : st->retry_ns < LONG_NS ? 2 * st->retry_ns : LONG_NS;
 		st->retry_at = now + st->retry_ns;
 		keep_level(ses, s, b);
 		set_level(ses, s, b, LEVEL_NOTHING);
@@ -349,14 +384,35 @@ static void look_for_plans(struct session *ses, struct slices *s)
 		keep_partial(ses, b, s->builds[b->number].level);
 }
 
+/* The window begins: what happened before is in no slice. */
+static void open_window(struct session *ses, struct slices *s)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	if (b->att && s->builds[b->number].level != LEVEL_ALL) {
+		ses_late_sliced(b, true);
+		keep_partial(ses, b, s->builds[b->number].level);
+		resume(s, b);
+		tell(ses, &s->builds[b->number]);
+	}
+}
+
+static uint64_t look_ns(const struct session *ses, const struct build_state *st)
+{
+	return ses->o->command && st->nlooks < SOON ? SOON_NS : LOOK_NS;
+}
+
 uint64_t slices_tick(struct session *ses, struct slices *s)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t due = UINT64_MAX, its;
 	struct ses_build *b;
 
-	if (!s->interval_ns)
+	if (!s->interval_ns) {
 		s->interval_ns = ses->about.start_mono_ns;
+		open_window(ses, s);
+	}
 	if (s->stage != IDLE)
 		return slice_watch(ses, s, now);
 	SES_EACH_BUILD(ses, b)
@@ -367,16 +423,46 @@ uint64_t slices_tick(struct session *ses, struct slices *s)
 			continue;
 		if (!st->last_ns) {
 			slices_start_look(b, st);
-		} else if (now - st->last_ns >= LOOK_NS) {
+		} else if (now - st->last_ns >= look_ns(ses, st)) {
+			st->nlooks++;
 			note_processes(ses, s);
 			look(ses, s, b, now);
 		}
-		its = st->last_ns + LOOK_NS;
+		its = st->last_ns + look_ns(ses, st);
 		due = its < due ? its : due;
 	}
 	look_for_plans(ses, s);
 	its = slice_next(ses, s, now);
 	return its < due ? its : due;
+}
+
+/* ---- the begin of a session */
+
+/* A process that runs is watched with what costs little at first. A command begins with all, as it does nothing yet. */
+int slices_prepare(struct session *ses, struct slices *s)
+{
+	if (ses->o->command || !ses->first->att)
+		return 0;
+	s->builds[ses->first->number].level = LEVEL_LITTLE;
+	return set_plan(ses, s, 0, LEVEL_LITTLE);
+}
+
+void slices_begin(struct session *ses, struct slices *s)
+{
+	struct ses_build *b = ses->first;
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + BEGIN_NS;
+	uint64_t due;
+
+	if (s->builds[b->number].level == LEVEL_ALL)
+		return;
+	note_processes(ses, s);
+	if (buf_count(&s->procs, struct proc) && scan_begin(s, buf_at(&s->procs, struct proc, 0), ses->targets))
+		while (s->stage == SCANNING && !ses->ended && clock_ns(CLOCK_MONOTONIC) < until) {
+			due = scan_watch(ses, s, clock_ns(CLOCK_MONOTONIC));
+			ses->ended = ses_interrupted(ses, due);
+		}
+	if (!ses->ended && s->stage == IDLE && s->plans[0].overhead <= FITS * slices_limit(ses))
+		set_level(ses, s, b, LEVEL_ALL);
 }
 
 /* All probes are attached again if the slices of all processes show that there is room. Rows of an interval are of one
@@ -406,8 +492,7 @@ void slices_interval(struct session *ses, struct slices *s)
 			if (p->of->build != b)
 				continue;
 			any = true;
-			room = p->measured && p->share < 0.9 &&
-			       RARE * p->share / (1 - p->share) < BACK * slices_limit(ses);
+			room = p->measured && slices_weigh(p->share) < BACK * slices_limit(ses);
 		}
 		if (room && any)
 			set_level(ses, s, b, LEVEL_ALL);

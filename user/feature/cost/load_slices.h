@@ -12,9 +12,10 @@
 #include "mxbpf_cost.h"
 #include "session/priv.h"
 
-#define FULL_NS	   (600 * NS_PER_S)
-#define ITERATIONS 3 /* in the first slice of a process */
-#define RARE	   3 /* hits that are rare take several times their estimate, because caches are cold then */
+#define ITERATIONS 3		   /* in the first slice of a process */
+#define RESCAN_NS  (60 * NS_PER_S) /* between two looks for functions that are called, at least */
+#define OWN_SHARE  100 /* they take mxbpf at most one part in so many of a CPU, and so does attaching at 1 % */
+#define FAILED_NS  (600 * NS_PER_S) /* before a slice is tried again that could not be attached */
 
 enum level { LEVEL_ALL, LEVEL_LITTLE, LEVEL_NOTHING };
 
@@ -26,24 +27,29 @@ struct build_state {
 	uint64_t retry_at, retry_ns; /* LEVEL_NOTHING: when LEVEL_LITTLE is tried again */
 	unsigned nlate;		     /* libraries that were mapped later, at the last record of what rows lack */
 	bool told;
+	unsigned nlooks; /* at its cost */
+	unsigned over;	 /* the last of them that were above the limit */
 };
 
 struct plan_state {
 	const struct plan *plan; /* NULL: not used */
 	bool *left_out;		 /* owned: by site, what is not attached always */
 	bool *slice;		 /* owned: by site, what the next slice leaves out */
-	bool *called;		 /* owned: by site, its function was called in a slice */
-	uint64_t full_at;	 /* when the next slice attaches all functions */
+	bool *called;		 /* owned: by site, its function is called, as a scan has seen */
+	bool scanned;
+	uint64_t scan_at; /* when the next scan is due */
+	double overhead;  /* of all its probes, as the last scan says, relative to the time without */
 };
 
 /* A process of a build that has slices. */
 struct proc {
 	uint32_t tgid;
 	struct ses_target *of;
-	uint64_t next_ns;	       /* when its next slice is due */
-	uint64_t until_ns, iterations; /* up to where its slices stand for */
-	unsigned each;		       /* iterations of its next slice */
-	double share;		       /* of its time that hits took in the last slice */
+	uint64_t next_ns;		       /* when its next slice is due */
+	uint64_t until_ns, iterations;	       /* up to where its slices stand for */
+	uint64_t looked_ns, looked_iterations; /* at its last slice */
+	uint64_t iteration_ns;		       /* of one, without watching; 0: none ended */
+	double share;			       /* of its time that hits took in the last slice */
 	bool seen, measured;
 };
 
@@ -57,6 +63,7 @@ struct slices {
 	/* The slice that is under way. */
 	enum {
 		IDLE,
+		SCANNING,
 		ATTACHED,
 		SETTLING,
 		CHANGED
@@ -64,20 +71,21 @@ struct slices {
 	const struct ses_build *awaited; /* SETTLING, CHANGED: whose records are awaited */
 	uint64_t awaited_n;		 /* and how many since the start */
 	struct proc now;
-	bool full;		      /* all functions are attached */
+	struct scan *scan;	      /* SCANNING; owned */
+	bool blind;		      /* the slice begins and ends by time, because iterations are too long */
 	bool marks;		      /* it is the second part, with what costs little alone: LEVEL_NOTHING */
 	struct att_slice was, marked; /* of both parts */
 	uint64_t began_ns, attached_ns, forced_ns, closed_ns;
-	uint64_t work_ns; /* attaching and detaching both parts took mxbpf */
-	uint64_t cost_ns; /* what hits of the first part cost the process */
+	uint64_t attach_ns; /* the same of the last slice's first part alone */
+	unsigned nmeasured; /* slices in which programs were measured */
+	uint64_t work_ns;   /* attaching and detaching both parts took mxbpf */
+	uint64_t cost_ns;   /* what hits of the first part cost the process */
 };
 
 /* ---- load_slice.c */
 
 /* Records of the build that were made up to now belong to what was recorded so far. stage: SETTLING or CHANGED. */
 void slice_await(struct slices *s, const struct ses_build *b, int stage);
-/* All probes were attached up to now, so the first slices need not look for functions. */
-void slice_note_all_called(struct session *ses, struct slices *s, const struct ses_build *b);
 /* Both return when to call again, in ns of CLOCK_MONOTONIC. slice_next begins the slice that is due for longest. */
 uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now);
 uint64_t slice_next(struct session *ses, struct slices *s, uint64_t now);
@@ -86,7 +94,18 @@ struct proc *slices_proc(struct slices *s, uint32_t tgid); /* NULL: it has no sl
 struct mxbpf_slice_part slices_since(const struct proc *p, uint64_t end_ns);
 void slices_keep(struct session *ses, struct proc *p, struct mxbpf_slice_part *r, uint64_t end_ns);
 
+/* ---- load_scan.c */
+
+/* Begins to look which functions a process calls. Returns false if there is no memory. */
+bool scan_begin(struct slices *s, const struct proc *p, const struct ses_target *targets);
+/* Goes on with it. Returns when to call it again; the stage is IDLE if it has ended. */
+uint64_t scan_watch(struct session *ses, struct slices *s, uint64_t now);
+void scan_free(struct slices *s);
+
 /* ---- load_slices.c */
+
+/* What hits take in truth, as a share of the time without them; share: by the estimates, of the time with them. */
+double slices_weigh(double share);
 
 double slices_limit(const struct session *ses);			     /* 0.01 is 1 % */
 void slices_start_look(struct ses_build *b, struct build_state *st); /* costs count from now on */

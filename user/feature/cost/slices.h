@@ -15,6 +15,11 @@ struct slices;
 
 struct slices *slices_new(void);    /* NULL: out of memory */
 void slices_free(struct slices *s); /* NULL is legal */
+/* Before the first process is attached: what is attached to it. 0 or -ENOMEM. */
+int slices_prepare(struct session *ses, struct slices *s);
+/* Before the window: finds out whether all probes fit into the limit, and attaches them. Ctrl-C sets ses->ended. */
+void slices_begin(struct session *ses, struct slices *s);
+bool slices_any(const struct slices *s); /* calls were recorded in slices, or are */
 /* Returns when to call it again, in ns of CLOCK_MONOTONIC. */
 uint64_t slices_tick(struct session *ses, struct slices *s);
 /* A slice is under way, or its last records are. An interval does not end now, because a slice is in one interval. */

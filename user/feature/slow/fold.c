@@ -46,7 +46,8 @@ static uint64_t median_of_kind(const struct mdl_row *r, uint64_t median_ns, uint
 	unsigned at, first, last, i;
 	uint64_t calls, below;
 
-	for (at = mxbpf_bucket(cpu_ns); at >= from; at--) {
+	for (at = mxbpf_bucket(cpu_ns) + 1;
+	     at-- > from;) { /* `from` is 0 if calls take no time but for what watching cost */
 		first = at - from > KIND_BELOW ? at - KIND_BELOW : from;
 		last = at + KIND_ABOVE < MXBPF_HIST_BUCKETS ? at + KIND_ABOVE : MXBPF_HIST_BUCKETS - 1;
 		for (i = first, calls = 0; i <= last; i++)
