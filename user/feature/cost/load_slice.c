@@ -17,7 +17,7 @@
 #define ITERATIONS_MAX 200
 #define MARKS	       200 /* iterations in a slice of what costs little */
 #define FORGET	       32  /* slices, between two looks for calls whose ends nobody saw */
-#define AIM	       0.7 /* of the limit, because the costs are estimates */
+#define AIM	       0.5 /* of the limit, because the costs are estimates */
 #define LEAST	       0.2 /* of the limit, for slices, whatever the rest costs */
 #define SHARE_MOST     0.9
 #define MEASURED       10  /* slices in which the kernel measures the programs */

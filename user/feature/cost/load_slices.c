@@ -347,7 +347,6 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 
 	st->overhead = slices_weigh((double)att_costs_grown(b->att, st->costs) / passed);
 	st->last_ns = now;
-	ses_detail(ses, "overhead %.4f of %s", st->overhead, b->title);
 	if (st->overhead <= slices_limit(ses)) {
 		st->over = 0;
 		if (st->level == LEVEL_NOTHING && now >= st->retry_at)
@@ -358,7 +357,7 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 		keep_level(ses, s, b);
 		set_level(ses, s, b, LEVEL_LITTLE);
 		tell(ses, st);
-	} else if (st->level == LEVEL_LITTLE && ++st->over >= OVER) {
+	} else if (st->level == LEVEL_LITTLE && (st->overhead > 2 * slices_limit(ses) || ++st->over >= OVER)) {
 		st->over = 0;
 		st->retry_ns = !st->retry_ns ? RETRY_NS : st->retry_ns < LONG_NS ? 2 * st->retry_ns : LONG_NS;
 		st->retry_at = now + st->retry_ns;
