@@ -72,6 +72,9 @@ PYTHON=${PYTHON:-$O/deps/venv/bin/python}
 PYTHON_TORCH=${PYTHON_TORCH:-$O/deps/torch/bin/python}
 WAIT_SECONDS=${WAIT_SECONDS:-120}
 export REPO O MXBPF PYTHON PYTHON_TORCH
+# Plans that mxbpf keeps: neither from the machine nor for it.
+export XDG_CACHE_HOME=${MXBPF_TEST_SHARED:-$BATS_RUN_TMPDIR}/cache
+mkdir -p "$XDG_CACHE_HOME"
 export LC_ALL=C.UTF-8 # tables for people depend on the locale
 STARTED_BY=() # pid of a program that is not a child of this shell -> pid of the child that ends with the program's status
 

@@ -246,6 +246,16 @@ static int explain(const struct cfg *g, struct cut *out)
 	return -ENOENT;
 }
 
+_Static_assert(CUT_PARTS_MAX == CFG_FRAGS_MAX, "each fragment is a part");
+
+static void tell_parts(const struct cfg *g, struct cut *out)
+{
+	for (unsigned i = 0; i < g->nfrags; i++)
+		out->parts[i] = (struct cut_part){g->frags[i].fde.start_va,
+						  g->frags[i].fde.end_va - g->frags[i].fde.start_va};
+	out->nparts = g->nfrags;
+}
+
 /* Makes one attempt. `merges` holds the callees to merge. If there is no cut (-EAGAIN), more are appended to it. */
 static int attempt(struct elf *elf, uint64_t entry_va, struct buf *merges, struct cut *out)
 {
@@ -257,6 +267,7 @@ static int attempt(struct elf *elf, uint64_t entry_va, struct buf *merges, struc
 	if (!err)
 		err = make_pieces(&p, &g);
 	if (!err) {
+		tell_parts(&g, out);
 		err = find_points(&p, out);
 		if (err == -ENOENT) {
 			explain(&g, out);

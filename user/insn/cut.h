@@ -14,6 +14,7 @@
 #include "elf/elf.h"
 
 #define CUT_POINTS_MAX 4
+#define CUT_PARTS_MAX  16
 
 enum cut_cfa_base {
 	CUT_CFA_RSP = 1,
@@ -30,9 +31,16 @@ struct cut_point {
 	int32_t cfa_off;    /* CFA of the probed function = base + cfa_off, before the instruction executes */
 };
 
+/* A piece of code. */
+struct cut_part {
+	uint64_t va, bytes;
+};
+
 struct cut {
 	struct cut_point points[CUT_POINTS_MAX];
 	unsigned npoints;
+	struct cut_part parts[CUT_PARTS_MAX]; /* the code that was decoded: that of the function comes first */
+	unsigned nparts;
 	/*
 	 * What may follow the cut: 0 nothing, 1 free or unlock, 2 loops of these, 3 destructors, 4 a call through a
 	 * pointer that cannot throw.

@@ -60,18 +60,27 @@ static int add_ending(struct buf *schemas, const char *text, struct schema s, si
 	return -ENOMEM;
 }
 
+/* Returns the bytes of an overload's name with its dot. */
+static size_t overload_bytes(const char *text, size_t base)
+{
+	return text[base] == '.' ? ident(text + base + 1) + 1 : 0;
+}
+
+static bool is_schema(const char *text, size_t len)
+{
+	size_t base = ident(text), overload = overload_bytes(text, base);
+
+	return base && len <= 65536 && base + overload < IDENT_MAX && text[base + overload] == '(' &&
+	       strstr(text + base, ") -> ");
+}
+
 static int add_schema(void *ctx, const char *text, size_t len)
 {
 	struct buf *schemas = ctx;
-	size_t base = ident(text), overload;
+	size_t base = ident(text), overload = overload_bytes(text, base);
 	struct schema s = {.base_bytes = base};
 	int err;
 
-	if (!base || len > 65536 || (text[base] != '.' && text[base] != '('))
-		return 0;
-	overload = text[base] == '.' ? ident(text + base + 1) + 1 : 0;
-	if (base + overload >= IDENT_MAX || text[base + overload] != '(' || !strstr(text + base, ") -> "))
-		return 0;
 	err = add_ending(schemas, text, s, base + overload);
 	for (s.skipped = 1; !err && overload && s.skipped < base; s.skipped++)
 		if (text[s.skipped - 1] == '_')
@@ -303,7 +312,7 @@ static int find_members(struct family *f)
 			   : fam->list	 ? fam->list[0]
 			   : fam->prefix ? fam->prefix
 					 : fam->members[0].function;
-	err = fam->schema && !fam->members ? elf_each_string(f->elf, add_schema, &f->schemas) : 0;
+	err = fam->schema && !fam->members ? plan_each_text(f->plan, f->elf, is_schema, add_schema, &f->schemas) : 0;
 	if (err == -ENOMEM)
 		return err;
 	if (f->schemas.len)
@@ -313,7 +322,7 @@ static int find_members(struct family *f)
 	if (fam->members && !fam->prefix)
 		return each_of_members(f, fam->members);
 	if (!fam->calls)
-		return elf_each_func(f->elf, fam->prefix, add_member, f);
+		return plan_each_func(f->plan, f->elf, fam->prefix, add_member, f);
 	err = fam->prefix ? add_meeting_point(f) : 0;
 	return err ? err : elf_each_call(f->elf, fam->calls, add_caller, f);
 }

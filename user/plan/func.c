@@ -54,7 +54,7 @@ static int add_cut(struct plan *plan, struct plan_probe *p, struct elf *elf, uin
 	uint64_t offs[CUT_POINTS_MAX];
 	struct cut cut;
 	unsigned i;
-	int err = func >= MXBPF_FUNCS_MAX ? -ENOENT : cut_find(elf, va, &cut, NULL);
+	int err = func >= MXBPF_FUNCS_MAX ? -ENOENT : plan_cut(plan, elf, va, &cut);
 
 	if (err)
 		return err == -ENOMEM ? err : -ENOENT;

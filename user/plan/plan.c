@@ -614,7 +614,7 @@ static const struct adp_probe *shared_row(const struct plan_opts *o, size_t i)
 	return NULL;
 }
 
-int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e)
+int plan_make_by(struct known **known, struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e)
 {
 	struct elf *elf;
 	unsigned i;
@@ -632,6 +632,9 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 		err = check_groups(out, e);
 	if (err)
 		return err;
+	if (!*known)
+		*known = known_open(out->lib, elf);
+	out->known = *known;
 	out->version = plan_version(out->adp, out->lib);
 	out->array = array_of(out->adp, out->version);
 	out->nprobes = out->adp->nprobes;
@@ -662,7 +665,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	plan_order_sites(out);
 	plan_place_images(out, t);
 	if (o->groups & PROBE_WORK && out->adp->c_api)
-		elf_each_func(elf, out->adp->c_api, count_api, &out->napi);
+		plan_each_func(out, elf, out->adp->c_api, count_api, &out->napi);
 	forget_tables(t, out);
 	return o->iterations ? check_iteration_ends(out, e) : 0;
 }

@@ -144,6 +144,8 @@ struct plan {
 	struct plan_agent_memory agent_memory;
 	struct plan_opts opts; /* opts.ops is borrowed */
 	struct plan_near near; /* names that opts.ops excludes */
+	struct known *known;   /* while it is made: what earlier plans found; NULL: nothing */
+	char known_said[96];   /* what came of that, for people; "": not looked for */
 };
 
 /*

@@ -7,6 +7,24 @@
 #include "mxbpf_args.h"
 #include "plan/plan.h"
 
+/*
+ * Opens what earlier plans found in the runtime's library. plan_cut() and the like use it, and add to it what they
+ * find. Returns NULL if the library has no build-id, or without memory.
+ */
+struct known *known_open(const struct tgt_lib *lib, struct elf *elf);
+/* Does what plan_make() does with what is known. *known is opened if it is NULL. */
+int plan_make_by(struct known **known, struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
+
+/* Does what cut_find() does. */
+int plan_cut(struct plan *plan, struct elf *elf, uint64_t va, struct cut *out);
+/* Does what elf_each_func() does. */
+typedef int (*plan_func_fn)(void *ctx, const char *name, const struct elf_sym *sym);
+int plan_each_func(struct plan *plan, struct elf *elf, const char *prefix, plan_func_fn fn, void *ctx);
+/* Does what elf_each_string() does for the strings of one kind. All calls have the same `is`. */
+typedef int (*plan_text_fn)(void *ctx, const char *text, size_t len);
+int plan_each_text(struct plan *plan, struct elf *elf, bool (*is)(const char *text, size_t len), plan_text_fn fn,
+		   void *ctx);
+
 /* Stores why a probe is refused. Returns -ENOENT. */
 int plan_refuse(struct plan_probe *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -77,6 +77,8 @@ int ses_build_load(struct ses_build *b, struct err *e)
 	};
 	struct att *att;
 
+	if (b->of->plan.known_said[0])
+		ses_detail(b->ses, "%s", b->of->plan.known_said);
 	if (att_load(&b->of->plan, tgt_pid(b->of->tgt), &ao, &att, e))
 		return e->code;
 	b->att = att;
