@@ -177,7 +177,9 @@ void cache_open(struct cache *c, const char *name, const void *key, size_t n)
 	else
 		c->stored = c->items.len;
 	snprintf(c->said, sizeof(c->said), "the kept plan %s%s", fd < 0 ? "does not exist yet" : "",
-		 fd < 0 ? "" : why ? why : "is used");
+		 fd < 0 ? ""
+		 : why	? why
+			: "is used");
 	if (fd >= 0)
 		close(fd);
 }

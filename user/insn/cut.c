@@ -251,8 +251,8 @@ _Static_assert(CUT_PARTS_MAX == CFG_FRAGS_MAX, "each fragment is a part");
 static void tell_parts(const struct cfg *g, struct cut *out)
 {
 	for (unsigned i = 0; i < g->nfrags; i++)
-		out->parts[i] = (struct cut_part){g->frags[i].fde.start_va,
-						  g->frags[i].fde.end_va - g->frags[i].fde.start_va};
+		out->parts[i] =
+			(struct cut_part){g->frags[i].fde.start_va, g->frags[i].fde.end_va - g->frags[i].fde.start_va};
 	out->nparts = g->nfrags;
 }
 

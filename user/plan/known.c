@@ -182,6 +182,7 @@ static void keep_cut(struct known *k, uint64_t va, const struct cut *cut)
 int plan_cut(struct plan *plan, struct elf *elf, uint64_t va, struct cut *out)
 {
 	struct known *k = plan->known && plan->known->elf == elf ? plan->known : NULL;
+	const struct cut none = {.npoints = 0};
 	int err = k ? known_cut(k, va, out) : 0;
 
 	if (err)
@@ -189,7 +190,7 @@ int plan_cut(struct plan *plan, struct elf *elf, uint64_t va, struct cut *out)
 	err = cut_find(elf, va, out, NULL);
 	/* Other errors may be gone the next time. */
 	if (k && (!err || err == -ENOENT || err == -EILSEQ))
-		keep_cut(k, va, err ? &(struct cut){.npoints = 0} : out);
+		keep_cut(k, va, err ? &none : out);
 	return err;
 }
 

@@ -490,20 +490,25 @@ static double sum_of(const __u64 part_ns[MXBPF_STEP_PARTS])
 /* The times and costs of the iterations of a loop, those in slices apart from the others. */
 static void compare_loop(struct mdl_cost *c, const struct mxbpf_iteration *it, size_t n)
 {
-	double *all = calloc(4 * n + 4, sizeof(*all)), *ran[2] = {all, all + n}, *cost[2] = {all + 2 * n, all + 3 * n};
+	double *all = calloc(4 * n + 4, sizeof(*all)), *ran[2], *cost[2], most = 0, unused;
 	struct beats seen = {.n = 0}, other = {.n = 0};
-	double most = 0, unused;
 	size_t k[2] = {0}, i;
 
+	if (!all)
+		return;
+	for (i = 0; i < 2; i++) {
+		ran[i] = all + i * n;
+		cost[i] = all + (2 + i) * n;
+	}
 	for (i = 0; i < n; i++)
 		most = fmax(most, sum_of(it[i].cost_ns));
-	for (i = 0; all && i < n; i++) {
+	for (i = 0; i < n; i++) {
 		const bool in = sum_of(it[i].cost_ns) > most / 2;
 
 		ran[in][k[in]] = fmax(0, (double)it[i].dur_ns - sum_of(it[i].runq_ns));
 		cost[in][k[in]++] = sum_of(it[i].cost_ns);
 	}
-	if (all && k[true] >= ITERATIONS_LEAST && k[false] >= ITERATIONS_LEAST) {
+	if (k[true] >= ITERATIONS_LEAST && k[false] >= ITERATIONS_LEAST) {
 		seen.ns = seen.cpu_ns = median_of(ran[true], k[true], &seen.error2);
 		other.ns = other.cpu_ns = median_of(ran[false], k[false], &other.error2);
 		seen.cost_ns = median_of(cost[true], k[true], &unused) - median_of(cost[false], k[false], &unused);
