@@ -26,13 +26,13 @@ void plan_fini(struct plan *p)
 
 #define FUNCS_MAX 4000
 
-static uint64_t vas[FUNCS_MAX];
-static unsigned nvas;
+static uint64_t starts[FUNCS_MAX];
+static unsigned nstarts;
 
 static int note_func(void *ctx, const char *name, const struct elf_sym *sym)
 {
-	if (nvas < FUNCS_MAX)
-		vas[nvas++] = sym->va;
+	if (nstarts < FUNCS_MAX)
+		starts[nstarts++] = sym->va;
 	return 0;
 }
 
@@ -41,7 +41,7 @@ static unsigned with_cut(struct elf *elf, unsigned i)
 {
 	struct cut cut;
 
-	while (i < nvas && cut_find(elf, vas[i], &cut, NULL))
+	while (i < nstarts && cut_find(elf, starts[i], &cut, NULL))
 		i++;
 	return i;
 }
@@ -71,14 +71,14 @@ int main(void)
 	elf = open_copy(path);
 	CHECK(!elf_each_func(elf, "", note_func, NULL));
 	i = with_cut(elf, 0);
-	CHECK(i < nvas);
+	CHECK(i < nstarts);
 	TEST_IF(!geteuid(), "a cut is found once and then known", "needs root")
 	{
 		plan.known = known_open(&lib, elf);
-		CHECK(!plan_cut(&plan, elf, vas[i], &first));
+		CHECK(!plan_cut(&plan, elf, starts[i], &first));
 		close_known(plan.known);
 		plan.known = known_open(&lib, elf);
-		CHECK(known_cut(plan.known, vas[i], &again) == 1);
+		CHECK(known_cut(plan.known, starts[i], &again) == 1);
 		CHECK(again.npoints == first.npoints && again.tail_exit == first.tail_exit &&
 		      !memcmp(again.points, first.points, sizeof(first.points)));
 		close_known(plan.known);
@@ -94,19 +94,20 @@ int main(void)
 		CHECK(pwrite(fd, &byte, 1, (off_t)off) == 1);
 		close(fd);
 		plan.known = known_open(&lib, elf);
-		CHECK(!known_cut(plan.known, vas[i], &again) && plan.known->wrong);
+		CHECK(!known_cut(plan.known, starts[i], &again) && plan.known->wrong);
 		close_known(plan.known);
 	}
 	TEST_IF(!geteuid(), "a cut with a place outside its code, or of another function, is not used", "needs root")
 	{
-		struct kept_cut kept = {.npoints = 1, .nparts = 1, .points = {{.va = vas[i]}}, .parts = {{vas[i], 8}}};
+		struct kept_cut kept = {
+			.npoints = 1, .nparts = 1, .points = {{.va = starts[i]}}, .parts = {{starts[i], 8}}};
 
 		plan.known = known_open(&lib, elf);
 		kept.code_hash = hash_code(plan.known, kept.parts, 1);
-		CHECK(fits(plan.known, vas[i], &kept));
-		CHECK(!fits(plan.known, vas[i] + 1, &kept));
+		CHECK(fits(plan.known, starts[i], &kept));
+		CHECK(!fits(plan.known, starts[i] + 1, &kept));
 		kept.points[0].va += 8;
-		CHECK(!fits(plan.known, vas[i], &kept));
+		CHECK(!fits(plan.known, starts[i], &kept));
 		cache_put(&plan.known->cache, KIND_CUT, 5, &kept, 7);
 		CHECK(!known_cut(plan.known, 5, &again) && plan.known->wrong);
 		close_known(plan.known);
