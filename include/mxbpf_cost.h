@@ -83,7 +83,7 @@ struct mxbpf_place {
 #define MXBPF_PLACES_MAX 1024
 #define MXBPF_PLACE_HITS 32 /* usually */
 
-#define MXBPF_SITES_MAX	 16384 /* sites whose hits can be told apart; a power of two */
+#define MXBPF_SITES_MAX 16384 /* sites whose hits can be told apart; a power of two */
 
 /* Estimates for a call that the agent records. Its leaves that do nothing take 10 to 31 ns, so all of it is around the
  * call. */

@@ -10,7 +10,7 @@
 #include "attach/watch.h"
 #include "base/memory.h"
 #include "base/out.h"
-#include "feature/cost/load.h"
+#include "feature/cost/slices.h"
 #include "nvtx/nvtx.h"
 #include "session/priv.h"
 #include "source/account.h"

@@ -14,7 +14,6 @@
 #include "attach/costs.h"
 #include "base/whole.h"
 #include "feature/cost/cost.h"
-#include "feature/cost/load.h"
 #include "feature/cost/load_agent.h"
 #include "feature/cost/slices.h"
 #include "feature/steps/steps.h"

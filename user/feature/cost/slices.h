@@ -10,8 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct err;
 struct session;
 struct slices;
+
+/* Before the first process is attached: chooses the probes that are attached to it. 0, or -errno with e set. */
+int cost_prepare(struct session *ses, struct err *e);
+/* Before the window begins: attaches the other probes if they fit into --max-overhead. */
+void cost_begin(struct session *ses);
 
 struct slices *slices_new(void);    /* NULL: out of memory */
 void slices_free(struct slices *s); /* NULL is legal */
