@@ -246,7 +246,8 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 	resume(s, b);
 	slices_start_look(b, st);
 	slice_await(s, b, CHANGED);
-	ses_detail(ses, "%s: %s", b->title ? b->title : "runtime",
+	ses_detail(ses, "%s: what is attached always takes %.1f%%; %s", b->title ? b->title : "runtime",
+		   st->overhead * 100,
 		   level == LEVEL_ALL	   ? "all probes are attached"
 		   : level == LEVEL_LITTLE ? "calls are recorded in slices"
 					   : "all is recorded in slices");
@@ -437,10 +438,13 @@ uint64_t slices_tick(struct session *ses, struct slices *s)
 
 /* ---- the begin of a session */
 
-/* A process that runs is watched with what costs little at first. A command begins with all, as it does nothing yet. */
+/*
+ * A process that runs is watched with what costs little at first. A command begins with all probes, because it does
+ * nothing yet, and so does a session without end, whose jobs may be short.
+ */
 int slices_prepare(struct session *ses, struct slices *s)
 {
-	if (ses->o->command || !ses->first->att)
+	if (ses->o->command || ses->o->renews || !ses->first->att)
 		return 0;
 	s->builds[ses->first->number].level = LEVEL_LITTLE;
 	return set_plan(ses, s, 0, LEVEL_LITTLE);

@@ -22,8 +22,11 @@
 #define PERIOD_CHANCE 1e-4  /* probability that slow ones would fall on a period by chance, over all periods */
 #define RARE	      0.005 /* share of other slow ones that is assumed at least */
 
+/* With slices, an iteration whose parts are known was in one, and its time has what watching cost. */
 bool facts_is_slow(const struct facts *f, const struct mxbpf_iteration *it)
 {
+	if (f->partial && it->flags & MXBPF_ITERATION_PARTS)
+		return false;
 	return (double)it->dur_ns > GROUP_TIMES * (double)f->loop.median_ns;
 }
 

@@ -157,14 +157,14 @@ void steps_sliced(struct mdl *m, bool sliced)
 	}
 }
 
-/* Drops the iterations of a process that began in this time. */
+/* Drops the iterations of a process that have a part of this time. */
 static void drop(struct steps_state *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
 {
 	struct mxbpf_iteration *it = (struct mxbpf_iteration *)m->iterations.data;
 	size_t i, n = buf_count(&m->iterations, *it), kept = 0;
 
 	for (i = 0; i < n; i++)
-		if (it[i].h.tgid != tgid || it[i].h.ts_ns < from_ns || it[i].h.ts_ns > to_ns)
+		if (it[i].h.tgid != tgid || steps_end_ns(&it[i]) <= from_ns || it[i].h.ts_ns > to_ns)
 			it[kept++] = it[i];
 	m->iterations.len = kept * sizeof(*it);
 }

@@ -42,7 +42,8 @@ int steps_take_cost(struct mdl *m, const struct mdl_cost *cost);
 void steps_sliced(struct mdl *m, bool sliced);
 /*
  * What ends iterations of a process is not seen for a while, so its next one begins with the first end after that.
- * Iterations that began in this time are not kept: they were recorded with what made them much longer.
+ * Iterations with a part of this time are not kept: what made them much longer was recorded, or the end of the one
+ * before was not seen.
  */
 void steps_gap(struct mdl *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns);
 /* Notes a time in which all calls of a process were recorded. Returns 0 or -ENOMEM. */
