@@ -129,6 +129,8 @@ static unsigned left_of_thread(const struct att *a, const struct mxbpf_thread *t
 			.layer_id = f->layer_id,
 		};
 
+		if (f->flags & MXBPF_FRAME_SLICED) /* its slice is over, so nobody saw its end */
+			break;
 		if ((f->end != MXBPF_END_CUT && f->end != MXBPF_END_NEXT) || !l->was_left(l->was_left_ctx, f))
 			break;
 		l->fn(l->ctx, &s);

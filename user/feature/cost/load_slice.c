@@ -266,8 +266,7 @@ static void settle(struct session *ses, struct slices *s)
 /* Looks at the slice that is under way. */
 uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 {
-	const uint64_t most = longest(share_of(s, &s->now, ses->targets));
-	const uint64_t blind = most < BLIND_NS ? most : BLIND_NS;
+	uint64_t most, blind;
 	struct att *a;
 
 	if (s->stage == SCANNING)
@@ -282,6 +281,8 @@ uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 		s->stage = IDLE;
 		return now;
 	}
+	most = longest(share_of(s, &s->now, ses->targets));
+	blind = most < BLIND_NS ? most : BLIND_NS;
 	a = s->now.of->build->att;
 	switch (att_slice_state(a)) {
 	case ATT_SLICE_ARMED:
