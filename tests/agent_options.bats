@@ -41,7 +41,7 @@ values_of() { # OPTION WORDS
 	max-overhead) echo 5% ;;
 	role) echo worker ;;
 	counters) echo task-clock ;;
-	wait | no-follow | gpu | no-account | ascending | all | advice | raw | backward | force | quiet | verbose | no-seccomp | memory | \
+	wait | no-follow | gpu | exact | no-account | ascending | all | advice | raw | backward | force | quiet | verbose | no-seccomp | memory | \
 		sched | shapes | py-stacks | omp | life | layers | follow-app | raised | no-bpf) echo ;;
 	*) echo "no value for the option $1" >&2 && return 1 ;;
 	esac

@@ -74,7 +74,7 @@ static void by_library(struct scan *s, const struct plan_state *of)
 bool scan_begin(struct slices *s, const struct proc *p, const struct ses_target *targets)
 {
 	struct plan_state *of = &s->plans[p->of - targets];
-	struct scan *scan = calloc(1, sizeof(*scan));
+	struct scan *scan = of->left_out ? calloc(1, sizeof(*scan)) : NULL; /* else nothing was left out yet */
 
 	if (scan)
 		scan->todo = calloc(buf_count(&of->plan->sites, struct plan_site) + 1, sizeof(*scan->todo));
