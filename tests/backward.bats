@@ -54,9 +54,6 @@ judged() { # PROGRAM PROG_ARGS...
 
 @test "Options that --backward does not support are refused with the reason" {
 	recording custom
-	run "$MXBPF" report --backward job.mxd
-	expect_status 2
-	[[ $output == *'record with --backward'* ]]
 	run "$MXBPF" --pid $$ --backward --layout mxnet
 	expect_status 2
 	run "$MXBPF" --pid $$ --backward --ops mm

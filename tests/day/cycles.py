@@ -233,7 +233,7 @@ class Cycles:
     def judge_jobs(self):
         for name in ('toy', 'torch'):
             jobs = [getattr(lane, name) for lane in self.lanes]
-            early = max(1, len(jobs[0].samples) // PART) # the agent has come by then
+            early = max(1, len(jobs[0].samples) // 2) # the agent has come by then, and what the job needs once is there
             for what, limit in (('memory', JOB_KIB), ('mappings', 2), ('threads', 0), ('descriptors', 0)):
                 pairs = [(j.samples[min(early, len(j.samples) - 1)][what], j.samples[-1][what]) for j in jobs]
                 self.promise('job %s: %s %s not grow' % (name, what, 'does' if what == 'memory' else 'do'),
