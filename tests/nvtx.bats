@@ -26,13 +26,17 @@ counts() { jq -c '[.tables["NVTX range"][] | {(.name): .count}] | add' "$1"; }
 	exported
 	start_ready job "$PYTHON_TORCH" "$N/job.py" 50 0 "$PWD/exported.so" >/dev/null
 	start_mxbpf record --pid "$READY_PID" -o r.mxd
+	local exact=$MXBPF_PID
+	start_mxbpf --pid "$READY_PID" --max-overhead 10% --format json -o limited.json
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
+	wait_exit "$exact"
 	wait_exit "$MXBPF_PID"
 	"$MXBPF" export r.mxd -o t.json
 	python3 "$N/compare.py" t.json exported.so.told
 	"$MXBPF" report r.mxd --format json >r.json
 	expect_same '{"cross":100,"inner":100,"outer":100}' "$(jq -S -c . <(counts r.json))"
+	expect_same '{"cross":100,"inner":100,"outer":100}' "$(jq -S -c . <(counts limited.json))"
 	jq -e '.loss | .dropped + .unmatched == 0' r.json
 }
 

@@ -69,7 +69,7 @@ static const struct adp_member kv_served[] = {{DATA_HANDLE("17DataHandleDefault"
 
 #define KV_ROW(title, inside, functions, args, flags)                                                                  \
 	{                                                                                                              \
-		.name = title, .group = PROBE_KV, .always = all, .pair_inside = inside, .optional = true,              \
+		.name = title, .group = PROBE_KV, .always = adp_all, .pair_inside = inside, .optional = true,          \
 		.family = {.members = functions},                                                                      \
 		.row = {                                                                                               \
 			.action = MXBPF_ACT_OPEN,                                                                      \
@@ -501,7 +501,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.var",
 		.group = PROBE_WAIT,
-		.always = all,
+		.always = adp_all,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForVarEPNS0_3VarE"},
 		.hidden = {ENGINE = 9},
@@ -517,7 +517,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "wait.all",
 		.group = PROBE_WAIT,
-		.always = all,
+		.always = adp_all,
 		.needs = PROBE_API | PROBE_WORK,
 		.symbols = {"_ZN5mxnet6engine14ThreadedEngine10WaitForAllEv"},
 		.hidden = {ENGINE = 10},
@@ -533,7 +533,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "data.next",
 		.group = PROBE_DATA,
-		.always = all,
+		.always = adp_all,
 		.optional = true,
 		.family = {.list = data},
 		.row = {.action = MXBPF_ACT_OPEN,
@@ -561,7 +561,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "step.backward",
 		.group = PROBE_STEP,
-		.always = all,
+		.always = adp_all,
 		.optional = true,
 		.symbols = {"MXAutogradBackwardEx"},
 		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
@@ -569,7 +569,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "step.executor",
 		.group = PROBE_STEP,
-		.always = all,
+		.always = adp_all,
 		.optional = true,
 		.symbols = {"MXExecutorBackwardEx"},
 		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_BACKWARD},
@@ -590,7 +590,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "iteration.autograd",
 		.group = PROBE_ITER,
-		.always = all,
+		.always = adp_all,
 		.optional = true,
 		.symbols = {"MXAutogradBackwardEx"},
 		.iteration = "*",
@@ -598,7 +598,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "iteration.executor",
 		.group = PROBE_ITER,
-		.always = all,
+		.always = adp_all,
 		.optional = true,
 		.symbols = {"MXExecutorBackwardEx"},
 		.iteration = "*",

@@ -48,7 +48,6 @@ static const char *const waits[] = {
 	"MXNDArrayCreateFromSharedMemEx",
 	NULL,
 };
-static const char *const all[] = {"*", NULL}; /* functions of a row */
 
 /* Calls of C++ iterators, with a table of their own. Python's (NDArrayIter, DataLoader) do not call the library. */
 static const char *const data[] = {"MXDataIterNext", "MXDataIterBeforeFirst", NULL};

@@ -13,7 +13,7 @@
 	{                                                                                                              \
 #f, #f                                                                                                 \
 	}
-#define SHARED .group = PROBE_MARK, .optional = true, .any_build = true, .beside = true
+#define SHARED .group = PROBE_MARK, .always = adp_all, .optional = true, .any_build = true, .beside = true
 #define RANGE                                                                                                          \
 	.action = MXBPF_ACT_OPEN, .cls = MXBPF_CLASS_EVENT, .span_flags = MXBPF_SPAN_USER,                             \
 	.name_type = MXBPF_NAMED_BYTES, .details = MXBPF_DETAIL_STACK

@@ -111,8 +111,6 @@ static const struct adp_member collectives[] = {
 			.device_const = MXBPF_DEVICE(DEVICE_CPU, 0)},                                                  \
 	}
 
-static const char *const all[] = {"*", NULL}; /* functions of a row */
-
 static const struct adp_probe probes[] = {
 	/* Every unboxed dispatch of an operator: at::_ops::NAME_OVERLOAD::call(...). */
 	{
@@ -128,7 +126,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.call",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -139,7 +137,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.call_python",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libtorch_python.so*",
@@ -152,7 +150,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.work",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -171,7 +169,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.done",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.ends = "collective.work",
@@ -182,7 +180,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "collective.failed",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.ends = "collective.work",
@@ -292,7 +290,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.enter",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -305,7 +303,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.enter_legacy",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -321,7 +319,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.enter_boxed",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.instead_of = "annotation.enter_legacy",
@@ -337,7 +335,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.object",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.any_build = true,
@@ -347,7 +345,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "annotation.exit",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.ends = "annotation.object",
@@ -385,7 +383,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "exception.throw",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libgcc_s*.so*",
@@ -396,7 +394,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "exception.rethrow",
 		.group = PROBE_OP,
-		.always = all,
+		.always = adp_all,
 		.by_agent = true,
 		.optional = true,
 		.lib_glob = "libgcc_s*.so*",
@@ -450,7 +448,7 @@ static const struct adp_probe probes[] = {
 	{
 		.name = "memory.failed",
 		.group = PROBE_MEM,
-		.always = all,
+		.always = adp_all,
 		.optional = true,
 		.lib_glob = "libc10.so*",
 		.any_build = true,

@@ -3,4 +3,6 @@
 
 #include <stddef.h>
 
+const char *const adp_all[] = {"*", NULL};
+
 const struct adp *const adapters[] = {&adapter_mxnet, &adapter_pytorch, NULL};

@@ -82,7 +82,6 @@ static int attach_link(struct att *a, const struct variant *v, const struct plan
 		links[k] = (struct att_link){.tgid = tgid,
 					     .fd = fds[k],
 					     .iteration_ends = v->row->iteration_end[0],
-					     .sliced = bits & MXBPF_COOKIE_SLICED,
 					     .prog_fd = v->prog_fd,
 					     .dev = lib->dev,
 					     .ino = lib->ino,
@@ -117,27 +116,24 @@ static int attach_variants(struct att *a, const struct plan *p, bool *done, uint
 	return ret;
 }
 
-static const bool *left_out_of(const struct att *a, const struct plan *p)
+static struct att_left_out *left_out_of(const struct att *a, const struct plan *p)
 {
 	size_t i;
 
 	for (i = 0; i < buf_count(&a->left_out, struct att_left_out); i++)
 		if (buf_at(&a->left_out, struct att_left_out, i)->plan == p)
-			return buf_at(&a->left_out, struct att_left_out, i)->sites;
+			return buf_at(&a->left_out, struct att_left_out, i);
 	return NULL;
 }
 
-int att_leave_out(struct att *a, const struct plan *p, const bool *sites)
+int att_leave_out(struct att *a, const struct plan *p, const bool *sites, bool only_counts)
 {
-	size_t i;
+	struct att_left_out *known = left_out_of(a, p), new = {p, sites, only_counts};
 
-	for (i = 0; i < buf_count(&a->left_out, struct att_left_out); i++) {
-		if (buf_at(&a->left_out, struct att_left_out, i)->plan != p)
-			continue;
-		buf_at(&a->left_out, struct att_left_out, i)->sites = sites;
-		return 0;
-	}
-	return buf_put(&a->left_out, &(struct att_left_out){p, sites}, sizeof(struct att_left_out));
+	if (!known)
+		return buf_put(&a->left_out, &new, sizeof(new));
+	*known = new;
+	return 0;
 }
 
 /* A probe at an offset of the file as it was would change an instruction of what is there now. */
@@ -186,7 +182,8 @@ int att_attach_wanted(struct att *a, const struct plan *p, pid_t tgid, bool *don
 static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool iteration_ends, bool rest, struct err *e)
 {
 	const struct plan_site *sites;
-	const bool *left_out = left_out_of(a, p);
+	const struct att_left_out *left = left_out_of(a, p);
+	uint64_t bits = tgid == ATT_SHARED ? MXBPF_COOKIE_SHARED : 0;
 	size_t n, i;
 	bool *done;
 	int ret;
@@ -196,8 +193,11 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 	if (!done)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	for (i = 0; i < n; i++)
-		done[i] = (sites[i].row->iteration_end[0] ? !iteration_ends : !rest) || (left_out && left_out[i]);
-	ret = att_attach_wanted(a, p, tgid, done, tgid == ATT_SHARED ? MXBPF_COOKIE_SHARED : 0, e);
+		done[i] = (sites[i].row->iteration_end[0] ? !iteration_ends : !rest) ||
+			  (left && left->sites && left->sites[i]);
+	if (iteration_ends && left && left->only_counts)
+		bits |= MXBPF_COOKIE_SLICED;
+	ret = att_attach_wanted(a, p, tgid, done, bits, e);
 	free(done);
 	return ret;
 }
@@ -206,8 +206,14 @@ static int attach_sites(struct att *a, const struct plan *p, pid_t tgid, bool it
 static int attach_both(struct att *a, const struct plan *p, pid_t tgid, bool own, bool iteration_ends, bool rest,
 		       struct err *e)
 {
-	int err = own ? attach_sites(a, p, tgid, iteration_ends, rest, e) : 0;
+	const struct att_left_out *left = left_out_of(a, p);
+	int err;
 
+	if (iteration_ends && rest && left && left->only_counts) { /* their cookies differ */
+		err = attach_both(a, p, tgid, own, true, false, e);
+		return err ? err : attach_both(a, p, tgid, own, false, true, e);
+	}
+	err = own ? attach_sites(a, p, tgid, iteration_ends, rest, e) : 0;
 	return err || !a->shared ? err : attach_sites(a, p, ATT_SHARED, iteration_ends, rest, e);
 }
 

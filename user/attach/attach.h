@@ -26,6 +26,7 @@ struct att_opts {
 	bool follow_app;		   /* recording follows the program's calls to its runtime's own profiler */
 	unsigned iterations;		   /* number of iterations in each iteration window; 0: no such windows */
 	bool sliced;			   /* the caller may call att_slice_open() */
+	bool scans;			   /* and att_seen_open() */
 	bool agent;			   /* an agent records calls, which the programs do not know */
 	bool teams;			   /* the plan has probes for OpenMP parallel regions */
 	bool life;			   /* the plan has probes for the lifecycle of operators */
@@ -102,9 +103,9 @@ uint64_t att_entries(const struct att *a, const struct plan *p);
  * Attach the probes of plans again without those for which sites[] is true, by the number of the site. Call them while
  * nothing is recorded: att_leave_out() for each plan, whose array is borrowed until the next call with it or the end
  * (NULL: nothing is left out), att_detach_planned(), and att_again() for each process. 0 or -errno. Processes that come
- * later lack the same probes.
+ * later lack the same probes. only_counts: functions that end iterations count them, and are recorded in slices.
  */
-int att_leave_out(struct att *a, const struct plan *p, const bool *sites);
+int att_leave_out(struct att *a, const struct plan *p, const bool *sites, bool only_counts);
 void att_detach_planned(struct att *a);
 int att_again(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
 /*

@@ -321,7 +321,7 @@ int att_load(const struct plan *p, pid_t tgid, const struct att_opts *o, struct 
 	err = choose_programs(a, p, e);
 	if (!err)
 		err = costs_choose(a, e);
-	if (!err && o->sliced)
+	if (!err && (o->sliced || o->scans))
 		err = slice_choose(a, e);
 	if (!err)
 		err = choose_namespace(a, tgid, e);

@@ -28,7 +28,7 @@ struct att_link {
 	pid_t tgid; /* a process, or ATT_SHARED */
 	int fd;
 	bool iteration_ends; /* the probe sees iterations end */
-	bool sliced;	     /* it records only while a slice is open */
+	bool sliced;	     /* it is a part of the slice that is under way */
 	bool late;   /* of a library that was mapped later: these are few, and stay attached between iterations */
 	int prog_fd; /* its program; dev and ino: the library that is probed */
 	uint64_t dev, ino;
@@ -39,6 +39,7 @@ struct att_link {
 struct att_left_out {
 	const struct plan *plan;
 	const bool *sites; /* borrowed */
+	bool only_counts;  /* what ends iterations counts them, and records only while a slice is open */
 };
 
 struct att {

@@ -38,6 +38,7 @@ bool att_slice_closed(const struct att *a)
 /* Attaches the sites of the process that are not left out, by links of the slice. */
 static int attach_sites(struct att *a, const struct plan *p, uint32_t tgid, const bool *left_out, struct err *e)
 {
+	const size_t before = buf_count(&a->links, struct att_link);
 	struct mxbpf_target target;
 	size_t n, i;
 	bool *done;
@@ -53,6 +54,8 @@ static int attach_sites(struct att *a, const struct plan *p, uint32_t tgid, cons
 		done[i] = left_out[i];
 	err = att_attach_wanted(a, p, (pid_t)tgid, done, MXBPF_COOKIE_SLICED | (target.own ? 0 : MXBPF_COOKIE_SHARED),
 				e);
+	for (i = before; i < buf_count(&a->links, struct att_link); i++)
+		buf_at(&a->links, struct att_link, i)->sliced = true;
 	free(done);
 	return err;
 }

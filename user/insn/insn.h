@@ -42,4 +42,12 @@ int insn_is_boundary(const uint8_t *code, size_t size, size_t delta);
 /* Finds the cost and length of one instruction. Returns 0 or -EILSEQ. */
 int insn_classify(const uint8_t *code, size_t size, enum insn_cost *cost, uint32_t *len);
 
+/*
+ * Finds the guard of a static variable that a function makes in its first call: a byte that each call tests before it
+ * branches or calls anything. While it is 0, no call has got farther. va: of the function, or of a later instruction
+ * before the test. Returns 0, or -ENOENT if the function does not begin like that.
+ */
+struct elf;
+int insn_guard(const struct elf *f, uint64_t va, uint64_t *guard_va);
+
 #endif

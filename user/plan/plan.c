@@ -595,10 +595,7 @@ static void forget_tables(struct tgt *t, const struct plan *p)
 			elf_forget_tables(elf);
 }
 
-/*
- * Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. A session
- * with slices has none of NVTX: a range that begins before a slice or ends after it would be missing or wrong.
- */
+/* Returns row i of those that all runtimes share and that are in one of the groups, or NULL after the last. */
 static const struct adp_probe *shared_row(const struct plan_opts *o, size_t i)
 {
 	static const struct adp_probe *const tables[] = {adapter_cuda, adapter_nvtx};
@@ -608,7 +605,7 @@ static const struct adp_probe *shared_row(const struct plan_opts *o, size_t i)
 	if (o->groups & PROBE_OMP && !i--)
 		return &adapter_openmp;
 	for (k = 0; k < sizeof(tables) / sizeof(tables[0]); k++)
-		for (row = tables[k]; row->name && !(o->slices && row == adapter_nvtx); row++)
+		for (row = tables[k]; row->name; row++)
 			if (row->group & o->groups && !i--)
 				return row;
 	return NULL;

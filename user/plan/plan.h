@@ -213,6 +213,14 @@ const char *plan_func_name(const struct plan *p, const struct plan_probe *probe,
 bool plan_is_always(const struct plan *p, const struct plan_site *s);
 /* Returns the name id of the function of a site. 0: it has none, or the plan gives it no name. */
 uint64_t plan_func_id(const struct plan *p, const struct plan_site *s);
+/*
+ * guard.c: sets guards[] by the number of the site, to the address of a byte in the process that is 0 as long as nobody
+ * has called the function; 0: nothing tells. t: the process of the plan. Returns 0 or -errno.
+ */
+int plan_guards(const struct plan *p, struct tgt *t, uint64_t *guards);
+/* Sets set[] for those of n guards whose bytes are not 0 now. Returns 0, -E2BIG if they are too far apart, or -errno.
+ */
+int plan_guards_read(struct tgt *t, const uint64_t *guards, size_t n, bool *set);
 /* Reads the state (`runs` and `paused`) of the runtime's own profiler. Returns 0, or -errno with e set. */
 int plan_app_state(const struct plan *p, struct tgt *t, struct mxbpf_app *out, struct err *e);
 /* Returns the version of a library whose build-id was read by tgt_lib_elf(), or NULL for an unknown build. */

@@ -28,12 +28,15 @@ struct late_lib {
 	struct plan plan; /* without sites the library is not probed */
 };
 
+/* Which of them are probed between slices, see attach/slice.h; LATE_ALWAYS: those whose rows are adp_probe.always. */
+enum late_kept { LATE_ALL, LATE_ALWAYS, LATE_NONE };
+
 struct late {
 	struct late_lib **libs; /* owned */
 	unsigned nlibs, nattached;
-	bool looked;	    /* libraries have been looked for */
-	bool counts;	    /* launches of CUDA are counted, and its calls have no spans */
-	bool sliced;	    /* they are probed only in slices: see attach/slice.h */
+	bool looked; /* libraries have been looked for */
+	bool counts; /* launches of CUDA are counted, and its calls have no spans */
+	enum late_kept kept;
 	uint32_t nfuncs;    /* functions of all of them, whose numbers come after those of the plan */
 	struct hash in;	    /* (tgid, index in libs): it is probed in this process */
 	struct hash beyond; /* (inode, device) of libraries beyond the limit */

@@ -115,7 +115,7 @@ static bool is_settled(const struct ses_opts *o, const struct tgt *t)
 {
 	char tool[8];
 
-	return o->slices || !(o->probes & PROBE_MARK) || tgt_env_text(t, "NVTX_INJECTION64_PATH", tool, sizeof(tool));
+	return !(o->probes & PROBE_MARK) || tgt_env_text(t, "NVTX_INJECTION64_PATH", tool, sizeof(tool));
 }
 
 static bool enters(const struct ses_opts *o)

@@ -102,8 +102,9 @@ struct ses_cost {
 	int stage;
 	uint64_t began_ns, due_ns, measured_ns;
 	bool warned;
+	uint64_t target_cpu_ns;	   /* that the process had used when the session began */
 	uint32_t compared_tid;	   /* thread whose intervals are compared with probes and without */
-	struct slices *slices;	   /* --max-overhead; owned; NULL: not requested */
+	struct slices *slices;	   /* --max-overhead, or to foretell the cost; owned; NULL: not requested */
 	struct att_costs before;   /* at the begin of the window */
 	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
 	struct agent_phase agent;  /* while the agent records */
@@ -346,7 +347,7 @@ void ses_share_account(const struct session *ses, struct mdl_session *s);
  * ses_late_fork: a child has those of its parent. ses_late_leave: a process has ended. With --gpu, only launches of
  * CUDA are counted until ses_late_cuda() asks for spans of its calls, because CUPTI does not deliver them; it may
  * change as often as CUPTI comes and goes. ses_late_launches: launches that were counted so far, a lower bound; 0: not
- * probed. ses_late_sliced: from now on they are probed in slices alone, or always; ses_late_slice adds them to the
+ * probed. ses_late_keep: which of them are probed between slices from now on; ses_late_slice adds the others to the
  * slice of a process that is about to begin.
  */
 bool ses_late_wanted(const struct ses_build *b);
@@ -355,7 +356,7 @@ void ses_late_cuda(struct session *ses, bool spans);
 uint64_t ses_late_launches(const struct session *ses);
 void ses_late_fork(struct session *ses, pid_t child, pid_t parent);
 int ses_late_share(struct ses_build *b, struct err *e);
-void ses_late_sliced(struct ses_build *b, bool sliced);
+void ses_late_keep(struct ses_build *b, enum late_kept kept);
 void ses_late_slice(struct ses_build *b, uint32_t tgid);
 void ses_late_leave(struct session *ses, pid_t tgid);
 void ses_late_free(struct ses_build *b);

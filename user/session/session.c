@@ -193,6 +193,7 @@ int ses_prepare(struct session *ses, struct err *e)
 
 	if (ses->o->command ? ses_await(ses, e) : ses_await_pid(ses, e))
 		return e->code;
+	cost_note_cpu(ses);
 	if (ses->o->command || ses->o->wait) /* waiting for the target does not count as startup time */
 		ses->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	if (ses_build_title(ses->first))

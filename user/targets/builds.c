@@ -67,6 +67,7 @@ int ses_build_load(struct ses_build *b, struct err *e)
 		.samples = o->sample_hz,
 		.iterations = o->iterations,
 		.sliced = o->slices,
+		.scans = o->slices || o->exact,
 		.follow_app = o->follow_app,
 		.sched_spans = o->sched,
 		.sched = o->sched || ((o->agent || divides_idle(b->ses)) && !o->no_account),

@@ -222,6 +222,15 @@ static bool is_probed(const struct ses_build *b, pid_t tgid, const struct tgt_li
 	return false;
 }
 
+/* Returns whether the library is probed between slices. */
+static bool stays(const struct late_lib *lib, enum late_kept kept)
+{
+	const struct buf *sites = &lib->plan.sites;
+
+	return kept == LATE_ALL ||
+	       (kept == LATE_ALWAYS && sites->len && plan_is_always(&lib->plan, buf_at(sites, struct plan_site, 0)));
+}
+
 static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
 {
 	struct late_lib *lib = b->late.libs[index];
@@ -231,7 +240,7 @@ static void attach_lib(struct ses_build *b, pid_t tgid, unsigned index)
 	if (!in || *in)
 		return;
 	*in = 1; /* do not try again, even if this fails */
-	if (!b->late.sliced && att_add(b->att, &lib->plan, tgid, &e))
+	if (stays(lib, b->late.kept) && att_add(b->att, &lib->plan, tgid, &e))
 		refused(b->ses, &lib->lib, e.why);
 	else
 		b->ses->about.late_libs++;
@@ -375,28 +384,33 @@ int ses_late_share(struct ses_build *b, struct err *e)
 	unsigned i;
 	int err = 0;
 
-	for (i = 0; !err && !b->late.sliced && i < b->late.nlibs; i++)
-		if (b->late.libs[i]->plan.sites.len)
+	for (i = 0; !err && i < b->late.nlibs; i++)
+		if (b->late.libs[i]->plan.sites.len && stays(b->late.libs[i], b->late.kept))
 			err = att_add(b->att, &b->late.libs[i]->plan, 0, e);
 	return err;
 }
 
-void ses_late_sliced(struct ses_build *b, bool sliced)
+void ses_late_keep(struct ses_build *b, enum late_kept kept)
 {
-	struct hash_entry *entry;
+	const enum late_kept before = b->late.kept;
+	const struct hash_entry *entry;
+	struct late_lib *lib;
 	struct err e = {0};
-	size_t pos;
+	size_t pos = 0;
 	unsigned i;
 
-	if (b->late.sliced == sliced)
-		return;
-	b->late.sliced = sliced;
-	for (i = 0; sliced && i < b->late.nlibs; i++)
-		if (b->late.libs[i]->plan.sites.len)
-			att_remove(b->att, &b->late.libs[i]->plan);
-	for (pos = 0; !sliced && (entry = hash_next(&b->late.in, &pos));)
-		if (entry->val && att_add(b->att, &b->late.libs[entry->b]->plan, (pid_t)entry->a, &e))
-			refused(b->ses, &b->late.libs[entry->b]->lib, e.why);
+	b->late.kept = kept;
+	for (i = 0; i < b->late.nlibs; i++) {
+		lib = b->late.libs[i];
+		if (lib->plan.sites.len && stays(lib, before) && !stays(lib, kept))
+			att_remove(b->att, &lib->plan);
+	}
+	while ((entry = hash_next(&b->late.in, &pos))) {
+		lib = b->late.libs[entry->b];
+		if (entry->val && !stays(lib, before) && stays(lib, kept) &&
+		    att_add(b->att, &lib->plan, (pid_t)entry->a, &e))
+			refused(b->ses, &lib->lib, e.why);
+	}
 }
 
 void ses_late_slice(struct ses_build *b, uint32_t tgid)
@@ -405,7 +419,8 @@ void ses_late_slice(struct ses_build *b, uint32_t tgid)
 	unsigned i;
 
 	for (i = 0; i < b->late.nlibs; i++)
-		if (is_in(b, (pid_t)tgid, i) && b->late.libs[i]->row->group != PROBE_LAUNCH)
+		if (is_in(b, (pid_t)tgid, i) && b->late.libs[i]->row->group != PROBE_LAUNCH &&
+		    !stays(b->late.libs[i], b->late.kept))
 			att_slice_add(b->att, &b->late.libs[i]->plan, tgid, &e);
 }
 

@@ -91,7 +91,10 @@ struct cost_iterations {
 	uint64_t n;
 	uint64_t watched_ns, unwatched_ns; /* on average; unwatched is an estimate */
 };
-/* Returns n 0 if there are none, or if the cost was not taken out. Call it after cost_take(). */
+/*
+ * Returns n 0 if there are none, if the cost was not taken out, or if calls are in slices, because the iterations that
+ * are known are rather those of slices. Call it after cost_take().
+ */
 struct cost_iterations cost_of_iterations(struct mdl *m);
 /*
  * Returns by how much watching slows the job down: in permille of an iteration without it, or else of the time that the

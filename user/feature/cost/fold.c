@@ -75,6 +75,8 @@ struct cost_iterations cost_of_iterations(struct mdl *m)
 	const struct mxbpf_iteration *it = steps_iterations(m, &n);
 	struct cost_iterations best = {0}, sum = {0};
 
+	if (cost_has_slices(m))
+		return best;
 	for (i = 0; i < n; i++) {
 		if (it[i].h.tgid != it[first].h.tgid) {
 			sum = (struct cost_iterations){0};

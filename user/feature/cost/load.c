@@ -30,6 +30,8 @@
 #define WARN_SHARE    0.2		/* of the time of a thread */
 #define SHARE_MOST    0.9		/* the estimates are not more exact */
 #define WORTH	      0.03		/* share of the cost below which it is not compared */
+#define WORTH_TELLING 0.1		/* of the time without watching: the usual limit */
+#define WORKS	      0.1		/* of a CPU: the job works */
 #define ALONE_NS      (300 * NS_PER_MS) /* on CPU */
 #define ALONE_MAX_NS  (2 * NS_PER_S)
 /*
@@ -61,21 +63,35 @@ static uint32_t uncertain(void)
 	return (uint32_t)(of_probes.error * 1000);
 }
 
+void cost_note_cpu(struct session *ses)
+{
+	struct tgt_usage u;
+
+	if (!tgt_peek_usage(tgt_pid(ses->targets[0].tgt), &u))
+		ses->cost.target_cpu_ns = u.cpu_ns;
+}
+
+/* Whether the session says what it will cost: every call is recorded, and the process works. */
+static bool foretells(const struct session *ses)
+{
+	const struct ses_opts *o = ses->o;
+	const uint64_t since_ns = clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns;
+	struct tgt_usage u;
+
+	return o->exact && !o->command && !o->agent && !o->iterations && !o->follow_app && !o->delay_ns &&
+	       o->probes & PROBE_OP && !tgt_peek_usage(tgt_pid(ses->targets[0].tgt), &u) &&
+	       (double)(u.cpu_ns - ses->cost.target_cpu_ns) > WORKS * (double)since_ns;
+}
+
 /* Before the first process is attached, and before the window. */
 int cost_prepare(struct session *ses, struct err *e)
 {
-	if (!ses->o->slices || ses->o->agent)
+	if ((!ses->o->slices && !foretells(ses)) || ses->o->agent)
 		return 0;
 	ses->cost.slices = slices_new();
 	if (!ses->cost.slices || slices_prepare(ses, ses->cost.slices))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
-}
-
-void cost_begin(struct session *ses)
-{
-	if (ses->cost.slices)
-		slices_begin(ses, ses->cost.slices);
 }
 
 static int start(struct session *ses, struct err *e)
@@ -157,18 +173,40 @@ static bool agent_helps(const struct session *ses)
 	return !ses->o->agent && ses_agent_could(ses);
 }
 
-/* Says what makes the cost less: for a runtime with an agent, the whole command. */
-static void put_remedy(const struct session *ses, char *text, size_t bytes)
+/* Says what makes the cost less: for a runtime with an agent, the whole command. it: what the agent makes of it. */
+static void put_remedy(const struct session *ses, const char *it, char *text, size_t bytes)
 {
 	const struct ses_remedy *r = &ses->o->remedy;
 
 	if (!agent_helps(ses))
 		snprintf(text, bytes, "--iterations 5/100 or --probes op makes it less");
 	else if (!r->command || !r->lost)
-		snprintf(text, bytes, "--agent makes it less");
+		snprintf(text, bytes, "--agent makes it %s", it);
 	else
-		snprintf(text, bytes, "the agent makes it less%s%s: %s", r->lost[0] ? ", without " : "", r->lost,
+		snprintf(text, bytes, "the agent makes it %s%s%s: %s", it, r->lost[0] ? ", without " : "", r->lost,
 			 r->command);
+}
+
+void cost_begin(struct session *ses)
+{
+	char remedy[REMEDY_BYTES], it[32];
+	struct slices_foretold f;
+
+	if (!ses->cost.slices)
+		return;
+	if (ses->o->slices) {
+		slices_begin(ses, ses->cost.slices);
+		return;
+	}
+	f = slices_foretell(ses, ses->cost.slices);
+	slices_free(ses->cost.slices);
+	ses->cost.slices = NULL;
+	ses->cost.warned = f.probes >= WORTH_TELLING;
+	if (ses->ended || !ses->cost.warned)
+		return;
+	snprintf(it, sizeof(it), "about %.1f", 1 + f.agent);
+	put_remedy(ses, it, remedy, sizeof(remedy));
+	ses_warn(ses, "with every call recorded this job will run about %.1f times as long; %s", 1 + f.probes, remedy);
 }
 
 /* Warns while Ctrl-C still helps. */
@@ -183,7 +221,7 @@ static void warn(struct session *ses, uint64_t now)
 	if (share < WARN_SHARE || ses->cost.slices)
 		return;
 	share = share < SHARE_MOST ? share : SHARE_MOST;
-	put_remedy(ses, remedy, sizeof(remedy));
+	put_remedy(ses, "less", remedy, sizeof(remedy));
 	ses_warn(ses,
 		 "profiling takes about %.0f%% of the time of thread %u, so that the job runs %.1f times as long now; "
 		 "%s",
@@ -535,6 +573,16 @@ static void compare_iterations(struct session *ses)
 		compare_loop(&ses->about.cost, it + best, most);
 }
 
+/* Says how to get every call where there are only those of slices. */
+static void offer_agent(struct session *ses)
+{
+	const struct ses_remedy *r = &ses->o->remedy;
+
+	if (agent_helps(ses) && r->command && r->lost)
+		ses_add_note(&ses->about, "agent", "it records every call for less than probes do%s%s: %s",
+			     r->lost[0] ? ", without " : "", r->lost, r->command);
+}
+
 static void detached(struct session *ses)
 {
 	struct mdl_cost *c = &ses->about.cost;
@@ -543,12 +591,14 @@ static void detached(struct session *ses)
 	uint64_t hit_ns;
 	int err = 0;
 
-	if (sliced)
+	if (sliced) {
 		compare_iterations(ses);
-	else if (ses->agent_source)
+		offer_agent(ses);
+	} else if (ses->agent_source) {
 		compare_agent(ses, &watched);
-	else if (worth)
+	} else if (worth) {
 		err = att_beat_alone(ses->first->att, &ses->targets[0].plan, &hit_ns);
+	}
 	if (!sliced && !ses->agent_source && worth && !err)
 		compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",

@@ -27,7 +27,7 @@
 struct chunk {
 	struct buf fds;
 	uint32_t sites[CHUNK], n;
-	uint64_t from_ns, iterations; /* when it was attached, and how many iterations had ended then */
+	uint64_t from_ns, iterations, hits; /* when it was attached, and how many iterations and hits had been then */
 };
 
 struct scan {
@@ -35,6 +35,8 @@ struct scan {
 	size_t ntodo, next;
 	struct chunk chunks[CHUNKS];
 	double overhead; /* of all sites that were seen, relative to the time without */
+	double little;	 /* of those of them that cost little: see adp_probe.always */
+	double by_agent; /* what the same calls of operators cost with the agent */
 };
 
 static const struct plan_site *site_of(const struct plan_state *of, uint32_t i)
@@ -48,7 +50,68 @@ static bool is_start(const struct plan_site *s)
 	return s->row->action != MXBPF_ACT_CLOSE_CUT;
 }
 
-static void by_library(struct scan *s, const struct plan_state *of)
+/* Returns by site whether its function was called since the last look, for the first time; NULL: nothing is known. */
+static bool *first_calls(struct plan_state *of, const struct proc *p)
+{
+	const size_t n = buf_count(&of->plan->sites, struct plan_site);
+	struct tgt *t = p->of->tgt;
+	bool *set;
+
+	if (!t || tgt_pid(t) != (pid_t)p->tgid)
+		return NULL;
+	if (!of->guards) {
+		of->guards = calloc(n + 1, sizeof(*of->guards));
+		if (of->guards && plan_guards(of->plan, t, of->guards))
+			memset(of->guards, 0, n * sizeof(*of->guards));
+	}
+	set = of->guards ? calloc(n + 1, sizeof(*set)) : NULL;
+	if (set && plan_guards_read(t, of->guards, n, set)) {
+		free(set);
+		return NULL;
+	}
+	return set;
+}
+
+/* All sites of a function are called if one of them was hit. */
+static void note_called(struct plan_state *of, uint32_t site)
+{
+	const uint64_t id = plan_func_id(of->plan, site_of(of, site));
+	const size_t n = buf_count(&of->plan->sites, struct plan_site);
+	uint32_t i;
+
+	of->called[site] = true;
+	for (i = 0; id && i < n; i++)
+		of->called[i] |= plan_func_id(of->plan, site_of(of, i)) == id;
+}
+
+void scan_first_calls(struct slices *s, const struct ses_target *targets)
+{
+	struct plan_state *of = &s->plans[s->now.of - targets];
+	bool *set = of->scanned ? first_calls(of, &s->now) : NULL;
+	uint32_t i;
+
+	for (i = 0; set && i < buf_count(&of->plan->sites, struct plan_site); i++)
+		if (set[i]) {
+			of->guards[i] = 0;
+			note_called(of, i);
+		}
+	free(set);
+}
+
+/* A function whose guard is known and not set was never called. */
+static bool *never_called(struct plan_state *of, const struct proc *p)
+{
+	bool *set = first_calls(of, p);
+	size_t i;
+
+	for (i = 0; set && i < buf_count(&of->plan->sites, struct plan_site); i++) {
+		of->guards[i] = set[i] ? 0 : of->guards[i];
+		set[i] = of->guards[i];
+	}
+	return set;
+}
+
+static void by_library(struct scan *s, const struct plan_state *of, const bool *never)
 {
 	const size_t n = buf_count(&of->plan->sites, struct plan_site);
 	const struct tgt_lib *lib = NULL;
@@ -61,7 +124,8 @@ static void by_library(struct scan *s, const struct plan_state *of)
 				continue;
 			done[i] = true;
 			lib = site_of(of, i)->lib;
-			if (of->left_out[i] && (!of->called[i] || !of->scanned) && is_start(site_of(of, i)))
+			if (of->left_out[i] && !(never && never[i]) && (!of->called[i] || !of->scanned) &&
+			    is_start(site_of(of, i)))
 				s->todo[s->ntodo++] = i;
 		}
 		while (first < n && done[first])
@@ -75,6 +139,7 @@ bool scan_begin(struct slices *s, const struct proc *p, const struct ses_target 
 {
 	struct plan_state *of = &s->plans[p->of - targets];
 	struct scan *scan = of->left_out ? calloc(1, sizeof(*scan)) : NULL; /* else nothing was left out yet */
+	bool *never;
 
 	if (scan)
 		scan->todo = calloc(buf_count(&of->plan->sites, struct plan_site) + 1, sizeof(*scan->todo));
@@ -82,7 +147,9 @@ bool scan_begin(struct slices *s, const struct proc *p, const struct ses_target 
 		free(scan);
 		return false;
 	}
-	by_library(scan, of);
+	never = never_called(of, p);
+	by_library(scan, of, never);
+	free(never);
 	att_seen_clear(p->of->build->att);
 	s->scan = scan;
 	s->now = *p;
@@ -105,25 +172,6 @@ void scan_free(struct slices *s)
 	s->scan = NULL;
 }
 
-static int open_chunk(struct slices *s, struct chunk *c, const struct plan_state *of, struct err *e)
-{
-	struct scan *scan = s->scan;
-	struct att *a = s->now.of->build->att;
-	const struct tgt_lib *lib = site_of(of, scan->todo[scan->next])->lib;
-	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), from_ns = clock_ns(CLOCK_MONOTONIC);
-	int err;
-
-	*c = (struct chunk){.iterations = att_iterations(a, s->now.tgid)};
-	while (c->n < CHUNK && scan->next < scan->ntodo && site_of(of, scan->todo[scan->next])->lib == lib)
-		c->sites[c->n++] = scan->todo[scan->next++];
-	err = att_seen_open(a, of->plan, s->now.tgid, c->sites, c->n, &c->fds, e);
-	if (err)
-		c->n = 0;
-	c->from_ns = from_ns + (clock_ns(CLOCK_MONOTONIC) - from_ns) / 2; /* on average */
-	s->work_ns += 2 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
-	return err;
-}
-
 static uint64_t hits_of(const struct att *a, const struct chunk *c)
 {
 	uint64_t sum = 0;
@@ -134,16 +182,25 @@ static uint64_t hits_of(const struct att *a, const struct chunk *c)
 	return sum;
 }
 
-/* All sites of a function are called if one of them was hit. */
-static void note_called(struct plan_state *of, uint32_t site)
+static int open_chunk(struct slices *s, struct chunk *c, const struct plan_state *of, struct err *e)
 {
-	const uint64_t id = plan_func_id(of->plan, site_of(of, site));
-	const size_t n = buf_count(&of->plan->sites, struct plan_site);
-	uint32_t i;
+	struct scan *scan = s->scan;
+	struct att *a = s->now.of->build->att;
+	const struct tgt_lib *lib = site_of(of, scan->todo[scan->next])->lib;
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int err;
 
-	of->called[site] = true;
-	for (i = 0; id && i < n; i++)
-		of->called[i] |= plan_func_id(of->plan, site_of(of, i)) == id;
+	*c = (struct chunk){.n = 0};
+	while (c->n < CHUNK && scan->next < scan->ntodo && site_of(of, scan->todo[scan->next])->lib == lib)
+		c->sites[c->n++] = scan->todo[scan->next++];
+	err = att_seen_open(a, of->plan, s->now.tgid, c->sites, c->n, &c->fds, e);
+	if (err)
+		c->n = 0;
+	c->from_ns = clock_ns(CLOCK_MONOTONIC);
+	c->iterations = att_iterations(a, s->now.tgid);
+	c->hits = hits_of(a, c);
+	s->work_ns += 2 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+	return err;
 }
 
 /* again: some of its sites may not have been hit yet, so they are looked at once more. */
@@ -151,18 +208,25 @@ static void close_chunk(struct slices *s, struct chunk *c, struct plan_state *of
 {
 	struct scan *scan = s->scan;
 	const struct att *a = s->now.of->build->att;
-	const double trap_ns = (double)att_costs(a).trap_ns, hits = (double)hits_of(a, c);
+	const double trap_ns = (double)att_costs(a).trap_ns, all = (double)hits_of(a, c), hits = all - (double)c->hits;
 	const double all_ns = (double)(clock_ns(CLOCK_MONOTONIC) - c->from_ns);
 	const double ns = fmax(all_ns - hits * (trap_ns + HIT_NS), all_ns * LEAST_PART);
+	const struct mxbpf_row *row;
 	uint32_t i, n, kept = 0;
+	double cost;
 	bool cut;
 
 	for (i = 0; i < c->n; i++) {
 		n = att_seen(a, c->sites[i]);
-		cut = site_of(of, c->sites[i])->row->end == MXBPF_END_CUT;
+		row = site_of(of, c->sites[i])->row;
+		cut = row->end == MXBPF_END_CUT;
 		if (n) {
 			note_called(of, c->sites[i]);
-			scan->overhead += n * (cut ? 2 : 1) * (trap_ns + PROGRAM_NS) / ns;
+			cost = n * (hits / all) * (cut ? 2 : 1) * (trap_ns + PROGRAM_NS) / ns;
+			scan->overhead += cost;
+			scan->little += plan_is_always(of->plan, site_of(of, c->sites[i])) ? cost : 0;
+			if (row->action == MXBPF_ACT_OPEN && row->cls == MXBPF_CLASS_OPERATOR)
+				scan->by_agent += n * (hits / all) * MXBPF_AGENT_CALL_NS / ns;
 		} else if (again) {
 			c->sites[kept++] = c->sites[i];
 		}
@@ -181,10 +245,32 @@ static void watch_chunk(struct slices *s, struct chunk *c, struct plan_state *of
 	const uint64_t ended = att_iterations(a, s->now.tgid), age_ns = now - c->from_ns;
 	const bool some = ended > s->now.iterations; /* of the process, since it is known */
 
-	if (hits_of(a, c) > HITS_MOST)
+	if (hits_of(a, c) - c->hits > HITS_MOST)
 		close_chunk(s, c, of, true);
 	else if (ended >= c->iterations + 2 || (!some && age_ns > BLIND_NS) || age_ns > LONGEST_NS)
 		close_chunk(s, c, of, false);
+}
+
+void scan_end(struct session *ses, struct slices *s, uint64_t now)
+{
+	struct plan_state *of = &s->plans[s->now.of - ses->targets];
+	const struct scan *scan = s->scan;
+
+	if (!scan)
+		return;
+	of->scanned = true;
+	of->overhead = scan->overhead;
+	of->little = scan->little;
+	of->by_agent = scan->by_agent;
+	of->scan_at = now + (s->work_ns * OWN_SHARE > RESCAN_NS ? s->work_ns * OWN_SHARE : RESCAN_NS);
+	ses_detail(ses,
+		   "process %u: probing all calls would take %.1f%% of its time more, and %.1f%% what costs little "
+		   "(%.2f s, of which mxbpf %.2f s; "
+		   "%zu functions)",
+		   s->now.tgid, scan->overhead * 100, scan->little * 100, (double)(now - s->began_ns) / 1e9,
+		   (double)s->work_ns / 2e9, scan->ntodo);
+	scan_free(s);
+	s->stage = IDLE;
 }
 
 /* Goes on with the scan. Returns when to call it again; the stage is IDLE if it has ended. */
@@ -209,13 +295,6 @@ uint64_t scan_watch(struct session *ses, struct slices *s, uint64_t now)
 		ses_warn(ses, "functions that are called cannot be found: %s", e.why);
 	if ((busy && !e.code) || !att_slice_closed(s->now.of->build->att))
 		return now + WATCH_NS;
-	of->scanned = true;
-	of->overhead = scan->overhead;
-	of->scan_at = now + (s->work_ns * OWN_SHARE > RESCAN_NS ? s->work_ns * OWN_SHARE : RESCAN_NS);
-	ses_detail(ses,
-		   "process %u: probing all calls would take %.1f%% of its time more (%.2f s, of which mxbpf %.2f s)",
-		   s->now.tgid, scan->overhead * 100, (double)(now - s->began_ns) / 1e9, (double)s->work_ns / 2e9);
-	scan_free(s);
-	s->stage = IDLE;
+	scan_end(ses, s, now);
 	return now;
 }

@@ -15,10 +15,11 @@
 #define OPEN_MAX_NS    (2 * NS_PER_S)
 #define EVERY	       (20 * NS_PER_MS) /* between slices of all processes, divided by the limit */
 #define ITERATIONS_MAX 200
-#define MARKS	       200 /* iterations in a slice of what costs little */
-#define FORGET	       32  /* slices, between two looks for calls whose ends nobody saw */
-#define AIM	       0.5 /* of the limit, because the costs are estimates */
-#define LEAST	       0.2 /* of the limit, for slices, whatever the rest costs */
+#define MARKS	       200		/* iterations in a slice of what costs little, at most */
+#define MARKS_NS       (50 * NS_PER_MS) /* length of such a slice, if that is more than ITERATIONS */
+#define FORGET	       32		/* slices, between two looks for calls whose ends nobody saw */
+#define AIM	       0.5		/* of the limit, because the costs are estimates */
+#define LEAST	       0.2		/* of the limit, for slices, whatever the rest costs */
 #define SHARE_MOST     0.9
 #define MEASURED       10  /* slices in which the kernel measures the programs */
 #define ARMED_COST     0.6 /* of what a hit costs that is recorded, before the slice begins */
@@ -100,6 +101,7 @@ static bool attach(struct session *ses, struct slices *s, unsigned iterations)
 
 	s->attached_ns = clock_ns(CLOCK_MONOTONIC);
 	s->forced_ns = 0;
+	scan_first_calls(s, ses->targets);
 	choose_sites(of, s->marks);
 	if (!s->marks)
 		ses_late_slice(s->now.of->build, s->now.tgid);
@@ -146,21 +148,26 @@ static unsigned choose_length(struct slices *s, struct proc *p, const struct ses
 	return s->blind ? ITERATIONS_MAX : n < 1 ? 1 : (unsigned)n;
 }
 
-static void begin(struct session *ses, struct slices *s, struct proc *p)
+void slices_note_speed(const struct slices *s, struct proc *p)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), ended = att_iterations(p->of->build->att, p->tgid);
 
-	if (ended > p->looked_iterations) {
-		p->iteration_ns = (now - p->looked_ns) / (ended - p->looked_iterations);
-		p->looked_ns = now;
-		p->looked_iterations = ended;
-	}
+	if (ended <= p->looked_iterations || s->builds[p->of->build->number].level == LEVEL_NOTHING)
+		return;
+	p->iteration_ns = (now - p->looked_ns) / (ended - p->looked_iterations);
+	p->looked_ns = now;
+	p->looked_iterations = ended;
+}
+
+static void begin(struct session *ses, struct slices *s, struct proc *p)
+{
+	slices_note_speed(s, p);
 	s->now = *p;
-	s->began_ns = now;
+	s->began_ns = clock_ns(CLOCK_MONOTONIC);
 	s->marks = false;
 	s->work_ns = 0;
 	s->marked = (struct att_slice){0};
-	s->cost_ns = att_costs_of(p->of->build->att, p->tgid);
+	s->costs_from_ns = att_costs_of(p->of->build->att, p->tgid);
 	if (s->nmeasured < MEASURED)
 		att_costs_measure(p->of->build->att, true);
 	if (!attach(ses, s, choose_length(s, p, ses->targets)))
@@ -185,16 +192,18 @@ static void end(struct session *ses, struct slices *s)
 		s->nmeasured += att_costs_update(b->att);
 		att_costs_measure(b->att, false);
 	}
-	s->cost_ns = att_costs_of(b->att, s->now.tgid) - s->cost_ns;
+	s->cost_ns = att_costs_of(b->att, s->now.tgid) - s->costs_from_ns;
 }
 
 /* Begins the second part if the slice has one. */
 static bool begin_marks(struct session *ses, struct slices *s)
 {
-	if (s->marks || !s->was.from_ns || s->builds[s->now.of->build->number].level != LEVEL_NOTHING)
+	const double n = s->now.iteration_ns ? (double)MARKS_NS / (double)s->now.iteration_ns : 0;
+
+	if (s->marks || !s->was.from_ns || s->builds[s->now.of->build->number].level < LEVEL_MARKS)
 		return false;
 	s->marks = true;
-	return attach(ses, s, MARKS);
+	return attach(ses, s, n < ITERATIONS ? ITERATIONS : n > MARKS ? MARKS : (unsigned)n);
 }
 
 /* How long the process must work without a slice. */
@@ -205,7 +214,9 @@ static void plan_next(const struct session *ses, struct slices *s, struct proc *
 	const double seen_ns = (double)(s->was.to_ns - s->was.from_ns);
 	const double share = seen_ns > 0 ? (double)s->cost_ns / seen_ns : 0;
 	const double armed_ns = s->was.from_ns > s->attached_ns ? (double)(s->was.from_ns - s->attached_ns) : 0;
-	const double cost = (double)(s->cost_ns + s->work_ns) + ARMED_COST * share * armed_ns;
+	const double hits_ns =
+		(double)(att_costs_of(p->of->build->att, p->tgid) - s->costs_from_ns); /* of both parts */
+	const double cost = hits_ns + (double)s->work_ns + ARMED_COST * share * armed_ns;
 	const double every = EVERY / slices_limit(ses), own = (double)s->work_ns / slices_limit(ses);
 
 	p->next_ns = s->closed_ns + (uint64_t)(cost / (rest > least ? rest : least));
@@ -217,6 +228,7 @@ static void plan_next(const struct session *ses, struct slices *s, struct proc *
 /* What the slice says. */
 static struct mxbpf_slice_part part_of(const struct slices *s, const struct proc *p)
 {
+	const enum level level = s->builds[p->of->build->number].level;
 	const uint64_t ns = s->was.to_ns - s->was.from_ns, marks_ns = s->marked.to_ns - s->marked.from_ns;
 	struct mxbpf_slice_part r = slices_since(p, s->was.to_ns);
 	double rate;
@@ -224,12 +236,14 @@ static struct mxbpf_slice_part part_of(const struct slices *s, const struct proc
 	r.slices = 1;
 	r.slice_ns = ns;
 	r.seen_ns = ns - (s->cost_ns < ns / 10 * 9 ? s->cost_ns : ns / 10 * 9); /* watching made it longer */
-	r.seen_iterations = s->blind ? 0 : s->was.iterations;
-	if (s->builds[p->of->build->number].level != LEVEL_NOTHING)
+	if (p->counted || !s->blind) /* as many ends of iterations as there are iterations, on average */
+		r.seen_iterations = s->was.iterations;
+	if (level < LEVEL_MARKS)
 		return r;
 	rate = s->marked.iterations ? (double)s->marked.iterations / (double)marks_ns
 				    : (double)s->was.iterations / (double)r.seen_ns;
-	r.all_iterations = (uint64_t)((double)r.all_ns * rate);
+	if (level == LEVEL_NOTHING)
+		r.all_iterations = (uint64_t)((double)r.all_ns * rate);
 	r.marks_ns = r.seen_ns + marks_ns;
 	r.marks_iterations = s->was.iterations + s->marked.iterations;
 	return r;
@@ -253,6 +267,7 @@ static void settle(struct session *ses, struct slices *s)
 		att_slice_forget(p->of->build->att);
 	if (!s->was.from_ns)
 		return;
+	p->counted |= !s->blind;
 	part = part_of(s, p);
 	ses_detail(ses,
 		   "slice of process %u: %llu iterations in %llu us, cost %llu us, attaching %llu us; it stands for "

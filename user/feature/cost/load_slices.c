@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The limit of what watching may cost. Each build is in one of three states: all its probes are attached; what costs
- * little is attached and the rest is in slices; or all is in slices. A session on a process that runs begins with what
- * costs little and with a scan (load_scan.c), which says what all probes would cost. Slices go round the processes. A
- * process has its next one when it has worked so long without that the limit holds for both together. Attaching costs
- * the process time as well: as much as it takes mxbpf, at most. So a slice attaches only functions that a scan has
- * seen.
+ * The limit of what watching may cost. Each build has a level: all its probes are attached; what costs little is
+ * attached and the rest is in slices; only what ends iterations is attached; or all is in slices. A session on a
+ * process that runs begins with what costs little and with a scan (load_scan.c), which says what all probes would cost.
+ * Slices go round the processes. A process has its next one when it has worked so long without that the limit holds for
+ * both together. Attaching costs the process time as well: as much as it takes mxbpf, at most. So a slice attaches only
+ * functions that a scan has seen.
  */
 #include "feature/cost/load_slices.h"
 
@@ -22,17 +22,18 @@
 #include "mxbpf_step.h"
 #include "session/priv.h"
 
-#define LOOK_NS	 (300 * NS_PER_MS)
-#define RETRY_NS (60 * NS_PER_S) /* before what costs little is attached again; it doubles up to LONG_NS */
-#define LONG_NS	 (600 * NS_PER_S)
-#define BACK	 0.5		    /* of the limit, below which all probes are attached again */
-#define FITS	 0.8		    /* of the limit: all probes are attached if a scan says less */
-#define BEGIN_NS (1500 * NS_PER_MS) /* for the first scan, before the window; it goes on in it */
-#define SOON_NS	 (100 * NS_PER_MS)  /* the first looks at a command, which begins with all probes */
-#define SOON	 10
-#define OVER	 3    /* successive looks above the limit, before what costs little is in slices, too */
-#define RARE	 3    /* hits that are rare take so many times their estimate, because caches are cold then */
-#define OFTEN	 0.05 /* share of the time of hits that are not rare */
+#define LOOK_NS	    (300 * NS_PER_MS)
+#define RETRY_NS    (60 * NS_PER_S) /* before what costs little is attached again; it doubles up to LONG_NS */
+#define LONG_NS	    (600 * NS_PER_S)
+#define BACK	    0.5		       /* of the limit, below which all probes are attached again */
+#define FITS	    0.8		       /* of the limit: all probes are attached if a scan says less */
+#define BEGIN_NS    (1500 * NS_PER_MS) /* for the first scan, before the window; it goes on in it */
+#define FORETELL_NS (600 * NS_PER_MS)  /* for a scan that only says what all calls cost */
+#define SOON_NS	    (100 * NS_PER_MS)  /* the first looks at a command, which begins with all probes */
+#define SOON	    10
+#define OVER	    3	 /* successive looks above the limit, before what costs little is in slices, too */
+#define RARE	    3	 /* hits that are rare take so many times their estimate, because caches are cold then */
+#define OFTEN	    0.05 /* share of the time of hits that are not rare */
 
 struct slices *slices_new(void)
 {
@@ -47,6 +48,7 @@ void slices_free(struct slices *s)
 		free(s->plans[i].left_out);
 		free(s->plans[i].slice);
 		free(s->plans[i].called);
+		free(s->plans[i].guards);
 	}
 	if (s) {
 		scan_free(s);
@@ -96,7 +98,8 @@ static bool stays(const struct plan *p, const struct plan_site *s, enum level le
 	case MXBPF_ACT_MARK_END:
 		return true;
 	default:
-		return level == LEVEL_ALL || (level == LEVEL_LITTLE && plan_is_always(p, s));
+		return level == LEVEL_ALL || (level == LEVEL_LITTLE && plan_is_always(p, s)) ||
+		       (level == LEVEL_MARKS && s->row->iteration_end[0]);
 	}
 }
 
@@ -119,7 +122,7 @@ static int set_plan(struct session *ses, struct slices *s, unsigned i, enum leve
 		p->called[k] |= !plan_func_id(&of->plan, buf_at(&of->plan.sites, struct plan_site, k));
 	for (k = 0; k < n; k++)
 		p->left_out[k] = !stays(&of->plan, buf_at(&of->plan.sites, struct plan_site, k), level);
-	return att_leave_out(of->build->att, &of->plan, p->left_out);
+	return att_leave_out(of->build->att, &of->plan, p->left_out, level == LEVEL_MARKS);
 }
 
 struct again {
@@ -189,7 +192,7 @@ static void keep_partial(struct session *ses, const struct ses_build *b, enum le
 			put_plan(&recs, &ses->targets[i].plan, level == LEVEL_ALL ? MXBPF_PARTIAL_OVER : 0);
 	for (i = 0; i < b->late.nlibs; i++)
 		put_plan(&recs, &b->late.libs[i]->plan, level == LEVEL_ALL ? MXBPF_PARTIAL_OVER : 0);
-	put_partial(&recs, 0, MXBPF_CLASS_STEP, level == LEVEL_NOTHING ? 0 : MXBPF_PARTIAL_OVER);
+	put_partial(&recs, 0, MXBPF_CLASS_STEP, level >= LEVEL_MARKS ? 0 : MXBPF_PARTIAL_OVER);
 	ses_keep(ses, recs.data, recs.len, 0);
 	buf_fini(&recs);
 	ses->cost.slices->builds[b->number].nlate = b->late.nlibs;
@@ -205,9 +208,14 @@ static void resume(struct slices *s, const struct ses_build *b)
 
 		if (p->of->build != b)
 			continue;
-		p->until_ns = clock_ns(CLOCK_MONOTONIC);
-		p->iterations = att_iterations(b->att, p->tgid);
+		p->until_ns = p->looked_ns = clock_ns(CLOCK_MONOTONIC);
+		p->iterations = p->looked_iterations = att_iterations(b->att, p->tgid);
 	}
+}
+
+static enum late_kept late_kept(enum level level)
+{
+	return level == LEVEL_ALL ? LATE_ALL : level == LEVEL_LITTLE ? LATE_ALWAYS : LATE_NONE;
 }
 
 /* Attaches what belongs to the level to all processes of a build. Nothing is recorded meanwhile. */
@@ -232,7 +240,7 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 		ses_hold(ses);
 	att_detach_planned(b->att);
 	ses_each_process(ses, attach_again, &again);
-	ses_late_sliced(b, level != LEVEL_ALL);
+	ses_late_keep(b, late_kept(level));
 	if (begun)
 		ses_release(ses);
 	if (e.code) {
@@ -248,9 +256,9 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 	slice_await(s, b, CHANGED);
 	ses_detail(ses, "%s: what is attached always takes %.1f%%; %s", b->title ? b->title : "runtime",
 		   st->overhead * 100,
-		   level == LEVEL_ALL	   ? "all probes are attached"
-		   : level == LEVEL_LITTLE ? "calls are recorded in slices"
-					   : "all is recorded in slices");
+		   (const char *const[]){"all probes are attached", "calls are recorded in slices",
+					 "all is recorded in slices, and iterations are counted between them",
+					 "all is recorded in slices"}[level]);
 }
 
 /* ---- processes */
@@ -302,6 +310,7 @@ static void note_processes(struct session *ses, struct slices *s)
 /* Before the level of a build changes: from here on its records mean something else. */
 static void keep_level(struct session *ses, struct slices *s, const struct ses_build *b)
 {
+	const enum level level = s->builds[b->number].level;
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct mxbpf_slice_part part;
 	size_t i;
@@ -311,13 +320,16 @@ static void keep_level(struct session *ses, struct slices *s, const struct ses_b
 
 		if (p->of->build != b)
 			continue;
-		if (s->builds[b->number].level == LEVEL_NOTHING) /* the next slice stands for the time up to it */
-			continue;
+		slices_note_speed(s, p);
 		part = slices_since(p, now);
-		if (s->builds[b->number].level == LEVEL_ALL) {
+		if (level == LEVEL_ALL) {
 			part.seen_ns = part.all_ns;
 			part.seen_iterations = part.all_iterations;
 		}
+		if (level >= LEVEL_MARKS)
+			part.marks_ns = part.marks_iterations = 0;
+		if (level == LEVEL_NOTHING)
+			part.all_iterations = p->iteration_ns ? part.all_ns / p->iteration_ns : 0;
 		slices_keep(ses, p, &part, now);
 		p->next_ns = now;
 		p->measured = false;
@@ -340,6 +352,12 @@ static void tell(struct session *ses, struct build_state *st)
 		fmt_ns(ses_window_ns(ses), n), slices_limit(ses) * 100);
 }
 
+static void wait_for_retry(struct build_state *st, uint64_t now)
+{
+	st->retry_ns = !st->retry_ns ? RETRY_NS : st->retry_ns < LONG_NS ? 2 * st->retry_ns : LONG_NS;
+	st->retry_at = now + st->retry_ns;
+}
+
 /* What is attached always: whether it costs too much, or how much is left for slices. */
 static void look(struct session *ses, struct slices *s, struct ses_build *b, uint64_t now)
 {
@@ -350,20 +368,22 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 	st->last_ns = now;
 	if (st->overhead <= slices_limit(ses)) {
 		st->over = 0;
-		if (st->level == LEVEL_NOTHING && now >= st->retry_at)
+		if (st->level >= LEVEL_MARKS && now >= st->retry_at) {
+			keep_level(ses, s, b);
 			set_level(ses, s, b, LEVEL_LITTLE);
+		}
 		return;
 	}
 	if (st->level == LEVEL_ALL) {
 		keep_level(ses, s, b);
 		set_level(ses, s, b, LEVEL_LITTLE);
 		tell(ses, st);
-	} else if (st->level == LEVEL_LITTLE && (st->overhead > 2 * slices_limit(ses) || ++st->over >= OVER)) {
+	} else if (st->level < LEVEL_NOTHING && (st->overhead > 2 * slices_limit(ses) || ++st->over >= OVER)) {
 		st->over = 0;
-		st->retry_ns = !st->retry_ns ? RETRY_NS : st->retry_ns < LONG_NS ? 2 * st->retry_ns : LONG_NS;
-		st->retry_at = now + st->retry_ns;
+		if (st->level != LEVEL_MARKS)
+			wait_for_retry(st, now);
 		keep_level(ses, s, b);
-		set_level(ses, s, b, LEVEL_NOTHING);
+		set_level(ses, s, b, st->level + 1);
 	}
 }
 
@@ -388,10 +408,13 @@ static void look_for_plans(struct session *ses, struct slices *s)
 static void open_window(struct session *ses, struct slices *s)
 {
 	struct ses_build *b;
+	size_t i;
 
 	SES_EACH_BUILD(ses, b)
 	if (b->att && s->builds[b->number].level != LEVEL_ALL) {
-		ses_late_sliced(b, true);
+		for (i = 0; i < buf_count(&s->procs, struct proc); i++)
+			slices_note_speed(s, buf_at(&s->procs, struct proc, i));
+		ses_late_keep(b, late_kept(s->builds[b->number].level));
 		keep_partial(ses, b, s->builds[b->number].level);
 		resume(s, b);
 		tell(ses, &s->builds[b->number]);
@@ -439,33 +462,62 @@ uint64_t slices_tick(struct session *ses, struct slices *s)
 /* ---- the begin of a session */
 
 /*
- * A process that runs is watched with what costs little at first. A command begins with all probes, because it does
- * nothing yet, and so does a session without end, whose jobs may be short.
+ * A process that runs has hardly any probes at first, until a scan has said what they cost. A command begins with all
+ * probes, because it does nothing yet, and so does a session without end, whose jobs may be short.
  */
 int slices_prepare(struct session *ses, struct slices *s)
 {
+	const enum level level = ses->o->slices ? LEVEL_MARKS : LEVEL_NOTHING;
+
 	if (ses->o->command || ses->o->renews || !ses->first->att)
 		return 0;
-	s->builds[ses->first->number].level = LEVEL_LITTLE;
-	return set_plan(ses, s, 0, LEVEL_LITTLE);
+	s->builds[ses->first->number].level = level;
+	return set_plan(ses, s, 0, level);
+}
+
+/* Looks what the first process calls, for a time. */
+static void scan_first(struct session *ses, struct slices *s, uint64_t most_ns)
+{
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + most_ns;
+	uint64_t due;
+
+	note_processes(ses, s);
+	if (!buf_count(&s->procs, struct proc) || !scan_begin(s, buf_at(&s->procs, struct proc, 0), ses->targets))
+		return;
+	while (s->stage == SCANNING && !ses->ended && clock_ns(CLOCK_MONOTONIC) < until) {
+		due = scan_watch(ses, s, clock_ns(CLOCK_MONOTONIC));
+		ses->ended = ses_interrupted(ses, due);
+	}
+}
+
+struct slices_foretold slices_foretell(struct session *ses, struct slices *s)
+{
+	struct ses_build *b = ses->first;
+
+	scan_first(ses, s, FORETELL_NS);
+	scan_end(ses, s, clock_ns(CLOCK_MONOTONIC));
+	if (!ses->ended)
+		set_level(ses, s, b, LEVEL_ALL);
+	att_leave_out(b->att, &ses->targets[0].plan, NULL, false);
+	return (struct slices_foretold){s->plans[0].overhead, s->plans[0].by_agent};
 }
 
 void slices_begin(struct session *ses, struct slices *s)
 {
+	const double most = FITS * slices_limit(ses);
 	struct ses_build *b = ses->first;
-	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + BEGIN_NS;
-	uint64_t due;
 
 	if (s->builds[b->number].level == LEVEL_ALL)
 		return;
-	note_processes(ses, s);
-	if (buf_count(&s->procs, struct proc) && scan_begin(s, buf_at(&s->procs, struct proc, 0), ses->targets))
-		while (s->stage == SCANNING && !ses->ended && clock_ns(CLOCK_MONOTONIC) < until) {
-			due = scan_watch(ses, s, clock_ns(CLOCK_MONOTONIC));
-			ses->ended = ses_interrupted(ses, due);
-		}
-	if (!ses->ended && s->stage == IDLE && s->plans[0].overhead <= FITS * slices_limit(ses))
+	scan_first(ses, s, BEGIN_NS);
+	if (ses->ended)
+		return;
+	if (s->stage == IDLE && s->plans[0].overhead <= most)
 		set_level(ses, s, b, LEVEL_ALL);
+	else if (s->plans[0].little <= most)
+		set_level(ses, s, b, LEVEL_LITTLE);
+	else
+		wait_for_retry(&s->builds[b->number], clock_ns(CLOCK_MONOTONIC));
 }
 
 /* All probes are attached again if the slices of all processes show that there is room. Rows of an interval are of one

@@ -17,14 +17,18 @@
 #define OWN_SHARE  100 /* they take mxbpf at most one part in so many of a CPU, and so does attaching at 1 % */
 #define FAILED_NS  (600 * NS_PER_S) /* before a slice is tried again that could not be attached */
 
-enum level { LEVEL_ALL, LEVEL_LITTLE, LEVEL_NOTHING };
+/*
+ * What is attached always. LEVEL_MARKS: what ends iterations, which counts them between slices. LEVEL_NOTHING: not even
+ * that, so the number of iterations between slices is an estimate.
+ */
+enum level { LEVEL_ALL, LEVEL_LITTLE, LEVEL_MARKS, LEVEL_NOTHING };
 
 struct build_state {
 	enum level level;
 	uint64_t costs[MXBPF_THREADS_MAX]; /* of threads, at the last look */
 	uint64_t last_ns;
 	double overhead;	     /* of what is attached always, relative to the time without */
-	uint64_t retry_at, retry_ns; /* LEVEL_NOTHING: when LEVEL_LITTLE is tried again */
+	uint64_t retry_at, retry_ns; /* from LEVEL_MARKS on: when LEVEL_LITTLE is tried again */
 	unsigned nlate;		     /* libraries that were mapped later, at the last record of what rows lack */
 	bool told;
 	unsigned nlooks; /* at its cost */
@@ -36,9 +40,12 @@ struct plan_state {
 	bool *left_out;		 /* owned: by site, what is not attached always */
 	bool *slice;		 /* owned: by site, what the next slice leaves out */
 	bool *called;		 /* owned: by site, its function is called, as a scan has seen */
+	uint64_t *guards;	 /* owned: see plan_guards(), of functions that were not called yet; NULL: not known */
 	bool scanned;
 	uint64_t scan_at; /* when the next scan is due */
 	double overhead;  /* of all its probes, as the last scan says, relative to the time without */
+	double little;	  /* the same of those that cost little, */
+	double by_agent;  /* and of the agent */
 };
 
 /* A process of a build that has slices. */
@@ -51,6 +58,7 @@ struct proc {
 	uint64_t iteration_ns;		       /* of one, without watching; 0: none ended */
 	double share;			       /* of its time that hits took in the last slice */
 	bool seen, measured;
+	bool counted; /* iterations of a slice were */
 };
 
 struct slices {
@@ -73,13 +81,14 @@ struct slices {
 	struct proc now;
 	struct scan *scan;	      /* SCANNING; owned */
 	bool blind;		      /* the slice begins and ends by time, because iterations are too long */
-	bool marks;		      /* it is the second part, with what costs little alone: LEVEL_NOTHING */
+	bool marks;		      /* it is the second part, with what costs little alone: from LEVEL_MARKS on */
 	struct att_slice was, marked; /* of both parts */
 	uint64_t began_ns, attached_ns, forced_ns, closed_ns;
-	uint64_t attach_ns; /* the same of the last slice's first part alone */
-	unsigned nmeasured; /* slices in which programs were measured */
-	uint64_t work_ns;   /* attaching and detaching both parts took mxbpf */
-	uint64_t cost_ns;   /* what hits of the first part cost the process */
+	uint64_t attach_ns;	/* the same of the last slice's first part alone */
+	unsigned nmeasured;	/* slices in which programs were measured */
+	uint64_t work_ns;	/* attaching and detaching both parts took mxbpf */
+	uint64_t cost_ns;	/* what hits of the first part cost the process */
+	uint64_t costs_from_ns; /* all its hits had cost so much before the slice */
 };
 
 /* ---- load_slice.c */
@@ -89,6 +98,8 @@ void slice_await(struct slices *s, const struct ses_build *b, int stage);
 /* Both return when to call again, in ns of CLOCK_MONOTONIC. slice_next begins the slice that is due for longest. */
 uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now);
 uint64_t slice_next(struct session *ses, struct slices *s, uint64_t now);
+/* Notes how long iterations of a process take without a slice; it has counted them since the last look or slice. */
+void slices_note_speed(const struct slices *s, struct proc *p);
 struct proc *slices_proc(struct slices *s, uint32_t tgid); /* NULL: it has no slices */
 /* What happened in a process since its last record, if all ends of iterations were seen; and such a record. */
 struct mxbpf_slice_part slices_since(const struct proc *p, uint64_t end_ns);
@@ -100,6 +111,10 @@ void slices_keep(struct session *ses, struct proc *p, struct mxbpf_slice_part *r
 bool scan_begin(struct slices *s, const struct proc *p, const struct ses_target *targets);
 /* Goes on with it. Returns when to call it again; the stage is IDLE if it has ended. */
 uint64_t scan_watch(struct session *ses, struct slices *s, uint64_t now);
+/* Notes functions that the process has called for the first time since the last look. */
+void scan_first_calls(struct slices *s, const struct ses_target *targets);
+/* Ends the scan, if there is one, with what it has found so far. */
+void scan_end(struct session *ses, struct slices *s, uint64_t now);
 void scan_free(struct slices *s);
 
 /* ---- load_slices.c */

@@ -14,9 +14,14 @@ struct err;
 struct session;
 struct slices;
 
+/* The process is known: notes what it has worked, from which cost_prepare() sees whether it works. */
+void cost_note_cpu(struct session *ses);
 /* Before the first process is attached: chooses the probes that are attached to it. 0, or -errno with e set. */
 int cost_prepare(struct session *ses, struct err *e);
-/* Before the window begins: attaches the other probes if they fit into --max-overhead. */
+/*
+ * Before the window begins: attaches the other probes if they fit into --max-overhead. A session that records every
+ * call of a process that works says first what that will cost the process.
+ */
 void cost_begin(struct session *ses);
 
 struct slices *slices_new(void);    /* NULL: out of memory */
@@ -25,6 +30,11 @@ void slices_free(struct slices *s); /* NULL is legal */
 int slices_prepare(struct session *ses, struct slices *s);
 /* Before the window: finds out whether all probes fit into the limit, and attaches them. Ctrl-C sets ses->ended. */
 void slices_begin(struct session *ses, struct slices *s);
+struct slices_foretold {
+	double probes, agent; /* what all probes and what the agent will cost, relative to the time without */
+};
+/* Before the window of a session that records every call: finds out what that costs, and attaches all probes. */
+struct slices_foretold slices_foretell(struct session *ses, struct slices *s);
 bool slices_any(const struct slices *s); /* calls were recorded in slices, or are */
 /* Returns when to call it again, in ns of CLOCK_MONOTONIC. */
 uint64_t slices_tick(struct session *ses, struct slices *s);
