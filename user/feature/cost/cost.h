@@ -45,6 +45,8 @@ struct mxbpf_slice_part cost_slices_all(const struct mdl *m); /* the same of all
 double cost_row_scale(const struct mdl *m, const struct mdl_row *row);
 /* The same of iterations that were found in slices; found: how many the model has of the process. */
 double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found);
+/* The time of an iteration of the process between slices, if those were counted; else 0. */
+double cost_free_iteration(const struct mdl *m, uint32_t tgid);
 /*
  * Adds the calls between slices to all rows, once, and takes the parts of iterations from those in slices alone. Call
  * it after cost_take(), at the end of a window. Returns 0 or -ENOMEM.
@@ -63,6 +65,7 @@ struct cost_slices {
 	double n;
 	double base[2][COST_BASES];	    /* of what was recorded since the last slice, by enum cost_of */
 	double base_squares[2][COST_BASES]; /* of slices */
+	uint64_t free_ns, free_iterations;  /* between slices, while nothing was recorded */
 };
 
 /* partial.c and estimate.c: what the feature does with its records; see struct mdl_feature. */
@@ -81,6 +84,7 @@ int cost_partial_move(struct mdl *to, struct mdl *from, uint64_t now_ns);
 void cost_partial_fini(struct mdl *m);
 const struct mxbpf_partial *cost_partial_of(const struct mdl *m, const struct mdl_row *row); /* NULL: it is whole */
 bool cost_is_little(const struct mdl *m, const struct mdl_row *row);
+const struct cost_slices *cost_slices_find(const struct mdl *m, uint32_t tgid); /* NULL: it has no slices */
 int cost_slice_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int cost_estimate_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int cost_estimate_emit(const struct mdl_row *r, struct buf *out);

@@ -23,6 +23,18 @@ static void add_slices(struct mxbpf_slice_part *sum, const struct mxbpf_slice_pa
 	add_sat(&sum->marks_iterations, from->marks_iterations);
 }
 
+/* The time between slices in which nothing was recorded. That of a slice itself has what watching cost. */
+static void add_free(struct cost_slices *s, const struct mxbpf_slice_part *from)
+{
+	const uint64_t little_ns = from->marks_ns > from->seen_ns ? from->marks_ns - from->seen_ns : 0;
+
+	if (from->marks_ns >= from->all_ns || from->all_ns < from->slice_ns + little_ns ||
+	    from->all_iterations < from->marks_iterations)
+		return;
+	add_sat(&s->free_ns, from->all_ns - from->slice_ns - little_ns);
+	add_sat(&s->free_iterations, from->all_iterations - from->marks_iterations);
+}
+
 /* A row has grown since the last slice by the calls of this one. */
 static void sample_row(struct mdl_row *r, const double base[COST_BASES])
 {
@@ -104,6 +116,7 @@ int cost_slice_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	s->all.h.size = sizeof(s->all);
 	s->end_ns = from->h.ts_ns + from->slice_ns;
 	add_slices(&s->all, from);
+	add_free(s, from);
 	if (from->slices > 1) /* a sum: its slices were folded one by one */
 		return 0;
 	sample(m, s, from);
@@ -153,7 +166,7 @@ void cost_estimate_add(struct mdl_row *r, const struct mdl_estimate *e)
 
 /* ---- what slices stand for */
 
-static const struct cost_slices *slices_of(const struct mdl *m, uint32_t tgid)
+const struct cost_slices *cost_slices_find(const struct mdl *m, uint32_t tgid)
 {
 	const struct cost_state *state = mdl_state_of(m, &feature_cost);
 	const uint64_t *at = state ? hash_get(&state->slices_of, tgid, 0) : NULL;
@@ -163,7 +176,7 @@ static const struct cost_slices *slices_of(const struct mdl *m, uint32_t tgid)
 
 bool cost_slices_of(const struct mdl *m, uint32_t tgid, struct mxbpf_slice_part *sum)
 {
-	const struct cost_slices *s = slices_of(m, tgid);
+	const struct cost_slices *s = cost_slices_find(m, tgid);
 
 	if (s)
 		*sum = s->all;
@@ -208,7 +221,7 @@ struct errors {
 
 static struct errors errors_of(const struct mdl *m, const struct mdl_row *r)
 {
-	const struct cost_slices *s = slices_of(m, r->tgid);
+	const struct cost_slices *s = cost_slices_find(m, r->tgid);
 	const bool little = cost_is_little(m, r);
 	const uint64_t iterations = little ? s->all.marks_iterations : s->all.seen_iterations;
 	const unsigned k = iterations ? COST_ITERATIONS : COST_TIME;

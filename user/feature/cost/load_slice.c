@@ -6,10 +6,10 @@
 #include "attach/costs.h"
 #include "feature/cost/load_slices.h"
 
-#define WATCH_NS       (20 * NS_PER_MS)	 /* between looks at a slice, which wakes mxbpf when it is over */
-#define SETTLE_MAX_NS  (3 * NS_PER_S)	 /* for the records of a slice; it counts without those that come later */
-#define ARMED_MAX_NS   NS_PER_S		 /* for an iteration to end; then the slice begins in the middle of one */
-#define BLIND_NS       (200 * NS_PER_MS) /* length of such a slice, at most */
+#define WATCH_NS       (20 * NS_PER_MS) /* between looks at a slice, which wakes mxbpf when it is over */
+#define SETTLE_MAX_NS  (3 * NS_PER_S)	/* for the records of a slice; it counts without those that come later */
+#define ARMED_MAX_NS   NS_PER_S		/* for an iteration to end; then the slice begins in the middle of one */
+#define BLIND_NS       (60 * NS_PER_MS) /* length of such a slice, at most */
 #define BLIND_LEAST_NS (20 * NS_PER_MS)
 #define COST_MOST_NS   (150 * NS_PER_MS) /* of a slice, so that the job is not slow for long */
 #define OPEN_MAX_NS    (2 * NS_PER_S)

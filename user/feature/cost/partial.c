@@ -5,6 +5,8 @@
 #include "feature/cost/cost.h"
 #include "feature/steps/steps.h"
 
+#define FREE_LEAST 10 /* iterations between slices that tell a mean */
+
 int cost_partial_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_partial *from = (const void *)rec;
@@ -143,6 +145,13 @@ bool cost_is_partial(const struct mdl *m, const struct mdl_row *row, bool of_man
 	if (cost_is_little(m, row) && cost_partial_of(m, row))
 		return !(cost_partial_of(m, row)->flags & MXBPF_PARTIAL_OVER) || cost_row_scale(m, row) > 1;
 	return cost_partial_of(m, row);
+}
+
+double cost_free_iteration(const struct mdl *m, uint32_t tgid)
+{
+	const struct cost_slices *s = cost_slices_find(m, tgid);
+
+	return s && s->free_iterations >= FREE_LEAST ? (double)s->free_ns / (double)s->free_iterations : 0;
 }
 
 double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found)

@@ -112,18 +112,21 @@ static void add_iteration(struct facts *f, const struct mxbpf_iteration *it)
 static void scale_loop(const struct mdl *m, struct facts *f, const struct mxbpf_iteration *it, size_t n)
 {
 	uint64_t *const sums[] = {&f->loop.raw_ns, &f->loop.total_ns, &f->loop.known_ns, &f->loop.busy_ns};
+	const double each_ns = cost_free_iteration(m, f->loop.tgid), n_all = (double)f->loop.n;
 	uint64_t found = 0;
-	double scale;
+	double scale, slower = 1;
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		found += it[i].h.tgid == f->loop.tgid;
 	scale = cost_iterations_scale(m, f->loop.tgid, found);
+	if (each_ns > 0 && f->loop.total_ns)
+		slower = each_ns * n_all / (double)f->loop.total_ns;
 	f->loop.n = whole((double)f->loop.n * scale);
 	for (i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
-		*sums[i] = whole((double)*sums[i] * scale);
+		*sums[i] = whole((double)*sums[i] * scale * slower);
 	for (i = 0; i < MXBPF_STEP_PARTS; i++)
-		f->loop.part_ns[i] = whole((double)f->loop.part_ns[i] * scale);
+		f->loop.part_ns[i] = whole((double)f->loop.part_ns[i] * scale * slower);
 }
 
 /* ---- memory that grows from iteration to iteration */
@@ -470,8 +473,10 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 {
 	int err;
 
-	*f = (struct facts){
-		.have = have(s), .unprobed = s->api_left || cost_has_partial(m), .partial = cost_has_partial(m)};
+	*f = (struct facts){.have = have(s),
+			    .unprobed = s->api_left || (cost_has_partial(m) && !cost_has_slices(m)),
+			    .partial = cost_has_partial(m),
+			    .sliced = cost_has_slices(m)};
 	err = make_loop(m, f);
 	if (err)
 		return err;

@@ -486,6 +486,18 @@ static uint64_t looks_apart(const struct tallies *t, struct fact_line *most)
 	return sum;
 }
 
+#define CALL_NS 3000 /* that Python needs to call an operator, at most */
+
+/* Without the calls of samples, the number of operators says how much of the time outside them is for calling them. */
+static void share_by_calls(struct facts *f)
+{
+	const double outside = facts_share((double)f->loop.part_ns[MXBPF_PART_OUTSIDE], (double)f->loop.known_ns);
+	const double calling = facts_share((double)f->op_calls * CALL_NS, (double)f->loop.total_ns);
+
+	f->launch_share = calling < outside ? calling : outside;
+	f->own_share = facts_least(f->own_share, outside - f->launch_share);
+}
+
 /* Waiting for the interpreter, unless no other thread runs: then it waits for something else, which is its own code. */
 static void take_own(struct facts *f, const struct tallies *t)
 {
@@ -500,6 +512,8 @@ static void take_own(struct facts *f, const struct tallies *t)
 	f->own_line = !locked && lock.looks > f->own_line.looks ? lock : f->own_line;
 	f->own_line.of = own;
 	f->own_share = facts_share((double)own, (double)t->loop);
+	if (f->sliced)
+		share_by_calls(f);
 	f->lock_share = locked ? facts_share((double)t->about[ABOUT_LOCK].of, (double)t->loop) : 0;
 }
 

@@ -64,6 +64,7 @@ struct facts {
 	unsigned allowed_cpus; /* of these, the job may use so many */
 	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
 	bool partial;	       /* so it is with operators, because of --max-overhead */
+	bool sliced;	       /* all calls were recorded, but in slices, so few samples know in which call they are */
 
 	/* The loop with the most time, see choose_loop(); its parts are sums over its iterations. */
 	struct {
@@ -106,7 +107,7 @@ struct facts {
 	double loader_share; /* in a loader that works in the program itself, or waiting for a queue */
 	double lock_share;   /* asleep in a lock of the interpreter, while another thread ran Python */
 	double own_share;    /* in lines of the program that do not call the runtime */
-	double launch_share; /* in lines that do; 1: no lines are known */
+	double launch_share; /* in lines that do; 1: no lines are known; in slices an estimate */
 	/* The share of all looks at the line of wait_line, waiting or not, without those in operators. */
 	double wait_line_share;
 

@@ -416,7 +416,7 @@ static double slow_share(const struct facts *f);
  */
 static double own_share(const struct facts *f)
 {
-	if (f->partial)
+	if (f->partial && !f->sliced)
 		return 0;
 	if (slow_share(f) >= SLOW_LEAST && f->slow_line_more >= OWN_LINE_LEAST &&
 	    !strcmp(f->own_line.text, f->slow_line.text))

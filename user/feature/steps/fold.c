@@ -157,14 +157,15 @@ void steps_sliced(struct mdl *m, bool sliced)
 	}
 }
 
-/* Drops the iterations of a process that have a part of this time. */
+/* Drops the iterations of a process that have a part of this time, but also of another. */
 static void drop(struct steps_state *m, uint32_t tgid, uint64_t from_ns, uint64_t to_ns)
 {
 	struct mxbpf_iteration *it = (struct mxbpf_iteration *)m->iterations.data;
 	size_t i, n = buf_count(&m->iterations, *it), kept = 0;
 
 	for (i = 0; i < n; i++)
-		if (it[i].h.tgid != tgid || steps_end_ns(&it[i]) <= from_ns || it[i].h.ts_ns > to_ns)
+		if (it[i].h.tgid != tgid || steps_end_ns(&it[i]) <= from_ns || it[i].h.ts_ns > to_ns ||
+		    (it[i].h.ts_ns >= from_ns && steps_end_ns(&it[i]) <= to_ns))
 			it[kept++] = it[i];
 	m->iterations.len = kept * sizeof(*it);
 }
@@ -302,16 +303,19 @@ static int put_piece(struct loops *p, const struct mxbpf_span *s, enum role role
 /*
  * Handles the end of an optimizer's step. If backward passes are seen, they say which steps belong together. Passes
  * that were seen may be so no longer, because --max-overhead has left out their probes; then each step is the end of an
- * iteration, and those up to now cannot be told apart.
+ * iteration, and those up to now cannot be told apart. In slices passes are seen, but not between them.
  */
 static int ends_step(struct steps_state *m, struct loops *p, const struct mxbpf_span *s)
 {
 	struct loop *l = loops_may_end(m, p, MXBPF_STEP_OPTIMIZER, s->name_id, s->h.ts_ns + s->dur_ns, s->tid);
 
-	if (!l || (l->passes && ++l->alone < ALONE_MAX))
+	if (!l)
 		return 0;
-	if (l->passes)
+	if (l->passes && !m->sliced) {
+		if (++l->alone < ALONE_MAX)
+			return 0;
 		l->start_ns = 0;
+	}
 	l->passes = false;
 	return loops_end(m, p, l);
 }
