@@ -25,12 +25,14 @@ struct stream {
 	pthread_t thread;
 	char *path; /* owned */
 	int fd;
-	struct buf writing;   /* these three are the thread's */
+	struct buf writing;   /* these four are the thread's */
+	struct buf writing_told;
 	bool torn;	      /* a line was written in part */
 	bool failed;	      /* that was said */
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t wake;
 	struct buf waiting;
+	struct buf waiting_told; /* uint64_t of each line: how many it says were left out before it */
 	uint64_t left_out;
 	bool ends;
 };
@@ -146,11 +148,30 @@ static size_t write_lines(struct stream *s)
 	return count_lines(data, n);
 }
 
+static void swap(struct buf *a, struct buf *b)
+{
+	const struct buf was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+/* The last lines of what was to be written are lost, and with them what they say. */
+static uint64_t lost_with(const struct stream *s, size_t lines)
+{
+	const size_t n = buf_count(&s->writing_told, uint64_t);
+	uint64_t sum = lines;
+	size_t i;
+
+	for (i = n - lines; i < n; i++)
+		sum += *buf_at(&s->writing_told, uint64_t, i);
+	return sum;
+}
+
 static void *run(void *ctx)
 {
 	struct stream *s = ctx;
-	struct buf swap;
-	size_t lost;
+	uint64_t lost;
 
 	pthread_mutex_lock(&s->lock);
 	while (s->waiting.len || !s->ends) {
@@ -158,12 +179,11 @@ static void *run(void *ctx)
 			pthread_cond_wait(&s->wake, &s->lock);
 			continue;
 		}
-		swap = s->writing;
-		s->writing = s->waiting;
-		s->waiting = swap;
+		swap(&s->writing, &s->waiting);
+		swap(&s->writing_told, &s->waiting_told);
 		pthread_mutex_unlock(&s->lock);
-		lost = write_lines(s);
-		s->writing.len = 0;
+		lost = lost_with(s, write_lines(s));
+		s->writing.len = s->writing_told.len = 0;
 		pthread_mutex_lock(&s->lock);
 		s->left_out += lost;
 	}
@@ -181,6 +201,8 @@ static void stream_free(struct stream *s)
 	pthread_mutex_destroy(&s->lock);
 	buf_fini(&s->waiting);
 	buf_fini(&s->writing);
+	buf_fini(&s->waiting_told);
+	buf_fini(&s->writing_told);
 	free(s->path);
 	free(s);
 }
@@ -220,10 +242,14 @@ uint64_t stream_left_out(struct stream *s)
 void stream_put(struct stream *s, const char *line, size_t len, uint64_t told)
 {
 	pthread_mutex_lock(&s->lock);
-	if (s->waiting.len + len > STREAM_BYTES || buf_put(&s->waiting, line, len))
+	if (s->waiting.len + len > STREAM_BYTES || buf_put(&s->waiting_told, &told, sizeof(told))) {
 		s->left_out++;
-	else
+	} else if (buf_put(&s->waiting, line, len)) {
+		s->waiting_told.len -= sizeof(told);
+		s->left_out++;
+	} else {
 		s->left_out -= told;
+	}
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
 }
