@@ -72,7 +72,8 @@ same_as_ranks() { # RECORDING...
 	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/gpu/nccl_ranks.py" told
 	local job=$BG_PID
 	wait_lines 4 "$(out job)" '^ready'
-	start_mxbpf record --pid "$job" --gpu -o job.mxd
+	start_mxbpf record --pid "$job" --gpu -v -o job.mxd
+	wait_lines 4 "$(err mxbpf)" 'CUPTI delivers records' # a slow machine may attach before all of them have it
 	: >told/go
 	wait_exit "$job"
 	wait_exit "$MXBPF_PID"
@@ -111,7 +112,8 @@ same_as_said() {
 	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "${SAID[@]}"
 	local job=$BG_PID
 	wait_lines 4 "$(out job)" '^ready'
-	start_mxbpf record --pid "$job" --gpu -o job.mxd
+	start_mxbpf record --pid "$job" --gpu -v -o job.mxd
+	wait_lines 4 "$(err mxbpf)" 'CUPTI delivers records' # a slow machine may attach before all of them have it
 	: >told/go
 	wait_exit "$job"
 	wait_exit "$MXBPF_PID"
