@@ -24,11 +24,19 @@ setup_file() {
 }
 
 boot() { # SERIES TASK...
-	local dir=$BATS_FILE_TMPDIR/$1 status=0
+	local dir=$BATS_FILE_TMPDIR/$1 status try
 	[[ -f $DEPS/vmlinuz-$1 ]] || return 0
-	mkdir "$dir"
-	"$REPO/tests/kernels/boot.sh" "$DEPS/vmlinuz-$1" "$dir" "${@:2}" >"$dir/boot.log" 2>&1 || status=$? # the next one boots
-	echo "the guest ended with status $status" >>"$dir/boot.log"
+	# An emulator that did not come up to the first task is started once more: nothing of mxbpf has run in it.
+	for try in first second; do
+		mkdir -p "$dir"
+		status=0
+		"$REPO/tests/kernels/boot.sh" "$DEPS/vmlinuz-$1" "$dir" "${@:2}" >"$dir/boot.log" 2>&1 || status=$?
+		echo "the $try guest ended with status $status" >>"$dir/boot.log"
+		[[ ! -s $dir/release ]] || break
+		cat "$dir/boot.log" >&2
+		mv "$dir" "$dir.$try"
+	done
+	[[ -d $dir ]] || mv "$dir.second" "$dir"
 }
 
 # Each task ran to its end, and each of these checks has the result that docs/kernels.md says. Changes to the directory with the
