@@ -22,6 +22,7 @@ struct tally {
 	unsigned functions, cuts, with_conditions, in_callees;
 	unsigned unsafe;  /* points on an instruction that is not emulated, or on the function's entry */
 	unsigned unknown; /* functions without a cut that are not in the list */
+	unsigned guards, wrong_guards;
 };
 
 /* MXSymbolGetNumOutputs returns a number without a branch; after the work in the others no point can be probed. */
@@ -78,6 +79,20 @@ static bool is_operator_call(const char *name)
 	return !strncmp(name, "_ZN2at4_ops", 11) && strstr(name, "4callE");
 }
 
+/* The symbol of an operator's guard says where it is. */
+static void count_guard(struct elf *elf, const char *name, uint64_t va, struct tally *t)
+{
+	static char guard[NAME_BYTES + 16];
+	struct elf_sym sym = {0};
+	uint64_t found;
+
+	snprintf(guard, sizeof(guard), "_ZGVZ%sE2op", name + strlen("_Z"));
+	if (insn_guard(elf, va, &found))
+		return;
+	t->guards++;
+	t->wrong_guards += elf_find_sym(elf, guard, &sym, NULL) || sym.va != found;
+}
+
 /* Counts all functions of the library that an adapter names by a pattern. */
 static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(const char *name),
 			      const char *const *without)
@@ -89,13 +104,16 @@ static struct tally count_all(struct elf *elf, const char *path, bool (*wanted)(
 
 	snprintf(line, sizeof(line), "nm -D --defined-only '%s'", path);
 	f = popen(line, "r");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%llx T %8191s", &va, name) == 2 && wanted(name))
-			count(elf, name, va, without, &t);
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx T %8191s", &va, name) != 2 || !wanted(name))
+			continue;
+		count(elf, name, va, without, &t);
+		count_guard(elf, name, va, &t);
+	}
 	if (f)
 		pclose(f);
-	printf("# %u functions, %u cuts: %u with a condition, %u in a callee\n", t.functions, t.cuts, t.with_conditions,
-	       t.in_callees);
+	printf("# %u functions, %u cuts: %u with a condition, %u in a callee; %u guards\n", t.functions, t.cuts,
+	       t.with_conditions, t.in_callees, t.guards);
 	return t;
 }
 
@@ -165,15 +183,20 @@ static void test_mxnet(const char *path)
 static void test_torch(const char *path)
 {
 	struct elf *elf = open_lib(path);
+	struct tally t = {0};
 
 	TEST("PyTorch: all at::_ops::*::call have cuts, all cut points are safe to probe, and none is in a callee")
 	{
-		struct tally t = {0};
-
 		if (elf)
 			t = count_all(elf, path, is_operator_call, torch_without);
 		CHECK(t.functions == 3101 && t.cuts == 3101);
 		CHECK(t.unsafe == 0 && t.unknown == 0 && t.in_callees == 0);
+	}
+	TEST("PyTorch: the guards of at::_ops::*::call, which tell whether they were ever called, are where their "
+	     "symbols are")
+	{
+		CHECK(t.guards * 100 > t.functions * 99);
+		CHECK(t.wrong_guards == 0);
 	}
 	elf_close(elf);
 }
