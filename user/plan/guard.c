@@ -11,9 +11,22 @@
 
 #define RANGE_MOST (8u << 20) /* bytes from the first guard to the last one */
 
+/* The library of a process that is the same file. */
+static struct tgt_lib *same_lib(struct tgt *t, const struct tgt_lib *lib)
+{
+	size_t i;
+
+	for (i = 0; i < tgt_nlibs(t); i++)
+		if (tgt_lib(t, i)->dev == lib->dev && tgt_lib(t, i)->ino == lib->ino)
+			return tgt_lib(t, i);
+	return NULL;
+}
+
 int plan_guards(const struct plan *p, struct tgt *t, uint64_t *guards)
 {
+	const struct tgt_lib *of = NULL;
 	const struct plan_site *s;
+	struct tgt_lib *lib = NULL;
 	uint64_t va, guard;
 	struct elf *f;
 	size_t i;
@@ -24,11 +37,13 @@ int plan_guards(const struct plan *p, struct tgt *t, uint64_t *guards)
 		guards[i] = 0;
 		if (s->row->action != MXBPF_ACT_OPEN || !plan_func_id(p, s))
 			continue;
-		err = tgt_lib_elf(t, s->lib, &f, NULL);
+		lib = s->lib == of ? lib : same_lib(t, s->lib);
+		of = s->lib;
+		err = lib ? tgt_lib_elf(t, lib, &f, NULL) : -ENOENT;
 		if (err)
 			return err;
 		if (!elf_off_va(f, s->off, &va) && !insn_guard(f, va, &guard))
-			guards[i] = guard + s->lib->load_bias;
+			guards[i] = guard + lib->load_bias;
 	}
 	return 0;
 }

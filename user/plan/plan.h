@@ -215,7 +215,7 @@ bool plan_is_always(const struct plan *p, const struct plan_site *s);
 uint64_t plan_func_id(const struct plan *p, const struct plan_site *s);
 /*
  * guard.c: sets guards[] by the number of the site, to the address of a byte in the process that is 0 as long as nobody
- * has called the function; 0: nothing tells. t: the process of the plan. Returns 0 or -errno.
+ * has called the function; 0: nothing tells. t: a process with the libraries of the plan. Returns 0 or -errno.
  */
 int plan_guards(const struct plan *p, struct tgt *t, uint64_t *guards);
 /* Sets set[] for those of n guards whose bytes are not 0 now. Returns 0, -E2BIG if they are too far apart, or -errno.

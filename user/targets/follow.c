@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/namespace.h"
+#include "feature/cost/slices.h"
 #include "plan/early.h"
 #include "targets/follow.h"
 
@@ -244,10 +245,12 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 {
 	uint32_t tgid = (uint32_t)tgt_pid(*t);
 	struct member m = {0};
+	bool is_new;
 	int err;
 
 	m.of = known_target(ses, *t, &m.at);
-	if (!m.of)
+	is_new = !m.of;
+	if (is_new)
 		m.of = new_target(ses, t, &m.at, e);
 	if (!m.of)
 		return joined(ses, tgid, &m, e->code, at);
@@ -257,6 +260,7 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 		m.memory = m.of->plan.agent_memory;
 	follow_agent(ses, tgid, &m, *t ? *t : m.of->tgt, at);
 	err = ses_build_note(m.of->build, tgid);
+	err = err || !is_new ? err : cost_add(ses, m.of, e);
 	err = err ? err : att_attach(m.of->build->att, &m.of->plan, &m.at, (pid_t)tgid, e);
 	if (!err)
 		err = still_the_same(ses, &m, tgid, execs, e);

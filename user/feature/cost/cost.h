@@ -84,6 +84,8 @@ int cost_partial_move(struct mdl *to, struct mdl *from, uint64_t now_ns);
 void cost_partial_fini(struct mdl *m);
 const struct mxbpf_partial *cost_partial_of(const struct mdl *m, const struct mdl_row *row); /* NULL: it is whole */
 bool cost_is_little(const struct mdl *m, const struct mdl_row *row);
+/* Not even what costs little is recorded between slices now. */
+bool cost_misses_iterations(const struct mdl *m);
 const struct cost_slices *cost_slices_find(const struct mdl *m, uint32_t tgid); /* NULL: it has no slices */
 int cost_slice_fold(struct mdl *m, const struct mxbpf_rec *rec);
 int cost_estimate_fold(struct mdl *m, const struct mxbpf_rec *rec);

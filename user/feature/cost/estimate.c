@@ -301,7 +301,7 @@ static void fit_window(struct mdl *m, struct cost_slices *of, uint64_t window_ns
 	struct mxbpf_slice_part *s = &of->all;
 	size_t n, i;
 	const struct mxbpf_iteration *it = steps_iterations(m, &n);
-	uint64_t last_ns = 0, rest_ns, all_ns;
+	uint64_t last_ns = 0, rest_ns, all_ns, all;
 
 	for (i = 0; i < n; i++)
 		if (it[i].h.tgid == s->h.tgid && steps_end_ns(&it[i]) > last_ns)
@@ -311,7 +311,12 @@ static void fit_window(struct mdl *m, struct cost_slices *of, uint64_t window_ns
 	if (!s->all_ns)
 		return;
 	all_ns = s->all_ns + rest_ns < window_ns ? s->all_ns + rest_ns : window_ns;
-	s->all_iterations = times(s->all_iterations, (double)all_ns / (double)s->all_ns);
+	all = times(s->all_iterations, (double)all_ns / (double)s->all_ns);
+	if (!cost_misses_iterations(m) && all > s->all_iterations) { /* what costs little is recorded to the end */
+		s->marks_iterations += all - s->all_iterations;
+		s->marks_ns += all_ns - s->all_ns;
+	}
+	s->all_iterations = all;
 	s->all_ns = all_ns;
 	of->end_ns += rest_ns;
 }

@@ -71,6 +71,13 @@ void cost_note_cpu(struct session *ses)
 		ses->cost.target_cpu_ns = u.cpu_ns;
 }
 
+int cost_add(struct session *ses, const struct ses_target *of, struct err *e)
+{
+	if (ses->cost.slices && ses->o->slices && slices_add(ses, ses->cost.slices, of))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	return 0;
+}
+
 /* Whether the session says what it will cost: every call is recorded, and the process works. */
 static bool foretells(const struct session *ses)
 {

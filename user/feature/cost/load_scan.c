@@ -50,25 +50,40 @@ static bool is_start(const struct plan_site *s)
 	return s->row->action != MXBPF_ACT_CLOSE_CUT;
 }
 
-/* Returns by site whether its function was called since the last look, for the first time; NULL: nothing is known. */
-static bool *first_calls(struct plan_state *of, const struct proc *p)
+/* Finds the guards of a process. */
+static void find_guards(struct plan_state *of, const struct proc *p, struct tgt *t)
 {
 	const size_t n = buf_count(&of->plan->sites, struct plan_site);
-	struct tgt *t = p->of->tgt;
-	bool *set;
 
-	if (!t || tgt_pid(t) != (pid_t)p->tgid)
+	free(of->guards);
+	of->guards = calloc(n + 1, sizeof(*of->guards));
+	of->guarded = p->tgid;
+	if (of->guards && plan_guards(of->plan, t, of->guards))
+		memset(of->guards, 0, n * sizeof(*of->guards));
+}
+
+/* Returns by site whether its function was called since the last look, for the first time; NULL: nothing is known. */
+static bool *first_calls(struct plan_state *of, const struct proc *p, bool find)
+{
+	const size_t n = buf_count(&of->plan->sites, struct plan_site);
+	struct tgt *own = p->of->tgt, *opened = NULL;
+	bool *set = NULL;
+
+	if (!find && (!of->guards || of->guarded != p->tgid))
 		return NULL;
-	if (!of->guards) {
-		of->guards = calloc(n + 1, sizeof(*of->guards));
-		if (of->guards && plan_guards(of->plan, t, of->guards))
-			memset(of->guards, 0, n * sizeof(*of->guards));
+	if (!own || tgt_pid(own) != (pid_t)p->tgid) {
+		if (tgt_open((pid_t)p->tgid, &opened, NULL))
+			return NULL;
+		own = opened;
 	}
+	if (!of->guards || of->guarded != p->tgid)
+		find_guards(of, p, own);
 	set = of->guards ? calloc(n + 1, sizeof(*set)) : NULL;
-	if (set && plan_guards_read(t, of->guards, n, set)) {
+	if (set && plan_guards_read(own, of->guards, n, set)) {
 		free(set);
-		return NULL;
+		set = NULL;
 	}
+	tgt_close(opened);
 	return set;
 }
 
@@ -87,7 +102,7 @@ static void note_called(struct plan_state *of, uint32_t site)
 void scan_first_calls(struct slices *s, const struct ses_target *targets)
 {
 	struct plan_state *of = &s->plans[s->now.of - targets];
-	bool *set = of->scanned ? first_calls(of, &s->now) : NULL;
+	bool *set = of->scanned ? first_calls(of, &s->now, false) : NULL;
 	uint32_t i;
 
 	for (i = 0; set && i < buf_count(&of->plan->sites, struct plan_site); i++)
@@ -101,7 +116,7 @@ void scan_first_calls(struct slices *s, const struct ses_target *targets)
 /* A function whose guard is known and not set was never called. */
 static bool *never_called(struct plan_state *of, const struct proc *p)
 {
-	bool *set = first_calls(of, p);
+	bool *set = first_calls(of, p, true);
 	size_t i;
 
 	for (i = 0; set && i < buf_count(&of->plan->sites, struct plan_site); i++) {

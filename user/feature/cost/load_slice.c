@@ -11,6 +11,7 @@
 #define ARMED_MAX_NS   NS_PER_S		/* for an iteration to end; then the slice begins in the middle of one */
 #define BLIND_NS       (60 * NS_PER_MS) /* length of such a slice, at most */
 #define BLIND_LEAST_NS (20 * NS_PER_MS)
+#define REST_NS	       (5 * NS_PER_S)	 /* before the next slice of a process that has called nothing */
 #define COST_MOST_NS   (150 * NS_PER_MS) /* of a slice, so that the job is not slow for long */
 #define OPEN_MAX_NS    (2 * NS_PER_S)
 #define EVERY	       (20 * NS_PER_MS) /* between slices of all processes, divided by the limit */
@@ -220,6 +221,8 @@ static void plan_next(const struct session *ses, struct slices *s, struct proc *
 	const double every = EVERY / slices_limit(ses), own = (double)s->work_ns / slices_limit(ses);
 
 	p->next_ns = s->closed_ns + (uint64_t)(cost / (rest > least ? rest : least));
+	if (!hits_ns) /* such as a launcher of ranks */
+		p->next_ns += REST_NS;
 	p->share = share < SHARE_MOST ? share : SHARE_MOST;
 	p->measured = s->was.from_ns;
 	s->next_ns = s->closed_ns + (uint64_t)(own > every ? own : every);
@@ -281,11 +284,15 @@ static void settle(struct session *ses, struct slices *s)
 /* Looks at the slice that is under way. */
 uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 {
-	uint64_t most, blind;
+	uint64_t most, blind, due;
 	struct att *a;
 
-	if (s->stage == SCANNING)
-		return scan_watch(ses, s, now);
+	if (s->stage == SCANNING) {
+		due = scan_watch(ses, s, now);
+		if (s->stage == IDLE)
+			slices_scanned(ses, s, &s->plans[s->now.of - ses->targets], s->now.of->build);
+		return due;
+	}
 	if (s->stage != ATTACHED) {
 		if (!has_settled(ses, s, now))
 			return now + WATCH_NS;
@@ -353,4 +360,5 @@ void slices_end(struct session *ses, struct slices *s)
 		end(ses, s);
 	if (s->stage == SETTLING)
 		settle(ses, s);
+	slices_end_all(ses, s);
 }

@@ -375,6 +375,7 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 		return;
 	}
 	if (st->level == LEVEL_ALL) {
+		st->failed = true;
 		keep_level(ses, s, b);
 		set_level(ses, s, b, LEVEL_LITTLE);
 		tell(ses, st);
@@ -385,6 +386,25 @@ static void look(struct session *ses, struct slices *s, struct ses_build *b, uin
 		keep_level(ses, s, b);
 		set_level(ses, s, b, st->level + 1);
 	}
+}
+
+void slices_scanned(struct session *ses, struct slices *s, const struct plan_state *of, struct ses_build *b)
+{
+	const struct build_state *st = &s->builds[b->number];
+
+	if (st->level == LEVEL_ALL || st->failed || of->overhead > FITS * slices_limit(ses))
+		return;
+	keep_level(ses, s, b);
+	set_level(ses, s, b, LEVEL_ALL);
+}
+
+void slices_end_all(struct session *ses, struct slices *s)
+{
+	struct ses_build *b;
+
+	SES_EACH_BUILD(ses, b)
+	if (s->builds[b->number].told && s->builds[b->number].level == LEVEL_ALL)
+		keep_level(ses, s, b);
 }
 
 /* A process of a file that is new has all its probes. Calls of a library that is new are in slices. */
@@ -475,14 +495,46 @@ int slices_prepare(struct session *ses, struct slices *s)
 	return set_plan(ses, s, 0, level);
 }
 
-/* Looks what the first process calls, for a time. */
+/* Another process of the begin, with libraries of its own. */
+int slices_add(struct session *ses, struct slices *s, const struct ses_target *of)
+{
+	struct build_state *st = &s->builds[of->build->number];
+
+	if (s->interval_ns || ses->o->command || ses->o->renews || !of->build->att)
+		return 0;
+	if (of->build != ses->first)
+		st->level = LEVEL_MARKS;
+	return st->level == LEVEL_ALL ? 0 : set_plan(ses, s, (unsigned)(of - ses->targets), st->level);
+}
+
+/* The process that has worked most: a launcher of ranks has no work of its own. NULL: there is none. */
+static struct proc *busiest(const struct slices *s)
+{
+	struct proc *p, *best = NULL;
+	uint64_t most_ns = 0;
+	struct tgt_usage u;
+	size_t i;
+
+	for (i = 0; i < buf_count(&s->procs, struct proc); i++) {
+		p = buf_at(&s->procs, struct proc, i);
+		if (tgt_peek_usage((pid_t)p->tgid, &u) || (best && u.cpu_ns <= most_ns))
+			continue;
+		best = p;
+		most_ns = u.cpu_ns;
+	}
+	return best;
+}
+
+/* Looks what a process calls, for a time. */
 static void scan_first(struct session *ses, struct slices *s, uint64_t most_ns)
 {
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + most_ns;
+	const struct proc *p;
 	uint64_t due;
 
 	note_processes(ses, s);
-	if (!buf_count(&s->procs, struct proc) || !scan_begin(s, buf_at(&s->procs, struct proc, 0), ses->targets))
+	p = busiest(s);
+	if (!p || !scan_begin(s, p, ses->targets))
 		return;
 	while (s->stage == SCANNING && !ses->ended && clock_ns(CLOCK_MONOTONIC) < until) {
 		due = scan_watch(ses, s, clock_ns(CLOCK_MONOTONIC));

@@ -31,6 +31,7 @@ struct build_state {
 	uint64_t retry_at, retry_ns; /* from LEVEL_MARKS on: when LEVEL_LITTLE is tried again */
 	unsigned nlate;		     /* libraries that were mapped later, at the last record of what rows lack */
 	bool told;
+	bool failed;	 /* all probes were attached, and cost more than the limit */
 	unsigned nlooks; /* at its cost */
 	unsigned over;	 /* the last of them that were above the limit */
 };
@@ -41,6 +42,7 @@ struct plan_state {
 	bool *slice;		 /* owned: by site, what the next slice leaves out */
 	bool *called;		 /* owned: by site, its function is called, as a scan has seen */
 	uint64_t *guards;	 /* owned: see plan_guards(), of functions that were not called yet; NULL: not known */
+	uint32_t guarded;	 /* the process with these guards */
 	bool scanned;
 	uint64_t scan_at; /* when the next scan is due */
 	double overhead;  /* of all its probes, as the last scan says, relative to the time without */
@@ -122,6 +124,10 @@ void scan_free(struct slices *s);
 /* What hits take in truth, as a share of the time without them; share: by the estimates, of the time with them. */
 double slices_weigh(double share);
 
+/* A scan has ended: attaches all probes of its build if they fit into the limit, unless they did not when they were. */
+void slices_scanned(struct session *ses, struct slices *s, const struct plan_state *of, struct ses_build *b);
+/* The session ends: what was recorded of a build whose probes are all attached is complete. */
+void slices_end_all(struct session *ses, struct slices *s);
 double slices_limit(const struct session *ses);			     /* 0.01 is 1 % */
 void slices_start_look(struct ses_build *b, struct build_state *st); /* costs count from now on */
 

@@ -109,6 +109,13 @@ bool cost_lacks_iterations(const struct mdl *m)
 	return (of_class && !(of_class->flags & MXBPF_PARTIAL_SLICED)) || partial_of(m, 0, MXBPF_CLASS_STEP);
 }
 
+bool cost_misses_iterations(const struct mdl *m)
+{
+	const struct mxbpf_partial *ends = partial_of(m, 0, MXBPF_CLASS_STEP);
+
+	return ends && !(ends->flags & MXBPF_PARTIAL_OVER);
+}
+
 bool cost_lacks_memory(const struct mdl *m)
 {
 	const struct mxbpf_partial *of_class = partial_of(m, 0, MXBPF_CLASS_OPERATOR);

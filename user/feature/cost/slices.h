@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct err;
+struct ses_target;
 struct session;
 struct slices;
 
@@ -18,6 +19,8 @@ struct slices;
 void cost_note_cpu(struct session *ses);
 /* Before the first process is attached: chooses the probes that are attached to it. 0, or -errno with e set. */
 int cost_prepare(struct session *ses, struct err *e);
+/* A process with libraries of its own is about to be attached to. 0, or -errno with e set. */
+int cost_add(struct session *ses, const struct ses_target *of, struct err *e);
 /*
  * Before the window begins: attaches the other probes if they fit into --max-overhead. A session that records every
  * call of a process that works says first what that will cost the process.
@@ -28,6 +31,8 @@ struct slices *slices_new(void);    /* NULL: out of memory */
 void slices_free(struct slices *s); /* NULL is legal */
 /* Before the first process is attached: what is attached to it. 0 or -ENOMEM. */
 int slices_prepare(struct session *ses, struct slices *s);
+/* A process of a new kind is about to be attached to, before the window or in it. 0 or -ENOMEM. */
+int slices_add(struct session *ses, struct slices *s, const struct ses_target *of);
 /* Before the window: finds out whether all probes fit into the limit, and attaches them. Ctrl-C sets ses->ended. */
 void slices_begin(struct session *ses, struct slices *s);
 struct slices_foretold {
