@@ -87,12 +87,18 @@ static bool has_few_descriptors(void)
 	return !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < DESCRIPTORS_LEAST;
 }
 
+int backend_errno(int err)
+{
+	if (err == -EINVAL && has_few_descriptors())
+		return -EMFILE;
+	return err == -LIBBPF_ERRNO__LIBELF ? -ENOMEM : err;
+}
+
 int backend_load_failed(int err, struct err *e)
 {
 	const char *missing;
 
-	if (err == -EINVAL && has_few_descriptors())
-		err = -EMFILE;
+	err = backend_errno(err);
 	if (err == -EPERM) /* -EACCES comes from the verifier */
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "

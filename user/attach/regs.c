@@ -63,6 +63,7 @@ int regs_open(pid_t tgid, struct regs **out, struct err *e)
 		err = r->link ? 0 : -errno;
 	}
 	if (err) {
+		err = backend_errno(err);
 		regs_close(r);
 		return err_set(e, ERR_PRIVILEGE, err, "cannot read the registers of threads: %s", strerror(-err));
 	}
