@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A limit for what watching costs, for sessions without end (`mxbpf serve`). If all probes cost more, those of calls
- * are attached in slices: to one process at a time, for a few iterations. What costs little is recorded all the time,
- * see adp_probe.always; if even that costs more than the limit, it is in slices, too.
+ * The limit of what watching costs (--max-overhead). If all probes cost more, those of calls are attached in slices: to
+ * one process at a time, for a few iterations. What costs little is recorded all the time, see adp_probe.always; if
+ * even that costs more than the limit, it is in slices, too, and iterations are only counted between them.
  */
 #ifndef FEATURE_COST_SLICES_H
 #define FEATURE_COST_SLICES_H
