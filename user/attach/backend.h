@@ -20,8 +20,8 @@ void backend_namespace(__u64 *dev, __u64 *ino);
 /* The last of the features that mxbpf requires and this kernel has not: "attach cookies: Linux 5.15 ...", or NULL. */
 const char *features_missing(void);
 /*
- * What an error of libbpf means: too few descriptors, or no memory for libelf, which reads an object of mxbpf itself, so
- * nothing else can fail there.
+ * What an error of libbpf means: too few descriptors, or no memory for libelf, which reads an object of mxbpf itself,
+ * so nothing else can fail there.
  */
 int backend_errno(int err);
 /* Sets e to the reason why the BPF programs were not loaded. Returns err. */

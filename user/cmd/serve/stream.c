@@ -25,7 +25,7 @@ struct stream {
 	pthread_t thread;
 	char *path; /* owned */
 	int fd;
-	struct buf writing;   /* these four are the thread's */
+	struct buf writing; /* these four are the thread's */
 	struct buf writing_told;
 	bool torn;	      /* a line was written in part */
 	bool failed;	      /* that was said */
