@@ -342,6 +342,9 @@ void ses_share_gap(struct session *ses, uint32_t tgid, uint64_t gap_ns);
 /* Reads the cost for processes that are no targets but hit shared links. While probes are attached. */
 void ses_share_account(const struct session *ses, struct mdl_session *s);
 
+/* A process with libraries of its own is about to be attached to: chooses its probes. 0, or -errno with e set. */
+int ses_target_add(struct session *ses, const struct ses_target *of, struct err *e);
+
 /*
  * late.c: libraries that a process maps while it runs. ses_late_look: probes those that it has mapped by now.
  * ses_late_fork: a child has those of its parent. ses_late_leave: a process has ended. With --gpu, only launches of
