@@ -85,8 +85,10 @@ void ses_release(struct session *ses)
 
 void ses_pause(struct session *ses, bool pause)
 {
-	if (!ses->about.start_mono_ns) /* the window has not begun */
+	if (!ses->about.start_mono_ns) { /* the window has not begun */
+		ses->pause_asked = pause;
 		return;
+	}
 	if (pause && !ses->paused_at_ns) {
 		ses_hold(ses);
 		say(ses, "paused");

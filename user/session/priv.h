@@ -188,6 +188,7 @@ struct session {
 	uint64_t intervals;	   /* --interval: intervals that have ended */
 	struct ses_traces traces;
 	int failed;		   /* code of ui.tables if it failed */
+	bool pause_asked;	   /* before the window, which begins with a pause then */
 	uint64_t paused_at_ns;	   /* when this pause began; 0: not paused */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 

@@ -346,6 +346,8 @@ int ses_start(struct session *ses, struct err *e)
 	ses_go_on(ses);
 	ses_stage(ses, "attached: %u probes in %llu ms", probes_attached(ses),
 		  (unsigned long long)((clock_ns(CLOCK_MONOTONIC) - ses->prepared_mono_ns) / NS_PER_MS));
+	if (ses->pause_asked)
+		ses_pause(ses, true);
 	if (ses->o->renews) /* it says what happens to each process, for months */
 		ses_detail(ses, "following process %d", pid);
 	if (watch_later && !ses->o->closed && !ses->ended &&
