@@ -12,9 +12,9 @@ extern const struct adp adapter_mxnet, adapter_pytorch;
 
 extern const struct adp *const adapters[]; /* NULL-terminated */
 
-/* Rows that are used in addition to those of every runtime. The last one of a table has no name. */
-extern const char *const adp_all[]; /* adp_probe.always: of every function of a row */
+extern const char *const adp_all[]; /* adp_probe.always: every function of a row */
 
+/* Rows that are used in addition to those of every runtime. The last one of a table has no name. */
 extern const struct adp_probe adapter_openmp, adapter_cuda[], adapter_nvtx[];
 
 #endif

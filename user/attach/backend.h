@@ -20,8 +20,8 @@ void backend_namespace(__u64 *dev, __u64 *ino);
 /* The last of the features that mxbpf requires and this kernel has not: "attach cookies: Linux 5.15 ...", or NULL. */
 const char *features_missing(void);
 /*
- * What an error of libbpf means: too few descriptors, or no memory for libelf, which reads an object of mxbpf itself,
- * so nothing else can fail there.
+ * Returns the errno that an error of libbpf stands for. It says EINVAL where descriptors are missing. An error of
+ * libelf means that memory is missing, because libelf reads only objects that are a part of mxbpf.
  */
 int backend_errno(int err);
 /* Sets e to the reason why the BPF programs were not loaded. Returns err. */

@@ -1,40 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <stdbool.h>
+#include <stdlib.h>
 
-#include "elf/elf.h"
-#include "insn/priv.h"
+#include "insn/walk.h"
 
 #define CODE_BYTES   192
 #define BEFORE_MOST  32 /* instructions before the test of the guard */
 #define BRANCH_MOST  4	/* from the test to the branch */
 #define ADDRESS_MOST 6	/* from there to the guard's address */
-
-/* Instructions in the order of addresses. */
-struct walker {
-	uint8_t code[CODE_BYTES];
-	size_t at, size;
-	uint64_t va; /* of insn */
-	ZydisDecoder decoder;
-	ZydisDecodedInstruction insn;
-	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-};
-
-static bool begin(struct walker *w, const struct elf *f, uint64_t va)
-{
-	*w = (struct walker){.size = CODE_BYTES, .va = va};
-	while (w->size && elf_read_va(f, va, w->code, w->size))
-		w->size /= 2; /* the segment ends */
-	return ZYAN_SUCCESS(ZydisDecoderInit(&w->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
-}
-
-static bool next(struct walker *w)
-{
-	w->va += w->insn.length;
-	w->at += w->insn.length;
-	return w->at < w->size &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(&w->decoder, w->code + w->at, w->size - w->at, &w->insn, w->ops));
-}
 
 static bool leaves(const ZydisDecodedInstruction *i)
 {
@@ -43,7 +16,7 @@ static bool leaves(const ZydisDecodedInstruction *i)
 }
 
 /* Returns the address relative to the code that an operand has, or 0. */
-static uint64_t address_of(const struct walker *w, unsigned op)
+static uint64_t address_of(const struct walk *w, unsigned op)
 {
 	ZyanU64 va;
 
@@ -55,7 +28,7 @@ static uint64_t address_of(const struct walker *w, unsigned op)
 }
 
 /* Returns the address of the byte that the instruction reads, or 0. */
-static uint64_t byte_read(const struct walker *w)
+static uint64_t byte_read(const struct walk *w)
 {
 	const bool compares = w->insn.mnemonic == ZYDIS_MNEMONIC_CMP;
 
@@ -64,13 +37,16 @@ static uint64_t byte_read(const struct walker *w)
 	return 0;
 }
 
-/* Returns the address where the code goes on that makes the variable, or 0. */
-static uint64_t maker(struct walker *w)
+/* Finds the byte that the code tests first, and where the code goes on if it is 0. Returns the latter, or 0. */
+static uint64_t find_test(struct walk *w, uint64_t *byte_va)
 {
 	ZyanU64 to;
 	unsigned i;
 
-	for (i = 0; i < BRANCH_MOST && next(w); i++) {
+	*byte_va = 0;
+	for (i = 0; !*byte_va && i < BEFORE_MOST && walk_next(w) && !leaves(&w->insn); i++)
+		*byte_va = byte_read(w);
+	for (i = 0; *byte_va && i < BRANCH_MOST && walk_next(w); i++) {
 		if (w->insn.mnemonic == ZYDIS_MNEMONIC_JNZ)
 			return w->va + w->insn.length;
 		if (w->insn.mnemonic == ZYDIS_MNEMONIC_JZ)
@@ -81,23 +57,28 @@ static uint64_t maker(struct walker *w)
 	return 0;
 }
 
-int insn_guard(const struct elf *f, uint64_t va, uint64_t *guard_va)
+/* Returns whether the code takes an address before it calls anything. */
+static bool takes(struct walk *w, uint64_t va)
 {
-	struct walker w;
-	uint64_t guard = 0;
 	unsigned i;
 
-	if (!begin(&w, f, va))
+	for (i = 0; i < ADDRESS_MOST && walk_next(w) && !leaves(&w->insn); i++)
+		if (w->insn.mnemonic == ZYDIS_MNEMONIC_LEA && address_of(w, 1) == va)
+			return true;
+	return false;
+}
+
+int insn_guard(struct elf *f, uint64_t va, uint64_t *guard_va)
+{
+	struct elf_sym code = {.va = va, .size_bytes = CODE_BYTES};
+	struct walk w;
+	bool found = false;
+
+	code.va = walk_begin(&w, f, &code, NULL) ? 0 : find_test(&w, guard_va);
+	free(w.code);
+	if (!code.va)
 		return -ENOENT;
-	for (i = 0; !guard && i < BEFORE_MOST && next(&w) && !leaves(&w.insn); i++)
-		guard = byte_read(&w);
-	va = guard ? maker(&w) : 0;
-	if (!va || !begin(&w, f, va))
-		return -ENOENT;
-	for (i = 0; i < ADDRESS_MOST && next(&w) && !leaves(&w.insn); i++)
-		if (w.insn.mnemonic == ZYDIS_MNEMONIC_LEA && address_of(&w, 1) == guard) {
-			*guard_va = guard;
-			return 0;
-		}
-	return -ENOENT;
+	found = !walk_begin(&w, f, &code, NULL) && takes(&w, *guard_va);
+	free(w.code);
+	return found ? 0 : -ENOENT;
 }

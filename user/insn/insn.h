@@ -48,6 +48,6 @@ int insn_classify(const uint8_t *code, size_t size, enum insn_cost *cost, uint32
  * before the test. Returns 0, or -ENOENT if the function does not begin like that.
  */
 struct elf;
-int insn_guard(const struct elf *f, uint64_t va, uint64_t *guard_va);
+int insn_guard(struct elf *f, uint64_t va, uint64_t *guard_va);
 
 #endif

@@ -78,7 +78,8 @@ int cost_add(struct session *ses, const struct ses_target *of, struct err *e)
 	return 0;
 }
 
-/* Whether the session says what it will cost: every call is recorded, and the process works. */
+/* Returns true if the session must say before its window what it will cost. A process that does not work tells nothing.
+ */
 static bool foretells(const struct session *ses)
 {
 	const struct ses_opts *o = ses->o;

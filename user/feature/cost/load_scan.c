@@ -274,16 +274,14 @@ void scan_end(struct session *ses, struct slices *s, uint64_t now)
 	if (!scan)
 		return;
 	of->scanned = true;
-	of->overhead = scan->overhead;
-	of->little = scan->little;
-	of->by_agent = scan->by_agent;
+	of->overhead += scan->overhead; /* later scans look at further functions alone */
+	of->little += scan->little;
+	of->by_agent += scan->by_agent;
 	of->scan_at = now + (s->work_ns * OWN_SHARE > RESCAN_NS ? s->work_ns * OWN_SHARE : RESCAN_NS);
 	ses_detail(ses,
-		   "process %u: probing all calls would take %.1f%% of its time more, and %.1f%% what costs little "
-		   "(%.2f s, of which mxbpf %.2f s; "
-		   "%zu functions)",
-		   s->now.tgid, scan->overhead * 100, scan->little * 100, (double)(now - s->began_ns) / 1e9,
-		   (double)s->work_ns / 2e9, scan->ntodo);
+		   "process %u: probes of all calls would make it take %.1f%% longer, and probes of what costs little "
+		   "%.1f%%; %zu functions were looked at for %.2f s",
+		   s->now.tgid, of->overhead * 100, of->little * 100, scan->ntodo, (double)(now - s->began_ns) / 1e9);
 	scan_free(s);
 	s->stage = IDLE;
 }

@@ -2,7 +2,7 @@
 /*
  * The limit of what watching may cost. Each build has a level: all its probes are attached; what costs little is
  * attached and the rest is in slices; only what ends iterations is attached; or all is in slices. A session on a
- * process that runs begins with what costs little and with a scan (load_scan.c), which says what all probes would cost.
+ * process that runs begins with hardly any probes and with a scan (load_scan.c), which says what all would cost.
  * Slices go round the processes. A process has its next one when it has worked so long without that the limit holds for
  * both together. Attaching costs the process time as well: as much as it takes mxbpf, at most. So a slice attaches only
  * functions that a scan has seen.
@@ -495,7 +495,7 @@ int slices_prepare(struct session *ses, struct slices *s)
 	return set_plan(ses, s, 0, level);
 }
 
-/* Another process of the begin, with libraries of its own. */
+/* A process that comes after the window began has all its probes until the next look at what they cost. */
 int slices_add(struct session *ses, struct slices *s, const struct ses_target *of)
 {
 	struct build_state *st = &s->builds[of->build->number];
@@ -525,8 +525,8 @@ static struct proc *busiest(const struct slices *s)
 	return best;
 }
 
-/* Looks what a process calls, for a time. */
-static void scan_first(struct session *ses, struct slices *s, uint64_t most_ns)
+/* Looks what the busiest process calls, for a time. Returns its plan, or NULL if there is no process. */
+static const struct plan_state *scan_first(struct session *ses, struct slices *s, uint64_t most_ns)
 {
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + most_ns;
 	const struct proc *p;
@@ -535,38 +535,44 @@ static void scan_first(struct session *ses, struct slices *s, uint64_t most_ns)
 	note_processes(ses, s);
 	p = busiest(s);
 	if (!p || !scan_begin(s, p, ses->targets))
-		return;
+		return NULL;
 	while (s->stage == SCANNING && !ses->ended && clock_ns(CLOCK_MONOTONIC) < until) {
 		due = scan_watch(ses, s, clock_ns(CLOCK_MONOTONIC));
 		ses->ended = ses_interrupted(ses, due);
 	}
+	return &s->plans[s->now.of - ses->targets];
 }
 
 struct slices_foretold slices_foretell(struct session *ses, struct slices *s)
 {
+	const struct plan_state *of = scan_first(ses, s, FORETELL_NS);
 	struct ses_build *b = ses->first;
+	unsigned i;
 
-	scan_first(ses, s, FORETELL_NS);
 	scan_end(ses, s, clock_ns(CLOCK_MONOTONIC));
 	if (!ses->ended)
 		set_level(ses, s, b, LEVEL_ALL);
-	att_leave_out(b->att, &ses->targets[0].plan, NULL, false);
-	return (struct slices_foretold){s->plans[0].overhead, s->plans[0].by_agent};
+	for (i = 0; i < ses->ntargets; i++) /* what is left out belongs to s */
+		if (s->plans[i].plan)
+			att_leave_out(ses->targets[i].build->att, s->plans[i].plan, NULL, false);
+	return of ? (struct slices_foretold){of->overhead, of->by_agent} : (struct slices_foretold){0};
 }
 
 void slices_begin(struct session *ses, struct slices *s)
 {
 	const double most = FITS * slices_limit(ses);
 	struct ses_build *b = ses->first;
+	const struct plan_state *of;
 
 	if (s->builds[b->number].level == LEVEL_ALL)
 		return;
-	scan_first(ses, s, BEGIN_NS);
+	of = scan_first(ses, s, BEGIN_NS);
 	if (ses->ended)
 		return;
-	if (s->stage == IDLE && s->plans[0].overhead <= most)
+	b = of ? s->now.of->build : b;
+	if (!of || (s->stage == IDLE && of->overhead <= most))
 		set_level(ses, s, b, LEVEL_ALL);
-	else if (s->plans[0].little <= most)
+	else if (of->little <= most)
 		set_level(ses, s, b, LEVEL_LITTLE);
 	else
 		wait_for_retry(&s->builds[b->number], clock_ns(CLOCK_MONOTONIC));

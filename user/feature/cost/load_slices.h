@@ -18,8 +18,8 @@
 #define FAILED_NS  (600 * NS_PER_S) /* before a slice is tried again that could not be attached */
 
 /*
- * What is attached always. LEVEL_MARKS: what ends iterations, which counts them between slices. LEVEL_NOTHING: not even
- * that, so the number of iterations between slices is an estimate.
+ * Which probes stay attached between slices. LEVEL_LITTLE: those that cost little. LEVEL_MARKS: only those that see
+ * iterations end; between slices they just count. LEVEL_NOTHING: none, so the number of iterations is an estimate.
  */
 enum level { LEVEL_ALL, LEVEL_LITTLE, LEVEL_MARKS, LEVEL_NOTHING };
 
@@ -45,7 +45,7 @@ struct plan_state {
 	uint32_t guarded;	 /* the process with these guards */
 	bool scanned;
 	uint64_t scan_at; /* when the next scan is due */
-	double overhead;  /* of all its probes, as the last scan says, relative to the time without */
+	double overhead;  /* of all its probes, as scans say, relative to the time without */
 	double little;	  /* the same of those that cost little, */
 	double by_agent;  /* and of the agent */
 };

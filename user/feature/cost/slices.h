@@ -15,7 +15,7 @@ struct ses_target;
 struct session;
 struct slices;
 
-/* The process is known: notes what it has worked, from which cost_prepare() sees whether it works. */
+/* The process is known: notes its CPU time, so that cost_prepare() sees later whether it works. */
 void cost_note_cpu(struct session *ses);
 /* Before the first process is attached: chooses the probes that are attached to it. 0, or -errno with e set. */
 int cost_prepare(struct session *ses, struct err *e);
@@ -31,7 +31,7 @@ struct slices *slices_new(void);    /* NULL: out of memory */
 void slices_free(struct slices *s); /* NULL is legal */
 /* Before the first process is attached: what is attached to it. 0 or -ENOMEM. */
 int slices_prepare(struct session *ses, struct slices *s);
-/* A process of a new kind is about to be attached to, before the window or in it. 0 or -ENOMEM. */
+/* A process with libraries of its own is about to be attached to. 0 or -ENOMEM. */
 int slices_add(struct session *ses, struct slices *s, const struct ses_target *of);
 /* Before the window: finds out whether all probes fit into the limit, and attaches them. Ctrl-C sets ses->ended. */
 void slices_begin(struct session *ses, struct slices *s);

