@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The ten questions of HolisticTraceAnalysis (docs/gpu.md) are answered from one recording: of two ranks with a GPU each on the
 # double (tests/gpu/double), whose own accounts are the ground truth. One rank lags.
+# bats file_tags=alone
 
 load helpers
 

@@ -308,7 +308,12 @@ bool ses_follows(const struct session *ses); /* true if children are followed no
 pid_t ses_root(const struct session *ses);   /* the command, or the process that the user named first */
 int ses_follow(struct session *ses, struct err *e);
 void ses_go_on(struct session *ses);
+/*
+ * Handles the sightings that have come. Those that come meanwhile wait for the next call, or a process that maps
+ * libraries without end would hold up everything else, and Ctrl-C.
+ */
 void ses_sight(struct session *ses);
+bool ses_sight_waits(const struct session *ses); /* true if ses_sight() has something to do */
 void ses_sweep(struct session *ses);	     /* frees what belongs to processes that have ended; called once a second */
 int ses_sight_fd(const struct session *ses); /* -1: none */
 int ses_more(struct session *ses, struct err *e); /* att_more() for all processes */

@@ -239,7 +239,8 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint64_t left_ms = until_ns > now ? (until_ns - now + NS_PER_MS - 1) / NS_PER_MS : 0;
-	int ms = until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
+	const bool sight = ses_sight_waits(ses);
+	int ms = sight ? 0 : until_ns == UINT64_MAX ? -1 : left_ms > 1000000 ? 1000000 : (int)left_ms;
 	struct pollfd fds[4 + SES_BUILDS_MAX] = {
 		{.fd = ses->ui.wake_fd, .events = POLLIN},
 		{.fd = end_fd(ses), .events = POLLIN},
@@ -250,14 +251,14 @@ bool ses_interrupted(struct session *ses, uint64_t until_ns)
 
 	for (i = 0; i < nbuilds; i++)
 		fds[4 + i] = (struct pollfd){.fd = att_births_fd(ses->builds[i].att), .events = POLLIN};
-	if (poll(fds, 4 + nbuilds, ms) <= 0)
+	if (poll(fds, 4 + nbuilds, ms) <= 0 && !sight)
 		return false;
 	for (i = 0; i < nbuilds; i++)
 		if (fds[4 + i].revents)
 			att_births_take(ses->builds[i].att);
 	if (fds[3].revents)
 		ses->window->told(ses);
-	if (fds[2].revents)
+	if (fds[2].revents || sight)
 		ses_sight(ses);
 	return (fds[0].revents && ses->ui.woken(ses->ui.ctx)) ||
 	       (fds[1].revents && (!ses->roots.several || ses_roots_ended(ses)));

@@ -570,6 +570,8 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 	struct session *ses = ctx;
 	const struct member *m;
 
+	if (sights_cover(&ses->follow->queue, seen))
+		return;
 	if (ses->launch.pid && seen->kind == MXBPF_SIGHT_FORK && (!seen->covered || ses->o->agent)) {
 		watch_stop(&at.seen);
 		at.ran_ns = clock_ns(CLOCK_MONOTONIC) - seen->ts_ns;
@@ -579,27 +581,6 @@ static void on_sighting(void *ctx, const struct mxbpf_sighting *seen)
 		follow_agent(ses, seen->tgid, m, NULL, &at);
 	if (buf_put(&ses->follow->queue, &at, sizeof(at)))
 		watch_continue(&at.seen);
-}
-
-static bool next_sight(struct follow *f, struct sight *at)
-{
-	if (!f->queue.len)
-		return false;
-	*at = *buf_at(&f->queue, struct sight, 0);
-	f->queue.len -= sizeof(*at);
-	memmove(f->queue.data, f->queue.data + sizeof(*at), f->queue.len);
-	return true;
-}
-
-static struct sight *later_stop(struct follow *f, uint32_t tgid)
-{
-	struct sight *at = (struct sight *)f->queue.data;
-	size_t i, n = buf_count(&f->queue, struct sight);
-
-	for (i = 0; i < n; i++)
-		if (at[i].seen.tgid == tgid && at[i].seen.stopped)
-			return &at[i];
-	return NULL;
 }
 
 /*
@@ -614,11 +595,11 @@ static void let_go_on(struct session *ses, const struct sight *at)
 	if (!at->seen.stopped)
 		return;
 	watch_take(f->watch, on_sighting, ses);
-	if (later_stop(f, at->seen.tgid))
+	if (sights_stopped(&f->queue, at->seen.tgid))
 		return;
 	watch_continue(&at->seen);
 	watch_take(f->watch, on_sighting, ses);
-	later = later_stop(f, at->seen.tgid);
+	later = sights_stopped(&f->queue, at->seen.tgid);
 	if (later) /* the later sighting came just before the process was resumed */
 		watch_stop(&later->seen);
 }
@@ -637,8 +618,11 @@ void ses_sight(struct session *ses)
 	bool found = ses->targets[0].tgt;
 	struct sight at;
 	struct err e;
+	size_t left;
 
-	while (watch_take(f->watch, on_sighting, ses), !f->found.seen.kind && next_sight(f, &at)) {
+	watch_take(f->watch, on_sighting, ses);
+	for (left = buf_count(&f->queue, struct sight); left && !f->found.seen.kind && sights_next(&f->queue, &at);
+	     left--) {
 		e = (struct err){0};
 		if (at.seen.kind != MXBPF_SIGHT_EXIT && has_ended(f, at.seen.tgid))
 			ses_sweep(ses); /* the number has come back, and what is new must stay */
@@ -649,8 +633,14 @@ void ses_sight(struct session *ses)
 			f->found = at;
 		else
 			let_go_on(ses, &at);
+		watch_take(f->watch, on_sighting, ses);
 	}
 	count_missed(ses);
+}
+
+bool ses_sight_waits(const struct session *ses)
+{
+	return ses->follow && ses->follow->queue.len && !ses->follow->found.seen.kind;
 }
 
 int ses_sight_fd(const struct session *ses)
@@ -761,7 +751,7 @@ void ses_follow_free(struct session *ses)
 	if (!f)
 		return;
 	watch_continue(&f->found.seen);
-	while (next_sight(f, &at))
+	while (sights_next(&f->queue, &at))
 		watch_continue(&at.seen);
 	if (f->watch)
 		count_missed(ses);

@@ -27,6 +27,13 @@ struct follow {
 	struct sight found;   /* the sighting of a runtime that ses_await() waits for; kind 0: none yet */
 };
 
+/* sights.c: the queue of sightings. */
+bool sights_next(struct buf *queue, struct sight *at); /* removes the oldest one; false: there is none */
+/* A sighting for which this process is stopped; NULL: none. */
+struct sight *sights_stopped(struct buf *queue, uint32_t tgid);
+/* True if the process has told already that it has mapped code, and nothing else since: one look serves both. */
+bool sights_cover(struct buf *queue, const struct mxbpf_sighting *seen);
+
 int follow_open(struct session *ses, struct err *e);
 /* Has the loader of a process tell when it maps more code. Returns true if it has not done so before. */
 bool follow_loader(struct session *ses, struct tgt *t);
