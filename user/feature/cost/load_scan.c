@@ -282,6 +282,7 @@ void scan_end(struct session *ses, struct slices *s, uint64_t now)
 		   "process %u: probes of all calls would make it take %.1f%% longer, and probes of what costs little "
 		   "%.1f%%; %zu functions were looked at for %.2f s",
 		   s->now.tgid, of->overhead * 100, of->little * 100, scan->ntodo, (double)(now - s->began_ns) / 1e9);
+	s->scan_ns = (now - s->began_ns) / 2; /* its probes come and go all the time; see load_slices.c */
 	scan_free(s);
 	s->stage = IDLE;
 }

@@ -19,11 +19,13 @@
 #define MARKS	       200		/* iterations in a slice of what costs little, at most */
 #define MARKS_NS       (50 * NS_PER_MS) /* length of such a slice, if that is more than ITERATIONS */
 #define FORGET	       32		/* slices, between two looks for calls whose ends nobody saw */
-#define AIM	       0.5		/* of the limit, because the costs are estimates */
+#define AIM	       0.4		/* of the limit, because the costs are estimates */
 #define LEAST	       0.2		/* of the limit, for slices, whatever the rest costs */
 #define SHARE_MOST     0.9
-#define MEASURED       10  /* slices in which the kernel measures the programs */
-#define ARMED_COST     0.6 /* of what a hit costs that is recorded, before the slice begins */
+#define MEASURED       10		/* slices in which the kernel measures the programs */
+#define ARMED_COST     0.6		/* of what a hit costs that is recorded, before the slice begins */
+#define ATTACH_NS      (20 * NS_PER_MS) /* attaching takes so long, if nothing is known yet, */
+#define ATTACH_MOST_NS (50 * NS_PER_MS) /* and at most; the rest is mxbpf's waiting for a CPU */
 
 /* Records that were made up to now belong to what was recorded so far. */
 void slice_await(struct slices *s, const struct ses_build *b, int stage)
@@ -99,6 +101,7 @@ static bool attach(struct session *ses, struct slices *s, unsigned iterations)
 	struct plan_state *of = &s->plans[s->now.of - ses->targets];
 	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct err e = {0};
+	uint64_t took_ns;
 
 	s->attached_ns = clock_ns(CLOCK_MONOTONIC);
 	s->forced_ns = 0;
@@ -111,6 +114,8 @@ static bool attach(struct session *ses, struct slices *s, unsigned iterations)
 			ses_warn(ses, "a slice cannot be recorded: %s", e.why);
 		return false;
 	}
+	took_ns = clock_ns(CLOCK_MONOTONIC) - s->attached_ns;
+	s->held_ns += took_ns < ATTACH_MOST_NS ? took_ns : ATTACH_MOST_NS;
 	s->work_ns +=
 		2 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns); /* detaching takes as long, in other threads */
 	s->stage = ATTACHED;
@@ -141,7 +146,8 @@ static uint64_t longest(double share)
 static unsigned choose_length(struct slices *s, struct proc *p, const struct ses_target *targets)
 {
 	const double share = share_of(s, p, targets), each = (double)p->iteration_ns / (1 - share);
-	const double most = (double)longest(share), fair = each > 0 ? (double)s->attach_ns / (each * share) : 0;
+	const double attach_ns = s->attach_ns ? (double)s->attach_ns : ATTACH_NS;
+	const double most = (double)longest(share), fair = each > 0 ? attach_ns / (each * share) : 0;
 	double n = fair < ITERATIONS ? ITERATIONS : fair > ITERATIONS_MAX ? ITERATIONS_MAX : fair;
 
 	s->blind = each <= 0 || each > most;
@@ -166,7 +172,7 @@ static void begin(struct session *ses, struct slices *s, struct proc *p)
 	s->now = *p;
 	s->began_ns = clock_ns(CLOCK_MONOTONIC);
 	s->marks = false;
-	s->work_ns = 0;
+	s->work_ns = s->held_ns = 0;
 	s->marked = (struct att_slice){0};
 	s->costs_from_ns = att_costs_of(p->of->build->att, p->tgid);
 	if (s->nmeasured < MEASURED)
@@ -175,7 +181,7 @@ static void begin(struct session *ses, struct slices *s, struct proc *p)
 		p->next_ns = s->began_ns + FAILED_NS; /* unless it has ended */
 	else if (s->blind && att_slice_begin(p->of->build->att))
 		s->forced_ns = clock_ns(CLOCK_MONOTONIC);
-	s->attach_ns = s->work_ns;
+	s->attach_ns = s->held_ns;
 }
 
 static void end(struct session *ses, struct slices *s)
@@ -201,7 +207,7 @@ static bool begin_marks(struct session *ses, struct slices *s)
 {
 	const double n = s->now.iteration_ns ? (double)MARKS_NS / (double)s->now.iteration_ns : 0;
 
-	if (s->marks || !s->was.from_ns || s->builds[s->now.of->build->number].level < LEVEL_MARKS)
+	if (s->marks || !s->was.from_ns || s->builds[s->now.of->build->number].level != LEVEL_NOTHING)
 		return false;
 	s->marks = true;
 	return attach(ses, s, n < ITERATIONS ? ITERATIONS : n > MARKS ? MARKS : (unsigned)n);
@@ -217,9 +223,10 @@ static void plan_next(const struct session *ses, struct slices *s, struct proc *
 	const double armed_ns = s->was.from_ns > s->attached_ns ? (double)(s->was.from_ns - s->attached_ns) : 0;
 	const double hits_ns =
 		(double)(att_costs_of(p->of->build->att, p->tgid) - s->costs_from_ns); /* of both parts */
-	const double cost = hits_ns + (double)s->work_ns + ARMED_COST * share * armed_ns;
+	const double cost = hits_ns + (double)(s->held_ns + s->scan_ns) + ARMED_COST * share * armed_ns;
 	const double every = EVERY / slices_limit(ses), own = (double)s->work_ns / slices_limit(ses);
 
+	s->scan_ns = 0;
 	p->next_ns = s->closed_ns + (uint64_t)(cost / (rest > least ? rest : least));
 	if (!hits_ns) /* such as a launcher of ranks */
 		p->next_ns += REST_NS;
@@ -276,7 +283,7 @@ static void settle(struct session *ses, struct slices *s)
 		   "slice of process %u: %llu iterations in %llu us, cost %llu us, attaching %llu us; it stands for "
 		   "%llu iterations",
 		   p->tgid, (unsigned long long)part.seen_iterations, (unsigned long long)part.slice_ns / 1000,
-		   (unsigned long long)s->cost_ns / 1000, (unsigned long long)s->work_ns / 1000,
+		   (unsigned long long)s->cost_ns / 1000, (unsigned long long)s->held_ns / 1000,
 		   (unsigned long long)part.all_iterations);
 	slices_keep(ses, p, &part, s->was.to_ns);
 }

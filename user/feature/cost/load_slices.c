@@ -4,8 +4,9 @@
  * attached and the rest is in slices; only what ends iterations is attached; or all is in slices. A session on a
  * process that runs begins with hardly any probes and with a scan (load_scan.c), which says what all would cost.
  * Slices go round the processes. A process has its next one when it has worked so long without that the limit holds for
- * both together. Attaching costs the process time as well: as much as it takes mxbpf, at most. So a slice attaches only
- * functions that a scan has seen.
+ * both together. Attaching costs the process time as well. It loses half of the time while probes are attached, and as
+ * much while they are removed. (Measured: 8 to 12 ms of 20 to 24 ms, and 10 ms.) So a slice attaches only functions
+ * that a scan has seen, and is as long as attaching is worth.
  */
 #include "feature/cost/load_slices.h"
 
@@ -26,7 +27,8 @@
 #define RETRY_NS    (60 * NS_PER_S) /* before what costs little is attached again; it doubles up to LONG_NS */
 #define LONG_NS	    (600 * NS_PER_S)
 #define BACK	    0.5		       /* of the limit, below which all probes are attached again */
-#define FITS	    0.8		       /* of the limit: all probes are attached if a scan says less */
+#define FITS	    0.8		       /* of the limit: all probes are attached if a scan says less, */
+#define FITS_LITTLE 0.5		       /* and those that cost little beside slices */
 #define BEGIN_NS    (1500 * NS_PER_MS) /* for the first scan, before the window; it goes on in it */
 #define FORETELL_NS (600 * NS_PER_MS)  /* for a scan that only says what all calls cost */
 #define SOON_NS	    (100 * NS_PER_MS)  /* the first looks at a command, which begins with all probes */
@@ -572,7 +574,7 @@ void slices_begin(struct session *ses, struct slices *s)
 	b = of ? s->now.of->build : b;
 	if (!of || (s->stage == IDLE && of->overhead <= most))
 		set_level(ses, s, b, LEVEL_ALL);
-	else if (of->little <= most)
+	else if (of->little <= FITS_LITTLE * slices_limit(ses))
 		set_level(ses, s, b, LEVEL_LITTLE);
 	else
 		wait_for_retry(&s->builds[b->number], clock_ns(CLOCK_MONOTONIC));

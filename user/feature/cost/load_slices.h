@@ -83,12 +83,14 @@ struct slices {
 	struct proc now;
 	struct scan *scan;	      /* SCANNING; owned */
 	bool blind;		      /* the slice begins and ends by time, because iterations are too long */
-	bool marks;		      /* it is the second part, with what costs little alone: from LEVEL_MARKS on */
+	bool marks;		      /* it is the second part, with what costs little alone: at LEVEL_NOTHING */
 	struct att_slice was, marked; /* of both parts */
 	uint64_t began_ns, attached_ns, forced_ns, closed_ns;
-	uint64_t attach_ns;	/* the same of the last slice's first part alone */
+	uint64_t attach_ns;	/* the same as held_ns, of the last slice's first part alone */
 	unsigned nmeasured;	/* slices in which programs were measured */
-	uint64_t work_ns;	/* attaching and detaching both parts took mxbpf */
+	uint64_t work_ns;	/* CPU time of mxbpf for attaching and detaching both parts */
+	uint64_t held_ns;	/* time of the process for the same */
+	uint64_t scan_ns;	/* time of the process for a scan before this slice */
 	uint64_t cost_ns;	/* what hits of the first part cost the process */
 	uint64_t costs_from_ns; /* all its hits had cost so much before the slice */
 };
