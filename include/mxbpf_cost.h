@@ -81,7 +81,7 @@ struct mxbpf_place {
 	__u32 tgid, tid;
 };
 #define MXBPF_PLACES_MAX 1024
-#define MXBPF_PLACE_HITS 32 /* usually */
+#define MXBPF_PLACE_HITS 32 /* one in so many is counted */
 
 #define MXBPF_SITES_MAX 16384 /* sites whose hits can be told apart; a power of two */
 

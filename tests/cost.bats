@@ -207,6 +207,31 @@ most_windows() {
 	run ! grep -E '^slices|calls/it' tables
 }
 
+# kernel_share ARGS...: the share of the program's CPU time that it spends in the kernel while it is watched, in thousandths.
+# Alone it makes no system calls; a probe is a trap. So this tells what probes take, however fast the CPU is.
+kernel_share() {
+	local was now
+	start_bg mxbpf "$MXBPF" --pid "$READY_PID" -d 60s "$@"
+	wait_line "$(err mxbpf)" '^attached: ' "$BG_PID"
+	was=$(<"/proc/$READY_PID/stat")
+	await_lines 40
+	now=$(<"/proc/$READY_PID/stat")
+	kill -s INT "$BG_PID"
+	wait_exit "$BG_PID" >/dev/null
+	awk '{ user[NR] = $12; kernel[NR] = $13 }
+		END { print int(1000 * (kernel[2] - kernel[1]) / (user[2] - user[1] + kernel[2] - kernel[1])) }' \
+		<<<"${was##*) }"$'\n'"${now##*) }"
+}
+
+@test "Nobody is slowed by more than a tenth unless he asks: what would cost more is recorded in slices" {
+	local all slices
+	start_code loop "$LOOP" >/dev/null
+	all=$(kernel_share --exact)
+	slices=$(kernel_share)
+	echo "in the kernel: $slices of 1000, with --exact $all"
+	((all > 300 && slices < 120))
+}
+
 # bats test_tags=alone
 @test "What it will cost a job to record every call is said before, with a command that works and costs less than that" {
 	local command program=$MXBPF

@@ -73,8 +73,6 @@ void att_costs_open(struct att *a)
 
 void att_costs_measure(struct att *a, bool on)
 {
-	if (on)
-		a->costs.one_in = MXBPF_PLACE_HITS;
 	a->skel->bss->places_asked = on ? MXBPF_PLACE_HITS : 0;
 	if (on && a->costs.stats_fd < 0)
 		a->costs.stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -151,71 +149,19 @@ static int by_hits(const void *va, const void *vb)
 	return a->hits < b->hits ? -1 : a->hits > b->hits;
 }
 
-/* Passes the hits of all places to fn. take: the next walk has only those that come from now on. */
-static void walk_places(struct att *a, bool take, void (*fn)(void *ctx, const struct mxbpf_place *place, uint64_t hits),
-			void *ctx)
-{
-	const int fd = bpf_map__fd(a->skel->maps.places);
-	struct mxbpf_place key, next, *last = NULL;
-	__u64 hits;
-
-	while (!bpf_map_get_next_key(fd, last, &next)) {
-		if (last && take)
-			bpf_map_delete_elem(fd, last);
-		key = next;
-		last = &key;
-		if (!bpf_map_lookup_elem(fd, &key, &hits))
-			fn(ctx, &key, hits * a->costs.one_in);
-	}
-	if (last && take)
-		bpf_map_delete_elem(fd, last);
-}
-
-struct candidates {
-	uint32_t tgid, tid;
-	struct candidate *all;
-	size_t n, max;
-};
-
-static void add_candidate(void *ctx, const struct mxbpf_place *place, uint64_t hits)
-{
-	struct candidates *c = ctx;
-
-	if (place->tgid == c->tgid && place->tid == c->tid && c->n < c->max)
-		c->all[c->n++] = (struct candidate){*place, hits};
-}
-
 /* Reads the places of a thread, those with the fewest hits first. Returns their number. */
 static size_t read_places(struct att *a, uint32_t tgid, uint32_t tid, struct candidate *all, size_t max)
 {
-	struct candidates c = {tgid, tid, all, 0, max};
+	const int fd = bpf_map__fd(a->skel->maps.places);
+	struct mxbpf_place place, *last = NULL;
+	__u64 hits;
+	size_t n = 0;
 
-	walk_places(a, false, add_candidate, &c);
-	qsort(all, c.n, sizeof(*all), by_hits);
-	return c.n;
-}
-
-struct taking {
-	uint32_t tgid;
-	void (*fn)(void *ctx, uint64_t ip, uint64_t hits);
-	void *ctx;
-};
-
-static void take_place(void *ctx, const struct mxbpf_place *place, uint64_t hits)
-{
-	const struct taking *t = ctx;
-
-	if (place->tgid == t->tgid)
-		t->fn(t->ctx, place->ip, hits);
-}
-
-void att_places_take(struct att *a, uint32_t tgid, uint32_t one_in, void (*fn)(void *ctx, uint64_t ip, uint64_t hits),
-		     void *ctx)
-{
-	struct taking t = {tgid, fn, ctx};
-
-	walk_places(a, true, take_place, &t);
-	a->costs.one_in = a->skel->bss->places_asked = one_in;
+	for (; n < max && !bpf_map_get_next_key(fd, last, &place); last = &place)
+		if (place.tgid == tgid && place.tid == tid && !bpf_map_lookup_elem(fd, &place, &hits))
+			all[n++] = (struct candidate){place, hits * MXBPF_PLACE_HITS};
+	qsort(all, n, sizeof(*all), by_hits);
+	return n;
 }
 
 unsigned att_beats_start(struct att *a, uint32_t tgid, uint32_t tid, uint64_t window_ns)

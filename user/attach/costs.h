@@ -19,12 +19,6 @@ int costs_choose(struct att *a, struct err *e);
 void att_costs_open(struct att *a);
 /* Has the kernel measure the programs, and counts hits by place, or ends both. It costs each hit some 50 ns. */
 void att_costs_measure(struct att *a, bool on);
-/*
- * Passes the hits of each place of a process since the last call to fn, by the hits that were counted. From now on one
- * hit in `one_in` is counted, a power of two.
- */
-void att_places_take(struct att *a, uint32_t tgid, uint32_t one_in, void (*fn)(void *ctx, uint64_t ip, uint64_t hits),
-		     void *ctx);
 /* Computes the estimates from what the kernel has measured. Returns false if there were too few hits so far. */
 bool att_costs_update(struct att *a);
 

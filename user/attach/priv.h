@@ -62,10 +62,9 @@ struct att {
 		int beat_nr;	    /* the beat that was chosen; -1: none */
 		uint64_t second_ip; /* another place of its thread, which is hit second_ratio times as often; 0: none */
 		double second_ratio;
-		uint32_t one_in; /* one in so many hits is in the map of places */
-	} costs;		 /* see costs.c */
-	bool less;		 /* only probes for ends of iterations are attached */
-	uint8_t window;		 /* att_forget() has removed the entries of all earlier windows */
+	} costs;	/* see costs.c */
+	bool less;	/* only probes for ends of iterations are attached */
+	uint8_t window; /* att_forget() has removed the entries of all earlier windows */
 	struct ring_buffer *windows;
 	struct bpf_link *exit_link, *exec_link;
 	struct mxbpf_thread *threads;	    /* the map, mapped into memory */

@@ -246,18 +246,6 @@ int sym_learn(struct sym *s, struct mxbpf_rec *r)
 	return s->err;
 }
 
-int sym_learn_all(struct sym *s, void *recs, size_t bytes)
-{
-	const struct mxbpf_rec *r;
-	size_t pos = 0;
-	int err = 0;
-
-	sym_retry(s);
-	while (!err && (r = kind_next(recs, bytes, &pos)))
-		err = sym_learn(s, (struct mxbpf_rec *)r);
-	return err;
-}
-
 void sym_retry(struct sym *s)
 {
 	hash_clear(&s->missing);

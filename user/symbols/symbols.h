@@ -62,8 +62,6 @@ void sym_joined(struct sym *s, uint32_t tgid);
  * becomes shorter. Returns 0 or -ENOMEM.
  */
 int sym_learn(struct sym *s, struct mxbpf_rec *r);
-/* Calls sym_retry() and then sym_learn() for each record of a checked batch. */
-int sym_learn_all(struct sym *s, void *recs, size_t bytes);
 /* Looks up missing names again, because their bytes may be in BPF's map by now. */
 void sym_retry(struct sym *s);
 /* Gives the model a name. Returns 0 or -ENOMEM. */

@@ -48,10 +48,6 @@ uint64_t activity_calls_lost_ns(const struct mdl *m); /* latest end of one that 
 /* Return *n rows in no order. Rows can have count 0, and no launches and activities, which outputs leave out. */
 const struct activity_row *const *activity_rows(const struct mdl *m, size_t *n);
 const struct activity_work *const *activity_work_rows(const struct mdl *m, size_t *n);
-/* Returns the work of calls of a class and name, or NULL. user: of user annotations. */
-const struct mxbpf_agg_gpu_work *activity_work_of(const struct mdl *m, uint32_t tgid, unsigned cls, uint64_t name_id,
-						  bool user);
-
 /* Returns *n rows in no order: which operators captured the work of graphs. */
 const struct mxbpf_agg_gpu_graph *activity_graphs(const struct mdl *m, size_t *n);
 

@@ -442,19 +442,6 @@ const struct activity_work *const *activity_work_rows(const struct mdl *m, size_
 	return all ? (const void *)all->join.rows.data : NULL;
 }
 
-const struct mxbpf_agg_gpu_work *activity_work_of(const struct mdl *m, uint32_t tgid, unsigned cls, uint64_t name_id,
-						  bool user)
-{
-	size_t n, i;
-	const struct activity_work *const *rows = activity_work_rows(m, &n);
-
-	for (i = 0; i < n; i++)
-		if (rows[i]->a.of == MXBPF_WORK_OF_CALLS && rows[i]->a.h.tgid == tgid && rows[i]->a.cls == cls &&
-		    rows[i]->a.name_id == name_id && rows[i]->a.user == user)
-			return &rows[i]->a;
-	return NULL;
-}
-
 const struct mxbpf_agg_gpu_wait *activity_waits(const struct mdl *m, size_t *n)
 {
 	const struct state *all = mdl_state_of(m, &feature_activity);
