@@ -146,7 +146,7 @@ none_left() { # SECONDS
 	other=$BG_PID
 	wait_line other.err '^attached' "$other"
 	sed -s -n 's/^link_id:[[:space:]]*//p' "/proc/$other/fdinfo"/* | sort >theirs
-	start_mxbpf --pid "$READY_PID"
+	start_mxbpf --exact --pid "$READY_PID" # links of slices come and go
 	sed -s -n 's/^link_id:[[:space:]]*//p' "/proc/$MXBPF_PID/fdinfo"/* | sort >own
 	probe_links | sort >seen
 	[[ -s theirs && -s own && -z $(comm -12 theirs seen) && -z $(comm -23 own seen) ]]
