@@ -318,7 +318,8 @@ while True:
 	mkdir ab
 	echo 'int kernel(void) { return 1; }' | cc -shared -fPIC -xc - -o "ab/c$(printf 'a%.0s' {1..51}).so"
 	start_code fast "$FAST" >/dev/null && job=$READY_PID
-	start_bg serve "$MXBPF" serve --pid "$job" --interval 2s --textfile m.prom --listen none --verbose
+	# With 1 % slices are half a minute apart.
+	start_bg serve "$MXBPF" serve --pid "$job" --max-overhead 5% --interval 2s --textfile m.prom --listen none --verbose
 	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$BG_PID"
 	kill -s USR1 "$job"
 	wait_line "$(err serve)" 'calls are recorded in slices' "$BG_PID"

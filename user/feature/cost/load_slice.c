@@ -223,11 +223,12 @@ static void plan_next(const struct session *ses, struct slices *s, struct proc *
 	const double armed_ns = s->was.from_ns > s->attached_ns ? (double)(s->was.from_ns - s->attached_ns) : 0;
 	const double hits_ns =
 		(double)(att_costs_of(p->of->build->att, p->tgid) - s->costs_from_ns); /* of both parts */
-	const double cost = hits_ns + (double)(s->held_ns + s->scan_ns) + ARMED_COST * share * armed_ns;
+	const double cost = hits_ns + (double)s->held_ns + ARMED_COST * share * armed_ns;
 	const double every = EVERY / slices_limit(ses), own = (double)s->work_ns / slices_limit(ses);
 
-	s->scan_ns = 0;
 	p->next_ns = s->closed_ns + (uint64_t)(cost / (rest > least ? rest : least));
+	p->next_ns += (uint64_t)((double)s->scan_ns / slices_limit(ses)); /* scans are rare */
+	s->scan_ns = 0;
 	if (!hits_ns) /* such as a launcher of ranks */
 		p->next_ns += REST_NS;
 	p->share = share < SHARE_MOST ? share : SHARE_MOST;
