@@ -28,7 +28,7 @@
 #   start_torch ARGS...        like start_workload for tests/workload/torch_train.py, in a child of the fork server
 #   torch_server               starts tests/fork_server.py, which has imported torch, once per run of the tests. SERVED is the
 #                              command that runs SCRIPT ARGS... in a child of it, SERVER_PID the server. BUILD selects the
-#                              PyTorch: wheel (the default), stripped, debian.
+#                              PyTorch: wheel (the default), stripped, debian, next (the newest).
 #   start_code NAME CODE ARGS...
 #                              start_ready of a PyTorch program given as text, in a child of the fork server
 #   other_build LIBRARY COPY   copies a library under the build id of another MXNet that mxbpf knows
@@ -153,6 +153,7 @@ torch_server() {
 	case ${BUILD:=wheel} in
 	stripped) command=(env LD_LIBRARY_PATH="$O/deps/torch-stripped" "$PYTHON_TORCH") ;;
 	debian) command=("$O/deps/torch-debian/bin/python") ;;
+	next) command=("$O/deps/torch-next/bin/python") ;;
 	esac
 	shared "torch-server-$BUILD" serve "${command[@]}"
 	SERVED=(python3 "$REPO/tests/fork_server.py" run "$SHARED/socket")

@@ -237,6 +237,8 @@ virtual_env "$DEPS/bench" tests/requirements-bench.txt pip 8 13
 stripped_torch "$DEPS/torch-stripped"
 debian_torch "$DEPS/torch-debian" >"$DEPS/torch-debian.log" 2>&1 ||
 	{ tail -n 5 "$DEPS/torch-debian.log" >&2; say "skipping the tests on Debian's PyTorch (output: $DEPS/torch-debian.log)"; }
+tests/torch_next/setup.sh "$DEPS/torch-next" "$DEPS/torch/bin/python" >"$DEPS/torch-next.log" 2>&1 ||
+	{ tail -n 5 "$DEPS/torch-next.log" >&2; say "skipping the tests on the newest PyTorch (output: $DEPS/torch-next.log)"; }
 pythons
 versions
 while ((${#meanwhile[@]})); do

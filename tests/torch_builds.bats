@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Builds of PyTorch other than the wheel: without symbols, Debian's 1.13, and any build if only few probes can be attached.
+# Builds of PyTorch other than the tests' wheel: without symbols, Debian's 1.13, the newest of PyPI, and any build if only few probes
+# can be attached.
 # Each build's own profiler is the reference (tests/judge_torch), and the table of docs/pytorch.md must equal the results.
 
 load helpers
@@ -148,6 +149,32 @@ few_probes() { # PROGRAM...
 	jq -e '[.traceEvents[] | select(.cat == "cpu_op")] | length > 1000' t.json
 }
 
+need_next() {
+	[[ -x $O/deps/torch-next/bin/python ]] || skip "no newer PyTorch at $O/deps/torch-next: $(tail -n 1 "$O/deps/torch-next.log" 2>/dev/null)"
+}
+
+@test "The newest PyTorch has exact counts, allocations and bytes of a CNN, TorchScript, custom Functions and caught exceptions" {
+	need_next
+	local program
+	for program in sgd script custom exceptions; do
+		judged next "$program"
+		[[ -z $(refused) ]]
+	done
+}
+
+@test "The newest PyTorch has the shapes that torch.profiler has, with probes and with the agent" {
+	need_next
+	local program how
+	for program in sgd transformer; do
+		BUILD=next reference_shapes "$program"
+		for how in '' --agent; do
+			# shellcheck disable=SC2086 # no option, or one
+			traced_on next "$program" --shapes --by shape $how
+			"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
+		done
+	done
+}
+
 # The cells of a row in the table of docs/pytorch.md, from `check`: the number of probed functions, and those without an end probe.
 row_of() { # PID
 	"$MXBPF" check --pid "$1" | awk '
@@ -180,6 +207,11 @@ expect_row() { # TITLE BUILD
 	need_stripped
 	expect_row "2.13.0 (CPU) of PyPI" wheel
 	expect_row "the same, stripped" stripped
+}
+
+@test "The row of docs/pytorch.md for the newest PyTorch equals what these tests measured" {
+	need_next
+	expect_row "2.15.0 of PyPI (CUDA)" next
 }
 
 @test "The row of docs/pytorch.md for Debian's PyTorch equals what these tests measured" {

@@ -52,6 +52,50 @@ __asm__(".text\n"
 	"	ret\n"
 	".size spilled_node, . - spilled_node\n");
 
+/* In the wheel of PyTorch 2.15 for CUDA 13.2, mm reads both key sets before it joins them. In `one_tensor` it reads
+ * one. */
+__asm__(".text\n"
+	".globl joined_later, one_tensor\n"
+	".type joined_later, @function\n"
+	"joined_later:\n"
+	"	mov %rdx, %r13\n"
+	"	mov %rsi, %r12\n"
+	"	mov (%r12), %rax\n"
+	"	mov 0xa8(%rax), %rax\n"
+	"	mov %rax, -0xb0(%rbp)\n"
+	"	mov 0(%r13), %rax\n"
+	"	mov 0xa8(%rax), %r15\n"
+	"	or %r15, %rbx\n"
+	"	ret\n"
+	".size joined_later, . - joined_later\n"
+	".type one_tensor, @function\n"
+	"one_tensor:\n"
+	"	mov (%rsi), %rax\n"
+	"	mov (%rdx), %rcx\n"
+	"	mov 0xa8(%rax), %rbx\n"
+	"	or 0xa8(%rax), %rbx\n"
+	"	or 0xb0(%rcx), %rbx\n"
+	"	ret\n"
+	".size one_tensor, . - one_tensor\n");
+
+static void test_keys(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY);
+	struct elf_sym later = {0}, one = {0};
+	struct elf *self = NULL;
+	uint32_t keys = 0;
+
+	TEST("the key set of a tensor is found if two are read before they are joined, but not by one tensor")
+	{
+		CHECK(fd >= 0 && !elf_open(fd, &self, NULL) && !elf_find_sym(self, "joined_later", &later, NULL) &&
+		      !elf_find_sym(self, "one_tensor", &one, NULL));
+		CHECK(!layout_tensor(self, &later, &keys, NULL) && keys == 0xa8);
+		CHECK(layout_tensor(self, &one, &keys, NULL) == -EILSEQ);
+	}
+	elf_close(self);
+	close(fd);
+}
+
 static void test_spilled(void)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
@@ -134,6 +178,7 @@ int main(void)
 	const char *path = unit_library("MXBPF_TEST_LIBTORCH");
 	int fd = path ? open(path, O_RDONLY) : -1;
 
+	test_keys();
 	test_spilled();
 	if (!path)
 		TEST_IF(path, "the offsets of PyTorch's data are read from its code", NO_TORCH) CHECK(0);

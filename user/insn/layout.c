@@ -465,27 +465,49 @@ int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *kno
 	return err;
 }
 
-/* Finds mov R, [A + disp]; or R, [B + disp], which must be the only such pair while R lives. */
+/* A register that holds what another register's address holds, such as the object of a tensor. */
+struct held {
+	ZydisRegister reg;
+	int64_t field; /* that was read from the object; 0: none */
+};
+
+/* Returns the one of n that a register is, or NULL. */
+static struct held *find_held(struct held *all, unsigned n, ZydisRegister reg)
+{
+	while (n && all[n - 1].reg != reg)
+		n--;
+	return n ? &all[n - 1] : NULL;
+}
+
+/*
+ * Finds the first field that is read from two objects: mov A, [a]; mov B, [b]; and then, in this order or in another,
+ * mov or or with [A + field] and with [B + field]. Both values are joined then, at once or later.
+ */
 static bool find_keys(struct walk *w, int64_t *off)
 {
-	ZydisRegister to = ZYDIS_REGISTER_NONE;
-	int64_t disp = 0, joined;
+	struct held all[LOADS_MAX], *of;
+	unsigned n = 0, i;
+	int64_t disp;
 
 	while (walk_next(w)) {
 		const ZydisDecodedOperand *from = &w->ops[1];
+		const bool mov = w->insn.mnemonic == ZYDIS_MNEMONIC_MOV;
 
-		if (w->ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER || from->type != ZYDIS_OPERAND_TYPE_MEMORY ||
-		    from->size != 64 || !from->mem.disp.has_displacement)
+		if ((!mov && w->insn.mnemonic != ZYDIS_MNEMONIC_OR) || w->ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    from->type != ZYDIS_OPERAND_TYPE_MEMORY || from->size != 64 ||
+		    from->mem.index != ZYDIS_REGISTER_NONE || from->mem.segment == ZYDIS_REGISTER_FS)
 			continue;
-		joined = from->mem.disp.value;
-		if (w->insn.mnemonic == ZYDIS_MNEMONIC_MOV) {
-			to = w->ops[0].reg.value;
-			disp = joined;
-		} else if (w->insn.mnemonic == ZYDIS_MNEMONIC_OR && walk_is_reg(&w->ops[0], to) && disp == joined &&
-			   is_field(disp)) {
-			*off = disp;
-			return true;
-		}
+		disp = from->mem.disp.has_displacement ? from->mem.disp.value : 0;
+		of = find_held(all, n, from->mem.base);
+		for (i = 0; of && is_field(disp) && i < n; i++)
+			if (&all[i] != of && all[i].field == disp) {
+				*off = disp;
+				return true;
+			}
+		if (of && is_field(disp) && !of->field)
+			of->field = disp;
+		if (mov && !disp && n < LOADS_MAX)
+			all[n++] = (struct held){w->ops[0].reg.value, 0};
 	}
 	return false;
 }

@@ -17,7 +17,7 @@
 /*
  * A schema "base.overload(...)": key is base_overload as in the symbol, base is the first part of key. If one string
  * ends with another, linkers keep only the longer one. "_sparse_softmax.int(...)" may also stand for
- * "softmax.int(...)".
+ * "softmax.int(...)", and "aten::cos(...)" for "cos(...)".
  */
 struct schema {
 	char *key, *text; /* owned; text begins at the schema */
@@ -66,25 +66,39 @@ static size_t overload_bytes(const char *text, size_t base)
 	return text[base] == '.' ? ident(text + base + 1) + 1 : 0;
 }
 
+/* Returns the bytes of a namespace with its colons. */
+static size_t space_bytes(const char *text)
+{
+	const size_t n = ident(text);
+
+	return n && text[n] == ':' && text[n + 1] == ':' ? n + 2 : 0;
+}
+
 static bool is_schema(const char *text, size_t len)
 {
-	size_t base = ident(text), overload = overload_bytes(text, base);
+	size_t base, overload;
 
+	text += space_bytes(text);
+	base = ident(text);
+	overload = overload_bytes(text, base);
 	return base && len <= 65536 && base + overload < IDENT_MAX && text[base + overload] == '(' &&
 	       strstr(text + base, ") -> ");
 }
 
 static int add_schema(void *ctx, const char *text, size_t len)
 {
-	struct buf *schemas = ctx;
-	size_t base = ident(text), overload = overload_bytes(text, base);
-	struct schema s = {.base_bytes = base};
+	struct family *f = ctx;
+	const size_t space = space_bytes(text), base = space + ident(text + space);
+	const size_t key = base + overload_bytes(text, base);
+	struct schema s = {.base_bytes = base, .skipped = space};
 	int err;
 
-	err = add_ending(schemas, text, s, base + overload);
-	for (s.skipped = 1; !err && overload && s.skipped < base; s.skipped++)
+	if (space && strncmp(text, f->probe->row->family.schema, space) != 0)
+		return 0;
+	err = add_ending(&f->schemas, text, s, key);
+	for (s.skipped = space + 1; !err && s.skipped < base; s.skipped++)
 		if (text[s.skipped - 1] == '_')
-			err = add_ending(schemas, text, s, base + overload);
+			err = add_ending(&f->schemas, text, s, key);
 	return err;
 }
 
@@ -93,7 +107,10 @@ static int cmp_schema(const void *a, const void *b)
 	const struct schema *x = a, *y = b;
 	int order = strcmp(x->key, y->key);
 
-	return order ? order : x->skipped < y->skipped ? -1 : x->skipped > y->skipped;
+	if (!order)
+		order = (x->skipped > y->skipped) - (x->skipped < y->skipped);
+	/* Of two forms of one operator in a namespace, the one that says more: "Tensor?[]", not "Tensor[]". */
+	return order ? order : (int)(strlen(y->text) - strlen(x->text));
 }
 
 /* Returns the schema that is nearest to a whole string. */
@@ -312,7 +329,7 @@ static int find_members(struct family *f)
 			   : fam->list	 ? fam->list[0]
 			   : fam->prefix ? fam->prefix
 					 : fam->members[0].function;
-	err = fam->schema && !fam->members ? plan_each_text(f->plan, f->elf, is_schema, add_schema, &f->schemas) : 0;
+	err = fam->schema && !fam->members ? plan_each_text(f->plan, f->elf, is_schema, add_schema, f) : 0;
 	if (err == -ENOMEM)
 		return err;
 	if (f->schemas.len)
