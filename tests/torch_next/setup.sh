@@ -13,7 +13,7 @@ DIR=$1 PYTHON=$2
 
 [[ -x $DIR/bin/python && $(cat "$DIR/stamp" 2>/dev/null) == "$VERSION $(cksum <"$HERE/stubs.py")" ]] && exit
 echo "unpacking PyTorch $VERSION under $DIR"
-rm -rf "$DIR/site" "$DIR/stubs" "$DIR/bin" "$DIR/stamp"
+rm -rf "${DIR:?}/site" "$DIR/stubs" "${DIR:?}/bin" "$DIR/stamp"
 mkdir -p "$DIR/wheel" "$DIR/bin"
 # A machine's pip may have limits for versions of packages that it keeps; this is none of them.
 compgen -G "$DIR/wheel/torch-$VERSION-*.whl" >/dev/null ||
