@@ -30,8 +30,7 @@ int main(void)
 	struct sight at;
 
 	TEST("one look serves all that a process has mapped before, so the queue of one that loads libraries without "
-	     "end stays "
-	     "short")
+	     "end stays short")
 	{
 		CHECK(!covers(MXBPF_SIGHT_MAPPED, 1, 0));
 		put(MXBPF_SIGHT_MAPPED, 1, 0);

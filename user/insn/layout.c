@@ -465,7 +465,7 @@ int layout_chain(struct elf *elf, const struct elf_sym *func, const int32_t *kno
 	return err;
 }
 
-/* A register that holds what another register's address holds, such as the object of a tensor. */
+/* A register that was loaded from the address in another register. It holds an object, such as that of a tensor. */
 struct held {
 	ZydisRegister reg;
 	int64_t field; /* that was read from the object; 0: none */
@@ -480,8 +480,8 @@ static struct held *find_held(struct held *all, unsigned n, ZydisRegister reg)
 }
 
 /*
- * Finds the first field that is read from two objects: mov A, [a]; mov B, [b]; and then, in this order or in another,
- * mov or or with [A + field] and with [B + field]. Both values are joined then, at once or later.
+ * Finds the first field that is read from two objects. An object is what `mov A, [a]` loads, and `mov` or `or` with
+ * [A + field] reads its field. It does not matter when the code joins the two values.
  */
 static bool find_keys(struct walk *w, int64_t *off)
 {

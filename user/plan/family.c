@@ -109,7 +109,8 @@ static int cmp_schema(const void *a, const void *b)
 
 	if (!order)
 		order = (x->skipped > y->skipped) - (x->skipped < y->skipped);
-	/* Of two forms of one operator in a namespace, the one that says more: "Tensor?[]", not "Tensor[]". */
+	/* The library may have two texts for one operator. The longer one is more exact: "Tensor?[]", not "Tensor[]".
+	 */
 	return order ? order : (int)(strlen(y->text) - strlen(x->text));
 }
 
