@@ -112,7 +112,8 @@ clients() {
 
 # bats test_tags=alone
 @test "What a rank loses is its own loss, and a rank whose CUPTI is busy costs the others nothing" {
-	export DOUBLE_OF_1=drop=10 DOUBLE_OF_2=busy,holder=Nsight
+	# CUPTI drops every record of rank 3, so it never completes a buffer there.
+	export DOUBLE_OF_1=drop=10 DOUBLE_OF_2=busy,holder=Nsight DOUBLE_OF_3=drop=1
 	start_ranks
 	start_mxbpf record --pid "$JOB_PID" --gpu -o job.mxd
 	: >told/go
@@ -125,9 +126,9 @@ clients() {
 	run python3 "$REPO/tests/gpu/torch_ranks.py" told report.json
 	expect_status 1
 	echo "$output"
-	! grep -E '^rank (0|3):' <<<"$output"
-	jq -e --slurpfile d told/double."$(jq .pid told/rank.1.json)".json '[.gpu.records[] | select(.dropped > 0)]
-		| length == 1 and .[0].pid == $d[0].pid and .[0].dropped == ([$d[0].dropped[]] | add)' report.json
+	! grep '^rank 0:' <<<"$output"
+	jq -s -e --slurpfile report report.json '(map({pid, dropped: ([.dropped[]] | add)} | select(.dropped > 0)) | sort)
+		== ([$report[0].gpu.records[] | select(.dropped > 0) | {pid, dropped}] | sort) and length > 1' told/double.*.json
 	"$MXBPF" report job.mxd >report.txt
-	expect_re '^GPU records lost because CUPTI had no buffer: ([0-9]+) \(\1 of rank 1\)$' "$(<report.txt)"
+	expect_re '^GPU records lost because CUPTI had no buffer: [0-9,]+ \([0-9]+ of rank 1, [0-9,]+ of rank 3\)$' "$(<report.txt)"
 }

@@ -655,9 +655,14 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 	return 0;
 }
 
+/* CUPTI drops records while it has no buffer, so the buffers that it completes do not tell when to ask how many. */
 static void flush(struct mxbpf_gpu_shared *g, uint32_t flag)
 {
+	size_t dropped = 0;
+
 	cupti.flush_all(flag);
+	if (cupti.get_dropped && !cupti.get_dropped(NULL, 0, &dropped))
+		__atomic_fetch_add(&g->dropped, dropped, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&g->flushes, 1, __ATOMIC_RELAXED);
 }
 

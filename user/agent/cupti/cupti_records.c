@@ -532,18 +532,15 @@ static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t val
 void cupti_on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
 {
 	struct mxbpf_gpu_shared *g = shared_gpu();
-	size_t dropped = 0;
 	uint32_t i;
 
-	(void)bytes;
+	(void)context, (void)stream, (void)bytes;
 	for (i = 0; i < BUFFERS && (!pool[i] || pool[i]->records != buffer); i++)
 		;
 	if (g && i < BUFFERS)
 		read_buffer(g, pool[i], valid);
 	else if (g)
 		count_unread(&g->scrapped, valid, 0);
-	if (g && cupti.get_dropped && !cupti.get_dropped(context, stream, &dropped))
-		__atomic_fetch_add(&g->dropped, dropped, __ATOMIC_RELAXED);
 	if (i == BUFFERS)
 		return;
 	__atomic_store_n(&taken_ns[i], 0, __ATOMIC_RELAXED);
