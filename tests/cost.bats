@@ -188,16 +188,17 @@ most_windows() {
 
 # bats test_tags=alone
 @test "Calls in slices are told for each iteration, as many as the job makes, with how exact they are" {
-	start_code loop "$LOOP" >/dev/null
+	# In iterations that are so long, what is recorded all the time costs a fifth of what is left for it.
+	start_code loop "${LOOP/range(200)/range(800)}" >/dev/null
 	"$MXBPF" --pid "$READY_PID" -d 6s --all -f json >live.json
 	"$PYTHON" -m jsonschema -i live.json "$O/report.schema.json"
-	# The loop adds 200 times in each iteration. What was recorded is a small part of that.
+	# The loop adds 800 times in each iteration. What was recorded is a small part of that.
 	jq -e '.tables.operator[] | select(.name == "aten::add") |
 		.count < 0.5 * .estimate.count and .estimate.count_error < 1 and
-		(.estimate.calls_per_iteration / 200 | . > 0.8 and . < 1.2)' live.json
-	# An annotation is recorded all the time, or as often as ends of iterations if the machine is busy.
-	jq -e '.tables.operator[] | select(.name == "Optimizer.step#SGD.step") |
-		(.estimate.calls_per_iteration // 1) | . > 0.8 and . < 1.2' live.json
+		(.estimate.calls_per_iteration / 800 | . > 0.8 and . < 1.2)' live.json
+	# An annotation is recorded all the time, so its row has no estimate, and as many calls as there are iterations.
+	jq -e '.iterations.loops[0].count as $n | .tables.operator[] | select(.name == "Optimizer.step#SGD.step") |
+		(has("estimate") | not) and .count / $n > 0.9' live.json
 	# Iterations in slices alone say where their time went.
 	jq -e '.iterations.loops[0] | .parts.count < .count and .parts.inline.total_ns > 0.1 * .parts.total_ns' live.json
 	"$MXBPF" --pid "$READY_PID" -d 3s --all >tables

@@ -101,6 +101,13 @@ enum att_slice_state att_slice_state(const struct att *a)
 	return s->since_ns || !s->to_ns ? ATT_SLICE_OPEN : ATT_SLICE_OVER;
 }
 
+uint64_t att_slice_from(const struct att *a)
+{
+	const uint64_t from = slice_of(a)->from_ns;
+
+	return from ? from : clock_ns(CLOCK_MONOTONIC);
+}
+
 struct att_slice att_slice_close(struct att *a)
 {
 	volatile struct mxbpf_slice *s = slice_of(a);

@@ -126,7 +126,13 @@ static bool *never_called(struct plan_state *of, const struct proc *p)
 	return set;
 }
 
-static void by_library(struct scan *s, const struct plan_state *of, const bool *never)
+static bool is_little(const struct plan_state *of, uint32_t i)
+{
+	return plan_is_always(of->plan, site_of(of, i));
+}
+
+/* What costs little comes first and by itself: beside hot functions nobody can tell how much it costs. */
+static void by_library(struct scan *s, const struct plan_state *of, const bool *never, bool little)
 {
 	const size_t n = buf_count(&of->plan->sites, struct plan_site);
 	const struct tgt_lib *lib = NULL;
@@ -140,7 +146,7 @@ static void by_library(struct scan *s, const struct plan_state *of, const bool *
 			done[i] = true;
 			lib = site_of(of, i)->lib;
 			if (of->left_out[i] && !(never && never[i]) && (!of->called[i] || !of->scanned) &&
-			    is_start(site_of(of, i)))
+			    is_start(site_of(of, i)) && is_little(of, i) == little)
 				s->todo[s->ntodo++] = i;
 		}
 		while (first < n && done[first])
@@ -163,7 +169,8 @@ bool scan_begin(struct slices *s, const struct proc *p, const struct ses_target 
 		return false;
 	}
 	never = never_called(of, p);
-	by_library(scan, of, never);
+	by_library(scan, of, never, true);
+	by_library(scan, of, never, false);
 	free(never);
 	att_seen_clear(p->of->build->att);
 	s->scan = scan;
@@ -202,11 +209,13 @@ static int open_chunk(struct slices *s, struct chunk *c, const struct plan_state
 	struct scan *scan = s->scan;
 	struct att *a = s->now.of->build->att;
 	const struct tgt_lib *lib = site_of(of, scan->todo[scan->next])->lib;
+	const bool little = is_little(of, scan->todo[scan->next]);
 	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int err;
 
 	*c = (struct chunk){.n = 0};
-	while (c->n < CHUNK && scan->next < scan->ntodo && site_of(of, scan->todo[scan->next])->lib == lib)
+	while (c->n < CHUNK && scan->next < scan->ntodo && site_of(of, scan->todo[scan->next])->lib == lib &&
+	       is_little(of, scan->todo[scan->next]) == little)
 		c->sites[c->n++] = scan->todo[scan->next++];
 	err = att_seen_open(a, of->plan, s->now.tgid, c->sites, c->n, &c->fds, e);
 	if (err)

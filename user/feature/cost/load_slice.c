@@ -104,7 +104,6 @@ static bool attach(struct session *ses, struct slices *s, unsigned iterations)
 	uint64_t took_ns;
 
 	s->attached_ns = clock_ns(CLOCK_MONOTONIC);
-	s->forced_ns = 0;
 	scan_first_calls(s, ses->targets);
 	choose_sites(of, s->marks);
 	if (!s->marks)
@@ -179,8 +178,8 @@ static void begin(struct session *ses, struct slices *s, struct proc *p)
 		att_costs_measure(p->of->build->att, true);
 	if (!attach(ses, s, choose_length(s, p, ses->targets)))
 		p->next_ns = s->began_ns + FAILED_NS; /* unless it has ended */
-	else if (s->blind && att_slice_begin(p->of->build->att))
-		s->forced_ns = clock_ns(CLOCK_MONOTONIC);
+	else if (s->blind)
+		att_slice_begin(p->of->build->att);
 	s->attach_ns = s->held_ns;
 }
 
@@ -289,11 +288,21 @@ static void settle(struct session *ses, struct slices *s)
 	slices_keep(ses, p, &part, s->was.to_ns);
 }
 
+/* How long the slice may be open. Iterations may take longer than they did before it. */
+static uint64_t open_most(const struct session *ses, const struct slices *s)
+{
+	const uint64_t most = longest(share_of(s, &s->now, ses->targets));
+
+	if (!s->blind)
+		return 2 * most;
+	return most > BLIND_NS ? BLIND_NS : most > BLIND_LEAST_NS ? most : BLIND_LEAST_NS;
+}
+
 /* Looks at the slice that is under way. */
 uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 {
-	uint64_t most, blind, due;
 	struct att *a;
+	uint64_t due;
 
 	if (s->stage == SCANNING) {
 		due = scan_watch(ses, s, now);
@@ -311,17 +320,16 @@ uint64_t slice_watch(struct session *ses, struct slices *s, uint64_t now)
 		s->stage = IDLE;
 		return now;
 	}
-	most = longest(share_of(s, &s->now, ses->targets));
-	blind = most < BLIND_NS ? most : BLIND_NS;
 	a = s->now.of->build->att;
 	switch (att_slice_state(a)) {
 	case ATT_SLICE_ARMED:
-		if (now >= s->attached_ns + ARMED_MAX_NS && att_slice_begin(a))
-			s->forced_ns = now;
+		if (now < s->attached_ns + ARMED_MAX_NS)
+			break;
+		s->blind = true;
+		att_slice_begin(a);
 		break;
 	case ATT_SLICE_OPEN:
-		if (now >= s->attached_ns + OPEN_MAX_NS + most ||
-		    (s->forced_ns && now >= s->forced_ns + (blind > BLIND_LEAST_NS ? blind : BLIND_LEAST_NS)))
+		if (now >= att_slice_from(a) + open_most(ses, s))
 			end(ses, s);
 		break;
 	case ATT_SLICE_OVER:

@@ -82,10 +82,10 @@ struct slices {
 	uint64_t awaited_n;		 /* and how many since the start */
 	struct proc now;
 	struct scan *scan;	      /* SCANNING; owned */
-	bool blind;		      /* the slice begins and ends by time, because iterations are too long */
+	bool blind;		      /* the slice begins and ends by time: iterations are too long, or none ends */
 	bool marks;		      /* it is the second part, with what costs little alone: at LEVEL_NOTHING */
 	struct att_slice was, marked; /* of both parts */
-	uint64_t began_ns, attached_ns, forced_ns, closed_ns;
+	uint64_t began_ns, attached_ns, closed_ns;
 	uint64_t attach_ns;	/* the same as held_ns, of the last slice's first part alone */
 	unsigned nmeasured;	/* slices in which programs were measured */
 	uint64_t work_ns;	/* CPU time of mxbpf for attaching and detaching both parts */
