@@ -74,11 +74,15 @@ told_on() { # VERSION
 	done
 }
 
-@test "A process without Python, or with calls that Python does not make, is refused" {
-	start_toy
-	run -3 "$MXBPF" --pid "$READY_PID" --py-stacks -d 1
-	expect_re 'runs no Python' "$output"
-	kill_started
+@test "A process without Python is profiled without stacks, with the reason, and calls that Python does not make are refused" {
+	start_toy 60 3
+	start_mxbpf --exact --pid "$READY_PID" --py-stacks --format json
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+	expect_re 'runs no Python, .*; mxbpf goes on without it' "$(<"$(err mxbpf)")"
+	jq -e '(.tables.operator | length > 0) and
+		([.window.notes[] | select(.name == "refused").text] | length == 1 and (.[0] | test("^--py-stacks: .* runs no Python")))' "$(out mxbpf)"
 	start_workload
 	run -2 "$MXBPF" --pid "$WORKLOAD_PID" --py-stacks --probes op -d 1
 	expect_re 'Python' "$output"

@@ -44,20 +44,6 @@ builtin() { # VERSION
 
 traced_prog_of() { traced '--api all --format json' mxbpf.json "$PYTHON" -W ignore "$HERE/prog.py" --bare "$@"; }
 
-# Runs mxbpf with every option that the version supports; mxbpf refuses others before it touches the program.
-with_options() { # VERSION
-	local options chosen=
-	# A process that only maps the library starts at once and shows which options these are.
-	start_ready mapped "$O/prog/maps_elf" "$(library "$1")"
-	for options in '--life --memory --layers --shapes --by shape' '--life --memory' '--life'; do
-		# shellcheck disable=SC2086 # words
-		run --separate-stderr "$MXBPF" --exact --pid "$READY_PID" -d 1ms $options
-		[[ $status != 0 && $status != 5 ]] || { chosen=$options; break; } # 5: it calls nothing
-		expect_re 'error: --(shapes|memory): ' "$stderr"
-	done
-	[[ -n $chosen ]]
-	traced "--api all --format json $chosen" options.json "$PYTHON" -W ignore "$HERE/prog.py" --bare --bulk
-}
 
 # Features that may be missing are in the table of docs/mxnet.md.
 judged() { # VERSION [MAY_BE_MISSING...]
@@ -68,7 +54,9 @@ judged() { # VERSION [MAY_BE_MISSING...]
 	traced_prog_of
 	mv mxbpf.json single.json
 	traced_prog_of --bulk
-	with_options "$version"
+	# Options that the version does not allow are left out.
+	traced '--api all --format json --life --memory --layers --shapes --by shape' options.json \
+		"$PYTHON" -W ignore "$HERE/prog.py" --bare --bulk
 	"$PYTHON" "$HERE/compare.py" "$version" "$BUILTIN" single.json --bulk mxbpf.json --options options.json \
 		-o "$BATS_FILE_TMPDIR/$version.cells" "${without[@]}"
 }

@@ -51,6 +51,8 @@ struct ses_feature {
 	 * lacks.
 	 */
 	int (*check)(struct session *ses, const struct ses_target *of, struct err *e);
+	/* Removes the option, so that the session goes on if the target lacks something. NULL: it ends then. */
+	void (*leave_out)(struct ses_opts *o);
 	/* Adds to the session's description and its notes. Returns 0 or -ENOMEM. */
 	int (*describe)(struct session *ses, const struct ses_target *of, struct mdl_session *s);
 	/* Called when the window begins. Returns 0, or -errno with e set. */

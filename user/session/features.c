@@ -24,8 +24,11 @@ int ses_features_check(struct session *ses, const struct ses_target *of, struct 
 	const struct ses_feature *f;
 
 	while ((f = next(ses->o, &at)))
-		if (f->check && f->check(ses, of, e))
-			return e->code;
+		if (f->check && f->check(ses, of, e)) {
+			if (!f->leave_out || of->build != ses->first || ses_refuse(ses, e))
+				return e->code;
+			f->leave_out(&ses->opts);
+		}
 	return 0;
 }
 

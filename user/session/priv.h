@@ -119,7 +119,8 @@ struct ses_nvtx {
 };
 
 struct session {
-	const struct ses_opts *o;
+	struct ses_opts opts;		 /* the caller's, without what this process does not allow: ses_refuse() */
+	const struct ses_opts *o;	 /* the same */
 	const struct ses_window *window; /* when events are recorded */
 	struct ses_ui ui;
 	struct plan_opts want;	    /* probes to plan */
@@ -222,6 +223,11 @@ __attribute__((format(printf, 2, 3))) void ses_warn(const struct session *ses, c
 __attribute__((format(printf, 2, 3))) void ses_stage(const struct session *ses, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ses_note(const struct session *ses, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ses_detail(const struct session *ses, const char *format, ...);
+/*
+ * What an option asks for cannot be had. If the process is the reason, the session goes on without it: a warning and a
+ * note say so, *e is cleared, and 0 is returned. Else returns e->code.
+ */
+int ses_refuse(struct session *ses, struct err *e);
 
 /*
  * Sleeps until a time of CLOCK_MONOTONIC (UINT64_MAX: forever), a sighting, ui.wake_fd or the end of the target.

@@ -34,20 +34,54 @@ static int refuse_detail(const struct session *ses, const struct ses_target *of,
 }
 
 /*
- * Details that the user asked for must be readable. Sequence numbers, which join backward nodes with the operators that
- * made them, are read for arrows and stacks as well; a warning says if they cannot be. With --ops they are not read,
- * because they would join wrongly if either operator is left out.
+ * Takes the details out of those that the user asked for, if the process is the reason why they cannot be read. If his
+ * options are, returns the code.
+ */
+static int go_without(struct session *ses, unsigned details, struct err *e)
+{
+	if (ses_refuse(ses, e))
+		return e->code;
+	ses->opts.details &= ~details;
+	return 0;
+}
+
+/* Details that cannot be read in this process. */
+static int refuse_details(struct session *ses, const struct ses_target *of, struct err *e)
+{
+	const unsigned lacking = ses->o->details & ~of->plan.details;
+
+	if (lacking & MXBPF_DETAIL_SEQ && of->plan.no_seq.code) {
+		err_set(e, ERR_TARGET, of->plan.no_seq.code,
+			"--backward: cannot match backward nodes with forward operators: %s", of->plan.no_seq.why);
+		go_without(ses, MXBPF_DETAIL_SEQ, e);
+	}
+	if (lacking & MXBPF_DETAIL_ARGS && of->plan.no_args.code)
+		err_set(e, ERR_TARGET, of->plan.no_args.code, "--shapes: cannot read tensor shapes: %s",
+			of->plan.no_args.why);
+	else if (lacking & MXBPF_DETAIL_ARGS && ses->want.groups & PROBE_OP)
+		refuse_detail(ses, of, MXBPF_DETAIL_ARGS, "--shapes", e);
+	if (e->code && go_without(ses, MXBPF_DETAIL_ARGS, e))
+		return e->code;
+	if (lacking & MXBPF_DETAIL_LAYER && ses->want.groups & PROBE_OP &&
+	    refuse_detail(ses, of, MXBPF_DETAIL_LAYER, "--layers", e))
+		return go_without(ses, MXBPF_DETAIL_LAYER, e);
+	return 0;
+}
+
+/*
+ * Sequence numbers, which join backward nodes with the operators that made them, are read for arrows and stacks as
+ * well; a warning says if they cannot be. With --ops they are not read, because they would join wrongly if either
+ * operator is left out.
  */
 static int choose_details(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	bool kept = (ses->o->recording || ses->o->trace) && !ses->o->ops;
 	bool joined = kept || (ses->o->details & MXBPF_DETAIL_STACK && !ses->o->ops);
-	unsigned lacking = ses->o->details & ~of->plan.details;
+	unsigned lacking;
 
-	if (lacking & MXBPF_DETAIL_SEQ && of->plan.no_seq.code)
-		return err_set(e, ERR_TARGET, of->plan.no_seq.code,
-			       "--backward: cannot match backward nodes with forward operators: %s",
-			       of->plan.no_seq.why);
+	if (refuse_details(ses, of, e))
+		return e->code;
+	lacking = ses->o->details & ~of->plan.details;
 	if (lacking & MXBPF_DETAIL_SEQ && !of->plan.adp->seq.next_symbol)
 		return err_set(e, ERR_USAGE, -ENOTSUP, "--backward is not supported with %s", of->plan.adp->title);
 	if (lacking & MXBPF_DETAIL_STACK)
@@ -55,13 +89,6 @@ static int choose_details(struct session *ses, const struct ses_target *of, stru
 			e, ERR_USAGE, -ENOTSUP,
 			"--py-stacks: Python calls none of the probed functions of %s; add op or api to --probes",
 			of->plan.adp->title);
-	if (lacking & MXBPF_DETAIL_ARGS && of->plan.no_args.code)
-		return err_set(e, ERR_TARGET, of->plan.no_args.code, "--shapes: cannot read tensor shapes: %s",
-			       of->plan.no_args.why);
-	if (lacking & MXBPF_DETAIL_ARGS && (ses->want.groups & PROBE_OP))
-		return refuse_detail(ses, of, MXBPF_DETAIL_ARGS, "--shapes", e);
-	if (lacking & MXBPF_DETAIL_LAYER && (ses->want.groups & PROBE_OP))
-		return refuse_detail(ses, of, MXBPF_DETAIL_LAYER, "--layers", e);
 	/* The names of emit_nvtx() have sequence numbers as well. */
 	if (lacking & ~(ses->want.groups & PROBE_MARK ? MXBPF_DETAIL_SEQ : 0u))
 		return err_set(e, ERR_USAGE, -ENOTSUP,
@@ -157,7 +184,8 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 
 	if (!new)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	new->o = o;
+	new->opts = *o;
+	new->o = &new->opts;
 	new->ui = *ui;
 	new->ntargets = new->nbuilds = 1;
 	new->first = &new->builds[0];

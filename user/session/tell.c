@@ -32,3 +32,13 @@ TELL(ses_warn, SES_WARNING)
 TELL(ses_stage, SES_STAGE)
 TELL(ses_note, SES_NOTE)
 TELL(ses_detail, SES_DETAIL)
+
+int ses_refuse(struct session *ses, struct err *e)
+{
+	if (e->cls != ERR_TARGET)
+		return e->code;
+	ses_warn(ses, "%s; mxbpf goes on without it", e->why);
+	ses_add_note(&ses->about, "refused", "%s", e->why);
+	*e = (struct err){0};
+	return 0;
+}

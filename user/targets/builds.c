@@ -17,11 +17,11 @@ static void on_symbols(void *ctx, const char *text)
 	ses_warn(ctx, "%s", text);
 }
 
-/* Without Python frames --py-stacks fails, and --sample goes on. */
+/* Without Python frames the session goes on. */
 int ses_build_symbols(struct ses_build *b, struct err *e)
 {
-	const struct session *ses = b->ses;
-	const bool stacks = ses->o->details & MXBPF_DETAIL_STACK;
+	const bool stacks = b->details & MXBPF_DETAIL_STACK;
+	struct session *ses = b->ses;
 	const struct sym_opts so = {.target = b->of->tgt,
 				    .plan = &b->of->plan,
 				    .model = ses->model,
@@ -35,12 +35,16 @@ int ses_build_symbols(struct ses_build *b, struct err *e)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	if ((!stacks && !ses->o->sample_hz) || !sym_python_open(b->symbols, &why))
 		return 0;
-	if (stacks)
-		return err_set(e, why.cls, why.code, "--py-stacks: process %d (%s): %s", tgt_pid(b->of->tgt),
-			       tgt_comm(b->of->tgt), why.why);
-	if (ses->o->verbose)
-		ses_warn(ses, "samples have no Python frames: %s", why.why);
-	return 0;
+	if (!stacks) {
+		ses_detail(ses, "samples have no Python frames: %s", why.why);
+		return 0;
+	}
+	err_set(e, why.cls, why.code, "--py-stacks: process %d (%s): %s", tgt_pid(b->of->tgt), tgt_comm(b->of->tgt),
+		why.why);
+	b->details &= ~(unsigned)MXBPF_DETAIL_STACK;
+	if (b == ses->first)
+		ses->details &= ~(unsigned)MXBPF_DETAIL_STACK;
+	return ses_refuse(ses, e);
 }
 
 /* Switches divide the time in which GPUs wait for the program. The limit of slices does not count what they cost. */

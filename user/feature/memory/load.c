@@ -11,6 +11,11 @@ static bool asked(const struct ses_opts *o)
 	return o->memory;
 }
 
+static void leave_out(struct ses_opts *o)
+{
+	o->memory = false;
+}
+
 /* An allocation without a certain end would leave memory without an owner. */
 static int check(struct session *ses, const struct ses_target *of, struct err *e)
 {
@@ -20,8 +25,7 @@ static int check(struct session *ses, const struct ses_target *of, struct err *e
 		if (p->row->row.action == MXBPF_ACT_ALLOC && p->wanted && p->nendless)
 			return err_set(e, ERR_TARGET, -ENOTSUP,
 				       "--memory: no instruction in %s was found at which the address of an allocation "
-				       "is known for certain; "
-				       "remove --memory",
+				       "is known for certain",
 				       p->lib->path);
 	ses->about.held = true;
 	return 0;
@@ -33,4 +37,5 @@ const struct ses_feature memory_session = {
 	.stack_groups = PROBE_OUTPUT,
 	.of_calls = true,
 	.check = check,
+	.leave_out = leave_out,
 };

@@ -15,6 +15,11 @@ static bool asked(const struct ses_opts *o)
 	return o->omp;
 }
 
+static void leave_out(struct ses_opts *o)
+{
+	o->omp = false;
+}
+
 /* How many CPUs the process may use; 1 if that cannot be read. */
 static uint32_t cpus_of(pid_t pid)
 {
@@ -53,5 +58,6 @@ const struct ses_feature omp_session = {
 	.groups = PROBE_OMP,
 	.of_calls = true,
 	.check = check,
+	.leave_out = leave_out,
 	.describe = describe,
 };
