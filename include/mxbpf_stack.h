@@ -17,9 +17,7 @@
 #define MXBPF_PY_STATE_BYTES 160
 #define MXBPF_PY_FRAME_BYTES 88
 #define MXBPF_PY_CODE_BYTES  128
-#define MXBPF_PY_CODE_START  16
 #define MXBPF_PY_TEXT_BYTES  96
-#define MXBPF_PY_TEXT_START  16
 #define MXBPF_PY_TEXT_HEAD   24 /* of a string: its length, hash and state */
 #define MXBPF_PY_PRINT_WORDS 5
 #define MXBPF_PY_PRINT_TEXT  64 /* bytes of the file name that go into the print */
@@ -27,10 +25,13 @@
 #define MXBPF_PY_NONE	     0xffff
 #define MXBPF_PY_OWNER_C     3	     /* frame of the interpreter between two C functions; 3.14 has two kinds: 3 and 4 */
 #define MXBPF_PY_POINTER     (~3ull) /* the address in a reference of a frame: from 3.14 on, the low bits are a tag */
-#define MXBPF_PY_TEXT_STATE  (32 - MXBPF_PY_TEXT_START)
+#define MXBPF_PY_TEXT_STATE  16
 #define MXBPF_PY_STATE_ASCII (1 << 6)
 
-/* Layout of an interpreter, as offsets. All 0: there is no interpreter. */
+/*
+ * Layout of an interpreter, as offsets. All 0: there is no interpreter. An object begins with its reference count and
+ * its class, which take more bytes in a free-threaded build; what follows is at the same place after them in both.
+ */
 struct mxbpf_python {
 	__s32 tls;	    /* from the thread's base (fs): address of its PyThreadState */
 	__u16 state_start;  /* start of the bytes read of the thread state; base of the next two offsets */
@@ -45,11 +46,16 @@ struct mxbpf_python {
 	__u16 frame_local; /* from the frame: its first local variable */
 	__u16 code_instrs; /* from the code object: its first instruction, if frame_instr is an address */
 	__u16 code_name;   /* from the code object: name of the function */
-	__u16 code_file;   /* name of the file; from MXBPF_PY_CODE_START, as the print's words are */
+	__u16 code_file;   /* name of the file; from the end of the object's head, as the print's words are */
 	__u16 code_print[MXBPF_PY_PRINT_WORDS];
-	__u16 text; /* bytes of an ASCII string, from MXBPF_PY_TEXT_START */
-	__u16 pad;
+	__u16 text;	  /* bytes of an ASCII string, from the end of its head */
+	__u16 text_shift; /* of the bits of its state */
+	__u16 head;	  /* bytes of an object's head; the class is its last word */
+	__u16 frame_copy; /* number (32 bits) of the copy of the code that a frame executes; MXBPF_PY_NONE: no copies */
+	__u16 code_copies; /* from the code object: list of its copies: their number, and the address of each */
 };
+
+#define MXBPF_PY_CLASS(py) ((py)->head - 8) /* from an object */
 
 struct mxbpf_stack_frame {
 	__u64 code;  /* address of its code object */
@@ -81,7 +87,7 @@ static inline __attribute__((always_inline)) __u64 mxbpf_text_print(const volati
 	__u64 len = MXBPF_PY_WORD(bytes, 0), h = mxbpf_stack_fold(1, len), word;
 	__u32 i;
 
-	if (!(*((const __u8 *)bytes + MXBPF_PY_TEXT_STATE) & MXBPF_PY_STATE_ASCII))
+	if (!((__u32)MXBPF_PY_WORD(bytes, MXBPF_PY_TEXT_STATE) >> py->text_shift & MXBPF_PY_STATE_ASCII))
 		return h;
 	for (i = 0; i < MXBPF_PY_PRINT_TEXT / 8; i++) {
 		if (i * 8 >= len)

@@ -64,6 +64,8 @@ told_on() { # INTERPRETER
 @test "The agent's stacks equal the program's own on CPython 3.9" { told_on "$O/deps/pythons/3.9/python"; }
 @test "The agent's stacks equal the program's own on CPython 3.13" { told_on "$O/deps/pythons/3.13/python"; }
 @test "The agent's stacks equal the program's own on CPython 3.14" { told_on "$O/deps/pythons/3.14/python"; }
+@test "The agent's stacks equal the program's own on CPython 3.15" { told_on "$O/deps/pythons/3.15/python"; }
+@test "The agent's stacks equal the program's own on CPython 3.14t" { told_on "$O/deps/pythons/3.14t/python"; }
 
 @test "The agent reads the arguments of operators in Debian's PyTorch 1.13 as torch.profiler does" {
 	[[ -x $O/deps/torch-debian/bin/python ]] || skip "no Debian PyTorch: $(tail -n 1 "$O/deps/torch-debian.log" 2>/dev/null)"

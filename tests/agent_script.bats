@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# --agent in CPython 3.14 if no thread can be stopped at an operator: the interpreter runs a script that loads the agent
+# --agent in CPython 3.14 and 3.15 if no thread can be stopped at an operator: the interpreter runs a script that loads the agent
 # (PEP 768). tests/stacks/setup.sh installs the interpreter. The program calls operators of the wheel's library through
 # ctypes.
 
@@ -67,7 +67,7 @@ waits() { # REASON
 	stop_pid "$BG_PID" INT
 }
 
-@test "A script injects the agent into a program that calls no operator, with the right counts, and leaves no trace of itself" {
+injects() {
 	local before
 	start
 	run -0 "$MXBPF" check --pid "$READY_PID"
@@ -80,6 +80,13 @@ waits() { # REASON
 	session 'PEP 768'
 	expect_re 'scripts 2$' "$(ask USR2 state)"
 	silent
+}
+
+@test "A script injects the agent into a program that calls no operator, with the right counts, and leaves no trace of itself" { injects; }
+@test "A script injects the agent into CPython 3.15" {
+	PYTHON_314=$O/deps/pythons/3.15/python
+	[[ -x $PYTHON_314 ]] || skip "no $PYTHON_314: $(tail -n 1 "$O/deps/pythons.log" 2>/dev/null)"
+	injects
 }
 
 @test "ptrace injects the agent where operators are called, and disabled remote debugging leads to no other method" {

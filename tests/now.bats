@@ -229,6 +229,8 @@ frames_on() { # VERSION
 @test "now shows the frames that CPython 3.9 itself shows" { frames_on 3.9; }
 @test "now shows the frames that CPython 3.13 itself shows" { frames_on 3.13; }
 @test "now shows the frames that CPython 3.14 itself shows" { frames_on 3.14; }
+@test "now shows the frames that CPython 3.15 itself shows" { frames_on 3.15; }
+@test "now shows the frames that CPython 3.14t itself shows" { frames_on 3.14t; }
 
 @test "now leaves a stopped process stopped, and says that an ended one has ended" {
 	start_hang

@@ -38,6 +38,8 @@ told_on() { # VERSION
 @test "Stacks equal the program's own on CPython 3.9" { told_on 3.9; }
 @test "Stacks equal the program's own on CPython 3.13" { told_on 3.13; }
 @test "Stacks equal the program's own on CPython 3.14" { told_on 3.14; }
+@test "Stacks equal the program's own on CPython 3.15" { told_on 3.15; }
+@test "Stacks equal the program's own on CPython 3.14t" { told_on 3.14t; }
 
 @test "Operators of a CNN have torch.profiler's frames and modules" {
 	need_torch

@@ -63,15 +63,15 @@ __noinline int text_read(struct stack_room *r, __u64 addr)
 
 	if (!r)
 		return -1;
-	if (!bpf_probe_read_user(r->text, sizeof(r->text), (void *)(addr + MXBPF_PY_TEXT_START)))
+	if (!bpf_probe_read_user(r->text, sizeof(r->text), (void *)(addr + cfg_python.head)))
 		return 0;
-	if (bpf_probe_read_user(r->text, MXBPF_PY_TEXT_HEAD, (void *)(addr + MXBPF_PY_TEXT_START)))
+	if (bpf_probe_read_user(r->text, MXBPF_PY_TEXT_HEAD, (void *)(addr + cfg_python.head)))
 		return -1;
 	len = r->text[0];
 	if (len > MXBPF_PY_PRINT_TEXT)
 		len = MXBPF_PY_PRINT_TEXT;
 	return bpf_probe_read_user((char *)r->text + cfg_python.text, len,
-				   (void *)(addr + MXBPF_PY_TEXT_START + cfg_python.text));
+				   (void *)(addr + cfg_python.head + cfg_python.text));
 }
 
 /* Returns a hash of the content of the code object at addr. */
@@ -85,7 +85,7 @@ __noinline __u64 code_print(struct stack_room *r, __u64 addr)
 	if (r->codes[at] == addr)
 		return r->code_prints[at];
 	r->failed = 1;
-	if (bpf_probe_read_user(r->code, sizeof(r->code), (void *)(addr + MXBPF_PY_CODE_START)))
+	if (bpf_probe_read_user(r->code, sizeof(r->code), (void *)(addr + cfg_python.head)))
 		return 0;
 	file = MXBPF_PY_WORD(r->code, cfg_python.code_file);
 	i = file >> 5 & (STACK_FILES - 1);
@@ -112,7 +112,27 @@ static __always_inline int module_type(__u64 local, __u64 *type)
 	if (bpf_probe_read_user(&self, sizeof(self), (void *)local))
 		return -1;
 	self &= MXBPF_PY_POINTER;
-	return self && bpf_probe_read_user(type, sizeof(*type), (void *)(self + 8));
+	return self && bpf_probe_read_user(type, sizeof(*type), (void *)(self + MXBPF_PY_CLASS(&cfg_python)));
+}
+
+/*
+ * Returns the address of the first instruction of the code that the frame in r->frame executes. Threads without a
+ * global lock execute copies of it; copy 0 is in the code object.
+ */
+static __always_inline __u64 first_instr(struct stack_room *r, __u64 code)
+{
+	__u64 at = 0;
+	__u32 copy;
+
+	if (cfg_python.frame_copy == MXBPF_PY_NONE)
+		return code + cfg_python.code_instrs;
+	copy = *(const __u32 *)((const char *)r->frame + cfg_python.frame_copy);
+	if (!copy)
+		return code + cfg_python.code_instrs;
+	if (bpf_probe_read_user(&at, sizeof(at), (void *)(code + cfg_python.code_copies)) ||
+	    bpf_probe_read_user(&at, sizeof(at), (void *)(at + 8 + 8ull * copy)) || !at)
+		r->failed = 1;
+	return at;
 }
 
 /* Appends the frame at r->next as frame i. Returns 0 if there is none. */
@@ -139,12 +159,13 @@ __noinline int stack_frame(struct stack_room *r, __u32 i, __u64 module_code)
 	print = code_print(r, code);
 	if (!r->failed && code == module_code)
 		r->failed = module_type(addr + cfg_python.frame_local, &type);
+	if (!r->failed)
+		instr = cfg_python.instr_bytes ? instr * cfg_python.instr_bytes : instr - first_instr(r, code);
 	if (r->failed)
 		return 0;
 	f->code = code;
 	f->print = print;
-	f->instr = cfg_python.instr_bytes ? (__u32)instr * cfg_python.instr_bytes
-					  : (__u32)(instr - code - cfg_python.code_instrs);
+	f->instr = (__u32)instr;
 	f->type = type;
 	f->pad = 0;
 	print = mxbpf_stack_fold(r->hash, print ^ code << 16 ^ f->instr);
@@ -189,11 +210,11 @@ __noinline int frame_is_module(struct stack_room *r, __u32 i)
 		return 0;
 	asm volatile("%0 &= %1" : "+r"(i) : "i"(MXBPF_STACK_FRAMES_MAX - 1));
 	if (bpf_probe_read_user(&name, sizeof(name), (void *)(r->stack.frames[i].code + cfg_python.code_name)) ||
-	    bpf_probe_read_user(&len, sizeof(len), (void *)(name + MXBPF_PY_TEXT_START)))
+	    bpf_probe_read_user(&len, sizeof(len), (void *)(name + cfg_python.head)))
 		return 0;
 	if (len != sizeof("_call_impl") - 1 && len != sizeof("_wrapped_call_impl") - 1)
 		return 0;
-	if (bpf_probe_read_user(chars, 10, (void *)(name + MXBPF_PY_TEXT_START + cfg_python.text)))
+	if (bpf_probe_read_user(chars, 10, (void *)(name + cfg_python.head + cfg_python.text)))
 		return 0;
 	if (len == sizeof("_call_impl") - 1)
 		return chars[0] == CHARS('_', 'c', 'a', 'l', 'l', '_', 'i', 'm');

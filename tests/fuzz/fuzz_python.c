@@ -85,52 +85,68 @@ static void put(size_t at, uint64_t value)
 	memcpy(memory + at, &value, sizeof(value));
 }
 
-/* The first words of _PyRuntime in 3.13.5 and 3.14.8 (tests/unit/test_python.c), with sizes that fit the memory. */
-static void begin_table(unsigned minor)
+/*
+ * The first words of _PyRuntime in 3.13.5, 3.14.8 and 3.15.0 (tests/unit/test_python.c), with sizes that fit the
+ * memory. Without a global lock the objects' heads are longer, and frames and code objects tell of copies.
+ */
+static void begin_table(unsigned minor, bool locked)
 {
-	static const uint64_t tables[2][50] = {
+	static const uint64_t tables[3][58] = {
 		{0,    0x30d05f0, 0,   BYTES, 608, 632, 0x2000, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0,
 		 7768, 7760,	  304, 0,     8,   16,	72,	152,  160,  232,  32,	80,   8,    0,	  56, 72,   70,
 		 208,  112,	  120, 128,   136, 68,	52,	96,   104,  200,  16,	8,    416,  24,	  88, 168},
 		{0,  0x30e08f0, 0,    BYTES, 784, 808, 0x2000, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784,
 		 0,  7800,	7792, 7992,  0,	  832, 0,      8,    16,   72,	 152,  160,  232,  32,	 88,   8,  0,
-		 56, 80,	74,   64,    0,	  216, 112,    120,  128,  136,	 68,   52,   96,   104,	 208,  0}};
+		 56, 80,	74,   64,    0,	  216, 112,    120,  128,  136,	 68,   52,   96,   104,	 208,  0},
+		{0,   0x30f00f0, 0,   BYTES, 912,  936,	 0x2000, 7272, 7264, 7336, 7352, 7400, 7592, 7576, 7584,
+		 16,  7736,	 0,   7752,  7744, 7944, 0,	 888,  0,    8,	   16,	 72,   80,   88,   96,
+		 176, 184,	 256, 32,    36,   40,	 136,	 288,  0,    88,   8,	 0,    56,   80,   74,
+		 64,  0,	 216, 112,   120,  128,	 136,	 68,   52,   96,   104,	 208,  0}};
 	static const uint64_t support[SUPPORT_WORDS] = {24, 0x100, 400, 0, 4, 512};
 
 	memcpy(memory, tables[minor - 13], sizeof(tables[0]));
 	memcpy(memory, PY_COOKIE, sizeof(uint64_t));
-	memcpy(memory + versions[0].support * sizeof(uint64_t), support, sizeof(support));
+	if (!locked) {
+		put(2 * sizeof(uint64_t), 1);
+		put((minor == 15 ? 46 : 38) * sizeof(uint64_t), 72);
+		put((minor == 15 ? 57 : 49) * sizeof(uint64_t), 200);
+	}
+	memcpy(memory + versions[minor == 15].support * sizeof(uint64_t), support, sizeof(support));
 	memory[INTERP + 400] = 1;
 	put(INTERP + 7360, BASE + STATE);
 	put(STATE + 16, BASE + INTERP);
 }
 
-static void begin_text(size_t at, const struct py_layout *l, const char *text)
+static void begin_object(size_t at, const struct py_layout *l, size_t type)
 {
 	put(at, 1);
-	put(at + 8, BASE + TEXT_TYPE);
-	put(at + MXBPF_PY_TEXT_START, strlen(text));
-	put(at + MXBPF_PY_TEXT_START + MXBPF_PY_TEXT_STATE, MXBPF_PY_STATE_ASCII | 1 << 5 | 1 << 2);
-	memcpy(memory + at + MXBPF_PY_TEXT_START + l->walk.text, text, strlen(text));
+	put(at + 8, 1ull << 32);
+	put(at + l->walk.head - 8, BASE + type);
+}
+
+static void begin_text(size_t at, const struct py_layout *l, const char *text)
+{
+	begin_object(at, l, TEXT_TYPE);
+	put(at + l->walk.head, strlen(text));
+	put(at + l->walk.head + MXBPF_PY_TEXT_STATE, (MXBPF_PY_STATE_ASCII | 1u << 5 | 1u << 2) << l->walk.text_shift);
+	memcpy(memory + at + l->walk.head + l->walk.text, text, strlen(text));
 }
 
 static void begin_code(const struct py_layout *l)
 {
-	put(CODE, 1);
-	put(CODE + 8, BASE + CODE_TYPE);
+	begin_object(CODE, l, CODE_TYPE);
 	put(CODE + l->code_first, 7);
 	put(CODE + l->code_name, BASE + NAME);
 	put(CODE + l->code_file, BASE + FILE_NAME);
 	put(CODE + l->code_lines, BASE + LINES);
 	begin_text(NAME, l, "forward");
 	begin_text(FILE_NAME, l, "/usr/lib/site-packages/torch/nn/modules/module.py");
-	put(LINES, 1);
-	put(LINES + 8, BASE + BYTES_TYPE);
-	put(LINES + 16, 6);
-	memcpy(memory + LINES + 32, "\xda\x01\x80\x03\xf8\x02", 6);
-	put(CLASS + 8, BASE + CLASS);
-	put(CLASS + 24, BASE + MODULE);
-	put(CLASS + 168, 1ull << 31);
+	begin_object(LINES, l, BYTES_TYPE);
+	put(LINES + l->walk.head, 6);
+	memcpy(memory + LINES + l->walk.head + BYTES_START, "\xda\x01\x80\x03\xf8\x02", 6);
+	begin_object(CLASS, l, CLASS);
+	put(CLASS + l->walk.head + TYPE_NAME, BASE + MODULE);
+	put(CLASS + l->walk.head + TYPE_FLAGS, 1ull << 31);
 	memcpy(memory + MODULE, "torch.nn.Linear", 16);
 }
 
@@ -181,7 +197,7 @@ static void on_thread(void *ctx, const struct py_thread *t)
 
 static void read_script(const struct py *p)
 {
-	struct py_exec x = {.minor = 14};
+	struct py_exec x = {.minor = p->l.minor};
 	struct err e = {0};
 	struct places at;
 
@@ -200,7 +216,7 @@ static void read_script(const struct py *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct py *p = calloc(1, sizeof(*p));
-	const unsigned minor = size ? 8 + *data % 7 : 8;
+	const unsigned minor = size ? 8 + *data % 8 : 8;
 	struct mxbpf_stack s;
 	struct err e = {0};
 
@@ -214,7 +230,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(memory, 0, sizeof(memory));
 	patches = patches_end = data;
 	if (minor >= 13)
-		begin_table(minor);
+		begin_table(minor, minor < 14 || !(*data & 0x40));
 	py_describe(p, &e);
 	begin_code(&p->l);
 	begin_frames(&p->l);
@@ -223,7 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		patches = data + 1;
 		patches_end = data + size;
 	}
-	if (size && *data & 0x80 && (py_describe(p, &e) || minor == 14))
+	if (size && *data & 0x80 && (py_describe(p, &e) || minor >= 14))
 		read_script(p);
 	else if (!e.code && !find_tls(p, &e)) {
 		if (!py_thread_stack(p, BASE + THREAD, &s))

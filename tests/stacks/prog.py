@@ -7,7 +7,7 @@ usage: prog.py LIBRARY OUT [--busy]    has the gates of the programs of ../judge
 LIBRARY is the toy libmxnet of ../toy, or PyTorch's libtorch_cpu.so, whose operators are called without PyTorch.
 
 OUT gets a JSON object: "stable" and "dying" (code that is gone when its call has returned), each {tid: [stack...]}, a stack a
-list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.14.
+list of [file, line, function], innermost first. Runs on CPython 3.8 to 3.15.
 """
 import asyncio
 import ctypes

@@ -3,16 +3,26 @@
 # Installs other CPythons for ../stacks.bats and ../agent_script.bats as DIR/VERSION/python. They are Debian's other releases,
 # unpacked, through the mirror that apt is configured for, with lists of their own, so the machine's configuration stays. Quick
 # if all is there.
-# usage: setup.sh DIR
+# usage: setup.sh DIR [SOURCE]    SOURCE: of CPython 3.14, which is built without the global lock as DIR/3.14t/python. No
+#                                release of Debian has that build, and building takes three minutes, so tests run without it.
 set -euo pipefail
+if [[ ${2:-} ]]; then
+	mkdir -p "$1/3.14t"
+	to=$(cd "$1/3.14t" && pwd)
+	mkdir "$to/build"
+	(cd "$to/build" && "$(cd "$OLDPWD" && cd "$2" && pwd)/configure" -q --disable-gil --prefix="$to/tree" CFLAGS=-O1 && make -s -j"$(nproc)" install)
+	ln -sf tree/bin/python3.14t "$to/python"
+	rm -r "$to/build"
+fi
 mkdir -p "$1"
 cd -P "$1"
 APT=(-q -o "Dir::State::Lists=$PWD/apt" -o "Dir::Etc::SourceList=$PWD/sources.list" -o "Dir::Etc::SourceParts=/dev/null")
-VERSIONS=(3.9 3.13 3.14)
-declare -A SUITE=([3.9]=bullseye [3.13]=trixie [3.14]=forky)
+VERSIONS=(3.9 3.13 3.14 3.15)
+declare -A SUITE=([3.9]=bullseye [3.13]=trixie [3.14]=forky [3.15]=forky)
 # A newer release needs its own C library. An older one runs with this machine's.
 declare -A LIBRARIES=([3.9]='libffi7 libssl1.1' [3.13]='libc6 libgcc-s1 libstdc++6 libffi8 libssl3t64 libexpat1 zlib1g'
-	[3.14]='libc6 libgcc-s1 libstdc++6 libffi8 libssl3t64 libexpat1 zlib1g')
+	[3.14]='libc6 libgcc-s1 libstdc++6 libffi8 libssl3t64 libexpat1 zlib1g'
+	[3.15]='libc6 libgcc-s1 libstdc++6 libffi8 libssl3t64 libexpat1 zlib1g')
 
 # shellcheck disable=SC2016 # $(...) is apt's
 mirror() {
@@ -26,7 +36,7 @@ add_lists() {
 	mkdir -p apt/partial
 	for version in "${VERSIONS[@]}"; do
 		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $from ${SUITE[$version]} main"
-	done >sources.list
+	done | sort -u >sources.list
 	apt-get "${APT[@]}" update
 }
 

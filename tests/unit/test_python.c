@@ -57,22 +57,39 @@ static void read_damaged(py_line_fn line)
 
 /* ---- tables of offsets */
 
-/* The first words of _PyRuntime in 3.13.5 and 3.14.8, without the cookie. */
-static const uint64_t of_3_13[50] = {
+#define WORDS 58
+#define FREE  0 /* the version 3.14 without a global lock */
+
+/* The first words of _PyRuntime in 3.13.5, 3.14.8 and 3.15.0, and in 3.14.4 without a global lock, without the cookie.
+ */
+static const uint64_t of_3_13[WORDS] = {
 	0,    0x30d05f0, 0,   283376, 608, 632, 194976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0,
 	7768, 7760,	 304, 0,      8,   16,	72,	152,  160,  232,  32,	80,   8,    0,	  56, 72,   70,
 	208,  112,	 120, 128,    136, 68,	52,	96,   104,  200,  16,	8,    416,  24,	  88, 168};
-static const uint64_t of_3_14[50] = {
+static const uint64_t of_3_14[WORDS] = {
 	0,  0x30e08f0, 0,    316616, 784, 808, 225864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784,
 	0,  7800,      7792, 7992,   0,	  832, 0,      8,    16,   72,	 152,  160,  232,  32,	 88,   8,  0,
 	56, 80,	       74,   64,     0,	  216, 112,    120,  128,  136,	 68,   52,   96,   104,	 208,  0};
 
-static uint64_t table[50]; /* this process's imitation of _PyRuntime */
+static const uint64_t of_3_15[WORDS] = {0,    0x30f00f0, 0,    346568, 912,  936, 226240, 7272, 7264, 7336, 7352, 7400,
+					7592, 7576,	 7584, 16,     7736, 0,	  7752,	  7744, 7944, 0,    888,  0,
+					8,    16,	 72,   80,     88,   96,  176,	  184,	256,  32,   36,	  40,
+					136,  288,	 0,    88,     8,    0,	  56,	  80,	74,   64,   0,	  216,
+					112,  120,	 128,  136,    68,   52,  96,	  104,	208,  0};
+static const uint64_t free_3_14[WORDS] = {
+	0,  0x30e04f0, 1,    362368, 784,   808, 246720, 7280, 7272, 7344, 7360, 7408, 7712, 7696, 7704, 16, 7808,
+	0,  7832,      7824, 8024,   17628, 832, 0,	 8,    16,   72,   152,	 160,  232,  32,   88,	 8,  0,
+	56, 80,	       78,   64,     72,    240, 128,	 136,  144,  152,  84,	 68,   112,  120,  232,	 224};
+
+static uint64_t table[WORDS]; /* this process's imitation of _PyRuntime */
 
 /* Describes *p by a table that differs in one word (0: in none). */
 static int describe(struct py *p, unsigned minor, unsigned word, uint64_t value, struct err *e)
 {
-	memcpy(table, minor == 13 ? of_3_13 : of_3_14, sizeof(table));
+	static const uint64_t *const tables[] = {of_3_13, of_3_14, of_3_15, free_3_14};
+
+	memcpy(table, tables[minor == FREE ? 3 : minor - 13], sizeof(table));
+	minor = minor == FREE ? 14 : minor;
 	memcpy(table, PY_COOKIE, sizeof(table[0]));
 	if (word)
 		table[word] = value;
@@ -98,6 +115,24 @@ static void check_described(struct tgt *t)
 	CHECK(!w->frame_code && w->frame_instr == 56 && w->frame_local == 80 && w->frame_owner == 74);
 	CHECK(p.l.code_file == 112 && p.l.code_name == 120 && p.l.code_lines == 136 && p.l.code_first == 68);
 	CHECK(w->code_instrs == 208);
+	CHECK(!describe(&p, 15, 0, 0, &e) && p.l.runtime_interp == 936 && p.l.interp_states == 7336);
+	CHECK(p.l.state_next == 8 && w->state_start == 72 && w->state_thread == 176 - 72 && w->frame_back == 8);
+	CHECK(!w->frame_code && w->frame_instr == 56 && w->frame_local == 80 && w->frame_owner == 74);
+	CHECK(p.l.code_file == 112 && p.l.code_name == 120 && p.l.code_lines == 136 && p.l.code_first == 68);
+	CHECK(w->code_instrs == 208 && w->head == 16 && !w->text_shift && w->frame_copy == MXBPF_PY_NONE);
+}
+
+static void check_free_threaded(struct tgt *t)
+{
+	struct py p = {.t = t};
+	const struct mxbpf_python *w = &p.l.walk;
+	struct err e;
+
+	CHECK(!describe(&p, FREE, 0, 0, &e) && w->head == 32 && w->text_shift == 6);
+	CHECK(w->frame_owner == 78 && w->frame_copy == 72 && w->code_instrs == 232 && w->code_copies == 224);
+	CHECK(p.l.code_file == 128 && w->code_file == 128 - 32 && p.l.code_name == 136 && p.l.code_first == 84);
+	CHECK(describe(&p, FREE, 38, 80, &e) == -ENOTSUP && strstr(e.why, "another layout than the release"));
+	CHECK(describe(&p, FREE, 49, 1 << 16, &e) == -ENOTSUP);
 }
 
 static void check_refused(struct tgt *t)
@@ -106,11 +141,10 @@ static void check_refused(struct tgt *t)
 	unsigned minor;
 	struct err e;
 
-	for (minor = 13; minor <= 14; minor++) {
-		CHECK(describe(&p, minor, 2, 1, &e) == -ENOTSUP && strstr(e.why, "free-threaded"));
+	for (minor = 13; minor <= 15; minor++) {
 		CHECK(describe(&p, minor, 1, 0x30000b4 | minor << 16, &e) == -ENOTSUP);
-		CHECK(describe(&p, minor, 1, 0x30f00f0, &e) == -ENOTSUP);
-		CHECK(describe(&p, minor, minor == 14 ? 36 : 33, 80, &e) == -ENOTSUP);
+		CHECK(describe(&p, minor, 1, 0x31000f0, &e) == -ENOTSUP);
+		CHECK(describe(&p, minor, minor == 15 ? 44 : minor == 14 ? 36 : 33, 80, &e) == -ENOTSUP);
 		CHECK(strstr(e.why, "another layout than the release"));
 	}
 }
@@ -295,15 +329,15 @@ int main(void)
 		CHECK(!py_line_ranges(NULL, 0, 7, 0));
 		CHECK(!py_line_location(NULL, 0, 7, 0));
 	}
-	TEST("CPython 3.8 to 3.14 are known, and other versions are not")
+	TEST("CPython 3.8 to 3.15 are known, and other versions are not")
 	{
-		for (minor = 8; minor <= 14; minor++)
+		for (minor = 8; minor <= 15; minor++)
 			CHECK(py_layout_of(minor) && py_layout_of(minor)->minor == minor);
-		CHECK(!py_layout_of(7) && !py_layout_of(15) && !py_layout_of(0));
+		CHECK(!py_layout_of(7) && !py_layout_of(16) && !py_layout_of(0));
 	}
 	TEST("each object that BPF reads at once fits its buffer with all fields that BPF uses")
 	{
-		for (minor = 8; minor <= 14; minor++) {
+		for (minor = 8; minor <= 15; minor++) {
 			const struct mxbpf_python *w = &py_layout_of(minor)->walk;
 
 			CHECK(w->state_thread + 8 <= MXBPF_PY_STATE_BYTES &&
@@ -319,11 +353,15 @@ int main(void)
 	}
 	if (tgt_open(getpid(), &t, &e))
 		return 1;
-	TEST("the offsets of CPython 3.13 and 3.14 are read from the tables of their releases")
+	TEST("the offsets of CPython 3.13 to 3.15 are read from the tables of their releases")
 	{
 		check_described(t);
 	}
-	TEST("a free-threaded build, a preview and a frame that is too large are refused with the reason")
+	TEST("without a global lock objects have longer heads, and threads execute copies of code")
+	{
+		check_free_threaded(t);
+	}
+	TEST("a preview and a frame that is too large are refused with the reason")
 	{
 		check_refused(t);
 	}

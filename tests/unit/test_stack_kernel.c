@@ -52,7 +52,8 @@ struct state {
 	char rest[MXBPF_PY_STATE_BYTES];
 };
 
-#define OF_CODE(f) (offsetof(struct code, f) - MXBPF_PY_CODE_START)
+#define HEAD	   16
+#define OF_CODE(f) (offsetof(struct code, f) - HEAD)
 
 static struct mxbpf_python python = {
 	.state_thread = offsetof(struct state, thread),
@@ -68,7 +69,9 @@ static struct mxbpf_python python = {
 	.code_name = offsetof(struct code, name),
 	.code_file = OF_CODE(file),
 	.code_print = {OF_CODE(words), OF_CODE(words) + 8, OF_CODE(file), OF_CODE(name), OF_CODE(name)},
-	.text = offsetof(struct text, bytes) - MXBPF_PY_TEXT_START,
+	.text = offsetof(struct text, bytes) - HEAD,
+	.head = HEAD,
+	.frame_copy = MXBPF_PY_NONE,
 };
 
 static __thread struct state *my_state;
@@ -380,6 +383,76 @@ static void at_the_end_of_memory(void)
 	api(NULL);
 }
 
+/* ---- an interpreter without a global lock: longer heads, and threads that execute copies of code */
+
+#define FREE_SHIFT 6
+
+struct free_text {
+	uint64_t head[4], len, hash;
+	uint32_t state, pad;
+	char bytes[MXBPF_PY_TEXT_BYTES];
+};
+
+struct free_code {
+	uint64_t head[4];
+	uint64_t words[2];
+	const struct free_text *file, *name;
+	const void *copies;
+	char rest[MXBPF_PY_CODE_BYTES];
+	uint8_t instrs[64];
+};
+
+struct free_frame {
+	const struct free_code *code;
+	struct free_frame *back;
+	const uint8_t *instr;
+	uint32_t copy, owner;
+	const void *local;
+};
+
+static const uint8_t other_copy[64];
+static const struct {
+	uint64_t n;
+	const void *of[3];
+} copies = {3, {NULL, NULL, other_copy}};
+static struct free_text free_file = {.len = 8, .state = MXBPF_PY_STATE_ASCII << FREE_SHIFT, .bytes = "train.py"};
+static struct free_text free_wrapped = {
+	.len = 18, .state = MXBPF_PY_STATE_ASCII << FREE_SHIFT, .bytes = "_wrapped_call_impl"};
+static struct free_code free_code = {.file = &free_file, .name = &free_wrapped, .copies = &copies};
+static struct free_frame free_frames[2];
+static uint64_t free_object[4];
+
+static void lose_the_lock(void)
+{
+	python.head = offsetof(struct free_code, words);
+	python.text_shift = FREE_SHIFT;
+	python.frame_bytes = sizeof(struct free_frame);
+	python.frame_instr = offsetof(struct free_frame, instr);
+	python.frame_owner = offsetof(struct free_frame, owner);
+	python.frame_copy = offsetof(struct free_frame, copy);
+	python.frame_local = offsetof(struct free_frame, local);
+	python.instr_bytes = 0;
+	python.code_copies = offsetof(struct free_code, copies);
+	python.code_instrs = offsetof(struct free_code, instrs);
+	python.code_name = offsetof(struct free_code, name);
+}
+
+static void copies_of_code(void)
+{
+	free_object[3] = 0x1234;
+	free_frames[0] = (struct free_frame){.code = &free_code, .instr = free_code.instrs + 6, .local = free_object};
+	free_frames[1] =
+		(struct free_frame){.code = &free_code, .instr = other_copy + 8, .copy = 2, .local = free_object};
+	free_frames[1].back = &free_frames[0];
+	state = (struct state){.thread = (uint64_t)pthread_self(), .frame = (void *)&free_frames[1]};
+	my_state = &state;
+	api(NULL);
+	memcpy(free_file.bytes, "other.py", 8);
+	api(NULL);
+	free_frames[1].copy = 1; /* which there is not */
+	api(NULL);
+}
+
 int main(void)
 {
 	const void *const functions[NPROBES] = {on_enter, on_exit_api};
@@ -476,6 +549,17 @@ int main(void)
 		CHECK(span_bytes == MXBPF_WITH_COST(MXBPF_SPAN_BYTES_DETAILS));
 		watch_with(0, three_frames);
 		CHECK(nspans == 3 && span_bytes == MXBPF_WITH_COST(MXBPF_SPAN_BYTES_PLAIN));
+	}
+	leave_session();
+	TEST("without a global lock, lines are found in a thread's copy of code, and names and classes behind longer "
+	     "heads")
+	{
+		lose_the_lock();
+		watch(copies_of_code);
+		CHECK(nspans == 3 && stacks[0].n == 2 && stacks[0].frames[0].instr == 8 &&
+		      stacks[0].frames[1].instr == 6);
+		CHECK(stacks[0].frames[0].print != stacks[1].frames[0].print && stacks[0].frames[1].type == 0x1234);
+		CHECK(!stacks[2].n && loss.unreadable == 1);
 	}
 	leave_session();
 	UNIT_MAIN_END;

@@ -6,14 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /*
  * glibc keeps the values of a thread's keys after the thread's base. Those of the first 32 keys are in struct pthread
  * itself. Find the key of the interpreter by scanning its list of thread states: each state is at the same place of its
- * thread.
+ * thread. From 3.15 on it is in a thread-local variable, which lies below the base.
  */
-#define THREAD_WORDS	 288 /* of struct pthread */
-#define THREAD_WORDS_MIN 32  /* the words before belong to the loader */
+#define BELOW_WORDS	 512 /* of thread-local variables, */
+#define THREAD_WORDS	 288 /* and of struct pthread */
+#define ALL_WORDS	 (BELOW_WORDS + THREAD_WORDS)
+#define THREAD_WORDS_MIN 32 /* the words before belong to the loader */
+#define LOOKS		 20
+#define LOOK_NS		 1000000
 #define STATES_MAX	 64
 #define STATE_BYTES_MAX	 512
 #define MINOR_NATIVE_ID	 11 /* from this version on, the native id stands behind the base of the thread */
@@ -84,21 +89,23 @@ static int choose_layout(struct py *p, const struct tgt_lib *lib, struct err *e)
 	if (!minor)
 		return err_set(e, ERR_TARGET, -ENOTSUP, "cannot find the Python version of %s", lib->path);
 	if (!l)
-		return err_set(e, ERR_TARGET, -ENOTSUP, "Python 3.%u is not supported (3.8 to 3.14 are)", minor);
+		return err_set(e, ERR_TARGET, -ENOTSUP, "Python 3.%u is not supported (3.8 to 3.15 are)", minor);
 	p->l = *l;
 	return py_describe(p, e);
 }
 
-/* Sets words[i] if word i of the thread is `state`. */
-static void match_words(const struct py *p, uint64_t thread, uint64_t state, bool words[THREAD_WORDS])
+/* Reads the words around the base of a thread. Those that are not mapped stay as they are. */
+static void read_words(const struct py *p, uint64_t thread, uint64_t has[ALL_WORDS])
 {
-	uint64_t has[THREAD_WORDS];
-	unsigned i;
+	uint64_t below = BELOW_WORDS * sizeof(*has);
 
-	if (tgt_read(p->t, thread, has, sizeof(has)))
-		return;
-	for (i = THREAD_WORDS_MIN; i < THREAD_WORDS; i++)
-		words[i] = has[i] == state;
+	if (tgt_read(p->t, thread - below, has, below)) {
+		below = thread % below;
+		if (tgt_read(p->t, thread - below, has + BELOW_WORDS - below / sizeof(*has), below))
+			memset(has, 0, BELOW_WORDS * sizeof(*has));
+	}
+	if (tgt_read(p->t, thread, has + BELOW_WORDS, THREAD_WORDS * sizeof(*has)))
+		memset(has + BELOW_WORDS, 0, THREAD_WORDS * sizeof(*has));
 }
 
 static uint64_t word_at(const uint8_t *bytes, size_t at)
@@ -142,19 +149,31 @@ static void each_state(const struct py *p, void (*fn)(void *ctx, uint64_t state,
 
 struct vote {
 	const struct py *p;
-	unsigned votes[THREAD_WORDS], threads;
+	unsigned votes[ALL_WORDS], threads;
 };
 
 static void vote(void *ctx, uint64_t state, const struct py_thread *t)
 {
-	bool words[THREAD_WORDS] = {0};
+	uint64_t has[ALL_WORDS] = {0};
 	struct vote *v = ctx;
 	unsigned k;
 
-	match_words(v->p, t->fs_base, state, words);
+	read_words(v->p, t->fs_base, has);
 	v->threads++;
-	for (k = 0; k < THREAD_WORDS; k++)
-		v->votes[k] += words[k];
+	for (k = 0; k < ALL_WORDS; k++)
+		v->votes[k] += has[k] == state;
+}
+
+/* Returns the first word with the most votes of words from..to, and how many words have as many. */
+static unsigned most_votes(const struct vote *v, unsigned from, unsigned to, unsigned *n)
+{
+	unsigned k, best = from;
+
+	for (k = from, *n = 0; k < to; k++) {
+		*n = v->votes[k] > v->votes[best] ? 1 : *n + (v->votes[k] == v->votes[best]);
+		best = v->votes[k] > v->votes[best] ? k : best;
+	}
+	return best;
 }
 
 /*
@@ -165,19 +184,26 @@ static void vote(void *ctx, uint64_t state, const struct py_thread *t)
 static int find_tls(struct py *p, struct err *e)
 {
 	struct vote v = {.p = p};
-	unsigned k, best = 0;
+	unsigned best, n, looks;
 
 	each_state(p, vote, &v);
 	if (!v.threads)
 		return err_set(e, ERR_TARGET, -ENOENT, "its Python %s runs no thread yet", p->l.version);
-	for (k = 0; k < THREAD_WORDS; k++)
-		best = v.votes[k] > v.votes[best] ? k : best;
+	best = most_votes(&v, BELOW_WORDS + THREAD_WORDS_MIN, ALL_WORDS, &n);
+	if (!v.votes[best])
+		best = most_votes(&v, 0, BELOW_WORDS, &n);
+	/* Another variable has the state while the thread holds the global lock. */
+	for (looks = 1; best < BELOW_WORDS && v.votes[best] && n > 1 && looks < LOOKS; looks++) {
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+		each_state(p, vote, &v);
+		best = most_votes(&v, 0, BELOW_WORDS, &n);
+	}
 	if (!v.votes[best])
 		return err_set(
 			e, ERR_TARGET, -ENOTSUP,
 			"its Python %s keeps thread states in an unknown place (only threads of glibc are supported)",
 			p->l.version);
-	p->l.walk.tls = (int32_t)(best * sizeof(uint64_t));
+	p->l.walk.tls = ((int32_t)best - BELOW_WORDS) * (int32_t)sizeof(uint64_t);
 	return 0;
 }
 

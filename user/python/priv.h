@@ -27,6 +27,7 @@ struct py_layout {
 	py_line_fn line;
 	/* First words of the parts of the process's own table of its offsets (_Py_DebugOffsets). 0: it has no table. */
 	uint8_t described[PY_PARTS];
+	uint8_t described_thread; /* word of the state's thread in its part */
 	uint16_t runtime_interp;
 	uint16_t interp_states;
 	uint16_t state_next;
@@ -76,8 +77,7 @@ static inline bool py_is_release(uint64_t hex, unsigned minor)
 }
 
 /*
- * Reads the offsets that the process describes itself. Returns -ENOTSUP if they are outside of what BPF reads at once,
- * or if the interpreter has no global lock.
+ * Reads the offsets that the process describes itself. Returns -ENOTSUP if they are outside of what BPF reads at once.
  */
 int py_describe(struct py *p, struct err *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python interpreter of a process: where it keeps its frames (CPython 3.8 to 3.14), the text of a stack that BPF
+ * The Python interpreter of a process: where it keeps its frames (CPython 3.8 to 3.15), the text of a stack that BPF
  * walked, and where it accepts a script (3.14 and later). It only reads memory of the process. It checks what it reads,
  * and refuses unknown layouts instead of guessing.
  */

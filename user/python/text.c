@@ -17,13 +17,11 @@
 #define LINES_BYTES_MAX (1u << 20)
 #define CODES_BYTES_MAX (64u << 20) /* limit of kept code objects; a program can make new ones for ever */
 
-/* Offsets that all versions share. */
-#define OBJECT_TYPE  8
-#define TYPE_NAME    24
-#define TYPE_FLAGS   168
-#define IS_A_TYPE    (1ull << 31) /* flag of metaclasses */
-#define BYTES_LENGTH 16
-#define BYTES_START  32
+/* Offsets that all versions share. The length of a bytes object is the first word after its head. */
+#define TYPE_NAME   8 /* from the end of the object's head, as the next three */
+#define TYPE_FLAGS  152
+#define BYTES_START 16
+#define IS_A_TYPE   (1ull << 31) /* flag of metaclasses */
 
 #define LOST_LINE "[its code is gone]"
 #define CUT_LINE  "..."
@@ -104,43 +102,52 @@ static size_t put_char(char *to, uint32_t c)
 
 #define COUNT_FLAGS (0xffffull << 48) /* from 3.14 on, the upper bits of the reference count are flags */
 
+#define HEAD_MAX_BYTES 32
+
 /*
- * Returns true if an object that begins with these words (count, type) is alive and of that type. Freed memory keeps
- * everything but its first word: the reference count becomes a pointer, which has no bits among the flags, or 0.
+ * Returns true if an object that begins with these words is alive and of that type. Freed memory keeps everything but
+ * its first word. That is the reference count, which becomes a pointer, without bits among the flags, or 0. Without a
+ * global lock the counts are the upper half of the second word (references of the thread that made the object) and the
+ * third one (of others, with two bits of state), and both are 0 when the object is freed.
  */
-static bool is_live(const uint64_t head[2], uint64_t type)
+static bool is_live(const struct py *p, const uint64_t *head, uint64_t type)
 {
+	const size_t words = p->l.walk.head / sizeof(*head);
 	const uint64_t count = head[0] & ~COUNT_FLAGS;
 
-	return count && count <= UINT32_MAX && head[1] == type;
+	if (head[words - 1] != type)
+		return false;
+	return words > 2 ? head[1] >> 32 || head[2] >> 2 : count && count <= UINT32_MAX;
 }
 
 static bool lives(const struct py *p, uint64_t addr, uint64_t type)
 {
-	uint64_t head[2];
+	uint64_t head[HEAD_MAX_BYTES / 8];
 
-	return addr && !tgt_read(p->t, addr, head, sizeof(head)) && is_live(head, type);
+	return addr && !tgt_read(p->t, addr, head, p->l.walk.head) && is_live(p, head, type);
 }
 
 /* Returns the text of a string object, at most `max` characters. NULL: it is no string, or there is no memory. */
 static char *read_text(const struct py *p, uint64_t addr, size_t max)
 {
 	uint64_t len;
+	const uint16_t head = p->l.walk.head;
 	uint32_t state, width, c;
 	uint8_t *raw;
 	char *text;
 	size_t i, n = 0;
 
-	if (!lives(p, addr, p->text_type) || !py_word(p, addr + MXBPF_PY_TEXT_START, &len) ||
-	    tgt_read(p->t, addr + MXBPF_PY_TEXT_START + MXBPF_PY_TEXT_STATE, &state, sizeof(state)))
+	if (!lives(p, addr, p->text_type) || !py_word(p, addr + head, &len) ||
+	    tgt_read(p->t, addr + head + MXBPF_PY_TEXT_STATE, &state, sizeof(state)))
 		return NULL;
+	state >>= p->l.walk.text_shift;
 	width = state >> 2 & 7;
 	if (!(state >> 5 & 1) || (width != 1 && width != 2 && width != 4)) /* not compact */
 		return NULL;
 	len = len < max ? len : max;
 	raw = malloc((size_t)len * width + 1);
 	text = malloc((size_t)len * 4 + 1);
-	addr += state & MXBPF_PY_STATE_ASCII ? MXBPF_PY_TEXT_START + p->l.walk.text : p->l.wide_text;
+	addr += head + (state & MXBPF_PY_STATE_ASCII ? p->l.walk.text : p->l.wide_text);
 	if (!raw || !text || tgt_read(p->t, addr, raw, (size_t)len * width)) {
 		free(raw);
 		free(text);
@@ -162,7 +169,7 @@ static char *read_text(const struct py *p, uint64_t addr, size_t max)
 static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
 {
 	uint64_t bytes[MXBPF_PY_TEXT_BYTES / 8] = {0};
-	const ssize_t got = tgt_read_some(p->t, addr + MXBPF_PY_TEXT_START, bytes, sizeof(bytes));
+	const ssize_t got = tgt_read_some(p->t, addr + p->l.walk.head, bytes, sizeof(bytes));
 	size_t n;
 
 	if (got < MXBPF_PY_TEXT_HEAD)
@@ -176,11 +183,11 @@ static bool text_print(const struct py *p, uint64_t addr, uint64_t *print)
 
 bool py_code_print(const struct py *p, uint64_t code, uint64_t *print)
 {
-	uint64_t object[(MXBPF_PY_CODE_START + MXBPF_PY_CODE_BYTES) / 8], file;
-	const uint64_t *bytes = object + MXBPF_PY_CODE_START / 8;
+	uint64_t object[(HEAD_MAX_BYTES + MXBPF_PY_CODE_BYTES) / 8], file;
+	const uint64_t *bytes = object + p->l.walk.head / sizeof(*object);
 
-	if (!code || tgt_read(p->t, code, object, sizeof(object)) || !is_live(object, p->code_type) ||
-	    !text_print(p, MXBPF_PY_WORD(bytes, p->l.walk.code_file), &file))
+	if (!code || tgt_read(p->t, code, object, p->l.walk.head + MXBPF_PY_CODE_BYTES) ||
+	    !is_live(p, object, p->code_type) || !text_print(p, MXBPF_PY_WORD(bytes, p->l.walk.code_file), &file))
 		return false;
 	*print = mxbpf_code_print(&p->l.walk, bytes, file);
 	return true;
@@ -198,11 +205,11 @@ static bool read_lines(const struct py *p, uint64_t addr, struct code *c)
 {
 	uint64_t bytes;
 
-	if (!lives(p, addr, p->bytes_type) || !py_word(p, addr + BYTES_LENGTH, &bytes) || bytes > LINES_BYTES_MAX)
+	if (!lives(p, addr, p->bytes_type) || !py_word(p, addr + p->l.walk.head, &bytes) || bytes > LINES_BYTES_MAX)
 		return false;
 	c->lines = malloc(bytes + 1);
 	c->lines_bytes = bytes;
-	return c->lines && !tgt_read(p->t, addr + BYTES_START, c->lines, bytes);
+	return c->lines && !tgt_read(p->t, addr + p->l.walk.head + BYTES_START, c->lines, bytes);
 }
 
 static struct code *read_code(const struct py *p, const struct mxbpf_stack_frame *f)
@@ -276,8 +283,9 @@ static void class_name(const struct py *p, uint64_t type, char name[NAME_BYTES_M
 	ssize_t n;
 
 	name[0] = '\0';
-	if (!py_word(p, type + OBJECT_TYPE, &meta) || !py_word(p, meta + TYPE_FLAGS, &flags) || !(flags & IS_A_TYPE) ||
-	    !py_word(p, type + TYPE_NAME, &text))
+	if (!py_word(p, type + MXBPF_PY_CLASS(&p->l.walk), &meta) ||
+	    !py_word(p, meta + p->l.walk.head + TYPE_FLAGS, &flags) || !(flags & IS_A_TYPE) ||
+	    !py_word(p, type + p->l.walk.head + TYPE_NAME, &text))
 		return;
 	n = tgt_read_some(p->t, text, name, NAME_BYTES_MAX - 1);
 	name[n > 0 ? n : 0] = '\0';

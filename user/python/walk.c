@@ -3,6 +3,7 @@
 #include "python/priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Returns the innermost frame, or 0 if the thread runs no Python. */
 static uint64_t top_frame(const struct py *p, uint64_t of_state)
@@ -13,11 +14,24 @@ static uint64_t top_frame(const struct py *p, uint64_t of_state)
 	return w->cframe_frame == MXBPF_PY_NONE || py_word(p, of_state + w->cframe_frame, &frame) ? frame : 0;
 }
 
+/* Finds the first instruction of the code that a frame executes, as BPF does. Returns false if it is not mapped. */
+static bool first_instr(const struct py *p, const void *frame, uint64_t code, uint64_t *first)
+{
+	const struct mxbpf_python *w = &p->l.walk;
+	uint32_t copy = 0;
+
+	if (w->frame_copy != MXBPF_PY_NONE)
+		memcpy(&copy, (const char *)frame + w->frame_copy, sizeof(copy));
+	*first = code + w->code_instrs;
+	return !copy ||
+	       (py_word(p, code + w->code_copies, first) && py_word(p, *first + 8 + 8ull * copy, first) && *first);
+}
+
 /* Reads one frame, unless it belongs to the interpreter itself. *frame becomes the next frame. */
 static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *s)
 {
 	const struct mxbpf_python *w = &p->l.walk;
-	uint64_t bytes[MXBPF_PY_FRAME_BYTES / 8 + 1], instr, print;
+	uint64_t bytes[MXBPF_PY_FRAME_BYTES / 8 + 1], instr, print, first;
 	struct mxbpf_stack_frame *f = &s->frames[s->n];
 
 	if (tgt_read(p->t, *frame + w->frame_start, bytes, w->frame_bytes))
@@ -27,9 +41,9 @@ static bool take_frame(const struct py *p, uint64_t *frame, struct mxbpf_stack *
 		return true;
 	*f = (struct mxbpf_stack_frame){.code = MXBPF_PY_WORD(bytes, w->frame_code) & MXBPF_PY_POINTER};
 	instr = MXBPF_PY_WORD(bytes, w->frame_instr);
-	f->instr = w->instr_bytes ? (uint32_t)instr * w->instr_bytes : (uint32_t)(instr - f->code - w->code_instrs);
-	if (!py_code_print(p, f->code, &print))
+	if (!py_code_print(p, f->code, &print) || (!w->instr_bytes && !first_instr(p, bytes, f->code, &first)))
 		return false;
+	f->instr = (uint32_t)(w->instr_bytes ? instr * w->instr_bytes : instr - first);
 	f->print = print;
 	s->n++;
 	return true;

@@ -41,6 +41,17 @@ static uint64_t top_frame(const struct mxbpf_python *py)
 	return frame && py->cframe_frame != MXBPF_PY_NONE ? word_at(frame + py->cframe_frame) : frame;
 }
 
+/*
+ * Returns the address of the first instruction of the code that a frame executes. Threads without a global lock execute
+ * copies of it; copy 0 is in the code object.
+ */
+static uint64_t first_instr(const struct mxbpf_python *py, uint64_t frame, uint64_t code)
+{
+	const uint32_t copy = py->frame_copy == MXBPF_PY_NONE ? 0 : *(const uint32_t *)(frame + py->frame_copy);
+
+	return copy ? word_at(word_at(code + py->code_copies) + 8 + 8ull * copy) : code + py->code_instrs;
+}
+
 /* Reads a Python frame, and moves *frame on to the next. Returns false for a frame of the interpreter itself. */
 static bool next_frame(const struct mxbpf_python *py, uint64_t *frame, struct mxbpf_stack_frame *f)
 {
@@ -52,8 +63,10 @@ static bool next_frame(const struct mxbpf_python *py, uint64_t *frame, struct mx
 		return false;
 	f->code = word_at(at + py->frame_code) & MXBPF_PY_POINTER;
 	instr = word_at(at + py->frame_instr);
-	f->instr = py->instr_bytes ? (uint32_t)instr * py->instr_bytes : (uint32_t)(instr - f->code - py->code_instrs);
-	return f->code != 0;
+	if (!f->code)
+		return false;
+	f->instr = (uint32_t)(py->instr_bytes ? instr * py->instr_bytes : instr - first_instr(py, at, f->code));
+	return true;
 }
 
 /* Returns the class of the object that the call of a module has as its first argument, or 0. */
@@ -61,7 +74,7 @@ static uint64_t module_type(const struct mxbpf_python *py, uint64_t frame)
 {
 	const uint64_t self = word_at(frame + py->frame_local) & MXBPF_PY_POINTER;
 
-	return self ? word_at(self + 8) : 0;
+	return self ? word_at(self + MXBPF_PY_CLASS(py)) : 0;
 }
 
 /* A hash of what mxbpf_code_print() covers, without the text of the file's name. */
@@ -71,7 +84,7 @@ static uint64_t code_hash(const struct mxbpf_python *py, uint64_t code)
 	int i;
 
 	for (i = 0; i < MXBPF_PY_PRINT_WORDS; i++)
-		h = (h << 13 | h >> 51) ^ word_at(code + MXBPF_PY_CODE_START + py->code_print[i]);
+		h = (h << 13 | h >> 51) ^ word_at(code + py->head + py->code_print[i]);
 	return h;
 }
 
@@ -106,9 +119,9 @@ static uint32_t fill_list(struct mxbpf_agent_slot *t, const struct mxbpf_python 
 		f[n] = (struct mxbpf_stack_frame){0};
 		if (!next_frame(py, &frame, &f[n]))
 			continue;
-		file = word_at(f[n].code + MXBPF_PY_CODE_START + py->code_file);
-		f[n].print = mxbpf_code_print(py, (const void *)(f[n].code + MXBPF_PY_CODE_START),
-					      mxbpf_text_print(py, (const void *)(file + MXBPF_PY_TEXT_START)));
+		file = word_at(f[n].code + py->head + py->code_file);
+		f[n].print = mxbpf_code_print(py, (const void *)(f[n].code + py->head),
+					      mxbpf_text_print(py, (const void *)(file + py->head)));
 		if (f[n].code == t->module_code)
 			f[n].type = module_type(py, at);
 		n++;
@@ -119,7 +132,7 @@ static uint32_t fill_list(struct mxbpf_agent_slot *t, const struct mxbpf_python 
 
 static bool is_named(const struct mxbpf_python *py, uint64_t code, const char *name)
 {
-	const uint64_t text = word_at(code + py->code_name) + MXBPF_PY_TEXT_START;
+	const uint64_t text = word_at(code + py->code_name) + py->head;
 	const uint64_t len = strlen(name);
 
 	return word_at(text) == len && !memcmp((const void *)(text + py->text), name, len);
