@@ -64,7 +64,7 @@ PROGS := $(patsubst tests/prog/%.c,$(O)/prog/%,$(sort $(wildcard tests/prog/*.c)
 TOY   := $(addprefix $(O)/toy/,toy hang libmxnet.so libtorch_cpu.so burn/libtorch_cpu.so omp/libtorch_cpu.so kmp/libtorch_cpu.so inject_agent.so)
 FUZZ  := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(sort $(wildcard tests/fuzz/*.c)))
 
-.PHONY: all static check test smoke units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom clean distclean help
+.PHONY: all static check test smoke next units progs gpu-double bench soak day kernels demo lint analyze fuzz fuzzers unit-asan unit-tsan agent-tsan print-libs install uninstall deb sbom clean distclean help
 .DELETE_ON_ERROR:
 # What only pattern rules name stays. All else is made anew if it is missing.
 .SECONDARY: $(patsubst bpf/%.bpf.c,$(O)/gen/%.bpf.o,$(wildcard bpf/*.bpf.c)) $(patsubst %.c,$(O)/fuzz/obj/%.o,$(wildcard tests/fuzz/*.c))
@@ -375,7 +375,7 @@ units: $(UNITS)
 progs: $(PROGS) $(TOY) gpu-double
 
 help:
-	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom clean'
+	@sed -n '2,4p' Makefile; echo 'targets: all static demo test smoke next check bench soak day kernels lint analyze fuzz unit-asan unit-tsan agent-tsan install uninstall deb sbom clean'
 	@echo 'smoke: one minute of test'
 	@echo 'test, check, smoke: ONLY=REGEX runs only files whose name matches (interval.bats, unit/test_elf); LANES=N runs N files at a time'
 
@@ -388,6 +388,11 @@ test:
 smoke:
 	$(Q)tests/setup.sh $(O)
 	$(Q)tests/run.sh --tag=smoke $(O)
+
+# The newest versions of what mxbpf profiles.
+next:
+	$(Q)tests/setup.sh $(O)
+	$(Q)tests/next.sh $(O)
 
 # Runs the tests that need neither root nor a download.
 check:

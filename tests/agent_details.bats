@@ -64,6 +64,7 @@ told_on() { # INTERPRETER
 @test "The agent's stacks equal the program's own on CPython 3.9" { told_on "$O/deps/pythons/3.9/python"; }
 @test "The agent's stacks equal the program's own on CPython 3.13" { told_on "$O/deps/pythons/3.13/python"; }
 @test "The agent's stacks equal the program's own on CPython 3.14" { told_on "$O/deps/pythons/3.14/python"; }
+# bats test_tags=next
 @test "The agent's stacks equal the program's own on CPython 3.15" { told_on "$O/deps/pythons/3.15/python"; }
 @test "The agent's stacks equal the program's own on CPython 3.14t" { told_on "$O/deps/pythons/3.14t/python"; }
 

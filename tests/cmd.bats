@@ -68,6 +68,7 @@ header() { # MAJOR, two hex digits
 		--pid 1 --max-size 1|--max-size.*from .* MiB to
 		--pid 1 --backend uprobe|--backend.*uprobe_multi, perf
 		--pid 1 --ring-size 3M|--ring-size.*power of two
+		--pid 1 --ring-size 256M --max-memory 512M|--max-memory must be at least four times --ring-size
 		--pid 1 --trace -|--trace.*name a file
 		record --pid 1 -o a.json --trace a.json|same file
 		--pid 1 --interval 99ms|--interval.*too short

@@ -100,6 +100,13 @@ need_torch() {
 }
 
 # setup() of files that judge PyTorch. Changes to the test's own directory.
+# The newest PyTorch: that of the tests, or of tests/next.sh.
+NEXT=${MXBPF_TEST_NEXT:-$O/deps/torch-next}
+
+need_next() {
+	[[ -x $NEXT/bin/python ]] || skip "no newer PyTorch at $NEXT: $(tail -n 1 "$O/deps/torch-next.log" 2>/dev/null)"
+}
+
 torch_setup() {
 	need_root
 	need_torch
@@ -153,7 +160,7 @@ torch_server() {
 	case ${BUILD:=wheel} in
 	stripped) command=(env LD_LIBRARY_PATH="$O/deps/torch-stripped" "$PYTHON_TORCH") ;;
 	debian) command=("$O/deps/torch-debian/bin/python") ;;
-	next) command=("$O/deps/torch-next/bin/python") ;;
+	next) command=("$NEXT/bin/python") ;;
 	esac
 	shared "torch-server-$BUILD" serve "${command[@]}"
 	SERVED=(python3 "$REPO/tests/fork_server.py" run "$SHARED/socket")

@@ -38,6 +38,7 @@ told_on() { # VERSION
 @test "Stacks equal the program's own on CPython 3.9" { told_on 3.9; }
 @test "Stacks equal the program's own on CPython 3.13" { told_on 3.13; }
 @test "Stacks equal the program's own on CPython 3.14" { told_on 3.14; }
+# bats test_tags=next
 @test "Stacks equal the program's own on CPython 3.15" { told_on 3.15; }
 @test "Stacks equal the program's own on CPython 3.14t" { told_on 3.14t; }
 

@@ -149,10 +149,7 @@ few_probes() { # PROGRAM...
 	jq -e '[.traceEvents[] | select(.cat == "cpu_op")] | length > 1000' t.json
 }
 
-need_next() {
-	[[ -x $O/deps/torch-next/bin/python ]] || skip "no newer PyTorch at $O/deps/torch-next: $(tail -n 1 "$O/deps/torch-next.log" 2>/dev/null)"
-}
-
+# bats test_tags=next
 @test "The newest PyTorch has exact counts, allocations and bytes of a CNN, TorchScript, custom Functions and caught exceptions" {
 	need_next
 	local program
@@ -162,6 +159,7 @@ need_next() {
 	done
 }
 
+# bats test_tags=next
 @test "The newest PyTorch has the shapes that torch.profiler has, with probes and with the agent" {
 	need_next
 	local program how
@@ -172,6 +170,24 @@ need_next() {
 			traced_on next "$program" --shapes --by shape $how
 			"$PYTHON_TORCH" "$JUDGE/shapes.py" shaped.json mxbpf.json
 		done
+	done
+}
+
+# bats test_tags=next
+@test "The newest PyTorch has the backward nodes and the Python stacks that torch.profiler has" {
+	need_next
+	local BUILD=next how
+	reference transformer
+	for how in '' --agent; do
+		# shellcheck disable=SC2086 # no option, or one
+		traced_on next transformer --backward $how
+		"$PYTHON_TORCH" "$JUDGE/backward.py" builtin.json mxbpf.json
+	done
+	"${SERVED[@]}" "$REPO/tests/stacks/torch_builtin.py" sgd stacks.json
+	for how in '' --agent; do
+		traced_prog "record --force -o job.mxd --py-stacks $how" sgd --bare --result mxbpf.result
+		python3 "$REPO/tests/stacks/compare_torch.py" stacks.json job.mxd \
+			"$("$MXBPF" report job.mxd --format json | jq .loss.unreadable)"
 	done
 }
 

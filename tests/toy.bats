@@ -29,7 +29,7 @@ code() { # PID
 
 # bats test_tags=smoke
 @test "uprobe_multi counts every call, operator and byte, with exceptions across probed frames" {
-	count_exactly --backend uprobe_multi
+	count_exactly --backend uprobe_multi --ring-size 256M # which takes as much memory as the limit is without the option
 }
 
 # bats test_tags=smoke

@@ -62,7 +62,8 @@ int main(int argc, char **argv)
 	}
 	if (cmd_parse(argc, argv, &c, &o, &e))
 		return cmd_fail(&e);
-	mem_limit(o.max_memory ? o.max_memory : MEM_LIMIT_DEFAULT);
+	/* A ring is mapped twice in a row. */
+	mem_limit(o.max_memory ? o.max_memory : MEM_LIMIT_DEFAULT + 2 * o.ses.ring_bytes);
 	if (!o.instead && !cmd_is_session(c))
 		cmd_limit(&o);
 	return close_stdout(o.instead ? o.instead(c) : c->run(&o));

@@ -3,12 +3,13 @@
 # Unpacks the newest PyTorch of PyPI for the tests: the wheel for CUDA without NVIDIA's libraries, for which stubs.py makes others. Other
 # packages are those of the tests' own PyTorch. Downloads some 540 MB once.
 #
-# usage: tests/torch_next/setup.sh DIRECTORY PYTHON
+# usage: tests/torch_next/setup.sh DIRECTORY PYTHON [VERSION]
 #   DIRECTORY   gets bin/python
 #   PYTHON      the Python of the tests' own PyTorch
+#   VERSION     another PyTorch than that of the tests
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
-VERSION=2.15.0
+VERSION=${3:-2.15.0}
 DIR=$1 PYTHON=$2
 
 [[ -x $DIR/bin/python && $(cat "$DIR/stamp" 2>/dev/null) == "$VERSION $(cksum <"$HERE/stubs.py")" ]] && exit

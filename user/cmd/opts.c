@@ -423,7 +423,7 @@ static const struct cmd_option fixed[] = {
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30,
 	 AGENT_YES},
 	{.name = "max-memory", .sees_gpu = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_NOW | CMD_WATCH,
-	 .help = "Use at most SIZE of memory in mxbpf itself; what finds no room is counted as dropped", .def = "512M",
+	 .help = "Use at most SIZE of memory in mxbpf itself; what finds no room is counted as dropped", .def = "512M, and twice what --ring-size says",
 	 .set = cmd_set_bytes, CMD_FIELD(max_memory), .min = MEM_LIMIT_MIN, .max = 1ull << 40,
 	 AGENT_YES},
 	{.name = "backend", .arg = "NAME", .group = "General", .commands = CMD_LIVE | CMD_BIT_NOW | CMD_WATCH,
