@@ -421,7 +421,7 @@ static const struct cmd_option fixed[] = {
 	{.name = "ring-size", .arg = "SIZE", .group = "General", .commands = CMD_LIVE,
 	 .help = "Use ring buffers of SIZE, a power of two, for probes and for samples; increase it if events are dropped", .def = "8M",
 	 .set = cmd_set_ring, CMD_FIELD(ses.ring_bytes), .min = 1 << 16, .max = 1 << 30,
-	 AGENT_YES},
+	 .conflicts = cmd_ring_conflicts, AGENT_YES},
 	{.name = "max-memory", .sees_gpu = true, .arg = "SIZE", .group = "General", .commands = CMD_LIVE | CMD_BIT_REPORT | CMD_BIT_EXPORT | CMD_BIT_DIFF | CMD_BIT_NOW | CMD_WATCH,
 	 .help = "Use at most SIZE of memory in mxbpf itself; what finds no room is counted as dropped", .def = "512M, and twice what --ring-size says",
 	 .set = cmd_set_bytes, CMD_FIELD(max_memory), .min = MEM_LIMIT_MIN, .max = 1ull << 40,

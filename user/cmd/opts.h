@@ -77,7 +77,7 @@ struct cmd_exit_text {
 extern const struct cmd_exit_text cmd_exits[]; /* ends with text == NULL */
 
 /* drop.c */
-extern const struct cmd_conflict cmd_drop_conflicts[];
+extern const struct cmd_conflict cmd_drop_conflicts[], cmd_ring_conflicts[];
 int cmd_set_drop(const struct cmd_option *opt, struct cmd_opts *o, const char *text, struct err *e);
 
 /* --generate: what it can print, and its setter. */

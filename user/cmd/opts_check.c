@@ -123,6 +123,14 @@ int cmd_check_layout(const struct cmd_opts *o, const bool *seen, struct err *e)
 	return 0;
 }
 
+static bool lacks_room(const struct cmd_opts *o)
+{
+	return o->max_memory && 4 * o->ses.ring_bytes > o->max_memory;
+}
+
+const struct cmd_conflict cmd_ring_conflicts[] = {
+	{lacks_room, "--max-memory must be at least four times --ring-size, because a ring takes twice its size"}, {0}};
+
 static bool has_outlet(const struct cmd_opts *o)
 {
 	return o->textfile || o->stream || o->push_profile || otel_asks(o->otlp) || !o->listen ||
@@ -191,8 +199,6 @@ int cmd_check_whole(const struct cmd *c, const struct cmd_opts *o, struct err *e
 		 "--html and --output name the same file; rename one of them"},
 		{o->html && o->open, "--open writes the page itself; remove --html, or name the page with --output"},
 		{o->ses.cupti && !o->ses.gpu, "--cupti needs --gpu"},
-		{o->max_memory && 4 * o->ses.ring_bytes > o->max_memory,
-		 "--max-memory must be at least four times --ring-size, because a ring takes twice its size"},
 		{o->ses.no_bpf && !o->ses.gpu, "--no-bpf needs --gpu, because only the GPU is seen without probes"},
 		{o->ses.no_bpf && !o->ses.command,
 		 "--no-bpf needs -- COMMAND, because only probes can be attached to a running process"},

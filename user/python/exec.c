@@ -62,8 +62,8 @@ static int read_table(const struct py *p, struct py_exec *x, struct places *at, 
 	for (i = 0; i < sizeof(versions) / sizeof(versions[0]) && versions[i].minor != x->minor; i++)
 		;
 	if (i == sizeof(versions) / sizeof(versions[0]))
-		return err_set(e, ERR_TARGET, -ENOTSUP, "its Python 3.%u cannot execute scripts on request (3.14 and later can)",
-			       x->minor);
+		return err_set(e, ERR_TARGET, -ENOTSUP,
+			       "its Python 3.%u cannot execute scripts on request (3.14 and later can)", x->minor);
 	at->support = d + versions[i].support;
 	if (tgt_read(p->t, p->runtime, at->d, sizeof(at->d[0]) * (versions[i].support + SUPPORT_WORDS)) ||
 	    memcmp(d, PY_COOKIE, sizeof(d[0])) || !py_is_release(d[WORD_VERSION], x->minor))
