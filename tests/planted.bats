@@ -177,7 +177,7 @@ rank_pid() { # RANK: the process with it
 	done
 	((i < 3)) && [[ -s steps && -z $(sort steps | uniq -d) ]]
 	"$MXBPF" --exact --pid "$READY_PID" --sample 99 -d 4s >told
-	grep -A 2 'seen: .*common.py([0-9]*): own' told | grep "The loop.s thread runs your Python code"
+	grep -A 2 'seen: .*common.py([0-9]*): own' told | grep "The loop.s thread runs your own code"
 	# Of two jobs, each has findings of its own, whose next step is about its process.
 	local own=$READY_PID loader
 	start_ready loader "$PYTHON_TORCH" -u "$REPO/tests/planted/torch_job.py" loader-sleeps --seconds 120

@@ -6,6 +6,7 @@
  */
 #include "adapter/adapter.h"
 #include "mxbpf_args.h"
+#include "mxbpf_step.h"
 
 #include <stddef.h>
 
@@ -93,6 +94,16 @@ static const struct adp_member collectives[] = {
 	{"recvAnysource", "recv_any_source_"},
 	{0},
 };
+
+/* Optimizers of C++. Those of Python annotate their steps. */
+#define STEP_OF(optimizer) "_ZN5torch5optim" optimizer "4stepESt8functionIFN2at6TensorEvEE"
+static const char *const optimizer_steps[] = {STEP_OF("3SGD"),
+					      STEP_OF("4Adam"),
+					      STEP_OF("5AdamW"),
+					      STEP_OF("7Adagrad"),
+					      STEP_OF("7RMSprop"),
+					      STEP_OF("5LBFGS"),
+					      NULL};
 
 #define COLLECTIVES .prefix = "_ZN4c10d12ProcessGroup", .method = "E", .schema = "c10d::", .members = collectives
 
@@ -311,6 +322,25 @@ static const struct adp_probe probes[] = {
 		.iteration = "Optimizer.step#",
 		.row = {ANNOTATION, .name_type = MXBPF_NAMED_BYTES, .name = {ARG2, AT1(0)},
 			.details = MXBPF_DETAIL_STACK},
+	},
+	/* A step begins: step(hidden result, this, ...). */
+	{
+		.name = "step.optimizer",
+		.group = PROBE_STEP,
+		.always = adp_all,
+		.optional = true,
+		.any_build = true,
+		.family = {.list = optimizer_steps},
+		.row = {.action = MXBPF_ACT_STEP, .step = MXBPF_STEP_OPTIMIZER, .key = {ARG2}},
+	},
+	{
+		.name = "iteration.optimizer",
+		.group = PROBE_ITER,
+		.always = adp_all,
+		.optional = true,
+		.any_build = true,
+		.family = {.list = optimizer_steps},
+		.iteration = "*",
 	},
 	/*
 	 * The operator that Python calls for it: enter(name, args) has its arguments on the stack; the name is an

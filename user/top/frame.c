@@ -84,7 +84,7 @@ static void put_spark(const struct top *t, uint32_t job, char *text, size_t max,
 	}
 }
 
-static void put_parts(const struct top_second *s, char *text, size_t max)
+static void put_parts(const struct top_second *s, bool python, char *text, size_t max)
 {
 	uint8_t order[MXBPF_STEP_PARTS];
 	const unsigned n = s->known_ns ? steps_large_parts(s->part_ns, s->known_ns, order) : 0;
@@ -95,7 +95,7 @@ static void put_parts(const struct top_second *s, char *text, size_t max)
 	for (i = 0; i < n && len < max; i++)
 		len += (size_t)snprintf(text + len, max - len, "%s%.0f%% %s", i ? ", " : "",
 					100.0 * (double)s->part_ns[order[i]] / (double)s->known_ns,
-					steps_part_words[order[i]]);
+					steps_part_words(order[i], python));
 }
 
 /* The title is cut before the cost in the corner. */
@@ -136,7 +136,7 @@ static void put_rates(struct top_lines *f, const struct top *t, const struct top
 	put_spark(t, t->job, spark, sizeof(spark), f->width > 40 ? f->width - 40 : 0);
 	top_line(f, "%.3g iterations/s now%s, %.3g in the minute  %s", now, ranks,
 		 top_iterations(t, t->job, TOP_SECONDS), spark);
-	put_parts(s, parts, sizeof(parts));
+	put_parts(s, t->python, parts, sizeof(parts));
 	if (s->iterations)
 		top_line(f, "%s each%s%s", fmt_ns(s->iteration_ns / s->iterations, each), parts[0] ? ": " : "", parts);
 	else

@@ -97,6 +97,7 @@ static void set_title(struct top *t, const struct mdl_session *s)
 	const char *on = s->hostname && *s->hostname ? " on " : "", *host = s->hostname ? s->hostname : "";
 	const size_t jobs = top_rows(t, TOP_JOBS);
 
+	t->python = mdl_in_python(s);
 	if (t->one_job || jobs < 2)
 		snprintf(t->title, sizeof(t->title), "%.60s (%" PRIu32 ")%s%.60s", target.comm, target.pid, on, host);
 	else

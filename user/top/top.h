@@ -105,6 +105,7 @@ struct top {
 	bool partial;		       /* there are partial rows */
 	bool account;		       /* cells have runq_ns and blocked_ns */
 	char title[160], finding[512]; /* untrusted */
+	bool python;		       /* the program is in Python */
 	unsigned gpus;		       /* that had work; 0: none is known */
 	double gpu;		       /* share of the time in which they were busy */
 	uint64_t added_ns, own_ns;     /* CPU time that watching added, and of mxbpf, in the last second */

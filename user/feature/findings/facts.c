@@ -474,6 +474,7 @@ int facts_make(struct mdl *m, const struct mdl_session *s, struct facts *f)
 	int err;
 
 	*f = (struct facts){.have = have(s),
+			    .python = mdl_in_python(s),
 			    .unprobed = s->api_left || (cost_has_partial(m) && !cost_has_slices(m)),
 			    .partial = cost_has_partial(m),
 			    .sliced = cost_has_slices(m)};

@@ -62,6 +62,7 @@ struct facts {
 	uint32_t stopped_tgid; /* the process that was stopped the most; 0: none */
 	unsigned cpus;	       /* of the machine; 0: not known */
 	unsigned allowed_cpus; /* of these, the job may use so many */
+	bool python;	       /* the program is in Python */
 	bool unprobed;	       /* calls of the C API are not probed, and their time counts as outside the runtime */
 	bool partial;	       /* so it is with operators, because of --max-overhead */
 	bool sliced;	       /* all calls were recorded, but in slices, so few samples know in which call they are */

@@ -426,7 +426,8 @@ static double own_share(const struct facts *f)
 
 static void own_say(const struct facts *f, struct buf *b)
 {
-	buf_printf(b, "Your Python code takes %.0f%% of the loop's time, while no operator runs", 100 * own_share(f));
+	buf_printf(b, "Your %s code takes %.0f%% of the loop's time, while no operator runs",
+		   f->python ? "Python" : "own", 100 * own_share(f));
 }
 
 static void own_evidence(const struct facts *f, struct buf *b)
@@ -519,8 +520,10 @@ static void slow_say(const struct facts *f, struct buf *b)
 	buf_printf(b, "%" PRIu64 " of %" PRIu64 " iterations%s take %s instead of %s; most of the difference is %s",
 		   f->slow.n, f->loop.complete, every, fmt_ns(f->slow.median_ns, slow),
 		   fmt_ns(f->loop.median_ns, usual),
-		   f->slow.part == MXBPF_PART_OUTSIDE && f->unprobed ? "your Python code or calls that are not probed"
-								     : more[f->slow.part]);
+		   f->slow.part != MXBPF_PART_OUTSIDE ? more[f->slow.part]
+		   : f->unprobed		      ? "your Python code or calls that are not probed"
+		   : f->python			      ? more[f->slow.part]
+						      : "your own code");
 }
 
 static void slow_evidence(const struct facts *f, struct buf *b)
@@ -604,7 +607,7 @@ const struct finding_rule finding_rules[] = {
 		   "foreach optimizers), or run independent work on several streams."},
 	{.key = "own_code", .least = 0.3, .share = own_share, .say = own_say, .evidence = own_evidence,
 	 .next_of = next_own,
-	 .advice = "The loop's thread runs your Python code, or waits in it for something. Do it once before the "
+	 .advice = "The loop's thread runs your own code, or waits in it for something. Do it once before the "
 		   "loop, do it less often, use operators of the runtime or numpy for it, or do it in another process."},
 	{.key = "interpreter_lock", .least = 0.15, .share = lock_share, .say = lock_say, .evidence = lock_evidence,
 	 .next_of = next_lock,

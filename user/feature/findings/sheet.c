@@ -122,7 +122,7 @@ static void put_parts(struct view *s, const struct facts *f)
 	for (i = 0; i < n; i++)
 		out_printf(s->out, "%s%.0f%% %s%s", i ? ", " : ": ",
 			   100.0 * (double)f->loop.part_ns[order[i]] / (double)f->loop.known_ns,
-			   steps_part_words[order[i]],
+			   steps_part_words(order[i], f->python),
 			   order[i] == MXBPF_PART_OUTSIDE && f->unprobed ? " or calls not probed" : "");
 }
 

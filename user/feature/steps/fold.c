@@ -93,6 +93,27 @@ static int sampled(struct steps_state *m, struct loops *p, const struct mxbpf_st
 	return l ? loops_boundary(m, p, l, s->h.ts_ns) : 0;
 }
 
+/*
+ * Handles the end of an optimizer's step, or its start in a program in C++. If backward passes are seen, they say which
+ * steps belong together. Passes that were seen may be so no longer, because --max-overhead has left out their probes;
+ * then each step is the end of an iteration, and those up to now cannot be told apart. In slices passes are seen, but
+ * not between them.
+ */
+static int ends_step(struct steps_state *m, struct loops *p, uint64_t optimizer, uint64_t end_ns, uint32_t tid)
+{
+	struct loop *l = loops_may_end(m, p, MXBPF_STEP_OPTIMIZER, optimizer, end_ns, tid);
+
+	if (!l)
+		return 0;
+	if (l->passes && !m->sliced) {
+		if (++l->alone < ALONE_MAX)
+			return 0;
+		l->start_ns = 0;
+	}
+	l->passes = false;
+	return loops_end(m, p, l);
+}
+
 static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_step *s = (const void *)rec;
@@ -115,6 +136,8 @@ static int steps_fold(struct mdl *m, const struct mxbpf_rec *rec)
 			l->called = true;
 		return 0;
 	}
+	if (s->what == MXBPF_STEP_OPTIMIZER)
+		return ends_step(state, p, s->key, s->h.ts_ns, s->tid);
 	if (p->mode > MXBPF_STEP_BACKWARD)
 		return loops_pass(state, p, s->tid);
 	p->passes = true;
@@ -300,26 +323,6 @@ static int put_piece(struct loops *p, const struct mxbpf_span *s, enum role role
 	return err;
 }
 
-/*
- * Handles the end of an optimizer's step. If backward passes are seen, they say which steps belong together. Passes
- * that were seen may be so no longer, because --max-overhead has left out their probes; then each step is the end of an
- * iteration, and those up to now cannot be told apart. In slices passes are seen, but not between them.
- */
-static int ends_step(struct steps_state *m, struct loops *p, const struct mxbpf_span *s)
-{
-	struct loop *l = loops_may_end(m, p, MXBPF_STEP_OPTIMIZER, s->name_id, s->h.ts_ns + s->dur_ns, s->tid);
-
-	if (!l)
-		return 0;
-	if (l->passes && !m->sliced) {
-		if (++l->alone < ALONE_MAX)
-			return 0;
-		l->start_ns = 0;
-	}
-	l->passes = false;
-	return loops_end(m, p, l);
-}
-
 /* Looks for the end of an iteration in a span. */
 static int see_span(struct steps_state *state, struct loops *p, const struct mxbpf_span *s, enum role role)
 {
@@ -337,7 +340,7 @@ static int see_span(struct steps_state *state, struct loops *p, const struct mxb
 		return loops_pass(state, p, s->tid);
 	if (role == ROLE_KVSTORE && p->passes)
 		loops_may_end(state, p, MXBPF_STEP_KVSTORE, 1, end_ns, s->tid);
-	return role == ROLE_OPTIMIZER ? ends_step(state, p, s) : 0;
+	return role == ROLE_OPTIMIZER ? ends_step(state, p, s->name_id, end_ns, s->tid) : 0;
 }
 
 static int steps_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)

@@ -320,14 +320,19 @@ void parts_take_cost(struct mxbpf_iteration *it, const struct mdl_cost *cost, do
 
 /* ---- for people */
 
-const char *const steps_part_words[MXBPF_STEP_PARTS] = {
-	[MXBPF_PART_DATA] = "waiting for data",
-	[MXBPF_PART_WAIT] = "waiting for results",
-	[MXBPF_PART_KVSTORE] = "waiting for other processes",
-	[MXBPF_PART_OPERATOR] = "in operators",
-	[MXBPF_PART_API] = "in other calls of the runtime",
-	[MXBPF_PART_OUTSIDE] = "in your Python code",
-};
+const char *steps_part_words(unsigned part, bool python)
+{
+	static const char *const words[MXBPF_STEP_PARTS] = {
+		[MXBPF_PART_DATA] = "waiting for data",
+		[MXBPF_PART_WAIT] = "waiting for results",
+		[MXBPF_PART_KVSTORE] = "waiting for other processes",
+		[MXBPF_PART_OPERATOR] = "in operators",
+		[MXBPF_PART_API] = "in other calls of the runtime",
+		[MXBPF_PART_OUTSIDE] = "in your Python code",
+	};
+
+	return part == MXBPF_PART_OUTSIDE && !python ? "in your own code" : words[part];
+}
 
 unsigned steps_large_parts(const uint64_t part_ns[MXBPF_STEP_PARTS], uint64_t all_ns, uint8_t order[MXBPF_STEP_PARTS])
 {

@@ -99,7 +99,7 @@ static const char *title_of(const struct view *s, unsigned part)
 		return "probed calls of the C API";
 	if (part == MXBPF_PART_OUTSIDE && s->in->session->api_left)
 		return "your Python code or not probed";
-	return titles[part];
+	return part == MXBPF_PART_OUTSIDE && !mdl_in_python(s->in->session) ? "your own code" : titles[part];
 }
 
 /* ---- sums */

@@ -63,8 +63,8 @@ bool steps_is_exchange(const struct mdl *m, uint64_t name_id);
 bool steps_is_data(const struct mdl *m, uint64_t name_id);
 /* The parts of an iteration for programs: "data", "wait", "kvstore", "inline", "api", "outside". */
 extern const char *const steps_parts[MXBPF_STEP_PARTS];
-/* The parts of an iteration for people: "waiting for data", "in operators". */
-extern const char *const steps_part_words[MXBPF_STEP_PARTS];
+/* A part of an iteration for people: "waiting for data", "in operators". python: the program is in Python. */
+const char *steps_part_words(unsigned part, bool python);
 /* Sorts the parts that make up at least a hundredth of all_ns, the largest first. Returns how many they are. */
 unsigned steps_large_parts(const uint64_t part_ns[MXBPF_STEP_PARTS], uint64_t all_ns, uint8_t order[MXBPF_STEP_PARTS]);
 /* An iteration that has ended. */

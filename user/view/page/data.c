@@ -47,7 +47,7 @@ static void put_iterations(struct json *j, const struct view *s, struct mdl *m)
 	json_u64(j, "each_of", of);
 	json_array(j, "parts");
 	for (part = 0; part < MXBPF_STEP_PARTS; part++)
-		json_string(j, NULL, steps_part_words[part]);
+		json_string(j, NULL, steps_part_words(part, mdl_in_python(s->in->session)));
 	json_end(j);
 	json_array(j, "columns");
 	for (part = 0; part < sizeof(columns) / sizeof(columns[0]); part++)

@@ -1,0 +1,52 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A program in C++ that uses PyTorch's libraries without Python. Its own account is the reference.
+
+load helpers
+
+setup_file() {
+	need_root
+	need_torch
+	local torch=${MXBPF_TEST_LIBTORCH%/lib/*}
+	g++ -O1 -std=c++20 -isystem "$torch/include" -isystem "$torch/include/torch/csrc/api/include" -o "$BATS_FILE_TMPDIR/train" \
+		"$REPO/tests/workload/torch_train.cpp" -L"$torch/lib" -ltorch_cpu -lc10 -Wl,-rpath,"$torch/lib"
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# Runs STEPS steps under mxbpf with ARGS. The report is in $(out mxbpf), and the program's account in $(out train).
+train() { # STEPS ARGS...
+	start_ready train "$BATS_FILE_TMPDIR/train" "$1" >/dev/null
+	start_mxbpf --pid "$READY_PID" --format json "${@:2}"
+	kill -s USR1 "$READY_PID"
+	wait_exit "$READY_PID"
+	wait_exit "$MXBPF_PID"
+}
+
+counts_are_its_own() {
+	jq -e --argjson did "$(tail -n 1 "$(out train)")" '[.tables.operator[] | select($did[.name]) | {(.name): .count}] | add == $did' \
+		"$(out mxbpf)"
+}
+
+@test "A program in C++ has exact counts, iterations by the steps of its optimizer, memory, and a warning that it has no stacks" {
+	train 30 --memory --shapes --py-stacks
+	counts_are_its_own
+	grep -q 'runs no Python.*; mxbpf goes on without it' "$(err mxbpf)"
+	# The first iteration ends with the first step that is seen.
+	jq -e '.iterations.loops[0] | .count == 29 or .count == 30' "$(out mxbpf)"
+	jq -e '.tables.memory[0].allocs > 100' "$(out mxbpf)"
+}
+
+@test "With the agent, a program in C++ has the same counts and iterations" {
+	train 30 --agent --shapes
+	counts_are_its_own
+	jq -e '.iterations.loops[0] | .count == 29 or .count == 30' "$(out mxbpf)"
+}
+
+@test "What is not in operators is the code of the program, of which nobody says that it is Python" {
+	train 1000 --exact --format table
+	grep -q 'iterations per second, .* in your own code' "$(out mxbpf)"
+	! grep -q Python "$(out mxbpf)"
+}
