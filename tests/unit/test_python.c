@@ -131,6 +131,8 @@ static void check_free_threaded(struct tgt *t)
 	CHECK(!describe(&p, FREE, 0, 0, &e) && w->head == 32 && w->text_shift == 6);
 	CHECK(w->frame_owner == 78 && w->frame_copy == 72 && w->code_instrs == 232 && w->code_copies == 224);
 	CHECK(p.l.code_file == 128 && w->code_file == 128 - 32 && p.l.code_name == 136 && p.l.code_first == 84);
+	/* The strings of 3.13 have the same state in both builds, and its threads have no copies. */
+	CHECK(!describe(&p, 13, 2, 1, &e) && w->head == 32 && !w->text_shift && w->frame_copy == MXBPF_PY_NONE);
 	CHECK(describe(&p, FREE, 38, 80, &e) == -ENOTSUP && strstr(e.why, "another layout than the release"));
 	CHECK(describe(&p, FREE, 49, 1 << 16, &e) == -ENOTSUP);
 }

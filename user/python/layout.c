@@ -195,16 +195,19 @@ static bool fits(const struct py_layout *l)
 	       in_code(w, l->code_first, 4);
 }
 
-/* Changes the layout to that of a build without a global lock. Its threads have copies of code from 3.14 on. */
+/*
+ * Changes the layout to that of a build without a global lock. From 3.14 on, its strings have a wider state, and its
+ * threads have copies of code.
+ */
 static bool free_threaded(struct py_layout *l, const uint64_t *d)
 {
 	const uint64_t copy = d[l->described[PY_PART_FRAME] + DESC_FRAME_COPY];
 	const uint64_t copies = d[l->described[PY_PART_CODE] + DESC_CODE_COPIES];
 
 	l->walk.head = FREE_HEAD;
-	l->walk.text_shift = FREE_SHIFT;
 	if (l->minor < MINOR_COPIES)
 		return true;
+	l->walk.text_shift = FREE_SHIFT;
 	l->walk.frame_copy = (uint16_t)copy;
 	l->walk.code_copies = (uint16_t)copies;
 	return copy < MXBPF_PY_NONE && copies < MXBPF_PY_NONE;
