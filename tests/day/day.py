@@ -174,7 +174,7 @@ class Day:
             f.write('flight-record = 5s\nflight-size = 1M\nkeep = %d\non = iteration > 1h\n%s' % (KEEP, more))
 
     def serve(self, name, *args, clock=None):
-        return Serve(name, self.args.mxbpf, ['--interval', '500ms', '--max-overhead', '100%', *args], clock)
+        return Serve(name, self.args.mxbpf, ['--interval', '500ms', '--exact', *args], clock)
 
     # ---- targets
 

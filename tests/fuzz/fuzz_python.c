@@ -143,10 +143,10 @@ static void begin_code(const struct py_layout *l)
 	begin_text(FILE_NAME, l, "/usr/lib/site-packages/torch/nn/modules/module.py");
 	begin_object(LINES, l, BYTES_TYPE);
 	put(LINES + l->walk.head, 6);
-	memcpy(memory + LINES + l->walk.head + BYTES_START, "\xda\x01\x80\x03\xf8\x02", 6);
+	memcpy(memory + LINES + l->walk.head + 16, "\xda\x01\x80\x03\xf8\x02", 6);
 	begin_object(CLASS, l, CLASS);
-	put(CLASS + l->walk.head + TYPE_NAME, BASE + MODULE);
-	put(CLASS + l->walk.head + TYPE_FLAGS, 1ull << 31);
+	put(CLASS + l->walk.head + 8, BASE + MODULE);
+	put(CLASS + l->walk.head + 152, 1ull << 31);
 	memcpy(memory + MODULE, "torch.nn.Linear", 16);
 }
 
