@@ -99,12 +99,22 @@ static void drop_endless_pairs(struct plan *plan)
 }
 
 /* Exceptions tell right cuts from wrong ones. Without cuts nobody asks for them. */
-static void drop_raises(struct plan *plan)
+static bool is_raise(const struct adp_probe *row)
+{
+	return row->row.action == MXBPF_ACT_RAISE;
+}
+
+static bool is_expendable(const struct adp_probe *row)
+{
+	return row->expendable;
+}
+
+static void spare_rows(struct plan *plan, bool (*is_one)(const struct adp_probe *row))
 {
 	size_t i;
 
 	for (i = 0; i < plan->nprobes; i++)
-		if (plan->probes[i].row->row.action == MXBPF_ACT_RAISE) {
+		if (is_one(plan->probes[i].row)) {
 			plan->probes[i].spare = true;
 			plan->probes[i].wanted = false;
 			plan_drop_sites(plan, &plan->probes[i]);
@@ -114,16 +124,21 @@ static void drop_raises(struct plan *plan)
 static void fit_backend(struct plan *plan)
 {
 	struct plan_probe *p;
-	bool raises = true;
+	bool raises = true, expendable = true;
 
 	while (plan->opts.probes_max && buf_count(&plan->sites, struct plan_site) > plan->opts.probes_max) {
+		if (expendable) {
+			spare_rows(plan, is_expendable);
+			expendable = false;
+			continue;
+		}
 		p = largest(plan, true);
 		if (p) {
 			give_up_ends(plan, p);
 			continue;
 		}
 		if (raises) {
-			drop_raises(plan);
+			spare_rows(plan, is_raise);
 			raises = false;
 			continue;
 		}

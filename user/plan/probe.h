@@ -119,6 +119,7 @@ struct adp_probe {
 	 */
 	const char *const *always;
 	bool optional;		/* may be missing; a missing required row refuses the group */
+	bool expendable;	/* left out first if few probes can be attached */
 	const char *ends;	/* name of an earlier row whose spans this row ends; refused together with it */
 	const char *instead_of; /* name of an earlier row; this row is used only if that one is refused */
 	const char *lib_glob;	/* basename of its library; NULL: that of the runtime */

@@ -21,6 +21,7 @@
 #define LOOK_NS		 1000000
 #define STATES_MAX	 64
 #define STATE_BYTES_MAX	 512
+#define MINOR_VARIABLE	 15 /* from this version on, the variable has the state of a thread also without the lock */
 #define MINOR_NATIVE_ID	 11 /* from this version on, the native id stands behind the base of the thread */
 #define RUNTIME_SYMBOL	 "_PyRuntime"
 
@@ -190,7 +191,7 @@ static int find_tls(struct py *p, struct err *e)
 	if (!v.threads)
 		return err_set(e, ERR_TARGET, -ENOENT, "its Python %s runs no thread yet", p->l.version);
 	best = most_votes(&v, BELOW_WORDS + THREAD_WORDS_MIN, ALL_WORDS, &n);
-	if (!v.votes[best])
+	if (!v.votes[best] && p->l.minor >= MINOR_VARIABLE)
 		best = most_votes(&v, 0, BELOW_WORDS, &n);
 	/* Another variable has the state while the thread holds the global lock. */
 	for (looks = 1; best < BELOW_WORDS && v.votes[best] && n > 1 && looks < LOOKS; looks++) {
