@@ -216,7 +216,7 @@ static void read_script(const struct py *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct py *p = calloc(1, sizeof(*p));
-	const unsigned minor = size ? 8 + *data % 8 : 8;
+	const unsigned old = size ? 8 + *data % 7 : 8, minor = old == 14 && *data & 0x40 ? 15 : old;
 	struct mxbpf_stack s;
 	struct err e = {0};
 
@@ -230,7 +230,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(memory, 0, sizeof(memory));
 	patches = patches_end = data;
 	if (minor >= 13)
-		begin_table(minor, minor < 14 || !(*data & 0x40));
+		begin_table(minor, minor < 14 || !(*data & 0x20));
 	py_describe(p, &e);
 	begin_code(&p->l);
 	begin_frames(&p->l);
