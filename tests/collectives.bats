@@ -51,31 +51,8 @@ same_as_ranks() { # RECORDING...
 	same_as_ranks first.mxd second.mxd
 }
 
-sends_and_receives() { # PYTHON
-	cat >job.py <<-'EOF'
-		import torch, torch.distributed as dist
-		dist.init_process_group("gloo")
-		x, other = torch.ones(1000), 1 - dist.get_rank()
-		for _ in range(20):
-		    torch.ones(2).add_(1)
-		    work = dist.irecv(x, other)
-		    dist.send(x, other)
-		    work.wait()
-		dist.destroy_process_group()
-	EOF
-	"$MXBPF" record --agent --shapes -o job.mxd -- "$1" -m torch.distributed.run --standalone --nproc-per-node 2 job.py
-	expect_same '[["recv","rank 0",4000,20],["recv","rank 1",4000,20],["send","rank 0",4000,20],["send","rank 1",4000,20]]' \
-		"$("$MXBPF" report job.mxd --format json | jq -c '[.collectives.operations[] | [.name, .group, .bytes, .calls]] | sort')"
-}
-
 @test "Sends and receives of gloo have rows for each process with --agent, with exact counts and sizes" {
 	sends_and_receives "$PYTHON_TORCH"
-}
-
-# bats test_tags=next
-@test "Sends and receives of gloo in the newest PyTorch have them, too" {
-	need_next
-	sends_and_receives "$NEXT/bin/python"
 }
 
 @test "Waits of NCCL's kernels and their overlap with others are those of the ranks, on the mock of a GPU" {

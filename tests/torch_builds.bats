@@ -191,6 +191,13 @@ few_probes() { # PROGRAM...
 	done
 }
 
+# bats test_tags=next
+@test "The newest PyTorch has exact counts and sizes of gloo's sends and receives" {
+	need_next
+	export OMP_NUM_THREADS=1
+	sends_and_receives "$NEXT/bin/python"
+}
+
 # The cells of a row in the table of docs/pytorch.md, from `check`: the number of probed functions, and those without an end probe.
 row_of() { # PID
 	"$MXBPF" check --pid "$1" | awk '

@@ -47,3 +47,10 @@ make_recording() { # PROGRAM MXBPF_ARGS
 recording() { take_shared "torch-recording-$1" make_recording "$1" ''; }
 recording_shapes() { take_shared "torch-recording-shapes-$1" make_recording "$1" '--shapes --trace trace.json' shape; }
 recording_stacks() { take_shared "torch-recording-stacks-$1" make_recording "$1" '--py-stacks --trace trace.json'; }
+
+# Two ranks of torchrun on PYTHON's gloo: counts and sizes of what each sent and received are exact.
+sends_and_receives() { # PYTHON
+	"$MXBPF" record --agent --shapes -o job.mxd -- "$1" -m torch.distributed.run --standalone --nproc-per-node 2 "$REPO/tests/workload/sends.py"
+	expect_same '[["recv","rank 0",4000,20],["recv","rank 1",4000,20],["send","rank 0",4000,20],["send","rank 1",4000,20]]' \
+		"$("$MXBPF" report job.mxd --format json | jq -c '[.collectives.operations[] | [.name, .group, .bytes, .calls]] | sort')"
+}
