@@ -11,7 +11,7 @@ enum mxbpf_step_what {
 	MXBPF_STEP_BACKWARD = 1,  /* a backward pass begins */
 	MXBPF_STEP_KVSTORE = 2,	  /* parameters were sent to or received from a store, which may update them */
 	MXBPF_STEP_UPDATE = 3,	  /* an optimizer's operator is called; key: the weight that it updates */
-	MXBPF_STEP_OPTIMIZER = 4, /* an optimizer's step has ended; key: its name. Or it begins; key: the optimizer */
+	MXBPF_STEP_OPTIMIZER = 4, /* an optimizer's step ended (key: its name) or, in C++, began (key: the object) */
 	MXBPF_STEP_COUNTED = 5,	  /* --iterations counted an iteration */
 	MXBPF_STEP_WHATS = 6,
 };

@@ -45,7 +45,7 @@ counts_are_its_own() {
 	jq -e '.iterations.loops[0] | .count == 29 or .count == 30' "$(out mxbpf)"
 }
 
-@test "What is not in operators is the code of the program, of which nobody says that it is Python" {
+@test "In a program in C++, the time outside of operators is called that of your own code, not of Python" {
 	train 1000 --exact --format table
 	grep -q 'iterations per second, .* in your own code' "$(out mxbpf)"
 	! grep -q Python "$(out mxbpf)"

@@ -44,7 +44,6 @@ builtin() { # VERSION
 
 traced_prog_of() { traced '--api all --format json' mxbpf.json "$PYTHON" -W ignore "$HERE/prog.py" --bare "$@"; }
 
-
 # Features that may be missing are in the table of docs/mxnet.md.
 judged() { # VERSION [MAY_BE_MISSING...]
 	local version=$1 without=() feature

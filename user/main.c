@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	}
 	if (cmd_parse(argc, argv, &c, &o, &e))
 		return cmd_fail(&e);
-	/* A ring is mapped twice in a row. */
+	/* The kernel maps a ring twice, one copy behind the other, and both count as memory of this process. */
 	mem_limit(o.max_memory ? o.max_memory : MEM_LIMIT_DEFAULT + 2 * o.ses.ring_bytes);
 	if (!o.instead && !cmd_is_session(c))
 		cmd_limit(&o);

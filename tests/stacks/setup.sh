@@ -3,17 +3,9 @@
 # Installs other CPythons for ../stacks.bats and ../agent_script.bats as DIR/VERSION/python. They are Debian's other releases,
 # unpacked, through the mirror that apt is configured for, with lists of their own, so the machine's configuration stays. Quick
 # if all is there.
-# usage: setup.sh DIR [SOURCE]    SOURCE: of CPython 3.14, which is built without the global lock as DIR/3.14t/python. No
-#                                release of Debian has that build, and building takes three minutes, so tests run without it.
+# usage: setup.sh DIR
+# Tests use a free-threaded build if somebody has put one at DIR/3.14t/python. No release of Debian has it.
 set -euo pipefail
-if [[ ${2:-} ]]; then
-	mkdir -p "$1/3.14t"
-	to=$(cd "$1/3.14t" && pwd)
-	mkdir "$to/build"
-	(cd "$to/build" && "$(cd "$OLDPWD" && cd "$2" && pwd)/configure" -q --disable-gil --prefix="$to/tree" CFLAGS=-O1 && make -s -j"$(nproc)" install)
-	ln -sf tree/bin/python3.14t "$to/python"
-	rm -r "$to/build"
-fi
 mkdir -p "$1"
 cd -P "$1"
 APT=(-q -o "Dir::State::Lists=$PWD/apt" -o "Dir::Etc::SourceList=$PWD/sources.list" -o "Dir::Etc::SourceParts=/dev/null")

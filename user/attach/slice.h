@@ -24,8 +24,8 @@ bool att_slice_begin(struct att *a); /* without waiting for an iteration; false:
 
 enum att_slice_state { ATT_SLICE_ARMED, ATT_SLICE_OPEN, ATT_SLICE_OVER };
 enum att_slice_state att_slice_state(const struct att *a);
-uint64_t
-att_slice_from(const struct att *a); /* when it began, in ns of CLOCK_MONOTONIC; now if that is not known yet */
+/* Returns when the slice began, in ns of CLOCK_MONOTONIC; the current time if it has not begun yet. */
+uint64_t att_slice_from(const struct att *a);
 
 struct att_slice {
 	uint64_t from_ns, to_ns; /* 0: it did not begin */

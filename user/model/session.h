@@ -256,7 +256,7 @@ bool mdl_shows(const struct mdl_session *s, uint32_t pid);
 /* Returns buf: "cpu/0", "cpu pinned/", "-" for no device, "dev7/1" for a type without a name. */
 const char *mdl_device_name(const struct mdl_session *s, uint32_t device, char buf[48]);
 
-/* Whether the program is in Python. What recordings of earlier versions do not say counts as that. */
+/* Returns true if the program is written in Python. True also for old recordings, which do not say it. */
 static inline bool mdl_in_python(const struct mdl_session *s)
 {
 	return !s->python || s->python[0];

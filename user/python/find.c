@@ -95,7 +95,7 @@ static int choose_layout(struct py *p, const struct tgt_lib *lib, struct err *e)
 	return py_describe(p, e);
 }
 
-/* Reads the words around the base of a thread. Those that are not mapped stay as they are. */
+/* Reads the words below and above the base of a thread. Words that are not mapped become 0. */
 static void read_words(const struct py *p, uint64_t thread, uint64_t has[ALL_WORDS])
 {
 	uint64_t below = BELOW_WORDS * sizeof(*has);
@@ -193,7 +193,7 @@ static int find_tls(struct py *p, struct err *e)
 	best = most_votes(&v, BELOW_WORDS + THREAD_WORDS_MIN, ALL_WORDS, &n);
 	if (!v.votes[best] && p->l.minor >= MINOR_VARIABLE)
 		best = most_votes(&v, 0, BELOW_WORDS, &n);
-	/* Another variable has the state while the thread holds the global lock. */
+	/* A second variable has the same value while the thread holds the global lock, so look until they differ. */
 	for (looks = 1; best < BELOW_WORDS && v.votes[best] && n > 1 && looks < LOOKS; looks++) {
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 		each_state(p, vote, &v);

@@ -119,8 +119,8 @@ struct ses_nvtx {
 };
 
 struct session {
-	struct ses_opts opts;		 /* the caller's, without what this process does not allow: ses_refuse() */
-	const struct ses_opts *o;	 /* the same */
+	struct ses_opts opts;		 /* those of the caller, without options that were refused: ses_refuse() */
+	const struct ses_opts *o;	 /* points to opts, for all who only read them */
 	const struct ses_window *window; /* when events are recorded */
 	struct ses_ui ui;
 	struct plan_opts want;	    /* probes to plan */
@@ -224,8 +224,9 @@ __attribute__((format(printf, 2, 3))) void ses_stage(const struct session *ses, 
 __attribute__((format(printf, 2, 3))) void ses_note(const struct session *ses, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ses_detail(const struct session *ses, const char *format, ...);
 /*
- * What an option asks for cannot be had. If the process is the reason, the session goes on without it: a warning and a
- * note say so, *e is cleared, and 0 is returned. Else returns e->code.
+ * Decides what happens when an option cannot be served, for the reason in *e. If the process is the reason
+ * (ERR_TARGET), the session goes on without the option: this writes a warning and a note, clears *e and returns 0.
+ * Otherwise returns e->code.
  */
 int ses_refuse(struct session *ses, struct err *e);
 

@@ -33,9 +33,7 @@ static int refuse_detail(const struct session *ses, const struct ses_target *of,
 	return err_set(e, ERR_TARGET, -ENOTSUP, "%s: the probe %s is refused: %s", option, p->row->name, p->reason);
 }
 
-/*
- * Takes the details out of those that the user asked for, if the process is the reason why they cannot be read. If his
- * options are, returns the code.
+/* Removes the details from the options if the process is the reason why they cannot be read. Otherwise returns e->code.
  */
 static int go_without(struct session *ses, unsigned details, struct err *e)
 {
@@ -45,7 +43,7 @@ static int go_without(struct session *ses, unsigned details, struct err *e)
 	return 0;
 }
 
-/* Details that cannot be read in this process. */
+/* Removes the details that cannot be read in this process. Returns -errno with e set if the session must end. */
 static int refuse_details(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	const unsigned lacking = ses->o->details & ~of->plan.details;

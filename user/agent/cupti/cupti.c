@@ -655,7 +655,7 @@ int cupti_hold(struct mxbpf_gpu_shared *g)
 	return 0;
 }
 
-/* CUPTI drops records while it has no buffer, so the buffers that it completes do not tell when to ask how many. */
+/* Asks how many records were dropped at each flush. CUPTI may drop records without ever completing a buffer. */
 static void flush(struct mxbpf_gpu_shared *g, uint32_t flag)
 {
 	size_t dropped = 0;

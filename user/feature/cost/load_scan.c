@@ -131,7 +131,10 @@ static bool is_little(const struct plan_state *of, uint32_t i)
 	return plan_is_always(of->plan, site_of(of, i));
 }
 
-/* What costs little comes first and by itself: beside hot functions nobody can tell how much it costs. */
+/*
+ * Lists the sites to look at, by library. The probes that cost little have chunks of their own: in a chunk with hot
+ * functions, most of the time is the cost of their hits, and the cost of a rare call cannot be estimated.
+ */
 static void by_library(struct scan *s, const struct plan_state *of, const bool *never, bool little)
 {
 	const size_t n = buf_count(&of->plan->sites, struct plan_site);
