@@ -69,6 +69,7 @@ contended() {
 
 # bats test_tags=alone
 @test "MXNet operators beside two busy loops take as much CPU time as alone, and the tables name what they wait for" {
+	measured
 	need_mxnet
 	start_ready workload taskset -c 0 "$PYTHON" "$REPO/tests/workload/mxnet_train.py"
 	contended
@@ -76,6 +77,7 @@ contended() {
 
 # bats test_tags=alone
 @test "PyTorch operators beside two busy loops take as much CPU time as alone, and the tables name what they wait for" {
+	measured
 	need_torch
 	start_torch --threads 1
 	taskset -a -c -p 0 "$WORKLOAD_PID"

@@ -359,6 +359,7 @@ while line := lines.readline():
 
 # bats test_tags=alone
 @test "The agent's on-CPU, run-queue and blocked times equal those of probes on the same calls" {
+	measured
 	start_ready mixed taskset -c 0 "$PYTHON_TORCH" -c '
 import os, time, torch
 from torch.profiler import record_function

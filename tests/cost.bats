@@ -5,6 +5,7 @@
 load helpers
 
 setup() {
+	measured
 	need_root
 	need_torch
 	cd "$BATS_TEST_TMPDIR"
@@ -224,6 +225,8 @@ kernel_share() {
 		<<<"${was##*) }"$'\n'"${now##*) }"
 }
 
+# Alone, because a session of several processes hits the probes of the library in others as well.
+# bats test_tags=alone
 @test "Nobody is slowed by more than a tenth unless he asks: what would cost more is recorded in slices" {
 	local all slices
 	start_code loop "$LOOP" >/dev/null

@@ -41,6 +41,7 @@ same_calls() {
 
 # bats test_tags=alone
 @test "The time of synchronisation is the time that the job has measured itself" {
+	measured
 	local sync
 	attached "$O/gpu" runtime 20
 	# A wait for a kernel of 20 ms. The job's own clock includes the call through ctypes.

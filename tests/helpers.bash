@@ -16,6 +16,9 @@
 #                              like shared, and copies the files of the directory into the current one
 #   mxnet_reference PROGRAM.py the account of MXNet's own profiler for a program of tests/judge, once per run: files with the
 #                              prefix builtin, and with the prefix naive for the engine with one thread
+#   measured                   in setup() of tests that compare times or judge by statistics: what they measure can be wrong once,
+#                              because other guests of the machine change the speed of its CPUs. A test that fails measures
+#                              again and has to pass then; the output of the run says so.
 #   start_bg NAME COMMAND...   starts COMMAND with stdout in $BATS_TEST_TMPDIR/NAME.out, stderr in NAME.err; sets BG_PID
 #   start_mxbpf ARGS...        start_bg mxbpf "$MXBPF" ARGS..., returns when it prints "attached:"; sets MXBPF_PID. Tables are
 #                              exact unless ARGS have --max-overhead.
@@ -77,6 +80,11 @@ export XDG_CACHE_HOME=${MXBPF_TEST_SHARED:-$BATS_RUN_TMPDIR}/cache
 mkdir -p "$XDG_CACHE_HOME"
 export LC_ALL=C.UTF-8 # tables for people depend on the locale
 STARTED_BY=() # pid of a program that is not a child of this shell -> pid of the child that ends with the program's status
+
+measured() {
+	BATS_TEST_RETRIES=1
+	((BATS_TEST_TRY_NUMBER == 1)) || echo "# measured again: $BATS_TEST_DESCRIPTION" >&3
+}
 
 need_root() {
 	[[ $(id -u) == 0 ]] || skip "needs root"
@@ -341,8 +349,11 @@ wait_gone() {
 }
 
 wait_exit() {
-	wait_gone "$1" "${2:-}" || return 124
-	wait "${STARTED_BY[$1]:-$1}"
+	local rc=0
+	wait_gone "$1" "${2:-}" || { echo "process $1 does not end" >&2 && return 124; }
+	wait "${STARTED_BY[$1]:-$1}" || rc=$?
+	((rc == 0)) || echo "process $1 ended with status $rc" >&2
+	return "$rc"
 }
 
 stop_pid() {

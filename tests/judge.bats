@@ -62,6 +62,7 @@ documented() { # NAME
 
 # bats test_tags=alone
 @test "95 of 100 operator durations are within 5 us or 5 % of MXNet's in the same run" {
+	measured
 	traced '--format json --trace mxbpf-trace.json' mxbpf.json "$PYTHON" "$JUDGE/prog.py" --builtin builtin --gates
 	"$PYTHON" "$JUDGE/durations.py" builtin.trace.json mxbpf-trace.json
 }

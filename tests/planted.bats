@@ -4,7 +4,10 @@
 
 load helpers
 
-setup() { cd "$BATS_TEST_TMPDIR"; }
+setup() {
+	measured
+	cd "$BATS_TEST_TMPDIR"
+}
 
 judge() { python3 "$REPO/tests/planted/run.py" "$@"; }
 

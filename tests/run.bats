@@ -53,6 +53,16 @@ none_left() { # SECONDS
 	[[ ${lines[-2]} == 'FAILED: a.bats: breaks' && ${lines[-1]} == '1 passed, 1 failed, 0 skipped' ]]
 }
 
+@test "A test of measured times that fails measures again, and the output says so; one that fails twice has failed" {
+	file a "load '$REPO/tests/helpers'" 'setup() { measured; }' '@test "first" {' "[[ -e '$PWD/first' ]] || { : >'$PWD/first' && false; }" '}' \
+		'@test "both" {' "echo >>'$PWD/both'; false" '}'
+	run run_tree
+	expect_status 1
+	[[ $(grep -c '^    measured again: ' <<<"$output") == 2 && $(wc -l <both) == 2 ]]
+	expect_re '^    measured again: first$' "$output"
+	[[ ${lines[-2]} == 'FAILED: a.bats: both' && ${lines[-1]} == '1 passed, 1 failed, 0 skipped' ]]
+}
+
 @test "ONLY selects files and unit programs, and is an error that lists all if it matches none" {
 	file one '@test "1" { true; }'
 	file two '@test "2" { true; }'

@@ -93,6 +93,7 @@ tap_summary() { # FILE RC
 		held = ""; next }
 	/^not ok / { n++; fail++; bad = 1; sub(/^not ok [0-9]+ (- )?/, "")
 		printf "    FAILED: %s\n%s", $0, held; held = ""; next }
+	/^# measured again: / { printf "    %s\n", substr($0, 3); next }
 	bad { print "      " $0; next }
 	{ held = held "      " $0 "\n" }
 	END {

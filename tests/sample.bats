@@ -208,6 +208,7 @@ folded() { # REGEX
 
 # bats test_tags=alone
 @test "With the agent, samples by operator equal the CPU time that the program measures, in the calls around it, and in OpenMP threads" {
+	measured
 	need_torch
 	start_code burn '
 import json, os, signal, time, torch

@@ -75,6 +75,7 @@ near() { # NS NS: equal within 3 %, or 1 ms for context switches, plus stolen ti
 
 # bats test_tags=alone
 @test "A busy process on the same CPU is named, and states add up to the kernel's account" {
+	measured
 	local states STOLEN_BEFORE
 	STOLEN_BEFORE=$(stolen_ns)
 	start_hog 1
