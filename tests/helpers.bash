@@ -82,6 +82,7 @@ export LC_ALL=C.UTF-8 # tables for people depend on the locale
 STARTED_BY=() # pid of a program that is not a child of this shell -> pid of the child that ends with the program's status
 
 measured() {
+	# shellcheck disable=SC2034 # for bats
 	BATS_TEST_RETRIES=1
 	((BATS_TEST_TRY_NUMBER == 1)) || echo "# measured again: $BATS_TEST_DESCRIPTION" >&3
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tests the timeline in Perfetto's own format with a decoder of its own: what each packet says, and what bounds it. */
 #include "chrome_tape.h"
+#include "view/timeline/from_json.h"
 
 /* ---- the decoder */
 
@@ -270,6 +271,21 @@ static void test_bounds(void)
 		CHECK(!f.bad && text_is(begun.name, "a\xef\xbf\xbd\"\\\n\x01z"));
 		file_free(&f);
 		tape_free(&t);
+	}
+
+	TEST("the last number of args ends where the args end, whatever stands behind them")
+	{
+		static const char text[] = "\"share\":1.5999";
+		struct packets p = {0};
+		struct from_json f = {.to = &p};
+		double v = 0;
+
+		from_json_args(&f, text, strlen(text) - 3);
+		if (p.args.b.len > sizeof(v)) /* the value stands last */
+			memcpy(&v, p.args.b.data + p.args.b.len - sizeof(v), sizeof(v));
+		CHECK(!f.failed && v == 1.5);
+		from_json_fini(&f);
+		packets_fini(&p);
 	}
 
 	TEST("numbers of texts begin anew when there are too many, and no packet needs an older one")

@@ -115,18 +115,18 @@ static void devices(struct view_trace *t, struct json *j, const void *state)
 	}
 }
 
-static void write_meta(struct view_trace *t, const char *name, uint32_t pid)
-{
-	out_printf(t->s.out, ",\n{\"ph\":\"M\",\"name\":\"%s\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":{", name,
-		   pid);
-}
-
 /* "GPU 0: NVIDIA H200", and the process that used it if several did. */
 static void write_process(struct view_trace *t, const struct activity_plan *p, const struct activity_gpu *gpu,
 			  bool several)
 {
 	const struct mxbpf_gpu_device *d = about_of(p, gpu);
 	char name[VIEW_PROCESS_BYTES + 256], of[VIEW_PROCESS_BYTES], uuid[ACTIVITY_UUID_BYTES];
+	char label[ACTIVITY_UUID_BYTES + 64];
+	const struct view_track k = {.pid = gpu->pid,
+				     .name = name,
+				     .label = label,
+				     .placed = true,
+				     .place = SORT_INDEX + (gpu - (const struct activity_gpu *)p->gpus.data)};
 	size_t n = (size_t)snprintf(name, sizeof(name), "GPU %u", gpu->device);
 
 	if (d)
@@ -135,18 +135,11 @@ static void write_process(struct view_trace *t, const struct activity_plan *p, c
 	if (several)
 		snprintf(name + n, sizeof(name) - n, ", process %u (%.300s)", gpu->tgid & MDL_PID_MASK,
 			 view_trace_process_name(t, gpu->tgid, of));
-	write_meta(t, "process_name", gpu->pid);
-	out_puts(t->s.out, "\"name\":");
-	view_trace_string(t, name);
-	out_puts(t->s.out, "}}");
-	write_meta(t, "process_labels", gpu->pid);
-	out_printf(t->s.out, "\"labels\":\"GPU %u", gpu->device);
+	snprintf(label, sizeof(label), "GPU %u", gpu->device);
 	if (d && *activity_uuid(d, false, uuid)) /* a viewer takes commas as the ends of labels */
-		out_printf(t->s.out, ",%s,%04x:%02x:%02x.0", uuid, d->pci_domain & 0xffff, d->pci_bus, d->pci_device);
-	out_puts(t->s.out, "\"}}");
-	write_meta(t, "process_sort_index", gpu->pid);
-	out_printf(t->s.out, "\"sort_index\":%u}}",
-		   SORT_INDEX + (unsigned)(gpu - (const struct activity_gpu *)p->gpus.data));
+		snprintf(label, sizeof(label), "GPU %u,%s,%04x:%02x:%02x.0", gpu->device, uuid, d->pci_domain & 0xffff,
+			 d->pci_bus, d->pci_device);
+	view_track(t, &k);
 }
 
 static struct idle_trace_gpu idle_of(const struct activity_gpu *gpu)
@@ -166,7 +159,7 @@ static void write_track(struct view_trace *t, const struct activity_gpu *gpu, co
 	if (lane)
 		snprintf(nth, sizeof(nth), " (%u)", lane + 1);
 	snprintf(name, sizeof(name), "%s%s%s%s", in, stream, a->cls == MXBPF_ACTIVITY_SYNC ? " waits" : "", nth);
-	view_trace_name_track(t, gpu->pid, a->tid, name, place);
+	view_trace_name_track(t, gpu->pid, a->tid, name, (int64_t)place);
 }
 
 /* The lanes of a track appear in the order of their numbers, but for the first one, whose id is any number. */
@@ -320,16 +313,17 @@ static void write_activity(struct view_trace *t, const struct activity_plan *pla
 	const bool wait = a->cls == MXBPF_ACTIVITY_SYNC && a->copy; /* HTA knows waits by the name of their kind */
 	struct view_text name = wait ? (struct view_text){sync_kind(a), strlen(sync_kind(a))}
 				     : view_trace_text(t, a->name_id, view_text_name);
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	const struct view_event e = {.letter = 'X',
+				     .pid = gpu->pid,
+				     .tid = a->tid,
+				     .ts_ns = a->start_ns,
+				     .dur_ns = a->dur_ns,
+				     .category = categories[a->cls],
+				     .name = name};
+	char *start, *p;
 
-	p = put(put(start, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->cls]);
-	p = put(p, "\",\"name\":\"");
-	out_filled(t->s.out, (size_t)(p - start));
-	out_write(t->s.out, name.data, name.len);
-	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = view_put_where(t, put(start, "\","), gpu->pid, a->tid, a->start_ns);
-	p = view_put_us(put(p, ",\"dur\":"), a->dur_ns);
-	p = put(p, ",\"args\":{");
+	view_event_begin(t, &e);
+	start = p = out_reserve(t->s.out, VIEW_EVENT_BYTES);
 	if (l && l->external_id)
 		p = put(view_put_u64(put(p, "\"External id\":"), l->external_id), ",");
 	p = view_put_u64(put(p, "\"device\":"), a->track.device);
@@ -347,7 +341,7 @@ static void write_activity(struct view_trace *t, const struct activity_plan *pla
 	}
 	out_filled(t->s.out, (size_t)(p - start));
 	write_capture(t, plan, s);
-	out_puts(t->s.out, "}}");
+	view_event_end(t, &e);
 }
 
 /* ---- spans and arrows */
@@ -374,18 +368,17 @@ static void args(struct view_trace *t, void *state, const struct mxbpf_span *s)
 	out_filled(t->s.out, (size_t)(p - start));
 }
 
-static void write_end(struct view_trace *t, const char *ph, uint64_t id, uint32_t pid, uint32_t tid, uint64_t ts_ns)
+static void write_end(struct view_trace *t, char letter, uint64_t id, uint32_t pid, uint32_t tid, uint64_t ts_ns)
 {
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	const struct view_event e = {.letter = letter,
+				     .pid = pid,
+				     .tid = tid,
+				     .ts_ns = ts_ns,
+				     .category = "ac2g",
+				     .name = view_text_of("ac2g"),
+				     .id = id};
 
-	p = put(start, ",\n{\"ph\":");
-	p = put(p, ph);
-	p = put(p, ",\"id\":");
-	p = view_put_u64(p, id);
-	*p++ = ',';
-	p = view_put_where(t, p, pid, tid, ts_ns);
-	p = put(p, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"}");
-	out_filled(t->s.out, (size_t)(p - start));
+	view_event(t, &e);
 }
 
 /*
@@ -407,9 +400,8 @@ static void activities(struct view_trace *t, void *state)
 		if (!l || !l->span_tid || l->span_start_ns >= a->start_ns)
 			continue;
 		id++;
-		write_end(t, "\"s\"", id, l->tgid, l->span_tid, l->span_start_ns);
-		write_end(t, "\"f\",\"bp\":\"e\"", id, buf_at(&p->gpus, struct activity_gpu, a->gpu)->pid, a->tid,
-			  a->start_ns);
+		write_end(t, 's', id, l->tgid, l->span_tid, l->span_start_ns);
+		write_end(t, 'f', id, buf_at(&p->gpus, struct activity_gpu, a->gpu)->pid, a->tid, a->start_ns);
 	}
 	if (activity_counters(t, p))
 		view_trace_no_memory(t);

@@ -53,7 +53,9 @@ static int put_change(struct buf *changes, const struct change *like, uint64_t f
 static void write_values(struct view_trace *t, uint32_t pid, const char *name, const struct change *c, size_t n)
 {
 	const bool launches = !c->kind;
-	char *start, *p;
+	char text[32];
+	struct view_counter v = {
+		.pid = pid, .name = view_text_of(name), .unit = launches ? "launches" : "GB/s", .value = text};
 	int64_t value = 0;
 	size_t i;
 
@@ -61,16 +63,12 @@ static void write_values(struct view_trace *t, uint32_t pid, const char *name, c
 		value += c[i].by;
 		if ((i + 1 < n && c[i + 1].ns == c[i].ns) || c[i].ns < t->base_ns)
 			continue;
-		start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-		p = put(start, ",\n{\"ph\":\"C\",");
-		p = view_put_where(t, p, pid, 0, c[i].ns);
-		p = put(put(put(p, ",\"name\":\""), name),
-			launches ? "\",\"args\":{\"launches\":" : "\",\"args\":{\"GB/s\":");
 		if (launches)
-			p = view_put_i64(p, value);
+			*view_put_i64(text, value) = '\0';
 		else
-			p += sprintf(p, "%.4g", (double)value / 1e3);
-		out_filled(t->s.out, (size_t)(put(p, "}}") - start));
+			snprintf(text, sizeof(text), "%.4g", (double)value / 1e3);
+		v.ts_ns = c[i].ns;
+		view_counter(t, &v);
 	}
 }
 

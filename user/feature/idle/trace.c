@@ -88,7 +88,7 @@ bool idle_trace_track(const struct idle_trace *i, struct view_trace *t, const st
 {
 	if (!is_of(i, first_piece(i, gpu), gpu))
 		return false;
-	view_trace_name_track(t, gpu->pid, VIEW_IDLE_TID, "idle", place);
+	view_trace_name_track(t, gpu->pid, VIEW_IDLE_TID, "idle", (int64_t)place);
 	return true;
 }
 
@@ -125,19 +125,21 @@ static void put_text(struct view_trace *t, const char *key, struct view_text tex
 static void write_piece(const struct idle_trace *i, struct view_trace *t, const struct mxbpf_gpu_idle *p, uint32_t pid)
 {
 	const uint64_t stack_id = stack_of(i, p);
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *to;
+	const struct view_event e = {.letter = 'X',
+				     .pid = pid,
+				     .tid = VIEW_IDLE_TID,
+				     .ts_ns = p->h.ts_ns,
+				     .dur_ns = p->dur_ns,
+				     .category = "gpu_idle",
+				     .name = view_text_of(idle_cause_words[p->cause])};
 
-	to = put(start, ",\n{\"ph\":\"X\",\"cat\":\"gpu_idle\",\"name\":\"");
-	to = put(put(to, idle_cause_words[p->cause]), "\",");
-	to = view_put_where(t, to, pid, VIEW_IDLE_TID, p->h.ts_ns);
-	to = view_put_us(put(to, ",\"dur\":"), p->dur_ns);
-	to = view_put_u64(put(to, ",\"args\":{\"device\":"), p->device);
-	out_filled(t->s.out, (size_t)(to - start));
+	view_event_begin(t, &e);
+	out_printf(t->s.out, "\"device\":%u", p->device);
 	if (p->name_id)
 		put_text(t, "operator", view_trace_text(t, p->name_id, view_text_name));
 	if (stack_id)
 		put_text(t, "line", view_trace_text(t, stack_id, text_line));
-	out_puts(t->s.out, "}}");
+	view_event_end(t, &e);
 }
 
 void idle_trace_slices(const struct idle_trace *i, struct view_trace *t, const struct idle_trace_gpu *gpu)

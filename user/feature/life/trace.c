@@ -3,6 +3,7 @@
 #include "feature/life/life.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,14 +150,13 @@ static int put_steps(const struct view_trace *t, const struct buf *lives, struct
 
 static void write_depth(struct view_trace *t, const struct step *e, uint64_t depth)
 {
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	char name[48], value[24];
+	struct view_counter c = {.pid = e->tgid, .tid = e->tid, .ts_ns = e->ts_ns, .unit = "operators", .value = value};
 
-	p = put(start, ",\n{\"ph\":\"C\",");
-	p = view_put_where(t, p, e->tgid, e->tid, e->ts_ns);
-	p = view_put_u64(put(p, ",\"name\":\"queue of thread "), e->tid);
-	p = view_put_u64(put(p, "\",\"args\":{\"operators\":"), depth);
-	p = put(p, "}}");
-	out_filled(t->s.out, (size_t)(p - start));
+	snprintf(name, sizeof(name), "queue of thread %u", e->tid);
+	c.name = view_text_of(name);
+	*view_put_u64(value, depth) = '\0';
+	view_counter(t, &c);
 }
 
 static int write_queues(struct view_trace *t, void *vstate)

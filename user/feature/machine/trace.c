@@ -19,33 +19,34 @@ struct last {
 	uint64_t value, ns;
 };
 
-static int text_scope(struct view_trace *t, uint64_t scope, struct buf *b)
+/* A gauge that several groups can have bears the name of its group. key: the number of the gauge above its scope. */
+static int text_counter(struct view_trace *t, uint64_t key, struct buf *b)
 {
-	size_t len;
-	const char *name = machine_scope_name(t->s.in->model, (uint16_t)scope, &len);
+	const struct machine_gauge *gauge = &machine_gauges[key >> 16];
+	const char *scope = NULL;
+	size_t len = 0;
+	int err;
 
-	return view_text_escape(b, name, len);
+	if (gauge->of == MACHINE_OF_GROUPS)
+		scope = machine_scope_name(t->s.in->model, (uint16_t)key, &len);
+	err = buf_printf(b, "%s%s", gauge->of == MACHINE_OF_MACHINE ? "machine" : "cgroup", len ? " " : "");
+	err = err || !len ? err : view_text_escape(b, scope, len);
+	return err ? err : buf_printf(b, ": %s", gauge->title);
 }
 
-/* Perfetto shows "name key": "cgroup: memory bytes". A gauge that several groups can have bears the name of its group.
- */
 static void write_counter(struct view_trace *t, const struct mxbpf_gauge *g, uint64_t ts_ns, const char *value)
 {
 	static const char *const keys[] = {[MACHINE_TRACK_PERCENT] = "%", [MACHINE_TRACK_CPUS] = "CPUs"};
 	const struct machine_gauge *gauge = &machine_gauges[g->id];
-	struct view_text name = {"", 0};
-	char process[16];
+	const struct view_counter c = {.pid = VIEW_MACHINE_PID,
+				       .tid = VIEW_MACHINE_PID,
+				       .ts_ns = ts_ns,
+				       .name = view_trace_text(t, (uint64_t)g->id << 16 | g->scope, text_counter),
+				       .unit = gauge->track == MACHINE_TRACK_VALUE ? machine_units[gauge->unit]
+										   : keys[gauge->track],
+				       .value = value};
 
-	if (gauge->of == MACHINE_OF_GROUPS)
-		name = view_trace_text(t, g->scope, text_scope);
-	snprintf(process, sizeof(process), "%u", VIEW_MACHINE_PID);
-	out_printf(t->s.out, ",\n{\"ph\":\"C\",\"pid\":%s,\"tid\":%u,\"ts\":%llu.%03u,\"name\":\"%s%s",
-		   t->form->process_json ? t->form->process_json : process, VIEW_MACHINE_PID,
-		   (unsigned long long)(ts_ns - t->base_ns) / 1000, (unsigned)((ts_ns - t->base_ns) % 1000),
-		   gauge->of == MACHINE_OF_MACHINE ? "machine" : "cgroup", name.len ? " " : "");
-	out_write(t->s.out, name.data, name.len);
-	out_printf(t->s.out, ": %s\",\"args\":{\"%s\":%s}}", gauge->title,
-		   gauge->track == MACHINE_TRACK_VALUE ? machine_units[gauge->unit] : keys[gauge->track], value);
+	view_counter(t, &c);
 }
 
 /* The rate since the previous reading, drawn from that reading on. It is 0 over a pause, which is not measured. */
@@ -83,14 +84,11 @@ static void write_gauge(struct view_trace *t, const struct mxbpf_gauge *g, struc
  */
 static void write_process(struct view_trace *t)
 {
-	if (t->form->process_json)
-		return;
-	out_printf(t->s.out,
-		   ",\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
-		   "\"machine\"}},\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"name\":\"process_sort_index\","
-		   "\"args\":"
-		   "{\"sort_index\":%d}}",
-		   VIEW_MACHINE_PID, VIEW_MACHINE_PID, LAST_PROCESS);
+	static const struct view_track k = {
+		.pid = VIEW_MACHINE_PID, .name = "machine", .placed = true, .place = LAST_PROCESS};
+
+	if (!t->form->process_json)
+		view_track(t, &k);
 }
 
 static int survey(struct view_trace *t, void *state, const struct mxbpf_rec *r)

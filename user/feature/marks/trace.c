@@ -27,52 +27,52 @@ static int text_counter(struct view_trace *t, uint64_t id, struct buf *b)
 
 static void write_value(struct view_trace *t, const struct mxbpf_value *v)
 {
-	struct view_text name = view_trace_text(t, v->name_id, text_counter);
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + name.len), *p;
+	char value[24];
+	const struct view_counter c = {.pid = v->h.tgid,
+				       .tid = v->h.tgid,
+				       .ts_ns = v->h.ts_ns,
+				       .category = "counter",
+				       .name = view_trace_text(t, v->name_id, text_counter),
+				       .unit = "value",
+				       .value = value};
 
-	p = put(start, ",\n{\"ph\":\"C\",");
-	p = view_put_where(t, p, v->h.tgid, v->h.tgid, v->h.ts_ns);
-	p = put(p, ",\"cat\":\"counter\",\"name\":\"");
-	p = put_bytes(p, name.data, name.len);
-	p = put(p, "\",\"args\":{\"value\":");
-	p = view_put_u64(p, v->value);
-	p = put(p, "}}");
-	out_filled(t->s.out, (size_t)(p - start));
+	*view_put_u64(value, v->value) = '\0';
+	view_counter(t, &c);
 }
 
 /* How far a viewer draws the line of an instant. The scopes of a task and a marker are drawn on their thread. */
-static const char *const lines[MXBPF_SCOPES] = {
-	[MXBPF_SCOPE_NONE] = "t",   [MXBPF_SCOPE_GLOBAL] = "g", [MXBPF_SCOPE_PROCESS] = "p",
-	[MXBPF_SCOPE_THREAD] = "t", [MXBPF_SCOPE_TASK] = "t",	[MXBPF_SCOPE_MARKER] = "t",
+static const char lines[MXBPF_SCOPES] = {
+	[MXBPF_SCOPE_NONE] = 't',   [MXBPF_SCOPE_GLOBAL] = 'g', [MXBPF_SCOPE_PROCESS] = 'p',
+	[MXBPF_SCOPE_THREAD] = 't', [MXBPF_SCOPE_TASK] = 't',	[MXBPF_SCOPE_MARKER] = 't',
 };
 
 static void write_instant(struct view_trace *t, const struct mxbpf_instant *i)
 {
 	const struct mxbpf_span at = {.h = i->h, .tid = i->tid, .flags = MXBPF_SPAN_USER};
 	const bool marker = i->what == MXBPF_INSTANT_MARKER;
+	struct view_event e = {.letter = 'i',
+			       .pid = i->h.tgid,
+			       .tid = i->tid,
+			       .ts_ns = i->h.ts_ns,
+			       .category = marker ? "marker" : "profiler",
+			       .scope = lines[i->scope]};
+	struct buf name = {0};
 	size_t len;
 	const char *text = marks_instant_name(t->s.in->model, i, &len);
-	char *start, *p;
 
-	out_puts(t->s.out, ",\n{\"name\":");
-	view_put_json_exact(t->s.out, text, len);
-	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = put(start, ",\"ph\":\"i\",");
-	p = view_put_where(t, p, i->h.tgid, i->tid, i->h.ts_ns);
-	p = put(p, ",\"s\":\"");
-	p = put(p, lines[i->scope]);
-	p = put(p, marker ? "\",\"cat\":\"marker\",\"args\":{\"scope\":\""
-			  : "\",\"cat\":\"profiler\",\"args\":{\"scope\":\"");
-	p = put(p, marks_scopes[i->scope]);
-	p = put(p, "\"");
-	out_filled(t->s.out, (size_t)(p - start));
+	if (view_text_escape(&name, text, len))
+		view_trace_no_memory(t);
+	e.name = (struct view_text){name.data, name.len};
+	view_event_begin(t, &e);
+	out_printf(t->s.out, "\"scope\":\"%s\"", marks_scopes[i->scope]);
 	if (marker) {
 		text = marks_domain(t->s.in->model, i->name_id, &len);
 		out_puts(t->s.out, ",\"domain\":");
 		view_put_json_exact(t->s.out, text, len);
 		view_trace_args(t, VIEW_ARGS_INSTANT, &at);
 	}
-	out_puts(t->s.out, "}}");
+	view_event_end(t, &e);
+	buf_fini(&name);
 }
 
 static void record(struct view_trace *t, void *state, const struct mxbpf_rec *r)

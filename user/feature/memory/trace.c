@@ -39,40 +39,25 @@ static void put_owners(struct view_trace *t, const struct memory_owners *h, cons
 	}
 }
 
-static void put_peak(struct view_trace *t, const struct memory_owners *h, const struct mxbpf_mem_time *d, uint32_t tid)
+static int text_peak(struct view_trace *t, uint64_t device, struct buf *b)
 {
-	struct view_text device = view_trace_text(t, d->device, view_text_device);
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p = start;
-
-	p = put(p, t->form->memory_in_process ? ",\n{\"ph\":\"i\",\"s\":\"p\"," : ",\n{\"ph\":\"i\",\"s\":\"t\",");
-	p = view_put_where(t, p, d->h.tgid, tid, d->peak_ns);
-	p = put(p, ",\"name\":\"memory peak ");
-	p = put_bytes(p, device.data, device.len);
-	p = put(p, "\",\"args\":{\"bytes\":");
-	p = view_put_i64(p, d->peak_bytes);
-	p = put(p, ",\"held by\":[");
-	out_filled(t->s.out, (size_t)(p - start));
-	put_owners(t, h, d);
-	out_puts(t->s.out, "]}}");
+	return buf_printf(b, "memory peak ") ? -ENOMEM : view_text_device(t, device, b);
 }
 
-/* What an allocator says of itself, also of memory from before the window: "memory cuda/0 allocated", "... reserved".
- */
-static void put_total(struct view_trace *t, const struct view_plan_alloc *a, const char *what, uint64_t bytes)
+static void put_peak(struct view_trace *t, const struct memory_owners *h, const struct mxbpf_mem_time *d, uint32_t tid)
 {
-	struct view_text device = view_trace_text(t, a->device, view_text_device);
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p = start;
+	const struct view_event e = {.letter = 'i',
+				     .pid = d->h.tgid,
+				     .tid = tid,
+				     .ts_ns = d->peak_ns,
+				     .name = view_trace_text(t, d->device, text_peak),
+				     .scope = t->form->memory_in_process ? 'p' : 't'};
 
-	p = put(p, ",\n{\"ph\":\"C\",");
-	p = view_put_where(t, p, a->tgid, a->tgid, a->ts_ns);
-	p = put(p, ",\"name\":\"memory ");
-	p = put_bytes(p, device.data, device.len);
-	p = put(p, "\",\"args\":{\"");
-	p = put_bytes(p, what, strlen(what));
-	p = put(p, "\":");
-	p = view_put_u64(p, bytes);
-	p = put(p, "}}");
-	out_filled(t->s.out, (size_t)(p - start));
+	view_event_begin(t, &e);
+	out_printf(t->s.out, "\"bytes\":%" PRId64 ",\"held by\":[", (int64_t)d->peak_bytes);
+	put_owners(t, h, d);
+	out_puts(t->s.out, "]");
+	view_event_end(t, &e);
 }
 
 /* A block that was allocated before the window can be freed in it, so the counter does not go below 0. */
@@ -93,9 +78,9 @@ static int put_allocs(struct view_trace *t)
 		else
 			*bytes = *bytes > freed ? *bytes - freed : 0;
 		t->form->alloc(t, a, *bytes);
-		if (a->counted) {
-			put_total(t, a, "allocated", a->total_bytes);
-			put_total(t, a, "reserved", a->pool_bytes);
+		if (a->counted) { /* what the allocator says, also of memory from before the window */
+			view_trace_memory(t, a, "allocated", a->total_bytes);
+			view_trace_memory(t, a, "reserved", a->pool_bytes);
 		}
 	}
 	hash_fini(&live);

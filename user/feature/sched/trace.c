@@ -68,12 +68,14 @@ static void write_track(struct view_trace *t, void *state, uint32_t tgid, uint32
 		return;
 	*at = 2;
 	snprintf(name, sizeof(name), "%.60s %u: state", view_trace_track_name(t, &k, buf), tid);
-	view_trace_name_track(t, tgid, VIEW_SCHED_TID + tid, name, place);
+	view_trace_name_track(t, tgid, VIEW_SCHED_TID + tid, name, (int64_t)place);
 }
 
 /* Tracks of threads without a span, and of CPUs. */
 static void write_tracks(struct view_trace *t, void *state, size_t place)
 {
+	static const struct view_track cpus = {.pid = VIEW_SCHED_PID,
+					       .name = "CPUs, while a thread of the target waits"};
 	struct state *s = state;
 	const struct hash_entry *e;
 	char name[32];
@@ -84,29 +86,32 @@ static void write_tracks(struct view_trace *t, void *state, size_t place)
 			write_track(t, s, (uint32_t)e->a, (uint32_t)e->b, place++);
 	if (!s->cpus.len)
 		return;
-	out_printf(t->s.out,
-		   ",\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":"
-		   "\"CPUs, while a thread of the target waits\"}}",
-		   VIEW_SCHED_PID);
+	view_track(t, &cpus);
 	for (pos = 0; (e = hash_next(&s->cpus, &pos));) {
 		snprintf(name, sizeof(name), "CPU %u", (unsigned)e->a);
-		view_trace_name_track(t, VIEW_SCHED_PID, VIEW_SCHED_PID + 1 + (uint32_t)e->a, name, (size_t)e->a);
+		view_trace_name_track(t, VIEW_SCHED_PID, VIEW_SCHED_PID + 1 + (uint32_t)e->a, name, (int64_t)e->a);
 	}
 }
 
 /* ---- events */
 
-/* Writes an event up to its args, which the caller ends. */
-static char *put_slice(struct view_trace *t, char *p, uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns,
-		       const char *name)
+static struct view_event slice_of(uint32_t pid, uint32_t tid, uint64_t from_ns, uint64_t to_ns, const char *name)
 {
-	p = put(p, ",\n{\"ph\":\"X\",\"cat\":\"sched\",");
-	p = view_put_where(t, p, pid, tid, from_ns);
-	p = put(p, ",\"dur\":");
-	p = view_put_us(p, to_ns - from_ns);
-	p = put(p, ",\"name\":\"");
-	p = put(p, name);
-	return put(p, "\",\"args\":{");
+	return (struct view_event){.letter = 'X',
+				   .pid = pid,
+				   .tid = tid,
+				   .ts_ns = from_ns,
+				   .dur_ns = to_ns - from_ns,
+				   .category = "sched",
+				   .name = view_text_of(name)};
+}
+
+/* Writes a slice of which one arg, a number, is known. */
+static void write_slice(struct view_trace *t, const struct view_event *e, const char *key, uint64_t v)
+{
+	view_event_begin(t, e);
+	out_printf(t->s.out, "\"%s\":%llu", key, (unsigned long long)v);
+	view_event_end(t, e);
 }
 
 /* A process chooses its name itself, so the name can have any bytes. */
@@ -122,61 +127,68 @@ static char *put_comm(char *p, const char *key, const char comm[16])
 	return put(p, "\"");
 }
 
-static char *put_by(char *p, const struct mxbpf_sched *r, const char *who, const char *tid)
+/* Writes a slice that somebody has ended or begun. who: the key of his name. tid: that of his thread. */
+static void write_slice_by(struct view_trace *t, const struct view_event *e, const struct mxbpf_sched *r,
+			   const char *who, const char *tid)
 {
-	if (!sched_has_by(r))
-		return p;
-	p = put(put_comm(p, who, r->by_comm), ",\"");
-	p = put(put(p, tid), "\":");
-	return view_put_u64(p, r->by_tid);
+	char *start, *p;
+
+	view_event_begin(t, e);
+	if (sched_has_by(r)) {
+		start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+		p = put(put(put(put_comm(start, who, r->by_comm), ",\""), tid), "\":");
+		p = view_put_u64(p, r->by_tid);
+		out_filled(t->s.out, (size_t)(p - start));
+	}
+	view_event_end(t, e);
 }
 
 static void write_running(struct view_trace *t, const struct mxbpf_sched *r)
 {
-	char *start, *p, name[32];
+	struct view_event e;
+	char name[32];
 
 	if (!r->ran_ns)
 		return;
-	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
 	snprintf(name, sizeof(name), "running on CPU %u", r->left_cpu);
-	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->tid, r->h.ts_ns - r->ran_ns, r->h.ts_ns, name);
-	p = put(view_put_u64(put(p, "\"cpu\":"), r->left_cpu), "}}");
-	out_filled(t->s.out, (size_t)(p - start));
+	e = slice_of(r->h.tgid, VIEW_SCHED_TID + r->tid, r->h.ts_ns - r->ran_ns, r->h.ts_ns, name);
+	write_slice(t, &e, "cpu", r->left_cpu);
 }
 
 static void write_sleep(struct view_trace *t, const struct mxbpf_sched *r)
 {
-	char *start, *p, words[SCHED_WORDS_BYTES];
+	char words[SCHED_WORDS_BYTES];
+	struct view_event e;
 
 	if (r->woken_ns == r->h.ts_ns)
 		return;
-	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->tid, r->h.ts_ns, r->woken_ns, sched_words(r, words));
-	p = put(put_by(p, r, "woken_by", "woken_by_tid"), "}}");
-	out_filled(t->s.out, (size_t)(p - start));
+	e = slice_of(r->h.tgid, VIEW_SCHED_TID + r->tid, r->h.ts_ns, r->woken_ns, sched_words(r, words));
+	write_slice_by(t, &e, r, "woken_by", "woken_by_tid");
 }
 
 static void write_waiting(struct view_trace *t, const struct mxbpf_sched *r)
 {
-	char *start, *p;
+	const struct view_event e = slice_of(r->h.tgid, VIEW_SCHED_TID + r->tid, r->woken_ns, r->back_ns, "runnable");
 
 	if (r->back_ns == r->woken_ns)
 		return;
-	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->tid, r->woken_ns, r->back_ns, "runnable");
 	if (r->state == MXBPF_SCHED_RUNNABLE)
-		p = put_by(p, r, "preempted_by", "preempted_by_tid");
-	p = put(p, "}}");
-	out_filled(t->s.out, (size_t)(p - start));
+		write_slice_by(t, &e, r, "preempted_by", "preempted_by_tid");
+	else
+		view_event(t, &e);
 }
 
-static char *put_end(struct view_trace *t, char *p, const char *ph, uint64_t id, uint32_t tgid, uint32_t tid,
-		     uint64_t ts_ns)
+static void write_end(struct view_trace *t, char letter, uint64_t id, uint32_t tgid, uint32_t tid, uint64_t ts_ns)
 {
-	p = put(put(p, ",\n{\"ph\":"), ph);
-	p = view_put_u64(put(p, ",\"id\":"), id);
-	p = view_put_where(t, put(p, ","), tgid, VIEW_SCHED_TID + tid, ts_ns);
-	return put(p, ",\"cat\":\"wake\",\"name\":\"wakes\"}");
+	const struct view_event e = {.letter = letter,
+				     .pid = tgid,
+				     .tid = VIEW_SCHED_TID + tid,
+				     .ts_ns = ts_ns,
+				     .category = "wake",
+				     .name = view_text_of("wakes"),
+				     .id = id};
+
+	view_event(t, &e);
 }
 
 /*
@@ -186,25 +198,23 @@ static char *put_end(struct view_trace *t, char *p, const char *ph, uint64_t id,
 static void write_wake(struct view_trace *t, struct state *s, const struct mxbpf_sched *r)
 {
 	const uint64_t at_ns = r->woken_ns - 1;
-	char *start, *p;
+	const struct view_event e = slice_of(r->h.tgid, VIEW_SCHED_TID + r->by_tid, at_ns, r->woken_ns, "wakes");
 
 	if (!(r->flags & MXBPF_SCHED_BY_OURS) || !sched_has_by(r) || r->state == MXBPF_SCHED_RUNNABLE ||
 	    r->back_ns == r->woken_ns || !hash_get(&s->threads, r->h.tgid, r->by_tid) || at_ns < t->base_ns)
 		return;
 	s->narrows++;
-	start = out_reserve(t->s.out, 3 * VIEW_EVENT_BYTES);
-	p = put_slice(t, start, r->h.tgid, VIEW_SCHED_TID + r->by_tid, at_ns, r->woken_ns, "wakes");
-	p = put(view_put_u64(put(p, "\"tid\":"), r->tid), "}}");
-	p = put_end(t, p, "\"s\"", t->plan.narrows + s->narrows, r->h.tgid, r->by_tid, at_ns);
-	p = put_end(t, p, "\"f\",\"bp\":\"e\"", t->plan.narrows + s->narrows, r->h.tgid, r->tid, r->woken_ns);
-	out_filled(t->s.out, (size_t)(p - start));
+	write_slice(t, &e, "tid", r->tid);
+	write_end(t, 's', t->plan.narrows + s->narrows, r->h.tgid, r->by_tid, at_ns);
+	write_end(t, 'f', t->plan.narrows + s->narrows, r->h.tgid, r->tid, r->woken_ns);
 }
 
 /* Several threads may have waited while the same slice ran on a CPU: it is drawn once. */
 static void write_slices(struct view_trace *t, struct state *state, const struct mxbpf_sched *r)
 {
 	uint64_t *until = hash_get(&state->cpus, r->back_cpu, 0), from_ns;
-	char *start, *p, safe[16 * 6 + 1];
+	char safe[16 * 6 + 1];
+	struct view_event e;
 	unsigned i;
 
 	for (i = r->nslices; until && i--;) {
@@ -215,13 +225,10 @@ static void write_slices(struct view_trace *t, struct state *state, const struct
 			continue;
 		*until = s->to_ns;
 		fmt_json_exact(safe, sizeof(safe), s->comm, strnlen(s->comm, sizeof(s->comm)));
-		start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-		p = put_slice(t, start, VIEW_SCHED_PID, VIEW_SCHED_PID + 1 + r->back_cpu, from_ns, s->to_ns, safe);
-		p = view_put_u64(put(p, "\"pid\":"), s->tgid);
-		p = view_put_u64(put(p, ",\"tid\":"), s->tid);
-		p = view_put_u64(put(p, ",\"waiting_tid\":"), r->tid);
-		p = put(p, "}}");
-		out_filled(t->s.out, (size_t)(p - start));
+		e = slice_of(VIEW_SCHED_PID, VIEW_SCHED_PID + 1 + r->back_cpu, from_ns, s->to_ns, safe);
+		view_event_begin(t, &e);
+		out_printf(t->s.out, "\"pid\":%u,\"tid\":%u,\"waiting_tid\":%u", s->tgid, s->tid, r->tid);
+		view_event_end(t, &e);
 	}
 }
 

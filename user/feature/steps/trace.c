@@ -9,39 +9,28 @@
 
 #include <stdio.h>
 
-static void write_track(struct view_trace *t, const struct mxbpf_iteration *it)
-{
-	out_printf(
-		t->s.out,
-		",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"iterations\"}},\n"
-		"{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":-1}}",
-		it->h.tgid, VIEW_STEP_TID + it->tid, it->h.tgid, VIEW_STEP_TID + it->tid);
-}
-
 static void write_iteration(struct view_trace *t, const struct mxbpf_iteration *it)
 {
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	struct view_event e = {.letter = 'X',
+			       .pid = it->h.tgid,
+			       .tid = VIEW_STEP_TID + it->tid,
+			       .ts_ns = it->h.ts_ns,
+			       .dur_ns = it->dur_ns,
+			       .category = mdl_category(MXBPF_CLASS_STEP)};
+	char name[48], *start, *p;
 	unsigned i;
 
-	p = put(start, ",\n{\"ph\":\"X\",");
-	p = view_put_where(t, p, it->h.tgid, VIEW_STEP_TID + it->tid, it->h.ts_ns);
-	p = put(p, ",\"dur\":");
-	p = view_put_us(p, it->dur_ns);
-	p = put(p, ",\"cat\":\"");
-	p = put(p, mdl_category(MXBPF_CLASS_STEP));
-	p = put(p, "\",\"name\":\"ProfilerStep#");
-	p = view_put_u64(p, it->nr);
-	p = put(p, "\",\"args\":{\"told_by\":\"");
-	p = put(p, steps_tolds[it->told]);
-	p = put(p, "\"");
+	snprintf(name, sizeof(name), "ProfilerStep#%llu", (unsigned long long)it->nr);
+	e.name = view_text_of(name);
+	view_event_begin(t, &e);
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = put(put(put(start, "\"told_by\":\""), steps_tolds[it->told]), "\"");
 	for (i = 0; i < MXBPF_STEP_PARTS && it->flags & MXBPF_ITERATION_PARTS; i++) {
-		p = put(p, ",\"");
-		p = put(p, steps_parts[i]);
-		p = put(p, "_us\":");
+		p = put(put(put(p, ",\""), steps_parts[i]), "_us\":");
 		p = view_put_us(p, it->part_ns[i]);
 	}
-	p = put(p, "}}");
 	out_filled(t->s.out, (size_t)(p - start));
+	view_event_end(t, &e);
 }
 
 static void after(struct view_trace *t, void *state)
@@ -56,7 +45,7 @@ static void after(struct view_trace *t, void *state)
 		if (it->h.ts_ns < t->base_ns) /* newer records have overwritten its calls */
 			continue;
 		if (!last || last->h.tgid != it->h.tgid || last->tid != it->tid)
-			write_track(t, it);
+			view_trace_name_track(t, it->h.tgid, VIEW_STEP_TID + it->tid, "iterations", -1);
 		write_iteration(t, it);
 		last = it;
 	}

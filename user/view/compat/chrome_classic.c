@@ -63,6 +63,7 @@ static int classic_surveyed(struct view *s)
 			 "0,\"args\":{\"name\":\"CPU functions\",");
 	view_trace_about(&c->t);
 	out_puts(s->out, "}}");
+	c->t.begun = true;
 	return view_trace_before(&c->t);
 }
 

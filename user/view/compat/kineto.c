@@ -21,9 +21,9 @@ struct kineto {
 
 /* ---- before the spans */
 
-static void write_head(struct kineto *k)
+static void write_head(struct view_trace *t)
 {
-	struct view_trace *t = &k->t;
+	const struct kineto *k = (const struct kineto *)t;
 	const struct mdl_session *s = t->s.in->session;
 	struct out *o = t->s.out;
 
@@ -44,42 +44,28 @@ static void write_head(struct kineto *k)
 	out_puts(o, ",\n\"traceEvents\":[");
 }
 
-static void write_process(struct view_trace *t, uint32_t tgid, bool first)
+static void write_process(struct view_trace *t, uint32_t tgid)
 {
 	char name[VIEW_PROCESS_BYTES];
-	struct out *o = t->s.out;
+	const struct view_track k = {.pid = tgid,
+				     .name = view_trace_process_name(t, tgid, name),
+				     .label = "CPU",
+				     .placed = true,
+				     .place = tgid};
 
-	out_printf(o,
-		   "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":{\"name\":",
-		   first ? "" : ",", tgid);
-	view_trace_string(t, view_trace_process_name(t, tgid, name));
-	out_printf(o,
-		   "}},\n{\"ph\":\"M\",\"name\":\"process_labels\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":"
-		   "{\"labels\":\"CPU\"}}",
-		   tgid);
-	out_printf(o,
-		   ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":0,\"args\":"
-		   "{\"sort_index\":%u}}",
-		   tgid, tgid);
+	view_track(t, &k);
 }
 
 static void write_thread(struct view_trace *t, const struct view_plan_track *k, size_t place)
 {
 	char lane[32], name[64];
-	struct out *o = t->s.out;
 
-	out_printf(o,
-		   ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
-		   k->tgid, k->tid);
 	snprintf(name, sizeof(name), "thread %u (%s)", k->tid, view_trace_track_name(t, k, lane));
-	view_trace_string(t, k->lane ? lane : name); /* a lane is no thread, and its id says nothing */
-	out_printf(o,
-		   "}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"args\":"
-		   "{\"sort_index\":%zu}}",
-		   k->tgid, k->tid, place);
+	/* A lane is no thread, and its id says nothing. */
+	view_trace_name_track(t, k->tgid, k->tid, k->lane ? lane : name, (int64_t)place);
 }
 
-uint32_t view_kineto_alloc(struct view_trace *t)
+static uint32_t number_of_alloc(struct view_trace *t)
 {
 	struct kineto *k = (struct kineto *)t;
 
@@ -95,28 +81,28 @@ uint32_t view_kineto_alloc(struct view_trace *t)
  */
 static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
 {
-	unsigned type = MXBPF_DEVICE_TYPE(a->device);
-	struct view_text device = view_trace_text(t, a->device, view_text_device);
-	char *start = out_reserve(t->s.out, 2 * VIEW_EVENT_BYTES + device.len), *p;
+	const unsigned type = MXBPF_DEVICE_TYPE(a->device);
+	const struct view_event e = {.letter = 'i',
+				     .pid = a->tgid,
+				     .tid = a->tid,
+				     .ts_ns = a->ts_ns,
+				     .category = "cpu_instant_event",
+				     .name = view_text_of("[memory]"),
+				     .scope = 'p'};
+	char *start, *p;
 
-	p = put(start, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"p\",\"name\":\"[memory]\",");
-	p = view_put_where(t, p, a->tgid, a->tid, a->ts_ns);
-	p = put(p, ",\"args\":{\"Total Reserved\":");
-	p = view_put_u64(p, a->pool_bytes);
-	p = put(p, ",\"Total Allocated\":");
-	p = view_put_u64(p, a->counted ? a->total_bytes : live_bytes);
-	p = put(p, ",\"Bytes\":");
-	p = view_put_i64(p, a->bytes);
-	p = put(p, ",\"Device Id\":");
-	p = view_put_i64(p, type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
-	p = put(p, ",\"Device Type\":");
-	p = view_put_i64(p, (int64_t)type - 1);
-	p = put(p, ",\"Addr\":");
-	p = view_put_u64(p, a->addr);
-	p = put(p, ",\"Ev Idx\":");
-	p = view_put_u64(p, view_kineto_alloc(t));
-	p = view_put_live(t, put(p, "}}"), a, device, live_bytes);
+	view_event_begin(t, &e);
+	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+	p = view_put_u64(put(start, "\"Total Reserved\":"), a->pool_bytes);
+	p = view_put_u64(put(p, ",\"Total Allocated\":"), a->counted ? a->total_bytes : live_bytes);
+	p = view_put_i64(put(p, ",\"Bytes\":"), a->bytes);
+	p = view_put_i64(put(p, ",\"Device Id\":"), type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
+	p = view_put_i64(put(p, ",\"Device Type\":"), (int64_t)type - 1);
+	p = view_put_u64(put(p, ",\"Addr\":"), a->addr);
+	p = view_put_u64(put(p, ",\"Ev Idx\":"), number_of_alloc(t));
 	out_filled(t->s.out, (size_t)(p - start));
+	view_event_end(t, &e);
+	view_trace_memory(t, a, "bytes", live_bytes);
 }
 
 /* ---- spans */
@@ -190,15 +176,15 @@ static void write_args(struct view_trace *t, const struct mxbpf_span *s, const s
 /* An arrow has the start time of its span and stands behind it in the file: so viewers find the span. */
 void view_kineto_arrow(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id)
 {
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	const struct view_event e = {.letter = s->flags & MXBPF_SPAN_BACKWARD ? 'f' : 's',
+				     .pid = s->h.tgid,
+				     .tid = tid,
+				     .ts_ns = s->h.ts_ns,
+				     .category = "fwdbwd",
+				     .name = view_text_of("fwdbwd"),
+				     .id = id};
 
-	p = put(start, ",\n{\"ph\":");
-	p = put(p, s->flags & MXBPF_SPAN_BACKWARD ? "\"f\",\"bp\":\"e\",\"id\":" : "\"s\",\"id\":");
-	p = view_put_u64(p, id);
-	*p++ = ',';
-	p = view_put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
-	p = put(p, ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"}");
-	out_filled(t->s.out, (size_t)(p - start));
+	view_event(t, &e);
 }
 
 static void write_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place)
@@ -229,7 +215,8 @@ static void write_steps(struct kineto *k)
 	uint32_t external_id = (uint32_t)k->t.plan.nspans;
 	struct view_steps_pos pos = {0};
 	struct view_step step;
-	char *start, *p;
+	struct view_event e = {.letter = 'X', .category = "user_annotation"};
+	char name[48];
 
 	/* After a pause, one step would stand for several. */
 	if (k->own_steps || k->t.s.in->session->paused_ns)
@@ -237,17 +224,16 @@ static void write_steps(struct kineto *k)
 	while (view_steps_next(&k->steps, &pos, &step)) {
 		if (step.end_ns <= step.start_ns + 1) /* from spans that cross: no thread can have them */
 			continue;
-		start = out_reserve(k->t.s.out, VIEW_EVENT_BYTES);
-		p = put(start, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
-		p = view_put_u64(p, step.nr);
-		p = put(p, "\",");
-		p = view_put_where(&k->t, p, step.tgid, step.tid, step.start_ns + 2);
-		p = put(p, ",\"dur\":");
-		p = view_put_us(p, step.end_ns - step.start_ns - 1);
-		p = put(p, ",\"args\":{\"External id\":");
-		p = view_put_u64(p, ++external_id);
-		p = put(p, ",\"Record function id\":0,\"synthesised\":true}}");
-		out_filled(k->t.s.out, (size_t)(p - start));
+		snprintf(name, sizeof(name), "ProfilerStep#%u", step.nr);
+		e.pid = step.tgid;
+		e.tid = step.tid;
+		e.ts_ns = step.start_ns + 2;
+		e.dur_ns = step.end_ns - step.start_ns - 1;
+		e.name = view_text_of(name);
+		view_event_begin(&k->t, &e);
+		out_printf(k->t.s.out, "\"External id\":%u,\"Record function id\":0,\"synthesised\":true",
+			   ++external_id);
+		view_event_end(&k->t, &e);
 	}
 }
 
@@ -285,6 +271,7 @@ static uint32_t external_id(const struct view_trace *t, uint64_t ordinal)
 }
 
 const struct view_form view_kineto_form = {
+	.head = write_head,
 	.process = write_process,
 	.thread = write_thread,
 	.alloc = write_alloc,
@@ -328,7 +315,7 @@ static int kineto_surveyed(struct view *s)
 	/* This form draws these arrows only. */
 	k->t.plan.narrows = k->numbers.narrows;
 	k->t.plan.nedges = (uint64_t)k->numbers.narrows + k->numbers.nlonely;
-	write_head(k);
+	k->t.form->head(&k->t);
 	view_trace_tracks(&k->t);
 	return view_trace_before(&k->t);
 }

@@ -15,9 +15,7 @@ extern const struct view_form view_kineto_form;
 /* The numbers of a span; all are 0 if the first pass has not seen it. */
 struct view_number view_kineto_number(const struct view_trace *t, uint64_t ordinal);
 const char *view_kineto_category(const struct view_trace *t, const struct mxbpf_span *s);
-/* Writes the end of an arrow that has a number, as JSON. */
+/* Writes the end of an arrow that has a number. */
 void view_kineto_arrow(struct view_trace *t, const struct mxbpf_span *s, uint32_t tid, uint32_t id);
-/* The "Ev Idx" of the next allocation. */
-uint32_t view_kineto_alloc(struct view_trace *t);
 
 #endif

@@ -9,18 +9,17 @@
 
 /* ---- events */
 
-static void write_arrow(struct view_trace *t, const char *ph, uint64_t id, const struct mxbpf_span *s, uint32_t tid)
+static void write_arrow(struct view_trace *t, char letter, uint64_t id, const struct mxbpf_span *s, uint32_t tid)
 {
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	const struct view_event e = {.letter = letter,
+				     .pid = s->h.tgid,
+				     .tid = tid,
+				     .ts_ns = s->h.ts_ns,
+				     .category = "flow",
+				     .name = view_text_of("starts"),
+				     .id = id};
 
-	p = put(start, ",\n{\"ph\":");
-	p = put(p, ph);
-	p = put(p, ",\"id\":");
-	p = view_put_u64(p, id);
-	*p++ = ',';
-	p = view_put_where(t, p, s->h.tgid, tid, s->h.ts_ns);
-	p = put(p, ",\"cat\":\"flow\",\"name\":\"starts\"}");
-	out_filled(t->s.out, (size_t)(p - start));
+	view_event(t, &e);
 }
 
 static char *put_args(char *p, const struct mxbpf_span *s, struct view_text device)
@@ -92,10 +91,10 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 
 	/* Arrows stand behind their span, so that a viewer has opened it when it reads an arrow with the same time. */
 	if (place->arrow_in)
-		write_arrow(t, "\"f\",\"bp\":\"e\"", place->arrow_in, s, place->tid);
+		write_arrow(t, 'f', place->arrow_in, s, place->tid);
 	for (i = 0; i < place->narrows_out; i++)
 		if (place->arrows_out[i].arrow)
-			write_arrow(t, "\"s\"", place->arrows_out[i].arrow, s, place->tid);
+			write_arrow(t, 's', place->arrows_out[i].arrow, s, place->tid);
 }
 
 /* ---- before the events */
@@ -113,44 +112,30 @@ static void write_head(struct view_trace *t)
 	out_puts(t->s.out, ",\n\"traceEvents\":[");
 }
 
-static void write_process(struct view_trace *t, uint32_t tgid, bool first)
+static void write_process(struct view_trace *t, uint32_t tgid)
 {
 	char name[VIEW_PROCESS_BYTES];
+	const struct view_track k = {.pid = tgid, .name = view_trace_process_name(t, tgid, name)};
 
-	out_printf(t->s.out,
-		   "%s\n{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":", first ? "" : ",",
-		   tgid);
-	view_trace_string(t, view_trace_process_name(t, tgid, name));
-	out_puts(t->s.out, "}}");
+	view_track(t, &k);
 }
 
 static void write_thread(struct view_trace *t, const struct view_plan_track *k, size_t place)
 {
 	char lane[32];
 
-	out_printf(t->s.out,
-		   ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":", k->tgid,
-		   k->tid);
-	view_trace_string(t, view_trace_track_name(t, k, lane));
-	out_printf(t->s.out,
-		   "}},\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%"
-		   "zu}}",
-		   k->tgid, k->tid, place);
+	view_trace_name_track(t, k->tgid, k->tid, view_trace_track_name(t, k, lane), (int64_t)place);
 }
 
 static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
 {
-	struct view_text device = view_trace_text(t, a->device, view_text_device);
-	char *start = out_reserve(t->s.out, VIEW_EVENT_BYTES + device.len), *p;
-
-	p = view_put_live(t, start, a, device, live_bytes);
-	out_filled(t->s.out, (size_t)(p - start));
+	view_trace_memory(t, a, "bytes", live_bytes);
 }
 
 /* ---- the output */
 
 const struct view_form view_chrome_form = {
-	.process = write_process, .thread = write_thread, .alloc = write_alloc, .span = write_span};
+	.head = write_head, .process = write_process, .thread = write_thread, .alloc = write_alloc, .span = write_span};
 
 static int chrome_begin(struct view *s)
 {
@@ -164,7 +149,7 @@ static int chrome_surveyed(struct view *s)
 
 	if (ret)
 		return ret;
-	write_head(t);
+	t->form->head(t);
 	view_trace_tracks(t);
 	return view_trace_before(t);
 }

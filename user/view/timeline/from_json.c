@@ -2,9 +2,11 @@
 #include "view/timeline/from_json.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#define NESTING_MAX 16 /* of args */
+#define NESTING_MAX  16 /* of args */
+#define NUMBER_BYTES 64
 
 /* A part of the text, or what is left of it. */
 struct part {
@@ -82,11 +84,6 @@ static bool take_member(struct part *t, struct part *key, struct part *value)
 	return true;
 }
 
-static bool part_is(struct part t, const char *text)
-{
-	return part_len(t) == strlen(text) && !memcmp(t.at, text, part_len(t));
-}
-
 /* The inside of a value that is a string. Empty if it is none. */
 static struct part inside_of(struct part value)
 {
@@ -99,20 +96,6 @@ static uint64_t u64_of(struct part t)
 
 	while (t.at < t.end && isdigit((unsigned char)*t.at))
 		v = v * 10 + (uint64_t)(*t.at++ - '0');
-	return v;
-}
-
-/* Nanoseconds of a number of microseconds, which has at most three digits behind the point. */
-static uint64_t ns_of(struct part t)
-{
-	uint64_t v = u64_of(t);
-	unsigned i;
-
-	while (t.at < t.end && isdigit((unsigned char)*t.at))
-		t.at++;
-	skip_char(&t, '.');
-	for (i = 0; i < 3; i++)
-		v = v * 10 + (t.at < t.end && isdigit((unsigned char)*t.at) ? (uint64_t)(*t.at++ - '0') : 0);
 	return v;
 }
 
@@ -204,11 +187,13 @@ static void put_number(struct from_json *f, struct part value)
 	struct proto *m = &f->to->args;
 	const bool negative = *value.at == '-';
 	const char *c = value.at + negative;
+	char text[NUMBER_BYTES];
 
 	while (c < value.end && isdigit((unsigned char)*c))
 		c++;
-	if (c < value.end) {
-		proto_double(m, PACKETS_DOUBLE, strtod(value.at, NULL)); /* a comma or a bracket is behind it */
+	if (c < value.end) { /* strtod() needs an end, and behind the value there may be anything */
+		snprintf(text, sizeof(text), "%.*s", (int)part_len(value), value.at);
+		proto_double(m, PACKETS_DOUBLE, strtod(text, NULL));
 		return;
 	}
 	value.at += negative;
@@ -285,256 +270,7 @@ void from_json_args(struct from_json *f, const char *text, size_t len)
 		put_members(f, PACKETS_ARG, (struct part){text, text + len}, 0);
 }
 
-/* ---- events */
-
-struct event {
-	struct part ph, pid, tid, ts, dur, cat, name, id, scope, enclosing, args;
-};
-
-/* The members of an event that have a meaning, in the usual order. */
-static const struct {
-	const char *key;
-	size_t len, off;
-} members[] = {
-#define MEMBER(key, field)                                                                                             \
-	{                                                                                                              \
-		key, sizeof(key) - 1, offsetof(struct event, field)                                                    \
-	}
-	MEMBER("ph", ph),   MEMBER("pid", pid), MEMBER("tid", tid),	 MEMBER("ts", ts),
-	MEMBER("dur", dur), MEMBER("cat", cat), MEMBER("name", name),	 MEMBER("args", args),
-	MEMBER("id", id),   MEMBER("s", scope), MEMBER("bp", enclosing),
-};
-
-static struct event event_of(struct part line)
-{
-	const size_t n = sizeof(members) / sizeof(members[0]);
-	struct event e;
-	struct part key, value;
-	size_t i;
-
-	memset(&e, 0, sizeof(e));
-	skip_char(&line, '{');
-	while (take_member(&line, &key, &value)) {
-		for (i = 0;
-		     i < n && (part_len(key) != members[i].len || memcmp(key.at, members[i].key, members[i].len)); i++)
-			;
-		if (i < n)
-			*(struct part *)((char *)&e + members[i].off) = value;
-	}
-	return e;
-}
-
-static void settle_track(struct from_json *f)
-{
-	if (!f->track.used)
-		return;
-	f->track.used = false;
-	f->track.about.name = f->track.about.name_len ? f->track.name.data : NULL;
-	f->track.about.label = f->track.about.label_len ? f->track.label.data : NULL;
-	if (f->track.thread)
-		packets_about_thread(f->to, f->track.pid, f->track.tid, &f->track.about);
-	else
-		packets_about_process(f->to, f->track.pid, &f->track.about);
-}
-
-static void settle_end(struct from_json *f)
-{
-	if (f->end.used)
-		packets_end(f->to, f->end.track, f->end.ts_ns);
-	f->end.used = false;
-}
-
-static size_t keep_text(struct from_json *f, struct buf *b, struct part value)
-{
-	const struct part inside = inside_of(value);
-	size_t len;
-	const char *text = from_json_text(f, inside.at, part_len(inside), &len);
-
-	b->len = 0;
-	f->failed |= buf_put(b, text, len) != 0;
-	return b->len;
-}
-
-static void on_metadata(struct from_json *f, const struct event *e)
-{
-	const struct part what = inside_of(e->name);
-	const bool thread = part_len(what) > 7 && !memcmp(what.at, "thread_", 7);
-	const uint32_t pid = (uint32_t)u64_of(e->pid), tid = thread ? (uint32_t)u64_of(e->tid) : 0;
-	struct part args = e->args, key, value;
-
-	skip_char(&args, '{');
-	if (!take_member(&args, &key, &value))
-		return;
-	if (!f->track.used || f->track.thread != thread || f->track.pid != pid || f->track.tid != tid) {
-		settle_track(f);
-		f->track.used = true;
-		f->track.thread = thread;
-		f->track.pid = pid;
-		f->track.tid = tid;
-		f->track.about = (struct packets_about){0};
-	}
-	if (part_is(key, "name"))
-		f->track.about.name_len = keep_text(f, &f->track.name, value);
-	else if (part_is(key, "labels"))
-		f->track.about.label_len = keep_text(f, &f->track.label, value);
-	else if (part_is(key, "sort_index")) {
-		f->track.about.placed = true;
-		f->track.about.place = strtoll(value.at, NULL, 10);
-	}
-}
-
-/* Each member of its args is a track: "memory cpu(0) bytes". */
-static void on_counter(struct from_json *f, const struct event *e)
-{
-	const struct part inside = inside_of(e->name);
-	struct part args = e->args, key, value;
-	struct packets_event event = {.type = PACKETS_COUNTER};
-	struct buf name = {0};
-	size_t len;
-	double v;
-
-	skip_char(&args, '{');
-	while (take_member(&args, &key, &value)) {
-		const char *text = from_json_text(f, inside.at, part_len(inside), &len);
-
-		name.len = 0;
-		f->failed |= buf_put(&name, text, len) || buf_put(&name, " ", 1);
-		text = from_json_text(f, key.at, part_len(key), &len);
-		f->failed |= buf_put(&name, text, len) != 0;
-		if (f->failed)
-			break;
-		v = strtod(value.at, NULL);
-		event.value = &v;
-		packets_event(
-			f->to,
-			packets_counter(f->to, (uint32_t)u64_of(e->pid), name.data, name.len, part_is(key, "bytes")),
-			ns_of(e->ts), &event);
-	}
-	buf_fini(&name);
-}
-
-static unsigned scope_of(struct part value)
-{
-	const struct part inside = inside_of(value);
-	static const char scopes[] = " gpt"; /* as in the format: 1 is global */
-	const char *at = part_len(inside) ? strchr(scopes, *inside.at) : NULL;
-
-	return at && *at ? (unsigned)(at - scopes) : 3;
-}
-
-#define STARTS_MAX (1u << 16)
-
-/*
- * Where a slice ends. The reader sorts packets by time, and those with the same time by their place in the file. A
- * slice that ends where one before it in the file starts would end that one, so it ends 1 ns earlier.
- */
-static uint64_t end_of(struct from_json *f, uint64_t track, uint64_t start_ns, uint64_t dur_ns)
-{
-	const bool touches = dur_ns && hash_get(&f->starts, track, start_ns + dur_ns);
-
-	if (f->starts.len >= STARTS_MAX)
-		hash_clear(&f->starts);
-	f->failed |= !hash_put(&f->starts, track, start_ns);
-	return start_ns + dur_ns - touches;
-}
-
-static void on_other(struct from_json *f, const struct event *e, char ph)
-{
-	const uint64_t track = packets_thread(f->to, (uint32_t)u64_of(e->pid), (uint32_t)u64_of(e->tid));
-	const uint64_t ts_ns = ns_of(e->ts);
-	struct packets_event event = {.letter = ph, .enclosing = e->enclosing.at != NULL, .id = u64_of(e->id)};
-	struct part args = e->args;
-
-	event.type = ph == 'X' ? PACKETS_BEGIN : PACKETS_LEGACY;
-	event.scope = ph == 'i' ? scope_of(e->scope) : 0;
-	if (e->cat.at)
-		event.category = number_of(f, PACKETS_CATEGORY, inside_of(e->cat));
-	if (e->name.at)
-		event.name = number_of(f, PACKETS_NAME, inside_of(e->name));
-	skip_char(&args, '{');
-	from_json_args(f, args.at, part_len(args));
-	packets_event(f->to, track, ts_ns, &event);
-	if (ph != 'X')
-		return;
-	f->end.used = true;
-	f->end.track = track;
-	f->end.ts_ns = end_of(f, track, ts_ns, ns_of(e->dur));
-}
-
-static void on_event(struct from_json *f, struct part line)
-{
-	const struct event e = event_of(line);
-	const struct part ph = inside_of(e.ph);
-	const char c = part_len(ph) ? *ph.at : '\0';
-
-	if (c != 's' && c != 'f')
-		settle_end(f);
-	if (c != 'M')
-		settle_track(f);
-	if (c == 'M')
-		on_metadata(f, &e);
-	else if (c == 'C')
-		on_counter(f, &e);
-	else if (c)
-		on_other(f, &e, c);
-}
-
-/* ---- lines */
-
-static void on_line(struct from_json *f, struct part line)
-{
-	static const char about[] = "\"otherData\":", last[] = "\"traceEvents\":[";
-	const size_t len = part_len(line);
-
-	if (f->events && len && *line.at == '{')
-		on_event(f, line);
-	if (f->events)
-		return;
-	f->events = len >= sizeof(last) - 1 && !memcmp(line.end - (sizeof(last) - 1), last, sizeof(last) - 1);
-	if (len < sizeof(about) || memcmp(line.at, about, sizeof(about) - 1))
-		return;
-	line.at += sizeof(about) - 1;
-	line = take_value(&line);
-	packets_metadata(f->to, "mxbpf", line.at, part_len(line));
-}
-
-void from_json_take(void *ctx, const char *data, size_t n)
-{
-	struct from_json *f = ctx;
-	struct part rest = {data, data + n}, line;
-
-	while (rest.at < rest.end && !f->failed) {
-		const char *cut = memchr(rest.at, '\n', part_len(rest));
-
-		line = (struct part){rest.at, cut ? cut : rest.end};
-		rest.at = cut ? cut + 1 : rest.end;
-		if (f->line.len || !cut) {
-			f->failed |= buf_put(&f->line, line.at, part_len(line)) != 0;
-			line = (struct part){f->line.data, f->line.data + f->line.len};
-		}
-		if (!cut || f->failed)
-			break;
-		on_line(f, line);
-		f->line.len = 0;
-	}
-}
-
-void from_json_settle(struct from_json *f)
-{
-	const struct part line = {f->line.data, f->line.data + f->line.len};
-
-	if (part_len(line))
-		on_line(f, line);
-	f->line.len = 0;
-	settle_end(f);
-	settle_track(f);
-}
-
 void from_json_fini(struct from_json *f)
 {
-	buf_fini(&f->line);
-	hash_fini(&f->starts);
 	buf_fini(&f->text);
-	buf_fini(&f->track.name);
-	buf_fini(&f->track.label);
 }

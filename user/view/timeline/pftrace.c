@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The timeline in Perfetto's own format. It is the one of -f chrome (or of another form of it) with the same tracks,
- * slices, arrows, counters and args, because it is made of that: the writer of JSON writes to from_json.c. Spans are
- * most of a timeline, so those become packets without JSON (pftrace_kineto.c has those of PyTorch).
+ * slices, arrows, counters and args: features say what their events are, and write args as JSON, which from_json.c
+ * reads. Spans are most of a timeline, so most of their args are written without JSON (pftrace_kineto.c has those of
+ * PyTorch).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,12 +36,6 @@ static const char *const keys[KEYS] = {
 	[FWD_THREAD_ID] = "Fwd thread id",
 	[RECORD_FUNCTION_ID] = "Record function id",
 	[EV_IDX] = "Ev Idx",
-	[TOTAL_RESERVED] = "Total Reserved",
-	[TOTAL_ALLOCATED] = "Total Allocated",
-	[BYTES] = "Bytes",
-	[DEVICE_ID] = "Device Id",
-	[DEVICE_TYPE] = "Device Type",
-	[ADDR] = "Addr",
 };
 
 /* ---- from JSON */
@@ -49,35 +44,39 @@ static void take(void *ctx, const char *data, size_t n)
 {
 	struct pftrace *f = ctx;
 
-	if (!f->of_args)
-		from_json_take(&f->from, data, n);
-	else
-		f->packets.failed |= buf_put(&f->args, data, n) != 0;
+	f->packets.failed |= buf_put(&f->args, data, n) != 0;
 }
 
-/* Sets what the JSON is that has been written, and hands it over. */
-static __attribute__((noinline)) void hand_over(struct pftrace *f, bool of_args)
+/* Sets args to the JSON that has been written since the last call. Returns whether there is any. */
+static __attribute__((noinline)) bool take_json(struct pftrace *f)
 {
 	struct err e = {0};
 
-	f->of_args = of_args;
+	f->args.len = 0;
+	if (out_bytes(f->json) == f->settled)
+		return false;
 	out_flush(f->json, &e);
-	f->of_args = false;
 	f->settled = out_bytes(f->json);
+	return f->args.len;
 }
 
-/* Turns the JSON that has been written into packets. It must be complete events. */
-static void settle(struct pftrace *f)
+/* Turns the JSON that has been written into args of the next event. */
+static void put_json(struct pftrace *f)
 {
-	if (out_bytes(f->json) == f->settled)
-		return;
-	hand_over(f, false);
-	from_json_settle(&f->from);
+	if (take_json(f))
+		from_json_args(&f->from, f->args.data, f->args.len);
+}
+
+static void settle_end(struct pftrace *f)
+{
+	if (f->end.used)
+		packets_end(&f->packets, f->end.track, f->end.ts_ns);
+	f->end.used = false;
 }
 
 void pftrace_settle(struct pftrace *f)
 {
-	settle(f);
+	settle_end(f);
 	if (f->generation == f->packets.generation)
 		return;
 	f->generation = f->packets.generation; /* all numbers are new */
@@ -88,7 +87,7 @@ void pftrace_settle(struct pftrace *f)
 
 static int done(struct pftrace *f, int ret)
 {
-	settle(f);
+	settle_end(f);
 	if (!ret && (f->packets.failed || f->from.failed))
 		ret = err_set(f->s.err, ERR_RUNTIME, -ENOMEM,
 			      "not enough memory to write this trace: record a shorter window");
@@ -108,11 +107,124 @@ void pftrace_put_features(struct pftrace *f, enum view_trace_args place, const s
 	if (!t->args[place].n)
 		return;
 	view_trace_args(t, place, s);
-	if (out_bytes(f->json) == f->settled)
-		return;
+	put_json(f);
+}
+
+/* ---- events of features */
+
+/* The text has any bytes, and packets have UTF-8. Borrowed until the next text. */
+static struct view_text valid(struct pftrace *f, const char *text)
+{
+	size_t len;
+
 	f->args.len = 0;
-	hand_over(f, true);
-	from_json_args(&f->from, f->args.data, f->args.len);
+	if (!text || view_text_escape(&f->args, text, strlen(text)))
+		return (struct view_text){NULL, 0};
+	text = from_json_text(&f->from, f->args.data, f->args.len, &len);
+	return (struct view_text){text, len};
+}
+
+static void write_track(struct view_trace *t, const struct view_track *k)
+{
+	struct pftrace *f = pftrace_of(t);
+	const struct view_text name = valid(f, k->name);
+	const struct packets_about about = {.name = name.data,
+					    .name_len = name.len,
+					    .label = k->label,
+					    .label_len = k->label ? strlen(k->label) : 0,
+					    .placed = k->placed,
+					    .place = k->place};
+
+	settle_end(f);
+	if (k->thread)
+		packets_about_thread(&f->packets, k->pid, k->tid, &about);
+	else
+		packets_about_process(&f->packets, k->pid, &about);
+}
+
+static void begin_event(struct view_trace *t, const struct view_event *e)
+{
+	static const char scopes[] = " gpt"; /* as in the format: 1 is global */
+	struct pftrace *f = pftrace_of(t);
+	size_t len;
+	const char *name;
+
+	if (!view_event_is_arrow(e))
+		settle_end(f);
+	f->track = packets_thread(&f->packets, e->pid, e->tid);
+	f->event = (struct packets_event){.type = e->letter == 'X' ? PACKETS_BEGIN : PACKETS_LEGACY,
+					  .letter = e->letter,
+					  .id = e->id,
+					  .enclosing = e->letter == 'f'};
+	if (e->scope)
+		f->event.scope = (unsigned)(strchr(scopes, e->scope) - scopes);
+	if (e->category)
+		f->event.category = packets_number(&f->packets, PACKETS_CATEGORY, e->category, strlen(e->category));
+	name = from_json_text(&f->from, e->name.data, e->name.len, &len);
+	f->event.name = packets_number(&f->packets, PACKETS_NAME, name, len);
+}
+
+#define STARTS_MAX (1u << 16)
+
+/*
+ * Where a slice ends. The reader sorts packets by time, and those with the same time by their place in the file. A
+ * slice that ends where one before it in the file starts would end that one, so it ends 1 ns earlier.
+ */
+static uint64_t end_of(struct pftrace *f, uint64_t track, uint64_t start_ns, uint64_t dur_ns)
+{
+	const bool touches = dur_ns && hash_get(&f->starts, track, start_ns + dur_ns);
+
+	if (f->starts.len >= STARTS_MAX)
+		hash_clear(&f->starts);
+	f->packets.failed |= !hash_put(&f->starts, track, start_ns);
+	return start_ns + dur_ns - touches;
+}
+
+static void end_event(struct view_trace *t, const struct view_event *e)
+{
+	struct pftrace *f = pftrace_of(t);
+	const uint64_t start_ns = e->ts_ns - t->base_ns;
+
+	put_json(f);
+	packets_event(&f->packets, f->track, start_ns, &f->event);
+	if (e->letter != 'X')
+		return;
+	f->end.used = true;
+	f->end.track = f->track;
+	f->end.ts_ns = end_of(f, f->track, start_ns, e->dur_ns);
+}
+
+static void write_counter(struct view_trace *t, const struct view_counter *c)
+{
+	struct pftrace *f = pftrace_of(t);
+	const double value = strtod(c->value, NULL);
+	const struct packets_event event = {.type = PACKETS_COUNTER, .value = &value};
+	size_t len;
+	const char *name = from_json_text(&f->from, c->name.data, c->name.len, &len);
+	uint64_t track;
+
+	settle_end(f);
+	f->args.len = 0;
+	if (buf_put(&f->args, name, len) || buf_printf(&f->args, " %s", c->unit)) {
+		f->packets.failed = true;
+		return;
+	}
+	track = packets_counter(&f->packets, c->pid, f->args.data, f->args.len, !strcmp(c->unit, "bytes"));
+	packets_event(&f->packets, track, c->ts_ns - t->base_ns, &event);
+}
+
+static const struct view_event_ops events = {
+	.track = write_track, .begin = begin_event, .end = end_event, .counter = write_counter};
+
+/* What the other form has in front of its events, as far as it is about the session. */
+static void write_head(struct view_trace *t)
+{
+	static const char key[] = "\"otherData\":";
+	struct pftrace *f = pftrace_of(t);
+
+	view_trace_about(t);
+	if (take_json(f) && f->args.len >= sizeof(key))
+		packets_metadata(&f->packets, "mxbpf", f->args.data + sizeof(key) - 1, f->args.len - sizeof(key) + 1);
 }
 
 /* ---- spans without JSON */
@@ -271,37 +383,6 @@ static void write_span(struct view_trace *t, const struct mxbpf_span *s, const s
 	packets_end(p, track, start_ns + dur_ns);
 }
 
-/* Writes the counter of view_put_live(). */
-void pftrace_put_live(struct pftrace *f, const struct view_plan_alloc *a, uint64_t live_bytes)
-{
-	const double value = (double)live_bytes;
-	const struct packets_event event = {.type = PACKETS_COUNTER, .value = &value};
-	uint64_t *track = hash_put(&f->live, a->tgid, a->device);
-	struct view_text device;
-	const char *text;
-	size_t len;
-
-	if (!track) {
-		f->packets.failed = true;
-		return;
-	}
-	if (!*track) {
-		device = view_trace_text(f->inner, a->device, view_text_device);
-		text = from_json_text(&f->from, device.data, device.len, &len);
-		f->args.len = 0;
-		if (buf_printf(&f->args, "memory %.*s bytes", (int)len, text))
-			f->packets.failed = true;
-		*track = packets_counter(&f->packets, a->tgid, f->args.data, f->args.len, true);
-	}
-	packets_event(&f->packets, *track, a->ts_ns - f->inner->base_ns, &event);
-}
-
-static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
-{
-	pftrace_settle(pftrace_of(t));
-	pftrace_put_live(pftrace_of(t), a, live_bytes);
-}
-
 /* ---- the output */
 
 static int pftrace_begin(struct view *s)
@@ -319,7 +400,8 @@ static int pftrace_begin(struct view *s)
 	*inner = (struct view){.ops = of, .in = s->in, .opts = s->opts, .out = f->json, .err = s->err};
 	f->form = of == &view_kineto ? view_kineto_form : view_chrome_form;
 	f->form.span = of == &view_kineto ? pftrace_kineto_span : write_span;
-	f->form.alloc = of == &view_kineto ? pftrace_kineto_alloc : write_alloc;
+	f->form.head = write_head;
+	f->form.events = &events;
 	return view_trace_begin(inner, &f->form);
 }
 
@@ -362,7 +444,7 @@ static void pftrace_fini(struct view *s)
 	out_abort(f->json);
 	buf_fini(&f->args);
 	hash_fini(&f->names);
-	hash_fini(&f->live);
+	hash_fini(&f->starts);
 	from_json_fini(&f->from);
 	packets_fini(&f->packets);
 }

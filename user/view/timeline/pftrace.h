@@ -32,12 +32,6 @@ enum pftrace_key {
 	FWD_THREAD_ID,
 	RECORD_FUNCTION_ID,
 	EV_IDX,
-	TOTAL_RESERVED,
-	TOTAL_ALLOCATED,
-	BYTES,
-	DEVICE_ID,
-	DEVICE_TYPE,
-	ADDR,
 	KEYS,
 };
 
@@ -47,18 +41,23 @@ struct pftrace {
 	struct view s;
 	const struct view_ops *of; /* the form of JSON */
 	struct view_trace *inner;  /* owned; the first member of its state */
-	struct view_form form;	   /* of the inner timeline, with other functions for spans and allocations */
+	struct view_form form;	   /* of the inner timeline, with functions for packets */
 	struct out *json;	   /* owned; the inner timeline writes to it */
 	uint64_t settled;	   /* bytes of JSON that are packets already */
-	bool of_args;		   /* what comes are args of a span, not events */
-	struct buf args;
+	struct buf args;	   /* what was written to it, or a scratch */
 	struct from_json from;
 	struct packets packets;
+	struct packets_event event; /* that has begun, */
+	uint64_t track;		    /* and its track */
+	struct hash starts;	    /* (track, start) of slices that are not spans, not of all */
+	struct {
+		bool used;
+		uint64_t track, ts_ns;
+	} end; /* of such a slice: behind its arrows, which have the time of its start */
 
 	unsigned generation; /* of the numbers below */
 	uint32_t of_key[KEYS], of_class[PFTRACE_CLASSES];
 	struct hash names; /* id -> number */
-	struct hash live;  /* (process, device) -> track of its live memory */
 };
 
 /* Returns the output to which an inner timeline belongs. */
@@ -67,7 +66,7 @@ static inline struct pftrace *pftrace_of(const struct view_trace *inner)
 	return (struct pftrace *)((char *)inner->form - offsetof(struct pftrace, form));
 }
 
-/* Call it before each event: turns the JSON that was written before into packets, and forgets old numbers. */
+/* Call it before each span: ends the slice before it, and forgets old numbers. */
 void pftrace_settle(struct pftrace *f);
 
 /* Args of the next event. */
@@ -84,10 +83,8 @@ void pftrace_put_account(struct pftrace *f, const struct mxbpf_span *s);
 /* The number of a category. fixed: it depends on the class of the span alone. */
 uint32_t pftrace_category(struct pftrace *f, const struct mxbpf_span *s, const char *category, bool fixed);
 uint32_t pftrace_name(struct pftrace *f, const struct mxbpf_span *s);
-void pftrace_put_live(struct pftrace *f, const struct view_plan_alloc *a, uint64_t live_bytes);
 
-/* pftrace_kineto.c: functions of struct view_form. */
+/* pftrace_kineto.c: a function of struct view_form. */
 void pftrace_kineto_span(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place);
-void pftrace_kineto_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes);
 
 #endif

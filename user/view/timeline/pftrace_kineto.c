@@ -4,11 +4,6 @@
 #include "view/compat/kineto_text.h"
 #include "view/timeline/pftrace.h"
 
-static void put_i64(struct pftrace *f, enum pftrace_key key, int64_t v)
-{
-	pftrace_put(f, key, v < 0 ? PACKETS_INT : PACKETS_UINT, (uint64_t)v);
-}
-
 static void put_texts(struct pftrace *f, const struct mxbpf_span *s)
 {
 	if (s->args_id)
@@ -57,32 +52,7 @@ void pftrace_kineto_span(struct view_trace *t, const struct mxbpf_span *s, const
 	event.name = pftrace_name(f, s);
 	put_args(f, s, place, &nr);
 	packets_event(&f->packets, track, start_ns, &event);
-	if (nr.arrow) {
+	if (nr.arrow)
 		view_kineto_arrow(t, s, place->tid, nr.arrow);
-		pftrace_settle(f);
-	}
 	packets_end(&f->packets, track, start_ns + dur_ns);
-}
-
-void pftrace_kineto_alloc(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes)
-{
-	static const char category[] = "cpu_instant_event", name[] = "[memory]";
-	struct pftrace *f = pftrace_of(t);
-	const unsigned type = MXBPF_DEVICE_TYPE(a->device);
-	struct packets_event event = {.type = PACKETS_LEGACY, .letter = 'i', .scope = 2};
-	uint64_t track;
-
-	pftrace_settle(f);
-	track = packets_thread(&f->packets, a->tgid, a->tid);
-	event.category = packets_number(&f->packets, PACKETS_CATEGORY, category, sizeof(category) - 1);
-	event.name = packets_number(&f->packets, PACKETS_NAME, name, sizeof(name) - 1);
-	pftrace_put_u64(f, TOTAL_RESERVED, a->pool_bytes);
-	pftrace_put_u64(f, TOTAL_ALLOCATED, a->counted ? a->total_bytes : live_bytes);
-	put_i64(f, BYTES, a->bytes);
-	put_i64(f, DEVICE_ID, type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
-	put_i64(f, DEVICE_TYPE, (int64_t)type - 1);
-	pftrace_put_u64(f, ADDR, a->addr);
-	pftrace_put_u64(f, EV_IDX, view_kineto_alloc(t));
-	packets_event(&f->packets, track, a->ts_ns - t->base_ns, &event);
-	pftrace_put_live(f, a, live_bytes);
 }

@@ -136,18 +136,6 @@ char *view_put_account(char *p, const struct mxbpf_span *s)
 	return p;
 }
 
-char *view_put_live(const struct view_trace *t, char *p, const struct view_plan_alloc *a, struct view_text device,
-		    uint64_t live_bytes)
-{
-	p = put(p, ",\n{\"ph\":\"C\",");
-	p = view_put_where(t, p, a->tgid, a->tgid, a->ts_ns);
-	p = put(p, ",\"name\":\"memory ");
-	p = put_bytes(p, device.data, device.len);
-	p = put(p, "\",\"args\":{\"bytes\":");
-	p = view_put_u64(p, live_bytes);
-	return put(p, "}}");
-}
-
 /* ---- names from the target */
 
 int view_text_escape(struct buf *b, const char *text, size_t len)
@@ -283,16 +271,23 @@ const char *view_trace_category(const struct view_trace *t, const struct mxbpf_s
 	return mdl_category(s->cls);
 }
 
-void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place)
+static int text_memory(struct view_trace *t, uint64_t device, struct buf *b)
 {
-	out_printf(t->s.out,
-		   ",\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":",
-		   pid, tid);
-	view_trace_string(t, name);
-	out_printf(t->s.out,
-		   "}},\n{\"ph\":\"M\",\"ts\":0.000,\"pid\":%u,\"tid\":%u,\"name\":\"thread_sort_index\",\"args\":{"
-		   "\"sort_index\":%zu}}",
-		   pid, tid, place);
+	return buf_put(b, "memory ", 7) ? -ENOMEM : view_text_device(t, device, b);
+}
+
+void view_trace_memory(struct view_trace *t, const struct view_plan_alloc *a, const char *unit, uint64_t bytes)
+{
+	char value[24];
+	const struct view_counter c = {.pid = a->tgid,
+				       .tid = a->tgid,
+				       .ts_ns = a->ts_ns,
+				       .name = view_trace_text(t, a->device, text_memory),
+				       .unit = unit,
+				       .value = value};
+
+	*view_put_u64(value, bytes) = '\0';
+	view_counter(t, &c);
 }
 
 /* ---- the target, the window, the loss */
@@ -511,12 +506,12 @@ void view_trace_tracks(struct view_trace *t)
 	unsigned j;
 	size_t i;
 
-	t->form->process(t, pid, true);
+	t->form->process(t, pid);
 	for (i = 0; i < buf_count(b, struct view_plan_track); i++) {
 		const struct view_plan_track *k = buf_at(b, struct view_plan_track, i);
 
 		if (k->tgid != last && k->tgid != pid)
-			t->form->process(t, k->tgid, false);
+			t->form->process(t, k->tgid);
 		last = k->tgid;
 		t->form->thread(t, k, step * i);
 		for (j = 0; j < t->non && step > 1; j++)
@@ -586,29 +581,25 @@ static int by_nesting(const void *x, const void *y)
  */
 static void write_open(struct view_trace *t, const struct mxbpf_open *o, const struct view_place *place)
 {
-	struct view_text name = view_trace_text(t, o->name_id, view_text_name);
-	char waits[VIEW_WAITS_BYTES], *start = out_reserve(t->s.out, VIEW_EVENT_BYTES), *p;
+	char category[64], waits[VIEW_WAITS_BYTES], *start, *p;
+	const struct view_event e = {.letter = 'X',
+				     .pid = o->h.tgid,
+				     .tid = place->tid,
+				     .ts_ns = o->h.ts_ns,
+				     .dur_ns = o->open_ns - (o->open_ns > place->back_ns ? place->back_ns : 0),
+				     .category = category,
+				     .name = view_trace_text(t, o->name_id, view_text_name)};
 
-	p = put(start, ",\n{\"ph\":\"X\",");
-	p = view_put_where(t, p, o->h.tgid, place->tid, o->h.ts_ns);
-	p = put(p, ",\"dur\":");
-	p = view_put_us(p, o->open_ns - (o->open_ns > place->back_ns ? place->back_ns : 0));
-	p = put(p, ",\"cat\":\"");
-	p = put(p, mdl_category(o->cls));
-	p = put(p, ",unfinished\",\"name\":\"");
-	out_filled(t->s.out, (size_t)(p - start));
-	out_write(t->s.out, name.data, name.len);
+	snprintf(category, sizeof(category), "%s,unfinished", mdl_category(o->cls));
+	view_event_begin(t, &e);
 	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = put(start, "\",\"args\":{\"unfinished\":true,\"open_ns\":");
-	p = view_put_u64(p, o->open_ns);
+	p = view_put_u64(put(start, "\"unfinished\":true,\"open_ns\":"), o->open_ns);
 	if (place->tid != o->tid)
 		p = view_put_u64(put(p, ",\"thread\":"), o->tid);
-	p = put(p, ",\"state\":\"");
-	p = put(p, view_open_state(o));
-	p = put(p, "\",\"waits in\":");
+	p = put(put(put(p, ",\"state\":\""), view_open_state(o)), "\",\"waits in\":");
 	out_filled(t->s.out, (size_t)(p - start));
 	view_trace_string(t, view_open_waits(t->s.in->model, o, waits));
-	out_puts(t->s.out, "}}");
+	view_event_end(t, &e);
 }
 
 int view_trace_late(struct view_trace *t)

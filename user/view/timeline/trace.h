@@ -16,6 +16,7 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 #include "view/timeline/chrome_plan.h"
+#include "view/timeline/event.h"
 
 /* Longest text of an event without its names, in bytes. */
 #define VIEW_EVENT_BYTES 2048
@@ -37,13 +38,14 @@ struct view_trace;
 
 /* How a form writes events. A NULL function means that the form does not have such events. */
 struct view_form {
-	/* first: no comma before it, because it is the first event. */
-	void (*process)(struct view_trace *t, uint32_t tgid, bool first);
+	void (*head)(struct view_trace *t); /* what stands before the events */
+	void (*process)(struct view_trace *t, uint32_t tgid);
 	void (*thread)(struct view_trace *t, const struct view_plan_track *k, size_t place);
 	void (*alloc)(struct view_trace *t, const struct view_plan_alloc *a, uint64_t live_bytes);
 	void (*span)(struct view_trace *t, const struct mxbpf_span *s, const struct view_place *place);
 	uint32_t (*external_id)(const struct view_trace *t,
 				uint64_t ordinal); /* number of a span in this form; 0: none */
+	const struct view_event_ops *events;	   /* NULL: as JSON */
 	const char *process_json; /* process that shows counters of the machine; NULL: VIEW_MACHINE_PID */
 	bool own_iterations;	  /* the form marks iterations itself */
 	bool memory_in_process;	  /* instants of memory are on the process's own track, not on one with a name */
@@ -106,6 +108,7 @@ struct view_trace {
 	uint64_t base_ns;	    /* time 0 of the trace */
 	unsigned places_per_thread; /* sort indexes that the tracks of a thread take */
 	unsigned ndevices;	    /* items that features write into "deviceProperties" */
+	bool begun;		    /* there is an event, so a comma stands before the next one */
 	int error;		    /* the first one, or 0 */
 
 	/* private */
@@ -172,9 +175,9 @@ const char *view_trace_process_name(const struct view_trace *t, uint32_t tgid, c
 const char *view_trace_track_name(const struct view_trace *t, const struct view_plan_track *k, char buf[32]);
 /* The category of a span. torch's tools distinguish calls of CUDA's runtime and of its driver. */
 const char *view_trace_category(const struct view_trace *t, const struct mxbpf_span *s);
-/* Names a track that is neither thread nor lane. place: its sort index. */
-void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, const char *name, size_t place);
 void view_trace_string(struct view_trace *t, const char *text); /* with its quotes */
+/* The counter of a device's memory: "memory cpu(0) bytes". */
+void view_trace_memory(struct view_trace *t, const struct view_plan_alloc *a, const char *unit, uint64_t bytes);
 
 /* ---- Text into a reserved buffer (out_reserve()): each function returns the end */
 
@@ -200,8 +203,5 @@ char *view_put_where(const struct view_trace *t, char *p, uint32_t tgid, uint32_
 char *view_put_threads(char *p, const struct mxbpf_span *s, uint32_t tid);
 /* ,"cpu": and, if the span was not on CPU all the time, where its time went. Nothing without an account. */
 char *view_put_account(char *p, const struct mxbpf_span *s);
-/* The counter of a device's live memory: at most VIEW_EVENT_BYTES and the name of the device. */
-char *view_put_live(const struct view_trace *t, char *p, const struct view_plan_alloc *a, struct view_text device,
-		    uint64_t live_bytes);
 
 #endif
