@@ -40,6 +40,14 @@ static __always_inline bool iteration_ended(struct pt_regs *ctx, struct mxbpf_th
 }
 
 struct mxbpf_slice slice; /* shared with user space */
+/* Set by user space: calls are recorded in slices alone. */
+volatile __u8 calls_in_slices;
+
+/* Returns true if no call of the process is recorded now, so that nobody knows which calls are open. */
+static __always_inline bool between_slices(__u32 tgid)
+{
+	return cfg_sliced && calls_in_slices && (!slice.since_ns || slice.tgid != tgid);
+}
 
 /* Returns true if this call closed the slice that is open since then. */
 static __always_inline bool slice_close(__u64 since, __u64 now)

@@ -65,6 +65,8 @@ __noinline int sample_span(struct mxbpf_thread *t, struct sample_room *room, __u
 	f = frame_at(t, i);
 	if (!f || (f->sp && f->sp <= sp))
 		return 0;
+	if (room->s.flags & MXBPF_SAMPLE_BETWEEN && f->flags & MXBPF_FRAME_SLICED) /* nobody saw its end */
+		return 0;
 	last = frame_at(t, room->last - 1);
 	if (last && last->merge && !last->nchild && last->name_id == f->name_id && last->cls == f->cls)
 		return 0;
@@ -194,7 +196,7 @@ SEC("?perf_event") int on_sample(struct bpf_perf_event_data *ctx)
 	room->s.tid = ids.pid;
 	room->s.cpu = bpf_get_smp_processor_id();
 	room->nspans = 0;
-	room->s.flags = user ? 0 : MXBPF_SAMPLE_KERNEL;
+	room->s.flags = (user ? 0 : MXBPF_SAMPLE_KERNEL) | (between_slices(ids.tgid) ? MXBPF_SAMPLE_BETWEEN : 0);
 	room->where.kernel_addr = user ? 0 : ctx->regs.ip;
 	room->last = room->unreadable = 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);

@@ -101,7 +101,7 @@ static __always_inline void sched_fill(struct mxbpf_sched *r, struct mxbpf_sched
 	r->left_cpu = r->back_cpu = t->cpu;
 	r->state = t->state;
 	r->span_cls = t->span_cls;
-	r->flags = t->flags;
+	r->flags = t->flags | (t->between ? MXBPF_SCHED_BETWEEN : 0);
 	r->by_tid = t->taker_tid;
 	__builtin_memcpy(r->by_comm, t->taker_comm, sizeof(r->by_comm));
 }
@@ -134,7 +134,8 @@ static __always_inline void sched_where(struct mxbpf_sched_thread *t, struct tas
 	t->span_cls = MXBPF_CLASS_NONE;
 	if (cfg_spans[0] && slot)
 		th = bpf_map_lookup_elem(&threads, &slot);
-	if (th && th->tid == t->tid)
+	t->between = between_slices(t->tgid);
+	if (th && th->tid == t->tid && !t->between)
 		f = frame_top(th);
 	if (!f || f->start_ns < active_since_ns)
 		return;

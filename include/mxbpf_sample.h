@@ -26,8 +26,9 @@ struct mxbpf_sample {
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sample) == 48);
 
 enum mxbpf_sample_flag {
-	MXBPF_SAMPLE_KERNEL = 1 << 0, /* it ran in the kernel */
-				      /* Bits 4 and up hold the number of spans above its low 8 bits. */
+	MXBPF_SAMPLE_KERNEL = 1 << 0,  /* it ran in the kernel */
+	MXBPF_SAMPLE_BETWEEN = 1 << 1, /* between slices: calls were open that nobody recorded. Since 2.2. */
+				       /* Bits 4 and up hold the number of spans above its low 8 bits. */
 };
 #define MXBPF_SAMPLE_NSPANS_SHIFT 4
 

@@ -27,6 +27,8 @@ enum mxbpf_sched_flag {
 	MXBPF_SCHED_STILL_OFF = 1 << 5, /* the window ended first, at back_ns */
 	/* On CPU until ts_ns, where the thread or the window ended. woken_ns and back_ns equal ts_ns. */
 	MXBPF_SCHED_LAST = 1 << 6,
+	MXBPF_SCHED_BETWEEN =
+		1 << 7, /* it left the CPU between slices, so nobody knows which call was open. Since 2.2. */
 };
 
 /* A thread that ran on back_cpu while this one was ready: a part of [woken_ns, back_ns]. */
@@ -103,7 +105,8 @@ struct mxbpf_sched_thread {
 	__u8 state, span_cls;
 	__u8 flags;	  /* enum mxbpf_sched_flag of leaving the CPU */
 	__u8 waker_flags; /* enum mxbpf_sched_flag of the wake-up */
-	__u8 pad[6];
+	__u8 between;	  /* it left the CPU between slices */
+	__u8 pad[5];
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_sched_thread) == 120);
 

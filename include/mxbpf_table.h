@@ -152,7 +152,8 @@ struct mxbpf_agg_sched {
 	__u64 count, total_ns;
 	__u8 cls, what; /* enum mxbpf_class, enum mxbpf_sched_what */
 	__u8 own;	/* 1: comm is a thread of the targets */
-	__u8 pad[5];
+	__u8 between;	/* 1: between slices, so it is not known which call was open, and cls is 0 */
+	__u8 pad[4];
 	char comm[16]; /* for KEPT_BY and WOKEN_BY; untrusted text, NUL-terminated unless full */
 };
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_agg_sched) == 64);

@@ -156,6 +156,45 @@ told() { # NUMBER
 	expect_same "$(python3 -c 'import json; print(len({row["pid"] for row in json.load(open("by.json"))["tables"]["CUDA call"]}))')" 2
 }
 
+@test "No process is forked while the agent registers what it does at exit: the child would hang when it registers something" {
+	# As on a machine on which the agent's thread loses its CPU while it has the lock of exit handlers.
+	cc -shared -fPIC -D_GNU_SOURCE -o slow.so -x c - <<-'EOF'
+		#include <dlfcn.h>
+		#include <string.h>
+		#include <sys/prctl.h>
+		#include <unistd.h>
+		volatile int inside, calls;
+		int __cxa_atexit(void (*fn)(void *), void *arg, void *dso)
+		{
+			int (*real)(void (*)(void *), void *, void *) = dlsym(RTLD_NEXT, "__cxa_atexit"), ret;
+			char name[16] = "";
+
+			prctl(PR_GET_NAME, name);
+			if (strcmp(name, "mxbpf-gpu"))
+				return real(fn, arg, dso);
+			inside = 1;
+			usleep(50000);
+			ret = real(fn, arg, dso);
+			inside = 0;
+			calls++;
+			return ret;
+		}
+	EOF
+	job 'slow = ctypes.CDLL("./slow.so")
+		inside, calls = ctypes.c_int.in_dll(slow, "inside"), ctypes.c_int.in_dll(slow, "calls")
+		launch(1)
+		until = time.monotonic() + 30
+		while not calls.value and time.monotonic() < until:
+		    child = os.fork()
+		    if not child:
+		        os._exit(inside.value)
+		    assert os.waitpid(child, 0)[1] == 0, "a child was forked meanwhile"
+		assert calls.value, "the agent registered nothing"
+		ops.gpuops_sync()'
+	record job.mxd env LD_PRELOAD="$PWD/slow.so"
+	expect_status 0
+}
+
 @test "Where the kernel has no MADV_WIPEONFORK, everything is recorded, and a forked child writes nothing" {
 	job 'libc = ctypes.CDLL(None)
 		launch(1000)

@@ -93,6 +93,8 @@ killed_in() { # PHASE TIMES: a job that start_torch started
 	[[ $(grep -c '^killed left 0$' "$1") == "$2" ]]
 }
 
+# Alone, because a session of several processes puts probes into every process that has mapped the library.
+# bats test_tags=alone
 @test "SIGKILL of mxbpf or its group in the middle of an attach or a detach leaves no breakpoint; of all its processes none after the next session" {
 	cd "$BATS_TEST_TMPDIR"
 	start_torch --tiny

@@ -37,15 +37,20 @@ static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t
 	}
 }
 
-static uint64_t count_of(const struct mdl *m, uint32_t tgid, uint64_t name_id)
+static uint64_t count_in(const struct mdl *m, uint32_t tgid, uint64_t name_id, bool between)
 {
 	size_t n, i;
 	const struct sample_row *r = sample_rows(m, &n);
 
 	for (i = 0; i < n; i++)
-		if (r[i].tgid == tgid && r[i].name_id == name_id)
+		if (r[i].tgid == tgid && r[i].name_id == name_id && r[i].between == between)
 			return r[i].count;
 	return 0;
+}
+
+static uint64_t count_of(const struct mdl *m, uint32_t tgid, uint64_t name_id)
+{
+	return count_in(m, tgid, name_id, false);
 }
 
 /* A source with one window of records. */
@@ -246,12 +251,40 @@ static void test_processes(void)
 	smp_free(s);
 }
 
+static void set_between(struct buf *b)
+{
+	((struct mxbpf_sample *)b->data)->flags |= MXBPF_SAMPLE_BETWEEN;
+}
+
+static void test_slices(void)
+{
+	struct mdl *m = mdl_new(), *again = mdl_new();
+	const uint64_t names[] = {1};
+	struct buf b = {0};
+
+	put_sample(&b, 77, 0, 0, 0, NULL);
+	CHECK(!feed(m, &b));
+	put_sample(&b, 77, 0, 0, 1, names); /* an annotation, which is recorded all the time */
+	set_between(&b);
+	CHECK(!feed(m, &b));
+	put_sample(&b, 77, 0, 0, 0, NULL);
+	set_between(&b);
+	CHECK(!feed(m, &b));
+	CHECK(!mdl_emit(m, &b) && !feed(again, &b));
+	CHECK(count_of(again, 77, 0) == 1 && count_of(again, 77, 1) == 0 && count_in(again, 77, 0, true) == 2);
+	mdl_free(m);
+	mdl_free(again);
+	buf_fini(&b);
+}
+
 int main(void)
 {
 	TEST("a return address must follow a call instruction of any form, and nothing else")
 	test_calls();
 	TEST("samples are counted by their innermost span, also after emitting")
 	test_tables();
+	TEST("samples between slices are of no call, and not of the time outside of all calls, also after emitting")
+	test_slices();
 	TEST("a record with more spans than its size allows or with an invalid class is refused")
 	test_claims();
 	TEST("a folded stack begins with the operator, escapes hostile names, and merges processes")

@@ -91,9 +91,23 @@ int main(void)
 		CHECK(sum_ns(m, MXBPF_SCHED_WOKEN_BY, "passer-by") == 0 &&
 		      sum_ns(m, MXBPF_SCHED_WOKEN_BY, "holder") == 70);
 	}
-	TEST("emitted records give an equal model")
+	TEST("emitted records give an equal model, in which time between slices is no time outside of all calls")
 	{
+		const struct mxbpf_agg_sched *a;
+		uint64_t ns[2] = {0};
+		size_t n, i;
+
+		for (i = 0; i < 2; i++) {
+			r = put_sched(&b, 5000, 5000, 5010 + i, 0);
+			r->span_name_id = r->span_cls = 0;
+			r->flags = i ? MXBPF_SCHED_BETWEEN : 0;
+		}
+		CHECK(!feed(m, &b));
 		CHECK(!mdl_emit(m, &b) && !feed(again, &b));
+		a = sched_rows(again, &n);
+		for (i = 0; i < n; i++)
+			ns[a[i].between] += a[i].cls ? 0 : a[i].total_ns;
+		CHECK(ns[0] == 10 && ns[1] == 11);
 		CHECK(sum_ns(again, MXBPF_SCHED_KEPT_BY, "hog") == 500 && sum_ns(again, MXBPF_SCHED_FUTEX, "") == 70);
 	}
 	TEST("a record with more slices than its size allows, or with a negative duration, is refused")

@@ -203,7 +203,7 @@ static void still_off(const struct mxbpf_sched_thread *t, uint64_t now, struct m
 		.back_cpu = t->cpu,
 		.state = t->state,
 		.span_cls = t->span_cls,
-		.flags = t->flags | MXBPF_SCHED_STILL_OFF,
+		.flags = t->flags | MXBPF_SCHED_STILL_OFF | (t->between ? MXBPF_SCHED_BETWEEN : 0),
 	};
 	memcpy(r->by_comm, t->taker_comm, sizeof(r->by_comm));
 	if (t->state == MXBPF_SCHED_RUNNABLE)

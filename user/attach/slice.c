@@ -108,6 +108,11 @@ uint64_t att_slice_from(const struct att *a)
 	return from ? from : clock_ns(CLOCK_MONOTONIC);
 }
 
+void att_only_slices(struct att *a, bool on)
+{
+	a->skel->bss->calls_in_slices = on;
+}
+
 struct att_slice att_slice_close(struct att *a)
 {
 	volatile struct mxbpf_slice *s = slice_of(a);

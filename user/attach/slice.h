@@ -26,6 +26,8 @@ enum att_slice_state { ATT_SLICE_ARMED, ATT_SLICE_OPEN, ATT_SLICE_OVER };
 enum att_slice_state att_slice_state(const struct att *a);
 /* Returns when the slice began, in ns of CLOCK_MONOTONIC; the current time if it has not begun yet. */
 uint64_t att_slice_from(const struct att *a);
+/* Says whether calls are recorded in slices alone. Then it is not known which calls are open between them. */
+void att_only_slices(struct att *a, bool on);
 
 struct att_slice {
 	uint64_t from_ns, to_ns; /* 0: it did not begin */

@@ -148,6 +148,8 @@ const char *view_open_state(const struct mxbpf_open *o); /* returns a word, or "
 const char *view_open_waits(const struct mdl *m, const struct mxbpf_open *o, char buf[VIEW_WAITS_BYTES]);
 /* The name of a row for time outside all operators. */
 #define VIEW_NO_OPERATOR "[no operator]"
+/* And for time in which no call was recorded. */
+#define VIEW_BETWEEN_SLICES "[between slices]"
 
 /* data/csv_text.c: write the first cell of a row (table and process), a cell with text, and a cell with lines. */
 void view_csv_table(struct view *s, const char *table, uint32_t tgid); /* tgid 0: not of one process */

@@ -15,8 +15,9 @@ static uint64_t mix(uint64_t h, uint64_t word)
 
 static bool same(const struct view_stack *a, const struct mxbpf_sample *b, uint32_t tgid, uint32_t tid)
 {
-	return a->stack_id == b->stack_id && a->code_id == b->code_id && a->tgid == tgid && a->tid == tid &&
-	       a->nspans == mxbpf_sample_nspans(b) && !memcmp(a->spans, b + 1, a->nspans * sizeof(a->spans[0]));
+	return a->between == !!(b->flags & MXBPF_SAMPLE_BETWEEN) && a->stack_id == b->stack_id &&
+	       a->code_id == b->code_id && a->tgid == tgid && a->tid == tid && a->nspans == mxbpf_sample_nspans(b) &&
+	       !memcmp(a->spans, b + 1, a->nspans * sizeof(a->spans[0]));
 }
 
 static struct view_stack *stack_new(struct view_stacks *t, const struct mxbpf_sample *s, uint32_t tgid, uint32_t tid)
@@ -32,6 +33,7 @@ static struct view_stack *stack_new(struct view_stacks *t, const struct mxbpf_sa
 				 .code_id = s->code_id,
 				 .tgid = tgid,
 				 .tid = tid,
+				 .between = s->flags & MXBPF_SAMPLE_BETWEEN,
 				 .nspans = mxbpf_sample_nspans(s)};
 	memcpy(n->spans, s + 1, spans_bytes);
 	return n;
@@ -49,7 +51,7 @@ int view_stacks_add(struct view_stacks *t, const struct mxbpf_rec *r)
 	if (r->kind != MXBPF_SAMPLE)
 		return 0;
 	tid = t->by_thread ? s->tid : 0;
-	h = mix(mix(mix(1, s->stack_id), s->code_id), (uint64_t)tgid << 32 | tid);
+	h = mix(mix(mix(1 + !!(s->flags & MXBPF_SAMPLE_BETWEEN), s->stack_id), s->code_id), (uint64_t)tgid << 32 | tid);
 	n = mxbpf_sample_nspans(s);
 	for (i = 0; i < n; i++)
 		h = mix(mix(h, spans[i].name_id), (uint64_t)spans[i].cls << 32 | spans[i].device);
@@ -143,9 +145,8 @@ int view_stack_python(const struct mdl *m, uint64_t stack_id, int (*fn)(void *ct
 int view_stack_frames(const struct mdl *m, const struct view_stack *s,
 		      int (*fn)(void *ctx, const struct view_stack_frame *f), void *ctx)
 {
-	struct view_stack_frame f = {
-		.kind = VIEW_FRAME_SPAN, .name = VIEW_NO_OPERATOR, .name_len = strlen(VIEW_NO_OPERATOR)};
-	const char *text;
+	const char *none = s->between ? VIEW_BETWEEN_SLICES : VIEW_NO_OPERATOR, *text;
+	struct view_stack_frame f = {.kind = VIEW_FRAME_SPAN, .name = none, .name_len = strlen(none)};
 	size_t len;
 	unsigned i;
 	int err = s->nspans ? 0 : fn(ctx, &f);

@@ -15,6 +15,7 @@ struct view_stack {
 	uint64_t stack_id, code_id;
 	uint32_t tgid, tid; /* 0 if threads are merged */
 	uint32_t nspans;
+	bool between; /* slices */
 	struct mxbpf_sample_span spans[];
 };
 
@@ -37,7 +38,8 @@ struct view_stack_frame {
 };
 
 /*
- * Calls fn for each frame, the outermost first. A sample outside of all spans begins with VIEW_NO_OPERATOR. fn returns
+ * Calls fn for each frame, the outermost first. A sample outside of all spans begins with VIEW_NO_OPERATOR, or
+ * with VIEW_BETWEEN_SLICES. fn returns
  * 0, or an error, which ends the walk and is returned.
  */
 int view_stack_frames(const struct mdl *m, const struct view_stack *s,

@@ -65,15 +65,28 @@ static void flush_at_exit(void *unused)
 	cupti_release(&s->gpu, MXBPF_GPU_OFF, EXIT_NS);
 }
 
+/*
+ * A child that is forked while another thread is in __cxa_atexit() inherits its lock, and hangs as soon as it registers
+ * something itself. If a thread forks now, the next call tries again.
+ */
+static bool register_at_exit(void)
+{
+	const bool entered = agent_fork_enter_loader();
+	const bool registered = entered && !__cxa_atexit(flush_at_exit, NULL, NULL);
+
+	agent_fork_leave_loader(entered);
+	return registered;
+}
+
 /* The first handler is there for a process that never gets CUPTI: its end must not meet a request of the agent. */
 static void hold(struct mxbpf_gpu_shared *g)
 {
 	if (__atomic_load_n(&exits, __ATOMIC_ACQUIRE))
 		return;
 	if (!asked_at_exit)
-		asked_at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL);
+		asked_at_exit = register_at_exit();
 	if (!cupti_open(g) && !cupti_hold(g) && !at_exit)
-		at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL); /* it runs before what CUPTI has registered */
+		at_exit = register_at_exit(); /* it runs before what CUPTI has registered */
 }
 
 /*
@@ -119,7 +132,7 @@ static void serve(struct mxbpf_gpu_shared *g, uint32_t want)
 		now = agent_now();
 		cupti_has_cuda(g);
 		if (!again_at_exit) /* what cuInit() has registered since agent_gpu_hold() must run later */
-			again_at_exit = !__cxa_atexit(flush_at_exit, NULL, NULL);
+			again_at_exit = register_at_exit();
 		tick = now - clock_ns >= SECOND_NS;
 		clock_ns = tick ? now : clock_ns;
 		cupti_flush(g, tick);

@@ -122,6 +122,7 @@ static int set_plan(struct session *ses, struct slices *s, unsigned i, enum leve
 		return -ENOMEM;
 	for (k = 0; k < n; k++) /* only functions can be left out of slices: other sites serve all calls */
 		p->called[k] |= !plan_func_id(&of->plan, buf_at(&of->plan.sites, struct plan_site, k));
+	att_only_slices(of->build->att, level != LEVEL_ALL);
 	for (k = 0; k < n; k++)
 		p->left_out[k] = !stays(&of->plan, buf_at(&of->plan.sites, struct plan_site, k), level);
 	return att_leave_out(of->build->att, &of->plan, p->left_out, level == LEVEL_MARKS);

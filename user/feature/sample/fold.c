@@ -6,7 +6,7 @@
 #include <errno.h>
 
 struct state {
-	struct hash index; /* (name_id, class and tgid) -> 1 + index in rows */
+	struct hash index; /* (name_id, whether between slices, class and tgid) -> 1 + index in rows */
 	struct buf rows;   /* struct sample_row */
 };
 
@@ -14,9 +14,10 @@ static int sample_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_sample *s = (const void *)rec;
 	const struct mxbpf_sample_span *spans = (const void *)(s + 1);
-	const unsigned nspans = mxbpf_sample_nspans(s);
+	const bool between = s->flags & MXBPF_SAMPLE_BETWEEN; /* the innermost of its spans is not that of the thread */
+	const unsigned nspans = between ? 0 : mxbpf_sample_nspans(s);
 	const struct mxbpf_sample_span none = {0}, *last = nspans ? &spans[nspans - 1] : &none;
-	const uint64_t process = (uint64_t)last->cls << 32 | s->h.tgid;
+	const uint64_t process = (uint64_t)between << 40 | (uint64_t)last->cls << 32 | s->h.tgid;
 	struct state *state = mdl_state(m, &feature_sample);
 	struct sample_row *r;
 	bool added;
@@ -29,7 +30,8 @@ static int sample_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!r)
 		return -ENOMEM;
 	if (added)
-		*r = (struct sample_row){.tgid = s->h.tgid, .cls = last->cls, .name_id = last->name_id};
+		*r = (struct sample_row){
+			.tgid = s->h.tgid, .cls = last->cls, .between = between, .name_id = last->name_id};
 	add_sat(&r->count, s->count);
 	return 0;
 }
@@ -54,6 +56,7 @@ static int sample_emit(const struct mdl *m, struct buf *out)
 			struct mxbpf_sample_span span;
 		} rec = {.s = {.h = {.kind = MXBPF_SAMPLE, .tgid = r[i].tgid},
 			       .count = r[i].count,
+			       .flags = r[i].between ? MXBPF_SAMPLE_BETWEEN : 0,
 			       .nspans_low = !!r[i].cls},
 			 .span = {.name_id = r[i].name_id, .cls = r[i].cls}};
 

@@ -14,7 +14,8 @@ extern const struct view_sheet sheet_sample;
 struct sample_row {
 	uint64_t name_id, count;
 	uint32_t tgid;
-	uint8_t cls; /* enum mxbpf_class; 0: samples outside all spans */
+	uint8_t cls;  /* enum mxbpf_class; 0: samples outside all spans */
+	bool between; /* between slices: it is not known in which span, and cls is 0 */
 };
 
 /* Returns *n rows in no order. */

@@ -15,11 +15,13 @@ struct sample {
 	uint64_t count;
 	double share;
 	uint32_t tgid;
+	bool known; /* in which call; false: between slices */
 };
 
 struct samples {
 	struct view_list list;
 	uint64_t count; /* of all rows */
+	uint64_t known; /* of those whose call is known */
 	uint32_t hz;
 };
 
@@ -28,6 +30,8 @@ static int most_first(const void *va, const void *vb)
 	const struct sample *a = va, *b = vb;
 	int order;
 
+	if (a->known != b->known)
+		return a->known ? -1 : 1;
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
 	order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
@@ -46,9 +50,13 @@ static int make(const struct view *s, void *table)
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < t->list.all; i++) {
-		r[i] = (struct sample){.name = view_word(VIEW_NO_OPERATOR), .tgid = all[i].tgid, .count = all[i].count};
-		if (__builtin_add_overflow(t->count, all[i].count, &t->count))
-			t->count = UINT64_MAX;
+		r[i] = (struct sample){.name = view_word(all[i].between ? VIEW_BETWEEN_SLICES : VIEW_NO_OPERATOR),
+				       .tgid = all[i].tgid,
+				       .known = !all[i].between,
+				       .count = all[i].count};
+		add_sat(&t->count, all[i].count);
+		if (!all[i].between)
+			add_sat(&t->known, all[i].count);
 		if (!all[i].cls)
 			continue;
 		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
@@ -56,7 +64,7 @@ static int make(const struct view *s, void *table)
 	}
 	qsort(r, t->list.all, sizeof(*r), most_first);
 	for (i = 0; i < t->list.all; i++)
-		r[i].share = t->count ? (double)r[i].count / (double)t->count : 0;
+		r[i].share = t->known ? (double)r[i].count / (double)t->known : 0;
 	return 0;
 }
 
@@ -65,8 +73,11 @@ static void above(struct view *s, const void *table, const char *prefix)
 	const struct samples *t = table;
 	char n[32], ns[24];
 
-	out_printf(s->out, "%ssamples at %u Hz: %s, so about %s on a CPU\n", prefix, t->hz, fmt_count(t->count, n),
+	out_printf(s->out, "%ssamples at %u Hz: %s, so about %s on a CPU", prefix, t->hz, fmt_count(t->count, n),
 		   fmt_ns(t->count * 1000000000 / t->hz, ns));
+	if (t->known < t->count)
+		out_printf(s->out, "; calls are known of the %s in slices (--exact: of all)", fmt_count(t->known, n));
+	out_puts(s->out, "\n");
 }
 
 static bool when(const struct view *s)
@@ -86,12 +97,15 @@ static const struct view_column totals[] = {
 #define ROW struct sample
 static const struct view_column columns[] = {
 	{"name", NULL, "ran in", VIEW_TEXT, AT(name),
-	 .help = "name of the innermost open call; [no operator]: none was open"},
+	 .help = "name of the innermost open call; [no operator]: none was open; [between slices]: no call was "
+		 "recorded "
+		 "then"},
 	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL,
 	 .help = "table that has the row of this call; null: no call was open"},
 	PID_COLUMN(tgid),
 	{"count", NULL, "samples", VIEW_COUNT, AT(count)},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .help = "share of all samples"},
+	{NULL, NULL, "share", VIEW_SHARE, AT(share), .has = offsetof(struct sample, known), .digits = 1,
+	 .help = "share of the samples whose call is known"},
 	{0},
 };
 

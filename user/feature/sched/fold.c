@@ -13,10 +13,10 @@ struct state {
 	struct buf rows;   /* struct mxbpf_agg_sched */
 };
 
-/* Returns a hash of the name of the span, the comm of the other process, and `own`. */
+/* Returns a hash of the name of the span, the comm of the other process, `own` and `between`. */
 static uint64_t key_of(const struct mxbpf_agg_sched *a)
 {
-	uint64_t words[2], h = a->name_id ^ (uint64_t)a->own << 63;
+	uint64_t words[2], h = a->name_id ^ (uint64_t)a->own << 63 ^ (uint64_t)a->between << 62;
 	unsigned i;
 
 	memcpy(words, a->comm, sizeof(words));
@@ -79,6 +79,7 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 		.h = {.kind = MXBPF_AGG_SCHED, .size = sizeof(a), .tgid = rec->tgid},
 		.name_id = r->span_name_id,
 		.cls = r->span_cls,
+		.between = !!(r->flags & MXBPF_SCHED_BETWEEN),
 		.count = 1,
 	};
 	uint64_t slept_ns = r->woken_ns - rec->ts_ns;

@@ -29,7 +29,8 @@ struct sched {
 	struct view_list kept, woken; /* struct party, the longest first; borrowed from the table */
 	struct view_text note;	      /* owned */
 	uint32_t tgid;
-	uint8_t cls; /* 0: no call was open */
+	uint8_t cls; /* 0: no call was open, or it is not known */
+	bool between;
 };
 
 struct scheds {
@@ -48,6 +49,8 @@ static int by_row(const void *va, const void *vb)
 		return a->h.tgid < b->h.tgid ? -1 : 1;
 	if (a->cls != b->cls)
 		return a->cls < b->cls ? -1 : 1;
+	if (a->between != b->between)
+		return a->between - b->between;
 	if (a->name_id != b->name_id)
 		return a->name_id < b->name_id ? -1 : 1;
 	if (a->what != b->what)
@@ -71,7 +74,10 @@ static int by_time(const void *va, const void *vb)
 
 static struct sched row_of(const struct view *s, const struct mxbpf_agg_sched *a)
 {
-	struct sched r = {.name = view_word(VIEW_NO_OPERATOR), .tgid = a->h.tgid, .cls = a->cls};
+	struct sched r = {.name = view_word(a->between ? VIEW_BETWEEN_SLICES : VIEW_NO_OPERATOR),
+			  .tgid = a->h.tgid,
+			  .cls = a->cls,
+			  .between = a->between};
 
 	if (!a->cls)
 		return r;
@@ -158,7 +164,8 @@ static int make(const struct view *s, void *table)
 	qsort(t->items, n, sizeof(*t->items), by_row);
 	for (i = 0; i < n; i++, last = a) {
 		a = &t->items[i];
-		if (!last || last->h.tgid != a->h.tgid || last->cls != a->cls || last->name_id != a->name_id)
+		if (!last || last->h.tgid != a->h.tgid || last->cls != a->cls || last->between != a->between ||
+		    last->name_id != a->name_id)
 			r[t->list.all++] = row_of(s, a);
 		add_item(&r[t->list.all - 1], a, &t->parties[i]);
 	}
@@ -207,6 +214,8 @@ static const struct view_column party_columns[] = {
 static const struct view_column columns[] = {
 	{"name", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL, .help = "null: no call was open"},
 	{NULL, "name", "name", VIEW_TEXT, AT(name)},
+	{"between_slices", "", NULL, VIEW_BOOL, AT(between), VIEW_OMIT,
+	 .help = "no call was recorded then, so it is not known which was open"},
 	{"category", "", NULL, VIEW_TEXT, AT(category), VIEW_NULL},
 	PID_COLUMN(tgid),
 	{"off_cpu_ns", NULL, "off CPU", VIEW_NS, AT(off_ns), .help = "sum of the next six columns"},
