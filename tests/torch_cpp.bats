@@ -18,7 +18,7 @@ setup() {
 
 # Runs STEPS steps under mxbpf with ARGS. The report is in $(out mxbpf), and the program's account in $(out train).
 train() { # STEPS ARGS...
-	start_ready train "$BATS_FILE_TMPDIR/train" "$1" >/dev/null
+	start_ready train "$BATS_FILE_TMPDIR/train" "$1" ${MODULE:+"$MODULE"} >/dev/null
 	start_mxbpf --pid "$READY_PID" --format json "${@:2}"
 	kill -s USR1 "$READY_PID"
 	wait_exit "$READY_PID"
@@ -49,4 +49,18 @@ counts_are_its_own() {
 	train 1000 --exact --format table
 	grep -q 'iterations per second, .* in your own code' "$(out mxbpf)"
 	! grep -q Python "$(out mxbpf)"
+}
+
+@test "A server in C++ that runs a module of TorchScript has exact counts, repeats of operators, and its functions in samples" {
+	"$PYTHON_TORCH" -c '
+import torch
+net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).eval()
+torch.jit.script(net).save("module.pt")'
+	MODULE=module.pt
+	train 300 --sample 499
+	counts_are_its_own
+	jq -e '.iterations == null and .samples.count > 10 and ([.samples.ran_in[].name] | index("aten::addmm"))' "$(out mxbpf)"
+	train 1000 --exact --format table
+	grep -q '^No optimizer: the same [0-9]* calls of operators repeat' "$(out mxbpf)"
+	run ! grep -E 'Python|^refused' "$(out mxbpf)"
 }

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 
 WAIT_S = 60  # for what must happen soon
@@ -113,8 +114,15 @@ class Serve:
     # ---- metrics
 
     def get(self, path, timeout=20):
-        with urllib.request.urlopen('http://%s%s' % (self.address, path), timeout=timeout) as answer:
-            return answer.read().decode()
+        until = time.monotonic() + timeout
+        while True:
+            try:
+                with urllib.request.urlopen('http://%s%s' % (self.address, path), timeout=timeout) as answer:
+                    return answer.read().decode()
+            except urllib.error.HTTPError as e:  # a busy machine has no numbers yet, and says when to come again
+                if e.code != 503 or time.monotonic() > until:
+                    raise
+                time.sleep(min(1, float(e.headers['Retry-After'])))
 
     def scrape(self):
         """Takes the metrics, and notes each counter that has fallen or is gone."""

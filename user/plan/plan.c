@@ -549,7 +549,8 @@ static int plan_row(struct tgt *t, struct plan *out, struct plan_probe *p, struc
 			       plan_group_name(p->row->group),
 			       plan_group_name((enum probe_group)(p->row->needs & -p->row->needs)));
 	err = resolve_in_lib(t, out, p);
-	if (err == -ENOENT && p->row->row.action == MXBPF_ACT_POOL) { /* most builds have only one kind of pool */
+	/* Most builds have only one kind of pool, and a program in C++ has no Python. */
+	if (err == -ENOENT && (p->row->row.action == MXBPF_ACT_POOL || (p->row->optional && !p->lib))) {
 		p->spare = true;
 		p->wanted = false;
 		return 0;

@@ -9,14 +9,22 @@
  */
 #include "fork.h"
 
+#include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "agent.h"
 
-#define WAIT_NS	     200000000ull /* the longest wait of a fork for a change, and of start() for a fork */
-#define SCOPE_UNUSED 4		  /* at::RecordScope::CUSTOM_CLASS: the agent has no callback for it */
-#define RESULT_BYTES 8192	  /* more than any at::StepCallbacks, which is empty for that scope */
+/*
+ * Limits for a program that does what nobody foresaw. On a busy machine the fork of a large process takes several
+ * hundred milliseconds, and so can what a thread does that has lost its CPU. If the limit is passed, a child can hang.
+ */
+#define FORK_WAITS_NS 1000000000ull  /* for a change, or for the loader */
+#define WAITS_FOR_NS  10000000000ull /* for a fork */
+#define NAP_NS	      100000	     /* between looks: the other thread may need this CPU */
+#define SCOPE_UNUSED  4		     /* at::RecordScope::CUSTOM_CLASS: the agent has no callback for it */
+#define RESULT_BYTES  8192	     /* more than any at::StepCallbacks, which is empty for that scope */
 
 static int held;
 static __thread bool mine __attribute__((tls_model("initial-exec"))); /* this thread is forking, and holds it */
@@ -32,16 +40,22 @@ bool agent_fork_try(void)
 	return __atomic_compare_exchange_n(&held, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-bool agent_fork_stop(void)
+static bool stop_within(uint64_t ns)
 {
-	const uint64_t until = agent_now() + WAIT_NS;
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	const uint64_t until = agent_now() + ns;
 
 	while (!agent_fork_try()) {
 		if (agent_now() > until)
 			return false;
-		agent_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+		agent_call(SYS_futex, (long)&held, FUTEX_WAIT, 1, (long)&nap, 0, 0);
 	}
 	return true;
+}
+
+bool agent_fork_stop(void)
+{
+	return stop_within(WAITS_FOR_NS);
 }
 
 void agent_fork_go(void)
@@ -54,7 +68,7 @@ static void before(void)
 {
 	_Alignas(64) char result[RESULT_BYTES];
 
-	mine = agent_fork_stop();
+	mine = stop_within(FORK_WAITS_NS);
 	if (mxbpf_agent_config.step_callbacks && mxbpf_agent_config.registered)
 		((void (*)(void *, uint64_t))mxbpf_agent_config.step_callbacks)(result, SCOPE_UNUSED);
 }

@@ -8,14 +8,15 @@
 
 /* Call before the agent changes the list for the first time. */
 void agent_fork_watch(void);
-/* Waits until no thread forks, a short time at most. Returns false if one still forks. */
+/* Waits until no thread forks. Returns false if one still forks after ten seconds. */
 bool agent_fork_stop(void);
 /* Returns false if a thread forks. */
 bool agent_fork_try(void);
 /* After either of them has returned true. */
 void agent_fork_go(void);
 /*
- * Around calls of the loader: no thread forks meanwhile, for a short time at most. Calls nest. Give the result of the
+ * Around calls of the loader, and others that take a lock which a child would inherit: no thread forks meanwhile, for a
+ * second at most. Calls nest. Give the result of the
  * first function to the second.
  */
 bool agent_fork_enter_loader(void);
