@@ -47,8 +47,8 @@ struct cmp_sides {
 void cmp_share_scale(const struct cmp_sides *of);
 
 /*
- * Finds the loop and takes the samples; slices: by slices of time, although there is a loop. Returns 0 or -errno.
- * cmp_run_fini() either way.
+ * Finds the loop of the recording and takes a sample of each row for each iteration. slices: for each piece of time
+ * instead, also if there is a loop. Returns 0 or -errno. Call cmp_run_fini() after an error, too.
  */
 int cmp_run_take(struct cmp_run *run, bool slices, cmp_events_fn each, void *source);
 /*

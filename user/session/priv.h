@@ -377,7 +377,7 @@ void ses_late_slice(struct ses_build *b, uint32_t tgid);
 void ses_late_leave(struct session *ses, pid_t tgid);
 void ses_late_free(struct ses_build *b);
 
-/* pause.c. ses_hold, ses_release: a pause that nobody is told of. */
+/* pause.c. Between ses_hold() and ses_release() nothing is recorded. No output names it as a pause. */
 void ses_close_pause(struct session *ses);
 void ses_hold(struct session *ses);
 void ses_release(struct session *ses);

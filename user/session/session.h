@@ -95,8 +95,7 @@ struct ses_opts {
 	bool by_range;		/* and for each range */
 	bool by_process;
 	bool wait;   /* wait until the process maps a runtime */
-	bool renews; /* the caller begins a new session if this one has no room and a new one would have; see ses_worn()
-		      */
+	bool renews; /* the caller starts a new session when this one has used up its tables: see ses_worn() */
 	const struct ses_unfit *unfit; /* processes that cannot be the first target; borrowed */
 	unsigned nunfit;
 	bool no_follow;	 /* do not follow child processes */

@@ -283,8 +283,8 @@ static int open_conditions(struct serve *s, const struct cmd_opts *o, struct err
 }
 
 /*
- * A process that cannot be watched, or that ended too soon, is no reason to watch no other. If processes were named by
- * number, there may be no other.
+ * Returns whether `serve` goes on without the process that could not be watched or has ended. It does not if the user
+ * named processes by number, because then there may be no other.
  */
 static bool is_unfit(struct serve *s, const struct err *e)
 {

@@ -43,7 +43,10 @@ struct mxbpf_slice_part cost_slices_all(const struct mdl *m); /* the same of all
  * has all its calls, or what it lacks is not known.
  */
 double cost_row_scale(const struct mdl *m, const struct mdl_row *row);
-/* The same of iterations that were found in slices; found: how many the model has of the process. */
+/*
+ * The same for iterations: how many the process made for each one that slices recorded. found: the number of its
+ * iterations in the model.
+ */
 double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found);
 /* The time of an iteration of the process between slices, if those were counted; else 0. */
 double cost_free_iteration(const struct mdl *m, uint32_t tgid);

@@ -63,7 +63,10 @@ static uint64_t regular_distance(const uint64_t *nr, size_t n)
 	return mean > 1 ? mean : 0;
 }
 
-/* The logarithm of the probability that so many of the members are slow, if others are with that share. */
+/*
+ * Iterations k, k + p, k + 2p, ... are the members of a pattern, and `slow` of them are slow. Returns the logarithm of
+ * the probability that this is chance, if each is slow with the probability `others`, as those outside the pattern.
+ */
 static double log_chance(uint64_t members, uint64_t slow, double others)
 {
 	others = others > RARE ? others : RARE;

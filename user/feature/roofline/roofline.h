@@ -47,8 +47,8 @@ struct roofline_peaks roofline_peaks(const struct mxbpf_gpu_device *d, const str
 
 enum roofline_bound {
 	ROOFLINE_UNKNOWN = 0,
-	ROOFLINE_COMPUTE = 1, /* more than half of the time that the operations need at least */
-	ROOFLINE_MEMORY = 2,  /* more than half of the time that the bytes need at least */
+	ROOFLINE_COMPUTE = 1, /* at the peak rate, its operations alone would take more than half of its time */
+	ROOFLINE_MEMORY = 2,  /* at the peak bandwidth, its bytes alone would take more than half of its time */
 	ROOFLINE_SMALL = 3,   /* neither, and its kernels are so short that launching and starting them counts */
 	ROOFLINE_NEITHER = 4,
 	ROOFLINE_BOUNDS = 5,

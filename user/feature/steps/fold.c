@@ -581,8 +581,9 @@ static double left_of(const struct mxbpf_iteration *it, size_t n, const struct m
 }
 
 /*
- * If it was measured by how much iterations shrink, finds the power with which they shrink as much. A factor of the
- * cost would leave nothing of those that did not wait: what profiling adds to the waits of a few is in the mean.
+ * If the mean of all iterations without the cost was measured (cost->shrink), returns the power for left_of() with which
+ * they have this mean. One factor for all would leave nothing of iterations that did not wait, because the mean also
+ * has what profiling adds to the waits of a few.
  */
 static double power_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost)
 {
