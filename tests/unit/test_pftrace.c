@@ -288,6 +288,25 @@ static void test_bounds(void)
 		packets_fini(&p);
 	}
 
+	TEST("what the trace is about is whole, also if it is longer than the buffer of an output")
+	{
+		const size_t len = 600000;
+		char *command = malloc(len + 1);
+		struct tape t = tape_new();
+		struct file f;
+
+		memset(command, 'x', len);
+		command[len] = '\0';
+		t.session.cmdline = command;
+		span(&t, API, PID, 100, 200);
+		f = file_of(&t);
+		CHECK(f.len > len && memmem(f.data, f.len, "{\"mxbpf_version\":", 17) &&
+		      memmem(f.data, f.len, "\"probes\":", 9));
+		file_free(&f);
+		tape_free(&t);
+		free(command);
+	}
+
 	TEST("numbers of texts begin anew when there are too many, and no packet needs an older one")
 	{
 		const unsigned spans = 90000;

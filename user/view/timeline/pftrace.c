@@ -44,27 +44,27 @@ static void take(void *ctx, const char *data, size_t n)
 {
 	struct pftrace *f = ctx;
 
-	f->packets.failed |= buf_put(&f->args, data, n) != 0;
+	f->packets.failed |= buf_put(&f->written, data, n) != 0;
 }
 
-/* Sets args to the JSON that has been written since the last call. Returns whether there is any. */
-static __attribute__((noinline)) bool take_json(struct pftrace *f)
+/* Returns whether JSON has been written. Then it is in f->written, which the caller empties. */
+static __attribute__((noinline)) bool has_json(struct pftrace *f)
 {
 	struct err e = {0};
 
-	f->args.len = 0;
 	if (out_bytes(f->json) == f->settled)
 		return false;
 	out_flush(f->json, &e);
 	f->settled = out_bytes(f->json);
-	return f->args.len;
+	return f->written.len;
 }
 
 /* Turns the JSON that has been written into args of the next event. */
 static void put_json(struct pftrace *f)
 {
-	if (take_json(f))
-		from_json_args(&f->from, f->args.data, f->args.len);
+	if (has_json(f))
+		from_json_args(&f->from, f->written.data, f->written.len);
+	f->written.len = 0;
 }
 
 static void settle_end(struct pftrace *f)
@@ -117,10 +117,10 @@ static struct view_text valid(struct pftrace *f, const char *text)
 {
 	size_t len;
 
-	f->args.len = 0;
-	if (!text || view_text_escape(&f->args, text, strlen(text)))
+	f->text.len = 0;
+	if (!text || view_text_escape(&f->text, text, strlen(text)))
 		return (struct view_text){NULL, 0};
-	text = from_json_text(&f->from, f->args.data, f->args.len, &len);
+	text = from_json_text(&f->from, f->text.data, f->text.len, &len);
 	return (struct view_text){text, len};
 }
 
@@ -204,12 +204,12 @@ static void write_counter(struct view_trace *t, const struct view_counter *c)
 	uint64_t track;
 
 	settle_end(f);
-	f->args.len = 0;
-	if (buf_put(&f->args, name, len) || buf_printf(&f->args, " %s", c->unit)) {
+	f->text.len = 0;
+	if (buf_put(&f->text, name, len) || buf_printf(&f->text, " %s", c->unit)) {
 		f->packets.failed = true;
 		return;
 	}
-	track = packets_counter(&f->packets, c->pid, f->args.data, f->args.len, !strcmp(c->unit, "bytes"));
+	track = packets_counter(&f->packets, c->pid, f->text.data, f->text.len, !strcmp(c->unit, "bytes"));
 	packets_event(&f->packets, track, c->ts_ns - t->base_ns, &event);
 }
 
@@ -223,8 +223,10 @@ static void write_head(struct view_trace *t)
 	struct pftrace *f = pftrace_of(t);
 
 	view_trace_about(t);
-	if (take_json(f) && f->args.len >= sizeof(key))
-		packets_metadata(&f->packets, "mxbpf", f->args.data + sizeof(key) - 1, f->args.len - sizeof(key) + 1);
+	if (has_json(f) && f->written.len >= sizeof(key))
+		packets_metadata(&f->packets, "mxbpf", f->written.data + sizeof(key) - 1,
+				 f->written.len - sizeof(key) + 1);
+	f->written.len = 0;
 }
 
 /* ---- spans without JSON */
@@ -442,7 +444,8 @@ static void pftrace_fini(struct view *s)
 		f->of->fini(&f->inner->s);
 	free(f->inner);
 	out_abort(f->json);
-	buf_fini(&f->args);
+	buf_fini(&f->written);
+	buf_fini(&f->text);
 	hash_fini(&f->names);
 	hash_fini(&f->starts);
 	from_json_fini(&f->from);

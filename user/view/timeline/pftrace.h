@@ -44,7 +44,8 @@ struct pftrace {
 	struct view_form form;	   /* of the inner timeline, with functions for packets */
 	struct out *json;	   /* owned; the inner timeline writes to it */
 	uint64_t settled;	   /* bytes of JSON that are packets already */
-	struct buf args;	   /* what was written to it, or a scratch */
+	struct buf written;	   /* what was written to it, until it is packets */
+	struct buf text;	   /* scratch */
 	struct from_json from;
 	struct packets packets;
 	struct packets_event event; /* that has begun, */
