@@ -51,7 +51,7 @@ END
 	grep -Eq '^"server KVStore by key",([0-9]+,)?"serve pull"' csv
 	grep -Eq '^"worker KVStore",([0-9]+,)?"push"' csv
 	"$MXBPF" export job.mxd -o job.json
-	grep -o '"process_name","args":{"name":"[^("]*' job.json | sed 's/.*"//' | sort >names
+	jq -r '.traceEvents[] | select(.name == "process_name").args.name | sub("\\(.*"; "")' job.json | sort >names
 	printf '%s\n' machine "scheduler 0 " "server 0 " "worker 0 " "worker 1 " | diff - names
 }
 

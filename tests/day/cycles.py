@@ -25,6 +25,8 @@ import tempfile
 import threading
 import time
 
+from serve import own_kib
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WAIT_S = 60
 SAMPLES = 40           # over the run
@@ -57,7 +59,7 @@ class Job:
             status = dict(line.split(':', 1) for line in f)
         with open('/proc/%d/maps' % self.pid) as f:
             maps = sum(1 for _ in f)
-        self.samples.append({'memory': int(status['RssAnon'].split()[0]), 'mappings': maps,
+        self.samples.append({'memory': own_kib(self.pid), 'mappings': maps,
                              'threads': int(status['Threads']), 'descriptors': len(os.listdir('/proc/%d/fd' % self.pid))})
 
     def end(self):

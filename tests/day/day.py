@@ -27,7 +27,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True # the tests leave nothing in the tree
-from serve import Broken, Clock, Commanded, Serve, wait_until
+from serve import Broken, Clock, Commanded, Serve, own_kib, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, '..', 'faults'))
@@ -500,8 +500,7 @@ class Day:
             held, before = [s.held()['fds'] for s in self.serves], held
 
     def target(self):
-        status = open('/proc/%d/status' % self.job.pid).read()
-        return int(status.split('RssAnon:')[1].split()[0]), len(os.listdir('/proc/%d/fd' % self.job.pid))
+        return own_kib(self.job.pid), len(os.listdir('/proc/%d/fd' % self.job.pid))
 
     def judge(self, began):
         name = 'mxbpf_operator_duration_seconds_count'

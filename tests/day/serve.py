@@ -17,6 +17,19 @@ import urllib.request
 WAIT_S = 60  # for what must happen soon
 
 
+def own_kib(pid):
+    """KiB of memory of a process's own, without pages of code: probes of any session on the machine copy those."""
+    kib, code = 0, False
+    with open('/proc/%d/smaps' % pid) as f:
+        for line in f:
+            words = line.split()
+            if '-' in words[0]:
+                code = 'x' in words[1]
+            elif words[0] == 'Anonymous:' and not code:
+                kib += int(words[1])
+    return kib
+
+
 class Broken(Exception):
     pass
 
