@@ -24,7 +24,7 @@ struct nvml {
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t wake, answer;
 	bool wanted, ends;
-	uint64_t asked, answered;    /* numbers of the last request for fresh values, and of the last one that was served */
+	uint64_t asked, answered;    /* number of the last request for fresh values, and of the last one served */
 	struct nvml_list last, told; /* sums since the start: now, and when they were taken last */
 	uint64_t last_ns;	     /* when `last` was filled; 0: nobody wants it */
 };

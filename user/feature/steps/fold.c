@@ -581,9 +581,9 @@ static double left_of(const struct mxbpf_iteration *it, size_t n, const struct m
 }
 
 /*
- * If the mean of all iterations without the cost was measured (cost->shrink), returns the power for left_of() with which
- * they have this mean. One factor for all would leave nothing of iterations that did not wait, because the mean also
- * has what profiling adds to the waits of a few.
+ * If the mean of all iterations without the cost was measured (cost->shrink), returns the power for left_of() with
+ * which they have this mean. One factor for all would leave nothing of iterations that did not wait, because the mean
+ * also has what profiling adds to the waits of a few.
  */
 static double power_of(const struct mxbpf_iteration *it, size_t n, const struct mdl_cost *cost)
 {
