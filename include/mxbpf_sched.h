@@ -27,8 +27,7 @@ enum mxbpf_sched_flag {
 	MXBPF_SCHED_STILL_OFF = 1 << 5, /* the window ended first, at back_ns */
 	/* On CPU until ts_ns, where the thread or the window ended. woken_ns and back_ns equal ts_ns. */
 	MXBPF_SCHED_LAST = 1 << 6,
-	MXBPF_SCHED_BETWEEN =
-		1 << 7, /* it left the CPU between slices, so nobody knows which call was open. Since 2.2. */
+	MXBPF_SCHED_BETWEEN = 1 << 7, /* it left the CPU between slices: its open call is unknown. Since 2.2. */
 };
 
 /* A thread that ran on back_cpu while this one was ready: a part of [woken_ns, back_ns]. */

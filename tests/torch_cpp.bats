@@ -51,7 +51,7 @@ counts_are_its_own() {
 	! grep -q Python "$(out mxbpf)"
 }
 
-@test "A server in C++ that runs a module of TorchScript has exact counts, repeats of operators, and its functions in samples" {
+@test "A server in C++ that runs a module of TorchScript has exact counts, repeats of operators, and its functions in now" {
 	"$PYTHON_TORCH" -c '
 import torch
 net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).eval()
@@ -63,4 +63,7 @@ torch.jit.script(net).save("module.pt")'
 	train 1000 --exact --format table
 	grep -q '^No optimizer: the same [0-9]* calls of operators repeat' "$(out mxbpf)"
 	run ! grep -E 'Python|^refused' "$(out mxbpf)"
+	start_ready train "$BATS_FILE_TMPDIR/train" 100000 module.pt >/dev/null
+	"$MXBPF" now --pid "$READY_PID" >now
+	grep -qE '^ +main +train$' now
 }

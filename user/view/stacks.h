@@ -38,9 +38,8 @@ struct view_stack_frame {
 };
 
 /*
- * Calls fn for each frame, the outermost first. A sample outside of all spans begins with VIEW_NO_OPERATOR, or
- * with VIEW_BETWEEN_SLICES. fn returns
- * 0, or an error, which ends the walk and is returned.
+ * Calls fn for each frame, the outermost first. A sample without spans begins with VIEW_NO_OPERATOR, or with
+ * VIEW_BETWEEN_SLICES. fn returns 0, or an error, which ends the walk and is returned.
  */
 int view_stack_frames(const struct mdl *m, const struct view_stack *s,
 		      int (*fn)(void *ctx, const struct view_stack_frame *f), void *ctx);

@@ -17,16 +17,17 @@
 #include "agent.h"
 
 /*
- * Limits for a program that does what nobody foresaw. On a busy machine the fork of a large process takes several
- * hundred milliseconds, and so can what a thread does that has lost its CPU. If the limit is passed, a child can hang.
+ * The longest waits. After them both sides go on, so that no program waits for ever, but then a child can hang. On a
+ * busy machine the fork of a large process alone takes several hundred milliseconds.
  */
-#define FORK_WAITS_NS 1000000000ull  /* for a change, or for the loader */
-#define WAITS_FOR_NS  10000000000ull /* for a fork */
-#define NAP_NS	      100000	     /* between looks: the other thread may need this CPU */
+#define FORK_WAITS_NS 1000000000ull  /* a thread that forks waits for the agent */
+#define WAITS_FOR_NS  10000000000ull /* the agent waits for a thread that forks */
+#define NAP_NS	      100000	     /* between two tries: the other thread may need this CPU */
 #define SCOPE_UNUSED  4		     /* at::RecordScope::CUSTOM_CLASS: the agent has no callback for it */
 #define RESULT_BYTES  8192	     /* more than any at::StepCallbacks, which is empty for that scope */
 
 static int held;
+static int nforks; /* threads that wait to fork: the agent gives way, or what it does in a row would starve them */
 static __thread bool mine __attribute__((tls_model("initial-exec"))); /* this thread is forking, and holds it */
 
 static __thread bool in_loader __attribute__((tls_model("initial-exec"))); /* this thread keeps forks away from it */
@@ -40,22 +41,22 @@ bool agent_fork_try(void)
 	return __atomic_compare_exchange_n(&held, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static bool stop_within(uint64_t ns)
+static bool stop_within(uint64_t ns, bool forks)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	const uint64_t until = agent_now() + ns;
 
-	while (!agent_fork_try()) {
+	while ((!forks && __atomic_load_n(&nforks, __ATOMIC_RELAXED)) || !agent_fork_try()) {
 		if (agent_now() > until)
 			return false;
-		agent_call(SYS_futex, (long)&held, FUTEX_WAIT, 1, (long)&nap, 0, 0);
+		agent_call(SYS_futex, (long)&held, FUTEX_WAIT, 1, (long)&nap, 0, 0); /* returns at once if it is 0 */
 	}
 	return true;
 }
 
 bool agent_fork_stop(void)
 {
-	return stop_within(WAITS_FOR_NS);
+	return stop_within(WAITS_FOR_NS, false);
 }
 
 void agent_fork_go(void)
@@ -68,7 +69,9 @@ static void before(void)
 {
 	_Alignas(64) char result[RESULT_BYTES];
 
-	mine = stop_within(FORK_WAITS_NS);
+	__atomic_fetch_add(&nforks, 1, __ATOMIC_RELAXED);
+	mine = stop_within(FORK_WAITS_NS, true);
+	__atomic_fetch_sub(&nforks, 1, __ATOMIC_RELAXED);
 	if (mxbpf_agent_config.step_callbacks && mxbpf_agent_config.registered)
 		((void (*)(void *, uint64_t))mxbpf_agent_config.step_callbacks)(result, SCOPE_UNUSED);
 }
@@ -82,6 +85,7 @@ static void parent(void)
 
 static void child(void)
 {
+	__atomic_store_n(&nforks, 0, __ATOMIC_RELAXED);
 	agent_fork_go();
 	mine = in_loader = false;
 }

@@ -15,9 +15,8 @@ bool agent_fork_try(void);
 /* After either of them has returned true. */
 void agent_fork_go(void);
 /*
- * Around calls of the loader, and others that take a lock which a child would inherit: no thread forks meanwhile, for a
- * second at most. Calls nest. Give the result of the
- * first function to the second.
+ * Call them around calls of the loader, and of other functions that take a lock which a child would inherit. A thread
+ * that forks meanwhile waits, a second at most. Calls nest. Give the result of the first function to the second.
  */
 bool agent_fork_enter_loader(void);
 void agent_fork_leave_loader(bool entered);

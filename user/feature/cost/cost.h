@@ -44,8 +44,8 @@ struct mxbpf_slice_part cost_slices_all(const struct mdl *m); /* the same of all
  */
 double cost_row_scale(const struct mdl *m, const struct mdl_row *row);
 /*
- * The same for iterations: how many the process made for each one that slices recorded. found: the number of its
- * iterations in the model.
+ * The number of iterations that the process made, divided by the number of those in slices. found: how many of its
+ * iterations the model has.
  */
 double cost_iterations_scale(const struct mdl *m, uint32_t tgid, uint64_t found);
 /* The time of an iteration of the process between slices, if those were counted; else 0. */

@@ -60,8 +60,10 @@ static void write_instant(struct view_trace *t, const struct mxbpf_instant *i)
 	size_t len;
 	const char *text = marks_instant_name(t->s.in->model, i, &len);
 
-	if (view_text_escape(&name, text, len))
+	if (view_text_escape(&name, text, len)) {
 		view_trace_no_memory(t);
+		return;
+	}
 	e.name = (struct view_text){name.data, name.len};
 	view_event_begin(t, &e);
 	out_printf(t->s.out, "\"scope\":\"%s\"", marks_scopes[i->scope]);

@@ -97,9 +97,7 @@ static const struct view_column totals[] = {
 #define ROW struct sample
 static const struct view_column columns[] = {
 	{"name", NULL, "ran in", VIEW_TEXT, AT(name),
-	 .help = "name of the innermost open call; [no operator]: none was open; [between slices]: no call was "
-		 "recorded "
-		 "then"},
+	 .help = "name of the innermost open call; [no operator]: none was open; [between slices]: none was recorded"},
 	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL,
 	 .help = "table that has the row of this call; null: no call was open"},
 	PID_COLUMN(tgid),

@@ -106,7 +106,7 @@ static struct view_event slice_of(uint32_t pid, uint32_t tid, uint64_t from_ns, 
 				   .name = view_text_of(name)};
 }
 
-/* Writes a slice of which one arg, a number, is known. */
+/* Writes a slice with one arg, a number. */
 static void write_slice(struct view_trace *t, const struct view_event *e, const char *key, uint64_t v)
 {
 	view_event_begin(t, e);
@@ -127,7 +127,7 @@ static char *put_comm(char *p, const char *key, const char comm[16])
 	return put(p, "\"");
 }
 
-/* Writes a slice that somebody has ended or begun. who: the key of his name. tid: that of his thread. */
+/* Writes a slice and the thread that began or ended it. who, tid: the keys of that thread's name and number. */
 static void write_slice_by(struct view_trace *t, const struct view_event *e, const struct mxbpf_sched *r,
 			   const char *who, const char *tid)
 {

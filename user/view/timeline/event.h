@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a timeline has besides the spans of calls: tracks, slices, instants, arrows and counters. A feature says what
- * they are, and a form how they are written: as Chrome's JSON (event.c) or as Perfetto's packets (pftrace.c). Times are
+ * Tracks, slices, instants, arrows and counters: everything in a timeline except the spans of calls. A feature fills in
+ * these structs, and the form writes them, as Chrome's JSON (event.c) or as Perfetto's packets (pftrace.c). Times are
  * those of the recording.
  */
 #ifndef VIEW_EVENT_H

@@ -216,7 +216,7 @@ static void write_counter(struct view_trace *t, const struct view_counter *c)
 static const struct view_event_ops events = {
 	.track = write_track, .begin = begin_event, .end = end_event, .counter = write_counter};
 
-/* What the other form has in front of its events, as far as it is about the session. */
+/* Writes the description of the session ("otherData") as metadata. */
 static void write_head(struct view_trace *t)
 {
 	static const char key[] = "\"otherData\":";
