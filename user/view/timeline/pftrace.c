@@ -47,23 +47,27 @@ static void take(void *ctx, const char *data, size_t n)
 	f->packets.failed |= buf_put(&f->written, data, n) != 0;
 }
 
-/* Returns whether JSON has been written. Then it is in f->written, which the caller empties. */
-static __attribute__((noinline)) bool has_json(struct pftrace *f)
+static bool has_json(const struct pftrace *f)
+{
+	return out_bytes(f->json) != f->settled;
+}
+
+/* Puts the JSON that has been written into f->written, which the caller empties. Most spans have none. */
+static __attribute__((noinline)) void take_json(struct pftrace *f)
 {
 	struct err e = {0};
 
-	if (out_bytes(f->json) == f->settled)
-		return false;
 	out_flush(f->json, &e);
 	f->settled = out_bytes(f->json);
-	return f->written.len;
 }
 
 /* Turns the JSON that has been written into args of the next event. */
 static void put_json(struct pftrace *f)
 {
-	if (has_json(f))
-		from_json_args(&f->from, f->written.data, f->written.len);
+	if (!has_json(f))
+		return;
+	take_json(f);
+	from_json_args(&f->from, f->written.data, f->written.len);
 	f->written.len = 0;
 }
 
@@ -223,7 +227,8 @@ static void write_head(struct view_trace *t)
 	struct pftrace *f = pftrace_of(t);
 
 	view_trace_about(t);
-	if (has_json(f) && f->written.len >= sizeof(key))
+	take_json(f);
+	if (f->written.len >= sizeof(key))
 		packets_metadata(&f->packets, "mxbpf", f->written.data + sizeof(key) - 1,
 				 f->written.len - sizeof(key) + 1);
 	f->written.len = 0;
