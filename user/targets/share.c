@@ -21,7 +21,8 @@ struct census {
 	pid_t target;
 	const struct tgt_lib *libs[LIBS_MAX];
 	unsigned nlibs;
-	bool children, strangers;
+	bool children;
+	pid_t strangers; /* the first of them; 0: none */
 };
 
 static void note_libs(struct census *c, const struct plan *p)
@@ -51,14 +52,12 @@ static void count_process(void *census, pid_t pid)
 {
 	struct census *c = census;
 
-	if (c->children || pid == getpid()) /* with children nothing else matters */
+	if (pid == getpid())
 		return;
-	if (descends(pid, c->ses)) {
+	if (descends(pid, c->ses))
 		c->children |= pid != c->target;
-		return;
-	}
-	if (!c->strangers)
-		c->strangers = tgt_peek_maps(pid, c->libs, c->nlibs);
+	else if (!c->strangers)
+		c->strangers = tgt_peek_maps(pid, c->libs, c->nlibs) ? pid : 0;
 }
 
 static void take_census(const struct session *ses, struct census *c)
@@ -130,6 +129,11 @@ int ses_share_start(struct session *ses, struct err *e)
 		take_census(ses, &c);
 		if (c.strangers && !c.children)
 			return 0; /* they are shared at the first fork */
+		if (c.strangers && !ses->o->max_overhead && !ses->o->agent)
+			ses_warn(ses,
+				 "process %d is not followed, but maps the library: its calls run into the probes "
+				 "as well, and take longer; --follow filtered avoids that",
+				 c.strangers);
 	}
 	return share_all(ses, e);
 }

@@ -31,7 +31,7 @@
 #define FITS_LITTLE 0.5		       /* and those that cost little beside slices */
 #define BEGIN_NS    (1500 * NS_PER_MS) /* for the first scan, before the window; it goes on in it */
 #define FORETELL_NS (600 * NS_PER_MS)  /* for a scan that only says what all calls cost */
-#define SOON_NS	    (100 * NS_PER_MS)  /* the first looks at a command, which begins with all probes */
+#define SOON_NS	    (100 * NS_PER_MS)  /* the first looks, if the begin has not told what all probes cost others */
 #define SOON	    10
 #define OVER	    3	 /* successive looks above the limit, before what costs little is in slices, too */
 #define RARE	    3	 /* hits that are rare take so many times their estimate, because caches are cold then */
@@ -143,9 +143,23 @@ static void attach_again(void *ctx, uint32_t tgid, const struct plan *p)
 		*a->e = (struct err){0};
 }
 
+/*
+ * What probes cost since the last look in processes that are not followed but map the library, relative to passed ns.
+ * It is as if one thread had paid for all.
+ */
+static double foreign_share(const struct ses_build *b, struct build_state *st, double passed)
+{
+	const struct att_strangers now = att_shares(b->att) ? att_strangers(b->att) : (struct att_strangers){0};
+	const uint64_t hits = now.hits - st->foreign_hits;
+
+	st->foreign_hits = now.hits;
+	return slices_weigh((double)(hits * now.hit_ns) / passed);
+}
+
 void slices_start_look(struct ses_build *b, struct build_state *st)
 {
 	att_costs_grown(b->att, st->costs);
+	foreign_share(b, st, 1);
 	st->last_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -351,8 +365,9 @@ static void tell(struct session *ses, struct build_state *st)
 	ses_add_note(
 		&ses->about, "slices",
 		"since %s of the window calls are recorded in slices of a few iterations, because profiling all of "
-		"them cost more than %.1f%%; rows marked * have the calls of slices",
-		fmt_ns(ses_window_ns(ses), n), slices_limit(ses) * 100);
+		"them cost %smore than %.1f%%; rows marked * have the calls of slices",
+		fmt_ns(ses_window_ns(ses), n), st->foreign ? "other processes that map the library " : "",
+		slices_limit(ses) * 100);
 }
 
 static void wait_for_retry(struct build_state *st, uint64_t now)
@@ -365,10 +380,14 @@ static void wait_for_retry(struct build_state *st, uint64_t now)
 static void look(struct session *ses, struct slices *s, struct ses_build *b, uint64_t now)
 {
 	struct build_state *st = &s->builds[b->number];
-	const double passed = (double)(now - st->last_ns);
+	const double passed = (double)(now - st->last_ns), foreign = foreign_share(b, st, passed);
 
 	st->overhead = slices_weigh((double)att_costs_grown(b->att, st->costs) / passed);
 	st->last_ns = now;
+	if (foreign > st->overhead && foreign > slices_limit(ses)) {
+		st->overhead = foreign;
+		st->foreign = true;
+	}
 	if (st->overhead <= slices_limit(ses)) {
 		st->over = 0;
 		if (st->level >= LEVEL_MARKS && now >= st->retry_at) {
@@ -444,9 +463,9 @@ static void open_window(struct session *ses, struct slices *s)
 	}
 }
 
-static uint64_t look_ns(const struct session *ses, const struct build_state *st)
+static uint64_t look_ns(const struct session *ses, const struct ses_build *b, const struct build_state *st)
 {
-	return ses->o->command && st->nlooks < SOON ? SOON_NS : LOOK_NS;
+	return (ses->o->command || att_shares(b->att)) && st->nlooks < SOON ? SOON_NS : LOOK_NS;
 }
 
 uint64_t slices_tick(struct session *ses, struct slices *s)
@@ -469,12 +488,12 @@ uint64_t slices_tick(struct session *ses, struct slices *s)
 			continue;
 		if (!st->last_ns) {
 			slices_start_look(b, st);
-		} else if (now - st->last_ns >= look_ns(ses, st)) {
+		} else if (now - st->last_ns >= look_ns(ses, b, st)) {
 			st->nlooks++;
 			note_processes(ses, s);
 			look(ses, s, b, now);
 		}
-		its = st->last_ns + look_ns(ses, st);
+		its = st->last_ns + look_ns(ses, b, st);
 		due = its < due ? its : due;
 	}
 	look_for_plans(ses, s);
@@ -600,7 +619,7 @@ void slices_interval(struct session *ses, struct slices *s)
 	}
 	SES_EACH_BUILD(ses, b)
 	{
-		bool room = s->builds[b->number].level == LEVEL_LITTLE, any = false;
+		bool room = s->builds[b->number].level == LEVEL_LITTLE && !s->builds[b->number].foreign, any = false;
 
 		for (i = 0; room && i < buf_count(&s->procs, struct proc); i++) {
 			const struct proc *p = buf_at(&s->procs, struct proc, i);
