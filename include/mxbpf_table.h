@@ -46,7 +46,40 @@ enum mxbpf_name_kind {
 	MXBPF_NAME_LAYER = 7,
 	/* id is a name_id: the domain of a user annotation */
 	MXBPF_NAME_DOMAIN = 8,
+	MXBPF_NAME_KINDS = 9,
 };
+
+/*
+ * Rows of a table that says itself what its columns are (user/table/), of one process (h.tgid; 0: of none or of all).
+ * Behind the columns stand the rows. A row has nvalues 64-bit cells for each column, in their order.
+ */
+#define MXBPF_TABLE		((enum mxbpf_kind)78)
+#define MXBPF_TABLE_NAME_BYTES	24
+#define MXBPF_TABLE_COLUMNS_MAX 96
+#define MXBPF_TABLE_BYTES_MAX	65528 /* of a record */
+enum mxbpf_table_flag {
+	MXBPF_TABLE_TIME = 1 << 0, /* the cells are times of CLOCK_MONOTONIC in ns; 0: none */
+};
+struct mxbpf_table_column {
+	char name[MXBPF_TABLE_NAME_BYTES]; /* ends with a NUL */
+	__u16 nvalues;			   /* from 1 on */
+	__u8 id_of;			   /* 0, or the cells are ids: 1 + enum mxbpf_name_kind */
+	__u8 flags;			   /* enum mxbpf_table_flag */
+	__u32 unused;
+};
+struct mxbpf_table {
+	struct mxbpf_rec h; /* ts_ns: 0 */
+	char name[MXBPF_TABLE_NAME_BYTES];
+	__u16 ncols, nrows;
+	__u32 unused;
+	struct mxbpf_table_column columns[];
+};
+MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_table) == 48 && sizeof(struct mxbpf_table_column) == 32);
+
+static inline const __u64 *mxbpf_table_cells(const struct mxbpf_table *t)
+{
+	return (const __u64 *)&t->columns[t->ncols];
+}
 
 struct mxbpf_agg {
 	struct mxbpf_rec h; /* ts_ns: 0 */

@@ -126,6 +126,7 @@ static const size_t bytes_of[] = {
 	[MXBPF_LOOK] = sizeof(struct mxbpf_look),
 	[MXBPF_RESIDENT] = sizeof(struct mxbpf_resident),
 	[MXBPF_AGG_LINE] = sizeof(struct mxbpf_agg_line),
+	[MXBPF_TABLE] = sizeof(struct mxbpf_table) + sizeof(struct mxbpf_table_column),
 };
 #define NKINDS (sizeof(bytes_of) / sizeof(bytes_of[0]))
 
@@ -289,6 +290,24 @@ static void tame_spans(struct mxbpf_sample *s, unsigned n)
 		spans[i].cls = 1 + spans[i].cls % (MXBPF_CLASS_MAX - 1);
 }
 
+/* A column of one of the tables, whose cells are the rest of the record. */
+static void tame_table(struct mxbpf_table *t)
+{
+	static const char *const tables[] = {"teams", "samples", "raised", "backward", "kernels by range", "none"};
+	static const char *const columns[] = {"name_id", "class",    "count",	     "regions",
+					      "flags",	 "total_ns", "first_unix_ns"};
+	const size_t head = sizeof(*t) + sizeof(t->columns[0]);
+
+	t->ncols = t->h.size >= head;
+	snprintf(t->name, sizeof(t->name), "%s", tables[(uint8_t)t->name[0] % 6]);
+	if (!t->ncols)
+		return;
+	snprintf(t->columns[0].name, sizeof(t->columns[0].name), "%s", columns[(uint8_t)t->columns[0].name[0] % 7]);
+	t->columns[0].nvalues = 1;
+	t->columns[0].id_of %= MXBPF_NAME_KINDS + 1;
+	t->nrows = (uint16_t)((t->h.size - head) / sizeof(uint64_t));
+}
+
 static void tame_metrics(struct mxbpf_agg_kernel_metrics *a)
 {
 	unsigned i;
@@ -349,6 +368,9 @@ static void tame_lists(struct mxbpf_rec *r, unsigned n)
 		break;
 	case MXBPF_NAME:
 		tame_text((struct mxbpf_name *)r);
+		break;
+	case MXBPF_TABLE:
+		tame_table((struct mxbpf_table *)r);
 		break;
 	case MXBPF_AGG_KERNEL_METRICS:
 		tame_metrics((struct mxbpf_agg_kernel_metrics *)r);

@@ -36,24 +36,25 @@ static void feed(struct mdl *m, const struct call *c)
 	CHECK(!mdl_feed(m, &s, sizeof(s)));
 }
 
-static struct mxbpf_join of(struct mdl *m, uint64_t name_id, uint32_t tgid)
-{
-	const struct mxbpf_join *const *joins;
-	size_t n, i;
-
-	joins = backward_joins(m, &n);
-	for (i = 0; i < n; i++)
-		if (joins[i]->name_id == name_id && joins[i]->h.tgid == tgid)
-			return *joins[i];
-	return (struct mxbpf_join){0};
-}
-
 static size_t njoins(struct mdl *m)
 {
-	size_t n;
+	const struct tbl *joins = mdl_table_of(m, &feature_backward, &backward_table);
 
-	backward_joins(m, &n);
-	return n;
+	return joins ? tbl_count(joins) : 0;
+}
+
+static struct mxbpf_join of(struct mdl *m, uint64_t name_id, uint32_t tgid)
+{
+	const struct tbl *joins = mdl_table_of(m, &feature_backward, &backward_table);
+	const struct mxbpf_join *j;
+	size_t i;
+
+	for (i = 0; i < njoins(m); i++) {
+		j = tbl_at(joins, i);
+		if (j->name_id == name_id && j->h.tgid == tgid)
+			return *j;
+	}
+	return (struct mxbpf_join){0};
 }
 
 /* conv2d { convolution } makes node 48, which runs twice; mul makes node 49, which never runs. */

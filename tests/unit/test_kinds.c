@@ -27,7 +27,7 @@
 #define KINDS_MAX 96
 
 /* Highest number in enum mxbpf_kind. Number 9 is unused. */
-#define LAST_KIND MXBPF_AGG_ESTIMATE
+#define LAST_KIND MXBPF_TABLE
 
 static unsigned nkinds(void)
 {

@@ -44,24 +44,25 @@ static struct mxbpf_team region(uint64_t name_id, uint32_t tgid, unsigned cls, u
 	};
 }
 
-static struct mxbpf_team of(struct mdl *m, uint64_t name_id, uint32_t tgid, unsigned cls)
-{
-	const struct mxbpf_team *const *teams;
-	size_t n, i;
-
-	teams = omp_teams(m, &n);
-	for (i = 0; i < n; i++)
-		if (teams[i]->name_id == name_id && teams[i]->h.tgid == tgid && teams[i]->cls == cls)
-			return *teams[i];
-	return (struct mxbpf_team){0};
-}
-
 static size_t nteams(struct mdl *m)
 {
-	size_t n;
+	const struct tbl *teams = mdl_table_of(m, &feature_omp, &omp_teams);
 
-	omp_teams(m, &n);
-	return n;
+	return teams ? tbl_count(teams) : 0;
+}
+
+static struct mxbpf_team of(struct mdl *m, uint64_t name_id, uint32_t tgid, unsigned cls)
+{
+	const struct tbl *teams = mdl_table_of(m, &feature_omp, &omp_teams);
+	const struct mxbpf_team *t;
+	size_t i;
+
+	for (i = 0; i < nteams(m); i++) {
+		t = tbl_at(teams, i);
+		if (t->name_id == name_id && t->h.tgid == tgid && t->cls == cls)
+			return *t;
+	}
+	return (struct mxbpf_team){0};
 }
 
 static void test_sums(void)

@@ -180,10 +180,10 @@ static void test_numbers(void)
 				.cls = MXBPF_CLASS_OPERATOR,
 				.seq = MXBPF_SEQ(1, 9),
 				.flags = MXBPF_SPAN_SEQ};
-	const struct mxbpf_join *const *j;
+	const struct tbl *joins;
+	const struct mxbpf_join *j;
 	struct mdl *m = mdl_new();
 	struct buf b = {0};
-	size_t n;
 
 	put_name(&b, OUTER, MXBPF_NAME_SPAN, "aten::mm");
 	put_name(&b, INNER, MXBPF_NAME_SPAN, "MmBackward0");
@@ -197,9 +197,10 @@ static void test_numbers(void)
 		emitted(&b, INNER, 170, 0);
 		emitted(&b, OUTER, 190, UINT64_MAX);
 		CHECK(!feed(m, &b));
-		j = backward_joins(m, &n);
-		CHECK(n == 1 && j[0]->name_id == OUTER && j[0]->count == 2 && j[0]->bwd_count == 2);
-		CHECK(n == 1 && j[0]->total_ns == 20 && j[0]->bwd_total_ns == 20);
+		joins = mdl_table_of(m, &feature_backward, &backward_table);
+		j = tbl_at(joins, 0);
+		CHECK(tbl_count(joins) == 1 && j->name_id == OUTER && j->count == 2 && j->bwd_count == 2);
+		CHECK(tbl_count(joins) == 1 && j->total_ns == 20 && j->bwd_total_ns == 20);
 	}
 	TEST("if operators have numbers themselves, ranges with numbers are not joined again")
 	{
@@ -207,8 +208,9 @@ static void test_numbers(void)
 		emitted(&b, OUTER, 600, 7);
 		emitted(&b, INNER, 620, 7);
 		CHECK(!feed(m, &b));
-		j = backward_joins(m, &n);
-		CHECK(n == 1 && j[0]->count == 2 && j[0]->bwd_count == 2);
+		joins = mdl_table_of(m, &feature_backward, &backward_table);
+		j = tbl_at(joins, 0);
+		CHECK(tbl_count(joins) == 1 && j->count == 2 && j->bwd_count == 2);
 	}
 	buf_fini(&b);
 	mdl_free(m);

@@ -39,12 +39,15 @@ static void put_sample(struct buf *b, uint32_t tgid, uint64_t stack_id, uint64_t
 
 static uint64_t count_in(const struct mdl *m, uint32_t tgid, uint64_t name_id, bool between)
 {
-	size_t n, i;
-	const struct sample_row *r = sample_rows(m, &n);
+	const struct tbl *t = mdl_table_of(m, &feature_sample, &sample_table);
+	const struct sample_row *r;
+	size_t i;
 
-	for (i = 0; i < n; i++)
-		if (r[i].tgid == tgid && r[i].name_id == name_id && r[i].between == between)
-			return r[i].count;
+	for (i = 0; t && i < tbl_count(t); i++) {
+		r = tbl_at(t, i);
+		if (r->tgid == tgid && r->name_id == name_id && r->between == between)
+			return r->count;
+	}
 	return 0;
 }
 

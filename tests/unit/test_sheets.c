@@ -30,7 +30,7 @@ struct table {
 };
 static char texts[512][8], raws[512][8];
 
-static unsigned first_word(const struct view_column *c)
+static unsigned first_word(const struct tbl_column *c)
 {
 	unsigned i = 0;
 
@@ -39,12 +39,12 @@ static unsigned first_word(const struct view_column *c)
 	return i;
 }
 
-static void fill_columns(struct table *t, const struct view_column *columns, char *row);
+static void fill_columns(struct table *t, const struct tbl_column *columns, char *row);
 
-static void fill_column(struct table *t, const struct view_column *c, char *to)
+static void fill_column(struct table *t, const struct tbl_column *c, char *to)
 {
 	static unsigned last = 100;
-	uint64_t n = c->type == VIEW_WORD ? first_word(c) : last;
+	uint64_t n = c->type == TBL_WORD ? first_word(c) : last;
 	const double part = 0.5;
 
 	if (c->generate) /* the session names none */
@@ -52,13 +52,13 @@ static void fill_column(struct table *t, const struct view_column *c, char *to)
 	last = last == 255 ? 100 : last + 1; /* values fit into a byte */
 	snprintf(texts[last], sizeof(texts[0]), "t%u", last);
 	snprintf(raws[last], sizeof(raws[0]), "[\"%u\"]", last);
-	if (c->type == VIEW_OBJECT || c->type == VIEW_PART) {
+	if (c->type == TBL_OBJECT || c->type == TBL_PART) {
 		fill_columns(t, c->columns, to);
-	} else if (c->type == VIEW_LIST) {
+	} else if (c->type == TBL_LIST) {
 		*(struct view_list *)to = (struct view_list){.rows = t->items[t->nitems++], .n = 1};
 		fill_columns(t, c->columns, ((struct view_list *)to)->rows);
-	} else if (view_is_text(c) && c->type != VIEW_WORD) {
-		*(struct view_text *)to = view_word(c->type == VIEW_RAW ? raws[last] : texts[last]);
+	} else if (view_is_text(c) && c->type != TBL_WORD) {
+		*(struct view_text *)to = view_word(c->type == TBL_RAW ? raws[last] : texts[last]);
 	} else if (view_is_double(c)) {
 		memcpy(to, &part, sizeof(part));
 	} else {
@@ -66,9 +66,9 @@ static void fill_column(struct table *t, const struct view_column *c, char *to)
 	}
 }
 
-static void fill_columns(struct table *t, const struct view_column *columns, char *row)
+static void fill_columns(struct table *t, const struct tbl_column *columns, char *row)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (c = columns; c && c->bytes; c++) {
 		fill_column(t, c, row + c->at);
@@ -103,12 +103,12 @@ static void table_free(struct table *t)
 }
 
 /* Returns the value of a cell as JSON and CSV write it. */
-static const char *value_of(const struct view_column *c, const void *row, char buf[64])
+static const char *value_of(const struct tbl_column *c, const void *row, char buf[64])
 {
 	if (view_is_text(c))
 		snprintf(buf, 64, "%.*s", (int)view_cell_text(c, row).len, view_cell_text(c, row).data);
 	else if (view_is_double(c))
-		snprintf(buf, 64, c->flags & VIEW_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
+		snprintf(buf, 64, c->flags & TBL_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
 			 view_cell_double(c, row));
 	else
 		snprintf(buf, 64, "%llu", (unsigned long long)view_cell_number(c, row));
@@ -189,19 +189,19 @@ static void missing(const struct view_sheet *sh, const char *column, const char 
 	CHECK(!"every column is there");
 }
 
-static bool holds(const cJSON *v, const struct view_column *c, const void *row)
+static bool holds(const cJSON *v, const struct tbl_column *c, const void *row)
 {
 	char want[64], got[64];
 
-	if (c->type == VIEW_BOOL)
+	if (c->type == TBL_BOOL)
 		return cJSON_IsTrue(v);
-	if (c->type == VIEW_DEVICE)
+	if (c->type == TBL_DEVICE)
 		return v != NULL;
-	if (c->type == VIEW_RAW || c->type == VIEW_LINES)
+	if (c->type == TBL_RAW || c->type == TBL_LINES)
 		v = cJSON_GetArrayItem(v, 0);
 	if (view_is_double(c))
 		return cJSON_IsNumber(v) && v->valuedouble > 0.49 && v->valuedouble < 0.51;
-	if (c->type == VIEW_RAW)
+	if (c->type == TBL_RAW)
 		return cJSON_IsString(v) && atoi(v->valuestring) == atoi(value_of(c, row, want) + 2);
 	if (cJSON_IsNumber(v))
 		snprintf(got, sizeof(got), "%.0f", v->valuedouble);
@@ -213,21 +213,21 @@ static bool holds(const cJSON *v, const struct view_column *c, const void *row)
 static const cJSON *defs; /* of the schema */
 
 /* --by range has it, and --by event has not: nvtx.bats looks at it. */
-static bool is_of_range(const struct view_column *c)
+static bool is_of_range(const struct tbl_column *c)
 {
 	return c->key && !strcmp(c->key, "range");
 }
 
 /* Checks an object and its schema. */
-static void check_object(const struct view_sheet *sh, const struct view_column *columns, const cJSON *o,
+static void check_object(const struct view_sheet *sh, const struct tbl_column *columns, const cJSON *o,
 			 const cJSON *schema, const char *row)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (c = columns; c->bytes; c++) {
 		const cJSON *v = c->key ? member(o, c->key) : NULL, *says = c->key ? member(schema, c->key) : NULL;
 
-		if (c->type == VIEW_PART) {
+		if (c->type == TBL_PART) {
 			check_object(sh, c->columns, o, schema, row + c->at);
 			continue;
 		}
@@ -237,9 +237,9 @@ static void check_object(const struct view_sheet *sh, const struct view_column *
 			says = member(defs, c->def);
 		if (!says)
 			missing(sh, c->key, "the schema");
-		if (c->type == VIEW_OBJECT)
+		if (c->type == TBL_OBJECT)
 			check_object(sh, c->columns, v, member(says, "properties"), row + c->at);
-		else if (c->type == VIEW_LIST)
+		else if (c->type == TBL_LIST)
 			check_object(sh, c->columns, cJSON_GetArrayItem(v, 0),
 				     member(member(says, "items"), "properties"),
 				     ((const struct view_list *)(row + c->at))->rows);
@@ -292,9 +292,9 @@ static bool has_cell(const char *csv, const char *head, const char *want)
 	return found;
 }
 
-static void check_csv(const struct view_sheet *sh, const struct view_column *columns, const char *row, const char *csv)
+static void check_csv(const struct view_sheet *sh, const struct tbl_column *columns, const char *row, const char *csv)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	char value[64], want[70];
 
 	for (c = columns; c->bytes; c++) {
@@ -302,13 +302,13 @@ static void check_csv(const struct view_sheet *sh, const struct view_column *col
 
 		if (c->generate || is_of_range(c))
 			continue;
-		if (c->type == VIEW_PART || (c->type == VIEW_OBJECT && !(c->csv && !*c->csv)))
+		if (c->type == TBL_PART || (c->type == TBL_OBJECT && !(c->csv && !*c->csv)))
 			check_csv(sh, c->columns, row + c->at, csv);
-		else if (c->type == VIEW_LIST && c->csv && *c->csv)
+		else if (c->type == TBL_LIST && c->csv && *c->csv)
 			check_csv(sh, c->columns, ((const struct view_list *)(row + c->at))->rows, csv);
 		if (!c->columns && view_has_own_row(c))
 			head = "count";
-		if (!head || c->columns || c->type == VIEW_DEVICE || c->type == VIEW_RAW)
+		if (!head || c->columns || c->type == TBL_DEVICE || c->type == TBL_RAW)
 			continue;
 		snprintf(want, sizeof(want), view_is_text(c) ? "\"%s\"" : "%s", value_of(c, row, value));
 		if (!has_cell(csv, head, want))
@@ -320,19 +320,19 @@ static void check_people(const struct view_sheet *sh)
 {
 	struct table *t = table_new(sh);
 	char *text = render("modern", sh, t), cell[64];
-	const struct view_column *c;
+	const struct tbl_column *c;
 	struct view_flat flat = {0};
 
 	view_flatten(NULL, &flat, sh->columns, 0);
 	for (c = flat.columns; c->bytes; c++) {
 		const bool below =
-			c->flags & VIEW_BELOW || c->type == VIEW_NOTE || c->type == VIEW_LINES || c->type == VIEW_RAW;
+			c->flags & TBL_BELOW || c->type == TBL_NOTE || c->type == TBL_LINES || c->type == TBL_RAW;
 
 		if (is_of_range(c))
 			continue;
 		if (!below && c->head && !strstr(text, c->head))
 			missing(sh, c->head, "the headings for people");
-		if (c->head && !c->cell && (c->type == VIEW_COUNT || view_is_text(c)) &&
+		if (c->head && !c->cell && (c->type == TBL_COUNT || view_is_text(c)) &&
 		    !strstr(text, value_of(c, t->row, cell)))
 			missing(sh, c->head, "the rows for people");
 	}
@@ -354,16 +354,16 @@ static char *print_lists(void)
 	return read_file(path);
 }
 
-static void check_names(const struct view_sheet *sh, const struct view_column *columns, const char *section)
+static void check_names(const struct view_sheet *sh, const struct tbl_column *columns, const char *section)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	char name[128];
 	unsigned k;
 
 	for (c = columns; c->bytes; c++) {
 		const char *names[] = {c->key, c->head, view_csv_head(sh, c)};
 
-		if (c->type == VIEW_PART) {
+		if (c->type == TBL_PART) {
 			check_names(sh, c->columns, section);
 			continue;
 		}
@@ -430,7 +430,7 @@ int main(void)
 	}
 	TEST("every column that gives way to a name can do so")
 	{
-		const struct view_column *c;
+		const struct tbl_column *c;
 
 		for (sh = view_sheets; *sh; sh++)
 			for (c = (*sh)->columns; c->bytes; c++)

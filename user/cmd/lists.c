@@ -186,18 +186,18 @@ static void print_cost(void)
 }
 
 /* A column: its names in the outputs, its unit, its meaning. */
-static void print_column(const struct view_sheet *sh, const struct view_column *c)
+static void print_column(const struct view_sheet *sh, const struct tbl_column *c)
 {
-	static const char *const units[VIEW_NTYPES] = {
-		[VIEW_NS] = "duration",	  [VIEW_BYTES] = "size",    [VIEW_RATE] = "bytes a second",
-		[VIEW_MOMENT] = "moment", [VIEW_SHARE] = "percent",
+	static const char *const units[TBL_NTYPES] = {
+		[TBL_NS] = "duration",	 [TBL_BYTES] = "size",	  [TBL_RATE] = "bytes a second",
+		[TBL_MOMENT] = "moment", [TBL_SHARE] = "percent",
 	};
 	const char *csv = view_csv_head(sh, c), *names[][2] = {{"", c->head}, {"JSON ", c->key}, {"CSV ", csv}};
-	const struct view_column *of;
+	const struct tbl_column *of;
 	const char *sep = "";
 	unsigned i;
 
-	if (c->type == VIEW_PART) {
+	if (c->type == TBL_PART) {
 		for (of = c->columns; of->bytes; of++)
 			print_column(sh, of);
 		return;
@@ -222,7 +222,7 @@ static void print_column(const struct view_sheet *sh, const struct view_column *
 static void print_sheets(void)
 {
 	const struct view_sheet *const *sh;
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (sh = view_sheets; *sh; sh++) {
 		put_line("### ", (*sh)->title, "");

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "model/model.h"
 #include "model/session.h"
+#include "table/table.h"
 
 /* Folds one record. Returns 0 or -ENOMEM. */
 typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
@@ -27,8 +28,9 @@ struct mxbpf_activity; /* mxbpf_track.h */
 struct mxbpf_launch;
 struct view_trace_feature; /* view/timeline/trace.h */
 
-#define MDL_FEATURE_KINDS 11
-#define MDL_KIND_BITS	  7 /* the model has a table of all kinds: their numbers fit into so many bits */
+#define MDL_FEATURE_KINDS  11
+#define MDL_FEATURE_TABLES 4
+#define MDL_KIND_BITS	   7 /* the model has a table of all kinds: their numbers fit into so many bits */
 
 /*
  * A feature. A function that is NULL is not called. Functions that return int return 0 or -ENOMEM. The model calls
@@ -53,6 +55,16 @@ struct mdl_feature {
 		unsigned kind : MDL_KIND_BITS; /* enum mxbpf_kind */
 		mdl_fold_fn fold;
 	} kinds[MDL_FEATURE_KINDS];
+
+	/*
+	 * Its tables. The model stores, copies, sums and frees their rows, and writes them to recordings and reads
+	 * them. `row_of`: records of this kind are rows of the table, as are records of the kinds in earlier
+	 * recordings.
+	 */
+	struct {
+		const struct tbl_def *def;	 /* NULL ends the list */
+		unsigned row_of : MDL_KIND_BITS; /* enum mxbpf_kind; 0: none */
+	} tables[MDL_FEATURE_TABLES];
 
 	/* Sees a record that waits until the ranges around it are known. It is folded later. */
 	void (*held)(struct mdl *m, const struct mxbpf_rec *rec);
@@ -99,6 +111,13 @@ extern const struct mdl_feature *const mdl_features[];
 void *mdl_state(struct mdl *m, const struct mdl_feature *f);
 /* Returns the feature's state, or NULL if mdl_state() was never called for this model. */
 const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f);
+
+/* Returns the feature's table, which has no rows at first. `def` is one of its tables. */
+struct tbl *mdl_table(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def);
+/* Returns the same, or NULL if it was never asked for. */
+const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def);
+/* Adds a row to the row with its keys. Ids of names in its keys get a placeholder. 0 or -ENOMEM. */
+int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row);
 
 /* Call these functions of all features. Return 0 or -ENOMEM. */
 int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a);

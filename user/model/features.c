@@ -2,7 +2,9 @@
 /* Calls the features of a model. */
 #include "model/priv.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Features are found by their addresses: slot i of a model is tried first, then the slots behind it. */
 static size_t first_slot(const struct mdl_feature *f)
@@ -33,6 +35,9 @@ static void add_feature(struct mdl *m, const struct mdl_feature *f)
 		m->kinds[f->kinds[i].kind].fold = f->kinds[i].fold;
 		m->kinds[f->kinds[i].kind].feature = f;
 	}
+	for (i = 0; i < MDL_FEATURE_TABLES && f->tables[i].def; i++)
+		if (f->tables[i].row_of)
+			m->kinds[f->tables[i].row_of] = (struct kind_fold){features_fold_row, f, f->tables[i].def};
 	if (f->before_row)
 		m->before_row[m->nbefore_row++] = f->before_row;
 	if (f->span)
@@ -60,11 +65,14 @@ void mdl_without_devices(struct mdl *m)
 void features_fini(struct mdl *m)
 {
 	const struct mdl_feature *const *f;
+	unsigned i;
 
 	for (f = mdl_features; *f; f++) {
 		if ((*f)->fini && has_state(m, *f))
 			(*f)->fini(m);
 		free(slot_of(m, *f)->state);
+		for (i = 0; i < MDL_FEATURE_TABLES; i++)
+			tbl_fini(&slot_of(m, *f)->tables[i]);
 	}
 }
 
@@ -85,6 +93,90 @@ void *mdl_state(struct mdl *m, const struct mdl_feature *f)
 const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f)
 {
 	return slot_of(m, f)->state;
+}
+
+/* ---- tables */
+
+struct tbl *mdl_table(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def)
+{
+	struct feature_slot *slot = slot_of(m, f);
+	unsigned i = 0;
+
+	while (f->tables[i].def != def)
+		i++;
+	slot->tables[i].def = def;
+	return &slot->tables[i];
+}
+
+const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def)
+{
+	const struct tbl *t = slot_of(m, f)->tables;
+	unsigned i = 0;
+
+	while (f->tables[i].def != def)
+		i++;
+	return t[i].def ? &t[i] : NULL;
+}
+
+int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row)
+{
+	const struct tbl_column *c;
+	const void *to;
+	bool added;
+	int err;
+
+	to = tbl_add(mdl_table(m, f, def), row, &added);
+	err = to ? 0 : -ENOMEM;
+	for (c = def->columns; !err && added && c->bytes; c++)
+		if (c->type == TBL_NAME && c->name_kind == MXBPF_NAME_SPAN)
+			err = mdl_expect_name(m, *(const uint64_t *)((const char *)to + c->at));
+	return err;
+}
+
+int features_fold_row(struct mdl *m, const struct mxbpf_rec *r)
+{
+	const struct kind_fold *k = &m->kinds[r->kind];
+
+	return tbl_is_within(k->table, r) ? mdl_table_add(m, k->feature, k->table, r) : 0;
+}
+
+const struct mdl_feature *features_of_table(const struct mxbpf_rec *r, const struct tbl_def **def)
+{
+	const struct mxbpf_table *t = (const void *)r;
+	const struct mdl_feature *const *f;
+	unsigned i;
+
+	for (f = mdl_features; *f; f++)
+		for (i = 0; i < MDL_FEATURE_TABLES && (*f)->tables[i].def; i++) {
+			*def = (*f)->tables[i].def;
+			if (!strcmp((*def)->name, t->name))
+				return *f;
+		}
+	return NULL;
+}
+
+/* A table without a feature is of a newer version. */
+int features_fold_table(struct mdl *m, const struct mxbpf_rec *rec)
+{
+	const struct mxbpf_table *t = (const void *)rec;
+	const struct tbl_def *def;
+	const struct mdl_feature *f = features_of_table(rec, &def);
+	struct tbl_reader r;
+	void *row;
+	size_t i;
+	int err = 0;
+
+	if (!f)
+		return 0;
+	row = malloc(def->row_bytes);
+	tbl_reader_open(&r, def, t);
+	for (i = 0; !err && i < t->nrows; i++) {
+		if (row)
+			tbl_reader_row(&r, i, row);
+		err = row ? mdl_table_add(m, f, def, row) : -ENOMEM;
+	}
+	free(row);
+	return err;
 }
 
 int features_alloc(struct mdl *m, const struct mxbpf_alloc *a)
@@ -127,13 +219,24 @@ int features_window(struct mdl *m)
 	return err;
 }
 
+static int emit_tables(const struct mdl *m, const struct mdl_feature *f, struct buf *out)
+{
+	const struct tbl *t = slot_of(m, f)->tables;
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && i < MDL_FEATURE_TABLES; i++)
+		err = t[i].def ? tbl_emit(&t[i], out) : 0;
+	return err;
+}
+
 int features_emit(const struct mdl *m, struct buf *out)
 {
 	const struct mdl_feature *const *f;
 	int err = 0;
 
 	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->emit && has_state(m, *f) ? (*f)->emit(m, out) : 0;
+		err = emit_tables(m, *f, out) || ((*f)->emit && has_state(m, *f) && (*f)->emit(m, out)) ? -ENOMEM : 0;
 	return err;
 }
 
@@ -165,13 +268,25 @@ void features_own_row(struct mdl_row *row)
 			(*f)->own_row(row);
 }
 
+static int copy_tables(struct mdl *to, const struct mdl *from, const struct mdl_feature *f)
+{
+	const struct tbl *t = slot_of(from, f)->tables;
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && i < MDL_FEATURE_TABLES; i++)
+		err = t[i].def ? tbl_copy(mdl_table(to, f, t[i].def), &t[i]) : 0;
+	return err;
+}
+
 int features_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct mdl_feature *const *f;
 	int err = 0;
 
 	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->copy && has_state(from, *f) ? (*f)->copy(to, from) : 0;
+		err = copy_tables(to, from, *f) || ((*f)->copy && has_state(from, *f) && (*f)->copy(to, from)) ? -ENOMEM
+													       : 0;
 	return err;
 }
 
@@ -192,6 +307,11 @@ bool features_sum_kind(const struct mdl *sum, const struct mxbpf_rec *r)
 
 bool features_keep_process(const struct mdl *sum, const struct mxbpf_rec *r)
 {
+	const struct tbl_def *def;
+	const struct mdl_feature *f = r->kind == MXBPF_TABLE ? features_of_table(r, &def) : NULL;
+
+	if (f)
+		return f->by_process;
 	return r->kind < MDL_KINDS && sum->kinds[r->kind].feature && sum->kinds[r->kind].feature->by_process;
 }
 
@@ -205,12 +325,28 @@ int features_sum(struct mdl *sum, const struct mdl *m)
 	return err;
 }
 
+static int tables_processes(const struct mdl *m, const struct mdl_feature *f, mdl_process_fn fn, void *ctx)
+{
+	const struct tbl *t = slot_of(m, f)->tables;
+	unsigned k;
+	size_t i;
+	int err = 0;
+
+	for (k = 0; k < MDL_FEATURE_TABLES; k++)
+		for (i = 0; !err && t[k].def && i < tbl_count(&t[k]); i++)
+			err = fn(ctx, tbl_process(t[k].def, tbl_at(&t[k], i)));
+	return err;
+}
+
 int features_processes(const struct mdl *m, mdl_process_fn fn, void *ctx)
 {
 	const struct mdl_feature *const *f;
 	int err = 0;
 
-	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->processes && has_state(m, *f) ? (*f)->processes(m, fn, ctx) : 0;
+	for (f = mdl_features; *f && !err; f++) {
+		err = tables_processes(m, *f, fn, ctx);
+		if (!err && (*f)->processes && has_state(m, *f))
+			err = (*f)->processes(m, fn, ctx);
+	}
 	return err;
 }

@@ -220,11 +220,17 @@ static int fold_open(struct mdl *m, const struct mxbpf_rec *rec)
 
 /* The kinds of the core. Each feature has a list of its own kinds. */
 static const mdl_fold_fn folds[MDL_KINDS] = {
-	[MXBPF_SPAN] = fold_span,	[MXBPF_ALLOC] = fold_alloc,
-	[MXBPF_NAME] = fold_name,	[MXBPF_GROUP] = fold_group,
-	[MXBPF_OPEN] = fold_open,	[MXBPF_TALLY] = fold_tally,
-	[MXBPF_MEM] = fold_mem,		[MXBPF_AGG] = fold_agg,
-	[MXBPF_AGG_MEM] = fold_agg_mem, [MXBPF_AGG_ACCOUNT] = fold_agg_account,
+	[MXBPF_SPAN] = fold_span,
+	[MXBPF_ALLOC] = fold_alloc,
+	[MXBPF_NAME] = fold_name,
+	[MXBPF_GROUP] = fold_group,
+	[MXBPF_OPEN] = fold_open,
+	[MXBPF_TALLY] = fold_tally,
+	[MXBPF_MEM] = fold_mem,
+	[MXBPF_AGG] = fold_agg,
+	[MXBPF_AGG_MEM] = fold_agg_mem,
+	[MXBPF_AGG_ACCOUNT] = fold_agg_account,
+	[MXBPF_TABLE] = features_fold_table,
 };
 
 struct mdl *mdl_new(void)

@@ -30,6 +30,7 @@ struct window {
 struct kind_fold {
 	mdl_fold_fn fold;
 	const struct mdl_feature *feature; /* NULL: the fold is in model.c */
+	const struct tbl_def *table;	   /* its records are rows of it; NULL: they are not */
 };
 
 /* Twice as many slots as features, so that a search ends soon. */
@@ -38,8 +39,9 @@ struct kind_fold {
 _Static_assert(MDL_SLOTS >= 2 * MDL_FEATURES_MAX, "half of the slots stay empty");
 
 struct feature_slot {
-	const struct mdl_feature *feature; /* NULL: the slot is empty */
-	void *state;			   /* owned; NULL until mdl_state() makes it */
+	const struct mdl_feature *feature;     /* NULL: the slot is empty */
+	void *state;			       /* owned; NULL until mdl_state() makes it */
+	struct tbl tables[MDL_FEATURE_TABLES]; /* def NULL: no rows yet */
 };
 
 struct mdl {
@@ -92,10 +94,15 @@ int window_sort(struct buf *moments, struct buf *spare);
 /*
  * features.c: calls the function of the same name of each feature. features_sum_kind() returns whether a feature adds
  * up its records of this kind itself. features_keep_process() returns whether the feature of a record has by_process.
+ * features_fold_table() folds a record of kind MXBPF_TABLE, and features_fold_row() one that is a row of a table.
  */
 void features_init(struct mdl *m);
 void features_fini(struct mdl *m);
 int features_window(struct mdl *m);
+int features_fold_table(struct mdl *m, const struct mxbpf_rec *r);
+/* Returns NULL if no feature has the table of a record of kind MXBPF_TABLE. */
+const struct mdl_feature *features_of_table(const struct mxbpf_rec *r, const struct tbl_def **def);
+int features_fold_row(struct mdl *m, const struct mxbpf_rec *r);
 int features_alloc(struct mdl *m, const struct mxbpf_alloc *a);
 int features_emit(const struct mdl *m, struct buf *out);
 int features_emit_row(const struct mdl_row *row, struct buf *out);

@@ -77,7 +77,10 @@ static bool keeps_process(const struct mdl *m, const struct mxbpf_rec *r)
 {
 	const struct kind *k = kind_of(r);
 	const struct mxbpf_group *g;
+	const struct tbl_def *def;
 
+	if (r->kind == MXBPF_TABLE && features_of_table(r, &def) && def->of_process)
+		return true;
 	if (!k || k->of_process)
 		return k;
 	if (features_keep_process(m, r))

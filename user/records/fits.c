@@ -173,6 +173,28 @@ bool fits_agg_extent(const struct mxbpf_rec *r)
 	return class_fits(((const struct mxbpf_agg_extent *)r)->cls);
 }
 
+static bool column_fits(const struct mxbpf_table_column *c)
+{
+	return !c->name[sizeof(c->name) - 1] && c->nvalues && c->id_of <= MXBPF_NAME_KINDS;
+}
+
+bool fits_table(const struct mxbpf_rec *r)
+{
+	const struct mxbpf_table *t = (const void *)r;
+	size_t cells = 0, bytes = r->size - sizeof(*t);
+	unsigned i;
+
+	if (t->name[sizeof(t->name) - 1] || t->ncols > MXBPF_TABLE_COLUMNS_MAX ||
+	    t->ncols * sizeof(t->columns[0]) > bytes)
+		return false;
+	for (i = 0; i < t->ncols; i++) {
+		if (!column_fits(&t->columns[i]))
+			return false;
+		cells += t->columns[i].nvalues;
+	}
+	return t->ncols * sizeof(t->columns[0]) + t->nrows * cells * sizeof(__u64) == bytes;
+}
+
 bool fits_name(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_name *n = (const void *)r;

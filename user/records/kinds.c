@@ -366,6 +366,7 @@ static const struct kind kinds[] = {
 	[MXBPF_NEIGHBOUR] = {.name = "process of the machine", .bytes = MXBPF_NEIGHBOUR_BYTES_MIN, .of_process = true},
 	[MXBPF_LOOK] = {.name = "sample of a thread's line", BYTES(look), .of_process = true},
 	[MXBPF_RESIDENT] = {.name = "memory of a process", BYTES(resident), .of_process = true},
+	[MXBPF_TABLE] = {.name = "rows of a table", BYTES(table), .cells = true, .fits = fits_table},
 	[MXBPF_AGG_LINE] = {.name = "row of lines",
 			    .of_process = true,
 			    BYTES(agg_line),
@@ -483,6 +484,49 @@ static bool at_id(const struct mxbpf_rec *r, const struct kind_id *id, size_t of
 	return w->id;
 }
 
+/* The first cell of a column in a row, and in *cells the number of cells in a row. */
+static unsigned first_cell(const struct mxbpf_table *t, unsigned column, unsigned *cells)
+{
+	unsigned i, first = 0;
+
+	for (*cells = i = 0; i < t->ncols; i++) {
+		if (i == column)
+			first = *cells;
+		*cells += t->columns[i].nvalues;
+	}
+	return first;
+}
+
+/* Item k of a column is in its row k / nvalues. */
+static __u64 *at_cell(const struct mxbpf_table *t, unsigned column, unsigned item)
+{
+	const unsigned n = t->columns[column].nvalues;
+	unsigned cells, first = first_cell(t, column, &cells);
+
+	return (__u64 *)mxbpf_table_cells(t) + (size_t)item / n * cells + first + item % n;
+}
+
+/* Columns come one after the other, and each has the items of all rows. */
+static bool next_cell(const struct mxbpf_table *t, struct kind_id_walk *w)
+{
+	const struct mxbpf_table_column *c;
+	const __u64 *at;
+
+	for (; w->i < t->ncols; w->i++, w->item = 0) {
+		c = &t->columns[w->i];
+		while (c->id_of && w->item < (unsigned)t->nrows * c->nvalues) {
+			at = at_cell(t, w->i, w->item++);
+			w->id = *at;
+			w->off = (uint16_t)((const char *)at - (const char *)t);
+			w->of = (enum mxbpf_name_kind)(c->id_of - 1);
+			w->flags = 0;
+			if (w->id)
+				return true;
+		}
+	}
+	return false;
+}
+
 bool kind_next_id(const struct mxbpf_rec *r, struct kind_id_walk *w)
 {
 	const struct kind *k = kind_of(r);
@@ -490,6 +534,8 @@ bool kind_next_id(const struct mxbpf_rec *r, struct kind_id_walk *w)
 
 	if (!k)
 		return false;
+	if (k->cells)
+		return next_cell((const struct mxbpf_table *)r, w);
 	while (w->i < KIND_IDS_MAX && k->ids[w->i].off) {
 		i = w->i++;
 		if (at_id(r, &k->ids[i], k->ids[i].off, w))
@@ -537,6 +583,17 @@ static void shift(void *at, uint64_t by_ns)
 	*ns += *ns ? by_ns : 0;
 }
 
+static void shift_cells(struct mxbpf_table *t, uint64_t by_ns)
+{
+	unsigned i, item;
+
+	for (i = 0; i < t->ncols; i++)
+		for (item = 0;
+		     t->columns[i].flags & MXBPF_TABLE_TIME && item < (unsigned)t->nrows * t->columns[i].nvalues;
+		     item++)
+			shift(at_cell(t, i, item), by_ns);
+}
+
 void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns)
 {
 	const struct kind *k = kind_of(r);
@@ -545,6 +602,8 @@ void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns)
 	shift(&r->ts_ns, by_ns);
 	if (!k)
 		return;
+	if (k->cells)
+		shift_cells((struct mxbpf_table *)r, by_ns);
 	for (i = 0; i < KIND_TIMES_MAX && k->times[i] && k->times[i] < r->size; i++)
 		shift((char *)r + k->times[i], by_ns);
 	for (item = 0; k->tail.ntimes && item < k->tail.count(r); item++)

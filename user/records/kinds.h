@@ -56,6 +56,7 @@ struct kind {
 	uint16_t end;			    /* one of times: the end of the event; 0: see dur */
 	uint16_t track;			    /* struct mxbpf_track; 0: the record belongs to its first thread, if any */
 	struct kind_tail tail;
+	bool cells;	 /* a table: its columns say which cells are ids and times */
 	bool of_row;	 /* starts with the id of a table row: the record is that row or belongs to it */
 	bool counts;	 /* says what was lost, so it is folded even if there is no memory for others */
 	bool of_process; /* the record belongs to one process, in a sum of processes as well */

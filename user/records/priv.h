@@ -27,6 +27,7 @@
 
 /* Return true if the field values of a record of that kind are valid. The caller has checked the size. */
 bool fits_span(const struct mxbpf_rec *r);
+bool fits_table(const struct mxbpf_rec *r);
 bool fits_agg(const struct mxbpf_rec *r);
 bool fits_agg_mem(const struct mxbpf_rec *r);
 bool fits_agg_cost(const struct mxbpf_rec *r);

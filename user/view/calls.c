@@ -90,17 +90,17 @@ int view_details_fill(const struct view *s, struct view_detail_ids ids, struct b
 }
 
 #define ROW struct view_details
-const struct view_column view_details_columns[] = {
-	{"shapes", NULL, "shapes", VIEW_RAW, AT(shapes), .asked = view_shows_shapes, .def = "shapes",
+const struct tbl_column view_details_columns[] = {
+	{"shapes", NULL, "shapes", TBL_RAW, AT(shapes), .asked = view_shows_shapes, .def = "shapes",
 	 .help = "shapes of the tensor arguments, with --by shape; of single calls, with --shapes"},
-	{"types", NULL, NULL, VIEW_RAW, AT(types), .asked = view_shows_outputs, .def = "types"},
-	{"output_shapes", NULL, NULL, VIEW_RAW, AT(out_shapes), .asked = view_shows_outputs, .def = "shapes"},
-	{"output_types", NULL, NULL, VIEW_RAW, AT(out_types), .asked = view_shows_outputs, .def = "types"},
-	{"stack", NULL, "stack", VIEW_LINES, AT(stack), .asked = view_shows_stack,
+	{"types", NULL, NULL, TBL_RAW, AT(types), .asked = view_shows_outputs, .def = "types"},
+	{"output_shapes", NULL, NULL, TBL_RAW, AT(out_shapes), .asked = view_shows_outputs, .def = "shapes"},
+	{"output_types", NULL, NULL, TBL_RAW, AT(out_types), .asked = view_shows_outputs, .def = "types"},
+	{"stack", NULL, "stack", TBL_LINES, AT(stack), .asked = view_shows_stack,
 	 .help = "lines, the innermost first, with --by stack; of single calls, with --py-stacks"},
-	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL | VIEW_BELOW, .asked = view_shows_layer,
+	{"layer", NULL, "layer", TBL_TEXT, AT(layer), TBL_NULL | TBL_BELOW, .asked = view_shows_layer,
 	 .help = "node of the model's graph, with --by layer; of single calls, with --layers; null: calls of no layer"},
-	{"range", NULL, "range", VIEW_TEXT, AT(range), VIEW_NULL, .asked = view_shows_range,
+	{"range", NULL, "range", TBL_TEXT, AT(range), TBL_NULL, .asked = view_shows_range,
 	 .help = "innermost range of the program around the calls (NVTX, record_function, tasks of MXNet), with --by "
 		 "range; "
 		 "null: calls that are in no range of their thread"},
@@ -228,126 +228,126 @@ const void *view_call_make(const struct view *s, void *table, size_t i)
 	return err ? NULL : to;
 }
 
-static void percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void percent_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = *(const double *)value;
 
-	snprintf(cell, VIEW_CELL_BYTES, v < 99.95 ? "%.1f%%" : "%.0f%%", v);
+	snprintf(cell, TBL_CELL_BYTES, v < 99.95 ? "%.1f%%" : "%.0f%%", v);
 }
 
 /* A tenth of a call in an iteration says something, a tenth of hundreds does not. */
-static void each_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void each_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = *(const double *)value;
 
-	snprintf(cell, VIEW_CELL_BYTES, v < 10 ? "%.2f" : v < 100 ? "%.1f" : "%.0f", v);
+	snprintf(cell, TBL_CELL_BYTES, v < 10 ? "%.2f" : v < 100 ? "%.1f" : "%.0f", v);
 }
 
-static void error_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void error_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = 100 * *(const double *)value;
 
-	snprintf(cell, VIEW_CELL_BYTES, v <= 0 ? "0" : v < 1 ? "<1%%" : "%.0f%%", v);
+	snprintf(cell, TBL_CELL_BYTES, v <= 0 ? "0" : v < 1 ? "<1%%" : "%.0f%%", v);
 }
 
-static void own_percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void own_percent_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = *(const double *)value;
 
-	snprintf(cell, VIEW_CELL_BYTES, v < 0 ? "-" : v < 1 ? "<1%%" : "%.0f%%", v);
+	snprintf(cell, TBL_CELL_BYTES, v < 0 ? "-" : v < 1 ? "<1%%" : "%.0f%%", v);
 }
 
-static void rate_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void rate_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = *(const double *)value;
 
-	snprintf(cell, VIEW_CELL_BYTES, v < 100 ? "%.2f" : "%.0f", v);
+	snprintf(cell, TBL_CELL_BYTES, v < 100 ? "%.2f" : "%.0f", v);
 }
 
 #define ROW	     struct view_call
 #define SEEN(member) .shown = offsetof(struct view_calls, member)
 #define HAS(member)  .has = offsetof(ROW, member)
-static const struct view_column calls_columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"device", NULL, "device", VIEW_DEVICE, AT(device), SEEN(devices)},
+static const struct tbl_column calls_columns[] = {
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	{"device", NULL, "device", TBL_DEVICE, AT(device), SEEN(devices)},
 	PID_COLUMN(tgid, HAS(of_process)),
-	{"thread", "", NULL, VIEW_COUNT, AT(tid), VIEW_OMIT,
+	{"thread", "", NULL, TBL_COUNT, AT(tid), TBL_OMIT,
 	 .help = "only with --by thread; absent for calls whose thread is unknown"},
-	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, SEEN(domain), .place = 12, .asked = has_domains,
+	{"domain", NULL, "domain", TBL_TEXT, AT(domain), TBL_OMIT, SEEN(domain), .place = 12, .asked = has_domains,
 	 .def = "domain"},
-	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
-	{NULL, NULL, "calls/it", VIEW_RATIO, AT(estimate.each), SEEN(by_iteration), .cell = each_cell},
-	{NULL, NULL, "self/it", VIEW_NS, AT(estimate.self_each_ns), VIEW_TIGHT, SEEN(by_iteration)},
-	{NULL, NULL, "calls/s", VIEW_RATIO, AT(estimate.each), SEEN(by_second), .cell = each_cell},
-	{NULL, NULL, "self/s", VIEW_NS, AT(estimate.self_each_ns), VIEW_TIGHT, SEEN(by_second)},
-	{NULL, NULL, "+-", VIEW_RATIO, AT(estimate.self_error), SEEN(estimates), .cell = error_cell},
-	{"count", NULL, "calls", VIEW_COUNT, AT(count), SEEN(whole)},
-	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT, SEEN(whole),
+	{"details", NULL, NULL, TBL_PART, AT(details), .columns = view_details_columns},
+	{NULL, NULL, "calls/it", TBL_RATIO, AT(estimate.each), SEEN(by_iteration), .cell = each_cell},
+	{NULL, NULL, "self/it", TBL_NS, AT(estimate.self_each_ns), TBL_TIGHT, SEEN(by_iteration)},
+	{NULL, NULL, "calls/s", TBL_RATIO, AT(estimate.each), SEEN(by_second), .cell = each_cell},
+	{NULL, NULL, "self/s", TBL_NS, AT(estimate.self_each_ns), TBL_TIGHT, SEEN(by_second)},
+	{NULL, NULL, "+-", TBL_RATIO, AT(estimate.self_error), SEEN(estimates), .cell = error_cell},
+	{"count", NULL, "calls", TBL_COUNT, AT(count), SEEN(whole)},
+	{"total_ns", NULL, "total", TBL_NS, AT(total_ns), TBL_TIGHT, SEEN(whole),
 	 .help = "sum of the calls' durations including nested calls, so nested time is in several rows of a table. "
 		 "Rows "
 		 "by thread, device and layer have calls of many names: there total_ns equals self_ns, and the account "
 		 "and alloc_bytes exclude nested calls, too"},
-	{"self_ns", NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(nested),
+	{"self_ns", NULL, "self", TBL_NS, AT(self_ns), TBL_TIGHT, SEEN(nested),
 	 .help = "sum of the calls' durations minus directly nested calls of any table; 0 for a call that ended on "
 		 "another thread or after its function had returned. Each moment of a thread is in the self time of at "
 		 "most one row, so self times can be added up; shares in text are shares of their sum"},
 	/* The first to give way if nothing was nested: it is the total then. */
-	{NULL, NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT, SEEN(flat), .name_min = 32},
-	{"estimate", NULL, NULL, VIEW_OBJECT, AT(estimate), HAS(estimate.known), .columns = view_estimate_columns,
+	{NULL, NULL, "self", TBL_NS, AT(self_ns), TBL_TIGHT, SEEN(flat), .name_min = 32},
+	{"estimate", NULL, NULL, TBL_OBJECT, AT(estimate), HAS(estimate.known), .columns = view_estimate_columns,
 	 .asked = has_slices,
 	 .help = "for calls that were recorded in slices: what they would be if all had been recorded. Other members "
 		 "of "
 		 "the row have what was recorded"},
-	{"raw_total_ns", NULL, NULL, VIEW_NS, AT(raw_total_ns), VIEW_OMIT, .asked = has_cost,
+	{"raw_total_ns", NULL, NULL, TBL_NS, AT(raw_total_ns), TBL_OMIT, .asked = has_cost,
 	 .help = "total_ns with profiling overhead; absent with --raw, where total_ns has it"},
-	{"raw_self_ns", NULL, NULL, VIEW_NS, AT(raw_self_ns), VIEW_OMIT, .asked = has_cost,
+	{"raw_self_ns", NULL, NULL, TBL_NS, AT(raw_self_ns), TBL_OMIT, .asked = has_cost,
 	 .help = "self_ns with profiling overhead"},
-	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 2,
+	{"min_ns", NULL, "min", TBL_NS, AT(min_ns), TBL_TIGHT, HAS(single), SEEN(durations), .place = 2,
 	 .name_min = 24},
-	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 5},
-	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 1,
+	{"max_ns", NULL, "max", TBL_NS, AT(max_ns), TBL_TIGHT, HAS(single), SEEN(durations), .place = 5},
+	{"avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT, HAS(single), SEEN(durations), .place = 1,
 	 .help = "mean duration, rounded down: total_ns / count; like the other durations of single calls it is absent "
 		 "in rows of many "
 		 "names (by thread, device and layer), whose calls can be nested in one another"},
-	{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, HAS(single), SEEN(flat_durations), .place = 3,
+	{"p50_ns", NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, HAS(single), SEEN(flat_durations), .place = 3,
 	 .name_min = 12, .help = "middle of the histogram bucket, which is at most 12.5 % wide"},
-	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, HAS(single), SEEN(nested_durations), .place = 3,
+	{NULL, NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, HAS(single), SEEN(nested_durations), .place = 3,
 	 .name_min = 16},
-	{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, HAS(single), SEEN(durations), .place = 4},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .place = 6, .cell = percent_cell,
+	{"p99_ns", NULL, "p99", TBL_NS, AT(p99_ns), TBL_TIGHT, HAS(single), SEEN(durations), .place = 4},
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .place = 6, .cell = percent_cell,
 	 .help = "self_ns as a share of the self time of the table"},
-	{"in_segments", "", NULL, VIEW_COUNT, AT(nparts), VIEW_OMIT,
+	{"in_segments", "", NULL, TBL_COUNT, AT(nparts), TBL_OMIT,
 	 .help = "calls in a segment of a static graph, whose name includes theirs; absent if 0"},
-	{"bulks", "", NULL, VIEW_COUNT, AT(nbulks), VIEW_OMIT,
+	{"bulks", "", NULL, TBL_COUNT, AT(nbulks), TBL_OMIT,
 	 .help = "calls that are bulks of several operators, which have rows, too; absent if 0"},
-	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
+	{"annotation", NULL, NULL, TBL_BOOL, AT(annotation), TBL_OMIT, HAS(annotation),
 	 .help = "user annotations (record_function), separate from the runtime's operators of that name"},
-	{"partial", NULL, NULL, VIEW_BOOL, AT(partial), VIEW_OMIT, HAS(partial), .asked = has_partial,
+	{"partial", NULL, NULL, TBL_BOOL, AT(partial), TBL_OMIT, HAS(partial), .asked = has_partial,
 	 .help = "calls are missing, because --max-overhead left out probes for a time; in text, * behind the name"},
-	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED, HAS(memory),
+	{"alloc_bytes", NULL, NULL, TBL_BYTES, AT(alloc_bytes), TBL_SIGNED, HAS(memory),
 	 .help = "bytes allocated minus bytes freed by the calls' own threads during the calls; in all rows of a table "
 		 "or in none"},
-	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED, HAS(memory),
+	{"self_alloc_bytes", NULL, NULL, TBL_BYTES, AT(self_alloc_bytes), TBL_SIGNED, HAS(memory),
 	 .help = "alloc_bytes without those of directly nested calls"},
-	{"first_start_unix_ns", "", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts),
+	{"first_start_unix_ns", "", NULL, TBL_MOMENT, AT(first_ns), HAS(lasts),
 	 .help = "only for user annotations, like the next two"},
-	{NULL, "first_unix_ns", NULL, VIEW_MOMENT, AT(first_ns), HAS(lasts), .asked = has_annotations},
-	{"last_end_unix_ns", "", NULL, VIEW_MOMENT, AT(last_ns), HAS(lasts)},
-	{NULL, "last_unix_ns", NULL, VIEW_MOMENT, AT(last_ns), HAS(lasts), .asked = has_annotations},
-	{"per_second", "", "per s", VIEW_RATIO, AT(rate), HAS(lasts), SEEN(rate), .place = 13, .data_digits = 3,
+	{NULL, "first_unix_ns", NULL, TBL_MOMENT, AT(first_ns), HAS(lasts), .asked = has_annotations},
+	{"last_end_unix_ns", "", NULL, TBL_MOMENT, AT(last_ns), HAS(lasts)},
+	{NULL, "last_unix_ns", NULL, TBL_MOMENT, AT(last_ns), HAS(lasts), .asked = has_annotations},
+	{"per_second", "", "per s", TBL_RATIO, AT(rate), HAS(lasts), SEEN(rate), .place = 13, .data_digits = 3,
 	 .cell = rate_cell,
 	 .help = "count divided by the time from the first start to the last end; for frames, the frame rate"},
-	{"account", NULL, NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .asked = has_account,
+	{"account", NULL, NULL, TBL_OBJECT, AT(account), .columns = view_account_columns, .asked = has_account,
 	 .def = "account"},
-	{NULL, NULL, "cpu", VIEW_SHARE, AT(cpu), SEEN(cpu), .place = 7, .name_min = 20, .cell = own_percent_cell,
+	{NULL, NULL, "cpu", TBL_SHARE, AT(cpu), SEEN(cpu), .place = 7, .name_min = 20, .cell = own_percent_cell,
 	 .help = "on_cpu_ns as a share of total_ns"},
-	{NULL, NULL, "runq", VIEW_SHARE, AT(runq), SEEN(runq), .place = 8, .cell = own_percent_cell,
+	{NULL, NULL, "runq", TBL_SHARE, AT(runq), SEEN(runq), .place = 8, .cell = own_percent_cell,
 	 .help = "runq_ns as a share of total_ns"},
-	{NULL, NULL, "blocked", VIEW_SHARE, AT(blocked), SEEN(blocked), .place = 9, .cell = own_percent_cell,
+	{NULL, NULL, "blocked", TBL_SHARE, AT(blocked), SEEN(blocked), .place = 9, .cell = own_percent_cell,
 	 .help = "blocked_ns as a share of total_ns"},
-	{"counters", NULL, NULL, VIEW_OBJECT, AT(counters), VIEW_KEEP, HAS(counted), SEEN(counters),
+	{"counters", NULL, NULL, TBL_OBJECT, AT(counters), TBL_KEEP, HAS(counted), SEEN(counters),
 	 .generate = view_counter_columns, .asked = view_asks_counters, .def = "counters"},
-	{"flops", NULL, NULL, VIEW_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
+	{"flops", NULL, NULL, TBL_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
 	{0},
 };
 
@@ -476,8 +476,8 @@ static const void *make_event(const struct view *s, void *table, size_t i)
 		.alloc_bytes = e->alloc_bytes,
 		.self_alloc_bytes = e->self_alloc_bytes,
 		.has_account = e->flags & MXBPF_SPAN_ACCOUNT,
-		.cpu = e->cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : e->cpu,
-		.end_cpu = e->account.end_cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : e->account.end_cpu,
+		.cpu = e->cpu == MXBPF_CPU_NONE ? TBL_UNKNOWN : e->cpu,
+		.end_cpu = e->account.end_cpu == MXBPF_CPU_NONE ? TBL_UNKNOWN : e->account.end_cpu,
 		.on_cpu_ns = e->account.on_cpu_ns,
 		.runq_ns = e->account.runq_ns,
 		.blocked_ns = e->account.blocked_ns,
@@ -493,7 +493,7 @@ static const void *make_event(const struct view *s, void *table, size_t i)
 		       : to;
 }
 
-static void time_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void time_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const struct view_event_time *t = value;
 
@@ -502,39 +502,39 @@ static void time_cell(const void *value, char cell[VIEW_CELL_BYTES])
 }
 
 #define ROW struct view_event
-static const struct view_column events_columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"device", NULL, NULL, VIEW_DEVICE, AT(device)},
+static const struct tbl_column events_columns[] = {
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	{"device", NULL, NULL, TBL_DEVICE, AT(device)},
 	PID_COLUMN(tgid),
-	{"domain", "", NULL, VIEW_TEXT, AT(domain), VIEW_OMIT, .def = "domain"},
-	{NULL, "domain", NULL, VIEW_TEXT, AT(domain), .asked = has_annotations},
-	{"thread", NULL, "thread", VIEW_COUNT, AT(tid)},
-	{"start_unix_ns", NULL, "start", VIEW_MOMENT, AT(start_ns), VIEW_TIGHT, .digits = 6},
-	{NULL, "count", NULL, VIEW_COUNT, AT(count)},
-	{"total_ns", NULL, "time", VIEW_NS, AT(time), .cell = time_cell},
-	{"self_ns", NULL, "self", VIEW_NS, AT(self_ns), VIEW_TIGHT},
-	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED, HAS(memory)},
-	{NULL, "", "bytes", VIEW_COUNT, AT(alloc_bytes), VIEW_SIGNED, SEEN(memory)},
-	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED, HAS(memory)},
-	{"cpu", NULL, NULL, VIEW_COUNT, AT(cpu), VIEW_NULL, HAS(has_account), .asked = has_account,
+	{"domain", "", NULL, TBL_TEXT, AT(domain), TBL_OMIT, .def = "domain"},
+	{NULL, "domain", NULL, TBL_TEXT, AT(domain), .asked = has_annotations},
+	{"thread", NULL, "thread", TBL_COUNT, AT(tid)},
+	{"start_unix_ns", NULL, "start", TBL_MOMENT, AT(start_ns), TBL_TIGHT, .digits = 6},
+	{NULL, "count", NULL, TBL_COUNT, AT(count)},
+	{"total_ns", NULL, "time", TBL_NS, AT(time), .cell = time_cell},
+	{"self_ns", NULL, "self", TBL_NS, AT(self_ns), TBL_TIGHT},
+	{"alloc_bytes", NULL, NULL, TBL_BYTES, AT(alloc_bytes), TBL_SIGNED, HAS(memory)},
+	{NULL, "", "bytes", TBL_COUNT, AT(alloc_bytes), TBL_SIGNED, SEEN(memory)},
+	{"self_alloc_bytes", NULL, NULL, TBL_BYTES, AT(self_alloc_bytes), TBL_SIGNED, HAS(memory)},
+	{"cpu", NULL, NULL, TBL_COUNT, AT(cpu), TBL_NULL, HAS(has_account), .asked = has_account,
 	 .help = "CPU on which the call began. " VIEW_CPU_HELP},
-	{"end_cpu", NULL, NULL, VIEW_COUNT, AT(end_cpu), VIEW_NULL, HAS(has_account), .asked = has_account,
+	{"end_cpu", NULL, NULL, TBL_COUNT, AT(end_cpu), TBL_NULL, HAS(has_account), .asked = has_account,
 	 .help = VIEW_CPU_HELP},
-	{"account", NULL, NULL, VIEW_OBJECT, AT(account), HAS(has_account), .columns = view_account_columns,
+	{"account", NULL, NULL, TBL_OBJECT, AT(account), HAS(has_account), .columns = view_account_columns,
 	 .asked = has_account, .def = "account"},
-	{NULL, "", "cpu", VIEW_NS, AT(on_cpu_ns), VIEW_TIGHT | VIEW_DASH, .asked = has_account},
-	{NULL, "", "runq", VIEW_NS, AT(runq_ns), VIEW_TIGHT | VIEW_DASH, .asked = has_account},
-	{NULL, "", "blocked", VIEW_NS, AT(blocked_ns), VIEW_TIGHT | VIEW_DASH, .asked = has_account},
-	{"counters", NULL, NULL, VIEW_OBJECT, AT(counters), VIEW_KEEP, HAS(counted), SEEN(counters),
+	{NULL, "", "cpu", TBL_NS, AT(on_cpu_ns), TBL_TIGHT | TBL_DASH, .asked = has_account},
+	{NULL, "", "runq", TBL_NS, AT(runq_ns), TBL_TIGHT | TBL_DASH, .asked = has_account},
+	{NULL, "", "blocked", TBL_NS, AT(blocked_ns), TBL_TIGHT | TBL_DASH, .asked = has_account},
+	{"counters", NULL, NULL, TBL_OBJECT, AT(counters), TBL_KEEP, HAS(counted), SEEN(counters),
 	 .generate = view_counter_columns, .asked = view_asks_counters, .def = "counters"},
-	{"details", NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
-	{"flops", NULL, NULL, VIEW_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
-	{"unwound", NULL, NULL, VIEW_BOOL, AT(unwound), VIEW_OMIT,
+	{"details", NULL, NULL, TBL_PART, AT(details), .columns = view_details_columns},
+	{"flops", NULL, NULL, TBL_PART, AT(flops), .columns = view_flops_columns, .asked = view_shows_flops},
+	{"unwound", NULL, NULL, TBL_BOOL, AT(unwound), TBL_OMIT,
 	 .help = "left without reaching its end: the duration is an upper bound"},
-	{"in_segment", "", NULL, VIEW_BOOL, AT(part), VIEW_OMIT, .help = "in a segment of a static graph"},
-	{"bulk", "", NULL, VIEW_BOOL, AT(bulk), VIEW_OMIT,
+	{"in_segment", "", NULL, TBL_BOOL, AT(part), TBL_OMIT, .help = "in a segment of a static graph"},
+	{"bulk", "", NULL, TBL_BOOL, AT(bulk), TBL_OMIT,
 	 .help = "a bulk: the engine ran several operators, which have calls of their own, as one"},
-	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation), VIEW_OMIT, HAS(annotation),
+	{"annotation", NULL, NULL, TBL_BOOL, AT(annotation), TBL_OMIT, HAS(annotation),
 	 .help = "user annotation (record_function)"},
 	{0},
 };

@@ -11,7 +11,7 @@
 struct view_details {
 	struct view_text shapes, types, out_shapes, out_types, stack, layer, range;
 };
-extern const struct view_column view_details_columns[];
+extern const struct tbl_column view_details_columns[];
 /* Ids of the model's texts. */
 struct view_detail_ids {
 	uint64_t args, stack, layer, range;
@@ -25,7 +25,7 @@ struct view_flops {
 	double rate;	     /* operations per ns */
 	bool known, counted; /* for some calls; for some, or known to be missing for some */
 };
-extern const struct view_column view_flops_columns[];
+extern const struct tbl_column view_flops_columns[];
 struct view_flops view_flops_of(const struct mdl_flops *f);
 
 /* feature/counters/sheet.c: the performance counters of a row. */
@@ -35,7 +35,7 @@ struct view_counters {
 	double ratio[VIEW_RATIOS_MAX]; /* NAN if nothing was counted that it could be made of */
 };
 bool view_asks_counters(const struct view *s);
-unsigned view_counter_columns(const struct mdl_session *ss, struct view_column *to);
+unsigned view_counter_columns(const struct mdl_session *ss, struct tbl_column *to);
 struct view_counters view_counters_of(const struct view *s, const struct mxbpf_counter_sum *sum, bool people);
 
 /* The calls of a row that was recorded in slices, with those between slices. */
@@ -46,7 +46,7 @@ struct view_estimate {
 	bool known;			/* the row is one; others have `each` and self_each_ns only */
 	bool by_iteration, by_second;	/* what these two are for, if known */
 };
-extern const struct view_column view_estimate_columns[];
+extern const struct tbl_column view_estimate_columns[];
 struct view_calls;
 /* Sets the columns of a table with such rows. */
 void view_estimate_columns_of(const struct view *s, struct view_calls *c);

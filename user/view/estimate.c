@@ -6,21 +6,21 @@
 
 #define ROW	    struct view_estimate
 #define HAS(member) .has = offsetof(ROW, member)
-const struct view_column view_estimate_columns[] = {
-	{"count", "estimated_count", NULL, VIEW_COUNT, AT(count), HAS(known)},
-	{"total_ns", "estimated_total_ns", NULL, VIEW_NS, AT(total_ns), HAS(known)},
-	{"self_ns", "estimated_self_ns", NULL, VIEW_NS, AT(self_ns), HAS(known)},
-	{"calls_per_iteration", NULL, NULL, VIEW_RATIO, AT(each), HAS(by_iteration), .data_digits = 4},
-	{"self_per_iteration_ns", NULL, NULL, VIEW_NS, AT(self_each_ns), HAS(by_iteration)},
-	{"calls_per_second", NULL, NULL, VIEW_RATIO, AT(each), HAS(by_second), .data_digits = 4,
+const struct tbl_column view_estimate_columns[] = {
+	{"count", "estimated_count", NULL, TBL_COUNT, AT(count), HAS(known)},
+	{"total_ns", "estimated_total_ns", NULL, TBL_NS, AT(total_ns), HAS(known)},
+	{"self_ns", "estimated_self_ns", NULL, TBL_NS, AT(self_ns), HAS(known)},
+	{"calls_per_iteration", NULL, NULL, TBL_RATIO, AT(each), HAS(by_iteration), .data_digits = 4},
+	{"self_per_iteration_ns", NULL, NULL, TBL_NS, AT(self_each_ns), HAS(by_iteration)},
+	{"calls_per_second", NULL, NULL, TBL_RATIO, AT(each), HAS(by_second), .data_digits = 4,
 	 .help = "if no end of an iteration was seen, like the next one"},
-	{"self_per_second_ns", NULL, NULL, VIEW_NS, AT(self_each_ns), HAS(by_second)},
-	{"count_error", NULL, NULL, VIEW_RATIO, AT(count_error), HAS(known), .data_digits = 4,
+	{"self_per_second_ns", NULL, NULL, TBL_NS, AT(self_each_ns), HAS(by_second)},
+	{"count_error", NULL, NULL, TBL_RATIO, AT(count_error), HAS(known), .data_digits = 4,
 	 .help = "half the 95 % confidence interval of count and of calls for each iteration or second, relative to "
 		 "them; 1: it is larger, or not known because there was one slice. In rows of several shapes, threads "
 		 "or "
 		 "processes it is an upper bound"},
-	{"self_error", NULL, NULL, VIEW_RATIO, AT(self_error), HAS(known), .data_digits = 4,
+	{"self_error", NULL, NULL, TBL_RATIO, AT(self_error), HAS(known), .data_digits = 4,
 	 .help = "the same of self times"},
 	{0},
 };

@@ -161,4 +161,7 @@ bool view_is_annotation(const struct view *s, const struct mdl_row *r);
 /* detail.c: adds the shapes and types of an args_id: "[[2,3]] -> [[2,4]] float32", or "[]". Returns 0 or -ENOMEM. */
 int view_shapes_note(const struct mdl *m, uint64_t args_id, struct buf *note);
 
+/* stored.c: fills the table of a sheet that has one stored. 0 or -ENOMEM. */
+int view_make_stored(const struct view *s, const struct view_sheet *sh, void *table);
+
 #endif

@@ -12,7 +12,7 @@
 #include "view/priv.h"
 #include "view/text/grid.h"
 
-uint64_t view_cell_number(const struct view_column *c, const void *row)
+uint64_t view_cell_number(const struct tbl_column *c, const void *row)
 {
 	const char *at = (const char *)row + c->at;
 
@@ -27,7 +27,7 @@ uint64_t view_cell_number(const struct view_column *c, const void *row)
 	return *(const uint64_t *)at;
 }
 
-double view_cell_double(const struct view_column *c, const void *row)
+double view_cell_double(const struct tbl_column *c, const void *row)
 {
 	double v;
 
@@ -35,11 +35,11 @@ double view_cell_double(const struct view_column *c, const void *row)
 	return v;
 }
 
-struct view_text view_cell_text(const struct view_column *c, const void *row)
+struct view_text view_cell_text(const struct tbl_column *c, const void *row)
 {
 	uint64_t i;
 
-	if (c->type != VIEW_WORD)
+	if (c->type != TBL_WORD)
 		return *(const struct view_text *)((const char *)row + c->at);
 	i = view_cell_number(c, row);
 	if (i >= c->nwords || !c->words[i])
@@ -47,25 +47,25 @@ struct view_text view_cell_text(const struct view_column *c, const void *row)
 	return (struct view_text){c->words[i], strlen(c->words[i])};
 }
 
-bool view_is_text(const struct view_column *c)
+bool view_is_text(const struct tbl_column *c)
 {
-	return c->type <= VIEW_WORD;
+	return c->type <= TBL_WORD;
 }
 
-bool view_is_double(const struct view_column *c)
+bool view_is_double(const struct tbl_column *c)
 {
-	return c->type == VIEW_SHARE || c->type == VIEW_RATIO;
+	return c->type == TBL_SHARE || c->type == TBL_RATIO;
 }
 
-bool view_is_there(const struct view_column *c, const void *row)
+bool view_is_there(const struct tbl_column *c, const void *row)
 {
-	const struct view_column *of;
+	const struct tbl_column *of;
 
-	if (c->type == VIEW_WORD)
+	if (c->type == TBL_WORD)
 		return view_cell_text(c, row).len;
 	if (view_is_text(c))
 		return view_cell_text(c, row).data;
-	if (c->type != VIEW_OBJECT)
+	if (c->type != TBL_OBJECT)
 		return view_cell_number(c, row);
 	for (of = c->columns; of->bytes; of++)
 		if (view_is_there(of, (const char *)row + c->at))
@@ -73,7 +73,7 @@ bool view_is_there(const struct view_column *c, const void *row)
 	return false;
 }
 
-bool view_has_value(const struct view_column *c, const void *row)
+bool view_has_value(const struct tbl_column *c, const void *row)
 {
 	return (!c->has || *((const bool *)row + c->has)) && !(view_is_double(c) && isnan(view_cell_double(c, row)));
 }
@@ -83,83 +83,83 @@ static bool is_set(const void *table, uint16_t at)
 	return !at || *((const bool *)table + at);
 }
 
-bool view_has_column(const struct view *s, const struct view_column *c, const void *table)
+bool view_has_column(const struct view *s, const struct tbl_column *c, const void *table)
 {
-	return (c->key || c->type == VIEW_PART) && is_set(table, c->when) && view_is_asked(s, c);
+	return (c->key || c->type == TBL_PART) && is_set(table, c->when) && view_is_asked(s, c);
 }
 
-const struct view_column *view_members(const struct view *s, const struct view_column *c, struct view_made *made)
+const struct tbl_column *view_members(const struct view *s, const struct tbl_column *c, struct view_made *made)
 {
 	if (!c->generate)
 		return c->columns;
-	made->columns[s ? c->generate(s->in->session, made->columns) : 0] = (struct view_column){0};
+	made->columns[s ? c->generate(s->in->session, made->columns) : 0] = (struct tbl_column){0};
 	return made->columns;
 }
 
-const char *view_csv_head(const struct view_sheet *sh, const struct view_column *c)
+const char *view_csv_head(const struct view_sheet *sh, const struct tbl_column *c)
 {
 	const char *head = c->csv ? c->csv : c->key;
 
 	return sh->csv && head && *head && !view_has_own_row(c) ? head : NULL;
 }
 
-bool view_has_own_row(const struct view_column *c)
+bool view_has_own_row(const struct tbl_column *c)
 {
-	return c->csv && *c->csv && (c->columns || c->generate || c->flags & VIEW_OWN_ROW);
+	return c->csv && *c->csv && (c->columns || c->generate || c->flags & TBL_OWN_ROW);
 }
 
 /* ---- for people */
 
-static void number_text(const struct view *s, const struct view_column *c, uint64_t n, char cell[VIEW_CELL_BYTES])
+static void number_text(const struct view *s, const struct tbl_column *c, uint64_t n, char cell[TBL_CELL_BYTES])
 {
-	const bool below = c->flags & VIEW_SIGNED && (int64_t)n < 0;
-	char text[VIEW_CELL_BYTES];
+	const bool below = c->flags & TBL_SIGNED && (int64_t)n < 0;
+	char text[TBL_CELL_BYTES];
 
-	if ((c->flags & VIEW_DASH && !n) || (c->flags & VIEW_NULL && n == VIEW_UNKNOWN)) {
+	if ((c->flags & TBL_DASH && !n) || (c->flags & TBL_NULL && n == TBL_UNKNOWN)) {
 		strcpy(cell, "-");
 		return;
 	}
 	switch (c->type) {
-	case VIEW_NS:
-		c->flags &VIEW_TIGHT ? fmt_tight_ns(n, cell) : fmt_ns(n, cell);
+	case TBL_NS:
+		c->flags &TBL_TIGHT ? fmt_tight_ns(n, cell) : fmt_ns(n, cell);
 		break;
-	case VIEW_BYTES:
-	case VIEW_RATE:
+	case TBL_BYTES:
+	case TBL_RATE:
 		fmt_bytes(below ? -n : n, text);
-		snprintf(cell, VIEW_CELL_BYTES, "%s%.40s%s", below ? "-" : "", text, c->type == VIEW_RATE ? "/s" : "");
+		snprintf(cell, TBL_CELL_BYTES, "%s%.40s%s", below ? "-" : "", text, c->type == TBL_RATE ? "/s" : "");
 		break;
-	case VIEW_MOMENT:
-		snprintf(cell, VIEW_CELL_BYTES, c->flags & VIEW_TIGHT ? "%.*f" : "%.*f s", c->digits,
+	case TBL_MOMENT:
+		snprintf(cell, TBL_CELL_BYTES, c->flags & TBL_TIGHT ? "%.*f" : "%.*f s", c->digits,
 			 (double)(int64_t)(n - s->in->session->start_mono_ns) / 1e9);
 		break;
-	case VIEW_DEVICE:
+	case TBL_DEVICE:
 		mdl_device_name(s->in->session, (uint32_t)n, cell);
 		break;
 	default:
-		snprintf(cell, VIEW_CELL_BYTES, c->flags & VIEW_SIGNED ? "%" PRId64 : "%" PRIu64, n);
+		snprintf(cell, TBL_CELL_BYTES, c->flags & TBL_SIGNED ? "%" PRId64 : "%" PRIu64, n);
 	}
 }
 
 /* From 99.95 % on, a decimal place would make the text too wide. */
-static void double_text(const struct view_column *c, const void *row, char cell[VIEW_CELL_BYTES])
+static void double_text(const struct tbl_column *c, const void *row, char cell[TBL_CELL_BYTES])
 {
 	const double v = view_cell_double(c, row);
 
-	if (c->type == VIEW_SHARE)
-		snprintf(cell, VIEW_CELL_BYTES, "%.*f%%", 100 * v < 99.95 ? c->digits : 0, 100 * v);
+	if (c->type == TBL_SHARE)
+		snprintf(cell, TBL_CELL_BYTES, "%.*f%%", 100 * v < 99.95 ? c->digits : 0, 100 * v);
 	else
-		snprintf(cell, VIEW_CELL_BYTES, isnan(v) ? "-" : "%.*f", c->digits, v);
+		snprintf(cell, TBL_CELL_BYTES, isnan(v) ? "-" : "%.*f", c->digits, v);
 }
 
-static bool is_unknown(const struct view_column *c, const void *row)
+static bool is_unknown(const struct tbl_column *c, const void *row)
 {
-	if (c->type == VIEW_RATIO)
+	if (c->type == TBL_RATIO)
 		return isnan(view_cell_double(c, row));
-	return c->flags & VIEW_NULL && view_cell_number(c, row) == VIEW_UNKNOWN;
+	return c->flags & TBL_NULL && view_cell_number(c, row) == TBL_UNKNOWN;
 }
 
-struct view_text view_people_text(const struct view *s, const struct view_column *c, const void *row,
-				  char cell[VIEW_CELL_BYTES])
+struct view_text view_people_text(const struct view *s, const struct tbl_column *c, const void *row,
+				  char cell[TBL_CELL_BYTES])
 {
 	if (view_is_text(c))
 		return view_cell_text(c, row);
@@ -174,16 +174,16 @@ struct view_text view_people_text(const struct view *s, const struct view_column
 	return view_word(cell);
 }
 
-static int add_cell(const struct view *s, struct view_grid *g, const struct view_column *c, const void *row)
+static int add_cell(const struct view *s, struct view_grid *g, const struct tbl_column *c, const void *row)
 {
-	char cell[VIEW_CELL_BYTES];
+	char cell[TBL_CELL_BYTES];
 	const struct view_text text = view_people_text(s, c, row, cell);
 
 	return view_grid_add(g, text.data, text.len);
 }
 
 /* Members inherit the conditions of their part or object. */
-static void inherit(struct view_column *member, const struct view_column *of, uint16_t at)
+static void inherit(struct tbl_column *member, const struct tbl_column *of, uint16_t at)
 {
 	if (of->shown)
 		member->shown = of->shown;
@@ -191,17 +191,17 @@ static void inherit(struct view_column *member, const struct view_column *of, ui
 		member->has = (uint16_t)(of->has + at);
 }
 
-void view_flatten(const struct view *s, struct view_flat *flat, const struct view_column *columns, uint16_t at)
+void view_flatten(const struct view *s, struct view_flat *flat, const struct tbl_column *columns, uint16_t at)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	struct view_made made;
-	struct view_column *to;
+	struct tbl_column *to;
 	unsigned first;
 
 	for (c = columns; c && c->bytes && flat->n < VIEW_COLUMNS_MAX; c++) {
 		if (!view_is_asked(s, c))
 			continue;
-		if (c->type == VIEW_PART || (c->type == VIEW_OBJECT && !c->csv)) {
+		if (c->type == TBL_PART || (c->type == TBL_OBJECT && !c->csv)) {
 			first = flat->n;
 			view_flatten(s, flat, view_members(s, c, &made), (uint16_t)(at + c->at));
 			for (; first < flat->n; first++)
@@ -215,15 +215,15 @@ void view_flatten(const struct view *s, struct view_flat *flat, const struct vie
 	}
 }
 
-bool view_is_below(const struct view_column *c)
+bool view_is_below(const struct tbl_column *c)
 {
-	return c->flags & VIEW_BELOW || c->type == VIEW_NOTE || c->type == VIEW_LINES || c->type == VIEW_RAW;
+	return c->flags & TBL_BELOW || c->type == TBL_NOTE || c->type == TBL_LINES || c->type == TBL_RAW;
 }
 
-void view_people_columns(const struct view *s, struct view_flat *flat, const struct view_column *columns,
+void view_people_columns(const struct view *s, struct view_flat *flat, const struct tbl_column *columns,
 			 const void *table)
 {
-	struct view_column one;
+	struct tbl_column one;
 	unsigned n = 0, i, k;
 
 	view_flatten(s, flat, columns, 0);
@@ -235,13 +235,13 @@ void view_people_columns(const struct view *s, struct view_flat *flat, const str
 			flat->columns[k] = flat->columns[k - 1];
 		flat->columns[k] = one;
 	}
-	flat->columns[n] = (struct view_column){0};
+	flat->columns[n] = (struct tbl_column){0};
 	flat->n = n;
 }
 
-static int add_row(const struct view *s, struct view_grid *g, const struct view_column *columns, const void *row)
+static int add_row(const struct view *s, struct view_grid *g, const struct tbl_column *columns, const void *row)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	struct view_text note;
 	int err = row ? 0 : -ENOMEM;
 
@@ -255,15 +255,15 @@ static int add_row(const struct view *s, struct view_grid *g, const struct view_
 	return err;
 }
 
-static void open_grid(struct view_grid *g, const struct view_column *columns)
+static void open_grid(struct view_grid *g, const struct tbl_column *columns)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (c = columns; c->bytes && g->ncols < VIEW_GRID_COLS_MAX; c++)
 		if (!view_is_below(c))
 			g->cols[g->ncols++] = (struct view_grid_col){
 				.head = c->head,
-				.left = view_is_text(c) || c->type == VIEW_DEVICE,
+				.left = view_is_text(c) || c->type == TBL_DEVICE,
 				.name_min = c->name_min,
 			};
 }
@@ -286,7 +286,7 @@ int view_sheet_print(struct view *s, const struct view_sheet *sh, const void *ta
 	s->hinted = !s->opts->brief || list->n >= list->all;
 	if (sh->above)
 		sh->above(s, table, prefix);
-	g.begins = flat.columns[0].flags & VIEW_BEGINS;
+	g.begins = flat.columns[0].flags & TBL_BEGINS;
 	open_grid(&g, flat.columns);
 	for (i = 0; !err && i < n; i++)
 		err = add_row(s, &g, flat.columns, view_row(s, sh, table, i));

@@ -120,7 +120,7 @@ int view_write_sheet(struct view *s, const struct view_sheet *sh)
 	if (!t)
 		return err_set(s->err, ERR_RUNTIME, -ENOMEM, "out of memory");
 	t->people = s->ops->people;
-	err = sh->make(s, t);
+	err = sh->stored ? view_make_stored(s, sh, t) : sh->make(s, t);
 	t->n = sh->whole && !(t->people && s->opts->brief) ? t->all : view_rows_max(s, t->all);
 	if (err)
 		err_set(s->err, ERR_RUNTIME, err, "out of memory");

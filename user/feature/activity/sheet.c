@@ -77,9 +77,9 @@ void gpu_show_empty(const struct view *s, struct view_list *list)
 	list->empty_too = !list->people && (nrows || nwork || naccounts);
 }
 
-void gpu_percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+void gpu_percent_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
-	snprintf(cell, VIEW_CELL_BYTES, "%.0f%%", 100 * *(const double *)value);
+	snprintf(cell, TBL_CELL_BYTES, "%.0f%%", 100 * *(const double *)value);
 }
 
 int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what)
@@ -313,59 +313,58 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	{"total_ns",                                                                                                   \
 	 NULL,                                                                                                         \
 	 "total",                                                                                                      \
-	 VIEW_NS,                                                                                                      \
+	 TBL_NS,                                                                                                       \
 	 AT(a.total_ns),                                                                                               \
-	 VIEW_TIGHT,                                                                                                   \
+	 TBL_TIGHT,                                                                                                    \
 	 .help = "time on the GPU; activities of several streams overlap"},                                            \
-		{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT},                                              \
-		{"min_ns", NULL, "min", VIEW_NS, AT(a.min_ns), VIEW_TIGHT, .name_min = 38},                            \
-		{"p50_ns", NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT, .name_min = 37},                              \
-		{"p99_ns", NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT, .name_min = 36},                              \
-		{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT, .name_min = 30},                            \
+		{"avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT},                                                \
+		{"min_ns", NULL, "min", TBL_NS, AT(a.min_ns), TBL_TIGHT, .name_min = 38},                              \
+		{"p50_ns", NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT, .name_min = 37},                                \
+		{"p99_ns", NULL, "p99", TBL_NS, AT(p99_ns), TBL_TIGHT, .name_min = 36},                                \
+		{"max_ns", NULL, "max", TBL_NS, AT(a.max_ns), TBL_TIGHT, .name_min = 30},                              \
 	{                                                                                                              \
-		NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 24,                               \
-							    .help = "part of the total time of this table"             \
+		NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1, .name_min = 24,                                \
+							   .help = "part of the total time of this table"              \
 	}
 #define GPU_COLUMN                                                                                                     \
 	{                                                                                                              \
-		"gpu", NULL, "gpu", VIEW_COUNT, AT(a.device), SEEN(devices),                                           \
-			.help = "number of the GPU in the process"                                                     \
+		"gpu", NULL, "gpu", TBL_COUNT, AT(a.device), SEEN(devices), .help = "number of the GPU in the process" \
 	}
 #define UNLAUNCHED_COLUMN                                                                                              \
 	{                                                                                                              \
-		"unlaunched", NULL, NULL, VIEW_COUNT, AT(a.unlaunched),                                                \
+		"unlaunched", NULL, NULL, TBL_COUNT, AT(a.unlaunched),                                                 \
 			.help = "number of activities whose launch was not seen; count includes them"                  \
 	}
 
-static const struct view_column kernel_columns[] = {
-	{"name", NULL, "kernel", VIEW_TEXT, AT(name), VIEW_BEGINS},
+static const struct tbl_column kernel_columns[] = {
+	{"name", NULL, "kernel", TBL_TEXT, AT(name), TBL_BEGINS},
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
+	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
 	TIMES,
-	{"registers", NULL, "regs", VIEW_COUNT, AT(a.registers), SEEN(shapes), HAS(shaped), .name_min = 39,
+	{"registers", NULL, "regs", TBL_COUNT, AT(a.registers), SEEN(shapes), HAS(shaped), .name_min = 39,
 	 .help = "registers of a thread, in the last call"},
-	{"shared_bytes", NULL, "shared", VIEW_BYTES, AT(shared), VIEW_DASH, SEEN(shapes), HAS(shaped), .name_min = 40,
+	{"shared_bytes", NULL, "shared", TBL_BYTES, AT(shared), TBL_DASH, SEEN(shapes), HAS(shaped), .name_min = 40,
 	 .help = "static and dynamic shared memory of a block, in the last call"},
-	{"grid", NULL, "grid", VIEW_TEXT, AT(grid), VIEW_OMIT, SEEN(shapes), .name_min = 39,
+	{"grid", NULL, "grid", TBL_TEXT, AT(grid), TBL_OMIT, SEEN(shapes), .name_min = 39,
 	 .help = "blocks in each dimension, in the last call"},
-	{"block", NULL, "block", VIEW_TEXT, AT(block), VIEW_OMIT, SEEN(shapes), .name_min = 39,
+	{"block", NULL, "block", TBL_TEXT, AT(block), TBL_OMIT, SEEN(shapes), .name_min = 39,
 	 .help = "threads of a block in each dimension, in the last call"},
-	{"varies", NULL, NULL, VIEW_BOOL, AT(varies), HAS(shaped),
+	{"varies", NULL, NULL, TBL_BOOL, AT(varies), HAS(shaped),
 	 .help = "calls differ in registers, shared memory, grid or block"},
-	{"occupancy", NULL, "occup", VIEW_RATIO, AT(occupancy.share), VIEW_OMIT, SEEN(occupied), .data_digits = 3,
+	{"occupancy", NULL, "occup", TBL_RATIO, AT(occupancy.share), TBL_OMIT, SEEN(occupied), .data_digits = 3,
 	 .name_min = 34, .cell = gpu_percent_cell,
 	 .help = "theoretical occupancy of the last call: the part of a multiprocessor's warps that its registers, its "
 		 "shared memory and its block allow to run at once; absent if not known"},
-	{"occupancy_limit", NULL, "limited by", VIEW_TEXT, AT(limit), VIEW_OMIT, SEEN(limited), .name_min = 22,
+	{"occupancy_limit", NULL, "limited by", TBL_TEXT, AT(limit), TBL_OMIT, SEEN(limited), .name_min = 22,
 	 .help = "what allows the fewest blocks: registers, shared memory, block size (threads of a block), blocks per "
 		 "SM; "
 		 "several if they allow equally few; absent if the occupancy is 1"},
-	{"waves", NULL, "waves", VIEW_RATIO, AT(occupancy.waves), VIEW_OMIT, SEEN(occupied), .digits = 2,
+	{"waves", NULL, "waves", TBL_RATIO, AT(occupancy.waves), TBL_OMIT, SEEN(occupied), .digits = 2,
 	 .data_digits = 3, .name_min = 18,
 	 .help = "blocks of the last call for each block that the GPU can run at once"},
-	{"grid_limit", NULL, "grid limit", VIEW_WORD, AT(grid_limit), VIEW_OMIT, WORDS(occupancy_grids), SEEN(grids),
+	{"grid_limit", NULL, "grid limit", TBL_WORD, AT(grid_limit), TBL_OMIT, WORDS(occupancy_grids), SEEN(grids),
 	 .name_min = 20,
 	 .help = "the last call leaves multiprocessors (SMs) unused: it has fewer blocks than there are, or its last "
 		 "wave "
@@ -413,20 +412,20 @@ static const char *const memories[] = {
 	[MXBPF_MEMORY_ARRAY] = "array",	      [MXBPF_MEMORY_MANAGED] = "managed",
 };
 
-static const struct view_column copy_columns[] = {
-	{"name", NULL, "copy", VIEW_TEXT, AT(name)},
-	{"direction", NULL, NULL, VIEW_WORD, AT(a.copy), VIEW_OMIT, WORDS(directions),
+static const struct tbl_column copy_columns[] = {
+	{"name", NULL, "copy", TBL_TEXT, AT(name)},
+	{"direction", NULL, NULL, TBL_WORD, AT(a.copy), TBL_OMIT, WORDS(directions),
 	 .help = "between H (host), D (device), A (array of a device) and P (another device)"},
-	{"from", NULL, "from", VIEW_WORD, AT(a.from), VIEW_OMIT, SEEN(kinds), WORDS(memories),
+	{"from", NULL, "from", TBL_WORD, AT(a.from), TBL_OMIT, SEEN(kinds), WORDS(memories),
 	 .help = "kind of the memory that is read; the host's memory is pageable or pinned"},
-	{"to", NULL, "to", VIEW_WORD, AT(a.to), VIEW_OMIT, SEEN(kinds), WORDS(memories),
+	{"to", NULL, "to", TBL_WORD, AT(a.to), TBL_OMIT, SEEN(kinds), WORDS(memories),
 	 .help = "kind of the memory that is written"},
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
-	{"bytes", NULL, "bytes", VIEW_BYTES, AT(a.bytes), VIEW_DASH},
-	{"bytes_per_second", NULL, "rate", VIEW_RATE, AT(rate), VIEW_DASH,
+	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
+	{"bytes", NULL, "bytes", TBL_BYTES, AT(a.bytes), TBL_DASH},
+	{"bytes_per_second", NULL, "rate", TBL_RATE, AT(rate), TBL_DASH,
 	 .help = "bytes for each second that the copies took"},
 	TIMES,
 	UNLAUNCHED_COLUMN,
@@ -465,16 +464,16 @@ static int print_sets(struct view *s, const void *table)
 	return gpu_print_more(s, &sheet_gpu_sets, table, "GPU memsets");
 }
 
-static const struct view_column set_columns[] = {
-	{"name", NULL, "memset", VIEW_TEXT, AT(name)},
-	{"to", NULL, "to", VIEW_WORD, AT(a.to), VIEW_OMIT, SEEN(kinds), WORDS(memories),
+static const struct tbl_column set_columns[] = {
+	{"name", NULL, "memset", TBL_TEXT, AT(name)},
+	{"to", NULL, "to", TBL_WORD, AT(a.to), TBL_OMIT, SEEN(kinds), WORDS(memories),
 	 .help = "kind of the memory that is set"},
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
-	{"bytes", NULL, "bytes", VIEW_BYTES, AT(a.bytes), VIEW_DASH},
-	{"bytes_per_second", NULL, "rate", VIEW_RATE, AT(rate), VIEW_DASH,
+	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
+	{"bytes", NULL, "bytes", TBL_BYTES, AT(a.bytes), TBL_DASH},
+	{"bytes_per_second", NULL, "rate", TBL_RATE, AT(rate), TBL_DASH,
 	 .help = "bytes for each second that the sets took"},
 	TIMES,
 	UNLAUNCHED_COLUMN,
@@ -523,15 +522,15 @@ static const char *const sync_types[] = {
 	[MXBPF_SYNC_CONTEXT] = "device",
 };
 
-static const struct view_column wait_columns[] = {
-	{"name", NULL, "wait", VIEW_TEXT, AT(name)},
-	{"for", NULL, "for", VIEW_WORD, AT(a.sync_type), VIEW_OMIT, WORDS(sync_types),
+static const struct tbl_column wait_columns[] = {
+	{"name", NULL, "wait", TBL_TEXT, AT(name)},
+	{"for", NULL, "for", TBL_WORD, AT(a.sync_type), TBL_OMIT, WORDS(sync_types),
 	 .help = "what was waited for: an event, all work of a stream, or of the device. A stream that waits for an "
 		 "event does not make the program wait."},
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
+	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
 	TIMES,
 	{0},
 };

@@ -21,7 +21,7 @@ bool gpu_when(const struct view *s);
 /* JSON has all lists if there is something in one of them. */
 void gpu_show_empty(const struct view *s, struct view_list *list);
 /* Writes a share as percent, without decimal places. */
-void gpu_percent_cell(const void *value, char cell[VIEW_CELL_BYTES]);
+void gpu_percent_cell(const void *value, char cell[TBL_CELL_BYTES]);
 /* Writes the table, or names it among what a short output leaves out. */
 int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what);
 /*
@@ -46,7 +46,7 @@ uint64_t gpu_graph_sum(const struct hash *sums, const struct mxbpf_agg_gpu_work 
 /* People read who it was if they ask for processes. The rows' type ROW and SEEN() are as in the sheets. */
 #define GPU_OWNER_COLUMN                                                                                               \
 	{                                                                                                              \
-		NULL, NULL, "process", VIEW_TEXT, AT(owner), SEEN(processes)                                           \
+		NULL, NULL, "process", TBL_TEXT, AT(owner), SEEN(processes)                                            \
 	}
 
 #endif

@@ -213,33 +213,33 @@ static int print(struct view *s, const void *table)
 }
 
 #define ROW struct part
-static const struct view_column part_columns[] = {
-	{"name", NULL, NULL, VIEW_TEXT, AT(name), VIEW_NULL},
-	{"captured", NULL, NULL, VIEW_WORD, AT(captured), WORDS(captured),
+static const struct tbl_column part_columns[] = {
+	{"name", NULL, NULL, TBL_TEXT, AT(name), TBL_NULL},
+	{"captured", NULL, NULL, TBL_WORD, AT(captured), WORDS(captured),
 	 .help = "operator: name captured it; no operator: no call enclosed the capture; not seen: the capture was not "
 		 "recorded"},
-	{"kernels", NULL, NULL, VIEW_COUNT, AT(kernels)},
-	{"gpu_ns", NULL, NULL, VIEW_NS, AT(gpu_ns)},
+	{"kernels", NULL, NULL, TBL_COUNT, AT(kernels)},
+	{"gpu_ns", NULL, NULL, TBL_NS, AT(gpu_ns)},
 	{0},
 };
 #undef ROW
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column columns[] = {
-	{"name", NULL, "graph", VIEW_TEXT, AT(name)},
-	{"graph", "", NULL, VIEW_COUNT, AT(a.graph), .help = "its number, as CUPTI gives it"},
+static const struct tbl_column columns[] = {
+	{"name", NULL, "graph", TBL_TEXT, AT(name)},
+	{"graph", "", NULL, TBL_COUNT, AT(a.graph), .help = "its number, as CUPTI gives it"},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches), .help = "launches of the whole graph"},
-	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels)},
-	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(a.total.gpu_ns), VIEW_TIGHT},
-	{"unseen_ns", NULL, NULL, VIEW_NS, AT(unseen_ns),
+	{"launches", NULL, "launches", TBL_COUNT, AT(a.total.launches), .help = "launches of the whole graph"},
+	{"kernels", NULL, "kernels", TBL_COUNT, AT(a.total.kernels)},
+	{"gpu_total_ns", NULL, "gpu total", TBL_NS, AT(a.total.gpu_ns), TBL_TIGHT},
+	{"unseen_ns", NULL, NULL, TBL_NS, AT(unseen_ns),
 	 .help = "the part of it whose capture was not recorded, so that no operator has it but the one that launched "
 		 "the graph"},
-	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.total.bytes), VIEW_DASH, SEEN(copies)},
-	{NULL, NULL, "captured by", VIEW_TEXT, AT(text), VIEW_NULL},
-	{"by", "gpu.graphs.by", NULL, VIEW_LIST, AT(by), .columns = part_columns, .item_bytes = sizeof(struct part),
+	{"copied_bytes", NULL, "copied", TBL_BYTES, AT(a.total.bytes), TBL_DASH, SEEN(copies)},
+	{NULL, NULL, "captured by", TBL_TEXT, AT(text), TBL_NULL},
+	{"by", "gpu.graphs.by", NULL, TBL_LIST, AT(by), .columns = part_columns, .item_bytes = sizeof(struct part),
 	 .help = "operators that captured the most of it, at most eight"},
 	{0},
 };

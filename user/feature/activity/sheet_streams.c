@@ -212,59 +212,59 @@ static int print_streams(struct view *s, const void *table)
 
 #define ROW	     struct stream
 #define SEEN(member) .shown = offsetof(struct streams, member)
-#define BUSY_COLUMNS                                                                                                    \
-	PID_COLUMN(a.h.tgid), {"count", NULL, "activities", VIEW_COUNT, AT(a.count), .name_min = 20},                   \
-		{"busy_ns",                                                                                             \
-		 NULL,                                                                                                  \
-		 "busy",                                                                                                \
-		 VIEW_NS,                                                                                               \
-		 AT(a.busy_ns),                                                                                         \
-		 VIEW_TIGHT,                                                                                            \
-		 .help = "time in which at least one kernel, copy or set ran"},                                         \
-		{NULL,                                                                                                  \
-		 NULL,                                                                                                  \
-		 "share",                                                                                               \
-		 VIEW_SHARE,                                                                                            \
-		 AT(busy),                                                                                              \
-		 .digits = 1,                                                                                           \
-		 .help = "busy as part of the time in which GPUs were watched"},                                        \
-		{"idle_ns",                                                                                             \
-		 NULL,                                                                                                  \
-		 "idle",                                                                                                \
-		 VIEW_NS,                                                                                               \
-		 AT(idle_ns),                                                                                           \
-		 VIEW_TIGHT,                                                                                            \
-		 .help = "the rest of the time in which GPUs were watched"},                                            \
-		{"compute_ns",	   NULL,       "compute",      VIEW_NS,                                                 \
-		 AT(a.compute_ns), VIEW_TIGHT, .name_min = 16, .help = "time in which at least one kernel or set ran"}, \
-		{"copy_ns",                                                                                             \
-		 NULL,                                                                                                  \
-		 "copies",                                                                                              \
-		 VIEW_NS,                                                                                               \
-		 AT(a.copy_ns),                                                                                         \
-		 VIEW_TIGHT,                                                                                            \
-		 .help = "time in which at least one copy ran"},                                                        \
-	{                                                                                                               \
-		"overlap_ns", NULL, "overlap", VIEW_NS, AT(overlap_ns), VIEW_TIGHT | VIEW_DASH,                         \
-			.name_min = 12, .help = "time in which copies and other work ran at once"                       \
+#define BUSY_COLUMNS                                                                                                   \
+	PID_COLUMN(a.h.tgid), {"count", NULL, "activities", TBL_COUNT, AT(a.count), .name_min = 20},                   \
+		{"busy_ns",                                                                                            \
+		 NULL,                                                                                                 \
+		 "busy",                                                                                               \
+		 TBL_NS,                                                                                               \
+		 AT(a.busy_ns),                                                                                        \
+		 TBL_TIGHT,                                                                                            \
+		 .help = "time in which at least one kernel, copy or set ran"},                                        \
+		{NULL,                                                                                                 \
+		 NULL,                                                                                                 \
+		 "share",                                                                                              \
+		 TBL_SHARE,                                                                                            \
+		 AT(busy),                                                                                             \
+		 .digits = 1,                                                                                          \
+		 .help = "busy as part of the time in which GPUs were watched"},                                       \
+		{"idle_ns",                                                                                            \
+		 NULL,                                                                                                 \
+		 "idle",                                                                                               \
+		 TBL_NS,                                                                                               \
+		 AT(idle_ns),                                                                                          \
+		 TBL_TIGHT,                                                                                            \
+		 .help = "the rest of the time in which GPUs were watched"},                                           \
+		{"compute_ns",	   NULL,      "compute",      TBL_NS,                                                  \
+		 AT(a.compute_ns), TBL_TIGHT, .name_min = 16, .help = "time in which at least one kernel or set ran"}, \
+		{"copy_ns",                                                                                            \
+		 NULL,                                                                                                 \
+		 "copies",                                                                                             \
+		 TBL_NS,                                                                                               \
+		 AT(a.copy_ns),                                                                                        \
+		 TBL_TIGHT,                                                                                            \
+		 .help = "time in which at least one copy ran"},                                                       \
+	{                                                                                                              \
+		"overlap_ns", NULL, "overlap", TBL_NS, AT(overlap_ns), TBL_TIGHT | TBL_DASH,                           \
+			.name_min = 12, .help = "time in which copies and other work ran at once"                      \
 	}
 
-static const struct view_column device_columns[] = {
-	{NULL, "name", "gpu", VIEW_TEXT, AT(label)},
-	{"gpu", "", NULL, VIEW_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
-	{"name", "", "device", VIEW_TEXT, AT(name), VIEW_OMIT, SEEN(names)},
-	{"pci", "", "pci", VIEW_TEXT, AT(pci), VIEW_OMIT, SEEN(processes),
+static const struct tbl_column device_columns[] = {
+	{NULL, "name", "gpu", TBL_TEXT, AT(label)},
+	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
+	{"name", "", "device", TBL_TEXT, AT(name), TBL_OMIT, SEEN(names)},
+	{"pci", "", "pci", TBL_TEXT, AT(pci), TBL_OMIT, SEEN(processes),
 	 .help = "place of the GPU on the PCI bus, by which processes have the same one"},
-	{NULL, NULL, "instance", VIEW_TEXT, AT(instance), VIEW_OMIT, SEEN(instances)},
-	{"uuid", NULL, NULL, VIEW_TEXT, AT(uuid), VIEW_OMIT,
+	{NULL, NULL, "instance", TBL_TEXT, AT(instance), TBL_OMIT, SEEN(instances)},
+	{"uuid", NULL, NULL, TBL_TEXT, AT(uuid), TBL_OMIT,
 	 .help = "of the GPU (GPU-...), or of the instance that MIG gave to the process (MIG-...)"},
-	{"mig_gpu_uuid", NULL, NULL, VIEW_TEXT, AT(whole_uuid), VIEW_OMIT, .help = "of the GPU that MIG divides"},
-	{"mps", NULL, NULL, VIEW_BOOL, AT(mps), VIEW_OMIT,
+	{"mig_gpu_uuid", NULL, NULL, TBL_TEXT, AT(whole_uuid), TBL_OMIT, .help = "of the GPU that MIG divides"},
+	{"mps", NULL, NULL, TBL_BOOL, AT(mps), TBL_OMIT,
 	 .help = "MPS shares the GPU: busy is what this process ran, and others may have run at once"},
-	{"multiprocessors", NULL, NULL, VIEW_COUNT, AT(multiprocessors), VIEW_OMIT},
-	{"memory_bytes", NULL, NULL, VIEW_BYTES, AT(memory_bytes), VIEW_OMIT},
+	{"multiprocessors", NULL, NULL, TBL_COUNT, AT(multiprocessors), TBL_OMIT},
+	{"memory_bytes", NULL, NULL, TBL_BYTES, AT(memory_bytes), TBL_OMIT},
 	BUSY_COLUMNS,
-	{"late", NULL, NULL, VIEW_COUNT, AT(a.late),
+	{"late", NULL, NULL, TBL_COUNT, AT(a.late),
 	 .help = "activities that arrived so late that a part of them may count as idle"},
 	{0},
 };
@@ -286,11 +286,11 @@ const struct view_sheet sheet_gpu_devices = {
 	.below = below_devices,
 };
 
-static const struct view_column stream_columns[] = {
-	{NULL, "name", "stream", VIEW_TEXT, AT(label)},
-	{"gpu", "", NULL, VIEW_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
-	{"context", "", NULL, VIEW_COUNT, AT(a.track.context), .help = "as CUPTI numbers it"},
-	{"stream", "", NULL, VIEW_COUNT, AT(a.track.stream), .help = "as CUPTI numbers it"},
+static const struct tbl_column stream_columns[] = {
+	{NULL, "name", "stream", TBL_TEXT, AT(label)},
+	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
+	{"context", "", NULL, TBL_COUNT, AT(a.track.context), .help = "as CUPTI numbers it"},
+	{"stream", "", NULL, TBL_COUNT, AT(a.track.stream), .help = "as CUPTI numbers it"},
 	BUSY_COLUMNS,
 	{0},
 };
@@ -406,35 +406,35 @@ static int print_loss(struct view *s, const void *table)
 }
 
 #define ROW struct mxbpf_gpu_account
-static const struct view_column loss_columns[] = {
+static const struct tbl_column loss_columns[] = {
 	PID_COLUMN(h.tgid),
-	{"records", NULL, NULL, VIEW_COUNT, AT(records),
+	{"records", NULL, NULL, TBL_COUNT, AT(records),
 	 .help = "records of CUPTI; the next six counts, memory, unmeasured and unsent add up to it"},
-	{"activities", NULL, NULL, VIEW_COUNT, AT(activities), .help = "kernels, copies, sets and waits"},
-	{"calls", NULL, NULL, VIEW_COUNT, AT(calls), .help = "calls of CUDA"},
-	{"nested", NULL, NULL, VIEW_COUNT, AT(nested), .help = "calls of the driver inside a call of the runtime"},
-	{"overheads", NULL, NULL, VIEW_COUNT, AT(overheads), .help = "CUPTI's own work"},
-	{"outside", NULL, NULL, VIEW_COUNT, AT(outside), .help = "began before the window, or their launch did"},
-	{"queries", NULL, NULL, VIEW_COUNT, AT(queries),
+	{"activities", NULL, NULL, TBL_COUNT, AT(activities), .help = "kernels, copies, sets and waits"},
+	{"calls", NULL, NULL, TBL_COUNT, AT(calls), .help = "calls of CUDA"},
+	{"nested", NULL, NULL, TBL_COUNT, AT(nested), .help = "calls of the driver inside a call of the runtime"},
+	{"overheads", NULL, NULL, TBL_COUNT, AT(overheads), .help = "CUPTI's own work"},
+	{"outside", NULL, NULL, TBL_COUNT, AT(outside), .help = "began before the window, or their launch did"},
+	{"queries", NULL, NULL, TBL_COUNT, AT(queries),
 	 .help = "queries of streams and events, which CUPTI takes for waits, and waits whose call is not known"},
-	{"memory", "", NULL, VIEW_COUNT, AT(memory), VIEW_OMIT,
+	{"memory", "", NULL, TBL_COUNT, AT(memory), TBL_OMIT,
 	 .help = "memory that calls allocated or freed, with --memory"},
-	{"dropped", NULL, NULL, VIEW_COUNT, AT(dropped), .help = "lost because CUPTI had no buffer"},
-	{"scrapped", NULL, NULL, VIEW_COUNT, AT(scrapped), .help = "lost because all buffers of the agent were full"},
-	{"unreadable", NULL, NULL, VIEW_COUNT, AT(unreadable),
+	{"dropped", NULL, NULL, TBL_COUNT, AT(dropped), .help = "lost because CUPTI had no buffer"},
+	{"scrapped", NULL, NULL, TBL_COUNT, AT(scrapped), .help = "lost because all buffers of the agent were full"},
+	{"unreadable", NULL, NULL, TBL_COUNT, AT(unreadable),
 	 .help = "lost because they were incomplete at the end, or behind such a record; an estimate"},
-	{"unsent", NULL, NULL, VIEW_COUNT, AT(unsent), .help = "lost because mxbpf could not read them fast enough"},
-	{"unmeasured", NULL, NULL, VIEW_COUNT, AT(unmeasured), .help = "left out because CUPTI did not measure them"},
-	{"unknown", NULL, NULL, VIEW_COUNT, AT(unknown), .help = "records of unknown kinds, which are left out"},
-	{"early", NULL, NULL, VIEW_COUNT, AT(early), .help = "activities that begin before their launch"},
-	{"unjoined", NULL, NULL, VIEW_COUNT, AT(unjoined),
+	{"unsent", NULL, NULL, TBL_COUNT, AT(unsent), .help = "lost because mxbpf could not read them fast enough"},
+	{"unmeasured", NULL, NULL, TBL_COUNT, AT(unmeasured), .help = "left out because CUPTI did not measure them"},
+	{"unknown", NULL, NULL, TBL_COUNT, AT(unknown), .help = "records of unknown kinds, which are left out"},
+	{"early", NULL, NULL, TBL_COUNT, AT(early), .help = "activities that begin before their launch"},
+	{"unjoined", NULL, NULL, TBL_COUNT, AT(unjoined),
 	 .help = "activities of graphs without their launch, which CUPTI below 13.1 U1 names wrongly after its first "
 		 "use"},
-	{"threadless", NULL, NULL, VIEW_COUNT, AT(threadless), .help = "launches of unknown threads"},
-	{"unnamed", NULL, NULL, VIEW_COUNT, AT(unnamed), .help = "records without room for their name"},
-	{"subscriptions", NULL, NULL, VIEW_COUNT, AT(subscriptions), .help = "times that mxbpf held CUPTI"},
-	{"held_ns", NULL, NULL, VIEW_NS, AT(held_ns), .help = "how long mxbpf held CUPTI"},
-	{"counted_launches", NULL, NULL, VIEW_COUNT, AT(counted_launches), VIEW_OMIT,
+	{"threadless", NULL, NULL, TBL_COUNT, AT(threadless), .help = "launches of unknown threads"},
+	{"unnamed", NULL, NULL, TBL_COUNT, AT(unnamed), .help = "records without room for their name"},
+	{"subscriptions", NULL, NULL, TBL_COUNT, AT(subscriptions), .help = "times that mxbpf held CUPTI"},
+	{"held_ns", NULL, NULL, TBL_NS, AT(held_ns), .help = "how long mxbpf held CUPTI"},
+	{"counted_launches", NULL, NULL, TBL_COUNT, AT(counted_launches), TBL_OMIT,
 	 .help = "launches that probes on CUDA's libraries counted"},
 	{0},
 };

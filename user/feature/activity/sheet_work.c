@@ -25,7 +25,7 @@ static const char *const kinds[] = {
 struct work {
 	struct view_text name, owner;
 	struct mxbpf_agg_gpu_work a;
-	uint64_t latency_avg_ns, latency_p50_ns, latency_max_ns; /* VIEW_UNKNOWN: no launch has a latency */
+	uint64_t latency_avg_ns, latency_p50_ns, latency_max_ns; /* TBL_UNKNOWN: no launch has a latency */
 	double share;
 	uint8_t kind;
 	uint64_t graph_ns; /* the part of a.self that graphs have run */
@@ -104,7 +104,7 @@ static void fill(const struct view *s, struct work *r, const struct activity_wor
 	if (r->a.of == MXBPF_WORK_OF_OUTSIDE || r->a.of == MXBPF_WORK_OF_UNKNOWN)
 		r->a.total = r->a.self;
 	r->kind = caller_of(&r->a);
-	r->latency_avg_ns = r->latency_p50_ns = r->latency_max_ns = VIEW_UNKNOWN;
+	r->latency_avg_ns = r->latency_p50_ns = r->latency_max_ns = TBL_UNKNOWN;
 	if (of->a.latencies) {
 		r->latency_avg_ns = of->a.latency_ns / of->a.latencies;
 		r->latency_p50_ns = mdl_hist_percentile(of->hist, &extent, 0.50);
@@ -215,33 +215,32 @@ static void below_work(struct view *s, const void *table, const char *prefix)
 
 #define ROW	     struct work
 #define SEEN(member) .shown = offsetof(struct works, member)
-static const struct view_column work_columns[] = {
-	{"name", NULL, "operator", VIEW_TEXT, AT(name)},
-	{"kind", NULL, "kind", VIEW_WORD, AT(kind), WORDS(kinds), .name_min = 26,
+static const struct tbl_column work_columns[] = {
+	{"name", NULL, "operator", TBL_TEXT, AT(name)},
+	{"kind", NULL, "kind", TBL_WORD, AT(kind), WORDS(kinds), .name_min = 26,
 	 .help = "operator, another call, or user annotation; \"no call known\": no call enclosed the launch; \"no "
 		 "launch\": activities whose launch was not seen"},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches), .name_min = 24,
+	{"launches", NULL, "launches", TBL_COUNT, AT(a.total.launches), .name_min = 24,
 	 .help = "launches of kernels, copies, sets and CUDA graphs in these calls, nested calls included"},
-	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels),
+	{"kernels", NULL, "kernels", TBL_COUNT, AT(a.total.kernels),
 	 .help = "kernels that they launched, nested calls included"},
-	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(a.total.gpu_ns), VIEW_TIGHT,
+	{"gpu_total_ns", NULL, "gpu total", TBL_NS, AT(a.total.gpu_ns), TBL_TIGHT,
 	 .help = "time on the GPU of what they launched, nested calls included"},
-	{"gpu_self_ns", NULL, "gpu self", VIEW_NS, AT(a.self.gpu_ns), VIEW_TIGHT,
+	{"gpu_self_ns", NULL, "gpu self", TBL_NS, AT(a.self.gpu_ns), TBL_TIGHT,
 	 .help = "the part of it that no nested operator launched"},
-	{"graphs_ns", NULL, "in graphs", VIEW_NS, AT(graph_ns), VIEW_TIGHT | VIEW_DASH, SEEN(graphs), .name_min = 14,
+	{"graphs_ns", NULL, "in graphs", TBL_NS, AT(graph_ns), TBL_TIGHT | TBL_DASH, SEEN(graphs), .name_min = 14,
 	 .help = "the part of gpu self that CUDA graphs ran which these calls had captured"},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 12, .help = "gpu self as part of all"},
-	{"self_kernels", NULL, NULL, VIEW_COUNT, AT(a.self.kernels),
-	 .help = "kernels that no nested operator launched"},
-	{"copies", NULL, NULL, VIEW_COUNT, AT(a.total.copies)},
-	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.total.bytes), VIEW_DASH, SEEN(copies), .name_min = 20,
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1, .name_min = 12, .help = "gpu self as part of all"},
+	{"self_kernels", NULL, NULL, TBL_COUNT, AT(a.self.kernels), .help = "kernels that no nested operator launched"},
+	{"copies", NULL, NULL, TBL_COUNT, AT(a.total.copies)},
+	{"copied_bytes", NULL, "copied", TBL_BYTES, AT(a.total.bytes), TBL_DASH, SEEN(copies), .name_min = 20,
 	 .help = "bytes of the copies that they launched, nested calls included"},
-	{"latency_avg_ns", NULL, "latency", VIEW_NS, AT(latency_avg_ns), VIEW_TIGHT | VIEW_NULL, .name_min = 16,
+	{"latency_avg_ns", NULL, "latency", TBL_NS, AT(latency_avg_ns), TBL_TIGHT | TBL_NULL, .name_min = 16,
 	 .help = "mean time from the begin of a launch to the begin of its first activity, of their own launches"},
-	{"latency_p50_ns", NULL, "lat p50", VIEW_NS, AT(latency_p50_ns), VIEW_TIGHT | VIEW_NULL, .name_min = 30},
-	{"latency_max_ns", NULL, "lat max", VIEW_NS, AT(latency_max_ns), VIEW_TIGHT | VIEW_NULL, .name_min = 28},
+	{"latency_p50_ns", NULL, "lat p50", TBL_NS, AT(latency_p50_ns), TBL_TIGHT | TBL_NULL, .name_min = 30},
+	{"latency_max_ns", NULL, "lat max", TBL_NS, AT(latency_max_ns), TBL_TIGHT | TBL_NULL, .name_min = 28},
 	{0},
 };
 
@@ -329,16 +328,16 @@ static int print_layers(struct view *s, const void *table)
 	return gpu_print_more(s, &sheet_gpu_layers, table, "layers on the GPU");
 }
 
-static const struct view_column module_columns[] = {
-	{"module", "name", "module", VIEW_TEXT, AT(name)},
+static const struct tbl_column module_columns[] = {
+	{"module", "name", "module", TBL_TEXT, AT(name)},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"launches", NULL, "launches", VIEW_COUNT, AT(a.self.launches)},
-	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.self.kernels)},
-	{"gpu_self_ns", NULL, "gpu self", VIEW_NS, AT(a.self.gpu_ns), VIEW_TIGHT,
+	{"launches", NULL, "launches", TBL_COUNT, AT(a.self.launches)},
+	{"kernels", NULL, "kernels", TBL_COUNT, AT(a.self.kernels)},
+	{"gpu_self_ns", NULL, "gpu self", TBL_NS, AT(a.self.gpu_ns), TBL_TIGHT,
 	 .help = "time on the GPU of what operators in calls of this module launched, without modules inside it"},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .name_min = 12},
-	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.self.bytes), VIEW_DASH, SEEN(copies)},
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1, .name_min = 12},
+	{"copied_bytes", NULL, "copied", TBL_BYTES, AT(a.self.bytes), TBL_DASH, SEEN(copies)},
 	{0},
 };
 
@@ -360,15 +359,15 @@ const struct view_sheet sheet_gpu_modules = {
 	.print = print_modules,
 };
 
-static const struct view_column layer_columns[] = {
-	{"layer", "name", "layer", VIEW_TEXT, AT(name)},
+static const struct tbl_column layer_columns[] = {
+	{"layer", "name", "layer", TBL_TEXT, AT(name)},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"launches", NULL, "launches", VIEW_COUNT, AT(a.total.launches)},
-	{"kernels", NULL, "kernels", VIEW_COUNT, AT(a.total.kernels)},
-	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(a.total.gpu_ns), VIEW_TIGHT,
+	{"launches", NULL, "launches", TBL_COUNT, AT(a.total.launches)},
+	{"kernels", NULL, "kernels", TBL_COUNT, AT(a.total.kernels)},
+	{"gpu_total_ns", NULL, "gpu total", TBL_NS, AT(a.total.gpu_ns), TBL_TIGHT,
 	 .help = "time on the GPU of what calls of the layer launched"},
-	{"copied_bytes", NULL, "copied", VIEW_BYTES, AT(a.total.bytes), VIEW_DASH, SEEN(copies)},
+	{"copied_bytes", NULL, "copied", TBL_BYTES, AT(a.total.bytes), TBL_DASH, SEEN(copies)},
 	{0},
 };
 

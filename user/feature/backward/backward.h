@@ -12,10 +12,8 @@ extern const struct view_sheet sheet_backward;
 /* Operators whose backward nodes may still run: so many of the latest are remembered. */
 #define BACKWARD_MAKERS_MAX (1u << 17)
 
-/* Returns *n rows in no order: the forward and backward time of one operator in one process. */
-const struct mxbpf_join *const *backward_joins(const struct mdl *m, size_t *n);
-/* Adds `from` to `to`, which keeps its name and its process. */
-void backward_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from);
+/* Of struct mxbpf_join: the forward and backward time of one operator in one process. */
+extern const struct tbl_def backward_table;
 /*
  * Gives a span of a backward pass the stack of its forward operator, if that operator was passed to this function
  * before. The model calls it for each span. A reader of records calls it with a model of its own. Returns 0 or -ENOMEM.

@@ -25,8 +25,6 @@ struct state {
 	struct hash maker_index; /* (seq, tgid) -> index in makers */
 	struct buf makers;	 /* struct maker; when it is full, the oldest is replaced */
 	size_t oldest_maker;	 /* index */
-	struct hash join_index;	 /* (name_id, tgid) -> struct mxbpf_join * */
-	struct buf joins;	 /* struct mxbpf_join *, owned */
 };
 
 static struct maker *maker_find(const struct state *m, uint64_t seq, uint32_t tgid)
@@ -75,21 +73,6 @@ static int join_operator(struct state *m, const struct mxbpf_span *s)
 	return 0;
 }
 
-static struct mxbpf_join *join_row(struct mdl *m, uint64_t name_id, uint32_t tgid)
-{
-	struct state *state = mdl_state(m, &feature_backward);
-	struct mxbpf_join *j;
-	bool added;
-
-	if (!state)
-		return NULL;
-	j = mdl_row_put(&state->join_index, &state->joins, name_id, tgid, sizeof(*j), &added);
-	if (!added)
-		return j;
-	*j = (struct mxbpf_join){.h = {.kind = MXBPF_JOIN, .size = sizeof(*j), .tgid = tgid}, .name_id = name_id};
-	return mdl_expect_name(m, name_id) ? NULL : j;
-}
-
 /* Returns the forward operator at the beginning of a chain of nodes, or the node that stands for it. NULL: unknown. */
 static struct maker *root_of(const struct state *m, struct maker *k, unsigned *depth)
 {
@@ -120,24 +103,23 @@ static struct maker *maker_unknown(struct state *m, const struct mxbpf_span *s)
 
 static int join_node(struct mdl *m, struct state *state, const struct mxbpf_span *s)
 {
+	struct mxbpf_join row = {0};
 	unsigned depth = 0;
-	struct mxbpf_join *j;
 	struct maker *k;
 
 	k = root_of(state, maker_find(state, s->seq, s->h.tgid), &depth);
 	k = k ? k : maker_unknown(state, s);
-	j = k ? join_row(m, k->name_id, k->tgid) : NULL;
-	if (!j)
+	if (!k)
 		return -ENOMEM;
 	mdl_tally_add(m, s->cls, MXBPF_TALLY_UNJOINED, k->unknown);
-	if (!k->counted) {
-		k->counted = true;
-		add_sat(&j->count, 1);
-		add_sat(&j->total_ns, k->dur_ns);
-	}
-	add_sat(depth ? &j->deep_count : &j->bwd_count, 1);
-	add_sat(depth ? &j->deep_total_ns : &j->bwd_total_ns, s->dur_ns);
-	return 0;
+	row.h.tgid = k->tgid;
+	row.name_id = k->name_id;
+	row.count = !k->counted;
+	row.total_ns = k->counted ? 0 : k->dur_ns;
+	k->counted = true;
+	*(depth ? &row.deep_count : &row.bwd_count) = 1;
+	*(depth ? &row.deep_total_ns : &row.bwd_total_ns) = s->dur_ns;
+	return mdl_table_add(m, &feature_backward, &backward_table, &row);
 }
 
 int backward_follow(struct mdl *m, struct mxbpf_span *s)
@@ -159,53 +141,7 @@ int backward_follow(struct mdl *m, struct mxbpf_span *s)
 	return s->flags & MXBPF_SPAN_BACKWARD ? join_node(m, state, s) : join_operator(state, s);
 }
 
-void backward_join_merge(struct mxbpf_join *to, const struct mxbpf_join *from)
-{
-	add_sat(&to->count, from->count);
-	add_sat(&to->total_ns, from->total_ns);
-	add_sat(&to->bwd_count, from->bwd_count);
-	add_sat(&to->bwd_total_ns, from->bwd_total_ns);
-	add_sat(&to->deep_count, from->deep_count);
-	add_sat(&to->deep_total_ns, from->deep_total_ns);
-}
-
-static int join_fold(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	const struct mxbpf_join *from = (const void *)rec;
-	struct mxbpf_join *j = join_row(m, from->name_id, from->h.tgid);
-
-	if (!j)
-		return -ENOMEM;
-	backward_join_merge(j, from);
-	return 0;
-}
-
-const struct mxbpf_join *const *backward_joins(const struct mdl *m, size_t *n)
-{
-	const struct state *state = mdl_state_of(m, &feature_backward);
-
-	*n = state ? buf_count(&state->joins, void *) : 0;
-	return state ? (const void *)state->joins.data : NULL;
-}
-
-static int backward_emit(const struct mdl *m, struct buf *out)
-{
-	const struct state *state = mdl_state_of(m, &feature_backward);
-
-	return mdl_rows_emit(&state->joins, sizeof(struct mxbpf_join), out);
-}
-
-/* The copy lacks the operators that may still make nodes. */
-static int backward_copy(struct mdl *to, const struct mdl *from)
-{
-	const struct state *f = mdl_state_of(from, &feature_backward);
-	struct state *t = mdl_state(to, &feature_backward);
-
-	if (!t)
-		return -ENOMEM;
-	return mdl_rows_copy(&t->join_index, &t->joins, &f->join_index, &f->joins, sizeof(struct mxbpf_join));
-}
-
+/* A copy lacks the operators that may still make nodes. */
 static int backward_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct state *t = mdl_state(to, &feature_backward), *f = mdl_state(from, &feature_backward);
@@ -226,17 +162,14 @@ static void backward_fini(struct mdl *m)
 {
 	struct state *state = mdl_state(m, &feature_backward);
 
-	mdl_rows_fini(&state->join_index, &state->joins);
 	mdl_items_fini(&state->maker_index, &state->makers);
 }
 
 const struct mdl_feature feature_backward = {
 	.option = &backward_option,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_JOIN, join_fold}},
+	.tables = {{&backward_table, MXBPF_JOIN}},
 	.before_row = backward_follow,
-	.emit = backward_emit,
-	.copy = backward_copy,
 	.move = backward_move,
 	.fini = backward_fini,
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --backward: forward operators with the time of the backward nodes that they created. */
 #include "feature/backward/backward.h"
-#include <errno.h>
+
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/fmt.h"
 #include "view/priv.h"
@@ -11,8 +10,8 @@
 
 /* Forward operators of one name, on any thread. */
 struct join {
-	struct view_text name;
 	struct mxbpf_join j;
+	struct view_text name;
 	uint64_t all_ns;
 	double ratio;
 };
@@ -54,40 +53,23 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	return -by_name(a, b);
 }
 
-static int make(const struct view *s, void *table)
+static void fill(const struct view *s, void *row)
 {
-	size_t n, kept = 0, i;
-	const struct mxbpf_join *const *all = backward_joins(s->in->model, &n);
-	struct join *r = calloc(n + 1, sizeof(*r));
+	struct join *r = row;
+	const struct mxbpf_join *j = &r->j;
+
+	r->name.data = mdl_name(s->in->model, j->name_id, &r->name.len);
+	r->all_ns = all_ns(j);
+	r->ratio = j->total_ns ? ((double)j->bwd_total_ns + (double)j->deep_total_ns) / (double)j->total_ns : NAN;
+}
+
+static void finish(const struct view *s, void *table)
+{
 	struct joins *t = table;
 	unsigned cls;
 
-	t->list.rows = r;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		r[i].j = *all[i];
-		r[i].name.data = mdl_name(s->in->model, all[i]->name_id, &r[i].name.len);
-	}
-	qsort(r, n, sizeof(*r), by_name);
-	for (i = 0; i < n; i++) {
-		if (kept && !by_name(&r[kept - 1], &r[i]))
-			backward_join_merge(&r[kept - 1].j, &r[i].j);
-		else
-			r[kept++] = r[i];
-	}
-	for (i = 0; i < kept; i++) {
-		const struct mxbpf_join *j = &r[i].j;
-
-		r[i].all_ns = all_ns(j);
-		r[i].ratio =
-			j->total_ns ? ((double)j->bwd_total_ns + (double)j->deep_total_ns) / (double)j->total_ns : NAN;
-	}
-	qsort_r(r, kept, sizeof(*r), by_opts, (void *)s->opts);
 	for (cls = 0; cls < MXBPF_CLASS_MAX; cls++)
 		t->unjoined += mdl_tally(s->in->model, cls, MXBPF_TALLY_UNJOINED);
-	t->list.all = kept;
-	return 0;
 }
 
 static void above(struct view *s, const void *table, const char *prefix)
@@ -114,8 +96,8 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct joins
-static const struct view_column totals[] = {
-	{"unjoined", NULL, NULL, VIEW_COUNT, AT(unjoined),
+static const struct tbl_column totals[] = {
+	{"unjoined", NULL, NULL, TBL_COUNT, AT(unjoined),
 	 .help = "runs of nodes whose operator ran before the window or cannot be seen; they are listed under their "
 		 "own names, with count 0"},
 	{0},
@@ -123,22 +105,25 @@ static const struct view_column totals[] = {
 #undef ROW
 
 #define ROW struct join
-static const struct view_column columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	PID_COLUMN(j.h.tgid),
-	{"count", NULL, "calls", VIEW_COUNT, AT(j.count),
+static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(j.name_id)},
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	PID_COLUMN(j.h.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "calls", TBL_COUNT, SUM_AT(j.count),
 	 .help = "calls of the forward operator for which a backward node has run"},
-	{"total_ns", NULL, "forward", VIEW_NS, AT(j.total_ns), .help = "time of these calls"},
-	{"backward_count", NULL, NULL, VIEW_COUNT, AT(j.bwd_count),
+	{"total_ns", NULL, "forward", TBL_NS, SUM_AT(j.total_ns), .help = "time of these calls"},
+	{"backward_count", NULL, NULL, TBL_COUNT, SUM_AT(j.bwd_count),
 	 .help = "runs of the backward nodes that these calls created"},
-	{"backward_ns", NULL, "backward", VIEW_NS, AT(j.bwd_total_ns)},
-	{"deeper_count", NULL, NULL, VIEW_COUNT, AT(j.deep_count),
+	{"backward_ns", NULL, "backward", TBL_NS, SUM_AT(j.bwd_total_ns)},
+	{"deeper_count", NULL, NULL, TBL_COUNT, SUM_AT(j.deep_count),
 	 .help = "runs of nodes that were created while backward nodes ran: double backward and deeper"},
-	{"deeper_ns", NULL, "deeper", VIEW_NS, AT(j.deep_total_ns)},
-	{NULL, NULL, "total", VIEW_NS, AT(all_ns), .help = "sum of forward, backward and deeper"},
-	{NULL, NULL, "ratio", VIEW_RATIO, AT(ratio), .digits = 2, .help = "backward plus deeper, divided by forward"},
+	{"deeper_ns", NULL, "deeper", TBL_NS, SUM_AT(j.deep_total_ns)},
+	{NULL, NULL, "total", TBL_NS, AT(all_ns), .help = "sum of forward, backward and deeper"},
+	{NULL, NULL, "ratio", TBL_RATIO, AT(ratio), .digits = 2, .help = "backward plus deeper, divided by forward"},
 	{0},
 };
+
+const struct tbl_def backward_table = {.name = "backward", .row_bytes = sizeof(struct mxbpf_join), .columns = columns};
 
 const struct view_sheet sheet_backward = {
 	.title = "forward and backward",
@@ -151,7 +136,12 @@ const struct view_sheet sheet_backward = {
 	.row_bytes = sizeof(struct join),
 	.table_bytes = sizeof(struct joins),
 	.when = when,
-	.make = make,
+	.stored = &backward_table,
+	.feature = &feature_backward,
+	.joins = true,
+	.fill = fill,
+	.finish = finish,
+	.order = by_opts,
 	.above = above,
 	.below = below,
 };

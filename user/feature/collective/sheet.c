@@ -18,9 +18,9 @@
 
 struct operation {
 	struct view_text name, backend, group, last, comm, comm_end, reduction, source;
-	uint64_t bytes; /* VIEW_UNKNOWN */
+	uint64_t bytes; /* TBL_UNKNOWN */
 	uint64_t calls, members, total_ns, each_ns, wait_ns, move_ns, last_times, late_ns;
-	uint64_t algorithm, bus; /* VIEW_UNKNOWN */
+	uint64_t algorithm, bus; /* TBL_UNKNOWN */
 	uint64_t parts, matched, comm_number, ranks, root;
 	uint32_t tgid; /* without a group: the process */
 	char group_text[COLLECTIVE_TEXT], last_text[COLLECTIVE_TEXT], comm_text[24];
@@ -75,22 +75,22 @@ static int fill(const struct view *s, const struct buf *rows, struct operation *
 	*r = (struct operation){
 		.name = view_word(collective_ops[a->op]),
 		.backend = view_word(collective_backends[a->backend]),
-		.bytes = a->bytes == MXBPF_COLLECTIVE_UNSIZED ? VIEW_UNKNOWN : a->bytes,
+		.bytes = a->bytes == MXBPF_COLLECTIVE_UNSIZED ? TBL_UNKNOWN : a->bytes,
 		.calls = from->calls,
-		.members = a->members ? a->members : VIEW_UNKNOWN,
+		.members = a->members ? a->members : TBL_UNKNOWN,
 		.total_ns = a->total_ns,
 		.each_ns = from->each_ns,
-		.wait_ns = collective_waits(a->op) && a->matched ? from->wait_ns : VIEW_UNKNOWN,
-		.move_ns = a->matched ? from->move_ns : VIEW_UNKNOWN,
+		.wait_ns = collective_waits(a->op) && a->matched ? from->wait_ns : TBL_UNKNOWN,
+		.move_ns = a->matched ? from->move_ns : TBL_UNKNOWN,
 		.last_times = from->last,
 		.late_ns = from->last ? from->late_ns / from->last : 0,
-		.algorithm = from->algorithm > 0 ? whole(from->algorithm) : VIEW_UNKNOWN,
-		.bus = from->bus > 0 ? whole(from->bus) : VIEW_UNKNOWN,
+		.algorithm = from->algorithm > 0 ? whole(from->algorithm) : TBL_UNKNOWN,
+		.bus = from->bus > 0 ? whole(from->bus) : TBL_UNKNOWN,
 		.parts = a->count,
 		.matched = a->matched,
 		.comm_number = a->comm,
-		.ranks = a->ranks ? a->ranks : VIEW_UNKNOWN,
-		.root = a->root ? a->root - 1 : VIEW_UNKNOWN,
+		.ranks = a->ranks ? a->ranks : TBL_UNKNOWN,
+		.root = a->root ? a->root - 1 : TBL_UNKNOWN,
 		.tgid = a->group ? 0 : a->h.tgid,
 	};
 	if (sources[a->source % 4])
@@ -115,7 +115,7 @@ static void look(struct table *t)
 	size_t i, k;
 
 	for (i = 0; i < t->list.all; i++) {
-		t->roots |= r[i].root != VIEW_UNKNOWN;
+		t->roots |= r[i].root != TBL_UNKNOWN;
 		t->reductions |= r[i].reduction.data && strcmp(r[i].reduction.data, "sum") != 0;
 		t->nvtx |= r[i].source.data && strstr(r[i].source.data, "nvtx");
 		for (k = 0; k < i && !t->comms; k++)
@@ -172,7 +172,7 @@ static void below(struct view *s, const void *table, const char *prefix)
 	size_t i;
 
 	for (i = 0; i < t->list.n; i++)
-		sized |= r[i].bytes != VIEW_UNKNOWN;
+		sized |= r[i].bytes != TBL_UNKNOWN;
 	out_printf(s->out,
 		   "%s         wait: until the last process began; move: from then to the last end; busbw as in "
 		   "nccl-tests\n",
@@ -191,48 +191,47 @@ static void below(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct operation
-static const struct view_column columns[] = {
-	{"name", NULL, "collective", VIEW_TEXT, AT(name), .help = "all_reduce, all_gather and so on"},
-	{"reduction", "", "by", VIEW_TEXT, AT(reduction), VIEW_NULL, .shown = offsetof(struct table, reductions),
+static const struct tbl_column columns[] = {
+	{"name", NULL, "collective", TBL_TEXT, AT(name), .help = "all_reduce, all_gather and so on"},
+	{"reduction", "", "by", TBL_TEXT, AT(reduction), TBL_NULL, .shown = offsetof(struct table, reductions),
 	 .name_min = 13,
 	 .help = "sum, product, max, min, average, or custom, as NCCL's NVTX range says it; null: not known"},
-	{"root", "", "root", VIEW_COUNT, AT(root), VIEW_NULL, .shown = offsetof(struct table, roots),
+	{"root", "", "root", TBL_COUNT, AT(root), TBL_NULL, .shown = offsetof(struct table, roots),
 	 .help = "rank in the communicator, as NCCL's NVTX range says it; null: none, or not known"},
-	{"backend", "", "backend", VIEW_TEXT, AT(backend), .name_min = 9},
-	{"group", "", "group", VIEW_TEXT, AT(group),
+	{"backend", "", "backend", TBL_TEXT, AT(backend), .name_min = 9},
+	{"group", "", "group", TBL_TEXT, AT(group),
 	 .help = "the ranks whose parts belong together, found by their times; \"only\" and a process: parts without "
 		 "others"},
-	{NULL, NULL, "comm", VIEW_TEXT, AT(comm_end), VIEW_NULL, .shown = offsetof(struct table, comms)},
-	{"communicator", "", NULL, VIEW_TEXT, AT(comm), VIEW_NULL,
+	{NULL, NULL, "comm", TBL_TEXT, AT(comm_end), TBL_NULL, .shown = offsetof(struct table, comms)},
+	{"communicator", "", NULL, TBL_TEXT, AT(comm), TBL_NULL,
 	 .help = "the number that NCCL gives it in all its processes; null: not known"},
-	{"communicator_size", "", NULL, VIEW_COUNT, AT(ranks), VIEW_NULL,
+	{"communicator_size", "", NULL, TBL_COUNT, AT(ranks), TBL_NULL,
 	 .help = "its ranks, also those that were not recorded; null: not known"},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid), VIEW_OMIT, .help = "of parts without a group"},
-	{"world_size", "", NULL, VIEW_COUNT, AT(members), VIEW_NULL, .help = "processes of the group; null: not known"},
-	{"bytes", NULL, "bytes", VIEW_BYTES, AT(bytes), VIEW_NULL,
+	{"pid", NULL, NULL, TBL_COUNT, AT(tgid), TBL_OMIT, .help = "of parts without a group"},
+	{"world_size", "", NULL, TBL_COUNT, AT(members), TBL_NULL, .help = "processes of the group; null: not known"},
+	{"bytes", NULL, "bytes", TBL_BYTES, AT(bytes), TBL_NULL,
 	 .help = "of one collective, as nccl-tests count them: of all_gather and gather what all processes give; "
 		 "null: not known"},
-	{"source", "", NULL, VIEW_TEXT, AT(source), VIEW_NULL,
+	{"source", "", NULL, TBL_TEXT, AT(source), TBL_NULL,
 	 .help = "what said the bytes: arguments of the framework's call, nvtx (NCCL's ranges); null: nothing"},
-	{"calls", "count", "calls", VIEW_COUNT, AT(calls)},
-	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns), .help = "of the parts of all processes"},
-	{"each_ns", NULL, "time", VIEW_NS, AT(each_ns), VIEW_TIGHT,
-	 .help = "of a process in one collective, on average"},
-	{"wait_ns", NULL, "wait", VIEW_NS, AT(wait_ns), VIEW_NULL | VIEW_TIGHT,
+	{"calls", "count", "calls", TBL_COUNT, AT(calls)},
+	{"total_ns", NULL, NULL, TBL_NS, AT(total_ns), .help = "of the parts of all processes"},
+	{"each_ns", NULL, "time", TBL_NS, AT(each_ns), TBL_TIGHT, .help = "of a process in one collective, on average"},
+	{"wait_ns", NULL, "wait", TBL_NS, AT(wait_ns), TBL_NULL | TBL_TIGHT,
 	 .help = "of each_ns, until the last process began; null: not known, or no process waits for all others"},
-	{"move_ns", NULL, "move", VIEW_NS, AT(move_ns), VIEW_NULL | VIEW_TIGHT,
+	{"move_ns", NULL, "move", TBL_NS, AT(move_ns), TBL_NULL | TBL_TIGHT,
 	 .help = "from the start of the last process to the last end, on average; null: not known"},
-	{"algorithm_bytes_per_second", "", "algbw", VIEW_RATE, AT(algorithm), VIEW_NULL, .name_min = 12,
+	{"algorithm_bytes_per_second", "", "algbw", TBL_RATE, AT(algorithm), TBL_NULL, .name_min = 12,
 	 .help = "bytes by move_ns; without a group, by each_ns"},
-	{"bus_bytes_per_second", "", "busbw", VIEW_RATE, AT(bus), VIEW_NULL,
+	{"bus_bytes_per_second", "", "busbw", TBL_RATE, AT(bus), TBL_NULL,
 	 .help = "algorithm bandwidth times the factor of the operation in nccl-tests, such as 2(n-1)/n of all_reduce"},
-	{"last", "", "often last", VIEW_TEXT, AT(last), VIEW_NULL, .name_min = 14,
+	{"last", "", "often last", TBL_TEXT, AT(last), TBL_NULL, .name_min = 14,
 	 .help = "the process that began last most often"},
-	{"last_count", "", NULL, VIEW_COUNT, AT(last_times), .help = "so often"},
-	{"late_ns", "", "late by", VIEW_NS, AT(late_ns), VIEW_DASH | VIEW_TIGHT, .name_min = 14,
+	{"last_count", "", NULL, TBL_COUNT, AT(last_times), .help = "so often"},
+	{"late_ns", "", "late by", TBL_NS, AT(late_ns), TBL_DASH | TBL_TIGHT, .name_min = 14,
 	 .help = "of that process when it was last: how long after the median start of the others, on average"},
-	{"parts", "", NULL, VIEW_COUNT, AT(parts), .help = "of all processes"},
-	{"parts_matched", "", NULL, VIEW_COUNT, AT(matched), .help = "parts with those of all processes of the group"},
+	{"parts", "", NULL, TBL_COUNT, AT(parts), .help = "of all processes"},
+	{"parts_matched", "", NULL, TBL_COUNT, AT(matched), .help = "parts with those of all processes of the group"},
 	{0},
 };
 #undef ROW
@@ -324,18 +323,18 @@ static void above_ranks(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct rank
-static const struct view_column rank_columns[] = {
-	{"name", NULL, "process", VIEW_TEXT, AT(name), .help = "its rank, or its number if it has none"},
-	{"group", "", "group", VIEW_TEXT, AT(group)},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid)},
-	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "NCCL: number of the GPU in the process; else 0"},
-	{"calls", "count", "collectives", VIEW_COUNT, AT(calls), .help = "of operations that wait for all processes"},
-	{"total_ns", NULL, "time", VIEW_NS, AT(total_ns), VIEW_TIGHT},
-	{"wait_ns", "", "waits", VIEW_NS, AT(wait_ns), VIEW_TIGHT, .help = "of it, until the last process began"},
-	{NULL, NULL, "of it", VIEW_SHARE, AT(wait_share), .help = "waits as part of time"},
-	{"last", "", "last", VIEW_COUNT, AT(last), .help = "so often it began last"},
-	{NULL, NULL, "share", VIEW_SHARE, AT(last_share), .help = "last as part of collectives"},
-	{"late_ns", "", "late by", VIEW_NS, AT(late_ns), VIEW_DASH | VIEW_TIGHT,
+static const struct tbl_column rank_columns[] = {
+	{"name", NULL, "process", TBL_TEXT, AT(name), .help = "its rank, or its number if it has none"},
+	{"group", "", "group", TBL_TEXT, AT(group)},
+	{"pid", NULL, NULL, TBL_COUNT, AT(tgid)},
+	{"gpu", "", NULL, TBL_COUNT, AT(device), .help = "NCCL: number of the GPU in the process; else 0"},
+	{"calls", "count", "collectives", TBL_COUNT, AT(calls), .help = "of operations that wait for all processes"},
+	{"total_ns", NULL, "time", TBL_NS, AT(total_ns), TBL_TIGHT},
+	{"wait_ns", "", "waits", TBL_NS, AT(wait_ns), TBL_TIGHT, .help = "of it, until the last process began"},
+	{NULL, NULL, "of it", TBL_SHARE, AT(wait_share), .help = "waits as part of time"},
+	{"last", "", "last", TBL_COUNT, AT(last), .help = "so often it began last"},
+	{NULL, NULL, "share", TBL_SHARE, AT(last_share), .help = "last as part of collectives"},
+	{"late_ns", "", "late by", TBL_NS, AT(late_ns), TBL_DASH | TBL_TIGHT,
 	 .help = "when it was last: how long after the median start of the others, on average"},
 	{0},
 };
@@ -413,17 +412,17 @@ static void above_overlap(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct overlap
-static const struct view_column overlap_columns[] = {
-	{"name", NULL, "gpu", VIEW_TEXT, AT(name)},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid)},
-	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "number of the GPU in the process"},
-	{"total_ns", NULL, "time", VIEW_NS, AT(ns), VIEW_TIGHT,
+static const struct tbl_column overlap_columns[] = {
+	{"name", NULL, "gpu", TBL_TEXT, AT(name)},
+	{"pid", NULL, NULL, TBL_COUNT, AT(tgid)},
+	{"gpu", "", NULL, TBL_COUNT, AT(device), .help = "number of the GPU in the process"},
+	{"total_ns", NULL, "time", TBL_NS, AT(ns), TBL_TIGHT,
 	 .help = "in which at least one kernel of NCCL ran, with its waits for other ranks"},
-	{"overlapped_ns", "", "overlapped", VIEW_NS, AT(overlapped_ns), VIEW_TIGHT,
+	{"overlapped_ns", "", "overlapped", TBL_NS, AT(overlapped_ns), TBL_TIGHT,
 	 .help = "of it, while another kernel ran on the GPU, too"},
-	{"exposed_ns", "", "exposed", VIEW_NS, AT(exposed_ns), VIEW_TIGHT, .help = "of it, while no other kernel ran"},
-	{NULL, NULL, "of it", VIEW_SHARE, AT(exposed), .help = "exposed as part of time"},
-	{"compute_ns", "", "other kernels", VIEW_NS, AT(compute_ns), VIEW_TIGHT},
+	{"exposed_ns", "", "exposed", TBL_NS, AT(exposed_ns), TBL_TIGHT, .help = "of it, while no other kernel ran"},
+	{NULL, NULL, "of it", TBL_SHARE, AT(exposed), .help = "exposed as part of time"},
+	{"compute_ns", "", "other kernels", TBL_NS, AT(compute_ns), TBL_TIGHT},
 	{0},
 };
 #undef ROW

@@ -90,7 +90,7 @@ struct view_counters view_counters_of(const struct view *s, const struct mxbpf_c
 	unsigned i;
 
 	for (i = 0; i < view_ncounters(ss); i++)
-		c.value[i] = people && !sum->spans ? VIEW_UNKNOWN : sum->value[i];
+		c.value[i] = people && !sum->spans ? TBL_UNKNOWN : sum->value[i];
 	for (i = 0; (ratio = view_ratio(ss, i)); i++)
 		if (!view_ratio_of(ss, ratio, sum, &c.ratio[i]))
 			c.ratio[i] = NAN;
@@ -98,7 +98,7 @@ struct view_counters view_counters_of(const struct view *s, const struct mxbpf_c
 }
 
 /* Formats "998", "12.3k", "4.56G". */
-static void short_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void short_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	static const char units[] = "kMGTPE";
 	const uint64_t n = *(const uint64_t *)value;
@@ -106,16 +106,16 @@ static void short_cell(const void *value, char cell[VIEW_CELL_BYTES])
 	unsigned unit = 0;
 
 	if (n < 1000) {
-		snprintf(cell, VIEW_CELL_BYTES, "%" PRIu64, n);
+		snprintf(cell, TBL_CELL_BYTES, "%" PRIu64, n);
 		return;
 	}
 	for (v /= 1000; v >= 999.5; v /= 1000)
 		unit++;
-	snprintf(cell, VIEW_CELL_BYTES, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
+	snprintf(cell, TBL_CELL_BYTES, "%.*f%c", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, units[unit]);
 }
 
 /* Clock counters count nanoseconds. */
-static void clock_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void clock_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	char *blank = strchr(fmt_ns(*(const uint64_t *)value, cell), ' ');
 
@@ -134,27 +134,27 @@ static const char *head_of(const char *name)
 }
 
 #define ROW struct view_counters
-unsigned view_counter_columns(const struct mdl_session *ss, struct view_column *to)
+unsigned view_counter_columns(const struct mdl_session *ss, struct tbl_column *to)
 {
 	const struct view_ratio *ratio;
 	unsigned n = 0, i;
 
-	to[n++] = (struct view_column){"calls", "counted_calls", "calls", VIEW_COUNT, AT(calls), .cell = short_cell};
-	to[n++] = (struct view_column){"scaled", "scaled_calls", NULL, VIEW_COUNT, AT(scaled)};
+	to[n++] = (struct tbl_column){"calls", "counted_calls", "calls", TBL_COUNT, AT(calls), .cell = short_cell};
+	to[n++] = (struct tbl_column){"scaled", "scaled_calls", NULL, TBL_COUNT, AT(scaled)};
 	for (i = 0; i < view_ncounters(ss); i++) {
 		const char *name = view_counter_name(ss, i);
 
-		to[n++] = (struct view_column){name,
-					       NULL,
-					       head_of(name),
-					       VIEW_COUNT,
-					       AT(value[i]),
-					       VIEW_NULL,
-					       .cell = strstr(name, "-clock") ? clock_cell : short_cell};
+		to[n++] = (struct tbl_column){name,
+					      NULL,
+					      head_of(name),
+					      TBL_COUNT,
+					      AT(value[i]),
+					      TBL_NULL,
+					      .cell = strstr(name, "-clock") ? clock_cell : short_cell};
 	}
 	for (i = 0; (ratio = view_ratio(ss, i)); i++)
-		to[n++] = (struct view_column){ratio->name,  NULL,	  ratio->head,	   VIEW_RATIO,
-					       AT(ratio[i]), .digits = 2, .data_digits = 4};
+		to[n++] = (struct tbl_column){ratio->name,  NULL,	 ratio->head,	  TBL_RATIO,
+					      AT(ratio[i]), .digits = 2, .data_digits = 4};
 	return n;
 }
 _Static_assert(2 + MXBPF_COUNTERS_MAX + VIEW_RATIOS_MAX <= VIEW_MADE_MAX, "there is room for each column");
@@ -170,10 +170,10 @@ static void above(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct view_call
-static const struct view_column columns[] = {
-	{NULL, NULL, "name", VIEW_TEXT, AT(name)},
-	{NULL, NULL, NULL, VIEW_OBJECT, AT(counters), .generate = view_counter_columns},
-	{NULL, NULL, NULL, VIEW_PART, AT(details), .columns = view_details_columns},
+static const struct tbl_column columns[] = {
+	{NULL, NULL, "name", TBL_TEXT, AT(name)},
+	{NULL, NULL, NULL, TBL_OBJECT, AT(counters), .generate = view_counter_columns},
+	{NULL, NULL, NULL, TBL_PART, AT(details), .columns = view_details_columns},
 	{0},
 };
 

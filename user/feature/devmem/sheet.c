@@ -12,7 +12,7 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* Numbers are VIEW_UNKNOWN if they are not known. */
+/* Numbers are TBL_UNKNOWN if they are not known. */
 struct row {
 	struct view_text label;
 	uint32_t tgid, device;
@@ -33,8 +33,8 @@ struct table {
 
 static void set_unknown(struct row *r)
 {
-	r->gpu = r->read_ns = r->total = r->driver = r->used = r->used_peak = r->free = VIEW_UNKNOWN;
-	r->process = r->allocator = r->calls = r->libraries = r->others = r->nothers = r->unlisted = VIEW_UNKNOWN;
+	r->gpu = r->read_ns = r->total = r->driver = r->used = r->used_peak = r->free = TBL_UNKNOWN;
+	r->process = r->allocator = r->calls = r->libraries = r->others = r->nothers = r->unlisted = TBL_UNKNOWN;
 }
 
 /*
@@ -43,9 +43,9 @@ static void set_unknown(struct row *r)
  */
 static void set_process(struct table *t, struct row *r, const struct mxbpf_gpu_used *g)
 {
-	uint64_t known = r->allocator == VIEW_UNKNOWN ? 0 : r->allocator, listed = g->others_bytes;
+	uint64_t known = r->allocator == TBL_UNKNOWN ? 0 : r->allocator, listed = g->others_bytes;
 
-	if (r->calls != VIEW_UNKNOWN)
+	if (r->calls != TBL_UNKNOWN)
 		add_sat(&known, r->calls);
 
 	if (g->own_bytes == MXBPF_GPU_USED_UNKNOWN) {
@@ -58,7 +58,7 @@ static void set_process(struct table *t, struct row *r, const struct mxbpf_gpu_u
 	r->nothers = g->others;
 	add_sat(&listed, g->own_bytes);
 	r->unlisted = g->used_bytes > listed ? g->used_bytes - listed : 0;
-	if (r->allocator == VIEW_UNKNOWN)
+	if (r->allocator == TBL_UNKNOWN)
 		return;
 	if (g->own_bytes >= known)
 		r->libraries = g->own_bytes - known;
@@ -104,7 +104,7 @@ static void put_label(const struct view *s, struct row *r, bool processes)
 
 static uint64_t reserved(const struct mxbpf_mem_time *t)
 {
-	return t->counted || t->pool_peak_bytes ? t->pool_bytes : VIEW_UNKNOWN;
+	return t->counted || t->pool_peak_bytes ? t->pool_bytes : TBL_UNKNOWN;
 }
 
 /* A row for each GPU on which the runtime of a process allocates. `taken` gets those of which the driver tells. */
@@ -128,7 +128,7 @@ static void add_devices(const struct view *s, struct table *t, struct row *r, bo
 		r[n].has_device = true;
 		r[n].allocator = reserved(d);
 		r[n].calls = inside.calls_bytes;
-		t->calls |= r[n].calls != VIEW_UNKNOWN;
+		t->calls |= r[n].calls != TBL_UNKNOWN;
 		if (of)
 			taken[of - all] = true;
 		set_gpu(t, &r[n++], of);
@@ -242,41 +242,40 @@ static bool when(const struct view *s)
 }
 
 #define ROW	     struct row
-#define KNOWN	     VIEW_NULL
+#define KNOWN	     TBL_NULL
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column columns[] = {
-	{NULL, "name", "gpu", VIEW_TEXT, AT(label)},
-	{"device", "device", NULL, VIEW_DEVICE, AT(device), .has = offsetof(ROW, has_device),
+static const struct tbl_column columns[] = {
+	{NULL, "name", "gpu", TBL_TEXT, AT(label)},
+	{"device", "device", NULL, TBL_DEVICE, AT(device), .has = offsetof(ROW, has_device),
 	 .help = "as the runtime numbers it; absent if it has allocated nothing there"},
 	PID_COLUMN(tgid),
-	{"gpu", "", NULL, VIEW_COUNT, AT(gpu), KNOWN,
-	 .help = "as nvidia-smi numbers it; null: the driver says nothing"},
-	{"total_bytes", NULL, "total", VIEW_BYTES, AT(total), KNOWN,
+	{"gpu", "", NULL, TBL_COUNT, AT(gpu), KNOWN, .help = "as nvidia-smi numbers it; null: the driver says nothing"},
+	{"total_bytes", NULL, "total", TBL_BYTES, AT(total), KNOWN,
 	 .help = "memory of the GPU = driver_bytes + used_bytes + free_bytes"},
-	{"driver_bytes", NULL, NULL, VIEW_BYTES, AT(driver), KNOWN, .help = "kept by the driver for itself"},
-	{"free_bytes", NULL, "free", VIEW_BYTES, AT(free), KNOWN},
-	{"used_bytes", NULL, "used", VIEW_BYTES, AT(used), KNOWN,
+	{"driver_bytes", NULL, NULL, TBL_BYTES, AT(driver), KNOWN, .help = "kept by the driver for itself"},
+	{"free_bytes", NULL, "free", TBL_BYTES, AT(free), KNOWN},
+	{"used_bytes", NULL, "used", TBL_BYTES, AT(used), KNOWN,
 	 .help = "= process_bytes + others_bytes + unlisted_bytes"},
-	{"used_peak_bytes", NULL, NULL, VIEW_BYTES, AT(used_peak), KNOWN,
+	{"used_peak_bytes", NULL, NULL, TBL_BYTES, AT(used_peak), KNOWN,
 	 .help = "most of the readings, of which there is one about each second"},
-	{"process_bytes", NULL, "process", VIEW_BYTES, AT(process), KNOWN,
+	{"process_bytes", NULL, "process", TBL_BYTES, AT(process), KNOWN,
 	 .help = "of the process, as the driver says; null: it does not say"},
-	{"allocator_bytes", NULL, "allocator", VIEW_BYTES, AT(allocator), KNOWN,
+	{"allocator_bytes", NULL, "allocator", TBL_BYTES, AT(allocator), KNOWN,
 	 .help = "of process_bytes, reserved by the runtime's allocator, as it says; null: it does not say"},
-	{"calls_bytes", NULL, "calls", VIEW_BYTES, AT(calls), KNOWN, SEEN(calls),
+	{"calls_bytes", NULL, "calls", TBL_BYTES, AT(calls), KNOWN, SEEN(calls),
 	 .help = "of process_bytes, allocated in the window by calls of CUDA, not by the allocator, and not freed; "
 		 "requires "
 		 "--gpu"},
-	{"libraries_bytes", NULL, "libraries", VIEW_BYTES, AT(libraries), KNOWN,
+	{"libraries_bytes", NULL, "libraries", TBL_BYTES, AT(libraries), KNOWN,
 	 .help = "the rest of process_bytes: contexts of CUDA, code, libraries such as cuBLAS and NCCL, and without "
 		 "--gpu "
 		 "what calls of CUDA allocate"},
-	{"others_bytes", NULL, "others", VIEW_BYTES, AT(others), KNOWN,
+	{"others_bytes", NULL, "others", TBL_BYTES, AT(others), KNOWN,
 	 .help = "of other processes that the driver lists"},
-	{"others", NULL, NULL, VIEW_COUNT, AT(nothers), KNOWN, .help = "number of these processes"},
-	{"unlisted_bytes", NULL, "unlisted", VIEW_BYTES, AT(unlisted), KNOWN,
+	{"others", NULL, NULL, TBL_COUNT, AT(nothers), KNOWN, .help = "number of these processes"},
+	{"unlisted_bytes", NULL, "unlisted", TBL_BYTES, AT(unlisted), KNOWN,
 	 .help = "the rest of used_bytes; if process_bytes is null, all but allocator_bytes"},
-	{"read_unix_ns", "", NULL, VIEW_MOMENT, AT(read_ns), KNOWN, .help = "when the driver said this"},
+	{"read_unix_ns", "", NULL, TBL_MOMENT, AT(read_ns), KNOWN, .help = "when the driver said this"},
 	{0},
 };
 

@@ -370,19 +370,19 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct row
-static const struct view_column columns[] = {
-	{"finding", NULL, "finding", VIEW_TEXT, AT(key), .help = "name of the rule"},
-	{"text", NULL, "text", VIEW_TEXT, AT(text), .help = "the finding as a sentence"},
-	{"evidence", NULL, NULL, VIEW_TEXT, AT(evidence), VIEW_NULL, .help = "what was seen, and where"},
-	{"share_permille", NULL, NULL, VIEW_COUNT, AT(permille),
+static const struct tbl_column columns[] = {
+	{"finding", NULL, "finding", TBL_TEXT, AT(key), .help = "name of the rule"},
+	{"text", NULL, "text", TBL_TEXT, AT(text), .help = "the finding as a sentence"},
+	{"evidence", NULL, NULL, TBL_TEXT, AT(evidence), TBL_NULL, .help = "what was seen, and where"},
+	{"share_permille", NULL, NULL, TBL_COUNT, AT(permille),
 	 .help = "thousandths of the time that the finding explains"},
-	{"next", NULL, NULL, VIEW_TEXT, AT(next), VIEW_NULL,
+	{"next", NULL, NULL, TBL_TEXT, AT(next), TBL_NULL,
 	 .help = "arguments of mxbpf that look closer, PID stands for `pid`; null: the advice says what is left to do"},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(pid), .help = "process that the finding is about"},
-	{"advice", NULL, NULL, VIEW_TEXT, AT(advice), VIEW_NULL},
-	{"job", NULL, NULL, VIEW_TEXT, AT(job), VIEW_OMIT,
+	{"pid", NULL, NULL, TBL_COUNT, AT(pid), .help = "process that the finding is about"},
+	{"advice", NULL, NULL, TBL_TEXT, AT(advice), TBL_NULL},
+	{"job", NULL, NULL, TBL_TEXT, AT(job), TBL_OMIT,
 	 .help = "label of the job that the finding is about; only in a session of several"},
-	{"loop_thread", NULL, NULL, VIEW_COUNT, AT(thread), VIEW_OMIT,
+	{"loop_thread", NULL, NULL, TBL_COUNT, AT(thread), TBL_OMIT,
 	 .help = "thread of the loop that the finding speaks of; only if its process has several loops"},
 	{0},
 };

@@ -131,26 +131,25 @@ static void above(struct view *s, const void *table, const char *prefix)
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column columns[] = {
-	{"name", NULL, "call", VIEW_TEXT, AT(name), .help = "[no call]: CUPTI has no record of the call"},
-	{NULL, NULL, "gpu", VIEW_COUNT, AT(a.device), SEEN(devices)},
+static const struct tbl_column columns[] = {
+	{"name", NULL, "call", TBL_TEXT, AT(name), .help = "[no call]: CUPTI has no record of the call"},
+	{NULL, NULL, "gpu", TBL_COUNT, AT(a.device), SEEN(devices)},
 	PID_COLUMN(a.h.tgid),
-	{"gpu", NULL, NULL, VIEW_COUNT, AT(a.device), .help = "number of the GPU in the process"},
-	{"memory", NULL, NULL, VIEW_WORD, AT(kind), WORDS(kinds),
-	 .help = "kind of memory; unknown if the calls failed"},
-	{"operator", NULL, "operator", VIEW_TEXT, AT(op), VIEW_NULL,
+	{"gpu", NULL, NULL, TBL_COUNT, AT(a.device), .help = "number of the GPU in the process"},
+	{"memory", NULL, NULL, TBL_WORD, AT(kind), WORDS(kinds), .help = "kind of memory; unknown if the calls failed"},
+	{"operator", NULL, "operator", TBL_TEXT, AT(op), TBL_NULL,
 	 .help = "innermost operator around the calls; null: none"},
-	{"count", NULL, "calls", VIEW_COUNT, AT(a.count)},
-	{"failed", NULL, "failed", VIEW_COUNT, AT(a.failed), VIEW_DASH, SEEN(failures),
+	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
+	{"failed", NULL, "failed", TBL_COUNT, AT(a.failed), TBL_DASH, SEEN(failures),
 	 .help = "calls that returned an error; an allocator may have tried again"},
-	{"alloc_bytes", NULL, "allocated", VIEW_BYTES, AT(a.alloc_bytes), VIEW_DASH},
-	{"free_bytes", NULL, "freed", VIEW_BYTES, AT(a.free_bytes), VIEW_DASH},
-	{"total_ns", NULL, "total", VIEW_NS, AT(a.total_ns), VIEW_TIGHT,
+	{"alloc_bytes", NULL, "allocated", TBL_BYTES, AT(a.alloc_bytes), TBL_DASH},
+	{"free_bytes", NULL, "freed", TBL_BYTES, AT(a.free_bytes), TBL_DASH},
+	{"total_ns", NULL, "total", TBL_NS, AT(a.total_ns), TBL_TIGHT,
 	 .help = "time in the calls, with their waits: cudaFree waits for the GPU"},
-	{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT, .name_min = 20},
-	{"pool_peak_bytes", NULL, NULL, VIEW_BYTES, AT(a.pool_peak_bytes),
+	{"max_ns", NULL, "max", TBL_NS, AT(a.max_ns), TBL_TIGHT, .name_min = 20},
+	{"pool_peak_bytes", NULL, NULL, TBL_BYTES, AT(a.pool_peak_bytes),
 	 .help = "largest size of the pool of CUDA that the memory is of; 0: of none, or not known"},
-	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL | VIEW_BELOW, SEEN(lines)},
+	{"line", NULL, "line", TBL_TEXT, AT(line), TBL_NULL | TBL_BELOW, SEEN(lines)},
 	{0},
 };
 

@@ -45,7 +45,7 @@ struct row {
 	uint32_t tgid, device;
 	uint8_t which; /* index in words */
 	uint64_t ns, count, per_iteration_ns, looks;
-	uint64_t p50_ns, max_ns; /* of an iteration; VIEW_UNKNOWN */
+	uint64_t p50_ns, max_ns; /* of an iteration; TBL_UNKNOWN */
 	double share;
 	struct view_list by, by_line;
 	struct name names[NAMES_MAX];
@@ -220,8 +220,8 @@ static struct row *make_device(const struct view *s, struct table *t, struct row
 	for (one = first_row; one < r; one++) {
 		one->share = all_ns ? (double)one->ns / (double)all_ns : 0;
 		one->per_iteration_ns = iterations ? one->ns / iterations : 0;
-		one->p50_ns = one->which < EDGES && t->has_spread ? spread->p50_ns[one->which] : VIEW_UNKNOWN;
-		one->max_ns = one->which < EDGES && t->has_spread ? spread->max_ns[one->which] : VIEW_UNKNOWN;
+		one->p50_ns = one->which < EDGES && t->has_spread ? spread->p50_ns[one->which] : TBL_UNKNOWN;
+		one->max_ns = one->which < EDGES && t->has_spread ? spread->max_ns[one->which] : TBL_UNKNOWN;
 		add_sat(&t->idle_ns, one->which ? one->ns : 0);
 		add_sat(&t->all_ns, one->ns);
 	}
@@ -329,53 +329,52 @@ static void below(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct name
-static const struct view_column name_columns[] = {
-	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
-	{"ns", NULL, NULL, VIEW_NS, AT(ns)},
+static const struct tbl_column name_columns[] = {
+	{"name", NULL, NULL, TBL_TEXT, AT(name)},
+	{"ns", NULL, NULL, TBL_NS, AT(ns)},
 	{0},
 };
 #undef ROW
 
 #define ROW struct line
-static const struct view_column line_columns[] = {
-	{"line", NULL, NULL, VIEW_TEXT, AT(text)},
-	{"looks", NULL, NULL, VIEW_COUNT, AT(looks)},
-	{"ns", NULL, NULL, VIEW_NS, AT(ns), .help = "of calls on this line; of your Python code, before them"},
+static const struct tbl_column line_columns[] = {
+	{"line", NULL, NULL, TBL_TEXT, AT(text)},
+	{"looks", NULL, NULL, TBL_COUNT, AT(looks)},
+	{"ns", NULL, NULL, TBL_NS, AT(ns), .help = "of calls on this line; of your Python code, before them"},
 	{0},
 };
 #undef ROW
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column columns[] = {
-	{NULL, "name", "cause", VIEW_TEXT, AT(cause), VIEW_BEGINS},
-	{"cause", "", NULL, VIEW_WORD, AT(which), WORDS(words),
+static const struct tbl_column columns[] = {
+	{NULL, "name", "cause", TBL_TEXT, AT(cause), TBL_BEGINS},
+	{"cause", "", NULL, TBL_WORD, AT(which), WORDS(words),
 	 .help = "busy: at least one kernel or set ran; edges: before the first work of the window and after the last; "
 		 "program: your Python code, and whether it had a CPU is not known"},
-	{NULL, NULL, "gpu", VIEW_TEXT, AT(gpu), SEEN(devices)},
+	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
-	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "number of the GPU in the process"},
-	{"total_ns", NULL, "time", VIEW_NS, AT(ns), VIEW_TIGHT,
+	{"gpu", "", NULL, TBL_COUNT, AT(device), .help = "number of the GPU in the process"},
+	{"total_ns", NULL, "time", TBL_NS, AT(ns), TBL_TIGHT,
 	 .help = "the rows of a GPU add up to the time in which it was watched"},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1,
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1,
 	 .help = "part of the time in which the GPU was watched"},
-	{"per_iteration_ns", NULL, "/iteration", VIEW_NS, AT(per_iteration_ns), VIEW_TIGHT | VIEW_DASH,
-	 SEEN(iterations), .help = "total_ns by the number of iterations; 0 if none were found"},
-	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns), VIEW_NULL, .help = "of an iteration: median; null if not known"},
-	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns), VIEW_NULL, .help = "of an iteration: the most"},
-	{"count", NULL, "times", VIEW_COUNT, AT(count), .name_min = 26, .help = "pieces of time"},
-	{NULL, NULL, "most of it in", VIEW_TEXT, AT(place), VIEW_NULL},
-	{"name", "operator", NULL, VIEW_TEXT, AT(name), VIEW_NULL,
-	 .help = "operator or call with the most of this time"},
-	{"line", NULL, NULL, VIEW_TEXT, AT(line), VIEW_NULL,
+	{"per_iteration_ns", NULL, "/iteration", TBL_NS, AT(per_iteration_ns), TBL_TIGHT | TBL_DASH, SEEN(iterations),
+	 .help = "total_ns by the number of iterations; 0 if none were found"},
+	{"p50_ns", NULL, NULL, TBL_NS, AT(p50_ns), TBL_NULL, .help = "of an iteration: median; null if not known"},
+	{"max_ns", NULL, NULL, TBL_NS, AT(max_ns), TBL_NULL, .help = "of an iteration: the most"},
+	{"count", NULL, "times", TBL_COUNT, AT(count), .name_min = 26, .help = "pieces of time"},
+	{NULL, NULL, "most of it in", TBL_TEXT, AT(place), TBL_NULL},
+	{"name", "operator", NULL, TBL_TEXT, AT(name), TBL_NULL, .help = "operator or call with the most of this time"},
+	{"line", NULL, NULL, TBL_TEXT, AT(line), TBL_NULL,
 	 .help = "Python line on which most samples found the thread meanwhile; without samples, of the stack with the "
 		 "most "
 		 "time (--py-stacks)"},
-	{"looks", NULL, NULL, VIEW_COUNT, AT(looks),
+	{"looks", NULL, NULL, TBL_COUNT, AT(looks),
 	 .help = "samples (ten a second) that found the thread on this line"},
-	{"by", "gpu.idle.by", NULL, VIEW_LIST, AT(by), .columns = name_columns, .item_bytes = sizeof(struct name),
+	{"by", "gpu.idle.by", NULL, TBL_LIST, AT(by), .columns = name_columns, .item_bytes = sizeof(struct name),
 	 .help = "operators and calls with the most of this time, at most eight"},
-	{"lines", "gpu.idle.line", NULL, VIEW_LIST, AT(by_line), .columns = line_columns,
+	{"lines", "gpu.idle.line", NULL, TBL_LIST, AT(by_line), .columns = line_columns,
 	 .item_bytes = sizeof(struct line),
 	 .help = "Python lines, at most eight: those of samples first, then those of stacks (--py-stacks)"},
 	{0},

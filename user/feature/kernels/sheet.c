@@ -43,7 +43,7 @@ static uint64_t mean(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
 {
 	const struct mxbpf_kernel_counter *c = &a->counters[number];
 
-	return c->n ? c->sum / c->n / 1000 : VIEW_UNKNOWN;
+	return c->n ? c->sum / c->n / 1000 : TBL_UNKNOWN;
 }
 
 static void fill(const struct view *s, struct row *r, const struct mxbpf_agg_kernel_metrics *from)
@@ -140,39 +140,39 @@ static void below(struct view *s, const void *table, const char *prefix)
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 #define PART	     .has = offsetof(ROW, measured), .data_digits = 5, .cell = gpu_percent_cell
-static const struct view_column columns[] = {
-	{"name", NULL, "kernel", VIEW_TEXT, AT(name)},
+static const struct tbl_column columns[] = {
+	{"name", NULL, "kernel", TBL_TEXT, AT(name)},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "measured", VIEW_COUNT, AT(a.launches), .name_min = 20, .help = "launches that were measured"},
-	{"passes", NULL, NULL, VIEW_COUNT, AT(a.passes), .help = "how often CUPTI executed the kernel for a launch"},
-	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT | VIEW_NULL,
+	{"count", NULL, "measured", TBL_COUNT, AT(a.launches), .name_min = 20, .help = "launches that were measured"},
+	{"passes", NULL, NULL, TBL_COUNT, AT(a.passes), .help = "how often CUPTI executed the kernel for a launch"},
+	{"avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT | TBL_NULL,
 	 .help = "gpu__time_duration.sum: its duration. All values are means of the measured launches"},
-	{"multiprocessors", NULL, "SM", VIEW_RATIO, AT(sm), PART,
+	{"multiprocessors", NULL, "SM", TBL_RATIO, AT(sm), PART,
 	 .help = "sm__cycles_active: part of the time in which a multiprocessor had a warp"},
-	{"occupancy", NULL, "occupancy", VIEW_RATIO, AT(occupancy), PART, .name_min = 24,
+	{"occupancy", NULL, "occupancy", TBL_RATIO, AT(occupancy), PART, .name_min = 24,
 	 .help = "sm__warps_active: warps that ran, as part of those that a busy multiprocessor has room for"},
-	{"issue", NULL, "issue", VIEW_RATIO, AT(issue), PART, .name_min = 28,
+	{"issue", NULL, "issue", TBL_RATIO, AT(issue), PART, .name_min = 28,
 	 .help = "sm__inst_issued: instructions that were issued, as part of those that are possible"},
-	{"tensor", NULL, "tensor", VIEW_RATIO, AT(tensor), PART,
+	{"tensor", NULL, "tensor", TBL_RATIO, AT(tensor), PART,
 	 .help = "sm__pipe_tensor_cycles_active: part of the time in which the tensor cores computed"},
-	{"fma", NULL, "FMA", VIEW_RATIO, AT(fma), PART, SEEN(replayed), .name_min = 32,
+	{"fma", NULL, "FMA", TBL_RATIO, AT(fma), PART, SEEN(replayed), .name_min = 32,
 	 .help = "sm__pipe_fma_cycles_active: part of the time in which the units of float32 computed"},
-	{"sm_throughput", NULL, "SM peak", VIEW_RATIO, AT(sm_throughput), PART, SEEN(replayed), .name_min = 32,
+	{"sm_throughput", NULL, "SM peak", TBL_RATIO, AT(sm_throughput), PART, SEEN(replayed), .name_min = 32,
 	 .help = "sm__throughput: what the multiprocessor did most of, as part of the most that is possible"},
-	{"l1_hit", NULL, "L1 hit", VIEW_RATIO, AT(l1), PART,
+	{"l1_hit", NULL, "L1 hit", TBL_RATIO, AT(l1), PART,
 	 .help = "l1tex__t_sector_hit_rate: part of the accesses that the cache of a multiprocessor answered"},
-	{"l2_hit", NULL, "L2 hit", VIEW_RATIO, AT(l2), PART, SEEN(replayed), .name_min = 32,
+	{"l2_hit", NULL, "L2 hit", TBL_RATIO, AT(l2), PART, SEEN(replayed), .name_min = 32,
 	 .help = "lts__t_sector_hit_rate: the same of the GPU's cache"},
-	{"l2_throughput", NULL, NULL, VIEW_RATIO, AT(l2_throughput), PART,
+	{"l2_throughput", NULL, NULL, TBL_RATIO, AT(l2_throughput), PART,
 	 .help = "lts__throughput: what the GPU's cache did, as part of the most that is possible"},
-	{"dram", NULL, "DRAM", VIEW_RATIO, AT(dram), PART,
+	{"dram", NULL, "DRAM", TBL_RATIO, AT(dram), PART,
 	 .help = "dram__throughput: what the memory did, as part of the most that is possible"},
-	{"dram_bytes", NULL, "moved", VIEW_BYTES, AT(dram_bytes), VIEW_NULL, .name_min = 24,
+	{"dram_bytes", NULL, "moved", TBL_BYTES, AT(dram_bytes), TBL_NULL, .name_min = 24,
 	 .help = "dram__bytes.sum: bytes that the memory read and wrote for a launch"},
-	{"held_ns", NULL, "held up", VIEW_NS, AT(a.held_ns), VIEW_TIGHT,
+	{"held_ns", NULL, "held up", TBL_NS, AT(a.held_ns), TBL_TIGHT,
 	 .help = "time by which all measured launches held their threads up, with the kernels themselves"},
-	{"held_max_ns", NULL, NULL, VIEW_NS, AT(a.longest_ns), .help = "the longest of them"},
+	{"held_max_ns", NULL, NULL, TBL_NS, AT(a.longest_ns), .help = "the longest of them"},
 	{0},
 };
 

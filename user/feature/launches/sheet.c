@@ -183,26 +183,26 @@ static int print_launches(struct view *s, const void *table)
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column launch_columns[] = {
-	{"name", NULL, "call", VIEW_TEXT, AT(name)},
-	{NULL, NULL, "gpu", VIEW_TEXT, AT(gpu), SEEN(devices)},
+static const struct tbl_column launch_columns[] = {
+	{"name", NULL, "call", TBL_TEXT, AT(name)},
+	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(a.h.tgid),
-	{"gpu", "", NULL, VIEW_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
-	{"count", NULL, "launches", VIEW_COUNT, AT(a.count), .help = "launches whose work was recorded"},
-	{"call_avg_ns", NULL, "call", VIEW_NS, AT(call_avg_ns), VIEW_TIGHT, .help = "mean duration of the call"},
-	{"call_max_ns", NULL, "max", VIEW_NS, AT(a.call_max_ns), VIEW_TIGHT, .name_min = 20},
-	{"slow_calls", NULL, ">50us", VIEW_COUNT, AT(a.slow_calls), VIEW_DASH, .help = "calls longer than 50 us"},
-	{"shorter", NULL, "shorter", VIEW_COUNT, AT(a.shorter), VIEW_DASH,
+	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
+	{"count", NULL, "launches", TBL_COUNT, AT(a.count), .help = "launches whose work was recorded"},
+	{"call_avg_ns", NULL, "call", TBL_NS, AT(call_avg_ns), TBL_TIGHT, .help = "mean duration of the call"},
+	{"call_max_ns", NULL, "max", TBL_NS, AT(a.call_max_ns), TBL_TIGHT, .name_min = 20},
+	{"slow_calls", NULL, ">50us", TBL_COUNT, AT(a.slow_calls), TBL_DASH, .help = "calls longer than 50 us"},
+	{"shorter", NULL, "shorter", TBL_COUNT, AT(a.shorter), TBL_DASH,
 	 .help = "launches whose work took less time than the call; launches of CUDA graphs with several activities do "
 		 "not count"},
-	{NULL, NULL, "share", VIEW_SHARE, AT(shorter), VIEW_DASH, .name_min = 14,
+	{NULL, NULL, "share", TBL_SHARE, AT(shorter), TBL_DASH, .name_min = 14,
 	 .help = "shorter as part of the launches"},
-	{"delay_avg_ns", NULL, "delay", VIEW_NS, AT(delay_avg_ns), VIEW_TIGHT | VIEW_DASH,
+	{"delay_avg_ns", NULL, "delay", TBL_NS, AT(delay_avg_ns), TBL_TIGHT | TBL_DASH,
 	 .help = "mean time from the end of the call to the start of its work; 0 if that began before"},
-	{"delay_p50_ns", NULL, NULL, VIEW_NS, AT(delay_p50_ns)},
-	{"delay_p99_ns", NULL, "p99", VIEW_NS, AT(delay_p99_ns), VIEW_TIGHT | VIEW_DASH, .name_min = 24},
-	{"delay_max_ns", NULL, "max", VIEW_NS, AT(a.delay_max_ns), VIEW_TIGHT | VIEW_DASH},
-	{"delayed", NULL, ">100us", VIEW_COUNT, AT(a.delayed), VIEW_DASH, .help = "delays longer than 100 us"},
+	{"delay_p50_ns", NULL, NULL, TBL_NS, AT(delay_p50_ns)},
+	{"delay_p99_ns", NULL, "p99", TBL_NS, AT(delay_p99_ns), TBL_TIGHT | TBL_DASH, .name_min = 24},
+	{"delay_max_ns", NULL, "max", TBL_NS, AT(a.delay_max_ns), TBL_TIGHT | TBL_DASH},
+	{"delayed", NULL, ">100us", TBL_COUNT, AT(a.delayed), TBL_DASH, .help = "delays longer than 100 us"},
 	{0},
 };
 
@@ -254,18 +254,18 @@ static int print_queues(struct view *s, const void *table)
 	return gpu_print_more(s, &sheet_gpu_queues, table, "queues");
 }
 
-static const struct view_column queue_columns[] = {
-	{NULL, "name", "stream", VIEW_TEXT, AT(name)},
+static const struct tbl_column queue_columns[] = {
+	{NULL, "name", "stream", TBL_TEXT, AT(name)},
 	PID_COLUMN(a.h.tgid),
-	{"gpu", "", NULL, VIEW_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
-	{"context", "", NULL, VIEW_COUNT, AT(a.track.context), .help = "as CUPTI numbers it"},
-	{"stream", "", NULL, VIEW_COUNT, AT(a.track.stream), .help = "as CUPTI numbers it"},
-	{"count", NULL, "launches", VIEW_COUNT, AT(a.count), .help = "launches whose work was recorded"},
-	{"queue_avg", NULL, "queue avg", VIEW_RATIO, AT(queue_avg), .digits = 2, .data_digits = 6,
+	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
+	{"context", "", NULL, TBL_COUNT, AT(a.track.context), .help = "as CUPTI numbers it"},
+	{"stream", "", NULL, TBL_COUNT, AT(a.track.stream), .help = "as CUPTI numbers it"},
+	{"count", NULL, "launches", TBL_COUNT, AT(a.count), .help = "launches whose work was recorded"},
+	{"queue_avg", NULL, "queue avg", TBL_RATIO, AT(queue_avg), .digits = 2, .data_digits = 6,
 	 .help = "mean number of launches whose work had not ended, over the time in which the GPU was watched"},
-	{"queue_max", NULL, "max", VIEW_COUNT, AT(a.queue_max),
+	{"queue_max", NULL, "max", TBL_COUNT, AT(a.queue_max),
 	 .help = "most launches whose work had not ended; more than 2,048 count as so many"},
-	{"full_ns", NULL, "full", VIEW_NS, AT(a.full_ns), VIEW_TIGHT | VIEW_DASH,
+	{"full_ns", NULL, "full", TBL_NS, AT(a.full_ns), TBL_TIGHT | TBL_DASH,
 	 .help = "time with 1,024 of them or more, in which a launch waits for the stream"},
 	{0},
 };

@@ -122,23 +122,22 @@ static int print(struct view *s, const void *table)
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column columns[] = {
-	{"type", "name", "type", VIEW_WORD, AT(type), WORDS(words),
+static const struct tbl_column columns[] = {
+	{"type", "name", "type", TBL_WORD, AT(type), WORDS(words),
 	 .help = "communication: kernels of NCCL and of other libraries that exchange data; memory: copies and sets; "
 		 "computation: all other kernels; idle: nothing ran"},
-	{NULL, NULL, "gpu", VIEW_TEXT, AT(gpu), SEEN(devices)},
+	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
-	{"gpu", "", NULL, VIEW_COUNT, AT(device), .help = "number of the GPU in the process"},
-	{"count", NULL, "activities", VIEW_COUNT, AT(count), VIEW_DASH},
-	{"total_ns", NULL, "total", VIEW_NS, AT(total_ns), VIEW_TIGHT | VIEW_DASH,
+	{"gpu", "", NULL, TBL_COUNT, AT(device), .help = "number of the GPU in the process"},
+	{"count", NULL, "activities", TBL_COUNT, AT(count), TBL_DASH},
+	{"total_ns", NULL, "total", TBL_NS, AT(total_ns), TBL_TIGHT | TBL_DASH,
 	 .help = "sum of the durations; those of several streams overlap"},
-	{"busy_ns", NULL, "busy", VIEW_NS, AT(busy_ns), VIEW_TIGHT | VIEW_DASH,
-	 .help = "time in which at least one ran"},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1,
+	{"busy_ns", NULL, "busy", TBL_NS, AT(busy_ns), TBL_TIGHT | TBL_DASH, .help = "time in which at least one ran"},
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1,
 	 .help = "busy as part of the time in which the GPU was watched"},
-	{"alone_ns", NULL, "alone", VIEW_NS, AT(alone_ns), VIEW_TIGHT | VIEW_DASH,
+	{"alone_ns", NULL, "alone", TBL_NS, AT(alone_ns), TBL_TIGHT | TBL_DASH,
 	 .help = "the part of busy in which no other type ran"},
-	{"beside_ns", NULL, "beside others", VIEW_NS, AT(beside_ns), VIEW_TIGHT | VIEW_DASH,
+	{"beside_ns", NULL, "beside others", TBL_NS, AT(beside_ns), TBL_TIGHT | TBL_DASH,
 	 .help = "the part of busy in which another type ran"},
 	{0},
 };

@@ -12,7 +12,7 @@
 
 struct part {
 	uint64_t count, total_ns, min_ns, max_ns, p50_ns, p99_ns;
-	uint64_t known_p50_ns, known_p99_ns; /* p50 and p99, or VIEW_UNKNOWN without calls */
+	uint64_t known_p50_ns, known_p99_ns; /* p50 and p99, or TBL_UNKNOWN without calls */
 };
 
 struct life {
@@ -45,8 +45,8 @@ static struct part part_of(const struct life_part *p)
 			     p->max_ns,
 			     p50_ns,
 			     p99_ns,
-			     p->count ? p50_ns : VIEW_UNKNOWN,
-			     p->count ? p99_ns : VIEW_UNKNOWN};
+			     p->count ? p50_ns : TBL_UNKNOWN,
+			     p->count ? p99_ns : TBL_UNKNOWN};
 }
 
 static struct life row_of(const struct mdl *m, const struct life_row *l)
@@ -116,15 +116,15 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct part
-static const struct view_column part_columns[] = {
-	{"count", NULL, NULL, VIEW_COUNT, AT(count),
+static const struct tbl_column part_columns[] = {
+	{"count", NULL, NULL, TBL_COUNT, AT(count),
 	 .help = "operators for which this part is known; some parts of operators that were pushed before the window "
 		 "are not"},
-	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
-	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
-	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
-	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns)},
-	{"p99_ns", NULL, NULL, VIEW_NS, AT(p99_ns)},
+	{"total_ns", NULL, NULL, TBL_NS, AT(total_ns)},
+	{"min_ns", NULL, NULL, TBL_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, TBL_NS, AT(max_ns)},
+	{"p50_ns", NULL, NULL, TBL_NS, AT(p50_ns)},
+	{"p99_ns", NULL, NULL, TBL_NS, AT(p99_ns)},
 	{0},
 };
 #undef ROW
@@ -132,16 +132,16 @@ static const struct view_column part_columns[] = {
 #define ROW struct life
 /* A part, with its median and 99th percentile for people. */
 #define PART(i, key, head, min, p99_min, text)                                                                         \
-	{key, "life_" key, NULL, VIEW_OBJECT, AT(parts[i]), .columns = part_columns, .help = text},                    \
-		{NULL, NULL, head, VIEW_NS, AT(parts[i].known_p50_ns), VIEW_TIGHT | VIEW_NULL, .name_min = min},       \
+	{key, "life_" key, NULL, TBL_OBJECT, AT(parts[i]), .columns = part_columns, .help = text},                     \
+		{NULL, NULL, head, TBL_NS, AT(parts[i].known_p50_ns), TBL_TIGHT | TBL_NULL, .name_min = min},          \
 	{                                                                                                              \
-		NULL, NULL, "p99", VIEW_NS, AT(parts[i].known_p99_ns), VIEW_TIGHT | VIEW_NULL, .name_min = p99_min     \
+		NULL, NULL, "p99", TBL_NS, AT(parts[i].known_p99_ns), TBL_TIGHT | TBL_NULL, .name_min = p99_min        \
 	}
-static const struct view_column columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"device", NULL, NULL, VIEW_DEVICE, AT(device)},
+static const struct tbl_column columns[] = {
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	{"device", NULL, NULL, TBL_DEVICE, AT(device)},
 	PID_COLUMN(tgid),
-	{NULL, NULL, "calls", VIEW_COUNT, AT(parts[MXBPF_LIFE_RUN].count), .name_min = 12},
+	{NULL, NULL, "calls", TBL_COUNT, AT(parts[MXBPF_LIFE_RUN].count), .name_min = 12},
 	PART(MXBPF_LIFE_DISPATCH, "dispatch", "dispatch", 18, 30,
 	     "from the start of the enclosing call, or from the push of the previous operator in that call, to the "
 	     "push of this one"),
@@ -262,22 +262,22 @@ static void above_waits(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct wait
-static const struct view_column wait_columns[] = {
-	{"for", "", NULL, VIEW_WORD, AT(w.what), WORDS(life_wait_whats),
+static const struct tbl_column wait_columns[] = {
+	{"for", "", NULL, TBL_WORD, AT(w.what), WORDS(life_wait_whats),
 	 .help = "nothing: everything had completed already; unseen: the operator was pushed before the window"},
-	{NULL, "name", NULL, VIEW_TEXT, AT(op_or_what)},
-	{NULL, NULL, "for", VIEW_TEXT, AT(cause)},
-	{NULL, NULL, "in", VIEW_TEXT, AT(in), .name_min = 12},
-	{"operator", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL,
+	{NULL, "name", NULL, TBL_TEXT, AT(op_or_what)},
+	{NULL, NULL, "for", TBL_TEXT, AT(cause)},
+	{NULL, NULL, "in", TBL_TEXT, AT(in), .name_min = 12},
+	{"operator", "", NULL, TBL_TEXT, AT(op), TBL_NULL,
 	 .help = "operator that was pushed last of those that write the array; for a wait for all, the operator that "
 		 "ended last"},
-	{"within", NULL, NULL, VIEW_TEXT, AT(within), VIEW_NULL, .help = "bulk in which the operator ran"},
-	{"call", NULL, NULL, VIEW_TEXT, AT(call), VIEW_NULL, .help = "call of the C API that waited"},
-	{"wait", "", NULL, VIEW_TEXT, AT(name), VIEW_NULL, .help = "wait of the engine"},
+	{"within", NULL, NULL, TBL_TEXT, AT(within), TBL_NULL, .help = "bulk in which the operator ran"},
+	{"call", NULL, NULL, TBL_TEXT, AT(call), TBL_NULL, .help = "call of the C API that waited"},
+	{"wait", "", NULL, TBL_TEXT, AT(name), TBL_NULL, .help = "wait of the engine"},
 	PID_COLUMN(w.h.tgid),
-	{"count", NULL, "waits", VIEW_COUNT, AT(w.count)},
-	{"total_ns", NULL, "total", VIEW_NS, AT(w.total_ns), VIEW_TIGHT},
-	{"max_ns", NULL, "max", VIEW_NS, AT(w.max_ns), VIEW_TIGHT},
+	{"count", NULL, "waits", TBL_COUNT, AT(w.count)},
+	{"total_ns", NULL, "total", TBL_NS, AT(w.total_ns), TBL_TIGHT},
+	{"max_ns", NULL, "max", TBL_NS, AT(w.max_ns), TBL_TIGHT},
 	{0},
 };
 

@@ -51,16 +51,16 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct row
-static const struct view_column columns[] = {
-	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL, .name_min = 24,
+static const struct tbl_column columns[] = {
+	{"line", NULL, "line", TBL_TEXT, AT(line), TBL_NULL, .name_min = 24,
 	 .help = "innermost line that is neither of Python's library nor of an installed package"},
 	PID_COLUMN(l.h.tgid),
-	{"tid", NULL, NULL, VIEW_COUNT, AT(l.tid)},
-	{"other_rank", NULL, NULL, VIEW_BOOL, AT(rank), VIEW_OMIT,
+	{"tid", NULL, NULL, TBL_COUNT, AT(l.tid)},
+	{"other_rank", NULL, NULL, TBL_BOOL, AT(rank), TBL_OMIT,
 	 .help = "true for another rank of the job, which is not profiled; `tid` is its pid"},
-	{"looks", NULL, "samples", VIEW_COUNT, AT(l.count),
+	{"looks", NULL, "samples", TBL_COUNT, AT(l.count),
 	 .help = "number of samples (ten a second) that found the thread on the line"},
-	{"call", NULL, "in call", VIEW_TEXT, AT(call), VIEW_NULL,
+	{"call", NULL, "in call", TBL_TEXT, AT(call), TBL_NULL,
 	 .help = "the innermost call of the runtime that it was in"},
 	{0},
 };

@@ -187,11 +187,11 @@ struct gauge_row {
 	struct view_text name, group;
 	struct view_text title, of, value, least, most; /* for people */
 	char texts[4][VALUE_BYTES];
-	uint64_t first, last, difference, elapsed_ns, min, max, mean; /* VIEW_UNKNOWN: no limit */
+	uint64_t first, last, difference, elapsed_ns, min, max, mean; /* TBL_UNKNOWN: no limit */
 	uint8_t unit;
 	bool rises, ranges; /* a counter; a value that rises and falls */
 };
-_Static_assert(MXBPF_GAUGE_NO_LIMIT == VIEW_UNKNOWN, "no limit is null in JSON");
+_Static_assert(MXBPF_GAUGE_NO_LIMIT == TBL_UNKNOWN, "no limit is null in JSON");
 
 struct gauge_table {
 	struct view_list list;
@@ -306,32 +306,32 @@ static bool when(const struct view *s)
 
 #define ROW	    struct gauge_row
 #define HAS(member) .has = offsetof(ROW, member)
-static const struct view_column columns[] = {
-	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
-	{"group", NULL, NULL, VIEW_TEXT, AT(group), VIEW_NULL,
+static const struct tbl_column columns[] = {
+	{"name", NULL, NULL, TBL_TEXT, AT(name)},
+	{"group", NULL, NULL, TBL_TEXT, AT(group), TBL_NULL,
 	 .help = "path of the control group, for version 1 with its controller (cpu:/a); null: the machine"},
-	{"unit", NULL, NULL, VIEW_WORD, AT(unit), .words = machine_units, .nwords = MACHINE_UNIT_KHZ + 1},
-	{"first", NULL, NULL, VIEW_COUNT, AT(first), VIEW_NULL, .help = "null: no limit"},
-	{"last", NULL, NULL, VIEW_COUNT, AT(last), VIEW_NULL},
-	{"difference", NULL, NULL, VIEW_COUNT, AT(difference), HAS(rises),
+	{"unit", NULL, NULL, TBL_WORD, AT(unit), .words = machine_units, .nwords = MACHINE_UNIT_KHZ + 1},
+	{"first", NULL, NULL, TBL_COUNT, AT(first), TBL_NULL, .help = "null: no limit"},
+	{"last", NULL, NULL, TBL_COUNT, AT(last), TBL_NULL},
+	{"difference", NULL, NULL, TBL_COUNT, AT(difference), HAS(rises),
 	 .help = "increase in the window without pauses, for gauges that only rise; throttled: summed over CPUs"},
-	{"elapsed_ns", "", NULL, VIEW_NS, AT(elapsed_ns), HAS(rises),
+	{"elapsed_ns", "", NULL, TBL_NS, AT(elapsed_ns), HAS(rises),
 	 .help = "time between the two readings of the difference"},
-	{"min", "least", NULL, VIEW_COUNT, AT(min), HAS(ranges)},
-	{"max", "most", NULL, VIEW_COUNT, AT(max), HAS(ranges)},
-	{"mean", NULL, NULL, VIEW_COUNT, AT(mean), HAS(ranges)},
-	{NULL, NULL, "reading", VIEW_TEXT, AT(title)},
-	{NULL, NULL, "of", VIEW_TEXT, AT(of), .help = "the machine, or a control group"},
-	{NULL, NULL, "in the window", VIEW_TEXT, AT(value),
+	{"min", "least", NULL, TBL_COUNT, AT(min), HAS(ranges)},
+	{"max", "most", NULL, TBL_COUNT, AT(max), HAS(ranges)},
+	{"mean", NULL, NULL, TBL_COUNT, AT(mean), HAS(ranges)},
+	{NULL, NULL, "reading", TBL_TEXT, AT(title)},
+	{NULL, NULL, "of", TBL_TEXT, AT(of), .help = "the machine, or a control group"},
+	{NULL, NULL, "in the window", TBL_TEXT, AT(value),
 	 .help = "how much it rose, with its share of the time; of what rises and falls the mean; of limits the limit"},
-	{NULL, NULL, "least", VIEW_TEXT, AT(least)},
-	{NULL, NULL, "most", VIEW_TEXT, AT(most)},
+	{NULL, NULL, "least", TBL_TEXT, AT(least)},
+	{NULL, NULL, "most", TBL_TEXT, AT(most)},
 	{0},
 };
 #undef ROW
 #define ROW struct gauge_table
-static const struct view_column totals[] = {
-	{"says", "", NULL, VIEW_LINES, AT(says), .help = "explanations of slow calls, as sentences"},
+static const struct tbl_column totals[] = {
+	{"says", "", NULL, TBL_LINES, AT(says), .help = "explanations of slow calls, as sentences"},
 	{0},
 };
 

@@ -141,15 +141,15 @@ static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 #define ROW	    struct mark
 #define DOMAIN_HELP "domain of a user annotation; absent for others"
 
-static const struct view_column value_columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, .help = DOMAIN_HELP},
+static const struct tbl_column value_columns[] = {
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	{"domain", NULL, "domain", TBL_TEXT, AT(domain), TBL_OMIT, .help = DOMAIN_HELP},
 	PID_COLUMN(tgid),
-	{"count", NULL, "sets", VIEW_COUNT, AT(count), .help = "number of changes of the counter"},
-	{"last", "last_value", "last", VIEW_COUNT, AT(value.value)},
-	{"min", "min_value", "min", VIEW_COUNT, AT(value.min)},
-	{"max", "max_value", "max", VIEW_COUNT, AT(value.max)},
-	{"last_unix_ns", "", NULL, VIEW_MOMENT, AT(value.h.ts_ns)},
+	{"count", NULL, "sets", TBL_COUNT, AT(count), .help = "number of changes of the counter"},
+	{"last", "last_value", "last", TBL_COUNT, AT(value.value)},
+	{"min", "min_value", "min", TBL_COUNT, AT(value.min)},
+	{"max", "max_value", "max", TBL_COUNT, AT(value.max)},
+	{"last_unix_ns", "", NULL, TBL_MOMENT, AT(value.h.ts_ns)},
 	{0},
 };
 
@@ -167,16 +167,16 @@ const struct view_sheet sheet_marks_values = {
 	.above = above_values,
 };
 
-static const struct view_column instant_columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"domain", NULL, "domain", VIEW_TEXT, AT(domain), VIEW_OMIT, .help = DOMAIN_HELP},
+static const struct tbl_column instant_columns[] = {
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	{"domain", NULL, "domain", TBL_TEXT, AT(domain), TBL_OMIT, .help = DOMAIN_HELP},
 	PID_COLUMN(tgid),
-	{"count", NULL, "times", VIEW_COUNT, AT(count)},
-	{"what", "", NULL, VIEW_WORD, AT(instant.what), WORDS(kinds),
+	{"count", NULL, "times", TBL_COUNT, AT(count)},
+	{"what", "", NULL, TBL_WORD, AT(instant.what), WORDS(kinds),
 	 .help = "marker, or the call of the runtime's own profiler"},
-	{"scope", "", "scope", VIEW_WORD, AT(instant.scope), VIEW_OMIT, WORDS(marks_scopes)},
-	{"first_unix_ns", NULL, "first (s)", VIEW_MOMENT, AT(instant.h.ts_ns), VIEW_TIGHT, .digits = 6},
-	{"last_unix_ns", NULL, "last (s)", VIEW_MOMENT, AT(instant.last_ns), VIEW_TIGHT, .digits = 6},
+	{"scope", "", "scope", TBL_WORD, AT(instant.scope), TBL_OMIT, WORDS(marks_scopes)},
+	{"first_unix_ns", NULL, "first (s)", TBL_MOMENT, AT(instant.h.ts_ns), TBL_TIGHT, .digits = 6},
+	{"last_unix_ns", NULL, "last (s)", TBL_MOMENT, AT(instant.last_ns), TBL_TIGHT, .digits = 6},
 	{0},
 };
 

@@ -369,45 +369,45 @@ static bool when(const struct view *s)
 #define ROW	     struct memory_owners_row
 #define WHEN(member) .when = offsetof(struct memory_owners, member)
 #define SEEN(member) .shown = offsetof(struct memory_owners, member)
-static const struct view_column columns[] = {
-	{"name", NULL, "made by", VIEW_TEXT, AT(name),
+static const struct tbl_column columns[] = {
+	{"name", NULL, "made by", TBL_TEXT, AT(name),
 	 .help = "innermost operator or call of the C API that allocated; [no operator]: none was open; [before]: "
 		 "frees of memory from before the window; [more]: rows beyond the limit"},
-	{"category", "", NULL, VIEW_TEXT, AT(category), VIEW_NULL},
-	{"device", NULL, "device", VIEW_DEVICE, AT(h.device), SEEN(several)},
+	{"category", "", NULL, TBL_TEXT, AT(category), TBL_NULL},
+	{"device", NULL, "device", TBL_DEVICE, AT(h.device), SEEN(several)},
 	PID_COLUMN(h.h.tgid),
-	{"layer", NULL, "layer", VIEW_TEXT, AT(layer), VIEW_NULL, WHEN(layers),
+	{"layer", NULL, "layer", TBL_TEXT, AT(layer), TBL_NULL, WHEN(layers),
 	 .help = "layer of the operator; requires --layers"},
-	{"scope", NULL, "scope", VIEW_TEXT, AT(scope), VIEW_NULL, WHEN(scopes),
+	{"scope", NULL, "scope", TBL_TEXT, AT(scope), TBL_NULL, WHEN(scopes),
 	 .help = "profiler scope of the allocating call, if the runtime has scopes"},
-	{"array", NULL, "array", VIEW_TEXT, AT(label), VIEW_NULL, WHEN(scopes), .name_min = 20,
+	{"array", NULL, "array", TBL_TEXT, AT(label), TBL_NULL, WHEN(scopes), .name_min = 20,
 	 .help = "what the runtime calls it"},
-	{"allocs", NULL, "allocs", VIEW_COUNT, AT(h.allocs)},
-	{"frees", NULL, NULL, VIEW_COUNT, AT(h.frees),
+	{"allocs", NULL, "allocs", TBL_COUNT, AT(h.allocs)},
+	{"frees", NULL, NULL, TBL_COUNT, AT(h.frees),
 	 .help = "number of these allocations that were freed, by any thread"},
-	{"start_bytes", NULL, "at start", VIEW_BYTES, AT(start_bytes), VIEW_SIGNED, SEEN(carried),
+	{"start_bytes", NULL, "at start", TBL_BYTES, AT(start_bytes), TBL_SIGNED, SEEN(carried),
 	 .help = "bytes that were alive at the start of the window; 0 without --reset. start_bytes + alloc_bytes - "
 		 "free_bytes = live_bytes"},
-	{"alloc_bytes", NULL, "allocated", VIEW_BYTES, AT(h.alloc_bytes), .help = "bytes allocated in the window"},
-	{"free_bytes", NULL, "freed", VIEW_BYTES, AT(h.free_bytes), SEEN(fresh), .name_min = 16,
+	{"alloc_bytes", NULL, "allocated", TBL_BYTES, AT(h.alloc_bytes), .help = "bytes allocated in the window"},
+	{"free_bytes", NULL, "freed", TBL_BYTES, AT(h.free_bytes), SEEN(fresh), .name_min = 16,
 	 .help = "bytes freed in the window"},
-	{NULL, NULL, "freed", VIEW_BYTES, AT(h.free_bytes), SEEN(carried)},
-	{"peak_bytes", NULL, "at peak", VIEW_BYTES, AT(h.peak_bytes), VIEW_SIGNED, SEEN(fresh),
+	{NULL, NULL, "freed", TBL_BYTES, AT(h.free_bytes), SEEN(carried)},
+	{"peak_bytes", NULL, "at peak", TBL_BYTES, AT(h.peak_bytes), TBL_SIGNED, SEEN(fresh),
 	 .help = "bytes that were alive at the peak of the device"},
-	{NULL, NULL, "at peak", VIEW_BYTES, AT(h.peak_bytes), VIEW_SIGNED, SEEN(carried), .name_min = 16},
-	{"live_bytes", NULL, "not freed", VIEW_BYTES, AT(h.live_bytes), VIEW_SIGNED,
+	{NULL, NULL, "at peak", TBL_BYTES, AT(h.peak_bytes), TBL_SIGNED, SEEN(carried), .name_min = 16},
+	{"live_bytes", NULL, "not freed", TBL_BYTES, AT(h.live_bytes), TBL_SIGNED,
 	 .help = "bytes that were alive at the end of the window"},
-	{"live_blocks", NULL, "blocks", VIEW_COUNT, AT(h.live_blocks), .name_min = 12},
-	{"grown_bytes", "", NULL, VIEW_BYTES, AT(h.grown_bytes), VIEW_SIGNED,
+	{"live_blocks", NULL, "blocks", TBL_COUNT, AT(h.live_blocks), .name_min = 12},
+	{"grown_bytes", "", NULL, TBL_BYTES, AT(h.grown_bytes), TBL_SIGNED,
 	 .help = "by how much live_bytes grew in grown_ns, if they did all the way: the least of each part of the "
 		 "window counts; 0: they did not, or the window is too short"},
-	{"grown_ns", "", NULL, VIEW_NS, AT(h.grown_ns)},
-	{NULL, NULL, "grows/iter", VIEW_BYTES, AT(grown_each), VIEW_SIGNED | VIEW_DASH, SEEN(per_iteration)},
-	{NULL, NULL, "grows/s", VIEW_BYTES, AT(grown_each), VIEW_SIGNED | VIEW_DASH, SEEN(per_second)},
-	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL | VIEW_BELOW, SEEN(lines), .asked = has_stacks,
+	{"grown_ns", "", NULL, TBL_NS, AT(h.grown_ns)},
+	{NULL, NULL, "grows/iter", TBL_BYTES, AT(grown_each), TBL_SIGNED | TBL_DASH, SEEN(per_iteration)},
+	{NULL, NULL, "grows/s", TBL_BYTES, AT(grown_each), TBL_SIGNED | TBL_DASH, SEEN(per_second)},
+	{"line", NULL, "line", TBL_TEXT, AT(line), TBL_NULL | TBL_BELOW, SEEN(lines), .asked = has_stacks,
 	 .help = "with --py-stacks: the line of the program that allocated, that is the innermost one that is neither "
 		 "of Python's library nor of an installed package; null: unknown"},
-	{"stack", NULL, "stack", VIEW_LINES, AT(stack), .asked = view_shows_stack,
+	{"stack", NULL, "stack", TBL_LINES, AT(stack), .asked = view_shows_stack,
 	 .help = "of the allocation, innermost first; with --by stack"},
 	{0},
 };
@@ -436,14 +436,14 @@ struct device {
 	struct mxbpf_mem_time t;
 	int64_t mean_bytes;
 	uint64_t lineless;
-	uint64_t peak_ns; /* VIEW_UNKNOWN */
+	uint64_t peak_ns; /* TBL_UNKNOWN */
 	struct {
 		uint64_t last_bytes, peak_bytes, used_bytes;
 	} pool;
 	struct {
 		uint64_t total_bytes, total_peak_bytes, pool_bytes, pool_peak_bytes, pool_total_bytes;
 		uint64_t before_bytes, unused_bytes, unused_peak_bytes, largest_free_bytes;
-		uint64_t unused_peak_ns; /* VIEW_UNKNOWN */
+		uint64_t unused_peak_ns; /* TBL_UNKNOWN */
 		int64_t unexplained_bytes;
 	} allocator;
 };
@@ -473,7 +473,7 @@ static void set_allocator(const struct view *s, struct device *to, const struct 
 	to->allocator.before_bytes = before_bytes(held, t);
 	to->allocator.unused_bytes = memory_unused(t);
 	to->allocator.unused_peak_bytes = t->unused_peak_bytes;
-	to->allocator.unused_peak_ns = t->unused_peak_ns ? t->unused_peak_ns : VIEW_UNKNOWN;
+	to->allocator.unused_peak_ns = t->unused_peak_ns ? t->unused_peak_ns : TBL_UNKNOWN;
 	to->allocator.unexplained_bytes = memory_unexplained(t);
 }
 
@@ -493,7 +493,7 @@ static int make_devices(const struct view *s, void *table)
 		r[i] = (struct device){.t = *d,
 				       .mean_bytes = mean_bytes(s, d),
 				       .lineless = lineless_of(s, d),
-				       .peak_ns = d->peak_ns ? d->peak_ns : VIEW_UNKNOWN};
+				       .peak_ns = d->peak_ns ? d->peak_ns : TBL_UNKNOWN};
 		if (d->pool_peak_bytes) {
 			r[i].pool.last_bytes = d->pool_bytes;
 			r[i].pool.peak_bytes = d->pool_peak_bytes;
@@ -509,58 +509,58 @@ static int make_devices(const struct view *s, void *table)
 }
 
 #define ROW struct device
-static const struct view_column pool_columns[] = {
-	{"last_bytes", "", NULL, VIEW_BYTES, AT(pool.last_bytes), .help = "size of the pool at its last allocation"},
-	{"peak_bytes", "", NULL, VIEW_BYTES, AT(pool.peak_bytes)},
-	{"used_bytes", "", NULL, VIEW_BYTES, AT(pool.used_bytes),
+static const struct tbl_column pool_columns[] = {
+	{"last_bytes", "", NULL, TBL_BYTES, AT(pool.last_bytes), .help = "size of the pool at its last allocation"},
+	{"peak_bytes", "", NULL, TBL_BYTES, AT(pool.peak_bytes)},
+	{"used_bytes", "", NULL, TBL_BYTES, AT(pool.used_bytes),
 	 .help = "bytes of the window's allocations that were alive at that moment"},
 	{0},
 };
 
-static const struct view_column allocator_columns[] = {
-	{"allocated_bytes", "", NULL, VIEW_BYTES, AT(allocator.total_bytes), .help = "allocated at its last report"},
-	{"allocated_peak_bytes", "", NULL, VIEW_BYTES, AT(allocator.total_peak_bytes)},
-	{"before_bytes", "", NULL, VIEW_BYTES, AT(allocator.before_bytes),
+static const struct tbl_column allocator_columns[] = {
+	{"allocated_bytes", "", NULL, TBL_BYTES, AT(allocator.total_bytes), .help = "allocated at its last report"},
+	{"allocated_peak_bytes", "", NULL, TBL_BYTES, AT(allocator.total_peak_bytes)},
+	{"before_bytes", "", NULL, TBL_BYTES, AT(allocator.before_bytes),
 	 .help = "of allocated_bytes, allocated before the window: their owners are not known"},
-	{"reserved_bytes", "", NULL, VIEW_BYTES, AT(allocator.pool_bytes),
+	{"reserved_bytes", "", NULL, TBL_BYTES, AT(allocator.pool_bytes),
 	 .help = "taken from the device at its last report"},
-	{"reserved_peak_bytes", "", NULL, VIEW_BYTES, AT(allocator.pool_peak_bytes)},
-	{"reserved_peak_allocated_bytes", "", NULL, VIEW_BYTES, AT(allocator.pool_total_bytes),
+	{"reserved_peak_bytes", "", NULL, TBL_BYTES, AT(allocator.pool_peak_bytes)},
+	{"reserved_peak_allocated_bytes", "", NULL, TBL_BYTES, AT(allocator.pool_total_bytes),
 	 .help = "most that were allocated while reserved_peak_bytes were reserved"},
-	{"unused_bytes", "", NULL, VIEW_BYTES, AT(allocator.unused_bytes),
+	{"unused_bytes", "", NULL, TBL_BYTES, AT(allocator.unused_bytes),
 	 .help = "reserved and not allocated at its last report"},
-	{"unused_peak_bytes", "", NULL, VIEW_BYTES, AT(allocator.unused_peak_bytes)},
-	{"unused_peak_unix_ns", "", NULL, VIEW_MOMENT, AT(allocator.unused_peak_ns), VIEW_NULL,
+	{"unused_peak_bytes", "", NULL, TBL_BYTES, AT(allocator.unused_peak_bytes)},
+	{"unused_peak_unix_ns", "", NULL, TBL_MOMENT, AT(allocator.unused_peak_ns), TBL_NULL,
 	 .help = "when this was; null: all that is reserved was always allocated"},
-	{"largest_free_bytes", "", NULL, VIEW_BYTES, AT(allocator.largest_free_bytes), VIEW_NULL,
+	{"largest_free_bytes", "", NULL, TBL_BYTES, AT(allocator.largest_free_bytes), TBL_NULL,
 	 .help = "of unused_bytes, the largest piece; null: not known, see docs/memory.md"},
-	{"unexplained_bytes", "", NULL, VIEW_BYTES, AT(allocator.unexplained_bytes), VIEW_SIGNED,
+	{"unexplained_bytes", "", NULL, TBL_BYTES, AT(allocator.unexplained_bytes), TBL_SIGNED,
 	 .help = "allocated_bytes less what its events add up to: 0, if none was lost"},
 	{0},
 };
 
-static const struct view_column device_columns[] = {
-	{"device", NULL, NULL, VIEW_DEVICE, AT(t.device)},
+static const struct tbl_column device_columns[] = {
+	{"device", NULL, NULL, TBL_DEVICE, AT(t.device)},
 	PID_COLUMN(t.h.tgid),
-	{"peak_bytes", NULL, NULL, VIEW_BYTES, AT(t.peak_bytes), VIEW_SIGNED,
+	{"peak_bytes", NULL, NULL, TBL_BYTES, AT(t.peak_bytes), TBL_SIGNED,
 	 .help = "largest number of bytes alive; for several processes the sum of their peaks, an upper bound"},
-	{"peak_unix_ns", NULL, NULL, VIEW_MOMENT, AT(peak_ns), VIEW_NULL,
+	{"peak_unix_ns", NULL, NULL, TBL_MOMENT, AT(peak_ns), TBL_NULL,
 	 .help = "when the device first held as much; null: it never held more than at the start"},
-	{"mean_bytes", NULL, NULL, VIEW_BYTES, AT(mean_bytes), VIEW_SIGNED, .help = "mean over the time of the window"},
-	{"live_bytes", NULL, NULL, VIEW_BYTES, AT(t.live_bytes), VIEW_SIGNED,
+	{"mean_bytes", NULL, NULL, TBL_BYTES, AT(mean_bytes), TBL_SIGNED, .help = "mean over the time of the window"},
+	{"live_bytes", NULL, NULL, TBL_BYTES, AT(t.live_bytes), TBL_SIGNED,
 	 .help = "bytes alive at the end; below 0 if more earlier memory was freed"},
-	{"unsized_frees", "held.lost", NULL, VIEW_COUNT, AT(t.unsized), VIEW_OWN_ROW,
+	{"unsized_frees", "held.lost", NULL, TBL_COUNT, AT(t.unsized), TBL_OWN_ROW,
 	 .help = "number of frees of earlier memory whose size is not known"},
-	{"missed_frees", "held.lost", NULL, VIEW_COUNT, AT(t.missed), VIEW_OWN_ROW,
+	{"missed_frees", "held.lost", NULL, TBL_COUNT, AT(t.missed), TBL_OWN_ROW,
 	 .help = "number of frees that were not seen; their addresses were allocated again"},
-	{"untracked_allocs", "held.lost", NULL, VIEW_COUNT, AT(t.untracked), VIEW_OWN_ROW,
+	{"untracked_allocs", "held.lost", NULL, TBL_COUNT, AT(t.untracked), TBL_OWN_ROW,
 	 .help = "that there was no room to remember: they count as alive for ever"},
-	{"lineless_allocs", "held.lost", NULL, VIEW_COUNT, AT(lineless), VIEW_OWN_ROW, .asked = has_stacks,
+	{"lineless_allocs", "held.lost", NULL, TBL_COUNT, AT(lineless), TBL_OWN_ROW, .asked = has_stacks,
 	 .help = "with --py-stacks: those whose Python stack is not known"},
-	{"pool", NULL, NULL, VIEW_OBJECT, .at = 0, .bytes = sizeof(struct device), VIEW_OMIT, .columns = pool_columns,
+	{"pool", NULL, NULL, TBL_OBJECT, .at = 0, .bytes = sizeof(struct device), TBL_OMIT, .columns = pool_columns,
 	 .help = "pool of the runtime, if it keeps one: all bytes that the pool has taken from the device, also before "
 		 "the window"},
-	{"allocator", "", NULL, VIEW_OBJECT, .at = 0, .bytes = sizeof(struct device), VIEW_OMIT,
+	{"allocator", "", NULL, TBL_OBJECT, .at = 0, .bytes = sizeof(struct device), TBL_OMIT,
 	 .columns = allocator_columns,
 	 .help = "what the allocator of the device says of itself, if it counts, as PyTorch's do: all bytes, also "
 		 "those "

@@ -67,17 +67,17 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct mem
-static const struct view_column columns[] = {
-	{NULL, NULL, "process", VIEW_TEXT, AT(process), .shown = offsetof(struct mems, processes)},
-	{"device", NULL, "device", VIEW_DEVICE, AT(m.device)},
+static const struct tbl_column columns[] = {
+	{NULL, NULL, "process", TBL_TEXT, AT(process), .shown = offsetof(struct mems, processes)},
+	{"device", NULL, "device", TBL_DEVICE, AT(m.device)},
 	PID_COLUMN(m.tgid),
-	{"allocs", NULL, "allocs", VIEW_COUNT, AT(m.allocs)},
-	{"frees", NULL, "frees", VIEW_COUNT, AT(m.frees)},
-	{"alloc_bytes", NULL, "allocated", VIEW_BYTES, AT(m.alloc_bytes)},
-	{"free_bytes", NULL, "freed", VIEW_BYTES, AT(m.free_bytes)},
-	{"live_bytes", NULL, "live", VIEW_BYTES, AT(m.live_bytes),
+	{"allocs", NULL, "allocs", TBL_COUNT, AT(m.allocs)},
+	{"frees", NULL, "frees", TBL_COUNT, AT(m.frees)},
+	{"alloc_bytes", NULL, "allocated", TBL_BYTES, AT(m.alloc_bytes)},
+	{"free_bytes", NULL, "freed", TBL_BYTES, AT(m.free_bytes)},
+	{"live_bytes", NULL, "live", TBL_BYTES, AT(m.live_bytes),
 	 .help = "from the start of the window; never below 0"},
-	{"peak_bytes", NULL, "peak", VIEW_BYTES, AT(m.peak_bytes), .help = "highest live_bytes"},
+	{"peak_bytes", NULL, "peak", TBL_BYTES, AT(m.peak_bytes), .help = "highest live_bytes"},
 	{0},
 };
 

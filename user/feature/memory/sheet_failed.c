@@ -23,9 +23,9 @@ struct holder {
 struct row {
 	struct mxbpf_mem_failed f;
 	struct view_text name, line;
-	uint64_t allocated_bytes, reserved_bytes, unused_bytes; /* VIEW_UNKNOWN */
-	uint64_t before_bytes;					/* VIEW_UNKNOWN */
-	uint64_t others_bytes, others;				/* VIEW_UNKNOWN */
+	uint64_t allocated_bytes, reserved_bytes, unused_bytes; /* TBL_UNKNOWN */
+	uint64_t before_bytes;					/* TBL_UNKNOWN */
+	uint64_t others_bytes, others;				/* TBL_UNKNOWN */
 	struct view_list holders;
 	struct holder list[MEMORY_HOLDERS_MAX];
 	struct buf says; /* owned */
@@ -122,10 +122,10 @@ static void put_holders(struct row *r)
 		buf_printf(&r->says, ", %s block%s", fmt_count(r->list[i].blocks, n),
 			   r->list[i].blocks == 1 ? "" : "s");
 	}
-	if (r->before_bytes != VIEW_UNKNOWN && r->before_bytes)
+	if (r->before_bytes != TBL_UNKNOWN && r->before_bytes)
 		buf_printf(&r->says, "%s%s from before the window", r->says.len ? "\n" : "",
 			   fmt_bytes(r->before_bytes, bytes));
-	if (r->others_bytes != VIEW_UNKNOWN && r->others_bytes)
+	if (r->others_bytes != TBL_UNKNOWN && r->others_bytes)
 		buf_printf(&r->says, "%s%s of the GPU held by %s other process%s", r->says.len ? "\n" : "",
 			   fmt_bytes(r->others_bytes, bytes), fmt_count(r->others, n), r->others == 1 ? "" : "es");
 }
@@ -135,8 +135,8 @@ static void set_others(const struct view *s, struct row *r)
 	const struct mxbpf_gpu_used *gpu =
 		devmem_at(s->in->model, s->in->session, r->f.h.tgid, r->f.device, r->f.h.ts_ns);
 
-	r->others_bytes = gpu ? gpu->others_bytes : VIEW_UNKNOWN;
-	r->others = gpu ? gpu->others : VIEW_UNKNOWN;
+	r->others_bytes = gpu ? gpu->others_bytes : TBL_UNKNOWN;
+	r->others = gpu ? gpu->others : TBL_UNKNOWN;
 }
 
 static bool is_uncounted(const struct mxbpf_mem_failed *f)
@@ -147,9 +147,9 @@ static bool is_uncounted(const struct mxbpf_mem_failed *f)
 /* An allocator that does not count may have a pool, which does. */
 static void set_totals(struct row *r, const struct mxbpf_mem_failed *f)
 {
-	r->allocated_bytes = is_uncounted(f) ? VIEW_UNKNOWN : f->total_bytes;
-	r->reserved_bytes = is_uncounted(f) && !f->pool_bytes ? VIEW_UNKNOWN : f->pool_bytes;
-	r->unused_bytes = is_uncounted(f)		   ? VIEW_UNKNOWN
+	r->allocated_bytes = is_uncounted(f) ? TBL_UNKNOWN : f->total_bytes;
+	r->reserved_bytes = is_uncounted(f) && !f->pool_bytes ? TBL_UNKNOWN : f->pool_bytes;
+	r->unused_bytes = is_uncounted(f)		   ? TBL_UNKNOWN
 			  : f->pool_bytes > f->total_bytes ? f->pool_bytes - f->total_bytes
 							   : 0;
 }
@@ -165,7 +165,7 @@ static void make_row(const struct view *s, struct row *r, const struct memory_fa
 	r->name = name_of(m, f->f.cls, f->f.name_id, 0);
 	r->line = line_of(m, f->f.stack_id);
 	set_totals(r, &f->f);
-	r->before_bytes = VIEW_UNKNOWN;
+	r->before_bytes = TBL_UNKNOWN;
 	for (i = 0; i < f->nholders; i++)
 		add_holder(m, r, &f->holders[i]);
 	if (s->in->session->held && !is_uncounted(&f->f) &&
@@ -235,43 +235,43 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct holder
-static const struct view_column holder_columns[] = {
-	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
-	{"layer", NULL, NULL, VIEW_TEXT, AT(layer), VIEW_NULL},
-	{"line", NULL, NULL, VIEW_TEXT, AT(line), VIEW_NULL},
-	{"live_bytes", NULL, NULL, VIEW_BYTES, AT(bytes), VIEW_SIGNED},
-	{"live_blocks", NULL, NULL, VIEW_COUNT, AT(blocks)},
+static const struct tbl_column holder_columns[] = {
+	{"name", NULL, NULL, TBL_TEXT, AT(name)},
+	{"layer", NULL, NULL, TBL_TEXT, AT(layer), TBL_NULL},
+	{"line", NULL, NULL, TBL_TEXT, AT(line), TBL_NULL},
+	{"live_bytes", NULL, NULL, TBL_BYTES, AT(bytes), TBL_SIGNED},
+	{"live_blocks", NULL, NULL, TBL_COUNT, AT(blocks)},
 	{0},
 };
 #undef ROW
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column columns[] = {
-	{"name", NULL, "asked by", VIEW_TEXT, AT(name),
+static const struct tbl_column columns[] = {
+	{"name", NULL, "asked by", TBL_TEXT, AT(name),
 	 .help = "innermost operator or call of the C API that needed the memory"},
-	{"device", NULL, "device", VIEW_DEVICE, AT(f.device), SEEN(several)},
+	{"device", NULL, "device", TBL_DEVICE, AT(f.device), SEEN(several)},
 	PID_COLUMN(f.h.tgid),
-	{"tid", NULL, NULL, VIEW_COUNT, AT(f.tid)},
-	{"unix_ns", NULL, "at (s)", VIEW_MOMENT, AT(f.h.ts_ns), VIEW_TIGHT, .digits = 6},
-	{"nr", NULL, NULL, VIEW_COUNT, AT(f.nr), .help = "number of the failure in the window, from 1"},
-	{"wanted_bytes", NULL, "wanted", VIEW_BYTES, AT(f.wanted_bytes), .help = "bytes asked for"},
-	{"allocated_bytes", NULL, "allocated", VIEW_BYTES, AT(allocated_bytes), VIEW_NULL,
+	{"tid", NULL, NULL, TBL_COUNT, AT(f.tid)},
+	{"unix_ns", NULL, "at (s)", TBL_MOMENT, AT(f.h.ts_ns), TBL_TIGHT, .digits = 6},
+	{"nr", NULL, NULL, TBL_COUNT, AT(f.nr), .help = "number of the failure in the window, from 1"},
+	{"wanted_bytes", NULL, "wanted", TBL_BYTES, AT(f.wanted_bytes), .help = "bytes asked for"},
+	{"allocated_bytes", NULL, "allocated", TBL_BYTES, AT(allocated_bytes), TBL_NULL,
 	 .help = "allocated then, as the allocator says, also before the window; null: it does not count"},
-	{"reserved_bytes", NULL, "reserved", VIEW_BYTES, AT(reserved_bytes), VIEW_NULL,
+	{"reserved_bytes", NULL, "reserved", TBL_BYTES, AT(reserved_bytes), TBL_NULL,
 	 .help = "what the allocator had taken from the device then"},
-	{"unused_bytes", NULL, "unused", VIEW_BYTES, AT(unused_bytes), VIEW_NULL, .name_min = 12,
+	{"unused_bytes", NULL, "unused", TBL_BYTES, AT(unused_bytes), TBL_NULL, .name_min = 12,
 	 .help = "of reserved_bytes, not allocated: in pieces that were too small or belong to another stream"},
-	{"before_bytes", NULL, NULL, VIEW_BYTES, AT(before_bytes), VIEW_NULL,
+	{"before_bytes", NULL, NULL, TBL_BYTES, AT(before_bytes), TBL_NULL,
 	 .help = "of allocated_bytes, allocated before the window; null: not known without --memory"},
-	{"others_bytes", NULL, NULL, VIEW_BYTES, AT(others_bytes), VIEW_NULL,
+	{"others_bytes", NULL, NULL, TBL_BYTES, AT(others_bytes), TBL_NULL,
 	 .help = "with --memory: what other processes had of the GPU, by the driver's last account before the failure, "
 		 "which is about a second old at most; null: not known"},
-	{"others", NULL, NULL, VIEW_COUNT, AT(others), VIEW_NULL, .help = "number of these processes"},
-	{"line", NULL, NULL, VIEW_TEXT, AT(line), VIEW_NULL},
-	{"holders", NULL, NULL, VIEW_LIST, AT(holders), .columns = holder_columns, .item_bytes = sizeof(struct holder),
+	{"others", NULL, NULL, TBL_COUNT, AT(others), TBL_NULL, .help = "number of these processes"},
+	{"line", NULL, NULL, TBL_TEXT, AT(line), TBL_NULL},
+	{"holders", NULL, NULL, TBL_LIST, AT(holders), .columns = holder_columns, .item_bytes = sizeof(struct holder),
 	 .help = "with --memory: who held the memory of the device then, at most 32, the one with the most first"},
-	{NULL, NULL, "", VIEW_LINES, AT(note)},
+	{NULL, NULL, "", TBL_LINES, AT(note)},
 	{0},
 };
 

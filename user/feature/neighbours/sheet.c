@@ -55,12 +55,12 @@ static void above(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct row
-static const struct view_column columns[] = {
-	{NULL, NULL, "process", VIEW_TEXT, AT(name), .help = "name of its main thread"},
-	{NULL, NULL, "pid", VIEW_COUNT, AT(pid)},
-	{NULL, NULL, "of", VIEW_TEXT, AT(whose), .help = "the job: what is profiled, and its descendants"},
-	{NULL, NULL, "CPU time", VIEW_NS, AT(cpu_ns), .help = "of all its threads, in steps of 10 ms"},
-	{NULL, NULL, "CPUs", VIEW_RATIO, AT(cpus), .digits = 2, .help = "that it kept busy in the mean"},
+static const struct tbl_column columns[] = {
+	{NULL, NULL, "process", TBL_TEXT, AT(name), .help = "name of its main thread"},
+	{NULL, NULL, "pid", TBL_COUNT, AT(pid)},
+	{NULL, NULL, "of", TBL_TEXT, AT(whose), .help = "the job: what is profiled, and its descendants"},
+	{NULL, NULL, "CPU time", TBL_NS, AT(cpu_ns), .help = "of all its threads, in steps of 10 ms"},
+	{NULL, NULL, "CPUs", TBL_RATIO, AT(cpus), .digits = 2, .help = "that it kept busy in the mean"},
 	{0},
 };
 

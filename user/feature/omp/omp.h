@@ -12,9 +12,7 @@ extern const struct cmd_option omp_option;
 extern const struct view_sheet sheet_omp;
 extern const struct view_trace_feature omp_trace;
 
-/* Returns *n rows in no order: the parallel regions that spans of one class and name opened in one process. */
-const struct mxbpf_team *const *omp_teams(const struct mdl *m, size_t *n);
-/* Adds `from` to `to`, which keeps its name and its process. */
-void omp_team_merge(struct mxbpf_team *to, const struct mxbpf_team *from);
+/* Rows are struct mxbpf_team: the regions that spans of one class and name opened in one process. */
+extern const struct tbl_def omp_teams;
 
 #endif

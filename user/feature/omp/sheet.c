@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --omp: times of OpenMP teams, by the operator that opened the parallel region. */
 #include "feature/omp/omp.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fmt.h"
 #include "view/priv.h"
@@ -13,8 +10,8 @@
 
 /* The parallel regions of one span name. */
 struct team {
-	struct view_text op, name; /* op: without data if no call was open */
 	struct mxbpf_team t;
+	struct view_text op, name; /* op: without data if no call was open */
 	bool migrated;
 	double cpu, queue, late, barrier; /* shares of the threads' time */
 };
@@ -24,30 +21,6 @@ struct teams {
 	struct mxbpf_team sum; /* of all rows */
 	uint32_t cpus;
 };
-
-static int by_name(const void *va, const void *vb)
-{
-	const struct team *a = va, *b = vb;
-	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
-
-	if (order)
-		return order;
-	if (a->t.cls != b->t.cls)
-		return a->t.cls < b->t.cls ? -1 : 1;
-	return a->t.h.tgid < b->t.h.tgid ? -1 : a->t.h.tgid > b->t.h.tgid;
-}
-
-static int by_opts(const void *va, const void *vb, void *vopts)
-{
-	const struct team *a = va, *b = vb;
-	const struct view_opts *opts = vopts;
-	bool count = opts->sort == VIEW_SORT_COUNT;
-	uint64_t ka = count ? a->t.regions : a->t.threads_ns, kb = count ? b->t.regions : b->t.threads_ns;
-
-	if (opts->sort != VIEW_SORT_NAME && ka != kb)
-		return (ka < kb) == opts->ascending ? -1 : 1;
-	return by_name(a, b);
-}
 
 static double share(uint64_t part, uint64_t whole)
 {
@@ -70,43 +43,27 @@ static uint64_t late_ns(const struct mxbpf_team *t)
 	return t->late_ns - least(t->late_runq_ns, t->late_ns);
 }
 
-static struct team row_of(const struct mdl *m, const struct mxbpf_team *t)
+static void fill(const struct view *s, void *row)
 {
-	struct team r = {
-		.t = *t,
-		.migrated = t->flags & MXBPF_TEAM_MIGRATED,
-		.cpu = share(t->cpu_ns, t->threads_ns),
-		.queue = share(queue_ns(t), t->threads_ns),
-		.late = share(late_ns(t), t->threads_ns),
-		.barrier = share(t->barrier_ns, t->threads_ns),
-	};
 	static const char outside[] = "(outside of operators)";
+	struct team *r = row;
+	const struct mxbpf_team *t = &r->t;
 
-	r.name.data = mdl_name(m, t->name_id, &r.name.len);
+	r->migrated = t->flags & MXBPF_TEAM_MIGRATED;
+	r->cpu = share(t->cpu_ns, t->threads_ns);
+	r->queue = share(queue_ns(t), t->threads_ns);
+	r->late = share(late_ns(t), t->threads_ns);
+	r->barrier = share(t->barrier_ns, t->threads_ns);
+	r->name.data = mdl_name(s->in->model, t->name_id, &r->name.len);
 	if (t->cls)
-		r.op = r.name;
+		r->op = r->name;
 	else
-		r.name = (struct view_text){outside, strlen(outside)};
-	return r;
+		r->name = view_word(outside);
 }
 
-static int make(const struct view *s, void *table)
+static void finish(const struct view *s, void *table)
 {
-	struct teams *t = table;
-	const struct mxbpf_team *const *all = omp_teams(s->in->model, &t->list.all);
-	struct team *r = calloc(t->list.all + 1, sizeof(*r));
-	size_t i;
-
-	t->cpus = s->in->session->team_cpus;
-	t->list.rows = r;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < t->list.all; i++)
-		r[i] = row_of(s->in->model, all[i]);
-	qsort_r(r, t->list.all, sizeof(*r), by_opts, (void *)s->opts);
-	for (i = 0; i < t->list.all; i++)
-		omp_team_merge(&t->sum, &r[i].t);
-	return 0;
+	((struct teams *)table)->cpus = s->in->session->team_cpus;
 }
 
 /* Writes advice on the sum of all rows. */
@@ -164,44 +121,50 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct teams
-static const struct view_column totals[] = {
-	{"cpus", "", NULL, VIEW_COUNT, AT(cpus), .help = "number of CPUs that the process may use"},
+static const struct tbl_column totals[] = {
+	{"cpus", "", NULL, TBL_COUNT, AT(cpus), .help = "number of CPUs that the process may use"},
 	{0},
 };
 #undef ROW
 
 #define ROW struct team
-static const struct view_column columns[] = {
-	{"name", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL,
+static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(t.name_id)},
+	{.stored = "class", .type = TBL_COUNT, KEY_AT(t.cls), .limit = MXBPF_CLASS_MAX - 1},
+	{.stored = "flags", .type = TBL_COUNT, OR_AT(t.flags)},
+	{"name", "", NULL, TBL_TEXT, AT(op), TBL_NULL,
 	 .help = "operator or call that opened the regions; null: none was open"},
-	{NULL, "name", "name", VIEW_TEXT, AT(name)},
-	PID_COLUMN(t.h.tgid),
-	{"regions", "count", "regions", VIEW_COUNT, AT(t.regions), .name_min = 16},
-	{"threads", NULL, "threads", VIEW_COUNT, AT(t.threads), .help = "number of threads of the largest team"},
-	{"wall_ns", "total_ns", "wall", VIEW_NS, AT(t.dur_ns), .name_min = 12},
-	{"threads_ns", NULL, NULL, VIEW_NS, AT(t.threads_ns), .help = "wall time of each region times its threads"},
-	{"cpu_ns", "team_cpu_ns", "team CPU", VIEW_NS, AT(t.cpu_ns), .help = "time at work on a CPU"},
-	{NULL, NULL, "CPU", VIEW_SHARE, AT(cpu), .help = "part of threads_ns at work on a CPU"},
-	{NULL, NULL, "queue", VIEW_SHARE, AT(queue), .help = "part of threads_ns that waited for a CPU"},
-	{"runq_ns", "team_runq_ns", NULL, VIEW_NS, AT(t.runq_ns),
+	{NULL, "name", "name", TBL_TEXT, AT(name)},
+	PID_COLUMN(t.h.tgid, .merge = TBL_IS_KEY),
+	{"regions", "count", "regions", TBL_COUNT, SUM_AT(t.regions), .flags = TBL_BY_COUNT, .name_min = 16},
+	{"threads", NULL, "threads", TBL_COUNT, MAX_AT(t.threads), .help = "number of threads of the largest team"},
+	{"wall_ns", "total_ns", "wall", TBL_NS, SUM_AT(t.dur_ns), .name_min = 12},
+	{"threads_ns", NULL, NULL, TBL_NS, SUM_AT(t.threads_ns), .flags = TBL_BY_TIME,
+	 .help = "wall time of each region times its threads"},
+	{"cpu_ns", "team_cpu_ns", "team CPU", TBL_NS, SUM_AT(t.cpu_ns), .help = "time at work on a CPU"},
+	{NULL, NULL, "CPU", TBL_SHARE, AT(cpu), .help = "part of threads_ns at work on a CPU"},
+	{NULL, NULL, "queue", TBL_SHARE, AT(queue), .help = "part of threads_ns that waited for a CPU"},
+	{"runq_ns", "team_runq_ns", NULL, TBL_NS, SUM_AT(t.runq_ns),
 	 .help = "time at work in which the thread waited for a CPU"},
-	{"work_ns", "team_work_ns", NULL, VIEW_NS, AT(t.work_ns),
+	{"work_ns", "team_work_ns", NULL, TBL_NS, SUM_AT(t.work_ns),
 	 .help = "time at work; in the part that is neither cpu_ns nor runq_ns the threads were blocked"},
-	{"late_ns", "team_late_ns", NULL, VIEW_NS, AT(t.late_ns),
+	{"late_ns", "team_late_ns", NULL, TBL_NS, SUM_AT(t.late_ns),
 	 .help = "from the region's start until each thread began"},
-	{"late_runq_ns", "team_late_runq_ns", NULL, VIEW_NS, AT(t.late_runq_ns),
+	{"late_runq_ns", "team_late_runq_ns", NULL, TBL_NS, SUM_AT(t.late_runq_ns),
 	 .help = "part of late_ns in which the thread waited for a CPU"},
-	{NULL, NULL, "late", VIEW_SHARE, AT(late),
+	{NULL, NULL, "late", TBL_SHARE, AT(late),
 	 .help = "part of threads_ns before each thread began, without waits for a CPU"},
-	{"barrier_ns", "team_barrier_ns", NULL, VIEW_NS, AT(t.barrier_ns),
+	{"barrier_ns", "team_barrier_ns", NULL, TBL_NS, SUM_AT(t.barrier_ns),
 	 .help = "from the end of each thread's work to the end of the region"},
-	{NULL, NULL, "barrier", VIEW_SHARE, AT(barrier), .help = "barrier_ns as a part of threads_ns"},
-	{"spun_ns", "team_spun_ns", "spun", VIEW_NS, AT(t.spun_ns), .name_min = 20,
+	{NULL, NULL, "barrier", TBL_SHARE, AT(barrier), .help = "barrier_ns as a part of threads_ns"},
+	{"spun_ns", "team_spun_ns", "spun", TBL_NS, SUM_AT(t.spun_ns), .name_min = 20,
 	 .help = "CPU time without work: while threads wait, and while the team starts"},
-	{"migrated", "", NULL, VIEW_BOOL, AT(migrated),
+	{"migrated", "", NULL, TBL_BOOL, AT(migrated),
 	 .help = "threads changed their CPU at work; cpu_ns may be wrong by a tick of the kernel for each of them"},
 	{0},
 };
+
+const struct tbl_def omp_teams = {.name = "teams", .row_bytes = sizeof(struct mxbpf_team), .columns = columns};
 
 const struct view_sheet sheet_omp = {
 	.title = "OpenMP teams",
@@ -216,7 +179,11 @@ const struct view_sheet sheet_omp = {
 	.row_bytes = sizeof(struct team),
 	.table_bytes = sizeof(struct teams),
 	.when = when,
-	.make = make,
+	.stored = &omp_teams,
+	.feature = &feature_omp,
+	.sum_at = offsetof(struct teams, sum),
+	.fill = fill,
+	.finish = finish,
 	.above = above,
 	.below = below,
 };

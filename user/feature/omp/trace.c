@@ -23,7 +23,7 @@ static int survey(struct view_trace *t, void *vstate, const struct mxbpf_rec *r)
 	if (!at)
 		return -ENOMEM;
 	if (*at) {
-		omp_team_merge(buf_at(&state->teams, struct mxbpf_team, *at - 1), k);
+		tbl_merge(&omp_teams, buf_at(&state->teams, struct mxbpf_team, *at - 1), k);
 		return 0;
 	}
 	if (buf_put(&state->teams, k, sizeof(*k)))

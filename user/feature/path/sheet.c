@@ -113,11 +113,11 @@ static int print_path(struct view *s, const void *table)
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column path_columns[] = {
-	{NULL, NULL, "on the path", VIEW_TEXT, AT(shown)},
-	{"name", NULL, NULL, VIEW_TEXT, AT(name), VIEW_NULL,
+static const struct tbl_column path_columns[] = {
+	{NULL, NULL, "on the path", TBL_TEXT, AT(shown)},
+	{"name", NULL, NULL, TBL_TEXT, AT(name), TBL_NULL,
 	 .help = "kernel, copy, call of CUDA that launches, or operator"},
-	{"kind", NULL, "kind", VIEW_WORD, AT(a.part), WORDS(kinds),
+	{"kind", NULL, "kind", TBL_WORD, AT(a.part), WORDS(kinds),
 	 .help = "kernel (or set), copy; gap: between two activities of a GPU; launch: from the start of a call to "
 		 "that of "
 		 "its work; operator, data, others: a thread was in an operator, waited for data or for other "
@@ -125,15 +125,15 @@ static const struct view_column path_columns[] = {
 		 "wait: it went on after its wait for the GPU; program: it was in no call"},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(a.h.tgid),
-	{"total_ns", NULL, "time", VIEW_NS, AT(a.ns), VIEW_TIGHT,
+	{"total_ns", NULL, "time", TBL_NS, AT(a.ns), TBL_TIGHT,
 	 .help = "the rows of a process add up to the length of its path"},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .help = "part of the path"},
-	{"count", NULL, "times", VIEW_COUNT, AT(a.count)},
-	{"path_ns", NULL, NULL, VIEW_NS, AT(length_ns),
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1, .help = "part of the path"},
+	{"count", NULL, "times", TBL_COUNT, AT(a.count)},
+	{"path_ns", NULL, NULL, TBL_NS, AT(length_ns),
 	 .help = "from the start of the iteration to its end, or to the end of its last work if that is later"},
-	{"iteration", NULL, NULL, VIEW_COUNT, AT(a.nr),
+	{"iteration", NULL, NULL, TBL_COUNT, AT(a.nr),
 	 .help = "number of the iteration: the median of the latest 64 of which all is known"},
-	{"iteration_start", NULL, NULL, VIEW_MOMENT, AT(a.h.ts_ns)},
+	{"iteration_start", NULL, NULL, TBL_MOMENT, AT(a.h.ts_ns)},
 	{0},
 };
 
@@ -286,18 +286,18 @@ static int print_sequences(struct view *s, const void *table)
 #define ROW struct sequence
 #undef SEEN
 #define SEEN(member) .shown = offsetof(struct sequences, member)
-static const struct view_column sequence_columns[] = {
-	{"name", NULL, "operator", VIEW_TEXT, AT(name), .help = "the innermost operator that launched all of them"},
+static const struct tbl_column sequence_columns[] = {
+	{"name", NULL, "operator", TBL_TEXT, AT(name), .help = "the innermost operator that launched all of them"},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(of.a.h.tgid),
-	{"count", NULL, "times", VIEW_COUNT, AT(of.a.count),
+	{"count", NULL, "times", TBL_COUNT, AT(of.a.count),
 	 .help = "calls of the operator that launched these activities"},
-	{"length", NULL, "length", VIEW_COUNT, AT(of.a.n), .help = "activities, from 2 to 16"},
-	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(of.a.gpu_ns), VIEW_TIGHT,
+	{"length", NULL, "length", TBL_COUNT, AT(of.a.n), .help = "activities, from 2 to 16"},
+	{"gpu_total_ns", NULL, "gpu total", TBL_NS, AT(of.a.gpu_ns), TBL_TIGHT,
 	 .help = "time on the GPU of all of them"},
-	{"gpu_avg_ns", NULL, "avg", VIEW_NS, AT(gpu_avg_ns), VIEW_TIGHT, .help = "time on the GPU of one sequence"},
-	{"cpu_total_ns", NULL, "cpu total", VIEW_NS, AT(of.a.cpu_ns), VIEW_TIGHT, .help = "durations of these calls"},
-	{"kernels", NULL, "kernels", VIEW_LINES, AT(kernels), VIEW_BELOW,
+	{"gpu_avg_ns", NULL, "avg", TBL_NS, AT(gpu_avg_ns), TBL_TIGHT, .help = "time on the GPU of one sequence"},
+	{"cpu_total_ns", NULL, "cpu total", TBL_NS, AT(of.a.cpu_ns), TBL_TIGHT, .help = "durations of these calls"},
+	{"kernels", NULL, "kernels", TBL_LINES, AT(kernels), TBL_BELOW,
 	 .help = "kernels, copies and sets, in the order of their launches"},
 	{0},
 };

@@ -13,8 +13,7 @@ extern const struct cmd_option raised_option;
 extern const struct view_sheet sheet_raised;
 extern const struct view_trace_feature raised_trace;
 
-/* The rows of a model, in no order; borrowed until the next record is folded. */
-const struct mxbpf_agg_raised *raised_rows(const struct mdl *m, size_t *n);
+extern const struct tbl_def raised_table; /* of struct mxbpf_agg_raised */
 
 /* Returns true if an exception left the span. */
 static inline bool raised_left(const struct mxbpf_span *s)

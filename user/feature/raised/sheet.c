@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
-#include <stdlib.h>
-
 #include "feature/raised/raised.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
+#define ROWS_MAX 4096 /* beyond that, a new place in the program counts in the row without one */
+
 struct row {
-	struct view_text name, title, line; /* line: innermost Python line; without data if it is unknown */
 	struct mxbpf_agg_raised r;
+	struct view_text name, title, line; /* line: innermost Python line; without data if it is unknown */
 };
 
 /* Returns the first line of a stack. */
@@ -25,66 +24,29 @@ static struct view_text line_of(const struct view *s, uint64_t stack_id)
 	return line;
 }
 
-static int by_line(const void *va, const void *vb)
+static int most_first(const void *va, const void *vb, void *opts)
 {
 	const struct row *a = va, *b = vb;
-	int order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
+	int order = a->r.count > b->r.count ? -1 : a->r.count < b->r.count;
 
+	order = order ? order : view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
 	order = order ? order : view_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
 	order = order ? order : (int)a->r.cls - b->r.cls;
 	return order ? order : a->r.h.tgid < b->r.h.tgid ? -1 : a->r.h.tgid > b->r.h.tgid;
 }
 
-static int most_first(const void *va, const void *vb)
+static void fill(const struct view *s, void *row)
 {
-	const struct row *a = va, *b = vb;
+	struct row *r = row;
 
-	if (a->r.count != b->r.count)
-		return a->r.count > b->r.count ? -1 : 1;
-	return by_line(a, b);
+	r->title = view_word(mdl_class_title(s->in->session, r->r.cls));
+	r->line = line_of(s, r->r.stack_id);
+	r->name.data = mdl_name(s->in->model, r->r.name_id, &r->name.len);
 }
 
-/* Merges stacks that have the same first line. Returns the number of rows. */
-static size_t merge(struct row *r, size_t n)
+static void finish(const struct view *s, void *table)
 {
-	struct mxbpf_agg_raised *to, *from;
-	size_t i, last = 0;
-
-	qsort(r, n, sizeof(*r), by_line);
-	for (i = 1; i < n; i++) {
-		if (by_line(&r[last], &r[i])) {
-			r[++last] = r[i];
-			continue;
-		}
-		to = &r[last].r;
-		from = &r[i].r;
-		add_sat(&to->count, from->count);
-		to->h.ts_ns = from->h.ts_ns < to->h.ts_ns ? from->h.ts_ns : to->h.ts_ns;
-		to->last_ns = from->last_ns > to->last_ns ? from->last_ns : to->last_ns;
-	}
-	return n ? last + 1 : 0;
-}
-
-static int make(const struct view *s, void *table)
-{
-	struct view_list *t = table;
-	const struct mxbpf_agg_raised *all = raised_rows(s->in->model, &t->all);
-	struct row *r = calloc(t->all + 1, sizeof(*r));
-	size_t i;
-
-	t->rows = r;
-	t->empty_too = true;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < t->all; i++) {
-		r[i] = (struct row){.title = view_word(mdl_class_title(s->in->session, all[i].cls)),
-				    .line = line_of(s, all[i].stack_id),
-				    .r = all[i]};
-		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
-	}
-	t->all = merge(r, t->all);
-	qsort(r, t->all, sizeof(*r), most_first);
-	return 0;
+	((struct view_list *)table)->empty_too = true;
 }
 
 static void above(struct view *s, const void *table, const char *prefix)
@@ -105,18 +67,28 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct row
-static const struct view_column columns[] = {
-	{"name", NULL, "call", VIEW_TEXT, AT(name), .name_min = 24},
-	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL, .help = "table that has the row of the call"},
-	PID_COLUMN(r.h.tgid),
-	{"count", NULL, "times", VIEW_COUNT, AT(r.count), .help = "number of calls that an exception left"},
-	{"first_unix_ns", NULL, "first (s)", VIEW_MOMENT, AT(r.h.ts_ns), VIEW_TIGHT, .digits = 6,
+static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(r.name_id)},
+	{.stored = "stack_id",
+	 .type = TBL_NAME,
+	 KEY_AT(r.stack_id),
+	 .name_kind = MXBPF_NAME_STACK,
+	 .flags = TBL_DETAIL},
+	{"name", NULL, "call", TBL_TEXT, AT(name), .name_min = 24},
+	{"table", "", NULL, TBL_TEXT, AT(title), TBL_NULL, .help = "table that has the row of the call"},
+	PID_COLUMN(r.h.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "times", TBL_COUNT, SUM_AT(r.count), .help = "number of calls that an exception left"},
+	{"first_unix_ns", NULL, "first (s)", TBL_MOMENT, MIN_AT(r.h.ts_ns), TBL_TIGHT, .digits = 6,
 	 .help = "when the first of these calls began"},
-	{"last_unix_ns", NULL, "last (s)", VIEW_MOMENT, AT(r.last_ns), VIEW_TIGHT, .digits = 6},
-	{"line", NULL, "line", VIEW_TEXT, AT(line), VIEW_NULL,
+	{"last_unix_ns", NULL, "last (s)", TBL_MOMENT, MAX_AT(r.last_ns), TBL_TIGHT, .digits = 6},
+	{.stored = "class", .type = TBL_COUNT, KEY_AT(r.cls), .limit = MXBPF_CLASS_MAX - 1},
+	{"line", NULL, "line", TBL_TEXT, AT(line), TBL_NULL,
 	 .help = "line of the program that made the call; requires --py-stacks"},
 	{0},
 };
+
+const struct tbl_def raised_table = {
+	.name = "raised", .row_bytes = sizeof(struct mxbpf_agg_raised), .max_rows = ROWS_MAX, .columns = columns};
 
 const struct view_sheet sheet_raised = {
 	.title = "Raised",
@@ -127,6 +99,11 @@ const struct view_sheet sheet_raised = {
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct view_list),
 	.when = when,
-	.make = make,
+	.stored = &raised_table,
+	.feature = &feature_raised,
+	.joins = true,
+	.fill = fill,
+	.finish = finish,
+	.order = most_first,
 	.above = above,
 };

@@ -249,7 +249,7 @@ static int ranges_before_row(struct mdl *m, struct mxbpf_span *s)
 	return 0;
 }
 
-/* The copy lacks the ranges, because only folding uses them. */
+/* A copy lacks the ranges, because only folding uses them. */
 static int ranges_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct ranges_state *t = mdl_state(to, &feature_ranges), *f = mdl_state(from, &feature_ranges);
@@ -261,7 +261,7 @@ static int ranges_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	t->threads = f->threads;
 	t->all = f->all;
 	t->numbered = f->numbered;
-	*f = (struct ranges_state){.kernel_index = f->kernel_index, .kernels = f->kernels};
+	*f = (struct ranges_state){0};
 	return 0;
 }
 
@@ -273,18 +273,16 @@ static void ranges_fini(struct mdl *m)
 	for (i = 0; i < buf_count(&s->threads, struct thread); i++)
 		buf_fini(&buf_at(&s->threads, struct thread, i)->ranges);
 	mdl_items_fini(&s->index, &s->threads);
-	mdl_items_fini(&s->kernel_index, &s->kernels);
 	hash_fini(&s->numbered);
 }
 
 const struct mdl_feature feature_ranges = {
 	.trace = &ranges_trace,
 	.state_bytes = sizeof(struct ranges_state),
-	.kinds = {{MXBPF_RANGE, range_fold}, {MXBPF_AGG_RANGE, ranges_fold_kernel}},
+	.kinds = {{MXBPF_RANGE, range_fold}},
+	.tables = {{&ranges_kernels, MXBPF_AGG_RANGE}},
 	.held = ranges_held,
 	.before_row = ranges_before_row,
-	.emit = ranges_emit,
-	.copy = ranges_copy,
 	.move = ranges_move,
 	.fini = ranges_fini,
 };

@@ -45,7 +45,7 @@ struct ranges_launch {
 
 /* kernels.c: adds a kernel to the row of the range around its launch, if the model tells ranges apart. 0, -ENOMEM. */
 int ranges_kernel(struct mdl *m, const struct ranges_launch *l, uint64_t name_id, uint64_t dur_ns);
-const struct mxbpf_agg_range *ranges_kernels(const struct mdl *m, size_t *n);
+extern const struct tbl_def ranges_kernels; /* of struct mxbpf_agg_range */
 
 /* seq.c: makes the span of a range of emit_nvtx() a forward operator or a backward node. */
 void ranges_number(const struct mdl *m, const struct mxbpf_range *r, struct mxbpf_span *s);

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --by range with --gpu: kernels by the range in which they were launched. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "feature/ranges/ranges.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
+#define ROWS_MAX (1u << 16) /* beyond that, a kernel counts in the row without a range */
+
 struct kernel {
-	struct view_text name, range;
 	struct mxbpf_agg_range a;
+	struct view_text name, range;
 	uint64_t avg_ns;
 	double share;
-};
-
-struct kernels {
-	struct view_list list;
-	uint64_t total_ns;
 };
 
 static int by_name(const void *va, const void *vb)
@@ -48,30 +42,28 @@ static int by_opts(const void *va, const void *vb, void *vopts)
 	return (ka < kb) == opts->ascending ? -1 : 1;
 }
 
-static int make(const struct view *s, void *table)
+static void fill(const struct view *s, void *row)
 {
-	size_t n, i;
-	const struct mxbpf_agg_range *all = ranges_kernels(s->in->model, &n);
-	struct kernel *r = calloc(n + 1, sizeof(*r));
-	struct kernels *t = table;
+	struct kernel *r = row;
 
-	t->list.rows = r;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		r[i].a = all[i];
-		r[i].avg_ns = all[i].count ? all[i].total_ns / all[i].count : 0;
-		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
-		r[i].range = view_word("");
-		if (all[i].range_id)
-			r[i].range.data = mdl_name(s->in->model, all[i].range_id, &r[i].range.len);
-		add_sat(&t->total_ns, all[i].total_ns);
-	}
-	for (i = 0; i < n; i++)
-		r[i].share = t->total_ns ? (double)r[i].a.total_ns / (double)t->total_ns : 0;
-	qsort_r(r, n, sizeof(*r), by_opts, (void *)s->opts);
-	t->list.all = n;
-	return 0;
+	r->avg_ns = r->a.count ? r->a.total_ns / r->a.count : 0;
+	r->name.data = mdl_name(s->in->model, r->a.name_id, &r->name.len);
+	r->range = view_word("");
+	if (r->a.range_id)
+		r->range.data = mdl_name(s->in->model, r->a.range_id, &r->range.len);
+}
+
+static void finish(const struct view *s, void *table)
+{
+	struct view_list *t = table;
+	struct kernel *r = t->rows;
+	uint64_t total_ns = 0;
+	size_t i;
+
+	for (i = 0; i < t->all; i++)
+		add_sat(&total_ns, r[i].a.total_ns);
+	for (i = 0; i < t->all; i++)
+		r[i].share = total_ns ? (double)r[i].a.total_ns / (double)total_ns : 0;
 }
 
 static void above(struct view *s, const void *table, const char *prefix)
@@ -86,18 +78,25 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct kernel
-static const struct view_column columns[] = {
-	{"name", NULL, "kernel", VIEW_TEXT, AT(name)},
-	{"range", NULL, "range", VIEW_TEXT, AT(range), .help = "innermost range around the launch; \"\": none"},
-	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "kernels", VIEW_COUNT, AT(a.count)},
-	{"total_ns", NULL, "total", VIEW_NS, AT(a.total_ns), VIEW_TIGHT},
-	{"avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT},
-	{"min_ns", NULL, "min", VIEW_NS, AT(a.min_ns), VIEW_TIGHT, .name_min = 24},
-	{"max_ns", NULL, "max", VIEW_NS, AT(a.max_ns), VIEW_TIGHT},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .digits = 1, .help = "total_ns as part of all kernels"},
+static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(a.name_id)},
+	{.stored = "range_id", .type = TBL_NAME, KEY_AT(a.range_id), .flags = TBL_DETAIL},
+	{"name", NULL, "kernel", TBL_TEXT, AT(name)},
+	{"range", NULL, "range", TBL_TEXT, AT(range), .help = "innermost range around the launch; \"\": none"},
+	PID_COLUMN(a.h.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "kernels", TBL_COUNT, SUM_AT(a.count)},
+	{"total_ns", NULL, "total", TBL_NS, SUM_AT(a.total_ns), TBL_TIGHT},
+	{"avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT},
+	{"min_ns", NULL, "min", TBL_NS, MIN_AT(a.min_ns), TBL_TIGHT, .name_min = 24},
+	{"max_ns", NULL, "max", TBL_NS, MAX_AT(a.max_ns), TBL_TIGHT},
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1, .help = "total_ns as part of all kernels"},
 	{0},
 };
+
+const struct tbl_def ranges_kernels = {.name = "kernels by range",
+				       .row_bytes = sizeof(struct mxbpf_agg_range),
+				       .max_rows = ROWS_MAX,
+				       .columns = columns};
 
 const struct view_sheet sheet_ranges = {
 	.title = "kernels by range",
@@ -108,9 +107,13 @@ const struct view_sheet sheet_ranges = {
 	.csv = "kernels by range",
 	.columns = columns,
 	.row_bytes = sizeof(struct kernel),
-	.table_bytes = sizeof(struct kernels),
+	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
 	.when = when,
-	.make = make,
+	.stored = &ranges_kernels,
+	.feature = &feature_ranges,
+	.fill = fill,
+	.finish = finish,
+	.order = by_opts,
 	.above = above,
 };

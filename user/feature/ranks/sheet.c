@@ -241,16 +241,16 @@ static void above(struct view *s, const void *table, const char *prefix)
 }
 
 #define ROW struct row
-static const struct view_column columns[] = {
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"table", "", NULL, VIEW_TEXT, AT(table)},
-	{"role", "", NULL, VIEW_TEXT, AT(role), VIEW_OMIT, .help = "of the ranks; absent if the job has no roles"},
-	{"ranks", "count", "ranks", VIEW_COUNT, AT(ranks), .help = "that called anything; one without this call has 0"},
-	{"min_ns", NULL, "min", VIEW_NS, AT(min_ns), VIEW_TIGHT, .help = "least time of a rank with its processes"},
-	{"median_ns", "p50_ns", "median", VIEW_NS, AT(median_ns), VIEW_TIGHT},
-	{"max_ns", NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT},
-	{"min_rank", "", NULL, VIEW_COUNT, AT(min_rank)},
-	{"max_rank", "", "of rank", VIEW_COUNT, AT(max_rank), .help = "the rank with the most time"},
+static const struct tbl_column columns[] = {
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	{"table", "", NULL, TBL_TEXT, AT(table)},
+	{"role", "", NULL, TBL_TEXT, AT(role), TBL_OMIT, .help = "of the ranks; absent if the job has no roles"},
+	{"ranks", "count", "ranks", TBL_COUNT, AT(ranks), .help = "that called anything; one without this call has 0"},
+	{"min_ns", NULL, "min", TBL_NS, AT(min_ns), TBL_TIGHT, .help = "least time of a rank with its processes"},
+	{"median_ns", "p50_ns", "median", TBL_NS, AT(median_ns), TBL_TIGHT},
+	{"max_ns", NULL, "max", TBL_NS, AT(max_ns), TBL_TIGHT},
+	{"min_rank", "", NULL, TBL_COUNT, AT(min_rank)},
+	{"max_rank", "", "of rank", TBL_COUNT, AT(max_rank), .help = "the rank with the most time"},
 	{0},
 };
 

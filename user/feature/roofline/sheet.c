@@ -142,57 +142,57 @@ static void below(struct view *s, const void *table, const char *prefix)
 		out_printf(s->out, "%sthe peak of some GPU or type is not known\n", prefix);
 }
 
-static void flops_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void flops_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = *(const double *)value;
 
-	snprintf(cell, VIEW_CELL_BYTES, v < 9.95 ? "%.2f" : v < 99.5 ? "%.1f" : "%.0f", v);
+	snprintf(cell, TBL_CELL_BYTES, v < 9.95 ? "%.2f" : v < 99.5 ? "%.1f" : "%.0f", v);
 }
 
-static void intensity_cell(const void *value, char cell[VIEW_CELL_BYTES])
+static void intensity_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = *(const double *)value;
 
-	snprintf(cell, VIEW_CELL_BYTES, v < 9.95 ? "%.1f" : "%.0f", v);
+	snprintf(cell, TBL_CELL_BYTES, v < 9.95 ? "%.1f" : "%.0f", v);
 }
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
-static const struct view_column columns[] = {
-	{"name", NULL, "operator", VIEW_TEXT, AT(name)},
+static const struct tbl_column columns[] = {
+	{"name", NULL, "operator", TBL_TEXT, AT(name)},
 	GPU_OWNER_COLUMN,
 	PID_COLUMN(r.h.tgid),
-	{"shapes", NULL, "shapes", VIEW_RAW, AT(shapes), .def = "shapes", .help = "of its inputs"},
-	{"type", NULL, "type", VIEW_WORD, AT(type), VIEW_OMIT, WORDS(types), .name_min = 26,
+	{"shapes", NULL, "shapes", TBL_RAW, AT(shapes), .def = "shapes", .help = "of its inputs"},
+	{"type", NULL, "type", TBL_WORD, AT(type), TBL_OMIT, WORDS(types), .name_min = 26,
 	 .help = "of the first input, by which the peak is chosen; absent for other types"},
-	{"count", NULL, "calls", VIEW_COUNT, AT(r.calls), .name_min = 20, .help = "calls that launched something"},
-	{"kernels", NULL, NULL, VIEW_COUNT, AT(r.total.kernels)},
-	{"gpu_total_ns", NULL, "gpu total", VIEW_NS, AT(r.total.gpu_ns), VIEW_TIGHT,
+	{"count", NULL, "calls", TBL_COUNT, AT(r.calls), .name_min = 20, .help = "calls that launched something"},
+	{"kernels", NULL, NULL, TBL_COUNT, AT(r.total.kernels)},
+	{"gpu_total_ns", NULL, "gpu total", TBL_NS, AT(r.total.gpu_ns), TBL_TIGHT,
 	 .help = "time on the GPU of what these calls launched"},
-	{"gpu_avg_ns", NULL, "avg", VIEW_NS, AT(avg_ns), VIEW_TIGHT, .name_min = 24, .help = "for a call"},
-	{"flops", NULL, NULL, VIEW_COUNT, AT(flops), VIEW_OMIT,
+	{"gpu_avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT, .name_min = 24, .help = "for a call"},
+	{"flops", NULL, NULL, TBL_COUNT, AT(flops), TBL_OMIT,
 	 .help = "floating-point operations of a call, by its shapes; absent if they are few or not known"},
-	{"bytes", NULL, NULL, VIEW_BYTES, AT(bytes), VIEW_OMIT,
+	{"bytes", NULL, NULL, TBL_BYTES, AT(bytes), TBL_OMIT,
 	 .help = "bytes of the inputs and outputs of a call, each once: a lower bound of what it moves; absent if not "
 		 "known"},
-	{"flop_per_byte", NULL, "flop/B", VIEW_RATIO, AT(intensity), VIEW_OMIT | VIEW_SIGNIFICANT, SEEN(operations),
+	{"flop_per_byte", NULL, "flop/B", TBL_RATIO, AT(intensity), TBL_OMIT | TBL_SIGNIFICANT, SEEN(operations),
 	 .data_digits = 6, .name_min = 22, .cell = intensity_cell,
 	 .help = "arithmetic intensity, an upper bound: flops / bytes"},
-	{"gflop_per_s", NULL, "GFLOP/s", VIEW_RATIO, AT(gflops), VIEW_OMIT | VIEW_SIGNIFICANT, SEEN(operations),
+	{"gflop_per_s", NULL, "GFLOP/s", TBL_RATIO, AT(gflops), TBL_OMIT | TBL_SIGNIFICANT, SEEN(operations),
 	 .data_digits = 6, .cell = flops_cell, .help = "what the calls reached on the GPU"},
-	{"of_peak_flops", NULL, "of peak", VIEW_RATIO, AT(of_flops), VIEW_OMIT, SEEN(operations), .data_digits = 4,
+	{"of_peak_flops", NULL, "of peak", TBL_RATIO, AT(of_flops), TBL_OMIT, SEEN(operations), .data_digits = 4,
 	 .cell = gpu_percent_cell,
 	 .help = "part of what the GPU can do in this type; float32 counts as computed by tensor cores (TF32) if other "
 		 "units "
 		 "cannot be as fast; absent if the peak is not known"},
-	{"bytes_per_s", NULL, "moved/s", VIEW_RATE, AT(rate), VIEW_OMIT,
+	{"bytes_per_s", NULL, "moved/s", TBL_RATE, AT(rate), TBL_OMIT,
 	 .help = "bytes by the time on the GPU, a lower bound"},
-	{"of_peak_bytes", NULL, "of peak", VIEW_RATIO, AT(of_bytes), VIEW_OMIT, .data_digits = 4,
+	{"of_peak_bytes", NULL, "of peak", TBL_RATIO, AT(of_bytes), TBL_OMIT, .data_digits = 4,
 	 .cell = gpu_percent_cell,
 	 .help = "part of what the GPU's memory can move; more than 1 if the data was in a cache; absent if the peak "
 		 "is not "
 		 "known"},
-	{"bound", NULL, "bound by", VIEW_WORD, AT(bound), VIEW_OMIT, WORDS(bounds),
+	{"bound", NULL, "bound by", TBL_WORD, AT(bound), TBL_OMIT, WORDS(bounds),
 	 .help = "compute, memory: at least a half of the peak is reached; too small: neither, and a kernel takes less "
 		 "than "
 		 "10 us, so that launching and starting count; neither: something else, for example latency or few "

@@ -18,7 +18,6 @@ struct sample_row {
 	bool between; /* between slices: it is not known in which span, and cls is 0 */
 };
 
-/* Returns *n rows in no order. */
-const struct sample_row *sample_rows(const struct mdl *m, size_t *n);
+extern const struct tbl_def sample_table; /* of struct sample_row */
 
 #endif

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* --sample: samples of each operator, without samples in calls nested in it. */
 #include "feature/sample/sample.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fmt.h"
 #include "view/priv.h"
@@ -11,10 +8,9 @@
 
 /* Samples in calls of one name, without samples in calls nested in them. */
 struct sample {
+	struct sample_row r;
 	struct view_text name, title; /* title: of its table; without data for samples outside all calls */
-	uint64_t count;
 	double share;
-	uint32_t tgid;
 	bool known; /* in which call; false: between slices */
 };
 
@@ -25,47 +21,45 @@ struct samples {
 	uint32_t hz;
 };
 
-static int most_first(const void *va, const void *vb)
+static int most_first(const void *va, const void *vb, void *opts)
 {
 	const struct sample *a = va, *b = vb;
 	int order;
 
 	if (a->known != b->known)
 		return a->known ? -1 : 1;
-	if (a->count != b->count)
-		return a->count > b->count ? -1 : 1;
+	if (a->r.count != b->r.count)
+		return a->r.count > b->r.count ? -1 : 1;
 	order = view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
-	return order ? order : a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+	return order ? order : a->r.tgid < b->r.tgid ? -1 : a->r.tgid > b->r.tgid;
 }
 
-static int make(const struct view *s, void *table)
+static void fill(const struct view *s, void *row)
+{
+	struct sample *r = row;
+
+	r->known = !r->r.between;
+	r->name = view_word(r->known ? VIEW_NO_OPERATOR : VIEW_BETWEEN_SLICES);
+	if (!r->r.cls)
+		return;
+	r->name.data = mdl_name(s->in->model, r->r.name_id, &r->name.len);
+	r->title = view_word(mdl_class_title(s->in->session, r->r.cls));
+}
+
+static void finish(const struct view *s, void *table)
 {
 	struct samples *t = table;
-	const struct sample_row *all = sample_rows(s->in->model, &t->list.all);
-	struct sample *r = calloc(t->list.all + 1, sizeof(*r));
+	struct sample *r = t->list.rows;
 	size_t i;
 
 	t->hz = s->in->session->sample_hz;
-	t->list.rows = r;
-	if (!r)
-		return -ENOMEM;
 	for (i = 0; i < t->list.all; i++) {
-		r[i] = (struct sample){.name = view_word(all[i].between ? VIEW_BETWEEN_SLICES : VIEW_NO_OPERATOR),
-				       .tgid = all[i].tgid,
-				       .known = !all[i].between,
-				       .count = all[i].count};
-		add_sat(&t->count, all[i].count);
-		if (!all[i].between)
-			add_sat(&t->known, all[i].count);
-		if (!all[i].cls)
-			continue;
-		r[i].name.data = mdl_name(s->in->model, all[i].name_id, &r[i].name.len);
-		r[i].title = view_word(mdl_class_title(s->in->session, all[i].cls));
+		add_sat(&t->count, r[i].r.count);
+		if (r[i].known)
+			add_sat(&t->known, r[i].r.count);
 	}
-	qsort(r, t->list.all, sizeof(*r), most_first);
 	for (i = 0; i < t->list.all; i++)
-		r[i].share = t->known ? (double)r[i].count / (double)t->known : 0;
-	return 0;
+		r[i].share = t->known ? (double)r[i].r.count / (double)t->known : 0;
 }
 
 static void above(struct view *s, const void *table, const char *prefix)
@@ -86,26 +80,31 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct samples
-static const struct view_column totals[] = {
-	{"hz", "sample_hz", NULL, VIEW_COUNT, AT(hz), .help = "samples a second of each CPU"},
-	{"count", "", NULL, VIEW_COUNT, AT(count),
+static const struct tbl_column totals[] = {
+	{"hz", "sample_hz", NULL, TBL_COUNT, AT(hz), .help = "samples a second of each CPU"},
+	{"count", "", NULL, TBL_COUNT, AT(count),
 	 .help = "samples of threads of the target; each stands for 1/hz seconds of CPU time"},
 	{0},
 };
 #undef ROW
 
 #define ROW struct sample
-static const struct view_column columns[] = {
-	{"name", NULL, "ran in", VIEW_TEXT, AT(name),
+static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(r.name_id)},
+	{.stored = "class", .type = TBL_COUNT, KEY_AT(r.cls), .limit = MXBPF_CLASS_MAX - 1},
+	{.stored = "between", .type = TBL_BOOL, KEY_AT(r.between), .limit = 1},
+	{"name", NULL, "ran in", TBL_TEXT, AT(name),
 	 .help = "name of the innermost open call; [no operator]: none was open; [between slices]: none was recorded"},
-	{"table", "", NULL, VIEW_TEXT, AT(title), VIEW_NULL,
+	{"table", "", NULL, TBL_TEXT, AT(title), TBL_NULL,
 	 .help = "table that has the row of this call; null: no call was open"},
-	PID_COLUMN(tgid),
-	{"count", NULL, "samples", VIEW_COUNT, AT(count)},
-	{NULL, NULL, "share", VIEW_SHARE, AT(share), .has = offsetof(struct sample, known), .digits = 1,
+	PID_COLUMN(r.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "samples", TBL_COUNT, SUM_AT(r.count)},
+	{NULL, NULL, "share", TBL_SHARE, AT(share), .has = offsetof(struct sample, known), .digits = 1,
 	 .help = "share of the samples whose call is known"},
 	{0},
 };
+
+const struct tbl_def sample_table = {.name = "samples", .row_bytes = sizeof(struct sample_row), .columns = columns};
 
 const struct view_sheet sheet_sample = {
 	.title = "samples",
@@ -118,6 +117,10 @@ const struct view_sheet sheet_sample = {
 	.row_bytes = sizeof(struct sample),
 	.table_bytes = sizeof(struct samples),
 	.when = when,
-	.make = make,
+	.stored = &sample_table,
+	.feature = &feature_sample,
+	.fill = fill,
+	.finish = finish,
+	.order = most_first,
 	.above = above,
 };

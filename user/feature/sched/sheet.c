@@ -198,43 +198,43 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct party
-static const struct view_column party_columns[] = {
-	{"comm", "by", NULL, VIEW_TEXT, AT(comm)},
-	{"own", "", NULL, VIEW_BOOL, AT(own), .help = "true for a thread of the target"},
-	{"count", NULL, NULL, VIEW_COUNT, AT(count)},
-	{"ns", "total_ns", NULL, VIEW_NS, AT(ns)},
+static const struct tbl_column party_columns[] = {
+	{"comm", "by", NULL, TBL_TEXT, AT(comm)},
+	{"own", "", NULL, TBL_BOOL, AT(own), .help = "true for a thread of the target"},
+	{"count", NULL, NULL, TBL_COUNT, AT(count)},
+	{"ns", "total_ns", NULL, TBL_NS, AT(ns)},
 	{0},
 };
 #undef ROW
 
 #define ROW	   struct sched
 #define SEEN(what) .shown = offsetof(struct scheds, seen[what])
-#define OFF(what)  AT(ns[what]), VIEW_DASH, SEEN(what)
+#define OFF(what)  AT(ns[what]), TBL_DASH, SEEN(what)
 #define PARTIES	   .columns = party_columns, .item_bytes = sizeof(struct party)
-static const struct view_column columns[] = {
-	{"name", "", NULL, VIEW_TEXT, AT(op), VIEW_NULL, .help = "null: no call was open"},
-	{NULL, "name", "name", VIEW_TEXT, AT(name)},
-	{"between_slices", "", NULL, VIEW_BOOL, AT(between), VIEW_OMIT,
+static const struct tbl_column columns[] = {
+	{"name", "", NULL, TBL_TEXT, AT(op), TBL_NULL, .help = "null: no call was open"},
+	{NULL, "name", "name", TBL_TEXT, AT(name)},
+	{"between_slices", "", NULL, TBL_BOOL, AT(between), TBL_OMIT,
 	 .help = "no call was recorded then, so it is not known which was open"},
-	{"category", "", NULL, VIEW_TEXT, AT(category), VIEW_NULL},
+	{"category", "", NULL, TBL_TEXT, AT(category), TBL_NULL},
 	PID_COLUMN(tgid),
-	{"off_cpu_ns", NULL, "off CPU", VIEW_NS, AT(off_ns), .help = "sum of the next six columns"},
-	{"waited_ns", NULL, "waited", VIEW_NS, OFF(MXBPF_SCHED_WAITED),
+	{"off_cpu_ns", NULL, "off CPU", TBL_NS, AT(off_ns), .help = "sum of the next six columns"},
+	{"waited_ns", NULL, "waited", TBL_NS, OFF(MXBPF_SCHED_WAITED),
 	 .help = "time in which the thread could run, but others had the CPU"},
-	{"futex_ns", NULL, "futex", VIEW_NS, OFF(MXBPF_SCHED_FUTEX),
+	{"futex_ns", NULL, "futex", TBL_NS, OFF(MXBPF_SCHED_FUTEX),
 	 .help = "asleep until a lock is free, a condition is signalled or a thread ends"},
-	{"io_ns", NULL, "I/O", VIEW_NS, OFF(MXBPF_SCHED_IO),
+	{"io_ns", NULL, "I/O", TBL_NS, OFF(MXBPF_SCHED_IO),
 	 .help = "asleep for a disk or another store of a file system"},
-	{"fault_ns", NULL, "fault", VIEW_NS, OFF(MXBPF_SCHED_FAULT), .help = "asleep in a page fault"},
-	{"sleep_ns", NULL, "sleep", VIEW_NS, OFF(MXBPF_SCHED_NAP),
+	{"fault_ns", NULL, "fault", TBL_NS, OFF(MXBPF_SCHED_FAULT), .help = "asleep in a page fault"},
+	{"sleep_ns", NULL, "sleep", TBL_NS, OFF(MXBPF_SCHED_NAP),
 	 .help = "asleep for a time that the thread requested"},
-	{"other_ns", NULL, "other", VIEW_NS, OFF(MXBPF_SCHED_OTHER)},
-	{"kept_by", "kept_by", NULL, VIEW_LIST, AT(kept), PARTIES,
+	{"other_ns", NULL, "other", TBL_NS, OFF(MXBPF_SCHED_OTHER)},
+	{"kept_by", "kept_by", NULL, TBL_LIST, AT(kept), PARTIES,
 	 .help = "threads that ran on its CPU while it waited; [not kept] is the beginning of waits with many "
 		 "switches"},
-	{"woken_by", "woken_by", NULL, VIEW_LIST, AT(woken), PARTIES,
+	{"woken_by", "woken_by", NULL, TBL_LIST, AT(woken), PARTIES,
 	 .help = "threads that ended its sleep, and how long the sleep was"},
-	{NULL, NULL, "", VIEW_NOTE, AT(note)},
+	{NULL, NULL, "", TBL_NOTE, AT(note)},
 	{0},
 };
 #undef ROW

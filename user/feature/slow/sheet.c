@@ -30,7 +30,7 @@ struct slow {
 	struct by kept, slept;
 	struct view_account account;
 	uint64_t one;	       /* number of calls: 1, or that of the group */
-	uint64_t cpu, end_cpu; /* VIEW_UNKNOWN */
+	uint64_t cpu, end_cpu; /* TBL_UNKNOWN */
 	char why_text[WHY_BYTES];
 };
 
@@ -132,7 +132,7 @@ static struct by by_of(const struct mxbpf_slow_by *by)
 
 static uint64_t known_cpu(uint16_t cpu)
 {
-	return cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : cpu;
+	return cpu == MXBPF_CPU_NONE ? TBL_UNKNOWN : cpu;
 }
 
 static void fill(const struct view *s, struct slow *r, const struct slow_call *slow)
@@ -233,37 +233,37 @@ static const char *const csv_tables[SLOW_NCAUSES] = {
 };
 
 #define ROW struct by
-static const struct view_column by_columns[] = {
-	{"ns", "", NULL, VIEW_NS, AT(ns)},
-	{"what", "", NULL, VIEW_WORD, AT(what), .words = sched_what_names, .nwords = MXBPF_SCHED_KEPT_BY},
-	{"thread", "", NULL, VIEW_COUNT, AT(tid), .help = "0: it belongs to no thread"},
-	{"comm", "", NULL, VIEW_TEXT, AT(comm)},
+static const struct tbl_column by_columns[] = {
+	{"ns", "", NULL, TBL_NS, AT(ns)},
+	{"what", "", NULL, TBL_WORD, AT(what), .words = sched_what_names, .nwords = MXBPF_SCHED_KEPT_BY},
+	{"thread", "", NULL, TBL_COUNT, AT(tid), .help = "0: it belongs to no thread"},
+	{"comm", "", NULL, TBL_TEXT, AT(comm)},
 	{0},
 };
 #undef ROW
 
 #define ROW struct slow
-static const struct view_column columns[] = {
-	{NULL, "table", NULL, VIEW_WORD, AT(s.cause), WORDS(csv_tables)},
-	{"name", NULL, "name", VIEW_TEXT, AT(name)},
-	{"device", NULL, NULL, VIEW_DEVICE, AT(s.span.device)},
+static const struct tbl_column columns[] = {
+	{NULL, "table", NULL, TBL_WORD, AT(s.cause), WORDS(csv_tables)},
+	{"name", NULL, "name", TBL_TEXT, AT(name)},
+	{"device", NULL, NULL, TBL_DEVICE, AT(s.span.device)},
 	PID_COLUMN(s.span.h.tgid),
-	{"thread", "", NULL, VIEW_COUNT, AT(s.span.tid)},
-	{"start_unix_ns", "", "at", VIEW_MOMENT, AT(s.span.h.ts_ns), .digits = 3},
-	{NULL, "count", NULL, VIEW_COUNT, AT(one)},
-	{"total_ns", NULL, "took", VIEW_NS, AT(s.span.dur_ns)},
-	{"median_ns", "p50_ns", "median", VIEW_NS, AT(s.median_ns), .help = "median of its row"},
-	{"cause", "", NULL, VIEW_WORD, AT(s.cause), WORDS(causes),
+	{"thread", "", NULL, TBL_COUNT, AT(s.span.tid)},
+	{"start_unix_ns", "", "at", TBL_MOMENT, AT(s.span.h.ts_ns), .digits = 3},
+	{NULL, "count", NULL, TBL_COUNT, AT(one)},
+	{"total_ns", NULL, "took", TBL_NS, AT(s.span.dur_ns)},
+	{"median_ns", "p50_ns", "median", TBL_NS, AT(s.median_ns), .help = "median of its row"},
+	{"cause", "", NULL, TBL_WORD, AT(s.cause), WORDS(causes),
 	 .help = "the part of its time that exceeds the median call the most"},
-	{"cause_ns", "", NULL, VIEW_NS, AT(s.cause_ns)},
-	{"why", "", "", VIEW_NOTE, AT(why), .help = "the cause as a sentence"},
-	{"kept_by", NULL, NULL, VIEW_OBJECT, AT(kept), VIEW_OMIT, .columns = by_columns,
+	{"cause_ns", "", NULL, TBL_NS, AT(s.cause_ns)},
+	{"why", "", "", TBL_NOTE, AT(why), .help = "the cause as a sentence"},
+	{"kept_by", NULL, NULL, TBL_OBJECT, AT(kept), TBL_OMIT, .columns = by_columns,
 	 .help = "thread that had its CPU the longest while it could have run; requires --sched"},
-	{"slept", NULL, NULL, VIEW_OBJECT, AT(slept), VIEW_OMIT, .columns = by_columns,
+	{"slept", NULL, NULL, TBL_OBJECT, AT(slept), TBL_OMIT, .columns = by_columns,
 	 .help = "what it slept for the longest, and who ended that sleep; requires --sched"},
-	{"cpu", "", NULL, VIEW_COUNT, AT(cpu), VIEW_NULL, .help = VIEW_CPU_HELP},
-	{"end_cpu", "", NULL, VIEW_COUNT, AT(end_cpu), VIEW_NULL, .help = VIEW_CPU_HELP},
-	{"account", "", NULL, VIEW_OBJECT, AT(account), .columns = view_account_columns, .help = VIEW_ACCOUNT_HELP},
+	{"cpu", "", NULL, TBL_COUNT, AT(cpu), TBL_NULL, .help = VIEW_CPU_HELP},
+	{"end_cpu", "", NULL, TBL_COUNT, AT(end_cpu), TBL_NULL, .help = VIEW_CPU_HELP},
+	{"account", "", NULL, TBL_OBJECT, AT(account), .columns = view_account_columns, .help = VIEW_ACCOUNT_HELP},
 	{0},
 };
 

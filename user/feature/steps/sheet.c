@@ -24,7 +24,7 @@ struct part {
 /* A row of CSV: a part of the iterations of a loop. */
 struct csv_part {
 	struct view_text name;
-	uint64_t count, total_ns, p50_ns, max_ns; /* p50_ns, max_ns: VIEW_UNKNOWN if not known */
+	uint64_t count, total_ns, p50_ns, max_ns; /* p50_ns, max_ns: TBL_UNKNOWN if not known */
 };
 
 /* Iterations of a thread, or of all processes together. */
@@ -56,8 +56,8 @@ struct slow {
 	uint64_t one;
 	uint8_t longer; /* the part that exceeds its median the most; MXBPF_STEP_PARTS: none does */
 	uint64_t longer_ns;
-	uint64_t busy_ns, part_ns[MXBPF_STEP_PARTS]; /* VIEW_UNKNOWN */
-	uint64_t gpu_ns, kernels;		     /* VIEW_UNKNOWN */
+	uint64_t busy_ns, part_ns[MXBPF_STEP_PARTS]; /* TBL_UNKNOWN */
+	uint64_t gpu_ns, kernels;		     /* TBL_UNKNOWN */
 	struct idle_step idle;
 	struct view_text number, hash_number, note, csv_table;
 	char number_text[24], note_text[WHY_BYTES], table[64];
@@ -201,7 +201,7 @@ static void set_csv_parts(struct loop *l)
 			(struct csv_part){view_word(steps_parts[i]), l->known.count, p->total_ns, p->p50_ns, p->max_ns};
 	}
 	l->csv_parts[i] =
-		(struct csv_part){view_word("operators"), l->known.count, l->known.busy_ns, VIEW_UNKNOWN, VIEW_UNKNOWN};
+		(struct csv_part){view_word("operators"), l->known.count, l->known.busy_ns, TBL_UNKNOWN, TBL_UNKNOWN};
 	l->csv_list.n = l->known.count ? i + 1 : 0;
 }
 
@@ -315,31 +315,31 @@ struct seen_part {
 	uint64_t mean_ns, p50_ns, max_ns;
 };
 
-/* Unlike VIEW_SHARE, this keeps the digit of 100.0%. */
-static void percent_cell(const void *value, char cell[VIEW_CELL_BYTES])
+/* Unlike TBL_SHARE, this keeps the digit of 100.0%. */
+static void percent_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
-	snprintf(cell, VIEW_CELL_BYTES, "%.1f%%", *(const double *)value);
+	snprintf(cell, TBL_CELL_BYTES, "%.1f%%", *(const double *)value);
 }
 
 #define ROW struct seen_loop
-static const struct view_column seen_loop_columns[] = {
-	{NULL, NULL, "iterations", VIEW_TEXT, AT(count)},
-	{NULL, NULL, "per s", VIEW_RATIO, AT(per_s), .digits = 2},
-	{NULL, NULL, "mean", VIEW_NS, AT(mean_ns), VIEW_TIGHT},
-	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT},
-	{NULL, NULL, "p99", VIEW_NS, AT(p99_ns), VIEW_TIGHT},
-	{NULL, NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT},
+static const struct tbl_column seen_loop_columns[] = {
+	{NULL, NULL, "iterations", TBL_TEXT, AT(count)},
+	{NULL, NULL, "per s", TBL_RATIO, AT(per_s), .digits = 2},
+	{NULL, NULL, "mean", TBL_NS, AT(mean_ns), TBL_TIGHT},
+	{NULL, NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT},
+	{NULL, NULL, "p99", TBL_NS, AT(p99_ns), TBL_TIGHT},
+	{NULL, NULL, "max", TBL_NS, AT(max_ns), TBL_TIGHT},
 	{0},
 };
 #undef ROW
 
 #define ROW struct seen_part
-static const struct view_column seen_part_columns[] = {
-	{NULL, NULL, "where their time went", VIEW_TEXT, AT(title)},
-	{NULL, NULL, "share", VIEW_RATIO, AT(percent), .cell = percent_cell},
-	{NULL, NULL, "mean", VIEW_NS, AT(mean_ns), VIEW_TIGHT},
-	{NULL, NULL, "p50", VIEW_NS, AT(p50_ns), VIEW_TIGHT},
-	{NULL, NULL, "max", VIEW_NS, AT(max_ns), VIEW_TIGHT},
+static const struct tbl_column seen_part_columns[] = {
+	{NULL, NULL, "where their time went", TBL_TEXT, AT(title)},
+	{NULL, NULL, "share", TBL_RATIO, AT(percent), .cell = percent_cell},
+	{NULL, NULL, "mean", TBL_NS, AT(mean_ns), TBL_TIGHT},
+	{NULL, NULL, "p50", TBL_NS, AT(p50_ns), TBL_TIGHT},
+	{NULL, NULL, "max", TBL_NS, AT(max_ns), TBL_TIGHT},
 	{0},
 };
 #undef ROW
@@ -452,41 +452,41 @@ static bool when(const struct view *s)
 }
 
 #define ROW struct part
-static const struct view_column part_columns[] = {
-	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
-	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns)},
-	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
+static const struct tbl_column part_columns[] = {
+	{"total_ns", NULL, NULL, TBL_NS, AT(total_ns)},
+	{"p50_ns", NULL, NULL, TBL_NS, AT(p50_ns)},
+	{"max_ns", NULL, NULL, TBL_NS, AT(max_ns)},
 	{0},
 };
 #undef ROW
 
 #define ROW struct csv_part
-static const struct view_column csv_part_columns[] = {
-	{NULL, "name", NULL, VIEW_TEXT, AT(name)},
-	{NULL, "count", NULL, VIEW_COUNT, AT(count)},
-	{NULL, "total_ns", NULL, VIEW_NS, AT(total_ns)},
-	{NULL, "p50_ns", NULL, VIEW_NS, AT(p50_ns), VIEW_NULL},
-	{NULL, "max_ns", NULL, VIEW_NS, AT(max_ns), VIEW_NULL},
+static const struct tbl_column csv_part_columns[] = {
+	{NULL, "name", NULL, TBL_TEXT, AT(name)},
+	{NULL, "count", NULL, TBL_COUNT, AT(count)},
+	{NULL, "total_ns", NULL, TBL_NS, AT(total_ns)},
+	{NULL, "p50_ns", NULL, TBL_NS, AT(p50_ns), TBL_NULL},
+	{NULL, "max_ns", NULL, TBL_NS, AT(max_ns), TBL_NULL},
 	{0},
 };
 #undef ROW
 
 #define ROW struct loop
-static const struct view_column missing_columns[] = {
-	{NULL, "count", NULL, VIEW_COUNT, .at = 0, .bytes = sizeof(uint64_t)},
+static const struct tbl_column missing_columns[] = {
+	{NULL, "count", NULL, TBL_COUNT, .at = 0, .bytes = sizeof(uint64_t)},
 	{0},
 };
 
 #define PART_COLUMN(key, i, text)                                                                                      \
 	{                                                                                                              \
-		key, "", NULL, VIEW_OBJECT, .at = offsetof(ROW, known.parts[i]) - offsetof(ROW, known),                \
-					    .bytes = sizeof(struct part), .columns = part_columns, .help = text        \
+		key, "", NULL, TBL_OBJECT, .at = offsetof(ROW, known.parts[i]) - offsetof(ROW, known),                 \
+					   .bytes = sizeof(struct part), .columns = part_columns, .help = text         \
 	}
 #define KNOWN(member) .at = offsetof(ROW, known.member) - offsetof(ROW, known), .bytes = sizeof(uint64_t)
-static const struct view_column known_columns[] = {
-	{"count", NULL, NULL, VIEW_COUNT, KNOWN(count)},
-	{"total_ns", NULL, NULL, VIEW_NS, KNOWN(total_ns)},
-	{"operators_ns", NULL, NULL, VIEW_NS, KNOWN(busy_ns),
+static const struct tbl_column known_columns[] = {
+	{"count", NULL, NULL, TBL_COUNT, KNOWN(count)},
+	{"total_ns", NULL, NULL, TBL_NS, KNOWN(total_ns)},
+	{"operators_ns", NULL, NULL, TBL_NS, KNOWN(busy_ns),
 	 .help = "time in which at least one operator ran, on any thread"},
 	PART_COLUMN("data", MXBPF_PART_DATA, "waits for data: an iterator, or a loader's workers"),
 	PART_COLUMN("wait", MXBPF_PART_WAIT, "waits for the engine, or for a backward pass that runs on other threads"),
@@ -499,43 +499,43 @@ static const struct view_column known_columns[] = {
 };
 
 #define OF_GPU(member) .at = offsetof(ROW, gpu.member) - offsetof(ROW, gpu), .bytes = sizeof(uint64_t)
-static const struct view_column gpu_columns[] = {
-	{"count", NULL, NULL, VIEW_COUNT, OF_GPU(count), .help = "iterations for which it is known"},
-	{"total_ns", NULL, NULL, VIEW_NS, OF_GPU(part.total_ns)},
-	{"p50_ns", NULL, NULL, VIEW_NS, OF_GPU(part.p50_ns)},
-	{"max_ns", NULL, NULL, VIEW_NS, OF_GPU(part.max_ns)},
-	{"kernels", NULL, NULL, VIEW_COUNT, OF_GPU(kernels), .help = "in all of them"},
-	{"kernels_p50", NULL, NULL, VIEW_COUNT, OF_GPU(kernels_p50), .help = "median"},
+static const struct tbl_column gpu_columns[] = {
+	{"count", NULL, NULL, TBL_COUNT, OF_GPU(count), .help = "iterations for which it is known"},
+	{"total_ns", NULL, NULL, TBL_NS, OF_GPU(part.total_ns)},
+	{"p50_ns", NULL, NULL, TBL_NS, OF_GPU(part.p50_ns)},
+	{"max_ns", NULL, NULL, TBL_NS, OF_GPU(part.max_ns)},
+	{"kernels", NULL, NULL, TBL_COUNT, OF_GPU(kernels), .help = "in all of them"},
+	{"kernels_p50", NULL, NULL, TBL_COUNT, OF_GPU(kernels_p50), .help = "median"},
 	{0},
 };
 
-static const struct view_column loop_columns[] = {
-	{"told_by", "name", NULL, VIEW_WORD, AT(told), WORDS(steps_tolds),
+static const struct tbl_column loop_columns[] = {
+	{"told_by", "name", NULL, TBL_WORD, AT(told), WORDS(steps_tolds),
 	 .help = "event that ends an iteration: the beginning of a backward pass, the last call of the KVStore or the "
 		 "last operator of the optimizer before one, a step of the optimizer, or the end that --iterations "
 		 "counts"},
 	PID_COLUMN(tgid),
-	{"thread", NULL, NULL, VIEW_COUNT, AT(tid), .help = "the thread on which they begin and end"},
-	{"count", "", NULL, VIEW_COUNT, AT(count), .help = "the first iteration begins at the first end in the window"},
-	{NULL, "count", NULL, VIEW_COUNT, AT(told_count)},
-	{"missing", "", NULL, VIEW_COUNT, AT(missing),
+	{"thread", NULL, NULL, TBL_COUNT, AT(tid), .help = "the thread on which they begin and end"},
+	{"count", "", NULL, TBL_COUNT, AT(count), .help = "the first iteration begins at the first end in the window"},
+	{NULL, "count", NULL, TBL_COUNT, AT(told_count)},
+	{"missing", "", NULL, TBL_COUNT, AT(missing),
 	 .help = "the first iterations, of which only the number is known; the times leave them out"},
-	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
-	{"min_ns", NULL, NULL, VIEW_NS, AT(min_ns)},
-	{"max_ns", NULL, NULL, VIEW_NS, AT(max_ns)},
-	{"avg_ns", NULL, NULL, VIEW_NS, AT(avg_ns)},
-	{"p50_ns", NULL, NULL, VIEW_NS, AT(p50_ns)},
-	{"p99_ns", NULL, NULL, VIEW_NS, AT(p99_ns)},
-	{NULL, "iterations.missing", NULL, VIEW_OBJECT, AT(missing), VIEW_OMIT, .columns = missing_columns},
-	{"parts", "", NULL, VIEW_OBJECT, AT(known), VIEW_OMIT, .columns = known_columns,
+	{"total_ns", NULL, NULL, TBL_NS, AT(total_ns)},
+	{"min_ns", NULL, NULL, TBL_NS, AT(min_ns)},
+	{"max_ns", NULL, NULL, TBL_NS, AT(max_ns)},
+	{"avg_ns", NULL, NULL, TBL_NS, AT(avg_ns)},
+	{"p50_ns", NULL, NULL, TBL_NS, AT(p50_ns)},
+	{"p99_ns", NULL, NULL, TBL_NS, AT(p99_ns)},
+	{NULL, "iterations.missing", NULL, TBL_OBJECT, AT(missing), TBL_OMIT, .columns = missing_columns},
+	{"parts", "", NULL, TBL_OBJECT, AT(known), TBL_OMIT, .columns = known_columns,
 	 .help = "Parts of the time of the thread that runs the iterations, for the iterations for which that is "
 		 "known. Without operators_ns the parts add up to total_ns, and the shares in "
 		 "text are shares of it."},
-	{"gpu", "", NULL, VIEW_OBJECT, AT(gpu), VIEW_OMIT, .columns = gpu_columns,
+	{"gpu", "", NULL, TBL_OBJECT, AT(gpu), TBL_OMIT, .columns = gpu_columns,
 	 .help = "Work that the iterations launched on GPUs; the durations of several streams add up. Absent if none "
 		 "is "
 		 "known."},
-	{NULL, "iterations.part", NULL, VIEW_LIST, AT(csv_list), .columns = csv_part_columns,
+	{NULL, "iterations.part", NULL, TBL_LIST, AT(csv_list), .columns = csv_part_columns,
 	 .item_bytes = sizeof(struct csv_part)},
 	{0},
 };
@@ -582,11 +582,11 @@ static void fill(const struct view *s, struct slow *r, const struct mxbpf_iterat
 	snprintf(r->number_text, sizeof(r->number_text), "#%" PRIu64, (uint64_t)it->nr);
 	r->hash_number = view_word(r->number_text);
 	r->number = view_word(r->number_text + 1);
-	r->busy_ns = is_known(it) ? it->busy_ns : VIEW_UNKNOWN;
-	r->gpu_ns = is_gpu_known(it) ? it->gpu_ns : VIEW_UNKNOWN;
-	r->kernels = is_gpu_known(it) ? it->kernels : VIEW_UNKNOWN;
+	r->busy_ns = is_known(it) ? it->busy_ns : TBL_UNKNOWN;
+	r->gpu_ns = is_gpu_known(it) ? it->gpu_ns : TBL_UNKNOWN;
+	r->kernels = is_gpu_known(it) ? it->kernels : TBL_UNKNOWN;
 	for (i = 0; i < MXBPF_STEP_PARTS; i++)
-		r->part_ns[i] = is_known(it) ? it->part_ns[i] : VIEW_UNKNOWN;
+		r->part_ns[i] = is_known(it) ? it->part_ns[i] : TBL_UNKNOWN;
 	idle_step_of(&t->idle, it, &r->idle);
 	why(s, l, it, r->note_text);
 	add_gpu_why(l, &r->idle, r->note_text);
@@ -651,9 +651,9 @@ static int print_slowest(struct view *s, const void *table)
 #define ROW struct idle_step
 #define CAUSE_COLUMN(key, cause)                                                                                       \
 	{                                                                                                              \
-		key "_ns", "", NULL, VIEW_NS, AT(ns[cause]), VIEW_OMIT                                                 \
+		key "_ns", "", NULL, TBL_NS, AT(ns[cause]), TBL_OMIT                                                   \
 	}
-static const struct view_column idle_columns[] = {
+static const struct tbl_column idle_columns[] = {
 	CAUSE_COLUMN("busy", MXBPF_IDLE_BUSY),
 	CAUSE_COLUMN("data", MXBPF_IDLE_DATA),
 	CAUSE_COLUMN("program", MXBPF_IDLE_PYTHON),
@@ -669,9 +669,9 @@ static const struct view_column idle_columns[] = {
 	CAUSE_COLUMN("program_cpu", MXBPF_IDLE_OWN_CPU),
 	CAUSE_COLUMN("program_blocked", MXBPF_IDLE_OWN_BLOCKED),
 	CAUSE_COLUMN("program_no_cpu", MXBPF_IDLE_OWN_RUNQ),
-	{"longer", "", NULL, VIEW_WORD, AT(longer), VIEW_OMIT, WORDS(idle_words),
+	{"longer", "", NULL, TBL_WORD, AT(longer), TBL_OMIT, WORDS(idle_words),
 	 .help = "the cause that exceeds its median the most"},
-	{"longer_ns", "", NULL, VIEW_NS, AT(longer_ns), VIEW_OMIT},
+	{"longer_ns", "", NULL, TBL_NS, AT(longer_ns), TBL_OMIT},
 	{0},
 };
 #undef ROW
@@ -679,23 +679,23 @@ static const struct view_column idle_columns[] = {
 #define ROW struct slow
 #define NS_OF(key, member)                                                                                             \
 	{                                                                                                              \
-		key "_ns", "", NULL, VIEW_NS, AT(member), VIEW_NULL | VIEW_OMIT                                        \
+		key "_ns", "", NULL, TBL_NS, AT(member), TBL_NULL | TBL_OMIT                                           \
 	}
-static const struct view_column slowest_columns[] = {
-	{NULL, "table", NULL, VIEW_TEXT, AT(csv_table)},
-	{NULL, "name", NULL, VIEW_TEXT, AT(number)},
-	{NULL, NULL, "slowest iterations", VIEW_TEXT, AT(hash_number)},
-	{"number", "", NULL, VIEW_COUNT, AT(it.nr),
+static const struct tbl_column slowest_columns[] = {
+	{NULL, "table", NULL, TBL_TEXT, AT(csv_table)},
+	{NULL, "name", NULL, TBL_TEXT, AT(number)},
+	{NULL, NULL, "slowest iterations", TBL_TEXT, AT(hash_number)},
+	{"number", "", NULL, TBL_COUNT, AT(it.nr),
 	 .help = "number of the iteration in its loop, from 0; traces call it ProfilerStep#N"},
 	PID_COLUMN(it.h.tgid),
-	{"thread", NULL, NULL, VIEW_COUNT, AT(it.tid)},
-	{"start_unix_ns", NULL, "at", VIEW_MOMENT, AT(it.h.ts_ns), .digits = 3},
-	{NULL, "count", NULL, VIEW_COUNT, AT(one)},
-	{"total_ns", NULL, "took", VIEW_NS, AT(it.dur_ns), VIEW_TIGHT},
-	{"median_ns", "p50_ns", "median", VIEW_NS, AT(median_ns), VIEW_TIGHT, .help = "median of its loop"},
-	{"longer", "", NULL, VIEW_WORD, AT(longer), VIEW_OMIT, WORDS(steps_parts),
+	{"thread", NULL, NULL, TBL_COUNT, AT(it.tid)},
+	{"start_unix_ns", NULL, "at", TBL_MOMENT, AT(it.h.ts_ns), .digits = 3},
+	{NULL, "count", NULL, TBL_COUNT, AT(one)},
+	{"total_ns", NULL, "took", TBL_NS, AT(it.dur_ns), TBL_TIGHT},
+	{"median_ns", "p50_ns", "median", TBL_NS, AT(median_ns), TBL_TIGHT, .help = "median of its loop"},
+	{"longer", "", NULL, TBL_WORD, AT(longer), TBL_OMIT, WORDS(steps_parts),
 	 .help = "the part that exceeds its median the most"},
-	{"longer_ns", "", NULL, VIEW_NS, AT(longer_ns), VIEW_OMIT},
+	{"longer_ns", "", NULL, TBL_NS, AT(longer_ns), TBL_OMIT},
 	NS_OF("operators", busy_ns),
 	NS_OF("data", part_ns[MXBPF_PART_DATA]),
 	NS_OF("wait", part_ns[MXBPF_PART_WAIT]),
@@ -704,13 +704,12 @@ static const struct view_column slowest_columns[] = {
 	NS_OF("api", part_ns[MXBPF_PART_API]),
 	NS_OF("outside", part_ns[MXBPF_PART_OUTSIDE]),
 	NS_OF("gpu", gpu_ns),
-	{"kernels", "", NULL, VIEW_COUNT, AT(kernels), VIEW_NULL | VIEW_OMIT,
-	 .help = "kernels that it launched on GPUs"},
-	{"gpu_time", "", NULL, VIEW_OBJECT, AT(idle), VIEW_OMIT, .columns = idle_columns,
+	{"kernels", "", NULL, TBL_COUNT, AT(kernels), TBL_NULL | TBL_OMIT, .help = "kernels that it launched on GPUs"},
+	{"gpu_time", "", NULL, TBL_OBJECT, AT(idle), TBL_OMIT, .columns = idle_columns,
 	 .help = "What the process's GPUs did in this time, a mean if it has several: busy, and the causes of "
 		 "gpu.idle. "
 		 "Absent if it is not known."},
-	{NULL, NULL, "", VIEW_NOTE, AT(note)},
+	{NULL, NULL, "", TBL_NOTE, AT(note)},
 	{0},
 };
 

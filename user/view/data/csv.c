@@ -44,7 +44,7 @@ struct csv {
 	unsigned n;
 	unsigned at[NCOLUMNS]; /* index into heads, or CSV_COLUMNS_MAX */
 	/* The columns that rows were last made of, and the index of each. */
-	const struct view_column *flat_of;
+	const struct tbl_column *flat_of;
 	struct view_flat flat;
 	unsigned cells[VIEW_COLUMNS_MAX];
 };
@@ -116,10 +116,10 @@ static void show(struct csv *csv, const char *head)
 }
 
 /* Calls `each` for the heading of each column that the session has. */
-static void each_head(struct csv *csv, const struct view_sheet *sh, const struct view_column *of, const char *head,
+static void each_head(struct csv *csv, const struct view_sheet *sh, const struct tbl_column *of, const char *head,
 		      void (*each)(struct csv *csv, const char *head, const char *other))
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	struct view_made made;
 
 	for (c = of; c && c->bytes; c++) {
@@ -147,7 +147,7 @@ static void show_same(struct csv *csv, const char *head, const char *other)
 
 static void show_members(struct csv *csv, const struct view_sheet *sh, const char *key)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	struct view_made made;
 
 	for (c = sh->columns; c->bytes; c++)
@@ -246,21 +246,21 @@ static int begin(struct view *s)
 
 /* ---- sheets */
 
-static void set_text(struct cell *cell, const struct view_column *c, struct view_text text)
+static void set_text(struct cell *cell, const struct tbl_column *c, struct view_text text)
 {
 	*cell = (struct cell){
-		.is = c->type == VIEW_LINES ? LINES : TEXT,
+		.is = c->type == TBL_LINES ? LINES : TEXT,
 		.text = text.data,
 		.len = text.data ? text.len : 0,
 	};
 }
 
-static void set_real(struct cell *cell, const struct view_column *c, double v)
+static void set_real(struct cell *cell, const struct tbl_column *c, double v)
 {
-	*cell = (struct cell){.is = c->flags & VIEW_SIGNIFICANT ? SIGNIFICANT : REAL, .real = v, .len = c->data_digits};
+	*cell = (struct cell){.is = c->flags & TBL_SIGNIFICANT ? SIGNIFICANT : REAL, .real = v, .len = c->data_digits};
 }
 
-static void set_cell(struct view *s, struct row *r, unsigned cell, const struct view_column *c, const void *row)
+static void set_cell(struct view *s, struct row *r, unsigned cell, const struct tbl_column *c, const void *row)
 {
 	const struct mdl_session *ss = s->in->session;
 	uint64_t n;
@@ -274,22 +274,22 @@ static void set_cell(struct view *s, struct row *r, unsigned cell, const struct 
 	if (view_is_double(c))
 		return set_real(&r->cells[cell], c, view_cell_double(c, row));
 	n = view_cell_number(c, row);
-	if (c->type == VIEW_DEVICE)
+	if (c->type == TBL_DEVICE)
 		r->device = (uint32_t)n;
-	else if (c->type == VIEW_PID)
+	else if (c->type == TBL_PID)
 		r->tgid = (uint32_t)n;
-	else if (c->flags & VIEW_NULL && n == VIEW_UNKNOWN)
+	else if (c->flags & TBL_NULL && n == TBL_UNKNOWN)
 		return;
-	else if (c->flags & VIEW_SIGNED)
+	else if (c->flags & TBL_SIGNED)
 		fill_signed(&r->cells[cell], (int64_t)n);
 	else
-		fill(&r->cells[cell], c->type == VIEW_MOMENT ? ss->start_unix_ns + (n - ss->start_mono_ns) : n);
+		fill(&r->cells[cell], c->type == TBL_MOMENT ? ss->start_unix_ns + (n - ss->start_mono_ns) : n);
 }
 
 /* Totals of a table are rows of the table "window". */
 static void put_totals(struct view *s, const struct view_sheet *sh, const void *table)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (c = sh->totals; c && c->bytes; c++) {
 		struct row r = {.table = "window"};
@@ -303,7 +303,7 @@ static void put_totals(struct view *s, const struct view_sheet *sh, const void *
 }
 
 /* Finds the columns of `of` in the file once for all rows of a table. */
-static void find_cells(struct csv *csv, const struct view_sheet *sh, const struct view_column *of)
+static void find_cells(struct csv *csv, const struct view_sheet *sh, const struct tbl_column *of)
 {
 	const char *head;
 	unsigned i;
@@ -319,11 +319,11 @@ static void find_cells(struct csv *csv, const struct view_sheet *sh, const struc
 	csv->flat_of = of;
 }
 
-static void set_cells(struct view *s, struct row *r, const struct view_sheet *sh, const struct view_column *of,
+static void set_cells(struct view *s, struct row *r, const struct view_sheet *sh, const struct tbl_column *of,
 		      const void *row)
 {
 	struct csv *csv = (struct csv *)s;
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	find_cells(csv, sh, of);
 	for (c = csv->flat.columns; c->bytes; c++)
@@ -334,13 +334,13 @@ static void set_cells(struct view *s, struct row *r, const struct view_sheet *sh
 /* Writes the lists, objects and numbers of a row that have rows of their own, with the name of the row. */
 static void put_own_rows(struct view *s, const struct row *of, const struct view_sheet *sh, const void *row)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	size_t i;
 
 	for (c = sh->columns; c->bytes; c++) {
-		const bool is = view_has_own_row(c) && (!(c->flags & VIEW_OMIT) || view_is_there(c, row));
+		const bool is = view_has_own_row(c) && (!(c->flags & TBL_OMIT) || view_is_there(c, row));
 		const struct view_list one = {.rows = (char *)row + c->at, .n = is};
-		const struct view_list *list = is && c->type == VIEW_LIST ? one.rows : &one;
+		const struct view_list *list = is && c->type == TBL_LIST ? one.rows : &one;
 
 		for (i = 0; i < list->n; i++) {
 			struct row r = {.table = c->csv, .device = of->device, .tgid = of->tgid};

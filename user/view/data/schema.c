@@ -18,7 +18,7 @@ __asm__(".section .rodata\n"
 	".byte 0\n"
 	".previous\n");
 
-static void put_object(struct json *j, const struct view_column *columns);
+static void put_object(struct json *j, const struct tbl_column *columns);
 
 static void put_type(struct json *j, const char *type)
 {
@@ -44,7 +44,7 @@ static void put_help(struct json *j, const char *help)
 		json_string(j, "description", help);
 }
 
-static void put_words(struct json *j, const struct view_column *c)
+static void put_words(struct json *j, const struct tbl_column *c)
 {
 	unsigned i;
 
@@ -56,7 +56,7 @@ static void put_words(struct json *j, const struct view_column *c)
 }
 
 /* Writes the type of an array. The items are texts if there are no columns. */
-static void put_array(struct json *j, const struct view_column *columns, const char *item_help)
+static void put_array(struct json *j, const struct tbl_column *columns, const char *item_help)
 {
 	put_type(j, "array");
 	json_object(j, "items");
@@ -68,71 +68,71 @@ static void put_array(struct json *j, const struct view_column *columns, const c
 	json_end(j);
 }
 
-static void put_integer(struct json *j, const struct view_column *c)
+static void put_integer(struct json *j, const struct tbl_column *c)
 {
-	if (c->flags & VIEW_NULL && !(c->flags & VIEW_OMIT)) {
+	if (c->flags & TBL_NULL && !(c->flags & TBL_OMIT)) {
 		put_types(j, "integer", "null");
 		json_u64(j, "minimum", 0);
-	} else if (c->flags & VIEW_SIGNED) {
+	} else if (c->flags & TBL_SIGNED) {
 		put_type(j, "integer");
 	} else {
 		put_ref(j, "count");
 	}
 }
 
-static void put_column(struct json *j, const struct view_column *c)
+static void put_column(struct json *j, const struct tbl_column *c)
 {
 	if (c->def)
 		return put_ref(j, c->def);
 	switch (c->type) {
-	case VIEW_TEXT:
-	case VIEW_NOTE:
-		return c->flags & VIEW_NULL && !(c->flags & VIEW_OMIT) ? put_types(j, "string", "null")
-								       : put_type(j, "string");
-	case VIEW_KEY:
+	case TBL_TEXT:
+	case TBL_NOTE:
+		return c->flags & TBL_NULL && !(c->flags & TBL_OMIT) ? put_types(j, "string", "null")
+								     : put_type(j, "string");
+	case TBL_KEY:
 		return put_types(j, "integer", "string");
-	case VIEW_WORD:
+	case TBL_WORD:
 		return put_words(j, c);
-	case VIEW_OBJECT:
+	case TBL_OBJECT:
 		return put_object(j, c->columns);
-	case VIEW_LINES:
+	case TBL_LINES:
 		return put_array(j, NULL, NULL);
-	case VIEW_LIST:
+	case TBL_LIST:
 		return put_array(j, c->columns, NULL);
-	case VIEW_BOOL:
-		return c->flags & VIEW_OMIT ? json_bool(j, "const", true) : put_type(j, "boolean");
-	case VIEW_DEVICE:
+	case TBL_BOOL:
+		return c->flags & TBL_OMIT ? json_bool(j, "const", true) : put_type(j, "boolean");
+	case TBL_DEVICE:
 		return put_ref(j, "device");
-	case VIEW_SHARE:
-	case VIEW_RATIO:
+	case TBL_SHARE:
+	case TBL_RATIO:
 		return put_type(j, "number");
 	default:
 		put_integer(j, c);
 	}
 }
 
-static bool is_required(const struct view_column *c)
+static bool is_required(const struct tbl_column *c)
 {
-	return c->key && c->type != VIEW_PID && !(c->flags & VIEW_OMIT) && !c->when && !c->has && !c->asked;
+	return c->key && c->type != TBL_PID && !(c->flags & TBL_OMIT) && !c->when && !c->has && !c->asked;
 }
 
-static void put_required(struct json *j, const struct view_column *columns)
+static void put_required(struct json *j, const struct tbl_column *columns)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (c = columns; c->bytes; c++)
-		if (c->type == VIEW_PART)
+		if (c->type == TBL_PART)
 			put_required(j, c->columns);
 		else if (is_required(c))
 			json_string(j, NULL, c->key);
 }
 
-static void put_properties(struct json *j, const struct view_column *columns)
+static void put_properties(struct json *j, const struct tbl_column *columns)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (c = columns; c && c->bytes; c++) {
-		if (c->type == VIEW_PART) {
+		if (c->type == TBL_PART) {
 			put_properties(j, c->columns);
 		} else if (c->key) {
 			json_line(j, 8);
@@ -162,7 +162,7 @@ static void open_properties(struct json *j)
 }
 
 /* Writes the schema of an object with these columns, without its braces. */
-static void put_object(struct json *j, const struct view_column *columns)
+static void put_object(struct json *j, const struct tbl_column *columns)
 {
 	open_object(j);
 	put_required(j, columns);
@@ -178,7 +178,7 @@ static void put_object(struct json *j, const struct view_column *columns)
 static const struct view_sheet *const *put_lists(struct json *j, const struct view_sheet *const *first)
 {
 	const struct view_sheet *const *sh, *const *end;
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (end = first; *end && (!(*end)->member || ((*first)->member && !strcmp((*end)->member, (*first)->member)));
 	     end++)
@@ -223,7 +223,7 @@ static const struct view_sheet *const *put_member(struct json *j, const struct v
 	return next;
 }
 
-static void put_def(struct json *j, const char *name, const struct view_column *columns, const char *help)
+static void put_def(struct json *j, const char *name, const struct tbl_column *columns, const char *help)
 {
 	json_line(j, 4);
 	json_object(j, name);

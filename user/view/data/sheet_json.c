@@ -5,22 +5,22 @@
 
 #include "view/data/json.h"
 
-static void put_members(struct document *d, const struct view_column *columns, const void *table, const void *row);
+static void put_members(struct document *d, const struct tbl_column *columns, const void *table, const void *row);
 
-static const void *place(const struct view_column *c, const void *row)
+static const void *place(const struct tbl_column *c, const void *row)
 {
 	return (const char *)row + c->at;
 }
 
-static bool has_member(const struct document *d, const struct view_column *c, const void *row)
+static bool has_member(const struct document *d, const struct tbl_column *c, const void *row)
 {
-	if (!view_has_value(c, row) && !(c->flags & VIEW_KEEP))
+	if (!view_has_value(c, row) && !(c->flags & TBL_KEEP))
 		return false;
-	if (c->type == VIEW_PID)
+	if (c->type == TBL_PID)
 		return d->several;
-	if (c->flags & VIEW_OMIT && c->flags & VIEW_NULL && !view_is_text(c))
-		return view_cell_number(c, row) != VIEW_UNKNOWN;
-	return !(c->flags & VIEW_OMIT) || view_is_there(c, row);
+	if (c->flags & TBL_OMIT && c->flags & TBL_NULL && !view_is_text(c))
+		return view_cell_number(c, row) != TBL_UNKNOWN;
+	return !(c->flags & TBL_OMIT) || view_is_there(c, row);
 }
 
 static void put_lines(struct document *d, const char *key, struct view_text text)
@@ -36,15 +36,15 @@ static void put_lines(struct document *d, const char *key, struct view_text text
 	json_end(&d->json);
 }
 
-static void put_text(struct document *d, const struct view_column *c, const void *row)
+static void put_text(struct document *d, const struct tbl_column *c, const void *row)
 {
 	const struct view_text text = view_cell_text(c, row);
 
-	if (c->flags & VIEW_NULL && !text.data)
+	if (c->flags & TBL_NULL && !text.data)
 		json_null(&d->json, c->key);
-	else if (c->type == VIEW_LINES)
+	else if (c->type == TBL_LINES)
 		put_lines(d, c->key, text);
-	else if (c->type == VIEW_RAW || (c->type == VIEW_KEY && ((const struct view_key *)place(c, row))->number))
+	else if (c->type == TBL_RAW || (c->type == TBL_KEY && ((const struct view_key *)place(c, row))->number))
 		json_raw(&d->json, c->key, text.data, text.len);
 	else
 		json_text(&d->json, c->key, text.data, text.len);
@@ -69,23 +69,23 @@ static uint64_t unix_ns(const struct document *d, uint64_t mono_ns)
 	return ss->start_unix_ns + (mono_ns - ss->start_mono_ns);
 }
 
-static void put_number(struct document *d, const struct view_column *c, uint64_t n)
+static void put_number(struct document *d, const struct tbl_column *c, uint64_t n)
 {
-	if (c->type == VIEW_DEVICE)
+	if (c->type == TBL_DEVICE)
 		return put_device(d, c->key, (uint32_t)n);
-	if (c->flags & VIEW_NULL && n == VIEW_UNKNOWN)
+	if (c->flags & TBL_NULL && n == TBL_UNKNOWN)
 		return json_null(&d->json, c->key);
-	if (c->type == VIEW_MOMENT)
+	if (c->type == TBL_MOMENT)
 		n = unix_ns(d, n);
-	if (c->type == VIEW_BOOL)
+	if (c->type == TBL_BOOL)
 		json_bool(&d->json, c->key, n);
-	else if (c->flags & VIEW_SIGNED)
+	else if (c->flags & TBL_SIGNED)
 		json_i64(&d->json, c->key, (int64_t)n);
 	else
 		json_u64(&d->json, c->key, n);
 }
 
-static void put_object(struct document *d, const char *key, const struct view_column *columns, const void *table,
+static void put_object(struct document *d, const char *key, const struct tbl_column *columns, const void *table,
 		       const void *row)
 {
 	json_object(&d->json, key);
@@ -93,7 +93,7 @@ static void put_object(struct document *d, const char *key, const struct view_co
 	json_end(&d->json);
 }
 
-static void put_list(struct document *d, const struct view_column *c, const void *table, const struct view_list *list)
+static void put_list(struct document *d, const struct tbl_column *c, const void *table, const struct view_list *list)
 {
 	size_t i;
 
@@ -103,28 +103,28 @@ static void put_list(struct document *d, const struct view_column *c, const void
 	json_end(&d->json);
 }
 
-static void put_member(struct document *d, const struct view_column *c, const void *table, const void *row)
+static void put_member(struct document *d, const struct tbl_column *c, const void *table, const void *row)
 {
 	struct view_made made;
 
-	if (c->type == VIEW_PART)
+	if (c->type == TBL_PART)
 		put_members(d, c->columns, table, place(c, row));
 	else if (view_is_text(c))
 		put_text(d, c, row);
-	else if (c->type == VIEW_OBJECT)
+	else if (c->type == TBL_OBJECT)
 		put_object(d, c->key, view_members(&d->s, c, &made), table, place(c, row));
-	else if (c->type == VIEW_LIST)
+	else if (c->type == TBL_LIST)
 		put_list(d, c, table, place(c, row));
 	else if (view_is_double(c))
-		json_printf(&d->json, c->key, c->flags & VIEW_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
+		json_printf(&d->json, c->key, c->flags & TBL_SIGNIFICANT ? "%.*g" : "%.*f", c->data_digits,
 			    view_cell_double(c, row));
 	else
 		put_number(d, c, view_cell_number(c, row));
 }
 
-static void put_members(struct document *d, const struct view_column *columns, const void *table, const void *row)
+static void put_members(struct document *d, const struct tbl_column *columns, const void *table, const void *row)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	for (c = columns; c && c->bytes; c++)
 		if (view_has_column(&d->s, c, table) && has_member(d, c, row))

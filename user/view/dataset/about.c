@@ -16,39 +16,39 @@ struct recording {
 
 #define ROW	    struct recording
 #define HAS(member) .has = offsetof(ROW, member)
-static const struct view_column recording_columns[] = {
-	{"window_ns", NULL, NULL, VIEW_NS, AT(about.duration_ns)},
-	{"paused_ns", NULL, NULL, VIEW_NS, AT(about.paused_ns)},
-	{"incomplete", NULL, NULL, VIEW_BOOL, AT(about.incomplete)},
-	{"comm", NULL, NULL, VIEW_TEXT, AT(command)},
-	{"cmdline", NULL, NULL, VIEW_TEXT, AT(cmdline)},
-	{"hostname", NULL, NULL, VIEW_TEXT, AT(hostname)},
-	{"kernel", NULL, NULL, VIEW_TEXT, AT(kernel)},
-	{"cpu_model", NULL, NULL, VIEW_TEXT, AT(cpu_model)},
-	{"python", NULL, NULL, VIEW_TEXT, AT(python)},
-	{"backend", NULL, NULL, VIEW_TEXT, AT(backend)},
-	{"world_size", NULL, NULL, VIEW_COUNT, AT(world_size), VIEW_OMIT},
-	{"attempted", NULL, NULL, VIEW_COUNT, AT(about.loss.attempted)},
-	{"stored", NULL, NULL, VIEW_COUNT, AT(about.loss.stored)},
-	{"dropped", NULL, NULL, VIEW_COUNT, AT(about.loss.dropped)},
-	{"truncated", NULL, NULL, VIEW_COUNT, AT(about.loss.truncated)},
-	{"unreadable", NULL, NULL, VIEW_COUNT, AT(about.loss.unreadable)},
-	{"unmatched", NULL, NULL, VIEW_COUNT, AT(about.loss.unmatched)},
-	{"cut_records", NULL, NULL, VIEW_COUNT, AT(about.cut_records)},
-	{"left_out", NULL, NULL, VIEW_COUNT, AT(about.left_out)},
-	{"open_spans", NULL, NULL, VIEW_COUNT, AT(about.open_spans)},
-	{"late", NULL, NULL, VIEW_COUNT, AT(late)},
-	{"followed", NULL, NULL, VIEW_COUNT, AT(about.followed)},
-	{"unfollowed", NULL, NULL, VIEW_COUNT, AT(about.unfollowed)},
-	{"iterations", NULL, NULL, VIEW_COUNT, AT(about.iterations), VIEW_OMIT},
-	{"sampled_iterations", NULL, NULL, VIEW_COUNT, AT(about.sampled_iterations), VIEW_OMIT},
-	{"added_cpu_ns", NULL, NULL, VIEW_NS, AT(about.cost.added_ns), HAS(cost)},
-	{"busiest_thread_ns", NULL, NULL, VIEW_NS, AT(about.cost.thread_ns), HAS(cost)},
-	{"trap_ns", NULL, NULL, VIEW_NS, AT(about.cost.trap_ns), HAS(cost)},
-	{"uncertainty_permille", NULL, NULL, VIEW_COUNT, AT(about.cost.uncertain), HAS(cost)},
-	{"taken_out", NULL, NULL, VIEW_BOOL, AT(taken_out), HAS(cost)},
-	{"iteration_watched_ns", NULL, NULL, VIEW_NS, AT(iteration_watched_ns), VIEW_OMIT},
-	{"iteration_unwatched_ns", NULL, NULL, VIEW_NS, AT(iteration_unwatched_ns), VIEW_OMIT},
+static const struct tbl_column recording_columns[] = {
+	{"window_ns", NULL, NULL, TBL_NS, AT(about.duration_ns)},
+	{"paused_ns", NULL, NULL, TBL_NS, AT(about.paused_ns)},
+	{"incomplete", NULL, NULL, TBL_BOOL, AT(about.incomplete)},
+	{"comm", NULL, NULL, TBL_TEXT, AT(command)},
+	{"cmdline", NULL, NULL, TBL_TEXT, AT(cmdline)},
+	{"hostname", NULL, NULL, TBL_TEXT, AT(hostname)},
+	{"kernel", NULL, NULL, TBL_TEXT, AT(kernel)},
+	{"cpu_model", NULL, NULL, TBL_TEXT, AT(cpu_model)},
+	{"python", NULL, NULL, TBL_TEXT, AT(python)},
+	{"backend", NULL, NULL, TBL_TEXT, AT(backend)},
+	{"world_size", NULL, NULL, TBL_COUNT, AT(world_size), TBL_OMIT},
+	{"attempted", NULL, NULL, TBL_COUNT, AT(about.loss.attempted)},
+	{"stored", NULL, NULL, TBL_COUNT, AT(about.loss.stored)},
+	{"dropped", NULL, NULL, TBL_COUNT, AT(about.loss.dropped)},
+	{"truncated", NULL, NULL, TBL_COUNT, AT(about.loss.truncated)},
+	{"unreadable", NULL, NULL, TBL_COUNT, AT(about.loss.unreadable)},
+	{"unmatched", NULL, NULL, TBL_COUNT, AT(about.loss.unmatched)},
+	{"cut_records", NULL, NULL, TBL_COUNT, AT(about.cut_records)},
+	{"left_out", NULL, NULL, TBL_COUNT, AT(about.left_out)},
+	{"open_spans", NULL, NULL, TBL_COUNT, AT(about.open_spans)},
+	{"late", NULL, NULL, TBL_COUNT, AT(late)},
+	{"followed", NULL, NULL, TBL_COUNT, AT(about.followed)},
+	{"unfollowed", NULL, NULL, TBL_COUNT, AT(about.unfollowed)},
+	{"iterations", NULL, NULL, TBL_COUNT, AT(about.iterations), TBL_OMIT},
+	{"sampled_iterations", NULL, NULL, TBL_COUNT, AT(about.sampled_iterations), TBL_OMIT},
+	{"added_cpu_ns", NULL, NULL, TBL_NS, AT(about.cost.added_ns), HAS(cost)},
+	{"busiest_thread_ns", NULL, NULL, TBL_NS, AT(about.cost.thread_ns), HAS(cost)},
+	{"trap_ns", NULL, NULL, TBL_NS, AT(about.cost.trap_ns), HAS(cost)},
+	{"uncertainty_permille", NULL, NULL, TBL_COUNT, AT(about.cost.uncertain), HAS(cost)},
+	{"taken_out", NULL, NULL, TBL_BOOL, AT(taken_out), HAS(cost)},
+	{"iteration_watched_ns", NULL, NULL, TBL_NS, AT(iteration_watched_ns), TBL_OMIT},
+	{"iteration_unwatched_ns", NULL, NULL, TBL_NS, AT(iteration_unwatched_ns), TBL_OMIT},
 	{0},
 };
 #undef ROW
@@ -85,21 +85,21 @@ static int put_recording(struct dataset *d, struct dataset_table *t)
 }
 
 #define ROW	   struct source
-#define LOSS(what) VIEW_COUNT, AT(loss.what)
+#define LOSS(what) TBL_COUNT, AT(loss.what)
 struct source {
 	struct view_text name;
 	struct mxbpf_loss loss;
 	uint64_t late;
 };
-static const struct view_column source_columns[] = {
-	{"source", NULL, NULL, VIEW_TEXT, AT(name)},
+static const struct tbl_column source_columns[] = {
+	{"source", NULL, NULL, TBL_TEXT, AT(name)},
 	{"attempted", NULL, NULL, LOSS(attempted)},
 	{"stored", NULL, NULL, LOSS(stored)},
 	{"dropped", NULL, NULL, LOSS(dropped)},
 	{"truncated", NULL, NULL, LOSS(truncated)},
 	{"unreadable", NULL, NULL, LOSS(unreadable)},
 	{"unmatched", NULL, NULL, LOSS(unmatched)},
-	{"late", NULL, NULL, VIEW_COUNT, AT(late)},
+	{"late", NULL, NULL, TBL_COUNT, AT(late)},
 	{0},
 };
 #undef ROW
@@ -130,9 +130,9 @@ struct process {
 static int put_processes(struct dataset *d, struct dataset_table *t)
 {
 	const struct mdl_session *s = d->s.in->session;
-	struct view_column columns[MDL_LABEL_NUMBERS + MDL_LABEL_TEXTS + 3] = {
-		{NULL, NULL, NULL, VIEW_PID, AT(pid), .flags = 0},
-		{"hostname", NULL, NULL, VIEW_TEXT, AT(hostname), .flags = 0},
+	struct tbl_column columns[MDL_LABEL_NUMBERS + MDL_LABEL_TEXTS + 3] = {
+		{NULL, NULL, NULL, TBL_PID, AT(pid), .flags = 0},
+		{"hostname", NULL, NULL, TBL_TEXT, AT(hostname), .flags = 0},
 	};
 	struct process row;
 	unsigned n = 2, i;
@@ -141,13 +141,13 @@ static int put_processes(struct dataset *d, struct dataset_table *t)
 
 	for (i = 0; i < MDL_LABEL_NUMBERS; i++)
 		if (i != MDL_RANK)
-			columns[n++] = (struct view_column){
-				mdl_label_number_words[i], .type = VIEW_COUNT, .flags = VIEW_NULL,
+			columns[n++] = (struct tbl_column){
+				mdl_label_number_words[i], .type = TBL_COUNT, .flags = TBL_NULL,
 				.at = (uint16_t)(offsetof(struct process, numbers) + i * sizeof(uint64_t)),
 				.bytes = sizeof(uint64_t)};
 	for (i = 0; i < MDL_LABEL_TEXTS; i++)
-		columns[n++] = (struct view_column){
-			mdl_label_text_words[i], .type = VIEW_TEXT,
+		columns[n++] = (struct tbl_column){
+			mdl_label_text_words[i], .type = TBL_TEXT,
 			.at = (uint16_t)(offsetof(struct process, texts) + i * sizeof(struct view_text)),
 			.bytes = sizeof(struct view_text)};
 	dataset_table_columns(t, columns, NULL);
@@ -156,7 +156,7 @@ static int put_processes(struct dataset *d, struct dataset_table *t)
 
 		row = (struct process){.pid = l->pid, .hostname = text_of(l->hostname)};
 		for (i = 0; i < MDL_LABEL_NUMBERS; i++)
-			row.numbers[i] = l->numbers[i] == MDL_NO_NUMBER ? VIEW_UNKNOWN : l->numbers[i];
+			row.numbers[i] = l->numbers[i] == MDL_NO_NUMBER ? TBL_UNKNOWN : l->numbers[i];
 		for (i = 0; i < MDL_LABEL_TEXTS; i++)
 			row.texts[i] = text_of(l->texts[i]);
 		err = dataset_table_row(t, &row);

@@ -20,24 +20,24 @@ struct activity {
 };
 
 #define ROW struct activity
-const struct view_column dataset_activity_columns[] = {
-	{"recording", NULL, NULL, VIEW_COUNT, AT(recording)},
-	{"start", NULL, NULL, VIEW_MOMENT, AT(a.h.ts_ns)},
-	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
-	{"category", NULL, NULL, VIEW_WORD, AT(a.cls), WORDS(categories)},
-	{"total_ns", NULL, NULL, VIEW_NS, AT(a.dur_ns)},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(a.h.tgid)},
-	{NULL, NULL, NULL, VIEW_PID, AT(a.h.tgid)},
-	{"gpu", NULL, NULL, VIEW_COUNT, AT(a.track.device)},
-	{"context", NULL, NULL, VIEW_COUNT, AT(a.track.context)},
-	{"stream", NULL, NULL, VIEW_COUNT, AT(stream), VIEW_NULL},
-	{"bytes", NULL, NULL, VIEW_BYTES, AT(a.bytes)},
-	{"correlation", NULL, NULL, VIEW_COUNT, AT(a.edge_id), VIEW_OMIT},
-	{"edge_domain", NULL, NULL, VIEW_COUNT, AT(a.domain)},
-	{"graph", NULL, NULL, VIEW_COUNT, AT(a.graph), VIEW_OMIT},
-	{"registers", NULL, NULL, VIEW_COUNT, AT(a.registers), VIEW_OMIT},
-	{"static_shared_bytes", NULL, NULL, VIEW_BYTES, AT(a.static_shared)},
-	{"dynamic_shared_bytes", NULL, NULL, VIEW_BYTES, AT(a.dynamic_shared)},
+const struct tbl_column dataset_activity_columns[] = {
+	{"recording", NULL, NULL, TBL_COUNT, AT(recording)},
+	{"start", NULL, NULL, TBL_MOMENT, AT(a.h.ts_ns)},
+	{"name", NULL, NULL, TBL_TEXT, AT(name)},
+	{"category", NULL, NULL, TBL_WORD, AT(a.cls), WORDS(categories)},
+	{"total_ns", NULL, NULL, TBL_NS, AT(a.dur_ns)},
+	{"pid", NULL, NULL, TBL_COUNT, AT(a.h.tgid)},
+	{NULL, NULL, NULL, TBL_PID, AT(a.h.tgid)},
+	{"gpu", NULL, NULL, TBL_COUNT, AT(a.track.device)},
+	{"context", NULL, NULL, TBL_COUNT, AT(a.track.context)},
+	{"stream", NULL, NULL, TBL_COUNT, AT(stream), TBL_NULL},
+	{"bytes", NULL, NULL, TBL_BYTES, AT(a.bytes)},
+	{"correlation", NULL, NULL, TBL_COUNT, AT(a.edge_id), TBL_OMIT},
+	{"edge_domain", NULL, NULL, TBL_COUNT, AT(a.domain)},
+	{"graph", NULL, NULL, TBL_COUNT, AT(a.graph), TBL_OMIT},
+	{"registers", NULL, NULL, TBL_COUNT, AT(a.registers), TBL_OMIT},
+	{"static_shared_bytes", NULL, NULL, TBL_BYTES, AT(a.static_shared)},
+	{"dynamic_shared_bytes", NULL, NULL, TBL_BYTES, AT(a.dynamic_shared)},
 	{0},
 };
 #undef ROW
@@ -49,16 +49,16 @@ struct launch {
 };
 
 #define ROW struct launch
-const struct view_column dataset_launch_columns[] = {
-	{"recording", NULL, NULL, VIEW_COUNT, AT(recording)},
-	{"start", NULL, NULL, VIEW_MOMENT, AT(l.h.ts_ns)},
-	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
-	{"total_ns", NULL, NULL, VIEW_NS, AT(l.dur_ns)},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(l.h.tgid)},
-	{NULL, NULL, NULL, VIEW_PID, AT(l.h.tgid)},
-	{"thread", NULL, NULL, VIEW_COUNT, AT(l.tid)},
-	{"correlation", NULL, NULL, VIEW_COUNT, AT(l.edge_id)},
-	{"edge_domain", NULL, NULL, VIEW_COUNT, AT(l.domain)},
+const struct tbl_column dataset_launch_columns[] = {
+	{"recording", NULL, NULL, TBL_COUNT, AT(recording)},
+	{"start", NULL, NULL, TBL_MOMENT, AT(l.h.ts_ns)},
+	{"name", NULL, NULL, TBL_TEXT, AT(name)},
+	{"total_ns", NULL, NULL, TBL_NS, AT(l.dur_ns)},
+	{"pid", NULL, NULL, TBL_COUNT, AT(l.h.tgid)},
+	{NULL, NULL, NULL, TBL_PID, AT(l.h.tgid)},
+	{"thread", NULL, NULL, TBL_COUNT, AT(l.tid)},
+	{"correlation", NULL, NULL, TBL_COUNT, AT(l.edge_id)},
+	{"edge_domain", NULL, NULL, TBL_COUNT, AT(l.domain)},
 	{0},
 };
 #undef ROW
@@ -67,7 +67,7 @@ int dataset_activity(struct dataset *d, const struct mxbpf_rec *r)
 {
 	struct activity row = {.recording = d->recording, .a = kind_activity(r)};
 
-	row.stream = row.a.track.stream == NO_STREAM ? VIEW_UNKNOWN : row.a.track.stream;
+	row.stream = row.a.track.stream == NO_STREAM ? TBL_UNKNOWN : row.a.track.stream;
 	row.name.data = mdl_name(d->s.in->model, row.a.name_id, &row.name.len);
 	return dataset_table_row(&d->activities, &row);
 }

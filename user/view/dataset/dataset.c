@@ -32,7 +32,7 @@ static int put_rows(struct dataset_table *t, const struct view_sheet *sh, const 
 }
 
 /* The calls of all classes are one table, and each class comes by itself. */
-static int begin_calls(struct dataset_table *t, struct dataset *d, const char *name, const struct view_column *columns,
+static int begin_calls(struct dataset_table *t, struct dataset *d, const char *name, const struct tbl_column *columns,
 		       const void *table)
 {
 	int err = 0;
@@ -63,13 +63,13 @@ struct counter {
 };
 
 #define ROW struct counter
-static const struct view_column counter_columns[] = {
-	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
-	{"device", NULL, NULL, VIEW_DEVICE, AT(device)},
-	{NULL, NULL, NULL, VIEW_PID, AT(tgid)},
-	{"counter", NULL, NULL, VIEW_TEXT, AT(counter)},
-	{"value", NULL, NULL, VIEW_COUNT, AT(value), VIEW_NULL},
-	{"ratio", NULL, NULL, VIEW_RATIO, AT(ratio)},
+static const struct tbl_column counter_columns[] = {
+	{"name", NULL, NULL, TBL_TEXT, AT(name)},
+	{"device", NULL, NULL, TBL_DEVICE, AT(device)},
+	{NULL, NULL, NULL, TBL_PID, AT(tgid)},
+	{"counter", NULL, NULL, TBL_TEXT, AT(counter)},
+	{"value", NULL, NULL, TBL_COUNT, AT(value), TBL_NULL},
+	{"ratio", NULL, NULL, TBL_RATIO, AT(ratio)},
 	{0},
 };
 #undef ROW
@@ -81,14 +81,14 @@ static int put_counters_of(struct dataset *d, const struct view_call *call)
 	int err = 0;
 
 	for (i = 0; !err && call->counted && i < n; i++) {
-		const struct view_column *c = &made.columns[i];
+		const struct tbl_column *c = &made.columns[i];
 		const bool ratio = view_is_double(c);
 		const struct counter row = {
 			.name = call->name,
 			.counter = view_word(c->key),
 			.device = call->device,
 			.tgid = call->tgid,
-			.value = ratio ? VIEW_UNKNOWN : view_cell_number(c, &call->counters),
+			.value = ratio ? TBL_UNKNOWN : view_cell_number(c, &call->counters),
 			.ratio = ratio ? view_cell_double(c, &call->counters) : NAN,
 		};
 
@@ -155,9 +155,9 @@ static int put_totals(struct dataset *d, const struct view_sheet *sh, const void
 }
 
 /* Returns a column of this name or type, or NULL. */
-static const struct view_column *find(const struct view_sheet *sh, const char *key, enum view_type type)
+static const struct tbl_column *find(const struct view_sheet *sh, const char *key, enum tbl_type type)
 {
-	const struct view_column *c = sh->columns;
+	const struct tbl_column *c = sh->columns;
 
 	while (c->bytes && (key ? !c->key || strcmp(c->key, key) : c->type != type))
 		c++;
@@ -165,9 +165,9 @@ static const struct view_column *find(const struct view_sheet *sh, const char *k
 }
 
 /* The items of a list in the rows are rows of a table, with the name of the row that has the list. */
-static int put_list(struct dataset *d, const struct view_sheet *sh, const void *table, const struct view_column *c)
+static int put_list(struct dataset *d, const struct view_sheet *sh, const void *table, const struct tbl_column *c)
 {
-	const struct view_column *of = find(sh, "name", 0), *pid = find(sh, NULL, VIEW_PID);
+	const struct tbl_column *of = find(sh, "name", 0), *pid = find(sh, NULL, TBL_PID);
 	struct dataset_table *t = &d->table;
 	const struct view_list *rows = table, *items;
 	char name[DATASET_NAME_BYTES];
@@ -196,7 +196,7 @@ static int put_list(struct dataset *d, const struct view_sheet *sh, const void *
 static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 {
 	struct dataset *d = (struct dataset *)s;
-	const struct view_column *c;
+	const struct tbl_column *c;
 	int err;
 
 	if (sh == &sheet_counters)
@@ -207,7 +207,7 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 		return put_calls(d, sh, table);
 	err = put_table(d, sh, table);
 	for (c = sh->columns; !err && c->bytes; c++)
-		if (c->type == VIEW_LIST && c->key)
+		if (c->type == TBL_LIST && c->key)
 			err = put_list(d, sh, table, c);
 	return err || !sh->totals ? err : put_totals(d, sh, table);
 }

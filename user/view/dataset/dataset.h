@@ -33,12 +33,12 @@ struct dataset;
 #define DATASET_NAME_BYTES  64
 
 struct dataset_column {
-	struct view_column c; /* c.at and c.has count from the start of the row */
+	struct tbl_column c; /* c.at and c.has count from the start of the row */
 	char name[DATASET_NAME_BYTES];
 	bool lead; /* a column of struct dataset_lead */
 	bool off;  /* nothing is known of it in this recording */
 	/* The object that it is a member of, if it is null as a whole; else NULL. */
-	const struct view_column *of;
+	const struct tbl_column *of;
 	uint16_t of_at; /* place of the row that the object is in */
 };
 
@@ -50,7 +50,7 @@ struct dataset_table {
 	unsigned n;
 	struct arrow_file **files; /* owned; one for each part, NULL until it has a row */
 	size_t from, to;	   /* only rows of these parts are written */
-	struct view_column pid;	   /* the process of a row; bytes 0: the table does not tell processes apart */
+	struct tbl_column pid;	   /* the process of a row; bytes 0: the table does not tell processes apart */
 	struct dataset_lead lead;  /* of the row that is written */
 };
 
@@ -81,10 +81,10 @@ static inline size_t dataset_nparts(const struct dataset *d)
 
 int dataset_table_begin(struct dataset_table *t, struct dataset *d, const char *name);
 /* Adds columns. table: of their sheet; NULL: there is none. */
-void dataset_table_columns(struct dataset_table *t, const struct view_column *columns, const void *table);
+void dataset_table_columns(struct dataset_table *t, const struct tbl_column *columns, const void *table);
 /* Adds columns of struct dataset_lead: those of each table, the category of calls, the row that has a list. */
-void dataset_table_lead(struct dataset_table *t, const struct view_column *columns);
-extern const struct view_column dataset_lead_columns[], dataset_category_column[], dataset_of_column[];
+void dataset_table_lead(struct dataset_table *t, const struct tbl_column *columns);
+extern const struct tbl_column dataset_lead_columns[], dataset_category_column[], dataset_of_column[];
 /* Adds a row to the file of its process: the one that it names, or this one. */
 int dataset_table_row(struct dataset_table *t, const void *row);
 int dataset_table_row_of(struct dataset_table *t, uint32_t tgid, const void *row);
@@ -94,7 +94,7 @@ int dataset_table_end(struct dataset_table *t, int err);
 /* spans.c: writes the tables of single records: "spans", "activities" and "launches". */
 int dataset_records(struct dataset *d);
 /* activities.c: the tables of GPUs. Write a row. */
-extern const struct view_column dataset_activity_columns[], dataset_launch_columns[];
+extern const struct tbl_column dataset_activity_columns[], dataset_launch_columns[];
 int dataset_activity(struct dataset *d, const struct mxbpf_rec *r);
 int dataset_launch(struct dataset *d, const struct mxbpf_rec *r);
 /* about.c: writes the tables "recordings", "processes" and "sources". */

@@ -20,32 +20,32 @@ struct span {
 
 #define ROW	    struct span
 #define HAS(member) .has = offsetof(ROW, member)
-static const struct view_column columns[] = {
-	{"recording", NULL, NULL, VIEW_COUNT, AT(recording)},
-	{"start", NULL, NULL, VIEW_MOMENT, AT(start_ns)},
-	{"name", NULL, NULL, VIEW_TEXT, AT(name)},
-	{"category", NULL, NULL, VIEW_TEXT, AT(category)},
-	{"total_ns", NULL, NULL, VIEW_NS, AT(total_ns)},
-	{"self_ns", NULL, NULL, VIEW_NS, AT(self_ns)},
+static const struct tbl_column columns[] = {
+	{"recording", NULL, NULL, TBL_COUNT, AT(recording)},
+	{"start", NULL, NULL, TBL_MOMENT, AT(start_ns)},
+	{"name", NULL, NULL, TBL_TEXT, AT(name)},
+	{"category", NULL, NULL, TBL_TEXT, AT(category)},
+	{"total_ns", NULL, NULL, TBL_NS, AT(total_ns)},
+	{"self_ns", NULL, NULL, TBL_NS, AT(self_ns)},
 	/* With what watching cost. Their sums are those of the rows of "calls", to the nanosecond. */
-	{"raw_total_ns", NULL, NULL, VIEW_NS, AT(raw_total_ns)},
-	{"raw_self_ns", NULL, NULL, VIEW_NS, AT(raw_self_ns)},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid)},
-	{NULL, NULL, NULL, VIEW_PID, AT(tgid)},
-	{"thread", NULL, NULL, VIEW_COUNT, AT(tid)},
-	{"end_thread", NULL, NULL, VIEW_COUNT, AT(end_tid)},
-	{"device", NULL, NULL, VIEW_DEVICE, AT(device)},
-	{"cpu", NULL, NULL, VIEW_COUNT, AT(cpu), VIEW_NULL, HAS(account)},
-	{"account_on_cpu_ns", NULL, NULL, VIEW_NS, AT(on_cpu_ns), HAS(account)},
-	{"account_runq_ns", NULL, NULL, VIEW_NS, AT(runq_ns), HAS(account)},
-	{"account_blocked_ns", NULL, NULL, VIEW_NS, AT(blocked_ns), HAS(account)},
-	{"alloc_bytes", NULL, NULL, VIEW_BYTES, AT(alloc_bytes), VIEW_SIGNED},
-	{"self_alloc_bytes", NULL, NULL, VIEW_BYTES, AT(self_alloc_bytes), VIEW_SIGNED},
-	{"shapes", NULL, NULL, VIEW_RAW, AT(shapes)},
-	{"types", NULL, NULL, VIEW_RAW, AT(types)},
-	{"layer", NULL, NULL, VIEW_TEXT, AT(layer)},
-	{"unwound", NULL, NULL, VIEW_BOOL, AT(unwound)},
-	{"annotation", NULL, NULL, VIEW_BOOL, AT(annotation)},
+	{"raw_total_ns", NULL, NULL, TBL_NS, AT(raw_total_ns)},
+	{"raw_self_ns", NULL, NULL, TBL_NS, AT(raw_self_ns)},
+	{"pid", NULL, NULL, TBL_COUNT, AT(tgid)},
+	{NULL, NULL, NULL, TBL_PID, AT(tgid)},
+	{"thread", NULL, NULL, TBL_COUNT, AT(tid)},
+	{"end_thread", NULL, NULL, TBL_COUNT, AT(end_tid)},
+	{"device", NULL, NULL, TBL_DEVICE, AT(device)},
+	{"cpu", NULL, NULL, TBL_COUNT, AT(cpu), TBL_NULL, HAS(account)},
+	{"account_on_cpu_ns", NULL, NULL, TBL_NS, AT(on_cpu_ns), HAS(account)},
+	{"account_runq_ns", NULL, NULL, TBL_NS, AT(runq_ns), HAS(account)},
+	{"account_blocked_ns", NULL, NULL, TBL_NS, AT(blocked_ns), HAS(account)},
+	{"alloc_bytes", NULL, NULL, TBL_BYTES, AT(alloc_bytes), TBL_SIGNED},
+	{"self_alloc_bytes", NULL, NULL, TBL_BYTES, AT(self_alloc_bytes), TBL_SIGNED},
+	{"shapes", NULL, NULL, TBL_RAW, AT(shapes)},
+	{"types", NULL, NULL, TBL_RAW, AT(types)},
+	{"layer", NULL, NULL, TBL_TEXT, AT(layer)},
+	{"unwound", NULL, NULL, TBL_BOOL, AT(unwound)},
+	{"annotation", NULL, NULL, TBL_BOOL, AT(annotation)},
 	{0},
 };
 #undef ROW
@@ -67,7 +67,7 @@ static struct span row_of(const struct dataset *d, const struct mxbpf_span *s)
 		.start_ns = s->h.ts_ns,
 		.total_ns = s->dur_ns,
 		.self_ns = s->self_ns,
-		.cpu = s->cpu == MXBPF_CPU_NONE ? VIEW_UNKNOWN : s->cpu,
+		.cpu = s->cpu == MXBPF_CPU_NONE ? TBL_UNKNOWN : s->cpu,
 		.on_cpu_ns = s->account.on_cpu_ns,
 		.runq_ns = s->account.runq_ns,
 		.blocked_ns = s->account.blocked_ns,
@@ -114,7 +114,7 @@ static int on_record(struct view *s, const struct mxbpf_rec *r)
 	return dataset_table_row(&d->spans, &row);
 }
 
-static int begin_table(struct dataset_table *t, struct dataset *d, const char *name, const struct view_column *of,
+static int begin_table(struct dataset_table *t, struct dataset *d, const char *name, const struct tbl_column *of,
 		       size_t from)
 {
 	const int err = dataset_table_begin(t, d, name);

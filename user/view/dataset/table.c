@@ -13,17 +13,17 @@
 /* ---- columns */
 
 #define ROW struct dataset_lead
-const struct view_column dataset_lead_columns[] = {
-	{"recording", NULL, NULL, VIEW_COUNT, AT(recording)},
-	{"window_start", NULL, NULL, VIEW_MOMENT, AT(start_ns)},
-	{"job", NULL, NULL, VIEW_TEXT, AT(job)},
-	{"runtime", NULL, NULL, VIEW_TEXT, AT(runtime)},
-	{"mxbpf_version", NULL, NULL, VIEW_TEXT, AT(version)},
-	{"pid", NULL, NULL, VIEW_COUNT, AT(tgid)},
+const struct tbl_column dataset_lead_columns[] = {
+	{"recording", NULL, NULL, TBL_COUNT, AT(recording)},
+	{"window_start", NULL, NULL, TBL_MOMENT, AT(start_ns)},
+	{"job", NULL, NULL, TBL_TEXT, AT(job)},
+	{"runtime", NULL, NULL, TBL_TEXT, AT(runtime)},
+	{"mxbpf_version", NULL, NULL, TBL_TEXT, AT(version)},
+	{"pid", NULL, NULL, TBL_COUNT, AT(tgid)},
 	{0},
 };
-const struct view_column dataset_category_column[] = {{"category", NULL, NULL, VIEW_TEXT, AT(category)}, {0}};
-const struct view_column dataset_of_column[] = {{"of", NULL, NULL, VIEW_TEXT, AT(of)}, {0}};
+const struct tbl_column dataset_category_column[] = {{"category", NULL, NULL, TBL_TEXT, AT(category)}, {0}};
+const struct tbl_column dataset_of_column[] = {{"of", NULL, NULL, TBL_TEXT, AT(of)}, {0}};
 #undef ROW
 
 /* Where columns stand: in the row, in an object, in an object of an object. */
@@ -31,7 +31,7 @@ struct within {
 	char prefix[DATASET_NAME_BYTES]; /* of names: the objects, from the outermost on */
 	uint16_t at, has;
 	bool off;
-	const struct view_column *of; /* the object that may be null as a whole */
+	const struct tbl_column *of; /* the object that may be null as a whole */
 	uint16_t of_at;
 };
 
@@ -55,7 +55,7 @@ static void name_column(char name[DATASET_NAME_BYTES], const char *prefix, const
 		*p = isalnum((unsigned char)*p) ? (char)tolower((unsigned char)*p) : '_';
 }
 
-static void add_column(struct dataset_table *t, const struct view_column *c, const struct within *in, bool lead)
+static void add_column(struct dataset_table *t, const struct tbl_column *c, const struct within *in, bool lead)
 {
 	struct dataset_column *to = &t->columns[t->n];
 
@@ -74,54 +74,54 @@ static void add_column(struct dataset_table *t, const struct view_column *c, con
 	t->n++;
 }
 
-static void add_columns(struct dataset_table *t, const struct view_column *columns, const void *table,
+static void add_columns(struct dataset_table *t, const struct tbl_column *columns, const void *table,
 			const struct within *in);
 
 /*
  * Members that a session names are left out: all files of a table have the same columns, because not every engine reads
  * others.
  */
-static void add_members(struct dataset_table *t, const struct view_column *c, const void *table,
-			const struct within *in, bool off)
+static void add_members(struct dataset_table *t, const struct tbl_column *c, const void *table, const struct within *in,
+			bool off)
 {
 	struct within inner = *in;
 
 	inner.at = (uint16_t)(in->at + c->at);
 	inner.has = (uint16_t)(c->has ? c->has + in->at : in->has);
 	inner.off = off;
-	if (c->type == VIEW_OBJECT)
+	if (c->type == TBL_OBJECT)
 		name_column(inner.prefix, in->prefix, c->key);
-	if (c->type == VIEW_OBJECT && c->flags & VIEW_OMIT) {
+	if (c->type == TBL_OBJECT && c->flags & TBL_OMIT) {
 		inner.of = c;
 		inner.of_at = in->at;
 	}
 	add_columns(t, c->columns, table, &inner);
 }
 
-static void add_columns(struct dataset_table *t, const struct view_column *columns, const void *table,
+static void add_columns(struct dataset_table *t, const struct tbl_column *columns, const void *table,
 			const struct within *in)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	struct within one = *in;
 
 	for (c = columns; c && c->bytes; c++) {
 		one.off = in->off || !view_is_asked(&t->d->s, c) ||
 			  (c->when && !(table && *((const bool *)table + c->when)));
-		if (c->type == VIEW_PART || (c->type == VIEW_OBJECT && c->key))
+		if (c->type == TBL_PART || (c->type == TBL_OBJECT && c->key))
 			add_members(t, c, table, in, one.off);
-		else if (c->type == VIEW_PID)
-			t->pid = (struct view_column){.at = (uint16_t)(c->at + in->at), .bytes = c->bytes};
-		else if (c->key && c->type != VIEW_LIST)
+		else if (c->type == TBL_PID)
+			t->pid = (struct tbl_column){.at = (uint16_t)(c->at + in->at), .bytes = c->bytes};
+		else if (c->key && c->type != TBL_LIST)
 			add_column(t, c, &one, false);
 	}
 }
 
-void dataset_table_columns(struct dataset_table *t, const struct view_column *columns, const void *table)
+void dataset_table_columns(struct dataset_table *t, const struct tbl_column *columns, const void *table)
 {
 	add_columns(t, columns, table, &(struct within){0});
 }
 
-void dataset_table_lead(struct dataset_table *t, const struct view_column *columns)
+void dataset_table_lead(struct dataset_table *t, const struct tbl_column *columns)
 {
 	for (; columns->bytes; columns++)
 		add_column(t, columns, &(struct within){0}, true);
@@ -129,18 +129,17 @@ void dataset_table_lead(struct dataset_table *t, const struct view_column *colum
 
 static struct arrow_field field_of(const struct dataset_column *col)
 {
-	static const char *const units[VIEW_NTYPES] = {
-		[VIEW_NS] = "ns", [VIEW_BYTES] = "bytes", [VIEW_RATE] = "bytes/s"};
+	static const char *const units[TBL_NTYPES] = {[TBL_NS] = "ns", [TBL_BYTES] = "bytes", [TBL_RATE] = "bytes/s"};
 	struct arrow_field f = {.name = col->name, .type = ARROW_INT};
 
 	f.unit = units[col->c.type];
-	if (view_is_text(&col->c) || col->c.type == VIEW_DEVICE)
+	if (view_is_text(&col->c) || col->c.type == TBL_DEVICE)
 		f.type = ARROW_TEXT;
 	else if (view_is_double(&col->c))
 		f.type = ARROW_REAL;
-	else if (col->c.type == VIEW_BOOL)
+	else if (col->c.type == TBL_BOOL)
 		f.type = ARROW_BOOL;
-	else if (col->c.type == VIEW_MOMENT && !fmt_ends_with(col->name, "_unix_ns"))
+	else if (col->c.type == TBL_MOMENT && !fmt_ends_with(col->name, "_unix_ns"))
 		f.type = ARROW_TIME;
 	return f;
 }
@@ -172,19 +171,19 @@ static void fill_lead(struct dataset_table *t, uint32_t tgid)
 /* A value is null where the JSON leaves it out or has null. */
 static bool is_null(const struct dataset_column *col, const void *row)
 {
-	const struct view_column *c = &col->c;
+	const struct tbl_column *c = &col->c;
 
 	if (col->off || !view_has_value(c, row))
 		return true;
 	if (col->of && !view_is_there(col->of, (const char *)row + col->of_at))
 		return true;
 	if (view_is_text(c))
-		return !view_cell_text(c, row).data || (c->flags & VIEW_OMIT && !view_is_there(c, row));
+		return !view_cell_text(c, row).data || (c->flags & TBL_OMIT && !view_is_there(c, row));
 	if (view_is_double(c))
 		return isnan(view_cell_double(c, row));
-	if (c->flags & VIEW_NULL)
-		return view_cell_number(c, row) == VIEW_UNKNOWN;
-	return c->flags & VIEW_OMIT && !view_is_there(c, row);
+	if (c->flags & TBL_NULL)
+		return view_cell_number(c, row) == TBL_UNKNOWN;
+	return c->flags & TBL_OMIT && !view_is_there(c, row);
 }
 
 static void put_device(const struct dataset_table *t, struct arrow_file *f, uint32_t device)
@@ -201,7 +200,7 @@ static void put_cell(const struct dataset_table *t, struct arrow_file *f, const 
 		     const void *row)
 {
 	const struct mdl_session *s = t->d->s.in->session;
-	const struct view_column *c = &col->c;
+	const struct tbl_column *c = &col->c;
 	struct view_text text;
 	uint64_t n;
 
@@ -214,11 +213,11 @@ static void put_cell(const struct dataset_table *t, struct arrow_file *f, const 
 	if (view_is_double(c))
 		return arrow_real(f, view_cell_double(c, row));
 	n = view_cell_number(c, row);
-	if (c->type == VIEW_DEVICE)
+	if (c->type == TBL_DEVICE)
 		put_device(t, f, (uint32_t)n);
-	else if (c->type == VIEW_MOMENT)
+	else if (c->type == TBL_MOMENT)
 		arrow_int(f, (int64_t)(s->start_unix_ns + (n - s->start_mono_ns)));
-	else if (c->flags & VIEW_SIGNED)
+	else if (c->flags & TBL_SIGNED)
 		arrow_int(f, (int64_t)n);
 	else
 		arrow_uint(f, n);

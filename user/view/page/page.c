@@ -92,27 +92,27 @@ static int begin(struct view *s)
 
 /* ---- tables */
 
-static bool is_number(const struct view_column *c)
+static bool is_number(const struct tbl_column *c)
 {
-	return !view_is_text(c) && c->type != VIEW_DEVICE && c->type != VIEW_BOOL;
+	return !view_is_text(c) && c->type != TBL_DEVICE && c->type != TBL_BOOL;
 }
 
 /* The script sorts by the value, because people see it rounded. */
-static void put_value(struct view *s, const struct view_column *c, const void *row)
+static void put_value(struct view *s, const struct tbl_column *c, const void *row)
 {
 	const uint64_t n = view_is_double(c) ? 0 : view_cell_number(c, row);
 
 	if (view_is_double(c))
 		out_printf(s->out, "%.9g", view_cell_double(c, row));
-	else if (c->flags & VIEW_SIGNED)
+	else if (c->flags & TBL_SIGNED)
 		out_printf(s->out, "%" PRId64, (int64_t)n);
-	else if (!(c->flags & VIEW_NULL && n == VIEW_UNKNOWN))
+	else if (!(c->flags & TBL_NULL && n == TBL_UNKNOWN))
 		out_printf(s->out, "%" PRIu64, n);
 }
 
-static void put_cell(struct view *s, const struct view_column *c, const void *row, bool first)
+static void put_cell(struct view *s, const struct tbl_column *c, const void *row, bool first)
 {
-	char cell[VIEW_CELL_BYTES];
+	char cell[TBL_CELL_BYTES];
 	const struct view_text text = view_people_text(s, c, row, cell);
 
 	if (is_number(c)) {
@@ -128,7 +128,7 @@ static void put_cell(struct view *s, const struct view_column *c, const void *ro
 
 static void put_notes(struct view *s, const struct view_flat *flat, const void *row)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	struct view_text note;
 
 	for (c = flat->columns; c->bytes; c++) {
@@ -143,7 +143,7 @@ static void put_notes(struct view *s, const struct view_flat *flat, const void *
 
 static void put_row(struct view *s, const struct view_flat *flat, const void *row)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	bool notes = false;
 
 	page_raw(s, "<tr>");
@@ -163,7 +163,7 @@ static void put_row(struct view *s, const struct view_flat *flat, const void *ro
 
 static void put_headings(struct view *s, const struct view_flat *flat)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 
 	page_raw(s, "<thead><tr>");
 	for (c = flat->columns; c->bytes; c++) {
@@ -185,7 +185,7 @@ static void put_headings(struct view *s, const struct view_flat *flat)
 /* The script shows them above the headings; without it, or by keyboard, they unfold. */
 static void put_explanations(struct view *s, const struct view_flat *flat)
 {
-	const struct view_column *c;
+	const struct tbl_column *c;
 	bool any = false;
 
 	for (c = flat->columns; c->bytes; c++) {
@@ -245,9 +245,9 @@ static const char *title_of(const struct view_sheet *sh, const void *table)
 	return list->title ? list->title : sh->title ? sh->title : sh->member;
 }
 
-static const struct view_column *column_of(const struct view_sheet *sh, const char *key)
+static const struct tbl_column *column_of(const struct view_sheet *sh, const char *key)
 {
-	const struct view_column *c = sh->columns;
+	const struct tbl_column *c = sh->columns;
 
 	while (!c->key || strcmp(c->key, key))
 		c++;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tables in recordings: records of kind MXBPF_TABLE, which say what their columns are. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/priv.h"
+
+static bool is_process(const struct tbl_column *c)
+{
+	return c->merge == TBL_IS_KEY && c->type == TBL_PID;
+}
+
+uint32_t tbl_process(const struct tbl_def *def, const void *row)
+{
+	const struct tbl_column *c;
+
+	for (c = def->columns; c->bytes; c++)
+		if (is_process(c))
+			return (uint32_t)tbl_get(c, row, 0);
+	return 0;
+}
+
+/* The process of the rows is in the head of the record. */
+static bool is_written(const struct tbl_column *c)
+{
+	return c->merge != TBL_MADE && !is_process(c);
+}
+
+static const char *name_of(const struct tbl_column *c)
+{
+	return c->key ? c->key : c->stored;
+}
+
+/* ---- writing */
+
+/* A row with its place, so that rows of one process keep their order. */
+struct place {
+	uint32_t process;
+	size_t i;
+};
+
+static int by_process(const void *va, const void *vb)
+{
+	const struct place *a = va, *b = vb;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->i < b->i ? -1 : a->i > b->i;
+}
+
+static int put_columns(const struct tbl_def *def, struct buf *out)
+{
+	struct mxbpf_table_column to;
+	const struct tbl_column *c;
+	int err = 0;
+
+	for (c = def->columns; !err && c->bytes; c++) {
+		if (!is_written(c))
+			continue;
+		to = (struct mxbpf_table_column){
+			.nvalues = (uint16_t)tbl_nvalues(c),
+			.id_of = (uint8_t)(c->type == TBL_NAME ? 1 + c->name_kind : 0),
+			.flags = (uint8_t)(c->type == TBL_MOMENT ? MXBPF_TABLE_TIME : 0),
+		};
+		strncpy(to.name, name_of(c), sizeof(to.name) - 1);
+		err = buf_put(out, &to, sizeof(to));
+	}
+	return err;
+}
+
+static int put_row(const struct tbl_def *def, const void *row, struct buf *out)
+{
+	const struct tbl_column *c;
+	uint64_t v;
+	unsigned i;
+	int err = 0;
+
+	for (c = def->columns; !err && c->bytes; c++)
+		for (i = 0; !err && is_written(c) && i < tbl_nvalues(c); i++) {
+			v = tbl_get(c, row, i);
+			err = buf_put(out, &v, sizeof(v));
+		}
+	return err;
+}
+
+/* Writes rows from `from` on, of one process and as many as a record holds. Returns their number, or -ENOMEM. */
+static ssize_t put_chunk(const struct tbl *t, const struct place *from, size_t n, struct buf *out)
+{
+	const size_t begin = out->len;
+	struct mxbpf_table head = {.h = {.kind = MXBPF_TABLE, .tgid = from->process}};
+	const struct tbl_column *c;
+	struct mxbpf_table *at;
+	size_t bytes = 0, i;
+
+	strncpy(head.name, t->def->name, sizeof(head.name) - 1);
+	for (c = t->def->columns; c->bytes; c++) {
+		head.ncols += is_written(c);
+		bytes += is_written(c) ? tbl_nvalues(c) * sizeof(uint64_t) : 0;
+	}
+	if (buf_put(out, &head, sizeof(head)) || put_columns(t->def, out))
+		return -ENOMEM;
+	for (i = 0; i < n && from[i].process == from->process; i++) {
+		if (out->len - begin + bytes > MXBPF_TABLE_BYTES_MAX)
+			break;
+		if (put_row(t->def, tbl_at(t, from[i].i), out))
+			return -ENOMEM;
+	}
+	at = buf_place(out, begin);
+	at->nrows = (uint16_t)i;
+	at->h.size = (uint16_t)(out->len - begin);
+	return (ssize_t)i;
+}
+
+int tbl_emit(const struct tbl *t, struct buf *out)
+{
+	const size_t n = tbl_count(t);
+	struct place *places = calloc(n + 1, sizeof(*places));
+	ssize_t put = 0;
+	size_t i;
+
+	if (!places)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		places[i] = (struct place){tbl_process(t->def, tbl_at(t, i)), i};
+	qsort(places, n, sizeof(*places), by_process);
+	for (i = 0; put >= 0 && i < n; i += (size_t)put)
+		put = put_chunk(t, places + i, n - i, out);
+	free(places);
+	return put < 0 ? (int)put : 0;
+}
+
+/* ---- reading */
+
+static const struct tbl_column *column_named(const struct tbl_def *def, const struct mxbpf_table_column *like)
+{
+	const struct tbl_column *c;
+
+	for (c = def->columns; c->bytes; c++)
+		if (is_written(c) && tbl_nvalues(c) == like->nvalues && !strcmp(name_of(c), like->name))
+			return c;
+	return NULL;
+}
+
+void tbl_reader_open(struct tbl_reader *r, const struct tbl_def *def, const struct mxbpf_table *chunk)
+{
+	const struct tbl_column *c;
+	unsigned i;
+
+	*r = (struct tbl_reader){.def = def, .chunk = chunk};
+	for (i = 0; i < chunk->ncols; i++) {
+		c = column_named(def, &chunk->columns[i]);
+		if (c)
+			r->reads[r->nreads++] = (struct tbl_read){c, r->cells};
+		r->cells += chunk->columns[i].nvalues;
+	}
+}
+
+static uint64_t within(const struct tbl_column *c, uint64_t v)
+{
+	return c->limit && v > c->limit ? 0 : v;
+}
+
+void tbl_reader_row(const struct tbl_reader *r, size_t i, void *row)
+{
+	const __u64 *cells = mxbpf_table_cells(r->chunk) + i * r->cells;
+	const struct tbl_column *c;
+	unsigned k, n;
+
+	memset(row, 0, r->def->row_bytes);
+	for (c = r->def->columns; c->bytes; c++)
+		if (is_process(c))
+			tbl_set(c, row, 0, r->chunk->h.tgid);
+	for (k = 0; k < r->nreads; k++)
+		for (n = 0; n < tbl_nvalues(r->reads[k].column); n++)
+			tbl_set(r->reads[k].column, row, n, within(r->reads[k].column, cells[r->reads[k].at + n]));
+}
