@@ -74,15 +74,15 @@ static struct mxbpf_span frame(uint64_t ts_ns, uint64_t dur_ns)
 /* Checks the annotations of a model. */
 static void expect(struct mdl *m)
 {
-	const struct mxbpf_instant *const *instants;
+	const struct mxbpf_instant *instants;
 	const struct mxbpf_value *const *values;
 	const struct mdl_row *const *frames;
 	size_t n;
 
 	instants = marks_instants(m, &n);
 	CHECK(n == 2);
-	CHECK(instants[0]->count == 2 && instants[0]->h.ts_ns == 100 && instants[0]->last_ns == 300);
-	CHECK(instants[1]->what == MXBPF_INSTANT_RUN && instants[1]->count == 1);
+	CHECK(instants[0].count == 2 && instants[0].h.ts_ns == 100 && instants[0].last_ns == 300);
+	CHECK(instants[1].what == MXBPF_INSTANT_RUN && instants[1].count == 1);
 	values = marks_values(m, &n);
 	CHECK(n == 1 && values[0]->value == 4 && values[0]->count == 2 && values[0]->max == 6);
 	frames = mdl_rows(m, MXBPF_CLASS_FRAME, &n);

@@ -116,6 +116,8 @@ const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f);
 struct tbl *mdl_table(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def);
 /* Returns the same, or NULL if it was never asked for. */
 const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def);
+/* Returns the rows of a table in no order, *n their number, borrowed until the next is added. NULL: it has none. */
+const void *mdl_table_rows(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, size_t *n);
 /* Adds a row to the row with its keys. Ids of names in its keys get a placeholder. 0 or -ENOMEM. */
 int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row);
 

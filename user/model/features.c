@@ -118,6 +118,19 @@ const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f,
 	return t[i].def ? &t[i] : NULL;
 }
 
+const void *mdl_table_rows(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, size_t *n)
+{
+	const struct tbl *t = mdl_table_of(m, f, def);
+
+	*n = t ? tbl_count(t) : 0;
+	return t ? t->rows.data : NULL;
+}
+
+static const uint64_t *at_name(const void *row, const struct tbl_column *c)
+{
+	return (const uint64_t *)((const char *)row + c->at);
+}
+
 int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row)
 {
 	const struct tbl_column *c;
@@ -128,8 +141,8 @@ int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_d
 	to = tbl_add(mdl_table(m, f, def), row, &added);
 	err = to ? 0 : -ENOMEM;
 	for (c = def->columns; !err && added && c->bytes; c++)
-		if (c->type == TBL_NAME && c->name_kind == MXBPF_NAME_SPAN)
-			err = mdl_expect_name(m, *(const uint64_t *)((const char *)to + c->at));
+		if (c->type == TBL_NAME && c->name_kind == MXBPF_NAME_SPAN && *at_name(to, c))
+			err = mdl_expect_name(m, *at_name(to, c));
 	return err;
 }
 
@@ -333,7 +346,7 @@ static int tables_processes(const struct mdl *m, const struct mdl_feature *f, md
 	int err = 0;
 
 	for (k = 0; k < MDL_FEATURE_TABLES; k++)
-		for (i = 0; !err && t[k].def && i < tbl_count(&t[k]); i++)
+		for (i = 0; !err && t[k].def && t[k].def->adds_processes && i < tbl_count(&t[k]); i++)
 			err = fn(ctx, tbl_process(t[k].def, tbl_at(&t[k], i)));
 	return err;
 }

@@ -15,19 +15,20 @@ struct keys {
 	bool full; /* without details */
 };
 
-static uint64_t key_of(const struct tbl_column *c, const struct keys *k)
+static uint64_t key_of(const struct tbl_column *c, const struct keys *k, unsigned i)
 {
-	return k->full && c->flags & TBL_DETAIL ? 0 : tbl_get(c, k->row, 0);
+	return k->full && c->flags & TBL_DETAIL ? 0 : tbl_get(c, k->row, i);
 }
 
 static uint64_t hash_of(const struct tbl_def *def, const struct keys *k)
 {
 	const struct tbl_column *c;
 	uint64_t h = 0;
+	unsigned i;
 
 	for (c = def->columns; c->bytes; c++)
-		if (c->merge == TBL_IS_KEY) {
-			h = (h ^ key_of(c, k)) * 0x9e3779b97f4a7c15ull;
+		for (i = 0; c->merge == TBL_IS_KEY && i < tbl_nvalues(c); i++) {
+			h = (h ^ key_of(c, k, i)) * 0x9e3779b97f4a7c15ull;
 			h ^= h >> 32;
 		}
 	return h;
@@ -36,10 +37,12 @@ static uint64_t hash_of(const struct tbl_def *def, const struct keys *k)
 static bool has_keys(const struct tbl_def *def, const void *row, const struct keys *k)
 {
 	const struct tbl_column *c;
+	unsigned i;
 
 	for (c = def->columns; c->bytes; c++)
-		if (c->merge == TBL_IS_KEY && tbl_get(c, row, 0) != key_of(c, k))
-			return false;
+		for (i = 0; c->merge == TBL_IS_KEY && i < tbl_nvalues(c); i++)
+			if (tbl_get(c, row, i) != key_of(c, k, i))
+				return false;
 	return true;
 }
 
@@ -80,6 +83,7 @@ void *tbl_row(struct tbl *t, const void *like, bool *added)
 	struct keys keys = {like, false};
 	const struct tbl_column *c;
 	uint32_t *slot;
+	unsigned i;
 	void *row;
 
 	*added = false;
@@ -97,8 +101,8 @@ void *tbl_row(struct tbl *t, const void *like, bool *added)
 		return NULL;
 	memset(row, 0, t->def->row_bytes);
 	for (c = t->def->columns; c->bytes; c++)
-		if (c->merge == TBL_IS_KEY)
-			tbl_set(c, row, 0, key_of(c, &keys));
+		for (i = 0; c->merge == TBL_IS_KEY && i < tbl_nvalues(c); i++)
+			tbl_set(c, row, i, key_of(c, &keys, i));
 	*slot = (uint32_t)tbl_count(t);
 	*added = true;
 	return row;

@@ -14,8 +14,9 @@
 struct tbl_def {
 	const char *name; /* in recordings; at most MXBPF_TABLE_NAME_BYTES - 1 */
 	size_t row_bytes;
-	size_t max_rows; /* with so many rows, keys with TBL_DETAIL become 0 in further ones; 0: no limit */
-	bool of_process; /* rows keep their process in a sum of processes, too */
+	size_t max_rows;     /* with so many rows, keys with TBL_DETAIL become 0 in further ones; 0: no limit */
+	bool adds_processes; /* its processes count as seen, even if they have no other rows */
+	bool of_process;     /* rows keep their process in a sum of processes, too */
 	const struct tbl_column *columns; /* those that are stored have a place in the row */
 };
 

@@ -12,6 +12,8 @@ extern const struct mdl_feature feature_lines;
 extern const struct ses_feature lines_session;
 extern const struct view_sheet sheet_lines;
 
+extern const struct tbl_def lines_table; /* of struct mxbpf_agg_line */
+
 /* Rows of a model, in no order; *n their number. Borrowed until the next record is folded. */
 const struct mxbpf_agg_line *lines_rows(const struct mdl *m, size_t *n);
 /* Single looks, in no order, the newest 16,384; *n their number. Borrowed as above. */

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "feature/lines/lines.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 
+#define ROWS_MAX 8192 /* beyond that, looks at another place count in the row of their thread without a stack */
+
 struct row {
-	struct view_text line, call;
 	struct mxbpf_agg_line l;
+	struct view_text line, call;
 	bool main, sleeps, rank;
 };
 
-static int order(const void *va, const void *vb)
+static int order(const void *va, const void *vb, void *opts)
 {
 	const struct row *a = va, *b = vb;
 
@@ -22,24 +20,16 @@ static int order(const void *va, const void *vb)
 	return view_name_cmp(a->line.data, a->line.len, b->line.data, b->line.len);
 }
 
-static int make(const struct view *s, void *table)
+static void fill(const struct view *s, void *row)
 {
-	struct view_list *t = table;
-	const struct mxbpf_agg_line *all = lines_rows(s->in->model, &t->all);
-	struct row *r = calloc(t->all + 1, sizeof(*r));
-	size_t i;
+	struct row *r = row;
 
-	t->rows = r;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < t->all; i++) {
-		r[i] = (struct row){.l = all[i], .main = all[i].main, .sleeps = all[i].sleeps, .rank = all[i].rank};
-		r[i].line.data = lines_of_program(s->in->model, all[i].stack_id, &r[i].line.len);
-		if (all[i].cls)
-			r[i].call.data = mdl_name(s->in->model, all[i].name_id, &r[i].call.len);
-	}
-	qsort(r, t->all, sizeof(*r), order);
-	return 0;
+	r->main = r->l.main;
+	r->sleeps = r->l.sleeps;
+	r->rank = r->l.rank;
+	r->line.data = lines_of_program(s->in->model, r->l.stack_id, &r->line.len);
+	if (r->l.cls)
+		r->call.data = mdl_name(s->in->model, r->l.name_id, &r->call.len);
 }
 
 static bool when(const struct view *s)
@@ -52,18 +42,36 @@ static bool when(const struct view *s)
 
 #define ROW struct row
 static const struct tbl_column columns[] = {
+	{.stored = "stack_id",
+	 .type = TBL_NAME,
+	 KEY_AT(l.stack_id),
+	 .name_kind = MXBPF_NAME_STACK,
+	 .flags = TBL_DETAIL},
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(l.name_id), .flags = TBL_DETAIL},
+	{.stored = "syscall", .type = TBL_COUNT, KEY_AT(l.syscall)},
+	{.stored = "class", .type = TBL_COUNT, KEY_AT(l.cls), .limit = MXBPF_CLASS_MAX - 1},
+	{.stored = "sleeps", .type = TBL_COUNT, KEY_AT(l.sleeps)},
+	{.stored = "main", .type = TBL_BOOL, KEY_AT(l.main)},
+	{.stored = "rank", .type = TBL_BOOL, KEY_AT(l.rank)},
+	{.stored = "first_ns", .type = TBL_MOMENT, MIN_AT(l.h.ts_ns)},
 	{"line", NULL, "line", TBL_TEXT, AT(line), TBL_NULL, .name_min = 24,
 	 .help = "innermost line that is neither of Python's library nor of an installed package"},
-	PID_COLUMN(l.h.tgid),
-	{"tid", NULL, NULL, TBL_COUNT, AT(l.tid)},
+	PID_COLUMN(l.h.tgid, .merge = TBL_IS_KEY),
+	{"tid", NULL, NULL, TBL_COUNT, KEY_AT(l.tid)},
 	{"other_rank", NULL, NULL, TBL_BOOL, AT(rank), TBL_OMIT,
 	 .help = "true for another rank of the job, which is not profiled; `tid` is its pid"},
-	{"looks", NULL, "samples", TBL_COUNT, AT(l.count),
+	{"looks", NULL, "samples", TBL_COUNT, SUM_AT(l.count),
 	 .help = "number of samples (ten a second) that found the thread on the line"},
 	{"call", NULL, "in call", TBL_TEXT, AT(call), TBL_NULL,
 	 .help = "the innermost call of the runtime that it was in"},
 	{0},
 };
+
+const struct tbl_def lines_table = {.name = "lines",
+				    .row_bytes = sizeof(struct mxbpf_agg_line),
+				    .max_rows = ROWS_MAX,
+				    .of_process = true,
+				    .columns = columns};
 
 const struct view_sheet sheet_lines = {
 	.title = "Lines",
@@ -73,5 +81,8 @@ const struct view_sheet sheet_lines = {
 	.row_bytes = sizeof(struct row),
 	.table_bytes = sizeof(struct view_list),
 	.when = when,
-	.make = make,
+	.stored = &lines_table,
+	.feature = &feature_lines,
+	.fill = fill,
+	.order = order,
 };

@@ -5,10 +5,8 @@
 #include <errno.h>
 
 struct state {
-	struct hash value_index;   /* (name_id, tgid) -> struct mxbpf_value * */
-	struct buf values;	   /* struct mxbpf_value *, owned */
-	struct hash instant_index; /* (name_id; tgid, what and scope) -> struct mxbpf_instant * */
-	struct buf instants;	   /* struct mxbpf_instant *, owned */
+	struct hash value_index; /* (name_id, tgid) -> struct mxbpf_value * */
+	struct buf values;	 /* struct mxbpf_value *, owned */
 };
 
 /* Returns whether a was set after b. Values of the same time are ordered by the sequence number of the counter. */
@@ -57,40 +55,12 @@ static int value_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-void marks_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from)
-{
-	const uint64_t last_ns = from->last_ns > from->h.ts_ns ? from->last_ns : from->h.ts_ns;
-
-	if (!to->count || from->h.ts_ns < to->h.ts_ns)
-		to->h.ts_ns = from->h.ts_ns;
-	if (last_ns > to->last_ns)
-		to->last_ns = last_ns;
-	add_sat(&to->count, from->count);
-}
-
 static int instant_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_instant *v = (const void *)rec;
-	const uint64_t kind = (uint64_t)v->h.tgid << 32 | (uint64_t)v->what << 8 | v->scope;
-	struct state *state = mdl_state(m, &feature_marks);
-	struct mxbpf_instant *r;
-	bool added;
+	struct mxbpf_instant row = *(const struct mxbpf_instant *)rec;
 
-	if (!state)
-		return -ENOMEM;
-	r = mdl_expect_name(m, v->name_id)
-		    ? NULL
-		    : mdl_row_put(&state->instant_index, &state->instants, v->name_id, kind, sizeof(*r), &added);
-	if (!r)
-		return -ENOMEM;
-	if (added) {
-		*r = *v;
-		r->h.size = sizeof(*r);
-		r->count = 0;
-		r->tid = 0;
-	}
-	marks_instant_merge(r, v);
-	return 0;
+	row.last_ns = row.last_ns > rec->ts_ns ? row.last_ns : rec->ts_ns;
+	return mdl_table_add(m, &feature_marks, &marks_instants_table, &row);
 }
 
 static void extent_add(struct mdl_row *r, uint64_t first_ns, uint64_t last_ns)
@@ -139,12 +109,9 @@ const struct mxbpf_value *const *marks_values(const struct mdl *m, size_t *n)
 	return state ? (const void *)state->values.data : NULL;
 }
 
-const struct mxbpf_instant *const *marks_instants(const struct mdl *m, size_t *n)
+const struct mxbpf_instant *marks_instants(const struct mdl *m, size_t *n)
 {
-	const struct state *state = mdl_state_of(m, &feature_marks);
-
-	*n = state ? buf_count(&state->instants, void *) : 0;
-	return state ? (const void *)state->instants.data : NULL;
+	return mdl_table_rows(m, &feature_marks, &marks_instants_table, n);
 }
 
 static int marks_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
@@ -163,23 +130,18 @@ static void marks_merge_row(struct mdl_row *to, const struct mdl_row *from)
 static int marks_emit(const struct mdl *m, struct buf *out)
 {
 	const struct state *state = mdl_state_of(m, &feature_marks);
-	const int err = mdl_rows_emit(&state->values, sizeof(struct mxbpf_value), out);
 
-	return err ? err : mdl_rows_emit(&state->instants, sizeof(struct mxbpf_instant), out);
+	return mdl_rows_emit(&state->values, sizeof(struct mxbpf_value), out);
 }
 
 static int marks_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_marks);
 	struct state *t = mdl_state(to, &feature_marks);
-	int err;
 
 	if (!t)
 		return -ENOMEM;
-	err = mdl_rows_copy(&t->value_index, &t->values, &f->value_index, &f->values, sizeof(struct mxbpf_value));
-	return err ? err
-		   : mdl_rows_copy(&t->instant_index, &t->instants, &f->instant_index, &f->instants,
-				   sizeof(struct mxbpf_instant));
+	return mdl_rows_copy(&t->value_index, &t->values, &f->value_index, &f->values, sizeof(struct mxbpf_value));
 }
 
 /* A process that only sets counters has no other rows. */
@@ -199,7 +161,6 @@ static void marks_fini(struct mdl *m)
 	struct state *state = mdl_state(m, &feature_marks);
 
 	mdl_rows_fini(&state->value_index, &state->values);
-	mdl_rows_fini(&state->instant_index, &state->instants);
 }
 
 const char *marks_domain(const struct mdl *m, uint64_t name_id, size_t *len)
@@ -213,6 +174,7 @@ const char *marks_domain(const struct mdl *m, uint64_t name_id, size_t *len)
 const struct mdl_feature feature_marks = {
 	.trace = &marks_trace,
 	.state_bytes = sizeof(struct state),
+	.tables = {{&marks_instants_table}},
 	.kinds = {{MXBPF_INSTANT, instant_fold}, {MXBPF_VALUE, value_fold}, {MXBPF_AGG_EXTENT, extent_fold}},
 	.span = marks_span,
 	.emit_row = extent_emit_row,

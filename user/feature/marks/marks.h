@@ -18,10 +18,10 @@ const char *marks_domain(const struct mdl *m, uint64_t name_id, size_t *len);
  * MXBPF_NAME_DOMAIN of a name is its domain.
  */
 const struct mxbpf_value *const *marks_values(const struct mdl *m, size_t *n);
-const struct mxbpf_instant *const *marks_instants(const struct mdl *m, size_t *n);
-/* Add `from` to `to`, which keeps its name and its process. */
+extern const struct tbl_def marks_instants_table; /* of struct mxbpf_instant */
+const struct mxbpf_instant *marks_instants(const struct mdl *m, size_t *n);
+/* Adds `from` to `to`, which keeps its name and its process. */
 void marks_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from);
-void marks_instant_merge(struct mxbpf_instant *to, const struct mxbpf_instant *from);
 /* Returns the calls per second between first_ns and last_ns of a row. 0: these are not known. */
 double marks_rate(const struct mdl_row *r);
 

@@ -9,13 +9,13 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* A counter or an instant. The other member is zero. */
-struct mark {
+struct counter {
+	struct mxbpf_value v;
 	struct view_text name, domain; /* domain: without data if there is none */
-	uint64_t count;
-	struct mxbpf_value value;
-	struct mxbpf_instant instant;
-	uint32_t tgid;
+};
+struct instant {
+	struct mxbpf_instant i;
+	struct view_text name, domain;
 };
 
 static const char *const said[MXBPF_INSTANT_WHATS] = {
@@ -39,32 +39,32 @@ const char *marks_instant_name(const struct mdl *m, const struct mxbpf_instant *
 	return said[i->what];
 }
 
-static int by_text(const struct mark *a, const struct mark *b)
+static int by_name(const struct counter *a, const struct counter *b)
 {
 	int order = view_name_cmp(a->domain.data, a->domain.len, b->domain.data, b->domain.len);
 
 	order = order ? order : view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
-	return order ? order : a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
+	return order ? order : a->v.h.tgid < b->v.h.tgid ? -1 : a->v.h.tgid > b->v.h.tgid;
 }
 
 /* Sorts by name or by count. */
-static int by_opts(const void *va, const void *vb, void *vopts)
+static int counters_by_opts(const void *va, const void *vb, void *vopts)
 {
-	const struct mark *a = va, *b = vb;
+	const struct counter *a = va, *b = vb;
 	const struct view_opts *opts = vopts;
 
-	if (opts->sort == VIEW_SORT_COUNT && a->count != b->count)
-		return (a->count < b->count) == opts->ascending ? -1 : 1;
-	return by_text(a, b);
+	if (opts->sort == VIEW_SORT_COUNT && a->v.count != b->v.count)
+		return (a->v.count < b->v.count) == opts->ascending ? -1 : 1;
+	return by_name(a, b);
 }
 
-static struct mark mark(const struct mdl *m, uint64_t name_id, uint32_t tgid, uint64_t count)
+static int instants_by_opts(const void *va, const void *vb, void *vopts)
 {
-	struct mark r = {.tgid = tgid, .count = count};
+	const struct instant *a = va, *b = vb;
+	const struct counter of_a = {{.h = a->i.h, .count = a->i.count}, a->name, a->domain},
+			     of_b = {{.h = b->i.h, .count = b->i.count}, b->name, b->domain};
 
-	r.domain.data = mdl_text(m, MXBPF_NAME_DOMAIN, name_id, &r.domain.len);
-	r.name.data = mdl_name(m, name_id, &r.name.len);
-	return r;
+	return counters_by_opts(&of_a, &of_b, vopts);
 }
 
 static int make_values(const struct view *s, void *table)
@@ -72,7 +72,7 @@ static int make_values(const struct view *s, void *table)
 	const struct mdl *m = s->in->model;
 	struct view_list *t = table;
 	const struct mxbpf_value *const *all = marks_values(m, &t->all);
-	struct mark *r = calloc(t->all + 1, sizeof(*r));
+	struct counter *r = calloc(t->all + 1, sizeof(*r));
 	size_t i, others;
 
 	t->rows = r;
@@ -81,33 +81,28 @@ static int make_values(const struct view *s, void *table)
 	if (!r)
 		return -ENOMEM;
 	for (i = 0; i < t->all; i++) {
-		r[i] = mark(m, all[i]->name_id, all[i]->h.tgid, all[i]->count);
-		r[i].value = *all[i];
+		r[i].v = *all[i];
+		r[i].domain.data = mdl_text(m, MXBPF_NAME_DOMAIN, all[i]->name_id, &r[i].domain.len);
+		r[i].name.data = mdl_name(m, all[i]->name_id, &r[i].name.len);
 	}
-	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
+	qsort_r(r, t->all, sizeof(*r), counters_by_opts, (void *)s->opts);
 	return 0;
 }
 
-static int make_instants(const struct view *s, void *table)
+static void fill_instant(const struct view *s, void *row)
 {
-	const struct mdl *m = s->in->model;
-	struct view_list *t = table;
-	const struct mxbpf_instant *const *all = marks_instants(m, &t->all);
-	struct mark *r = calloc(t->all + 1, sizeof(*r));
-	size_t i, others;
+	struct instant *r = row;
 
-	t->rows = r;
-	marks_values(m, &others);
-	t->empty_too = others;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < t->all; i++) {
-		r[i] = mark(m, all[i]->name_id, all[i]->h.tgid, all[i]->count);
-		r[i].name.data = marks_instant_name(m, all[i], &r[i].name.len);
-		r[i].instant = *all[i];
-	}
-	qsort_r(r, t->all, sizeof(*r), by_opts, (void *)s->opts);
-	return 0;
+	r->domain.data = mdl_text(s->in->model, MXBPF_NAME_DOMAIN, r->i.name_id, &r->domain.len);
+	r->name.data = marks_instant_name(s->in->model, &r->i, &r->name.len);
+}
+
+static void finish_instants(const struct view *s, void *table)
+{
+	size_t others;
+
+	marks_values(s->in->model, &others);
+	((struct view_list *)table)->empty_too = others;
 }
 
 static void above_values(struct view *s, const void *table, const char *prefix)
@@ -138,18 +133,18 @@ static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 	[MXBPF_INSTANT_PAUSE] = "pause",   [MXBPF_INSTANT_RESUME] = "resume", [MXBPF_INSTANT_DUMP] = "dump",
 };
 
-#define ROW	    struct mark
+#define ROW	    struct counter
 #define DOMAIN_HELP "domain of a user annotation; absent for others"
 
 static const struct tbl_column value_columns[] = {
 	{"name", NULL, "name", TBL_TEXT, AT(name)},
 	{"domain", NULL, "domain", TBL_TEXT, AT(domain), TBL_OMIT, .help = DOMAIN_HELP},
-	PID_COLUMN(tgid),
-	{"count", NULL, "sets", TBL_COUNT, AT(count), .help = "number of changes of the counter"},
-	{"last", "last_value", "last", TBL_COUNT, AT(value.value)},
-	{"min", "min_value", "min", TBL_COUNT, AT(value.min)},
-	{"max", "max_value", "max", TBL_COUNT, AT(value.max)},
-	{"last_unix_ns", "", NULL, TBL_MOMENT, AT(value.h.ts_ns)},
+	PID_COLUMN(v.h.tgid),
+	{"count", NULL, "sets", TBL_COUNT, AT(v.count), .help = "number of changes of the counter"},
+	{"last", "last_value", "last", TBL_COUNT, AT(v.value)},
+	{"min", "min_value", "min", TBL_COUNT, AT(v.min)},
+	{"max", "max_value", "max", TBL_COUNT, AT(v.max)},
+	{"last_unix_ns", "", NULL, TBL_MOMENT, AT(v.h.ts_ns)},
 	{0},
 };
 
@@ -159,7 +154,7 @@ const struct view_sheet sheet_marks_values = {
 	.member = "values",
 	.csv = "counter",
 	.columns = value_columns,
-	.row_bytes = sizeof(struct mark),
+	.row_bytes = sizeof(struct counter),
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
 	.when = when,
@@ -167,18 +162,24 @@ const struct view_sheet sheet_marks_values = {
 	.above = above_values,
 };
 
+#undef ROW
+#define ROW struct instant
 static const struct tbl_column instant_columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(i.name_id)},
 	{"name", NULL, "name", TBL_TEXT, AT(name)},
 	{"domain", NULL, "domain", TBL_TEXT, AT(domain), TBL_OMIT, .help = DOMAIN_HELP},
-	PID_COLUMN(tgid),
-	{"count", NULL, "times", TBL_COUNT, AT(count)},
-	{"what", "", NULL, TBL_WORD, AT(instant.what), WORDS(kinds),
+	PID_COLUMN(i.h.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "times", TBL_COUNT, SUM_AT(i.count)},
+	{"what", "", NULL, TBL_WORD, KEY_AT(i.what), WORDS(kinds), .limit = MXBPF_INSTANT_WHATS - 1,
 	 .help = "marker, or the call of the runtime's own profiler"},
-	{"scope", "", "scope", TBL_WORD, AT(instant.scope), TBL_OMIT, WORDS(marks_scopes)},
-	{"first_unix_ns", NULL, "first (s)", TBL_MOMENT, AT(instant.h.ts_ns), TBL_TIGHT, .digits = 6},
-	{"last_unix_ns", NULL, "last (s)", TBL_MOMENT, AT(instant.last_ns), TBL_TIGHT, .digits = 6},
+	{"scope", "", "scope", TBL_WORD, KEY_AT(i.scope), TBL_OMIT, WORDS(marks_scopes), .limit = MXBPF_SCOPES - 1},
+	{"first_unix_ns", NULL, "first (s)", TBL_MOMENT, MIN_AT(i.h.ts_ns), TBL_TIGHT, .digits = 6},
+	{"last_unix_ns", NULL, "last (s)", TBL_MOMENT, MAX_AT(i.last_ns), TBL_TIGHT, .digits = 6},
 	{0},
 };
+
+const struct tbl_def marks_instants_table = {
+	.name = "instants", .row_bytes = sizeof(struct mxbpf_instant), .columns = instant_columns};
 
 const struct view_sheet sheet_marks_instants = {
 	.title = "Instant",
@@ -186,10 +187,14 @@ const struct view_sheet sheet_marks_instants = {
 	.member = "instants",
 	.csv = "instant",
 	.columns = instant_columns,
-	.row_bytes = sizeof(struct mark),
+	.row_bytes = sizeof(struct instant),
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
 	.when = when,
-	.make = make_instants,
+	.stored = &marks_instants_table,
+	.feature = &feature_marks,
+	.fill = fill_instant,
+	.finish = finish_instants,
+	.order = instants_by_opts,
 	.above = above_instants,
 };

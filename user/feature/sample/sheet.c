@@ -104,7 +104,8 @@ static const struct tbl_column columns[] = {
 	{0},
 };
 
-const struct tbl_def sample_table = {.name = "samples", .row_bytes = sizeof(struct sample_row), .columns = columns};
+const struct tbl_def sample_table = {
+	.name = "samples", .row_bytes = sizeof(struct sample_row), .adds_processes = true, .columns = columns};
 
 const struct view_sheet sheet_sample = {
 	.title = "samples",

@@ -5,54 +5,25 @@
 #include "feature/idle/idle.h"
 #include "feature/slow/slow.h"
 
-#include <errno.h>
 #include <string.h>
 
-struct state {
-	struct hash index; /* (name and comm, tgid with class and what) -> 1 + index in rows */
-	struct buf rows;   /* struct mxbpf_agg_sched */
+#define ROW struct mxbpf_agg_sched
+static const struct tbl_column stored[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(name_id)},
+	{.stored = "pid", .type = TBL_PID, KEY_AT(h.tgid)},
+	{.stored = "class", .type = TBL_COUNT, KEY_AT(cls), .limit = MXBPF_CLASS_MAX - 1},
+	{.stored = "what", .type = TBL_COUNT, KEY_AT(what), .limit = MXBPF_SCHED_WHATS - 1},
+	{.stored = "own", .type = TBL_BOOL, KEY_AT(own)},
+	{.stored = "between", .type = TBL_BOOL, KEY_AT(between)},
+	{.stored = "comm", .type = TBL_COUNT, KEY_AT(comm)},
+	{.stored = "count", .type = TBL_COUNT, SUM_AT(count)},
+	{.stored = "total_ns", .type = TBL_NS, SUM_AT(total_ns)},
+	{0},
 };
+#undef ROW
+static const struct tbl_def table = {.name = "off_cpu", .row_bytes = sizeof(struct mxbpf_agg_sched), .columns = stored};
 
-/* Returns a hash of the name of the span, the comm of the other process, `own` and `between`. */
-static uint64_t key_of(const struct mxbpf_agg_sched *a)
-{
-	uint64_t words[2], h = a->name_id ^ (uint64_t)a->own << 63 ^ (uint64_t)a->between << 62;
-	unsigned i;
-
-	memcpy(words, a->comm, sizeof(words));
-	for (i = 0; i < 2; i++) {
-		h = (h ^ words[i]) * 0x9e3779b97f4a7c15ull;
-		h ^= h >> 29;
-	}
-	return h;
-}
-
-static int sched_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	const struct mxbpf_agg_sched *a = (const void *)rec;
-	const uint64_t kind = (uint64_t)a->h.tgid << 32 | a->cls << 8 | a->what;
-	struct state *state = mdl_state(m, &feature_sched);
-	struct mxbpf_agg_sched *r;
-	bool added;
-
-	if (!state)
-		return -ENOMEM;
-	r = mdl_expect_name(m, a->name_id)
-		    ? NULL
-		    : mdl_item_put(&state->index, &state->rows, key_of(a), kind, sizeof(*r), &added);
-	if (!r)
-		return -ENOMEM;
-	if (added) {
-		*r = *a;
-		r->h.size = sizeof(*r);
-		return 0;
-	}
-	add_sat(&r->count, a->count);
-	add_sat(&r->total_ns, a->total_ns);
-	return 0;
-}
-
-/* Copies a comm and clears what follows its NUL, because key_of() hashes all 16 bytes. */
+/* Copies a comm and clears what follows its NUL, because all 16 bytes are a key. */
 static void set_comm(char to[16], const char from[16])
 {
 	memset(to, 0, 16);
@@ -69,14 +40,14 @@ static int add(struct mdl *m, struct mxbpf_agg_sched *a, enum mxbpf_sched_what w
 {
 	a->what = (__u8)what;
 	a->total_ns = ns;
-	return ns ? sched_fold_agg(m, &a->h) : 0;
+	return ns ? mdl_table_add(m, &feature_sched, &table, a) : 0;
 }
 
 static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_sched *r = (const void *)rec;
 	struct mxbpf_agg_sched a = {
-		.h = {.kind = MXBPF_AGG_SCHED, .size = sizeof(a), .tgid = rec->tgid},
+		.h.tgid = rec->tgid,
 		.name_id = r->span_name_id,
 		.cls = r->span_cls,
 		.between = !!(r->flags & MXBPF_SCHED_BETWEEN),
@@ -108,41 +79,13 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 
 const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n)
 {
-	const struct state *state = mdl_state_of(m, &feature_sched);
-
-	*n = state ? buf_count(&state->rows, struct mxbpf_agg_sched) : 0;
-	return state ? (const void *)state->rows.data : NULL;
-}
-
-static int sched_emit(const struct mdl *m, struct buf *out)
-{
-	const struct state *state = mdl_state_of(m, &feature_sched);
-
-	return buf_put(out, state->rows.data, state->rows.len);
-}
-
-static int sched_copy(struct mdl *to, const struct mdl *from)
-{
-	const struct state *f = mdl_state_of(from, &feature_sched);
-	struct state *t = mdl_state(to, &feature_sched);
-
-	return t ? mdl_items_copy(&t->index, &t->rows, &f->index, &f->rows) : -ENOMEM;
-}
-
-static void sched_fini(struct mdl *m)
-{
-	struct state *state = mdl_state(m, &feature_sched);
-
-	mdl_items_fini(&state->index, &state->rows);
+	return mdl_table_rows(m, &feature_sched, &table, n);
 }
 
 const struct mdl_feature feature_sched = {
 	.option = &sched_option,
 	.session = &sched_session,
 	.trace = &sched_trace,
-	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_SCHED, sched_fold}, {MXBPF_AGG_SCHED, sched_fold_agg}},
-	.emit = sched_emit,
-	.copy = sched_copy,
-	.fini = sched_fini,
+	.kinds = {{MXBPF_SCHED, sched_fold}},
+	.tables = {{&table, MXBPF_AGG_SCHED}},
 };

@@ -329,16 +329,16 @@ static int gather_values(const struct view *s, struct view_mxnet_tables *t)
 /* MXNet has a category for markers that never has a row. */
 static int gather_markers(const struct view *s, struct view_mxnet_tables *t)
 {
-	const struct mxbpf_instant *const *all;
+	const struct mxbpf_instant *all;
 	struct view_mxnet_category *c;
 	const char *domain;
 	size_t n, i, len;
 
 	all = marks_instants(s->in->model, &n);
 	for (i = 0; i < n; i++) {
-		if (all[i]->what != MXBPF_INSTANT_MARKER)
+		if (all[i].what != MXBPF_INSTANT_MARKER)
 			continue;
-		domain = marks_domain(s->in->model, all[i]->name_id, &len);
+		domain = marks_domain(s->in->model, all[i].name_id, &len);
 		c = category(t, domain, len, ",instant_marker");
 		if (!c)
 			return -ENOMEM;
