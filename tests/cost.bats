@@ -252,7 +252,7 @@ os.fork() or os.execlp("sleep", "sleep", "300")
 print("ready", os.getpid(), flush=True)
 while True: torch.cosh(torch.ones(8)); time.sleep(0.01)' >/dev/null
 	exact=$(kernel_share "$loop" "$READY_PID" --exact)
-	grep -q 'warning: process [0-9]* is not followed' "$(err mxbpf)"
+	grep -q "warning: process $loop is not watched" "$(err mxbpf)"
 	limited=$(kernel_share "$loop" "$READY_PID" --format json)
 	echo "in the kernel: $limited of 1000, with --exact $exact"
 	((exact > 300 && limited < 120))

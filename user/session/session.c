@@ -359,6 +359,8 @@ int ses_start(struct session *ses, struct err *e)
 	ses->ended |= !ses_agents_await(ses);
 	if (!ses->ended)
 		cost_begin(ses);
+	if (!ses->ended && att_shares(ses->first->att))
+		ses_share_warn(ses);
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);
 	mark_start(ses);

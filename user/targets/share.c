@@ -10,19 +10,28 @@
 #include <unistd.h>
 
 #include "attach/watch.h"
+#include "base/clock.h"
 #include "session/priv.h"
+#include "targets/follow.h"
 
-#define HOPS_MAX     256  /* from a process to its ancestor */
-#define LIBS_MAX     8	  /* libraries with probes */
-#define MDL_GAPS_MAX 1000 /* processes whose gap is kept */
+#define HOPS_MAX       256 /* from a process to its ancestor */
+#define BYSTANDERS_MAX 16
+#define WORKS	       0.1  /* of a CPU: a process that takes more may call the library often */
+#define LIBS_MAX       8    /* libraries with probes */
+#define MDL_GAPS_MAX   1000 /* processes whose gap is kept */
+
+/* Another process that maps the library, and its CPU time when it was seen. */
+struct bystander {
+	pid_t pid;
+	uint64_t cpu_ns, seen_ns;
+};
 
 struct census {
 	const struct session *ses;
 	pid_t target;
 	const struct tgt_lib *libs[LIBS_MAX];
 	unsigned nlibs;
-	bool children;
-	pid_t strangers; /* the first of them; 0: none */
+	bool children, strangers;
 };
 
 static void note_libs(struct census *c, const struct plan *p)
@@ -51,13 +60,21 @@ static bool descends(pid_t pid, const struct session *ses)
 static void count_process(void *census, pid_t pid)
 {
 	struct census *c = census;
+	struct buf *all = &c->ses->follow->bystanders;
+	struct bystander at;
+	struct tgt_usage u;
 
-	if (pid == getpid())
+	if (pid == getpid() || (c->children && c->ses->o->max_overhead)) /* with children nothing else matters */
 		return;
 	if (descends(pid, c->ses))
 		c->children |= pid != c->target;
-	else if (!c->strangers)
-		c->strangers = tgt_peek_maps(pid, c->libs, c->nlibs) ? pid : 0;
+	else if ((!c->strangers || !c->ses->o->max_overhead) && buf_count(all, struct bystander) < BYSTANDERS_MAX &&
+		 tgt_peek_maps(pid, c->libs, c->nlibs)) {
+		c->strangers = true;
+		at = (struct bystander){pid, tgt_peek_usage(pid, &u) ? UINT64_MAX : u.cpu_ns,
+					clock_ns(CLOCK_MONOTONIC)};
+		buf_put(all, &at, sizeof(at)); /* without memory nothing is said of it */
+	}
 }
 
 static void take_census(const struct session *ses, struct census *c)
@@ -129,13 +146,28 @@ int ses_share_start(struct session *ses, struct err *e)
 		take_census(ses, &c);
 		if (c.strangers && !c.children)
 			return 0; /* they are shared at the first fork */
-		if (c.strangers && !ses->o->max_overhead && !ses->o->agent)
-			ses_warn(ses,
-				 "process %d is not followed, but maps the library: its calls run into the probes "
-				 "as well, and take longer; --follow filtered avoids that",
-				 c.strangers);
 	}
 	return share_all(ses, e);
+}
+
+void ses_share_warn(struct session *ses)
+{
+	const struct buf *all = ses->follow ? &ses->follow->bystanders : NULL;
+	const struct bystander *at;
+	struct tgt_usage u;
+	size_t i;
+
+	for (i = 0; all && !ses->o->max_overhead && !ses->o->agent && i < buf_count(all, struct bystander); i++) {
+		at = buf_at(all, const struct bystander, i);
+		if (tgt_peek_usage(at->pid, &u) || u.cpu_ns <= at->cpu_ns ||
+		    (double)(u.cpu_ns - at->cpu_ns) < WORKS * (double)(clock_ns(CLOCK_MONOTONIC) - at->seen_ns))
+			continue;
+		ses_warn(ses,
+			 "process %d is not watched, but maps the library: its calls run into the probes as well, and "
+			 "take longer; --follow filtered avoids that",
+			 at->pid);
+		return;
+	}
 }
 
 int ses_share_at_fork(struct session *ses, struct err *e)
