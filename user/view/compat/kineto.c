@@ -88,19 +88,21 @@ static void write_alloc(struct view_trace *t, const struct view_plan_alloc *a, u
 				     .ts_ns = a->ts_ns,
 				     .category = "cpu_instant_event",
 				     .name = view_text_of("[memory]"),
-				     .scope = 'p'};
-	char *start, *p;
+				     .scope = 'p',
+				     .fixed = true};
+	const int64_t id = type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device);
+	const struct view_arg args[] = {
+		{"Total Reserved", a->pool_bytes, false},
+		{"Total Allocated", a->counted ? a->total_bytes : live_bytes, false},
+		{"Bytes", (uint64_t)a->bytes, true},
+		{"Device Id", (uint64_t)id, true},
+		{"Device Type", (uint64_t)type - 1, true},
+		{"Addr", a->addr, false},
+		{"Ev Idx", number_of_alloc(t), false},
+	};
 
 	view_event_begin(t, &e);
-	start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
-	p = view_put_u64(put(start, "\"Total Reserved\":"), a->pool_bytes);
-	p = view_put_u64(put(p, ",\"Total Allocated\":"), a->counted ? a->total_bytes : live_bytes);
-	p = view_put_i64(put(p, ",\"Bytes\":"), a->bytes);
-	p = view_put_i64(put(p, ",\"Device Id\":"), type == KINETO_CPU ? -1 : (int64_t)MXBPF_DEVICE_ID(a->device));
-	p = view_put_i64(put(p, ",\"Device Type\":"), (int64_t)type - 1);
-	p = view_put_u64(put(p, ",\"Addr\":"), a->addr);
-	p = view_put_u64(put(p, ",\"Ev Idx\":"), number_of_alloc(t));
-	out_filled(t->s.out, (size_t)(p - start));
+	view_args(t, args, sizeof(args) / sizeof(args[0]));
 	view_event_end(t, &e);
 	view_trace_memory(t, a, "bytes", live_bytes);
 }

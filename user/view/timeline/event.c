@@ -54,6 +54,19 @@ static void begin_event(struct view_trace *t, const struct view_event *e)
 	out_puts(t->s.out, view_event_is_arrow(e) ? "\"" : "\",\"args\":{");
 }
 
+static void write_args(struct view_trace *t, const struct view_arg *args, unsigned n)
+{
+	char *start, *p;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		start = out_reserve(t->s.out, VIEW_EVENT_BYTES);
+		p = put(put(put(start, i ? ",\"" : "\""), args[i].key), "\":");
+		p = args[i].is_signed ? view_put_i64(p, (int64_t)args[i].value) : view_put_u64(p, args[i].value);
+		out_filled(t->s.out, (size_t)(p - start));
+	}
+}
+
 static void end_event(struct view_trace *t, const struct view_event *e)
 {
 	out_puts(t->s.out, view_event_is_arrow(e) ? "}" : "}}");
@@ -83,7 +96,7 @@ static void write_counter(struct view_trace *t, const struct view_counter *c)
 }
 
 static const struct view_event_ops json_ops = {
-	.track = write_track, .begin = begin_event, .end = end_event, .counter = write_counter};
+	.track = write_track, .begin = begin_event, .args = write_args, .end = end_event, .counter = write_counter};
 
 static const struct view_event_ops *ops_of(const struct view_trace *t)
 {
@@ -105,6 +118,11 @@ void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, con
 void view_event_begin(struct view_trace *t, const struct view_event *e)
 {
 	ops_of(t)->begin(t, e);
+}
+
+void view_args(struct view_trace *t, const struct view_arg *args, unsigned n)
+{
+	ops_of(t)->args(t, args, n);
 }
 
 void view_event_end(struct view_trace *t, const struct view_event *e)

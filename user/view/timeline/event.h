@@ -30,6 +30,7 @@ struct view_event {
 	struct view_text name;
 	char scope;  /* of an instant, how far its line goes: t its thread, p its process, g everything */
 	uint64_t id; /* of an arrow, for both ends */
+	bool fixed;  /* category and name are constants of the program */
 };
 
 /* A counter has this value from now on. A viewer shows "name unit". The name is inside of a JSON string. */
@@ -40,11 +41,21 @@ struct view_counter {
 	struct view_text name;
 	const char *unit;
 	const char *value; /* a number of JSON */
+	uint32_t id; /* with pid and unit, tells counters apart, and the unit is a constant of the program; 0: nothing
+			does */
+};
+
+/* A number in the args of an event. The key is a constant of the program. */
+struct view_arg {
+	const char *key;
+	uint64_t value;
+	bool is_signed; /* the value is an int64_t */
 };
 
 struct view_event_ops {
 	void (*track)(struct view_trace *t, const struct view_track *k);
 	void (*begin)(struct view_trace *t, const struct view_event *e);
+	void (*args)(struct view_trace *t, const struct view_arg *args, unsigned n);
 	void (*end)(struct view_trace *t, const struct view_event *e);
 	void (*counter)(struct view_trace *t, const struct view_counter *c);
 };
@@ -53,9 +64,11 @@ void view_track(struct view_trace *t, const struct view_track *k);
 /* A track that is neither thread nor lane. place: its sort index. */
 void view_trace_name_track(struct view_trace *t, uint32_t pid, uint32_t tid, const char *name, int64_t place);
 /*
- * Between the two, the caller writes members of the event's args as JSON, with a comma between them. An arrow has none.
+ * Between the two, the caller writes the event's args: view_args(), or members as JSON, with a comma between them. An
+ * arrow has none.
  */
 void view_event_begin(struct view_trace *t, const struct view_event *e);
+void view_args(struct view_trace *t, const struct view_arg *args, unsigned n);
 void view_event_end(struct view_trace *t, const struct view_event *e);
 void view_event(struct view_trace *t, const struct view_event *e); /* without args */
 void view_counter(struct view_trace *t, const struct view_counter *c);

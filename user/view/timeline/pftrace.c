@@ -78,15 +78,22 @@ static void settle_end(struct pftrace *f)
 	f->end.used = false;
 }
 
-void pftrace_settle(struct pftrace *f)
+/* Forgets numbers of texts if they are not valid any more. */
+static void forget(struct pftrace *f)
 {
-	settle_end(f);
 	if (f->generation == f->packets.generation)
 		return;
 	f->generation = f->packets.generation; /* all numbers are new */
 	memset(f->of_key, 0, sizeof(f->of_key));
 	memset(f->of_class, 0, sizeof(f->of_class));
 	hash_clear(&f->names);
+	hash_clear(&f->constants);
+}
+
+void pftrace_settle(struct pftrace *f)
+{
+	settle_end(f);
+	forget(f);
 }
 
 static int done(struct pftrace *f, int ret)
@@ -146,13 +153,34 @@ static void write_track(struct view_trace *t, const struct view_track *k)
 		packets_about_process(&f->packets, k->pid, &about);
 }
 
+/* The number of a text that is a constant of the program. */
+static uint32_t constant(struct pftrace *f, enum packets_kind kind, const char *text)
+{
+	uint64_t *at = hash_put(&f->constants, (uintptr_t)text, kind);
+
+	if (!at) {
+		f->packets.failed = true;
+		return 0;
+	}
+	if (!*at)
+		*at = packets_number(&f->packets, kind, text, strlen(text));
+	return (uint32_t)*at;
+}
+
+static uint32_t number_of_text(struct pftrace *f, enum packets_kind kind, struct view_text text)
+{
+	size_t len;
+	const char *plain = from_json_text(&f->from, text.data, text.len, &len);
+
+	return packets_number(&f->packets, kind, plain, len);
+}
+
 static void begin_event(struct view_trace *t, const struct view_event *e)
 {
 	static const char scopes[] = " gpt"; /* as in the format: 1 is global */
 	struct pftrace *f = pftrace_of(t);
-	size_t len;
-	const char *name;
 
+	forget(f);
 	if (!view_event_is_arrow(e))
 		settle_end(f);
 	f->track = packets_thread(&f->packets, e->pid, e->tid);
@@ -163,9 +191,10 @@ static void begin_event(struct view_trace *t, const struct view_event *e)
 	if (e->scope)
 		f->event.scope = (unsigned)(strchr(scopes, e->scope) - scopes);
 	if (e->category)
-		f->event.category = packets_number(&f->packets, PACKETS_CATEGORY, e->category, strlen(e->category));
-	name = from_json_text(&f->from, e->name.data, e->name.len, &len);
-	f->event.name = packets_number(&f->packets, PACKETS_NAME, name, len);
+		f->event.category =
+			e->fixed ? constant(f, PACKETS_CATEGORY, e->category)
+				 : packets_number(&f->packets, PACKETS_CATEGORY, e->category, strlen(e->category));
+	f->event.name = e->fixed ? constant(f, PACKETS_NAME, e->name.data) : number_of_text(f, PACKETS_NAME, e->name);
 }
 
 #define STARTS_MAX (1u << 16)
@@ -184,6 +213,17 @@ static uint64_t end_of(struct pftrace *f, uint64_t track, uint64_t start_ns, uin
 	return start_ns + dur_ns - touches;
 }
 
+static void write_args(struct view_trace *t, const struct view_arg *args, unsigned n)
+{
+	struct pftrace *f = pftrace_of(t);
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		packets_arg_u64(&f->packets, constant(f, PACKETS_KEY, args[i].key),
+				args[i].is_signed && (int64_t)args[i].value < 0 ? PACKETS_INT : PACKETS_UINT,
+				args[i].value);
+}
+
 static void end_event(struct view_trace *t, const struct view_event *e)
 {
 	struct pftrace *f = pftrace_of(t);
@@ -198,27 +238,36 @@ static void end_event(struct view_trace *t, const struct view_event *e)
 	f->end.ts_ns = end_of(f, f->track, start_ns, e->dur_ns);
 }
 
+static uint64_t counter_track(struct pftrace *f, const struct view_counter *c)
+{
+	size_t len;
+	const char *name = from_json_text(&f->from, c->name.data, c->name.len, &len);
+
+	f->text.len = 0;
+	f->packets.failed |= buf_put(&f->text, name, len) || buf_put(&f->text, " ", 1) ||
+			     buf_put(&f->text, c->unit, strlen(c->unit));
+	return f->packets.failed
+		       ? 0
+		       : packets_counter(&f->packets, c->pid, f->text.data, f->text.len, !strcmp(c->unit, "bytes"));
+}
+
 static void write_counter(struct view_trace *t, const struct view_counter *c)
 {
 	struct pftrace *f = pftrace_of(t);
 	const double value = strtod(c->value, NULL);
 	const struct packets_event event = {.type = PACKETS_COUNTER, .value = &value};
-	size_t len;
-	const char *name = from_json_text(&f->from, c->name.data, c->name.len, &len);
-	uint64_t track;
+	uint64_t *known = c->id ? hash_put(&f->counters, (uintptr_t)c->unit, (uint64_t)c->pid << 32 | c->id) : NULL,
+		 track;
 
 	settle_end(f);
-	f->text.len = 0;
-	if (buf_put(&f->text, name, len) || buf_printf(&f->text, " %s", c->unit)) {
-		f->packets.failed = true;
-		return;
-	}
-	track = packets_counter(&f->packets, c->pid, f->text.data, f->text.len, !strcmp(c->unit, "bytes"));
+	track = known && *known ? *known : counter_track(f, c);
+	if (known)
+		*known = track;
 	packets_event(&f->packets, track, c->ts_ns - t->base_ns, &event);
 }
 
 static const struct view_event_ops events = {
-	.track = write_track, .begin = begin_event, .end = end_event, .counter = write_counter};
+	.track = write_track, .begin = begin_event, .args = write_args, .end = end_event, .counter = write_counter};
 
 /* Writes the description of the session ("otherData") as metadata. */
 static void write_head(struct view_trace *t)
@@ -452,6 +501,8 @@ static void pftrace_fini(struct view *s)
 	buf_fini(&f->written);
 	buf_fini(&f->text);
 	hash_fini(&f->names);
+	hash_fini(&f->constants);
+	hash_fini(&f->counters);
 	hash_fini(&f->starts);
 	from_json_fini(&f->from);
 	packets_fini(&f->packets);

@@ -58,7 +58,9 @@ struct pftrace {
 
 	unsigned generation; /* of the numbers below */
 	uint32_t of_key[KEYS], of_class[PFTRACE_CLASSES];
-	struct hash names; /* id -> number */
+	struct hash names;     /* id -> number */
+	struct hash counters;  /* (unit, pid and id) -> track */
+	struct hash constants; /* (address of a text, its kind) -> number */
 };
 
 /* Returns the output to which an inner timeline belongs. */

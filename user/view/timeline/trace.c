@@ -284,7 +284,8 @@ void view_trace_memory(struct view_trace *t, const struct view_plan_alloc *a, co
 				       .ts_ns = a->ts_ns,
 				       .name = view_trace_text(t, a->device, text_memory),
 				       .unit = unit,
-				       .value = value};
+				       .value = value,
+				       .id = a->device + 1};
 
 	*view_put_u64(value, bytes) = '\0';
 	view_counter(t, &c);
