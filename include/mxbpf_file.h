@@ -47,11 +47,12 @@
  *      memory of devices: MXBPF_GPU_ALLOC, MXBPF_GPU_USED, MXBPF_GPU_INSIDE, and memory that was out: MXBPF_MEM_FAILED,
  *      MXBPF_MEM_HOLDER (mxbpf_memory.h)
  * 2.3: what threads do at single looks: mxbpf_look.flags; memory of processes: MXBPF_RESIDENT (mxbpf_lines.h)
- * 2.4: tables that say what their columns are: MXBPF_TABLE (mxbpf_table.h). OpenMP teams, samples, calls that an
- *      exception left, backward times and kernels by range are written so; their rows of before are still read
+ * 3.0: tables that say what their columns are: MXBPF_TABLE (mxbpf_table.h). Earlier readers would show those that are
+ *      written so as empty: OpenMP teams, samples, calls that an exception left, backward times, kernels by range,
+ * times off the CPU, lines and instants. Their rows of earlier recordings are still read.
  */
-#define MXBPF_FILE_MAJOR  2
-#define MXBPF_FILE_MINOR  4
+#define MXBPF_FILE_MAJOR  3
+#define MXBPF_FILE_MINOR  0
 #define MXBPF_SLOT_BYTES  (256u << 10)
 #define MXBPF_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 

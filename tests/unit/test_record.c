@@ -700,7 +700,7 @@ static void other_files(void)
 	h.major = MXBPF_FILE_MAJOR + 1;
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));
 	CHECK(pwrite(s.fd, &h, sizeof(h), 0) == sizeof(h));
-	refuses(s.fd, "written by a newer mxbpf (format 3.");
+	refuses(s.fd, "written by a newer mxbpf (format 4.");
 	h.major = MXBPF_FILE_MAJOR;
 	h.minor = 9; /* a newer minor version only adds kinds and is accepted */
 	h.crc = (__u32)crc32(0, (const Bytef *)&h, offsetof(struct mxbpf_file_header, crc));

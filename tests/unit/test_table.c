@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "model/feature.h"
 #include "records/kinds.h"
 #include "unit.h"
 
@@ -234,8 +235,52 @@ static void test_hostile(void)
 	buf_fini(&recs);
 }
 
+/* Whether a record can hold a row, and a reader can find each column by its name. */
+static bool is_sound(const struct tbl_def *d)
+{
+	size_t bytes = sizeof(struct mxbpf_table), n = 0;
+	const struct tbl_column *c, *other;
+
+	for (c = d->columns; c->bytes; c++) {
+		const char *name = c->key ? c->key : c->stored;
+
+		if (c->merge == TBL_MADE || (c->merge == TBL_IS_KEY && c->type == TBL_PID))
+			continue;
+		if (!name || strlen(name) >= MXBPF_TABLE_NAME_BYTES || c->at + c->bytes > d->row_bytes ||
+		    (c->bytes > 8 && c->bytes % 8))
+			return false;
+		for (other = d->columns; other != c; other++)
+			if (other->merge != TBL_MADE && !strcmp(other->key ? other->key : other->stored, name))
+				return false;
+		bytes += sizeof(struct mxbpf_table_column) + (c->bytes > 8 ? c->bytes : 8);
+		n++;
+	}
+	return strlen(d->name) < MXBPF_TABLE_NAME_BYTES && n <= MXBPF_TABLE_COLUMNS_MAX &&
+	       bytes <= MXBPF_TABLE_BYTES_MAX;
+}
+
+static void test_features(void)
+{
+	const struct mdl_feature *const *f, *const *other;
+	unsigned i, k, n = 0;
+
+	TEST("each stored table of a feature fits into records, has a name of its own, and the records that are its "
+	     "rows")
+	for (f = mdl_features; *f; f++)
+		for (i = 0; i < MDL_FEATURE_TABLES && (*f)->tables[i].def; i++, n++) {
+			CHECK(is_sound((*f)->tables[i].def));
+			CHECK(!(*f)->tables[i].row_of ||
+			      kind_numbered((*f)->tables[i].row_of)->bytes >= (*f)->tables[i].def->row_bytes);
+			for (other = mdl_features; other != f; other++)
+				for (k = 0; k < MDL_FEATURE_TABLES && (*other)->tables[k].def; k++)
+					CHECK(strcmp((*other)->tables[k].def->name, (*f)->tables[i].def->name));
+		}
+	CHECK(n >= 8);
+}
+
 int main(void)
 {
+	test_features();
 	test_rows();
 	test_limit();
 	test_records();
