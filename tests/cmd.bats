@@ -295,7 +295,7 @@ lost_output() {
 }
 
 @test "A recording of a newer format is refused as newer" {
-	header 03 >newer.mxd
+	header 7f >newer.mxd
 	fails 1 'newer.mxd.*newer mxbpf' report newer.mxd
 	fails 1 'newer.mxd.*newer mxbpf' export newer.mxd
 }
