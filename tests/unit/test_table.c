@@ -33,7 +33,7 @@ static const struct tbl_column columns[] = {
 	{0},
 };
 static const struct tbl_def def = {.name = "rows", .row_bytes = sizeof(struct row), .columns = columns};
-/* What an older version has: fewer columns, in another order, and one that is not there any more. */
+/* The same table in an older version. It lacks columns, has others in another order, and has one that is gone now. */
 static const struct tbl_column older_columns[] = {
 	{"gone", .type = TBL_COUNT, SUM_AT(last_ns)},
 	{"count", .type = TBL_COUNT, SUM_AT(count)},
@@ -128,7 +128,7 @@ static void test_rows(void)
 	}
 	CHECK(tbl_count(&t) == 1 + 100 * 6);
 	CHECK(!tbl_copy(&copy, &t) && is_same(&copy, &t));
-	CHECK(tbl_row(&copy, &r, &added) && !added);
+	CHECK(tbl_add(&copy, &r, &added) && !added);
 	tbl_fini(&t);
 	tbl_fini(&copy);
 }
@@ -235,7 +235,7 @@ static void test_hostile(void)
 	buf_fini(&recs);
 }
 
-/* Whether a record can hold a row, and a reader can find each column by its name. */
+/* Returns true if a row fits into a record and each stored column has a name of its own. */
 static bool is_sound(const struct tbl_def *d)
 {
 	size_t bytes = sizeof(struct mxbpf_table), n = 0;
@@ -264,8 +264,7 @@ static void test_features(void)
 	const struct mdl_feature *const *f, *const *other;
 	unsigned i, k, n = 0;
 
-	TEST("each stored table of a feature fits into records, has a name of its own, and the records that are its "
-	     "rows")
+	TEST("a row of each stored table fits into a record, and names of tables and columns are unique")
 	for (f = mdl_features; *f; f++)
 		for (i = 0; i < MDL_FEATURE_TABLES && (*f)->tables[i].def; i++, n++) {
 			CHECK(is_sound((*f)->tables[i].def));

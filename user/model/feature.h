@@ -57,9 +57,8 @@ struct mdl_feature {
 	} kinds[MDL_FEATURE_KINDS];
 
 	/*
-	 * Its tables. The model stores, copies, sums and frees their rows, and writes them to recordings and reads
-	 * them. `row_of`: records of this kind are rows of the table, as are records of the kinds in earlier
-	 * recordings.
+	 * Its tables. The model stores their rows, copies, sums and frees them, and writes and reads them in
+	 * recordings. row_of: a kind of records that are rows themselves: events, or rows in recordings before 3.0.
 	 */
 	struct {
 		const struct tbl_def *def;	 /* NULL ends the list */
@@ -112,9 +111,7 @@ void *mdl_state(struct mdl *m, const struct mdl_feature *f);
 /* Returns the feature's state, or NULL if mdl_state() was never called for this model. */
 const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f);
 
-/* Returns the feature's table, which has no rows at first. `def` is one of its tables. */
-struct tbl *mdl_table(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def);
-/* Returns the same, or NULL if it was never asked for. */
+/* Returns a table of the feature, or NULL if it has no rows. `def` is one of f->tables. */
 const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def);
 /* Returns the rows of a table in no order, *n their number, borrowed until the next is added. NULL: it has none. */
 const void *mdl_table_rows(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, size_t *n);

@@ -97,25 +97,28 @@ const void *mdl_state_of(const struct mdl *m, const struct mdl_feature *f)
 
 /* ---- tables */
 
-struct tbl *mdl_table(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def)
+static unsigned number_of_table(const struct mdl_feature *f, const struct tbl_def *def)
 {
-	struct feature_slot *slot = slot_of(m, f);
 	unsigned i = 0;
 
 	while (f->tables[i].def != def)
 		i++;
-	slot->tables[i].def = def;
-	return &slot->tables[i];
+	return i;
+}
+
+static struct tbl *table_of(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def)
+{
+	struct tbl *t = &slot_of(m, f)->tables[number_of_table(f, def)];
+
+	t->def = def;
+	return t;
 }
 
 const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def)
 {
-	const struct tbl *t = slot_of(m, f)->tables;
-	unsigned i = 0;
+	const struct tbl *t = &slot_of(m, f)->tables[number_of_table(f, def)];
 
-	while (f->tables[i].def != def)
-		i++;
-	return t[i].def ? &t[i] : NULL;
+	return t->def ? t : NULL;
 }
 
 const void *mdl_table_rows(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, size_t *n)
@@ -138,7 +141,7 @@ int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_d
 	bool added;
 	int err;
 
-	to = tbl_add(mdl_table(m, f, def), row, &added);
+	to = tbl_add(table_of(m, f, def), row, &added);
 	err = to ? 0 : -ENOMEM;
 	for (c = def->columns; !err && added && c->bytes; c++)
 		if (c->type == TBL_NAME && c->name_kind == MXBPF_NAME_SPAN && *at_name(to, c))
@@ -182,11 +185,12 @@ int features_fold_table(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!f)
 		return 0;
 	row = malloc(def->row_bytes);
+	if (!row)
+		return -ENOMEM;
 	tbl_reader_open(&r, def, t);
 	for (i = 0; !err && i < t->nrows; i++) {
-		if (row)
-			tbl_reader_row(&r, i, row);
-		err = row ? mdl_table_add(m, f, def, row) : -ENOMEM;
+		tbl_reader_row(&r, i, row);
+		err = mdl_table_add(m, f, def, row);
 	}
 	free(row);
 	return err;
@@ -288,7 +292,7 @@ static int copy_tables(struct mdl *to, const struct mdl *from, const struct mdl_
 	int err = 0;
 
 	for (i = 0; !err && i < MDL_FEATURE_TABLES; i++)
-		err = t[i].def ? tbl_copy(mdl_table(to, f, t[i].def), &t[i]) : 0;
+		err = t[i].def ? tbl_copy(table_of(to, f, t[i].def), &t[i]) : 0;
 	return err;
 }
 
@@ -320,11 +324,6 @@ bool features_sum_kind(const struct mdl *sum, const struct mxbpf_rec *r)
 
 bool features_keep_process(const struct mdl *sum, const struct mxbpf_rec *r)
 {
-	const struct tbl_def *def;
-	const struct mdl_feature *f = r->kind == MXBPF_TABLE ? features_of_table(r, &def) : NULL;
-
-	if (f)
-		return f->by_process;
 	return r->kind < MDL_KINDS && sum->kinds[r->kind].feature && sum->kinds[r->kind].feature->by_process;
 }
 

@@ -506,7 +506,7 @@ static __u64 *at_cell(const struct mxbpf_table *t, unsigned column, unsigned ite
 	return (__u64 *)mxbpf_table_cells(t) + (size_t)item / n * cells + first + item % n;
 }
 
-/* Columns come one after the other, and each has the items of all rows. */
+/* Walks column by column over the cells that hold ids. */
 static bool next_cell(const struct mxbpf_table *t, struct kind_id_walk *w)
 {
 	const struct mxbpf_table_column *c;
@@ -585,13 +585,13 @@ static void shift(void *at, uint64_t by_ns)
 
 static void shift_cells(struct mxbpf_table *t, uint64_t by_ns)
 {
-	unsigned i, item;
+	unsigned i, item, nitems;
 
-	for (i = 0; i < t->ncols; i++)
-		for (item = 0;
-		     t->columns[i].flags & MXBPF_TABLE_TIME && item < (unsigned)t->nrows * t->columns[i].nvalues;
-		     item++)
+	for (i = 0; i < t->ncols; i++) {
+		nitems = t->columns[i].flags & MXBPF_TABLE_TIME ? (unsigned)t->nrows * t->columns[i].nvalues : 0;
+		for (item = 0; item < nitems; item++)
 			shift(at_cell(t, i, item), by_ns);
+	}
 }
 
 void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns)

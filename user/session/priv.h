@@ -352,8 +352,8 @@ int ses_share_start(struct session *ses, struct err *e);
 int ses_share_at_fork(struct session *ses, struct err *e);
 /* Notes how long a process ran, while events were taken, before its probes were active. */
 void ses_share_gap(struct session *ses, uint32_t tgid, uint64_t gap_ns);
-/* Before the window of a session that records every call: warns of a process that works and will pay for that. */
-void ses_share_warn(struct session *ses);
+/* Warns of a stranger that works, if the session records every call. Call it before the window. */
+void ses_share_warn(const struct session *ses);
 /* Reads the cost for processes that are no targets but hit shared links. While probes are attached. */
 void ses_share_account(const struct session *ses, struct mdl_session *s);
 

@@ -359,7 +359,7 @@ int ses_start(struct session *ses, struct err *e)
 	ses->ended |= !ses_agents_await(ses);
 	if (!ses->ended)
 		cost_begin(ses);
-	if (!ses->ended && att_shares(ses->first->att))
+	if (!ses->ended)
 		ses_share_warn(ses);
 	if (ses->ui.begins)
 		ses->ui.begins(ses->ui.ctx);

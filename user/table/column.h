@@ -95,13 +95,13 @@ struct tbl_column {
 	/* Instead of columns: writes the columns that this session names, at most VIEW_MADE_MAX. Returns their number.
 	 */
 	unsigned (*generate)(const struct mdl_session *ss, struct tbl_column *to);
-	/* Whether a session has the column in any output; NULL: every session. */
+	/* Returns true if the session has the column, in any output. NULL: every session has it. */
 	bool (*asked)(const struct view *s);
 	/* The text for people if its type does not say enough. */
 	void (*cell)(const void *value, char cell[TBL_CELL_BYTES]);
-	/* Of a stored column: its name in recordings if it has no key. */
+	/* Name of a stored column in recordings, if it has no key for JSON. */
 	const char *stored;
-	/* Of a stored column: larger values of a recording, which can be anything, are read as 0; 0: no limit. */
+	/* The largest value that a recording may have in a stored column. A larger one is read as 0. 0: no limit. */
 	uint16_t limit;
 	uint8_t name_kind; /* of TBL_NAME: enum mxbpf_name_kind */
 	const char *def;   /* one of the $defs in share/report.schema.in.json, which is its schema; NULL: by its type */

@@ -37,11 +37,9 @@ static inline void *tbl_at(const struct tbl *t, size_t i)
 }
 
 /*
- * Returns the row with the keys of `like`, borrowed until the next row is added. A new one has its keys and zeros, and
- * sets *added. NULL: out of memory.
+ * Adds a row to the row with its keys, which is returned, borrowed until the next call. *added: there was none. NULL:
+ * out of memory.
  */
-void *tbl_row(struct tbl *t, const void *like, bool *added);
-/* Adds the values of a row to the row with its keys, which is returned. NULL: out of memory. */
 void *tbl_add(struct tbl *t, const void *from, bool *added);
 /* Adds the values of a row to another one, which keeps its keys. */
 void tbl_merge(const struct tbl_def *def, void *to, const void *from);

@@ -764,7 +764,7 @@ void ses_follow_free(struct session *ses)
 	hash_fini(&f->refused);
 	hash_fini(&f->roomless);
 	buf_fini(&f->queue);
-	buf_fini(&f->bystanders);
+	buf_fini(&f->strangers);
 	buf_fini(&f->ended);
 	free(f);
 	ses->follow = NULL;

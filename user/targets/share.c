@@ -14,16 +14,15 @@
 #include "session/priv.h"
 #include "targets/follow.h"
 
-#define HOPS_MAX       256 /* from a process to its ancestor */
-#define BYSTANDERS_MAX 16
-#define WORKS	       0.1  /* of a CPU: a process that takes more may call the library often */
-#define LIBS_MAX       8    /* libraries with probes */
-#define MDL_GAPS_MAX   1000 /* processes whose gap is kept */
+#define HOPS_MAX      256  /* from a process to its ancestor */
+#define STRANGERS_MAX 16   /* that can be warned of */
+#define WORKS	      0.1  /* of a CPU: a process that takes more may call the library often */
+#define LIBS_MAX      8	   /* libraries with probes */
+#define MDL_GAPS_MAX  1000 /* processes whose gap is kept */
 
-/* Another process that maps the library, and its CPU time when it was seen. */
-struct bystander {
+struct stranger {
 	pid_t pid;
-	uint64_t cpu_ns, seen_ns;
+	uint64_t cpu_ns, seen_ns; /* its CPU time at that moment */
 };
 
 struct census {
@@ -60,20 +59,19 @@ static bool descends(pid_t pid, const struct session *ses)
 static void count_process(void *census, pid_t pid)
 {
 	struct census *c = census;
-	struct buf *all = &c->ses->follow->bystanders;
-	struct bystander at;
+	struct buf *all = &c->ses->follow->strangers;
+	struct stranger at;
 	struct tgt_usage u;
 
 	if (pid == getpid() || (c->children && c->ses->o->max_overhead)) /* with children nothing else matters */
 		return;
 	if (descends(pid, c->ses))
 		c->children |= pid != c->target;
-	else if ((!c->strangers || !c->ses->o->max_overhead) && buf_count(all, struct bystander) < BYSTANDERS_MAX &&
+	else if ((!c->strangers || !c->ses->o->max_overhead) && buf_count(all, struct stranger) < STRANGERS_MAX &&
 		 tgt_peek_maps(pid, c->libs, c->nlibs)) {
 		c->strangers = true;
-		at = (struct bystander){pid, tgt_peek_usage(pid, &u) ? UINT64_MAX : u.cpu_ns,
-					clock_ns(CLOCK_MONOTONIC)};
-		buf_put(all, &at, sizeof(at)); /* without memory nothing is said of it */
+		at = (struct stranger){pid, tgt_peek_usage(pid, &u) ? UINT64_MAX : u.cpu_ns, clock_ns(CLOCK_MONOTONIC)};
+		buf_put(all, &at, sizeof(at)); /* without memory there is no warning */
 	}
 }
 
@@ -150,24 +148,31 @@ int ses_share_start(struct session *ses, struct err *e)
 	return share_all(ses, e);
 }
 
-void ses_share_warn(struct session *ses)
+/* A process that sleeps pays nothing. */
+static bool has_worked(const struct stranger *at)
 {
-	const struct buf *all = ses->follow ? &ses->follow->bystanders : NULL;
-	const struct bystander *at;
+	const uint64_t since_ns = clock_ns(CLOCK_MONOTONIC) - at->seen_ns;
 	struct tgt_usage u;
-	size_t i;
 
-	for (i = 0; all && !ses->o->max_overhead && !ses->o->agent && i < buf_count(all, struct bystander); i++) {
-		at = buf_at(all, const struct bystander, i);
-		if (tgt_peek_usage(at->pid, &u) || u.cpu_ns <= at->cpu_ns ||
-		    (double)(u.cpu_ns - at->cpu_ns) < WORKS * (double)(clock_ns(CLOCK_MONOTONIC) - at->seen_ns))
-			continue;
+	return !tgt_peek_usage(at->pid, &u) && u.cpu_ns > at->cpu_ns &&
+	       (double)(u.cpu_ns - at->cpu_ns) >= WORKS * (double)since_ns;
+}
+
+void ses_share_warn(const struct session *ses)
+{
+	const struct stranger *at, *end;
+
+	if (ses->o->max_overhead || ses->o->agent || !att_shares(ses->first->att) || !ses->follow)
+		return;
+	at = (const void *)ses->follow->strangers.data;
+	end = at + buf_count(&ses->follow->strangers, struct stranger);
+	while (at < end && !has_worked(at))
+		at++;
+	if (at < end)
 		ses_warn(ses,
 			 "process %d is not watched, but maps the library: its calls run into the probes as well, and "
 			 "take longer; --follow filtered avoids that",
 			 at->pid);
-		return;
-	}
 }
 
 int ses_share_at_fork(struct session *ses, struct err *e)

@@ -12,7 +12,6 @@ struct order {
 	const struct view_sheet *sheet;
 	const struct view_opts *opts;
 	const struct tbl_column *by, *name; /* NULL: not sorted by that */
-	bool ascending;
 };
 
 static int compare(uint64_t a, uint64_t b)
@@ -78,7 +77,7 @@ static int by_order(const void *a, const void *b, void *ctx)
 	if (o->sheet->order)
 		return o->sheet->order(a, b, (void *)o->opts);
 	if (o->by)
-		order = compare(view_cell_number(o->by, b), view_cell_number(o->by, a)) * (o->ascending ? -1 : 1);
+		order = compare(view_cell_number(o->by, b), view_cell_number(o->by, a)) * (o->opts->ascending ? -1 : 1);
 	if (!order && o->name)
 		order = by_text(o->name, a, b);
 	return order ? order : by_keys(o->sheet, a, b);
@@ -89,7 +88,7 @@ static struct order order_of(const struct view *s, const struct view_sheet *sh)
 	const uint16_t by = s->opts->sort == VIEW_SORT_NAME    ? 0
 			    : s->opts->sort == VIEW_SORT_COUNT ? TBL_BY_COUNT
 							       : TBL_BY_TIME;
-	struct order o = {.sheet = sh, .opts = s->opts, .ascending = s->opts->ascending};
+	struct order o = {.sheet = sh, .opts = s->opts};
 	const struct tbl_column *c;
 
 	for (c = sh->columns; c->bytes; c++) {

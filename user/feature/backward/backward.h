@@ -12,7 +12,7 @@ extern const struct view_sheet sheet_backward;
 /* Operators whose backward nodes may still run: so many of the latest are remembered. */
 #define BACKWARD_MAKERS_MAX (1u << 17)
 
-/* Of struct mxbpf_join: the forward and backward time of one operator in one process. */
+/* Its rows are struct mxbpf_join: the forward and the backward time of an operator in a process. */
 extern const struct tbl_def backward_table;
 /*
  * Gives a span of a backward pass the stack of its forward operator, if that operator was passed to this function

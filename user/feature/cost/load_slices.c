@@ -31,7 +31,7 @@
 #define FITS_LITTLE 0.5		       /* and those that cost little beside slices */
 #define BEGIN_NS    (1500 * NS_PER_MS) /* for the first scan, before the window; it goes on in it */
 #define FORETELL_NS (600 * NS_PER_MS)  /* for a scan that only says what all calls cost */
-#define SOON_NS	    (100 * NS_PER_MS)  /* the first looks, if the begin has not told what all probes cost others */
+#define SOON_NS	    (100 * NS_PER_MS)  /* the first looks at a command, and at what strangers pay */
 #define SOON	    10
 #define OVER	    3	 /* successive looks above the limit, before what costs little is in slices, too */
 #define RARE	    3	 /* hits that are rare take so many times their estimate, because caches are cold then */
@@ -144,22 +144,22 @@ static void attach_again(void *ctx, uint32_t tgid, const struct plan *p)
 }
 
 /*
- * What probes cost since the last look in processes that are not followed but map the library, relative to passed ns.
- * It is as if one thread had paid for all.
+ * The time that strangers lost to hits since the last look, as a share of the `passed` ns since then. All hits are
+ * charged to one thread, so this is an upper bound for each of several strangers.
  */
-static double foreign_share(const struct ses_build *b, struct build_state *st, double passed)
+static double strangers_share(const struct ses_build *b, struct build_state *st, double passed)
 {
 	const struct att_strangers now = att_shares(b->att) ? att_strangers(b->att) : (struct att_strangers){0};
-	const uint64_t hits = now.hits - st->foreign_hits;
+	const uint64_t hits = now.hits - st->stranger_hits;
 
-	st->foreign_hits = now.hits;
+	st->stranger_hits = now.hits;
 	return slices_weigh((double)(hits * now.hit_ns) / passed);
 }
 
 void slices_start_look(struct ses_build *b, struct build_state *st)
 {
 	att_costs_grown(b->att, st->costs);
-	foreign_share(b, st, 1);
+	strangers_share(b, st, 1);
 	st->last_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
@@ -366,7 +366,7 @@ static void tell(struct session *ses, struct build_state *st)
 		&ses->about, "slices",
 		"since %s of the window calls are recorded in slices of a few iterations, because profiling all of "
 		"them cost %smore than %.1f%%; rows marked * have the calls of slices",
-		fmt_ns(ses_window_ns(ses), n), st->foreign ? "other processes that map the library " : "",
+		fmt_ns(ses_window_ns(ses), n), st->strangers ? "other processes that map the library " : "",
 		slices_limit(ses) * 100);
 }
 
@@ -380,14 +380,13 @@ static void wait_for_retry(struct build_state *st, uint64_t now)
 static void look(struct session *ses, struct slices *s, struct ses_build *b, uint64_t now)
 {
 	struct build_state *st = &s->builds[b->number];
-	const double passed = (double)(now - st->last_ns), foreign = foreign_share(b, st, passed);
+	const double passed = (double)(now - st->last_ns);
+	const double own = slices_weigh((double)att_costs_grown(b->att, st->costs) / passed);
+	const double strangers = strangers_share(b, st, passed);
 
-	st->overhead = slices_weigh((double)att_costs_grown(b->att, st->costs) / passed);
+	st->overhead = own > strangers ? own : strangers;
+	st->strangers |= strangers > slices_limit(ses);
 	st->last_ns = now;
-	if (foreign > st->overhead && foreign > slices_limit(ses)) {
-		st->overhead = foreign;
-		st->foreign = true;
-	}
 	if (st->overhead <= slices_limit(ses)) {
 		st->over = 0;
 		if (st->level >= LEVEL_MARKS && now >= st->retry_at) {
@@ -619,7 +618,7 @@ void slices_interval(struct session *ses, struct slices *s)
 	}
 	SES_EACH_BUILD(ses, b)
 	{
-		bool room = s->builds[b->number].level == LEVEL_LITTLE && !s->builds[b->number].foreign, any = false;
+		bool room = s->builds[b->number].level == LEVEL_LITTLE && !s->builds[b->number].strangers, any = false;
 
 		for (i = 0; room && i < buf_count(&s->procs, struct proc); i++) {
 			const struct proc *p = buf_at(&s->procs, struct proc, i);

@@ -31,11 +31,11 @@ struct build_state {
 	uint64_t retry_at, retry_ns; /* from LEVEL_MARKS on: when LEVEL_LITTLE is tried again */
 	unsigned nlate;		     /* libraries that were mapped later, at the last record of what rows lack */
 	bool told;
-	bool failed;	       /* all probes were attached, and cost more than the limit, */
-	bool foreign;	       /* or processes that are not followed paid more than the limit for them */
-	uint64_t foreign_hits; /* of probes in these processes, at the last look */
-	unsigned nlooks;       /* at its cost */
-	unsigned over;	       /* the last of them that were above the limit */
+	bool failed;		/* all probes were attached, and cost more than the limit */
+	bool strangers;		/* strangers paid more than the limit, so all probes are not attached again */
+	uint64_t stranger_hits; /* at the last look */
+	unsigned nlooks;	/* at its cost */
+	unsigned over;		/* the last of them that were above the limit */
 };
 
 struct plan_state {

@@ -8,7 +8,7 @@
 struct row {
 	struct mxbpf_agg_line l;
 	struct view_text line, call;
-	bool main, sleeps, rank;
+	bool rank;
 };
 
 static int order(const void *va, const void *vb, void *opts)
@@ -24,8 +24,6 @@ static void fill(const struct view *s, void *row)
 {
 	struct row *r = row;
 
-	r->main = r->l.main;
-	r->sleeps = r->l.sleeps;
 	r->rank = r->l.rank;
 	r->line.data = lines_of_program(s->in->model, r->l.stack_id, &r->line.len);
 	if (r->l.cls)

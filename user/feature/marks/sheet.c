@@ -9,13 +9,19 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
+/* What both tables are sorted by. */
+struct mark {
+	struct view_text name, domain; /* domain: without data if there is none */
+	uint64_t count;
+	uint32_t tgid;
+};
 struct counter {
 	struct mxbpf_value v;
-	struct view_text name, domain; /* domain: without data if there is none */
+	struct mark m;
 };
 struct instant {
 	struct mxbpf_instant i;
-	struct view_text name, domain;
+	struct mark m;
 };
 
 static const char *const said[MXBPF_INSTANT_WHATS] = {
@@ -39,32 +45,39 @@ const char *marks_instant_name(const struct mdl *m, const struct mxbpf_instant *
 	return said[i->what];
 }
 
-static int by_name(const struct counter *a, const struct counter *b)
+static int by_text(const struct mark *a, const struct mark *b)
 {
 	int order = view_name_cmp(a->domain.data, a->domain.len, b->domain.data, b->domain.len);
 
 	order = order ? order : view_name_cmp(a->name.data, a->name.len, b->name.data, b->name.len);
-	return order ? order : a->v.h.tgid < b->v.h.tgid ? -1 : a->v.h.tgid > b->v.h.tgid;
+	return order ? order : a->tgid < b->tgid ? -1 : a->tgid > b->tgid;
 }
 
 /* Sorts by name or by count. */
-static int counters_by_opts(const void *va, const void *vb, void *vopts)
+static int by_opts(const struct mark *a, const struct mark *b, const struct view_opts *opts)
 {
-	const struct counter *a = va, *b = vb;
-	const struct view_opts *opts = vopts;
-
-	if (opts->sort == VIEW_SORT_COUNT && a->v.count != b->v.count)
-		return (a->v.count < b->v.count) == opts->ascending ? -1 : 1;
-	return by_name(a, b);
+	if (opts->sort == VIEW_SORT_COUNT && a->count != b->count)
+		return (a->count < b->count) == opts->ascending ? -1 : 1;
+	return by_text(a, b);
 }
 
-static int instants_by_opts(const void *va, const void *vb, void *vopts)
+static int counters_by_opts(const void *a, const void *b, void *opts)
 {
-	const struct instant *a = va, *b = vb;
-	const struct counter of_a = {{.h = a->i.h, .count = a->i.count}, a->name, a->domain},
-			     of_b = {{.h = b->i.h, .count = b->i.count}, b->name, b->domain};
+	return by_opts(&((const struct counter *)a)->m, &((const struct counter *)b)->m, opts);
+}
 
-	return counters_by_opts(&of_a, &of_b, vopts);
+static int instants_by_opts(const void *a, const void *b, void *opts)
+{
+	return by_opts(&((const struct instant *)a)->m, &((const struct instant *)b)->m, opts);
+}
+
+static struct mark mark(const struct mdl *m, uint64_t name_id, uint32_t tgid, uint64_t count)
+{
+	struct mark r = {.tgid = tgid, .count = count};
+
+	r.domain.data = mdl_text(m, MXBPF_NAME_DOMAIN, name_id, &r.domain.len);
+	r.name.data = mdl_name(m, name_id, &r.name.len);
+	return r;
 }
 
 static int make_values(const struct view *s, void *table)
@@ -82,8 +95,7 @@ static int make_values(const struct view *s, void *table)
 		return -ENOMEM;
 	for (i = 0; i < t->all; i++) {
 		r[i].v = *all[i];
-		r[i].domain.data = mdl_text(m, MXBPF_NAME_DOMAIN, all[i]->name_id, &r[i].domain.len);
-		r[i].name.data = mdl_name(m, all[i]->name_id, &r[i].name.len);
+		r[i].m = mark(m, all[i]->name_id, all[i]->h.tgid, all[i]->count);
 	}
 	qsort_r(r, t->all, sizeof(*r), counters_by_opts, (void *)s->opts);
 	return 0;
@@ -93,8 +105,8 @@ static void fill_instant(const struct view *s, void *row)
 {
 	struct instant *r = row;
 
-	r->domain.data = mdl_text(s->in->model, MXBPF_NAME_DOMAIN, r->i.name_id, &r->domain.len);
-	r->name.data = marks_instant_name(s->in->model, &r->i, &r->name.len);
+	r->m = mark(s->in->model, r->i.name_id, r->i.h.tgid, r->i.count);
+	r->m.name.data = marks_instant_name(s->in->model, &r->i, &r->m.name.len);
 }
 
 static void finish_instants(const struct view *s, void *table)
@@ -137,8 +149,8 @@ static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 #define DOMAIN_HELP "domain of a user annotation; absent for others"
 
 static const struct tbl_column value_columns[] = {
-	{"name", NULL, "name", TBL_TEXT, AT(name)},
-	{"domain", NULL, "domain", TBL_TEXT, AT(domain), TBL_OMIT, .help = DOMAIN_HELP},
+	{"name", NULL, "name", TBL_TEXT, AT(m.name)},
+	{"domain", NULL, "domain", TBL_TEXT, AT(m.domain), TBL_OMIT, .help = DOMAIN_HELP},
 	PID_COLUMN(v.h.tgid),
 	{"count", NULL, "sets", TBL_COUNT, AT(v.count), .help = "number of changes of the counter"},
 	{"last", "last_value", "last", TBL_COUNT, AT(v.value)},
@@ -166,8 +178,8 @@ const struct view_sheet sheet_marks_values = {
 #define ROW struct instant
 static const struct tbl_column instant_columns[] = {
 	{.stored = "name_id", .type = TBL_NAME, KEY_AT(i.name_id)},
-	{"name", NULL, "name", TBL_TEXT, AT(name)},
-	{"domain", NULL, "domain", TBL_TEXT, AT(domain), TBL_OMIT, .help = DOMAIN_HELP},
+	{"name", NULL, "name", TBL_TEXT, AT(m.name)},
+	{"domain", NULL, "domain", TBL_TEXT, AT(m.domain), TBL_OMIT, .help = DOMAIN_HELP},
 	PID_COLUMN(i.h.tgid, .merge = TBL_IS_KEY),
 	{"count", NULL, "times", TBL_COUNT, SUM_AT(i.count)},
 	{"what", "", NULL, TBL_WORD, KEY_AT(i.what), WORDS(kinds), .limit = MXBPF_INSTANT_WHATS - 1,

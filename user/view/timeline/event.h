@@ -41,8 +41,8 @@ struct view_counter {
 	struct view_text name;
 	const char *unit;
 	const char *value; /* a number of JSON */
-	uint32_t id; /* with pid and unit, tells counters apart, and the unit is a constant of the program; 0: nothing
-			does */
+	/* Counters with the same pid, id and unit are one; the unit is then a constant of the program. 0: not known. */
+	uint32_t id;
 };
 
 /* A number in the args of an event. The key is a constant of the program. */

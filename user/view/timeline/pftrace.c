@@ -256,8 +256,8 @@ static void write_counter(struct view_trace *t, const struct view_counter *c)
 	struct pftrace *f = pftrace_of(t);
 	const double value = strtod(c->value, NULL);
 	const struct packets_event event = {.type = PACKETS_COUNTER, .value = &value};
-	uint64_t *known = c->id ? hash_put(&f->counters, (uintptr_t)c->unit, (uint64_t)c->pid << 32 | c->id) : NULL,
-		 track;
+	const uint64_t key = (uint64_t)c->pid << 32 | c->id;
+	uint64_t *known = c->id ? hash_put(&f->counters, (uintptr_t)c->unit, key) : NULL, track;
 
 	settle_end(f);
 	track = known && *known ? *known : counter_track(f, c);
