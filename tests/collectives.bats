@@ -51,6 +51,32 @@ same_as_ranks() { # RECORDING...
 	same_as_ranks first.mxd second.mxd
 }
 
+@test "In serve, each rank has the number of its collectives and its wait for the others, and late ranks are last" {
+	start_bg job "$PYTHON_TORCH" "${TORCHRUN[@]}" "$REPO/tests/workload/collectives.py" told
+	local job=$BG_PID
+	wait_lines 4 "$(out job)" '^ready'
+	start_bg serve "$MXBPF" serve --pid "$job" --max-overhead 100% --interval 500ms --textfile m.prom --listen none
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$BG_PID"
+	: >told/go
+	wait_exit "$job"
+	wait_exit "$BG_PID"
+	grep -E '^mxbpf_collective' m.prom
+	python3 - <<-'END'
+		import collections, json, re
+		seen = collections.defaultdict(dict)
+		for name, rank, value in re.findall(r'^(mxbpf_collective\w*)_total\{.*rank="(\d)".*\} (\S+)$', open('m.prom').read(), re.M):
+		    seen[int(rank)][name] = float(value)
+		for rank in range(4):
+		    told, row = json.load(open('told/rank.%d' % rank))['calls'], seen[rank]
+		    print(rank, len(told), row)
+		    assert len(told) * 0.75 <= row['mxbpf_collectives'] <= len(told), 'a broadcast waits for nobody'
+		    assert row['mxbpf_collective_wait_seconds'] < row['mxbpf_collective_seconds']
+		# Rank 2 comes 40 ms later to all twelve all_reduce, and rank 1 to all_gather.
+		assert seen[1]['mxbpf_collectives_last'] >= 6 and seen[2]['mxbpf_collectives_last'] >= 6
+		assert all(seen[r]['mxbpf_collective_wait_seconds'] > 12 * 0.04 / 2 for r in range(4))
+	END
+}
+
 @test "Sends and receives of gloo have rows for each process with --agent, with exact counts and sizes" {
 	sends_and_receives "$PYTHON_TORCH"
 }

@@ -98,3 +98,24 @@ for key, size in ((0, 308), (3, 480), (9, 10)):
     assert got == sent + size, (key, got, sent)  # the first worker also sends the initial value
 END
 }
+
+@test "In serve, the bytes of each operation are the program's" {
+	start_bg job "$PYTHON" "$KV" local 20 "$PWD/go"
+	local job=$BG_PID
+	start_bg serve "$MXBPF" serve --pid "$job" --max-overhead 100% --interval 200ms --textfile m.prom --listen none
+	wait_line "$(err serve)" 'attached: [0-9]+ probes' "$BG_PID"
+	: >go
+	wait_exit "$job"
+	wait_exit "$BG_PID" # its one process has ended
+	python3 - "$(out job)" m.prom <<-'END'
+		import collections, json, re, sys
+		said = open(sys.argv[1]).read()
+		own, seen = collections.Counter(), collections.Counter()
+		for name, row in json.loads(said[said.index('kv '):].split(None, 3)[3]).items():
+		    for way in 'sent', 'received':
+		        own[name.split()[0], way] += row[way + '_bytes']
+		for way, operation, n in re.findall(r'^mxbpf_kvstore_(\w+)_bytes_total.*operation="(\w+)"} (\d+)$', open(sys.argv[2]).read(), re.M):
+		    seen[operation, way] += int(n)
+		assert sum(own.values()) and own == seen, (own, seen)
+	END
+}

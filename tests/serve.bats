@@ -507,8 +507,8 @@ start_prometheus() { # ARGUMENTS...; scrapes serve every 200 ms
 	[[ $(tail -n 1 open) == '# EOF' ]]
 	# Every name of the text is one that Prometheus has.
 	for query in $(sed -n 's/^# TYPE \([a-z_]*\) \(counter\|gauge\)$/\1/p' text); do asked "$query"; done
-	# The variables of the dashboard stand for all hosts and jobs; GPUs are on no CPU machine.
-	jq -r '.panels[].targets[].expr' "$REPO/share/serve/grafana.json" | grep -v gpu | sed 's/\$instance/.*/g; s/\$job_name/.*/g; s/\$__rate_interval/5s/g' >queries
+	# The variables of the dashboard stand for all hosts and jobs; GPUs are on no CPU machine, and this job has one rank.
+	jq -r '.panels[].targets[].expr' "$REPO/share/serve/grafana.json" | grep -Ev 'gpu|collectives' | sed 's/\$instance/.*/g; s/\$job_name/.*/g; s/\$__rate_interval/5s/g' >queries
 	[[ $(wc -l <queries) -ge 12 ]]
 	while read -r query; do
 		kill -s USR1 "$job"

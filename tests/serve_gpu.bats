@@ -85,7 +85,16 @@ until_more() { # REGEX NUMBER: until the sum is larger
 	((kernels <= $(jq .delivered.kernel double.json) && kernels >= 12 * (small - 1) && kernels <= 12 * (small + 1)))
 	[[ $(grep -c '^mxbpf_gpu_kernels_total' m.prom) == 2 ]]
 	grep -E '^mxbpf_gpu_busy_seconds_total\{job_name=.*,gpu="3",UUID="GPU-00000003-[0-9-]*3",device="nvidia3",pci_bus_id="00000000:1C:00.0"\}' m.prom
-	awk '/^mxbpf_gpu_busy_seconds_total/ { busy = $NF } /^mxbpf_gpu_seen_seconds_total/ { seen = $NF } END { exit !(busy < seen) }' m.prom
+	# What a GPU did, and why it did nothing between that, is at most the time in which it was watched.
+	local gpu
+	for gpu in 1 3; do
+		awk -v gpu="gpu=\"$gpu\"" 'index($0, gpu) && /^mxbpf_gpu_busy_/ { busy += $NF } index($0, gpu) && /^mxbpf_gpu_idle_/ { idle += $NF }
+			index($0, gpu) && /^mxbpf_gpu_seen_/ { seen += $NF } END { print busy, idle, seen; exit !(busy > 0 && idle > busy && busy + idle <= seen) }' m.prom
+	done
+	# The job copies to one GPU, and has fewer kernels than have names of their own.
+	[[ $(grep -c '^mxbpf_gpu_copied_bytes_total.*gpu="3".*direction="HtoD"' m.prom) == 1 ]]
+	awk '/^mxbpf_gpu_kernel_seconds_total/ { kernels += $NF } /^mxbpf_gpu_busy_seconds_total/ { busy += $NF } END { print kernels, busy; exit !(kernels >= busy - 0.01) }' m.prom
+	[[ -z $(grep 'kernel="other"' m.prom) ]]
 }
 
 @test "An idle GPU is noticed without an agent, once, and a busy one never" {

@@ -42,7 +42,7 @@ ROOMS = {
     'compare': ('base feature.fold feature.read model records view/page/frame.h', 'cjson/'),
     'top': ('base feature.fold feature.read model target', 'ncurses.h'),
     'nvml': ('base', ''),
-    'metrics': ('base feature.fold feature.read model nvml target', ''),
+    'metrics': ('base feature.fold feature.read model nvml table target view', ''),
     'trigger': ('base feature.fold feature.read model nvml', ''),
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),

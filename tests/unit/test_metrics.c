@@ -427,16 +427,21 @@ static void feed_device(struct mdl *m, uint32_t device)
 }
 
 /* A kernel on a device of this process. */
-static void feed_kernel(struct mdl *m, uint32_t device, uint64_t start_ms, uint64_t ms)
+static void feed_named_kernel(struct mdl *m, const char *name, uint32_t device, uint64_t start_ms, uint64_t ms)
 {
 	const struct mxbpf_activity a = {.h = {MXBPF_ACTIVITY, sizeof(a), (uint32_t)getpid(), start_ms * MS},
 					 .dur_ns = ms * MS,
-					 .name_id = feed_name(m, "gemm", 4),
+					 .name_id = feed_name(m, name, strlen(name)),
 					 .track = {.device = device, .stream = 7},
 					 .cls = MXBPF_ACTIVITY_KERNEL};
 
 	feed_device(m, device);
 	CHECK(!mdl_fold_all(m, &a, sizeof(a)));
+}
+
+static void feed_kernel(struct mdl *m, uint32_t device, uint64_t start_ms, uint64_t ms)
+{
+	feed_named_kernel(m, "gemm", device, start_ms, ms);
 }
 
 static char *take_with_gpus(struct met *m, struct mdl *model, const pid_t *pids, size_t npids)
@@ -466,6 +471,36 @@ static double of_gpu(const char *text, const char *name, const char *gpu)
 			return strtod(strstr(p, "} ") + 2, NULL);
 	}
 	return -1;
+}
+
+/* Columns of tables that are metrics: here the time of kernels by name. */
+static void test_table_names(void)
+{
+	const pid_t self = getpid();
+	struct met *m = met_new();
+	struct mdl *model = mdl_new();
+	char name[16], *text;
+	unsigned i;
+
+	gpus.n = 0;
+	for (i = 0; i < MET_NAMES_MAX + 2; i++) {
+		snprintf(name, sizeof(name), "k%u", i);
+		feed_named_kernel(model, name, 0, 1000 + 100 * i, i < MET_NAMES_MAX ? 10 : 2);
+	}
+	text = take_with_gpus(m, model, &self, 1);
+	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"k7\"") == 0.01);
+	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"other\"") == 0.004);
+	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"k20\"") == -1);
+	free(text);
+	/* Names that have series keep them, also if others take longer now. */
+	model = mdl_new();
+	feed_named_kernel(model, "k21", 0, 9000, 50);
+	feed_named_kernel(model, "k7", 0, 9100, 1);
+	text = take_with_gpus(m, model, &self, 1);
+	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"k7\"") == 0.011);
+	CHECK(of_gpu(text, "mxbpf_gpu_kernel_seconds_total", "kernel=\"other\"") == 0.054);
+	free(text);
+	met_free(m);
 }
 
 static void test_agent_gpus(void)
@@ -574,6 +609,8 @@ int main(void)
 	test_exemplars();
 	TEST("work is counted on the GPU that did it, and a GPU that does nothing is idle")
 	test_agent_gpus();
+	TEST("columns of tables are metrics with twenty names, and further ones are together")
+	test_table_names();
 	TEST("what the driver says of a GPU is counted once for each job that uses it")
 	test_driver_gpus();
 	UNIT_MAIN_END;

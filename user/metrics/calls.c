@@ -25,19 +25,18 @@ static int by_self(const void *va, const void *vb)
 	return a->row->name_id < b->row->name_id ? -1 : a->row->name_id > b->row->name_id;
 }
 
-/* The name has series of its own, from now on or already. A name once told stays, because counters never fall. */
-static bool is_told(struct met *m, const struct met_process *p, const struct scaled *of, uint64_t all_ns)
+/* A name once told stays, because counters never fall. */
+bool met_tells(struct met *m, const struct met_process *p, uint64_t kind, uint64_t name, bool worth)
 {
-	const struct mdl_row *row = of->row;
-	const uint64_t job = hash_text(HASH_SEED + row->cls, p->job, strlen(p->job));
+	const uint64_t job = hash_text(HASH_SEED + kind, p->job, strlen(p->job));
 	uint64_t *n = hash_put(&m->names, job, 0);
 
-	if (hash_get(&m->names, job, row->name_id | 1))
+	if (hash_get(&m->names, job, name | 1))
 		return true;
-	if (!n || *n >= MET_NAMES_MAX || of->self_ns * LEAST_SHARE < all_ns)
+	if (!n || *n >= MET_NAMES_MAX || !worth)
 		return false;
 	++*n;
-	return hash_put(&m->names, job, row->name_id | 1);
+	return hash_put(&m->names, job, name | 1);
 }
 
 static void take_row(struct met *m, const struct mdl_interval *in, const struct scaled *of, uint64_t all_ns)
@@ -46,7 +45,7 @@ static void take_row(struct met *m, const struct mdl_interval *in, const struct 
 	const bool is_operator = row->cls == MXBPF_CLASS_OPERATOR;
 	struct met_process *p = met_process_of(m, in, row->tgid);
 	struct met_labels l;
-	const bool told = p && is_told(m, p, of, all_ns);
+	const bool told = p && met_tells(m, p, row->cls, row->name_id, of->self_ns * LEAST_SHARE >= all_ns);
 	struct mxbpf_slice_part s;
 	const char *name = "other";
 	size_t len = strlen(name);

@@ -24,7 +24,7 @@ static const double iteration_bounds[] = {
 _Static_assert(sizeof(iteration_bounds) / sizeof(double) < MET_BUCKETS_MAX, "all bounds and +Inf");
 _Static_assert(sizeof(call_bounds) / sizeof(double) < MET_BUCKETS_MAX, "all bounds and +Inf");
 
-const struct met_family met_families[MET_FAMILIES] = {
+static const struct met_family families[MET_FAMILIES] = {
 	[MET_BUILD] = {"mxbpf_build_info", "Version of mxbpf; always 1", MET_GAUGE},
 	[MET_TARGETS] = {"mxbpf_targets", "Processes that are watched now", MET_GAUGE},
 	[MET_PROCESS] = {"mxbpf_process_info",
@@ -124,3 +124,8 @@ const struct met_family met_families[MET_FAMILIES] = {
 	[MET_OWN_START] = {"process_start_time_seconds", "When mxbpf started, in seconds since 1970", MET_GAUGE,
 			   MET_NS},
 };
+
+const struct met_family *met_family(unsigned family)
+{
+	return family < MET_FAMILIES ? &families[family] : met_table_family(family - MET_FAMILIES);
+}

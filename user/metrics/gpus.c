@@ -85,9 +85,9 @@ static void put_device(struct met_labels *l, const struct mdl_interval *in, cons
 
 /* ---- what the agent saw */
 
-/* Fills the labels of a device of a process. Of a device that the agent has not named, only the process is known. */
-static bool label_device(struct met *m, const struct mdl_interval *in, uint32_t tgid, uint32_t device,
-			 struct met_labels *l)
+/* Of a device that the agent has not named, only the process is known. */
+bool met_label_device(struct met *m, const struct mdl_interval *in, uint32_t tgid, uint32_t device,
+		      struct met_labels *l)
 {
 	size_t n, i = 0;
 	const struct mxbpf_gpu_device *d = activity_devices(in->model, &n);
@@ -121,7 +121,7 @@ static int take_busy(struct met *m, const struct mdl_interval *in, struct hash *
 
 	for (i = 0; !err && i < buf_count(&all, *s); i++) {
 		s = buf_at(&all, struct mxbpf_agg_gpu_stream, i);
-		if (!s->whole || !label_device(m, in, s->h.tgid, s->track.device, &l))
+		if (!s->whole || !met_label_device(m, in, s->h.tgid, s->track.device, &l))
 			continue;
 		met_add(m, MET_GPU_BUSY, l.text, s->busy_ns);
 		add_seen(m, in, s->h.tgid, &l);
@@ -139,7 +139,7 @@ static void take_kernels(struct met *m, const struct mdl_interval *in)
 
 	for (i = 0; i < n; i++)
 		if (rows[i]->a.cls == MXBPF_ACTIVITY_KERNEL && rows[i]->a.count &&
-		    label_device(m, in, rows[i]->a.h.tgid, rows[i]->a.device, &l))
+		    met_label_device(m, in, rows[i]->a.h.tgid, rows[i]->a.device, &l))
 			met_add(m, MET_GPU_KERNELS, l.text, rows[i]->a.count);
 }
 
@@ -164,7 +164,7 @@ static void take_idle(struct met *m, const struct mdl_interval *in, const struct
 		if (!is_watched(in, d[i].h.tgid) || d[i].device >= DEVICES || hash_get(done, d[i].h.tgid, d[i].device))
 			continue;
 		p = met_process_of(m, in, d[i].h.tgid);
-		if (p && p->gpus & 1u << d[i].device && label_device(m, in, d[i].h.tgid, d[i].device, &l))
+		if (p && p->gpus & 1u << d[i].device && met_label_device(m, in, d[i].h.tgid, d[i].device, &l))
 			add_seen(m, in, d[i].h.tgid, &l);
 	}
 }

@@ -82,7 +82,7 @@ static void put_value(struct proto *p, enum met_unit unit, int64_t value)
 
 static void put_number(struct proto *p, const struct met *m, const struct met_series *s)
 {
-	const struct met_family *f = &met_families[s->family];
+	const struct met_family *f = met_family(s->family);
 	const size_t point = proto_begin(p, DATA_POINTS);
 
 	put_labels(p, POINT_ATTRIBUTES, s);
@@ -106,7 +106,7 @@ static void put_packed(struct proto *p, unsigned field, const uint64_t *values, 
 
 static void put_histogram(struct proto *p, const struct met *m, const struct met_series *s)
 {
-	const struct met_family *f = &met_families[s->family];
+	const struct met_family *f = met_family(s->family);
 	const size_t point = proto_begin(p, DATA_POINTS);
 	uint64_t bounds[MET_BUCKETS_MAX - 1], count = 0;
 	unsigned i;
@@ -131,7 +131,7 @@ static size_t put_metric(struct proto *p, const struct met *m, const struct met_
 		[MET_COUNTER] = METRIC_SUM, [MET_GAUGE] = METRIC_GAUGE, [MET_HISTOGRAM] = METRIC_HISTOGRAM};
 	static const char *const units[] = {
 		[MET_COUNT] = "1", [MET_NS] = "s", [MET_BYTES] = "By", [MET_MILLIONTHS] = "1"};
-	const struct met_family *f = &met_families[s[0]->family];
+	const struct met_family *f = met_family(s[0]->family);
 	const size_t metric = proto_begin(p, SCOPE_METRICS_METRICS);
 	size_t i, data;
 

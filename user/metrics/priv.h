@@ -77,16 +77,17 @@ struct met_family {
 	const double *bounds; /* of histograms: upper bounds in seconds */
 	unsigned nbounds;
 };
-extern const struct met_family met_families[MET_FAMILIES];
+/* The families of enum met_id, and behind them those of columns of tables. */
+const struct met_family *met_family(unsigned family);
 /* Buckets of a histogram, with the last one, which has no bound. */
-static inline unsigned met_buckets(enum met_id family)
+static inline unsigned met_buckets(unsigned family)
 {
-	return met_families[family].nbounds + 1;
+	return met_family(family)->nbounds + 1;
 }
 
 struct met_series {
 	char *labels; /* owned: `job="x",rank="0"`; "": none */
-	enum met_id family;
+	unsigned family;
 	int64_t value;		       /* in the unit of the family; of a histogram: the sum of what was observed */
 	uint64_t *buckets;	       /* owned, of a histogram: met_buckets() counts; else NULL */
 	struct met_recorded *recorded; /* owned, of a histogram: the last one of each bucket; NULL: none */
@@ -148,33 +149,45 @@ void met_processes_end(struct met *m);
 void met_processes_fini(struct met *m);
 
 /* ---- series.c. Without memory or room a value is counted in left_out. `labels` NULL: none. */
-void met_add(struct met *m, enum met_id family, const char *labels, uint64_t n);
-void met_set(struct met *m, enum met_id family, const char *labels, int64_t n);
-void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_t n);
-void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns, uint64_t n); /* n times */
+void met_add(struct met *m, unsigned family, const char *labels, uint64_t n);
+void met_set(struct met *m, unsigned family, const char *labels, int64_t n);
+void met_add_gauge(struct met *m, unsigned family, const char *labels, int64_t n);
+void met_observe(struct met *m, unsigned family, const char *labels, uint64_t ns, uint64_t n); /* n times */
 /* Adds durations that the model has counted in its own buckets; sum_ns: their sum. Each stands for `scale` ones. */
-void met_observe_hist(struct met *m, enum met_id family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
+void met_observe_hist(struct met *m, unsigned family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
 		      uint64_t sum_ns, double scale);
 /* Sets the error of an estimate by one more interval: x in the slices of it,
  * t: how much of the process was in them. */
-void met_estimate(struct met *m, enum met_id family, const char *labels, double x, double t);
+void met_estimate(struct met *m, unsigned family, const char *labels, double x, double t);
 static inline uint64_t met_scaled(uint64_t n, double scale)
 {
 	return scale > 1 ? (uint64_t)((double)n * scale + 0.5) : n;
 }
 /* Sets a gauge of this interval unless it is more already. */
-void met_raise(struct met *m, enum met_id family, const char *labels, int64_t n);
+void met_raise(struct met *m, unsigned family, const char *labels, int64_t n);
 /* Sets all series of a family: a gauge that nobody sets again is 0, or MET_ABSENT. */
-void met_reset(struct met *m, enum met_id family, int64_t to);
+void met_reset(struct met *m, unsigned family, int64_t to);
 /* Removes old series if there are many. 0 or -ENOMEM. */
 int met_make_room(struct met *m);
 
 /* ---- write.c: all series, those of a family together. The caller frees them. NULL: no memory. */
 const struct met_series **met_sorted(const struct met *m, size_t *n);
 
-/* ---- what an interval adds; 0 or -ENOMEM. calls.c, gpus.c, and take.c for the rest */
+/* ---- what an interval adds; 0 or -ENOMEM. calls.c, gpus.c, tables.c, and take.c for the rest */
 int met_take_calls(struct met *m, const struct mdl_interval *in);
 int met_take_gpus(struct met *m, const struct mdl_interval *in);
+int met_take_tables(struct met *m, const struct mdl_interval *in);
+
+/*
+ * calls.c: whether a name has series of its own, from now on or already. `kind` has MET_NAMES_MAX names of each job; a
+ * name that is not `worth` it gets none.
+ */
+bool met_tells(struct met *m, const struct met_process *p, uint64_t kind, uint64_t name, bool worth);
+/* gpus.c: fills the labels of a process and one of its GPUs. Returns false if the process is not known. */
+bool met_label_device(struct met *m, const struct mdl_interval *in, uint32_t tgid, uint32_t device,
+		      struct met_labels *l);
+/* tables.c: family i of those that columns of tables make. */
+const struct met_family *met_table_family(unsigned i);
 
 /* groups.c: readings of the control groups of jobs, after the processes of an interval are known. */
 #define MET_GROUPS_MAX 16 /* each needs 25 descriptors and 150 KiB */

@@ -49,13 +49,13 @@ static uint64_t key_of(const char *labels)
 	return hash_text(HASH_SEED, labels, strlen(labels));
 }
 
-static struct met_series *make(struct met *m, enum met_id family, const char *labels, uint64_t *place)
+static struct met_series *make(struct met *m, unsigned family, const char *labels, uint64_t *place)
 {
 	struct met_series new = {.family = family, .labels = strdup(labels), .since_ns = m->taken_ns};
 
-	if (met_families[family].type == MET_HISTOGRAM)
+	if (met_family(family)->type == MET_HISTOGRAM)
 		new.buckets = calloc(met_buckets(family), sizeof(*new.buckets));
-	if (!new.labels || (met_families[family].type == MET_HISTOGRAM && !new.buckets) ||
+	if (!new.labels || (met_family(family)->type == MET_HISTOGRAM && !new.buckets) ||
 	    buf_put(&m->series, &new, sizeof(new))) {
 		free_series(&new);
 		return NULL;
@@ -64,7 +64,7 @@ static struct met_series *make(struct met *m, enum met_id family, const char *la
 	return buf_at(&m->series, struct met_series, *place - 1);
 }
 
-static struct met_series *series_of(struct met *m, enum met_id family, const char *labels)
+static struct met_series *series_of(struct met *m, unsigned family, const char *labels)
 {
 	const char *text = labels ? labels : "";
 	const uint64_t key = key_of(text);
@@ -85,7 +85,7 @@ static struct met_series *series_of(struct met *m, enum met_id family, const cha
 	return s;
 }
 
-void met_add(struct met *m, enum met_id family, const char *labels, uint64_t n)
+void met_add(struct met *m, unsigned family, const char *labels, uint64_t n)
 {
 	struct met_series *s = series_of(m, family, labels);
 
@@ -93,7 +93,7 @@ void met_add(struct met *m, enum met_id family, const char *labels, uint64_t n)
 		s->value = INT64_MAX;
 }
 
-void met_set(struct met *m, enum met_id family, const char *labels, int64_t n)
+void met_set(struct met *m, unsigned family, const char *labels, int64_t n)
 {
 	struct met_series *s = series_of(m, family, labels);
 
@@ -101,7 +101,7 @@ void met_set(struct met *m, enum met_id family, const char *labels, int64_t n)
 		s->value = n;
 }
 
-void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_t n)
+void met_add_gauge(struct met *m, unsigned family, const char *labels, int64_t n)
 {
 	struct met_series *s = series_of(m, family, labels);
 
@@ -109,7 +109,7 @@ void met_add_gauge(struct met *m, enum met_id family, const char *labels, int64_
 		s->value = (s->value == MET_ABSENT ? 0 : s->value) + n;
 }
 
-void met_raise(struct met *m, enum met_id family, const char *labels, int64_t n)
+void met_raise(struct met *m, unsigned family, const char *labels, int64_t n)
 {
 	struct met_series *s = series_of(m, family, labels);
 
@@ -117,7 +117,7 @@ void met_raise(struct met *m, enum met_id family, const char *labels, int64_t n)
 		s->value = n;
 }
 
-void met_reset(struct met *m, enum met_id family, int64_t to)
+void met_reset(struct met *m, unsigned family, int64_t to)
 {
 	size_t i;
 
@@ -137,17 +137,17 @@ static unsigned bucket_of(const struct met_family *f, uint64_t end_ns)
 	return i;
 }
 
-void met_observe(struct met *m, enum met_id family, const char *labels, uint64_t ns, uint64_t n)
+void met_observe(struct met *m, unsigned family, const char *labels, uint64_t ns, uint64_t n)
 {
 	struct met_series *s = series_of(m, family, labels);
 
 	if (!s)
 		return;
-	s->buckets[bucket_of(&met_families[family], ns)] += n;
+	s->buckets[bucket_of(met_family(family), ns)] += n;
 	s->value += (int64_t)(ns * n);
 }
 
-void met_observe_hist(struct met *m, enum met_id family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
+void met_observe_hist(struct met *m, unsigned family, const char *labels, const uint64_t hist[MXBPF_HIST_BUCKETS],
 		      uint64_t sum_ns, double scale)
 {
 	struct met_series *s = series_of(m, family, labels);
@@ -155,14 +155,14 @@ void met_observe_hist(struct met *m, enum met_id family, const char *labels, con
 
 	for (i = 0; s && i < MXBPF_HIST_BUCKETS; i++)
 		if (hist[i]) /* a bucket of the model ends where the next one begins; the last one has no end */
-			s->buckets[i + 1 < MXBPF_HIST_BUCKETS ? bucket_of(&met_families[family], mdl_bucket_low(i + 1))
-							      : met_families[family].nbounds] +=
+			s->buckets[i + 1 < MXBPF_HIST_BUCKETS ? bucket_of(met_family(family), mdl_bucket_low(i + 1))
+							      : met_family(family)->nbounds] +=
 				met_scaled(hist[i], scale);
 	if (s)
 		s->value += (int64_t)met_scaled(sum_ns, scale);
 }
 
-void met_estimate(struct met *m, enum met_id family, const char *labels, double x, double t)
+void met_estimate(struct met *m, unsigned family, const char *labels, double x, double t)
 {
 	struct met_series *s = series_of(m, family, labels);
 	struct ratio *sums = s ? s->sums ? s->sums : calloc(1, sizeof(*sums)) : NULL;
@@ -200,7 +200,7 @@ void met_record(struct met *m, const struct met_recorded *r)
 	if (s && !s->recorded)
 		s->recorded = calloc(met_buckets(MET_ITERATION), sizeof(*s->recorded));
 	if (s && s->recorded)
-		s->recorded[bucket_of(&met_families[MET_ITERATION], r->dur_ns)] = *r;
+		s->recorded[bucket_of(met_family(MET_ITERATION), r->dur_ns)] = *r;
 }
 
 /* The number of a process comes again only by chance, so its series is not kept. */

@@ -253,7 +253,7 @@ static int take_jobs(struct met *m, const struct mdl_interval *in)
 /* Gauges that are metrics, with a label that tells those of a family apart. */
 static const struct {
 	uint16_t gauge;
-	enum met_id family;
+	unsigned family;
 	const char *labels;
 } gauges[] = {
 	{MXBPF_GAUGE_CPU_BUSY, MET_MACHINE_CPU, "mode=\"busy\""},
@@ -283,14 +283,14 @@ static const struct {
 
 static void take_gauge(struct met *m, const char *job, const char *group, size_t at, uint64_t last, uint64_t difference)
 {
-	const enum met_id family = gauges[at].family;
+	const unsigned family = gauges[at].family;
 	struct met_labels l;
 
 	met_labels_begin(&l, gauges[at].labels);
 	if (job)
 		met_labels_append(&l, job);
 	met_label_text(&l, "cgroup", group);
-	if (met_families[family].type == MET_GAUGE)
+	if (met_family(family)->type == MET_GAUGE)
 		met_set(m, family, l.text, (int64_t)last);
 	else
 		met_add(m, family, l.text, difference);
@@ -399,6 +399,7 @@ int met_take(struct met *m, const struct mdl_interval *in)
 	take_iterations(m, in);
 	take_numbers(m, in);
 	err = met_take_gpus(m, in);
+	err = err ? err : met_take_tables(m, in);
 	met_processes_end(m);
 	met_take_groups(m);
 	met_forget_found(m);

@@ -46,7 +46,7 @@ static int put_value(struct buf *out, enum met_unit unit, int64_t value)
 static int put_sample(struct buf *out, const struct met_series *s, const char *suffix, enum met_unit unit,
 		      int64_t value)
 {
-	int err = buf_printf(out, "%s%s%s%s%s ", met_families[s->family].name, suffix, *s->labels ? "{" : "", s->labels,
+	int err = buf_printf(out, "%s%s%s%s%s ", met_family(s->family)->name, suffix, *s->labels ? "{" : "", s->labels,
 			     *s->labels ? "}" : "");
 
 	err = err ? err : put_value(out, unit, value);
@@ -70,7 +70,7 @@ static int put_exemplar(struct buf *out, const struct met_recorded *r)
 
 static int put_histogram(struct buf *out, const struct met_series *s, enum met_form form)
 {
-	const struct met_family *f = &met_families[s->family];
+	const struct met_family *f = met_family(s->family);
 	uint64_t count = 0;
 	unsigned i;
 	int err = 0;
@@ -132,7 +132,7 @@ int met_write(const struct met *m, enum met_form form, struct buf *out)
 	int err = sorted ? 0 : -ENOMEM;
 
 	for (i = 0; i < n && !err; i++) {
-		f = &met_families[sorted[i]->family];
+		f = met_family(sorted[i]->family);
 		if (!i || sorted[i]->family != sorted[i - 1]->family)
 			err = put_family(out, f, form);
 		if (!err && f->type == MET_HISTOGRAM)

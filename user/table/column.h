@@ -70,6 +70,15 @@ enum tbl_column_flag {
 };
 #define TBL_UNKNOWN UINT64_MAX
 
+/*
+ * A counter of metrics: the sum of a column over all rows of a process that have the same labels. Columns can share
+ * one.
+ */
+struct tbl_metric {
+	const char *name; /* mxbpf_..._seconds or _bytes by the column's type, without _total */
+	const char *help;
+};
+
 #define TBL_CELL_BYTES 64
 struct tbl_column {
 	const char *key; /* in JSON; NULL: not there */
@@ -103,20 +112,25 @@ struct tbl_column {
 	const char *stored;
 	/* The largest value that a recording may have in a stored column. A larger one is read as 0. 0: no limit. */
 	uint16_t limit;
-	uint8_t name_kind; /* of TBL_NAME: enum mxbpf_name_kind */
-	const char *def;   /* one of the $defs in share/report.schema.in.json, which is its schema; NULL: by its type */
-	const char *help;  /* for the schema and the manual; NULL: the names say it */
+	uint8_t name_kind;		 /* of TBL_NAME: enum mxbpf_name_kind */
+	const struct tbl_metric *metric; /* that the column adds to; NULL: none */
+	/* Of columns with texts: the name of the label that the text is in the metrics of the table's columns. Of a
+	 * number: "gpu", and the metrics have the labels of that GPU of the process. NULL: none. */
+	const char *label;
+	const char *def;  /* one of the $defs in share/report.schema.in.json, which is its schema; NULL: by its type */
+	const char *help; /* for the schema and the manual; NULL: the names say it */
 };
 /* The place of a member of ROW, which the file of the sheet defines as the type of its rows. */
 #define AT(member) .at = offsetof(ROW, member), .bytes = sizeof(((ROW *)0)->member)
 /* The same of a stored column, and how it is added up. */
-#define KEY_AT(member)	.merge = TBL_IS_KEY, AT(member)
-#define SUM_AT(member)	.merge = TBL_SUM, AT(member)
-#define MAX_AT(member)	.merge = TBL_MAX, AT(member)
-#define MIN_AT(member)	.merge = TBL_MIN, AT(member)
-#define OR_AT(member)	.merge = TBL_OR, AT(member)
-#define LAST_AT(member) .merge = TBL_LAST, AT(member)
-#define WORDS(array)	.words = (array), .nwords = sizeof(array) / sizeof((array)[0])
+#define KEY_AT(member)	   .merge = TBL_IS_KEY, AT(member)
+#define SUM_AT(member)	   .merge = TBL_SUM, AT(member)
+#define MAX_AT(member)	   .merge = TBL_MAX, AT(member)
+#define MIN_AT(member)	   .merge = TBL_MIN, AT(member)
+#define OR_AT(member)	   .merge = TBL_OR, AT(member)
+#define LAST_AT(member)	   .merge = TBL_LAST, AT(member)
+#define METRIC(name, help) (&(const struct tbl_metric){name, help})
+#define WORDS(array)	   .words = (array), .nwords = sizeof(array) / sizeof((array)[0])
 #define PID_COLUMN(tgid, ...)                                                                                          \
 	{                                                                                                              \
 		"pid", NULL, NULL, TBL_PID, AT(tgid),                                                                  \

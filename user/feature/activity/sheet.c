@@ -328,7 +328,8 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	}
 #define GPU_COLUMN                                                                                                     \
 	{                                                                                                              \
-		"gpu", NULL, "gpu", TBL_COUNT, AT(a.device), SEEN(devices), .help = "number of the GPU in the process" \
+		"gpu", NULL, "gpu", TBL_COUNT, AT(a.device), SEEN(devices), .label = "gpu",                            \
+									    .help = "number of the GPU in the process" \
 	}
 #define UNLAUNCHED_COLUMN                                                                                              \
 	{                                                                                                              \
@@ -337,7 +338,9 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	}
 
 static const struct tbl_column kernel_columns[] = {
-	{"name", NULL, "kernel", TBL_TEXT, AT(name), TBL_BEGINS},
+	{"name", NULL, "kernel", TBL_TEXT, AT(name), TBL_BEGINS, .label = "kernel"},
+	{NULL, NULL, NULL, TBL_NS, AT(a.total_ns),
+	 .metric = METRIC("mxbpf_gpu_kernel_seconds", "Time of kernels on the GPU, by kernel")},
 	GPU_OWNER_COLUMN,
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
@@ -414,7 +417,7 @@ static const char *const memories[] = {
 
 static const struct tbl_column copy_columns[] = {
 	{"name", NULL, "copy", TBL_TEXT, AT(name)},
-	{"direction", NULL, NULL, TBL_WORD, AT(a.copy), TBL_OMIT, WORDS(directions),
+	{"direction", NULL, NULL, TBL_WORD, AT(a.copy), TBL_OMIT, WORDS(directions), .label = "direction",
 	 .help = "between H (host), D (device), A (array of a device) and P (another device)"},
 	{"from", NULL, "from", TBL_WORD, AT(a.from), TBL_OMIT, SEEN(kinds), WORDS(memories),
 	 .help = "kind of the memory that is read; the host's memory is pageable or pinned"},
@@ -424,7 +427,8 @@ static const struct tbl_column copy_columns[] = {
 	GPU_COLUMN,
 	PID_COLUMN(a.h.tgid),
 	{"count", NULL, "calls", TBL_COUNT, AT(a.count)},
-	{"bytes", NULL, "bytes", TBL_BYTES, AT(a.bytes), TBL_DASH},
+	{"bytes", NULL, "bytes", TBL_BYTES, AT(a.bytes), TBL_DASH,
+	 .metric = METRIC("mxbpf_gpu_copied_bytes", "Bytes that the GPU copied, by direction")},
 	{"bytes_per_second", NULL, "rate", TBL_RATE, AT(rate), TBL_DASH,
 	 .help = "bytes for each second that the copies took"},
 	TIMES,

@@ -44,6 +44,7 @@ struct row {
 	struct view_text gpu, cause, name, line;
 	uint32_t tgid, device;
 	uint8_t which; /* index in words */
+	bool idle;     /* it is a cause */
 	uint64_t ns, count, per_iteration_ns, looks;
 	uint64_t p50_ns, max_ns; /* of an iteration; TBL_UNKNOWN */
 	double share;
@@ -218,6 +219,7 @@ static struct row *make_device(const struct view *s, struct table *t, struct row
 	if (!a->cause)
 		all_ns = add_edges(s, &r, a);
 	for (one = first_row; one < r; one++) {
+		one->idle = one->which != MXBPF_IDLE_BUSY && one->which != EDGES;
 		one->share = all_ns ? (double)one->ns / (double)all_ns : 0;
 		one->per_iteration_ns = iterations ? one->ns / iterations : 0;
 		one->p50_ns = one->which < EDGES && t->has_spread ? spread->p50_ns[one->which] : TBL_UNKNOWN;
@@ -349,12 +351,16 @@ static const struct tbl_column line_columns[] = {
 #define SEEN(member) .shown = offsetof(struct table, member)
 static const struct tbl_column columns[] = {
 	{NULL, "name", "cause", TBL_TEXT, AT(cause), TBL_BEGINS},
-	{"cause", "", NULL, TBL_WORD, AT(which), WORDS(words),
+	{"cause", "", NULL, TBL_WORD, AT(which), WORDS(words), .label = "cause",
 	 .help = "busy: at least one kernel or set ran; edges: before the first work of the window and after the last; "
 		 "program: your Python code, and whether it had a CPU is not known"},
 	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
-	{"gpu", "", NULL, TBL_COUNT, AT(device), .help = "number of the GPU in the process"},
+	{"gpu", "", NULL, TBL_COUNT, AT(device), .label = "gpu", .help = "number of the GPU in the process"},
+	/* Without what follows the last work of an interval: the next one has its cause. */
+	{NULL, NULL, NULL, TBL_NS, AT(ns), .has = offsetof(struct row, idle),
+	 .metric = METRIC("mxbpf_gpu_idle_seconds",
+			  "Time between kernels and sets of the process on the GPU, by why none ran")},
 	{"total_ns", NULL, "time", TBL_NS, AT(ns), TBL_TIGHT,
 	 .help = "the rows of a GPU add up to the time in which it was watched"},
 	{NULL, NULL, "share", TBL_SHARE, AT(share), .digits = 1,

@@ -191,7 +191,7 @@ static bool when(const struct view *s)
 #define ROW struct kv
 static const struct tbl_column columns[] = {
 	{"key", NULL, "key", TBL_KEY, AT(key)},
-	{"operation", "name", "operation", TBL_TEXT, AT(name),
+	{"operation", "name", "operation", TBL_TEXT, AT(name), .label = "operation",
 	 .help = "push, pull, pushpull, broadcast, init, row_sparse_pull; a server has serve push, serve pull"},
 	PID_COLUMN(tgid),
 	{"calls", "count", "calls", TBL_COUNT, AT(count)},
@@ -199,8 +199,10 @@ static const struct tbl_column columns[] = {
 	{"values_unknown", NULL, NULL, TBL_COUNT, AT(unknown),
 	 .help = "number of values whose bytes are not known; the sums of bytes leave them out"},
 	{"sent_bytes", NULL, "sent", TBL_BYTES, AT(sent_bytes), TBL_DASH,
+	 .metric = METRIC("mxbpf_kvstore_sent_bytes", "Bytes sent to the store of parameters, by operation"),
 	 .help = "bytes sent to the store; for a server, bytes that workers sent to it"},
-	{"received_bytes", NULL, "received", TBL_BYTES, AT(received_bytes), TBL_DASH},
+	{"received_bytes", NULL, "received", TBL_BYTES, AT(received_bytes), TBL_DASH,
+	 .metric = METRIC("mxbpf_kvstore_received_bytes", "Bytes received from the store of parameters, by operation")},
 	{"total_ns", NULL, "total", TBL_NS, AT(total_ns), TBL_TIGHT},
 	{"min_ns", NULL, NULL, TBL_NS, AT(min_ns)},
 	{"max_ns", NULL, NULL, TBL_NS, AT(max_ns)},

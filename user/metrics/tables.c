@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Series of tables: columns say which counter they add to, and which texts of the row are its labels. A row of a
+ * process adds to the series of that process's labels.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "metrics/priv.h"
+#include "view/sheet.h"
+
+#define TABLE_FAMILIES_MAX 32
+#define KIND_OF_TABLES	   MXBPF_CLASS_MAX /* kinds of names in met_tells(): first the classes of calls */
+
+/* ---- families */
+
+static struct met_family families[TABLE_FAMILIES_MAX];
+static unsigned nfamilies;
+
+static enum met_unit unit_of(const struct tbl_column *c)
+{
+	return c->type == TBL_NS ? MET_NS : c->type == TBL_BYTES ? MET_BYTES : MET_COUNT;
+}
+
+/* Returns the place of the family of a column, or nfamilies. */
+static unsigned place_of(const struct tbl_metric *of)
+{
+	unsigned i = 0;
+
+	while (i < nfamilies && strcmp(families[i].name, of->name))
+		i++;
+	return i;
+}
+
+/* They are in the order of their tables, so that outputs do not depend on what came first. */
+static void make_families(void)
+{
+	const struct view_sheet *const *sh;
+	const struct tbl_column *c;
+
+	for (sh = view_sheets; *sh; sh++)
+		for (c = (*sh)->columns; c && c->bytes; c++)
+			if (c->metric && place_of(c->metric) == nfamilies && nfamilies < TABLE_FAMILIES_MAX)
+				families[nfamilies++] = (struct met_family){
+					.name = c->metric->name, .help = c->metric->help, .unit = unit_of(c)};
+}
+
+const struct met_family *met_table_family(unsigned i)
+{
+	return &families[i];
+}
+
+/* ---- rows */
+
+struct taking {
+	struct view s;
+	struct met *m;
+	const struct mdl_interval *in;
+};
+
+static uint32_t process_of(const struct view_sheet *sh, const void *row)
+{
+	const struct tbl_column *c;
+
+	for (c = sh->columns; c->bytes; c++)
+		if (c->type == TBL_PID || (c->key && !strcmp(c->key, "pid")))
+			return (uint32_t)view_cell_number(c, row);
+	return 0;
+}
+
+/* Texts that are not words of the column have a limit. */
+static void label_text(struct taking *t, const struct met_process *p, const struct view_sheet *sh,
+		       const struct tbl_column *c, const void *row, struct met_labels *l)
+{
+	const uint64_t kind = hash_text(KIND_OF_TABLES, sh->csv, strlen(sh->csv));
+	const struct view_text text = view_cell_text(c, row);
+
+	if (c->type == TBL_WORD || !text.data ||
+	    met_tells(t->m, p, kind, hash_text(HASH_SEED, text.data, text.len), true))
+		met_label(l, c->label, text.data, text.len);
+	else
+		met_label_text(l, c->label, "other");
+}
+
+static bool label_row(struct taking *t, const struct view_sheet *sh, const void *row, struct met_labels *l)
+{
+	const uint32_t tgid = process_of(sh, row);
+	const struct met_process *p = tgid ? met_process_of(t->m, t->in, tgid) : NULL;
+	const struct tbl_column *c;
+
+	if (!p)
+		return false;
+	met_labels_begin(l, p->labels);
+	for (c = sh->columns; c->bytes; c++)
+		if (c->label && !view_is_text(c))
+			met_label_device(t->m, t->in, tgid, (uint32_t)view_cell_number(c, row), l);
+	for (c = sh->columns; c->bytes; c++)
+		if (c->label && view_is_text(c))
+			label_text(t, p, sh, c, row, l);
+	return true;
+}
+
+static void take_row(struct taking *t, const struct view_sheet *sh, const void *row)
+{
+	const struct tbl_column *c;
+	struct met_labels l;
+	uint64_t n;
+
+	if (!label_row(t, sh, row, &l))
+		return;
+	for (c = sh->columns; c->bytes; c++) {
+		if (!c->metric || !view_is_asked(&t->s, c) || !view_has_value(c, row))
+			continue;
+		n = view_cell_number(c, row);
+		if (n != TBL_UNKNOWN)
+			met_add(t->m, MET_FAMILIES + place_of(c->metric), l.text, n);
+	}
+}
+
+static int take_sheet(struct view *s, const struct view_sheet *sh, const void *table)
+{
+	const struct view_list *list = table;
+	const void *row;
+	size_t i;
+
+	for (i = 0; i < list->n; i++) {
+		row = view_row(s, sh, table, i);
+		if (!row)
+			return -ENOMEM;
+		take_row((struct taking *)s, sh, row);
+	}
+	return 0;
+}
+
+static bool has_metrics(const struct view_sheet *sh)
+{
+	const struct tbl_column *c;
+
+	for (c = sh->columns; c && c->bytes; c++)
+		if (c->metric)
+			return true;
+	return false;
+}
+
+int met_take_tables(struct met *m, const struct mdl_interval *in)
+{
+	static const struct view_ops ops = {.name = "metrics", .sheet = take_sheet};
+	static const struct view_opts opts;
+	const struct view_input input = {.session = in->session, .model = in->model};
+	struct err e = {0};
+	struct taking t = {.s = {.ops = &ops, .in = &input, .opts = &opts, .err = &e}, .m = m, .in = in};
+	const struct view_sheet *const *sh;
+	int err = 0;
+
+	make_families();
+	for (sh = view_sheets; !err && *sh; sh++)
+		if (!(*sh)->of_class && has_metrics(*sh))
+			err = view_write_sheet(&t.s, *sh);
+	return err;
+}
