@@ -25,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_fields(struct mxbpf_rec *r)
 {
 	struct kind_id_walk w = {0};
+	struct mxbpf_span span;
 	struct kind_track track;
 	unsigned i;
 
@@ -35,7 +36,7 @@ static void read_fields(struct mxbpf_rec *r)
 	kind_track(r, &track);
 	kind_sent(r, r->size);
 	if (r->kind == MXBPF_SPAN)
-		kind_span(r);
+		kind_span(r, &span);
 	if (r->kind == MXBPF_ACTIVITY)
 		kind_activity(r);
 	if (r->kind == MXBPF_LAUNCH)

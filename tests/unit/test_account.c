@@ -72,10 +72,10 @@ static void test_short(struct buf *b)
 
 	put_call(b, 5, ALL, (struct mxbpf_account){.on_cpu_ns = 7, .runq_ns = 8, .flags = 0xff, .end_cpu = 9});
 	((struct mxbpf_rec *)b->data)->size = MXBPF_SPAN_BYTES_PLAIN;
-	s = kind_span((const struct mxbpf_rec *)b->data);
+	kind_span((const struct mxbpf_rec *)b->data, &s);
 	CHECK(s.account.on_cpu_ns == 1000 && !s.account.runq_ns && !s.account.flags && s.account.end_cpu == 3);
 	((struct mxbpf_span *)b->data)->flags = 0;
-	s = kind_span((const struct mxbpf_rec *)b->data);
+	kind_span((const struct mxbpf_rec *)b->data, &s);
 	CHECK(!s.account.on_cpu_ns && !s.account.end_cpu);
 	b->len = 0;
 }

@@ -98,7 +98,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 		if (r->kind != MXBPF_SPAN || nspans == 16)
 			continue;
 		sizes[nspans] = r->size;
-		spans[nspans++] = kind_span(r);
+		kind_span(r, &spans[nspans++]);
 	}
 }
 

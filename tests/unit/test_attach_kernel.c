@@ -219,7 +219,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size)) {
 		nothers += r->kind != MXBPF_SPAN;
 		if (r->kind == MXBPF_SPAN && nspans < RECS_MAX)
-			spans[nspans++] = kind_span(r);
+			kind_span(r, &spans[nspans++]);
 	}
 }
 

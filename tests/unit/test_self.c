@@ -324,7 +324,7 @@ static void test_old(void)
 	r = mdl_rows(m, OP, &n)[0];
 	CHECK(n == 1 && r->self_ns == 400 && !r->nbulks && r->account.runq_ns == 540 && !r->account.nested_runq_ns);
 	((struct mxbpf_span *)recs.data)->flags |= MXBPF_SPAN_ASYNC;
-	s = kind_span((const struct mxbpf_rec *)recs.data);
+	kind_span((const struct mxbpf_rec *)recs.data, &s);
 	CHECK(!s.self_ns && s.dur_ns == 1000);
 	recs.len = 0;
 	mdl_free(m);

@@ -131,7 +131,7 @@ static void take(void *ctx, void *recs, size_t bytes)
 	for (; bytes; bytes -= r->size, r = (const void *)((const char *)r + r->size)) {
 		span_bytes = r->size;
 		if (nspans < SPANS_MAX)
-			spans[nspans++] = kind_span(r);
+			kind_span(r, &spans[nspans++]);
 	}
 }
 

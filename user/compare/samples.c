@@ -291,14 +291,15 @@ static int add_shape(struct reading *r, const struct mxbpf_span *s)
 
 static int add_span(struct reading *r, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_span s = kind_span(rec);
 	const size_t bin = bin_of(r->x, rec->ts_ns, r->last);
 	const char *layer;
 	struct cmp_series *row;
 	uint64_t runq, blocked, raw;
+	struct mxbpf_span s;
 	size_t len;
 	int err = 0;
 
+	kind_span(rec, &s);
 	if (bin == r->x->n || (s.cls != MXBPF_CLASS_OPERATOR && s.cls != MXBPF_CLASS_KERNEL))
 		return 0;
 	r->last = bin;

@@ -87,9 +87,10 @@ static int features_span(struct mdl *m, struct mdl_row *r, const struct mxbpf_sp
 
 static int fold_span(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	struct mxbpf_span span = kind_span(rec), *s = &span;
+	struct mxbpf_span span, *s = &span;
 	struct mdl_row *r;
 
+	kind_span(rec, s);
 	if (s->cls == MXBPF_CLASS_CUSTOM && s->flags & MXBPF_SPAN_UNWOUND)
 		return 0;
 	m->range_id = 0;

@@ -4,22 +4,17 @@
 #define MODEL_PRIV_H
 
 #include "base/hash.h"
+#include "base/timed.h"
 #include "model/feature.h"
 #include "model/model.h"
 
 #define TALLY_IDS (MXBPF_TALLY_UNKEYED + 1)
 
-/* A point in time with a number that says what happened then. window_sort() sorts by ns. */
-struct moment {
-	uint64_t ns;
-	uint64_t what;
-};
-
 /* Spans and allocations of the window that is being fed. The buffers are kept from window to window. */
 struct window {
-	struct buf opens, closes;	     /* struct moment; what: 2 * class, + 1 for the end of a span */
-	struct buf allocs;		     /* struct moment; what: address of the record */
-	struct buf spare;		     /* for window_sort() */
+	struct buf opens, closes;	     /* struct timed: a start and an end of each span; what: its class */
+	struct buf allocs;		     /* struct timed; what: address of the record */
+	struct buf spare;		     /* for timed_sort() */
 	uint64_t newest_ns[MXBPF_CLASS_MAX]; /* latest end of a span by class; allocations are at CLASS_NONE */
 };
 
@@ -88,8 +83,6 @@ int window_span(struct mdl *m, const struct mxbpf_span *s);
 int window_alloc(struct mdl *m, const struct mxbpf_alloc *a);
 int window_fold(struct mdl *m);
 void window_fini(struct window *w);
-/* Sorts by time in linear time; moments at the same time keep their order. */
-int window_sort(struct buf *moments, struct buf *spare);
 
 /*
  * features.c: calls the function of the same name of each feature. features_sum_kind() returns whether a feature adds

@@ -8,16 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define DIGIT_BITS 11
-#define DIGITS	   (1u << DIGIT_BITS)
-
 static int add_moment(struct buf *b, uint64_t ns, uint64_t what)
 {
-	struct moment *p = buf_add(b, sizeof(*p));
+	struct timed *p = buf_add(b, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct moment){ns, what};
+	*p = (struct timed){ns, what};
 	return 0;
 }
 
@@ -37,8 +34,7 @@ int window_span(struct mdl *m, const struct mxbpf_span *s)
 
 	add_sat(&close_ns, s->dur_ns ? s->dur_ns : 1);
 	note_time(m, s->cls, close_ns);
-	if (add_moment(&m->window.opens, s->h.ts_ns, s->cls * 2u) ||
-	    add_moment(&m->window.closes, close_ns, s->cls * 2u + 1))
+	if (add_moment(&m->window.opens, s->h.ts_ns, s->cls) || add_moment(&m->window.closes, close_ns, s->cls))
 		return -ENOMEM;
 	return 0;
 }
@@ -51,51 +47,6 @@ int window_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 	return add_moment(&m->window.allocs, a->h.ts_ns, (uintptr_t)a);
 }
 
-static void sort_digit(const struct moment *from, struct moment *to, size_t n, uint64_t low_ns, unsigned shift)
-{
-	size_t start[DIGITS] = {0}, sum = 0, count, i;
-
-	for (i = 0; i < n; i++)
-		start[(from[i].ns - low_ns) >> shift & (DIGITS - 1)]++;
-	for (i = 0; i < DIGITS; i++) {
-		count = start[i];
-		start[i] = sum;
-		sum += count;
-	}
-	for (i = 0; i < n; i++)
-		to[start[(from[i].ns - low_ns) >> shift & (DIGITS - 1)]++] = from[i];
-}
-
-/*
- * A radix sort, lowest digit first. A window is short, so three passes are enough. A sort that compares would take
- * longer than the rest of the folding.
- */
-int window_sort(struct buf *moments, struct buf *spare)
-{
-	size_t n = buf_count(moments, struct moment), i;
-	uint64_t low_ns = UINT64_MAX, high_ns = 0;
-	struct moment *p = (void *)moments->data;
-	struct buf other;
-	unsigned shift;
-
-	spare->len = 0;
-	if (!n)
-		return 0;
-	if (!buf_add(spare, moments->len))
-		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		low_ns = p[i].ns < low_ns ? p[i].ns : low_ns;
-		high_ns = p[i].ns > high_ns ? p[i].ns : high_ns;
-	}
-	for (shift = 0; shift < 64 && (high_ns - low_ns) >> shift; shift += DIGIT_BITS) {
-		sort_digit((void *)moments->data, (void *)spare->data, n, low_ns, shift);
-		other = *moments;
-		*moments = *spare;
-		*spare = other;
-	}
-	return 0;
-}
-
 /*
  * Finds the largest number of spans of each class that were open at the same time. The ends of a window's spans are in
  * it. A span that started in an earlier window is counted from its own start on.
@@ -104,20 +55,22 @@ static int fold_open(struct mdl *m)
 {
 	struct window *w = &m->window;
 	int64_t open[MXBPF_CLASS_MAX] = {0};
-	const struct moment *p;
+	const size_t n = buf_count(&w->opens, struct timed);
+	const struct timed *begin, *end;
 	uint64_t *max;
-	size_t i;
+	size_t i = 0, k;
 
-	/* Ends stand before starts, and the sort is stable: a span is not open together with one that starts at its
-	 * end. */
-	if (buf_put(&w->closes, w->opens.data, w->opens.len) || window_sort(&w->closes, &w->spare))
+	if (timed_sort(&w->opens, &w->spare) || timed_sort(&w->closes, &w->spare))
 		return -ENOMEM;
-	for (i = 0; i < buf_count(&w->closes, struct moment); i++) {
-		p = buf_at(&w->closes, struct moment, i);
-		max = &m->tallies[p->what / 2][MXBPF_TALLY_MAX_OPEN];
-		open[p->what / 2] += p->what % 2 ? -1 : 1;
-		if (open[p->what / 2] > 0 && (uint64_t)open[p->what / 2] > *max)
-			*max = (uint64_t)open[p->what / 2];
+	begin = (const void *)w->opens.data;
+	end = (const void *)w->closes.data;
+	/* A span is not open together with one that starts at its end. */
+	for (k = 0; k < n; k++) {
+		for (; i < n && end[i].ns <= begin[k].ns; i++)
+			open[end[i].what]--;
+		max = &m->tallies[begin[k].what][MXBPF_TALLY_MAX_OPEN];
+		if (++open[begin[k].what] > 0 && (uint64_t)open[begin[k].what] > *max)
+			*max = (uint64_t)open[begin[k].what];
 	}
 	return 0;
 }
@@ -147,10 +100,10 @@ static int fold_allocs(struct mdl *m)
 	struct mdl_mem_row *r;
 	size_t i;
 
-	if (window_sort(&w->allocs, &w->spare))
+	if (timed_sort(&w->allocs, &w->spare))
 		return -ENOMEM;
-	for (i = 0; i < buf_count(&w->allocs, struct moment); i++) {
-		a = (const void *)(uintptr_t)buf_at(&w->allocs, struct moment, i)->what;
+	for (i = 0; i < buf_count(&w->allocs, struct timed); i++) {
+		a = (const void *)(uintptr_t)buf_at(&w->allocs, struct timed, i)->what;
 		r = a->bytes ? mem_row(m, a->h.tgid, a->device) : NULL;
 		if (a->bytes && !r)
 			return -ENOMEM;

@@ -620,20 +620,21 @@ uint64_t kind_end_ns(const struct mxbpf_rec *r)
 	return r->ts_ns + (k && k->dur ? *(const uint64_t *)((const char *)r + k->dur) : 0);
 }
 
-struct mxbpf_span kind_span(const struct mxbpf_rec *r)
+/* It runs for every span, so it writes only what the record lacks. */
+void kind_span(const struct mxbpf_rec *r, struct mxbpf_span *s)
 {
-	struct mxbpf_span s = {.counters = {MXBPF_COUNTER_NONE}};
+	const size_t form = form_bytes(r), bytes = form < sizeof(*s) ? form : sizeof(*s);
 
-	const size_t bytes = form_bytes(r);
-
-	memcpy(&s, r, bytes < sizeof(s) ? bytes : sizeof(s));
-	if (bytes < r->size)
-		memcpy(&s.cost, (const char *)r + bytes, sizeof(s.cost));
-	if (s.flags & MXBPF_SPAN_ASYNC)
-		s.self_ns = 0; /* the first recordings stored dur_ns here */
-	if (bytes < MXBPF_SPAN_BYTES_ACCOUNT && s.flags & MXBPF_SPAN_ACCOUNT)
-		s.account = (struct mxbpf_account){.on_cpu_ns = s.dur_ns, .end_cpu = s.cpu};
-	return s;
+	memcpy(s, r, bytes);
+	memset((char *)s + bytes, 0, sizeof(*s) - bytes);
+	if (bytes < offsetof(struct mxbpf_span, counters) + sizeof(s->counters[0]))
+		s->counters[0] = MXBPF_COUNTER_NONE;
+	if (form < r->size)
+		memcpy(&s->cost, (const char *)r + form, sizeof(s->cost));
+	if (s->flags & MXBPF_SPAN_ASYNC)
+		s->self_ns = 0; /* the first recordings stored dur_ns here */
+	if (bytes < MXBPF_SPAN_BYTES_ACCOUNT && s->flags & MXBPF_SPAN_ACCOUNT)
+		s->account = (struct mxbpf_account){.on_cpu_ns = s->dur_ns, .end_cpu = s->cpu};
 }
 
 struct mxbpf_activity kind_activity(const struct mxbpf_rec *r)

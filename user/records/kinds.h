@@ -126,10 +126,10 @@ void kind_shift_times(struct mxbpf_rec *r, uint64_t by_ns);
 uint64_t kind_end_ns(const struct mxbpf_rec *r);
 
 /*
- * Returns a span with all fields set, whatever form was sent or recorded. Missing fields are 0; with MXBPF_SPAN_ACCOUNT
- * the account is complete; missing performance counters are MXBPF_COUNTER_NONE.
+ * Sets all fields of a span, whatever form was sent or recorded. Missing fields are 0; with MXBPF_SPAN_ACCOUNT the
+ * account is complete; missing performance counters are MXBPF_COUNTER_NONE.
  */
-struct mxbpf_span kind_span(const struct mxbpf_rec *r);
+void kind_span(const struct mxbpf_rec *r, struct mxbpf_span *s);
 /* Return an activity and a launch with all fields set. Fields that a shorter record lacks are 0. */
 struct mxbpf_activity kind_activity(const struct mxbpf_rec *r);
 struct mxbpf_launch kind_launch(const struct mxbpf_rec *r);

@@ -436,7 +436,7 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 	}
 	if (r->kind != MXBPF_SPAN)
 		return *kept ? buf_put(&ses->joined, r, r->size) : 0;
-	s = kind_span(r);
+	kind_span(r, &s);
 	err = acc_fill(ses->accounts, &s);
 	agent_costs_fill(ses->agent_costs, &s);
 	if (ses->calls)

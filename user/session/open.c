@@ -154,7 +154,7 @@ void ses_note_last(struct session *ses, const struct mxbpf_rec *r)
 
 	if (!ses->wants_lasts || r->kind != MXBPF_SPAN)
 		return;
-	s = kind_span(r);
+	kind_span(r, &s);
 	if (!s.end_tid)
 		return;
 	at = hash_get(&ses->last_of, s.end_tid, 0);

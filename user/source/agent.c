@@ -477,6 +477,8 @@ static void agent_close(struct src *s)
 	buf_fini(&a->procs);
 	hash_fini(&a->blocks);
 	buf_fini(&a->spans);
+	buf_fini(&a->order);
+	buf_fini(&a->spare);
 	buf_fini(&a->moments);
 	buf_fini(&a->texts);
 	buf_fini(&a->recs);

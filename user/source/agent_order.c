@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/timed.h"
 #include "mxbpf_range.h"
 #include "records/kinds.h"
 
@@ -113,9 +114,18 @@ static unsigned span_flags(unsigned scope, unsigned flags)
 	       (flags & MXBPF_AGENT_CALL_SEQ ? MXBPF_SPAN_SEQ : 0);
 }
 
-static void count(struct agent_source *a, bool kept)
+static void count(struct agent_source *a, unsigned kept, unsigned lost)
 {
-	__atomic_fetch_add(kept ? &a->stored : &a->lost, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&a->stored, kept, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&a->lost, lost, __ATOMIC_RELAXED);
+}
+
+/* A moment that waits for its turn. */
+static void add_moment(struct agent_source *a, const struct moment *m)
+{
+	const bool kept = a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, m, sizeof(*m));
+
+	count(a, kept, !kept);
 }
 
 static void on_memory(struct proc *p, const struct mxbpf_agent_call *c)
@@ -133,7 +143,7 @@ static void on_memory(struct proc *p, const struct mxbpf_agent_call *c)
 				 .freed = c->flags & MXBPF_AGENT_CALL_FREED};
 
 	__atomic_fetch_add(&a->counts.memory, 1, __ATOMIC_RELAXED);
-	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
+	add_moment(a, &m);
 }
 
 static void on_range(struct proc *p, const struct mxbpf_agent_call *c)
@@ -143,51 +153,55 @@ static void on_range(struct proc *p, const struct mxbpf_agent_call *c)
 	const struct moment m = {
 		.ns = c->start_ns, .range_id = id ? id : MXBPF_NAME_UNNAMED, .tid = c->tid, .tgid = p->tgid};
 
-	count(a, a->moments.len < MOMENTS_BYTES && !buf_put(&a->moments, &m, sizeof(m)));
+	add_moment(a, &m);
+}
+
+/* Appends the record of a call to those that wait for their turn. 0 or -ENOMEM. */
+static int add_call(struct proc *p, const struct mxbpf_agent_call *c)
+{
+	struct agent_source *a = p->of;
+	struct mxbpf_span *s = a->spans.len < SPANS_BYTES ? buf_add(&a->spans, CALL_BYTES) : NULL;
+
+	if (!s)
+		return -ENOMEM;
+	memset(s, 0, CALL_BYTES);
+	s->h = (struct mxbpf_rec){
+		.kind = MXBPF_SPAN, .size = MXBPF_SPAN_BYTES_PLAIN, .tgid = p->tgid, .ts_ns = c->start_ns};
+	s->dur_ns = c->dur_ns ? c->dur_ns : 1;
+	s->self_ns = c->self_ns;
+	s->name_id = name_id(p, c->name);
+	s->tid = c->tid;
+	s->end_tid = c->end_tid;
+	s->cls = MXBPF_CLASS_OPERATOR;
+	s->flags = (uint8_t)span_flags(c->scope, c->flags);
+	s->args_id = list_id(p, c->args, MXBPF_AGENT_LIST_ARGS);
+	s->stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK);
+	s->seq = c->seq;
+	s->origin = c->origin;
+	if (s->seq || s->origin || s->args_id || s->stack_id)
+		s->h.size = MXBPF_SPAN_BYTES_DETAILS;
+	if (s->args_id)
+		__atomic_fetch_add(&a->counts.args, 1, __ATOMIC_RELAXED);
+	if (s->stack_id)
+		__atomic_fetch_add(&a->counts.stacks, 1, __ATOMIC_RELAXED);
+	return a->calls ? calls_ended(a->calls, s) : 0;
 }
 
 static void take_calls(struct proc *p, const struct mxbpf_agent_call *calls, unsigned n)
 {
-	struct agent_source *a = p->of;
-	unsigned i;
+	unsigned i, kept = 0, lost = 0;
 
 	for (i = 0; i < n; i++) {
-		const struct mxbpf_agent_call *c = &calls[i];
-		struct mxbpf_span s;
-
-		if (c->scope == MXBPF_AGENT_MEMORY) {
-			on_memory(p, c);
-			continue;
-		}
-		if (c->scope == MXBPF_AGENT_RANGE) {
-			on_range(p, c);
-			continue;
-		}
-		s = (struct mxbpf_span){
-			.h = {.kind = MXBPF_SPAN,
-			      .size = MXBPF_SPAN_BYTES_PLAIN,
-			      .tgid = p->tgid,
-			      .ts_ns = c->start_ns},
-			.dur_ns = c->dur_ns ? c->dur_ns : 1,
-			.self_ns = c->self_ns,
-			.name_id = name_id(p, c->name),
-			.tid = c->tid,
-			.end_tid = c->end_tid,
-			.cls = MXBPF_CLASS_OPERATOR,
-			.flags = (uint8_t)span_flags(c->scope, c->flags),
-			.args_id = list_id(p, c->args, MXBPF_AGENT_LIST_ARGS),
-			.stack_id = list_id(p, c->stack, MXBPF_AGENT_LIST_STACK),
-			.seq = c->seq,
-			.origin = c->origin,
-		};
-
-		__atomic_fetch_add(&a->counts.args, s.args_id != 0, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&a->counts.stacks, s.stack_id != 0, __ATOMIC_RELAXED);
-		if (s.seq || s.origin || s.args_id || s.stack_id)
-			s.h.size = MXBPF_SPAN_BYTES_DETAILS;
-		count(a, a->spans.len < SPANS_BYTES && !buf_put(&a->spans, &s, CALL_BYTES) &&
-				 !(a->calls && calls_ended(a->calls, &s)));
+		if (calls[i].scope == MXBPF_AGENT_MEMORY)
+			on_memory(p, &calls[i]);
+		else if (calls[i].scope == MXBPF_AGENT_RANGE)
+			on_range(p, &calls[i]);
+		else if (add_call(p, &calls[i]))
+			lost++;
+		else
+			kept++;
 	}
+	count(p->of, kept, lost);
 }
 
 /* ---- delivery in the order of time */
@@ -197,16 +211,6 @@ static uint64_t end_of(const struct mxbpf_span *s)
 	return s->h.ts_ns + s->dur_ns;
 }
 
-/* Sorts by end. An inner call comes before the call around it. */
-static int by_end(const void *x, const void *y)
-{
-	const struct mxbpf_span *a = x, *b = y;
-
-	if (end_of(a) != end_of(b))
-		return end_of(a) < end_of(b) ? -1 : 1;
-	return a->h.ts_ns != b->h.ts_ns ? (a->h.ts_ns > b->h.ts_ns ? -1 : 1) : 0;
-}
-
 static int by_time(const void *x, const void *y)
 {
 	const struct moment *a = x, *b = y;
@@ -214,25 +218,72 @@ static int by_time(const void *x, const void *y)
 	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
-/* Sorts items that are mostly sorted already, as those of one thread are. */
-static void sort(struct buf *b, size_t bytes, int (*compare)(const void *, const void *))
+/* Moments are mostly sorted already, as those of one thread are. */
+static void sort_moments(struct buf *b)
 {
-	const size_t n = b->len / bytes;
+	const size_t n = buf_count(b, struct moment);
+	const struct moment *m = (const void *)b->data;
 	size_t i = 1;
 
-	while (i < n && compare(b->data + (i - 1) * bytes, b->data + i * bytes) <= 0)
+	while (i < n && m[i - 1].ns <= m[i].ns)
 		i++;
 	if (i < n)
-		qsort(b->data, n, bytes, compare);
+		qsort(b->data, n, sizeof(*m), by_time);
 }
 
-/* Keeps the rest for later. */
-static void take_first(struct buf *b, size_t bytes)
+static struct mxbpf_span *call_at(const struct agent_source *a, size_t i)
 {
-	if (!bytes)
+	return buf_place(&a->spans, i * CALL_BYTES);
+}
+
+/* Returns 0, the number of calls that are left. */
+static size_t lose_calls(struct agent_source *a)
+{
+	const size_t n = a->spans.len / CALL_BYTES;
+
+	__atomic_fetch_add(&a->lost, n, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&a->stored, n, __ATOMIC_RELAXED);
+	a->spans.len = 0;
+	return 0;
+}
+
+/*
+ * Makes the order in which calls ended. Of calls with the same end, an inner one comes first, because it came first.
+ * Returns their number. Without memory they are lost.
+ */
+static size_t order_calls(struct agent_source *a)
+{
+	const size_t n = a->spans.len / CALL_BYTES;
+	struct timed *t;
+	size_t i;
+
+	a->order.len = 0;
+	t = n ? buf_add(&a->order, n * sizeof(*t)) : NULL;
+	if (!t)
+		return lose_calls(a);
+	for (i = 0; i < n; i++)
+		t[i] = (struct timed){end_of(call_at(a, i)), i};
+	return timed_sort(&a->order, &a->spare) ? lose_calls(a) : n;
+}
+
+/* Keeps the calls that ended after until_ns for later. */
+static void keep_calls(struct agent_source *a, uint64_t until_ns)
+{
+	const size_t n = a->spans.len / CALL_BYTES;
+	size_t i, kept = 0;
+
+	for (i = 0; i < n; i++)
+		if (end_of(call_at(a, i)) > until_ns)
+			memmove(call_at(a, kept++), call_at(a, i), CALL_BYTES);
+	a->spans.len = kept * CALL_BYTES;
+}
+
+static void keep_moments(struct agent_source *a, size_t from)
+{
+	if (!from)
 		return;
-	b->len -= bytes;
-	memmove(b->data, b->data + bytes, b->len);
+	a->moments.len -= from * sizeof(struct moment);
+	memmove(a->moments.data, a->moments.data + from * sizeof(struct moment), a->moments.len);
 }
 
 static void put(struct agent_source *a, const void *rec, size_t bytes)
@@ -323,26 +374,26 @@ static void deliver_some(struct agent_source *a)
  */
 static void put_records(struct agent_source *a, uint64_t until_ns)
 {
-	const struct moment *m = (void *)a->moments.data;
-	const size_t n = a->spans.len / CALL_BYTES, nmoments = buf_count(&a->moments, struct moment);
+	const size_t nmoments = buf_count(&a->moments, struct moment), n = order_calls(a);
+	const struct timed *t = (const void *)a->order.data;
+	const struct moment *m;
 	const struct mxbpf_span *s;
 	size_t i, k = 0;
 
-	sort(&a->spans, CALL_BYTES, by_end);
-	sort(&a->moments, sizeof(*m), by_time);
-	for (i = 0; i < n; i++) {
-		s = (const void *)(a->spans.data + i * CALL_BYTES);
-		if (end_of(s) > until_ns)
-			break;
-		for (; k < nmoments && m[k].ns <= end_of(s); deliver_some(a))
+	sort_moments(&a->moments);
+	m = (const void *)a->moments.data;
+	for (i = 0; i < n && t[i].ns <= until_ns; i++) {
+		s = call_at(a, t[i].what);
+		for (; k < nmoments && m[k].ns <= t[i].ns; deliver_some(a))
 			put_moment(a, &m[k++]);
 		put(a, s, s->h.size);
 		deliver_some(a);
 	}
 	for (; k < nmoments && m[k].ns <= until_ns; deliver_some(a))
 		put_moment(a, &m[k++]);
-	take_first(&a->spans, i * CALL_BYTES);
-	take_first(&a->moments, k * sizeof(*m));
+	if (n)
+		keep_calls(a, until_ns);
+	keep_moments(a, k);
 }
 
 /* ---- open calls, and what is lost */

@@ -65,7 +65,8 @@ struct agent_source {
 	struct buf stopped;  /* used by the main thread: struct still_open, calls that were open at stopped_ns */
 
 	pthread_mutex_t ordering; /* protects taking items from the queue, and these members */
-	struct buf spans;	  /* of calls not yet delivered, unsorted */
+	struct buf spans;	  /* of calls not yet delivered, as they came */
+	struct buf order, spare;  /* struct timed: ends and places of spans; memory for sorting */
 	struct buf moments;	  /* struct moment, unsorted: memory not yet delivered */
 	struct hash blocks;	  /* address of a live block, its process and device -> its bytes */
 	struct buf texts;	  /* names of one delivery */

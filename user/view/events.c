@@ -112,7 +112,7 @@ static int on_record(struct view *s, const struct mxbpf_rec *r)
 
 	if (r->kind != MXBPF_SPAN || !mdl_shows(s->in->session, r->tgid))
 		return 0;
-	span = kind_span(r);
+	kind_span(r, &span);
 	cost_take_span(s->in->model, &span, s->in->session);
 	e->n[span.cls]++;
 	if (backward_follow(e->makers, &span) || add(s, &e->spans[span.cls], &span))

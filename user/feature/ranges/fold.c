@@ -203,9 +203,13 @@ const struct mxbpf_range *ranges_around(const struct mdl *m, uint32_t tgid, uint
 /* The end of a range is known at once. */
 static void ranges_held(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_span s = rec->kind == MXBPF_SPAN ? kind_span(rec) : (struct mxbpf_span){0};
-	struct range *own = s.flags & MXBPF_SPAN_USER ? start_of(m, &s) : NULL;
+	struct mxbpf_span s;
+	struct range *own;
 
+	if (rec->kind != MXBPF_SPAN)
+		return;
+	kind_span(rec, &s);
+	own = s.flags & MXBPF_SPAN_USER ? start_of(m, &s) : NULL;
 	if (own)
 		own->end_ns = s.h.ts_ns + s.dur_ns;
 }

@@ -296,7 +296,7 @@ static int kineto_survey(struct view *s, const struct mxbpf_rec *r)
 
 	if (ret || r->kind != MXBPF_SPAN)
 		return ret;
-	span = kind_span(r);
+	kind_span(r, &span);
 	ret = view_numbers_survey(&k->numbers, &span);
 	/* Calls of CUDA come late, and are in an iteration or outside. */
 	if (!ret && span.cls != MXBPF_CLASS_CUDA)

@@ -104,7 +104,7 @@ static int on_record(struct view *s, const struct mxbpf_rec *r)
 		return dataset_launch(d, r);
 	if (r->kind != MXBPF_SPAN)
 		return 0;
-	span = kind_span(r);
+	kind_span(r, &span);
 	raw_total_ns = span.dur_ns;
 	raw_self_ns = span.self_ns;
 	cost_take_span(s->in->model, &span, s->in->session);

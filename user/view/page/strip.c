@@ -100,9 +100,10 @@ static void add(struct page_strip *p, struct lane *l, enum state state, uint64_t
 
 static void take_span(struct page_strip *p, const struct mxbpf_rec *r)
 {
-	const struct mxbpf_span s = kind_span(r);
+	struct mxbpf_span s;
 	struct lane *l;
 
+	kind_span(r, &s);
 	if (s.flags & MXBPF_SPAN_ASYNC || !is_work(s.cls))
 		return;
 	l = lane_of(p, (uint64_t)s.h.tgid << 32 | s.tid, 0);

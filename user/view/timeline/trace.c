@@ -554,7 +554,7 @@ int view_trace_record(struct view *s, const struct mxbpf_rec *r)
 		t->on[at - 1].f->record(t, t->on[at - 1].state, r);
 	if (r->kind != MXBPF_SPAN)
 		return t->error;
-	late.span = kind_span(r);
+	kind_span(r, &late.span);
 	late.place = view_plan_place(&t->plan, &late.span);
 	for (i = 0; i < t->spans.n && t->form->thread; i++)
 		t->on[t->spans.on[i]].f->span(t, t->on[t->spans.on[i]].state, &late.span, &late.place);
