@@ -33,7 +33,7 @@ static void test_order(void)
 {
 	const struct mxbpf_value v[] = {set(11, 100, 0, 5), set(11, 200, 1, 9), set(11, 200, 2, 2), set(13, 150, 0, 1)};
 	static const int orders[][4] = {{0, 1, 2, 3}, {2, 1, 0, 3}, {3, 1, 2, 0}, {1, 2, 3, 0}};
-	const struct mxbpf_value *const *rows;
+	const struct mxbpf_value *rows;
 	size_t n, i, k;
 
 	for (i = 0; i < 4; i++) {
@@ -44,9 +44,8 @@ static void test_order(void)
 		rows = marks_values(m, &n);
 		CHECK(n == 2);
 		for (k = 0; k < n; k++)
-			CHECK(rows[k]->name_id == 13 ||
-			      (rows[k]->count == 3 && rows[k]->value == 2 && rows[k]->min == 2 && rows[k]->max == 9 &&
-			       rows[k]->h.ts_ns == 200 && !rows[k]->tid));
+			CHECK(rows[k].name_id == 13 || (rows[k].count == 3 && rows[k].value == 2 && rows[k].min == 2 &&
+							rows[k].max == 9 && rows[k].h.ts_ns == 200 && !rows[k].tid));
 		mdl_free(m);
 	}
 }
@@ -75,7 +74,7 @@ static struct mxbpf_span frame(uint64_t ts_ns, uint64_t dur_ns)
 static void expect(struct mdl *m)
 {
 	const struct mxbpf_instant *instants;
-	const struct mxbpf_value *const *values;
+	const struct mxbpf_value *values;
 	const struct mdl_row *const *frames;
 	size_t n;
 
@@ -84,7 +83,7 @@ static void expect(struct mdl *m)
 	CHECK(instants[0].count == 2 && instants[0].h.ts_ns == 100 && instants[0].last_ns == 300);
 	CHECK(instants[1].what == MXBPF_INSTANT_RUN && instants[1].count == 1);
 	values = marks_values(m, &n);
-	CHECK(n == 1 && values[0]->value == 4 && values[0]->count == 2 && values[0]->max == 6);
+	CHECK(n == 1 && values[0].value == 4 && values[0].count == 2 && values[0].max == 6);
 	frames = mdl_rows(m, MXBPF_CLASS_FRAME, &n);
 	CHECK(n == 1 && frames[0]->count == 3 && frames[0]->first_ns == 1000 && frames[0]->last_ns == 1001000);
 	CHECK(marks_rate(frames[0]) > 2999 && marks_rate(frames[0]) < 3001);

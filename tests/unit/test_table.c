@@ -133,6 +133,42 @@ static void test_rows(void)
 	tbl_fini(&copy);
 }
 
+struct reading {
+	uint64_t ns, seq, value;
+};
+#undef ROW
+#define ROW struct reading
+static const struct tbl_column reading_columns[] = {
+	{"value", .type = TBL_COUNT, LATEST_AT(value)},
+	{"at", .type = TBL_MOMENT, ORDER_AT(ns)},
+	{"seq", .type = TBL_COUNT, ORDER_AT(seq)},
+	{0},
+};
+#undef ROW
+static const struct tbl_def readings = {
+	.name = "readings", .row_bytes = sizeof(struct reading), .columns = reading_columns};
+
+/* Three readings in each order. The later ones have the smaller values, and the first one has the largest number. */
+static void test_latest(void)
+{
+	static const struct reading all[] = {{10, 9, 70}, {20, 1, 60}, {20, 2, 50}};
+	static const unsigned orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	unsigned i, k;
+
+	TEST("what is of the latest row is so in whichever order rows come")
+	for (i = 0; i < 6; i++) {
+		struct tbl t = {.def = &readings};
+		const struct reading *r;
+		bool added;
+
+		for (k = 0; k < 3; k++)
+			CHECK(tbl_add(&t, &all[orders[i][k]], &added) && added == !k);
+		r = tbl_at(&t, 0);
+		CHECK(tbl_count(&t) == 1 && r->ns == 20 && r->seq == 2 && r->value == 50);
+		tbl_fini(&t);
+	}
+}
+
 static void test_limit(void)
 {
 	struct tbl_def small = def;
@@ -281,6 +317,7 @@ int main(void)
 {
 	test_features();
 	test_rows();
+	test_latest();
 	test_limit();
 	test_records();
 	test_hostile();

@@ -48,6 +48,9 @@ enum tbl_merge {
 	TBL_MIN,
 	TBL_OR,
 	TBL_LAST, /* the later one that is not 0 */
+	/* Of the row that is later: all columns with TBL_ORDER, the first one first, say which one that is. */
+	TBL_ORDER,
+	TBL_OF_LATEST,
 };
 
 enum tbl_column_flag {
@@ -130,6 +133,8 @@ struct tbl_column {
 #define OR_AT(member)	   .merge = TBL_OR, AT(member)
 #define LAST_AT(member)	   .merge = TBL_LAST, AT(member)
 #define METRIC(name, help) (&(const struct tbl_metric){name, help})
+#define ORDER_AT(member)   .merge = TBL_ORDER, AT(member)
+#define LATEST_AT(member)  .merge = TBL_OF_LATEST, AT(member)
 #define WORDS(array)	   .words = (array), .nwords = sizeof(array) / sizeof((array)[0])
 #define PID_COLUMN(tgid, ...)                                                                                          \
 	{                                                                                                              \

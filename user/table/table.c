@@ -123,7 +123,17 @@ static uint64_t sum_of(const struct tbl_column *c, uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-static uint64_t merged(const struct tbl_column *c, uint64_t a, uint64_t b)
+static bool is_later(const struct tbl_def *def, const void *a, const void *b)
+{
+	const struct tbl_column *c;
+
+	for (c = def->columns; c->bytes; c++)
+		if (c->merge == TBL_ORDER && tbl_get(c, a, 0) != tbl_get(c, b, 0))
+			return tbl_get(c, a, 0) > tbl_get(c, b, 0);
+	return false;
+}
+
+static uint64_t merged(const struct tbl_column *c, uint64_t a, uint64_t b, bool b_is_later)
 {
 	switch (c->merge) {
 	case TBL_SUM:
@@ -136,6 +146,9 @@ static uint64_t merged(const struct tbl_column *c, uint64_t a, uint64_t b)
 		return a | b;
 	case TBL_LAST:
 		return b ? b : a;
+	case TBL_ORDER:
+	case TBL_OF_LATEST:
+		return b_is_later ? b : a;
 	default:
 		return a;
 	}
@@ -143,12 +156,13 @@ static uint64_t merged(const struct tbl_column *c, uint64_t a, uint64_t b)
 
 void tbl_merge(const struct tbl_def *def, void *to, const void *from)
 {
+	const bool later = is_later(def, from, to);
 	const struct tbl_column *c;
 	unsigned i;
 
 	for (c = def->columns; c->bytes; c++)
 		for (i = 0; c->merge > TBL_IS_KEY && i < tbl_nvalues(c); i++)
-			tbl_set(c, to, i, merged(c, tbl_get(c, to, i), tbl_get(c, from, i)));
+			tbl_set(c, to, i, merged(c, tbl_get(c, to, i), tbl_get(c, from, i), later));
 }
 
 void *tbl_add(struct tbl *t, const void *from, bool *added)

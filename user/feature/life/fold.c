@@ -6,10 +6,8 @@
 #include <string.h>
 
 struct state {
-	struct hash index;	/* (name_id, tgid and device) -> struct life_row * */
-	struct buf rows;	/* struct life_row *, owned */
-	struct hash wait_index; /* (hash of the ids, tgid and what) -> 1 + index in waits */
-	struct buf waits;	/* struct mxbpf_wait */
+	struct hash index; /* (name_id, tgid and device) -> struct life_row * */
+	struct buf rows;   /* struct life_row *, owned */
 };
 
 /* ---- lives */
@@ -116,58 +114,21 @@ uint64_t life_percentile(const struct life_part *p, double fraction)
 
 /* ---- waits */
 
-static struct mxbpf_wait *wait_row(struct mdl *m, const struct mxbpf_wait *like)
+/* A row of a recording before 3.0. */
+static int wait_fold_agg(struct mdl *m, const struct mxbpf_rec *rec)
 {
-	const struct mxbpf_group g = {.name_id = like->op_id,
-				      .args_id = like->within_id,
-				      .stack_id = like->call_id,
-				      .layer_id = like->name_id};
-	const uint64_t process = (uint64_t)like->h.tgid << 8 | like->what;
-	struct state *state = mdl_state(m, &feature_life);
-	struct mxbpf_wait *w;
-	bool added;
-
-	if (!state)
-		return NULL;
-	w = mdl_item_put(&state->wait_index, &state->waits, mdl_group_id(&g), process, sizeof(*w), &added);
-	if (!added)
-		return w;
-	*w = *like;
-	w->h = (struct mxbpf_rec){.kind = MXBPF_AGG_WAIT, .size = sizeof(*w), .tgid = like->h.tgid};
-	w->count = w->total_ns = w->max_ns = 0;
-	w->tid = 0;
-	if (mdl_expect_name(m, w->name_id) || (w->call_id && mdl_expect_name(m, w->call_id)) ||
-	    (w->op_id && mdl_expect_name(m, w->op_id)) || (w->within_id && mdl_expect_name(m, w->within_id)))
-		return NULL;
-	return w;
-}
-
-static int wait_fold(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	const struct mxbpf_wait *from = (const void *)rec;
-	struct mxbpf_wait *w = wait_row(m, from);
-
-	if (!w)
-		return -ENOMEM;
-	add_sat(&w->count, from->count);
-	add_sat(&w->total_ns, from->total_ns);
-	w->max_ns = from->max_ns > w->max_ns ? from->max_ns : w->max_ns;
-	return 0;
+	return mdl_table_add(m, &feature_life, &life_waits_table, rec);
 }
 
 const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n)
 {
-	const struct state *state = mdl_state_of(m, &feature_life);
-
-	*n = state ? buf_count(&state->waits, struct mxbpf_wait) : 0;
-	return state ? (const void *)state->waits.data : NULL;
+	return mdl_table_rows(m, &feature_life, &life_waits_table, n);
 }
 
-/* ---- both */
+/* ---- lives in recordings and copies */
 
 static int life_emit(const struct mdl *m, struct buf *out)
 {
-	const struct state *state = mdl_state_of(m, &feature_life);
 	size_t i, n;
 	const struct life_row *const *rows = life_rows(m, &n);
 	unsigned part;
@@ -176,19 +137,15 @@ static int life_emit(const struct mdl *m, struct buf *out)
 	for (i = 0; i < n; i++)
 		for (part = 0; !err && part < MXBPF_LIFE_PARTS; part++)
 			err = emit_part(rows[i], part, out);
-	return err ? err : buf_put(out, state->waits.data, state->waits.len);
+	return err;
 }
 
 static int life_copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_life);
 	struct state *t = mdl_state(to, &feature_life);
-	int err;
 
-	if (!t)
-		return -ENOMEM;
-	err = mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct life_row));
-	return err ? err : mdl_items_copy(&t->wait_index, &t->waits, &f->wait_index, &f->waits);
+	return t ? mdl_rows_copy(&t->index, &t->rows, &f->index, &f->rows, sizeof(struct life_row)) : -ENOMEM;
 }
 
 static void life_fini(struct mdl *m)
@@ -196,7 +153,6 @@ static void life_fini(struct mdl *m)
 	struct state *state = mdl_state(m, &feature_life);
 
 	mdl_rows_fini(&state->index, &state->rows);
-	mdl_items_fini(&state->wait_index, &state->waits);
 }
 
 const struct mdl_feature feature_life = {
@@ -204,10 +160,8 @@ const struct mdl_feature feature_life = {
 	.session = &life_session,
 	.trace = &life_trace,
 	.state_bytes = sizeof(struct state),
-	.kinds = {{MXBPF_LIFE, life_fold},
-		  {MXBPF_AGG_LIFE, life_fold_agg},
-		  {MXBPF_WAIT, wait_fold},
-		  {MXBPF_AGG_WAIT, wait_fold}},
+	.tables = {{&life_waits_table, MXBPF_WAIT}},
+	.kinds = {{MXBPF_LIFE, life_fold}, {MXBPF_AGG_LIFE, life_fold_agg}, {MXBPF_AGG_WAIT, wait_fold_agg}},
 	.emit = life_emit,
 	.copy = life_copy,
 	.fini = life_fini,

@@ -27,6 +27,7 @@ struct life_row {
 const struct life_row *const *life_rows(const struct mdl *m, size_t *n);
 /* Returns a percentile as mdl_percentile() does, or 0 if the part has no lives. */
 uint64_t life_percentile(const struct life_part *p, double fraction);
+extern const struct tbl_def life_waits_table; /* of struct mxbpf_wait */
 /* Returns *n rows in no order: the time that a call of the program waited for an operator. */
 const struct mxbpf_wait *life_waits(const struct mdl *m, size_t *n);
 

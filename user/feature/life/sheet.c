@@ -170,14 +170,14 @@ const struct view_sheet sheet_life = {
 /* ---- waits of the program */
 
 struct wait {
+	struct mxbpf_wait w;
 	struct view_text op, within, call, name; /* without data if there is none */
 	struct view_text op_or_what;
 	struct view_text cause; /* for people; owned */
 	struct view_text in;	/* the call, or the wait if there is no call */
-	struct mxbpf_wait w;
 };
 
-static int by_total(const void *va, const void *vb)
+static int by_total(const void *va, const void *vb, void *opts)
 {
 	const struct wait *a = va, *b = vb;
 
@@ -197,52 +197,36 @@ static struct view_text name_of(const struct mdl *m, uint64_t id)
 	return text;
 }
 
-/* Writes "dot" or "dot in ImperativeBulk". The names are untrusted. Returns 0 or -ENOMEM. */
-static int set_cause(struct wait *r)
+/* Writes "dot" or "dot in ImperativeBulk". The names are untrusted. Without memory people see nothing. */
+static void set_cause(struct wait *r)
 {
 	static const char *const words[MXBPF_WAIT_WHATS] = {
 		[MXBPF_WAIT_NOTHING] = "(nothing: it was done)",
 		[MXBPF_WAIT_UNSEEN] = "(pushed before the window)",
 	};
-	const char *word = words[r->w.what];
+	const struct view_text of = words[r->w.what] ? view_word(words[r->w.what]) : r->op;
 	struct buf text = {0};
-	int err;
 
-	if (word)
-		err = buf_put(&text, word, strlen(word));
-	else
-		err = buf_put(&text, r->op.data, r->op.len);
-	if (!err && !word && r->within.data)
-		err = buf_put(&text, " in ", 4) || buf_put(&text, r->within.data, r->within.len);
-	r->cause = (struct view_text){(char *)text.data, text.len};
-	return err ? -ENOMEM : 0;
+	buf_put(&text, of.data, of.len);
+	if (!words[r->w.what] && r->within.data) {
+		buf_put(&text, " in ", 4);
+		buf_put(&text, r->within.data, r->within.len);
+	}
+	r->cause = (struct view_text){text.data, text.len};
 }
 
-static int make_waits(const struct view *s, void *table)
+static void fill_wait(const struct view *s, void *row)
 {
 	const struct mdl *m = s->in->model;
-	struct view_list *t = table;
-	const struct mxbpf_wait *all = life_waits(m, &t->all);
-	struct wait *r = calloc(t->all + 1, sizeof(*r));
-	size_t i;
-	int err = r ? 0 : -ENOMEM;
+	struct wait *r = row;
 
-	t->rows = r;
-	for (i = 0; r && i < t->all; i++) {
-		r[i].w = all[i];
-		r[i].op = name_of(m, all[i].op_id);
-		r[i].within = name_of(m, all[i].within_id);
-		r[i].call = name_of(m, all[i].call_id);
-		r[i].name = name_of(m, all[i].name_id);
-		r[i].in = r[i].call.data ? r[i].call : r[i].name;
-		r[i].op_or_what = r[i].op;
-		if (!r[i].op.data)
-			r[i].op_or_what = view_word(life_wait_whats[all[i].what]);
-		err = set_cause(&r[i]) ? -ENOMEM : err;
-	}
-	if (r)
-		qsort(r, t->all, sizeof(*r), by_total);
-	return err;
+	r->op = name_of(m, r->w.op_id);
+	r->within = name_of(m, r->w.within_id);
+	r->call = name_of(m, r->w.call_id);
+	r->name = name_of(m, r->w.name_id);
+	r->in = r->call.data ? r->call : r->name;
+	r->op_or_what = r->op.data ? r->op : view_word(life_wait_whats[r->w.what]);
+	set_cause(r);
 }
 
 static void fini_waits(void *table)
@@ -263,7 +247,11 @@ static void above_waits(struct view *s, const void *table, const char *prefix)
 
 #define ROW struct wait
 static const struct tbl_column wait_columns[] = {
-	{"for", "", NULL, TBL_WORD, AT(w.what), WORDS(life_wait_whats),
+	{.stored = "operator_id", .type = TBL_NAME, KEY_AT(w.op_id)},
+	{.stored = "within_id", .type = TBL_NAME, KEY_AT(w.within_id)},
+	{.stored = "call_id", .type = TBL_NAME, KEY_AT(w.call_id)},
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(w.name_id)},
+	{"for", "", NULL, TBL_WORD, KEY_AT(w.what), WORDS(life_wait_whats), .limit = MXBPF_WAIT_WHATS - 1,
 	 .help = "nothing: everything had completed already; unseen: the operator was pushed before the window"},
 	{NULL, "name", NULL, TBL_TEXT, AT(op_or_what)},
 	{NULL, NULL, "for", TBL_TEXT, AT(cause)},
@@ -274,12 +262,15 @@ static const struct tbl_column wait_columns[] = {
 	{"within", NULL, NULL, TBL_TEXT, AT(within), TBL_NULL, .help = "bulk in which the operator ran"},
 	{"call", NULL, NULL, TBL_TEXT, AT(call), TBL_NULL, .help = "call of the C API that waited"},
 	{"wait", "", NULL, TBL_TEXT, AT(name), TBL_NULL, .help = "wait of the engine"},
-	PID_COLUMN(w.h.tgid),
-	{"count", NULL, "waits", TBL_COUNT, AT(w.count)},
-	{"total_ns", NULL, "total", TBL_NS, AT(w.total_ns), TBL_TIGHT},
-	{"max_ns", NULL, "max", TBL_NS, AT(w.max_ns), TBL_TIGHT},
+	PID_COLUMN(w.h.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "waits", TBL_COUNT, SUM_AT(w.count)},
+	{"total_ns", NULL, "total", TBL_NS, SUM_AT(w.total_ns), TBL_TIGHT},
+	{"max_ns", NULL, "max", TBL_NS, MAX_AT(w.max_ns), TBL_TIGHT},
 	{0},
 };
+
+const struct tbl_def life_waits_table = {
+	.name = "waits", .row_bytes = sizeof(struct mxbpf_wait), .columns = wait_columns};
 
 const struct view_sheet sheet_life_waits = {
 	.title = "waits of the program",
@@ -291,7 +282,10 @@ const struct view_sheet sheet_life_waits = {
 	.row_bytes = sizeof(struct wait),
 	.table_bytes = sizeof(struct view_list),
 	.when = when,
-	.make = make_waits,
+	.stored = &life_waits_table,
+	.feature = &feature_life,
+	.fill = fill_wait,
+	.order = by_total,
 	.fini = fini_waits,
 	.above = above_waits,
 };

@@ -17,11 +17,10 @@ const char *marks_domain(const struct mdl *m, uint64_t name_id, size_t *len);
  * Return *n rows in no order: the user counters, and the instants, of one process by name. The text of kind
  * MXBPF_NAME_DOMAIN of a name is its domain.
  */
-const struct mxbpf_value *const *marks_values(const struct mdl *m, size_t *n);
+extern const struct tbl_def marks_values_table;	  /* of struct mxbpf_value */
 extern const struct tbl_def marks_instants_table; /* of struct mxbpf_instant */
+const struct mxbpf_value *marks_values(const struct mdl *m, size_t *n);
 const struct mxbpf_instant *marks_instants(const struct mdl *m, size_t *n);
-/* Adds `from` to `to`, which keeps its name and its process. */
-void marks_value_merge(struct mxbpf_value *to, const struct mxbpf_value *from);
 /* Returns the calls per second between first_ns and last_ns of a row. 0: these are not known. */
 double marks_rate(const struct mdl_row *r);
 

@@ -80,25 +80,19 @@ static struct mark mark(const struct mdl *m, uint64_t name_id, uint32_t tgid, ui
 	return r;
 }
 
-static int make_values(const struct view *s, void *table)
+static void fill_value(const struct view *s, void *row)
 {
-	const struct mdl *m = s->in->model;
-	struct view_list *t = table;
-	const struct mxbpf_value *const *all = marks_values(m, &t->all);
-	struct counter *r = calloc(t->all + 1, sizeof(*r));
-	size_t i, others;
+	struct counter *r = row;
 
-	t->rows = r;
-	marks_instants(m, &others);
-	t->empty_too = others;
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < t->all; i++) {
-		r[i].v = *all[i];
-		r[i].m = mark(m, all[i]->name_id, all[i]->h.tgid, all[i]->count);
-	}
-	qsort_r(r, t->all, sizeof(*r), counters_by_opts, (void *)s->opts);
-	return 0;
+	r->m = mark(s->in->model, r->v.name_id, r->v.h.tgid, r->v.count);
+}
+
+static void finish_values(const struct view *s, void *table)
+{
+	size_t others;
+
+	marks_instants(s->in->model, &others);
+	((struct view_list *)table)->empty_too = others;
 }
 
 static void fill_instant(const struct view *s, void *row)
@@ -149,16 +143,24 @@ static const char *const kinds[MXBPF_INSTANT_WHATS] = {
 #define DOMAIN_HELP "domain of a user annotation; absent for others"
 
 static const struct tbl_column value_columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(v.name_id)},
 	{"name", NULL, "name", TBL_TEXT, AT(m.name)},
 	{"domain", NULL, "domain", TBL_TEXT, AT(m.domain), TBL_OMIT, .help = DOMAIN_HELP},
-	PID_COLUMN(v.h.tgid),
-	{"count", NULL, "sets", TBL_COUNT, AT(v.count), .help = "number of changes of the counter"},
-	{"last", "last_value", "last", TBL_COUNT, AT(v.value)},
-	{"min", "min_value", "min", TBL_COUNT, AT(v.min)},
-	{"max", "max_value", "max", TBL_COUNT, AT(v.max)},
-	{"last_unix_ns", "", NULL, TBL_MOMENT, AT(v.h.ts_ns)},
+	PID_COLUMN(v.h.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "sets", TBL_COUNT, SUM_AT(v.count), .help = "number of changes of the counter"},
+	{"last", "last_value", "last", TBL_COUNT, LATEST_AT(v.value)},
+	{"min", "min_value", "min", TBL_COUNT, MIN_AT(v.min)},
+	{"max", "max_value", "max", TBL_COUNT, MAX_AT(v.max)},
+	{"last_unix_ns", "", NULL, TBL_MOMENT, ORDER_AT(v.h.ts_ns)},
+	/* Values of the same time are in the order in which the counter was set. */
+	{.stored = "seq", .type = TBL_COUNT, ORDER_AT(v.seq)},
 	{0},
 };
+
+const struct tbl_def marks_values_table = {.name = "user counters",
+					   .row_bytes = sizeof(struct mxbpf_value),
+					   .adds_processes = true,
+					   .columns = value_columns};
 
 const struct view_sheet sheet_marks_values = {
 	.title = "Counter",
@@ -170,7 +172,11 @@ const struct view_sheet sheet_marks_values = {
 	.table_bytes = sizeof(struct view_list),
 	.if_any = true,
 	.when = when,
-	.make = make_values,
+	.stored = &marks_values_table,
+	.feature = &feature_marks,
+	.fill = fill_value,
+	.finish = finish_values,
+	.order = counters_by_opts,
 	.above = above_values,
 };
 

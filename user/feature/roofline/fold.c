@@ -8,11 +8,23 @@
 #define ROWS_MAX (1u << 14) /* of 120 bytes */
 
 struct state {
-	struct hash row_index;	 /* (name and args, process) -> 1 + index in rows */
-	struct buf rows;	 /* struct mxbpf_agg_gpu_roof */
-	struct hash limit_index; /* (process, device) -> 1 + index in limits */
-	struct buf limits;	 /* struct mxbpf_gpu_limits */
+	struct hash row_index; /* (name and args, process) -> 1 + index in rows */
+	struct buf rows;       /* struct mxbpf_agg_gpu_roof */
 };
+
+/* What the driver says of a device never changes. No output shows it as a table. */
+#define ROW struct mxbpf_gpu_limits
+static const struct tbl_column limit_columns[] = {
+	PID_COLUMN(h.tgid, .merge = TBL_IS_KEY),
+	{.stored = "gpu", .type = TBL_COUNT, KEY_AT(device)},
+	{.stored = "memory_clock_khz", .type = TBL_COUNT, MAX_AT(memory_clock_khz)},
+	{.stored = "memory_bus_bits", .type = TBL_COUNT, MAX_AT(memory_bus_bits)},
+	{0},
+};
+static const struct tbl_def limits_table = {.name = "gpu limits",
+					    .row_bytes = sizeof(struct mxbpf_gpu_limits),
+					    .of_process = true,
+					    .columns = limit_columns};
 
 static struct state *state_of(struct mdl *m)
 {
@@ -63,10 +75,7 @@ const struct mxbpf_agg_gpu_roof *roofline_rows(const struct mdl *m, size_t *n)
 
 const struct mxbpf_gpu_limits *roofline_limits(const struct mdl *m, size_t *n)
 {
-	const struct state *t = mdl_state_of(m, &feature_roofline);
-
-	*n = t ? buf_count(&t->limits, struct mxbpf_gpu_limits) : 0;
-	return t ? (const void *)t->limits.data : NULL;
+	return mdl_table_rows(m, &feature_roofline, &limits_table, n);
 }
 
 /* ---- records */
@@ -97,29 +106,14 @@ static int fold_row(struct mdl *m, const struct mxbpf_rec *rec)
 	return 0;
 }
 
-static int fold_limits(struct mdl *m, const struct mxbpf_rec *rec)
-{
-	const struct mxbpf_gpu_limits *from = (const void *)rec;
-	struct state *t = state_of(m);
-	struct mxbpf_gpu_limits *l;
-	bool added;
-
-	l = t ? mdl_item_put(&t->limit_index, &t->limits, from->h.tgid, from->device, sizeof(*l), &added) : NULL;
-	if (!l)
-		return -ENOMEM;
-	*l = *from;
-	l->h.size = sizeof(*l); /* a newer version has a longer record */
-	return 0;
-}
-
 /* ---- the state */
 
 static int emit(const struct mdl *m, struct buf *out)
 {
 	const struct state *t = mdl_state_of(m, &feature_roofline);
 	const struct mxbpf_agg_gpu_roof *r;
-	int err = buf_put(out, t->limits.data, t->limits.len);
 	size_t i;
+	int err = 0;
 
 	for (i = 0; !err && i < buf_count(&t->rows, *r); i++) {
 		r = buf_at(&t->rows, struct mxbpf_agg_gpu_roof, i);
@@ -132,20 +126,23 @@ static int copy(struct mdl *to, const struct mdl *from)
 {
 	const struct state *f = mdl_state_of(from, &feature_roofline);
 	struct state *t = state_of(to);
-	const int err = t ? mdl_items_copy(&t->row_index, &t->rows, &f->row_index, &f->rows) : -ENOMEM;
 
-	return err ? err : mdl_items_copy(&t->limit_index, &t->limits, &f->limit_index, &f->limits);
+	return t ? mdl_items_copy(&t->row_index, &t->rows, &f->row_index, &f->rows) : -ENOMEM;
 }
 
-/* Launches go on in `to` and keep the places of their rows, which begin at 0 there. */
+/* Launches go on in `to` and keep the places of their rows, which begin at 0 there. Limits are told only once. */
 static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	struct state *t = state_of(to);
 	struct mxbpf_agg_gpu_roof *r;
-	size_t i;
+	size_t n, i;
+	const struct mxbpf_gpu_limits *limits = roofline_limits(from, &n);
+	int err = copy(to, from);
 
-	if (copy(to, from))
-		return -ENOMEM;
+	for (i = 0; !err && i < n; i++)
+		err = mdl_table_add(to, &feature_roofline, &limits_table, &limits[i]);
+	if (err)
+		return err;
 	for (i = 0; i < buf_count(&t->rows, *r); i++) {
 		r = buf_at(&t->rows, struct mxbpf_agg_gpu_roof, i);
 		r->calls = 0;
@@ -167,13 +164,13 @@ static void fini(struct mdl *m)
 	struct state *t = state_of(m);
 
 	mdl_items_fini(&t->row_index, &t->rows);
-	mdl_items_fini(&t->limit_index, &t->limits);
 }
 
 const struct mdl_feature feature_roofline = {
 	.state_bytes = sizeof(struct state),
 	.by_process = true, /* each process numbers its devices itself */
-	.kinds = {{MXBPF_AGG_GPU_ROOF, fold_row}, {MXBPF_GPU_LIMITS, fold_limits}},
+	.tables = {{&limits_table, MXBPF_GPU_LIMITS}},
+	.kinds = {{MXBPF_AGG_GPU_ROOF, fold_row}},
 	.emit = emit,
 	.copy = copy,
 	.move = move,

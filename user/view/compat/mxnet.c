@@ -303,7 +303,7 @@ static int gather_mark(const struct view *s, struct view_mxnet_tables *t, const 
 
 static int gather_values(const struct view *s, struct view_mxnet_tables *t)
 {
-	const struct mxbpf_value *const *all;
+	const struct mxbpf_value *all;
 	struct view_mxnet_category *c;
 	struct view_mxnet_row *to;
 	const char *name, *domain;
@@ -311,17 +311,17 @@ static int gather_values(const struct view *s, struct view_mxnet_tables *t)
 
 	all = marks_values(s->in->model, &n);
 	for (i = 0; i < n; i++) {
-		domain = marks_domain(s->in->model, all[i]->name_id, &len);
+		domain = marks_domain(s->in->model, all[i].name_id, &len);
 		c = category(t, domain, len, "");
-		name = mdl_name(s->in->model, all[i]->name_id, &len);
+		name = mdl_name(s->in->model, all[i].name_id, &len);
 		to = c ? row_add(&c->rows, name, len) : NULL;
 		if (!to)
 			return -ENOMEM;
 		to->counter = true;
-		to->count = all[i]->count;
-		to->total = to->self = (double)all[i]->value;
-		to->min = (double)all[i]->min;
-		to->p99 = to->max = (double)all[i]->max;
+		to->count = all[i].count;
+		to->total = to->self = (double)all[i].value;
+		to->min = (double)all[i].min;
+		to->p99 = to->max = (double)all[i].max;
 	}
 	return 0;
 }
