@@ -56,6 +56,14 @@ expect_offence() {
 	run python3 tree.py
 	expect_status 1
 	expect_re 'circle of rooms: base sees view sees base' "$output"
+	mkdir -p user/feature/{a,b}
+	printf '%s\n' '// SPDX-License-Identifier: Apache-2.0' '#include "feature/b/b.h"' >user/feature/a/fold.c
+	printf '%s\n' '// SPDX-License-Identifier: Apache-2.0' '#include "feature/a/sheet.h"' >user/feature/b/sheet.c # another layer
+	python3 "$REPO/tests/lint/tree.py" user/feature/{a/fold,b/sheet}.c
+	printf '%s\n' '// SPDX-License-Identifier: Apache-2.0' '#include "feature/a/a.h"' >user/feature/b/fold.c
+	run python3 "$REPO/tests/lint/tree.py" user/feature/{a,b}/*.c
+	expect_status 1
+	expect_re 'circle of rooms: a, feature.fold sees b, feature.fold sees a, feature.fold' "$output"
 }
 
 @test "lint detects a file or a function that is too long" {

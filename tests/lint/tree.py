@@ -168,23 +168,48 @@ def check_rooms(paths):
     return [(room, 1, 'room of %d lines, at most %d' % (n, ROOM_LINES)) for room, n in lines.items() if n > ROOM_LINES]
 
 
-def circle():
-    """Returns a cycle of rooms, each of which sees the next one, or None. A single header in a row does not count: it declares,
-    for example, the type of an option for both rooms."""
-    sees = {room: [other for other in fields[0].split() if '/' not in other] for room, fields in ROOMS.items()}
+def circle(sees):
+    """Returns a cycle of rooms, each of which sees the next one, or None."""
+    done = set()
 
     def walk(room, way):
         if room in way:
             return way[way.index(room):] + [room]
-        return next(filter(None, (walk(other, way + [room]) for other in sees[room])), None)
-    return next(filter(None, (walk(room, []) for room in ROOMS)), None)
+        found = None
+        if room not in done:
+            found = next(filter(None, (walk(other, way + [room]) for other in sees.get(room, ()))), None)
+            done.add(room)
+        return found
+    return next(filter(None, (walk(room, []) for room in sees)), None)
+
+
+def rooms_see():
+    """A single header in a row of ROOMS does not count: it declares, for example, the type of an option for both rooms."""
+    return {room: [other for other in fields[0].split() if '/' not in other] for room, fields in ROOMS.items()}
+
+
+def features_see(paths):
+    """What each layer of each feature sees of others: {'idle, feature.fold': {'steps, feature.fold'}}."""
+    def of(path):
+        return '%s, %s' % (path.split('/')[1], room_of(path))
+
+    sees = {}
+    for path in paths:
+        if not re.fullmatch(r'user/feature/\w+/\w+[.][ch]', path):
+            continue
+        with open(path, encoding='utf-8', errors='surrogateescape') as f:
+            headers = re.findall(r'^#include "(feature/\w+/\w+[.]h)"', f.read(), re.M)
+        own = of(path[len('user/'):])
+        sees.setdefault(own, set()).update(set(map(of, headers)) - {own})
+    return sees
 
 
 def main():
     bad = 0
-    if circle():
-        print('%s: circle of rooms: %s' % (os.path.basename(__file__), ' sees '.join(circle())))
-        bad = 1
+    for sees in rooms_see(), features_see(sys.argv[1:]):
+        if circle(sees):
+            print('%s: circle of rooms: %s' % (os.path.basename(__file__), ' sees '.join(circle(sees))))
+            bad = 1
     for path, number, what in check_rooms(sys.argv[1:]):
         print('%s:%d: %s' % (path, number, what))
         bad = 1

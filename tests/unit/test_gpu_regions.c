@@ -43,7 +43,7 @@ static struct mdl *begin(void)
 {
 	struct mdl *m = mdl_new();
 
-	CHECK(m && !gpumem_on(m));
+	CHECK(m && !mdl_see_device(m));
 	return m;
 }
 

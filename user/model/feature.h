@@ -26,6 +26,7 @@ struct ses_feature;    /* session/feature.h */
 struct cmd_option;     /* cmd/option.h */
 struct mxbpf_activity; /* mxbpf_track.h */
 struct mxbpf_launch;
+struct mxbpf_sched;	   /* mxbpf_sched.h */
 struct view_trace_feature; /* view/timeline/trace.h */
 
 #define MDL_FEATURE_KINDS  11
@@ -71,10 +72,14 @@ struct mdl_feature {
 	int (*before_row)(struct mdl *m, struct mxbpf_span *s);
 	/* Sees each span. `row` does not contain the span yet. */
 	int (*span)(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s);
-	/* See each activity of a device and each launch: feature/activity calls mdl_see_activity(), mdl_see_launch().
-	 */
+	/* See each device, each activity of one and each launch: feature/activity calls mdl_see_device() and so on. */
+	int (*device)(struct mdl *m);
 	int (*activity)(struct mdl *m, const struct mxbpf_activity *a);
 	int (*launch)(struct mdl *m, const struct mxbpf_launch *l);
+	/* Sees when a thread was off the CPU: feature/sched calls mdl_see_off_cpu(). */
+	int (*off_cpu)(struct mdl *m, const struct mxbpf_sched *r);
+	/* Sees each iteration in the window in which it ended: feature/steps calls mdl_see_iteration(). */
+	int (*iteration)(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
 	/* Is called at the end of each window of records. */
 	int (*window)(struct mdl *m);
 	/* Sees each allocation that says who made it. Within a window they come in the order of time. */
@@ -119,6 +124,9 @@ const void *mdl_table_rows(const struct mdl *m, const struct mdl_feature *f, con
 int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row);
 
 /* Call these functions of all features. Return 0 or -ENOMEM. */
+int mdl_see_device(struct mdl *m);
+int mdl_see_off_cpu(struct mdl *m, const struct mxbpf_sched *r);
+int mdl_see_iteration(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
 int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a);
 int mdl_see_launch(struct mdl *m, const struct mxbpf_launch *l);
 

@@ -196,34 +196,45 @@ int features_fold_table(struct mdl *m, const struct mxbpf_rec *rec)
 	return err;
 }
 
+/* ---- hooks that tell each feature of something */
+
+/* The body of a function that calls a hook of all features that have it. */
+#define TELL(hook, ...)                                                                                                \
+	const struct mdl_feature *const *f;                                                                            \
+	int err = 0;                                                                                                   \
+                                                                                                                       \
+	for (f = mdl_features; *f && !err; f++)                                                                        \
+		err = (*f)->hook ? (*f)->hook(__VA_ARGS__) : 0;                                                        \
+	return err
+
 int features_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 {
-	const struct mdl_feature *const *f;
-	int err = 0;
+	TELL(alloc, m, a);
+}
 
-	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->alloc ? (*f)->alloc(m, a) : 0;
-	return err;
+int mdl_see_device(struct mdl *m)
+{
+	TELL(device, m);
+}
+
+int mdl_see_off_cpu(struct mdl *m, const struct mxbpf_sched *r)
+{
+	TELL(off_cpu, m, r);
+}
+
+int mdl_see_iteration(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
+{
+	TELL(iteration, m, tgid, start_ns, end_ns);
 }
 
 int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a)
 {
-	const struct mdl_feature *const *f;
-	int err = 0;
-
-	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->activity ? (*f)->activity(m, a) : 0;
-	return err;
+	TELL(activity, m, a);
 }
 
 int mdl_see_launch(struct mdl *m, const struct mxbpf_launch *l)
 {
-	const struct mdl_feature *const *f;
-	int err = 0;
-
-	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->launch ? (*f)->launch(m, l) : 0;
-	return err;
+	TELL(launch, m, l);
 }
 
 int features_window(struct mdl *m)
@@ -259,12 +270,7 @@ int features_emit(const struct mdl *m, struct buf *out)
 
 int features_emit_row(const struct mdl_row *row, struct buf *out)
 {
-	const struct mdl_feature *const *f;
-	int err = 0;
-
-	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->emit_row ? (*f)->emit_row(row, out) : 0;
-	return err;
+	TELL(emit_row, row, out);
 }
 
 void features_merge_row(struct mdl_row *to, const struct mdl_row *from)

@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "feature/activity/state.h"
-#include "feature/gpumem/gpumem.h"
-#include "feature/idle/idle.h"
-#include "feature/steps/steps.h"
 
 struct state {
 	struct hash index;	   /* (name_id, class and kinds; process and device) -> struct activity_row * */
@@ -20,6 +17,7 @@ struct state {
 	struct hash is_wait;	   /* (name_id, 0) -> 1: a call that does not wait, 2: one that waits */
 	struct hash wait_index;	   /* (name_id, process and thread) -> 1 + index in waits */
 	struct buf waits;	   /* struct mxbpf_agg_gpu_wait */
+	struct buf ended;	   /* struct ended, of this window */
 	struct launched launched;
 	struct join join;
 	struct streams streams;
@@ -235,19 +233,32 @@ static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_
 
 /* ---- other records */
 
-/* Iterations end before their activities come, so their launches add the activities to them later. */
-static int take_iterations(struct mdl *m, struct state *all)
-{
-	const struct steps_end *end;
-	struct buf ended = {0};
-	int err = steps_take_ended(m, &ended);
-	size_t i;
+/* An iteration that has ended. */
+struct ended {
+	uint32_t tgid;
+	uint64_t start_ns, end_ns;
+};
 
-	for (i = 0; !err && i < buf_count(&ended, *end); i++) {
-		end = buf_at(&ended, struct steps_end, i);
+/* Iterations end before their activities come, so their launches add the activities to them later. */
+static int iteration(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
+{
+	const struct ended end = {tgid, start_ns, end_ns};
+	struct state *all = mdl_state_of(m, &feature_activity) ? state_of(m) : NULL;
+
+	return all ? buf_put(&all->ended, &end, sizeof(end)) : 0;
+}
+
+static int take_iterations(struct state *all)
+{
+	const struct ended *end;
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < buf_count(&all->ended, *end); i++) {
+		end = buf_at(&all->ended, const struct ended, i);
 		err = join_iteration(&all->join, end->tgid, end->start_ns, end->end_ns);
 	}
-	buf_fini(&ended);
+	all->ended.len = 0;
 	return err;
 }
 
@@ -264,7 +275,7 @@ static int activity_window(struct mdl *m)
 	struct state *all = state_of(m);
 	int err = join_window(m, &all->join);
 
-	err = err ? err : take_iterations(m, all);
+	err = err ? err : take_iterations(all);
 	return err ? err : streams_window(&all->streams);
 }
 
@@ -329,7 +340,7 @@ static int fold_device(struct mdl *m, const struct mxbpf_rec *rec)
 	if (!to)
 		return -ENOMEM;
 	*to = d;
-	return idle_on(m) || gpumem_on(m) ? -ENOMEM : join_on(m, &all->join);
+	return mdl_see_device(m) ? -ENOMEM : join_on(m, &all->join);
 }
 
 /* The members of an account after its header. */
@@ -576,6 +587,7 @@ static void activity_fini(struct mdl *m)
 	launched_fini(&all->launched);
 	join_fini(&all->join);
 	streams_fini(&all->streams);
+	buf_fini(&all->ended);
 }
 
 const struct mdl_feature feature_activity = {
@@ -595,6 +607,7 @@ const struct mdl_feature feature_activity = {
 		  {MXBPF_GRAPH_NODE, node_fold},
 		  {MXBPF_AGG_GPU_GRAPH, fold_graph}},
 	.span = activity_span,
+	.iteration = iteration,
 	.window = activity_window,
 	.emit = activity_emit,
 	.copy = activity_copy,

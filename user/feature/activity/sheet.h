@@ -1,52 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sheets of GPUs share. */
+/* What the sheets of this feature share. */
 #ifndef FEATURE_ACTIVITY_SHEET_H
 #define FEATURE_ACTIVITY_SHEET_H
 
 #include "base/hash.h"
-#include "feature/activity/activity.h"
-#include "view/priv.h"
-#include "view/sheet.h"
+#include "view/gpu.h"
 
-/* What --sort looks at. */
-struct gpu_keys {
-	uint64_t total_ns, self_ns, count, avg_ns, min_ns, max_ns, p99_ns;
-};
-/* Orders two rows by opts, and rows of equal keys by name. */
-int gpu_order(const struct view_opts *opts, const struct gpu_keys *a, const struct gpu_keys *b,
-	      const struct view_text *name_a, const struct view_text *name_b);
-
-/* Whether the session looks at GPUs, so that CSV has the columns. */
-bool gpu_when(const struct view *s);
-/* JSON has all lists if there is something in one of them. */
-void gpu_show_empty(const struct view *s, struct view_list *list);
-/* Writes a share as percent, without decimal places. */
-void gpu_percent_cell(const void *value, char cell[TBL_CELL_BYTES]);
-/* Writes the table, or names it among what a short output leaves out. */
-int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what);
-/*
- * People read the name of a kernel without its result, its parameters and what all names of a library begin with. What
- * is left is the function and its template arguments. Returns a text in `to`, or `name`.
- */
-struct view_text gpu_short_kernel(struct view_text name, char *to, size_t size);
-/* Returns "" for 1 and "s" for other numbers. */
-const char *gpu_plural(uint64_t n);
-/* Writes a title and the number of rows. */
-void gpu_put_title(struct view *s, const struct view_list *list, const char *prefix, const char *text);
-/* Returns the device with this number in a process, or NULL. A process of 0 has those of all. */
-const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, uint32_t device);
-/* Who used a GPU, as --by wants it: the process, its rank or its job. Returns buf. */
-const char *gpu_owner(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES]);
 /*
  * sheet_graphs.c: adds up what graphs ran, by the calls that captured it. gpu_graph_sums() returns 0 or -ENOMEM;
  * gpu_graph_sum() returns the time of the calls of a row.
  */
 int gpu_graph_sums(const struct mdl *m, struct hash *sums);
 uint64_t gpu_graph_sum(const struct hash *sums, const struct mxbpf_agg_gpu_work *row);
-/* People read who it was if they ask for processes. The rows' type ROW and SEEN() are as in the sheets. */
-#define GPU_OWNER_COLUMN                                                                                               \
-	{                                                                                                              \
-		NULL, NULL, "process", TBL_TEXT, AT(owner), SEEN(processes)                                            \
-	}
 
 #endif

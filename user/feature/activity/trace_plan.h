@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "feature/idle/trace.h"
+#include "view/timeline/gpu_idle.h"
 #include "mxbpf_graph.h"
 #include "view/timeline/trace.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/fmt.h"
 #include "base/whole.h"
-#include "feature/activity/sheet.h"
 #include "feature/collective/collective.h"
+#include "view/gpu.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 

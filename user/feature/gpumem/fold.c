@@ -41,7 +41,8 @@ static struct state *state_of(struct mdl *m)
 	return mdl_state(m, &feature_gpumem);
 }
 
-int gpumem_on(struct mdl *m)
+/* From now on spans are kept: there is a GPU. */
+static int device(struct mdl *m)
 {
 	struct state *t = state_of(m);
 
@@ -334,6 +335,7 @@ const struct mdl_feature feature_gpumem = {
 	.by_process = true, /* each process numbers its devices itself */
 	.kinds = {{MXBPF_GPU_ALLOC, fold}, {MXBPF_AGG_GPU_ALLOC, fold_row}, {MXBPF_GPU_INSIDE, fold_stored}},
 	.span = span,
+	.device = device,
 	.alloc = alloc,
 	.emit = emit,
 	.copy = copy,

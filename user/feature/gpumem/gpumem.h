@@ -9,8 +9,6 @@
 extern const struct mdl_feature feature_gpumem;
 extern const struct view_sheet sheet_gpu_allocs;
 
-/* From now on spans are kept: there is a GPU. Returns 0 or -ENOMEM. */
-int gpumem_on(struct mdl *m);
 /* Appends struct mxbpf_agg_gpu_alloc in no order. Returns 0 or -ENOMEM. */
 int gpumem_rows(const struct mdl *m, struct buf *out);
 /*

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "base/fmt.h"
-#include "feature/activity/sheet.h"
 #include "feature/gpumem/gpumem.h"
 #include "feature/lines/lines.h"
 #include "mxbpf_track.h"
+#include "view/gpu.h"
 #include "view/priv.h"
 #include "view/sheet.h"
 

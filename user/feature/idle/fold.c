@@ -134,7 +134,8 @@ static int begin(struct idle_state *t)
 	return err;
 }
 
-int idle_on(struct mdl *m)
+/* From now on spans are kept: there is a GPU. */
+static int device(struct mdl *m)
 {
 	struct idle_state *t = state_of(m);
 
@@ -168,7 +169,7 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
 {
-	return idle_on(m);
+	return device(m);
 }
 
 static int fold_off(struct mdl *m, const struct mxbpf_rec *rec)
@@ -181,7 +182,7 @@ static int fold_off(struct mdl *m, const struct mxbpf_rec *rec)
 }
 
 /* A session of --sched has it whether or not there are GPUs. */
-int idle_off_cpu(struct mdl *m, const struct mxbpf_sched *r)
+static int off_cpu(struct mdl *m, const struct mxbpf_sched *r)
 {
 	const struct idle_off off = {r->h.ts_ns, r->woken_ns, r->back_ns, r->h.tgid, r->tid};
 
@@ -471,8 +472,10 @@ const struct mdl_feature feature_idle = {
 		  {MXBPF_GPU_STEP, fold_step},
 		  {MXBPF_OFF_CPU, fold_off}},
 	.span = span,
+	.device = device,
 	.activity = activity,
 	.launch = launched,
+	.off_cpu = off_cpu,
 	.window = window,
 	.emit = emit,
 	.copy = copy,

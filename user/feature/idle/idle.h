@@ -11,12 +11,6 @@ struct mxbpf_sched; /* mxbpf_sched.h */
 extern const struct mdl_feature feature_idle;
 extern const struct view_sheet sheet_gpu_idle;
 
-/* From now on spans are kept: there is a GPU. Returns 0 or -ENOMEM. */
-int idle_on(struct mdl *m);
-
-/* A thread was off the CPU: it slept until woken_ns, and then waited for a CPU. Returns 0 or -ENOMEM. */
-int idle_off_cpu(struct mdl *m, const struct mxbpf_sched *r);
-
 /* The causes for people: "waits for data". */
 extern const char *const idle_cause_words[MXBPF_IDLE_CAUSES];
 /* Appends struct mxbpf_agg_gpu_idle in no order. Returns 0 or -ENOMEM. */

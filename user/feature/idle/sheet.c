@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "feature/activity/sheet.h"
 #include "feature/idle/sheet.h"
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
+#include "view/gpu.h"
 
 #define NAMES_MAX   8  /* operators or calls of a cause, and lines, that programs see */
 #define PLACE_BYTES 28 /* of an operator or line that people see */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "feature/activity/sheet.h"
 #include "feature/kernels/kernels.h"
+#include "view/gpu.h"
 
 #define SHORT_NAME 256
 

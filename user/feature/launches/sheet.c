@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "feature/activity/sheet.h"
 #include "feature/launches/launches.h"
+#include "view/gpu.h"
 
 /* A row of either table. */
 struct row {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "feature/activity/sheet.h"
 #include "feature/launches/launches.h"
+#include "view/gpu.h"
 
 /* Types of work, and the time without any. */
 #define NOTHING	  MXBPF_TYPES

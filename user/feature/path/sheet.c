@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "feature/activity/sheet.h"
 #include "feature/path/path.h"
+#include "view/gpu.h"
 
 #define NAME_BYTES 72 /* of a kernel, for people */
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "feature/activity/sheet.h"
 #include "feature/roofline/roofline.h"
+#include "view/gpu.h"
 
 static const char *const bounds[ROOFLINE_BOUNDS] = {
 	[ROOFLINE_COMPUTE] = "compute",

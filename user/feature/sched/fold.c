@@ -2,8 +2,6 @@
 /* --sched: adds up the time off the CPU by the span that was open when a thread left the CPU. */
 #include "feature/sched/sched.h"
 #include "feature/sched/words.h"
-#include "feature/idle/idle.h"
-#include "feature/slow/slow.h"
 
 #include <string.h>
 
@@ -57,8 +55,7 @@ static int sched_fold(struct mdl *m, const struct mxbpf_rec *rec)
 	int err = add(m, &a, sched_cause(r), slept_ns);
 	unsigned i;
 
-	err = err ? err : slow_off_cpu(m, r);
-	err = err ? err : idle_off_cpu(m, r);
+	err = err ? err : mdl_see_off_cpu(m, r);
 	err = err ? err : add(m, &a, MXBPF_SCHED_WAITED, r->back_ns - r->woken_ns);
 	for (i = 0; i < r->nslices && !err; i++) {
 		set_comm(a.comm, r->slices[i].comm);

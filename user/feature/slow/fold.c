@@ -84,7 +84,8 @@ static int slow_keep(struct state *state, const struct mxbpf_slow *s, uint64_t m
 	return 0;
 }
 
-int slow_off_cpu(struct mdl *m, const struct mxbpf_sched *r)
+/* Slow calls name what they waited for. */
+static int off_cpu(struct mdl *m, const struct mxbpf_sched *r)
 {
 	struct state *state = mdl_state(m, &feature_slow);
 	size_t i;
@@ -294,6 +295,7 @@ const struct mdl_feature feature_slow = {
 	.state_bytes = sizeof(struct state),
 	.kinds = {{MXBPF_SLOW, slow_fold}},
 	.span = slow_span,
+	.off_cpu = off_cpu,
 	.emit = slow_emit,
 	.copy = slow_copy,
 	.fini = slow_fini,

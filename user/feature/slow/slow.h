@@ -39,7 +39,5 @@ struct slow_call {
  * 0 or -ENOMEM.
  */
 int slow_calls(const struct mdl *m, uint64_t fault_ns, struct slow_call **slow, size_t *n);
-/* Notes when a thread was off the CPU. Slow calls name what they waited for. Returns 0 or -ENOMEM. */
-int slow_off_cpu(struct mdl *m, const struct mxbpf_sched *r);
 
 #endif

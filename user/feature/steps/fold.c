@@ -74,10 +74,19 @@ static int steps_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 static int steps_window(struct mdl *m)
 {
 	struct steps_state *state = mdl_state(m, &feature_steps);
+	const struct steps_end *end;
+	size_t i;
+	int err = 0;
+
 	if (!state)
 		return -ENOMEM;
 	loops_settle_memory(state);
-	return 0;
+	for (i = 0; !err && i < buf_count(&state->told, *end); i++) {
+		end = buf_at(&state->told, const struct steps_end, i);
+		err = mdl_see_iteration(m, end->tgid, end->start_ns, end->end_ns);
+	}
+	state->told.len = 0;
+	return err;
 }
 
 static int sampled(struct steps_state *m, struct loops *p, const struct mxbpf_step *s)
@@ -472,18 +481,6 @@ static int steps_emit(const struct mdl *m, struct buf *out)
 	return err;
 }
 
-int steps_take_ended(struct mdl *m, struct buf *out)
-{
-	struct steps_state *state = mdl_state(m, &feature_steps);
-	int err;
-
-	if (!state)
-		return -ENOMEM;
-	err = buf_put(out, state->taken.data, state->taken.len);
-	state->taken.len = 0;
-	return err;
-}
-
 static int by_start(const void *va, const void *vb)
 {
 	const struct mxbpf_iteration *a = va, *b = vb;
@@ -682,7 +679,7 @@ static void steps_fini(struct mdl *m)
 	mdl_owned_fini(&state->processes);
 	mdl_items_fini(&state->roles, &state->iterations);
 	hash_fini(&state->begun);
-	buf_fini(&state->taken);
+	buf_fini(&state->told);
 	buf_fini(&state->seen);
 }
 

@@ -10,7 +10,7 @@
 #define KEPT_MAX    (1u << 16) /* iterations; the older half of twice as many is dropped */
 #define LOOPS_MAX   64	       /* per process; what ends on further threads is no iteration */
 #define MOMENTS_MAX (1u << 16) /* per process */
-#define TAKEN_MAX   4096
+#define TOLD_MAX    4096
 #define FOREIGN_MAX 16 /* steps of other optimizers, after which another one counts */
 
 /* Memory was allocated or freed. */
@@ -182,7 +182,7 @@ int loops_settle(struct steps_state *m, const struct loops *p, struct loop *l)
 
 	if (!l->ended.end_ns)
 		return 0;
-	if (buf_count(&m->taken, end) < TAKEN_MAX && buf_put(&m->taken, &end, sizeof(end)))
+	if (buf_count(&m->told, end) < TOLD_MAX && buf_put(&m->told, &end, sizeof(end)))
 		return -ENOMEM;
 	err = parts_make(&l->pieces, p->tgid, &l->ended, l->nr++, &it);
 	it.UNSET = 1;

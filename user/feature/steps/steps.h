@@ -67,13 +67,6 @@ extern const char *const steps_parts[MXBPF_STEP_PARTS];
 const char *steps_part_words(unsigned part, bool python);
 /* Sorts the parts that make up at least a hundredth of all_ns, the largest first. Returns how many they are. */
 unsigned steps_large_parts(const uint64_t part_ns[MXBPF_STEP_PARTS], uint64_t all_ns, uint8_t order[MXBPF_STEP_PARTS]);
-/* An iteration that has ended. */
-struct steps_end {
-	uint32_t tgid;
-	uint64_t start_ns, end_ns;
-};
-/* Takes the iterations that have ended since the last call: appends struct steps_end. Returns 0 or -ENOMEM. */
-int steps_take_ended(struct mdl *m, struct buf *out);
 /* Notes where a pause of the session ended, as a reading of the machine says. Returns 0 or -ENOMEM. */
 int steps_resumed(struct mdl *m, const struct mxbpf_gauge *g);
 

@@ -3,7 +3,7 @@
  * Why GPUs ran nothing, in a timeline. PyTorch's tools do not know the category, and the slices have no stream, so they
  * do not count them.
  */
-#include "feature/idle/trace.h"
+#include "view/timeline/gpu_idle.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A track of each GPU in a timeline that says why it ran nothing. The feature `activity` draws GPUs and calls these. */
-#ifndef FEATURE_IDLE_TRACE_H
-#define FEATURE_IDLE_TRACE_H
+/* A track of each GPU in a timeline that says why it ran nothing. activity/trace.c draws GPUs and calls these. */
+#ifndef VIEW_GPU_IDLE_H
+#define VIEW_GPU_IDLE_H
 
 #include "base/buf.h"
 #include "view/timeline/trace.h"
