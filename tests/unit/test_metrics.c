@@ -503,6 +503,26 @@ static void test_table_names(void)
 	met_free(m);
 }
 
+/* A GPU whose process has ended is in the tables of all later intervals, with nothing. */
+static void test_ended(void)
+{
+	const struct mxbpf_agg_gpu_idle none = {.h = {MXBPF_AGG_GPU_IDLE, sizeof(none), NOBODY, 0},
+						.cause = MXBPF_IDLE_BUSY,
+						.first_ns = 1,
+						.last_ns = 2};
+	struct met *m = met_new();
+	struct mdl *model = mdl_new();
+
+	feed_calls(model, OP, "add", 1, 1000);
+	free(take(m, model, MET_PROMETHEUS));
+	CHECK(buf_count(&m->processes, struct met_process) == 1);
+	model = mdl_new();
+	CHECK(!mdl_fold_all(model, &none, sizeof(none)));
+	free(take(m, model, MET_PROMETHEUS));
+	CHECK(!buf_count(&m->processes, struct met_process));
+	met_free(m);
+}
+
 static void test_agent_gpus(void)
 {
 	const pid_t self = getpid();
@@ -611,6 +631,8 @@ int main(void)
 	test_agent_gpus();
 	TEST("columns of tables are metrics with twenty names, and further ones are together")
 	test_table_names();
+	TEST("a process that has ended is forgotten, although tables of GPUs still have it")
+	test_ended();
 	TEST("what the driver says of a GPU is counted once for each job that uses it")
 	test_driver_gpus();
 	UNIT_MAIN_END;

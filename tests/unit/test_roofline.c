@@ -323,6 +323,23 @@ static void test_join(void)
 	}
 }
 
+static void test_limits(void)
+{
+	struct tape t = tape_new();
+	struct mxbpf_gpu_limits *l = rec_add(&t, MXBPF_GPU_LIMITS, sizeof(*l), 0);
+	struct mdl *next = mdl_new();
+	const struct mxbpf_gpu_limits *known;
+	size_t n;
+
+	TEST("the rates of a device, which are told once, are known after a reset, also if it has run nothing")
+	l->memory_bus_bits = 6144;
+	CHECK(!fold(&t) && !mdl_move(next, t.model, 0));
+	known = roofline_limits(next, &n);
+	CHECK(n == 1 && known->memory_bus_bits == 6144);
+	mdl_free(next);
+	tape_free(&t);
+}
+
 /* ---- tables */
 
 static char *written(const struct tape *t, const struct view_ops *ops)
@@ -387,6 +404,7 @@ int main(void)
 	test_peaks();
 	test_bounds();
 	test_join();
+	test_limits();
 	test_tables();
 	UNIT_MAIN_END;
 }

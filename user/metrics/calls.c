@@ -7,8 +7,6 @@
 #include "feature/cost/cost.h"
 #include "metrics/priv.h"
 
-#define LEAST_SHARE 100 /* a name has series of its own if it has at least one part in so many of its kind's time */
-
 /* A row, and its own time with what it lacks. */
 struct scaled {
 	const struct mdl_row *row;
@@ -45,7 +43,7 @@ static void take_row(struct met *m, const struct mdl_interval *in, const struct 
 	const bool is_operator = row->cls == MXBPF_CLASS_OPERATOR;
 	struct met_process *p = met_process_of(m, in, row->tgid);
 	struct met_labels l;
-	const bool told = p && met_tells(m, p, row->cls, row->name_id, of->self_ns * LEAST_SHARE >= all_ns);
+	const bool told = p && met_tells(m, p, row->cls, row->name_id, of->self_ns * MET_LEAST_SHARE >= all_ns);
 	struct mxbpf_slice_part s;
 	const char *name = "other";
 	size_t len = strlen(name);

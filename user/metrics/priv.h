@@ -9,9 +9,10 @@
 #include "base/ratio.h"
 #include "metrics/metrics.h"
 
-#define MET_FADE	  0.99	    /* an interval counts so much of the next one, in an error */
-#define MET_BUCKETS_MAX	  52	    /* of a histogram, with the last one, which has no bound */
-#define MET_PROCESSES_MAX 256	    /* that are named by their number, and numbers of those that have ended */
+#define MET_FADE	  0.99 /* an interval counts so much of the next one, in an error */
+#define MET_LEAST_SHARE	  100  /* a name has series of its own if it has at least one part in so many of its kind */
+#define MET_BUCKETS_MAX	  52   /* of a histogram, with the last one, which has no bound */
+#define MET_PROCESSES_MAX 256  /* that are named by their number, and numbers of those that have ended */
 #define MET_ABSENT	  INT64_MIN /* value of a gauge: it is not known now */
 #define MET_LABELS_BYTES  1024
 #define MET_LABEL_BYTES	  160 /* of a value; longer ones are cut */

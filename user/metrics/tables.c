@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "feature/cost/cost.h"
 #include "metrics/priv.h"
+#include "model/feature.h"
 #include "view/sheet.h"
 
-#define TABLE_FAMILIES_MAX 32
+#define TABLE_FAMILIES_MAX 32		   /* further ones are left out */
 #define KIND_OF_TABLES	   MXBPF_CLASS_MAX /* kinds of names in met_tells(): first the classes of calls */
 
 /* ---- families */
@@ -56,6 +58,7 @@ struct taking {
 	struct view s;
 	struct met *m;
 	const struct mdl_interval *in;
+	bool worth; /* the row is large enough for a name of its own */
 };
 
 static uint32_t process_of(const struct view_sheet *sh, const void *row)
@@ -68,15 +71,15 @@ static uint32_t process_of(const struct view_sheet *sh, const void *row)
 	return 0;
 }
 
-/* Texts that are not words of the column have a limit. */
+/* Names that look the same in the label are one. */
 static void label_text(struct taking *t, const struct met_process *p, const struct view_sheet *sh,
 		       const struct tbl_column *c, const void *row, struct met_labels *l)
 {
-	const uint64_t kind = hash_text(KIND_OF_TABLES, sh->csv, strlen(sh->csv));
+	const uint64_t kind = hash_text(KIND_OF_TABLES, sh->title, strlen(sh->title));
 	const struct view_text text = view_cell_text(c, row);
+	const size_t shown = text.len < MET_LABEL_BYTES ? text.len : MET_LABEL_BYTES;
 
-	if (c->type == TBL_WORD || !text.data ||
-	    met_tells(t->m, p, kind, hash_text(HASH_SEED, text.data, text.len), true))
+	if (!(c->flags & TBL_MANY) || met_tells(t->m, p, kind, hash_text(HASH_SEED, text.data, shown), t->worth))
 		met_label(l, c->label, text.data, text.len);
 	else
 		met_label_text(l, c->label, "other");
@@ -100,26 +103,49 @@ static bool label_row(struct taking *t, const struct view_sheet *sh, const void 
 	return true;
 }
 
-static void take_row(struct taking *t, const struct view_sheet *sh, const void *row)
+/* Returns false if the column is no metric, or if its value is not known. */
+static bool has_number(const struct taking *t, const struct tbl_column *c, const void *row, uint64_t *n)
 {
+	if (!c->metric || place_of(c->metric) == nfamilies || !view_is_asked(&t->s, c) || !view_has_value(c, row) ||
+	    (c->metric->of_calls && cost_lacks_iterations(t->in->model)))
+		return false;
+	*n = view_cell_number(c, row);
+	return *n != TBL_UNKNOWN;
+}
+
+/* The largest number of a row. */
+static uint64_t size_of(const struct taking *t, const struct view_sheet *sh, const void *row)
+{
+	const struct tbl_column *c;
+	uint64_t n, most = 0;
+
+	for (c = sh->columns; c->bytes; c++)
+		if (has_number(t, c, row, &n) && n > most)
+			most = n;
+	return most;
+}
+
+/* A row without a number is not labelled, because that would keep a process that has ended. */
+static void take_row(struct taking *t, const struct view_sheet *sh, const void *row, uint64_t all)
+{
+	const uint64_t size = size_of(t, sh, row);
 	const struct tbl_column *c;
 	struct met_labels l;
 	uint64_t n;
 
-	if (!label_row(t, sh, row, &l))
+	t->worth = size >= all / MET_LEAST_SHARE;
+	if (!size || !label_row(t, sh, row, &l))
 		return;
-	for (c = sh->columns; c->bytes; c++) {
-		if (!c->metric || !view_is_asked(&t->s, c) || !view_has_value(c, row))
-			continue;
-		n = view_cell_number(c, row);
-		if (n != TBL_UNKNOWN)
+	for (c = sh->columns; c->bytes; c++)
+		if (has_number(t, c, row, &n))
 			met_add(t->m, MET_FAMILIES + place_of(c->metric), l.text, n);
-	}
 }
 
 static int take_sheet(struct view *s, const struct view_sheet *sh, const void *table)
 {
 	const struct view_list *list = table;
+	struct taking *t = (struct taking *)s;
+	uint64_t all = 0;
 	const void *row;
 	size_t i;
 
@@ -127,7 +153,13 @@ static int take_sheet(struct view *s, const struct view_sheet *sh, const void *t
 		row = view_row(s, sh, table, i);
 		if (!row)
 			return -ENOMEM;
-		take_row((struct taking *)s, sh, row);
+		add_sat(&all, size_of(t, sh, row));
+	}
+	for (i = 0; i < list->n; i++) {
+		row = view_row(s, sh, table, i);
+		if (!row)
+			return -ENOMEM;
+		take_row(t, sh, row, all);
 	}
 	return 0;
 }

@@ -36,7 +36,7 @@ struct view_trace_feature; /* view/timeline/trace.h */
 /*
  * A feature. A function that is NULL is not called. Functions that return int return 0 or -ENOMEM. The model calls
  * window(), emit(), copy(), move(), sum(), processes() and fini() only for a model in which mdl_state() has made the
- * state.
+ * state; move() also for one that has rows of its tables.
  */
 struct mdl_feature {
 	/*

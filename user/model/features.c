@@ -313,13 +313,24 @@ int features_copy(struct mdl *to, const struct mdl *from)
 	return err;
 }
 
+/* A state, or rows. */
+static bool has_anything(const struct mdl *m, const struct mdl_feature *f)
+{
+	bool any = has_state(m, f);
+	unsigned i;
+
+	for (i = 0; i < MDL_FEATURE_TABLES; i++)
+		any |= slot_of(m, f)->tables[i].def != NULL;
+	return any;
+}
+
 int mdl_move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 {
 	const struct mdl_feature *const *f;
 	int err = 0;
 
 	for (f = mdl_features; *f && !err; f++)
-		err = (*f)->move && has_state(from, *f) ? (*f)->move(to, from, now_ns) : 0;
+		err = (*f)->move && has_anything(from, *f) ? (*f)->move(to, from, now_ns) : 0;
 	return err;
 }
 

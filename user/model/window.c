@@ -55,18 +55,20 @@ static int fold_open(struct mdl *m)
 {
 	struct window *w = &m->window;
 	int64_t open[MXBPF_CLASS_MAX] = {0};
-	const size_t n = buf_count(&w->opens, struct timed);
+	size_t n, nends;
 	const struct timed *begin, *end;
 	uint64_t *max;
 	size_t i = 0, k;
 
 	if (timed_sort(&w->opens, &w->spare) || timed_sort(&w->closes, &w->spare))
 		return -ENOMEM;
+	n = buf_count(&w->opens, struct timed);
+	nends = buf_count(&w->closes, struct timed); /* without memory, a start can lack its end */
 	begin = (const void *)w->opens.data;
 	end = (const void *)w->closes.data;
 	/* A span is not open together with one that starts at its end. */
 	for (k = 0; k < n; k++) {
-		for (; i < n && end[i].ns <= begin[k].ns; i++)
+		for (; i < nends && end[i].ns <= begin[k].ns; i++)
 			open[end[i].what]--;
 		max = &m->tallies[begin[k].what][MXBPF_TALLY_MAX_OPEN];
 		if (++open[begin[k].what] > 0 && (uint64_t)open[begin[k].what] > *max)

@@ -69,6 +69,7 @@ enum tbl_column_flag {
 	TBL_DETAIL = 1 << 12,	  /* a key that is 0 in further rows of a table that is full */
 	TBL_BY_COUNT = 1 << 10,	  /* --sort count and */
 	TBL_BY_TIME = 1 << 11,	  /* --sort total sort by it */
+	TBL_MANY = 1 << 13,	  /* metrics have its largest texts as labels, and further ones as "other" */
 	TBL_BEGINS = 1 << 9,	  /* of the first column: people see the beginning of a long name */
 };
 #define TBL_UNKNOWN UINT64_MAX
@@ -80,6 +81,7 @@ enum tbl_column_flag {
 struct tbl_metric {
 	const char *name; /* mxbpf_..._seconds or _bytes by the column's type, without _total */
 	const char *help;
+	bool of_calls; /* not counted while even iterations are recorded in slices alone */
 };
 
 #define TBL_CELL_BYTES 64
@@ -126,16 +128,17 @@ struct tbl_column {
 /* The place of a member of ROW, which the file of the sheet defines as the type of its rows. */
 #define AT(member) .at = offsetof(ROW, member), .bytes = sizeof(((ROW *)0)->member)
 /* The same of a stored column, and how it is added up. */
-#define KEY_AT(member)	   .merge = TBL_IS_KEY, AT(member)
-#define SUM_AT(member)	   .merge = TBL_SUM, AT(member)
-#define MAX_AT(member)	   .merge = TBL_MAX, AT(member)
-#define MIN_AT(member)	   .merge = TBL_MIN, AT(member)
-#define OR_AT(member)	   .merge = TBL_OR, AT(member)
-#define LAST_AT(member)	   .merge = TBL_LAST, AT(member)
-#define METRIC(name, help) (&(const struct tbl_metric){name, help})
-#define ORDER_AT(member)   .merge = TBL_ORDER, AT(member)
-#define LATEST_AT(member)  .merge = TBL_OF_LATEST, AT(member)
-#define WORDS(array)	   .words = (array), .nwords = sizeof(array) / sizeof((array)[0])
+#define KEY_AT(member)		    .merge = TBL_IS_KEY, AT(member)
+#define SUM_AT(member)		    .merge = TBL_SUM, AT(member)
+#define MAX_AT(member)		    .merge = TBL_MAX, AT(member)
+#define MIN_AT(member)		    .merge = TBL_MIN, AT(member)
+#define OR_AT(member)		    .merge = TBL_OR, AT(member)
+#define LAST_AT(member)		    .merge = TBL_LAST, AT(member)
+#define METRIC_OF_CALLS(name, help) (&(const struct tbl_metric){name, help, true})
+#define METRIC(name, help)	    (&(const struct tbl_metric){name, help, false})
+#define ORDER_AT(member)	    .merge = TBL_ORDER, AT(member)
+#define LATEST_AT(member)	    .merge = TBL_OF_LATEST, AT(member)
+#define WORDS(array)		    .words = (array), .nwords = sizeof(array) / sizeof((array)[0])
 #define PID_COLUMN(tgid, ...)                                                                                          \
 	{                                                                                                              \
 		"pid", NULL, NULL, TBL_PID, AT(tgid),                                                                  \

@@ -223,7 +223,7 @@ static void above_kernels(struct view *s, const void *table, const char *prefix)
 	}
 
 static const struct tbl_column kernel_columns[] = {
-	{"name", NULL, "kernel", TBL_TEXT, AT(name), TBL_BEGINS, .label = "kernel"},
+	{"name", NULL, "kernel", TBL_TEXT, AT(name), TBL_BEGINS | TBL_MANY, .label = "kernel"},
 	{NULL, NULL, NULL, TBL_NS, AT(a.total_ns),
 	 .metric = METRIC("mxbpf_gpu_kernel_seconds", "Time of kernels on the GPU, by kernel")},
 	GPU_OWNER_COLUMN,

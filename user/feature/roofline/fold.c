@@ -137,7 +137,7 @@ static int move(struct mdl *to, struct mdl *from, uint64_t now_ns)
 	struct mxbpf_agg_gpu_roof *r;
 	size_t n, i;
 	const struct mxbpf_gpu_limits *limits = roofline_limits(from, &n);
-	int err = copy(to, from);
+	int err = state_of(from) ? copy(to, from) : -ENOMEM; /* a device that has run nothing yet has limits alone */
 
 	for (i = 0; !err && i < n; i++)
 		err = mdl_table_add(to, &feature_roofline, &limits_table, &limits[i]);
