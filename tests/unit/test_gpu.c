@@ -641,6 +641,25 @@ static void test_tables(void)
 		free(text);
 		tape_free(&t);
 	}
+	TEST("processes that lost records stand in the order of their numbers, in whichever order they told it")
+	{
+		static const uint32_t pids[] = {300, 100, 200};
+		struct tape t = tape_new();
+		struct mxbpf_gpu_account *a;
+		char *text;
+		unsigned i;
+
+		for (i = 0; i < 3; i++) {
+			a = rec_add(&t, MXBPF_GPU_ACCOUNT, sizeof(*a), 0);
+			a->h.tgid = pids[i];
+			a->dropped = pids[i] + 1;
+		}
+		CHECK(!fold(&t));
+		text = text_of(&t, false);
+		CHECK(strstr(text, "no buffer: 603 (101 of 100, 201 of 200, 301 of 300)\n"));
+		free(text);
+		tape_free(&t);
+	}
 	TEST("a short output names the tables of GPUs that it leaves out")
 	{
 		struct tape t = tape_new();

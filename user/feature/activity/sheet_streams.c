@@ -315,6 +315,14 @@ const struct view_sheet sheet_gpu_streams = {
 
 /* ---- records of CUPTI */
 
+/* Accounts arrive in any order. */
+static int by_process(const void *va, const void *vb)
+{
+	const struct mxbpf_gpu_account *a = va, *b = vb;
+
+	return a->h.tgid < b->h.tgid ? -1 : a->h.tgid > b->h.tgid;
+}
+
 static int make_loss(const struct view *s, void *table)
 {
 	struct view_list *t = table;
@@ -328,6 +336,7 @@ static int make_loss(const struct view *s, void *table)
 		return -ENOMEM;
 	if (n)
 		memcpy(r, all, n * sizeof(*r));
+	qsort(r, n, sizeof(*r), by_process);
 	t->all = n;
 	return 0;
 }
