@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "mxbpf_cost.h"
+#include "mxbpf_kv.h"
 #include "mxbpf_step.h"
 #include "mxbpf_track.h"
 #include "nvml/nvml.h"
@@ -503,6 +504,38 @@ static void test_table_names(void)
 	met_free(m);
 }
 
+static struct mdl *one_push(void)
+{
+	struct mdl *m = mdl_new();
+	const struct mxbpf_agg_kv push = {.h = {MXBPF_AGG_KV, sizeof(push), NOBODY, 0},
+					  .name_id = feed_name(m, "push", 4),
+					  .calls = 1,
+					  .values = 1,
+					  .sent_bytes = 64};
+
+	CHECK(!mdl_fold_all(m, &push, sizeof(push)));
+	return m;
+}
+
+/* Exchanges have no estimate. */
+static void test_slices_alone(void)
+{
+	const struct mxbpf_partial iterations = {
+		.h = {MXBPF_PARTIAL, sizeof(iterations), 0, 0}, .cls = MXBPF_CLASS_STEP, .flags = MXBPF_PARTIAL_SLICED};
+	struct met *m = met_new();
+	struct mdl *model = one_push();
+	char *text = take(m, model, MET_PROMETHEUS);
+
+	CHECK(of_gpu(text, "mxbpf_kvstore_sent_bytes_total", "operation=\"push\"") == 64);
+	free(text);
+	model = one_push();
+	CHECK(!mdl_fold_all(model, &iterations, sizeof(iterations)));
+	text = take(m, model, MET_PROMETHEUS);
+	CHECK(of_gpu(text, "mxbpf_kvstore_sent_bytes_total", "operation=\"push\"") == 64);
+	free(text);
+	met_free(m);
+}
+
 /* A GPU whose process has ended is in the tables of all later intervals, with nothing. */
 static void test_ended(void)
 {
@@ -631,6 +664,8 @@ int main(void)
 	test_agent_gpus();
 	TEST("columns of tables are metrics with twenty names, and further ones are together")
 	test_table_names();
+	TEST("exchanges are not counted while even iterations are recorded in slices alone")
+	test_slices_alone();
 	TEST("a process that has ended is forgotten, although tables of GPUs still have it")
 	test_ended();
 	TEST("what the driver says of a GPU is counted once for each job that uses it")

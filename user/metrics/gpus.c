@@ -85,7 +85,7 @@ static void put_device(struct met_labels *l, const struct mdl_interval *in, cons
 
 /* ---- what the agent saw */
 
-/* Of a device that the agent has not named, only the process is known. */
+/* If the agent has not described the device, the labels are those of the process alone. */
 bool met_label_device(struct met *m, const struct mdl_interval *in, uint32_t tgid, uint32_t device,
 		      struct met_labels *l)
 {

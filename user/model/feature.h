@@ -19,6 +19,12 @@
 
 /* Folds one record. Returns 0 or -ENOMEM. */
 typedef int (*mdl_fold_fn)(struct mdl *m, const struct mxbpf_rec *rec);
+/* An iteration that has ended. */
+struct mdl_ended {
+	uint32_t tgid;
+	uint64_t start_ns, end_ns;
+};
+
 /* Takes the number of a process. Returns 0 or -ENOMEM. */
 typedef int (*mdl_process_fn)(void *ctx, uint32_t tgid);
 
@@ -79,7 +85,7 @@ struct mdl_feature {
 	/* Sees when a thread was off the CPU: feature/sched calls mdl_see_off_cpu(). */
 	int (*off_cpu)(struct mdl *m, const struct mxbpf_sched *r);
 	/* Sees each iteration in the window in which it ended: feature/steps calls mdl_see_iteration(). */
-	int (*iteration)(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
+	int (*iteration)(struct mdl *m, const struct mdl_ended *it);
 	/* Is called at the end of each window of records. */
 	int (*window)(struct mdl *m);
 	/* Sees each allocation that says who made it. Within a window they come in the order of time. */
@@ -126,7 +132,7 @@ int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_d
 /* Call these functions of all features. Return 0 or -ENOMEM. */
 int mdl_see_device(struct mdl *m);
 int mdl_see_off_cpu(struct mdl *m, const struct mxbpf_sched *r);
-int mdl_see_iteration(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns);
+int mdl_see_iteration(struct mdl *m, const struct mdl_ended *it);
 int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a);
 int mdl_see_launch(struct mdl *m, const struct mxbpf_launch *l);
 

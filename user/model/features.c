@@ -222,9 +222,9 @@ int mdl_see_off_cpu(struct mdl *m, const struct mxbpf_sched *r)
 	TELL(off_cpu, m, r);
 }
 
-int mdl_see_iteration(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
+int mdl_see_iteration(struct mdl *m, const struct mdl_ended *it)
 {
-	TELL(iteration, m, tgid, start_ns, end_ns);
+	TELL(iteration, m, it);
 }
 
 int mdl_see_activity(struct mdl *m, const struct mxbpf_activity *a)

@@ -48,7 +48,10 @@ enum tbl_merge {
 	TBL_MIN,
 	TBL_OR,
 	TBL_LAST, /* the later one that is not 0 */
-	/* Of the row that is later: all columns with TBL_ORDER, the first one first, say which one that is. */
+	/*
+	 * The value of the later one of two rows. Columns with TBL_ORDER decide which row is later: the first of these
+	 * columns, and the next one only if both rows have the same value there.
+	 */
 	TBL_ORDER,
 	TBL_OF_LATEST,
 };
@@ -119,8 +122,10 @@ struct tbl_column {
 	uint16_t limit;
 	uint8_t name_kind;		 /* of TBL_NAME: enum mxbpf_name_kind */
 	const struct tbl_metric *metric; /* that the column adds to; NULL: none */
-	/* Of columns with texts: the name of the label that the text is in the metrics of the table's columns. Of a
-	 * number: "gpu", and the metrics have the labels of that GPU of the process. NULL: none. */
+	/*
+	 * The name of a label in the metrics of this table. A text is the value of the label. A number is that of a GPU
+	 * of the process, and the metrics get all labels of this GPU. NULL: no label.
+	 */
 	const char *label;
 	const char *def;  /* one of the $defs in share/report.schema.in.json, which is its schema; NULL: by its type */
 	const char *help; /* for the schema and the manual; NULL: the names say it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sheets of GPUs share, whichever feature they are of. */
+/* Functions for tables of GPUs. Several features have such tables. */
 #ifndef VIEW_GPU_H
 #define VIEW_GPU_H
 
@@ -7,7 +7,7 @@
 #include "view/priv.h"
 #include "view/sheet.h"
 
-/* What --sort looks at. */
+/* The values by which --sort can order the rows of a table. */
 struct gpu_keys {
 	uint64_t total_ns, self_ns, count, avg_ns, min_ns, max_ns, p99_ns;
 };
@@ -15,7 +15,7 @@ struct gpu_keys {
 int gpu_order(const struct view_opts *opts, const struct gpu_keys *a, const struct gpu_keys *b,
 	      const struct view_text *name_a, const struct view_text *name_b);
 
-/* Whether the session looks at GPUs, so that CSV has the columns. */
+/* Returns true if the session records GPUs. CSV then has the columns of these tables. */
 bool gpu_when(const struct view *s);
 /* JSON has all lists if there is something in one of them. */
 void gpu_show_empty(const struct view *s, struct view_list *list);

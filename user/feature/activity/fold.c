@@ -17,7 +17,7 @@ struct state {
 	struct hash is_wait;	   /* (name_id, 0) -> 1: a call that does not wait, 2: one that waits */
 	struct hash wait_index;	   /* (name_id, process and thread) -> 1 + index in waits */
 	struct buf waits;	   /* struct mxbpf_agg_gpu_wait */
-	struct buf ended;	   /* struct ended, of this window */
+	struct buf ended;	   /* struct mdl_ended, of this window */
 	struct launched launched;
 	struct join join;
 	struct streams streams;
@@ -233,29 +233,22 @@ static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_
 
 /* ---- other records */
 
-/* An iteration that has ended. */
-struct ended {
-	uint32_t tgid;
-	uint64_t start_ns, end_ns;
-};
-
 /* Iterations end before their activities come, so their launches add the activities to them later. */
-static int iteration(struct mdl *m, uint32_t tgid, uint64_t start_ns, uint64_t end_ns)
+static int iteration(struct mdl *m, const struct mdl_ended *it)
 {
-	const struct ended end = {tgid, start_ns, end_ns};
 	struct state *all = mdl_state_of(m, &feature_activity) ? state_of(m) : NULL;
 
-	return all ? buf_put(&all->ended, &end, sizeof(end)) : 0;
+	return all ? buf_put(&all->ended, it, sizeof(*it)) : 0;
 }
 
 static int take_iterations(struct state *all)
 {
-	const struct ended *end;
+	const struct mdl_ended *end;
 	size_t i;
 	int err = 0;
 
 	for (i = 0; !err && i < buf_count(&all->ended, *end); i++) {
-		end = buf_at(&all->ended, const struct ended, i);
+		end = buf_at(&all->ended, const struct mdl_ended, i);
 		err = join_iteration(&all->join, end->tgid, end->start_ns, end->end_ns);
 	}
 	all->ended.len = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sheets of this feature share. */
+/* Functions that several sheets of this feature call. */
 #ifndef FEATURE_ACTIVITY_SHEET_H
 #define FEATURE_ACTIVITY_SHEET_H
 

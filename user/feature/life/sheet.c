@@ -197,7 +197,7 @@ static struct view_text name_of(const struct mdl *m, uint64_t id)
 	return text;
 }
 
-/* Writes "dot" or "dot in ImperativeBulk". The names are untrusted. Without memory people see nothing. */
+/* Writes "dot" or "dot in ImperativeBulk". The names are untrusted. Without memory, people see no cause. */
 static void set_cause(struct wait *r)
 {
 	static const char *const words[MXBPF_WAIT_WHATS] = {

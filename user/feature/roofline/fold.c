@@ -12,7 +12,7 @@ struct state {
 	struct buf rows;       /* struct mxbpf_agg_gpu_roof */
 };
 
-/* What the driver says of a device never changes. No output shows it as a table. */
+/* Memory clock and bus width of each device. They never change, and no output shows them as a table. */
 #define ROW struct mxbpf_gpu_limits
 static const struct tbl_column limit_columns[] = {
 	PID_COLUMN(h.tgid, .merge = TBL_IS_KEY),

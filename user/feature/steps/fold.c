@@ -74,17 +74,14 @@ static int steps_alloc(struct mdl *m, const struct mxbpf_alloc *a)
 static int steps_window(struct mdl *m)
 {
 	struct steps_state *state = mdl_state(m, &feature_steps);
-	const struct steps_end *end;
 	size_t i;
 	int err = 0;
 
 	if (!state)
 		return -ENOMEM;
 	loops_settle_memory(state);
-	for (i = 0; !err && i < buf_count(&state->told, *end); i++) {
-		end = buf_at(&state->told, const struct steps_end, i);
-		err = mdl_see_iteration(m, end->tgid, end->start_ns, end->end_ns);
-	}
+	for (i = 0; !err && i < buf_count(&state->told, struct mdl_ended); i++)
+		err = mdl_see_iteration(m, buf_at(&state->told, const struct mdl_ended, i));
 	state->told.len = 0;
 	return err;
 }

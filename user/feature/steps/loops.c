@@ -176,7 +176,7 @@ int loops_keep(struct steps_state *m, const struct mxbpf_iteration *it)
 
 int loops_settle(struct steps_state *m, const struct loops *p, struct loop *l)
 {
-	const struct steps_end end = {p->tgid, l->ended.start_ns, l->ended.end_ns};
+	const struct mdl_ended end = {p->tgid, l->ended.start_ns, l->ended.end_ns};
 	struct mxbpf_iteration it;
 	int err;
 

@@ -38,18 +38,13 @@ struct loops {
 	struct buf moments; /* struct moment, since the last end of an iteration or longer */
 };
 
-/* An iteration that has ended. */
-struct steps_end {
-	uint32_t tgid;
-	uint64_t start_ns, end_ns;
-};
 struct steps_state {
 	struct hash processes; /* tgid -> struct loops *, owned */
 	struct lost lost;
 	struct hash roles;     /* name_id -> enum role */
 	struct buf iterations; /* struct mxbpf_iteration */
 	size_t unset;	       /* at most so many of the last ones lack live_bytes */
-	struct buf told;       /* struct steps_end: the iterations that have ended in this window */
+	struct buf told;       /* struct mdl_ended: the iterations that have ended in this window */
 	struct hash begun;     /* (tgid, tid) -> number of its first iteration in this model; none: 0 */
 	uint64_t resumed_ns;   /* end of the last pause of the session */
 	struct buf seen;       /* struct seen, see seen.c */
