@@ -49,7 +49,7 @@ ROOMS = {
     'now': ('base elf plan python target', 'elfutils/'),
     'session': ('adapter agent attach base elf feature.fold feature.read job model nvtx plan python record records source symbols target', ''),
     # The life of targets. session/priv.h declares what the session calls of it.
-    'targets': ('adapter agent attach base feature.read job model plan session source symbols target', ''),
+    'targets': ('adapter agent attach base feature.fold feature.read job model plan session source symbols target', ''),
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),
     'sandbox': ('base', ''),

@@ -28,6 +28,7 @@ struct mdl_ended {
 /* Takes the number of a process. Returns 0 or -ENOMEM. */
 typedef int (*mdl_process_fn)(void *ctx, uint32_t tgid);
 
+struct session;
 struct ses_feature;    /* session/feature.h */
 struct cmd_option;     /* cmd/option.h */
 struct mxbpf_activity; /* mxbpf_track.h */

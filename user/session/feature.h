@@ -7,6 +7,7 @@
 #define SESSION_FEATURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -45,6 +46,7 @@ struct ses_feature {
 	unsigned stack_groups; /* those that it needs with --py-stacks as well */
 	bool of_calls;	       /* its records name their call: BPF fills it in, and with --agent mxbpf does */
 	const struct ses_window *window;
+	size_t state_bytes; /* size of ses_state(); 0: the feature keeps no state */
 
 	/*
 	 * Called when the target is planned and nothing is attached. Returns 0, or -errno with e set to what the target
@@ -75,9 +77,13 @@ struct ses_feature {
 	void (*alone)(struct session *ses);
 	/* Called when all probes are removed. The target may still run, and the session has not been described yet. */
 	void (*detached)(struct session *ses);
-	/* Frees the data of the feature in the session. */
+	/* Frees what the state owns. The session frees the state itself. */
 	void (*fini)(struct session *ses);
 };
+
+/* Returns the feature's state in a session, which is zero-filled at first. Any thread may call it. */
+void *ses_state(const struct session *ses, const struct ses_feature *f);
+int ses_features_open(struct session *ses); /* makes the states of all features; 0 or -ENOMEM */
 
 /* The functions below call all features that the session uses. */
 int ses_features_check(struct session *ses, const struct ses_target *of, struct err *e);
@@ -91,7 +97,7 @@ void ses_features_ends(struct session *ses);
 void ses_features_end(struct session *ses);
 void ses_features_alone(struct session *ses);
 void ses_features_detached(struct session *ses);
-void ses_features_fini(struct session *ses);
+void ses_features_fini(struct session *ses); /* also frees all states */
 
 unsigned ses_features_groups(const struct ses_opts *o); /* probes that they need: mask of enum probe_group */
 bool ses_features_of_calls(const struct ses_opts *o);	/* true if a feature has records that name their call */

@@ -2,6 +2,9 @@
 /* Calls the features at the moments of a session. */
 #include "session/feature.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "model/feature.h"
 #include "session/priv.h"
 
@@ -18,70 +21,90 @@ static const struct ses_feature *next(const struct ses_opts *o, const struct mdl
 	return NULL;
 }
 
+#define EACH(o, f) for (const struct mdl_feature *const *at = mdl_features; ((f) = next(o, &at));)
+
+void *ses_state(const struct session *ses, const struct ses_feature *f)
+{
+	unsigned i = 0;
+
+	while (mdl_features[i]->session != f)
+		i++;
+	return ses->states[i];
+}
+
+int ses_features_open(struct session *ses)
+{
+	const struct ses_feature *f;
+	unsigned i;
+
+	for (i = 0; mdl_features[i]; i++) {
+		f = mdl_features[i]->session;
+		ses->states[i] = f && f->state_bytes ? calloc(1, f->state_bytes) : NULL;
+		if (f && f->state_bytes && !ses->states[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int ses_features_check(struct session *ses, const struct ses_target *of, struct err *e)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->check && f->check(ses, of, e)) {
-			if (!f->leave_out || of->build != ses->first || ses_refuse(ses, e))
-				return e->code;
-			f->leave_out(&ses->opts);
-		}
+	EACH(ses->o, f)
+	if (f->check && f->check(ses, of, e)) {
+		if (!f->leave_out || of->build != ses->first || ses_refuse(ses, e))
+			return e->code;
+		f->leave_out(&ses->opts);
+	}
 	return 0;
 }
 
 int ses_features_describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 	int err = 0;
 
-	while ((f = next(ses->o, &at)))
-		if (!err && f->describe)
-			err = f->describe(ses, of, s);
+	EACH(ses->o, f)
+	if (!err && f->describe)
+		err = f->describe(ses, of, s);
 	return err;
 }
 
 int ses_features_start(struct session *ses, struct err *e)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->start && f->start(ses, e))
-			return e->code;
+	EACH(ses->o, f)
+	if (f->start && f->start(ses, e))
+		return e->code;
 	return 0;
 }
 
 void ses_features_read(struct session *ses, bool resumed)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->read)
-			f->read(ses, resumed);
+	EACH(ses->o, f)
+	if (f->read)
+		f->read(ses, resumed);
 }
 
 void ses_features_rest(struct session *ses)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->rest)
-			f->rest(ses);
+	EACH(ses->o, f)
+	if (f->rest)
+		f->rest(ses);
 }
 
 uint64_t ses_features_tick(struct session *ses)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 	uint64_t due = UINT64_MAX, its;
 
-	while ((f = next(ses->o, &at))) {
+	EACH(ses->o, f)
+	{
 		its = f->tick ? f->tick(ses) : UINT64_MAX;
 		due = its < due ? its : due;
 	}
@@ -90,93 +113,88 @@ uint64_t ses_features_tick(struct session *ses)
 
 void ses_features_account(const struct session *ses, struct mdl_session *s)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->account)
-			f->account(ses, s);
+	EACH(ses->o, f)
+	if (f->account)
+		f->account(ses, s);
 }
 
 void ses_features_ends(struct session *ses)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->ends)
-			f->ends(ses);
+	EACH(ses->o, f)
+	if (f->ends)
+		f->ends(ses);
 }
 
 void ses_features_alone(struct session *ses)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->alone)
-			f->alone(ses);
+	EACH(ses->o, f)
+	if (f->alone)
+		f->alone(ses);
 }
 
 void ses_features_detached(struct session *ses)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->detached)
-			f->detached(ses);
+	EACH(ses->o, f)
+	if (f->detached)
+		f->detached(ses);
 }
 
 void ses_features_end(struct session *ses)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->end)
-			f->end(ses);
+	EACH(ses->o, f)
+	if (f->end)
+		f->end(ses);
 }
 
 void ses_features_fini(struct session *ses)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(ses->o, &at)))
-		if (f->fini)
-			f->fini(ses);
+	unsigned i;
+
+	EACH(ses->o, f)
+	if (f->fini && (!f->state_bytes || ses_state(ses, f)))
+		f->fini(ses);
+	for (i = 0; mdl_features[i]; i++)
+		free(ses->states[i]);
 }
 
 unsigned ses_features_groups(const struct ses_opts *o)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 	unsigned groups = 0;
 
-	while ((f = next(o, &at)))
-		groups |= f->groups | (o->details & MXBPF_DETAIL_STACK ? f->stack_groups : 0);
+	EACH(o, f)
+	groups |= f->groups | (o->details & MXBPF_DETAIL_STACK ? f->stack_groups : 0);
 	return groups;
 }
 
 bool ses_features_of_calls(const struct ses_opts *o)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 	bool any = false;
 
-	while ((f = next(o, &at)))
-		any |= f->of_calls;
+	EACH(o, f)
+	any |= f->of_calls;
 	return any;
 }
 
 const struct ses_window *ses_features_window(const struct ses_opts *o)
 {
-	const struct mdl_feature *const *at = mdl_features;
 	const struct ses_feature *f;
 
-	while ((f = next(o, &at)))
-		if (f->window && f->window->asked(o))
-			return f->window;
+	EACH(o, f)
+	if (f->window && f->window->asked(o))
+		return f->window;
 	return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "feature/cost/slices.h"
+#include "feature/machine/machine.h"
 #include "session/priv.h"
 
 #define BUSY_NS (20 * NS_PER_MS) /* until the next look, while a slice is under way */
@@ -108,8 +109,8 @@ static int take_fresh(struct session *ses, struct mdl *next, struct mdl **taken)
 	mdl_lend_names(next, ses->model);
 	err = mdl_settle(m);
 	err = err ? err : mdl_move(next, m, clock_ns(CLOCK_MONOTONIC));
-	if (!err) /* the readings at the end of this interval begin the next one */
-		err = mdl_fold_all(next, ses->readings.data, ses->readings.len);
+	if (!err)
+		err = machine_again(ses, next);
 	err = err ? err : mdl_copy_names(m, ses->model);
 	mdl_lend_names(m, NULL); /* it is read without the lock */
 	return err;

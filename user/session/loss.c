@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/sched/sched.h"
 #include "session/priv.h"
 
 static void add_up(struct mdl_session *s)
@@ -128,8 +129,8 @@ void ses_loss_close(struct session *ses, unsigned left)
 	l->unmatched += s->open_spans;
 	if (ses->first->rings[ATT_SWITCHES]) {
 		l = loss_of(ses->first, s, ATT_SWITCHES);
-		l->attempted += ses->sched_ended;
-		l->stored += ses->sched_ended;
+		l->attempted += sched_ended(ses);
+		l->stored += sched_ended(ses);
 	}
 	for (i = 0; i < s->nsources; i++) {
 		check(ses, &s->sources[i], src_at(ses->hub, i)->malformed);

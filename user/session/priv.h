@@ -13,6 +13,7 @@
 #include "record/record.h"
 #include "job/choose.h"
 #include "job/launch.h"
+#include "model/feature.h"
 #include "session/builds.h"
 #include "session/feature.h"
 #include "session/session.h"
@@ -125,7 +126,6 @@ struct session {
 	struct ses_ui ui;
 	struct plan_opts want;	    /* probes to plan */
 	unsigned details;	    /* mask of enum mxbpf_detail, of spans of the first build */
-	unsigned counters;	    /* mask of ctr_name()s that are counted */
 	struct launch launch;	    /* the command; pid 0: none */
 	bool nvtx;		    /* a process has, or will have, an injection library for NVTX */
 	struct ses_nvtx nvtx_first; /* of the first process */
@@ -193,15 +193,7 @@ struct session {
 	uint64_t paused_at_ns;	   /* when this pause began; 0: not paused */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
 
-	struct neighbours *neighbours; /* of feature/neighbours/; NULL: not started */
-	struct lines *lines;	       /* of feature/lines/; NULL: not started */
-
-	struct devmem *devmem; /* of feature/devmem/; NULL: not started */
-
-	/* feature machine */
-	struct mach *machine;
-	struct buf readings; /* records of the last reading; with the lock */
-	uint64_t nreadings, reading_ns;
+	void *states[MDL_FEATURES_MAX]; /* see ses_state(); by place in mdl_features[]; owned */
 
 	/* --follow-app */
 	struct mxbpf_app app_was; /* state of the program's profiler before probes were attached */
@@ -211,8 +203,6 @@ struct session {
 	bool sampling;	  /* all probes are attached */
 	bool warned;	  /* warned that no iteration ends */
 	uint64_t windows; /* windows that have closed and were handled */
-
-	uint64_t sched_ended; /* --sched: records of threads that were off the CPU when recording stopped */
 };
 
 /*

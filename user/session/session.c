@@ -203,6 +203,8 @@ int ses_open(const struct ses_opts *o, const struct ses_ui *ui, struct session *
 		return err_set(e, ERR_USAGE, -EINVAL,
 			       "--probes cuda needs more probes than the %u that the backend %s can attach",
 			       backend->probes_max, backend->name);
+	if (ses_features_open(new))
+		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	pthread_mutex_init(&new->lock, NULL);
 	new->prepared_mono_ns = clock_ns(CLOCK_MONOTONIC);
 	return o->command ? launch(new, e) : 0;

@@ -9,6 +9,7 @@
 
 #include "attach/watch.h"
 #include "base/fmt.h"
+#include "feature/counters/counters.h"
 #include "session/priv.h"
 #include "source/rings.h"
 
@@ -67,7 +68,7 @@ int ses_build_load(struct ses_build *b, struct err *e)
 		.life = o->life,
 		.held = o->memory,
 		.python = sym_python(b->symbols),
-		.counters = b->ses->counters,
+		.counters = counters_counted(b->ses),
 		.samples = o->sample_hz,
 		.iterations = o->iterations,
 		.sliced = o->slices,

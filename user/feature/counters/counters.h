@@ -13,4 +13,7 @@ extern const struct cmd_option counters_option;
 /* Adds the performance counters of a span, if it has any. */
 void counters_add(struct mxbpf_counter_sum *to, const struct mxbpf_span *s);
 
+/* Returns the mask of ctr_name()s that a live session counts. */
+unsigned counters_counted(const struct session *ses);
+
 #endif

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "nvml/nvml.h"
 
 #define END_MS 200 /* how long the end of a window waits for what the driver says then */
 
-struct devmem {
+struct state {
+	bool opened; /* nvml is open, unless that failed */
 	struct nvml *nvml;
 	struct nvml_list list;
 	struct buf pids; /* uint32_t: the processes of the session */
@@ -22,33 +22,39 @@ struct devmem {
 	int err;
 };
 
+static struct state *state_of(const struct session *ses)
+{
+	return ses_state(ses, &devmem_session);
+}
+
 static bool asked(const struct ses_opts *o)
 {
 	return o->memory;
 }
 
-static int open_driver(struct session *ses, struct err *e)
+static void open_driver(struct session *ses)
 {
-	if (ses->devmem)
-		return 0;
-	ses->devmem = mem_zalloc(sizeof(*ses->devmem));
-	if (!ses->devmem)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	ses->devmem->nvml = nvml_open();
-	nvml_take(ses->devmem->nvml, true, &ses->devmem->list);
-	return 0;
+	struct state *d = state_of(ses);
+
+	if (d->opened)
+		return;
+	d->opened = true;
+	d->nvml = nvml_open();
+	nvml_take(d->nvml, true, &d->list);
 }
 
 /* The driver is asked from here on, so that it has told something when the window begins. */
 static int check(struct session *ses, const struct ses_target *of, struct err *e)
 {
 	(void)of;
-	return open_driver(ses, e);
+	(void)e;
+	open_driver(ses);
+	return 0;
 }
 
 static void add_process(void *ctx, uint32_t tgid, const struct plan *p)
 {
-	struct devmem *d = ctx;
+	struct state *d = ctx;
 
 	(void)p;
 	if (buf_put(&d->pids, &tgid, sizeof(tgid)))
@@ -105,7 +111,7 @@ static struct mxbpf_gpu_used reading(const struct nvml_list *l, uint32_t gpu, ui
 	return r;
 }
 
-static void put(struct devmem *d, uint32_t gpu, uint32_t tgid, uint64_t now_ns)
+static void put(struct state *d, uint32_t gpu, uint32_t tgid, uint64_t now_ns)
 {
 	const struct mxbpf_gpu_used r = reading(&d->list, gpu, tgid, now_ns);
 
@@ -113,7 +119,7 @@ static void put(struct devmem *d, uint32_t gpu, uint32_t tgid, uint64_t now_ns)
 		d->err = -ENOMEM;
 }
 
-static bool is_watched(const struct devmem *d, uint32_t pid)
+static bool is_watched(const struct state *d, uint32_t pid)
 {
 	size_t i = 0;
 
@@ -125,7 +131,7 @@ static bool is_watched(const struct devmem *d, uint32_t pid)
 /* A record for each GPU of which the driver says something, and one for each process of the session on it. */
 static void read_gpus(struct session *ses, bool resumed)
 {
-	struct devmem *d = ses->devmem;
+	struct state *d = state_of(ses);
 	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	unsigned i;
 
@@ -145,8 +151,8 @@ static void read_gpus(struct session *ses, bool resumed)
 
 static int start(struct session *ses, struct err *e)
 {
-	if (open_driver(ses, e))
-		return e->code;
+	(void)e;
+	open_driver(ses);
 	read_gpus(ses, false);
 	return 0;
 }
@@ -154,7 +160,7 @@ static int start(struct session *ses, struct err *e)
 /* The numbers of the runtime's allocator are those of the end, too. */
 static void end(struct session *ses)
 {
-	nvml_refresh(ses->devmem->nvml, END_MS);
+	nvml_refresh(state_of(ses)->nvml, END_MS);
 	read_gpus(ses, false);
 }
 
@@ -168,19 +174,16 @@ static void leave(int status, void *unused)
 
 static void fini(struct session *ses)
 {
-	struct devmem *d = ses->devmem;
+	struct state *d = state_of(ses);
 
-	if (!d)
-		return;
 	if (!nvml_close(d->nvml))
 		on_exit(leave, NULL);
 	buf_fini(&d->pids);
 	buf_fini(&d->recs);
-	mem_free(d);
-	ses->devmem = NULL;
 }
 
 const struct ses_feature devmem_session = {
+	.state_bytes = sizeof(struct state),
 	.asked = asked,
 	.check = check,
 	.start = start,

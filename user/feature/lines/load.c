@@ -39,8 +39,8 @@ struct process {
 	bool seen;     /* in the present walk over the children and ranks */
 };
 
-struct lines {
-	struct session *ses;
+struct state {
+	struct session *ses; /* NULL: the thread is not started, or has ended */
 	pthread_t thread;
 	int wake; /* eventfd: the end */
 	struct process *processes[PROCESSES_MAX + RANKS_MAX];
@@ -80,7 +80,7 @@ static struct process *process_new(pid_t pid)
 	return p;
 }
 
-static struct process *find(const struct lines *l, pid_t pid)
+static struct process *find(const struct state *l, pid_t pid)
 {
 	unsigned i;
 
@@ -90,7 +90,7 @@ static struct process *find(const struct lines *l, pid_t pid)
 	return NULL;
 }
 
-static struct process *add(struct lines *l, pid_t pid, bool rank)
+static struct process *add(struct state *l, pid_t pid, bool rank)
 {
 	struct process *p;
 
@@ -107,7 +107,7 @@ static struct process *add(struct lines *l, pid_t pid, bool rank)
 
 static void see(void *ctx, pid_t pid)
 {
-	struct lines *l = ctx;
+	struct state *l = ctx;
 	struct process *p = find(l, pid);
 
 	p = p ? p : add(l, pid, false);
@@ -121,7 +121,7 @@ static void see(void *ctx, pid_t pid)
 
 static void see_rank(void *ctx, pid_t pid)
 {
-	struct lines *l = ctx;
+	struct state *l = ctx;
 	struct process *p = find(l, pid);
 
 	p = p ? p : add(l, pid, true);
@@ -136,7 +136,7 @@ static bool stays(const struct process *p)
 }
 
 /* Lists the processes that were asked for with all that descends from them, and other ranks; drops what has ended. */
-static void list_processes(struct lines *l, bool thorough)
+static void list_processes(struct state *l, bool thorough)
 {
 	unsigned i, kept = 0;
 
@@ -158,7 +158,7 @@ static void list_processes(struct lines *l, bool thorough)
 
 static void on_open(void *ctx, const struct att_open *o)
 {
-	struct lines *l = ctx;
+	struct state *l = ctx;
 	uint64_t *at = hash_put(&l->frames, o->frame->tid, o->tgid);
 
 	if (!at)
@@ -173,7 +173,7 @@ static void on_open(void *ctx, const struct att_open *o)
 
 static void keep_thread(void *ctx, const struct py_thread *t)
 {
-	struct lines *l = ctx;
+	struct state *l = ctx;
 
 	if (l->nthreads < sizeof(l->threads) / sizeof(l->threads[0]))
 		l->threads[l->nthreads++] = *t;
@@ -195,7 +195,7 @@ static uint8_t sleep_of(char state)
 }
 
 /* Reads the whole stack of a thread into l->text. Returns its length, or 0 if it cannot be read. */
-static size_t read_stack(struct lines *l, const struct py_thread *t)
+static size_t read_stack(struct state *l, const struct py_thread *t)
 {
 	struct mxbpf_stack stack;
 	unsigned lost = 0, part;
@@ -219,7 +219,7 @@ static size_t read_stack(struct lines *l, const struct py_thread *t)
 }
 
 /* Adds the memory of the process, if it has not ended. */
-static void look_at_memory(struct lines *l)
+static void look_at_memory(struct state *l)
 {
 	struct mxbpf_resident r = {.h = {.kind = MXBPF_RESIDENT, .size = sizeof(r), .tgid = (uint32_t)l->at->pid}};
 
@@ -229,7 +229,7 @@ static void look_at_memory(struct lines *l)
 		buf_put(&l->recs, &r, sizeof(r)); /* without memory a reading is lost, which is one of many */
 }
 
-static void look_at_thread(struct lines *l, const struct py_thread *t, bool is_main)
+static void look_at_thread(struct state *l, const struct py_thread *t, bool is_main)
 {
 	struct mxbpf_agg_line r = {.h = {.kind = MXBPF_AGG_LINE, .size = sizeof(r), .tgid = (uint32_t)l->at->pid},
 				   .syscall = -1,
@@ -270,7 +270,7 @@ static void look_at_thread(struct lines *l, const struct py_thread *t, bool is_m
 		buf_put(&l->recs, &single, sizeof(single));
 }
 
-static void look(struct lines *l)
+static void look(struct state *l)
 {
 	const struct ses_build *b;
 	unsigned i, k;
@@ -296,7 +296,7 @@ static void look(struct lines *l)
 
 static void *run(void *arg)
 {
-	struct lines *l = arg;
+	struct state *l = arg;
 	struct pollfd end = {.fd = l->wake, .events = POLLIN};
 	unsigned looks;
 
@@ -310,38 +310,34 @@ static void *run(void *arg)
 
 static int lines_start(struct session *ses, struct err *e)
 {
-	struct lines *l = calloc(1, sizeof(*l));
+	struct state *l = ses_state(ses, &lines_session);
 	int err;
 
-	if (!l)
-		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	l->ses = ses;
 	l->ranks = ranks_new(ses_root(ses), ses->targets[0].plan.adp);
 	l->wake = eventfd(0, EFD_CLOEXEC);
 	err = l->wake < 0 ? -errno : thread_start(&l->thread, run, l);
-	if (!err) {
-		ses->lines = l;
+	if (!err)
 		return 0;
-	}
+	l->ses = NULL;
 	if (l->wake >= 0)
 		close(l->wake);
 	ranks_free(l->ranks);
-	free(l);
 	return err_set(e, ERR_RUNTIME, err, "cannot start the thread that samples lines of Python: %s", strerror(-err));
 }
 
 static void lines_end(struct session *ses)
 {
-	struct lines *l = ses->lines;
+	struct state *l = ses_state(ses, &lines_session);
 	const uint64_t one = 1;
 	unsigned i;
 
-	if (!l)
+	if (!l->ses)
 		return;
-	ses->lines = NULL;
 	if (write(l->wake, &one, sizeof(one)) != sizeof(one))
 		return; /* cannot happen: the counter is 0 */
 	pthread_join(l->thread, NULL);
+	l->ses = NULL;
 	close(l->wake);
 	for (i = 0; i < l->nprocesses; i++)
 		process_free(l->processes[i]);
@@ -349,7 +345,7 @@ static void lines_end(struct session *ses)
 	hash_fini(&l->frames);
 	buf_fini(&l->opens);
 	buf_fini(&l->recs);
-	free(l);
 }
 
-const struct ses_feature lines_session = {.start = lines_start, .end = lines_end, .fini = lines_end};
+const struct ses_feature lines_session = {
+	.state_bytes = sizeof(struct state), .start = lines_start, .end = lines_end, .fini = lines_end};

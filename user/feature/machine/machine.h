@@ -16,6 +16,8 @@ const struct machine_row *machine_rows(const struct mdl *m, size_t *n);
 const struct machine_row *machine_row(const struct mdl *m, uint16_t id, uint16_t scope);
 /* Drops the rows of control groups, in whose place those of others come. Returns 0 or -ENOMEM. */
 int machine_drop_groups(struct mdl *m);
+/* Folds the last reading of a live session into a model: it begins the next interval. With the lock. 0 or -ENOMEM. */
+int machine_again(const struct session *ses, struct mdl *m);
 /* The control group of a gauge, or "" if it is of the machine. Borrowed and hostile, of *len bytes. */
 const char *machine_scope_name(const struct mdl *m, uint16_t scope, size_t *len);
 

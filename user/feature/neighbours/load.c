@@ -7,6 +7,12 @@
 #include "session/feature.h"
 #include "session/priv.h"
 
+/* The state of the feature. NULL: not started, or ended. */
+static struct neighbours **begun(const struct session *ses)
+{
+	return ses_state(ses, &neighbours_session);
+}
+
 static bool is_root(const void *session, pid_t pid)
 {
 	return ses_is_root(session, pid);
@@ -16,14 +22,14 @@ static int neighbours_start(struct session *ses, struct err *e)
 {
 	const struct neighbours_job job = {is_root, ses};
 
-	ses->neighbours = neighbours_begin(&job);
-	return ses->neighbours ? 0 : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
+	*begun(ses) = neighbours_begin(&job);
+	return *begun(ses) ? 0 : err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 }
 
 static void neighbours_fini(struct session *ses)
 {
-	neighbours_free(ses->neighbours);
-	ses->neighbours = NULL;
+	neighbours_free(*begun(ses));
+	*begun(ses) = NULL;
 }
 
 static void neighbours_tell(struct session *ses)
@@ -31,15 +37,16 @@ static void neighbours_tell(struct session *ses)
 	struct buf recs = {0};
 	int err;
 
-	if (!ses->neighbours)
+	if (!*begun(ses))
 		return;
-	err = neighbours_end(ses->neighbours, &recs);
+	err = neighbours_end(*begun(ses), &recs);
 	ses_keep(ses, recs.data, recs.len, err == -ENOMEM ? err : 0);
 	buf_fini(&recs);
 	neighbours_fini(ses);
 }
 
 const struct ses_feature neighbours_session = {
+	.state_bytes = sizeof(struct neighbours *),
 	.start = neighbours_start,
 	.end = neighbours_tell,
 	.fini = neighbours_fini,

@@ -4,6 +4,11 @@
 #include "session/feature.h"
 #include "session/priv.h"
 
+uint64_t sched_ended(const struct session *ses)
+{
+	return *(const uint64_t *)ses_state(ses, &sched_session);
+}
+
 static bool asked(const struct ses_opts *o)
 {
 	return o->sched;
@@ -23,11 +28,12 @@ static void keep(void *ctx, struct mxbpf_sched *r)
 /* A thread that is off the CPU at this moment has no record yet. */
 static void rest_of(struct ses_build *b)
 {
+	uint64_t *ended = ses_state(b->ses, &sched_session);
 	const struct mxbpf_rec *r;
 	struct buf recs = {0};
 	size_t pos = 0;
 
-	b->ses->sched_ended += att_sched_end(b->att, keep, &recs);
+	*ended += att_sched_end(b->att, keep, &recs);
 	while ((r = kind_next(recs.data, recs.len, &pos)))
 		ses_agent_fill(b->ses, (struct mxbpf_rec *)r);
 	if (recs.len)
@@ -44,6 +50,7 @@ static void rest(struct session *ses)
 }
 
 const struct ses_feature sched_session = {
+	.state_bytes = sizeof(uint64_t), /* sched_ended() */
 	.asked = asked,
 	.of_calls = true,
 	.describe = describe,

@@ -15,4 +15,7 @@ extern const struct view_trace_feature sched_trace;
 /* Returns *n rows in no order: time off the CPU by process, class, name, cause and the other process. */
 const struct mxbpf_agg_sched *sched_rows(const struct mdl *m, size_t *n);
 
+/* Returns the records of threads that were off the CPU when recording stopped in a live session. */
+uint64_t sched_ended(const struct session *ses);
+
 #endif
