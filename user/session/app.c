@@ -23,7 +23,7 @@ int ses_app_check(struct session *ses, const struct ses_target *of, struct err *
 		return err_set(e, ERR_USAGE, -ENOTSUP,
 			       "--follow-app: %s has no profiler that mxbpf can follow; remove --follow-app",
 			       of->plan.adp->title);
-	if (plan_app_state(&of->plan, of->tgt, &ses->app_was, &why))
+	if (plan_app_state(&of->plan, of->tgt, &ses->app.was, &why))
 		return err_set(e, ERR_TARGET, -ENOTSUP,
 			       "--follow-app: cannot read whether the program's profiler runs: %s", why.why);
 	return 0;
@@ -33,12 +33,12 @@ int ses_app_check(struct session *ses, const struct ses_target *of, struct err *
  * the state is read once more after that. */
 static void start(struct session *ses)
 {
-	struct mxbpf_app now = ses->app_was;
+	struct mxbpf_app now = ses->app.was;
 	struct err e = {0};
 
 	att_app_start(ses->first->att, tgt_pid(ses->targets[0].tgt), &now);
 	if (!plan_app_state(&ses->targets[0].plan, ses->targets[0].tgt, &now, &e) &&
-	    (now.runs != ses->app_was.runs || now.paused != ses->app_was.paused))
+	    (now.runs != ses->app.was.runs || now.paused != ses->app.was.paused))
 		att_app_start(ses->first->att, tgt_pid(ses->targets[0].tgt), &now);
 	att_app(ses->first->att, true);
 	if (!now.runs || now.paused)
@@ -52,9 +52,9 @@ static void told(struct session *ses)
 
 	att_windows_take(ses->first->att);
 	now = att_app_windows(ses->first->att);
-	if (now.opened + now.closed == ses->app_windows)
+	if (now.opened + now.closed == ses->app.windows)
 		return;
-	ses->app_windows = now.opened + now.closed;
+	ses->app.windows = now.opened + now.closed;
 	ses_features_read(ses, now.opened > now.closed);
 	if (now.opened == now.closed)
 		ses_features_rest(ses);

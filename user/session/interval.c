@@ -198,13 +198,13 @@ uint64_t ses_interval_due(struct session *ses, uint64_t window_ns)
 
 	if (!every)
 		return UINT64_MAX;
-	if (window_ns / every > ses->intervals && ses->cost.slices && slices_busy(ses->cost.slices))
+	if (window_ns / every > ses->intervals && cost_slices(ses) && slices_busy(cost_slices(ses)))
 		return window_ns + BUSY_NS;
 	if (window_ns / every > ses->intervals && !ses->paused_at_ns) {
 		ses->intervals = window_ns / every; /* intervals that were missed count as one */
 		ses->failed = ses_interval(ses);
-		if (ses->cost.slices)
-			slices_interval(ses, ses->cost.slices);
+		if (cost_slices(ses))
+			slices_interval(ses, cost_slices(ses));
 		ses->ended = ses->ended || ses->failed;
 	}
 	return (window_ns / every + 1) * every;

@@ -7,7 +7,6 @@
 
 #include "agent/agent.h"
 #include "attach/attach.h"
-#include "attach/costs.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "record/record.h"
@@ -81,6 +80,12 @@ struct ses_roots {
 	bool several;	      /* false: the user named one process, and the session ends with it */
 };
 
+/* --follow-app; app.c uses it. */
+struct ses_app {
+	struct mxbpf_app was; /* state of the program's profiler before probes were attached */
+	uint64_t windows;     /* openings and closings that were noted */
+};
+
 /* The last windows of --iterations. The agent also records calls outside these windows; the session drops those. */
 #define SES_CUTS_MAX 64
 struct ses_cuts {
@@ -89,27 +94,6 @@ struct ses_cuts {
 	} last[SES_CUTS_MAX];		 /* window n is at n % SES_CUTS_MAX */
 	unsigned n;
 	unsigned left; /* iterations until the last window closes */
-};
-
-/* What watching costs; see feature/cost/load.c. */
-/* A time in which the agent records or rests. */
-struct agent_phase {
-	uint64_t from_ns;
-	uint32_t tid;		      /* its thread; 0: not known yet */
-	uint64_t runq_at_ns, runq_ns; /* a moment, and how long the thread had waited for a CPU until then */
-};
-
-struct ses_cost {
-	int stage;
-	uint64_t began_ns, due_ns, measured_ns;
-	bool warned;
-	uint64_t target_cpu_ns;	   /* that the process had used when the session began */
-	uint32_t compared_tid;	   /* thread whose intervals are compared with probes and without */
-	struct slices *slices;	   /* --max-overhead, or to foretell the cost; owned; NULL: not requested */
-	struct att_costs before;   /* at the begin of the window */
-	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
-	struct agent_phase agent;  /* while the agent records */
-	struct mxbpf_beat alone;   /* the beat's sums while the agent rested */
 };
 
 /* Where libraries of a process look for a tool of NVTX, and the injection library that is loaded for them. */
@@ -141,7 +125,6 @@ struct session {
 				  none */
 	struct tgt *waiting;   /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct ses_roots roots;
-	struct ses_cost cost;
 	struct agts *agents; /* --agent or --gpu: all agents; NULL: not requested */
 	struct hash
 		others; /* tgid -> struct ses_other *, owned: followed processes that have the agent or wait for it */
@@ -195,14 +178,7 @@ struct session {
 
 	void *states[MDL_FEATURES_MAX]; /* see ses_state(); by place in mdl_features[]; owned */
 
-	/* --follow-app */
-	struct mxbpf_app app_was; /* state of the program's profiler before probes were attached */
-	uint64_t app_windows;	  /* openings and closings that were noted */
-
-	/* --iterations */
-	bool sampling;	  /* all probes are attached */
-	bool warned;	  /* warned that no iteration ends */
-	uint64_t windows; /* windows that have closed and were handled */
+	struct ses_app app;
 };
 
 /*

@@ -50,6 +50,29 @@
 
 enum { COST_OFF, COST_AWAIT, COST_MEASURE, COST_BEATS, COST_ON };
 
+struct state {
+	int stage;
+	uint64_t began_ns, due_ns, measured_ns;
+	bool warned;
+	uint64_t target_cpu_ns;	   /* that the process had used when the session began */
+	uint32_t compared_tid;	   /* thread whose intervals are compared with probes and without */
+	struct slices *slices;	   /* --max-overhead, or to foretell the cost; owned; NULL: not requested */
+	struct att_costs before;   /* at the begin of the window */
+	struct mxbpf_beat watched; /* the beat's sums at the end of the window */
+	struct agent_phase agent;  /* while the agent records */
+	struct mxbpf_beat alone;   /* the beat's sums while the agent rested */
+};
+
+static struct state *state_of(const struct session *ses)
+{
+	return ses_state(ses, &cost_session);
+}
+
+struct slices *cost_slices(const struct session *ses)
+{
+	return state_of(ses)->slices;
+}
+
 /* How wrong the estimates can be: the usual error, and what a comparison may make of them. */
 struct estimate {
 	double error, least, most;
@@ -68,12 +91,14 @@ void cost_note_cpu(struct session *ses)
 	struct tgt_usage u;
 
 	if (!tgt_peek_usage(tgt_pid(ses->targets[0].tgt), &u))
-		ses->cost.target_cpu_ns = u.cpu_ns;
+		state_of(ses)->target_cpu_ns = u.cpu_ns;
 }
 
 int cost_add(struct session *ses, const struct ses_target *of, struct err *e)
 {
-	if (ses->cost.slices && ses->o->slices && slices_add(ses, ses->cost.slices, of))
+	struct slices *s = cost_slices(ses);
+
+	if (s && ses->o->slices && slices_add(ses, s, of))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -88,23 +113,25 @@ static bool foretells(const struct session *ses)
 
 	return o->exact && !o->command && !o->agent && !o->iterations && !o->follow_app && !o->delay_ns &&
 	       o->probes & PROBE_OP && !tgt_peek_usage(tgt_pid(ses->targets[0].tgt), &u) &&
-	       (double)(u.cpu_ns - ses->cost.target_cpu_ns) > WORKS * (double)since_ns;
+	       (double)(u.cpu_ns - state_of(ses)->target_cpu_ns) > WORKS * (double)since_ns;
 }
 
 /* Before the first process is attached, and before the window. */
 int cost_prepare(struct session *ses, struct err *e)
 {
+	struct state *c = state_of(ses);
+
 	if ((!ses->o->slices && !foretells(ses)) || ses->o->agent)
 		return 0;
-	ses->cost.slices = slices_new();
-	if (!ses->cost.slices || slices_prepare(ses, ses->cost.slices))
+	c->slices = slices_new();
+	if (!c->slices || slices_prepare(ses, c->slices))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
 
 static int start(struct session *ses, struct err *e)
 {
-	struct ses_cost *c = &ses->cost;
+	struct state *c = state_of(ses);
 
 	c->before = att_costs(ses->first->att);
 	c->began_ns = clock_ns(CLOCK_MONOTONIC);
@@ -146,7 +173,7 @@ static void measure_costs(struct session *ses, bool on)
 	}
 }
 
-static void next(struct ses_cost *c, int stage, uint64_t now, uint64_t after_ns)
+static void next(struct state *c, int stage, uint64_t now, uint64_t after_ns)
 {
 	c->stage = stage;
 	c->due_ns = now + after_ns;
@@ -166,14 +193,15 @@ static uint64_t agent_cost(const struct session *ses)
 
 static void start_beats(struct session *ses, uint64_t now)
 {
+	struct state *c = state_of(ses);
 	const struct att_costs all = att_costs(ses->first->att);
 
 	measure_costs(ses, false);
-	ses->cost.measured_ns = now;
-	ses->cost.agent.from_ns = now;
-	ses->cost.compared_tid = all.tid;
+	c->measured_ns = now;
+	c->agent.from_ns = now;
+	c->compared_tid = all.tid;
 	att_beats_start(ses->first->att, all.tgid, all.tid, MEASURE_NS);
-	next(&ses->cost, COST_BEATS, now, BEATS_NS);
+	next(c, COST_BEATS, now, BEATS_NS);
 }
 
 static bool agent_helps(const struct session *ses)
@@ -197,20 +225,21 @@ static void put_remedy(const struct session *ses, const char *it, char *text, si
 
 void cost_begin(struct session *ses)
 {
+	struct state *c = state_of(ses);
 	char remedy[REMEDY_BYTES], it[32];
 	struct slices_foretold f;
 
-	if (!ses->cost.slices)
+	if (!c->slices)
 		return;
 	if (ses->o->slices) {
-		slices_begin(ses, ses->cost.slices);
+		slices_begin(ses, c->slices);
 		return;
 	}
-	f = slices_foretell(ses, ses->cost.slices);
-	slices_free(ses->cost.slices);
-	ses->cost.slices = NULL;
-	ses->cost.warned = f.probes >= WORTH_TELLING;
-	if (ses->ended || !ses->cost.warned)
+	f = slices_foretell(ses, c->slices);
+	slices_free(c->slices);
+	c->slices = NULL;
+	c->warned = f.probes >= WORTH_TELLING;
+	if (ses->ended || !c->warned)
 		return;
 	snprintf(it, sizeof(it), "about %.1f", 1 + f.agent);
 	put_remedy(ses, it, remedy, sizeof(remedy));
@@ -220,13 +249,14 @@ void cost_begin(struct session *ses)
 /* Warns while Ctrl-C still helps. */
 static void warn(struct session *ses, uint64_t now)
 {
+	struct state *c = state_of(ses);
 	const struct att_costs all = all_costs(ses);
-	const uint64_t since_ns = now - ses->cost.began_ns;
+	const uint64_t since_ns = now - c->began_ns;
 	char remedy[REMEDY_BYTES];
-	double share = (double)(all.thread_ns - ses->cost.before.thread_ns) / (double)since_ns;
+	double share = (double)(all.thread_ns - c->before.thread_ns) / (double)since_ns;
 
-	ses->cost.warned = true;
-	if (share < WARN_SHARE || ses->cost.slices)
+	c->warned = true;
+	if (share < WARN_SHARE || c->slices)
 		return;
 	share = share < SHARE_MOST ? share : SHARE_MOST;
 	put_remedy(ses, "less", remedy, sizeof(remedy));
@@ -239,7 +269,7 @@ static void warn(struct session *ses, uint64_t now)
 static uint64_t measure(struct session *ses)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct ses_cost *c = &ses->cost;
+	struct state *c = state_of(ses);
 
 	if (c->stage == COST_OFF || c->stage == COST_ON)
 		return UINT64_MAX;
@@ -274,12 +304,13 @@ static uint64_t measure(struct session *ses)
 
 static uint64_t tick(struct session *ses)
 {
-	struct slices *s = ses->cost.slices;
+	const struct state *c = state_of(ses);
+	struct slices *s = c->slices;
 	const uint64_t due =
 		s && slices_any(s) ? UINT64_MAX : measure(ses); /* slices have a measurement of their own */
 	uint64_t other;
 
-	if (!s || ses->cost.stage == COST_OFF || ses->paused_at_ns)
+	if (!s || c->stage == COST_OFF || ses->paused_at_ns)
 		return due;
 	other = slices_tick(ses, s);
 	return other < due ? other : due;
@@ -287,7 +318,7 @@ static uint64_t tick(struct session *ses)
 
 static void fini(struct session *ses)
 {
-	slices_free(ses->cost.slices);
+	slices_free(cost_slices(ses));
 }
 
 static void fill(struct mdl_cost *to, const struct att_costs *from, const struct att_costs *before)
@@ -301,12 +332,13 @@ static void fill(struct mdl_cost *to, const struct att_costs *from, const struct
 
 static void account(const struct session *ses, struct mdl_session *s)
 {
+	const struct state *c = state_of(ses);
 	const struct att_costs all = all_costs(ses);
 
 	s->cost.agent_helps = agent_helps(ses);
-	if (ses->cost.stage == COST_OFF)
+	if (c->stage == COST_OFF)
 		return;
-	fill(&s->cost, &all, &ses->cost.before);
+	fill(&s->cost, &all, &c->before);
 	if (ses->agent_source) { /* probes of memory hit in its calls, and the comparison counts them among those */
 		s->cost.added_ns = s->cost.thread_ns = agent_cost(ses);
 		s->cost.scale = s->cost.added_ns ? 1000 : 0;
@@ -315,7 +347,7 @@ static void account(const struct session *ses, struct mdl_session *s)
 
 static void ends(struct session *ses)
 {
-	struct ses_cost *c = &ses->cost;
+	struct state *c = state_of(ses);
 
 	if (c->slices)
 		slices_end(ses, c->slices);
@@ -449,7 +481,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 	if (hit_ns < WORTH * first->cpu_ns || att_beat_second(ses->first->att, &ses->targets[0].plan, &ratio))
 		return hit_ns;
 	b = run_alone(ses, NULL);
-	both = beats_of(&b, &ses->cost.watched);
+	both = beats_of(&b, &state_of(ses)->watched);
 	measured = ratio > 0 ? (both.cpu_ns - first->cpu_ns) / ratio : 0;
 	if (measured < hit_ns / 3 || measured > hit_ns * 3)
 		return hit_ns;
@@ -460,7 +492,7 @@ static double hit_of(struct session *ses, const struct beats *first, double hit_
 static void compare(struct session *ses, const struct beats *watched, double hit_ns)
 {
 	struct mxbpf_beat b = run_alone(ses, NULL);
-	struct beats alone = beats_of(&b, &ses->cost.watched);
+	struct beats alone = beats_of(&b, &state_of(ses)->watched);
 	double error;
 
 	hit_ns = hit_of(ses, &alone, hit_ns, &error);
@@ -475,23 +507,26 @@ static void compare(struct session *ses, const struct beats *watched, double hit
 /* Whether the cost is so large that it is worth measuring. */
 static bool is_worth(const struct session *ses)
 {
-	const struct mxbpf_beat *b = &ses->cost.watched;
+	const struct state *c = state_of(ses);
+	const struct mxbpf_beat *b = &c->watched;
 
-	return ses->cost.stage != COST_OFF && b->n && (double)b->cost_ns > WORTH * (double)b->cpu_ns &&
+	return c->stage != COST_OFF && b->n && (double)b->cost_ns > WORTH * (double)b->cpu_ns &&
 	       !tgt_gone(ses->targets[0].tgt);
 }
 
 static void alone(struct session *ses)
 {
-	struct agent_phase rests = {.from_ns = clock_ns(CLOCK_MONOTONIC), .tid = ses->cost.agent.tid};
+	struct state *c = state_of(ses);
+	struct agent_phase rests = {.from_ns = clock_ns(CLOCK_MONOTONIC), .tid = c->agent.tid};
 
 	if (ses->agent_source && is_worth(ses))
-		ses->cost.alone = run_alone(ses, &rests);
+		c->alone = run_alone(ses, &rests);
 }
 
 static void compare_agent(struct session *ses, const struct beats *watched)
 {
-	const struct beats x = beats_of(&ses->cost.alone, &ses->cost.watched);
+	const struct state *c = state_of(ses);
+	const struct beats x = beats_of(&c->alone, &c->watched);
 
 	if (x.n)
 		combine(&ses->about.cost, watched, &x, &of_agent);
@@ -593,9 +628,10 @@ static void offer_agent(struct session *ses)
 
 static void detached(struct session *ses)
 {
+	const struct state *its = state_of(ses);
 	struct mdl_cost *c = &ses->about.cost;
-	const struct beats watched = beats_of(&ses->cost.watched, &ses->cost.watched);
-	const bool sliced = ses->cost.slices && slices_any(ses->cost.slices), worth = is_worth(ses);
+	const struct beats watched = beats_of(&its->watched, &its->watched);
+	const bool sliced = its->slices && slices_any(its->slices), worth = is_worth(ses);
 	uint64_t hit_ns;
 	int err = 0;
 
@@ -615,7 +651,7 @@ static void detached(struct session *ses)
 		   : !worth ? "too few to compare"
 		   : err    ? strerror(-err)
 			    : "no hits alone");
-	c->thread = ses->agent_source ? ses->cost.agent.tid : ses->cost.compared_tid;
+	c->thread = ses->agent_source ? its->agent.tid : its->compared_tid;
 	if (sliced) /* iterations between slices are not watched */
 		c->shrink = 0;
 	c->added_ns = mdl_permille(c->added_ns, c->scale);
@@ -623,6 +659,7 @@ static void detached(struct session *ses)
 }
 
 const struct ses_feature cost_session = {
+	.state_bytes = sizeof(struct state),
 	.start = start,
 	.tick = tick,
 	.ends = ends,

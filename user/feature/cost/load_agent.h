@@ -2,7 +2,15 @@
 #ifndef FEATURE_COST_LOAD_AGENT_H
 #define FEATURE_COST_LOAD_AGENT_H
 
+#include "attach/costs.h"
 #include "session/priv.h"
+
+/* A time in which the agent records or rests. */
+struct agent_phase {
+	uint64_t from_ns;
+	uint32_t tid;		      /* its thread; 0: not known yet */
+	uint64_t runq_at_ns, runq_ns; /* a moment, and how long the thread had waited for a CPU until then */
+};
 
 /*
  * Returns the beat of a phase so far: the times between two steps of an optimizer on the thread with most of them. n is

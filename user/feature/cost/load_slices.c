@@ -212,7 +212,7 @@ static void keep_partial(struct session *ses, const struct ses_build *b, enum le
 	put_partial(&recs, 0, MXBPF_CLASS_STEP, level >= LEVEL_MARKS ? 0 : MXBPF_PARTIAL_OVER);
 	ses_keep(ses, recs.data, recs.len, 0);
 	buf_fini(&recs);
-	ses->cost.slices->builds[b->number].nlate = b->late.nlibs;
+	cost_slices(ses)->builds[b->number].nlate = b->late.nlibs;
 }
 
 /* What happened while nothing was recorded is in no record. */
@@ -283,7 +283,7 @@ static void set_level(struct session *ses, struct slices *s, struct ses_build *b
 static void note_process(void *ctx, uint32_t tgid, const struct plan *p)
 {
 	struct again *a = ctx;
-	struct slices *s = a->ses->cost.slices;
+	struct slices *s = cost_slices(a->ses);
 	struct proc *known = slices_proc(s, tgid), new = {.tgid = tgid, .seen = true};
 	unsigned i;
 

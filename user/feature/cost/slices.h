@@ -27,6 +27,8 @@ int cost_add(struct session *ses, const struct ses_target *of, struct err *e);
  */
 void cost_begin(struct session *ses);
 
+/* Those of --max-overhead, or to foretell the cost. NULL: not requested. Borrowed. */
+struct slices *cost_slices(const struct session *ses);
 struct slices *slices_new(void);    /* NULL: out of memory */
 void slices_free(struct slices *s); /* NULL is legal */
 /* Before the first process is attached: what is attached to it. 0 or -ENOMEM. */

@@ -16,6 +16,17 @@
 
 #define PATIENCE_NS 10000000000ull
 
+struct state {
+	bool sampling;	  /* all probes are attached */
+	bool warned;	  /* warned that no iteration ends */
+	uint64_t windows; /* windows that have closed and were handled */
+};
+
+static struct state *state_of(const struct session *ses)
+{
+	return ses_state(ses, &steps_session);
+}
+
 static bool asked(const struct ses_opts *o)
 {
 	return o->iterations;
@@ -40,7 +51,7 @@ static void attach(struct session *ses)
 		ses->ended = true;
 		return;
 	}
-	ses->sampling = true;
+	state_of(ses)->sampling = true;
 	ses_agent_take(ses, true);
 	say(ses, "all attached", began);
 	att_set_iteration_window(ses->first->att, true, true, 0);
@@ -63,6 +74,7 @@ static void start(struct session *ses)
 
 static void told(struct session *ses)
 {
+	struct state *s = state_of(ses);
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	struct mxbpf_iteration_window now;
 
@@ -70,9 +82,9 @@ static void told(struct session *ses)
 	now = att_iteration_window(ses->first->att);
 	if (ses->paused_at_ns)
 		return;
-	if (!ses->sampling) {
+	if (!s->sampling) {
 		attach(ses);
-	} else if (now.opened == now.closed && now.closed > ses->windows) {
+	} else if (now.opened == now.closed && now.closed > s->windows) {
 		if (!ses->o->period) {
 			ses->ended = true;
 			return;
@@ -81,8 +93,8 @@ static void told(struct session *ses)
 		ses_agent_settle(ses);
 		att_less(ses->first->att);
 		say(ses, "all but one detached", began);
-		ses->sampling = false;
-		ses->windows = now.closed;
+		s->sampling = false;
+		s->windows = now.closed;
 		rest(ses, &now);
 	}
 }
@@ -96,8 +108,8 @@ static void take(struct session *ses, bool on)
 		att_set_iteration_window(ses->first->att, false, false, 0);
 		return;
 	}
-	ses->windows = now.closed;
-	if (ses->sampling) {
+	state_of(ses)->windows = now.closed;
+	if (state_of(ses)->sampling) {
 		ses_agent_take(ses, true);
 		att_set_iteration_window(ses->first->att, true, true, 0);
 	} else {
@@ -111,14 +123,16 @@ static bool stop(struct session *ses)
 
 	ses_agent_take(ses, false); /* first, because the next call takes a moment */
 	att_set_iteration_window(ses->first->att, false, false, 0);
-	return ses->sampling && now.opened > now.closed;
+	return state_of(ses)->sampling && now.opened > now.closed;
 }
 
 static void second(struct session *ses)
 {
-	if (ses->warned || ses_window_ns(ses) < PATIENCE_NS)
+	struct state *s = state_of(ses);
+
+	if (s->warned || ses_window_ns(ses) < PATIENCE_NS)
 		return;
-	ses->warned = true;
+	s->warned = true;
 	if (!att_iteration_window(ses->first->att).iterations)
 		ses_warn(ses,
 			 "no iteration has ended in 10 s, and recording starts after two have: an iteration ends with "
@@ -148,4 +162,5 @@ static const struct ses_window window = {
 
 const struct ses_feature steps_session = {
 	.window = &window,
+	.state_bytes = sizeof(struct state),
 };
