@@ -2,7 +2,8 @@
 /* Why there are no records of the GPU: each state and each error has a sentence with its remedy. */
 #include <string.h>
 
-#include "session/priv.h"
+#include "feature/activity/activity.h"
+#include "mxbpf_gpu.h"
 #include "unit.h"
 
 static struct mxbpf_gpu_shared gpu;

@@ -15,6 +15,8 @@
 #include "agent/image.h"
 #include "base/fmt.h"
 #include "base/out.h"
+#include "feature/activity/activity.h"
+#include "feature/kernels/kernels.h"
 #include "mxbpf_agent.h"
 #include "session/priv.h"
 #include "source/gpu_file.h"

@@ -37,7 +37,7 @@ bool ses_agent_could(const struct session *ses)
 
 static void say_entry(const struct session *ses)
 {
-	const struct agt_injected *in = agt_injected(ses->agent);
+	const struct agt_injected *in = agt_injected(ses->agent.first);
 	char pause[24], memory[24];
 
 	if (!in->stops) {
@@ -57,7 +57,7 @@ static void say_entry(const struct session *ses)
 /* Returns true if the agent may be loaded long after the window's start. */
 static bool is_later(const struct session *ses)
 {
-	return ses->o->command || ses->o->wait || ses->gpu_late;
+	return ses->o->command || ses->o->wait || ses->agent.gpu_late;
 }
 
 static bool wants_stacks(const struct session *ses)
@@ -77,20 +77,20 @@ static void on_entry(void *ctx, const struct err *e)
 	char n[32];
 
 	if (e && !is_later(ses))
-		ses->agent_failed = *e;
+		ses->agent.failed = *e;
 	if (!is_later(ses)) {
-		__atomic_store_n(&ses->agent_came, true, __ATOMIC_RELEASE);
+		__atomic_store_n(&ses->agent.came, true, __ATOMIC_RELEASE);
 		return;
 	}
 	if (!e) {
 		say_entry(ses);
-		if (agt_injected(ses->agent)->missed)
+		if (agt_injected(ses->agent.first)->missed)
 			ses_warn(ses,
 				 "%s operators are not recorded: they were called while the agent was being loaded",
-				 fmt_count(agt_injected(ses->agent)->missed, n));
+				 fmt_count(agt_injected(ses->agent.first)->missed, n));
 		return;
 	}
-	ses->agent_failed = *e;
+	ses->agent.failed = *e;
 	ses_warn(ses, "%s: %s", not_recorded(ses), e->why);
 }
 
@@ -120,19 +120,19 @@ static int open_calls(struct session *ses, struct err *e)
 	const struct ses_target *first = &ses->targets[0];
 	const bool asks = ses_features_of_calls(ses->o);
 
-	ses->accounts = acc_new(ses->first->rings[ATT_SWITCHES]);
-	ses->agent_costs = agent_costs_new();
-	ses->calls = asks ? calls_new(first->plan.lenders) : NULL;
+	ses->agent.accounts = acc_new(ses->first->rings[ATT_SWITCHES]);
+	ses->agent.costs = agent_costs_new();
+	ses->agent.calls = asks ? calls_new(first->plan.lenders) : NULL;
 	/* The hub delivers the last source last: records of the others come before calls of the same time. */
-	ses->agent_source = src_add_agent(ses->hub, ses->agents,
-					  &(struct src_agent_opts){.calls = ses->calls,
+	ses->agent.source = src_add_agent(ses->hub, ses->agents.all,
+					  &(struct src_agent_opts){.calls = ses->agent.calls,
 								   .owners = ses->o->memory,
 								   .stacks = wants_stacks(ses) && ses->o->memory,
 								   .list_id = learn_list,
 								   .role = role_of,
 								   .ctx = ses});
-	if (!ses->accounts || !ses->agent_costs || !ses->agent_source || (asks && !ses->calls) ||
-	    src_agent_join(ses->agent_source, ses->agent))
+	if (!ses->agent.accounts || !ses->agent.costs || !ses->agent.source || (asks && !ses->agent.calls) ||
+	    src_agent_join(ses->agent.source, ses->agent.first))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -172,14 +172,14 @@ int ses_agent_open(struct session *ses, struct err *e)
 
 	if (!ses->o->agent && !ses->o->gpu)
 		return 0;
-	ses->agent_memory = ao.memory;
-	ses->gpu_late = !ses->o->agent && !ses_gpu_uses(ses, first->tgt);
+	ses->agent.memory = ao.memory;
+	ses->agent.gpu_late = !ses->o->agent && !ses_gpu_uses(ses, first->tgt);
 	ao.patient = is_later(ses) && !ses->o->command;
-	if (agts_open((uint32_t)ses->o->ring_bytes, ses->o->gpu, &ses->agents, e) ||
-	    agt_open(ses->agents, &first->plan, first->tgt, NULL, &ao, &ses->agent, e) ||
-	    (!ses->gpu_late && agt_load(ses->agent, e)))
+	if (agts_open((uint32_t)ses->o->ring_bytes, ses->o->gpu, &ses->agents.all, e) ||
+	    agt_open(ses->agents.all, &first->plan, first->tgt, NULL, &ao, &ses->agent.first, e) ||
+	    (!ses->agent.gpu_late && agt_load(ses->agent.first, e)))
 		return e->code;
-	if (!is_later(ses) && !agt_waits(ses->agent))
+	if (!is_later(ses) && !agt_waits(ses->agent.first))
 		say_entry(ses);
 	if (ses->o->gpu && ses_gpu_open(ses, e)) /* before the other source, whose flush detaches the agents */
 		return e->code;
@@ -193,19 +193,19 @@ int ses_agent_await(struct session *ses, struct err *e)
 	uint64_t now = begun;
 	bool gone;
 
-	if (!ses->agent || is_later(ses) || !agt_waits(ses->agent))
+	if (!ses->agent.first || is_later(ses) || !agt_waits(ses->agent.first))
 		return 0;
 	ses_stage(ses, "waiting until process %d (%s) calls operators, to load the agent there: %s", tgt_pid(t),
-		  tgt_comm(t), agt_waits(ses->agent));
-	while (!__atomic_load_n(&ses->agent_came, __ATOMIC_ACQUIRE)) {
+		  tgt_comm(t), agt_waits(ses->agent.first));
+	while (!__atomic_load_n(&ses->agent.came, __ATOMIC_ACQUIRE)) {
 		gone = tgt_gone(t);
 		if (ses_interrupted(ses, now + (gone ? END_NS : LOOK_NS)) || gone)
 			return err_set(e, ERR_TARGET, -ECANCELED,
 				       "cannot load the agent: process %d called no operator", tgt_pid(t));
 		now = clock_ns(CLOCK_MONOTONIC);
 	}
-	if (ses->agent_failed.code)
-		return err_set(e, ses->agent_failed.cls, ses->agent_failed.code, "%s", ses->agent_failed.why);
+	if (ses->agent.failed.code)
+		return err_set(e, ses->agent.failed.cls, ses->agent.failed.code, "%s", ses->agent.failed.why);
 	say_entry(ses);
 	ses->prepared_mono_ns += now - begun; /* waiting for the target does not count as startup time */
 	return 0;
@@ -213,44 +213,44 @@ int ses_agent_await(struct session *ses, struct err *e)
 
 void ses_agent_take(struct session *ses, bool on)
 {
-	if (ses->gpu_source)
+	if (ses->agents.gpu_source)
 		ses_gpu_take(ses, on);
-	if (!ses->agent_source || on == ses->agent_records)
+	if (!ses->agent.source || on == ses->agent.records)
 		return;
-	ses->agent_records = on;
+	ses->agent.records = on;
 	if (on) {
-		src_agent_start(ses->agent_source);
+		src_agent_start(ses->agent.source);
 		return;
 	}
-	src_agent_stop(ses->agent_source);
-	__atomic_store_n(&ses->stopped_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
+	src_agent_stop(ses->agent.source);
+	__atomic_store_n(&ses->agent.stopped_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 }
 
 int ses_agent_add(struct session *ses, struct agt *a)
 {
-	return src_agent_join(ses->agent_source, a);
+	return src_agent_join(ses->agent.source, a);
 }
 
 void ses_agent_remove(struct session *ses, struct agt *a)
 {
-	src_agent_leave(ses->agent_source, a);
+	src_agent_leave(ses->agent.source, a);
 }
 
 void ses_agent_settle(struct session *ses)
 {
-	if (ses->agent_source)
-		src_agent_settle(ses->agent_source);
+	if (ses->agent.source)
+		src_agent_settle(ses->agent.source);
 }
 
 struct src_agent_counts ses_agent_counts(const struct session *ses)
 {
-	return ses->agent_source ? src_agent_counts(ses->agent_source) : (struct src_agent_counts){0};
+	return ses->agent.source ? src_agent_counts(ses->agent.source) : (struct src_agent_counts){0};
 }
 
 void ses_agent_fill(struct session *ses, struct mxbpf_rec *r)
 {
-	if (ses->calls && !calls_fill(ses->calls, r))
-		__atomic_fetch_add(&ses->callless, 1, __ATOMIC_RELAXED);
+	if (ses->agent.calls && !calls_fill(ses->agent.calls, r))
+		__atomic_fetch_add(&ses->agent.callless, 1, __ATOMIC_RELAXED);
 }
 
 /* Warns, and adds a note to every output. */
@@ -270,14 +270,14 @@ void ses_agent_tell(struct session *ses, const char *format, ...)
 /* Reports records that were assigned to no call, or to a call that encloses the right one. */
 static void tell_joined(struct session *ses)
 {
-	uint64_t lost = calls_lost(ses->calls);
+	uint64_t lost = calls_lost(ses->agent.calls);
 	char n[32];
 
-	if (ses->callless)
+	if (ses->agent.callless)
 		ses_agent_tell(ses,
 			       "%s allocations, samples, parallel regions and off-CPU times are shown outside "
 			       "operators: they arrived before the agent's calls of the same time",
-			       fmt_count(ses->callless, n));
+			       fmt_count(ses->agent.callless, n));
 	if (lost)
 		ses_agent_tell(ses,
 			       "%s calls were nested in more than %u others: their memory, samples, parallel regions "
@@ -288,23 +288,23 @@ static void tell_joined(struct session *ses)
 /* The other processes of the session are not concerned. Whatever this one has told so far may be invented. */
 void ses_agent_check(struct session *ses)
 {
-	const char *why = ses->agent ? agt_broken(ses->agent) : NULL;
+	const char *why = ses->agent.first ? agt_broken(ses->agent.first) : NULL;
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), begun = ses->about.start_mono_ns;
 	char after[24];
 
 	ses_agents_check(ses);
-	if (!why || ses->agent_failed.code)
+	if (!why || ses->agent.failed.code)
 		return;
-	err_set(&ses->agent_failed, ERR_RUNTIME, -EPROTO, "process %d broke the agent's contract: %s",
+	err_set(&ses->agent.failed, ERR_RUNTIME, -EPROTO, "process %d broke the agent's contract: %s",
 		tgt_pid(ses->targets[0].tgt), why);
 	fmt_ns(begun && now > begun ? now - begun : 0, after);
 	ses_agent_tell(
 		ses,
 		"%s; mxbpf reads nothing from its agent any more, since %s after the start of the window; what it told "
 		"before may be invented",
-		ses->agent_failed.why, after);
-	agt_activate(ses->agent, false);
-	agt_gpu_want(ses->agent, 0);
+		ses->agent.failed.why, after);
+	agt_activate(ses->agent.first, false);
+	agt_gpu_want(ses->agent.first, 0);
 	if (!ses->about.followed)
 		ses->ended = true;
 }
@@ -312,7 +312,7 @@ void ses_agent_check(struct session *ses)
 /* The program may remove all callbacks of its runtime, including the agent's. */
 static void say_cleared(struct session *ses)
 {
-	uint64_t ns = agt_cleared_ns(ses->agent);
+	uint64_t ns = agt_cleared_ns(ses->agent.first);
 	char after[24];
 
 	if (!ns)
@@ -327,19 +327,19 @@ static void say_cleared(struct session *ses)
 
 static void fold_behind(struct session *ses)
 {
-	if (ses->behind.len)
-		ses_fold(ses->first, ATT_CALLS, ses->behind.data, ses->behind.len);
-	ses->behind.len = ses->nbehind = 0;
+	if (ses->agent.behind.len)
+		ses_fold(ses->first, ATT_CALLS, ses->agent.behind.data, ses->agent.behind.len);
+	ses->agent.behind.len = ses->agent.nbehind = 0;
 }
 
 /* All that the hub delivered is folded by now. */
 void ses_agent_end(struct session *ses)
 {
-	uint64_t threads = ses->accounts ? acc_forgotten(ses->accounts) : 0;
+	uint64_t threads = ses->agent.accounts ? acc_forgotten(ses->agent.accounts) : 0;
 	char n[32];
 
 	fold_behind(ses);
-	if (ses->calls)
+	if (ses->agent.calls)
 		tell_joined(ses);
 	if (threads)
 		ses_agent_tell(ses,
@@ -349,20 +349,20 @@ void ses_agent_end(struct session *ses)
 			       "most %u threads",
 			       fmt_count(threads, n), ACC_THREADS_MAX);
 	ses_agent_check(ses);
-	if (ses->agent_failed.code && !agt_broken(ses->agent) &&
-	    ses_add_note(&ses->about, "agent", "%s: %s", not_recorded(ses), ses->agent_failed.why) && !ses->write_error)
+	if (ses->agent.failed.code && !agt_broken(ses->agent.first) &&
+	    ses_add_note(&ses->about, "agent", "%s: %s", not_recorded(ses), ses->agent.failed.why) && !ses->write_error)
 		ses->write_error = -ENOMEM;
-	if (ses->gpu_source)
+	if (ses->agents.gpu_source)
 		ses_gpu_end(ses);
-	if (!ses->agent)
+	if (!ses->agent.first)
 		return;
 	ses_agents_end(ses);
-	if (!ses->agent_failed.code && agt_injected(ses->agent)->base) {
-		ses->about.agent_route = strdup(agt_injected(ses->agent)->route);
+	if (!ses->agent.failed.code && agt_injected(ses->agent.first)->base) {
+		ses->about.agent_route = strdup(agt_injected(ses->agent.first)->route);
 		if (!ses->about.agent_route && !ses->write_error)
 			ses->write_error = -ENOMEM;
 	}
-	if (agt_numbers_wrong(ses->agent))
+	if (agt_numbers_wrong(ses->agent.first))
 		ses_agent_tell(ses,
 			       "a call had an impossible sequence number, so the numbers of this library are read at a "
 			       "wrong place; "
@@ -375,7 +375,7 @@ void ses_agent_end(struct session *ses)
 /* BPF opens and closes windows; the records of steps have the times. */
 static void cut_at(struct session *ses, const struct mxbpf_step *r)
 {
-	struct ses_cuts *c = &ses->cuts;
+	struct ses_cuts *c = &ses->agent.cuts;
 
 	if (r->what != MXBPF_STEP_COUNTED)
 		return;
@@ -391,8 +391,8 @@ static void cut_at(struct session *ses, const struct mxbpf_step *r)
 /* Returns true if a call lies in a window. A call that is still running needs a window that is still open. */
 static bool in_window(const struct session *ses, const struct mxbpf_rec *r)
 {
-	const struct ses_cuts *c = &ses->cuts;
-	uint64_t stopped_ns = __atomic_load_n(&ses->stopped_ns, __ATOMIC_ACQUIRE);
+	const struct ses_cuts *c = &ses->agent.cuts;
+	uint64_t stopped_ns = __atomic_load_n(&ses->agent.stopped_ns, __ATOMIC_ACQUIRE);
 	uint64_t end_ns = kind_end_ns(r), from_ns, to_ns;
 	unsigned i;
 
@@ -419,7 +419,7 @@ static int put_with_cost(struct buf *b, struct mxbpf_span *s)
 	return buf_put(b, s, form) || buf_put(b, &s->cost, sizeof(s->cost)) ? -ENOMEM : 0;
 }
 
-/* Adds a record of the agent to ses->joined. *kept: the record is shown. Returns 0 or -ENOMEM. */
+/* Adds a record of the agent to ses->agent.joined. *kept: the record is shown. Returns 0 or -ENOMEM. */
 static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 {
 	struct mxbpf_span s;
@@ -431,17 +431,17 @@ static int join_one(struct session *ses, const struct mxbpf_rec *r, bool *kept)
 
 		memcpy(&a, r, r->size);
 		ses_agent_fill(ses, &a.h);
-		err = acc_take(ses->accounts, &a.h);
-		return err || !*kept ? err : buf_put(&ses->joined, &a, a.h.size);
+		err = acc_take(ses->agent.accounts, &a.h);
+		return err || !*kept ? err : buf_put(&ses->agent.joined, &a, a.h.size);
 	}
 	if (r->kind != MXBPF_SPAN)
-		return *kept ? buf_put(&ses->joined, r, r->size) : 0;
+		return *kept ? buf_put(&ses->agent.joined, r, r->size) : 0;
 	kind_span(r, &s);
-	err = acc_fill(ses->accounts, &s);
-	agent_costs_fill(ses->agent_costs, &s);
-	if (ses->calls)
-		calls_forget(ses->calls, &s);
-	return err || !*kept ? err : put_with_cost(&ses->joined, &s);
+	err = acc_fill(ses->agent.accounts, &s);
+	agent_costs_fill(ses->agent.costs, &s);
+	if (ses->agent.calls)
+		calls_forget(ses->agent.calls, &s);
+	return err || !*kept ? err : put_with_cost(&ses->agent.joined, &s);
 }
 
 /* Records with the same end keep their order, but an iteration ends before its calls. */
@@ -465,21 +465,21 @@ static int take_due(struct session *ses, uint64_t *n)
 	size_t pos = 0, kept = 0, size;
 	int err = 0;
 
-	while ((r = kind_next(ses->joined.data, ses->joined.len, &pos))) {
+	while ((r = kind_next(ses->agent.joined.data, ses->agent.joined.len, &pos))) {
 		end_ns = kind_end_ns(r);
 		until_ns = end_ns > until_ns ? end_ns : until_ns;
 	}
-	for (pos = 0, *n = 0; (r = kind_next(ses->behind.data, ses->behind.len, &pos));) {
+	for (pos = 0, *n = 0; (r = kind_next(ses->agent.behind.data, ses->agent.behind.len, &pos));) {
 		size = r->size;
 		if (kind_end_ns(r) <= until_ns) {
-			err = err ? err : buf_put(&ses->joined, r, size);
+			err = err ? err : buf_put(&ses->agent.joined, r, size);
 			++*n;
 			continue;
 		}
-		memmove(ses->behind.data + kept, r, size);
+		memmove(ses->agent.behind.data + kept, r, size);
 		kept += size;
 	}
-	ses->behind.len = kept;
+	ses->agent.behind.len = kept;
 	return err;
 }
 
@@ -496,9 +496,9 @@ static int join_behind(struct session *ses)
 	uint64_t n;
 	int err = take_due(ses, &n);
 
-	ses->lent = n;
-	ses->nbehind -= n;
-	while (!err && n && (r = kind_next(ses->joined.data, ses->joined.len, &pos)))
+	ses->agent.lent = n;
+	ses->agent.nbehind -= n;
+	while (!err && n && (r = kind_next(ses->agent.joined.data, ses->agent.joined.len, &pos)))
 		err = buf_put(&all, &r, sizeof(r));
 	if (err || !all.len) {
 		buf_fini(&all);
@@ -510,12 +510,12 @@ static int join_behind(struct session *ses)
 		err = buf_put(&sorted, r, r->size);
 	}
 	buf_fini(&all);
-	buf_fini(&ses->joined);
-	ses->joined = sorted;
+	buf_fini(&ses->agent.joined);
+	ses->agent.joined = sorted;
 	return err;
 }
 
-/* Moves the records of a batch that wait to ses->behind. Returns 0 or -ENOMEM. */
+/* Moves the records of a batch that wait to ses->agent.behind. Returns 0 or -ENOMEM. */
 static int take_behind(struct session *ses, void *recs, size_t *bytes)
 {
 	const struct mxbpf_rec *r;
@@ -523,15 +523,15 @@ static int take_behind(struct session *ses, void *recs, size_t *bytes)
 	size_t pos = 0, size;
 	int err = 0;
 
-	if (ses->behind.len > BEHIND_BYTES) /* no agent's records have come for long */
+	if (ses->agent.behind.len > BEHIND_BYTES) /* no agent's records have come for long */
 		fold_behind(ses);
 	while ((r = kind_next(recs, *bytes, &pos))) {
 		size = r->size;
 		if (r->kind == MXBPF_STEP)
 			cut_at(ses, (const void *)r);
 		if (r->kind == MXBPF_STEP || r->kind == MXBPF_ALLOC) {
-			err = err ? err : buf_put(&ses->behind, r, size);
-			ses->nbehind++;
+			err = err ? err : buf_put(&ses->agent.behind, r, size);
+			ses->agent.nbehind++;
 			continue;
 		}
 		memmove(to, r, size);
@@ -555,15 +555,15 @@ static int join_sample(struct session *ses, const struct mxbpf_sample *from)
 	unsigned n, i;
 	bool known;
 
-	n = calls_around(ses->calls, in_team ? had->device : s.tid, s.h.tgid, in_team ? had->name_id : s.h.ts_ns, ids,
-			 in_team ? 1 : CALLS_OPEN_MAX, &known);
-	__atomic_fetch_add(&ses->callless, !known, __ATOMIC_RELAXED);
+	n = calls_around(ses->agent.calls, in_team ? had->device : s.tid, s.h.tgid, in_team ? had->name_id : s.h.ts_ns,
+			 ids, in_team ? 1 : CALLS_OPEN_MAX, &known);
+	__atomic_fetch_add(&ses->agent.callless, !known, __ATOMIC_RELAXED);
 	for (i = 0; i < n; i++)
 		spans[i] = (struct mxbpf_sample_span){.name_id = ids[i], .cls = MXBPF_CLASS_OPERATOR};
 	mxbpf_sample_set_nspans(&s, nhad - in_team + n);
 	s.h.size = (uint16_t)(sizeof(s) + n * sizeof(spans[0]) + from->h.size - kept);
-	return buf_put(&ses->joined, &s, sizeof(s)) || buf_put(&ses->joined, spans, n * sizeof(spans[0])) ||
-			       buf_put(&ses->joined, (const char *)from + kept, from->h.size - kept)
+	return buf_put(&ses->agent.joined, &s, sizeof(s)) || buf_put(&ses->agent.joined, spans, n * sizeof(spans[0])) ||
+			       buf_put(&ses->agent.joined, (const char *)from + kept, from->h.size - kept)
 		       ? -ENOMEM
 		       : 0;
 }
@@ -581,7 +581,7 @@ static int join_samples(struct session *ses, const void *recs, size_t bytes)
 
 bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes)
 {
-	bool agent = number == ses->agent_source->number;
+	bool agent = number == ses->agent.source->number;
 	bool switches = ses->first->rings[ATT_SWITCHES] && number == ses->first->rings[ATT_SWITCHES]->number;
 	const struct mxbpf_rec *r;
 	uint64_t taken = 0; /* records that are used here and not shown */
@@ -591,17 +591,17 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 
 	switches &=
 		!ses->o->sched && !ses->o->gpu; /* --sched shows them as well, and --gpu divides idle time by them */
-	ses->joined.len = 0;
+	ses->agent.joined.len = 0;
 	if (ses->first->rings[ATT_SAMPLES] && number == ses->first->rings[ATT_SAMPLES]->number) {
 		err = join_samples(ses, *recs, *bytes);
 		ses_took(ses, number, 0, err);
-		*recs = ses->joined.data;
-		*bytes = ses->joined.len;
+		*recs = ses->agent.joined.data;
+		*bytes = ses->agent.joined.len;
 		return *bytes;
 	}
 	while (!err && (r = kind_next(*recs, *bytes, &pos))) {
 		kept = !switches;
-		err = agent ? join_one(ses, r, &kept) : acc_take(ses->accounts, r);
+		err = agent ? join_one(ses, r, &kept) : acc_take(ses->agent.accounts, r);
 		taken += !kept;
 		if (agent)
 			continue;
@@ -609,13 +609,28 @@ bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *b
 	}
 	if (!agent && !switches && !err)
 		err = take_behind(ses, *recs, bytes);
-	if (agent && !err && ses->behind.len)
+	if (agent && !err && ses->agent.behind.len)
 		err = join_behind(ses);
 	ses_took(ses, number, taken, err);
 	if (!agent)
 		return !switches && *bytes;
-	acc_forget_ended(ses->accounts);
-	*recs = ses->joined.data;
-	*bytes = ses->joined.len;
+	acc_forget_ended(ses->agent.accounts);
+	*recs = ses->agent.joined.data;
+	*bytes = ses->agent.joined.len;
 	return *bytes;
+}
+
+void ses_agent_free(struct session *ses)
+{
+	struct ses_agent *a = &ses->agent;
+
+	ses_agents_free(ses);
+	ses_gpu_free(ses);
+	agt_close(a->first);
+	agts_close(ses->agents.all);
+	acc_free(a->accounts);
+	calls_free(a->calls);
+	agent_costs_free(a->costs);
+	buf_fini(&a->joined);
+	buf_fini(&a->behind);
 }

@@ -235,15 +235,15 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 	const struct ses_build *b = ses_build_of_source(ses, number);
 
 	/* The agent is in processes of the first build. */
-	if (!ses->accounts || (b && b->number) || ses_agent_join(ses, number, &recs, &bytes)) {
+	if (!ses->agent.accounts || (b && b->number) || ses_agent_join(ses, number, &recs, &bytes)) {
 		shorten_switches(ses, b, number, recs, &bytes);
 		fold(ses, number, recs, bytes);
 	}
-	if (!ses->lent)
+	if (!ses->agent.lent)
 		return;
 	pthread_mutex_lock(&ses->lock);
-	ses->folded[number] -= ses->lent;
-	ses->folded[ses->first->rings[ATT_CALLS]->number] += ses->lent;
+	ses->folded[number] -= ses->agent.lent;
+	ses->folded[ses->first->rings[ATT_CALLS]->number] += ses->agent.lent;
 	pthread_mutex_unlock(&ses->lock);
-	ses->lent = 0;
+	ses->agent.lent = 0;
 }

@@ -11,8 +11,10 @@
 #include "base/hash.h"
 #include "record/record.h"
 #include "job/choose.h"
+#include "feature/agents/agents.h"
 #include "job/launch.h"
 #include "model/feature.h"
+#include "session/agent.h"
 #include "session/builds.h"
 #include "session/feature.h"
 #include "session/session.h"
@@ -86,16 +88,6 @@ struct ses_app {
 	uint64_t windows;     /* openings and closings that were noted */
 };
 
-/* The last windows of --iterations. The agent also records calls outside these windows; the session drops those. */
-#define SES_CUTS_MAX 64
-struct ses_cuts {
-	struct {
-		uint64_t from_ns, to_ns; /* to_ns UINT64_MAX: the window is open */
-	} last[SES_CUTS_MAX];		 /* window n is at n % SES_CUTS_MAX */
-	unsigned n;
-	unsigned left; /* iterations until the last window closes */
-};
-
 /* Where libraries of a process look for a tool of NVTX, and the injection library that is loaded for them. */
 #define SES_NVTX_MAX 64
 struct ses_nvtx {
@@ -125,31 +117,8 @@ struct session {
 				  none */
 	struct tgt *waiting;   /* --wait: the process that becomes the target when it maps a runtime; NULL: none */
 	struct ses_roots roots;
-	struct agts *agents; /* --agent or --gpu: all agents; NULL: not requested */
-	struct hash
-		others; /* tgid -> struct ses_other *, owned: followed processes that have the agent or wait for it */
-	unsigned agents_in;	  /* atomic: of the followed processes, those in which the agent has been */
-	unsigned agents_refused;  /* and those in which it cannot be */
-	bool agent_memory;	  /* the agent records memory */
-	struct agt *agent;	  /* of the first process; NULL: not requested, or not loaded yet */
-	struct err agent_failed;  /* why the agent was not loaded; read it after the sources have ended */
-	bool agent_came;	  /* atomic: loading the agent, for which the session waits, has succeeded or failed */
-	struct src *agent_source; /* NULL: the agent records no operators */
-	struct src *gpu_source;	  /* --gpu; NULL: not requested */
-	struct ses_gpu *gpu;	  /* its processes, see feature/agents/load_gpu.c */
-	bool gpu_late;		  /* the first process gets the agent when it has mapped CUDA */
-	struct acc *accounts;	  /* accounts of the agent's calls; only the hub's thread uses them; NULL: no agent */
-	struct agent_costs *agent_costs; /* hub's thread: costs of the agent's calls; NULL: no agent */
-	struct calls *calls;		 /* finds the agent's call that a record was in; NULL: no record needs it */
-	uint64_t stopped_ns;		 /* atomic: when the agent was last told to stop; 0: never */
-	bool agent_records;		 /* the agent was told to record */
-	uint64_t callless;		 /* atomic: records whose call was not known in time */
-	struct ses_cuts cuts;		 /* --iterations, hub's thread */
-	/* Hub's thread: ends of iterations and memory that probes see, which wait for the agent's records. */
-	struct buf behind;
-	uint64_t nbehind;    /* their number */
-	uint64_t lent;	     /* how many of them are in the agent's batch */
-	struct buf joined;   /* the agent's batch with accounts */
+	struct ses_agent agent;
+	struct agents agents;
 	struct src_hub *hub; /* set after att_load() */
 	pthread_mutex_t
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */
@@ -216,33 +185,6 @@ void ses_role_join(struct session *ses, uint32_t tgid, uint32_t parent);
 int ses_labels_note(struct session *ses, const struct tgt *t);
 int ses_labels_gone(struct session *ses, uint32_t tgid, uint32_t parent);
 int ses_describe_host(struct mdl_session *s);
-/*
- * feature/agents/load_gpu.c: --gpu. ses_gpu_uses: returns true if a process has mapped CUDA's driver, and not only
- * inherited it from a process that uses it. ses_gpu_open: adds the source; the first agent is attached or will be.
- * ses_gpu_look: a followed process has mapped libraries; if one is CUDA's driver, its GPU is recorded from now on.
- * ses_gpu_leave: a process has ended or executed another program. ses_gpu_await: asks for CUPTI and waits until it
- * delivers, or it is clear that it will not; false: the session has to end. ses_gpu_take: the window opens or closes.
- * ses_gpu_tick: each second. ses_gpu_age: writes what tables of --interval have to say, if anything. ses_gpu_end: all
- * is folded; adds what has to be said to every output. ses_gpu_free: after the hub.
- */
-bool ses_gpu_uses(const struct session *ses, struct tgt *t);
-int ses_gpu_open(struct session *ses, struct err *e);
-void ses_gpu_look(struct session *ses, struct tgt *t);
-void ses_gpu_leave(struct session *ses, uint32_t tgid);
-void ses_gpu_free(struct session *ses);
-bool ses_gpu_await(struct session *ses);
-void ses_gpu_tick(struct session *ses);
-void ses_gpu_take(struct session *ses, bool on);
-bool ses_gpu_age(const struct session *ses, char text[160]);
-void ses_gpu_end(struct session *ses);
-/* feature/activity/load.c: a sentence that says why there are no records of the GPU. Returns buf. */
-const char *ses_gpu_why(const struct mxbpf_gpu_shared *g, char buf[512]);
-/* What to do about a CUptiResult. Borrowed. */
-const char *ses_gpu_result(uint32_t result);
-/* feature/kernels/load.c: what --kernel-metrics has measured, and why not more. Returns buf. */
-const char *ses_metrics_note(const struct mxbpf_gpu_shared *g, char buf[1024]);
-/* Says why so many activities of CUDA graphs have no launch. */
-const char *ses_gpu_unjoined(const struct mxbpf_gpu_shared *g, uint64_t n, char buf[512]);
 /*
  * fold.c. ses_fold: folds records into the model and the recording that the session made itself, in the name of a
  * source of their build. From any thread, without the lock.
@@ -423,55 +365,6 @@ void ses_keep(struct session *ses, const void *recs, size_t bytes, int err);
 void ses_tell_memory(struct session *ses);
 /* Counts n records of a source as stored although they are not folded. err: as in ses_keep(). */
 void ses_took(struct session *ses, unsigned number, uint64_t n, int err);
-
-/*
- * agent.c. ses_agent: checks that the runtime has an agent. ses_agent_open: loads the agent, which does not record yet,
- * and adds its source to the hub. ses_agent_await: if the agent could not be loaded yet, waits until it is. They return
- * 0, also without --agent, or -errno with e set. ses_agent_take: starts or stops recording by the agent.
- */
-int ses_agent(struct session *ses, const struct ses_target *of, struct err *e);
-bool ses_agent_could(const struct session *ses); /* true if the agent can be used in the first target */
-int ses_agent_open(struct session *ses, struct err *e);
-/* With --py-stacks: an address in the interpreter of a process, see agt_opts. 0: it has none. */
-uint64_t ses_agent_is_finalizing(struct session *ses, uint32_t tgid);
-int ses_agent_await(struct session *ses, struct err *e);
-void ses_agent_take(struct session *ses, bool on);
-struct src_agent_counts ses_agent_counts(const struct session *ses); /* see src_agent_counts() */
-/*
- * Lets go of a process that has broken the agent's contract, and says so; the session ends if it has no other process.
- * Called each second, and after the last record.
- */
-void ses_agent_check(struct session *ses);
-/* Call after ses_agent_take(ses, false), when the end of the window is known. */
-void ses_agent_settle(struct session *ses);
-/* The source has the agent of one more process, 0 or -ENOMEM, or does not need it any more. */
-int ses_agent_add(struct session *ses, struct agt *a);
-void ses_agent_remove(struct session *ses, struct agt *a);
-/* Warns, and adds a note to every output. */
-__attribute__((format(printf, 2, 3))) void ses_agent_tell(struct session *ses, const char *format, ...);
-/*
- * feature/agents/load.c: the agent in processes that are followed. ses_agent_follow: p fits the process, which gets the
- * agent now or at its next operator. t: the process; NULL: it is a forked child. was_there: it is older than the
- * session, which waits for it in ses_agents_await(); that returns false if the session has to end. ses_agent_leave: the
- * process has ended or executed another program. ses_agents_check and ses_agents_end report processes without the
- * agent; ses_agents_free frees all, after the hub.
- */
-void ses_agent_follow(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
-		      bool was_there);
-void ses_agent_leave(struct session *ses, uint32_t tgid);
-bool ses_agents_await(struct session *ses);
-void ses_agents_check(struct session *ses);
-void ses_agents_end(struct session *ses);
-void ses_agents_free(struct session *ses);
-/* With the agent: puts the operator that a record of BPF was in into the record. */
-void ses_agent_fill(struct session *ses, struct mxbpf_rec *r);
-/* Call after the last record. Warns about calls that the agent could not see. */
-void ses_agent_end(struct session *ses);
-/*
- * Prepares a batch of a source: the agent's calls get their accounts from records of the other sources, which are kept
- * for that. Returns true if the batch has to be folded. *recs is borrowed until the next call.
- */
-bool ses_agent_join(struct session *ses, unsigned number, void **recs, size_t *bytes);
 
 /* describe.c: fills ses->about except for times and counts. ses_add_note: adds a note for every output. 0 or -ENOMEM.
  */

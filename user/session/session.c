@@ -13,9 +13,6 @@
 #include "feature/cost/slices.h"
 #include "nvtx/nvtx.h"
 #include "session/priv.h"
-#include "source/account.h"
-#include "source/agent_cost.h"
-#include "source/calls.h"
 
 /* Sets e to the reason why a detail cannot be read: that of the first probe that would read it. */
 static int refuse_detail(const struct session *ses, const struct ses_target *of, unsigned detail, const char *option,
@@ -347,13 +344,13 @@ int ses_start(struct session *ses, struct err *e)
 		return e->code;
 	if (alone) /* else what failed here fails there for the same reason */
 		ses_warn(ses, "children are not followed: %s", unfollowed.why);
-	if (ses->gpu_source)
+	if (ses->agents.gpu_source)
 		ses->ended |= !ses_gpu_await(ses);
 	if (att_attach(ses->first->att, &ses->targets[0].plan, &ses->targets[0].plan.target, pid, e) ||
 	    (ses->o->sample_hz && att_clocks_start(ses->first->att, ses->o->sample_hz, e)))
 		return e->code;
-	ses->about.account = ses->agent_source ? !!ses->first->rings[ATT_SWITCHES] : att_accounts(ses->first->att);
-	ses->about.no_faults = ses->agent_source;
+	ses->about.account = ses->agent.source ? !!ses->first->rings[ATT_SWITCHES] : att_accounts(ses->first->att);
+	ses->about.no_faults = ses->agent.source;
 	if (watch_later)
 		ses_late_look(ses->first, ses->targets[0].tgt);
 	else if (!ses->ended && ses_follow(ses, &unfollowed))
@@ -454,7 +451,7 @@ void ses_wait(struct session *ses)
 				ses->window->second(ses);
 			check_cuts(ses);
 			check_clocks(ses);
-			if (ses->gpu_source)
+			if (ses->agents.gpu_source)
 				ses_gpu_tick(ses);
 			ses_agent_check(ses);
 			mem_measure(true);
@@ -569,8 +566,8 @@ int ses_stop(struct session *ses, struct err *e)
 	mem_trim(); /* of batches of records that are folded now */
 	mem_measure(false);
 	ses_tell_memory(ses);
-	if (ses->agent && agt_broken(ses->agent))
-		err_set(e, ses->agent_failed.cls, ses->agent_failed.code, "%s", ses->agent_failed.why);
+	if (ses->agent.first && agt_broken(ses->agent.first))
+		err_set(e, ses->agent.failed.cls, ses->agent.failed.code, "%s", ses->agent.failed.why);
 	if (ses->write_error)
 		err_set(e, ERR_RUNTIME, ses->write_error, "some events were neither counted nor written: %s",
 			strerror(-ses->write_error));
@@ -596,16 +593,8 @@ void ses_free(struct session *ses)
 		src_flush(ses->hub);
 	}
 	src_hub_free(ses->hub);
-	ses_agents_free(ses);
-	ses_gpu_free(ses);
-	agt_close(ses->agent);
-	agts_close(ses->agents);
-	acc_free(ses->accounts);
-	calls_free(ses->calls);
-	agent_costs_free(ses->agent_costs);
-	buf_fini(&ses->joined);
+	ses_agent_free(ses);
 	ses_nvtx_free(ses);
-	buf_fini(&ses->behind);
 	rec_writer_free(ses->writer);
 	ses_builds_free(ses);
 	for (i = 0; i < ses->ntargets; i++) {

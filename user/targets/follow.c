@@ -186,7 +186,7 @@ static void follow_agent(struct session *ses, uint32_t tgid, const struct member
 	const struct agt_place place = {
 		.pid = (pid_t)tgid, .load_bias = m->at.static_base, .undefined = m->at.undefined, .memory = m->memory};
 
-	if (ses->agent_source && m->of->build == ses->first)
+	if (ses->agent.source && m->of->build == ses->first)
 		ses_agent_follow(ses, &m->of->plan, &place, t, !at);
 }
 

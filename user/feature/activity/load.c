@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "feature/activity/activity.h"
 #include "session/priv.h"
 
 /* CUptiResult. The texts follow "CUPTI refuses: ". */

@@ -27,14 +27,14 @@ struct ses_other {
 
 static struct ses_other *other_of(const struct session *ses, uint32_t tgid)
 {
-	uint64_t *at = hash_get(&ses->others, tgid, 0);
+	uint64_t *at = hash_get(&ses->agents.others, tgid, 0);
 
 	return at ? (struct ses_other *)(uintptr_t)*at : NULL;
 }
 
 static struct ses_other *next(const struct session *ses, size_t *pos)
 {
-	struct hash_entry *h = hash_next(&ses->others, pos);
+	struct hash_entry *h = hash_next(&ses->agents.others, pos);
 
 	return h ? (struct ses_other *)(uintptr_t)h->val : NULL;
 }
@@ -50,7 +50,7 @@ static void on_entry(void *ctx, const struct err *e)
 		__atomic_store_n(&o->state, FAILED, __ATOMIC_RELEASE);
 		return;
 	}
-	__atomic_fetch_add(&o->ses->agents_in, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&o->ses->agents.in, 1, __ATOMIC_RELAXED);
 	ses_detail(o->ses, "loaded the agent into process %u: one thread was stopped for %s (%s)", o->tgid,
 		   fmt_ns(agt_injected(o->agt)->pause_ns, pause), agt_injected(o->agt)->route);
 	if (agt_injected(o->agt)->beside)
@@ -70,12 +70,12 @@ static void refuse(struct session *ses, uint32_t tgid, const struct err *why)
 {
 	if (why->code == -ESRCH)
 		return;
-	ses->agents_refused++;
-	if (ses->agents_refused <= AGENTS_NAMED_MAX &&
+	ses->agents.refused++;
+	if (ses->agents.refused <= AGENTS_NAMED_MAX &&
 	    ses_add_note(&ses->about, "agent", "%s of process %u are not recorded: %s", what_of(ses), tgid, why->why) &&
 	    !ses->write_error)
 		ses->write_error = -ENOMEM;
-	if (ses->agents_refused <= AGENTS_REFUSED_AT || ses->o->verbose)
+	if (ses->agents.refused <= AGENTS_REFUSED_AT || ses->o->verbose)
 		ses_warn(ses, "%s of process %u are not recorded: %s", what_of(ses), tgid, why->why);
 }
 
@@ -106,7 +106,7 @@ static struct agt_opts opts_for(struct ses_other *o, const struct agt_place *at,
 				 .kernels = ses->o->metrics.pattern,
 				 .kernel_launches = ses->o->metrics.each,
 				 .kernel_replay = ses->o->metrics.replay,
-				 .memory = ses->agent_memory && at->memory.nhooks,
+				 .memory = ses->agent.memory && at->memory.nhooks,
 				 .numbers = ses->details & MXBPF_DETAIL_SEQ,
 				 .args = ses->details & MXBPF_DETAIL_ARGS,
 				 .python = ses->details & MXBPF_DETAIL_STACK ? sym_python(ses->first->symbols) : NULL,
@@ -137,9 +137,9 @@ static int open_and_add(struct ses_other *o, const struct plan *p, const struct 
 {
 	struct session *ses = o->ses;
 
-	if (agt_open(ses->agents, p, owner_of(ses, p), at, ao, &o->agt, e))
+	if (agt_open(ses->agents.all, p, owner_of(ses, p), at, ao, &o->agt, e))
 		return e->code;
-	if (ses->agent_source && ses_agent_add(ses, o->agt))
+	if (ses->agent.source && ses_agent_add(ses, o->agt))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -149,7 +149,8 @@ static void follow(struct session *ses, const struct plan *p, const struct agt_p
 		   bool anew)
 {
 	struct ses_other *o = calloc(1, sizeof(*o));
-	uint64_t *mine = o && !other_of(ses, (uint32_t)at->pid) ? hash_put(&ses->others, (uint64_t)at->pid, 0) : NULL;
+	uint64_t *mine =
+		o && !other_of(ses, (uint32_t)at->pid) ? hash_put(&ses->agents.others, (uint64_t)at->pid, 0) : NULL;
 	struct agt_opts ao;
 	struct err e = {0};
 
@@ -165,11 +166,11 @@ static void follow(struct session *ses, const struct plan *p, const struct agt_p
 	ao.anew = anew;
 	if (open_and_add(o, p, at, &ao, &e)) {
 		agt_close(o->agt);
-		hash_del(&ses->others, o->tgid, 0, NULL);
+		hash_del(&ses->agents.others, o->tgid, 0, NULL);
 		free(o);
 	} else {
-		if (ses->agent_records)
-			agt_activate_like(o->agt, ses->agent);
+		if (ses->agent.records)
+			agt_activate_like(o->agt, ses->agent.first);
 		else
 			agt_activate(o->agt, false);
 		agt_load(o->agt, &e);
@@ -245,10 +246,10 @@ void ses_agent_leave(struct session *ses, uint32_t tgid)
 	ses_gpu_leave(ses, tgid);
 	if (!o)
 		return;
-	if (ses->agent_source)
+	if (ses->agent.source)
 		ses_agent_remove(ses, o->agt);
 	say_end(o);
-	hash_del(&ses->others, tgid, 0, NULL);
+	hash_del(&ses->agents.others, tgid, 0, NULL);
 	agt_close_later(o->agt, o);
 }
 
@@ -277,7 +278,8 @@ static bool any_tries(const struct session *ses)
 /* Returns the number of all processes that have the agent. */
 static unsigned agents_in(const struct session *ses)
 {
-	return __atomic_load_n(&ses->agents_in, __ATOMIC_RELAXED) + (ses->agent && agt_has_entered(ses->agent));
+	return __atomic_load_n(&ses->agents.in, __ATOMIC_RELAXED) +
+	       (ses->agent.first && agt_has_entered(ses->agent.first));
 }
 
 bool ses_agents_await(struct session *ses)
@@ -297,7 +299,7 @@ bool ses_agents_await(struct session *ses)
 	if (n > 1)
 		ses_note(ses, "the agent is in %u processes; it uses up to %s of memory in each", n,
 			 fmt_bytes(agt_memory_max(), memory));
-	return !ses->gpu_source || ses_gpu_await(ses);
+	return !ses->agents.gpu_source || ses_gpu_await(ses);
 }
 
 void ses_agents_end(struct session *ses)
@@ -311,9 +313,9 @@ void ses_agents_end(struct session *ses)
 	n = agents_in(ses);
 	if (n > 1 && ses_add_note(&ses->about, "agent", "the agent was in %u processes", n) && !ses->write_error)
 		ses->write_error = -ENOMEM;
-	if (ses->agents_refused > AGENTS_NAMED_MAX &&
+	if (ses->agents.refused > AGENTS_NAMED_MAX &&
 	    ses_add_note(&ses->about, "agent", "%s of %u more processes are not recorded", what_of(ses),
-			 ses->agents_refused - AGENTS_NAMED_MAX) &&
+			 ses->agents.refused - AGENTS_NAMED_MAX) &&
 	    !ses->write_error)
 		ses->write_error = -ENOMEM;
 }
@@ -325,5 +327,5 @@ void ses_agents_free(struct session *ses)
 
 	while ((o = next(ses, &pos)))
 		agt_close_later(o->agt, o);
-	hash_fini(&ses->others);
+	hash_fini(&ses->agents.others);
 }

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/fmt.h"
+#include "feature/activity/activity.h"
 #include "feature/agents/load_agents.h"
+#include "feature/kernels/kernels.h"
 #include "target/labels.h"
 
 #define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
@@ -87,13 +89,13 @@ static void say_on(struct session *ses, const struct gpu_process *p, const struc
 	char subscribe[24], enable[24], of[32], text[512];
 
 	snprintf(text, sizeof(text), "%sCUPTI delivers records: version %u, %.256s; subscribing took %s, enabling %s",
-		 of_process(ses->gpu, p->tgid, of), g->version, g->path, fmt_ns(g->subscribe_ns, subscribe),
+		 of_process(ses->agents.gpu, p->tgid, of), g->version, g->path, fmt_ns(g->subscribe_ns, subscribe),
 		 fmt_ns(g->enable_ns, enable));
-	if (ses->gpu->nall > 1)
+	if (ses->agents.gpu->nall > 1)
 		ses_detail(ses, "%s", text);
 	else
 		ses_note(ses, "%s", text);
-	if (g->version >= LEAKS_FROM && g->version < LEAKS_UNTIL && ses->gpu->nall == 1)
+	if (g->version >= LEAKS_FROM && g->version < LEAKS_UNTIL && ses->agents.gpu->nall == 1)
 		ses_note(ses, "this version of CUPTI loses memory in long windows (about 1 GiB in 25 million records); "
 			      "13.4.2 and later do not");
 	if (g->unhooked)
@@ -108,13 +110,13 @@ static void say_why(struct session *ses, const struct gpu_process *p, const stru
 {
 	char of[32], why[512];
 
-	of_process(ses->gpu, p->tgid, of);
+	of_process(ses->agents.gpu, p->tgid, of);
 	ses_gpu_why(g, why);
-	if (*of && (g->state == MXBPF_GPU_NO_CUDA || ses->gpu->warned >= AGENTS_REFUSED_AT)) {
+	if (*of && (g->state == MXBPF_GPU_NO_CUDA || ses->agents.gpu->warned >= AGENTS_REFUSED_AT)) {
 		ses_detail(ses, "%s%s", of, why);
 		return;
 	}
-	ses->gpu->warned++;
+	ses->agents.gpu->warned++;
 	ses_warn(ses, "%s%s", of, why);
 }
 
@@ -138,8 +140,8 @@ static void look_at_all(struct session *ses)
 {
 	size_t i;
 
-	for (i = 0; i < nprocesses(ses->gpu); i++)
-		look(ses, process_at(ses->gpu, i));
+	for (i = 0; i < nprocesses(ses->agents.gpu); i++)
+		look(ses, process_at(ses->agents.gpu, i));
 }
 
 static bool is_settled(const struct mxbpf_gpu_shared *g)
@@ -171,8 +173,8 @@ static void choose_probes(struct session *ses)
 	uint32_t state;
 	size_t i;
 
-	for (i = 0; i < nprocesses(ses->gpu); i++) {
-		known = agt_gpu(process_at(ses->gpu, i)->agt, &g);
+	for (i = 0; i < nprocesses(ses->agents.gpu); i++) {
+		known = agt_gpu(process_at(ses->agents.gpu, i)->agt, &g);
 		was_on = known && g.subscriptions;
 		state = known ? g.state : MXBPF_GPU_OFF;
 		if (state == MXBPF_GPU_ON) {
@@ -227,7 +229,7 @@ static enum use use_of(const struct session *ses, struct tgt *t)
 {
 	struct tgt_lib *driver = driver_of(t);
 	const pid_t parent = driver ? heir_of(t, driver) : 0;
-	const struct gpu_process *p = parent && ses->gpu ? process_of(ses->gpu, (uint32_t)parent) : NULL;
+	const struct gpu_process *p = parent && ses->agents.gpu ? process_of(ses->agents.gpu, (uint32_t)parent) : NULL;
 	struct mxbpf_gpu_shared g;
 
 	if (!driver)
@@ -276,11 +278,11 @@ static int add(struct session *ses, struct agt *agt)
 {
 	const struct gpu_process p = {.agt = agt, .tgid = (uint32_t)agt_pid(agt)};
 
-	if (src_gpu_join(ses->gpu_source, agt) || buf_put(&ses->gpu->processes, &p, sizeof(p)))
+	if (src_gpu_join(ses->agents.gpu_source, agt) || buf_put(&ses->agents.gpu->processes, &p, sizeof(p)))
 		return -ENOMEM;
-	ses->gpu->nall++;
-	agt_gpu_measure(agt, ses->gpu->measures);
-	if (ses->gpu->wants)
+	ses->agents.gpu->nall++;
+	agt_gpu_measure(agt, ses->agents.gpu->measures);
+	if (ses->agents.gpu->wants)
 		agt_gpu_want(agt, want_of(ses));
 	return 0;
 }
@@ -327,17 +329,17 @@ static void load_first(struct session *ses)
 {
 	struct err e = {0};
 
-	if (ses->gpu_late && agt_load(ses->agent, &e)) {
-		ses->agent_failed = e;
+	if (ses->agent.gpu_late && agt_load(ses->agent.first, &e)) {
+		ses->agent.failed = e;
 		ses_warn(ses, "no record of the GPU: %s", e.why);
-	} else if (add(ses, ses->agent) && !ses->write_error) {
+	} else if (add(ses, ses->agent.first) && !ses->write_error) {
 		ses->write_error = -ENOMEM;
 	}
 }
 
 void ses_gpu_look(struct session *ses, struct tgt *t)
 {
-	struct ses_gpu *g = ses->gpu;
+	struct ses_gpu *g = ses->agents.gpu;
 	const uint32_t tgid = (uint32_t)tgt_pid(t);
 	enum use use;
 
@@ -348,7 +350,7 @@ void ses_gpu_look(struct session *ses, struct tgt *t)
 		buf_put(&g->undecided, &tgid, sizeof(tgid));
 	if (use == USES_UNKNOWN || !driver_of(t) || !decide(g, tgid) || use == USES_NONE)
 		return;
-	if (tgid == (uint32_t)agt_pid(ses->agent))
+	if (tgid == (uint32_t)agt_pid(ses->agent.first))
 		load_first(ses);
 	else
 		follow(ses, t);
@@ -357,11 +359,11 @@ void ses_gpu_look(struct session *ses, struct tgt *t)
 /* By now the agents of their parents may be loaded. */
 static void look_again(struct session *ses)
 {
-	struct buf all = ses->gpu->undecided;
+	struct buf all = ses->agents.gpu->undecided;
 	struct tgt *t;
 	size_t i;
 
-	ses->gpu->undecided = (struct buf){0};
+	ses->agents.gpu->undecided = (struct buf){0};
 	for (i = 0; i < buf_count(&all, uint32_t); i++) {
 		if (tgt_open((pid_t)*buf_at(&all, uint32_t, i), &t, NULL))
 			continue;
@@ -375,24 +377,24 @@ int ses_gpu_open(struct session *ses, struct err *e)
 {
 	struct tgt *first = ses->targets[0].tgt;
 
-	ses->gpu = calloc(1, sizeof(*ses->gpu));
-	ses->gpu_source = ses->gpu ? src_add_gpu(ses->hub, ses->agents) : NULL;
-	if (!ses->gpu_source)
+	ses->agents.gpu = calloc(1, sizeof(*ses->agents.gpu));
+	ses->agents.gpu_source = ses->agents.gpu ? src_add_gpu(ses->hub, ses->agents.all) : NULL;
+	if (!ses->agents.gpu_source)
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
-	if (!ses->gpu_late && ses_gpu_uses(ses, first) && decide(ses->gpu, (uint32_t)tgt_pid(first)))
-		return add(ses, ses->agent) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
+	if (!ses->agent.gpu_late && ses_gpu_uses(ses, first) && decide(ses->agents.gpu, (uint32_t)tgt_pid(first)))
+		return add(ses, ses->agent.first) ? err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory") : 0;
 	return 0;
 }
 
 void ses_gpu_free(struct session *ses)
 {
-	if (!ses->gpu)
+	if (!ses->agents.gpu)
 		return;
-	buf_fini(&ses->gpu->processes);
-	buf_fini(&ses->gpu->undecided);
-	hash_fini(&ses->gpu->decided);
-	free(ses->gpu);
-	ses->gpu = NULL;
+	buf_fini(&ses->agents.gpu->processes);
+	buf_fini(&ses->agents.gpu->undecided);
+	hash_fini(&ses->agents.gpu->decided);
+	free(ses->agents.gpu);
+	ses->agents.gpu = NULL;
 }
 
 /* ---- session */
@@ -402,16 +404,16 @@ void ses_gpu_tick(struct session *ses)
 	look_again(ses);
 	look_at_all(ses);
 	choose_probes(ses);
-	src_gpu_launches(ses->gpu_source, ses_late_launches(ses));
+	src_gpu_launches(ses->agents.gpu_source, ses_late_launches(ses));
 }
 
 static void want(struct session *ses)
 {
 	size_t i;
 
-	ses->gpu->wants = true;
-	for (i = 0; i < nprocesses(ses->gpu); i++)
-		agt_gpu_want(process_at(ses->gpu, i)->agt, want_of(ses));
+	ses->agents.gpu->wants = true;
+	for (i = 0; i < nprocesses(ses->agents.gpu); i++)
+		agt_gpu_want(process_at(ses->agents.gpu, i)->agt, want_of(ses));
 }
 
 /* Returns false if the session has to end. */
@@ -420,7 +422,7 @@ static bool await_cupti(struct session *ses)
 	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
 	uint64_t now = begun, said = begun;
 
-	while (!all_settled(ses->gpu) && now - begun < AWAIT_NS) {
+	while (!all_settled(ses->agents.gpu) && now - begun < AWAIT_NS) {
 		if (ses_interrupted(ses, now + LOOK_NS))
 			return false;
 		now = clock_ns(CLOCK_MONOTONIC);
@@ -436,7 +438,7 @@ static bool await_cupti(struct session *ses)
 /* When all processes are known. */
 static void say_processes(struct session *ses)
 {
-	const struct ses_gpu *g = ses->gpu;
+	const struct ses_gpu *g = ses->agents.gpu;
 	struct mxbpf_gpu_shared shared;
 	unsigned on = 0;
 	size_t i;
@@ -459,9 +461,9 @@ bool ses_gpu_await(struct session *ses)
 		return false;
 	look_at_all(ses);
 	choose_probes(ses);
-	if (ses->gpu->awaited)
+	if (ses->agents.gpu->awaited)
 		say_processes(ses);
-	ses->gpu->awaited = true;
+	ses->agents.gpu->awaited = true;
 	return true;
 }
 
@@ -469,9 +471,9 @@ static void measure(struct session *ses, bool on)
 {
 	size_t i;
 
-	ses->gpu->measures = on;
-	for (i = 0; i < nprocesses(ses->gpu); i++)
-		agt_gpu_measure(process_at(ses->gpu, i)->agt, on);
+	ses->agents.gpu->measures = on;
+	for (i = 0; i < nprocesses(ses->agents.gpu); i++)
+		agt_gpu_measure(process_at(ses->agents.gpu, i)->agt, on);
 }
 
 void ses_gpu_take(struct session *ses, bool on)
@@ -481,15 +483,15 @@ void ses_gpu_take(struct session *ses, bool on)
 	measure(ses, on);
 
 	if (on) {
-		src_gpu_start(ses->gpu_source);
+		src_gpu_start(ses->agents.gpu_source);
 		want(ses);
 		return;
 	}
 	look_at_all(ses);
-	src_gpu_launches(ses->gpu_source, ses_late_launches(ses));
-	ses->gpu->wants = false;
-	held = src_gpu_stop(ses->gpu_source, STOP_MS);
-	if (held && ses->gpu->nall > 1)
+	src_gpu_launches(ses->agents.gpu_source, ses_late_launches(ses));
+	ses->agents.gpu->wants = false;
+	held = src_gpu_stop(ses->agents.gpu_source, STOP_MS);
+	if (held && ses->agents.gpu->nall > 1)
 		ses_warn(ses,
 			 "CUPTI did not return within %u s in %u processes, so the last records of their GPUs are "
 			 "missing",
@@ -506,8 +508,8 @@ bool ses_gpu_age(const struct session *ses, char text[160])
 	struct mxbpf_gpu_shared g;
 	size_t i;
 
-	for (i = 0; ses->gpu && i < nprocesses(ses->gpu); i++)
-		if (agt_gpu(process_at(ses->gpu, i)->agt, &g) && g.oldest_ns && g.oldest_ns < oldest_ns)
+	for (i = 0; ses->agents.gpu && i < nprocesses(ses->agents.gpu); i++)
+		if (agt_gpu(process_at(ses->agents.gpu, i)->agt, &g) && g.oldest_ns && g.oldest_ns < oldest_ns)
 			oldest_ns = g.oldest_ns;
 	if (oldest_ns > now || now - oldest_ns < OLD_NS)
 		return false;
@@ -577,14 +579,14 @@ static void note_metrics(struct session *ses, const struct mxbpf_gpu_shared *g, 
 /* Notes what is wrong in a process. The version of CUPTI stands there for the first one only. */
 static void note_process(struct session *ses, const struct gpu_process *p)
 {
-	struct ses_gpu *all = ses->gpu;
+	struct ses_gpu *all = ses->agents.gpu;
 	struct mxbpf_gpu_account a;
 	struct mxbpf_gpu_shared g;
 	char of[32], why[512];
 	const bool known = agt_gpu(p->agt, &g);
 	bool done;
 
-	src_gpu_account(ses->gpu_source, p->agt, &a);
+	src_gpu_account(ses->agents.gpu_source, p->agt, &a);
 	done = known && a.subscriptions && g.state == MXBPF_GPU_OFF; /* the last state that was told is over */
 	of_process(all, p->tgid, of);
 	if (known && a.subscriptions && !all->delivered++)
@@ -610,30 +612,30 @@ static void note_process(struct session *ses, const struct gpu_process *p)
 
 void ses_gpu_leave(struct session *ses, uint32_t tgid)
 {
-	struct gpu_process *p = ses->gpu ? process_of(ses->gpu, tgid) : NULL;
+	struct gpu_process *p = ses->agents.gpu ? process_of(ses->agents.gpu, tgid) : NULL;
 	uint64_t was;
 
-	if (!ses->gpu || (p && p->agt == ses->agent))
+	if (!ses->agents.gpu || (p && p->agt == ses->agent.first))
 		return;
-	hash_del(&ses->gpu->decided, tgid, 0, &was);
+	hash_del(&ses->agents.gpu->decided, tgid, 0, &was);
 	if (!p)
 		return;
 	look(ses, p);
 	note_process(ses, p);
-	src_gpu_leave(ses->gpu_source, p->agt);
-	*p = *process_at(ses->gpu, nprocesses(ses->gpu) - 1);
-	ses->gpu->processes.len -= sizeof(*p);
+	src_gpu_leave(ses->agents.gpu_source, p->agt);
+	*p = *process_at(ses->agents.gpu, nprocesses(ses->agents.gpu) - 1);
+	ses->agents.gpu->processes.len -= sizeof(*p);
 }
 
 void ses_gpu_end(struct session *ses)
 {
-	const struct ses_gpu *g = ses->gpu;
+	const struct ses_gpu *g = ses->agents.gpu;
 	size_t i;
 
 	for (i = 0; i < nprocesses(g); i++)
 		note_process(ses, process_at(g, i));
 	if (g->delivered > 1)
 		note(ses, "CUPTI delivered records of %u processes", g->delivered);
-	if (!g->nall && !ses->agent_failed.code)
+	if (!g->nall && !ses->agent.failed.code)
 		note(ses, "no record of the GPU: no process has initialised CUDA");
 }

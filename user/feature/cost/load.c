@@ -185,8 +185,8 @@ static uint64_t agent_cost(const struct session *ses)
 	struct mxbpf_loss loss = {0};
 	const struct src_agent_counts n = ses_agent_counts(ses);
 
-	if (ses->agent_source)
-		src_loss(ses->agent_source, &loss);
+	if (ses->agent.source)
+		src_loss(ses->agent.source, &loss);
 	return (loss.attempted > n.memory ? loss.attempted - n.memory : 0) * MXBPF_AGENT_CALL_NS +
 	       n.memory * MXBPF_AGENT_MEMORY_NS + n.args * MXBPF_AGENT_ARGS_NS + n.stacks * MXBPF_AGENT_STACK_NS;
 }
@@ -277,7 +277,7 @@ static uint64_t measure(struct session *ses)
 		return c->due_ns;
 	switch (c->stage) {
 	case COST_AWAIT:
-		if (!ses->agent_source && ses_hits(ses) < HITS_LEAST) {
+		if (!ses->agent.source && ses_hits(ses) < HITS_LEAST) {
 			next(c, COST_AWAIT, now,
 			     c->due_ns - c->began_ns < NS_PER_S ? c->due_ns - c->began_ns : NS_PER_S);
 			break;
@@ -289,7 +289,7 @@ static uint64_t measure(struct session *ses)
 		start_beats(ses, now);
 		break;
 	default:
-		if (ses->agent_source && !c->agent.tid)
+		if (ses->agent.source && !c->agent.tid)
 			agent_beat(ses, &c->agent, false);
 		if (!c->warned && now - c->measured_ns >= WARN_NS)
 			warn(ses, now);
@@ -339,7 +339,7 @@ static void account(const struct session *ses, struct mdl_session *s)
 	if (c->stage == COST_OFF)
 		return;
 	fill(&s->cost, &all, &c->before);
-	if (ses->agent_source) { /* probes of memory hit in its calls, and the comparison counts them among those */
+	if (ses->agent.source) { /* probes of memory hit in its calls, and the comparison counts them among those */
 		s->cost.added_ns = s->cost.thread_ns = agent_cost(ses);
 		s->cost.scale = s->cost.added_ns ? 1000 : 0;
 	}
@@ -358,7 +358,7 @@ static void ends(struct session *ses)
 	}
 	att_beats_choose(ses->first->att, HUGE_VAL);
 	c->watched = att_beat(ses->first->att);
-	if (ses->agent_source && c->agent.tid) {
+	if (ses->agent.source && c->agent.tid) {
 		c->watched = agent_beat(ses, &c->agent, false);
 		c->watched.cost_ns = whole((double)agent_cost(ses) * (double)c->watched.ns /
 					   (double)(clock_ns(CLOCK_MONOTONIC) - c->began_ns));
@@ -519,7 +519,7 @@ static void alone(struct session *ses)
 	struct state *c = state_of(ses);
 	struct agent_phase rests = {.from_ns = clock_ns(CLOCK_MONOTONIC), .tid = c->agent.tid};
 
-	if (ses->agent_source && is_worth(ses))
+	if (ses->agent.source && is_worth(ses))
 		c->alone = run_alone(ses, &rests);
 }
 
@@ -638,12 +638,12 @@ static void detached(struct session *ses)
 	if (sliced) {
 		compare_iterations(ses);
 		offer_agent(ses);
-	} else if (ses->agent_source) {
+	} else if (ses->agent.source) {
 		compare_agent(ses, &watched);
 	} else if (worth) {
 		err = att_beat_alone(ses->first->att, &ses->targets[0].plan, &hit_ns);
 	}
-	if (!sliced && !ses->agent_source && worth && !err)
+	if (!sliced && !ses->agent.source && worth && !err)
 		compare(ses, &watched, (double)hit_ns);
 	ses_detail(ses, "cost: %.0f intervals of %.0f us at the place that was chosen, %.0f us of them cost; %s",
 		   watched.n, watched.cpu_ns / 1000, watched.cost_ns / 1000,
@@ -651,7 +651,7 @@ static void detached(struct session *ses)
 		   : !worth ? "too few to compare"
 		   : err    ? strerror(-err)
 			    : "no hits alone");
-	c->thread = ses->agent_source ? its->agent.tid : its->compared_tid;
+	c->thread = ses->agent.source ? its->agent.tid : its->compared_tid;
 	if (sliced) /* iterations between slices are not watched */
 		c->shrink = 0;
 	c->added_ns = mdl_permille(c->added_ns, c->scale);

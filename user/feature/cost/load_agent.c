@@ -51,7 +51,7 @@ void agent_beats_add(const struct mxbpf_agent_beat *b, int n, const struct agent
 struct mxbpf_beat agent_beat(struct session *ses, struct agent_phase *p, bool rest)
 {
 	struct mxbpf_agent_beat *b = malloc(sizeof(*b) * MXBPF_AGENT_BEATS);
-	const int n = b ? agt_beats(ses->agent, rest, b) : 0;
+	const int n = b ? agt_beats(ses->agent.first, rest, b) : 0;
 	struct mxbpf_beat beat = {.ip = 1, .tgid = (uint32_t)tgt_pid(ses->targets[0].tgt)};
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), recent_ns = now > RECENT_NS ? now - RECENT_NS : 0;
 	const uint64_t from_ns = p->from_ns > recent_ns ? p->from_ns : recent_ns;

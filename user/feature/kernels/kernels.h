@@ -13,4 +13,8 @@ extern const struct view_sheet sheet_gpu_counters;
 /* Returns *n rows in no order. */
 const struct mxbpf_agg_kernel_metrics *kernels_rows(const struct mdl *m, size_t *n);
 
+struct mxbpf_gpu_shared;
+/* What --kernel-metrics has measured, and why not more. Returns buf. */
+const char *ses_metrics_note(const struct mxbpf_gpu_shared *g, char buf[1024]);
+
 #endif

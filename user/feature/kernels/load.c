@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/fmt.h"
+#include "feature/activity/activity.h"
+#include "feature/kernels/kernels.h"
 #include "session/priv.h"
 
 #define NOT_SUPPORTED_BASE 1000 /* of `result`: see enum mxbpf_gpu_metrics_step */
