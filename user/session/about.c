@@ -36,7 +36,7 @@ void ses_loss(const struct session *ses, struct mxbpf_loss *loss)
 
 int ses_failed(const struct session *ses)
 {
-	return ses->failed;
+	return ses->interval.failed;
 }
 
 void ses_forward(const struct session *ses, const struct signalfd_siginfo *sig)
@@ -60,7 +60,7 @@ int ses_wait_command(struct session *ses, int signals)
 
 void ses_keep_lasts(struct session *ses)
 {
-	ses->wants_lasts = true;
+	ses->lasts.wanted = true;
 }
 
 void ses_opens(struct session *ses, uint64_t at_ns, struct buf *opens)
@@ -82,7 +82,7 @@ void ses_learn(struct session *ses, void *recs, size_t bytes)
 
 const struct mxbpf_span *ses_last(const struct session *ses, pid_t tid)
 {
-	const uint64_t *at = hash_get(&ses->last_of, (uint64_t)tid, 0);
+	const uint64_t *at = hash_get(&ses->lasts.of, (uint64_t)tid, 0);
 
-	return at ? buf_at(&ses->lasts, struct mxbpf_span, *at) : NULL;
+	return at ? buf_at(&ses->lasts.spans, struct mxbpf_span, *at) : NULL;
 }

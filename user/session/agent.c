@@ -165,7 +165,7 @@ int ses_agent_open(struct session *ses, struct err *e)
 			      .stacks_of_memory = ses->o->memory,
 			      .is_finalizing = ses_agent_is_finalizing(ses, (uint32_t)tgt_pid(first->tgt)),
 			      .children = ses_follows(ses),
-			      .beside = ses_nvtx_beside(&ses->nvtx_first),
+			      .beside = ses_nvtx_beside(&ses->nvtx.first),
 			      .launched = ses->o->command,
 			      .on_entry = on_entry,
 			      .ctx = ses};

@@ -18,7 +18,7 @@ MXBPF_STATIC_ASSERT(SRC_MAX <= MDL_SOURCES_MAX);
  */
 static void note_error(struct session *ses, int err)
 {
-	ses->short_of_memory |= err == -ENOMEM;
+	ses->kept.short_of_memory |= err == -ENOMEM;
 	if (err && err != -ENOMEM && !ses->write_error)
 		ses->write_error = err;
 }
@@ -58,7 +58,7 @@ static void end_keep(struct session *ses, int err)
 void ses_took(struct session *ses, unsigned number, uint64_t n, int err)
 {
 	pthread_mutex_lock(&ses->lock);
-	ses->folded[number] += n;
+	ses->kept.folded[number] += n;
 	note_error(ses, err);
 	pthread_mutex_unlock(&ses->lock);
 }
@@ -122,8 +122,8 @@ void ses_tell_memory(struct session *ses)
 	unsigned i;
 
 	for (i = 0; i < src_count(ses->hub); i++)
-		unkept += ses->unkept[i] + __atomic_load_n(&src_at(ses->hub, i)->unkept, __ATOMIC_RELAXED);
-	if (!ses->short_of_memory && !unkept)
+		unkept += ses->kept.dropped[i] + __atomic_load_n(&src_at(ses->hub, i)->unkept, __ATOMIC_RELAXED);
+	if (!ses->kept.short_of_memory && !unkept)
 		return;
 	fmt_bytes(mem_limit_bytes(), limit);
 	ses_warn(ses, "mxbpf has reached its limit of %s of memory (--max-memory): %s events were dropped", limit,
@@ -148,15 +148,15 @@ static bool prepare(struct session *ses, unsigned number, struct mxbpf_rec *r)
 	const struct ses_build *b = ses_build_of_source(ses, number);
 
 	note_error(ses, sym_learn((b ? b : ses_build_of(ses, r->tgid))->symbols, r));
-	ses->folded[number] += is_event(r);
+	ses->kept.folded[number] += is_event(r);
 	ses_note_last(ses, r);
 	return !ses->o->ops || ses_ops_keeps(ses, r);
 }
 
 static void drop(struct session *ses, unsigned number, const struct mxbpf_rec *r)
 {
-	ses->folded[number] += is_event(r);
-	ses->unkept[number] += is_event(r);
+	ses->kept.folded[number] += is_event(r);
+	ses->kept.dropped[number] += is_event(r);
 }
 
 /* Walks over a batch once. Moves records that are kept together, because the writer takes them from the batch. */
@@ -178,7 +178,7 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes)
 		r = (struct mxbpf_rec *)next;
 		k = kind_of(r);
 		mem_insist(k && k->counts);
-		if (ses->short_of_memory && !(k && k->counts)) {
+		if (ses->kept.short_of_memory && !(k && k->counts)) {
 			drop(ses, number, r);
 			continue;
 		}
@@ -188,7 +188,7 @@ static void fold(struct session *ses, unsigned number, void *recs, size_t bytes)
 			memmove(to, r, r->size);
 		err = keep_one(ses, to);
 		if (err == -ENOMEM) {
-			ses->unkept[number]++;
+			ses->kept.dropped[number]++;
 			note_error(ses, err);
 			err = 0;
 			continue;
@@ -242,8 +242,8 @@ void ses_on_batch(void *ctx, unsigned number, void *recs, size_t bytes)
 	if (!ses->agent.lent)
 		return;
 	pthread_mutex_lock(&ses->lock);
-	ses->folded[number] -= ses->agent.lent;
-	ses->folded[ses->first->rings[ATT_CALLS]->number] += ses->agent.lent;
+	ses->kept.folded[number] -= ses->agent.lent;
+	ses->kept.folded[ses->first->rings[ATT_CALLS]->number] += ses->agent.lent;
 	pthread_mutex_unlock(&ses->lock);
 	ses->agent.lent = 0;
 }

@@ -183,8 +183,8 @@ int ses_interval(struct session *ses)
 	}
 	ses_totals_of(&s, &now);
 	if (ses->o->reset) {
-		ses_about_since(&s, &ses->mark);
-		ses->mark = now;
+		ses_about_since(&s, &ses->interval.mark);
+		ses->interval.mark = now;
 	}
 	code = show(ses, &s, m);
 	mdl_free(m);
@@ -198,14 +198,14 @@ uint64_t ses_interval_due(struct session *ses, uint64_t window_ns)
 
 	if (!every)
 		return UINT64_MAX;
-	if (window_ns / every > ses->intervals && cost_slices(ses) && slices_busy(cost_slices(ses)))
+	if (window_ns / every > ses->interval.n && cost_slices(ses) && slices_busy(cost_slices(ses)))
 		return window_ns + BUSY_NS;
-	if (window_ns / every > ses->intervals && !ses->paused_at_ns) {
-		ses->intervals = window_ns / every; /* intervals that were missed count as one */
-		ses->failed = ses_interval(ses);
+	if (window_ns / every > ses->interval.n && !ses->paused_at_ns) {
+		ses->interval.n = window_ns / every; /* intervals that were missed count as one */
+		ses->interval.failed = ses_interval(ses);
 		if (cost_slices(ses))
 			slices_interval(ses, cost_slices(ses));
-		ses->ended = ses->ended || ses->failed;
+		ses->ended = ses->ended || ses->interval.failed;
 	}
 	return (window_ns / every + 1) * every;
 }

@@ -61,8 +61,8 @@ static void drop_unkept(const struct session *ses, struct mdl_session *s)
 
 	for (i = 0; i < s->nsources; i++) {
 		l = &s->sources[i].loss;
-		l->stored -= ses->unkept[i] < l->stored ? ses->unkept[i] : l->stored;
-		l->dropped += ses->unkept[i];
+		l->stored -= ses->kept.dropped[i] < l->stored ? ses->kept.dropped[i] : l->stored;
+		l->dropped += ses->kept.dropped[i];
 	}
 }
 
@@ -79,7 +79,7 @@ int ses_loss_now(const struct session *ses, struct mdl_session *s)
 	if (err)
 		return err;
 	for (i = 0; i < s->nsources; i++)
-		s->sources[i].loss.stored = ses->folded[i];
+		s->sources[i].loss.stored = ses->kept.folded[i];
 	drop_unkept(ses, s);
 	for (i = 0; i < s->nsources; i++) {
 		l = &s->sources[i].loss;

@@ -66,7 +66,7 @@ static bool is_same(const struct nvtx_file *s, const struct tgt_lib *lib)
  */
 static const struct nvtx_file *file_of(struct session *ses, struct tgt *t, struct tgt_lib *lib)
 {
-	uint64_t *at = ses->nvtx_index.len < FILES_MAX ? hash_put(&ses->nvtx_index, lib->dev, lib->ino) : NULL;
+	uint64_t *at = ses->nvtx.index.len < FILES_MAX ? hash_put(&ses->nvtx.index, lib->dev, lib->ino) : NULL;
 	struct nvtx_file new = {.has = false};
 	struct nvtx_file *s;
 	struct elf *f;
@@ -79,11 +79,11 @@ static const struct nvtx_file *file_of(struct session *ses, struct tgt *t, struc
 			return NULL;
 		memcpy(new.build_id, lib->build_id, lib->build_id_bytes);
 		new.build_id_bytes = lib->build_id_bytes;
-		if (buf_put(&ses->nvtx_files, &new, sizeof(new)))
+		if (buf_put(&ses->nvtx.files, &new, sizeof(new)))
 			return NULL;
-		*at = buf_count(&ses->nvtx_files, new);
+		*at = buf_count(&ses->nvtx.files, new);
 	}
-	s = buf_at(&ses->nvtx_files, struct nvtx_file, *at - 1);
+	s = buf_at(&ses->nvtx.files, struct nvtx_file, *at - 1);
 	return !s->has || (!tgt_lib_elf(t, lib, &f, NULL) && is_same(s, lib)) ? s : NULL;
 }
 
@@ -144,7 +144,7 @@ static const char *find_all(struct session *ses, struct tgt *t, struct ses_nvtx 
 	n->beside.args = n->variables;
 	if (agt_start_va(nvtx_image, nvtx_image_bytes, NVTX_OFFER, &n->beside.call_va, NULL))
 		n->beside.nargs = 0;
-	ses->nvtx |= n->beside.nargs > 0;
+	ses->nvtx.offered |= n->beside.nargs > 0;
 	return lost;
 }
 
@@ -165,7 +165,7 @@ const struct agt_beside *ses_nvtx_beside(const struct ses_nvtx *n)
 void ses_nvtx_note(struct session *ses, const struct ses_target *of)
 {
 	const char *lost =
-		ses->o->command || is_settled(ses->o, of->tgt) ? NULL : find_all(ses, of->tgt, &ses->nvtx_first);
+		ses->o->command || is_settled(ses->o, of->tgt) ? NULL : find_all(ses, of->tgt, &ses->nvtx.first);
 
 	if (lost)
 		ses_note(ses,
@@ -177,6 +177,6 @@ void ses_nvtx_note(struct session *ses, const struct ses_target *of)
 
 void ses_nvtx_free(struct session *ses)
 {
-	hash_fini(&ses->nvtx_index);
-	buf_fini(&ses->nvtx_files);
+	hash_fini(&ses->nvtx.index);
+	buf_fini(&ses->nvtx.files);
 }

@@ -152,17 +152,17 @@ void ses_note_last(struct session *ses, const struct mxbpf_rec *r)
 	struct mxbpf_span s;
 	uint64_t *at;
 
-	if (!ses->wants_lasts || r->kind != MXBPF_SPAN)
+	if (!ses->lasts.wanted || r->kind != MXBPF_SPAN)
 		return;
 	kind_span(r, &s);
 	if (!s.end_tid)
 		return;
-	at = hash_get(&ses->last_of, s.end_tid, 0);
+	at = hash_get(&ses->lasts.of, s.end_tid, 0);
 	if (at) {
-		*buf_at(&ses->lasts, struct mxbpf_span, *at) = s;
+		*buf_at(&ses->lasts.spans, struct mxbpf_span, *at) = s;
 		return;
 	}
-	at = buf_put(&ses->lasts, &s, sizeof(s)) ? NULL : hash_put(&ses->last_of, s.end_tid, 0);
+	at = buf_put(&ses->lasts.spans, &s, sizeof(s)) ? NULL : hash_put(&ses->lasts.of, s.end_tid, 0);
 	if (at)
-		*at = buf_count(&ses->lasts, struct mxbpf_span) - 1;
+		*at = buf_count(&ses->lasts.spans, struct mxbpf_span) - 1;
 }

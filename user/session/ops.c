@@ -18,7 +18,7 @@ enum { UNASKED, LEAVE, SHOW };
 /* Operators with unreadable names are shown. */
 static bool leaves_out(struct session *ses, uint64_t name_id)
 {
-	uint64_t *asked = name_id && mdl_has_name(ses->model, name_id) ? hash_put(&ses->asked, name_id, 0) : NULL;
+	uint64_t *asked = name_id && mdl_has_name(ses->model, name_id) ? hash_put(&ses->ops.asked, name_id, 0) : NULL;
 	char text[MXBPF_NAME_BYTES_MAX + 1];
 	const char *name;
 	size_t len;
@@ -43,7 +43,7 @@ static bool keeps_span(struct session *ses, const struct mxbpf_span *s)
 		ses->about.left_out++;
 		return false;
 	}
-	ses->shown++;
+	ses->ops.shown++;
 	return true;
 }
 
@@ -120,9 +120,9 @@ bool ses_ops_matched(const struct session *ses, char nearest[SES_NEAREST_BYTES])
 	size_t pos = 0, len;
 	char name[256];
 
-	if (ses->shown || (!ses->about.left_out && !all_left(ses)))
+	if (ses->ops.shown || (!ses->about.left_out && !all_left(ses)))
 		return true;
-	while ((h = hash_next(&ses->asked, &pos))) {
+	while ((h = hash_next(&ses->ops.asked, &pos))) {
 		snprintf(name, sizeof(name), "%s", mdl_name(ses->model, h->a, &len));
 		plan_near_try(&near, name);
 	}

@@ -82,7 +82,7 @@ struct ses_roots {
 	bool several;	      /* false: the user named one process, and the session ends with it */
 };
 
-/* --follow-app; app.c uses it. */
+/* --follow-app, for app.c. Only the main thread uses it. */
 struct ses_app {
 	struct mxbpf_app was; /* state of the program's profiler before probes were attached */
 	uint64_t windows;     /* openings and closings that were noted */
@@ -95,19 +95,51 @@ struct ses_nvtx {
 	struct agt_beside beside; /* nargs 0: there are none */
 };
 
+/* Ranges of NVTX, for nvtx.c. Only the main thread uses it. */
+struct ses_nvtx_files {
+	bool offered;	       /* a process has, or will have, an injection library for NVTX */
+	struct ses_nvtx first; /* of the first process */
+	struct hash index;     /* (device, inode) -> 1 + index in files */
+	struct buf files;      /* struct nvtx_file: what was found in libraries of all processes */
+};
+
+/* What fold.c has counted, and loss.c reads. With the lock. Indices are the numbers of sources. */
+struct ses_kept {
+	uint64_t folded[SRC_MAX];  /* records in the model */
+	uint64_t dropped[SRC_MAX]; /* of them: records that were dropped because there was no memory */
+	bool short_of_memory;	   /* there was no memory for a record, or for a name */
+};
+
+/* --ops, for ops.c. With the lock. */
+struct ses_ops {
+	struct hash asked; /* name id -> 1: excluded, 2: shown */
+	uint64_t shown;	   /* spans of operators that are shown */
+};
+
+/* `now`: the last call of each thread, for open.c. With the lock. */
+struct ses_lasts {
+	bool wanted;
+	struct hash of;	  /* tid -> index in spans */
+	struct buf spans; /* struct mxbpf_span */
+};
+
+/* --interval and --reset, for interval.c. Only the main thread uses it. */
+struct ses_interval {
+	struct ses_totals mark; /* --reset: the end of the last interval */
+	uint64_t n;		/* intervals that have ended */
+	int failed;		/* code of ui.tables if it failed */
+};
+
 struct session {
 	struct ses_opts opts;		 /* those of the caller, without options that were refused: ses_refuse() */
 	const struct ses_opts *o;	 /* points to opts, for all who only read them */
 	const struct ses_window *window; /* when events are recorded */
 	struct ses_ui ui;
-	struct plan_opts want;	    /* probes to plan */
-	unsigned details;	    /* mask of enum mxbpf_detail, of spans of the first build */
-	struct launch launch;	    /* the command; pid 0: none */
-	bool nvtx;		    /* a process has, or will have, an injection library for NVTX */
-	struct ses_nvtx nvtx_first; /* of the first process */
-	struct hash nvtx_index;	    /* (device, inode) -> 1 + index in nvtx_files */
-	struct buf nvtx_files;	    /* struct nvtx_file: what was found in libraries of all processes */
-	struct follow *follow;	    /* NULL: only the target is watched */
+	struct plan_opts want; /* probes to plan */
+	unsigned details;      /* mask of enum mxbpf_detail, of spans of the first build */
+	struct launch launch;  /* the command; pid 0: none */
+	struct ses_nvtx_files nvtx;
+	struct follow *follow; /* NULL: only the target is watched */
 	struct ses_target targets[SES_TARGETS_MAX];
 	unsigned ntargets;				 /* at least 1; the first may not be found yet */
 	struct ses_build builds[SES_BUILDS_MAX], *first; /* first: the first of them */
@@ -124,30 +156,21 @@ struct session {
 		lock;	   /* protects what follows, up to `lasts`; a source's thread holds it while it folds a batch */
 	struct mdl *model; /* of the whole session */
 	struct mdl *fresh; /* --reset: model of this interval, without names; NULL: not requested */
-	uint64_t folded[SRC_MAX];  /* records in the model, by the number of the source */
-	uint64_t unkept[SRC_MAX];  /* of them: records that were dropped because there was no memory */
-	bool short_of_memory;	   /* there was no memory for a record, or for a name */
+	struct ses_kept kept;
 	struct rec_writer *writer; /* NULL: records are not kept */
-	struct hash asked;	   /* --ops: name id -> 1: excluded, 2: shown */
-	uint64_t shown;		   /* --ops: spans of operators that are shown */
-	int write_error;	   /* first error of the writer or the model */
-	bool wants_lasts;	   /* `now`: keep the last call of each thread */
-	struct hash last_of;	   /* tid -> index in lasts */
-	struct buf lasts;	   /* struct mxbpf_span */
-	struct mdl_session about;  /* the session's description, for every output */
-	bool ended;		   /* ses_wait() returns; during --delay: no window begins */
-	bool worn;		   /* see ses_worn() */
-	struct ses_totals mark;	   /* --reset: the end of the last interval */
-	uint64_t intervals;	   /* --interval: intervals that have ended */
+	struct ses_ops ops;
+	int write_error; /* first error of the writer or the model */
+	struct ses_lasts lasts;
+	struct mdl_session about; /* the session's description, for every output */
+	bool ended;		  /* ses_wait() returns; during --delay: no window begins */
+	bool worn;		  /* see ses_worn() */
+	struct ses_interval interval;
 	struct ses_traces traces;
-	int failed;		   /* code of ui.tables if it failed */
 	bool pause_asked;	   /* before the window, which begins with a pause then */
 	uint64_t paused_at_ns;	   /* when this pause began; 0: not paused */
 	uint64_t prepared_mono_ns; /* when the session began, for --verbose */
-
-	void *states[MDL_FEATURES_MAX]; /* see ses_state(); by place in mdl_features[]; owned */
-
 	struct ses_app app;
+	void *states[MDL_FEATURES_MAX]; /* see ses_state(); by place in mdl_features[]; owned */
 };
 
 /*

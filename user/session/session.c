@@ -159,13 +159,13 @@ static int launch(struct session *ses, struct err *e)
 	const struct ses_opts *o = ses->o;
 	int nvtx = (o->agent || o->gpu) && o->probes & PROBE_MARK ? nvtx_offer() : -ENOTSUP, err;
 
-	ses->nvtx = nvtx >= 0;
+	ses->nvtx.offered = nvtx >= 0;
 	if (nvtx == -EBUSY)
 		ses_note(ses, "NVTX has another tool: ranges are recorded only in libraries that export its functions");
 	else if (nvtx < 0 && nvtx != -ENOTSUP)
 		ses_warn(ses, "ranges of NVTX may be missing, because the command cannot be given a library for it: %s",
 			 strerror(-nvtx));
-	ses->launch.in_child = ses->nvtx ? nvtx_in_child : NULL;
+	ses->launch.in_child = ses->nvtx.offered ? nvtx_in_child : NULL;
 	err = launch_prepare(&ses->launch, o->command, o->command_to_stderr, e);
 	nvtx_withdraw(nvtx);
 	return err;
@@ -605,9 +605,9 @@ void ses_free(struct session *ses)
 	ses_roots_close(ses);
 	mdl_free(ses->model);
 	mdl_free(ses->fresh);
-	hash_fini(&ses->last_of);
-	buf_fini(&ses->lasts);
-	hash_fini(&ses->asked);
+	hash_fini(&ses->lasts.of);
+	buf_fini(&ses->lasts.spans);
+	hash_fini(&ses->ops.asked);
 	mdl_session_fini(&ses->about);
 	launch_fini(&ses->launch);
 	pthread_mutex_destroy(&ses->lock);

@@ -35,7 +35,7 @@ bool ses_late_wanted(const struct ses_build *b)
 	const struct ses_target *of = b->of;
 	const struct plan_probe *p;
 
-	if (b->ses->o->gpu || b->ses->nvtx) /* each process that maps CUDA's driver, or uses NVTX */
+	if (b->ses->o->gpu || b->ses->nvtx.offered) /* each process that maps CUDA's driver, or uses NVTX */
 		return true;
 	for (p = of->plan.probes; p < of->plan.probes + of->plan.nprobes; p++)
 		if (p->wanted && p->row->each_lib &&

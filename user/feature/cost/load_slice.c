@@ -49,7 +49,7 @@ static bool has_settled(struct session *ses, const struct slices *s, uint64_t no
 		return false;
 	src_loss(ring, &loss);
 	pthread_mutex_lock(&ses->lock);
-	folded = ses->folded[ring->number] + ses->unkept[ring->number];
+	folded = ses->kept.folded[ring->number] + ses->kept.dropped[ring->number];
 	pthread_mutex_unlock(&ses->lock);
 	return folded + loss.dropped >= s->awaited_n || now >= s->closed_ns + SETTLE_MAX_NS;
 }
