@@ -32,7 +32,7 @@ ROOMS = {
     'feature.read': ('base', ''),
     'feature.fold': ('base feature.read model records table', ''),
     'feature.view': ('base feature.fold feature.read model records table view', 'cjson/'),
-    'feature.load': ('attach base feature.fold feature.read model nvml plan python records session target', ''),
+    'feature.load': ('attach base feature.fold feature.read model nvml plan python records session target targets/targets.h', ''),
     'feature.options': ('cmd/option.h feature.fold feature.read session/session.h', ''),
     'feature': ('cmd/option.h feature.fold feature.load feature.view model view', ''),
     # Outputs read records from a recording, which also carries the session's description.
@@ -47,13 +47,13 @@ ROOMS = {
     'source': ('agent attach base model record records ring', ''),
     'symbols': ('adapter attach base elf model plan python records ring target', 'elf.h'),
     'now': ('base elf plan python target', 'elfutils/'),
-    'session': ('adapter agent attach base elf feature.fold feature.read job model nvtx plan python record records source symbols target', ''),
-    # The life of targets. session/priv.h declares what the session calls of it.
+    'session': ('adapter agent attach base elf feature.fold feature.read job model nvtx plan python record records source symbols target targets/builds.h targets/targets.h', ''),
+    # The life of targets. Sessions see only the two headers that say what it does for them.
     'targets': ('adapter agent attach base feature.fold feature.read job model plan session source symbols target', ''),
     'serve': ('base', 'microhttpd.h'),
     'push': ('base', 'curl/'),
     'sandbox': ('base', ''),
-    'gpu_only': ('agent base feature.fold model record records session source', ''),
+    'gpu_only': ('agent base feature.fold model record records session source targets/targets.h', ''),
     'cmd': ('adapter agent attach base compare elf feature.fold feature.read gpu_only insn kineto metrics model now nvml plan push record sandbox serve session source target top trigger view', 'cjson/'),
 }
 # The layer of a file in user/feature/NAME/ by its name; fold if none matches. All files of the folder share NAME.h.

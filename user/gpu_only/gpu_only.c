@@ -20,6 +20,7 @@
 #include "mxbpf_agent.h"
 #include "session/priv.h"
 #include "source/gpu_file.h"
+#include "targets/targets.h"
 
 #define AGENT	   "agent.so"
 #define RECORDS	   "gpu"

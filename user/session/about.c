@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Getters of a session. */
 #include "session/priv.h"
+#include "targets/targets.h"
 
 const struct mdl_session *ses_about(const struct session *ses)
 {

@@ -17,6 +17,7 @@
 #include "source/agent.h"
 #include "source/agent_cost.h"
 #include "source/calls.h"
+#include "targets/targets.h"
 
 #define LOOK_NS	     5000000	 /* interval of looks whether the agent has been loaded */
 #define BEHIND_BYTES (32u << 20) /* of records that wait for the agent's */

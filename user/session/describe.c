@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fills struct mdl_session, the session's description for every output. */
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #include <cpuid.h>
 #include <errno.h>

@@ -11,6 +11,7 @@
 #include "feature/cost/slices.h"
 #include "feature/machine/machine.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #define BUSY_NS (20 * NS_PER_MS) /* until the next look, while a slice is under way */
 

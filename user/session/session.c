@@ -13,6 +13,7 @@
 #include "feature/cost/slices.h"
 #include "nvtx/nvtx.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 /* Sets e to the reason why a detail cannot be read: that of the first probe that would read it. */
 static int refuse_detail(const struct session *ses, const struct ses_target *of, unsigned detail, const char *option,

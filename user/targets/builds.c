@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Builds of runtimes: their BPF objects, their sources, and which process has which build. */
-#include "session/builds.h"
+#include "targets/builds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "feature/counters/counters.h"
 #include "session/priv.h"
 #include "source/rings.h"
+#include "targets/targets.h"
 
 static void on_symbols(void *ctx, const char *text)
 {

@@ -5,6 +5,7 @@
 
 #include "attach/watch.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 /* A sighting that is not handled yet. */
 struct sight {

@@ -12,6 +12,7 @@
 
 #include "attach/slice.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #define LATE_LIBS_MAX	  4096 /* libraries that are planned */
 #define LATE_ATTACHED_MAX 256  /* libraries that are probed; each needs file descriptors */

@@ -11,6 +11,7 @@
 
 #include "adapter/adapter.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #define ROLE_BYTES 32
 

@@ -13,6 +13,7 @@
 
 #include "attach/watch.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #define ENDED_AT_ONCE 16
 #define ENDED_KEPT    64 /* so many that have ended stay in the list */

@@ -16,6 +16,7 @@
 #include "feature/agents/load_agents.h"
 #include "feature/kernels/kernels.h"
 #include "target/labels.h"
+#include "targets/targets.h"
 
 #define WANT	    (MXBPF_GPU_WANT_KERNELS | MXBPF_GPU_WANT_CALLS | MXBPF_GPU_WANT_DRIVER)
 #define LEAKS_FROM  130000 /* versions of CUPTI that are known to grow */

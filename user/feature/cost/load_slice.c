@@ -5,6 +5,7 @@
 
 #include "attach/costs.h"
 #include "feature/cost/load_slices.h"
+#include "targets/targets.h"
 
 #define WATCH_NS       (20 * NS_PER_MS) /* between looks at a slice, which wakes mxbpf when it is over */
 #define SETTLE_MAX_NS  (3 * NS_PER_S)	/* for the records of a slice; it counts without those that come later */

@@ -22,6 +22,7 @@
 #include "feature/cost/cost.h"
 #include "mxbpf_step.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #define LOOK_NS	    (300 * NS_PER_MS)
 #define RETRY_NS    (60 * NS_PER_S) /* before what costs little is attached again; it doubles up to LONG_NS */

@@ -8,6 +8,7 @@
 #include "feature/lines/load_ranks.h"
 #include "session/feature.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #include <dirent.h>
 #include <errno.h>

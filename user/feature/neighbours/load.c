@@ -6,6 +6,7 @@
 #include "feature/neighbours/read.h"
 #include "session/feature.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 /* The state of the feature. NULL: not started, or ended. */
 static struct neighbours **begun(const struct session *ses)

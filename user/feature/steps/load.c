@@ -8,6 +8,7 @@
 #include "feature/steps/steps.h"
 #include "session/feature.h"
 #include "session/priv.h"
+#include "targets/targets.h"
 
 #include <errno.h>
 #include <stdio.h>

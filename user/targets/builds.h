@@ -5,8 +5,8 @@
  * the names behind the ids of that object. The first build is there from the start; further ones come with the first
  * process that needs them, and stay until the end of the session.
  */
-#ifndef SESSION_BUILDS_H
-#define SESSION_BUILDS_H
+#ifndef TARGETS_BUILDS_H
+#define TARGETS_BUILDS_H
 
 #include <stdbool.h>
 
