@@ -227,16 +227,6 @@ void ses_agent_take(struct session *ses, bool on)
 	__atomic_store_n(&ses->agent.stopped_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 }
 
-int ses_agent_add(struct session *ses, struct agt *a)
-{
-	return src_agent_join(ses->agent.source, a);
-}
-
-void ses_agent_remove(struct session *ses, struct agt *a)
-{
-	src_agent_leave(ses->agent.source, a);
-}
-
 void ses_agent_settle(struct session *ses)
 {
 	if (ses->agent.source)

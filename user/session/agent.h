@@ -66,9 +66,6 @@ struct src_agent_counts ses_agent_counts(const struct session *ses); /* see src_
 void ses_agent_check(struct session *ses);
 /* Call after ses_agent_take(ses, false), when the end of the window is known. */
 void ses_agent_settle(struct session *ses);
-/* The source has the agent of one more process, 0 or -ENOMEM, or does not need it any more. */
-int ses_agent_add(struct session *ses, struct agt *a);
-void ses_agent_remove(struct session *ses, struct agt *a);
 /* Warns, and adds a note to every output. */
 __attribute__((format(printf, 2, 3))) void ses_agent_tell(struct session *ses, const char *format, ...);
 /* With the agent: puts the operator that a record of BPF was in into the record. */

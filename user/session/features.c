@@ -23,6 +23,16 @@ static const struct ses_feature *next(const struct ses_opts *o, const struct mdl
 
 #define EACH(o, f) for (const struct mdl_feature *const *at = mdl_features; ((f) = next(o, &at));)
 
+/* Calls a function of each feature that has it. */
+#define CALL_EACH(o, function, ...)                                                                                    \
+	do {                                                                                                           \
+		const struct ses_feature *f;                                                                           \
+                                                                                                                       \
+		EACH(o, f)                                                                                             \
+		if (f->function)                                                                                       \
+			f->function(__VA_ARGS__);                                                                      \
+	} while (0)
+
 void *ses_state(const struct session *ses, const struct ses_feature *f)
 {
 	unsigned i = 0;
@@ -82,20 +92,12 @@ int ses_features_start(struct session *ses, struct err *e)
 
 void ses_features_read(struct session *ses, bool resumed)
 {
-	const struct ses_feature *f;
-
-	EACH(ses->o, f)
-	if (f->read)
-		f->read(ses, resumed);
+	CALL_EACH(ses->o, read, ses, resumed);
 }
 
 void ses_features_rest(struct session *ses)
 {
-	const struct ses_feature *f;
-
-	EACH(ses->o, f)
-	if (f->rest)
-		f->rest(ses);
+	CALL_EACH(ses->o, rest, ses);
 }
 
 uint64_t ses_features_tick(struct session *ses)
@@ -113,53 +115,32 @@ uint64_t ses_features_tick(struct session *ses)
 
 void ses_features_account(const struct session *ses, struct mdl_session *s)
 {
-	const struct ses_feature *f;
-
-	EACH(ses->o, f)
-	if (f->account)
-		f->account(ses, s);
+	CALL_EACH(ses->o, account, ses, s);
 }
 
 void ses_features_ends(struct session *ses)
 {
-	const struct ses_feature *f;
-
-	EACH(ses->o, f)
-	if (f->ends)
-		f->ends(ses);
+	CALL_EACH(ses->o, ends, ses);
 }
 
 void ses_features_alone(struct session *ses)
 {
-	const struct ses_feature *f;
-
-	EACH(ses->o, f)
-	if (f->alone)
-		f->alone(ses);
+	CALL_EACH(ses->o, alone, ses);
 }
 
 void ses_features_detached(struct session *ses)
 {
-	const struct ses_feature *f;
-
-	EACH(ses->o, f)
-	if (f->detached)
-		f->detached(ses);
+	CALL_EACH(ses->o, detached, ses);
 }
 
 void ses_features_end(struct session *ses)
 {
-	const struct ses_feature *f;
-
-	EACH(ses->o, f)
-	if (f->end)
-		f->end(ses);
+	CALL_EACH(ses->o, end, ses);
 }
 
 void ses_features_fini(struct session *ses)
 {
 	const struct ses_feature *f;
-
 	unsigned i;
 
 	EACH(ses->o, f)

@@ -212,9 +212,6 @@ void ses_loss_close(struct session *ses, unsigned left);
 /* Subtracts the loss before the interval. */
 void ses_loss_subtract(struct mdl_session *s, const struct ses_totals *from);
 
-/* A process with libraries of its own is about to be attached to: chooses its probes. 0, or -errno with e set. */
-int ses_target_add(struct session *ses, const struct ses_target *of, struct err *e);
-
 /* pause.c. Between ses_hold() and ses_release() nothing is recorded. No output names it as a pause. */
 void ses_close_pause(struct session *ses);
 void ses_hold(struct session *ses);

@@ -308,11 +308,6 @@ static int open_sources(struct session *ses, struct err *e)
 	return src_open(ses->hub, e);
 }
 
-int ses_target_add(struct session *ses, const struct ses_target *of, struct err *e)
-{
-	return cost_add(ses, of, e);
-}
-
 /* Returns the number of probes that are attached now. */
 static unsigned probes_attached(const struct session *ses)
 {

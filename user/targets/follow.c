@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/namespace.h"
+#include "feature/cost/slices.h"
 #include "plan/early.h"
 #include "targets/follow.h"
 
@@ -259,7 +260,7 @@ static int attach_to(struct session *ses, struct tgt **t, const struct sight *at
 		m.memory = m.of->plan.agent_memory;
 	follow_agent(ses, tgid, &m, *t ? *t : m.of->tgt, at);
 	err = ses_build_note(m.of->build, tgid);
-	err = err || !is_new ? err : ses_target_add(ses, m.of, e);
+	err = err || !is_new ? err : cost_add(ses, m.of, e);
 	err = err ? err : att_attach(m.of->build->att, &m.of->plan, &m.at, (pid_t)tgid, e);
 	if (!err)
 		err = still_the_same(ses, &m, tgid, execs, e);

@@ -9,6 +9,9 @@
 #include "base/err.h"
 #include "base/hash.h"
 
+#define AGENTS_NAMED_MAX  8 /* processes that are named in notes with what is wrong there */
+#define AGENTS_REFUSED_AT 4 /* of them, in warnings */
+
 struct agt_place;
 struct plan;
 struct session;
@@ -57,5 +60,12 @@ bool ses_agents_await(struct session *ses);
 void ses_agents_check(struct session *ses);
 void ses_agents_end(struct session *ses);
 void ses_agents_free(struct session *ses);
+/*
+ * load.c, for load_gpu.c: loads the agent into a process as a client of CUPTI, now or at its next operator. at: where
+ * it has mapped the files of the plan; t: the process. Returns the agent, or NULL if that was refused, which is told
+ * then.
+ */
+struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
+			    bool was_there);
 
 #endif

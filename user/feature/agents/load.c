@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/fmt.h"
-#include "feature/agents/load_agents.h"
+#include "feature/agents/agents.h"
+#include "session/priv.h"
 
 #define LOOK_NS	 5000000 /* interval of looks whether agents have been loaded */
 #define AWAIT_NS (10 * NS_PER_S)
@@ -139,7 +140,7 @@ static int open_and_add(struct ses_other *o, const struct plan *p, const struct 
 
 	if (agt_open(ses->agents.all, p, owner_of(ses, p), at, ao, &o->agt, e))
 		return e->code;
-	if (ses->agent.source && ses_agent_add(ses, o->agt))
+	if (ses->agent.source && src_agent_join(ses->agent.source, o->agt))
 		return err_set(e, ERR_RUNTIME, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -185,7 +186,7 @@ void ses_agent_follow(struct session *ses, const struct plan *p, const struct ag
 	follow(ses, p, at, t, was_there, false);
 }
 
-struct agt *agents_other(const struct session *ses, uint32_t tgid)
+static struct agt *agent_of(const struct session *ses, uint32_t tgid)
 {
 	const struct ses_other *o = other_of(ses, tgid);
 
@@ -196,7 +197,7 @@ struct agt *agents_other(const struct session *ses, uint32_t tgid)
 struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const struct agt_place *at, struct tgt *t,
 			    bool was_there)
 {
-	struct agt *there = agents_other(ses, (uint32_t)at->pid);
+	struct agt *there = agent_of(ses, (uint32_t)at->pid);
 	struct mxbpf_gpu_shared g;
 	const bool anew = there && agt_gpu(there, &g) && !g.thread;
 
@@ -204,7 +205,7 @@ struct agt *agents_load_gpu(struct session *ses, const struct plan *p, const str
 		ses_agent_leave(ses, (uint32_t)at->pid);
 	if (anew || !there)
 		follow(ses, p, at, t, was_there, anew);
-	return agents_other(ses, (uint32_t)at->pid);
+	return agent_of(ses, (uint32_t)at->pid);
 }
 
 /* A process with the agent that wrote what the agent does not write. */
@@ -247,7 +248,7 @@ void ses_agent_leave(struct session *ses, uint32_t tgid)
 	if (!o)
 		return;
 	if (ses->agent.source)
-		ses_agent_remove(ses, o->agt);
+		src_agent_leave(ses->agent.source, o->agt);
 	say_end(o);
 	hash_del(&ses->agents.others, tgid, 0, NULL);
 	agt_close_later(o->agt, o);

@@ -13,8 +13,9 @@
 
 #include "base/fmt.h"
 #include "feature/activity/activity.h"
-#include "feature/agents/load_agents.h"
+#include "feature/agents/agents.h"
 #include "feature/kernels/kernels.h"
+#include "session/priv.h"
 #include "target/labels.h"
 #include "targets/targets.h"
 

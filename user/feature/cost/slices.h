@@ -19,7 +19,7 @@ struct slices;
 void cost_note_cpu(struct session *ses);
 /* Before the first process is attached: chooses the probes that are attached to it. 0, or -errno with e set. */
 int cost_prepare(struct session *ses, struct err *e);
-/* A process with libraries of its own is about to be attached to. 0, or -errno with e set. */
+/* A process with libraries of its own is about to be attached to: chooses its probes. 0, or -errno with e set. */
 int cost_add(struct session *ses, const struct ses_target *of, struct err *e);
 /*
  * Before the window begins: attaches the other probes if they fit into --max-overhead. A session that records every
