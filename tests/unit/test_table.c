@@ -197,11 +197,13 @@ static void test_records(void)
 	struct row r;
 	unsigned i, n = 0;
 
-	TEST("records have all rows of each process, in as many records as they need")
+	TEST("records have all rows of each process, in as many records as they need, but none without a value")
 	for (i = 0; i < 3000; i++) {
 		r = row_of(1 + i, 5 + i % 2, i % 9);
 		add(&t, &r);
 	}
+	r = (struct row){.name_id = 9999, .tgid = 5};
+	add(&t, &r);
 	CHECK(!tbl_emit(&t, &recs) && read_all(&again, &recs) && tbl_count(&again) == 3000);
 	for (i = 0; i < 3000; i++) {
 		a = tbl_at(&again, i);

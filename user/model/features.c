@@ -134,19 +134,23 @@ static const uint64_t *at_name(const void *row, const struct tbl_column *c)
 	return (const uint64_t *)((const char *)row + c->at);
 }
 
-int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row)
+uint32_t mdl_table_place(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row)
 {
+	struct tbl *t = table_of(m, f, def);
 	const struct tbl_column *c;
-	const void *to;
 	bool added;
-	int err;
+	const char *to = tbl_add(t, row, &added);
+	int err = to ? 0 : -ENOMEM;
 
-	to = tbl_add(table_of(m, f, def), row, &added);
-	err = to ? 0 : -ENOMEM;
 	for (c = def->columns; !err && added && c->bytes; c++)
 		if (c->type == TBL_NAME && c->name_kind == MXBPF_NAME_SPAN && *at_name(to, c))
 			err = mdl_expect_name(m, *at_name(to, c));
-	return err;
+	return err ? 0 : 1 + (uint32_t)((size_t)(to - t->rows.data) / def->row_bytes);
+}
+
+int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row)
+{
+	return mdl_table_place(m, f, def, row) ? 0 : -ENOMEM;
 }
 
 int features_fold_row(struct mdl *m, const struct mxbpf_rec *r)
@@ -291,7 +295,7 @@ void features_own_row(struct mdl_row *row)
 			(*f)->own_row(row);
 }
 
-static int copy_tables(struct mdl *to, const struct mdl *from, const struct mdl_feature *f)
+int mdl_tables_copy(struct mdl *to, const struct mdl *from, const struct mdl_feature *f)
 {
 	const struct tbl *t = slot_of(from, f)->tables;
 	unsigned i;
@@ -308,8 +312,9 @@ int features_copy(struct mdl *to, const struct mdl *from)
 	int err = 0;
 
 	for (f = mdl_features; *f && !err; f++)
-		err = copy_tables(to, from, *f) || ((*f)->copy && has_state(from, *f) && (*f)->copy(to, from)) ? -ENOMEM
-													       : 0;
+		err = mdl_tables_copy(to, from, *f) || ((*f)->copy && has_state(from, *f) && (*f)->copy(to, from))
+			      ? -ENOMEM
+			      : 0;
 	return err;
 }
 

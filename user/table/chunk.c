@@ -112,17 +112,29 @@ static ssize_t put_chunk(const struct tbl *t, const struct place *from, size_t n
 	return (ssize_t)i;
 }
 
+static bool has_values(const struct tbl_def *def, const void *row)
+{
+	const struct tbl_column *c;
+	bool any = false;
+	unsigned i;
+
+	for (c = def->columns; !any && c->bytes; c++)
+		for (i = 0; c->merge > TBL_IS_KEY && i < tbl_nvalues(c); i++)
+			any |= tbl_get(c, row, i) != 0;
+	return any;
+}
+
 int tbl_emit(const struct tbl *t, struct buf *out)
 {
-	const size_t n = tbl_count(t);
-	struct place *places = calloc(n + 1, sizeof(*places));
+	struct place *places = calloc(tbl_count(t) + 1, sizeof(*places));
+	size_t n = 0, i;
 	ssize_t put = 0;
-	size_t i;
 
 	if (!places)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		places[i] = (struct place){tbl_process(t->def, tbl_at(t, i)), i};
+	for (i = 0; i < tbl_count(t); i++)
+		if (has_values(t->def, tbl_at(t, i)))
+			places[n++] = (struct place){tbl_process(t->def, tbl_at(t, i)), i};
 	qsort(places, n, sizeof(*places), by_process);
 	for (i = 0; put >= 0 && i < n; i += (size_t)put)
 		put = put_chunk(t, places + i, n - i, out);

@@ -52,7 +52,7 @@ bool tbl_is_within(const struct tbl_def *def, const void *row);
 /* Returns the process of a row, or 0 if the table has no key of type TBL_PID. */
 uint32_t tbl_process(const struct tbl_def *def, const void *row);
 
-/* Appends all rows as records of kind MXBPF_TABLE, one or more for each process. 0 or -ENOMEM. */
+/* Appends all rows with a value as records of kind MXBPF_TABLE, one or more for each process. 0 or -ENOMEM. */
 int tbl_emit(const struct tbl *t, struct buf *out);
 
 /* Reads a checked record of kind MXBPF_TABLE. It skips columns that are not in the description; missing ones are 0. */

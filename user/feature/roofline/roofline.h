@@ -15,7 +15,7 @@ extern const struct view_sheet sheet_gpu_roofline;
 
 /* ---- fold.c: rows of operators with one name and shapes. For feature/activity/fold_join.c. */
 
-/* *place receives 1 + the index of the row, or 0 if there are too many. Returns 0 or -ENOMEM. */
+/* *place receives 1 + the index of the row. Returns 0 or -ENOMEM. */
 int roofline_place(struct mdl *m, const struct mxbpf_agg_gpu_roof *like, uint32_t *place);
 /* Returns the row at a place. */
 struct mxbpf_agg_gpu_roof *roofline_row(struct mdl *m, uint32_t place);
