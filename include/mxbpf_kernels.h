@@ -29,7 +29,8 @@ struct mxbpf_kernel_metric {
 MXBPF_STATIC_ASSERT(sizeof(struct mxbpf_kernel_metric) == 64);
 
 struct mxbpf_kernel_counter {
-	__u64 n, sum, min, max; /* in thousandths */
+	__u64 n, sum;	/* in thousandths */
+	__u64 min, max; /* only in recordings before 3.0 */
 };
 
 /* Since 2.2. */

@@ -10,8 +10,7 @@ extern const struct mdl_feature feature_kernels;
 extern const struct cmd_option kernels_option;
 extern const struct view_sheet sheet_gpu_counters;
 
-/* Returns *n rows in no order. */
-const struct mxbpf_agg_kernel_metrics *kernels_rows(const struct mdl *m, size_t *n);
+extern const struct tbl_def kernels_table; /* of struct mxbpf_agg_kernel_metrics */
 
 struct mxbpf_gpu_shared;
 /* What --kernel-metrics has measured, and why not more. Returns buf. */

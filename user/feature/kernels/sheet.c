@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Hardware counters of chosen kernels. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fmt.h"
 #include "feature/kernels/kernels.h"
@@ -26,9 +23,8 @@ struct row {
 
 struct table {
 	struct view_list list;
+	struct mxbpf_agg_kernel_metrics sum;
 	bool processes, replayed;
-	uint64_t launches, held_ns, longest_ns;
-	uint32_t passes;
 };
 
 /* The mean of a percentage, as a part of 1. */
@@ -46,28 +42,28 @@ static uint64_t mean(const struct mxbpf_agg_kernel_metrics *a, unsigned number)
 	return c->n ? c->sum / c->n / 1000 : TBL_UNKNOWN;
 }
 
-static void fill(const struct view *s, struct row *r, const struct mxbpf_agg_kernel_metrics *from)
+static void fill(const struct view *s, void *row)
 {
-	*r = (struct row){
-		.a = *from,
-		.measured = true,
-		.avg_ns = mean(from, DURATION),
-		.dram_bytes = mean(from, DRAM_BYTES),
-		.sm = part(from, SM),
-		.occupancy = part(from, OCCUPANCY),
-		.issue = part(from, ISSUE),
-		.tensor = part(from, TENSOR),
-		.l1 = part(from, L1),
-		.dram = part(from, DRAM),
-		.l2 = part(from, L2),
-		.sm_throughput = part(from, SM_THROUGHPUT),
-		.fma = part(from, FMA),
-		.l2_throughput = part(from, L2_THROUGHPUT),
-	};
-	r->name.data = mdl_name(s->in->model, from->name_id, &r->name.len);
+	struct row *r = row;
+	const struct mxbpf_agg_kernel_metrics *a = &r->a;
+
+	r->measured = true;
+	r->avg_ns = mean(a, DURATION);
+	r->dram_bytes = mean(a, DRAM_BYTES);
+	r->sm = part(a, SM);
+	r->occupancy = part(a, OCCUPANCY);
+	r->issue = part(a, ISSUE);
+	r->tensor = part(a, TENSOR);
+	r->l1 = part(a, L1);
+	r->dram = part(a, DRAM);
+	r->l2 = part(a, L2);
+	r->sm_throughput = part(a, SM_THROUGHPUT);
+	r->fma = part(a, FMA);
+	r->l2_throughput = part(a, L2_THROUGHPUT);
+	r->name.data = mdl_name(s->in->model, a->name_id, &r->name.len);
 }
 
-static int by_launches(const void *va, const void *vb)
+static int by_launches(const void *va, const void *vb, void *opts)
 {
 	const struct row *a = va, *b = vb;
 	int order;
@@ -78,38 +74,22 @@ static int by_launches(const void *va, const void *vb)
 	return order ? order : a->a.h.tgid < b->a.h.tgid ? -1 : a->a.h.tgid > b->a.h.tgid;
 }
 
-static void finish(const struct view *s, struct table *t, struct row *r)
-{
-	if (t->list.people)
-		r->name = gpu_short_kernel(r->name, r->short_name, sizeof(r->short_name));
-	if (t->processes)
-		r->owner = view_word(gpu_owner(s, r->a.h.tgid, r->owner_text));
-	t->replayed |= !isnan(r->l2) || !isnan(r->sm_throughput);
-	add_sat(&t->launches, r->a.launches);
-	add_sat(&t->held_ns, r->a.held_ns);
-	t->longest_ns = r->a.longest_ns > t->longest_ns ? r->a.longest_ns : t->longest_ns;
-	t->passes = r->a.passes > t->passes ? r->a.passes : t->passes;
-}
-
-static int make(const struct view *s, void *table)
+/* Short names are in the rows, which do not move any more. */
+static void finish(const struct view *s, void *table)
 {
 	struct table *t = table;
-	size_t n, i;
-	const struct mxbpf_agg_kernel_metrics *all = kernels_rows(s->in->model, &n);
-	struct row *r = calloc(n + 1, sizeof(*r));
+	struct row *r = t->list.rows;
+	size_t i;
 
-	t->list.rows = r;
 	t->processes = view_by_processes(s->opts->by);
 	gpu_show_empty(s, &t->list);
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		fill(s, &r[i], &all[i]);
-	qsort(r, n, sizeof(*r), by_launches);
-	for (i = 0; i < n; i++) /* short names are in the rows, which do not move any more */
-		finish(s, t, &r[i]);
-	t->list.all = n;
-	return 0;
+	for (i = 0; i < t->list.all; i++) {
+		if (t->list.people)
+			r[i].name = gpu_short_kernel(r[i].name, r[i].short_name, sizeof(r[i].short_name));
+		if (t->processes)
+			r[i].owner = view_word(gpu_owner(s, r[i].a.h.tgid, r[i].owner_text));
+		t->replayed |= !isnan(r[i].l2) || !isnan(r[i].sm_throughput);
+	}
 }
 
 static void above(struct view *s, const void *table, const char *prefix)
@@ -118,7 +98,7 @@ static void above(struct view *s, const void *table, const char *prefix)
 	char n[32], text[96];
 
 	snprintf(text, sizeof(text), "Hardware counters of kernels: %s launches measured, in",
-		 fmt_count(t->launches, n));
+		 fmt_count(t->sum.launches, n));
 	gpu_put_title(s, &t->list, prefix, text);
 }
 
@@ -127,25 +107,32 @@ static void below(struct view *s, const void *table, const char *prefix)
 	const struct table *t = table;
 	char held[24], longest[24];
 
-	if (t->passes > 1)
+	if (t->sum.passes > 1)
 		out_printf(s->out, "%sCUPTI executed each measured kernel up to %u times, and restored its memory\n",
-			   prefix, t->passes);
+			   prefix, t->sum.passes);
 	out_printf(s->out,
 		   "%smeasuring held the launching threads up for %s in all, at most %s for a launch; operators and "
 		   "iterations "
 		   "have this time, too, and the measured kernels are in no other table\n",
-		   prefix, fmt_ns(t->held_ns, held), fmt_ns(t->longest_ns, longest));
+		   prefix, fmt_ns(t->sum.held_ns, held), fmt_ns(t->sum.longest_ns, longest));
 }
 
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 #define PART	     .has = offsetof(ROW, measured), .data_digits = 5, .cell = gpu_percent_cell
+#define COUNTER(i)                                                                                                     \
+	{.stored = "n" #i, .type = TBL_COUNT, SUM_AT(a.counters[i].n)},                                                \
+	{                                                                                                              \
+		.stored = "sum" #i, .type = TBL_COUNT, SUM_AT(a.counters[i].sum)                                       \
+	}
 static const struct tbl_column columns[] = {
+	{.stored = "name_id", .type = TBL_NAME, KEY_AT(a.name_id)},
 	{"name", NULL, "kernel", TBL_TEXT, AT(name)},
 	GPU_OWNER_COLUMN,
-	PID_COLUMN(a.h.tgid),
-	{"count", NULL, "measured", TBL_COUNT, AT(a.launches), .name_min = 20, .help = "launches that were measured"},
-	{"passes", NULL, NULL, TBL_COUNT, AT(a.passes), .help = "how often CUPTI executed the kernel for a launch"},
+	PID_COLUMN(a.h.tgid, .merge = TBL_IS_KEY),
+	{"count", NULL, "measured", TBL_COUNT, SUM_AT(a.launches), .name_min = 20,
+	 .help = "launches that were measured"},
+	{"passes", NULL, NULL, TBL_COUNT, MAX_AT(a.passes), .help = "how often CUPTI executed the kernel for a launch"},
 	{"avg_ns", NULL, "avg", TBL_NS, AT(avg_ns), TBL_TIGHT | TBL_NULL,
 	 .help = "gpu__time_duration.sum: its duration. All values are means of the measured launches"},
 	{"multiprocessors", NULL, "SM", TBL_RATIO, AT(sm), PART,
@@ -170,11 +157,29 @@ static const struct tbl_column columns[] = {
 	 .help = "dram__throughput: what the memory did, as part of the most that is possible"},
 	{"dram_bytes", NULL, "moved", TBL_BYTES, AT(dram_bytes), TBL_NULL, .name_min = 24,
 	 .help = "dram__bytes.sum: bytes that the memory read and wrote for a launch"},
-	{"held_ns", NULL, "held up", TBL_NS, AT(a.held_ns), TBL_TIGHT,
+	{"held_ns", NULL, "held up", TBL_NS, SUM_AT(a.held_ns), TBL_TIGHT,
 	 .help = "time by which all measured launches held their threads up, with the kernels themselves"},
-	{"held_max_ns", NULL, NULL, TBL_NS, AT(a.longest_ns), .help = "the longest of them"},
+	{"held_max_ns", NULL, NULL, TBL_NS, MAX_AT(a.longest_ns), .help = "the longest of them"},
+	COUNTER(0),
+	COUNTER(1),
+	COUNTER(2),
+	COUNTER(3),
+	COUNTER(4),
+	COUNTER(5),
+	COUNTER(6),
+	COUNTER(7),
+	COUNTER(8),
+	COUNTER(9),
+	COUNTER(10),
+	COUNTER(11),
 	{0},
 };
+
+const struct tbl_def kernels_table = {.name = "kernel counters",
+				      .row_bytes = sizeof(struct mxbpf_agg_kernel_metrics),
+				      .adds_processes = true,
+				      .of_process = true,
+				      .columns = columns};
 
 const struct view_sheet sheet_gpu_counters = {
 	.title = "Hardware counters of kernels",
@@ -188,7 +193,12 @@ const struct view_sheet sheet_gpu_counters = {
 	.table_bytes = sizeof(struct table),
 	.if_any = true,
 	.when = gpu_when,
-	.make = make,
+	.stored = &kernels_table,
+	.feature = &feature_kernels,
+	.fill = fill,
+	.finish = finish,
+	.order = by_launches,
+	.sum_at = offsetof(struct table, sum),
 	.above = above,
 	.below = below,
 };
