@@ -323,6 +323,27 @@ static void test_join(void)
 	}
 }
 
+static void test_earlier_rows(void)
+{
+	struct tape t = tape_new();
+	const struct mxbpf_agg_gpu_roof *sum;
+	struct mxbpf_agg_gpu_roof *r;
+	unsigned i;
+
+	TEST("rows in recordings before 3.0 add up")
+	for (i = 0; i < 2; i++) {
+		r = rec_add(&t, MXBPF_AGG_GPU_ROOF, sizeof(*r), 0);
+		r->name_id = MM;
+		r->args_id = ARGS;
+		r->calls = 2 + i;
+		r->total.gpu_ns = r->self.bytes = 10;
+	}
+	CHECK(!fold(&t));
+	sum = row(t.model, MM, ARGS);
+	CHECK(sum->calls == 5 && sum->total.gpu_ns == 20 && sum->self.bytes == 20 && !sum->self.gpu_ns);
+	tape_free(&t);
+}
+
 static void test_limits(void)
 {
 	struct tape t = tape_new();
@@ -404,6 +425,7 @@ int main(void)
 	test_peaks();
 	test_bounds();
 	test_join();
+	test_earlier_rows();
 	test_limits();
 	test_tables();
 	UNIT_MAIN_END;
