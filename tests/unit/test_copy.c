@@ -7,6 +7,7 @@
 
 #include "feature/slow/slow.h"
 #include "feature/steps/steps.h"
+#include "feature/threads/threads.h"
 #include "mxbpf_collective.h"
 #include "mxbpf_kv.h"
 #include "mxbpf_life.h"
@@ -21,6 +22,7 @@
 #include "mxbpf_sched.h"
 #include "mxbpf_graph.h"
 #include "record/record.h"
+#include "table/table.h"
 #include "records.h"
 #include "mxbpf_lines.h"
 #include "mxbpf_neighbours.h"
@@ -218,6 +220,16 @@ static void put_activities(struct buf *b, unsigned nr, uint64_t at_ns)
 		((struct mxbpf_rec *)(b->data + pos))->tgid = 99;
 }
 
+static void put_threads(struct buf *b, unsigned nr)
+{
+	const struct thread_use use = {.tgid = 77, .tid = 78 + nr, .cpu_ns = 9, .runs = 1};
+	struct tbl t = {.def = &threads_table};
+	bool added;
+
+	CHECK(tbl_add(&t, &use, &added) && !tbl_emit(&t, b));
+	tbl_fini(&t);
+}
+
 static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 {
 	/* After a pause in the current iteration. */
@@ -240,6 +252,7 @@ static void put_others(struct buf *b, unsigned nr, uint64_t at_ns)
 	PUT(b, agg_collective, MXBPF_AGG_COLLECTIVE, 0, .bytes = 64, .count = 1 + nr, .total_ns = 9,
 	    .backend = MXBPF_BACKEND_GLOO, .op = MXBPF_COLLECTIVE_ALL_REDUCE);
 	PUT(b, agg_overlap, MXBPF_AGG_OVERLAP, 0, .ns = 9 + nr, .overlapped_ns = 3);
+	put_threads(b, nr);
 }
 
 /* Feeds two windows. Each round has later times than the previous one. */

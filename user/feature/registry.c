@@ -30,6 +30,7 @@
 #include "feature/sched/sched.h"
 #include "feature/slow/slow.h"
 #include "feature/steps/steps.h"
+#include "feature/threads/threads.h"
 #include "model/feature.h"
 #include "view/calls.h"
 #include "view/sheet.h"
@@ -64,6 +65,7 @@ const struct mdl_feature *const mdl_features[] = {
 	&feature_lines,
 	&feature_neighbours,
 	&feature_resident,
+	&feature_threads,
 	NULL,
 	/* clang-format on */
 };
@@ -115,6 +117,7 @@ const struct view_sheet *const view_sheets[] = {
 	&sheet_sched,
 	&sheet_sample,
 	&sheet_raised,
+	&sheet_threads,
 	&sheet_findings,
 	&sheet_lines,
 	&sheet_steps_loops,

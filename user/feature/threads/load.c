@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reads from /proc what each thread did with CPUs, at both ends of the window and about once a second. What a process
+ * used and none of its threads tells belongs to threads that have ended since they were read.
+ */
+#include "feature/threads/threads.h"
+#include "session/feature.h"
+#include "session/priv.h"
+#include "table/table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_MAX 4096    /* of a process */
+#define PART_MAX    200	    /* reading takes at most one part in so many of a CPU */
+#define LEAST_NS    1000000 /* what threads that have ended used is told from here on */
+
+struct reading {
+	struct thread_use total; /* since the thread began */
+	char comm[32];
+};
+
+/* A process whose threads were read. */
+struct process {
+	uint32_t tgid;
+	uint64_t cpu_ns;      /* that it has used since it began */
+	int64_t unclaimed_ns; /* of that: used while it was watched, and told by none of its threads */
+};
+
+struct reader {
+	struct hash index;    /* (tgid, tid) -> 1 + place in threads */
+	struct buf threads;   /* struct reading */
+	struct hash places;   /* tgid -> 1 + place in processes */
+	struct buf processes; /* struct process */
+};
+
+struct state {
+	struct reader last, now;
+	uint64_t due_ns; /* when it may be read again */
+	bool resumed;	 /* nothing is counted up to this reading */
+	struct tbl grown;
+	struct buf recs;
+	int err;
+};
+
+static void clear(struct reader *r)
+{
+	hash_clear(&r->index);
+	hash_clear(&r->places);
+	r->threads.len = r->processes.len = 0;
+}
+
+static int keep(struct hash *index, struct buf *all, uint64_t a, uint64_t b, const void *item, size_t bytes)
+{
+	uint64_t *at = hash_put(index, a, b);
+
+	if (!at || buf_put(all, item, bytes))
+		return -ENOMEM;
+	*at = all->len / bytes;
+	return 0;
+}
+
+/* Names precede what they name, in each batch: a recording may have dropped earlier ones. */
+static int put_name(struct state *st, const struct reading *r)
+{
+	const size_t len = strlen(r->comm), size = (sizeof(struct mxbpf_name) + len + 7) / 8 * 8;
+	struct mxbpf_name *n = buf_add(&st->recs, size);
+
+	if (!n)
+		return -ENOMEM;
+	memset(n, 0, size);
+	n->h = (struct mxbpf_rec){.kind = MXBPF_NAME, .size = (uint16_t)size, .tgid = r->total.tgid};
+	n->id = r->total.tid;
+	n->len = (uint32_t)len;
+	n->kind = MXBPF_NAME_THREAD;
+	memcpy(n->text, r->comm, len);
+	return 0;
+}
+
+static int add(struct state *st, const struct thread_use *grown)
+{
+	bool added;
+
+	return tbl_add(&st->grown, grown, &added) ? 0 : -ENOMEM;
+}
+
+/* A thread that was not there before, of a process that was, has begun since. */
+static int compare(struct state *st, struct process *p, const struct reading *r, bool watched)
+{
+	const uint64_t *at = hash_get(&st->last.index, r->total.tgid, r->total.tid);
+	const struct reading *before = at ? buf_at(&st->last.threads, struct reading, *at - 1) : NULL;
+	struct thread_use grown = r->total;
+
+	if (!watched)
+		return 0;
+	if (before && before->total.cpu_ns <= grown.cpu_ns) { /* else its number was given to another thread */
+		grown.cpu_ns -= before->total.cpu_ns;
+		grown.runq_ns -= before->total.runq_ns;
+		grown.runs -= before->total.runs;
+	}
+	p->unclaimed_ns -= (int64_t)grown.cpu_ns;
+	if (!grown.runs)
+		return 0;
+	return put_name(st, r) || add(st, &grown) ? -ENOMEM : 0;
+}
+
+static bool read_thread(uint32_t tgid, uint32_t tid, struct reading *r)
+{
+	unsigned long long cpu, runq, runs;
+	char path[64];
+	bool read;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/schedstat", tgid, tid);
+	f = fopen(path, "re");
+	read = f && fscanf(f, "%llu %llu %llu", &cpu, &runq, &runs) == 3;
+	if (f)
+		fclose(f);
+	if (!read || tgt_peek_comm((pid_t)tgid, (pid_t)tid, r->comm))
+		return false;
+	r->total = (struct thread_use){.tgid = tgid, .tid = tid, .cpu_ns = cpu, .runq_ns = runq, .runs = runs};
+	return true;
+}
+
+static int read_threads(struct state *st, struct process *p, bool watched)
+{
+	struct reading r;
+	struct dirent *d;
+	char path[32];
+	unsigned n = 0;
+	int err = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", p->tgid);
+	tasks = opendir(path);
+	while (tasks && !err && n < THREADS_MAX && (d = readdir(tasks))) {
+		if (d->d_name[0] == '.' || !read_thread(p->tgid, (uint32_t)atoi(d->d_name), &r))
+			continue;
+		n++;
+		err = keep(&st->now.index, &st->now.threads, p->tgid, r.total.tid, &r, sizeof(r));
+		err = err ? err : compare(st, p, &r, watched);
+	}
+	if (tasks)
+		closedir(tasks);
+	return err;
+}
+
+static uint64_t cpu_of(uint32_t tgid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid((pid_t)tgid, &clock) ? 0 : clock_ns(clock);
+}
+
+static void read_process(void *ctx, uint32_t tgid, const struct plan *plan)
+{
+	struct state *st = ctx;
+	const uint64_t *at = hash_get(&st->last.places, tgid, 0);
+	const struct process *before = at ? buf_at(&st->last.processes, struct process, *at - 1) : NULL;
+	struct process p = {.tgid = tgid, .cpu_ns = cpu_of(tgid)};
+	const bool watched = before && !st->resumed && before->cpu_ns <= p.cpu_ns;
+	struct thread_use ended = {.tgid = tgid};
+
+	(void)plan;
+	if (!p.cpu_ns || st->err)
+		return;
+	if (watched)
+		p.unclaimed_ns = before->unclaimed_ns + (int64_t)(p.cpu_ns - before->cpu_ns);
+	st->err = read_threads(st, &p, watched);
+	if (p.unclaimed_ns > LEAST_NS) { /* else it may be the time between two readings */
+		ended.cpu_ns = (uint64_t)p.unclaimed_ns;
+		p.unclaimed_ns = 0;
+		st->err = st->err ? st->err : add(st, &ended);
+	}
+	st->err = st->err ? st->err : keep(&st->now.places, &st->now.processes, tgid, 0, &p, sizeof(p));
+}
+
+static void read_all(struct session *ses, bool resumed)
+{
+	struct state *st = ses_state(ses, &threads_session);
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct reader swap;
+
+	st->resumed = resumed;
+	st->err = 0;
+	st->recs.len = 0;
+	st->grown = (struct tbl){.def = &threads_table};
+	clear(&st->now);
+	ses_each_process(ses, read_process, st);
+	st->err = st->err ? st->err : tbl_emit(&st->grown, &st->recs);
+	tbl_fini(&st->grown);
+	swap = st->last;
+	st->last = st->now;
+	st->now = swap;
+	ses_keep(ses, st->recs.data, st->recs.len, st->err);
+	st->due_ns = clock_ns(CLOCK_MONOTONIC) + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * PART_MAX;
+}
+
+static void read_if_due(struct session *ses, bool resumed)
+{
+	const struct state *st = ses_state(ses, &threads_session);
+
+	if (resumed || clock_ns(CLOCK_MONOTONIC) >= st->due_ns)
+		read_all(ses, resumed);
+}
+
+static int describe(struct session *ses, const struct ses_target *of, struct mdl_session *s)
+{
+	(void)ses;
+	(void)of;
+	s->features |= THREADS_BIT;
+	return 0;
+}
+
+static int start(struct session *ses, struct err *e)
+{
+	(void)e;
+	read_all(ses, true);
+	return 0;
+}
+
+static void end(struct session *ses)
+{
+	if (!ses->paused_at_ns) /* else they were read when the pause began */
+		read_all(ses, false);
+}
+
+static void fini_reader(struct reader *r)
+{
+	hash_fini(&r->index);
+	hash_fini(&r->places);
+	buf_fini(&r->threads);
+	buf_fini(&r->processes);
+}
+
+static void fini(struct session *ses)
+{
+	struct state *st = ses_state(ses, &threads_session);
+
+	fini_reader(&st->last);
+	fini_reader(&st->now);
+	buf_fini(&st->recs);
+}
+
+const struct ses_feature threads_session = {
+	.state_bytes = sizeof(struct state),
+	.describe = describe,
+	.start = start,
+	.read = read_if_due,
+	.end = end,
+	.fini = fini,
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each thread of the processes in a session did with CPUs, as the kernel counts it. */
+#ifndef FEATURE_THREADS_H
+#define FEATURE_THREADS_H
+
+#include "model/feature.h"
+
+struct thread_use {
+	uint32_t tgid;
+	uint32_t tid;	  /* 0: threads that have ended since they were read, and threads that were not read */
+	uint64_t cpu_ns;  /* on a CPU */
+	uint64_t runq_ns; /* ready, and waited for a CPU; unknown for tid 0 */
+	uint64_t runs;	  /* how often it got a CPU; unknown for tid 0 */
+};
+
+#define THREADS_BIT (1u << 2) /* in mdl_session.features: the session reads threads */
+
+extern const struct mdl_feature feature_threads;
+extern const struct ses_feature threads_session;
+extern const struct view_sheet sheet_threads;
+extern const struct tbl_def threads_table; /* of struct thread_use */
+
+#endif
