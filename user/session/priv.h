@@ -5,19 +5,17 @@
 
 #include <pthread.h>
 
-#include "agent/agent.h"
 #include "attach/attach.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "record/record.h"
-#include "job/choose.h"
 #include "feature/agents/agents.h"
+#include "job/choose.h"
 #include "job/launch.h"
 #include "model/feature.h"
+#include "record/record.h"
 #include "session/agent.h"
 #include "session/feature.h"
 #include "session/session.h"
-#include "source/agent.h"
 #include "source/gpu.h"
 #include "source/rings.h"
 #include "symbols/symbols.h"
