@@ -90,6 +90,7 @@ metric() { # REGEX [FILE]
 	[[ $(metric 'mxbpf_operator_duration_seconds_count\{.*operator="aten::sinh"') =~ ^8(40|47|54)$ ]]
 	[[ $(metric 'mxbpf_iteration_duration_seconds_count') =~ ^1(16|17|18|19|20)$ ]]
 	[[ $(metric mxbpf_events_lost_total) == 0 ]]
+	[[ $(metric "mxbpf_thread_cpu_seconds_total\\{.*thread_name=\"$NAME") != 0 ]]
 	"$PROMETHEUS/promtool" check metrics <m.prom
 	# node_exporter, which runs as another user, reads the same.
 	[[ $(stat -c %a m.prom) == 644 ]]

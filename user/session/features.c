@@ -143,11 +143,12 @@ void ses_features_fini(struct session *ses)
 	const struct ses_feature *f;
 	unsigned i;
 
-	EACH(ses->o, f)
-	if (f->fini && (!f->state_bytes || ses_state(ses, f)))
-		f->fini(ses);
-	for (i = 0; mdl_features[i]; i++)
+	for (i = 0; mdl_features[i]; i++) {
+		f = mdl_features[i]->session;
+		if (ses->states[i] && f->fini) /* of features that were left out after they had begun, too */
+			f->fini(ses);
 		free(ses->states[i]);
+	}
 }
 
 unsigned ses_features_groups(const struct ses_opts *o)
