@@ -43,19 +43,6 @@ void gpu_percent_cell(const void *value, char cell[TBL_CELL_BYTES])
 	snprintf(cell, TBL_CELL_BYTES, "%.0f%%", 100 * *(const double *)value);
 }
 
-int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what)
-{
-	int err;
-
-	if (s->opts->brief && !s->opts->top) {
-		view_leave_out(s, what);
-		return 0;
-	}
-	err = view_sheet_print(s, sh, table, "");
-	out_puts(s->out, "\n");
-	return err;
-}
-
 const char *gpu_plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";

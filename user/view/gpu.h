@@ -21,8 +21,6 @@ bool gpu_when(const struct view *s);
 void gpu_show_empty(const struct view *s, struct view_list *list);
 /* Writes a share as percent, without decimal places. */
 void gpu_percent_cell(const void *value, char cell[TBL_CELL_BYTES]);
-/* Writes the table, or names it among what a short output leaves out. */
-int gpu_print_more(struct view *s, const struct view_sheet *sh, const void *table, const char *what);
 /*
  * People read the name of a kernel without its result, its parameters and what all names of a library begin with. What
  * is left is the function and its template arguments. Returns a text in `to`, or `name`.

@@ -77,6 +77,8 @@ struct view_sheet {
 	 * table of view_sheets[] without `above`. */
 	void (*above)(struct view *s, const void *table, const char *prefix);
 	void (*below)(struct view *s, const void *table, const char *prefix);
+	const char
+		*left_out; /* a short output has only this name of the table, among those that it leaves out; or NULL */
 	/* Instead of these two and the rows: everything that people get. 0 or -errno with s->err set. */
 	int (*print)(struct view *s, const void *table);
 };

@@ -348,11 +348,6 @@ static void above_sets(struct view *s, const void *table, const char *prefix)
 	above(s, table, prefix, "GPU memsets");
 }
 
-static int print_sets(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_sets, table, "GPU memsets");
-}
-
 static const struct tbl_column set_columns[] = {
 	{"name", NULL, "memset", TBL_TEXT, AT(name)},
 	{"to", NULL, "to", TBL_WORD, AT(a.to), TBL_OMIT, SEEN(kinds), WORDS(memories),
@@ -382,7 +377,7 @@ const struct view_sheet sheet_gpu_sets = {
 	.if_any = true,
 	.when = gpu_when,
 	.make = make_sets,
-	.print = print_sets,
+	.left_out = "GPU memsets",
 	.above = above_sets,
 	.below = below,
 };
@@ -397,11 +392,6 @@ static int make_waits(const struct view *s, void *table)
 static void above_waits(struct view *s, const void *table, const char *prefix)
 {
 	above(s, table, prefix, "Waits for GPUs");
-}
-
-static int print_waits(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_waits, table, "waits for GPUs");
 }
 
 static const char *const sync_types[] = {
@@ -439,6 +429,6 @@ const struct view_sheet sheet_gpu_waits = {
 	.if_any = true,
 	.when = gpu_when,
 	.make = make_waits,
-	.print = print_waits,
+	.left_out = "waits for GPUs",
 	.above = above_waits,
 };

@@ -207,11 +207,6 @@ static void below(struct view *s, const void *table, const char *prefix)
 			   prefix, fmt_ns(t->outside_ns, ns));
 }
 
-static int print(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_graphs, table, "CUDA graphs");
-}
-
 #define ROW struct part
 static const struct tbl_column part_columns[] = {
 	{"name", NULL, NULL, TBL_TEXT, AT(name), TBL_NULL},
@@ -259,7 +254,7 @@ const struct view_sheet sheet_gpu_graphs = {
 	.if_any = true,
 	.when = gpu_when,
 	.make = make,
-	.print = print,
+	.left_out = "CUDA graphs",
 	.above = above,
 	.below = below,
 };

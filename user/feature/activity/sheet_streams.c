@@ -205,11 +205,6 @@ static void above_streams(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static int print_streams(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_streams, table, "streams of GPUs");
-}
-
 #define ROW	     struct stream
 #define SEEN(member) .shown = offsetof(struct streams, member)
 #define BUSY_COLUMNS                                                                                                   \
@@ -309,7 +304,7 @@ const struct view_sheet sheet_gpu_streams = {
 	.when = gpu_when,
 	.make = make_streams,
 	.above = above_streams,
-	.print = print_streams,
+	.left_out = "streams of GPUs",
 };
 #undef ROW
 

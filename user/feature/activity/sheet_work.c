@@ -313,19 +313,9 @@ static void above_modules(struct view *s, const void *table, const char *prefix)
 	gpu_put_title(s, table, prefix, "Modules on the GPU:");
 }
 
-static int print_modules(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_modules, table, "modules on the GPU");
-}
-
 static void above_layers(struct view *s, const void *table, const char *prefix)
 {
 	gpu_put_title(s, table, prefix, "Layers on the GPU:");
-}
-
-static int print_layers(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_layers, table, "layers on the GPU");
 }
 
 static const struct tbl_column module_columns[] = {
@@ -356,7 +346,7 @@ const struct view_sheet sheet_gpu_modules = {
 	.when = gpu_when,
 	.make = make_modules,
 	.above = above_modules,
-	.print = print_modules,
+	.left_out = "modules on the GPU",
 };
 
 static const struct tbl_column layer_columns[] = {
@@ -385,5 +375,5 @@ const struct view_sheet sheet_gpu_layers = {
 	.when = gpu_when,
 	.make = make_layers,
 	.above = above_layers,
-	.print = print_layers,
+	.left_out = "layers on the GPU",
 };

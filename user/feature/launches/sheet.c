@@ -176,11 +176,6 @@ static void above_launches(struct view *s, const void *table, const char *prefix
 	gpu_put_title(s, &t->list, prefix, text);
 }
 
-static int print_launches(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_launches, table, "launches");
-}
-
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 static const struct tbl_column launch_columns[] = {
@@ -220,7 +215,7 @@ const struct view_sheet sheet_gpu_launches = {
 	.when = gpu_when,
 	.make = make_launches,
 	.above = above_launches,
-	.print = print_launches,
+	.left_out = "launches",
 };
 
 /* ---- queues */
@@ -247,11 +242,6 @@ static int make_queues(const struct view *s, void *table)
 static void above_queues(struct view *s, const void *table, const char *prefix)
 {
 	gpu_put_title(s, table, prefix, "Queues of streams:");
-}
-
-static int print_queues(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_queues, table, "queues");
 }
 
 static const struct tbl_column queue_columns[] = {
@@ -284,5 +274,5 @@ const struct view_sheet sheet_gpu_queues = {
 	.when = gpu_when,
 	.make = make_queues,
 	.above = above_queues,
-	.print = print_queues,
+	.left_out = "queues",
 };

@@ -115,11 +115,6 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_printf(s->out, "%sGPU time by type\n", prefix);
 }
 
-static int print(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_types, table, "GPU time by type");
-}
-
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 static const struct tbl_column columns[] = {
@@ -157,5 +152,5 @@ const struct view_sheet sheet_gpu_types = {
 	.when = gpu_when,
 	.make = make,
 	.above = above,
-	.print = print,
+	.left_out = "GPU time by type",
 };

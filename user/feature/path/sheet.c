@@ -106,11 +106,6 @@ static void above_path(struct view *s, const void *table, const char *prefix)
 	gpu_put_title(s, &t->list, prefix, text);
 }
 
-static int print_path(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_path, table, "critical path");
-}
-
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 static const struct tbl_column path_columns[] = {
@@ -153,7 +148,7 @@ const struct view_sheet sheet_gpu_path = {
 	.when = gpu_when,
 	.make = make_path,
 	.above = above_path,
-	.print = print_path,
+	.left_out = "critical path",
 };
 #undef ROW
 
@@ -278,11 +273,6 @@ static void above_sequences(struct view *s, const void *table, const char *prefi
 	gpu_put_title(s, table, prefix, "Kernels that operators launch one after another:");
 }
 
-static int print_sequences(struct view *s, const void *table)
-{
-	return gpu_print_more(s, &sheet_gpu_sequences, table, "sequences");
-}
-
 #define ROW struct sequence
 #undef SEEN
 #define SEEN(member) .shown = offsetof(struct sequences, member)
@@ -319,5 +309,5 @@ const struct view_sheet sheet_gpu_sequences = {
 	.make = make_sequences,
 	.fini = fini_sequences,
 	.above = above_sequences,
-	.print = print_sequences,
+	.left_out = "sequences",
 };

@@ -47,19 +47,6 @@ static void above(struct view *s, const void *table, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-static int print(struct view *s, const void *table)
-{
-	int err;
-
-	if (s->opts->brief && !s->opts->top) {
-		view_leave_out(s, "threads");
-		return 0;
-	}
-	err = view_sheet_print(s, &sheet_threads, table, "");
-	out_puts(s->out, "\n");
-	return err;
-}
-
 static bool when(const struct view *s)
 {
 	return mdl_asked(s->in->session, &feature_threads);
@@ -106,5 +93,5 @@ const struct view_sheet sheet_threads = {
 	.sum_at = offsetof(struct table, sum),
 	.fill = fill,
 	.above = above,
-	.print = print,
+	.left_out = "threads",
 };

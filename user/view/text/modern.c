@@ -48,6 +48,10 @@ static int sheet(struct view *s, const struct view_sheet *sh, const void *table)
 		return 0;
 	if (sh->print)
 		return sh->print(s, table);
+	if (s->opts->brief && !s->opts->top && sh->left_out) {
+		view_leave_out(s, sh->left_out);
+		return 0;
+	}
 	if (s->opts->brief && !list->n && !list->empty_too)
 		return 0;
 	err = view_sheet_print(s, sh, table, "");
