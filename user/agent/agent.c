@@ -23,8 +23,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-#define CHANCE_MS   200 /* time for an operator to be called before another way is tried */
-#define WAITS_TRIED 5	/* waiting threads that had moved when they were to be stopped */
+#define CHANCE_MS   200 /* time to wait for a call of an operator before the agent is loaded in another way */
+#define WAITS_TRIED 5	/* attempts to stop a waiting thread; one fails if the thread has moved on meanwhile */
 
 #define RELEASE_NS    500000000 /* time for the kernel to remove the probe of a session that has ended */
 #define RELEASE_LOOKS 25
@@ -92,7 +92,10 @@ static int try_shared(struct agt *a, struct err *e)
 	return 0;
 }
 
-/* Until this was called, the memory may be that of another mxbpf's session, so nothing is written. */
+/*
+ * Makes the shared memory this session's. Before this call it may be that of another mxbpf's session, so nothing is
+ * written to it.
+ */
 void agt_take_shared(struct agt *a)
 {
 	if (!a->newborn)
@@ -106,7 +109,7 @@ void agt_take_shared(struct agt *a)
 	SHARED_SET(&a->shared, numbers, a->o.numbers ? MXBPF_AGENT_NUMBERS_ON : MXBPF_AGENT_NUMBERS_OFF);
 }
 
-/* Memory that cannot be used is not kept, because the agent may still be started anew. */
+/* Opens the shared memory. Memory that cannot be used is closed again, because the agent may still be started anew. */
 int agt_open_shared(struct agt *a, struct err *e)
 {
 	if (!try_shared(a, e))
@@ -116,13 +119,15 @@ int agt_open_shared(struct agt *a, struct err *e)
 	return e->code;
 }
 
-/* The cookie of a process's links, as bpf/agent.bpf.c reads it. */
+/* Returns the cookie of a process's links, as bpf/agent.bpf.c reads it. */
 static uint64_t cookie_of(const struct agt *a)
 {
 	return (uint64_t)a->number << 32 | (uint32_t)a->pid;
 }
 
-/* Attaches to the bell. The kernel increments the switch while the probe is attached. */
+/*
+ * Attaches to the bell. The kernel increments the switch, which is the probe's reference counter, while it is attached.
+ */
 int agt_listen(struct agt *a, struct err *e)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
@@ -215,11 +220,13 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		return refuse_version(a, e);
 	if (agt_open_shared(a, &why))
 		return gate_why(&a->gate) ? err_set(e, why.cls, why.code, "%s", why.why) : 0;
-	if (a->newborn) { /* its memory can be read from now on, even if it ends */
+	if (a->newborn) { /* the memory stays readable even if the child ends */
 		agt_take_shared(a);
 		return 0;
 	}
-	/* A forked child has a copy of its parent's switch. So only an agent that has its own memory has a listener. */
+	/*
+	 * Only an agent with its own memory can have a listener: a forked child has a mere copy of its parent's switch.
+	 */
 	if (check_free(a, e))
 		return e->code;
 	agt_take_shared(a);
@@ -252,7 +259,9 @@ static uint64_t modules_of(const struct agt *a)
 	       (a->o.args ? MXBPF_AGENT_MODULE_ARGS : 0);
 }
 
-/* With the lock: adds calls that the agent misses although the window is open, because it is not loaded yet. */
+/*
+ * Adds calls that the agent misses although the window is open, because it is not loaded yet. Call with the lock held.
+ */
 static void count_missed(struct agt *a)
 {
 	uint64_t calls = a->injection && a->o.patient ? agt_inject_calls(a->injection) : 0;
@@ -426,7 +435,7 @@ static int inject(struct agt *a, const struct runtime *r, struct err *e)
 		       no_script.why);
 }
 
-/* The agent's counts go on from session to session. */
+/* Notes the agent's counts at the start of this session, because the agent counts on from session to session. */
 static void count_before(struct agt *a)
 {
 	struct gate_head head = {0};
@@ -469,7 +478,7 @@ void agt_go_in(struct agt *a)
 	/* Removals before this point did not remove the agent's callbacks. */
 	a->skel->bss->cleared_ns[a->number] = 0;
 	pthread_mutex_lock(&a->lock);
-	if (!a->unborn || a->synced) /* a child has its parent's value until it is told another one */
+	if (!a->unborn || a->synced) /* a forked child starts with its parent's since_ns */
 		SHARED_SET(&a->shared, since_ns, a->o.calls ? a->active_ns : 0);
 	count_missed(a);
 	__atomic_store_n(&a->in, true, __ATOMIC_RELEASE);
@@ -519,7 +528,7 @@ static int await_operator(struct agt *a, struct err *e)
 }
 
 /*
- * Loads the agent as agt_open() does in the first process: at an operator that is called now, or in a thread that
+ * Loads the agent as agt_load() does in the first process: at an operator that is called now, or in a thread that
  * waits. Returns -ETIME if it has to wait for an operator.
  */
 static int try_now(struct agt *a, struct err *e)
@@ -552,7 +561,7 @@ static void *await_call(void *ctx)
 	__atomic_store_n(&a->tries, false, __ATOMIC_RELEASE);
 	if (err == -ETIME)
 		err = await_operator(a, &e);
-	if (err != -ECANCELED && (err || (!a->born && !agt_is_unborn(a)))) /* agt_look_born() reports a birth */
+	if (err != -ECANCELED && (err || (!a->born && !agt_is_unborn(a)))) /* agt_look_born() reports a child's start */
 		a->o.on_entry(a->o.ctx, err ? &e : NULL);
 	return NULL;
 }
@@ -600,7 +609,10 @@ static void stop_waiting(struct agt *a)
 	a->cancel_fd = -1;
 }
 
-/* A child may have the agent's code, or the agent of an earlier session. */
+/*
+ * Loads the agent into a process other than the plan's. A child may have the agent's code, or the agent of an earlier
+ * session.
+ */
 static int open_other(struct agt *a, struct err *e)
 {
 	bool there;
@@ -720,12 +732,12 @@ void agt_activate(struct agt *a, bool on)
 	a->active_ns = now;
 	if (agt_is_in(a) && a->o.calls)
 		SHARED_SET(&a->shared, since_ns, now);
-	if (agt_is_unborn(a)) /* its parent may have ended */
+	if (agt_is_unborn(a)) /* written in the child's copy of the page, because its parent may have ended */
 		SHARED_SET(&a->family, since_ns, now);
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* The lock of `like` is needed by nobody who needs that of another agent. */
+/* Takes the locks of the two agents one after the other and never holds both. */
 void agt_activate_like(struct agt *a, struct agt *like)
 {
 	uint64_t active_ns, since_ns = __atomic_load_n(&like->since_ns, __ATOMIC_ACQUIRE);

@@ -21,43 +21,43 @@ struct agts;
 #define AGT_RING_BYTES	   (16u << 20) /* bytes of unread batches; a power of two */
 #define AGT_GPU_RING_BYTES (64u << 20)
 
-/* What the agent and BPF counted of CUPTI's records. */
+/* Sums over CUPTI's records, from the agent and from BPF; struct mxbpf_gpu_shared explains the fields. */
 struct agt_gpu_sums {
 	uint64_t records, dropped, scrapped, unreadable, unknown, no_name, subscriptions, held_ns;
-	uint64_t flushes; /* of CUPTI's buffers */
-	uint64_t unsent;  /* of records: the ring buffer was full */
+	uint64_t flushes; /* of CUPTI's buffers, made by the agent */
+	uint64_t unsent;  /* records dropped because the ring buffer was full */
 };
 
 /*
- * Checks that the agent supports the runtime of a plan, without touching the process. calls: it can record operators,
- * too. Returns 0, or -errno with e set.
+ * Checks that the agent supports the runtime of a plan, without touching the process. calls: also checks that it can
+ * record operators. Returns 0, or -errno with e set.
  */
 int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e);
-/* Another process than that of the plan, which has mapped the same files. */
+/* A process other than the plan's that has mapped the same files. */
 struct agt_place {
 	pid_t pid;
 	uint64_t load_bias;		 /* of the plan's library */
 	uint64_t undefined;		 /* see struct mxbpf_target */
 	struct plan_agent_memory memory; /* see plan_agent_entries() */
 };
-/* The same for the process of the plan. */
+/* Returns the place of the plan's own process. */
 struct agt_place agt_place_of(const struct plan *p, struct tgt *t);
 
 struct agt_opts {
 	bool calls;		  /* record operators */
-	bool gpu;		  /* be a client of CUPTI, see agt_gpu_want() */
+	bool gpu;		  /* subscribe to CUPTI, see agt_gpu_want() */
 	const char *cupti;	  /* with gpu: path of the libcupti to load if the process has none; NULL: none */
 	const char *kernels;	  /* with gpu: parts of names of kernels to measure; NULL or "": none. Borrowed. */
-	unsigned kernel_launches; /* of each; 0: the default */
+	unsigned kernel_launches; /* launches to measure of each kernel; 0: the default */
 	bool kernel_replay;
-	bool memory;  /* record memory; the plan's agent_memory works */
+	bool memory;  /* record memory; requires agent_memory of the plan */
 	bool numbers; /* record sequence numbers, unless the plan has no_seq */
 	bool args;    /* record the arguments of operators; the plan has MXBPF_DETAIL_ARGS */
 	/* Record the Python stacks of operators, and with `memory` those of memory; NULL: none. Borrowed. */
 	const struct mxbpf_python *python;
 	bool stacks_of_memory;
 	uint64_t is_finalizing;		 /* with python: see py_is_finalizing(); 0: there are no stacks */
-	const struct agt_beside *beside; /* loaded with it; NULL: none. Borrowed. */
+	const struct agt_beside *beside; /* an object to load after the agent; NULL: none. Borrowed. */
 	/*
 	 * mxbpf has launched the process. The agent is loaded at the first call of an operator, before it runs.
 	 * agt_load() returns without waiting for that.
@@ -86,14 +86,20 @@ struct agt_opts {
 	void (*on_entry)(void *ctx, const struct err *e);
 	void *ctx;
 };
-/* ring_bytes 0: AGT_RING_BYTES. gpu: an agent will be a client of CUPTI. Returns 0, or -errno with e set. */
+/*
+ * Opens the state that all agents of a session share. ring_bytes 0: AGT_RING_BYTES. gpu: an agent will subscribe to
+ * CUPTI. Returns 0, or -errno with e set.
+ */
 int agts_open(uint32_t ring_bytes, bool gpu, struct agts **out, struct err *e);
 void agts_close(struct agts *s); /* after agt_close() of all agents; NULL is allowed */
-/* Passes on batches since the last call. Returns true if there are more. Not for use by two threads at once. */
+/*
+ * Passes on batches that were handed over since the last call. Returns true if there are more. Only one thread at a
+ * time may call this.
+ */
 bool agts_take(struct agts *s);
 /*
- * Passes on all batches that are left, after agts_detach(). agts_take() passes on only so many at once that a process
- * which hands over faster than they are taken does not hold it up.
+ * Passes on all remaining batches, after agts_detach(). agts_take() instead stops after a number of batches, so that a
+ * process that hands over faster than mxbpf reads cannot hold it up.
  */
 void agts_drain(struct agts *s);
 void agts_detach(struct agts *s);	  /* agt_detach() of all agents, many at a time */
@@ -126,7 +132,7 @@ bool agt_numbers_wrong(struct agt *a);
 void agt_activate(struct agt *a, bool on);
 /* Starts recording in a process that joins others which record already: for the same time as `like`. */
 void agt_activate_like(struct agt *a, struct agt *like);
-/* Reads the last beats, see gate_beats(). rest: from now on the agent records nothing else, until agt_detach(). */
+/* Reads the last beats, see gate_beats(). rest: the agent records only beats from now on, until agt_detach(). */
 int agt_beats(struct agt *a, bool rest, struct mxbpf_agent_beat *to);
 /* Detaches from the agent. Calls that have ended can still be read. */
 void agt_detach(struct agt *a);
@@ -136,7 +142,7 @@ void agt_detach(struct agt *a);
  */
 uint64_t agt_cleared_ns(const struct agt *a);
 void agt_close(struct agt *a); /* detaches first; NULL is allowed */
-/* The same, without waiting, and frees `owned` after it. agts_close() waits for it. */
+/* Closes the agent in a thread of its own, then frees `owned`. agts_close() waits for that thread. */
 void agt_close_later(struct agt *a, void *owned);
 
 /*
@@ -147,7 +153,7 @@ typedef void (*agt_calls_fn)(void *ctx, const struct mxbpf_agent_call *calls, un
 void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx);
 /* The process has ended. Call it before the last agt_tails(). */
 void agt_ended(struct agt *a);
-/* Looks whether a forked child has started its agent. Returns false if the process is none that is waited for. */
+/* Attaches to the agent of a forked child if it has started by now. Returns false if no such start is awaited. */
 bool agt_births(struct agt *a);
 /* Renews the clock by which the agent converts the CPU's counter. Call it every 20 ms. */
 void agt_renew(struct agt *a);
@@ -160,8 +166,8 @@ void agt_tails(struct agt *a);
 typedef void (*agt_open_fn)(void *ctx, const struct mxbpf_agent_open *o, uint32_t tid, unsigned level, bool outlived);
 void agt_opens(struct agt *a, agt_open_fn fn, void *ctx);
 /*
- * Copies the list at a place of the agent's words into `list`, and sets *n to the number of its words. Call it once for
- * each list. Returns 0, or -ENOENT if there is none.
+ * Copies a list of the agent into `list`, and sets *n to the number of its words. place: index of the list in the
+ * agent's shared words. Call it once for each list. Returns 0, or -ENOENT if there is none.
  */
 int agt_list(struct agt *a, uint32_t place, enum mxbpf_agent_list kind, uint64_t list[MXBPF_AGENT_LIST_WORDS],
 	     uint32_t *n);
@@ -183,7 +189,7 @@ void agt_loss(struct agt *a, struct mxbpf_loss *loss);
  */
 bool agt_gpu(struct agt *a, struct mxbpf_gpu_shared *to);
 void agt_gpu_want(struct agt *a, uint32_t want);
-/* Whether counters of kernels are measured now, if agt_opts.kernels has some. */
+/* Starts or stops measuring counters of kernels, if agt_opts.kernels names some. */
 void agt_gpu_measure(struct agt *a, bool on);
 /* Returns false if the process has ended. */
 bool agt_alive(const struct agt *a);
@@ -194,15 +200,15 @@ bool agt_alive(const struct agt *a);
 typedef void (*agt_gpu_fn)(void *ctx, const struct mxbpf_gpu_rec *recs, unsigned n);
 void agt_receive_gpu(struct agt *a, agt_gpu_fn fn, void *ctx);
 /*
- * Passes on records of all agents that were handed over since the last call, but no more than a piece of them. Returns
- * true if more may be left. Not for use by two threads at once.
+ * Passes on records of all agents that were handed over since the last call, but only a limited number at once. Returns
+ * true if more may be left. Only one thread at a time may call this.
  */
 bool agts_take_gpu(struct agts *s);
 /* The agent's sums since mxbpf attached. */
 void agt_gpu_count(struct agt *a, struct agt_gpu_sums *sums);
 /* Writes the text of a name in a record to `to`, or "". Call it once for each name. */
 void agt_gpu_name(struct agt *a, uint32_t name, char to[MXBPF_GPU_NAME_BYTES]);
-/* Returns our id of a thread of the process by its own id, or 0 if there is no such thread. */
+/* Converts the process's own id of a thread to mxbpf's. Returns 0 if there is no such thread. */
 uint32_t agt_thread(struct agt *a, uint32_t its);
 
 /* Returns the most memory that the agent can use inside the process, in bytes. */

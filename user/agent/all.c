@@ -10,10 +10,9 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-#define DETACHERS 32 /* removing a probe mostly waits for all CPUs */
+#define DETACHERS 32 /* threads that detach; each of them mostly waits for the kernel to remove a probe */
 
-static char is_closing; /* its address stands for an agent that agt_close_later() has, so that nobody else takes the
-			   number */
+static char is_closing; /* its address keeps the number of an agent that agt_close_later() closes */
 #define CLOSING ((struct agt *)&is_closing)
 
 struct agt *agt_at(struct agts *s, unsigned number)
@@ -123,7 +122,7 @@ uint64_t agts_lost(const struct agts *s)
 
 struct detacher {
 	struct agts *all;
-	unsigned *next; /* atomic: number of the next agent that nobody detaches yet */
+	unsigned *next; /* atomic: number of the next agent to detach */
 	pthread_t thread;
 	bool started;
 };

@@ -20,7 +20,10 @@ bool agt_will_start(struct agt *a)
 	       config.registered && !shared_open_family(&a->family, a->pid, &config);
 }
 
-/* Calls of the time before belong to this session, because the agent did not exist before it. */
+/*
+ * Attaches to the agent that a forked child has started. Its earlier calls belong to this session too, because the
+ * agent did not exist before it.
+ */
 void agt_look_born(struct agt *a)
 {
 	struct err e = {0};
@@ -48,8 +51,8 @@ void agt_ended(struct agt *a)
 }
 
 /*
- * The bell comes first, because the child calls it as soon as it is told that mxbpf is attached. If the child has ended
- * by now, what it recorded can still be read.
+ * Attaches to a forked child in a thread. The bell's probe comes first, because the child calls the bell as soon as it
+ * learns that mxbpf is attached. If the child has ended by now, what it recorded can still be read.
  */
 static void *attend_birth(void *ctx)
 {
@@ -63,13 +66,13 @@ static void *attend_birth(void *ctx)
 	return NULL;
 }
 
-/* Attaching takes long, and many children may come at once. */
+/* Attaches in a thread, because attaching takes long and many children may come at once. */
 int agt_await_birth(struct agt *a, struct err *e)
 {
 	int err;
 
 	__atomic_store_n(&a->unborn, true, __ATOMIC_RELEASE);
-	if (a->o.eager) { /* in a thread already */
+	if (a->o.eager) { /* this already runs in a thread of its own */
 		attend_birth(a);
 		return 0;
 	}

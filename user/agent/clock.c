@@ -11,8 +11,8 @@
 #define SOURCE	   "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define LEAST_NS   5000000   /* a shorter interval does not give an exact rate */
 #define VALID_NS   100000000 /* several times the interval between two renewals */
-#define STEER_NS   100000000 /* an error is to be gone after this time */
-#define STEP_NS	   1000	     /* a larger error goes at once */
+#define STEER_NS   100000000 /* time over which a small error is corrected */
+#define STEP_NS	   1000	     /* a larger error is corrected at once */
 #define RATE_ERROR 1e-4	     /* largest difference between the rates of two intervals */
 #define READINGS   5
 
@@ -27,7 +27,7 @@ static bool is_kernels_clock(void)
 	return n == 4 && !memcmp(name, "tsc\n", 4);
 }
 
-/* In another time namespace CLOCK_MONOTONIC has another offset. */
+/* Returns true if the process is in our time namespace. In another one CLOCK_MONOTONIC has another offset. */
 static bool has_our_time(pid_t pid)
 {
 	char path[32], its[64] = "", ours[64] = "";
@@ -46,7 +46,9 @@ static uint64_t counter(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* Reads both clocks at the same time: of several readings, it takes the one that took least. */
+/*
+ * Reads both clocks at the same moment, as far as possible: of several readings, the one that took least time counts.
+ */
 static void read_both(uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t before, after, mono, least = UINT64_MAX;
@@ -71,7 +73,7 @@ void keeper_open(struct keeper *k, pid_t pid)
 		read_both(&k->counter, &k->ns);
 }
 
-/* Writes `until` last, and 0 before everything else. */
+/* Writes the clock. The agent does not use it while `until` is 0, so that is cleared first and written last. */
 static void write_clock(const struct keeper *k, const struct shared *s)
 {
 	SHARED_SET(s, clock.until, 0);
@@ -83,8 +85,8 @@ static void write_clock(const struct keeper *k, const struct shared *s)
 }
 
 /*
- * Returns what the new set begins with. The agent's clock makes no step: a small error goes by a slightly different
- * rate.
+ * Returns the time with which the new parameters begin. A small error is corrected by a slightly different rate, so
+ * that the agent's clock makes no step.
  */
 static uint64_t begin_with(const struct keeper *k, uint64_t ticks, uint64_t ns, double *rate)
 {

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 
 #define THREADS_NS  10000000ull /* interval between two lists of the threads */
-#define BATCHES_MAX 512		/* taken at once */
-#define THREADS_MAX (1u << 16)	/* that were seen in the process */
+#define BATCHES_MAX 512		/* batches taken at once */
+#define THREADS_MAX (1u << 16)	/* threads of a process that are remembered */
 
 /* After enough batches it returns an error, which ends ring_buffer__consume(). The batch is taken nevertheless. */
 static int on_gpu_batch(void *ctx, void *data, size_t bytes)
@@ -21,7 +21,7 @@ static int on_gpu_batch(void *ctx, void *data, size_t bytes)
 	struct agts *s = ctx;
 	struct agt *a = bytes >= MXBPF_AGENT_BATCH_HEAD ? agt_at(s, b->process) : NULL;
 
-	/* Nobody gets the records of a process that rings as if it had a GPU. */
+	/* Without a receiver, the process rings the bell as if it had a GPU. */
 	if (a && a->gpu_fn && !gate_gpu_batch(&a->gate, b, bytes))
 		a->gpu_fn(a->gpu_ctx, b->gpu, b->ncalls);
 	return ++s->gpu_batches % BATCHES_MAX ? 0 : -EAGAIN;
@@ -55,14 +55,17 @@ static void sums_of(const struct mxbpf_gpu_shared *g, struct agt_gpu_sums *sums)
 	};
 }
 
-/* Sleeping in the agent's thread ends when the word changes. */
+/* Sets what mxbpf wants, and wakes the agent's thread, which sleeps until this word changes. */
 static void set_want(struct agt *a, uint32_t want)
 {
 	SHARED_SET(&a->shared, gpu.want, want);
 	shared_wake(&a->shared);
 }
 
-/* The agent measures nothing unless gpu.want says so, too. A session of a killed mxbpf may have left a state. */
+/*
+ * Writes the options of the measurement, because a session of a killed mxbpf may have left others. The agent measures
+ * nothing unless gpu.want asks for it.
+ */
 static void set_metrics(struct agt *a)
 {
 	struct mxbpf_gpu_metrics m = {.each = a->o.kernel_launches, .replay = a->o.kernel_replay};
@@ -157,7 +160,7 @@ static void read_threads(struct agt *a)
 		closedir(dir);
 }
 
-/* A number that is not that of a thread means that CUPTI numbers threads in another way. */
+/* An id that no thread has means that CUPTI numbers threads in another way. */
 uint32_t agt_thread(struct agt *a, uint32_t its)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -179,7 +182,7 @@ static uint64_t since(uint64_t sum, uint64_t before)
 	return sum > before ? sum - before : 0;
 }
 
-/* No GPU and no driver makes records faster than one in a nanosecond. */
+/* Breaks the gate if the sums are impossible: no GPU and no driver makes more than one record per nanosecond. */
 static void check_sums(struct agt *a, struct agt_gpu_sums *sums)
 {
 	const uint64_t most = clock_ns(CLOCK_MONOTONIC) - a->opened_ns;

@@ -31,9 +31,9 @@
 #endif
 #define STACK_ROOM    (256u << 10) /* bytes; dlopen() of a small object takes less than 20 KB */
 #define CALL_MS	      10000	   /* time limit for loading, once it has begun */
-#define THREADS_TRIED 3		   /* number of time limits of a first call that are spent */
+#define THREADS_TRIED 3		   /* attempts with one thread each; each may take the time limit of a first call */
 #define POLL_NS	      200000	   /* interval of checks until a thread has called */
-#define SIGNAL_TRIES  100	   /* a thread that starts or ends another one blocks all signals meanwhile */
+#define SIGNAL_TRIES  100	   /* a thread that starts or ends another one blocks all signals for a moment */
 #define FREE_FD_MAX   4096
 
 void inject_tell(const struct inject *x, enum agt_step step)
@@ -312,7 +312,7 @@ static int write_image(struct inject *x, int remote_fd, const char *from, size_t
 	}
 	if (fd >= 0)
 		close(fd);
-	if (err == -ENOENT) /* only the end of the process takes its descriptors away */
+	if (err == -ENOENT) /* only the end of the process closes a descriptor behind its back */
 		return inject_ended(x, e);
 	return err ? err_set(e, ERR_RUNTIME, err, "cannot write the agent to %s: %s", path, strerror(-err)) : 0;
 }
@@ -353,7 +353,7 @@ static int load(struct inject *x, const char *name, const void *image, size_t by
 	return 0;
 }
 
-/* What is not there yet is loaded. A call that crashes is taken back by remote_call(). */
+/* Loads the second object if it is not mapped yet. If a call crashes, remote_call() undoes it. */
 static int load_beside(struct inject *x)
 {
 	const struct agt_beside *b = x->o->beside;
@@ -402,10 +402,7 @@ static int refuse_stopped(const struct inject *x, struct err *e)
 	return 0;
 }
 
-/*
- * Works in the stopped thread. Returns -EAGAIN if it is not at the right place. It is then let go, and another call
- * may do.
- */
+/* Works in the stopped thread. Returns -EAGAIN if the thread is not at the right place; a later call may be better. */
 static int work_stopped(struct inject *x, struct err *e)
 {
 	struct remote *r = &x->remote;
@@ -569,7 +566,7 @@ static int inject(struct inject *x, struct err *e)
 	return err == -EAGAIN ? no_call(x, true, e) : err;
 }
 
-/* Retries: the calling thread may be in a signal handler or short of stack, and the next call may do. */
+/* Retries, because the calling thread may be in a signal handler or short of stack, and the next one may not be. */
 static int inject_at_first(struct inject *x, struct err *e)
 {
 	int err = 0;

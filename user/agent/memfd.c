@@ -14,9 +14,9 @@
 #endif
 
 /*
- * The kernel has one file system for all such memory, which nobody can mount. A name in /proc proves nothing: a process
- * can give any file the name of a memfd in a mount namespace of its own. DONT_SYNC: the file system is not asked,
- * because it may be one that never answers.
+ * Returns true for memory that memfd_create() or a shared anonymous mapping has made. The kernel keeps it in one file
+ * system, which nobody can mount. A name in /proc proves nothing: in a mount namespace of its own, a process can give
+ * any file the name of a memfd. DONT_SYNC keeps the kernel from asking the file system, which may never answer.
  */
 static bool is_kernels_memory(int held)
 {
@@ -34,7 +34,7 @@ static bool is_kernels_memory(int held)
 	return same;
 }
 
-/* The timer of an injection interrupts whatever this thread does. */
+/* Opens a file, again after EINTR: the timer of an injection interrupts every system call of this thread. */
 static int open_again(const char *path, int flags)
 {
 	int fd;

@@ -65,7 +65,7 @@ uint64_t agt_find_mapped(pid_t pid)
 	return f.exec ? f.base : 0;
 }
 
-/* The first segment has the build-id and is never written. */
+/* Compares the first segments. They contain the build-id and are never written. */
 bool agt_is_same(const struct agt *a)
 {
 	const Elf64_Ehdr *h = (const void *)agent_image;

@@ -138,7 +138,7 @@ static int wait_stop(const struct remote *r, int *status)
 	return got < 0 && errno == EINTR ? -ETIMEDOUT : -ESRCH;
 }
 
-/* Why a request failed. The kernel itself says only ESRCH, if the thread was killed. */
+/* Returns why a request failed. ESRCH means that the thread was killed. */
 static int refused(void)
 {
 	return errno == ESRCH ? -ESRCH : -EIO;

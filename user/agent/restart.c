@@ -28,14 +28,14 @@
 #define PTS_MAJOR_END 144
 
 /*
- * What a call waits for, and so what has to be known before it is interrupted.
+ * What a call waits for. This decides what has to be checked before the call is interrupted.
  *
  * Calls with a time limit start their whole wait again. For UPDATED calls, the kernel writes the remaining time to the
  * program's memory before it returns.
  *
- * The kernel restarts the other calls by itself, with the arguments that they had. That is not true of a call that has
- * moved a part of the data: it would return the part. So calls that write are not in the table, nor is one that
- * receives several messages. A call on a socket with a time limit of its own fails with EINTR instead.
+ * The kernel restarts the other calls by itself, with the arguments that they had. A call that has already moved a part
+ * of the data is not restarted: it returns the part. So calls that write are not in the table, nor is one that receives
+ * several messages. A call on a socket with a time limit of its own fails with EINTR instead.
  */
 enum rule {
 	MILLISECONDS,
@@ -153,7 +153,7 @@ static bool has_no_limit(int fd, int name)
 	return !getsockopt(fd, SOL_SOCKET, name, &tv, &n) && !tv.tv_sec && !tv.tv_usec;
 }
 
-/* Other kinds of sockets may have other rules. */
+/* Only these kinds of sockets are known to restart. */
 static bool socket_is_plain(int fd)
 {
 	return option_is(fd, SO_DOMAIN, AF_UNIX) ||
@@ -161,14 +161,14 @@ static bool socket_is_plain(int fd)
 		(option_is(fd, SO_PROTOCOL, IPPROTO_TCP) || option_is(fd, SO_PROTOCOL, IPPROTO_UDP)));
 }
 
-/* With SO_RCVLOWAT, a call may have taken a part of what it waits for. */
+/* With SO_RCVLOWAT, an interrupted call may have taken a part of its data. */
 static bool socket_is_safe(int fd)
 {
 	return socket_is_plain(fd) && has_no_limit(fd, SO_RCVTIMEO) && has_no_limit(fd, SO_SNDTIMEO) &&
 	       option_is(fd, SO_RCVLOWAT, 1);
 }
 
-/* Reading lines, a terminal gives nothing before the line is complete. Otherwise it may have given a part. */
+/* In line mode, a terminal returns nothing before the line is complete. In other modes a read may return a part. */
 static bool terminal_is_safe(int fd)
 {
 	struct termios t;
@@ -192,7 +192,7 @@ static bool copy_is_safe(pid_t pid, int fd, const struct statx *st, bool (*is_sa
 	return safe;
 }
 
-/* Files that have no name, and of which one read gives all or nothing. readv() reads several times. */
+/* Returns true for files without a name of which one read returns all or nothing. readv() reads several times. */
 static bool is_counter(const char *link)
 {
 	static const char *const names[] = {"anon_inode:[eventfd]", "anon_inode:[timerfd]", "anon_inode:inotify"};
@@ -207,7 +207,7 @@ static bool is_counter(const char *link)
 	return false;
 }
 
-/* The file may be on a file system that never answers, so the kernel is asked for what it knows without that. */
+/* DONT_SYNC: the file may be on a file system that never answers, so the kernel uses only what it knows already. */
 static bool file_is_safe(pid_t pid, pid_t tid, int fd, enum rule rule)
 {
 	struct statx st;

@@ -5,7 +5,7 @@
 
 #include "agent/state.h"
 
-/* Without `calls` the agent calls nothing of the runtime. */
+/* Finds the functions of the runtime that the agent calls. Without `calls` there are none. */
 static int find_callbacks(const struct plan *p, struct elf *elf, const struct agt_place *at, bool calls,
 			  struct runtime *r, struct err *e)
 {
@@ -41,7 +41,6 @@ static int find_callbacks(const struct plan *p, struct elf *elf, const struct ag
 	return 0;
 }
 
-/* t: the process that the plan was made for. */
 int agt_find_runtime(const struct plan *p, struct tgt *t, const struct agt_place *at, bool calls, struct runtime *r,
 		     struct err *e)
 {

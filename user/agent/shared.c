@@ -25,7 +25,7 @@ static int open_mapping(struct shared *s, pid_t pid, uint64_t at, uint64_t bytes
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, at, at + bytes);
 	err = lstat(path, &link)       ? -errno
 	      : link.st_mode & S_IWUSR ? 0
-				       : -EPERM; /* as the process has opened the file */
+				       : -EPERM; /* the process itself may not write to it */
 	s->fd = err ? err : memfd_open(path);
 	return s->fd < 0 ? s->fd : 0;
 }
@@ -39,7 +39,7 @@ int shared_open_family(struct shared *s, pid_t pid, const struct mxbpf_agent_con
 	return err;
 }
 
-/* The kernel shows the page that children inherit as a mapping of its own. */
+/* The first page, which children inherit, may be a mapping of its own in the kernel's list. */
 int shared_open(struct shared *s, pid_t pid, const struct mxbpf_agent_config *c, uint64_t bytes, struct err *e)
 {
 	void *page;

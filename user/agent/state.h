@@ -174,7 +174,7 @@ bool agt_will_start(struct agt *a);
 int agt_await_birth(struct agt *a, struct err *e);
 /* child.c: attaches to the agent that a forked child has started by now, if any. */
 void agt_look_born(struct agt *a);
-/* Breaks the gate if the bell's program has seen a batch that cannot be. */
+/* Breaks the gate if the bell's BPF program has seen an impossible batch. */
 void agt_check_bell(struct agt *a);
 
 /* gpu.c */

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-#define BATCHES_MAX   256   /* taken at once; a process that hands over faster than mxbpf reads gets no further */
+#define BATCHES_MAX   256   /* batches per call; a process that hands over too fast cannot hold mxbpf up */
 #define TIDS_MAX      65536 /* threads whose calls ended on another thread */
 #define CALL_NS_LEAST 20    /* no CPU records calls faster */
 
@@ -52,8 +52,8 @@ static const struct mxbpf_agent_call *numbered(struct agt *a, const struct mxbpf
 }
 
 /*
- * A call that another thread ended has a thread number that nobody else knows, so a process could name any number of
- * threads.
+ * Limits the threads that are known only as threads on which calls of others ended. A process could name any number of
+ * them.
  */
 static int count_tids(struct agt *a, const struct mxbpf_agent_batch *b, unsigned from, unsigned n)
 {
@@ -112,8 +112,8 @@ static bool is_behind(const struct taken *t, uint32_t uses, uint32_t seq)
 }
 
 /*
- * Takes all that was in the ring when it began, and no endless stream. A copy of a batch counts as the thread's newest,
- * so an older batch that stayed in the ring would make its calls count twice.
+ * Takes what was in the ring at the beginning, and not more, because the stream may be endless. A copied tail counts as
+ * the thread's newest batch, so an older batch that stayed in the ring would make its calls count twice.
  */
 static void consume_all(struct agt *a)
 {
@@ -147,8 +147,8 @@ void agt_check_bell(struct agt *a)
 }
 
 /*
- * The agent counts a call before it hands it over. So mxbpf never has more calls than were counted, and they cannot be
- * more than the CPUs had time for.
+ * Breaks the gate if the counts are impossible. The agent counts a call before it hands it over, so mxbpf never has
+ * more calls than were counted, and there cannot be more than the CPUs had time for.
  */
 static void check_counts(struct agt *a)
 {
@@ -179,7 +179,7 @@ static void take_tails(struct agt *a)
 	take_spilled(a);
 	for (i = 0; read_slot(a, i, &slot); i++)
 		take_tail(a, i);
-	consume_all(a); /* handed over while their tails were read */
+	consume_all(a); /* takes the batches that were handed over while the tails were read */
 	check_counts(a);
 }
 
@@ -265,7 +265,7 @@ void agt_loss(struct agt *a, struct mxbpf_loss *loss)
 	}
 	unseen = now.too_deep - a->before.too_deep + head.no_slot - a->no_slot_before;
 	if (a->o.children)
-		unseen += head.orphans - a->orphans_before - head.unheard_calls; /* the sum over all is right */
+		unseen += head.orphans - a->orphans_before - head.unheard_calls; /* orphans of the parent, too */
 	loss->attempted += now.calls - a->before.calls + unseen;
 	loss->unreadable = now.unreadable - a->before.unreadable;
 	loss->truncated = now.truncated - a->before.truncated;

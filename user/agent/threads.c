@@ -46,7 +46,7 @@ void threads_fini(struct threads *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
-/* Beyond the limit, threads keep the ids that the process itself knows them by. */
+/* Notes a pair of ids. Beyond the limit, threads keep the ids that the process itself knows them by. */
 static void learn(struct threads *t, uint32_t its, uint32_t ours)
 {
 	uint64_t *at;

@@ -33,8 +33,8 @@ void threads_fini(struct threads *t);
 /* Reads the ids of all present threads. */
 void threads_read(struct threads *t);
 /*
- * Learns the id of a thread by ours, from the kernel. told: the id that the process itself has told, which counts only
- * if the thread has ended. 0: ours is unknown.
+ * Asks the kernel for the process's own id of a thread that mxbpf knows as `ours`; 0: unknown. told: the id in a record
+ * of the process, which is used only if the thread has ended.
  */
 void threads_learn_ours(struct threads *t, uint32_t ours, uint32_t told);
 /*

@@ -18,23 +18,23 @@
 #define WAIT_NS		 20000000000ull /* how long a client waits for the agent to let go */
 #define BUFFERS_NS	 1000000000ull	/* how long the agent waits for buffers after it has let go of CUPTI */
 #define QUEUE_NS	 2000000000ull	/* how long the agent waits for work that was launched in the window */
-#define HURRY_NS	 100000000ull	/* the same if a client or the end of the process waits for the agent */
-#define QUEUE_FLUSH_NS	 5000000ull	/* interval of flushes meanwhile */
+#define HURRY_NS	 100000000ull /* instead of QUEUE_NS if a client or the end of the process waits for the agent */
+#define QUEUE_FLUSH_NS	 5000000ull   /* interval of flushes during these waits */
 #define AGAIN_NS	 5000000000ull
-#define UNSEEN_TIMES	 12	/* a trace that began before the hooks may last so many times AGAIN_NS */
+#define UNSEEN_TIMES	 12	/* times AGAIN_NS: longest trace that began before the hooks */
 #define CLOCK_ROUNDS	 16	/* readings of the clock; the one that took the shortest time counts */
 #define VERSION_MULTIPLE 130200 /* CUDA 13.2: struct cupti_subscriber_params has all its members */
 
 struct cupti cupti;
 
-/* Who may call CUPTI for the agent. The one who changes it from HELD to USING or LEAVING. */
+/* The agent's hold on CUPTI. The thread that changes the phase from HELD to USING or LEAVING may call CUPTI. */
 enum phase { IDLE, TAKING, HELD, USING, LEAVING };
 static uint32_t phase;
 static uint32_t waiting; /* threads that wait for the agent to let go */
 static void *subscriber;
 static uint64_t held_since_ns;
-static uint64_t hooked_ns;	/* since then calls of other clients are seen */
-static uint32_t thread_id_type; /* before the agent has changed it */
+static uint64_t hooked_ns;	/* when the hooks were set; earlier calls of other clients were not seen */
+static uint32_t thread_id_type; /* CUPTI's setting before the agent has changed it */
 
 static const struct {
 	const char *name;
@@ -463,7 +463,7 @@ static bool enable_calls(struct calls *c, uint32_t want)
 	return c->on;
 }
 
-/* This also ends what CUPTI does at the functions that were not disabled one by one. */
+/* Disabling the kind also ends what CUPTI does at functions that were not disabled one by one. */
 static void disable_calls(struct calls *c)
 {
 	if (c->on)
@@ -484,7 +484,7 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* A kind that this device or version does not have is no failure, as long as there are others. */
+/* Enables the kinds that mxbpf wants. A device or version may lack some, which is no failure if there are others. */
 static int enable_kinds(struct mxbpf_gpu_shared *g)
 {
 	uint32_t want = __atomic_load_n(&g->want, __ATOMIC_RELAXED), enabled = 0;
@@ -507,7 +507,7 @@ static int enable_kinds(struct mxbpf_gpu_shared *g)
 	return want & MXBPF_GPU_WANT_KERNELS && !(enabled & 1u << MXBPF_GPU_KERNEL) ? err : 0;
 }
 
-/* A library that calls the driver has come since the window began. */
+/* Enables kinds for a library that calls the driver and was loaded after the window began. */
 static void enable_late(struct mxbpf_gpu_shared *g)
 {
 	static uint64_t looked;
@@ -531,7 +531,7 @@ static void disable_kinds(const struct mxbpf_gpu_shared *g)
 		disable_calls(&calls[i]);
 }
 
-/* What other clients may see is put back by restore_options(). */
+/* Sets CUPTI's options. restore_options() puts back those that other clients can see. */
 static void set_options(struct mxbpf_gpu_shared *g)
 {
 	if (!cupti.get_thread_id_type || cupti.get_thread_id_type(&thread_id_type))
@@ -546,10 +546,10 @@ static void restore_options(void)
 	if (cupti.set_thread_id_type)
 		cupti.set_thread_id_type(thread_id_type);
 	if (cupti.enable_all_syncs)
-		cupti.enable_all_syncs(1); /* CUPTI's default; it does not tell what was set */
+		cupti.enable_all_syncs(1); /* the default; CUPTI does not tell what was set */
 }
 
-/* Asks for the name of the client that holds CUPTI. It must not become a client itself in this way. */
+/* Asks for the name of the client that holds CUPTI, in a way that does not make the agent a client. */
 static void ask_holder(struct mxbpf_gpu_shared *g)
 {
 	struct cupti_subscriber_params p = {
@@ -667,8 +667,8 @@ static void flush(struct mxbpf_gpu_shared *g, uint32_t flag)
 }
 
 /*
- * Work that was launched in the window is still queued, often a whole step of it. Its records are complete when it has
- * ended. A forced flush hands over what is complete by then, so it comes last.
+ * Waits for work that was launched in the window and is still queued, often a whole step. Its records are complete when
+ * it has ended. A forced flush hands over only what is complete by then, so the caller makes it last.
  */
 static void await_queue(struct mxbpf_gpu_shared *g)
 {
@@ -682,7 +682,7 @@ static void await_queue(struct mxbpf_gpu_shared *g)
 	}
 }
 
-/* The phase is LEAVING. CUPTI is not finalised: that is a race with the threads of the process that use it. */
+/* Gives CUPTI back. The phase is LEAVING. CUPTI is not finalised, which would race with threads that use it. */
 static void let_go(struct mxbpf_gpu_shared *g, enum mxbpf_gpu_state state)
 {
 	const uint64_t begun = agent_now();

@@ -101,7 +101,7 @@ uint64_t cupti_delivered(void);
 void cupti_on_callback(void *unused, uint32_t domain, uint32_t cbid, const void *info);
 void cupti_graphs_watch(struct mxbpf_gpu_shared *g, void *subscriber, bool on);
 void cupti_graphs_send(struct mxbpf_gpu_shared *g);
-/* Returns when a node was captured last, or made by a copy that was not told yet; 0: none. */
+/* Returns when a node was captured last, or made by a copy that was not reported yet; 0: none. */
 uint64_t cupti_graphs_last(void);
 void cupti_graphs_forget(void);
 

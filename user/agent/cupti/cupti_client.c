@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whose callbacks are registered with CUPTI? CUPTI does not tell, and registering others takes the records of the
- * client that was there. From CUDA 11 to 13 cuptiActivityRegisterCallbacks() stores both callbacks as neighbours in the
- * .bss of the library, where nothing else has two pointers to the code of one foreign object. Nothing is written.
+ * Finds out whose callbacks are registered with CUPTI. CUPTI does not tell, and registering others takes the records of
+ * the client that was there. From CUDA 11 to 13 cuptiActivityRegisterCallbacks() stores both callbacks as neighbours in
+ * the .bss of the library, where nothing else has two pointers to the code of one foreign object. This only reads.
  */
 #include <link.h>
 #include <string.h>

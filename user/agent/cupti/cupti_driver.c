@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who launches work by calls of the driver? Other programs call the runtime, and the driver's call in it has no place
- * in any table. An object that is linked with libcuda.so.1 may do so. Others look its functions up at run time, so they
- * are known by name.
+ * Finds out whether an object launches work by calls of the driver. Other programs call the runtime, and the driver's
+ * call in it has no place in any table. An object that is linked with libcuda.so.1 may call the driver. Others look its
+ * functions up at run time, so they are known by name.
  */
 #include <string.h>
 

@@ -107,7 +107,7 @@ static bool load_beside(const char *cudart, uint32_t major, uint32_t driver)
 	return false;
 }
 
-/* Returns 0 if it is not known. cuInit() need not have returned. */
+/* Returns the driver's version of CUDA, or 0 if it is not known. It works before cuInit() has returned. */
 static uint32_t driver_version(void)
 {
 	int (*get)(int *version), version = 0;

@@ -10,9 +10,9 @@
 #include "cupti.h"
 #include "cupti_metrics.h"
 
-static uint32_t lock; /* 1: taken. Nobody waits for anything while it is taken, but for the bell. */
+static uint32_t lock; /* 1: taken. Its holder waits for nothing but the bell. */
 static struct mxbpf_agent_batch batch;
-static uint64_t last_ns; /* when a node was made that is no copy */
+static uint64_t last_ns; /* when the last node was made that is no copy */
 
 static void take_lock(void)
 {
@@ -45,7 +45,7 @@ static void put(struct mxbpf_gpu_shared *g, const struct mxbpf_gpu_rec *r)
 	release_lock();
 }
 
-/* A copy is told twice: as a node that was made, and as a copy. */
+/* CUPTI reports a copied node twice: as a node that was made, and as a copy. */
 void cupti_on_callback(void *unused, uint32_t domain, uint32_t cbid, const void *info)
 {
 	struct mxbpf_agent_shared *s = agent_shared();

@@ -30,17 +30,17 @@ static struct {
 
 static uint32_t busy;	    /* 1: a thread measures a launch, or the measurement ends */
 static uint32_t launching;  /* threads that are in a call that launches */
-static uint32_t generation; /* of the callbacks */
+static uint32_t generation; /* how often the callbacks were turned on; marks the calls that began since */
 static bool watched;	    /* the callbacks are on */
-static uint32_t lock;	    /* of the batch */
+static uint32_t lock;	    /* guards the batch */
 static struct mxbpf_agent_batch batch;
 
-/* Of the thread that has set `busy`. */
+/* Only the thread that has set `busy` uses these. */
 static bool opened, measures;
-static bool unrecorded; /* kernels have no records just now */
+static bool unrecorded; /* records of kernels are off during a measurement */
 static void *context;
 static uint64_t begun_ns;
-static uint32_t *counted; /* the count of the name */
+static uint32_t *counted; /* points to the count of the kernel's name */
 static struct mxbpf_gpu_rec launch;
 static struct {
 	uint64_t hash;
@@ -226,7 +226,10 @@ static bool read_call(uint32_t cbid, const struct cupti_call *call, struct call 
 	return call->symbol && call->params;
 }
 
-/* CUPTI waits for the context, which would make a capture fail, also that of another thread. */
+/*
+ * Returns true if a stream is captured. A measurement waits for the context, and that would make a capture fail, also
+ * that of another thread.
+ */
 static bool is_captured(const struct call *c)
 {
 	const uint64_t captured_ns = cupti_graphs_last();
@@ -278,8 +281,9 @@ static bool choose(struct mxbpf_gpu_metrics *m, uint32_t cbid, const struct cupt
 /* ---- a launch */
 
 /*
- * CUPTI makes a record without times of a kernel that it measures, and holds buffers back until the measurement has
- * ended. So there is no record of such a kernel. The records of others do not change (seen with CUPTI 13.0.85).
+ * Turns records of kernels off and on. CUPTI makes a record without times of a kernel that it measures, and holds
+ * buffers back until the measurement has ended. So the measured kernel gets no record. The records of others do not
+ * change (seen with CUPTI 13.0.85).
  */
 static void record_kernels(struct mxbpf_gpu_shared *g, bool on)
 {
@@ -305,7 +309,7 @@ static void close_ranges(void)
 	context = NULL;
 }
 
-/* Other threads may just be launching: they began before `busy` was set. */
+/* Waits for threads that began to launch before `busy` was set. Returns false if one takes too long. */
 static bool is_alone(void)
 {
 	const uint64_t since_ns = agent_now();
@@ -366,7 +370,7 @@ static void begin(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 	launch.metric.tid = (uint32_t)agent_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-/* The launch that has just returned is the one that is measured. */
+/* Ends the measurement of a launch that has just returned. */
 static void end(struct mxbpf_gpu_shared *g, const struct cupti_call *call)
 {
 	struct mxbpf_gpu_metrics *m = &g->metrics;
@@ -425,7 +429,7 @@ static bool is_launch(uint32_t cbid)
 
 void cupti_metrics_on_call(struct mxbpf_gpu_shared *g, uint32_t cbid, const struct cupti_call *call)
 {
-	static uint64_t owner; /* mark of the call that is measured */
+	static uint64_t owner; /* address of the data of the call that is measured */
 	const uint64_t mark = MARK | __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
 
 	if (!is_launch(cbid) || !call->data)
@@ -483,13 +487,13 @@ static void begin_watch(struct mxbpf_gpu_shared *g, void *subscriber)
 	__atomic_store_n(&launching, 0, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
 	leave(&busy);
-	if (state_of(m) == MXBPF_GPU_METRICS_OFF) /* another mxbpf */
+	if (state_of(m) == MXBPF_GPU_METRICS_OFF) /* another session of mxbpf begins */
 		memset(names, 0, sizeof(names));
 	set_state(m, MXBPF_GPU_METRICS_WAITING);
 	enable(m, subscriber, true);
 }
 
-/* A launch that is measured returns before. If it never does, the measurement stays as it is. */
+/* Waits for a launch that is being measured. If it does not return in time, the measurement stays as it is. */
 static void end_watch(struct mxbpf_gpu_shared *g, void *subscriber)
 {
 	const uint64_t since_ns = agent_now();

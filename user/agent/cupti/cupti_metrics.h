@@ -10,10 +10,11 @@
 #include "cupti_metrics_abi.h"
 
 /*
- * CUPTI is held (on) or about to be given back. The second waits until a launch that is measured just now has returned.
+ * Call it when CUPTI is held (on) or about to be given back. In the second case it waits until a launch that is being
+ * measured has returned.
  */
 void cupti_metrics_watch(struct mxbpf_gpu_shared *g, void *subscriber, bool on);
-/* Before or after a call of the driver that launches. */
+/* CUPTI calls this before and after a call of the driver that launches. */
 void cupti_metrics_on_call(struct mxbpf_gpu_shared *g, uint32_t cbid, const struct cupti_call *call);
 /* While CUPTI is held: hands over what was measured, and ends the callbacks when nothing more will be. */
 void cupti_metrics_tick(struct mxbpf_gpu_shared *g, void *subscriber);
@@ -25,11 +26,11 @@ void cupti_metrics_forget(void);
 int ranges_find(struct mxbpf_gpu_metrics *m);
 /* Prepares a context and the list of counters. Returns 0 or -1; then ranges_close() is needed, too. */
 int ranges_open(struct mxbpf_gpu_metrics *m, void *context, uint32_t device);
-/* The next kernel is measured. Returns 0 or -1. */
+/* From now on, the next kernel is measured. Returns 0 or -1. */
 int ranges_begin(struct mxbpf_gpu_metrics *m);
 /*
- * The kernel has been launched. values[i] is that of counter i, if mask has that bit. *ranges is how many kernels were
- * measured: values are set if it is 1. Returns 0 or -1.
+ * Reads the counters of the kernel that was launched. values[i] is that of counter i, if mask has that bit. *ranges is
+ * the number of kernels that were measured: values are set if it is 1. Returns 0 or -1.
  */
 int ranges_end(struct mxbpf_gpu_metrics *m, double values[MXBPF_GPU_METRICS], size_t *ranges);
 void ranges_close(void);

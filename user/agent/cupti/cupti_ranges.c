@@ -160,7 +160,7 @@ static int configure(const char *chip, size_t n, size_t *passes)
 	return err;
 }
 
-/* A chip may lack counters, or need more passes for them than others do: these are left out. */
+/* Chooses the counters. A chip may lack some, or need more passes for them than other chips: these are left out. */
 static int choose(struct mxbpf_gpu_metrics *m, const char *chip)
 {
 	size_t passes = 0;

@@ -32,8 +32,8 @@ static struct buffer *pool[BUFFERS];
 static uint32_t used[BUFFERS]; /* 1: CUPTI has the buffer */
 static uint64_t taken_ns[BUFFERS];
 /*
- * CUPTI gets this if no buffer is free and it crashes without one. Several threads may write it at once, so the records
- * in it cannot be read.
+ * CUPTI gets this memory if no buffer is free in a version that crashes without one. Several threads may write it at
+ * once, so the records in it cannot be read.
  */
 static uint8_t *scrap;
 static uint64_t delivered;
@@ -288,7 +288,7 @@ static uint64_t u64(const uint8_t *r, unsigned off)
 	return value;
 }
 
-/* CUPTI numbers dimensions of a block with 32 bits; a device has at most 1024 threads in a block. */
+/* Block dimensions fit in 16 bits, because a device has at most 1024 threads in a block. CUPTI uses 32 bits. */
 static uint16_t short_of(uint32_t value)
 {
 	return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
@@ -320,7 +320,7 @@ static void read_kernel(struct buffer *b, const uint8_t *r, struct mxbpf_gpu_rec
 	}
 }
 
-/* In CUDA 11.0 these records end before the graph. */
+/* Returns the graph of a record. In CUDA 11.0 these records end before it. */
 static uint32_t graph_of(const struct mxbpf_gpu_shared *g, const uint8_t *r, unsigned off)
 {
 	return g->version >= CUPTI_VERSION_GRAPHS ? u32(r, off) : 0;
@@ -463,7 +463,7 @@ void cupti_send_batch(struct mxbpf_gpu_shared *g, struct mxbpf_agent_batch *b)
 	b->slot_use = 0;
 	b->our_tid = 0;
 	b->what = MXBPF_AGENT_GPU;
-	/* CUPTI's records count before mxbpf can read them: it never has more than were counted. */
+	/* Counts the records before mxbpf can read them, so it never has more than were counted. */
 	if (b->gpu[0].kind != MXBPF_GPU_CLOCK && b->gpu[0].kind != MXBPF_GPU_NODE && b->gpu[0].kind != MXBPF_GPU_METRIC)
 		__atomic_fetch_add(&g->records, b->ncalls, __ATOMIC_RELAXED);
 	b->seq = (uint32_t)__atomic_fetch_add(&g->batches, 1, __ATOMIC_RELAXED);
@@ -488,7 +488,7 @@ static void count_read(size_t bytes, uint64_t records)
 	__atomic_fetch_add(&record_count, records, __ATOMIC_RELAXED);
 }
 
-/* Adds the records that so many bytes have. Of these, so many have been read. At least one has not. */
+/* Estimates how many of the records in so many bytes were not read, at least one, and adds them. */
 static void count_unread(__u64 *sum, size_t bytes, uint64_t read)
 {
 	const uint64_t n = __atomic_load_n(&record_count, __ATOMIC_RELAXED);
@@ -521,7 +521,7 @@ static void read_buffer(struct mxbpf_gpu_shared *g, struct buffer *b, size_t val
 		cupti_send_batch(g, batch);
 	if (err == CUPTI_MAX_LIMIT_REACHED)
 		count_read(valid, n + unknown);
-	else if (r) /* how long the last one is, only the next one would tell */
+	else if (r) /* the size of the last record is not known, because no other follows */
 		count_read((size_t)(r - b->records), n + unknown - 1);
 	if (err != CUPTI_MAX_LIMIT_REACHED)
 		count_unread(&g->unreadable, valid - (r ? (size_t)(r - b->records) : 0), r != NULL);

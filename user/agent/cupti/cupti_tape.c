@@ -19,10 +19,10 @@ enum { TAPE_BUFFER = 1, TAPE_NAME = 2, TAPE_CLOCK = 3, TAPE_SIZE = 4 };
 static int file = -1;
 static uint64_t end;
 static uint32_t lock;
-static bool sized[KINDS]; /* the size of these records is on the tape */
+static bool sized[KINDS]; /* the tape has the size of records of this kind */
 static struct {
 	uint64_t address, hash;
-} names[NAMES]; /* that were written last, by address */
+} names[NAMES]; /* the names that were written last, by address */
 
 /* ---- chunks; with the lock */
 

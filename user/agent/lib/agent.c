@@ -38,8 +38,8 @@ __thread struct mxbpf_agent_slot *agent_slot __attribute__((tls_model("initial-e
 __thread struct agent_gate *agent_slot_gate __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_exit;
 /*
- * The memory of this process, or in a forked child, until it has its own, of its parent: of that, only the first page
- * is there. `parent` is that page from then on.
+ * family: the memory of this process. In a forked child without memory of its own it is the parent's, of which the
+ * child has only the first page. parent: that page, once the child has its own memory.
  */
 static struct mxbpf_agent_shared *family, *parent;
 
@@ -122,7 +122,7 @@ void agent_hand_over(const struct mxbpf_agent_batch *b)
 		mxbpf_agent_bell(b);
 }
 
-/* Nobody hears the bell of a forked child before mxbpf has attached to it. */
+/* Keeps a batch in the shared memory, because mxbpf has not attached to the bell of this forked child yet. */
 static void __attribute__((noinline, cold)) spill(struct mxbpf_agent_shared *s, const struct mxbpf_agent_batch *b)
 {
 	uint32_t i = __atomic_fetch_add(&s->spilled, 1, __ATOMIC_RELAXED);
@@ -234,7 +234,10 @@ static uint32_t add_text(struct mxbpf_agent_shared *s, const char *text, uint32_
 	return at;
 }
 
-/* Finds a text by content, because the program may free a name and put another one at its address. */
+/*
+ * Returns the offset of a name's text. Compares content, because the program may free a name and put another one at its
+ * address.
+ */
 static uint32_t intern(struct mxbpf_agent_shared *s, const char *text)
 {
 	uint32_t len, at, was, i;
@@ -346,8 +349,8 @@ static long map_shared(struct mxbpf_agent_shared **out)
 }
 
 /*
- * Creates the shared memory. A child does not inherit it, and the gate shows that it is missing there. from: in a
- * forked child, the first page of its parent's; NULL: none.
+ * Creates the shared memory. A forked child does not inherit it, and finds no address of it in its gate. from: in a
+ * forked child, the first page of its parent's memory; NULL: none.
  */
 static int open_shared(struct mxbpf_agent_shared *from)
 {
@@ -383,7 +386,7 @@ static int open_shared(struct mxbpf_agent_shared *from)
 	return 0;
 }
 
-/* A thread that forked while another one was here leaves a child in which the agent does not start by itself. */
+/* If a thread forks while another one is in this function, the agent does not start by itself in the child. */
 struct mxbpf_agent_shared *agent_inherit(void)
 {
 	static uint32_t starting;
@@ -446,7 +449,7 @@ static bool file_name(char path[MXBPF_AGENT_FILE_BYTES], const char *prefix)
 	return true;
 }
 
-/* text: LAUNCHES:REPLAY:PATTERN, as mxbpf writes it. */
+/* Parses "LAUNCHES:REPLAY:PATTERN", which mxbpf has written. */
 static void want_metrics(struct mxbpf_gpu_shared *g, const char *text)
 {
 	char *end;

@@ -28,8 +28,8 @@ extern struct mxbpf_agent_config mxbpf_agent_config;
 extern volatile uint16_t mxbpf_agent_switch;
 
 /*
- * A page that the kernel clears in every child (MADV_WIPEONFORK), whatever call made the child. A kernel that cannot do
- * so, as gVisor, copies it: then `pid` says whose memory it is.
+ * The address of the shared memory, in a page that the kernel clears in every child (MADV_WIPEONFORK), whatever call
+ * made the child. A kernel that cannot do so, such as gVisor's, copies the page: then `pid` says whose memory it is.
  */
 struct agent_gate {
 	struct mxbpf_agent_shared *volatile shared;
@@ -60,7 +60,7 @@ bool agent_is_pid(long pid);						  /* the calling process's id */
 
 /* ---- on the path of each call: functions that the compiler puts into their callers */
 
-/* Returns the shared memory, or NULL in a forked child until mxbpf attaches to that child. */
+/* Returns the shared memory, or NULL in a forked child until the agent has started there. */
 static inline struct mxbpf_agent_shared *agent_shared(void)
 {
 	struct mxbpf_agent_shared *s = agent_gate->shared;
@@ -93,7 +93,7 @@ static inline uint64_t agent_clock(const struct mxbpf_agent_clock *c)
 	return ns + (ticks * mult >> MXBPF_AGENT_CLOCK_SHIFT);
 }
 
-/* The same for the calling thread, on which it never runs backwards. */
+/* Returns the time for the calling thread, on which this clock never runs backwards. */
 static inline uint64_t agent_time(const struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t)
 {
 	uint64_t ns = agent_clock(&s->clock);
@@ -101,7 +101,7 @@ static inline uint64_t agent_time(const struct mxbpf_agent_shared *s, struct mxb
 	t->last_ns = ns > t->last_ns ? ns : t->last_ns;
 	return t->last_ns;
 }
-/* No mxbpf is attached. Returns true if none will come after this start of the agent. */
+/* Returns true if no mxbpf will attach after this start of the agent. Call it while none is attached. */
 bool agent_is_forsaken(void);
 /*
  * Starts the agent in a forked child, which has inherited its callbacks, if mxbpf records in the parent and wants the
@@ -118,7 +118,7 @@ uint32_t agent_name(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, co
  * has no room counts as truncated.
  */
 uint32_t agent_list(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, enum mxbpf_agent_list kind, uint32_t n);
-/* In a forked child: counts a call that mxbpf does not hear of yet. */
+/* In a forked child: counts a call here and in the parent, because mxbpf has not attached to the child yet. */
 void agent_orphan(void);
 /* Hands over a full batch. */
 void agent_batch_full(struct mxbpf_agent_slot *t);

@@ -226,7 +226,7 @@ struct seen {
 static struct seen seen[OBJECTS_SEEN];
 static unsigned nseen;
 static uint64_t seen_adds, seen_subs;
-static uint64_t changes; /* how often seen_adds or seen_subs was another one */
+static uint64_t changes; /* how often the loader's list of objects has changed */
 static bool settled;	 /* the last walk through the objects found nothing to do */
 
 struct hooking {
@@ -237,7 +237,7 @@ struct hooking {
 	int err;
 };
 
-/* Compares the list of objects with that of the last time, and ends the walk. */
+/* Compares the counts of loaded and unloaded objects with those of the last walk, and ends this walk. */
 static int on_first(struct dl_phdr_info *info, size_t bytes, void *same)
 {
 	if (bytes < offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
@@ -248,7 +248,7 @@ static int on_first(struct dl_phdr_info *info, size_t bytes, void *same)
 	return 1;
 }
 
-/* Symbols that are not exported stand before those in the hash table. */
+/* Returns true if the object imports a hooked function. Imported symbols stand before those in the hash table. */
 static bool imports(const struct hooking *h, const struct agent_dso *d)
 {
 	const uint32_t n = d->hash && d->hash[0] ? d->hash[HASH_SYMBOLS] : 0;

@@ -25,9 +25,9 @@ struct agent_dso {
 	size_t nrela, nrelative, nplt; /* the first nrelative entries of rela have no symbol */
 };
 
-/* Finds the first object whose file name begins so. Returns false if there is none. */
+/* Finds the first object whose file name begins with `begin`. Returns false if there is none. */
 bool agent_dso_find(const char *begin, struct agent_dso *out);
-/* Returns true if the function is for one of the objects. */
+/* Returns true if is() returns true for one of the objects. */
 bool agent_dso_any(bool (*is)(const struct agent_dso *d));
 /* Returns true if the object is linked with this library. */
 bool agent_dso_needs(const struct agent_dso *d, const char *library);

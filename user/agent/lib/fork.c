@@ -27,10 +27,11 @@
 #define RESULT_BYTES  8192	     /* more than any at::StepCallbacks, which is empty for that scope */
 
 static int held;
-static int nforks; /* threads that wait to fork: the agent gives way, or what it does in a row would starve them */
-static __thread bool mine __attribute__((tls_model("initial-exec"))); /* this thread is forking, and holds it */
+static int nforks; /* threads that wait to fork; the agent lets them go first */
+static __thread bool mine __attribute__((tls_model("initial-exec"))); /* this thread is forking, and has set `held` */
 
-static __thread bool in_loader __attribute__((tls_model("initial-exec"))); /* this thread keeps forks away from it */
+static __thread bool in_loader
+	__attribute__((tls_model("initial-exec"))); /* this thread has set `held` for the loader */
 
 extern int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 
@@ -64,7 +65,7 @@ void agent_fork_go(void)
 	__atomic_store_n(&held, 0, __ATOMIC_RELEASE);
 }
 
-/* Nothing else of the agent or of PyTorch runs on this thread. */
+/* Waits for the agent, then reads the list of callbacks, so that PyTorch need not take its mutex in the child. */
 static void before(void)
 {
 	_Alignas(64) char result[RESULT_BYTES];

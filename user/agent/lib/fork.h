@@ -12,7 +12,7 @@ void agent_fork_watch(void);
 bool agent_fork_stop(void);
 /* Returns false if a thread forks. */
 bool agent_fork_try(void);
-/* After either of them has returned true. */
+/* Lets threads fork again, after agent_fork_stop() or agent_fork_try() has returned true. */
 void agent_fork_go(void);
 /*
  * Call them around calls of the loader, and of other functions that take a lock which a child would inherit. A thread

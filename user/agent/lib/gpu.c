@@ -21,7 +21,7 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 #define NS_PER_MS   1000000ull
 #define FLUSH_MS    100
 #define SECOND_NS   1000000000ull
-#define EXIT_NS	    1000000000ull /* how much later a process may end because CUPTI does not return */
+#define EXIT_NS	    1000000000ull /* longest delay of the process's end if CUPTI does not return */
 #define AGAIN_MS    5000
 #define STACK_BYTES (256u << 10)
 /* Timestamps were wrong after 25 million records in one version of CUPTI. After these, the agent subscribes anew. */
@@ -30,7 +30,7 @@ __asm__(".symver pthread_attr_setstacksize,pthread_attr_setstacksize@GLIBC_2.2.5
 int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
 static bool asked_at_exit, at_exit, again_at_exit; /* flush_at_exit() is registered */
-static bool exits;				   /* the process ends: CUPTI is not asked for any more */
+static bool exits;				   /* the process ends: no attempt to hold CUPTI is made any more */
 
 /* ---- what mxbpf wants */
 
@@ -52,7 +52,7 @@ static void sleep_on(struct mxbpf_gpu_shared *g, uint32_t want, uint64_t timeout
 
 /* ---- the thread */
 
-/* The process ends. CUPTI still has records, and after this it has no device any more. */
+/* Runs when the process ends. CUPTI still has records, but after this it has no device any more. */
 static void flush_at_exit(void *unused)
 {
 	struct mxbpf_agent_shared *s = agent_shared();
@@ -78,7 +78,10 @@ static bool register_at_exit(void)
 	return registered;
 }
 
-/* The first handler is there for a process that never gets CUPTI: its end must not meet a request of the agent. */
+/*
+ * Tries to hold CUPTI. The first handler is for a process that never gets CUPTI: the agent must not call CUPTI while
+ * such a process ends.
+ */
 static void hold(struct mxbpf_gpu_shared *g)
 {
 	if (__atomic_load_n(&exits, __ATOMIC_ACQUIRE))
@@ -86,7 +89,7 @@ static void hold(struct mxbpf_gpu_shared *g)
 	if (!asked_at_exit)
 		asked_at_exit = register_at_exit();
 	if (!cupti_open(g) && !cupti_hold(g) && !at_exit)
-		at_exit = register_at_exit(); /* it runs before what CUPTI has registered */
+		at_exit = register_at_exit(); /* runs before CUPTI's own handlers */
 }
 
 /*
@@ -131,7 +134,7 @@ static void serve(struct mxbpf_gpu_shared *g, uint32_t want)
 		sleep_on(g, want, flush_ns);
 		now = agent_now();
 		cupti_has_cuda(g);
-		if (!again_at_exit) /* what cuInit() has registered since agent_gpu_hold() must run later */
+		if (!again_at_exit) /* so that it runs before what cuInit() has registered since */
 			again_at_exit = register_at_exit();
 		tick = now - clock_ns >= SECOND_NS;
 		clock_ns = tick ? now : clock_ns;

@@ -83,7 +83,7 @@ static void on_free(void *reporter, void *block)
 	((free_fn)mxbpf_agent_config.hooked[MXBPF_AGENT_HOOK_FREE])(reporter, block);
 }
 
-/* Bytes below 0 are freed. Memory of the CPU is not reserved before it is allocated. */
+/* Negative bytes are freed. CPU memory has no total and no reservation here. */
 static void on_report(void *block, int64_t bytes, size_t allocated, size_t reserved, uint16_t device)
 {
 	const bool cpu = (device & 0xff) == DEVICE_CPU;
@@ -97,8 +97,8 @@ static void on_report(void *block, int64_t bytes, size_t allocated, size_t reser
 }
 
 /*
- * required: without this entry the agent would see half of what an allocator does. What does not come through another
- * entry, a probe sees.
+ * required: without this entry the agent would see only half of an allocator's calls. Where another kind of entry
+ * cannot be changed, mxbpf's probe sees the calls.
  */
 static const struct {
 	uint64_t instead;
@@ -131,8 +131,8 @@ int agent_memory_start(void)
 }
 
 /*
- * A thread that found nobody listening may restore entries after the next session has begun. The first two are those of
- * one allocator, or of one library.
+ * Redirects the entries again: a thread that found nobody listening may restore them after the next session has begun.
+ * The first two entries are those of one allocator, or of one library.
  */
 void agent_memory_keep(void)
 {
@@ -144,7 +144,7 @@ void agent_memory_keep(void)
 			agent_memory_start();
 }
 
-/* An entry that somebody else has changed since is left alone. */
+/* Restores the entries, but not one that somebody else has changed since. */
 void agent_memory_stop(void)
 {
 	const struct mxbpf_agent_hook *h = mxbpf_agent_config.hooks;

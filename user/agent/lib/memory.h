@@ -4,13 +4,13 @@
 #define AGENT_LIB_MEMORY_H
 
 /*
- * Makes the entries that mxbpf has named lead to the agent. Returns 0, or -EBUSY if somebody else has changed one that
- * it cannot do without.
+ * Redirects to the agent the entries that mxbpf has named. Returns 0, or -EBUSY if somebody else has changed an entry
+ * that the agent cannot do without.
  */
 int agent_memory_start(void);
-/* Makes them lead there again if a late agent_memory_stop() of another thread has restored them. */
+/* Redirects the entries again if a late agent_memory_stop() of another thread has restored them. */
 void agent_memory_keep(void);
-/* Restores them. */
+/* Restores the entries. */
 void agent_memory_stop(void);
 
 #endif

@@ -29,7 +29,7 @@ static uint64_t thread_base(void)
 	return base;
 }
 
-/* A frame, or the thread's state, is at 0 if there is none. */
+/* Returns the address of the calling thread's innermost frame, or 0 if the thread has no frame or no state. */
 static uint64_t top_frame(const struct mxbpf_python *py)
 {
 	const uint64_t base = thread_base(), state = word_at(base + (uint64_t)(int64_t)py->tls);

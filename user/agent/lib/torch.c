@@ -343,7 +343,7 @@ static void stop(void)
 	keep_only(MXBPF_AGENT_NOT_REGISTERED);
 }
 
-/* mxbpf wants to know how fast the program is without the agent: only beats are recorded from now on. */
+/* Keeps only beats: mxbpf measures how fast the program is without the agent. */
 static void __attribute__((noinline, cold)) rest(struct mxbpf_agent_shared *s)
 {
 	uint32_t was = __atomic_load_n(&s->registered, __ATOMIC_RELAXED);
@@ -362,21 +362,21 @@ static void __attribute__((noinline)) begin_beat(struct mxbpf_agent_shared *s, c
 		(struct mxbpf_agent_beat){agent_time(s, t), agent_ran(), t->tid, s->registered};
 }
 
-/* After start(), mxbpf gets some time to attach. */
+/* After start(), mxbpf has a limited time to attach. */
 bool agent_is_forsaken(void)
 {
 	return __atomic_load_n(&heard, __ATOMIC_RELAXED) ||
 	       agent_now() - __atomic_load_n(&started_ns, __ATOMIC_RELAXED) > STOP_AFTER_NS;
 }
 
-/* No mxbpf is attached, so the callbacks are removed. */
+/* Removes the callbacks if no mxbpf is attached and none will attach. */
 static void __attribute__((noinline, cold)) nobody_listens(struct mxbpf_agent_shared *s)
 {
 	if (s && __atomic_load_n(&s->registered, __ATOMIC_RELAXED) && agent_is_forsaken())
 		stop();
 }
 
-/* An open call is read from outside, so its arguments and stack are set before the call is. */
+/* Reads the details of a call. mxbpf reads open calls at any time, so details are set before the call is. */
 static void __attribute__((noinline))
 begin_details(struct mxbpf_agent_shared *s, struct mxbpf_agent_slot *t, struct mxbpf_agent_open *o,
 	      const struct mxbpf_agent_open *outer, const void *rf)
