@@ -222,7 +222,7 @@ static __always_inline void account_between(struct mxbpf_account_nested *to, con
 	to->majflt += inner->began.majflt - f->began.majflt;
 }
 
-/* Undoes account_nest() for s, which proved to be the twin of f: what is nested in s is nested in f. */
+/* Undoes account_nest() for s, which proved to be the twin of f (the same call): what is nested in s is nested in f. */
 static __always_inline void account_unnest(struct mxbpf_frame *f, const struct mxbpf_span *s)
 {
 	if (!cfg_account || s->h.size < MXBPF_SPAN_BYTES_ACCOUNT)

@@ -21,7 +21,9 @@ struct {
 	__uint(max_entries, 4096);
 } batches SEC(".maps"), gpu_batches SEC(".maps");
 
-/* Calls, and by the number of the process records of a GPU: lost because the ring was full or the batch unreadable. */
+/*
+ * What was lost because the ring was full or a batch unreadable: calls, and GPU records by the number of the process.
+ */
 __u64 lost_calls, lost_gpu[MXBPF_AGENT_PROCESSES];
 /* By the number of the process: batches with more calls or records than a batch has. */
 __u64 impossible[MXBPF_AGENT_PROCESSES];

@@ -221,7 +221,7 @@ static __noinline __u32 thread_slot_new(bool shared)
 		slot_store(slot);
 		return slot;
 	}
-	if (!t) /* otherwise the thread before this one, at the same address, ended unseen */
+	if (!t) /* else the slot is that of an earlier thread at this address, whose end was not seen */
 		slot = slot_take();
 	t = slot ? bpf_map_lookup_elem(&threads, &slot) : 0;
 	if (!t)

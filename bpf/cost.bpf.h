@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
 /*
- * Cost of watching. Each hit adds the estimate of its row to a sum of its thread. The cost of a span is the difference
- * between the values of the sum at its end and at its start. User space makes the estimates. It also compares the time
- * between hits of one place while the job is watched with that while it is not.
+ * The cost of watching: the time that hits take from the job. Each hit adds the estimate of its row to a sum of its
+ * thread. The cost of a span is the growth of this sum from its start to its end. User space makes the estimates. It
+ * also compares the time between two hits of one place (a beat) while the job is watched with that while it is not.
  */
 #ifndef COST_BPF_H
 #define COST_BPF_H
@@ -16,7 +16,7 @@ const volatile __u8 cfg_nr[MXBPF_ROWS_MAX]; /* [K] is K: a program learns the nu
 volatile struct mxbpf_hit_cost hit_costs[MXBPF_ROWS_MAX];
 struct mxbpf_beat beats[MXBPF_BEATS_MAX];
 volatile __u32 beats_used;   /* nonzero: some entries of `beats` are in use */
-volatile __u32 places_asked; /* count about one in so many hits of a thread by its place; 0: none */
+volatile __u32 places_asked; /* nonzero: about one in this many hits of a thread is counted by its place; 0: none is */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -68,7 +68,7 @@ static __always_inline void beat_add(struct mxbpf_beat *b, __u64 now, __u64 cost
 	b->last_cost_ns = cost_ns;
 }
 
-/* Looks whether a hit belongs to a beat. */
+/* Adds a hit to the beat of its place, if there is one. */
 __noinline int beat_hit(__u64 ip, __u64 now, __u64 cost_ns)
 {
 	struct bpf_pidns_info ids;
@@ -105,7 +105,7 @@ static __always_inline void cost_hit(struct pt_regs *ctx, struct mxbpf_thread *t
 		beat_hit(PT_REGS_IP(ctx), now, t->cost_ns);
 }
 
-/* A hit while nothing is recorded: the job goes on unwatched but for one place. */
+/* A hit while nothing is recorded. It counts in a beat only, so that beats show the job without other probes. */
 static __always_inline void cost_rest(struct pt_regs *ctx)
 {
 	if (beats_used)
@@ -120,7 +120,7 @@ static __always_inline void cost_open(struct mxbpf_thread *t, struct mxbpf_frame
 		t->before_ns = f->cost_ns - t->apart_ns;
 }
 
-/* Returns the cost of the hits since then, up to a moment at the beginning of this hit. */
+/* Returns the cost of the hits since frame f opened, up to a moment at the beginning of this hit. */
 static __always_inline __u64 cost_since(const struct mxbpf_thread *t, const struct mxbpf_frame *f)
 {
 	const __s64 ns = t->cost_ns - t->behind_end_ns - f->cost_ns;

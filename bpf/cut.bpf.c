@@ -92,7 +92,7 @@ __noinline int frame_end_inner(struct mxbpf_thread *t, __u64 sp, __u64 now)
 	    (outer->cls != MXBPF_CLASS_DATA && outer->cls != MXBPF_CLASS_KVSTORE))
 		return 0;
 	frame_close(t, now, 0);
-	t->over++; /* the inner span's own end will come */
+	t->over++; /* so that the inner span's own end, which comes later, is ignored */
 	return 1;
 }
 
@@ -117,8 +117,8 @@ __noinline int frames_end_top(struct mxbpf_thread *t, __u64 sp, __u64 now)
 }
 
 /*
- * Ends frame i up to sp, below a range that the call has pushed and not popped. Returns 0 if it stays, and so do all
- * around it.
+ * Ends frame i, below a range that the call has pushed and not popped, if it lies at or below sp. Returns 0 if the
+ * frame stays open, and then all frames around it do.
  */
 __noinline int frame_end_below(struct mxbpf_thread *t, __u32 i, __u64 sp, __u64 now)
 {
@@ -140,7 +140,7 @@ __noinline int frame_end_below(struct mxbpf_thread *t, __u32 i, __u64 sp, __u64 
 	return 1;
 }
 
-/* Ends at most FRAMES_STEP frames, from the top frame on, which is a range. */
+/* Does frame_end_below() for at most FRAMES_STEP frames, outwards from the top frame, which is a range. */
 __noinline int frames_end_below(struct mxbpf_thread *t, __u64 sp, __u64 now)
 {
 	__u32 i, depth, kept = 1;

@@ -87,7 +87,7 @@ static __always_inline __s64 block_bytes(struct pt_regs *ctx, struct mxbpf_threa
 	return bytes;
 }
 
-/* Returns true if other probes or the agent have counted what is reported. */
+/* Returns true if other probes or the agent have counted this memory already. */
 static __always_inline bool report_counted(struct pt_regs *ctx, struct mxbpf_thread *t,
 					   const volatile struct mxbpf_row *row)
 {

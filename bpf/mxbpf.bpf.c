@@ -100,7 +100,9 @@ ON_HIT(on_mark_instant, mark_instant(ctx, t, row))
 ON_HIT(on_mark_end, mark_end(ctx, t, row))
 ON_HIT(on_app, app_call(ctx, t, row))
 
-/* By the number of a site: its hits while places are looked for that the process passes. Two at once may count as one.
+/*
+ * Hits by the number of the site, while mxbpf finds out which sites a process passes. Two simultaneous hits may count
+ * as one.
  */
 volatile __u32 place_hits[MXBPF_SITES_MAX];
 

@@ -109,8 +109,8 @@ __noinline int pushed_note(struct mxbpf_thread *t, __u64 array, __u64 stack_id)
 }
 
 /*
- * An operator starts in the engine's work `top`. `array` is the address of the first array that it writes. In a bulk,
- * the stack of the operator before is not its own.
+ * Finds the stack of an operator that starts in the engine's work `top`. `array` is the address of the first array that
+ * it writes. In a bulk, the stack of the operator before does not apply.
  */
 __noinline int pushed_starts(struct mxbpf_thread *t, __u64 array, __u32 in_bulk)
 {
@@ -131,7 +131,7 @@ __noinline int pushed_starts(struct mxbpf_thread *t, __u64 array, __u32 in_bulk)
 	return 0;
 }
 
-/* The engine starts `link` on this thread. */
+/* Finds the stack of an operator that the engine starts as the object `link`. */
 __noinline int pushed_runs(struct mxbpf_thread *t, __u64 link)
 {
 	struct mxbpf_key key = {.key = link, .cls = MXBPF_CLASS_OPERATOR};

@@ -65,8 +65,8 @@ __noinline int span_fill(struct mxbpf_span *s, struct mxbpf_thread *t, struct mx
 }
 
 /*
- * Sends a form of the record with the cost behind it, in the place of members that the form lacks. They are 0
- * afterwards as they were before.
+ * Sends the first `bytes` bytes of the record and the cost. The cost takes the place of members that this form lacks:
+ * they are 0 before and after this call.
  */
 static __always_inline long span_output_as(struct mxbpf_thread *t, struct mxbpf_span *s, __u32 bytes)
 {

@@ -560,7 +560,7 @@ static __always_inline void range_pop(struct pt_regs *ctx, struct mxbpf_thread *
 	struct mxbpf_frame *f;
 	__u32 n;
 
-	if (t->over && !row->key_later) { /* of a range for which there was no room */
+	if (t->over && !row->key_later) { /* the end of a range for which there was no room */
 		t->over--;
 		return;
 	}
@@ -580,7 +580,7 @@ static __always_inline void range_pop(struct pt_regs *ctx, struct mxbpf_thread *
 		frame_send_inner(t, n - 1, now, MXBPF_SPAN_ASYNC);
 }
 
-/* The innermost range learns its key. */
+/* Gives the innermost range its key, which was not known at its start. */
 static __always_inline void range_keyed(struct pt_regs *ctx, struct mxbpf_thread *t,
 					const volatile struct mxbpf_row *row)
 {

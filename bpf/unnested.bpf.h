@@ -68,10 +68,7 @@ __noinline int frames_move_step(struct mxbpf_thread *t, __u32 from)
 	return 0;
 }
 
-/*
- * Passes on what belongs to frame f alone, from its start to the start of the frame inside it: to the frame around it,
- * or to nobody.
- */
+/* Gives the time and cost of frame f before the frame inside it started to the frame around f, or to nobody. */
 static __always_inline void frame_bequeath(struct mxbpf_thread *t, const struct mxbpf_frame *f,
 					   const struct mxbpf_frame *inner, struct mxbpf_frame *parent)
 {

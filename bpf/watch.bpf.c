@@ -28,7 +28,7 @@ volatile __u32 watching = 1;
  */
 volatile __u32 covering;
 
-/* Set while the session wants processes that are told by a name or a control group, so each new program may be one. */
+/* Set while the session selects processes by name or control group, so each new program may be selected. */
 volatile __u32 telling_all;
 
 struct {

@@ -305,7 +305,7 @@ __noinline int mark_scope(__u64 addr)
 	return MXBPF_SCOPE_NONE;
 }
 
-/* Sends what a mark of NVTX carries. */
+/* Sends the payload, category and color of an NVTX mark. */
 static __always_inline void mark_carries(struct mxbpf_thread *t, __u64 now, __u64 name_id, __u64 at, __u32 from)
 {
 	t->ranged.ts_ns = now;

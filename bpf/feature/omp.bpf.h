@@ -400,7 +400,7 @@ __noinline int team_close(struct mxbpf_thread *t, __u64 sp)
 	return 0;
 }
 
-/* Returns true if the thread is inside a region that it is the master of, and works for that one. */
+/* Returns true if the thread is inside the innermost region that it opened as a master. */
 static __always_inline bool team_is_master(struct mxbpf_team_thread *w, __u64 sp)
 {
 	struct mxbpf_team_master *r = team_at(w, w->depth - 1);

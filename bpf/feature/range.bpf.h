@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR BSD-2-Clause) */
-/* Starts of ranges: user annotations with an end. The span of a range is sent when it ends, and this when it starts. */
+/*
+ * Starts of ranges: user annotations with an end. The span of a range is sent when it ends, this record when it starts.
+ */
 #ifndef RANGE_BPF_H
 #define RANGE_BPF_H
 
@@ -43,7 +45,7 @@ static __always_inline __u64 range_text(struct mxbpf_thread *t, __u64 at)
 	return at ? name_intern(t, at, 0) : 0;
 }
 
-/* Sends the range of t->ranged. at: address of what it carries; from: enum mxbpf_range_from. */
+/* Sends the range of t->ranged. at: address of its data; from: enum mxbpf_range_from, the structure there. */
 __noinline int range_emit(struct mxbpf_thread *t, __u64 at, __u32 from)
 {
 	struct range_event event = {};
