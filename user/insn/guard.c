@@ -7,7 +7,7 @@
 #define CODE_BYTES   192
 #define BEFORE_MOST  32 /* instructions before the test of the guard */
 #define BRANCH_MOST  4	/* from the test to the branch */
-#define ADDRESS_MOST 6	/* from there to the guard's address */
+#define ADDRESS_MOST 6	/* from there to the instruction with the guard's address */
 
 static bool leaves(const ZydisDecodedInstruction *i)
 {

@@ -471,7 +471,7 @@ struct held {
 	int64_t field; /* that was read from the object; 0: none */
 };
 
-/* Returns the one of n that a register is, or NULL. */
+/* Returns the one of n objects that a register holds, or NULL. */
 static struct held *find_held(struct held *all, unsigned n, ZydisRegister reg)
 {
 	while (n && all[n - 1].reg != reg)

@@ -35,12 +35,12 @@ int layout_record(struct elf *elf, const struct elf_sym *constructor, const stru
 		  int32_t *thread_off, struct err *e);
 
 /*
- * Finds the field of such an object in which func stores the array of a call's arguments: two arguments of its own, an
- * address and a number, at inputs_off and behind it. Returns 0, -EILSEQ or another -errno.
+ * Finds the field of a profiler's record object in which func stores the array of a call's arguments: two arguments of
+ * its own, an address and a number, at inputs_off and behind it. Returns 0, -EILSEQ or another -errno.
  */
 int layout_inputs(struct elf *elf, const struct elf_sym *func, uint32_t *inputs_off, struct err *e);
 
-/* How a list of boxed values looks. */
+/* The layout of a list in a boxed value. */
 struct layout_list {
 	uint32_t tag;	       /* of a boxed value that is a list */
 	uint32_t elements_off; /* of its elements, a vector; the address of their type is behind it */
@@ -48,8 +48,8 @@ struct layout_list {
 };
 
 /*
- * Finds that by a method of a boxed value that asks whether it is a list of one type. Returns 0, -EILSEQ or another
- * -errno.
+ * Finds the layout of lists in a method of a boxed value that asks whether it is a list of one type. Returns 0, -EILSEQ
+ * or another -errno.
  */
 int layout_list(struct elf *elf, const struct elf_sym *func, struct layout_list *out, struct err *e);
 

@@ -240,7 +240,7 @@ static bool leads_to(const struct buf *branches, uint64_t va)
 	return false;
 }
 
-/* Returns true if each of these is va or branches to it. */
+/* Returns true if each of these branch targets is va or branches to it. */
 static bool all_lead_to(struct elf *elf, const struct buf *branches, uint64_t va)
 {
 	bool all = true;
