@@ -126,7 +126,7 @@ int elf_copy(const struct elf *f, size_t max_bytes, struct elf_copy *c)
 	err = err ? err : put(f, f->shdrs_off, f->nshdrs * sizeof(Elf64_Shdr), max_bytes, c);
 	if (!err)
 		err = f->nshdrs ? put_sections(f, max_bytes, c) : put_segments(f, max_bytes, c);
-	/* No other section headers than those that were looked at, whatever lies over this header by now. */
+	/* use the section headers that were checked, even if copied data has overwritten this header */
 	h->e_shoff = f->shdrs_off;
 	h->e_shnum = (Elf64_Half)f->nshdrs;
 	return err;

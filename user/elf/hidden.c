@@ -300,7 +300,9 @@ static int each_user(const struct elf *f, const struct found *texts, struct foun
 	return err;
 }
 
-/* Returns the function that contains all places which are in functions. There must be exactly one. */
+/*
+ * Returns the function that contains the places. Places outside of functions do not count. There must be exactly one.
+ */
 static int one_func(struct elf *f, const struct found *places, bool at_start, struct elf_sym *sym)
 {
 	struct found funcs = {.n = 0};
