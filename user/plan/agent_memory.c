@@ -113,8 +113,9 @@ static void find_reports_of(struct tgt *t, struct tgt_lib *lib, struct elf *elf,
 }
 
 /*
- * The runtime's own library reports storages in shared memory only, which end without a report: probes see both. The
- * library of the function is the one whose reports do not count.
+ * Finds the entries by which allocators in other libraries report memory to library `of`. Reports from `of` itself do
+ * not count. The runtime's library reports only storages in shared memory, whose end has no report, so probes see both
+ * their start and end.
  */
 static void find_reports(struct tgt *t, const struct plan *p, const struct tgt_lib *of, struct elf *elf,
 			 struct plan_agent_memory *m)

@@ -65,7 +65,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	int err = plan_make_by(&k, t, o, out, e);
 	const char *said = k ? k->cache.said : "";
 
-	/* Nothing of a plan stays whose library is not as it was. */
+	/* A kept result does not fit the library, so nothing of this plan stays. */
 	if (k && k->wrong) {
 		plan_fini(out);
 		if (e)
@@ -80,7 +80,7 @@ int plan_make(struct tgt *t, const struct plan_opts *o, struct plan *out, struct
 	return err;
 }
 
-/* What is kept of a cut. */
+/* What is kept of a function's cut. */
 struct kept_cut {
 	uint64_t code_hash; /* of all parts, as they were decoded; 0: there is no cut */
 	struct cut_point points[CUT_POINTS_MAX];

@@ -295,7 +295,7 @@ static int refuse_unknown(struct plan_probe *p)
 	return plan_refuse(p, "structure offsets are not verified for this build of %s; %s", p->lib->path, missing);
 }
 
-/* The library's extent around the probe at va. */
+/* Sets the extent of the library before and after the probe at va. */
 static void set_own(struct mxbpf_row *row, const struct elf *elf, uint64_t va)
 {
 	uint64_t start_va, end_va;

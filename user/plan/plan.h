@@ -76,8 +76,8 @@ struct plan_caller {
 struct plan_opts {
 	unsigned groups;     /* mask of enum probe_group */
 	const char *ops;     /* patterns of operator names; NULL: all operators */
-	bool iterations;     /* also probe the ends of iterations; none is an error */
-	bool slices;	     /* the same, but none is no error */
+	bool iterations;     /* also probe the ends of iterations; an error if there are none */
+	bool slices;	     /* also probe the ends of iterations; no error if there are none */
 	bool agent;	     /* do not probe what the agent sees */
 	bool returns;	     /* the backend has return probes */
 	bool needs_api;	     /* with PROBE_WORK: refuse a runtime without a C API */
@@ -103,7 +103,7 @@ struct plan_agent_memory {
 	struct mxbpf_agent_hook hooks[MXBPF_AGENT_HOOKS];
 	unsigned nhooks;
 	bool works;	/* for the rows with by_agent_memory */
-	struct err why; /* why it does not work; code 0: it works, or was not looked for */
+	struct err why; /* why it does not work; code 0: it works, or nobody looked */
 	/* Why probes see the reports of a library; code 0: there is no such library. */
 	struct err unhooked;
 };
@@ -144,8 +144,8 @@ struct plan {
 	struct plan_agent_memory agent_memory;
 	struct plan_opts opts; /* opts.ops is borrowed */
 	struct plan_near near; /* names that opts.ops excludes */
-	struct known *known;   /* while it is made: what earlier plans found; NULL: nothing */
-	char known_said[96];   /* what came of that, for people; "": not looked for */
+	struct known *known;   /* only during planning: results of earlier plans; NULL: none */
+	char known_said[96];   /* for users: whether these were used; "": there was nothing to look for */
 };
 
 /*

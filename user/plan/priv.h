@@ -8,11 +8,11 @@
 #include "plan/plan.h"
 
 /*
- * Opens what earlier plans found in the runtime's library. plan_cut() and the like use it, and add to it what they
- * find. Returns NULL if the library has no build-id, or without memory.
+ * Opens the results of earlier plans for the runtime's library. plan_cut() and the functions below it use them and add
+ * to them. Returns NULL if the library has no build-id, or without memory.
  */
 struct known *known_open(const struct tgt_lib *lib, struct elf *elf);
-/* Does what plan_make() does with what is known. *known is opened if it is NULL. */
+/* Does what plan_make() does, using the results in *known, which is opened if it is NULL. */
 int plan_make_by(struct known **known, struct tgt *t, const struct plan_opts *o, struct plan *out, struct err *e);
 
 /* Does what cut_find() does. */

@@ -153,9 +153,8 @@ struct adp_probe {
 	 * the build. 0: none; the schema describes the arguments.
 	 */
 	uint8_t tensors_arg, values_arg;
-	uint8_t tensors_opt;   /* offset of the byte that says whether the vector of tensors_arg is set; 0: it always is
-				*/
-	const char *title;     /* with each_lib: of the table, if the runtime has no title for the class */
+	uint8_t tensors_opt; /* offset of the byte that says whether the vector of tensors_arg is set; 0: always set */
+	const char *title;   /* with each_lib: of the table, if the runtime has no title for the class */
 	const char *span_name; /* NAMED_COOKIE: the span's name. NAMED_OBJECT: prefix of the class's name */
 	struct mxbpf_row row;
 };
