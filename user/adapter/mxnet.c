@@ -732,7 +732,7 @@ static const struct adp_probe probes[] = {
 static const char *const dtypes[] = {"float32", "float64", "float16", "uint8",		"int32",
 				     "int8",	"int64",   "bool",    [12] = "bfloat16"};
 
-/* It has the Python stack of the call that had to wait for it, and each of its operators has its own. */
+/* It has the Python stack of the call that had to wait for it, while each of its operators has its own. */
 static const char *const hidden[] = {BULK, NULL};
 
 static const struct adp_device devices[] = {
