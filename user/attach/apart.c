@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #define STACK_BYTES 16384
-#define READY_MS    1000 /* so long processes may take until they are ready to end */
+#define READY_MS    1000 /* longest wait for processes to get ready to end */
 
 /*
- * top: the end of its stack, which grows downward. Returns the process, or -1. It sends no signal when it ends, so that
- * nothing else waits for it by accident.
+ * Starts a process that shares the memory. top: the end of its stack, which grows downward. Returns its id, or -1. It
+ * sends no signal when it ends, so that nothing else waits for it by accident.
  */
 static pid_t start(int (*fn)(void *arg), char *top, int flags, void *arg)
 {
@@ -41,7 +41,10 @@ struct call {
 	void *ctx;
 };
 
-/* In a session of its own it is not in the group of mxbpf, which a shell or a terminal may kill or stop as a whole. */
+/*
+ * Runs the call in a session of its own, outside of mxbpf's process group, which a shell or a terminal may kill or stop
+ * as a whole.
+ */
 static int run(void *arg)
 {
 	const struct call *c = arg;
@@ -80,8 +83,9 @@ struct last {
 };
 
 /*
- * It has a table of descriptors of its own, and shares the variables of the thread that waits for it, errno as well. So
- * it makes only system calls that do not fail.
+ * Keeps some of the fds open until the others are ready, and then ends. The process has a descriptor table of its own,
+ * but shares the variables of the thread that waits for it, including errno. So it makes only system calls that do not
+ * fail.
  */
 static int hold(void *arg)
 {
@@ -99,7 +103,7 @@ static int hold(void *arg)
 	return 0;
 }
 
-/* Returns when all processes have only their own fds. */
+/* Waits until each process has closed the fds of the others. */
 static void await_ready(const struct closing *c, size_t started)
 {
 	struct pollfd at = {.fd = c->ready[0], .events = POLLIN};
@@ -131,7 +135,7 @@ static void close_by(struct closing *c, struct last *lasts, char *stacks)
 	close_here(c->fds);
 	for (i = 0; i < started; i++)
 		if (write(c->end[1], &end, 1) < 0)
-			break; /* the end of the pipe says it to the others */
+			break; /* the end of the pipe tells the other processes */
 	close(c->end[1]);
 	for (i = 0; i < c->n; i++)
 		if (lasts[i].pid > 0)

@@ -136,7 +136,7 @@ int att_leave_out(struct att *a, const struct plan *p, const bool *sites, bool o
 	return 0;
 }
 
-/* A probe at an offset of the file as it was would change an instruction of what is there now. */
+/* Refuses a file that was overwritten: at the planned offsets, probes would change other instructions. */
 static int refuse_overwritten(const struct plan *p, struct err *e)
 {
 	const struct plan_site *sites;
@@ -209,7 +209,7 @@ static int attach_both(struct att *a, const struct plan *p, pid_t tgid, bool own
 	const struct att_left_out *left = left_out_of(a, p);
 	int err;
 
-	if (iteration_ends && rest && left && left->only_counts) { /* their cookies differ */
+	if (iteration_ends && rest && left && left->only_counts) { /* iteration ends need other cookies */
 		err = attach_both(a, p, tgid, own, true, false, e);
 		return err ? err : attach_both(a, p, tgid, own, false, true, e);
 	}
@@ -335,7 +335,7 @@ bool att_has(const struct att *a, pid_t tgid, struct mxbpf_target *out)
 
 enum take {
 	TAKE_REST,    /* all but those that see iterations end, and those of libraries that were mapped later */
-	TAKE_PLANNED, /* all but the latter */
+	TAKE_PLANNED, /* all but those of libraries that were mapped later */
 	TAKE_ALL,
 };
 

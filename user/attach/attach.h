@@ -26,7 +26,7 @@ struct att_opts {
 	bool follow_app;		   /* recording follows the program's calls to its runtime's own profiler */
 	unsigned iterations;		   /* number of iterations in each iteration window; 0: no such windows */
 	bool sliced;			   /* the caller may call att_slice_open() */
-	bool scans;			   /* and att_seen_open() */
+	bool scans;			   /* the caller may call att_seen_open() */
 	bool agent;			   /* an agent records calls, which the programs do not know */
 	bool teams;			   /* the plan has probes for OpenMP parallel regions */
 	bool life;			   /* the plan has probes for the lifecycle of operators */
@@ -37,7 +37,7 @@ struct att_opts {
 	bool samples;	/* the caller will call att_clocks_start() */
 	bool verbose;	/* print libbpf's messages on stderr */
 	int targets_fd; /* watch_targets_fd(): the map that forks fill; 0: no sharing */
-	const struct att *sister; /* another object of the session: the time of a trap is measured once; NULL: none */
+	const struct att *sister; /* another BPF object of the session, for what is measured once; NULL: none */
 	uint32_t build; /* distinguishes the objects of a session that share the map: it has one for each build */
 };
 
@@ -113,10 +113,7 @@ int att_again(struct att *a, const struct plan *p, pid_t tgid, struct err *e);
  * already has links of its own keeps them, and each of its hits counts once. Call it for each plan in use.
  */
 int att_share(struct att *a, const struct plan *p, struct err *e);
-/*
- * Says that a process of the session will be attached soon. Until then its hits of shared links are not those of a
- * stranger.
- */
+/* Announces a process that will be attached soon. Until then its hits of shared links do not count as a stranger's. */
 void att_expect(struct att *a, pid_t tgid);
 bool att_shares(const struct att *a);
 /* Does what user space must do for a forked child process that BPF has already made a target. */
@@ -183,8 +180,9 @@ void att_births_take(struct att *a);
 /* Samples each running thread of the targets hz times a second while recording is on. Stops at detach. */
 int att_clocks_start(struct att *a, unsigned hz, struct err *e);
 /*
- * Samples again on CPUs that went offline and came back since the last call, or have come online. It tells each of
- * them, with 0 or with -errno if there will be no samples from it. Call it a second after the last time, or later.
+ * Samples again on CPUs that came back after they went offline, or have come online, since the last call. Calls fn for
+ * each of them, with 0 or with -errno if there will be no samples from it. Call it a second after the last time, or
+ * later.
  */
 void att_clocks_check(struct att *a, void (*fn)(void *ctx, unsigned cpu, int err), void *ctx);
 /* Removes all probes. Events in the ring stay readable. It is safe to call this twice. */
@@ -232,7 +230,10 @@ struct att_open {
 };
 typedef void (*att_open_fn)(void *ctx, const struct att_open *o);
 unsigned att_open_spans(const struct att *a, att_open_fn fn, void *ctx);
-/* The same of those that are on a thread: without the ones that end on another thread by a key. */
+/*
+ * Passes the open spans that are still on their thread's stack to fn, without those that end by a key on another
+ * thread.
+ */
 void att_open_on_threads(const struct att *a, att_open_fn fn, void *ctx);
 /*
  * Checks the cuts (the probed instructions where a function ends). A function whose cut misses ends falls back for

@@ -21,7 +21,7 @@
 #include "base/thread.h"
 
 #define CLOSERS_MAX	  32  /* number of processes that close links */
-#define DESCRIPTORS_LEAST 160 /* that a process may have open; with fewer, nothing can be told from EINVAL */
+#define DESCRIPTORS_LEAST 160 /* if a process may have fewer open, EINVAL of libbpf has no clear cause */
 
 const struct att_backend *const att_backends[] = {&att_backend_multi, &att_backend_perf, NULL};
 
@@ -103,7 +103,7 @@ int backend_load_failed(int err, struct err *e)
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "the kernel refused the BPF programs: run with sudo, or with CAP_BPF, CAP_PERFMON and "
 			       "CAP_SYS_PTRACE");
-	if (err == -ESRCH && !access("/sys/kernel/btf/vmlinux", R_OK)) /* libbpf says so, whatever the reason is */
+	if (err == -ESRCH && !access("/sys/kernel/btf/vmlinux", R_OK)) /* libbpf returns this whatever the reason is */
 		return err_set(e, ERR_PRIVILEGE, err,
 			       "cannot read the kernel's types (BTF): there is not enough memory (-v shows more)");
 	/* Without descriptors or memory, no feature can be tried. */
@@ -121,7 +121,7 @@ static void close_all(struct buf *fds)
 	buf_fini(fds);
 }
 
-/* A thousand processes may end at once, so one thread closes what all of them had. */
+/* One thread closes the links of all processes, because a thousand may end at once. */
 static struct {
 	pthread_mutex_t lock;
 	struct buf fds;
@@ -148,7 +148,7 @@ static void *close_later(void *arg)
 	}
 }
 
-/* Returns true if the thread closes them. */
+/* Gives the fds to the thread that closes links. Returns false if there is none. */
 static bool hand_over(const struct buf *fds)
 {
 	pthread_t thread;

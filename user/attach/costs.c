@@ -9,12 +9,12 @@
 #include "attach/trap.h"
 
 #define PROGRAM_NS    400 /* first estimate for a program */
-#define HITS_LEAST    64  /* of a program, before its measured time is believed */
+#define HITS_LEAST    64  /* hits of a program before its measured time is used */
 #define HITS_MANY     2000
 #define FEW_MOST_NS   (2 * PROGRAM_NS)
-#define IN_PLACE      145  /* per cent: a trap in a job, whose caches are cold, takes so much of one in trap.c */
-#define INTERVAL_HITS 400  /* traps that fit between two hits of a beat, so that its own hits do not matter */
-#define BLOCKS_LEAST  8	   /* that tell a variance */
+#define IN_PLACE      145  /* per cent: time of a trap in a job, whose caches are cold, relative to one in trap.c */
+#define INTERVAL_HITS 400  /* an interval of a beat has time for so many traps, so that its own hits do not matter */
+#define BLOCKS_LEAST  8	   /* blocks that a variance needs */
 #define RELATED_MOST  0.99 /* correlation of successive blocks */
 
 /* The program does nothing but what each hit does. */
@@ -96,7 +96,7 @@ bool att_costs_update(struct att *a)
 		if (info.run_cnt < HITS_LEAST)
 			continue;
 		ns = info.run_time_ns / info.run_cnt;
-		if (info.run_cnt < HITS_MANY && ns > FEW_MOST_NS) /* one that was preempted would make all of it */
+		if (info.run_cnt < HITS_MANY && ns > FEW_MOST_NS) /* one preempted hit would dominate so few */
 			ns = FEW_MOST_NS;
 		set_cost(a, i, ns);
 		any = true;
@@ -171,7 +171,7 @@ unsigned att_beats_start(struct att *a, uint32_t tgid, uint32_t tid, uint64_t wi
 	size_t n = all ? read_places(a, tgid, tid, all, MXBPF_PLACES_MAX) : 0, i, step;
 	unsigned used = 0;
 
-	while (n > 1 && all[n - 1].hits > most) /* if all are hit too often, the rarest */
+	while (n > 1 && all[n - 1].hits > most) /* if all places are hit too often, use the rarest */
 		n--;
 	step = n > MXBPF_BEATS_MAX ? n / MXBPF_BEATS_MAX : 1;
 	for (i = 0; i < n && used < MXBPF_BEATS_MAX; i += step)

@@ -23,13 +23,13 @@ void att_costs_measure(struct att *a, bool on);
 bool att_costs_update(struct att *a);
 
 struct att_costs {
-	uint64_t trap_ns;   /* time of a trap; 0: not known, so nothing is known */
+	uint64_t trap_ns;   /* time of a trap; 0: no costs are known */
 	uint64_t added_ns;  /* cost of all hits of targets so far, by the estimates */
-	uint64_t thread_ns; /* of it, that of the thread with the most */
+	uint64_t thread_ns; /* largest part of it on one thread */
 	uint32_t tgid, tid; /* that thread */
 };
 struct att_costs att_costs(const struct att *a);
-/* Returns the most that the cost of a thread has grown since the last call with `before`, which the first one has 0. */
+/* Returns the largest growth of a thread's cost since the last call. before: the costs at that call; zeros at first. */
 uint64_t att_costs_grown(const struct att *a, uint64_t before[MXBPF_THREADS_MAX]);
 
 /* Returns the square of the relative error of the mean interval, by the variance of its blocks. 1: not known. */

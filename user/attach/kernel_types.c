@@ -72,7 +72,7 @@ static size_t bytes_of(const struct btf_type *t)
 	}
 }
 
-/* Fills in where each type is. */
+/* Fills types[]: where each type is, by its id. */
 static bool index_types(struct copier *c, const char *data, size_t bytes)
 {
 	const struct btf_header *h = (const void *)data;
@@ -103,7 +103,7 @@ static bool index_types(struct copier *c, const char *data, size_t bytes)
 
 /* ---- names */
 
-/* A name in a BPF object may end with "___" and a word, as libbpf has it. */
+/* Hashes the name of a type. As in libbpf, a name in a BPF object may end with "___" and a word, which do not count. */
 static uint32_t hash_of(const char *name, size_t *len)
 {
 	uint32_t h = 2166136261u;
@@ -147,7 +147,7 @@ static const char *name_of(const struct copier *c, const struct btf_type *t)
 
 static int copy(struct copier *c, uint32_t id, unsigned depth);
 
-/* The members' types come first, because the members of a struct follow it at once. */
+/* Copies a struct or union. Its members' types come first, because its members must follow it at once. */
 static int copy_struct(struct copier *c, const struct btf_type *t, unsigned depth)
 {
 	const struct btf_member *m = btf_members(t);
@@ -298,7 +298,7 @@ static char *open_source(size_t *bytes, bool *mapped)
 	return data;
 }
 
-/* Stays open until the process ends. */
+/* Writes the copy to a file in memory, which stays open until the process ends. */
 static int write_copy(const struct btf *to)
 {
 	uint32_t bytes;

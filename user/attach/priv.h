@@ -49,7 +49,7 @@ struct att {
 	unsigned nvariants;
 	struct rows *rows;    /* see rows.c */
 	struct buf links;     /* of struct att_link */
-	uint64_t slice_links; /* backend_handed() with those of the last slice */
+	uint64_t slice_links; /* backend_handed() after the links of the last slice were given to it */
 	struct buf left_out;  /* of struct att_left_out */
 	bool shared;	      /* new processes use shared links: att_share() */
 	uint64_t trap_hit_ns; /* see trap.h; 0: not known */

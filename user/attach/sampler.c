@@ -21,7 +21,7 @@
 struct clock {
 	struct bpf_link *link; /* owned; NULL: the CPU is offline */
 	int fd;		       /* of the link */
-	uint64_t ran_ns;       /* for so long the clock has been there */
+	uint64_t ran_ns;       /* for how long the kernel has had the clock, in ns */
 	bool failed;
 };
 
@@ -80,7 +80,7 @@ int att_clocks_start(struct att *a, unsigned hz, struct err *e)
 	return 0;
 }
 
-/* The clock's time goes on while its CPU is idle. */
+/* Returns true if the kernel still has the clock. Its time goes on even while its CPU is idle. */
 static bool still_there(struct clock *c)
 {
 	const uint64_t ran_ns = c->ran_ns;

@@ -26,14 +26,14 @@ enum att_slice_state { ATT_SLICE_ARMED, ATT_SLICE_OPEN, ATT_SLICE_OVER };
 enum att_slice_state att_slice_state(const struct att *a);
 /* Returns when the slice began, in ns of CLOCK_MONOTONIC; the current time if it has not begun yet. */
 uint64_t att_slice_from(const struct att *a);
-/* Says whether calls are recorded in slices alone. Then it is not known which calls are open between them. */
+/* Sets whether calls are recorded in slices alone. Then nobody knows which calls are open between slices. */
 void att_only_slices(struct att *a, bool on);
 
 struct att_slice {
 	uint64_t from_ns, to_ns; /* 0: it did not begin */
-	uint64_t iterations;	 /* that ended in it, and began in it */
+	uint64_t iterations;	 /* iterations that both began and ended in it */
 };
-/* Removes its probes, and says what it was. Records of it may still be in the ring. */
+/* Removes the probes of the slice, and returns what it covered. Its records may still be in the ring. */
 struct att_slice att_slice_close(struct att *a);
 /* Returns true when they are removed. Until then they would record in the next slice, too. */
 bool att_slice_closed(const struct att *a);
@@ -45,7 +45,7 @@ bool att_slice_closed(const struct att *a);
  */
 int att_seen_open(struct att *a, const struct plan *p, uint32_t tgid, const uint32_t *sites, uint32_t n,
 		  struct buf *fds, struct err *e);
-/* Without `wait` in the background: att_slice_closed() tells the end. */
+/* Removes the probes of att_seen_open(). Without `wait` it does so in the background: see att_slice_closed(). */
 void att_seen_close(struct att *a, struct buf *fds, bool wait);
 uint32_t att_seen(const struct att *a, uint32_t site);
 void att_seen_clear(struct att *a);
@@ -53,7 +53,7 @@ void att_seen_clear(struct att *a);
 /* Frees entries in the maps of calls that were open when a slice ended. Call it now and then, while none is open. */
 void att_slice_forget(struct att *a);
 
-/* Ends of iterations of a process so far, and cost of its hits, over its threads that live. */
+/* Return the number of iterations that a process has ended, and the cost of its hits. Ended threads do not count. */
 uint64_t att_iterations(const struct att *a, uint32_t tgid);
 uint64_t att_costs_of(const struct att *a, uint32_t tgid);
 
