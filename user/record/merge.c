@@ -394,7 +394,7 @@ static int add_fallbacks(struct mdl_session *s, const struct mdl_session *from)
 
 #define ADD(member) s->member += from->member
 
-/* Rows of all recordings are corrected by one scale: that of each counts by its cost. */
+/* Adds the cost of a recording. A merge has one scale for all rows: the mean of all scales, weighted by added_ns. */
 static void add_cost(struct mdl_cost *c, const struct mdl_cost *from)
 {
 	const double added = (double)c->added_ns + (double)from->added_ns;

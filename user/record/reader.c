@@ -170,7 +170,7 @@ static int read_header(struct rec_reader *r, struct err *e)
 	return 0;
 }
 
-/* A chunk is not what it should be, or `ret` says why it could not be read: then the file need not be damaged. */
+/* Sets e: the chunk is damaged, or `ret` says why it could not be read. In the second case the file may be intact. */
 static int bad_chunk(int ret, struct err *e, uint64_t off, const char *where)
 {
 	if (ret < 0 && ret != -EBADMSG && ret != -ENODATA)
@@ -558,7 +558,7 @@ const struct mdl_session *rec_reader_session(const struct rec_reader *r)
 	return &r->session;
 }
 
-/* Whom the batches of records are handed to. */
+/* The receiver of the batches of records. */
 struct receiver {
 	rec_batch_fn fn;
 	void *ctx;
@@ -597,7 +597,7 @@ int rec_reader_verify(struct rec_reader *r)
 	size_t bytes;
 	int ret;
 
-	if (r->damage.code || !r->complete) /* in this case all of it has been read already */
+	if (r->damage.code || !r->complete) /* a scan has read all of it already */
 		return r->damage.code;
 	source = rec_reader_source(r);
 	while ((ret = source->next(source->ctx, &recs, &bytes)) == 1)

@@ -30,7 +30,7 @@ static int find_last(void *ctx, const void *recs, size_t bytes)
 	return 0;
 }
 
-/* Records without a time, such as names, stay. */
+/* Keeps records that end in the tail, and those without a time, such as names. */
 static int keep(void *ctx, const void *recs, size_t bytes)
 {
 	struct tail *t = ctx;
@@ -51,7 +51,7 @@ static int keep(void *ctx, const void *recs, size_t bytes)
 	return err ? err : rec_writer_append(t->w, t->kept.data, t->kept.len, t->names, &t->s->loss);
 }
 
-/* Takes fd over. */
+/* Copies the tail into a recording. Takes fd over. */
 static void copy(struct rec_reader *r, struct tail *t, const struct mdl_session *s, int fd, struct err *e)
 {
 	if (!rec_writer_open(fd, 0, s, &t->w, e) && !rec_reader_each(r, true, t->names, keep, t, e))
@@ -59,7 +59,10 @@ static void copy(struct rec_reader *r, struct tail *t, const struct mdl_session 
 	rec_writer_free(t->w);
 }
 
-/* A recording that is not longer stays whole: its first events may be older than its window, because they came late. */
+/*
+ * Makes the tail begin at ns. A recording that is not longer than the tail stays whole, because its first events may
+ * have come late and be older than its window.
+ */
 static void begin_at(struct tail *t, struct mdl_session *s, uint64_t ns)
 {
 	if (ns <= s->start_mono_ns)

@@ -253,7 +253,7 @@ bool fits_activity(const struct mxbpf_rec *r)
 	return activity_class_fits(a->cls) && a->dur_ns <= UINT64_MAX - r->ts_ns;
 }
 
-/* A launch without a domain would start nothing, and one without a thread has no track. */
+/* Refuses a launch without a domain, which would start nothing, and one without a thread, which has no track. */
 bool fits_launch(const struct mxbpf_rec *r)
 {
 	const struct mxbpf_launch *l = (const void *)r;

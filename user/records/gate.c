@@ -134,7 +134,7 @@ static const char *memory_fault(const struct mxbpf_agent_call *c, uint64_t now_n
 	return !type || type > DEVICES_MAX || ordinal >= DEVICES_MAX ? "a record of memory has no valid device" : NULL;
 }
 
-/* The agent's times are in the past, as far as its clock is exact. */
+/* Returns the latest time that the agent can have written, as its clock may be slightly ahead. */
 static uint64_t latest_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC) + MXBPF_AGENT_CLOCK_AHEAD_NS;
@@ -242,7 +242,7 @@ int gate_spilled(struct gate *g, unsigned i, struct mxbpf_agent_batch *to)
 	return gate_batch(g, to, sizeof(*to)) ? -EPROTO : (int)to->ncalls;
 }
 
-/* The call inside it that it keeps may change while it is copied, so a copy that is not whole is left out. */
+/* Checks the twin that an open call keeps. It may change while it is copied, so an inconsistent copy is dropped. */
 static void check_twin(struct mxbpf_agent_open *o, uint64_t now_ns)
 {
 	if (o->inner == MXBPF_AGENT_INNER_TWIN &&
