@@ -129,7 +129,9 @@ const struct tbl *mdl_table_of(const struct mdl *m, const struct mdl_feature *f,
 const void *mdl_table_rows(const struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, size_t *n);
 /* Adds a row to the row with its keys. Ids of names in its keys get a placeholder. 0 or -ENOMEM. */
 int mdl_table_add(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row);
-/* Does so, too. Returns 1 + the index of the row in its table, which does not change, or 0 if out of memory. */
+/*
+ * Adds a row as mdl_table_add() does. Returns 1 + its index in the table, which does not change, or 0 if out of memory.
+ */
 uint32_t mdl_table_place(struct mdl *m, const struct mdl_feature *f, const struct tbl_def *def, const void *row);
 /* Copies the tables of a feature, which has no rows in `to`. 0 or -ENOMEM. */
 int mdl_tables_copy(struct mdl *to, const struct mdl *from, const struct mdl_feature *f);

@@ -200,7 +200,7 @@ int features_fold_table(struct mdl *m, const struct mxbpf_rec *rec)
 	return err;
 }
 
-/* ---- hooks that tell each feature of something */
+/* ---- functions that call one hook of all features */
 
 /* The body of a function that calls a hook of all features that have it. */
 #define TELL(hook, ...)                                                                                                \
@@ -318,7 +318,7 @@ int features_copy(struct mdl *to, const struct mdl *from)
 	return err;
 }
 
-/* A state, or rows. */
+/* Returns true if the feature has a state, or rows in its tables. */
 static bool has_anything(const struct mdl *m, const struct mdl_feature *f)
 {
 	bool any = has_state(m, f);

@@ -13,7 +13,7 @@
 #include "records/kinds.h"
 
 #define HOLD_NS	   2000000000ull /* the longest time for which the hub holds records back */
-#define HELD_BYTES (64u << 20)	 /* if there are more, the first ones go */
+#define HELD_BYTES (64u << 20)	 /* limit; beyond it, the oldest records are folded */
 
 struct held {
 	uint64_t source; /* of mdl_begin() */

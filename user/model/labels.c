@@ -110,7 +110,7 @@ const char *mdl_runtime_of(const struct mdl_session *s, uint32_t pid)
 {
 	const struct mdl_labels *l = mdl_labels_of(s, pid);
 
-	if (!l && s->nlabels) /* beyond MDL_LABELS_MAX: it is taken for one of the first */
+	if (!l && s->nlabels) /* a process beyond MDL_LABELS_MAX counts as one of the first runtime */
 		l = &s->labels[0];
 	return l ? l->texts[MDL_RUNTIME] : "";
 }

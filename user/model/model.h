@@ -23,11 +23,11 @@ struct mdl;
 struct mdl_session;
 struct nvml_list;
 
-/* What bounds a job in an interval. */
+/* A finding: what limits the speed of a job in an interval. */
 struct mdl_found {
 	const char *job; /* its labels, as in metrics */
-	const char *key; /* of the finding */
-	double share;	 /* of the time that it explains */
+	const char *key; /* of the finding, as in struct finding */
+	double share;	 /* share of the interval's time that it explains */
 	const char *text;
 };
 
@@ -69,7 +69,7 @@ struct mdl_slow_limit {
 	uint64_t due;	    /* both are computed again when the row has so many calls */
 };
 
-/* Columns that feature/cost fills for calls in slices: what each slice had, summed up at its end. */
+/* Columns that feature/cost fills for calls in slices: sums over slices, updated at the end of each. */
 struct mdl_sampled {
 	uint64_t count, self_ns; /* of the row when the last slice ended */
 	double count_squares, self_squares;
@@ -101,9 +101,9 @@ struct mdl_row {
 	int64_t alloc_bytes, self_alloc_bytes; /* allocated less freed; 0 in recordings that do not have it */
 	struct mxbpf_account_sum account;      /* if mdl_session.account is set; see mdl_on_cpu_ns() */
 	struct mxbpf_counter_sum counters;     /* of the events in mdl_session.counters; feature/counters fills it */
-	/* What watching cost these calls, and the times before that was taken out; feature/cost fills them. */
+	/* The cost of watching these calls, and their times before it was subtracted; feature/cost fills them. */
 	uint64_t cost_ns, self_cost_ns;	    /* of total_ns and self_ns, by the estimates of the session */
-	uint64_t raw_total_ns, raw_self_ns; /* 0: it is not taken out */
+	uint64_t raw_total_ns, raw_self_ns; /* 0: nothing was subtracted */
 	struct mdl_sampled sampled;
 	struct mdl_estimate estimate; /* the histogram and raw times are without it, everything else is with it */
 	struct mdl_flops flops;	      /* only in rows that flops_add() was called for */
@@ -147,7 +147,7 @@ void mdl_row_merge(struct mdl_row *to, const struct mdl_row *from);
  * those outside nested calls, and the performance counters become 0, because nobody knows their self part.
  */
 void mdl_row_own(struct mdl_row *r);
-/* Adds the time of a bulk that no operator in it has, but no call. For rows of several names. */
+/* Adds the time of a bulk that is in none of its operators, without counting a call. For rows of several names. */
 void mdl_row_merge_time(struct mdl_row *to, const struct mdl_row *bulk);
 
 /* Allocations of one device in one process, in bytes and calls. */

@@ -73,8 +73,8 @@ static bool is_known(const struct name *old, const char *text, size_t len, bool 
 }
 
 /*
- * A process decides how many texts it has. Names in a recording belong to no process; the limit of all memory is
- * theirs. Returns 1 if the text is kept, 0, or -ENOMEM.
+ * Counts the bytes of a new text, because a process could make any number of texts. Names in a recording belong to no
+ * process; only the limit of all memory holds for them. Returns 1 if the text is kept, 0, or -ENOMEM.
  */
 static int take_text(struct mdl *m, const struct mxbpf_name *r)
 {

@@ -110,16 +110,16 @@ struct mdl_perf_event {
 };
 
 /*
- * What watching costs the job. Rows and iterations have costs by estimates; `scale` makes them those that were
- * measured.
+ * What watching costs the job. Rows and iterations have estimates of their costs; these times `scale` are the measured
+ * costs.
  */
 struct mdl_cost {
 	uint32_t scale;	 /* in permille of the estimates; 0: the cost is not known and is not taken out */
-	uint32_t shrink; /* permille of the time of iterations that goes without watching, measured; 0: not measured */
-	uint32_t thread; /* whose iterations were measured, for shrink; 0: not known, as in older recordings */
-	uint32_t uncertain; /* of the cost, in permille: it may be so much higher or lower */
+	uint32_t shrink; /* permille by which iterations are shorter without watching; 0: not measured */
+	uint32_t thread; /* thread whose iterations were measured, for shrink; 0: not known, as in older recordings */
+	uint32_t uncertain; /* permille of the cost by which it may be higher or lower */
 	uint64_t added_ns;  /* CPU time that was added to the job in the window, on all threads */
-	uint64_t thread_ns; /* of it, on the thread with the most */
+	uint64_t thread_ns; /* largest part of it on one thread */
 	uint64_t trap_ns;   /* of one hit without its program */
 	bool agent_helps;   /* the runtime's agent can record operators instead of probes, and does not */
 	/* Times between two hits of one place on average, while it was watched and not; beats 0: not compared. */
@@ -182,14 +182,14 @@ struct mdl_session {
 	uint64_t start_mono_ns; /* start of the window, CLOCK_MONOTONIC */
 	uint64_t duration_ns;	/* of the window without pauses; 0: not known, the recording is incomplete */
 	uint64_t paused_ns;	/* pauses in the window */
-	uint32_t fault_ns;	/* that a page fault without I/O may take on this machine; 0: not known */
-	uint32_t fault_own_ns;	/* that it takes if no host has to provide the page; 0: not known */
+	uint32_t fault_ns;	/* upper bound of the time of a page fault without I/O on this machine; 0: not known */
+	uint32_t fault_own_ns;	/* mean time of one if no host has to provide the page; 0: not known */
 	uint64_t hits;		/* probe hits in the kernel */
 	uint64_t left_out;	/* events of operators that --ops excludes */
 	uint32_t api_probed;	/* --api work: functions of the C API that are probed; else 0 */
 	uint32_t api_left;	/* --api work: functions of the C API that are not probed; else 0 */
 	uint64_t iterations;	/* --iterations: iterations since the start of the window; else 0 */
-	uint64_t sampled_iterations; /* those of them that were recorded; duration_ns is their time */
+	uint64_t sampled_iterations; /* iterations that were recorded; duration_ns is their time */
 	uint64_t open_spans;	     /* spans that were open when the window ended */
 	uint64_t followed;	     /* processes that were followed after the first */
 	uint64_t unfollowed;	     /* processes that could not be followed, or that ended before */
