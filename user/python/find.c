@@ -13,8 +13,8 @@
  * itself. Find the key of the interpreter by scanning its list of thread states: each state is at the same place of its
  * thread. From 3.15 on it is in a thread-local variable, which lies below the base.
  */
-#define BELOW_WORDS	 512 /* of thread-local variables, */
-#define THREAD_WORDS	 288 /* and of struct pthread */
+#define BELOW_WORDS	 512 /* words of thread-local variables that are searched */
+#define THREAD_WORDS	 288 /* words of struct pthread that are searched */
 #define ALL_WORDS	 (BELOW_WORDS + THREAD_WORDS)
 #define THREAD_WORDS_MIN 32 /* the words before belong to the loader */
 #define LOOKS		 20

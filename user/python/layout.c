@@ -10,8 +10,8 @@
 
 #define MINOR_COPIES  14
 #define COUNT(a)      (sizeof(a) / sizeof((a)[0]))
-#define HEAD	      16 /* bytes of an object's head, with a global lock; */
-#define FREE_HEAD     32 /* and without */
+#define HEAD	      16 /* bytes of an object's head in a build with a global lock */
+#define FREE_HEAD     32 /* bytes of an object's head in a build without one */
 #define FREE_SHIFT    6	 /* of the state of a string: whether it is interned takes 8 bits instead of 2 */
 #define OF_CODE(off)  ((off)-HEAD)
 #define OF_TEXT(off)  ((off)-HEAD)
