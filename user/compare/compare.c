@@ -10,8 +10,8 @@
 #include "feature/cost/cost.h"
 #include "feature/steps/steps.h"
 
-#define EPS	  0.0002 /* of an iteration: below it, differences of logarithms say nothing */
-#define MOST	  0.8	 /* of the change of an iteration, for which rows are named */
+#define EPS	  0.0002 /* part of an iteration that is added to times, because logarithms of smaller ones say nothing */
+#define MOST	  0.8	 /* part of an iteration's change that the rows which are named make up */
 #define ALIKE	  0.03	 /* a change of all operators that is worth a sentence */
 #define PEAK_NAME "memory.peak"
 
@@ -19,7 +19,7 @@ const char *const cmp_verdict_words[] = {
 	[CMP_NOISE] = "noise", [CMP_SMALL] = "small", [CMP_CHANGED] = "changed", [CMP_NEW] = "new", [CMP_GONE] = "gone",
 };
 
-/* Returns whether a call of both costs the same to watch. */
+/* Returns true if a watched call costs the same in both recordings, because they were made in the same way. */
 static bool made_alike(const struct mdl_session *a, const struct mdl_session *b)
 {
 	return !a->agent_route == !b->agent_route && a->account == b->account && a->details == b->details &&
@@ -46,7 +46,10 @@ void cmp_share_scale(const struct cmp_sides *of)
 			of->run[side][i].scale = (uint32_t)(sum / n);
 }
 
-/* The findings are about the times without the cost of watching; samples need the parts of iterations with it. */
+/*
+ * Subtracts the cost of watching from the model. Findings are made without it, but samples need the parts of iterations
+ * with it, so these are copied before.
+ */
 int cmp_run_take(struct cmp_run *run, bool slices, cmp_events_fn each, void *source)
 {
 	struct buf iterations = {0};
@@ -234,7 +237,9 @@ unsigned cmp_layers(const struct cmp_result *r, const struct cmp_row *op, unsign
 
 /* ---- memory */
 
-/* One number of each recording: it is as uncertain as what an iteration needs, or as the recordings of a side differ.
+/*
+ * Makes the row of the memory's peak. A recording has one peak, so its noise is that of the memory that iterations
+ * need, or the spread of the recordings of a side if that is larger.
  */
 static void make_peak(const struct cmp_sides *of, struct cmp_result *r)
 {
@@ -271,7 +276,10 @@ static void make_peak(const struct cmp_sides *of, struct cmp_result *r)
 
 /* ---- what made it */
 
-/* A call that waits is in a part of the iteration, too. */
+/*
+ * Returns true if a row can be named as a cause of the iteration's change. The time of a call that waits is in a part
+ * of the iteration as well, so a part that changed is named instead.
+ */
 static bool explains(const struct cmp_result *r, const struct cmp_row *row)
 {
 	const struct cmp_row *part;

@@ -29,7 +29,7 @@ struct cmp_run {
 	const char *path;
 	struct mdl *m; /* cmp_run_take() takes the cost of watching out */
 	const struct mdl_session *s;
-	uint32_t scale;	       /* of the cost of watching, as in struct mdl_cost; cmp_share_scale() sets it */
+	uint32_t scale;	       /* scale of the cost of watching, as in struct mdl_cost; cmp_share_scale() sets it */
 	struct findings found; /* owned by the run, as samples are */
 	struct cmp_samples x;
 };
@@ -73,14 +73,14 @@ struct cmp_row {
 	const char *name, *detail; /* borrowed from the samples, hostile; detail: NULL if it has none */
 	size_t name_len, detail_len;
 	double value[CMP_SIDES]; /* per iteration, in ns or bytes; see cmp_centre() */
-	double p90[CMP_SIDES];	 /* of the iterations */
+	double p90[CMP_SIDES];	 /* 90th percentile over the iterations */
 	double calls[CMP_SIDES]; /* per iteration */
 	double change;		 /* of B against A, as a share of A; 0 if A has nothing */
-	double own;		 /* without what the operators have in common; the verdict is about this */
-	double noise;		 /* a change up to this is not certain; INFINITY: nobody knows */
+	double own;		 /* change without what the operators have in common; the verdict is about this */
+	double noise;		 /* smaller changes are not certain; INFINITY: not known */
 	bool waits;		 /* an operator that is asleep for most of its time */
 	bool recalled; /* it is called another number of times in each iteration; this is counted, so certain */
-	double p;      /* corrected for the number of rows */
+	double p;      /* p value, corrected for the number of rows */
 	enum cmp_verdict verdict;
 };
 
@@ -116,9 +116,9 @@ struct cmp_result {
 	struct buf rows;	   /* struct cmp_row: the iteration first, then by how much they change */
 	struct cmp_row peak;	   /* memory at most in the window; value 0 on both sides: not known */
 	double drift;		   /* change that the operators have in common; NAN: too few tell it */
-	unsigned controls;	   /* operators that it is taken from; 0: it is not known */
-	bool alike;		   /* most of these changed by about as much */
-	bool delayed;		   /* the fastest iterations do not have it, so other processes delayed the rest */
+	unsigned controls;	   /* operators from which it is computed; 0: it is not known */
+	bool alike;		   /* most of these operators changed by about as much */
+	bool delayed;		   /* the fastest iterations lack this change, so other processes delayed the rest */
 	bool drifted;		   /* the operators changed alike by more than their noise, and nothing else did */
 	/* Rows that make up most of the change of an iteration, if it is certain. */
 	const struct cmp_row *most[CMP_NAMED];

@@ -13,7 +13,7 @@
 #include "mxbpf_config.h"
 
 #define BUILD_ID_CHARS 12
-#define TEXT_BYTES     400 /* of a command line that are shown */
+#define TEXT_BYTES     400 /* bytes of a command line that are shown */
 
 static void put_sep(struct buf *b)
 {
@@ -101,7 +101,7 @@ static void say_method(const struct cmp_run *r, struct buf *b)
 		   r->s->stats ? ", --stats" : "");
 }
 
-/* An incomplete recording lacks it, so that its times are longer. */
+/* Says whether the cost is known. It is not in an incomplete recording, whose times are therefore longer. */
 static void say_cost(const struct cmp_run *r, struct buf *b)
 {
 	buf_printf(b, "%s", r->s->cost.scale ? "yes" : "no, it is not known");
@@ -141,7 +141,7 @@ static void say_options(const struct cmp_run *r, struct buf *b)
 static const struct {
 	const char *key, *what;
 	void (*say)(const struct cmp_run *r, struct buf *b);
-	bool newer; /* older recordings do not know it: a side that says nothing is no difference */
+	bool newer; /* older recordings lack it, so an empty side is no difference */
 } texts[] = {
 	{"host", "machine", say_host, false},
 	{"cpu_model", "model of the CPU", say_cpu_model, true},
@@ -204,8 +204,8 @@ static double of_khz(const struct cmp_run *r)
 static const struct {
 	const char *key, *what, *unit;
 	double (*of)(const struct cmp_run *r);
-	double apart;  /* differences up to this say nothing; in the unit of the number */
-	double factor; /* and up to this factor; 0: they all count */
+	double apart;  /* smaller differences say nothing; in the unit of the number */
+	double factor; /* nor do smaller ratios; 0: every ratio counts */
 } numbers[] = {
 	{"duration", "length of the recordings", " s", of_duration, 0.5, 1.5},
 	{"watching", "profiling overhead, which is taken out of all times", "%", of_cost, 5, 1.3},
@@ -348,7 +348,7 @@ static int compare_findings(const struct cmp_sides *of, unsigned side, struct cm
 	return err;
 }
 
-/* by_name: an operator with shapes; else this very shape. */
+/* by_name: returns whether the operator has any shape; else whether it has this very shape. */
 static bool has_shape(const struct cmp_sides *of, unsigned side, const struct cmp_shape *shape, bool by_name)
 {
 	const struct cmp_shape *s;

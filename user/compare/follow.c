@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How much rows follow the state of the machine. Other jobs take caches and memory away, and all operators get slower,
- * but not alike: while one takes 1 % longer, a small one that finds its data in no cache takes 6 % longer. The state is
- * the mean of all operators, and a row follows it by the slope of its time against the state, from iteration to
- * iteration within the recordings. So a change between these is not in the slope.
+ * Computes how much rows follow the state of the machine. Other jobs take caches and memory away, and all operators get
+ * slower, but not alike: while one takes 1 % longer, a small one that finds its data in no cache takes 6 % longer. The
+ * state is the mean of all operators. The slope of a row is how much its time changes with the state, from iteration to
+ * iteration within the recordings. So a change between recordings is not in the slope.
  *
  * A slope against the state of the same iteration would be too small, because that state has noise of its own. The
- * state of the iterations around it has the same state of the machine with other noise, so the slope is a quotient of
- * two covariances with it ("instrumental variable").
+ * iterations around it have the same state of the machine with other noise, so the slope is a quotient of two
+ * covariances with their state ("instrumental variable").
  */
 #include <errno.h>
 #include <math.h>
@@ -15,11 +15,11 @@
 
 #include "compare/judge.h"
 
-#define AROUND	    5	/* iterations before and after that tell the state */
-#define WEIGHT_MOST 0.5 /* of one operator in the state */
-#define STRONG	    5	/* deviations of the covariance of the state with that around it, so that slopes are known */
-#define PRIOR	    1	/* deviation of slopes from 1, which is assumed of those that are hardly known */
-#define MOST	    8	/* slope */
+#define AROUND	    5	/* iterations before and after, whose state is used */
+#define WEIGHT_MOST 0.5 /* largest weight of one operator in the state */
+#define STRONG	    5	/* least covariance of the state with that around it, in deviations, to know slopes */
+#define PRIOR	    1	/* assumed deviation of slopes from 1, for rows that tell little of their own */
+#define MOST	    8	/* largest slope */
 
 /* The state of the machine in a recording. */
 struct state {
@@ -33,7 +33,9 @@ bool judge_is_control(const struct cmp_judged *j)
 	       j->jitter > 0 && j->row.calls[CMP_A] > 0 && j->row.calls[CMP_B] > 0;
 }
 
-/* Returns the deviation of bins in all recordings, or 0 if a recording has too few bins with the row. */
+/*
+ * Returns the standard deviation of a row's bins in all recordings, or 0 if a recording has too few bins with the row.
+ */
 static double jitter_of(const struct cmp_judged *j)
 {
 	const struct cmp_track *t;
@@ -97,7 +99,7 @@ static void add_up(struct sums *sum, const struct state *s, const float *row, do
 	}
 }
 
-/* Adds all recordings up. j: NULL for the state itself. */
+/* Adds up the products of all recordings. j: NULL for the state itself. */
 static struct sums sums_of(const struct state *s, const struct cmp_judged *j, const struct cmp_sides *of, double slope)
 {
 	struct sums sum = {0};
@@ -109,7 +111,7 @@ static struct sums sums_of(const struct state *s, const struct cmp_judged *j, co
 	return sum;
 }
 
-/* Sets the slope of a row; strong: whether slopes are known at all. */
+/* Sets the slope of a row. strong: slopes are known; otherwise the slope is 1, or 0 for rows of memory and kernels. */
 static void set_slope(const struct state *s, struct cmp_judged *j, const struct cmp_sides *of, bool strong)
 {
 	struct sums sum;

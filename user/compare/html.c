@@ -18,7 +18,7 @@
 
 #define ROWS_MAX   1000
 #define SHAPES_MAX 200
-#define VALUES_MAX 2000 /* iterations of a side that are drawn; of more, evenly spaced ones of the sorted */
+#define VALUES_MAX 2000 /* iterations of a side that are drawn; of more, evenly spaced ones in order of their times */
 #define STACKS_MAX 3000 /* of a side, of each kind */
 
 static const char *const letters[CMP_SIDES] = {[CMP_A] = "A", [CMP_B] = "B"};
@@ -35,7 +35,7 @@ static void begin_section(struct out *out, const char *title)
 	page_markup(out, "</h2>\n");
 }
 
-/* A column of a table. n: the script sorts it by number. */
+/* A column of a table. n: the page's script sorts it by number. */
 struct head {
 	const char *text, *help;
 	bool n;
@@ -80,7 +80,7 @@ static void put_name_cell(struct out *out, const char *text, size_t len)
 	page_markup(out, "</th>");
 }
 
-/* v: what the script sorts by; NAN: nothing. */
+/* v: the value by which the page's script sorts; NAN: none. */
 static void put_number_cell(struct out *out, double v, const char *text)
 {
 	page_markup(out, "<td class=\"n\" data-v=\"");

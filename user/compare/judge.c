@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which changes are certain. Three things must agree: the blocks of both sides differ by rank; the change is larger
- * than what a row does within a recording and between recordings of a side, widened by as much as other operators
- * differ between the sides; and it is at least CMP_FLOOR. The state of the machine is taken out of each row before, as
- * far as the row follows it (follow.c).
+ * Decides which changes are certain. Three things must agree. The blocks of both sides differ by rank. The change is
+ * larger than the noise of the row within a recording and between recordings of a side, widened by how much other
+ * operators differ between the sides. And it is at least CMP_FLOOR. Before this, the state of the machine is subtracted
+ * from each row as far as the row follows it (follow.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -12,49 +12,49 @@
 
 #include "compare/judge.h"
 
-#define CONTROL_WEIGHT 0.3 /* most weight of one operator in the difference of the machine between the sides */
+#define CONTROL_WEIGHT 0.3 /* largest weight of one operator in the difference of the machine */
 #define LIMIT_PASSES   20
-#define CONTROLS_LEAST 3    /* operators that tell the difference of the machine, after those that changed */
-#define CONTROLS_KNOWN 5    /* and before */
-#define FOLLOWS	       0.3  /* slope of an operator that tells something of the machine */
-#define UNKNOWN	       0.2  /* deviation of the difference of the machine if operators do not tell it */
-#define FAST_FACTOR    2    /* a change is at most so many times that of the fastest iterations, if something else */
-#define CONTENDED      0.02 /* took this share of the job's CPU time */
-#define OTHERS	       0.1  /* or this share of the machine's */
-#define ALIKE_SHARE    0.7  /* of operators, which says that all changed alike */
+#define CONTROLS_LEAST 3    /* operators needed to compute the difference of the machine, without those set aside */
+#define CONTROLS_KNOWN 5    /* operators needed to compute it, with those set aside */
+#define FOLLOWS	       0.3  /* least slope of an operator that is used for this */
+#define UNKNOWN	       0.2  /* deviation of the difference of the machine if operators do not show it */
+#define FAST_FACTOR    2    /* if contended, a change is at most so many times that of the fastest iterations */
+#define CONTENDED      0.02 /* contended: something else took this share of the job's CPU time */
+#define OTHERS	       0.1  /* or other processes took this share of the machine's CPU time */
+#define ALIKE_SHARE    0.7  /* share of the operators; if so many changed by about as much, all changed alike */
 #define QUEUED	       0.5  /* deviation of waiting for a CPU in JSON results, as a share of it */
-#define USUAL	       0.1  /* difference of the machine that makes an error of a slope count */
+#define USUAL	       0.1  /* usual difference of the machine: times the error of a slope, it is an error of a value */
 /*
- * Two recordings of one job differ by more than a row wanders within them, because each process has other addresses and
- * the machine another state. Measured on a busy machine with two CPUs: by 1.8 times as much. Other operators tell how
- * much it is this time.
+ * Recordings of one job differ from each other by more than a row varies within them, because each process has other
+ * addresses and the machine another state. On a busy machine with two CPUs, this factor was measured as 1.8. Other
+ * operators show the factor in each comparison.
  */
 #define APART	      1.8
-#define APART_WEIGHT  4	    /* in operators */
-#define APART_AT      0.7   /* percentile of distances that says how far operators are apart */
-#define APART_OF      1.04  /* and which it is in a normal distribution */
-#define SCATTER_SHARE 0.25  /* of the deviation of single bins: a part does not become less with their number */
-#define NOISE_LEAST   0.003 /* of a row from recording to recording */
-#define FREEDOM	      30    /* degrees of freedom of all this */
-#define COST_ERROR    0.1   /* of the cost of watching, which is taken out by estimates */
-#define COST_MOST     1	    /* of a row, as a share of what is left of it */
-#define NOISE_MOST    1000  /* as a share, which is as good as none */
-#define REGULAR	      0.1   /* calls in an iteration below which it is chance on which side a small row is */
-#define PASSES	      6	    /* certain changes of operators that are set aside */
+#define APART_WEIGHT  4	    /* weight of APART, as a number of operators */
+#define APART_AT      0.7   /* percentile of the operators' distances that is compared */
+#define APART_OF      1.04  /* with this percentile in a normal distribution */
+#define SCATTER_SHARE 0.25  /* share of the deviation of single bins that more bins do not reduce */
+#define NOISE_LEAST   0.003 /* least deviation of a row from recording to recording */
+#define FREEDOM	      30    /* degrees of freedom of the deviation within recordings */
+#define COST_ERROR    0.1   /* relative error of the cost of watching, which is subtracted by estimates */
+#define COST_MOST     1	    /* limit of a row's cost, relative to what is left of the row */
+#define NOISE_MOST    1000  /* limit, as a share; a larger noise says no more */
+#define REGULAR	      0.1   /* small rows with fewer calls in an iteration are on one side by chance */
+#define PASSES	      6	    /* passes; in each, an operator with a certain change is set aside */
 
 struct judging {
 	struct cmp_judged *j;
 	size_t n;
 	const struct cmp_sides *of;
 	const struct cmp_result *r;
-	bool in_turn;		/* the recordings of both sides */
-	bool known;		/* there are operators enough to tell how the machine differs */
+	bool in_turn;		/* the recordings of both sides were made in turn */
+	bool known;		/* enough operators show how the machine differs between the sides */
 	bool contended;		/* something else took CPU time from the job */
-	double apart;		/* how far operators are apart, in deviations */
+	double apart;		/* factor between the operators' distances and their deviations */
 	double *value, *weight; /* scratch, n each */
 };
 
-/* Something of a row: its change, or how a part of a recording differs from the rest of it. */
+/* A value of a row: its change, or how a part of a recording differs from the rest of it. */
 enum what { DELTA, FAST, SEGMENT, BLOCK, RUN };
 struct place {
 	enum what what;
@@ -110,8 +110,8 @@ static bool tells(const struct cmp_judged *j)
 }
 
 /*
- * Gathers what each operator that tells of the machine, but one, says: its value by how much it follows. Returns how
- * many there are. range: from the least to the greatest of the values themselves.
+ * Collects the values of the operators that show the state of the machine, except `but`: each value is divided by the
+ * operator's slope. Returns their number. range: the smallest and the largest value before the division.
  */
 static unsigned gather(const struct judging *g, const struct cmp_judged *but, const struct place *at, double range[2])
 {
@@ -133,8 +133,10 @@ static unsigned gather(const struct judging *g, const struct cmp_judged *but, co
 	return n;
 }
 
-/* Sets by how much the machine differs, within what the operators themselves do. Returns false, and 0, if there are too
- * few operators to tell: they may have changed. */
+/*
+ * Computes how much the machine differs in a value, limited to the range of the operators' own values. Returns false,
+ * and 0, if there are too few operators, because these may have changed themselves.
+ */
 static bool find_machine(const struct judging *g, const struct cmp_judged *but, const struct place *at, double *differs)
 {
 	double range[2] = {0};
@@ -156,13 +158,16 @@ static double machine(const struct judging *g, const struct cmp_judged *but, con
 	return differs;
 }
 
-/* With several recordings of each side it is known how iterations differ, so nothing has to be taken out of them. */
+/*
+ * Returns the slope that is used for a row. With several recordings of each side, their iterations show the noise, so
+ * nothing is subtracted from iterations.
+ */
 static double follow_of(const struct judging *g, const struct cmp_judged *j)
 {
 	return g->r->several && j->row.kind == CMP_ITERATION ? 0 : j->follow;
 }
 
-/* Returns a value without what the row has in common with the machine. */
+/* Returns a value of a row minus what it has in common with the machine. */
 static double rest_at(const struct judging *g, const struct cmp_judged *j, const struct place *at)
 {
 	const double follow = follow_of(g, j);
@@ -170,7 +175,7 @@ static double rest_at(const struct judging *g, const struct cmp_judged *j, const
 	return value_at(j, at) - (follow > 0 ? follow * machine(g, j, at) : 0);
 }
 
-/* Returns the variance of a recording, by how much the row wanders within the recordings. */
+/* Returns the variance of a recording's value, from how much the row varies within the recordings. */
 static double within(const struct judging *g, const struct cmp_judged *j)
 {
 	const double scatter = j->scatter * SCATTER_SHARE;
@@ -187,7 +192,10 @@ static double within(const struct judging *g, const struct cmp_judged *j)
 	return ((sum / df + scatter * scatter) / 2 + NOISE_LEAST * NOISE_LEAST) / 2;
 }
 
-/* Returns the variance between the recordings of a side; *df 0: neither side has several. */
+/*
+ * Returns the variance between the recordings of a side, and its degrees of freedom in *df. 0: neither side has
+ * several.
+ */
 static double between(const struct judging *g, const struct cmp_judged *j, double *df)
 {
 	struct place at = {.what = RUN};
@@ -221,7 +229,10 @@ static bool in_turn(const struct cmp_sides *of)
 	return i > 1;
 }
 
-/* Like between(), of recordings in turn: what the machine did to both of a pair is not in it. */
+/*
+ * Returns the variance as between() does, for recordings in turn. What the machine did to both recordings of a pair
+ * cancels out.
+ */
 static double between_pairs(const struct judging *g, const struct cmp_judged *j, double *df)
 {
 	struct place at = {.what = RUN};
@@ -238,7 +249,7 @@ static double between_pairs(const struct judging *g, const struct cmp_judged *j,
 	return sum / *df / 2;
 }
 
-/* Compares the blocks of both sides by rank. */
+/* Compares the blocks of both sides by a rank test. Returns the p value. */
 static double ranks(const struct judging *g, const struct cmp_judged *j)
 {
 	const size_t most = (size_t)(g->of->n[CMP_A] + g->of->n[CMP_B]) * CMP_BLOCKS;
@@ -260,15 +271,15 @@ static double ranks(const struct judging *g, const struct cmp_judged *j)
 	return p;
 }
 
-/* Returns the one that is nearer to 0, and 0 if they contradict each other. */
+/* Returns the value nearer to 0, or 0 if the signs differ. */
 static double least(double a, double b)
 {
 	return (a > 0) != (b > 0) ? 0 : fabs(a) < fabs(b) ? a : b;
 }
 
 /*
- * Returns the change of a row without what it has in common with the machine. Nobody knows how much of an iteration
- * follows another speed of the CPU, so it is judged as if all of it did, too.
+ * Returns the change of a row minus what it has in common with the machine. The slope of an iteration is not known
+ * well, so the change must also remain if the slope is 1.
  */
 static double own_at(const struct judging *g, const struct cmp_judged *j, enum what what)
 {
@@ -281,8 +292,8 @@ static double own_at(const struct judging *g, const struct cmp_judged *j, enum w
 }
 
 /*
- * Returns what a change of the job can be of a change: what else took CPU time delays some iterations, even most of
- * them, but a change of the job is in the fastest ones as well.
+ * Returns the part of a change that can be a change of the job. On a contended machine other work delays some
+ * iterations, even most of them, but a change of the job is in the fastest ones as well.
  */
 static double sure_of(const struct judging *g, double change, double fast)
 {
@@ -294,7 +305,9 @@ static bool is_outside(const struct cmp_judged *j)
 	return j->row.kind == CMP_PART && !strcmp(j->row.name, CMP_OUTSIDE);
 }
 
-/* Returns what waiting for a CPU makes of a row's time in JSON results, which have it in all times. */
+/*
+ * Returns how much waiting for a CPU adds to a row's time in JSON results, whose times all include it, as a logarithm.
+ */
 static double queued(const struct judging *g, const struct cmp_judged *j)
 {
 	double sum = 0, all = 0, ns;
@@ -311,8 +324,8 @@ static double queued(const struct judging *g, const struct cmp_judged *j)
 }
 
 /*
- * Waiting for a CPU is known in calls only. Returns by how much that waiting differs between the sides: the time
- * between calls differs by as much for the same reason, and an iteration by as much as it consists of such time.
+ * Returns the error that comes from unknown waiting for a CPU, as a logarithm. Waiting is known only in calls. The time
+ * between calls is assumed to differ by as much between the sides, and an iteration in proportion to such time.
  */
 static double unseen(const struct judging *g, const struct cmp_judged *j)
 {
@@ -336,7 +349,7 @@ static double unseen(const struct judging *g, const struct cmp_judged *j)
 	       fabs(log(1 + waits[CMP_B] / all[CMP_B]) - log(1 + waits[CMP_A] / all[CMP_A]));
 }
 
-/* How much a change of the row means nothing: its deviation within the recordings, and what is not known of it. */
+/* Computes the change of a row, its deviation within the recordings, and its error from what is not known. */
 static void measure(const struct judging *g, struct cmp_judged *j)
 {
 	const double each = 1. / g->of->n[CMP_A] + 1. / g->of->n[CMP_B];
@@ -352,7 +365,7 @@ static void measure(const struct judging *g, struct cmp_judged *j)
 	j->deviation = sqrt(within(g, j) * each);
 }
 
-/* Sets how far operators are apart. */
+/* Computes the factor between the operators' changes and their deviations. */
 static void measure_apart(struct judging *g)
 {
 	const struct cmp_judged *j;
@@ -369,7 +382,7 @@ static void measure_apart(struct judging *g)
 	g->apart = sqrt((APART_WEIGHT * APART * APART + n * at * at) / (APART_WEIGHT + n));
 }
 
-/* Sets the deviation of the change and its degrees of freedom, by what the recordings of each side say of it. */
+/* Sets the deviation of the change and its degrees of freedom, from the recordings of each side. */
 static void measure_runs(const struct judging *g, struct cmp_judged *j)
 {
 	const double each = 1. / g->of->n[CMP_A] + 1. / g->of->n[CMP_B];
@@ -389,7 +402,7 @@ static void measure_runs(const struct judging *g, struct cmp_judged *j)
 	j->deviation = sqrt(variance * each + j->wrong * j->wrong + waited * waited + cost * cost);
 }
 
-/* Bytes are counted and not measured. */
+/* Returns the least change that counts. Bytes are counted and not measured, so theirs is lower. */
 static double floor_of(const struct cmp_judged *j)
 {
 	return j->row.kind == CMP_MEMORY ? CMP_FLOOR_BYTES : CMP_FLOOR;
@@ -407,7 +420,10 @@ static void test(const struct judging *g, struct cmp_judged *j)
 	j->row.own = exp(j->own) - 1;
 }
 
-/* Waiting for a CPU says what else the machine did. A row that costs more to watch than it takes says little. */
+/*
+ * Returns true if a row is large enough to be judged. Waiting for a CPU shows other work of the machine, and a row that
+ * costs more to watch than it takes shows little.
+ */
 static bool is_large(const struct cmp_judged *j)
 {
 	return j->share >= CMP_SHARE && j->row.kind != CMP_RUNQ && j->cost < COST_MOST;
@@ -418,7 +434,7 @@ static bool is_judged(const struct cmp_judged *j)
 	return is_large(j) && j->row.kind != CMP_LAYER;
 }
 
-/* Layers are parts of rows that are judged, so they are corrected among themselves. */
+/* Sets the verdict of a row. Layers are parts of rows that are judged, so p is corrected among layers alone. */
 static void settle(struct cmp_judged *j, double p, const struct cmp_result *r)
 {
 	const bool large = is_large(j);
@@ -452,7 +468,10 @@ static void correct(const struct judging *g, bool layers)
 			settle(&g->j[i], is_large(&g->j[i]) ? g->value[k++] : 1, g->r);
 }
 
-/* Returns the operator that has changed by most, in deviations, and that still tells of the machine. NULL: none. */
+/*
+ * Returns the operator with the largest certain change, in deviations, that is still used for the state of the machine.
+ * NULL: none.
+ */
 static struct cmp_judged *most_changed(const struct judging *g)
 {
 	struct cmp_judged *most = NULL, *j;
@@ -514,7 +533,7 @@ static bool is_known(const struct judging *g)
 	return n >= CONTROLS_KNOWN;
 }
 
-/* Returns whether the operators changed alike: most of them by half to twice of what they have in common. */
+/* Returns true if most operators changed by half to twice of what they have in common. */
 static bool is_alike(const struct judging *g, double common)
 {
 	const struct cmp_judged *j;
@@ -529,8 +548,10 @@ static bool is_alike(const struct judging *g, double common)
 	return alike > ALIKE_SHARE * n;
 }
 
-/* A change of one operator looks like another state of the machine to the rest, so it is set aside and all is done
- * anew. */
+/*
+ * Judges all rows. To the other operators, a change of one operator looks like another state of the machine. So it is
+ * set aside, and all rows are judged anew.
+ */
 int judge_all(struct cmp_judged *j, size_t n, const struct cmp_sides *of, struct cmp_result *r)
 {
 	struct judging g = {.j = j, .n = n, .of = of, .r = r, .in_turn = in_turn(of)};

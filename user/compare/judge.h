@@ -8,11 +8,11 @@
 
 struct cmp_track {
 	double centre;
-	double fast;		      /* of the fastest iterations, which other jobs hardly delay; small is added */
-	double segment[CMP_SEGMENTS]; /* less the mean of all segments */
+	double fast;		      /* of the fastest iterations, which other jobs hardly delay; `small` is added */
+	double segment[CMP_SEGMENTS]; /* segments of the recording, minus their mean */
 	double block[CMP_BLOCKS];
 	unsigned nblocks;
-	float *log; /* owned; of each bin, without outliers, less the mean; NULL: most bins have nothing */
+	float *log; /* owned; one for each bin, without outliers, minus the mean; NULL: most bins have nothing */
 	size_t n;
 };
 
@@ -20,32 +20,32 @@ struct cmp_judged {
 	struct cmp_row row;
 	struct cmp_track *track[CMP_SIDES]; /* owned; one for each recording of the side */
 	unsigned tracks[CMP_SIDES];
-	double delta;	/* of the centres of both sides */
-	double fast;	/* of the fastest iterations of both sides */
-	double cost;	/* of watching, which was taken out, as a share of what is left */
-	double queued;	/* waiting for a CPU in a JSON result, as a logarithm of what it makes of the time */
+	double delta;	/* difference of the centres of both sides */
+	double fast;	/* difference of the fastest iterations of both sides */
+	double cost;	/* the cost of watching, which was subtracted, as a share of what is left */
+	double queued;	/* logarithm of the factor by which waiting for a CPU lengthens times in a JSON result */
 	bool waits;	/* an operator that is asleep for most of its time: it does not follow the CPU's speed */
-	double share;	/* of an iteration, on the side where it has more */
-	double jitter;	/* deviation of the logarithms of bins */
-	double scatter; /* of it, what does not follow the machine */
-	double follow;	/* how much it follows the state of the machine; see follow.c */
-	double error;	/* of follow, its deviation */
-	bool guessed;	/* the recordings do not say how much the row follows: between 0 and 1 */
-	bool set_aside; /* it has certainly changed, so it tells nothing of the machine */
+	double share;	/* share of an iteration, on the side where it is larger */
+	double jitter;	/* standard deviation of the logarithms of bins */
+	double scatter; /* the part of it that does not follow the machine */
+	double follow;	/* slope against the state of the machine; see follow.c */
+	double error;	/* standard deviation of follow */
+	bool guessed;	/* the recordings do not show the slope, which is between 0 and 1 */
+	bool set_aside; /* it has certainly changed, so it is not used for the state of the machine */
 	double own, deviation, df, p;
-	double sure;  /* of own, what can be a change of the job */
-	double wrong; /* that own may be, because follow or the difference of the machine is not known */
+	double sure;  /* the part of `own` that can be a change of the job */
+	double wrong; /* error of `own` from follow, or from an unknown difference of the machine */
 };
 
-/* Operators that take this much of an iteration tell what state the machine is in. */
+/* Operators with at least this share of an iteration show the state of the machine. */
 #define CMP_CONTROL_SHARE 0.01
 bool judge_is_control(const struct cmp_judged *j);
-/* Sets follow and error of all rows. 0 or -ENOMEM. */
+/* Sets follow, error and scatter of all rows. 0 or -ENOMEM. */
 int judge_follow(struct cmp_judged *j, size_t n, const struct cmp_sides *of);
 
 /*
- * Makes the tracks and the numbers of a row. eps is added to each value, because a row can be 0. small: what a row
- * takes that is too small to be judged. 0 or -ENOMEM.
+ * Computes the tracks and the numbers of a row. eps is added to each value, because a row can be 0. small: added to the
+ * fastest iterations, the time of a row that is too small to be judged. 0 or -ENOMEM.
  */
 int judge_track(struct cmp_judged *j, const struct cmp_sides *of, double eps, double small);
 void judge_fini(struct cmp_judged *j);

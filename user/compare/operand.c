@@ -28,7 +28,7 @@ static const cJSON *member(const cJSON *o, const char *key)
 	return cJSON_GetObjectItemCaseSensitive(o, key);
 }
 
-/* Returns 0 for what is no number in a sane range. */
+/* Returns a number, or 0 if it is none in a sane range. */
 static double number(const cJSON *o, const char *key)
 {
 	const cJSON *v = member(o, key);
@@ -76,7 +76,7 @@ static const cJSON *find_loop(const cJSON *o)
 static int take_loop(struct cmp_samples *x, const cJSON *loop)
 {
 	const cJSON *of = member(loop, "parts");
-	/* Parts are known of some iterations, and stand for all. */
+	/* the parts are known of some iterations, and are scaled to all of them */
 	const double known = number(of, "count"), scale = known ? number(loop, "count") / known : 1;
 	int err;
 	size_t i;

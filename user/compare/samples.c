@@ -13,7 +13,7 @@
 #include "mxbpf_track.h"
 #include "records/kinds.h"
 
-#define ALLOCS_MAX (8u << 20) /* 128 MiB */
+#define ALLOCS_MAX (8u << 20) /* limit of allocations; they take 128 MiB */
 
 const char *const cmp_kind_words[CMP_KINDS] = {
 	[CMP_ITERATION] = "iteration", [CMP_RUNQ] = "waiting for a CPU",
@@ -116,7 +116,10 @@ void cmp_samples_fini(struct cmp_samples *x)
 
 /* ---- bins */
 
-/* Returns the first iteration of the process that counts, and their number. They are ordered by process and time. */
+/*
+ * Returns the first iteration of the process that starts at or after from_ns, and their number. They are ordered by
+ * process and time.
+ */
 static const struct mxbpf_iteration *iterations_of(const struct buf *all, uint32_t tgid, uint64_t from_ns, size_t *n)
 {
 	const struct mxbpf_iteration *it = (const void *)all->data;
@@ -144,8 +147,7 @@ static int add_part(struct cmp_samples *x, enum cmp_kind kind, const char *name,
 	return 0;
 }
 
-/* Adds an iteration without waiting for a CPU and without the cost of watching, which are known for each of its parts.
- */
+/* Adds an iteration. Subtracts waiting for a CPU and the cost of watching, which are known for each of its parts. */
 static int add_iteration(struct reading *r, const struct mxbpf_iteration *it, size_t bin)
 {
 	const bool known = it->flags & MXBPF_ITERATION_COST;
@@ -406,8 +408,8 @@ static int by_time(const void *va, const void *vb)
 }
 
 /*
- * Live memory counts from the start of the window, at any place of an iteration, so only differences between two
- * moments of one recording mean the same in each recording.
+ * Makes the row of memory: how much each bin needs beyond its lowest point. Live memory counts from the start of the
+ * window, at any place of an iteration, so only differences within a recording can be compared with others.
  */
 static int add_memory(struct cmp_samples *x)
 {

@@ -41,8 +41,8 @@ struct cmp_series {
 	char *name, *detail;	     /* owned; hostile; detail: NULL if it has none */
 	size_t name_len, detail_len; /* bytes */
 	uint64_t calls;
-	double blocked_ns; /* of operators: asleep */
-	double cost_ns;	   /* of watching, which was taken out; only of operators */
+	double blocked_ns; /* time asleep, only of operators */
+	double cost_ns;	   /* cost of watching, which was subtracted; only of operators */
 	double runq_ns;	   /* waiting for a CPU, which is in the values of a JSON result; only of operators */
 	float *value;	   /* owned; one for each bin; ns or bytes */
 };

@@ -5,17 +5,17 @@
 
 #include <stddef.h>
 
-#define CMP_LEAST    16 /* iterations of a recording below which it is not judged by them */
-#define CMP_SEGMENTS 8	/* of a recording, which tell how much its speed wanders */
-#define CMP_BLOCKS   24 /* of a recording, for the rank test */
+#define CMP_LEAST    16 /* iterations of a recording below which their number is too small to judge */
+#define CMP_SEGMENTS 8	/* segments of a recording, which show how much its speed varies */
+#define CMP_BLOCKS   24 /* blocks of a recording, for the rank test */
 
-/* Sorts the values. 0 of none. */
+/* Returns the median, or 0 of no values. Sorts the values. */
 double cmp_median(double *v, size_t n);
 /* Returns a percentile of sorted values: fraction 0.5 for the median. */
 double cmp_at(const double *sorted, size_t n, double fraction);
 /*
- * Returns what the values are like, without those that a busy machine made longer: the mean between the percentiles 10
- * and 60. If most values are 0, returns the mean of all. Sorts the values.
+ * Returns a typical value without iterations that a busy machine made longer: the mean between the percentiles 10 and
+ * 60. If most values are 0, returns the mean of all. Sorts the values.
  */
 double cmp_centre(double *v, size_t n);
 /* Returns a percentile of values with weights: fraction 0.5 for the median. 0 if there are none. */

@@ -7,12 +7,12 @@
 
 #include "compare/judge.h"
 
-#define CUT	      1	     /* iterations whose calls the window may have cut off */
+#define CUT	      1	     /* calls of so many iterations may be cut off by the window */
 #define FAST	      0.05   /* percentile of the iterations */
 #define OUTLIER	      10     /* deviations from the median */
 #define NORMAL_MEDIAN 0.6745 /* of the distances from the median in a normal distribution */
 
-/* Returns the logarithm of what bins [from, to) are like. */
+/* Returns the logarithm of cmp_centre() of bins [from, to). */
 static double level(const float *v, size_t from, size_t to, double eps, double *scratch)
 {
 	size_t i;
@@ -85,7 +85,7 @@ static int make(struct cmp_track *t, const float *v, size_t n, double eps, doubl
 	return err;
 }
 
-/* Adds what a recording has to the numbers that are shown. */
+/* Adds a recording to the numbers of the row that outputs show. */
 static int add_numbers(struct cmp_judged *j, enum cmp_which side, unsigned runs, const struct cmp_series *s,
 		       const struct cmp_samples *x)
 {
