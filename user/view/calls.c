@@ -14,7 +14,7 @@
 
 #include "base/fmt.h"
 
-#define DOMAIN_BYTES_MAX 63 /* that people see: the name is what they read first */
+#define DOMAIN_BYTES_MAX 63 /* bytes of a domain that people see, because they read the name first */
 
 static bool by_event(const struct view *s)
 {
@@ -127,7 +127,7 @@ static bool is_namesake(const struct view *s, const struct view_table *t, const 
 	return false;
 }
 
-/* What people alone see in another form. */
+/* Fills in what only people see in this form: marks behind the name, and no layer beside itself. */
 static int make_people(const struct view *s, struct view_calls *c, const struct mdl_row *r)
 {
 	struct view_call *to = &c->call;
@@ -153,7 +153,7 @@ static double percent(uint64_t n, uint64_t of)
 	return of ? 100.0 * (double)n / (double)of : 0;
 }
 
-/* Of the row's own time. Below 0: none at all. */
+/* Returns a time of the row as a share of its total time, in percent; -1 if the time is 0. */
 static double own_percent(uint64_t ns, const struct mdl_row *r)
 {
 	return ns ? percent(ns, r->total_ns) : -1;
@@ -235,7 +235,7 @@ static void percent_cell(const void *value, char cell[TBL_CELL_BYTES])
 	snprintf(cell, TBL_CELL_BYTES, v < 99.95 ? "%.1f%%" : "%.0f%%", v);
 }
 
-/* A tenth of a call in an iteration says something, a tenth of hundreds does not. */
+/* Writes calls per iteration or second. Decimal places matter for a few calls, not for hundreds. */
 static void each_cell(const void *value, char cell[TBL_CELL_BYTES])
 {
 	const double v = *(const double *)value;
@@ -291,7 +291,7 @@ static const struct tbl_column calls_columns[] = {
 	 .help = "sum of the calls' durations minus directly nested calls of any table; 0 for a call that ended on "
 		 "another thread or after its function had returned. Each moment of a thread is in the self time of at "
 		 "most one row, so self times can be added up; shares in text are shares of their sum"},
-	/* The first to give way if nothing was nested: it is the total then. */
+	/* Hidden first if no call was nested, because self time is then the total time. */
 	{NULL, NULL, "self", TBL_NS, AT(self_ns), TBL_TIGHT, SEEN(flat), .name_min = 32},
 	{"estimate", NULL, NULL, TBL_OBJECT, AT(estimate), HAS(estimate.known), .columns = view_estimate_columns,
 	 .asked = has_slices,
@@ -361,7 +361,7 @@ static bool has_domain(const struct view *s, const struct view_table *t)
 	return false;
 }
 
-/* At least 1 % of the table's time, in one row. */
+/* Returns true if a row's time is at least 1 % of the time of the table. */
 static bool is_worth(uint64_t ns, const struct view_table *t)
 {
 	return ns && ns >= t->self_ns / 100;

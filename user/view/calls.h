@@ -42,7 +42,7 @@ struct view_counters view_counters_of(const struct view *s, const struct mxbpf_c
 struct view_estimate {
 	uint64_t count, total_ns, self_ns, self_each_ns;
 	double each;			/* calls for each iteration, or each second */
-	double count_error, self_error; /* relative */
+	double count_error, self_error; /* half the 95 % confidence intervals, relative */
 	bool known;			/* the row is one; others have `each` and self_each_ns only */
 	bool by_iteration, by_second;	/* what these two are for, if known */
 };
@@ -95,7 +95,7 @@ struct view_calls {
 	const struct view_table *of;
 	bool devices;				 /* rows differ in them */
 	bool whole;				 /* no row is an estimate from slices */
-	bool estimates, by_iteration, by_second; /* some is: people see calls and times of iterations, or of seconds */
+	bool estimates, by_iteration, by_second; /* some row is one; people then see it per iteration, or per second */
 	bool nested, flat;			 /* self time is, or is not, less than the total in some row */
 	bool durations;				 /* some row has durations of single calls, as columns for people */
 	bool flat_durations, nested_durations;

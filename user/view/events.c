@@ -13,7 +13,7 @@
 
 struct view_events {
 	struct mdl *makers;		   /* follows backward nodes, because they have the stacks of their operators */
-	struct buf spans[MXBPF_CLASS_MAX]; /* struct mxbpf_span: at most twice as many as are shown, and SPARE */
+	struct buf spans[MXBPF_CLASS_MAX]; /* struct mxbpf_span: at most SPARE and twice as many as are shown */
 	uint64_t n[MXBPF_CLASS_MAX];	   /* spans that were read */
 	size_t max;			   /* spans that are shown */
 	bool sorted[MXBPF_CLASS_MAX];	   /* the first `max` of `spans` are sorted */

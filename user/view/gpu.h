@@ -32,9 +32,12 @@ const char *gpu_plural(uint64_t n);
 void gpu_put_title(struct view *s, const struct view_list *list, const char *prefix, const char *text);
 /* Returns the device with this number in a process, or NULL. A process of 0 has those of all. */
 const struct mxbpf_gpu_device *gpu_device(const struct view *s, uint32_t tgid, uint32_t device);
-/* Who used a GPU, as --by wants it: the process, its rank or its job. Returns buf. */
+/* Returns the owner of a GPU's time as --by groups it: the process, its rank or its job. Returns buf. */
 const char *gpu_owner(const struct view *s, uint32_t tgid, char buf[VIEW_LABEL_BYTES]);
-/* People read who it was if they ask for processes. The rows' type ROW and SEEN() are as in the sheets. */
+/*
+ * The column with the owner of a row, for people who group by process. The rows' type ROW and SEEN() are as in the
+ * sheets.
+ */
 #define GPU_OWNER_COLUMN                                                                                               \
 	{                                                                                                              \
 		NULL, NULL, "process", TBL_TEXT, AT(owner), SEEN(processes)                                            \

@@ -7,14 +7,14 @@
 
 #include "view/priv.h"
 
-#define RANK_DIGITS 10 /* texts that are compared have the order of their numbers */
+#define RANK_DIGITS 10 /* digits of numbers in texts that are compared, so that they sort as numbers do */
 
 bool view_by_label(enum view_by by)
 {
 	return by == VIEW_BY_RANK || by == VIEW_BY_JOB || by == VIEW_BY_HOST;
 }
 
-/* digits: the least of a rank. */
+/* Writes the label of a process. digits: the least number of digits of a rank. */
 static void put_label(const struct mdl_labels *l, enum view_by by, int digits, char buf[VIEW_LABEL_BYTES])
 {
 	const char *role = l ? l->texts[MDL_ROLE] : "", *job = l ? l->texts[MDL_JOB] : "";

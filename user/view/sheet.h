@@ -48,7 +48,7 @@ struct view_sheet {
 	size_t row_bytes, table_bytes;
 	unsigned people_max; /* rows that people see without --top; 0: all */
 	bool whole;	     /* --top does not shorten it, except for people if people_max is set */
-	bool brief_first;    /* they do so in a short output */
+	bool brief_first;    /* people read it before the tables of calls in a short output */
 	bool first;	     /* people read it before the tables of calls */
 	bool if_any;	     /* shown only if it has rows; else whenever an option asked for it */
 	bool at_end;	     /* outputs write it last, see view_write_sheet(); JSON indents it deeper */

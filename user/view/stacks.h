@@ -43,7 +43,7 @@ struct view_stack_frame {
  */
 int view_stack_frames(const struct mdl *m, const struct view_stack *s,
 		      int (*fn)(void *ctx, const struct view_stack_frame *f), void *ctx);
-/* The same of a Python stack alone. */
+/* Calls fn for each frame as view_stack_frames() does, of a Python stack alone. */
 int view_stack_python(const struct mdl *m, uint64_t stack_id, int (*fn)(void *ctx, const struct view_stack_frame *f),
 		      void *ctx);
 

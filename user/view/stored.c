@@ -41,7 +41,7 @@ static int by_keys(const struct view_sheet *sh, const void *a, const void *b)
 	return order;
 }
 
-/* 0: the rows look the same to everybody. */
+/* Compares what an output shows of two rows. Returns 0 if nobody can tell them apart. */
 static int by_looks(const void *a, const void *b, void *ctx)
 {
 	const struct view_sheet *sh = ctx;
@@ -53,7 +53,7 @@ static int by_looks(const void *a, const void *b, void *ctx)
 	return order ? order : by_keys(sh, a, b);
 }
 
-/* Makes one of rows that look the same. Returns the number of rows. */
+/* Merges rows that nobody can tell apart. Returns the number of rows that are left. */
 static size_t join(const struct view_sheet *sh, char *rows, size_t n)
 {
 	const size_t bytes = sh->row_bytes;

@@ -69,7 +69,9 @@ size_t view_rows_max(const struct view *s, size_t n)
 	return max < n ? max : n;
 }
 
-/* Each wait is inside a call of the C API, whose row has its time. */
+/*
+ * Returns true if a short output leaves the table out: each wait is inside a call of the C API, whose row has its time.
+ */
 static bool is_said(const struct view *s, enum mxbpf_class cls)
 {
 	return cls == MXBPF_CLASS_WAIT && s->opts->by == VIEW_BY_NAME && has_rows(s, MXBPF_CLASS_API);
@@ -170,7 +172,7 @@ static int run(struct view *s)
 	return err;
 }
 
-/* rows: of each table of a short output; 0: all that opts allow */
+/* rows: number of rows of each table in a short output; 0: as many as opts allow */
 static int write_once(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts,
 		      unsigned rows, struct out *out, struct err *e)
 {
@@ -197,8 +199,8 @@ static void count_lines(void *ctx, const char *data, size_t n)
 }
 
 /*
- * The rows that each table can have so that the output fits on VIEW_BRIEF_LINES: it is made and counted. Which other
- * lines it has follows from what was seen: findings, neighbours, losses, notes.
+ * Returns how many rows each table can have so that the output fits on VIEW_BRIEF_LINES. It writes the output and
+ * counts its lines, because its other lines follow from the data: findings, neighbours, losses, notes.
  */
 static unsigned fitting_rows(const struct view_ops *ops, const struct view_input *in, const struct view_opts *opts)
 {

@@ -11,7 +11,7 @@ static const char *const categories[MXBPF_ACTIVITY_MAX] = {
 	[MXBPF_ACTIVITY_SYNC] = "cuda_sync",
 };
 
-#define NO_STREAM UINT32_MAX /* of CUPTI: a wait for no stream in particular */
+#define NO_STREAM UINT32_MAX /* CUPTI's number of no stream, for a wait that is for none in particular */
 
 struct activity {
 	uint64_t recording, stream;

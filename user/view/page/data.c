@@ -13,8 +13,8 @@
 #include "feature/lines/lines.h"
 #include "feature/steps/steps.h"
 
-#define POINTS_MAX 3000 /* iterations of the page; of more, each point is the longest of several */
-#define STACKS_MAX 3000 /* of each kind */
+#define POINTS_MAX 3000 /* points of the iterations; with more iterations, each point is the longest of several */
+#define STACKS_MAX 3000 /* stacks of each kind */
 
 static void put_iteration(struct json *j, const struct view *s, const struct mxbpf_iteration *it)
 {
@@ -125,7 +125,7 @@ static int by_looks(const void *va, const void *vb)
 	return (*a)->count > (*b)->count ? -1 : (*a)->count < (*b)->count;
 }
 
-/* How often ten looks a second found a thread there. */
+/* Writes how often a look, ten times a second, found a thread at each stack. */
 static void put_looks(struct json *j, const struct mdl *m, size_t max, struct lines *l)
 {
 	size_t n, i, len;
@@ -207,7 +207,10 @@ static uint64_t caller_of(const struct mxbpf_agg_gpu_work *a)
 	return (uint64_t)a->h.tgid << 16 | (uint64_t)a->cls << 8 | a->user;
 }
 
-/* Adds the time that no stack has, without a stack. Old recordings have rows of stacks without a name. */
+/*
+ * Lists the work of GPUs by name and stack. Time of a name that no stack has comes without one. Rows of stacks without
+ * a name, which old recordings have, are skipped.
+ */
 static int list_gpu_work(const struct mdl *m, struct buf *out)
 {
 	size_t n, i;

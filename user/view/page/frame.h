@@ -24,7 +24,7 @@ void page_text_of(struct out *out, const char *text, size_t len);
 int page_begin(struct out *out, const char *title, size_t len, struct err *e);
 void page_end(struct out *out); /* switches the filter off */
 
-/* JSON between the two is read by the script as the class says. */
+/* The page's script reads the JSON between these two calls. `class` tells it what the JSON is. */
 void page_data_begin(struct out *out, const char *class);
 void page_data_end(struct out *out);
 

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "feature/idle/idle.h"
 
-#define POINTS_MAX 3000 /* iterations of a GPU; of more, each point is the one with the most idle time of several */
+#define POINTS_MAX 3000 /* points of a GPU; with more iterations, each point is the most idle of several */
 
 static int by_device(const void *va, const void *vb)
 {

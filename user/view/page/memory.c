@@ -15,15 +15,15 @@
 #include "base/json.h"
 #include "feature/memory/memory.h"
 
-#define DEVICES_MAX   64  /* of all processes; others have no curve */
-#define POINTS	      800 /* of a curve */
+#define DEVICES_MAX   64  /* devices of all processes that have a curve */
+#define POINTS	      800 /* points of a curve */
 #define JOINED	      (PAGE_SLICES / POINTS)
-#define HOLDERS_SHOWN 10 /* of a device */
+#define HOLDERS_SHOWN 10 /* holders that are shown of a device */
 
 struct curve {
 	uint32_t tgid, device;
 	int64_t live;
-	int64_t most[POINTS], last[POINTS]; /* live bytes at most in each part of the window, and at its end */
+	int64_t most[POINTS], last[POINTS]; /* most live bytes in each part of the window, and those at its end */
 	bool known[POINTS];		    /* the part has an event */
 };
 

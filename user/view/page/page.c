@@ -12,7 +12,7 @@
 #include "feature/neighbours/neighbours.h"
 #include "view/calls.h"
 
-#define ROWS_MAX 1000 /* of a table; more are counted */
+#define ROWS_MAX 1000 /* rows of a table that are written; the others are counted */
 
 struct page {
 	struct view s;
@@ -182,7 +182,10 @@ static void put_headings(struct view *s, const struct view_flat *flat)
 	page_raw(s, "</tr></thead>\n");
 }
 
-/* The script shows them above the headings; without it, or by keyboard, they unfold. */
+/*
+ * Writes explanations of the columns. The script shows them above the headings. Without it, or by keyboard, they
+ * unfold.
+ */
 static void put_explanations(struct view *s, const struct view_flat *flat)
 {
 	const struct tbl_column *c;

@@ -15,8 +15,8 @@
 #include "model/feature.h"
 #include "mxbpf_track.h"
 
-#define LANES_MAX   1024 /* threads and streams that are counted; others are not */
-#define LANES_SHOWN 32	 /* the busiest */
+#define LANES_MAX   1024 /* threads and streams that are counted */
+#define LANES_SHOWN 32	 /* threads and streams that are shown, the busiest */
 
 enum state { OPERATOR, WAIT, DATA, EXCHANGE, OTHER, KERNEL, COPY, STATES };
 
@@ -31,14 +31,14 @@ static const char *const words[STATES] = {
 };
 
 struct lane {
-	uint64_t ns; /* of all states */
+	uint64_t ns; /* sum over all states */
 	uint32_t tgid, tid;
-	struct mxbpf_track track; /* of a stream */
+	struct mxbpf_track track; /* only of a stream */
 	bool stream;
 	float slice_ns[PAGE_SLICES][STATES]; /* a slice of a long window has more ns than 32 bits count */
 };
 
-/* Annotations of the program contain calls, and are none. */
+/* Returns true for calls that do work. Annotations only contain calls. */
 static bool is_work(unsigned cls)
 {
 	return cls < MXBPF_CLASS_TASK || cls > MXBPF_CLASS_STEP;

@@ -41,8 +41,8 @@ int profile_comment(struct profile *p, const char *text);
 void profile_fini(struct profile *p);
 
 /*
- * looks.c: a profile of where the Python threads of the processes that `of` names stood, by the clock, ten times a
- * second: lines of Python, and inside of them the call of the runtime. *looks: how many it has.
+ * looks.c: makes a profile of where Python threads stood ten times a second, on or off the CPU: the lines of Python,
+ * and inside of them the call of the runtime. Only of the processes that `of` selects. *looks: number of looks in it.
  */
 int profile_looks(struct profile *p, const struct view_input *in, bool (*of)(void *ctx, uint32_t tgid), void *ctx,
 		  uint64_t *looks);

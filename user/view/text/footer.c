@@ -57,7 +57,7 @@ static bool has_rows(const struct view *s, enum mxbpf_class cls)
 	return n;
 }
 
-/* How much of the window the tables of calls are made of, if calls were recorded in slices. */
+/* Writes what part of the window the tables of calls are based on, if calls were recorded in slices. */
 static void put_slices(struct view *s, const char *prefix)
 {
 	const struct mxbpf_slice_part sum = cost_slices_all(s->in->model);
@@ -110,7 +110,7 @@ static void put_notes(struct view *s, const char *prefix)
 			   fmt_count(ss->left_out, n));
 }
 
-/* People who want a short output get one line if nothing was lost. */
+/* Returns true if the output is short and nothing was lost, so that one line says all. */
 static bool is_complete(const struct view *s)
 {
 	const struct mxbpf_loss *l = &s->in->session->loss;
@@ -163,7 +163,7 @@ static void put_gaps(struct view *s, const char *prefix)
 	out_puts(s->out, "\n");
 }
 
-/* What the probes cost processes that are not followed. */
+/* Writes what the probes cost processes that are not followed. */
 static void put_strangers(struct view *s, const char *prefix)
 {
 	const struct mdl_session *ss = s->in->session;
@@ -232,7 +232,7 @@ static void put_loss(struct view *s, const char *prefix)
 		   l->truncated == 1 ? "" : "s", fmt_count(l->unreadable, n[2]), fmt_count(l->unmatched, n[3]));
 }
 
-/* What watching cost the job, and that it is not in the times. */
+/* Writes what watching cost the job, and that the times are without it. */
 static void put_cost(struct view *s, const char *prefix)
 {
 	const struct mdl_cost *c = &s->in->session->cost;

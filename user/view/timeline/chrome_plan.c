@@ -38,7 +38,7 @@ struct moved {
 /* An event of a link: an edge passed it on, or an operator with it started. */
 struct moment {
 	uint64_t link, ts_ns;
-	uint64_t index; /* of its edge or linked operator */
+	uint64_t index; /* index of its edge or linked operator */
 	uint32_t tgid;
 	uint32_t is_op;
 };

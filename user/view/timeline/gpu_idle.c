@@ -31,7 +31,7 @@ static int by_thread(const void *va, const void *vb)
 	return order ? order : ORDER(a->h.ts_ns, b->h.ts_ns);
 }
 
-/* Returns the index of the first item that is not before `like`. */
+/* Returns the index of the first item that does not sort before `like`. */
 static size_t first(const struct buf *b, size_t bytes, const void *like, int (*order)(const void *, const void *))
 {
 	size_t low = 0, high = b->len / bytes, mid;

@@ -48,13 +48,13 @@ struct pftrace {
 	struct buf text;	   /* scratch */
 	struct from_json from;
 	struct packets packets;
-	struct packets_event event; /* that has begun, */
-	uint64_t track;		    /* and its track */
+	struct packets_event event; /* the event that has begun */
+	uint64_t track;		    /* track of that event */
 	struct hash starts;	    /* (track, start) of slices that are not spans, not of all */
 	struct {
 		bool used;
 		uint64_t track, ts_ns;
-	} end; /* of such a slice: behind its arrows, which have the time of its start */
+	} end; /* end of such a slice; written behind its arrows, which have the time of its start */
 
 	unsigned generation; /* of the numbers below */
 	uint32_t of_key[KEYS], of_class[PFTRACE_CLASSES];

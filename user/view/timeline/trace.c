@@ -464,7 +464,7 @@ int view_trace_begin(struct view *s, const struct view_form *form)
 	return 0;
 }
 
-/* The feature of a kind, as 1 + its place; 0: none. */
+/* Returns 1 + the place of the feature that has this kind of records; 0: none has. */
 static unsigned of_kind(const struct view_trace *t, const struct mxbpf_rec *r)
 {
 	return r->kind < VIEW_TRACE_KIND_MAX ? t->of_kind[r->kind] : 0;
