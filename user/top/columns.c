@@ -79,7 +79,7 @@ static const char *name_text(const struct top *t, const struct top_row *r, char 
 	return r->name ? r->name : "[unknown]";
 }
 
-/* Rates of the last minute are left out on a narrow screen. */
+/* The columns. A narrow screen has no rates of the last minute. */
 const struct top_column top_columns[] = {
 	{"calls", "calls/s", 9, 0, BIT(TOP_OPERATORS) | BIT(TOP_THREADS), false, calls, calls_text},
 	{"iterations", "iter/s", 7, 0, LOOPS, false, iterations, iterations_text},
@@ -136,7 +136,7 @@ static int by_text(const struct top *t, const struct top_column *column, const s
 	return strcmp(column->text(t, a, x), column->text(t, b, y));
 }
 
-/* The largest first, but texts from a to z; rows that are equal keep their order from second to second. */
+/* Puts the largest value first, but texts from a to z. Equal rows keep their order from second to second. */
 static int compare(const void *va, const void *vb, void *vorder)
 {
 	const struct top_row *a = *(const struct top_row *const *)va, *b = *(const struct top_row *const *)vb;

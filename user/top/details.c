@@ -22,7 +22,7 @@ static enum top_view parts_of(const struct top *t, enum top_view v, const struct
 
 static void add(struct top_cell *to, const struct top_cell *c)
 {
-	to->p50_ns = c->calls > to->calls ? c->p50_ns : to->p50_ns; /* of the part with the most calls */
+	to->p50_ns = c->calls > to->calls ? c->p50_ns : to->p50_ns; /* the percentile of the part with the most calls */
 	to->calls += c->calls;
 	to->self_ns += c->self_ns;
 	to->total_ns += c->total_ns;

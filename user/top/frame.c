@@ -13,7 +13,7 @@
 #include "feature/steps/steps.h"
 
 #define LINE_BYTES    1024
-#define SENTENCE_ROWS 20 /* of a screen that has two lines for a sentence */
+#define SENTENCE_ROWS 20 /* a screen with this many rows has two lines for a sentence */
 #define COST_COLUMNS  72 /* a narrower screen has the short form of the cost */
 
 /* ---- lines */
@@ -39,7 +39,7 @@ void top_line(struct top_lines *f, const char *fmt, ...)
 	put_line(f, safe);
 }
 
-/* A sentence on two lines, if it needs more than one and there is room. */
+/* Writes a sentence, on two lines if it needs them and there is room. */
 static void put_sentence(struct top_lines *f, const struct top_choice *c, const char *text)
 {
 	char safe[LINE_BYTES];
@@ -61,7 +61,7 @@ static void put_sentence(struct top_lines *f, const struct top_choice *c, const 
 
 /* ---- the job */
 
-/* One character for each second, the newest last. */
+/* Writes a curve with one character for each second, the newest last. */
 static void put_spark(const struct top *t, uint32_t job, char *text, size_t max, unsigned columns)
 {
 	static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
@@ -98,7 +98,7 @@ static void put_parts(const struct top_second *s, bool python, char *text, size_
 					steps_part_words(order[i], python));
 }
 
-/* The title is cut before the cost in the corner. */
+/* Writes the title, and the cost in the corner. The title is cut first. */
 static void put_title(struct top_lines *f, const struct top *t)
 {
 	const double window = (double)top_second(t, 0)->window_ns;
@@ -148,7 +148,7 @@ static void put_rates(struct top_lines *f, const struct top *t, const struct top
 				 fmt_ns(t->loops[i].iteration_ns / t->loops[i].iterations, each));
 }
 
-/* CPU, memory and GPU. */
+/* Writes the use of CPU, memory and GPU. */
 static void put_means(struct top_lines *f, const struct top *t, const struct top_row *sum)
 {
 	char resident[24], live[24], grown[64] = "", gpu[64] = "", processes[48] = "";
@@ -211,7 +211,7 @@ static bool fits(const struct top *t, const struct top_choice *c, const struct t
 	return r->alive || r->minute.calls > 0;
 }
 
-/* Rows that did something in the last minute and fit the filter. The caller frees them. NULL: no memory. */
+/* Selects rows that did something in the last minute and fit the filter. The caller frees them. NULL: no memory. */
 static const struct top_row **pick(const struct top *t, const struct top_choice *c, size_t *n)
 {
 	const struct top_row **rows = calloc(top_rows(t, c->view) + 1, sizeof(*rows));
@@ -280,7 +280,7 @@ static unsigned find_row(const struct top_row **rows, size_t n, uint64_t id)
 	return i;
 }
 
-/* An opened row stays chosen wherever it moves. Otherwise the place stays. */
+/* Moves the choice after rows have changed. An opened row stays chosen wherever it is; otherwise the place stays. */
 static void choose(struct top_choice *c, const struct top_row **rows, size_t n)
 {
 	unsigned at = c->opened && c->chosen_id == c->opened ? find_row(rows, n, c->opened) : (unsigned)n;

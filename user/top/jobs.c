@@ -16,7 +16,7 @@
 
 /* ---- jobs */
 
-/* Returns the place in top.jobs; 0: no memory. */
+/* Finds or adds a job. Returns its place in top.jobs; 0: no memory. */
 static uint32_t job_put(struct top *t, const char *name)
 {
 	const bool full = top_rows(t, TOP_JOBS) >= TOP_JOBS_MAX - 1;
@@ -104,7 +104,7 @@ static void set_title(struct top *t, const struct mdl_session *s)
 		snprintf(t->title, sizeof(t->title), "%zu jobs%s%.60s", jobs, on, host);
 }
 
-/* The sum over the processes of a job, in its row. */
+/* Adds the processes of each job up, in the row of the job. */
 static void sum_jobs(struct top *t)
 {
 	struct top_row *row, *job;
@@ -158,7 +158,7 @@ static void take_process(struct top *t, const struct mdl_session *s, const struc
 		name_process(row, s, &p->usage);
 }
 
-/* Parents come before their children, whose job may be that of the parent. */
+/* Adds the processes, parents before their children, because a child may belong to the job of its parent. */
 static int take_pids(struct top *t, const struct mdl_interval *in)
 {
 	struct used *all = calloc(in->npids + 1, sizeof(*all));
@@ -301,7 +301,7 @@ static bool of_job(void *ctx, uint32_t tgid)
 	return row && row->job == t->job;
 }
 
-/* The first that is not about watching itself, whose cost stands in the corner. */
+/* Keeps the first finding that is not about the cost of watching, which stands in the corner. */
 int top_take_finding(struct top *t, const struct mdl_interval *in)
 {
 	struct mdl *own = t->job && top_rows(t, TOP_JOBS) > 1 ? mdl_only(in->model, of_job, t) : NULL;

@@ -39,7 +39,7 @@ static void open_row(struct top_keys *k)
 	k->c->opened = k->c->opened == k->c->chosen_id ? 0 : k->c->chosen_id;
 }
 
-/* Only the job of the chosen row, or all jobs again. */
+/* Shows the job of the chosen row alone, or all jobs again. */
 static void choose_job(struct top_keys *k)
 {
 	const struct top_row *row;
@@ -54,7 +54,7 @@ static void choose_job(struct top_keys *k)
 		if (row->id == k->c->chosen_id)
 			k->t->job = row->job;
 	}
-	k->t->finding[0] = '\0'; /* that of the job comes with the next second */
+	k->t->finding[0] = '\0'; /* the finding of the chosen job comes with the next second */
 }
 
 static void move_by(struct top_keys *k, long by)
@@ -152,7 +152,7 @@ static void freeze(struct top_keys *k)
 	k->t->frozen = !k->t->frozen;
 }
 
-/* Closes one thing: what lies on top. */
+/* Closes what lies on top: the popup, the opened row, the filter, and then the view of one job. */
 static void escape(struct top_keys *k)
 {
 	if (k->c->popup)

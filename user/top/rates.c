@@ -177,7 +177,7 @@ static int take_row(struct top *t, const struct mdl_interval *in, const struct m
 	return buf_put(&t->cells, &cell, sizeof(cell));
 }
 
-/* Rows of several devices or shapes add up. */
+/* Adds the rows of calls. Rows of several devices or shapes are added up. */
 static int take_rows(struct top *t, const struct mdl_interval *in)
 {
 	const struct mdl_row *const *rows;
@@ -213,7 +213,7 @@ static void keep_line(struct top_row *row, const struct mdl *m, const struct mxb
 	row->line_looks = l->count;
 }
 
-/* A row that was not looked at in this second keeps its line. */
+/* Sets the lines of threads. A thread that no look found in this second keeps its line. */
 static void take_lines(struct top *t, const struct mdl *m)
 {
 	size_t n, i;
@@ -240,7 +240,7 @@ static void take_lines(struct top *t, const struct mdl *m)
 
 /* ---- rates */
 
-/* called_ns: the part of the window of which calls are known */
+/* Computes rates. called_ns: the part of the window in which calls are known. */
 static struct top_rates rates(const struct top_part *sum, uint64_t window_ns, uint64_t called_ns)
 {
 	const double ns = (double)window_ns, called = (double)(called_ns ? called_ns : window_ns);
@@ -261,7 +261,7 @@ static bool is_known(const struct top *t, const struct top_row *row, unsigned sl
 	return !t->sliced[slot] || !row->partial || row->parts[slot].known;
 }
 
-/* The last second of which the calls of a row are known; of those in slices that is not each one. */
+/* Returns the last second in which the calls of a row are known. Of calls in slices, some seconds are not. */
 static unsigned last_known(const struct top *t, const struct top_row *row)
 {
 	unsigned k;
@@ -272,7 +272,7 @@ static unsigned last_known(const struct top *t, const struct top_row *row)
 	return t->n % TOP_SECONDS;
 }
 
-/* Seconds that a row has not lived through are 0. */
+/* Computes the rates of a row. They are 0 in seconds before the row existed. */
 static void rate_row(const struct top *t, struct top_row *row, uint64_t window_ns)
 {
 	const unsigned slot = t->n % TOP_SECONDS, called = last_known(t, row);

@@ -21,14 +21,14 @@
 #include "base/thread.h"
 
 #define SAID_BYTES 512
-#define CLOSE_S	   1 /* that a blocked thread gets to end */
+#define CLOSE_S	   1 /* seconds that a blocked thread gets to end */
 
 struct top_screen {
 	SCREEN *terminal;
-	struct termios mode; /* of the terminal before */
+	struct termios mode; /* of the terminal before mxbpf took it over */
 	pthread_t thread;
-	int wake, told;	      /* eventfds: to the thread; to the session */
-	pthread_mutex_t lock; /* of the members below and of *t */
+	int wake, told;	      /* eventfds that wake the thread, and the session */
+	pthread_mutex_t lock; /* guards the members below, and *t */
 	struct top *t;
 	struct top_choice c;
 	struct top_page page;
@@ -36,7 +36,7 @@ struct top_screen {
 	const struct top_action *actions, *asked;
 	uint32_t asked_pid;
 	char said[SAID_BYTES];
-	bool lasts; /* what was said is a warning, not a stage on the way to the first second */
+	bool lasts; /* the message is a warning, which stays after the first second */
 	bool leave, ends;
 };
 
@@ -45,7 +45,7 @@ static void poke(int fd)
 	const uint64_t one = 1;
 
 	if (write(fd, &one, sizeof(one)) != sizeof(one))
-		return; /* it has not been read for 2^64 times */
+		return; /* the counter is full: nobody has read it for 2^64 times */
 }
 
 static void drain(int fd)
@@ -83,7 +83,7 @@ static void put(const struct top_page *page, unsigned y, const char *line)
 	attrset(A_NORMAL);
 }
 
-/* The text is a copy: the terminal may take long, and the session goes on meanwhile. */
+/* Shows a page. `text` is a copy, because the terminal may take long, and the session goes on meanwhile. */
 static void show(const struct top_page *page, char *text)
 {
 	char *line, *end;
@@ -283,7 +283,10 @@ static bool ended(struct top_screen *s)
 	return !pthread_timedjoin_np(s->thread, NULL, &until);
 }
 
-/* A thread that is blocked by its terminal goes on when what it has written is dropped. If not, it ends with mxbpf. */
+/*
+ * Gives the terminal back. What was written is dropped, so that a thread which its terminal blocks goes on. If it does
+ * not, it ends with mxbpf.
+ */
 void top_screen_close(struct top_screen *s)
 {
 	if (!s)

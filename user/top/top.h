@@ -20,7 +20,7 @@
 #include "mxbpf_step.h"
 
 #define TOP_SECONDS  60
-#define TOP_ROWS_MAX 8192 /* of a view; calls of further ones are in no row, and are counted */
+#define TOP_ROWS_MAX 8192 /* rows of a view; calls of further rows are in no row, and are counted */
 #define TOP_JOBS_MAX 64	  /* processes of further jobs are in the last one */
 
 enum top_view { TOP_OPERATORS, TOP_THREADS, TOP_PROCESSES, TOP_JOBS, TOP_VIEWS };
@@ -29,31 +29,31 @@ extern const char *const top_view_words[TOP_VIEWS];
 /* Rates of a row over some seconds. A share of 1 means that one thread did nothing else. */
 struct top_rates {
 	double calls, iterations, share, cpu; /* cpu: CPUs that were used, of processes and jobs */
-	uint64_t avg_ns;		      /* of its own time */
+	uint64_t avg_ns;		      /* mean self time of a call */
 };
 
 /* The calls and the time of a row in a second. */
 struct top_part {
 	uint32_t calls, iterations;
 	uint64_t self_ns, cpu_ns;
-	bool known; /* in a second of top.sliced: a slice of its process ended */
+	bool known; /* in a second of top.sliced: a slice of its process ended, so the calls are known */
 };
 
 struct top_row {
-	uint64_t id;   /* not 0, of no other row */
+	uint64_t id;   /* not 0, and no other row has it */
 	uint64_t a, b; /* its key in the table */
 	char *name;    /* owned, untrusted */
 	uint32_t job;  /* place in top.jobs */
 	uint32_t tgid, tid;
 	uint8_t cls;
-	char kind[32]; /* title of its class, of operators */
+	char kind[32]; /* of operators: title of their class */
 	bool partial;  /* calls are missing, because --max-overhead left out probes */
-	/* Of a process, and the sums of a job. */
+	/* Of a process; a job has the sums of its processes. */
 	bool alive;
 	uint32_t rank, processes; /* rank: MDL_NO_NUMBER: not known */
 	uint64_t started, cpu_ns, resident_bytes;
 	int64_t live_bytes; /* allocated less freed since the start, when the last iteration ended */
-	char line[200];	    /* of Python, on which most looks of the last second found it, untrusted; "": not known */
+	char line[200]; /* of Python, where most looks of the last second found the thread, untrusted; "": unknown */
 	uint64_t line_looks;
 	struct top_part parts[TOP_SECONDS];
 	struct top_rates second, minute; /* of the second that is shown, and of the last seconds */
@@ -62,7 +62,7 @@ struct top_row {
 /* A second of a job. */
 struct top_second {
 	uint64_t window_ns, iterations, iteration_ns;
-	uint64_t part_ns[MXBPF_STEP_PARTS]; /* of iterations whose parts are known */
+	uint64_t part_ns[MXBPF_STEP_PARTS]; /* in iterations whose parts are known */
 	uint64_t known_ns;
 };
 
@@ -106,9 +106,9 @@ struct top {
 	bool account;		       /* cells have runq_ns and blocked_ns */
 	char title[160], finding[512]; /* untrusted */
 	bool python;		       /* the program is in Python */
-	unsigned gpus;		       /* that had work; 0: none is known */
+	unsigned gpus;		       /* GPUs that had work; 0: none is known */
 	double gpu;		       /* share of the time in which they were busy */
-	uint64_t added_ns, own_ns;     /* CPU time that watching added, and of mxbpf, in the last second */
+	uint64_t added_ns, own_ns;     /* CPU time in the last second: added by watching, and of mxbpf itself */
 	uint64_t own_before_ns;
 };
 
@@ -185,7 +185,7 @@ struct top_page {
 	unsigned rows;	 /* that fit the filter, or lines of the popup */
 	unsigned fit;	 /* of them, so many are on the screen at once */
 };
-/* Makes it anew, and moves what was chosen into what there is. 0 or -ENOMEM. */
+/* Makes the page anew, and moves the choice to rows that still exist. 0 or -ENOMEM. */
 int top_frame(const struct top *t, struct top_choice *c, struct top_page *page);
 
 /* ---- the terminal, which has a thread of its own: one that takes no output delays nothing */
@@ -204,9 +204,12 @@ struct top_screen;
  */
 int top_screen_open(struct top_screen **out, struct top *t, const struct top_action *actions, struct err *e);
 int top_screen_fd(const struct top_screen *s); /* readable if top_screen_serve() has something to do */
-/* Runs the action that was asked for. Returns true if the user wants to leave. */
+/* Runs the action whose key was pressed. Returns true if the user wants to leave. */
 bool top_screen_serve(struct top_screen *s, void *ctx);
-/* Around changes of t: without the lock nobody else reads it. top_screen_unlock() draws it. */
+/*
+ * Call them around changes of *t, which only the holder of the lock reads or changes. top_screen_unlock() draws the
+ * screen.
+ */
 void top_screen_lock(struct top_screen *s);
 void top_screen_unlock(struct top_screen *s);
 /* A message of the session: a warning stays, others until the first second is over. Called from any thread. */
