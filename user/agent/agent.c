@@ -92,10 +92,7 @@ static int try_shared(struct agt *a, struct err *e)
 	return 0;
 }
 
-/*
- * Makes the shared memory this session's. Before this call it may be that of another mxbpf's session, so nothing is
- * written to it.
- */
+/* Makes the shared memory this session's. Nothing is written before, because it may be another mxbpf's. */
 void agt_take_shared(struct agt *a)
 {
 	if (!a->newborn)
@@ -125,9 +122,7 @@ static uint64_t cookie_of(const struct agt *a)
 	return (uint64_t)a->number << 32 | (uint32_t)a->pid;
 }
 
-/*
- * Attaches to the bell. The kernel increments the switch, which is the probe's reference counter, while it is attached.
- */
+/* Attaches to the bell. Meanwhile the kernel increments the switch, which is the probe's reference counter. */
 int agt_listen(struct agt *a, struct err *e)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
@@ -146,9 +141,7 @@ int agt_listen(struct agt *a, struct err *e)
 		       : err_set(e, ERR_RUNTIME, -errno, "cannot probe the agent's bell function: %s", strerror(errno));
 }
 
-/*
- * Probes the functions with which a program removes all callbacks, because that removes the agent's callbacks too.
- */
+/* Probes functions that remove all callbacks of a program, because they remove the agent's callbacks too. */
 int agt_watch_clears(struct agt *a, const struct runtime *r, struct err *e)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, o, .bpf_cookie = cookie_of(a));
@@ -224,9 +217,7 @@ static int find_agent(struct agt *a, bool *there, struct err *e)
 		agt_take_shared(a);
 		return 0;
 	}
-	/*
-	 * Only an agent with its own memory can have a listener: a forked child has a mere copy of its parent's switch.
-	 */
+	/* Only an agent with its own memory can have a listener: a forked child copies its parent's switch. */
 	if (check_free(a, e))
 		return e->code;
 	agt_take_shared(a);
@@ -259,9 +250,7 @@ static uint64_t modules_of(const struct agt *a)
 	       (a->o.args ? MXBPF_AGENT_MODULE_ARGS : 0);
 }
 
-/*
- * Adds calls that the agent misses although the window is open, because it is not loaded yet. Call with the lock held.
- */
+/* With the lock: adds calls that the agent misses in the open window, because it is not loaded yet. */
 static void count_missed(struct agt *a)
 {
 	uint64_t calls = a->injection && a->o.patient ? agt_inject_calls(a->injection) : 0;
@@ -502,10 +491,7 @@ static int bring_in(struct agt *a, const struct runtime *r, struct err *e)
 
 /* ---- loading when the process calls an operator */
 
-/*
- * The thread of a launched process is stopped at its first call. mxbpf must attach now for the agent to see that
- * call.
- */
+/* Attaches while a launched process is stopped at its first call, so that the agent sees that call. */
 static int enter(void *ctx, struct err *e)
 {
 	struct agt *a = ctx;
@@ -609,10 +595,7 @@ static void stop_waiting(struct agt *a)
 	a->cancel_fd = -1;
 }
 
-/*
- * Loads the agent into a process other than the plan's. A child may have the agent's code, or the agent of an earlier
- * session.
- */
+/* Loads the agent into a process other than the plan's. A child may have its code, or an earlier session's agent. */
 static int open_other(struct agt *a, struct err *e)
 {
 	bool there;

@@ -73,10 +73,7 @@ struct agt_opts {
 	 * `patient`, in a thread, see agt_tries().
 	 */
 	bool eager;
-	/*
-	 * For a forked child that has started the agent itself, without `gpu`: the agent is loaded once more, at an
-	 * operator.
-	 */
+	/* For a forked child that has started the agent itself, without `gpu`: loads it once more, at an operator. */
 	bool anew;
 	bool children; /* forked children of the process start the agent themselves, and the session follows them */
 	/*
@@ -92,10 +89,7 @@ struct agt_opts {
  */
 int agts_open(uint32_t ring_bytes, bool gpu, struct agts **out, struct err *e);
 void agts_close(struct agts *s); /* after agt_close() of all agents; NULL is allowed */
-/*
- * Passes on batches that were handed over since the last call. Returns true if there are more. Only one thread at a
- * time may call this.
- */
+/* Passes on batches handed over since the last call. Returns true if there are more. One thread at a time. */
 bool agts_take(struct agts *s);
 /*
  * Passes on all remaining batches, after agts_detach(). agts_take() instead stops after a number of batches, so that a
@@ -136,19 +130,13 @@ void agt_activate_like(struct agt *a, struct agt *like);
 int agt_beats(struct agt *a, bool rest, struct mxbpf_agent_beat *to);
 /* Detaches from the agent. Calls that have ended can still be read. */
 void agt_detach(struct agt *a);
-/*
- * Time at which the program removed all callbacks, including the agent's. Calls after this time are missed. 0: not
- * removed.
- */
+/* Time at which the program removed all callbacks, the agent's too. Later calls are missed. 0: not removed. */
 uint64_t agt_cleared_ns(const struct agt *a);
 void agt_close(struct agt *a); /* detaches first; NULL is allowed */
 /* Closes the agent in a thread of its own, then frees `owned`. agts_close() waits for that thread. */
 void agt_close_later(struct agt *a, void *owned);
 
-/*
- * Sets who gets the calls of an agent, in the thread that takes them. Batches of a thread come in order. `calls` is
- * borrowed.
- */
+/* Sets who gets an agent's calls, in the thread that takes them, each thread's in order. `calls` is borrowed. */
 typedef void (*agt_calls_fn)(void *ctx, const struct mxbpf_agent_call *calls, unsigned n);
 void agt_receive(struct agt *a, agt_calls_fn fn, void *ctx);
 /* The process has ended. Call it before the last agt_tails(). */

@@ -46,9 +46,7 @@ static uint64_t counter(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/*
- * Reads both clocks at the same moment, as far as possible: of several readings, the one that took least time counts.
- */
+/* Reads both clocks at the same moment, as far as possible: the reading that took least time counts. */
 static void read_both(uint64_t *ticks, uint64_t *ns)
 {
 	uint64_t before, after, mono, least = UINT64_MAX;

@@ -450,10 +450,7 @@ static void *trace(void *arg)
 	uint64_t pause_ns;
 
 	x->tracer = gettid();
-	/*
-	 * The target waits for this thread, so it gets a real-time priority. If that is not permitted, the pause is
-	 * longer.
-	 */
+	/* The target waits for this thread, so it asks for a real-time priority, which shortens the pause. */
 	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 	x->code = remote_timer_start(&timer);
 	if (x->code)

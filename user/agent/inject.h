@@ -51,10 +51,7 @@ struct agt_beside {
 
 struct agt_inject_opts {
 	pid_t pid;
-	/*
-	 * File of the function at whose entry a thread is stopped. The path opens the same inode as the process
-	 * maps.
-	 */
+	/* File of the function at whose entry a thread is stopped; opens the inode that the process maps. */
 	const char *path;
 	uint64_t off; /* offset of the function in the file */
 	/* The shared object, and the address in it of void start(uint64_t arg), from agt_start_va(). */
@@ -118,9 +115,7 @@ void agt_inject_free(struct inject *x); /* NULL is allowed */
 /* Calls of the function by any thread since agt_inject_arm(). Any thread may call this. */
 uint64_t agt_inject_calls(const struct inject *x);
 
-/*
- * Finds the address of an exported function, relative to the first byte of the shared object. Returns 0 or -errno.
- */
+/* Finds the address of an exported function, relative to the start of the shared object. Returns 0 or -errno. */
 int agt_start_va(const void *image, size_t bytes, const char *name, uint64_t *va, struct err *e);
 
 #endif

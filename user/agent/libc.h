@@ -15,9 +15,7 @@ struct agt_libc {
 	uint64_t restorer; /* __restore_rt: mov $15, %rax; syscall */
 };
 
-/*
- * Returns 0, or -ENOTSUP: the program is static, uses another C library than glibc, or its glibc lacks a function.
- */
+/* Returns 0, or -ENOTSUP: a static program, another C library than glibc, or a glibc that lacks a function. */
 int agt_libc_find(struct tgt *t, struct agt_libc *out, struct err *e);
 
 #endif

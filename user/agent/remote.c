@@ -49,10 +49,7 @@
  */
 #define NO_ALTSTACK 3
 
-/*
- * Signals of faults stay unblocked. If they were blocked, the kernel would reset their handlers and kill the
- * process.
- */
+/* Signals of faults stay unblocked. Otherwise the kernel would reset their handlers and kill the process. */
 #define FAULTS                                                                                                         \
 	(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1) |                  \
 	 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1))
@@ -401,10 +398,7 @@ static int start_call(struct remote *r, uint64_t fn, const uint64_t args[4], int
 		restore(r);
 		return err;
 	}
-	/*
-	 * The signal is blocked now, so it becomes pending again. It stops the thread when rt_sigreturn unblocks
-	 * it.
-	 */
+	/* The signal is blocked now, so it becomes pending, and stops the thread after rt_sigreturn. */
 	r->away = true;
 	return resume(r, how, r->resume_with);
 }

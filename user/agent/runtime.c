@@ -97,10 +97,7 @@ struct mxbpf_agent_details agt_details(const struct plan *p, const struct agt_pl
 	return d;
 }
 
-/*
- * Any build works that exports the functions that the agent calls. Unless the plan has no_seq, calls have numbers
- * too.
- */
+/* Any build works that exports the functions that the agent calls. Without no_seq, calls have numbers too. */
 int agt_usable(const struct plan *p, struct tgt *t, bool calls, struct err *e)
 {
 	const struct agt_place at = agt_place_of(p, t);

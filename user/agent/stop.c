@@ -94,9 +94,7 @@ int stop_cancelled(const struct inject *x, struct err *e)
 	return err_set(e, ERR_TARGET, -ECANCELED, "cannot load the agent: process %d called no operator", x->pid);
 }
 
-/*
- * Waits until a thread of a launched process calls the function, which stops the process. Returns the thread, or 0.
- */
+/* Waits until a thread of a launched process calls the function, which stops the process. Returns it, or 0. */
 pid_t stop_wait_first(struct inject *x)
 {
 	struct pollfd fds[] = {{.fd = ring_buffer__epoll_fd(x->firsts), .events = POLLIN},

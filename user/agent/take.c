@@ -51,10 +51,7 @@ static const struct mxbpf_agent_call *numbered(struct agt *a, const struct mxbpf
 	return c;
 }
 
-/*
- * Limits the threads that are known only as threads on which calls of others ended. A process could name any number of
- * them.
- */
+/* Limits the threads that are known only because they ended calls of others: a process could name many. */
 static int count_tids(struct agt *a, const struct mxbpf_agent_batch *b, unsigned from, unsigned n)
 {
 	for (; from < n; from++)

@@ -22,10 +22,7 @@ struct threads {
 	struct hash known; /* guarded by the lock: our ids of threads that were learned */
 };
 
-/*
- * Returns the id of a thread in its own namespace, or 0 if it has ended. *levels: number of namespaces from ours to
- * that one.
- */
+/* Returns a thread's id in its own namespace, or 0 if it has ended. *levels: namespaces from ours to that one. */
 uint32_t threads_its_number(pid_t pid, pid_t tid, unsigned *levels);
 
 void threads_init(struct threads *t, pid_t pid);
@@ -37,10 +34,7 @@ void threads_read(struct threads *t);
  * of the process, which is used only if the thread has ended.
  */
 void threads_learn_ours(struct threads *t, uint32_t ours, uint32_t told);
-/*
- * Returns our id of a thread. Returns the process's own id if ours is unknown, because the thread ended before it
- * was seen.
- */
+/* Returns our id of a thread, or the process's own id if the thread ended before we saw it. */
 uint32_t threads_ours(struct threads *t, uint32_t its);
 
 #endif
