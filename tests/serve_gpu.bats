@@ -95,6 +95,12 @@ until_more() { # REGEX NUMBER: until the sum is larger
 	[[ $(grep -c '^mxbpf_gpu_copied_bytes_total.*gpu="3".*direction="HtoD"' m.prom) == 1 ]]
 	awk '/^mxbpf_gpu_kernel_seconds_total/ { kernels += $NF } /^mxbpf_gpu_busy_seconds_total/ { busy += $NF } END { print kernels, busy; exit !(kernels >= busy - 0.01) }' m.prom
 	[[ $(grep -c '^mxbpf_gpu_kernel_seconds_total' m.prom) -ge 4 ]]
+	# Times by type, and copies, are parts of the time in which the GPU was busy.
+	for gpu in 1 3; do
+		awk -v gpu="gpu=\"$gpu\"" 'index($0, gpu) && /^mxbpf_gpu_busy_/ { busy += $NF } index($0, gpu) && /^mxbpf_gpu_type_seconds/ { types += $NF }
+			index($0, gpu) && /^mxbpf_gpu_type_alone_/ { alone += $NF } index($0, gpu) && /^mxbpf_gpu_copy_/ { copies += $NF }
+			END { print busy, types, alone, copies; exit !(alone > 0 && alone <= busy + 1e-6 && types >= busy - 1e-6 && copies < types && (copies > 0) == (gpu ~ 3)) }' m.prom
+	done
 }
 
 @test "An idle GPU is noticed without an agent, once, and a busy one never" {

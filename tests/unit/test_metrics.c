@@ -504,6 +504,46 @@ static void test_table_names(void)
 	met_free(m);
 }
 
+/* A collective runs beside a kernel for 5 ms, and a copy on its own. */
+static void test_types(void)
+{
+	const struct mxbpf_activity copy = {.h = {MXBPF_ACTIVITY, sizeof(copy), (uint32_t)getpid(), 1030 * MS},
+					    .dur_ns = 3 * MS,
+					    .bytes = 64,
+					    .track = {.stream = 7},
+					    .cls = MXBPF_ACTIVITY_COPY,
+					    .copy = MXBPF_COPY_HTOD};
+	const struct mxbpf_mem allocated = {
+		.h = {MXBPF_MEM, sizeof(allocated), (uint32_t)getpid(), 0}, .allocs = 2, .alloc_bytes = 4096};
+	const struct mxbpf_partial slices = {
+		.h = {MXBPF_PARTIAL, sizeof(slices), 0, 0}, .cls = OP, .flags = MXBPF_PARTIAL_SLICED};
+	const pid_t self = getpid();
+	struct met *m = met_new();
+	struct mdl *model = mdl_new();
+	char *text;
+
+	gpus.n = 0;
+	feed_named_kernel(model, "gemm", 0, 1000, 10);
+	feed_named_kernel(model, "ncclDevKernel_AllReduce", 0, 1005, 15);
+	CHECK(!mdl_fold_all(model, &copy, sizeof(copy)) && !mdl_fold_all(model, &allocated, sizeof(allocated)));
+	text = take_with_gpus(m, model, &self, 1);
+	CHECK(of_gpu(text, "mxbpf_gpu_type_seconds_total", "type=\"computation\"") == 0.01);
+	CHECK(of_gpu(text, "mxbpf_gpu_type_seconds_total", "type=\"communication\"") == 0.015);
+	CHECK(of_gpu(text, "mxbpf_gpu_type_alone_seconds_total", "type=\"communication\"") == 0.01);
+	CHECK(of_gpu(text, "mxbpf_gpu_type_alone_seconds_total", "type=\"memory\"") == 0.003);
+	CHECK(of_gpu(text, "mxbpf_gpu_type_seconds_total", "type=\"idle\"") == -1);
+	CHECK(of_gpu(text, "mxbpf_gpu_copy_seconds_total", "direction=\"HtoD\"") == 0.003);
+	CHECK(of_gpu(text, "mxbpf_memory_allocated_bytes_total", "job_name=") == 4096);
+	free(text);
+	/* What slices have of allocations is not what the job allocated. */
+	model = mdl_new();
+	CHECK(!mdl_fold_all(model, &slices, sizeof(slices)) && !mdl_fold_all(model, &allocated, sizeof(allocated)));
+	text = take_with_gpus(m, model, &self, 1);
+	CHECK(of_gpu(text, "mxbpf_memory_allocated_bytes_total", "job_name=") == 4096);
+	free(text);
+	met_free(m);
+}
+
 static struct mdl *one_push(void)
 {
 	struct mdl *m = mdl_new();
@@ -664,6 +704,8 @@ int main(void)
 	test_agent_gpus();
 	TEST("columns of tables are metrics with twenty names, and further ones are together")
 	test_table_names();
+	TEST("a GPU has times by type of work, copies by direction, and memory counts while all calls are recorded")
+	test_types();
 	TEST("exchanges are not counted while even iterations are recorded in slices alone")
 	test_slices_alone();
 	TEST("a process that has ended is forgotten, although tables of GPUs still have it")

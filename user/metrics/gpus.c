@@ -105,44 +105,6 @@ bool met_label_device(struct met *m, const struct mdl_interval *in, uint32_t tgi
 	return true;
 }
 
-static void add_seen(struct met *m, const struct mdl_interval *in, uint32_t tgid, const struct met_labels *l)
-{
-	met_add(m, MET_GPU_SEEN, l->text, activity_seen_ns(in->model, tgid, in->session->duration_ns));
-}
-
-/* Devices with work in this interval, which are put into `done`. */
-static int take_busy(struct met *m, const struct mdl_interval *in, struct hash *done)
-{
-	const struct mxbpf_agg_gpu_stream *s;
-	struct buf all = {0};
-	struct met_labels l;
-	const int err = activity_streams(in->model, &all);
-	size_t i;
-
-	for (i = 0; !err && i < buf_count(&all, *s); i++) {
-		s = buf_at(&all, struct mxbpf_agg_gpu_stream, i);
-		if (!s->whole || !met_label_device(m, in, s->h.tgid, s->track.device, &l))
-			continue;
-		met_add(m, MET_GPU_BUSY, l.text, s->busy_ns);
-		add_seen(m, in, s->h.tgid, &l);
-		hash_put(done, s->h.tgid, s->track.device);
-	}
-	buf_fini(&all);
-	return err;
-}
-
-static void take_kernels(struct met *m, const struct mdl_interval *in)
-{
-	size_t n, i;
-	const struct activity_row *const *rows = activity_rows(in->model, &n);
-	struct met_labels l;
-
-	for (i = 0; i < n; i++)
-		if (rows[i]->a.cls == MXBPF_ACTIVITY_KERNEL && rows[i]->a.count &&
-		    met_label_device(m, in, rows[i]->a.h.tgid, rows[i]->a.device, &l))
-			met_add(m, MET_GPU_KERNELS, l.text, rows[i]->a.count);
-}
-
 static bool is_watched(const struct mdl_interval *in, uint32_t tgid)
 {
 	size_t i = 0;
@@ -152,21 +114,40 @@ static bool is_watched(const struct mdl_interval *in, uint32_t tgid)
 	return i < in->npids;
 }
 
-/* A device that a process has used before, and that does nothing now, is idle: its time counts. */
-static void take_idle(struct met *m, const struct mdl_interval *in, const struct hash *done)
+static bool has_work(const struct buf *streams, const struct mxbpf_gpu_device *d)
+{
+	const struct mxbpf_agg_gpu_stream *s;
+	size_t i;
+
+	for (i = 0; i < buf_count(streams, *s); i++) {
+		s = buf_at(streams, struct mxbpf_agg_gpu_stream, i);
+		if (s->whole && s->h.tgid == d->h.tgid && s->track.device == d->device)
+			return true;
+	}
+	return false;
+}
+
+/* A device that a process has used before, and that does nothing now, is in no table: it is idle, and its time counts.
+ */
+static int take_idle(struct met *m, const struct mdl_interval *in)
 {
 	size_t n, i;
 	const struct mxbpf_gpu_device *d = activity_devices(in->model, &n);
+	struct buf streams = {0};
+	const int err = activity_streams(in->model, &streams);
 	const struct met_process *p;
 	struct met_labels l;
 
-	for (i = 0; i < n; i++) {
-		if (!is_watched(in, d[i].h.tgid) || d[i].device >= DEVICES || hash_get(done, d[i].h.tgid, d[i].device))
+	for (i = 0; !err && i < n; i++) {
+		if (!is_watched(in, d[i].h.tgid) || d[i].device >= DEVICES || has_work(&streams, &d[i]))
 			continue;
 		p = met_process_of(m, in, d[i].h.tgid);
 		if (p && p->gpus & 1u << d[i].device && met_label_device(m, in, d[i].h.tgid, d[i].device, &l))
-			add_seen(m, in, d[i].h.tgid, &l);
+			met_add_column(m, &activity_seen, l.text,
+				       activity_seen_ns(in->model, d[i].h.tgid, in->session->duration_ns));
 	}
+	buf_fini(&streams);
+	return err;
 }
 
 /* ---- what the driver says */
@@ -230,13 +211,7 @@ static void take_driver(struct met *m, const struct mdl_interval *in)
 
 int met_take_gpus(struct met *m, const struct mdl_interval *in)
 {
-	struct hash done = {0};
-	const int err = take_busy(m, in, &done);
-
-	take_kernels(m, in);
-	take_idle(m, in, &done);
 	take_info(m, in->gpus);
 	take_driver(m, in);
-	hash_fini(&done);
-	return err;
+	return take_idle(m, in);
 }

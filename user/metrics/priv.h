@@ -36,9 +36,6 @@ enum met_id {
 	MET_LIVE,
 	MET_FINDING,
 	MET_GPU_INFO,
-	MET_GPU_BUSY,
-	MET_GPU_SEEN,
-	MET_GPU_KERNELS,
 	MET_GPU_UTILIZED,
 	MET_GPU_SAMPLED,
 	MET_GPU_MEMORY,
@@ -189,6 +186,9 @@ bool met_label_device(struct met *m, const struct mdl_interval *in, uint32_t tgi
 		      struct met_labels *l);
 /* tables.c: family i of those that columns of tables make. */
 const struct met_family *met_table_family(unsigned i);
+/* Adds to the counter of a column, also what no table has. Only after met_take_tables(). */
+struct tbl_metric;
+void met_add_column(struct met *m, const struct tbl_metric *of, const char *labels, uint64_t n);
 
 /* groups.c: readings of the control groups of jobs, after the processes of an interval are known. */
 #define MET_GROUPS_MAX 16 /* each needs 25 descriptors and 150 KiB */

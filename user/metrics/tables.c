@@ -52,6 +52,14 @@ const struct met_family *met_table_family(unsigned i)
 	return &families[i];
 }
 
+void met_add_column(struct met *m, const struct tbl_metric *of, const char *labels, uint64_t n)
+{
+	const unsigned i = place_of(of);
+
+	if (i < nfamilies)
+		met_add(m, MET_FAMILIES + i, labels, n);
+}
+
 /* ---- rows */
 
 struct taking {
@@ -85,7 +93,9 @@ static void label_text(struct taking *t, const struct met_process *p, const stru
 		met_label_text(l, c->label, "other");
 }
 
-static bool label_row(struct taking *t, const struct view_sheet *sh, const void *row, struct met_labels *l)
+/* nameless: the labels without texts. */
+static bool label_row(struct taking *t, const struct view_sheet *sh, const void *row, struct met_labels *l,
+		      struct met_labels *nameless)
 {
 	const uint32_t tgid = process_of(sh, row);
 	const struct met_process *p = tgid ? met_process_of(t->m, t->in, tgid) : NULL;
@@ -97,6 +107,7 @@ static bool label_row(struct taking *t, const struct view_sheet *sh, const void 
 	for (c = sh->columns; c->bytes; c++)
 		if (c->label && !view_is_text(c))
 			met_label_device(t->m, t->in, tgid, (uint32_t)view_cell_number(c, row), l);
+	*nameless = *l;
 	for (c = sh->columns; c->bytes; c++)
 		if (c->label && view_is_text(c))
 			label_text(t, p, sh, c, row, l);
@@ -106,7 +117,7 @@ static bool label_row(struct taking *t, const struct view_sheet *sh, const void 
 /* Returns false if the column is no metric, or if its value is not known. */
 static bool has_number(const struct taking *t, const struct tbl_column *c, const void *row, uint64_t *n)
 {
-	if (!c->metric || place_of(c->metric) == nfamilies || !view_is_asked(&t->s, c) || !view_has_value(c, row) ||
+	if (!c->metric || !view_is_asked(&t->s, c) || !view_has_value(c, row) ||
 	    (c->metric->of_calls && cost_lacks_iterations(t->in->model)))
 		return false;
 	*n = view_cell_number(c, row);
@@ -130,15 +141,15 @@ static void take_row(struct taking *t, const struct view_sheet *sh, const void *
 {
 	const uint64_t size = size_of(t, sh, row);
 	const struct tbl_column *c;
-	struct met_labels l;
+	struct met_labels l, nameless;
 	uint64_t n;
 
 	t->worth = size >= all / MET_LEAST_SHARE;
-	if (!size || !label_row(t, sh, row, &l))
+	if (!size || !label_row(t, sh, row, &l, &nameless))
 		return;
 	for (c = sh->columns; c->bytes; c++)
 		if (has_number(t, c, row, &n))
-			met_add(t->m, MET_FAMILIES + place_of(c->metric), l.text, n);
+			met_add_column(t->m, c->metric, c->metric->nameless ? nameless.text : l.text, n);
 }
 
 static int take_sheet(struct view *s, const struct view_sheet *sh, const void *table)

@@ -398,8 +398,8 @@ int met_take(struct met *m, const struct mdl_interval *in)
 		return err;
 	take_iterations(m, in);
 	take_numbers(m, in);
-	err = met_take_gpus(m, in);
-	err = err ? err : met_take_tables(m, in);
+	err = met_take_tables(m, in);
+	err = err ? err : met_take_gpus(m, in);
 	met_processes_end(m);
 	met_take_groups(m);
 	met_forget_found(m);

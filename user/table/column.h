@@ -85,6 +85,7 @@ struct tbl_metric {
 	const char *name; /* mxbpf_..._seconds or _bytes by the column's type, without _total */
 	const char *help;
 	bool of_calls; /* not counted while even iterations are recorded in slices alone */
+	bool nameless; /* without the labels that are texts */
 };
 
 #define TBL_CELL_BYTES 64
@@ -139,8 +140,9 @@ struct tbl_column {
 #define MIN_AT(member)		    .merge = TBL_MIN, AT(member)
 #define OR_AT(member)		    .merge = TBL_OR, AT(member)
 #define LAST_AT(member)		    .merge = TBL_LAST, AT(member)
-#define METRIC_OF_CALLS(name, help) (&(const struct tbl_metric){name, help, true})
-#define METRIC(name, help)	    (&(const struct tbl_metric){name, help, false})
+#define METRIC_OF_CALLS(name, help) (&(const struct tbl_metric){name, help, true, false})
+#define METRIC(name, help)	    (&(const struct tbl_metric){name, help, false, false})
+#define METRIC_NAMELESS(name, help) (&(const struct tbl_metric){name, help, false, true})
 #define ORDER_AT(member)	    .merge = TBL_ORDER, AT(member)
 #define LATEST_AT(member)	    .merge = TBL_OF_LATEST, AT(member)
 #define WORDS(array)		    .words = (array), .nwords = sizeof(array) / sizeof((array)[0])

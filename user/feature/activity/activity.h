@@ -12,6 +12,7 @@ extern const struct mdl_feature feature_activity;
 extern const struct view_sheet sheet_gpu_kernels, sheet_gpu_copies, sheet_gpu_sets, sheet_gpu_waits, sheet_gpu_work,
 	sheet_gpu_modules, sheet_gpu_layers, sheet_gpu_graphs, sheet_gpu_streams, sheet_gpu_devices, sheet_gpu_loss;
 extern const struct view_trace_feature activity_trace;
+extern const struct tbl_metric activity_seen; /* for how long GPUs were watched */
 
 /* Activities of one process, device, class, name, direction and memory kinds. */
 struct activity_row {

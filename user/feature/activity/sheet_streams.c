@@ -17,6 +17,7 @@
 struct stream {
 	struct view_text label, name; /* "GPU 0 stream 7"; name of the device */
 	struct mxbpf_agg_gpu_stream a;
+	uint64_t seen_ns; /* 0: not known */
 	uint64_t idle_ns, overlap_ns;
 	uint64_t multiprocessors, memory_bytes; /* 0: not known */
 	double busy, overlap;
@@ -36,21 +37,16 @@ struct streams {
 
 /* ---- rows */
 
-static uint64_t seen_ns(const struct view *s, const struct mxbpf_agg_gpu_stream *a)
-{
-	const uint64_t ns = activity_seen_ns(s->in->model, a->h.tgid, s->in->session->duration_ns);
-
-	return ns ? ns : a->last_ns - a->first_ns;
-}
-
 static void fill(const struct view *s, struct stream *r, const struct mxbpf_agg_gpu_stream *a)
 {
 	const struct mxbpf_gpu_device *d = gpu_device(s, a->h.tgid, a->track.device);
-	const uint64_t all_ns = seen_ns(s, a);
+	const uint64_t seen_ns = activity_seen_ns(s->in->model, a->h.tgid, s->in->session->duration_ns);
+	const uint64_t all_ns = seen_ns ? seen_ns : a->last_ns - a->first_ns;
 	uint64_t both_ns = a->compute_ns;
 
 	add_sat(&both_ns, a->copy_ns);
 	r->a = *a;
+	r->seen_ns = seen_ns;
 	r->idle_ns = all_ns > a->busy_ns ? all_ns - a->busy_ns : 0;
 	r->busy = all_ns ? (double)a->busy_ns / (double)all_ns : 0;
 	r->busy = r->busy < 1 ? r->busy : 1;
@@ -244,9 +240,16 @@ static void above_streams(struct view *s, const void *table, const char *prefix)
 			.name_min = 12, .help = "time in which copies and other work ran at once"                      \
 	}
 
+const struct tbl_metric activity_seen = {.name = "mxbpf_gpu_seen_seconds",
+					 .help = "Time in which the agent watched the GPU"};
+
 static const struct tbl_column device_columns[] = {
 	{NULL, "name", "gpu", TBL_TEXT, AT(label)},
-	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .help = "number of the GPU in the process"},
+	{"gpu", "", NULL, TBL_COUNT, AT(a.track.device), .label = "gpu", .help = "number of the GPU in the process"},
+	{NULL, NULL, NULL, TBL_NS, AT(a.busy_ns),
+	 .metric = METRIC("mxbpf_gpu_busy_seconds",
+			  "Time in which the GPU did work of the process, as the agent saw it")},
+	{NULL, NULL, NULL, TBL_NS, AT(seen_ns), .metric = &activity_seen},
 	{"name", "", "device", TBL_TEXT, AT(name), TBL_OMIT, SEEN(names)},
 	{"pci", "", "pci", TBL_TEXT, AT(pci), TBL_OMIT, SEEN(processes),
 	 .help = "place of the GPU on the PCI bus, by which processes have the same one"},

@@ -23,6 +23,7 @@ struct row {
 	struct view_text gpu;
 	uint32_t tgid, device;
 	uint8_t type;
+	bool works; /* it is a type of work */
 	uint64_t count, total_ns, busy_ns, alone_ns, beside_ns;
 	double share;
 	char text[VIEW_LABEL_BYTES + 32];
@@ -46,6 +47,7 @@ static void fill_type(struct row *r, const struct mxbpf_agg_gpu_types *a, unsign
 {
 	unsigned mask;
 
+	r->works = true;
 	r->count = a->count[type];
 	r->total_ns = a->total_ns[type];
 	r->alone_ns = a->ns[1u << type];
@@ -118,12 +120,17 @@ static void above(struct view *s, const void *table, const char *prefix)
 #define ROW	     struct row
 #define SEEN(member) .shown = offsetof(struct table, member)
 static const struct tbl_column columns[] = {
-	{"type", "name", "type", TBL_WORD, AT(type), WORDS(words),
+	{"type", "name", "type", TBL_WORD, AT(type), WORDS(words), .label = "type",
 	 .help = "communication: kernels of NCCL and of other libraries that exchange data; memory: copies and sets; "
 		 "computation: all other kernels; idle: nothing ran"},
 	{NULL, NULL, "gpu", TBL_TEXT, AT(gpu), SEEN(devices)},
 	PID_COLUMN(tgid),
-	{"gpu", "", NULL, TBL_COUNT, AT(device), .help = "number of the GPU in the process"},
+	{"gpu", "", NULL, TBL_COUNT, AT(device), .label = "gpu", .help = "number of the GPU in the process"},
+	{NULL, NULL, NULL, TBL_NS, AT(busy_ns), .has = offsetof(struct row, works),
+	 .metric = METRIC("mxbpf_gpu_type_seconds", "Time in which the GPU did this type of work of the process")},
+	{NULL, NULL, NULL, TBL_NS, AT(alone_ns), .has = offsetof(struct row, works),
+	 .metric = METRIC("mxbpf_gpu_type_alone_seconds",
+			  "Time in which the GPU did this type of work of the process and no other")},
 	{"count", NULL, "activities", TBL_COUNT, AT(count), TBL_DASH},
 	{"total_ns", NULL, "total", TBL_NS, AT(total_ns), TBL_TIGHT | TBL_DASH,
 	 .help = "sum of the durations; those of several streams overlap"},

@@ -66,6 +66,12 @@ static bool when(const struct view *s)
 	return s->in->session->mem_title;
 }
 
+/* While calls are recorded in slices alone, the sums are of the slices. */
+static bool counts_all(const struct view *s)
+{
+	return !cost_lacks_memory(s->in->model);
+}
+
 #define ROW struct mem
 static const struct tbl_column columns[] = {
 	{NULL, NULL, "process", TBL_TEXT, AT(process), .shown = offsetof(struct mems, processes)},
@@ -75,6 +81,8 @@ static const struct tbl_column columns[] = {
 	{"frees", NULL, "frees", TBL_COUNT, AT(m.frees)},
 	{"alloc_bytes", NULL, "allocated", TBL_BYTES, AT(m.alloc_bytes)},
 	{"free_bytes", NULL, "freed", TBL_BYTES, AT(m.free_bytes)},
+	{NULL, NULL, NULL, TBL_BYTES, AT(m.alloc_bytes), .asked = counts_all,
+	 .metric = METRIC("mxbpf_memory_allocated_bytes", "Memory that the runtime allocated")},
 	{"live_bytes", NULL, "live", TBL_BYTES, AT(m.live_bytes),
 	 .help = "from the start of the window; never below 0"},
 	{"peak_bytes", NULL, "peak", TBL_BYTES, AT(m.peak_bytes), .help = "highest live_bytes"},
