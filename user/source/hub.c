@@ -9,8 +9,16 @@
 #include "base/memory.h"
 #include "records/kinds.h"
 
-#define HELD_STEP    (8u << 20) /* bytes by which the memory of held records grows */
-#define PASSED_BYTES (1u << 20) /* of records that are passed on at once */
+#define HELD_STEP    (1u << 16) /* bytes of a batch of held records, if they are not delivered in larger ones */
+#define PASSED_BYTES (1u << 20) /* of records that are passed on at once: folding them takes several times as much */
+
+/* Records that wait, in the order in which they were delivered. */
+struct held {
+	struct held *next;
+	size_t len, size;
+	uint64_t first_ns, last_ns; /* the earliest and the latest end */
+	char recs[];
+};
 
 struct src_hub {
 	src_fn fn;
@@ -24,6 +32,8 @@ struct src_hub {
 	size_t held_bytes;
 	uint64_t newest_ns;   /* largest end of a delivered record */
 	uint64_t released_ns; /* everything that ended before was passed on */
+	size_t ndue;	      /* bytes of records that are passed on next */
+	char due[PASSED_BYTES + UINT16_MAX];
 };
 
 struct src_hub *src_hub_new(src_fn fn, void *ctx)
@@ -55,9 +65,14 @@ struct src *src_add(struct src_hub *h, const struct src_ops *ops, const char *na
 
 static void source_free(struct src *s)
 {
+	struct held *b;
+
 	if (s->ops->close)
 		s->ops->close(s);
-	mem_free(s->held.data);
+	while ((b = s->held)) {
+		s->held = b->next;
+		mem_free(b);
+	}
 	free(s);
 }
 
@@ -124,50 +139,55 @@ static uint64_t watermark(const struct src_hub *h)
 	return h->newest_ns > SRC_WAIT_NS && least < h->newest_ns - SRC_WAIT_NS ? h->newest_ns - SRC_WAIT_NS : least;
 }
 
-/* Passes on records, a part at once, because whoever gets them needs several times as much memory. */
-static void pass_on(struct src_hub *h, const struct src *s, char *recs, size_t bytes)
+static void pass_on(struct src_hub *h, const struct src *s)
 {
-	size_t pos = 0, from = 0;
-
-	while (kind_next(recs, bytes, &pos)) {
-		if (pos - from < PASSED_BYTES && pos < bytes)
-			continue;
-		h->fn(h->ctx, s->number, recs + from, pos - from);
-		from = pos;
-	}
+	if (h->ndue)
+		h->fn(h->ctx, s->number, h->due, h->ndue);
+	h->ndue = 0;
 }
 
-static void release_all(struct src_hub *h, struct src *s)
+/* Takes the records out of a batch that ended before until_ns. The others stay in order. */
+static void release_batch(struct src_hub *h, const struct src *s, struct held *b, uint64_t until_ns)
 {
-	h->held_bytes -= s->held.len;
-	pass_on(h, s, s->held.data, s->held.len);
-	s->held.len = 0;
-}
-
-/* Passes on the records that ended before until_ns, and keeps the others in order. */
-static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
-{
-	const struct held all = s->held;
 	const struct mxbpf_rec *r;
-	char *due = mem_alloc(all.len), *to;
-	size_t pos = 0, len = 0, kept = 0, size;
+	size_t pos = 0, kept = 0, size;
+	uint64_t end_ns;
 	bool is_due;
 
-	if (!due) { /* without memory pass on all records now, some of them too early */
-		release_all(h, s);
-		return;
-	}
-	while ((r = kind_next(all.data, all.len, &pos))) {
-		is_due = kind_end_ns(r) < until_ns;
-		to = is_due ? due + len : all.data + kept;
+	b->first_ns = UINT64_MAX;
+	while ((r = kind_next(b->recs, b->len, &pos))) {
+		end_ns = kind_end_ns(r);
+		is_due = end_ns < until_ns || until_ns == UINT64_MAX;
+		if (!is_due && end_ns < b->first_ns)
+			b->first_ns = end_ns;
 		size = r->size; /* read it now, because moving the record may overwrite it */
-		memmove(to, r, size);
-		*(is_due ? &len : &kept) += size;
+		memmove(is_due ? h->due + h->ndue : b->recs + kept, r, size);
+		*(is_due ? &h->ndue : &kept) += size;
+		if (h->ndue >= PASSED_BYTES)
+			pass_on(h, s);
 	}
-	s->held.len = kept;
-	h->held_bytes -= len;
-	pass_on(h, s, due, len);
-	mem_free(due);
+	h->held_bytes -= b->len - kept;
+	b->len = kept;
+}
+
+/* Most batches are due as a whole or not at all, so few records are looked at again and again. */
+static void release_source(struct src_hub *h, struct src *s, uint64_t until_ns)
+{
+	struct held **at = &s->held, *b;
+
+	s->newest = NULL;
+	while ((b = *at)) {
+		if (b->first_ns <= until_ns)
+			release_batch(h, s, b, until_ns);
+		if (b->len) {
+			s->newest = b;
+			at = &b->next;
+			continue;
+		}
+		*at = b->next;
+		mem_free(b);
+	}
+	pass_on(h, s);
 }
 
 static void release(struct src_hub *h)
@@ -178,29 +198,39 @@ static void release(struct src_hub *h)
 	if (until_ns <= h->released_ns)
 		return;
 	for (i = 0; i < h->n; i++)
-		if (h->sources[i]->held.len)
-			release_source(h, h->sources[i], until_ns);
+		release_source(h, h->sources[i], until_ns);
 	/* If the memory limit was reached, records of the same time may still come. */
 	h->released_ns = until_ns == UINT64_MAX ? h->newest_ns : until_ns;
+}
+
+/* Returns a batch with room for so many bytes, or NULL without memory. */
+static struct held *batch_for(struct src *s, size_t bytes)
+{
+	const size_t size = bytes > HELD_STEP ? bytes : HELD_STEP;
+	struct held *b = s->newest;
+
+	if (b && b->size - b->len >= bytes)
+		return b;
+	b = mem_alloc(sizeof(*b) + size);
+	if (!b)
+		return NULL;
+	*b = (struct held){.size = size, .first_ns = UINT64_MAX};
+	*(s->newest ? &s->newest->next : &s->held) = b;
+	s->newest = b;
+	return b;
 }
 
 /* Returns 0 or -ENOMEM. */
 static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes)
 {
-	size_t need = s->held.len + bytes, size = s->held.size ? s->held.size : 4096;
+	struct held *b = batch_for(s, bytes);
 	const struct mxbpf_rec *r;
 	size_t pos = 0;
-	char *data;
 
-	while (size < need)
-		size += size < HELD_STEP ? size : HELD_STEP;
-	data = size > s->held.size ? mem_resize(s->held.data, size) : s->held.data;
-	if (!data)
+	if (!b)
 		return -ENOMEM;
-	s->held.data = data;
-	s->held.size = size;
-	memcpy(data + s->held.len, recs, bytes);
-	s->held.len = need;
+	memcpy(b->recs + b->len, recs, bytes);
+	b->len += bytes;
 	h->held_bytes += bytes;
 	while ((r = kind_next(recs, bytes, &pos))) {
 		uint64_t end_ns = kind_end_ns(r);
@@ -209,6 +239,8 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 		    !s->ops->any_time) /* end 0 means that the record has no time */
 			__atomic_fetch_add(&s->late, 1, __ATOMIC_RELAXED);
 		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
+		b->first_ns = end_ns < b->first_ns ? end_ns : b->first_ns;
+		b->last_ns = end_ns > b->last_ns ? end_ns : b->last_ns;
 	}
 	return 0;
 }
@@ -266,8 +298,7 @@ void src_flush(struct src_hub *h)
 			h->sources[i]->ops->flush(h->sources[i]);
 	pthread_mutex_lock(&h->lock);
 	for (i = 0; i < h->n; i++)
-		if (h->sources[i]->held.len)
-			release_all(h, h->sources[i]);
+		release_source(h, h->sources[i], UINT64_MAX);
 	pthread_mutex_unlock(&h->lock);
 }
 

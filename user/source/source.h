@@ -56,15 +56,11 @@ struct src {
 	const char *name; /* in messages and files, such as "probes"; borrowed */
 	void *ctx;	  /* belongs to the source */
 	struct src_hub *hub;
-	unsigned number;    /* place in the hub, from 0 */
-	uint64_t malformed; /* atomic, after flush: number of refused records; not 0 only if there is a bug */
-	uint64_t late;	    /* atomic: records that came after later ones were passed on */
-	uint64_t unkept;    /* atomic: of its loss, records for which it had no memory */
-	/* private to the hub */
-	struct held {
-		char *data;
-		size_t len, size;
-	} held;
+	unsigned number;	    /* place in the hub, from 0 */
+	uint64_t malformed;	    /* atomic, after flush: number of refused records; not 0 only if there is a bug */
+	uint64_t late;		    /* atomic: records that came after later ones were passed on */
+	uint64_t unkept;	    /* atomic: of its loss, records for which it had no memory */
+	struct held *held, *newest; /* private to the hub: owned; the last one, NULL: none */
 };
 
 /*
