@@ -12,7 +12,7 @@ struct timed {
 
 /*
  * Sorts a buffer of struct timed by ns, fewer than 2^32. Equal ones keep their order. `spare` is memory that the caller
- * keeps from call to call. Returns 0 or -ENOMEM, and then the buffer is as it was.
+ * keeps from call to call. Returns 0, or -ENOMEM, and then the order is any.
  */
 int timed_sort(struct buf *timed, struct buf *spare);
 
