@@ -248,22 +248,24 @@ static size_t lose_calls(struct agent_source *a)
 }
 
 /*
- * Makes the order in which calls ended. Of calls with the same end, an inner one comes first, because it came first.
- * Returns their number. Without memory they are lost.
+ * Makes the order in which the calls until until_ns ended. Of calls with the same end, an inner one comes first,
+ * because it came first. Returns their number. Without memory all calls are lost.
  */
-static size_t order_calls(struct agent_source *a)
+static size_t order_calls(struct agent_source *a, uint64_t until_ns)
 {
 	const size_t n = a->spans.len / CALL_BYTES;
+	size_t i, due = 0;
 	struct timed *t;
-	size_t i;
 
 	a->order.len = 0;
 	t = n ? buf_add(&a->order, n * sizeof(*t)) : NULL;
 	if (!t)
 		return lose_calls(a);
 	for (i = 0; i < n; i++)
-		t[i] = (struct timed){end_of(call_at(a, i)), i};
-	return timed_sort(&a->order, &a->spare) ? lose_calls(a) : n;
+		if (end_of(call_at(a, i)) <= until_ns)
+			t[due++] = (struct timed){end_of(call_at(a, i)), i};
+	a->order.len = due * sizeof(*t);
+	return timed_sort(&a->order, &a->spare) ? lose_calls(a) : due;
 }
 
 /* Keeps the calls that ended after until_ns for later. */
@@ -374,7 +376,7 @@ static void deliver_some(struct agent_source *a)
  */
 static void put_records(struct agent_source *a, uint64_t until_ns)
 {
-	const size_t nmoments = buf_count(&a->moments, struct moment), n = order_calls(a);
+	const size_t nmoments = buf_count(&a->moments, struct moment), n = order_calls(a, until_ns);
 	const struct timed *t = (const void *)a->order.data;
 	const struct moment *m;
 	const struct mxbpf_span *s;
@@ -382,7 +384,7 @@ static void put_records(struct agent_source *a, uint64_t until_ns)
 
 	sort_moments(&a->moments);
 	m = (const void *)a->moments.data;
-	for (i = 0; i < n && t[i].ns <= until_ns; i++) {
+	for (i = 0; i < n; i++) {
 		s = call_at(a, t[i].what);
 		for (; k < nmoments && m[k].ns <= t[i].ns; deliver_some(a))
 			put_moment(a, &m[k++]);
