@@ -42,11 +42,12 @@ struct inside {
 struct thread {
 	uint32_t tid, tgid;
 	bool ended;
-	uint64_t used;	  /* time of the last use, counted in calls of thread_of() */
-	struct sums sums; /* up to the last record */
-	struct buf offs;  /* struct off, ascending */
-	struct buf takes; /* struct taken, ascending */
-	struct buf spans; /* struct inside, in the order of their ends; spans with zero sums are left out */
+	size_t noffs, ntakes; /* what count_until() returned last for the lists below */
+	uint64_t used;	      /* time of the last use, counted in calls of thread_of() */
+	struct sums sums;     /* up to the last record */
+	struct buf offs;      /* struct off, ascending */
+	struct buf takes;     /* struct taken, ascending */
+	struct buf spans;     /* struct inside, in the order of their ends; spans with zero sums are left out */
 };
 
 struct acc {
@@ -225,33 +226,34 @@ static int add(const struct acc *a, struct buf *list, const void *item, size_t b
 	return buf_put(list, item, bytes);
 }
 
-/* Returns the number of items whose time is not after ns. The list is sorted by time. */
-static size_t count_until(const struct buf *list, size_t bytes, size_t time_at, uint64_t ns)
+static uint64_t time_of(const char *times, size_t bytes, size_t i)
 {
-	size_t lo = 0, hi = list->len / bytes, step;
+	uint64_t ns;
 
-	/* Calls end soon after they begin, so most times are near the end: search there first. */
-	for (step = 1; step < hi; step *= 4) {
-		uint64_t of;
+	memcpy(&ns, times + i * bytes, sizeof(ns));
+	return ns;
+}
 
-		memcpy(&of, list->data + (hi - step) * bytes + time_at, sizeof(of));
-		if (of <= ns) {
-			lo = hi - step + 1;
-			break;
-		}
-		hi -= step;
-	}
+/*
+ * Returns the number of items whose time is not after ns, and keeps it in *last. The list is sorted by time. Most calls
+ * have the same number as the call before them, so look there first.
+ */
+static size_t count_until(const struct buf *list, size_t bytes, size_t time_at, uint64_t ns, size_t *last)
+{
+	const char *times = buf_place(list, time_at);
+	size_t lo = 0, hi = list->len / bytes, mid = *last;
+
+	if (mid <= hi && (!mid || time_of(times, bytes, mid - 1) <= ns) &&
+	    (mid == hi || time_of(times, bytes, mid) > ns))
+		return mid;
 	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		uint64_t of;
-
-		memcpy(&of, list->data + mid * bytes + time_at, sizeof(of));
-		if (of <= ns)
+		mid = lo + (hi - lo) / 2;
+		if (time_of(times, bytes, mid) <= ns)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo;
+	return *last = lo;
 }
 
 /* ---- input */
@@ -318,9 +320,9 @@ int acc_take(struct acc *a, const struct mxbpf_rec *r)
  * Returns the sums of a thread at time ns. *cpu is the CPU of the thread, or MXBPF_CPU_NONE if no switch of it was
  * seen.
  */
-static struct sums sums_at(const struct thread *t, uint64_t ns, uint16_t *cpu)
+static struct sums sums_at(struct thread *t, uint64_t ns, uint16_t *cpu)
 {
-	size_t n = count_until(&t->offs, sizeof(struct off), offsetof(struct off, left_ns), ns);
+	size_t n = count_until(&t->offs, sizeof(struct off), offsetof(struct off, left_ns), ns, &t->noffs);
 	const struct off *first = buf_at(&t->offs, const struct off, 0);
 
 	if (!n) {
@@ -331,9 +333,9 @@ static struct sums sums_at(const struct thread *t, uint64_t ns, uint16_t *cpu)
 	return sums_in(&first[n - 1], ns);
 }
 
-static int64_t bytes_at(const struct thread *t, uint64_t ns)
+static int64_t bytes_at(struct thread *t, uint64_t ns)
 {
-	size_t n = count_until(&t->takes, sizeof(struct taken), offsetof(struct taken, ts_ns), ns);
+	size_t n = count_until(&t->takes, sizeof(struct taken), offsetof(struct taken, ts_ns), ns, &t->ntakes);
 
 	return n ? buf_at(&t->takes, const struct taken, n - 1)->sum_bytes : 0;
 }
