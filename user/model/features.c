@@ -56,10 +56,16 @@ void mdl_without_devices(struct mdl *m)
 {
 	const struct mdl_feature *const *f;
 
+	m->without_devices = true;
 	m->nspan = 0;
 	for (f = mdl_features; *f; f++)
 		if ((*f)->span && !(*f)->of_devices)
 			m->span[m->nspan++] = (*f)->span;
+}
+
+bool mdl_sees_devices(const struct mdl *m)
+{
+	return !m->without_devices;
 }
 
 void features_fini(struct mdl *m)

@@ -15,10 +15,11 @@ static uint64_t mix(uint64_t h, uint64_t v)
 /* Ids of groups are even, have bit 62 and lack bit 63. No id of a name looks like that. */
 uint64_t mdl_group_id(const struct mxbpf_group *g)
 {
-	uint64_t h = mix(mix(mix(0, g->name_id), g->args_id), g->stack_id);
+	uint64_t h;
 
 	if (!g->args_id && !g->stack_id && !g->layer_id && !g->traits && !g->tid && !g->range_id)
 		return g->name_id;
+	h = mix(mix(mix(0, g->name_id), g->args_id), g->stack_id);
 	if (g->layer_id || g->traits || g->tid || g->range_id) /* without them, ids are those of older recordings */
 		h = mix(mix(h, g->layer_id), (uint64_t)g->tid << 32 | g->traits);
 	if (g->range_id)

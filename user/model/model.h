@@ -168,6 +168,7 @@ void mdl_tell_ranges(struct mdl *m);
 bool mdl_tells_ranges(const struct mdl *m);
 /* No device is recorded: features that see spans for the sake of devices only do not see them. */
 void mdl_without_devices(struct mdl *m);
+bool mdl_sees_devices(const struct mdl *m);
 /*
  * With mdl_tell_ranges(), spans wait until the ranges around them are known. Call this before the rows are read.
  * Returns 0 or -ENOMEM.

@@ -63,6 +63,7 @@ struct mdl {
 	struct buf held;	  /* hold.c: records that wait, each behind a struct held */
 	uint64_t held_newest_ns;  /* latest end of a record that was held */
 	bool releases;		  /* hold_release() runs */
+	bool without_devices;	  /* see mdl_without_devices() */
 	bool tells_processes;	  /* a sum of processes keeps the rows of each process apart */
 	struct hash mem_index;	  /* (tgid, device) -> struct mdl_mem_row * */
 	struct buf mem_rows;	  /* struct mdl_mem_row *, owned */

@@ -222,8 +222,11 @@ static int activity_span(struct mdl *m, struct mdl_row *row, const struct mxbpf_
 				       .count = 1,
 				       .total_ns = s->dur_ns,
 				       .tid = s->tid};
-	struct state *all = state_of(m);
+	struct state *all;
 
+	if (s->cls != MXBPF_CLASS_CUDA && !mdl_sees_devices(m))
+		return 0;
+	all = state_of(m);
 	if (!all)
 		return -ENOMEM;
 	if (s->cls != MXBPF_CLASS_CUDA)
