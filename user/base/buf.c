@@ -58,6 +58,26 @@ int buf_put_latest(struct buf *b, const void *item, size_t bytes, size_t max)
 	return buf_put(b, item, bytes);
 }
 
+void buf_sort(struct buf *b, size_t bytes, int (*order)(const void *, const void *))
+{
+	if (b->len)
+		qsort(b->data, b->len / bytes, bytes, order);
+}
+
+size_t buf_first(const struct buf *b, size_t bytes, const void *like, int (*order)(const void *, const void *))
+{
+	size_t low = 0, high = b->len / bytes, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (order(buf_place(b, mid * bytes), like) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 int buf_printf(struct buf *b, const char *fmt, ...)
 {
 	va_list ap;

@@ -22,8 +22,19 @@ void *buf_add(struct buf *b, size_t n);
 int buf_put(struct buf *b, const void *data, size_t n);
 /* Appends an item. If there are `max` already, the half that came first is forgotten. Returns 0 or -ENOMEM. */
 int buf_put_latest(struct buf *b, const void *item, size_t bytes, size_t max);
+/* Sorts items of one size. */
+void buf_sort(struct buf *b, size_t bytes, int (*order)(const void *, const void *));
+/* Returns the index of the first item that is not before `like`, or the number of items. They have that order. */
+size_t buf_first(const struct buf *b, size_t bytes, const void *like, int (*order)(const void *, const void *));
 int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_fini(struct buf *b);
+
+/* For such an order: returns from the function if the two differ. */
+#define BUF_ORDER(a, b)                                                                                                \
+	do {                                                                                                           \
+		if ((a) != (b))                                                                                        \
+			return (a) < (b) ? -1 : 1;                                                                     \
+	} while (0)
 
 #define buf_count(b, type) ((b)->len / sizeof(type))
 #define buf_at(b, type, i) ((type *)buf_place((b), (i) * sizeof(type)))

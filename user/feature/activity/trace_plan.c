@@ -336,16 +336,8 @@ int activity_plan_finish(struct activity_plan *p, const struct view_trace *t)
 static size_t first_launch(const struct activity_plan *p, const struct mxbpf_span *s)
 {
 	const struct activity_launch key = {.tgid = s->h.tgid, .tid = s->tid, .ts_ns = s->h.ts_ns};
-	size_t low = 0, high = buf_count(&p->launches, struct activity_launch), mid;
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (by_thread(buf_at(&p->launches, struct activity_launch, mid), &key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return buf_first(&p->launches, sizeof(key), &key, by_thread);
 }
 
 const struct activity_launch *activity_plan_launch(const struct activity_plan *p, const struct mxbpf_span *s)

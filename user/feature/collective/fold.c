@@ -6,7 +6,6 @@
 #include "feature/collective/state.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define EVENTS_MAX   (1u << 17) /* 12 MiB; beyond that, the older half becomes rows */
@@ -134,28 +133,20 @@ static int by_thread(const void *va, const void *vb)
 {
 	const struct call *a = va, *b = vb;
 
-	if (a->tgid != b->tgid || a->tid != b->tid)
-		return a->tgid != b->tgid ? (a->tgid < b->tgid ? -1 : 1) : a->tid < b->tid ? -1 : 1;
-	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->start_ns, b->start_ns);
+	return 0;
 }
 
 /* Returns the call in which a thread was at a time, or NULL. */
-static const struct call *call_at(const struct call *calls, size_t n, const struct event *e)
+static const struct call *call_at(const struct buf *calls, const struct event *e)
 {
-	const struct call at = {.start_ns = e->launched_ns, .tgid = e->c.h.tgid, .tid = e->c.tid};
-	size_t from = 0, to = n, mid;
+	const struct call behind = {.start_ns = e->launched_ns + 1, .tgid = e->c.h.tgid, .tid = e->c.tid};
+	const size_t n = buf_first(calls, sizeof(behind), &behind, by_thread);
+	const struct call *c = n ? buf_at(calls, struct call, n - 1) : NULL;
 
-	while (from < to) {
-		mid = from + (to - from) / 2;
-		if (by_thread(&calls[mid], &at) <= 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from && calls[from - 1].tgid == at.tgid && calls[from - 1].tid == at.tid &&
-			       calls[from - 1].end_ns >= at.start_ns
-		       ? &calls[from - 1]
-		       : NULL;
+	return c && c->tgid == behind.tgid && c->tid == behind.tid && c->end_ns >= e->launched_ns ? c : NULL;
 }
 
 /* What single sends say is no size of such an operation. */
@@ -198,11 +189,10 @@ static int resolve(const struct state *t, struct buf *events)
 			find_launch(t, e);
 	}
 	err = err ? err : said_resolve(t, events);
-	if (calls.len)
-		qsort(calls.data, buf_count(&calls, *c), sizeof(*c), by_thread);
+	buf_sort(&calls, sizeof(*c), by_thread);
 	for (i = 0; !err && i < buf_count(events, *e); i++) {
 		e = buf_at(events, struct event, i);
-		c = e->launched_ns ? call_at((const void *)calls.data, buf_count(&calls, *c), e) : NULL;
+		c = e->launched_ns ? call_at(&calls, e) : NULL;
 		if (c)
 			tell_call(e, c);
 	}
@@ -243,7 +233,7 @@ static int sweep(struct state *t)
 	struct buf parts = {0};
 	int err = resolve(t, &t->events);
 
-	qsort(e, n, sizeof(*e), by_end);
+	buf_sort(&t->events, sizeof(*e), by_end);
 	err = err ? err : parts_of(e, old, &parts);
 	err = err ? err : add_parts(t, &parts);
 	buf_fini(&parts);
@@ -396,8 +386,7 @@ static int resolved(const struct state *t, struct buf *events)
 {
 	if (buf_put(events, t->events.data, t->events.len) || resolve(t, events))
 		return -ENOMEM;
-	if (events->len)
-		qsort(events->data, buf_count(events, struct event), sizeof(struct event), by_end);
+	buf_sort(events, sizeof(struct event), by_end);
 	return 0;
 }
 

@@ -32,19 +32,15 @@ static struct range *at(const struct thread *t, size_t i)
 	return buf_at(&t->ranges, struct range, i);
 }
 
+static int is_behind(const void *range, const void *ns)
+{
+	return ((const struct range *)range)->rec.h.ts_ns > *(const uint64_t *)ns ? 1 : -1;
+}
+
 /* Returns the number of ranges that started before ns, or at that time. */
 static size_t number_before(const struct thread *t, uint64_t ns)
 {
-	size_t low = 0, high = buf_count(&t->ranges, struct range), mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (at(t, mid)->rec.h.ts_ns <= ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return buf_first(&t->ranges, sizeof(struct range), &ns, is_behind);
 }
 
 static struct range *last_before(const struct thread *t, uint64_t ns)

@@ -6,7 +6,6 @@
 #include "view/timeline/gpu_idle.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "feature/idle/idle.h"
 #include "feature/lines/lines.h"
@@ -31,21 +30,6 @@ static int by_thread(const void *va, const void *vb)
 	return order ? order : ORDER(a->h.ts_ns, b->h.ts_ns);
 }
 
-/* Returns the index of the first item that does not sort before `like`. */
-static size_t first(const struct buf *b, size_t bytes, const void *like, int (*order)(const void *, const void *))
-{
-	size_t low = 0, high = b->len / bytes, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (order(buf_place(b, mid * bytes), like) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 int idle_trace_plan(struct idle_trace *i, const struct view_trace *t)
 {
 	struct idle_results all = {0};
@@ -62,11 +46,10 @@ int idle_trace_plan(struct idle_trace *i, const struct view_trace *t)
 	looks = lines_looks(t->s.in->model, &n);
 	if (err || !i->pieces.len)
 		return err;
-	qsort(i->pieces.data, buf_count(&i->pieces, struct mxbpf_gpu_idle), sizeof(struct mxbpf_gpu_idle), by_time);
+	buf_sort(&i->pieces, sizeof(struct mxbpf_gpu_idle), by_time);
 	if (n && buf_put(&i->looks, looks, n * sizeof(*looks)))
 		return -ENOMEM;
-	if (n)
-		qsort(i->looks.data, n, sizeof(*looks), by_thread);
+	buf_sort(&i->looks, sizeof(*looks), by_thread);
 	return 0;
 }
 
@@ -74,7 +57,7 @@ static size_t first_piece(const struct idle_trace *i, const struct idle_trace_gp
 {
 	const struct mxbpf_gpu_idle like = {.h.tgid = gpu->tgid, .device = gpu->device};
 
-	return first(&i->pieces, sizeof(like), &like, by_time);
+	return buf_first(&i->pieces, sizeof(like), &like, by_time);
 }
 
 static bool is_of(const struct idle_trace *i, size_t at, const struct idle_trace_gpu *gpu)
@@ -104,7 +87,7 @@ static int text_line(struct view_trace *t, uint64_t id, struct buf *b)
 static uint64_t stack_of(const struct idle_trace *i, const struct mxbpf_gpu_idle *p)
 {
 	const struct mxbpf_look like = {.h = {.tgid = p->h.tgid, .ts_ns = p->h.ts_ns}, .tid = p->h.tgid & MDL_PID_MASK};
-	const size_t at = p->stack_id ? 0 : first(&i->looks, sizeof(like), &like, by_thread);
+	const size_t at = p->stack_id ? 0 : buf_first(&i->looks, sizeof(like), &like, by_thread);
 	const struct mxbpf_look *l = buf_at(&i->looks, struct mxbpf_look, at);
 
 	if (p->stack_id || at >= buf_count(&i->looks, *l) || l->h.tgid != p->h.tgid || l->tid != like.tid ||
