@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Computes how long streams and devices were busy: the lengths of unions of intervals. Activities come out of order,
- * because CUPTI completes buffers in any order. So they are kept for HOLD_NS, and then swept in the order of their
+ * because CUPTI completes buffers in any order. So they are kept for a while, and then swept in the order of their
  * starts. What is pending when a table is made is swept in a copy.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/activity/state.h"
 
-#define HOLD_NS	    2000000000ull
 #define PENDING_MIN (1u << 12)
 #define PENDING_MAX (1u << 20) /* 32 MiB */
 
@@ -28,7 +25,7 @@ struct stream {
 
 static int row_of(struct streams *s, uint32_t tgid, const struct mxbpf_track *track, bool whole, uint32_t *place)
 {
-	const uint64_t in = whole ? 0 : (uint64_t)track->context << 32 | track->stream;
+	const uint64_t in = whole ? 0 : win_stream(track);
 	struct stream *r;
 	bool added;
 
@@ -56,14 +53,14 @@ static void extend(uint64_t *until_ns, __u64 *sum, uint64_t start_ns, uint64_t e
 }
 
 /* The part of a late activity before the end of others is left out, because it may count already. */
-static void sweep_row(struct stream *r, const struct interval *i, uint64_t swept_ns)
+static void sweep_row(struct stream *r, const struct interval *i, bool late)
 {
 	if (!r->a.count || i->start_ns < r->a.first_ns)
 		r->a.first_ns = i->start_ns;
 	if (i->end_ns > r->a.last_ns)
 		r->a.last_ns = i->end_ns;
 	r->a.count++;
-	r->a.late += i->start_ns < swept_ns && i->start_ns < r->busy_until_ns;
+	r->a.late += late && i->start_ns < r->busy_until_ns;
 	extend(&r->busy_until_ns, &r->a.busy_ns, i->start_ns, i->end_ns);
 	if (i->copy)
 		extend(&r->copy_until_ns, &r->a.copy_ns, i->start_ns, i->end_ns);
@@ -71,30 +68,21 @@ static void sweep_row(struct stream *r, const struct interval *i, uint64_t swept
 		extend(&r->compute_until_ns, &r->a.compute_ns, i->start_ns, i->end_ns);
 }
 
-static int by_start(const void *va, const void *vb)
+/* Sweeps the intervals that start before until_ns. */
+static void sweep(struct buf *rows, struct win_queue *pending, uint64_t until_ns)
 {
-	const struct interval *a = va, *b = vb;
-
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
-}
-
-/* Sweeps the intervals that start before until_ns, and at least `least` of them. Returns their number. */
-static size_t sweep(struct buf *rows, struct buf *pending, uint64_t *swept_ns, uint64_t until_ns, size_t least)
-{
-	struct interval *p = (struct interval *)pending->data;
-	const size_t n = buf_count(pending, *p);
+	const size_t n = win_ready(pending, sizeof(struct interval), win_by_times, until_ns);
+	const struct interval *p;
 	size_t i;
+	bool late;
 
-	if (n)
-		qsort(p, n, sizeof(*p), by_start);
-	for (i = 0; i < n && (p[i].start_ns < until_ns || i < least); i++) {
-		sweep_row(buf_at(rows, struct stream, p[i].stream - 1), &p[i], *swept_ns);
-		sweep_row(buf_at(rows, struct stream, p[i].device - 1), &p[i], *swept_ns);
-		*swept_ns = p[i].start_ns > *swept_ns ? p[i].start_ns : *swept_ns;
+	for (i = 0; i < n; i++) {
+		p = buf_at(&pending->all, struct interval, i);
+		late = win_is_late(pending, p->start_ns);
+		sweep_row(buf_at(rows, struct stream, p->stream - 1), p, late);
+		sweep_row(buf_at(rows, struct stream, p->device - 1), p, late);
 	}
-	return i;
+	win_take(pending, sizeof(*p), n);
 }
 
 int streams_activity(struct streams *s, const struct mxbpf_activity *a)
@@ -104,22 +92,15 @@ int streams_activity(struct streams *s, const struct mxbpf_activity *a)
 
 	if (row_of(s, a->h.tgid, &a->track, false, &i.stream) || row_of(s, a->h.tgid, &a->track, true, &i.device))
 		return -ENOMEM;
-	s->newest_ns = i.start_ns > s->newest_ns ? i.start_ns : s->newest_ns;
-	return buf_put(&s->pending, &i, sizeof(i));
+	return win_put(&s->pending, &i, sizeof(i));
 }
 
 int streams_window(struct streams *s)
 {
-	const size_t n = buf_count(&s->pending, struct interval);
-	const uint64_t until_ns = s->newest_ns > HOLD_NS ? s->newest_ns - HOLD_NS : 0;
-	size_t done;
-
-	if (n < PENDING_MIN || (n < 2 * s->kept && n < PENDING_MAX))
+	if (!win_is_due(buf_count(&s->pending.all, struct interval), s->pending.kept, PENDING_MIN, PENDING_MAX))
 		return 0;
-	done = sweep(&s->rows, &s->pending, &s->swept_ns, until_ns, n < PENDING_MAX ? 0 : n / 2);
-	s->kept = n - done;
-	s->pending.len = s->kept * sizeof(struct interval);
-	memmove(s->pending.data, s->pending.data + done * sizeof(struct interval), s->pending.len);
+	sweep(&s->rows, &s->pending, win_until(&s->pending, sizeof(struct interval), PENDING_MAX));
+	s->pending.kept = buf_count(&s->pending.all, struct interval);
 	return 0;
 }
 
@@ -147,13 +128,12 @@ int streams_fold(struct streams *s, const struct mxbpf_agg_gpu_stream *a)
 /* Sweeps everything in copies of the rows. The caller frees them. */
 static int sweep_all(const struct streams *s, struct buf *rows)
 {
-	struct buf pending = {0};
-	uint64_t swept_ns = s->swept_ns;
-	const int err = buf_put(rows, s->rows.data, s->rows.len) || buf_put(&pending, s->pending.data, s->pending.len);
+	struct win_queue pending = {.kept = 0};
+	const int err = buf_put(rows, s->rows.data, s->rows.len) || win_copy(&pending, &s->pending);
 
 	if (!err)
-		sweep(rows, &pending, &swept_ns, UINT64_MAX, 0);
-	buf_fini(&pending);
+		sweep(rows, &pending, UINT64_MAX);
+	buf_fini(&pending.all);
 	return err ? -ENOMEM : 0;
 }
 
@@ -172,13 +152,10 @@ int streams_rows(const struct streams *s, struct buf *out)
 
 int streams_copy(struct streams *to, const struct streams *from)
 {
-	to->kept = from->kept;
-	to->newest_ns = from->newest_ns;
-	to->swept_ns = from->swept_ns;
 	if (hash_copy(&to->index, &from->index) || hash_copy(&to->whole, &from->whole) ||
 	    buf_put(&to->rows, from->rows.data, from->rows.len))
 		return -ENOMEM;
-	return buf_put(&to->pending, from->pending.data, from->pending.len);
+	return win_copy(&to->pending, &from->pending);
 }
 
 /* What is pending counts in `from`. `to` begins with what was busy then. */
@@ -201,5 +178,5 @@ void streams_fini(struct streams *s)
 {
 	hash_fini(&s->whole);
 	mdl_items_fini(&s->index, &s->rows);
-	buf_fini(&s->pending);
+	buf_fini(&s->pending.all);
 }

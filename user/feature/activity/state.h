@@ -4,6 +4,7 @@
 #define FEATURE_ACTIVITY_STATE_H
 
 #include "feature/activity/activity.h"
+#include "window/window.h"
 
 /* ---- fold_graphs.c: nodes of CUDA graphs, and the spans around their capture */
 
@@ -115,13 +116,10 @@ int join_copy(struct join *to, const struct join *from);
 /* ---- fold_streams.c: how busy streams and devices were */
 
 struct streams {
-	struct hash index;  /* (process and device, context and stream) -> 1 + index in rows */
-	struct hash whole;  /* (process and device, 0) -> 1 + index in rows */
-	struct buf rows;    /* struct stream */
-	struct buf pending; /* struct interval: those that are not swept yet */
-	size_t kept;	    /* those that the last sweep left */
-	uint64_t newest_ns; /* latest start of an activity */
-	uint64_t swept_ns;  /* start of the last interval that was swept */
+	struct hash index;	  /* (process and device, context and stream) -> 1 + index in rows */
+	struct hash whole;	  /* (process and device, 0) -> 1 + index in rows */
+	struct buf rows;	  /* struct stream */
+	struct win_queue pending; /* struct interval */
 };
 
 int streams_activity(struct streams *s, const struct mxbpf_activity *a);

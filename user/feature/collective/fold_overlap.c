@@ -3,11 +3,8 @@
 #include "feature/collective/state.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define ROWS_MAX 4096	       /* beyond that, devices of further processes count together */
-#define HOLD_NS	 2000000000ull /* activities can be so late */
+#define ROWS_MAX 4096 /* beyond that, devices of further processes count together */
 #define WORK_MIN (1u << 14)
 #define WORK_MAX (1u << 18) /* 8 MiB */
 
@@ -40,8 +37,7 @@ int overlaps_add(struct overlaps *o, const struct mxbpf_activity *a, bool moves)
 {
 	const struct work w = {a->h.ts_ns, a->h.ts_ns + a->dur_ns, a->h.tgid, a->track.device, moves};
 
-	o->newest_ns = w.start_ns > o->newest_ns ? w.start_ns : o->newest_ns;
-	return buf_put(&o->work, &w, sizeof(w));
+	return win_put(&o->work, &w, sizeof(w));
 }
 
 /*
@@ -73,13 +69,12 @@ static void sweep_device(const struct work *w, size_t n, uint64_t until_ns, stru
 /* Adds up what ran before a time, and keeps the rest. */
 static int sweep(struct overlaps *o, uint64_t until_ns)
 {
-	struct work *w = (struct work *)o->work.data;
-	const size_t n = buf_count(&o->work, *w);
+	struct work *w = (struct work *)o->work.all.data;
+	const size_t n = buf_count(&o->work.all, *w);
 	struct mxbpf_agg_overlap *r;
 	size_t i, k, kept = 0;
 
-	if (n)
-		qsort(w, n, sizeof(*w), by_device);
+	buf_sort(&o->work.all, sizeof(*w), by_device);
 	for (i = 0; i < n; i = k) {
 		for (k = i; k < n && w[k].tgid == w[i].tgid && w[k].device == w[i].device; k++)
 			;
@@ -95,20 +90,19 @@ static int sweep(struct overlaps *o, uint64_t until_ns)
 		w[kept].start_ns = w[i].start_ns > until_ns ? w[i].start_ns : until_ns;
 		kept++;
 	}
-	o->work.len = kept * sizeof(*w);
-	o->kept = kept;
+	o->work.all.len = kept * sizeof(*w);
+	o->work.kept = kept;
 	return 0;
 }
 
 int overlaps_window(struct overlaps *o)
 {
-	const size_t n = buf_count(&o->work, struct work);
 	int err;
 
-	if (n < WORK_MIN || (n < 2 * o->kept && n < WORK_MAX))
+	if (!win_is_due(buf_count(&o->work.all, struct work), o->work.kept, WORK_MIN, WORK_MAX))
 		return 0;
-	err = sweep(o, o->newest_ns > HOLD_NS ? o->newest_ns - HOLD_NS : 0);
-	if (!err && o->kept >= WORK_MAX / 2) /* room is made also if all work begins at once */
+	err = sweep(o, win_horizon(&o->work));
+	if (!err && o->work.kept >= WORK_MAX / 2) /* room is made also if all work begins at once */
 		err = sweep(o, UINT64_MAX);
 	return err;
 }
@@ -127,9 +121,7 @@ int overlaps_fold(struct overlaps *o, const struct mxbpf_agg_overlap *from)
 
 int overlaps_copy(struct overlaps *to, const struct overlaps *from)
 {
-	to->kept = from->kept;
-	to->newest_ns = from->newest_ns;
-	if (buf_put(&to->work, from->work.data, from->work.len))
+	if (win_copy(&to->work, &from->work))
 		return -ENOMEM;
 	return mdl_items_copy(&to->index, &to->rows, &from->index, &from->rows);
 }
@@ -137,7 +129,7 @@ int overlaps_copy(struct overlaps *to, const struct overlaps *from)
 /* Appends the devices that had kernels of communication. */
 int overlaps_rows(const struct overlaps *o, struct buf *out)
 {
-	struct overlaps all = {.kept = 0};
+	struct overlaps all = {.work.kept = 0};
 	const struct mxbpf_agg_overlap *r;
 	size_t i;
 	int err = overlaps_copy(&all, o);
@@ -153,7 +145,7 @@ int overlaps_rows(const struct overlaps *o, struct buf *out)
 
 void overlaps_fini(struct overlaps *o)
 {
-	buf_fini(&o->work);
+	buf_fini(&o->work.all);
 	hash_fini(&o->index);
 	buf_fini(&o->rows);
 }

@@ -4,6 +4,7 @@
 #define FEATURE_COLLECTIVE_STATE_H
 
 #include "feature/collective/collective.h"
+#include "window/window.h"
 
 struct event {
 	struct mxbpf_collective c;
@@ -44,11 +45,9 @@ struct work {
 };
 
 struct overlaps {
-	struct buf work; /* struct work */
-	size_t kept;
-	uint64_t newest_ns;
-	struct hash index; /* (tgid, device) -> 1 + index in rows */
-	struct buf rows;   /* struct mxbpf_agg_overlap */
+	struct win_queue work; /* struct work */
+	struct hash index;     /* (tgid, device) -> 1 + index in rows */
+	struct buf rows;       /* struct mxbpf_agg_overlap */
 };
 
 struct state {

@@ -7,8 +7,7 @@
 #include "feature/idle/state.h"
 #include "mxbpf_sched.h"
 
-#define ROWS_MAX    4096	  /* beyond that, a new name or stack counts in the row without one */
-#define HOLD_NS	    2000000000ull /* activities can be so late */
+#define ROWS_MAX    4096 /* beyond that, a new name or stack counts in the row without one */
 #define WORK_MIN    (1u << 12)
 #define WORK_MAX    (1u << 18) /* 14 MiB */
 #define SPANS_MIN   (1u << 14)
@@ -144,17 +143,8 @@ static int device(struct mdl *m)
 
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
-	const uint64_t stream = (uint64_t)a->track.context << 32 | a->track.stream;
-	const struct idle_wait wait = {stream, a->h.ts_ns, a->h.tgid};
-	const struct idle_work work = {.start_ns = a->h.ts_ns,
-				       .end_ns = a->h.ts_ns + a->dur_ns,
-				       .edge_id = a->edge_id,
-				       .name_id = a->name_id,
-				       .stream = stream,
-				       .tgid = a->h.tgid,
-				       .device = a->track.device,
-				       .domain = a->domain,
-				       .copy = a->cls == MXBPF_ACTIVITY_COPY};
+	const struct idle_wait wait = {win_stream(&a->track), a->h.ts_ns, a->h.tgid};
+	const struct win_work work = win_work_of(a);
 	struct idle_state *t = state_of(m);
 
 	if (!t || begin(t))
@@ -163,8 +153,7 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 		return a->sync_type == MXBPF_SYNC_STREAM_WAITS
 			       ? buf_put_latest(&t->waits, &wait, sizeof(wait), WAITS_MAX)
 			       : 0;
-	t->newest_ns = work.start_ns > t->newest_ns ? work.start_ns : t->newest_ns;
-	return buf_put(&t->work, &work, sizeof(work));
+	return win_put(&t->work, &work, sizeof(work));
 }
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
@@ -175,7 +164,7 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 static int fold_off(struct mdl *m, const struct mxbpf_rec *rec)
 {
 	const struct mxbpf_off_cpu *r = (const void *)rec;
-	const struct idle_off off = {rec->ts_ns, r->woken_ns, r->back_ns, rec->tgid, r->tid};
+	const struct idle_off off = {rec->ts_ns, r->back_ns, r->woken_ns, rec->tgid, r->tid};
 	struct idle_state *t = state_of(m);
 
 	return t ? idle_off_put(t, &off) : -ENOMEM;
@@ -184,7 +173,7 @@ static int fold_off(struct mdl *m, const struct mxbpf_rec *rec)
 /* A session of --sched has it whether or not there are GPUs. */
 static int off_cpu(struct mdl *m, const struct mxbpf_sched *r)
 {
-	const struct idle_off off = {r->h.ts_ns, r->woken_ns, r->back_ns, r->h.tgid, r->tid};
+	const struct idle_off off = {r->h.ts_ns, r->back_ns, r->woken_ns, r->h.tgid, r->tid};
 
 	return mdl_state_of(m, &feature_idle) ? idle_off_put(state_of(m), &off) : 0;
 }
@@ -257,42 +246,25 @@ static void forget_spans(struct idle_state *t)
 	n = buf_count(&t->spans, *s);
 	if (n < SPANS_MAX)
 		return;
-	qsort(s, n, sizeof(*s), by_end);
+	buf_sort(&t->spans, sizeof(*s), by_end);
 	t->lost_ns = s[n / 2 - 1].end_ns > t->lost_ns ? s[n / 2 - 1].end_ns : t->lost_ns;
 	t->spans.len = (n - n / 2) * sizeof(*s);
 	memmove(s, s + n / 2, t->spans.len);
 }
 
-static bool is_due(size_t n, size_t kept, size_t least, size_t most)
-{
-	return n >= least && (n >= 2 * kept || n >= most);
-}
-
-static int by_start(const void *va, const void *vb)
-{
-	const struct idle_work *a = va, *b = vb;
-
-	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
-}
-
 static int window(struct mdl *m)
 {
 	struct idle_state *t = state_of(m);
-	const size_t nwork = buf_count(&t->work, struct idle_work), nspans = buf_count(&t->spans, struct idle_span);
-	uint64_t until_ns = t->newest_ns > HOLD_NS ? t->newest_ns - HOLD_NS : 0, half_ns;
+	const size_t nwork = buf_count(&t->work.all, struct win_work), nspans = buf_count(&t->spans, struct idle_span);
 	int err;
 
-	if (!is_due(nwork, t->kept_work, WORK_MIN, WORK_MAX) && !is_due(nspans, t->kept_spans, SPANS_MIN, SPANS_MAX))
+	if (!win_is_due(nwork, t->work.kept, WORK_MIN, WORK_MAX) &&
+	    !win_is_due(nspans, t->kept_spans, SPANS_MIN, SPANS_MAX))
 		return 0;
-	if (nwork >= WORK_MAX) {
-		qsort(t->work.data, nwork, sizeof(struct idle_work), by_start);
-		half_ns = buf_at(&t->work, struct idle_work, nwork / 2)->start_ns;
-		until_ns = half_ns >= until_ns ? half_ns + 1 : until_ns; /* also if all begin at once */
-	}
-	err = idle_sweep(m, t, until_ns);
+	err = idle_sweep(m, t, win_until(&t->work, sizeof(struct win_work), WORK_MAX));
 	err = err ? err : idle_steps_make(m, t, false);
 	forget_spans(t);
-	t->kept_work = buf_count(&t->work, struct idle_work);
+	t->work.kept = buf_count(&t->work.all, struct win_work);
 	t->kept_spans = buf_count(&t->spans, struct idle_span);
 	return err;
 }
@@ -301,7 +273,7 @@ static int window(struct mdl *m)
 
 static void state_fini(struct idle_state *t)
 {
-	buf_fini(&t->work);
+	buf_fini(&t->work.all);
 	buf_fini(&t->waits);
 	buf_fini(&t->spans);
 	free(t->backlog);
@@ -335,13 +307,11 @@ static int copy_backlog(struct idle_state *to, const struct idle_state *from)
 static int copy_kept(struct idle_state *to, const struct idle_state *from)
 {
 	to->on = from->on;
-	to->kept_work = from->kept_work;
 	to->kept_spans = from->kept_spans;
-	to->newest_ns = from->newest_ns;
 	to->lost_ns = from->lost_ns;
 	to->switched = from->switched;
 	to->off_lost_ns = from->off_lost_ns;
-	if (copy_buf(&to->work, &from->work) || copy_buf(&to->waits, &from->waits) ||
+	if (win_copy(&to->work, &from->work) || copy_buf(&to->waits, &from->waits) ||
 	    copy_buf(&to->spans, &from->spans) || copy_buf(&to->off, &from->off) ||
 	    hash_copy(&to->streams, &from->streams) || copy_backlog(to, from))
 		return -ENOMEM;
@@ -369,7 +339,7 @@ static int add_busy(struct idle_state *t, const struct idle_device *d)
 static int finish(const struct mdl *m, struct idle_state *t)
 {
 	size_t i;
-	int err = t->work.len || t->devices.len ? idle_sweep(m, t, UINT64_MAX) : 0;
+	int err = t->work.all.len || t->devices.len ? idle_sweep(m, t, UINT64_MAX) : 0;
 
 	for (i = 0; !err && i < buf_count(&t->devices, struct idle_device); i++)
 		err = add_busy(t, buf_at(&t->devices, struct idle_device, i));

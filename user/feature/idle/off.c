@@ -1,32 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* When threads had no CPU. It divides the time in which a program runs code of its own, and that of operators. */
-#include <errno.h>
-#include <string.h>
-
 #include "feature/idle/state.h"
 
 #define OFF_MAX	    (1u << 18) /* 8 MiB */
 #define OFF_BACKLOG (1u << 12) /* before the first sign of a GPU */
 
-/* Forgets the older half. */
-static void forget_half(struct idle_state *t)
-{
-	struct idle_off *o = (struct idle_off *)t->off.data;
-	const size_t n = buf_count(&t->off, *o), left = n - n / 2;
-	size_t i;
-
-	for (i = 0; i < n / 2; i++)
-		t->off_lost_ns = o[i].back_ns > t->off_lost_ns ? o[i].back_ns : t->off_lost_ns;
-	memmove(o, o + n / 2, left * sizeof(*o));
-	t->off.len = left * sizeof(*o);
-}
-
 int idle_off_put(struct idle_state *t, const struct idle_off *off)
 {
-	if (buf_count(&t->off, *off) >= (t->on ? OFF_MAX : OFF_BACKLOG))
-		forget_half(t);
 	t->switched = true;
-	return off->start_ns < off->back_ns ? buf_put(&t->off, off, sizeof(*off)) : 0;
+	if (off->start_ns >= off->back_ns)
+		return 0;
+	return win_put_latest(&t->off, off, sizeof(*off), t->on ? OFF_MAX : OFF_BACKLOG, &t->off_lost_ns);
 }
 
 void idle_off_forget(struct idle_state *t, uint64_t since_ns)
@@ -44,28 +28,20 @@ int idle_off_order(const void *va, const void *vb)
 {
 	const struct idle_off *a = va, *b = vb;
 
-	if (a->tgid != b->tgid)
-		return a->tgid < b->tgid ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return a->back_ns < b->back_ns ? -1 : a->back_ns > b->back_ns;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->back_ns, b->back_ns);
+	return 0;
 }
 
 /* Returns the thread's first time off the CPU that ends behind a moment, or NULL. */
 static const struct idle_off *off_behind(const struct idle_state *t, uint32_t tgid, uint32_t tid, uint64_t ns)
 {
-	const struct idle_off like = {.back_ns = ns, .tgid = tgid, .tid = tid}, *o;
-	size_t low = 0, high = buf_count(&t->off, like), mid;
+	const struct idle_off like = {.back_ns = ns + 1, .tgid = tgid, .tid = tid};
+	const size_t i = buf_first(&t->off, sizeof(like), &like, idle_off_order);
+	const struct idle_off *o = buf_at(&t->off, struct idle_off, i);
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (idle_off_order(buf_at(&t->off, struct idle_off, mid), &like) <= 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	o = buf_at(&t->off, struct idle_off, low);
-	return low < buf_count(&t->off, *o) && o->tgid == tgid && o->tid == tid ? o : NULL;
+	return i < buf_count(&t->off, *o) && o->tgid == tgid && o->tid == tid ? o : NULL;
 }
 
 enum idle_cpu idle_cpu_at(const struct idle_state *t, uint32_t tgid, uint32_t tid, uint64_t ns, uint64_t *end_ns)

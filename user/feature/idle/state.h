@@ -7,16 +7,7 @@
 #define FEATURE_IDLE_STATE_H
 
 #include "feature/idle/idle.h"
-
-/* A kernel, a set or a copy. */
-struct idle_work {
-	uint64_t start_ns, end_ns;
-	uint64_t edge_id, name_id;
-	uint64_t stream; /* context and stream */
-	uint32_t tgid, device;
-	uint16_t domain;
-	bool copy;
-};
+#include "window/window.h"
 
 /* A stream was told to wait for an event. */
 struct idle_wait {
@@ -36,7 +27,7 @@ struct idle_span {
 
 /* A time of a thread off the CPU: it slept until woken_ns, and then waited for a CPU. */
 struct idle_off {
-	uint64_t start_ns, woken_ns, back_ns;
+	uint64_t start_ns, back_ns, woken_ns;
 	uint32_t tgid, tid;
 };
 
@@ -49,26 +40,25 @@ struct idle_device {
 };
 
 struct idle_state {
-	bool on;		      /* a sign of a GPU was seen: all spans are kept, not only the last ones */
-	struct buf work;	      /* struct idle_work */
-	struct buf waits;	      /* struct idle_wait */
-	struct buf spans;	      /* struct idle_span */
-	struct idle_span *backlog;    /* a ring of the last spans while `on` is false; NULL: none. Owned. */
-	uint64_t nbacklog;	      /* spans that were put into it */
-	size_t kept_work, kept_spans; /* those that the last sweep left */
-	uint64_t newest_ns;	      /* latest start of an activity */
-	uint64_t lost_ns;	      /* latest end of a span that was forgotten */
-	bool switched;		      /* it is known when threads had no CPU */
-	struct buf off;		      /* struct idle_off */
-	uint64_t off_lost_ns;	      /* latest end of one that was forgotten */
-	struct hash device_index;     /* (process and device, 0) -> 1 + index in devices */
-	struct buf devices;	      /* struct idle_device */
-	struct hash streams;	      /* (stream, process and device) -> start of its last launch */
-	struct hash row_index;	      /* (name and stack, process, device and cause) -> 1 + index in rows */
-	struct buf rows;	      /* struct mxbpf_agg_gpu_idle */
-	struct buf pieces;	      /* struct mxbpf_gpu_idle: the latest, of each device by time */
-	uint64_t forgotten_ns;	      /* latest end of a piece that was forgotten */
-	struct buf steps;	      /* struct mxbpf_gpu_step: the latest */
+	bool on;		   /* a sign of a GPU was seen: all spans are kept, not only the last ones */
+	struct win_queue work;	   /* struct win_work: kernels, sets and copies */
+	struct buf waits;	   /* struct idle_wait */
+	struct buf spans;	   /* struct idle_span */
+	struct idle_span *backlog; /* a ring of the last spans while `on` is false; NULL: none. Owned. */
+	uint64_t nbacklog;	   /* spans that were put into it */
+	size_t kept_spans;	   /* those that the last sweep left */
+	uint64_t lost_ns;	   /* latest end of a span that was forgotten */
+	bool switched;		   /* it is known when threads had no CPU */
+	struct buf off;		   /* struct idle_off */
+	uint64_t off_lost_ns;	   /* latest end of one that was forgotten */
+	struct hash device_index;  /* (process and device, 0) -> 1 + index in devices */
+	struct buf devices;	   /* struct idle_device */
+	struct hash streams;	   /* (stream, process and device) -> start of its last launch */
+	struct hash row_index;	   /* (name and stack, process, device and cause) -> 1 + index in rows */
+	struct buf rows;	   /* struct mxbpf_agg_gpu_idle */
+	struct buf pieces;	   /* struct mxbpf_gpu_idle: the latest, of each device by time */
+	uint64_t forgotten_ns;	   /* latest end of a piece that was forgotten */
+	struct buf steps;	   /* struct mxbpf_gpu_step: the latest */
 };
 
 /* fold.c: returns the row of a cause, or NULL if out of memory. */

@@ -6,7 +6,6 @@
 #include "feature/steps/steps.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "feature/idle/state.h"
@@ -44,19 +43,10 @@ int idle_piece_put(struct idle_state *t, const struct mxbpf_gpu_idle *piece)
 
 int idle_step_put(struct idle_state *t, const struct mxbpf_gpu_step *step)
 {
-	const size_t n = buf_count(&t->steps, *step), left = n / 2;
-	struct mxbpf_gpu_step *s;
+	struct mxbpf_gpu_step s = *step;
 
-	if (n >= STEPS_MAX) {
-		memmove(t->steps.data, t->steps.data + (n - left) * sizeof(*step), left * sizeof(*step));
-		t->steps.len = left * sizeof(*step);
-	}
-	s = buf_add(&t->steps, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	*s = *step;
-	s->h.size = sizeof(*s); /* a newer version has a longer record */
-	return 0;
+	s.h.size = sizeof(s); /* a newer version has a longer record */
+	return buf_put_latest(&t->steps, &s, sizeof(s), STEPS_MAX);
 }
 
 /* ---- the iterations of a device */
@@ -97,34 +87,26 @@ static int choose(const struct idle_state *t, struct idle_device *d, const struc
 		if (s.from_ns < s.to_ns && it->h.ts_ns >= t->forgotten_ns && buf_put(steps, &s, sizeof(s)))
 			return -ENOMEM;
 	}
-	if (steps->len)
-		qsort(steps->data, buf_count(steps, s), sizeof(s), by_start);
+	buf_sort(steps, sizeof(s), by_start);
 	return 0;
 }
 
-/* Returns the index of the first iteration that ends behind a moment. */
-static size_t first(const struct buf *steps, uint64_t ns)
+static int by_end(const void *va, const void *vb)
 {
-	size_t low = 0, high = buf_count(steps, struct step), mid;
+	const struct step *a = va, *b = vb;
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (buf_at(steps, struct step, mid)->to_ns <= ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return a->to_ns < b->to_ns ? -1 : a->to_ns > b->to_ns;
 }
 
 static void add_piece(const struct buf *steps, const struct mxbpf_gpu_idle *p)
 {
 	const uint64_t end_ns = p->h.ts_ns + p->dur_ns;
+	const struct step behind = {.to_ns = p->h.ts_ns + 1};
 	uint64_t from_ns, to_ns;
 	struct step *s;
 	size_t i;
 
-	for (i = first(steps, p->h.ts_ns); i < buf_count(steps, *s); i++) {
+	for (i = buf_first(steps, sizeof(behind), &behind, by_end); i < buf_count(steps, *s); i++) {
 		s = buf_at(steps, struct step, i);
 		if (s->from_ns >= end_ns)
 			return;

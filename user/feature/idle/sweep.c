@@ -12,8 +12,6 @@
  * for. Time in which the thread waits for others (data, processes) would have passed all the same, and does not.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/activity/activity.h"
 #include "feature/idle/state.h"
@@ -39,21 +37,16 @@ struct gap {
 
 /* ---- orders */
 
-#define ORDER(a, b)                                                                                                    \
-	do {                                                                                                           \
-		if ((a) != (b))                                                                                        \
-			return (a) < (b) ? -1 : 1;                                                                     \
-	} while (0)
-
 static int by_start(const void *va, const void *vb)
 {
-	const struct idle_work *a = va, *b = vb;
+	const struct win_work *a = va, *b = vb;
+	const int order = win_by_times(a, b);
 
-	ORDER(a->start_ns, b->start_ns);
-	ORDER(a->end_ns, b->end_ns);
-	ORDER(a->tgid, b->tgid);
-	ORDER(a->stream, b->stream);
-	ORDER(a->edge_id, b->edge_id);
+	if (order)
+		return order;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(win_stream(&a->track), win_stream(&b->track));
+	BUF_ORDER(a->edge_id, b->edge_id);
 	return 0;
 }
 
@@ -61,9 +54,9 @@ static int by_stream(const void *va, const void *vb)
 {
 	const struct idle_wait *a = va, *b = vb;
 
-	ORDER(a->tgid, b->tgid);
-	ORDER(a->stream, b->stream);
-	ORDER(a->ns, b->ns);
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->stream, b->stream);
+	BUF_ORDER(a->ns, b->ns);
 	return 0;
 }
 
@@ -71,31 +64,10 @@ static int by_thread(const void *va, const void *vb)
 {
 	const struct mxbpf_look *a = va, *b = vb;
 
-	ORDER(a->h.tgid, b->h.tgid);
-	ORDER(a->tid, b->tid);
-	ORDER(a->h.ts_ns, b->h.ts_ns);
+	BUF_ORDER(a->h.tgid, b->h.tgid);
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->h.ts_ns, b->h.ts_ns);
 	return 0;
-}
-
-static void sort(struct buf *b, size_t bytes, int (*order)(const void *, const void *))
-{
-	if (b->len)
-		qsort(b->data, b->len / bytes, bytes, order);
-}
-
-/* Returns the index of the first item that is not before `like`. */
-static size_t first(const struct buf *b, size_t bytes, const void *like, int (*order)(const void *, const void *))
-{
-	size_t low = 0, high = b->len / bytes, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (order(buf_place(b, mid * bytes), like) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
 }
 
 /* ---- what is known of a moment */
@@ -104,7 +76,7 @@ static int add_looks(struct sweep *s, const struct mxbpf_agg_gpu_idle *of, uint3
 		     uint64_t to_ns)
 {
 	const struct mxbpf_look like = {.h = {.tgid = of->h.tgid, .ts_ns = from_ns}, .tid = tid};
-	size_t i = first(&s->looks, sizeof(like), &like, by_thread);
+	size_t i = buf_first(&s->looks, sizeof(like), &like, by_thread);
 	struct mxbpf_agg_gpu_idle row = *of, *r;
 	const struct mxbpf_look *l;
 
@@ -326,18 +298,19 @@ static int give_thread(struct sweep *s, struct gap *g, uint64_t from_ns, uint64_
 /* ---- devices */
 
 /* Returns whether the stream was told to wait for an event between the launch of its work before and this launch. */
-static bool waits_for_event(struct sweep *s, const struct idle_work *w, const struct activity_call *l)
+static bool waits_for_event(struct sweep *s, const struct win_work *w, const struct activity_call *l)
 {
-	const struct idle_wait like = {.stream = w->stream, .ns = l->start_ns + 1, .tgid = w->tgid};
-	const size_t i = first(&s->t->waits, sizeof(like), &like, by_stream);
+	const uint64_t stream = win_stream(&w->track);
+	const struct idle_wait like = {.stream = stream, .ns = l->start_ns + 1, .tgid = w->tgid};
+	const size_t i = buf_first(&s->t->waits, sizeof(like), &like, by_stream);
 	const struct idle_wait *last = i ? buf_at(&s->t->waits, struct idle_wait, i - 1) : NULL;
-	uint64_t *before = hash_put(&s->t->streams, w->stream, (uint64_t)w->tgid << 32 | w->device), since_ns;
+	uint64_t *before = hash_put(&s->t->streams, stream, (uint64_t)w->tgid << 32 | w->track.device), since_ns;
 
 	if (!before)
 		return false;
 	since_ns = *before;
 	*before = l->start_ns > since_ns ? l->start_ns : since_ns;
-	return last && last->tgid == w->tgid && last->stream == w->stream && last->ns >= since_ns;
+	return last && last->tgid == w->tgid && last->stream == stream && last->ns >= since_ns;
 }
 
 static uint64_t clamp(uint64_t ns, uint64_t low, uint64_t high)
@@ -347,7 +320,7 @@ static uint64_t clamp(uint64_t ns, uint64_t low, uint64_t high)
 
 /* Work begins, and how it came to be launched. */
 struct arrival {
-	const struct idle_work *work;
+	const struct win_work *work;
 	const struct activity_call *launch; /* NULL: not known */
 	bool event;			    /* its stream waits for an event */
 };
@@ -394,15 +367,16 @@ static int settle(struct sweep *s, struct idle_device *d, const struct arrival *
 	return copied_ns < to_ns ? give_gap(s, d, a, copied_ns, to_ns) : 0;
 }
 
-static struct idle_device *device_of(struct idle_state *t, const struct idle_work *w)
+static struct idle_device *device_of(struct idle_state *t, const struct win_work *w)
 {
 	struct idle_device *d;
 	bool added;
 
-	d = mdl_item_put(&t->device_index, &t->devices, (uint64_t)w->tgid << 32 | w->device, 0, sizeof(*d), &added);
+	d = mdl_item_put(&t->device_index, &t->devices, (uint64_t)w->tgid << 32 | w->track.device, 0, sizeof(*d),
+			 &added);
 	if (d && added)
 		*d = (struct idle_device){.tgid = w->tgid,
-					  .device = w->device,
+					  .device = w->track.device,
 					  .first_ns = w->start_ns,
 					  .now_ns = w->start_ns,
 					  .compute_until_ns = w->start_ns,
@@ -410,7 +384,7 @@ static struct idle_device *device_of(struct idle_state *t, const struct idle_wor
 	return d;
 }
 
-static int take(struct sweep *s, const struct idle_work *w)
+static int take(struct sweep *s, const struct win_work *w)
 {
 	struct idle_device *d = device_of(s->t, w);
 	struct arrival a = {.work = w};
@@ -419,7 +393,7 @@ static int take(struct sweep *s, const struct idle_work *w)
 	a.event = a.launch && waits_for_event(s, w, a.launch);
 	if (!d || settle(s, d, &a))
 		return -ENOMEM;
-	if (!w->copy) {
+	if (w->cls != MXBPF_ACTIVITY_COPY) {
 		d->compute_until_ns = w->end_ns > d->compute_until_ns ? w->end_ns : d->compute_until_ns;
 	} else if (w->end_ns > d->copy_until_ns) {
 		d->copy_until_ns = w->end_ns;
@@ -437,10 +411,9 @@ static int begin(const struct mdl *m, struct sweep *s)
 
 	if (buf_put(&s->looks, looks, n * sizeof(*looks)))
 		return -ENOMEM;
-	sort(&s->looks, sizeof(struct mxbpf_look), by_thread);
-	sort(&s->t->work, sizeof(struct idle_work), by_start);
-	sort(&s->t->waits, sizeof(struct idle_wait), by_stream);
-	sort(&s->t->off, sizeof(struct idle_off), idle_off_order);
+	buf_sort(&s->looks, sizeof(struct mxbpf_look), by_thread);
+	buf_sort(&s->t->waits, sizeof(struct idle_wait), by_stream);
+	buf_sort(&s->t->off, sizeof(struct idle_off), idle_off_order);
 	return idle_threads_make(m, &s->t->spans, &s->threads);
 }
 
@@ -459,17 +432,16 @@ static void forget(struct idle_state *t, uint64_t until_ns)
 int idle_sweep(const struct mdl *m, struct idle_state *t, uint64_t until_ns)
 {
 	struct sweep s = {.m = m, .t = t};
-	size_t i = 0, k, n = buf_count(&t->work, struct idle_work);
+	const size_t n = win_ready(&t->work, sizeof(struct win_work), by_start, until_ns);
+	size_t i, k;
 	int err = begin(m, &s);
 
-	for (; !err && i < n && buf_at(&t->work, struct idle_work, i)->start_ns < until_ns; i++)
-		err = take(&s, buf_at(&t->work, struct idle_work, i));
+	for (i = 0; !err && i < n; i++)
+		err = take(&s, buf_at(&t->work.all, struct win_work, i));
 	for (k = 0; !err && until_ns == UINT64_MAX && k < buf_count(&t->devices, struct idle_device); k++)
 		err = settle(&s, buf_at(&t->devices, struct idle_device, k), NULL);
-	if (i)
-		memmove(t->work.data, buf_at(&t->work, struct idle_work, i), (n - i) * sizeof(struct idle_work));
-	t->work.len = (n - i) * sizeof(struct idle_work);
-	forget(t, until_ns == UINT64_MAX ? t->newest_ns : until_ns);
+	win_take(&t->work, sizeof(struct win_work), i);
+	forget(t, until_ns == UINT64_MAX ? t->work.newest_ns : until_ns);
 	idle_threads_fini(&s.threads);
 	buf_fini(&s.looks);
 	return err;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Divides the time of threads into pieces, in each of which the thread did one thing, by the spans that were open. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/activity/activity.h"
 #include "feature/idle/state.h"
@@ -149,14 +147,10 @@ static int by_thread(const void *va, const void *vb)
 {
 	const struct idle_span *a = va, *b = vb;
 
-	if (a->tgid != b->tgid)
-		return a->tgid < b->tgid ? -1 : 1;
-	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	if (a->start_ns != b->start_ns)
-		return a->start_ns < b->start_ns ? -1 : 1;
-	if (a->end_ns != b->end_ns)
-		return a->end_ns > b->end_ns ? -1 : 1;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->start_ns, b->start_ns);
+	BUF_ORDER(b->end_ns, a->end_ns);
 	return (a->cls == MXBPF_CLASS_CUDA) - (b->cls == MXBPF_CLASS_CUDA);
 }
 
@@ -164,9 +158,9 @@ static int by_end(const void *va, const void *vb)
 {
 	const struct idle_span *a = va, *b = vb;
 
-	if (a->tgid != b->tgid)
-		return a->tgid < b->tgid ? -1 : 1;
-	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->end_ns, b->end_ns);
+	return 0;
 }
 
 int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_threads *to)
@@ -177,8 +171,7 @@ int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_thread
 	size_t i;
 	int err = 0;
 
-	if (n)
-		qsort(spans->data, n, sizeof(*s), by_thread);
+	buf_sort(spans, sizeof(*s), by_thread);
 	for (i = 0; !err && i < n; i++) {
 		if (!i || s[i].tgid != s[i - 1].tgid || s[i].tid != s[i - 1].tid) {
 			err = end(&k, UINT64_MAX);
@@ -187,8 +180,7 @@ int idle_threads_make(const struct mdl *m, struct buf *spans, struct idle_thread
 		err = err ? err : begin(&k, &s[i]);
 	}
 	err = err ? err : end(&k, UINT64_MAX);
-	if (to->exchanges.len)
-		qsort(to->exchanges.data, buf_count(&to->exchanges, *s), sizeof(*s), by_end);
+	buf_sort(&to->exchanges, sizeof(*s), by_end);
 	hash_fini(&k.roles);
 	return err;
 }
@@ -199,29 +191,24 @@ void idle_threads_fini(struct idle_threads *t)
 	buf_fini(&t->exchanges);
 }
 
-/* Returns whether a piece ends before a moment of a thread, or is of an earlier thread. */
-static bool is_before(const struct idle_piece *p, uint32_t tgid, uint32_t tid, uint64_t ns)
+static int by_thread_and_end(const void *va, const void *vb)
 {
-	if (p->tgid != tgid)
-		return p->tgid < tgid;
-	return p->tid != tid ? p->tid < tid : p->end_ns <= ns;
+	const struct idle_piece *a = va, *b = vb;
+
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->end_ns, b->end_ns);
+	return 0;
 }
 
 const struct idle_piece *idle_piece_at(const struct idle_threads *t, uint32_t tgid, uint32_t tid, uint64_t ns,
 				       uint64_t *end_ns)
 {
-	size_t low = 0, high = buf_count(&t->pieces, struct idle_piece), mid;
-	const struct idle_piece *p;
+	const struct idle_piece like = {.end_ns = ns + 1, .tgid = tgid, .tid = tid};
+	const size_t i = buf_first(&t->pieces, sizeof(like), &like, by_thread_and_end);
+	const struct idle_piece *p = buf_at(&t->pieces, struct idle_piece, i);
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (is_before(buf_at(&t->pieces, struct idle_piece, mid), tgid, tid, ns))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	p = buf_at(&t->pieces, struct idle_piece, low);
-	if (low == buf_count(&t->pieces, *p) || p->tgid != tgid || p->tid != tid) {
+	if (i == buf_count(&t->pieces, *p) || p->tgid != tgid || p->tid != tid) {
 		*end_ns = UINT64_MAX;
 		return NULL;
 	}
@@ -229,27 +216,11 @@ const struct idle_piece *idle_piece_at(const struct idle_threads *t, uint32_t tg
 	return p->start_ns <= ns ? p : NULL;
 }
 
-static size_t first_exchange(const struct buf *all, uint32_t tgid, uint64_t after_ns)
-{
-	size_t low = 0, high = buf_count(all, struct idle_span), mid;
-	const struct idle_span *s;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		s = buf_at(all, struct idle_span, mid);
-		if (s->tgid < tgid || (s->tgid == tgid && s->end_ns <= after_ns))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 bool idle_exchange_in(const struct idle_threads *t, uint32_t tgid, uint64_t from_ns, uint64_t to_ns,
 		      struct idle_span *found)
 {
-	size_t i = first_exchange(&t->exchanges, tgid, from_ns);
-	const struct idle_span *s;
+	const struct idle_span like = {.end_ns = from_ns + 1, .tgid = tgid}, *s;
+	size_t i = buf_first(&t->exchanges, sizeof(like), &like, by_end);
 	bool any = false;
 
 	for (; i < buf_count(&t->exchanges, *s); i++) {

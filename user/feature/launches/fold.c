@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Keeps what a sweep needs, and adds launches up by process, stream and call. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/activity/activity.h"
 #include "feature/launches/state.h"
 
-#define HOLD_NS	  2000000000ull /* activities can be so late */
 #define WORK_MIN  (1u << 12)
 #define WORK_MAX  (1u << 18) /* 14 MiB */
 #define CALLS_MAX (1u << 18) /* 14 MiB; if there are more, the oldest half is forgotten */
@@ -22,9 +19,8 @@ static struct launches_state *state_of(struct mdl *m)
 
 struct launches_row *launches_row_of(struct launches_state *t, const struct mxbpf_agg_gpu_launch *like)
 {
-	const uint64_t stream = (uint64_t)like->track.context << 32 | like->track.stream;
 	const uint64_t place = (uint64_t)like->h.tgid << 32 | like->track.device;
-	const uint64_t key = like->call_id ^ stream * 0x9e3779b97f4a7c15ull;
+	const uint64_t key = like->call_id ^ win_stream(&like->track) * 0x9e3779b97f4a7c15ull;
 	struct launches_row *r;
 	bool added;
 
@@ -79,23 +75,13 @@ static int fold_types(struct mdl *m, const struct mxbpf_rec *rec)
 
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
-	const struct launches_work work = {.start_ns = a->h.ts_ns,
-					   .end_ns = a->h.ts_ns + a->dur_ns,
-					   .edge_id = a->edge_id,
-					   .name_id = a->name_id,
-					   .track = a->track,
-					   .tgid = a->h.tgid,
-					   .domain = a->domain,
-					   .memory = a->cls != MXBPF_ACTIVITY_KERNEL};
+	const struct win_work work = win_work_of(a);
 	struct launches_state *t;
 
 	if (a->cls == MXBPF_ACTIVITY_SYNC) /* a wait is no work of a device */
 		return 0;
 	t = state_of(m);
-	if (!t)
-		return -ENOMEM;
-	t->newest_ns = work.start_ns > t->newest_ns ? work.start_ns : t->newest_ns;
-	return buf_put(&t->work, &work, sizeof(work));
+	return t ? win_put(&t->work, &work, sizeof(work)) : -ENOMEM;
 }
 
 /* activity_calls() has the launch as its last one. */
@@ -111,29 +97,15 @@ static int launched(struct mdl *m, const struct mxbpf_launch *l)
 	return buf_put_latest(&t->calls, &call, sizeof(call), CALLS_MAX);
 }
 
-static int by_start(const void *va, const void *vb)
-{
-	const struct launches_work *a = va, *b = vb;
-
-	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
-}
-
 static int window(struct mdl *m)
 {
 	struct launches_state *t = state_of(m);
-	const size_t n = buf_count(&t->work, struct launches_work);
-	uint64_t until_ns = t->newest_ns > HOLD_NS ? t->newest_ns - HOLD_NS : 0, half_ns;
 	int err;
 
-	if (n < WORK_MIN || (n < 2 * t->kept_work && n < WORK_MAX))
+	if (!win_is_due(buf_count(&t->work.all, struct win_work), t->work.kept, WORK_MIN, WORK_MAX))
 		return 0;
-	if (n >= WORK_MAX) {
-		qsort(t->work.data, n, sizeof(struct launches_work), by_start);
-		half_ns = buf_at(&t->work, struct launches_work, n / 2)->start_ns;
-		until_ns = half_ns >= until_ns ? half_ns + 1 : until_ns; /* also if all begin at once */
-	}
-	err = launches_sweep(m, t, until_ns);
-	t->kept_work = buf_count(&t->work, struct launches_work);
+	err = launches_sweep(m, t, win_until(&t->work, sizeof(struct win_work), WORK_MAX));
+	t->work.kept = buf_count(&t->work.all, struct win_work);
 	return err;
 }
 
@@ -141,7 +113,7 @@ static int window(struct mdl *m)
 
 static void state_fini(struct launches_state *t)
 {
-	buf_fini(&t->work);
+	buf_fini(&t->work.all);
 	buf_fini(&t->calls);
 	mdl_items_fini(&t->row_index, &t->rows);
 	mdl_items_fini(&t->stream_index, &t->streams);
@@ -157,9 +129,7 @@ static int copy_buf(struct buf *to, const struct buf *from)
 /* Copies what is kept for a sweep. */
 static int copy_kept(struct launches_state *to, const struct launches_state *from)
 {
-	to->kept_work = from->kept_work;
-	to->newest_ns = from->newest_ns;
-	if (copy_buf(&to->work, &from->work) || copy_buf(&to->calls, &from->calls) ||
+	if (win_copy(&to->work, &from->work) || copy_buf(&to->calls, &from->calls) ||
 	    hash_copy(&to->types, &from->types) ||
 	    mdl_items_copy(&to->stream_index, &to->streams, &from->stream_index, &from->streams))
 		return -ENOMEM;
@@ -184,7 +154,7 @@ static int finished(const struct mdl *m, struct launches_state *all)
 
 int launches_rows(const struct mdl *m, struct buf *out)
 {
-	struct launches_state all = {.kept_work = 0};
+	struct launches_state all = {.work.kept = 0};
 	int err = finished(m, &all);
 
 	err = err ? err : copy_buf(out, &all.rows);
@@ -207,7 +177,7 @@ static int put_types(const struct launches_state *all, struct buf *out)
 
 int launches_types(const struct mdl *m, struct buf *out)
 {
-	struct launches_state all = {.kept_work = 0};
+	struct launches_state all = {.work.kept = 0};
 	int err = finished(m, &all);
 
 	err = err ? err : put_types(&all, out);
@@ -217,7 +187,7 @@ int launches_types(const struct mdl *m, struct buf *out)
 
 static int emit(const struct mdl *m, struct buf *out)
 {
-	struct launches_state all = {.kept_work = 0};
+	struct launches_state all = {.work.kept = 0};
 	struct launches_row *r;
 	size_t i;
 	int err = finished(m, &all);

@@ -7,16 +7,7 @@
 #define FEATURE_LAUNCHES_STATE_H
 
 #include "feature/launches/launches.h"
-
-/* A kernel, a copy or a set. */
-struct launches_work {
-	uint64_t start_ns, end_ns;
-	uint64_t edge_id, name_id;
-	struct mxbpf_track track;
-	uint32_t tgid;
-	uint16_t domain;
-	bool memory; /* a copy or a set */
-};
+#include "window/window.h"
 
 /* What is known of the work of a call that launches. */
 struct launches_call {
@@ -42,10 +33,8 @@ struct launches_device {
 };
 
 struct launches_state {
-	struct buf work;	  /* struct launches_work: not joined yet */
+	struct win_queue work;	  /* struct win_work: kernels, copies and sets that are not joined yet */
 	struct buf calls;	  /* struct launches_call by number: not counted yet */
-	size_t kept_work;	  /* what the last sweep left */
-	uint64_t newest_ns;	  /* latest start of an activity */
 	struct hash row_index;	  /* (call and stream, process and device) -> 1 + index in rows */
 	struct buf rows;	  /* struct launches_row */
 	struct hash stream_index; /* (context and stream, process and device) -> 1 + index in streams */
@@ -65,7 +54,7 @@ struct launches_row *launches_row_of(struct launches_state *t, const struct mxbp
 int launches_sweep(const struct mdl *m, struct launches_state *t, uint64_t until_ns);
 
 /* types.c: these take work in the order of its starts. All return 0 or -ENOMEM. */
-int launches_types_take(const struct mdl *m, struct launches_state *t, const struct launches_work *w);
+int launches_types_take(const struct mdl *m, struct launches_state *t, const struct win_work *w);
 /* Counts the time until the end of the last work. */
 void launches_types_finish(struct launches_state *t);
 int launches_types_fold(struct launches_state *t, const struct mxbpf_agg_gpu_types *a);

@@ -4,8 +4,6 @@
  * work is SETTLE_NS old, because a launch of a CUDA graph has work for a while.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/activity/activity.h"
 #include "feature/launches/state.h"
@@ -13,12 +11,6 @@
 #define SETTLE_NS   1000000000ull
 #define STREAMS_MAX 512u	  /* with a queue: 8 MiB; further ones have none */
 #define KEEP_NS	    8000000000ull /* calls are kept for work that starts so much later */
-
-#define ORDER(a, b)                                                                                                    \
-	do {                                                                                                           \
-		if ((a) != (b))                                                                                        \
-			return (a) < (b) ? -1 : 1;                                                                     \
-	} while (0)
 
 /* A call whose work is complete. */
 struct due {
@@ -30,45 +22,45 @@ static int by_time(const void *va, const void *vb)
 {
 	const struct due *a = va, *b = vb;
 
-	ORDER(a->of->start_ns, b->of->start_ns);
-	ORDER(a->of->tgid, b->of->tgid);
-	ORDER(a->of->domain, b->of->domain);
-	ORDER(a->of->edge_id, b->of->edge_id);
+	BUF_ORDER(a->of->start_ns, b->of->start_ns);
+	BUF_ORDER(a->of->tgid, b->of->tgid);
+	BUF_ORDER(a->of->domain, b->of->domain);
+	BUF_ORDER(a->of->edge_id, b->of->edge_id);
 	return 0;
 }
 
 static int by_start(const void *va, const void *vb)
 {
-	const struct launches_work *a = va, *b = vb;
+	const struct win_work *a = va, *b = vb;
+	const int order = win_by_times(a, b);
 
-	ORDER(a->start_ns, b->start_ns);
-	ORDER(a->end_ns, b->end_ns);
-	ORDER(a->tgid, b->tgid);
-	ORDER(a->edge_id, b->edge_id);
+	if (order)
+		return order;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->edge_id, b->edge_id);
 	return 0;
 }
 
 /* ---- work and its calls */
 
-static struct launches_call *call_of(const struct mdl *m, const struct launches_state *t, const struct launches_work *w)
+static int by_number(const void *va, const void *vb)
 {
-	const struct activity_call *of = activity_call_of(m, w->tgid, w->domain, w->edge_id, w->start_ns);
-	const uint64_t number = of ? activity_call_number(m, of) : 0;
-	size_t low = 0, high = of ? buf_count(&t->calls, struct launches_call) : 0, n = high, mid;
-	struct launches_call *c;
+	const struct launches_call *a = va, *b = vb;
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (buf_at(&t->calls, struct launches_call, mid)->number < number)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	c = low < n ? buf_at(&t->calls, struct launches_call, low) : NULL;
-	return c && c->number == number ? c : NULL;
+	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static void join(struct launches_call *c, const struct launches_work *w)
+static struct launches_call *call_of(const struct mdl *m, const struct launches_state *t, const struct win_work *w)
+{
+	const struct activity_call *of = activity_call_of(m, w->tgid, w->domain, w->edge_id, w->start_ns);
+	const struct launches_call like = {.number = of ? activity_call_number(m, of) : 0};
+	const size_t i = of ? buf_first(&t->calls, sizeof(like), &like, by_number) : 0;
+	struct launches_call *c = buf_at(&t->calls, struct launches_call, i);
+
+	return of && i < buf_count(&t->calls, like) && c->number == like.number ? c : NULL;
+}
+
+static void join(struct launches_call *c, const struct win_work *w)
 {
 	if (!c->nwork) {
 		c->work_start_ns = w->start_ns;
@@ -81,26 +73,20 @@ static void join(struct launches_call *c, const struct launches_work *w)
 
 static int join_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
 {
-	const size_t n = buf_count(&t->work, struct launches_work);
-	const struct launches_work *w;
+	const size_t n = win_ready(&t->work, sizeof(struct win_work), by_start, until_ns);
+	const struct win_work *w;
 	struct launches_call *c;
 	size_t i;
 	int err = 0;
 
-	if (n)
-		qsort(t->work.data, n, sizeof(*w), by_start);
 	for (i = 0; !err && i < n; i++) {
-		w = buf_at(&t->work, struct launches_work, i);
-		if (w->start_ns >= until_ns)
-			break;
+		w = buf_at(&t->work.all, struct win_work, i);
 		c = call_of(m, t, w);
 		if (c)
 			join(c, w);
 		err = launches_types_take(m, t, w);
 	}
-	if (i)
-		memmove(t->work.data, t->work.data + i * sizeof(*w), (n - i) * sizeof(*w));
-	t->work.len = (n - i) * sizeof(*w);
+	win_take(&t->work, sizeof(*w), i);
 	return err;
 }
 
@@ -111,7 +97,7 @@ static int queue(struct launches_state *t, struct launches_row *r, const struct 
 {
 	const struct activity_call *of = d->of;
 	const struct launches_call *c = d->work;
-	const uint64_t stream = (uint64_t)c->track.context << 32 | c->track.stream;
+	const uint64_t stream = win_stream(&c->track);
 	const uint64_t device = (uint64_t)of->tgid << 32 | c->track.device;
 	struct launches_stream *s;
 	uint64_t end_ns;
@@ -170,15 +156,12 @@ static int count(struct launches_state *t, const struct due *d)
 
 static int count_due(struct launches_state *t, struct buf *dues)
 {
-	struct due *d = (struct due *)dues->data;
-	const size_t n = buf_count(dues, *d);
 	size_t i;
 	int err = 0;
 
-	if (n)
-		qsort(d, n, sizeof(*d), by_time);
-	for (i = 0; !err && i < n; i++)
-		err = count(t, &d[i]);
+	buf_sort(dues, sizeof(struct due), by_time);
+	for (i = 0; !err && i < buf_count(dues, struct due); i++)
+		err = count(t, buf_at(dues, struct due, i));
 	return err;
 }
 
@@ -186,7 +169,7 @@ static int count_due(struct launches_state *t, struct buf *dues)
 static int count_all(const struct mdl *m, struct launches_state *t, uint64_t until_ns)
 {
 	const uint64_t settled_ns = until_ns == UINT64_MAX ? until_ns : until_ns > SETTLE_NS ? until_ns - SETTLE_NS : 0;
-	const uint64_t now_ns = until_ns == UINT64_MAX ? t->newest_ns : until_ns;
+	const uint64_t now_ns = until_ns == UINT64_MAX ? t->work.newest_ns : until_ns;
 	const uint64_t since_ns = now_ns > KEEP_NS ? now_ns - KEEP_NS : 0;
 	struct launches_call *c = (struct launches_call *)t->calls.data;
 	const size_t n = buf_count(&t->calls, *c);

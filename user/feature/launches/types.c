@@ -65,9 +65,10 @@ static bool is_new(const struct launches_device *d)
 	return !d->a.count[MXBPF_TYPE_COMPUTE] && !d->a.count[MXBPF_TYPE_EXCHANGE] && !d->a.count[MXBPF_TYPE_MEMORY];
 }
 
-int launches_types_take(const struct mdl *m, struct launches_state *t, const struct launches_work *w)
+int launches_types_take(const struct mdl *m, struct launches_state *t, const struct win_work *w)
 {
-	const enum mxbpf_gpu_type type = w->memory ? MXBPF_TYPE_MEMORY : type_of_kernel(m, t, w->name_id);
+	const bool kernel = w->cls == MXBPF_ACTIVITY_KERNEL;
+	const enum mxbpf_gpu_type type = kernel ? type_of_kernel(m, t, w->name_id) : MXBPF_TYPE_MEMORY;
 	struct launches_device *d = device_of(t, w->tgid, w->track.device);
 
 	if (!d)

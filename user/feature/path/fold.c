@@ -22,40 +22,9 @@ static struct path_state *state_of(struct mdl *m)
 
 /* ---- what is kept */
 
-static void lose(struct path_state *t, uint64_t ns)
-{
-	t->lost_ns = ns > t->lost_ns ? ns : t->lost_ns;
-}
-
-/* Notes what the next buf_put_latest() will forget. */
-static void lose_work(struct path_state *t)
-{
-	const size_t n = buf_count(&t->work, struct path_work);
-	size_t i;
-
-	for (i = 0; n >= WORK_MAX && i < n - n / 2; i++)
-		lose(t, buf_at(&t->work, struct path_work, i)->end_ns);
-}
-
-static void lose_spans(struct path_state *t)
-{
-	const size_t n = buf_count(&t->spans, struct idle_span);
-	size_t i;
-
-	for (i = 0; n >= SPANS_MAX && i < n - n / 2; i++)
-		lose(t, buf_at(&t->spans, struct idle_span, i)->end_ns);
-}
-
 static int activity(struct mdl *m, const struct mxbpf_activity *a)
 {
-	const struct path_work work = {.start_ns = a->h.ts_ns,
-				       .end_ns = a->h.ts_ns + a->dur_ns,
-				       .edge_id = a->edge_id,
-				       .name_id = a->name_id,
-				       .track = a->track,
-				       .tgid = a->h.tgid,
-				       .domain = a->domain,
-				       .cls = a->cls};
+	const struct win_work work = win_work_of(a);
 	struct path_state *t = state_of(m);
 
 	if (!t)
@@ -65,8 +34,7 @@ static int activity(struct mdl *m, const struct mxbpf_activity *a)
 		return a->sync_type == MXBPF_SYNC_STREAM_WAITS
 			       ? buf_put_latest(&t->waits, &work, sizeof(work), WAITS_MAX)
 			       : 0;
-	lose_work(t);
-	return buf_put_latest(&t->work, &work, sizeof(work), WORK_MAX);
+	return win_put_latest(&t->work, &work, sizeof(work), WORK_MAX, &t->lost_ns);
 }
 
 static int launched(struct mdl *m, const struct mxbpf_launch *l)
@@ -93,9 +61,9 @@ static int span(struct mdl *m, struct mdl_row *row, const struct mxbpf_span *s)
 
 	if (!t)
 		return -ENOMEM;
-	if (t->on)
-		lose_spans(t);
-	return buf_put_latest(&t->spans, &one, sizeof(one), t->on ? SPANS_MAX : BACKLOG_MAX);
+	if (!t->on)
+		return buf_put_latest(&t->spans, &one, sizeof(one), BACKLOG_MAX);
+	return win_put_latest(&t->spans, &one, sizeof(one), SPANS_MAX, &t->lost_ns);
 }
 
 /* ---- the iteration that is looked at */
@@ -104,8 +72,8 @@ static int by_length(const void *va, const void *vb)
 {
 	const struct mxbpf_iteration *const *a = va, *const *b = vb;
 
-	PATH_ORDER((*a)->dur_ns, (*b)->dur_ns);
-	PATH_ORDER((*a)->h.ts_ns, (*b)->h.ts_ns);
+	BUF_ORDER((*a)->dur_ns, (*b)->dur_ns);
+	BUF_ORDER((*a)->h.ts_ns, (*b)->h.ts_ns);
 	return 0;
 }
 
@@ -142,8 +110,8 @@ static int by_process(const void *va, const void *vb)
 {
 	const struct mxbpf_iteration *a = va, *b = vb;
 
-	PATH_ORDER(a->h.tgid, b->h.tgid);
-	PATH_ORDER(a->h.ts_ns, b->h.ts_ns);
+	BUF_ORDER(a->h.tgid, b->h.tgid);
+	BUF_ORDER(a->h.ts_ns, b->h.ts_ns);
 	return 0;
 }
 
@@ -156,8 +124,7 @@ static int find_parts(const struct mdl *m, const struct path_state *t, struct bu
 
 	all = (const struct mxbpf_iteration *)list.data;
 	n = buf_count(&list, *all);
-	if (n)
-		qsort(list.data, n, sizeof(*all), by_process);
+	buf_sort(&list, sizeof(*all), by_process);
 	for (i = 0; !err && i < n && paths < PROCESSES; i = k) {
 		for (k = i; k < n && all[k].h.tgid == all[i].h.tgid; k++)
 			;
@@ -236,7 +203,7 @@ static int emit(const struct mdl *m, struct buf *out)
 static int copy_state(struct path_state *to, const struct path_state *from)
 {
 	to->on |= from->on;
-	lose(to, from->lost_ns);
+	to->lost_ns = from->lost_ns > to->lost_ns ? from->lost_ns : to->lost_ns;
 	if (buf_put(&to->work, from->work.data, from->work.len) ||
 	    buf_put(&to->waits, from->waits.data, from->waits.len))
 		return -ENOMEM;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Finds which activities operators launch one after another. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "feature/path/state.h"
 
@@ -25,10 +23,10 @@ static int by_thread(const void *va, const void *vb)
 {
 	const struct launched *a = va, *b = vb;
 
-	PATH_ORDER(a->tgid, b->tgid);
-	PATH_ORDER(a->tid, b->tid);
-	PATH_ORDER(a->ns, b->ns);
-	PATH_ORDER(a->start_ns, b->start_ns);
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->ns, b->ns);
+	BUF_ORDER(a->start_ns, b->start_ns);
 	return 0;
 }
 
@@ -37,44 +35,29 @@ static int by_start(const void *va, const void *vb)
 {
 	const struct idle_span *a = va, *b = vb;
 
-	PATH_ORDER(b->start_ns, a->start_ns);
-	PATH_ORDER(a->end_ns, b->end_ns);
+	BUF_ORDER(b->start_ns, a->start_ns);
+	BUF_ORDER(a->end_ns, b->end_ns);
 	return 0;
 }
 
 static int collect(struct search *s, const struct mdl *m, const struct path_state *t)
 {
 	const struct activity_call *l;
-	const struct path_work *w;
+	const struct win_work *w;
 	struct launched one;
 	size_t i;
 	int err = 0;
 
 	for (i = 0; !err && i < buf_count(&t->work, *w); i++) {
-		w = buf_at(&t->work, struct path_work, i);
+		w = buf_at(&t->work, struct win_work, i);
 		l = path_launch_of(m, w);
 		if (!l)
 			continue;
 		one = (struct launched){l->start_ns, w->start_ns, w->end_ns - w->start_ns, w->name_id, l->tgid, l->tid};
 		err = buf_put(&s->all, &one, sizeof(one));
 	}
-	if (s->all.len)
-		qsort(s->all.data, buf_count(&s->all, one), sizeof(one), by_thread);
+	buf_sort(&s->all, sizeof(one), by_thread);
 	return err;
-}
-
-static size_t first(const struct search *s, const struct launched *like)
-{
-	size_t low = 0, high = buf_count(&s->all, *like), mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (by_thread(buf_at(&s->all, struct launched, mid), like) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
 }
 
 static uint64_t key_of(const struct launched *a, size_t n)
@@ -123,7 +106,8 @@ static int look(struct search *s, const struct idle_span *span)
 {
 	const struct launched from = {.ns = span->start_ns, .tgid = span->tgid, .tid = span->tid};
 	const struct launched to = {.ns = span->end_ns, .tgid = span->tgid, .tid = span->tid};
-	const size_t at = first(s, &from), n = first(s, &to) - at;
+	const size_t at = buf_first(&s->all, sizeof(from), &from, by_thread);
+	const size_t n = buf_first(&s->all, sizeof(to), &to, by_thread) - at;
 	uint64_t *seen;
 
 	if (n < MXBPF_SEQUENCE_MIN || n > MXBPF_SEQUENCE_MAX)
@@ -145,8 +129,7 @@ int path_find_sequences(const struct mdl *m, const struct path_state *t, struct 
 	size_t i;
 	int err = collect(&s, m, t) || buf_put(&spans, t->spans.data, t->spans.len) ? -ENOMEM : 0;
 
-	if (spans.len)
-		qsort(spans.data, buf_count(&spans, *span), sizeof(*span), by_start);
+	buf_sort(&spans, sizeof(*span), by_start);
 	for (i = 0; !err && i < buf_count(&spans, *span); i++) {
 		span = buf_at(&spans, struct idle_span, i);
 		if (is_operator(span) && span->start_ns >= t->lost_ns)

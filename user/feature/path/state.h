@@ -8,33 +8,18 @@
 #include "feature/path/path.h"
 #include "mxbpf_step.h"
 
-struct path_work {
-	uint64_t start_ns, end_ns;
-	uint64_t edge_id, name_id;
-	struct mxbpf_track track;
-	uint32_t tgid;
-	uint16_t domain;
-	uint8_t cls;
-};
-
 struct path_state {
 	bool on;	      /* a sign of a GPU was seen */
-	struct buf work;      /* struct path_work; kept_*() of fold.c say how many */
-	struct buf waits;     /* struct path_work: streams were told to wait for an event, as SYNC activities */
+	struct buf work;      /* struct win_work */
+	struct buf waits;     /* struct win_work: streams were told to wait for an event, as SYNC activities */
 	struct buf spans;     /* struct idle_span */
 	struct buf parts;     /* struct mxbpf_gpu_path: of recordings */
 	struct buf sequences; /* struct path_sequence: of recordings */
 	uint64_t lost_ns;     /* latest end of a span or activity that was forgotten */
 };
 
-#define PATH_ORDER(a, b)                                                                                               \
-	do {                                                                                                           \
-		if ((a) != (b))                                                                                        \
-			return (a) < (b) ? -1 : 1;                                                                     \
-	} while (0)
-
 /* The launch of an activity, or NULL. */
-static inline const struct activity_call *path_launch_of(const struct mdl *m, const struct path_work *w)
+static inline const struct activity_call *path_launch_of(const struct mdl *m, const struct win_work *w)
 {
 	return activity_call_of(m, w->tgid, w->domain, w->edge_id, w->start_ns);
 }

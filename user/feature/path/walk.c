@@ -12,7 +12,6 @@
  * taken as long.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "feature/steps/steps.h"
@@ -23,12 +22,12 @@
 struct walk {
 	const struct mdl *m;
 	struct idle_threads threads;
-	struct buf work;	    /* struct path_work of the process, by stream and start */
+	struct buf work;	    /* struct win_work of the process, by stream and start */
 	struct buf waits;	    /* streams that were told to wait for an event, by stream and time */
 	uint32_t tids[THREADS_MAX]; /* threads that launch, after that of the iteration */
 	unsigned ntids;
 	uint32_t tgid, tid; /* where the path is, if `at` is NULL */
-	const struct path_work *at;
+	const struct win_work *at;
 	uint64_t from_ns, now_ns; /* the path begins at from_ns; it is known from now_ns on */
 	struct hash index;	  /* (name_id, part) -> 1 + index in own */
 	struct buf own;		  /* struct mxbpf_gpu_path: those of this walk */
@@ -36,14 +35,12 @@ struct walk {
 
 static int by_stream(const void *va, const void *vb)
 {
-	const struct path_work *a = va, *b = vb;
+	const struct win_work *a = va, *b = vb;
 
-	PATH_ORDER(a->track.device, b->track.device);
-	PATH_ORDER(a->track.context, b->track.context);
-	PATH_ORDER(a->track.stream, b->track.stream);
-	PATH_ORDER(a->start_ns, b->start_ns);
-	PATH_ORDER(a->end_ns, b->end_ns);
-	return 0;
+	BUF_ORDER(a->track.device, b->track.device);
+	BUF_ORDER(a->track.context, b->track.context);
+	BUF_ORDER(a->track.stream, b->track.stream);
+	return win_by_times(a, b);
 }
 
 /* ---- the path */
@@ -70,24 +67,24 @@ static int give(struct walk *w, enum mxbpf_path_part part, uint64_t name_id, uin
 
 /* ---- on a GPU */
 
-static bool in_one_stream(const struct path_work *a, const struct path_work *b)
+static bool in_one_stream(const struct win_work *a, const struct win_work *b)
 {
 	return !memcmp(&a->track, &b->track, sizeof(a->track));
 }
 
-static const struct path_work *before(const struct walk *w, const struct path_work *one)
+static const struct win_work *before(const struct walk *w, const struct win_work *one)
 {
-	return one > (const struct path_work *)w->work.data && in_one_stream(one - 1, one) ? one - 1 : NULL;
+	return one > (const struct win_work *)w->work.data && in_one_stream(one - 1, one) ? one - 1 : NULL;
 }
 
 /* Returns the work that ended last until ns, of those that ended after since_ns. */
-static const struct path_work *ended_last(const struct walk *w, uint64_t since_ns, uint64_t ns)
+static const struct win_work *ended_last(const struct walk *w, uint64_t since_ns, uint64_t ns)
 {
-	const struct path_work *one, *last = NULL;
+	const struct win_work *one, *last = NULL;
 	size_t i;
 
 	for (i = 0; i < buf_count(&w->work, *one); i++) {
-		one = buf_at(&w->work, struct path_work, i);
+		one = buf_at(&w->work, struct win_work, i);
 		if (one->end_ns > since_ns && one->end_ns <= ns && (!last || one->end_ns > last->end_ns))
 			last = one;
 	}
@@ -95,15 +92,15 @@ static const struct path_work *ended_last(const struct walk *w, uint64_t since_n
 }
 
 /* Returns whether the stream was told to wait for an event between the launch before and this one. */
-static bool waits_for_event(const struct walk *w, const struct path_work *one, const struct activity_call *l,
-			    const struct path_work *prev)
+static bool waits_for_event(const struct walk *w, const struct win_work *one, const struct activity_call *l,
+			    const struct win_work *prev)
 {
 	const struct activity_call *was = prev ? path_launch_of(w->m, prev) : NULL;
-	const struct path_work *wait;
+	const struct win_work *wait;
 	size_t i;
 
 	for (i = 0; l && i < buf_count(&w->waits, *wait); i++) {
-		wait = buf_at(&w->waits, struct path_work, i);
+		wait = buf_at(&w->waits, struct win_work, i);
 		if (wait->track.stream == one->track.stream && wait->track.context == one->track.context &&
 		    wait->start_ns <= l->start_ns && (!was || wait->start_ns >= was->start_ns))
 			return true;
@@ -112,10 +109,10 @@ static bool waits_for_event(const struct walk *w, const struct path_work *one, c
 }
 
 /* Goes to what the work has waited for. */
-static int leave_work(struct walk *w, const struct path_work *one)
+static int leave_work(struct walk *w, const struct win_work *one)
 {
 	const struct activity_call *l = path_launch_of(w->m, one);
-	const struct path_work *prev = before(w, one), *other = NULL;
+	const struct win_work *prev = before(w, one), *other = NULL;
 	const uint64_t prev_ns = prev ? (prev->end_ns < w->now_ns ? prev->end_ns : w->now_ns) : 0;
 
 	if (waits_for_event(w, one, l, prev))
@@ -137,7 +134,7 @@ static int leave_work(struct walk *w, const struct path_work *one)
 
 static int step_on_gpu(struct walk *w)
 {
-	const struct path_work *one = w->at;
+	const struct win_work *one = w->at;
 	const enum mxbpf_path_part kind = one->cls == MXBPF_ACTIVITY_COPY ? MXBPF_PATH_COPY : MXBPF_PATH_KERNEL;
 
 	if (give(w, kind, one->name_id, one->start_ns))
@@ -147,20 +144,23 @@ static int step_on_gpu(struct walk *w)
 
 /* ---- on a thread */
 
+static int by_thread(const void *va, const void *vb)
+{
+	const struct idle_piece *a = va, *b = vb;
+
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->start_ns, b->start_ns);
+	return 0;
+}
+
 /* Returns the last piece of a thread that begins before ns, or NULL. */
 static const struct idle_piece *piece_before(const struct walk *w, uint32_t tid, uint64_t ns)
 {
-	const struct idle_piece *all = (const struct idle_piece *)w->threads.pieces.data;
-	size_t low = 0, high = buf_count(&w->threads.pieces, *all), mid;
+	const struct idle_piece like = {.start_ns = ns, .tid = tid};
+	const size_t n = buf_first(&w->threads.pieces, sizeof(like), &like, by_thread);
+	const struct idle_piece *p = n ? buf_at(&w->threads.pieces, struct idle_piece, n - 1) : NULL;
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (all[mid].tid != tid ? all[mid].tid < tid : all[mid].start_ns < ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && all[low - 1].tid == tid ? &all[low - 1] : NULL;
+	return p && p->tid == tid ? p : NULL;
 }
 
 /* Returns the piece in which a thread is just before now: this one, that of the iteration, or another that launches. */
@@ -220,7 +220,7 @@ static enum mxbpf_path_part part_of(const struct idle_piece *p)
 static int step_on_thread(struct walk *w)
 {
 	const struct idle_piece *p = piece_now(w);
-	const struct path_work *work;
+	const struct win_work *work;
 
 	if (!p)
 		return step_outside(w);
@@ -245,17 +245,16 @@ static void add_thread(struct walk *w, uint32_t tid)
 
 static int copy_of_process(struct buf *to, const struct buf *from, uint32_t tgid)
 {
-	const struct path_work *one;
+	const struct win_work *one;
 	size_t i;
 	int err = 0;
 
 	for (i = 0; !err && i < buf_count(from, *one); i++) {
-		one = buf_at(from, struct path_work, i);
+		one = buf_at(from, struct win_work, i);
 		if (one->tgid == tgid)
 			err = buf_put(to, one, sizeof(*one));
 	}
-	if (to->len)
-		qsort(to->data, buf_count(to, *one), sizeof(*one), by_stream);
+	buf_sort(to, sizeof(*one), by_stream);
 	return err;
 }
 
@@ -291,13 +290,13 @@ static int collect_spans(struct walk *w, const struct mdl *m, const struct path_
 static void find_end(struct walk *w, const struct mxbpf_iteration *it)
 {
 	const uint64_t end_ns = steps_end_ns(it);
-	const struct path_work *one;
+	const struct win_work *one;
 	const struct activity_call *l;
 	size_t i;
 
 	w->now_ns = end_ns;
 	for (i = 0; i < buf_count(&w->work, *one); i++) {
-		one = buf_at(&w->work, struct path_work, i);
+		one = buf_at(&w->work, struct win_work, i);
 		l = one->end_ns > w->now_ns ? path_launch_of(w->m, one) : NULL;
 		if (!l || l->start_ns < it->h.ts_ns || l->start_ns >= end_ns)
 			continue;
@@ -309,7 +308,7 @@ static void find_end(struct walk *w, const struct mxbpf_iteration *it)
 /* Each step goes back in time, or from a GPU to a thread, or to the work before. So there are fewer than these. */
 static size_t steps_max(const struct walk *w)
 {
-	return 4 * (buf_count(&w->work, struct path_work) + buf_count(&w->threads.pieces, struct idle_piece)) + 16;
+	return 4 * (buf_count(&w->work, struct win_work) + buf_count(&w->threads.pieces, struct idle_piece)) + 16;
 }
 
 static int walk(struct walk *w)
