@@ -7,7 +7,6 @@
 #include "feature/collective/state.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "feature/ranges/ranges.h"
@@ -129,30 +128,24 @@ static int by_thread(const void *va, const void *vb)
 {
 	const struct said *a = va, *b = vb;
 
-	if (a->tgid != b->tgid || a->tid != b->tid)
-		return a->tgid != b->tgid ? (a->tgid < b->tgid ? -1 : 1) : a->tid < b->tid ? -1 : 1;
-	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+	BUF_ORDER(a->tgid, b->tgid);
+	BUF_ORDER(a->tid, b->tid);
+	BUF_ORDER(a->start_ns, b->start_ns);
+	return 0;
 }
 
 /* Returns 1 + the place of the innermost range around the launch of a kernel, or 0. */
-static size_t place_of(const struct said *said, size_t n, const struct event *e)
+static size_t place_of(const struct buf *said, const struct event *e)
 {
-	const struct said at = {.start_ns = e->launched_ns, .tgid = e->c.h.tgid, .tid = e->c.tid};
-	size_t from = 0, to = n, mid, i;
+	const struct said behind = {.start_ns = e->launched_ns + 1, .tgid = e->c.h.tgid, .tid = e->c.tid}, *s;
+	const size_t from = buf_first(said, sizeof(behind), &behind, by_thread);
+	size_t i;
 
-	while (from < to) {
-		mid = from + (to - from) / 2;
-		if (by_thread(&said[mid], &at) <= 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
 	for (i = 0; i < NESTED_MAX && i < from; i++) {
-		const struct said *s = &said[from - 1 - i];
-
-		if (s->tgid != at.tgid || s->tid != at.tid)
+		s = buf_at(said, struct said, from - 1 - i);
+		if (s->tgid != behind.tgid || s->tid != behind.tid)
 			break;
-		if (s->end_ns >= at.start_ns)
+		if (s->end_ns >= e->launched_ns)
 			return from - i;
 	}
 	return 0;
@@ -236,7 +229,7 @@ static void tell(const struct state *t, struct event *e, const struct said *s)
 }
 
 /* The number of kernels that each range launched tells whether one has all calls of a group. */
-static int count_kernels(const struct said *said, size_t n, struct buf *events, struct hash *kernels)
+static int count_kernels(const struct buf *said, struct buf *events, struct hash *kernels)
 {
 	uint64_t *count;
 	size_t i, at;
@@ -244,7 +237,7 @@ static int count_kernels(const struct said *said, size_t n, struct buf *events, 
 	for (i = 0; i < buf_count(events, struct event); i++) {
 		struct event *e = buf_at(events, struct event, i);
 
-		at = e->launched_ns && !e->said ? place_of(said, n, e) : 0;
+		at = e->launched_ns && !e->said ? place_of(said, e) : 0;
 		count = at ? hash_put(kernels, at, 0) : NULL;
 		if (at && !count)
 			return -ENOMEM;
@@ -254,19 +247,18 @@ static int count_kernels(const struct said *said, size_t n, struct buf *events, 
 	return 0;
 }
 
-static void resolve(const struct state *t, const struct said *said, size_t n, struct event *e,
-		    const struct hash *kernels)
+static void resolve(const struct state *t, const struct buf *said, struct event *e, const struct hash *kernels)
 {
-	const size_t at = e->launched_ns && !e->said ? place_of(said, n, e) : 0;
+	const size_t at = e->launched_ns && !e->said ? place_of(said, e) : 0;
 	struct group g = {.n = 0};
 	struct said s;
 
 	if (!at)
 		return;
 	e->said = true;
-	s = said[at - 1];
+	s = *buf_at(said, struct said, at - 1);
 	if (s.what == SAID_GROUP_END) {
-		add_group(&g, said, at - 1);
+		add_group(&g, (const void *)said->data, at - 1);
 		s = of_group(&g, *hash_get(kernels, at, 0));
 	}
 	if (s.what >= SAID_CALL)
@@ -305,18 +297,15 @@ static int resolve_streams(struct buf *events)
 
 int said_resolve(const struct state *t, struct buf *events)
 {
-	const size_t n = buf_count(&t->said, struct said);
 	struct buf said = {0};
 	struct hash kernels = {0};
 	size_t i;
 	int err = buf_put(&said, t->said.data, t->said.len);
 
-	if (!err && n) {
-		qsort(said.data, n, sizeof(struct said), by_thread);
-		err = count_kernels((const void *)said.data, n, events, &kernels);
-	}
-	for (i = 0; !err && n && i < buf_count(events, struct event); i++)
-		resolve(t, (const void *)said.data, n, buf_at(events, struct event, i), &kernels);
+	buf_sort(&said, sizeof(struct said), by_thread);
+	err = err ? err : count_kernels(&said, events, &kernels);
+	for (i = 0; !err && i < buf_count(events, struct event); i++)
+		resolve(t, &said, buf_at(events, struct event, i), &kernels);
 	buf_fini(&said);
 	hash_fini(&kernels);
 	return err ? err : resolve_streams(events);
