@@ -16,7 +16,7 @@
 struct held {
 	struct held *next;
 	size_t len, size;
-	uint64_t first_ns, last_ns; /* the earliest and the latest end */
+	uint64_t first_ns; /* the earliest end */
 	char recs[];
 };
 
@@ -240,7 +240,6 @@ static int hold(struct src_hub *h, struct src *s, const void *recs, size_t bytes
 			__atomic_fetch_add(&s->late, 1, __ATOMIC_RELAXED);
 		h->newest_ns = end_ns > h->newest_ns ? end_ns : h->newest_ns;
 		b->first_ns = end_ns < b->first_ns ? end_ns : b->first_ns;
-		b->last_ns = end_ns > b->last_ns ? end_ns : b->last_ns;
 	}
 	return 0;
 }
